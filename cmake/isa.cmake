@@ -1,0 +1,30 @@
+# Kernels (*_kernels.c) are compiled once per instruction set; ops/cpu/cpu.c picks one at run time.  Each object sees
+# KILN_ISA, the suffix of the one function it exports.
+set(KILN_ISAS baseline)
+if(CMAKE_SYSTEM_PROCESSOR MATCHES "x86_64|AMD64")
+  set(KILN_ISAS baseline avx2 avx512)
+endif()
+set(KILN_ISA_FLAGS_baseline "")
+set(KILN_ISA_FLAGS_avx2 -mavx2 -mfma -mf16c -mbmi2)
+set(KILN_ISA_FLAGS_avx512 -mavx512f -mavx512bw -mavx512dq -mavx512vl -mavx2 -mfma -mf16c -mbmi2
+  -mprefer-vector-width=512)
+
+# Moves the kernel sources from the list variable into objects, one set per instruction set: KILN_KERNEL_OBJECTS.
+function(kiln_take_kernels list)
+  set(kernels ${${list}})
+  list(FILTER kernels INCLUDE REGEX "_kernels\\.c$")
+  set(rest ${${list}})
+  list(FILTER rest EXCLUDE REGEX "_kernels\\.c$")
+  set(objects)
+  if(kernels)
+    foreach(isa IN LISTS KILN_ISAS)
+      add_library(kiln_kernels_${isa} OBJECT ${kernels})
+      target_link_libraries(kiln_kernels_${isa} PRIVATE kiln_flags)
+      target_compile_definitions(kiln_kernels_${isa} PRIVATE KILN_ISA=${isa})
+      target_compile_options(kiln_kernels_${isa} PRIVATE ${KILN_ISA_FLAGS_${isa}} -ffp-contract=fast)
+      list(APPEND objects $<TARGET_OBJECTS:kiln_kernels_${isa}>)
+    endforeach()
+  endif()
+  set(${list} ${rest} PARENT_SCOPE)
+  set(KILN_KERNEL_OBJECTS ${objects} PARENT_SCOPE)
+endfunction()

@@ -1,0 +1,7 @@
+/* commands: one per file of this room; main.c lists them. */
+#ifndef KILN_CMD_COMMANDS_H
+#define KILN_CMD_COMMANDS_H
+
+#include "core/option.h"
+
+#endif

@@ -1,0 +1,64 @@
+/* kiln: the table of commands, and the only place that ends the process. */
+#include "cmd/commands.h"
+#include "core/log.h"
+
+#include <stdio.h>
+#include <string.h>
+
+static const struct command *const commands[] = {
+    NULL,
+};
+
+static void print_usage(void)
+{
+    puts("kiln trains, fine-tunes and runs BERT from raw text.\n\nusage: kiln COMMAND [flags]\n");
+    for (int i = 0; commands[i] != NULL; i++) {
+        printf("  %-12s %s\n", commands[i]->name, commands[i]->summary);
+    }
+    puts("\n`kiln COMMAND --help` explains the flags of a command; every command has --dry-run.");
+}
+
+static const struct command *find_command(const char *name)
+{
+    for (int i = 0; commands[i] != NULL; i++) {
+        if (strcmp(commands[i]->name, name) == 0) {
+            return commands[i];
+        }
+    }
+    return NULL;
+}
+
+static struct status run(const struct command *c, int argc, const char **argv)
+{
+    _Alignas(16) char args[OPTION_ARGS_BYTES];
+    CHECK(c->args_bytes <= sizeof args, "the arguments of %s need %zu bytes", c->name, c->args_bytes);
+    int n_positional;
+    bool wants_help;
+    TRY(option_parse(c, argc, argv, args, &n_positional, &wants_help));
+    if (wants_help) {
+        option_print_help(c);
+        return status_ok();
+    }
+    return c->run(args, n_positional, argv);
+}
+
+int main(int argc, char **argv)
+{
+    if (argc < 2 || strcmp(argv[1], "help") == 0 || strcmp(argv[1], "--help") == 0 ||
+        strcmp(argv[1], "-h") == 0) {
+        print_usage();
+        return argc < 2 ? STATUS_USAGE : STATUS_OK;
+    }
+    if (strcmp(argv[1], "--version") == 0) {
+        puts("kiln " KILN_VERSION);
+        return STATUS_OK;
+    }
+    const struct command *c = find_command(argv[1]);
+    struct status s =
+        c == NULL ? status_error(STATUS_USAGE, "unknown command '%s'; `kiln help` lists them", argv[1])
+                  : run(c, argc - 2, (const char **)(argv + 2));
+    if (failed(s)) {
+        log_error(s);
+    }
+    return (int)s.code;
+}

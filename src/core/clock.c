@@ -1,0 +1,22 @@
+#include "core/clock.h"
+
+#include <time.h>
+
+int64_t clock_ns(void)
+{
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (int64_t)t.tv_sec * 1000000000 + t.tv_nsec;
+}
+
+double clock_wall_s(void)
+{
+    struct timespec t;
+    clock_gettime(CLOCK_REALTIME, &t);
+    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
+}
+
+double clock_since_s(int64_t start_ns)
+{
+    return 1e-9 * (double)(clock_ns() - start_ns);
+}

@@ -1,0 +1,55 @@
+#include "core/hash.h"
+
+#include <stdbool.h>
+#include <string.h>
+
+#if defined(__x86_64__)
+#    include <nmmintrin.h>
+#endif
+
+static uint32_t crc32c_by_bits(uint32_t crc, const unsigned char *p, size_t n)
+{
+    for (size_t i = 0; i < n; i++) {
+        crc ^= p[i];
+        for (int bit = 0; bit < 8; bit++) {
+            crc = (crc >> 1) ^ (0x82F63B78U & (0U - (crc & 1U)));
+        }
+    }
+    return crc;
+}
+
+#if defined(__x86_64__)
+/* SSE 4.2 computes this very polynomial, 8 bytes an instruction. */
+__attribute__((target("sse4.2"))) static uint32_t crc32c_by_words(uint32_t crc, const unsigned char *p,
+                                                                  size_t n)
+{
+    uint64_t wide = crc;
+    for (; n >= 8; p += 8, n -= 8) {
+        uint64_t word;
+        memcpy(&word, p, sizeof word);
+        wide = _mm_crc32_u64(wide, word);
+    }
+    return crc32c_by_bits((uint32_t)wide, p, n);
+}
+#endif
+
+uint32_t hash_crc32c(uint32_t crc, const void *bytes, size_t n)
+{
+    crc = ~crc;
+#if defined(__x86_64__)
+    if (__builtin_cpu_supports("sse4.2")) {
+        return ~crc32c_by_words(crc, bytes, n);
+    }
+#endif
+    return ~crc32c_by_bits(crc, bytes, n);
+}
+
+uint64_t hash_fnv1a(const void *bytes, size_t n)
+{
+    const unsigned char *p = bytes;
+    uint64_t h = 0xCBF29CE484222325U;
+    for (size_t i = 0; i < n; i++) {
+        h = (h ^ p[i]) * 0x100000001B3U;
+    }
+    return h;
+}

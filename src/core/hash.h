@@ -1,0 +1,14 @@
+/* hash: checksums of files and names.  None of them protects against an attacker. */
+#ifndef KILN_CORE_HASH_H
+#define KILN_CORE_HASH_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+/* CRC-32C (Castagnoli polynomial, reflected; RFC 3720 appendix B.4), going on from `crc`: 0 to begin. */
+uint32_t hash_crc32c(uint32_t crc, const void *bytes, size_t n);
+
+/* 64-bit FNV-1a (Fowler, Noll, Vo). */
+uint64_t hash_fnv1a(const void *bytes, size_t n);
+
+#endif

@@ -1,0 +1,138 @@
+#include "core/json.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+struct status json_parse(json_t **root, const char *text, size_t n, const char *source)
+{
+    json_error_t error;
+    *root = json_loadb(text, n, JSON_REJECT_DUPLICATES, &error);
+    if (*root == NULL) {
+        return status_error(STATUS_DATA, "%s is not valid JSON: line %d, column %d: %s", source, error.line,
+                            error.column, error.text);
+    }
+    return status_ok();
+}
+
+struct status json_read_object(json_t **root, const char *path)
+{
+    *root = NULL;
+    FILE *file = fopen(path, "rb");
+    if (file == NULL) {
+        return status_error(STATUS_DATA, "cannot open %s: %s", path, strerror(errno));
+    }
+    json_error_t error;
+    *root = json_loadf(file, JSON_REJECT_DUPLICATES, &error);
+    fclose(file);
+    if (*root == NULL) {
+        return status_error(STATUS_DATA, "%s is not valid JSON: line %d, column %d: %s", path, error.line,
+                            error.column, error.text);
+    }
+    if (!json_is_object(*root)) {
+        json_decref(*root);
+        *root = NULL;
+        return status_error(STATUS_DATA, "%s: the top must be a JSON object {...}", path);
+    }
+    return status_ok();
+}
+
+static const char *type_name(const json_t *value)
+{
+    static const char *const names[] = {
+        [JSON_OBJECT] = "an object", [JSON_ARRAY] = "an array",     [JSON_STRING] = "a string",
+        [JSON_INTEGER] = "a number", [JSON_REAL] = "a real number", [JSON_TRUE] = "true",
+        [JSON_FALSE] = "false",      [JSON_NULL] = "null",
+    };
+    return names[json_typeof(value)];
+}
+
+/* Sets *found to the value, or to NULL if the key may be absent and is. */
+static struct status get(const json_t *object, const char *source, const char *key, bool required,
+                         const json_t **found)
+{
+    *found = json_object_get(object, key);
+    if (*found == NULL && required) {
+        return status_error(STATUS_DATA, "%s: the key \"%s\" is missing", source, key);
+    }
+    return status_ok();
+}
+
+static struct status wrong_type(const char *source, const char *key, const char *wanted, const json_t *found)
+{
+    return status_error(STATUS_DATA, "%s: \"%s\" must be %s, but is %s", source, key, wanted,
+                        type_name(found));
+}
+
+struct status json_get_int(const json_t *object, const char *source, const char *key, bool required,
+                           int64_t *value)
+{
+    const json_t *found;
+    TRY(get(object, source, key, required, &found));
+    if (found != NULL && !json_is_integer(found)) {
+        return wrong_type(source, key, "a whole number", found);
+    }
+    if (found != NULL) {
+        *value = json_integer_value(found);
+    }
+    return status_ok();
+}
+
+struct status json_get_real(const json_t *object, const char *source, const char *key, bool required,
+                            double *value)
+{
+    const json_t *found;
+    TRY(get(object, source, key, required, &found));
+    if (found != NULL && !json_is_number(found)) {
+        return wrong_type(source, key, "a number", found);
+    }
+    if (found != NULL) {
+        *value = json_number_value(found);
+    }
+    return status_ok();
+}
+
+struct status json_get_bool(const json_t *object, const char *source, const char *key, bool required,
+                            bool *value)
+{
+    const json_t *found;
+    TRY(get(object, source, key, required, &found));
+    if (found != NULL && !json_is_boolean(found)) {
+        return wrong_type(source, key, "true or false", found);
+    }
+    if (found != NULL) {
+        *value = json_is_true(found);
+    }
+    return status_ok();
+}
+
+struct status json_get_string(const json_t *object, const char *source, const char *key, bool required,
+                              const char **value)
+{
+    const json_t *found;
+    TRY(get(object, source, key, required, &found));
+    if (found != NULL && !json_is_string(found)) {
+        return wrong_type(source, key, "a string", found);
+    }
+    if (found != NULL) {
+        *value = json_string_value(found);
+    }
+    return status_ok();
+}
+
+char *json_to_text(const json_t *root)
+{
+    char *text = json_dumps(root, JSON_INDENT(2) | JSON_REAL_PRECISION(17));
+    if (text == NULL) {
+        return NULL;
+    }
+    size_t n = strlen(text);
+    char *line = realloc(text, n + 2);
+    if (line == NULL) {
+        free(text);
+        return NULL;
+    }
+    memcpy(line + n, "\n", 2);
+    return line;
+}

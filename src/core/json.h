@@ -1,0 +1,33 @@
+/* json: jansson (https://jansson.readthedocs.io) with kiln's errors: duplicate keys are rejected, and every
+ * message names the file, the key, what was found and what was wanted. */
+#ifndef KILN_CORE_JSON_H
+#define KILN_CORE_JSON_H
+
+#include "core/status.h"
+
+#include <jansson.h>
+#include <stddef.h>
+#include <stdint.h>
+
+/* Parses `n` bytes; `source` names them in messages.  The caller json_decref's the result. */
+struct status json_parse(json_t **root, const char *text, size_t n, const char *source);
+
+/* Reads and parses a file of at most 256 MiB whose top is an object. */
+struct status json_read_object(json_t **root, const char *path);
+
+/* Values of an object.  An absent key leaves *value alone when `required` is false; a wrong type is always an
+ * error. Strings are borrowed from the object. */
+struct status json_get_int(const json_t *object, const char *source, const char *key, bool required,
+                           int64_t *value);
+struct status json_get_real(const json_t *object, const char *source, const char *key, bool required,
+                            double *value);
+struct status json_get_bool(const json_t *object, const char *source, const char *key, bool required,
+                            bool *value);
+struct status json_get_string(const json_t *object, const char *source, const char *key, bool required,
+                              const char **value);
+
+/* Text with two-space indentation, in the order of insertion, ending in a newline; free() it.  NULL without
+ * memory. */
+char *json_to_text(const json_t *root);
+
+#endif

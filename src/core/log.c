@@ -1,0 +1,56 @@
+#include "core/log.h"
+
+#include "core/progress.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+
+static enum log_level threshold = LOG_INFO;
+
+void log_set_level(enum log_level level)
+{
+    threshold = level;
+}
+
+static void write_line(enum log_level level, const char *prefix, const char *format, va_list args)
+{
+    if (level > threshold) {
+        return;
+    }
+    progress_clear_line();
+    flockfile(stderr);
+    fputs(prefix, stderr);
+    vfprintf(stderr, format, args);
+    fputc('\n', stderr);
+    funlockfile(stderr);
+}
+
+void log_info(const char *format, ...)
+{
+    va_list args;
+    va_start(args, format);
+    write_line(LOG_INFO, "", format, args);
+    va_end(args);
+}
+
+void log_warning(const char *format, ...)
+{
+    va_list args;
+    va_start(args, format);
+    write_line(LOG_WARNING, "warning: ", format, args);
+    va_end(args);
+}
+
+void log_debug(const char *format, ...)
+{
+    va_list args;
+    va_start(args, format);
+    write_line(LOG_DEBUG, "", format, args);
+    va_end(args);
+}
+
+void log_error(struct status s)
+{
+    progress_clear_line();
+    fprintf(stderr, "kiln: error: %s\n", s.message);
+}

@@ -1,0 +1,20 @@
+/* log: lines for people on standard error (or standard output for results), in lower case; the sink is the
+ * one mutable global of the program.  The machine-readable twin, JSON lines, is written by train/metrics. */
+#ifndef KILN_CORE_LOG_H
+#define KILN_CORE_LOG_H
+
+#include "core/status.h"
+
+enum log_level { LOG_QUIET, LOG_WARNING, LOG_INFO, LOG_DEBUG };
+
+void log_set_level(enum log_level level);
+
+/* One line each; a newline is added.  A live progress line (core/progress.h) is cleared first. */
+void log_info(const char *format, ...) __attribute__((format(printf, 1, 2)));
+void log_warning(const char *format, ...) __attribute__((format(printf, 1, 2)));
+void log_debug(const char *format, ...) __attribute__((format(printf, 1, 2)));
+
+/* `kiln: error: <message>`, what main prints for a failed command. */
+void log_error(struct status s);
+
+#endif

@@ -1,0 +1,59 @@
+/* option: one table per command; a row makes the flag, its checks, its environment variable, its help and its
+ * docs.
+ *
+ * Accepted: `--name value`, `--name=value`, any unambiguous prefix of a name, `-` and `_` alike.  Later flags
+ * win. */
+#ifndef KILN_CORE_OPTION_H
+#define KILN_CORE_OPTION_H
+
+#include "core/status.h"
+
+#include <stddef.h>
+#include <stdint.h>
+
+enum option_kind {
+    OPTION_FLAG,    /* bool; no value */
+    OPTION_BOOL,    /* bool; "true" in any case is true, everything else false (as the replaced scripts do) */
+    OPTION_INT,     /* int64_t; "1e3" is accepted where it is a whole number */
+    OPTION_REAL,    /* double */
+    OPTION_STRING,  /* const char *, borrowed from argv, the environment or the table */
+    OPTION_IGNORED, /* takes no value, has no meaning here; a line says so */
+    OPTION_IGNORED_VALUE, /* the same, with a value */
+};
+
+struct option {
+    const char *name; /* without dashes; NULL ends a table; "" starts a group headed by `help` */
+    enum option_kind kind;
+    size_t offset;            /* of the field in the command's argument struct */
+    const char *default_text; /* parsed like a value; NULL: zero, NULL or false */
+    const char *value_name;   /* in the help, e.g. "DIR" */
+    const char *help;
+    bool required;
+    double min, max;     /* numbers only; both 0: no limits */
+    const char *choices; /* "a|b|c"; NULL: anything */
+    const char *env;     /* name of an environment variable that stands in for an absent flag; NULL: none */
+};
+
+struct command {
+    const char *name;
+    const char *summary;          /* one line, for `kiln help` */
+    const char *details;          /* paragraphs for `kiln NAME --help`; may be NULL */
+    const char *positional_usage; /* "FILE..." or "" */
+    int min_positional, max_positional;
+    const struct option *options;
+    size_t args_bytes; /* size of the argument struct, at most OPTION_ARGS_BYTES */
+    struct status (*run)(const void *args, int n_positional, const char *const *positional);
+};
+
+enum { OPTION_ARGS_BYTES = 4096 };
+
+/* Parses argv[0..argc) into `args` (args_bytes, zeroed first) and compacts positional arguments to the front
+ * of argv. STATUS_USAGE names the flag, the value and the limit; *wants_help is set by --help, and then
+ * nothing is checked. */
+struct status option_parse(const struct command *c, int argc, const char **argv, void *args,
+                           int *n_positional, bool *wants_help);
+
+/* Writes the help of a command to standard output, wrapped to 100 columns. */
+void option_print_help(const struct command *c);
+
+#endif

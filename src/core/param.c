@@ -1,0 +1,85 @@
+#include "core/param.h"
+
+#include "core/hash.h"
+#include "core/rng.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+void param_table_fini(struct param_table *t)
+{
+    free(t->params);
+    *t = (struct param_table){0};
+}
+
+int64_t param_table_slab(struct param_table *t, int64_t elements)
+{
+    int64_t offset = t->n_elements;
+    t->n_elements += (elements + PARAM_ALIGNMENT - 1) / PARAM_ALIGNMENT * PARAM_ALIGNMENT;
+    return offset;
+}
+
+void param_table_add(struct param_table *t, struct param p)
+{
+    CHECK(p.offset >= 0 && p.offset + param_count(&p) <= t->n_elements, "%s lies outside its slab", p.name);
+    if (t->n == t->capacity && !t->failed) {
+        int capacity = t->capacity == 0 ? 64 : 2 * t->capacity;
+        struct param *params = realloc(t->params, (size_t)capacity * sizeof *params);
+        t->failed = params == NULL;
+        if (params != NULL) {
+            t->params = params;
+            t->capacity = capacity;
+        }
+    }
+    if (!t->failed) {
+        t->params[t->n++] = p;
+    }
+}
+
+struct status param_table_status(const struct param_table *t)
+{
+    return t->failed ? status_error(STATUS_MEMORY, "out of memory for the table of %d parameters", t->n)
+                     : status_ok();
+}
+
+int64_t param_count(const struct param *p)
+{
+    return p->n_dims == 1 ? p->dims[0] : p->dims[0] * p->dims[1];
+}
+
+int64_t param_table_count(const struct param_table *t)
+{
+    int64_t n = 0;
+    for (int i = 0; i < t->n; i++) {
+        n += param_count(&t->params[i]);
+    }
+    return n;
+}
+
+const struct param *param_table_find(const struct param_table *t, const char *name)
+{
+    for (int i = 0; i < t->n; i++) {
+        if (strcmp(t->params[i].name, name) == 0) {
+            return &t->params[i];
+        }
+    }
+    return NULL;
+}
+
+tensor param_view(const struct param *p, tensor flat)
+{
+    tensor t = tensor_slice(flat, p->offset, param_count(p));
+    return p->n_dims == 1 ? t : tensor_2d(t.data, t.dtype, p->dims[0], p->dims[1]);
+}
+
+double param_initial_value(const struct param *p, uint64_t seed, int64_t index)
+{
+    uint64_t key = rng_key(seed, hash_fnv1a(p->name, strlen(p->name)));
+    switch (p->init) {
+    case PARAM_INIT_NORMAL: return p->init_scale * rng_normal(key, (uint64_t)index);
+    case PARAM_INIT_UNIFORM: return p->init_scale * (2.0 * rng_uniform_at(key, (uint64_t)index) - 1.0);
+    case PARAM_INIT_ONE: return 1.0;
+    case PARAM_INIT_ZERO: break;
+    }
+    return 0.0;
+}

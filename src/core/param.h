@@ -1,0 +1,76 @@
+/* param: the table of a model's parameters.
+ *
+ * A model declares each parameter once - name, shape, initialisation, decay, how tensor parallelism would
+ * split it - and everything else follows from the table: the flat buffers, the checkpoint's names, the
+ * optimizer's groups, the tests.  Parameters live in slabs of one flat buffer; a slab is what one op reads
+ * (Q, K and V are one slab), a parameter is what a checkpoint names (Q, K and V are three).  Slabs start at
+ * multiples of 1,024 elements, the chunk of all ordered reductions, so shards of the buffer never cut a
+ * chunk. */
+#ifndef KILN_CORE_PARAM_H
+#define KILN_CORE_PARAM_H
+
+#include "core/status.h"
+#include "core/tensor.h"
+
+enum { PARAM_ALIGNMENT = 1024, PARAM_NAME_BYTES = 96 };
+
+enum param_init {
+    PARAM_INIT_NORMAL, /* N(0, scale^2) */
+    PARAM_INIT_ZERO,
+    PARAM_INIT_ONE,
+    PARAM_INIT_UNIFORM, /* U(-scale, scale) */
+};
+
+/* How a tensor-parallel group of n ranks would cut the tensor. */
+enum param_split {
+    PARAM_WHOLE,   /* every rank has all of it */
+    PARAM_BY_ROW,  /* output features: rows [r/n, (r+1)/n) */
+    PARAM_BY_COL,  /* input features: columns */
+    PARAM_BY_HEAD, /* rows, in whole attention heads */
+    PARAM_BY_WORD, /* rows of a vocabulary, padded rows last */
+};
+
+struct param {
+    char name[PARAM_NAME_BYTES]; /* as in a checkpoint, e.g. "bert.pooler.dense.weight" */
+    int n_dims;                  /* 1 or 2 */
+    int64_t dims[2];             /* real shape, without padded rows */
+    enum param_init init;
+    double init_scale;
+    bool decay; /* weight decay applies */
+    enum param_split split;
+    int64_t offset; /* first element in the flat buffer */
+};
+
+struct param_table {
+    struct param *params; /* [n], in the order of declaration */
+    int n;
+    int capacity;
+    int64_t n_elements; /* of a flat buffer: slabs and the gaps between them */
+    bool failed;        /* out of memory while declaring */
+};
+
+void param_table_fini(struct param_table *t);
+
+/* Reserves a slab of `elements` and returns its offset. */
+int64_t param_table_slab(struct param_table *t, int64_t elements);
+
+/* Declares a parameter; its offset must lie inside a reserved slab. */
+void param_table_add(struct param_table *t, struct param p);
+
+struct status param_table_status(const struct param_table *t);
+
+int64_t param_count(const struct param *p);
+
+/* Elements of all parameters, without gaps and padded rows: what a paper calls the number of parameters. */
+int64_t param_table_count(const struct param_table *t);
+
+/* NULL if there is none of this name. */
+const struct param *param_table_find(const struct param_table *t, const char *name);
+
+/* The parameter's elements in `flat`, a flat buffer of this table's layout. */
+tensor param_view(const struct param *p, tensor flat);
+
+/* The value that element `index` of a fresh parameter has under `seed`. */
+double param_initial_value(const struct param *p, uint64_t seed, int64_t index);
+
+#endif

@@ -1,0 +1,79 @@
+#include "core/progress.h"
+
+#include "core/clock.h"
+
+#include <stdarg.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <unistd.h>
+
+static const int64_t LIVE_EVERY_NS = 100000000;
+static const int64_t PLAIN_EVERY_NS = 10000000000;
+
+/* Part of the log sink: whether the terminal's last line is a live one. */
+static atomic_bool live_line;
+
+struct progress progress_begin(bool enabled)
+{
+    return (struct progress){
+        .enabled = enabled,
+        .terminal = isatty(STDERR_FILENO) == 1,
+        .last_ns = clock_ns() - PLAIN_EVERY_NS / 2, /* a first plain line after half the time */
+        .plain_every_ns = PLAIN_EVERY_NS,
+    };
+}
+
+bool progress_due(const struct progress *p)
+{
+    return p->enabled && clock_ns() - p->last_ns >= (p->terminal ? LIVE_EVERY_NS : p->plain_every_ns);
+}
+
+void progress_show(struct progress *p, const char *format, ...)
+{
+    if (!p->enabled) {
+        return;
+    }
+    va_list args;
+    va_start(args, format);
+    flockfile(stderr);
+    if (p->terminal) {
+        fputs("\r\033[K", stderr);
+    }
+    vfprintf(stderr, format, args);
+    if (!p->terminal) {
+        fputc('\n', stderr);
+    }
+    fflush(stderr);
+    funlockfile(stderr);
+    va_end(args);
+    atomic_store(&live_line, p->terminal);
+    p->last_ns = clock_ns();
+}
+
+void progress_clear_line(void)
+{
+    if (atomic_exchange(&live_line, false)) {
+        fputs("\r\033[K", stderr);
+    }
+}
+
+void progress_end(struct progress *p)
+{
+    if (p->enabled) {
+        progress_clear_line();
+    }
+}
+
+struct progress_time progress_time(double seconds)
+{
+    struct progress_time t;
+    long s = seconds < 0 ? 0 : (long)(seconds + 0.5);
+    if (s >= 86400) {
+        snprintf(t.text, sizeof t.text, "%ld d %ld h", s / 86400, s % 86400 / 3600);
+    } else if (s >= 3600) {
+        snprintf(t.text, sizeof t.text, "%ld:%02ld:%02ld", s / 3600, s % 3600 / 60, s % 60);
+    } else {
+        snprintf(t.text, sizeof t.text, "%ld:%02ld", s / 60, s % 60);
+    }
+    return t;
+}

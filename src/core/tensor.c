@@ -1,0 +1,158 @@
+#include "core/tensor.h"
+
+#include "core/status.h"
+
+static tensor dense(void *data, enum dtype dtype, int n_dims, const int64_t *dims)
+{
+    tensor t = {.data = data, .dtype = dtype, .n_dims = n_dims};
+    int64_t stride = 1;
+    for (int i = n_dims - 1; i >= 0; i--) {
+        t.dims[i] = dims[i];
+        t.strides[i] = stride;
+        stride *= dims[i];
+    }
+    return t;
+}
+
+tensor tensor_1d(void *data, enum dtype dtype, int64_t d0)
+{
+    return dense(data, dtype, 1, (int64_t[]){d0});
+}
+
+tensor tensor_2d(void *data, enum dtype dtype, int64_t d0, int64_t d1)
+{
+    return dense(data, dtype, 2, (int64_t[]){d0, d1});
+}
+
+tensor tensor_3d(void *data, enum dtype dtype, int64_t d0, int64_t d1, int64_t d2)
+{
+    return dense(data, dtype, 3, (int64_t[]){d0, d1, d2});
+}
+
+int64_t tensor_count(tensor t)
+{
+    int64_t n = 1;
+    for (int i = 0; i < t.n_dims; i++) {
+        n *= t.dims[i];
+    }
+    return n;
+}
+
+int64_t tensor_cols(tensor t)
+{
+    return t.n_dims == 0 ? 1 : t.dims[t.n_dims - 1];
+}
+
+int64_t tensor_rows(tensor t)
+{
+    int64_t n = 1;
+    for (int i = 0; i + 1 < t.n_dims; i++) {
+        n *= t.dims[i];
+    }
+    return n;
+}
+
+size_t tensor_bytes(tensor t)
+{
+    return tensor_is_null(t) ? 0 : (size_t)tensor_count(t) * dtype_bytes(t.dtype);
+}
+
+bool tensor_is_dense(tensor t)
+{
+    int64_t stride = 1;
+    for (int i = t.n_dims - 1; i >= 0; i--) {
+        if (t.dims[i] != 1 && t.strides[i] != stride) {
+            return false;
+        }
+        stride *= t.dims[i];
+    }
+    return true;
+}
+
+bool tensor_same_shape(tensor a, tensor b)
+{
+    if (a.n_dims != b.n_dims) {
+        return false;
+    }
+    for (int i = 0; i < a.n_dims; i++) {
+        if (a.dims[i] != b.dims[i]) {
+            return false;
+        }
+    }
+    return true;
+}
+
+static void *advance(tensor t, int64_t elements)
+{
+    return t.data == NULL ? NULL : (char *)t.data + elements * (int64_t)dtype_bytes(t.dtype);
+}
+
+tensor tensor_slice(tensor t, int64_t first, int64_t n)
+{
+    CHECK(t.n_dims > 0 && first >= 0 && n >= 0 && first + n <= t.dims[0], "rows %lld + %lld of %lld",
+          (long long)first, (long long)n, (long long)t.dims[0]);
+    t.data = advance(t, first * t.strides[0]);
+    t.dims[0] = n;
+    return t;
+}
+
+tensor tensor_columns(tensor t, int64_t first, int64_t n)
+{
+    CHECK(t.n_dims == 2 && first >= 0 && n >= 0 && first + n <= t.dims[1], "columns %lld + %lld of %lld",
+          (long long)first, (long long)n, (long long)t.dims[1]);
+    t.data = advance(t, first * t.strides[1]);
+    t.dims[1] = n;
+    return t;
+}
+
+tensor tensor_split_heads(tensor t, int64_t n_heads)
+{
+    CHECK(t.n_dims == 2 && n_heads > 0 && t.dims[1] % n_heads == 0, "%lld columns into %lld heads",
+          (long long)t.dims[1], (long long)n_heads);
+    int64_t head_size = t.dims[1] / n_heads;
+    t.n_dims = 3;
+    t.dims[1] = n_heads;
+    t.dims[2] = head_size;
+    t.strides[1] = head_size * t.strides[1];
+    t.strides[2] = 1;
+    return t;
+}
+
+static int64_t element_offset(tensor t, int64_t index)
+{
+    int64_t offset = 0;
+    for (int i = t.n_dims - 1; i >= 0; i--) {
+        offset += index % t.dims[i] * t.strides[i];
+        index /= t.dims[i];
+    }
+    return offset;
+}
+
+double tensor_get(tensor t, int64_t index)
+{
+    const void *p = advance(t, element_offset(t, index));
+    switch (t.dtype) {
+    case DTYPE_F32: return *(const float *)p;
+    case DTYPE_BF16: return bf16_to_f32(*(const uint16_t *)p);
+    case DTYPE_F16: return f16_to_f32(*(const uint16_t *)p);
+    case DTYPE_F64: return *(const double *)p;
+    case DTYPE_I32: return *(const int32_t *)p;
+    case DTYPE_I64: return (double)*(const int64_t *)p;
+    case DTYPE_U8: return *(const uint8_t *)p;
+    }
+    return 0;
+}
+
+void tensor_set(tensor t, int64_t index, double value)
+{
+    void *p = advance(t, element_offset(t, index));
+    switch (t.dtype) {
+    case DTYPE_F32: *(float *)p = (float)value; break;
+    case DTYPE_BF16: *(uint16_t *)p = bf16_from_f32((float)value); break;
+    case DTYPE_F16: *(uint16_t *)p = f16_from_f32((float)value); break;
+    case DTYPE_F64: *(double *)p = value; break;
+    case DTYPE_I32: *(int32_t *)p = (int32_t)value; break;
+    case DTYPE_I64: *(int64_t *)p = (int64_t)value; break;
+    case DTYPE_U8: *(uint8_t *)p = (uint8_t)value; break;
+    }
+}

@@ -1,0 +1,60 @@
+/* tensor: a typed, strided view of memory that somebody else owns.  Passed by value; never allocates, never
+ * frees. */
+#ifndef KILN_CORE_TENSOR_H
+#define KILN_CORE_TENSOR_H
+
+#include "core/dtype.h"
+
+#include <stdbool.h>
+#include <stdint.h>
+
+enum { TENSOR_MAX_DIMS = 4 };
+
+typedef struct tensor {
+    void *data; /* first element, in the memory of one device; NULL in the null tensor and while planning */
+    enum dtype dtype;
+    int n_dims;
+    int64_t dims[TENSOR_MAX_DIMS];    /* [slow, ..., fast] */
+    int64_t strides[TENSOR_MAX_DIMS]; /* in elements */
+    const float *scale;               /* fp8 only: value = stored * *scale; NULL elsewhere */
+} tensor;
+
+/* Stands for an absent optional argument: n_dims is 0. */
+#define NULL_TENSOR ((tensor){0})
+
+static inline bool tensor_is_null(tensor t)
+{
+    return t.n_dims == 0;
+}
+
+/* Dense row-major views of `data`. */
+tensor tensor_1d(void *data, enum dtype dtype, int64_t d0);
+tensor tensor_2d(void *data, enum dtype dtype, int64_t d0, int64_t d1);
+tensor tensor_3d(void *data, enum dtype dtype, int64_t d0, int64_t d1, int64_t d2);
+
+/* Product of the dims; 1 for no dims. */
+int64_t tensor_count(tensor t);
+
+/* Rows and columns of a tensor seen as a matrix: [d0 * ... * d(n-2), d(n-1)]. */
+int64_t tensor_rows(tensor t);
+int64_t tensor_cols(tensor t);
+
+size_t tensor_bytes(tensor t); /* of the elements, without gaps */
+
+bool tensor_is_dense(tensor t);
+bool tensor_same_shape(tensor a, tensor b);
+
+/* Rows [first, first + n) of the slowest dim. */
+tensor tensor_slice(tensor t, int64_t first, int64_t n);
+
+/* Columns [first, first + n) of a matrix, as a strided view. */
+tensor tensor_columns(tensor t, int64_t first, int64_t n);
+
+/* [T, A * D] seen as [T, A, D]. */
+tensor tensor_split_heads(tensor t, int64_t n_heads);
+
+/* One element of a host tensor as a double, whatever its dtype; `index` counts elements in dense order. */
+double tensor_get(tensor t, int64_t index);
+void tensor_set(tensor t, int64_t index, double value);
+
+#endif

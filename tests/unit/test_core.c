@@ -1,0 +1,165 @@
+/* Tests of core: number formats, addressed randomness, tensors, options. */
+#include "test.h"
+
+#include "core/dtype.h"
+#include "core/hash.h"
+#include "core/option.h"
+#include "core/rng.h"
+#include "core/tensor.h"
+
+#include <stddef.h>
+
+static void half_floats_round_trip(void)
+{
+    for (uint32_t bits = 0; bits < 65536; bits++) {
+        float f = f16_to_f32((uint16_t)bits);
+        if (!isnan(f)) {
+            EXPECT(f16_from_f32(f) == bits, "fp16 bits %04x became %04x", bits, f16_from_f32(f));
+        }
+        float b = bf16_to_f32((uint16_t)bits);
+        if (!isnan(b)) {
+            EXPECT(bf16_from_f32(b) == bits, "bf16 bits %04x became %04x", bits, bf16_from_f32(b));
+        }
+    }
+    EXPECT(isnan(bf16_to_f32(bf16_from_f32(NAN))), "NaN must stay NaN");
+    EXPECT(f16_from_f32(65519.0f) == 0x7bff && f16_from_f32(65520.0f) == 0x7c00, "overflow of fp16");
+    EXPECT(f16_from_f32(1.0f + 0x1p-11f) == 0x3c00 && f16_from_f32(1.0f + 3 * 0x1p-11f) == 0x3c02,
+           "ties to even");
+}
+
+static void permutations_are_bijective(void)
+{
+    static const uint64_t sizes[] = {1, 2, 3, 5, 64, 1000, 4097};
+    for (size_t k = 0; k < sizeof sizes / sizeof sizes[0]; k++) {
+        uint64_t n = sizes[k];
+        char *seen = calloc(n, 1);
+        uint64_t fixed = 0;
+        for (uint64_t i = 0; i < n; i++) {
+            uint64_t image = rng_permute(rng_key(1, n), n, i);
+            EXPECT(image < n && !seen[image], "index %llu of %llu", (unsigned long long)i,
+                   (unsigned long long)n);
+            seen[image] = 1;
+            fixed += image == i;
+        }
+        EXPECT(n < 64 || fixed < n / 8, "%llu of %llu fixed points", (unsigned long long)fixed,
+               (unsigned long long)n);
+        free(seen);
+    }
+}
+
+static void random_numbers_have_their_moments(void)
+{
+    enum { N = 100000 };
+    double sum = 0, squares = 0, uniform = 0;
+    for (int i = 0; i < N; i++) {
+        double z = rng_normal(7, (uint64_t)i);
+        sum += z;
+        squares += z * z;
+        uniform += rng_uniform_at(8, (uint64_t)i);
+    }
+    EXPECT_NEAR(sum / N, 0, 4 / sqrt(N));
+    EXPECT_NEAR(squares / N, 1, 4 * sqrt(2.0 / N));
+    EXPECT_NEAR(uniform / N, 0.5, 4 * sqrt(1.0 / 12 / N));
+    struct rng_stream s = rng_stream(3);
+    int counts[6] = {0};
+    for (int i = 0; i < 60000; i++) {
+        counts[rng_below(&s, 6)]++;
+    }
+    for (int i = 0; i < 6; i++) {
+        EXPECT_NEAR(counts[i], 10000, 4 * sqrt(10000));
+    }
+}
+
+static void checksums_match_their_standards(void)
+{
+    EXPECT(hash_crc32c(0, "123456789", 9) == 0xE3069283U, "CRC-32C check value"); /* RFC 3720, B.4 */
+    EXPECT(hash_crc32c(hash_crc32c(0, "1234", 4), "56789", 5) == 0xE3069283U, "CRC-32C in two parts");
+    EXPECT(hash_fnv1a("a", 1) == 0xAF63DC4C8601EC8CU, "FNV-1a of 'a'");
+}
+
+static void strided_views_address_elements(void)
+{
+    float data[24];
+    for (int i = 0; i < 24; i++) {
+        data[i] = (float)i;
+    }
+    tensor t = tensor_2d(data, DTYPE_F32, 4, 6);
+    tensor columns = tensor_columns(t, 2, 4);
+    EXPECT(tensor_get(columns, 5) == 9, "row 1, column 1 of columns 2..5");
+    EXPECT(!tensor_is_dense(columns) && tensor_is_dense(tensor_slice(t, 1, 2)), "density");
+    tensor heads = tensor_split_heads(columns, 2);
+    EXPECT(heads.n_dims == 3 && tensor_get(heads, 7) == 11, "row 1, head 1, element 1 is %g",
+           tensor_get(heads, 7));
+}
+
+struct parsed {
+    bool flag;
+    int64_t count;
+    double rate;
+    const char *mode;
+};
+
+static const struct option test_options[] = {
+    {.name = "flag", .kind = OPTION_FLAG, .offset = offsetof(struct parsed, flag), .help = "h"},
+    {.name = "max_count",
+     .kind = OPTION_INT,
+     .offset = offsetof(struct parsed, count),
+     .default_text = "3",
+     .value_name = "N",
+     .help = "h",
+     .min = 1,
+     .max = 10},
+    {.name = "max-rate",
+     .kind = OPTION_REAL,
+     .offset = offsetof(struct parsed, rate),
+     .value_name = "R",
+     .help = "h"},
+    {.name = "mode",
+     .kind = OPTION_STRING,
+     .offset = offsetof(struct parsed, mode),
+     .value_name = "M",
+     .help = "h",
+     .choices = "cat|dog"},
+    {0},
+};
+
+static struct status parse(struct parsed *p, int *n_positional, int argc, const char **argv)
+{
+    static const struct command c = {.name = "test",
+                                     .options = test_options,
+                                     .args_bytes = sizeof(struct parsed),
+                                     .positional_usage = "FILE",
+                                     .max_positional = 1};
+    bool help;
+    return option_parse(&c, argc, argv, p, n_positional, &help);
+}
+
+static void options_parse_and_refuse(void)
+{
+    struct parsed p;
+    int n;
+    EXPECT_OK(parse(&p, &n, 4, (const char *[]){"--max-count=7", "file", "--max_r", "1e-3"}));
+    EXPECT(p.count == 7 && p.rate == 1e-3 && n == 1 && !p.flag, "values");
+    EXPECT_OK(parse(&p, &n, 0, NULL));
+    EXPECT(p.count == 3 && p.mode == NULL, "defaults");
+    EXPECT_ERROR(parse(&p, &n, 1, (const char *[]){"--max=7"}), STATUS_USAGE, "could be");
+    EXPECT_ERROR(parse(&p, &n, 1, (const char *[]){"--none"}), STATUS_USAGE, "unknown flag --none");
+    EXPECT_ERROR(parse(&p, &n, 1, (const char *[]){"--max_count=11"}), STATUS_USAGE, "between 1 and 10");
+    EXPECT_ERROR(parse(&p, &n, 1, (const char *[]){"--max_count=1.5"}), STATUS_USAGE, "whole number");
+    EXPECT_ERROR(parse(&p, &n, 1, (const char *[]){"--max_rate=x"}), STATUS_USAGE, "wants a number");
+    EXPECT_ERROR(parse(&p, &n, 1, (const char *[]){"--mode=do"}), STATUS_USAGE, "cat|dog");
+    EXPECT_ERROR(parse(&p, &n, 1, (const char *[]){"--mode"}), STATUS_USAGE, "wants a value");
+    EXPECT_ERROR(parse(&p, &n, 1, (const char *[]){"--flag=1"}), STATUS_USAGE, "takes no value");
+    EXPECT_ERROR(parse(&p, &n, 2, (const char *[]){"a", "b"}), STATUS_USAGE, "2 arguments");
+}
+
+int main(void)
+{
+    half_floats_round_trip();
+    permutations_are_bijective();
+    random_numbers_have_their_moments();
+    checksums_match_their_standards();
+    strided_views_address_elements();
+    options_parse_and_refuse();
+    return 0;
+}

@@ -1,0 +1,28 @@
+#!/usr/bin/env bash
+# Installs what building kiln needs on Debian or Ubuntu; does nothing where it is there already.
+set -euo pipefail
+required=(gcc cmake ninja-build pkg-config libjansson-dev libutf8proc-dev zlib1g-dev)
+optional=(libdnnl-dev libopenblas-dev)
+
+missing=()
+for package in "${required[@]}" "${optional[@]}" "$@"; do
+    dpkg-query -W -f='${Status}' "$package" 2>/dev/null | grep -q 'install ok installed' || missing+=("$package")
+done
+[ ${#missing[@]} -eq 0 ] && exit 0
+
+echo "installing: ${missing[*]}"
+sudo=()
+if [ "$(id -u)" -ne 0 ]; then
+    command -v sudo >/dev/null || { echo "install these packages as root, then run again: ${missing[*]}" >&2; exit 1; }
+    sudo=(sudo)
+fi
+export DEBIAN_FRONTEND=noninteractive
+"${sudo[@]}" apt-get update -qq
+for package in "${missing[@]}"; do
+    if ! "${sudo[@]}" apt-get install -y -qq --no-install-recommends "$package" >/dev/null; then
+        case " ${optional[*]} " in
+        *" $package "*) echo "warning: $package is not available; kiln does without it" >&2 ;;
+        *) echo "cannot install $package" >&2; exit 1 ;;
+        esac
+    fi
+done

@@ -1,0 +1,69 @@
+/* The host as a device: anonymous pages. */
+#define _GNU_SOURCE
+#include "core/arena.h"
+#include "dev/device.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+/* The kernel's own estimate of what can be had without swapping. */
+static size_t cpu_free_bytes(void)
+{
+    unsigned long long kib = 0;
+    FILE *info = fopen("/proc/meminfo", "r");
+    char line[128];
+    while (info != NULL && fgets(line, sizeof line, info) != NULL) {
+        if (sscanf(line, "MemAvailable: %llu kB", &kib) == 1) {
+            break;
+        }
+    }
+    if (info != NULL) {
+        fclose(info);
+    }
+    if (kib == 0) {
+        return (size_t)sysconf(_SC_AVPHYS_PAGES) * (size_t)sysconf(_SC_PAGESIZE);
+    }
+    return (size_t)kib * 1024;
+}
+
+static struct status cpu_allocate(void **memory, size_t bytes, const char *what)
+{
+    *memory = NULL;
+    size_t available = cpu_free_bytes();
+    if (bytes > available) {
+        return status_error(STATUS_MEMORY, "%s needs %.2f GiB, but only %.2f GiB of memory are free", what,
+                            (double)bytes / 0x1p30, (double)available / 0x1p30);
+    }
+    void *p = mmap(NULL, bytes == 0 ? 1 : bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (p == MAP_FAILED) {
+        return status_error(STATUS_MEMORY, "%s: cannot allocate %zu bytes: %s", what, bytes, strerror(errno));
+    }
+    madvise(p, bytes, MADV_HUGEPAGE); /* only a hint: large matrices read with fewer TLB misses */
+    memset(p, 0, bytes);
+    *memory = p;
+    return status_ok();
+}
+
+static void cpu_release(void *memory, size_t bytes)
+{
+    if (memory != NULL) {
+        munmap(memory, bytes == 0 ? 1 : bytes);
+    }
+}
+
+static void cpu_copy(void *to, const void *from, size_t bytes)
+{
+    memmove(to, from, bytes);
+}
+
+const struct device device_cpu = {
+    .name = "cpu",
+    .allocate = cpu_allocate,
+    .release = cpu_release,
+    .copy_in = cpu_copy,
+    .copy_out = cpu_copy,
+    .free_bytes = cpu_free_bytes,
+};

@@ -1,0 +1,42 @@
+#include "dev/exec.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+
+bool exec_enter(struct exec *x, const char *layer, int64_t index)
+{
+    x->layer = layer;
+    x->layer_index = index;
+    return !failed(x->status);
+}
+
+void exec_fail(struct exec *x, enum status_code code, const char *op, const char *format, ...)
+{
+    if (failed(x->status)) {
+        return;
+    }
+    char reason[320];
+    va_list args;
+    va_start(args, format);
+    vsnprintf(reason, sizeof reason, format, args);
+    va_end(args);
+    char index[24] = "";
+    if (x->layer_index >= 0) {
+        snprintf(index, sizeof index, " %lld", (long long)x->layer_index);
+    }
+    x->status = status_error(code, "%s in %s%s on %s: %s", op, x->layer == NULL ? "no layer" : x->layer, index,
+                             x->device == NULL ? "no device" : x->device->name, reason);
+}
+
+void *exec_scratch(struct exec *x, size_t bytes)
+{
+    if (bytes > x->totals.workspace_bytes) {
+        x->totals.workspace_bytes = bytes;
+    }
+    if (x->workspace == NULL) {
+        return NULL;
+    }
+    CHECK(bytes <= x->workspace_bytes, "an op needs %zu bytes of scratch, %zu were planned", bytes,
+          x->workspace_bytes);
+    return x->workspace;
+}

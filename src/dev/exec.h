@@ -1,0 +1,44 @@
+/* exec: in which order work happens.  Every op takes an exec; the first failure sticks in it with the names of the op and
+ * of the layer, and later ops do nothing, so a model is a column of calls without a single `if`. */
+#ifndef KILN_DEV_EXEC_H
+#define KILN_DEV_EXEC_H
+
+#include "core/status.h"
+#include "dev/device.h"
+
+#include <stddef.h>
+#include <stdint.h>
+
+struct ops;
+
+/* What an op cost; summed by the plan table, and by every table when it profiles. */
+struct exec_totals {
+    double flops; /* a multiply-add is two */
+    double bytes; /* read and written, each tensor once */
+    int64_t n_ops;
+    size_t workspace_bytes; /* the most that one op asked for */
+};
+
+struct exec {
+    const struct device *device;
+    const struct ops *ops;
+    struct status status;
+    const char *layer;    /* where we are, for messages: "layer" or "embeddings" */
+    int64_t layer_index;  /* -1: not a numbered layer */
+    uint64_t dropout_key; /* rng_key(seed, step): the same for every split of the work */
+    void *workspace;      /* scratch of one op at a time */
+    size_t workspace_bytes;
+    struct exec_totals totals;
+};
+
+/* Sets the place for messages and returns true if ops still run. */
+bool exec_enter(struct exec *x, const char *layer, int64_t index);
+
+/* Records an op's failure: `op` in the current layer, and the reason. */
+void exec_fail(struct exec *x, enum status_code code, const char *op, const char *format, ...)
+    __attribute__((format(printf, 4, 5)));
+
+/* Scratch for the running op, valid until the next; its size was announced to the plan.  NULL while planning. */
+void *exec_scratch(struct exec *x, size_t bytes);
+
+#endif

@@ -9,8 +9,8 @@
 struct device {
     const char *name; /* "cpu" */
 
-    /* `bytes` of zeroed memory, aligned to ARENA_ALIGNMENT and touched, so that a shortage shows now and not in a step.
-     * STATUS_MEMORY says what was wanted and what is there. */
+    /* `bytes` of zeroed memory, aligned to ARENA_ALIGNMENT and touched, so that a shortage shows now and not
+     * in a step. STATUS_MEMORY says what was wanted and what is there. */
     struct status (*allocate)(void **memory, size_t bytes, const char *what);
     void (*release)(void *memory, size_t bytes);
 

@@ -24,8 +24,8 @@ void exec_fail(struct exec *x, enum status_code code, const char *op, const char
     if (x->layer_index >= 0) {
         snprintf(index, sizeof index, " %lld", (long long)x->layer_index);
     }
-    x->status = status_error(code, "%s in %s%s on %s: %s", op, x->layer == NULL ? "no layer" : x->layer, index,
-                             x->device == NULL ? "no device" : x->device->name, reason);
+    x->status = status_error(code, "%s in %s%s on %s: %s", op, x->layer == NULL ? "no layer" : x->layer,
+                             index, x->device == NULL ? "no device" : x->device->name, reason);
 }
 
 void *exec_scratch(struct exec *x, size_t bytes)

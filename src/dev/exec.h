@@ -1,5 +1,6 @@
-/* exec: in which order work happens.  Every op takes an exec; the first failure sticks in it with the names of the op and
- * of the layer, and later ops do nothing, so a model is a column of calls without a single `if`. */
+/* exec: in which order work happens.  Every op takes an exec; the first failure sticks in it with the names
+ * of the op and of the layer, and later ops do nothing, so a model is a column of calls without a single
+ * `if`. */
 #ifndef KILN_DEV_EXEC_H
 #define KILN_DEV_EXEC_H
 
@@ -38,7 +39,8 @@ bool exec_enter(struct exec *x, const char *layer, int64_t index);
 void exec_fail(struct exec *x, enum status_code code, const char *op, const char *format, ...)
     __attribute__((format(printf, 4, 5)));
 
-/* Scratch for the running op, valid until the next; its size was announced to the plan.  NULL while planning. */
+/* Scratch for the running op, valid until the next; its size was announced to the plan.  NULL while planning.
+ */
 void *exec_scratch(struct exec *x, size_t bytes);
 
 #endif

@@ -1,0 +1,484 @@
+/* ref: the definition of every op, in double arithmetic on any dtype.
+ *
+ * It follows the formulas of ops.h to the letter and nothing else: no blocking, no vectors, no threads.  On
+ * fp64 tensors it is the oracle of the gradient checks; on copies of rounded inputs it is the oracle of the
+ * other tables. */
+#include "core/rng.h"
+#include "ops/ops.h"
+#include "ops/ref_optim.h"
+
+#include <math.h>
+#include <stdlib.h>
+
+static bool stopped(const struct exec *x)
+{
+    return failed(x->status);
+}
+
+static double get2(tensor t, int64_t row, int64_t col)
+{
+    return tensor_get(t, row * tensor_cols(t) + col);
+}
+
+static void set2(tensor t, int64_t row, int64_t col, double value)
+{
+    tensor_set(t, row * tensor_cols(t) + col, value);
+}
+
+static void add2(tensor t, int64_t row, int64_t col, double value)
+{
+    set2(t, row, col, get2(t, row, col) + value);
+}
+
+static void add1(tensor t, int64_t i, double value)
+{
+    tensor_set(t, i, tensor_get(t, i) + value);
+}
+
+static int64_t index_at(tensor t, int64_t i)
+{
+    return (int64_t)tensor_get(t, i);
+}
+
+/* What element `column` of the row with this key is multiplied by. */
+static double dropout_factor(const struct exec *x, struct dropout d, tensor row_keys, int64_t row,
+                             int64_t column)
+{
+    uint32_t threshold = dropout_threshold(d);
+    if (threshold == 0) {
+        return 1.0;
+    }
+    uint32_t sequence = (uint32_t)get2(row_keys, row, 0);
+    uint32_t position = (uint32_t)get2(row_keys, row, 1);
+    struct rng_block b = rng_philox(x->dropout_key, (uint32_t)(column / 8), position, sequence, d.site);
+    uint32_t word = b.word[column % 8 / 2];
+    uint32_t bits = column % 2 == 0 ? word & 0xffffU : word >> 16;
+    return bits < threshold ? 0.0 : dropout_scale(d);
+}
+
+static void ref_fill(struct exec *x, tensor out, double value)
+{
+    for (int64_t i = 0; !stopped(x) && i < tensor_count(out); i++) {
+        tensor_set(out, i, value);
+    }
+}
+
+static void ref_cast(struct exec *x, tensor out, tensor in)
+{
+    for (int64_t i = 0; !stopped(x) && i < tensor_count(out); i++) {
+        tensor_set(out, i, tensor_get(in, i));
+    }
+}
+
+static void ref_sum(struct exec *x, tensor total, tensor in)
+{
+    for (int64_t i = 0; !stopped(x) && i < tensor_count(in); i++) {
+        add1(total, 0, tensor_get(in, i));
+    }
+}
+
+static void ref_find_nonfinite(struct exec *x, tensor index, tensor in)
+{
+    if (stopped(x)) {
+        return;
+    }
+    int64_t i = 0;
+    while (i < tensor_count(in) && isfinite(tensor_get(in, i))) {
+        i++;
+    }
+    tensor_set(index, 0, i < tensor_count(in) ? (double)i : -1.0);
+}
+
+static double gelu(double z)
+{
+    return 0.5 * z * (1.0 + erf(z * sqrt(0.5)));
+}
+
+static double gelu_slope(double z)
+{
+    const double inverse_sqrt_2pi = 0.39894228040143267794;
+    return 0.5 * (1.0 + erf(z * sqrt(0.5))) + z * inverse_sqrt_2pi * exp(-0.5 * z * z);
+}
+
+static void ref_linear(struct exec *x, tensor out, tensor in, tensor w, tensor bias)
+{
+    for (int64_t t = 0; !stopped(x) && t < tensor_rows(out); t++) {
+        for (int64_t o = 0; o < tensor_cols(out); o++) {
+            double sum = tensor_is_null(bias) ? 0.0 : tensor_get(bias, o);
+            for (int64_t i = 0; i < tensor_cols(in); i++) {
+                sum += get2(in, t, i) * get2(w, o, i);
+            }
+            set2(out, t, o, sum);
+        }
+    }
+}
+
+static void ref_linear_gelu(struct exec *x, tensor out, tensor pre, tensor in, tensor w, tensor bias)
+{
+    ref_linear(x, pre, in, w, bias);
+    for (int64_t i = 0; !stopped(x) && i < tensor_count(out); i++) {
+        tensor_set(out, i, gelu(tensor_get(pre, i)));
+    }
+}
+
+static void ref_linear_backward_input(struct exec *x, tensor din, tensor dout, tensor w, bool accumulate)
+{
+    for (int64_t t = 0; !stopped(x) && t < tensor_rows(din); t++) {
+        for (int64_t i = 0; i < tensor_cols(din); i++) {
+            double sum = accumulate ? get2(din, t, i) : 0.0;
+            for (int64_t o = 0; o < tensor_cols(dout); o++) {
+                sum += get2(dout, t, o) * get2(w, o, i);
+            }
+            set2(din, t, i, sum);
+        }
+    }
+}
+
+static void ref_linear_backward_weight(struct exec *x, tensor dw, tensor dbias, tensor dout, tensor in)
+{
+    for (int64_t o = 0; !stopped(x) && o < tensor_cols(dout); o++) {
+        double bias_sum = 0;
+        for (int64_t t = 0; t < tensor_rows(dout); t++) {
+            bias_sum += get2(dout, t, o);
+        }
+        if (!tensor_is_null(dbias)) {
+            add1(dbias, o, bias_sum);
+        }
+        for (int64_t i = 0; i < tensor_cols(in); i++) {
+            double sum = 0;
+            for (int64_t t = 0; t < tensor_rows(dout); t++) {
+                sum += get2(dout, t, o) * get2(in, t, i);
+            }
+            add2(dw, o, i, sum);
+        }
+    }
+}
+
+static void ref_gelu_backward(struct exec *x, tensor dpre, tensor dout, tensor pre)
+{
+    for (int64_t i = 0; !stopped(x) && i < tensor_count(dpre); i++) {
+        tensor_set(dpre, i, tensor_get(dout, i) * gelu_slope(tensor_get(pre, i)));
+    }
+}
+
+static void ref_tanh(struct exec *x, tensor out, tensor in)
+{
+    for (int64_t i = 0; !stopped(x) && i < tensor_count(out); i++) {
+        tensor_set(out, i, tanh(tensor_get(in, i)));
+    }
+}
+
+static void ref_tanh_backward(struct exec *x, tensor din, tensor dout, tensor out)
+{
+    for (int64_t i = 0; !stopped(x) && i < tensor_count(din); i++) {
+        double y = tensor_get(out, i);
+        tensor_set(din, i, tensor_get(dout, i) * (1.0 - y * y));
+    }
+}
+
+static void layernorm_row(tensor out, tensor mean, tensor rstd, tensor in, tensor gamma, tensor beta,
+                          double eps, int64_t row)
+{
+    int64_t n = tensor_cols(in);
+    double sum = 0, squares = 0;
+    for (int64_t i = 0; i < n; i++) {
+        sum += get2(in, row, i);
+    }
+    double mu = sum / (double)n;
+    for (int64_t i = 0; i < n; i++) {
+        squares += (get2(in, row, i) - mu) * (get2(in, row, i) - mu);
+    }
+    double r = 1.0 / sqrt(squares / (double)n + eps);
+    tensor_set(mean, row, mu);
+    tensor_set(rstd, row, r);
+    for (int64_t i = 0; i < n; i++) {
+        set2(out, row, i, (get2(in, row, i) - mu) * r * tensor_get(gamma, i) + tensor_get(beta, i));
+    }
+}
+
+static void ref_layernorm(struct exec *x, tensor out, tensor mean, tensor rstd, tensor in, tensor gamma,
+                          tensor beta, double eps)
+{
+    for (int64_t t = 0; !stopped(x) && t < tensor_rows(in); t++) {
+        layernorm_row(out, mean, rstd, in, gamma, beta, eps, t);
+    }
+}
+
+static void ref_layernorm_backward(struct exec *x, tensor din, tensor dgamma, tensor dbeta, tensor dout,
+                                   tensor in, tensor mean, tensor rstd, tensor gamma)
+{
+    int64_t n = tensor_cols(in);
+    for (int64_t t = 0; !stopped(x) && t < tensor_rows(in); t++) {
+        double mu = tensor_get(mean, t), r = tensor_get(rstd, t);
+        double mean_g = 0, mean_g_xhat = 0;
+        for (int64_t i = 0; i < n; i++) {
+            double xhat = (get2(in, t, i) - mu) * r;
+            double g = get2(dout, t, i) * tensor_get(gamma, i);
+            mean_g += g / (double)n;
+            mean_g_xhat += g * xhat / (double)n;
+        }
+        for (int64_t i = 0; i < n; i++) {
+            double xhat = (get2(in, t, i) - mu) * r;
+            double dy = get2(dout, t, i);
+            add1(dgamma, i, dy * xhat);
+            add1(dbeta, i, dy);
+            set2(din, t, i, r * (dy * tensor_get(gamma, i) - mean_g - xhat * mean_g_xhat));
+        }
+    }
+}
+
+static void ref_embed(struct exec *x, tensor out, tensor sum, tensor mean, tensor rstd, tensor ids,
+                      tensor types, tensor positions, tensor word, tensor position, tensor type, tensor gamma,
+                      tensor beta, double eps, tensor row_keys, struct dropout drop)
+{
+    for (int64_t t = 0; !stopped(x) && t < tensor_rows(out); t++) {
+        for (int64_t i = 0; i < tensor_cols(out); i++) {
+            set2(sum, t, i,
+                 get2(word, index_at(ids, t), i) + get2(position, index_at(positions, t), i) +
+                     get2(type, index_at(types, t), i));
+        }
+        layernorm_row(out, mean, rstd, sum, gamma, beta, eps, t);
+        for (int64_t i = 0; i < tensor_cols(out); i++) {
+            set2(out, t, i, get2(out, t, i) * dropout_factor(x, drop, row_keys, t, i));
+        }
+    }
+}
+
+static void ref_embed_backward(struct exec *x, tensor dsum, tensor dword, tensor dposition, tensor dtype,
+                               tensor dgamma, tensor dbeta, tensor dout, tensor sum, tensor mean, tensor rstd,
+                               tensor ids, tensor types, tensor positions, tensor gamma, tensor row_keys,
+                               struct dropout drop)
+{
+    for (int64_t t = 0; !stopped(x) && t < tensor_rows(dout); t++) {
+        for (int64_t i = 0; i < tensor_cols(dout); i++) {
+            set2(dsum, t, i, get2(dout, t, i) * dropout_factor(x, drop, row_keys, t, i));
+        }
+    }
+    ref_layernorm_backward(x, dsum, dgamma, dbeta, dsum, sum, mean, rstd, gamma);
+    for (int64_t t = 0; !stopped(x) && t < tensor_rows(dout); t++) {
+        for (int64_t i = 0; i < tensor_cols(dout); i++) {
+            double d = get2(dsum, t, i);
+            add2(dword, index_at(ids, t), i, d);
+            add2(dposition, index_at(positions, t), i, d);
+            add2(dtype, index_at(types, t), i, d);
+        }
+    }
+}
+
+static void ref_bias_dropout_add_layernorm(struct exec *x, tensor out, tensor sum, tensor mean, tensor rstd,
+                                           tensor in, tensor bias, tensor residual, tensor gamma, tensor beta,
+                                           double eps, tensor row_keys, struct dropout drop)
+{
+    for (int64_t t = 0; !stopped(x) && t < tensor_rows(out); t++) {
+        for (int64_t i = 0; i < tensor_cols(out); i++) {
+            double branch = (get2(in, t, i) + tensor_get(bias, i)) * dropout_factor(x, drop, row_keys, t, i);
+            set2(sum, t, i, get2(residual, t, i) + branch);
+        }
+        layernorm_row(out, mean, rstd, sum, gamma, beta, eps, t);
+    }
+}
+
+static void ref_bias_dropout_add_layernorm_backward(struct exec *x, tensor dresidual, tensor din,
+                                                    tensor dbias, tensor dgamma, tensor dbeta, tensor dout,
+                                                    tensor sum, tensor mean, tensor rstd, tensor gamma,
+                                                    tensor row_keys, struct dropout drop)
+{
+    ref_layernorm_backward(x, dresidual, dgamma, dbeta, dout, sum, mean, rstd, gamma);
+    for (int64_t t = 0; !stopped(x) && t < tensor_rows(dout); t++) {
+        for (int64_t i = 0; i < tensor_cols(dout); i++) {
+            double d = get2(dresidual, t, i) * dropout_factor(x, drop, row_keys, t, i);
+            set2(din, t, i, d);
+            add1(dbias, i, d);
+        }
+    }
+}
+
+static double get_head(tensor t, int64_t row, int64_t head, int64_t i)
+{
+    return tensor_get(t, (row * t.dims[1] + head) * t.dims[2] + i);
+}
+
+static void add_head(tensor t, int64_t row, int64_t head, int64_t i, double value)
+{
+    add1(t, (row * t.dims[1] + head) * t.dims[2] + i, value);
+}
+
+/* One query of one head: its row of the stream, and the keys [k0, k0 + n_keys) that it sees. */
+struct query {
+    int64_t row, head, k0, n_keys;
+};
+
+static double score(struct query q, tensor queries, tensor keys, const struct attention *a, int64_t j)
+{
+    double sum = 0;
+    for (int64_t i = 0; i < queries.dims[2]; i++) {
+        sum += get_head(queries, q.row, q.head, i) * get_head(keys, q.k0 + j, q.head, i);
+    }
+    double slope = tensor_is_null(a->alibi_slopes) ? 0.0 : tensor_get(a->alibi_slopes, q.head);
+    return a->scale * sum + slope * (double)j;
+}
+
+static double probability_factor(const struct exec *x, const struct attention *a, struct query q, int64_t j)
+{
+    return dropout_factor(x, a->dropout, a->row_keys, q.row, q.head * 65536 + j);
+}
+
+/* Calls `visit` for every query of every head, in order. */
+static void for_each_query(const struct attention *a, int64_t n_heads,
+                           void (*visit)(struct query q, void *context), void *context)
+{
+    for (int64_t b = 0; b + 1 < a->cu_seqlens_q.dims[0]; b++) {
+        int64_t q0 = index_at(a->cu_seqlens_q, b), q1 = index_at(a->cu_seqlens_q, b + 1);
+        int64_t k0 = index_at(a->cu_seqlens_kv, b), k1 = index_at(a->cu_seqlens_kv, b + 1);
+        for (int64_t row = q0; row < q1; row++) {
+            int64_t hidden_future = a->causal ? q1 - 1 - row : 0;
+            for (int64_t head = 0; head < n_heads; head++) {
+                visit((struct query){row, head, k0, k1 - k0 - hidden_future}, context);
+            }
+        }
+    }
+}
+
+struct attention_call {
+    struct exec *x;
+    const struct attention *a;
+    tensor dq, dk, dv, dout, out, lse, q, k, v;
+};
+
+static void attend(struct query q, void *context)
+{
+    struct attention_call *c = context;
+    double max = -INFINITY, sum = 0;
+    for (int64_t j = 0; j < q.n_keys; j++) {
+        max = fmax(max, score(q, c->q, c->k, c->a, j));
+    }
+    for (int64_t j = 0; j < q.n_keys; j++) {
+        sum += exp(score(q, c->q, c->k, c->a, j) - max);
+    }
+    double lse = max + log(sum);
+    set2(c->lse, q.row, q.head, lse);
+    for (int64_t j = 0; j < q.n_keys; j++) {
+        double p = exp(score(q, c->q, c->k, c->a, j) - lse) * probability_factor(c->x, c->a, q, j);
+        for (int64_t i = 0; i < c->v.dims[2]; i++) {
+            add_head(c->out, q.row, q.head, i, p * get_head(c->v, q.k0 + j, q.head, i));
+        }
+    }
+}
+
+static void ref_attention(struct exec *x, tensor out, tensor lse, tensor q, tensor k, tensor v,
+                          struct attention a)
+{
+    if (stopped(x)) {
+        return;
+    }
+    ref_fill(x, out, 0);
+    struct attention_call c = {.x = x, .a = &a, .out = out, .lse = lse, .q = q, .k = k, .v = v};
+    for_each_query(&a, q.dims[1], attend, &c);
+}
+
+static void attend_backward(struct query q, void *context)
+{
+    struct attention_call *c = context;
+    double lse = get2(c->lse, q.row, q.head), dot = 0;
+    for (int64_t i = 0; i < c->v.dims[2]; i++) {
+        dot += get_head(c->dout, q.row, q.head, i) * get_head(c->out, q.row, q.head, i);
+    }
+    for (int64_t j = 0; j < q.n_keys; j++) {
+        double p = exp(score(q, c->q, c->k, c->a, j) - lse);
+        double keep = probability_factor(c->x, c->a, q, j);
+        double dp = 0;
+        for (int64_t i = 0; i < c->v.dims[2]; i++) {
+            double d = get_head(c->dout, q.row, q.head, i);
+            dp += keep * d * get_head(c->v, q.k0 + j, q.head, i);
+            add_head(c->dv, q.k0 + j, q.head, i, p * keep * d);
+        }
+        double ds = c->a->scale * p * (dp - dot);
+        for (int64_t i = 0; i < c->q.dims[2]; i++) {
+            add_head(c->dq, q.row, q.head, i, ds * get_head(c->k, q.k0 + j, q.head, i));
+            add_head(c->dk, q.k0 + j, q.head, i, ds * get_head(c->q, q.row, q.head, i));
+        }
+    }
+}
+
+static void ref_attention_backward(struct exec *x, tensor dq, tensor dk, tensor dv, tensor dout, tensor out,
+                                   tensor lse, tensor q, tensor k, tensor v, struct attention a)
+{
+    if (stopped(x)) {
+        return;
+    }
+    ref_fill(x, dq, 0);
+    ref_fill(x, dk, 0);
+    ref_fill(x, dv, 0);
+    struct attention_call c = {x, &a, dq, dk, dv, dout, out, lse, q, k, v};
+    for_each_query(&a, q.dims[1], attend_backward, &c);
+}
+
+static void ref_gather_rows(struct exec *x, tensor out, tensor in, tensor rows)
+{
+    for (int64_t m = 0; !stopped(x) && m < tensor_rows(out); m++) {
+        for (int64_t i = 0; i < tensor_cols(out); i++) {
+            set2(out, m, i, get2(in, index_at(rows, m), i));
+        }
+    }
+}
+
+static void ref_scatter_add_rows(struct exec *x, tensor din, tensor dout, tensor rows)
+{
+    for (int64_t m = 0; !stopped(x) && m < tensor_rows(dout); m++) {
+        for (int64_t i = 0; i < tensor_cols(dout); i++) {
+            add2(din, index_at(rows, m), i, get2(dout, m, i));
+        }
+    }
+}
+
+static void ref_cross_entropy(struct exec *x, tensor loss, tensor correct, tensor dlogits, tensor logits,
+                              tensor labels, int64_t n_classes, double scale)
+{
+    for (int64_t m = 0; !stopped(x) && m < tensor_rows(logits); m++) {
+        int64_t label = index_at(labels, m), best = 0;
+        double sum = 0;
+        for (int64_t c = 1; c < n_classes; c++) {
+            best = get2(logits, m, c) > get2(logits, m, best) ? c : best;
+        }
+        double max = get2(logits, m, best);
+        for (int64_t c = 0; c < n_classes; c++) {
+            sum += exp(get2(logits, m, c) - max);
+        }
+        double lse = max + log(sum);
+        tensor_set(loss, m, label < 0 ? 0.0 : lse - get2(logits, m, label));
+        tensor_set(correct, m, label >= 0 && best == label);
+        for (int64_t c = 0; !tensor_is_null(dlogits) && c < tensor_cols(logits); c++) {
+            double p = c < n_classes ? exp(get2(logits, m, c) - lse) : 0.0;
+            set2(dlogits, m, c, label < 0 ? 0.0 : scale * (p - (c == label)));
+        }
+    }
+}
+
+const struct ops ops_ref = {
+    .name = "ref",
+    .fill = ref_fill,
+    .cast = ref_cast,
+    .sum = ref_sum,
+    .find_nonfinite = ref_find_nonfinite,
+    .linear = ref_linear,
+    .linear_gelu = ref_linear_gelu,
+    .linear_backward_input = ref_linear_backward_input,
+    .linear_backward_weight = ref_linear_backward_weight,
+    .gelu_backward = ref_gelu_backward,
+    .tanh = ref_tanh,
+    .tanh_backward = ref_tanh_backward,
+    .embed = ref_embed,
+    .embed_backward = ref_embed_backward,
+    .layernorm = ref_layernorm,
+    .layernorm_backward = ref_layernorm_backward,
+    .bias_dropout_add_layernorm = ref_bias_dropout_add_layernorm,
+    .bias_dropout_add_layernorm_backward = ref_bias_dropout_add_layernorm_backward,
+    .attention = ref_attention,
+    .attention_backward = ref_attention_backward,
+    .gather_rows = ref_gather_rows,
+    .scatter_add_rows = ref_scatter_add_rows,
+    .cross_entropy = ref_cross_entropy,
+    .global_norm = ref_global_norm,
+    .lamb = ref_lamb,
+    .adamw = ref_adamw,
+};

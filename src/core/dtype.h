@@ -23,6 +23,12 @@ static inline const char *dtype_name(enum dtype t)
     return names[t];
 }
 
+/* The dtype of vectors, statistics and parameter gradients beside activations of dtype `a`. */
+static inline enum dtype dtype_of_vectors(enum dtype a)
+{
+    return a == DTYPE_F64 ? DTYPE_F64 : DTYPE_F32;
+}
+
 /* bfloat16 is the upper half of a binary32. */
 static inline float bf16_to_f32(uint16_t bits)
 {

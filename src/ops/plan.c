@@ -1,0 +1,365 @@
+/* plan: computes nothing.  Each slot checks the shapes and dtypes that ops.h declares, and adds up what the
+ * op costs: FLOPs, bytes moved (each tensor once) and scratch.  A model run over this table is validated and
+ * measured before anything is allocated. */
+#include "ops/ops.h"
+#include "ops/workspace.h"
+
+#include <stdio.h>
+
+/* What one argument must be, seen as a matrix of its last dim; its bytes count as moved. */
+struct want {
+    const char *name;
+    tensor t;
+    int dtype; /* enum dtype, or ANY */
+    int64_t rows, cols;
+};
+
+enum { ANY = -1 };
+
+static void describe(char *text, size_t n, tensor t)
+{
+    int used = snprintf(text, n, "%s [", dtype_name(t.dtype));
+    for (int i = 0; i < t.n_dims; i++) {
+        used += snprintf(text + used, n - (size_t)used, "%s%lld", i == 0 ? "" : ", ", (long long)t.dims[i]);
+    }
+    snprintf(text + used, n - (size_t)used, "]");
+}
+
+static void plan(struct exec *x, const char *op, double flops, size_t scratch, const struct want *wants,
+                 int n)
+{
+    if (failed(x->status)) {
+        return;
+    }
+    for (int i = 0; i < n; i++) {
+        const struct want *w = &wants[i];
+        bool fits = w->t.n_dims > 0 && tensor_rows(w->t) == w->rows && tensor_cols(w->t) == w->cols;
+        if (!fits || (w->dtype != ANY && (int)w->t.dtype != w->dtype)) {
+            char found[160];
+            describe(found, sizeof found, w->t);
+            exec_fail(x, STATUS_INTERNAL, op, "%s must be %s of %lld rows and %lld columns, but is %s",
+                      w->name, w->dtype == ANY ? "a tensor" : dtype_name((enum dtype)w->dtype),
+                      (long long)w->rows, (long long)w->cols, found);
+            return;
+        }
+        x->totals.bytes += (double)tensor_bytes(w->t);
+    }
+    x->totals.flops += flops;
+    x->totals.n_ops++;
+    exec_scratch(x, scratch);
+}
+
+#define PLAN(x, op, flops, scratch, ...)                                                                     \
+    plan(x, op, flops, scratch, (const struct want[]){__VA_ARGS__},                                          \
+         (int)(sizeof((const struct want[]){__VA_ARGS__}) / sizeof(struct want)))
+
+static double count(tensor t)
+{
+    return (double)tensor_count(t);
+}
+
+static double product_flops(tensor w, int64_t rows)
+{
+    return 2.0 * count(w) * (double)rows;
+}
+
+static void plan_fill(struct exec *x, tensor out, double value)
+{
+    (void)value;
+    PLAN(x, "fill", 0, 0, {"out", out, ANY, tensor_rows(out), tensor_cols(out)});
+}
+
+static void plan_cast(struct exec *x, tensor out, tensor in)
+{
+    PLAN(x, "cast", 0, 0, {"out", out, ANY, tensor_rows(in), tensor_cols(in)},
+         {"in", in, ANY, tensor_rows(in), tensor_cols(in)});
+}
+
+static void plan_sum(struct exec *x, tensor total, tensor in)
+{
+    PLAN(x, "sum", count(in), 0, {"total", total, DTYPE_F64, 1, 1}, {"in", in, ANY, 1, tensor_cols(in)});
+}
+
+static void plan_find_nonfinite(struct exec *x, tensor index, tensor in)
+{
+    PLAN(x, "find_nonfinite", 0, workspace_find_nonfinite(tensor_count(in)),
+         {"index", index, DTYPE_I64, 1, 1}, {"in", in, ANY, tensor_rows(in), tensor_cols(in)});
+}
+
+static void plan_linear(struct exec *x, tensor out, tensor in, tensor w, tensor bias)
+{
+    int64_t rows = tensor_rows(in), n_in = tensor_cols(in), n_out = tensor_rows(w);
+    PLAN(x, "linear", product_flops(w, rows), 0, {"out", out, ANY, rows, n_out}, {"in", in, ANY, rows, n_in},
+         {"w", w, (int)in.dtype, n_out, n_in});
+    if (!tensor_is_null(bias)) {
+        PLAN(x, "linear", 0, 0, {"bias", bias, (int)dtype_of_vectors(in.dtype), 1, n_out});
+    }
+}
+
+static void plan_linear_gelu(struct exec *x, tensor out, tensor pre, tensor in, tensor w, tensor bias)
+{
+    plan_linear(x, pre, in, w, bias);
+    PLAN(x, "linear_gelu", 0, 0, {"out", out, (int)in.dtype, tensor_rows(in), tensor_rows(w)});
+}
+
+static void plan_linear_backward_input(struct exec *x, tensor din, tensor dout, tensor w, bool accumulate)
+{
+    (void)accumulate;
+    int64_t rows = tensor_rows(dout);
+    PLAN(x, "linear_backward_input", product_flops(w, rows), 0,
+         {"din", din, (int)dout.dtype, rows, tensor_cols(w)}, {"dout", dout, ANY, rows, tensor_rows(w)},
+         {"w", w, (int)dout.dtype, tensor_rows(w), tensor_cols(w)});
+}
+
+static void plan_linear_backward_weight(struct exec *x, tensor dw, tensor dbias, tensor dout, tensor in)
+{
+    int64_t rows = tensor_rows(in), n_in = tensor_cols(in), n_out = tensor_cols(dout);
+    int vector = (int)dtype_of_vectors(in.dtype);
+    PLAN(x, "linear_backward_weight", product_flops(dw, rows), workspace_column_sum(rows, n_out),
+         {"dw", dw, vector, n_out, n_in}, {"dout", dout, (int)in.dtype, rows, n_out},
+         {"in", in, ANY, rows, n_in});
+    if (!tensor_is_null(dbias)) {
+        PLAN(x, "linear_backward_weight", 0, 0, {"dbias", dbias, vector, 1, n_out});
+    }
+}
+
+static void plan_gelu_backward(struct exec *x, tensor dpre, tensor dout, tensor pre)
+{
+    int64_t rows = tensor_rows(pre), cols = tensor_cols(pre);
+    PLAN(x, "gelu_backward", 0, 0, {"dpre", dpre, (int)pre.dtype, rows, cols},
+         {"dout", dout, (int)pre.dtype, rows, cols}, {"pre", pre, ANY, rows, cols});
+}
+
+static void plan_tanh(struct exec *x, tensor out, tensor in)
+{
+    PLAN(x, "tanh", 0, 0, {"out", out, (int)in.dtype, tensor_rows(in), tensor_cols(in)},
+         {"in", in, ANY, tensor_rows(in), tensor_cols(in)});
+}
+
+static void plan_tanh_backward(struct exec *x, tensor din, tensor dout, tensor out)
+{
+    plan_gelu_backward(x, din, dout, out);
+}
+
+static void plan_layernorm(struct exec *x, tensor out, tensor mean, tensor rstd, tensor in, tensor gamma,
+                           tensor beta, double eps)
+{
+    (void)eps;
+    int64_t rows = tensor_rows(in), cols = tensor_cols(in);
+    int vector = (int)dtype_of_vectors(in.dtype);
+    PLAN(x, "layernorm", 0, 0, {"out", out, (int)in.dtype, rows, cols}, {"mean", mean, vector, 1, rows},
+         {"rstd", rstd, vector, 1, rows}, {"in", in, ANY, rows, cols}, {"gamma", gamma, vector, 1, cols},
+         {"beta", beta, vector, 1, cols});
+}
+
+static void plan_layernorm_backward(struct exec *x, tensor din, tensor dgamma, tensor dbeta, tensor dout,
+                                    tensor in, tensor mean, tensor rstd, tensor gamma)
+{
+    int64_t rows = tensor_rows(in), cols = tensor_cols(in);
+    int vector = (int)dtype_of_vectors(in.dtype);
+    PLAN(x, "layernorm_backward", 0, workspace_layernorm_backward(rows, cols),
+         {"din", din, (int)in.dtype, rows, cols}, {"dgamma", dgamma, vector, 1, cols},
+         {"dbeta", dbeta, vector, 1, cols}, {"dout", dout, (int)in.dtype, rows, cols},
+         {"in", in, ANY, rows, cols}, {"mean", mean, vector, 1, rows}, {"rstd", rstd, vector, 1, rows},
+         {"gamma", gamma, vector, 1, cols});
+}
+
+static void plan_embed(struct exec *x, tensor out, tensor sum, tensor mean, tensor rstd, tensor ids,
+                       tensor types, tensor positions, tensor word, tensor position, tensor type,
+                       tensor gamma, tensor beta, double eps, tensor row_keys, struct dropout drop)
+{
+    (void)drop;
+    int64_t rows = tensor_rows(sum), cols = tensor_cols(sum);
+    int matrix = (int)sum.dtype;
+    plan_layernorm(x, out, mean, rstd, sum, gamma, beta, eps);
+    PLAN(x, "embed", 0, 0, {"ids", ids, DTYPE_I32, 1, rows}, {"types", types, DTYPE_I32, 1, rows},
+         {"positions", positions, DTYPE_I32, 1, rows}, {"word", word, matrix, tensor_rows(word), cols},
+         {"position", position, matrix, tensor_rows(position), cols},
+         {"type", type, matrix, tensor_rows(type), cols}, {"row_keys", row_keys, DTYPE_I32, rows, 2});
+}
+
+static void plan_embed_backward(struct exec *x, tensor dsum, tensor dword, tensor dposition, tensor dtype,
+                                tensor dgamma, tensor dbeta, tensor dout, tensor sum, tensor mean,
+                                tensor rstd, tensor ids, tensor types, tensor positions, tensor gamma,
+                                tensor row_keys, struct dropout drop)
+{
+    (void)drop;
+    int64_t rows = tensor_rows(sum), cols = tensor_cols(sum);
+    int vector = (int)dtype_of_vectors(sum.dtype);
+    plan_layernorm_backward(x, dsum, dgamma, dbeta, dout, sum, mean, rstd, gamma);
+    PLAN(x, "embed_backward", 0, workspace_embed_backward(rows, cols), {"ids", ids, DTYPE_I32, 1, rows},
+         {"types", types, DTYPE_I32, 1, rows}, {"positions", positions, DTYPE_I32, 1, rows},
+         {"dword", dword, vector, tensor_rows(dword), cols},
+         {"dposition", dposition, vector, tensor_rows(dposition), cols},
+         {"dtype", dtype, vector, tensor_rows(dtype), cols}, {"row_keys", row_keys, DTYPE_I32, rows, 2});
+}
+
+static void plan_bias_dropout_add_layernorm(struct exec *x, tensor out, tensor sum, tensor mean, tensor rstd,
+                                            tensor in, tensor bias, tensor residual, tensor gamma,
+                                            tensor beta, double eps, tensor row_keys, struct dropout drop)
+{
+    (void)drop;
+    int64_t rows = tensor_rows(sum), cols = tensor_cols(sum);
+    plan_layernorm(x, out, mean, rstd, sum, gamma, beta, eps);
+    PLAN(x, "bias_dropout_add_layernorm", 0, 0, {"in", in, (int)sum.dtype, rows, cols},
+         {"bias", bias, (int)dtype_of_vectors(sum.dtype), 1, cols},
+         {"residual", residual, (int)sum.dtype, rows, cols}, {"row_keys", row_keys, DTYPE_I32, rows, 2});
+}
+
+static void plan_bias_dropout_add_layernorm_backward(struct exec *x, tensor dresidual, tensor din,
+                                                     tensor dbias, tensor dgamma, tensor dbeta, tensor dout,
+                                                     tensor sum, tensor mean, tensor rstd, tensor gamma,
+                                                     tensor row_keys, struct dropout drop)
+{
+    (void)drop;
+    int64_t rows = tensor_rows(sum), cols = tensor_cols(sum);
+    plan_layernorm_backward(x, dresidual, dgamma, dbeta, dout, sum, mean, rstd, gamma);
+    PLAN(x, "bias_dropout_add_layernorm_backward", 0, workspace_column_sum(rows, cols),
+         {"din", din, (int)sum.dtype, rows, cols},
+         {"dbias", dbias, (int)dtype_of_vectors(sum.dtype), 1, cols},
+         {"row_keys", row_keys, DTYPE_I32, rows, 2});
+}
+
+/* Scores of all queries and keys: the sum of the squared lengths.  While planning, lengths are not known;
+ * every sequence then counts as the longest. */
+static double attention_pairs(const struct attention *a, int64_t rows)
+{
+    if (a->cu_seqlens_q.data == NULL || a->cu_seqlens_kv.data == NULL) {
+        return (double)rows * (double)a->max_seqlen_kv;
+    }
+    double pairs = 0;
+    for (int64_t b = 0; b + 1 < tensor_count(a->cu_seqlens_q); b++) {
+        double n_q = tensor_get(a->cu_seqlens_q, b + 1) - tensor_get(a->cu_seqlens_q, b);
+        pairs += n_q * (tensor_get(a->cu_seqlens_kv, b + 1) - tensor_get(a->cu_seqlens_kv, b));
+    }
+    return pairs;
+}
+
+static void plan_attention(struct exec *x, tensor out, tensor lse, tensor q, tensor k, tensor v,
+                           struct attention a)
+{
+    int64_t rows = tensor_rows(q), kv_rows = tensor_rows(k), d = tensor_cols(q);
+    double flops = 4.0 * attention_pairs(&a, q.dims[0]) * (double)(q.dims[1] * d) * (a.causal ? 0.5 : 1.0);
+    PLAN(x, "attention", flops, workspace_attention(q.dims[1], d, a.max_seqlen_q, a.max_seqlen_kv),
+         {"out", out, (int)q.dtype, rows, d},
+         {"lse", lse, (int)dtype_of_vectors(q.dtype), q.dims[0], q.dims[1]}, {"q", q, ANY, rows, d},
+         {"k", k, (int)q.dtype, kv_rows, d}, {"v", v, (int)q.dtype, kv_rows, d},
+         {"cu_seqlens_kv", a.cu_seqlens_kv, DTYPE_I32, 1, tensor_cols(a.cu_seqlens_q)},
+         {"row_keys", a.row_keys, DTYPE_I32, q.dims[0], 2});
+}
+
+static void plan_attention_backward(struct exec *x, tensor dq, tensor dk, tensor dv, tensor dout, tensor out,
+                                    tensor lse, tensor q, tensor k, tensor v, struct attention a)
+{
+    int64_t rows = tensor_rows(q), kv_rows = tensor_rows(k), d = tensor_cols(q);
+    int matrix = (int)q.dtype;
+    plan_attention(x, out, lse, q, k, v, a);
+    /* four more products with the gradients, one of them a second time over the recomputed scores (counted as
+     * useful work: twice the forward) */
+    double flops = 8.0 * attention_pairs(&a, q.dims[0]) * (double)(q.dims[1] * d) * (a.causal ? 0.5 : 1.0);
+    x->totals.flops -= flops / 2; /* the recomputed forward is not useful work */
+    PLAN(x, "attention_backward", flops,
+         workspace_attention_backward(q.dims[1], d, a.max_seqlen_q, a.max_seqlen_kv),
+         {"dq", dq, matrix, rows, d}, {"dk", dk, matrix, kv_rows, d}, {"dv", dv, matrix, kv_rows, d},
+         {"dout", dout, matrix, rows, d});
+}
+
+static void plan_gather_rows(struct exec *x, tensor out, tensor in, tensor rows)
+{
+    PLAN(x, "gather_rows", 0, 0, {"out", out, (int)in.dtype, tensor_cols(rows), tensor_cols(in)},
+         {"rows", rows, DTYPE_I32, 1, tensor_cols(rows)});
+}
+
+static void plan_scatter_add_rows(struct exec *x, tensor din, tensor dout, tensor rows)
+{
+    PLAN(x, "scatter_add_rows", 0, 0, {"dout", dout, (int)din.dtype, tensor_cols(rows), tensor_cols(din)},
+         {"rows", rows, DTYPE_I32, 1, tensor_cols(rows)});
+}
+
+static void plan_cross_entropy(struct exec *x, tensor loss, tensor correct, tensor dlogits, tensor logits,
+                               tensor labels, int64_t n_classes, double scale)
+{
+    (void)scale;
+    int64_t rows = tensor_rows(logits), cols = tensor_cols(logits);
+    if (n_classes < 1 || n_classes > cols) {
+        exec_fail(x, STATUS_INTERNAL, "cross_entropy", "%lld classes of %lld columns", (long long)n_classes,
+                  (long long)cols);
+    }
+    PLAN(x, "cross_entropy", 0, 0, {"loss", loss, ANY, 1, rows}, {"correct", correct, DTYPE_I32, 1, rows},
+         {"logits", logits, (int)dtype_of_vectors(logits.dtype), rows, cols},
+         {"labels", labels, DTYPE_I32, 1, rows});
+    if (!tensor_is_null(dlogits)) {
+        PLAN(x, "cross_entropy", 0, 0, {"dlogits", dlogits, ANY, rows, cols});
+    }
+}
+
+static int64_t span_elements(const struct optim_span *spans, int64_t n_spans)
+{
+    int64_t n = 0;
+    for (int64_t s = 0; s < n_spans; s++) {
+        n += spans[s].n;
+    }
+    return n;
+}
+
+static void plan_global_norm(struct exec *x, tensor norm, tensor in, const struct optim_span *spans,
+                             int64_t n_spans)
+{
+    PLAN(x, "global_norm", 2.0 * (double)span_elements(spans, n_spans), workspace_optim(spans, n_spans),
+         {"norm", norm, DTYPE_F64, 1, 1}, {"in", in, ANY, 1, tensor_cols(in)});
+}
+
+static void plan_update(struct exec *x, const char *op, struct optim_buffers b,
+                        const struct optim_span *spans, int64_t n_spans, tensor norm, tensor scalars)
+{
+    int64_t n = tensor_cols(b.master);
+    int vector = (int)b.master.dtype;
+    PLAN(x, op, 0, workspace_optim(spans, n_spans), {"master", b.master, ANY, 1, n},
+         {"grad", b.grad, vector, 1, n}, {"exp_avg", b.exp_avg, vector, 1, n},
+         {"exp_avg_sq", b.exp_avg_sq, vector, 1, n}, {"norm", norm, DTYPE_F64, 1, 1},
+         {"scalars", scalars, DTYPE_F64, 1, OPTIM_N_SCALARS});
+    if (!tensor_is_null(b.working)) {
+        PLAN(x, op, 0, 0, {"working", b.working, ANY, 1, n});
+    }
+}
+
+static void plan_lamb(struct exec *x, struct optim_buffers b, const struct optim_span *spans, int64_t n_spans,
+                      tensor norm, tensor scalars)
+{
+    plan_update(x, "lamb", b, spans, n_spans, norm, scalars);
+}
+
+static void plan_adamw(struct exec *x, struct optim_buffers b, const struct optim_span *spans,
+                       int64_t n_spans, tensor norm, tensor scalars)
+{
+    plan_update(x, "adamw", b, spans, n_spans, norm, scalars);
+}
+
+const struct ops ops_plan = {
+    .name = "plan",
+    .fill = plan_fill,
+    .cast = plan_cast,
+    .sum = plan_sum,
+    .find_nonfinite = plan_find_nonfinite,
+    .linear = plan_linear,
+    .linear_gelu = plan_linear_gelu,
+    .linear_backward_input = plan_linear_backward_input,
+    .linear_backward_weight = plan_linear_backward_weight,
+    .gelu_backward = plan_gelu_backward,
+    .tanh = plan_tanh,
+    .tanh_backward = plan_tanh_backward,
+    .embed = plan_embed,
+    .embed_backward = plan_embed_backward,
+    .layernorm = plan_layernorm,
+    .layernorm_backward = plan_layernorm_backward,
+    .bias_dropout_add_layernorm = plan_bias_dropout_add_layernorm,
+    .bias_dropout_add_layernorm_backward = plan_bias_dropout_add_layernorm_backward,
+    .attention = plan_attention,
+    .attention_backward = plan_attention_backward,
+    .gather_rows = plan_gather_rows,
+    .scatter_add_rows = plan_scatter_add_rows,
+    .cross_entropy = plan_cross_entropy,
+    .global_norm = plan_global_norm,
+    .lamb = plan_lamb,
+    .adamw = plan_adamw,
+};

@@ -1,0 +1,58 @@
+/* workspace: scratch bytes of each op, known to the plan before anything runs and taken by the kernels
+ * through exec_scratch.  Sizes depend on shapes only, never on the number of threads, and so do the partial
+ * sums kept there. */
+#ifndef KILN_OPS_WORKSPACE_H
+#define KILN_OPS_WORKSPACE_H
+
+#include "ops/ops.h"
+
+/* Sums over rows are cut into this many runs of rows at most, whose partial sums are added in order. */
+enum { WORKSPACE_ROW_CHUNKS = 32, WORKSPACE_SPAN_CHUNK = 1024 };
+
+static inline size_t workspace_column_sum(int64_t rows, int64_t cols)
+{
+    int64_t chunks = rows < WORKSPACE_ROW_CHUNKS ? rows : WORKSPACE_ROW_CHUNKS;
+    return (size_t)(chunks * cols) * sizeof(float);
+}
+
+/* dgamma, dbeta and dbias side by side. */
+static inline size_t workspace_layernorm_backward(int64_t rows, int64_t cols)
+{
+    return 3 * workspace_column_sum(rows, cols);
+}
+
+static inline size_t workspace_embed_backward(int64_t rows, int64_t cols)
+{
+    return workspace_layernorm_backward(rows, cols);
+}
+
+static inline size_t workspace_attention(int64_t n_heads, int64_t head_size, int64_t max_seqlen_q,
+                                         int64_t max_seqlen_kv)
+{
+    (void)n_heads, (void)head_size, (void)max_seqlen_q, (void)max_seqlen_kv;
+    return 0;
+}
+
+static inline size_t workspace_attention_backward(int64_t n_heads, int64_t head_size, int64_t max_seqlen_q,
+                                                  int64_t max_seqlen_kv)
+{
+    return workspace_attention(n_heads, head_size, max_seqlen_q, max_seqlen_kv);
+}
+
+static inline size_t workspace_find_nonfinite(int64_t count)
+{
+    (void)count;
+    return 0;
+}
+
+/* Two sums of every chunk of 1,024 elements of every span. */
+static inline size_t workspace_optim(const struct optim_span *spans, int64_t n_spans)
+{
+    int64_t chunks = 0;
+    for (int64_t s = 0; s < n_spans; s++) {
+        chunks += (spans[s].n + WORKSPACE_SPAN_CHUNK - 1) / WORKSPACE_SPAN_CHUNK;
+    }
+    return (size_t)(2 * chunks) * sizeof(double);
+}
+
+#endif

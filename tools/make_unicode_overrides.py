@@ -107,34 +107,54 @@ def to_ranges(values):
 
 
 def differences():
+    """Where oracle and base differ: [(code point, (class, ccc))], [undecomposed code point], [(code point, lower)]."""
     oracle = Oracle()
     marks = {}
-    for c in CODE_POINTS:  # one code point for each combining class; the oldest are the first
-        if base_ccc(c):
+    for c in CODE_POINTS:  # one code point that the oracle orders, for each combining class
+        if base_ccc(c) and (oracle.swaps(0x345, c) or oracle.swaps(c, 0x334)):
             marks.setdefault(base_ccc(c), c)
     marks = sorted(marks.items())
-    classes, cccs, decompositions, lowers = [], [], [], []
+    classes, wholes, lowers = [], [], []
     for c in CODE_POINTS:
-        wanted = oracle.char_class(c)
-        if wanted != base_class(c) and wanted != CJK:
-            classes.append((c, wanted))
         decomposition = oracle.decomposition(c)
         if decomposition != base_decomposition(c):
-            decompositions.append((c, decomposition))
-        if decomposition == (c,):
-            ccc = oracle.ccc(c, marks)
-            if ccc != base_ccc(c):
-                cccs.append((c, ccc))
+            assert decomposition == (c,), hex(c)  # so far utf8proc only knows more
+            wholes.append(c)
+        ccc = oracle.ccc(c, marks) if decomposition == (c,) else base_ccc(c)
+        found = oracle.char_class(c)
+        if (found, ccc) != (CJK if found == CJK else base_class(c), base_ccc(c)):
+            classes.append((c, (found, ccc)))
         lower = oracle.lower_case(c)
-        if lower != (utf8proc.utf8proc_tolower(c),):
-            lowers.append((c, lower))
-    return classes, cccs, decompositions, lowers
+        if decomposition == (c,) and lower != (utf8proc.utf8proc_tolower(c),):
+            assert len(lower) == 1, hex(c)  # only U+0130 has a longer one, and it decomposes first
+            lowers.append((c, lower[0]))
+    return classes, wholes, lowers
+
+
+HEAD = """/* unicode_overrides_table: where Hugging Face's tokenizers %s differs from utf8proc %s on a single code point.
+ * Made by tools/make_unicode_overrides.py; do not edit. */
+#include "text/unicode.h"
+
+"""
 
 
 def main():
-    classes, cccs, decompositions, lowers = differences()
-    print(len(classes), len(to_ranges(classes)), len(cccs), len(to_ranges(cccs)), len(decompositions), len(lowers), file=sys.stderr)
-    print([(hex(a),CLASS_NAMES[b]) for a,b in classes][:3000], [(hex(a),b) for a,b in cccs], [(hex(a),b) for a,b in decompositions], [(hex(a),b) for a,b in lowers])
+    classes, wholes, lowers = differences()
+    print(HEAD % (tokenizers.__version__, utf8proc.utf8proc_version().decode()), end="")
+    ranges = to_ranges(classes)
+    print("const struct unicode_class_override unicode_class_overrides[] = {")
+    for first, last, (found, ccc) in ranges:
+        print(f"    {{0x{first:04X}, 0x{last:04X}, UNICODE_{CLASS_NAMES[found]}, {ccc}}},")
+    print(f"}};\nconst int unicode_n_class_overrides = {len(ranges)};\n")
+    print("const uint32_t unicode_wholes[] = {")
+    for c in wholes:
+        print(f"    0x{c:04X},")
+    print(f"}};\nconst int unicode_n_wholes = {len(wholes)};\n")
+    ranges = to_ranges([(c, lower - c) for c, lower in lowers])
+    print("const struct unicode_lower_override unicode_lower_overrides[] = {")
+    for first, last, shift in ranges:
+        print(f"    {{0x{first:04X}, 0x{last:04X}, {shift}}},")
+    print(f"}};\nconst int unicode_n_lower_overrides = {len(ranges)};")
 
 
 if __name__ == "__main__":

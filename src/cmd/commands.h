@@ -4,4 +4,6 @@
 
 #include "core/option.h"
 
+extern const struct command command_tokenize;
+
 #endif

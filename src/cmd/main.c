@@ -6,6 +6,7 @@
 #include <string.h>
 
 static const struct command *const commands[] = {
+    &command_tokenize,
     NULL,
 };
 

@@ -1,0 +1,128 @@
+/* tokenize: `kiln tokenize`, lines of text to lines of ids. */
+#include "cmd/commands.h"
+#include "core/log.h"
+#include "text/wordpiece.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+struct tokenize_args {
+    const char *vocab_file;
+    bool do_lower_case;
+    bool dry_run;
+};
+
+static const struct option options[] = {
+    {.name = "vocab_file",
+     .kind = OPTION_STRING,
+     .offset = offsetof(struct tokenize_args, vocab_file),
+     .value_name = "FILE",
+     .help = "vocab.txt, one piece a line",
+     .required = true},
+    {.name = "do_lower_case",
+     .kind = OPTION_FLAG,
+     .offset = offsetof(struct tokenize_args, do_lower_case),
+     .help = "lower case and strip accents: for the vocabulary of an uncased model"},
+    {.name = "dry-run",
+     .kind = OPTION_FLAG,
+     .offset = offsetof(struct tokenize_args, dry_run),
+     .help = "check the vocabulary, say what would be done, and read nothing"},
+    {0},
+};
+
+/* Decimal digits of ids are written by hand: printf would take most of the time. */
+static void put_id(struct buf *line, int32_t id)
+{
+    char digits[12];
+    size_t n = sizeof digits;
+    do {
+        digits[--n] = (char)('0' + id % 10);
+        id /= 10;
+    } while (id > 0);
+    buf_append(line, digits + n, sizeof digits - n);
+}
+
+static struct status write_ids(struct buf *line, const struct id_list *ids)
+{
+    buf_clear(line);
+    for (size_t i = 0; i < ids->n; i++) {
+        if (i > 0) {
+            buf_putc(line, ' ');
+        }
+        put_id(line, ids->ids[i]);
+    }
+    buf_putc(line, '\n');
+    TRY(buf_status(line));
+    if (fwrite(line->data, 1, line->n, stdout) != line->n) {
+        return status_error(STATUS_IO, "writing the ids failed: %s", strerror(errno));
+    }
+    return status_ok();
+}
+
+static struct status tokenize_lines(struct tokenizer *t)
+{
+    struct status s = status_ok();
+    struct id_list ids = {0};
+    struct buf out = {0};
+    char *line = NULL;
+    size_t line_bytes = 0;
+    ssize_t n;
+    errno = 0;
+    while (!failed(s) && (n = getline(&line, &line_bytes, stdin)) >= 0) {
+        n -= n > 0 && line[n - 1] == '\n';
+        ids.n = 0;
+        s = wordpiece_encode_ids(t, &ids, line, (size_t)n);
+        if (!failed(s)) {
+            s = write_ids(&out, &ids);
+        }
+    }
+    if (!failed(s) && !feof(stdin)) {
+        s = errno == ENOMEM ? status_error(STATUS_MEMORY, "out of memory for a line of the input")
+                            : status_error(STATUS_IO, "reading the text failed: %s", strerror(errno));
+    }
+    if (!failed(s) && fflush(stdout) != 0) {
+        s = status_error(STATUS_IO, "writing the ids failed: %s", strerror(errno));
+    }
+    free(line);
+    buf_fini(&out);
+    id_list_fini(&ids);
+    return s;
+}
+
+static struct status run(const void *args, int n_positional, const char *const *positional)
+{
+    (void)n_positional, (void)positional;
+    const struct tokenize_args *a = args;
+    struct vocab v;
+    TRY(vocab_open(&v, a->vocab_file));
+    if (a->dry_run) {
+        log_info("%s is valid: %d pieces, hash %016llx; would write %s ids of each line of standard input",
+                 a->vocab_file, v.n, (unsigned long long)v.hash, a->do_lower_case ? "uncased" : "cased");
+        vocab_fini(&v);
+        return status_ok();
+    }
+    struct tokenizer t;
+    struct status s = wordpiece_init(&t, &v, a->do_lower_case);
+    if (!failed(s)) {
+        s = tokenize_lines(&t);
+        wordpiece_fini(&t);
+    }
+    vocab_fini(&v);
+    return s;
+}
+
+const struct command command_tokenize = {
+    .name = "tokenize",
+    .summary = "text to token ids, a line each",
+    .details =
+        "Reads lines of text from standard input and writes the ids of each as a line, separated by spaces, "
+        "without special tokens. The ids are those of Hugging Face's BertTokenizerFast; text such as [SEP] "
+        "is "
+        "text. Any bytes are accepted; ill-formed UTF-8 is dropped.",
+    .positional_usage = "",
+    .options = options,
+    .args_bytes = sizeof(struct tokenize_args),
+    .run = run,
+};

@@ -1,0 +1,82 @@
+#include "text/utf8.h"
+
+#include "text/unicode.h"
+
+#include <stdbool.h>
+#include <string.h>
+
+/* As utf8_decode; *valid tells U+FFFD in the text from U+FFFD for an error. */
+static int decode(uint32_t *c, bool *valid, const char *text, size_t n)
+{
+    const unsigned char *p = (const unsigned char *)text;
+    *valid = true;
+    *c = p[0];
+    if (p[0] < 0x80) {
+        return 1;
+    }
+    *valid = false;
+    *c = UNICODE_REPLACEMENT;
+    if (p[0] < 0xC2 || p[0] > 0xF4) {
+        return 1;
+    }
+    int n_bytes = p[0] < 0xE0 ? 2 : p[0] < 0xF0 ? 3 : 4;
+    /* The second byte's range excludes overlong forms, surrogates and code points above the last. */
+    unsigned char low = p[0] == 0xE0 ? 0xA0 : p[0] == 0xF0 ? 0x90 : 0x80;
+    unsigned char high = p[0] == 0xED ? 0x9F : p[0] == 0xF4 ? 0x8F : 0xBF;
+    uint32_t code = p[0] & (0x7FU >> n_bytes);
+    for (int i = 1; i < n_bytes; i++) {
+        if ((size_t)i >= n || p[i] < low || p[i] > high) {
+            return i;
+        }
+        code = code << 6 | (p[i] & 0x3FU);
+        low = 0x80;
+        high = 0xBF;
+    }
+    *valid = true;
+    *c = code;
+    return n_bytes;
+}
+
+int utf8_decode(uint32_t *c, const char *text, size_t n)
+{
+    bool valid;
+    return decode(c, &valid, text, n);
+}
+
+int utf8_encode(char out[UTF8_MAX_BYTES], uint32_t c)
+{
+    if (c < 0x80) {
+        out[0] = (char)c;
+        return 1;
+    }
+    int n_bytes = c < 0x800 ? 2 : c < 0x10000 ? 3 : 4;
+    for (int i = n_bytes - 1; i > 0; i--) {
+        out[i] = (char)(0x80 | (c & 0x3F));
+        c >>= 6;
+    }
+    out[0] = (char)(0xF00U >> n_bytes | c);
+    return n_bytes;
+}
+
+size_t utf8_find_invalid(const char *text, size_t n)
+{
+    size_t at = 0;
+    while (at < n) {
+        uint64_t block;
+        if (n - at >= sizeof block) { /* most text is ASCII: eight bytes at once */
+            memcpy(&block, text + at, sizeof block);
+            if ((block & 0x8080808080808080U) == 0) {
+                at += sizeof block;
+                continue;
+            }
+        }
+        uint32_t c;
+        bool valid;
+        int n_bytes = decode(&c, &valid, text + at, n - at);
+        if (!valid) {
+            return at;
+        }
+        at += (size_t)n_bytes;
+    }
+    return n;
+}

@@ -1,0 +1,50 @@
+/* vocab: the pieces of a WordPiece model, read from vocab.txt: one piece a line, its id is the line number
+ * from 0.
+ *
+ * The rule: a file that could give other ids somewhere else is refused, with the line.  A carriage return
+ * before the line feed is not part of the piece; the last line feed may be missing. Pieces are found through
+ * a trie over bytes with two roots: pieces that begin a word and pieces that continue one (written with "##"
+ * in front), so the longest match costs one step per byte. */
+#ifndef KILN_TEXT_VOCAB_H
+#define KILN_TEXT_VOCAB_H
+
+#include "core/status.h"
+
+#include <stddef.h>
+#include <stdint.h>
+
+enum { VOCAB_PIECE_MAX_BYTES = 512 }; /* longer ones could never match: a word has at most 100 characters */
+
+struct vocab {
+    char *text;                       /* [text_bytes] the file as read */
+    size_t text_bytes;                /* */
+    uint32_t *starts;                 /* [n] offset of each piece in text */
+    uint16_t *lengths;                /* [n] its bytes */
+    int32_t n;                        /* pieces */
+    int32_t pad, unk, cls, sep, mask; /* ids of [PAD] [UNK] [CLS] [SEP] [MASK] */
+    uint64_t hash;                    /* FNV-1a of the file's bytes: goes into every artefact made with it */
+    struct vocab_edge *edges;         /* [n_edges], the trie as a hash table; a power of two */
+    uint32_t n_edges;
+    int32_t *accepted; /* [n_nodes] id of the piece that ends at a node, or -1 */
+    uint32_t n_nodes;
+};
+
+/* Reads vocab.txt.  STATUS_DATA, with the line numbers: no pieces, an empty or too long line, invalid UTF-8,
+ * the same piece twice, or a special piece missing. */
+struct status vocab_open(struct vocab *v, const char *path);
+
+/* The same from memory, which is copied; `source` names it in messages. */
+struct status vocab_init(struct vocab *v, const char *text, size_t n, const char *source);
+void vocab_fini(struct vocab *v);
+
+/* The id of a piece as written in the file ("ing", "##ing", "[SEP]"), or -1. */
+int32_t vocab_find(const struct vocab *v, const char *piece, size_t n);
+
+/* The piece of an id in [0, n); borrowed, not NUL-terminated. */
+const char *vocab_piece(const struct vocab *v, int32_t id, size_t *n);
+
+/* The longest piece that begins (or continues, if `continues`) a word and is a prefix of text[0..n), n bytes
+ * of valid UTF-8: its id, or -1; *n_matched gets its bytes. */
+int32_t vocab_match(const struct vocab *v, bool continues, const char *text, size_t n, size_t *n_matched);
+
+#endif

@@ -1,0 +1,247 @@
+#include "text/wordpiece.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+/* The ids of a run, by its bytes.  A run is what stands between ASCII white space and punctuation; its ids do
+ * not depend on what is around it, so remembering them skips nearly all work on natural text (Zipf's law). */
+enum { MEMO_RUN_BYTES = 16, MEMO_IDS = 3, N_MEMOS = 1 << 15 };
+
+struct wordpiece_memo {
+    uint64_t run[2]; /* the bytes, zeros behind them */
+    int32_t ids[MEMO_IDS];
+    uint8_t n_bytes; /* 0: empty */
+    uint8_t n_ids;
+};
+
+void token_list_fini(struct token_list *l)
+{
+    free(l->tokens);
+    *l = (struct token_list){0};
+}
+
+void id_list_fini(struct id_list *l)
+{
+    free(l->ids);
+    *l = (struct id_list){0};
+}
+
+static bool grow(void **items, size_t *capacity, size_t item_bytes)
+{
+    size_t wanted = *capacity == 0 ? 256 : *capacity * 2;
+    void *grown = wanted > SIZE_MAX / item_bytes ? NULL : realloc(*items, wanted * item_bytes);
+    if (grown == NULL) {
+        return false;
+    }
+    *items = grown;
+    *capacity = wanted;
+    return true;
+}
+
+static void append_id(struct tokenizer *t, int32_t id)
+{
+    struct id_list *l = t->ids_out;
+    if (l->n == l->capacity) {
+        void *items = l->ids;
+        if (!grow(&items, &l->capacity, sizeof *l->ids)) {
+            t->out_of_memory = true;
+            return;
+        }
+        l->ids = items;
+    }
+    l->ids[l->n++] = id;
+}
+
+static void append(struct tokenizer *t, int32_t id, struct basic_span span)
+{
+    if (t->ids_out != NULL) {
+        append_id(t, id);
+        return;
+    }
+    struct token_list *l = t->tokens_out;
+    if (l->n == l->capacity) {
+        void *items = l->tokens;
+        if (!grow(&items, &l->capacity, sizeof *l->tokens)) {
+            t->out_of_memory = true;
+            return;
+        }
+        l->tokens = items;
+    }
+    l->tokens[l->n++] = (struct token){id, span.start, span.end};
+}
+
+/* Greedy longest match.  A word that cannot be covered is one [UNK]. */
+static void encode_word(void *context, const struct basic_word *w)
+{
+    struct tokenizer *t = context;
+    int32_t ids[BASIC_WORD_MAX_CHARS];
+    struct basic_span spans[BASIC_WORD_MAX_CHARS];
+    int n_ids = 0;
+    int next_char = 0;
+    bool covered = w->n_chars <= BASIC_WORD_MAX_CHARS;
+    for (size_t at = 0; covered && at < w->n_bytes;) {
+        size_t n_matched = 0;
+        int32_t id = vocab_match(t->vocab, at > 0, w->text + at, w->n_bytes - at, &n_matched);
+        if (id < 0) {
+            covered = false;
+            break;
+        }
+        at += n_matched;
+        spans[n_ids].start = w->spans[next_char].start;
+        while (next_char < w->n_chars && w->char_starts[next_char] < at) {
+            next_char++;
+        }
+        spans[n_ids].end = w->spans[next_char - 1].end;
+        ids[n_ids++] = id;
+    }
+    if (!covered) {
+        append(t, t->vocab->unk, w->whole);
+        return;
+    }
+    for (int i = 0; i < n_ids; i++) {
+        append(t, ids[i], spans[i]);
+    }
+}
+
+static int32_t find_alone(const struct vocab *v, char c)
+{
+    size_t n_matched;
+    int32_t id = vocab_match(v, false, &c, 1, &n_matched);
+    return id < 0 ? v->unk : id;
+}
+
+struct status wordpiece_init(struct tokenizer *t, const struct vocab *vocab, bool lower_case)
+{
+    *t = (struct tokenizer){.vocab = vocab};
+    TRY(basic_tokenizer_init(&t->basic, lower_case));
+    t->memos = calloc(N_MEMOS, sizeof *t->memos);
+    if (t->memos == NULL) {
+        wordpiece_fini(t);
+        return status_error(STATUS_MEMORY, "out of memory for a tokenizer");
+    }
+    for (int c = 0; c < 128; c++) {
+        t->punctuation_ids[c] = find_alone(vocab, (char)c);
+    }
+    return status_ok();
+}
+
+void wordpiece_fini(struct tokenizer *t)
+{
+    basic_tokenizer_fini(&t->basic);
+    free(t->memos);
+    *t = (struct tokenizer){0};
+}
+
+/* Bytes of the run at the start of text[0..n). */
+static size_t run_length(const char *text, size_t n)
+{
+    size_t i = 0;
+    while (i < n && basic_kinds[(unsigned char)text[i]] == BASIC_RUN) {
+        i++;
+    }
+    return i;
+}
+
+static struct status encode(struct tokenizer *t, const char *text, size_t n, size_t offset)
+{
+    struct status s = basic_tokenizer_words(&t->basic, text, n, offset, encode_word, t);
+    if (t->out_of_memory) {
+        t->out_of_memory = false;
+        return status_error(STATUS_MEMORY, "out of memory for the tokens of a text of %zu bytes", n);
+    }
+    return s;
+}
+
+struct status wordpiece_encode(struct tokenizer *t, struct token_list *out, const char *text, size_t n)
+{
+    t->tokens_out = out;
+    t->ids_out = NULL;
+    return encode(t, text, n, 0);
+}
+
+static struct wordpiece_memo *find_memo(struct tokenizer *t, uint64_t run[2], const char *text, size_t n)
+{
+    run[0] = 0;
+    run[1] = 0;
+    memcpy(run, text, n);
+    uint64_t h = (run[0] ^ (run[1] * 0x9E3779B97F4A7C15U)) * 0xD6E8FEB86659FD93U;
+    return &t->memos[h >> (64 - 15)];
+}
+
+static struct status encode_run(struct tokenizer *t, const char *text, size_t n)
+{
+    struct id_list *out = t->ids_out;
+    if (n > MEMO_RUN_BYTES) {
+        return encode(t, text, n, 0);
+    }
+    uint64_t run[2];
+    struct wordpiece_memo *m = find_memo(t, run, text, n);
+    if (m->n_bytes == n && m->run[0] == run[0] && m->run[1] == run[1]) {
+        for (int i = 0; i < m->n_ids; i++) {
+            append_id(t, m->ids[i]);
+        }
+        return status_ok();
+    }
+    size_t before = out->n;
+    TRY(encode(t, text, n, 0));
+    if (out->n - before <= MEMO_IDS) {
+        *m = (struct wordpiece_memo){.run = {run[0], run[1]}, .n_bytes = (uint8_t)n};
+        m->n_ids = (uint8_t)(out->n - before);
+        memcpy(m->ids, out->ids + before, m->n_ids * sizeof *m->ids);
+    }
+    return status_ok();
+}
+
+struct status wordpiece_encode_ids(struct tokenizer *t, struct id_list *out, const char *text, size_t n)
+{
+    t->tokens_out = NULL;
+    t->ids_out = out;
+    for (size_t at = 0; at < n;) {
+        unsigned char c = (unsigned char)text[at];
+        if (basic_kinds[c] == BASIC_RUN) {
+            size_t n_run = run_length(text + at, n - at);
+            TRY(encode_run(t, text + at, n_run));
+            at += n_run;
+            continue;
+        }
+        if (basic_kinds[c] == BASIC_PUNCTUATION) {
+            append_id(t, t->punctuation_ids[c]);
+        }
+        at++;
+    }
+    if (t->out_of_memory) {
+        t->out_of_memory = false;
+        return status_error(STATUS_MEMORY, "out of memory for the tokens of a text of %zu bytes", n);
+    }
+    return status_ok();
+}
+
+/* Whether no space is written between two pieces that are both words of their own. */
+static bool joins(const char *left, size_t n_left, const char *right, size_t n_right)
+{
+    bool opens = n_left == 1 && strchr("([{$#/-'", left[0]) != NULL && left[0] != '\0';
+    bool closes = n_right == 1 && strchr(".,;:!?)]}%/-'", right[0]) != NULL && right[0] != '\0';
+    return opens || closes;
+}
+
+struct status wordpiece_decode(const struct vocab *v, struct buf *out, const int32_t *ids, size_t n)
+{
+    const char *previous = NULL;
+    size_t n_previous = 0;
+    for (size_t i = 0; i < n; i++) {
+        if (ids[i] < 0 || ids[i] >= v->n) {
+            return status_error(STATUS_DATA, "token %zu has the id %d, but the vocabulary has %d pieces", i,
+                                ids[i], v->n);
+        }
+        size_t n_piece;
+        const char *piece = vocab_piece(v, ids[i], &n_piece);
+        bool continues = n_piece > 2 && piece[0] == '#' && piece[1] == '#';
+        if (previous != NULL && !continues && !joins(previous, n_previous, piece, n_piece)) {
+            buf_putc(out, ' ');
+        }
+        buf_append(out, piece + (continues ? 2 : 0), n_piece - (continues ? 2 : 0));
+        previous = piece;
+        n_previous = n_piece;
+    }
+    return buf_status(out);
+}

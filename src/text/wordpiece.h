@@ -1,0 +1,56 @@
+/* wordpiece: text to the ids of a BERT model, and back.
+ *
+ * The rule: ids and offsets are those of Hugging Face's BertTokenizerFast for every input, cased and uncased,
+ * with one difference: "[SEP]" inside a text is text, not a special token.  Special tokens are added by
+ * whoever builds the model's input. Source: Wu et al. 2016 (arXiv:1609.08144) section 4.1, as greedy longest
+ * match: Devlin et al. 2018, tokenization.py. */
+#ifndef KILN_TEXT_WORDPIECE_H
+#define KILN_TEXT_WORDPIECE_H
+
+#include "core/buf.h"
+#include "text/basic_tokenizer.h"
+#include "text/vocab.h"
+
+struct token {
+    int32_t id;
+    size_t start, end; /* bytes of the original text */
+};
+
+/* Growing arrays; zero them to begin, free them with their fini.  n = 0 empties one and keeps the memory. */
+struct token_list {
+    struct token *tokens; /* [n] */
+    size_t n, capacity;
+};
+struct id_list {
+    int32_t *ids; /* [n] */
+    size_t n, capacity;
+};
+void token_list_fini(struct token_list *l);
+void id_list_fini(struct id_list *l);
+
+/* Belongs to one thread; several may share a vocabulary. */
+struct tokenizer {
+    const struct vocab *vocab;
+    struct basic_tokenizer basic;
+    int32_t punctuation_ids[128];  /* of the ASCII characters that stand alone */
+    struct wordpiece_memo *memos;  /* ids of the runs met lately */
+    struct token_list *tokens_out; /* where the text being encoded goes: one of the two */
+    struct id_list *ids_out;
+    bool out_of_memory;
+};
+
+/* Borrows the vocabulary, which must outlive it.  `lower_case` also strips accents, as for BERT uncased. */
+struct status wordpiece_init(struct tokenizer *t, const struct vocab *vocab, bool lower_case);
+void wordpiece_fini(struct tokenizer *t);
+
+/* Appends the tokens of text[0..n), any bytes, with their offsets.  STATUS_MEMORY is its only failure. */
+struct status wordpiece_encode(struct tokenizer *t, struct token_list *out, const char *text, size_t n);
+
+/* Appends the same ids alone, many times faster. */
+struct status wordpiece_encode_ids(struct tokenizer *t, struct id_list *out, const char *text, size_t n);
+
+/* Appends a readable form of ids[0..n): pieces joined into words, a space between words, none before closing
+ * and after opening ASCII punctuation.  An id outside the vocabulary is STATUS_DATA. */
+struct status wordpiece_decode(const struct vocab *v, struct buf *out, const int32_t *ids, size_t n);
+
+#endif

@@ -1,0 +1,120 @@
+#!/usr/bin/env python3
+"""Checks that `kiln tokenize` gives the ids of Hugging Face's `tokenizers`, and prints both speeds.
+
+Rule: every line must match, cased and uncased; the exit code is the verdict.  The text is half from the files given
+(as they are, line by line) and half made up: words of letters, marks and symbols from every block of Unicode, so that
+all scripts, combining sequences, right-to-left text, Hangul, ideographs, emoji, controls and ill-formed UTF-8 occur.
+`tokenizers` gets what Python decodes with errors="replace", and no special tokens: "[SEP]" in a text is text.
+
+usage: check_tokenizer.py --kiln build/kiln --uncased VOCAB --cased VOCAB [--megabytes 100] [--seed 1] FILE...
+"""
+import argparse
+import os
+import random
+import subprocess
+import sys
+import time
+
+os.environ["TOKENIZERS_PARALLELISM"] = "false"
+os.environ["RAYON_NUM_THREADS"] = "1"
+from tokenizers import Tokenizer, models, normalizers, pre_tokenizers  # noqa: E402
+
+MARKS = [0x300, 0x301, 0x302, 0x308, 0x323, 0x327, 0x328, 0x334, 0x345, 0x34F, 0x302E, 0x302F, 0x5B0, 0x64B, 0x94D,
+         0x8D4, 0x1DFB, 0x1E000, 0x1E94A, 0x1D165, 0x1D16D, 0x200D, 0xFE0F, 0x1734]
+COMMON = " \t\u00a0\u2003\u3000\r.,!?-'\"()[]{}$+<=>^`|~\u00ab\u00bb\u2026\u3001\u3002\u060c\u0964\u00ad\u200b\ufeff\x00\x7f\x85\ufffd"
+BROKEN = [b"\xff", b"\xc3", b"\xe2\x82", b"\xed\xa0\x80", b"\xf0\x9f\x98", b"\xc0\x80", b"\xf4\x90\x80\x80", b"\x80"]
+
+
+def made_up_line(rng):
+    """A line from one or two blocks of 128 code points, with marks, white space and punctuation in between."""
+    blocks = [rng.choice((rng.randrange(0, 0x600), rng.randrange(0, 0x220))) for _ in range(rng.randrange(1, 3))]
+    if rng.random() < 0.2:
+        blocks[0] = rng.randrange(0, 0x2200)
+    parts = []
+    for _ in range(rng.randrange(1, 60)):
+        if rng.random() < 0.02:
+            parts.append(rng.choice(BROKEN))
+        for _ in range(rng.choice((1, 2, 3, 5, 8, 120 if rng.random() < 0.05 else 4))):
+            c = rng.choice(blocks) * 128 + rng.randrange(128)
+            parts.append(chr(c if not 0xD800 <= c < 0xE000 and c != 10 else 0x61 + c % 26).encode())
+            while rng.random() < 0.15:
+                parts.append(chr(rng.choice(MARKS)).encode())
+        parts.append(rng.choice(COMMON if rng.random() < 0.5 else " ").encode())
+    return b"".join(parts)
+
+
+def real_lines(paths, n_bytes):
+    """Lines of the files until they have n_bytes together; an equal share of each file."""
+    lines = []
+    for path in paths:
+        with open(path, "rb") as f:
+            lines += f.read(n_bytes // len(paths)).split(b"\n")
+    return lines
+
+
+def made_up_lines(seed, n_bytes):
+    rng = random.Random(seed)
+    lines = []
+    total = 0
+    while total < n_bytes:
+        lines.append(made_up_line(rng))
+        total += len(lines[-1]) + 1
+    return lines
+
+
+def oracle_ids(vocab, lower_case, lines):
+    t = Tokenizer(models.WordPiece.from_file(vocab, unk_token="[UNK]"))
+    t.normalizer = normalizers.BertNormalizer(lowercase=lower_case)
+    t.pre_tokenizer = pre_tokenizers.BertPreTokenizer()
+    texts = [line.decode("utf-8", errors="replace") for line in lines]
+    start = time.perf_counter()
+    ids = []
+    for i in range(0, len(texts), 1000):
+        ids += [e.ids for e in t.encode_batch_fast(texts[i : i + 1000])]
+    return ids, time.perf_counter() - start
+
+
+def kiln_ids(kiln, vocab, lower_case, data):
+    command = [kiln, "tokenize", "--vocab_file", vocab] + (["--do_lower_case"] if lower_case else [])
+    start = time.perf_counter()
+    out = subprocess.run(command, input=data, stdout=subprocess.PIPE, check=True).stdout
+    return out.split(b"\n")[:-1], time.perf_counter() - start
+
+
+def compare(name, a, vocab, lower_case, lines):
+    data = b"".join(line + b"\n" for line in lines)
+    found, kiln_s = kiln_ids(a.kiln, vocab, lower_case, data)
+    wanted, oracle_s = oracle_ids(vocab, lower_case, lines)
+    if len(found) != len(wanted):
+        sys.exit(f"{name}: {len(found)} lines of ids for {len(wanted)} lines of text")
+    n_wrong = 0
+    for line, ids, oracle in zip(lines, found, wanted):
+        if ids.decode() != " ".join(map(str, oracle)):
+            n_wrong += 1
+            if n_wrong <= 5:
+                print(f"{name}: {line!r}\n  kiln   {ids.decode()}\n  wanted {' '.join(map(str, oracle))}")
+    mb = len(data) / 1e6
+    print(f"{name}: {mb:.1f} MB, {len(lines)} lines, {sum(map(len, wanted))} ids, {n_wrong} mismatches; "
+          f"kiln {mb / kiln_s:.1f} MB/s (process, pipes included), tokenizers, one thread, {mb / oracle_s:.1f} MB/s")
+    return n_wrong
+
+
+def main():
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--kiln", required=True)
+    parser.add_argument("--uncased", required=True)
+    parser.add_argument("--cased", required=True)
+    parser.add_argument("--megabytes", type=int, default=100)
+    parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("files", nargs="+")
+    a = parser.parse_args()
+    half = a.megabytes * 500000
+    n_wrong = 0
+    for name, lines in (("real", real_lines(a.files, half)), ("made up", made_up_lines(a.seed, half))):
+        n_wrong += compare(f"{name}, uncased", a, a.uncased, True, lines)
+        n_wrong += compare(f"{name}, cased", a, a.cased, False, lines)
+    sys.exit(n_wrong > 0)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,204 @@
+#include "data/bert_loader.h"
+
+#include "core/rng.h"
+#include "data/masking.h"
+#include "data/nsp.h"
+
+/* Purposes of keys: any distinct numbers. */
+enum { PURPOSE_ORDER = 0x6f726472, PURPOSE_PAIR = 0x70616972, PURPOSE_MASK = 0x6d61736b };
+
+/* Held-out draws are the same in every run, so that their losses can be compared between runs. */
+static const uint64_t HELDOUT_SEED = 0x68656c646f7574;
+
+enum { MIN_SEQ_LENGTH = SAMPLE_MAP_SPECIAL_TOKENS + 2 }; /* one token in each segment */
+
+struct draw {
+    uint64_t seed, epoch;
+    int64_t sample;
+};
+
+static uint64_t draw_key(struct draw d, uint64_t purpose)
+{
+    return rng_key(rng_key(rng_key(d.seed, purpose), d.epoch), (uint64_t)d.sample);
+}
+
+static struct status check_sizes(const struct bert_loader_config *c)
+{
+    if (c->max_seq_length < MIN_SEQ_LENGTH) {
+        return status_error(STATUS_USAGE, "max_seq_length %lld is below %d: [CLS] A [SEP] B [SEP]",
+                            (long long)c->max_seq_length, MIN_SEQ_LENGTH);
+    }
+    if (c->max_predictions_per_seq < 1 || c->max_predictions_per_seq > c->max_seq_length) {
+        return status_error(STATUS_USAGE, "max_predictions_per_seq %lld is outside 1..%lld (max_seq_length)",
+                            (long long)c->max_predictions_per_seq, (long long)c->max_seq_length);
+    }
+    if (c->train_batch_size < 1 || c->gradient_accumulation_steps < 1 ||
+        c->train_batch_size % c->gradient_accumulation_steps != 0) {
+        return status_error(
+            STATUS_USAGE,
+            "train_batch_size %lld is not a positive multiple of gradient_accumulation_steps %lld: "
+            "micro-batches must be equal",
+            (long long)c->train_batch_size, (long long)c->gradient_accumulation_steps);
+    }
+    int64_t n = c->train_batch_size / c->gradient_accumulation_steps;
+    int64_t most = (INT32_MAX - BERT_BATCH_TOKEN_BUCKET) / c->max_seq_length;
+    if (n > most || c->train_batch_size > INT32_MAX) {
+        return status_error(
+            STATUS_USAGE,
+            "a micro-batch of %lld sequences of %lld tokens is too large (at most %lld); raise "
+            "gradient_accumulation_steps",
+            (long long)n, (long long)c->max_seq_length, (long long)most);
+    }
+    return status_ok();
+}
+
+struct status bert_loader_check(const struct bert_loader_config *c)
+{
+    TRY(check_sizes(c));
+    if (!(c->masked_lm_prob > 0 && c->masked_lm_prob <= 1)) {
+        return status_error(STATUS_USAGE, "masked_lm_prob %g is outside (0, 1]", c->masked_lm_prob);
+    }
+    if (!(c->short_seq_prob >= 0 && c->short_seq_prob <= 1)) {
+        return status_error(STATUS_USAGE, "short_seq_prob %g is outside [0, 1]", c->short_seq_prob);
+    }
+    const int32_t special[] = {c->pad_id, c->cls_id, c->sep_id, c->mask_id};
+    for (int i = 0; i < 4; i++) {
+        CHECK(special[i] >= 0 && special[i] < c->vocab_size, "special token %d of %d", (int)special[i],
+              (int)c->vocab_size);
+    }
+    return status_ok();
+}
+
+struct status bert_loader_open(struct bert_loader *l, struct bert_loader_config config)
+{
+    *l = (struct bert_loader){.config = config};
+    TRY(bert_loader_check(&config));
+    return sample_map_build(&l->map, config.store, config.max_seq_length);
+}
+
+void bert_loader_close(struct bert_loader *l)
+{
+    sample_map_fini(&l->map);
+    *l = (struct bert_loader){0};
+}
+
+static int64_t micro_size(const struct bert_loader_config *c)
+{
+    return c->train_batch_size / c->gradient_accumulation_steps;
+}
+
+struct bert_batch_limits bert_loader_limits(const struct bert_loader_config *c)
+{
+    return bert_batch_limits(micro_size(c), c->max_seq_length, c->max_predictions_per_seq);
+}
+
+struct status bert_loader_init_step(const struct bert_loader_config *c, struct bert_step *step)
+{
+    return bert_step_init(step, c->gradient_accumulation_steps, bert_loader_limits(c));
+}
+
+static struct status copy_tokens(const struct bert_loader *l, int32_t *ids, struct nsp_range range)
+{
+    int64_t n = range.end - range.begin;
+    indexed_copy(l->config.store, ids, range.begin, n);
+    for (int64_t i = 0; i < n; i++) {
+        if (ids[i] < 0 || ids[i] >= l->config.vocab_size) {
+            return status_error(
+                STATUS_DATA,
+                "token %lld of the store has id %d, but the vocabulary has %d words; it belongs to "
+                "another vocabulary or is damaged",
+                (long long)(range.begin + i), (int)ids[i], (int)l->config.vocab_size);
+        }
+    }
+    return status_ok();
+}
+
+/* Appends [CLS] A [SEP] B [SEP] of one sample, masked. */
+static struct status add_sequence(const struct bert_loader *l, struct bert_batch *b, struct draw draw,
+                                  int32_t sequence_key)
+{
+    const struct bert_loader_config *c = &l->config;
+    struct rng_stream pair_stream = rng_stream(draw_key(draw, PURPOSE_PAIR));
+    struct nsp_pair pair =
+        nsp_draw(c->store, sample_map_at(&l->map, draw.sample), c->max_seq_length - SAMPLE_MAP_SPECIAL_TOKENS,
+                 c->short_seq_prob, &pair_stream);
+    int64_t n_a = pair.a.end - pair.a.begin;
+    int64_t n_b = pair.b.end - pair.b.begin;
+    int64_t n = n_a + n_b + SAMPLE_MAP_SPECIAL_TOKENS;
+
+    int32_t *ids = bert_batch_add(b, n, n_a + 2, pair.label, sequence_key);
+    ids[0] = c->cls_id;
+    TRY(copy_tokens(l, ids + 1, pair.a));
+    ids[n_a + 1] = c->sep_id;
+    TRY(copy_tokens(l, ids + n_a + 2, pair.b));
+    ids[n - 1] = c->sep_id;
+
+    const struct masking_rules rules = {.masked_lm_prob = c->masked_lm_prob,
+                                        .max_predictions = c->max_predictions_per_seq,
+                                        .cls_id = c->cls_id,
+                                        .sep_id = c->sep_id,
+                                        .mask_id = c->mask_id,
+                                        .vocab_size = c->vocab_size};
+    struct rng_stream mask_stream = rng_stream(draw_key(draw, PURPOSE_MASK));
+    int64_t m = masking_apply(&rules, ids, n, bert_batch_masked_positions(b), bert_batch_masked_labels(b),
+                              &mask_stream);
+    bert_batch_take_masked(b, m);
+    return status_ok();
+}
+
+/* Number g of the run's sequences under `seed`. */
+static struct draw draw_at(const struct bert_loader *l, uint64_t seed, uint64_t g)
+{
+    uint64_t n = (uint64_t)l->map.n_samples;
+    struct draw d = {.seed = seed, .epoch = g / n};
+    uint64_t order = rng_key(rng_key(seed, PURPOSE_ORDER), d.epoch);
+    d.sample = (int64_t)rng_permute(order, n, g % n);
+    return d;
+}
+
+struct status bert_loader_step(const struct bert_loader *l, int64_t step, struct bert_step *out)
+{
+    const struct bert_loader_config *c = &l->config;
+    CHECK(step >= 1 && out->n_micro == c->gradient_accumulation_steps, "step %lld with %lld micro-batches",
+          (long long)step, (long long)out->n_micro);
+    uint64_t first = ((uint64_t)step - 1) * (uint64_t)c->train_batch_size;
+    int64_t n = micro_size(c);
+    for (int64_t k = 0; k < out->n_micro; k++) {
+        struct bert_batch *b = &out->micro[k];
+        bert_batch_clear(b);
+        for (int64_t i = k * n; i < (k + 1) * n; i++) {
+            TRY(add_sequence(l, b, draw_at(l, c->seed, first + (uint64_t)i), (int32_t)i));
+        }
+        bert_batch_finish(b, c->pad_id);
+    }
+    bert_step_count(out);
+    return status_ok();
+}
+
+static int64_t heldout_samples(const struct bert_loader *l, int64_t n)
+{
+    return n < l->map.n_samples ? n : l->map.n_samples;
+}
+
+int64_t bert_loader_heldout_batches(const struct bert_loader *l, int64_t n)
+{
+    int64_t size = micro_size(&l->config);
+    return (heldout_samples(l, n) + size - 1) / size;
+}
+
+struct status bert_loader_heldout(const struct bert_loader *l, int64_t n, int64_t index,
+                                  struct bert_batch *out)
+{
+    CHECK(index >= 0 && index < bert_loader_heldout_batches(l, n), "held-out batch %lld of %lld",
+          (long long)index, (long long)bert_loader_heldout_batches(l, n));
+    int64_t size = micro_size(&l->config);
+    int64_t begin = index * size;
+    int64_t end = heldout_samples(l, n);
+    end = end - begin < size ? end : begin + size;
+    bert_batch_clear(out);
+    for (int64_t i = begin; i < end; i++) {
+        TRY(add_sequence(l, out, draw_at(l, HELDOUT_SEED, (uint64_t)i), (int32_t)(i - begin)));
+    }
+    bert_batch_finish(out, l->config.pad_id);
+    return status_ok();
+}

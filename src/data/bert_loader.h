@@ -1,0 +1,61 @@
+/* bert_loader: the batches of BERT pre-training, made at run time from a token store.
+ *
+ * The rule: what step s trains on is a pure function of the configuration and s.  Sequence i of step s (from
+ * 1) is number g = (s - 1) * train_batch_size + i of the run; its epoch is g / n_samples, and in it the
+ * sample is the image of g % n_samples under a permutation keyed by (seed, epoch).  Sentence pair, length and
+ * masks are drawn from a stream keyed by (seed, epoch, sample).  So any step can be made at once, a resumed
+ * run sees what an uninterrupted one sees, and how the batch is cut into micro-batches changes nothing but
+ * the cut.
+ *
+ * Phase 2 is another loader with another length, whose steps count from 1 again. */
+#ifndef KILN_DATA_BERT_LOADER_H
+#define KILN_DATA_BERT_LOADER_H
+
+#include "data/bert_batch.h"
+#include "data/sample_map.h"
+
+struct bert_loader_config {
+    const struct indexed *store; /* borrowed; outlives the loader */
+    int32_t vocab_size;          /* real words */
+    int32_t pad_id, cls_id, sep_id, mask_id;
+    uint64_t seed;
+    int64_t max_seq_length;              /* S, with [CLS] and two [SEP]; at least 5 */
+    int64_t max_predictions_per_seq;     /* P */
+    int64_t train_batch_size;            /* sequences of an optimizer step */
+    int64_t gradient_accumulation_steps; /* micro-batches of an optimizer step */
+    double masked_lm_prob;               /* of the reference: 0.15 */
+    double short_seq_prob;               /* of the reference: 0.1 */
+};
+
+struct bert_loader {
+    struct bert_loader_config config;
+    struct sample_map map;
+};
+
+/* Checks the configuration (STATUS_USAGE names the flag) and builds the sample map (STATUS_DATA). */
+struct status bert_loader_open(struct bert_loader *l, struct bert_loader_config config);
+void bert_loader_close(struct bert_loader *l);
+
+/* Upper bounds of every micro-batch, from the configuration alone; it must have passed bert_loader_check. */
+struct bert_batch_limits bert_loader_limits(const struct bert_loader_config *config);
+
+/* The configuration's checks, without a store: what --dry-run needs. */
+struct status bert_loader_check(const struct bert_loader_config *config);
+
+/* Allocates a step with the micro-batches of this configuration; bert_step_fini frees it. */
+struct status bert_loader_init_step(const struct bert_loader_config *config, struct bert_step *step);
+
+/* Fills `out` with step `step` (from 1).  Allocates nothing; threads may share a loader.  STATUS_DATA if the
+ * store has a token outside the vocabulary. */
+struct status bert_loader_step(const struct bert_loader *l, int64_t step, struct bert_step *out);
+
+/* Evaluation on a held-out store: its first min(n, n_samples) samples in a fixed order with fixed draws,
+ * whatever the seed, in batches of a micro-batch's size, the last of them smaller. */
+int64_t bert_loader_heldout_batches(const struct bert_loader *l, int64_t n);
+
+/* Fills `out`, a batch with room for bert_loader_limits, with held-out batch `index` of
+ * [0, bert_loader_heldout_batches(l, n)). */
+struct status bert_loader_heldout(const struct bert_loader *l, int64_t n, int64_t index,
+                                  struct bert_batch *out);
+
+#endif

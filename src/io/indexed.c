@@ -1,0 +1,291 @@
+#include "io/indexed.h"
+
+#include <stdlib.h>
+#include <unistd.h>
+
+_Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__,
+               "stores are read and written in the machine's byte order");
+
+enum { MAGIC_BYTES = 9, HEADER_BYTES = MAGIC_BYTES + 8 + 1 + 8 + 8, PATH_BYTES = 1024 };
+enum { DTYPE_CODE_I32 = 4, DTYPE_CODE_U16 = 8 };
+
+static const char MAGIC[MAGIC_BYTES] = "MMIDIDX\0";
+static const uint64_t VERSION = 1;
+static const int64_t U16_VOCAB_LIMIT = 65500; /* Megatron's best_fitting_dtype */
+
+static struct status make_path(char path[PATH_BYTES], const char *prefix, const char *suffix)
+{
+    if ((size_t)snprintf(path, PATH_BYTES, "%s%s", prefix, suffix) >= PATH_BYTES) {
+        return status_error(STATUS_USAGE, "the path %.60s... is longer than %d bytes", prefix,
+                            PATH_BYTES - 1);
+    }
+    return status_ok();
+}
+
+/* Takes the counts and the element type from the header, and checks that the index is exactly as long as they
+ * say. */
+static struct status read_header(struct indexed *x, const char *path)
+{
+    if (x->idx.n < HEADER_BYTES) {
+        return status_error(STATUS_DATA, "%s has %zu bytes, fewer than the header of a token store (%d)",
+                            path, x->idx.n, HEADER_BYTES);
+    }
+    const unsigned char *p = x->idx.data;
+    if (memcmp(p, MAGIC, MAGIC_BYTES) != 0) {
+        return status_error(STATUS_DATA,
+                            "%s is not the index of a token store (it does not begin with MMIDIDX)", path);
+    }
+    uint64_t version, n_sequences, n_bounds;
+    memcpy(&version, p + MAGIC_BYTES, 8);
+    memcpy(&n_sequences, p + MAGIC_BYTES + 9, 8);
+    memcpy(&n_bounds, p + MAGIC_BYTES + 17, 8);
+    int dtype = p[MAGIC_BYTES + 8];
+    if (version != VERSION) {
+        return status_error(STATUS_DATA, "%s has version %llu; only version 1 is known", path,
+                            (unsigned long long)version);
+    }
+    if (dtype != DTYPE_CODE_I32 && dtype != DTYPE_CODE_U16) {
+        return status_error(STATUS_DATA, "%s has element type %d; tokens are of type 4 (int32) or 8 (uint16)",
+                            path, dtype);
+    }
+    uint64_t rest = x->idx.n - HEADER_BYTES;
+    if (n_bounds < 1 || n_sequences > rest / 12 || n_bounds > rest / 8 ||
+        n_sequences * 12 + n_bounds * 8 != rest) {
+        return status_error(
+            STATUS_DATA,
+            "%s has %zu bytes, which does not fit the %llu sequences and %llu document bounds of its "
+            "header: it is cut short or damaged",
+            path, x->idx.n, (unsigned long long)n_sequences, (unsigned long long)n_bounds);
+    }
+    x->token_bytes = dtype == DTYPE_CODE_U16 ? 2 : 4;
+    x->n_sequences = (int64_t)n_sequences;
+    x->n_documents = (int64_t)n_bounds - 1;
+    x->pointers = p + HEADER_BYTES + 4 * n_sequences;
+    x->boundaries = x->pointers + 8 * n_sequences;
+    return status_ok();
+}
+
+/* Sequences lie end to end from byte 0, as every writer of the format leaves them. */
+static struct status check_sequences(struct indexed *x, const char *path)
+{
+    const unsigned char *sizes = x->idx.data + HEADER_BYTES;
+    int64_t end = 0;
+    for (int64_t i = 0; i < x->n_sequences; i++) {
+        int32_t size;
+        memcpy(&size, sizes + 4 * i, 4);
+        int64_t pointer = indexed_load_i64(x->pointers, i);
+        if (size < 0 || pointer != end) {
+            return status_error(
+                STATUS_DATA,
+                "%s: sequence %lld has %d tokens at byte %lld of the .bin, where byte %lld was "
+                "expected",
+                path, (long long)i, (int)size, (long long)pointer, (long long)end);
+        }
+        end += (int64_t)size * x->token_bytes;
+        if ((uint64_t)end > x->bin.n) {
+            return status_error(STATUS_DATA,
+                                "%s: sequence %lld ends at byte %lld, but the .bin has only %zu bytes", path,
+                                (long long)i, (long long)end, x->bin.n);
+        }
+    }
+    if ((uint64_t)end != x->bin.n) {
+        return status_error(STATUS_DATA, "%s describes %lld bytes of tokens, but the .bin has %zu", path,
+                            (long long)end, x->bin.n);
+    }
+    x->n_tokens = end / x->token_bytes;
+    return status_ok();
+}
+
+static struct status check_documents(const struct indexed *x, const char *path)
+{
+    int64_t last = 0;
+    for (int64_t d = 0; d <= x->n_documents; d++) {
+        int64_t bound = indexed_first_sequence(x, d);
+        if (bound < last || bound > x->n_sequences || (d == 0 && bound != 0)) {
+            return status_error(STATUS_DATA, "%s: document bound %lld is %lld after %lld, of %lld sequences",
+                                path, (long long)d, (long long)bound, (long long)last,
+                                (long long)x->n_sequences);
+        }
+        last = bound;
+    }
+    if (last != x->n_sequences) {
+        return status_error(STATUS_DATA, "%s: the documents end at sequence %lld of %lld", path,
+                            (long long)last, (long long)x->n_sequences);
+    }
+    return status_ok();
+}
+
+struct status indexed_open(struct indexed *x, const char *prefix)
+{
+    *x = (struct indexed){0};
+    char bin_path[PATH_BYTES], idx_path[PATH_BYTES];
+    TRY(make_path(bin_path, prefix, ".bin"));
+    TRY(make_path(idx_path, prefix, ".idx"));
+    struct status s = file_map_open(&x->idx, idx_path);
+    if (!failed(s)) {
+        s = file_map_open(&x->bin, bin_path);
+    }
+    if (!failed(s)) {
+        s = read_header(x, idx_path);
+    }
+    if (!failed(s)) {
+        s = check_sequences(x, idx_path);
+    }
+    if (!failed(s)) {
+        s = check_documents(x, idx_path);
+    }
+    if (failed(s)) {
+        indexed_close(x);
+    }
+    return s;
+}
+
+void indexed_close(struct indexed *x)
+{
+    file_map_close(&x->bin);
+    file_map_close(&x->idx);
+    *x = (struct indexed){0};
+}
+
+int64_t indexed_find_document(const struct indexed *x, int64_t sequence)
+{
+    CHECK(sequence >= 0 && sequence < x->n_sequences, "sequence %lld of %lld", (long long)sequence,
+          (long long)x->n_sequences);
+    int64_t low = 0, high = x->n_documents; /* bounds[low] <= sequence < bounds[high] */
+    while (high - low > 1) {
+        int64_t middle = low + (high - low) / 2;
+        if (indexed_first_sequence(x, middle) <= sequence) {
+            low = middle;
+        } else {
+            high = middle;
+        }
+    }
+    return low;
+}
+
+void indexed_copy(const struct indexed *x, int32_t *ids, int64_t begin, int64_t n)
+{
+    CHECK(begin >= 0 && n >= 0 && n <= x->n_tokens - begin, "tokens %lld + %lld of %lld", (long long)begin,
+          (long long)n, (long long)x->n_tokens);
+    if (n == 0) {
+        return;
+    }
+    const unsigned char *p = x->bin.data + begin * x->token_bytes;
+    if (x->token_bytes == 4) {
+        memcpy(ids, p, (size_t)n * 4);
+        return;
+    }
+    for (int64_t i = 0; i < n; i++) {
+        uint16_t id;
+        memcpy(&id, p + 2 * i, 2);
+        ids[i] = id;
+    }
+}
+
+struct status indexed_writer_open(struct indexed_writer *w, const char *prefix, int64_t vocab_size)
+{
+    *w = (struct indexed_writer){
+        .bin.fd = -1, .idx.fd = -1, .token_bytes = vocab_size < U16_VOCAB_LIMIT ? 2 : 4};
+    char bin_path[PATH_BYTES], idx_path[PATH_BYTES];
+    TRY(make_path(bin_path, prefix, ".bin"));
+    TRY(make_path(idx_path, prefix, ".idx"));
+    buf_append(&w->bounds, &(int64_t){0}, sizeof(int64_t));
+    struct status s = buf_status(&w->bounds);
+    if (!failed(s)) {
+        s = file_writer_open(&w->bin, bin_path);
+    }
+    if (!failed(s)) {
+        s = file_writer_open(&w->idx, idx_path);
+    }
+    if (failed(s)) {
+        indexed_writer_abandon(w);
+    }
+    return s;
+}
+
+void indexed_writer_add(struct indexed_writer *w, const int32_t *ids, int64_t n)
+{
+    CHECK(n >= 0 && n <= INT32_MAX, "a sequence of %lld tokens", (long long)n);
+    if (w->token_bytes == 4) {
+        file_writer_put(&w->bin, ids, (size_t)n * 4);
+    } else {
+        enum { CHUNK = 1024 };
+        uint16_t chunk[CHUNK];
+        for (int64_t done = 0; done < n; done += CHUNK) {
+            int64_t m = n - done < CHUNK ? n - done : CHUNK;
+            for (int64_t i = 0; i < m; i++) {
+                CHECK(ids[done + i] >= 0 && ids[done + i] <= UINT16_MAX, "id %d", (int)ids[done + i]);
+                chunk[i] = (uint16_t)ids[done + i];
+            }
+            file_writer_put(&w->bin, chunk, (size_t)m * 2);
+        }
+    }
+    buf_append(&w->sizes, &(int32_t){(int32_t)n}, sizeof(int32_t));
+    w->n_sequences++;
+    w->n_tokens += n;
+}
+
+void indexed_writer_end_document(struct indexed_writer *w)
+{
+    buf_append(&w->bounds, &w->n_sequences, sizeof w->n_sequences);
+}
+
+int64_t indexed_writer_n_documents(const struct indexed_writer *w)
+{
+    return (int64_t)(w->bounds.n / sizeof(int64_t)) - 1;
+}
+
+static void put_index(struct indexed_writer *w)
+{
+    unsigned char dtype = w->token_bytes == 2 ? DTYPE_CODE_U16 : DTYPE_CODE_I32;
+    uint64_t n_sequences = (uint64_t)w->n_sequences;
+    uint64_t n_bounds = w->bounds.n / sizeof(int64_t);
+    file_writer_put(&w->idx, MAGIC, MAGIC_BYTES);
+    file_writer_put(&w->idx, &VERSION, 8);
+    file_writer_put(&w->idx, &dtype, 1);
+    file_writer_put(&w->idx, &n_sequences, 8);
+    file_writer_put(&w->idx, &n_bounds, 8);
+    file_writer_put(&w->idx, w->sizes.data, w->sizes.n);
+    int64_t pointer = 0;
+    for (int64_t i = 0; i < w->n_sequences; i++) {
+        int32_t size;
+        memcpy(&size, w->sizes.data + 4 * i, 4);
+        file_writer_put(&w->idx, &pointer, 8);
+        pointer += (int64_t)size * w->token_bytes;
+    }
+    file_writer_put(&w->idx, w->bounds.data, w->bounds.n);
+}
+
+struct status indexed_writer_commit(struct indexed_writer *w)
+{
+    struct status s = buf_status(&w->sizes);
+    if (!failed(s)) {
+        s = buf_status(&w->bounds);
+    }
+    if (failed(s)) {
+        indexed_writer_abandon(w);
+        return s;
+    }
+    put_index(w);
+    s = file_writer_commit(&w->bin);
+    if (!failed(s)) {
+        s = file_writer_commit(&w->idx);
+        if (failed(s)) {
+            unlink(w->bin.path);
+        }
+    }
+    if (failed(s)) {
+        indexed_writer_abandon(w);
+    }
+    buf_fini(&w->sizes);
+    buf_fini(&w->bounds);
+    return s;
+}
+
+void indexed_writer_abandon(struct indexed_writer *w)
+{
+    file_writer_abandon(&w->bin);
+    file_writer_abandon(&w->idx);
+    buf_fini(&w->sizes);
+    buf_fini(&w->bounds);
+}

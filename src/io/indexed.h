@@ -1,0 +1,90 @@
+/* indexed: a store of token sequences, in the .bin/.idx format of Megatron-LM, byte for byte.
+ *
+ *   PREFIX.idx = "MMIDIDX\0\0", u64 version 1, u8 dtype (4 = i32, 8 = u16), u64 n_sequences, u64 n_bounds,
+ *                i32 sizes[n_sequences], i64 byte_pointers[n_sequences], i64 bounds[n_bounds]
+ *   PREFIX.bin = the tokens of all sequences, end to end
+ *
+ * Document d is the sequences [bounds[d], bounds[d + 1]).  For BERT a sequence is a sentence.  Everything is
+ * little endian and, because of the odd header, unaligned.
+ *
+ * The rule: opening checks the whole index against the lengths of both files, so that no later access can
+ * leave them; token ids are not checked here, because their limit is the vocabulary's.
+ *
+ * Source: MMapIndexedDataset in Megatron-DeepSpeed, megatron/data/indexed_dataset.py. */
+#ifndef KILN_IO_INDEXED_H
+#define KILN_IO_INDEXED_H
+
+#include "core/buf.h"
+#include "io/file.h"
+
+#include <stdint.h>
+#include <string.h>
+
+struct indexed {
+    struct file_map bin, idx;
+    int64_t n_sequences;
+    int64_t n_documents;
+    int64_t n_tokens;
+    int token_bytes;                 /* 2: u16, 4: i32 */
+    const unsigned char *pointers;   /* [n_sequences] i64, in the mapped index */
+    const unsigned char *boundaries; /* [n_documents + 1] i64, likewise */
+};
+
+/* Maps PREFIX.bin and PREFIX.idx.  STATUS_DATA names the file, what is wrong and where. */
+struct status indexed_open(struct indexed *x, const char *prefix);
+void indexed_close(struct indexed *x);
+
+static inline int64_t indexed_load_i64(const unsigned char *p, int64_t index)
+{
+    int64_t value;
+    memcpy(&value, p + index * (int64_t)sizeof value, sizeof value);
+    return value;
+}
+
+/* Number of tokens in front of `sequence`, which may be n_sequences. */
+static inline int64_t indexed_offset(const struct indexed *x, int64_t sequence)
+{
+    return sequence == x->n_sequences ? x->n_tokens
+                                      : indexed_load_i64(x->pointers, sequence) / x->token_bytes;
+}
+
+/* First sequence of `document`, which may be n_documents. */
+static inline int64_t indexed_first_sequence(const struct indexed *x, int64_t document)
+{
+    return indexed_load_i64(x->boundaries, document);
+}
+
+/* The document that `sequence` is part of; O(log n_documents). */
+int64_t indexed_find_document(const struct indexed *x, int64_t sequence);
+
+/* Copies the tokens [begin, begin + n) of the whole store to ids[n]. */
+void indexed_copy(const struct indexed *x, int32_t *ids, int64_t begin, int64_t n);
+
+/* A store being written: tokens go out as they come, the index (12 bytes a sequence) when it is committed. */
+struct indexed_writer {
+    struct file_writer bin, idx;
+    int token_bytes;
+    int64_t n_sequences;
+    int64_t n_tokens;
+    struct buf sizes;  /* i32 each */
+    struct buf bounds; /* i64 each, the first one 0 */
+};
+
+/* Nothing exists under the final names until the commit.  Tokens take 2 bytes below 65,500 words, else 4. */
+struct status indexed_writer_open(struct indexed_writer *w, const char *prefix, int64_t vocab_size);
+
+/* Appends one sequence; ids must be below the vocabulary's size.  Failure is sticky. */
+void indexed_writer_add(struct indexed_writer *w, const int32_t *ids, int64_t n);
+
+/* The sequences added since the last call are one document. */
+void indexed_writer_end_document(struct indexed_writer *w);
+
+int64_t indexed_writer_n_documents(const struct indexed_writer *w);
+
+/* Puts both files in place; on failure neither of them is.  The CRC-32C of each is in bin.crc and idx.crc. */
+struct status indexed_writer_commit(struct indexed_writer *w);
+
+/* Gives up: removes what was written.  Safe after a commit and on a zeroed writer. */
+void indexed_writer_abandon(struct indexed_writer *w);
+
+#endif

@@ -1,0 +1,316 @@
+/* Tests of data/bert_loader and data/bert_batch: steps are a pure function, cuts into micro-batches change
+ * only the cut, an epoch visits every sample once, and every field of a batch is what its head says. */
+#include "fixture_store.h"
+
+#include "data/bert_loader.h"
+
+enum { VOCAB = 60000 };
+
+static struct bert_loader_config config_of(const struct indexed *store)
+{
+    return (struct bert_loader_config){.store = store,
+                                       .vocab_size = VOCAB,
+                                       .pad_id = FIXTURE_PAD,
+                                       .cls_id = FIXTURE_CLS,
+                                       .sep_id = FIXTURE_SEP,
+                                       .mask_id = FIXTURE_MASK,
+                                       .seed = 42,
+                                       .max_seq_length = 48,
+                                       .max_predictions_per_seq = 7,
+                                       .train_batch_size = 12,
+                                       .gradient_accumulation_steps = 3,
+                                       .masked_lm_prob = 0.15,
+                                       .short_seq_prob = 0.1};
+}
+
+static void same_ints(const int32_t *a, const int32_t *b, int64_t n, const char *what)
+{
+    for (int64_t i = 0; i < n; i++) {
+        EXPECT(a[i] == b[i], "%s[%lld]: %d against %d", what, (long long)i, a[i], b[i]);
+    }
+}
+
+static void same_batches(const struct bert_batch *a, const struct bert_batch *b)
+{
+    EXPECT(a->n_tokens == b->n_tokens && a->n_real_tokens == b->n_real_tokens && a->n_masked == b->n_masked &&
+               a->n_sequences == b->n_sequences && a->n_streams == b->n_streams &&
+               a->max_seqlen == b->max_seqlen,
+           "sizes");
+    same_ints(a->ids, b->ids, a->n_tokens, "ids");
+    same_ints(a->types, b->types, a->n_tokens, "types");
+    same_ints(a->positions, b->positions, a->n_tokens, "positions");
+    same_ints(a->row_keys, b->row_keys, 2 * a->n_tokens, "row_keys");
+    same_ints(a->cu_seqlens, b->cu_seqlens, a->n_streams + 1, "cu_seqlens");
+    same_ints(a->masked_rows, b->masked_rows, a->n_masked, "masked_rows");
+    same_ints(a->masked_labels, b->masked_labels, a->n_masked, "masked_labels");
+    same_ints(a->cls_rows, b->cls_rows, a->n_sequences, "cls_rows");
+    same_ints(a->nsp_labels, b->nsp_labels, a->n_sequences, "nsp_labels");
+}
+
+/* The words of the store that sequence k of a batch was made of: its tokens with the masks undone. */
+static int64_t restore(const struct bert_batch *b, int64_t k, int32_t *ids)
+{
+    int32_t begin = b->cu_seqlens[k], end = b->cu_seqlens[k + 1];
+    memcpy(ids, b->ids + begin, (size_t)(end - begin) * sizeof *ids);
+    for (int64_t m = 0; m < b->n_real_masked; m++) {
+        if (b->masked_rows[m] >= begin && b->masked_rows[m] < end) {
+            ids[b->masked_rows[m] - begin] = b->masked_labels[m];
+        }
+    }
+    return end - begin;
+}
+
+static void check_sequence(const struct bert_batch *b, int64_t k, const struct bert_loader_config *c)
+{
+    int32_t ids[64];
+    int64_t n = restore(b, k, ids);
+    int32_t begin = b->cu_seqlens[k];
+    EXPECT(n >= 5 && n <= c->max_seq_length && b->cls_rows[k] == begin, "sequence of %lld tokens",
+           (long long)n);
+    EXPECT(ids[0] == FIXTURE_CLS && ids[n - 1] == FIXTURE_SEP, "[CLS] ... [SEP]");
+    int64_t a_end = 1;
+    while (ids[a_end] != FIXTURE_SEP) {
+        a_end++;
+    }
+    EXPECT(a_end > 1 && a_end < n - 2, "an empty segment");
+    for (int64_t i = 0; i < n; i++) {
+        EXPECT(b->types[begin + i] == (i > a_end) && b->positions[begin + i] == i, "types and positions");
+        bool special = i == 0 || i == a_end || i == n - 1;
+        EXPECT((ids[i] < FIXTURE_N_SPECIAL) == special, "special tokens");
+        bool follows = i > 1 && !special && ids[i - 1] >= FIXTURE_N_SPECIAL;
+        EXPECT(!follows || ids[i] == ids[i - 1] + 1, "a segment is a range of the store");
+    }
+    /* The next sentences follow at once, up to what truncation took from between; random ones come from
+     * elsewhere. */
+    EXPECT(b->nsp_labels[k] == 0 || b->nsp_labels[k] == 1, "label %d", b->nsp_labels[k]);
+    if (b->nsp_labels[k] == 0 && n < c->max_seq_length) {
+        EXPECT(ids[a_end + 1] == ids[a_end - 1] + 1, "the next sentence follows");
+    }
+}
+
+static void check_batch(const struct bert_batch *b, const struct bert_loader_config *c)
+{
+    EXPECT(b->n_tokens % BERT_BATCH_TOKEN_BUCKET == 0 &&
+               b->n_tokens - b->n_real_tokens < BERT_BATCH_TOKEN_BUCKET,
+           "bucket of tokens");
+    EXPECT(b->n_masked % BERT_BATCH_MASKED_BUCKET == 0 &&
+               b->n_masked - b->n_real_masked < BERT_BATCH_MASKED_BUCKET,
+           "bucket of labels");
+    EXPECT(b->n_streams == b->n_sequences + (b->n_tokens > b->n_real_tokens), "streams");
+    EXPECT(b->cu_seqlens[0] == 0 && b->cu_seqlens[b->n_streams] == b->n_tokens, "cu_seqlens");
+    int64_t longest = 0;
+    for (int64_t k = 0; k < b->n_streams; k++) {
+        int64_t n = b->cu_seqlens[k + 1] - b->cu_seqlens[k];
+        longest = n > longest ? n : longest;
+    }
+    EXPECT(longest == b->max_seqlen && longest <= b->limits.max_seqlen, "max_seqlen");
+    for (int64_t k = 0; k < b->n_sequences; k++) {
+        check_sequence(b, k, c);
+    }
+    for (int64_t i = b->n_real_tokens; i < b->n_tokens; i++) {
+        EXPECT(b->ids[i] == FIXTURE_PAD && b->positions[i] == 0 && b->types[i] == 0, "tail");
+    }
+    for (int64_t m = 0; m < b->n_masked; m++) {
+        bool real = m < b->n_real_masked;
+        EXPECT(real ? b->masked_labels[m] >= FIXTURE_N_SPECIAL : b->masked_labels[m] == -1, "label %lld",
+               (long long)m);
+        EXPECT(!real || m == 0 || b->masked_rows[m] > b->masked_rows[m - 1], "masked rows ascend");
+    }
+}
+
+static void batches_are_what_their_head_says(const struct indexed *store)
+{
+    struct bert_loader_config c = config_of(store);
+    struct bert_loader l;
+    struct bert_step step;
+    EXPECT_OK(bert_loader_open(&l, c));
+    EXPECT_OK(bert_loader_init_step(&c, &step));
+    for (int64_t s = 1; s <= 200; s++) {
+        EXPECT_OK(bert_loader_step(&l, s, &step));
+        int64_t n_tokens = 0, n_masked = 0;
+        for (int64_t k = 0; k < step.n_micro; k++) {
+            check_batch(&step.micro[k], &c);
+            EXPECT(step.micro[k].n_sequences == 4, "a third of the batch");
+            EXPECT(step.micro[k].row_keys[0] == 4 * k, "row keys go through the global batch");
+            n_tokens += step.micro[k].n_real_tokens;
+            n_masked += step.micro[k].n_real_masked;
+        }
+        EXPECT(step.n_tokens == n_tokens && step.n_masked == n_masked && step.n_sequences == 12 &&
+                   step.n_nsp == 12,
+               "counts of the global batch");
+    }
+    bert_step_fini(&step);
+    bert_loader_close(&l);
+}
+
+static void steps_are_a_pure_function(const struct indexed *store)
+{
+    struct bert_loader_config c = config_of(store);
+    struct bert_loader l, again;
+    struct bert_step first, second;
+    EXPECT_OK(bert_loader_open(&l, c));
+    EXPECT_OK(bert_loader_open(&again, c));
+    EXPECT_OK(bert_loader_init_step(&c, &first));
+    EXPECT_OK(bert_loader_init_step(&c, &second));
+    for (int64_t s = 1; s <= 20; s++) {
+        EXPECT_OK(bert_loader_step(&l, s, &first));
+    }
+    EXPECT_OK(bert_loader_step(&again, 20, &second));
+    for (int64_t k = 0; k < first.n_micro; k++) {
+        same_batches(&first.micro[k], &second.micro[k]);
+    }
+    EXPECT_OK(bert_loader_step(&again, 1000000, &second)); /* far epochs cost nothing */
+    bert_step_fini(&first);
+    bert_step_fini(&second);
+    bert_loader_close(&again);
+    bert_loader_close(&l);
+}
+
+static void cuts_change_only_the_cut(const struct indexed *store)
+{
+    struct bert_loader_config whole = config_of(store), parts = whole;
+    whole.gradient_accumulation_steps = 1;
+    parts.gradient_accumulation_steps = 4;
+    struct bert_loader l_whole, l_parts;
+    struct bert_step one, four;
+    EXPECT_OK(bert_loader_open(&l_whole, whole));
+    EXPECT_OK(bert_loader_open(&l_parts, parts));
+    EXPECT_OK(bert_loader_init_step(&whole, &one));
+    EXPECT_OK(bert_loader_init_step(&parts, &four));
+    EXPECT_OK(bert_loader_step(&l_whole, 7, &one));
+    EXPECT_OK(bert_loader_step(&l_parts, 7, &four));
+    EXPECT(one.n_tokens == four.n_tokens && one.n_masked == four.n_masked, "counts");
+    int64_t row = 0, label = 0;
+    for (int64_t k = 0; k < four.n_micro; k++) {
+        const struct bert_batch *b = &four.micro[k];
+        same_ints(one.micro[0].ids + row, b->ids, b->n_real_tokens, "ids");
+        same_ints(one.micro[0].row_keys + 2 * row, b->row_keys, 2 * b->n_real_tokens, "row_keys");
+        same_ints(one.micro[0].masked_labels + label, b->masked_labels, b->n_real_masked, "labels");
+        row += b->n_real_tokens;
+        label += b->n_real_masked;
+    }
+    bert_step_fini(&one);
+    bert_step_fini(&four);
+    bert_loader_close(&l_whole);
+    bert_loader_close(&l_parts);
+}
+
+/* Over one epoch every sample is used once: the pieces of A and B that begin a sample are all different. */
+static void epochs_differ_and_cover(const struct indexed *store)
+{
+    struct bert_loader_config c = config_of(store);
+    c.train_batch_size = c.gradient_accumulation_steps = 1;
+    c.max_seq_length = 512; /* nothing is truncated: every A begins where its sample begins */
+    c.max_predictions_per_seq = 80;
+    struct bert_loader l;
+    struct bert_step step;
+    EXPECT_OK(bert_loader_open(&l, c));
+    EXPECT_OK(bert_loader_init_step(&c, &step));
+    int64_t n = l.map.n_samples;
+    char *seen = calloc((size_t)store->n_tokens, 1);
+    int64_t n_same = 0;
+    int32_t *first_epoch = malloc((size_t)n * sizeof *first_epoch);
+    for (int64_t s = 1; s <= 2 * n; s++) {
+        EXPECT_OK(bert_loader_step(&l, s, &step));
+        int32_t ids[512];
+        restore(&step.micro[0], 0, ids);
+        int32_t begin = ids[1] - FIXTURE_N_SPECIAL;
+        EXPECT(seen[begin] == (s > n), "sample at token %d, step %lld of %lld", begin, (long long)s,
+               (long long)n);
+        seen[begin]++;
+        if (s <= n) {
+            first_epoch[s - 1] = begin;
+        } else {
+            n_same += first_epoch[s - 1 - n] == begin;
+        }
+    }
+    EXPECT(n > 100 && n_same < n / 10, "%lld of %lld samples keep their place in the next epoch",
+           (long long)n_same, (long long)n);
+    free(first_epoch);
+    free(seen);
+    bert_step_fini(&step);
+    bert_loader_close(&l);
+}
+
+static void heldout_batches_are_fixed(const struct indexed *store)
+{
+    struct bert_loader_config c = config_of(store);
+    struct bert_loader a, b;
+    EXPECT_OK(bert_loader_open(&a, c));
+    c.seed = 43;
+    EXPECT_OK(bert_loader_open(&b, c));
+    struct bert_batch x, y;
+    EXPECT_OK(bert_batch_init(&x, bert_loader_limits(&c)));
+    EXPECT_OK(bert_batch_init(&y, bert_loader_limits(&c)));
+    EXPECT(bert_loader_heldout_batches(&a, 10) == 3 && bert_loader_heldout_batches(&a, 8) == 2,
+           "10 samples by 4");
+    EXPECT(bert_loader_heldout_batches(&a, INT64_MAX) == (a.map.n_samples + 3) / 4, "no more than there are");
+    int64_t total = 0;
+    for (int64_t i = 0; i < 3; i++) {
+        EXPECT_OK(bert_loader_heldout(&a, 10, i, &x));
+        EXPECT_OK(bert_loader_heldout(&b, 10, i, &y));
+        check_batch(&x, &c);
+        same_batches(&x, &y);
+        total += x.n_sequences;
+    }
+    EXPECT(total == 10, "%lld sequences", (long long)total);
+    bert_batch_fini(&x);
+    bert_batch_fini(&y);
+    bert_loader_close(&a);
+    bert_loader_close(&b);
+}
+
+static void bad_configurations_are_named(const struct indexed *store)
+{
+    struct bert_loader l;
+    struct bert_loader_config c = config_of(store);
+    c.gradient_accumulation_steps = 5;
+    EXPECT_ERROR(bert_loader_open(&l, c), STATUS_USAGE, "train_batch_size 12 is not a positive multiple");
+    c = config_of(store);
+    c.max_seq_length = 4;
+    EXPECT_ERROR(bert_loader_open(&l, c), STATUS_USAGE, "max_seq_length 4");
+    c = config_of(store);
+    c.max_predictions_per_seq = 49;
+    EXPECT_ERROR(bert_loader_open(&l, c), STATUS_USAGE, "max_predictions_per_seq 49");
+    c = config_of(store);
+    c.masked_lm_prob = NAN;
+    EXPECT_ERROR(bert_loader_open(&l, c), STATUS_USAGE, "masked_lm_prob");
+    c = config_of(store);
+    c.short_seq_prob = 1.5;
+    EXPECT_ERROR(bert_loader_open(&l, c), STATUS_USAGE, "short_seq_prob");
+    c = config_of(store);
+    c.train_batch_size = (int64_t)1 << 30;
+    c.gradient_accumulation_steps = 1;
+    EXPECT_ERROR(bert_loader_open(&l, c), STATUS_USAGE, "too large");
+}
+
+static void tokens_outside_the_vocabulary_are_refused(const struct indexed *store)
+{
+    struct bert_loader_config c = config_of(store);
+    c.vocab_size = 100;
+    struct bert_loader l;
+    struct bert_step step;
+    EXPECT_OK(bert_loader_open(&l, c));
+    EXPECT_OK(bert_loader_init_step(&c, &step));
+    EXPECT_ERROR(bert_loader_step(&l, 1, &step), STATUS_DATA, "the vocabulary has 100 words");
+    bert_step_fini(&step);
+    bert_loader_close(&l);
+}
+
+int main(void)
+{
+    struct indexed store;
+    fixture_store(&store, "train", 300, 20, 16,
+                  VOCAB); /* fewer tokens than words: every token tells its place */
+    EXPECT(store.n_tokens < VOCAB - FIXTURE_N_SPECIAL, "%lld tokens", (long long)store.n_tokens);
+    batches_are_what_their_head_says(&store);
+    steps_are_a_pure_function(&store);
+    cuts_change_only_the_cut(&store);
+    epochs_differ_and_cover(&store);
+    heldout_batches_are_fixed(&store);
+    bad_configurations_are_named(&store);
+    tokens_outside_the_vocabulary_are_refused(&store);
+    indexed_close(&store);
+    fixture_remove();
+    return 0;
+}

@@ -1,14 +1,16 @@
-/* ops: the one table of operations.  Each slot is declared once, with its formula, shapes and source; the tables are
+/* ops: the one table of operations.  Each slot is declared once, with its formula, shapes and source; the
+ * tables are
  *
  *   ops_ref    plain C in double arithmetic on any dtype: the definition, and the oracle of every other table
  *   ops_plan   computes nothing: checks shapes and dtypes, sums bytes, FLOPs and scratch
  *   ops_cpu    oneDNN (or BLAS, or plain loops) and fused vectorised kernels, fp32 and bf16
  *
- * Rules that hold for every slot.  No slot is NULL.  Outputs come first, then inputs, then scalars.  Activations are
- * assigned (=), parameter gradients are added to (+=).  Tensors are dense unless the slot says otherwise.  `A` below is
- * the dtype of activations and matrices (fp32, bf16, fp64); `W` that of vectors, statistics and parameter gradients:
- * fp32, or fp64 where A is fp64.  Index tensors are i32.  Outputs never alias inputs unless the slot says so.  Results
- * do not depend on the number of threads.  A failure sticks in exec.status.
+ * Rules that hold for every slot.  No slot is NULL.  Outputs come first, then inputs, then scalars.
+ * Activations are assigned (=), parameter gradients are added to (+=).  Tensors are dense unless the slot
+ * says otherwise.  `A` below is the dtype of activations and matrices (fp32, bf16, fp64); `W` that of
+ * vectors, statistics and parameter gradients: fp32, or fp64 where A is fp64.  Index tensors are i32. Outputs
+ * never alias inputs unless the slot says so.  Results do not depend on the number of threads.  A failure
+ * sticks in exec.status.
  *
  * Letters: T tokens of the ragged stream, B sequences in it, H hidden size, N attention heads, D = H / N, F
  * feed-forward size, V padded vocabulary, M masked positions. */
@@ -18,10 +20,11 @@
 #include "core/tensor.h"
 #include "dev/exec.h"
 
-/* Dropout with an address (design: docs/math/dropout.md).  Element (row, column) is dropped iff the 16-bit number
- *     word16(philox4x32_7(exec.dropout_key, column / 8, position, sequence, site), column % 8)  <  round(65536 p)
- * and scaled by 65536 / (65536 - round(65536 p)) otherwise, where (sequence, position) = row_keys[row] is the row's place
- * in the global batch, never its offset in the stream.  p = 0 drops nothing. */
+/* Dropout with an address (design: docs/math/dropout.md).  Element (row, column) is dropped iff the 16-bit
+ * number word16(philox4x32_7(exec.dropout_key, column / 8, position, sequence, site), column % 8)  <
+ * round(65536 p) and scaled by 65536 / (65536 - round(65536 p)) otherwise, where (sequence, position) =
+ * row_keys[row] is the row's place in the global batch, never its offset in the stream.  p = 0 drops nothing.
+ */
 struct dropout {
     double p;
     uint32_t site; /* which dropout of the model: layer and place */
@@ -38,11 +41,11 @@ struct attention {
     tensor cu_seqlens_q;  /* i32 [B + 1]: sequence b has the query rows [cu[b], cu[b + 1]) */
     tensor cu_seqlens_kv; /* i32 [B + 1]: the same for keys and values */
     int64_t max_seqlen_q, max_seqlen_kv;
-    double scale;       /* of the scores: 1 / sqrt(D) */
-    bool causal;        /* query i sees keys j <= i + (kv length - q length) */
-    tensor alibi_slopes; /* f32 [N] or null: slope * j is added to the scores */
-    tensor block_table;  /* null: keys and values are in the stream; paged generation will use it */
-    tensor row_keys;     /* i32 [T, 2], of the query rows */
+    double scale;           /* of the scores: 1 / sqrt(D) */
+    bool causal;            /* query i sees keys j <= i + (kv length - q length) */
+    tensor alibi_slopes;    /* f32 [N] or null: slope * j is added to the scores */
+    tensor block_table;     /* null: keys and values are in the stream; paged generation will use it */
+    tensor row_keys;        /* i32 [T, 2], of the query rows */
     struct dropout dropout; /* of the probabilities; column = head * 65536 + key position in its sequence */
 };
 
@@ -61,7 +64,8 @@ struct optim_span {
     double weight_decay;
 };
 
-/* Scalars of one update, in a tensor f64 [OPTIM_N_SCALARS] on the device, so that a captured graph can be replayed. */
+/* Scalars of one update, in a tensor f64 [OPTIM_N_SCALARS] on the device, so that a captured graph can be
+ * replayed. */
 enum optim_scalar {
     OPTIM_LR,
     OPTIM_BETA1,
@@ -79,27 +83,31 @@ struct ops {
     /* out[i] = value.  Any dtype. */
     void (*fill)(struct exec *x, tensor out, double value);
 
-    /* out[i] = in[i], converted to the dtype of out (round to nearest even).  Same shape; strided rows allowed. */
+    /* out[i] = in[i], converted to the dtype of out (round to nearest even).  Same shape; strided rows
+     * allowed. */
     void (*cast)(struct exec *x, tensor out, tensor in);
 
     /* total[0] += sum_i in[i].  total f64 [1], in W or i32 [n]. */
     void (*sum)(struct exec *x, tensor total, tensor in);
 
-    /* index[0] = the first i with in[i] infinite or NaN, or -1.  index i64 [1], in any float dtype, any shape. */
+    /* index[0] = the first i with in[i] infinite or NaN, or -1.  index i64 [1], in any float dtype, any
+     * shape. */
     void (*find_nonfinite)(struct exec *x, tensor index, tensor in);
 
-    /* out = in w^T + bias.  out [T, O] A or W, in [T, I] A, w [O, I] A, bias [O] W or null.  in and out may have strided
-     * rows. */
+    /* out = in w^T + bias.  out [T, O] A or W, in [T, I] A, w [O, I] A, bias [O] W or null.  in and out may
+     * have strided rows. */
     void (*linear)(struct exec *x, tensor out, tensor in, tensor w, tensor bias);
 
-    /* pre = in w^T + bias;  out = gelu(pre) = pre Phi(pre), Phi the normal CDF: the erf form of Hendrycks and Gimpel 2016
-     * (arXiv:1606.08415) section 2, not its tanh approximation.  out, pre [T, O] A; bias [O] W. */
+    /* pre = in w^T + bias;  out = gelu(pre) = pre Phi(pre), Phi the normal CDF: the erf form of Hendrycks and
+     * Gimpel 2016 (arXiv:1606.08415) section 2, not its tanh approximation.  out, pre [T, O] A; bias [O] W.
+     */
     void (*linear_gelu)(struct exec *x, tensor out, tensor pre, tensor in, tensor w, tensor bias);
 
     /* din = dout w, or din += dout w if `accumulate`.  din [T, I] A, dout [T, O] A, w [O, I] A. */
     void (*linear_backward_input)(struct exec *x, tensor din, tensor dout, tensor w, bool accumulate);
 
-    /* dw += dout^T in;  dbias += sum over rows of dout.  dw [O, I] W, dbias [O] W or null, dout [T, O] A, in [T, I] A. */
+    /* dw += dout^T in;  dbias += sum over rows of dout.  dw [O, I] W, dbias [O] W or null, dout [T, O] A, in
+     * [T, I] A. */
     void (*linear_backward_weight)(struct exec *x, tensor dw, tensor dbias, tensor dout, tensor in);
 
     /* dpre = dout gelu'(pre), gelu'(z) = Phi(z) + z phi(z).  All [T, F] A; dpre may alias dout. */
@@ -109,50 +117,56 @@ struct ops {
     void (*tanh)(struct exec *x, tensor out, tensor in);
     void (*tanh_backward)(struct exec *x, tensor din, tensor dout, tensor out);
 
-    /* sum = word[id] + position[pos] + type[segment];  out = dropout(LN(sum)).  Devlin et al. 2018 (arXiv:1810.04805),
-     * figure 2.  out, sum [T, H] A; mean, rstd [T] W; ids, types, positions i32 [T]; word [V, H], position [P, H], type
-     * [S, H] A; gamma, beta [H] W; row_keys i32 [T, 2]. */
+    /* sum = word[id] + position[pos] + type[segment];  out = dropout(LN(sum)).  Devlin et al. 2018
+     * (arXiv:1810.04805), figure 2.  out, sum [T, H] A; mean, rstd [T] W; ids, types, positions i32 [T]; word
+     * [V, H], position [P, H], type [S, H] A; gamma, beta [H] W; row_keys i32 [T, 2]. */
     void (*embed)(struct exec *x, tensor out, tensor sum, tensor mean, tensor rstd, tensor ids, tensor types,
-                  tensor positions, tensor word, tensor position, tensor type, tensor gamma, tensor beta, double eps,
-                  tensor row_keys, struct dropout drop);
+                  tensor positions, tensor word, tensor position, tensor type, tensor gamma, tensor beta,
+                  double eps, tensor row_keys, struct dropout drop);
 
-    /* The gradients of embed, all += except dsum: dword [V, H], dposition [P, H], dtype [S, H], dgamma, dbeta [H] W.
-     * dsum [T, H] A, assigned, is the gradient of `sum`; it may alias dout. */
-    void (*embed_backward)(struct exec *x, tensor dsum, tensor dword, tensor dposition, tensor dtype, tensor dgamma,
-                           tensor dbeta, tensor dout, tensor sum, tensor mean, tensor rstd, tensor ids, tensor types,
-                           tensor positions, tensor gamma, tensor row_keys, struct dropout drop);
+    /* The gradients of embed, all += except dsum: dword [V, H], dposition [P, H], dtype [S, H], dgamma, dbeta
+     * [H] W. dsum [T, H] A, assigned, is the gradient of `sum`; it may alias dout. */
+    void (*embed_backward)(struct exec *x, tensor dsum, tensor dword, tensor dposition, tensor dtype,
+                           tensor dgamma, tensor dbeta, tensor dout, tensor sum, tensor mean, tensor rstd,
+                           tensor ids, tensor types, tensor positions, tensor gamma, tensor row_keys,
+                           struct dropout drop);
 
-    /* LN: out = (in - mean) rstd gamma + beta over the last dim, mean and rstd = 1 / sqrt(var + eps) of each row, var
-     * biased.  Ba et al. 2016 (arXiv:1607.06450) section 3.  out, in [T, H] A; mean, rstd [T], gamma, beta [H] W. */
-    void (*layernorm)(struct exec *x, tensor out, tensor mean, tensor rstd, tensor in, tensor gamma, tensor beta,
-                      double eps);
+    /* LN: out = (in - mean) rstd gamma + beta over the last dim, mean and rstd = 1 / sqrt(var + eps) of each
+     * row, var biased.  Ba et al. 2016 (arXiv:1607.06450) section 3.  out, in [T, H] A; mean, rstd [T],
+     * gamma, beta [H] W. */
+    void (*layernorm)(struct exec *x, tensor out, tensor mean, tensor rstd, tensor in, tensor gamma,
+                      tensor beta, double eps);
 
-    /* din = rstd (g - mean(g) - xhat mean(g xhat)), g = dout gamma, xhat = (in - mean) rstd;  dgamma += sum dout xhat;
-     * dbeta += sum dout.  din may alias dout. */
-    void (*layernorm_backward)(struct exec *x, tensor din, tensor dgamma, tensor dbeta, tensor dout, tensor in,
-                               tensor mean, tensor rstd, tensor gamma);
+    /* din = rstd (g - mean(g) - xhat mean(g xhat)), g = dout gamma, xhat = (in - mean) rstd;  dgamma += sum
+     * dout xhat; dbeta += sum dout.  din may alias dout. */
+    void (*layernorm_backward)(struct exec *x, tensor din, tensor dgamma, tensor dbeta, tensor dout,
+                               tensor in, tensor mean, tensor rstd, tensor gamma);
 
-    /* sum = residual + dropout(in + bias);  out = LN(sum).  One pass for the end of both halves of a transformer layer.
-     * out, sum, in, residual [T, H] A; mean, rstd [T], bias, gamma, beta [H] W. */
-    void (*bias_dropout_add_layernorm)(struct exec *x, tensor out, tensor sum, tensor mean, tensor rstd, tensor in,
-                                       tensor bias, tensor residual, tensor gamma, tensor beta, double eps,
-                                       tensor row_keys, struct dropout drop);
+    /* sum = residual + dropout(in + bias);  out = LN(sum).  One pass for the end of both halves of a
+     * transformer layer. out, sum, in, residual [T, H] A; mean, rstd [T], bias, gamma, beta [H] W. */
+    void (*bias_dropout_add_layernorm)(struct exec *x, tensor out, tensor sum, tensor mean, tensor rstd,
+                                       tensor in, tensor bias, tensor residual, tensor gamma, tensor beta,
+                                       double eps, tensor row_keys, struct dropout drop);
 
-    /* dresidual = gradient of `sum`, also of the residual;  din = dropout'(dresidual);  dbias += sum over rows of din;
-     * dgamma, dbeta += as in layernorm_backward.  dresidual and din [T, H] A are distinct; dresidual may alias dout. */
+    /* dresidual = gradient of `sum`, also of the residual;  din = dropout'(dresidual);  dbias += sum over
+     * rows of din; dgamma, dbeta += as in layernorm_backward.  dresidual and din [T, H] A are distinct;
+     * dresidual may alias dout. */
     void (*bias_dropout_add_layernorm_backward)(struct exec *x, tensor dresidual, tensor din, tensor dbias,
-                                                tensor dgamma, tensor dbeta, tensor dout, tensor sum, tensor mean,
-                                                tensor rstd, tensor gamma, tensor row_keys, struct dropout drop);
+                                                tensor dgamma, tensor dbeta, tensor dout, tensor sum,
+                                                tensor mean, tensor rstd, tensor gamma, tensor row_keys,
+                                                struct dropout drop);
 
-    /* Scaled dot-product attention of each head inside each sequence (Vaswani et al. 2017, arXiv:1706.03762, section 3.2):
-     * P = softmax(scale q k^T), out = dropout(P) v;  lse = log of the softmax's denominator, with its maximum.
-     * out, q, k, v [T, N, D] A, strided rows allowed (views of one [T, 3H] product); lse [T, N] W. */
-    void (*attention)(struct exec *x, tensor out, tensor lse, tensor q, tensor k, tensor v, struct attention a);
+    /* Scaled dot-product attention of each head inside each sequence (Vaswani et al. 2017, arXiv:1706.03762,
+     * section 3.2): P = softmax(scale q k^T), out = dropout(P) v;  lse = log of the softmax's denominator,
+     * with its maximum. out, q, k, v [T, N, D] A, strided rows allowed (views of one [T, 3H] product); lse
+     * [T, N] W. */
+    void (*attention)(struct exec *x, tensor out, tensor lse, tensor q, tensor k, tensor v,
+                      struct attention a);
 
-    /* dv = dropout(P)^T dout;  dP = dropout'(dout v^T);  dS = P (dP - rowsum(dout out));  dq = scale dS k;  dk = scale
-     * dS^T q.  All assigned; P is recomputed from lse (Dao 2023, arXiv:2307.08691, algorithm 2). */
-    void (*attention_backward)(struct exec *x, tensor dq, tensor dk, tensor dv, tensor dout, tensor out, tensor lse,
-                               tensor q, tensor k, tensor v, struct attention a);
+    /* dv = dropout(P)^T dout;  dP = dropout'(dout v^T);  dS = P (dP - rowsum(dout out));  dq = scale dS k; dk
+     * = scale dS^T q.  All assigned; P is recomputed from lse (Dao 2023, arXiv:2307.08691, algorithm 2). */
+    void (*attention_backward)(struct exec *x, tensor dq, tensor dk, tensor dv, tensor dout, tensor out,
+                               tensor lse, tensor q, tensor k, tensor v, struct attention a);
 
     /* out[i] = in[rows[i]].  out [M, H], in [T, H] A; rows i32 [M]. */
     void (*gather_rows)(struct exec *x, tensor out, tensor in, tensor rows);
@@ -161,28 +175,29 @@ struct ops {
     void (*scatter_add_rows)(struct exec *x, tensor din, tensor dout, tensor rows);
 
     /* For each row with label y >= 0, over the first n_classes columns (the rest has probability zero):
-     *     loss = -log softmax(logits)[y];  correct = (argmax logits == y);  dlogits = scale (softmax(logits) - onehot(y)),
-     * and for rows with label -1: loss 0, correct 0, dlogits 0.  dlogits of columns past n_classes is 0.
-     * loss W [M], correct i32 [M], logits [M, C] W, labels i32 [M]; dlogits [M, C] A, or null to skip it; it may alias
-     * logits where A is W. */
-    void (*cross_entropy)(struct exec *x, tensor loss, tensor correct, tensor dlogits, tensor logits, tensor labels,
-                          int64_t n_classes, double scale);
+     *     loss = -log softmax(logits)[y];  correct = (argmax logits == y);  dlogits = scale (softmax(logits)
+     * - onehot(y)), and for rows with label -1: loss 0, correct 0, dlogits 0.  dlogits of columns past
+     * n_classes is 0. loss W [M], correct i32 [M], logits [M, C] W, labels i32 [M]; dlogits [M, C] A, or null
+     * to skip it; it may alias logits where A is W. */
+    void (*cross_entropy)(struct exec *x, tensor loss, tensor correct, tensor dlogits, tensor logits,
+                          tensor labels, int64_t n_classes, double scale);
 
-    /* norm[0] = sqrt(sum of in[i]^2 over the spans), in double, in chunks of 1,024 elements whose sums are added in
-     * order.  norm f64 [1], in W [n]. */
-    void (*global_norm)(struct exec *x, tensor norm, tensor in, const struct optim_span *spans, int64_t n_spans);
+    /* norm[0] = sqrt(sum of in[i]^2 over the spans), in double, in chunks of 1,024 elements whose sums are
+     * added in order.  norm f64 [1], in W [n]. */
+    void (*global_norm)(struct exec *x, tensor norm, tensor in, const struct optim_span *spans,
+                        int64_t n_spans);
 
-    /* LAMB (You et al. 2020, arXiv:1904.00962, algorithm 2; the variant of spec 3.2), for every span, t its scalars:
-     *     g = grad / max(1, norm / max_norm);  m = b1 m + (1 - b1) g;  v = b2 v + (1 - b2) g^2
-     *     u = (m / c1) / (sqrt(v / c2) + eps) + wd w;  r = |w| / |u| if wd != 0 and both > 0, else 1;  w -= lr r u
-     * norm f64 [1] from global_norm; scalars f64 [OPTIM_N_SCALARS]. */
-    void (*lamb)(struct exec *x, struct optim_buffers b, const struct optim_span *spans, int64_t n_spans, tensor norm,
-                 tensor scalars);
+    /* LAMB (You et al. 2020, arXiv:1904.00962, algorithm 2; the variant of docs/math/optimizers.md), for every span, t its
+     * scalars: g = grad / max(1, norm / max_norm);  m = b1 m + (1 - b1) g;  v = b2 v + (1 - b2) g^2 u = (m /
+     * c1) / (sqrt(v / c2) + eps) + wd w;  r = |w| / |u| if wd != 0 and both > 0, else 1;  w -= lr r u norm
+     * f64 [1] from global_norm; scalars f64 [OPTIM_N_SCALARS]. */
+    void (*lamb)(struct exec *x, struct optim_buffers b, const struct optim_span *spans, int64_t n_spans,
+                 tensor norm, tensor scalars);
 
-    /* AdamW (Loshchilov and Hutter 2019, arXiv:1711.05101; the variant of spec 3.4), m and v as in lamb:
+    /* AdamW (Loshchilov and Hutter 2019, arXiv:1711.05101; the variant of docs/math/optimizers.md), m and v as in lamb:
      *     w = w (1 - lr wd) - lr sqrt(c2) / c1 * m / (sqrt(v) + eps) */
-    void (*adamw)(struct exec *x, struct optim_buffers b, const struct optim_span *spans, int64_t n_spans, tensor norm,
-                  tensor scalars);
+    void (*adamw)(struct exec *x, struct optim_buffers b, const struct optim_span *spans, int64_t n_spans,
+                  tensor norm, tensor scalars);
 };
 
 extern const struct ops ops_ref;

@@ -1,0 +1,109 @@
+#include "nn/bert.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+
+static struct weight_sizes sizes_of(const struct bert_config *c)
+{
+    struct weight_sizes s = {
+        .real =
+            {
+                [DIM_ONE] = 1,
+                [DIM_HIDDEN] = c->hidden_size,
+                [DIM_FEED_FORWARD] = c->intermediate_size,
+                [DIM_VOCAB] = c->vocab_size,
+                [DIM_POSITIONS] = c->max_position_embeddings,
+                [DIM_TYPES] = c->type_vocab_size,
+                [DIM_TWO] = 2,
+            },
+        .initializer_range = c->initializer_range,
+    };
+    for (int d = 0; d < DIM_COUNT; d++) {
+        s.padded[d] = s.real[d];
+    }
+    s.padded[DIM_VOCAB] = bert_config_padded_vocab(c);
+    return s;
+}
+
+/* A part of the model: where its weights are, their rows, and the prefix of their names. */
+typedef void visit_part(void *context, void *part, const char *prefix, const struct weight_row *rows,
+                        int n_rows);
+
+static void for_each_part(const struct bert_config *c, struct bert_weights *w, visit_part *visit,
+                          void *context)
+{
+    visit(context, &w->embed, "bert.embeddings.", bert_embed_rows, BERT_EMBED_N_ROWS);
+    for (int64_t i = 0; i < c->num_hidden_layers; i++) {
+        char prefix[48];
+        snprintf(prefix, sizeof prefix, "bert.encoder.layer.%lld.", (long long)i);
+        visit(context, w->layers == NULL ? NULL : &w->layers[i], prefix, bert_layer_rows, BERT_LAYER_N_ROWS);
+    }
+    visit(context, &w->heads, "bert.", bert_pooler_rows, BERT_POOLER_N_ROWS);
+    visit(context, &w->heads, "cls.", bert_head_rows, BERT_HEAD_N_ROWS);
+}
+
+struct declaration {
+    struct param_table *table;
+    struct weight_sizes sizes;
+};
+
+static void declare_part(void *context, void *part, const char *prefix, const struct weight_row *rows,
+                         int n_rows)
+{
+    (void)part;
+    struct declaration *d = context;
+    weights_declare(d->table, prefix, rows, n_rows, &d->sizes);
+}
+
+struct status bert_declare(struct param_table *table, const struct bert_config *c)
+{
+    struct declaration d = {table, sizes_of(c)};
+    struct bert_weights none = {.layers = NULL};
+    for_each_part(c, &none, declare_part, &d);
+    return param_table_status(table);
+}
+
+struct viewing {
+    const struct param_table *table;
+    struct weight_sizes sizes;
+    tensor matrices, vectors;
+};
+
+static void view_part(void *context, void *part, const char *prefix, const struct weight_row *rows,
+                      int n_rows)
+{
+    struct viewing *v = context;
+    weights_view(part, v->table, prefix, rows, n_rows, &v->sizes, v->matrices, v->vectors);
+}
+
+struct status bert_weights_init(struct bert_weights *w, const struct param_table *table,
+                                const struct bert_config *c, tensor matrices, tensor vectors)
+{
+    *w = (struct bert_weights){.layers = calloc((size_t)c->num_hidden_layers, sizeof *w->layers)};
+    if (w->layers == NULL) {
+        return status_error(STATUS_MEMORY, "out of memory for the views of %lld layers",
+                            (long long)c->num_hidden_layers);
+    }
+    struct viewing v = {table, sizes_of(c), matrices, vectors};
+    for_each_part(c, w, view_part, &v);
+    return status_ok();
+}
+
+void bert_weights_fini(struct bert_weights *w)
+{
+    free(w->layers);
+    *w = (struct bert_weights){0};
+}
+
+void bert_initialize(tensor flat, const struct param_table *table, uint64_t seed)
+{
+    memset(flat.data, 0, tensor_bytes(flat));
+    for (int i = 0; i < table->n; i++) {
+        const struct param *p = &table->params[i];
+        tensor view = param_view(p, flat);
+#pragma omp parallel for schedule(static)
+        for (int64_t j = 0; j < param_count(p); j++) {
+            tensor_set(view, j, param_initial_value(p, seed, j));
+        }
+    }
+}

@@ -1,0 +1,41 @@
+/* bert_config: the architecture of a BERT model, read from and written as Hugging Face's config.json. */
+#ifndef KILN_NN_BERT_CONFIG_H
+#define KILN_NN_BERT_CONFIG_H
+
+#include "core/json.h"
+#include "core/status.h"
+
+#include <stdint.h>
+
+/* Rows of the vocabulary are rounded up to this inside kiln, for whole vectors and tiles; files never show
+ * it. */
+enum { BERT_VOCAB_MULTIPLE = 64 };
+
+struct bert_config {
+    int64_t vocab_size;
+    int64_t hidden_size;
+    int64_t num_hidden_layers;
+    int64_t num_attention_heads;
+    int64_t intermediate_size;
+    int64_t max_position_embeddings;
+    int64_t type_vocab_size;
+    double hidden_dropout_prob;
+    double attention_probs_dropout_prob;
+    double initializer_range;
+    double layer_norm_eps;
+};
+
+/* From a JSON object; `source` names it in messages.  Absent keys get the defaults of Devlin et al.;
+ * vocab_size may be absent or 0, for the vocabulary file to decide.  STATUS_DATA for values that make no
+ * model. */
+struct status bert_config_parse(struct bert_config *c, const json_t *object, const char *source);
+
+/* The config.json of BertForPreTraining; the caller json_decref's it.  NULL without memory. */
+json_t *bert_config_to_json(const struct bert_config *c);
+
+/* STATUS_DATA naming the first field in which two architectures differ; dropout and initialisation may. */
+struct status bert_config_same_architecture(const struct bert_config *a, const struct bert_config *b);
+
+int64_t bert_config_padded_vocab(const struct bert_config *c);
+
+#endif

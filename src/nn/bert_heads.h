@@ -1,0 +1,64 @@
+/* bert_heads: BERT's two pre-training heads, masked language modelling and next-sentence prediction.
+ * Devlin et al. 2018 (arXiv:1810.04805) section 3.1; the MLM head reads masked positions only. */
+#ifndef KILN_NN_BERT_HEADS_H
+#define KILN_NN_BERT_HEADS_H
+
+#include "nn/bert_embed.h"
+
+struct bert_head_weights {
+    tensor w_pool, b_pool;  /* [H, H], [H] the pooler */
+    tensor w_t, b_t;        /* [H, H], [H] the transform of the MLM head */
+    tensor gamma_t, beta_t; /* [H] */
+    tensor b_vocab;         /* [V] */
+    tensor w_nsp, b_nsp;    /* [2, H], [2] */
+};
+
+extern const struct weight_row bert_pooler_rows[]; /* under "bert." */
+enum { BERT_POOLER_N_ROWS = 2 };
+extern const struct weight_row bert_head_rows[]; /* under "cls." */
+enum { BERT_HEAD_N_ROWS = sizeof(struct bert_head_weights) / sizeof(tensor) - BERT_POOLER_N_ROWS };
+
+/* M masked positions, B sequences. */
+struct bert_head_acts {
+    tensor masked;                  /* [M, H] hidden states at the masked positions; later their gradient */
+    tensor t_pre, t_act, t_out;     /* [M, H] */
+    tensor t_mean, t_rstd;          /* [M] */
+    tensor logits;                  /* [M, V], in the dtype of vectors */
+    tensor dlogits;                 /* [M, V]; in the place of logits where the dtypes agree */
+    tensor dtransform;              /* [M, H] */
+    tensor mlm_loss, mlm_correct;   /* [M] */
+    tensor cls, pooled, dpooled;    /* [B, H] */
+    tensor nsp_logits, dnsp_logits; /* [B, 2] */
+    tensor nsp_loss, nsp_correct;   /* [B] */
+};
+
+/* Sums over a batch, in a tensor f64 [BERT_N_METRICS] on the device. */
+enum bert_metric { BERT_MLM_LOSS, BERT_MLM_CORRECT, BERT_NSP_LOSS, BERT_NSP_CORRECT, BERT_N_METRICS };
+
+/* What each label's loss is multiplied by: the reciprocals of the counts over the global batch. */
+struct bert_loss_scale {
+    double mlm, nsp;
+};
+
+void bert_heads_carve_acts(struct bert_head_acts *a, struct arena *arena, const struct bert_config *c,
+                           enum dtype dtype, int64_t n_masked, int64_t n_sequences);
+
+/* a->logits of the masked positions, from the last layer's output h [T, H] and the word embeddings [V, H]. */
+void bert_heads_mlm_forward(struct exec *x, const struct bert_head_acts *a, tensor h, tensor word,
+                            const struct bert_head_weights *w, const struct bert_layer_call *call);
+
+/* a->nsp_logits, from the hidden state of each [CLS]. */
+void bert_heads_nsp_forward(struct exec *x, const struct bert_head_acts *a, tensor h,
+                            const struct bert_head_weights *w, const struct bert_layer_call *call);
+
+/* Adds both losses and the counts of correct answers to `metrics`, and turns logits into their gradients,
+ * times scale. */
+void bert_heads_loss(struct exec *x, tensor metrics, const struct bert_head_acts *a,
+                     struct bert_loss_scale scale, const struct bert_layer_call *call);
+
+/* dh = gradient of h; the gradients of the weights are added to g and dword. */
+void bert_heads_backward(struct exec *x, tensor dh, tensor dword, const struct bert_head_weights *g,
+                         const struct bert_head_acts *a, tensor word, const struct bert_head_weights *w,
+                         const struct bert_layer_call *call);
+
+#endif

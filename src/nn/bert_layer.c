@@ -1,0 +1,211 @@
+/* The equations of a post-LN layer, x the layer's input, D = H / N:
+ *
+ *     [Q K V] = x W_qkv^T + b_qkv
+ *     A = concat over heads of dropout(softmax(Q K^T / sqrt(D))) V
+ *     h = LN_1(x + dropout(A W_o^T + b_o))
+ *     y = LN_2(h + dropout(gelu(h W_1^T + b_1) W_2^T + b_2))
+ *
+ * Forward is a column of ops under each equation; backward is the same column read from below. */
+#include "nn/bert_layer.h"
+
+#include <math.h>
+
+#define FIELD(name) offsetof(struct bert_layer_weights, name)
+
+/* The feed-forward input keeps the uniform initialisation of the replaced scripts (docs/quirks.md,
+ * "LinearActivation"). */
+const struct weight_row bert_layer_rows[] = {
+    {FIELD(w_qkv),
+     DIM_HIDDEN,
+     DIM_HIDDEN,
+     PARAM_INIT_NORMAL,
+     true,
+     PARAM_BY_HEAD,
+     {"attention.self.query.weight", "attention.self.key.weight", "attention.self.value.weight"}},
+    {FIELD(b_qkv),
+     DIM_HIDDEN,
+     DIM_ONE,
+     PARAM_INIT_ZERO,
+     false,
+     PARAM_BY_HEAD,
+     {"attention.self.query.bias", "attention.self.key.bias", "attention.self.value.bias"}},
+    {FIELD(w_o),
+     DIM_HIDDEN,
+     DIM_HIDDEN,
+     PARAM_INIT_NORMAL,
+     true,
+     PARAM_BY_COL,
+     {"attention.output.dense.weight"}},
+    {FIELD(b_o), DIM_HIDDEN, DIM_ONE, PARAM_INIT_ZERO, false, PARAM_WHOLE, {"attention.output.dense.bias"}},
+    {FIELD(gamma_1),
+     DIM_HIDDEN,
+     DIM_ONE,
+     PARAM_INIT_ONE,
+     false,
+     PARAM_WHOLE,
+     {"attention.output.LayerNorm.weight"}},
+    {FIELD(beta_1),
+     DIM_HIDDEN,
+     DIM_ONE,
+     PARAM_INIT_ZERO,
+     false,
+     PARAM_WHOLE,
+     {"attention.output.LayerNorm.bias"}},
+    {FIELD(w_1),
+     DIM_FEED_FORWARD,
+     DIM_HIDDEN,
+     PARAM_INIT_UNIFORM,
+     true,
+     PARAM_BY_ROW,
+     {"intermediate.dense.weight"}},
+    {FIELD(b_1),
+     DIM_FEED_FORWARD,
+     DIM_ONE,
+     PARAM_INIT_UNIFORM,
+     false,
+     PARAM_BY_ROW,
+     {"intermediate.dense.bias"}},
+    {FIELD(w_2),
+     DIM_HIDDEN,
+     DIM_FEED_FORWARD,
+     PARAM_INIT_NORMAL,
+     true,
+     PARAM_BY_COL,
+     {"output.dense.weight"}},
+    {FIELD(b_2), DIM_HIDDEN, DIM_ONE, PARAM_INIT_ZERO, false, PARAM_WHOLE, {"output.dense.bias"}},
+    {FIELD(gamma_2), DIM_HIDDEN, DIM_ONE, PARAM_INIT_ONE, false, PARAM_WHOLE, {"output.LayerNorm.weight"}},
+    {FIELD(beta_2), DIM_HIDDEN, DIM_ONE, PARAM_INIT_ZERO, false, PARAM_WHOLE, {"output.LayerNorm.bias"}},
+};
+_Static_assert(sizeof bert_layer_rows / sizeof bert_layer_rows[0] == BERT_LAYER_N_ROWS,
+               "a row for every field");
+
+/* The dropouts of a layer, for their addresses. */
+enum site { SITE_PROBABILITIES, SITE_ATTENTION_OUT, SITE_FEED_FORWARD_OUT, SITES_PER_LAYER };
+
+static struct dropout dropout_at(const struct bert_layer_call *call, enum site site, double p)
+{
+    return (struct dropout){.p = call->training ? p : 0.0,
+                            .site = (uint32_t)(call->layer * SITES_PER_LAYER + site)};
+}
+
+static struct dropout hidden_dropout(const struct bert_layer_call *call, enum site site)
+{
+    return dropout_at(call, site, call->config->hidden_dropout_prob);
+}
+
+static struct attention self_attention(const struct bert_layer_call *call)
+{
+    const struct bert_config *c = call->config;
+    return (struct attention){
+        .cu_seqlens_q = call->stream->cu_seqlens,
+        .cu_seqlens_kv = call->stream->cu_seqlens,
+        .max_seqlen_q = call->stream->max_seqlen,
+        .max_seqlen_kv = call->stream->max_seqlen,
+        .scale = 1.0 / sqrt((double)(c->hidden_size / c->num_attention_heads)),
+        .row_keys = call->stream->row_keys,
+        .dropout = dropout_at(call, SITE_PROBABILITIES, c->attention_probs_dropout_prob),
+    };
+}
+
+/* Part 0, 1 or 2 (query, key, value) of [T, 3H] as [T, N, D]. */
+static tensor heads_of(tensor qkv, int64_t part, const struct bert_config *c)
+{
+    return tensor_split_heads(tensor_columns(qkv, part * c->hidden_size, c->hidden_size),
+                              c->num_attention_heads);
+}
+
+void bert_layer_carve_acts(struct bert_layer_acts *a, struct arena *arena, const struct bert_config *c,
+                           enum dtype dtype, int64_t n_tokens)
+{
+    int64_t t = n_tokens, h = c->hidden_size, f = c->intermediate_size;
+    enum dtype vector = dtype_of_vectors(dtype);
+    a->qkv = arena_carve_2d(arena, dtype, t, 3 * h);
+    a->lse = arena_carve_2d(arena, vector, t, c->num_attention_heads);
+    a->heads = arena_carve_2d(arena, dtype, t, h);
+    a->sum_1 = arena_carve_2d(arena, dtype, t, h);
+    a->mean_1 = arena_carve_1d(arena, vector, t);
+    a->rstd_1 = arena_carve_1d(arena, vector, t);
+    a->h = arena_carve_2d(arena, dtype, t, h);
+    a->ff_pre = arena_carve_2d(arena, dtype, t, f);
+    a->ff_act = arena_carve_2d(arena, dtype, t, f);
+    a->sum_2 = arena_carve_2d(arena, dtype, t, h);
+    a->mean_2 = arena_carve_1d(arena, vector, t);
+    a->rstd_2 = arena_carve_1d(arena, vector, t);
+    a->out = arena_carve_2d(arena, dtype, t, h);
+}
+
+void bert_layer_carve_scratch(struct bert_layer_scratch *s, struct arena *arena, const struct bert_config *c,
+                              enum dtype dtype, int64_t n_tokens)
+{
+    int64_t t = n_tokens, h = c->hidden_size;
+    s->branch = arena_carve_2d(arena, dtype, t, h);
+    s->dh = arena_carve_2d(arena, dtype, t, h);
+    s->dheads = arena_carve_2d(arena, dtype, t, h);
+    s->dff = arena_carve_2d(arena, dtype, t, c->intermediate_size);
+    s->dqkv = arena_carve_2d(arena, dtype, t, 3 * h);
+}
+
+void bert_layer_forward(struct exec *x, const struct bert_layer_acts *a, const struct bert_layer_scratch *s,
+                        tensor in, const struct bert_layer_weights *w, const struct bert_layer_call *call)
+{
+    const struct ops *op = x->ops;
+    const struct bert_config *c = call->config;
+    exec_enter(x, "layer", call->layer);
+
+    /* [Q K V] = x W_qkv^T + b_qkv */
+    op->linear(x, a->qkv, in, w->w_qkv, w->b_qkv);
+
+    /* A = dropout(softmax(Q K^T / sqrt(D))) V */
+    op->attention(x, tensor_split_heads(a->heads, c->num_attention_heads), a->lse, heads_of(a->qkv, 0, c),
+                  heads_of(a->qkv, 1, c), heads_of(a->qkv, 2, c), self_attention(call));
+
+    /* h = LN_1(x + dropout(A W_o^T + b_o)) */
+    op->linear(x, s->branch, a->heads, w->w_o, NULL_TENSOR);
+    op->bias_dropout_add_layernorm(x, a->h, a->sum_1, a->mean_1, a->rstd_1, s->branch, w->b_o, in, w->gamma_1,
+                                   w->beta_1, c->layer_norm_eps, call->stream->row_keys,
+                                   hidden_dropout(call, SITE_ATTENTION_OUT));
+
+    /* y = LN_2(h + dropout(gelu(h W_1^T + b_1) W_2^T + b_2)) */
+    op->linear_gelu(x, a->ff_act, a->ff_pre, a->h, w->w_1, w->b_1);
+    op->linear(x, s->branch, a->ff_act, w->w_2, NULL_TENSOR);
+    op->bias_dropout_add_layernorm(x, a->out, a->sum_2, a->mean_2, a->rstd_2, s->branch, w->b_2, a->h,
+                                   w->gamma_2, w->beta_2, c->layer_norm_eps, call->stream->row_keys,
+                                   hidden_dropout(call, SITE_FEED_FORWARD_OUT));
+}
+
+void bert_layer_backward(struct exec *x, tensor dx, const struct bert_layer_weights *g,
+                         const struct bert_layer_scratch *s, const struct bert_layer_acts *a, tensor in,
+                         const struct bert_layer_weights *w, const struct bert_layer_call *call)
+{
+    const struct ops *op = x->ops;
+    const struct bert_config *c = call->config;
+    exec_enter(x, "layer", call->layer);
+
+    /* y = LN_2(h + dropout(gelu(h W_1^T + b_1) W_2^T + b_2)) */
+    op->bias_dropout_add_layernorm_backward(x, s->dh, s->branch, g->b_2, g->gamma_2, g->beta_2, dx, a->sum_2,
+                                            a->mean_2, a->rstd_2, w->gamma_2, call->stream->row_keys,
+                                            hidden_dropout(call, SITE_FEED_FORWARD_OUT));
+    op->linear_backward_weight(x, g->w_2, NULL_TENSOR, s->branch, a->ff_act);
+    op->linear_backward_input(x, s->dff, s->branch, w->w_2, false);
+    op->gelu_backward(x, s->dff, s->dff, a->ff_pre);
+    op->linear_backward_weight(x, g->w_1, g->b_1, s->dff, a->h);
+    op->linear_backward_input(x, s->dh, s->dff, w->w_1, true);
+
+    /* h = LN_1(x + dropout(A W_o^T + b_o)) */
+    op->bias_dropout_add_layernorm_backward(x, dx, s->branch, g->b_o, g->gamma_1, g->beta_1, s->dh, a->sum_1,
+                                            a->mean_1, a->rstd_1, w->gamma_1, call->stream->row_keys,
+                                            hidden_dropout(call, SITE_ATTENTION_OUT));
+    op->linear_backward_weight(x, g->w_o, NULL_TENSOR, s->branch, a->heads);
+    op->linear_backward_input(x, s->dheads, s->branch, w->w_o, false);
+
+    /* A = dropout(softmax(Q K^T / sqrt(D))) V */
+    op->attention_backward(x, heads_of(s->dqkv, 0, c), heads_of(s->dqkv, 1, c), heads_of(s->dqkv, 2, c),
+                           tensor_split_heads(s->dheads, c->num_attention_heads),
+                           tensor_split_heads(a->heads, c->num_attention_heads), a->lse,
+                           heads_of(a->qkv, 0, c), heads_of(a->qkv, 1, c), heads_of(a->qkv, 2, c),
+                           self_attention(call));
+
+    /* [Q K V] = x W_qkv^T + b_qkv */
+    op->linear_backward_weight(x, g->w_qkv, g->b_qkv, s->dqkv, in);
+    op->linear_backward_input(x, dx, s->dqkv, w->w_qkv, true);
+}

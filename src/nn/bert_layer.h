@@ -1,0 +1,71 @@
+/* bert_layer: one post-LN transformer layer of BERT, forward and backward.
+ *
+ * Vaswani et al. 2017 (arXiv:1706.03762) section 3.1, with the exact GELU; Devlin et al. 2018
+ * (arXiv:1810.04805). */
+#ifndef KILN_NN_BERT_LAYER_H
+#define KILN_NN_BERT_LAYER_H
+
+#include "core/arena.h"
+#include "nn/bert_config.h"
+#include "nn/bert_stream.h"
+#include "nn/weights.h"
+#include "ops/ops.h"
+
+/* Weights, or their gradients.  H hidden, F feed-forward size. */
+struct bert_layer_weights {
+    tensor w_qkv, b_qkv;    /* [3H, H], [3H]: query, key, value */
+    tensor w_o, b_o;        /* [H, H], [H] */
+    tensor gamma_1, beta_1; /* [H] */
+    tensor w_1, b_1;        /* [F, H], [F] */
+    tensor w_2, b_2;        /* [H, F], [H] */
+    tensor gamma_2, beta_2; /* [H] */
+};
+
+extern const struct weight_row bert_layer_rows[];
+enum { BERT_LAYER_N_ROWS = sizeof(struct bert_layer_weights) / sizeof(tensor) };
+
+/* What the backward needs of the forward. */
+struct bert_layer_acts {
+    tensor qkv;                   /* [T, 3H] */
+    tensor lse;                   /* [T, N] */
+    tensor heads;                 /* [T, H] the heads' outputs, side by side */
+    tensor sum_1, mean_1, rstd_1; /* [T, H], [T], [T] */
+    tensor h;                     /* [T, H] */
+    tensor ff_pre, ff_act;        /* [T, F] */
+    tensor sum_2, mean_2, rstd_2;
+    tensor out; /* [T, H] */
+};
+
+/* What no layer keeps: shared by all of them. */
+struct bert_layer_scratch {
+    tensor branch; /* [T, H] a sublayer's output before the residual; its gradient */
+    tensor dh;     /* [T, H] */
+    tensor dheads; /* [T, H] */
+    tensor dff;    /* [T, F] */
+    tensor dqkv;   /* [T, 3H] */
+};
+
+/* Everything a layer needs to know of its surroundings. */
+struct bert_layer_call {
+    const struct bert_config *config;
+    const struct bert_stream *stream;
+    int64_t layer; /* its number, for dropout addresses */
+    bool training; /* dropout on */
+};
+
+void bert_layer_carve_acts(struct bert_layer_acts *a, struct arena *arena, const struct bert_config *c,
+                           enum dtype dtype, int64_t n_tokens);
+void bert_layer_carve_scratch(struct bert_layer_scratch *s, struct arena *arena, const struct bert_config *c,
+                              enum dtype dtype, int64_t n_tokens);
+
+/* a->out = layer(in). */
+void bert_layer_forward(struct exec *x, const struct bert_layer_acts *a, const struct bert_layer_scratch *s,
+                        tensor in, const struct bert_layer_weights *w, const struct bert_layer_call *call);
+
+/* On entry dx is the gradient of a->out, on return that of `in`; the gradients of the weights are added to g.
+ */
+void bert_layer_backward(struct exec *x, tensor dx, const struct bert_layer_weights *g,
+                         const struct bert_layer_scratch *s, const struct bert_layer_acts *a, tensor in,
+                         const struct bert_layer_weights *w, const struct bert_layer_call *call);
+
+#endif

@@ -1,0 +1,62 @@
+#include "nn/weights.h"
+
+#include <math.h>
+#include <stdio.h>
+
+static int count_parts(const struct weight_row *row)
+{
+    int n = 0;
+    while (n < WEIGHT_MAX_PARTS && row->names[n] != NULL) {
+        n++;
+    }
+    return n;
+}
+
+static void full_name(char name[PARAM_NAME_BYTES], const char *prefix, const char *rest)
+{
+    int n = snprintf(name, PARAM_NAME_BYTES, "%s%s", prefix, rest);
+    CHECK(n < PARAM_NAME_BYTES, "the parameter name %s%s is too long", prefix, rest);
+}
+
+void weights_declare(struct param_table *table, const char *prefix, const struct weight_row *rows, int n_rows,
+                     const struct weight_sizes *sizes)
+{
+    for (const struct weight_row *row = rows; row < rows + n_rows; row++) {
+        int n_parts = count_parts(row);
+        int64_t part_elements = sizes->padded[row->rows] * sizes->padded[row->cols];
+        int64_t offset = param_table_slab(table, n_parts * part_elements);
+        for (int i = 0; i < n_parts; i++) {
+            struct param p = {
+                .n_dims = row->cols == DIM_ONE ? 1 : 2,
+                .dims = {sizes->real[row->rows], sizes->real[row->cols]},
+                .init = row->init,
+                .decay = row->decay,
+                .split = row->split,
+                .offset = offset + i * part_elements,
+            };
+            /* every uniformly initialised layer reads the hidden state */
+            p.init_scale = row->init == PARAM_INIT_UNIFORM ? 1.0 / sqrt((double)sizes->real[DIM_HIDDEN])
+                                                           : sizes->initializer_range;
+            full_name(p.name, prefix, row->names[i]);
+            param_table_add(table, p);
+        }
+    }
+}
+
+void weights_view(void *part, const struct param_table *table, const char *prefix,
+                  const struct weight_row *rows, int n_rows, const struct weight_sizes *sizes,
+                  tensor matrices, tensor vectors)
+{
+    for (const struct weight_row *row = rows; row < rows + n_rows; row++) {
+        char name[PARAM_NAME_BYTES];
+        full_name(name, prefix, row->names[0]);
+        const struct param *first = param_table_find(table, name);
+        CHECK(first != NULL, "%s is not in the parameter table", name);
+        int64_t n_rows_in_slab = count_parts(row) * sizes->padded[row->rows];
+        int64_t cols = sizes->padded[row->cols];
+        tensor slab =
+            tensor_slice(row->cols == DIM_ONE ? vectors : matrices, first->offset, n_rows_in_slab * cols);
+        *(tensor *)((char *)part + row->field) =
+            row->cols == DIM_ONE ? slab : tensor_2d(slab.data, slab.dtype, n_rows_in_slab, cols);
+    }
+}

@@ -1,0 +1,54 @@
+/* weights: from one list of rows to the parameter table and to the tensors that a model's equations use.
+ *
+ * A model part (a layer, the embeddings, a head) is a struct of tensors and nothing else, and a list with one
+ * row per field.  The list declares the parameters and points the fields into flat buffers, so names, shapes,
+ * initialisation and memory can never disagree. */
+#ifndef KILN_NN_WEIGHTS_H
+#define KILN_NN_WEIGHTS_H
+
+#include "core/param.h"
+
+#include <stddef.h>
+
+/* The sizes that shapes are made of. */
+enum weight_dim {
+    DIM_ONE,
+    DIM_HIDDEN,
+    DIM_FEED_FORWARD,
+    DIM_VOCAB,
+    DIM_POSITIONS,
+    DIM_TYPES,
+    DIM_TWO,
+    DIM_COUNT
+};
+
+struct weight_sizes {
+    int64_t real[DIM_COUNT];   /* as in files */
+    int64_t padded[DIM_COUNT]; /* as in memory: only the vocabulary differs */
+    double initializer_range;  /* standard deviation of PARAM_INIT_NORMAL */
+};
+
+enum { WEIGHT_MAX_PARTS = 3 };
+
+/* One field.  A matrix is [rows, cols]; a vector has cols DIM_ONE.  A slab of several parts (query, key,
+ * value) is one tensor in memory and several parameters in files, stacked by rows. */
+struct weight_row {
+    size_t field; /* offset of the tensor in the struct */
+    enum weight_dim rows, cols;
+    enum param_init init; /* PARAM_INIT_UNIFORM: within +- 1 / sqrt(the hidden size read) */
+    bool decay;
+    enum param_split split;
+    const char *names[WEIGHT_MAX_PARTS]; /* after the prefix; NULL-terminated unless full */
+};
+
+/* Declares the parameters of all rows, `prefix` before each name. */
+void weights_declare(struct param_table *table, const char *prefix, const struct weight_row *rows, int n_rows,
+                     const struct weight_sizes *sizes);
+
+/* Points the tensors of the struct at `part` into flat buffers of the table's layout: matrices into
+ * `matrices`, vectors into `vectors` (the same buffer, or the fp32 master beside a bf16 copy). */
+void weights_view(void *part, const struct param_table *table, const char *prefix,
+                  const struct weight_row *rows, int n_rows, const struct weight_sizes *sizes,
+                  tensor matrices, tensor vectors);
+
+#endif

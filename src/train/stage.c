@@ -1,0 +1,136 @@
+#include "train/stage.h"
+
+#include <stdlib.h>
+
+struct status stage_init(struct stage *s)
+{
+    size_t n = (size_t)s->config->num_hidden_layers;
+    s->slot.layers = calloc(n, sizeof *s->slot.layers);
+    if (s->slot.layers == NULL) {
+        return status_error(STATUS_MEMORY, "out of memory for the activations of %zu layers", n);
+    }
+    return status_ok();
+}
+
+void stage_fini(struct stage *s)
+{
+    free(s->slot.layers);
+    s->slot.layers = NULL;
+}
+
+static void carve_stream(struct bert_stream *stream, struct arena *arena, const struct bert_batch *b)
+{
+    stream->ids = arena_carve_1d(arena, DTYPE_I32, b->n_tokens);
+    stream->types = arena_carve_1d(arena, DTYPE_I32, b->n_tokens);
+    stream->positions = arena_carve_1d(arena, DTYPE_I32, b->n_tokens);
+    stream->row_keys = arena_carve_2d(arena, DTYPE_I32, b->n_tokens, 2);
+    stream->cu_seqlens = arena_carve_1d(arena, DTYPE_I32, b->n_streams + 1);
+    stream->masked_rows = arena_carve_1d(arena, DTYPE_I32, b->n_masked);
+    stream->masked_labels = arena_carve_1d(arena, DTYPE_I32, b->n_masked);
+    stream->cls_rows = arena_carve_1d(arena, DTYPE_I32, b->n_sequences);
+    stream->nsp_labels = arena_carve_1d(arena, DTYPE_I32, b->n_sequences);
+    stream->max_seqlen = b->max_seqlen;
+}
+
+void stage_carve(struct stage *s, const struct bert_batch *b)
+{
+    const struct bert_config *c = s->config;
+    s->arena.used = 0;
+    carve_stream(&s->slot.stream, &s->arena, b);
+    bert_embed_carve_acts(&s->slot.embed, &s->arena, c, s->dtype, b->n_tokens);
+    for (int64_t i = 0; i < c->num_hidden_layers; i++) {
+        bert_layer_carve_acts(&s->slot.layers[i], &s->arena, c, s->dtype, b->n_tokens);
+    }
+    bert_heads_carve_acts(&s->slot.heads, &s->arena, c, s->dtype, b->n_masked, b->n_sequences);
+    bert_layer_carve_scratch(&s->slot.scratch, &s->arena, c, s->dtype, b->n_tokens);
+    s->slot.dx = arena_carve_2d(&s->arena, s->dtype, b->n_tokens, c->hidden_size);
+}
+
+struct bert_batch stage_largest_batch(struct bert_batch_limits limits)
+{
+    return (struct bert_batch){
+        .n_tokens = limits.n_tokens,
+        .n_real_tokens = limits.n_tokens,
+        .n_sequences = limits.n_sequences,
+        .n_streams = limits.n_sequences,
+        .n_masked = limits.n_masked,
+        .max_seqlen = limits.max_seqlen,
+    };
+}
+
+size_t stage_bytes(struct stage *s, struct bert_batch_limits limits)
+{
+    struct arena arena = s->arena;
+    struct bert_batch largest = stage_largest_batch(limits);
+    s->arena = arena_measuring();
+    stage_carve(s, &largest);
+    size_t bytes = s->arena.used;
+    s->arena = arena;
+    return bytes;
+}
+
+static void upload(struct stage *s, tensor t, const int32_t *from)
+{
+    if (t.data != NULL) {
+        s->x->device->copy_in(t.data, from, tensor_bytes(t));
+    }
+}
+
+static struct bert_layer_call call_of(const struct stage *s, int64_t layer, bool training)
+{
+    return (struct bert_layer_call){
+        .config = s->config, .stream = &s->slot.stream, .layer = layer, .training = training};
+}
+
+/* The input of a layer: the output of what is below it. */
+static tensor input_of(const struct stage *s, int64_t layer)
+{
+    return layer == 0 ? s->slot.embed.out : s->slot.layers[layer - 1].out;
+}
+
+void stage_forward(struct stage *s, const struct bert_batch *b, bool training)
+{
+    const struct bert_stream *stream = &s->slot.stream;
+    stage_carve(s, b);
+    upload(s, stream->ids, b->ids);
+    upload(s, stream->types, b->types);
+    upload(s, stream->positions, b->positions);
+    upload(s, stream->row_keys, b->row_keys);
+    upload(s, stream->cu_seqlens, b->cu_seqlens);
+    upload(s, stream->masked_rows, b->masked_rows);
+    upload(s, stream->masked_labels, b->masked_labels);
+    upload(s, stream->cls_rows, b->cls_rows);
+    upload(s, stream->nsp_labels, b->nsp_labels);
+
+    int64_t n_layers = s->config->num_hidden_layers;
+    struct bert_layer_call call = call_of(s, 0, training);
+    bert_embed_forward(s->x, &s->slot.embed, &s->weights->embed, &call);
+    for (int64_t i = 0; i < n_layers; i++) {
+        call = call_of(s, i, training);
+        bert_layer_forward(s->x, &s->slot.layers[i], &s->slot.scratch, input_of(s, i), &s->weights->layers[i],
+                           &call);
+    }
+    tensor h = input_of(s, n_layers);
+    bert_heads_mlm_forward(s->x, &s->slot.heads, h, s->weights->embed.word, &s->weights->heads, &call);
+    bert_heads_nsp_forward(s->x, &s->slot.heads, h, &s->weights->heads, &call);
+}
+
+void stage_loss(struct stage *s, tensor metrics, struct bert_loss_scale scale)
+{
+    struct bert_layer_call call = call_of(s, 0, false);
+    bert_heads_loss(s->x, metrics, &s->slot.heads, scale, &call);
+}
+
+void stage_backward(struct stage *s, bool training)
+{
+    struct bert_layer_call call = call_of(s, 0, training);
+    tensor dx = s->slot.dx;
+    bert_heads_backward(s->x, dx, s->grads->embed.word, &s->grads->heads, &s->slot.heads,
+                        s->weights->embed.word, &s->weights->heads, &call);
+    for (int64_t i = s->config->num_hidden_layers - 1; i >= 0; i--) {
+        call = call_of(s, i, training);
+        bert_layer_backward(s->x, dx, &s->grads->layers[i], &s->slot.scratch, &s->slot.layers[i],
+                            input_of(s, i), &s->weights->layers[i], &call);
+    }
+    bert_embed_backward(s->x, dx, &s->grads->embed, &s->slot.embed, &s->weights->embed, &call);
+}

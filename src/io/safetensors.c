@@ -1,0 +1,426 @@
+#include "io/safetensors.h"
+
+#include "core/bytes.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#if __BYTE_ORDER__ != __ORDER_LITTLE_ENDIAN__
+#    error "tensor files are little-endian and are read and written without byte swaps"
+#endif
+
+enum { LENGTH_BYTES = 8 };
+
+static const struct {
+    const char *label;
+    enum dtype dtype;
+} labels[] = {
+    {"F64", DTYPE_F64}, {"F32", DTYPE_F32}, {"F16", DTYPE_F16}, {"BF16", DTYPE_BF16},
+    {"I64", DTYPE_I64}, {"I32", DTYPE_I32}, {"U8", DTYPE_U8},   {"BOOL", DTYPE_U8},
+};
+
+static const char *label_of(enum dtype dtype)
+{
+    for (size_t i = 0; i < sizeof labels / sizeof *labels; i++) {
+        if (labels[i].dtype == dtype) {
+            return labels[i].label;
+        }
+    }
+    return NULL;
+}
+
+static struct status parse_dtype(struct safetensors_entry *e, const json_t *value, const char *source)
+{
+    for (size_t i = 0; json_is_string(value) && i < sizeof labels / sizeof *labels; i++) {
+        if (strcmp(json_string_value(value), labels[i].label) == 0) {
+            e->dtype = labels[i].dtype;
+            e->dtype_label = labels[i].label;
+            return status_ok();
+        }
+    }
+    return status_error(STATUS_DATA,
+                        "%s: tensor %.80s: unknown dtype; known are F64 F32 F16 BF16 I64 I32 U8 "
+                        "and BOOL",
+                        source, e->name);
+}
+
+/* Fills dims and sets *count to their product. */
+static struct status parse_shape(struct safetensors_entry *e, const json_t *value, const char *source,
+                                 uint64_t *count)
+{
+    if (!json_is_array(value) || json_array_size(value) > TENSOR_MAX_DIMS) {
+        return status_error(STATUS_DATA, "%s: tensor %.80s: the shape must be a list of at most %d numbers",
+                            source, e->name, TENSOR_MAX_DIMS);
+    }
+    e->n_dims = (int)json_array_size(value);
+    *count = 1;
+    for (int i = 0; i < e->n_dims; i++) {
+        const json_t *dim = json_array_get(value, (size_t)i);
+        e->dims[i] = json_integer_value(dim);
+        if (!json_is_integer(dim) || e->dims[i] < 0 || !bytes_multiply(*count, (uint64_t)e->dims[i], count) ||
+            *count > INT64_MAX) {
+            return status_error(STATUS_DATA, "%s: tensor %.80s: dim %d of its shape is not a possible size",
+                                source, e->name, i);
+        }
+    }
+    return status_ok();
+}
+
+static struct status parse_range(struct safetensors_entry *e, const json_t *value, const char *source,
+                                 struct span buffer)
+{
+    const json_t *first = json_array_get(value, 0);
+    const json_t *last = json_array_get(value, 1);
+    int64_t begin = json_integer_value(first);
+    int64_t end = json_integer_value(last);
+    if (json_array_size(value) != 2 || !json_is_integer(first) || !json_is_integer(last) || begin < 0 ||
+        end < begin || (uint64_t)end > buffer.n) {
+        return status_error(STATUS_DATA,
+                            "%s: tensor %.80s: data_offsets must be [begin, end) in the %zu bytes "
+                            "after the header (is the file cut short?)",
+                            source, e->name, buffer.n);
+    }
+    e->data = buffer.data + begin;
+    e->bytes = (size_t)(end - begin);
+    return status_ok();
+}
+
+static bool is_printable(const char *name)
+{
+    for (const char *p = name; *p != '\0'; p++) {
+        if ((unsigned char)*p < ' ' || *p == 0x7f) {
+            return false;
+        }
+    }
+    return *name != '\0';
+}
+
+static struct status parse_entry(struct safetensors_entry *e, const char *name, const json_t *value,
+                                 const char *source, struct span buffer)
+{
+    *e = (struct safetensors_entry){.name = name};
+    if (!is_printable(name)) {
+        return status_error(STATUS_DATA, "%s: a tensor's name is empty or has control characters", source);
+    }
+    const json_t *dtype = json_object_get(value, "dtype");
+    const json_t *shape = json_object_get(value, "shape");
+    const json_t *range = json_object_get(value, "data_offsets");
+    if (json_object_size(value) != 3 || dtype == NULL || shape == NULL || range == NULL) {
+        return status_error(STATUS_DATA, "%s: tensor %.80s must have exactly dtype, shape and data_offsets",
+                            source, name);
+    }
+    uint64_t count = 0;
+    uint64_t bytes;
+    TRY(parse_dtype(e, dtype, source));
+    TRY(parse_shape(e, shape, source, &count));
+    TRY(parse_range(e, range, source, buffer));
+    if (!bytes_multiply(count, dtype_bytes(e->dtype), &bytes) || bytes != e->bytes) {
+        return status_error(STATUS_DATA,
+                            "%s: tensor %.80s: its data_offsets hold %zu bytes, which its shape "
+                            "does not need",
+                            source, name, e->bytes);
+    }
+    return status_ok();
+}
+
+static int compare_data(const void *a, const void *b)
+{
+    const struct safetensors_entry *x = a;
+    const struct safetensors_entry *y = b;
+    if (x->data != y->data) {
+        return x->data < y->data ? -1 : 1;
+    }
+    return (x->bytes > y->bytes) - (x->bytes < y->bytes);
+}
+
+/* Sorts the entries and checks that they tile the buffer: no hole, no overlap, nothing behind the last. */
+static struct status check_tiling(struct safetensors *f, const char *source, struct span buffer)
+{
+    const unsigned char *expected = buffer.data;
+    if (f->n > 0) {
+        qsort(f->entries, (size_t)f->n, sizeof *f->entries, compare_data);
+    }
+    for (int i = 0; i < f->n; i++) {
+        const struct safetensors_entry *e = &f->entries[i];
+        if (e->data != expected) {
+            return status_error(STATUS_DATA,
+                                "%s: tensor %.80s begins at byte %td of the data, but the one before "
+                                "it ends at %td",
+                                source, e->name, e->data - buffer.data, expected - buffer.data);
+        }
+        expected += e->bytes;
+    }
+    if (expected != buffer.data + buffer.n) {
+        return status_error(STATUS_DATA, "%s has %zu bytes of data, of which its tensors use the first %td",
+                            source, buffer.n, expected - buffer.data);
+    }
+    return status_ok();
+}
+
+static struct status parse_metadata(struct safetensors *f, const json_t *value, const char *source)
+{
+    const char *key;
+    json_t *text;
+    if (!json_is_object(value)) {
+        return status_error(STATUS_DATA, "%s: __metadata__ must be an object", source);
+    }
+    json_object_foreach((json_t *)value, key, text)
+    {
+        if (!json_is_string(text)) {
+            return status_error(
+                STATUS_DATA, "%s: __metadata__ maps text to text, but %.80s is something else", source, key);
+        }
+    }
+    f->metadata = value;
+    return status_ok();
+}
+
+static struct status parse_entries(struct safetensors *f, const char *source, struct span buffer)
+{
+    const char *name;
+    json_t *value;
+    f->entries = calloc(json_object_size(f->header) + 1, sizeof *f->entries);
+    if (f->entries == NULL) {
+        return status_error(STATUS_MEMORY, "%s: out of memory for its %zu tensors", source,
+                            json_object_size(f->header));
+    }
+    json_object_foreach(f->header, name, value)
+    {
+        if (strcmp(name, "__metadata__") == 0) {
+            TRY(parse_metadata(f, value, source));
+        } else {
+            TRY(parse_entry(&f->entries[f->n++], name, value, source, buffer));
+        }
+    }
+    return check_tiling(f, source, buffer);
+}
+
+struct status safetensors_parse(struct safetensors *f, const void *bytes, size_t n, const char *source)
+{
+    struct span s = bytes_span(bytes, n);
+    uint64_t header_bytes = bytes_read_u64(&s);
+    *f = (struct safetensors){0};
+    if (s.failed || header_bytes > bytes_left(&s)) {
+        return status_error(STATUS_DATA, "%s is not a safetensors file or is cut short: it has %zu bytes",
+                            source, n);
+    }
+    if (header_bytes > SAFETENSORS_MAX_HEADER_BYTES) {
+        return status_error(STATUS_DATA, "%s: its header of %llu bytes exceeds the limit of %d", source,
+                            (unsigned long long)header_bytes, SAFETENSORS_MAX_HEADER_BYTES);
+    }
+    const char *header = (const char *)bytes_take(&s, (size_t)header_bytes);
+    if (header_bytes == 0 || header[0] != '{') {
+        return status_error(STATUS_DATA, "%s is not a safetensors file: its header does not begin with '{'",
+                            source);
+    }
+    struct status status = json_parse(&f->header, header, (size_t)header_bytes, source);
+    if (!failed(status)) {
+        status = parse_entries(f, source, bytes_span(s.data + s.at, bytes_left(&s)));
+    }
+    if (failed(status)) {
+        safetensors_close(f);
+    }
+    return status;
+}
+
+struct status safetensors_open(struct safetensors *f, const char *path)
+{
+    struct file_map map;
+    *f = (struct safetensors){0};
+    TRY(file_map_open(&map, path));
+    struct status s = safetensors_parse(f, map.data, map.n, path);
+    if (failed(s)) {
+        file_map_close(&map);
+        return s;
+    }
+    f->map = map;
+    return s;
+}
+
+void safetensors_close(struct safetensors *f)
+{
+    free(f->entries);
+    json_decref(f->header);
+    file_map_close(&f->map);
+    *f = (struct safetensors){0};
+}
+
+const struct safetensors_entry *safetensors_find(const struct safetensors *f, const char *name)
+{
+    for (int i = 0; i < f->n; i++) {
+        if (strcmp(f->entries[i].name, name) == 0) {
+            return &f->entries[i];
+        }
+    }
+    return NULL;
+}
+
+static double load_real(enum dtype dtype, const unsigned char *p)
+{
+    uint16_t half;
+    float single;
+    double real;
+    switch (dtype) {
+    case DTYPE_F32: memcpy(&single, p, sizeof single); return single;
+    case DTYPE_F64: memcpy(&real, p, sizeof real); return real;
+    default: memcpy(&half, p, sizeof half); return dtype == DTYPE_BF16 ? bf16_to_f32(half) : f16_to_f32(half);
+    }
+}
+
+static void store_real(enum dtype dtype, unsigned char *p, double value)
+{
+    float single = (float)value;
+    uint16_t half;
+    switch (dtype) {
+    case DTYPE_F32: memcpy(p, &single, sizeof single); break;
+    case DTYPE_F64: memcpy(p, &value, sizeof value); break;
+    default:
+        half = dtype == DTYPE_BF16 ? bf16_from_f32(single) : f16_from_f32(single);
+        memcpy(p, &half, sizeof half);
+    }
+}
+
+static bool converts(enum dtype from, enum dtype to)
+{
+    const unsigned real = 1U << DTYPE_F32 | 1U << DTYPE_F64 | 1U << DTYPE_BF16 | 1U << DTYPE_F16;
+    return from == to || ((real >> from & 1U) != 0 && (real >> to & 1U) != 0);
+}
+
+/* Either side may be unaligned. */
+static void convert(enum dtype to_type, void *to, enum dtype from_type, const void *from, int64_t n)
+{
+    if (n == 0) {
+        return;
+    }
+    if (to_type == from_type) {
+        memcpy(to, from, (size_t)n * dtype_bytes(to_type));
+        return;
+    }
+    unsigned char *out = to;
+    const unsigned char *in = from;
+    for (int64_t i = 0; i < n; i++) {
+        store_real(to_type, out, load_real(from_type, in));
+        out += dtype_bytes(to_type);
+        in += dtype_bytes(from_type);
+    }
+}
+
+static bool shape_is(const struct safetensors_entry *e, tensor t)
+{
+    if (e->n_dims == 0) {
+        return t.n_dims == 1 && t.dims[0] == 1;
+    }
+    for (int i = 0; e->n_dims == t.n_dims && i < t.n_dims; i++) {
+        if (e->dims[i] != t.dims[i]) {
+            return false;
+        }
+    }
+    return e->n_dims == t.n_dims;
+}
+
+struct status safetensors_read(const struct safetensors_entry *e, tensor out)
+{
+    CHECK(tensor_is_dense(out) && out.data != NULL, "%s into a strided tensor", e->name);
+    if (!shape_is(e, out)) {
+        const int64_t *d = e->dims;
+        return status_error(STATUS_DATA,
+                            "tensor %.80s has %d dims [%lld, %lld], but %d dims [%lld, %lld] are "
+                            "wanted",
+                            e->name, e->n_dims, (long long)d[0], (long long)d[1], out.n_dims,
+                            (long long)out.dims[0], (long long)out.dims[1]);
+    }
+    if (!converts(e->dtype, out.dtype)) {
+        return status_error(STATUS_DATA, "tensor %.80s has dtype %s, which does not convert to %s", e->name,
+                            e->dtype_label, dtype_name(out.dtype));
+    }
+    convert(out.dtype, out.data, e->dtype, e->data, tensor_count(out));
+    return status_ok();
+}
+
+static json_t *describe(const struct safetensors_item *item, uint64_t begin)
+{
+    tensor t = item->shape;
+    json_t *dims = json_array();
+    for (int i = 0; i < t.n_dims; i++) {
+        if (json_array_append_new(dims, json_integer(t.dims[i])) != 0) {
+            json_decref(dims);
+            return NULL;
+        }
+    }
+    return json_pack("{s:s, s:o, s:[I,I]}", "dtype", label_of(t.dtype), "shape", dims, "data_offsets",
+                     (json_int_t)begin, (json_int_t)(begin + tensor_bytes(t)));
+}
+
+/* The length and the header, padded so that the data starts at a multiple of 8; free() it. */
+static struct status make_header(char **header, size_t *header_bytes, const struct safetensors_item *items,
+                                 int n)
+{
+    json_t *root = json_pack("{s:{s:s}}", "__metadata__", "format", "pt");
+    bool complete = root != NULL;
+    uint64_t begin = 0;
+    for (int i = 0; i < n; i++) {
+        CHECK(items[i].shape.n_dims > 0, "%s has no shape", items[i].name);
+        complete &= json_object_set_new(root, items[i].name, describe(&items[i], begin)) == 0;
+        begin += tensor_bytes(items[i].shape);
+    }
+    size_t text_bytes = complete ? json_dumpb(root, NULL, 0, JSON_COMPACT) : 0;
+    size_t padded = (text_bytes + 7) / 8 * 8;
+    CHECK(padded <= SAFETENSORS_MAX_HEADER_BYTES, "a header of %zu bytes for %d tensors", padded, n);
+    *header_bytes = LENGTH_BYTES + padded;
+    *header = text_bytes == 0 ? NULL : malloc(*header_bytes);
+    if (*header != NULL) {
+        bytes_store_u64(*header, padded);
+        json_dumpb(root, *header + LENGTH_BYTES, text_bytes, JSON_COMPACT);
+        memset(*header + LENGTH_BYTES + text_bytes, ' ', padded - text_bytes);
+    }
+    json_decref(root);
+    return *header == NULL ? status_error(STATUS_MEMORY, "out of memory for the header of %d tensors", n)
+                           : status_ok();
+}
+
+struct status safetensors_writer_open(struct safetensors_writer *w, const char *path,
+                                      const struct safetensors_item *items, int n)
+{
+    char *header;
+    size_t header_bytes;
+    *w = (struct safetensors_writer){.items = items, .n = n};
+    TRY(make_header(&header, &header_bytes, items, n));
+    struct status s = file_writer_open(&w->file, path);
+    if (!failed(s)) {
+        file_writer_put(&w->file, header, header_bytes);
+    }
+    free(header);
+    return s;
+}
+
+void safetensors_writer_put(struct safetensors_writer *w, tensor t)
+{
+    enum { CHUNK = 4096 };
+    unsigned char converted[CHUNK * sizeof(double)];
+    CHECK(w->next < w->n, "more tensors than the %d announced", w->n);
+    const struct safetensors_item *item = &w->items[w->next++];
+    CHECK(tensor_is_dense(t) && tensor_same_shape(t, item->shape) && converts(t.dtype, item->shape.dtype),
+          "%s is not what was announced", item->name);
+    if (t.dtype == item->shape.dtype) {
+        file_writer_put(&w->file, t.data, tensor_bytes(t));
+        return;
+    }
+    const unsigned char *from = t.data;
+    for (int64_t left = tensor_count(t); left > 0; left -= CHUNK) {
+        int64_t n = left < CHUNK ? left : CHUNK;
+        convert(item->shape.dtype, converted, t.dtype, from, n);
+        file_writer_put(&w->file, converted, (size_t)n * dtype_bytes(item->shape.dtype));
+        from += (size_t)n * dtype_bytes(t.dtype);
+    }
+}
+
+struct status safetensors_writer_commit(struct safetensors_writer *w)
+{
+    CHECK(w->next == w->n, "%d tensors were announced, %d written", w->n, w->next);
+    return file_writer_commit(&w->file);
+}
+
+void safetensors_writer_abandon(struct safetensors_writer *w)
+{
+    file_writer_abandon(&w->file);
+}

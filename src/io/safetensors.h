@@ -1,0 +1,81 @@
+/* safetensors: named tensors in one file (https://github.com/huggingface/safetensors, "Format").
+ *
+ * A file is: u64 length of the header, little-endian; the header, JSON from tensor name to dtype, shape and
+ * the half-open byte range in the buffer, padded with spaces; the buffer, row-major and little-endian.
+ *
+ * The reader is stricter than the reference reader: a header of at most 16 MiB, no duplicate and no unknown
+ * key, no control character in a name, shapes whose size is checked for overflow, and byte ranges that tile
+ * the buffer exactly.  The writer's files satisfy the reference reader and `transformers`, and depend on
+ * nothing but the tensors.  Neither knows what a model is. */
+#ifndef KILN_IO_SAFETENSORS_H
+#define KILN_IO_SAFETENSORS_H
+
+#include "core/json.h"
+#include "core/tensor.h"
+#include "io/file.h"
+
+enum { SAFETENSORS_MAX_HEADER_BYTES = 16 << 20 };
+
+struct safetensors_entry {
+    const char *name;        /* borrowed from the header */
+    const char *dtype_label; /* as the file spells it, e.g. "BF16" */
+    enum dtype dtype;        /* "BOOL" reads as DTYPE_U8 */
+    int n_dims;              /* 0 (a scalar) to 4 */
+    int64_t dims[TENSOR_MAX_DIMS];
+    const unsigned char *data; /* in the file's bytes; may be unaligned: read it with safetensors_read */
+    size_t bytes;
+};
+
+struct safetensors {
+    struct file_map map;               /* the file, if safetensors_open mapped it */
+    json_t *header;                    /* owns the names */
+    const json_t *metadata;            /* "__metadata__", text to text; NULL if the file has none */
+    struct safetensors_entry *entries; /* [n], in the order of their data */
+    int n;
+};
+
+/* Maps the file and checks all of its header.  STATUS_DATA names the tensor and what is wrong with it. */
+struct status safetensors_open(struct safetensors *f, const char *path);
+
+/* The same over bytes that the caller keeps until the close; `source` names them in messages. */
+struct status safetensors_parse(struct safetensors *f, const void *bytes, size_t n, const char *source);
+
+/* Safe on a zeroed struct and after a failed open. */
+void safetensors_close(struct safetensors *f);
+
+/* Borrowed; NULL if there is none of this name. */
+const struct safetensors_entry *safetensors_find(const struct safetensors *f, const char *name);
+
+/* Copies an entry into `out`, a dense host tensor of the same shape; floating-point types convert to `out`'s,
+ * the same type copies bit for bit.  STATUS_DATA if the shape or the kind of number differs. */
+struct status safetensors_read(const struct safetensors_entry *e, tensor out);
+
+/* What the writer's header says of one tensor; the tensor's data pointer is not looked at. */
+struct safetensors_item {
+    const char *name;
+    tensor shape; /* dtype and dims, 1 to 4 */
+};
+
+/* A file being written.  The header goes out first, then one put per item, in the order of the items. */
+struct safetensors_writer {
+    struct file_writer file;
+    const struct safetensors_item *items; /* [n], borrowed until the commit */
+    int n;
+    int next; /* item that the next put must supply */
+};
+
+/* Nothing exists at `path` until the commit.  On failure there is nothing to abandon. */
+struct status safetensors_writer_open(struct safetensors_writer *w, const char *path,
+                                      const struct safetensors_item *items, int n);
+
+/* Writes the next item from `t`, a dense host tensor of its shape, converting floating-point types to the
+ * item's. */
+void safetensors_writer_put(struct safetensors_writer *w, tensor t);
+
+/* As file_writer_commit: durable and in place, or removed. */
+struct status safetensors_writer_commit(struct safetensors_writer *w);
+
+/* Safe after a commit and on a zeroed writer. */
+void safetensors_writer_abandon(struct safetensors_writer *w);
+
+#endif

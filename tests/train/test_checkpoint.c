@@ -1,0 +1,269 @@
+/* Checkpoints: what is saved is read back to the bit, equal states give equal files, and no damaged byte in
+ * any file goes unseen. */
+#include "checkpoint_case.h"
+
+#include <sys/stat.h>
+
+static const char *const all_files[] = {"model.safetensors", "optimizer.safetensors", "config.json",
+                                        "vocab.txt",         "trainer_state.json",    "manifest.json"};
+enum { N_FILES = sizeof all_files / sizeof *all_files };
+
+static void path_of(char out[CHECKPOINT_PATH_BYTES], const struct checkpoint_case *k, const char *checkpoint,
+                    const char *file)
+{
+    EXPECT_OK(checkpoint_path(out, "%s/%s/%s", k->directory, checkpoint, file));
+}
+
+/* The bytes of a file, in memory; free() them. */
+static unsigned char *read_bytes(const char *path, size_t *n)
+{
+    struct file_map map;
+    EXPECT_OK(file_map_open(&map, path));
+    unsigned char *bytes = malloc(map.n + 1);
+    EXPECT(bytes != NULL, "memory");
+    memcpy(bytes, map.data, map.n);
+    *n = map.n;
+    file_map_close(&map);
+    return bytes;
+}
+
+static void write_bytes(const char *path, const void *bytes, size_t n)
+{
+    FILE *file = fopen(path, "wb");
+    EXPECT(file != NULL && fwrite(bytes, 1, n, file) == n && fclose(file) == 0, "writing %s", path);
+}
+
+static void test_round_trip(void)
+{
+    struct checkpoint_case k;
+    struct checkpoint c;
+    bool found = true;
+    case_init(&k);
+    EXPECT_OK(checkpoint_dir_open_newest(&c, k.directory, &found));
+    EXPECT(!found, "an empty directory has no checkpoint");
+    EXPECT_OK(case_save(&k, 7));
+    EXPECT_OK(case_save(&k, 20));
+    EXPECT_OK(case_save(&k, 9));
+    EXPECT_OK(checkpoint_dir_open_newest(&c, k.directory, &found));
+    EXPECT(found && c.manifest.step == 20, "step %lld", (long long)c.manifest.step);
+    case_expect_values(&k, &c, 20);
+    EXPECT(json_equal(c.config, k.config) && json_equal(c.state, k.state), "config or state changed");
+    EXPECT(c.files[CHECKPOINT_VOCAB].n == sizeof case_vocab - 1 &&
+               memcmp(c.files[CHECKPOINT_VOCAB].data, case_vocab, sizeof case_vocab - 1) == 0,
+           "vocabulary changed");
+    EXPECT(c.manifest.vocab_hash == hash_fnv1a(case_vocab, sizeof case_vocab - 1), "vocabulary hash");
+    EXPECT(json_string_value(json_object_get(c.model.metadata, "format")) != NULL,
+           "no format for transformers");
+    checkpoint_close(&c);
+    case_fini(&k);
+}
+
+/* Two runs write the same bytes, whatever gaps and padded rows hold. */
+static void test_equal_bytes(void)
+{
+    struct checkpoint_case k[2];
+    for (int r = 0; r < 2; r++) {
+        case_init(&k[r]);
+        struct checkpoint_contents c = case_contents(&k[r], 5);
+        k[r].flat[0][6 * 16] = (float)r;
+        k[r].flat[2][CASE_SLAB + 6] = (float)r;
+        EXPECT_OK(checkpoint_save(k[r].directory, &c));
+    }
+    for (int i = 0; i < N_FILES; i++) {
+        char path[2][CHECKPOINT_PATH_BYTES];
+        size_t n[2];
+        unsigned char *bytes[2];
+        for (int r = 0; r < 2; r++) {
+            path_of(path[r], &k[r], "ckpt_5", all_files[i]);
+            bytes[r] = read_bytes(path[r], &n[r]);
+        }
+        EXPECT(n[0] == n[1] && memcmp(bytes[0], bytes[1], n[0]) == 0, "%s differs between runs",
+               all_files[i]);
+        free(bytes[0]);
+        free(bytes[1]);
+    }
+    case_fini(&k[0]);
+    case_fini(&k[1]);
+}
+
+static void expect_falls_back(struct checkpoint_case *k, const char *file, const char *damage)
+{
+    int64_t step = case_newest(k);
+    EXPECT(step == 1, "%s %s: resumed from step %lld", file, damage, (long long)step);
+}
+
+/* Every 1/64 of every file and its last byte: flipped, and the file cut there. */
+static void test_damage(void)
+{
+    struct checkpoint_case k;
+    case_init(&k);
+    EXPECT_OK(case_save(&k, 1));
+    EXPECT_OK(case_save(&k, 2));
+    for (int i = 0; i < N_FILES; i++) {
+        char path[CHECKPOINT_PATH_BYTES];
+        size_t n;
+        path_of(path, &k, "ckpt_2", all_files[i]);
+        unsigned char *bytes = read_bytes(path, &n);
+        for (int part = 0; part <= 64; part++) {
+            size_t at = part == 64 ? n - 1 : n * (size_t)part / 64;
+            unsigned char old = bytes[at];
+            bytes[at] = (unsigned char)(old ^ (1U << part % 8));
+            write_bytes(path, bytes, n);
+            expect_falls_back(&k, all_files[i], "with a flipped bit");
+            bytes[at] = old;
+            write_bytes(path, bytes, at);
+            expect_falls_back(&k, all_files[i], "cut short");
+        }
+        bytes[n] = '\n';
+        write_bytes(path, bytes, n + 1);
+        expect_falls_back(&k, all_files[i], "with a byte more");
+        EXPECT(unlink(path) == 0, "unlink %s", path);
+        expect_falls_back(&k, all_files[i], "missing");
+        write_bytes(path, bytes, n);
+        free(bytes);
+        EXPECT(case_newest(&k) == 2, "%s: not whole after repair", all_files[i]);
+    }
+    case_fini(&k);
+}
+
+/* Files of another checkpoint are as bad as damaged ones; a file too many is not read. */
+static void test_mixed(void)
+{
+    struct checkpoint_case k;
+    char from[CHECKPOINT_PATH_BYTES];
+    char to[CHECKPOINT_PATH_BYTES];
+    case_init(&k);
+    EXPECT_OK(case_save(&k, 1));
+    EXPECT_OK(case_save(&k, 2));
+    path_of(to, &k, "ckpt_2", "notes.txt");
+    write_bytes(to, "mine", 4);
+    EXPECT(case_newest(&k) == 2, "a foreign file must not hurt");
+    path_of(from, &k, "ckpt_1", "optimizer.safetensors");
+    path_of(to, &k, "ckpt_2", "optimizer.safetensors");
+    size_t n;
+    unsigned char *bytes = read_bytes(from, &n);
+    write_bytes(to, bytes, n);
+    free(bytes);
+    expect_falls_back(&k, "optimizer.safetensors", "of another step");
+    path_of(from, &k, "ckpt_1", "");
+    path_of(to, &k, "ckpt_9", "");
+    from[strlen(from) - 1] = to[strlen(to) - 1] = '\0';
+    EXPECT(rename(from, to) == 0, "rename");
+    struct checkpoint c;
+    bool found;
+    EXPECT_ERROR(checkpoint_dir_open_newest(&c, k.directory, &found), STATUS_NO_CHECKPOINT, "none of the 2");
+    case_fini(&k);
+}
+
+static void test_other_model(void)
+{
+    struct checkpoint_case k;
+    struct checkpoint c;
+    char path[CHECKPOINT_PATH_BYTES];
+    case_init(&k);
+    EXPECT_OK(case_save(&k, 3));
+    path_of(path, &k, "ckpt_3", "");
+    EXPECT_OK(checkpoint_open(&c, path));
+    tensor flat = tensor_1d(k.flat[0], DTYPE_F32, CASE_ELEMENTS);
+    k.params.params[0].dims[0] = 5;
+    EXPECT_ERROR(checkpoint_read_weights(&c, &k.params, flat), STATUS_DATA, "word_embeddings");
+    k.params.params[0].dims[0] = 6;
+    k.params.n = 1;
+    EXPECT_OK(checkpoint_read_weights(&c, &k.params, flat));
+    EXPECT_ERROR(checkpoint_read_moments(&c, &k.params, flat, flat), STATUS_DATA, "4 tensors");
+    k.params.n = 2;
+    snprintf(k.params.params[1].name, PARAM_NAME_BYTES, "other.bias");
+    EXPECT_ERROR(checkpoint_read_weights(&c, &k.params, flat), STATUS_DATA, "no tensor other.bias");
+    checkpoint_close(&c);
+    case_fini(&k);
+}
+
+/* A model directory needs three files; without a manifest nothing is verified, with one they are. */
+static void test_model_directory(void)
+{
+    struct checkpoint_case k;
+    struct checkpoint c;
+    char path[CHECKPOINT_PATH_BYTES];
+    static const char *const others[] = {"optimizer.safetensors", "trainer_state.json", "manifest.json"};
+    case_init(&k);
+    EXPECT_OK(case_save(&k, 3));
+    char model[CHECKPOINT_PATH_BYTES];
+    EXPECT_OK(checkpoint_path(model, "%s/ckpt_3", k.directory));
+    for (int i = 0; i < 3; i++) {
+        EXPECT_OK(checkpoint_open_model(&c, model));
+        EXPECT(c.has_manifest && c.model.n == 2 && c.config != NULL, "model");
+        checkpoint_close(&c);
+        path_of(path, &k, "ckpt_3", others[i]);
+        EXPECT(unlink(path) == 0, "unlink");
+    }
+    EXPECT_OK(checkpoint_open_model(&c, model));
+    EXPECT(!c.has_manifest, "no manifest");
+    checkpoint_close(&c);
+    path_of(path, &k, "ckpt_3", "config.json");
+    write_bytes(path, "[]", 2);
+    EXPECT_ERROR(checkpoint_open_model(&c, model), STATUS_DATA, "config.json: the top must be");
+    write_bytes(path, "", 0);
+    EXPECT_ERROR(checkpoint_open_model(&c, model), STATUS_DATA, "config.json is not valid JSON");
+    case_fini(&k);
+}
+
+static void test_prune(void)
+{
+    struct checkpoint_case k;
+    case_init(&k);
+    for (int64_t step = 1; step <= 6; step++) {
+        struct checkpoint_contents c = case_contents(&k, step);
+        c.phase_end = step == 2;
+        EXPECT_OK(checkpoint_save(k.directory, &c));
+    }
+    char path[CHECKPOINT_PATH_BYTES];
+    path_of(path, &k, "ckpt_3", "manifest.json");
+    EXPECT(unlink(path) == 0, "unlink");
+    EXPECT_OK(checkpoint_dir_prune(k.directory, 5, 0));
+    EXPECT_OK(checkpoint_dir_prune(k.directory, 5, 1)); /* 6 is of another life and does not count */
+    static const bool kept[] = {false, true, true, false, true, true};
+    for (int step = 1; step <= 6; step++) {
+        EXPECT_OK(checkpoint_path(path, "%s/ckpt_%d", k.directory, step));
+        EXPECT(file_exists(path) == kept[step - 1], "step %d", step);
+    }
+    case_fini(&k);
+}
+
+/* Saving a step again replaces it, and what dead runs left behind goes, or comes back. */
+static void test_replace_and_clean(void)
+{
+    struct checkpoint_case k;
+    char path[CHECKPOINT_PATH_BYTES];
+    char other[CHECKPOINT_PATH_BYTES];
+    case_init(&k);
+    EXPECT_OK(case_save(&k, 4));
+    path_of(path, &k, "ckpt_4", "model.safetensors");
+    write_bytes(path, "broken", 6);
+    EXPECT(case_newest(&k) == -1, "must be bad");
+    EXPECT_OK(case_save(&k, 4));
+    EXPECT(case_newest(&k) == 4, "must be replaced");
+    path_of(path, &k, ".ckpt_5.tmp.123", "");
+    EXPECT_OK(file_make_directories(path));
+    path_of(path, &k, ".ckpt_4.old", "");
+    path_of(other, &k, "ckpt_4", "");
+    path[strlen(path) - 1] = other[strlen(other) - 1] = '\0';
+    EXPECT(rename(other, path) == 0, "rename");
+    EXPECT_OK(checkpoint_dir_clean(k.directory));
+    EXPECT(case_newest(&k) == 4, "must be put back");
+    path_of(path, &k, ".ckpt_5.tmp.123", "");
+    EXPECT(!file_exists(path), "the dead run's directory must go");
+    case_fini(&k);
+}
+
+int main(void)
+{
+    test_round_trip();
+    test_equal_bytes();
+    test_damage();
+    test_mixed();
+    test_other_model();
+    test_model_directory();
+    test_prune();
+    test_replace_and_clean();
+    return 0;
+}

@@ -5,5 +5,6 @@
 #include "core/option.h"
 
 extern const struct command command_tokenize;
+extern const struct command command_vocab;
 
 #endif

@@ -7,6 +7,7 @@
 
 static const struct command *const commands[] = {
     &command_tokenize,
+    &command_vocab,
     NULL,
 };
 

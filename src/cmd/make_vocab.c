@@ -1,0 +1,183 @@
+/* make_vocab: `kiln vocab`, text to a WordPiece vocabulary. */
+#include "cmd/commands.h"
+#include "core/clock.h"
+#include "core/log.h"
+#include "data/documents.h"
+#include "text/vocab.h"
+#include "text/wordpiece_train.h"
+
+#include <stdlib.h>
+
+struct vocab_args {
+    const char *input;
+    const char *vocab_file;
+    const char *format;
+    int64_t vocab_size;
+    int64_t min_frequency;
+    int64_t limit_alphabet;
+    bool do_lower_case;
+    bool replace_invalid_utf8;
+    bool dry_run;
+};
+
+static const struct option options[] = {
+    {.name = "input",
+     .kind = OPTION_STRING,
+     .offset = offsetof(struct vocab_args, input),
+     .value_name = "PATH...",
+     .help = "text files or directories; further ones may follow",
+     .required = true},
+    {.name = "vocab_file",
+     .kind = OPTION_STRING,
+     .offset = offsetof(struct vocab_args, vocab_file),
+     .value_name = "FILE",
+     .help = "where to write vocab.txt",
+     .required = true},
+    {.name = "vocab_size",
+     .kind = OPTION_INT,
+     .offset = offsetof(struct vocab_args, vocab_size),
+     .default_text = "30522",
+     .value_name = "N",
+     .help = "pieces, the five special ones included",
+     .min = 6,
+     .max = 1000000},
+    {.name = "do_lower_case",
+     .kind = OPTION_FLAG,
+     .offset = offsetof(struct vocab_args, do_lower_case),
+     .help = "lower case and strip accents: for an uncased model"},
+    {.name = "min_frequency",
+     .kind = OPTION_INT,
+     .offset = offsetof(struct vocab_args, min_frequency),
+     .default_text = "2",
+     .value_name = "N",
+     .help = "how often a piece must occur in the text",
+     .min = 1,
+     .max = 1e15},
+    {.name = "limit_alphabet",
+     .kind = OPTION_INT,
+     .offset = offsetof(struct vocab_args, limit_alphabet),
+     .default_text = "1000",
+     .value_name = "N",
+     .help = "characters kept, the most frequent ones",
+     .min = 1,
+     .max = 1114112},
+    {.name = "format",
+     .kind = OPTION_STRING,
+     .offset = offsetof(struct vocab_args, format),
+     .default_text = "auto",
+     .choices = "auto|text|lines|wiki",
+     .value_name = "FORMAT",
+     .help = "how the files hold documents, as for kiln prepare"},
+    {.name = "replace_invalid_utf8",
+     .kind = OPTION_FLAG,
+     .offset = offsetof(struct vocab_args, replace_invalid_utf8),
+     .help = "go on where the text is not valid UTF-8, instead of naming the place"},
+    {.name = "dry-run",
+     .kind = OPTION_FLAG,
+     .offset = offsetof(struct vocab_args, dry_run),
+     .help = "check the flags and list the input, but read and write nothing"},
+    {0},
+};
+
+static struct status count_words(struct wordpiece_train *t, struct documents *d, struct progress *progress)
+{
+    int64_t start = clock_ns();
+    struct documents_text text;
+    bool end;
+    TRY(documents_next(d, &text, &end));
+    while (!end) {
+        TRY(wordpiece_train_add(t, text.text, text.n));
+        if (progress_due(progress)) {
+            double done = (double)documents_done_bytes(d);
+            double speed = done / (clock_since_s(start) + 1e-9);
+            progress_show(progress, "counting words: %.0f of %.0f MB, %.0f MB/s", done / 1e6,
+                          (double)d->total_bytes / 1e6, speed / 1e6);
+        }
+        TRY(documents_next(d, &text, &end));
+    }
+    return status_ok();
+}
+
+/* Reads it back as a user would, so that no vocabulary is written that kiln itself would refuse. */
+static struct status write_vocab(const struct vocab_args *a, const struct buf *text)
+{
+    struct vocab v;
+    TRY(vocab_init(&v, text->data, text->n, "the new vocabulary"));
+    struct status s = file_write_atomic(a->vocab_file, text->data, text->n);
+    if (!failed(s)) {
+        log_info("wrote %s: %d pieces, hash %016llx", a->vocab_file, v.n, (unsigned long long)v.hash);
+    }
+    vocab_fini(&v);
+    return s;
+}
+
+static struct status make_vocab(const struct vocab_args *a, struct documents *d)
+{
+    int64_t start = clock_ns();
+    struct wordpiece_train t;
+    TRY(wordpiece_train_init(&t, a->do_lower_case));
+    struct progress progress = progress_begin(true);
+    struct buf text = {0};
+    int64_t n_pieces = 0;
+    struct wordpiece_train_options o = {a->vocab_size, a->min_frequency, a->limit_alphabet};
+    struct status s = count_words(&t, d, &progress);
+    if (!failed(s)) {
+        s = wordpiece_train_finish(&t, &text, &n_pieces, &o, &progress);
+    }
+    progress_end(&progress);
+    if (!failed(s)) {
+        log_info("%lld documents, %.1f MB, %zu distinct words, %.1f s", (long long)d->n_documents,
+                 (double)d->total_bytes / 1e6, t.words.n, clock_since_s(start));
+        if (n_pieces < a->vocab_size) {
+            log_info(
+                "no more pairs are as frequent as --min_frequency %lld, so there are fewer pieces than %lld",
+                (long long)a->min_frequency, (long long)a->vocab_size);
+        }
+        s = write_vocab(a, &text);
+    }
+    buf_fini(&text);
+    wordpiece_train_fini(&t);
+    return s;
+}
+
+static struct status run(const void *args, int n_positional, const char *const *positional)
+{
+    const struct vocab_args *a = args;
+    const char **inputs = malloc(((size_t)n_positional + 1) * sizeof *inputs);
+    if (inputs == NULL) {
+        return status_error(STATUS_MEMORY, "out of memory for %d paths", n_positional + 1);
+    }
+    inputs[0] = a->input;
+    for (int i = 0; i < n_positional; i++) {
+        inputs[i + 1] = positional[i];
+    }
+    enum documents_format format = DOCUMENTS_AUTO;
+    CHECK(documents_find_format(a->format, &format), "no format %s", a->format);
+    struct documents d;
+    struct status s = documents_open(&d, inputs, n_positional + 1, format, a->replace_invalid_utf8);
+    free(inputs);
+    if (failed(s)) {
+        return s;
+    }
+    if (a->dry_run) {
+        log_info("would make a vocabulary of at most %lld pieces from %lld files, %.1f MB, and write %s",
+                 (long long)a->vocab_size, (long long)d.n_files, (double)d.total_bytes / 1e6, a->vocab_file);
+    } else {
+        s = make_vocab(a, &d);
+    }
+    documents_close(&d);
+    return s;
+}
+
+const struct command command_vocab = {
+    .name = "vocab",
+    .summary = "text to a WordPiece vocabulary",
+    .details = "Counts the words of the text as BERT's tokenizer sees them and merges the most frequent "
+               "neighbouring "
+               "pieces until the vocabulary is full. The same text always gives the same vocabulary.",
+    .positional_usage = "[PATH...]",
+    .max_positional = 100000,
+    .options = options,
+    .args_bytes = sizeof(struct vocab_args),
+    .run = run,
+};

@@ -1,0 +1,110 @@
+#include "text/word_counts.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+void word_counts_fini(struct word_counts *w)
+{
+    free(w->words);
+    free(w->text);
+    free(w->slots);
+    *w = (struct word_counts){0};
+}
+
+/* Eight bytes a step; the multiplier is the one of splitmix64. */
+static uint32_t hash_bytes(const char *text, size_t n)
+{
+    uint64_t h = n * 0x9E3779B97F4A7C15U;
+    while (n > 0) {
+        uint64_t part = 0;
+        size_t taken = n < sizeof part ? n : sizeof part;
+        memcpy(&part, text, taken);
+        h = (h ^ part) * 0xBF58476D1CE4E5B9U;
+        h ^= h >> 29;
+        text += taken;
+        n -= taken;
+    }
+    return (uint32_t)(h >> 32 ^ h);
+}
+
+static size_t find_slot(const struct word_counts *w, uint32_t hash, const char *text, size_t n)
+{
+    size_t slot = hash & (w->n_slots - 1);
+    while (w->slots[slot] != 0) {
+        const struct word_count *c = &w->words[w->slots[slot] - 1];
+        if (c->hash == hash && c->n_bytes == n && memcmp(w->text + c->start, text, n) == 0) {
+            break;
+        }
+        slot = (slot + 1) & (w->n_slots - 1);
+    }
+    return slot;
+}
+
+/* Keeps the table at most half full. */
+static bool grow_slots(struct word_counts *w)
+{
+    size_t n_slots = w->n_slots == 0 ? 1024 : w->n_slots * 2;
+    uint32_t *slots = calloc(n_slots, sizeof *slots);
+    if (slots == NULL) {
+        return false;
+    }
+    free(w->slots);
+    w->slots = slots;
+    w->n_slots = n_slots;
+    for (size_t i = 0; i < w->n; i++) {
+        size_t slot = w->words[i].hash & (n_slots - 1);
+        while (slots[slot] != 0) {
+            slot = (slot + 1) & (n_slots - 1);
+        }
+        slots[slot] = (uint32_t)i + 1;
+    }
+    return true;
+}
+
+static bool grow(void **array, size_t needed, size_t *capacity, size_t item_bytes)
+{
+    if (needed <= *capacity) {
+        return true;
+    }
+    size_t wanted = *capacity < 1024 ? 1024 : *capacity * 2;
+    wanted = wanted < needed ? needed : wanted;
+    void *grown = realloc(*array, wanted * item_bytes);
+    if (grown == NULL) {
+        return false;
+    }
+    *array = grown;
+    *capacity = wanted;
+    return true;
+}
+
+static bool make_room(struct word_counts *w, size_t n)
+{
+    void *words = w->words;
+    bool ok = w->n < UINT32_MAX - 1 && grow(&words, w->n + 1, &w->capacity, sizeof *w->words);
+    w->words = words;
+    void *text = w->text;
+    ok = ok && grow(&text, w->text_bytes + n, &w->text_capacity, 1);
+    w->text = text;
+    return ok;
+}
+
+bool word_counts_add(struct word_counts *w, size_t *index, const char *text, size_t n, int64_t count)
+{
+    if (2 * (w->n + 1) > w->n_slots && !grow_slots(w)) {
+        return false;
+    }
+    uint32_t hash = hash_bytes(text, n);
+    size_t slot = find_slot(w, hash, text, n);
+    if (w->slots[slot] == 0) {
+        if (n > UINT32_MAX || !make_room(w, n)) {
+            return false;
+        }
+        memcpy(w->text + w->text_bytes, text, n);
+        w->words[w->n] = (struct word_count){w->text_bytes, (uint32_t)n, hash, 0};
+        w->text_bytes += n;
+        w->slots[slot] = (uint32_t)++w->n;
+    }
+    *index = w->slots[slot] - 1;
+    w->words[*index].count += count;
+    return true;
+}

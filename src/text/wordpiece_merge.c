@@ -1,0 +1,316 @@
+#include "text/wordpiece_merge.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+struct merge_pair {
+    uint64_t key; /* left id << 32 | right id */
+    int64_t count;
+    uint32_t *words; /* [n_words] words that contain it, or did; some twice */
+    uint32_t n_words, words_capacity;
+    bool touched;
+};
+
+struct merge_entry {
+    int64_t count;
+    uint64_t key;
+    uint32_t pair;
+};
+
+void wordpiece_merge_fini(struct wordpiece_merge *m)
+{
+    word_counts_fini(&m->pieces);
+    for (size_t i = 0; i < m->n_pairs; i++) {
+        free(m->pairs[i].words);
+    }
+    free(m->symbols);
+    free(m->words);
+    free(m->pairs);
+    free(m->slots);
+    free(m->heap);
+    free(m->touched);
+    *m = (struct wordpiece_merge){0};
+}
+
+/* Makes room for one more item: doubles a full array. */
+static bool reserve(struct wordpiece_merge *m, void **array, size_t n, size_t *capacity, size_t item_bytes)
+{
+    if (n < *capacity) {
+        return true;
+    }
+    size_t wanted = *capacity == 0 ? 64 : *capacity * 2;
+    void *grown = realloc(*array, wanted * item_bytes);
+    if (grown == NULL) {
+        m->out_of_memory = true;
+        return false;
+    }
+    *array = grown;
+    *capacity = wanted;
+    return true;
+}
+
+int32_t wordpiece_merge_piece(struct wordpiece_merge *m, const char *text, size_t n)
+{
+    size_t id;
+    if (!word_counts_add(&m->pieces, &id, text, n, 0)) {
+        m->out_of_memory = true;
+        return -1;
+    }
+    return (int32_t)id;
+}
+
+void wordpiece_merge_symbol(struct wordpiece_merge *m, int32_t id)
+{
+    void *symbols = m->symbols;
+    if (reserve(m, &symbols, m->n_symbols, &m->symbols_capacity, sizeof *m->symbols)) {
+        m->symbols = symbols;
+        m->symbols[m->n_symbols++] = id;
+    }
+}
+
+void wordpiece_merge_end_word(struct wordpiece_merge *m, int64_t count)
+{
+    const struct merge_word *last = m->n_words > 0 ? &m->words[m->n_words - 1] : NULL;
+    size_t start = last != NULL ? last->start + (size_t)last->length : 0;
+    void *words = m->words;
+    if (m->n_words < UINT32_MAX && reserve(m, &words, m->n_words, &m->words_capacity, sizeof *m->words)) {
+        m->words = words;
+        m->words[m->n_words++] = (struct merge_word){start, (int32_t)(m->n_symbols - start), count};
+    }
+}
+
+static size_t pair_slot(const struct wordpiece_merge *m, uint64_t key)
+{
+    size_t slot = (size_t)((key * 0x9E3779B97F4A7C15U) >> 24) & (m->n_slots - 1);
+    while (m->slots[slot] != 0 && m->pairs[m->slots[slot] - 1].key != key) {
+        slot = (slot + 1) & (m->n_slots - 1);
+    }
+    return slot;
+}
+
+/* Keeps the table at most half full. */
+static bool grow_slots(struct wordpiece_merge *m)
+{
+    size_t n_slots = m->n_slots == 0 ? 1 << 16 : m->n_slots * 2;
+    uint32_t *slots = calloc(n_slots, sizeof *slots);
+    if (slots == NULL) {
+        m->out_of_memory = true;
+        return false;
+    }
+    free(m->slots);
+    m->slots = slots;
+    m->n_slots = n_slots;
+    for (size_t i = 0; i < m->n_pairs; i++) {
+        m->slots[pair_slot(m, m->pairs[i].key)] = (uint32_t)i + 1;
+    }
+    return true;
+}
+
+static struct merge_pair *find_pair(struct wordpiece_merge *m, int32_t left, int32_t right)
+{
+    if (2 * (m->n_pairs + 1) > m->n_slots && !grow_slots(m)) {
+        return NULL;
+    }
+    uint64_t key = (uint64_t)(uint32_t)left << 32 | (uint32_t)right;
+    size_t slot = pair_slot(m, key);
+    if (m->slots[slot] == 0) {
+        void *pairs = m->pairs;
+        if (m->n_pairs >= UINT32_MAX - 1 ||
+            !reserve(m, &pairs, m->n_pairs, &m->pairs_capacity, sizeof *m->pairs)) {
+            m->out_of_memory = true;
+            return NULL;
+        }
+        m->pairs = pairs;
+        m->pairs[m->n_pairs++] = (struct merge_pair){.key = key};
+        m->slots[slot] = (uint32_t)m->n_pairs;
+    }
+    return &m->pairs[m->slots[slot] - 1];
+}
+
+static void note_word(struct wordpiece_merge *m, struct merge_pair *p, uint32_t word)
+{
+    if (p->n_words > 0 && p->words[p->n_words - 1] == word) {
+        return;
+    }
+    void *words = p->words;
+    size_t capacity = p->words_capacity;
+    if (p->n_words < UINT32_MAX / 2 && reserve(m, &words, p->n_words, &capacity, sizeof *p->words)) {
+        p->words = words;
+        p->words_capacity = (uint32_t)capacity;
+        p->words[p->n_words++] = word;
+    }
+}
+
+/* Whether `a` leaves the heap before `b`. */
+static bool comes_first(const struct merge_entry *a, const struct merge_entry *b)
+{
+    return a->count != b->count ? a->count > b->count : a->key < b->key;
+}
+
+static void heap_push(struct wordpiece_merge *m, uint32_t pair)
+{
+    void *heap = m->heap;
+    if (!reserve(m, &heap, m->heap_n, &m->heap_capacity, sizeof *m->heap)) {
+        return;
+    }
+    m->heap = heap;
+    struct merge_entry e = {m->pairs[pair].count, m->pairs[pair].key, pair};
+    size_t i = m->heap_n++;
+    for (; i > 0 && comes_first(&e, &m->heap[(i - 1) / 2]); i = (i - 1) / 2) {
+        m->heap[i] = m->heap[(i - 1) / 2];
+    }
+    m->heap[i] = e;
+}
+
+static struct merge_entry heap_pop(struct wordpiece_merge *m)
+{
+    struct merge_entry top = m->heap[0];
+    struct merge_entry e = m->heap[--m->heap_n];
+    size_t i = 0;
+    for (;;) {
+        size_t child = 2 * i + 1;
+        if (child >= m->heap_n) {
+            break;
+        }
+        child += child + 1 < m->heap_n && comes_first(&m->heap[child + 1], &m->heap[child]);
+        if (!comes_first(&m->heap[child], &e)) {
+            break;
+        }
+        m->heap[i] = m->heap[child];
+        i = child;
+    }
+    m->heap[i] = e;
+    return top;
+}
+
+void wordpiece_merge_begin(struct wordpiece_merge *m)
+{
+    for (size_t w = 0; w < m->n_words && !m->out_of_memory; w++) {
+        const int32_t *s = m->symbols + m->words[w].start;
+        for (int32_t i = 0; i + 1 < m->words[w].length; i++) {
+            struct merge_pair *p = find_pair(m, s[i], s[i + 1]);
+            if (p != NULL) {
+                p->count += m->words[w].count;
+                note_word(m, p, (uint32_t)w);
+            }
+        }
+    }
+    for (size_t i = 0; i < m->n_pairs; i++) {
+        heap_push(m, (uint32_t)i);
+    }
+}
+
+static void touch(struct wordpiece_merge *m, struct merge_pair *p)
+{
+    void *touched = m->touched;
+    if (!p->touched && reserve(m, &touched, m->n_touched, &m->touched_capacity, sizeof *m->touched)) {
+        m->touched = touched;
+        m->touched[m->n_touched++] = (uint32_t)(p - m->pairs);
+        p->touched = true;
+    }
+}
+
+/* Adds a word's pairs to the counts, or takes them away.  Only pairs with the piece `merged` can be new in
+ * the word. */
+static void count_word(struct wordpiece_merge *m, uint32_t word, int sign, int32_t merged)
+{
+    const struct merge_word *w = &m->words[word];
+    const int32_t *s = m->symbols + w->start;
+    for (int32_t i = 0; i + 1 < w->length; i++) {
+        struct merge_pair *p = find_pair(m, s[i], s[i + 1]);
+        if (p == NULL) {
+            return;
+        }
+        p->count += sign * w->count;
+        if (sign > 0 && (s[i] == merged || s[i + 1] == merged)) {
+            note_word(m, p, word);
+            touch(m, p);
+        }
+    }
+}
+
+static bool contains(const struct wordpiece_merge *m, const struct merge_word *w, int32_t left, int32_t right)
+{
+    const int32_t *s = m->symbols + w->start;
+    for (int32_t i = 0; i + 1 < w->length; i++) {
+        if (s[i] == left && s[i + 1] == right) {
+            return true;
+        }
+    }
+    return false;
+}
+
+static void merge_in_word(struct wordpiece_merge *m, uint32_t word, int32_t left, int32_t right,
+                          int32_t merged)
+{
+    struct merge_word *w = &m->words[word];
+    if (!contains(m, w, left, right)) {
+        return;
+    }
+    count_word(m, word, -1, merged);
+    int32_t *s = m->symbols + w->start;
+    int32_t n = 0;
+    for (int32_t i = 0; i < w->length; n++) {
+        bool here = i + 1 < w->length && s[i] == left && s[i + 1] == right;
+        s[n] = here ? merged : s[i];
+        i += here ? 2 : 1;
+    }
+    w->length = n;
+    count_word(m, word, +1, merged);
+}
+
+/* The piece that two pieces make: the right one without its "##". */
+static int32_t join(struct wordpiece_merge *m, int32_t left, int32_t right)
+{
+    const struct word_count *a = &m->pieces.words[left];
+    const struct word_count *b = &m->pieces.words[right];
+    char joined[1024];
+    size_t n = (size_t)a->n_bytes + b->n_bytes - 2;
+    CHECK(n <= sizeof joined, "a piece of %zu bytes", n);
+    memcpy(joined, m->pieces.text + a->start, a->n_bytes);
+    memcpy(joined + a->n_bytes, m->pieces.text + b->start + 2, b->n_bytes - 2);
+    return wordpiece_merge_piece(m, joined, n);
+}
+
+static void merge_pair(struct wordpiece_merge *m, uint32_t pair)
+{
+    int32_t left = (int32_t)(m->pairs[pair].key >> 32);
+    int32_t right = (int32_t)(m->pairs[pair].key & UINT32_MAX);
+    int32_t merged = join(m, left, right);
+    if (merged < 0) {
+        return;
+    }
+    uint32_t *words = m->pairs[pair].words; /* taken: the pair disappears from all of them */
+    uint32_t n_words = m->pairs[pair].n_words;
+    m->pairs[pair].words = NULL;
+    m->pairs[pair].n_words = 0;
+    m->pairs[pair].words_capacity = 0;
+    for (uint32_t i = 0; i < n_words && !m->out_of_memory; i++) {
+        merge_in_word(m, words[i], left, right, merged);
+    }
+    free(words);
+    for (size_t i = 0; i < m->n_touched; i++) {
+        m->pairs[m->touched[i]].touched = false;
+        heap_push(m, m->touched[i]);
+    }
+    m->n_touched = 0;
+}
+
+bool wordpiece_merge_next(struct wordpiece_merge *m, int64_t min_frequency)
+{
+    while (m->heap_n > 0 && !m->out_of_memory) {
+        struct merge_entry e = heap_pop(m);
+        int64_t count = m->pairs[e.pair].count;
+        if (e.count < min_frequency) {
+            return false; /* counts in the heap are never too low where the pair's own is higher */
+        }
+        if (e.count == count) {
+            merge_pair(m, e.pair);
+            return true;
+        }
+        if (count < e.count && count >= min_frequency) {
+            heap_push(m, e.pair); /* merges of other pairs took some away */
+        }
+    }
+    return false;
+}

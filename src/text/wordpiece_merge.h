@@ -1,0 +1,51 @@
+/* wordpiece_merge: words with counts, each a row of pieces, in which the most frequent neighbours are merged.
+ *
+ * The rule: the counts of all pairs are exact after every merge, and only words that contain the merged pair
+ * are visited.  The heap may hold outdated entries; one is believed only if its count is the pair's. */
+#ifndef KILN_TEXT_WORDPIECE_MERGE_H
+#define KILN_TEXT_WORDPIECE_MERGE_H
+
+#include "text/word_counts.h"
+
+struct merge_word {
+    size_t start;   /* in symbols */
+    int32_t length; /* in pieces; shrinks */
+    int64_t count;
+};
+
+struct wordpiece_merge {
+    struct word_counts pieces; /* the index of a piece is its id */
+    int32_t *symbols;          /* ids of the pieces of all words, end to end */
+    size_t n_symbols, symbols_capacity;
+    struct merge_word *words;
+    size_t n_words, words_capacity;
+    struct merge_pair *pairs;
+    size_t n_pairs, pairs_capacity;
+    uint32_t *slots; /* [n_slots] hash table: index into pairs plus 1; 0: empty */
+    size_t n_slots;
+    struct merge_entry *heap; /* the largest count first, then the lowest ids */
+    size_t heap_n, heap_capacity;
+    uint32_t *touched; /* pairs with the newest piece, whose counts grew */
+    size_t n_touched, touched_capacity;
+    bool out_of_memory; /* sticky: check it at the end */
+};
+
+/* Zero one to begin. */
+void wordpiece_merge_fini(struct wordpiece_merge *m);
+
+/* The id of a piece, which is added if it is new; -1 without memory. */
+int32_t wordpiece_merge_piece(struct wordpiece_merge *m, const char *text, size_t n);
+
+/* Appends a piece to the word being put together. */
+void wordpiece_merge_symbol(struct wordpiece_merge *m, int32_t id);
+
+/* Ends that word, which was met `count` times. */
+void wordpiece_merge_end_word(struct wordpiece_merge *m, int64_t count);
+
+/* Counts the pairs of all words; call it once, after the last of them. */
+void wordpiece_merge_begin(struct wordpiece_merge *m);
+
+/* Merges the most frequent pair; false if none is left that is as frequent as min_frequency. */
+bool wordpiece_merge_next(struct wordpiece_merge *m, int64_t min_frequency);
+
+#endif

@@ -130,7 +130,17 @@ static int64_t element_offset(tensor t, int64_t index)
 
 double tensor_get(tensor t, int64_t index)
 {
-    const void *p = advance(t, element_offset(t, index));
+    return tensor_load(t, element_offset(t, index));
+}
+
+void tensor_set(tensor t, int64_t index, double value)
+{
+    tensor_store(t, element_offset(t, index), value);
+}
+
+double tensor_load(tensor t, int64_t offset)
+{
+    const void *p = advance(t, offset);
     switch (t.dtype) {
     case DTYPE_F32: return *(const float *)p;
     case DTYPE_BF16: return bf16_to_f32(*(const uint16_t *)p);
@@ -143,9 +153,9 @@ double tensor_get(tensor t, int64_t index)
     return 0;
 }
 
-void tensor_set(tensor t, int64_t index, double value)
+void tensor_store(tensor t, int64_t offset, double value)
 {
-    void *p = advance(t, element_offset(t, index));
+    void *p = advance(t, offset);
     switch (t.dtype) {
     case DTYPE_F32: *(float *)p = (float)value; break;
     case DTYPE_BF16: *(uint16_t *)p = bf16_from_f32((float)value); break;

@@ -57,4 +57,8 @@ tensor tensor_split_heads(tensor t, int64_t n_heads);
 double tensor_get(tensor t, int64_t index);
 void tensor_set(tensor t, int64_t index, double value);
 
+/* The same, `offset` elements behind the first in memory. */
+double tensor_load(tensor t, int64_t offset);
+void tensor_store(tensor t, int64_t offset, double value);
+
 #endif

@@ -15,14 +15,21 @@ static bool stopped(const struct exec *x)
     return failed(x->status);
 }
 
+/* Element (row, col) of a matrix. */
+static int64_t offset2(tensor t, int64_t row, int64_t col)
+{
+    CHECK(t.n_dims == 2, "a tensor of %d dims is no matrix", t.n_dims);
+    return row * t.strides[0] + col * t.strides[1];
+}
+
 static double get2(tensor t, int64_t row, int64_t col)
 {
-    return tensor_get(t, row * tensor_cols(t) + col);
+    return tensor_load(t, offset2(t, row, col));
 }
 
 static void set2(tensor t, int64_t row, int64_t col, double value)
 {
-    tensor_set(t, row * tensor_cols(t) + col, value);
+    tensor_store(t, offset2(t, row, col), value);
 }
 
 static void add2(tensor t, int64_t row, int64_t col, double value)
@@ -295,12 +302,13 @@ static void ref_bias_dropout_add_layernorm_backward(struct exec *x, tensor dresi
 
 static double get_head(tensor t, int64_t row, int64_t head, int64_t i)
 {
-    return tensor_get(t, (row * t.dims[1] + head) * t.dims[2] + i);
+    return tensor_load(t, row * t.strides[0] + head * t.strides[1] + i * t.strides[2]);
 }
 
 static void add_head(tensor t, int64_t row, int64_t head, int64_t i, double value)
 {
-    add1(t, (row * t.dims[1] + head) * t.dims[2] + i, value);
+    int64_t offset = row * t.strides[0] + head * t.strides[1] + i * t.strides[2];
+    tensor_store(t, offset, tensor_load(t, offset) + value);
 }
 
 /* One query of one head: its row of the stream, and the keys [k0, k0 + n_keys) that it sees. */

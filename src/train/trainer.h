@@ -1,0 +1,79 @@
+/* trainer: a model, its gradients and its optimizer in one planned block of memory, and one optimizer step over the
+ * micro-batches of a global batch. */
+#ifndef KILN_TRAIN_TRAINER_H
+#define KILN_TRAIN_TRAINER_H
+
+#include "optim/optimizer.h"
+#include "train/stage.h"
+
+struct trainer_config {
+    struct bert_config model;
+    const struct device *device;
+    const struct ops *ops;
+    enum dtype dtype; /* of activations and of the matrices that products read */
+    struct optimizer optimizer;
+    struct bert_batch_limits limits; /* of every micro-batch, evaluation included */
+    bool training;                   /* false: weights and activations only */
+    uint64_t seed;                   /* of the initial weights and of dropout */
+};
+
+/* What a trainer will need, known before anything is allocated. */
+struct trainer_plan {
+    int64_t n_params;
+    size_t weight_bytes; /* fp32 master and, in bf16, the working copy */
+    size_t gradient_bytes;
+    size_t optimizer_bytes;  /* both moments */
+    size_t activation_bytes; /* one micro-batch in flight */
+    size_t workspace_bytes;
+    size_t total_bytes;
+    double micro_flops; /* forward and backward of the largest micro-batch */
+    double micro_bytes; /* moved by its ops, each tensor once */
+};
+
+struct trainer {
+    struct trainer_config config;
+    struct trainer_plan plan;
+    struct exec x;
+    struct param_table params;
+    void *memory; /* everything below lies in it */
+    tensor master, working, grad, exp_avg,
+        exp_avg_sq;                /* flat buffers; working is null where it is the master */
+    tensor metrics, norm, scalars; /* f64 */
+    struct bert_weights weights, grads;
+    struct optim_span *spans; /* [params.n] */
+    struct stage stage;
+};
+
+/* What a step or an evaluation came to: means over its labels. */
+struct trainer_result {
+    double mlm_loss, mlm_accuracy;
+    double nsp_loss, nsp_accuracy;
+    double grad_norm; /* before clipping; steps only */
+};
+
+/* Validates the configuration by running a whole micro-step on the plan table; allocates nothing that stays. */
+struct status trainer_plan(struct trainer_plan *plan, const struct trainer_config *config);
+
+/* Allocates what the plan says and initialises the weights under the seed. */
+struct status trainer_init(struct trainer *t, const struct trainer_config *config);
+void trainer_fini(struct trainer *t);
+
+/* After the master weights were changed from outside (a checkpoint): refreshes the working copy. */
+void trainer_weights_changed(struct trainer *t);
+
+/* One optimizer step: gradients of the global batch, clipping, update number `update` (1 for the first of a phase) at
+ * rate lr.  `step` counts over all phases and addresses the dropout masks.  Losses are normalised by the counts of the
+ * global batch, or with `mean_of_micro_batches` as the mean of each micro-batch's mean, as the replaced scripts do.
+ * STATUS_NUMERIC names the first tensor that is not finite; the weights are then unchanged. */
+struct status trainer_step(struct trainer *t, const struct bert_step *batch, int64_t step, int64_t update,
+                           double lr, bool mean_of_micro_batches, struct trainer_result *result);
+
+/* Losses and accuracies without dropout and without learning. */
+struct status trainer_evaluate(struct trainer *t, const struct bert_step *batch,
+                               struct trainer_result *result);
+
+/* The pieces of a step, for tests: gradients only, left in t->grad. */
+struct status trainer_gradients(struct trainer *t, const struct bert_step *batch, int64_t step,
+                                bool mean_of_micro_batches, struct trainer_result *result);
+
+#endif

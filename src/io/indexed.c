@@ -1,12 +1,14 @@
 #include "io/indexed.h"
 
+#include "core/bytes.h"
+
 #include <stdlib.h>
 #include <unistd.h>
 
 _Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__,
                "stores are read and written in the machine's byte order");
 
-enum { MAGIC_BYTES = 9, HEADER_BYTES = MAGIC_BYTES + 8 + 1 + 8 + 8, PATH_BYTES = 1024 };
+enum { MAGIC_BYTES = 9, PATH_BYTES = 1024 };
 enum { DTYPE_CODE_I32 = 4, DTYPE_CODE_U16 = 8 };
 
 static const char MAGIC[MAGIC_BYTES] = "MMIDIDX\0";
@@ -22,24 +24,19 @@ static struct status make_path(char path[PATH_BYTES], const char *prefix, const 
     return status_ok();
 }
 
-/* Takes the counts and the element type from the header, and checks that the index is exactly as long as they
- * say. */
-static struct status read_header(struct indexed *x, const char *path)
+/* Finds the parts of the index, and checks that it is exactly as long as its counts say. */
+static struct status read_index(struct indexed *x, const char *path)
 {
-    if (x->idx.n < HEADER_BYTES) {
-        return status_error(STATUS_DATA, "%s has %zu bytes, fewer than the header of a token store (%d)",
-                            path, x->idx.n, HEADER_BYTES);
+    struct span s = bytes_span(x->idx.data, x->idx.n);
+    const unsigned char *magic = bytes_take(&s, MAGIC_BYTES);
+    uint64_t version = bytes_read_u64(&s);
+    int dtype = bytes_read_u8(&s);
+    uint64_t n_sequences = bytes_read_u64(&s);
+    uint64_t n_bounds = bytes_read_u64(&s);
+    if (s.failed || memcmp(magic, MAGIC, MAGIC_BYTES) != 0) {
+        return status_error(STATUS_DATA, "%s is not the index of a token store: it lacks the MMIDIDX header",
+                            path);
     }
-    const unsigned char *p = x->idx.data;
-    if (memcmp(p, MAGIC, MAGIC_BYTES) != 0) {
-        return status_error(STATUS_DATA,
-                            "%s is not the index of a token store (it does not begin with MMIDIDX)", path);
-    }
-    uint64_t version, n_sequences, n_bounds;
-    memcpy(&version, p + MAGIC_BYTES, 8);
-    memcpy(&n_sequences, p + MAGIC_BYTES + 9, 8);
-    memcpy(&n_bounds, p + MAGIC_BYTES + 17, 8);
-    int dtype = p[MAGIC_BYTES + 8];
     if (version != VERSION) {
         return status_error(STATUS_DATA, "%s has version %llu; only version 1 is known", path,
                             (unsigned long long)version);
@@ -48,31 +45,29 @@ static struct status read_header(struct indexed *x, const char *path)
         return status_error(STATUS_DATA, "%s has element type %d; tokens are of type 4 (int32) or 8 (uint16)",
                             path, dtype);
     }
-    uint64_t rest = x->idx.n - HEADER_BYTES;
-    if (n_bounds < 1 || n_sequences > rest / 12 || n_bounds > rest / 8 ||
-        n_sequences * 12 + n_bounds * 8 != rest) {
+    x->sizes = bytes_take_items(&s, n_sequences, sizeof(int32_t));
+    x->pointers = bytes_take_items(&s, n_sequences, sizeof(int64_t));
+    x->boundaries = bytes_take_items(&s, n_bounds, sizeof(int64_t));
+    if (s.failed || bytes_left(&s) != 0 || n_bounds == 0) {
         return status_error(
             STATUS_DATA,
-            "%s has %zu bytes, which does not fit the %llu sequences and %llu document bounds of its "
-            "header: it is cut short or damaged",
+            "%s has %zu bytes, which does not fit the %llu sequences and %llu document bounds of "
+            "its header: it is cut short or damaged",
             path, x->idx.n, (unsigned long long)n_sequences, (unsigned long long)n_bounds);
     }
     x->token_bytes = dtype == DTYPE_CODE_U16 ? 2 : 4;
     x->n_sequences = (int64_t)n_sequences;
     x->n_documents = (int64_t)n_bounds - 1;
-    x->pointers = p + HEADER_BYTES + 4 * n_sequences;
-    x->boundaries = x->pointers + 8 * n_sequences;
     return status_ok();
 }
 
 /* Sequences lie end to end from byte 0, as every writer of the format leaves them. */
 static struct status check_sequences(struct indexed *x, const char *path)
 {
-    const unsigned char *sizes = x->idx.data + HEADER_BYTES;
     int64_t end = 0;
     for (int64_t i = 0; i < x->n_sequences; i++) {
         int32_t size;
-        memcpy(&size, sizes + 4 * i, 4);
+        memcpy(&size, x->sizes + 4 * i, 4);
         int64_t pointer = indexed_load_i64(x->pointers, i);
         if (size < 0 || pointer != end) {
             return status_error(
@@ -126,7 +121,7 @@ struct status indexed_open(struct indexed *x, const char *prefix)
         s = file_map_open(&x->bin, bin_path);
     }
     if (!failed(s)) {
-        s = read_header(x, idx_path);
+        s = read_index(x, idx_path);
     }
     if (!failed(s)) {
         s = check_sequences(x, idx_path);

@@ -26,7 +26,8 @@ struct indexed {
     int64_t n_documents;
     int64_t n_tokens;
     int token_bytes;                 /* 2: u16, 4: i32 */
-    const unsigned char *pointers;   /* [n_sequences] i64, in the mapped index */
+    const unsigned char *sizes;      /* [n_sequences] i32, in the mapped index */
+    const unsigned char *pointers;   /* [n_sequences] i64, likewise */
     const unsigned char *boundaries; /* [n_documents + 1] i64, likewise */
 };
 

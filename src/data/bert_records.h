@@ -1,0 +1,54 @@
+/* bert_records: pre-training records in the two layouts of the replaced system, held in memory, to the ragged
+ * stream.
+ *
+ * padded: a record is one sequence, zero padded to S tokens and P predictions.
+ * packed: a record is up to D = 3 sequences end to end; input_mask holds the number 1, 2, 3 of the sequence,
+ *         positions restart in each, predictions of all of them follow one another.
+ *
+ * The rule: every value is checked before it is used, so a damaged file is an error that names record, field
+ * and value. Source: the HDF5 data sets of create_pretraining_data and of its packing tool; a list of
+ * predictions ends at the first position 0. */
+#ifndef KILN_DATA_BERT_RECORDS_H
+#define KILN_DATA_BERT_RECORDS_H
+
+#include "data/bert_batch.h"
+
+enum { BERT_RECORDS_MAX_PACKED = 3 };
+
+/* Borrowed arrays of n records. */
+struct bert_records_padded {
+    int64_t n, seq_length, n_predictions; /* N S P */
+    int32_t vocab_size;
+    const int32_t *input_ids;           /* [N, S] */
+    const int8_t *input_mask;           /* [N, S] 1 for tokens, 0 for padding */
+    const int8_t *segment_ids;          /* [N, S] 0, then 1 */
+    const int32_t *masked_lm_positions; /* [N, P] ascending, ended by 0 */
+    const int32_t *masked_lm_ids;       /* [N, P] */
+    const int8_t *next_sentence_labels; /* [N] 0 or 1 */
+};
+
+struct bert_records_packed {
+    int64_t n, seq_length, n_predictions; /* N S P, P over all sequences of a record */
+    int32_t vocab_size;
+    const int32_t *input_ids;               /* [N, S] */
+    const int32_t *input_mask;              /* [N, S] 1, 2, 3: number of the sequence; 0: padding */
+    const int8_t *segment_ids;              /* [N, S] */
+    const int32_t *positions;               /* [N, S] from 0 in each sequence */
+    const int32_t *masked_lm_positions;     /* [N, P] places in the record, ended by 0 */
+    const int32_t *masked_lm_ids;           /* [N, P] */
+    const int32_t *next_sentence_positions; /* [N, D] place of each [CLS] */
+    const int8_t *next_sentence_labels;     /* [N, D] */
+    const int32_t *next_sentence_weights;   /* [N, D] 1 present, 0 absent */
+};
+
+/* Appends the sequence of record `index` to a batch with room for it (bert_batch_add).  STATUS_DATA names the
+ * record, the field and the value; the batch is then unusable until it is cleared. */
+struct status bert_records_add_padded(const struct bert_records_padded *r, int64_t index,
+                                      int32_t sequence_key, struct bert_batch *b);
+
+/* The same for the *n_added sequences (1 to 3) of a packed record, with keys sequence_key, sequence_key + 1,
+ * ... */
+struct status bert_records_add_packed(const struct bert_records_packed *r, int64_t index,
+                                      int32_t sequence_key, struct bert_batch *b, int64_t *n_added);
+
+#endif

@@ -1,0 +1,105 @@
+#include "data/prefetch.h"
+
+#include <signal.h>
+#include <string.h>
+
+/* The trainer holds step next - 1, so steps up to next may be made: they do not share its slot. */
+static bool wait_for_room(struct prefetch *p, int64_t number)
+{
+    pthread_mutex_lock(&p->mutex);
+    while (!p->stopping && number > p->next) {
+        pthread_cond_wait(&p->changed, &p->mutex);
+    }
+    bool stopping = p->stopping;
+    pthread_mutex_unlock(&p->mutex);
+    return !stopping;
+}
+
+static void *fill_steps(void *argument)
+{
+    struct prefetch *p = argument;
+    for (int64_t number = p->next; number <= p->last && wait_for_room(p, number); number++) {
+        struct prefetch_slot *slot = &p->slots[number % 2];
+        struct status s = bert_loader_step(p->loader, number, &slot->step);
+        pthread_mutex_lock(&p->mutex);
+        slot->status = s;
+        slot->number = number;
+        pthread_cond_broadcast(&p->changed);
+        pthread_mutex_unlock(&p->mutex);
+        if (failed(s)) {
+            break;
+        }
+    }
+    return NULL;
+}
+
+/* Signals are for the thread that trains. */
+static int start_thread(struct prefetch *p)
+{
+    sigset_t all, before;
+    sigfillset(&all);
+    pthread_sigmask(SIG_BLOCK, &all, &before);
+    int error = pthread_create(&p->thread, NULL, fill_steps, p);
+    pthread_sigmask(SIG_SETMASK, &before, NULL);
+    return error;
+}
+
+struct status prefetch_open(struct prefetch *p, const struct bert_loader *loader, int64_t first, int64_t last)
+{
+    CHECK(first >= 1, "step %lld", (long long)first);
+    *p = (struct prefetch){.loader = loader, .next = first, .last = last};
+    struct status s = bert_loader_init_step(&loader->config, &p->slots[0].step);
+    if (!failed(s)) {
+        s = bert_loader_init_step(&loader->config, &p->slots[1].step);
+    }
+    if (!failed(s)) {
+        pthread_mutex_init(&p->mutex, NULL);
+        pthread_cond_init(&p->changed, NULL);
+        int error = start_thread(p);
+        if (error == 0) {
+            return s;
+        }
+        pthread_cond_destroy(&p->changed);
+        pthread_mutex_destroy(&p->mutex);
+        s = status_error(STATUS_INTERNAL, "cannot start the thread that makes batches: %s", strerror(error));
+    }
+    bert_step_fini(&p->slots[0].step);
+    bert_step_fini(&p->slots[1].step);
+    *p = (struct prefetch){0};
+    return s;
+}
+
+void prefetch_close(struct prefetch *p)
+{
+    if (p->loader == NULL) {
+        return;
+    }
+    pthread_mutex_lock(&p->mutex);
+    p->stopping = true;
+    pthread_cond_broadcast(&p->changed);
+    pthread_mutex_unlock(&p->mutex);
+    pthread_join(p->thread, NULL);
+    pthread_cond_destroy(&p->changed);
+    pthread_mutex_destroy(&p->mutex);
+    bert_step_fini(&p->slots[0].step);
+    bert_step_fini(&p->slots[1].step);
+    *p = (struct prefetch){0};
+}
+
+struct status prefetch_next(struct prefetch *p, const struct bert_step **step)
+{
+    CHECK(p->next <= p->last, "step %lld behind the last, %lld", (long long)p->next, (long long)p->last);
+    pthread_mutex_lock(&p->mutex);
+    struct prefetch_slot *slot = &p->slots[p->next % 2];
+    while (slot->number != p->next) {
+        pthread_cond_wait(&p->changed, &p->mutex);
+    }
+    struct status s = slot->status;
+    if (!failed(s)) {
+        p->next++;
+        pthread_cond_broadcast(&p->changed);
+    }
+    pthread_mutex_unlock(&p->mutex);
+    *step = failed(s) ? NULL : &slot->step;
+    return s;
+}

@@ -1,0 +1,41 @@
+/* prefetch: makes the next step's batches while the current ones are trained on.
+ *
+ * One thread fills the one of two steps that the trainer does not hold.  The steps are those of
+ * bert_loader_step, so nothing but time depends on the thread. */
+#ifndef KILN_DATA_PREFETCH_H
+#define KILN_DATA_PREFETCH_H
+
+#include "data/bert_loader.h"
+
+#include <pthread.h>
+
+struct prefetch_slot {
+    struct bert_step step;
+    struct status status; /* of filling it */
+    int64_t number;       /* the last step that was finished in it */
+};
+
+struct prefetch {
+    const struct bert_loader *loader; /* borrowed */
+    struct prefetch_slot slots[2];    /* step s is in slot s % 2 */
+    int64_t next;                     /* the step that prefetch_next returns next */
+    int64_t last;                     /* nothing is made behind it */
+    bool stopping;
+    pthread_t thread;
+    pthread_mutex_t mutex;
+    pthread_cond_t changed;
+};
+
+/* Starts making steps first, first + 1, ... last.  The loader must outlive the prefetch, which must not be
+ * moved. */
+struct status prefetch_open(struct prefetch *p, const struct bert_loader *loader, int64_t first,
+                            int64_t last);
+
+/* Stops the thread, which finishes the step it is at, and frees everything. */
+void prefetch_close(struct prefetch *p);
+
+/* Waits for the next step, at most `last`; *step is borrowed until the next call.  Returns the error of
+ * making it. */
+struct status prefetch_next(struct prefetch *p, const struct bert_step **step);
+
+#endif

@@ -1,0 +1,40 @@
+/* token_store: what `kiln prepare` makes: PREFIX.bin and PREFIX.idx (io/indexed.h, a sentence a sequence),
+ * and PREFIX.json, which says from which vocabulary and how.
+ *
+ * The rule: PREFIX.json is written last and removed first, so a store without it is unfinished and refused.
+ * */
+#ifndef KILN_DATA_TOKEN_STORE_H
+#define KILN_DATA_TOKEN_STORE_H
+
+#include "io/indexed.h"
+
+struct token_store_info {
+    char kiln_version[32]; /* of the program that wrote it */
+    uint64_t vocab_hash;   /* vocab.hash */
+    int64_t vocab_size;
+    bool lower_case;
+    int64_t n_documents, n_sentences, n_tokens;
+    uint32_t bin_crc, idx_crc; /* CRC-32C of the files */
+};
+
+struct token_store {
+    struct indexed index;
+    struct token_store_info info;
+};
+
+/* Opens the three files and checks that they belong together (sizes and counts; checksums:
+ * token_store_verify). */
+struct status token_store_open(struct token_store *s, const char *prefix);
+void token_store_close(struct token_store *s);
+
+/* Reads everything and compares the checksums.  STATUS_DATA names the file that is damaged. */
+struct status token_store_verify(const struct token_store *s, const char *prefix);
+
+/* STATUS_DATA unless the store was made with the vocabulary of this hash and size. */
+struct status token_store_check_vocab(const struct token_store *s, const char *prefix, uint64_t vocab_hash,
+                                      int64_t vocab_size);
+
+/* Writes PREFIX.json. */
+struct status token_store_write_info(const char *prefix, const struct token_store_info *info);
+
+#endif

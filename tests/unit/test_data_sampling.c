@@ -1,0 +1,331 @@
+/* Tests of data/sample_map, data/nsp and data/masking: exact invariants on random stores, and statistics
+ * within four standard deviations. */
+#include "fixture_store.h"
+
+#include "data/masking.h"
+#include "data/nsp.h"
+#include "data/sample_map.h"
+
+enum { VOCAB = 60000 };
+
+/* Checks a count of successes among n trials of probability p. */
+#define EXPECT_SHARE(count, n, p)                                                                            \
+    EXPECT_NEAR((double)(count), (n) * (p), 4 * sqrt((n) * (p) * (1 - (p))) + 1e-9)
+
+static int64_t n_tokens_of(const struct indexed *store, int64_t first, int64_t n_sentences)
+{
+    return indexed_offset(store, first + n_sentences) - indexed_offset(store, first);
+}
+
+static void samples_tile_the_store(const struct indexed *store)
+{
+    static const int64_t lengths[] = {5, 16, 32, 128, 512, 100000};
+    for (size_t k = 0; k < sizeof lengths / sizeof lengths[0]; k++) {
+        struct sample_map m;
+        EXPECT_OK(sample_map_build(&m, store, lengths[k]));
+        int64_t next = 0;
+        for (int64_t i = 0; i < m.n_samples; i++) {
+            struct sample s = sample_map_at(&m, i);
+            int64_t end = indexed_first_sequence(store, s.document + 1);
+            EXPECT(s.first == next && s.n_sentences >= 1 &&
+                       s.first >= indexed_first_sequence(store, s.document) && s.first + s.n_sentences <= end,
+                   "sample %lld", (long long)i);
+            next = s.first + s.n_sentences;
+            bool full = n_tokens_of(store, s.first, s.n_sentences) >= lengths[k] - 3;
+            EXPECT(full || next == end, "sample %lld stops too early", (long long)i);
+            EXPECT(n_tokens_of(store, s.first, s.n_sentences - 1) < lengths[k] - 3,
+                   "sample %lld stops too late", (long long)i);
+        }
+        EXPECT(next == store->n_sequences, "the samples end at sentence %lld", (long long)next);
+        sample_map_fini(&m);
+    }
+}
+
+static void damaged_stores_have_no_map(void)
+{
+    struct indexed x;
+    struct indexed_writer w;
+    struct sample_map m;
+    EXPECT_OK(indexed_writer_open(&w, fixture_path("none"), 100));
+    EXPECT_OK(indexed_writer_commit(&w));
+    EXPECT_OK(indexed_open(&x, fixture_path("none")));
+    EXPECT_ERROR(sample_map_build(&m, &x, 32), STATUS_DATA, "is empty");
+    indexed_close(&x);
+    EXPECT_OK(indexed_writer_open(&w, fixture_path("hollow"), 100));
+    indexed_writer_add(&w, (int32_t[]){5}, 1);
+    indexed_writer_end_document(&w);
+    indexed_writer_end_document(&w);
+    EXPECT_OK(indexed_writer_commit(&w));
+    EXPECT_OK(indexed_open(&x, fixture_path("hollow")));
+    EXPECT_ERROR(sample_map_build(&m, &x, 32), STATUS_DATA, "document 1 of the token store has no sentences");
+    indexed_close(&x);
+    EXPECT_OK(indexed_writer_open(&w, fixture_path("silent"), 100));
+    indexed_writer_add(&w, (int32_t[]){5}, 1);
+    indexed_writer_add(&w, NULL, 0);
+    indexed_writer_end_document(&w);
+    EXPECT_OK(indexed_writer_commit(&w));
+    EXPECT_OK(indexed_open(&x, fixture_path("silent")));
+    EXPECT_ERROR(sample_map_build(&m, &x, 32), STATUS_DATA, "sentence 1 of the token store has no tokens");
+    indexed_close(&x);
+}
+
+static bool is_sentence_start(const struct indexed *store, int64_t token)
+{
+    int64_t low = 0, high = store->n_sequences;
+    while (low < high) {
+        int64_t middle = (low + high) / 2;
+        if (indexed_offset(store, middle) < token) {
+            low = middle + 1;
+        } else {
+            high = middle;
+        }
+    }
+    return indexed_offset(store, low) == token;
+}
+
+static bool is_inside(const struct indexed *store, int64_t document, struct nsp_range range)
+{
+    return range.begin >= indexed_offset(store, indexed_first_sequence(store, document)) &&
+           range.end <= indexed_offset(store, indexed_first_sequence(store, document + 1));
+}
+
+static int64_t length(struct nsp_range range)
+{
+    return range.end - range.begin;
+}
+
+static void pairs_obey_their_rules(const struct indexed *store, int64_t max_tokens)
+{
+    struct sample_map m;
+    EXPECT_OK(sample_map_build(&m, store, max_tokens + 3));
+    for (int64_t i = 0; i < 20000; i++) {
+        struct sample s = sample_map_at(&m, i % m.n_samples);
+        struct rng_stream r = rng_stream(rng_key(5, (uint64_t)i));
+        struct nsp_pair p = nsp_draw(store, s, max_tokens, 0.1, &r);
+        EXPECT(length(p.a) >= 1 && length(p.b) >= 1 && length(p.a) + length(p.b) <= max_tokens, "pair %lld",
+               (long long)i);
+        EXPECT(is_inside(store, s.document, p.a), "A lies in its document");
+        EXPECT(p.a.begin >= indexed_offset(store, s.first) &&
+                   p.a.end <= indexed_offset(store, s.first + s.n_sentences),
+               "A lies in its sample");
+        bool whole = length(p.a) + length(p.b) < max_tokens; /* nothing was cut */
+        if (whole) {
+            EXPECT(p.a.begin == indexed_offset(store, s.first) && is_sentence_start(store, p.a.end) &&
+                       is_sentence_start(store, p.b.begin) && is_sentence_start(store, p.b.end),
+                   "segments are sentences");
+        }
+        if (p.label == NSP_IS_NEXT) {
+            EXPECT(p.b.begin >= p.a.end && is_inside(store, s.document, p.b) && s.n_sentences > 1,
+                   "B comes after A");
+            EXPECT(!whole || p.b.begin == p.a.end, "B follows A at once");
+        } else {
+            EXPECT(!is_inside(store, s.document, p.b), "a random B is of another document");
+            int64_t document = 0;
+            while (indexed_offset(store, indexed_first_sequence(store, document + 1)) <= p.b.begin) {
+                document++;
+            }
+            EXPECT(is_inside(store, document, p.b), "B lies in one document");
+        }
+    }
+    sample_map_fini(&m);
+}
+
+/* 40 documents of 10 sentences of 10 tokens: every probability can be written down. */
+static void pairs_have_their_statistics(void)
+{
+    enum { N_DOCUMENTS = 40, N_SENTENCES = 10, N_TOKENS = 10, N = 40000, MAX = 100 };
+    struct indexed_writer w;
+    struct indexed store;
+    EXPECT_OK(indexed_writer_open(&w, fixture_path("regular"), VOCAB));
+    for (int64_t k = 0; k < N_DOCUMENTS * N_SENTENCES; k++) {
+        int32_t ids[N_TOKENS] = {4, 5, 6, 7, 8, 9, 10, 11, 12, 13};
+        indexed_writer_add(&w, ids, N_TOKENS);
+        if ((k + 1) % N_SENTENCES == 0) {
+            indexed_writer_end_document(&w);
+        }
+    }
+    EXPECT_OK(indexed_writer_commit(&w));
+    EXPECT_OK(indexed_open(&store, fixture_path("regular")));
+
+    int64_t n_random = 0, n_short = 0, splits[N_SENTENCES] = {0}, starts[N_SENTENCES] = {0},
+            lengths[N_SENTENCES] = {0};
+    int64_t documents[N_DOCUMENTS] = {0};
+    struct sample s = {.document = 3, .first = 30, .n_sentences = N_SENTENCES};
+    for (int64_t i = 0; i < N; i++) {
+        struct rng_stream r = rng_stream(rng_key(6, (uint64_t)i));
+        struct nsp_pair whole =
+            nsp_draw(&store, s, MAX, 0, &r); /* the 100 tokens fit: nothing is cut from A */
+        splits[length(whole.a) / N_TOKENS]++;
+        n_random += whole.label == NSP_IS_RANDOM;
+        if (whole.label == NSP_IS_RANDOM) {
+            documents[whole.b.begin / (N_SENTENCES * N_TOKENS)]++;
+            starts[whole.b.begin / N_TOKENS % N_SENTENCES]++;
+        }
+        r = rng_stream(rng_key(7, (uint64_t)i));
+        struct nsp_pair some = nsp_draw(&store, s, MAX, 0.1, &r);
+        if (some.label == NSP_IS_NEXT) {
+            int64_t n = (length(some.a) + length(some.b)) / N_TOKENS;
+            lengths[n - 1]++;
+            n_short += n < N_SENTENCES;
+        }
+    }
+    EXPECT_SHARE(n_random, N, 0.5);
+    for (int k = 1; k < N_SENTENCES; k++) {
+        EXPECT_SHARE(splits[k], N, 1.0 / (N_SENTENCES - 1));
+    }
+    for (int k = 0; k < N_SENTENCES; k++) {
+        EXPECT_SHARE(starts[k], n_random, 1.0 / N_SENTENCES);
+    }
+    for (int k = 0; k < N_DOCUMENTS; k++) {
+        EXPECT_SHARE(documents[k], n_random, k == s.document ? 0.0 : 1.0 / (N_DOCUMENTS - 1));
+    }
+    /* Targets are uniform in 2..100: 10 of the 99 end in each sentence but the first, whose 9 give one
+     * sentence and so never a next one. */
+    EXPECT(lengths[0] == 0, "one sentence has no next one");
+    for (int k = 1; k < N_SENTENCES - 1; k++) {
+        EXPECT_SHARE(lengths[k], N, 0.5 * 0.1 * 10 / 99);
+    }
+    EXPECT(n_short > 0, "short sequences");
+    indexed_close(&store);
+}
+
+static void one_document_is_never_random(void)
+{
+    struct indexed store;
+    fixture_store(&store, "single", 1, 30, 12, VOCAB);
+    struct sample_map m;
+    EXPECT_OK(sample_map_build(&m, &store, 32));
+    for (int64_t i = 0; i < 2000; i++) {
+        struct rng_stream r = rng_stream(rng_key(8, (uint64_t)i));
+        struct nsp_pair p = nsp_draw(&store, sample_map_at(&m, i % m.n_samples), 29, 0.1, &r);
+        EXPECT(p.label == NSP_IS_NEXT && length(p.b) >= 1, "the sample's own document is not a random one");
+    }
+    sample_map_fini(&m);
+    indexed_close(&store);
+}
+
+static void truncation_is_fair(void)
+{
+    enum { N = 20000 };
+    int64_t n_front = 0, n_cut = 0;
+    for (int64_t i = 0; i < N; i++) {
+        struct rng_stream r = rng_stream(rng_key(9, (uint64_t)i));
+        struct nsp_range a = {100, 107}, b = {500, 520};
+        nsp_truncate(&a, &b, 13, &r);
+        EXPECT(a.end - a.begin == 7 && b.end - b.begin == 6, "27 to 13: the longer gives, B on the tie at 7");
+        EXPECT(a.begin == 100 && a.end == 107 && b.begin >= 500 && b.end <= 520, "ranges only shrink");
+        n_front += b.begin - 500;
+        n_cut += 14;
+    }
+    EXPECT_SHARE(n_front, (double)n_cut, 0.5);
+}
+
+static void masks_obey_their_rules(void)
+{
+    const struct masking_rules rules = {.masked_lm_prob = 0.15,
+                                        .max_predictions = 20,
+                                        .cls_id = FIXTURE_CLS,
+                                        .sep_id = FIXTURE_SEP,
+                                        .mask_id = FIXTURE_MASK,
+                                        .vocab_size = VOCAB};
+    /* min(20, max(1, round-half-even(0.15 n))) with the binary 0.15: 10 gives 1.5, 30 gives 4.5, 50 gives 7.5
+     * */
+    static const int64_t wanted[][2] = {{5, 1},    {10, 2},   {30, 4},   {50, 8},   {70, 10}, {90, 14},
+                                        {110, 16}, {128, 19}, {130, 20}, {133, 20}, {200, 20}};
+    for (size_t k = 0; k < sizeof wanted / sizeof wanted[0]; k++) {
+        int64_t n = wanted[k][0];
+        for (uint64_t seed = 0; seed < 200; seed++) {
+            int32_t ids[256], before[256], positions[20], labels[20];
+            for (int64_t i = 0; i < n; i++) {
+                before[i] = ids[i] = (int32_t)(1000 + i);
+            }
+            before[0] = ids[0] = FIXTURE_CLS;
+            before[n / 2] = ids[n / 2] = before[n - 1] = ids[n - 1] = FIXTURE_SEP;
+            struct rng_stream r = rng_stream(seed);
+            int64_t m = masking_apply(&rules, ids, n, positions, labels, &r);
+            EXPECT(m == wanted[k][1], "%lld predictions of %lld tokens", (long long)m, (long long)n);
+            for (int64_t i = 0, j = 0; i < n; i++) {
+                bool chosen = j < m && positions[j] == i;
+                if (chosen) {
+                    EXPECT(labels[j] == before[i] && labels[j] >= 1000, "label %lld", (long long)j);
+                    EXPECT(j == 0 || positions[j] > positions[j - 1], "ascending");
+                    j++;
+                } else {
+                    EXPECT(ids[i] == before[i], "token %lld changed", (long long)i);
+                }
+                EXPECT(i < n - 1 || j == m, "positions lie in the sequence");
+            }
+        }
+    }
+}
+
+static void everything_can_be_masked(void)
+{
+    struct masking_rules rules = {1.0, 50, FIXTURE_CLS, FIXTURE_SEP, FIXTURE_MASK, 10};
+    int32_t ids[] = {FIXTURE_CLS, 5, FIXTURE_SEP, 6, FIXTURE_SEP}, positions[50], labels[50];
+    struct rng_stream r = rng_stream(1);
+    EXPECT(masking_apply(&rules, ids, 5, positions, labels, &r) == 2, "two candidates");
+    EXPECT(positions[0] == 1 && positions[1] == 3 && labels[0] == 5 && labels[1] == 6, "both of them");
+}
+
+static void masks_have_their_statistics(void)
+{
+    enum { N = 20000, LENGTH = 40, SMALL = 14 };
+    const struct masking_rules rules = {.masked_lm_prob = 0.15,
+                                        .max_predictions = 20,
+                                        .cls_id = FIXTURE_CLS,
+                                        .sep_id = FIXTURE_SEP,
+                                        .mask_id = FIXTURE_MASK,
+                                        .vocab_size = SMALL};
+    int64_t n_chosen = 0, n_mask = 0, n_kept = 0, at[LENGTH] = {0}, drawn[SMALL] = {0};
+    for (uint64_t seed = 0; seed < N; seed++) {
+        int32_t ids[LENGTH], positions[20], labels[20];
+        for (int i = 0; i < LENGTH; i++) {
+            ids[i] = 9;
+        }
+        ids[0] = FIXTURE_CLS;
+        ids[20] = ids[LENGTH - 1] = FIXTURE_SEP;
+        struct rng_stream r = rng_stream(rng_key(12, seed));
+        int64_t m = masking_apply(&rules, ids, LENGTH, positions, labels, &r);
+        for (int64_t j = 0; j < m; j++) {
+            int32_t id = ids[positions[j]];
+            at[positions[j]]++;
+            n_mask += id == FIXTURE_MASK;
+            n_kept += id == 9;
+            drawn[id]++;
+        }
+        n_chosen += m;
+    }
+    EXPECT(n_chosen == 6 * (int64_t)N, "round(0.15 * 40) each");
+    EXPECT_SHARE(n_mask, (double)n_chosen, 0.8 + 0.1 / SMALL);
+    EXPECT_SHARE(n_kept, (double)n_chosen, 0.1 + 0.1 / SMALL);
+    for (int id = 0; id < SMALL; id++) {
+        if (id != 9 && id != FIXTURE_MASK) {
+            EXPECT_SHARE(drawn[id], (double)n_chosen, 0.1 / SMALL); /* special tokens too */
+        }
+    }
+    for (int i = 0; i < LENGTH; i++) {
+        bool special = i == 0 || i == 20 || i == LENGTH - 1;
+        EXPECT_SHARE(at[i], (double)N, special ? 0.0 : 6.0 / 37);
+    }
+}
+
+int main(void)
+{
+    struct indexed store;
+    fixture_store(&store, "store", 200, 12, 40, VOCAB);
+    samples_tile_the_store(&store);
+    damaged_stores_have_no_map();
+    pairs_obey_their_rules(&store, 13);
+    pairs_obey_their_rules(&store, 125);
+    pairs_obey_their_rules(&store, 2);
+    pairs_have_their_statistics();
+    one_document_is_never_random();
+    truncation_is_fair();
+    masks_obey_their_rules();
+    everything_can_be_masked();
+    masks_have_their_statistics();
+    indexed_close(&store);
+    fixture_remove();
+    return 0;
+}

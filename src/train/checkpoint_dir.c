@@ -152,7 +152,7 @@ struct status checkpoint_dir_clean(const char *directory)
     return for_each_name(directory, clean_name, (void *)directory);
 }
 
-/* Renamed first, so that a crash never leaves half a checkpoint under its name. */
+/* Renamed first, and that made durable, so that no crash leaves half a checkpoint under its name. */
 static struct status remove_step(const char *directory, int64_t step)
 {
     char path[CHECKPOINT_PATH_BYTES];
@@ -162,6 +162,7 @@ static struct status remove_step(const char *directory, int64_t step)
     if (rename(path, dying) != 0) {
         return status_error(STATUS_IO, "cannot rename %s to %s: %s", path, dying, strerror(errno));
     }
+    TRY(file_sync_directory(directory));
     return file_remove_tree(dying);
 }
 

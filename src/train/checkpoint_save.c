@@ -203,9 +203,17 @@ static void remove_or_warn(const char *path)
     }
 }
 
+static void rename_or_warn(const char *from, const char *to)
+{
+    struct status s = rename_to(from, to);
+    if (failed(s)) {
+        log_warning("%s", s.message);
+    }
+}
+
 /* A checkpoint of this step can exist: a run that resumed before it comes by again.  It steps aside first,
  * since a directory cannot be renamed onto another; checkpoint_dir_clean puts it back if we die in between.
- */
+ * It goes only when the new name is durable, and comes back if that fails. */
 static struct status put_in_place(const struct save *s, const char *directory)
 {
     bool replaces = file_exists(s->final);
@@ -213,18 +221,18 @@ static struct status put_in_place(const struct save *s, const char *directory)
         TRY(rename_to(s->final, s->aside));
     }
     struct status status = rename_to(s->temporary, s->final);
-    if (failed(status) && replaces) {
-        struct status back = rename_to(s->aside, s->final);
-        if (failed(back)) {
-            log_warning("%s", back.message);
+    if (!failed(status)) {
+        status = file_sync_directory(directory);
+        if (failed(status)) {
+            rename_or_warn(s->final, s->temporary);
         }
     }
-    TRY(status);
-    TRY(file_sync_directory(directory));
-    if (replaces) {
+    if (replaces && failed(status)) {
+        rename_or_warn(s->aside, s->final);
+    } else if (replaces) {
         remove_or_warn(s->aside);
     }
-    return status_ok();
+    return status;
 }
 
 struct status checkpoint_save(const char *directory, const struct checkpoint_contents *c)

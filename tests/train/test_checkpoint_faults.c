@@ -154,8 +154,7 @@ int main(void)
         n_points += test_scenario(&k, &scenarios[i], FAULT_KILL_BEFORE, 0);
         n_points += test_scenario(&k, &scenarios[i], FAULT_KILL_AFTER, 0);
         n_points += test_scenario(&k, &scenarios[i], FAULT_POWER_CUT, 0);
-        n_points += test_scenario(&k, &scenarios[i], FAULT_ERROR, EIO);
-        n_points += test_scenario(&k, &scenarios[i], FAULT_ERROR, ENOSPC);
+        n_points += test_scenario(&k, &scenarios[i], FAULT_ERROR, i % 2 == 0 ? EIO : ENOSPC);
         n_points += test_scenario(&k, &scenarios[i], FAULT_FULL, ENOSPC);
     }
     test_acknowledged(&k);

@@ -4,6 +4,8 @@
 
 #include "core/option.h"
 
+extern const struct command command_pretrain;
+extern const struct command command_prepare;
 extern const struct command command_tokenize;
 extern const struct command command_vocab;
 

@@ -6,8 +6,10 @@
 #include <string.h>
 
 static const struct command *const commands[] = {
+    &command_pretrain,
     &command_tokenize,
     &command_vocab,
+    &command_prepare,
     NULL,
 };
 

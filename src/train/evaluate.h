@@ -1,0 +1,29 @@
+/* evaluate: losses and accuracies on held-out text, beside what a model would reach that knows only how often each
+ * word occurs. */
+#ifndef KILN_TRAIN_EVALUATE_H
+#define KILN_TRAIN_EVALUATE_H
+
+#include "data/bert_loader.h"
+#include "train/trainer.h"
+
+/* The unigram baseline: always predict the training text's word frequencies. */
+struct unigram {
+    double mlm_loss;     /* cross-entropy of the held-out labels, in nats */
+    double mlm_accuracy; /* share of the held-out labels that are the most frequent word */
+};
+
+/* A held-out set: batches fixed once, the same at every evaluation. */
+struct evaluation {
+    struct bert_step batches; /* one micro-batch each */
+    struct unigram unigram;
+};
+
+/* Draws the first `n_samples` samples of the held-out store behind `loader` and measures the baseline, counting the
+ * words of the store `train`. */
+struct status evaluation_init(struct evaluation *e, const struct bert_loader *loader, int64_t n_samples,
+                              const struct indexed *train, int64_t vocab_size);
+void evaluation_fini(struct evaluation *e);
+
+struct status evaluation_run(const struct evaluation *e, struct trainer *t, struct trainer_result *result);
+
+#endif

@@ -1,0 +1,415 @@
+#include "train/pretrain.h"
+
+#include "core/log.h"
+#include "data/prefetch.h"
+#include "io/dir_lock.h"
+#include "optim/schedule.h"
+#include "train/checkpoint.h"
+#include "train/metrics.h"
+#include "train/pretrain_inputs.h"
+#include "train/run_state.h"
+#include "train/stop.h"
+
+#include <stdio.h>
+#include <string.h>
+
+/* Everything a run holds, so that one function gives it all back. */
+struct run {
+    const struct pretrain_options *options;
+    struct pretrain_inputs in;
+    struct schedule schedule;
+    struct trainer trainer;
+    struct evaluation evaluation;
+    struct prefetch prefetch;
+    struct metrics metrics;
+    struct dir_lock lock;
+    struct run_state state;
+    int64_t last_step; /* in-phase step after which this run ends */
+    bool prefetching;
+};
+
+static struct schedule schedule_of(const struct pretrain_options *o)
+{
+    return (struct schedule){
+        .kind = strcmp(o->schedule, "poly") == 0     ? SCHEDULE_POLY
+                : strcmp(o->schedule, "linear") == 0 ? SCHEDULE_LINEAR
+                                                     : SCHEDULE_CONSTANT,
+        .base = o->learning_rate,
+        .warmup = o->warmup_proportion,
+        .degree = o->scheduler_degree,
+        .n_steps = o->max_steps,
+    };
+}
+
+static struct trainer_config trainer_config_of(const struct run *r)
+{
+    const struct pretrain_options *o = r->options;
+    struct optimizer optimizer =
+        optimizer_defaults(strcmp(o->optimizer, "lamb") == 0 ? OPTIMIZER_LAMB : OPTIMIZER_ADAMW);
+    optimizer.weight_decay = o->weight_decay;
+    optimizer.max_grad_norm = o->max_grad_norm;
+    optimizer.beta1 = o->beta1;
+    optimizer.beta2 = o->beta2;
+    optimizer.eps = o->eps;
+    return (struct trainer_config){
+        .model = r->in.model,
+        .device = &device_cpu,
+        .ops = ops_cpu(),
+        .dtype = o->autocast ? DTYPE_BF16 : DTYPE_F32,
+        .optimizer = optimizer,
+        .limits = bert_loader_limits(&r->in.loader.config),
+        .training = true,
+        .seed = (uint64_t)o->seed,
+    };
+}
+
+static struct run_state state_of(const struct pretrain_options *o)
+{
+    return (struct run_state){
+        .phase = o->phase2 ? 2 : 1,
+        .global_step = o->phase2 ? o->phase1_end_step : 0,
+        .seed = o->seed,
+        .dtype = o->autocast ? "bf16" : "fp32",
+        .optimizer = o->optimizer,
+        .max_seq_length = o->max_seq_length,
+        .max_predictions_per_seq = o->max_predictions_per_seq,
+        .train_batch_size = o->train_batch_size,
+        .gradient_accumulation_steps = o->gradient_accumulation_steps,
+        .max_steps = o->max_steps,
+        .learning_rate = o->learning_rate,
+        .warmup_proportion = o->warmup_proportion,
+    };
+}
+
+static struct status check_options(const struct pretrain_options *o)
+{
+    if (o->phase2 && o->phase1_end_step < 1) {
+        return status_error(STATUS_USAGE,
+                            "--phase2 wants --phase1_end_step, the last step of phase 1, at least 1");
+    }
+    if (o->phase2 && !o->resume_from_checkpoint && o->init_checkpoint == NULL) {
+        return status_error(STATUS_USAGE, "--phase2 goes on from phase 1: add --resume_from_checkpoint, or "
+                                          "--init_checkpoint with the model to start from");
+    }
+    if (o->masked_lm_prob <= 0) {
+        return status_error(STATUS_USAGE, "--masked_lm_prob must be above 0");
+    }
+    return status_ok();
+}
+
+static double mib(size_t bytes)
+{
+    return (double)bytes / 0x1p20;
+}
+
+/* What is going to happen, before it does. */
+static void announce(const struct run *r, const struct trainer_plan *p)
+{
+    const struct pretrain_options *o = r->options;
+    const struct bert_config *m = &r->in.model;
+    double step_flops = p->micro_flops * (double)o->gradient_accumulation_steps;
+    log_info("model: %lld layers x %lld, %lld heads, feed-forward %lld, vocabulary %lld: %.2f M parameters, "
+             "%s, %s",
+             (long long)m->num_hidden_layers, (long long)m->hidden_size, (long long)m->num_attention_heads,
+             (long long)m->intermediate_size, (long long)m->vocab_size, (double)p->n_params / 1e6,
+             r->state.dtype, o->optimizer);
+    log_info("data: %s: %.2f M tokens, %lld samples of up to %lld tokens; an epoch is %.1f steps of %lld "
+             "sequences",
+             o->input_dir, (double)r->in.train.n_tokens / 1e6, (long long)r->in.loader.map.n_samples,
+             (long long)o->max_seq_length, (double)r->in.loader.map.n_samples / (double)o->train_batch_size,
+             (long long)o->train_batch_size);
+    log_info(
+        "memory: weights %.1f + gradients %.1f + moments %.1f + activations %.1f + workspace %.1f = %.1f MiB",
+        mib(p->weight_bytes), mib(p->gradient_bytes), mib(p->optimizer_bytes), mib(p->activation_bytes),
+        mib(p->workspace_bytes), mib(p->total_bytes));
+    log_info("work: phase %lld, %lld steps, at most %.3g GFLOP a step, %.3g TFLOP in all",
+             (long long)r->state.phase, (long long)o->max_steps, step_flops / 1e9,
+             step_flops * (double)o->max_steps / 1e12);
+}
+
+/* A checkpoint's weights belong to this model only if architecture and vocabulary are the same. */
+static struct status check_compatible(const struct run *r, const struct checkpoint *c)
+{
+    struct bert_config saved;
+    TRY(bert_config_parse(&saved, c->config, c->path));
+    TRY(status_context(bert_config_same_architecture(&saved, &r->in.model),
+                       "%s has another architecture than --config_file", c->path));
+    if (c->has_manifest && c->manifest.vocab_hash != r->in.vocab.hash) {
+        return status_error(
+            STATUS_DATA,
+            "%s was trained with another vocabulary than %s/vocab.txt (hash %016llx against %016llx); "
+            "prepare the text with the checkpoint's vocab.txt",
+            c->path, r->options->input_dir, (unsigned long long)c->manifest.vocab_hash,
+            (unsigned long long)r->in.vocab.hash);
+    }
+    return status_ok();
+}
+
+/* Where the saved position stands in the run that was asked for. */
+static struct status take_position(struct run *r, const struct run_state *saved, const char *path)
+{
+    const struct pretrain_options *o = r->options;
+    if (saved->phase == r->state.phase) {
+        run_state_warn_differences(saved, &r->state);
+        r->state.step = saved->step;
+        r->state.global_step = saved->global_step;
+        return status_ok();
+    }
+    if (saved->phase > r->state.phase) {
+        return status_error(STATUS_USAGE, "%s is a checkpoint of phase 2; add --phase2 to go on from it",
+                            path);
+    }
+    if (saved->global_step != o->phase1_end_step) {
+        return status_error(
+            STATUS_USAGE,
+            "%s is at step %lld of phase 1, but --phase1_end_step is %lld; finish phase 1 first, or "
+            "pass --phase1_end_step=%lld",
+            path, (long long)saved->global_step, (long long)o->phase1_end_step,
+            (long long)saved->global_step);
+    }
+    return status_ok();
+}
+
+static struct status resume_from(struct run *r, const struct checkpoint *c)
+{
+    struct run_state saved;
+    TRY(run_state_parse(&saved, c->state, c->path));
+    TRY(check_compatible(r, c));
+    TRY(take_position(r, &saved, c->path));
+    TRY(checkpoint_read_weights(c, &r->trainer.params, r->trainer.master));
+    TRY(checkpoint_read_moments(c, &r->trainer.params, r->trainer.exp_avg, r->trainer.exp_avg_sq));
+    trainer_weights_changed(&r->trainer);
+    log_info("resumed from %s: phase %lld, %lld steps done", c->path, (long long)r->state.phase,
+             (long long)r->state.step);
+    return r->trainer.x.status;
+}
+
+static struct status start_from_model(struct run *r, const char *path)
+{
+    struct checkpoint c;
+    TRY(checkpoint_open_model(&c, path));
+    struct status s = check_compatible(r, &c);
+    if (!failed(s)) {
+        s = checkpoint_read_weights(&c, &r->trainer.params, r->trainer.master);
+    }
+    checkpoint_close(&c);
+    trainer_weights_changed(&r->trainer);
+    log_info("started from the weights of %s", path);
+    return s;
+}
+
+static struct status open_to_resume(const struct run *r, struct checkpoint *c, bool *found)
+{
+    const struct pretrain_options *o = r->options;
+    *c = (struct checkpoint){0};
+    if (o->resume_step >= 0) {
+        char path[CHECKPOINT_PATH_BYTES];
+        TRY(checkpoint_path(path, "%s/ckpt_%lld", o->output_dir, (long long)o->resume_step));
+        *found = true;
+        return checkpoint_open(c, path);
+    }
+    return checkpoint_dir_open_newest(c, o->output_dir, found);
+}
+
+/* Weights and position to start from: the newest checkpoint, a given model, or nothing. */
+static struct status restore(struct run *r)
+{
+    const struct pretrain_options *o = r->options;
+    struct checkpoint c;
+    bool found;
+    TRY(open_to_resume(r, &c, &found));
+    struct status s = status_ok();
+    if (found && !o->resume_from_checkpoint) {
+        s = status_error(STATUS_USAGE,
+                         "%s already has checkpoints; add --resume_from_checkpoint to go on, or give another "
+                         "--output_dir",
+                         o->output_dir);
+    } else if (found) {
+        s = resume_from(r, &c);
+    } else if (o->init_checkpoint != NULL) {
+        s = start_from_model(r, o->init_checkpoint);
+    } else if (o->phase2) {
+        s = status_error(STATUS_NO_CHECKPOINT, "--phase2 goes on from phase 1, but %s has no checkpoint",
+                         o->output_dir);
+    } else if (o->resume_from_checkpoint) {
+        log_info("%s has no checkpoint yet: starting from the beginning", o->output_dir);
+    }
+    checkpoint_close(&c);
+    return s;
+}
+
+/* A save that fails is reported and training goes on: older checkpoints are intact. */
+static struct status save(struct run *r)
+{
+    const struct pretrain_options *o = r->options;
+    if (o->skip_checkpoint) {
+        return status_ok();
+    }
+    json_t *config = bert_config_to_json(&r->in.model);
+    json_t *state = run_state_to_json(&r->state);
+    struct checkpoint_contents contents = {
+        .params = &r->trainer.params,
+        .master = r->trainer.master,
+        .exp_avg = r->trainer.exp_avg,
+        .exp_avg_sq = r->trainer.exp_avg_sq,
+        .config = config,
+        .state = state,
+        .vocab = r->in.vocab.text,
+        .vocab_bytes = r->in.vocab.text_bytes,
+        .vocab_hash = r->in.vocab.hash,
+        .step = r->state.global_step,
+        .phase_end = r->state.step == o->max_steps,
+    };
+    struct status s = config == NULL || state == NULL
+                          ? status_error(STATUS_MEMORY, "out of memory for a checkpoint")
+                          : checkpoint_save(o->output_dir, &contents);
+    json_decref(config);
+    json_decref(state);
+    if (!failed(s)) {
+        log_info("saved %s/ckpt_%lld", o->output_dir, (long long)r->state.global_step);
+        s = checkpoint_dir_prune(o->output_dir, r->state.global_step, o->keep_checkpoints);
+    }
+    metrics_event(&r->metrics, failed(s) ? "save_failed" : "saved",
+                  json_pack("{s:I}", "global_step", (json_int_t)r->state.global_step));
+    return s;
+}
+
+static struct status evaluate(struct run *r)
+{
+    struct trainer_result result;
+    if (!r->in.has_heldout) {
+        return status_ok();
+    }
+    TRY(evaluation_run(&r->evaluation, &r->trainer, &result));
+    metrics_evaluation(&r->metrics, r->state.step, &result, &r->evaluation.unigram);
+    return status_ok();
+}
+
+static struct status one_step(struct run *r)
+{
+    const struct pretrain_options *o = r->options;
+    const struct bert_step *batch;
+    struct trainer_result result;
+    TRY(prefetch_next(&r->prefetch, &batch));
+    r->state.step++;
+    r->state.global_step++;
+    double lr = schedule_rate(&r->schedule, r->state.step);
+    TRY(trainer_step(&r->trainer, batch, r->state.global_step, r->state.step, lr,
+                     strcmp(o->loss_norm, "micro") == 0, &result));
+    metrics_step(&r->metrics, r->state.step, batch, lr, &result);
+    return status_ok();
+}
+
+static bool is_every(int64_t step, int64_t interval)
+{
+    return interval > 0 && step % interval == 0;
+}
+
+static struct status train(struct run *r)
+{
+    const struct pretrain_options *o = r->options;
+    TRY(prefetch_open(&r->prefetch, &r->in.loader, r->state.step + 1, r->last_step));
+    r->prefetching = true;
+    bool stopping = false;
+    while (r->state.step < r->last_step && !stopping) {
+        TRY(one_step(r));
+        stopping = stop_requested();
+        bool last = r->state.step == r->last_step;
+        if (last || is_every(r->state.step, o->eval_steps)) {
+            TRY(evaluate(r));
+        }
+        if (last || stopping || is_every(r->state.step, o->num_steps_per_checkpoint)) {
+            struct status saved = save(r);
+            if (failed(saved) && (last || stopping)) {
+                return saved;
+            }
+            if (failed(saved)) {
+                log_warning("%s; training goes on, older checkpoints are intact", saved.message);
+            }
+        }
+    }
+    metrics_summary(&r->metrics, r->state.step);
+    if (stopping && r->state.step < r->last_step) {
+        return status_error(STATUS_PREEMPTED,
+                            "stopped by a signal after step %lld; the same command with "
+                            "--resume_from_checkpoint goes on",
+                            (long long)r->state.step);
+    }
+    return status_ok();
+}
+
+/* The process's peak of resident memory, mapped files left out, in bytes; 0 if the system does not tell. */
+static size_t peak_memory(void)
+{
+    FILE *f = fopen("/proc/self/status", "r");
+    char line[128];
+    unsigned long long peak = 0, file_backed = 0;
+    while (f != NULL && fgets(line, sizeof line, f) != NULL) {
+        sscanf(line, "VmHWM: %llu kB", &peak);
+        sscanf(line, "RssFile: %llu kB", &file_backed);
+    }
+    if (f != NULL) {
+        fclose(f);
+    }
+    return (size_t)(peak > file_backed ? peak - file_backed : 0) * 1024;
+}
+
+static struct status run_phase(struct run *r)
+{
+    const struct pretrain_options *o = r->options;
+    char log_path[CHECKPOINT_PATH_BYTES];
+    struct trainer_config config = trainer_config_of(r);
+    TRY(file_make_directories(o->output_dir));
+    TRY(dir_lock_acquire(&r->lock, o->output_dir));
+    TRY(checkpoint_dir_clean(o->output_dir));
+    TRY(checkpoint_path(log_path, "%s/log.jsonl", o->output_dir));
+    TRY(trainer_init(&r->trainer, &config));
+    TRY(restore(r));
+    r->last_step =
+        o->steps_this_run < 0 || o->steps_this_run > o->max_steps ? o->max_steps : o->steps_this_run;
+    if (r->state.step >= r->last_step) {
+        log_info("phase %lld is complete: %lld of %lld steps done", (long long)r->state.phase,
+                 (long long)r->state.step, (long long)r->last_step);
+        return status_ok();
+    }
+    if (r->in.has_heldout) {
+        TRY(evaluation_init(&r->evaluation, &r->in.heldout_loader, o->eval_samples, &r->in.train,
+                            r->in.model.vocab_size));
+    }
+    TRY(metrics_open(&r->metrics, log_path, (int)r->state.phase, r->state.step + 1, r->last_step, o->log_freq,
+                     !o->disable_progress_bar));
+    TRY(train(r));
+    log_info("memory: peak %.1f MiB, planned %.1f MiB", mib(peak_memory()), mib(r->trainer.plan.total_bytes));
+    return status_ok();
+}
+
+static void close_run(struct run *r)
+{
+    if (r->prefetching) {
+        prefetch_close(&r->prefetch);
+    }
+    metrics_close(&r->metrics);
+    evaluation_fini(&r->evaluation);
+    trainer_fini(&r->trainer);
+    pretrain_inputs_close(&r->in);
+    dir_lock_release(&r->lock);
+}
+
+struct status pretrain_run(const struct pretrain_options *o)
+{
+    struct run r = {.options = o, .schedule = schedule_of(o), .state = state_of(o), .lock = {.fd = -1}};
+    stop_install();
+    TRY(check_options(o));
+    TRY(pretrain_inputs_open(&r.in, o));
+    struct trainer_plan plan;
+    struct trainer_config config = trainer_config_of(&r);
+    struct status s = trainer_plan(&plan, &config);
+    if (!failed(s)) {
+        announce(&r, &plan);
+    }
+    if (!failed(s) && !o->dry_run) {
+        s = run_phase(&r);
+    }
+    close_run(&r);
+    return s;
+}

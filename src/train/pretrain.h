@@ -1,0 +1,37 @@
+/* pretrain: `kiln pretrain` without its command line: masked language modelling and next-sentence prediction over a
+ * token store, in two phases, with held-out evaluation, checkpoints and exact resumption. */
+#ifndef KILN_TRAIN_PRETRAIN_H
+#define KILN_TRAIN_PRETRAIN_H
+
+#include "core/status.h"
+
+#include <stdint.h>
+
+/* The flags of the command, by the names of the script that it replaces. */
+struct pretrain_options {
+    const char *input_dir; /* made by `kiln prepare` */
+    const char *config_file;
+    const char *output_dir;
+    const char *init_checkpoint; /* weights to start from; NULL: fresh ones */
+    const char *optimizer;       /* "lamb" or "adamw" */
+    const char *device;          /* "auto" or "cpu" */
+    const char *loss_norm;       /* "global" or "micro" */
+    const char *schedule;        /* "poly", "linear" or "constant" */
+    int64_t max_seq_length, max_predictions_per_seq;
+    int64_t train_batch_size, gradient_accumulation_steps;
+    int64_t max_steps, steps_this_run; /* steps_this_run -1: max_steps */
+    int64_t phase1_end_step, resume_step;
+    int64_t num_steps_per_checkpoint, keep_checkpoints;
+    int64_t eval_steps, eval_samples;
+    int64_t log_freq, seed;
+    double learning_rate, warmup_proportion, scheduler_degree, weight_decay, max_grad_norm;
+    double beta1, beta2, eps;
+    double masked_lm_prob, short_seq_prob;
+    bool autocast, phase2, resume_from_checkpoint, skip_checkpoint, disable_progress_bar, dry_run;
+};
+
+/* STATUS_OK at the end of the phase or of steps_this_run; STATUS_PREEMPTED after a signal, with the state saved;
+ * STATUS_NUMERIC names the first tensor that is not finite. */
+struct status pretrain_run(const struct pretrain_options *o);
+
+#endif

@@ -1,0 +1,88 @@
+#include "train/pretrain_inputs.h"
+
+#include "train/checkpoint.h"
+
+/* The model's vocabulary is the file's; a configuration that gives another size is for another file. */
+static struct status read_model(struct pretrain_inputs *in, const struct pretrain_options *o)
+{
+    json_t *object;
+    TRY(json_read_object(&object, o->config_file));
+    struct status s = bert_config_parse(&in->model, object, o->config_file);
+    json_decref(object);
+    TRY(s);
+    if (in->model.vocab_size == 0) {
+        in->model.vocab_size = in->vocab.n;
+    }
+    if (in->model.vocab_size != in->vocab.n) {
+        return status_error(
+            STATUS_DATA,
+            "%s says \"vocab_size\" %lld, but %s/vocab.txt has %d pieces; leave \"vocab_size\" out or "
+            "use the vocabulary that the configuration was made for",
+            o->config_file, (long long)in->model.vocab_size, o->input_dir, in->vocab.n);
+    }
+    if (in->model.max_position_embeddings < o->max_seq_length) {
+        return status_error(
+            STATUS_DATA, "%s has \"max_position_embeddings\" %lld, fewer than --max_seq_length %lld",
+            o->config_file, (long long)in->model.max_position_embeddings, (long long)o->max_seq_length);
+    }
+    return status_ok();
+}
+
+static struct status open_loader(struct bert_loader *l, const struct indexed *store,
+                                 const struct pretrain_inputs *in, const struct pretrain_options *o)
+{
+    return bert_loader_open(l, (struct bert_loader_config){
+                                   .store = store,
+                                   .vocab_size = in->vocab.n,
+                                   .pad_id = in->vocab.pad,
+                                   .cls_id = in->vocab.cls,
+                                   .sep_id = in->vocab.sep,
+                                   .mask_id = in->vocab.mask,
+                                   .seed = (uint64_t)o->seed + (o->phase2 ? 1U << 31 : 0),
+                                   .max_seq_length = o->max_seq_length,
+                                   .max_predictions_per_seq = o->max_predictions_per_seq,
+                                   .train_batch_size = o->train_batch_size,
+                                   .gradient_accumulation_steps = o->gradient_accumulation_steps,
+                                   .masked_lm_prob = o->masked_lm_prob,
+                                   .short_seq_prob = o->short_seq_prob,
+                               });
+}
+
+static struct status open_all(struct pretrain_inputs *in, const struct pretrain_options *o)
+{
+    char path[CHECKPOINT_PATH_BYTES];
+    TRY(checkpoint_path(path, "%s/vocab.txt", o->input_dir));
+    TRY(status_context(vocab_open(&in->vocab, path), "--input_dir wants a directory made by `kiln prepare`"));
+    TRY(read_model(in, o));
+    TRY(checkpoint_path(path, "%s/train", o->input_dir));
+    TRY(indexed_open(&in->train, path));
+    TRY(open_loader(&in->loader, &in->train, in, o));
+    TRY(checkpoint_path(path, "%s/heldout.idx", o->input_dir));
+    in->has_heldout = o->eval_steps > 0 && file_exists(path);
+    if (in->has_heldout) {
+        TRY(checkpoint_path(path, "%s/heldout", o->input_dir));
+        TRY(indexed_open(&in->heldout, path));
+        TRY(status_context(open_loader(&in->heldout_loader, &in->heldout, in, o), "%s", path));
+    }
+    return status_ok();
+}
+
+struct status pretrain_inputs_open(struct pretrain_inputs *in, const struct pretrain_options *o)
+{
+    *in = (struct pretrain_inputs){0};
+    struct status s = open_all(in, o);
+    if (failed(s)) {
+        pretrain_inputs_close(in);
+    }
+    return s;
+}
+
+void pretrain_inputs_close(struct pretrain_inputs *in)
+{
+    bert_loader_close(&in->heldout_loader);
+    bert_loader_close(&in->loader);
+    indexed_close(&in->heldout);
+    indexed_close(&in->train);
+    vocab_fini(&in->vocab);
+    *in = (struct pretrain_inputs){0};
+}

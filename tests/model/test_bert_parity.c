@@ -1,0 +1,172 @@
+/* Parity with Hugging Face's BertForPreTraining on the same weights (tests/golden/make_bert_parity.py): logits within
+ * 1e-5 x max(1, max |logit|) of its fp64 values, gradients, and the losses of 10 optimizer steps to 6 digits; on the
+ * reference ops in fp64 and on the cpu ops in fp32. */
+#include "bert_fixture.h"
+
+#include "io/safetensors.h"
+
+struct golden {
+    struct safetensors file;
+    struct bert_step step;
+};
+
+static tensor read_golden(const struct golden *g, const char *name, void *data, enum dtype dtype)
+{
+    const struct safetensors_entry *e = safetensors_find(&g->file, name);
+    EXPECT(e != NULL, "%s is missing", name);
+    tensor t =
+        e->n_dims == 1 ? tensor_1d(data, dtype, e->dims[0]) : tensor_2d(data, dtype, e->dims[0], e->dims[1]);
+    EXPECT_OK(safetensors_read(e, t));
+    return t;
+}
+
+/* The padded golden batch as two micro-batches of a ragged stream. */
+static void read_batch(struct golden *g)
+{
+    enum { B = 4, S = 24 };
+    int32_t ids[B * S], types[B * S], labels[B * S], lengths[B], nsp[B];
+    read_golden(g, "golden.input_ids", ids, DTYPE_I32);
+    read_golden(g, "golden.token_type_ids", types, DTYPE_I32);
+    read_golden(g, "golden.labels", labels, DTYPE_I32);
+    read_golden(g, "golden.lengths", lengths, DTYPE_I32);
+    read_golden(g, "golden.next_sentence_label", nsp, DTYPE_I32);
+    EXPECT_OK(bert_step_init(&g->step, 2, bert_batch_limits(B, S, S)));
+    for (int i = 0; i < B; i++) {
+        struct bert_batch *b = &g->step.micro[i / 2];
+        int64_t n_first = 0, m = 0;
+        while (n_first < lengths[i] && types[i * S + n_first] == 0) {
+            n_first++;
+        }
+        memcpy(bert_batch_add(b, lengths[i], n_first, nsp[i], i), ids + i * S,
+               (size_t)lengths[i] * sizeof *ids);
+        for (int32_t p = 0; p < lengths[i]; p++) {
+            if (labels[i * S + p] >= 0) {
+                bert_batch_masked_positions(b)[m] = p;
+                bert_batch_masked_labels(b)[m++] = labels[i * S + p];
+            }
+        }
+        bert_batch_take_masked(b, m);
+    }
+    bert_batch_finish(&g->step.micro[0], 0);
+    bert_batch_finish(&g->step.micro[1], 0);
+    bert_step_count(&g->step);
+}
+
+static void load(struct trainer *t, const struct golden *g, const struct ops *ops, enum dtype dtype,
+                 enum optimizer_kind kind)
+{
+    struct trainer_config config = fixture_trainer(ops, dtype, g->step.micro[0].limits);
+    config.optimizer = optimizer_defaults(kind);
+    config.model.vocab_size = 61;
+    config.model.hidden_size = 24;
+    config.model.num_attention_heads = 3;
+    config.model.intermediate_size = 40;
+    config.model.max_position_embeddings = 32;
+    config.model.hidden_dropout_prob = config.model.attention_probs_dropout_prob = 0;
+    EXPECT_OK(trainer_init(t, &config));
+    for (int i = 0; i < t->params.n; i++) {
+        const struct safetensors_entry *e = safetensors_find(&g->file, t->params.params[i].name);
+        EXPECT(e != NULL, "Hugging Face has no %s", t->params.params[i].name);
+        EXPECT_OK(safetensors_read(e, param_view(&t->params.params[i], t->master)));
+    }
+    trainer_weights_changed(t);
+}
+
+/* Rows [first, first + n) of `wanted` against the first columns of `actual`. */
+static double worst_difference(tensor actual, tensor wanted, int64_t first, int64_t n)
+{
+    double worst = 0, scale = 1;
+    for (int64_t i = 0; i < tensor_count(wanted); i++) {
+        scale = fmax(scale, fabs(tensor_get(wanted, i)));
+    }
+    int64_t cols = tensor_cols(wanted);
+    for (int64_t r = 0; r < n; r++) {
+        for (int64_t c = 0; c < cols; c++) {
+            double a = tensor_get(actual, r * tensor_cols(actual) + c);
+            worst = fmax(worst, fabs(a - tensor_get(wanted, (first + r) * cols + c)));
+        }
+    }
+    return worst / scale;
+}
+
+static void check_logits(struct trainer *t, const struct golden *g, double bound)
+{
+    double mlm[64 * 61], nsp[8];
+    tensor wanted_mlm = read_golden(g, "golden.prediction_logits", mlm, DTYPE_F64);
+    tensor wanted_nsp = read_golden(g, "golden.seq_relationship_logits", nsp, DTYPE_F64);
+    int64_t mlm_row = 0, nsp_row = 0;
+    for (int64_t i = 0; i < g->step.n_micro; i++) {
+        const struct bert_batch *b = &g->step.micro[i];
+        stage_forward(&t->stage, b, false);
+        EXPECT_OK(t->x.status);
+        double error = worst_difference(t->stage.slot.heads.logits, wanted_mlm, mlm_row, b->n_real_masked);
+        EXPECT(error <= bound, "%s: MLM logits differ by %g", t->x.ops->name, error);
+        printf("%s %s micro-batch %lld: MLM logits within %.2g", t->x.ops->name, dtype_name(t->config.dtype),
+               (long long)i, error);
+        error = worst_difference(t->stage.slot.heads.nsp_logits, wanted_nsp, nsp_row, b->n_sequences);
+        EXPECT(error <= bound, "%s: NSP logits differ by %g", t->x.ops->name, error);
+        printf(", NSP logits within %.2g\n", error);
+        mlm_row += b->n_real_masked;
+        nsp_row += b->n_sequences;
+    }
+}
+
+static void check_gradients(struct trainer *t, const struct golden *g, double bound)
+{
+    static const char *const names[] = {"bert.embeddings.word_embeddings.weight",
+                                        "bert.encoder.layer.0.attention.self.query.weight",
+                                        "bert.pooler.dense.bias"};
+    struct trainer_result r;
+    EXPECT_OK(trainer_gradients(t, &g->step, 1, false, &r));
+    for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
+        double values[61 * 24];
+        char name[128];
+        snprintf(name, sizeof name, "golden.grad.%s", names[i]);
+        tensor wanted = read_golden(g, name, values, DTYPE_F64);
+        tensor actual = param_view(param_table_find(&t->params, names[i]), t->grad);
+        for (int64_t k = 0; k < tensor_count(wanted); k++) {
+            EXPECT_NEAR(tensor_get(actual, k), tensor_get(wanted, k), bound);
+        }
+    }
+}
+
+static void check_losses(struct trainer *t, const struct golden *g, const char *name, double bound)
+{
+    double values[16], worst = 0;
+    tensor wanted = read_golden(g, name, values, DTYPE_F64);
+    for (int64_t step = 1; step <= tensor_count(wanted); step++) {
+        struct trainer_result r;
+        EXPECT_OK(trainer_step(t, &g->step, step, step, 3e-3, false, &r));
+        double error = fabs(r.mlm_loss + r.nsp_loss - tensor_get(wanted, step - 1));
+        EXPECT(error <= bound * tensor_get(wanted, step - 1), "%s step %lld: loss %.9g, wanted %.9g", name,
+               (long long)step, r.mlm_loss + r.nsp_loss, tensor_get(wanted, step - 1));
+        worst = fmax(worst, error);
+    }
+    printf("%s %s: 10 %s within %.2g\n", t->x.ops->name, dtype_name(t->config.dtype), name, worst);
+}
+
+static void check(const struct golden *g, const struct ops *ops, enum dtype dtype, double bound,
+                  double loss_bound)
+{
+    struct trainer t;
+    load(&t, g, ops, dtype, OPTIMIZER_LAMB);
+    check_logits(&t, g, bound);
+    check_gradients(&t, g, bound);
+    check_losses(&t, g, "golden.lamb_losses", loss_bound);
+    trainer_fini(&t);
+    load(&t, g, ops, dtype, OPTIMIZER_ADAMW);
+    check_losses(&t, g, "golden.adamw_losses", loss_bound);
+    trainer_fini(&t);
+}
+
+int main(void)
+{
+    struct golden g;
+    EXPECT_OK(safetensors_open(&g.file, KILN_SOURCE_DIR "/tests/golden/bert_parity.safetensors"));
+    read_batch(&g);
+    check(&g, &ops_ref, DTYPE_F64, 1e-12, 1e-10);
+    check(&g, ops_cpu(), DTYPE_F32, 1e-5, 1e-6);
+    bert_step_fini(&g.step);
+    safetensors_close(&g.file);
+    return 0;
+}

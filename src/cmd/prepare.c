@@ -1,0 +1,325 @@
+/* prepare: `kiln prepare`, text to token stores. */
+#include "cmd/commands.h"
+#include "core/clock.h"
+#include "core/log.h"
+#include "core/progress.h"
+#include "data/store_builder.h"
+#include "io/dir_lock.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+struct prepare_args {
+    const char *input;
+    const char *vocab_file;
+    const char *output_dir;
+    const char *format;
+    bool do_lower_case;
+    bool one_sentence_per_line;
+    bool replace_invalid_utf8;
+    bool overwrite;
+    bool dry_run;
+    double holdout_fraction;
+    int64_t seed;
+};
+
+static const struct option options[] = {
+    {.name = "input",
+     .kind = OPTION_STRING,
+     .offset = offsetof(struct prepare_args, input),
+     .value_name = "PATH...",
+     .help = "text files, or directories of them; more paths may follow",
+     .required = true},
+    {.name = "vocab_file",
+     .kind = OPTION_STRING,
+     .offset = offsetof(struct prepare_args, vocab_file),
+     .value_name = "FILE",
+     .help = "vocab.txt, one piece a line",
+     .required = true},
+    {.name = "output_dir",
+     .kind = OPTION_STRING,
+     .offset = offsetof(struct prepare_args, output_dir),
+     .value_name = "DIR",
+     .help = "where train.*, heldout.* and vocab.txt go; made if missing",
+     .required = true},
+    {.name = "do_lower_case",
+     .kind = OPTION_FLAG,
+     .offset = offsetof(struct prepare_args, do_lower_case),
+     .help = "lower case and strip accents: for the vocabulary of an uncased model"},
+    {.name = "format",
+     .kind = OPTION_STRING,
+     .offset = offsetof(struct prepare_args, format),
+     .default_text = "auto",
+     .value_name = "NAME",
+     .help =
+         "text: a document a file, blank lines end paragraphs; lines: blank lines end documents, a line is a "
+         "paragraph; wiki: the output of WikiExtractor; auto looks at each file",
+     .choices = "auto|text|lines|wiki"},
+    {.name = "one_sentence_per_line",
+     .kind = OPTION_FLAG,
+     .offset = offsetof(struct prepare_args, one_sentence_per_line),
+     .help = "lines are sentences already: split nothing"},
+    {.name = "holdout_fraction",
+     .kind = OPTION_REAL,
+     .offset = offsetof(struct prepare_args, holdout_fraction),
+     .default_text = "0.02",
+     .value_name = "F",
+     .help = "fraction of the text that is kept from training, to measure on; 0: none",
+     .min = 0,
+     .max = 0.9},
+    {.name = "seed",
+     .kind = OPTION_INT,
+     .offset = offsetof(struct prepare_args, seed),
+     .default_text = "12345",
+     .value_name = "N",
+     .help = "chooses what is held out"},
+    {.name = "replace_invalid_utf8",
+     .kind = OPTION_FLAG,
+     .offset = offsetof(struct prepare_args, replace_invalid_utf8),
+     .help = "read ill-formed UTF-8 as U+FFFD instead of ending with an error"},
+    {.name = "overwrite",
+     .kind = OPTION_FLAG,
+     .offset = offsetof(struct prepare_args, overwrite),
+     .help = "replace the token stores that are in the output directory"},
+    {.name = "dry-run",
+     .kind = OPTION_FLAG,
+     .offset = offsetof(struct prepare_args, dry_run),
+     .help = "read and check everything, say what would be made, and write nothing"},
+    {0},
+};
+
+static double megabytes(uint64_t n)
+{
+    return (double)n / 1e6;
+}
+
+static void show_progress(struct progress *p, const struct documents *d, int64_t start_ns)
+{
+    uint64_t done = documents_done_bytes(d);
+    double rate = (double)done / clock_since_s(start_ns);
+    double left = (double)(d->total_bytes - done) / (rate > 0 ? rate : 1);
+    progress_show(p, "prepare: %.1f of %.1f MB, %.1f MB/s, %s left", megabytes(done),
+                  megabytes(d->total_bytes), rate / 1e6, progress_time(left).text);
+}
+
+/* Reads all text, into the builder unless it is NULL. */
+static struct status read_text(struct documents *d, struct store_builder *b)
+{
+    struct progress p = progress_begin(true);
+    int64_t start_ns = clock_ns();
+    struct status s = status_ok();
+    for (;;) {
+        struct documents_text paragraph;
+        bool end;
+        s = documents_next(d, &paragraph, &end);
+        if (failed(s) || end) {
+            break;
+        }
+        if (b != NULL) {
+            s = store_builder_add(b, &paragraph);
+            if (failed(s)) {
+                break;
+            }
+        }
+        if (progress_due(&p)) {
+            show_progress(&p, d, start_ns);
+        }
+    }
+    progress_end(&p);
+    return s;
+}
+
+static void tell_about_text(const struct documents *d, double seconds)
+{
+    log_info("read %" PRId64 " files (%" PRId64 " as text, %" PRId64 " as lines, %" PRId64
+             " as wiki), %.1f MB, %" PRId64 " documents, in %s (%.1f MB/s)",
+             d->n_opened, d->n_by_format[DOCUMENTS_TEXT], d->n_by_format[DOCUMENTS_LINES],
+             d->n_by_format[DOCUMENTS_WIKI], megabytes(d->total_bytes), d->n_documents,
+             progress_time(seconds).text, megabytes(d->total_bytes) / (seconds > 0 ? seconds : 1));
+    if (d->n_empty_documents > 0) {
+        log_warning("%" PRId64 " documents have no text and were left out", d->n_empty_documents);
+    }
+    if (d->n_replaced > 0) {
+        log_warning("%" PRId64 " ill-formed UTF-8 sequences were read as U+FFFD", d->n_replaced);
+    }
+}
+
+static void tell_about_stores(const struct store_builder *b)
+{
+    for (int k = 0; k < STORE_COUNT; k++) {
+        const struct token_store_info *i = &b->infos[k];
+        if (i->n_documents > 0) {
+            log_info("%s.{bin,idx,json}: %" PRId64 " parts of documents, %" PRId64 " sentences, %" PRId64
+                     " tokens",
+                     b->prefixes[k], i->n_documents, i->n_sentences, i->n_tokens);
+        }
+    }
+    if (b->infos[STORE_HELDOUT].n_documents == 0 && b->config.holdout_fraction > 0) {
+        log_warning("nothing is held out: there are fewer than %d sentences in one document",
+                    STORE_BUILDER_PART_SENTENCES + 1);
+    }
+}
+
+/* What DIR/vocab.txt is to the vocabulary that was given. */
+enum vocab_copy { VOCAB_COPY_ABSENT, VOCAB_COPY_SAME, VOCAB_COPY_OTHER };
+
+static struct status compare_vocab(enum vocab_copy *copy, const char *path, const struct vocab *v)
+{
+    *copy = VOCAB_COPY_ABSENT;
+    if (!file_exists(path)) {
+        return status_ok();
+    }
+    struct file_map m;
+    TRY(file_map_open(&m, path));
+    bool same = m.n == v->text_bytes && memcmp(m.data, v->text, m.n) == 0;
+    *copy = same ? VOCAB_COPY_SAME : VOCAB_COPY_OTHER;
+    file_map_close(&m);
+    return status_ok();
+}
+
+static struct status check_output(const struct prepare_args *a, const struct vocab *v, const char *vocab_path,
+                                  enum vocab_copy *copy)
+{
+    TRY(compare_vocab(copy, vocab_path, v));
+    const char *existing = store_builder_find_existing(a->output_dir);
+    if (existing == NULL && *copy == VOCAB_COPY_OTHER) {
+        existing = "vocab.txt";
+    }
+    if (existing != NULL && !a->overwrite) {
+        return status_error(STATUS_USAGE, "%s already has %s; --overwrite replaces what is there",
+                            a->output_dir, existing);
+    }
+    return status_ok();
+}
+
+/* Puts vocab.txt and the stores in place: all of them, or nothing new. */
+static struct status commit(struct store_builder *b, const struct vocab *v, const char *vocab_path,
+                            enum vocab_copy copy)
+{
+    if (copy != VOCAB_COPY_SAME) {
+        TRY(file_write_atomic(vocab_path, v->text, v->text_bytes));
+    }
+    struct status s = store_builder_commit(b);
+    if (failed(s) && copy == VOCAB_COPY_ABSENT) {
+        unlink(vocab_path);
+    }
+    return s;
+}
+
+static struct status build_stores(const struct prepare_args *a, const struct vocab *v, struct documents *d)
+{
+    char vocab_path[STORE_BUILDER_PATH_BYTES];
+    if ((size_t)snprintf(vocab_path, sizeof vocab_path, "%s/vocab.txt", a->output_dir) >= sizeof vocab_path) {
+        return status_error(STATUS_USAGE, "the path %.60s... is too long", a->output_dir);
+    }
+    enum vocab_copy copy;
+    TRY(check_output(a, v, vocab_path, &copy));
+    struct store_builder b;
+    TRY(store_builder_open(&b,
+                           (struct store_builder_config){.vocab = v,
+                                                         .lower_case = a->do_lower_case,
+                                                         .one_sentence_per_line = a->one_sentence_per_line,
+                                                         .holdout_fraction = a->holdout_fraction,
+                                                         .seed = (uint64_t)a->seed,
+                                                         .directory = a->output_dir}));
+    int64_t start_ns = clock_ns();
+    struct status s = read_text(d, &b);
+    if (!failed(s)) {
+        s = commit(&b, v, vocab_path, copy);
+    }
+    if (!failed(s)) {
+        tell_about_text(d, clock_since_s(start_ns));
+        tell_about_stores(&b);
+    }
+    store_builder_abandon(&b);
+    return s;
+}
+
+static struct status build_locked(const struct prepare_args *a, const struct vocab *v, struct documents *d)
+{
+    struct dir_lock lock;
+    TRY(file_make_directories(a->output_dir));
+    TRY(dir_lock_acquire(&lock, a->output_dir));
+    struct status s = build_stores(a, v, d);
+    dir_lock_release(&lock);
+    return s;
+}
+
+static struct status plan_stores(const struct prepare_args *a, const struct vocab *v, struct documents *d)
+{
+    const char *existing = store_builder_find_existing(a->output_dir);
+    if (existing != NULL && !a->overwrite) {
+        return status_error(STATUS_USAGE, "%s already has %s; --overwrite replaces what is there",
+                            a->output_dir, existing);
+    }
+    int64_t start_ns = clock_ns();
+    TRY(read_text(d, NULL));
+    tell_about_text(d, clock_since_s(start_ns));
+    log_info(
+        "would write token stores with a vocabulary of %d pieces to %s and hold out %g of the text; nothing "
+        "was written",
+        v->n, a->output_dir, a->holdout_fraction);
+    return status_ok();
+}
+
+static struct status choose_format(const struct prepare_args *a, enum documents_format *format)
+{
+    CHECK(documents_find_format(a->format, format), "--format %s", a->format);
+    if (a->one_sentence_per_line && *format == DOCUMENTS_TEXT) {
+        return status_error(STATUS_USAGE,
+                            "--format text joins lines, so it does not go with --one_sentence_per_line");
+    }
+    if (a->one_sentence_per_line && *format == DOCUMENTS_AUTO) {
+        *format = DOCUMENTS_LINES;
+    }
+    return status_ok();
+}
+
+static struct status prepare(const struct prepare_args *a, const struct vocab *v, int n_inputs,
+                             const char **inputs)
+{
+    enum documents_format format;
+    struct documents d;
+    TRY(choose_format(a, &format));
+    TRY(documents_open(&d, inputs, n_inputs, format, a->replace_invalid_utf8));
+    struct status s = a->dry_run ? plan_stores(a, v, &d) : build_locked(a, v, &d);
+    documents_close(&d);
+    return s;
+}
+
+static struct status run(const void *args, int n_positional, const char *const *positional)
+{
+    const struct prepare_args *a = args;
+    const char **inputs = malloc(((size_t)n_positional + 1) * sizeof *inputs);
+    if (inputs == NULL) {
+        return status_error(STATUS_MEMORY, "out of memory for a list of inputs");
+    }
+    inputs[0] = a->input;
+    for (int i = 0; i < n_positional; i++) {
+        inputs[i + 1] = positional[i];
+    }
+    struct vocab v;
+    struct status s = vocab_open(&v, a->vocab_file);
+    if (!failed(s)) {
+        s = prepare(a, &v, n_positional + 1, inputs);
+        vocab_fini(&v);
+    }
+    free(inputs);
+    return s;
+}
+
+const struct command command_prepare = {
+    .name = "prepare",
+    .summary = "text to the token stores that training reads",
+    .details = "Splits text into documents and sentences, turns them into token ids once, and writes "
+               "DIR/train.* and "
+               "DIR/heldout.* with vocab.txt beside them. Long documents are cut into parts of 128 "
+               "sentences; a fraction "
+               "of the parts is held out. The same input gives the same bytes.",
+    .positional_usage = "[PATH...]",
+    .max_positional = 1 << 20,
+    .options = options,
+    .args_bytes = sizeof(struct prepare_args),
+    .run = run,
+};

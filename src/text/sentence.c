@@ -130,7 +130,29 @@ static bool begins_with_starter(const char *text, size_t n, size_t at)
     while (end < n && ((text[end] >= 'a' && text[end] <= 'z') || (text[end] >= 'A' && text[end] <= 'Z'))) {
         end++;
     }
-    return is_word(text + at, end - at, starters);
+    bool is_initial = end - at == 1 && end < n && text[end] == '.';
+    return !is_initial && is_word(text + at, end - at, starters);
+}
+
+static bool is_number(const char *word, size_t n)
+{
+    size_t i = 0;
+    while (i < n && is_digit((unsigned char)word[i])) {
+        i++;
+    }
+    return n > 0 && i == n;
+}
+
+/* As U.S, p.m, Ph.D: parts of at most two bytes between stops. */
+static bool is_dotted(const char *word, size_t n)
+{
+    size_t part = 0;
+    bool has_stop = false;
+    for (size_t i = 0; i < n && part <= 2; i++) {
+        has_stop = has_stop || word[i] == '.';
+        part = word[i] == '.' ? 0 : part + 1;
+    }
+    return has_stop && part <= 2;
 }
 
 /* Whether the full stop at `stop` belongs to the word before it and ends no sentence; what follows begins at
@@ -140,13 +162,7 @@ static bool is_abbreviation(const char *text, size_t n, size_t start, size_t sto
     size_t at = word_start(text, start, stop);
     const char *word = text + at;
     size_t n_word = stop - at;
-    bool all_digits = n_word > 0;
-    bool has_stop = false;
-    for (size_t i = 0; i < n_word; i++) {
-        all_digits = all_digits && is_digit((unsigned char)word[i]);
-        has_stop = has_stop || (word[i] == '.' && i > 0);
-    }
-    if (all_digits) {
+    if (is_number(word, n_word)) {
         return at == start; /* the number of a list's item */
     }
     if (n_word == 1 && word[0] >= 'A' && word[0] <= 'Z') {
@@ -155,7 +171,7 @@ static bool is_abbreviation(const char *text, size_t n, size_t start, size_t sto
     if (is_word(word, n_word, numbered)) {
         return next < n && is_digit((unsigned char)text[next]);
     }
-    if (has_stop || is_word(word, n_word, ambiguous)) {
+    if (is_dotted(word, n_word) || is_word(word, n_word, ambiguous)) {
         return !begins_with_starter(text, n, next);
     }
     return is_word(word, n_word, titles);

@@ -1,0 +1,107 @@
+/* Tests of the tokenizer against ids that others published: Hugging Face's of all SQuAD questions, and the
+ * nasty texts of llama.cpp (vocab-oracles.tar.xz of the shared data, bert-base-uncased). */
+#include "test.h"
+
+#include "core/json.h"
+#include "text/wordpiece.h"
+
+#define MARK "\n__ggml_vocab_test__\n"
+
+static struct buf read_member(const char *name)
+{
+    const char *shared = getenv("KILN_SHARED") != NULL ? getenv("KILN_SHARED") : KILN_SOURCE_DIR "/../shared";
+    struct buf path = {0}, content = {0};
+    buf_printf(&path, "%s/data/vocab-oracles.tar.xz", shared);
+    FILE *f = fopen(buf_text(&path), "r");
+    if (f == NULL) {
+        test_skip("shared", "the shared data is not there (KILN_SHARED)");
+    }
+    fclose(f);
+    struct buf command = {0};
+    buf_printf(&command, "tar -xJOf '%s' '%s'", buf_text(&path), name);
+    FILE *pipe = popen(buf_text(&command), "r");
+    EXPECT(pipe != NULL, "tar cannot be started");
+    char block[65536];
+    size_t n;
+    while ((n = fread(block, 1, sizeof block, pipe)) > 0) {
+        buf_append(&content, block, n);
+    }
+    EXPECT(pclose(pipe) == 0 && content.n > 0, "tar failed for %s", name);
+    buf_fini(&command);
+    buf_fini(&path);
+    return content;
+}
+
+static json_t *read_json_member(const char *name)
+{
+    struct buf text = read_member(name);
+    json_t *root;
+    EXPECT_OK(json_parse(&root, text.data, text.n, name));
+    buf_fini(&text);
+    return root;
+}
+
+static void questions_have_the_ids_of_hugging_face(struct tokenizer *t)
+{
+    json_t *questions = read_json_member("oracles/squad-dev-questions.bert-uncased.tokens.json");
+    json_t *wanted = read_json_member("oracles/squad-dev-questions.bert-uncased.ids.json");
+    EXPECT(json_array_size(questions) == json_array_size(wanted) && json_array_size(wanted) > 10000,
+           "%zu questions", json_array_size(questions));
+    struct id_list ids = {0};
+    size_t i;
+    const json_t *question;
+    json_array_foreach(questions, i, question)
+    {
+        const json_t *text = json_object_get(question, "original");
+        const json_t *row = json_array_get(wanted, i);
+        ids.n = 0;
+        EXPECT_OK(wordpiece_encode_ids(t, &ids, json_string_value(text), json_string_length(text)));
+        EXPECT(ids.n == json_array_size(row), "question %zu: %zu ids", i, ids.n);
+        for (size_t k = 0; k < ids.n; k++) {
+            EXPECT(ids.ids[k] == json_integer_value(json_array_get(row, k)), "question %zu, id %zu", i, k);
+        }
+    }
+    id_list_fini(&ids);
+    json_decref(questions);
+    json_decref(wanted);
+}
+
+static void nasty_texts_have_the_ids_of_llama_cpp(struct tokenizer *t)
+{
+    struct buf in = read_member("oracles/llama.cpp-tokenizer/bert-bge.inp");
+    struct buf out = read_member("oracles/llama.cpp-tokenizer/bert-bge.out");
+    struct id_list ids = {0};
+    const char *text = in.data;
+    char *wanted = out.data;
+    int n_texts = 0;
+    for (const char *end = strstr(text, MARK); end != NULL; end = strstr(text, MARK)) {
+        ids.n = 0;
+        EXPECT_OK(wordpiece_encode_ids(t, &ids, text, (size_t)(end - text)));
+        for (size_t k = 0; k < ids.n; k++) {
+            EXPECT(strtol(wanted, &wanted, 10) == ids.ids[k], "text %d, id %zu", n_texts, k);
+        }
+        EXPECT(*wanted == '\n', "text %d has more than %zu ids", n_texts, ids.n);
+        wanted++;
+        text = end + strlen(MARK);
+        n_texts++;
+    }
+    EXPECT(n_texts >= 40, "%d texts", n_texts);
+    id_list_fini(&ids);
+    buf_fini(&in);
+    buf_fini(&out);
+}
+
+int main(void)
+{
+    struct buf text = read_member("vocab/bert-base-uncased-vocab.txt");
+    struct vocab v;
+    EXPECT_OK(vocab_init(&v, text.data, text.n, "bert-base-uncased-vocab.txt"));
+    struct tokenizer t;
+    EXPECT_OK(wordpiece_init(&t, &v, true));
+    questions_have_the_ids_of_hugging_face(&t);
+    nasty_texts_have_the_ids_of_llama_cpp(&t);
+    wordpiece_fini(&t);
+    vocab_fini(&v);
+    buf_fini(&text);
+    return 0;
+}

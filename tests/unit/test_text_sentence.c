@@ -1,0 +1,112 @@
+/* Tests of the sentence splitter: cases by hand, and what holds for any bytes. */
+#include "test.h"
+
+#include "core/buf.h"
+#include "core/clock.h"
+#include "text/sentence.h"
+
+/* `wanted` is the text with a bar wherever it is to be cut. */
+static void expect_sentences(const char *wanted)
+{
+    struct buf text = {0}, found = {0};
+    for (const char *p = wanted; *p != '\0'; p++) {
+        if (*p != '|') {
+            buf_putc(&text, *p);
+        }
+    }
+    size_t at = 0, behind = 0;
+    struct sentence s;
+    while (sentence_next(&s, &at, buf_text(&text), text.n)) {
+        buf_append(&found, text.data + behind, s.start - behind);
+        buf_puts(&found, found.n > 0 ? "|" : "");
+        buf_append(&found, text.data + s.start, s.end - s.start);
+        behind = s.end;
+    }
+    EXPECT(strcmp(buf_text(&found), wanted) == 0, "'%s', not '%s'", buf_text(&found), wanted);
+    buf_fini(&text);
+    buf_fini(&found);
+}
+
+static void sentences_end_where_readers_end_them(void)
+{
+    static const char *const cases[] = {
+        "One. |Two! |Three? |Four",
+        "Mr. J. R. R. Smith of the U.S. Army met Dr. Who. |He left.",
+        "He lived in the U.S. |He left at 5 p.m. |The end.",
+        "It cost 3.14 dollars, i.e. nothing. |No. 5 is alive. |No. |It is not.",
+        "See fig. 3, pp. 4 and Smith et al. 2016. |Good.",
+        "\"Why?\" he asked. |\"Go!\" |(She went.) |Then ... nothing... and so on... |The end",
+        "He said \"No.\" |'Yes.' |\xE2\x80\x9CMaybe.\xE2\x80\x9D |\xC2\xBFQu\xC3\xA9? |\xC2\xA1No!",
+        "1. The first. |2. The second.",
+        "\xE4\xBB\x8A\xE6\x97\xA5\xE3\x80\x82|\xE6\x98\x8E\xE6\x97\xA5\xEF\xBC\x81|"
+        "\xE3\x81\xAF\xE3\x81\x84\xE3\x80\x82\xE3\x80\x8D|\xE3\x81\xA8",
+        "\xD0\x9E\xD0\xBD. |\xD0\x94\xD0\xB0. \xD0\xB4\xD0\xB0.", /* a small letter follows: no end */
+        "www.example.com/a.b?c=d. |Next line.",
+        "Wait?! |What?!? |End.",
+        "U.S. A. B.",
+        "...",
+        "a",
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        expect_sentences(cases[i]);
+    }
+    size_t at = 0;
+    struct sentence s;
+    EXPECT(!sentence_next(&s, &at, " \t\n\xE3\x80\x80 ", 7), "white space is no sentence");
+    EXPECT(!sentence_next(&s, &at, "", at = 0), "nothing is no sentence");
+}
+
+/* Any bytes: sentences come in order, are not empty, and only white space lies between them. */
+static void nothing_is_lost_from_any_bytes(void)
+{
+    static const char alphabet[] = "ab.A!? \n\"')(1\xE3\x80\x82\xC2\xA0\xFF\0Mr";
+    uint32_t state = 7;
+    for (int round = 0; round < 20000; round++) {
+        char text[40];
+        size_t n = 0;
+        for (; n < sizeof text; n++) {
+            state = state * 1664525U + 1013904223U;
+            text[n] = alphabet[(state >> 16) % (sizeof alphabet - 1)];
+        }
+        size_t at = 0, behind = 0;
+        struct sentence s;
+        while (sentence_next(&s, &at, text, n)) {
+            EXPECT(s.start >= behind && s.end > s.start && s.end <= n && at >= s.end, "round %d", round);
+            for (size_t i = behind; i < s.start; i++) {
+                EXPECT(strchr(" \n\xC2\xA0\xE3\x80\x82", text[i]) != NULL && text[i] != '\0',
+                       "round %d: a byte is lost", round);
+            }
+            behind = s.end;
+        }
+        EXPECT(at == n, "round %d ends at %zu", round, at);
+    }
+}
+
+static void time_is_linear(void)
+{
+    enum { N = 4 << 20 };
+    static const char *const patterns[] = {". ", ".", " ", "(", ". (", "a.b", "\". ", "x"};
+    char *text = malloc(N);
+    EXPECT(text != NULL, "memory");
+    for (size_t k = 0; k < sizeof patterns / sizeof patterns[0]; k++) {
+        size_t n_pattern = strlen(patterns[k]);
+        for (size_t i = 0; i < N; i++) {
+            text[i] = patterns[k][i % n_pattern];
+        }
+        int64_t start = clock_ns();
+        size_t at = 0;
+        struct sentence s;
+        while (sentence_next(&s, &at, text, N)) {
+        }
+        EXPECT(clock_since_s(start) < 10, "pattern '%s' took %.1f s", patterns[k], clock_since_s(start));
+    }
+    free(text);
+}
+
+int main(void)
+{
+    sentences_end_where_readers_end_them();
+    nothing_is_lost_from_any_bytes();
+    time_is_linear();
+    return 0;
+}

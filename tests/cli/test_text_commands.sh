@@ -1,0 +1,59 @@
+#!/usr/bin/env bash
+# `kiln tokenize` and `kiln vocab` as a user runs them: $1 is the program.
+set -euo pipefail
+kiln=$1
+dir=$(mktemp -d)
+trap 'rm -rf "$dir"' EXIT
+cd "$dir"
+
+fail() {
+    echo "failed: $*" >&2
+    exit 1
+}
+
+# Runs a command that must fail with exit code $1 and a message that contains $2.
+expect_error() {
+    local code=$1 part=$2 got=0
+    shift 2
+    "$@" >out 2>err || got=$?
+    [ "$got" = "$code" ] || fail "exit code $got, not $code: $* ($(cat err))"
+    grep -qF -- "$part" err || fail "'$part' is not in: $(cat err)"
+}
+
+printf '[PAD]\n[UNK]\n[CLS]\n[SEP]\n[MASK]\nhello\n##s\n!\n\xc3\xa9t\xc3\xa9\nete\n' >vocab.txt
+
+got=$(printf 'Hellos!\n\n\xc3\x89t\xc3\xa9 [SEP]\nhe\0llo\nlast' | "$kiln" tokenize --vocab_file vocab.txt --do_lower_case)
+[ "$got" = "$(printf '5 6 7\n\n9 1 1 1\n5\n1')" ] || fail "uncased ids: $got"
+got=$(printf '\xc3\xa9t\xc3\xa9 Hello\n' | "$kiln" tokenize --vocab_file vocab.txt)
+[ "$got" = "8 1" ] || fail "cased ids: $got"
+[ -z "$("$kiln" tokenize --vocab_file vocab.txt </dev/null)" ] || fail "no text, no lines"
+got=$(head -c 3000000 /dev/zero | tr '\0' '!' | "$kiln" tokenize --vocab_file vocab.txt | tr ' ' '\n' | sort -u)
+[ "$got" = 7 ] || fail "a line of 3 MB: $got"
+"$kiln" tokenize --vocab_file vocab.txt --dry-run 2>&1 | grep -q '10 pieces' || fail "dry run of tokenize"
+expect_error 65 'missing.txt' "$kiln" tokenize --vocab_file missing.txt
+expect_error 64 '--vocab_file' "$kiln" tokenize
+printf 'a\n' >bad.txt
+expect_error 65 'lacks the piece [PAD]' "$kiln" tokenize --vocab_file bad.txt
+if [ -e /dev/full ]; then
+    echo hello >text
+    expect_error 74 'writing the ids failed' bash -c '"$1" tokenize --vocab_file vocab.txt <text >/dev/full' _ "$kiln"
+fi
+
+mkdir corpus
+for i in $(seq 50); do
+    echo "The cat number $i sat on the mat. The cats sat on mats."
+done >corpus/a.txt
+cp corpus/a.txt b.txt
+"$kiln" vocab --input corpus b.txt --vocab_file new.txt --vocab_size 60 --do_lower_case --dry-run 2>&1 |
+    grep -q 'from 2 files' || fail "dry run of vocab"
+[ ! -e new.txt ] || fail "a dry run wrote something"
+"$kiln" vocab --input corpus b.txt --vocab_file new.txt --vocab_size 60 --do_lower_case 2>err || fail "vocab: $(cat err)"
+[ "$(head -n 5 new.txt | tr '\n' ' ')" = "[PAD] [UNK] [CLS] [SEP] [MASK] " ] || fail "special pieces first"
+grep -qx cat new.txt || fail "no piece for cat: $(tr '\n' ' ' <new.txt)"
+[ -n "$(echo 'the cats' | "$kiln" tokenize --vocab_file new.txt --do_lower_case)" ] || fail "the vocabulary is not usable"
+"$kiln" vocab --input b.txt corpus --vocab_file again.txt --vocab_size 60 --do_lower_case 2>err || fail "$(cat err)"
+cmp new.txt again.txt || fail "another order of the files gives another vocabulary"
+expect_error 64 'has no room' "$kiln" vocab --input b.txt --vocab_file small.txt --vocab_size 10
+expect_error 74 'no/such/dir' "$kiln" vocab --input b.txt --vocab_file no/such/dir/v.txt
+expect_error 65 'nothing.txt' "$kiln" vocab --input nothing.txt --vocab_file v.txt
+[ ! -e small.txt ] && [ -z "$(find . -name '*.tmp*')" ] || fail "something half-written was left"

@@ -1,0 +1,175 @@
+/* Tests of data/documents: what each format reads, how it is recognised, and what is refused. */
+#include "fixture_store.h"
+
+#include "data/documents.h"
+
+#include <sys/stat.h>
+
+static void write_text(const char *name, const char *text)
+{
+    EXPECT_OK(file_write_atomic(fixture_path(name), text, strlen(text)));
+}
+
+/* Everything of one input as text: "<" before a document, "|" behind a paragraph, "!message" for an error. */
+static const char *read_input(const char *path, enum documents_format format, bool replace,
+                              struct documents *counts)
+{
+    static struct buf out;
+    static struct status s;
+    struct documents d;
+    buf_clear(&out);
+    s = documents_open(&d, &path, 1, format, replace);
+    bool end = false;
+    while (!failed(s) && !end) {
+        struct documents_text t;
+        s = documents_next(&d, &t, &end);
+        if (!failed(s) && !end) {
+            buf_puts(&out, t.starts_document ? "<" : "");
+            buf_append(&out, t.text, t.n);
+            buf_putc(&out, '|');
+        }
+    }
+    if (failed(s)) {
+        buf_printf(&out, "!%s", s.message);
+    } else {
+        EXPECT(documents_done_bytes(&d) == d.total_bytes, "%llu of %llu bytes",
+               (unsigned long long)documents_done_bytes(&d), (unsigned long long)d.total_bytes);
+    }
+    *counts = d;
+    documents_close(&d);
+    return buf_text(&out);
+}
+
+static void expect_read(const char *text, enum documents_format format, const char *wanted)
+{
+    struct documents counts;
+    write_text("one", text);
+    const char *found = read_input(fixture_path("one"), format, false, &counts);
+    EXPECT(strcmp(found, wanted) == 0, "'%s' read as %s gives '%s', not '%s'", text,
+           documents_format_name(format), found, wanted);
+}
+
+static void expect_refused(const char *text, enum documents_format format, const char *part)
+{
+    struct documents counts;
+    write_text("one", text);
+    const char *found = read_input(fixture_path("one"), format, false, &counts);
+    const char *error = strchr(found, '!');
+    EXPECT(error != NULL && strstr(error, part) != NULL, "'%s' gives '%s'", text, found);
+}
+
+static void text_joins_lines(void)
+{
+    expect_read("A b\nc d.\n\n\n  e \r\n\tf\n", DOCUMENTS_TEXT, "<A b c d.|e f|");
+    expect_read("a", DOCUMENTS_TEXT, "<a|");
+    expect_read("\xef\xbb\xbf\n a", DOCUMENTS_TEXT, "<a|");
+    expect_read("\n \n\t\n", DOCUMENTS_TEXT, "");
+    expect_read("\xef\xbb\xbf", DOCUMENTS_TEXT, "");
+}
+
+static void lines_are_paragraphs(void)
+{
+    expect_read("A b\nc d.\n\n\n  e \r\nf\n \n", DOCUMENTS_LINES, "<A b|c d.|<e|f|");
+    expect_read("\n\na", DOCUMENTS_LINES, "<a|");
+}
+
+static void wiki_drops_titles(void)
+{
+    expect_read(
+        "<doc id=\"1\" url=\"u\" title=\"T\">\nT\n\nOne.\nTwo.\n\n</doc>\n<doc id=\"2\">\nU\n</doc>\n<doc "
+        "id=\"3\">\nV\nThree.\n</doc>\n",
+        DOCUMENTS_WIKI, "<One.|Two.|<Three.|");
+    expect_read("<doc id=\"1\">\n</doc>\n<doc id=\"2\">\nT\n1 < 2 <doc>\n</doc>", DOCUMENTS_WIKI,
+                "<1 < 2 <doc>|");
+    expect_refused("<doc id=\"1\">\nT\nOne.\n", DOCUMENTS_WIKI, "one ends inside a <doc>");
+    expect_refused("<doc id=\"1\">\nT\n<doc id=\"2\">\n", DOCUMENTS_WIKI, "one line 3: <doc> inside");
+    expect_refused("Hello.\n", DOCUMENTS_WIKI, "one line 1 is outside of <doc>");
+}
+
+static void formats_are_recognised(void)
+{
+    expect_read("\n<doc id=\"1\">\nT\nOne.\n</doc>\n", DOCUMENTS_AUTO, "<One.|");
+    expect_read("One.\nTwo.\n\nThree!\nFour\xe2\x80\x9d\n", DOCUMENTS_AUTO,
+                "<One.|Two.|<Three!|Four\xe2\x80\x9d|");
+    expect_read("One line of\nwrapped prose,\nwhich ends.\n\nAnd goes\non.\n", DOCUMENTS_AUTO,
+                "<One line of wrapped prose, which ends.|And goes on.|");
+    expect_read("One.\n\nTwo.\n\nThree.\n", DOCUMENTS_AUTO, "<One.|Two.|Three.|");
+    enum documents_format f;
+    EXPECT(documents_find_format("wiki", &f) && f == DOCUMENTS_WIKI && !documents_find_format("html", &f),
+           "names");
+}
+
+static void counts_are_kept(void)
+{
+    struct documents counts;
+    write_text("one", "<doc id=\"1\">\nT\n</doc>\n<doc id=\"2\">\nT\nOne.\nTwo.\n</doc>\n");
+    read_input(fixture_path("one"), DOCUMENTS_AUTO, false, &counts);
+    EXPECT(counts.n_documents == 1 && counts.n_empty_documents == 1 &&
+               counts.n_by_format[DOCUMENTS_WIKI] == 1,
+           "%lld documents, %lld empty", (long long)counts.n_documents, (long long)counts.n_empty_documents);
+    write_text("one", "a\n\n\n\nb\n\n");
+    read_input(fixture_path("one"), DOCUMENTS_LINES, false, &counts);
+    EXPECT(counts.n_documents == 2 && counts.n_empty_documents == 0, "blank lines are no empty documents");
+    write_text("one", " \n");
+    read_input(fixture_path("one"), DOCUMENTS_LINES, false, &counts);
+    EXPECT(counts.n_documents == 0 && counts.n_empty_documents == 1, "a file of white space is one");
+}
+
+static void invalid_utf8_is_named_or_replaced(void)
+{
+    struct documents counts;
+    expect_refused("abc\nd\xff"
+                   "e",
+                   DOCUMENTS_TEXT, "one is not UTF-8: byte 5 is 0xff");
+    expect_refused("\xff\xfe"
+                   "a",
+                   DOCUMENTS_AUTO, "UTF-16");
+    write_text("one", "abc\nd\xff"
+                      "e\xe2\x82\n\xc0\xaf");
+    const char *found = read_input(fixture_path("one"), DOCUMENTS_LINES, true, &counts);
+    EXPECT(strcmp(found, "<abc|d\xef\xbf\xbd"
+                         "e\xef\xbf\xbd|\xef\xbf\xbd\xef\xbf\xbd|") == 0 &&
+               counts.n_replaced == 4,
+           "'%s', %lld replaced", found, (long long)counts.n_replaced);
+}
+
+static void directories_are_walked_in_order(void)
+{
+    struct documents counts;
+    EXPECT(mkdir(fixture_path("tree"), 0777) == 0 && mkdir(fixture_path("tree/b"), 0777) == 0 &&
+               mkdir(fixture_path("tree/empty"), 0777) == 0,
+           "mkdir");
+    write_text("tree/c", "5");
+    write_text("tree/b/z", "3");
+    write_text("tree/b/y", "2");
+    write_text("tree/a", "1");
+    write_text("tree/b.txt", "4");
+    write_text("tree/.hidden", "0");
+    write_text("tree/void", "");
+    const char *found = read_input(fixture_path("tree"), DOCUMENTS_AUTO, false, &counts);
+    EXPECT(strcmp(found, "<1|<2|<3|<4|<5|") == 0 && counts.n_empty_documents == 1, "'%s'", found);
+    found = read_input(fixture_path("tree/empty"), DOCUMENTS_AUTO, false, &counts);
+    EXPECT(strstr(found, "tree/empty has no files") != NULL, "'%s'", found);
+    found = read_input(fixture_path("tree/void"), DOCUMENTS_AUTO, false, &counts);
+    EXPECT(strstr(found, "tree/void is empty") != NULL, "'%s'", found);
+    found = read_input(fixture_path("tree/none"), DOCUMENTS_AUTO, false, &counts);
+    EXPECT(strstr(found, "tree/none: No such file") != NULL, "'%s'", found);
+    found = read_input("/dev/null", DOCUMENTS_AUTO, false, &counts);
+    EXPECT(strstr(found, "neither a file nor a directory") != NULL, "'%s'", found);
+    EXPECT(symlink(".", fixture_path("tree/empty/loop")) == 0, "symlink");
+    found = read_input(fixture_path("tree/empty"), DOCUMENTS_AUTO, false, &counts);
+    EXPECT(found[0] == '!', "a loop of links gives '%s'", found);
+}
+
+int main(void)
+{
+    text_joins_lines();
+    lines_are_paragraphs();
+    wiki_drops_titles();
+    formats_are_recognised();
+    counts_are_kept();
+    invalid_utf8_is_named_or_replaced();
+    directories_are_walked_in_order();
+    fixture_remove();
+    return 0;
+}

@@ -1,0 +1,104 @@
+/* Tests of data/prefetch: the same steps as without it, an end at any moment, and errors that reach the
+ * trainer. */
+#include "fixture_store.h"
+
+#include "data/prefetch.h"
+
+#include <time.h>
+
+enum { VOCAB = 5000, N_STEPS = 50 };
+
+static struct bert_loader_config config_of(const struct indexed *store, int32_t vocab_size)
+{
+    return (struct bert_loader_config){.store = store,
+                                       .vocab_size = vocab_size,
+                                       .pad_id = FIXTURE_PAD,
+                                       .cls_id = FIXTURE_CLS,
+                                       .sep_id = FIXTURE_SEP,
+                                       .mask_id = FIXTURE_MASK,
+                                       .seed = 1,
+                                       .max_seq_length = 32,
+                                       .max_predictions_per_seq = 5,
+                                       .train_batch_size = 6,
+                                       .gradient_accumulation_steps = 2,
+                                       .masked_lm_prob = 0.15,
+                                       .short_seq_prob = 0.1};
+}
+
+static void expect_same(const struct bert_step *a, const struct bert_step *b, int64_t number)
+{
+    EXPECT(a->n_tokens == b->n_tokens && a->n_masked == b->n_masked, "counts of step %lld",
+           (long long)number);
+    for (int64_t k = 0; k < a->n_micro; k++) {
+        const struct bert_batch *x = &a->micro[k], *y = &b->micro[k];
+        EXPECT(x->n_tokens == y->n_tokens &&
+                   memcmp(x->ids, y->ids, (size_t)x->n_tokens * sizeof *x->ids) == 0 &&
+                   x->n_masked == y->n_masked &&
+                   memcmp(x->masked_labels, y->masked_labels, (size_t)x->n_masked * sizeof *x->ids) == 0,
+               "step %lld", (long long)number);
+    }
+}
+
+static void steps_are_the_same(const struct bert_loader *l)
+{
+    struct prefetch p;
+    struct bert_step alone;
+    EXPECT_OK(bert_loader_init_step(&l->config, &alone));
+    EXPECT_OK(prefetch_open(&p, l, 7, 7 + N_STEPS));
+    for (int64_t number = 7; number <= 7 + N_STEPS; number++) {
+        const struct bert_step *step;
+        EXPECT_OK(prefetch_next(&p, &step));
+        if (number % 5 == 0) { /* the thread gets ahead, if it can: it must not touch the step that is held */
+            nanosleep(&(struct timespec){.tv_nsec = 2000000}, NULL);
+        }
+        EXPECT_OK(bert_loader_step(l, number, &alone));
+        expect_same(step, &alone, number);
+    }
+    prefetch_close(&p);
+    prefetch_close(&p);
+    bert_step_fini(&alone);
+}
+
+static void it_can_end_at_any_moment(const struct bert_loader *l)
+{
+    for (int64_t taken = 0; taken < 20; taken++) {
+        struct prefetch p;
+        EXPECT_OK(prefetch_open(&p, l, 1, taken < 3 ? 3 : 1000000));
+        for (int64_t i = 0; i < taken && i < 3; i++) {
+            const struct bert_step *step;
+            EXPECT_OK(prefetch_next(&p, &step));
+        }
+        prefetch_close(&p);
+    }
+    struct prefetch none;
+    EXPECT_OK(prefetch_open(&none, l, 5, 4));
+    prefetch_close(&none);
+}
+
+static void errors_are_passed_on(const struct indexed *store)
+{
+    struct bert_loader l;
+    struct prefetch p;
+    const struct bert_step *step;
+    EXPECT_OK(bert_loader_open(&l, config_of(store, 50)));
+    EXPECT_OK(prefetch_open(&p, &l, 1, 10));
+    EXPECT_ERROR(prefetch_next(&p, &step), STATUS_DATA, "the vocabulary has 50 words");
+    EXPECT_ERROR(prefetch_next(&p, &step), STATUS_DATA, "the vocabulary has 50 words");
+    prefetch_close(&p);
+    bert_loader_close(&l);
+}
+
+int main(void)
+{
+    struct indexed store;
+    struct bert_loader l;
+    fixture_store(&store, "store", 60, 12, 20, VOCAB);
+    EXPECT_OK(bert_loader_open(&l, config_of(&store, VOCAB)));
+    steps_are_the_same(&l);
+    it_can_end_at_any_moment(&l);
+    errors_are_passed_on(&store);
+    bert_loader_close(&l);
+    indexed_close(&store);
+    fixture_remove();
+    return 0;
+}

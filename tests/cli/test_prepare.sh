@@ -1,0 +1,89 @@
+#!/bin/bash
+# `kiln prepare` as a user meets it: what it writes, that a rerun gives the same bytes, and that mistakes are told and
+# leave nothing behind.
+set -u
+kiln=$1
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+cd "$work" || exit 1
+
+fail() {
+    echo "test_prepare: $*" >&2
+    exit 1
+}
+
+# expect_error CODE PART COMMAND...: the command ends with CODE and says PART.
+expect_error() {
+    local code=$1 part=$2 got
+    shift 2
+    "$@" >out 2>err
+    got=$?
+    [ $got = "$code" ] || fail "'$*' ended with $got, not $code: $(cat err)"
+    grep -qF -- "$part" err || fail "'$*' does not say '$part': $(cat err)"
+}
+
+printf '%s\n' '[PAD]' '[UNK]' '[CLS]' '[SEP]' '[MASK]' a b c . '##d' >vocab.txt
+for i in $(seq 1 300); do
+    echo "A b c. C b a! Ad bd."
+    [ $((i % 20)) = 0 ] && echo
+done >text
+prepare="$kiln prepare --input text --vocab_file vocab.txt --do_lower_case"
+
+$prepare --output_dir one 2>log || fail "$(cat log)"
+for f in train.bin train.idx train.json heldout.bin heldout.idx heldout.json; do
+    [ -s one/$f ] || fail "one/$f is missing: $(cat log)"
+done
+cmp vocab.txt one/vocab.txt || fail "the vocabulary was not copied"
+grep -q 'sentences' log || fail "no summary: $(cat log)"
+grep -q '"vocab_size": 10' one/train.json || fail "train.json: $(cat one/train.json)"
+sentences() { sed -n 's/.*"sentences": \([0-9]*\).*/\1/p' "$1"; }
+[ $(($(sentences one/train.json) + $(sentences one/heldout.json))) = 900 ] || fail "not 900 sentences"
+
+$prepare --output_dir two 2>log || fail "$(cat log)"
+for f in train.bin train.idx train.json heldout.bin heldout.idx heldout.json vocab.txt; do
+    cmp "one/$f" "two/$f" || fail "a rerun gives another $f"
+done
+ls one | grep -q tmp && fail "temporary files remain"
+
+# A store is replaced only when asked.
+expect_error 64 '--overwrite' $prepare --output_dir one
+expect_error 64 '--overwrite' $prepare --output_dir one --dry-run
+$prepare --output_dir one --overwrite --holdout_fraction 0 2>log || fail "$(cat log)"
+[ -e one/heldout.bin ] && fail "--holdout_fraction 0 left the old held-out store"
+[ "$(sentences one/train.json)" = 900 ] || fail "--holdout_fraction 0 holds something out"
+
+# A dry run reads everything and writes nothing; lines can be sentences; several inputs are read in order.
+$prepare --output_dir three --dry-run 2>log || fail "$(cat log)"
+[ -e three ] && fail "--dry-run made a directory"
+grep -q '15 documents' log || fail "--dry-run: $(cat log)"
+$prepare text --one_sentence_per_line --output_dir three --holdout_fraction 0 2>log || fail "$(cat log)"
+[ "$(sentences three/train.json)" = 600 ] || fail "--one_sentence_per_line: $(cat three/train.json)"
+
+# One short document: all of it is for training, and that is said.
+echo 'A b c.' >short
+$kiln prepare --input short --vocab_file vocab.txt --output_dir short.out 2>log || fail "$(cat log)"
+grep -q 'nothing is held out' log || fail "no warning: $(cat log)"
+[ -e short.out/heldout.json ] && fail "an empty held-out store"
+
+# Mistakes.
+printf 'abc\xff' >bad
+: >empty
+expect_error 65 'bad is not UTF-8: byte 3' $kiln prepare --input bad --vocab_file vocab.txt --output_dir no
+expect_error 65 'empty is empty' $kiln prepare --input empty --vocab_file vocab.txt --output_dir no
+expect_error 65 'missing' $kiln prepare --input missing --vocab_file vocab.txt --output_dir no
+expect_error 65 'nothing.txt' $kiln prepare --input text --vocab_file nothing.txt --output_dir no
+[ -n "$(ls no 2>/dev/null)" ] && fail "an error left $(ls no)"
+expect_error 64 'format' $prepare --output_dir no --format html
+expect_error 64 'one_sentence_per_line' $prepare --output_dir no --format text --one_sentence_per_line
+expect_error 64 'holdout_fraction' $prepare --output_dir no --holdout_fraction 1
+expect_error 74 'text' $prepare --output_dir text/no
+printf ' \n' >blank
+expect_error 65 'no text' $kiln prepare --input blank --vocab_file vocab.txt --output_dir no
+$kiln prepare --input bad --replace_invalid_utf8 --vocab_file vocab.txt --output_dir yes 2>log || fail "$(cat log)"
+grep -q '1 ill-formed' log || fail "no count of replacements: $(cat log)"
+
+# An error in the middle of a run that replaces a store leaves the old one.
+cp -r two before
+expect_error 65 'bad is not UTF-8' $prepare bad --output_dir two --overwrite
+diff -r -x .lock two before || fail "a failed run changed the old store"
+exit 0

@@ -4,6 +4,7 @@
 
 #include "core/option.h"
 
+extern const struct command command_inspect;
 extern const struct command command_pretrain;
 extern const struct command command_prepare;
 extern const struct command command_tokenize;

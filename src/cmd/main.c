@@ -10,6 +10,7 @@ static const struct command *const commands[] = {
     &command_tokenize,
     &command_vocab,
     &command_prepare,
+    &command_inspect,
     NULL,
 };
 

@@ -7,7 +7,7 @@
 
 #include <unistd.h>
 
-/* Made by safetensors 0.5 for Python: a = int64 [7, -1], b = float32 [[1.5, -2]], s = float16 3. */
+/* Made by safetensors 0.8.0 for Python: a = int64 [7, -1], b = float32 [[1.5, -2]], s = float16 3. */
 static const char golden_header[] =
     "{\"__metadata__\":{\"format\":\"pt\"},\"a\":{\"dtype\":\"I64\",\"shape\":[2],\"data_offsets\":[0,16]},"
     "\"b\":{\"dtype\":\"F32\",\"shape\":[1,2],\"data_offsets\":[16,24]},"

@@ -1,0 +1,329 @@
+/* inspect: `kiln inspect PATH`, what a file or directory is, what is in it, and whether its checksums hold.
+ *
+ * Each kind of thing makes one JSON report; --json prints it as it is, otherwise cmd/report lays it out for
+ * people. */
+#include "cmd/commands.h"
+#include "cmd/report.h"
+#include "core/hash.h"
+#include "data/token_store.h"
+#include "train/checkpoint.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+struct inspect_args {
+    bool json;
+    bool dry_run;
+};
+
+static const struct option options[] = {
+    {.name = "json",
+     .kind = OPTION_FLAG,
+     .offset = offsetof(struct inspect_args, json),
+     .help = "print one JSON object instead of a table"},
+    {.name = "dry-run",
+     .kind = OPTION_FLAG,
+     .offset = offsetof(struct inspect_args, dry_run),
+     .help = "say what PATH is, and read nothing of it"},
+    {0},
+};
+
+/* A kind of thing and how it is reported.  The report of a damaged one is an error. */
+struct kind {
+    const char *name;
+    struct status (*report)(json_t **out, const char *path);
+};
+
+static struct status complete(const json_t *report)
+{
+    return report == NULL ? status_error(STATUS_MEMORY, "out of memory for the report") : status_ok();
+}
+
+static json_t *hex(uint64_t value)
+{
+    char text[17];
+    snprintf(text, sizeof text, "%016" PRIx64, value);
+    return json_string(text);
+}
+
+static json_t *describe_tensor(const struct safetensors_entry *e)
+{
+    json_t *shape = json_array();
+    for (int i = 0; i < e->n_dims; i++) {
+        if (json_array_append_new(shape, json_integer(e->dims[i])) != 0) {
+            json_decref(shape);
+            return NULL;
+        }
+    }
+    return json_pack("{s:s, s:o, s:I, s:s}", "dtype", e->dtype_label, "shape", shape, "bytes",
+                     (json_int_t)e->bytes, "name", e->name);
+}
+
+/* A row per tensor; NULL without memory. */
+static json_t *describe_tensors(const struct safetensors *f)
+{
+    json_t *rows = json_array();
+    for (int i = 0; i < f->n; i++) {
+        if (json_array_append_new(rows, describe_tensor(&f->entries[i])) != 0) {
+            json_decref(rows);
+            return NULL;
+        }
+    }
+    return rows;
+}
+
+static json_int_t count_elements(const struct safetensors *f)
+{
+    json_int_t n = 0;
+    for (int i = 0; i < f->n; i++) {
+        n += (json_int_t)(f->entries[i].bytes / dtype_bytes(f->entries[i].dtype));
+    }
+    return n;
+}
+
+/* File names to sizes; NULL without memory. */
+static json_t *describe_files(const struct checkpoint *c)
+{
+    json_t *sizes = json_object();
+    for (int i = 0; i < CHECKPOINT_N_FILES; i++) {
+        const char *name = checkpoint_manifest_file_name((enum checkpoint_file)i);
+        if (json_object_set_new(sizes, name, json_integer((json_int_t)c->files[i].n)) != 0) {
+            json_decref(sizes);
+            return NULL;
+        }
+    }
+    return sizes;
+}
+
+static struct status report_checkpoint(json_t **out, const char *path)
+{
+    struct checkpoint c;
+    TRY(checkpoint_open(&c, path));
+    *out = json_pack("{s:I, s:b, s:o, s:s, s:I, s:I, s:o, s:O, s:O, s:o}", "step",
+                     (json_int_t)c.manifest.step, "phase_end", (int)c.manifest.phase_end, "vocab_hash",
+                     hex(c.manifest.vocab_hash), "checksums", "hold", "parameters", count_elements(&c.model),
+                     "optimizer_tensors", (json_int_t)c.optimizer.n, "file_bytes", describe_files(&c),
+                     "config", c.config, "trainer_state", c.state, "tensors", describe_tensors(&c.model));
+    checkpoint_close(&c);
+    return complete(*out);
+}
+
+static struct status report_model(json_t **out, const char *path)
+{
+    struct checkpoint c;
+    TRY(checkpoint_open_model(&c, path));
+    const struct file_map *vocab = &c.files[CHECKPOINT_VOCAB];
+    *out = json_pack("{s:o, s:s, s:I, s:I, s:O, s:o}", "vocab_hash", hex(hash_fnv1a(vocab->data, vocab->n)),
+                     "checksums", "there are none: no manifest.json", "parameters", count_elements(&c.model),
+                     "bytes", (json_int_t)c.files[CHECKPOINT_MODEL].n, "config", c.config, "tensors",
+                     describe_tensors(&c.model));
+    checkpoint_close(&c);
+    return complete(*out);
+}
+
+static struct status report_safetensors(json_t **out, const char *path)
+{
+    struct safetensors f;
+    TRY(safetensors_open(&f, path));
+    json_t *metadata = f.metadata == NULL ? json_object() : json_deep_copy(f.metadata);
+    *out = json_pack("{s:I, s:I, s:o, s:o}", "bytes", (json_int_t)f.map.n, "parameters", count_elements(&f),
+                     "metadata", metadata, "tensors", describe_tensors(&f));
+    safetensors_close(&f);
+    return complete(*out);
+}
+
+static json_t *describe_index(const struct indexed *x)
+{
+    return json_pack("{s:I, s:I, s:I, s:i, s:I}", "documents", (json_int_t)x->n_documents, "sequences",
+                     (json_int_t)x->n_sequences, "tokens", (json_int_t)x->n_tokens, "bytes_per_token",
+                     x->token_bytes, "bytes", (json_int_t)(x->bin.n + x->idx.n));
+}
+
+/* PREFIX.bin and PREFIX.idx of other programs have no PREFIX.json. */
+static struct status report_foreign_store(json_t **out, const char *prefix)
+{
+    struct indexed x;
+    TRY(indexed_open(&x, prefix));
+    *out = describe_index(&x);
+    indexed_close(&x);
+    bool noted =
+        json_object_set_new(*out, "checksums", json_string("there are none: not made by kiln prepare")) == 0;
+    return complete(noted ? *out : NULL);
+}
+
+static struct status report_store(json_t **out, const char *prefix)
+{
+    char info[CHECKPOINT_PATH_BYTES];
+    struct token_store s;
+    TRY(checkpoint_path(info, "%s.json", prefix));
+    if (!file_exists(info)) {
+        return report_foreign_store(out, prefix);
+    }
+    TRY(token_store_open(&s, prefix));
+    struct status verified = token_store_verify(&s, prefix);
+    if (!failed(verified)) {
+        json_t *made =
+            json_pack("{s:s, s:o, s:I, s:b, s:s}", "kiln_version", s.info.kiln_version, "vocab_hash",
+                      hex(s.info.vocab_hash), "vocab_size", (json_int_t)s.info.vocab_size, "lower_case",
+                      (int)s.info.lower_case, "checksums", "hold");
+        *out = describe_index(&s.index);
+        json_object_update(*out, made);
+        json_decref(made);
+        verified = complete(*out);
+    }
+    token_store_close(&s);
+    return verified;
+}
+
+static struct status report_collection(json_t **out, const char *path);
+
+static const struct kind checkpoint_kind = {"checkpoint", report_checkpoint};
+static const struct kind model_kind = {"model", report_model};
+static const struct kind safetensors_kind = {"safetensors file", report_safetensors};
+static const struct kind store_kind = {"token store", report_store};
+static const struct kind collection_kind = {"directory", report_collection};
+
+static bool has_file(const char *directory, const char *name)
+{
+    char path[CHECKPOINT_PATH_BYTES];
+    return !failed(checkpoint_path(path, "%s/%s", directory, name)) && file_exists(path);
+}
+
+static bool ends_with(const char *text, const char *end)
+{
+    size_t n = strlen(text);
+    return n > strlen(end) && strcmp(text + n - strlen(end), end) == 0;
+}
+
+/* Finds out what `path` is, from names alone; a store's suffix is cut off `path`. */
+static struct status detect(const struct kind **kind, char *path)
+{
+    static const char *const store_suffixes[] = {".idx", ".bin", ".json", ""};
+    if (file_is_directory(path)) {
+        bool is_model = has_file(path, "model.safetensors") && has_file(path, "config.json") &&
+                        has_file(path, "vocab.txt");
+        *kind = has_file(path, "manifest.json") ? &checkpoint_kind
+                : is_model                      ? &model_kind
+                                                : &collection_kind;
+        return status_ok();
+    }
+    if (ends_with(path, ".safetensors")) {
+        *kind = &safetensors_kind;
+        return status_ok();
+    }
+    for (int i = 0; i < 4; i++) {
+        char index[CHECKPOINT_PATH_BYTES];
+        int n = (int)strlen(path) - (int)strlen(store_suffixes[i]);
+        if (ends_with(path, store_suffixes[i]) && !failed(checkpoint_path(index, "%.*s.idx", n, path)) &&
+            file_exists(index)) {
+            path[n] = '\0';
+            *kind = &store_kind;
+            return status_ok();
+        }
+    }
+    return status_error(STATUS_DATA, "%s %s", path,
+                        file_exists(path) ? "is no directory, .safetensors file or token store"
+                                          : "does not exist, and there is no token store of that name");
+}
+
+/* What of a directory's entries a collection lists. */
+static int is_listed(const struct dirent *e)
+{
+    return strncmp(e->d_name, "ckpt_", 5) == 0 || ends_with(e->d_name, ".idx") ||
+           ends_with(e->d_name, ".safetensors");
+}
+
+static json_t *describe_member(const char *directory, const char *name, int *n_damaged)
+{
+    char path[CHECKPOINT_PATH_BYTES];
+    const struct kind *kind = NULL;
+    json_t *report = NULL;
+    struct status s = checkpoint_path(path, "%s/%s", directory, name);
+    if (!failed(s)) {
+        s = detect(&kind, path);
+    }
+    if (!failed(s)) {
+        s = kind->report(&report, path);
+    }
+    json_decref(report);
+    *n_damaged += failed(s);
+    return json_pack("{s:s, s:s, s:s}", "kind", kind == NULL ? "unknown" : kind->name, "name", name, "state",
+                     failed(s) ? s.message : "whole");
+}
+
+/* A directory with stores, checkpoints or tensor files: a line for each. */
+static struct status report_collection(json_t **out, const char *path)
+{
+    struct dirent **names;
+    int n = scandir(path, &names, is_listed, alphasort);
+    if (n < 0) {
+        return status_error(STATUS_IO, "cannot read the directory %s: %s", path, strerror(errno));
+    }
+    int n_damaged = 0;
+    json_t *members = json_array();
+    bool stored = members != NULL;
+    for (int i = 0; i < n; i++) {
+        stored &= json_array_append_new(members, describe_member(path, names[i]->d_name, &n_damaged)) == 0;
+        free(names[i]);
+    }
+    free(names);
+    *out = stored ? json_pack("{s:i, s:O}", "damaged", n_damaged, "members", members) : NULL;
+    json_decref(members);
+    if (n == 0) {
+        return status_error(STATUS_DATA, "%s holds no checkpoint, token store or .safetensors file", path);
+    }
+    return complete(*out);
+}
+
+static struct status print(const json_t *report, bool as_json)
+{
+    char *text = as_json ? json_to_text(report) : report_to_text(report);
+    if (text == NULL) {
+        return status_error(STATUS_MEMORY, "out of memory for the report");
+    }
+    bool written = fputs(text, stdout) != EOF && fflush(stdout) == 0;
+    free(text);
+    return written ? status_ok() : status_error(STATUS_IO, "writing the report failed: %s", strerror(errno));
+}
+
+static struct status run_inspect(const void *args, int n_positional, const char *const *positional)
+{
+    const struct inspect_args *a = args;
+    const struct kind *kind;
+    char path[CHECKPOINT_PATH_BYTES];
+    json_t *details = NULL;
+    CHECK(n_positional == 1, "%d paths", n_positional);
+    TRY(checkpoint_path(path, "%s", positional[0]));
+    TRY(detect(&kind, path));
+    struct status s = a->dry_run ? status_ok() : kind->report(&details, path);
+    if (!failed(s)) {
+        json_t *report = json_pack("{s:s, s:s}", "kind", kind->name, "path", path);
+        json_object_update(report, details);
+        s = print(report, a->json);
+        json_decref(report);
+    }
+    int64_t n_damaged = json_integer_value(json_object_get(details, "damaged"));
+    json_decref(details);
+    if (!failed(s) && n_damaged > 0) {
+        s = status_error(STATUS_DATA, "%s holds %" PRId64 " damaged, named above", path, n_damaged);
+    }
+    return s;
+}
+
+const struct command command_inspect = {
+    .name = "inspect",
+    .summary = "tell what is in a model, checkpoint, tensor file or token store, and whether it is whole",
+    .details =
+        "PATH is a checkpoint (ckpt_STEP), a directory with config.json, vocab.txt and model.safetensors, a "
+        ".safetensors file, a token store (its prefix, or one of its files), or a directory with several of "
+        "these.  The exit code is 65 if a checksum does not hold.",
+    .positional_usage = "PATH",
+    .min_positional = 1,
+    .max_positional = 1,
+    .options = options,
+    .args_bytes = sizeof(struct inspect_args),
+    .run = run_inspect,
+};

@@ -1,0 +1,44 @@
+#!/bin/bash
+# kiln inspect: tells tensor files, models and directories apart, and says what is wrong with damaged ones.
+set -eu
+kiln=$1
+dir=$(mktemp -d)
+trap 'rm -rf "$dir"' EXIT
+
+fail() { echo "$1" >&2; exit 1; }
+
+# expect CODE PATTERN ARGS...: exit code and a pattern in the output or the error
+expect() {
+    local code=0 out
+    out=$("$kiln" inspect "${@:3}" 2>&1) || code=$?
+    [ "$code" = "$1" ] || fail "inspect ${*:3}: exit code $code, not $1: $out"
+    grep -qE -e "$2" <<<"$out" || fail "inspect ${*:3}: no '$2' in: $out"
+}
+
+header='{"w":{"dtype":"F32","shape":[2,3],"data_offsets":[0,24]}}'
+{ printf "\\x$(printf %x ${#header})\\0\\0\\0\\0\\0\\0\\0%s" "$header"; head -c 24 /dev/zero; } >"$dir/t.safetensors"
+expect 0 '^kind +safetensors file' "$dir/t.safetensors"
+expect 0 'F32  \[2, 3\]  24  w' "$dir/t.safetensors"
+expect 0 '"parameters": 6' --json "$dir/t.safetensors"
+expect 0 '^kind +safetensors file' --dry-run "$dir/t.safetensors"
+head -c 80 "$dir/t.safetensors" >"$dir/cut.safetensors"
+expect 65 'is the file cut short' "$dir/cut.safetensors"
+expect 65 'cut.safetensors +.*cut short' "$dir"
+rm "$dir/cut.safetensors"
+expect 0 't.safetensors +whole' "$dir"
+
+mkdir "$dir/model"
+mv "$dir/t.safetensors" "$dir/model/model.safetensors"
+echo '{"model_type": "bert\u001b[2J"}' >"$dir/model/config.json"
+printf '[PAD]\n[UNK]\n' >"$dir/model/vocab.txt"
+expect 0 '^kind +model' "$dir/model"
+expect 0 'model_type +bert\?\[2J' "$dir/model"
+expect 65 'holds no checkpoint' "$dir"
+echo '{' >"$dir/model/config.json"
+expect 65 'config.json is not valid JSON' "$dir/model"
+echo '{}' >"$dir/model/manifest.json"
+expect 65 'manifest' "$dir/model"
+
+expect 65 'does not exist' "$dir/nothing"
+expect 65 'is no directory' "$dir/model/vocab.txt"
+expect 64 '' 

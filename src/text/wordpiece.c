@@ -38,18 +38,24 @@ static bool grow(void **items, size_t *capacity, size_t item_bytes)
     return true;
 }
 
-static void append_id(struct tokenizer *t, int32_t id)
+bool id_list_append(struct id_list *l, int32_t id)
 {
-    struct id_list *l = t->ids_out;
     if (l->n == l->capacity) {
         void *items = l->ids;
         if (!grow(&items, &l->capacity, sizeof *l->ids)) {
-            t->out_of_memory = true;
-            return;
+            return false;
         }
         l->ids = items;
     }
     l->ids[l->n++] = id;
+    return true;
+}
+
+static void append_id(struct tokenizer *t, int32_t id)
+{
+    if (!id_list_append(t->ids_out, id)) {
+        t->out_of_memory = true;
+    }
 }
 
 static void append(struct tokenizer *t, int32_t id, struct basic_span span)
@@ -184,10 +190,12 @@ static struct status encode_run(struct tokenizer *t, const char *text, size_t n)
     }
     size_t before = out->n;
     TRY(encode(t, text, n, 0));
-    if (out->n - before <= MEMO_IDS) {
-        *m = (struct wordpiece_memo){.run = {run[0], run[1]}, .n_bytes = (uint8_t)n};
-        m->n_ids = (uint8_t)(out->n - before);
-        memcpy(m->ids, out->ids + before, m->n_ids * sizeof *m->ids);
+    size_t n_ids = out->n - before;
+    if (n_ids <= MEMO_IDS) {
+        *m = (struct wordpiece_memo){.run = {run[0], run[1]}, .n_bytes = (uint8_t)n, .n_ids = (uint8_t)n_ids};
+        for (size_t i = 0; i < n_ids; i++) {
+            m->ids[i] = out->ids[before + i];
+        }
     }
     return status_ok();
 }

@@ -17,12 +17,14 @@ enum { N_SPECIALS = sizeof specials / sizeof specials[0] };
 struct alphabet_char {
     uint32_t c;
     int64_t count;
+    size_t index; /* in counts */
 };
 
 struct alphabet {
-    struct alphabet_char *chars; /* [n] */
+    struct word_counts counts;   /* of every character of the words, as UTF-8 */
+    bool *kept;                  /* [counts.n] */
+    struct alphabet_char *chars; /* [n] those kept */
     size_t n;
-    bool *kept; /* [UNICODE_MAX + 1] */
 };
 
 struct status wordpiece_train_init(struct wordpiece_train *t, bool lower_case)
@@ -124,48 +126,63 @@ static int by_code_point(const void *left, const void *right)
     return a->c < b->c ? -1 : a->c > b->c;
 }
 
-/* Counts the characters of all words into counts[UNICODE_MAX + 1]. */
-static void count_chars(const struct word_counts *words, int64_t *counts)
+/* The index in `counts` of the character at the start of text[0..n), whose bytes go to *n_bytes. */
+static bool count_char(struct word_counts *counts, size_t *index, int *n_bytes, const char *text, size_t n,
+                       int64_t count)
+{
+    uint32_t c;
+    *n_bytes = utf8_decode(&c, text, n);
+    return word_counts_add(counts, index, text, (size_t)*n_bytes, count);
+}
+
+static bool count_chars(struct word_counts *counts, const struct word_counts *words)
 {
     for (size_t i = 0; i < words->n; i++) {
         const struct word_count *w = &words->words[i];
-        for (size_t at = 0; at < w->n_bytes;) {
-            uint32_t c;
-            at += (size_t)utf8_decode(&c, words->text + w->start + at, w->n_bytes - at);
-            counts[c] += w->count;
+        int n_bytes;
+        for (size_t at = 0; at < w->n_bytes; at += (size_t)n_bytes) {
+            size_t index;
+            if (!count_char(counts, &index, &n_bytes, words->text + w->start + at, w->n_bytes - at,
+                            w->count)) {
+                return false;
+            }
         }
     }
+    return true;
 }
 
 /* The characters to keep, in the order of their code points. */
 static struct status choose_alphabet(struct alphabet *a, const struct word_counts *words,
                                      const struct wordpiece_train_options *o)
 {
-    int64_t *counts = calloc(UNICODE_MAX + 1, sizeof *counts);
-    a->kept = calloc(UNICODE_MAX + 1, sizeof *a->kept);
-    a->chars = malloc((UNICODE_MAX + 1) * sizeof *a->chars);
-    if (counts == NULL || a->kept == NULL || a->chars == NULL) {
-        free(counts);
+    if (!count_chars(&a->counts, words)) {
         return memory_status(true);
     }
-    count_chars(words, counts);
-    for (uint32_t c = 0; c <= UNICODE_MAX; c++) {
-        if (counts[c] >= o->min_frequency && counts[c] > 0) {
-            a->chars[a->n++] = (struct alphabet_char){c, counts[c]};
+    a->kept = calloc(a->counts.n, sizeof *a->kept);
+    a->chars = malloc(a->counts.n * sizeof *a->chars);
+    if (a->kept == NULL || a->chars == NULL) {
+        return memory_status(true);
+    }
+    for (size_t i = 0; i < a->counts.n; i++) {
+        const struct word_count *w = &a->counts.words[i];
+        uint32_t c;
+        utf8_decode(&c, a->counts.text + w->start, w->n_bytes);
+        if (w->count >= o->min_frequency) {
+            a->chars[a->n++] = (struct alphabet_char){c, w->count, i};
         }
     }
-    free(counts);
     qsort(a->chars, a->n, sizeof *a->chars, by_count);
     a->n = (int64_t)a->n > o->limit_alphabet ? (size_t)o->limit_alphabet : a->n;
     qsort(a->chars, a->n, sizeof *a->chars, by_code_point);
     for (size_t i = 0; i < a->n; i++) {
-        a->kept[a->chars[i].c] = true;
+        a->kept[a->chars[i].index] = true;
     }
     return status_ok();
 }
 
 static void alphabet_fini(struct alphabet *a)
 {
+    word_counts_fini(&a->counts);
     free(a->chars);
     free(a->kept);
 }
@@ -196,19 +213,19 @@ static void add_first_pieces(struct wordpiece_merge *m, const struct alphabet *a
     }
 }
 
-static bool is_covered(const struct alphabet *a, const char *text, size_t n)
+static bool is_covered(struct alphabet *a, const char *text, size_t n)
 {
-    for (size_t at = 0; at < n;) {
-        uint32_t c;
-        at += (size_t)utf8_decode(&c, text + at, n - at);
-        if (!a->kept[c]) {
+    int n_bytes;
+    for (size_t at = 0; at < n; at += (size_t)n_bytes) {
+        size_t index; /* the character has one already: nothing is added */
+        if (!count_char(&a->counts, &index, &n_bytes, text + at, n - at, 0) || !a->kept[index]) {
             return false;
         }
     }
     return true;
 }
 
-static void add_words(struct wordpiece_merge *m, const struct alphabet *a, const struct word_counts *words)
+static void add_words(struct wordpiece_merge *m, struct alphabet *a, const struct word_counts *words)
 {
     for (size_t i = 0; i < words->n; i++) {
         const struct word_count *w = &words->words[i];

@@ -165,6 +165,23 @@ static void special_pieces_in_a_text_are_text(void)
     vocab_fini(&v);
 }
 
+static void what_vanishes_has_no_tokens(void)
+{
+    static const char *const texts[] = {
+        "", " \t\n", "\xFF", "\xE2\x82", "\xEF\xBF\xBD \x7F \xC2\xAD\xE2\x80\x8B", "\xCC\x81"};
+    struct vocab v = vocab_of(SPECIALS "a\n");
+    for (size_t i = 0; i < sizeof texts / sizeof texts[0]; i++) {
+        struct tokenizer t;
+        EXPECT_OK(wordpiece_init(&t, &v, true));
+        struct token_list tokens = {0};
+        encode_both(&t, &tokens, texts[i], strlen(texts[i]));
+        EXPECT(tokens.n == 0, "text %zu has %zu tokens", i, tokens.n);
+        token_list_fini(&tokens);
+        wordpiece_fini(&t);
+    }
+    vocab_fini(&v);
+}
+
 static void words_of_more_than_a_hundred_characters_are_unknown(void)
 {
     struct vocab v = vocab_of(SPECIALS "a\n##a\n\xC3\xA9\n##\xC3\xA9\n");
@@ -231,6 +248,7 @@ int main(void)
     bad_vocabularies_are_refused();
     ids_and_offsets_are_those_of_tokenizers();
     special_pieces_in_a_text_are_text();
+    what_vanishes_has_no_tokens();
     words_of_more_than_a_hundred_characters_are_unknown();
     endless_marks_are_ordered();
     ids_become_readable_text();

@@ -1,0 +1,36 @@
+/* Any bytes as a checkpoint's manifest.  A random input never has the right checksum, so each one is also
+ * tried with its last line made right. */
+#include "core/hash.h"
+#include "train/checkpoint_manifest.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t n);
+
+static void parse(const void *bytes, size_t n)
+{
+    struct checkpoint_manifest m;
+    if (!failed(checkpoint_manifest_parse(&m, bytes, n, "input"))) {
+        CHECK(n > 100, "%zu bytes cannot list all files", n);
+    }
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t n)
+{
+    char last[64];
+    int last_bytes = snprintf(last, sizeof last, "  \"manifest_crc32c\": \"%08" PRIx32 "\"\n}\n",
+                              hash_crc32c(0, bytes, n));
+    char *signed_bytes = malloc(n + sizeof last);
+    parse(bytes, n);
+    if (signed_bytes != NULL) {
+        if (n > 0) {
+            memcpy(signed_bytes, bytes, n);
+        }
+        memcpy(signed_bytes + n, last, (size_t)last_bytes);
+        parse(signed_bytes, n + (size_t)last_bytes);
+    }
+    free(signed_bytes);
+    return 0;
+}

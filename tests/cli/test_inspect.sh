@@ -29,6 +29,7 @@ expect 0 't.safetensors +whole' "$dir"
 
 mkdir "$dir/model"
 mv "$dir/t.safetensors" "$dir/model/model.safetensors"
+echo '{}' >"$dir/model/tokenizer_config.json"
 echo '{"model_type": "bert\u001b[2J"}' >"$dir/model/config.json"
 printf '[PAD]\n[UNK]\n' >"$dir/model/vocab.txt"
 expect 0 '^kind +model' "$dir/model"

@@ -4,6 +4,8 @@
 
 #include "core/option.h"
 
+extern const struct command command_doctor;
+extern const struct command command_fill;
 extern const struct command command_inspect;
 extern const struct command command_pretrain;
 extern const struct command command_prepare;

@@ -6,12 +6,8 @@
 #include <string.h>
 
 static const struct command *const commands[] = {
-    &command_pretrain,
-    &command_tokenize,
-    &command_vocab,
-    &command_prepare,
-    &command_inspect,
-    NULL,
+    &command_vocab, &command_tokenize, &command_prepare, &command_pretrain,
+    &command_fill,  &command_inspect,  &command_doctor,  NULL,
 };
 
 static void print_usage(void)

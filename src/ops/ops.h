@@ -203,7 +203,8 @@ struct ops {
 extern const struct ops ops_ref;
 extern const struct ops ops_plan;
 
-/* The fastest table this processor runs. */
+/* The fastest table this processor runs, and the instruction set its kernels were compiled for: "avx512". */
 const struct ops *ops_cpu(void);
+const char *ops_cpu_isa(void);
 
 #endif

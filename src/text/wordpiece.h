@@ -28,6 +28,8 @@ struct id_list {
 void token_list_fini(struct token_list *l);
 void id_list_fini(struct id_list *l);
 
+bool id_list_append(struct id_list *l, int32_t id); /* false: out of memory */
+
 /* Belongs to one thread; several may share a vocabulary. */
 struct tokenizer {
     const struct vocab *vocab;

@@ -40,6 +40,7 @@ static struct status open_file(struct checkpoint *c, enum checkpoint_file file)
     case CHECKPOINT_MODEL: return safetensors_parse(&c->model, map->data, map->n, path);
     case CHECKPOINT_OPTIMIZER: return safetensors_parse(&c->optimizer, map->data, map->n, path);
     case CHECKPOINT_CONFIG: return parse_object(&c->config, map, path);
+    case CHECKPOINT_TOKENIZER: return parse_object(&c->tokenizer, map, path);
     case CHECKPOINT_STATE: return parse_object(&c->state, map, path);
     case CHECKPOINT_VOCAB:
     case CHECKPOINT_N_FILES: break;
@@ -106,6 +107,7 @@ static struct status open_model(struct checkpoint *c)
     }
     TRY(open_file(c, CHECKPOINT_CONFIG));
     TRY(open_file(c, CHECKPOINT_VOCAB));
+    TRY(open_file(c, CHECKPOINT_TOKENIZER));
     return open_file(c, CHECKPOINT_MODEL);
 }
 
@@ -125,6 +127,7 @@ void checkpoint_close(struct checkpoint *c)
     safetensors_close(&c->model);
     safetensors_close(&c->optimizer);
     json_decref(c->config);
+    json_decref(c->tokenizer);
     json_decref(c->state);
     for (int i = 0; i < CHECKPOINT_N_FILES; i++) {
         file_map_close(&c->files[i]);

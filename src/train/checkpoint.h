@@ -22,6 +22,7 @@ struct checkpoint_contents {
     const struct param_table *params;
     tensor master, exp_avg, exp_avg_sq; /* [params->n_elements] each, host, fp32 or fp64 */
     const json_t *config;               /* for config.json */
+    const json_t *tokenizer;            /* for tokenizer_config.json */
     const json_t *state;                /* for trainer_state.json */
     const void *vocab;                  /* [vocab_bytes], for vocab.txt */
     size_t vocab_bytes;
@@ -43,13 +44,14 @@ struct checkpoint {
     struct file_map files[CHECKPOINT_N_FILES];
     struct safetensors model, optimizer; /* over the files */
     json_t *config;                      /* an object */
+    json_t *tokenizer;                   /* an object */
     json_t *state;                       /* an object; NULL in a model */
 };
 
 /* Maps and verifies every file.  STATUS_DATA names the first one that is missing or damaged. */
 struct status checkpoint_open(struct checkpoint *c, const char *path);
 
-/* Maps config.json, vocab.txt and model.safetensors of a checkpoint or of any directory that has them, and
+/* Maps config.json, vocab.txt, tokenizer_config.json and model.safetensors of a checkpoint or of any directory that has them, and
  * verifies them where there is a manifest. */
 struct status checkpoint_open_model(struct checkpoint *c, const char *path);
 

@@ -16,6 +16,7 @@ static const char *const file_names[] = {[CHECKPOINT_MODEL] = "model.safetensors
                                          [CHECKPOINT_OPTIMIZER] = "optimizer.safetensors",
                                          [CHECKPOINT_CONFIG] = "config.json",
                                          [CHECKPOINT_VOCAB] = "vocab.txt",
+                                         [CHECKPOINT_TOKENIZER] = "tokenizer_config.json",
                                          [CHECKPOINT_STATE] = "trainer_state.json"};
 
 const char *checkpoint_manifest_file_name(enum checkpoint_file file)

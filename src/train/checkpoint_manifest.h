@@ -15,6 +15,7 @@ enum checkpoint_file {
     CHECKPOINT_OPTIMIZER, /* optimizer.safetensors: exp_avg.NAME, then exp_avg_sq.NAME */
     CHECKPOINT_CONFIG,    /* config.json: the model's configuration, Hugging Face keys */
     CHECKPOINT_VOCAB,     /* vocab.txt */
+    CHECKPOINT_TOKENIZER, /* tokenizer_config.json: how text becomes pieces of the vocabulary */
     CHECKPOINT_STATE,     /* trainer_state.json: where training stands */
     CHECKPOINT_N_FILES,
 };

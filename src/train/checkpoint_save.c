@@ -181,6 +181,7 @@ static struct status fill(struct save *s)
     TRY(write_sections(s, CHECKPOINT_OPTIMIZER, moments, 2));
     TRY(write_json(s, CHECKPOINT_CONFIG, c->config));
     TRY(write_bytes(s, CHECKPOINT_VOCAB, c->vocab, c->vocab_bytes));
+    TRY(write_json(s, CHECKPOINT_TOKENIZER, c->tokenizer));
     TRY(write_json(s, CHECKPOINT_STATE, c->state));
     TRY(write_run(s));
     TRY(checkpoint_path(path, "%s/manifest.json", s->temporary));

@@ -4,6 +4,7 @@
 #include "data/prefetch.h"
 #include "io/dir_lock.h"
 #include "optim/schedule.h"
+#include "text/tokenizer_config.h"
 #include "train/checkpoint.h"
 #include "train/metrics.h"
 #include "train/pretrain_inputs.h"
@@ -115,7 +116,7 @@ static void announce(const struct run *r, const struct trainer_plan *p)
              r->state.dtype, o->optimizer);
     log_info("data: %s: %.2f M tokens, %lld samples of up to %lld tokens; an epoch is %.1f steps of %lld "
              "sequences",
-             o->input_dir, (double)r->in.train.n_tokens / 1e6, (long long)r->in.loader.map.n_samples,
+             o->input_dir, (double)r->in.train.info.n_tokens / 1e6, (long long)r->in.loader.map.n_samples,
              (long long)o->max_seq_length, (double)r->in.loader.map.n_samples / (double)o->train_batch_size,
              (long long)o->train_batch_size);
     log_info(
@@ -247,12 +248,15 @@ static struct status save(struct run *r)
     }
     json_t *config = bert_config_to_json(&r->in.model);
     json_t *state = run_state_to_json(&r->state);
+    struct tokenizer_config text = {r->in.train.info.lower_case, r->in.model.max_position_embeddings};
+    json_t *tokenizer = tokenizer_config_to_json(&text);
     struct checkpoint_contents contents = {
         .params = &r->trainer.params,
         .master = r->trainer.master,
         .exp_avg = r->trainer.exp_avg,
         .exp_avg_sq = r->trainer.exp_avg_sq,
         .config = config,
+        .tokenizer = tokenizer,
         .state = state,
         .vocab = r->in.vocab.text,
         .vocab_bytes = r->in.vocab.text_bytes,
@@ -260,10 +264,11 @@ static struct status save(struct run *r)
         .step = r->state.global_step,
         .phase_end = r->state.step == o->max_steps,
     };
-    struct status s = config == NULL || state == NULL
+    struct status s = config == NULL || tokenizer == NULL || state == NULL
                           ? status_error(STATUS_MEMORY, "out of memory for a checkpoint")
                           : checkpoint_save(o->output_dir, &contents);
     json_decref(config);
+    json_decref(tokenizer);
     json_decref(state);
     if (!failed(s)) {
         log_info("saved %s/ckpt_%lld", o->output_dir, (long long)r->state.global_step);
@@ -373,7 +378,7 @@ static struct status run_phase(struct run *r)
         return status_ok();
     }
     if (r->in.has_heldout) {
-        TRY(evaluation_init(&r->evaluation, &r->in.heldout_loader, o->eval_samples, &r->in.train,
+        TRY(evaluation_init(&r->evaluation, &r->in.heldout_loader, o->eval_samples, &r->in.train.index,
                             r->in.model.vocab_size));
     }
     TRY(metrics_open(&r->metrics, log_path, (int)r->state.phase, r->state.step + 1, r->last_step, o->log_freq,

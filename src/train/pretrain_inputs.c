@@ -48,23 +48,26 @@ static struct status open_loader(struct bert_loader *l, const struct indexed *st
                                });
 }
 
+static struct status open_store(struct token_store *store, struct bert_loader *loader, const char *name,
+                                const struct pretrain_inputs *in, const struct pretrain_options *o)
+{
+    char path[CHECKPOINT_PATH_BYTES];
+    TRY(checkpoint_path(path, "%s/%s", o->input_dir, name));
+    TRY(token_store_open(store, path));
+    TRY(token_store_check_vocab(store, path, in->vocab.hash, in->vocab.n));
+    return status_context(open_loader(loader, &store->index, in, o), "%s", path);
+}
+
 static struct status open_all(struct pretrain_inputs *in, const struct pretrain_options *o)
 {
     char path[CHECKPOINT_PATH_BYTES];
     TRY(checkpoint_path(path, "%s/vocab.txt", o->input_dir));
     TRY(status_context(vocab_open(&in->vocab, path), "--input_dir wants a directory made by `kiln prepare`"));
     TRY(read_model(in, o));
-    TRY(checkpoint_path(path, "%s/train", o->input_dir));
-    TRY(indexed_open(&in->train, path));
-    TRY(open_loader(&in->loader, &in->train, in, o));
+    TRY(open_store(&in->train, &in->loader, "train", in, o));
     TRY(checkpoint_path(path, "%s/heldout.idx", o->input_dir));
     in->has_heldout = o->eval_steps > 0 && file_exists(path);
-    if (in->has_heldout) {
-        TRY(checkpoint_path(path, "%s/heldout", o->input_dir));
-        TRY(indexed_open(&in->heldout, path));
-        TRY(status_context(open_loader(&in->heldout_loader, &in->heldout, in, o), "%s", path));
-    }
-    return status_ok();
+    return in->has_heldout ? open_store(&in->heldout, &in->heldout_loader, "heldout", in, o) : status_ok();
 }
 
 struct status pretrain_inputs_open(struct pretrain_inputs *in, const struct pretrain_options *o)
@@ -81,8 +84,8 @@ void pretrain_inputs_close(struct pretrain_inputs *in)
 {
     bert_loader_close(&in->heldout_loader);
     bert_loader_close(&in->loader);
-    indexed_close(&in->heldout);
-    indexed_close(&in->train);
+    token_store_close(&in->heldout);
+    token_store_close(&in->train);
     vocab_fini(&in->vocab);
     *in = (struct pretrain_inputs){0};
 }

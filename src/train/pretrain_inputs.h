@@ -4,7 +4,7 @@
 #define KILN_TRAIN_PRETRAIN_INPUTS_H
 
 #include "data/bert_loader.h"
-#include "io/indexed.h"
+#include "data/token_store.h"
 #include "nn/bert_config.h"
 #include "text/vocab.h"
 #include "train/pretrain.h"
@@ -12,7 +12,7 @@
 struct pretrain_inputs {
     struct vocab vocab;
     struct bert_config model; /* vocab_size filled in from the vocabulary if the file leaves it out */
-    struct indexed train, heldout;
+    struct token_store train, heldout;
     bool has_heldout;
     struct bert_loader loader, heldout_loader;
 };

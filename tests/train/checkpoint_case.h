@@ -17,7 +17,7 @@ static const char case_vocab[] = "[PAD]\n[UNK]\n[CLS]\n[SEP]\n[MASK]\nthe\n";
 struct checkpoint_case {
     struct param_table params;
     float flat[3][CASE_ELEMENTS]; /* master, exp_avg, exp_avg_sq */
-    json_t *config, *state;
+    json_t *config, *tokenizer, *state;
     char directory[256];
 };
 
@@ -45,6 +45,7 @@ static inline void case_init(struct checkpoint_case *k)
     EXPECT_OK(param_table_status(&k->params));
     k->config =
         json_pack("{s:i, s:f, s:s}", "hidden_size", 16, "layer_norm_eps", 1e-12, "model_type", "bert");
+    k->tokenizer = json_pack("{s:b}", "do_lower_case", 1);
     k->state = json_pack("{s:i, s:s}", "seed", 42, "phase", "1");
     const char *parent = getenv("TMPDIR");
     snprintf(k->directory, sizeof k->directory, "%s/kiln_checkpoint_XXXXXX",
@@ -57,6 +58,7 @@ static inline void case_fini(struct checkpoint_case *k)
 {
     EXPECT_OK(file_remove_tree(k->directory));
     json_decref(k->config);
+    json_decref(k->tokenizer);
     json_decref(k->state);
     param_table_fini(&k->params);
 }
@@ -69,6 +71,7 @@ static inline struct checkpoint_contents case_contents(struct checkpoint_case *k
                                         .exp_avg = tensor_1d(k->flat[1], DTYPE_F32, CASE_ELEMENTS),
                                         .exp_avg_sq = tensor_1d(k->flat[2], DTYPE_F32, CASE_ELEMENTS),
                                         .config = k->config,
+                                        .tokenizer = k->tokenizer,
                                         .state = k->state,
                                         .vocab = case_vocab,
                                         .vocab_bytes = sizeof case_vocab - 1,

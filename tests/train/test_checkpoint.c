@@ -5,7 +5,8 @@
 #include <sys/stat.h>
 
 static const char *const all_files[] = {"model.safetensors", "optimizer.safetensors", "config.json",
-                                        "vocab.txt",         "trainer_state.json",    "manifest.json"};
+                                        "vocab.txt",         "tokenizer_config.json", "trainer_state.json",
+                                        "manifest.json"};
 enum { N_FILES = sizeof all_files / sizeof *all_files };
 
 static void path_of(char out[CHECKPOINT_PATH_BYTES], const struct checkpoint_case *k, const char *checkpoint,
@@ -178,7 +179,7 @@ static void test_other_model(void)
     case_fini(&k);
 }
 
-/* A model directory needs three files; without a manifest nothing is verified, with one they are. */
+/* A model directory needs four files; without a manifest nothing is verified, with one they are. */
 static void test_model_directory(void)
 {
     struct checkpoint_case k;

@@ -1,0 +1,113 @@
+/* kiln fill: the words that a model would put where a text says [MASK]. */
+#define _GNU_SOURCE
+#include "cmd/commands.h"
+#include "core/log.h"
+#include "serve/fill_mask.h"
+
+#include <stddef.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+struct fill_args {
+    const char *model;
+    int64_t top_k;
+    bool dry_run;
+};
+
+static const struct option options[] = {
+    {.name = "model",
+     .kind = OPTION_STRING,
+     .offset = offsetof(struct fill_args, model),
+     .value_name = "DIR",
+     .required = true,
+     .help = "a checkpoint or model directory"},
+    {.name = "top_k",
+     .kind = OPTION_INT,
+     .offset = offsetof(struct fill_args, top_k),
+     .default_text = "5",
+     .value_name = "N",
+     .min = 1,
+     .max = 1000,
+     .help = "candidates for each [MASK]"},
+    {.name = "dry_run",
+     .kind = OPTION_FLAG,
+     .offset = offsetof(struct fill_args, dry_run),
+     .help = "check the model and say what it needs, read no text"},
+    {0},
+};
+
+static void print_candidates(const struct session *s, const struct fill_result *r, int64_t mask)
+{
+    for (int64_t k = 0; k < r->top_k; k++) {
+        const struct fill_candidate *c = &r->candidates[mask * r->top_k + k];
+        size_t n;
+        const char *piece = vocab_piece(&s->vocab, c->id, &n);
+        printf("  %6.4f  %.*s\n", c->probability, (int)n, piece);
+    }
+}
+
+static struct status fill_text(struct session *s, const char *text, size_t n, int64_t top_k)
+{
+    struct fill_result r;
+    TRY(fill_mask(s, text, n, top_k, &r));
+    printf("%.*s\n", (int)n, text);
+    for (int64_t m = 0; m < r.n_masks; m++) {
+        if (r.n_masks > 1) {
+            printf(" [MASK] %lld of %lld\n", (long long)(m + 1), (long long)r.n_masks);
+        }
+        print_candidates(s, &r, m);
+    }
+    fill_result_fini(&r);
+    return status_ok();
+}
+
+/* A line that cannot be filled is reported and the next one read. */
+static struct status fill_lines(struct session *s, int64_t top_k)
+{
+    char *line = NULL;
+    size_t capacity = 0;
+    struct status last = status_ok();
+    for (ssize_t n; (n = getline(&line, &capacity, stdin)) >= 0;) {
+        n -= n > 0 && line[n - 1] == '\n';
+        struct status status = fill_text(s, line, (size_t)n, top_k);
+        if (failed(status)) {
+            log_warning("%s", status.message);
+            last = status;
+        }
+        fflush(stdout);
+    }
+    free(line);
+    return last;
+}
+
+static struct status run(const void *args, int n_positional, const char *const *positional)
+{
+    const struct fill_args *a = args;
+    if (a->dry_run) {
+        struct trainer_plan plan;
+        TRY(session_plan(&plan, a->model));
+        printf("%s: %.2f M parameters, %.1f MiB, at most %.3g GFLOP a text\n", a->model,
+               (double)plan.n_params / 1e6, (double)plan.total_bytes / 0x1p20, plan.micro_flops / 1e9);
+        return status_ok();
+    }
+    struct session s;
+    TRY(session_open(&s, a->model));
+    struct status status = n_positional == 0 ? fill_lines(&s, a->top_k) : status_ok();
+    for (int i = 0; i < n_positional && !failed(status); i++) {
+        status = fill_text(&s, positional[i], strlen(positional[i]), a->top_k);
+    }
+    session_close(&s);
+    return status;
+}
+
+const struct command command_fill = {
+    .name = "fill",
+    .summary = "the words that fit where a text says [MASK]",
+    .details = "Texts are arguments, or lines of standard input.",
+    .positional_usage = "[TEXT...]",
+    .max_positional = 1000,
+    .options = options,
+    .args_bytes = sizeof(struct fill_args),
+    .run = run,
+};

@@ -1,0 +1,122 @@
+#define _GNU_SOURCE
+#include "serve/fill_mask.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+static const char MASK[] = "[MASK]";
+
+static struct status append_id(struct id_list *ids, int32_t id)
+{
+    return id_list_append(ids, id) ? status_ok()
+                                   : status_error(STATUS_MEMORY, "out of memory for the tokens of a text");
+}
+
+/* [CLS], the text with the mask token for each "[MASK]", [SEP]. */
+static struct status encode(struct session *s, struct id_list *ids, const char *text, size_t n)
+{
+    const char *end = text + n;
+    TRY(append_id(ids, s->vocab.cls));
+    for (;;) {
+        const char *mask = memmem(text, (size_t)(end - text), MASK, sizeof MASK - 1);
+        TRY(wordpiece_encode_ids(&s->tokenizer, ids, text, (size_t)((mask == NULL ? end : mask) - text)));
+        if (mask == NULL) {
+            break;
+        }
+        TRY(append_id(ids, s->vocab.mask));
+        text = mask + sizeof MASK - 1;
+    }
+    return append_id(ids, s->vocab.sep);
+}
+
+/* One sequence whose mask tokens are the positions to predict. */
+static struct status make_batch(struct session *s, const struct id_list *ids)
+{
+    int64_t limit = s->model.config.model.max_position_embeddings, m = 0;
+    if ((int64_t)ids->n > limit) {
+        return status_error(STATUS_DATA, "the text has %zu tokens, but the model reads at most %lld", ids->n,
+                            (long long)limit);
+    }
+    bert_batch_clear(&s->batch);
+    int32_t *out = bert_batch_add(&s->batch, (int64_t)ids->n, (int64_t)ids->n, -1, 0);
+    memcpy(out, ids->ids, ids->n * sizeof *out);
+    for (size_t i = 0; i < ids->n; i++) {
+        if (ids->ids[i] == s->vocab.mask) {
+            bert_batch_masked_positions(&s->batch)[m] = (int32_t)i;
+            bert_batch_masked_labels(&s->batch)[m++] = -1;
+        }
+    }
+    if (m == 0) {
+        return status_error(STATUS_DATA, "the text has no [MASK] to fill");
+    }
+    bert_batch_take_masked(&s->batch, m);
+    bert_batch_finish(&s->batch, s->vocab.pad);
+    return status_ok();
+}
+
+/* The k largest of the logits, as probabilities, by insertion into a sorted list. */
+static void take_best(const float *logits, int64_t n_words, struct fill_candidate *best, int64_t k)
+{
+    double max = -INFINITY, sum = 0;
+    int64_t n = 0;
+    for (int32_t id = 0; id < n_words; id++) {
+        max = fmax(max, logits[id]);
+        if (n == k && logits[id] <= logits[best[n - 1].id]) {
+            continue;
+        }
+        n += n < k;
+        int64_t place = n - 1;
+        for (; place > 0 && logits[best[place - 1].id] < logits[id]; place--) {
+            best[place] = best[place - 1];
+        }
+        best[place].id = id;
+    }
+    for (int64_t id = 0; id < n_words; id++) {
+        sum += exp(logits[id] - max);
+    }
+    for (int64_t i = 0; i < n; i++) {
+        best[i].probability = exp(logits[best[i].id] - max) / sum;
+    }
+}
+
+static struct status predict(struct session *s, int64_t top_k, struct fill_result *r)
+{
+    stage_forward(&s->model.stage, &s->batch, false);
+    TRY(s->model.x.status);
+    *r = (struct fill_result){.n_masks = s->batch.n_real_masked,
+                              .top_k = top_k < s->vocab.n ? top_k : s->vocab.n};
+    r->candidates = calloc((size_t)(r->n_masks * r->top_k), sizeof *r->candidates);
+    if (r->candidates == NULL) {
+        return status_error(STATUS_MEMORY, "out of memory for %lld candidates",
+                            (long long)(r->n_masks * r->top_k));
+    }
+    tensor logits = s->model.stage.slot.heads.logits;
+    for (int64_t m = 0; m < r->n_masks; m++) {
+        take_best((const float *)logits.data + m * logits.strides[0], s->vocab.n,
+                  r->candidates + m * r->top_k, r->top_k);
+    }
+    return status_ok();
+}
+
+struct status fill_mask(struct session *s, const char *text, size_t n, int64_t top_k,
+                        struct fill_result *result)
+{
+    struct id_list ids = {0};
+    *result = (struct fill_result){0};
+    struct status status = encode(s, &ids, text, n);
+    if (!failed(status)) {
+        status = make_batch(s, &ids);
+    }
+    if (!failed(status)) {
+        status = predict(s, top_k, result);
+    }
+    id_list_fini(&ids);
+    return status;
+}
+
+void fill_result_fini(struct fill_result *r)
+{
+    free(r->candidates);
+    *r = (struct fill_result){0};
+}

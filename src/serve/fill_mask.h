@@ -1,0 +1,23 @@
+/* fill_mask: which words fit where a text says [MASK]. */
+#ifndef KILN_SERVE_FILL_MASK_H
+#define KILN_SERVE_FILL_MASK_H
+
+#include "serve/session.h"
+
+struct fill_candidate {
+    int32_t id;
+    double probability; /* of this word in this place, over the whole vocabulary */
+};
+
+struct fill_result {
+    int64_t n_masks;
+    int64_t top_k;
+    struct fill_candidate *candidates; /* [n_masks, top_k], the most probable first */
+};
+
+/* Fills every "[MASK]" of text[0..n).  STATUS_DATA if there is none, or if the text is longer than the model reads. */
+struct status fill_mask(struct session *s, const char *text, size_t n, int64_t top_k,
+                        struct fill_result *result);
+void fill_result_fini(struct fill_result *r);
+
+#endif

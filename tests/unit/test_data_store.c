@@ -1,0 +1,199 @@
+/* Tests of data/store_builder and data/token_store: parts and what is held out, the description beside a
+ * store, and every way in which the three files can disagree. */
+#include "fixture_store.h"
+
+#include "data/store_builder.h"
+
+static const char VOCAB[] = "[PAD]\n[UNK]\n[CLS]\n[SEP]\n[MASK]\na\nb\nc\n.\n";
+enum { ID_A = 5, ID_STOP = 8 };
+
+static struct vocab vocab;
+
+static struct store_builder_config config_of(const char *directory, double holdout_fraction)
+{
+    return (struct store_builder_config){.vocab = &vocab,
+                                         .lower_case = true,
+                                         .holdout_fraction = holdout_fraction,
+                                         .seed = 1,
+                                         .directory = directory};
+}
+
+static void add(struct store_builder *b, const char *text, bool starts_document)
+{
+    struct documents_text t = {text, strlen(text), starts_document};
+    EXPECT_OK(store_builder_add(b, &t));
+}
+
+/* Builds the stores of n_documents documents of n_sentences sentences each. */
+static void build(struct store_builder *b, struct store_builder_config config, int n_documents,
+                  int n_sentences)
+{
+    EXPECT_OK(store_builder_open(b, config));
+    for (int d = 0; d < n_documents; d++) {
+        for (int i = 0; i < n_sentences; i++) {
+            add(b, i % 3 == 0 ? "A b c." : "B.", i == 0);
+        }
+    }
+    EXPECT_OK(store_builder_commit(b));
+}
+
+static void open_store(struct token_store *s, const char *directory, const char *name)
+{
+    char prefix[600];
+    snprintf(prefix, sizeof prefix, "%s/%s", directory, name);
+    EXPECT_OK(token_store_open(s, prefix));
+    EXPECT_OK(token_store_verify(s, prefix));
+    EXPECT_OK(token_store_check_vocab(s, prefix, vocab.hash, vocab.n));
+}
+
+static void paragraphs_become_sentences(const char *directory)
+{
+    struct store_builder b;
+    struct token_store s;
+    int32_t ids[7];
+    EXPECT_OK(store_builder_open(&b, config_of(directory, 0)));
+    add(&b, "B c. A c.  \x01 A", true);
+    EXPECT_OK(store_builder_commit(&b));
+    open_store(&s, directory, "train");
+    EXPECT(s.index.n_sequences == 3 && s.index.n_tokens == 7 && s.index.n_documents == 1,
+           "%lld sentences, %lld tokens", (long long)s.index.n_sequences, (long long)s.index.n_tokens);
+    indexed_copy(&s.index, ids, 0, 7);
+    EXPECT(ids[0] == ID_A + 1 && ids[2] == ID_STOP && ids[3] == ID_A && ids[6] == ID_A, "tokens");
+    EXPECT(s.info.lower_case && s.info.vocab_size == 9 && strcmp(s.info.kiln_version, KILN_VERSION) == 0,
+           "description");
+    token_store_close(&s);
+
+    struct store_builder_config config = config_of(directory, 0);
+    config.one_sentence_per_line = true;
+    EXPECT_OK(store_builder_open(&b, config));
+    add(&b, "A. B c. A", true);
+    add(&b, "\x01\x02", true); /* nothing is left of it */
+    EXPECT_OK(store_builder_commit(&b));
+    open_store(&s, directory, "train");
+    EXPECT(s.index.n_sequences == 1 && s.index.n_tokens == 6, "one sentence");
+    token_store_close(&s);
+}
+
+static void long_documents_become_parts(const char *directory)
+{
+    struct store_builder b;
+    struct token_store train, heldout;
+    build(&b, config_of(directory, 0.25), 40, 300);
+    EXPECT(b.n_parts == 120, "%lld parts", (long long)b.n_parts);
+    open_store(&train, directory, "train");
+    open_store(&heldout, directory, "heldout");
+    EXPECT(train.index.n_documents + heldout.index.n_documents == 120, "parts");
+    EXPECT(train.index.n_sequences + heldout.index.n_sequences == 12000, "sentences");
+    EXPECT_NEAR((double)heldout.index.n_documents, 30, 4 * sqrt(120 * 0.25 * 0.75));
+    const struct token_store *stores[] = {&train, &heldout};
+    for (int k = 0; k < 2; k++) {
+        for (int64_t d = 0; d < stores[k]->index.n_documents; d++) {
+            int64_t n = indexed_first_sequence(&stores[k]->index, d + 1) -
+                        indexed_first_sequence(&stores[k]->index, d);
+            EXPECT(n == STORE_BUILDER_PART_SENTENCES || n == 300 - 2 * STORE_BUILDER_PART_SENTENCES,
+                   "%lld sentences", (long long)n);
+        }
+    }
+    token_store_close(&train);
+    token_store_close(&heldout);
+}
+
+/* Whatever the hash says, two parts give both stores one. */
+static void both_stores_have_documents(const char *directory)
+{
+    for (uint64_t seed = 0; seed < 4; seed++) {
+        for (int n = 1; n <= 4; n++) {
+            struct store_builder b;
+            struct store_builder_config config = config_of(directory, seed % 2 == 0 ? 0.02 : 0.9);
+            config.seed = seed;
+            build(&b, config, n, 5);
+            int64_t n_train = b.infos[STORE_TRAIN].n_documents,
+                    n_heldout = b.infos[STORE_HELDOUT].n_documents;
+            EXPECT(n_train + n_heldout == n && n_train > 0 && (n_heldout > 0) == (n > 1),
+                   "%lld and %lld of %d parts", (long long)n_train, (long long)n_heldout, n);
+            char path[600];
+            snprintf(path, sizeof path, "%s/heldout.json", directory);
+            EXPECT(file_exists(path) == (n > 1), "%s", path);
+        }
+    }
+}
+
+static void no_text_is_no_store(const char *directory)
+{
+    struct store_builder b;
+    EXPECT(store_builder_find_existing(directory) == NULL, "an empty directory");
+    EXPECT_OK(store_builder_open(&b, config_of(directory, 0.1)));
+    EXPECT_ERROR(store_builder_commit(&b), STATUS_DATA, "no text");
+    EXPECT_OK(store_builder_open(&b, config_of(directory, 0.1)));
+    add(&b, "A.", true);
+    store_builder_abandon(&b);
+    EXPECT(store_builder_find_existing(directory) == NULL, "something remains");
+    EXPECT_ERROR(store_builder_open(&b, config_of("/no/such/directory", 0.1)), STATUS_IO,
+                 "/no/such/directory");
+}
+
+static void write_file(const char *directory, const char *name, const char *text)
+{
+    char path[600];
+    snprintf(path, sizeof path, "%s/%s", directory, name);
+    EXPECT_OK(file_write_atomic(path, text, strlen(text)));
+}
+
+static void disagreeing_files_are_named(const char *directory)
+{
+    struct store_builder b;
+    struct token_store s;
+    char prefix[600];
+    snprintf(prefix, sizeof prefix, "%s/train", directory);
+    build(&b, config_of(directory, 0), 2, 5);
+    struct token_store_info good = b.infos[STORE_TRAIN], info = good;
+
+    info.n_tokens++;
+    EXPECT_OK(token_store_write_info(prefix, &info));
+    EXPECT_ERROR(token_store_open(&s, prefix), STATUS_DATA, "not of one run");
+    info = good;
+    info.bin_crc ^= 1;
+    EXPECT_OK(token_store_write_info(prefix, &info));
+    EXPECT_OK(token_store_open(&s, prefix));
+    EXPECT_ERROR(token_store_verify(&s, prefix), STATUS_DATA, "train.bin is damaged");
+    EXPECT_ERROR(token_store_check_vocab(&s, prefix, vocab.hash + 1, vocab.n), STATUS_DATA,
+                 "another vocabulary");
+    EXPECT_ERROR(token_store_check_vocab(&s, prefix, vocab.hash, vocab.n + 1), STATUS_DATA,
+                 "another vocabulary");
+    token_store_close(&s);
+    info = good;
+    info.idx_crc ^= 1;
+    EXPECT_OK(token_store_write_info(prefix, &info));
+    EXPECT_OK(token_store_open(&s, prefix));
+    EXPECT_ERROR(token_store_verify(&s, prefix), STATUS_DATA, "train.idx is damaged");
+    token_store_close(&s);
+
+    write_file(directory, "train.json", "{");
+    EXPECT_ERROR(token_store_open(&s, prefix), STATUS_DATA, "train.json is not valid JSON");
+    write_file(directory, "train.json", "{\"kiln_version\": 1}");
+    EXPECT_ERROR(token_store_open(&s, prefix), STATUS_DATA, "kiln_version");
+    write_file(directory, "train.json", "{\"kiln_version\": \"1\"}");
+    EXPECT_ERROR(token_store_open(&s, prefix), STATUS_DATA, "vocab_hash");
+    write_file(directory, "train.json", "{\"kiln_version\": \"1\", \"vocab_hash\": \"12zz\"}");
+    EXPECT_ERROR(token_store_open(&s, prefix), STATUS_DATA, "16 hexadecimal digits");
+    char path[700];
+    snprintf(path, sizeof path, "%s.json", prefix);
+    EXPECT(unlink(path) == 0, "unlink");
+    EXPECT_ERROR(token_store_open(&s, prefix), STATUS_DATA, "no finished token store");
+    EXPECT(store_builder_find_existing(directory) != NULL, "the rest of it is still found");
+}
+
+int main(void)
+{
+    char directory[512];
+    EXPECT_OK(vocab_init(&vocab, VOCAB, sizeof VOCAB - 1, "test"));
+    snprintf(directory, sizeof directory, "%s", fixture_path("."));
+    no_text_is_no_store(directory);
+    paragraphs_become_sentences(directory);
+    long_documents_become_parts(directory);
+    both_stores_have_documents(directory);
+    disagreeing_files_are_named(directory);
+    vocab_fini(&vocab);
+    fixture_remove();
+    return 0;
+}

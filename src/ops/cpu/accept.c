@@ -1,0 +1,59 @@
+#include "ops/cpu/accept.h"
+
+static bool dense_rows(tensor t)
+{
+    int last = t.n_dims - 1;
+    return t.dims[last] == 1 || t.strides[last] == 1;
+}
+
+bool accept_tensors(struct exec *x, const char *op, const tensor *matrices, int n_matrices,
+                    const tensor *vectors, int n_vectors)
+{
+    if (failed(x->status)) {
+        return false;
+    }
+    enum dtype matrix_dtype = matrices[0].dtype;
+    if (matrix_dtype != DTYPE_F32 && matrix_dtype != DTYPE_BF16) {
+        exec_fail(x, STATUS_USAGE, op, "the cpu computes in fp32 and bf16, not in %s",
+                  dtype_name(matrix_dtype));
+        return false;
+    }
+    for (int i = 0; i < n_matrices; i++) {
+        if (!tensor_is_null(matrices[i]) && (matrices[i].dtype != matrix_dtype || !dense_rows(matrices[i]))) {
+            exec_fail(x, STATUS_USAGE, op, "matrix %d must be %s with dense rows, but is %s%s", i,
+                      dtype_name(matrix_dtype), dtype_name(matrices[i].dtype),
+                      dense_rows(matrices[i]) ? "" : " with gaps");
+            return false;
+        }
+    }
+    for (int i = 0; i < n_vectors; i++) {
+        if (!tensor_is_null(vectors[i]) && (vectors[i].dtype != DTYPE_F32 || !tensor_is_dense(vectors[i]))) {
+            exec_fail(x, STATUS_USAGE, op, "vector %d must be dense fp32, but is %s", i,
+                      dtype_name(vectors[i].dtype));
+            return false;
+        }
+    }
+    return true;
+}
+
+bool accept_indices(struct exec *x, const char *op, const char *name, tensor index, int64_t first,
+                    int64_t end)
+{
+    if (failed(x->status)) {
+        return false;
+    }
+    if (index.dtype != DTYPE_I32 || !tensor_is_dense(index)) {
+        exec_fail(x, STATUS_USAGE, op, "%s must be dense i32, but is %s", name, dtype_name(index.dtype));
+        return false;
+    }
+    const int32_t *v = index.data;
+    int64_t n = tensor_count(index);
+    for (int64_t i = 0; i < n; i++) {
+        if (v[i] < first || v[i] >= end) {
+            exec_fail(x, STATUS_DATA, op, "%s %d at row %lld is outside of [%lld, %lld)", name, v[i],
+                      (long long)i, (long long)first, (long long)end);
+            return false;
+        }
+    }
+    return true;
+}

@@ -1,0 +1,99 @@
+/* Elementwise activations and their gradients. */
+#include "ops/cpu/kernel.h"
+#include "ops/cpu/rows.h"
+#include "ops/cpu/vmath.h"
+
+enum { ELEMENTS_PER_BLOCK = 1024, BLOCKS_PER_ITEM = 8 };
+
+/* One block: out from a and, where the op has a second input, b. */
+typedef void block_function(float *out, const float *a, const float *b, int64_t n);
+
+struct activation_call {
+    tensor out, a, b;
+    int64_t n;
+    block_function *apply;
+};
+
+static void gelu_backward_block(float *out, const float *a, const float *b, int64_t n)
+{
+#pragma omp simd
+    for (int64_t i = 0; i < n; i++) {
+        struct vmath_normal p = vmath_normal(b[i]);
+        out[i] = a[i] * (p.cdf + b[i] * p.density);
+    }
+}
+
+static void tanh_block(float *out, const float *a, const float *b, int64_t n)
+{
+    (void)b;
+#pragma omp simd
+    for (int64_t i = 0; i < n; i++) {
+        out[i] = vmath_tanh(a[i]);
+    }
+}
+
+static void tanh_backward_block(float *out, const float *a, const float *b, int64_t n)
+{
+#pragma omp simd
+    for (int64_t i = 0; i < n; i++) {
+        out[i] = a[i] * (1.0f - b[i] * b[i]);
+    }
+}
+
+/* The tensor as one long row. */
+static tensor flat(tensor t)
+{
+    return tensor_1d(t.data, t.dtype, tensor_count(t));
+}
+
+static void activation_item(const void *context, int64_t item, void *lane)
+{
+    const struct activation_call *c = context;
+    float *buffer = lane;
+    int64_t end = kernel_min(c->n, (item + 1) * BLOCKS_PER_ITEM * ELEMENTS_PER_BLOCK);
+    for (int64_t i = item * BLOCKS_PER_ITEM * ELEMENTS_PER_BLOCK; i < end; i += ELEMENTS_PER_BLOCK) {
+        int64_t n = kernel_min(ELEMENTS_PER_BLOCK, end - i);
+        const float *a = rows_load(c->a, 0, i, n, buffer);
+        const float *b = tensor_is_null(c->b) ? NULL : rows_load(c->b, 0, i, n, buffer + ELEMENTS_PER_BLOCK);
+        float *out = rows_target(c->out, 0, i, buffer);
+        c->apply(out, a, b, n);
+        rows_store(c->out, 0, i, n, out);
+    }
+}
+
+static void run(struct exec *x, const char *op, tensor out, tensor a, tensor b, block_function *apply)
+{
+    if (!accept_tensors(x, op, ACCEPT_LIST(out, a, b), NULL, 0)) {
+        return;
+    }
+    if (!tensor_is_dense(out) || !tensor_is_dense(a) || !tensor_is_dense(b)) {
+        exec_fail(x, STATUS_USAGE, op, "the tensors must be dense");
+        return;
+    }
+    struct activation_call c = {flat(out), flat(a), tensor_is_null(b) ? b : flat(b), tensor_count(out),
+                                apply};
+    lanes_run(x, op, kernel_blocks(c.n, BLOCKS_PER_ITEM * ELEMENTS_PER_BLOCK),
+              2 * ELEMENTS_PER_BLOCK * sizeof(float), activation_item, &c);
+}
+
+static void cpu_gelu_backward(struct exec *x, tensor dpre, tensor dout, tensor pre)
+{
+    run(x, "gelu_backward", dpre, dout, pre, gelu_backward_block);
+}
+
+static void cpu_tanh(struct exec *x, tensor out, tensor in)
+{
+    run(x, "tanh", out, in, NULL_TENSOR, tanh_block);
+}
+
+static void cpu_tanh_backward(struct exec *x, tensor din, tensor dout, tensor out)
+{
+    run(x, "tanh_backward", din, dout, out, tanh_backward_block);
+}
+
+KERNEL_FILL(activation, struct ops)
+{
+    t->gelu_backward = cpu_gelu_backward;
+    t->tanh = cpu_tanh;
+    t->tanh_backward = cpu_tanh_backward;
+}

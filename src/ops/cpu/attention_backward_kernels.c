@@ -1,0 +1,150 @@
+/* Attention backward: probabilities are recomputed from the saved logarithm of the denominator (Dao 2023,
+ * arXiv:2307.08691, algorithm 2); gradients of keys and values add up over the blocks of queries, in order. */
+#include "ops/cpu/attention_tile.h"
+
+enum { QUERY_BLOCK = 64 };
+
+struct tiles {
+    float *keys_t, *values_t; /* [width, padded_k], transposed */
+    float *keys;              /* [padded_k, width] */
+    float *dk, *dv;           /* [padded_k, width] */
+    float *q, *dout, *dq;     /* [QUERY_BLOCK, width]; dq holds `out` at first */
+    float *p, *ds;            /* [QUERY_BLOCK, padded_k]; ds holds dP at first */
+    uint16_t *bits;
+};
+
+static struct tiles carve(const struct attention_call *c, int64_t padded_k, void *lane, size_t *bytes)
+{
+    struct tiles t;
+    float *p = lane;
+    int64_t of_keys = padded_k * c->width, of_queries = QUERY_BLOCK * c->width,
+            of_scores = QUERY_BLOCK * padded_k;
+    t.keys_t = p, p += of_keys;
+    t.values_t = p, p += of_keys;
+    t.keys = p, p += of_keys;
+    t.dk = p, p += of_keys;
+    t.dv = p, p += of_keys;
+    t.q = p, p += of_queries;
+    t.dout = p, p += of_queries;
+    t.dq = p, p += of_queries;
+    t.p = p, p += of_scores;
+    t.ds = p, p += of_scores;
+    t.bits = (uint16_t *)p;
+    int64_t n_bits = dropout_bits_count(QUERY_BLOCK, padded_k / DROPOUT_COLUMNS);
+    *bytes = (size_t)((char *)(t.bits + n_bits) - (char *)lane);
+    return t;
+}
+
+static float dot(const float *a, const float *b, int64_t n)
+{
+    float sum = 0;
+#pragma omp simd reduction(+ : sum)
+    for (int64_t i = 0; i < n; i++) {
+        sum += a[i] * b[i];
+    }
+    return sum;
+}
+
+/* What one row of probabilities needs besides the row. */
+struct row {
+    float scale, slope, lse, delta, keep_scale;
+    const uint16_t *bits;
+    uint32_t threshold;
+};
+
+/* p: from scores to dropped-out probabilities; ds: from dP to the gradient of q k^T. */
+static void backward_row(float *restrict p, float *restrict ds, int64_t visible, int64_t padded, struct row r)
+{
+    if (r.threshold != 0) {
+#pragma omp simd
+        for (int64_t j = 0; j < visible; j++) {
+            float probability = vmath_exp(r.scale * p[j] + r.slope * (float)j - r.lse);
+            float keep = r.bits[j] < r.threshold ? 0.0f : r.keep_scale;
+            p[j] = probability * keep;
+            ds[j] = r.scale * probability * (keep * ds[j] - r.delta);
+        }
+    } else {
+#pragma omp simd
+        for (int64_t j = 0; j < visible; j++) {
+            p[j] = vmath_exp(r.scale * p[j] + r.slope * (float)j - r.lse);
+            ds[j] = r.scale * p[j] * (ds[j] - r.delta);
+        }
+    }
+    memset(p + visible, 0, (size_t)(padded - visible) * sizeof(float));
+    memset(ds + visible, 0, (size_t)(padded - visible) * sizeof(float));
+}
+
+static void query_block(const struct attention_call *c, const struct attention_head *h, const struct tiles *t,
+                        int64_t i0, int64_t n)
+{
+    int64_t m = kernel_round_up(n, TILE_ROWS), stride = h->padded_k, width = c->width, row0 = h->q0 + i0;
+    struct row row = {.scale = (float)c->a->scale, .slope = h->slope, .keep_scale = c->keep_scale};
+    row.threshold = c->threshold;
+    attention_load(t->q, width, c->q, h->index, row0, n, m);
+    attention_load(t->dout, width, c->dout, h->index, row0, n, m);
+    attention_load(t->dq, width, c->out, h->index, row0, n, m);
+    tile_product(t->p, stride, (struct tile_left){t->q, width, 1}, t->keys_t, stride, m, stride, c->head_size,
+                 false);
+    tile_product(t->ds, stride, (struct tile_left){t->dout, width, 1}, t->values_t, stride, m, stride,
+                 c->head_size, false);
+    if (c->threshold != 0) {
+        attention_draw(t->bits, c, h, row0, n);
+    }
+    for (int64_t r = 0; r < n; r++) {
+        row.lse = ((const float *)c->lse.data)[(row0 + r) * c->n_heads + h->index];
+        row.delta = dot(t->dout + r * width, t->dq + r * width, c->head_size);
+        row.bits = t->bits + r * attention_bits_stride(h);
+        backward_row(t->p + r * stride, t->ds + r * stride, attention_visible(c, h, i0 + r), stride, row);
+    }
+    tile_product(t->dv, width, (struct tile_left){t->p, 1, stride}, t->dout, width, stride, width, n, i0 > 0);
+    tile_product(t->dk, width, (struct tile_left){t->ds, 1, stride}, t->q, width, stride, width, n, i0 > 0);
+    tile_product(t->dq, width, (struct tile_left){t->ds, stride, 1}, t->keys, width, m, width, h->n_k, false);
+    for (int64_t r = 0; r < n; r++) {
+        attention_store(c->dq, h->index, row0 + r, t->dq + r * width, 1.0f);
+    }
+}
+
+static void attention_item(const void *context, int64_t item, void *lane)
+{
+    const struct attention_call *c = context;
+    struct attention_head h = attention_head_of(c, item);
+    size_t bytes;
+    struct tiles t = carve(c, h.padded_k, lane, &bytes);
+    attention_load(t.keys, c->width, c->v, h.index, h.k0, h.n_k, h.padded_k);
+    attention_transpose(t.values_t, h.padded_k, t.keys, c->width, h.padded_k, c->width);
+    attention_load(t.keys, c->width, c->k, h.index, h.k0, h.n_k, h.padded_k);
+    attention_transpose(t.keys_t, h.padded_k, t.keys, c->width, h.padded_k, c->width);
+    if (h.n_q == 0) {
+        memset(t.dk, 0, (size_t)(h.padded_k * c->width) * sizeof(float));
+        memset(t.dv, 0, (size_t)(h.padded_k * c->width) * sizeof(float));
+    }
+    for (int64_t i = 0; i < h.n_q; i += QUERY_BLOCK) {
+        query_block(c, &h, &t, i, kernel_min(QUERY_BLOCK, h.n_q - i));
+    }
+    for (int64_t r = 0; r < h.n_k; r++) {
+        attention_store(c->dk, h.index, h.k0 + r, t.dk + r * c->width, 1.0f);
+        attention_store(c->dv, h.index, h.k0 + r, t.dv + r * c->width, 1.0f);
+    }
+}
+
+static void cpu_attention_backward(struct exec *x, tensor dq, tensor dk, tensor dv, tensor dout, tensor out,
+                                   tensor lse, tensor q, tensor k, tensor v, struct attention a)
+{
+    struct attention_call c = {&a, out, lse, q, k, v, dq, dk, dv, dout, 0, 0, 0, 0, 0, 0};
+    if (!attention_accept(x, "attention_backward", &c)) {
+        return;
+    }
+    attention_prepare(&c, x);
+    attention_clear_outside(dq, a.cu_seqlens_q);
+    attention_clear_outside(dk, a.cu_seqlens_kv);
+    attention_clear_outside(dv, a.cu_seqlens_kv);
+    size_t bytes;
+    float start[1];
+    carve(&c, attention_max_padded_k(&c), start, &bytes);
+    lanes_run(x, "attention_backward", attention_items(&c), bytes, attention_item, &c);
+}
+
+KERNEL_FILL(attention_backward, struct ops)
+{
+    t->attention_backward = cpu_attention_backward;
+}

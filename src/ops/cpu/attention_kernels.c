@@ -1,0 +1,118 @@
+/* Attention forward: for each block of queries the scores, their softmax, dropout, and the product with the values. */
+#include "ops/cpu/attention_tile.h"
+
+enum { QUERY_BLOCK = 32 };
+
+/* The lane, cut into its tiles. */
+struct tiles {
+    float *keys;   /* [head_size padded, padded_k], transposed */
+    float *values; /* [padded_k, width] */
+    float *q, *o;  /* [QUERY_BLOCK, width] */
+    float *scores; /* [QUERY_BLOCK, padded_k] */
+    uint16_t *bits;
+};
+
+static struct tiles carve(const struct attention_call *c, int64_t padded_k, void *lane, size_t *bytes)
+{
+    struct tiles t;
+    float *p = lane;
+    t.keys = p, p += c->width * padded_k;
+    t.values = p, p += padded_k * c->width;
+    t.q = p, p += QUERY_BLOCK * c->width;
+    t.o = p, p += QUERY_BLOCK * c->width;
+    t.scores = p, p += QUERY_BLOCK * padded_k;
+    t.bits = (uint16_t *)p;
+    int64_t n_bits = dropout_bits_count(QUERY_BLOCK, padded_k / DROPOUT_COLUMNS);
+    *bytes = (size_t)((char *)(t.bits + n_bits) - (char *)lane);
+    return t;
+}
+
+/* s = e^(scale s + slope j - max) over the visible keys, 0 beyond; returns their sum, and the maximum. */
+static float softmax_row(float *s, int64_t visible, int64_t padded, float scale, float slope, float *maximum)
+{
+    float max = -INFINITY, sum = 0;
+#pragma omp simd reduction(max : max)
+    for (int64_t j = 0; j < visible; j++) {
+        s[j] = scale * s[j] + slope * (float)j;
+        max = s[j] > max ? s[j] : max;
+    }
+#pragma omp simd reduction(+ : sum)
+    for (int64_t j = 0; j < visible; j++) {
+        s[j] = vmath_exp(s[j] - max);
+        sum += s[j];
+    }
+    memset(s + visible, 0, (size_t)(padded - visible) * sizeof(float));
+    *maximum = max;
+    return sum;
+}
+
+static void drop_row(float *restrict s, const uint16_t *restrict bits, int64_t n, uint32_t threshold)
+{
+#pragma omp simd
+    for (int64_t j = 0; j < n; j++) {
+        s[j] = bits[j] < threshold ? 0.0f : s[j];
+    }
+}
+
+/* Queries [i0, i0 + n) of the sequence. */
+static void query_block(const struct attention_call *c, const struct attention_head *h, const struct tiles *t,
+                        int64_t i0, int64_t n)
+{
+    int64_t m = kernel_round_up(n, TILE_ROWS), bits_stride = attention_bits_stride(h);
+    float factor[QUERY_BLOCK];
+    attention_load(t->q, c->width, c->q, h->index, h->q0 + i0, n, m);
+    tile_product(t->scores, h->padded_k, (struct tile_left){t->q, c->width, 1}, t->keys, h->padded_k, m,
+                 h->padded_k, c->head_size, false);
+    if (c->threshold != 0) {
+        attention_draw(t->bits, c, h, h->q0 + i0, n);
+    }
+    for (int64_t r = 0; r < n; r++) {
+        float *s = t->scores + r * h->padded_k, max;
+        int64_t visible = attention_visible(c, h, i0 + r);
+        float sum = softmax_row(s, visible, h->padded_k, (float)c->a->scale, h->slope, &max);
+        if (c->threshold != 0) {
+            drop_row(s, t->bits + r * bits_stride, visible, c->threshold);
+        }
+        factor[r] = visible == 0 ? 0.0f : c->keep_scale / sum;
+        ((float *)c->lse.data)[(h->q0 + i0 + r) * c->n_heads + h->index] = max + logf(sum);
+    }
+    tile_product(t->o, c->width, (struct tile_left){t->scores, h->padded_k, 1}, t->values, c->width, m,
+                 c->width, h->n_k, false);
+    for (int64_t r = 0; r < n; r++) {
+        attention_store(c->out, h->index, h->q0 + i0 + r, t->o + r * c->width, factor[r]);
+    }
+}
+
+static void attention_item(const void *context, int64_t item, void *lane)
+{
+    const struct attention_call *c = context;
+    struct attention_head h = attention_head_of(c, item);
+    size_t bytes;
+    struct tiles t = carve(c, h.padded_k, lane, &bytes);
+    attention_load(t.values, c->width, c->k, h.index, h.k0, h.n_k, h.padded_k);
+    attention_transpose(t.keys, h.padded_k, t.values, c->width, h.padded_k, c->width);
+    attention_load(t.values, c->width, c->v, h.index, h.k0, h.n_k, h.padded_k);
+    for (int64_t i = 0; i < h.n_q; i += QUERY_BLOCK) {
+        query_block(c, &h, &t, i, kernel_min(QUERY_BLOCK, h.n_q - i));
+    }
+}
+
+static void cpu_attention(struct exec *x, tensor out, tensor lse, tensor q, tensor k, tensor v,
+                          struct attention a)
+{
+    struct attention_call c = {.a = &a, .out = out, .lse = lse, .q = q, .k = k, .v = v};
+    if (!attention_accept(x, "attention", &c)) {
+        return;
+    }
+    attention_prepare(&c, x);
+    attention_clear_outside(out, a.cu_seqlens_q);
+    size_t bytes;
+    float start[1];
+    carve(&c, attention_max_padded_k(&c), start, &bytes);
+    lanes_run(x, "attention", attention_items(&c), bytes, attention_item, &c);
+}
+
+KERNEL_FILL(attention, struct ops)
+{
+    t->attention = cpu_attention;
+}

@@ -1,0 +1,10 @@
+/* cpu_isa: the cpu table of one instruction set, for tests; everybody else takes ops_cpu. */
+#ifndef KILN_OPS_CPU_CPU_ISA_H
+#define KILN_OPS_CPU_CPU_ISA_H
+
+#include "ops/ops.h"
+
+/* "baseline", "avx2" or "avx512"; NULL if this processor or this build lacks it. */
+const struct ops *cpu_isa_table(const char *isa);
+
+#endif

@@ -1,0 +1,205 @@
+#include "ops/cpu/gemm_backend.h"
+#include "ops/cpu/lanes.h"
+
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <string.h>
+
+/* Tiles as large as the cache allows, but enough of them to keep many threads busy. */
+enum { TILES_WANTED = 32, MIN_TILE_COLS = 192, MAX_CHUNK = 2048 };
+
+enum { MAX_BACKENDS = 3 };
+
+static struct {
+    const struct gemm_backend
+        *on[MAX_BACKENDS]; /* fastest first; the last is the plain one, which can do everything */
+    int n_on;
+    int first[2][2]; /* of `on`, for ab and c in fp32 (0) or bf16 (1) */
+    char lines[MAX_BACKENDS][96];
+} backends;
+
+static pthread_once_t backends_once = PTHREAD_ONCE_INIT;
+static pthread_mutex_t product_lock = PTHREAD_MUTEX_INITIALIZER; /* handles live for one product */
+
+static void consider(int line, const char *name, const struct gemm_backend *b)
+{
+    const char *state = b == NULL   ? "not compiled in"
+                        : b->open() ? "on"
+                                    : "off: it does not work on this machine";
+    if (b != NULL && state[1] == 'n') {
+        backends.on[backends.n_on++] = b;
+    }
+    snprintf(backends.lines[line], sizeof backends.lines[line], "%s: %s", b == NULL ? name : b->name, state);
+}
+
+static void backends_open(void)
+{
+#if KILN_HAVE_ONEDNN
+    consider(0, "oneDNN", &gemm_onednn);
+#else
+    consider(0, "oneDNN", NULL);
+#endif
+#if KILN_HAVE_BLAS
+    consider(1, "BLAS", &gemm_blas);
+#else
+    consider(1, "BLAS", NULL);
+#endif
+    consider(2, "plain", gemm_plain());
+    for (int i = 0; i < 4; i++) {
+        int *first = &backends.first[i / 2][i % 2];
+        while (!backends.on[*first]->can(i / 2 ? DTYPE_BF16 : DTYPE_F32, i % 2 ? DTYPE_BF16 : DTYPE_F32)) {
+            (*first)++;
+        }
+    }
+}
+
+/* Index of the fastest backend for these dtypes. */
+static int choose(enum dtype ab_dtype, enum dtype c_dtype)
+{
+    pthread_once(&backends_once, backends_open);
+    return backends.first[ab_dtype == DTYPE_BF16][c_dtype == DTYPE_BF16];
+}
+
+const char *gemm_backend_name(enum dtype dtype)
+{
+    return backends.on[choose(dtype, dtype)]->name;
+}
+
+const char *gemm_backend_line(int i)
+{
+    pthread_once(&backends_once, backends_open);
+    return i >= 0 && i < MAX_BACKENDS ? backends.lines[i] : NULL;
+}
+
+static int64_t blocks(int64_t n, int64_t block)
+{
+    return (n + block - 1) / block;
+}
+
+/* n in equal parts, each a multiple of `grain` but the last, none above `max`. */
+static int64_t part(int64_t n, int64_t n_parts, int64_t grain)
+{
+    return blocks(blocks(n, n_parts), grain) * grain;
+}
+
+struct gemm_call {
+    const struct gemm *g;
+    const struct gemm_backend *backend;
+    gemm_after *after;
+    const void *context;
+    size_t backend_bytes;           /* of the lane; `after` has the rest */
+    int64_t tile_m, tile_n, tile_k; /* full tiles; those at the end are smaller */
+    int64_t tiles_m, tiles_n;
+    const void *forms
+        [GEMM_MAX_FORMS]; /* handle of a tile that is short (1) or full (0) in k, n and m: 4 k + 2 n + m */
+    atomic_bool *failed;
+};
+
+static const void *elements(const void *p, enum dtype t, int64_t n)
+{
+    return (const char *)p + n * (int64_t)dtype_bytes(t);
+}
+
+/* The product that computes rows from i, columns from j of C over the inner range from l. */
+static struct gemm tile_at(const struct gemm_call *c, int64_t i, int64_t j, int64_t l)
+{
+    struct gemm t = *c->g;
+    t.m = c->g->m - i < c->tile_m ? c->g->m - i : c->tile_m;
+    t.n = c->g->n - j < c->tile_n ? c->g->n - j : c->tile_n;
+    t.k = c->g->k - l < c->tile_k ? c->g->k - l : c->tile_k;
+    t.c = (void *)elements(t.c, t.c_dtype, i * t.c_stride + j);
+    t.a = elements(t.a, t.ab_dtype, t.a_transposed ? l * t.a_stride + i : i * t.a_stride + l);
+    t.b = elements(t.b, t.ab_dtype, t.b_transposed ? j * t.b_stride + l : l * t.b_stride + j);
+    t.bias = t.bias == NULL ? NULL : t.bias + j;
+    return t;
+}
+
+static int form_of(const struct gemm_call *c, const struct gemm *t)
+{
+    return 4 * (t->k < c->tile_k) + 2 * (t->n < c->tile_n) + (t->m < c->tile_m);
+}
+
+static bool prepare(struct gemm_call *c, const struct gemm_backend *b)
+{
+    const struct gemm *g = c->g;
+    c->backend = b;
+    c->backend_bytes = 0;
+    memset(c->forms, 0, sizeof c->forms);
+    int64_t last_i = (c->tiles_m - 1) * c->tile_m, last_j = (c->tiles_n - 1) * c->tile_n;
+    int64_t last_l = (blocks(g->k, c->tile_k) - 1) * c->tile_k;
+    for (int f = 0; f < GEMM_MAX_FORMS; f++) {
+        struct gemm t = tile_at(c, f & 1 ? last_i : 0, f & 2 ? last_j : 0, f & 4 ? last_l : 0);
+        int form = form_of(c, &t);
+        if (c->forms[form] == NULL) {
+            size_t bytes = 0;
+            c->forms[form] = c->backend->prepare(&t, &bytes);
+            if (c->forms[form] == NULL) {
+                return false;
+            }
+            c->backend_bytes = bytes > c->backend_bytes ? bytes : c->backend_bytes;
+        }
+    }
+    c->backend_bytes = (c->backend_bytes + 63) / 64 * 64;
+    return true;
+}
+
+static void tile_item(const void *context, int64_t item, void *lane)
+{
+    const struct gemm_call *c = context;
+    int64_t i = item % c->tiles_m * c->tile_m, j = item / c->tiles_m * c->tile_n;
+    struct gemm t = {0};
+    for (int64_t l = 0; l < c->g->k; l += c->tile_k) {
+        t = tile_at(c, i, j, l);
+        if (!c->backend->tile(c->forms[form_of(c, &t)], &t, lane)) {
+            atomic_store(c->failed, true);
+        }
+    }
+    if (c->after != NULL) {
+        c->after(c->context, i, t.m, j, t.n, (char *)lane + c->backend_bytes);
+    }
+}
+
+static void cut(struct gemm_call *c)
+{
+    const struct gemm *g = c->g;
+    int64_t parts_m = blocks(g->m, GEMM_MAX_TILE_ROWS);
+    c->tile_m = part(g->m, parts_m, 16);
+    c->tiles_m = blocks(g->m, c->tile_m);
+    int64_t parts_n = blocks(g->n, GEMM_MAX_TILE_COLS), wanted = blocks(TILES_WANTED, c->tiles_m);
+    int64_t most = g->n / MIN_TILE_COLS;
+    wanted = wanted < most ? wanted : most;
+    parts_n = parts_n > wanted ? parts_n : wanted;
+    c->tile_n = part(g->n, parts_n, 64);
+    c->tiles_n = blocks(g->n, c->tile_n);
+    /* sums over tokens: short runs keep the panels in the cache and the number of forms small */
+    c->tile_k = g->accumulate && g->c_dtype == DTYPE_F32 && g->k > MAX_CHUNK ? MAX_CHUNK : g->k;
+}
+
+void gemm_run(struct exec *x, const char *op, const struct gemm *g, gemm_after *after, size_t after_bytes,
+              const void *context)
+{
+    if (g->m <= 0 || g->n <= 0) {
+        return;
+    }
+    if (g->k <= 0) {
+        exec_fail(x, STATUS_USAGE, op, "a product over an empty dimension");
+        return;
+    }
+    atomic_bool tile_failed = false;
+    struct gemm_call c = {.g = g, .after = after, .context = context, .failed = &tile_failed};
+    cut(&c);
+    int b = choose(g->ab_dtype, g->c_dtype);
+    pthread_mutex_lock(&product_lock);
+    while (!prepare(&c, backends.on[b])) {
+        b++; /* the plain one, last, takes every form */
+    }
+    lanes_run(x, op, c.tiles_m * c.tiles_n, c.backend_bytes + after_bytes, tile_item, &c);
+    pthread_mutex_unlock(&product_lock);
+    if (atomic_load(&tile_failed)) {
+        exec_fail(x, STATUS_INTERNAL, op,
+                  "%s cannot compute a product of [%lld, %lld] and [%lld, %lld] in %s", c.backend->name,
+                  (long long)g->m, (long long)g->k, (long long)g->k, (long long)g->n,
+                  dtype_name(g->ab_dtype));
+    }
+}

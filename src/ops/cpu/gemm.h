@@ -1,0 +1,40 @@
+/* gemm: matrix products on the cpu, by the fastest library that is compiled in and can do the tile at hand.
+ *
+ * A product is cut into tiles of C by its shape alone, and each tile is computed by one thread from the whole of its row
+ * and column panels: the bits do not depend on the number of threads, whatever the library does. */
+#ifndef KILN_OPS_CPU_GEMM_H
+#define KILN_OPS_CPU_GEMM_H
+
+#include "core/dtype.h"
+#include "dev/exec.h"
+
+/* C = A B + bias, or C += A B.  A is [m, k], stored [k, m] if a_transposed; B is [k, n], stored [n, k] if b_transposed.
+ * Strides are those of stored rows, in elements. */
+struct gemm {
+    int64_t m, n, k;
+    void *c;
+    const void *a, *b;
+    const float *bias; /* [n] or NULL; never with accumulate */
+    int64_t c_stride, a_stride, b_stride;
+    enum dtype c_dtype;  /* fp32 or bf16 */
+    enum dtype ab_dtype; /* fp32 or bf16 */
+    bool a_transposed, b_transposed;
+    bool accumulate;
+};
+
+/* Called with each tile of C when it is done: rows [row, row + rows), columns [col, col + cols). */
+typedef void gemm_after(const void *context, int64_t row, int64_t rows, int64_t col, int64_t cols,
+                        void *lane);
+
+/* Computes the product; then `after`, which may be NULL, on each tile while it is in the cache, with after_bytes of
+ * scratch.  A failure sticks in the exec under the name `op`. */
+void gemm_run(struct exec *x, const char *op, const struct gemm *g, gemm_after *after, size_t after_bytes,
+              const void *context);
+
+/* What computes products of this dtype: "oneDNN 2.6.3", "BLAS", "plain". */
+const char *gemm_backend_name(enum dtype dtype);
+
+/* One line for each backend, on or why not, for `kiln doctor`; NULL past the last. */
+const char *gemm_backend_line(int i);
+
+#endif

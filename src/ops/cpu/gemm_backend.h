@@ -1,0 +1,31 @@
+/* gemm_backend: what a library must offer to compute the tiles of ops/cpu/gemm.c. */
+#ifndef KILN_OPS_CPU_GEMM_BACKEND_H
+#define KILN_OPS_CPU_GEMM_BACKEND_H
+
+#include "ops/cpu/gemm.h"
+
+enum { GEMM_MAX_TILE_ROWS = 128, GEMM_MAX_TILE_COLS = 1024, GEMM_MAX_FORMS = 8 };
+
+struct gemm_backend {
+    const char *name;
+
+    /* Readies the library, once; false if it does not work on this machine. */
+    bool (*open)(void);
+
+    /* Whether the library can compute with these dtypes on this processor, without emulation. */
+    bool (*can)(enum dtype ab_dtype, enum dtype c_dtype);
+
+    /* A handle for tiles of this form (sizes, strides, dtypes, flags; not addresses) and the bytes of lane a tile needs;
+     * NULL if it cannot.  Valid until a later product readies others; called by one thread at a time. */
+    const void *(*prepare)(const struct gemm *tile, size_t *lane_bytes);
+
+    /* Computes one tile; false if the library failed. */
+    bool (*tile)(const void *handle, const struct gemm *tile, void *lane);
+};
+
+/* The backends that are compiled in; cpu.c fills in the plain one for the processor. */
+extern const struct gemm_backend gemm_onednn;
+extern const struct gemm_backend gemm_blas;
+const struct gemm_backend *gemm_plain(void);
+
+#endif

@@ -1,0 +1,198 @@
+/* Matrix products by oneDNN (C API of 2.x and 3.x differ; this is 2.x): one matmul primitive per form of tile, built for
+ * one thread, kept in a set-associative cache of bounded size.
+ *
+ * Plain strides are used for both operands: on Zen 4 tiles of 128 rows run within 3 % of pre-packed weights, which would
+ * have to be repacked after every update. */
+#include "core/hash.h"
+#include "ops/cpu/gemm_backend.h"
+
+#include <omp.h>
+#include <oneapi/dnnl/dnnl.h>
+#include <string.h>
+
+#if DNNL_VERSION_MAJOR != 2
+#    error "kiln uses the C API of oneDNN 2.x"
+#endif
+
+enum { CACHE_SETS = 64, CACHE_WAYS = 2 * GEMM_MAX_FORMS };
+
+/* What a primitive is compiled for.  All fields are 64 bits wide, so that keys compare as bytes. */
+struct form {
+    int64_t m, n, k, c_stride, a_stride, b_stride, flags;
+};
+
+struct entry {
+    struct form form;
+    dnnl_primitive_t primitive; /* NULL: the way is empty */
+    dnnl_memory_desc_t a, b, c, bias, scratch;
+    bool has_bias;
+    uint64_t last_use;
+};
+
+static struct {
+    dnnl_engine_t engine;
+    dnnl_stream_t stream;
+    struct entry entries[CACHE_SETS][CACHE_WAYS];
+    uint64_t clock;
+    char name[24];
+} lib;
+
+static bool onednn_open(void)
+{
+    return dnnl_engine_create(&lib.engine, dnnl_cpu, 0) == dnnl_success &&
+           dnnl_stream_create(&lib.stream, lib.engine, dnnl_stream_default_flags) == dnnl_success &&
+           dnnl_set_primitive_cache_capacity(0) ==
+               dnnl_success; /* ours is the only cache: its size is known */
+}
+
+static dnnl_data_type_t type_of(enum dtype t)
+{
+    return t == DTYPE_BF16 ? dnnl_bf16 : dnnl_f32;
+}
+
+/* A [rows, cols] matrix whose stored rows are `stride` apart. */
+static bool describe(dnnl_memory_desc_t *d, int64_t rows, int64_t cols, int64_t stride, bool transposed,
+                     enum dtype t)
+{
+    dnnl_dims_t dims = {rows, cols}, strides = {transposed ? 1 : stride, transposed ? stride : 1};
+    return dnnl_memory_desc_init_by_strides(d, 2, dims, type_of(t), strides) == dnnl_success;
+}
+
+static bool make_attributes(dnnl_primitive_attr_t attributes, bool accumulate)
+{
+    if (dnnl_primitive_attr_set_scratchpad_mode(attributes, dnnl_scratchpad_mode_user) != dnnl_success) {
+        return false;
+    }
+    dnnl_post_ops_t post;
+    if (!accumulate) {
+        return true;
+    }
+    if (dnnl_post_ops_create(&post) != dnnl_success) {
+        return false;
+    }
+    bool ok = dnnl_post_ops_append_sum(post, 1.0f) == dnnl_success &&
+              dnnl_primitive_attr_set_post_ops(attributes, post) == dnnl_success;
+    dnnl_post_ops_destroy(post);
+    return ok;
+}
+
+/* Fills an entry; false, and the entry is empty, if oneDNN has only its slow reference code for it. */
+static bool compile(struct entry *e, const struct gemm *t)
+{
+    dnnl_primitive_attr_t attributes = NULL;
+    dnnl_primitive_desc_t desc = NULL;
+    dnnl_matmul_desc_t op;
+    dnnl_dims_t bias_dims = {1, t->n}, bias_strides = {t->n, 1};
+    const char *implementation = "";
+    e->primitive = NULL;
+    e->has_bias = t->bias != NULL;
+    bool ok =
+        describe(&e->a, t->m, t->k, t->a_stride, t->a_transposed, t->ab_dtype) &&
+        describe(&e->b, t->k, t->n, t->b_stride, t->b_transposed, t->ab_dtype) &&
+        describe(&e->c, t->m, t->n, t->c_stride, false, t->c_dtype) &&
+        dnnl_memory_desc_init_by_strides(&e->bias, 2, bias_dims, dnnl_f32, bias_strides) == dnnl_success &&
+        dnnl_matmul_desc_init(&op, &e->a, &e->b, e->has_bias ? &e->bias : NULL, &e->c) == dnnl_success &&
+        dnnl_primitive_attr_create(&attributes) == dnnl_success &&
+        make_attributes(attributes, t->accumulate) &&
+        dnnl_primitive_desc_create(&desc, &op, attributes, lib.engine, NULL) == dnnl_success &&
+        dnnl_primitive_desc_query(desc, dnnl_query_impl_info_str, 0, &implementation) == dnnl_success &&
+        strncmp(implementation, "ref", 3) != 0 && dnnl_primitive_create(&e->primitive, desc) == dnnl_success;
+    if (ok) {
+        e->scratch = *dnnl_primitive_desc_query_md(desc, dnnl_query_scratchpad_md, 0);
+    } else {
+        e->primitive = NULL;
+    }
+    dnnl_primitive_desc_destroy(desc);
+    dnnl_primitive_attr_destroy(attributes);
+    return ok;
+}
+
+static struct form form_of(const struct gemm *t)
+{
+    int64_t flags = t->c_dtype | t->ab_dtype << 4 | t->a_transposed << 8 | t->b_transposed << 9 |
+                    t->accumulate << 10 | (t->bias != NULL) << 11;
+    return (struct form){t->m, t->n, t->k, t->c_stride, t->a_stride, t->b_stride, flags};
+}
+
+/* The entry of this form, or the one to use for it: an empty way, else the way unused for longest.  A set has more ways
+ * than a product has forms, so those of the running product are never the oldest. */
+static struct entry *find(const struct form *f, bool *found)
+{
+    struct entry *set = lib.entries[hash_fnv1a(f, sizeof *f) % CACHE_SETS], *oldest = set;
+    for (int i = 0; i < CACHE_WAYS; i++) {
+        if (set[i].primitive != NULL && memcmp(&set[i].form, f, sizeof *f) == 0) {
+            *found = true;
+            return &set[i];
+        }
+        oldest = set[i].last_use < oldest->last_use ? &set[i] : oldest;
+    }
+    *found = false;
+    return oldest;
+}
+
+static const void *onednn_prepare(const struct gemm *t, size_t *lane_bytes)
+{
+    struct form f = form_of(t);
+    bool found;
+    struct entry *e = find(&f, &found);
+    e->last_use = ++lib.clock;
+    if (!found) {
+        dnnl_primitive_destroy(e->primitive);
+        e->form = f;
+        int threads = omp_get_max_threads();
+        omp_set_num_threads(1); /* oneDNN plans its scratch and its blocking for this many */
+        bool ok = compile(e, t);
+        omp_set_num_threads(threads);
+        if (!ok) {
+            e->last_use = 0;
+            return NULL;
+        }
+    }
+    *lane_bytes = dnnl_memory_desc_get_size(&e->scratch);
+    return e;
+}
+
+static bool add_argument(dnnl_exec_arg_t *args, int *n, int id, const dnnl_memory_desc_t *d, const void *data)
+{
+    args[*n].arg = id;
+    args[*n].memory = NULL;
+    bool ok = dnnl_memory_create(&args[*n].memory, d, lib.engine, (void *)data) == dnnl_success;
+    (*n)++;
+    return ok;
+}
+
+static bool onednn_tile(const void *handle, const struct gemm *t, void *lane)
+{
+    const struct entry *e = handle;
+    dnnl_exec_arg_t args[5];
+    int n = 0;
+    bool ok = add_argument(args, &n, DNNL_ARG_SRC, &e->a, t->a) &&
+              add_argument(args, &n, DNNL_ARG_WEIGHTS, &e->b, t->b) &&
+              add_argument(args, &n, DNNL_ARG_DST, &e->c, t->c) &&
+              add_argument(args, &n, DNNL_ARG_SCRATCHPAD, &e->scratch, lane) &&
+              (!e->has_bias || add_argument(args, &n, DNNL_ARG_BIAS, &e->bias, t->bias)) &&
+              dnnl_primitive_execute(e->primitive, lib.stream, n, args) == dnnl_success &&
+              dnnl_stream_wait(lib.stream) == dnnl_success;
+    for (int i = 0; i < n; i++) {
+        dnnl_memory_destroy(args[i].memory);
+    }
+    return ok;
+}
+
+/* Asked of oneDNN itself: a small product either compiles to real code or not. */
+static bool onednn_can(enum dtype ab_dtype, enum dtype c_dtype)
+{
+    struct gemm t = {.m = 64, .n = 64, .k = 64, .c_stride = 64, .a_stride = 64, .b_stride = 64};
+    t.ab_dtype = ab_dtype;
+    t.c_dtype = c_dtype;
+    size_t bytes;
+    return onednn_prepare(&t, &bytes) != NULL;
+}
+
+const struct gemm_backend gemm_onednn = {
+    .name = "oneDNN",
+    .open = onednn_open,
+    .can = onednn_can,
+    .prepare = onednn_prepare,
+    .tile = onednn_tile,
+};

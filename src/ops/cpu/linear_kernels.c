@@ -1,0 +1,161 @@
+/* Linear layers: products by ops/cpu/gemm.h, the activation on each tile while it is in the cache, and bias gradients as
+ * ordered sums over rows. */
+#include "ops/cpu/gemm.h"
+#include "ops/cpu/norm_row.h"
+#include "ops/cpu/vmath.h"
+
+/* Rows of a matrix may be strided; everything else is dense. */
+static int64_t stride_of(tensor t)
+{
+    return rows_offset(t, 1);
+}
+
+static void cpu_linear(struct exec *x, tensor out, tensor in, tensor w, tensor bias)
+{
+    if (!accept_tensors(x, "linear", ACCEPT_LIST(in, w), ACCEPT_LIST(bias)) ||
+        !accept_tensors(x, "linear", ACCEPT_LIST(out), NULL, 0)) {
+        return;
+    }
+    struct gemm g = {
+        .m = tensor_rows(in),
+        .n = tensor_rows(w),
+        .k = tensor_cols(in),
+        .c = out.data,
+        .a = in.data,
+        .b = w.data,
+        .bias = bias.data,
+        .c_stride = stride_of(out),
+        .a_stride = stride_of(in),
+        .b_stride = stride_of(w),
+        .c_dtype = out.dtype,
+        .ab_dtype = in.dtype,
+        .b_transposed = true,
+    };
+    gemm_run(x, "linear", &g, NULL, 0, NULL);
+}
+
+struct gelu_call {
+    tensor out, pre;
+};
+
+static void gelu_tile(const void *context, int64_t row, int64_t rows, int64_t col, int64_t cols, void *lane)
+{
+    const struct gelu_call *c = context;
+    float *buffer = lane;
+    for (int64_t r = row; r < row + rows; r++) {
+        const float *z = rows_load(c->pre, r, col, cols, buffer);
+        float *out = rows_target(c->out, r, col, buffer);
+#pragma omp simd
+        for (int64_t i = 0; i < cols; i++) {
+            out[i] = z[i] * vmath_normal(z[i]).cdf;
+        }
+        rows_store(c->out, r, col, cols, out);
+    }
+}
+
+static void cpu_linear_gelu(struct exec *x, tensor out, tensor pre, tensor in, tensor w, tensor bias)
+{
+    if (!accept_tensors(x, "linear_gelu", ACCEPT_LIST(in, out, pre, w), ACCEPT_LIST(bias))) {
+        return;
+    }
+    struct gemm g = {
+        .m = tensor_rows(in),
+        .n = tensor_rows(w),
+        .k = tensor_cols(in),
+        .c = pre.data,
+        .a = in.data,
+        .b = w.data,
+        .bias = bias.data,
+        .c_stride = stride_of(pre),
+        .a_stride = stride_of(in),
+        .b_stride = stride_of(w),
+        .c_dtype = pre.dtype,
+        .ab_dtype = in.dtype,
+        .b_transposed = true,
+    };
+    struct gelu_call c = {out, pre};
+    gemm_run(x, "linear_gelu", &g, gelu_tile, (size_t)tensor_rows(w) * sizeof(float), &c);
+}
+
+static void cpu_linear_backward_input(struct exec *x, tensor din, tensor dout, tensor w, bool accumulate)
+{
+    if (!accept_tensors(x, "linear_backward_input", ACCEPT_LIST(din, dout, w), NULL, 0)) {
+        return;
+    }
+    struct gemm g = {
+        .m = tensor_rows(dout),
+        .n = tensor_cols(w),
+        .k = tensor_rows(w),
+        .c = din.data,
+        .a = dout.data,
+        .b = w.data,
+        .c_stride = stride_of(din),
+        .a_stride = stride_of(dout),
+        .b_stride = stride_of(w),
+        .c_dtype = din.dtype,
+        .ab_dtype = dout.dtype,
+        .accumulate = accumulate,
+    };
+    gemm_run(x, "linear_backward_input", &g, NULL, 0, NULL);
+}
+
+struct column_sum_call {
+    tensor in;
+    float *partials; /* [chunks][cols] */
+};
+
+static void column_sum_chunk(const void *context, int64_t chunk, void *lane)
+{
+    const struct column_sum_call *c = context;
+    int64_t rows = tensor_rows(c->in), cols = tensor_cols(c->in);
+    float *sum = c->partials + chunk * cols;
+    memset(sum, 0, (size_t)cols * sizeof(float));
+    for (int64_t row = norm_chunk_begin(rows, chunk); row < norm_chunk_begin(rows, chunk + 1); row++) {
+        const float *in = rows_load(c->in, row, 0, cols, lane);
+#pragma omp simd
+        for (int64_t i = 0; i < cols; i++) {
+            sum[i] += in[i];
+        }
+    }
+}
+
+static void cpu_linear_backward_weight(struct exec *x, tensor dw, tensor dbias, tensor dout, tensor in)
+{
+    const char *op = "linear_backward_weight";
+    if (!accept_tensors(x, op, ACCEPT_LIST(dout, in), ACCEPT_LIST(dw, dbias))) {
+        return;
+    }
+    int64_t rows = tensor_rows(dout), cols = tensor_cols(dout);
+    if (rows == 0) {
+        return;
+    }
+    struct gemm g = {
+        .m = cols,
+        .n = tensor_cols(in),
+        .k = rows,
+        .c = dw.data,
+        .a = dout.data,
+        .b = in.data,
+        .c_stride = stride_of(dw),
+        .a_stride = stride_of(dout),
+        .b_stride = stride_of(in),
+        .c_dtype = dw.dtype,
+        .ab_dtype = in.dtype,
+        .a_transposed = true,
+        .accumulate = true,
+    };
+    gemm_run(x, op, &g, NULL, 0, NULL);
+    if (!tensor_is_null(dbias) && !failed(x->status)) {
+        struct column_sum_call c = {dout, exec_scratch(x, workspace_column_sum(rows, cols))};
+        lanes_run(x, op, norm_chunks(rows), (size_t)cols * sizeof(float), column_sum_chunk, &c);
+        norm_add_partials(dbias.data, c.partials, norm_chunks(rows), cols, cols);
+    }
+}
+
+KERNEL_FILL(linear, struct ops)
+{
+    t->linear = cpu_linear;
+    t->linear_gelu = cpu_linear_gelu;
+    t->linear_backward_input = cpu_linear_backward_input;
+    t->linear_backward_weight = cpu_linear_backward_weight;
+}

@@ -1,0 +1,272 @@
+/* Ops that move, convert or look at elements and compute next to nothing: bound by memory. */
+#include "ops/cpu/kernel.h"
+#include "ops/cpu/rows.h"
+
+#include <math.h>
+#include <string.h>
+
+enum { ELEMENTS_PER_ITEM = 8192, ROWS_PER_ITEM = 16, COLUMNS_PER_ITEM = 64 };
+
+struct move_call {
+    tensor out, in;
+    double value;
+    int64_t rows, cols, blocks_per_row;
+    const int32_t *indices;
+    int64_t *first_found; /* [items] */
+};
+
+/* The part of a tensor that one item covers: columns [first, first + n) of a row. */
+struct piece {
+    int64_t row, first, n;
+};
+
+static struct piece piece_of(const struct move_call *c, int64_t item)
+{
+    int64_t first = item % c->blocks_per_row * ELEMENTS_PER_ITEM;
+    return (struct piece){item / c->blocks_per_row, first, kernel_min(ELEMENTS_PER_ITEM, c->cols - first)};
+}
+
+/* Dense tensors are one long row. */
+static int64_t cut(struct move_call *c, tensor shape, bool dense)
+{
+    c->rows = dense ? 1 : tensor_rows(shape);
+    c->cols = dense ? tensor_count(shape) : tensor_cols(shape);
+    c->blocks_per_row = kernel_blocks(c->cols, ELEMENTS_PER_ITEM);
+    return c->rows * c->blocks_per_row;
+}
+
+/* Where the row begins, for tensors of any strides. */
+static char *row_begin(tensor t, int64_t row)
+{
+    int64_t offset = 0;
+    for (int i = t.n_dims - 2; i >= 0; i--) {
+        offset += row % t.dims[i] * t.strides[i];
+        row /= t.dims[i];
+    }
+    return (char *)t.data + offset * (int64_t)dtype_bytes(t.dtype);
+}
+
+static void fill_item(const void *context, int64_t item, void *lane)
+{
+    (void)lane;
+    const struct move_call *c = context;
+    struct piece p = piece_of(c, item);
+    size_t size = dtype_bytes(c->out.dtype);
+    char *to = (c->rows == 1 ? (char *)c->out.data : row_begin(c->out, p.row)) + (size_t)p.first * size;
+    char pattern[8];
+    tensor_set(tensor_1d(pattern, c->out.dtype, 1), 0, c->value);
+    if (c->value == 0) {
+        memset(to, 0, (size_t)p.n * size);
+        return;
+    }
+    for (int64_t i = 0; i < p.n; i++) {
+        memcpy(to + (size_t)i * size, pattern, size);
+    }
+}
+
+static void cpu_fill(struct exec *x, tensor out, double value)
+{
+    if (failed(x->status)) {
+        return;
+    }
+    struct move_call c = {.out = out, .value = value};
+    lanes_run(x, "fill", cut(&c, out, tensor_is_dense(out)), 0, fill_item, &c);
+}
+
+static void cast_any(tensor out, tensor in, struct piece p)
+{
+    int64_t cols = tensor_cols(out);
+    for (int64_t i = 0; i < p.n; i++) {
+        int64_t index = p.row * cols + p.first + i;
+        tensor_set(out, index, tensor_get(in, index));
+    }
+}
+
+static void cast_item(const void *context, int64_t item, void *lane)
+{
+    (void)lane;
+    const struct move_call *c = context;
+    struct piece p = piece_of(c, item);
+    enum dtype to = c->out.dtype, from = c->in.dtype;
+    char *out =
+        (c->rows == 1 ? (char *)c->out.data : row_begin(c->out, p.row)) + p.first * (int64_t)dtype_bytes(to);
+    const char *in =
+        (c->rows == 1 ? (char *)c->in.data : row_begin(c->in, p.row)) + p.first * (int64_t)dtype_bytes(from);
+    if (to == from) {
+        memmove(out, in, (size_t)p.n * dtype_bytes(to));
+    } else if (to == DTYPE_BF16 && from == DTYPE_F32) {
+        rows_to_bf16((uint16_t *)(void *)out, (const float *)(const void *)in, p.n);
+    } else if (to == DTYPE_F32 && from == DTYPE_BF16) {
+        rows_from_bf16((float *)(void *)out, (const uint16_t *)(const void *)in, p.n);
+    } else {
+        cast_any(c->out, c->in, p);
+    }
+}
+
+static bool dense_rows(tensor t)
+{
+    return tensor_cols(t) <= 1 || t.strides[t.n_dims - 1] == 1;
+}
+
+static void cpu_cast(struct exec *x, tensor out, tensor in)
+{
+    if (failed(x->status)) {
+        return;
+    }
+    if (!dense_rows(out) || !dense_rows(in)) {
+        exec_fail(x, STATUS_USAGE, "cast", "the elements of a row must lie side by side");
+        return;
+    }
+    struct move_call c = {.out = out, .in = in};
+    bool dense = tensor_is_dense(out) && tensor_is_dense(in);
+    lanes_run(x, "cast", cut(&c, out, dense), 0, cast_item, &c);
+}
+
+/* Losses and counts of a micro-batch: a few thousand numbers, not worth a second thread. */
+static void cpu_sum(struct exec *x, tensor total, tensor in)
+{
+    if (failed(x->status)) {
+        return;
+    }
+    if (total.dtype != DTYPE_F64 || (in.dtype != DTYPE_F32 && in.dtype != DTYPE_I32) ||
+        !tensor_is_dense(in)) {
+        exec_fail(x, STATUS_USAGE, "sum", "adds dense fp32 or i32 into fp64, not %s into %s",
+                  dtype_name(in.dtype), dtype_name(total.dtype));
+        return;
+    }
+    double sum = 0;
+    int64_t n = tensor_count(in);
+    if (in.dtype == DTYPE_I32) {
+        const int32_t *v = in.data;
+        for (int64_t i = 0; i < n; i++) {
+            sum += v[i];
+        }
+    } else {
+        const float *v = in.data;
+#pragma omp simd reduction(+ : sum)
+        for (int64_t i = 0; i < n; i++) {
+            sum += (double)v[i];
+        }
+    }
+    *(double *)total.data += sum;
+}
+
+/* All bits of the exponent set: infinite or NaN. */
+static bool any_nonfinite(const struct move_call *c, struct piece p)
+{
+    uint32_t found = 0;
+    if (c->in.dtype == DTYPE_F32) {
+        const float *v = (const float *)c->in.data + p.first;
+        for (int64_t i = 0; i < p.n; i++) {
+            uint32_t u;
+            memcpy(&u, &v[i], sizeof u);
+            found |= (u & 0x7f800000U) == 0x7f800000U;
+        }
+    } else {
+        const uint16_t *v = (const uint16_t *)c->in.data + p.first;
+        for (int64_t i = 0; i < p.n; i++) {
+            found |= (v[i] & 0x7f80U) == 0x7f80U;
+        }
+    }
+    return found != 0;
+}
+
+static void find_item(const void *context, int64_t item, void *lane)
+{
+    (void)lane;
+    const struct move_call *c = context;
+    struct piece p = piece_of(c, item);
+    if (!any_nonfinite(c, p)) {
+        return;
+    }
+    int64_t i = p.first;
+    while (isfinite(tensor_get(c->in, i))) {
+        i++;
+    }
+#pragma omp critical(kiln_find_nonfinite)
+    if (*c->first_found < 0 || i < *c->first_found) {
+        *c->first_found = i;
+    }
+}
+
+static void cpu_find_nonfinite(struct exec *x, tensor index, tensor in)
+{
+    if (!accept_tensors(x, "find_nonfinite", ACCEPT_LIST(in), NULL, 0)) {
+        return;
+    }
+    if (!tensor_is_dense(in)) {
+        exec_fail(x, STATUS_USAGE, "find_nonfinite", "the tensor must be dense");
+        return;
+    }
+    struct move_call c = {.in = in, .first_found = index.data};
+    *c.first_found = -1;
+    lanes_run(x, "find_nonfinite", cut(&c, in, true), 0, find_item, &c);
+}
+
+static void gather_item(const void *context, int64_t item, void *lane)
+{
+    (void)lane;
+    const struct move_call *c = context;
+    size_t size = dtype_bytes(c->in.dtype);
+    int64_t end = kernel_min((item + 1) * ROWS_PER_ITEM, c->rows);
+    for (int64_t row = item * ROWS_PER_ITEM; row < end; row++) {
+        memcpy((char *)c->out.data + (size_t)rows_offset(c->out, row) * size,
+               (const char *)c->in.data + (size_t)rows_offset(c->in, c->indices[row]) * size,
+               (size_t)c->cols * size);
+    }
+}
+
+static void cpu_gather_rows(struct exec *x, tensor out, tensor in, tensor rows)
+{
+    const char *op = "gather_rows";
+    if (!accept_tensors(x, op, ACCEPT_LIST(out, in), NULL, 0) ||
+        !accept_indices(x, op, "row", rows, 0, tensor_rows(in))) {
+        return;
+    }
+    struct move_call c = {.out = out, .in = in, .indices = rows.data};
+    c.rows = tensor_count(rows);
+    c.cols = tensor_cols(in);
+    lanes_run(x, op, kernel_blocks(c.rows, ROWS_PER_ITEM), 0, gather_item, &c);
+}
+
+/* Owns columns, so that a row that occurs twice receives its sums in the order of `indices`. */
+static void scatter_item(const void *context, int64_t item, void *lane)
+{
+    const struct move_call *c = context;
+    int64_t first = item * COLUMNS_PER_ITEM, n = kernel_min(COLUMNS_PER_ITEM, c->cols - first);
+    float *buffer = lane;
+    for (int64_t m = 0; m < c->rows; m++) {
+        const float *d = rows_load(c->in, m, first, n, buffer);
+        const float *old = rows_load(c->out, c->indices[m], first, n, buffer + COLUMNS_PER_ITEM);
+        float *new = rows_target(c->out, c->indices[m], first, buffer + COLUMNS_PER_ITEM);
+#pragma omp simd
+        for (int64_t i = 0; i < n; i++) {
+            new[i] = old[i] + d[i];
+        }
+        rows_store(c->out, c->indices[m], first, n, new);
+    }
+}
+
+static void cpu_scatter_add_rows(struct exec *x, tensor din, tensor dout, tensor rows)
+{
+    const char *op = "scatter_add_rows";
+    if (!accept_tensors(x, op, ACCEPT_LIST(din, dout), NULL, 0) ||
+        !accept_indices(x, op, "row", rows, 0, tensor_rows(din))) {
+        return;
+    }
+    struct move_call c = {.out = din, .in = dout, .indices = rows.data};
+    c.rows = tensor_count(rows);
+    c.cols = tensor_cols(din);
+    lanes_run(x, op, kernel_blocks(c.cols, COLUMNS_PER_ITEM), 2 * COLUMNS_PER_ITEM * sizeof(float),
+              scatter_item, &c);
+}
+
+KERNEL_FILL(move, struct ops)
+{
+    t->fill = cpu_fill;
+    t->cast = cpu_cast;
+    t->sum = cpu_sum;
+    t->find_nonfinite = cpu_find_nonfinite;
+    t->gather_rows = cpu_gather_rows;
+    t->scatter_add_rows = cpu_scatter_add_rows;
+}

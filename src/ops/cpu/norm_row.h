@@ -1,0 +1,94 @@
+/* norm_row: layer normalisation of one row in fp32 (Ba et al. 2016, arXiv:1607.06450), shared by the kernels that end in
+ * one.  Mean and variance take two passes over a row that is in the first-level cache. */
+#ifndef KILN_OPS_CPU_NORM_ROW_H
+#define KILN_OPS_CPU_NORM_ROW_H
+
+#include "ops/cpu/dropout_bits.h"
+#include "ops/cpu/rows.h"
+#include "ops/workspace.h"
+
+#include <math.h>
+
+/* out may be `in`. */
+static inline void norm_row_forward(float *out, float *mean, float *rstd, const float *in, const float *gamma,
+                                    const float *beta, int64_t n, float eps)
+{
+    float sum = 0, squares = 0;
+#pragma omp simd reduction(+ : sum)
+    for (int64_t i = 0; i < n; i++) {
+        sum += in[i];
+    }
+    float mu = sum / (float)n;
+#pragma omp simd reduction(+ : squares)
+    for (int64_t i = 0; i < n; i++) {
+        squares += (in[i] - mu) * (in[i] - mu);
+    }
+    float r = 1.0f / sqrtf(squares / (float)n + eps);
+#pragma omp simd
+    for (int64_t i = 0; i < n; i++) {
+        out[i] = (in[i] - mu) * r * gamma[i] + beta[i];
+    }
+    *mean = mu;
+    *rstd = r;
+}
+
+/* Adds to dgamma and dbeta; din may be dout. */
+static inline void norm_row_backward(float *din, float *dgamma, float *dbeta, const float *dout,
+                                     const float *in, const float *gamma, float mu, float r, int64_t n)
+{
+    float sum_g = 0, sum_g_xhat = 0;
+#pragma omp simd reduction(+ : sum_g, sum_g_xhat)
+    for (int64_t i = 0; i < n; i++) {
+        float g = dout[i] * gamma[i];
+        sum_g += g;
+        sum_g_xhat += g * ((in[i] - mu) * r);
+    }
+    float mean_g = sum_g / (float)n, mean_g_xhat = sum_g_xhat / (float)n;
+#pragma omp simd
+    for (int64_t i = 0; i < n; i++) {
+        float xhat = (in[i] - mu) * r, dy = dout[i];
+        dgamma[i] += dy * xhat;
+        dbeta[i] += dy;
+        din[i] = r * (dy * gamma[i] - mean_g - xhat * mean_g_xhat);
+    }
+}
+
+/* out = in where the element is kept, times `scale`; 0 where it is dropped.  out may be `in`. */
+static inline void norm_row_dropout(float *out, const float *in, const uint16_t *bits, uint32_t threshold,
+                                    float scale, int64_t n)
+{
+#pragma omp simd
+    for (int64_t i = 0; i < n; i++) {
+        out[i] = bits[i] < threshold ? 0.0f : in[i] * scale;
+    }
+}
+
+/* Sums over rows: the rows are cut into runs by their number alone, each run adds up its own partial sums in the
+ * workspace, and norm_add_partials adds those in order. */
+static inline int64_t norm_chunks(int64_t rows)
+{
+    return rows < WORKSPACE_ROW_CHUNKS ? rows : WORKSPACE_ROW_CHUNKS;
+}
+
+static inline int64_t norm_chunk_begin(int64_t rows, int64_t chunk)
+{
+    return rows * chunk / norm_chunks(rows);
+}
+
+/* total[i] += sum over chunks of partial[chunk * stride + i]; the first chunk's sums are used up. */
+static inline void norm_add_partials(float *total, float *partial, int64_t chunks, int64_t stride, int64_t n)
+{
+    for (int64_t c = 1; c < chunks; c++) {
+        const float *row = partial + c * stride;
+#pragma omp simd
+        for (int64_t i = 0; i < n; i++) {
+            partial[i] += row[i];
+        }
+    }
+#pragma omp simd
+    for (int64_t i = 0; i < n; i++) {
+        total[i] += partial[i];
+    }
+}
+
+#endif

@@ -1,0 +1,61 @@
+/* rows: kernels compute in fp32; a row of a tensor is lent as fp32 and stored in the tensor's dtype.  An fp32 row is lent
+ * in place, so one code serves both dtypes and fp32 pays nothing. */
+#ifndef KILN_OPS_CPU_ROWS_H
+#define KILN_OPS_CPU_ROWS_H
+
+#include "core/tensor.h"
+
+static inline void rows_from_bf16(float *restrict out, const uint16_t *restrict in, int64_t n)
+{
+    for (int64_t i = 0; i < n; i++) {
+        out[i] = bf16_to_f32(in[i]);
+    }
+}
+
+static inline void rows_to_bf16(uint16_t *restrict out, const float *restrict in, int64_t n)
+{
+    for (int64_t i = 0; i < n; i++) {
+        out[i] = bf16_from_f32(in[i]);
+    }
+}
+
+/* Elements between the first of the tensor and the first of row `row`: dense tensors of any shape, strided matrices. */
+static inline int64_t rows_offset(tensor t, int64_t row)
+{
+    return row * (t.n_dims == 2 ? t.strides[0] : tensor_cols(t));
+}
+
+static inline float *rows_f32(tensor t, int64_t row)
+{
+    return (float *)t.data + rows_offset(t, row);
+}
+
+static inline uint16_t *rows_bf16(tensor t, int64_t row)
+{
+    return (uint16_t *)t.data + rows_offset(t, row);
+}
+
+/* Columns [first, first + n) of a row: in place, or converted into `buffer`. */
+static inline const float *rows_load(tensor t, int64_t row, int64_t first, int64_t n, float *buffer)
+{
+    if (t.dtype == DTYPE_F32) {
+        return rows_f32(t, row) + first;
+    }
+    rows_from_bf16(buffer, rows_bf16(t, row) + first, n);
+    return buffer;
+}
+
+/* Where to compute these columns: in place, or in `buffer`; rows_store finishes them. */
+static inline float *rows_target(tensor t, int64_t row, int64_t first, float *buffer)
+{
+    return t.dtype == DTYPE_F32 ? rows_f32(t, row) + first : buffer;
+}
+
+static inline void rows_store(tensor t, int64_t row, int64_t first, int64_t n, const float *target)
+{
+    if (t.dtype == DTYPE_BF16) {
+        rows_to_bf16(rows_bf16(t, row) + first, target, n);
+    }
+}
+
+#endif

@@ -1,0 +1,500 @@
+/* checkop: one program that tests, gradient-checks and times every op of a backend.
+ *
+ *   checkop cpu fp32 [OP]        against ref on fp64 copies of the same rounded inputs; 1, 2 and 3 threads give the same
+ *   checkop cpu bf16 [OP]        bits; nothing is written between rows; the plan accepts the call and its workspace is
+ *                                enough
+ *   checkop cpu-avx2 fp32 [OP]   the same for the kernels of one instruction set: baseline, avx2, avx512
+ *   checkop ref-gradients [OP]   every backward of ref against central differences of its forward, in fp64
+ *   checkop bench fp32 [OP]      times, GF/s and GB/s at the sizes of BERT; FLOPs and bytes are the plan's
+ *
+ * A slot of struct ops without a case fails the test. */
+#include "checkop_cases.h"
+#include "core/clock.h"
+#include "core/rng.h"
+#include "ops/cpu/cpu_isa.h"
+#include "test.h"
+
+#include <omp.h>
+#include <stddef.h>
+
+enum { GUARD_BYTE = 0xA5, MAX_THREADS = 3 };
+
+/* The arguments of one case in one pair of dtypes, in memory. */
+struct instance {
+    const struct checkop_case *c;
+    tensor t[CHECKOP_MAX_ARGS];
+    void *memory[CHECKOP_MAX_ARGS];
+    size_t bytes[CHECKOP_MAX_ARGS];
+};
+
+static enum dtype dtype_of(enum checkop_kind kind, enum dtype a)
+{
+    switch (kind) {
+    case KIND_A: return a;
+    case KIND_W: return a == DTYPE_F64 ? DTYPE_F64 : DTYPE_F32;
+    case KIND_F64: return DTYPE_F64;
+    case KIND_I32: return DTYPE_I32;
+    case KIND_I64: return DTYPE_I64;
+    }
+    return DTYPE_F64;
+}
+
+static tensor shape_of(const struct checkop_arg *a, enum dtype dtype, void *data)
+{
+    tensor t =
+        tensor_3d(data, dtype, a->dims[0], a->n_dims > 1 ? a->dims[1] : 1, a->n_dims > 2 ? a->dims[2] : 1);
+    t.n_dims = a->n_dims;
+    if (a->n_dims == 1) {
+        t = tensor_1d(data, dtype, a->dims[0]);
+    } else if (a->n_dims == 2) {
+        t = tensor_2d(data, dtype, a->dims[0], a->dims[1]);
+    }
+    t.strides[0] += a->gap;
+    return t;
+}
+
+/* `tested` decides which optional arguments there are; `a` is the dtype of the memory. */
+static void instance_init(struct instance *in, const struct checkop_case *c, enum dtype tested, enum dtype a)
+{
+    *in = (struct instance){.c = c};
+    for (int i = 0; i < c->n_args; i++) {
+        const struct checkop_arg *arg = &c->args[i];
+        if (arg->mixed_only && tested != DTYPE_BF16) {
+            continue;
+        }
+        tensor t = shape_of(arg, dtype_of(arg->kind, a), NULL);
+        in->bytes[i] = (size_t)(t.dims[0] * t.strides[0]) * dtype_bytes(t.dtype);
+        in->memory[i] = malloc(in->bytes[i] + 1);
+        EXPECT(in->memory[i] != NULL, "no memory for %s", arg->name);
+        memset(in->memory[i], GUARD_BYTE, in->bytes[i]);
+        t.data = in->memory[i];
+        in->t[i] = t;
+    }
+    for (int i = 0; i < c->n_args; i++) {
+        if (c->args[i].shares != 0) {
+            in->t[i].data = in->memory[c->args[i].shares - 1];
+        }
+    }
+}
+
+static void instance_fini(struct instance *in)
+{
+    for (int i = 0; i < in->c->n_args; i++) {
+        free(in->memory[i]);
+    }
+}
+
+static void fill_bounds(tensor t, const int64_t *lens)
+{
+    int64_t sum = 0;
+    for (int64_t i = 0; i < tensor_count(t); i++) {
+        tensor_set(t, i, (double)sum);
+        sum += lens[i];
+    }
+}
+
+static void fill_row_keys(tensor t, const struct checkop_case *c)
+{
+    int64_t row = 0;
+    for (int b = 0; b < c->n_sequences; b++) {
+        for (int64_t i = 0; i < c->lens_q[b] && row < t.dims[0]; i++, row++) {
+            tensor_set(t, 2 * row, 11 * b + 3);
+            tensor_set(t, 2 * row + 1, (double)(i + 1));
+        }
+    }
+    EXPECT(row == t.dims[0], "%s: the sequences have %lld of %lld rows", c->title, (long long)row,
+           (long long)t.dims[0]);
+}
+
+static void fill_scalars(tensor t, double amount)
+{
+    const double values[OPTIM_N_SCALARS] = {
+        [OPTIM_LR] = 0.01,
+        [OPTIM_BETA1] = 0.9,
+        [OPTIM_BETA2] = 0.999,
+        [OPTIM_EPS] = 1e-6,
+        [OPTIM_CORRECTION1] = amount > 0 ? 1 - 0.9 * 0.9 : 1,
+        [OPTIM_CORRECTION2] = amount > 0 ? 1 - 0.999 * 0.999 : 1,
+        [OPTIM_MAX_NORM] = amount > 0 ? 1 : 0,
+    };
+    for (int i = 0; i < OPTIM_N_SCALARS; i++) {
+        tensor_set(t, i, values[i]);
+    }
+}
+
+static double fill_value(const struct checkop_arg *a, uint64_t key, int64_t i)
+{
+    double z = rng_normal(key, (uint64_t)i);
+    switch (a->fill) {
+    case FILL_NORMAL: return z * a->amount;
+    case FILL_SPREAD: return i % 97 == 3 ? 30 * z : z;
+    case FILL_GAMMA: return 1 + z * a->amount;
+    case FILL_SQUARES: return z * z * a->amount;
+    case FILL_IDENTITY: return i / a->dims[1] == i % a->dims[1];
+    case FILL_INDEX: return floor(rng_uniform_at(key, (uint64_t)i) * a->amount);
+    case FILL_LABEL: return i % 4 == 1 ? -1 : floor(rng_uniform_at(key, (uint64_t)i) * a->amount);
+    case FILL_SLOPES: return ldexp(1, -(int)i - 1);
+    case FILL_HOLES:
+        return a->amount < 0 || i < a->amount ? z : i == a->amount ? (double)NAN : (double)INFINITY;
+    default: return 0;
+    }
+}
+
+static void fill_arg(const struct checkop_case *c, int arg, tensor t)
+{
+    const struct checkop_arg *a = &c->args[arg];
+    switch (a->fill) {
+    case FILL_BOUNDS_Q: fill_bounds(t, c->lens_q); return;
+    case FILL_BOUNDS_KV: fill_bounds(t, c->lens_kv); return;
+    case FILL_ROW_KEYS: fill_row_keys(t, c); return;
+    case FILL_SCALARS: fill_scalars(t, a->amount); return;
+    default: break;
+    }
+    uint64_t key = rng_key(c->slot, (uint64_t)arg);
+    for (int64_t i = 0; i < tensor_count(t); i++) {
+        tensor_set(t, i, a->role == ROLE_OUT ? (double)NAN : fill_value(a, key, i));
+    }
+}
+
+/* Random values, rounded through the dtypes of `rounded`, the same in both instances. */
+static void instance_fill(struct instance *exact, struct instance *rounded)
+{
+    const struct checkop_case *c = exact->c;
+    for (int i = 0; i < c->n_args; i++) {
+        if (c->args[i].shares != 0 || tensor_is_null(exact->t[i])) {
+            continue;
+        }
+        fill_arg(c, i, rounded->t[i]);
+        for (int64_t e = 0; e < tensor_count(exact->t[i]); e++) {
+            tensor_set(exact->t[i], e, tensor_get(rounded->t[i], e));
+        }
+    }
+}
+
+static struct exec exec_of(const struct ops *o)
+{
+    return (struct exec){.device = &device_cpu,
+                         .ops = o,
+                         .layer = "checkop",
+                         .layer_index = -1,
+                         .dropout_key = rng_key(42, 7)};
+}
+
+static void expect_ran(const struct exec *x, const struct checkop_case *c)
+{
+    EXPECT(!failed(x->status), "%s: %s", c->title, x->status.message);
+}
+
+/* Inputs that the forward produces: in fp64, then rounded like all others. */
+static void fill_dependents(struct instance *exact, struct instance *rounded)
+{
+    const struct checkop_case *c = exact->c;
+    if (c->forward == NULL) {
+        return;
+    }
+    struct exec x = exec_of(&ops_ref);
+    c->forward(c, &ops_ref, &x, exact->t);
+    expect_ran(&x, c);
+    for (int i = 0; i < c->n_args; i++) {
+        for (int64_t e = 0; !tensor_is_null(exact->t[i]) && e < tensor_count(exact->t[i]); e++) {
+            tensor_set(rounded->t[i], e, tensor_get(exact->t[i], e));
+            tensor_set(exact->t[i], e, tensor_get(rounded->t[i], e));
+        }
+    }
+}
+
+/* What the plan says about the call; the workspace it asks for is allocated, to the byte. */
+static struct exec planned(const struct ops *o, const struct instance *in)
+{
+    struct exec x = exec_of(&ops_plan);
+    in->c->run(in->c, &ops_plan, &x, in->t);
+    expect_ran(&x, in->c);
+    struct exec_totals totals = x.totals;
+    x = exec_of(o);
+    x.totals = totals;
+    x.workspace_bytes = totals.workspace_bytes;
+    x.workspace = malloc(totals.workspace_bytes + 1);
+    EXPECT(x.workspace != NULL, "no memory for the workspace");
+    return x;
+}
+
+static bool compared(const struct checkop_arg *a)
+{
+    return a->role == ROLE_OUT || a->role == ROLE_INOUT;
+}
+
+/* Largest difference over the largest magnitude of the reference; infinite if one is finite and the other is not. */
+static double relative_error(tensor got, tensor want, int64_t *worst)
+{
+    double largest = 0, error = 0;
+    *worst = 0;
+    for (int64_t i = 0; i < tensor_count(want); i++) {
+        double w = tensor_get(want, i), g = tensor_get(got, i);
+        if (isfinite(w) && isfinite(g)) {
+            largest = fmax(largest, fabs(w));
+            *worst = fabs(w - g) > error ? i : *worst;
+            error = fmax(error, fabs(w - g));
+        } else if (w != g) {
+            *worst = i;
+            return INFINITY;
+        }
+    }
+    return largest > 0 ? error / largest : error;
+}
+
+static double bound_of(const struct checkop_case *c, const struct checkop_arg *a, enum dtype dtype)
+{
+    if (a->kind != KIND_A && a->kind != KIND_W) {
+        return a->kind == KIND_F64 ? 1e-6 : 0;
+    }
+    return dtype == DTYPE_F32 ? c->bound_fp32 : a->kind == KIND_A ? c->bound_bf16_a : c->bound_bf16_w;
+}
+
+static double compare(const struct instance *got, const struct instance *want, enum dtype dtype)
+{
+    const struct checkop_case *c = got->c;
+    double worst_share = 0;
+    for (int i = 0; i < c->n_args; i++) {
+        if (!compared(&c->args[i]) || tensor_is_null(got->t[i])) {
+            continue;
+        }
+        int64_t at;
+        double error = relative_error(got->t[i], want->t[i], &at), bound = bound_of(c, &c->args[i], dtype);
+        EXPECT(error <= bound,
+               "%s: %s is off by %.3g of its largest element, more than %.3g (element %lld: %g, not %g)",
+               c->title, c->args[i].name, error, bound, (long long)at, tensor_get(got->t[i], at),
+               tensor_get(want->t[i], at));
+        worst_share = bound > 0 ? fmax(worst_share, error / bound) : worst_share;
+    }
+    return worst_share;
+}
+
+/* Bytes between the rows still hold the guard pattern. */
+static void expect_guards(const struct instance *in)
+{
+    const struct checkop_case *c = in->c;
+    for (int i = 0; i < c->n_args; i++) {
+        size_t size = dtype_bytes(in->t[i].dtype), gap = (size_t)c->args[i].gap * size;
+        size_t row = (size_t)in->t[i].strides[0] * size;
+        for (size_t at = row - gap; gap > 0 && at < in->bytes[i]; at += row) {
+            for (size_t b = 0; b < gap; b++) {
+                EXPECT(((unsigned char *)in->memory[i])[at + b] == GUARD_BYTE,
+                       "%s: %s was written between its rows", c->title, c->args[i].name);
+            }
+        }
+    }
+}
+
+/* Runs a fresh copy of `inputs` on this many threads into `result`. */
+static void run_copy(struct instance *result, const struct instance *inputs, const struct ops *o,
+                     enum dtype dtype, int threads)
+{
+    const struct checkop_case *c = inputs->c;
+    instance_init(result, c, dtype, dtype);
+    for (int i = 0; i < c->n_args; i++) {
+        if (inputs->memory[i] != NULL) {
+            memcpy(result->memory[i], inputs->memory[i], inputs->bytes[i]);
+        }
+    }
+    omp_set_num_threads(threads);
+    struct exec x = planned(o, result);
+    memset(x.workspace, GUARD_BYTE, x.workspace_bytes);
+    c->run(c, o, &x, result->t);
+    expect_ran(&x, c);
+    free(x.workspace);
+}
+
+static void expect_same_bits(const struct instance *a, const struct instance *b, int threads)
+{
+    for (int i = 0; i < a->c->n_args; i++) {
+        EXPECT(a->memory[i] == NULL || memcmp(a->memory[i], b->memory[i], a->bytes[i]) == 0,
+               "%s: %d threads give other bits in %s than one", a->c->title, threads, a->c->args[i].name);
+    }
+}
+
+static void test_case(const struct checkop_case *c, const struct ops *o, enum dtype dtype)
+{
+    struct instance exact, inputs, first;
+    instance_init(&exact, c, dtype, DTYPE_F64);
+    instance_init(&inputs, c, dtype, dtype);
+    instance_fill(&exact, &inputs);
+    fill_dependents(&exact, &inputs);
+    struct exec x = exec_of(&ops_ref);
+    c->run(c, &ops_ref, &x, exact.t);
+    expect_ran(&x, c);
+    run_copy(&first, &inputs, o, dtype, 1);
+    double share = compare(&first, &exact, dtype);
+    expect_guards(&first);
+    for (int threads = 2; threads <= MAX_THREADS; threads++) {
+        struct instance again;
+        run_copy(&again, &inputs, o, dtype, threads);
+        expect_same_bits(&first, &again, threads);
+        instance_fini(&again);
+    }
+    printf("%-72s %5.1f %% of its bound\n", c->title, 100 * share);
+    instance_fini(&first);
+    instance_fini(&inputs);
+    instance_fini(&exact);
+}
+
+/* What the gradients are of: sum of seed * value after the forward. */
+static double objective(struct instance *in)
+{
+    const struct checkop_case *c = in->c;
+    struct exec x = exec_of(&ops_ref);
+    c->forward(c, &ops_ref, &x, in->t);
+    expect_ran(&x, c);
+    double sum = 0;
+    for (int64_t i = 0; i < tensor_count(in->t[c->value]); i++) {
+        sum += tensor_get(in->t[c->value], i) * (c->seed < 0 ? c->seed_value : tensor_get(in->t[c->seed], i));
+    }
+    return sum;
+}
+
+static double central_difference(struct instance *in, tensor input, int64_t i)
+{
+    const double h = 1e-5;
+    double old = tensor_get(input, i);
+    tensor_set(input, i, old + h);
+    double above = objective(in);
+    tensor_set(input, i, old - h);
+    double below = objective(in);
+    tensor_set(input, i, old);
+    return (above - below) / (2 * h);
+}
+
+static void check_gradient(struct instance *in, int arg, const double *before)
+{
+    const struct checkop_case *c = in->c;
+    tensor d = in->t[arg], input = in->t[c->args[arg].gradient_of - 1];
+    double largest = 0, error = 0;
+    for (int64_t i = 0; i < tensor_count(d); i++) {
+        double added = tensor_get(d, i) - (c->args[arg].role == ROLE_INOUT ? before[i] : 0);
+        double wanted = central_difference(in, input, i);
+        largest = fmax(largest, fabs(wanted));
+        error = fmax(error, fabs(added - wanted));
+        EXPECT(isfinite(added), "%s: %s is not finite", c->title, c->args[arg].name);
+    }
+    double relative = largest > 0 ? error / largest : error;
+    EXPECT(relative <= 1e-7, "%s: %s is off by %.3g of its largest element", c->title, c->args[arg].name,
+           relative);
+    printf("%-72s %-12s %.1e\n", c->title, c->args[arg].name, relative);
+}
+
+static void test_gradients(const struct checkop_case *c)
+{
+    struct instance in, same;
+    instance_init(&in, c, DTYPE_F64, DTYPE_F64);
+    instance_init(&same, c, DTYPE_F64, DTYPE_F64);
+    instance_fill(&in, &same);
+    objective(&in); /* fills in dependent inputs */
+    for (int i = 0; i < c->n_args; i++) {
+        memcpy(same.memory[i], in.memory[i], in.bytes[i]);
+    }
+    struct exec x = exec_of(&ops_ref);
+    c->run(c, &ops_ref, &x, in.t);
+    expect_ran(&x, c);
+    for (int i = 0; i < c->n_args; i++) {
+        if (c->args[i].gradient_of != 0) {
+            check_gradient(&in, i, same.t[i].data);
+        }
+    }
+    instance_fini(&same);
+    instance_fini(&in);
+}
+
+static void bench_case(const struct checkop_case *c, const struct ops *o, enum dtype dtype)
+{
+    struct instance in, work;
+    instance_init(&in, c, dtype, dtype);
+    for (int i = 0; i < c->n_args; i++) {
+        if (!tensor_is_null(in.t[i])) {
+            fill_arg(c, i, in.t[i]);
+        }
+    }
+    run_copy(&work, &in, o, dtype, omp_get_max_threads());
+    struct exec x = planned(o, &work);
+    double best = 1e9, spent = 0;
+    for (int i = 0; i < 5 || (spent < 0.5 && i < 200); i++) {
+        int64_t start = clock_ns();
+        c->run(c, o, &x, work.t);
+        double s = clock_since_s(start);
+        best = fmin(best, s);
+        spent += s;
+    }
+    expect_ran(&x, c);
+    printf("%-68s %9.3f ms %7.0f GF/s %6.1f GB/s\n", c->title, 1e3 * best, x.totals.flops / best * 1e-9,
+           x.totals.bytes / best * 1e-9);
+    fflush(stdout);
+    free(x.workspace);
+    instance_fini(&work);
+    instance_fini(&in);
+}
+
+/* Every slot of the table has a case among these shapes. */
+static void expect_all_slots(const struct checkop_shape *shapes, int n)
+{
+    for (size_t slot = offsetof(struct ops, fill); slot < sizeof(struct ops);
+         slot += sizeof(void (*)(void))) {
+        bool found = false;
+        for (int i = 0; i < n && !found; i++) {
+            struct checkop_case c;
+            checkop_make(&c, &shapes[i]);
+            found = c.slot == slot;
+        }
+        EXPECT(found, "the slot at offset %zu of struct ops has no case", slot);
+    }
+}
+
+static const struct ops *table_of(const char *backend)
+{
+    if (strncmp(backend, "cpu-", 4) == 0) {
+        const struct ops *o = cpu_isa_table(backend + 4);
+        if (o == NULL) {
+            test_skip(backend, "this processor or this build lacks the instruction set");
+        }
+        return o;
+    }
+    EXPECT(strcmp(backend, "cpu") == 0, "no backend is called %s", backend);
+    return ops_cpu();
+}
+
+static enum dtype parse_dtype(const char *name)
+{
+    EXPECT(strcmp(name, "fp32") == 0 || strcmp(name, "bf16") == 0, "no dtype %s: fp32 or bf16", name);
+    return strcmp(name, "fp32") == 0 ? DTYPE_F32 : DTYPE_BF16;
+}
+
+int main(int argc, char **argv)
+{
+    EXPECT(argc >= 2, "usage: checkop cpu|cpu-ISA fp32|bf16 [OP], checkop ref-gradients [OP], checkop bench "
+                      "fp32|bf16 [OP]");
+    bool gradients = strcmp(argv[1], "ref-gradients") == 0, bench = strcmp(argv[1], "bench") == 0;
+    EXPECT(gradients || argc >= 3, "checkop %s needs a dtype: fp32 or bf16", argv[1]);
+    const char *only = gradients ? argv[2] : argv[3]; /* argv ends in NULL */
+    int n, n_run = 0;
+    const struct checkop_shape *shapes = gradients ? checkop_gradient_shapes(&n)
+                                         : bench   ? checkop_bench_shapes(&n)
+                                                   : checkop_test_shapes(&n);
+    const struct ops *o = gradients || bench ? ops_cpu() : table_of(argv[1]);
+    if (!gradients && !bench && only == NULL) {
+        expect_all_slots(shapes, n);
+    }
+    for (int i = 0; i < n; i++) {
+        if (only != NULL && strcmp(only, shapes[i].op) != 0) {
+            continue;
+        }
+        struct checkop_case c;
+        checkop_make(&c, &shapes[i]);
+        if (gradients) {
+            test_gradients(&c);
+        } else if (bench) {
+            bench_case(&c, o, parse_dtype(argv[2]));
+        } else {
+            test_case(&c, o, parse_dtype(argv[2]));
+        }
+        n_run++;
+    }
+    EXPECT(n_run > 0, "no case of %s", only);
+    return 0;
+}

@@ -189,6 +189,30 @@ static void pairs_have_their_statistics(void)
     indexed_close(&store);
 }
 
+/* Sentences of one token: a pair of consecutive segments is as long as its target. */
+static void short_targets_are_uniform(void)
+{
+    enum { MAX = 4, N = 30000 };
+    struct indexed store;
+    fixture_store(&store, "words", 20, 30, 1, VOCAB);
+    int64_t lengths[MAX + 1] = {0}, document = 0;
+    while (indexed_first_sequence(&store, document + 1) - indexed_first_sequence(&store, document) < MAX) {
+        document++;
+    }
+    struct sample s = {document, indexed_first_sequence(&store, document), MAX};
+    for (int64_t i = 0; i < N; i++) {
+        struct rng_stream r = rng_stream(rng_key(10, (uint64_t)i));
+        struct nsp_pair p = nsp_draw(&store, s, MAX, 1, &r);
+        if (p.label == NSP_IS_NEXT) {
+            lengths[length(p.a) + length(p.b)]++;
+        }
+    }
+    for (int target = 2; target <= MAX; target++) {
+        EXPECT_SHARE(lengths[target], N, 0.5 / (MAX - 1));
+    }
+    indexed_close(&store);
+}
+
 static void one_document_is_never_random(void)
 {
     struct indexed store;
@@ -320,6 +344,7 @@ int main(void)
     pairs_obey_their_rules(&store, 125);
     pairs_obey_their_rules(&store, 2);
     pairs_have_their_statistics();
+    short_targets_are_uniform();
     one_document_is_never_random();
     truncation_is_fair();
     masks_obey_their_rules();

@@ -48,8 +48,9 @@ static inline void case_init(struct checkpoint_case *k)
     k->tokenizer = json_pack("{s:b}", "do_lower_case", 1);
     k->state = json_pack("{s:i, s:s}", "seed", 42, "phase", "1");
     const char *parent = getenv("TMPDIR");
+    const char *default_parent = file_is_directory("/dev/shm") ? "/dev/shm" : "/tmp";
     snprintf(k->directory, sizeof k->directory, "%s/kiln_checkpoint_XXXXXX",
-             parent != NULL ? parent : "/tmp");
+             parent != NULL ? parent : default_parent);
     EXPECT(mkdtemp(k->directory) != NULL, "%s", k->directory);
     log_set_level(LOG_QUIET);
 }

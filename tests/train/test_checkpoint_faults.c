@@ -112,19 +112,29 @@ static void expect_sound(struct checkpoint_case *k, const struct scenario *s, en
     EXPECT(case_newest(k) == 9, "%s, %s at %d (%s): the next save", s->name, what, point, o->call);
 }
 
+/* A fork is slow under AddressSanitizer, so that build takes every third point. */
+#if defined(__SANITIZE_ADDRESS__)
+enum { POINT_STRIDE = 3 };
+#else
+enum { POINT_STRIDE = 1 };
+#endif
+
+/* Returns the number of faults. */
 static int test_scenario(struct checkpoint_case *k, const struct scenario *s, enum fault_kind kind, int error)
 {
     start_over(k, s);
     struct fault_outcome whole = fault_run(FAULT_NONE, 0, 0, s->run, k);
     EXPECT(whole.code == STATUS_OK && whole.n_points > 10, "%s: code %d, %d calls", s->name, whole.code,
            whole.n_points);
-    for (int point = 1; point <= whole.n_points; point++) {
+    int n = 0;
+    for (int point = 1; point <= whole.n_points; point += POINT_STRIDE) {
         start_over(k, s);
         struct fault_outcome o = fault_run(kind, point, error, s->run, k);
         EXPECT(*o.call != '\0', "%s: point %d was not reached", s->name, point);
         expect_sound(k, s, kind, point, &o);
+        n++;
     }
-    return whole.n_points;
+    return n;
 }
 
 static int save_and_lose_power(void *context)

@@ -2,6 +2,7 @@
  *
  * Each kind of thing makes one JSON report; --json prints it as it is, otherwise cmd/report lays it out for
  * people. */
+#define _GNU_SOURCE
 #include "cmd/commands.h"
 #include "cmd/report.h"
 #include "core/hash.h"
@@ -258,7 +259,7 @@ static json_t *describe_member(const char *directory, const char *name, int *n_d
 static struct status report_collection(json_t **out, const char *path)
 {
     struct dirent **names;
-    int n = scandir(path, &names, is_listed, alphasort);
+    int n = scandir(path, &names, is_listed, versionsort);
     if (n < 0) {
         return status_error(STATUS_IO, "cannot read the directory %s: %s", path, strerror(errno));
     }

@@ -5,7 +5,7 @@
 #include <inttypes.h>
 #include <string.h>
 
-enum { KEY_WIDTH = 28, MAX_COLUMNS = 8, INDENT = 2 };
+enum { KEY_WIDTH = 32, MAX_COLUMNS = 8, INDENT = 2 };
 
 static void append_printable(struct buf *b, const char *text)
 {

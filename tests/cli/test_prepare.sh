@@ -82,6 +82,18 @@ expect_error 65 'no text' $kiln prepare --input blank --vocab_file vocab.txt --o
 $kiln prepare --input bad --replace_invalid_utf8 --vocab_file vocab.txt --output_dir yes 2>log || fail "$(cat log)"
 grep -q '1 ill-formed' log || fail "no count of replacements: $(cat log)"
 
+# A full disk leaves nothing; what a killed run has left is removed.
+(
+    trap '' XFSZ
+    ulimit -f 8
+    $prepare --output_dir full 2>log
+    [ $? = 74 ] || fail "a full disk: $(cat log)"
+) || exit 1
+[ -z "$(ls full)" ] || fail "a full disk left $(ls full)"
+touch full/train.bin.tmp.999
+$prepare --output_dir full 2>log || fail "$(cat log)"
+[ -e full/train.bin.tmp.999 ] && fail "a temporary file remains"
+
 # An error in the middle of a run that replaces a store leaves the old one.
 cp -r two before
 expect_error 65 'bad is not UTF-8' $prepare bad --output_dir two --overwrite

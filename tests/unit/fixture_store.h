@@ -29,6 +29,14 @@ static inline void fixture_remove(void)
     EXPECT_OK(file_remove_tree(fixture_directory));
 }
 
+/* Writes a file at once: the care of io/file.h, an fsync or two, is not needed here. */
+static inline void fixture_write(const char *name, const void *bytes, size_t n)
+{
+    const char *path = fixture_path(name);
+    FILE *f = fopen(path, "wb");
+    EXPECT(f != NULL && fwrite(bytes, 1, n, f) == n && fclose(f) == 0, "cannot write %s", path);
+}
+
 /* A word whose id tells where in the store it stands, as far as a vocabulary of this size can tell. */
 static inline int32_t fixture_token(int64_t offset, int32_t vocab_size)
 {

@@ -7,7 +7,7 @@
 
 static void write_text(const char *name, const char *text)
 {
-    EXPECT_OK(file_write_atomic(fixture_path(name), text, strlen(text)));
+    fixture_write(name, text, strlen(text));
 }
 
 /* Everything of one input as text: "<" before a document, "|" behind a paragraph, "!message" for an error. */

@@ -109,8 +109,8 @@ static struct status open_damaged(size_t at, const void *bytes, size_t n, size_t
     unsigned char idx[sizeof WANTED_IDX + 8] = {0};
     memcpy(idx, WANTED_IDX, sizeof WANTED_IDX);
     memcpy(idx + at, bytes, n);
-    EXPECT_OK(file_write_atomic(fixture_path("bad.idx"), idx, idx_bytes));
-    EXPECT_OK(file_write_atomic(fixture_path("bad.bin"), WANTED_BIN, sizeof WANTED_BIN));
+    fixture_write("bad.idx", idx, idx_bytes);
+    fixture_write("bad.bin", WANTED_BIN, sizeof WANTED_BIN);
     struct indexed x;
     struct status s = indexed_open(&x, fixture_path("bad"));
     if (!failed(s)) {
@@ -162,10 +162,10 @@ static void malformed_stores_are_named(void)
 static void token_files_must_fit(void)
 {
     struct indexed x;
-    EXPECT_OK(file_write_atomic(fixture_path("bad.idx"), WANTED_IDX, sizeof WANTED_IDX));
+    fixture_write("bad.idx", WANTED_IDX, sizeof WANTED_IDX);
     unsigned char bin[sizeof WANTED_BIN + 1] = {0};
     for (size_t n = 0; n <= sizeof bin; n++) {
-        EXPECT_OK(file_write_atomic(fixture_path("bad.bin"), bin, n));
+        fixture_write("bad.bin", bin, n);
         struct status s = indexed_open(&x, fixture_path("bad"));
         EXPECT(s.code == (n == sizeof WANTED_BIN ? STATUS_OK : STATUS_DATA), "%zu bytes: %s", n, s.message);
         indexed_close(&x);

@@ -241,9 +241,8 @@ static void add_code_point(struct basic_tokenizer *b, uint32_t c, struct basic_s
     }
 }
 
-struct status basic_tokenizer_words(struct basic_tokenizer *b, const char *text, size_t n, size_t offset,
-                                    void (*on_word)(void *context, const struct basic_word *word),
-                                    void *context)
+bool basic_tokenizer_words(struct basic_tokenizer *b, const char *text, size_t n, size_t offset,
+                           void (*on_word)(void *context, const struct basic_word *word), void *context)
 {
     b->on_word = on_word;
     b->context = context;
@@ -256,9 +255,7 @@ struct status basic_tokenizer_words(struct basic_tokenizer *b, const char *text,
     }
     add_starter(b, (struct basic_span){offset + n, offset + n});
     end_word(b);
-    if (b->out_of_memory) {
-        b->out_of_memory = false;
-        return status_error(STATUS_MEMORY, "out of memory for a sequence of combining marks");
-    }
-    return status_ok();
+    bool ok = !b->out_of_memory;
+    b->out_of_memory = false;
+    return ok;
 }

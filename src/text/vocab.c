@@ -15,7 +15,25 @@ struct vocab_edge {
 };
 
 enum { ROOT_BEGINS = 1, ROOT_CONTINUES = 2, N_ROOTS = 3 };
+
+/* While the trie is built, nodes are numbered as they come and `accepted` tells which piece ends at one.  In
+ * the end the node of piece i is N_ROOTS + i, so that a walk touches nothing but edges. */
 static const size_t MAX_FILE_BYTES = 8 << 20; /* nodes stay below 2^24, what a key holds */
+
+static struct status out_of_memory(const char *source)
+{
+    return status_error(STATUS_MEMORY, "out of memory for the vocabulary %s", source);
+}
+
+/* The next power of two. */
+static uint32_t round_up(size_t n)
+{
+    uint32_t power = 16;
+    while (power < n) {
+        power *= 2;
+    }
+    return power;
+}
 
 static uint32_t edge_slot(const struct vocab *v, uint32_t key)
 {
@@ -43,7 +61,8 @@ static uint32_t take_root(const char **piece, size_t *n)
 }
 
 /* Adds a piece and returns -1, or returns the id that it already has. */
-static int32_t insert(struct vocab *v, const char *piece, size_t n, int32_t id)
+static int32_t insert(struct vocab *v, int32_t *accepted, uint32_t *n_nodes, const char *piece, size_t n,
+                      int32_t id)
 {
     uint32_t node = take_root(&piece, &n);
     for (size_t i = 0; i < n; i++) {
@@ -51,16 +70,23 @@ static int32_t insert(struct vocab *v, const char *piece, size_t n, int32_t id)
         struct vocab_edge *e = &v->edges[edge_slot(v, key)];
         if (e->key == 0) {
             e->key = key;
-            e->to = v->n_nodes;
-            v->accepted[v->n_nodes++] = -1;
+            e->to = *n_nodes;
+            accepted[(*n_nodes)++] = -1;
         }
         node = e->to;
     }
-    if (v->accepted[node] >= 0) {
-        return v->accepted[node];
+    if (accepted[node] >= 0) {
+        return accepted[node];
     }
-    v->accepted[node] = id;
+    accepted[node] = id;
     return -1;
+}
+
+/* The piece that ends at a node, or -1. */
+static int32_t piece_at(const struct vocab *v, uint32_t node)
+{
+    uint32_t id = node - N_ROOTS;
+    return id < (uint32_t)v->n ? (int32_t)id : -1;
 }
 
 int32_t vocab_find(const struct vocab *v, const char *piece, size_t n)
@@ -69,7 +95,7 @@ int32_t vocab_find(const struct vocab *v, const char *piece, size_t n)
     for (size_t i = 0; i < n && node != 0; i++) {
         node = follow(v, node, (unsigned char)piece[i]);
     }
-    return v->accepted[node];
+    return piece_at(v, node);
 }
 
 const char *vocab_piece(const struct vocab *v, int32_t id, size_t *n)
@@ -88,8 +114,8 @@ int32_t vocab_match(const struct vocab *v, bool continues, const char *text, siz
         if (node == 0) {
             break;
         }
-        if (v->accepted[node] >= 0) {
-            best = v->accepted[node];
+        if (piece_at(v, node) >= 0) {
+            best = piece_at(v, node);
             *n_matched = i + 1;
         }
     }
@@ -127,21 +153,59 @@ static struct status split_lines(struct vocab *v, const char *source)
     return v->n > 0 ? status_ok() : status_error(STATUS_DATA, "%s is empty: it holds no pieces", source);
 }
 
-static struct status build_trie(struct vocab *v, const char *source)
+static struct status insert_all(struct vocab *v, int32_t *accepted, uint32_t *n_nodes, const char *source)
 {
-    for (uint32_t node = 0; node < N_ROOTS; node++) {
-        v->accepted[node] = -1;
+    for (*n_nodes = 0; *n_nodes < N_ROOTS; (*n_nodes)++) {
+        accepted[*n_nodes] = -1;
     }
-    v->n_nodes = N_ROOTS;
     for (int32_t id = 0; id < v->n; id++) {
         const char *piece = v->text + v->starts[id];
-        int32_t earlier = insert(v, piece, v->lengths[id], id);
+        int32_t earlier = insert(v, accepted, n_nodes, piece, v->lengths[id], id);
         if (earlier >= 0) {
             return status_error(STATUS_DATA, "%s: lines %d and %d hold the same piece '%.*s'; remove one",
                                 source, earlier + 1, id + 1, (int)v->lengths[id], piece);
         }
     }
     return status_ok();
+}
+
+/* Renumbers the nodes and packs the edges, so that the trie fits the cache. */
+static bool pack(struct vocab *v, int32_t *accepted, uint32_t n_nodes)
+{
+    uint32_t next = N_ROOTS + (uint32_t)v->n;
+    for (uint32_t node = N_ROOTS; node < n_nodes; node++) {
+        accepted[node] = accepted[node] >= 0 ? N_ROOTS + accepted[node] : (int32_t)next++;
+    }
+    for (uint32_t node = 0; node < N_ROOTS; node++) {
+        accepted[node] = (int32_t)node;
+    }
+    struct vocab_edge *old = v->edges;
+    uint32_t n_old = v->n_edges;
+    v->n_edges = round_up(2 * (size_t)n_nodes);
+    v->edges = calloc(v->n_edges, sizeof *v->edges);
+    for (uint32_t i = 0; i < n_old && v->edges != NULL; i++) {
+        if (old[i].key != 0) {
+            uint32_t key = (uint32_t)accepted[old[i].key >> 8] << 8 | (old[i].key & 0xFF);
+            v->edges[edge_slot(v, key)] = (struct vocab_edge){key, (uint32_t)accepted[old[i].to]};
+        }
+    }
+    free(old);
+    return v->edges != NULL;
+}
+
+static struct status build_trie(struct vocab *v, const char *source)
+{
+    uint32_t n_nodes = 0;
+    v->n_edges = round_up(2 * v->text_bytes); /* a byte makes at most one edge: half full at most */
+    v->edges = calloc(v->n_edges, sizeof *v->edges);
+    int32_t *accepted = malloc((v->text_bytes + N_ROOTS) * sizeof *accepted);
+    struct status s = v->edges != NULL && accepted != NULL ? insert_all(v, accepted, &n_nodes, source)
+                                                           : out_of_memory(source);
+    if (!failed(s) && !pack(v, accepted, n_nodes)) {
+        s = out_of_memory(source);
+    }
+    free(accepted);
+    return s;
 }
 
 static struct status find_special(struct vocab *v, const char *source)
@@ -168,17 +232,10 @@ static bool allocate(struct vocab *v, const char *text, size_t n)
     for (size_t i = 0; i < n; i++) {
         n_lines += text[i] == '\n';
     }
-    v->n_edges = 16;
-    while (v->n_edges < 2 * n) { /* a byte makes at most one edge: half full at most */
-        v->n_edges *= 2;
-    }
-    v->text = malloc(n + 1);
+    v->text = malloc(n);
     v->starts = malloc(n_lines * sizeof *v->starts);
     v->lengths = malloc(n_lines * sizeof *v->lengths);
-    v->edges = calloc(v->n_edges, sizeof *v->edges);
-    v->accepted = malloc((n + N_ROOTS) * sizeof *v->accepted);
-    if (v->text == NULL || v->starts == NULL || v->lengths == NULL || v->edges == NULL ||
-        v->accepted == NULL) {
+    if (v->text == NULL || v->starts == NULL || v->lengths == NULL) {
         return false;
     }
     memcpy(v->text, text, n);
@@ -196,7 +253,7 @@ static struct status build(struct vocab *v, const char *text, size_t n, const ch
                             MAX_FILE_BYTES);
     }
     if (!allocate(v, text, n)) {
-        return status_error(STATUS_MEMORY, "out of memory for the vocabulary %s (%zu bytes)", source, n);
+        return out_of_memory(source);
     }
     v->hash = hash_fnv1a(text, n);
     TRY(split_lines(v, source));
@@ -230,6 +287,5 @@ void vocab_fini(struct vocab *v)
     free(v->starts);
     free(v->lengths);
     free(v->edges);
-    free(v->accepted);
     *v = (struct vocab){0};
 }

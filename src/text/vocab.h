@@ -25,8 +25,6 @@ struct vocab {
     uint64_t hash;                    /* FNV-1a of the file's bytes: goes into every artefact made with it */
     struct vocab_edge *edges;         /* [n_edges], the trie as a hash table; a power of two */
     uint32_t n_edges;
-    int32_t *accepted; /* [n_nodes] id of the piece that ends at a node, or -1 */
-    uint32_t n_nodes;
 };
 
 /* Reads vocab.txt.  STATUS_DATA, with the line numbers: no pieces, an empty or too long line, invalid UTF-8,

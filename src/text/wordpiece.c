@@ -5,7 +5,7 @@
 
 /* The ids of a run, by its bytes.  A run is what stands between ASCII white space and punctuation; its ids do
  * not depend on what is around it, so remembering them skips nearly all work on natural text (Zipf's law). */
-enum { MEMO_RUN_BYTES = 16, MEMO_IDS = 3, N_MEMOS = 1 << 15 };
+enum { MEMO_RUN_BYTES = 16, MEMO_IDS = 3, MEMO_BITS = 14, MEMO_WAYS = 2 }; /* 2^14 pairs, each of 64 bytes */
 
 struct wordpiece_memo {
     uint64_t run[2]; /* the bytes, zeros behind them */
@@ -120,11 +120,13 @@ struct status wordpiece_init(struct tokenizer *t, const struct vocab *vocab, boo
 {
     *t = (struct tokenizer){.vocab = vocab};
     TRY(basic_tokenizer_init(&t->basic, lower_case));
-    t->memos = calloc(N_MEMOS, sizeof *t->memos);
+    size_t memo_bytes = sizeof *t->memos * MEMO_WAYS << MEMO_BITS;
+    t->memos = aligned_alloc(sizeof *t->memos * MEMO_WAYS, memo_bytes); /* a pair is a cache line */
     if (t->memos == NULL) {
         wordpiece_fini(t);
         return status_error(STATUS_MEMORY, "out of memory for a tokenizer");
     }
+    memset(t->memos, 0, memo_bytes);
     for (int c = 0; c < 128; c++) {
         t->punctuation_ids[c] = find_alone(vocab, (char)c);
     }
@@ -148,56 +150,94 @@ static size_t run_length(const char *text, size_t n)
     return i;
 }
 
-static struct status encode(struct tokenizer *t, const char *text, size_t n, size_t offset)
+/* The only failure of encoding, kept until the text is done: a status for each run would cost more than the
+ * run. */
+static struct status take_status(struct tokenizer *t, size_t n)
 {
-    struct status s = basic_tokenizer_words(&t->basic, text, n, offset, encode_word, t);
-    if (t->out_of_memory) {
-        t->out_of_memory = false;
-        return status_error(STATUS_MEMORY, "out of memory for the tokens of a text of %zu bytes", n);
-    }
-    return s;
+    bool out_of_memory = t->out_of_memory;
+    t->out_of_memory = false;
+    return out_of_memory
+               ? status_error(STATUS_MEMORY, "out of memory for the tokens of a text of %zu bytes", n)
+               : status_ok();
+}
+
+static void encode(struct tokenizer *t, const char *text, size_t n)
+{
+    t->out_of_memory |= !basic_tokenizer_words(&t->basic, text, n, 0, encode_word, t);
 }
 
 struct status wordpiece_encode(struct tokenizer *t, struct token_list *out, const char *text, size_t n)
 {
     t->tokens_out = out;
     t->ids_out = NULL;
-    return encode(t, text, n, 0);
+    encode(t, text, n);
+    return take_status(t, n);
 }
 
-static struct wordpiece_memo *find_memo(struct tokenizer *t, uint64_t run[2], const char *text, size_t n)
+static void remember(struct wordpiece_memo *m, const uint64_t run[2], size_t n, const int32_t *ids,
+                     size_t n_ids)
 {
-    run[0] = 0;
-    run[1] = 0;
-    memcpy(run, text, n);
-    uint64_t h = (run[0] ^ (run[1] * 0x9E3779B97F4A7C15U)) * 0xD6E8FEB86659FD93U;
-    return &t->memos[h >> (64 - 15)];
+    *m = (struct wordpiece_memo){.run = {run[0], run[1]}, .n_bytes = (uint8_t)n, .n_ids = (uint8_t)n_ids};
+    for (size_t i = 0; i < n_ids; i++) {
+        m->ids[i] = ids[i];
+    }
 }
 
-static struct status encode_run(struct tokenizer *t, const char *text, size_t n)
+/* A mask of the first n bytes in memory, n < 8. */
+static uint64_t keep_bytes(size_t n)
 {
-    struct id_list *out = t->ids_out;
+#if __BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__
+    return (UINT64_C(1) << (8 * n)) - 1;
+#else
+    return ~(UINT64_MAX >> (8 * n));
+#endif
+}
+
+/* Reads the n bytes of a run, at most MEMO_RUN_BYTES, with zeros behind them; `readable` bytes may be read.
+ */
+static void load_run(uint64_t run[2], const char *text, size_t n, size_t readable)
+{
+    if (readable < MEMO_RUN_BYTES) {
+        run[0] = 0;
+        run[1] = 0;
+        memcpy(run, text, n);
+        return;
+    }
+    memcpy(run, text, MEMO_RUN_BYTES);
+    if (n < 8) {
+        run[0] &= keep_bytes(n);
+        run[1] = 0;
+    } else if (n < MEMO_RUN_BYTES) {
+        run[1] &= keep_bytes(n - 8);
+    }
+}
+
+static void encode_run(struct tokenizer *t, const char *text, size_t n, size_t readable)
+{
     if (n > MEMO_RUN_BYTES) {
-        return encode(t, text, n, 0);
+        encode(t, text, n);
+        return;
     }
     uint64_t run[2];
-    struct wordpiece_memo *m = find_memo(t, run, text, n);
-    if (m->n_bytes == n && m->run[0] == run[0] && m->run[1] == run[1]) {
-        for (int i = 0; i < m->n_ids; i++) {
-            append_id(t, m->ids[i]);
-        }
-        return status_ok();
-    }
-    size_t before = out->n;
-    TRY(encode(t, text, n, 0));
-    size_t n_ids = out->n - before;
-    if (n_ids <= MEMO_IDS) {
-        *m = (struct wordpiece_memo){.run = {run[0], run[1]}, .n_bytes = (uint8_t)n, .n_ids = (uint8_t)n_ids};
-        for (size_t i = 0; i < n_ids; i++) {
-            m->ids[i] = out->ids[before + i];
+    load_run(run, text, n, readable);
+    uint64_t h = (run[0] ^ (run[1] * 0x9E3779B97F4A7C15U)) * 0xD6E8FEB86659FD93U;
+    struct wordpiece_memo *pair = &t->memos[MEMO_WAYS * (h >> (64 - MEMO_BITS))];
+    for (int way = 0; way < MEMO_WAYS; way++) {
+        const struct wordpiece_memo *m = &pair[way];
+        if (m->n_bytes == n && m->run[0] == run[0] && m->run[1] == run[1]) {
+            for (int i = 0; i < m->n_ids; i++) {
+                append_id(t, m->ids[i]);
+            }
+            return;
         }
     }
-    return status_ok();
+    size_t before = t->ids_out->n;
+    encode(t, text, n);
+    size_t n_ids = t->ids_out->n - before;
+    if (n_ids <= MEMO_IDS && !t->out_of_memory) {
+        pair[1] = pair[0]; /* the older one gives way */
+        remember(&pair[0], run, n, n_ids > 0 ? t->ids_out->ids + before : NULL, n_ids);
+    }
 }
 
 struct status wordpiece_encode_ids(struct tokenizer *t, struct id_list *out, const char *text, size_t n)
@@ -208,7 +248,7 @@ struct status wordpiece_encode_ids(struct tokenizer *t, struct id_list *out, con
         unsigned char c = (unsigned char)text[at];
         if (basic_kinds[c] == BASIC_RUN) {
             size_t n_run = run_length(text + at, n - at);
-            TRY(encode_run(t, text + at, n_run));
+            encode_run(t, text + at, n_run, n - at);
             at += n_run;
             continue;
         }
@@ -217,11 +257,7 @@ struct status wordpiece_encode_ids(struct tokenizer *t, struct id_list *out, con
         }
         at++;
     }
-    if (t->out_of_memory) {
-        t->out_of_memory = false;
-        return status_error(STATUS_MEMORY, "out of memory for the tokens of a text of %zu bytes", n);
-    }
-    return status_ok();
+    return take_status(t, n);
 }
 
 /* Whether no space is written between two pieces that are both words of their own. */

@@ -58,7 +58,7 @@ static void count_word(void *context, const struct basic_word *w)
 static struct status count_words(struct wordpiece_train *t, const char *text, size_t n, int64_t multiplicity)
 {
     t->multiplicity = multiplicity;
-    TRY(basic_tokenizer_words(&t->basic, text, n, 0, count_word, t));
+    t->out_of_memory |= !basic_tokenizer_words(&t->basic, text, n, 0, count_word, t);
     return memory_status(t->out_of_memory);
 }
 

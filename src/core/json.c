@@ -5,6 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+static const long MAX_FILE_BYTES = 256L << 20;
+
 struct status json_parse(json_t **root, const char *text, size_t n, const char *source)
 {
     json_error_t error;
@@ -23,6 +25,12 @@ struct status json_read_object(json_t **root, const char *path)
     if (file == NULL) {
         return status_error(STATUS_DATA, "cannot open %s: %s", path, strerror(errno));
     }
+    if (fseek(file, 0, SEEK_END) == 0 && ftell(file) > MAX_FILE_BYTES) {
+        fclose(file);
+        return status_error(STATUS_DATA, "%s is larger than the limit of %ld MiB", path,
+                            MAX_FILE_BYTES >> 20);
+    }
+    rewind(file);
     json_error_t error;
     *root = json_loadf(file, JSON_REJECT_DUPLICATES, &error);
     fclose(file);
@@ -123,7 +131,8 @@ struct status json_get_string(const json_t *object, const char *source, const ch
 
 char *json_to_text(const json_t *root)
 {
-    char *text = json_dumps(root, JSON_INDENT(2) | JSON_REAL_PRECISION(17));
+    /* 15 digits: every decimal number of so many digits comes back as it was written */
+    char *text = json_dumps(root, JSON_INDENT(2) | JSON_REAL_PRECISION(15));
     if (text == NULL) {
         return NULL;
     }

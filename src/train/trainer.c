@@ -106,7 +106,9 @@ static struct status measure(struct trainer *t, const struct trainer_config *con
     TRY(t->x.status);
     t->plan.activation_bytes = stage_bytes(&t->stage, config->limits);
     t->plan.workspace_bytes = t->x.totals.workspace_bytes;
-    t->plan.total_bytes = state.used + t->plan.activation_bytes + t->plan.workspace_bytes;
+    arena_carve(&state, t->plan.workspace_bytes); /* as trainer_init will */
+    arena_carve(&state, t->plan.activation_bytes);
+    t->plan.total_bytes = state.used;
     return status_ok();
 }
 

@@ -1,0 +1,25 @@
+# A small corpus, vocabulary and token store for the tests that drive `kiln pretrain`; sourced with $kiln and $dir set.
+# The text is made from a word list with a fixed generator, so it is the same everywhere.
+make_store()
+{
+    awk 'BEGIN {
+        n = split("the a king city river stone went came saw built gave and of in to over his her people house light water day night men land great small old new", w, " ");
+        s = 1;
+        for (d = 0; d < 60; d++) {
+            for (l = 0; l < 12; l++) {
+                line = "";
+                s = (s * 16807) % 2147483647;
+                for (k = 4 + s % 9; k > 0; k--) { s = (s * 16807) % 2147483647; line = line w[1 + s % n] " "; }
+                print line ".";
+            }
+            print "";
+        }
+    }' >"$dir/corpus.txt"
+    "$kiln" vocab --input "$dir/corpus.txt" --vocab_size 120 --vocab_file "$dir/vocab.txt" --do_lower_case 2>/dev/null
+    "$kiln" prepare --input "$dir/corpus.txt" --vocab_file "$dir/vocab.txt" --do_lower_case --format lines \
+        --one_sentence_per_line --holdout_fraction 0.1 --output_dir "$dir/store" 2>/dev/null
+    cat >"$dir/config.json" <<JSON
+{"hidden_size": 64, "num_hidden_layers": 2, "num_attention_heads": 2, "intermediate_size": 128,
+ "max_position_embeddings": 64}
+JSON
+}

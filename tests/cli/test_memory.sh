@@ -1,0 +1,18 @@
+#!/usr/bin/env bash
+# The memory that `kiln pretrain` announces is the memory it takes, within 5 %, for BERT-base in fp32 and bf16.
+set -euo pipefail
+kiln=$1
+dir=$(mktemp -d)
+trap 'rm -rf "$dir"' EXIT
+. "$(dirname "$0")/corpus.sh"
+make_store
+config=$(dirname "$0")/../../configs/bert_base.json
+
+for precision in "" --autocast; do
+    "$kiln" pretrain --input_dir "$dir/store" --config_file "$config" --output_dir "$dir/out" --max_seq_length 128 \
+        --max_predictions_per_seq 20 --train_batch_size 8 --max_steps 2 --learning_rate 1e-4 --eval_steps 0 \
+        --skip_checkpoint --disable_progress_bar $precision 2>"$dir/log"
+    grep '^memory:' "$dir/log"
+    awk '/^memory: peak/ { found = 1; ratio = $3 / $6; exit !(ratio > 0.95 && ratio < 1.05) } END { if (!found) exit 1 }' \
+        "$dir/log" || { echo "test_memory: not within 5 % of the plan" >&2; exit 1; }
+done

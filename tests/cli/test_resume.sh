@@ -1,0 +1,99 @@
+#!/usr/bin/env bash
+# Training that was killed or stopped and went on equals training that was not, file by file (`cmp`): with gradient
+# accumulation and dropout, in fp32 and bf16, after kill -9 and after SIGTERM, in phase 1 and across into phase 2.
+set -euo pipefail
+kiln=$1
+dir=$(mktemp -d)
+trap 'rm -rf "$dir"' EXIT
+. "$(dirname "$0")/corpus.sh"
+make_store
+export OMP_NUM_THREADS=1 # small steps: a second thread would only wait
+
+fail() { echo "test_resume: $*" >&2; exit 1; }
+
+# The command that writes to $1, in ${command[@]}: run in the background it is the process to kill, not a shell's child.
+pretrain_command()
+{
+    local out=$1
+    shift
+    command=("$kiln" pretrain --input_dir "$dir/store" --config_file "$dir/config.json" --output_dir "$dir/$out" \
+        --max_seq_length 32 --max_predictions_per_seq 5 --train_batch_size 32 --gradient_accumulation_steps 4 \
+        --max_steps 20 --learning_rate 1e-3 --num_steps_per_checkpoint 5 --keep_checkpoints 0 --eval_steps 7 \
+        --disable_progress_bar "$@")
+}
+
+pretrain()
+{
+    pretrain_command "$@"
+    "${command[@]}"
+}
+
+# Waits until the run in $1 has saved step 10, then sends signal $2 to process $3.
+interrupt()
+{
+    for _ in $(seq 600); do
+        [ -d "$dir/$1/ckpt_10" ] && break
+        sleep 0.02
+    done
+    kill "-$2" "$3" 2>/dev/null || fail "$1 ended before signal $2"
+    wait "$3" && status=0 || status=$?
+}
+
+same()
+{
+    for file in model.safetensors optimizer.safetensors config.json vocab.txt tokenizer_config.json trainer_state.json \
+        manifest.json; do
+        cmp "$dir/$1/ckpt_$3/$file" "$dir/$2/ckpt_$3/$file" || fail "$file of step $3 differs between $1 and $2"
+    done
+}
+
+for precision in "" --autocast; do
+    name=run${precision#--}
+    pretrain "$name" $precision 2>/dev/null
+
+    pretrain_command "$name-killed" $precision
+    "${command[@]}" 2>/dev/null &
+    interrupt "$name-killed" KILL $!
+    [ "$status" -eq 137 ] || fail "kill -9 gave exit code $status"
+    pretrain "$name-killed" $precision --resume_from_checkpoint 2>"$dir/log"
+    grep -q "resumed from" "$dir/log" || fail "nothing was resumed after kill -9"
+    same "$name" "$name-killed" 20
+
+    pretrain_command "$name-stopped" $precision
+    "${command[@]}" 2>/dev/null &
+    interrupt "$name-stopped" TERM $!
+    if [ "$status" -ne 0 ]; then # 0: the signal came with the last step
+        [ "$status" -eq 75 ] || fail "SIGTERM gave exit code $status, wanted 75"
+    fi
+    pretrain "$name-stopped" $precision --resume_from_checkpoint 2>/dev/null
+    same "$name" "$name-stopped" 20
+done
+
+# another number of threads changes nothing
+OMP_NUM_THREADS=1 pretrain one-thread 2>/dev/null
+OMP_NUM_THREADS=3 pretrain three-threads 2>/dev/null
+same one-thread three-threads 20
+
+# phase 2: another length, batch and rate, on from the end of phase 1; then resumed in the middle of itself
+phase2() { pretrain "$@" --phase2 --phase1_end_step 20 --resume_from_checkpoint --max_seq_length 48 \
+    --max_predictions_per_seq 8 --train_batch_size 16 --learning_rate 5e-4 --max_steps 8; }
+phase2 run 2>/dev/null
+phase2 run-killed --steps_this_run 3 2>/dev/null
+phase2 run-killed 2>"$dir/log"
+grep -q "phase 2, 3 steps done" "$dir/log" || fail "phase 2 did not go on at step 3"
+same run run-killed 28
+
+# what cannot be resumed says why
+pretrain run 2>"$dir/log" && fail "an output directory with checkpoints was written over"
+grep -q "already has checkpoints" "$dir/log" || fail "no reason: $(cat "$dir/log")"
+sed 's/"intermediate_size": 128/"intermediate_size": 64/' "$dir/config.json" >"$dir/other.json"
+pretrain run --resume_from_checkpoint --phase2 --phase1_end_step 20 --config_file "$dir/other.json" 2>"$dir/log" &&
+    fail "another architecture was accepted"
+grep -q '"intermediate_size" is 128 in one and 64 in the other' "$dir/log" || fail "no reason: $(cat "$dir/log")"
+
+# a damaged newest checkpoint is named, and the one before it is used
+printf 'x' | dd of="$dir/run-killed/ckpt_28/model.safetensors" bs=1 seek=5000 conv=notrunc 2>/dev/null
+phase2 run-killed 2>"$dir/log"
+grep -q "ckpt_28.*model.safetensors" "$dir/log" || fail "the damaged checkpoint was not named: $(cat "$dir/log")"
+same run run-killed 28
+echo "test_resume: all runs equal"

@@ -1,0 +1,116 @@
+/* A training step as a whole: it learns, bf16 follows fp32, the plan refuses what does not fit, a number that is not
+ * finite is named and stops before the weights change. */
+#include "../model/bert_fixture.h"
+
+enum { LONGEST = 14 };
+
+static double loss_after(const struct bert_step *step, enum dtype dtype, enum optimizer_kind kind, double lr)
+{
+    struct trainer t;
+    struct trainer_result r = {0};
+    struct trainer_config config = fixture_trainer(ops_cpu(), dtype, step->micro[0].limits);
+    config.optimizer = optimizer_defaults(kind);
+    EXPECT_OK(trainer_init(&t, &config));
+    for (int64_t i = 1; i <= 40; i++) {
+        EXPECT_OK(trainer_step(&t, step, i, i, lr, false, &r));
+    }
+    EXPECT_OK(trainer_evaluate(&t, step, &r));
+    trainer_fini(&t);
+    return r.mlm_loss;
+}
+
+static void training_learns_in_both_precisions(const struct bert_step *step)
+{
+    static const struct {
+        enum optimizer_kind kind;
+        double lr;
+    } cases[] = {{OPTIMIZER_LAMB, 1e-2}, {OPTIMIZER_ADAMW, 1e-2}};
+    for (int i = 0; i < 2; i++) {
+        double before = loss_after(step, DTYPE_F32, cases[i].kind, 0);
+        double fp32 = loss_after(step, DTYPE_F32, cases[i].kind, cases[i].lr);
+        double bf16 = loss_after(step, DTYPE_BF16, cases[i].kind, cases[i].lr);
+        printf("%s: MLM loss %.4f before, %.4f after 40 steps in fp32, %.4f in bf16\n",
+               optimizer_name(cases[i].kind), before, fp32, bf16);
+        EXPECT(fp32 < 0.7 * before, "nothing was learnt: %g to %g", before, fp32);
+        EXPECT_NEAR(bf16, fp32, 0.1 * before);
+    }
+}
+
+static void nonfinite_numbers_are_named(const struct bert_step *step)
+{
+    static const char *const names[] = {"bert.encoder.layer.1.intermediate.dense.weight",
+                                        "bert.embeddings.LayerNorm.bias"};
+    for (int i = 0; i < 2; i++) {
+        struct trainer t;
+        struct trainer_result r;
+        struct trainer_config config = fixture_trainer(ops_cpu(), DTYPE_F32, step->micro[0].limits);
+        EXPECT_OK(trainer_init(&t, &config));
+        tensor weight = param_view(param_table_find(&t.params, names[i]), t.master);
+        tensor other = param_view(param_table_find(&t.params, "bert.pooler.dense.weight"), t.master);
+        double untouched = tensor_get(other, 3);
+        tensor_set(weight, 5, NAN);
+        struct status s = trainer_step(&t, step, 7, 7, 1e-3, false, &r);
+        EXPECT(s.code == STATUS_NUMERIC, "code %d", s.code);
+        EXPECT(strstr(s.message, names[i]) != NULL && strstr(s.message, "element 5") != NULL, "%s",
+               s.message);
+        EXPECT(tensor_get(other, 3) == untouched, "the weights changed");
+        trainer_fini(&t);
+    }
+}
+
+static void plans_refuse_what_cannot_be(const struct bert_step *step)
+{
+    struct trainer t;
+    struct trainer_config config = fixture_trainer(ops_cpu(), DTYPE_F32, step->micro[0].limits);
+    config.model.num_hidden_layers = 1024;
+    config.model.hidden_size = 65536;
+    config.model.intermediate_size = 262144;
+    EXPECT_ERROR(trainer_init(&t, &config), STATUS_MEMORY, "GiB of memory are free");
+}
+
+static void same_seed_same_weights(const struct bert_step *step)
+{
+    struct trainer a, b;
+    struct trainer_config config = fixture_trainer(ops_cpu(), DTYPE_F32, step->micro[0].limits);
+    EXPECT_OK(trainer_init(&a, &config));
+    config.ops = &ops_ref;
+    EXPECT_OK(trainer_init(&b, &config));
+    EXPECT(memcmp(a.master.data, b.master.data, tensor_bytes(a.master)) == 0, "weights depend on the device");
+    trainer_fini(&b);
+    config.seed++;
+    EXPECT_OK(trainer_init(&b, &config));
+    EXPECT(memcmp(a.master.data, b.master.data, tensor_bytes(a.master)) != 0, "weights ignore the seed");
+    trainer_fini(&b);
+    trainer_fini(&a);
+}
+
+/* Dropout on the reference and on the cpu ops drops the same elements. */
+static void dropout_masks_are_the_same_on_every_table(const struct bert_step *step)
+{
+    struct trainer a, b;
+    struct trainer_result ra, rb;
+    struct trainer_config config = fixture_trainer(ops_cpu(), DTYPE_F32, step->micro[0].limits);
+    config.model.hidden_dropout_prob = config.model.attention_probs_dropout_prob = 0.5;
+    EXPECT_OK(trainer_init(&a, &config));
+    config.ops = &ops_ref;
+    EXPECT_OK(trainer_init(&b, &config));
+    EXPECT_OK(trainer_gradients(&a, step, 3, false, &ra));
+    EXPECT_OK(trainer_gradients(&b, step, 3, false, &rb));
+    EXPECT_NEAR(ra.mlm_loss, rb.mlm_loss, 1e-5);
+    EXPECT_NEAR(ra.grad_norm, rb.grad_norm, 1e-4 * rb.grad_norm);
+    trainer_fini(&a);
+    trainer_fini(&b);
+}
+
+int main(void)
+{
+    struct bert_step step;
+    fixture_step(&step, 2, 8, LONGEST);
+    training_learns_in_both_precisions(&step);
+    nonfinite_numbers_are_named(&step);
+    plans_refuse_what_cannot_be(&step);
+    same_seed_same_weights(&step);
+    dropout_masks_are_the_same_on_every_table(&step);
+    bert_step_fini(&step);
+    return 0;
+}

@@ -131,8 +131,8 @@ def differences():
     return classes, wholes, lowers
 
 
-HEAD = """/* unicode_overrides_table: where Hugging Face's tokenizers %s differs from utf8proc %s on a single code point.
- * Made by tools/make_unicode_overrides.py; do not edit. */
+HEAD = """/* unicode_overrides_table: where Hugging Face's tokenizers %s differs from utf8proc %s on a single
+ * code point.  Made by tools/make_unicode_overrides.py; do not edit. */
 #include "text/unicode.h"
 
 """

@@ -32,30 +32,36 @@ static const struct option options[] = {
     {0},
 };
 
-/* Decimal digits of ids are written by hand: printf would take most of the time. */
-static void put_id(struct buf *line, int32_t id)
+enum { ID_MAX_CHARS = 11 }; /* ten digits and a space */
+
+/* Writes the digits of an id by hand and returns the end: printf would take most of the time. */
+static char *put_id(char *to, int32_t id)
 {
-    char digits[12];
-    size_t n = sizeof digits;
+    char digits[ID_MAX_CHARS];
+    int n = 0;
     do {
-        digits[--n] = (char)('0' + id % 10);
+        digits[n++] = (char)('0' + id % 10);
         id /= 10;
     } while (id > 0);
-    buf_append(line, digits + n, sizeof digits - n);
+    while (n > 0) {
+        *to++ = digits[--n];
+    }
+    return to;
 }
 
 static struct status write_ids(struct buf *line, const struct id_list *ids)
 {
     buf_clear(line);
-    for (size_t i = 0; i < ids->n; i++) {
-        if (i > 0) {
-            buf_putc(line, ' ');
-        }
-        put_id(line, ids->ids[i]);
-    }
-    buf_putc(line, '\n');
+    char *start = buf_extend(line, ids->n * ID_MAX_CHARS + 1);
     TRY(buf_status(line));
-    if (fwrite(line->data, 1, line->n, stdout) != line->n) {
+    char *to = start;
+    for (size_t i = 0; i < ids->n; i++) {
+        to = put_id(to, ids->ids[i]);
+        *to++ = ' ';
+    }
+    to[ids->n > 0 ? -1 : 0] = '\n'; /* in place of the last space */
+    size_t n = (size_t)(to - start) + (ids->n == 0);
+    if (fwrite(start, 1, n, stdout) != n) {
         return status_error(STATUS_IO, "writing the ids failed: %s", strerror(errno));
     }
     return status_ok();

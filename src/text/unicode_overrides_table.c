@@ -1,5 +1,5 @@
 /* unicode_overrides_table: where Hugging Face's tokenizers 0.23.3 differs from utf8proc 2.8.0 on a single
- * code point. Made by tools/make_unicode_overrides.py; do not edit. */
+ * code point.  Made by tools/make_unicode_overrides.py; do not edit. */
 #include "text/unicode.h"
 
 const struct unicode_class_override unicode_class_overrides[] = {

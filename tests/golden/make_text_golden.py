@@ -17,8 +17,10 @@ HERE = pathlib.Path(__file__).parent
 BLOCK = 4096
 MARKS = [0x300, 0x301, 0x323, 0x328, 0x334, 0x345, 0x34F, 0x302E, 0x302F, 0x5B0, 0x64B, 0x94D, 0x8D4, 0x1DFB, 0x1E000,
          0x1E94A, 0x1D165, 0x1D16D, 0x200D, 0x1734, 0xF73, 0x344]
-LETTERS = "abcXYZ0\u00e9\u00c5\u0130\u00df\u01c5\u03a3\u0419\u05d0\u0627\u0915\uac01\u1e9e\u1100\u4e2d\uf900\u3042\U0001d15f\U0001f600"
-STAYING = "\u08d4\U0001d16d\u302e\U0001d165\U00011442\U0001e94a"  # marks that are not stripped, so their order shows
+LETTERS = "abcXYZ0\u00e9\u00c5\u0130\u00df\u01c5\u03a3\u0419\u05d0\u0627\u0915" \
+    "\uac01\u1e9e\u1100\u4e2d\uf900\u3042\U0001d15f\U0001f600"
+# Marks that are not stripped, so their order shows.
+STAYING = "\u08d4\U0001d16d\u302e\U0001d165\U00011442\U0001e94a"
 OTHERS = " \t\u00a0\u2003\u3000\r.,!?-'$`|~\u00ab\u2026\u3001\u060c\u0964\u00ad\u200b\ufeff\x00\x7f\x85\ufffd"
 BROKEN = [b"\xff", b"\xc3", b"\xe2\x82", b"\xed\xa0\x80", b"\xf0\x9f\x98", b"\xc0\x80", b"\xf4\x90\x80\x80", b"\x80"]
 

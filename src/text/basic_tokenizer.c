@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+/* Values of enum basic_kind; the upper half are bytes of longer characters, which belong to runs. */
 /* clang-format off */
 const uint8_t basic_kinds[256] = {
     0, 0, 0, 0, 0, 0, 0, 0, 0, 1, 1, 0, 0, 1, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0,

@@ -16,8 +16,6 @@ struct vocab_edge {
 
 enum { ROOT_BEGINS = 1, ROOT_CONTINUES = 2, N_ROOTS = 3 };
 
-/* While the trie is built, nodes are numbered as they come and `accepted` tells which piece ends at one.  In
- * the end the node of piece i is N_ROOTS + i, so that a walk touches nothing but edges. */
 static const size_t MAX_FILE_BYTES = 8 << 20; /* nodes stay below 2^24, what a key holds */
 
 static struct status out_of_memory(const char *source)
@@ -169,7 +167,9 @@ static struct status insert_all(struct vocab *v, int32_t *accepted, uint32_t *n_
     return status_ok();
 }
 
-/* Renumbers the nodes and packs the edges, so that the trie fits the cache. */
+/* Renumbers the nodes, so that piece i ends at node N_ROOTS + i and a walk touches nothing but edges, and
+ * packs the edges into a table that fits the cache.  Until then `accepted` tells which piece ends at a node.
+ */
 static bool pack(struct vocab *v, int32_t *accepted, uint32_t n_nodes)
 {
     uint32_t next = N_ROOTS + (uint32_t)v->n;

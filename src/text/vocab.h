@@ -16,15 +16,15 @@
 enum { VOCAB_PIECE_MAX_BYTES = 512 }; /* longer ones could never match: a word has at most 100 characters */
 
 struct vocab {
-    char *text;                       /* [text_bytes] the file as read */
-    size_t text_bytes;                /* */
+    char *text; /* [text_bytes] the file as read */
+    size_t text_bytes;
     uint32_t *starts;                 /* [n] offset of each piece in text */
     uint16_t *lengths;                /* [n] its bytes */
     int32_t n;                        /* pieces */
     int32_t pad, unk, cls, sep, mask; /* ids of [PAD] [UNK] [CLS] [SEP] [MASK] */
     uint64_t hash;                    /* FNV-1a of the file's bytes: goes into every artefact made with it */
-    struct vocab_edge *edges;         /* [n_edges], the trie as a hash table; a power of two */
-    uint32_t n_edges;
+    struct vocab_edge *edges;         /* [n_edges] the trie as a hash table */
+    uint32_t n_edges;                 /* a power of two */
 };
 
 /* Reads vocab.txt.  STATUS_DATA, with the line numbers: no pieces, an empty or too long line, invalid UTF-8,

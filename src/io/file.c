@@ -93,7 +93,7 @@ void file_writer_put(struct file_writer *w, const void *bytes, size_t n)
     w->n_bytes += n;
     if (n > BUFFER_BYTES - w->buffered) {
         write_out(w, w->buffer, w->buffered);
-        w->buffered = 0;
+        w->buffered = 0; /* NOLINT(clang-analyzer-unix.Malloc): the buffer is the writer's until its commit */
     }
     if (n > BUFFER_BYTES) {
         write_out(w, bytes, n);

@@ -1,10 +1,57 @@
 # Verbs only: everything is built by CMake (CMakePresets.json).
-BUILD := build
+SECONDS := 60# of each fuzz target
 
-.PHONY: all deps test
-all: $(BUILD)/build.ninja
-	@cmake --build $(BUILD)
-$(BUILD)/build.ninja: | deps
-	@cmake --preset release
-deps: ; @tools/install_deps.sh
-test: deps ; @tools/test.sh
+.PHONY: all help deps demo demo-long test test-slow bench asan tsan portable tidy format format-check fuzz doctor install clean
+
+all: deps ## build the program: build/kiln
+	@cmake --preset release >/dev/null && cmake --build build
+
+help: ## this list
+	@sed -n 's/^\([a-z-]*\):[^#]*## \(.*\)/  make \1|\2/p' Makefile | awk -F'|' '{ printf "%-22s %s\n", $$1, $$2 }'
+
+deps: ## install the packages that building needs (Debian, Ubuntu)
+	@tools/install_deps.sh
+
+demo: ## from raw text to filled-in words in about 10 minutes; DATA=DIR for your own text
+	@scripts/demo.sh
+
+demo-long: ## the same with a larger model, 1 to 2 hours
+	@scripts/demo.sh --long
+
+test: deps ## build with warnings as errors and run the tests
+	@tools/test.sh ci
+
+test-slow: test asan portable tsan ## the tests, in every build that there is
+
+bench: all ## measure the operations and a training step
+	@bench/run.sh
+
+asan: deps ## the tests under AddressSanitizer and UndefinedBehaviorSanitizer
+	@tools/test.sh asan
+
+tsan: deps ## the prefetch thread under ThreadSanitizer
+	@tools/test.sh tsan
+
+portable: deps ## the tests without oneDNN and BLAS
+	@tools/test.sh portable
+
+tidy: ## clang-tidy over src
+	@tools/install_deps.sh clang clang-tidy libomp-dev && tools/tidy.sh
+
+format: ## lay out every source file
+	@tools/install_deps.sh clang-format && tools/format.sh -i
+
+format-check: ## fail if a source file is not laid out by clang-format
+	@tools/install_deps.sh clang-format && tools/format.sh --dry-run --Werror
+
+fuzz: ## every fuzz target for SECONDS=60
+	@tools/install_deps.sh clang libclang-rt-dev libomp-dev && tools/fuzz.sh $(SECONDS)
+
+doctor: all ## what this machine and this build have
+	@build/kiln doctor
+
+install: all ## install the program under PREFIX (default /usr/local)
+	@cmake --install build --prefix $(or $(PREFIX),/usr/local)
+
+clean: ## remove the builds
+	@rm -rf build build-asan build-fuzz build-portable build-tidy build-tsan

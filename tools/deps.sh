@@ -1,0 +1,121 @@
+#!/usr/bin/env bash
+# The laws of the tree that a machine can check (ARCHITECTURE.md, STYLE.md).  Prints every breach and fails if there is
+# one.  usage: tools/deps.sh [TREE]
+set -euo pipefail
+cd "${1:-$(dirname "$0")/..}"
+compiler=${CC:-cc}
+breaches=$(mktemp)
+trap 'rm -f "$breaches"' EXIT
+
+# The arrows.  A room includes itself and the rooms on its line, no others.
+rooms='
+core:
+dev:   core
+ops:   core dev
+io:    core
+text:  core io
+data:  core io text
+nn:    core dev ops
+optim: core dev ops
+train: core dev ops io text data nn optim
+serve: core dev ops io text data nn optim train
+cmd:   core dev ops io text data nn optim train serve
+'
+
+# A library is known to one place: its headers, and the file or folder that may include them.
+libraries='
+oneapi/dnnl/ src/ops/cpu/gemm_onednn.c
+cblas.h      src/ops/cpu/gemm_blas.c
+jansson.h    src/core/json.h
+utf8proc.h   src/text/
+'
+
+check_arrows() {
+    { echo "$rooms"; echo; grep -rnE '^# *include "' src; } | awk -F'[ ":/]+' '
+        !/include/ && /^[a-z]+:/ { known[$1] = 1; for (i = 2; i <= NF; i++) if ($i != "") allowed[$1, $i] = 1; next }
+        /include/ {
+            match($0, /"[^"]*"/); target = substr($0, RSTART + 1, RLENGTH - 2)
+            split($0, place, ":"); split(place[1], path, "/"); from = path[2]
+            n = split(target, parts, "/"); to = parts[1]
+            if (!(from in known)) print place[1] ": " from " is not a room of tools/deps.sh"
+            else if (n < 2) print place[1] ":" place[2] ": write \"" target "\" from src/ on, as room/file.h"
+            else if (from != to && !((from, to) in allowed))
+                print place[1] ":" place[2] ": " from " must not include " target
+            if (target ~ /^ops\/cpu\// && place[1] !~ /^src\/(ops\/cpu\/|cmd\/doctor\.c)/)
+                print place[1] ":" place[2] ": " target " is private to src/ops/cpu"
+        }'
+}
+
+check_libraries() {
+    grep -rnE '^# *include <' src | while IFS=: read -r file line text; do
+        while read -r header owner; do
+            if [ -n "$header" ] && [[ $text == *"<$header"* && $file != "$owner"* ]]; then
+                echo "$file:$line: only $owner includes <$header...>"
+            fi
+        done <<<"$libraries"
+    done
+}
+
+# Files of the rooms and what surrounds them, by name.
+list_files() { { find src tests fuzz tools bench scripts cmake configs examples -type f -name "$1" 2>/dev/null || true; } |
+    grep -vE '^fuzz/corpus/|\.(pyc)$' | sort; }
+
+list_sources() { list_files '*.[ch]'; }
+
+check_names() {
+    list_files '*' | grep -v '/CMakeLists\.txt$' | awk -F/ '
+        $NF in first { print $0 ": there is already a " first[$NF] } { first[$NF] = $0 }'
+}
+
+# A function is what stands between "{" and "}" in the first column; clang-format sees to that.
+check_lengths() {
+    list_sources | grep -v '_table\.c$' | xargs awk '
+        function end_file() { if (lines > 1000) print name ": " lines " lines, more than 1000" }
+        FNR == 1 { end_file(); name = FILENAME; comment = ""; start = 0 }
+        { lines = FNR }
+        /^\/\*/ { comment = ""; in_comment = 1 }
+        in_comment { comment = comment $0; if (/\*\//) in_comment = 0; next }
+        $0 == "{" { start = FNR }
+        $0 == "}" && start {
+            if (FNR - start - 1 > 60 && comment !~ /Long because/)
+                print FILENAME ":" start ": a function of " FNR - start - 1 " lines; split it, or begin a sentence of its comment with \"Long because\""
+            start = 0
+        }
+        $0 == "" { comment = "" }
+        END { end_file() }'
+}
+
+check_headers() {
+    local flags=(-std=c17 -Isrc -Itests '-DKILN_VERSION=""' '-DKILN_SOURCE_DIR=""' -DKILN_ISA=baseline
+        -DKILN_HAVE_ONEDNN=0 -DKILN_HAVE_BLAS=0 -Wall -Wextra -Wno-unused -Werror -fopenmp -fsyntax-only -x c)
+    list_sources | grep '^src/.*\.h$' | xargs -n 24 "$compiler" -D_POSIX_C_SOURCE=200809L "${flags[@]}" 2>&1 || true
+    list_sources | grep '^tests/.*\.h$' | xargs -n 24 "$compiler" -D_GNU_SOURCE "${flags[@]}" 2>&1 || true
+}
+
+check_words() {
+    local unfinished='TO''DO|FIX''ME|XX''X'
+    grep -rnE "\b($unfinished)\b" --include='*.[ch]' --include='*.sh' --include='*.py' --include='*.cmake' --include='*.md' \
+        --include=CMakeLists.txt --include=Makefile --exclude-dir='build*' --exclude-dir=.git . || true
+    grep -rnE '\b_?exit\(' src | grep -v '^src/cmd/main\.c:' || true
+    grep -rnE '\babort\(' src | grep -v '^src/core/status\.c:' || true
+    grep -rnE '\bgetenv\(' src | grep -v '^src/core/option\.c:' || true
+    grep -rnE '\balloca\(' src tests || true
+}
+
+# Pages that comments and documents name are there.
+check_links() {
+    grep -rnoE '\b(docs/[a-z0-9_/]+|[A-Z]+)\.md\b' src tests fuzz tools scripts docs ./*.md 2>/dev/null |
+        while IFS=: read -r file line page; do
+            [ -e "$page" ] || echo "$file:$line: there is no $page"
+        done || true
+}
+
+for check in check_arrows check_libraries check_names check_lengths check_headers check_words check_links; do
+    "$check" >>"$breaches" || echo "$check itself failed" >>"$breaches"
+done
+if [ -s "$breaches" ]; then
+    cat "$breaches" >&2
+    echo "deps: $(wc -l <"$breaches") breaches of the law" >&2
+    exit 1
+fi
+echo "deps: $(list_sources | wc -l) files obey the law"

@@ -1,0 +1,10 @@
+#!/usr/bin/env bash
+# Builds the fuzz targets with clang, ASan and UBSan and runs each from its committed corpus.
+# usage: tools/fuzz.sh [SECONDS for each target]
+set -euo pipefail
+cd "$(dirname "$0")/.."
+cmake --preset fuzz -DKILN_FUZZ_SECONDS="${1:-10}" >/dev/null
+mapfile -t targets < <(cd fuzz && ls fuzz_*.c | sed 's/\.c$//')
+cmake --build build-fuzz --target "${targets[@]}"
+rm -f build-fuzz/results.xml
+ctest --test-dir build-fuzz --output-on-failure --output-junit results.xml -j "$(nproc)" -R '^fuzz_'

@@ -600,6 +600,35 @@ static void make_cross_entropy(struct checkop_case *c, const struct checkop_shap
     c->forward = forward_cross_entropy;
 }
 
+RUN(span_cross_entropy)
+{
+    o->span_cross_entropy(x, t[0], t[1], c->shape.plain ? NULL_TENSOR : t[2], t[3], t[4], t[5], loss_scale);
+}
+
+static void forward_span_cross_entropy(const struct checkop_case *c, const struct ops *o, struct exec *x,
+                                       const tensor *t)
+{
+    (void)c;
+    o->span_cross_entropy(x, t[6], t[7], NULL_TENSOR, t[3], t[4], t[5], loss_scale);
+}
+
+/* Labels are below f, which no sequence is shorter than. */
+static void make_span_cross_entropy(struct checkop_case *c, const struct checkop_shape *s)
+{
+    int64_t max, rows = total(c->lens_q, c->n_sequences, &max), n = c->n_sequences;
+    add(c, matrix("loss", ROLE_OUT, KIND_W, n, 2));
+    add(c, matrix("correct", ROLE_OUT, KIND_I32, n, 2));
+    add(c, gradient(matrix("dlogits", s->plain ? ROLE_SCRATCH : ROLE_OUT, KIND_A, rows, 2), 3));
+    add(c, filled(matrix("logits", ROLE_IN, KIND_W, rows, 2), FILL_NORMAL, 3));
+    add(c, indices("cu_seqlens", n + 1, FILL_BOUNDS_Q, 0));
+    add(c, filled(matrix("labels", ROLE_IN, KIND_I32, n, 2), FILL_LABEL, (double)s->f));
+    c->value = add(c, matrix("loss2", ROLE_IN, KIND_W, n, 2));
+    add(c, matrix("correct2", ROLE_IN, KIND_I32, n, 2));
+    c->seed_value = loss_scale;
+    c->run = run_span_cross_entropy;
+    c->forward = forward_span_cross_entropy;
+}
+
 /* Spans with holes between them, of less than a chunk, of several, with and without decay. */
 static void add_spans(struct checkop_case *c, int64_t n)
 {
@@ -703,6 +732,7 @@ static const struct family {
     FAMILY(gather_rows),
     FAMILY(scatter_add_rows),
     FAMILY(cross_entropy),
+    FAMILY(span_cross_entropy),
     FAMILY(global_norm),
     FAMILY(lamb),
     FAMILY(adamw),

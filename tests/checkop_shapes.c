@@ -82,6 +82,9 @@ static const struct checkop_shape test_shapes[] = {
     {"cross_entropy", .t = 50, .h = 1088, .f = 1027},
     {"cross_entropy", .t = 7, .h = 6016, .f = 6001, .shared = true},
     {"cross_entropy", .t = 7, .h = 40, .f = 33, .plain = true},
+    {"span_cross_entropy", .f = 7, .lens_q = LENS(7, 30, 384, 12, 9)},
+    {"span_cross_entropy", .f = 1, .lens_q = LENS(1, 3)},
+    {"span_cross_entropy", .f = 7, .lens_q = LENS(17, 7), .plain = true},
     {"global_norm", .t = 9},
     {"global_norm", .t = 100000},
     {"lamb", .t = 9},
@@ -109,6 +112,7 @@ static const struct checkop_shape gradient_shapes[] = {
     {"attention_backward", .h = 8, .heads = 2, .lens_q = LENS(5, 2), .causal = true, .alibi = true, .p = 0.2},
     {"scatter_add_rows", .t = 5, .h = 3, .f = 7},
     {"cross_entropy", .t = 6, .h = 9, .f = 7},
+    {"span_cross_entropy", .f = 3, .lens_q = LENS(3, 8, 5)},
 };
 
 #define EIGHT(n)      n, n, n, n, n, n, n, n

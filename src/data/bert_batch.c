@@ -24,11 +24,11 @@ struct status bert_batch_init(struct bert_batch *b, struct bert_batch_limits lim
     *b = (struct bert_batch){.limits = limits};
     CHECK(limits.n_tokens > 0 && limits.n_tokens <= INT32_MAX, "%lld tokens in one stream",
           (long long)limits.n_tokens);
-    int64_t sizes[] = {limits.n_tokens,     limits.n_tokens,        limits.n_tokens,
-                       2 * limits.n_tokens, limits.n_sequences + 1, limits.n_masked,
-                       limits.n_masked,     limits.n_sequences,     limits.n_sequences};
-    int32_t **arrays[] = {&b->ids,         &b->types,         &b->positions, &b->row_keys,  &b->cu_seqlens,
-                          &b->masked_rows, &b->masked_labels, &b->cls_rows,  &b->nsp_labels};
+    int64_t sizes[] = {limits.n_tokens,        limits.n_tokens,       limits.n_tokens, 2 * limits.n_tokens,
+                       limits.n_sequences + 1, limits.n_masked,       limits.n_masked, limits.n_sequences,
+                       limits.n_sequences,     2 * limits.n_sequences};
+    int32_t **arrays[] = {&b->ids,         &b->types,         &b->positions, &b->row_keys,   &b->cu_seqlens,
+                          &b->masked_rows, &b->masked_labels, &b->cls_rows,  &b->nsp_labels, &b->span_labels};
     enum { N_ARRAYS = sizeof arrays / sizeof arrays[0] };
     int64_t total = 0;
     for (int i = 0; i < N_ARRAYS; i++) {
@@ -85,10 +85,19 @@ int32_t *bert_batch_add(struct bert_batch *b, int64_t n, int64_t n_first, int32_
         b->row_keys[2 * (row + i) + 1] = (int32_t)i;
     }
     b->cls_rows[b->n_sequences] = (int32_t)row;
-    b->nsp_labels[b->n_sequences++] = nsp_label;
+    b->nsp_labels[b->n_sequences] = nsp_label;
+    b->span_labels[2 * b->n_sequences] = b->span_labels[2 * b->n_sequences + 1] = -1;
+    b->n_sequences++;
     b->n_real_tokens += n;
     add_stream(b, b->n_real_tokens);
     return b->ids + row;
+}
+
+void bert_batch_set_span(struct bert_batch *b, int32_t start, int32_t end)
+{
+    CHECK(b->n_sequences > 0, "a span without a sequence");
+    b->span_labels[2 * (b->n_sequences - 1)] = start;
+    b->span_labels[2 * (b->n_sequences - 1) + 1] = end;
 }
 
 int32_t *bert_batch_masked_positions(const struct bert_batch *b)
@@ -161,7 +170,7 @@ void bert_step_fini(struct bert_step *step)
 
 void bert_step_count(struct bert_step *step)
 {
-    step->n_tokens = step->n_sequences = step->n_masked = step->n_nsp = 0;
+    step->n_tokens = step->n_sequences = step->n_masked = step->n_nsp = step->n_spans = 0;
     for (int64_t i = 0; i < step->n_micro; i++) {
         const struct bert_batch *b = &step->micro[i];
         step->n_tokens += b->n_real_tokens;
@@ -169,6 +178,7 @@ void bert_step_count(struct bert_step *step)
         step->n_masked += b->n_real_masked;
         for (int64_t k = 0; k < b->n_sequences; k++) {
             step->n_nsp += b->nsp_labels[k] >= 0;
+            step->n_spans += b->span_labels[2 * k] >= 0;
         }
     }
 }

@@ -45,6 +45,7 @@ struct bert_batch {
     int32_t *masked_labels; /* [M] the original ids; -1 in the rounding */
     int32_t *cls_rows;      /* [B] row of each [CLS] */
     int32_t *nsp_labels;    /* [B] 0 = next, 1 = random, -1 = none */
+    int32_t *span_labels;   /* [B, 2] first and last position of the answer in the sequence, -1 = none */
 
     struct bert_batch_limits limits; /* what the arrays have room for */
     void *memory;                    /* of all arrays; owned */
@@ -59,6 +60,7 @@ struct bert_step {
     int64_t n_sequences;
     int64_t n_masked; /* labels of the whole global batch, -1 not counted */
     int64_t n_nsp;    /* NSP labels, -1 not counted */
+    int64_t n_spans;  /* sequences with an answer's span */
 };
 
 /* What at most `n_sequences` sequences of at most `max_seq_length` tokens and `max_masked` labels each come
@@ -74,6 +76,9 @@ void bert_batch_clear(struct bert_batch *b);
  * returns ids[n], which the caller fills. */
 int32_t *bert_batch_add(struct bert_batch *b, int64_t n, int64_t n_first, int32_t nsp_label,
                         int32_t sequence_key);
+
+/* Says where in the last sequence the answer stands; without it there is no such label. */
+void bert_batch_set_span(struct bert_batch *b, int32_t start, int32_t end);
 
 /* Room for the places in the last sequence and the labels of more predictions; bert_batch_take_masked makes
  * the first m of them count. */

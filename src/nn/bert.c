@@ -25,12 +25,23 @@ static struct weight_sizes sizes_of(const struct bert_config *c)
     return s;
 }
 
+const char *bert_task_class(enum bert_task task)
+{
+    static const char *const names[] = {
+        [BERT_TASK_PRETRAINING] = "BertForPreTraining",
+        [BERT_TASK_MASKED_LM] = "BertForMaskedLM",
+        [BERT_TASK_QUESTION_ANSWERING] = "BertForQuestionAnswering",
+        [BERT_TASK_ENCODER] = "BertModel",
+    };
+    return names[task];
+}
+
 /* A part of the model: where its weights are, their rows, and the prefix of their names. */
 typedef void visit_part(void *context, void *part, const char *prefix, const struct weight_row *rows,
                         int n_rows);
 
-static void for_each_part(const struct bert_config *c, struct bert_weights *w, visit_part *visit,
-                          void *context)
+static void for_each_part(const struct bert_config *c, enum bert_task task, struct bert_weights *w,
+                          visit_part *visit, void *context)
 {
     visit(context, &w->embed, "bert.embeddings.", bert_embed_rows, BERT_EMBED_N_ROWS);
     for (int64_t i = 0; i < c->num_hidden_layers; i++) {
@@ -38,8 +49,18 @@ static void for_each_part(const struct bert_config *c, struct bert_weights *w, v
         snprintf(prefix, sizeof prefix, "bert.encoder.layer.%lld.", (long long)i);
         visit(context, w->layers == NULL ? NULL : &w->layers[i], prefix, bert_layer_rows, BERT_LAYER_N_ROWS);
     }
-    visit(context, &w->heads, "bert.", bert_pooler_rows, BERT_POOLER_N_ROWS);
-    visit(context, &w->heads, "cls.", bert_head_rows, BERT_HEAD_N_ROWS);
+    if (task == BERT_TASK_PRETRAINING || task == BERT_TASK_ENCODER) {
+        visit(context, &w->heads, "bert.pooler.", bert_pooler_rows, BERT_POOLER_N_ROWS);
+    }
+    if (task == BERT_TASK_PRETRAINING || task == BERT_TASK_MASKED_LM) {
+        visit(context, &w->heads, "cls.predictions.", bert_mlm_rows, BERT_MLM_N_ROWS);
+    }
+    if (task == BERT_TASK_PRETRAINING) {
+        visit(context, &w->heads, "cls.seq_relationship.", bert_nsp_rows, BERT_NSP_N_ROWS);
+    }
+    if (task == BERT_TASK_QUESTION_ANSWERING) {
+        visit(context, &w->qa, "qa_outputs.", bert_qa_rows, BERT_QA_N_ROWS);
+    }
 }
 
 struct declaration {
@@ -55,11 +76,11 @@ static void declare_part(void *context, void *part, const char *prefix, const st
     weights_declare(d->table, prefix, rows, n_rows, &d->sizes);
 }
 
-struct status bert_declare(struct param_table *table, const struct bert_config *c)
+struct status bert_declare(struct param_table *table, const struct bert_config *c, enum bert_task task)
 {
     struct declaration d = {table, sizes_of(c)};
     struct bert_weights none = {.layers = NULL};
-    for_each_part(c, &none, declare_part, &d);
+    for_each_part(c, task, &none, declare_part, &d);
     return param_table_status(table);
 }
 
@@ -77,7 +98,8 @@ static void view_part(void *context, void *part, const char *prefix, const struc
 }
 
 struct status bert_weights_init(struct bert_weights *w, const struct param_table *table,
-                                const struct bert_config *c, tensor matrices, tensor vectors)
+                                const struct bert_config *c, enum bert_task task, tensor matrices,
+                                tensor vectors)
 {
     *w = (struct bert_weights){.layers = calloc((size_t)c->num_hidden_layers, sizeof *w->layers)};
     if (w->layers == NULL) {
@@ -85,7 +107,7 @@ struct status bert_weights_init(struct bert_weights *w, const struct param_table
                             (long long)c->num_hidden_layers);
     }
     struct viewing v = {table, sizes_of(c), matrices, vectors};
-    for_each_part(c, w, view_part, &v);
+    for_each_part(c, task, w, view_part, &v);
     return status_ok();
 }
 

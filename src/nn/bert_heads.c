@@ -7,54 +7,33 @@
 
 #define FIELD(name) offsetof(struct bert_head_weights, name)
 
-/* Pooler and transform keep the uniform initialisation of the replaced scripts (docs/quirks.md,
- * "LinearActivation"). */
+/* Pooler and transform keep the uniform initialisation of the replaced scripts (docs/quirks.md, "LinearActivation"). */
 const struct weight_row bert_pooler_rows[] = {
-    {FIELD(w_pool), DIM_HIDDEN, DIM_HIDDEN, PARAM_INIT_UNIFORM, true, PARAM_WHOLE, {"pooler.dense.weight"}},
-    {FIELD(b_pool), DIM_HIDDEN, DIM_ONE, PARAM_INIT_UNIFORM, false, PARAM_WHOLE, {"pooler.dense.bias"}},
+    {FIELD(w_pool), DIM_HIDDEN, DIM_HIDDEN, PARAM_INIT_UNIFORM, true, PARAM_WHOLE, {"dense.weight"}},
+    {FIELD(b_pool), DIM_HIDDEN, DIM_ONE, PARAM_INIT_UNIFORM, false, PARAM_WHOLE, {"dense.bias"}},
 };
 _Static_assert(sizeof bert_pooler_rows / sizeof bert_pooler_rows[0] == BERT_POOLER_N_ROWS,
-               "a row for every field");
+               "the declared number");
 
-const struct weight_row bert_head_rows[] = {
-    {FIELD(w_t),
-     DIM_HIDDEN,
-     DIM_HIDDEN,
-     PARAM_INIT_UNIFORM,
-     true,
-     PARAM_WHOLE,
-     {"predictions.transform.dense.weight"}},
-    {FIELD(b_t),
-     DIM_HIDDEN,
-     DIM_ONE,
-     PARAM_INIT_UNIFORM,
-     false,
-     PARAM_WHOLE,
-     {"predictions.transform.dense.bias"}},
-    {FIELD(gamma_t),
-     DIM_HIDDEN,
-     DIM_ONE,
-     PARAM_INIT_ONE,
-     false,
-     PARAM_WHOLE,
-     {"predictions.transform.LayerNorm.weight"}},
-    {FIELD(beta_t),
-     DIM_HIDDEN,
-     DIM_ONE,
-     PARAM_INIT_ZERO,
-     false,
-     PARAM_WHOLE,
-     {"predictions.transform.LayerNorm.bias"}},
-    {FIELD(b_vocab), DIM_VOCAB, DIM_ONE, PARAM_INIT_ZERO, false, PARAM_BY_WORD, {"predictions.bias"}},
-    {FIELD(w_nsp), DIM_TWO, DIM_HIDDEN, PARAM_INIT_NORMAL, true, PARAM_WHOLE, {"seq_relationship.weight"}},
-    {FIELD(b_nsp), DIM_TWO, DIM_ONE, PARAM_INIT_ZERO, false, PARAM_WHOLE, {"seq_relationship.bias"}},
+const struct weight_row bert_mlm_rows[] = {
+    {FIELD(w_t), DIM_HIDDEN, DIM_HIDDEN, PARAM_INIT_UNIFORM, true, PARAM_WHOLE, {"transform.dense.weight"}},
+    {FIELD(b_t), DIM_HIDDEN, DIM_ONE, PARAM_INIT_UNIFORM, false, PARAM_WHOLE, {"transform.dense.bias"}},
+    {FIELD(gamma_t), DIM_HIDDEN, DIM_ONE, PARAM_INIT_ONE, false, PARAM_WHOLE, {"transform.LayerNorm.weight"}},
+    {FIELD(beta_t), DIM_HIDDEN, DIM_ONE, PARAM_INIT_ZERO, false, PARAM_WHOLE, {"transform.LayerNorm.bias"}},
+    {FIELD(b_vocab), DIM_VOCAB, DIM_ONE, PARAM_INIT_ZERO, false, PARAM_BY_WORD, {"bias"}},
 };
-_Static_assert(sizeof bert_head_rows / sizeof bert_head_rows[0] == BERT_HEAD_N_ROWS, "a row for every field");
+_Static_assert(sizeof bert_mlm_rows / sizeof bert_mlm_rows[0] == BERT_MLM_N_ROWS, "the declared number");
 
-void bert_heads_carve_acts(struct bert_head_acts *a, struct arena *arena, const struct bert_config *c,
-                           enum dtype dtype, int64_t n_masked, int64_t n_sequences)
+const struct weight_row bert_nsp_rows[] = {
+    {FIELD(w_nsp), DIM_TWO, DIM_HIDDEN, PARAM_INIT_NORMAL, true, PARAM_WHOLE, {"weight"}},
+    {FIELD(b_nsp), DIM_TWO, DIM_ONE, PARAM_INIT_ZERO, false, PARAM_WHOLE, {"bias"}},
+};
+_Static_assert(sizeof bert_nsp_rows / sizeof bert_nsp_rows[0] == BERT_NSP_N_ROWS, "the declared number");
+
+void bert_heads_carve_mlm(struct bert_head_acts *a, struct arena *arena, const struct bert_config *c,
+                          enum dtype dtype, int64_t n_masked)
 {
-    int64_t m = n_masked, b = n_sequences, h = c->hidden_size, v = bert_config_padded_vocab(c);
+    int64_t m = n_masked, h = c->hidden_size, v = bert_config_padded_vocab(c);
     enum dtype vector = dtype_of_vectors(dtype);
     a->masked = arena_carve_2d(arena, dtype, m, h);
     a->t_pre = arena_carve_2d(arena, dtype, m, h);
@@ -67,6 +46,13 @@ void bert_heads_carve_acts(struct bert_head_acts *a, struct arena *arena, const 
     a->dtransform = arena_carve_2d(arena, dtype, m, h);
     a->mlm_loss = arena_carve_1d(arena, vector, m);
     a->mlm_correct = arena_carve_1d(arena, DTYPE_I32, m);
+}
+
+void bert_heads_carve_nsp(struct bert_head_acts *a, struct arena *arena, const struct bert_config *c,
+                          enum dtype dtype, int64_t n_sequences)
+{
+    int64_t b = n_sequences, h = c->hidden_size;
+    enum dtype vector = dtype_of_vectors(dtype);
     a->cls = arena_carve_2d(arena, dtype, b, h);
     a->pooled = arena_carve_2d(arena, dtype, b, h);
     a->dpooled = arena_carve_2d(arena, dtype, b, h);
@@ -90,52 +76,74 @@ void bert_heads_mlm_forward(struct exec *x, const struct bert_head_acts *a, tens
     op->linear(x, a->logits, a->t_out, word, w->b_vocab);
 }
 
-void bert_heads_nsp_forward(struct exec *x, const struct bert_head_acts *a, tensor h,
-                            const struct bert_head_weights *w, const struct bert_layer_call *call)
+void bert_heads_pool(struct exec *x, const struct bert_head_acts *a, tensor h,
+                     const struct bert_head_weights *w, const struct bert_layer_call *call)
 {
     const struct ops *op = x->ops;
-    exec_enter(x, "NSP head", -1);
+    exec_enter(x, "pooler", -1);
 
-    /* p = tanh(h_cls W_pool^T + b_pool),  NSP logits = p W_nsp^T + b_nsp */
+    /* p = tanh(h_cls W_pool^T + b_pool) */
     op->gather_rows(x, a->cls, h, call->stream->cls_rows);
     op->linear(x, a->pooled, a->cls, w->w_pool, w->b_pool);
     op->tanh(x, a->pooled, a->pooled);
-    op->linear(x, a->nsp_logits, a->pooled, w->w_nsp, w->b_nsp);
 }
 
-void bert_heads_loss(struct exec *x, tensor metrics, const struct bert_head_acts *a,
-                     struct bert_loss_scale scale, const struct bert_layer_call *call)
+void bert_heads_nsp_forward(struct exec *x, const struct bert_head_acts *a, const struct bert_head_weights *w)
+{
+    exec_enter(x, "NSP head", -1);
+
+    /* NSP logits = p W_nsp^T + b_nsp */
+    x->ops->linear(x, a->nsp_logits, a->pooled, w->w_nsp, w->b_nsp);
+}
+
+void bert_heads_mlm_loss(struct exec *x, tensor metrics, const struct bert_head_acts *a, double scale,
+                         const struct bert_layer_call *call)
 {
     const struct ops *op = x->ops;
-    exec_enter(x, "loss", -1);
+    exec_enter(x, "MLM loss", -1);
     op->cross_entropy(x, a->mlm_loss, a->mlm_correct, a->dlogits, a->logits, call->stream->masked_labels,
-                      call->config->vocab_size, scale.mlm);
-    op->cross_entropy(x, a->nsp_loss, a->nsp_correct, a->dnsp_logits, a->nsp_logits, call->stream->nsp_labels,
-                      2, scale.nsp);
+                      call->config->vocab_size, scale);
     op->sum(x, tensor_slice(metrics, BERT_MLM_LOSS, 1), a->mlm_loss);
     op->sum(x, tensor_slice(metrics, BERT_MLM_CORRECT, 1), a->mlm_correct);
+}
+
+void bert_heads_nsp_loss(struct exec *x, tensor metrics, const struct bert_head_acts *a, double scale,
+                         const struct bert_layer_call *call)
+{
+    const struct ops *op = x->ops;
+    exec_enter(x, "NSP loss", -1);
+    op->cross_entropy(x, a->nsp_loss, a->nsp_correct, a->dnsp_logits, a->nsp_logits, call->stream->nsp_labels,
+                      2, scale);
     op->sum(x, tensor_slice(metrics, BERT_NSP_LOSS, 1), a->nsp_loss);
     op->sum(x, tensor_slice(metrics, BERT_NSP_CORRECT, 1), a->nsp_correct);
 }
 
-void bert_heads_backward(struct exec *x, tensor dh, tensor dword, const struct bert_head_weights *g,
-                         const struct bert_head_acts *a, tensor word, const struct bert_head_weights *w,
-                         const struct bert_layer_call *call)
+void bert_heads_nsp_backward(struct exec *x, tensor dh, const struct bert_head_weights *g,
+                             const struct bert_head_acts *a, const struct bert_head_weights *w,
+                             const struct bert_layer_call *call)
 {
     const struct ops *op = x->ops;
-    op->fill(x, dh, 0);
-
-    /* p = tanh(h_cls W_pool^T + b_pool),  NSP logits = p W_nsp^T + b_nsp */
     exec_enter(x, "NSP head", -1);
+
+    /* NSP logits = p W_nsp^T + b_nsp */
     op->linear_backward_weight(x, g->w_nsp, g->b_nsp, a->dnsp_logits, a->pooled);
     op->linear_backward_input(x, a->dpooled, a->dnsp_logits, w->w_nsp, false);
+
+    /* p = tanh(h_cls W_pool^T + b_pool) */
     op->tanh_backward(x, a->dpooled, a->dpooled, a->pooled);
     op->linear_backward_weight(x, g->w_pool, g->b_pool, a->dpooled, a->cls);
     op->linear_backward_input(x, a->cls, a->dpooled, w->w_pool, false);
     op->scatter_add_rows(x, dh, a->cls, call->stream->cls_rows);
+}
+
+void bert_heads_mlm_backward(struct exec *x, tensor dh, tensor dword, const struct bert_head_weights *g,
+                             const struct bert_head_acts *a, tensor word, const struct bert_head_weights *w,
+                             const struct bert_layer_call *call)
+{
+    const struct ops *op = x->ops;
+    exec_enter(x, "MLM head", -1);
 
     /* z = LN(gelu(h_masked W_t^T + b_t)),  MLM logits = z E^T + b_vocab */
-    exec_enter(x, "MLM head", -1);
     op->linear_backward_weight(x, dword, g->b_vocab, a->dlogits, a->t_out);
     op->linear_backward_input(x, a->dtransform, a->dlogits, word, false);
     op->layernorm_backward(x, a->dtransform, g->gamma_t, g->beta_t, a->dtransform, a->t_act, a->t_mean,

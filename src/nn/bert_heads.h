@@ -4,6 +4,7 @@
 #define KILN_NN_BERT_HEADS_H
 
 #include "nn/bert_embed.h"
+#include "nn/bert_metrics.h"
 
 struct bert_head_weights {
     tensor w_pool, b_pool;  /* [H, H], [H] the pooler */
@@ -13,10 +14,13 @@ struct bert_head_weights {
     tensor w_nsp, b_nsp;    /* [2, H], [2] */
 };
 
-extern const struct weight_row bert_pooler_rows[]; /* under "bert." */
-enum { BERT_POOLER_N_ROWS = 2 };
-extern const struct weight_row bert_head_rows[]; /* under "cls." */
-enum { BERT_HEAD_N_ROWS = sizeof(struct bert_head_weights) / sizeof(tensor) - BERT_POOLER_N_ROWS };
+extern const struct weight_row bert_pooler_rows[]; /* under "bert.pooler." */
+extern const struct weight_row bert_mlm_rows[];    /* under "cls.predictions." */
+extern const struct weight_row bert_nsp_rows[];    /* under "cls.seq_relationship." */
+enum { BERT_POOLER_N_ROWS = 2, BERT_MLM_N_ROWS = 5, BERT_NSP_N_ROWS = 2 };
+_Static_assert((BERT_POOLER_N_ROWS + BERT_MLM_N_ROWS + BERT_NSP_N_ROWS) * sizeof(tensor) ==
+                   sizeof(struct bert_head_weights),
+               "a row for every field");
 
 /* M masked positions, B sequences. */
 struct bert_head_acts {
@@ -32,33 +36,35 @@ struct bert_head_acts {
     tensor nsp_loss, nsp_correct;   /* [B] */
 };
 
-/* Sums over a batch, in a tensor f64 [BERT_N_METRICS] on the device. */
-enum bert_metric { BERT_MLM_LOSS, BERT_MLM_CORRECT, BERT_NSP_LOSS, BERT_NSP_CORRECT, BERT_N_METRICS };
-
-/* What each label's loss is multiplied by: the reciprocals of the counts over the global batch. */
-struct bert_loss_scale {
-    double mlm, nsp;
-};
-
-void bert_heads_carve_acts(struct bert_head_acts *a, struct arena *arena, const struct bert_config *c,
-                           enum dtype dtype, int64_t n_masked, int64_t n_sequences);
+void bert_heads_carve_mlm(struct bert_head_acts *a, struct arena *arena, const struct bert_config *c,
+                          enum dtype dtype, int64_t n_masked);
+void bert_heads_carve_nsp(struct bert_head_acts *a, struct arena *arena, const struct bert_config *c,
+                          enum dtype dtype, int64_t n_sequences);
 
 /* a->logits of the masked positions, from the last layer's output h [T, H] and the word embeddings [V, H]. */
 void bert_heads_mlm_forward(struct exec *x, const struct bert_head_acts *a, tensor h, tensor word,
                             const struct bert_head_weights *w, const struct bert_layer_call *call);
 
-/* a->nsp_logits, from the hidden state of each [CLS]. */
-void bert_heads_nsp_forward(struct exec *x, const struct bert_head_acts *a, tensor h,
-                            const struct bert_head_weights *w, const struct bert_layer_call *call);
+/* a->pooled, from the hidden state of each [CLS]. */
+void bert_heads_pool(struct exec *x, const struct bert_head_acts *a, tensor h,
+                     const struct bert_head_weights *w, const struct bert_layer_call *call);
 
-/* Adds both losses and the counts of correct answers to `metrics`, and turns logits into their gradients,
- * times scale. */
-void bert_heads_loss(struct exec *x, tensor metrics, const struct bert_head_acts *a,
-                     struct bert_loss_scale scale, const struct bert_layer_call *call);
+/* a->nsp_logits, from a->pooled. */
+void bert_heads_nsp_forward(struct exec *x, const struct bert_head_acts *a,
+                            const struct bert_head_weights *w);
 
-/* dh = gradient of h; the gradients of the weights are added to g and dword. */
-void bert_heads_backward(struct exec *x, tensor dh, tensor dword, const struct bert_head_weights *g,
-                         const struct bert_head_acts *a, tensor word, const struct bert_head_weights *w,
+/* Adds a head's loss and correct answers to `metrics`, and turns its logits into their gradients, times scale. */
+void bert_heads_mlm_loss(struct exec *x, tensor metrics, const struct bert_head_acts *a, double scale,
                          const struct bert_layer_call *call);
+void bert_heads_nsp_loss(struct exec *x, tensor metrics, const struct bert_head_acts *a, double scale,
+                         const struct bert_layer_call *call);
+
+/* Adds a head's part to dh, the gradient of h; the gradients of the weights are added to g and dword. */
+void bert_heads_mlm_backward(struct exec *x, tensor dh, tensor dword, const struct bert_head_weights *g,
+                             const struct bert_head_acts *a, tensor word, const struct bert_head_weights *w,
+                             const struct bert_layer_call *call);
+void bert_heads_nsp_backward(struct exec *x, tensor dh, const struct bert_head_weights *g,
+                             const struct bert_head_acts *a, const struct bert_head_weights *w,
+                             const struct bert_layer_call *call);
 
 #endif

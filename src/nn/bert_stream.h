@@ -15,6 +15,7 @@ struct bert_stream {
     tensor masked_labels; /* [M] */
     tensor cls_rows;      /* [B] */
     tensor nsp_labels;    /* [B] */
+    tensor span_labels;   /* [B, 2] */
     int64_t max_seqlen;
 };
 

@@ -182,6 +182,15 @@ struct ops {
     void (*cross_entropy)(struct exec *x, tensor loss, tensor correct, tensor dlogits, tensor logits,
                           tensor labels, int64_t n_classes, double scale);
 
+    /* Where a span starts and ends (Devlin et al. 2018, section 4.2): for sequence b with the rows [cu[b], cu[b + 1]) and
+     * column e (0 start, 1 end), with y = labels[b, e] >= 0 counted from the sequence's first row,
+     *     loss = -log softmax(logits[rows, e])[y];  correct = (argmax == y);  dlogits = scale (softmax - onehot(y)),
+     * and for labels -1 and rows of no labelled sequence: loss 0, correct 0, dlogits 0.
+     * loss W [B, 2], correct i32 [B, 2], logits [T, 2] W, labels i32 [B, 2], cu_seqlens i32 [at least B + 1]; dlogits
+     * [T, 2] A, or null to skip it. */
+    void (*span_cross_entropy)(struct exec *x, tensor loss, tensor correct, tensor dlogits, tensor logits,
+                               tensor cu_seqlens, tensor labels, double scale);
+
     /* norm[0] = sqrt(sum of in[i]^2 over the spans), in double, in chunks of 1,024 elements whose sums are
      * added in order.  norm f64 [1], in W [n]. */
     void (*global_norm)(struct exec *x, tensor norm, tensor in, const struct optim_span *spans,

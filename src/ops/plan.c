@@ -293,6 +293,25 @@ static void plan_cross_entropy(struct exec *x, tensor loss, tensor correct, tens
     }
 }
 
+static void plan_span_cross_entropy(struct exec *x, tensor loss, tensor correct, tensor dlogits,
+                                    tensor logits, tensor cu_seqlens, tensor labels, double scale)
+{
+    (void)scale;
+    int64_t rows = tensor_rows(logits), n_sequences = tensor_rows(labels);
+    if (tensor_count(cu_seqlens) <= n_sequences) {
+        exec_fail(x, STATUS_INTERNAL, "span_cross_entropy", "labels of %lld sequences, but bounds of %lld",
+                  (long long)n_sequences, (long long)tensor_count(cu_seqlens) - 1);
+    }
+    PLAN(x, "span_cross_entropy", 0, 0, {"loss", loss, (int)logits.dtype, n_sequences, 2},
+         {"correct", correct, DTYPE_I32, n_sequences, 2},
+         {"logits", logits, (int)dtype_of_vectors(logits.dtype), rows, 2},
+         {"labels", labels, DTYPE_I32, n_sequences, 2},
+         {"cu_seqlens", cu_seqlens, DTYPE_I32, 1, tensor_count(cu_seqlens)});
+    if (!tensor_is_null(dlogits)) {
+        PLAN(x, "span_cross_entropy", 0, 0, {"dlogits", dlogits, ANY, rows, 2});
+    }
+}
+
 static int64_t span_elements(const struct optim_span *spans, int64_t n_spans)
 {
     int64_t n = 0;
@@ -359,6 +378,7 @@ const struct ops ops_plan = {
     .gather_rows = plan_gather_rows,
     .scatter_add_rows = plan_scatter_add_rows,
     .cross_entropy = plan_cross_entropy,
+    .span_cross_entropy = plan_span_cross_entropy,
     .global_norm = plan_global_norm,
     .lamb = plan_lamb,
     .adamw = plan_adamw,

@@ -462,6 +462,46 @@ static void ref_cross_entropy(struct exec *x, tensor loss, tensor correct, tenso
     }
 }
 
+/* One end of one sequence: the column `e` of its rows. */
+static void span_of_sequence(tensor loss, tensor correct, tensor dlogits, tensor logits, int64_t first,
+                             int64_t end, int64_t b, int64_t e, int64_t label, double scale)
+{
+    int64_t best = first;
+    double sum = 0;
+    for (int64_t t = first + 1; t < end; t++) {
+        best = get2(logits, t, e) > get2(logits, best, e) ? t : best;
+    }
+    double max = get2(logits, best, e);
+    for (int64_t t = first; t < end; t++) {
+        sum += exp(get2(logits, t, e) - max);
+    }
+    double lse = max + log(sum);
+    set2(loss, b, e, lse - get2(logits, first + label, e));
+    set2(correct, b, e, best == first + label);
+    for (int64_t t = first; !tensor_is_null(dlogits) && t < end; t++) {
+        set2(dlogits, t, e, scale * (exp(get2(logits, t, e) - lse) - (t == first + label)));
+    }
+}
+
+static void ref_span_cross_entropy(struct exec *x, tensor loss, tensor correct, tensor dlogits, tensor logits,
+                                   tensor cu_seqlens, tensor labels, double scale)
+{
+    ref_fill(x, loss, 0);
+    ref_fill(x, correct, 0);
+    if (!tensor_is_null(dlogits)) {
+        ref_fill(x, dlogits, 0);
+    }
+    for (int64_t b = 0; !stopped(x) && b < tensor_rows(labels); b++) {
+        for (int64_t e = 0; e < 2; e++) {
+            int64_t label = (int64_t)get2(labels, b, e);
+            if (label >= 0) {
+                span_of_sequence(loss, correct, dlogits, logits, index_at(cu_seqlens, b),
+                                 index_at(cu_seqlens, b + 1), b, e, label, scale);
+            }
+        }
+    }
+}
+
 const struct ops ops_ref = {
     .name = "ref",
     .fill = ref_fill,
@@ -486,6 +526,7 @@ const struct ops ops_ref = {
     .gather_rows = ref_gather_rows,
     .scatter_add_rows = ref_scatter_add_rows,
     .cross_entropy = ref_cross_entropy,
+    .span_cross_entropy = ref_span_cross_entropy,
     .global_norm = ref_global_norm,
     .lamb = ref_lamb,
     .adamw = ref_adamw,

@@ -29,7 +29,41 @@ static void carve_stream(struct bert_stream *stream, struct arena *arena, const 
     stream->masked_labels = arena_carve_1d(arena, DTYPE_I32, b->n_masked);
     stream->cls_rows = arena_carve_1d(arena, DTYPE_I32, b->n_sequences);
     stream->nsp_labels = arena_carve_1d(arena, DTYPE_I32, b->n_sequences);
+    stream->span_labels = arena_carve_2d(arena, DTYPE_I32, b->n_sequences, 2);
     stream->max_seqlen = b->max_seqlen;
+}
+
+static bool has_mlm(const struct stage *s)
+{
+    return s->task == BERT_TASK_PRETRAINING || s->task == BERT_TASK_MASKED_LM;
+}
+
+static bool has_pooler(const struct stage *s)
+{
+    return s->task == BERT_TASK_PRETRAINING || s->task == BERT_TASK_ENCODER;
+}
+
+static bool has_nsp(const struct stage *s)
+{
+    return s->task == BERT_TASK_PRETRAINING;
+}
+
+static bool has_qa(const struct stage *s)
+{
+    return s->task == BERT_TASK_QUESTION_ANSWERING;
+}
+
+static void carve_heads(struct stage *s, const struct bert_batch *b)
+{
+    if (has_mlm(s)) {
+        bert_heads_carve_mlm(&s->slot.heads, &s->arena, s->config, s->dtype, b->n_masked);
+    }
+    if (has_pooler(s)) {
+        bert_heads_carve_nsp(&s->slot.heads, &s->arena, s->config, s->dtype, b->n_sequences);
+    }
+    if (has_qa(s)) {
+        bert_qa_carve_acts(&s->slot.qa, &s->arena, s->dtype, b->n_tokens, b->n_sequences);
+    }
 }
 
 void stage_carve(struct stage *s, const struct bert_batch *b)
@@ -41,7 +75,7 @@ void stage_carve(struct stage *s, const struct bert_batch *b)
     for (int64_t i = 0; i < c->num_hidden_layers; i++) {
         bert_layer_carve_acts(&s->slot.layers[i], &s->arena, c, s->dtype, b->n_tokens);
     }
-    bert_heads_carve_acts(&s->slot.heads, &s->arena, c, s->dtype, b->n_masked, b->n_sequences);
+    carve_heads(s, b);
     bert_layer_carve_scratch(&s->slot.scratch, &s->arena, c, s->dtype, b->n_tokens);
     s->slot.dx = arena_carve_2d(&s->arena, s->dtype, b->n_tokens, c->hidden_size);
 }
@@ -88,6 +122,23 @@ static tensor input_of(const struct stage *s, int64_t layer)
     return layer == 0 ? s->slot.embed.out : s->slot.layers[layer - 1].out;
 }
 
+static void heads_forward(struct stage *s, tensor h, const struct bert_layer_call *call)
+{
+    const struct bert_weights *w = s->weights;
+    if (has_mlm(s)) {
+        bert_heads_mlm_forward(s->x, &s->slot.heads, h, w->embed.word, &w->heads, call);
+    }
+    if (has_pooler(s)) {
+        bert_heads_pool(s->x, &s->slot.heads, h, &w->heads, call);
+    }
+    if (has_nsp(s)) {
+        bert_heads_nsp_forward(s->x, &s->slot.heads, &w->heads);
+    }
+    if (has_qa(s)) {
+        bert_qa_forward(s->x, &s->slot.qa, h, &w->qa);
+    }
+}
+
 void stage_forward(struct stage *s, const struct bert_batch *b, bool training)
 {
     const struct bert_stream *stream = &s->slot.stream;
@@ -101,6 +152,7 @@ void stage_forward(struct stage *s, const struct bert_batch *b, bool training)
     upload(s, stream->masked_labels, b->masked_labels);
     upload(s, stream->cls_rows, b->cls_rows);
     upload(s, stream->nsp_labels, b->nsp_labels);
+    upload(s, stream->span_labels, b->span_labels);
 
     int64_t n_layers = s->config->num_hidden_layers;
     struct bert_layer_call call = call_of(s, 0, training);
@@ -110,24 +162,48 @@ void stage_forward(struct stage *s, const struct bert_batch *b, bool training)
         bert_layer_forward(s->x, &s->slot.layers[i], &s->slot.scratch, input_of(s, i), &s->weights->layers[i],
                            &call);
     }
-    tensor h = input_of(s, n_layers);
-    bert_heads_mlm_forward(s->x, &s->slot.heads, h, s->weights->embed.word, &s->weights->heads, &call);
-    bert_heads_nsp_forward(s->x, &s->slot.heads, h, &s->weights->heads, &call);
+    heads_forward(s, input_of(s, n_layers), &call);
 }
 
 void stage_loss(struct stage *s, tensor metrics, struct bert_loss_scale scale)
 {
     struct bert_layer_call call = call_of(s, 0, false);
-    bert_heads_loss(s->x, metrics, &s->slot.heads, scale, &call);
+    if (has_mlm(s)) {
+        bert_heads_mlm_loss(s->x, metrics, &s->slot.heads, scale.mlm, &call);
+    }
+    if (has_nsp(s)) {
+        bert_heads_nsp_loss(s->x, metrics, &s->slot.heads, scale.nsp, &call);
+    }
+    if (has_qa(s)) {
+        bert_qa_loss(s->x, metrics, &s->slot.qa, scale.span, &call);
+    }
+}
+
+/* The gradient of the last layer's output h. */
+static void heads_backward(struct stage *s, tensor dh, tensor h, const struct bert_layer_call *call)
+{
+    const struct bert_weights *w = s->weights, *g = s->grads;
+    if (has_qa(s)) {
+        bert_qa_backward(s->x, dh, &g->qa, &s->slot.qa, h, &w->qa);
+        return;
+    }
+    s->x->ops->fill(s->x, dh, 0);
+    if (has_nsp(s)) {
+        bert_heads_nsp_backward(s->x, dh, &g->heads, &s->slot.heads, &w->heads, call);
+    }
+    if (has_mlm(s)) {
+        bert_heads_mlm_backward(s->x, dh, g->embed.word, &g->heads, &s->slot.heads, w->embed.word, &w->heads,
+                                call);
+    }
 }
 
 void stage_backward(struct stage *s, bool training)
 {
     struct bert_layer_call call = call_of(s, 0, training);
+    int64_t n_layers = s->config->num_hidden_layers;
     tensor dx = s->slot.dx;
-    bert_heads_backward(s->x, dx, s->grads->embed.word, &s->grads->heads, &s->slot.heads,
-                        s->weights->embed.word, &s->weights->heads, &call);
-    for (int64_t i = s->config->num_hidden_layers - 1; i >= 0; i--) {
+    heads_backward(s, dx, input_of(s, n_layers), &call);
+    for (int64_t i = n_layers - 1; i >= 0; i--) {
         call = call_of(s, i, training);
         bert_layer_backward(s->x, dx, &s->grads->layers[i], &s->slot.scratch, &s->slot.layers[i],
                             input_of(s, i), &s->weights->layers[i], &call);

@@ -11,7 +11,8 @@ struct stage_slot {
     struct bert_stream stream; /* the batch on the device */
     struct bert_embed_acts embed;
     struct bert_layer_acts *layers; /* [num_hidden_layers] */
-    struct bert_head_acts heads;
+    struct bert_head_acts heads;    /* of the task: the others are null tensors */
+    struct bert_qa_acts qa;
     struct bert_layer_scratch scratch;
     tensor dx; /* [T, H] the gradient that flows back through the layers */
 };
@@ -20,6 +21,7 @@ struct stage_slot {
 struct stage {
     struct exec *x;
     const struct bert_config *config;
+    enum bert_task task;
     const struct bert_weights *weights;
     const struct bert_weights *grads; /* NULL: inference only */
     enum dtype dtype;                 /* of activations */

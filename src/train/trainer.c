@@ -50,7 +50,7 @@ static struct status declare(struct trainer *t, const struct trainer_config *con
 {
     *t = (struct trainer){.config = *config};
     t->x = (struct exec){.device = config->device, .ops = config->ops, .layer_index = -1};
-    TRY(bert_declare(&t->params, &t->config.model));
+    TRY(bert_declare(&t->params, &t->config.model, t->config.task));
     t->spans = optimizer_spans(&config->optimizer, &t->params);
     if (t->spans == NULL) {
         return status_error(STATUS_MEMORY, "out of memory for the spans of %d parameters", t->params.n);
@@ -59,6 +59,7 @@ static struct status declare(struct trainer *t, const struct trainer_config *con
     t->stage = (struct stage){
         .x = &t->x,
         .config = &t->config.model,
+        .task = t->config.task,
         .weights = &t->weights,
         .grads = config->training ? &t->grads : NULL,
         .dtype = config->dtype,
@@ -68,9 +69,10 @@ static struct status declare(struct trainer *t, const struct trainer_config *con
 
 static struct status view_weights(struct trainer *t)
 {
-    TRY(bert_weights_init(&t->weights, &t->params, &t->config.model, matrices_of(t), t->master));
+    TRY(bert_weights_init(&t->weights, &t->params, &t->config.model, t->config.task, matrices_of(t),
+                          t->master));
     if (t->config.training) {
-        TRY(bert_weights_init(&t->grads, &t->params, &t->config.model, t->grad, t->grad));
+        TRY(bert_weights_init(&t->grads, &t->params, &t->config.model, t->config.task, t->grad, t->grad));
     }
     return status_ok();
 }
@@ -80,7 +82,7 @@ static void run_largest_micro_step(struct trainer *t)
 {
     struct bert_batch largest = stage_largest_batch(t->config.limits);
     stage_forward(&t->stage, &largest, t->config.training);
-    stage_loss(&t->stage, t->metrics, (struct bert_loss_scale){1, 1});
+    stage_loss(&t->stage, t->metrics, (struct bert_loss_scale){1, 1, 1});
     if (t->config.training) {
         stage_backward(&t->stage, true);
     }
@@ -179,14 +181,17 @@ static struct bert_loss_scale loss_scale(const struct bert_step *batch, const st
                                          bool mean_of_micro_batches)
 {
     if (!mean_of_micro_batches) {
-        return (struct bert_loss_scale){reciprocal(batch->n_masked), reciprocal(batch->n_nsp)};
+        return (struct bert_loss_scale){reciprocal(batch->n_masked), reciprocal(batch->n_nsp),
+                                        reciprocal(2 * batch->n_spans)};
     }
-    int64_t n_nsp = 0;
+    int64_t n_nsp = 0, n_spans = 0;
     for (int64_t i = 0; i < micro->n_sequences; i++) {
         n_nsp += micro->nsp_labels[i] >= 0;
+        n_spans += micro->span_labels[2 * i] >= 0;
     }
     double share = reciprocal(batch->n_micro);
-    return (struct bert_loss_scale){share * reciprocal(micro->n_real_masked), share * reciprocal(n_nsp)};
+    return (struct bert_loss_scale){share * reciprocal(micro->n_real_masked), share * reciprocal(n_nsp),
+                                    share * reciprocal(2 * n_spans)};
 }
 
 static void read_metrics(struct trainer *t, const struct bert_step *batch, struct trainer_result *r)
@@ -198,6 +203,8 @@ static void read_metrics(struct trainer *t, const struct bert_step *batch, struc
         .mlm_accuracy = sums[BERT_MLM_CORRECT] * reciprocal(batch->n_masked),
         .nsp_loss = sums[BERT_NSP_LOSS] * reciprocal(batch->n_nsp),
         .nsp_accuracy = sums[BERT_NSP_CORRECT] * reciprocal(batch->n_nsp),
+        .span_loss = sums[BERT_SPAN_LOSS] * reciprocal(2 * batch->n_spans),
+        .span_accuracy = sums[BERT_SPAN_CORRECT] * reciprocal(2 * batch->n_spans),
     };
 }
 
@@ -224,7 +231,7 @@ struct status trainer_step(struct trainer *t, const struct bert_step *batch, int
                            double lr, bool mean_of_micro_batches, struct trainer_result *result)
 {
     TRY(trainer_gradients(t, batch, step, mean_of_micro_batches, result));
-    if (!isfinite(result->mlm_loss + result->nsp_loss + result->grad_norm)) {
+    if (!isfinite(result->mlm_loss + result->nsp_loss + result->span_loss + result->grad_norm)) {
         return diagnose_nonfinite(t, step, result);
     }
     double scalars[OPTIM_N_SCALARS];
@@ -240,7 +247,7 @@ struct status trainer_evaluate(struct trainer *t, const struct bert_step *batch,
     t->x.ops->fill(&t->x, t->metrics, 0);
     for (int64_t i = 0; i < batch->n_micro; i++) {
         stage_forward(&t->stage, &batch->micro[i], false);
-        stage_loss(&t->stage, t->metrics, (struct bert_loss_scale){0, 0});
+        stage_loss(&t->stage, t->metrics, (struct bert_loss_scale){0, 0, 0});
     }
     TRY(t->x.status);
     read_metrics(t, batch, result);

@@ -8,6 +8,7 @@
 
 struct trainer_config {
     struct bert_config model;
+    enum bert_task task;
     const struct device *device;
     const struct ops *ops;
     enum dtype dtype; /* of activations and of the matrices that products read */
@@ -48,7 +49,8 @@ struct trainer {
 struct trainer_result {
     double mlm_loss, mlm_accuracy;
     double nsp_loss, nsp_accuracy;
-    double grad_norm; /* before clipping; steps only */
+    double span_loss, span_accuracy; /* mean over starts and ends of answers */
+    double grad_norm;                /* before clipping; steps only */
 };
 
 /* Validates the configuration by running a whole micro-step on the plan table; allocates nothing that stays. */

@@ -9,8 +9,10 @@
 /* Every *_kernels.c file that fills in ops. */
 #define CPU_FILES(X, isa)                                                                                    \
     X(move, isa)                                                                                             \
-    X(activation, isa) X(linear, isa) X(norm, isa) X(embed, isa) X(attention, isa)                           \
-        X(attention_backward, isa) X(loss, isa) X(optim, isa)
+    X(activation, isa)                                                                                       \
+    X(linear, isa) X(norm, isa) X(embed, isa) X(attention, isa) X(attention_backward, isa) X(loss, isa)      \
+        X(span, isa)                                                                                         \
+        X(optim, isa)
 
 #define CPU_DECLARE(file, isa) void file##_kernels_fill_##isa(struct ops *t);
 #define CPU_FILL(file, isa)    file##_kernels_fill_##isa(t);

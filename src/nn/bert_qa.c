@@ -1,0 +1,51 @@
+/* [start end] logits = h W_qa^T + b_qa; a softmax over the tokens of each sequence for either. */
+#include "nn/bert_qa.h"
+
+#define FIELD(name) offsetof(struct bert_qa_weights, name)
+
+const struct weight_row bert_qa_rows[] = {
+    {FIELD(w_qa), DIM_TWO, DIM_HIDDEN, PARAM_INIT_NORMAL, true, PARAM_WHOLE, {"weight"}},
+    {FIELD(b_qa), DIM_TWO, DIM_ONE, PARAM_INIT_ZERO, false, PARAM_WHOLE, {"bias"}},
+};
+_Static_assert(sizeof bert_qa_rows / sizeof bert_qa_rows[0] == BERT_QA_N_ROWS, "a row for every field");
+
+void bert_qa_carve_acts(struct bert_qa_acts *a, struct arena *arena, enum dtype dtype, int64_t n_tokens,
+                        int64_t n_sequences)
+{
+    enum dtype vector = dtype_of_vectors(dtype);
+    a->logits = arena_carve_2d(arena, vector, n_tokens, 2);
+    a->dlogits = arena_carve_2d(arena, dtype, n_tokens, 2);
+    a->loss = arena_carve_2d(arena, vector, n_sequences, 2);
+    a->correct = arena_carve_2d(arena, DTYPE_I32, n_sequences, 2);
+}
+
+void bert_qa_forward(struct exec *x, const struct bert_qa_acts *a, tensor h, const struct bert_qa_weights *w)
+{
+    exec_enter(x, "QA head", -1);
+    x->ops->linear(x, a->logits, h, w->w_qa, w->b_qa);
+}
+
+/* A dense matrix as the vector of its elements. */
+static tensor flat(tensor t)
+{
+    return tensor_1d(t.data, t.dtype, tensor_count(t));
+}
+
+void bert_qa_loss(struct exec *x, tensor metrics, const struct bert_qa_acts *a, double scale,
+                  const struct bert_layer_call *call)
+{
+    const struct ops *op = x->ops;
+    exec_enter(x, "QA loss", -1);
+    op->span_cross_entropy(x, a->loss, a->correct, a->dlogits, a->logits, call->stream->cu_seqlens,
+                           call->stream->span_labels, scale);
+    op->sum(x, tensor_slice(metrics, BERT_SPAN_LOSS, 1), flat(a->loss));
+    op->sum(x, tensor_slice(metrics, BERT_SPAN_CORRECT, 1), flat(a->correct));
+}
+
+void bert_qa_backward(struct exec *x, tensor dh, const struct bert_qa_weights *g,
+                      const struct bert_qa_acts *a, tensor h, const struct bert_qa_weights *w)
+{
+    exec_enter(x, "QA head", -1);
+    x->ops->linear_backward_weight(x, g->w_qa, g->b_qa, a->dlogits, h);
+    x->ops->linear_backward_input(x, dh, a->dlogits, w->w_qa, false);
+}

@@ -1,0 +1,37 @@
+/* bert_qa: the question-answering head: where in the text an answer starts and ends.
+ * Devlin et al. 2018 (arXiv:1810.04805) section 4.2. */
+#ifndef KILN_NN_BERT_QA_H
+#define KILN_NN_BERT_QA_H
+
+#include "nn/bert_layer.h"
+#include "nn/bert_metrics.h"
+
+struct bert_qa_weights {
+    tensor w_qa, b_qa; /* [2, H], [2]: start, end */
+};
+
+extern const struct weight_row bert_qa_rows[]; /* under "qa_outputs." */
+enum { BERT_QA_N_ROWS = sizeof(struct bert_qa_weights) / sizeof(tensor) };
+
+struct bert_qa_acts {
+    tensor logits;        /* [T, 2], in the dtype of vectors */
+    tensor dlogits;       /* [T, 2] */
+    tensor loss, correct; /* [B, 2] */
+};
+
+void bert_qa_carve_acts(struct bert_qa_acts *a, struct arena *arena, enum dtype dtype, int64_t n_tokens,
+                        int64_t n_sequences);
+
+/* a->logits, from the last layer's output h [T, H]. */
+void bert_qa_forward(struct exec *x, const struct bert_qa_acts *a, tensor h, const struct bert_qa_weights *w);
+
+/* Adds the losses of start and end and the correct ones to `metrics` and leaves the gradients of the logits, times
+ * scale.  A sequence's softmax runs over its own tokens. */
+void bert_qa_loss(struct exec *x, tensor metrics, const struct bert_qa_acts *a, double scale,
+                  const struct bert_layer_call *call);
+
+/* dh = gradient of h; the gradients of the weights are added to g. */
+void bert_qa_backward(struct exec *x, tensor dh, const struct bert_qa_weights *g,
+                      const struct bert_qa_acts *a, tensor h, const struct bert_qa_weights *w);
+
+#endif

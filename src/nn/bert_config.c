@@ -107,10 +107,10 @@ struct status bert_config_parse(struct bert_config *c, const json_t *object, con
     return status_ok();
 }
 
-json_t *bert_config_to_json(const struct bert_config *c)
+json_t *bert_config_to_json(const struct bert_config *c, const char *architecture)
 {
     json_t *object =
-        json_pack("{s:[s], s:s, s:s, s:s, s:i}", "architectures", "BertForPreTraining", "model_type", "bert",
+        json_pack("{s:[s], s:s, s:s, s:s, s:i}", "architectures", architecture, "model_type", "bert",
                   "hidden_act", "gelu", "position_embedding_type", "absolute", "pad_token_id", 0);
     for (int i = 0; object != NULL && i < N_FIELDS; i++) {
         json_t *value =

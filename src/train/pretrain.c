@@ -4,11 +4,11 @@
 #include "data/prefetch.h"
 #include "io/dir_lock.h"
 #include "optim/schedule.h"
-#include "text/tokenizer_config.h"
 #include "train/checkpoint.h"
 #include "train/metrics.h"
 #include "train/pretrain_inputs.h"
 #include "train/run_state.h"
+#include "train/save_run.h"
 #include "train/stop.h"
 
 #include <stdio.h>
@@ -246,34 +246,18 @@ static struct status save(struct run *r)
     if (o->skip_checkpoint) {
         return status_ok();
     }
-    json_t *config = bert_config_to_json(&r->in.model);
     json_t *state = run_state_to_json(&r->state);
-    struct tokenizer_config text = {r->in.train.info.lower_case, r->in.model.max_position_embeddings};
-    json_t *tokenizer = tokenizer_config_to_json(&text);
-    struct checkpoint_contents contents = {
-        .params = &r->trainer.params,
-        .master = r->trainer.master,
-        .exp_avg = r->trainer.exp_avg,
-        .exp_avg_sq = r->trainer.exp_avg_sq,
-        .config = config,
-        .tokenizer = tokenizer,
+    struct save_run contents = {
+        .directory = o->output_dir,
+        .vocab = &r->in.vocab,
+        .lower_case = r->in.train.info.lower_case,
         .state = state,
-        .vocab = r->in.vocab.text,
-        .vocab_bytes = r->in.vocab.text_bytes,
-        .vocab_hash = r->in.vocab.hash,
         .step = r->state.global_step,
         .phase_end = r->state.step == o->max_steps,
+        .keep_last = o->keep_checkpoints,
     };
-    struct status s = config == NULL || tokenizer == NULL || state == NULL
-                          ? status_error(STATUS_MEMORY, "out of memory for a checkpoint")
-                          : checkpoint_save(o->output_dir, &contents);
-    json_decref(config);
-    json_decref(tokenizer);
+    struct status s = save_run_checkpoint(&r->trainer, &contents);
     json_decref(state);
-    if (!failed(s)) {
-        log_info("saved %s/ckpt_%lld", o->output_dir, (long long)r->state.global_step);
-        s = checkpoint_dir_prune(o->output_dir, r->state.global_step, o->keep_checkpoints);
-    }
     metrics_event(&r->metrics, failed(s) ? "save_failed" : "saved",
                   json_pack("{s:I}", "global_step", (json_int_t)r->state.global_step));
     return s;

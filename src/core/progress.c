@@ -5,6 +5,7 @@
 #include <stdarg.h>
 #include <stdatomic.h>
 #include <stdio.h>
+#include <sys/ioctl.h>
 #include <unistd.h>
 
 static const int64_t LIVE_EVERY_NS = 100000000;
@@ -28,24 +29,30 @@ bool progress_due(const struct progress *p)
     return p->enabled && clock_ns() - p->last_ns >= (p->terminal ? LIVE_EVERY_NS : p->plain_every_ns);
 }
 
+static int terminal_columns(void)
+{
+    struct winsize size;
+    return ioctl(STDERR_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col > 1 ? size.ws_col : 80;
+}
+
 void progress_show(struct progress *p, const char *format, ...)
 {
     if (!p->enabled) {
         return;
     }
+    char line[512];
     va_list args;
     va_start(args, format);
+    vsnprintf(line, sizeof line, format, args);
+    va_end(args);
     flockfile(stderr);
-    if (p->terminal) {
-        fputs("\r\033[K", stderr);
-    }
-    vfprintf(stderr, format, args);
-    if (!p->terminal) {
-        fputc('\n', stderr);
+    if (p->terminal) { /* a line that wraps could not be rewritten */
+        fprintf(stderr, "\r\033[K%.*s", terminal_columns() - 1, line);
+    } else {
+        fprintf(stderr, "%s\n", line);
     }
     fflush(stderr);
     funlockfile(stderr);
-    va_end(args);
     atomic_store(&live_line, p->terminal);
     p->last_ns = clock_ns();
 }

@@ -80,24 +80,25 @@ static struct rate_text rate_text(double rate)
     return t;
 }
 
+/* What matters first: a terminal shows only as much as fits. */
 static void format_line(const struct metrics *m, int64_t step, double lr, char *line, size_t n)
 {
     double steps = (double)m->window_steps;
     double seconds = clock_since_s(m->window_start_ns);
     double run_s = clock_since_s(m->start_ns) / (double)(step - m->first_step + 1);
-    int used = snprintf(
-        line, n,
-        "phase %d step %lld/%lld loss %.4f mlm %.4f nsp %.4f acc %.3f lr %.3g norm %.2f | %s seq/s %s "
-        "tok/s | %s left",
-        m->phase, (long long)step, (long long)m->last_step, (m->window.mlm_loss + m->window.nsp_loss) / steps,
-        m->window.mlm_loss / steps, m->window.nsp_loss / steps, m->window.mlm_accuracy / steps, lr,
-        m->window.grad_norm / steps, rate_text(m->window_sequences / seconds).text,
-        rate_text(m->window_tokens / seconds).text,
-        progress_time(run_s * (double)(m->last_step - step)).text);
-    if (m->evaluated && used > 0 && (size_t)used < n) {
-        snprintf(line + used, n - (size_t)used, " | held-out mlm %.3f acc %.3f",
-                 m->latest_evaluation.mlm_loss, m->latest_evaluation.mlm_accuracy);
+    char heldout[48] = "";
+    if (m->evaluated) {
+        snprintf(heldout, sizeof heldout, " held-out mlm %.3f acc %.3f", m->latest_evaluation.mlm_loss,
+                 m->latest_evaluation.mlm_accuracy);
     }
+    snprintf(line, n,
+             "phase %d %lld/%lld loss %.3f %s seq/s %s tok/s lr %.2e %s left |%s mlm %.3f nsp %.3f acc %.3f "
+             "norm %.2f",
+             m->phase, (long long)step, (long long)m->last_step,
+             (m->window.mlm_loss + m->window.nsp_loss) / steps, rate_text(m->window_sequences / seconds).text,
+             rate_text(m->window_tokens / seconds).text, lr,
+             progress_time(run_s * (double)(m->last_step - step)).text, heldout, m->window.mlm_loss / steps,
+             m->window.nsp_loss / steps, m->window.mlm_accuracy / steps, m->window.grad_norm / steps);
 }
 
 static void log_window(struct metrics *m, int64_t step, double lr)

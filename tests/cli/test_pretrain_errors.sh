@@ -78,7 +78,7 @@ if mkdir "$dir/small" && mount -t tmpfs -o size=3m tmpfs "$dir/small" 2>/dev/nul
     expect 74 "free some or keep fewer checkpoints" "$kiln" pretrain "${flags[@]}" --output_dir "$dir/small/run" \
         --max_steps 6 --num_steps_per_checkpoint 1 --keep_checkpoints 0
     grep -q "training goes on, older checkpoints are intact" "$dir/out" || { cat "$dir/out" >&2; exit 1; }
-    grep -q "step 5/6" "$dir/out" || { echo "training did not go on" >&2; exit 1; }
+    grep -q "5/6 loss" "$dir/out" || { echo "training did not go on" >&2; exit 1; }
     "$kiln" inspect "$dir/small/run/ckpt_1" >/dev/null || { echo "the older checkpoint is damaged" >&2; exit 1; }
 else
     echo "the full disk was not tried: tmpfs cannot be mounted here"

@@ -45,8 +45,10 @@ void squad_feature_fill(const struct squad_features *f, int64_t i, int32_t *ids)
     const struct squad_feature *w = &f->features[i];
     int64_t n_question = squad_feature_first_length(f, i) - 2;
     *ids++ = f->cls;
-    memcpy(ids, f->question_ids + f->question_starts[w->example], (size_t)n_question * sizeof *ids);
-    ids += n_question;
+    if (n_question > 0) { /* without any question_ids is NULL */
+        memcpy(ids, f->question_ids + f->question_starts[w->example], (size_t)n_question * sizeof *ids);
+        ids += n_question;
+    }
     *ids++ = f->sep;
     memcpy(ids, f->context_ids + window_token(f, i), (size_t)w->window_length * sizeof *ids);
     ids[w->window_length] = f->sep;

@@ -1,0 +1,263 @@
+/* Tests of SQuAD files as examples and features: against features that tests/golden/make_squad_features.py made from
+ * the rules with Hugging Face's tokens, in full for a made-up set and as hashes for all of SQuAD dev; errors by
+ * their words; the cache. */
+#include "test.h"
+
+#include "core/hash.h"
+#include "core/json.h"
+#include "data/squad_features.h"
+#include "io/file.h"
+
+#include <time.h>
+#include <unistd.h>
+
+static json_t *golden;
+static struct vocab small;
+
+static struct squad_read_options reading(const json_t *c)
+{
+    const json_t *version_2 = json_object_get(c, "version_2");
+    return (struct squad_read_options){json_is_true(json_object_get(c, "training")),
+                                       version_2 == NULL || json_is_true(version_2)};
+}
+
+static struct squad_feature_options settings(const json_t *c)
+{
+    const json_t *s = json_object_get(c, "settings");
+    const json_t *lower_case = json_object_get(c, "lower_case");
+    return (struct squad_feature_options){.max_seq_length = json_integer_value(json_array_get(s, 0)),
+                                          .doc_stride = json_integer_value(json_array_get(s, 1)),
+                                          .max_query_length = json_integer_value(json_array_get(s, 2)),
+                                          .lower_case = lower_case == NULL || json_is_true(lower_case),
+                                          .training = json_is_true(json_object_get(c, "training"))};
+}
+
+/* Every token of every context is in a window of every question about it. */
+static void expect_covered(const struct squad_features *f)
+{
+    for (int64_t x = 0; x < f->n_examples; x++) {
+        int32_t c = f->example_contexts[x];
+        int64_t n = f->context_starts[c + 1] - f->context_starts[c], end = 0;
+        for (int64_t i = f->first_features[x]; i < f->first_features[x + 1]; i++) {
+            EXPECT(f->features[i].window_start <= end, "tokens before window %lld are in none", (long long)i);
+            end = f->features[i].window_start + f->features[i].window_length;
+        }
+        EXPECT(end == n, "%lld of %lld tokens covered", (long long)end, (long long)n);
+    }
+}
+
+/* The numbers of a feature in the order of the golden file's hash; returns how many. */
+static size_t list_feature(int32_t *out, const struct squad_features *f, int64_t i)
+{
+    int64_t n = squad_feature_length(f, i);
+    const struct squad_feature *w = &f->features[i];
+    int32_t head[] = {w->example, (int32_t)n, (int32_t)squad_feature_first_length(f, i), w->start, w->end};
+    memcpy(out, head, sizeof head);
+    int32_t *to = out + 5;
+    squad_feature_fill(f, i, to);
+    for (int64_t p = 0; p < n; p++) {
+        to[n + p] = squad_feature_word(f, i, p);
+        to[2 * n + p] = to[n + p] >= 0 && squad_feature_is_max_context(f, i, p);
+    }
+    return 5 + 3 * (size_t)n;
+}
+
+static void expect_numbers(const json_t *wanted, const int32_t *got, int64_t n, const char *what, int64_t i)
+{
+    EXPECT((int64_t)json_array_size(wanted) == n, "%s of feature %lld: %zu, not %lld", what, (long long)i,
+           json_array_size(wanted), (long long)n);
+    for (int64_t p = 0; p < n; p++) {
+        long long w = json_integer_value(json_array_get(wanted, (size_t)p));
+        EXPECT(w == got[p], "%s[%lld] of feature %lld: %d, not %lld", what, (long long)p, (long long)i,
+               got[p], w);
+    }
+}
+
+static void test_made_up(void)
+{
+    char *text = json_dumps(json_object_get(golden, "dataset"), 0);
+    size_t k;
+    const json_t *c;
+    json_array_foreach(json_object_get(golden, "cases"), k, c)
+    {
+        struct squad_examples e;
+        struct squad_features f;
+        EXPECT_OK(squad_examples_parse(&e, text, strlen(text), "made up", reading(c)));
+        EXPECT(e.n_misaligned == json_integer_value(json_object_get(c, "left_out")), "left out %lld",
+               (long long)e.n_misaligned);
+        EXPECT_OK(squad_features_build(&f, &e, &small, settings(c)));
+        const json_t *features = json_object_get(c, "features");
+        EXPECT(f.n == (int64_t)json_array_size(features), "case %zu: %lld features", k, (long long)f.n);
+        for (int64_t i = 0; i < f.n; i++) {
+            int32_t got[1024];
+            const json_t *wanted = json_array_get(features, (size_t)i);
+            list_feature(got, &f, i);
+            int64_t n = got[1];
+            EXPECT(got[0] == json_integer_value(json_object_get(wanted, "example")), "example %d", got[0]);
+            EXPECT(got[2] == json_integer_value(json_object_get(wanted, "first_length")), "segment 0: %d",
+                   got[2]);
+            expect_numbers(json_object_get(wanted, "labels"), got + 3, 2, "labels", i);
+            expect_numbers(json_object_get(wanted, "ids"), got + 5, n, "ids", i);
+            expect_numbers(json_object_get(wanted, "words"), got + 5 + n, n, "words", i);
+            expect_numbers(json_object_get(wanted, "best"), got + 5 + 2 * n, n, "best", i);
+        }
+        expect_covered(&f);
+        squad_features_fini(&f);
+        squad_examples_fini(&e);
+    }
+    free(text);
+}
+
+static uint64_t hash_features(const struct squad_features *f)
+{
+    struct buf all = {0};
+    int32_t row[5 + 3 * 512];
+    for (int64_t i = 0; i < f->n; i++) {
+        buf_append(&all, row, list_feature(row, f, i) * sizeof *row);
+    }
+    uint64_t h = hash_fnv1a(all.data, all.n);
+    buf_fini(&all);
+    return h;
+}
+
+static double seconds(void)
+{
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
+}
+
+/* Unpacks a member of a shared archive; leaves if the shared data is not there. */
+static struct buf read_member(const char *archive, const char *name)
+{
+    const char *shared = getenv("KILN_SHARED") != NULL ? getenv("KILN_SHARED") : KILN_SOURCE_DIR "/../shared";
+    struct buf command = {0}, content = {0};
+    buf_printf(&command, "%s/data/%s", shared, archive);
+    if (!file_exists(buf_text(&command))) {
+        test_skip("shared", "the shared data is not there (KILN_SHARED)");
+    }
+    buf_clear(&command);
+    buf_printf(&command, "tar -xJOf '%s/data/%s' --wildcards '*%s'", shared, archive, name);
+    FILE *pipe = popen(buf_text(&command), "r");
+    EXPECT(pipe != NULL, "tar cannot be started");
+    char block[65536];
+    for (size_t n; (n = fread(block, 1, sizeof block, pipe)) > 0;) {
+        buf_append(&content, block, n);
+    }
+    EXPECT(pclose(pipe) == 0 && content.n > 0, "tar failed for %s", name);
+    buf_fini(&command);
+    return content;
+}
+
+static void test_squad_dev(void)
+{
+    struct buf vocab_text = read_member("vocab-oracles.tar.xz", "bert-base-uncased-vocab.txt");
+    struct vocab vocab;
+    EXPECT_OK(vocab_init(&vocab, vocab_text.data, vocab_text.n, "vocab.txt"));
+    struct buf text = {0};
+    const char *file = "";
+    size_t k;
+    const json_t *c;
+    json_array_foreach(json_object_get(golden, "hashes"), k, c)
+    {
+        const char *name = json_string_value(json_object_get(c, "file"));
+        if (strcmp(name, file) != 0) {
+            buf_fini(&text);
+            text = read_member("squad.tar.xz", name);
+            file = name;
+        }
+        struct squad_examples e;
+        struct squad_features f;
+        double begin = seconds();
+        EXPECT_OK(squad_examples_parse(&e, text.data, text.n, name, reading(c)));
+        double middle = seconds();
+        EXPECT_OK(squad_features_build(&f, &e, &vocab, settings(c)));
+        double end = seconds();
+        printf("%s: %lld features of %lld questions, read in %.3f s, made in %.3f s: %.0f features/s\n", name,
+               (long long)f.n, (long long)e.n, middle - begin, end - middle, (double)f.n / (end - middle));
+        char hash[24];
+        snprintf(hash, sizeof hash, "%016llx", (unsigned long long)hash_features(&f));
+        EXPECT(f.n == json_integer_value(json_object_get(c, "n_features")), "features: %lld", (long long)f.n);
+        EXPECT(e.n_misaligned == json_integer_value(json_object_get(c, "left_out")), "left out");
+        EXPECT(strcmp(hash, json_string_value(json_object_get(c, "hash"))) == 0, "case %zu of %s: hash %s", k,
+               name, hash);
+        expect_covered(&f);
+        squad_features_fini(&f);
+        squad_examples_fini(&e);
+    }
+    buf_fini(&text);
+    vocab_fini(&vocab);
+    buf_fini(&vocab_text);
+}
+
+static void expect_refused(const char *json, bool training, const char *part)
+{
+    struct squad_examples e;
+    EXPECT_ERROR(squad_examples_parse(&e, json, strlen(json), "some.json",
+                                      (struct squad_read_options){training, false}),
+                 STATUS_DATA, part);
+}
+
+#define QAS(qas)              "{\"data\": [{\"paragraphs\": [{\"context\": \"a b\", \"qas\": [" qas "]}]}]}"
+#define QUESTION(id, answers) "{\"id\": " id ", \"question\": \"who\", \"answers\": " answers "}"
+
+static void test_errors(void)
+{
+    expect_refused("", false, "some.json is not valid JSON");
+    expect_refused("{\"data\": [", false, "line 1");
+    expect_refused("[]", false, "some.json must be an object");
+    expect_refused("{}", false, "\"data\" is missing");
+    expect_refused("{\"data\": {}}", false, "\"data\" must be a list");
+    expect_refused("{\"data\": []}", false, "has no questions");
+    expect_refused("{\"data\": [1]}", false, "data[0] must be an object");
+    expect_refused("{\"data\": [{}]}", false, "data[0]: the key \"paragraphs\"");
+    expect_refused("{\"data\": [{\"paragraphs\": [{\"qas\": []}]}]}", false,
+                   "data[0].paragraphs[0]: the key \"context\"");
+    expect_refused("{\"data\": [{\"paragraphs\": [{\"context\": \" \\n\", \"qas\": []}]}]}", false,
+                   "no words");
+    expect_refused(QAS("{}"), false, "qas[0]: the key \"question\" is missing");
+    expect_refused(QAS("{\"question\": 3}"), false, "\"question\" must be a string, but is a number");
+    expect_refused(QAS(QUESTION("null", "[]")), false, "\"id\" must be a string");
+    expect_refused(QAS(QUESTION("1", "3")), false, "\"answers\" must be a list");
+    expect_refused(QAS(QUESTION("1", "[3]")), false, "qas[0].answers[0] must be an object");
+    expect_refused(QAS(QUESTION("1", "[{\"text\": \"a\"}]")), true, "answers[0]: the key \"answer_start\"");
+    expect_refused(QAS(QUESTION("1", "[]") ", " QUESTION("\"1\"", "[]")), false,
+                   "qas[1]: the \"id\" 1 was met before");
+    expect_refused(QAS(QUESTION("1", "[]")), true, "--version_2_with_negative");
+    expect_refused(QAS(QUESTION("1", "[{\"text\": \"c\", \"answer_start\": 0}]")), true, "nothing is left");
+    expect_refused(QAS(QUESTION("1", "[{\"text\": \"a\", \"answer_start\": -1}]")), true, "nothing is left");
+    struct squad_examples e;
+    EXPECT_ERROR(squad_examples_open(&e, "/no/such/file", (struct squad_read_options){0}), STATUS_DATA,
+                 "/no/such/file");
+    const char *who = "who was born ?";
+    EXPECT_ERROR(squad_examples_ask(&e, " \t", 2, &who, 1), STATUS_DATA, "no words");
+    struct squad_features f;
+    EXPECT_OK(squad_examples_ask(&e, "the year", 8, &who, 1));
+    EXPECT_ERROR(squad_features_build(&f, &e, &small, (struct squad_feature_options){4, 1, 1, true, false}),
+                 STATUS_USAGE, "max_seq_length");
+    EXPECT_ERROR(squad_features_build(&f, &e, &small, (struct squad_feature_options){64, 0, 1, true, false}),
+                 STATUS_USAGE, "doc_stride");
+    EXPECT_ERROR(squad_features_build(&f, &e, &small, (struct squad_feature_options){7, 1, 64, true, false}),
+                 STATUS_DATA, "leaves no room");
+    squad_examples_fini(&e);
+}
+
+int main(void)
+{
+    EXPECT_OK(json_read_object(&golden, KILN_SOURCE_DIR "/tests/golden/squad_features.json"));
+    struct buf pieces = {0};
+    size_t i;
+    const json_t *piece;
+    json_array_foreach(json_object_get(golden, "vocab"), i, piece)
+    {
+        buf_printf(&pieces, "%s\n", json_string_value(piece));
+    }
+    EXPECT_OK(vocab_init(&small, pieces.data, pieces.n, "vocab"));
+    buf_fini(&pieces);
+    test_made_up();
+    test_errors();
+    test_squad_dev();
+    vocab_fini(&small);
+    json_decref(golden);
+    return 0;
+}

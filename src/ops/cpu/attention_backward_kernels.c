@@ -55,23 +55,36 @@ struct row {
 /* p: from scores to dropped-out probabilities; ds: from dP to the gradient of q k^T. */
 static void backward_row(float *restrict p, float *restrict ds, int64_t visible, int64_t padded, struct row r)
 {
+    float scale = r.scale, lse = r.lse, delta = r.delta, keep_scale = r.keep_scale;
+    if (r.slope != 0.0f) {
+#pragma omp simd
+        for (int j = 0; j < (int)visible; j++) {
+            p[j] += r.slope / r.scale * (float)j;
+        }
+    }
+    for (int64_t j = visible; j < padded; j++) {
+        p[j] = -INFINITY;
+        ds[j] = 0.0f;
+    }
+    int64_t n = visible == 0 ? 0 : padded / TILE_COLS * TILE_COLS;
     if (r.threshold != 0) {
 #pragma omp simd
-        for (int64_t j = 0; j < visible; j++) {
-            float probability = vmath_exp(r.scale * p[j] + r.slope * (float)j - r.lse);
-            float keep = r.bits[j] < r.threshold ? 0.0f : r.keep_scale;
+        for (int64_t j = 0; j < n; j++) {
+            float probability = vmath_exp(scale * p[j] - lse);
+            float keep = r.bits[j] < r.threshold ? 0.0f : keep_scale;
             p[j] = probability * keep;
-            ds[j] = r.scale * probability * (keep * ds[j] - r.delta);
+            ds[j] = scale * probability * (keep * ds[j] - delta);
         }
     } else {
 #pragma omp simd
-        for (int64_t j = 0; j < visible; j++) {
-            p[j] = vmath_exp(r.scale * p[j] + r.slope * (float)j - r.lse);
-            ds[j] = r.scale * p[j] * (ds[j] - r.delta);
+        for (int64_t j = 0; j < n; j++) {
+            p[j] = vmath_exp(scale * p[j] - lse);
+            ds[j] = scale * p[j] * (ds[j] - delta);
         }
     }
-    memset(p + visible, 0, (size_t)(padded - visible) * sizeof(float));
-    memset(ds + visible, 0, (size_t)(padded - visible) * sizeof(float));
+    if (visible == 0) {
+        memset(p, 0, (size_t)padded * sizeof(float));
+    }
 }
 
 static void query_block(const struct attention_call *c, const struct attention_head *h, const struct tiles *t,
@@ -111,9 +124,9 @@ static void attention_item(const void *context, int64_t item, void *lane)
     size_t bytes;
     struct tiles t = carve(c, h.padded_k, lane, &bytes);
     attention_load(t.keys, c->width, c->v, h.index, h.k0, h.n_k, h.padded_k);
-    attention_transpose(t.values_t, h.padded_k, t.keys, c->width, h.padded_k, c->width);
+    tile_transpose(t.values_t, h.padded_k, t.keys, c->width, h.padded_k, c->width);
     attention_load(t.keys, c->width, c->k, h.index, h.k0, h.n_k, h.padded_k);
-    attention_transpose(t.keys_t, h.padded_k, t.keys, c->width, h.padded_k, c->width);
+    tile_transpose(t.keys_t, h.padded_k, t.keys, c->width, h.padded_k, c->width);
     if (h.n_q == 0) {
         memset(t.dk, 0, (size_t)(h.padded_k * c->width) * sizeof(float));
         memset(t.dv, 0, (size_t)(h.padded_k * c->width) * sizeof(float));

@@ -27,22 +27,32 @@ static struct tiles carve(const struct attention_call *c, int64_t padded_k, void
     return t;
 }
 
-/* s = e^(scale s + slope j - max) over the visible keys, 0 beyond; returns their sum, and the maximum. */
+/* s = e^(scale s + slope j - max) over the visible keys, 0 beyond; returns their sum, and the maximum.  The row is padded
+ * to whole vectors, so the loops run over the padding too. */
 static float softmax_row(float *s, int64_t visible, int64_t padded, float scale, float slope, float *maximum)
 {
     float max = -INFINITY, sum = 0;
+    if (slope != 0.0f) {
+#pragma omp simd
+        for (int j = 0; j < (int)visible; j++) {
+            s[j] += slope / scale * (float)j;
+        }
+    }
+    for (int64_t j = visible; j < padded; j++) {
+        s[j] = -INFINITY;
+    }
+    int64_t n = padded / TILE_COLS * TILE_COLS;
 #pragma omp simd reduction(max : max)
-    for (int64_t j = 0; j < visible; j++) {
-        s[j] = scale * s[j] + slope * (float)j;
+    for (int64_t j = 0; j < n; j++) {
         max = s[j] > max ? s[j] : max;
     }
+    *maximum = scale * max;
+    float offset = visible == 0 ? 0.0f : scale * max;
 #pragma omp simd reduction(+ : sum)
-    for (int64_t j = 0; j < visible; j++) {
-        s[j] = vmath_exp(s[j] - max);
+    for (int64_t j = 0; j < n; j++) {
+        s[j] = vmath_exp(scale * s[j] - offset);
         sum += s[j];
     }
-    memset(s + visible, 0, (size_t)(padded - visible) * sizeof(float));
-    *maximum = max;
     return sum;
 }
 
@@ -90,7 +100,7 @@ static void attention_item(const void *context, int64_t item, void *lane)
     size_t bytes;
     struct tiles t = carve(c, h.padded_k, lane, &bytes);
     attention_load(t.values, c->width, c->k, h.index, h.k0, h.n_k, h.padded_k);
-    attention_transpose(t.keys, h.padded_k, t.values, c->width, h.padded_k, c->width);
+    tile_transpose(t.keys, h.padded_k, t.values, c->width, h.padded_k, c->width);
     attention_load(t.values, c->width, c->v, h.index, h.k0, h.n_k, h.padded_k);
     for (int64_t i = 0; i < h.n_q; i += QUERY_BLOCK) {
         query_block(c, &h, &t, i, kernel_min(QUERY_BLOCK, h.n_q - i));

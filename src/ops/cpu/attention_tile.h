@@ -42,6 +42,10 @@ static inline bool attention_accept(struct exec *x, const char *op, const struct
                   "the cpu reads keys and values from the stream, not through a block table");
         return false;
     }
+    if (!(a->scale > 0)) {
+        exec_fail(x, STATUS_USAGE, op, "the scale of the scores must be positive, but is %g", a->scale);
+        return false;
+    }
     const int32_t *q = a->cu_seqlens_q.data, *k = a->cu_seqlens_kv.data;
     for (int64_t b = 0; b + 1 < tensor_count(a->cu_seqlens_q); b++) {
         if (q[b + 1] < q[b] || k[b + 1] < k[b]) {
@@ -128,19 +132,6 @@ static inline void attention_store(tensor t, int64_t head, int64_t row, const fl
         uint16_t *out = (uint16_t *)t.data + offset;
         for (int64_t i = 0; i < size; i++) {
             out[i] = bf16_from_f32(factor * in[i]);
-        }
-    }
-}
-
-/* out [cols, rows] = in^T, both counts multiples of TILE_COLS. */
-static inline void attention_transpose(float *restrict out, int64_t out_stride, const float *restrict in,
-                                       int64_t in_stride, int64_t rows, int64_t cols)
-{
-    for (int64_t i = 0; i < rows; i += TILE_COLS) {
-        for (int64_t j = 0; j < cols; j++) {
-            for (int64_t r = 0; r < TILE_COLS; r++) {
-                out[j * out_stride + i + r] = in[(i + r) * in_stride + j];
-            }
         }
     }
 }

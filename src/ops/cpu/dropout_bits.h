@@ -1,13 +1,28 @@
-/* dropout_bits: the addressed random numbers of ops.h, sixteen Philox blocks at a time.  One block covers eight columns
- * of one row; the loops over the sixteen become vector code. */
+/* dropout_bits: the addressed random numbers of ops.h, a vector of Philox blocks at a time.  One block covers eight
+ * columns of one row. */
 #ifndef KILN_OPS_CPU_DROPOUT_BITS_H
 #define KILN_OPS_CPU_DROPOUT_BITS_H
 
 #include "ops/cpu/kernel.h"
 
 #include <string.h>
+#if defined(__x86_64__)
+#    include <immintrin.h>
+#endif
 
-enum { DROPOUT_LANES = 16, DROPOUT_COLUMNS = 8, DROPOUT_SLACK = DROPOUT_LANES * DROPOUT_COLUMNS };
+/* Counters are kept in the low halves of 64-bit lanes, where one instruction makes all products of a round; GCC does not
+ * find it by itself.  What gathers in the high halves is never read. */
+#if defined(__AVX512F__)
+enum { DROPOUT_LANES = 8 };
+#elif defined(__AVX2__)
+enum { DROPOUT_LANES = 4 };
+#else
+enum { DROPOUT_LANES = 2 };
+#endif
+
+enum { DROPOUT_COLUMNS = 8, DROPOUT_SLACK = DROPOUT_LANES * DROPOUT_COLUMNS };
+
+typedef uint64_t dropout_vector __attribute__((vector_size(DROPOUT_LANES * sizeof(uint64_t))));
 
 /* Which numbers: n_blocks blocks of eight columns, from column 8 first_block, of each row. */
 struct dropout_bits {
@@ -18,53 +33,67 @@ struct dropout_bits {
     const int32_t *row_keys; /* [rows, 2] sequence, position */
 };
 
-/* Numbers of `rows` rows need this many elements: whole groups of sixteen blocks are written. */
+/* Numbers of `rows` rows need this many elements: whole vectors of blocks are written. */
 static inline int64_t dropout_bits_count(int64_t rows, int64_t n_blocks)
 {
     return rows * n_blocks * DROPOUT_COLUMNS + DROPOUT_SLACK;
 }
 
-static inline void dropout_philox(uint32_t c[4][DROPOUT_LANES], uint64_t key)
+/* Low half times low half. */
+static inline dropout_vector dropout_multiply(dropout_vector a, uint32_t b)
 {
+#if defined(__AVX512F__)
+    return (dropout_vector)_mm512_mul_epu32((__m512i)a, _mm512_set1_epi64((long long)b));
+#elif defined(__AVX2__)
+    return (dropout_vector)_mm256_mul_epu32((__m256i)a, _mm256_set1_epi64x((long long)b));
+#elif defined(__SSE2__)
+    return (dropout_vector)_mm_mul_epu32((__m128i)a, _mm_set1_epi64x((long long)b));
+#else
+    return (a & 0xffffffffU) * b;
+#endif
+}
+
+/* The blocks with first counter c0 in each lane, as they lie in memory. */
+static inline void dropout_philox(uint16_t *out, dropout_vector c0, uint32_t position, uint32_t sequence,
+                                  uint32_t site, uint64_t key)
+{
+    dropout_vector zero = {0};
+    dropout_vector c1 = zero + position, c2 = zero + sequence, c3 = zero + site;
     uint32_t k0 = (uint32_t)key, k1 = (uint32_t)(key >> 32);
+#pragma GCC unroll 7
     for (int round = 0; round < 7; round++) {
-#pragma omp simd
-        for (int l = 0; l < DROPOUT_LANES; l++) {
-            uint64_t p0 = (uint64_t)0xD2511F53U * c[0][l];
-            uint64_t p1 = (uint64_t)0xCD9E8D57U * c[2][l];
-            c[0][l] = (uint32_t)(p1 >> 32) ^ c[1][l] ^ k0;
-            c[2][l] = (uint32_t)(p0 >> 32) ^ c[3][l] ^ k1;
-            c[1][l] = (uint32_t)p1;
-            c[3][l] = (uint32_t)p0;
-        }
+        dropout_vector p0 = dropout_multiply(c0, 0xD2511F53U), p1 = dropout_multiply(c2, 0xCD9E8D57U);
+        c0 = (p1 >> 32) ^ c1 ^ k0;
+        c2 = (p0 >> 32) ^ c3 ^ k1;
+        c1 = p1;
+        c3 = p0;
         k0 += 0x9E3779B9U;
         k1 += 0xBB67AE85U;
     }
+    dropout_vector words01 = (c0 & 0xffffffffU) | c1 << 32, words23 = (c2 & 0xffffffffU) | c3 << 32;
+    uint64_t blocks[DROPOUT_LANES][2];
+    for (int l = 0; l < DROPOUT_LANES; l++) {
+        blocks[l][0] = words01[l];
+        blocks[l][1] = words23[l];
+    }
+    memcpy(out, blocks, sizeof blocks);
 }
 
-/* bits[row * 8 n_blocks + column - 8 first_block] = the element's 16-bit number. */
+/* bits[row * 8 n_blocks + column - 8 first_block] = the element's 16-bit number (halves of words, low half first: the
+ * order in which a little-endian machine stores them). */
 static inline void dropout_bits(uint16_t *restrict bits, struct dropout_bits d, int64_t rows)
 {
-    int64_t n = rows * d.n_blocks;
-    int64_t row = 0, block = 0;
-    for (int64_t first = 0; first < n; first += DROPOUT_LANES) {
-        uint32_t c[4][DROPOUT_LANES], words[DROPOUT_LANES][4];
-        for (int l = 0; l < DROPOUT_LANES; l++) {
-            int64_t r = row < rows ? row : rows - 1; /* lanes past the end repeat the last row */
-            c[0][l] = d.first_block + (uint32_t)block;
-            c[1][l] = (uint32_t)d.row_keys[2 * r + 1];
-            c[2][l] = (uint32_t)d.row_keys[2 * r];
-            c[3][l] = d.site;
-            block = block + 1 == d.n_blocks ? 0 : block + 1;
-            row += block == 0;
+    dropout_vector first = {0};
+    for (int l = 0; l < DROPOUT_LANES; l++) {
+        first[l] = d.first_block + (uint64_t)l;
+    }
+    for (int64_t r = 0; r < rows; r++) {
+        uint16_t *row =
+            bits + r * d.n_blocks * DROPOUT_COLUMNS; /* what it writes past its end the next one rewrites */
+        uint32_t sequence = (uint32_t)d.row_keys[2 * r], position = (uint32_t)d.row_keys[2 * r + 1];
+        for (int64_t b = 0; b < d.n_blocks; b += DROPOUT_LANES) {
+            dropout_philox(row + b * DROPOUT_COLUMNS, first + (uint64_t)b, position, sequence, d.site, d.key);
         }
-        dropout_philox(c, d.key);
-        for (int l = 0; l < DROPOUT_LANES; l++) {
-            for (int w = 0; w < 4; w++) {
-                words[l][w] = c[w][l];
-            }
-        }
-        memcpy(bits + first * DROPOUT_COLUMNS, words, sizeof words);
     }
 }
 

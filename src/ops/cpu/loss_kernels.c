@@ -1,5 +1,5 @@
-/* Cross entropy over a row of logits: the maximum and its place, the sum of exponentials, the gradient; the row stays in
- * the second-level cache between the passes. */
+/* Cross entropy over a row of logits: the maximum and its place, the exponentials and their sum, the gradient; the row
+ * stays in the second-level cache between the passes. */
 #include "ops/cpu/kernel.h"
 #include "ops/cpu/rows.h"
 #include "ops/cpu/vmath.h"
@@ -33,8 +33,9 @@ static int64_t first_equal(const float *v, int64_t n, float value)
     return i < n ? i : 0;
 }
 
-/* In runs of 4,096 summed in fp32, whose sums are added in fp64: the error does not grow with the vocabulary. */
-static double sum_of_exponentials(const float *v, int64_t n, float max)
+/* e^(v - max) into `out`, which may be `v`.  Their sum in runs of 4,096 added up in fp32, which are added in fp64: the
+ * error does not grow with the vocabulary. */
+static double exponentials(float *out, const float *v, int64_t n, float max)
 {
     double total = 0;
     for (int64_t first = 0; first < n; first += 4096) {
@@ -42,31 +43,19 @@ static double sum_of_exponentials(const float *v, int64_t n, float max)
         int64_t end = kernel_min(n, first + 4096);
 #pragma omp simd reduction(+ : sum)
         for (int64_t i = first; i < end; i++) {
-            sum += vmath_exp(v[i] - max);
+            out[i] = vmath_exp(v[i] - max);
+            sum += out[i];
         }
         total += (double)sum;
     }
     return total;
 }
 
-static void write_gradient(const struct loss_call *c, int64_t row, const float *logits, float lse,
-                           float *buffer)
+static void scale_row(float *v, int64_t n, float factor)
 {
-    int64_t cols = tensor_cols(c->logits), label = c->labels[row];
-    enum { BLOCK = 1024 };
-    for (int64_t first = 0; first < cols; first += BLOCK) {
-        int64_t n = kernel_min(BLOCK, cols - first);
-        int64_t live = label < 0 || first >= c->n_classes ? 0 : kernel_min(n, c->n_classes - first);
-        float *d = rows_target(c->dlogits, row, first, buffer);
 #pragma omp simd
-        for (int64_t i = 0; i < live; i++) {
-            d[i] = c->scale * vmath_exp(logits[first + i] - lse);
-        }
-        memset(d + live, 0, (size_t)(n - live) * sizeof(float));
-        if (label >= first && label < first + live) {
-            d[label - first] -= c->scale;
-        }
-        rows_store(c->dlogits, row, first, n, d);
+    for (int64_t i = 0; i < n; i++) {
+        v[i] *= factor;
     }
 }
 
@@ -74,20 +63,25 @@ static void loss_item(const void *context, int64_t row, void *lane)
 {
     const struct loss_call *c = context;
     const float *logits = rows_f32(c->logits, row);
-    int64_t label = c->labels[row];
-    float loss = 0, lse = 0;
+    int64_t cols = tensor_cols(c->logits), label = c->labels[row];
+    bool with_gradient = !tensor_is_null(c->dlogits);
+    float *d = with_gradient ? rows_target(c->dlogits, row, 0, lane) : lane;
+    float loss = 0;
     int32_t correct = 0;
+    int64_t live = label < 0 ? 0 : c->n_classes;
     if (label >= 0) {
-        float max = maximum(logits, c->n_classes);
-        float log_sum = (float)log(sum_of_exponentials(logits, c->n_classes, max));
-        lse = max + log_sum;
-        loss = log_sum + (max - logits[label]);
-        correct = first_equal(logits, c->n_classes, max) == label;
+        float max = maximum(logits, live), at_label = logits[label];
+        correct = first_equal(logits, live, max) == label;
+        double sum = exponentials(d, logits, live, max);
+        loss = (float)log(sum) + (max - at_label);
+        scale_row(d, live, (float)((double)c->scale / sum));
+        d[label] -= c->scale;
     }
     ((float *)c->loss.data)[row] = loss;
     ((int32_t *)c->correct.data)[row] = correct;
-    if (!tensor_is_null(c->dlogits)) {
-        write_gradient(c, row, logits, lse, lane);
+    if (with_gradient) {
+        memset(d + live, 0, (size_t)(cols - live) * sizeof(float));
+        rows_store(c->dlogits, row, 0, cols, d);
     }
 }
 
@@ -107,7 +101,7 @@ static void cpu_cross_entropy(struct exec *x, tensor loss, tensor correct, tenso
         return;
     }
     struct loss_call c = {loss, correct, dlogits, logits, labels.data, n_classes, (float)scale};
-    lanes_run(x, op, tensor_rows(logits), 1024 * sizeof(float), loss_item, &c);
+    lanes_run(x, op, tensor_rows(logits), (size_t)tensor_cols(logits) * sizeof(float), loss_item, &c);
 }
 
 KERNEL_FILL(loss, struct ops)

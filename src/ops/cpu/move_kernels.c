@@ -53,14 +53,11 @@ static void fill_item(const void *context, int64_t item, void *lane)
     struct piece p = piece_of(c, item);
     size_t size = dtype_bytes(c->out.dtype);
     char *to = (c->rows == 1 ? (char *)c->out.data : row_begin(c->out, p.row)) + (size_t)p.first * size;
-    char pattern[8];
-    tensor_set(tensor_1d(pattern, c->out.dtype, 1), 0, c->value);
-    if (c->value == 0) {
-        memset(to, 0, (size_t)p.n * size);
-        return;
-    }
-    for (int64_t i = 0; i < p.n; i++) {
-        memcpy(to + (size_t)i * size, pattern, size);
+    tensor_set(tensor_1d(to, c->out.dtype, p.n), 0, c->value);
+    for (size_t done = size, all = (size_t)p.n * size; done < all;) { /* doubles what is there */
+        size_t more = done < all - done ? done : all - done;
+        memcpy(to + done, to, more);
+        done += more;
     }
 }
 

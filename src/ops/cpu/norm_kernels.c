@@ -61,6 +61,23 @@ static void cpu_layernorm(struct exec *x, tensor out, tensor mean, tensor rstd, 
               (size_t)tensor_cols(in) * sizeof(float), layernorm_item, &c);
 }
 
+/* sum = residual + dropout(in + bias); it may be `in`.  No bits: nothing is dropped. */
+static void add_branch(float *sum, const float *in, const float *bias, const float *residual,
+                       const uint16_t *bits, uint32_t threshold, float scale, int64_t n)
+{
+    if (bits == NULL) {
+#pragma omp simd
+        for (int64_t i = 0; i < n; i++) {
+            sum[i] = residual[i] + in[i] + bias[i];
+        }
+        return;
+    }
+#pragma omp simd
+    for (int64_t i = 0; i < n; i++) {
+        sum[i] = residual[i] + (bits[i] < threshold ? 0.0f : (in[i] + bias[i]) * scale);
+    }
+}
+
 static void bias_dropout_add_item(const void *context, int64_t item, void *lane)
 {
     const struct norm_call *c = context;
@@ -79,18 +96,8 @@ static void bias_dropout_add_item(const void *context, int64_t item, void *lane)
         const float *residual = rows_load(c->residual, row, 0, cols, buffer + cols);
         float *sum = rows_target(c->sum, row, 0, buffer);
         float *out = rows_target(c->out, row, 0, buffer + cols);
-        if (c->threshold != 0) {
-            const uint16_t *b = bits + r * bits_stride;
-#pragma omp simd
-            for (int64_t i = 0; i < cols; i++) {
-                sum[i] = residual[i] + (b[i] < c->threshold ? 0.0f : (in[i] + bias[i]) * c->scale);
-            }
-        } else {
-#pragma omp simd
-            for (int64_t i = 0; i < cols; i++) {
-                sum[i] = residual[i] + in[i] + bias[i];
-            }
-        }
+        add_branch(sum, in, bias, residual, c->threshold == 0 ? NULL : bits + r * bits_stride, c->threshold,
+                   c->scale, cols);
         norm_row_forward(out, (float *)c->mean.data + row, (float *)c->rstd.data + row, sum, c->gamma.data,
                          c->beta.data, cols, c->eps);
         rows_store(c->sum, row, 0, cols, sum);

@@ -19,6 +19,7 @@ enum { TILE_VECTOR = 4, TILE_BLOCK_ROWS = 4 };
 #endif
 
 typedef float tile_vector __attribute__((vector_size(TILE_VECTOR * sizeof(float)), aligned(4), may_alias));
+typedef int tile_mask __attribute__((vector_size(TILE_VECTOR * sizeof(int))));
 
 static inline tile_vector *tile_at(float *p)
 {
@@ -89,6 +90,57 @@ static inline void tile_product(float *restrict c, int64_t c_stride, struct tile
             }
         }
         j += two ? 2 * TILE_VECTOR : TILE_VECTOR;
+    }
+}
+
+/* Lane l of the two results of one stage of a transposition, which exchanges the off-diagonal blocks of size h. */
+#define TILE_LOW(l, h)   ((l) & (h) ? TILE_VECTOR + (l) - (h) : (l))
+#define TILE_HIGH(l, h)  ((l) & (h) ? TILE_VECTOR + (l) : (l) + (h))
+#define TILE_4(f, l, h)  f(l, h), f((l) + 1, h), f((l) + 2, h), f((l) + 3, h)
+#define TILE_8(f, l, h)  TILE_4(f, l, h), TILE_4(f, (l) + 4, h)
+#define TILE_16(f, l, h) TILE_8(f, l, h), TILE_8(f, (l) + 8, h)
+#if defined(__AVX512F__)
+#    define TILE_MASK(f, h) ((tile_mask){TILE_16(f, 0, h)})
+#elif defined(__AVX__)
+#    define TILE_MASK(f, h) ((tile_mask){TILE_8(f, 0, h)})
+#else
+#    define TILE_MASK(f, h) ((tile_mask){TILE_4(f, 0, h)})
+#endif
+
+#define TILE_STAGE(rows, h)                                                                                  \
+    _Pragma("GCC unroll 16") for (int i = 0; i < TILE_VECTOR; i++)                                           \
+    {                                                                                                        \
+        if ((i & (h)) == 0) {                                                                                \
+            tile_vector low = (rows)[i], high = (rows)[i + (h)];                                             \
+            (rows)[i] = __builtin_shuffle(low, high, TILE_MASK(TILE_LOW, h));                                \
+            (rows)[i + (h)] = __builtin_shuffle(low, high, TILE_MASK(TILE_HIGH, h));                         \
+        }                                                                                                    \
+    }
+
+/* out [cols, rows] = in^T, both counts multiples of TILE_COLS: vector by vector, in registers. */
+static inline void tile_transpose(float *restrict out, int64_t out_stride, const float *restrict in,
+                                  int64_t in_stride, int64_t rows, int64_t cols)
+{
+    for (int64_t r = 0; r < rows; r += TILE_VECTOR) {
+        for (int64_t c = 0; c < cols; c += TILE_VECTOR) {
+            tile_vector v[TILE_VECTOR];
+#pragma GCC unroll 16
+            for (int i = 0; i < TILE_VECTOR; i++) {
+                v[i] = tile_load(in + (r + i) * in_stride + c);
+            }
+#if defined(__AVX512F__)
+            TILE_STAGE(v, 8)
+#endif
+#if defined(__AVX__)
+            TILE_STAGE(v, 4)
+#endif
+            TILE_STAGE(v, 2)
+            TILE_STAGE(v, 1)
+#pragma GCC unroll 16
+            for (int i = 0; i < TILE_VECTOR; i++) {
+                *tile_at(out + (c + i) * out_stride + r) = v[i];
+            }
+        }
     }
 }
 

@@ -86,13 +86,13 @@ static struct status run(const void *args, int n_positional, const char *const *
     const struct fill_args *a = args;
     if (a->dry_run) {
         struct trainer_plan plan;
-        TRY(session_plan(&plan, a->model));
+        TRY(session_plan(&plan, a->model, BERT_TASK_MASKED_LM));
         printf("%s: %.2f M parameters, %.1f MiB, at most %.3g GFLOP a text\n", a->model,
                (double)plan.n_params / 1e6, (double)plan.total_bytes / 0x1p20, plan.micro_flops / 1e9);
         return status_ok();
     }
     struct session s;
-    TRY(session_open(&s, a->model));
+    TRY(session_open(&s, a->model, BERT_TASK_MASKED_LM));
     struct status status = n_positional == 0 ? fill_lines(&s, a->top_k) : status_ok();
     for (int i = 0; i < n_positional && !failed(status); i++) {
         status = fill_text(&s, positional[i], strlen(positional[i]), a->top_k);

@@ -33,10 +33,10 @@ static struct status encode(struct session *s, struct id_list *ids, const char *
 /* One sequence whose mask tokens are the positions to predict. */
 static struct status make_batch(struct session *s, const struct id_list *ids)
 {
-    int64_t limit = s->model.config.model.max_position_embeddings, m = 0;
-    if ((int64_t)ids->n > limit) {
+    int64_t m = 0;
+    if ((int64_t)ids->n > s->max_length) {
         return status_error(STATUS_DATA, "the text has %zu tokens, but the model reads at most %lld", ids->n,
-                            (long long)limit);
+                            (long long)s->max_length);
     }
     bert_batch_clear(&s->batch);
     int32_t *out = bert_batch_add(&s->batch, (int64_t)ids->n, (int64_t)ids->n, -1, 0);

@@ -1,50 +1,54 @@
 #include "serve/session.h"
 
-#include "text/tokenizer_config.h"
-#include "train/checkpoint.h"
-
-static struct status read_config(const struct checkpoint *c, struct trainer_config *config)
+/* A text of n tokens takes at least 2 of them, [CLS] and [SEP]. */
+static struct bert_batch_limits limits_of(const struct model_dir *m, enum bert_task task)
 {
-    *config = (struct trainer_config){
+    int64_t length = m->text.model_max_length;
+    bool masked = task == BERT_TASK_MASKED_LM || task == BERT_TASK_PRETRAINING;
+    struct bert_batch_limits limits = bert_batch_limits(1, length, masked ? length : 0);
+    if (!masked) {
+        limits.n_tokens = limits.n_tokens > SESSION_BATCH_TOKENS ? limits.n_tokens : SESSION_BATCH_TOKENS;
+        limits.n_sequences = limits.n_tokens / 2 + 1;
+    }
+    return limits;
+}
+
+static struct trainer_config config_of(const struct model_dir *m, enum bert_task task)
+{
+    return (struct trainer_config){
+        .model = m->config,
+        .task = task,
         .device = &device_cpu,
         .ops = ops_cpu(),
         .dtype = DTYPE_F32,
         .optimizer = optimizer_defaults(OPTIMIZER_ADAMW),
+        .limits = limits_of(m, task),
     };
-    TRY(bert_config_parse(&config->model, c->config, c->path));
-    int64_t length = config->model.max_position_embeddings;
-    config->limits = bert_batch_limits(1, length, length);
-    return status_ok();
 }
 
-static struct status open_from(struct session *s, const struct checkpoint *c)
+static struct status open_from(struct session *s, struct model_dir *m, enum bert_task task)
 {
-    struct trainer_config config;
-    struct tokenizer_config text;
-    const struct file_map *vocab = &c->files[CHECKPOINT_VOCAB];
-    TRY(read_config(c, &config));
-    TRY(vocab_init(&s->vocab, (const char *)vocab->data, vocab->n, c->path));
-    if (config.model.vocab_size != s->vocab.n) {
-        return status_error(STATUS_DATA, "%s: config.json has \"vocab_size\" %lld, but vocab.txt %d pieces",
-                            c->path, (long long)config.model.vocab_size, s->vocab.n);
-    }
-    TRY(tokenizer_config_parse(&text, c->tokenizer, c->path));
-    TRY(wordpiece_init(&s->tokenizer, &s->vocab, text.lower_case));
+    struct trainer_config config = config_of(m, task);
+    struct load_report report;
+    unsigned may_be_new = task == BERT_TASK_ENCODER ? 1U << NAMES_POOLER : 0;
+    s->vocab = m->vocab;
+    m->vocab = (struct vocab){0};
+    s->max_length = m->text.model_max_length;
+    TRY(wordpiece_init(&s->tokenizer, &s->vocab, m->text.lower_case));
     TRY(trainer_init(&s->model, &config));
-    TRY(checkpoint_read_weights(c, &s->model.params, s->model.master));
+    TRY(model_dir_read_weights(m, &s->model.params, s->model.master, task, may_be_new, &report));
+    load_report_print(&report, m->path);
     trainer_weights_changed(&s->model);
     return bert_batch_init(&s->batch, config.limits);
 }
 
-struct status session_open(struct session *s, const char *path)
+struct status session_open(struct session *s, const char *path, enum bert_task task)
 {
-    struct checkpoint c = {0};
+    struct model_dir m;
     *s = (struct session){0};
-    struct status status = checkpoint_open_model(&c, path);
-    if (!failed(status)) {
-        status = open_from(s, &c);
-    }
-    checkpoint_close(&c);
+    TRY(model_dir_open(&m, path));
+    struct status status = open_from(s, &m, task);
+    model_dir_close(&m);
     if (failed(status)) {
         session_close(s);
     }
@@ -60,17 +64,12 @@ void session_close(struct session *s)
     *s = (struct session){0};
 }
 
-struct status session_plan(struct trainer_plan *plan, const char *path)
+struct status session_plan(struct trainer_plan *plan, const char *path, enum bert_task task)
 {
-    struct checkpoint c = {0};
-    struct trainer_config config;
-    struct status s = checkpoint_open_model(&c, path);
-    if (!failed(s)) {
-        s = read_config(&c, &config);
-    }
-    if (!failed(s)) {
-        s = trainer_plan(plan, &config);
-    }
-    checkpoint_close(&c);
+    struct model_dir m;
+    TRY(model_dir_open(&m, path));
+    struct trainer_config config = config_of(&m, task);
+    struct status s = trainer_plan(plan, &config);
+    model_dir_close(&m);
     return s;
 }

@@ -4,22 +4,28 @@
 #define KILN_SERVE_SESSION_H
 
 #include "text/wordpiece.h"
+#include "train/model_dir.h"
 #include "train/trainer.h"
 
 struct session {
     struct vocab vocab;
     struct tokenizer tokenizer;
+    int64_t max_length;   /* tokens that the model reads at once, special ones included */
     struct trainer model; /* not training: weights and activations only */
     struct bert_batch batch;
 };
 
-/* Opens a checkpoint or model directory: config.json, model.safetensors, vocab.txt, tokenizer_config.json. */
-struct status session_open(struct session *s, const char *path);
+/* Opens a checkpoint or any model directory (train/model_dir.h) for a task, whose head it must have; the pooler of
+ * BERT_TASK_ENCODER may be missing, since nothing reads it.  A batch of BERT_TASK_MASKED_LM is one text; of the other
+ * tasks, as many as fit SESSION_BATCH_TOKENS. */
+struct status session_open(struct session *s, const char *path, enum bert_task task);
+
+enum { SESSION_BATCH_TOKENS = 1024 };
 
 /* Safe on a zeroed struct and after a failed open. */
 void session_close(struct session *s);
 
-/* What a session on this model needs, allocating nothing. */
-struct status session_plan(struct trainer_plan *plan, const char *path);
+/* What a session on this model needs, reading no weights. */
+struct status session_plan(struct trainer_plan *plan, const char *path, enum bert_task task);
 
 #endif

@@ -2,18 +2,79 @@
 
 #include <string.h>
 
-struct status tokenizer_config_parse(struct tokenizer_config *c, const json_t *object, const char *source)
+struct tokenizer_config tokenizer_config_defaults(void)
 {
-    const char *class_name = "BertTokenizer";
-    *c = (struct tokenizer_config){.lower_case = true, .model_max_length = 512};
-    TRY(json_get_bool(object, source, "do_lower_case", false, &c->lower_case));
-    TRY(json_get_int(object, source, "model_max_length", false, &c->model_max_length));
-    TRY(json_get_string(object, source, "tokenizer_class", false, &class_name));
-    if (strncmp(class_name, "BertTokenizer", strlen("BertTokenizer")) != 0) {
-        return status_error(STATUS_DATA, "%s: \"tokenizer_class\" is \"%s\"; only BertTokenizer is supported",
-                            source, class_name);
+    return (struct tokenizer_config){.lower_case = true, .model_max_length = INT64_MAX};
+}
+
+static struct status check_class(const json_t *object, bool any_class, const char *source)
+{
+    static const char *const classes[] = {"BertTokenizer", "BertTokenizerFast", "PreTrainedTokenizerFast",
+                                          "TokenizersBackend"};
+    const char *name = classes[0];
+    TRY(json_get_string(object, source, "tokenizer_class", false, &name));
+    for (int i = 0; i < (any_class ? 4 : 2); i++) {
+        if (strcmp(name, classes[i]) == 0) {
+            return status_ok();
+        }
+    }
+    return status_error(STATUS_DATA, "%s: \"tokenizer_class\" is \"%.60s\"; only BertTokenizer is supported",
+                        source, name);
+}
+
+/* "No limit" is written as 1e30, which no integer type of ours holds. */
+static struct status parse_length(struct tokenizer_config *c, const json_t *object, const char *source)
+{
+    const double none = 1e15;
+    double length = none;
+    TRY(json_get_real(object, source, "model_max_length", false, &length));
+    if (!(length >= 1)) {
+        return status_error(STATUS_DATA, "%s: \"model_max_length\" is %g, but must be at least 1", source,
+                            length);
+    }
+    if (length < none) {
+        c->model_max_length = (int64_t)length;
     }
     return status_ok();
+}
+
+/* A flag that may be null or absent, for "as BERT does". */
+static struct status check_flag(const json_t *object, const char *source, const char *key, bool wanted)
+{
+    const json_t *value = json_object_get(object, key);
+    if (json_is_boolean(value) && json_is_true(value) != wanted) {
+        return status_error(STATUS_DATA, "%s: \"%s\" is %s; only %s is supported here", source, key,
+                            wanted ? "false" : "true", wanted ? "true" : "false");
+    }
+    return status_ok();
+}
+
+static struct status parse_object(struct tokenizer_config *c, const json_t *object, bool any_class,
+                                  const char *source)
+{
+    if (!json_is_object(object)) {
+        return status_error(STATUS_DATA, "%s: the top must be a JSON object {...}", source);
+    }
+    TRY(check_class(object, any_class, source));
+    TRY(parse_length(c, object, source));
+    TRY(json_get_bool(object, source, "do_lower_case", false, &c->lower_case));
+    TRY(check_flag(object, source, "strip_accents", c->lower_case));
+    TRY(check_flag(object, source, "do_basic_tokenize", true));
+    return check_flag(object, source, "tokenize_chinese_chars", true);
+}
+
+struct status tokenizer_config_parse(struct tokenizer_config *c, const char *text, size_t n, bool any_class,
+                                     const char *source)
+{
+    json_error_t error;
+    json_t *object = json_loadb(text, n, JSON_REJECT_DUPLICATES | JSON_DECODE_INT_AS_REAL, &error);
+    if (object == NULL) {
+        return status_error(STATUS_DATA, "%s is not valid JSON: line %d, column %d: %s", source, error.line,
+                            error.column, error.text);
+    }
+    struct status s = parse_object(c, object, any_class, source);
+    json_decref(object);
+    return s;
 }
 
 json_t *tokenizer_config_to_json(const struct tokenizer_config *c)

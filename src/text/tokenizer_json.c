@@ -1,0 +1,254 @@
+#include "text/tokenizer_json.h"
+
+#include "core/log.h"
+#include "text/basic_tokenizer.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+static struct status check_type(const json_t *root, const char *source, const char *key, const char *wanted)
+{
+    const char *type = "absent";
+    const json_t *part = json_object_get(root, key);
+    TRY(json_get_string(part, source, "type", false, &type));
+    if (strcmp(type, wanted) != 0) {
+        return status_error(STATUS_DATA, "%s: its %s is %.60s, but BERT's is %s", source, key, type, wanted);
+    }
+    return status_ok();
+}
+
+static struct status check_flag(const json_t *object, const char *source, const char *key)
+{
+    bool value = true;
+    TRY(json_get_bool(object, source, key, false, &value));
+    if (!value) {
+        return status_error(STATUS_DATA, "%s: the normalizer's \"%s\" is false; only true is supported",
+                            source, key);
+    }
+    return status_ok();
+}
+
+static struct status parse_normalizer(struct tokenizer_json *t, const json_t *root, const char *source)
+{
+    const json_t *normalizer = json_object_get(root, "normalizer");
+    TRY(check_type(root, source, "normalizer", "BertNormalizer"));
+    TRY(check_type(root, source, "pre_tokenizer", "BertPreTokenizer"));
+    TRY(check_flag(normalizer, source, "clean_text"));
+    TRY(check_flag(normalizer, source, "handle_chinese_chars"));
+    t->lower_case = true;
+    TRY(json_get_bool(normalizer, source, "lowercase", false, &t->lower_case));
+    const json_t *strip = json_object_get(normalizer, "strip_accents");
+    if (json_is_boolean(strip) && json_is_true(strip) != t->lower_case) {
+        return status_error(
+            STATUS_DATA,
+            "%s: the normalizer's \"strip_accents\" is %s and \"lowercase\" is %s; only both the "
+            "same are supported",
+            source, json_is_true(strip) ? "true" : "false", t->lower_case ? "true" : "false");
+    }
+    return status_ok();
+}
+
+static struct status check_text(const json_t *object, const char *source, const char *key, const char *wanted)
+{
+    const char *value = wanted;
+    TRY(json_get_string(object, source, key, false, &value));
+    if (strcmp(value, wanted) != 0) {
+        return status_error(STATUS_DATA, "%s: the model's \"%s\" is '%.60s', but BERT's is '%s'", source, key,
+                            value, wanted);
+    }
+    return status_ok();
+}
+
+/* Files of 2020 have no "type" in the model. */
+static struct status check_model(const json_t *model, const char *source)
+{
+    TRY(check_text(model, source, "type", "WordPiece"));
+    TRY(check_text(model, source, "unk_token", "[UNK]"));
+    TRY(check_text(model, source, "continuing_subword_prefix", "##"));
+    int64_t max_chars = BASIC_WORD_MAX_CHARS;
+    TRY(json_get_int(model, source, "max_input_chars_per_word", false, &max_chars));
+    if (max_chars != BASIC_WORD_MAX_CHARS) {
+        return status_error(STATUS_DATA, "%s: \"max_input_chars_per_word\" is %lld; only %d is supported",
+                            source, (long long)max_chars, BASIC_WORD_MAX_CHARS);
+    }
+    return status_ok();
+}
+
+/* The pieces by id. */
+struct piece_list {
+    const char **pieces; /* [capacity]; NULL: none yet */
+    size_t capacity;
+    size_t n; /* pieces that are there */
+};
+
+/* A piece that comes again under its id is fine: added tokens repeat those of the model. */
+static struct status put_piece(struct piece_list *l, const char *source, const char *piece, const json_t *id)
+{
+    json_int_t i = json_integer_value(id);
+    if (!json_is_integer(id) || i < 0 || (uint64_t)i >= l->capacity) {
+        return status_error(
+            STATUS_DATA,
+            "%s: the id of piece '%.60s' must be a whole number from 0 to %zu, one for each piece", source,
+            piece, l->capacity - 1);
+    }
+    if (l->pieces[i] != NULL && strcmp(l->pieces[i], piece) != 0) {
+        return status_error(STATUS_DATA, "%s: the pieces '%.60s' and '%.60s' have the same id %lld", source,
+                            l->pieces[i], piece, (long long)i);
+    }
+    if (piece[0] == '\0' || strpbrk(piece, "\r\n") != NULL) {
+        return status_error(STATUS_DATA, "%s: the piece of id %lld is empty or has a line break", source,
+                            (long long)i);
+    }
+    l->n += l->pieces[i] == NULL;
+    l->pieces[i] = piece;
+    return status_ok();
+}
+
+static struct status put_added(struct piece_list *l, const char *source, const json_t *token)
+{
+    const char *content = "";
+    bool special = false;
+    TRY(json_get_string(token, source, "content", true, &content));
+    TRY(json_get_bool(token, source, "special", false, &special));
+    if (!special) {
+        log_warning("%s: the added token '%.60s' is tokenized like any other text", source, content);
+    }
+    return put_piece(l, source, content, json_object_get(token, "id"));
+}
+
+static struct status put_all(struct piece_list *l, const char *source, const json_t *vocab,
+                             const json_t *added)
+{
+    const char *piece;
+    json_t *id;
+    json_object_foreach((json_t *)vocab, piece, id)
+    {
+        TRY(put_piece(l, source, piece, id));
+    }
+    for (size_t i = 0; i < json_array_size(added); i++) {
+        TRY(put_added(l, source, json_array_get(added, i)));
+    }
+    for (size_t i = 0; i < l->n; i++) {
+        if (l->pieces[i] == NULL) {
+            return status_error(STATUS_DATA, "%s: no piece has the id %zu, but %zu pieces have ids", source,
+                                i, l->n);
+        }
+    }
+    return status_ok();
+}
+
+static struct status parse_pieces(struct tokenizer_json *t, const char *source, const json_t *root)
+{
+    const json_t *vocab = json_object_get(json_object_get(root, "model"), "vocab");
+    const json_t *added = json_object_get(root, "added_tokens");
+    struct piece_list l = {.capacity = json_object_size(vocab) + json_array_size(added)};
+    if (!json_is_object(vocab) || l.capacity == 0) {
+        return status_error(STATUS_DATA, "%s: the model's \"vocab\" must be an object from pieces to ids",
+                            source);
+    }
+    l.pieces = calloc(l.capacity, sizeof *l.pieces);
+    struct status s =
+        l.pieces == NULL ? status_error(STATUS_MEMORY, "%s: out of memory for %zu pieces", source, l.capacity)
+                         : put_all(&l, source, vocab, added);
+    for (size_t i = 0; !failed(s) && i < l.n; i++) {
+        buf_puts(&t->vocab, l.pieces[i]);
+        buf_putc(&t->vocab, '\n');
+    }
+    free(l.pieces);
+    return failed(s) ? s : buf_status(&t->vocab);
+}
+
+struct status tokenizer_json_parse(struct tokenizer_json *t, const char *text, size_t n, const char *source)
+{
+    json_t *root;
+    *t = (struct tokenizer_json){0};
+    TRY(json_parse(&root, text, n, source));
+    struct status s = parse_normalizer(t, root, source);
+    if (!failed(s)) {
+        s = check_model(json_object_get(root, "model"), source);
+    }
+    if (!failed(s)) {
+        s = parse_pieces(t, source, root);
+    }
+    json_decref(root);
+    if (failed(s)) {
+        tokenizer_json_fini(t);
+    }
+    return s;
+}
+
+void tokenizer_json_fini(struct tokenizer_json *t)
+{
+    buf_fini(&t->vocab);
+}
+
+/* [n pieces] to ids; NULL without memory. */
+static json_t *make_vocab(const struct vocab *v)
+{
+    json_t *object = json_object();
+    for (int32_t id = 0; id < v->n; id++) {
+        size_t n;
+        const char *piece = vocab_piece(v, id, &n);
+        if (json_object_setn_new(object, piece, n, json_integer(id)) != 0) {
+            json_decref(object);
+            return NULL;
+        }
+    }
+    return object;
+}
+
+static json_t *make_added(const struct vocab *v)
+{
+    const struct {
+        const char *content;
+        int32_t id;
+    } specials[] = {
+        {"[PAD]", v->pad}, {"[UNK]", v->unk}, {"[CLS]", v->cls}, {"[SEP]", v->sep}, {"[MASK]", v->mask}};
+    json_t *list = json_array();
+    for (size_t i = 0; i < sizeof specials / sizeof specials[0]; i++) {
+        json_array_append_new(list, json_pack("{s:i, s:s, s:b, s:b, s:b, s:b, s:b}", "id", specials[i].id,
+                                              "content", specials[i].content, "single_word", 0, "lstrip", 0,
+                                              "rstrip", 0, "normalized", 0, "special", 1));
+    }
+    return list;
+}
+
+static json_t *piece_of_template(const char *kind, const char *id, int type_id)
+{
+    return json_pack("{s:{s:s, s:i}}", kind, "id", id, "type_id", type_id);
+}
+
+/* [CLS] A [SEP], and [CLS] A [SEP] B [SEP] with B and its [SEP] of the second type. */
+static json_t *make_post_processor(const struct vocab *v)
+{
+    const char *special = "SpecialToken";
+    const char *sequence = "Sequence";
+    return json_pack("{s:s, s:[o,o,o], s:[o,o,o,o,o], s:{s:{s:s, s:[i], s:[s]}, s:{s:s, s:[i], s:[s]}}}",
+                     "type", "TemplateProcessing", "single", piece_of_template(special, "[CLS]", 0),
+                     piece_of_template(sequence, "A", 0), piece_of_template(special, "[SEP]", 0), "pair",
+                     piece_of_template(special, "[CLS]", 0), piece_of_template(sequence, "A", 0),
+                     piece_of_template(special, "[SEP]", 0), piece_of_template(sequence, "B", 1),
+                     piece_of_template(special, "[SEP]", 1), "special_tokens", "[CLS]", "id", "[CLS]", "ids",
+                     v->cls, "tokens", "[CLS]", "[SEP]", "id", "[SEP]", "ids", v->sep, "tokens", "[SEP]");
+}
+
+struct status tokenizer_json_make(json_t **root, const struct vocab *v, bool lower_case)
+{
+    if (memchr(v->text, '\0', v->text_bytes) != NULL) {
+        *root = NULL;
+        return status_error(STATUS_DATA,
+                            "a piece of the vocabulary has the character U+0000, which the keys of "
+                            "tokenizer.json cannot hold");
+    }
+    *root =
+        json_pack("{s:s, s:n, s:n, s:o, s:{s:s, s:b, s:b, s:n, s:b}, s:{s:s}, s:o, s:{s:s, s:s, s:b}, "
+                  "s:{s:s, s:s, s:s, "
+                  "s:i, s:o}}",
+                  "version", "1.0", "truncation", "padding", "added_tokens", make_added(v), "normalizer",
+                  "type", "BertNormalizer", "clean_text", 1, "handle_chinese_chars", 1, "strip_accents",
+                  "lowercase", (int)lower_case, "pre_tokenizer", "type", "BertPreTokenizer", "post_processor",
+                  make_post_processor(v), "decoder", "type", "WordPiece", "prefix", "##", "cleanup", 1,
+                  "model", "type", "WordPiece", "unk_token", "[UNK]", "continuing_subword_prefix", "##",
+                  "max_input_chars_per_word", BASIC_WORD_MAX_CHARS, "vocab", make_vocab(v));
+    return *root == NULL ? status_error(STATUS_MEMORY, "out of memory for tokenizer.json") : status_ok();
+}

@@ -1,0 +1,189 @@
+#include "train/model_dir.h"
+
+#include "text/tokenizer_json.h"
+#include "train/checkpoint.h"
+
+#include <string.h>
+
+/* The first of two files that exists, or NULL. */
+static const char *find_file(char path[CHECKPOINT_PATH_BYTES], const char *directory, const char *name,
+                             const char *other)
+{
+    if (failed(checkpoint_path(path, "%s/%s", directory, name))) {
+        return NULL;
+    }
+    if (!file_exists(path) && other != NULL && failed(checkpoint_path(path, "%s/%s", directory, other))) {
+        return NULL;
+    }
+    return file_exists(path) ? path : NULL;
+}
+
+static struct status parse_config(struct model_dir *m, const json_t *root, const char *path)
+{
+    bool decoder = false, cross = false;
+    TRY(bert_config_parse(&m->config, root, path));
+    TRY(json_get_bool(root, path, "is_decoder", false, &decoder));
+    TRY(json_get_bool(root, path, "add_cross_attention", false, &cross));
+    return decoder || cross
+               ? status_error(STATUS_DATA,
+                              "%s: \"is_decoder\" or \"add_cross_attention\" is true; kiln's BERT is an "
+                              "encoder",
+                              path)
+               : status_ok();
+}
+
+static struct status read_config(struct model_dir *m)
+{
+    char path[CHECKPOINT_PATH_BYTES];
+    json_t *root;
+    if (find_file(path, m->path, "config.json", "bert_config.json") == NULL) {
+        return status_error(
+            STATUS_DATA,
+            "%s has no config.json: is it a model? (a training run's models are its ckpt_STEP "
+            "directories)",
+            m->path);
+    }
+    TRY(json_read_object(&root, path));
+    struct status s = parse_config(m, root, path);
+    json_decref(root);
+    return s;
+}
+
+/* The vocabulary of tokenizer.json and its letter case, which the other two files may overrule. */
+static struct status read_tokenizer_json(struct model_dir *m, bool *exists, bool wants_vocab)
+{
+    char path[CHECKPOINT_PATH_BYTES];
+    struct file_map map;
+    struct tokenizer_json t;
+    *exists = find_file(path, m->path, "tokenizer.json", NULL) != NULL;
+    if (!*exists) {
+        return wants_vocab ? status_error(STATUS_DATA, "%s has neither vocab.txt nor tokenizer.json", m->path)
+                           : status_ok();
+    }
+    TRY(file_map_open(&map, path));
+    struct status s = tokenizer_json_parse(&t, map.n == 0 ? "" : (const char *)map.data, map.n, path);
+    file_map_close(&map);
+    if (!failed(s)) {
+        m->text.lower_case = t.lower_case;
+        s = wants_vocab ? vocab_init(&m->vocab, t.vocab.data, t.vocab.n, path) : s;
+        tokenizer_json_fini(&t);
+    }
+    return s;
+}
+
+static struct status read_tokenizer(struct model_dir *m)
+{
+    char path[CHECKPOINT_PATH_BYTES];
+    struct file_map map;
+    bool has_json;
+    bool has_vocab = find_file(path, m->path, "vocab.txt", NULL) != NULL;
+    if (has_vocab) {
+        TRY(vocab_open(&m->vocab, path));
+    }
+    m->text = tokenizer_config_defaults();
+    TRY(read_tokenizer_json(m, &has_json, !has_vocab));
+    if (find_file(path, m->path, "tokenizer_config.json", NULL) != NULL) {
+        TRY(file_map_open(&map, path));
+        struct status s =
+            tokenizer_config_parse(&m->text, map.n == 0 ? "" : (const char *)map.data, map.n, has_json, path);
+        file_map_close(&map);
+        TRY(s);
+    }
+    if (m->text.model_max_length > m->config.max_position_embeddings) {
+        m->text.model_max_length = m->config.max_position_embeddings;
+    }
+    return status_ok();
+}
+
+/* NVIDIA's trainer and others round a vocabulary up; the rows behind its pieces mean nothing. */
+static bool fits_padded(int64_t rows, int64_t n_pieces)
+{
+    for (int64_t multiple = 1; multiple <= 128; multiple *= 2) {
+        if (rows == (n_pieces + multiple - 1) / multiple * multiple) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* Three places say how large the vocabulary is: the pieces, config.json and the embeddings. */
+static struct status check_vocab_size(struct model_dir *m)
+{
+    static const char name[] = "bert.embeddings.word_embeddings.weight";
+    const struct model_tensor *t = model_files_find(&m->files, name, false);
+    t = t != NULL ? t : model_files_find(&m->files, name, true);
+    if (t == NULL) {
+        return status_error(STATUS_DATA, "%s holds no tensor %s: it is no BERT", m->path, name);
+    }
+    int64_t rows = t->entry->dims[0], says = m->config.vocab_size, n = m->vocab.n;
+    if (!fits_padded(rows, n) || (says != 0 && says != rows && says != n)) {
+        return status_error(
+            STATUS_DATA,
+            "%s: config.json has \"vocab_size\" %lld, %s has %lld rows, and the vocabulary has %lld "
+            "pieces: they are not of one model",
+            m->path, (long long)says, t->entry->name, (long long)rows, (long long)n);
+    }
+    m->config.vocab_size = n;
+    m->vocab_rows = rows;
+    return status_ok();
+}
+
+static bool has_part(const struct model_files *files, enum names_part part)
+{
+    for (int i = 0; i < files->n_tensors; i++) {
+        if (files->tensors[i].as.part == part && !files->tensors[i].as.tied) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* The heads tell more than "architectures", which trainers forget to change. */
+static enum bert_task task_of(const struct model_files *files)
+{
+    if (has_part(files, NAMES_QA)) {
+        return BERT_TASK_QUESTION_ANSWERING;
+    }
+    if (has_part(files, NAMES_MLM)) {
+        return has_part(files, NAMES_NSP) && has_part(files, NAMES_POOLER) ? BERT_TASK_PRETRAINING
+                                                                           : BERT_TASK_MASKED_LM;
+    }
+    return BERT_TASK_ENCODER;
+}
+
+static struct status open_all(struct model_dir *m)
+{
+    char manifest[CHECKPOINT_PATH_BYTES];
+    if (!file_is_directory(m->path)) {
+        return status_error(STATUS_DATA, "%s is no directory", m->path);
+    }
+    if (find_file(manifest, m->path, "manifest.json", NULL) != NULL) {
+        struct checkpoint c;
+        TRY(checkpoint_open_model(&c, m->path));
+        checkpoint_close(&c);
+    }
+    TRY(read_config(m));
+    TRY(read_tokenizer(m));
+    TRY(model_files_open(&m->files, m->path));
+    TRY(check_vocab_size(m));
+    m->task = task_of(&m->files);
+    return status_ok();
+}
+
+struct status model_dir_open(struct model_dir *m, const char *path)
+{
+    *m = (struct model_dir){0};
+    TRY(checkpoint_path(m->path, "%s", path));
+    struct status s = open_all(m);
+    if (failed(s)) {
+        model_dir_close(m);
+    }
+    return s;
+}
+
+void model_dir_close(struct model_dir *m)
+{
+    model_files_close(&m->files);
+    vocab_fini(&m->vocab);
+    *m = (struct model_dir){0};
+}

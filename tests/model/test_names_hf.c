@@ -1,0 +1,97 @@
+/* names of tensors, as other programs write them. */
+#include "nn/names_hf.h"
+#include "test.h"
+
+static void expect(const char *from, const char *to, enum names_part part, bool tied)
+{
+    struct names_hf r = names_hf_canonical(from);
+    EXPECT(strcmp(r.name, to) == 0, "%s became %s, not %s", from, r.name, to);
+    EXPECT(r.part == part, "%s is of part %d, not %d", from, r.part, part);
+    EXPECT(r.tied == tied, "%s: tied %d", from, r.tied);
+}
+
+static void test_own_names_stay(void)
+{
+    expect("bert.embeddings.LayerNorm.weight", "bert.embeddings.LayerNorm.weight", NAMES_EMBEDDINGS, false);
+    expect("bert.encoder.layer.11.attention.self.query.weight",
+           "bert.encoder.layer.11.attention.self.query.weight", NAMES_ENCODER, false);
+    expect("bert.pooler.dense.bias", "bert.pooler.dense.bias", NAMES_POOLER, false);
+    expect("cls.predictions.bias", "cls.predictions.bias", NAMES_MLM, false);
+    expect("cls.seq_relationship.weight", "cls.seq_relationship.weight", NAMES_NSP, false);
+    expect("qa_outputs.bias", "qa_outputs.bias", NAMES_QA, false);
+}
+
+static void test_prefixes(void)
+{
+    expect("encoder.layer.0.output.dense.bias", "bert.encoder.layer.0.output.dense.bias", NAMES_ENCODER,
+           false);
+    expect("embeddings.word_embeddings.weight", "bert.embeddings.word_embeddings.weight", NAMES_EMBEDDINGS,
+           false);
+    expect("pooler.dense.weight", "bert.pooler.dense.weight", NAMES_POOLER, false);
+    expect("module.bert.pooler.dense.weight", "bert.pooler.dense.weight", NAMES_POOLER, false);
+    expect("_orig_mod.module.encoder.layer.3.output.LayerNorm.bias",
+           "bert.encoder.layer.3.output.LayerNorm.bias", NAMES_ENCODER, false);
+    expect("module.qa_outputs.weight", "qa_outputs.weight", NAMES_QA, false);
+}
+
+static void test_old_names(void)
+{
+    expect("bert.embeddings.LayerNorm.gamma", "bert.embeddings.LayerNorm.weight", NAMES_EMBEDDINGS, false);
+    expect("cls.predictions.transform.LayerNorm.beta", "cls.predictions.transform.LayerNorm.bias", NAMES_MLM,
+           false);
+    expect("bert.encoder.layer.0.intermediate.dense_act.weight",
+           "bert.encoder.layer.0.intermediate.dense.weight", NAMES_ENCODER, false);
+    expect("bert.pooler.dense_act.bias", "bert.pooler.dense.bias", NAMES_POOLER, false);
+    expect("cls.predictions.transform.dense_act.weight", "cls.predictions.transform.dense.weight", NAMES_MLM,
+           false);
+    expect("gamma", "gamma", NAMES_OTHER, false);
+}
+
+static void test_tied_and_buffers(void)
+{
+    expect("cls.predictions.decoder.weight", "bert.embeddings.word_embeddings.weight", NAMES_EMBEDDINGS,
+           true);
+    expect("module.cls.predictions.decoder.bias", "cls.predictions.bias", NAMES_MLM, true);
+    expect("embeddings.position_ids", "bert.embeddings.position_ids", NAMES_BUFFER, false);
+    expect("bert.embeddings.token_type_ids", "bert.embeddings.token_type_ids", NAMES_BUFFER, false);
+}
+
+static void test_foreign_names(void)
+{
+    char longest[PARAM_NAME_BYTES], cut[PARAM_NAME_BYTES], over[400];
+    expect("classifier.weight", "classifier.weight", NAMES_OTHER, false);
+    expect("", "", NAMES_OTHER, false);
+    expect("bert", "bert", NAMES_OTHER, false);
+    expect("module.", "", NAMES_OTHER, false);
+    /* at the limit of a name's bytes */
+    memset(longest, 'x', sizeof longest - 1);
+    longest[sizeof longest - 1] = '\0';
+    expect(longest, longest, NAMES_OTHER, false);
+    memset(over, 'y', sizeof over - 1);
+    memcpy(over, "encoder.", 8);
+    over[sizeof over - 1] = '\0';
+    snprintf(cut, sizeof cut, "bert.%s", over);
+    expect(over, cut, NAMES_OTHER, false);
+    /* a name that grows past the limit when it is made new stays as it is */
+    snprintf(longest + sizeof longest - 16, 16, "LayerNorm.gamma");
+    expect(longest, longest, NAMES_OTHER, false);
+}
+
+static void test_patterns(void)
+{
+    for (int p = 0; p < NAMES_N_PARTS; p++) {
+        EXPECT(names_hf_pattern((enum names_part)p)[0] != '\0', "part %d", p);
+    }
+    EXPECT(strcmp(names_hf_pattern(NAMES_QA), "qa_outputs.*") == 0, "%s", names_hf_pattern(NAMES_QA));
+}
+
+int main(void)
+{
+    test_own_names_stay();
+    test_prefixes();
+    test_old_names();
+    test_tied_and_buffers();
+    test_foreign_names();
+    test_patterns();
+    return 0;
+}

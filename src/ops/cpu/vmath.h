@@ -45,7 +45,7 @@ static inline float vmath_exp(float x)
 
 /* The normal distribution at z. */
 struct vmath_normal {
-    float cdf;     /* Phi(z): error below 3e-7 */
+    float cdf;     /* Phi(z): error below 4e-7 */
     float density; /* phi(z): error below 1e-7 */
 };
 

@@ -1,0 +1,49 @@
+/* The stated errors of ops/cpu/vmath.h, over every 97th fp32 number, against libm in fp64. */
+#include "ops/cpu/vmath.h"
+#include "test.h"
+
+/* Calls `check` with every 97th number of [low, high] and of [-high, -low]; 0 < low. */
+static void sweep(float low, float high, void (*check)(float x))
+{
+    for (uint32_t u = vmath_bits(low); u <= vmath_bits(high); u += 97) {
+        check(vmath_float(u));
+        check(-vmath_float(u));
+    }
+}
+
+static void check_exp(float x)
+{
+    double want = exp((double)x);
+    EXPECT(fabs((double)vmath_exp(x) - want) <= 2e-7 * want, "exp(%.9g) = %.9g, not %.17g", (double)x,
+           (double)vmath_exp(x), want);
+}
+
+static void check_normal(float z)
+{
+    struct vmath_normal got = vmath_normal(z);
+    double cdf = 0.5 * erfc(-(double)z * sqrt(0.5));
+    double density = exp(-0.5 * (double)z * (double)z) * 0.39894228040143267794;
+    EXPECT(fabs((double)got.cdf - cdf) <= 4e-7, "Phi(%.9g) = %.9g, not %.17g", (double)z, (double)got.cdf,
+           cdf);
+    EXPECT(fabs((double)got.density - density) <= 1e-7, "phi(%.9g) = %.9g, not %.17g", (double)z,
+           (double)got.density, density);
+}
+
+static void check_tanh(float x)
+{
+    double want = tanh((double)x);
+    EXPECT(fabs((double)vmath_tanh(x) - want) <= 2e-7, "tanh(%.9g) = %.9g, not %.17g", (double)x,
+           (double)vmath_tanh(x), want);
+}
+
+int main(void)
+{
+    sweep(1e-8f, 87.3f, check_exp);
+    sweep(1e-8f, 100.0f, check_normal);
+    sweep(1e-8f, 100.0f, check_tanh);
+    EXPECT(vmath_exp(-INFINITY) == 0 && vmath_exp(-88.0f) == 0, "small exponentials are not zero");
+    EXPECT(isfinite(vmath_exp(1e30f)) && vmath_exp(1e30f) > 1e38f, "large exponentials are not capped");
+    EXPECT(isnan(vmath_exp(NAN)) && isnan(vmath_normal(NAN).cdf) && isnan(vmath_tanh(NAN)), "a NaN was lost");
+    EXPECT(vmath_exp(0) == 1 && vmath_tanh(0) == 0, "not exact at zero");
+    return 0;
+}

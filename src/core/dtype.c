@@ -27,8 +27,8 @@ uint16_t f16_from_f32(float f)
     if (a >= 65520.0f) { /* rounds past the largest finite value, 65504 */
         return (uint16_t)(sign | 0x7c00);
     }
-    if (a <
-        0x1p-14f) { /* subnormal: a count of 2^-24; a carry out of the fraction makes the right exponent */
+    if (a < 0x1p-14f) {
+        /* subnormal: a count of 2^-24; a carry out of the fraction makes the right exponent */
         return (uint16_t)(sign | (int)nearbyintf(ldexpf(a, 24)));
     }
     int exponent;

@@ -114,6 +114,9 @@ static void make_find_nonfinite(struct checkop_case *c, const struct checkop_sha
     c->run = run_find_nonfinite;
 }
 
+/* fp32 sums over a whole inner dimension. */
+static const double product_bound = 2e-6;
+
 RUN(linear)
 {
     o->linear(x, t[0], t[1], t[2], c->shape.plain ? NULL_TENSOR : t[3]);
@@ -127,6 +130,7 @@ static void make_linear(struct checkop_case *c, const struct checkop_shape *s)
     add(c, matrix("w", ROLE_IN, KIND_A, s->f, s->h));
     add(c, vector("bias", ROLE_IN, KIND_W, s->f));
     c->run = run_linear;
+    c->bound_fp32 = c->bound_bf16_w = product_bound;
 }
 
 RUN(linear_gelu)
@@ -143,6 +147,7 @@ static void make_linear_gelu(struct checkop_case *c, const struct checkop_shape 
     add(c, filled(matrix("w", ROLE_IN, KIND_A, s->f, s->h), FILL_NORMAL, 0.1));
     add(c, vector("bias", ROLE_IN, KIND_W, s->f));
     c->run = run_linear_gelu;
+    c->bound_fp32 = c->bound_bf16_w = product_bound;
     c->bound_bf16_a = 8e-3; /* the gelu of a rounded `pre` */
 }
 
@@ -168,6 +173,7 @@ static void make_linear_backward_input(struct checkop_case *c, const struct chec
     c->value = add(c, matrix("out", ROLE_IN, KIND_A, s->t, s->f));
     c->seed = 1;
     c->run = run_linear_backward_input;
+    c->bound_fp32 = c->bound_bf16_w = product_bound;
     c->forward = forward_linear_input;
 }
 
@@ -193,6 +199,7 @@ static void make_linear_backward_weight(struct checkop_case *c, const struct che
     c->value = add(c, matrix("out", ROLE_IN, KIND_A, s->t, s->f));
     c->seed = 2;
     c->run = run_linear_backward_weight;
+    c->bound_fp32 = c->bound_bf16_w = product_bound;
     c->forward = forward_linear_weight;
 }
 
@@ -497,6 +504,7 @@ static void make_attention(struct checkop_case *c, const struct checkop_shape *s
     add(c, heads("v", ROLE_IN, s, rows_kv));
     add_attention_inputs(c, s, rows_q);
     c->run = run_attention;
+    c->bound_fp32 = c->bound_bf16_w = 4e-6; /* exponentials of scores that were rounded to fp32 */
 }
 
 RUN(attention_backward)
@@ -685,7 +693,6 @@ static void add_optim(struct checkop_case *c, const struct checkop_shape *s)
     add(c, filled(vector("scalars", ROLE_IN, KIND_F64, OPTIM_N_SCALARS), FILL_SCALARS, s->plain ? 0 : 1));
     add_spans(c, s->t);
     c->forward = forward_norm;
-    c->bound_fp32 = c->bound_bf16_w = 2e-6;
 }
 
 static void make_lamb(struct checkop_case *c, const struct checkop_shape *s)
@@ -753,9 +760,9 @@ static void set_lengths(struct checkop_case *c, const struct checkop_shape *s)
 void checkop_make(struct checkop_case *c, const struct checkop_shape *s)
 {
     *c = (struct checkop_case){.shape = *s, .value = -1, .seed = -1, .drop = {s->p, 5}};
-    c->bound_fp32 = 4e-6;
+    c->bound_fp32 = 1e-6;
     c->bound_bf16_a = 4e-3; /* half a unit in the last of eight places, and as much again */
-    c->bound_bf16_w = 4e-6;
+    c->bound_bf16_w = 1e-6;
     snprintf(c->title, sizeof c->title, "%s t=%lld h=%lld f=%lld%s%s%s%s%s%s", s->op, (long long)s->t,
              (long long)s->h, (long long)s->f, s->p > 0 ? " dropout" : "", s->causal ? " causal" : "",
              s->alibi ? " alibi" : "", s->strided ? " strided" : "", s->plain ? " plain" : "",

@@ -27,6 +27,7 @@ static const struct checkop_shape test_shapes[] = {
     {"linear", .t = 130, .h = 100, .f = 77, .plain = true},
     {"linear", .t = 129, .h = 64, .f = 1030, .strided = true},
     {"linear", .t = 300, .h = 192, .f = 576},
+    {"linear", .t = 33, .h = 3072, .f = 40},
     {"linear_gelu", .t = 3, .h = 5, .f = 7},
     {"linear_gelu", .t = 257, .h = 64, .f = 513},
     {"linear_backward_input", .t = 9, .h = 7, .f = 19, .plain = true},

@@ -1,12 +1,12 @@
 /* Tests of SQuAD files as examples and features: against features that tests/golden/make_squad_features.py made from
  * the rules with Hugging Face's tokens, in full for a made-up set and as hashes for all of SQuAD dev; errors by
  * their words; the cache. */
+#include "fixture_shared.h"
 #include "test.h"
 
 #include "core/hash.h"
 #include "core/json.h"
 #include "data/squad_features.h"
-#include "io/file.h"
 
 #include <time.h>
 #include <unistd.h>
@@ -127,31 +127,9 @@ static double seconds(void)
     return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
 }
 
-/* Unpacks a member of a shared archive; leaves if the shared data is not there. */
-static struct buf read_member(const char *archive, const char *name)
-{
-    const char *shared = getenv("KILN_SHARED") != NULL ? getenv("KILN_SHARED") : KILN_SOURCE_DIR "/../shared";
-    struct buf command = {0}, content = {0};
-    buf_printf(&command, "%s/data/%s", shared, archive);
-    if (!file_exists(buf_text(&command))) {
-        test_skip("shared", "the shared data is not there (KILN_SHARED)");
-    }
-    buf_clear(&command);
-    buf_printf(&command, "tar -xJOf '%s/data/%s' --wildcards '*%s'", shared, archive, name);
-    FILE *pipe = popen(buf_text(&command), "r");
-    EXPECT(pipe != NULL, "tar cannot be started");
-    char block[65536];
-    for (size_t n; (n = fread(block, 1, sizeof block, pipe)) > 0;) {
-        buf_append(&content, block, n);
-    }
-    EXPECT(pclose(pipe) == 0 && content.n > 0, "tar failed for %s", name);
-    buf_fini(&command);
-    return content;
-}
-
 static void test_squad_dev(void)
 {
-    struct buf vocab_text = read_member("vocab-oracles.tar.xz", "bert-base-uncased-vocab.txt");
+    struct buf vocab_text = shared_read_member("vocab-oracles.tar.xz", "bert-base-uncased-vocab.txt");
     struct vocab vocab;
     EXPECT_OK(vocab_init(&vocab, vocab_text.data, vocab_text.n, "vocab.txt"));
     struct buf text = {0};
@@ -163,7 +141,7 @@ static void test_squad_dev(void)
         const char *name = json_string_value(json_object_get(c, "file"));
         if (strcmp(name, file) != 0) {
             buf_fini(&text);
-            text = read_member("squad.tar.xz", name);
+            text = shared_read_member("squad.tar.xz", name);
             file = name;
         }
         struct squad_examples e;

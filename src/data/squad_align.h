@@ -1,0 +1,32 @@
+/* squad_align: where in a context an answer made of word pieces stands.
+ *
+ * Pieces are lower-cased and split, so the words they come from may hold more than the answer: "(1895-1943)." for
+ * "1895".  The words are tokenized again and matched with the original character by character, spaces left out; where
+ * that does not fit, the answer is the whole words.  The rule: the text is that of run_squad.py's get_final_text.
+ * Source: Devlin et al. 2018, run_squad.py. */
+#ifndef KILN_DATA_SQUAD_ALIGN_H
+#define KILN_DATA_SQUAD_ALIGN_H
+
+#include "core/buf.h"
+#include "text/basic_tokenizer.h"
+#include "text/vocab.h"
+
+/* Scratch of one thread. */
+struct squad_align {
+    const struct vocab *vocab;
+    struct basic_tokenizer basic;
+    struct buf pieces, answer, tokens;
+    bool joins;    /* the next word goes on with the last one */
+    bool too_long; /* a word could not be looked at in whole */
+};
+
+/* Borrows the vocabulary. */
+struct status squad_align_init(struct squad_align *a, const struct vocab *vocab, bool lower_case);
+void squad_align_fini(struct squad_align *a);
+
+/* Narrows [*start, *end), bytes of text that are the words which ids[0..n) come from, to what the ids spell.
+ * STATUS_MEMORY is its only failure. */
+struct status squad_align_find(struct squad_align *a, int32_t *start, int32_t *end, const char *text,
+                               const int32_t *ids, int64_t n);
+
+#endif

@@ -1,0 +1,35 @@
+/* squad_cache: features kept in a file, so that a second run need not make them.
+ *
+ * The rule: a cache is used only if it was made from the same bytes of data and vocabulary, with the same settings,
+ * and is whole; otherwise the caller makes the features again.  Layout: key, counts, the arrays of squad_features in
+ * the order of their declaration, CRC-32C; numbers as this host writes them, so another byte order is stale too. */
+#ifndef KILN_DATA_SQUAD_CACHE_H
+#define KILN_DATA_SQUAD_CACHE_H
+
+#include "data/squad_features.h"
+
+/* What features follow from. */
+struct squad_cache_key {
+    uint64_t file_hash, vocab_hash; /* FNV-1a */
+    struct squad_feature_options options;
+    bool version_2;
+};
+
+/* Hashes the data file.  STATUS_DATA if it cannot be read. */
+struct status squad_cache_key_init(struct squad_cache_key *key, const char *data_file,
+                                   const struct vocab *vocab, struct squad_feature_options options,
+                                   bool version_2);
+
+/* Appends run_squad.py's name for it: `<data_file>_<model>_<seq>_<stride>_<query>`, in cache_dir if that is not
+ * NULL. */
+void squad_cache_name(struct buf *out, const char *data_file, const char *cache_dir, const char *model,
+                      const struct squad_feature_options *options);
+
+/* Reads features.  STATUS_DATA says why not: missing, made from something else, or damaged. */
+struct status squad_cache_read(struct squad_features *f, const char *path, const struct squad_cache_key *key);
+
+/* Writes features; nothing stands at `path` until it is whole. */
+struct status squad_cache_write(const char *path, const struct squad_features *f,
+                                const struct squad_cache_key *key);
+
+#endif

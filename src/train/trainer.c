@@ -216,6 +216,9 @@ struct status trainer_gradients(struct trainer *t, const struct bert_step *batch
     x->ops->fill(x, t->metrics, 0);
     x->ops->fill(x, t->grad, 0);
     for (int64_t i = 0; i < batch->n_micro; i++) {
+        if (batch->micro[i].n_sequences == 0) { /* the end of an epoch */
+            continue;
+        }
         stage_forward(&t->stage, &batch->micro[i], true);
         stage_loss(&t->stage, t->metrics, loss_scale(batch, &batch->micro[i], mean_of_micro_batches));
         stage_backward(&t->stage, true);

@@ -5,6 +5,7 @@
 #include "core/option.h"
 
 extern const struct command command_doctor;
+extern const struct command command_export;
 extern const struct command command_fill;
 extern const struct command command_inspect;
 extern const struct command command_pretrain;

@@ -30,7 +30,7 @@ struct job {
     const void *context;
     size_t lane_bytes;
     int64_t n_items, grain;
-    int max_workers;
+    atomic_int max_workers;   /* read before joining, when the next job may be on its way */
     atomic_int_fast64_t next; /* first item that nobody has taken */
     atomic_bool short_of_memory;
 };

@@ -4,12 +4,16 @@
 
 #include "core/option.h"
 
+extern const struct command command_ask;
 extern const struct command command_doctor;
+extern const struct command command_embed;
 extern const struct command command_export;
 extern const struct command command_fill;
 extern const struct command command_inspect;
 extern const struct command command_pretrain;
 extern const struct command command_prepare;
+extern const struct command command_score;
+extern const struct command command_squad;
 extern const struct command command_tokenize;
 extern const struct command command_vocab;
 

@@ -1,0 +1,273 @@
+#include "data/squad_score.h"
+
+#include "core/log.h"
+#include "data/squad_text.h"
+#include "text/utf8.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <utf8proc.h>
+
+/* A text as the metric sees it: words without case, punctuation and articles, with one space between them. */
+struct words {
+    struct buf text;
+    struct buf starts; /* const char *: the words, sorted */
+    size_t n;
+};
+
+struct scorer {
+    struct buf lower, plain; /* scratch of normalise */
+    struct words prediction, truth;
+    bool version_2;
+};
+
+static bool is_letter_or_digit(uint32_t c)
+{
+    utf8proc_category_t k = utf8proc_category((utf8proc_int32_t)c);
+    return (k >= UTF8PROC_CATEGORY_LU && k <= UTF8PROC_CATEGORY_LO) ||
+           (k >= UTF8PROC_CATEGORY_ND && k <= UTF8PROC_CATEGORY_NO);
+}
+
+static bool has_case(uint32_t c)
+{
+    utf8proc_category_t k = utf8proc_category((utf8proc_int32_t)c);
+    return k == UTF8PROC_CATEGORY_LU || k == UTF8PROC_CATEGORY_LL || k == UTF8PROC_CATEGORY_LT;
+}
+
+/* Case_Ignorable of The Unicode Standard, chapter 3.13: marks, formats, modifiers, and what may stand in a word. */
+static bool is_ignored_for_case(uint32_t c)
+{
+    static const uint32_t in_words[] = {0x27,   0x2E,   0x3A,   0xB7,   0x387,  0x55F,
+                                        0x5F4,  0x2018, 0x2019, 0x2024, 0x2027, 0xFE13,
+                                        0xFE52, 0xFE55, 0xFF07, 0xFF0E, 0xFF1A};
+    for (size_t i = 0; i < sizeof in_words / sizeof *in_words; i++) {
+        if (c == in_words[i]) {
+            return true;
+        }
+    }
+    utf8proc_category_t k = utf8proc_category((utf8proc_int32_t)c);
+    return k == UTF8PROC_CATEGORY_MN || k == UTF8PROC_CATEGORY_ME || k == UTF8PROC_CATEGORY_CF ||
+           k == UTF8PROC_CATEGORY_LM || k == UTF8PROC_CATEGORY_SK;
+}
+
+/* Whether a sigma ends a word (Final_Sigma, the same chapter): what is before it is a letter, and after it is none.
+ * `before` says the first; text[0..n) follows the sigma. */
+static bool is_final_sigma(bool before, const char *text, size_t n)
+{
+    for (size_t at = 0; at < n && before;) {
+        uint32_t c;
+        at += (size_t)utf8_decode(&c, text + at, n - at);
+        if (!is_ignored_for_case(c)) {
+            return !has_case(c);
+        }
+    }
+    return before;
+}
+
+static void put_char(struct buf *out, uint32_t c)
+{
+    char bytes[UTF8_MAX_BYTES];
+    buf_append(out, bytes, (size_t)utf8_encode(bytes, c));
+}
+
+/* Appends the text in lower case, as str.lower(), without ASCII punctuation. */
+static void put_lower(struct buf *out, const char *text, size_t n)
+{
+    bool after_letter = false; /* not counting what is ignored for case */
+    for (size_t at = 0; at < n;) {
+        uint32_t c;
+        at += (size_t)utf8_decode(&c, text + at, n - at);
+        if (c == 0x3A3) {
+            put_char(out, is_final_sigma(after_letter, text + at, n - at) ? 0x3C2 : 0x3C3);
+        } else if (c == 0x130) { /* the one letter whose lower case is two: i and a dot above */
+            buf_puts(out, "i\xCC\x87");
+        } else if (c >= 0x80 || c == 0 || strchr("!\"#$%&'()*+,-./:;<=>?@[\\]^_`{|}~", (int)c) == NULL) {
+            put_char(out, (uint32_t)utf8proc_tolower((utf8proc_int32_t)c));
+        }
+        after_letter = is_ignored_for_case(c) ? after_letter : has_case(c);
+    }
+}
+
+/* Appends the text with a space in place of "a", "an" and "the"; a word is a run of letters and digits. */
+static void put_without_articles(struct buf *out, const char *text, size_t n)
+{
+    for (size_t at = 0; at < n;) {
+        uint32_t c;
+        size_t end = at + (size_t)utf8_decode(&c, text + at, n - at);
+        bool word = is_letter_or_digit(c);
+        while (word && end < n) {
+            size_t n_bytes = (size_t)utf8_decode(&c, text + end, n - end);
+            if (!is_letter_or_digit(c)) {
+                break;
+            }
+            end += n_bytes;
+        }
+        const char *run = text + at;
+        size_t n_run = end - at;
+        bool article = (n_run == 1 && *run == 'a') || (n_run == 2 && memcmp(run, "an", 2) == 0) ||
+                       (n_run == 3 && memcmp(run, "the", 3) == 0);
+        buf_append(out, article ? " " : run, article ? 1 : n_run);
+        at = end;
+    }
+}
+
+static int compare_words(const void *left, const void *right)
+{
+    const char *const *a = left;
+    const char *const *b = right;
+    return strcmp(*a, *b);
+}
+
+static const char *const *word_list(const struct words *w)
+{
+    return (const char *const *)(const void *)w->starts.data;
+}
+
+/* Normalises a text into words: w->text has them in order, each ended by a NUL, and w->starts sorted. */
+static struct status normalise(struct scorer *s, struct words *w, const char *text, size_t n)
+{
+    buf_clear(&s->lower);
+    buf_clear(&s->plain);
+    buf_clear(&w->text);
+    buf_clear(&w->starts);
+    put_lower(&s->lower, text, n);
+    put_without_articles(&s->plain, buf_text(&s->lower), s->lower.n);
+    squad_text_join_words(&w->text, buf_text(&s->plain), s->plain.n);
+    TRY(buf_status(&s->lower));
+    TRY(buf_status(&s->plain));
+    TRY(buf_status(&w->text));
+    for (size_t at = 0; at < w->text.n;) {
+        char *word = w->text.data + at;
+        size_t n_word = strcspn(word, " ");
+        buf_append(&w->starts, &(const char *){word}, sizeof word);
+        word[n_word] = '\0';
+        at += n_word + 1;
+    }
+    TRY(buf_status(&w->starts));
+    w->n = w->starts.n / sizeof(char *);
+    if (w->n > 1) {
+        qsort(w->starts.data, w->n, sizeof(char *), compare_words);
+    }
+    return status_ok();
+}
+
+static bool is_exact(const struct words *a, const struct words *b)
+{
+    return a->text.n == b->text.n && (a->text.n == 0 || memcmp(a->text.data, b->text.data, a->text.n) == 0);
+}
+
+/* The harmonic mean of precision and recall of the words, each counted as often as it occurs. */
+static double f1_of(const struct scorer *s)
+{
+    const struct words *p = &s->prediction, *t = &s->truth;
+    if (s->version_2 && (p->n == 0 || t->n == 0)) {
+        return p->n == t->n;
+    }
+    int64_t n_same = 0;
+    for (size_t i = 0, j = 0; i < p->n && j < t->n;) {
+        int order = strcmp(word_list(p)[i], word_list(t)[j]);
+        n_same += order == 0;
+        i += order <= 0;
+        j += order >= 0;
+    }
+    if (n_same == 0) {
+        return 0;
+    }
+    double precision = 1.0 * (double)n_same / (double)p->n;
+    double recall = 1.0 * (double)n_same / (double)t->n;
+    return 2 * precision * recall / (precision + recall);
+}
+
+/* The best of a question over its answers.  With the rules of v2, answers of articles and punctuation alone do not
+ * count, and a question without any has the answer "". */
+static struct status score_question(struct scorer *s, double *exact, double *f1,
+                                    const struct squad_examples *e, int64_t i, const char *prediction)
+{
+    const struct squad_example *x = &e->examples[i];
+    TRY(normalise(s, &s->prediction, prediction, strlen(prediction)));
+    *exact = 0;
+    *f1 = 0;
+    bool any = false;
+    for (int64_t k = x->first_answer; k <= x->first_answer + x->n_answers; k++) {
+        bool last = k == x->first_answer + x->n_answers; /* the empty answer, if there was no other */
+        if (last && (any || !s->version_2)) {
+            break;
+        }
+        TRY(normalise(s, &s->truth, last ? "" : squad_answer_text(e, k),
+                      last ? 0 : (size_t)e->answers[k].n_bytes));
+        if (s->version_2 && s->truth.n == 0 && !last) {
+            continue;
+        }
+        any = true;
+        double match = is_exact(&s->prediction, &s->truth), overlap = f1_of(s);
+        *exact = match > *exact ? match : *exact;
+        *f1 = overlap > *f1 ? overlap : *f1;
+    }
+    return status_ok();
+}
+
+static struct status score_all(struct scorer *s, struct squad_scores *scores, const struct squad_examples *e,
+                               const json_t *predictions, const char *source)
+{
+    double sum_exact = 0, sum_f1 = 0;
+    for (int64_t i = 0; i < e->n; i++) {
+        const char *id = squad_example_id(e, i);
+        const char *text = NULL;
+        TRY(json_get_string(predictions, source, id, false, &text));
+        if (text == NULL) {
+            scores->n_missing++;
+            log_warning("Unanswered question %s will receive score 0.", id);
+            continue;
+        }
+        double exact, f1;
+        TRY(score_question(s, &exact, &f1, e, i, text));
+        sum_exact += exact;
+        sum_f1 += f1;
+    }
+    scores->n = e->n;
+    scores->exact_match = 100.0 * sum_exact / (double)e->n;
+    scores->f1 = 100.0 * sum_f1 / (double)e->n;
+    return status_ok();
+}
+
+struct status squad_score(struct squad_scores *s, const struct squad_examples *e, const json_t *predictions,
+                          const char *source)
+{
+    *s = (struct squad_scores){0};
+    if (!json_is_object(predictions)) {
+        return status_error(STATUS_DATA, "%s: the top must be a JSON object {\"id\": \"answer\"}", source);
+    }
+    struct scorer scorer = {.version_2 = e->has_impossible};
+    struct status status = score_all(&scorer, s, e, predictions, source);
+    buf_fini(&scorer.lower);
+    buf_fini(&scorer.plain);
+    buf_fini(&scorer.prediction.text);
+    buf_fini(&scorer.prediction.starts);
+    buf_fini(&scorer.truth.text);
+    buf_fini(&scorer.truth.starts);
+    return status;
+}
+
+struct status squad_score_files(struct squad_scores *s, const char *dataset_path,
+                                const char *predictions_path)
+{
+    struct squad_examples e;
+    json_t *predictions;
+    TRY(json_read_object(&predictions, predictions_path));
+    struct status status = squad_examples_open(&e, dataset_path, (struct squad_read_options){0});
+    if (!failed(status)) {
+        status = squad_score(s, &e, predictions, predictions_path);
+        squad_examples_fini(&e);
+    }
+    json_decref(predictions);
+    return status;
+}
+
+void squad_score_to_text(struct buf *out, const struct squad_scores *s)
+{
+    buf_puts(out, "{\"exact_match\": ");
+    squad_text_json_real(out, s->exact_match);
+    buf_puts(out, ", \"f1\": ");
+    squad_text_json_real(out, s->f1);
+    buf_puts(out, "}");
+}

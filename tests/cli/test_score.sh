@@ -1,0 +1,56 @@
+#!/usr/bin/env bash
+# `kiln score` as a user runs it: $1 is the program.
+set -euo pipefail
+kiln=$1
+dir=$(mktemp -d)
+trap 'rm -rf "$dir"' EXIT
+cd "$dir"
+
+fail() {
+    echo "failed: $*" >&2
+    exit 1
+}
+
+# Runs a command that must fail with exit code $1 and a message that contains $2.
+expect_error() {
+    local code=$1 part=$2 got=0
+    shift 2
+    "$@" >out 2>err || got=$?
+    [ "$got" = "$code" ] || fail "exit code $got, not $code: $* ($(cat err))"
+    grep -qF -- "$part" err || fail "'$part' is not in: $(cat err)"
+}
+
+cat >dev.json <<'END'
+{"version": "1.1", "data": [{"title": "t", "paragraphs": [{"context": "The cat sat on a mat in 1895.", "qas": [
+  {"id": "who", "question": "Who sat?", "answers": [{"text": "The cat", "answer_start": 0}, {"text": "cat", "answer_start": 4}]},
+  {"id": "where", "question": "Where?", "answers": [{"text": "on a mat", "answer_start": 12}]},
+  {"id": "when", "question": "When?", "answers": [{"text": "1895", "answer_start": 24}]}]}]}]}
+END
+echo '{"who": "the CAT!", "where": "a mat", "other": "ignored"}' >predictions.json
+
+got=$("$kiln" score dev.json predictions.json 2>err) || fail "score: $(cat err)"
+[ "$got" = '{"exact_match": 33.333333333333336, "f1": 55.55555555555555}' ] || fail "scores: $got"
+grep -qF 'Unanswered question when will receive score 0.' err || fail "the missing question: $(cat err)"
+
+sed 's/"1.1"/"v2.0"/; s/\[{"text": "1895", "answer_start": 24}\]/[]/' dev.json >dev2.json
+echo '{"who": "the CAT!", "where": "mat", "when": ""}' >predictions2.json
+got=$("$kiln" score dev2.json predictions2.json)
+[ "$got" = '{"exact_match": 66.66666666666667, "f1": 88.88888888888887}' ] || fail "scores of v2: $got"
+
+"$kiln" score --dry-run dev.json predictions.json >out 2>err || fail "dry run: $(cat err)"
+[ ! -s out ] && grep -q '3 predictions .* 3 questions .* v1.1' err || fail "dry run: $(cat out err)"
+
+expect_error 64 'DATASET.json' "$kiln" score dev.json
+expect_error 65 'missing.json' "$kiln" score missing.json predictions.json
+expect_error 65 'missing.json' "$kiln" score dev.json missing.json
+echo '{"who": 3}' >number.json
+expect_error 65 '"who" must be a string' "$kiln" score dev.json number.json
+echo '{"who": "a", "who": "b"}' >twice.json
+expect_error 65 'duplicate' "$kiln" score dev.json twice.json
+head -c 300 dev.json >cut.json
+expect_error 65 'cut.json is not valid JSON' "$kiln" score cut.json predictions.json
+sed 's/"where"/"who"/' dev.json >same.json
+expect_error 65 'data[0].paragraphs[0].qas[1]: the "id" who was met before' "$kiln" score same.json predictions.json
+if [ -e /dev/full ]; then
+    expect_error 74 'writing the scores failed' bash -c '"$1" score dev2.json predictions2.json >/dev/full' _ "$kiln"
+fi

@@ -180,9 +180,9 @@ static void find_item(const void *context, int64_t item, void *lane)
     while (isfinite(tensor_get(c->in, i))) {
         i++;
     }
-#pragma omp critical(kiln_find_nonfinite)
-    if (*c->first_found < 0 || i < *c->first_found) {
-        *c->first_found = i;
+    int64_t found = __atomic_load_n(c->first_found, __ATOMIC_RELAXED);
+    while ((found < 0 || i < found) && !__atomic_compare_exchange_n(c->first_found, &found, i, true,
+                                                                    __ATOMIC_RELAXED, __ATOMIC_RELAXED)) {
     }
 }
 

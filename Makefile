@@ -29,7 +29,7 @@ bench: all ## measure the operations and a training step
 asan: deps ## the tests under AddressSanitizer and UndefinedBehaviorSanitizer
 	@tools/test.sh asan
 
-tsan: deps ## the prefetch thread under ThreadSanitizer
+tsan: deps ## the tests of what has threads, under ThreadSanitizer
 	@tools/test.sh tsan
 
 portable: deps ## the tests without oneDNN and BLAS

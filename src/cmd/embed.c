@@ -1,0 +1,179 @@
+/* kiln embed: sentence vectors of texts, a JSON array each. */
+#define _GNU_SOURCE
+#include "cmd/commands.h"
+#include "core/buf.h"
+#include "core/log.h"
+#include "serve/embed.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+struct embed_args {
+    const char *model;
+    const char *pooling;
+    bool no_normalize;
+    bool dry_run;
+};
+
+static const struct option options[] = {
+    {.name = "model",
+     .kind = OPTION_STRING,
+     .offset = offsetof(struct embed_args, model),
+     .value_name = "DIR",
+     .required = true,
+     .help = "a checkpoint or model directory; only its embeddings and encoder are read"},
+    {.name = "pooling",
+     .kind = OPTION_STRING,
+     .offset = offsetof(struct embed_args, pooling),
+     .default_text = "mean",
+     .value_name = "KIND",
+     .choices = "mean|cls",
+     .help = "the mean over all tokens, or the first token ([CLS])"},
+    {.name = "no_normalize",
+     .kind = OPTION_FLAG,
+     .offset = offsetof(struct embed_args, no_normalize),
+     .help = "leave the vectors as long as they are, instead of 1"},
+    {.name = "dry_run",
+     .kind = OPTION_FLAG,
+     .offset = offsetof(struct embed_args, dry_run),
+     .help = "check the model and say what it needs, read no text"},
+    {0},
+};
+
+/* Texts that are run and printed together: enough to sort them by length, few enough to answer soon. */
+enum { GROUP_TEXTS = 1024 };
+
+struct group {
+    struct session *s;
+    struct embed_options options;
+    struct buf bytes; /* of all texts, end to end */
+    size_t lengths[GROUP_TEXTS];
+    struct embed_text texts[GROUP_TEXTS];
+    size_t n;
+    float *vectors; /* [GROUP_TEXTS, H] */
+    int64_t n_cut;
+};
+
+/* Nine digits bring a float back bit for bit. */
+static struct status print_vector(struct buf *line, const float *v, int64_t n)
+{
+    buf_clear(line);
+    for (int64_t i = 0; i < n; i++) {
+        buf_printf(line, "%s%.9g", i == 0 ? "[" : ",", (double)v[i]);
+    }
+    buf_puts(line, "]\n");
+    TRY(buf_status(line));
+    return fwrite(line->data, 1, line->n, stdout) == line->n
+               ? status_ok()
+               : status_error(STATUS_IO, "cannot write to standard output");
+}
+
+static struct status run_group(struct group *g)
+{
+    int64_t width = g->s->model.config.model.hidden_size, n_cut;
+    struct buf line = {0};
+    size_t at = 0;
+    for (size_t i = 0; i < g->n; i++) {
+        g->texts[i] = (struct embed_text){buf_text(&g->bytes) + at, g->lengths[i]};
+        at += g->lengths[i];
+    }
+    TRY(embed_texts(g->s, g->vectors, &n_cut, g->texts, g->n, g->options));
+    struct status s = status_ok();
+    for (size_t i = 0; i < g->n && !failed(s); i++) {
+        s = print_vector(&line, g->vectors + (int64_t)i * width, width);
+    }
+    buf_fini(&line);
+    g->n_cut += n_cut;
+    g->n = 0;
+    buf_clear(&g->bytes);
+    return !failed(s) && fflush(stdout) != 0 ? status_error(STATUS_IO, "cannot write to standard output") : s;
+}
+
+static struct status add_text(struct group *g, const char *text, size_t n)
+{
+    buf_append(&g->bytes, text, n);
+    g->lengths[g->n++] = n;
+    TRY(buf_status(&g->bytes));
+    return g->n == GROUP_TEXTS ? run_group(g) : status_ok();
+}
+
+static struct status add_lines(struct group *g)
+{
+    char *line = NULL;
+    size_t capacity = 0;
+    struct status s = status_ok();
+    for (ssize_t n; !failed(s) && (n = getline(&line, &capacity, stdin)) >= 0;) {
+        n -= n > 0 && line[n - 1] == '\n';
+        s = add_text(g, line, (size_t)n);
+    }
+    if (!failed(s) && ferror(stdin)) {
+        s = status_error(STATUS_IO, "cannot read standard input");
+    }
+    free(line);
+    return s;
+}
+
+static struct status embed_all(struct group *g, int n_positional, const char *const *positional)
+{
+    g->vectors = malloc((size_t)(GROUP_TEXTS * g->s->model.config.model.hidden_size) * sizeof *g->vectors);
+    if (g->vectors == NULL) {
+        return status_error(STATUS_MEMORY, "out of memory for the vectors of %d texts", GROUP_TEXTS);
+    }
+    if (n_positional == 0) {
+        TRY(add_lines(g));
+    }
+    for (int i = 0; i < n_positional; i++) {
+        TRY(add_text(g, positional[i], strlen(positional[i])));
+    }
+    TRY(run_group(g));
+    if (g->n_cut > 0) {
+        log_warning(
+            "%lld texts were longer than the %lld tokens that the model reads: only their beginnings count",
+            (long long)g->n_cut, (long long)g->s->max_length);
+    }
+    return status_ok();
+}
+
+static struct status run(const void *args, int n_positional, const char *const *positional)
+{
+    const struct embed_args *a = args;
+    if (a->dry_run) {
+        struct trainer_plan plan;
+        TRY(session_plan(&plan, a->model, BERT_TASK_ENCODER));
+        printf("%s: %.2f M parameters, %.1f MiB, at most %.3g GFLOP a batch\n", a->model,
+               (double)plan.n_params / 1e6, (double)plan.total_bytes / 0x1p20, plan.micro_flops / 1e9);
+        return status_ok();
+    }
+    struct session s;
+    TRY(session_open(&s, a->model, BERT_TASK_ENCODER));
+    struct group *g = calloc(1, sizeof *g);
+    struct status status = g == NULL ? status_error(STATUS_MEMORY, "out of memory for texts") : status_ok();
+    if (!failed(status)) {
+        g->s = &s;
+        g->options =
+            (struct embed_options){strcmp(a->pooling, "cls") == 0 ? EMBED_CLS : EMBED_MEAN, !a->no_normalize};
+        status = embed_all(g, n_positional, positional);
+        buf_fini(&g->bytes);
+        free(g->vectors);
+    }
+    free(g);
+    session_close(&s);
+    return status;
+}
+
+const struct command command_embed = {
+    .name = "embed",
+    .summary = "vectors of texts, for search and comparison",
+    .details = "Texts are arguments, or lines of standard input; an empty line is a text too. Each becomes a "
+               "line of "
+               "output: a JSON array of as many numbers as the model's hidden size, with all digits of fp32. "
+               "The scalar "
+               "product of two normalised vectors is the cosine of their angle. Texts longer than the model "
+               "reads are "
+               "cut, and counted in a warning.",
+    .positional_usage = "[TEXT...]",
+    .max_positional = 1000,
+    .options = options,
+    .args_bytes = sizeof(struct embed_args),
+    .run = run,
+};

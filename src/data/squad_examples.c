@@ -390,6 +390,10 @@ struct status squad_examples_parse(struct squad_examples *e, const char *json, s
                     "\"answer_start\" says; %lld remain",
                     source, (long long)e->n_misaligned, (long long)e->n);
     }
+    if (!failed(s) && e->n_more_answers > 0) {
+        log_info("%s: %lld questions have several answers; training takes the first", source,
+                 (long long)e->n_more_answers);
+    }
     return s;
 }
 

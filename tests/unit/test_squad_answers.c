@@ -276,10 +276,55 @@ static void test_python_text(void)
     buf_fini(&b);
 }
 
+/* A question about a text many times longer than a window: the answer is found at its place. */
+static void test_long_text(const char *vocab_text)
+{
+    enum { N_WORDS = 5000, AT = 4321 };
+    struct buf text = {0};
+    for (int w = 0; w < N_WORDS; w++) {
+        buf_puts(&text, w == AT ? "\t(the year)," : "  b");
+    }
+    struct vocab vocab;
+    struct answered r;
+    const char *question = "when ?";
+    EXPECT_OK(vocab_init(&vocab, vocab_text, strlen(vocab_text), "vocab"));
+    EXPECT_OK(squad_examples_ask(&r.examples, text.data, text.n, &question, 1));
+    EXPECT_OK(squad_features_build(&r.features, &r.examples, &vocab,
+                                   (struct squad_feature_options){64, 16, 8, true, false}));
+    EXPECT_OK(squad_answers_init(&r.answers, &r.examples, &r.features, &vocab,
+                                 (struct squad_answer_options){20, 30, true, false, 0}));
+    for (int64_t i = r.features.n - 1; i >= 0; i--) { /* in any order */
+        float start[64] = {0}, end[64] = {0};
+        for (int64_t p = 0; p < squad_feature_length(&r.features, i); p++) {
+            int32_t word = squad_feature_word(&r.features, i, p),
+                    before = squad_feature_word(&r.features, i, p - 1);
+            start[p] = word == AT && before == AT ? 5.0F - (float)p / 64 : 0; /* the first of them is "the" */
+            end[p] = start[p];
+        }
+        EXPECT_OK(squad_answers_add(&r.answers, i, start, end));
+    }
+    EXPECT_OK(squad_answers_finish(&r.answers));
+    const struct squad_candidate *best = squad_answers_candidate(&r.answers, 0, 0);
+    struct buf found = {0};
+    squad_answers_text(&found, &r.answers, 0, best);
+    EXPECT(strcmp(found.data, "the") == 0, "found %s", found.data);
+    EXPECT(best->start == 3 * AT + 2 && best->end == best->start + 3, "at %d to %d", best->start, best->end);
+    float logits[64] = {NAN};
+    EXPECT_ERROR(squad_answers_add(&r.answers, 0, logits, logits), STATUS_NUMERIC, "not finite");
+    buf_fini(&found);
+    buf_fini(&text);
+    answered_fini(&r);
+    EXPECT_ERROR(squad_answers_init(&r.answers, &r.examples, &r.features, &vocab,
+                                    (struct squad_answer_options){0, 30, true, false, 0}),
+                 STATUS_USAGE, "n_best_size");
+    vocab_fini(&vocab);
+}
+
 int main(void)
 {
     EXPECT_OK(json_read_object(&golden, KILN_SOURCE_DIR "/tests/golden/squad_answers.json"));
     test_python_text();
+    test_long_text("[PAD]\n[UNK]\n[CLS]\n[SEP]\n[MASK]\nthe\nyear\n(\n)\n,\nb\nwhen\n?\n");
     test_made_up();
     test_squad_dev();
     json_decref(golden);

@@ -2,11 +2,11 @@
 
 #include "core/log.h"
 #include "data/squad_text.h"
+#include "text/letter_case.h"
 #include "text/utf8.h"
 
 #include <stdlib.h>
 #include <string.h>
-#include <utf8proc.h>
 
 /* A text as the metric sees it: words without case, punctuation and articles, with one space between them. */
 struct words {
@@ -21,35 +21,6 @@ struct scorer {
     bool version_2;
 };
 
-static bool is_letter_or_digit(uint32_t c)
-{
-    utf8proc_category_t k = utf8proc_category((utf8proc_int32_t)c);
-    return (k >= UTF8PROC_CATEGORY_LU && k <= UTF8PROC_CATEGORY_LO) ||
-           (k >= UTF8PROC_CATEGORY_ND && k <= UTF8PROC_CATEGORY_NO);
-}
-
-static bool has_case(uint32_t c)
-{
-    utf8proc_category_t k = utf8proc_category((utf8proc_int32_t)c);
-    return k == UTF8PROC_CATEGORY_LU || k == UTF8PROC_CATEGORY_LL || k == UTF8PROC_CATEGORY_LT;
-}
-
-/* Case_Ignorable of The Unicode Standard, chapter 3.13: marks, formats, modifiers, and what may stand in a word. */
-static bool is_ignored_for_case(uint32_t c)
-{
-    static const uint32_t in_words[] = {0x27,   0x2E,   0x3A,   0xB7,   0x387,  0x55F,
-                                        0x5F4,  0x2018, 0x2019, 0x2024, 0x2027, 0xFE13,
-                                        0xFE52, 0xFE55, 0xFF07, 0xFF0E, 0xFF1A};
-    for (size_t i = 0; i < sizeof in_words / sizeof *in_words; i++) {
-        if (c == in_words[i]) {
-            return true;
-        }
-    }
-    utf8proc_category_t k = utf8proc_category((utf8proc_int32_t)c);
-    return k == UTF8PROC_CATEGORY_MN || k == UTF8PROC_CATEGORY_ME || k == UTF8PROC_CATEGORY_CF ||
-           k == UTF8PROC_CATEGORY_LM || k == UTF8PROC_CATEGORY_SK;
-}
-
 /* Whether a sigma ends a word (Final_Sigma, the same chapter): what is before it is a letter, and after it is none.
  * `before` says the first; text[0..n) follows the sigma. */
 static bool is_final_sigma(bool before, const char *text, size_t n)
@@ -57,8 +28,8 @@ static bool is_final_sigma(bool before, const char *text, size_t n)
     for (size_t at = 0; at < n && before;) {
         uint32_t c;
         at += (size_t)utf8_decode(&c, text + at, n - at);
-        if (!is_ignored_for_case(c)) {
-            return !has_case(c);
+        if (!letter_case_is_ignored(c)) {
+            return !letter_case_has(c);
         }
     }
     return before;
@@ -82,9 +53,9 @@ static void put_lower(struct buf *out, const char *text, size_t n)
         } else if (c == 0x130) { /* the one letter whose lower case is two: i and a dot above */
             buf_puts(out, "i\xCC\x87");
         } else if (c >= 0x80 || c == 0 || strchr("!\"#$%&'()*+,-./:;<=>?@[\\]^_`{|}~", (int)c) == NULL) {
-            put_char(out, (uint32_t)utf8proc_tolower((utf8proc_int32_t)c));
+            put_char(out, letter_case_lower(c));
         }
-        after_letter = is_ignored_for_case(c) ? after_letter : has_case(c);
+        after_letter = letter_case_is_ignored(c) ? after_letter : letter_case_has(c);
     }
 }
 
@@ -94,10 +65,10 @@ static void put_without_articles(struct buf *out, const char *text, size_t n)
     for (size_t at = 0; at < n;) {
         uint32_t c;
         size_t end = at + (size_t)utf8_decode(&c, text + at, n - at);
-        bool word = is_letter_or_digit(c);
+        bool word = letter_case_is_word(c);
         while (word && end < n) {
             size_t n_bytes = (size_t)utf8_decode(&c, text + end, n - end);
-            if (!is_letter_or_digit(c)) {
+            if (!letter_case_is_word(c)) {
                 break;
             }
             end += n_bytes;

@@ -327,6 +327,17 @@ static struct status train(struct run *r)
     return status_ok();
 }
 
+/* Lets the process's peak of resident memory count from now: what a checkpoint took while it was read is not training's
+ * (proc(5), clear_refs). */
+static void reset_peak_memory(void)
+{
+    FILE *f = fopen("/proc/self/clear_refs", "w");
+    if (f != NULL) {
+        fputs("5", f);
+        fclose(f);
+    }
+}
+
 /* The process's peak of resident memory, mapped files left out, in bytes; 0 if the system does not tell. */
 static size_t peak_memory(void)
 {
@@ -367,6 +378,7 @@ static struct status run_phase(struct run *r)
     }
     TRY(metrics_open(&r->metrics, log_path, (int)r->state.phase, r->state.step + 1, r->last_step, o->log_freq,
                      !o->disable_progress_bar));
+    reset_peak_memory();
     TRY(train(r));
     log_info("memory: peak %.1f MiB, planned %.1f MiB", mib(peak_memory()), mib(r->trainer.plan.total_bytes));
     return status_ok();

@@ -1,0 +1,205 @@
+/* kiln ask: answers to questions about a text, from arguments, standard input or a prompt. */
+#define _GNU_SOURCE
+#include "cmd/commands.h"
+#include "core/log.h"
+#include "io/file.h"
+#include "serve/ask.h"
+
+#include <stddef.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+struct ask_args {
+    const char *model, *context;
+    int64_t top_k, doc_stride, max_answer_length;
+    bool version_2_with_negative, dry_run;
+};
+
+#define AT(field) offsetof(struct ask_args, field)
+
+static const struct option options[] = {
+    {.name = "model",
+     .kind = OPTION_STRING,
+     .offset = AT(model),
+     .value_name = "DIR",
+     .required = true,
+     .help = "a model for question answering: what `kiln squad` saved, or a directory as `transformers` "
+             "writes it"},
+    {.name = "context",
+     .kind = OPTION_STRING,
+     .offset = AT(context),
+     .value_name = "FILE",
+     .help = "the text, of any length; without it standard input is the text"},
+    {.name = "top_k",
+     .kind = OPTION_INT,
+     .offset = AT(top_k),
+     .default_text = "1",
+     .value_name = "N",
+     .min = 1,
+     .max = 100,
+     .help = "answers to each question"},
+    {.name = "doc_stride",
+     .kind = OPTION_INT,
+     .offset = AT(doc_stride),
+     .default_text = "128",
+     .value_name = "N",
+     .min = 1,
+     .max = 65536,
+     .help = "tokens from one window of the text to the next"},
+    {.name = "max_answer_length",
+     .kind = OPTION_INT,
+     .offset = AT(max_answer_length),
+     .default_text = "30",
+     .value_name = "N",
+     .min = 1,
+     .max = 65536,
+     .help = "longest answer in tokens"},
+    {.name = "version_2_with_negative",
+     .kind = OPTION_FLAG,
+     .offset = AT(version_2_with_negative),
+     .help = "the model was trained on questions without an answer, and may say so"},
+    {.name = "dry_run",
+     .kind = OPTION_FLAG,
+     .offset = AT(dry_run),
+     .help = "check the model and say what it needs, read no text"},
+    {0},
+};
+
+/* A text being asked about. */
+struct reading {
+    struct session session;
+    struct ask_options options;
+    const char *context;
+    size_t n;
+};
+
+static struct status answer(struct reading *r, const char *question)
+{
+    struct ask_result result;
+    struct status s = ask_question(&r->session, question, r->context, r->n, &r->options, &result);
+    for (int64_t k = 0; !failed(s) && k < result.n; k++) {
+        const struct ask_answer *a = &result.answers[k];
+        const char *text = result.texts.data + a->text;
+        if (a->start < 0) {
+            printf("%.4f  (no answer)\n", a->probability);
+        } else {
+            printf("%.4f  %s  [bytes %d to %d]\n", a->probability, text, a->start, a->end);
+        }
+    }
+    fflush(stdout);
+    ask_result_fini(&result);
+    return s;
+}
+
+/* Questions from standard input, a line each, with a prompt on a terminal; one that cannot be answered does not end
+ * it. */
+static struct status answer_lines(struct reading *r)
+{
+    bool terminal = isatty(STDIN_FILENO) == 1;
+    char *line = NULL;
+    size_t capacity = 0;
+    struct status last = status_ok();
+    for (;;) {
+        if (terminal) {
+            fputs("question> ", stdout);
+            fflush(stdout);
+        }
+        ssize_t n = getline(&line, &capacity, stdin);
+        if (n < 0) {
+            break;
+        }
+        line[strcspn(line, "\r\n")] = '\0';
+        if (line[0] == '\0') {
+            continue;
+        }
+        last = answer(r, line);
+        if (failed(last)) {
+            log_warning("%s", last.message);
+        }
+    }
+    free(line);
+    return last;
+}
+
+static struct status answer_all(struct reading *r, int n_questions, const char *const *questions)
+{
+    if (n_questions == 0) {
+        return answer_lines(r);
+    }
+    for (int i = 0; i < n_questions; i++) {
+        if (n_questions > 1) {
+            printf("%s\n", questions[i]);
+        }
+        TRY(answer(r, questions[i]));
+    }
+    return status_ok();
+}
+
+static struct status read_standard_input(struct buf *text)
+{
+    enum { CHUNK = 65536 };
+    for (size_t n = CHUNK; n == CHUNK;) {
+        char *room = buf_extend(text, CHUNK);
+        TRY(buf_status(text));
+        n = fread(room, 1, CHUNK, stdin);
+        text->n -= CHUNK - n;
+    }
+    return status_ok();
+}
+
+static struct status ask(const struct ask_args *a, struct reading *r, int n_questions,
+                         const char *const *questions)
+{
+    struct file_map map = {0};
+    struct buf text = {0};
+    struct status s = a->context != NULL ? file_map_open(&map, a->context) : read_standard_input(&text);
+    r->context = a->context != NULL ? (const char *)map.data : buf_text(&text);
+    r->n = a->context != NULL ? map.n : text.n;
+    if (!failed(s)) {
+        s = answer_all(r, n_questions, questions);
+    }
+    file_map_close(&map);
+    buf_fini(&text);
+    return s;
+}
+
+static struct status run(const void *args, int n_positional, const char *const *positional)
+{
+    const struct ask_args *a = args;
+    if (a->dry_run) {
+        struct trainer_plan plan;
+        TRY(session_plan(&plan, a->model, BERT_TASK_QUESTION_ANSWERING));
+        printf("%s: %.2f M parameters, %.1f MiB\n", a->model, (double)plan.n_params / 1e6,
+               (double)plan.total_bytes / 0x1p20);
+        return status_ok();
+    }
+    if (a->context == NULL && n_positional == 0) {
+        return status_error(STATUS_USAGE,
+                            "standard input cannot be both the text and the questions: give --context "
+                            "FILE, or the questions as arguments");
+    }
+    struct reading r = {.options = ask_defaults()};
+    r.options.top_k = a->top_k;
+    r.options.doc_stride = a->doc_stride;
+    r.options.max_answer_length = a->max_answer_length;
+    r.options.may_be_none = a->version_2_with_negative;
+    TRY(session_open(&r.session, a->model, BERT_TASK_QUESTION_ANSWERING));
+    struct status s = ask(a, &r, n_positional, positional);
+    session_close(&r.session);
+    return s;
+}
+
+const struct command command_ask = {
+    .name = "ask",
+    .summary = "answer questions about a text of any length",
+    .details = "Questions are arguments, or lines of standard input when --context names the text; on a "
+               "terminal there "
+               "is a prompt.  Each answer comes with its probability and its place in the text.",
+    .positional_usage = "[QUESTION...]",
+    .max_positional = 1000,
+    .options = options,
+    .args_bytes = sizeof(struct ask_args),
+    .run = run,
+};

@@ -1,0 +1,343 @@
+#include "train/squad.h"
+
+#include "core/clock.h"
+#include "core/log.h"
+#include "data/squad_cache.h"
+#include "data/squad_score.h"
+#include "io/dir_lock.h"
+#include "train/model_dir.h"
+#include "train/squad_predict.h"
+#include "train/squad_train.h"
+#include "train/stop.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* Questions and their windows, for training or for prediction. */
+struct questions {
+    struct squad_examples examples;
+    struct squad_features features;
+};
+
+struct job {
+    const struct squad_options *options;
+    struct model_dir model;
+    struct questions train, predict;
+    struct trainer trainer;
+    struct metrics log;
+    struct dir_lock lock;
+};
+
+static struct status check_options(const struct squad_options *o)
+{
+    if (!o->do_train && !o->do_predict) {
+        return status_error(STATUS_USAGE, "nothing to do: give --do_train, --do_predict or both");
+    }
+    if (o->do_train && o->train_file == NULL) {
+        return status_error(STATUS_USAGE, "--do_train wants --train_file");
+    }
+    if (o->do_predict && o->predict_file == NULL) {
+        return status_error(STATUS_USAGE, "--do_predict wants --predict_file");
+    }
+    if (o->do_eval && !o->do_predict) {
+        return status_error(STATUS_USAGE, "--do_eval scores predictions: add --do_predict");
+    }
+    if (o->do_train && o->max_steps <= 0 && o->num_train_epochs < 1) {
+        return status_error(STATUS_USAGE, "--num_train_epochs %g is less than one whole epoch",
+                            o->num_train_epochs);
+    }
+    return status_ok();
+}
+
+/* The model, and the configuration and vocabulary that were given beside it, which must be its own. */
+static struct status open_model(struct job *j)
+{
+    const struct squad_options *o = j->options;
+    TRY(model_dir_open(&j->model, o->init_checkpoint));
+    if (o->config_file != NULL) {
+        json_t *object;
+        struct bert_config given;
+        TRY(json_read_object(&object, o->config_file));
+        struct status s = bert_config_parse(&given, object, o->config_file);
+        json_decref(object);
+        TRY(s);
+        given.vocab_size = j->model.config.vocab_size; /* files may count rows that pad the vocabulary */
+        TRY(status_context(bert_config_same_architecture(&given, &j->model.config),
+                           "%s is not the configuration of %s", o->config_file, o->init_checkpoint));
+    }
+    if (o->vocab_file != NULL) {
+        struct vocab given;
+        TRY(vocab_open(&given, o->vocab_file));
+        bool same = given.hash == j->model.vocab.hash;
+        vocab_fini(&given);
+        if (!same) {
+            return status_error(STATUS_DATA, "%s is not the vocabulary of %s", o->vocab_file,
+                                o->init_checkpoint);
+        }
+    }
+    if (o->max_seq_length > j->model.config.max_position_embeddings) {
+        return status_error(STATUS_USAGE, "--max_seq_length %lld is more than the %lld positions of %s",
+                            (long long)o->max_seq_length, (long long)j->model.config.max_position_embeddings,
+                            o->init_checkpoint);
+    }
+    if (o->do_lower_case && !j->model.text.lower_case) {
+        log_warning("%s is a cased model, but --do_lower_case was given: its text is lower-cased",
+                    o->init_checkpoint);
+    }
+    j->model.text.lower_case |= o->do_lower_case;
+    return status_ok();
+}
+
+static struct squad_feature_options feature_options(const struct job *j, bool training)
+{
+    const struct squad_options *o = j->options;
+    return (struct squad_feature_options){
+        .max_seq_length = o->max_seq_length,
+        .doc_stride = o->doc_stride,
+        .max_query_length = o->max_query_length,
+        .lower_case = j->model.text.lower_case,
+        .training = training,
+    };
+}
+
+/* From the cache if it holds just these, else made, and written there unless that is unwanted. */
+static struct status training_features(struct job *j, struct squad_feature_options fo)
+{
+    const struct squad_options *o = j->options;
+    struct squad_cache_key key;
+    struct buf path = {0};
+    TRY(squad_cache_key_init(&key, o->train_file, &j->model.vocab, fo, o->version_2_with_negative));
+    squad_cache_name(&path, o->train_file, o->cache_dir, o->bert_model, &fo);
+    struct status s = buf_status(&path);
+    if (!failed(s) && file_exists(buf_text(&path))) {
+        s = squad_cache_read(&j->train.features, buf_text(&path), &key);
+        if (!failed(s)) {
+            log_info("features read from %s", buf_text(&path));
+            buf_fini(&path);
+            return s;
+        }
+        log_info("%s; the features are made again", s.message);
+    }
+    s = squad_features_build(&j->train.features, &j->train.examples, &j->model.vocab, fo);
+    if (!failed(s) && !o->skip_cache && !o->dry_run) {
+        struct status written = squad_cache_write(buf_text(&path), &j->train.features, &key);
+        if (failed(written)) {
+            log_warning("%s; going on without a cache of features", written.message);
+        }
+    }
+    buf_fini(&path);
+    return s;
+}
+
+static struct status read_questions(struct job *j)
+{
+    const struct squad_options *o = j->options;
+    if (o->do_train) {
+        struct squad_read_options training = {true, o->version_2_with_negative};
+        TRY(squad_examples_open(&j->train.examples, o->train_file, training));
+        TRY(training_features(j, feature_options(j, true)));
+        log_info("training: %s: %lld questions, %lld features", o->train_file, (long long)j->train.examples.n,
+                 (long long)j->train.features.n);
+    }
+    if (o->do_predict) {
+        struct squad_read_options predicting = {false, o->version_2_with_negative};
+        TRY(squad_examples_open(&j->predict.examples, o->predict_file, predicting));
+        TRY(squad_features_build(&j->predict.features, &j->predict.examples, &j->model.vocab,
+                                 feature_options(j, false)));
+        log_info("prediction: %s: %lld questions, %lld features", o->predict_file,
+                 (long long)j->predict.examples.n, (long long)j->predict.features.n);
+    }
+    return status_ok();
+}
+
+static int64_t larger(int64_t a, int64_t b)
+{
+    return a > b ? a : b;
+}
+
+/* Room for the batches of training and of prediction. */
+static struct status trainer_config_of(const struct job *j, struct trainer_config *config)
+{
+    const struct squad_options *o = j->options;
+    struct bert_batch_limits train = {0}, predict = {0};
+    if (o->do_train) {
+        TRY(squad_train_limits(&j->train.features, o, &train));
+    }
+    if (o->do_predict) {
+        predict = squad_predict_limits(&j->predict.features, o->predict_batch_size);
+    }
+    *config = (struct trainer_config){
+        .model = j->model.config,
+        .task = BERT_TASK_QUESTION_ANSWERING,
+        .device = &device_cpu,
+        .ops = ops_cpu(),
+        .dtype = o->autocast ? DTYPE_BF16 : DTYPE_F32,
+        .optimizer = optimizer_defaults(OPTIMIZER_ADAMW),
+        .limits = {larger(train.n_tokens, predict.n_tokens), larger(train.n_sequences, predict.n_sequences),
+                   larger(train.n_masked, predict.n_masked), larger(train.max_seqlen, predict.max_seqlen)},
+        .training = o->do_train,
+        .seed = (uint64_t)o->seed,
+    };
+    /* the replaced script's: no decay, no bias correction (docs/quirks.md) */
+    config->optimizer.weight_decay = 0;
+    config->optimizer.bias_correction = false;
+    return status_ok();
+}
+
+/* The head may be new when it is going to be trained. */
+static struct status load_weights(struct job *j)
+{
+    struct load_report report;
+    unsigned may_be_new = j->options->do_train ? 1U << NAMES_QA : 0;
+    TRY(model_dir_read_weights(&j->model, &j->trainer.params, j->trainer.master, BERT_TASK_QUESTION_ANSWERING,
+                               may_be_new, &report));
+    load_report_print(&report, j->options->init_checkpoint);
+    trainer_weights_changed(&j->trainer);
+    return j->trainer.x.status;
+}
+
+static struct status output_path(char path[MODEL_DIR_PATH_BYTES], const struct job *j, const char *name)
+{
+    int n = snprintf(path, MODEL_DIR_PATH_BYTES, "%s/%s", j->options->output_dir, name);
+    return n < MODEL_DIR_PATH_BYTES ? status_ok()
+                                    : status_error(STATUS_USAGE, "--output_dir is too long a path");
+}
+
+static struct status train(struct job *j)
+{
+    const struct squad_options *o = j->options;
+    struct squad_trained result;
+    char path[MODEL_DIR_PATH_BYTES];
+    TRY(squad_train(&j->trainer, &j->train.features, j->train.examples.n, &j->model.vocab, o, &j->log,
+                    &result));
+    log_info("e2e_train_time %.1f s, training_sequences_per_second %.2f, final_loss %.4f", result.seconds,
+             result.sequences_per_second, result.final_loss);
+    metrics_event(&j->log, "trained",
+                  json_pack("{s:I, s:f, s:f, s:f}", "steps", (json_int_t)result.n_steps, "e2e_train_time",
+                            result.seconds, "training_sequences_per_second", result.sequences_per_second,
+                            "final_loss", result.final_loss));
+    if (o->skip_checkpoint) {
+        return status_ok();
+    }
+    TRY(output_path(path, j, "model"));
+    struct model_dir_contents contents = {
+        .task = BERT_TASK_QUESTION_ANSWERING,
+        .params = &j->trainer.params,
+        .master = j->trainer.master,
+        .config = &j->model.config,
+        .vocab = &j->model.vocab,
+        .lower_case = j->model.text.lower_case,
+    };
+    TRY(model_dir_save(path, &contents));
+    log_info("saved %s", path);
+    return status_ok();
+}
+
+/* Runs `python eval_script predict_file predictions.json` as the replaced script does; its output is the user's. */
+static struct status run_eval_script(const struct job *j, const char *predictions)
+{
+    const struct squad_options *o = j->options;
+    char command[4 * MODEL_DIR_PATH_BYTES];
+    if (strpbrk(o->eval_script, "'\\") != NULL || strpbrk(o->predict_file, "'\\") != NULL ||
+        strpbrk(predictions, "'\\") != NULL) {
+        return status_error(STATUS_USAGE, "--eval_script cannot be run with quotes or backslashes in a path");
+    }
+    int n = snprintf(command, sizeof command, "python3 '%s' '%s' '%s'", o->eval_script, o->predict_file,
+                     predictions);
+    if (n >= (int)sizeof command || system(command) != 0) { /* NOLINT(cert-env33-c): the user's own script */
+        return status_error(STATUS_DATA, "--eval_script %s failed", o->eval_script);
+    }
+    return status_ok();
+}
+
+static struct status evaluate(struct job *j, const char *predictions)
+{
+    const struct squad_options *o = j->options;
+    struct squad_scores score;
+    if (o->eval_script != NULL) {
+        return run_eval_script(j, predictions);
+    }
+    TRY(squad_score_files(&score, o->predict_file, predictions));
+    log_info("exact_match %.4f, F1 %.4f", score.exact_match, score.f1);
+    metrics_event(&j->log, "score",
+                  json_pack("{s:f, s:f}", "exact_match", score.exact_match, "F1", score.f1));
+    return status_ok();
+}
+
+static struct status predict(struct job *j)
+{
+    const struct squad_options *o = j->options;
+    struct squad_answers answers;
+    char predictions[MODEL_DIR_PATH_BYTES], nbest[MODEL_DIR_PATH_BYTES];
+    struct squad_answer_options ao = {
+        .n_best = o->n_best_size,
+        .max_answer_length = o->max_answer_length,
+        .lower_case = j->model.text.lower_case,
+        .version_2 = o->version_2_with_negative,
+        .null_score_diff_threshold = o->null_score_diff_threshold,
+    };
+    TRY(output_path(predictions, j, "predictions.json"));
+    TRY(output_path(nbest, j, "nbest_predictions.json"));
+    TRY(squad_answers_init(&answers, &j->predict.examples, &j->predict.features, &j->model.vocab, ao));
+    int64_t start = clock_ns();
+    struct status s =
+        squad_predict(&j->trainer, &answers, o->predict_batch_size, j->model.vocab.pad, &j->log.progress);
+    double seconds = clock_since_s(start);
+    if (!failed(s)) {
+        s = squad_answers_write(&answers, predictions, nbest);
+    }
+    squad_answers_fini(&answers);
+    TRY(s);
+    double rate = (double)j->predict.features.n / seconds;
+    log_info("e2e_inference_time %.1f s, inference_sequences_per_second %.2f; wrote %s and %s", seconds, rate,
+             predictions, nbest);
+    metrics_event(
+        &j->log, "predicted",
+        json_pack("{s:f, s:f}", "e2e_inference_time", seconds, "inference_sequences_per_second", rate));
+    return o->do_eval ? evaluate(j, predictions) : status_ok();
+}
+
+static struct status run_job(struct job *j)
+{
+    const struct squad_options *o = j->options;
+    struct trainer_config config;
+    char log_path[MODEL_DIR_PATH_BYTES];
+    TRY(open_model(j));
+    TRY(read_questions(j));
+    TRY(trainer_config_of(j, &config));
+    struct trainer_plan plan;
+    TRY(trainer_plan(&plan, &config));
+    log_info("model: %s: %.2f M parameters, %s; memory %.1f MiB", o->init_checkpoint,
+             (double)plan.n_params / 1e6, dtype_name(config.dtype), (double)plan.total_bytes / 0x1p20);
+    if (o->dry_run) {
+        return status_ok();
+    }
+    TRY(file_make_directories(o->output_dir));
+    TRY(dir_lock_acquire(&j->lock, o->output_dir));
+    TRY(output_path(log_path, j, "log.jsonl"));
+    TRY(metrics_open(&j->log, log_path, 1, 1, 1, o->log_freq, !o->disable_progress_bar));
+    TRY(trainer_init(&j->trainer, &config));
+    TRY(load_weights(j));
+    if (o->do_train) {
+        TRY(train(j));
+    }
+    return o->do_predict ? predict(j) : status_ok();
+}
+
+struct status squad_run(const struct squad_options *o)
+{
+    struct job j = {.options = o, .lock = {.fd = -1}};
+    stop_install();
+    TRY(check_options(o));
+    struct status s = run_job(&j);
+    metrics_close(&j.log);
+    trainer_fini(&j.trainer);
+    squad_features_fini(&j.predict.features);
+    squad_examples_fini(&j.predict.examples);
+    squad_features_fini(&j.train.features);
+    squad_examples_fini(&j.train.examples);
+    model_dir_close(&j.model);
+    dir_lock_release(&j.lock);
+    return s;
+}

@@ -1,0 +1,95 @@
+#!/usr/bin/env bash
+# Question answering as a user meets it: a pre-trained model is fine-tuned on questions with a rule to learn, learns it,
+# goes on after kill -9 to the bit, answers with `kiln ask`, and says what is wrong when something is.
+set -euo pipefail
+kiln=$1
+dir=$(mktemp -d)
+trap 'rm -rf "$dir"' EXIT
+. "$(dirname "$0")/corpus.sh"
+make_store
+export OMP_NUM_THREADS=1
+
+fail() { echo "test_squad: $*" >&2; exit 1; }
+
+# Questions whose answer is the one place in a text about people and things.
+awk 'BEGIN {
+    n_places = split("city river house land", place, " ")
+    n = split("king stone people light water day night men", w, " ")
+    printf "{\"version\": \"1.1\", \"data\": [{\"title\": \"t\", \"paragraphs\": ["
+    s = 7
+    for (p = 0; p < 200; p++) {
+        s = (s * 16807) % 2147483647; answer = place[1 + s % n_places]
+        s = (s * 16807) % 2147483647; at_word = 1 + s % 10
+        context = ""
+        for (i = 1; i <= 10; i++) {
+            if (i == at_word) start = length(context) + (i > 1)
+            s = (s * 16807) % 2147483647
+            context = context (i > 1 ? " " : "") (i == at_word ? answer : w[1 + s % n])
+        }
+        printf "%s{\"context\": \"%s\", \"qas\": [{\"id\": \"q%d\", \"question\": \"in the\", \"answers\": [{\"text\": \"%s\", \"answer_start\": %d}]}]}",
+            (p > 0 ? ", " : ""), context, p, answer, start
+    }
+    print "]}]}"
+}' >"$dir/questions.json"
+
+"$kiln" pretrain --input_dir "$dir/store" --config_file "$dir/config.json" --output_dir "$dir/pre" --max_seq_length 32 \
+    --max_predictions_per_seq 5 --train_batch_size 16 --max_steps 5 --learning_rate 1e-3 --eval_steps 0 2>/dev/null
+model=$dir/pre/ckpt_5
+
+squad_command()
+{
+    local out=$1
+    shift
+    command=("$kiln" squad --init_checkpoint "$model" --output_dir "$dir/$out" --train_file "$dir/questions.json"
+        --max_seq_length 48 --doc_stride 16 --max_query_length 16 --train_batch_size 16 --gradient_accumulation_steps 2
+        --learning_rate 2e-3 --num_train_epochs 16 --cache_dir "$dir" --log_freq 50 --disable-progress-bar --do_train "$@")
+}
+
+# learns the rule, and its own score is the score of `kiln score`
+squad_command whole --do_predict --predict_file "$dir/questions.json" --do_eval
+"${command[@]}" 2>"$dir/log" || { cat "$dir/log" >&2; exit 1; }
+awk '/^exact_match/ { found = 1; exit !($2 + 0 > 80) } END { if (!found) exit 1 }' "$dir/log" ||
+    fail "the rule was not learnt: $(grep exact_match "$dir/log")"
+"$kiln" score "$dir/questions.json" "$dir/whole/predictions.json" >"$dir/score"
+grep -q "$(sed -n 's/^exact_match \([0-9]*\).*/"exact_match": \1/p' "$dir/log")" "$dir/score" ||
+    fail "two scores: $(cat "$dir/score") and $(grep exact_match "$dir/log")"
+"$kiln" ask --model "$dir/whole/model" --context "$dir/corpus.txt" "in the" >"$dir/answer" 2>/dev/null
+grep -Eq '^0\.[0-9]+  .+  \[bytes [0-9]+ to [0-9]+\]$' "$dir/answer" || fail "no answer: $(cat "$dir/answer")"
+
+# killed after a checkpoint, and gone on: the same model
+squad_command killed --num_steps_per_checkpoint 20
+"${command[@]}" 2>/dev/null &
+pid=$!
+for _ in $(seq 1000); do [ -d "$dir/killed/ckpt_40" ] && break; sleep 0.02; done
+kill -9 $pid 2>/dev/null || fail "ended before it could be killed"
+wait $pid 2>/dev/null || true
+squad_command killed --num_steps_per_checkpoint 20 --resume_from_checkpoint
+"${command[@]}" 2>"$dir/log" || { cat "$dir/log" >&2; exit 1; }
+grep -q "resumed from" "$dir/log" || fail "nothing was resumed"
+cmp "$dir/whole/model/model.safetensors" "$dir/killed/model/model.safetensors" || fail "resumed to another model"
+
+# what is wrong is said
+expect()
+{
+    local code=$1 text=$2 status=0
+    shift 2
+    "$@" >"$dir/out" 2>&1 || status=$?
+    { [ "$status" -eq "$code" ] && grep -qF -- "$text" "$dir/out"; } ||
+        fail "wanted exit code $code and '$text', got $status: $(cat "$dir/out")"
+}
+expect 64 "nothing to do" "$kiln" squad --init_checkpoint "$model" --output_dir "$dir/none"
+expect 64 "--do_predict wants --predict_file" "$kiln" squad --init_checkpoint "$model" --output_dir "$dir/none" --do_predict
+expect 65 "qa_outputs" "$kiln" squad --init_checkpoint "$model" --output_dir "$dir/none" --do_predict \
+    --predict_file "$dir/questions.json" --max_seq_length 48
+expect 64 "positions" "$kiln" squad --init_checkpoint "$model" --output_dir "$dir/none" --do_predict \
+    --predict_file "$dir/questions.json"
+sed 's/^city$/cities/' "$dir/vocab.txt" >"$dir/other.txt"
+expect 65 "is not the vocabulary of" "$kiln" squad --init_checkpoint "$model" --output_dir "$dir/none" --do_train \
+    --train_file "$dir/questions.json" --vocab_file "$dir/other.txt" --max_seq_length 48
+echo '{"data": [{"paragraphs": [{"context": 3}]}]}' >"$dir/bad.json"
+expect 65 "bad.json" "$kiln" squad --init_checkpoint "$model" --output_dir "$dir/none" --do_train \
+    --train_file "$dir/bad.json" --max_seq_length 48
+expect 65 "qa_outputs" "$kiln" ask --model "$model" --context "$dir/corpus.txt" "in the"
+: >"$dir/empty.txt"
+expect 65 "no words" "$kiln" ask --model "$dir/whole/model" --context "$dir/empty.txt" "in the"
+echo "test_squad: learnt, resumed and refused as it should"

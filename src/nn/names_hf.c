@@ -38,13 +38,14 @@ static bool is_of_bare_encoder(const char *name)
     return begins_with(name, "embeddings.") || begins_with(name, "encoder.") || begins_with(name, "pooler.");
 }
 
-/* Replaces the first `old` of a name by `new`, which is not longer. */
-static void replace(char *name, const char *old, const char *new)
+/* ".dense_act." to ".dense.": NVIDIA's layer with its activation inside. */
+static void drop_act(char *name)
 {
-    char *at = strstr(name, old);
+    static const char fused[] = ".dense_act.";
+    char *at = strstr(name, fused);
     if (at != NULL) {
-        memcpy(at, new, strlen(new));
-        memmove(at + strlen(new), at + strlen(old), strlen(at + strlen(old)) + 1);
+        const char *rest = at + sizeof fused - 2; /* the second point */
+        memmove(at + strlen(".dense"), rest, strlen(rest) + 1);
     }
 }
 
@@ -100,7 +101,7 @@ struct names_hf names_hf_canonical(const char *name)
     }
     replace_end(r.name, "LayerNorm.gamma", "LayerNorm.weight");
     replace_end(r.name, "LayerNorm.beta", "LayerNorm.bias");
-    replace(r.name, ".dense_act.", ".dense.");
+    drop_act(r.name);
     r.tied = take_tied(r.name);
     r.part = names_hf_part(r.name);
     return r;

@@ -126,10 +126,10 @@ struct status embed_texts(struct session *s, float *vectors, int64_t *n_cut, con
     struct job j = {
         .s = s,
         .options = options,
-        .vectors = vectors,
         .pieces = calloc(n_texts + 1, sizeof *j.pieces),
         .sum = calloc((size_t)s->model.config.model.hidden_size, sizeof *j.sum),
     };
+    j.vectors = vectors;
     *n_cut = 0;
     struct status status = j.pieces == NULL || j.sum == NULL
                                ? status_error(STATUS_MEMORY, "out of memory for %zu texts", n_texts)

@@ -155,7 +155,7 @@ static struct status open_all(struct model_dir *m)
 {
     char manifest[CHECKPOINT_PATH_BYTES];
     if (!file_is_directory(m->path)) {
-        return status_error(STATUS_DATA, "%s is no directory", m->path);
+        return status_error(STATUS_DATA, "%s is no directory with a config.json", m->path);
     }
     if (find_file(manifest, m->path, "manifest.json", NULL) != NULL) {
         struct checkpoint c;

@@ -17,10 +17,7 @@ struct doctor_args {
 };
 
 static const struct option options[] = {
-    {.name = "dry_run",
-     .kind = OPTION_FLAG,
-     .offset = offsetof(struct doctor_args, dry_run),
-     .help = "list everything, measure nothing"},
+    OPTION_FLAG_ROW("dry_run", offsetof(struct doctor_args, dry_run), "list everything, measure nothing"),
     {0},
 };
 

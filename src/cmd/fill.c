@@ -16,24 +16,10 @@ struct fill_args {
 };
 
 static const struct option options[] = {
-    {.name = "model",
-     .kind = OPTION_STRING,
-     .offset = offsetof(struct fill_args, model),
-     .value_name = "DIR",
-     .required = true,
-     .help = "a checkpoint or model directory"},
-    {.name = "top_k",
-     .kind = OPTION_INT,
-     .offset = offsetof(struct fill_args, top_k),
-     .default_text = "5",
-     .value_name = "N",
-     .min = 1,
-     .max = 1000,
-     .help = "candidates for each [MASK]"},
-    {.name = "dry_run",
-     .kind = OPTION_FLAG,
-     .offset = offsetof(struct fill_args, dry_run),
-     .help = "check the model and say what it needs, read no text"},
+    OPTION_REQUIRED_ROW("model", offsetof(struct fill_args, model), "DIR", "a checkpoint or model directory"),
+    OPTION_INT_ROW("top_k", offsetof(struct fill_args, top_k), "5", 1, 1000, "candidates for each [MASK]"),
+    OPTION_FLAG_ROW("dry_run", offsetof(struct fill_args, dry_run),
+                    "check the model and say what it needs, read no text"),
     {0},
 };
 

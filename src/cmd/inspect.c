@@ -21,14 +21,9 @@ struct inspect_args {
 };
 
 static const struct option options[] = {
-    {.name = "json",
-     .kind = OPTION_FLAG,
-     .offset = offsetof(struct inspect_args, json),
-     .help = "print one JSON object instead of a table"},
-    {.name = "dry-run",
-     .kind = OPTION_FLAG,
-     .offset = offsetof(struct inspect_args, dry_run),
-     .help = "say what PATH is, and read nothing of it"},
+    OPTION_FLAG_ROW("json", offsetof(struct inspect_args, json), "print one JSON object instead of a table"),
+    OPTION_FLAG_ROW("dry-run", offsetof(struct inspect_args, dry_run),
+                    "say what PATH is, and read nothing of it"),
     {0},
 };
 

@@ -13,10 +13,8 @@ struct score_args {
 };
 
 static const struct option options[] = {
-    {.name = "dry_run",
-     .kind = OPTION_FLAG,
-     .offset = offsetof(struct score_args, dry_run),
-     .help = "check both files and say what would be scored"},
+    OPTION_FLAG_ROW("dry_run", offsetof(struct score_args, dry_run),
+                    "check both files and say what would be scored"),
     {0},
 };
 

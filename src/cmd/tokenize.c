@@ -15,20 +15,12 @@ struct tokenize_args {
 };
 
 static const struct option options[] = {
-    {.name = "vocab_file",
-     .kind = OPTION_STRING,
-     .offset = offsetof(struct tokenize_args, vocab_file),
-     .value_name = "FILE",
-     .help = "vocab.txt, one piece a line",
-     .required = true},
-    {.name = "do_lower_case",
-     .kind = OPTION_FLAG,
-     .offset = offsetof(struct tokenize_args, do_lower_case),
-     .help = "lower case and strip accents: for the vocabulary of an uncased model"},
-    {.name = "dry-run",
-     .kind = OPTION_FLAG,
-     .offset = offsetof(struct tokenize_args, dry_run),
-     .help = "check the vocabulary, say what would be done, and read nothing"},
+    OPTION_REQUIRED_ROW("vocab_file", offsetof(struct tokenize_args, vocab_file), "FILE",
+                        "vocab.txt, one piece a line"),
+    OPTION_FLAG_ROW("do_lower_case", offsetof(struct tokenize_args, do_lower_case),
+                    "lower case and strip accents: for the vocabulary of an uncased model"),
+    OPTION_FLAG_ROW("dry-run", offsetof(struct tokenize_args, dry_run),
+                    "check the vocabulary, say what would be done, and read nothing"),
     {0},
 };
 

@@ -34,6 +34,45 @@ struct option {
     const char *env;     /* name of an environment variable that stands in for an absent flag; NULL: none */
 };
 
+/* Rows of a table, shorter: what a kind of flag does not have is left out.  An empty default is NULL. */
+#define OPTION_GROUP_ROW(help_)                                                                              \
+    {                                                                                                        \
+        .name = "", .help = help_                                                                            \
+    }
+#define OPTION_FLAG_ROW(name_, at, help_)                                                                    \
+    {                                                                                                        \
+        .name = name_, .kind = OPTION_FLAG, .offset = at, .help = help_                                      \
+    }
+#define OPTION_IGNORED_ROW(name_, help_)                                                                     \
+    {                                                                                                        \
+        .name = name_, .kind = OPTION_IGNORED, .help = help_                                                 \
+    }
+#define OPTION_INT_ROW(name_, at, default_, min_, max_, help_)                                               \
+    {                                                                                                        \
+        .name = name_, .kind = OPTION_INT, .offset = at, .default_text = default_, .value_name = "N",        \
+        .help = help_, .min = min_, .max = max_                                                              \
+    }
+#define OPTION_REAL_ROW(name_, at, default_, min_, max_, help_)                                              \
+    {                                                                                                        \
+        .name = name_, .kind = OPTION_REAL, .offset = at, .default_text = default_, .value_name = "X",       \
+        .help = help_, .min = min_, .max = max_                                                              \
+    }
+#define OPTION_STRING_ROW(name_, at, default_, value_, help_)                                                \
+    {                                                                                                        \
+        .name = name_, .kind = OPTION_STRING, .offset = at, .default_text = default_, .value_name = value_,  \
+        .help = help_                                                                                        \
+    }
+#define OPTION_REQUIRED_ROW(name_, at, value_, help_)                                                        \
+    {                                                                                                        \
+        .name = name_, .kind = OPTION_STRING, .offset = at, .value_name = value_, .help = help_,             \
+        .required = true                                                                                     \
+    }
+#define OPTION_CHOICE_ROW(name_, at, default_, choices_, help_)                                              \
+    {                                                                                                        \
+        .name = name_, .kind = OPTION_STRING, .offset = at, .default_text = default_, .value_name = "NAME",  \
+        .help = help_, .choices = choices_                                                                   \
+    }
+
 struct command {
     const char *name;
     const char *summary;          /* one line, for `kiln help` */

@@ -17,9 +17,9 @@ work=${DEMO_DIR:-demo}${mode:+/${mode#--}}
 config=configs/demo.json
 vocab_size=2048
 # phase 1: short sequences and small batches leave the plateau of word frequencies soonest; phase 2 reads twice as far
-phase1=(--max_seq_length 32 --max_predictions_per_seq 5 --train_batch_size 32 --max_steps 9000 --learning_rate 2e-3)
-phase2=(--max_seq_length 64 --max_predictions_per_seq 10 --train_batch_size 16 --max_steps 2000 --learning_rate 5e-4)
-phase1_steps=9000
+phase1=(--max_seq_length 32 --max_predictions_per_seq 5 --train_batch_size 32 --max_steps 11000 --learning_rate 2e-3)
+phase2=(--max_seq_length 64 --max_predictions_per_seq 10 --train_batch_size 16 --max_steps 3500 --learning_rate 7e-4)
+phase1_steps=11000
 eval_steps=1000
 case $mode in
 "") ;;

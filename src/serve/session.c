@@ -37,7 +37,9 @@ static struct status open_from(struct session *s, struct model_dir *m, enum bert
     TRY(wordpiece_init(&s->tokenizer, &s->vocab, m->text.lower_case));
     TRY(trainer_init(&s->model, &config));
     TRY(model_dir_read_weights(m, &s->model.params, s->model.master, task, may_be_new, &report));
-    load_report_print(&report, m->path);
+    if (!load_report_is_plain(&report)) {
+        load_report_print(&report, m->path);
+    }
     trainer_weights_changed(&s->model);
     return bert_batch_init(&s->batch, config.limits);
 }

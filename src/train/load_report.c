@@ -4,6 +4,15 @@
 
 #include <stdio.h>
 
+bool load_report_is_plain(const struct load_report *r)
+{
+    int n = r->n[LOAD_IGNORED][NAMES_OTHER];
+    for (int p = 0; p < NAMES_N_PARTS; p++) {
+        n += r->n[LOAD_NEW][p];
+    }
+    return n == 0;
+}
+
 static void print_ignored(const struct load_report *r, enum names_part part)
 {
     int n = r->n[LOAD_IGNORED][part];

@@ -19,6 +19,9 @@ struct load_report {
     char other[PARAM_NAME_BYTES];          /* the first ignored tensor of NAMES_OTHER */
 };
 
+/* Whether nothing is new and nothing strange was ignored: not worth a table where nobody asked for one. */
+bool load_report_is_plain(const struct load_report *r);
+
 /* One table with a line for each part and outcome, and the reason; `path` names the files. */
 void load_report_print(const struct load_report *r, const char *path);
 

@@ -6,6 +6,7 @@
 #include "optim/schedule.h"
 #include "train/checkpoint.h"
 #include "train/metrics.h"
+#include "train/model_dir.h"
 #include "train/pretrain_inputs.h"
 #include "train/run_state.h"
 #include "train/save_run.h"
@@ -128,22 +129,28 @@ static void announce(const struct run *r, const struct trainer_plan *p)
              step_flops * (double)o->max_steps / 1e12);
 }
 
-/* A checkpoint's weights belong to this model only if architecture and vocabulary are the same. */
+/* Weights belong to this run only if architecture and vocabulary are the same. */
+static struct status check_same_model(const struct run *r, const struct bert_config *config,
+                                      uint64_t vocab_hash, const char *path)
+{
+    TRY(status_context(bert_config_same_architecture(config, &r->in.model),
+                       "%s has another architecture than --config_file", path));
+    if (vocab_hash != r->in.vocab.hash) {
+        return status_error(
+            STATUS_DATA,
+            "%s was trained with another vocabulary than %s/vocab.txt (hash %016llx against %016llx); "
+            "prepare the text with the model's own vocab.txt",
+            path, r->options->input_dir, (unsigned long long)vocab_hash,
+            (unsigned long long)r->in.vocab.hash);
+    }
+    return status_ok();
+}
+
 static struct status check_compatible(const struct run *r, const struct checkpoint *c)
 {
     struct bert_config saved;
     TRY(bert_config_parse(&saved, c->config, c->path));
-    TRY(status_context(bert_config_same_architecture(&saved, &r->in.model),
-                       "%s has another architecture than --config_file", c->path));
-    if (c->has_manifest && c->manifest.vocab_hash != r->in.vocab.hash) {
-        return status_error(
-            STATUS_DATA,
-            "%s was trained with another vocabulary than %s/vocab.txt (hash %016llx against %016llx); "
-            "prepare the text with the checkpoint's vocab.txt",
-            c->path, r->options->input_dir, (unsigned long long)c->manifest.vocab_hash,
-            (unsigned long long)r->in.vocab.hash);
-    }
-    return status_ok();
+    return check_same_model(r, &saved, c->manifest.vocab_hash, c->path);
 }
 
 /* Where the saved position stands in the run that was asked for. */
@@ -185,17 +192,23 @@ static struct status resume_from(struct run *r, const struct checkpoint *c)
     return r->trainer.x.status;
 }
 
+/* Weights of any model directory; heads that it lacks are new. */
 static struct status start_from_model(struct run *r, const char *path)
 {
-    struct checkpoint c;
-    TRY(checkpoint_open_model(&c, path));
-    struct status s = check_compatible(r, &c);
+    struct model_dir m;
+    struct load_report report;
+    TRY(model_dir_open(&m, path));
+    struct status s = check_same_model(r, &m.config, m.vocab.hash, path);
     if (!failed(s)) {
-        s = checkpoint_read_weights(&c, &r->trainer.params, r->trainer.master);
+        unsigned may_be_new = 1U << NAMES_POOLER | 1U << NAMES_MLM | 1U << NAMES_NSP;
+        s = model_dir_read_weights(&m, &r->trainer.params, r->trainer.master, BERT_TASK_PRETRAINING,
+                                   may_be_new, &report);
     }
-    checkpoint_close(&c);
-    trainer_weights_changed(&r->trainer);
-    log_info("started from the weights of %s", path);
+    if (!failed(s)) {
+        load_report_print(&report, path);
+        trainer_weights_changed(&r->trainer);
+    }
+    model_dir_close(&m);
     return s;
 }
 

@@ -146,8 +146,10 @@ struct status trainer_init(struct trainer *t, const struct trainer_config *confi
         trainer_fini(t);
         return s;
     }
-    bert_initialize(t->master, &t->params, config->seed);
-    trainer_weights_changed(t);
+    if (config->training) { /* elsewhere all weights are read from files */
+        bert_initialize(t->master, &t->params, config->seed);
+        trainer_weights_changed(t);
+    }
     return t->x.status;
 }
 

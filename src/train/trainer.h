@@ -56,7 +56,7 @@ struct trainer_result {
 /* Validates the configuration by running a whole micro-step on the plan table; allocates nothing that stays. */
 struct status trainer_plan(struct trainer_plan *plan, const struct trainer_config *config);
 
-/* Allocates what the plan says and initialises the weights under the seed. */
+/* Allocates what the plan says.  For training the weights are initialised under the seed, else they are zero. */
 struct status trainer_init(struct trainer *t, const struct trainer_config *config);
 void trainer_fini(struct trainer *t);
 

@@ -51,6 +51,7 @@ int main(int argc, char **argv)
         print_usage();
         return argc < 2 ? STATUS_USAGE : STATUS_OK;
     }
+    log_set_level(LOG_INFO);
     if (strcmp(argv[1], "--version") == 0) {
         puts("kiln " KILN_VERSION);
         return STATUS_OK;

@@ -5,7 +5,7 @@
 #include <stdarg.h>
 #include <stdio.h>
 
-static enum log_level threshold = LOG_INFO;
+static enum log_level threshold = LOG_QUIET;
 
 void log_set_level(enum log_level level)
 {

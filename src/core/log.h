@@ -7,6 +7,7 @@
 
 enum log_level { LOG_QUIET, LOG_WARNING, LOG_INFO, LOG_DEBUG };
 
+/* LOG_QUIET until the program says otherwise: a library is silent. */
 void log_set_level(enum log_level level);
 
 /* One line each; a newline is added.  A live progress line (core/progress.h) is cleared first. */

@@ -30,6 +30,10 @@ struct exec {
     void *workspace;      /* scratch of one op at a time */
     size_t workspace_bytes;
     struct exec_totals totals;
+
+    /* Asked whenever a layer is entered; true makes the exec fail with STATUS_PREEMPTED.  NULL: never asked. */
+    bool (*cancelled)(const void *context);
+    const void *cancel_context;
 };
 
 /* Sets the place for messages and returns true if ops still run. */

@@ -20,8 +20,13 @@ static void carve_state(struct trainer *t, struct arena *a)
     const struct trainer_config *c = &t->config;
     enum dtype vector = dtype_of_vectors(c->dtype);
     int64_t n = t->params.n_elements;
-    t->master = arena_carve_1d(a, vector, n);
-    t->working = has_working_copy(c) ? arena_carve_1d(a, c->dtype, n) : NULL_TENSOR;
+    if (t->owner == NULL) {
+        t->master = arena_carve_1d(a, vector, n);
+        t->working = has_working_copy(c) ? arena_carve_1d(a, c->dtype, n) : NULL_TENSOR;
+    } else {
+        t->master = t->owner->master;
+        t->working = t->owner->working;
+    }
     t->plan.weight_bytes = a->used;
     if (c->training) {
         t->grad = arena_carve_1d(a, vector, n);
@@ -46,9 +51,10 @@ static struct optim_buffers buffers_of(const struct trainer *t)
 }
 
 /* The parts that planning and running share: table, spans, views, stage.  Memory is carved by the caller. */
-static struct status declare(struct trainer *t, const struct trainer_config *config)
+static struct status declare(struct trainer *t, const struct trainer_config *config,
+                             const struct trainer *owner)
 {
-    *t = (struct trainer){.config = *config};
+    *t = (struct trainer){.config = *config, .owner = owner};
     t->x = (struct exec){.device = config->device, .ops = config->ops, .layer_index = -1};
     TRY(bert_declare(&t->params, &t->config.model, t->config.task));
     t->spans = optimizer_spans(&config->optimizer, &t->params);
@@ -69,8 +75,8 @@ static struct status declare(struct trainer *t, const struct trainer_config *con
 
 static struct status view_weights(struct trainer *t)
 {
-    TRY(bert_weights_init(&t->weights, &t->params, &t->config.model, t->config.task, matrices_of(t),
-                          t->master));
+    const struct param_table *layout = t->owner == NULL ? &t->params : &t->owner->params;
+    TRY(bert_weights_init(&t->weights, layout, &t->config.model, t->config.task, matrices_of(t), t->master));
     if (t->config.training) {
         TRY(bert_weights_init(&t->grads, &t->params, &t->config.model, t->config.task, t->grad, t->grad));
     }
@@ -95,11 +101,12 @@ static void run_largest_micro_step(struct trainer *t)
     }
 }
 
-static struct status measure(struct trainer *t, const struct trainer_config *config)
+static struct status measure(struct trainer *t, const struct trainer_config *config,
+                             const struct trainer *owner)
 {
     struct trainer_config planned = *config;
     planned.ops = &ops_plan;
-    TRY(declare(t, &planned));
+    TRY(declare(t, &planned, owner));
     struct arena state = arena_measuring();
     carve_state(t, &state);
     TRY(view_weights(t));
@@ -114,21 +121,28 @@ static struct status measure(struct trainer *t, const struct trainer_config *con
     return status_ok();
 }
 
-struct status trainer_plan(struct trainer_plan *plan, const struct trainer_config *config)
+static struct status plan_over(struct trainer_plan *plan, const struct trainer_config *config,
+                               const struct trainer *owner)
 {
     struct trainer t;
-    struct status s = measure(&t, config);
+    struct status s = measure(&t, config, owner);
     *plan = t.plan;
     trainer_fini(&t);
     return s;
 }
 
-struct status trainer_init(struct trainer *t, const struct trainer_config *config)
+struct status trainer_plan(struct trainer_plan *plan, const struct trainer_config *config)
+{
+    return plan_over(plan, config, NULL);
+}
+
+static struct status init_over(struct trainer *t, const struct trainer_config *config,
+                               const struct trainer *owner)
 {
     struct trainer_plan plan;
     *t = (struct trainer){0};
-    TRY(trainer_plan(&plan, config));
-    struct status s = declare(t, config);
+    TRY(plan_over(&plan, config, owner));
+    struct status s = declare(t, config, owner);
     t->plan = plan;
     if (!failed(s)) {
         s = config->device->allocate(&t->memory, plan.total_bytes, "the model");
@@ -144,13 +158,25 @@ struct status trainer_init(struct trainer *t, const struct trainer_config *confi
     }
     if (failed(s)) {
         trainer_fini(t);
-        return s;
     }
+    return s;
+}
+
+struct status trainer_init(struct trainer *t, const struct trainer_config *config)
+{
+    TRY(init_over(t, config, NULL));
     if (config->training) { /* elsewhere all weights are read from files */
         bert_initialize(t->master, &t->params, config->seed);
         trainer_weights_changed(t);
     }
     return t->x.status;
+}
+
+struct status trainer_init_shared(struct trainer *t, const struct trainer_config *config,
+                                  const struct trainer *owner)
+{
+    CHECK(!config->training && config->dtype == owner->config.dtype, "the weights of another are read only");
+    return init_over(t, config, owner);
 }
 
 void trainer_fini(struct trainer *t)

@@ -36,7 +36,8 @@ struct trainer {
     struct trainer_plan plan;
     struct exec x;
     struct param_table params;
-    void *memory; /* everything below lies in it */
+    const struct trainer *owner; /* of the weights; NULL: they are this trainer's own */
+    void *memory;                /* everything below lies in it, but an owner's weights */
     tensor master, working, grad, exp_avg,
         exp_avg_sq;                /* flat buffers; working is null where it is the master */
     tensor metrics, norm, scalars; /* f64 */
@@ -58,6 +59,11 @@ struct status trainer_plan(struct trainer_plan *plan, const struct trainer_confi
 
 /* Allocates what the plan says.  For training the weights are initialised under the seed, else they are zero. */
 struct status trainer_init(struct trainer *t, const struct trainer_config *config);
+
+/* The same without weights: those of `owner`, which must outlive it and hold all parts that config->task needs, are
+ * viewed and never written, so trainers over one owner may run in different threads.  Not for training. */
+struct status trainer_init_shared(struct trainer *t, const struct trainer_config *config,
+                                  const struct trainer *owner);
 void trainer_fini(struct trainer *t);
 
 /* After the master weights were changed from outside (a checkpoint): refreshes the working copy. */

@@ -121,8 +121,6 @@ static struct status encode_and_run(struct job *j, int64_t *n_cut, const struct 
 struct status embed_texts(struct session *s, float *vectors, int64_t *n_cut, const struct embed_text *texts,
                           size_t n_texts, struct embed_options options)
 {
-    CHECK(s->model.config.task == BERT_TASK_ENCODER, "a session of %s",
-          bert_task_class(s->model.config.task));
     struct job j = {
         .s = s,
         .options = options,

@@ -13,6 +13,7 @@ struct session {
     int64_t max_length;   /* tokens that the model reads at once, special ones included */
     struct trainer model; /* not training: weights and activations only */
     struct bert_batch batch;
+    bool shared; /* vocabulary and weights are another session's */
 };
 
 /* Opens a checkpoint or any model directory (train/model_dir.h) for a task, whose head it must have; the pooler of
@@ -21,6 +22,14 @@ struct session {
 struct status session_open(struct session *s, const char *path, enum bert_task task);
 
 enum { SESSION_BATCH_TOKENS = 1024 };
+
+/* Opens all that a model directory holds, for session_open_shared: with next to no memory for activations. */
+struct status session_open_model(struct session *s, const char *path);
+
+/* Opens a session for a task over the vocabulary and weights of `model`, which session_open_model opened and which must
+ * outlive it; sessions over one model may run in different threads.  Neither of the two may be moved.  STATUS_DATA: the
+ * model lacks the task's head. */
+struct status session_open_shared(struct session *s, const struct session *model, enum bert_task task);
 
 /* Safe on a zeroed struct and after a failed open. */
 void session_close(struct session *s);

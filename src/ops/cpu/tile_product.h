@@ -19,7 +19,6 @@ enum { TILE_VECTOR = 4, TILE_BLOCK_ROWS = 4 };
 #endif
 
 typedef float tile_vector __attribute__((vector_size(TILE_VECTOR * sizeof(float)), aligned(4), may_alias));
-typedef int tile_mask __attribute__((vector_size(TILE_VECTOR * sizeof(int))));
 
 static inline tile_vector *tile_at(float *p)
 {
@@ -100,11 +99,11 @@ static inline void tile_product(float *restrict c, int64_t c_stride, struct tile
 #define TILE_8(f, l, h)  TILE_4(f, l, h), TILE_4(f, (l) + 4, h)
 #define TILE_16(f, l, h) TILE_8(f, l, h), TILE_8(f, (l) + 8, h)
 #if defined(__AVX512F__)
-#    define TILE_MASK(f, h) ((tile_mask){TILE_16(f, 0, h)})
+#    define TILE_LANES(f, h) TILE_16(f, 0, h)
 #elif defined(__AVX__)
-#    define TILE_MASK(f, h) ((tile_mask){TILE_8(f, 0, h)})
+#    define TILE_LANES(f, h) TILE_8(f, 0, h)
 #else
-#    define TILE_MASK(f, h) ((tile_mask){TILE_4(f, 0, h)})
+#    define TILE_LANES(f, h) TILE_4(f, 0, h)
 #endif
 
 #define TILE_STAGE(rows, h)                                                                                  \
@@ -112,8 +111,8 @@ static inline void tile_product(float *restrict c, int64_t c_stride, struct tile
     {                                                                                                        \
         if ((i & (h)) == 0) {                                                                                \
             tile_vector low = (rows)[i], high = (rows)[i + (h)];                                             \
-            (rows)[i] = __builtin_shuffle(low, high, TILE_MASK(TILE_LOW, h));                                \
-            (rows)[i + (h)] = __builtin_shuffle(low, high, TILE_MASK(TILE_HIGH, h));                         \
+            (rows)[i] = __builtin_shufflevector(low, high, TILE_LANES(TILE_LOW, h));                         \
+            (rows)[i + (h)] = __builtin_shufflevector(low, high, TILE_LANES(TILE_HIGH, h));                  \
         }                                                                                                    \
     }
 

@@ -19,12 +19,14 @@ nn:    core dev ops
 optim: core dev ops
 train: core dev ops io text data nn optim
 serve: core dev ops io text data nn optim train
+api:   core dev ops io text data nn optim train serve
 cmd:   core dev ops io text data nn optim train serve
 '
 
 # A library is known to one place: its headers, and the file or folder that may include them.
 libraries='
 oneapi/dnnl/ src/ops/cpu/gemm_onednn.c
+kiln/        src/api/
 cblas.h      src/ops/cpu/gemm_blas.c
 jansson.h    src/core/json.h
 utf8proc.h   src/text/
@@ -57,7 +59,7 @@ check_libraries() {
 }
 
 # Files of the rooms and what surrounds them, by name.
-list_files() { { find src tests fuzz tools bench scripts cmake configs examples -type f -name "$1" 2>/dev/null || true; } |
+list_files() { { find src include tests fuzz tools bench scripts cmake configs examples -type f -name "$1" 2>/dev/null || true; } |
     grep -vE '^fuzz/corpus/|\.(pyc)$' | sort; }
 
 list_sources() { list_files '*.[ch]'; }
@@ -86,9 +88,10 @@ check_lengths() {
 }
 
 check_headers() {
-    local flags=(-std=c17 -Isrc -Itests '-DKILN_VERSION=""' '-DKILN_SOURCE_DIR=""' -DKILN_ISA=baseline
+    local flags=(-std=c17 -Isrc -Iinclude -Itests '-DKILN_VERSION=""' '-DKILN_SOURCE_DIR=""' -DKILN_ISA=baseline
         -DKILN_HAVE_ONEDNN=0 -DKILN_HAVE_BLAS=0 -Wall -Wextra -Wno-unused -Werror -fopenmp -fsyntax-only -x c)
     list_sources | grep '^src/.*\.h$' | xargs -r -n 24 "$compiler" -D_POSIX_C_SOURCE=200809L "${flags[@]}" 2>&1 || true
+    list_sources | grep '^include/.*\.h$' | xargs -r "$compiler" -std=c17 -pedantic -Wall -Wextra -Werror -fsyntax-only -x c 2>&1 || true
     list_sources | grep '^tests/.*\.h$' | xargs -r -n 24 "$compiler" -D_GNU_SOURCE "${flags[@]}" 2>&1 || true
 }
 

@@ -1,0 +1,195 @@
+/* kiln: BERT models in a program of your own: words for [MASK], answers from a text, vectors of texts.
+ *
+ *     struct kiln_model *model;                                 one per model directory; all threads share it
+ *     struct kiln_session *session;                             one per thread and task
+ *     kiln_model_open(&model, "dir"), kiln_session_open(&session, model, KILN_ASK), kiln_ask(session, ...)
+ *
+ * Rules that hold everywhere.  A function that can fail returns a kiln_status; it then leaves its result
+ * empty and nothing to free.  Bad arguments, files and texts are such errors: the library never ends the
+ * process and prints nothing.  Texts are `n` bytes, any bytes, UTF-8 where they mean something; places in
+ * them are bytes, the end behind. Results belong to the caller until their kiln_..._free; freeing an empty
+ * or zeroed one does nothing.  A model may be used by any number of threads, a session by one at a time,
+ * except for kiln_session_cancel.  The same call on the same model gives the same bits in every session.
+ *
+ * Compiles alone as C17 and as C++17. */
+#ifndef KILN_KILN_H
+#define KILN_KILN_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* "0.1.0": of the library, which may be newer than this header. */
+const char *kiln_version(void);
+
+/* What went wrong; the numbers are the exit codes of the program `kiln`. */
+enum kiln_code {
+    KILN_OK = 0,
+    KILN_USAGE = 64,     /* an argument is out of range, or the session is not for this task */
+    KILN_DATA = 65,      /* a file is missing, damaged or no model for this; a text cannot be used */
+    KILN_INTERNAL = 70,  /* a library below kiln failed */
+    KILN_MEMORY = 71,    /* not enough memory */
+    KILN_IO = 74,        /* reading failed */
+    KILN_CANCELLED = 75, /* kiln_session_cancel */
+    KILN_NUMERIC = 99,   /* the model computed something that is not finite */
+};
+
+struct kiln_status {
+    enum kiln_code code;
+    char message[508]; /* for people: what, where, which value, which limit; "" for KILN_OK */
+};
+
+/* ---- models and sessions ---- */
+
+struct kiln_model;   /* weights and vocabulary, never written after they are opened */
+struct kiln_session; /* a tokenizer and the memory of one computation */
+
+enum kiln_task {
+    KILN_FILL,  /* needs the masked-word head */
+    KILN_ASK,   /* needs the question-answering head */
+    KILN_EMBED, /* any BERT */
+};
+
+/* Reads a model directory: a checkpoint of kiln, or config.json, model.safetensors and vocab.txt as
+ * `transformers` writes them.  A directory with the question-answering head is read for that, one with the
+ * masked-word head for that. */
+struct kiln_status kiln_model_open(struct kiln_model **model, const char *path);
+
+/* Drops the caller's hold on the model: no new session may be opened on it, but those that are open keep it until
+ * the last of them is closed.  NULL does nothing. */
+void kiln_model_close(struct kiln_model *model);
+
+/* Numbers in a vector of kiln_embed. */
+int64_t kiln_model_width(const struct kiln_model *model);
+
+/* Tokens that the model reads at once, [CLS] and [SEP] included. */
+int64_t kiln_model_max_tokens(const struct kiln_model *model);
+
+/* The vocabulary: ids are 0 to kiln_model_vocab_size - 1. */
+int32_t kiln_model_vocab_size(const struct kiln_model *model);
+
+/* The piece of an id ("house", "##ing"), *n bytes without a NUL, borrowed from the model; NULL for no id
+ * of it. */
+const char *kiln_model_piece(const struct kiln_model *model, int32_t id, size_t *n);
+
+/* Allocates all that the task needs, so that calls allocate little but their results.  KILN_DATA: the model
+ * has no head for the task. */
+struct kiln_status kiln_session_open(struct kiln_session **session, struct kiln_model *model,
+                                     enum kiln_task task);
+void kiln_session_close(struct kiln_session *session); /* NULL does nothing */
+
+/* From any thread, or a signal handler: the running call, if there is one, ends with KILN_CANCELLED before
+ * its next layer, and so does every later one until kiln_session_resume. */
+void kiln_session_cancel(struct kiln_session *session);
+void kiln_session_resume(struct kiln_session *session);
+
+/* ---- tokens ---- */
+
+struct kiln_token {
+    int32_t id;
+    size_t start, end; /* bytes of the text */
+};
+
+struct kiln_tokens {
+    struct kiln_token *tokens; /* [n] */
+    size_t n;
+};
+
+/* The text's tokens, as Hugging Face's BertTokenizerFast has them, without [CLS] and [SEP]; with a session
+ * of any task. */
+struct kiln_status kiln_tokenize(struct kiln_session *session, struct kiln_tokens *tokens, const char *text,
+                                 size_t n);
+void kiln_tokens_free(struct kiln_tokens *tokens);
+
+/* ---- KILN_FILL: words for [MASK] ---- */
+
+struct kiln_word {
+    int32_t id;
+    const char *piece;  /* NUL-terminated, part of the result */
+    double probability; /* over the whole vocabulary */
+};
+
+struct kiln_words {
+    struct kiln_word *words; /* [n_masks, top_k], the most probable first */
+    int64_t n_masks;         /* in the order of the text */
+    int64_t top_k;           /* as asked, or the size of the vocabulary where that is less */
+};
+
+/* Fills every "[MASK]" of the text.  KILN_DATA: there is none, or the text is longer than the model reads. */
+struct kiln_status kiln_fill(struct kiln_session *session, struct kiln_words *words, const char *text,
+                             size_t n, int64_t top_k);
+void kiln_words_free(struct kiln_words *words);
+
+/* ---- KILN_ASK: answers from a text ---- */
+
+struct kiln_ask_options {
+    int64_t top_k;             /* answers, 1 to 1000 */
+    int64_t doc_stride;        /* tokens from one window of the context to the next */
+    int64_t max_query_length;  /* tokens of the question that are read */
+    int64_t max_answer_length; /* tokens */
+    bool may_be_none;          /* the model was trained on questions without an answer, and may say so */
+};
+
+/* 1, 128, 64, 30, false: as the models were trained. */
+struct kiln_ask_options kiln_ask_defaults(void);
+
+struct kiln_answer {
+    const char *text; /* NUL-terminated, part of the result; "" means that there is no answer */
+    double probability;
+    int64_t start, end; /* bytes of the context; both -1 for no answer */
+};
+
+struct kiln_answers {
+    struct kiln_answer *answers; /* [n], the most probable first */
+    int64_t n;
+    int64_t n_windows; /* in which the context was read */
+};
+
+/* Answers a question, NUL-terminated, about a context of any length: every token of it is read, in
+ * overlapping windows. NULL options are the defaults.  KILN_DATA: an empty context, or a question that
+ * leaves no room for it. */
+struct kiln_status kiln_ask(struct kiln_session *session, struct kiln_answers *answers, const char *question,
+                            const char *context, size_t n, const struct kiln_ask_options *options);
+void kiln_answers_free(struct kiln_answers *answers);
+
+/* ---- KILN_EMBED: vectors of texts ---- */
+
+enum kiln_pooling {
+    KILN_MEAN, /* over all tokens, [CLS] and [SEP] included */
+    KILN_CLS,  /* the first token */
+};
+
+struct kiln_embed_options {
+    enum kiln_pooling pooling;
+    bool normalize; /* to length 1 */
+};
+
+/* KILN_MEAN, true. */
+struct kiln_embed_options kiln_embed_defaults(void);
+
+struct kiln_text {
+    const char *bytes; /* [n] */
+    size_t n;
+};
+
+struct kiln_vectors {
+    float *values; /* [n, width] */
+    int64_t n, width;
+    int64_t n_cut; /* texts of which only the beginning counts, being longer than the model reads */
+};
+
+/* A vector for each text, which does not depend on its neighbours.  NULL options are the defaults. */
+struct kiln_status kiln_embed(struct kiln_session *session, struct kiln_vectors *vectors,
+                              const struct kiln_text *texts, size_t n_texts,
+                              const struct kiln_embed_options *options);
+void kiln_vectors_free(struct kiln_vectors *vectors);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

@@ -1,0 +1,173 @@
+#include "api/api.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+_Static_assert((int)KILN_USAGE == STATUS_USAGE && (int)KILN_DATA == STATUS_DATA &&
+                   (int)KILN_INTERNAL == STATUS_INTERNAL && (int)KILN_MEMORY == STATUS_MEMORY &&
+                   (int)KILN_IO == STATUS_IO && (int)KILN_CANCELLED == STATUS_PREEMPTED &&
+                   (int)KILN_NUMERIC == STATUS_NUMERIC,
+               "public codes are those of core/status.h");
+
+const char *kiln_version(void)
+{
+    return KILN_VERSION;
+}
+
+struct kiln_status api_status(struct status s)
+{
+    struct kiln_status out = {.code = (enum kiln_code)s.code};
+    _Static_assert(sizeof out.message == sizeof s.message, "messages are as long as inside");
+    if (failed(s)) {
+        memcpy(out.message, s.message, sizeof out.message);
+    }
+    return out;
+}
+
+struct status api_begin(struct kiln_session *s)
+{
+    if (s == NULL) {
+        return status_error(STATUS_USAGE, "the session is NULL");
+    }
+    s->session.model.x.status = status_ok(); /* a call that failed does not end the session */
+    return atomic_load(&s->cancelled) ? status_error(STATUS_PREEMPTED, "the session is cancelled")
+                                      : status_ok();
+}
+
+struct status api_begin_task(struct kiln_session *s, enum kiln_task task)
+{
+    static const char *const names[] = {[KILN_FILL] = "fill", [KILN_ASK] = "ask", [KILN_EMBED] = "embed"};
+    TRY(api_begin(s));
+    if (s->task != task) {
+        return status_error(STATUS_USAGE, "a session opened to %s cannot %s", names[s->task], names[task]);
+    }
+    return status_ok();
+}
+
+struct status api_check_text(const char **text, size_t n, const char *name)
+{
+    if (*text == NULL && n > 0) {
+        return status_error(STATUS_USAGE, "%s is NULL, but has %zu bytes", name, n);
+    }
+    *text = *text == NULL ? "" : *text;
+    return status_ok();
+}
+
+struct status api_check_range(const char *name, int64_t value, int64_t min, int64_t max)
+{
+    if (value < min || value > max) {
+        return status_error(STATUS_USAGE, "%s is %lld; it must be from %lld to %lld", name, (long long)value,
+                            (long long)min, (long long)max);
+    }
+    return status_ok();
+}
+
+struct kiln_status kiln_model_open(struct kiln_model **model, const char *path)
+{
+    if (model == NULL || path == NULL) {
+        return api_status(status_error(STATUS_USAGE, "%s is NULL", model == NULL ? "model" : "path"));
+    }
+    *model = NULL;
+    struct kiln_model *m = calloc(1, sizeof *m);
+    if (m == NULL) {
+        return api_status(status_error(STATUS_MEMORY, "out of memory for a model"));
+    }
+    struct status s = session_open_model(&m->weights, path);
+    if (failed(s)) {
+        free(m);
+        return api_status(s);
+    }
+    atomic_init(&m->n_references, 1);
+    *model = m;
+    return api_status(s);
+}
+
+void kiln_model_close(struct kiln_model *model)
+{
+    if (model != NULL && atomic_fetch_sub(&model->n_references, 1) == 1) {
+        session_close(&model->weights);
+        free(model);
+    }
+}
+
+int64_t kiln_model_width(const struct kiln_model *model)
+{
+    return model->weights.model.config.model.hidden_size;
+}
+
+int64_t kiln_model_max_tokens(const struct kiln_model *model)
+{
+    return model->weights.max_length;
+}
+
+int32_t kiln_model_vocab_size(const struct kiln_model *model)
+{
+    return model->weights.vocab.n;
+}
+
+const char *kiln_model_piece(const struct kiln_model *model, int32_t id, size_t *n)
+{
+    *n = 0;
+    return id < 0 || id >= model->weights.vocab.n ? NULL : vocab_piece(&model->weights.vocab, id, n);
+}
+
+static bool is_cancelled(const void *context)
+{
+    const struct kiln_session *s = context;
+    return atomic_load(&s->cancelled);
+}
+
+static struct status open_session(struct kiln_session **session, struct kiln_model *model,
+                                  enum kiln_task task)
+{
+    static const enum bert_task tasks[] = {[KILN_FILL] = BERT_TASK_MASKED_LM,
+                                           [KILN_ASK] = BERT_TASK_QUESTION_ANSWERING,
+                                           [KILN_EMBED] = BERT_TASK_ENCODER};
+    TRY(api_check_range("task", (int64_t)task, KILN_FILL, KILN_EMBED));
+    struct kiln_session *s = calloc(1, sizeof *s);
+    if (s == NULL) {
+        return status_error(STATUS_MEMORY, "out of memory for a session");
+    }
+    struct status status = session_open_shared(&s->session, &model->weights, tasks[task]);
+    if (failed(status)) {
+        free(s);
+        return status;
+    }
+    s->task = task;
+    s->model = model;
+    s->session.model.x.cancelled = is_cancelled;
+    s->session.model.x.cancel_context = s;
+    atomic_init(&s->cancelled, false);
+    atomic_fetch_add(&model->n_references, 1);
+    *session = s;
+    return status_ok();
+}
+
+struct kiln_status kiln_session_open(struct kiln_session **session, struct kiln_model *model,
+                                     enum kiln_task task)
+{
+    if (session == NULL || model == NULL) {
+        return api_status(status_error(STATUS_USAGE, "%s is NULL", session == NULL ? "session" : "model"));
+    }
+    *session = NULL;
+    return api_status(open_session(session, model, task));
+}
+
+void kiln_session_close(struct kiln_session *session)
+{
+    if (session != NULL) {
+        session_close(&session->session);
+        kiln_model_close(session->model);
+        free(session);
+    }
+}
+
+void kiln_session_cancel(struct kiln_session *session)
+{
+    atomic_store(&session->cancelled, true);
+}
+
+void kiln_session_resume(struct kiln_session *session)
+{
+    atomic_store(&session->cancelled, false);
+}

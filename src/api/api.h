@@ -1,0 +1,41 @@
+/* api: what the handles of include/kiln/kiln.h hide, and what its functions share.
+ *
+ * The rule: every argument is checked here, so that nothing a caller passes reaches a CHECK; a call that
+ * fails leaves an empty result. */
+#ifndef KILN_API_API_H
+#define KILN_API_API_H
+
+#include "serve/session.h"
+
+#include <kiln/kiln.h>
+
+#include <stdatomic.h>
+
+struct kiln_model {
+    struct session weights;  /* of session_open_model */
+    atomic_int n_references; /* the caller's, and one for each session */
+};
+
+struct kiln_session {
+    struct kiln_model *model;
+    enum kiln_task task;
+    struct session session;
+    atomic_bool cancelled;
+};
+
+/* An inner status in public form. */
+struct kiln_status api_status(struct status s);
+
+/* Readies a session for a call: STATUS_USAGE if it is NULL, STATUS_PREEMPTED if it was cancelled. */
+struct status api_begin(struct kiln_session *s);
+
+/* The same for a call of one task. */
+struct status api_begin_task(struct kiln_session *s, enum kiln_task task);
+
+/* STATUS_USAGE for text[0..n) that is not there; NULL of no bytes becomes "". */
+struct status api_check_text(const char **text, size_t n, const char *name);
+
+/* STATUS_USAGE unless min <= value <= max. */
+struct status api_check_range(const char *name, int64_t value, int64_t min, int64_t max);
+
+#endif

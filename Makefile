@@ -50,7 +50,7 @@ fuzz: ## every fuzz target for SECONDS=60
 doctor: all ## what this machine and this build have
 	@build/kiln doctor
 
-install: all ## install the program under PREFIX (default /usr/local)
+install: all ## install program and library under PREFIX (default /usr/local)
 	@cmake --install build --prefix $(or $(PREFIX),/usr/local)
 
 clean: ## remove the builds

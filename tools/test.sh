@@ -10,9 +10,9 @@ select=()
 case $preset in
 ci) build=build ;;
 asan) select=(-E '^test_memory$') ;; # a sanitizer's own memory is in no plan
-tsan) # what has threads of its own: prefetch, and the pool of the cpu table
-    target=(test_data_prefetch test_gemm test_ops_cpu checkop)
-    select=(-R '^(test_data_prefetch|test_gemm|test_ops_cpu|checkop_cpu_(fp32|bf16))$')
+tsan) # what has threads: prefetch, the pool of the cpu table, sessions over one model
+    target=(test_api test_data_prefetch test_gemm test_ops_cpu checkop)
+    select=(-R '^(test_api|test_data_prefetch|test_gemm|test_ops_cpu|checkop_cpu_(fp32|bf16))$')
     ;;
 esac
 rm -f "$build/results.xml"

@@ -1,5 +1,8 @@
 /* The public library (include/kiln): the same answers as from serve, the same bits from threads that share a model,
- * calls that are cancelled at every layer, and arguments that are wrong. */
+ * calls that are cancelled at every layer, and arguments that are wrong.
+ *
+ * With arguments it is a tool for tests/cli/test_install.sh: `test_api unpack DIR` writes the models of
+ * tests/golden/hf_dirs.safetensors into DIR. */
 #include "test.h"
 
 #include "api/api.h"
@@ -42,26 +45,30 @@ static char directory[128]; /* a model in each folder of it */
         EXPECT(strstr(test_kiln.message, part) != NULL, "message '%s' lacks '%s'", test_kiln.message, part); \
     } while (0)
 
-/* Unpacks the golden directories. */
-static void make_models(void)
+static void unpack_models(const char *into)
 {
     struct safetensors golden;
     char path[PATH];
-    const char *parent = getenv("TMPDIR");
     EXPECT_OK(safetensors_open(&golden, KILN_SOURCE_DIR "/tests/golden/hf_dirs.safetensors"));
-    snprintf(directory, sizeof directory, "%s/kiln_api_XXXXXX", parent == NULL ? "/tmp" : parent);
-    EXPECT(mkdtemp(directory) != NULL, "%s", directory);
     for (int i = 0; i < golden.n; i++) {
         const struct safetensors_entry *e = &golden.entries[i];
         const char *slash = strchr(e->name, '/');
         if (slash != NULL) {
-            snprintf(path, PATH, "%s/%.*s", directory, (int)(slash - e->name), e->name);
+            snprintf(path, PATH, "%s/%.*s", into, (int)(slash - e->name), e->name);
             EXPECT_OK(file_make_directories(path));
-            snprintf(path, PATH, "%s/%s", directory, e->name);
+            snprintf(path, PATH, "%s/%s", into, e->name);
             EXPECT_OK(file_write_atomic(path, e->data, e->bytes));
         }
     }
     safetensors_close(&golden);
+}
+
+static void make_models(void)
+{
+    const char *parent = getenv("TMPDIR");
+    snprintf(directory, sizeof directory, "%s/kiln_api_XXXXXX", parent == NULL ? "/tmp" : parent);
+    EXPECT(mkdtemp(directory) != NULL, "%s", directory);
+    unpack_models(directory);
 }
 
 static struct kiln_model *open_model(const char *name)
@@ -479,8 +486,12 @@ static void test_bad_questions(void)
     kiln_model_close(m);
 }
 
-int main(void)
+int main(int argc, char **argv)
 {
+    if (argc == 3 && strcmp(argv[1], "unpack") == 0) {
+        unpack_models(argv[2]);
+        return 0;
+    }
     make_models();
     EXPECT(strcmp(kiln_version(), KILN_VERSION) == 0, "version %s", kiln_version());
     test_embed();

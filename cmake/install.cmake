@@ -1,0 +1,36 @@
+# What `make install` puts under a prefix: the program, include/kiln, the library and its pkg-config file.  The installed
+# library is what src/api needs of libkiln.a as one object that shows nothing but kiln_...: a name like log_error is free
+# for the programs that link it.
+set(public ${CMAKE_BINARY_DIR}/public)
+file(MAKE_DIRECTORY ${public})
+add_custom_command(OUTPUT ${public}/libkiln.a
+  COMMAND ${CMAKE_LINKER} -r -o ${public}/kiln.o "$<FILTER:$<TARGET_OBJECTS:kiln>,INCLUDE,/src/api/>" $<TARGET_FILE:kiln>
+  COMMAND ${CMAKE_OBJCOPY} --wildcard "--keep-global-symbol=kiln_*" ${public}/kiln.o
+  COMMAND ${CMAKE_COMMAND} -E rm -f ${public}/libkiln.a
+  COMMAND ${CMAKE_AR} qcs ${public}/libkiln.a ${public}/kiln.o
+  DEPENDS kiln COMMAND_EXPAND_LISTS VERBATIM)
+add_custom_target(kiln_public ALL DEPENDS ${public}/libkiln.a)
+
+# What a program links besides: jansson and utf8proc have pkg-config files of their own.
+set(private)
+if(KILN_HAVE_ONEDNN)
+  list(APPEND private ${ONEDNN_LIBRARY})
+endif()
+if(KILN_HAVE_BLAS)
+  list(APPEND private ${CBLAS_LIBRARY})
+endif()
+foreach(name IN LISTS OpenMP_C_LIB_NAMES)
+  list(APPEND private -l${name})
+endforeach()
+list(APPEND private -lpthread -lm)
+if(KILN_SANITIZE)
+  list(APPEND private -fsanitize=address,undefined)
+endif()
+list(REMOVE_DUPLICATES private)
+list(JOIN private " " KILN_PRIVATE_LIBRARIES)
+configure_file(cmake/kiln.pc.in ${public}/kiln.pc @ONLY)
+
+install(TARGETS kiln_program RUNTIME DESTINATION bin)
+install(DIRECTORY include/kiln DESTINATION include)
+install(FILES ${public}/libkiln.a DESTINATION lib)
+install(FILES ${public}/kiln.pc DESTINATION lib/pkgconfig)

@@ -1,0 +1,66 @@
+#!/usr/bin/env bash
+# `make install` and examples/ask_file as a user meets them: under a prefix that was moved, with nothing else of kiln in
+# sight, the example builds and answers as `kiln ask` does; the header compiles alone, as C17 and as C++17; the library
+# shows no name but kiln_....
+set -euo pipefail
+kiln=$1
+build=$(dirname "$kiln")
+source=$(cd "$(dirname "$0")/../.." && pwd)
+dir=$(mktemp -d)
+trap 'rm -rf "$dir"' EXIT
+export OMP_NUM_THREADS=1 PKG_CONFIG_PATH=$dir/prefix/lib/pkgconfig
+unset MAKEFLAGS CPATH C_INCLUDE_PATH CPLUS_INCLUDE_PATH LIBRARY_PATH
+
+fail() { echo "test_install: $*" >&2; exit 1; }
+
+cmake --install "$build" --prefix "$dir/first" >/dev/null
+mv "$dir/first" "$dir/prefix"
+[ "$("$dir/prefix/bin/kiln" --version)" = "kiln $(pkg-config --modversion kiln)" ] || fail "two versions"
+strangers=$(nm -g --defined-only "$dir/prefix/lib/libkiln.a" | awk 'NF == 3 && $3 !~ /^kiln_/ { print $3 }')
+[ -z "$strangers" ] || fail "the library also shows $strangers"
+
+# the header alone
+echo '#include <kiln/kiln.h>' >"$dir/alone.c"
+echo 'int main() { kiln_session_close(nullptr); return kiln_version()[0] == 0; }' | cat "$dir/alone.c" - >"$dir/alone.cc"
+read -ra cflags <<<"$(pkg-config --cflags kiln)"
+read -ra libs <<<"$(pkg-config --static --libs kiln)"
+${CC:-cc} -std=c17 -pedantic -Wall -Wextra -Werror "${cflags[@]}" -fsyntax-only "$dir/alone.c" || fail "header in C17"
+cxx=
+for candidate in ${CXX:-} c++ g++ clang++; do
+    if [ -z "$cxx" ] && echo '#include <stdint.h>' | "$candidate" -x c++ -fsyntax-only - 2>/dev/null; then
+        cxx=$candidate
+    fi
+done
+if [ -n "$cxx" ]; then
+    "$cxx" -std=c++17 -pedantic -Wall -Wextra -Werror "${cflags[@]}" -c -o "$dir/alone.o" "$dir/alone.cc" ||
+        fail "header in C++17"
+    "$cxx" -o "$dir/alone" "$dir/alone.o" "${libs[@]}" || fail "a C++ program does not link"
+    "$dir/alone" || fail "a C++ program does not run"
+elif [[ ,${KILN_REQUIRE:-}, == *,c++,* ]]; then
+    fail "there is no C++ compiler"
+else
+    echo "test_install: there is no C++ compiler, so the header was tried in C only"
+fi
+
+# the example
+cp -r "$source/examples/ask_file" "$dir/example"
+make -s -C "$dir/example" clean ask_file
+"$build/tests/test_api" unpack "$dir/models"
+printf 'A man had a dog. A big dog had bad food and ran off, and a mad man had an old cab.\n' >"$dir/text"
+ask_file() { (cd / && "$dir/example/ask_file" "$@"); }
+ask_file "$dir/models/question_answering" "$dir/text" 'had a man?' 'a cab?' >"$dir/actual" 2>"$dir/log"
+"$dir/prefix/bin/kiln" ask --model "$dir/models/question_answering" --context "$dir/text" 'had a man?' 'a cab?' \
+    >"$dir/wanted" 2>/dev/null
+cmp "$dir/wanted" "$dir/actual" || fail "the library and the program answer differently"
+[ ! -s "$dir/log" ] || fail "the library talks: $(cat "$dir/log")"
+
+# expect CODE PATTERN ARGUMENT...: what the example's errors look like
+expect() {
+    local code=0 out
+    out=$(ask_file "${@:3}" 2>&1) || code=$?
+    [ "$code" = "$1" ] && grep -qE "$2" <<<"$out" || fail "ask_file ${*:3}: exit code $code: $out"
+}
+expect 65 'no head of a BertForQuestionAnswering' "$dir/models/encoder" "$dir/text" 'a man?'
+expect 65 'is no directory' "$dir/nothing" "$dir/text" 'a man?'
+expect 65 'words' "$dir/models/question_answering" /dev/null 'a man?'
+expect 64 'usage' "$dir/models/encoder"

@@ -8,7 +8,7 @@
 /* One block: the words, then their pieces. */
 static struct status take_words(struct kiln_words *out, const struct vocab *v, const struct fill_result *r)
 {
-    size_t n = (size_t)(r->n_masks * r->top_k), n_text = 0, n_piece;
+    size_t n = (size_t)(r->n_masks * r->top_k), n_text = 1, n_piece; /* never a block of nothing */
     for (size_t i = 0; i < n; i++) {
         vocab_piece(v, r->candidates[i].id, &n_piece);
         n_text += n_piece + 1;

@@ -8,7 +8,7 @@ bool exec_enter(struct exec *x, const char *layer, int64_t index)
     x->layer = layer;
     x->layer_index = index;
     if (!failed(x->status) && x->cancelled != NULL && x->cancelled(x->cancel_context)) {
-        x->status = status_error(STATUS_PREEMPTED, "cancelled on the way to %s", layer);
+        x->status = status_error(STATUS_PREEMPTED, "cancelled before the next layer");
     }
     return !failed(x->status);
 }

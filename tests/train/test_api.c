@@ -354,7 +354,7 @@ static void test_cancel(void)
     for (int at = 0; at < n_asked; at++) {
         c = (struct countdown){.session = s, .at = at};
         EXPECT_KILN_ERROR(kiln_ask(s, &answers, question, context, strlen(context), NULL), KILN_CANCELLED,
-                          "cancelled on the way to");
+                          "cancelled before the next layer");
         EXPECT(answers.n == 0 && c.n_asked == at + 1, "went on for %d layers", c.n_asked - at - 1);
         kiln_session_resume(s);
         c.at = -1;

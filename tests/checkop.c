@@ -1,8 +1,8 @@
 /* checkop: one program that tests, gradient-checks and times every op of a backend.
  *
- *   checkop cpu fp32 [OP]        against ref on fp64 copies of the same rounded inputs; 1, 2 and 3 threads give the same
- *   checkop cpu bf16 [OP]        bits; nothing is written between rows; the plan accepts the call and its workspace is
- *                                enough
+ *   checkop cpu fp32 [OP]        against ref on fp64 copies of the same rounded inputs; 1, 2 and 3 threads
+ *   checkop cpu bf16 [OP]        give the same bits; nothing is written between rows; the plan accepts the
+ *                                call and its workspace is enough
  *   checkop cpu-avx2 fp32 [OP]   the same for the kernels of one instruction set: baseline, avx2, avx512
  *   checkop ref-gradients [OP]   every backward of ref against central differences of its forward, in fp64
  *   checkop bench fp32 [OP]      times, GF/s and GB/s at the sizes of BERT; FLOPs and bytes are the plan's
@@ -223,7 +223,8 @@ static bool compared(const struct checkop_arg *a)
     return a->role == ROLE_OUT || a->role == ROLE_INOUT;
 }
 
-/* Largest difference over the largest magnitude of the reference; infinite if one is finite and the other is not. */
+/* Largest difference over the largest magnitude of the reference; infinite if one is finite and the other is
+ * not. */
 static double relative_error(tensor got, tensor want, int64_t *worst)
 {
     double largest = 0, error = 0;

@@ -1,5 +1,5 @@
-/* checkop_cases: what tests/checkop.c knows about each op: its arguments, how to call it, how to call its forward, how
- * far a backend may be from the reference, and the shapes to try. */
+/* checkop_cases: what tests/checkop.c knows about each op: its arguments, how to call it, how to call its
+ * forward, how far a backend may be from the reference, and the shapes to try. */
 #ifndef KILN_TESTS_CHECKOP_CASES_H
 #define KILN_TESTS_CHECKOP_CASES_H
 
@@ -85,8 +85,8 @@ struct checkop_case {
 /* The case of a row of the table; fails the program for an unknown op. */
 void checkop_make(struct checkop_case *c, const struct checkop_shape *s);
 
-/* checkop_shapes.c: for tests, for central differences (small), and for the benchmark (BERT-base, and a small model);
- * `n` receives their number. */
+/* checkop_shapes.c: for tests, for central differences (small), and for the benchmark (BERT-base, and a small
+ * model); `n` receives their number. */
 const struct checkop_shape *checkop_test_shapes(int *n);
 const struct checkop_shape *checkop_gradient_shapes(int *n);
 const struct checkop_shape *checkop_bench_shapes(int *n);

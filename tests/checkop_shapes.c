@@ -1,5 +1,5 @@
-/* The shapes that checkop tries: odd sizes, single rows, empty sequences, whole vector widths and one off them, and the
- * sizes of BERT for the benchmark. */
+/* The shapes that checkop tries: odd sizes, single rows, empty sequences, whole vector widths and one off
+ * them, and the sizes of BERT for the benchmark. */
 #include "checkop_cases.h"
 
 #define LENS(...)                                                                                            \
@@ -119,8 +119,8 @@ static const struct checkop_shape gradient_shapes[] = {
 #define EIGHT(n)      n, n, n, n, n, n, n, n
 #define THIRTY_TWO(n) EIGHT(n), EIGHT(n), EIGHT(n), EIGHT(n)
 
-/* One training step of BERT-base at 4,096 tokens (32 sequences of 128; 8 of 512), then of a small model at 1,024 tokens
- * (16 of 64). */
+/* One training step of BERT-base at 4,096 tokens (32 sequences of 128; 8 of 512), then of a small model at
+ * 1,024 tokens (16 of 64). */
 static const struct checkop_shape bench_shapes[] = {
     {"linear", .t = 4096, .h = 768, .f = 2304},
     {"linear", .t = 4096, .h = 768, .f = 768},

@@ -14,7 +14,7 @@ import time
 import torch
 from transformers import BertConfig, BertForPreTraining
 
-WARM_UP, SECONDS, MOST = 3, 10.0, 60
+WARM_UP, SECONDS, MOST = 2, 5.0, 60
 
 
 def main():

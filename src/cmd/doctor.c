@@ -1,5 +1,5 @@
-/* kiln doctor: what this machine and this build have - processor, memory, each optional library on or off and why, and
- * the rate of matrix products that training can hope for. */
+/* kiln doctor: what this machine and this build have - processor, memory, each optional library on or off and
+ * why, and the rate of matrix products that training can hope for. */
 #include "cmd/commands.h"
 #include "core/clock.h"
 #include "core/rng.h"

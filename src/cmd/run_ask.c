@@ -61,8 +61,8 @@ static struct status answer(struct reading *r, const char *question)
     return s;
 }
 
-/* Questions from standard input, a line each, with a prompt on a terminal; one that cannot be answered does not end
- * it. */
+/* Questions from standard input, a line each, with a prompt on a terminal; one that cannot be answered does
+ * not end it. */
 static struct status answer_lines(struct reading *r)
 {
     bool terminal = isatty(STDIN_FILENO) == 1;

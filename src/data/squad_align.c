@@ -7,8 +7,8 @@
 
 #include <string.h>
 
-/* A run of letters is cut after so many code points: each becomes at most UNICODE_DECOMPOSITION_MAX characters, so
- * no part is longer than a basic_word can hold. */
+/* A run of letters is cut after so many code points: each becomes at most UNICODE_DECOMPOSITION_MAX
+ * characters, so no part is longer than a basic_word can hold. */
 enum { RUN_CHARS = BASIC_WORD_MAX_CHARS / UNICODE_DECOMPOSITION_MAX };
 
 struct status squad_align_init(struct squad_align *a, const struct vocab *vocab, bool lower_case)
@@ -128,8 +128,8 @@ static int64_t count_letters(const char *text, size_t n)
     return n_letters;
 }
 
-/* Finds the characters of text[0..n), spaces between words not counted, with the indices first and last: *from and
- * *to are the bytes around them.  Returns how many there are. */
+/* Finds the characters of text[0..n), spaces between words not counted, with the indices first and last:
+ * *from and *to are the bytes around them.  Returns how many there are. */
 static int64_t find_letters(size_t *from, size_t *to, const char *text, size_t n, int64_t first, int64_t last)
 {
     int64_t index = 0;

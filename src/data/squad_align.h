@@ -1,9 +1,9 @@
 /* squad_align: where in a context an answer made of word pieces stands.
  *
- * Pieces are lower-cased and split, so the words they come from may hold more than the answer: "(1895-1943)." for
- * "1895".  The words are tokenized again and matched with the original character by character, spaces left out; where
- * that does not fit, the answer is the whole words.  The rule: the text is that of run_squad.py's get_final_text.
- * Source: Devlin et al. 2018, run_squad.py. */
+ * Pieces are lower-cased and split, so the words they come from may hold more than the answer: "(1895-1943)."
+ * for "1895".  The words are tokenized again and matched with the original character by character, spaces
+ * left out; where that does not fit, the answer is the whole words.  The rule: the text is that of
+ * run_squad.py's get_final_text. Source: Devlin et al. 2018, run_squad.py. */
 #ifndef KILN_DATA_SQUAD_ALIGN_H
 #define KILN_DATA_SQUAD_ALIGN_H
 

@@ -130,7 +130,8 @@ static struct status place_span(struct squad_answers *a, struct squad_candidate 
                             f->context_ids + token, s->end - s->start + 1);
 }
 
-/* Whether the text of a candidate, appended to a->texts, is new there: texts stand end to end, each with a NUL. */
+/* Whether the text of a candidate, appended to a->texts, is new there: texts stand end to end, each with a
+ * NUL. */
 static bool is_new_text(struct squad_answers *a, int64_t example, const struct squad_candidate *c)
 {
     size_t at = a->texts.n;

@@ -1,10 +1,11 @@
 /* squad_answers: from the logits of features to answers, their probabilities and their places.
  *
- * The rule: the n best answers of a question are those of run_squad.py for the same logits, with three differences.
- * Padding has no logits here, so it cannot take a place among the best starts and ends.  The empty answer of a v2
- * question has that question's null logits; the reference gives all of them those of the last question.  A question
- * without any candidate is answered by "" (v2) or "empty" (v1), where the reference fails or leaves it out.
- * Source: Devlin et al. 2018 (arXiv:1810.04805) sections 4.2 and 4.3; get_answers of run_squad.py. */
+ * The rule: the n best answers of a question are those of run_squad.py for the same logits, with three
+ * differences. Padding has no logits here, so it cannot take a place among the best starts and ends.  The
+ * empty answer of a v2 question has that question's null logits; the reference gives all of them those of the
+ * last question.  A question without any candidate is answered by "" (v2) or "empty" (v1), where the
+ * reference fails or leaves it out. Source: Devlin et al. 2018 (arXiv:1810.04805) sections 4.2 and 4.3;
+ * get_answers of run_squad.py. */
 #ifndef KILN_DATA_SQUAD_ANSWERS_H
 #define KILN_DATA_SQUAD_ANSWERS_H
 
@@ -58,8 +59,8 @@ struct status squad_answers_init(struct squad_answers *a, const struct squad_exa
                                  struct squad_answer_options o);
 void squad_answers_fini(struct squad_answers *a);
 
-/* Takes the logits of a feature, start[squad_feature_length] and end[the same]; features may come in any order.
- * STATUS_NUMERIC if one is not finite. */
+/* Takes the logits of a feature, start[squad_feature_length] and end[the same]; features may come in any
+ * order. STATUS_NUMERIC if one is not finite. */
 struct status squad_answers_add(struct squad_answers *a, int64_t feature, const float *start,
                                 const float *end);
 
@@ -74,8 +75,8 @@ const struct squad_candidate *squad_answers_candidate(const struct squad_answers
 void squad_answers_text(struct buf *out, const struct squad_answers *a, int64_t example,
                         const struct squad_candidate *c);
 
-/* Writes {id: text} and {id: [{text, probability, start_logit, end_logit}]} as Python's json.dumps with indent 4
- * would; nothing stands at a path until it is whole.  A NULL path is not written. */
+/* Writes {id: text} and {id: [{text, probability, start_logit, end_logit}]} as Python's json.dumps with
+ * indent 4 would; nothing stands at a path until it is whole.  A NULL path is not written. */
 struct status squad_answers_write(const struct squad_answers *a, const char *predictions_path,
                                   const char *nbest_path);
 

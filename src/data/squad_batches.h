@@ -1,7 +1,7 @@
 /* squad_batches: features as ragged batches, for training in a keyed order and for prediction by length.
  *
- * What step s trains on is a pure function of (seed, s), as in data/bert_loader.h: the features of epoch e are those of a
- * permutation keyed by (seed, e), batch after batch, the last one smaller. */
+ * What step s trains on is a pure function of (seed, s), as in data/bert_loader.h: the features of epoch e
+ * are those of a permutation keyed by (seed, e), batch after batch, the last one smaller. */
 #ifndef KILN_DATA_SQUAD_BATCHES_H
 #define KILN_DATA_SQUAD_BATCHES_H
 

@@ -1,8 +1,9 @@
 /* squad_cache: features kept in a file, so that a second run need not make them.
  *
- * The rule: a cache is used only if it was made from the same bytes of data and vocabulary, with the same settings,
- * and is whole; otherwise the caller makes the features again.  Layout: key, counts, the arrays of squad_features in
- * the order of their declaration, CRC-32C; numbers as this host writes them, so another byte order is stale too. */
+ * The rule: a cache is used only if it was made from the same bytes of data and vocabulary, with the same
+ * settings, and is whole; otherwise the caller makes the features again.  Layout: key, counts, the arrays of
+ * squad_features in the order of their declaration, CRC-32C; numbers as this host writes them, so another
+ * byte order is stale too. */
 #ifndef KILN_DATA_SQUAD_CACHE_H
 #define KILN_DATA_SQUAD_CACHE_H
 
@@ -20,8 +21,8 @@ struct status squad_cache_key_init(struct squad_cache_key *key, const char *data
                                    const struct vocab *vocab, struct squad_feature_options options,
                                    bool version_2);
 
-/* Appends run_squad.py's name for it: `<data_file>_<model>_<seq>_<stride>_<query>`, in cache_dir if that is not
- * NULL. */
+/* Appends run_squad.py's name for it: `<data_file>_<model>_<seq>_<stride>_<query>`, in cache_dir if that is
+ * not NULL. */
 void squad_cache_name(struct buf *out, const char *data_file, const char *cache_dir, const char *model,
                       const struct squad_feature_options *options);
 

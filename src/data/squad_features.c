@@ -108,8 +108,8 @@ static struct status tokenize_context(struct builder *b, int64_t index)
     return buf_status(&b->words);
 }
 
-/* Narrows tokens [*first, *last] of the context to those that are exactly the answer's, where there are such: the
- * words of an answer may have pieces around it, as the year in "(1895-1943)." */
+/* Narrows tokens [*first, *last] of the context to those that are exactly the answer's, where there are such:
+ * the words of an answer may have pieces around it, as the year in "(1895-1943)." */
 static struct status refine_answer(struct builder *b, int64_t *first, int64_t *last,
                                    const struct squad_answer *a)
 {

@@ -1,9 +1,9 @@
 /* squad_features: questions and windows of their contexts as token ids: [CLS] question [SEP] window [SEP].
  *
- * The rule: features are those of run_squad.py, in its order, so feature i has the unique id 1,000,000,000 + i.
- * Nothing is stored twice and nothing is padded: each question and each context is tokenized once, and a feature is
- * a window of its context's tokens.  Every token is in a window.
- * Source: Devlin et al. 2018 (arXiv:1810.04805) section 4.2; convert_examples_to_features of run_squad.py. */
+ * The rule: features are those of run_squad.py, in its order, so feature i has the unique id 1,000,000,000 +
+ * i. Nothing is stored twice and nothing is padded: each question and each context is tokenized once, and a
+ * feature is a window of its context's tokens.  Every token is in a window. Source: Devlin et al. 2018
+ * (arXiv:1810.04805) section 4.2; convert_examples_to_features of run_squad.py. */
 #ifndef KILN_DATA_SQUAD_FEATURES_H
 #define KILN_DATA_SQUAD_FEATURES_H
 
@@ -44,9 +44,9 @@ struct squad_features {
     int64_t max_length; /* of the longest feature */
 };
 
-/* Borrows nothing.  STATUS_USAGE: lengths outside their limits; STATUS_DATA: a question leaves no room for its
- * context.  A context whose words all vanish in tokenization has no features.  Warns of a doc_stride longer than a
- * window: windows then follow each other without overlap. */
+/* Borrows nothing.  STATUS_USAGE: lengths outside their limits; STATUS_DATA: a question leaves no room for
+ * its context.  A context whose words all vanish in tokenization has no features.  Warns of a doc_stride
+ * longer than a window: windows then follow each other without overlap. */
 struct status squad_features_build(struct squad_features *f, const struct squad_examples *e,
                                    const struct vocab *vocab, struct squad_feature_options o);
 void squad_features_fini(struct squad_features *f);

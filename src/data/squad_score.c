@@ -21,8 +21,8 @@ struct scorer {
     bool version_2;
 };
 
-/* Whether a sigma ends a word (Final_Sigma, the same chapter): what is before it is a letter, and after it is none.
- * `before` says the first; text[0..n) follows the sigma. */
+/* Whether a sigma ends a word (Final_Sigma, the same chapter): what is before it is a letter, and after it is
+ * none. `before` says the first; text[0..n) follows the sigma. */
 static bool is_final_sigma(bool before, const char *text, size_t n)
 {
     for (size_t at = 0; at < n && before;) {
@@ -149,8 +149,8 @@ static double f1_of(const struct scorer *s)
     return 2 * precision * recall / (precision + recall);
 }
 
-/* The best of a question over its answers.  With the rules of v2, answers of articles and punctuation alone do not
- * count, and a question without any has the answer "". */
+/* The best of a question over its answers.  With the rules of v2, answers of articles and punctuation alone
+ * do not count, and a question without any has the answer "". */
 static struct status score_question(struct scorer *s, double *exact, double *f1,
                                     const struct squad_examples *e, int64_t i, const char *prediction)
 {

@@ -31,7 +31,8 @@ struct exec {
     size_t workspace_bytes;
     struct exec_totals totals;
 
-    /* Asked whenever a layer is entered; true makes the exec fail with STATUS_PREEMPTED.  NULL: never asked. */
+    /* Asked whenever a layer is entered; true makes the exec fail with STATUS_PREEMPTED.  NULL: never
+     * asked. */
     bool (*cancelled)(const void *context);
     const void *cancel_context;
 };

@@ -16,7 +16,8 @@ enum bert_task {
 /* "BertForPreTraining" and so on. */
 const char *bert_task_class(enum bert_task task);
 
-/* Weights of all parts, or their gradients: views into flat buffers.  Heads that the task lacks are null tensors. */
+/* Weights of all parts, or their gradients: views into flat buffers.  Heads that the task lacks are null
+ * tensors. */
 struct bert_weights {
     struct bert_embed_weights embed;
     struct bert_layer_weights *layers; /* [num_hidden_layers] */
@@ -24,18 +25,19 @@ struct bert_weights {
     struct bert_qa_weights qa;
 };
 
-/* Declares the task's model in `table` (zeroed), under the names of Hugging Face's classes with a head; the decoder
- * of the MLM head is the word embeddings. */
+/* Declares the task's model in `table` (zeroed), under the names of Hugging Face's classes with a head; the
+ * decoder of the MLM head is the word embeddings. */
 struct status bert_declare(struct param_table *table, const struct bert_config *c, enum bert_task task);
 
-/* Points the weights into flat buffers of the table's layout: matrices into `matrices`, vectors into `vectors`. Owns
- * the array of layers until bert_weights_fini. */
+/* Points the weights into flat buffers of the table's layout: matrices into `matrices`, vectors into
+ * `vectors`. Owns the array of layers until bert_weights_fini. */
 struct status bert_weights_init(struct bert_weights *w, const struct param_table *table,
                                 const struct bert_config *c, enum bert_task task, tensor matrices,
                                 tensor vectors);
 void bert_weights_fini(struct bert_weights *w);
 
-/* Fills `flat` (fp32 or fp64, host memory) with the initial parameters under `seed`; gaps and padded rows are zero. */
+/* Fills `flat` (fp32 or fp64, host memory) with the initial parameters under `seed`; gaps and padded rows are
+ * zero. */
 void bert_initialize(tensor flat, const struct param_table *table, uint64_t seed);
 
 #endif

@@ -30,7 +30,8 @@ struct bert_config {
  * model. */
 struct status bert_config_parse(struct bert_config *c, const json_t *object, const char *source);
 
-/* The config.json of a Hugging Face class, e.g. "BertForPreTraining"; the caller json_decref's it.  NULL without memory. */
+/* The config.json of a Hugging Face class, e.g. "BertForPreTraining"; the caller json_decref's it.  NULL
+ * without memory. */
 json_t *bert_config_to_json(const struct bert_config *c, const char *architecture);
 
 /* STATUS_DATA naming the first field in which two architectures differ; dropout and initialisation may. */

@@ -7,7 +7,8 @@
 
 #define FIELD(name) offsetof(struct bert_head_weights, name)
 
-/* Pooler and transform keep the uniform initialisation of the replaced scripts (docs/quirks.md, "LinearActivation"). */
+/* Pooler and transform keep the uniform initialisation of the replaced scripts (docs/quirks.md,
+ * "LinearActivation"). */
 const struct weight_row bert_pooler_rows[] = {
     {FIELD(w_pool), DIM_HIDDEN, DIM_HIDDEN, PARAM_INIT_UNIFORM, true, PARAM_WHOLE, {"dense.weight"}},
     {FIELD(b_pool), DIM_HIDDEN, DIM_ONE, PARAM_INIT_UNIFORM, false, PARAM_WHOLE, {"dense.bias"}},

@@ -53,7 +53,8 @@ void bert_heads_pool(struct exec *x, const struct bert_head_acts *a, tensor h,
 void bert_heads_nsp_forward(struct exec *x, const struct bert_head_acts *a,
                             const struct bert_head_weights *w);
 
-/* Adds a head's loss and correct answers to `metrics`, and turns its logits into their gradients, times scale. */
+/* Adds a head's loss and correct answers to `metrics`, and turns its logits into their gradients, times
+ * scale. */
 void bert_heads_mlm_loss(struct exec *x, tensor metrics, const struct bert_head_acts *a, double scale,
                          const struct bert_layer_call *call);
 void bert_heads_nsp_loss(struct exec *x, tensor metrics, const struct bert_head_acts *a, double scale,

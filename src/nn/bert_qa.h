@@ -25,8 +25,8 @@ void bert_qa_carve_acts(struct bert_qa_acts *a, struct arena *arena, enum dtype 
 /* a->logits, from the last layer's output h [T, H]. */
 void bert_qa_forward(struct exec *x, const struct bert_qa_acts *a, tensor h, const struct bert_qa_weights *w);
 
-/* Adds the losses of start and end and the correct ones to `metrics` and leaves the gradients of the logits, times
- * scale.  A sequence's softmax runs over its own tokens. */
+/* Adds the losses of start and end and the correct ones to `metrics` and leaves the gradients of the logits,
+ * times scale.  A sequence's softmax runs over its own tokens. */
 void bert_qa_loss(struct exec *x, tensor metrics, const struct bert_qa_acts *a, double scale,
                   const struct bert_layer_call *call);
 

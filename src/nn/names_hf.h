@@ -1,8 +1,9 @@
-/* names_hf: from the names of tensors in other programs' files to kiln's, which are those of Hugging Face's BERT
- * classes with a head ("bert.encoder.layer.0...", "cls.predictions...", "qa_outputs...").
+/* names_hf: from the names of tensors in other programs' files to kiln's, which are those of Hugging Face's
+ * BERT classes with a head ("bert.encoder.layer.0...", "cls.predictions...", "qa_outputs...").
  *
- * Understood: wrappers of PyTorch ("module.", "_orig_mod."), files of the bare encoder ("encoder.layer.0..."), layer
- * norms of TensorFlow's days ("LayerNorm.gamma", "LayerNorm.beta") and NVIDIA's fused layers ("dense_act"). */
+ * Understood: wrappers of PyTorch ("module.", "_orig_mod."), files of the bare encoder
+ * ("encoder.layer.0..."), layer norms of TensorFlow's days ("LayerNorm.gamma", "LayerNorm.beta") and NVIDIA's
+ * fused layers ("dense_act"). */
 #ifndef KILN_NN_NAMES_HF_H
 #define KILN_NN_NAMES_HF_H
 
@@ -24,8 +25,7 @@ enum names_part {
 struct names_hf {
     char name[PARAM_NAME_BYTES]; /* as in kiln's parameter table */
     enum names_part part;
-    bool
-        tied; /* the file has it under the name of a tensor that is the same one: the decoder of the MLM head */
+    bool tied; /* another name of a tensor that the file has too: the decoder of the MLM head */
 };
 
 /* What a tensor of a file stands for.  A name too long to be any parameter's is cut, and NAMES_OTHER. */

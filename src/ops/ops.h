@@ -5,12 +5,12 @@
  *   ops_plan   computes nothing: checks shapes and dtypes, sums bytes, FLOPs and scratch
  *   ops_cpu    oneDNN (or BLAS, or plain loops) and fused vectorised kernels, fp32 and bf16
  *
- * Rules that hold for every slot.  No slot is NULL.  Outputs come first, then inputs, then scalars.
+ * Rules that hold for every slot.  No slot is NULL.  Outputs come first, then inputs, then scalars. 
  * Activations are assigned (=), parameter gradients are added to (+=).  Tensors are dense unless the slot
- * says otherwise.  `A` below is the dtype of activations and matrices (fp32, bf16, fp64); `W` that of
- * vectors, statistics and parameter gradients: fp32, or fp64 where A is fp64.  Index tensors are i32. Outputs
- * never alias inputs unless the slot says so.  Results do not depend on the number of threads.  A failure
- * sticks in exec.status.
+ * says otherwise. `A` below is the dtype of activations and matrices (fp32, bf16, fp64); `W` that of vectors,
+ * statistics and parameter gradients: fp32, or fp64 where A is fp64.  Index tensors are i32.  Outputs never
+ * alias inputs unless the slot says so.  Results do not depend on the number of threads.  A failure sticks in
+ * exec.status.
  *
  * Letters: T tokens of the ragged stream, B sequences in it, H hidden size, N attention heads, D = H / N, F
  * feed-forward size, V padded vocabulary, M masked positions. */
@@ -20,11 +20,13 @@
 #include "core/tensor.h"
 #include "dev/exec.h"
 
-/* Dropout with an address (design: docs/math/dropout.md).  Element (row, column) is dropped iff the 16-bit
- * number word16(philox4x32_7(exec.dropout_key, column / 8, position, sequence, site), column % 8)  <
- * round(65536 p) and scaled by 65536 / (65536 - round(65536 p)) otherwise, where (sequence, position) =
- * row_keys[row] is the row's place in the global batch, never its offset in the stream.  p = 0 drops nothing.
- */
+/* Dropout with an address (docs/math/dropout.md).  Element (row, column) is dropped iff the 16-bit number
+ *
+ *     word16(philox4x32_7(exec.dropout_key, column / 8, position, sequence, site), column % 8)
+ *
+ * is below round(65536 p), and scaled by 65536 / (65536 - round(65536 p)) otherwise.  (sequence, position) =
+ * row_keys[row] is the row's place in the global batch, never its offset in the stream.  p = 0 drops
+ * nothing. */
 struct dropout {
     double p;
     uint32_t site; /* which dropout of the model: layer and place */
@@ -137,8 +139,8 @@ struct ops {
     void (*layernorm)(struct exec *x, tensor out, tensor mean, tensor rstd, tensor in, tensor gamma,
                       tensor beta, double eps);
 
-    /* din = rstd (g - mean(g) - xhat mean(g xhat)), g = dout gamma, xhat = (in - mean) rstd;  dgamma += sum
-     * dout xhat; dbeta += sum dout.  din may alias dout. */
+    /* With g = dout gamma and xhat = (in - mean) rstd; din may alias dout:
+     *     din = rstd (g - mean(g) - xhat mean(g xhat));  dgamma += sum dout xhat;  dbeta += sum dout */
     void (*layernorm_backward)(struct exec *x, tensor din, tensor dgamma, tensor dbeta, tensor dout,
                                tensor in, tensor mean, tensor rstd, tensor gamma);
 
@@ -157,14 +159,15 @@ struct ops {
                                                 struct dropout drop);
 
     /* Scaled dot-product attention of each head inside each sequence (Vaswani et al. 2017, arXiv:1706.03762,
-     * section 3.2): P = softmax(scale q k^T), out = dropout(P) v;  lse = log of the softmax's denominator,
-     * with its maximum. out, q, k, v [T, N, D] A, strided rows allowed (views of one [T, 3H] product); lse
-     * [T, N] W. */
+     * section 3.2):
+     *     P = softmax(scale q k^T);  out = dropout(P) v;  lse = log sum_j exp(scale q k_j)
+     * out, q, k, v [T, N, D] A, strided rows allowed (views of one [T, 3H] product); lse [T, N] W. */
     void (*attention)(struct exec *x, tensor out, tensor lse, tensor q, tensor k, tensor v,
                       struct attention a);
 
-    /* dv = dropout(P)^T dout;  dP = dropout'(dout v^T);  dS = P (dP - rowsum(dout out));  dq = scale dS k; dk
-     * = scale dS^T q.  All assigned; P is recomputed from lse (Dao 2023, arXiv:2307.08691, algorithm 2). */
+    /* With P recomputed from lse (Dao 2023, arXiv:2307.08691, algorithm 2), all assigned:
+     *     dv = dropout(P)^T dout;  dP = dropout'(dout v^T);  dS = P (dP - rowsum(dout out))
+     *     dq = scale dS k;  dk = scale dS^T q */
     void (*attention_backward)(struct exec *x, tensor dq, tensor dk, tensor dv, tensor dout, tensor out,
                                tensor lse, tensor q, tensor k, tensor v, struct attention a);
 
@@ -175,19 +178,21 @@ struct ops {
     void (*scatter_add_rows)(struct exec *x, tensor din, tensor dout, tensor rows);
 
     /* For each row with label y >= 0, over the first n_classes columns (the rest has probability zero):
-     *     loss = -log softmax(logits)[y];  correct = (argmax logits == y);  dlogits = scale (softmax(logits)
-     * - onehot(y)), and for rows with label -1: loss 0, correct 0, dlogits 0.  dlogits of columns past
-     * n_classes is 0. loss W [M], correct i32 [M], logits [M, C] W, labels i32 [M]; dlogits [M, C] A, or null
-     * to skip it; it may alias logits where A is W. */
+     *     loss = -log softmax(logits)[y];  correct = (argmax logits == y)
+     *     dlogits = scale (softmax(logits) - onehot(y))
+     * For rows with label -1: loss 0, correct 0, dlogits 0.  dlogits of columns past n_classes is 0. loss W
+     * [M], correct i32 [M], logits [M, C] W, labels i32 [M]; dlogits [M, C] A, or null to skip it; it may
+     * alias logits where A is W. */
     void (*cross_entropy)(struct exec *x, tensor loss, tensor correct, tensor dlogits, tensor logits,
                           tensor labels, int64_t n_classes, double scale);
 
-    /* Where a span starts and ends (Devlin et al. 2018, section 4.2): for sequence b with the rows [cu[b], cu[b + 1]) and
-     * column e (0 start, 1 end), with y = labels[b, e] >= 0 counted from the sequence's first row,
-     *     loss = -log softmax(logits[rows, e])[y];  correct = (argmax == y);  dlogits = scale (softmax - onehot(y)),
-     * and for labels -1 and rows of no labelled sequence: loss 0, correct 0, dlogits 0.
-     * loss W [B, 2], correct i32 [B, 2], logits [T, 2] W, labels i32 [B, 2], cu_seqlens i32 [at least B + 1]; dlogits
-     * [T, 2] A, or null to skip it. */
+    /* Where a span starts and ends (Devlin et al. 2018, section 4.2).  For sequence b with the rows
+     * [cu[b], cu[b + 1]) and column e (0 start, 1 end), y = labels[b, e] >= 0 counted from its first row:
+     *     loss = -log softmax(logits[rows, e])[y];  correct = (argmax == y)
+     *     dlogits = scale (softmax(logits[rows, e]) - onehot(y))
+     * For labels -1 and rows of no labelled sequence: loss 0, correct 0, dlogits 0.
+     * loss W [B, 2], correct i32 [B, 2], logits [T, 2] W, labels i32 [B, 2], cu_seqlens i32 [at least B + 1];
+     * dlogits [T, 2] A, or null to skip it. */
     void (*span_cross_entropy)(struct exec *x, tensor loss, tensor correct, tensor dlogits, tensor logits,
                                tensor cu_seqlens, tensor labels, double scale);
 
@@ -196,14 +201,18 @@ struct ops {
     void (*global_norm)(struct exec *x, tensor norm, tensor in, const struct optim_span *spans,
                         int64_t n_spans);
 
-    /* LAMB (You et al. 2020, arXiv:1904.00962, algorithm 2; the variant of docs/math/optimizers.md), for every span, t its
-     * scalars: g = grad / max(1, norm / max_norm);  m = b1 m + (1 - b1) g;  v = b2 v + (1 - b2) g^2 u = (m /
-     * c1) / (sqrt(v / c2) + eps) + wd w;  r = |w| / |u| if wd != 0 and both > 0, else 1;  w -= lr r u norm
-     * f64 [1] from global_norm; scalars f64 [OPTIM_N_SCALARS]. */
+    /* LAMB (You et al. 2020, arXiv:1904.00962, algorithm 2; the variant of docs/math/optimizers.md).  For
+     * every span, with c1, c2, ... of the scalars:
+     *     g = grad / max(1, norm / max_norm)
+     *     m = b1 m + (1 - b1) g;  v = b2 v + (1 - b2) g^2
+     *     u = (m / c1) / (sqrt(v / c2) + eps) + wd w
+     *     r = |w| / |u| if wd != 0 and both > 0, else 1;  w -= lr r u
+     * norm f64 [1] from global_norm; scalars f64 [OPTIM_N_SCALARS]. */
     void (*lamb)(struct exec *x, struct optim_buffers b, const struct optim_span *spans, int64_t n_spans,
                  tensor norm, tensor scalars);
 
-    /* AdamW (Loshchilov and Hutter 2019, arXiv:1711.05101; the variant of docs/math/optimizers.md), m and v as in lamb:
+    /* AdamW (Loshchilov and Hutter 2019, arXiv:1711.05101; the variant of docs/math/optimizers.md), g, m and
+     * v as in lamb:
      *     w = w (1 - lr wd) - lr sqrt(c2) / c1 * m / (sqrt(v) + eps) */
     void (*adamw)(struct exec *x, struct optim_buffers b, const struct optim_span *spans, int64_t n_spans,
                   tensor norm, tensor scalars);

@@ -1,4 +1,5 @@
-/* optimizer: which update, with which constants, on which groups.  The arithmetic is in the ops lamb and adamw. */
+/* optimizer: which update, with which constants, on which groups.  The arithmetic is in the ops lamb and
+ * adamw. */
 #ifndef KILN_OPTIM_OPTIMIZER_H
 #define KILN_OPTIM_OPTIMIZER_H
 
@@ -15,7 +16,8 @@ struct optimizer {
     bool bias_correction;
 };
 
-/* The constants of the replaced scripts: betas 0.9 and 0.999, eps 1e-6, decay 0.01, clip at norm 1, bias correction. */
+/* The constants of the replaced scripts: betas 0.9 and 0.999, eps 1e-6, decay 0.01, clip at norm 1, bias
+ * correction. */
 struct optimizer optimizer_defaults(enum optimizer_kind kind);
 
 /* "lamb" or "adamw". */

@@ -20,8 +20,8 @@ struct schedule {
 
 /* The rate of step k, 1 <= k <= T, with p = k / T and w the warm-up:
  *     p < w:     base p / w
- *     poly:      base (1 - p)^degree.  Not renormalised at the end of the warm-up, so the rate jumps down there; and it is
- *                0 at k = T.  Both as the replaced script does (docs/quirks.md).
+ *     poly:      base (1 - p)^degree; not renormalised where the warm-up ends, so the rate jumps down there,
+ *                and it is 0 at k = T, both as the replaced script does (docs/quirks.md)
  *     linear:    base (1 - p) / (1 - w)
  *     constant:  base */
 double schedule_rate(const struct schedule *s, int64_t k);

@@ -30,8 +30,9 @@ struct ask_result {
     int64_t n_windows; /* the context was read in so many */
 };
 
-/* Answers one question about context[0..n), with a session of BERT_TASK_QUESTION_ANSWERING.  Every token of the context is
- * read, in overlapping windows.  STATUS_DATA: an empty context, a question that leaves no room for it. */
+/* Answers one question about context[0..n), with a session of BERT_TASK_QUESTION_ANSWERING.  Every token of
+ * the context is read, in overlapping windows.  STATUS_DATA: an empty context, a question that leaves no room
+ * for it. */
 struct status ask_question(struct session *s, const char *question, const char *context, size_t n,
                            const struct ask_options *o, struct ask_result *result);
 void ask_result_fini(struct ask_result *r);

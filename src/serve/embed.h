@@ -20,9 +20,9 @@ struct embed_text {
     size_t n;
 };
 
-/* vectors [n_texts, H] = pooled outputs, of a session opened for BERT_TASK_ENCODER.  Texts are run in the order of their
- * lengths, as many at once as fit a batch; a vector does not depend on its neighbours.  A text of more than
- * session.max_length tokens is cut, and *n_cut counts those. */
+/* vectors [n_texts, H] = pooled outputs, of a session opened for BERT_TASK_ENCODER.  Texts are run in the
+ * order of their lengths, as many at once as fit a batch; a vector does not depend on its neighbours.  A text
+ * of more than session.max_length tokens is cut, and *n_cut counts those. */
 struct status embed_texts(struct session *s, float *vectors, int64_t *n_cut, const struct embed_text *texts,
                           size_t n_texts, struct embed_options options);
 

@@ -15,7 +15,8 @@ struct fill_result {
     struct fill_candidate *candidates; /* [n_masks, top_k], the most probable first */
 };
 
-/* Fills every "[MASK]" of text[0..n).  STATUS_DATA if there is none, or if the text is longer than the model reads. */
+/* Fills every "[MASK]" of text[0..n).  STATUS_DATA if there is none, or if the text is longer than the model
+ * reads. */
 struct status fill_mask(struct session *s, const char *text, size_t n, int64_t top_k,
                         struct fill_result *result);
 void fill_result_fini(struct fill_result *r);

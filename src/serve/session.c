@@ -71,8 +71,8 @@ struct status session_open_model(struct session *s, const char *path)
     return status;
 }
 
-/* The task to run for another: a model without a pooler makes sentence vectors as what it is, since they are taken
- * below the heads. */
+/* The task to run for another: a model without a pooler makes sentence vectors as what it is, since they are
+ * taken below the heads. */
 static struct status task_on(enum bert_task *task, enum bert_task held)
 {
     if (*task == held || (held == BERT_TASK_PRETRAINING && *task != BERT_TASK_QUESTION_ANSWERING)) {

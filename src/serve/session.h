@@ -1,5 +1,5 @@
-/* session: a model directory ready to answer: vocabulary, tokenizer, weights and the memory of one forward pass.  It
- * belongs to one thread. */
+/* session: a model directory ready to answer: vocabulary, tokenizer, weights and the memory of one forward
+ * pass.  It belongs to one thread. */
 #ifndef KILN_SERVE_SESSION_H
 #define KILN_SERVE_SESSION_H
 
@@ -16,9 +16,9 @@ struct session {
     bool shared; /* vocabulary and weights are another session's */
 };
 
-/* Opens a checkpoint or any model directory (train/model_dir.h) for a task, whose head it must have; the pooler of
- * BERT_TASK_ENCODER may be missing, since nothing reads it.  A batch of BERT_TASK_MASKED_LM is one text; of the other
- * tasks, as many as fit SESSION_BATCH_TOKENS. */
+/* Opens a checkpoint or any model directory (train/model_dir.h) for a task, whose head it must have; the
+ * pooler of BERT_TASK_ENCODER may be missing, since nothing reads it.  A batch of BERT_TASK_MASKED_LM is one
+ * text; of the other tasks, as many as fit SESSION_BATCH_TOKENS. */
 struct status session_open(struct session *s, const char *path, enum bert_task task);
 
 enum { SESSION_BATCH_TOKENS = 1024 };
@@ -26,9 +26,9 @@ enum { SESSION_BATCH_TOKENS = 1024 };
 /* Opens all that a model directory holds, for session_open_shared: with next to no memory for activations. */
 struct status session_open_model(struct session *s, const char *path);
 
-/* Opens a session for a task over the vocabulary and weights of `model`, which session_open_model opened and which must
- * outlive it; sessions over one model may run in different threads.  Neither of the two may be moved.  STATUS_DATA: the
- * model lacks the task's head. */
+/* Opens a session for a task over the vocabulary and weights of `model`, which session_open_model opened and
+ * which must outlive it; sessions over one model may run in different threads.  Neither of the two may be
+ * moved.  STATUS_DATA: the model lacks the task's head. */
 struct status session_open_shared(struct session *s, const struct session *model, enum bert_task task);
 
 /* Safe on a zeroed struct and after a failed open. */

@@ -50,9 +50,9 @@ struct basic_tokenizer {
 struct status basic_tokenizer_init(struct basic_tokenizer *b, bool lower_case);
 void basic_tokenizer_fini(struct basic_tokenizer *b);
 
-/* Calls on_word for each word of text[0..n), in order; spans are counted from `offset`.  The text must begin and
- * end at a white space, a punctuation or an end of the whole text: then words do not depend on what is around.
- * False if memory ran out for a sequence of marks. */
+/* Calls on_word for each word of text[0..n), in order; spans are counted from `offset`.  The text must begin
+ * and end at a white space, a punctuation or an end of the whole text: then words do not depend on what is
+ * around. False if memory ran out for a sequence of marks. */
 bool basic_tokenizer_words(struct basic_tokenizer *b, const char *text, size_t n, size_t offset,
                            void (*on_word)(void *context, const struct basic_word *word), void *context);
 

@@ -1,5 +1,5 @@
-/* letter_case: what Python's str.lower and regular expressions ask about a code point; the SQuAD metric is written in
- * them.  Source: The Unicode Standard, chapter 3.13, and UAX #44 (categories). */
+/* letter_case: what Python's str.lower and regular expressions ask about a code point; the SQuAD metric is
+ * written in them.  Source: The Unicode Standard, chapter 3.13, and UAX #44 (categories). */
 #ifndef KILN_TEXT_LETTER_CASE_H
 #define KILN_TEXT_LETTER_CASE_H
 

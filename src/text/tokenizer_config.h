@@ -1,4 +1,5 @@
-/* tokenizer_config: Hugging Face's tokenizer_config.json of a BERT model: how text becomes pieces of vocab.txt. */
+/* tokenizer_config: Hugging Face's tokenizer_config.json of a BERT model: how text becomes pieces of
+ * vocab.txt. */
 #ifndef KILN_TEXT_TOKENIZER_CONFIG_H
 #define KILN_TEXT_TOKENIZER_CONFIG_H
 
@@ -12,9 +13,9 @@ struct tokenizer_config {
 /* What holds where there is no file. */
 struct tokenizer_config tokenizer_config_defaults(void);
 
-/* Overwrites what text[0..n) says and leaves the rest alone.  STATUS_DATA for settings that would give other ids than
- * kiln's tokenizer; with `any_class`, for where tokenizer.json has told what the tokenizer is, its class may be one of
- * those that say nothing. `source` names the file in messages. */
+/* Overwrites what text[0..n) says and leaves the rest alone.  STATUS_DATA for settings that would give other
+ * ids than kiln's tokenizer; with `any_class`, for where tokenizer.json has told what the tokenizer is, its
+ * class may be one of those that say nothing. `source` names the file in messages. */
 struct status tokenizer_config_parse(struct tokenizer_config *c, const char *text, size_t n, bool any_class,
                                      const char *source);
 

@@ -1,8 +1,8 @@
-/* tokenizer_json: Hugging Face's tokenizer.json of a BERT model: vocabulary, normaliser and special tokens in one
- * file (https://github.com/huggingface/tokenizers).
+/* tokenizer_json: Hugging Face's tokenizer.json of a BERT model: vocabulary, normaliser and special tokens in
+ * one file (https://github.com/huggingface/tokenizers).
  *
- * The rule: a file of another tokenizer than kiln's wordpiece.h, or with settings that would give other ids, is
- * refused by the name of the setting; padding and truncation are not tokenization and are not read. */
+ * The rule: a file of another tokenizer than kiln's wordpiece.h, or with settings that would give other ids,
+ * is refused by the name of the setting; padding and truncation are not tokenization and are not read. */
 #ifndef KILN_TEXT_TOKENIZER_JSON_H
 #define KILN_TEXT_TOKENIZER_JSON_H
 
@@ -15,15 +15,15 @@ struct tokenizer_json {
     struct buf vocab; /* the pieces as vocab.txt would hold them: one a line, in the order of their ids */
 };
 
-/* Checks all of the settings.  STATUS_DATA names the first that is not BERT's, and for the vocabulary an id that is
- * missing or given twice.  `source` names the file in messages. */
+/* Checks all of the settings.  STATUS_DATA names the first that is not BERT's, and for the vocabulary an id
+ * that is missing or given twice.  `source` names the file in messages. */
 struct status tokenizer_json_parse(struct tokenizer_json *t, const char *text, size_t n, const char *source);
 
 /* Safe on a zeroed struct and after a failed parse. */
 void tokenizer_json_fini(struct tokenizer_json *t);
 
-/* The whole file for a vocabulary; the caller json_decref's it.  STATUS_DATA for a piece that JSON cannot hold as a
- * key (U+0000). */
+/* The whole file for a vocabulary; the caller json_decref's it.  STATUS_DATA for a piece that JSON cannot
+ * hold as a key (U+0000). */
 struct status tokenizer_json_make(json_t **root, const struct vocab *v, bool lower_case);
 
 #endif

@@ -31,9 +31,9 @@ struct checkpoint_contents {
     bool phase_end;
 };
 
-/* Writes DIRECTORY/ckpt_STEP, replacing one that exists.  Whatever fails (STATUS_IO: the disk, whose free bytes
- * are checked first), nothing new is left behind, older checkpoints stand as they were, and training can go
- * on. */
+/* Writes DIRECTORY/ckpt_STEP, replacing one that exists.  Whatever fails (STATUS_IO: the disk, whose free
+ * bytes are checked first), nothing new is left behind, older checkpoints stand as they were, and training
+ * can go on. */
 struct status checkpoint_save(const char *directory, const struct checkpoint_contents *c);
 
 /* A checkpoint or a model directory, open for reading. */
@@ -51,8 +51,8 @@ struct checkpoint {
 /* Maps and verifies every file.  STATUS_DATA names the first one that is missing or damaged. */
 struct status checkpoint_open(struct checkpoint *c, const char *path);
 
-/* Maps config.json, vocab.txt, tokenizer_config.json and model.safetensors of a checkpoint or of any directory that has them, and
- * verifies them where there is a manifest. */
+/* Maps config.json, vocab.txt, tokenizer_config.json and model.safetensors of a checkpoint or of any
+ * directory that has them, and verifies them where there is a manifest. */
 struct status checkpoint_open_model(struct checkpoint *c, const char *path);
 
 /* Safe on a zeroed struct. */

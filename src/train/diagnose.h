@@ -4,8 +4,8 @@
 
 #include "train/trainer.h"
 
-/* STATUS_NUMERIC naming the first tensor with an infinity or NaN, in the order of computation: weights, activations of
- * the last micro-batch, gradients. */
+/* STATUS_NUMERIC naming the first tensor with an infinity or NaN, in the order of computation: weights,
+ * activations of the last micro-batch, gradients. */
 struct status diagnose_nonfinite(struct trainer *t, int64_t step, const struct trainer_result *r);
 
 #endif

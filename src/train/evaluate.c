@@ -3,7 +3,8 @@
 #include <math.h>
 #include <stdlib.h>
 
-/* Occurrences of each word in the store, plus one, so that no held-out word has probability zero (Laplace). */
+/* Occurrences of each word in the store, plus one, so that no held-out word has probability zero
+ * (Laplace). */
 static struct status count_words(double *counts, const struct indexed *store, int64_t vocab_size)
 {
     enum { CHUNK = 65536 };

@@ -1,5 +1,5 @@
-/* evaluate: losses and accuracies on held-out text, beside what a model would reach that knows only how often each
- * word occurs. */
+/* evaluate: losses and accuracies on held-out text, beside what a model would reach that knows only how often
+ * each word occurs. */
 #ifndef KILN_TRAIN_EVALUATE_H
 #define KILN_TRAIN_EVALUATE_H
 
@@ -18,8 +18,8 @@ struct evaluation {
     struct unigram unigram;
 };
 
-/* Draws the first `n_samples` samples of the held-out store behind `loader` and measures the baseline, counting the
- * words of the store `train`. */
+/* Draws the first `n_samples` samples of the held-out store behind `loader` and measures the baseline,
+ * counting the words of the store `train`. */
 struct status evaluation_init(struct evaluation *e, const struct bert_loader *loader, int64_t n_samples,
                               const struct indexed *train, int64_t vocab_size);
 void evaluation_fini(struct evaluation *e);

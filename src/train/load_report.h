@@ -1,4 +1,5 @@
-/* load_report: what became of the tensors of a model's files and of the parameters of the model that read them. */
+/* load_report: what became of the tensors of a model's files and of the parameters of the model that read
+ * them. */
 #ifndef KILN_TRAIN_LOAD_REPORT_H
 #define KILN_TRAIN_LOAD_REPORT_H
 

@@ -1,5 +1,5 @@
-/* metrics: what a run tells - the live line on a terminal, plain lines elsewhere, and one JSON object a line in a file
- * that is appended to when a run goes on. */
+/* metrics: what a run tells - the live line on a terminal, plain lines elsewhere, and one JSON object a line
+ * in a file that is appended to when a run goes on. */
 #ifndef KILN_TRAIN_METRICS_H
 #define KILN_TRAIN_METRICS_H
 

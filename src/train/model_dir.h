@@ -1,10 +1,10 @@
-/* model_dir: a BERT model as a directory: config.json, model.safetensors (or shards and their index), vocab.txt,
- * tokenizer_config.json, tokenizer.json - what Hugging Face's `transformers` writes and reads, and kiln's own
- * checkpoints.
+/* model_dir: a BERT model as a directory: config.json, model.safetensors (or shards and their index),
+ * vocab.txt, tokenizer_config.json, tokenizer.json - what Hugging Face's `transformers` writes and reads, and
+ * kiln's own checkpoints.
  *
- * The rule: nothing is guessed in silence.  What a model lacks, has too much, or says in two ways is an error, or a
- * line of the load report where the task makes it normal.
- * Source: huggingface.co/docs/transformers, model files; shared tensors are stored once there, so the decoder of the
+ * The rule: nothing is guessed in silence.  What a model lacks, has too much, or says in two ways is an
+ * error, or a line of the load report where the task makes it normal. Source:
+ * huggingface.co/docs/transformers, model files; shared tensors are stored once there, so the decoder of the
  * MLM head is absent, as a rule. */
 #ifndef KILN_TRAIN_MODEL_DIR_H
 #define KILN_TRAIN_MODEL_DIR_H
@@ -26,21 +26,22 @@ struct model_dir {
     struct model_files files;
 };
 
-/* Reads and checks everything but the values of the weights; a checkpoint with a manifest is verified against it.
- * bert_config.json of Google's and NVIDIA's releases stands in for config.json.  STATUS_DATA names the file, the key or
- * the tensor. */
+/* Reads and checks everything but the values of the weights; a checkpoint with a manifest is verified against
+ * it. bert_config.json of Google's and NVIDIA's releases stands in for config.json.  STATUS_DATA names the
+ * file, the key or the tensor. */
 struct status model_dir_open(struct model_dir *m, const char *path);
 
 /* Safe on a zeroed struct and after a failed open. */
 void model_dir_close(struct model_dir *m);
 
-/* Fills the parameters of the task's table (bert_declare with m->config) in `master`, a flat fp32 or fp64 host buffer of
- * its layout; padded rows and new parameters stay as they are.  Tensors are F32, F16, BF16 or F64.
+/* Fills the parameters of the task's table (bert_declare with m->config) in `master`, a flat fp32 or fp64
+ * host buffer of its layout; padded rows and new parameters stay as they are.  Tensors are F32, F16, BF16 or
+ * F64.
  *
- * `may_be_new` has the bit 1 << part for each enum names_part that the files may lack as a whole: fine-tuning allows the
- * task's head, sentence vectors the pooler they do not read, everything else nothing.  STATUS_DATA names what is
- * missing otherwise, a shape that config.json contradicts, a decoder that is not tied, or an encoder's tensor that kiln
- * would not read. */
+ * `may_be_new` has the bit 1 << part for each enum names_part that the files may lack as a whole: fine-tuning
+ * allows the task's head, sentence vectors the pooler they do not read, everything else nothing.  STATUS_DATA
+ * names what is missing otherwise, a shape that config.json contradicts, a decoder that is not tied, or an
+ * encoder's tensor that kiln would not read. */
 struct status model_dir_read_weights(const struct model_dir *m, const struct param_table *params,
                                      tensor master, enum bert_task task, unsigned may_be_new,
                                      struct load_report *report);
@@ -58,8 +59,8 @@ struct model_dir_contents {
 
 #define MODEL_DIR_SHARD_BYTES 5000000000U /* as in `transformers` before its version 5 */
 
-/* Writes the directory under another name and renames it: it is there as a whole or not at all.  One that holds nothing
- * but such a model is replaced; STATUS_USAGE if it holds anything else. */
+/* Writes the directory under another name and renames it: it is there as a whole or not at all.  One that
+ * holds nothing but such a model is replaced; STATUS_USAGE if it holds anything else. */
 struct status model_dir_save(const char *path, const struct model_dir_contents *c);
 
 #endif

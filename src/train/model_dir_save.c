@@ -1,5 +1,5 @@
-/* model_dir_save: writing a model directory as `transformers` does: shared tensors once, the bare encoder without the
- * prefix "bert.", shards of whole tensors in the order of the parameter table. */
+/* model_dir_save: writing a model directory as `transformers` does: shared tensors once, the bare encoder
+ * without the prefix "bert.", shards of whole tensors in the order of the parameter table. */
 #include "core/log.h"
 #include "text/tokenizer_json.h"
 #include "train/checkpoint.h"

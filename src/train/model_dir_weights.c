@@ -1,5 +1,5 @@
-/* model_dir_weights: from the tensors of a model's files to the flat buffer of a task's parameters, with an account of
- * every tensor on both sides. */
+/* model_dir_weights: from the tensors of a model's files to the flat buffer of a task's parameters, with an
+ * account of every tensor on both sides. */
 #include "train/model_dir.h"
 
 #include <stdlib.h>
@@ -104,8 +104,8 @@ static struct status read_all(struct reading *r)
     return status_ok();
 }
 
-/* A tensor that no parameter took: normal where the task lacks its part, and an error where it does not, for the
- * model in the files then computes something else. */
+/* A tensor that no parameter took: normal where the task lacks its part, and an error where it does not, for
+ * the model in the files then computes something else. */
 static struct status account_for(const struct reading *r, const struct model_tensor *t)
 {
     enum names_part part = t->as.part;

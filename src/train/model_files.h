@@ -1,8 +1,8 @@
-/* model_files: the tensors of a model directory, in model.safetensors or in shards that model.safetensors.index.json
- * lists, under kiln's names.
+/* model_files: the tensors of a model directory, in model.safetensors or in shards that
+ * model.safetensors.index.json lists, under kiln's names.
  *
- * The rule: an index and its shards say the same: every tensor that one names is in the other, in the same file, and
- * nowhere else.  Whatever a file claims was checked by io/safetensors.h before anything is read. */
+ * The rule: an index and its shards say the same: every tensor that one names is in the other, in the same
+ * file, and nowhere else.  Whatever a file claims was checked by io/safetensors.h before anything is read. */
 #ifndef KILN_TRAIN_MODEL_FILES_H
 #define KILN_TRAIN_MODEL_FILES_H
 
@@ -21,7 +21,8 @@ struct model_files {
     int n_tensors;
 };
 
-/* STATUS_DATA names the file and the tensor that are wrong: missing, damaged, listed elsewhere, or there twice. */
+/* STATUS_DATA names the file and the tensor that are wrong: missing, damaged, listed elsewhere, or there
+ * twice. */
 struct status model_files_open(struct model_files *m, const char *directory);
 
 /* Safe on a zeroed struct. */

@@ -340,8 +340,8 @@ static struct status train(struct run *r)
     return status_ok();
 }
 
-/* Lets the process's peak of resident memory count from now: what a checkpoint took while it was read is not training's
- * (proc(5), clear_refs). */
+/* Lets the process's peak of resident memory count from now: what a checkpoint took while it was read is not
+ * training's (proc(5), clear_refs). */
 static void reset_peak_memory(void)
 {
     FILE *f = fopen("/proc/self/clear_refs", "w");

@@ -1,5 +1,5 @@
-/* pretrain: `kiln pretrain` without its command line: masked language modelling and next-sentence prediction over a
- * token store, in two phases, with held-out evaluation, checkpoints and exact resumption. */
+/* pretrain: `kiln pretrain` without its command line: masked language modelling and next-sentence prediction
+ * over a token store, in two phases, with held-out evaluation, checkpoints and exact resumption. */
 #ifndef KILN_TRAIN_PRETRAIN_H
 #define KILN_TRAIN_PRETRAIN_H
 
@@ -30,8 +30,8 @@ struct pretrain_options {
     bool autocast, phase2, resume_from_checkpoint, skip_checkpoint, disable_progress_bar, dry_run;
 };
 
-/* STATUS_OK at the end of the phase or of steps_this_run; STATUS_PREEMPTED after a signal, with the state saved;
- * STATUS_NUMERIC names the first tensor that is not finite. */
+/* STATUS_OK at the end of the phase or of steps_this_run; STATUS_PREEMPTED after a signal, with the state
+ * saved; STATUS_NUMERIC names the first tensor that is not finite. */
 struct status pretrain_run(const struct pretrain_options *o);
 
 #endif

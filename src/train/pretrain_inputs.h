@@ -1,5 +1,5 @@
-/* pretrain_inputs: what a pre-training run reads - token stores, vocabulary, model configuration - opened and checked
- * against each other before anything is allocated. */
+/* pretrain_inputs: what a pre-training run reads - token stores, vocabulary, model configuration - opened and
+ * checked against each other before anything is allocated. */
 #ifndef KILN_TRAIN_PRETRAIN_INPUTS_H
 #define KILN_TRAIN_PRETRAIN_INPUTS_H
 

@@ -1,5 +1,5 @@
-/* run_state: where a pre-training run stands, as trainer_state.json keeps it.  Everything random is addressed by seed
- * and step, so these few numbers are the whole position: no generator state, no data cursor. */
+/* run_state: where a pre-training run stands, as trainer_state.json keeps it.  Everything random is addressed
+ * by seed and step, so these few numbers are the whole position: no generator state, no data cursor. */
 #ifndef KILN_TRAIN_RUN_STATE_H
 #define KILN_TRAIN_RUN_STATE_H
 
@@ -22,8 +22,8 @@ json_t *run_state_to_json(const struct run_state *s);
 /* Strings are borrowed from `object`. */
 struct status run_state_parse(struct run_state *s, const json_t *object, const char *source);
 
-/* Logs each setting of the same phase that differs from the checkpoint's: allowed, but the run is then no longer the one
- * that was interrupted. */
+/* Logs each setting of the same phase that differs from the checkpoint's: allowed, but the run is then no
+ * longer the one that was interrupted. */
 void run_state_warn_differences(const struct run_state *saved, const struct run_state *now);
 
 #endif

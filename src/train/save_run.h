@@ -17,7 +17,8 @@ struct save_run {
     int64_t keep_last;   /* 0: all */
 };
 
-/* Saves DIRECTORY/ckpt_STEP and prunes older ones.  On failure older checkpoints are intact and training can go on. */
+/* Saves DIRECTORY/ckpt_STEP and prunes older ones.  On failure older checkpoints are intact and training can
+ * go on. */
 struct status save_run_checkpoint(const struct trainer *t, const struct save_run *s);
 
 #endif

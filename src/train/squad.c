@@ -234,7 +234,8 @@ static struct status train(struct job *j)
     return status_ok();
 }
 
-/* Runs `python eval_script predict_file predictions.json` as the replaced script does; its output is the user's. */
+/* Runs `python eval_script predict_file predictions.json` as the replaced script does; its output is the
+ * user's. */
 static struct status run_eval_script(const struct job *j, const char *predictions)
 {
     const struct squad_options *o = j->options;

@@ -1,5 +1,6 @@
-/* squad: `kiln squad` without its command line: fine-tuning BERT on questions whose answers are spans of a text, and
- * predicting such answers.  A drop-in for run_squad.py; Devlin et al. 2018 (arXiv:1810.04805) section 4.2. */
+/* squad: `kiln squad` without its command line: fine-tuning BERT on questions whose answers are spans of a
+ * text, and predicting such answers.  A drop-in for run_squad.py; Devlin et al. 2018 (arXiv:1810.04805)
+ * section 4.2. */
 #ifndef KILN_TRAIN_SQUAD_H
 #define KILN_TRAIN_SQUAD_H
 

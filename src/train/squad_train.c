@@ -45,7 +45,8 @@ struct status squad_train_limits(const struct squad_features *features, const st
     return status_ok();
 }
 
-/* The length of the schedule counts examples, not features, so the last few steps run at rate 0 (docs/quirks.md). */
+/* The length of the schedule counts examples, not features, so the last few steps run at rate 0
+ * (docs/quirks.md). */
 static int64_t schedule_steps(const struct squad_options *o, int64_t n_examples)
 {
     if (o->max_steps > 0) {

@@ -14,8 +14,8 @@ struct squad_trained {
     double final_loss;           /* mean of the last log_freq steps */
 };
 
-/* Trains `t`, whose weights are loaded, on the features; n_examples sets the length of the schedule, as in the replaced
- * script.  Saves checkpoints and resumes as the options say. */
+/* Trains `t`, whose weights are loaded, on the features; n_examples sets the length of the schedule, as in
+ * the replaced script.  Saves checkpoints and resumes as the options say. */
 struct status squad_train(struct trainer *t, const struct squad_features *features, int64_t n_examples,
                           const struct vocab *vocab, const struct squad_options *o, struct metrics *log,
                           struct squad_trained *result);

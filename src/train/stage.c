@@ -73,7 +73,11 @@ void stage_carve(struct stage *s, const struct bert_batch *b)
     carve_stream(&s->slot.stream, &s->arena, b);
     bert_embed_carve_acts(&s->slot.embed, &s->arena, c, s->dtype, b->n_tokens);
     for (int64_t i = 0; i < c->num_hidden_layers; i++) {
-        bert_layer_carve_acts(&s->slot.layers[i], &s->arena, c, s->dtype, b->n_tokens);
+        if (s->grads == NULL && i >= 2) { /* without a backward, two layers' activations serve all in turn */
+            s->slot.layers[i] = s->slot.layers[i - 2];
+        } else {
+            bert_layer_carve_acts(&s->slot.layers[i], &s->arena, c, s->dtype, b->n_tokens);
+        }
     }
     carve_heads(s, b);
     bert_layer_carve_scratch(&s->slot.scratch, &s->arena, c, s->dtype, b->n_tokens);

@@ -1,5 +1,5 @@
-/* trainer: a model, its gradients and its optimizer in one planned block of memory, and one optimizer step over the
- * micro-batches of a global batch. */
+/* trainer: a model, its gradients and its optimizer in one planned block of memory, and one optimizer step
+ * over the micro-batches of a global batch. */
 #ifndef KILN_TRAIN_TRAINER_H
 #define KILN_TRAIN_TRAINER_H
 
@@ -54,14 +54,17 @@ struct trainer_result {
     double grad_norm;                /* before clipping; steps only */
 };
 
-/* Validates the configuration by running a whole micro-step on the plan table; allocates nothing that stays. */
+/* Validates the configuration by running a whole micro-step on the plan table; allocates nothing that
+ * stays. */
 struct status trainer_plan(struct trainer_plan *plan, const struct trainer_config *config);
 
-/* Allocates what the plan says.  For training the weights are initialised under the seed, else they are zero. */
+/* Allocates what the plan says.  For training the weights are initialised under the seed, else they are
+ * zero. */
 struct status trainer_init(struct trainer *t, const struct trainer_config *config);
 
-/* The same without weights: those of `owner`, which must outlive it and hold all parts that config->task needs, are
- * viewed and never written, so trainers over one owner may run in different threads.  Not for training. */
+/* The same without weights: those of `owner`, which must outlive it and hold all parts that config->task
+ * needs, are viewed and never written, so trainers over one owner may run in different threads.  Not for
+ * training. */
 struct status trainer_init_shared(struct trainer *t, const struct trainer_config *config,
                                   const struct trainer *owner);
 void trainer_fini(struct trainer *t);
@@ -69,10 +72,11 @@ void trainer_fini(struct trainer *t);
 /* After the master weights were changed from outside (a checkpoint): refreshes the working copy. */
 void trainer_weights_changed(struct trainer *t);
 
-/* One optimizer step: gradients of the global batch, clipping, update number `update` (1 for the first of a phase) at
- * rate lr.  `step` counts over all phases and addresses the dropout masks.  Losses are normalised by the counts of the
- * global batch, or with `mean_of_micro_batches` as the mean of each micro-batch's mean, as the replaced scripts do.
- * STATUS_NUMERIC names the first tensor that is not finite; the weights are then unchanged. */
+/* One optimizer step: gradients of the global batch, clipping, update number `update` (1 for the first of a
+ * phase) at rate lr.  `step` counts over all phases and addresses the dropout masks.  Losses are normalised
+ * by the counts of the global batch, or with `mean_of_micro_batches` as the mean of each micro-batch's mean,
+ * as the replaced scripts do. STATUS_NUMERIC names the first tensor that is not finite; the weights are then
+ * unchanged. */
 struct status trainer_step(struct trainer *t, const struct bert_step *batch, int64_t step, int64_t update,
                            double lr, bool mean_of_micro_batches, struct trainer_result *result);
 

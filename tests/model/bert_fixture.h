@@ -26,7 +26,8 @@ static inline struct bert_config fixture_config(void)
     };
 }
 
-/* Sequence number `key` of a global batch: length, words, segments, labels and NSP label follow from the number. */
+/* Sequence number `key` of a global batch: length, words, segments, labels and NSP label follow from the
+ * number. */
 static inline void fixture_add_sequence(struct bert_batch *b, int32_t key, int64_t max_length)
 {
     struct rng_stream r = rng_stream(rng_key(77, (uint64_t)key));

@@ -1,4 +1,5 @@
-/* model_outputs: what a model directory computes for a batch of padded sequences, each position and head of it. */
+/* model_outputs: what a model directory computes for a batch of padded sequences, each position and head of
+ * it. */
 #ifndef KILN_TESTS_MODEL_OUTPUTS_H
 #define KILN_TESTS_MODEL_OUTPUTS_H
 
@@ -55,8 +56,8 @@ static inline void outputs_run(struct trainer *t, const struct model_dir *m, enu
 enum { OUTPUTS_N = 5 };
 static const char *const outputs_names[OUTPUTS_N] = {"mlm", "nsp", "qa", "hidden", "pooled"};
 
-/* One of the outputs as a view, null if the task has none: "mlm" [T, V], "nsp" [B, 2], "qa" [T, 2], "hidden" [T, H],
- * "pooled" [B, H]; T counts the rounding of the stream. */
+/* One of the outputs as a view, null if the task has none: "mlm" [T, V], "nsp" [B, 2], "qa" [T, 2], "hidden"
+ * [T, H], "pooled" [B, H]; T counts the rounding of the stream. */
 static inline tensor outputs_view(const struct trainer *t, const char *name)
 {
     const struct stage_slot *slot = &t->stage.slot;

@@ -1,5 +1,5 @@
-/* The public library (include/kiln): the same answers as from serve, the same bits from threads that share a model,
- * calls that are cancelled at every layer, and arguments that are wrong.
+/* The public library (include/kiln): the same answers as from serve, the same bits from threads that share a
+ * model, calls that are cancelled at every layer, and arguments that are wrong.
  *
  * With arguments it is a tool for tests/cli/test_install.sh: `test_api unpack DIR` writes the models of
  * tests/golden/hf_dirs.safetensors into DIR. */

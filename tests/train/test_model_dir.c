@@ -1,8 +1,8 @@
-/* Model directories: what `transformers` wrote (tests/golden/make_hf_dirs.py) gives its outputs, what kiln writes reads
- * back the same, and what is wrong is refused by name.
+/* Model directories: what `transformers` wrote (tests/golden/make_hf_dirs.py) gives its outputs, what kiln
+ * writes reads back the same, and what is wrong is refused by name.
  *
- * With arguments it is a tool for tests/golden/check_transformers.py: `test_model_dir DIR TASK IN OUT` writes the
- * outputs for the batch in IN, both safetensors files. */
+ * With arguments it is a tool for tests/golden/check_transformers.py: `test_model_dir DIR TASK IN OUT` writes
+ * the outputs for the batch in IN, both safetensors files. */
 #include "model_outputs.h"
 
 #include "core/buf.h"

@@ -1,4 +1,5 @@
-/* fixture_shared: real data for tests, from ../shared beside the checkout; a test that misses it is skipped. */
+/* fixture_shared: real data for tests, from ../shared beside the checkout; a test that misses it is
+ * skipped. */
 #ifndef KILN_TESTS_FIXTURE_SHARED_H
 #define KILN_TESTS_FIXTURE_SHARED_H
 

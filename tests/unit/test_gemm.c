@@ -1,5 +1,5 @@
-/* Every compiled-in backend of ops/cpu/gemm.h on every form of tile, against sums in fp64; then whole products, whose
- * edges do not fit their tiles. */
+/* Every compiled-in backend of ops/cpu/gemm.h on every form of tile, against sums in fp64; then whole
+ * products, whose edges do not fit their tiles. */
 #include "core/rng.h"
 #include "ops/cpu/gemm_backend.h"
 #include "test.h"

@@ -91,7 +91,8 @@ static void test_cast(void)
     EXPECT(isinf(back[4]) && isnan(back[6]) && back[1] == 1.0f && back[2] == 1.015625f, "rounded wrongly");
 }
 
-/* A tensor longer than one item of work; the first hole counts, whichever thread finds another one earlier. */
+/* A tensor longer than one item of work; the first hole counts, whichever thread finds another one
+ * earlier. */
 static void test_find_nonfinite(void)
 {
     enum { N = 50000 };

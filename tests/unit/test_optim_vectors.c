@@ -1,6 +1,6 @@
-/* Two steps of each optimizer on four weights, worked by hand in double precision from the equations of ops.h:
- * w = [0.5, -1, 2, 0.25], lr 0.01, gradients [0.3, -0.4, 1.2, 0] and [-0.1, 0.2, 0.4, -0.8], moments from zero, betas
- * (0.9, 0.999), eps 1e-6. */
+/* Two steps of each optimizer on four weights, worked by hand in double precision from the equations of
+ * ops.h: w = [0.5, -1, 2, 0.25], lr 0.01, gradients [0.3, -0.4, 1.2, 0] and [-0.1, 0.2, 0.4, -0.8], moments
+ * from zero, betas (0.9, 0.999), eps 1e-6. */
 #include "ops/ops.h"
 #include "ops/workspace.h"
 #include "test.h"

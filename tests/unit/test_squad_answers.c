@@ -1,5 +1,6 @@
-/* Tests of answers from logits: against tests/golden/make_squad_answers.py, which computes them from the rules in
- * Python, in full for a made-up set and as hashes for parts of SQuAD dev; what has no answer; what is refused. */
+/* Tests of answers from logits: against tests/golden/make_squad_answers.py, which computes them from the
+ * rules in Python, in full for a made-up set and as hashes for parts of SQuAD dev; what has no answer; what
+ * is refused. */
 #include "fixture_shared.h"
 #include "test.h"
 

@@ -1,5 +1,5 @@
-/* Tests of the feature cache: what is read is what was written; another key, another file of data, a missing file and
- * every cut or changed byte are refused. */
+/* Tests of the feature cache: what is read is what was written; another key, another file of data, a missing
+ * file and every cut or changed byte are refused. */
 #include "test.h"
 
 #include "data/squad_cache.h"

@@ -1,6 +1,6 @@
-/* Tests of SQuAD files as examples and features: against features that tests/golden/make_squad_features.py made from
- * the rules with Hugging Face's tokens, in full for a made-up set and as hashes for all of SQuAD dev; errors by
- * their words; the cache. */
+/* Tests of SQuAD files as examples and features: against features that tests/golden/make_squad_features.py
+ * made from the rules with Hugging Face's tokens, in full for a made-up set and as hashes for all of SQuAD
+ * dev; errors by their words; the cache. */
 #include "fixture_shared.h"
 #include "test.h"
 

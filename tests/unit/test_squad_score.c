@@ -1,5 +1,5 @@
-/* Tests of the SQuAD metric: every digit as tests/golden/make_squad_score.py has it, for pairs of difficult answers,
- * made-up sets by the rules of v1.1 and v2.0, and the predictions of three systems for SQuAD dev. */
+/* Tests of the SQuAD metric: every digit as tests/golden/make_squad_score.py has it, for pairs of difficult
+ * answers, made-up sets by the rules of v1.1 and v2.0, and the predictions of three systems for SQuAD dev. */
 #include "fixture_shared.h"
 #include "test.h"
 

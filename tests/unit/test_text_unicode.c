@@ -74,8 +74,8 @@ static void hash_word(void *context, const struct basic_word *w)
     *h = fnv1a(*h, span, sizeof span);
 }
 
-/* U+08D4 U+1D16D U+302E U+1D165 U+11442 U+1E94A: they stay when accents are stripped, so their order shows; their
- * combining classes fall. */
+/* U+08D4 U+1D16D U+302E U+1D165 U+11442 U+1E94A: they stay when accents are stripped, so their order shows;
+ * their combining classes fall. */
 #define STAYING_MARKS                                                                                        \
     "\xE0\xA3\x94\xF0\x9D\x85\xAD\xE3\x80\xAE\xF0\x9D\x85\xA5\xF0\x91\x91\x82\xF0\x9E\xA5\x8A"
 

@@ -1,20 +1,22 @@
-/* accept: what every kernel of the cpu table asks before it reads memory.  Shapes were checked by the plan; dtypes,
- * strides and the numbers in index tensors are checked here, because a wrong one would read outside of a tensor. */
+/* accept: what every kernel of the cpu table asks before it reads memory.  Shapes were checked by the plan;
+ * dtypes, strides and the numbers in index tensors are checked here, because a wrong one would read outside
+ * of a tensor. */
 #ifndef KILN_OPS_CPU_ACCEPT_H
 #define KILN_OPS_CPU_ACCEPT_H
 
 #include "ops/ops.h"
 
-/* True if the op may run: nothing has failed before, all `matrices` share one dtype, fp32 or bf16, and have dense rows,
- * and all `vectors` are dense fp32.  Null tensors pass.  Otherwise STATUS_USAGE sticks in the exec. */
+/* True if the op may run: nothing has failed before, all `matrices` share one dtype, fp32 or bf16, and have
+ * dense rows, and all `vectors` are dense fp32.  Null tensors pass.  Otherwise STATUS_USAGE sticks in the
+ * exec. */
 bool accept_tensors(struct exec *x, const char *op, const tensor *matrices, int n_matrices,
                     const tensor *vectors, int n_vectors);
 
 #define ACCEPT_LIST(...)                                                                                     \
     (const tensor[]){__VA_ARGS__}, (int)(sizeof((const tensor[]){__VA_ARGS__}) / sizeof(tensor))
 
-/* True if every number of the dense i32 tensor `index` lies in [first, end); else STATUS_DATA names the first that does
- * not. */
+/* True if every number of the dense i32 tensor `index` lies in [first, end); else STATUS_DATA names the first
+ * that does not. */
 bool accept_indices(struct exec *x, const char *op, const char *name, tensor index, int64_t first,
                     int64_t end);
 

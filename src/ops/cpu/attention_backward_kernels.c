@@ -1,5 +1,6 @@
 /* Attention backward: probabilities are recomputed from the saved logarithm of the denominator (Dao 2023,
- * arXiv:2307.08691, algorithm 2); gradients of keys and values add up over the blocks of queries, in order. */
+ * arXiv:2307.08691, algorithm 2); gradients of keys and values add up over the blocks of queries, in
+ * order. */
 #include "ops/cpu/attention_tile.h"
 
 enum { QUERY_BLOCK = 64 };

@@ -1,4 +1,5 @@
-/* Attention forward: for each block of queries the scores, their softmax, dropout, and the product with the values. */
+/* Attention forward: for each block of queries the scores, their softmax, dropout, and the product with the
+ * values. */
 #include "ops/cpu/attention_tile.h"
 
 enum { QUERY_BLOCK = 32 };
@@ -27,8 +28,8 @@ static struct tiles carve(const struct attention_call *c, int64_t padded_k, void
     return t;
 }
 
-/* s = e^(scale s + slope j - max) over the visible keys, 0 beyond; returns their sum, and the maximum.  The row is padded
- * to whole vectors, so the loops run over the padding too. */
+/* s = e^(scale s + slope j - max) over the visible keys, 0 beyond; returns their sum, and the maximum.  The
+ * row is padded to whole vectors, so the loops run over the padding too. */
 static float softmax_row(float *s, int64_t visible, int64_t padded, float scale, float slope, float *maximum)
 {
     float max = -INFINITY, sum = 0;

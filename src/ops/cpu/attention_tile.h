@@ -1,6 +1,6 @@
-/* attention_tile: what the forward and the backward of attention share.  An item is one head of one sequence; its rows
- * are converted to padded fp32 tiles in the lane, and queries pass through in blocks, so the scores of a block stay in
- * the cache. */
+/* attention_tile: what the forward and the backward of attention share.  An item is one head of one sequence;
+ * its rows are converted to padded fp32 tiles in the lane, and queries pass through in blocks, so the scores
+ * of a block stay in the cache. */
 #ifndef KILN_OPS_CPU_ATTENTION_TILE_H
 #define KILN_OPS_CPU_ATTENTION_TILE_H
 
@@ -26,7 +26,8 @@ struct attention_head {
     float slope;
 };
 
-/* Checks dtypes and sequence boundaries; false, with the reason in the exec, if the kernels would read outside. */
+/* Checks dtypes and sequence boundaries; false, with the reason in the exec, if the kernels would read
+ * outside. */
 static inline bool attention_accept(struct exec *x, const char *op, const struct attention_call *c)
 {
     const struct attention *a = c->a;
@@ -101,7 +102,8 @@ static inline int64_t attention_visible(const struct attention_call *c, const st
     return n < 0 ? 0 : n;
 }
 
-/* Rows [first, first + n) of a head as fp32 [padded_rows, stride]; zero beyond n rows and head_size columns. */
+/* Rows [first, first + n) of a head as fp32 [padded_rows, stride]; zero beyond n rows and head_size
+ * columns. */
 static inline void attention_load(float *restrict out, int64_t stride, tensor t, int64_t head, int64_t first,
                                   int64_t n, int64_t padded_rows)
 {

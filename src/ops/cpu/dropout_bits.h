@@ -1,5 +1,5 @@
-/* dropout_bits: the addressed random numbers of ops.h, a vector of Philox blocks at a time.  One block covers eight
- * columns of one row. */
+/* dropout_bits: the addressed random numbers of ops.h, a vector of Philox blocks at a time.  One block covers
+ * eight columns of one row. */
 #ifndef KILN_OPS_CPU_DROPOUT_BITS_H
 #define KILN_OPS_CPU_DROPOUT_BITS_H
 
@@ -10,8 +10,8 @@
 #    include <immintrin.h>
 #endif
 
-/* Counters are kept in the low halves of 64-bit lanes, where one instruction makes all products of a round; GCC does not
- * find it by itself.  What gathers in the high halves is never read. */
+/* Counters are kept in the low halves of 64-bit lanes, where one instruction makes all products of a round;
+ * GCC does not find it by itself.  What gathers in the high halves is never read. */
 #if defined(__AVX512F__)
 enum { DROPOUT_LANES = 8 };
 #elif defined(__AVX2__)
@@ -79,8 +79,8 @@ static inline void dropout_philox(uint16_t *out, dropout_vector c0, uint32_t pos
     memcpy(out, blocks, sizeof blocks);
 }
 
-/* bits[row * 8 n_blocks + column - 8 first_block] = the element's 16-bit number (halves of words, low half first: the
- * order in which a little-endian machine stores them). */
+/* bits[row * 8 n_blocks + column - 8 first_block] = the element's 16-bit number (halves of words, low half
+ * first: the order in which a little-endian machine stores them). */
 static inline void dropout_bits(uint16_t *restrict bits, struct dropout_bits d, int64_t rows)
 {
     dropout_vector first = {0};

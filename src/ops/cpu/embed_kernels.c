@@ -1,5 +1,6 @@
-/* The three embeddings of BERT with their layer normalisation and dropout.  The backward adds the rows of dsum to the
- * tables by column blocks: each thread owns columns, so every element receives its rows in the order of the stream. */
+/* The three embeddings of BERT with their layer normalisation and dropout.  The backward adds the rows of
+ * dsum to the tables by column blocks: each thread owns columns, so every element receives its rows in the
+ * order of the stream. */
 #include "ops/cpu/norm_row.h"
 
 enum { ROWS_PER_ITEM = 8, COLUMNS_PER_ITEM = 64 };

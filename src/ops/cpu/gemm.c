@@ -6,8 +6,8 @@
 #include <stdio.h>
 #include <string.h>
 
-/* Tiles as large as pays (measured on Zen 4: 256 x 1024 runs 3 to 8 % faster than 128 x 384), but enough of them to keep
- * threads busy. */
+/* Tiles as large as pays (measured on Zen 4: 256 x 1024 runs 3 to 8 % faster than 128 x 384), but enough of
+ * them to keep threads busy. */
 enum { TILES_WANTED = 16, ROWS_FOR_TALL_TILES = 2048, MIN_TILE_COLS = 256, MAX_TILE_DEPTH = 1024 };
 
 enum { MAX_BACKENDS = 3 };

@@ -1,15 +1,16 @@
 /* gemm: matrix products on the cpu, by the fastest library that is compiled in and can do the tile at hand.
  *
- * A product is cut into tiles of C by its shape alone, and each tile is computed by one thread from the whole of its row
- * and column panels: the bits do not depend on the number of threads, whatever the library does. */
+ * A product is cut into tiles of C by its shape alone, and each tile is computed by one thread from the whole
+ * of its row and column panels: the bits do not depend on the number of threads, whatever the library
+ * does. */
 #ifndef KILN_OPS_CPU_GEMM_H
 #define KILN_OPS_CPU_GEMM_H
 
 #include "core/dtype.h"
 #include "dev/exec.h"
 
-/* C = A B + bias, or C += A B.  A is [m, k], stored [k, m] if a_transposed; B is [k, n], stored [n, k] if b_transposed.
- * Strides are those of stored rows, in elements. */
+/* C = A B + bias, or C += A B.  A is [m, k], stored [k, m] if a_transposed; B is [k, n], stored [n, k] if
+ * b_transposed. Strides are those of stored rows, in elements. */
 struct gemm {
     int64_t m, n, k;
     void *c;
@@ -26,8 +27,8 @@ struct gemm {
 typedef void gemm_after(const void *context, int64_t row, int64_t rows, int64_t col, int64_t cols,
                         void *lane);
 
-/* Computes the product; then `after`, which may be NULL, on each tile while it is in the cache, with after_bytes of
- * scratch.  A failure sticks in the exec under the name `op`. */
+/* Computes the product; then `after`, which may be NULL, on each tile while it is in the cache, with
+ * after_bytes of scratch.  A failure sticks in the exec under the name `op`. */
 void gemm_run(struct exec *x, const char *op, const struct gemm *g, gemm_after *after, size_t after_bytes,
               const void *context);
 

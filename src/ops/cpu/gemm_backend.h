@@ -15,8 +15,9 @@ struct gemm_backend {
     /* Whether the library can compute with these dtypes on this processor, without emulation. */
     bool (*can)(enum dtype ab_dtype, enum dtype c_dtype);
 
-    /* A handle for tiles of this form (sizes, strides, dtypes, flags; not addresses) and the bytes of lane a tile needs;
-     * NULL if it cannot.  Valid until a later product readies others; called by one thread at a time. */
+    /* A handle for tiles of this form (sizes, strides, dtypes, flags; not addresses) and the bytes of lane a
+     * tile needs; NULL if it cannot.  Valid until a later product readies others; called by one thread at a
+     * time. */
     const void *(*prepare)(const struct gemm *tile, size_t *lane_bytes);
 
     /* Computes one tile; false if the library failed. */

@@ -1,5 +1,5 @@
-/* Matrix products by a BLAS, one sgemm call per tile; bf16 operands are converted, inner range by inner range.  OpenBLAS
- * is told not to start threads of its own: tiles already keep every thread busy. */
+/* Matrix products by a BLAS, one sgemm call per tile; bf16 operands are converted, inner range by inner
+ * range.  OpenBLAS is told not to start threads of its own: tiles already keep every thread busy. */
 #include "ops/cpu/gemm_backend.h"
 #include "ops/cpu/rows.h"
 

@@ -1,8 +1,8 @@
-/* Matrix products by oneDNN (C API of 2.x and 3.x differ; this is 2.x): one matmul primitive per form of tile, built for
- * one thread, kept in a set-associative cache of bounded size.
+/* Matrix products by oneDNN (C API of 2.x and 3.x differ; this is 2.x): one matmul primitive per form of
+ * tile, built for one thread, kept in a set-associative cache of bounded size.
  *
- * Plain strides are used for both operands: on Zen 4 tiles of 128 rows run within 3 % of pre-packed weights, which would
- * have to be repacked after every update. */
+ * Plain strides are used for both operands: on Zen 4 tiles of 128 rows run within 3 % of pre-packed weights,
+ * which would have to be repacked after every update. */
 #include "core/hash.h"
 #include "ops/cpu/gemm_backend.h"
 
@@ -114,8 +114,8 @@ static struct form form_of(const struct gemm *t)
     return (struct form){t->m, t->n, t->k, t->c_stride, t->a_stride, t->b_stride, flags};
 }
 
-/* The entry of this form, or the one to use for it: an empty way, else the way unused for longest.  A set has more ways
- * than a product has forms, so those of the running product are never the oldest. */
+/* The entry of this form, or the one to use for it: an empty way, else the way unused for longest.  A set has
+ * more ways than a product has forms, so those of the running product are never the oldest. */
 static struct entry *find(const struct form *f, bool *found)
 {
     struct entry *set = lib.entries[hash_fnv1a(f, sizeof *f) % CACHE_SETS], *oldest = set;

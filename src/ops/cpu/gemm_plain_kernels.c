@@ -1,5 +1,5 @@
-/* Matrix products without a library: panels are packed into fp32, whatever their dtype and layout, and multiplied by
- * ops/cpu/tile_product.h.  It can compute every tile, and is what kiln falls back to. */
+/* Matrix products without a library: panels are packed into fp32, whatever their dtype and layout, and
+ * multiplied by ops/cpu/tile_product.h.  It can compute every tile, and is what kiln falls back to. */
 #include "ops/cpu/gemm_backend.h"
 #include "ops/cpu/kernel.h"
 #include "ops/cpu/rows.h"
@@ -19,8 +19,8 @@ static float element(const void *data, enum dtype t, int64_t i)
     return t == DTYPE_F32 ? ((const float *)data)[i] : bf16_to_f32(((const uint16_t *)data)[i]);
 }
 
-/* A [rows, cols] panel from element `first` of `data` into `out`; rows up to padded_rows and columns up to padded_cols
- * become zero. */
+/* A [rows, cols] panel from element `first` of `data` into `out`; rows up to padded_rows and columns up to
+ * padded_cols become zero. */
 struct panel {
     const void *data;
     enum dtype dtype;

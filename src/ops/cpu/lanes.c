@@ -1,9 +1,10 @@
 /* A pool of threads that never waits for a thread which has not begun.
  *
- * Parallel regions of OpenMP end when the whole team has come by, so one thread that a busy machine does not schedule
- * holds up all the others, at every op.  Here the caller publishes a job and works on it at once; a worker that wakes
- * in time joins and takes items; when the items are gone the job is closed and only workers inside are waited for.
- * oneDNN is an OpenMP program, so every thread of the pool is told to be a team of one. */
+ * Parallel regions of OpenMP end when the whole team has come by, so one thread that a busy machine does not
+ * schedule holds up all the others, at every op.  Here the caller publishes a job and works on it at once; a
+ * worker that wakes in time joins and takes items; when the items are gone the job is closed and only workers
+ * inside are waited for. oneDNN is an OpenMP program, so every thread of the pool is told to be a team of
+ * one. */
 #include "ops/cpu/lanes.h"
 
 #include <omp.h>

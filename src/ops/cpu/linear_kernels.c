@@ -1,5 +1,5 @@
-/* Linear layers: products by ops/cpu/gemm.h, the activation on each tile while it is in the cache, and bias gradients as
- * ordered sums over rows. */
+/* Linear layers: products by ops/cpu/gemm.h, the activation on each tile while it is in the cache, and bias
+ * gradients as ordered sums over rows. */
 #include "ops/cpu/gemm.h"
 #include "ops/cpu/norm_row.h"
 #include "ops/cpu/vmath.h"

@@ -1,5 +1,5 @@
-/* Cross entropy over a row of logits: the maximum and its place, the exponentials and their sum, the gradient; the row
- * stays in the second-level cache between the passes. */
+/* Cross entropy over a row of logits: the maximum and its place, the exponentials and their sum, the
+ * gradient; the row stays in the second-level cache between the passes. */
 #include "ops/cpu/kernel.h"
 #include "ops/cpu/rows.h"
 #include "ops/cpu/vmath.h"
@@ -33,8 +33,8 @@ static int64_t first_equal(const float *v, int64_t n, float value)
     return i < n ? i : 0;
 }
 
-/* e^(v - max) into `out`, which may be `v`.  Their sum in runs of 4,096 added up in fp32, which are added in fp64: the
- * error does not grow with the vocabulary. */
+/* e^(v - max) into `out`, which may be `v`.  Their sum in runs of 4,096 added up in fp32, which are added in
+ * fp64: the error does not grow with the vocabulary. */
 static double exponentials(float *out, const float *v, int64_t n, float max)
 {
     double total = 0;

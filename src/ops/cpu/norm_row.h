@@ -1,5 +1,5 @@
-/* norm_row: layer normalisation of one row in fp32 (Ba et al. 2016, arXiv:1607.06450), shared by the kernels that end in
- * one.  Mean and variance take two passes over a row that is in the first-level cache. */
+/* norm_row: layer normalisation of one row in fp32 (Ba et al. 2016, arXiv:1607.06450), shared by the kernels
+ * that end in one.  Mean and variance take two passes over a row that is in the first-level cache. */
 #ifndef KILN_OPS_CPU_NORM_ROW_H
 #define KILN_OPS_CPU_NORM_ROW_H
 
@@ -63,8 +63,8 @@ static inline void norm_row_dropout(float *out, const float *in, const uint16_t 
     }
 }
 
-/* Sums over rows: the rows are cut into runs by their number alone, each run adds up its own partial sums in the
- * workspace, and norm_add_partials adds those in order. */
+/* Sums over rows: the rows are cut into runs by their number alone, each run adds up its own partial sums in
+ * the workspace, and norm_add_partials adds those in order. */
 static inline int64_t norm_chunks(int64_t rows)
 {
     return rows < WORKSPACE_ROW_CHUNKS ? rows : WORKSPACE_ROW_CHUNKS;

@@ -1,5 +1,5 @@
-/* Optimizers over flat buffers.  A span is cut into chunks of 1,024 elements; each chunk's sums go to its own place in
- * the workspace and are added in order, so norms have the same bits for any number of threads. */
+/* Optimizers over flat buffers.  A span is cut into chunks of 1,024 elements; each chunk's sums go to its own
+ * place in the workspace and are added in order, so norms have the same bits for any number of threads. */
 #include "ops/cpu/kernel.h"
 #include "ops/cpu/rows.h"
 #include "ops/workspace.h"
@@ -16,7 +16,8 @@ struct optim_call {
     float inverse_divisor, beta1, beta2, rest1, rest2, inverse_c1, inverse_c2, eps, lr, step;
 };
 
-/* A chunk: elements [first, first + n) of the buffers, which belong to one span whose chunks begin at span_chunk. */
+/* A chunk: elements [first, first + n) of the buffers, which belong to one span whose chunks begin at
+ * span_chunk. */
 struct chunk {
     int64_t first, n, span_chunk;
     double decay;

@@ -1,5 +1,5 @@
-/* rows: kernels compute in fp32; a row of a tensor is lent as fp32 and stored in the tensor's dtype.  An fp32 row is lent
- * in place, so one code serves both dtypes and fp32 pays nothing. */
+/* rows: kernels compute in fp32; a row of a tensor is lent as fp32 and stored in the tensor's dtype.  An fp32
+ * row is lent in place, so one code serves both dtypes and fp32 pays nothing. */
 #ifndef KILN_OPS_CPU_ROWS_H
 #define KILN_OPS_CPU_ROWS_H
 
@@ -19,7 +19,8 @@ static inline void rows_to_bf16(uint16_t *restrict out, const float *restrict in
     }
 }
 
-/* Elements between the first of the tensor and the first of row `row`: dense tensors of any shape, strided matrices. */
+/* Elements between the first of the tensor and the first of row `row`: dense tensors of any shape, strided
+ * matrices. */
 static inline int64_t rows_offset(tensor t, int64_t row)
 {
     return row * (t.n_dims == 2 ? t.strides[0] : tensor_cols(t));

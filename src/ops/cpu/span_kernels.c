@@ -1,5 +1,5 @@
-/* The loss of answer spans: a softmax over the tokens of each sequence, for starts and for ends.  A sequence's two
- * columns have a stride of two, so they are copied into runs of their own first. */
+/* The loss of answer spans: a softmax over the tokens of each sequence, for starts and for ends.  A
+ * sequence's two columns have a stride of two, so they are copied into runs of their own first. */
 #include "ops/cpu/kernel.h"
 #include "ops/cpu/rows.h"
 #include "ops/cpu/vmath.h"
@@ -61,7 +61,8 @@ static void span_item(const void *context, int64_t item, void *lane)
     }
 }
 
-/* The longest sequence; -1, with the reason in the exec, if bounds or labels would lead outside of the logits. */
+/* The longest sequence; -1, with the reason in the exec, if bounds or labels would lead outside of the
+ * logits. */
 static int64_t longest_sequence(struct exec *x, const char *op, tensor logits, tensor cu_seqlens,
                                 tensor labels)
 {

@@ -1,6 +1,6 @@
-/* tile_product: C = A B or C += A B on small fp32 matrices in the cache, with accumulators in registers; GCC vectors of
- * the width of the instruction set.  Operands are padded by their owner, so there are no edges: C has a multiple of
- * TILE_ROWS rows and of TILE_COLS columns. */
+/* tile_product: C = A B or C += A B on small fp32 matrices in the cache, with accumulators in registers; GCC
+ * vectors of the width of the instruction set.  Operands are padded by their owner, so there are no edges: C
+ * has a multiple of TILE_ROWS rows and of TILE_COLS columns. */
 #ifndef KILN_OPS_CPU_TILE_PRODUCT_H
 #define KILN_OPS_CPU_TILE_PRODUCT_H
 
@@ -92,7 +92,8 @@ static inline void tile_product(float *restrict c, int64_t c_stride, struct tile
     }
 }
 
-/* Lane l of the two results of one stage of a transposition, which exchanges the off-diagonal blocks of size h. */
+/* Lane l of the two results of one stage of a transposition, which exchanges the off-diagonal blocks of size
+ * h. */
 #define TILE_LOW(l, h)   ((l) & (h) ? TILE_VECTOR + (l) - (h) : (l))
 #define TILE_HIGH(l, h)  ((l) & (h) ? TILE_VECTOR + (l) : (l) + (h))
 #define TILE_4(f, l, h)  f(l, h), f((l) + 1, h), f((l) + 2, h), f((l) + 3, h)

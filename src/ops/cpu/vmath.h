@@ -1,6 +1,7 @@
-/* vmath: exp, the normal distribution and tanh in fp32, written so that a loop over them becomes vector code: no branch,
- * no table, no call.  Errors are against the exact value and were measured over the whole range by tests/unit/test_vmath.
- * Polynomials are least-squares fits at Chebyshev nodes, reweighted towards the minimax error. */
+/* vmath: exp, the normal distribution and tanh in fp32, written so that a loop over them becomes vector code:
+ * no branch, no table, no call.  Errors are against the exact value and were measured over the whole range by
+ * tests/unit/test_vmath. Polynomials are least-squares fits at Chebyshev nodes, reweighted towards the
+ * minimax error. */
 #ifndef KILN_OPS_CPU_VMATH_H
 #define KILN_OPS_CPU_VMATH_H
 
@@ -49,7 +50,8 @@ struct vmath_normal {
     float density; /* phi(z): error below 1e-7 */
 };
 
-/* Phi(-|z|) = e^(-z^2 / 2) R(|z|), R a polynomial in t = 1 / (1 + 0.3 |z|) on [0, 14]; the exponential serves both. */
+/* Phi(-|z|) = e^(-z^2 / 2) R(|z|), R a polynomial in t = 1 / (1 + 0.3 |z|) on [0, 14]; the exponential serves
+ * both. */
 static inline struct vmath_normal vmath_normal(float z)
 {
     float a = fabsf(z);

@@ -12,10 +12,10 @@ help: ## this list
 deps: ## install the packages that building needs (Debian, Ubuntu)
 	@tools/install_deps.sh
 
-demo: ## from raw text to filled-in words in about 10 minutes; DATA=DIR for your own text
+demo: all ## from raw text to filled-in words in about 10 minutes; DATA=DIR for your own text
 	@scripts/demo.sh
 
-demo-long: ## the same with a larger model, 1 to 2 hours
+demo-long: all ## the same with a larger model, 1 to 2 hours
 	@scripts/demo.sh --long
 
 test: deps ## build with warnings as errors and run the tests

@@ -12,6 +12,7 @@ set -euo pipefail
 cd "$(dirname "$0")/.."
 
 kiln=build/kiln
+[ -x $kiln ] || make all
 mode=${1:-}
 work=${DEMO_DIR:-demo}${mode:+/${mode#--}}
 config=configs/demo.json

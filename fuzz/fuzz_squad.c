@@ -1,6 +1,6 @@
-/* fuzz_squad: any bytes as a SQuAD file, read for training or not, to features, to answers, to scores.  Every token of
- * every context is in a window, labels are inside their feature, places inside their context.
- * Input: four bytes for the settings, the rest is the file; logits follow from the settings. */
+/* fuzz_squad: any bytes as a SQuAD file, read for training or not, to features, to answers, to scores.  Every
+ * token of every context is in a window, labels are inside their feature, places inside their context. Input:
+ * four bytes for the settings, the rest is the file; logits follow from the settings. */
 #include "core/log.h"
 #include "data/squad_answers.h"
 #include "data/squad_score.h"

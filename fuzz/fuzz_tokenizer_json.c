@@ -1,5 +1,5 @@
-/* Any text as a tokenizer.json or a tokenizer_config.json: refused with a reason, or a vocabulary that kiln writes and
- * reads back the same. */
+/* Any text as a tokenizer.json or a tokenizer_config.json: refused with a reason, or a vocabulary that kiln
+ * writes and reads back the same. */
 #include "core/log.h"
 #include "text/tokenizer_config.h"
 #include "text/tokenizer_json.h"

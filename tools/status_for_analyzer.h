@@ -1,6 +1,6 @@
-/* status_for_analyzer: what the functions of core/status.h return, for clang-tidy, which sees one file at a time and
- * would otherwise believe that status_error can return STATUS_OK.  Only tools/tidy.sh includes this, never the program;
- * macros, because the analyzer does not look into variadic functions. */
+/* status_for_analyzer: what the functions of core/status.h return, for clang-tidy, which sees one file at a
+ * time and would otherwise believe that status_error can return STATUS_OK.  Only tools/tidy.sh includes this,
+ * never the program; macros, because the analyzer does not look into variadic functions. */
 #ifndef KILN_TOOLS_STATUS_FOR_ANALYZER_H
 #define KILN_TOOLS_STATUS_FOR_ANALYZER_H
 

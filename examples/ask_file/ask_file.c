@@ -1,4 +1,5 @@
-/* ask_file: asks a model about a text file.  It needs nothing of kiln but what `make install` put under a prefix.
+/* ask_file: asks a model about a text file.  It needs nothing of kiln but what `make install` put under a
+ * prefix.
  *
  *     ask_file MODEL_DIR FILE QUESTION...
  *

@@ -59,8 +59,8 @@ enum kiln_task {
  * masked-word head for that. */
 struct kiln_status kiln_model_open(struct kiln_model **model, const char *path);
 
-/* Drops the caller's hold on the model: no new session may be opened on it, but those that are open keep it until
- * the last of them is closed.  NULL does nothing. */
+/* Drops the caller's hold on the model: no new session may be opened on it, but those that are open keep it
+ * until the last of them is closed.  NULL does nothing. */
 void kiln_model_close(struct kiln_model *model);
 
 /* Numbers in a vector of kiln_embed. */

@@ -3,6 +3,7 @@
 #include "core/clock.h"
 #include "core/log.h"
 #include "data/documents.h"
+#include "io/file.h"
 #include "text/vocab.h"
 #include "text/wordpiece_train.h"
 
@@ -103,6 +104,15 @@ static struct status make_vocab(const struct vocab_args *a, struct documents *d)
     return s;
 }
 
+/* A vocabulary that cannot be written should not be counted for first. */
+static struct status check_output(const char *path)
+{
+    struct file_writer probe;
+    TRY(file_writer_open(&probe, path));
+    file_writer_abandon(&probe);
+    return status_ok();
+}
+
 static struct status run(const void *args, int n_positional, const char *const *positional)
 {
     const struct vocab_args *a = args;
@@ -126,7 +136,8 @@ static struct status run(const void *args, int n_positional, const char *const *
         log_info("would make a vocabulary of at most %lld pieces from %lld files, %.1f MB, and write %s",
                  (long long)a->vocab_size, (long long)d.n_files, (double)d.total_bytes / 1e6, a->vocab_file);
     } else {
-        s = make_vocab(a, &d);
+        s = check_output(a->vocab_file);
+        s = failed(s) ? s : make_vocab(a, &d);
     }
     documents_close(&d);
     return s;

@@ -15,6 +15,7 @@ tsan) # what has threads: prefetch, the pool of the cpu table, sessions over one
     select=(-R '^(test_api|test_data_prefetch|test_gemm|test_ops_cpu|checkop_cpu_(fp32|bf16))$')
     ;;
 esac
+tools/install_deps.sh xz-utils # unpacks the data that some tests look for beside the checkout
 rm -f "$build/results.xml"
 cmake --preset "$preset" >/dev/null
 cmake --build "$build" --target "${target[@]}"

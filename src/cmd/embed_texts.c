@@ -1,6 +1,7 @@
 /* kiln embed: sentence vectors of texts, a JSON array each. */
 #define _GNU_SOURCE
 #include "cmd/commands.h"
+#include "cmd/model_plan.h"
 #include "core/buf.h"
 #include "core/log.h"
 #include "serve/embed.h"
@@ -125,11 +126,7 @@ static struct status run(const void *args, int n_positional, const char *const *
 {
     const struct embed_args *a = args;
     if (a->dry_run) {
-        struct trainer_plan plan;
-        TRY(session_plan(&plan, a->model, BERT_TASK_ENCODER));
-        printf("%s: %.2f M parameters, %.1f MiB, at most %.3g GFLOP a batch\n", a->model,
-               (double)plan.n_params / 1e6, (double)plan.total_bytes / 0x1p20, plan.micro_flops / 1e9);
-        return status_ok();
+        return model_plan_print(a->model, BERT_TASK_ENCODER);
     }
     struct session s;
     TRY(session_open(&s, a->model, BERT_TASK_ENCODER));

@@ -1,6 +1,7 @@
 /* kiln fill: the words that a model would put where a text says [MASK]. */
 #define _GNU_SOURCE
 #include "cmd/commands.h"
+#include "cmd/model_plan.h"
 #include "core/log.h"
 #include "serve/fill_mask.h"
 
@@ -71,11 +72,7 @@ static struct status run(const void *args, int n_positional, const char *const *
 {
     const struct fill_args *a = args;
     if (a->dry_run) {
-        struct trainer_plan plan;
-        TRY(session_plan(&plan, a->model, BERT_TASK_MASKED_LM));
-        printf("%s: %.2f M parameters, %.1f MiB, at most %.3g GFLOP a text\n", a->model,
-               (double)plan.n_params / 1e6, (double)plan.total_bytes / 0x1p20, plan.micro_flops / 1e9);
-        return status_ok();
+        return model_plan_print(a->model, BERT_TASK_MASKED_LM);
     }
     struct session s;
     TRY(session_open(&s, a->model, BERT_TASK_MASKED_LM));

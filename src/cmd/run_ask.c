@@ -1,6 +1,7 @@
 /* kiln ask: answers to questions about a text, from arguments, standard input or a prompt. */
 #define _GNU_SOURCE
 #include "cmd/commands.h"
+#include "cmd/model_plan.h"
 #include "core/log.h"
 #include "io/file.h"
 #include "serve/ask.h"
@@ -137,11 +138,7 @@ static struct status run(const void *args, int n_positional, const char *const *
 {
     const struct ask_args *a = args;
     if (a->dry_run) {
-        struct trainer_plan plan;
-        TRY(session_plan(&plan, a->model, BERT_TASK_QUESTION_ANSWERING));
-        printf("%s: %.2f M parameters, %.1f MiB\n", a->model, (double)plan.n_params / 1e6,
-               (double)plan.total_bytes / 0x1p20);
-        return status_ok();
+        return model_plan_print(a->model, BERT_TASK_QUESTION_ANSWERING);
     }
     if (a->context == NULL && n_positional == 0) {
         return status_error(STATUS_USAGE,

@@ -6,24 +6,12 @@ dir=$(mktemp -d)
 mounted=
 trap '[ -z "$mounted" ] || umount "$mounted"; rm -rf "$dir"' EXIT
 . "$(dirname "$0")/corpus.sh"
+. "$(dirname "$0")/expect.sh"
 make_store
 export OMP_NUM_THREADS=1
 
 flags=(--input_dir "$dir/store" --config_file "$dir/config.json" --max_seq_length 32 --max_predictions_per_seq 5
     --train_batch_size 8 --learning_rate 1e-3 --eval_steps 0 --disable_progress_bar)
-
-# expect CODE TEXT command...: the command ends with this code and its message contains the text
-expect()
-{
-    local code=$1 text=$2 status=0
-    shift 2
-    "$@" >"$dir/out" 2>&1 || status=$?
-    if [ "$status" -ne "$code" ] || ! grep -qF -- "$text" "$dir/out"; then
-        echo "wanted exit code $code and '$text', got $status from: $*" >&2
-        cat "$dir/out" >&2
-        exit 1
-    fi
-}
 
 pretrain() { "$kiln" pretrain "${flags[@]}" --output_dir "$dir/run" --max_steps 4 "$@"; }
 
@@ -45,11 +33,11 @@ expect 64 "--phase2 goes on from phase 1" pretrain --phase2
 expect 66 "has no checkpoint" pretrain --phase2 --phase1_end_step 4 --resume_from_checkpoint
 echo '{"hidden_size": 65536, "num_attention_heads": 64, "num_hidden_layers": 64, "intermediate_size": 262144, "max_position_embeddings": 64}' >"$dir/bad.json"
 expect 71 "GiB of memory are free" pretrain --config_file "$dir/bad.json"
-[ ! -e "$dir/run/log.jsonl" ] || { echo "a refused run left a log" >&2; exit 1; }
+[ ! -e "$dir/run/log.jsonl" ] || fail "a refused run left a log"
 
 # a dry run says what would happen and touches nothing
 expect 0 "M parameters" pretrain --output_dir "$dir/dry" --dry_run
-[ ! -e "$dir/dry" ] || { echo "--dry_run made a directory" >&2; exit 1; }
+[ ! -e "$dir/dry" ] || fail "--dry_run made a directory"
 
 # another vocabulary than the store's
 sed 's/^city$/cities/' "$dir/store/vocab.txt" >"$dir/vocab2.txt"
@@ -77,9 +65,9 @@ if mkdir "$dir/small" && mount -t tmpfs -o size=3m tmpfs "$dir/small" 2>/dev/nul
     mounted=$dir/small
     expect 74 "free some or keep fewer checkpoints" "$kiln" pretrain "${flags[@]}" --output_dir "$dir/small/run" \
         --max_steps 6 --num_steps_per_checkpoint 1 --keep_checkpoints 0
-    grep -q "training goes on, older checkpoints are intact" "$dir/out" || { cat "$dir/out" >&2; exit 1; }
-    grep -q "5/6 loss" "$dir/out" || { echo "training did not go on" >&2; exit 1; }
-    "$kiln" inspect "$dir/small/run/ckpt_1" >/dev/null || { echo "the older checkpoint is damaged" >&2; exit 1; }
+    grep -q "training goes on, older checkpoints are intact" "$dir/err" || fail "the failed save was not reported"
+    grep -q "5/6 loss" "$dir/err" || fail "training did not go on"
+    "$kiln" inspect "$dir/small/run/ckpt_1" >/dev/null || fail "the older checkpoint is damaged"
 else
     echo "the full disk was not tried: tmpfs cannot be mounted here"
 fi

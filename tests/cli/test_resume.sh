@@ -6,10 +6,9 @@ kiln=$1
 dir=$(mktemp -d)
 trap 'rm -rf "$dir"' EXIT
 . "$(dirname "$0")/corpus.sh"
+. "$(dirname "$0")/expect.sh"
 make_store
 export OMP_NUM_THREADS=1 # small steps: a second thread would only wait
-
-fail() { echo "test_resume: $*" >&2; exit 1; }
 
 # The command that writes to $1, in ${command[@]}: run in the background it is the process to kill, not a shell's child.
 pretrain_command()

@@ -4,21 +4,8 @@ set -euo pipefail
 kiln=$1
 dir=$(mktemp -d)
 trap 'rm -rf "$dir"' EXIT
+. "$(dirname "$0")/expect.sh"
 cd "$dir"
-
-fail() {
-    echo "failed: $*" >&2
-    exit 1
-}
-
-# Runs a command that must fail with exit code $1 and a message that contains $2.
-expect_error() {
-    local code=$1 part=$2 got=0
-    shift 2
-    "$@" >out 2>err || got=$?
-    [ "$got" = "$code" ] || fail "exit code $got, not $code: $* ($(cat err))"
-    grep -qF -- "$part" err || fail "'$part' is not in: $(cat err)"
-}
 
 cat >dev.json <<'END'
 {"version": "1.1", "data": [{"title": "t", "paragraphs": [{"context": "The cat sat on a mat in 1895.", "qas": [
@@ -40,17 +27,17 @@ got=$("$kiln" score dev2.json predictions2.json)
 "$kiln" score --dry-run dev.json predictions.json >out 2>err || fail "dry run: $(cat err)"
 [ ! -s out ] && grep -q '3 predictions .* 3 questions .* v1.1' err || fail "dry run: $(cat out err)"
 
-expect_error 64 'DATASET.json' "$kiln" score dev.json
-expect_error 65 'missing.json' "$kiln" score missing.json predictions.json
-expect_error 65 'missing.json' "$kiln" score dev.json missing.json
+expect 64 'DATASET.json' "$kiln" score dev.json
+expect 65 'missing.json' "$kiln" score missing.json predictions.json
+expect 65 'missing.json' "$kiln" score dev.json missing.json
 echo '{"who": 3}' >number.json
-expect_error 65 '"who" must be a string' "$kiln" score dev.json number.json
+expect 65 '"who" must be a string' "$kiln" score dev.json number.json
 echo '{"who": "a", "who": "b"}' >twice.json
-expect_error 65 'duplicate' "$kiln" score dev.json twice.json
+expect 65 'duplicate' "$kiln" score dev.json twice.json
 head -c 300 dev.json >cut.json
-expect_error 65 'cut.json is not valid JSON' "$kiln" score cut.json predictions.json
+expect 65 'cut.json is not valid JSON' "$kiln" score cut.json predictions.json
 sed 's/"where"/"who"/' dev.json >same.json
-expect_error 65 'data[0].paragraphs[0].qas[1]: the "id" who was met before' "$kiln" score same.json predictions.json
+expect 65 'data[0].paragraphs[0].qas[1]: the "id" who was met before' "$kiln" score same.json predictions.json
 if [ -e /dev/full ]; then
-    expect_error 74 'writing the scores failed' bash -c '"$1" score dev2.json predictions2.json >/dev/full' _ "$kiln"
+    expect 74 'writing the scores failed' bash -c '"$1" score dev2.json predictions2.json >/dev/full' _ "$kiln"
 fi

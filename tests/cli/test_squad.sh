@@ -6,10 +6,9 @@ kiln=$1
 dir=$(mktemp -d)
 trap 'rm -rf "$dir"' EXIT
 . "$(dirname "$0")/corpus.sh"
+. "$(dirname "$0")/expect.sh"
 make_store
 export OMP_NUM_THREADS=1
-
-fail() { echo "test_squad: $*" >&2; exit 1; }
 
 # Questions whose answer is the one place in a text about people and things.
 awk 'BEGIN {
@@ -69,14 +68,6 @@ grep -q "resumed from" "$dir/log" || fail "nothing was resumed"
 cmp "$dir/whole/model/model.safetensors" "$dir/killed/model/model.safetensors" || fail "resumed to another model"
 
 # what is wrong is said
-expect()
-{
-    local code=$1 text=$2 status=0
-    shift 2
-    "$@" >"$dir/out" 2>&1 || status=$?
-    { [ "$status" -eq "$code" ] && grep -qF -- "$text" "$dir/out"; } ||
-        fail "wanted exit code $code and '$text', got $status: $(cat "$dir/out")"
-}
 expect 64 "nothing to do" "$kiln" squad --init_checkpoint "$model" --output_dir "$dir/none"
 expect 64 "--do_predict wants --predict_file" "$kiln" squad --init_checkpoint "$model" --output_dir "$dir/none" --do_predict
 expect 65 "qa_outputs" "$kiln" squad --init_checkpoint "$model" --output_dir "$dir/none" --do_predict \

@@ -4,21 +4,8 @@ set -euo pipefail
 kiln=$1
 dir=$(mktemp -d)
 trap 'rm -rf "$dir"' EXIT
+. "$(dirname "$0")/expect.sh"
 cd "$dir"
-
-fail() {
-    echo "failed: $*" >&2
-    exit 1
-}
-
-# Runs a command that must fail with exit code $1 and a message that contains $2.
-expect_error() {
-    local code=$1 part=$2 got=0
-    shift 2
-    "$@" >out 2>err || got=$?
-    [ "$got" = "$code" ] || fail "exit code $got, not $code: $* ($(cat err))"
-    grep -qF -- "$part" err || fail "'$part' is not in: $(cat err)"
-}
 
 printf '[PAD]\n[UNK]\n[CLS]\n[SEP]\n[MASK]\nhello\n##s\n!\n\xc3\xa9t\xc3\xa9\nete\n' >vocab.txt
 
@@ -30,13 +17,13 @@ got=$(printf '\xc3\xa9t\xc3\xa9 Hello\n' | "$kiln" tokenize --vocab_file vocab.t
 got=$(head -c 3000000 /dev/zero | tr '\0' '!' | "$kiln" tokenize --vocab_file vocab.txt | tr ' ' '\n' | sort -u)
 [ "$got" = 7 ] || fail "a line of 3 MB: $got"
 "$kiln" tokenize --vocab_file vocab.txt --dry-run 2>&1 | grep -q '10 pieces' || fail "dry run of tokenize"
-expect_error 65 'missing.txt' "$kiln" tokenize --vocab_file missing.txt
-expect_error 64 '--vocab_file' "$kiln" tokenize
+expect 65 'missing.txt' "$kiln" tokenize --vocab_file missing.txt
+expect 64 '--vocab_file' "$kiln" tokenize
 printf 'a\n' >bad.txt
-expect_error 65 'lacks the piece [PAD]' "$kiln" tokenize --vocab_file bad.txt
+expect 65 'lacks the piece [PAD]' "$kiln" tokenize --vocab_file bad.txt
 if [ -e /dev/full ]; then
     echo hello >text
-    expect_error 74 'writing the ids failed' bash -c '"$1" tokenize --vocab_file vocab.txt <text >/dev/full' _ "$kiln"
+    expect 74 'writing the ids failed' bash -c '"$1" tokenize --vocab_file vocab.txt <text >/dev/full' _ "$kiln"
 fi
 
 mkdir corpus
@@ -53,7 +40,7 @@ grep -qx cat new.txt || fail "no piece for cat: $(tr '\n' ' ' <new.txt)"
 [ -n "$(echo 'the cats' | "$kiln" tokenize --vocab_file new.txt --do_lower_case)" ] || fail "the vocabulary is not usable"
 "$kiln" vocab --input b.txt corpus --vocab_file again.txt --vocab_size 60 --do_lower_case 2>err || fail "$(cat err)"
 cmp new.txt again.txt || fail "another order of the files gives another vocabulary"
-expect_error 64 'has no room' "$kiln" vocab --input b.txt --vocab_file small.txt --vocab_size 10
-expect_error 74 'no/such/dir' "$kiln" vocab --input b.txt --vocab_file no/such/dir/v.txt
-expect_error 65 'nothing.txt' "$kiln" vocab --input nothing.txt --vocab_file v.txt
+expect 64 'has no room' "$kiln" vocab --input b.txt --vocab_file small.txt --vocab_size 10
+expect 74 'no/such/dir' "$kiln" vocab --input b.txt --vocab_file no/such/dir/v.txt
+expect 65 'nothing.txt' "$kiln" vocab --input nothing.txt --vocab_file v.txt
 [ ! -e small.txt ] && [ -z "$(find . -name '*.tmp*')" ] || fail "something half-written was left"

@@ -9,6 +9,7 @@ trap 'rm -rf "$dir"' EXIT
 . "$(dirname "$0")/expect.sh"
 make_store
 export OMP_NUM_THREADS=1 # small steps: a second thread would only wait
+last=120                  # steps of phase 1: enough to be caught in the middle
 
 # The command that writes to $1, in ${command[@]}: run in the background it is the process to kill, not a shell's child.
 pretrain_command()
@@ -17,7 +18,7 @@ pretrain_command()
     shift
     command=("$kiln" pretrain --input_dir "$dir/store" --config_file "$dir/config.json" --output_dir "$dir/$out" \
         --max_seq_length 32 --max_predictions_per_seq 5 --train_batch_size 32 --gradient_accumulation_steps 4 \
-        --max_steps 20 --learning_rate 1e-3 --num_steps_per_checkpoint 5 --keep_checkpoints 0 --eval_steps 7 \
+        --max_steps $last --learning_rate 1e-3 --num_steps_per_checkpoint 10 --keep_checkpoints 0 --eval_steps 7 \
         --disable_progress_bar "$@")
 }
 
@@ -56,7 +57,7 @@ for precision in "" --autocast; do
     [ "$status" -eq 137 ] || fail "kill -9 gave exit code $status"
     pretrain "$name-killed" $precision --resume_from_checkpoint 2>"$dir/log"
     grep -q "resumed from" "$dir/log" || fail "nothing was resumed after kill -9"
-    same "$name" "$name-killed" 20
+    same "$name" "$name-killed" $last
 
     pretrain_command "$name-stopped" $precision
     "${command[@]}" 2>/dev/null &
@@ -65,34 +66,34 @@ for precision in "" --autocast; do
         [ "$status" -eq 75 ] || fail "SIGTERM gave exit code $status, wanted 75"
     fi
     pretrain "$name-stopped" $precision --resume_from_checkpoint 2>/dev/null
-    same "$name" "$name-stopped" 20
+    same "$name" "$name-stopped" $last
 done
 
 # another number of threads changes nothing
 OMP_NUM_THREADS=1 pretrain one-thread 2>/dev/null
 OMP_NUM_THREADS=3 pretrain three-threads 2>/dev/null
-same one-thread three-threads 20
+same one-thread three-threads $last
 
 # phase 2: another length, batch and rate, on from the end of phase 1; then resumed in the middle of itself
-phase2() { pretrain "$@" --phase2 --phase1_end_step 20 --resume_from_checkpoint --max_seq_length 48 \
+phase2() { pretrain "$@" --phase2 --phase1_end_step $last --resume_from_checkpoint --max_seq_length 48 \
     --max_predictions_per_seq 8 --train_batch_size 16 --learning_rate 5e-4 --max_steps 8; }
 phase2 run 2>/dev/null
 phase2 run-killed --steps_this_run 3 2>/dev/null
 phase2 run-killed 2>"$dir/log"
 grep -q "phase 2, 3 steps done" "$dir/log" || fail "phase 2 did not go on at step 3"
-same run run-killed 28
+same run run-killed $((last + 8))
 
 # what cannot be resumed says why
 pretrain run 2>"$dir/log" && fail "an output directory with checkpoints was written over"
 grep -q "already has checkpoints" "$dir/log" || fail "no reason: $(cat "$dir/log")"
 sed 's/"intermediate_size": 128/"intermediate_size": 64/' "$dir/config.json" >"$dir/other.json"
-pretrain run --resume_from_checkpoint --phase2 --phase1_end_step 20 --config_file "$dir/other.json" 2>"$dir/log" &&
+pretrain run --resume_from_checkpoint --phase2 --phase1_end_step $last --config_file "$dir/other.json" 2>"$dir/log" &&
     fail "another architecture was accepted"
 grep -q '"intermediate_size" is 128 in one and 64 in the other' "$dir/log" || fail "no reason: $(cat "$dir/log")"
 
 # a damaged newest checkpoint is named, and the one before it is used
-printf 'x' | dd of="$dir/run-killed/ckpt_28/model.safetensors" bs=1 seek=5000 conv=notrunc 2>/dev/null
+printf 'x' | dd of="$dir/run-killed/ckpt_$((last + 8))/model.safetensors" bs=1 seek=5000 conv=notrunc 2>/dev/null
 phase2 run-killed 2>"$dir/log"
-grep -q "ckpt_28.*model.safetensors" "$dir/log" || fail "the damaged checkpoint was not named: $(cat "$dir/log")"
-same run run-killed 28
+grep -q "ckpt_$((last + 8)).*model.safetensors" "$dir/log" || fail "the damaged checkpoint was not named: $(cat "$dir/log")"
+same run run-killed $((last + 8))
 echo "test_resume: all runs equal"

@@ -6,8 +6,8 @@
 #include <string.h>
 
 static const struct command *const commands[] = {
-    &command_squad, &command_ask,    &command_vocab, &command_tokenize, &command_prepare, &command_pretrain,
-    &command_fill,  &command_export, &command_embed, &command_score,    &command_inspect, &command_doctor,
+    &command_vocab, &command_tokenize, &command_prepare, &command_pretrain, &command_fill,    &command_squad,
+    &command_ask,   &command_score,    &command_embed,   &command_export,   &command_inspect, &command_doctor,
     NULL,
 };
 

@@ -3,7 +3,8 @@
 #
 # Peers: PyTorch with Hugging Face transformers, and Hugging Face tokenizers, from PyPI in a virtual environment under
 # build/ (PEERS_PYTHON names another interpreter that has them).  Text: what `make demo` made; it is made if missing.
-# BENCH="mini" measures one model only.
+# BENCH="mini" measures one model only.  SQUAD=dev.json adds question answering on those questions, with the vocabulary
+# SQUAD_VOCAB (by default the one made here, whose pieces are shorter than those of an English model).
 set -euo pipefail
 cd "$(dirname "$0")/.."
 kiln=build/kiln
@@ -69,6 +70,27 @@ for row in "tiny 128 32 12" "mini 128 32 8" "mini 512 8 8" "base 128 8 6"; do
         printf '%-34s %14.0f %14.0f %8s\n' "BERT-$name s$length B$batch $dtype" "$ours" "$theirs" "$(ratio "$ours" "$theirs")"
     done
 done
+
+if [ -n "${SQUAD:-}" ]; then
+    printf '\n%-34s %14s %14s %8s\n' "answering, sequences/s" "kiln, ragged" "PyTorch, 384" ratio
+    for dtype in fp32 bf16; do
+        flags=()
+        [ $dtype = bf16 ] && flags=(--autocast)
+        : >"$work/kiln.txt"
+        : >"$work/torch.txt"
+        for _ in 1 2 3; do
+            "$python" bench/peers/torch_squad.py configs/bert_base.json "${SQUAD_VOCAB:-$work/vocab.txt}" "$work/qa" $dtype \
+                2>/dev/null >>"$work/torch.txt"
+            rm -rf "$work/out"
+            $kiln squad --init_checkpoint "$work/qa" --output_dir "$work/out" --do_predict --predict_file "$SQUAD" \
+                --disable-progress-bar "${flags[@]}" 2>/dev/null
+            sed -n 's/.*"inference_sequences_per_second":\([0-9.]*\).*/\1/p' "$work/out/log.jsonl" >>"$work/kiln.txt"
+        done
+        ours=$(median <"$work/kiln.txt")
+        theirs=$(median <"$work/torch.txt")
+        printf '%-34s %14.2f %14.2f %8s\n' "BERT-base s384, $dtype" "$ours" "$theirs" "$(ratio "$ours" "$theirs")"
+    done
+fi
 
 printf '\n%-34s %14s %14s %8s\n' "WordPiece, one thread, MB/s" kiln tokenizers ratio
 for _ in 1 2 3; do

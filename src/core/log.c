@@ -41,14 +41,6 @@ void log_warning(const char *format, ...)
     va_end(args);
 }
 
-void log_debug(const char *format, ...)
-{
-    va_list args;
-    va_start(args, format);
-    write_line(LOG_DEBUG, "", format, args);
-    va_end(args);
-}
-
 void log_error(struct status s)
 {
     progress_clear_line();

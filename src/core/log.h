@@ -5,7 +5,7 @@
 
 #include "core/status.h"
 
-enum log_level { LOG_QUIET, LOG_WARNING, LOG_INFO, LOG_DEBUG };
+enum log_level { LOG_QUIET, LOG_WARNING, LOG_INFO };
 
 /* LOG_QUIET until the program says otherwise: a library is silent. */
 void log_set_level(enum log_level level);
@@ -13,7 +13,6 @@ void log_set_level(enum log_level level);
 /* One line each; a newline is added.  A live progress line (core/progress.h) is cleared first. */
 void log_info(const char *format, ...) __attribute__((format(printf, 1, 2)));
 void log_warning(const char *format, ...) __attribute__((format(printf, 1, 2)));
-void log_debug(const char *format, ...) __attribute__((format(printf, 1, 2)));
 
 /* `kiln: error: <message>`, what main prints for a failed command. */
 void log_error(struct status s);

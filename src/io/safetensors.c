@@ -419,8 +419,3 @@ struct status safetensors_writer_commit(struct safetensors_writer *w)
     CHECK(w->next == w->n, "%d tensors were announced, %d written", w->n, w->next);
     return file_writer_commit(&w->file);
 }
-
-void safetensors_writer_abandon(struct safetensors_writer *w)
-{
-    file_writer_abandon(&w->file);
-}

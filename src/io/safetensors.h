@@ -75,7 +75,4 @@ void safetensors_writer_put(struct safetensors_writer *w, tensor t);
 /* As file_writer_commit: durable and in place, or removed. */
 struct status safetensors_writer_commit(struct safetensors_writer *w);
 
-/* Safe after a commit and on a zeroed writer. */
-void safetensors_writer_abandon(struct safetensors_writer *w);
-
 #endif

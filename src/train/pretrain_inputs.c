@@ -28,6 +28,13 @@ static struct status read_model(struct pretrain_inputs *in, const struct pretrai
     return status_ok();
 }
 
+/* Phase 2 draws other pairs and masks than phase 1; --seed is below 2^31, so no two seeds meet. */
+static uint64_t data_seed(const struct pretrain_options *o)
+{
+    const uint64_t phase2 = UINT64_C(1) << 31;
+    return (uint64_t)o->seed + (o->phase2 ? phase2 : 0);
+}
+
 static struct status open_loader(struct bert_loader *l, const struct indexed *store,
                                  const struct pretrain_inputs *in, const struct pretrain_options *o)
 {
@@ -38,7 +45,7 @@ static struct status open_loader(struct bert_loader *l, const struct indexed *st
                                    .cls_id = in->vocab.cls,
                                    .sep_id = in->vocab.sep,
                                    .mask_id = in->vocab.mask,
-                                   .seed = (uint64_t)o->seed + (o->phase2 ? 1U << 31 : 0),
+                                   .seed = data_seed(o),
                                    .max_seq_length = o->max_seq_length,
                                    .max_predictions_per_seq = o->max_predictions_per_seq,
                                    .train_batch_size = o->train_batch_size,

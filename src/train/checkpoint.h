@@ -36,6 +36,9 @@ struct checkpoint_contents {
  * can go on. */
 struct status checkpoint_save(const char *directory, const struct checkpoint_contents *c);
 
+/* STATUS_IO unless the disk has room for what checkpoint_save would write. */
+struct status checkpoint_check_space(const char *directory, const struct checkpoint_contents *c);
+
 /* A checkpoint or a model directory, open for reading. */
 struct checkpoint {
     char path[CHECKPOINT_PATH_BYTES];

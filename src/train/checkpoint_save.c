@@ -28,9 +28,8 @@ struct section {
 
 enum { PREFIX_BYTES = 16 };
 
-static struct status check_space(const struct save *s, const char *directory)
+struct status checkpoint_check_space(const char *directory, const struct checkpoint_contents *c)
 {
-    const struct checkpoint_contents *c = s->contents;
     const uint64_t header_bytes = 256;    /* per tensor, more than its entry takes */
     const uint64_t other_bytes = 1 << 20; /* configuration, state, manifest and the file system's own */
     uint64_t count = (uint64_t)param_table_count(c->params);
@@ -245,7 +244,7 @@ struct status checkpoint_save(const char *directory, const struct checkpoint_con
     TRY(checkpoint_path(s.final, "%s/ckpt_%" PRId64, directory, c->step));
     TRY(checkpoint_path(s.aside, "%s/.ckpt_%" PRId64 ".old", directory, c->step));
     TRY(checkpoint_path(s.temporary, "%s/.ckpt_%" PRId64 ".tmp.%ld", directory, c->step, (long)getpid()));
-    TRY(check_space(&s, directory));
+    TRY(checkpoint_check_space(directory, c));
     if (file_exists(s.temporary)) { /* of a dead run with our pid, as in a container */
         TRY(file_remove_tree(s.temporary));
     }

@@ -24,6 +24,7 @@ struct run {
     struct evaluation evaluation;
     struct prefetch prefetch;
     struct metrics metrics;
+    struct save_run saves;
     struct dir_lock lock;
     struct run_state state;
     int64_t last_step; /* in-phase step after which this run ends */
@@ -61,6 +62,7 @@ static struct trainer_config trainer_config_of(const struct run *r)
         .optimizer = optimizer,
         .limits = bert_loader_limits(&r->in.loader.config),
         .training = true,
+        .saving = !o->skip_checkpoint,
         .seed = (uint64_t)o->seed,
     };
 }
@@ -121,9 +123,10 @@ static void announce(const struct run *r, const struct trainer_plan *p)
              (long long)o->max_seq_length, (double)r->in.loader.map.n_samples / (double)o->train_batch_size,
              (long long)o->train_batch_size);
     log_info(
-        "memory: weights %.1f + gradients %.1f + moments %.1f + activations %.1f + workspace %.1f = %.1f MiB",
+        "memory: weights %.1f + gradients %.1f + moments %.1f + activations %.1f + workspace %.1f + saving "
+        "%.1f = %.1f MiB",
         mib(p->weight_bytes), mib(p->gradient_bytes), mib(p->optimizer_bytes), mib(p->activation_bytes),
-        mib(p->workspace_bytes), mib(p->total_bytes));
+        mib(p->workspace_bytes), mib(p->saving_bytes), mib(p->total_bytes));
     log_info("work: phase %lld, %lld steps, at most %.3g GFLOP a step, %.3g TFLOP in all",
              (long long)r->state.phase, (long long)o->max_steps, step_flops / 1e9,
              step_flops * (double)o->max_steps / 1e12);
@@ -252,28 +255,30 @@ static struct status restore(struct run *r)
     return s;
 }
 
-/* A save that fails is reported and training goes on: older checkpoints are intact. */
-static struct status save(struct run *r)
+static struct status open_saves(struct run *r)
+{
+    const struct pretrain_options *o = r->options;
+    r->saves = (struct save_run){
+        .trainer = &r->trainer,
+        .directory = o->output_dir,
+        .vocab = &r->in.vocab,
+        .lower_case = r->in.train.info.lower_case,
+        .keep_last = o->keep_checkpoints,
+        .log = &r->metrics,
+    };
+    return o->skip_checkpoint ? status_ok() : save_run_init(&r->saves);
+}
+
+/* The last save of a run is waited for, and its failure is the run's; others go on in the background. */
+static struct status save(struct run *r, bool last)
 {
     const struct pretrain_options *o = r->options;
     if (o->skip_checkpoint) {
         return status_ok();
     }
-    json_t *state = run_state_to_json(&r->state);
-    struct save_run contents = {
-        .directory = o->output_dir,
-        .vocab = &r->in.vocab,
-        .lower_case = r->in.train.info.lower_case,
-        .state = state,
-        .step = r->state.global_step,
-        .phase_end = r->state.step == o->max_steps,
-        .keep_last = o->keep_checkpoints,
-    };
-    struct status s = save_run_checkpoint(&r->trainer, &contents);
-    json_decref(state);
-    metrics_event(&r->metrics, failed(s) ? "save_failed" : "saved",
-                  json_pack("{s:I}", "global_step", (json_int_t)r->state.global_step));
-    return s;
+    save_run_begin(&r->saves, run_state_to_json(&r->state), r->state.global_step,
+                   r->state.step == o->max_steps);
+    return last ? save_run_finish(&r->saves) : status_ok();
 }
 
 static struct status evaluate(struct run *r)
@@ -315,19 +320,14 @@ static struct status train(struct run *r)
     bool stopping = false;
     while (r->state.step < r->last_step && !stopping) {
         TRY(one_step(r));
+        save_run_tell(&r->saves);
         stopping = stop_requested();
         bool last = r->state.step == r->last_step;
         if (last || is_every(r->state.step, o->eval_steps)) {
             TRY(evaluate(r));
         }
         if (last || stopping || is_every(r->state.step, o->num_steps_per_checkpoint)) {
-            struct status saved = save(r);
-            if (failed(saved) && (last || stopping)) {
-                return saved;
-            }
-            if (failed(saved)) {
-                log_warning("%s; training goes on, older checkpoints are intact", saved.message);
-            }
+            TRY(save(r, last || stopping));
         }
     }
     metrics_summary(&r->metrics, r->state.step);
@@ -391,6 +391,7 @@ static struct status run_phase(struct run *r)
     }
     TRY(metrics_open(&r->metrics, log_path, (int)r->state.phase, r->state.step + 1, r->last_step, o->log_freq,
                      !o->disable_progress_bar));
+    TRY(open_saves(r));
     reset_peak_memory();
     TRY(train(r));
     log_info("memory: peak %.1f MiB, planned %.1f MiB", mib(peak_memory()), mib(r->trainer.plan.total_bytes));
@@ -402,6 +403,7 @@ static void close_run(struct run *r)
     if (r->prefetching) {
         prefetch_close(&r->prefetch);
     }
+    save_run_fini(&r->saves);
     metrics_close(&r->metrics);
     evaluation_fini(&r->evaluation);
     trainer_fini(&r->trainer);

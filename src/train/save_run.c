@@ -1,37 +1,84 @@
 #include "train/save_run.h"
 
+#include "core/clock.h"
 #include "core/log.h"
 #include "text/tokenizer_config.h"
-#include "train/checkpoint.h"
 
-struct status save_run_checkpoint(const struct trainer *t, const struct save_run *s)
+struct status save_run_init(struct save_run *s)
 {
+    return background_save_init(&s->saver, s->trainer->plan.saving_bytes);
+}
+
+/* One line for people, one for programs. */
+static void tell(struct save_run *s, const struct background_save_result *r)
+{
+    s->latest = r->status;
+    if (failed(r->status)) {
+        log_warning("%s; training goes on, older checkpoints are intact", r->status.message);
+        metrics_event(
+            s->log, "save_failed",
+            json_pack("{s:I, s:s}", "global_step", (json_int_t)r->step, "message", r->status.message));
+        return;
+    }
+    log_info("saved %s/ckpt_%lld: %.1f MiB, training stood still for %.3f s, written in %.2f s", s->directory,
+             (long long)r->step, (double)r->bytes / 0x1p20, r->stall_s, r->write_s);
+    metrics_event(s->log, "saved",
+                  json_pack("{s:I, s:f, s:f, s:f, s:I}", "global_step", (json_int_t)r->step, "stall_seconds",
+                            r->stall_s, "wait_seconds", r->wait_s, "write_seconds", r->write_s, "bytes",
+                            (json_int_t)r->bytes));
+}
+
+static void take(struct save_run *s, bool wait)
+{
+    struct background_save_result result;
+    if (background_save_take(&s->saver, wait, &result)) {
+        tell(s, &result);
+    }
+}
+
+void save_run_fini(struct save_run *s)
+{
+    take(s, true);
+    background_save_fini(&s->saver);
+}
+
+void save_run_begin(struct save_run *s, json_t *state, int64_t step, bool phase_end)
+{
+    const struct trainer *t = s->trainer;
     const struct bert_config *model = &t->config.model;
     struct tokenizer_config text = {s->lower_case, model->max_position_embeddings};
-    json_t *config = bert_config_to_json(model, bert_task_class(t->config.task));
-    json_t *tokenizer = tokenizer_config_to_json(&text);
+    int64_t since = clock_ns();
+    take(s, true);
+    double wait_s = clock_since_s(since);
     struct checkpoint_contents contents = {
         .params = &t->params,
         .master = t->master,
         .exp_avg = t->exp_avg,
         .exp_avg_sq = t->exp_avg_sq,
-        .config = config,
-        .tokenizer = tokenizer,
-        .state = s->state,
+        .config = bert_config_to_json(model, bert_task_class(t->config.task)),
+        .tokenizer = tokenizer_config_to_json(&text),
+        .state = state,
         .vocab = s->vocab->text,
         .vocab_bytes = s->vocab->text_bytes,
         .vocab_hash = s->vocab->hash,
-        .step = s->step,
-        .phase_end = s->phase_end,
+        .step = step,
+        .phase_end = phase_end,
     };
-    struct status status = config == NULL || tokenizer == NULL || s->state == NULL
-                               ? status_error(STATUS_MEMORY, "out of memory for a checkpoint")
-                               : checkpoint_save(s->directory, &contents);
-    json_decref(config);
-    json_decref(tokenizer);
-    if (!failed(status)) {
-        log_info("saved %s/ckpt_%lld", s->directory, (long long)s->step);
-        status = checkpoint_dir_prune(s->directory, s->step, s->keep_last);
+    struct background_save_result refused = {.step = step};
+    refused.status = background_save_begin(&s->saver, s->directory, t->config.device, &contents, s->keep_last,
+                                           since, wait_s);
+    if (failed(refused.status)) {
+        tell(s, &refused);
     }
-    return status;
+}
+
+void save_run_tell(struct save_run *s)
+{
+    take(s, false);
+}
+
+struct status save_run_finish(struct save_run *s)
+{
+    take(s, true);
+    return s->latest;
 }

@@ -1,24 +1,40 @@
-/* save_run: a checkpoint of a trainer, whatever it is trained for. */
+/* save_run: the checkpoints of a trainer, whatever it is trained for: begun between two steps, written in the
+ * background, told of in the log. */
 #ifndef KILN_TRAIN_SAVE_RUN_H
 #define KILN_TRAIN_SAVE_RUN_H
 
-#include "core/json.h"
 #include "text/vocab.h"
-#include "train/trainer.h"
+#include "train/background_save.h"
+#include "train/metrics.h"
 
-/* What a checkpoint says beside the trainer's own memory; borrowed for the call. */
 struct save_run {
+    /* set by the caller, all borrowed */
+    const struct trainer *trainer;
     const char *directory;
     const struct vocab *vocab;
     bool lower_case;
-    const json_t *state; /* for trainer_state.json; NULL without memory */
-    int64_t step;        /* names the checkpoint */
-    bool phase_end;      /* never pruned */
-    int64_t keep_last;   /* 0: all */
+    int64_t keep_last; /* checkpoints; 0: all */
+    struct metrics *log;
+
+    struct background_save saver;
+    struct status latest; /* of the newest save that was told of */
 };
 
-/* Saves DIRECTORY/ckpt_STEP and prunes older ones.  On failure older checkpoints are intact and training can
- * go on. */
-struct status save_run_checkpoint(const struct trainer *t, const struct save_run *s);
+/* Allocates the copy of the state, trainer->plan.saving_bytes, once the caller's fields are set. */
+struct status save_run_init(struct save_run *s);
+
+/* Waits for the save in flight and tells of it; safe on a zeroed struct. */
+void save_run_fini(struct save_run *s);
+
+/* Begins to save DIRECTORY/ckpt_STEP; `state` for trainer_state.json is taken, NULL without memory.  Waits for
+ * a save that is still in flight.  A failure is told of and kept for save_run_finish: training can go on,
+ * older checkpoints are intact. */
+void save_run_begin(struct save_run *s, json_t *state, int64_t step, bool phase_end);
+
+/* Tells of a save that has ended since; between any two steps. */
+void save_run_tell(struct save_run *s);
+
+/* Waits for the save in flight, tells of it and returns what became of the newest one. */
+struct status save_run_finish(struct save_run *s);
 
 #endif

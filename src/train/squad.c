@@ -177,6 +177,7 @@ static struct status trainer_config_of(const struct job *j, struct trainer_confi
         .limits = {larger(train.n_tokens, predict.n_tokens), larger(train.n_sequences, predict.n_sequences),
                    larger(train.n_masked, predict.n_masked), larger(train.max_seqlen, predict.max_seqlen)},
         .training = o->do_train,
+        .saving = o->do_train && !o->skip_checkpoint,
         .seed = (uint64_t)o->seed,
     };
     /* the replaced script's: no decay, no bias correction (docs/quirks.md) */

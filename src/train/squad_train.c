@@ -19,6 +19,7 @@ struct tuning {
     struct bert_step step;
     struct schedule schedule;
     struct run_state state;
+    struct save_run saves;
     struct metrics *log;
     struct squad_trained *result;
     int64_t last_step;
@@ -73,21 +74,17 @@ static struct run_state state_of(const struct squad_options *o, int64_t n_steps)
     };
 }
 
-static struct status save(struct tuning *t, bool last)
+static struct status open_saves(struct tuning *t)
 {
-    json_t *state = run_state_to_json(&t->state);
-    struct save_run contents = {
+    t->saves = (struct save_run){
+        .trainer = t->trainer,
         .directory = t->options->output_dir,
         .vocab = t->vocab,
         .lower_case = t->options->do_lower_case,
-        .state = state,
-        .step = t->state.step,
-        .phase_end = last,
         .keep_last = 2,
+        .log = t->log,
     };
-    struct status s = save_run_checkpoint(t->trainer, &contents);
-    json_decref(state);
-    return s;
+    return t->options->skip_checkpoint ? status_ok() : save_run_init(&t->saves);
 }
 
 static struct status resume(struct tuning *t)
@@ -187,16 +184,15 @@ static struct status loop(struct tuning *t)
     bool stopping = false;
     while (t->state.step < t->last_step && !stopping) {
         TRY(one_step(t));
+        save_run_tell(&t->saves);
         stopping = stop_requested() && t->state.step < t->last_step;
         if (!o->skip_checkpoint && (stopping || is_every(t->state.step, o->num_steps_per_checkpoint))) {
-            struct status saved = save(t, false);
-            if (failed(saved) && stopping) {
-                return saved;
-            }
-            if (failed(saved)) {
-                log_warning("%s; training goes on, older checkpoints are intact", saved.message);
-            }
+            save_run_begin(&t->saves, run_state_to_json(&t->state), t->state.step, false);
         }
+    }
+    struct status saved = save_run_finish(&t->saves);
+    if (stopping) {
+        TRY(saved);
     }
     progress_end(&t->log->progress);
     if (stopping) {
@@ -228,8 +224,12 @@ struct status squad_train(struct trainer *trainer, const struct squad_features *
         s = resume(&t);
     }
     if (!failed(s)) {
+        s = open_saves(&t);
+    }
+    if (!failed(s)) {
         s = loop(&t);
     }
+    save_run_fini(&t.saves);
     bert_step_fini(&t.step);
     squad_batches_fini(&t.batches);
     return s;

@@ -1,6 +1,7 @@
 #include "train/trainer.h"
 
 #include "core/rng.h"
+#include "train/background_save.h"
 #include "train/diagnose.h"
 
 #include <math.h>
@@ -117,7 +118,8 @@ static struct status measure(struct trainer *t, const struct trainer_config *con
     t->plan.workspace_bytes = t->x.totals.workspace_bytes;
     arena_carve(&state, t->plan.workspace_bytes); /* as trainer_init will */
     arena_carve(&state, t->plan.activation_bytes);
-    t->plan.total_bytes = state.used;
+    t->plan.saving_bytes = config->saving ? background_save_bytes(&t->params, t->master.dtype) : 0;
+    t->plan.total_bytes = state.used + t->plan.saving_bytes;
     return status_ok();
 }
 
@@ -136,6 +138,12 @@ struct status trainer_plan(struct trainer_plan *plan, const struct trainer_confi
     return plan_over(plan, config, NULL);
 }
 
+/* What the trainer itself takes. */
+static size_t own_bytes(const struct trainer_plan *plan)
+{
+    return plan->total_bytes - plan->saving_bytes;
+}
+
 static struct status init_over(struct trainer *t, const struct trainer_config *config,
                                const struct trainer *owner)
 {
@@ -145,10 +153,10 @@ static struct status init_over(struct trainer *t, const struct trainer_config *c
     struct status s = declare(t, config, owner);
     t->plan = plan;
     if (!failed(s)) {
-        s = config->device->allocate(&t->memory, plan.total_bytes, "the model");
+        s = config->device->allocate(&t->memory, own_bytes(&plan), "the model");
     }
     if (!failed(s)) {
-        struct arena all = arena_over(t->memory, plan.total_bytes);
+        struct arena all = arena_over(t->memory, own_bytes(&plan));
         carve_state(t, &all);
         t->x.workspace = arena_carve(&all, plan.workspace_bytes);
         t->x.workspace_bytes = plan.workspace_bytes;
@@ -187,7 +195,7 @@ void trainer_fini(struct trainer *t)
     param_table_fini(&t->params);
     free(t->spans);
     if (t->memory != NULL) {
-        t->config.device->release(t->memory, t->plan.total_bytes);
+        t->config.device->release(t->memory, own_bytes(&t->plan));
     }
     *t = (struct trainer){0};
 }

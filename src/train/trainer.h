@@ -15,6 +15,7 @@ struct trainer_config {
     struct optimizer optimizer;
     struct bert_batch_limits limits; /* of every micro-batch, evaluation included */
     bool training;                   /* false: weights and activations only */
+    bool saving;                     /* checkpoints will be written (train/save_run.h) */
     uint64_t seed;                   /* of the initial weights and of dropout */
 };
 
@@ -26,9 +27,10 @@ struct trainer_plan {
     size_t optimizer_bytes;  /* both moments */
     size_t activation_bytes; /* one micro-batch in flight */
     size_t workspace_bytes;
-    size_t total_bytes;
-    double micro_flops; /* forward and backward of the largest micro-batch */
-    double micro_bytes; /* moved by its ops, each tensor once */
+    size_t saving_bytes; /* copy of master and moments that is being saved: host memory, not the trainer's */
+    size_t total_bytes;  /* of everything above */
+    double micro_flops;  /* forward and backward of the largest micro-batch */
+    double micro_bytes;  /* moved by its ops, each tensor once */
 };
 
 struct trainer {

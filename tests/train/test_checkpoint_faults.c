@@ -1,10 +1,12 @@
-/* A save, a save over an older one of the same step, and a prune: each is cut short at every system call, by
+/* A save, one in the background, one over an older one of the same step, and a prune: each is cut short at every system call, by
  * death, by a power cut, by an error and by a full disk.  Whatever happens, the newest whole checkpoint is
  * the old or the new one, and a run that lives through an error leaves nothing half done. */
 #define _DEFAULT_SOURCE
 #include "faults.h"
 
 #include "checkpoint_case.h"
+#include "core/clock.h"
+#include "train/background_save.h"
 
 #include <dirent.h>
 
@@ -20,6 +22,26 @@ static int save_next(void *context)
     return (int)case_save(context, 2).code;
 }
 
+/* As a run does, which has other values by the time that they are written. */
+static int save_in_background(void *context)
+{
+    struct checkpoint_case *k = context;
+    struct checkpoint_contents c = case_contents(k, 2);
+    struct background_save b;
+    struct background_save_result r;
+    json_incref(k->config);
+    json_incref(k->tokenizer);
+    json_incref(k->state);
+    EXPECT_OK(background_save_init(&b, background_save_bytes(&k->params, DTYPE_F32)));
+    struct status s = background_save_begin(&b, k->directory, &device_cpu, &c, 0, clock_ns(), 0);
+    case_set_values(k, 7);
+    if (background_save_take(&b, true, &r)) {
+        s = r.status;
+    }
+    background_save_fini(&b);
+    return (int)s.code;
+}
+
 static int save_over(void *context)
 {
     return (int)case_save(context, 2).code;
@@ -33,6 +55,7 @@ static int prune_all_but_one(void *context)
 
 static const struct scenario scenarios[] = {
     {"save", 1, 1, 2, save_next},
+    {"save in the background", 1, 1, 2, save_in_background},
     {"save over the same step", 2, 2, 2, save_over},
     {"prune", 3, 3, 3, prune_all_but_one},
 };

@@ -10,7 +10,7 @@ add_library(kiln_libraries INTERFACE)
 target_link_libraries(kiln_libraries INTERFACE PkgConfig::JANSSON PkgConfig::UTF8PROC OpenMP::OpenMP_C Threads::Threads
   m)
 
-foreach(name ONEDNN BLAS)
+foreach(name ONEDNN BLAS HDF5)
   set(KILN_${name} AUTO CACHE STRING "AUTO, ON or OFF")
   set_property(CACHE KILN_${name} PROPERTY STRINGS AUTO ON OFF)
 endforeach()
@@ -52,11 +52,27 @@ if(KILN_HAVE_BLAS)
   target_include_directories(kiln_libraries INTERFACE ${CBLAS_INCLUDE})
 endif()
 
-# Sources that need an optional library are left out of the build without it: gemm_onednn.c needs ONEDNN.
+find_path(HDF5_INCLUDE hdf5.h PATH_SUFFIXES hdf5/serial)
+find_library(HDF5_LIBRARY NAMES hdf5_serial hdf5)
+if(HDF5_INCLUDE AND HDF5_LIBRARY)
+  set(hdf5_found TRUE)
+else()
+  set(hdf5_found FALSE)
+endif()
+kiln_optional(HDF5 ${hdf5_found} ${HDF5_LIBRARY})
+if(KILN_HAVE_HDF5)
+  target_include_directories(kiln_libraries SYSTEM INTERFACE ${HDF5_INCLUDE})
+endif()
+
+# Sources that need an optional library are left out of the build without it: gemm_onednn.c needs ONEDNN.  Where the
+# library's place must not be empty, the source named *_absent.c stands in for it.
 function(kiln_take_optional list)
   set(kept)
   foreach(source IN LISTS ${list})
-    if((source MATCHES "_onednn\\.c$" AND NOT KILN_HAVE_ONEDNN) OR (source MATCHES "_blas\\.c$" AND NOT KILN_HAVE_BLAS))
+    if((source MATCHES "_onednn\\.c$" AND NOT KILN_HAVE_ONEDNN)
+       OR (source MATCHES "_blas\\.c$" AND NOT KILN_HAVE_BLAS)
+       OR (source MATCHES "hdf5_file\\.c$" AND NOT KILN_HAVE_HDF5)
+       OR (source MATCHES "hdf5_absent\\.c$" AND KILN_HAVE_HDF5))
       continue()
     endif()
     list(APPEND kept ${source})

@@ -28,6 +28,7 @@ libraries='
 oneapi/dnnl/ src/ops/cpu/gemm_onednn.c
 kiln/        src/api/
 cblas.h      src/ops/cpu/gemm_blas.c
+hdf5.h       src/io/hdf5_file.c
 jansson.h    src/core/json.h
 utf8proc.h   src/text/
 '
@@ -89,7 +90,7 @@ check_lengths() {
 
 check_headers() {
     local flags=(-std=c17 -Isrc -Iinclude -Itests '-DKILN_VERSION=""' '-DKILN_SOURCE_DIR=""' -DKILN_ISA=baseline
-        -DKILN_HAVE_ONEDNN=0 -DKILN_HAVE_BLAS=0 -Wall -Wextra -Wno-unused -Werror -fopenmp -fsyntax-only -x c)
+        -DKILN_HAVE_ONEDNN=0 -DKILN_HAVE_BLAS=0 -DKILN_HAVE_HDF5=0 -Wall -Wextra -Wno-unused -Werror -fopenmp -fsyntax-only -x c)
     list_sources | grep '^src/.*\.h$' | xargs -r -n 24 "$compiler" -D_POSIX_C_SOURCE=200809L "${flags[@]}" 2>&1 || true
     list_sources | grep '^include/.*\.h$' | xargs -r "$compiler" -std=c17 -pedantic -Wall -Wextra -Werror -fsyntax-only -x c 2>&1 || true
     list_sources | grep '^tests/.*\.h$' | xargs -r -n 24 "$compiler" -D_GNU_SOURCE "${flags[@]}" 2>&1 || true

@@ -2,7 +2,7 @@
 # Installs what building kiln needs on Debian or Ubuntu; does nothing where it is there already.
 set -euo pipefail
 required=(gcc cmake ninja-build pkg-config libjansson-dev libutf8proc-dev zlib1g-dev)
-optional=(libdnnl-dev libopenblas-dev g++)
+optional=(libdnnl-dev libopenblas-dev libhdf5-dev g++)
 
 missing=()
 for package in "${required[@]}" "${optional[@]}" "$@"; do

@@ -3,6 +3,7 @@
 #include "cmd/commands.h"
 #include "core/clock.h"
 #include "core/rng.h"
+#include "io/hdf5_file.h"
 #include "ops/cpu/gemm.h"
 #include "ops/ops.h"
 
@@ -44,6 +45,7 @@ static void print_backends(void)
     for (int i = 0; gemm_backend_line(i) != NULL; i++) {
         printf("%s%s\n", i == 0 ? "products   " : "           ", gemm_backend_line(i));
     }
+    printf("hdf5       %s\n", hdf5_file_version() != NULL ? hdf5_file_version() : "not built in");
     printf("cuda       not in this version\n");
 }
 

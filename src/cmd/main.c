@@ -1,6 +1,7 @@
 /* kiln: the table of commands, and the only place that ends the process. */
 #include "cmd/commands.h"
 #include "core/log.h"
+#include "data/shard_process.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -46,6 +47,9 @@ static struct status run(const struct command *c, int argc, const char **argv)
 
 int main(int argc, char **argv)
 {
+    if (shard_process_is_wanted(argc, argv)) {
+        return shard_process_serve();
+    }
     if (argc < 2 || strcmp(argv[1], "help") == 0 || strcmp(argv[1], "--help") == 0 ||
         strcmp(argv[1], "-h") == 0) {
         print_usage();

@@ -4,6 +4,8 @@
 #include "data/masking.h"
 #include "data/nsp.h"
 
+#include <stdlib.h>
+
 /* Purposes of keys: any distinct numbers. */
 enum { PURPOSE_ORDER = 0x6f726472, PURPOSE_PAIR = 0x70616972, PURPOSE_MASK = 0x6d61736b };
 
@@ -201,4 +203,51 @@ struct status bert_loader_heldout(const struct bert_loader *l, int64_t n, int64_
     }
     bert_batch_finish(out, l->config.pad_id);
     return status_ok();
+}
+
+static struct status source_fill(const void *self, int64_t step, struct bert_step *out)
+{
+    return bert_loader_step(self, step, out);
+}
+
+static int64_t source_heldout_batches(const void *self, int64_t n)
+{
+    return bert_loader_heldout_batches(self, n);
+}
+
+static struct status source_heldout(const void *self, int64_t n, int64_t index, struct bert_batch *out)
+{
+    return bert_loader_heldout(self, n, index, out);
+}
+
+static struct status source_count_words(const void *self, double *counts, int64_t vocab_size)
+{
+    enum { CHUNK = 65536 };
+    const struct indexed *store = ((const struct bert_loader *)self)->config.store;
+    int32_t *ids = malloc(CHUNK * sizeof *ids);
+    if (ids == NULL) {
+        return status_error(STATUS_MEMORY, "out of memory for counting words");
+    }
+    for (int64_t begin = 0; begin < store->n_tokens; begin += CHUNK) {
+        int64_t n = store->n_tokens - begin < CHUNK ? store->n_tokens - begin : CHUNK;
+        indexed_copy(store, ids, begin, n);
+        for (int64_t i = 0; i < n; i++) {
+            if (ids[i] >= 0 && ids[i] < vocab_size) {
+                counts[ids[i]]++;
+            }
+        }
+    }
+    free(ids);
+    return status_ok();
+}
+
+struct batch_source bert_loader_source(const struct bert_loader *l)
+{
+    return (struct batch_source){.self = l,
+                                 .limits = bert_loader_limits(&l->config),
+                                 .n_micro = l->config.gradient_accumulation_steps,
+                                 .fill = source_fill,
+                                 .heldout_batches = source_heldout_batches,
+                                 .heldout = source_heldout,
+                                 .count_words = source_count_words};
 }

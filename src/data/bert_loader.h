@@ -11,7 +11,7 @@
 #ifndef KILN_DATA_BERT_LOADER_H
 #define KILN_DATA_BERT_LOADER_H
 
-#include "data/bert_batch.h"
+#include "data/batch_source.h"
 #include "data/sample_map.h"
 
 struct bert_loader_config {
@@ -57,5 +57,8 @@ int64_t bert_loader_heldout_batches(const struct bert_loader *l, int64_t n);
  * [0, bert_loader_heldout_batches(l, n)). */
 struct status bert_loader_heldout(const struct bert_loader *l, int64_t n, int64_t index,
                                   struct bert_batch *out);
+
+/* The loader, which must outlive it, as a source.  Its words are those of the whole store. */
+struct batch_source bert_loader_source(const struct bert_loader *l);
 
 #endif

@@ -20,7 +20,7 @@ static void *fill_steps(void *argument)
     struct prefetch *p = argument;
     for (int64_t number = p->next; number <= p->last && wait_for_room(p, number); number++) {
         struct prefetch_slot *slot = &p->slots[number % 2];
-        struct status s = bert_loader_step(p->loader, number, &slot->step);
+        struct status s = p->source.fill(p->source.self, number, &slot->step);
         pthread_mutex_lock(&p->mutex);
         slot->status = s;
         slot->number = number;
@@ -44,13 +44,14 @@ static int start_thread(struct prefetch *p)
     return error;
 }
 
-struct status prefetch_open(struct prefetch *p, const struct bert_loader *loader, int64_t first, int64_t last)
+struct status prefetch_open(struct prefetch *p, const struct batch_source *source, int64_t first,
+                            int64_t last)
 {
     CHECK(first >= 1, "step %lld", (long long)first);
-    *p = (struct prefetch){.loader = loader, .next = first, .last = last};
-    struct status s = bert_loader_init_step(&loader->config, &p->slots[0].step);
+    *p = (struct prefetch){.source = *source, .next = first, .last = last};
+    struct status s = bert_step_init(&p->slots[0].step, source->n_micro, source->limits);
     if (!failed(s)) {
-        s = bert_loader_init_step(&loader->config, &p->slots[1].step);
+        s = bert_step_init(&p->slots[1].step, source->n_micro, source->limits);
     }
     if (!failed(s)) {
         pthread_mutex_init(&p->mutex, NULL);
@@ -71,7 +72,7 @@ struct status prefetch_open(struct prefetch *p, const struct bert_loader *loader
 
 void prefetch_close(struct prefetch *p)
 {
-    if (p->loader == NULL) {
+    if (p->source.self == NULL) {
         return;
     }
     pthread_mutex_lock(&p->mutex);

@@ -1,11 +1,11 @@
 /* prefetch: makes the next step's batches while the current ones are trained on.
  *
- * One thread fills the one of two steps that the trainer does not hold.  The steps are those of
- * bert_loader_step, so nothing but time depends on the thread. */
+ * One thread fills the one of two steps that the trainer does not hold.  The steps are those of the source, so
+ * nothing but time depends on the thread. */
 #ifndef KILN_DATA_PREFETCH_H
 #define KILN_DATA_PREFETCH_H
 
-#include "data/bert_loader.h"
+#include "data/batch_source.h"
 
 #include <pthread.h>
 
@@ -16,19 +16,19 @@ struct prefetch_slot {
 };
 
 struct prefetch {
-    const struct bert_loader *loader; /* borrowed */
-    struct prefetch_slot slots[2];    /* step s is in slot s % 2 */
-    int64_t next;                     /* the step that prefetch_next returns next */
-    int64_t last;                     /* nothing is made behind it */
+    struct batch_source source;
+    struct prefetch_slot slots[2]; /* step s is in slot s % 2 */
+    int64_t next;                  /* the step that prefetch_next returns next */
+    int64_t last;                  /* nothing is made behind it */
     bool stopping;
     pthread_t thread;
     pthread_mutex_t mutex;
     pthread_cond_t changed;
 };
 
-/* Starts making steps first, first + 1, ... last.  The loader must outlive the prefetch, which must not be
- * moved. */
-struct status prefetch_open(struct prefetch *p, const struct bert_loader *loader, int64_t first,
+/* Starts making steps first, first + 1, ... last.  What is behind the source must outlive the prefetch, which
+ * must not be moved. */
+struct status prefetch_open(struct prefetch *p, const struct batch_source *source, int64_t first,
                             int64_t last);
 
 /* Stops the thread, which finishes the step it is at, and frees everything. */

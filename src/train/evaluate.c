@@ -3,40 +3,18 @@
 #include <math.h>
 #include <stdlib.h>
 
-/* Occurrences of each word in the store, plus one, so that no held-out word has probability zero
- * (Laplace). */
-static struct status count_words(double *counts, const struct indexed *store, int64_t vocab_size)
-{
-    enum { CHUNK = 65536 };
-    int32_t *ids = malloc(CHUNK * sizeof *ids);
-    if (ids == NULL) {
-        return status_error(STATUS_MEMORY, "out of memory for counting words");
-    }
-    for (int64_t i = 0; i < vocab_size; i++) {
-        counts[i] = 1;
-    }
-    for (int64_t begin = 0; begin < store->n_tokens; begin += CHUNK) {
-        int64_t n = store->n_tokens - begin < CHUNK ? store->n_tokens - begin : CHUNK;
-        indexed_copy(store, ids, begin, n);
-        for (int64_t i = 0; i < n; i++) {
-            if (ids[i] >= 0 && ids[i] < vocab_size) {
-                counts[ids[i]]++;
-            }
-        }
-    }
-    free(ids);
-    return status_ok();
-}
-
 static struct status measure_unigram(struct unigram *u, const struct bert_step *batches,
-                                     const struct indexed *train, int64_t vocab_size)
+                                     const struct batch_source *train, int64_t vocab_size)
 {
     double *counts = malloc((size_t)vocab_size * sizeof *counts);
     if (counts == NULL) {
         return status_error(STATUS_MEMORY, "out of memory for the counts of %lld words",
                             (long long)vocab_size);
     }
-    struct status s = count_words(counts, train, vocab_size);
+    for (int64_t i = 0; i < vocab_size; i++) {
+        counts[i] = 1; /* so that no held-out word has probability zero (Laplace) */
+    }
+    struct status s = train->count_words(train->self, counts, vocab_size);
     double total = 0, loss = 0, hits = 0;
     int32_t most_frequent = 0;
     for (int64_t i = 0; i < vocab_size && !failed(s); i++) {
@@ -56,15 +34,15 @@ static struct status measure_unigram(struct unigram *u, const struct bert_step *
     return s;
 }
 
-struct status evaluation_init(struct evaluation *e, const struct bert_loader *loader, int64_t n_samples,
-                              const struct indexed *train, int64_t vocab_size)
+struct status evaluation_init(struct evaluation *e, const struct batch_source *heldout, int64_t n_samples,
+                              const struct batch_source *train, int64_t vocab_size)
 {
     *e = (struct evaluation){0};
-    int64_t n_batches = bert_loader_heldout_batches(loader, n_samples);
-    TRY(bert_step_init(&e->batches, n_batches, bert_loader_limits(&loader->config)));
+    int64_t n_batches = heldout->heldout_batches(heldout->self, n_samples);
+    TRY(bert_step_init(&e->batches, n_batches, heldout->limits));
     struct status s = status_ok();
     for (int64_t i = 0; i < n_batches && !failed(s); i++) {
-        s = bert_loader_heldout(loader, n_samples, i, &e->batches.micro[i]);
+        s = heldout->heldout(heldout->self, n_samples, i, &e->batches.micro[i]);
     }
     if (!failed(s)) {
         bert_step_count(&e->batches);

@@ -3,7 +3,7 @@
 #ifndef KILN_TRAIN_EVALUATE_H
 #define KILN_TRAIN_EVALUATE_H
 
-#include "data/bert_loader.h"
+#include "data/batch_source.h"
 #include "train/trainer.h"
 
 /* The unigram baseline: always predict the training text's word frequencies. */
@@ -18,10 +18,10 @@ struct evaluation {
     struct unigram unigram;
 };
 
-/* Draws the first `n_samples` samples of the held-out store behind `loader` and measures the baseline,
- * counting the words of the store `train`. */
-struct status evaluation_init(struct evaluation *e, const struct bert_loader *loader, int64_t n_samples,
-                              const struct indexed *train, int64_t vocab_size);
+/* Draws the first `n_samples` samples of the source `heldout` and measures the baseline, counting the words of
+ * the source `train`. */
+struct status evaluation_init(struct evaluation *e, const struct batch_source *heldout, int64_t n_samples,
+                              const struct batch_source *train, int64_t vocab_size);
 void evaluation_fini(struct evaluation *e);
 
 struct status evaluation_run(const struct evaluation *e, struct trainer *t, struct trainer_result *result);

@@ -18,6 +18,7 @@
 /* Everything a run holds, so that one function gives it all back. */
 struct run {
     const struct pretrain_options *options;
+    int64_t first_step; /* in-phase step at which this run goes on */
     struct pretrain_inputs in;
     struct schedule schedule;
     struct trainer trainer;
@@ -60,7 +61,7 @@ static struct trainer_config trainer_config_of(const struct run *r)
         .ops = ops_cpu(),
         .dtype = o->autocast ? DTYPE_BF16 : DTYPE_F32,
         .optimizer = optimizer,
-        .limits = bert_loader_limits(&r->in.loader.config),
+        .limits = r->in.limits,
         .training = true,
         .saving = !o->skip_checkpoint,
         .seed = (uint64_t)o->seed,
@@ -111,17 +112,13 @@ static void announce(const struct run *r, const struct trainer_plan *p)
 {
     const struct pretrain_options *o = r->options;
     const struct bert_config *m = &r->in.model;
-    double step_flops = p->micro_flops * (double)o->gradient_accumulation_steps;
+    double step_flops = p->micro_flops * (double)r->in.train.source.n_micro;
     log_info("model: %lld layers x %lld, %lld heads, feed-forward %lld, vocabulary %lld: %.2f M parameters, "
              "%s, %s",
              (long long)m->num_hidden_layers, (long long)m->hidden_size, (long long)m->num_attention_heads,
              (long long)m->intermediate_size, (long long)m->vocab_size, (double)p->n_params / 1e6,
              r->state.dtype, o->optimizer);
-    log_info("data: %s: %.2f M tokens, %lld samples of up to %lld tokens; an epoch is %.1f steps of %lld "
-             "sequences",
-             o->input_dir, (double)r->in.train.info.n_tokens / 1e6, (long long)r->in.loader.map.n_samples,
-             (long long)o->max_seq_length, (double)r->in.loader.map.n_samples / (double)o->train_batch_size,
-             (long long)o->train_batch_size);
+    pretrain_inputs_announce(&r->in, o);
     log_info(
         "memory: weights %.1f + gradients %.1f + moments %.1f + activations %.1f + workspace %.1f + saving "
         "%.1f = %.1f MiB",
@@ -138,15 +135,7 @@ static struct status check_same_model(const struct run *r, const struct bert_con
 {
     TRY(status_context(bert_config_same_architecture(config, &r->in.model),
                        "%s has another architecture than --config_file", path));
-    if (vocab_hash != r->in.vocab.hash) {
-        return status_error(
-            STATUS_DATA,
-            "%s was trained with another vocabulary than %s/vocab.txt (hash %016llx against %016llx); "
-            "prepare the text with the model's own vocab.txt",
-            path, r->options->input_dir, (unsigned long long)vocab_hash,
-            (unsigned long long)r->in.vocab.hash);
-    }
-    return status_ok();
+    return pretrain_inputs_check_vocab(&r->in, vocab_hash, path);
 }
 
 static struct status check_compatible(const struct run *r, const struct checkpoint *c)
@@ -262,7 +251,7 @@ static struct status open_saves(struct run *r)
         .trainer = &r->trainer,
         .directory = o->output_dir,
         .vocab = &r->in.vocab,
-        .lower_case = r->in.train.info.lower_case,
+        .lower_case = r->in.lower_case,
         .keep_last = o->keep_checkpoints,
         .log = &r->metrics,
     };
@@ -284,7 +273,7 @@ static struct status save(struct run *r, bool last)
 static struct status evaluate(struct run *r)
 {
     struct trainer_result result;
-    if (!r->in.has_heldout) {
+    if (r->in.heldout.source.self == NULL) {
         return status_ok();
     }
     TRY(evaluation_run(&r->evaluation, &r->trainer, &result));
@@ -292,12 +281,23 @@ static struct status evaluate(struct run *r)
     return status_ok();
 }
 
+/* Data that cannot be read ends the run, but what it has learnt is saved. */
+static struct status next_batch(struct run *r, const struct bert_step **batch)
+{
+    struct status s = prefetch_next(&r->prefetch, batch);
+    if (failed(s) && r->state.step > r->first_step) {
+        struct status saved = save(r, true);
+        s = failed(saved) ? status_context(s, "%s; and then", saved.message) : s;
+    }
+    return s;
+}
+
 static struct status one_step(struct run *r)
 {
     const struct pretrain_options *o = r->options;
     const struct bert_step *batch;
     struct trainer_result result;
-    TRY(prefetch_next(&r->prefetch, &batch));
+    TRY(next_batch(r, &batch));
     r->state.step++;
     r->state.global_step++;
     double lr = schedule_rate(&r->schedule, r->state.step);
@@ -315,7 +315,7 @@ static bool is_every(int64_t step, int64_t interval)
 static struct status train(struct run *r)
 {
     const struct pretrain_options *o = r->options;
-    TRY(prefetch_open(&r->prefetch, &r->in.loader, r->state.step + 1, r->last_step));
+    TRY(prefetch_open(&r->prefetch, &r->in.train.source, r->state.step + 1, r->last_step));
     r->prefetching = true;
     bool stopping = false;
     while (r->state.step < r->last_step && !stopping) {
@@ -378,6 +378,7 @@ static struct status run_phase(struct run *r)
     TRY(checkpoint_path(log_path, "%s/log.jsonl", o->output_dir));
     TRY(trainer_init(&r->trainer, &config));
     TRY(restore(r));
+    r->first_step = r->state.step;
     r->last_step =
         o->steps_this_run < 0 || o->steps_this_run > o->max_steps ? o->max_steps : o->steps_this_run;
     if (r->state.step >= r->last_step) {
@@ -385,8 +386,8 @@ static struct status run_phase(struct run *r)
                  (long long)r->state.step, (long long)r->last_step);
         return status_ok();
     }
-    if (r->in.has_heldout) {
-        TRY(evaluation_init(&r->evaluation, &r->in.heldout_loader, o->eval_samples, &r->in.train.index,
+    if (r->in.heldout.source.self != NULL) {
+        TRY(evaluation_init(&r->evaluation, &r->in.heldout.source, o->eval_samples, &r->in.train.source,
                             r->in.model.vocab_size));
     }
     TRY(metrics_open(&r->metrics, log_path, (int)r->state.phase, r->state.step + 1, r->last_step, o->log_freq,

@@ -9,7 +9,10 @@
 
 /* The flags of the command, by the names of the script that it replaces. */
 struct pretrain_options {
-    const char *input_dir; /* made by `kiln prepare` */
+    const char *input_dir;      /* made by `kiln prepare`, or with .hdf5 files of the replaced scripts */
+    const char *eval_input_dir; /* the same, to measure on; NULL: what input_dir has of it */
+    const char *vocab_file;     /* NULL: that of input_dir */
+    bool enable_packed_data_mode;
     const char *config_file;
     const char *output_dir;
     const char *init_checkpoint; /* weights to start from; NULL: fresh ones */

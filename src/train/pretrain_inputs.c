@@ -1,30 +1,101 @@
 #include "train/pretrain_inputs.h"
 
+#include "core/hash.h"
+#include "core/log.h"
+#include "data/bert_records.h"
+#include "text/tokenizer_config.h"
 #include "train/checkpoint.h"
 
+#include <string.h>
+
+/* The hash of a vocabulary that is not known: of a file without a byte, which is what checkpoints then have.
+ */
+static uint64_t unknown_vocab(void)
+{
+    return hash_fnv1a("", 0);
+}
+
 /* The model's vocabulary is the file's; a configuration that gives another size is for another file. */
+static struct status check_model(struct pretrain_inputs *in, const struct pretrain_options *o)
+{
+    if (in->vocab.n == 0 && in->model.vocab_size == 0) {
+        return status_error(STATUS_USAGE,
+                            "neither %s says \"vocab_size\" nor is there a vocab.txt in or beside %s; give "
+                            "--vocab_file",
+                            o->config_file, o->input_dir);
+    }
+    if (in->model.vocab_size == 0) {
+        in->model.vocab_size = in->vocab.n;
+    }
+    if (in->vocab.n > 0 && in->model.vocab_size != in->vocab.n) {
+        return status_error(
+            STATUS_DATA,
+            "%s says \"vocab_size\" %lld, but the vocabulary has %d pieces; leave \"vocab_size\" out or "
+            "use the vocabulary that the configuration was made for",
+            o->config_file, (long long)in->model.vocab_size, in->vocab.n);
+    }
+    return status_ok();
+}
+
 static struct status read_model(struct pretrain_inputs *in, const struct pretrain_options *o)
 {
     json_t *object;
     TRY(json_read_object(&object, o->config_file));
     struct status s = bert_config_parse(&in->model, object, o->config_file);
     json_decref(object);
-    TRY(s);
-    if (in->model.vocab_size == 0) {
-        in->model.vocab_size = in->vocab.n;
+    return failed(s) ? s : check_model(in, o);
+}
+
+/* tokenizer_config.json in the directory of the vocabulary tells how text was read for it. */
+static struct status read_letter_case(struct pretrain_inputs *in, const char *vocab_path)
+{
+    char path[CHECKPOINT_PATH_BYTES];
+    const char *slash = strrchr(vocab_path, '/');
+    int n = slash == NULL ? 0 : (int)(slash - vocab_path) + 1;
+    struct tokenizer_config c = tokenizer_config_defaults();
+    TRY(checkpoint_path(path, "%.*stokenizer_config.json", n, vocab_path));
+    if (file_exists(path)) {
+        struct file_map m;
+        TRY(file_map_open(&m, path));
+        struct status s = tokenizer_config_parse(&c, (const char *)m.data, m.n, true, path);
+        file_map_close(&m);
+        TRY(s);
     }
-    if (in->model.vocab_size != in->vocab.n) {
-        return status_error(
-            STATUS_DATA,
-            "%s says \"vocab_size\" %lld, but %s/vocab.txt has %d pieces; leave \"vocab_size\" out or "
-            "use the vocabulary that the configuration was made for",
-            o->config_file, (long long)in->model.vocab_size, o->input_dir, in->vocab.n);
+    in->lower_case = c.lower_case;
+    return status_ok();
+}
+
+static struct status open_vocab(struct pretrain_inputs *in, const char *path)
+{
+    TRY(vocab_open(&in->vocab, path));
+    return read_letter_case(in, path);
+}
+
+/* --vocab_file, or vocab.txt in --input_dir or beside it, where `kiln prepare` puts that of shards. */
+static struct status find_vocab(struct pretrain_inputs *in, const struct pretrain_options *o, bool is_shards)
+{
+    char path[CHECKPOINT_PATH_BYTES];
+    if (o->vocab_file != NULL) {
+        return open_vocab(in, o->vocab_file);
     }
-    if (in->model.max_position_embeddings < o->max_seq_length) {
-        return status_error(
-            STATUS_DATA, "%s has \"max_position_embeddings\" %lld, fewer than --max_seq_length %lld",
-            o->config_file, (long long)in->model.max_position_embeddings, (long long)o->max_seq_length);
+    TRY(checkpoint_path(path, "%s/vocab.txt", o->input_dir));
+    if (!is_shards) {
+        return status_context(
+            open_vocab(in, path),
+            "--input_dir wants a directory made by `kiln prepare`, or one with .hdf5 files");
     }
+    if (!file_exists(path)) {
+        TRY(checkpoint_path(path, "%s/../vocab.txt", o->input_dir));
+    }
+    if (file_exists(path)) {
+        return open_vocab(in, path);
+    }
+    in->vocab.hash = unknown_vocab();
+    in->lower_case = tokenizer_config_defaults().lower_case;
+    log_warning(
+        "there is no vocab.txt in or beside %s: checkpoints will have an empty one, which `kiln fill`, "
+        "`kiln squad` and others refuse; --vocab_file gives it, now or when the run is resumed",
+        o->input_dir);
     return status_ok();
 }
 
@@ -35,46 +106,131 @@ static uint64_t data_seed(const struct pretrain_options *o)
     return (uint64_t)o->seed + (o->phase2 ? phase2 : 0);
 }
 
-static struct status open_loader(struct bert_loader *l, const struct indexed *store,
-                                 const struct pretrain_inputs *in, const struct pretrain_options *o)
+/* Samples of a store are as long as those that are trained on, whatever the flags say. */
+static struct status open_loader(struct pretrain_data *d, const struct pretrain_inputs *in,
+                                 const struct pretrain_options *o)
 {
-    return bert_loader_open(l, (struct bert_loader_config){
-                                   .store = store,
-                                   .vocab_size = in->vocab.n,
-                                   .pad_id = in->vocab.pad,
-                                   .cls_id = in->vocab.cls,
-                                   .sep_id = in->vocab.sep,
-                                   .mask_id = in->vocab.mask,
-                                   .seed = data_seed(o),
-                                   .max_seq_length = o->max_seq_length,
-                                   .max_predictions_per_seq = o->max_predictions_per_seq,
-                                   .train_batch_size = o->train_batch_size,
-                                   .gradient_accumulation_steps = o->gradient_accumulation_steps,
-                                   .masked_lm_prob = o->masked_lm_prob,
-                                   .short_seq_prob = o->short_seq_prob,
-                               });
+    const struct shard_shape *shards = &in->train.shards.shape;
+    bool flags_rule = shards->seq_length == 0;
+    TRY(bert_loader_open(&d->loader,
+                         (struct bert_loader_config){
+                             .store = &d->store.index,
+                             .vocab_size = in->vocab.n,
+                             .pad_id = in->vocab.pad,
+                             .cls_id = in->vocab.cls,
+                             .sep_id = in->vocab.sep,
+                             .mask_id = in->vocab.mask,
+                             .seed = data_seed(o),
+                             .max_seq_length = flags_rule ? o->max_seq_length : shards->seq_length,
+                             .max_predictions_per_seq =
+                                 flags_rule
+                                     ? o->max_predictions_per_seq
+                                     : shards->n_predictions - (shards->packed ? BERT_RECORDS_MAX_PACKED : 0),
+                             .train_batch_size = o->train_batch_size,
+                             .gradient_accumulation_steps = o->gradient_accumulation_steps,
+                             .masked_lm_prob = o->masked_lm_prob,
+                             .short_seq_prob = o->short_seq_prob,
+                         }));
+    d->source = bert_loader_source(&d->loader);
+    return status_ok();
 }
 
-static struct status open_store(struct token_store *store, struct bert_loader *loader, const char *name,
+static struct status open_store(struct pretrain_data *d, const char *directory, const char *name,
                                 const struct pretrain_inputs *in, const struct pretrain_options *o)
 {
     char path[CHECKPOINT_PATH_BYTES];
-    TRY(checkpoint_path(path, "%s/%s", o->input_dir, name));
-    TRY(token_store_open(store, path));
-    TRY(token_store_check_vocab(store, path, in->vocab.hash, in->vocab.n));
-    return status_context(open_loader(loader, &store->index, in, o), "%s", path);
+    TRY(checkpoint_path(path, "%s/%s", directory, name));
+    TRY(token_store_open(&d->store, path));
+    TRY(token_store_check_vocab(&d->store, path, in->vocab.hash, in->vocab.n));
+    return status_context(open_loader(d, in, o), "%s", path);
+}
+
+static struct status open_shards(struct pretrain_data *d, const char *directory, const char *word,
+                                 const struct pretrain_inputs *in, const struct pretrain_options *o)
+{
+    TRY(shard_loader_open(&d->shards, (struct shard_loader_config){
+                                          .directory = directory,
+                                          .word = word,
+                                          .vocab_size = in->model.vocab_size,
+                                          .pad_id = in->vocab.pad,
+                                          .seed = data_seed(o),
+                                          .train_batch_size = o->train_batch_size,
+                                          .gradient_accumulation_steps = o->gradient_accumulation_steps,
+                                          .allow_packed = o->enable_packed_data_mode,
+                                      }));
+    d->source = shard_loader_source(&d->shards);
+    return status_ok();
+}
+
+/* The test shards in the directory of the training shards, if names tell them apart. */
+static struct status open_test_shards(struct pretrain_inputs *in, const struct pretrain_options *o)
+{
+    struct shard_list tests;
+    TRY(shard_directory_list(&tests, o->input_dir, "test"));
+    bool told_apart = tests.named && in->train.shards.files.named;
+    shard_list_fini(&tests);
+    return told_apart ? open_shards(&in->heldout, o->input_dir, "test", in, o) : status_ok();
+}
+
+static struct status open_heldout(struct pretrain_inputs *in, const struct pretrain_options *o)
+{
+    const char *directory = o->eval_input_dir;
+    if (o->eval_steps == 0) {
+        return status_ok();
+    }
+    if (directory != NULL && shard_directory_is_one(directory)) {
+        return open_shards(&in->heldout, directory, "test", in, o);
+    }
+    if (directory != NULL) {
+        return in->vocab.n > 0 ? open_store(&in->heldout, directory, "heldout", in, o)
+                               : status_error(STATUS_USAGE,
+                                              "--eval_input_dir %s is a token store, which wants a "
+                                              "vocabulary: add --vocab_file",
+                                              directory);
+    }
+    if (in->train.shards.files.n > 0) {
+        return open_test_shards(in, o);
+    }
+    char path[CHECKPOINT_PATH_BYTES];
+    TRY(checkpoint_path(path, "%s/heldout.idx", o->input_dir));
+    return file_exists(path) ? open_store(&in->heldout, o->input_dir, "heldout", in, o) : status_ok();
+}
+
+static int64_t larger(int64_t a, int64_t b)
+{
+    return a > b ? a : b;
+}
+
+static struct status check_length(const struct pretrain_inputs *in, const struct pretrain_options *o)
+{
+    int64_t shards = larger(in->train.shards.shape.seq_length, in->heldout.shards.shape.seq_length);
+    int64_t longest = larger(shards, in->train.loader.config.max_seq_length);
+    if (in->model.max_position_embeddings < longest) {
+        return status_error(STATUS_DATA, "%s has \"max_position_embeddings\" %lld, fewer than %s %lld",
+                            o->config_file, (long long)in->model.max_position_embeddings,
+                            longest > shards ? "--max_seq_length" : "the length of the files,",
+                            (long long)longest);
+    }
+    return status_ok();
 }
 
 static struct status open_all(struct pretrain_inputs *in, const struct pretrain_options *o)
 {
-    char path[CHECKPOINT_PATH_BYTES];
-    TRY(checkpoint_path(path, "%s/vocab.txt", o->input_dir));
-    TRY(status_context(vocab_open(&in->vocab, path), "--input_dir wants a directory made by `kiln prepare`"));
+    bool is_shards = shard_directory_is_one(o->input_dir);
+    TRY(find_vocab(in, o, is_shards));
     TRY(read_model(in, o));
-    TRY(open_store(&in->train, &in->loader, "train", in, o));
-    TRY(checkpoint_path(path, "%s/heldout.idx", o->input_dir));
-    in->has_heldout = o->eval_steps > 0 && file_exists(path);
-    return in->has_heldout ? open_store(&in->heldout, &in->heldout_loader, "heldout", in, o) : status_ok();
+    if (is_shards) {
+        TRY(open_shards(&in->train, o->input_dir, "training", in, o));
+    } else {
+        TRY(open_store(&in->train, o->input_dir, "train", in, o));
+        in->lower_case = in->train.store.info.lower_case;
+    }
+    TRY(open_heldout(in, o));
+    const struct bert_batch_limits *a = &in->train.source.limits, *b = &in->heldout.source.limits;
+    in->limits =
+        (struct bert_batch_limits){larger(a->n_tokens, b->n_tokens), larger(a->n_sequences, b->n_sequences),
+                                   larger(a->n_masked, b->n_masked), larger(a->max_seqlen, b->max_seqlen)};
+    return check_length(in, o);
 }
 
 struct status pretrain_inputs_open(struct pretrain_inputs *in, const struct pretrain_options *o)
@@ -87,12 +243,64 @@ struct status pretrain_inputs_open(struct pretrain_inputs *in, const struct pret
     return s;
 }
 
+static void close_data(struct pretrain_data *d)
+{
+    shard_loader_close(&d->shards);
+    bert_loader_close(&d->loader);
+    token_store_close(&d->store);
+}
+
 void pretrain_inputs_close(struct pretrain_inputs *in)
 {
-    bert_loader_close(&in->heldout_loader);
-    bert_loader_close(&in->loader);
-    token_store_close(&in->heldout);
-    token_store_close(&in->train);
+    close_data(&in->heldout);
+    close_data(&in->train);
     vocab_fini(&in->vocab);
     *in = (struct pretrain_inputs){0};
+}
+
+static void announce_shards(const struct shard_loader *l, const struct pretrain_options *o)
+{
+    const char *unit = l->shape.packed ? "packs" : "sequences";
+    int64_t batch = l->micro_size * l->n_micro;
+    log_info("data: %s: %lld files, %lld %s of up to %lld tokens; an epoch is %.1f steps of %lld %s",
+             o->input_dir, (long long)l->files.n, (long long)l->n_total, unit, (long long)l->shape.seq_length,
+             (double)l->n_total / (double)batch, (long long)batch, unit);
+    if (l->shape.packed) {
+        log_info("packed data: %.4g sequences a pack, so %lld micro-batches of %lld packs stand for "
+                 "--gradient_accumulation_steps %lld",
+                 l->sequences_per_record, (long long)l->n_micro, (long long)l->micro_size,
+                 (long long)o->gradient_accumulation_steps);
+    } else if (o->enable_packed_data_mode) {
+        log_info("the data is not packed: --enable_packed_data_mode changes nothing");
+    }
+    if (l->shape.seq_length != o->max_seq_length) {
+        log_info("--max_seq_length %lld changes nothing: the files have %lld", (long long)o->max_seq_length,
+                 (long long)l->shape.seq_length);
+    }
+}
+
+void pretrain_inputs_announce(const struct pretrain_inputs *in, const struct pretrain_options *o)
+{
+    if (in->train.shards.files.n > 0) {
+        announce_shards(&in->train.shards, o);
+        return;
+    }
+    int64_t n = in->train.loader.map.n_samples;
+    log_info("data: %s: %.2f M tokens, %lld samples of up to %lld tokens; an epoch is %.1f steps of %lld "
+             "sequences",
+             o->input_dir, (double)in->train.store.info.n_tokens / 1e6, (long long)n,
+             (long long)o->max_seq_length, (double)n / (double)o->train_batch_size,
+             (long long)o->train_batch_size);
+}
+
+struct status pretrain_inputs_check_vocab(const struct pretrain_inputs *in, uint64_t vocab_hash,
+                                          const char *path)
+{
+    if (vocab_hash != in->vocab.hash && vocab_hash != unknown_vocab() && in->vocab.n > 0) {
+        return status_error(STATUS_DATA,
+                            "%s was trained with another vocabulary than this run's (hash %016llx against "
+                            "%016llx); prepare the text with the model's own vocab.txt",
+                            path, (unsigned long long)vocab_hash, (unsigned long long)in->vocab.hash);
+    }
+    return status_ok();
 }

@@ -1,25 +1,42 @@
-/* pretrain_inputs: what a pre-training run reads - token stores, vocabulary, model configuration - opened and
- * checked against each other before anything is allocated. */
+/* pretrain_inputs: what a pre-training run reads - token stores or HDF5 shards, vocabulary, model
+ * configuration - opened and checked against each other before anything is allocated. */
 #ifndef KILN_TRAIN_PRETRAIN_INPUTS_H
 #define KILN_TRAIN_PRETRAIN_INPUTS_H
 
 #include "data/bert_loader.h"
+#include "data/shard_loader.h"
 #include "data/token_store.h"
 #include "nn/bert_config.h"
 #include "text/vocab.h"
 #include "train/pretrain.h"
 
-struct pretrain_inputs {
-    struct vocab vocab;
-    struct bert_config model; /* vocab_size filled in from the vocabulary if the file leaves it out */
-    struct token_store train, heldout;
-    bool has_heldout;
-    struct bert_loader loader, heldout_loader;
+/* One directory of samples: a token store or HDF5 shards; the other member is zero. */
+struct pretrain_data {
+    struct token_store store;
+    struct bert_loader loader;
+    struct shard_loader shards;
+    struct batch_source source; /* of whichever it is; its self is NULL: there is no such data */
 };
 
+struct pretrain_inputs {
+    struct vocab vocab;       /* n is 0 where shards came without one */
+    bool lower_case;          /* how the text became pieces of the vocabulary */
+    struct bert_config model; /* vocab_size filled in from the vocabulary if the file leaves it out */
+    struct pretrain_data train, heldout;
+    struct bert_batch_limits limits; /* of every batch of both */
+};
+
+/* `in` must not be moved while it is open. */
 struct status pretrain_inputs_open(struct pretrain_inputs *in, const struct pretrain_options *o);
 
 /* Safe on a zeroed struct and after a failed open. */
 void pretrain_inputs_close(struct pretrain_inputs *in);
+
+/* Logs what there is to train on, and which flags the data overrules. */
+void pretrain_inputs_announce(const struct pretrain_inputs *in, const struct pretrain_options *o);
+
+/* STATUS_DATA unless a model with a vocabulary of this hash, at `path`, may be trained on these inputs. */
+struct status pretrain_inputs_check_vocab(const struct pretrain_inputs *in, uint64_t vocab_hash,
+                                          const char *path);
 
 #endif

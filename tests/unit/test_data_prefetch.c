@@ -2,6 +2,7 @@
  * trainer. */
 #include "fixture_store.h"
 
+#include "data/bert_loader.h"
 #include "data/prefetch.h"
 
 #include <time.h>
@@ -43,8 +44,9 @@ static void steps_are_the_same(const struct bert_loader *l)
 {
     struct prefetch p;
     struct bert_step alone;
+    struct batch_source source = bert_loader_source(l);
     EXPECT_OK(bert_loader_init_step(&l->config, &alone));
-    EXPECT_OK(prefetch_open(&p, l, 7, 7 + N_STEPS));
+    EXPECT_OK(prefetch_open(&p, &source, 7, 7 + N_STEPS));
     for (int64_t number = 7; number <= 7 + N_STEPS; number++) {
         const struct bert_step *step;
         EXPECT_OK(prefetch_next(&p, &step));
@@ -61,9 +63,10 @@ static void steps_are_the_same(const struct bert_loader *l)
 
 static void it_can_end_at_any_moment(const struct bert_loader *l)
 {
+    struct batch_source source = bert_loader_source(l);
     for (int64_t taken = 0; taken < 20; taken++) {
         struct prefetch p;
-        EXPECT_OK(prefetch_open(&p, l, 1, taken < 3 ? 3 : 1000000));
+        EXPECT_OK(prefetch_open(&p, &source, 1, taken < 3 ? 3 : 1000000));
         for (int64_t i = 0; i < taken && i < 3; i++) {
             const struct bert_step *step;
             EXPECT_OK(prefetch_next(&p, &step));
@@ -71,7 +74,7 @@ static void it_can_end_at_any_moment(const struct bert_loader *l)
         prefetch_close(&p);
     }
     struct prefetch none;
-    EXPECT_OK(prefetch_open(&none, l, 5, 4));
+    EXPECT_OK(prefetch_open(&none, &source, 5, 4));
     prefetch_close(&none);
 }
 
@@ -81,7 +84,8 @@ static void errors_are_passed_on(const struct indexed *store)
     struct prefetch p;
     const struct bert_step *step;
     EXPECT_OK(bert_loader_open(&l, config_of(store, 50)));
-    EXPECT_OK(prefetch_open(&p, &l, 1, 10));
+    struct batch_source source = bert_loader_source(&l);
+    EXPECT_OK(prefetch_open(&p, &source, 1, 10));
     EXPECT_ERROR(prefetch_next(&p, &step), STATUS_DATA, "the vocabulary has 50 words");
     EXPECT_ERROR(prefetch_next(&p, &step), STATUS_DATA, "the vocabulary has 50 words");
     prefetch_close(&p);

@@ -1,0 +1,31 @@
+/* batch_source: where batches come from, whatever they are made of.  data/bert_loader makes them from a token
+ * store, data/shard_loader reads them from HDF5 shards.
+ *
+ * The rule: what step s and held-out batch i hold depends on the source's configuration and on s or i alone.
+ */
+#ifndef KILN_DATA_BATCH_SOURCE_H
+#define KILN_DATA_BATCH_SOURCE_H
+
+#include "data/bert_batch.h"
+
+struct batch_source {
+    const void *self;                /* borrowed; NULL: there is no source */
+    struct bert_batch_limits limits; /* of every micro-batch and held-out batch */
+    int64_t n_micro;                 /* micro-batches of a step */
+
+    /* Fills `out`, which has n_micro micro-batches of these limits, with step `step` (from 1).  One thread at a
+     * time. */
+    struct status (*fill)(const void *self, int64_t step, struct bert_step *out);
+
+    /* How many batches the first min(n, all) samples make, in an order of their own, the same in every run. */
+    int64_t (*heldout_batches)(const void *self, int64_t n);
+
+    /* Fills `out`, of these limits, with held-out batch `index`. */
+    struct status (*heldout)(const void *self, int64_t n, int64_t index, struct bert_batch *out);
+
+    /* Adds the occurrences of the words of the source's text, or of a fair part of it, to
+     * counts[vocab_size]. */
+    struct status (*count_words)(const void *self, double *counts, int64_t vocab_size);
+};
+
+#endif

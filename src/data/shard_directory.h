@@ -1,0 +1,43 @@
+/* shard_directory: the HDF5 files of a directory, and the JSON file beside it that says how they were packed.
+ *
+ * The rule: the files are those whose names end in .hdf5 or .h5, in byte order; if some of them contain a word
+ * that says what they are for ("training", "test"), only those.  Packed data DIR has DIR_metadata.json beside
+ * it, as the replaced packing tool writes it. */
+#ifndef KILN_DATA_SHARD_DIRECTORY_H
+#define KILN_DATA_SHARD_DIRECTORY_H
+
+#include "core/status.h"
+
+#include <stdint.h>
+
+struct shard_list {
+    char **paths; /* [n], owned */
+    int64_t n;
+    bool named; /* the names contain the word */
+};
+
+/* Whether the directory has files for shard_directory_list and no token store. */
+bool shard_directory_is_one(const char *directory);
+
+/* Lists the files for `word`.  STATUS_DATA if there are none. */
+struct status shard_directory_list(struct shard_list *list, const char *directory, const char *word);
+void shard_list_fini(struct shard_list *list);
+
+/* What the packing came to.  Lengths are tokens, and S is the length of a pack. */
+struct shard_packing {
+    int64_t seq_length;        /* S */
+    int64_t n_sequences;       /* before packing */
+    int64_t n_packs;           /* after */
+    int64_t n_tokens;          /* of all sequences */
+    int64_t n_strategies;      /* different lists of lengths that share a pack */
+    int64_t top_strategies[8]; /* the commonest, as numbers in the sorted list of them; -1: there are fewer */
+};
+
+/* Reads avg_seq_per_sample of the metadata; *found is false without the file.  STATUS_DATA if it lacks the
+ * key. */
+struct status shard_directory_read_average(const char *directory, bool *found, double *average);
+
+/* Writes the metadata file of a directory, with the replaced tool's keys. */
+struct status shard_directory_write_packing(const char *directory, const struct shard_packing *p);
+
+#endif

@@ -1,0 +1,52 @@
+/* shard_process: HDF5 files read by a process of their own, so that what a damaged file does to libhdf5 is an
+ * error message here.
+ *
+ * The process is this program itself, started anew with a hidden argument, so it shares nothing but a socket
+ * and a block of memory with two slots: it inflates a whole shard into one while the other is in use.  The
+ * parent waits for no answer longer than SHARD_PROCESS_PATIENCE_S, and an end of the process is an answer
+ * too. */
+#ifndef KILN_DATA_SHARD_PROCESS_H
+#define KILN_DATA_SHARD_PROCESS_H
+
+#include "data/shard_format.h"
+
+#include <sys/types.h>
+
+enum { SHARD_PROCESS_SLOTS = 2, SHARD_PROCESS_PATIENCE_S = 300 };
+
+struct shard_process {
+    pid_t pid;    /* 0: there is none */
+    int socket;   /* the parent's end; -1: none */
+    int memory;   /* descriptor of the shared memory; -1: none */
+    void *mapped; /* [SHARD_PROCESS_SLOTS * slot_bytes] */
+    size_t slot_bytes;
+    char pending[1024]; /* the path of the request that is not answered yet */
+    struct shard_shape wanted;
+};
+
+/* Starts the process. */
+struct status shard_process_open(struct shard_process *p);
+
+/* Ends it.  Safe on a zeroed struct and after a failed open. */
+void shard_process_close(struct shard_process *p);
+
+/* What a file is; STATUS_DATA names what is wrong with it. */
+struct status shard_process_measure(struct shard_process *p, const char *path, struct shard_shape *shape);
+
+/* Makes room for shards of up to slot_bytes.  Once, before the first request to read. */
+struct status shard_process_make_room(struct shard_process *p, size_t slot_bytes);
+
+/* Asks for a file of a known shape in slot 0 or 1, which nobody may use until shard_process_wait has returned
+ * the answer.  One request at a time. */
+struct status shard_process_ask(struct shard_process *p, const char *path, const struct shard_shape *shape,
+                                int slot);
+struct status shard_process_wait(struct shard_process *p);
+
+const void *shard_process_slot(const struct shard_process *p, int slot);
+
+/* For main: whether this process was started by shard_process_open; then it must return what
+ * shard_process_serve returns. */
+bool shard_process_is_wanted(int argc, char **argv);
+int shard_process_serve(void);
+
+#endif

@@ -1,0 +1,250 @@
+#include "io/hdf5_file.h"
+
+#include "io/file.h"
+
+#include <hdf5.h>
+#include <stdlib.h>
+
+enum { DEFLATE_LEVEL = 4 }; /* h5py's for compression="gzip" */
+
+/* Rows of a chunk come to about this: what h5py's guess comes to for files of this kind. */
+static const size_t CHUNK_BYTES = 1 << 16;
+
+/* The image grows by this much while a file is made in memory. */
+static const size_t IMAGE_STEP = 1 << 20;
+
+const char *hdf5_file_version(void)
+{
+    return H5_VERS_INFO + sizeof "HDF5 library version: " - 1;
+}
+
+/* The library's own list of errors would go to standard error; plugins are code from elsewhere. */
+static void tame(void)
+{
+    H5Eset_auto2(H5E_DEFAULT, NULL, NULL);
+    H5PLset_loading_state(0);
+}
+
+static herr_t take_description(unsigned i, const H5E_error2_t *error, void *text)
+{
+    if (i == 0) {
+        snprintf(text, 160, "%s", error->desc);
+    }
+    return 0;
+}
+
+/* What libhdf5 found wrong, innermost first. */
+static struct status library_error(enum status_code code, const char *path, const char *what)
+{
+    char text[160] = "no reason given";
+    H5Ewalk2(H5E_DEFAULT, H5E_WALK_UPWARD, take_description, text);
+    return status_error(code, "%s: cannot %s: %s", path, what, text);
+}
+
+static struct status open_file(hid_t *file, const char *path)
+{
+    tame();
+    *file = -1;
+    if (!file_exists(path)) {
+        return status_error(STATUS_DATA, "%s does not exist", path);
+    }
+    *file = H5Fopen(path, H5F_ACC_RDONLY, H5P_DEFAULT);
+    return *file >= 0 ? status_ok() : library_error(STATUS_DATA, path, "open it as HDF5");
+}
+
+struct status hdf5_file_has(const char *path, const char *name, bool *has)
+{
+    hid_t file;
+    TRY(open_file(&file, path));
+    htri_t exists = H5Lexists(file, name, H5P_DEFAULT);
+    struct status s =
+        exists >= 0 ? status_ok() : library_error(STATUS_DATA, path, "look for datasets in the file");
+    *has = exists > 0;
+    H5Fclose(file);
+    return s;
+}
+
+static struct status check_type(const char *path, const char *name, hid_t dataset)
+{
+    hid_t type = H5Dget_type(dataset);
+    if (type < 0) {
+        return library_error(STATUS_DATA, path, "read the type of a dataset");
+    }
+    bool is_integer = H5Tget_class(type) == H5T_INTEGER;
+    H5Tclose(type);
+    return is_integer ? status_ok()
+                      : status_error(STATUS_DATA, "%s: the dataset %s is not of integers", path, name);
+}
+
+static struct status get_dims(const char *path, const char *name, hid_t dataset, int n_dims, int64_t *dims)
+{
+    hsize_t sizes[H5S_MAX_RANK];
+    hid_t space = H5Dget_space(dataset);
+    int n = space < 0 ? -1 : H5Sget_simple_extent_dims(space, sizes, NULL);
+    if (n < 0) {
+        struct status s = library_error(STATUS_DATA, path, "read the shape of a dataset");
+        H5Sclose(space);
+        return s;
+    }
+    H5Sclose(space);
+    if (n != n_dims) {
+        return status_error(STATUS_DATA, "%s: the dataset %s has %d dimensions, expected %d", path, name, n,
+                            n_dims);
+    }
+    for (int i = 0; i < n; i++) {
+        if (sizes[i] > INT64_MAX) {
+            return status_error(STATUS_DATA, "%s: the dataset %s has %llu rows or columns", path, name,
+                                (unsigned long long)sizes[i]);
+        }
+        dims[i] = (int64_t)sizes[i];
+    }
+    return status_ok();
+}
+
+static struct status open_dataset(hid_t *dataset, hid_t file, const char *path, const char *name)
+{
+    *dataset = -1;
+    if (H5Lexists(file, name, H5P_DEFAULT) <= 0) {
+        return status_error(STATUS_DATA, "%s has no dataset %s", path, name);
+    }
+    *dataset = H5Dopen2(file, name, H5P_DEFAULT);
+    return *dataset >= 0 ? status_ok() : library_error(STATUS_DATA, path, "open a dataset");
+}
+
+static struct status measure_dataset(hid_t file, const char *path, struct hdf5_array *a)
+{
+    hid_t dataset;
+    TRY(open_dataset(&dataset, file, path, a->name));
+    struct status s = check_type(path, a->name, dataset);
+    if (!failed(s)) {
+        s = get_dims(path, a->name, dataset, a->n_dims, a->dims);
+    }
+    H5Dclose(dataset);
+    return s;
+}
+
+struct status hdf5_file_measure(const char *path, struct hdf5_array *arrays, int n)
+{
+    hid_t file;
+    TRY(open_file(&file, path));
+    struct status s = status_ok();
+    for (int i = 0; i < n && !failed(s); i++) {
+        s = measure_dataset(file, path, &arrays[i]);
+    }
+    H5Fclose(file);
+    return s;
+}
+
+static hid_t type_of(const struct hdf5_array *a)
+{
+    return a->type == HDF5_I8 ? H5T_STD_I8LE : H5T_STD_I32LE;
+}
+
+static struct status read_dataset(hid_t file, const char *path, const struct hdf5_array *a)
+{
+    struct hdf5_array there = *a;
+    TRY(measure_dataset(file, path, &there));
+    if (there.dims[0] != a->dims[0] || (a->n_dims == 2 && there.dims[1] != a->dims[1])) {
+        return status_error(STATUS_DATA, "%s: the shape of the dataset %s has changed since it was opened",
+                            path, a->name);
+    }
+    hid_t dataset;
+    TRY(open_dataset(&dataset, file, path, a->name));
+    struct status s = status_ok();
+    if (H5Dread(dataset, type_of(a), H5S_ALL, H5S_ALL, H5P_DEFAULT, a->data) < 0) {
+        s = status_context(library_error(STATUS_DATA, path, "read a dataset"), "%s", a->name);
+    }
+    H5Dclose(dataset);
+    return s;
+}
+
+struct status hdf5_file_read(const char *path, const struct hdf5_array *arrays, int n)
+{
+    hid_t file;
+    TRY(open_file(&file, path));
+    struct status s = status_ok();
+    for (int i = 0; i < n && !failed(s); i++) {
+        s = read_dataset(file, path, &arrays[i]);
+    }
+    H5Fclose(file);
+    return s;
+}
+
+/* Chunks of whole rows; without the time of writing, which would make equal files differ. */
+static hid_t make_layout(const struct hdf5_array *a)
+{
+    size_t row = (a->type == HDF5_I8 ? 1 : 4) * (a->n_dims == 2 ? (size_t)a->dims[1] : 1);
+    hsize_t rows = row < CHUNK_BYTES ? CHUNK_BYTES / row : 1;
+    hsize_t chunk[2] = {rows < (hsize_t)a->dims[0] ? rows : (hsize_t)a->dims[0], (hsize_t)a->dims[1]};
+    hid_t layout = H5Pcreate(H5P_DATASET_CREATE);
+    if (layout >= 0 && (H5Pset_chunk(layout, a->n_dims, chunk) < 0 || H5Pset_obj_track_times(layout, 0) < 0 ||
+                        H5Pset_deflate(layout, DEFLATE_LEVEL) < 0)) {
+        H5Pclose(layout);
+        return -1;
+    }
+    return layout;
+}
+
+/* The library forgets its errors in every call, so they are asked for before anything is closed. */
+static struct status write_dataset(hid_t file, const char *path, const struct hdf5_array *a)
+{
+    hsize_t dims[2] = {(hsize_t)a->dims[0], (hsize_t)a->dims[1]};
+    hid_t layout = make_layout(a);
+    hid_t space = layout < 0 ? -1 : H5Screate_simple(a->n_dims, dims, NULL);
+    hid_t dataset = -1;
+    if (space >= 0) {
+        dataset = H5Dcreate2(file, a->name, type_of(a), space, H5P_DEFAULT, layout, H5P_DEFAULT);
+    }
+    struct status s = status_ok();
+    if (dataset < 0 || H5Dwrite(dataset, type_of(a), H5S_ALL, H5S_ALL, H5P_DEFAULT, a->data) < 0) {
+        s = status_context(library_error(STATUS_INTERNAL, path, "make a dataset"), "%s", a->name);
+    }
+    H5Dclose(dataset);
+    H5Sclose(space);
+    H5Pclose(layout);
+    return s;
+}
+
+/* The open file's bytes to `path`. */
+static struct status put_image(hid_t file, const char *path)
+{
+    ssize_t n = H5Fflush(file, H5F_SCOPE_GLOBAL) < 0 ? -1 : H5Fget_file_image(file, NULL, 0);
+    if (n <= 0) {
+        return library_error(STATUS_INTERNAL, path, "make it in memory");
+    }
+    void *image = malloc((size_t)n);
+    if (image == NULL) {
+        return status_error(STATUS_MEMORY, "out of memory for %s (%zd bytes)", path, n);
+    }
+    struct status s = status_ok();
+    if (H5Fget_file_image(file, image, (size_t)n) != n) {
+        s = library_error(STATUS_INTERNAL, path, "make it in memory");
+    } else {
+        s = file_write_atomic(path, image, (size_t)n);
+    }
+    free(image);
+    return s;
+}
+
+struct status hdf5_file_write(const char *path, const struct hdf5_array *arrays, int n)
+{
+    tame();
+    if (H5Zfilter_avail(H5Z_FILTER_DEFLATE) <= 0) {
+        return status_error(STATUS_INTERNAL, "this libhdf5 was built without zlib, which shards need");
+    }
+    hid_t access = H5Pcreate(H5P_FILE_ACCESS);
+    hid_t file = -1;
+    if (access >= 0 && H5Pset_fapl_core(access, IMAGE_STEP, 0) >= 0) {
+        file = H5Fcreate(path, H5F_ACC_TRUNC, H5P_DEFAULT, access);
+    }
+    struct status s = file >= 0 ? status_ok() : library_error(STATUS_INTERNAL, path, "make it in memory");
+    for (int i = 0; i < n && !failed(s); i++) {
+        s = write_dataset(file, path, &arrays[i]);
+    }
+    if (!failed(s)) {
+        s = put_image(file, path);
+    }
+    H5Fclose(file);
+    H5Pclose(access);
+    return s;
+}

@@ -1,0 +1,44 @@
+/* hdf5_file: integer arrays in HDF5 files, by libhdf5, the one place that knows it.
+ *
+ * The rule: libhdf5 crashes on damaged files, so reading belongs into a process that may crash
+ * (data/shard_process.h); nothing here may be called on a foreign file from the process that trains.  Writing
+ * goes through memory: the library makes the file's image, io/file.h puts it in place whole or not at all,
+ * and the same arrays give the same bytes.
+ *
+ * In a build without libhdf5 (KILN_HDF5=OFF) every function says so (hdf5_absent.c). */
+#ifndef KILN_IO_HDF5_FILE_H
+#define KILN_IO_HDF5_FILE_H
+
+#include "core/status.h"
+
+#include <stdint.h>
+
+enum hdf5_type { HDF5_I8, HDF5_I32 };
+
+/* An array of dims[0] or dims[0] x dims[1] integers, little endian and row-major. */
+struct hdf5_array {
+    const char *name; /* of the dataset, in the root group */
+    enum hdf5_type type;
+    int n_dims; /* 1 or 2 */
+    int64_t dims[2];
+    void *data; /* borrowed */
+};
+
+/* "1.10.8", or NULL in a build without it. */
+const char *hdf5_file_version(void);
+
+/* Whether the file has something of this name in its root group. */
+struct status hdf5_file_has(const char *path, const char *name, bool *has);
+
+/* Fills in `dims` of arrays[n].  STATUS_DATA if the file is none of HDF5, or a dataset is missing, is not of
+ * integers, or has not n_dims dimensions. */
+struct status hdf5_file_measure(const char *path, struct hdf5_array *arrays, int n);
+
+/* Reads arrays[n], whose `dims` must be those of the file, into `data`.  Values that do not fit the type
+ * become its nearest one. */
+struct status hdf5_file_read(const char *path, const struct hdf5_array *arrays, int n);
+
+/* Writes arrays[n], deflated, as the whole file `path`. */
+struct status hdf5_file_write(const char *path, const struct hdf5_array *arrays, int n);
+
+#endif

@@ -3,6 +3,7 @@
 #include "core/clock.h"
 #include "core/log.h"
 #include "core/progress.h"
+#include "data/repeats.h"
 #include "data/store_builder.h"
 #include "io/dir_lock.h"
 
@@ -65,9 +66,23 @@ static void show_progress(struct progress *p, const struct documents *d, int64_t
                   megabytes(d->total_bytes), rate / 1e6, progress_time(left).text);
 }
 
+/* Repeated lines are warned of from one in twenty. */
+static void tell_about_repeats(const struct repeats *r)
+{
+    enum { ONE_IN = 20 };
+    if (r->n_repeated * ONE_IN > r->n_lines) {
+        log_warning("%.1f %% of the lines or paragraphs were in the text before, \"%s\" most often (%" PRIu32
+                    " times); a model learns such lines by heart, and its losses look better than it is: "
+                    "remove the repeats",
+                    100.0 * (double)r->n_repeated / (double)r->n_lines, r->example, r->most);
+    }
+}
+
 /* Reads all text, into the builder unless it is NULL. */
 static struct status read_text(struct documents *d, struct store_builder *b)
 {
+    struct repeats repeats;
+    TRY(repeats_init(&repeats));
     struct progress p = progress_begin(true);
     int64_t start_ns = clock_ns();
     struct status s = status_ok();
@@ -78,6 +93,7 @@ static struct status read_text(struct documents *d, struct store_builder *b)
         if (failed(s) || end) {
             break;
         }
+        repeats_add(&repeats, paragraph.text, paragraph.n);
         if (b != NULL) {
             s = store_builder_add(b, &paragraph);
             if (failed(s)) {
@@ -89,6 +105,10 @@ static struct status read_text(struct documents *d, struct store_builder *b)
         }
     }
     progress_end(&p);
+    if (!failed(s)) {
+        tell_about_repeats(&repeats);
+    }
+    repeats_fini(&repeats);
     return s;
 }
 

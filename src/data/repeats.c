@@ -1,0 +1,86 @@
+#include "data/repeats.h"
+
+#include "core/hash.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+struct status repeats_init(struct repeats *r)
+{
+    *r = (struct repeats){.slots = calloc(REPEATS_SLOTS, sizeof *r->slots)};
+    if (r->slots == NULL) {
+        return status_error(STATUS_MEMORY, "out of memory for the hashes of %d lines", (int)REPEATS_SLOTS);
+    }
+    return status_ok();
+}
+
+void repeats_fini(struct repeats *r)
+{
+    free(r->slots);
+    r->slots = NULL;
+}
+
+/* The slot of a hash, or the empty one where it belongs. */
+static struct repeats_slot *slot_of(const struct repeats *r, uint64_t hash)
+{
+    size_t at = hash % REPEATS_SLOTS;
+    while (r->slots[at].hash != 0 && r->slots[at].hash != hash) {
+        at = (at + 1) % REPEATS_SLOTS;
+    }
+    return &r->slots[at];
+}
+
+/* Forgets lines seen at most `rarely` times.  Without memory for the copy it forgets all of them. */
+static void forget(struct repeats *r, uint32_t rarely)
+{
+    struct repeats_slot *old = malloc(REPEATS_SLOTS * sizeof *old);
+    if (old != NULL) {
+        memcpy(old, r->slots, REPEATS_SLOTS * sizeof *old);
+    }
+    memset(r->slots, 0, REPEATS_SLOTS * sizeof *r->slots);
+    r->n_used = 0;
+    for (size_t i = 0; old != NULL && i < REPEATS_SLOTS; i++) {
+        if (old[i].count > rarely) {
+            *slot_of(r, old[i].hash) = old[i];
+            r->n_used++;
+        }
+    }
+    free(old);
+}
+
+static void make_room(struct repeats *r)
+{
+    for (uint32_t rarely = 1; r->n_used > REPEATS_SLOTS / 4 * 3; rarely *= 2) {
+        forget(r, rarely);
+    }
+}
+
+/* The beginning of a line, cut between characters. */
+static void keep_example(struct repeats *r, const char *line, size_t n)
+{
+    size_t kept = n < REPEATS_EXAMPLE_BYTES ? n : REPEATS_EXAMPLE_BYTES;
+    while (kept < n && kept > 0 && ((unsigned char)line[kept] & 0xC0) == 0x80) {
+        kept--;
+    }
+    memcpy(r->example, line, kept);
+    r->example[kept] = '\0';
+}
+
+void repeats_add(struct repeats *r, const char *line, size_t n)
+{
+    uint64_t hash = hash_fnv1a(line, n);
+    struct repeats_slot *slot = slot_of(r, hash != 0 ? hash : 1);
+    r->n_lines++;
+    if (slot->hash == 0) {
+        *slot = (struct repeats_slot){.hash = hash != 0 ? hash : 1, .count = 1};
+        r->n_used++;
+        make_room(r);
+        return;
+    }
+    r->n_repeated++;
+    slot->count += slot->count < UINT32_MAX;
+    if (slot->count > r->most) {
+        r->most = slot->count;
+        keep_example(r, line, n);
+    }
+}

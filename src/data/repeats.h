@@ -1,0 +1,38 @@
+/* repeats: how much of a text is lines that were there before.
+ *
+ * A model learns by heart what it reads a thousand times, and its loss looks good for the wrong reason. 
+ * Lines are known by a 64-bit hash; when the table is full, those seen least often are forgotten (after the
+ * lossy counting of Manku and Motwani 2002), so memory is fixed, and the counts are exact for small texts and
+ * lower bounds for large ones. */
+#ifndef KILN_DATA_REPEATS_H
+#define KILN_DATA_REPEATS_H
+
+#include "core/status.h"
+
+#include <stddef.h>
+#include <stdint.h>
+
+enum { REPEATS_SLOTS = 1 << 20, REPEATS_EXAMPLE_BYTES = 80 };
+
+struct repeats_slot {
+    uint64_t hash; /* 0: empty */
+    uint32_t count;
+};
+
+struct repeats {
+    struct repeats_slot *slots; /* [REPEATS_SLOTS], open addressing */
+    int64_t n_used;
+    int64_t n_lines;
+    int64_t n_repeated;                      /* lines that are equal to an earlier one */
+    uint32_t most;                           /* how often the most frequent line was there */
+    char example[REPEATS_EXAMPLE_BYTES + 1]; /* its beginning */
+};
+
+/* STATUS_MEMORY, 16 MiB. */
+struct status repeats_init(struct repeats *r);
+void repeats_fini(struct repeats *r);
+
+/* Counts a line of n bytes of UTF-8. */
+void repeats_add(struct repeats *r, const char *line, size_t n);
+
+#endif

@@ -66,15 +66,15 @@ static void show_progress(struct progress *p, const struct documents *d, int64_t
                   megabytes(d->total_bytes), rate / 1e6, progress_time(left).text);
 }
 
-/* Repeated lines are warned of from one in twenty. */
+/* Repeats are warned of from a twentieth of the text. */
 static void tell_about_repeats(const struct repeats *r)
 {
     enum { ONE_IN = 20 };
-    if (r->n_repeated * ONE_IN > r->n_lines) {
-        log_warning("%.1f %% of the lines or paragraphs were in the text before, \"%s\" most often (%" PRIu32
+    if (r->n_repeated * ONE_IN > r->n_bytes) {
+        log_warning("%.1f %% of the text is lines that were there before, \"%s\" most often (%" PRIu32
                     " times); a model learns such lines by heart, and its losses look better than it is: "
                     "remove the repeats",
-                    100.0 * (double)r->n_repeated / (double)r->n_lines, r->example, r->most);
+                    100.0 * (double)r->n_repeated / (double)r->n_bytes, r->example, r->most_count);
     }
 }
 

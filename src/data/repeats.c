@@ -70,17 +70,18 @@ void repeats_add(struct repeats *r, const char *line, size_t n)
 {
     uint64_t hash = hash_fnv1a(line, n);
     struct repeats_slot *slot = slot_of(r, hash != 0 ? hash : 1);
-    r->n_lines++;
+    r->n_bytes += n;
     if (slot->hash == 0) {
         *slot = (struct repeats_slot){.hash = hash != 0 ? hash : 1, .count = 1};
         r->n_used++;
         make_room(r);
         return;
     }
-    r->n_repeated++;
+    r->n_repeated += n;
     slot->count += slot->count < UINT32_MAX;
-    if (slot->count > r->most) {
-        r->most = slot->count;
+    if ((uint64_t)(slot->count - 1) * n > r->most) {
+        r->most = (uint64_t)(slot->count - 1) * n;
+        r->most_count = slot->count;
         keep_example(r, line, n);
     }
 }

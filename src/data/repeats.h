@@ -22,9 +22,10 @@ struct repeats_slot {
 struct repeats {
     struct repeats_slot *slots; /* [REPEATS_SLOTS], open addressing */
     int64_t n_used;
-    int64_t n_lines;
-    int64_t n_repeated;                      /* lines that are equal to an earlier one */
-    uint32_t most;                           /* how often the most frequent line was there */
+    uint64_t n_bytes;
+    uint64_t n_repeated;                     /* bytes of lines that are equal to an earlier one */
+    uint64_t most;                           /* repeated bytes of the line that has most of them */
+    uint32_t most_count;                     /* how often it was there */
     char example[REPEATS_EXAMPLE_BYTES + 1]; /* its beginning */
 };
 

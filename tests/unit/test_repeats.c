@@ -15,13 +15,14 @@ static void small_texts_are_counted_exactly(void)
     EXPECT_OK(repeats_init(&r));
     add(&r, "one");
     add(&r, "two");
-    EXPECT(r.n_repeated == 0 && r.most == 0, "%lld repeats", (long long)r.n_repeated);
+    EXPECT(r.n_repeated == 0 && r.most == 0, "%lld bytes repeated", (long long)r.n_repeated);
     add(&r, "one");
     add(&r, "two");
     add(&r, "two");
-    EXPECT(r.n_lines == 5 && r.n_repeated == 3, "%lld of %lld", (long long)r.n_repeated,
-           (long long)r.n_lines);
-    EXPECT(r.most == 3 && strcmp(r.example, "two") == 0, "'%s' %u times", r.example, (unsigned)r.most);
+    EXPECT(r.n_bytes == 15 && r.n_repeated == 9, "%lld of %lld bytes", (long long)r.n_repeated,
+           (long long)r.n_bytes);
+    EXPECT(r.most_count == 3 && strcmp(r.example, "two") == 0, "'%s' %u times", r.example,
+           (unsigned)r.most_count);
     repeats_fini(&r);
 }
 
@@ -49,7 +50,8 @@ static void a_full_table_keeps_what_recurs(void)
         snprintf(line, sizeof line, i % EVERY == 0 ? "again" : "line %d", i);
         add(&r, line);
     }
-    EXPECT(r.n_repeated == LINES / EVERY - 1, "%lld repeats", (long long)r.n_repeated);
+    EXPECT(r.n_repeated == (LINES / EVERY - 1) * strlen("again"), "%lld bytes repeated",
+           (long long)r.n_repeated);
     EXPECT(strcmp(r.example, "again") == 0 && r.n_used < REPEATS_SLOTS, "'%s', %lld slots", r.example,
            (long long)r.n_used);
     repeats_fini(&r);

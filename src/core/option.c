@@ -162,7 +162,10 @@ struct status option_parse(const struct command *c, int argc, const char **argv,
         const struct option *o;
         TRY(find(c, name, equals == NULL ? strlen(name) : (size_t)(equals - name), &o));
         const char *value = equals == NULL ? NULL : equals + 1;
-        if (takes_value(o) && value == NULL) {
+        bool alone = i + 1 == argc || strncmp(argv[i + 1], "--", 2) == 0;
+        if (o->kind == OPTION_BOOL && value == NULL && alone) {
+            value = "true";
+        } else if (takes_value(o) && value == NULL) {
             if (i + 1 == argc) {
                 return status_error(STATUS_USAGE, "--%s wants a value: %s", o->name, o->help);
             }

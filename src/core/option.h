@@ -12,12 +12,13 @@
 #include <stdint.h>
 
 enum option_kind {
-    OPTION_FLAG,    /* bool; no value */
-    OPTION_BOOL,    /* bool; "true" in any case is true, everything else false (as the replaced scripts do) */
-    OPTION_INT,     /* int64_t; "1e3" is accepted where it is a whole number */
-    OPTION_REAL,    /* double */
-    OPTION_STRING,  /* const char *, borrowed from argv, the environment or the table */
-    OPTION_IGNORED, /* takes no value, has no meaning here; a line says so */
+    OPTION_FLAG, /* bool; no value */
+    OPTION_BOOL, /* bool; "true" in any case is true, everything else false (as the replaced scripts do); true
+                       where a flag or nothing follows */
+    OPTION_INT,  /* int64_t; "1e3" is accepted where it is a whole number */
+    OPTION_REAL, /* double */
+    OPTION_STRING,        /* const char *, borrowed from argv, the environment or the table */
+    OPTION_IGNORED,       /* takes no value, has no meaning here; a line says so */
     OPTION_IGNORED_VALUE, /* the same, with a value */
 };
 
@@ -42,6 +43,11 @@ struct option {
 #define OPTION_FLAG_ROW(name_, at, help_)                                                                    \
     {                                                                                                        \
         .name = name_, .kind = OPTION_FLAG, .offset = at, .help = help_                                      \
+    }
+#define OPTION_BOOL_ROW(name_, at, default_, help_)                                                          \
+    {                                                                                                        \
+        .name = name_, .kind = OPTION_BOOL, .offset = at, .default_text = default_, .value_name = "BOOL",    \
+        .help = help_                                                                                        \
     }
 #define OPTION_IGNORED_ROW(name_, help_)                                                                     \
     {                                                                                                        \

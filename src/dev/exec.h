@@ -12,10 +12,10 @@
 
 struct ops;
 
-/* What an op cost; summed by the plan table, and by every table when it profiles. */
+/* What ops cost; summed by the plan table, which ops/op_timer.h asks about each call. */
 struct exec_totals {
     double flops; /* a multiply-add is two */
-    double bytes; /* read and written, each tensor once */
+    double bytes; /* read and written, each tensor once, what is updated twice */
     int64_t n_ops;
     size_t workspace_bytes; /* the most that one op asked for */
 };

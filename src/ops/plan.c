@@ -1,12 +1,12 @@
 /* plan: computes nothing.  Each slot checks the shapes and dtypes that ops.h declares, and adds up what the
- * op costs: FLOPs, bytes moved (each tensor once) and scratch.  A model run over this table is validated and
- * measured before anything is allocated. */
+ * op costs: FLOPs, bytes moved (each tensor once, twice if it is updated, of a table only the rows that are
+ * used) and scratch.  A model run over this table is validated and measured before anything is allocated. */
 #include "ops/ops.h"
 #include "ops/workspace.h"
 
 #include <stdio.h>
 
-/* What one argument must be, seen as a matrix of its last dim; its bytes count as moved. */
+/* What one argument must be, seen as a matrix of its last dim; its bytes count as moved once. */
 struct want {
     const char *name;
     tensor t;
@@ -52,6 +52,12 @@ static void plan(struct exec *x, const char *op, double flops, size_t scratch, c
 #define PLAN(x, op, flops, scratch, ...)                                                                     \
     plan(x, op, flops, scratch, (const struct want[]){__VA_ARGS__},                                          \
          (int)(sizeof((const struct want[]){__VA_ARGS__}) / sizeof(struct want)))
+
+/* Moves the bytes of `t` so many times more, or less. */
+static void move(struct exec *x, double times, tensor t)
+{
+    x->totals.bytes += times * (double)tensor_bytes(t);
+}
 
 static double count(tensor t)
 {
@@ -104,8 +110,8 @@ static void plan_linear_gelu(struct exec *x, tensor out, tensor pre, tensor in, 
 
 static void plan_linear_backward_input(struct exec *x, tensor din, tensor dout, tensor w, bool accumulate)
 {
-    (void)accumulate;
     int64_t rows = tensor_rows(dout);
+    move(x, accumulate ? 1 : 0, din);
     PLAN(x, "linear_backward_input", product_flops(w, rows), 0,
          {"din", din, (int)dout.dtype, rows, tensor_cols(w)}, {"dout", dout, ANY, rows, tensor_rows(w)},
          {"w", w, (int)dout.dtype, tensor_rows(w), tensor_cols(w)});
@@ -115,6 +121,7 @@ static void plan_linear_backward_weight(struct exec *x, tensor dw, tensor dbias,
 {
     int64_t rows = tensor_rows(in), n_in = tensor_cols(in), n_out = tensor_cols(dout);
     int vector = (int)dtype_of_vectors(in.dtype);
+    move(x, 1, dw);
     PLAN(x, "linear_backward_weight", product_flops(dw, rows), workspace_column_sum(rows, n_out),
          {"dw", dw, vector, n_out, n_in}, {"dout", dout, (int)in.dtype, rows, n_out},
          {"in", in, ANY, rows, n_in});
@@ -172,6 +179,8 @@ static void plan_embed(struct exec *x, tensor out, tensor sum, tensor mean, tens
     int64_t rows = tensor_rows(sum), cols = tensor_cols(sum);
     int matrix = (int)sum.dtype;
     plan_layernorm(x, out, mean, rstd, sum, gamma, beta, eps);
+    move(x, 1, sum); /* the rows of word */
+    move(x, -1, word);
     PLAN(x, "embed", 0, 0, {"ids", ids, DTYPE_I32, 1, rows}, {"types", types, DTYPE_I32, 1, rows},
          {"positions", positions, DTYPE_I32, 1, rows}, {"word", word, matrix, tensor_rows(word), cols},
          {"position", position, matrix, tensor_rows(position), cols},
@@ -187,6 +196,8 @@ static void plan_embed_backward(struct exec *x, tensor dsum, tensor dword, tenso
     int64_t rows = tensor_rows(sum), cols = tensor_cols(sum);
     int vector = (int)dtype_of_vectors(sum.dtype);
     plan_layernorm_backward(x, dsum, dgamma, dbeta, dout, sum, mean, rstd, gamma);
+    move(x, 2.0 * (double)dtype_bytes(dword.dtype) / (double)dtype_bytes(sum.dtype), sum); /* rows of dword */
+    move(x, -1, dword);
     PLAN(x, "embed_backward", 0, workspace_embed_backward(rows, cols), {"ids", ids, DTYPE_I32, 1, rows},
          {"types", types, DTYPE_I32, 1, rows}, {"positions", positions, DTYPE_I32, 1, rows},
          {"dword", dword, vector, tensor_rows(dword), cols},
@@ -266,12 +277,14 @@ static void plan_attention_backward(struct exec *x, tensor dq, tensor dk, tensor
 
 static void plan_gather_rows(struct exec *x, tensor out, tensor in, tensor rows)
 {
+    move(x, 1, out); /* the rows of in */
     PLAN(x, "gather_rows", 0, 0, {"out", out, (int)in.dtype, tensor_cols(rows), tensor_cols(in)},
          {"rows", rows, DTYPE_I32, 1, tensor_cols(rows)});
 }
 
 static void plan_scatter_add_rows(struct exec *x, tensor din, tensor dout, tensor rows)
 {
+    move(x, 2, dout); /* the rows of din */
     PLAN(x, "scatter_add_rows", 0, 0, {"dout", dout, (int)din.dtype, tensor_cols(rows), tensor_cols(din)},
          {"rows", rows, DTYPE_I32, 1, tensor_cols(rows)});
 }
@@ -333,6 +346,9 @@ static void plan_update(struct exec *x, const char *op, struct optim_buffers b,
 {
     int64_t n = tensor_cols(b.master);
     int vector = (int)b.master.dtype;
+    move(x, 1, b.master);
+    move(x, 1, b.exp_avg);
+    move(x, 1, b.exp_avg_sq);
     PLAN(x, op, 0, workspace_optim(spans, n_spans), {"master", b.master, ANY, 1, n},
          {"grad", b.grad, vector, 1, n}, {"exp_avg", b.exp_avg, vector, 1, n},
          {"exp_avg_sq", b.exp_avg_sq, vector, 1, n}, {"norm", norm, DTYPE_F64, 1, 1},

@@ -53,7 +53,7 @@ static void *write_copy(void *argument)
     if (!failed(r->status)) {
         r->status = checkpoint_dir_prune(b->directory, b->contents.step, b->keep_last);
     }
-    r->write_s = clock_since_s(r->from_ns);
+    r->to_ns = clock_ns();
     atomic_store(&b->done, true);
     return NULL;
 }

@@ -20,8 +20,8 @@ struct background_save_result {
     uint64_t bytes;  /* of the state that was copied */
     double stall_s;  /* in which training stood still: the wait for an earlier save included */
     double wait_s;   /* of it, for that earlier save */
-    double write_s;  /* from the copy until the checkpoint is durable and older ones are pruned */
     int64_t from_ns; /* when writing began */
+    int64_t to_ns;   /* when the checkpoint was durable and older ones were pruned */
 };
 
 struct background_save {

@@ -26,6 +26,7 @@ struct run {
     struct prefetch prefetch;
     struct metrics metrics;
     struct save_run saves;
+    struct profile profile;
     struct dir_lock lock;
     struct run_state state;
     int64_t last_step; /* in-phase step after which this run ends */
@@ -96,6 +97,7 @@ static struct status check_options(const struct pretrain_options *o)
         return status_error(STATUS_USAGE, "--phase2 goes on from phase 1: add --resume_from_checkpoint, or "
                                           "--init_checkpoint with the model to start from");
     }
+    TRY(profile_check(&o->profile));
     if (o->masked_lm_prob <= 0) {
         return status_error(STATUS_USAGE, "--masked_lm_prob must be above 0");
     }
@@ -254,6 +256,7 @@ static struct status open_saves(struct run *r)
         .lower_case = r->in.lower_case,
         .keep_last = o->keep_checkpoints,
         .log = &r->metrics,
+        .profile = &r->profile,
     };
     return o->skip_checkpoint ? status_ok() : save_run_init(&r->saves);
 }
@@ -265,9 +268,12 @@ static struct status save(struct run *r, bool last)
     if (o->skip_checkpoint) {
         return status_ok();
     }
+    profile_phase(&r->profile, "save");
     save_run_begin(&r->saves, run_state_to_json(&r->state), r->state.global_step,
                    r->state.step == o->max_steps);
-    return last ? save_run_finish(&r->saves) : status_ok();
+    struct status s = last ? save_run_finish(&r->saves) : status_ok();
+    profile_phase(&r->profile, NULL);
+    return s;
 }
 
 static struct status evaluate(struct run *r)
@@ -276,7 +282,9 @@ static struct status evaluate(struct run *r)
     if (r->in.heldout.source.self == NULL) {
         return status_ok();
     }
+    profile_phase(&r->profile, "evaluation");
     TRY(evaluation_run(&r->evaluation, &r->trainer, &result));
+    profile_phase(&r->profile, NULL);
     metrics_evaluation(&r->metrics, r->state.step, &result, &r->evaluation.unigram);
     return status_ok();
 }
@@ -297,12 +305,15 @@ static struct status one_step(struct run *r)
     const struct pretrain_options *o = r->options;
     const struct bert_step *batch;
     struct trainer_result result;
+    profile_micro_step(&r->profile);
+    profile_phase(&r->profile, "batch");
     TRY(next_batch(r, &batch));
     r->state.step++;
     r->state.global_step++;
     double lr = schedule_rate(&r->schedule, r->state.step);
     TRY(trainer_step(&r->trainer, batch, r->state.global_step, r->state.step, lr,
                      strcmp(o->loss_norm, "micro") == 0, &result));
+    profile_phase(&r->profile, NULL);
     metrics_step(&r->metrics, r->state.step, batch, lr, &result);
     return status_ok();
 }
@@ -330,6 +341,7 @@ static struct status train(struct run *r)
             TRY(save(r, last || stopping));
         }
     }
+    profile_close(&r->profile);
     metrics_summary(&r->metrics, r->state.step);
     if (stopping && r->state.step < r->last_step) {
         return status_error(STATUS_PREEMPTED,
@@ -393,6 +405,8 @@ static struct status run_phase(struct run *r)
     TRY(metrics_open(&r->metrics, log_path, (int)r->state.phase, r->state.step + 1, r->last_step, o->log_freq,
                      !o->disable_progress_bar));
     TRY(open_saves(r));
+    TRY(profile_open(&r->profile, &o->profile, o->output_dir, &r->trainer.x));
+    r->trainer.profile = &r->profile;
     reset_peak_memory();
     TRY(train(r));
     log_info("memory: peak %.1f MiB, planned %.1f MiB", mib(peak_memory()), mib(r->trainer.plan.total_bytes));
@@ -405,6 +419,7 @@ static void close_run(struct run *r)
         prefetch_close(&r->prefetch);
     }
     save_run_fini(&r->saves);
+    profile_close(&r->profile);
     metrics_close(&r->metrics);
     evaluation_fini(&r->evaluation);
     trainer_fini(&r->trainer);

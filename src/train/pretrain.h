@@ -4,6 +4,7 @@
 #define KILN_TRAIN_PRETRAIN_H
 
 #include "core/status.h"
+#include "train/profile.h"
 
 #include <stdint.h>
 
@@ -30,6 +31,7 @@ struct pretrain_options {
     double learning_rate, warmup_proportion, scheduler_degree, weight_decay, max_grad_norm;
     double beta1, beta2, eps;
     double masked_lm_prob, short_seq_prob;
+    struct profile_options profile;
     bool autocast, phase2, resume_from_checkpoint, skip_checkpoint, disable_progress_bar, dry_run;
 };
 

@@ -3,6 +3,7 @@
 #include "core/clock.h"
 #include "core/log.h"
 #include "text/tokenizer_config.h"
+#include "train/profile.h"
 
 struct status save_run_init(struct save_run *s)
 {
@@ -20,11 +21,12 @@ static void tell(struct save_run *s, const struct background_save_result *r)
             json_pack("{s:I, s:s}", "global_step", (json_int_t)r->step, "message", r->status.message));
         return;
     }
+    double write_s = (double)(r->to_ns - r->from_ns) * 1e-9;
     log_info("saved %s/ckpt_%lld: %.1f MiB, training stood still for %.3f s, written in %.2f s", s->directory,
-             (long long)r->step, (double)r->bytes / 0x1p20, r->stall_s, r->write_s);
+             (long long)r->step, (double)r->bytes / 0x1p20, r->stall_s, write_s);
     metrics_event(s->log, "saved",
                   json_pack("{s:I, s:f, s:f, s:f, s:I}", "global_step", (json_int_t)r->step, "stall_seconds",
-                            r->stall_s, "wait_seconds", r->wait_s, "write_seconds", r->write_s, "bytes",
+                            r->stall_s, "wait_seconds", r->wait_s, "write_seconds", write_s, "bytes",
                             (json_int_t)r->bytes));
 }
 
@@ -32,6 +34,7 @@ static void take(struct save_run *s, bool wait)
 {
     struct background_save_result result;
     if (background_save_take(&s->saver, wait, &result)) {
+        profile_save_ended(s->profile, result.from_ns, result.to_ns);
         tell(s, &result);
     }
 }
@@ -69,6 +72,8 @@ void save_run_begin(struct save_run *s, json_t *state, int64_t step, bool phase_
                                            since, wait_s);
     if (failed(refused.status)) {
         tell(s, &refused);
+    } else {
+        profile_save_begun(s->profile, step);
     }
 }
 

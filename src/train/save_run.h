@@ -15,6 +15,7 @@ struct save_run {
     bool lower_case;
     int64_t keep_last; /* checkpoints; 0: all */
     struct metrics *log;
+    struct profile *profile; /* may be NULL */
 
     struct background_save saver;
     struct status latest; /* of the newest save that was told of */

@@ -43,6 +43,10 @@ static struct status check_options(const struct squad_options *o)
     if (o->do_eval && !o->do_predict) {
         return status_error(STATUS_USAGE, "--do_eval scores predictions: add --do_predict");
     }
+    TRY(profile_check(&o->profile));
+    if (o->profile.enabled && !o->do_train) {
+        return status_error(STATUS_USAGE, "--profile times training: add --do_train");
+    }
     if (o->do_train && o->max_steps <= 0 && o->num_train_epochs < 1) {
         return status_error(STATUS_USAGE, "--num_train_epochs %g is less than one whole epoch",
                             o->num_train_epochs);

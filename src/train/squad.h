@@ -5,6 +5,7 @@
 #define KILN_TRAIN_SQUAD_H
 
 #include "core/status.h"
+#include "train/profile.h"
 
 #include <stdint.h>
 
@@ -21,6 +22,7 @@ struct squad_options {
     int64_t n_best_size, max_answer_length;
     int64_t log_freq, seed, throughput_warmup_steps, num_steps_per_checkpoint;
     double learning_rate, num_train_epochs, max_steps, warmup_proportion, null_score_diff_threshold;
+    struct profile_options profile;
     bool do_train, do_predict, do_eval, do_lower_case, version_2_with_negative, autocast;
     bool skip_cache, skip_checkpoint, resume_from_checkpoint, disable_progress_bar, dry_run;
 };

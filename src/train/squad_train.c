@@ -20,6 +20,7 @@ struct tuning {
     struct schedule schedule;
     struct run_state state;
     struct save_run saves;
+    struct profile profile;
     struct metrics *log;
     struct squad_trained *result;
     int64_t last_step;
@@ -83,6 +84,7 @@ static struct status open_saves(struct tuning *t)
         .lower_case = t->options->do_lower_case,
         .keep_last = 2,
         .log = t->log,
+        .profile = &t->profile,
     };
     return t->options->skip_checkpoint ? status_ok() : save_run_init(&t->saves);
 }
@@ -158,10 +160,13 @@ static struct status one_step(struct tuning *t)
     struct trainer_result r;
     t->state.step++;
     t->state.global_step++;
+    profile_micro_step(&t->profile);
+    profile_phase(&t->profile, "batch");
     squad_batches_step(&t->batches, t->state.step, &t->step);
     double lr = schedule_rate(&t->schedule,
                               t->state.step < t->schedule.n_steps ? t->state.step : t->schedule.n_steps);
     TRY(trainer_step(t->trainer, &t->step, t->state.step, t->state.step, lr, false, &r));
+    profile_phase(&t->profile, NULL);
     if (++t->result->n_steps > t->options->throughput_warmup_steps) {
         t->n_sequences += (double)t->step.n_sequences;
     } else {
@@ -187,7 +192,9 @@ static struct status loop(struct tuning *t)
         save_run_tell(&t->saves);
         stopping = stop_requested() && t->state.step < t->last_step;
         if (!o->skip_checkpoint && (stopping || is_every(t->state.step, o->num_steps_per_checkpoint))) {
+            profile_phase(&t->profile, "save");
             save_run_begin(&t->saves, run_state_to_json(&t->state), t->state.step, false);
+            profile_phase(&t->profile, NULL);
         }
     }
     struct status saved = save_run_finish(&t->saves);
@@ -227,9 +234,15 @@ struct status squad_train(struct trainer *trainer, const struct squad_features *
         s = open_saves(&t);
     }
     if (!failed(s)) {
+        s = profile_open(&t.profile, &o->profile, o->output_dir, &trainer->x);
+        trainer->profile = &t.profile;
+    }
+    if (!failed(s)) {
         s = loop(&t);
     }
     save_run_fini(&t.saves);
+    profile_close(&t.profile);
+    trainer->profile = NULL;
     bert_step_fini(&t.step);
     squad_batches_fini(&t.batches);
     return s;

@@ -3,6 +3,7 @@
 #include "core/rng.h"
 #include "train/background_save.h"
 #include "train/diagnose.h"
+#include "train/profile.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -249,16 +250,25 @@ struct status trainer_gradients(struct trainer *t, const struct bert_step *batch
 {
     struct exec *x = &t->x;
     x->dropout_key = rng_key(rng_key(t->config.seed, KEY_DROPOUT), (uint64_t)step);
+    profile_phase(t->profile, "forward");
+    exec_enter(x, "gradients", -1);
     x->ops->fill(x, t->metrics, 0);
     x->ops->fill(x, t->grad, 0);
     for (int64_t i = 0; i < batch->n_micro; i++) {
         if (batch->micro[i].n_sequences == 0) { /* the end of an epoch */
             continue;
         }
+        if (i > 0) {
+            profile_micro_step(t->profile);
+            profile_phase(t->profile, "forward");
+        }
         stage_forward(&t->stage, &batch->micro[i], true);
         stage_loss(&t->stage, t->metrics, loss_scale(batch, &batch->micro[i], mean_of_micro_batches));
+        profile_phase(t->profile, "backward");
         stage_backward(&t->stage, true);
     }
+    profile_phase(t->profile, "optimizer");
+    exec_enter(x, "optimizer", -1);
     x->ops->global_norm(x, t->norm, t->grad, t->spans, t->params.n);
     TRY(x->status);
     read_metrics(t, batch, result);

@@ -37,6 +37,7 @@ struct trainer {
     struct trainer_config config;
     struct trainer_plan plan;
     struct exec x;
+    struct profile *profile; /* told where a step is, if the run sets it; NULL: nobody asks */
     struct param_table params;
     const struct trainer *owner; /* of the weights; NULL: they are this trainer's own */
     void *memory;                /* everything below lies in it, but an owner's weights */

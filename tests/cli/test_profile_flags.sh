@@ -1,0 +1,37 @@
+#!/usr/bin/env bash
+# `kiln pretrain --profile`: the flags as the replaced scripts have them, and a trace that keeps the rules
+# (tools/check_trace.py, where there is a python3; tests/train/test_profile.c checks them in any case).
+set -euo pipefail
+kiln=$1
+dir=$(mktemp -d)
+trap 'rm -rf "$dir"' EXIT
+. "$(dirname "$0")/corpus.sh"
+. "$(dirname "$0")/expect.sh"
+make_store
+pretrain=("$kiln" pretrain --input_dir "$dir/store" --config_file "$dir/config.json" --max_seq_length 32
+    --max_predictions_per_seq 5 --train_batch_size 8 --gradient_accumulation_steps 2 --max_steps 4
+    --num_steps_per_checkpoint 1 --eval_steps 2 --disable_progress_bar)
+
+expect 0 "linear_backward_weight" "${pretrain[@]}" --output_dir "$dir/a" --profile True --profile_steps 3:6
+trace=$dir/a/profile/trace_3_6.json
+[ -s "$trace" ] || fail "no trace"
+for name in micro-step\ 3 micro-step\ 6 batch forward backward optimizer evaluation save attention lamb; do
+    grep -q "\"name\":\"$name\"" "$trace" || fail "$name is not in the trace"
+done
+if command -v python3 >/dev/null; then
+    python3 "$(dirname "$0")/../../tools/check_trace.py" "$trace"
+    sed 's/"dur":/"dur":-/' "$trace" >"$dir/bad.json"
+    python3 "$(dirname "$0")/../../tools/check_trace.py" "$dir/bad.json" 2>/dev/null && fail "negative times were accepted"
+fi
+
+# a flag alone; another directory; one micro-step; profiling changes nothing
+expect 0 "profile: wrote" "${pretrain[@]}" --output_dir "$dir/b" --tensorboard_logdir "$dir/traces" --profile --profile_steps 2
+[ -s "$dir/traces/trace_2_2.json" ] || fail "no trace in --tensorboard_logdir"
+# "False" is false here
+expect 0 "saved" "${pretrain[@]}" --output_dir "$dir/c" --profile False --profile_steps 1:2
+[ ! -e "$dir/c/profile" ] || fail "--profile False profiled"
+cmp "$dir/a/ckpt_4/model.safetensors" "$dir/c/ckpt_4/model.safetensors" || fail "profiling changed the weights"
+
+expect 64 "--profile_steps is '4:2'" "${pretrain[@]}" --output_dir "$dir/d" --profile --profile_steps 4:2
+expect 0 "nothing was profiled" "${pretrain[@]}" --output_dir "$dir/d" --profile --profile_steps 40:50
+echo "test_profile_flags: traces are whole"

@@ -1,0 +1,200 @@
+/* The profiler: a timed table computes the same bits as the table inside it, counts every call and keeps to its
+ * room; a window of micro-steps gives a trace that keeps the rules of the Chrome trace event format. */
+#include "../model/bert_fixture.h"
+
+#include "core/clock.h"
+#include "core/json.h"
+#include "io/file.h"
+#include "train/profile.h"
+
+#include <unistd.h>
+
+enum { LONGEST = 14, N_MICRO = 2 };
+
+static void init_trainer(struct trainer *t, const struct bert_step *step)
+{
+    struct trainer_config config = fixture_trainer(ops_cpu(), DTYPE_F32, step->micro[0].limits);
+    EXPECT_OK(trainer_init(t, &config));
+}
+
+static void take_step(struct trainer *t, const struct bert_step *step, int64_t number)
+{
+    struct trainer_result r;
+    EXPECT_OK(trainer_step(t, step, number, number, 1e-3, false, &r));
+}
+
+static void timed_ops_compute_the_same(const struct bert_step *step)
+{
+    struct trainer plain, timed;
+    struct op_timer timer;
+    init_trainer(&plain, step);
+    init_trainer(&timed, step);
+    EXPECT_OK(op_timer_init(&timer, 5)); /* too few for a step */
+    take_step(&plain, step, 1);
+    op_timer_attach(&timer, &timed.x);
+    take_step(&timed, step, 1);
+    op_timer_detach(&timer, &timed.x);
+    EXPECT(timed.x.ops == ops_cpu(), "the plain table is not back");
+    EXPECT(memcmp(plain.master.data, timed.master.data, tensor_bytes(plain.master)) == 0, "other weights");
+
+    int64_t calls = 0;
+    for (int i = 0; i < OP_TIMER_N_OPS; i++) {
+        const struct op_total *o = &timer.totals[i];
+        calls += o->n_calls;
+        EXPECT(op_timer_knows(o->op), "%s", o->op);
+        EXPECT(o->n_calls == 0 || (o->bytes > 0 && o->ns > 0), "%s: %g bytes, %lld ns", o->op, o->bytes,
+               (long long)o->ns);
+        EXPECT(strcmp(o->op, "linear") != 0 || o->n_calls == N_MICRO * (2 * 3 + 3), "%lld products",
+               (long long)o->n_calls);
+    }
+    EXPECT(timer.n_events == 5 && timer.n_left_out == calls - 5, "%lld of %lld events",
+           (long long)timer.n_events, (long long)calls);
+    EXPECT(!op_timer_knows("name") && !op_timer_knows("linea"), "unknown ops are known");
+    op_timer_fini(&timer);
+    trainer_fini(&timed);
+    trainer_fini(&plain);
+}
+
+static void bad_windows_are_refused(void)
+{
+    static const char *const bad[] = {
+        "", "x", "3:2", "-1:2", "1:", ":4", "1:2:3", "2;3", "1:9223372036854775807"};
+    static const char *const good[] = {"0", "5", "0:1", "3:3", "12:400"};
+    for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
+        struct profile_options o = {.steps = bad[i]};
+        EXPECT_ERROR(profile_check(&o), STATUS_USAGE, "--profile_steps");
+    }
+    for (size_t i = 0; i < sizeof good / sizeof *good; i++) {
+        struct profile_options o = {.steps = good[i]};
+        EXPECT_OK(profile_check(&o));
+    }
+}
+
+/* Microseconds with three decimals, as nanoseconds. */
+static int64_t ns_of(const json_t *event, const char *key)
+{
+    const json_t *value = json_object_get(event, key);
+    EXPECT(json_is_number(value) && json_number_value(value) >= 0, "no %s", key);
+    return llround(json_number_value(value) * 1000);
+}
+
+/* No two complete events of a row overlap without one being inside the other. */
+static void expect_nesting(const json_t *events)
+{
+    const json_t *a, *b;
+    size_t i, j;
+    json_array_foreach(events, i, a)
+    {
+        for (j = 0; j < i; j++) {
+            b = json_array_get(events, j);
+            if (!json_equal(json_object_get(a, "tid"), json_object_get(b, "tid")) ||
+                json_object_get(a, "ts") == NULL || json_object_get(b, "ts") == NULL) {
+                continue;
+            }
+            int64_t a0 = ns_of(a, "ts"), a1 = a0 + ns_of(a, "dur"), b0 = ns_of(b, "ts"),
+                    b1 = b0 + ns_of(b, "dur");
+            EXPECT(a1 <= b0 || b1 <= a0 || (a0 >= b0 && a1 <= b1) || (b0 >= a0 && b1 <= a1),
+                   "events %zu and %zu cross", j, i);
+        }
+    }
+}
+
+static void expect_op(const json_t *event)
+{
+    const json_t *args = json_object_get(event, "args");
+    EXPECT(op_timer_knows(json_string_value(json_object_get(event, "name"))), "unknown op");
+    EXPECT(json_number_value(json_object_get(args, "bytes")) > 0, "no bytes");
+    EXPECT(json_is_number(json_object_get(args, "flops")) && json_is_string(json_object_get(args, "layer")) &&
+               json_is_string(json_object_get(args, "shapes")) &&
+               json_is_string(json_object_get(args, "dtype")),
+           "arguments are missing");
+}
+
+static void expect_trace(const char *path, int64_t n_steps, int64_t n_saves)
+{
+    json_t *root;
+    const json_t *event;
+    size_t i;
+    int64_t op_ns = 0, step_ns = 0, steps = 0, saves = 0;
+    EXPECT_OK(json_read_object(&root, path));
+    const json_t *events = json_object_get(root, "traceEvents");
+    json_array_foreach(events, i, event)
+    {
+        const char *name = json_string_value(json_object_get(event, "name"));
+        const char *kind = json_string_value(json_object_get(event, "ph"));
+        const json_t *category = json_object_get(event, "cat");
+        EXPECT(name != NULL && kind != NULL && json_object_get(event, "pid") != NULL, "event %zu", i);
+        EXPECT(strcmp(kind, "X") == 0 || strcmp(kind, "M") == 0, "event %zu has ph %s", i, kind);
+        if (category != NULL && strcmp(json_string_value(category), "op") == 0) {
+            expect_op(event);
+            op_ns += ns_of(event, "dur");
+        } else if (strncmp(name, "micro-step ", 11) == 0) {
+            step_ns += ns_of(event, "dur");
+            steps++;
+        } else if (category != NULL && strcmp(json_string_value(category), "save") == 0) {
+            saves++;
+        }
+    }
+    expect_nesting(events);
+    EXPECT(steps == n_steps && saves == n_saves, "%lld micro-steps, %lld saves", (long long)steps,
+           (long long)saves);
+    EXPECT(op_ns > 0 && op_ns <= step_ns, "%lld ns in ops of %lld", (long long)op_ns, (long long)step_ns);
+    json_decref(root);
+}
+
+/* Three steps of two micro-steps, profiled from the second to the fourth. */
+static void a_window_becomes_a_trace(const struct bert_step *step, const char *directory)
+{
+    struct trainer t;
+    struct profile p;
+    char path[512];
+    struct profile_options o = {.enabled = true, .steps = "2:4", .directory = ""};
+    init_trainer(&t, step);
+    EXPECT_OK(profile_open(&p, &o, directory, &t.x));
+    t.profile = &p;
+    for (int64_t i = 1; i <= 3; i++) {
+        profile_micro_step(&p);
+        profile_phase(&p, "batch");
+        take_step(&t, step, i);
+        int64_t now = clock_ns();
+        profile_save_begun(&p, i);
+        if (i == 1) {
+            profile_save_ended(&p, now, now + 1000);
+        }
+    }
+    EXPECT(p.x == NULL && t.x.ops == ops_cpu(), "ops are still timed behind the window");
+    profile_close(&p);
+    snprintf(path, sizeof path, "%s/profile/trace_2_4.json", directory);
+    expect_trace(path, 3, 2);
+
+    o.steps = "9:12"; /* never reached: nothing is written */
+    EXPECT_OK(profile_open(&p, &o, directory, &t.x));
+    profile_micro_step(&p);
+    profile_close(&p);
+    o.steps = "1:12"; /* cut short by the end of the run */
+    EXPECT_OK(profile_open(&p, &o, directory, &t.x));
+    profile_micro_step(&p);
+    take_step(&t, step, 4);
+    profile_close(&p);
+    snprintf(path, sizeof path, "%s/profile/trace_1_2.json", directory);
+    expect_trace(path, 2, 0);
+    o.enabled = false;
+    EXPECT_OK(profile_open(&p, &o, "/dev/null/nowhere", &t.x));
+    profile_micro_step(&p);
+    profile_close(&p);
+    trainer_fini(&t);
+}
+
+int main(void)
+{
+    char directory[] = "/tmp/kiln_profile_XXXXXX";
+    struct bert_step step;
+    EXPECT(mkdtemp(directory) != NULL, "%s", directory);
+    fixture_step(&step, N_MICRO, 6, LONGEST);
+    timed_ops_compute_the_same(&step);
+    bad_windows_are_refused();
+    a_window_becomes_a_trace(&step, directory);
+    bert_step_fini(&step);
+    EXPECT_OK(file_remove_tree(directory));
+    return 0;
+}

@@ -2,6 +2,7 @@
  * why, and the rate of matrix products that training can hope for. */
 #include "cmd/commands.h"
 #include "core/clock.h"
+#include "core/host.h"
 #include "core/rng.h"
 #include "io/hdf5_file.h"
 #include "ops/cpu/gemm.h"
@@ -24,18 +25,7 @@ static const struct option options[] = {
 
 static void print_cpu(void)
 {
-    char model[128] = "unknown";
-    FILE *info = fopen("/proc/cpuinfo", "r");
-    char line[256];
-    while (info != NULL && fgets(line, sizeof line, info) != NULL) {
-        if (sscanf(line, "model name : %127[^\n]", model) == 1) {
-            break;
-        }
-    }
-    if (info != NULL) {
-        fclose(info);
-    }
-    printf("cpu        %s, %ld processors, %d threads, kernels for %s\n", model,
+    printf("cpu        %s, %ld processors, %d threads, kernels for %s\n", host_cpu_name().text,
            sysconf(_SC_NPROCESSORS_ONLN), omp_get_max_threads(), ops_cpu_isa());
     printf("memory     %.1f GiB free\n", (double)device_cpu.free_bytes() / 0x1p30);
 }

@@ -70,6 +70,10 @@ static const struct option options[] = {
     OPTION_INT_ROW("log_freq", AT(log_freq), "50", 1, 1e9, "steps between log lines"),
     OPTION_INT_ROW("throughput_warmup_steps", AT(throughput_warmup_steps), "0", 0, 1e9,
                    "steps that training_sequences_per_second leaves out"),
+    OPTION_STRING_ROW("json-summary", AT(json_summary), NULL, "FILE",
+                      "write dllogger's lines there, and on standard output even if that is a terminal"),
+    OPTION_FLAG_ROW("enable-tensorboard-logging", AT(enable_tensorboard_logging),
+                    "write event files for TensorBoard into OUTPUT_DIR/worker_0"),
     OPTION_BOOL_ROW("profile", AT(profile.enabled), "false",
                     "time the ops of --profile_steps and write a trace for Perfetto or chrome://tracing"),
     OPTION_STRING_ROW("profile_steps", AT(profile.steps), "0", "X:Y",
@@ -85,7 +89,12 @@ static const struct option options[] = {
 static struct status run(const void *args, int n_positional, const char *const *positional)
 {
     (void)n_positional, (void)positional;
-    return squad_run(args);
+    struct squad_options o = *(const struct squad_options *)args;
+    json_t *flags = option_values(&command_squad, args);
+    o.flags = flags;
+    struct status s = squad_run(&o);
+    json_decref(flags);
+    return s;
 }
 
 const struct command command_squad = {

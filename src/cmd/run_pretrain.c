@@ -82,6 +82,10 @@ static const struct option options[] = {
                    "steps between evaluations on the held-out text; 0: never"),
     OPTION_INT_ROW("eval_samples", AT(eval_samples), "512", 1, 1e9, "held-out sequences of an evaluation"),
     OPTION_INT_ROW("log_freq", AT(log_freq), "1", 1, 1e9, "steps between log lines"),
+    OPTION_STRING_ROW("json-summary", AT(json_summary), NULL, "FILE",
+                      "write dllogger's lines there, and on standard output even if that is a terminal"),
+    OPTION_FLAG_ROW("enable-tensorboard-logging", AT(enable_tensorboard_logging),
+                    "write event files for TensorBoard into OUTPUT_DIR/worker_0"),
     OPTION_BOOL_ROW("profile", AT(profile.enabled), "false",
                     "time the ops of --profile_steps and write a trace for Perfetto or chrome://tracing"),
     OPTION_STRING_ROW("profile_steps", AT(profile.steps), "0", "X:Y",
@@ -97,7 +101,12 @@ static const struct option options[] = {
 static struct status run(const void *args, int n_positional, const char *const *positional)
 {
     (void)n_positional, (void)positional;
-    return pretrain_run(args);
+    struct pretrain_options o = *(const struct pretrain_options *)args;
+    json_t *flags = option_values(&command_pretrain, args);
+    o.flags = flags;
+    struct status s = pretrain_run(&o);
+    json_decref(flags);
+    return s;
 }
 
 const struct command command_pretrain = {

@@ -114,6 +114,43 @@ static struct status store(const struct option *o, const char *text, void *args)
     return status_ok();
 }
 
+static json_t *value_of(const struct option *o, const void *args)
+{
+    const void *field = (const char *)args + o->offset;
+    switch (o->kind) {
+    case OPTION_FLAG:
+    case OPTION_BOOL: return json_boolean(*(const bool *)field);
+    case OPTION_INT: return json_integer(*(const int64_t *)field);
+    case OPTION_REAL: return json_real(*(const double *)field);
+    case OPTION_STRING: {
+        const char *text = *(const char *const *)field;
+        json_t *value = text == NULL ? NULL : json_string(text); /* NULL too where it is not UTF-8 */
+        return value == NULL ? json_null() : value;
+    }
+    case OPTION_IGNORED:
+    case OPTION_IGNORED_VALUE: break;
+    }
+    return NULL;
+}
+
+json_t *option_values(const struct command *c, const void *args)
+{
+    json_t *values = json_object();
+    for (const struct option *o = c->options; o->name != NULL && values != NULL; o++) {
+        char name[64];
+        json_t *value = o->name[0] == '\0' ? NULL : value_of(o, args);
+        if (value == NULL) {
+            continue;
+        }
+        snprintf(name, sizeof name, "%s", o->name);
+        for (char *p = name; *p != '\0'; p++) {
+            *p = *p == '-' ? '_' : *p;
+        }
+        json_object_set_new(values, name, value);
+    }
+    return values;
+}
+
 static struct status store_defaults(const struct command *c, void *args)
 {
     for (const struct option *o = c->options; o->name != NULL; o++) {

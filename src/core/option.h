@@ -6,6 +6,7 @@
 #ifndef KILN_CORE_OPTION_H
 #define KILN_CORE_OPTION_H
 
+#include "core/json.h"
 #include "core/status.h"
 
 #include <stddef.h>
@@ -97,6 +98,10 @@ enum { OPTION_ARGS_BYTES = 4096 };
  * nothing is checked. */
 struct status option_parse(const struct command *c, int argc, const char **argv, void *args,
                            int *n_positional, bool *wants_help);
+
+/* The parsed values by the names of their flags, in the order of the table, with '_' for '-'; a string that was not given
+ * is null.  The caller json_decref's it; NULL without memory. */
+json_t *option_values(const struct command *c, const void *args);
 
 /* Writes the help of a command to standard output, wrapped to 100 columns. */
 void option_print_help(const struct command *c);

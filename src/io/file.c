@@ -161,6 +161,20 @@ struct status file_write_atomic(const char *path, const void *bytes, size_t n)
     return file_writer_commit(&w);
 }
 
+struct status file_lines_open(FILE **file, const char *path, bool append)
+{
+    *file = fopen(path, append ? "a+" : "w");
+    if (*file == NULL) {
+        return status_error(STATUS_IO, "cannot write to %s: %s", path, strerror(errno));
+    }
+    bool torn = append && fseek(*file, -1, SEEK_END) == 0 && getc(*file) != '\n';
+    fseek(*file, 0, SEEK_END);
+    if (torn) {
+        putc('\n', *file);
+    }
+    return status_ok();
+}
+
 bool file_exists(const char *path)
 {
     return access(path, F_OK) == 0;

@@ -45,6 +45,10 @@ void file_writer_abandon(struct file_writer *w);
 /* The three steps in one. */
 struct status file_write_atomic(const char *path, const void *bytes, size_t n);
 
+/* Opens a log of lines for writing: at the end of what is there, which gets a newline first if a crash cut its last
+ * line, or from the start if `append` is false.  The caller fcloses it. */
+struct status file_lines_open(FILE **file, const char *path, bool append);
+
 bool file_exists(const char *path);
 bool file_is_directory(const char *path);
 

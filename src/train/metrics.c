@@ -1,37 +1,105 @@
 #include "train/metrics.h"
 
 #include "core/clock.h"
+#include "core/host.h"
 #include "core/log.h"
+#include "io/file.h"
+#include "train/report_page.h"
 
 #include <errno.h>
+#include <omp.h>
 #include <string.h>
 
-struct status metrics_open(struct metrics *m, const char *path, int phase, int64_t first_step,
-                           int64_t last_step, int64_t log_every, bool progress)
+struct status metrics_open(struct metrics *m, const struct metrics_options *o)
 {
     *m = (struct metrics){
-        .progress = progress_begin(progress),
-        .phase = phase,
-        .first_step = first_step,
-        .last_step = last_step,
-        .log_every = log_every,
+        .options = *o,
+        .progress = progress_begin(o->progress),
+        .phase = 1,
         .start_ns = clock_ns(),
         .window_start_ns = clock_ns(),
     };
-    if (path == NULL) {
-        return status_ok();
+    if (snprintf(m->directory, sizeof m->directory, "%s", o->directory) >= (int)sizeof m->directory) {
+        return status_error(STATUS_USAGE, "the path %.60s... is longer than %zu bytes", o->directory,
+                            sizeof m->directory - 1);
     }
-    snprintf(m->path, sizeof m->path, "%s", path);
-    m->file = fopen(path, "a");
-    if (m->file == NULL) {
-        return status_error(STATUS_IO, "cannot append to %s: %s", path, strerror(errno));
+    snprintf(m->path, sizeof m->path, "%s/log.jsonl", m->directory);
+    return file_lines_open(&m->file, m->path, true);
+}
+
+static const char *task_name(enum bert_task task)
+{
+    return task == BERT_TASK_QUESTION_ANSWERING ? "question answering" : "pre-training";
+}
+
+static json_int_t flag_int(const json_t *flags, const char *name)
+{
+    return json_integer_value(json_object_get(flags, name));
+}
+
+/* What tells one run from another: flags, model, versions, machine. */
+static json_t *start_fields(const struct metrics *m, const struct metrics_start *s)
+{
+    const struct trainer_config *c = &s->trainer->config;
+    json_t *fields =
+        json_pack("{s:s, s:I, s:I, s:I, s:s, s:s, s:s, s:i, s:s, s:I, s:I}", "task", task_name(c->task),
+                  "step", (json_int_t)s->step, "global_step", (json_int_t)s->global_step, "last_step",
+                  (json_int_t)s->last_step, "kiln_version", KILN_VERSION, "host", host_name().text, "cpu",
+                  host_cpu_name().text, "threads", omp_get_max_threads(), "dtype", dtype_name(c->dtype),
+                  "parameters", (json_int_t)s->trainer->plan.n_params, "seed", (json_int_t)c->seed);
+    json_int_t n_micro = flag_int(s->flags, "gradient_accumulation_steps");
+    json_object_set_new(fields, "micro_batch_size",
+                        json_integer(flag_int(s->flags, "train_batch_size") / (n_micro < 1 ? 1 : n_micro)));
+    json_object_set(fields, "learning_rate", json_object_get(s->flags, "learning_rate"));
+    json_object_set_new(fields, "tensorboard", json_boolean(m->options.tensorboard));
+    json_object_set_new(fields, "model", bert_config_to_json(&c->model, bert_task_class(c->task)));
+    json_object_set(fields, "flags", (json_t *)s->flags);
+    return fields;
+}
+
+void metrics_start(struct metrics *m, const struct metrics_start *s)
+{
+    struct drop_in_options o = {
+        .task = s->trainer->config.task,
+        .dllogger_file = m->options.dllogger_file,
+        .tensorboard_in = m->options.tensorboard ? m->directory : NULL,
+        .append = s->global_step > 0,
+    };
+    m->phase = s->phase;
+    m->first_step = s->step + 1;
+    m->last_step = s->last_step;
+    m->step = s->step;
+    m->phase_offset = s->global_step - s->step;
+    m->steps_per_epoch = s->steps_per_epoch;
+    m->started = true;
+    drop_in_logs_open(&m->drop_in, &o);
+    metrics_event(m, "start", start_fields(m, s));
+    m->start_ns = m->window_start_ns = clock_ns();
+}
+
+/* report.html may take a hundredth of a run's time. */
+static void draw_report(struct metrics *m, bool at_any_rate)
+{
+    static const int64_t SHARE = 100;
+    int64_t begun = clock_ns();
+    char path[1056];
+    const char *run = m->directory;
+    if (!m->started || m->file == NULL || (!at_any_rate && begun < m->next_report_ns)) {
+        return;
     }
-    return status_ok();
+    snprintf(path, sizeof path, "%s/report.html", m->directory);
+    struct status s = report_write(path, &run, 1);
+    if (failed(s)) {
+        log_warning("%s; `kiln report %s` makes it later", s.message, m->directory);
+    }
+    m->next_report_ns = clock_ns() + SHARE * (clock_ns() - begun);
 }
 
 void metrics_close(struct metrics *m)
 {
     progress_end(&m->progress);
+    draw_report(m, true);
+    drop_in_logs_close(&m->drop_in);
     if (m->file != NULL) {
         fclose(m->file);
         m->file = NULL;
@@ -43,7 +111,10 @@ void metrics_event(struct metrics *m, const char *event, json_t *fields)
     json_t *line = json_pack("{s:s, s:f, s:i}", "event", event, "time", clock_wall_s(), "phase", m->phase);
     json_object_update(line, fields);
     json_decref(fields);
-    char *text = m->file == NULL ? NULL : json_dumps(line, JSON_COMPACT | JSON_REAL_PRECISION(9));
+    int64_t epoch =
+        m->steps_per_epoch > 0 && m->step > 0 ? (int64_t)((double)(m->step - 1) / m->steps_per_epoch) : 0;
+    drop_in_logs_event(&m->drop_in, event, line, epoch, m->step, m->phase_offset + m->step);
+    char *text = m->file == NULL ? NULL : json_dumps(line, JSON_COMPACT | JSON_REAL_PRECISION(13));
     json_decref(line);
     if (text != NULL && (fprintf(m->file, "%s\n", text) < 0 || fflush(m->file) != 0)) {
         log_warning("cannot write %s: %s; training goes on without this log", m->path, strerror(errno));
@@ -51,6 +122,11 @@ void metrics_event(struct metrics *m, const char *event, json_t *fields)
         m->file = NULL;
     }
     free(text);
+}
+
+void metrics_at(struct metrics *m, int64_t step)
+{
+    m->step = step;
 }
 
 static void add_result(struct trainer_result *sum, const struct trainer_result *r)
@@ -101,29 +177,32 @@ static void format_line(const struct metrics *m, int64_t step, double lr, char *
              m->window.nsp_loss / steps, m->window.mlm_accuracy / steps, m->window.grad_norm / steps);
 }
 
-static void log_window(struct metrics *m, int64_t step, double lr)
+static void log_window(struct metrics *m, int64_t step, double lr, const struct trainer_result *r)
 {
     double steps = (double)m->window_steps, seconds = clock_since_s(m->window_start_ns);
-    json_t *fields =
-        json_pack("{s:I, s:f, s:f, s:f, s:f, s:f, s:f, s:f, s:f, s:f}", "step", (json_int_t)step, "loss",
-                  (m->window.mlm_loss + m->window.nsp_loss) / steps, "mlm_loss", m->window.mlm_loss / steps,
-                  "nsp_loss", m->window.nsp_loss / steps, "mlm_accuracy", m->window.mlm_accuracy / steps,
-                  "nsp_accuracy", m->window.nsp_accuracy / steps, "grad_norm", m->window.grad_norm / steps,
-                  "learning_rate", lr, "sequences_per_second", m->window_sequences / seconds,
-                  "tokens_per_second", m->window_tokens / seconds);
+    m->final_loss = (m->window.mlm_loss + m->window.nsp_loss) / steps;
+    json_t *fields = json_pack(
+        "{s:I, s:I, s:f, s:f, s:f, s:f, s:f, s:f, s:f, s:f, s:f, s:f, s:f}", "step", (json_int_t)step,
+        "global_step", (json_int_t)(m->phase_offset + step), "loss", m->final_loss, "step_loss",
+        r->mlm_loss + r->nsp_loss, "mlm_loss", m->window.mlm_loss / steps, "nsp_loss",
+        m->window.nsp_loss / steps, "mlm_accuracy", m->window.mlm_accuracy / steps, "nsp_accuracy",
+        m->window.nsp_accuracy / steps, "grad_norm", m->window.grad_norm / steps, "learning_rate", lr,
+        "seconds_per_step", seconds / steps, "sequences_per_second", m->window_sequences / seconds,
+        "tokens_per_second", m->window_tokens / seconds);
     metrics_event(m, "step", fields);
 }
 
 void metrics_step(struct metrics *m, int64_t step, const struct bert_step *batch, double lr,
                   const struct trainer_result *r)
 {
+    metrics_at(m, step);
     m->n_sequences += (double)batch->n_sequences;
     m->n_tokens += (double)batch->n_tokens;
     m->window_sequences += (double)batch->n_sequences;
     m->window_tokens += (double)batch->n_tokens;
     m->window_steps++;
     add_result(&m->window, r);
-    bool at_line = step % m->log_every == 0 || step == m->last_step;
+    bool at_line = step % m->options.log_every == 0 || step == m->last_step;
     bool live = m->progress.terminal && progress_due(&m->progress);
     if (!at_line && !live) {
         return;
@@ -131,7 +210,7 @@ void metrics_step(struct metrics *m, int64_t step, const struct bert_step *batch
     char line[320];
     format_line(m, step, lr, line, sizeof line);
     if (at_line) {
-        log_window(m, step, lr);
+        log_window(m, step, lr, r);
     }
     if (m->progress.terminal) {
         progress_show(&m->progress, "%s", line);
@@ -152,15 +231,20 @@ void metrics_evaluation(struct metrics *m, int64_t step, const struct trainer_re
     m->latest_evaluation = *r;
     m->evaluated = true;
     metrics_event(m, "evaluation",
-                  json_pack("{s:I, s:f, s:f, s:f, s:f, s:f, s:f}", "step", (json_int_t)step, "mlm_loss",
-                            r->mlm_loss, "mlm_accuracy", r->mlm_accuracy, "nsp_loss", r->nsp_loss,
-                            "nsp_accuracy", r->nsp_accuracy, "unigram_mlm_loss", u->mlm_loss,
-                            "unigram_mlm_accuracy", u->mlm_accuracy));
+                  json_pack("{s:I, s:I, s:f, s:f, s:f, s:f, s:f, s:f}", "step", (json_int_t)step,
+                            "global_step", (json_int_t)(m->phase_offset + step), "mlm_loss", r->mlm_loss,
+                            "mlm_accuracy", r->mlm_accuracy, "nsp_loss", r->nsp_loss, "nsp_accuracy",
+                            r->nsp_accuracy, "unigram_mlm_loss", u->mlm_loss, "unigram_mlm_accuracy",
+                            u->mlm_accuracy));
     log_info("phase %d step %lld held-out: mlm loss %.4f (unigram %.4f), accuracy %.4f (unigram %.4f), nsp "
              "loss %.4f, "
              "accuracy %.3f",
              m->phase, (long long)step, r->mlm_loss, u->mlm_loss, r->mlm_accuracy, u->mlm_accuracy,
              r->nsp_loss, r->nsp_accuracy);
+    draw_report(m, false);
+    if (m->window_steps == 0) { /* the next line's rates are of training */
+        m->window_start_ns = clock_ns();
+    }
 }
 
 void metrics_summary(struct metrics *m, int64_t step)
@@ -168,9 +252,12 @@ void metrics_summary(struct metrics *m, int64_t step)
     double seconds = clock_since_s(m->start_ns);
     progress_end(&m->progress);
     metrics_event(m, "end",
-                  json_pack("{s:I, s:f, s:f, s:f}", "step", (json_int_t)step, "seconds", seconds,
+                  json_pack("{s:I, s:I, s:f, s:f, s:f, s:f, s:f, s:f}", "step", (json_int_t)step,
+                            "global_step", (json_int_t)(m->phase_offset + step), "seconds", seconds,
+                            "process_seconds", clock_since_s(m->options.process_start_ns),
                             "sequences_per_second", m->n_sequences / seconds, "tokens_per_second",
-                            m->n_tokens / seconds));
+                            m->n_tokens / seconds, "seconds_per_step",
+                            seconds / (double)(step - m->first_step + 1), "final_loss", m->final_loss));
     log_info("phase %d: %lld steps of this run in %s, %s sequences/s, %s tokens/s", m->phase,
              (long long)(step - m->first_step + 1), progress_time(seconds).text,
              rate_text(m->n_sequences / seconds).text, rate_text(m->n_tokens / seconds).text);

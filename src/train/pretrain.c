@@ -1,5 +1,6 @@
 #include "train/pretrain.h"
 
+#include "core/clock.h"
 #include "core/log.h"
 #include "data/prefetch.h"
 #include "io/dir_lock.h"
@@ -30,6 +31,7 @@ struct run {
     struct dir_lock lock;
     struct run_state state;
     int64_t last_step; /* in-phase step after which this run ends */
+    int64_t start_ns;
     bool prefetching;
 };
 
@@ -379,15 +381,38 @@ static size_t peak_memory(void)
     return (size_t)(peak > file_backed ? peak - file_backed : 0) * 1024;
 }
 
+static struct status open_logs(struct run *r)
+{
+    const struct pretrain_options *o = r->options;
+    struct metrics_options logs = {
+        .directory = o->output_dir,
+        .dllogger_file = o->json_summary,
+        .tensorboard = o->enable_tensorboard_logging,
+        .progress = !o->disable_progress_bar,
+        .log_every = o->log_freq,
+        .process_start_ns = r->start_ns,
+    };
+    struct metrics_start start = {
+        .phase = (int)r->state.phase,
+        .step = r->state.step,
+        .global_step = r->state.global_step,
+        .last_step = r->last_step,
+        .steps_per_epoch = pretrain_inputs_steps_per_epoch(&r->in, o),
+        .trainer = &r->trainer,
+        .flags = o->flags,
+    };
+    TRY(metrics_open(&r->metrics, &logs));
+    metrics_start(&r->metrics, &start);
+    return status_ok();
+}
+
 static struct status run_phase(struct run *r)
 {
     const struct pretrain_options *o = r->options;
-    char log_path[CHECKPOINT_PATH_BYTES];
     struct trainer_config config = trainer_config_of(r);
     TRY(file_make_directories(o->output_dir));
     TRY(dir_lock_acquire(&r->lock, o->output_dir));
     TRY(checkpoint_dir_clean(o->output_dir));
-    TRY(checkpoint_path(log_path, "%s/log.jsonl", o->output_dir));
     TRY(trainer_init(&r->trainer, &config));
     TRY(restore(r));
     r->first_step = r->state.step;
@@ -402,8 +427,7 @@ static struct status run_phase(struct run *r)
         TRY(evaluation_init(&r->evaluation, &r->in.heldout.source, o->eval_samples, &r->in.train.source,
                             r->in.model.vocab_size));
     }
-    TRY(metrics_open(&r->metrics, log_path, (int)r->state.phase, r->state.step + 1, r->last_step, o->log_freq,
-                     !o->disable_progress_bar));
+    TRY(open_logs(r));
     TRY(open_saves(r));
     TRY(profile_open(&r->profile, &o->profile, o->output_dir, &r->trainer.x));
     r->trainer.profile = &r->profile;
@@ -429,7 +453,11 @@ static void close_run(struct run *r)
 
 struct status pretrain_run(const struct pretrain_options *o)
 {
-    struct run r = {.options = o, .schedule = schedule_of(o), .state = state_of(o), .lock = {.fd = -1}};
+    struct run r = {.options = o,
+                    .schedule = schedule_of(o),
+                    .state = state_of(o),
+                    .lock = {.fd = -1},
+                    .start_ns = clock_ns()};
     stop_install();
     TRY(check_options(o));
     TRY(pretrain_inputs_open(&r.in, o));

@@ -3,7 +3,7 @@
 #ifndef KILN_TRAIN_PRETRAIN_H
 #define KILN_TRAIN_PRETRAIN_H
 
-#include "core/status.h"
+#include "core/json.h"
 #include "train/profile.h"
 
 #include <stdint.h>
@@ -33,6 +33,9 @@ struct pretrain_options {
     double masked_lm_prob, short_seq_prob;
     struct profile_options profile;
     bool autocast, phase2, resume_from_checkpoint, skip_checkpoint, disable_progress_bar, dry_run;
+    bool enable_tensorboard_logging;
+    const char *json_summary; /* dllogger's file; NULL: none */
+    const json_t *flags;      /* all of these by name, for the logs; may be NULL */
 };
 
 /* STATUS_OK at the end of the phase or of steps_this_run; STATUS_PREEMPTED after a signal, with the state

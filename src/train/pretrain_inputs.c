@@ -293,6 +293,13 @@ void pretrain_inputs_announce(const struct pretrain_inputs *in, const struct pre
              (long long)o->train_batch_size);
 }
 
+double pretrain_inputs_steps_per_epoch(const struct pretrain_inputs *in, const struct pretrain_options *o)
+{
+    const struct shard_loader *shards = &in->train.shards;
+    return shards->n_total > 0 ? (double)shards->n_total / (double)(shards->micro_size * shards->n_micro)
+                               : (double)in->train.loader.map.n_samples / (double)o->train_batch_size;
+}
+
 struct status pretrain_inputs_check_vocab(const struct pretrain_inputs *in, uint64_t vocab_hash,
                                           const char *path)
 {

@@ -35,6 +35,9 @@ void pretrain_inputs_close(struct pretrain_inputs *in);
 /* Logs what there is to train on, and which flags the data overrules. */
 void pretrain_inputs_announce(const struct pretrain_inputs *in, const struct pretrain_options *o);
 
+/* Optimizer steps that take each sample once; not a whole number. */
+double pretrain_inputs_steps_per_epoch(const struct pretrain_inputs *in, const struct pretrain_options *o);
+
 /* STATUS_DATA unless a model with a vocabulary of this hash, at `path`, may be trained on these inputs. */
 struct status pretrain_inputs_check_vocab(const struct pretrain_inputs *in, uint64_t vocab_hash,
                                           const char *path);

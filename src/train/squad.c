@@ -286,6 +286,10 @@ static struct status predict(struct job *j)
     TRY(output_path(predictions, j, "predictions.json"));
     TRY(output_path(nbest, j, "nbest_predictions.json"));
     TRY(squad_answers_init(&answers, &j->predict.examples, &j->predict.features, &j->model.vocab, ao));
+    metrics_event(&j->log, "predicting",
+                  json_pack("{s:I, s:I, s:I}", "questions", (json_int_t)j->predict.examples.n, "features",
+                            (json_int_t)j->predict.features.n, "batch_size",
+                            (json_int_t)o->predict_batch_size));
     int64_t start = clock_ns();
     struct status s =
         squad_predict(&j->trainer, &answers, o->predict_batch_size, j->model.vocab.pad, &j->log.progress);
@@ -304,11 +308,24 @@ static struct status predict(struct job *j)
     return o->do_eval ? evaluate(j, predictions) : status_ok();
 }
 
+static struct status open_logs(struct job *j)
+{
+    const struct squad_options *o = j->options;
+    struct metrics_options logs = {
+        .directory = o->output_dir,
+        .dllogger_file = o->json_summary,
+        .tensorboard = o->enable_tensorboard_logging,
+        .progress = !o->disable_progress_bar,
+        .log_every = o->log_freq,
+        .process_start_ns = clock_ns(),
+    };
+    return metrics_open(&j->log, &logs);
+}
+
 static struct status run_job(struct job *j)
 {
     const struct squad_options *o = j->options;
     struct trainer_config config;
-    char log_path[MODEL_DIR_PATH_BYTES];
     TRY(open_model(j));
     TRY(read_questions(j));
     TRY(trainer_config_of(j, &config));
@@ -321,12 +338,14 @@ static struct status run_job(struct job *j)
     }
     TRY(file_make_directories(o->output_dir));
     TRY(dir_lock_acquire(&j->lock, o->output_dir));
-    TRY(output_path(log_path, j, "log.jsonl"));
-    TRY(metrics_open(&j->log, log_path, 1, 1, 1, o->log_freq, !o->disable_progress_bar));
+    TRY(open_logs(j));
     TRY(trainer_init(&j->trainer, &config));
     TRY(load_weights(j));
     if (o->do_train) {
         TRY(train(j));
+    } else {
+        metrics_start(&j->log,
+                      &(struct metrics_start){.phase = 1, .trainer = &j->trainer, .flags = o->flags});
     }
     return o->do_predict ? predict(j) : status_ok();
 }

@@ -4,7 +4,7 @@
 #ifndef KILN_TRAIN_SQUAD_H
 #define KILN_TRAIN_SQUAD_H
 
-#include "core/status.h"
+#include "core/json.h"
 #include "train/profile.h"
 
 #include <stdint.h>
@@ -24,6 +24,9 @@ struct squad_options {
     double learning_rate, num_train_epochs, max_steps, warmup_proportion, null_score_diff_threshold;
     struct profile_options profile;
     bool do_train, do_predict, do_eval, do_lower_case, version_2_with_negative, autocast;
+    const char *json_summary; /* dllogger's file; NULL: none */
+    const json_t *flags;      /* all of these by name, for the logs; may be NULL */
+    bool enable_tensorboard_logging;
     bool skip_cache, skip_checkpoint, resume_from_checkpoint, disable_progress_bar, dry_run;
 };
 

@@ -23,9 +23,9 @@ struct tuning {
     struct profile profile;
     struct metrics *log;
     struct squad_trained *result;
-    int64_t last_step;
+    int64_t n_examples, last_step;
     double window_loss; /* sum since the last line */
-    int64_t window_steps;
+    int64_t window_steps, window_sequences, window_start_ns;
     double n_sequences; /* after the warm-up of the throughput */
     int64_t start_ns, measured_ns;
 };
@@ -128,6 +128,7 @@ static void log_step(struct tuning *t, double lr, const struct trainer_result *r
     struct progress *progress = &t->log->progress;
     t->window_loss += r->span_loss;
     t->window_steps++;
+    t->window_sequences += t->step.n_sequences;
     bool at_line = t->state.step % o->log_freq == 0 || t->state.step == t->last_step;
     if (!at_line && !(progress->terminal && progress_due(progress))) {
         return;
@@ -145,13 +146,17 @@ static void log_step(struct tuning *t, double lr, const struct trainer_result *r
                  (long long)t->last_step, loss, rate, lr, left.text);
     }
     if (at_line) {
+        double window_s = clock_since_s(t->window_start_ns);
+        metrics_at(t->log, t->state.step);
         metrics_event(t->log, "step",
-                      json_pack("{s:I, s:f, s:f, s:f, s:f}", "step", (json_int_t)t->state.step, "step_loss",
-                                loss, "learning_rate", lr, "grad_norm", r->grad_norm, "sequences_per_second",
-                                rate));
+                      json_pack("{s:I, s:f, s:f, s:f, s:f, s:f}", "step", (json_int_t)t->state.step,
+                                "step_loss", loss, "learning_rate", lr, "grad_norm", r->grad_norm,
+                                "sequences_per_second", (double)t->window_sequences / window_s,
+                                "steps_per_second", (double)t->window_steps / window_s));
         t->result->final_loss = loss;
+        t->window_start_ns = clock_ns();
         t->window_loss = 0;
-        t->window_steps = 0;
+        t->window_steps = t->window_sequences = 0;
     }
 }
 
@@ -181,11 +186,31 @@ static bool is_every(int64_t step, int64_t interval)
     return interval > 0 && step % interval == 0;
 }
 
+static void start_log(struct tuning *t)
+{
+    const struct squad_options *o = t->options;
+    struct metrics_start start = {
+        .phase = 1,
+        .step = t->state.step,
+        .global_step = t->state.step,
+        .last_step = t->last_step,
+        .steps_per_epoch = (double)squad_batches_per_epoch(&t->batches),
+        .trainer = t->trainer,
+        .flags = o->flags,
+    };
+    metrics_start(t->log, &start);
+    metrics_event(t->log, "training",
+                  json_pack("{s:I, s:I, s:I, s:I}", "questions", (json_int_t)t->n_examples, "features",
+                            (json_int_t)t->batches.features->n, "micro_batch_size",
+                            (json_int_t)(o->train_batch_size / o->gradient_accumulation_steps), "steps",
+                            (json_int_t)t->last_step));
+}
+
 static struct status loop(struct tuning *t)
 {
     const struct squad_options *o = t->options;
-    t->start_ns = t->measured_ns = clock_ns();
-    t->log->first_step = t->state.step + 1;
+    start_log(t);
+    t->start_ns = t->measured_ns = t->window_start_ns = clock_ns();
     bool stopping = false;
     while (t->state.step < t->last_step && !stopping) {
         TRY(one_step(t));
@@ -218,7 +243,12 @@ struct status squad_train(struct trainer *trainer, const struct squad_features *
                           struct squad_trained *result)
 {
     *result = (struct squad_trained){0};
-    struct tuning t = {.trainer = trainer, .options = o, .vocab = vocab, .log = log, .result = result};
+    struct tuning t = {.trainer = trainer,
+                       .options = o,
+                       .vocab = vocab,
+                       .log = log,
+                       .result = result,
+                       .n_examples = n_examples};
     TRY(init_batches(&t.batches, features, o, vocab->pad));
     int64_t n_steps = schedule_steps(o, n_examples);
     t.schedule = (struct schedule){SCHEDULE_LINEAR, o->learning_rate, o->warmup_proportion, 0, n_steps};

@@ -18,6 +18,7 @@ void stop_install(void)
     sigemptyset(&action.sa_mask);
     sigaction(SIGTERM, &action, NULL);
     sigaction(SIGINT, &action, NULL);
+    signal(SIGPIPE, SIG_IGN); /* who reads standard output may leave; training goes on */
 }
 
 bool stop_requested(void)

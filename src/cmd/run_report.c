@@ -1,0 +1,55 @@
+/* kiln report: one page that shows what one or several runs came to. */
+#include "cmd/commands.h"
+#include "core/log.h"
+#include "train/report_page.h"
+
+#include <stddef.h>
+
+struct report_args {
+    const char *output;
+    bool dry_run;
+};
+
+static const struct option options[] = {
+    OPTION_STRING_ROW("output", offsetof(struct report_args, output), "report.html", "FILE",
+                      "where the page is written"),
+    OPTION_FLAG_ROW("dry_run", offsetof(struct report_args, dry_run), "read the logs, write nothing"),
+    {0},
+};
+
+static struct status dry_run(int n_runs, const char *const *runs)
+{
+    for (int i = 0; i < n_runs; i++) {
+        struct run_log log;
+        TRY(run_log_open(&log, runs[i]));
+        log_info("%s: %zu lines of training, %zu evaluations", log.name, log.steps.n, log.evaluations.n);
+        run_log_close(&log);
+    }
+    return status_ok();
+}
+
+static struct status run(const void *args, int n_positional, const char *const *positional)
+{
+    const struct report_args *a = args;
+    if (a->dry_run) {
+        return dry_run(n_positional, positional);
+    }
+    TRY(report_write(a->output, positional, n_positional));
+    log_info("wrote %s", a->output);
+    return status_ok();
+}
+
+const struct command command_report = {
+    .name = "report",
+    .summary = "a page with the curves of one or several runs side by side",
+    .details =
+        "RUN is the output directory of `kiln pretrain` or `kiln squad`, or its log.jsonl; up to 8 are shown "
+        "together.  The page needs no network and no other file.  Each run also keeps its own page up to "
+        "date, OUTPUT_DIR/report.html.",
+    .positional_usage = "RUN...",
+    .min_positional = 1,
+    .max_positional = REPORT_MAX_RUNS,
+    .options = options,
+    .args_bytes = sizeof(struct report_args),
+    .run = run,
+};

@@ -1,0 +1,30 @@
+#include "core/host.h"
+
+#include <stdio.h>
+#include <unistd.h>
+
+struct host_text host_name(void)
+{
+    struct host_text name;
+    if (gethostname(name.text, sizeof name.text) != 0) {
+        snprintf(name.text, sizeof name.text, "localhost");
+    }
+    name.text[sizeof name.text - 1] = '\0';
+    return name;
+}
+
+struct host_text host_cpu_name(void)
+{
+    struct host_text name = {"unknown"};
+    char line[256];
+    FILE *info = fopen("/proc/cpuinfo", "r");
+    while (info != NULL && fgets(line, sizeof line, info) != NULL) {
+        if (sscanf(line, "model name : %127[^\n]", name.text) == 1) {
+            break;
+        }
+    }
+    if (info != NULL) {
+        fclose(info);
+    }
+    return name;
+}

@@ -1,0 +1,12 @@
+/* host: what the machine is called and made of, for logs and reports. */
+#ifndef KILN_CORE_HOST_H
+#define KILN_CORE_HOST_H
+
+struct host_text {
+    char text[128];
+};
+
+struct host_text host_name(void);     /* "localhost" if unknown */
+struct host_text host_cpu_name(void); /* as the processor calls itself; "unknown" if it does not */
+
+#endif

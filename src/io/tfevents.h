@@ -1,0 +1,39 @@
+/* tfevents: event files that TensorBoard reads, scalars only.
+ *
+ * A file is a sequence of TFRecords (u64 length, masked CRC-32C of it, the bytes, masked CRC-32C of them), each an
+ * Event in Protocol Buffers' encoding; the first one names the version, "brain.Event:2".  Files are only ever
+ * appended to, and TensorBoard merges all files of a directory, so a run that goes on opens another one.
+ * Source: tensorboard/compat/proto/{event,summary}.proto, tensorflow/core/lib/io/record_writer. */
+#ifndef KILN_IO_TFEVENTS_H
+#define KILN_IO_TFEVENTS_H
+
+#include "core/buf.h"
+
+#include <stdio.h>
+
+struct tfevents {
+    FILE *file; /* NULL: closed */
+    char path[1024];
+};
+
+struct tfevents_scalar {
+    const char *tag;
+    double value; /* stored as fp32 */
+};
+
+/* Creates DIRECTORY/events.out.tfevents.TIME.HOST.PID.0 and what is missing of DIRECTORY.  STATUS_IO. */
+struct status tfevents_open(struct tfevents *t, const char *directory);
+void tfevents_close(struct tfevents *t);
+
+/* Appends n scalars of one step as one event and flushes; `wall_s` counts from 1970.  STATUS_IO, and the file is then
+ * closed: what stands before the last whole record can be read. */
+struct status tfevents_write(struct tfevents *t, int64_t step, double wall_s,
+                             const struct tfevents_scalar *scalars, size_t n);
+
+/* The pieces, for tests: n bytes as a record, and one event as a whole record. */
+void tfevents_append_record(struct buf *b, const void *bytes, size_t n);
+void tfevents_append_version(struct buf *b, double wall_s);
+void tfevents_append_scalars(struct buf *b, int64_t step, double wall_s,
+                             const struct tfevents_scalar *scalars, size_t n);
+
+#endif

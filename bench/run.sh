@@ -27,7 +27,7 @@ fi
 [ -s "$work/vocab.txt" ] ||
     $kiln vocab --input "$text" --vocab_size 8192 --vocab_file "$work/vocab.txt" --do_lower_case 2>/dev/null
 [ -s "$work/store/train.json" ] ||
-    $kiln prepare --input "$text" --format lines --one_sentence_per_line --vocab_file "$work/vocab.txt" --do_lower_case \
+    $kiln prepare --input "$text" --input_format lines --one_sentence_per_line --vocab_file "$work/vocab.txt" --do_lower_case \
         --output_dir "$work/store" 2>/dev/null
 vocab=$(wc -l <"$work/vocab.txt")
 

@@ -68,12 +68,12 @@ king_james()
 mkdir -p "$work"
 if [ -n "${DATA:-}" ]; then
     text=$DATA
-    format=(--format auto)
+    format=(--input_format auto)
     vocab_size=4096
     say "1/9 text: your own, $text"
 else
     text=$work/king_james.txt
-    format=(--format lines --one_sentence_per_line)
+    format=(--input_format lines --one_sentence_per_line)
     [ -s "$text" ] || { king_james >"$text.part" && mv "$text.part" "$text"; }
     say "1/9 text: $text, $(wc -w <"$text") words of the King James Bible"
 fi

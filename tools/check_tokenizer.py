@@ -111,7 +111,7 @@ def train_vocab(kiln, lower_case, lines, directory):
     with open(text, "wb") as f:
         f.write(b"".join(line + b"\n" for line in lines))
     command = [kiln, "vocab", "--input", text, "--vocab_file", vocab, "--vocab_size", "60000", "--limit_alphabet",
-               "30000", "--min_frequency", "1", "--format", "lines", "--replace_invalid_utf8"]
+               "30000", "--min_frequency", "1", "--input_format", "lines", "--replace_invalid_utf8"]
     subprocess.run(command + (["--do_lower_case"] if lower_case else []), check=True, stderr=subprocess.DEVNULL)
     return vocab
 

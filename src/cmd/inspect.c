@@ -6,6 +6,7 @@
 #include "cmd/commands.h"
 #include "cmd/report.h"
 #include "core/hash.h"
+#include "data/shard_process.h"
 #include "data/token_store.h"
 #include "train/checkpoint.h"
 
@@ -174,12 +175,29 @@ static struct status report_store(json_t **out, const char *prefix)
     return verified;
 }
 
+static struct status report_shard(json_t **out, const char *path)
+{
+    struct shard_process p;
+    struct shard_shape shape;
+    TRY(shard_process_open(&p));
+    struct status s = shard_process_measure(&p, path, &shape);
+    shard_process_close(&p);
+    if (failed(s)) {
+        return s;
+    }
+    *out = json_pack("{s:s, s:I, s:I, s:I}", "layout", shape.packed ? "packed" : "padded",
+                     shape.packed ? "packs" : "sequences", (json_int_t)shape.n, "tokens_per_row",
+                     (json_int_t)shape.seq_length, "predictions_per_row", (json_int_t)shape.n_predictions);
+    return complete(*out);
+}
+
 static struct status report_collection(json_t **out, const char *path);
 
 static const struct kind checkpoint_kind = {"checkpoint", report_checkpoint};
 static const struct kind model_kind = {"model", report_model};
 static const struct kind safetensors_kind = {"safetensors file", report_safetensors};
 static const struct kind store_kind = {"token store", report_store};
+static const struct kind shard_kind = {"HDF5 shard", report_shard};
 static const struct kind collection_kind = {"directory", report_collection};
 
 static bool has_file(const char *directory, const char *name)
@@ -210,6 +228,10 @@ static struct status detect(const struct kind **kind, char *path)
         *kind = &safetensors_kind;
         return status_ok();
     }
+    if (ends_with(path, ".hdf5") || ends_with(path, ".h5")) {
+        *kind = &shard_kind;
+        return status_ok();
+    }
     for (int i = 0; i < 4; i++) {
         char index[CHECKPOINT_PATH_BYTES];
         int n = (int)strlen(path) - (int)strlen(store_suffixes[i]);
@@ -221,7 +243,7 @@ static struct status detect(const struct kind **kind, char *path)
         }
     }
     return status_error(STATUS_DATA, "%s %s", path,
-                        file_exists(path) ? "is no directory, .safetensors file or token store"
+                        file_exists(path) ? "is no directory, .safetensors file, .hdf5 file or token store"
                                           : "does not exist, and there is no token store of that name");
 }
 
@@ -229,7 +251,8 @@ static struct status detect(const struct kind **kind, char *path)
 static int is_listed(const struct dirent *e)
 {
     return strncmp(e->d_name, "ckpt_", 5) == 0 || ends_with(e->d_name, ".idx") ||
-           ends_with(e->d_name, ".safetensors");
+           ends_with(e->d_name, ".safetensors") || ends_with(e->d_name, ".hdf5") ||
+           ends_with(e->d_name, ".h5");
 }
 
 static json_t *describe_member(const char *directory, const char *name, int *n_damaged)
@@ -269,7 +292,8 @@ static struct status report_collection(json_t **out, const char *path)
     *out = stored ? json_pack("{s:i, s:O}", "damaged", n_damaged, "members", members) : NULL;
     json_decref(members);
     if (n == 0) {
-        return status_error(STATUS_DATA, "%s holds no checkpoint, token store or .safetensors file", path);
+        return status_error(STATUS_DATA, "%s holds no checkpoint, token store, .safetensors or .hdf5 file",
+                            path);
     }
     return complete(*out);
 }
@@ -314,7 +338,8 @@ const struct command command_inspect = {
     .summary = "tell what is in a model, checkpoint, tensor file or token store, and whether it is whole",
     .details =
         "PATH is a checkpoint (ckpt_STEP), a directory with config.json, vocab.txt and model.safetensors, a "
-        ".safetensors file, a token store (its prefix, or one of its files), or a directory with several of "
+        ".safetensors file, an .hdf5 shard, a token store (its prefix, or one of its files), or a directory "
+        "with several of "
         "these.  The exit code is 65 if a checksum does not hold.",
     .positional_usage = "PATH",
     .min_positional = 1,

@@ -34,7 +34,7 @@ static const struct option options[] = {
                    "how often a piece must occur in the text"),
     OPTION_INT_ROW("limit_alphabet", offsetof(struct vocab_args, limit_alphabet), "1000", 1, 1114112,
                    "characters kept, the most frequent ones"),
-    OPTION_CHOICE_ROW("format", offsetof(struct vocab_args, format), "auto", "auto|text|lines|wiki",
+    OPTION_CHOICE_ROW("input_format", offsetof(struct vocab_args, format), "auto", "auto|text|lines|wiki",
                       "how the files hold documents, as for kiln prepare"),
     OPTION_FLAG_ROW("replace_invalid_utf8", offsetof(struct vocab_args, replace_invalid_utf8),
                     "go on where the text is not valid UTF-8, instead of naming the place"),

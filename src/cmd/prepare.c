@@ -1,28 +1,31 @@
-/* prepare: `kiln prepare`, text to token stores. */
+/* prepare: `kiln prepare`, text to token stores, or to HDF5 files for trainers that read those. */
 #include "cmd/commands.h"
 #include "core/clock.h"
 #include "core/log.h"
 #include "core/progress.h"
 #include "data/repeats.h"
-#include "data/store_builder.h"
+#include "data/shard_set.h"
 #include "io/dir_lock.h"
 
 #include <inttypes.h>
 #include <stdlib.h>
+#include <string.h>
 #include <unistd.h>
 
 struct prepare_args {
     const char *input;
     const char *vocab_file;
     const char *output_dir;
-    const char *format;
+    const char *input_format;
+    const char *format; /* "store" or "hdf5" */
     bool do_lower_case;
     bool one_sentence_per_line;
     bool replace_invalid_utf8;
     bool overwrite;
     bool dry_run;
-    double holdout_fraction;
-    int64_t seed;
+    bool packed;
+    double holdout_fraction, masked_lm_prob, short_seq_prob;
+    int64_t seed, max_seq_length, max_predictions_per_seq, dupe_factor, n_shards;
 };
 
 static const struct option options[] = {
@@ -31,24 +34,43 @@ static const struct option options[] = {
     OPTION_REQUIRED_ROW("vocab_file", offsetof(struct prepare_args, vocab_file), "FILE",
                         "vocab.txt, one piece a line"),
     OPTION_REQUIRED_ROW("output_dir", offsetof(struct prepare_args, output_dir), "DIR",
-                        "where train.*, heldout.* and vocab.txt go; made if missing"),
+                        "where everything goes, vocab.txt too; made if missing"),
     OPTION_FLAG_ROW("do_lower_case", offsetof(struct prepare_args, do_lower_case),
                     "lower case and strip accents: for the vocabulary of an uncased model"),
     OPTION_CHOICE_ROW(
-        "format", offsetof(struct prepare_args, format), "auto", "auto|text|lines|wiki",
+        "input_format", offsetof(struct prepare_args, input_format), "auto", "auto|text|lines|wiki",
         "text: a document a file, blank lines end paragraphs; lines: blank lines end documents, a line is a "
         "paragraph; wiki: the output of WikiExtractor; auto looks at each file"),
     OPTION_FLAG_ROW("one_sentence_per_line", offsetof(struct prepare_args, one_sentence_per_line),
                     "lines are sentences already: split nothing"),
     OPTION_REAL_ROW("holdout_fraction", offsetof(struct prepare_args, holdout_fraction), "0.02", 0, 0.9,
                     "fraction of the text that is kept from training, to measure on; 0: none"),
-    OPTION_INT_ROW("seed", offsetof(struct prepare_args, seed), "12345", 0, 0, "chooses what is held out"),
+    OPTION_INT_ROW("seed", offsetof(struct prepare_args, seed), "12345", 0, 0,
+                   "chooses what is held out, and draws samples for --format hdf5"),
     OPTION_FLAG_ROW("replace_invalid_utf8", offsetof(struct prepare_args, replace_invalid_utf8),
                     "read ill-formed UTF-8 as U+FFFD instead of ending with an error"),
     OPTION_FLAG_ROW("overwrite", offsetof(struct prepare_args, overwrite),
-                    "replace the token stores that are in the output directory"),
+                    "replace what an earlier run has left in the output directory"),
     OPTION_FLAG_ROW("dry-run", offsetof(struct prepare_args, dry_run),
                     "read and check everything, say what would be made, and write nothing"),
+    OPTION_GROUP_ROW("what is written"),
+    OPTION_CHOICE_ROW("format", offsetof(struct prepare_args, format), "store", "store|hdf5",
+                      "store: tokens, from which `kiln pretrain` draws samples and masks anew in each epoch; "
+                      "hdf5: samples with masks drawn now, in the layout of create_pretraining_data"),
+    OPTION_INT_ROW("max_seq_length", offsetof(struct prepare_args, max_seq_length), "128", 5, 65536,
+                   "hdf5: longest sequence in tokens, [CLS] and [SEP] included"),
+    OPTION_INT_ROW("max_predictions_per_seq", offsetof(struct prepare_args, max_predictions_per_seq), "20", 1,
+                   65536, "hdf5: most masked positions of a sequence"),
+    OPTION_REAL_ROW("masked_lm_prob", offsetof(struct prepare_args, masked_lm_prob), "0.15", 0, 1,
+                    "hdf5: part of the tokens that is masked"),
+    OPTION_REAL_ROW("short_seq_prob", offsetof(struct prepare_args, short_seq_prob), "0.1", 0, 1,
+                    "hdf5: part of the sequences that is cut to a random length"),
+    OPTION_INT_ROW("dupe_factor", offsetof(struct prepare_args, dupe_factor), "5", 1, 1000,
+                   "hdf5: how often each sample is written, each time with other masks"),
+    OPTION_INT_ROW("n_shards", offsetof(struct prepare_args, n_shards), "0", 0, 100000,
+                   "hdf5: files for training, and for testing; 0: as many as keep each near 64 MiB unpacked"),
+    OPTION_FLAG_ROW("packed", offsetof(struct prepare_args, packed),
+                    "hdf5: up to three sequences in a row, in the layout of pack_pretraining_data_pytorch"),
     {0},
 };
 
@@ -189,6 +211,17 @@ static struct status commit(struct store_builder *b, const struct vocab *v, cons
     return s;
 }
 
+static struct store_builder_config builder_config(const struct prepare_args *a, const struct vocab *v,
+                                                  const char *directory)
+{
+    return (struct store_builder_config){.vocab = v,
+                                         .lower_case = a->do_lower_case,
+                                         .one_sentence_per_line = a->one_sentence_per_line,
+                                         .holdout_fraction = a->holdout_fraction,
+                                         .seed = (uint64_t)a->seed,
+                                         .directory = directory};
+}
+
 static struct status build_stores(const struct prepare_args *a, const struct vocab *v, struct documents *d)
 {
     char vocab_path[STORE_BUILDER_PATH_BYTES];
@@ -198,13 +231,7 @@ static struct status build_stores(const struct prepare_args *a, const struct voc
     enum vocab_copy copy;
     TRY(check_output(a, v, vocab_path, &copy));
     struct store_builder b;
-    TRY(store_builder_open(&b,
-                           (struct store_builder_config){.vocab = v,
-                                                         .lower_case = a->do_lower_case,
-                                                         .one_sentence_per_line = a->one_sentence_per_line,
-                                                         .holdout_fraction = a->holdout_fraction,
-                                                         .seed = (uint64_t)a->seed,
-                                                         .directory = a->output_dir}));
+    TRY(store_builder_open(&b, builder_config(a, v, a->output_dir)));
     int64_t start_ns = clock_ns();
     struct status s = read_text(d, &b);
     if (!failed(s)) {
@@ -218,6 +245,69 @@ static struct status build_stores(const struct prepare_args *a, const struct voc
     return s;
 }
 
+static struct shard_set_config shard_config(const struct prepare_args *a, const struct vocab *v)
+{
+    return (struct shard_set_config){.output_dir = a->output_dir,
+                                     .vocab = v,
+                                     .lower_case = a->do_lower_case,
+                                     .overwrite = a->overwrite,
+                                     .packed = a->packed,
+                                     .max_seq_length = a->max_seq_length,
+                                     .max_predictions_per_seq = a->max_predictions_per_seq,
+                                     .dupe_factor = a->dupe_factor,
+                                     .n_shards = a->n_shards,
+                                     .masked_lm_prob = a->masked_lm_prob,
+                                     .short_seq_prob = a->short_seq_prob,
+                                     .seed = (uint64_t)a->seed};
+}
+
+static void tell_about_shards(const struct prepare_args *a, const struct shard_writer_report *r,
+                              const char *name)
+{
+    const struct shard_packing *p = &r->packing;
+    if (r->n_shards == 0) {
+        log_warning("nothing is held out, so there are no files for testing");
+        return;
+    }
+    log_info("%s/*.hdf5: %" PRId64 " files, %" PRId64 " sequences in %" PRId64 " %s of %" PRId64
+             " tokens, %.1f %% of them text",
+             name, r->n_shards, p->n_sequences, p->n_packs, a->packed ? "packs" : "rows", p->seq_length,
+             100 * (double)p->n_tokens / ((double)p->n_packs * (double)p->seq_length));
+}
+
+/* Samples from stores that are made for them and not kept. */
+static struct status build_shards(const struct prepare_args *a, const struct vocab *v, struct documents *d)
+{
+    struct shard_set_config c = shard_config(a, v);
+    char directory[STORE_BUILDER_PATH_BYTES];
+    struct store_builder b;
+    struct shard_writer_report reports[STORE_COUNT];
+    int64_t start_ns = clock_ns();
+    TRY(shard_set_check(&c));
+    TRY(shard_set_begin(&c, directory));
+    struct status s = store_builder_open(&b, builder_config(a, v, directory));
+    if (!failed(s)) {
+        s = read_text(d, &b);
+        s = failed(s) ? s : store_builder_commit(&b);
+        store_builder_abandon(&b);
+    }
+    if (!failed(s)) {
+        tell_about_text(d, clock_since_s(start_ns));
+        s = shard_set_write(&c, reports);
+    }
+    if (!failed(s)) {
+        tell_about_shards(a, &reports[STORE_TRAIN], "training");
+        tell_about_shards(a, &reports[STORE_HELDOUT], "test");
+    }
+    shard_set_abandon(&c);
+    return s;
+}
+
+static bool wants_shards(const struct prepare_args *a)
+{
+    return strcmp(a->format, "hdf5") == 0;
+}
+
 static struct status build_locked(const struct prepare_args *a, const struct vocab *v, struct documents *d)
 {
     struct dir_lock lock;
@@ -225,7 +315,7 @@ static struct status build_locked(const struct prepare_args *a, const struct voc
     TRY(dir_lock_acquire(&lock, a->output_dir));
     struct status s = store_builder_clean(a->output_dir);
     if (!failed(s)) {
-        s = build_stores(a, v, d);
+        s = wants_shards(a) ? build_shards(a, v, d) : build_stores(a, v, d);
     }
     dir_lock_release(&lock);
     return s;
@@ -233,27 +323,28 @@ static struct status build_locked(const struct prepare_args *a, const struct voc
 
 static struct status plan_stores(const struct prepare_args *a, const struct vocab *v, struct documents *d)
 {
-    const char *existing = store_builder_find_existing(a->output_dir);
+    struct shard_set_config shards = shard_config(a, v);
+    const char *existing = wants_shards(a) ? NULL : store_builder_find_existing(a->output_dir);
     if (existing != NULL && !a->overwrite) {
         return status_error(STATUS_USAGE, "%s already has %s; --overwrite replaces what is there",
                             a->output_dir, existing);
     }
+    TRY(wants_shards(a) ? shard_set_check(&shards) : status_ok());
     int64_t start_ns = clock_ns();
     TRY(read_text(d, NULL));
     tell_about_text(d, clock_since_s(start_ns));
-    log_info(
-        "would write token stores with a vocabulary of %d pieces to %s and hold out %g of the text; nothing "
-        "was written",
-        v->n, a->output_dir, a->holdout_fraction);
+    log_info("would write %s with a vocabulary of %d pieces to %s and hold out %g of the text; nothing "
+             "was written",
+             wants_shards(a) ? "HDF5 files" : "token stores", v->n, a->output_dir, a->holdout_fraction);
     return status_ok();
 }
 
 static struct status choose_format(const struct prepare_args *a, enum documents_format *format)
 {
-    CHECK(documents_find_format(a->format, format), "--format %s", a->format);
+    CHECK(documents_find_format(a->input_format, format), "--input_format %s", a->input_format);
     if (a->one_sentence_per_line && *format == DOCUMENTS_TEXT) {
-        return status_error(STATUS_USAGE,
-                            "--format text joins lines, so it does not go with --one_sentence_per_line");
+        return status_error(
+            STATUS_USAGE, "--input_format text joins lines, so it does not go with --one_sentence_per_line");
     }
     if (a->one_sentence_per_line && *format == DOCUMENTS_AUTO) {
         *format = DOCUMENTS_LINES;
@@ -296,7 +387,7 @@ static struct status run(const void *args, int n_positional, const char *const *
 
 const struct command command_prepare = {
     .name = "prepare",
-    .summary = "text to the token stores that training reads",
+    .summary = "text to the token stores or HDF5 files that training reads",
     .details = "Splits text into documents and sentences, turns them into token ids once, and writes "
                "DIR/train.* and "
                "DIR/heldout.* with vocab.txt beside them. Long documents are cut into parts of 128 "

@@ -366,7 +366,7 @@ static struct status next_of_wiki(struct documents *d, struct line *out)
         } else if (l.n > 0 && !d->inside) {
             return status_error(STATUS_DATA,
                                 "%s line %lld is outside of <doc> and </doc>; if this is not the output of "
-                                "WikiExtractor, give another --format",
+                                "WikiExtractor, give another --input_format",
                                 current_path(d), (long long)d->line);
         } else if (l.n > 0) {
             *out = l;

@@ -88,6 +88,7 @@ static struct status find_vocab(struct pretrain_inputs *in, const struct pretrai
         TRY(checkpoint_path(path, "%s/../vocab.txt", o->input_dir));
     }
     if (file_exists(path)) {
+        log_info("vocabulary: %s", path);
         return open_vocab(in, path);
     }
     in->vocab.hash = unknown_vocab();
@@ -262,9 +263,12 @@ static void announce_shards(const struct shard_loader *l, const struct pretrain_
 {
     const char *unit = l->shape.packed ? "packs" : "sequences";
     int64_t batch = l->micro_size * l->n_micro;
-    log_info("data: %s: %lld files, %lld %s of up to %lld tokens; an epoch is %.1f steps of %lld %s",
-             o->input_dir, (long long)l->files.n, (long long)l->n_total, unit, (long long)l->shape.seq_length,
-             (double)l->n_total / (double)batch, (long long)batch, unit);
+    log_info(
+        "data: %s: %lld files, %lld %s of up to %lld tokens, two files in %.1f MiB of memory; an epoch is "
+        "%.1f steps of %lld %s",
+        o->input_dir, (long long)l->files.n, (long long)l->n_total, unit, (long long)l->shape.seq_length,
+        (double)(SHARD_PROCESS_SLOTS * l->process->slot_bytes) / 0x1p20, (double)l->n_total / (double)batch,
+        (long long)batch, unit);
     if (l->shape.packed) {
         log_info("packed data: %.4g sequences a pack, so %lld micro-batches of %lld packs stand for "
                  "--gradient_accumulation_steps %lld",

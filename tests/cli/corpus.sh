@@ -16,7 +16,7 @@ make_store()
         }
     }' >"$dir/corpus.txt"
     "$kiln" vocab --input "$dir/corpus.txt" --vocab_size 120 --vocab_file "$dir/vocab.txt" --do_lower_case 2>/dev/null
-    "$kiln" prepare --input "$dir/corpus.txt" --vocab_file "$dir/vocab.txt" --do_lower_case --format lines \
+    "$kiln" prepare --input "$dir/corpus.txt" --vocab_file "$dir/vocab.txt" --do_lower_case --input_format lines \
         --one_sentence_per_line --holdout_fraction 0.1 --output_dir "$dir/store" 2>/dev/null
     cat >"$dir/config.json" <<JSON
 {"hidden_size": 64, "num_hidden_layers": 2, "num_attention_heads": 2, "intermediate_size": 128,

@@ -73,8 +73,8 @@ expect_error 65 'empty is empty' $kiln prepare --input empty --vocab_file vocab.
 expect_error 65 'missing' $kiln prepare --input missing --vocab_file vocab.txt --output_dir no
 expect_error 65 'nothing.txt' $kiln prepare --input text --vocab_file nothing.txt --output_dir no
 [ -n "$(ls no 2>/dev/null)" ] && fail "an error left $(ls no)"
-expect_error 64 'format' $prepare --output_dir no --format html
-expect_error 64 'one_sentence_per_line' $prepare --output_dir no --format text --one_sentence_per_line
+expect_error 64 'input_format' $prepare --output_dir no --input_format html
+expect_error 64 'one_sentence_per_line' $prepare --output_dir no --input_format text --one_sentence_per_line
 expect_error 64 'holdout_fraction' $prepare --output_dir no --holdout_fraction 1
 expect_error 74 'text' $prepare --output_dir text/no
 printf ' \n' >blank

@@ -1,0 +1,165 @@
+#include "data/shard_set.h"
+
+#include "core/json.h"
+#include "io/hdf5_file.h"
+#include "text/tokenizer_config.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+static const char TEMPORARY[] = "prepare.tmp";
+
+/* The words that names and directories have, by the store that they come from. */
+static const char *const words[STORE_COUNT] = {[STORE_TRAIN] = "training", [STORE_HELDOUT] = "test"};
+
+enum { PATH_BYTES = STORE_BUILDER_PATH_BYTES };
+
+/* OUTPUT_DIR/a b c */
+static struct status make_path(char path[PATH_BYTES], const struct shard_set_config *c, const char *a,
+                               const char *b, const char *end)
+{
+    int n = snprintf(path, PATH_BYTES, "%s/%s%s%s", c->output_dir, a, b, end);
+    return n < PATH_BYTES ? status_ok()
+                          : status_error(STATUS_USAGE, "the path %.60s... is too long", c->output_dir);
+}
+
+static struct bert_loader_config sample_config(const struct shard_set_config *c)
+{
+    return (struct bert_loader_config){.vocab_size = c->vocab->n,
+                                       .pad_id = c->vocab->pad,
+                                       .cls_id = c->vocab->cls,
+                                       .sep_id = c->vocab->sep,
+                                       .mask_id = c->vocab->mask,
+                                       .seed = c->seed,
+                                       .max_seq_length = c->max_seq_length,
+                                       .max_predictions_per_seq = c->max_predictions_per_seq,
+                                       .train_batch_size = 1,
+                                       .gradient_accumulation_steps = 1,
+                                       .masked_lm_prob = c->masked_lm_prob,
+                                       .short_seq_prob = c->short_seq_prob};
+}
+
+struct status shard_set_check(const struct shard_set_config *c)
+{
+    struct bert_loader_config samples = sample_config(c);
+    TRY(bert_loader_check(&samples));
+    if (hdf5_file_version() == NULL) {
+        return status_error(STATUS_USAGE, "this kiln was built without HDF5 (libhdf5-dev was missing, or "
+                                          "KILN_HDF5=OFF), so it cannot write .hdf5 files");
+    }
+    for (int k = 0; k < STORE_COUNT && !c->overwrite; k++) {
+        char path[PATH_BYTES];
+        TRY(make_path(path, c, words[k], "", ""));
+        if (file_exists(path)) {
+            return status_error(STATUS_USAGE, "%s already has %s; --overwrite replaces what is there",
+                                c->output_dir, words[k]);
+        }
+    }
+    return status_ok();
+}
+
+static struct status remove_if_there(const char *path)
+{
+    return file_exists(path) ? file_remove_tree(path) : status_ok();
+}
+
+struct status shard_set_begin(const struct shard_set_config *c, char store_directory[PATH_BYTES])
+{
+    TRY(make_path(store_directory, c, TEMPORARY, "", ""));
+    TRY(remove_if_there(store_directory)); /* of a run that was killed */
+    return file_make_directories(store_directory);
+}
+
+void shard_set_abandon(const struct shard_set_config *c)
+{
+    char path[PATH_BYTES];
+    if (!failed(make_path(path, c, TEMPORARY, "", ""))) {
+        remove_if_there(path);
+    }
+}
+
+static struct status write_shards(const struct shard_set_config *c, enum store_builder_store store,
+                                  const struct token_store *samples, struct shard_writer_report *report)
+{
+    char directory[PATH_BYTES];
+    TRY(make_path(directory, c, TEMPORARY, "/", words[store]));
+    TRY(file_make_directories(directory));
+    struct shard_writer_config config = {.samples = sample_config(c),
+                                         .directory = directory,
+                                         .word = words[store],
+                                         .dupe_factor = c->dupe_factor,
+                                         .n_shards = c->n_shards,
+                                         .packed = c->packed};
+    config.samples.store = &samples->index;
+    TRY(shard_writer_run(report, &config));
+    return c->packed ? shard_directory_write_packing(directory, &report->packing) : status_ok();
+}
+
+static struct status write_part(const struct shard_set_config *c, enum store_builder_store store,
+                                struct shard_writer_report *report)
+{
+    char directory[PATH_BYTES], prefix[PATH_BYTES];
+    struct token_store samples;
+    *report = (struct shard_writer_report){0};
+    TRY(make_path(directory, c, TEMPORARY, "", ""));
+    TRY(store_builder_prefix(prefix, directory, store));
+    TRY(make_path(directory, c, TEMPORARY, store == STORE_TRAIN ? "/train" : "/heldout", ".json"));
+    if (store == STORE_HELDOUT && !file_exists(directory)) {
+        return status_ok();
+    }
+    TRY(token_store_open(&samples, prefix));
+    struct status s = write_shards(c, store, &samples, report);
+    token_store_close(&samples);
+    return s;
+}
+
+/* Replaces OUTPUT_DIR/NAME by the one that was made aside, if that is there. */
+static struct status move(const struct shard_set_config *c, const char *name, const char *end)
+{
+    char from[PATH_BYTES], to[PATH_BYTES];
+    TRY(make_path(to, c, name, end, ""));
+    TRY(remove_if_there(to));
+    TRY(make_path(from, c, TEMPORARY, "/", name));
+    size_t n = strlen(from);
+    if ((size_t)snprintf(from + n, sizeof from - n, "%s", end) >= sizeof from - n) {
+        return status_error(STATUS_USAGE, "the path %.60s... is too long", c->output_dir);
+    }
+    if (file_exists(from) && rename(from, to) != 0) {
+        return status_error(STATUS_IO, "cannot rename %s to %s: %s", from, to, strerror(errno));
+    }
+    return status_ok();
+}
+
+static struct status write_tokenizer(const struct shard_set_config *c)
+{
+    char path[PATH_BYTES];
+    TRY(make_path(path, c, "vocab.txt", "", ""));
+    TRY(file_write_atomic(path, c->vocab->text, c->vocab->text_bytes));
+    TRY(make_path(path, c, "tokenizer_config.json", "", ""));
+    struct tokenizer_config config = {.lower_case = c->lower_case, .model_max_length = c->max_seq_length};
+    json_t *root = tokenizer_config_to_json(&config);
+    char *text = root == NULL ? NULL : json_to_text(root);
+    json_decref(root);
+    if (text == NULL) {
+        return status_error(STATUS_MEMORY, "out of memory for %s", path);
+    }
+    struct status s = file_write_atomic(path, text, strlen(text));
+    free(text);
+    return s;
+}
+
+struct status shard_set_write(const struct shard_set_config *c,
+                              struct shard_writer_report reports[STORE_COUNT])
+{
+    for (int k = 0; k < STORE_COUNT; k++) {
+        TRY(write_part(c, k, &reports[k]));
+    }
+    TRY(write_tokenizer(c));
+    for (int k = 0; k < STORE_COUNT; k++) {
+        TRY(move(c, words[k], "_metadata.json"));
+        TRY(move(c, words[k], ""));
+    }
+    return file_sync_directory(c->output_dir);
+}

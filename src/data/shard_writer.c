@@ -1,0 +1,317 @@
+#include "data/shard_writer.h"
+
+#include "core/rng.h"
+#include "data/bert_records.h"
+#include "data/pack.h"
+#include "data/shard_format.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static const int64_t SHARD_BYTES = INT64_C(64) << 20;
+
+enum { PURPOSE_ROWS = 0x726f7773, PATH_BYTES = 1024, N_TOP = 8 };
+
+/* Lists of lengths that share a pack, each a number, with how many packs have it. */
+struct strategy {
+    uint64_t lengths; /* 20 bits each, longest first */
+    int64_t n;
+};
+
+struct writer {
+    const struct shard_writer_config *config;
+    struct bert_loader loader; /* of one sequence a step */
+    struct bert_step step;
+    int64_t n_samples; /* over all rounds */
+    struct strategy *strategies;
+    int64_t n_strategies, strategies_capacity;
+};
+
+/* Where a sequence goes: a record, its number in it, and the tokens and predictions before it. */
+struct target {
+    int64_t record;
+    int slot;
+    int64_t at, masked_at;
+};
+
+static struct status out_of_memory(const struct writer *w)
+{
+    return status_error(STATUS_MEMORY, "out of memory for a file of %s; raise --n_shards",
+                        w->config->directory);
+}
+
+static struct status draw_sequence(struct writer *w, int64_t g, const struct bert_batch **b)
+{
+    TRY(bert_loader_step(&w->loader, g + 1, &w->step));
+    *b = &w->step.micro[0];
+    return status_ok();
+}
+
+static void *array_at(const struct hdf5_array *arrays, int n, const char *name, int64_t record,
+                      int64_t column)
+{
+    for (int i = 0; i < n; i++) {
+        const struct hdf5_array *a = &arrays[i];
+        if (strcmp(a->name, name) == 0) {
+            int64_t index = record * a->dims[1] + column;
+            return (char *)a->data + index * (a->type == HDF5_I8 ? 1 : (int64_t)sizeof(int32_t));
+        }
+    }
+    CHECK(false, "no array %s", name);
+    return NULL;
+}
+
+/* Writes a sequence into the arrays of a shard, which are zero where nothing was written. */
+static void put_sequence(void *memory, const struct shard_shape *shape, const struct target *t,
+                         const struct bert_batch *b)
+{
+    struct hdf5_array arrays[SHARD_MAX_ARRAYS];
+    int n = shard_format_arrays(arrays, shape, memory);
+    int32_t *ids = array_at(arrays, n, "input_ids", t->record, t->at);
+    void *mask = array_at(arrays, n, "input_mask", t->record, t->at);
+    int8_t *segments = array_at(arrays, n, "segment_ids", t->record, t->at);
+    int32_t *places = array_at(arrays, n, "masked_lm_positions", t->record, t->masked_at);
+    int32_t *labels = array_at(arrays, n, "masked_lm_ids", t->record, t->masked_at);
+    memcpy(ids, b->ids, (size_t)b->n_real_tokens * sizeof *ids);
+    for (int64_t i = 0; i < b->n_real_tokens; i++) {
+        segments[i] = (int8_t)b->types[i];
+    }
+    for (int64_t i = 0; i < b->n_real_masked; i++) {
+        places[i] = (int32_t)(b->masked_rows[i] + t->at);
+        labels[i] = b->masked_labels[i];
+    }
+    *(int8_t *)array_at(arrays, n, "next_sentence_labels", t->record, t->slot) = (int8_t)b->nsp_labels[0];
+    if (!shape->packed) {
+        memset(mask, 1, (size_t)b->n_real_tokens);
+        return;
+    }
+    int32_t *positions = array_at(arrays, n, "positions", t->record, t->at);
+    for (int64_t i = 0; i < b->n_real_tokens; i++) {
+        ((int32_t *)mask)[i] = t->slot + 1;
+        positions[i] = (int32_t)i;
+    }
+    *(int32_t *)array_at(arrays, n, "next_sentence_positions", t->record, t->slot) = (int32_t)t->at;
+    *(int32_t *)array_at(arrays, n, "next_sentence_weights", t->record, t->slot) = 1;
+}
+
+static struct status write_file(const struct writer *w, int64_t shard, const struct shard_shape *shape,
+                                void *memory)
+{
+    char path[PATH_BYTES];
+    struct hdf5_array arrays[SHARD_MAX_ARRAYS];
+    int n = snprintf(path, sizeof path, "%s/kiln_%s_%lld.hdf5", w->config->directory, w->config->word,
+                     (long long)shard);
+    if (n < 0 || (size_t)n >= sizeof path) {
+        return status_error(STATUS_USAGE, "the path %.60s... is too long", w->config->directory);
+    }
+    return hdf5_file_write(path, arrays, shard_format_arrays(arrays, shape, memory));
+}
+
+/* Where the sequences [first, first + targets) go, and of what shape the file then is. */
+struct layout {
+    struct target *targets; /* [n] */
+    struct shard_shape shape;
+};
+
+static struct status lay_out_padded(const struct writer *w, struct layout *out, int64_t n)
+{
+    const struct bert_loader_config *c = &w->config->samples;
+    out->shape = (struct shard_shape){
+        .n = n, .seq_length = c->max_seq_length, .n_predictions = c->max_predictions_per_seq};
+    for (int64_t i = 0; i < n; i++) {
+        out->targets[i] = (struct target){.record = i};
+    }
+    return status_ok();
+}
+
+static struct status count_strategy(struct writer *w, const struct pack_row *row, const int32_t *lengths)
+{
+    uint64_t key = 0;
+    for (int k = 0; k < row->n; k++) {
+        key |= (uint64_t)lengths[row->sequences[k]] << (20 * (PACK_MOST - 1 - k));
+    }
+    int64_t low = 0, high = w->n_strategies;
+    while (low < high) {
+        int64_t middle = (low + high) / 2;
+        if (w->strategies[middle].lengths < key) {
+            low = middle + 1;
+        } else {
+            high = middle;
+        }
+    }
+    if (low < w->n_strategies && w->strategies[low].lengths == key) {
+        w->strategies[low].n++;
+        return status_ok();
+    }
+    if (w->n_strategies == w->strategies_capacity) {
+        int64_t capacity = 2 * w->strategies_capacity + 64;
+        struct strategy *more = realloc(w->strategies, (size_t)capacity * sizeof *more);
+        if (more == NULL) {
+            return out_of_memory(w);
+        }
+        w->strategies = more;
+        w->strategies_capacity = capacity;
+    }
+    memmove(w->strategies + low + 1, w->strategies + low,
+            (size_t)(w->n_strategies - low) * sizeof *w->strategies);
+    w->strategies[low] = (struct strategy){key, 1};
+    w->n_strategies++;
+    return status_ok();
+}
+
+/* Packs come out longest first; in the file they stand in a keyed order, as samples do. */
+static struct status place_rows(struct writer *w, struct layout *out, const struct pack_row *rows,
+                                int64_t n_rows, const int32_t *lengths, const int32_t *masked)
+{
+    uint64_t key = rng_key(w->config->samples.seed, PURPOSE_ROWS);
+    for (int64_t r = 0; r < n_rows; r++) {
+        struct target t = {.record = (int64_t)rng_permute(key, (uint64_t)n_rows, (uint64_t)r)};
+        for (t.slot = 0; t.slot < rows[r].n; t.slot++) {
+            int64_t i = rows[r].sequences[t.slot];
+            out->targets[i] = t;
+            t.at += lengths[i];
+            t.masked_at += masked[i];
+        }
+        TRY(count_strategy(w, &rows[r], lengths));
+    }
+    return status_ok();
+}
+
+static struct status lay_out_packed(struct writer *w, struct layout *out, int64_t first, int64_t n)
+{
+    const struct bert_loader_config *c = &w->config->samples;
+    int32_t *sizes = calloc(2 * (size_t)n, sizeof *sizes), *masked = sizes + n;
+    struct pack_row *rows = NULL;
+    int64_t n_rows = 0;
+    struct status s = sizes == NULL ? out_of_memory(w) : status_ok();
+    for (int64_t i = 0; i < n && !failed(s); i++) {
+        const struct bert_batch *b;
+        s = draw_sequence(w, first + i, &b);
+        if (!failed(s)) {
+            sizes[i] = (int32_t)b->n_real_tokens;
+            masked[i] = (int32_t)b->n_real_masked;
+        }
+    }
+    if (!failed(s)) { /* a list of predictions must end with a zero */
+        s = pack_sequences(&rows, &n_rows,
+                           &(struct pack_problem){.n = n,
+                                                  .lengths = sizes,
+                                                  .masked = masked,
+                                                  .row_length = c->max_seq_length,
+                                                  .row_masked = c->max_predictions_per_seq + PACK_MOST - 1});
+    }
+    if (!failed(s)) {
+        out->shape = (struct shard_shape){.n = n_rows,
+                                          .seq_length = c->max_seq_length,
+                                          .n_predictions = c->max_predictions_per_seq + PACK_MOST,
+                                          .packed = true};
+        s = place_rows(w, out, rows, n_rows, sizes, masked);
+    }
+    free(rows);
+    free(sizes);
+    return s;
+}
+
+static struct status fill_and_write(struct writer *w, const struct layout *layout, int64_t shard,
+                                    int64_t first, int64_t n, struct shard_packing *sum)
+{
+    void *memory = calloc(1, shard_format_bytes(&layout->shape));
+    if (memory == NULL) {
+        return out_of_memory(w);
+    }
+    struct status s = status_ok();
+    for (int64_t i = 0; i < n && !failed(s); i++) {
+        const struct bert_batch *b;
+        s = draw_sequence(w, first + i, &b);
+        if (!failed(s)) {
+            put_sequence(memory, &layout->shape, &layout->targets[i], b);
+            sum->n_tokens += b->n_real_tokens;
+        }
+    }
+    if (!failed(s)) {
+        s = write_file(w, shard, &layout->shape, memory);
+    }
+    sum->n_sequences += n;
+    sum->n_packs += layout->shape.n;
+    free(memory);
+    return s;
+}
+
+static struct status write_shard(struct writer *w, int64_t shard, int64_t first, int64_t n,
+                                 struct shard_packing *sum)
+{
+    struct layout layout = {.targets = calloc((size_t)n, sizeof *layout.targets)};
+    struct status s = layout.targets == NULL ? out_of_memory(w)
+                      : w->config->packed    ? lay_out_packed(w, &layout, first, n)
+                                             : lay_out_padded(w, &layout, n);
+    if (!failed(s)) {
+        s = shard_format_check(&layout.shape, w->config->directory);
+    }
+    if (!failed(s)) {
+        s = fill_and_write(w, &layout, shard, first, n, sum);
+    }
+    free(layout.targets);
+    return s;
+}
+
+/* The commonest strategies, ties by number. */
+static void take_top(const struct writer *w, struct shard_packing *sum)
+{
+    sum->n_strategies = w->n_strategies;
+    for (int k = 0; k < N_TOP; k++) {
+        int64_t best = -1;
+        for (int64_t i = 0; i < w->n_strategies; i++) {
+            bool taken = false;
+            for (int j = 0; j < k; j++) {
+                taken |= sum->top_strategies[j] == i;
+            }
+            if (!taken && (best < 0 || w->strategies[i].n > w->strategies[best].n)) {
+                best = i;
+            }
+        }
+        sum->top_strategies[k] = best;
+    }
+}
+
+static int64_t count_shards(const struct writer *w)
+{
+    const struct shard_writer_config *c = w->config;
+    struct shard_shape one = {
+        .n = 1, .seq_length = c->samples.max_seq_length, .n_predictions = c->samples.max_predictions_per_seq};
+    int64_t n = c->n_shards;
+    if (n == 0) {
+        int64_t per_shard = SHARD_BYTES / (int64_t)shard_format_bytes(&one);
+        n = (w->n_samples + per_shard - 1) / per_shard;
+    }
+    return n < w->n_samples ? n : w->n_samples;
+}
+
+static struct status write_all(struct writer *w, struct shard_writer_report *report)
+{
+    TRY(bert_loader_init_step(&w->loader.config, &w->step));
+    w->n_samples = w->loader.map.n_samples * w->config->dupe_factor;
+    report->n_shards = count_shards(w);
+    report->packing.seq_length = w->config->samples.max_seq_length;
+    for (int64_t k = 0; k < report->n_shards; k++) {
+        int64_t first = k * w->n_samples / report->n_shards;
+        int64_t end = (k + 1) * w->n_samples / report->n_shards;
+        TRY(write_shard(w, k, first, end - first, &report->packing));
+    }
+    take_top(w, &report->packing);
+    return status_ok();
+}
+
+struct status shard_writer_run(struct shard_writer_report *report, const struct shard_writer_config *config)
+{
+    struct writer w = {.config = config};
+    struct bert_loader_config one = config->samples;
+    one.train_batch_size = one.gradient_accumulation_steps = 1;
+    *report = (struct shard_writer_report){0};
+    TRY(bert_loader_open(&w.loader, one));
+    struct status s = write_all(&w, report);
+    bert_step_fini(&w.step);
+    bert_loader_close(&w.loader);
+    free(w.strategies);
+    return s;
+}

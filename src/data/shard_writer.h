@@ -1,0 +1,29 @@
+/* shard_writer: the samples of a token store as HDF5 files, for trainers that read those.
+ *
+ * The samples are those that training on the store would see in its first dupe_factor epochs, masks included:
+ * sample g of the run of data/bert_loader is record g here, or in a pack with others of its file.  The rule:
+ * the same store and configuration give the same bytes. */
+#ifndef KILN_DATA_SHARD_WRITER_H
+#define KILN_DATA_SHARD_WRITER_H
+
+#include "data/bert_loader.h"
+#include "data/shard_directory.h"
+
+struct shard_writer_config {
+    struct bert_loader_config samples; /* its batch is ignored */
+    const char *directory;             /* where the files go; exists */
+    const char *word;                  /* of their names: kiln_WORD_0.hdf5 and so on */
+    int64_t dupe_factor;               /* epochs that are written */
+    int64_t n_shards;                  /* 0: as many as make files of about 64 MiB, before compression */
+    bool packed;
+};
+
+/* What was written. */
+struct shard_writer_report {
+    int64_t n_shards;
+    struct shard_packing packing; /* padded: as if every sequence were a pack */
+};
+
+struct status shard_writer_run(struct shard_writer_report *report, const struct shard_writer_config *config);
+
+#endif

@@ -1,5 +1,6 @@
 /* kiln squad: the command line of train/squad.h. */
 #include "cmd/commands.h"
+#include "cmd/replaced_flags.h"
 #include "train/squad.h"
 
 #include <stddef.h>
@@ -51,7 +52,7 @@ static const struct option options[] = {
     OPTION_INT_ROW("seed", AT(seed), "42", 0, 2147483647, "of the new head, data order and dropout"),
     OPTION_FLAG_ROW("autocast", AT(autocast),
                     "compute in bf16, with fp32 master weights; without it everything is fp32"),
-    OPTION_IGNORED_ROW("use_fused_adam", "AdamW is always fused"),
+    OPTION_FLAG_ROW("hmp", AT(autocast), "the old name of --autocast"),
     OPTION_CHOICE_ROW("device", AT(device), "auto", "auto|cpu", "where to compute"),
     OPTION_FLAG_ROW("skip_checkpoint", AT(skip_checkpoint),
                     "save neither checkpoints nor the fine-tuned model"),
@@ -71,7 +72,7 @@ static const struct option options[] = {
     OPTION_INT_ROW("throughput_warmup_steps", AT(throughput_warmup_steps), "0", 0, 1e9,
                    "steps that training_sequences_per_second leaves out"),
     OPTION_STRING_ROW("json-summary", AT(json_summary), NULL, "FILE",
-                      "write dllogger's lines there, and on standard output even if that is a terminal"),
+                      "write dllogger's lines there and on standard output, with the replaced script's keys"),
     OPTION_FLAG_ROW("enable-tensorboard-logging", AT(enable_tensorboard_logging),
                     "write event files for TensorBoard into OUTPUT_DIR/worker_0"),
     OPTION_BOOL_ROW("profile", AT(profile.enabled), "false",
@@ -83,6 +84,11 @@ static const struct option options[] = {
     OPTION_FLAG_ROW("disable-progress-bar", AT(disable_progress_bar), "no live line on a terminal"),
     OPTION_FLAG_ROW("dry_run", AT(dry_run),
                     "check everything, say what would be computed and in how much memory, touch nothing"),
+    REPLACED_FLAG_ROWS,
+    OPTION_IGNORED_ROW("use_fused_adam", "AdamW is always fused"),
+    OPTION_IGNORED_ROW("use_hpu_graphs", "there is no graph to capture"),
+    OPTION_IGNORED_ROW("verbose_logging", "warnings are never left out"),
+    OPTION_REFUSED_ROW("per_param_grad_clipping", "gradients are clipped at their global norm; leave it out"),
     {0},
 };
 

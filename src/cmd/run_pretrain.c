@@ -1,5 +1,6 @@
 /* kiln pretrain: the command line of train/pretrain.h. */
 #include "cmd/commands.h"
+#include "cmd/replaced_flags.h"
 #include "train/pretrain.h"
 
 #include <stddef.h>
@@ -27,7 +28,6 @@ static const struct option options[] = {
      .value_name = "BOOL",
      .help = "whether .hdf5 files may be packed; what they are is found out from them"},
     OPTION_GROUP_ROW("training"),
-    OPTION_IGNORED_ROW("do_train", "training is what this command does"),
     OPTION_INT_ROW("max_seq_length", AT(max_seq_length), "128", 5, 65536,
                    "longest sequence in tokens, [CLS] and [SEP] included"),
     OPTION_INT_ROW("max_predictions_per_seq", AT(max_predictions_per_seq), "20", 1, 65536,
@@ -64,6 +64,12 @@ static const struct option options[] = {
     OPTION_FLAG_ROW(
         "autocast", AT(autocast),
         "compute in bf16, with fp32 master weights and statistics; without it everything is fp32"),
+    OPTION_FLAG_ROW("hmp", AT(autocast), "the old name of --autocast"),
+    OPTION_FLAG_ROW("checkpoint_activations", AT(checkpoint_activations),
+                    "keep the activations of few layers and make the others again in backward: less memory, "
+                    "a third more work, the same bits"),
+    OPTION_INT_ROW("checkpoint_activations_interval", AT(checkpoint_activations_interval), "0", 0, 1e6,
+                   "layers that are made again together; 0: the root of their number"),
     OPTION_CHOICE_ROW("device", AT(device), "auto", "auto|cpu", "where to compute"),
     OPTION_GROUP_ROW("phases, checkpoints and resumption"),
     OPTION_FLAG_ROW("phase2", AT(phase2),
@@ -83,7 +89,7 @@ static const struct option options[] = {
     OPTION_INT_ROW("eval_samples", AT(eval_samples), "512", 1, 1e9, "held-out sequences of an evaluation"),
     OPTION_INT_ROW("log_freq", AT(log_freq), "1", 1, 1e9, "steps between log lines"),
     OPTION_STRING_ROW("json-summary", AT(json_summary), NULL, "FILE",
-                      "write dllogger's lines there, and on standard output even if that is a terminal"),
+                      "write dllogger's lines there and on standard output, with the replaced script's keys"),
     OPTION_FLAG_ROW("enable-tensorboard-logging", AT(enable_tensorboard_logging),
                     "write event files for TensorBoard into OUTPUT_DIR/worker_0"),
     OPTION_BOOL_ROW("profile", AT(profile.enabled), "false",
@@ -95,6 +101,19 @@ static const struct option options[] = {
     OPTION_FLAG_ROW("disable_progress_bar", AT(disable_progress_bar), "no live line on a terminal"),
     OPTION_FLAG_ROW("dry_run", AT(dry_run),
                     "check everything, say what would be computed and in how much memory, touch nothing"),
+    REPLACED_FLAG_ROWS,
+    OPTION_IGNORED_ROW("do_train", "training is what this command does"),
+    OPTION_IGNORED_VALUE_ROW("bert_model", "NAME", "--config_file says what the model is"),
+    OPTION_IGNORED_VALUE_ROW("num_train_epochs", "X", "--max_steps says how long"),
+    OPTION_IGNORED_VALUE_ROW("init_loss_scale", "N", "it belongs to fp16; fp32 and bf16 need none"),
+    OPTION_IGNORED_ROW("allreduce_post_accumulation", "gradients are always reduced once a step"),
+    OPTION_IGNORED_ROW("allreduce_post_accumulation_fp16", "gradients are always fp32"),
+    OPTION_IGNORED_ROW("use_fused_lamb", "LAMB is always fused"),
+    OPTION_IGNORED_VALUE_ROW("use_zero_optimizer", "BOOL",
+                             "one process has nothing to divide its moments by"),
+    OPTION_IGNORED_VALUE_ROW("use_hpu_graphs", "BOOL", "there is no graph to capture"),
+    OPTION_IGNORED_VALUE_ROW("avg_seq_per_pack", "X", "sequences are counted"),
+    OPTION_IGNORED_ROW("use_jit_trace", "everything is compiled already"),
     {0},
 };
 

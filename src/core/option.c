@@ -12,7 +12,7 @@
 
 static bool takes_value(const struct option *o)
 {
-    return o->kind != OPTION_FLAG && o->kind != OPTION_IGNORED;
+    return o->kind != OPTION_FLAG && o->kind != OPTION_IGNORED && o->kind != OPTION_REFUSED;
 }
 
 /* Compares the first n characters, '-' and '_' alike. */
@@ -110,6 +110,7 @@ static struct status store(const struct option *o, const char *text, void *args)
     case OPTION_IGNORED_VALUE:
         log_info("--%s has no meaning here and is ignored: %s", o->name, o->help);
         break;
+    case OPTION_REFUSED: return status_error(STATUS_USAGE, "--%s is refused: %s", o->name, o->help);
     }
     return status_ok();
 }
@@ -128,7 +129,8 @@ static json_t *value_of(const struct option *o, const void *args)
         return value == NULL ? json_null() : value;
     }
     case OPTION_IGNORED:
-    case OPTION_IGNORED_VALUE: break;
+    case OPTION_IGNORED_VALUE:
+    case OPTION_REFUSED: break;
     }
     return NULL;
 }

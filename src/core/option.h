@@ -21,6 +21,7 @@ enum option_kind {
     OPTION_STRING,        /* const char *, borrowed from argv, the environment or the table */
     OPTION_IGNORED,       /* takes no value, has no meaning here; a line says so */
     OPTION_IGNORED_VALUE, /* the same, with a value */
+    OPTION_REFUSED, /* asks for what is not there and must not be left out in silence; `help` says why */
 };
 
 struct option {
@@ -53,6 +54,14 @@ struct option {
 #define OPTION_IGNORED_ROW(name_, help_)                                                                     \
     {                                                                                                        \
         .name = name_, .kind = OPTION_IGNORED, .help = help_                                                 \
+    }
+#define OPTION_IGNORED_VALUE_ROW(name_, value_, help_)                                                       \
+    {                                                                                                        \
+        .name = name_, .kind = OPTION_IGNORED_VALUE, .value_name = value_, .help = help_                     \
+    }
+#define OPTION_REFUSED_ROW(name_, help_)                                                                     \
+    {                                                                                                        \
+        .name = name_, .kind = OPTION_REFUSED, .help = help_                                                 \
     }
 #define OPTION_INT_ROW(name_, at, default_, min_, max_, help_)                                               \
     {                                                                                                        \

@@ -8,6 +8,7 @@
 #include "train/checkpoint.h"
 #include "train/metrics.h"
 #include "train/model_dir.h"
+#include "train/plateau.h"
 #include "train/pretrain_inputs.h"
 #include "train/run_state.h"
 #include "train/save_run.h"
@@ -24,6 +25,7 @@ struct run {
     struct schedule schedule;
     struct trainer trainer;
     struct evaluation evaluation;
+    struct plateau plateau;
     struct prefetch prefetch;
     struct metrics metrics;
     struct save_run saves;
@@ -48,6 +50,19 @@ static struct schedule schedule_of(const struct pretrain_options *o)
     };
 }
 
+/* By default the root of the number of layers, rounded up, which keeps the fewest activations. */
+static int64_t recomputed_layers(const struct pretrain_options *o, const struct bert_config *model)
+{
+    if (o->checkpoint_activations_interval > 0) {
+        return o->checkpoint_activations_interval;
+    }
+    int64_t n = 1;
+    while (n * n < model->num_hidden_layers) {
+        n++;
+    }
+    return n;
+}
+
 static struct trainer_config trainer_config_of(const struct run *r)
 {
     const struct pretrain_options *o = r->options;
@@ -67,6 +82,7 @@ static struct trainer_config trainer_config_of(const struct run *r)
         .limits = r->in.limits,
         .training = true,
         .saving = !o->skip_checkpoint,
+        .recompute = o->checkpoint_activations ? recomputed_layers(o, &r->in.model) : 0,
         .seed = (uint64_t)o->seed,
     };
 }
@@ -288,6 +304,7 @@ static struct status evaluate(struct run *r)
     TRY(evaluation_run(&r->evaluation, &r->trainer, &result));
     profile_phase(&r->profile, NULL);
     metrics_evaluation(&r->metrics, r->state.step, &result, &r->evaluation.unigram);
+    plateau_watch(&r->plateau, r->state.step, &result, &r->evaluation.unigram);
     return status_ok();
 }
 

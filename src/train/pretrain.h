@@ -28,9 +28,11 @@ struct pretrain_options {
     int64_t num_steps_per_checkpoint, keep_checkpoints;
     int64_t eval_steps, eval_samples;
     int64_t log_freq, seed;
+    int64_t checkpoint_activations_interval; /* layers of a chunk; 0: the root of their number */
     double learning_rate, warmup_proportion, scheduler_degree, weight_decay, max_grad_norm;
     double beta1, beta2, eps;
     double masked_lm_prob, short_seq_prob;
+    bool checkpoint_activations;
     struct profile_options profile;
     bool autocast, phase2, resume_from_checkpoint, skip_checkpoint, disable_progress_bar, dry_run;
     bool enable_tensorboard_logging;

@@ -66,19 +66,44 @@ static void carve_heads(struct stage *s, const struct bert_batch *b)
     }
 }
 
+/* How many layers have activations of their own; layer i uses those of layer i minus this many. */
+static int64_t layers_kept(const struct stage *s)
+{
+    if (s->grads == NULL) {
+        return 2; /* without a backward, two layers' activations serve all in turn */
+    }
+    return s->recompute > 0 ? s->recompute : s->config->num_hidden_layers;
+}
+
+static bool ends_chunk(const struct stage *s, int64_t layer)
+{
+    return s->grads != NULL && s->recompute > 0 && (layer + 1) % s->recompute == 0;
+}
+
+static void carve_layers(struct stage *s, int64_t n_tokens)
+{
+    const struct bert_config *c = s->config;
+    int64_t kept = layers_kept(s);
+    for (int64_t i = 0; i < c->num_hidden_layers; i++) {
+        struct bert_layer_acts *layer = &s->slot.layers[i];
+        if (i < kept) {
+            bert_layer_carve_acts(layer, &s->arena, c, s->dtype, n_tokens);
+            continue;
+        }
+        *layer = s->slot.layers[i - kept];
+        if (ends_chunk(s, i)) { /* the input of the next chunk */
+            layer->out = arena_carve_2d(&s->arena, s->dtype, n_tokens, c->hidden_size);
+        }
+    }
+}
+
 void stage_carve(struct stage *s, const struct bert_batch *b)
 {
     const struct bert_config *c = s->config;
     s->arena.used = 0;
     carve_stream(&s->slot.stream, &s->arena, b);
     bert_embed_carve_acts(&s->slot.embed, &s->arena, c, s->dtype, b->n_tokens);
-    for (int64_t i = 0; i < c->num_hidden_layers; i++) {
-        if (s->grads == NULL && i >= 2) { /* without a backward, two layers' activations serve all in turn */
-            s->slot.layers[i] = s->slot.layers[i - 2];
-        } else {
-            bert_layer_carve_acts(&s->slot.layers[i], &s->arena, c, s->dtype, b->n_tokens);
-        }
-    }
+    carve_layers(s, b->n_tokens);
     carve_heads(s, b);
     bert_layer_carve_scratch(&s->slot.scratch, &s->arena, c, s->dtype, b->n_tokens);
     s->slot.dx = arena_carve_2d(&s->arena, s->dtype, b->n_tokens, c->hidden_size);
@@ -126,6 +151,16 @@ static tensor input_of(const struct stage *s, int64_t layer)
     return layer == 0 ? s->slot.embed.out : s->slot.layers[layer - 1].out;
 }
 
+/* Layers [first, end). */
+static void layers_forward(struct stage *s, int64_t first, int64_t end, bool training)
+{
+    for (int64_t i = first; i < end; i++) {
+        struct bert_layer_call call = call_of(s, i, training);
+        bert_layer_forward(s->x, &s->slot.layers[i], &s->slot.scratch, input_of(s, i), &s->weights->layers[i],
+                           &call);
+    }
+}
+
 static void heads_forward(struct stage *s, tensor h, const struct bert_layer_call *call)
 {
     const struct bert_weights *w = s->weights;
@@ -159,13 +194,9 @@ void stage_forward(struct stage *s, const struct bert_batch *b, bool training)
     upload(s, stream->span_labels, b->span_labels);
 
     int64_t n_layers = s->config->num_hidden_layers;
-    struct bert_layer_call call = call_of(s, 0, training);
+    struct bert_layer_call call = call_of(s, n_layers - 1, training);
     bert_embed_forward(s->x, &s->slot.embed, &s->weights->embed, &call);
-    for (int64_t i = 0; i < n_layers; i++) {
-        call = call_of(s, i, training);
-        bert_layer_forward(s->x, &s->slot.layers[i], &s->slot.scratch, input_of(s, i), &s->weights->layers[i],
-                           &call);
-    }
+    layers_forward(s, 0, n_layers, training);
     heads_forward(s, input_of(s, n_layers), &call);
 }
 
@@ -208,6 +239,9 @@ void stage_backward(struct stage *s, bool training)
     tensor dx = s->slot.dx;
     heads_backward(s, dx, input_of(s, n_layers), &call);
     for (int64_t i = n_layers - 1; i >= 0; i--) {
+        if (ends_chunk(s, i) && i < n_layers - 1) {
+            layers_forward(s, i + 1 - s->recompute, i + 1, training);
+        }
         call = call_of(s, i, training);
         bert_layer_backward(s->x, dx, &s->grads->layers[i], &s->slot.scratch, &s->slot.layers[i],
                             input_of(s, i), &s->weights->layers[i], &call);

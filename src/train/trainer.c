@@ -71,6 +71,7 @@ static struct status declare(struct trainer *t, const struct trainer_config *con
         .weights = &t->weights,
         .grads = config->training ? &t->grads : NULL,
         .dtype = config->dtype,
+        .recompute = config->recompute,
     };
     return stage_init(&t->stage);
 }

@@ -15,6 +15,7 @@ struct trainer_config {
     struct optimizer optimizer;
     struct bert_batch_limits limits; /* of every micro-batch, evaluation included */
     bool training;                   /* false: weights and activations only */
+    int64_t recompute;               /* stage.recompute; 0: none */
     bool saving;                     /* checkpoints will be written (train/save_run.h) */
     uint64_t seed;                   /* of the initial weights and of dropout */
 };

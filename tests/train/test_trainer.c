@@ -102,6 +102,32 @@ static void dropout_masks_are_the_same_on_every_table(const struct bert_step *st
     trainer_fini(&b);
 }
 
+/* Activations that are made again are those that were dropped: gradients of equal bits, in less memory. */
+static void recomputation_changes_no_bit(const struct bert_step *step)
+{
+    struct trainer_config config = fixture_trainer(ops_cpu(), DTYPE_F32, step->micro[0].limits);
+    config.model.num_hidden_layers = 7;
+    config.model.hidden_dropout_prob = config.model.attention_probs_dropout_prob = 0.3;
+    struct trainer all;
+    struct trainer_result expected;
+    EXPECT_OK(trainer_init(&all, &config));
+    EXPECT_OK(trainer_gradients(&all, step, 3, false, &expected));
+    static const int64_t chunks[] = {1, 2, 3, 7};
+    for (int i = 0; i < 4; i++) {
+        struct trainer t;
+        struct trainer_result r;
+        config.recompute = chunks[i];
+        EXPECT_OK(trainer_init(&t, &config));
+        EXPECT_OK(trainer_gradients(&t, step, 3, false, &r));
+        EXPECT(memcmp(t.grad.data, all.grad.data, tensor_bytes(t.grad)) == 0,
+               "other gradients with chunks of %d layers", (int)chunks[i]);
+        EXPECT(chunks[i] == 7 || t.plan.activation_bytes < all.plan.activation_bytes, "%zu of %zu bytes",
+               t.plan.activation_bytes, all.plan.activation_bytes);
+        trainer_fini(&t);
+    }
+    trainer_fini(&all);
+}
+
 int main(void)
 {
     struct bert_step step;
@@ -111,6 +137,7 @@ int main(void)
     plans_refuse_what_cannot_be(&step);
     same_seed_same_weights(&step);
     dropout_masks_are_the_same_on_every_table(&step);
+    recomputation_changes_no_bit(&step);
     bert_step_fini(&step);
     return 0;
 }

@@ -1,0 +1,26 @@
+/* replaced_flags: flags of run_pretraining.py and run_squad.py that have no meaning here.  They are accepted,
+ * each with a line that says why it changes nothing, so that an old command line runs as it stands.  A flag
+ * that asks for another computation than kiln's is refused. */
+#ifndef KILN_CMD_REPLACED_FLAGS_H
+#define KILN_CMD_REPLACED_FLAGS_H
+
+#define REPLACED_FLAG_ROWS                                                                                   \
+    OPTION_GROUP_ROW("accepted, without meaning here"),                                                      \
+        OPTION_IGNORED_ROW("use_env", "the replaced script does not use it either"),                         \
+        OPTION_IGNORED_ROW("use_habana", "--device says where to compute"),                                  \
+        OPTION_IGNORED_ROW("no_cuda", "--device says where to compute"),                                     \
+        OPTION_IGNORED_VALUE_ROW("local_rank", "N", "one process computes on all cores"),                    \
+        OPTION_IGNORED_VALUE_ROW("use_lazy_mode", "BOOL", "there is no graph to be lazy about"),             \
+        OPTION_IGNORED_ROW("use_torch_compile", "everything is compiled already"),                           \
+        OPTION_IGNORED_ROW("compiled_autograd", "everything is compiled already"),                           \
+        OPTION_IGNORED_ROW("no_compiled_autograd", "everything is compiled already"),                        \
+        OPTION_IGNORED_VALUE_ROW("loss_scale", "X", "it belongs to fp16; fp32 and bf16 need none"),          \
+        OPTION_IGNORED_VALUE_ROW("log_memory_usage", "BOOL", "planned memory is always printed"),            \
+        OPTION_IGNORED_VALUE_ROW("hmp_bf16", "FILE", "--autocast has no lists of operations"),               \
+        OPTION_IGNORED_VALUE_ROW("hmp_fp32", "FILE", "--autocast has no lists of operations"),               \
+        OPTION_IGNORED_VALUE_ROW("hmp_opt_level", "NAME", "--autocast has one level"),                       \
+        OPTION_IGNORED_ROW("hmp_verbose", "--autocast has no lists of operations"),                          \
+        OPTION_REFUSED_ROW("fp16", "no device of this build computes in fp16; --autocast computes in bf16"), \
+        OPTION_REFUSED_ROW("amp", "no device of this build computes in fp16; --autocast computes in bf16")
+
+#endif

@@ -18,7 +18,8 @@ static const size_t BUFFER_BYTES = 1 << 20;
 struct status file_map_open(struct file_map *m, const char *path)
 {
     *m = (struct file_map){0};
-    int fd = open(path, O_RDONLY | O_CLOEXEC);
+    int fd = open(path,
+                  O_RDONLY | O_CLOEXEC | O_NONBLOCK); /* a pipe without a writer is refused, not waited for */
     if (fd < 0) {
         return status_error(STATUS_DATA, "cannot open %s: %s", path, strerror(errno));
     }

@@ -12,7 +12,7 @@ help: ## this list
 deps: ## install the packages that building needs (Debian, Ubuntu)
 	@tools/install_deps.sh
 
-demo: all ## from raw text to filled-in words in about 10 minutes; DATA=DIR for your own text
+demo: all ## from raw text to answered questions in about 10 minutes; DATA=DIR for your own text
 	@scripts/demo.sh
 
 demo-long: all ## the same with a larger model, 1 to 2 hours
@@ -23,7 +23,7 @@ test: deps ## build with warnings as errors and run the tests
 
 test-slow: test asan portable tsan ## the tests, in every build that there is
 
-bench: all ## measure the operations and a training step
+bench: all ## kiln beside PyTorch, transformers and tokenizers, in one run
 	@bench/run.sh
 
 asan: deps ## the tests under AddressSanitizer and UndefinedBehaviorSanitizer

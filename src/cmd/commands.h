@@ -5,6 +5,7 @@
 #include "core/option.h"
 
 extern const struct command command_ask;
+extern const struct command command_bench;
 extern const struct command command_doctor;
 extern const struct command command_embed;
 extern const struct command command_export;

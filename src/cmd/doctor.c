@@ -1,9 +1,8 @@
 /* kiln doctor: what this machine and this build have - processor, memory, each optional library on or off and
  * why, and the rate of matrix products that training can hope for. */
+#include "cmd/ceilings.h"
 #include "cmd/commands.h"
-#include "core/clock.h"
 #include "core/host.h"
-#include "core/rng.h"
 #include "io/hdf5_file.h"
 #include "ops/cpu/gemm.h"
 #include "ops/ops.h"
@@ -39,34 +38,6 @@ static void print_backends(void)
     printf("cuda       not in this version\n");
 }
 
-/* The best of several products of [2048, 1024] by [1024, 1024], in GFLOP/s. */
-static struct status measure_products(enum dtype dtype, double *gflops)
-{
-    enum { T = 2048, H = 1024, REPEATS = 20 };
-    size_t activation = (size_t)T * H * dtype_bytes(dtype), weight = (size_t)H * H * dtype_bytes(dtype);
-    void *memory;
-    TRY(device_cpu.allocate(&memory, 2 * activation + weight, "the measurement"));
-    tensor in = tensor_2d(memory, dtype, T, H);
-    tensor out = tensor_2d((char *)memory + activation, dtype, T, H);
-    tensor w = tensor_2d((char *)memory + 2 * activation, dtype, H, H);
-    struct exec x = {.device = &device_cpu, .ops = ops_cpu(), .layer_index = -1};
-    for (int64_t i = 0; i < T * H; i++) {
-        tensor_store(in, i, rng_uniform_at(1, (uint64_t)i) - 0.5);
-    }
-    for (int64_t i = 0; i < H * H; i++) {
-        tensor_store(w, i, rng_uniform_at(2, (uint64_t)i) - 0.5);
-    }
-    *gflops = 0;
-    for (int i = 0; i < REPEATS; i++) {
-        int64_t start = clock_ns();
-        x.ops->linear(&x, out, in, w, NULL_TENSOR);
-        double rate = 2.0 * T * H * H / (clock_since_s(start) * 1e9);
-        *gflops = rate > *gflops ? rate : *gflops;
-    }
-    device_cpu.release(memory, 2 * activation + weight);
-    return x.status;
-}
-
 static struct status run(const void *args, int n_positional, const char *const *positional)
 {
     (void)n_positional, (void)positional;
@@ -76,10 +47,10 @@ static struct status run(const void *args, int n_positional, const char *const *
     print_backends();
     static const enum dtype dtypes[] = {DTYPE_F32, DTYPE_BF16};
     for (int i = 0; i < 2 && !a->dry_run; i++) {
-        double gflops;
-        TRY(measure_products(dtypes[i], &gflops));
+        double flops_per_s;
+        TRY(ceiling_products(dtypes[i], &flops_per_s));
         printf("%s%s products by %s: %.0f GFLOP/s\n", i == 0 ? "measured   " : "           ",
-               dtype_name(dtypes[i]), gemm_backend_name(dtypes[i]), gflops);
+               dtype_name(dtypes[i]), gemm_backend_name(dtypes[i]), flops_per_s * 1e-9);
     }
     return status_ok();
 }

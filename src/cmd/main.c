@@ -7,13 +7,9 @@
 #include <string.h>
 
 static const struct command *const commands[] = {
-    &command_vocab,   &command_tokenize,
-    &command_prepare, &command_pretrain,
-    &command_report,  &command_fill,
-    &command_squad,   &command_ask,
-    &command_score,   &command_embed,
-    &command_export,  &command_inspect,
-    &command_doctor,  NULL,
+    &command_vocab,  &command_tokenize, &command_prepare, &command_pretrain, &command_report,
+    &command_fill,   &command_squad,    &command_ask,     &command_score,    &command_embed,
+    &command_export, &command_inspect,  &command_doctor,  &command_bench,    NULL,
 };
 
 static void print_usage(void)

@@ -158,7 +158,7 @@ static const struct ops timed = {.name = "timed",
 struct status op_timer_init(struct op_timer *t, int64_t capacity)
 {
     *t = (struct op_timer){.table = timed, .capacity = capacity};
-    t->events = calloc((size_t)capacity, sizeof *t->events);
+    t->events = calloc((size_t)capacity + 1, sizeof *t->events);
     if (t->events == NULL) {
         return status_error(STATUS_MEMORY, "out of memory for the times of %lld calls", (long long)capacity);
     }

@@ -1,0 +1,25 @@
+#!/usr/bin/env bash
+# `kiln bench` needs no files, and shows every op of a training step beside the ceilings of the same run.
+set -euo pipefail
+kiln=$1
+dir=$(mktemp -d)
+trap 'rm -rf "$dir"' EXIT
+. "$(dirname "$0")/expect.sh"
+
+expect 0 "base: s128 B8 fp32 adamw: 110.11 M parameters" "$kiln" bench --dry-run
+expect 0 "mini: s512 B2 bf16 lamb" "$kiln" bench --model mini --max_seq_length 512 --train_batch_size 2 --autocast \
+    --optimizer lamb --dry-run
+for precision in "" --autocast; do
+    expect 0 "ceilings in this run" "$kiln" bench --model tiny --max_seq_length 32 --train_batch_size 4 --steps 1 $precision
+    for op in embed attention attention_backward linear_gelu linear_backward_weight cross_entropy global_norm adamw; do
+        grep -qE "^$op +[0-9]+ +[0-9.]+ +[0-9.]+ %.* %$" "$dir/out" || fail "$op has no row: $(cat "$dir/out")"
+    done
+    # what the ops took is most of the step, and no more than it
+    awk '/^all ops/ { found = 1; bad = $5 < 50 || $5 > 100.5 } END { exit !found || bad }' "$dir/out" ||
+        fail "the ops are not the step: $(cat "$dir/out")"
+    grep -qE "^step [0-9.]+ ms, [0-9]+ tokens/s; [0-9.]+ GFLOP of it useful: [0-9.]+ GF/s, [0-9]+ % of the products$" "$dir/out" ||
+        fail "no total: $(cat "$dir/out")"
+done
+expect 64 "more than the 512 positions" "$kiln" bench --model tiny --max_seq_length 1024
+expect 65 "cannot open" "$kiln" bench --config_file "$dir/none.json"
+echo "test_bench: rows and totals are there"

@@ -54,13 +54,29 @@ static void cpu_release(void *memory, size_t bytes)
     }
 }
 
-static void cpu_copy(void *to, const void *from, size_t bytes)
+static struct status cpu_open(void **context)
 {
+    *context = NULL;
+    return status_ok();
+}
+
+static void cpu_close(void *context)
+{
+    (void)context;
+}
+
+static struct status cpu_copy(void *context, void *to, const void *from, size_t bytes)
+{
+    (void)context;
     memmove(to, from, bytes);
+    return status_ok();
 }
 
 const struct device device_cpu = {
     .name = "cpu",
+    .is_host = true,
+    .open = cpu_open,
+    .close = cpu_close,
     .allocate = cpu_allocate,
     .release = cpu_release,
     .copy_in = cpu_copy,

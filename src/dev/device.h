@@ -4,19 +4,26 @@
 
 #include "core/status.h"
 
+#include <stdbool.h>
 #include <stddef.h>
 
 struct device {
     const char *name; /* "cpu" */
+    bool is_host;     /* its memory is the host's: the host may read and write it */
+
+    /* What an exec on this device holds beside it: a stream, handles of libraries.  NULL on the host. */
+    struct status (*open)(void **context);
+    void (*close)(void *context);
 
     /* `bytes` of zeroed memory, aligned to ARENA_ALIGNMENT and touched, so that a shortage shows now and not
      * in a step. STATUS_MEMORY says what was wanted and what is there. */
     struct status (*allocate)(void **memory, size_t bytes, const char *what);
     void (*release)(void *memory, size_t bytes);
 
-    /* Between host and device memory; done when it returns. */
-    void (*copy_in)(void *on_device, const void *on_host, size_t bytes);
-    void (*copy_out)(void *on_host, const void *on_device, size_t bytes);
+    /* Between host and device memory, behind all work of the context; the host's side may be reused when it
+     * returns. */
+    struct status (*copy_in)(void *context, void *on_device, const void *on_host, size_t bytes);
+    struct status (*copy_out)(void *context, void *on_host, const void *on_device, size_t bytes);
 
     /* Bytes that can be allocated now. */
     size_t (*free_bytes)(void);

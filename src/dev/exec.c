@@ -31,6 +31,27 @@ void exec_fail(struct exec *x, enum status_code code, const char *op, const char
                              index, x->device == NULL ? "no device" : x->device->name, reason);
 }
 
+static void take(struct exec *x, struct status s)
+{
+    if (failed(s)) {
+        exec_fail(x, s.code, "a copy", "%s", s.message);
+    }
+}
+
+void exec_copy_in(struct exec *x, void *on_device, const void *on_host, size_t bytes)
+{
+    if (!failed(x->status)) {
+        take(x, x->device->copy_in(x->context, on_device, on_host, bytes));
+    }
+}
+
+void exec_copy_out(struct exec *x, void *on_host, const void *on_device, size_t bytes)
+{
+    if (!failed(x->status)) {
+        take(x, x->device->copy_out(x->context, on_host, on_device, bytes));
+    }
+}
+
 void *exec_scratch(struct exec *x, size_t bytes)
 {
     if (bytes > x->totals.workspace_bytes) {

@@ -23,6 +23,7 @@ struct exec_totals {
 struct exec {
     const struct device *device;
     const struct ops *ops;
+    void *context; /* the device's, for this exec alone */
     struct status status;
     const char *layer;    /* where we are, for messages: "layer" or "embeddings" */
     int64_t layer_index;  /* -1: not a numbered layer */
@@ -43,6 +44,11 @@ bool exec_enter(struct exec *x, const char *layer, int64_t index);
 /* Records an op's failure: `op` in the current layer, and the reason. */
 void exec_fail(struct exec *x, enum status_code code, const char *op, const char *format, ...)
     __attribute__((format(printf, 4, 5)));
+
+/* Between host and device memory, behind the ops before it; done when it returns.  Nothing happens after a
+ * failure. */
+void exec_copy_in(struct exec *x, void *on_device, const void *on_host, size_t bytes);
+void exec_copy_out(struct exec *x, void *on_host, const void *on_device, size_t bytes);
 
 /* Scratch for the running op, valid until the next; its size was announced to the plan.  NULL while planning.
  */

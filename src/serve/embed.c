@@ -1,5 +1,7 @@
 #include "serve/embed.h"
 
+#include "dev/host_view.h"
+
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -93,15 +95,17 @@ static struct status run(struct job *j, size_t n_texts)
     struct stage *stage = &j->s->model.stage;
     int64_t width = j->s->model.config.model.hidden_size;
     int64_t last = j->s->model.config.model.num_hidden_layers - 1;
+    struct host_view rows;
     for (size_t i = 0; i < n_texts;) {
         size_t n = fill_batch(j, j->pieces + i, j->pieces + n_texts);
         stage_forward(stage, &j->s->batch, false);
-        TRY(j->s->model.x.status);
+        TRY(host_view_open(&rows, &j->s->model.x, stage->slot.layers[last].out));
         for (size_t k = 0; k < n; k++) {
             const struct piece *p = &j->pieces[i + k];
-            pool(j, j->vectors + (int64_t)p->text * width, stage->slot.layers[last].out,
-                 j->s->batch.cu_seqlens[k], (int64_t)p->n);
+            pool(j, j->vectors + (int64_t)p->text * width, rows.host, j->s->batch.cu_seqlens[k],
+                 (int64_t)p->n);
         }
+        host_view_close(&rows);
         i += n;
     }
     return status_ok();

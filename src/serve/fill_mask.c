@@ -1,6 +1,8 @@
 #define _GNU_SOURCE
 #include "serve/fill_mask.h"
 
+#include "dev/host_view.h"
+
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -83,19 +85,21 @@ static void take_best(const float *logits, int64_t n_words, struct fill_candidat
 static struct status predict(struct session *s, int64_t top_k, struct fill_result *r)
 {
     stage_forward(&s->model.stage, &s->batch, false);
-    TRY(s->model.x.status);
+    struct host_view logits;
+    TRY(host_view_open(&logits, &s->model.x, s->model.stage.slot.heads.logits));
     *r = (struct fill_result){.n_masks = s->batch.n_real_masked,
                               .top_k = top_k < s->vocab.n ? top_k : s->vocab.n};
     r->candidates = calloc((size_t)(r->n_masks * r->top_k), sizeof *r->candidates);
     if (r->candidates == NULL) {
+        host_view_close(&logits);
         return status_error(STATUS_MEMORY, "out of memory for %lld candidates",
                             (long long)(r->n_masks * r->top_k));
     }
-    tensor logits = s->model.stage.slot.heads.logits;
     for (int64_t m = 0; m < r->n_masks; m++) {
-        take_best((const float *)logits.data + m * logits.strides[0], s->vocab.n,
+        take_best((const float *)logits.host.data + m * logits.host.strides[0], s->vocab.n,
                   r->candidates + m * r->top_k, r->top_k);
     }
+    host_view_close(&logits);
     return status_ok();
 }
 

@@ -1,5 +1,7 @@
 #include "serve/session.h"
 
+#include "train/trainer_state.h"
+
 /* A text of n tokens takes at least 2 of them, [CLS] and [SEP]. */
 static struct bert_batch_limits limits_of(int64_t length, enum bert_task task)
 {
@@ -37,11 +39,10 @@ static struct status open_from(struct session *s, struct model_dir *m, enum bert
     s->max_length = m->text.model_max_length;
     TRY(wordpiece_init(&s->tokenizer, &s->vocab, m->text.lower_case));
     TRY(trainer_init(&s->model, &config));
-    TRY(model_dir_read_weights(m, &s->model.params, s->model.master, task, may_be_new, &report));
+    TRY(trainer_state_load(&s->model, m, may_be_new, &report));
     if (!load_report_is_plain(&report)) {
         load_report_print(&report, m->path);
     }
-    trainer_weights_changed(&s->model);
     return bert_batch_init(&s->batch, config.limits);
 }
 

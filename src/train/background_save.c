@@ -34,12 +34,12 @@ void background_save_fini(struct background_save *b)
 }
 
 /* The tensor in host memory from here on, copied behind `*used` bytes of the block. */
-static tensor copy_of(struct background_save *b, const struct device *device, tensor t, size_t *used)
+static tensor copy_of(struct background_save *b, struct exec *x, tensor t, size_t *used)
 {
     tensor copy = tensor_1d((char *)b->memory + *used, t.dtype, tensor_count(t));
     size_t bytes = tensor_bytes(t);
     CHECK(bytes <= b->bytes - *used, "a copy of %zu bytes was planned", b->bytes);
-    device->copy_out(copy.data, t.data, bytes);
+    exec_copy_out(x, copy.data, t.data, bytes);
     *used += bytes;
     return copy;
 }
@@ -82,9 +82,9 @@ static struct status prepare(struct background_save *b, const char *directory, i
     return checkpoint_check_space(directory, &b->contents);
 }
 
-struct status background_save_begin(struct background_save *b, const char *directory,
-                                    const struct device *device, const struct checkpoint_contents *c,
-                                    int64_t keep_last, int64_t since_ns, double wait_s)
+struct status background_save_begin(struct background_save *b, const char *directory, struct exec *x,
+                                    const struct checkpoint_contents *c, int64_t keep_last, int64_t since_ns,
+                                    double wait_s)
 {
     CHECK(!b->in_flight, "a second save in flight");
     size_t used = 0;
@@ -94,9 +94,13 @@ struct status background_save_begin(struct background_save *b, const char *direc
         release_contents(b);
         return s;
     }
-    b->contents.master = copy_of(b, device, c->master, &used);
-    b->contents.exp_avg = copy_of(b, device, c->exp_avg, &used);
-    b->contents.exp_avg_sq = copy_of(b, device, c->exp_avg_sq, &used);
+    b->contents.master = copy_of(b, x, c->master, &used);
+    b->contents.exp_avg = copy_of(b, x, c->exp_avg, &used);
+    b->contents.exp_avg_sq = copy_of(b, x, c->exp_avg_sq, &used);
+    if (failed(x->status)) {
+        release_contents(b);
+        return x->status;
+    }
     b->result = (struct background_save_result){.step = c->step, .bytes = used, .wait_s = wait_s};
     b->in_flight = true;
     start(b);

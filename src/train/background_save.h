@@ -7,7 +7,7 @@
 #ifndef KILN_TRAIN_BACKGROUND_SAVE_H
 #define KILN_TRAIN_BACKGROUND_SAVE_H
 
-#include "dev/device.h"
+#include "dev/exec.h"
 #include "train/checkpoint.h"
 
 #include <pthread.h>
@@ -46,13 +46,13 @@ struct status background_save_init(struct background_save *b, size_t bytes);
 /* Waits for the save in flight and frees everything; safe on a zeroed struct. */
 void background_save_fini(struct background_save *b);
 
-/* Copies the state, takes c->config, c->tokenizer and c->state (freed with the result, or here on failure),
+/* Copies the state from the device of `x`, takes c->config, c->tokenizer and c->state (freed with the result, or here on failure),
  * and begins to save it as checkpoint_save and checkpoint_dir_prune do; params and vocab must live until the
  * result is taken.  Nothing may be in flight.  `since_ns` is when training stopped for it, `wait_s` what it
  * waited before.  STATUS_IO without room on the disk: nothing was copied, nothing begun. */
-struct status background_save_begin(struct background_save *b, const char *directory,
-                                    const struct device *device, const struct checkpoint_contents *c,
-                                    int64_t keep_last, int64_t since_ns, double wait_s);
+struct status background_save_begin(struct background_save *b, const char *directory, struct exec *x,
+                                    const struct checkpoint_contents *c, int64_t keep_last, int64_t since_ns,
+                                    double wait_s);
 
 /* True if a save was in flight and has ended, which gives its result, once; with `wait` it ends now. */
 bool background_save_take(struct background_save *b, bool wait, struct background_save_result *result);

@@ -9,7 +9,7 @@ static int64_t first_nonfinite(struct trainer *t, tensor in)
     index.dtype = DTYPE_I64;
     int64_t i = -1;
     t->x.ops->find_nonfinite(&t->x, index, in);
-    t->x.device->copy_out(&i, index.data, sizeof i);
+    exec_copy_out(&t->x, &i, index.data, sizeof i);
     return failed(t->x.status) ? -1 : i;
 }
 

@@ -5,14 +5,13 @@
 #include "data/prefetch.h"
 #include "io/dir_lock.h"
 #include "optim/schedule.h"
-#include "train/checkpoint.h"
 #include "train/metrics.h"
-#include "train/model_dir.h"
 #include "train/plateau.h"
 #include "train/pretrain_inputs.h"
 #include "train/run_state.h"
 #include "train/save_run.h"
 #include "train/stop.h"
+#include "train/trainer_state.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -196,12 +195,10 @@ static struct status resume_from(struct run *r, const struct checkpoint *c)
     TRY(run_state_parse(&saved, c->state, c->path));
     TRY(check_compatible(r, c));
     TRY(take_position(r, &saved, c->path));
-    TRY(checkpoint_read_weights(c, &r->trainer.params, r->trainer.master));
-    TRY(checkpoint_read_moments(c, &r->trainer.params, r->trainer.exp_avg, r->trainer.exp_avg_sq));
-    trainer_weights_changed(&r->trainer);
+    TRY(trainer_state_resume(&r->trainer, c));
     log_info("resumed from %s: phase %lld, %lld steps done", c->path, (long long)r->state.phase,
              (long long)r->state.step);
-    return r->trainer.x.status;
+    return status_ok();
 }
 
 /* Weights of any model directory; heads that it lacks are new. */
@@ -213,12 +210,10 @@ static struct status start_from_model(struct run *r, const char *path)
     struct status s = check_same_model(r, &m.config, m.vocab.hash, path);
     if (!failed(s)) {
         unsigned may_be_new = 1U << NAMES_POOLER | 1U << NAMES_MLM | 1U << NAMES_NSP;
-        s = model_dir_read_weights(&m, &r->trainer.params, r->trainer.master, BERT_TASK_PRETRAINING,
-                                   may_be_new, &report);
+        s = trainer_state_load(&r->trainer, &m, may_be_new, &report);
     }
     if (!failed(s)) {
         load_report_print(&report, path);
-        trainer_weights_changed(&r->trainer);
     }
     model_dir_close(&m);
     return s;

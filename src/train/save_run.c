@@ -47,7 +47,7 @@ void save_run_fini(struct save_run *s)
 
 void save_run_begin(struct save_run *s, json_t *state, int64_t step, bool phase_end)
 {
-    const struct trainer *t = s->trainer;
+    struct trainer *t = s->trainer;
     const struct bert_config *model = &t->config.model;
     struct tokenizer_config text = {s->lower_case, model->max_position_embeddings};
     int64_t since = clock_ns();
@@ -68,8 +68,8 @@ void save_run_begin(struct save_run *s, json_t *state, int64_t step, bool phase_
         .phase_end = phase_end,
     };
     struct background_save_result refused = {.step = step};
-    refused.status = background_save_begin(&s->saver, s->directory, t->config.device, &contents, s->keep_last,
-                                           since, wait_s);
+    refused.status =
+        background_save_begin(&s->saver, s->directory, &t->x, &contents, s->keep_last, since, wait_s);
     if (failed(refused.status)) {
         tell(s, &refused);
     } else {

@@ -9,7 +9,7 @@
 
 struct save_run {
     /* set by the caller, all borrowed */
-    const struct trainer *trainer;
+    struct trainer *trainer;
     const char *directory;
     const struct vocab *vocab;
     bool lower_case;

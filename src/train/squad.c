@@ -9,6 +9,7 @@
 #include "train/squad_predict.h"
 #include "train/squad_train.h"
 #include "train/stop.h"
+#include "train/trainer_state.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -195,11 +196,9 @@ static struct status load_weights(struct job *j)
 {
     struct load_report report;
     unsigned may_be_new = j->options->do_train ? 1U << NAMES_QA : 0;
-    TRY(model_dir_read_weights(&j->model, &j->trainer.params, j->trainer.master, BERT_TASK_QUESTION_ANSWERING,
-                               may_be_new, &report));
+    TRY(trainer_state_load(&j->trainer, &j->model, may_be_new, &report));
     load_report_print(&report, j->options->init_checkpoint);
-    trainer_weights_changed(&j->trainer);
-    return j->trainer.x.status;
+    return status_ok();
 }
 
 static struct status output_path(char path[MODEL_DIR_PATH_BYTES], const struct job *j, const char *name)
@@ -228,13 +227,11 @@ static struct status train(struct job *j)
     TRY(output_path(path, j, "model"));
     struct model_dir_contents contents = {
         .task = BERT_TASK_QUESTION_ANSWERING,
-        .params = &j->trainer.params,
-        .master = j->trainer.master,
         .config = &j->model.config,
         .vocab = &j->model.vocab,
         .lower_case = j->model.text.lower_case,
     };
-    TRY(model_dir_save(path, &contents));
+    TRY(trainer_state_export(&j->trainer, path, &contents));
     log_info("saved %s", path);
     return status_ok();
 }
@@ -302,9 +299,9 @@ static struct status predict(struct job *j)
     double rate = (double)j->predict.features.n / seconds;
     log_info("e2e_inference_time %.1f s, inference_sequences_per_second %.2f; wrote %s and %s", seconds, rate,
              predictions, nbest);
-    metrics_event(
-        &j->log, "predicted",
-        json_pack("{s:f, s:f}", "e2e_inference_time", seconds, "inference_sequences_per_second", rate));
+    metrics_event(&j->log, "predicted",
+                  json_pack("{s:I, s:f, s:f}", "features", (json_int_t)j->predict.features.n,
+                            "e2e_inference_time", seconds, "inference_sequences_per_second", rate));
     return o->do_eval ? evaluate(j, predictions) : status_ok();
 }
 

@@ -2,6 +2,7 @@
 
 #include "core/clock.h"
 #include "data/squad_batches.h"
+#include "dev/host_view.h"
 #include "train/stop.h"
 
 #include <stdlib.h>
@@ -45,9 +46,8 @@ static void prediction_fini(struct prediction *p)
 }
 
 /* Hands the logits of each sequence of the batch to the answers. */
-static struct status take_logits(struct prediction *p, const struct trainer *t, struct squad_answers *answers)
+static struct status take_logits(struct prediction *p, const float *logits, struct squad_answers *answers)
 {
-    const float *logits = t->stage.slot.qa.logits.data;
     for (int64_t b = 0; b < p->batch.n_sequences; b++) {
         int64_t first = p->batch.cu_seqlens[b], n = p->batch.cu_seqlens[b + 1] - first;
         for (int64_t i = 0; i < n; i++) {
@@ -63,11 +63,14 @@ static struct status run(struct prediction *p, struct trainer *t, struct squad_a
                          struct progress *progress)
 {
     int64_t n_batches = squad_batches_per_epoch(&p->batches), start = clock_ns();
+    struct host_view logits;
     for (int64_t i = 0; i < n_batches; i++) {
         squad_batches_sorted(&p->batches, i, &p->batch, p->indices);
         stage_forward(&t->stage, &p->batch, false);
-        TRY(t->x.status);
-        TRY(take_logits(p, t, answers));
+        TRY(host_view_open(&logits, &t->x, t->stage.slot.qa.logits));
+        struct status s = take_logits(p, logits.host.data, answers);
+        host_view_close(&logits);
+        TRY(s);
         if (progress_due(progress)) {
             double done = (double)(i + 1) / (double)n_batches, seconds = clock_since_s(start);
             progress_show(progress, "predicting %.0f %%, %.1f sequences/s, %s left", 100 * done,

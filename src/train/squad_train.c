@@ -5,10 +5,10 @@
 #include "data/squad_batches.h"
 #include "io/dir_lock.h"
 #include "optim/schedule.h"
-#include "train/checkpoint.h"
 #include "train/run_state.h"
 #include "train/save_run.h"
 #include "train/stop.h"
+#include "train/trainer_state.h"
 
 /* A fine-tuning under way. */
 struct tuning {
@@ -109,13 +109,9 @@ static struct status resume(struct tuning *t)
         run_state_warn_differences(&saved, &t->state);
         t->state.step = saved.step;
         t->state.global_step = saved.global_step;
-        s = checkpoint_read_weights(&c, &t->trainer->params, t->trainer->master);
+        s = trainer_state_resume(t->trainer, &c);
     }
     if (!failed(s)) {
-        s = checkpoint_read_moments(&c, &t->trainer->params, t->trainer->exp_avg, t->trainer->exp_avg_sq);
-    }
-    if (!failed(s)) {
-        trainer_weights_changed(t->trainer);
         log_info("resumed from %s: %lld steps done", c.path, (long long)saved.step);
     }
     checkpoint_close(&c);

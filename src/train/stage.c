@@ -135,7 +135,7 @@ size_t stage_bytes(struct stage *s, struct bert_batch_limits limits)
 static void upload(struct stage *s, tensor t, const int32_t *from)
 {
     if (t.data != NULL) {
-        s->x->device->copy_in(t.data, from, tensor_bytes(t));
+        exec_copy_in(s->x, t.data, from, tensor_bytes(t));
     }
 }
 

@@ -1,6 +1,7 @@
 #include "train/trainer.h"
 
 #include "core/rng.h"
+#include "dev/host_view.h"
 #include "train/background_save.h"
 #include "train/diagnose.h"
 #include "train/profile.h"
@@ -155,6 +156,9 @@ static struct status init_over(struct trainer *t, const struct trainer_config *c
     struct status s = declare(t, config, owner);
     t->plan = plan;
     if (!failed(s)) {
+        s = config->device->open(&t->x.context);
+    }
+    if (!failed(s)) {
         s = config->device->allocate(&t->memory, own_bytes(&plan), "the model");
     }
     if (!failed(s)) {
@@ -172,14 +176,21 @@ static struct status init_over(struct trainer *t, const struct trainer_config *c
     return s;
 }
 
+static struct status initialize_weights(struct trainer *t)
+{
+    struct host_view master;
+    TRY(host_view_open_blank(&master, &t->x, t->master));
+    bert_initialize(master.host, &t->params, t->config.seed);
+    host_view_commit(&master, &t->x, t->master);
+    host_view_close(&master);
+    trainer_weights_changed(t);
+    return t->x.status;
+}
+
 struct status trainer_init(struct trainer *t, const struct trainer_config *config)
 {
     TRY(init_over(t, config, NULL));
-    if (config->training) { /* elsewhere all weights are read from files */
-        bert_initialize(t->master, &t->params, config->seed);
-        trainer_weights_changed(t);
-    }
-    return t->x.status;
+    return config->training ? initialize_weights(t) : status_ok(); /* elsewhere they are read from files */
 }
 
 struct status trainer_init_shared(struct trainer *t, const struct trainer_config *config,
@@ -198,6 +209,9 @@ void trainer_fini(struct trainer *t)
     free(t->spans);
     if (t->memory != NULL) {
         t->config.device->release(t->memory, own_bytes(&t->plan));
+    }
+    if (t->x.context != NULL) {
+        t->config.device->close(t->x.context);
     }
     *t = (struct trainer){0};
 }
@@ -234,8 +248,8 @@ static struct bert_loss_scale loss_scale(const struct bert_step *batch, const st
 
 static void read_metrics(struct trainer *t, const struct bert_step *batch, struct trainer_result *r)
 {
-    double sums[BERT_N_METRICS];
-    t->x.device->copy_out(sums, t->metrics.data, sizeof sums);
+    double sums[BERT_N_METRICS] = {0};
+    exec_copy_out(&t->x, sums, t->metrics.data, sizeof sums);
     *r = (struct trainer_result){
         .mlm_loss = sums[BERT_MLM_LOSS] * reciprocal(batch->n_masked),
         .mlm_accuracy = sums[BERT_MLM_CORRECT] * reciprocal(batch->n_masked),
@@ -273,8 +287,8 @@ struct status trainer_gradients(struct trainer *t, const struct bert_step *batch
     x->ops->global_norm(x, t->norm, t->grad, t->spans, t->params.n);
     TRY(x->status);
     read_metrics(t, batch, result);
-    x->device->copy_out(&result->grad_norm, t->norm.data, sizeof result->grad_norm);
-    return status_ok();
+    exec_copy_out(x, &result->grad_norm, t->norm.data, sizeof result->grad_norm);
+    return x->status;
 }
 
 struct status trainer_step(struct trainer *t, const struct bert_step *batch, int64_t step, int64_t update,
@@ -286,7 +300,7 @@ struct status trainer_step(struct trainer *t, const struct bert_step *batch, int
     }
     double scalars[OPTIM_N_SCALARS];
     optimizer_scalars(&t->config.optimizer, lr, update, scalars);
-    t->x.device->copy_in(t->scalars.data, scalars, sizeof scalars);
+    exec_copy_in(&t->x, t->scalars.data, scalars, sizeof scalars);
     optimizer_update(&t->x, &t->config.optimizer, buffers_of(t), t->spans, t->params.n, t->norm, t->scalars);
     return t->x.status;
 }

@@ -5,8 +5,7 @@
 
 #include "test.h"
 
-#include "train/model_dir.h"
-#include "train/trainer.h"
+#include "train/trainer_state.h"
 
 /* The batch [B, S] and the real length of each sequence. */
 struct outputs_input {
@@ -30,8 +29,7 @@ static inline void outputs_run(struct trainer *t, const struct model_dir *m, enu
         .limits = bert_batch_limits(in->n_sequences, in->length, in->length),
     };
     EXPECT_OK(trainer_init(t, &config));
-    EXPECT_OK(model_dir_read_weights(m, &t->params, t->master, task, may_be_new, &report));
-    trainer_weights_changed(t);
+    EXPECT_OK(trainer_state_load(t, m, may_be_new, &report));
     EXPECT_OK(bert_batch_init(&b, config.limits));
     bert_batch_clear(&b);
     for (int64_t i = 0; i < in->n_sequences; i++) {

@@ -18,7 +18,8 @@ static struct status begin(struct background_save *b, struct checkpoint_case *k,
                            int64_t step, int64_t keep_last)
 {
     struct checkpoint_contents c = shared_contents(k, step);
-    return background_save_begin(b, directory, &device_cpu, &c, keep_last, clock_ns(), 0.25);
+    return background_save_begin(b, directory, &(struct exec){.device = &device_cpu}, &c, keep_last,
+                                 clock_ns(), 0.25);
 }
 
 static void init(struct background_save *b, struct checkpoint_case *k)
@@ -41,8 +42,9 @@ static void saves_the_state_of_the_beginning(struct checkpoint_case *k)
         EXPECT_OK(r.status);
         EXPECT(r.step == step && r.bytes == sizeof k->flat, "step %lld, %llu bytes", (long long)r.step,
                (unsigned long long)r.bytes);
-        EXPECT(r.wait_s == 0.25 && r.stall_s >= 0 && r.to_ns > r.from_ns, "stall %g, wait %g, written in %lld ns",
-               r.stall_s, r.wait_s, (long long)(r.to_ns - r.from_ns));
+        EXPECT(r.wait_s == 0.25 && r.stall_s >= 0 && r.to_ns > r.from_ns,
+               "stall %g, wait %g, written in %lld ns", r.stall_s, r.wait_s,
+               (long long)(r.to_ns - r.from_ns));
         EXPECT(case_newest(k) == step, "newest is %lld", (long long)case_newest(k));
     }
     char path[CHECKPOINT_PATH_BYTES];
@@ -87,8 +89,9 @@ static void failures_are_results(struct checkpoint_case *k)
     struct checkpoint_contents c = shared_contents(k, 6);
     json_decref(k->state);
     c.state = NULL;
-    EXPECT_ERROR(background_save_begin(&b, k->directory, &device_cpu, &c, 0, clock_ns(), 0), STATUS_MEMORY,
-                 "out of memory for a checkpoint");
+    EXPECT_ERROR(
+        background_save_begin(&b, k->directory, &(struct exec){.device = &device_cpu}, &c, 0, clock_ns(), 0),
+        STATUS_MEMORY, "out of memory for a checkpoint");
     EXPECT(!background_save_take(&b, true, &r), "a save that was refused has a result");
 
     EXPECT_OK(begin(&b, k, k->directory, 6, 0));

@@ -1,0 +1,27 @@
+/* host_view: a tensor's elements where the host can read and write them: the tensor itself where the device's
+ * memory is the host's, else a copy. */
+#ifndef KILN_DEV_HOST_VIEW_H
+#define KILN_DEV_HOST_VIEW_H
+
+#include "core/tensor.h"
+#include "dev/exec.h"
+
+struct host_view {
+    tensor host;  /* dense or with the strides of the tensor */
+    void *memory; /* of a copy; owned */
+};
+
+/* Views the dense tensor `t` of the exec's device, its contents included: behind the ops before it. 
+ * STATUS_MEMORY, or the exec's failure. */
+struct status host_view_open(struct host_view *v, struct exec *x, tensor t);
+
+/* The same without the contents, which the host is going to write. */
+struct status host_view_open_blank(struct host_view *v, struct exec *x, tensor t);
+
+/* Puts what the host wrote into `t`. */
+void host_view_commit(const struct host_view *v, struct exec *x, tensor t);
+
+/* Safe on a zeroed struct. */
+void host_view_close(struct host_view *v);
+
+#endif

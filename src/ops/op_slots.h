@@ -1,0 +1,70 @@
+/* op_slots: every slot of struct ops, for tables that stand around another table: a timer, a fence.
+ *
+ * _(slot, (parameters after the exec), (the same as arguments), tensors whose shapes say what it was called
+ * with: outputs first) */
+#ifndef KILN_OPS_OP_SLOTS_H
+#define KILN_OPS_OP_SLOTS_H
+
+#include "ops/ops.h"
+
+#define OP_UNPACK(...) __VA_ARGS__
+
+/* clang-format off */
+#define OP_SLOTS(_) \
+    _(fill, (tensor out, double value), (out, value), out) \
+    _(cast, (tensor out, tensor in), (out, in), out, in) \
+    _(sum, (tensor total, tensor in), (total, in), in) \
+    _(find_nonfinite, (tensor index, tensor in), (index, in), in) \
+    _(linear, (tensor out, tensor in, tensor w, tensor bias), (out, in, w, bias), out, in, w) \
+    _(linear_gelu, (tensor out, tensor pre, tensor in, tensor w, tensor bias), (out, pre, in, w, bias), out, \
+          in, w) \
+    _(linear_backward_input, (tensor din, tensor dout, tensor w, bool accumulate), (din, dout, w, \
+          accumulate), din, dout, w) \
+    _(linear_backward_weight, (tensor dw, tensor dbias, tensor dout, tensor in), (dw, dbias, dout, in), dw, \
+          dout, in) \
+    _(gelu_backward, (tensor dpre, tensor dout, tensor pre), (dpre, dout, pre), dpre) \
+    _(tanh, (tensor out, tensor in), (out, in), out) \
+    _(tanh_backward, (tensor din, tensor dout, tensor out), (din, dout, out), din) \
+    _(embed, (tensor out, tensor sum, tensor mean, tensor rstd, tensor ids, tensor types, tensor positions, \
+          tensor word, tensor position, tensor type, tensor gamma, tensor beta, double eps, tensor row_keys, \
+          struct dropout drop), (out, sum, mean, rstd, ids, types, positions, word, position, type, gamma, \
+          beta, eps, row_keys, drop), out, word) \
+    _(embed_backward, (tensor dsum, tensor dword, tensor dposition, tensor dtype, tensor dgamma, tensor \
+          dbeta, tensor dout, tensor sum, tensor mean, tensor rstd, tensor ids, tensor types, tensor \
+          positions, tensor gamma, tensor row_keys, struct dropout drop), (dsum, dword, dposition, dtype, \
+          dgamma, dbeta, dout, sum, mean, rstd, ids, types, positions, gamma, row_keys, drop), dword, dsum) \
+    _(layernorm, (tensor out, tensor mean, tensor rstd, tensor in, tensor gamma, tensor beta, double eps), \
+          (out, mean, rstd, in, gamma, beta, eps), out) \
+    _(layernorm_backward, (tensor din, tensor dgamma, tensor dbeta, tensor dout, tensor in, tensor mean, \
+          tensor rstd, tensor gamma), (din, dgamma, dbeta, dout, in, mean, rstd, gamma), din) \
+    _(bias_dropout_add_layernorm, (tensor out, tensor sum, tensor mean, tensor rstd, tensor in, tensor bias, \
+          tensor residual, tensor gamma, tensor beta, double eps, tensor row_keys, struct dropout drop), \
+          (out, sum, mean, rstd, in, bias, residual, gamma, beta, eps, row_keys, drop), out) \
+    _(bias_dropout_add_layernorm_backward, (tensor dresidual, tensor din, tensor dbias, tensor dgamma, \
+          tensor dbeta, tensor dout, tensor sum, tensor mean, tensor rstd, tensor gamma, tensor row_keys, \
+          struct dropout drop), (dresidual, din, dbias, dgamma, dbeta, dout, sum, mean, rstd, gamma, \
+          row_keys, drop), din) \
+    _(attention, (tensor out, tensor lse, tensor q, tensor k, tensor v, struct attention a), (out, lse, q, \
+          k, v, a), q, k) \
+    _(attention_backward, (tensor dq, tensor dk, tensor dv, tensor dout, tensor out, tensor lse, tensor q, \
+          tensor k, tensor v, struct attention a), (dq, dk, dv, dout, out, lse, q, k, v, a), dq, dk) \
+    _(gather_rows, (tensor out, tensor in, tensor rows), (out, in, rows), out, in) \
+    _(scatter_add_rows, (tensor din, tensor dout, tensor rows), (din, dout, rows), din, dout) \
+    _(cross_entropy, (tensor loss, tensor correct, tensor dlogits, tensor logits, tensor labels, int64_t \
+          n_classes, double scale), (loss, correct, dlogits, logits, labels, n_classes, scale), logits) \
+    _(span_cross_entropy, (tensor loss, tensor correct, tensor dlogits, tensor logits, tensor cu_seqlens, \
+          tensor labels, double scale), (loss, correct, dlogits, logits, cu_seqlens, labels, scale), logits) \
+    _(global_norm, (tensor norm, tensor in, const struct optim_span *spans, int64_t n_spans), (norm, in, \
+          spans, n_spans), in) \
+    _(lamb, (struct optim_buffers b, const struct optim_span *spans, int64_t n_spans, tensor norm, tensor \
+          scalars), (b, spans, n_spans, norm, scalars), b.master) \
+    _(adamw, (struct optim_buffers b, const struct optim_span *spans, int64_t n_spans, tensor norm, tensor \
+          scalars), (b, spans, n_spans, norm, scalars), b.master)
+/* clang-format on */
+
+#define OP_SLOT_ONE(...) +1
+_Static_assert(sizeof(struct ops) ==
+                   sizeof(const char *) + (0 OP_SLOTS(OP_SLOT_ONE)) * sizeof(void (*)(void)),
+               "a slot of ops.h is missing here");
+
+#endif

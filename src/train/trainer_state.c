@@ -1,0 +1,62 @@
+#include "train/trainer_state.h"
+
+#include "dev/host_view.h"
+
+struct status trainer_state_resume(struct trainer *t, const struct checkpoint *c)
+{
+    struct host_view master = {0}, m = {0}, v = {0};
+    struct status s = host_view_open(&master, &t->x, t->master);
+    if (!failed(s)) {
+        s = host_view_open(&m, &t->x, t->exp_avg);
+    }
+    if (!failed(s)) {
+        s = host_view_open(&v, &t->x, t->exp_avg_sq);
+    }
+    if (!failed(s)) {
+        s = checkpoint_read_weights(c, &t->params, master.host);
+    }
+    if (!failed(s)) {
+        s = checkpoint_read_moments(c, &t->params, m.host, v.host);
+    }
+    if (!failed(s)) {
+        host_view_commit(&master, &t->x, t->master);
+        host_view_commit(&m, &t->x, t->exp_avg);
+        host_view_commit(&v, &t->x, t->exp_avg_sq);
+        trainer_weights_changed(t);
+        s = t->x.status;
+    }
+    host_view_close(&v);
+    host_view_close(&m);
+    host_view_close(&master);
+    return s;
+}
+
+struct status trainer_state_load(struct trainer *t, const struct model_dir *m, unsigned may_be_new,
+                                 struct load_report *report)
+{
+    struct host_view master;
+    struct status s = host_view_open(&master, &t->x, t->master);
+    if (!failed(s)) {
+        s = model_dir_read_weights(m, &t->params, master.host, t->config.task, may_be_new, report);
+    }
+    if (!failed(s)) {
+        host_view_commit(&master, &t->x, t->master);
+        trainer_weights_changed(t);
+        s = t->x.status;
+    }
+    host_view_close(&master);
+    return s;
+}
+
+struct status trainer_state_export(struct trainer *t, const char *path, struct model_dir_contents *contents)
+{
+    struct host_view master;
+    struct status s = host_view_open(&master, &t->x, t->master);
+    contents->params = &t->params;
+    contents->master = master.host;
+    if (!failed(s)) {
+        s = model_dir_save(path, contents);
+    }
+    host_view_close(&master);
+    return s;
+}

@@ -1,0 +1,102 @@
+/* fenced_device: the cpu as a device whose memory the host may not touch: it is mapped for ops and copies
+ * only, so a pointer that is followed anywhere else ends the test with a segmentation fault. */
+#ifndef KILN_TESTS_FENCED_DEVICE_H
+#define KILN_TESTS_FENCED_DEVICE_H
+
+#include "ops/op_slots.h"
+
+#include "../test.h"
+
+#include <sys/mman.h>
+
+enum { FENCED_BLOCKS = 16 };
+
+static struct {
+    void *memory[FENCED_BLOCKS];
+    size_t bytes[FENCED_BLOCKS];
+    int64_t n_copies;
+} fenced;
+
+static void fenced_protect(int protection)
+{
+    for (int i = 0; i < FENCED_BLOCKS; i++) {
+        EXPECT(fenced.memory[i] == NULL || mprotect(fenced.memory[i], fenced.bytes[i], protection) == 0,
+               "mprotect");
+    }
+}
+
+static struct status fenced_open(void **context)
+{
+    *context = &fenced;
+    return status_ok();
+}
+
+static void fenced_close(void *context)
+{
+    EXPECT(context == &fenced, "another context");
+}
+
+static struct status fenced_allocate(void **memory, size_t bytes, const char *what)
+{
+    *memory = mmap(NULL, bytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    EXPECT(*memory != MAP_FAILED, "%zu bytes for %s", bytes, what);
+    for (int i = 0; i < FENCED_BLOCKS; i++) {
+        if (fenced.memory[i] == NULL) {
+            fenced.memory[i] = *memory;
+            fenced.bytes[i] = bytes;
+            return status_ok();
+        }
+    }
+    return status_error(STATUS_MEMORY, "more than %d blocks", FENCED_BLOCKS);
+}
+
+static void fenced_release(void *memory, size_t bytes)
+{
+    for (int i = 0; i < FENCED_BLOCKS; i++) {
+        if (fenced.memory[i] == memory) {
+            fenced.memory[i] = NULL;
+        }
+    }
+    munmap(memory, bytes);
+}
+
+static struct status fenced_copy(void *context, void *to, const void *from, size_t bytes)
+{
+    fenced_open(&context);
+    fenced_protect(PROT_READ | PROT_WRITE);
+    memcpy(to, from, bytes);
+    fenced_protect(PROT_NONE);
+    fenced.n_copies++;
+    return status_ok();
+}
+
+static size_t fenced_free_bytes(void)
+{
+    return device_cpu.free_bytes();
+}
+
+static const struct device device_fenced = {
+    .name = "fenced",
+    .open = fenced_open,
+    .close = fenced_close,
+    .allocate = fenced_allocate,
+    .release = fenced_release,
+    .copy_in = fenced_copy,
+    .copy_out = fenced_copy,
+    .free_bytes = fenced_free_bytes,
+};
+
+#define FENCED(slot, parameters, arguments, ...)                                                             \
+    static void fenced_##slot(struct exec *x, OP_UNPACK parameters)                                          \
+    {                                                                                                        \
+        EXPECT(x->context == &fenced, #slot " without a context");                                           \
+        fenced_protect(PROT_READ | PROT_WRITE);                                                              \
+        ops_cpu()->slot(x, OP_UNPACK arguments);                                                             \
+        fenced_protect(PROT_NONE);                                                                           \
+    }
+OP_SLOTS(FENCED)
+
+#define FENCED_ENTRY(slot, ...) .slot = fenced_##slot,
+static const struct ops ops_fenced = {.name = "fenced", OP_SLOTS(FENCED_ENTRY)};
+
+#endif

@@ -1,0 +1,106 @@
+/* A device whose memory the host cannot read trains, evaluates, saves and resumes to the bits of the cpu:
+ * whatever touches weights, moments, logits and metrics goes through copies. */
+#define _GNU_SOURCE
+#include "../model/bert_fixture.h"
+#include "fenced_device.h"
+
+#include "core/clock.h"
+#include "dev/host_view.h"
+#include "train/background_save.h"
+#include "train/trainer_state.h"
+
+#include <stdlib.h>
+
+enum { LONGEST = 14, STEPS = 3 };
+
+static struct trainer_config config_of(const struct bert_step *step, bool is_fenced, enum dtype dtype)
+{
+    struct trainer_config config = fixture_trainer(ops_cpu(), dtype, step->micro[0].limits);
+    config.model.hidden_dropout_prob = 0.1;
+    config.saving = true;
+    if (is_fenced) {
+        config.device = &device_fenced;
+        config.ops = &ops_fenced;
+    }
+    return config;
+}
+
+static void train(struct trainer *t, const struct bert_step *step, struct trainer_result *r)
+{
+    for (int64_t i = 1; i <= STEPS; i++) {
+        EXPECT_OK(trainer_step(t, step, i, i, 1e-3, false, r));
+    }
+    EXPECT_OK(trainer_evaluate(t, step, r));
+}
+
+static void expect_same_bits(struct trainer *fenced_trainer, const struct trainer *plain)
+{
+    struct host_view master;
+    EXPECT_OK(host_view_open(&master, &fenced_trainer->x, fenced_trainer->master));
+    EXPECT(master.host.data != fenced_trainer->master.data, "no copy was made");
+    EXPECT(memcmp(master.host.data, plain->master.data, tensor_bytes(plain->master)) == 0, "other weights");
+    host_view_close(&master);
+}
+
+/* Saves `from` and reads it back into a new trainer on the fenced device. */
+static void save_and_resume(struct trainer *from, struct trainer *to, const struct trainer_config *config)
+{
+    char directory[] = "/tmp/kiln_device_XXXXXX", path[64], command[64];
+    struct background_save b;
+    struct background_save_result result;
+    struct checkpoint c;
+    EXPECT(mkdtemp(directory) != NULL, "mkdtemp");
+    EXPECT_OK(background_save_init(&b, from->plan.saving_bytes));
+    EXPECT_OK(background_save_begin(&b, directory, &from->x,
+                                    &(struct checkpoint_contents){.params = &from->params,
+                                                                  .master = from->master,
+                                                                  .exp_avg = from->exp_avg,
+                                                                  .exp_avg_sq = from->exp_avg_sq,
+                                                                  .config = json_object(),
+                                                                  .tokenizer = json_object(),
+                                                                  .state = json_object(),
+                                                                  .vocab = "a\n",
+                                                                  .vocab_bytes = 2,
+                                                                  .step = STEPS},
+                                    0, clock_ns(), 0));
+    EXPECT(background_save_take(&b, true, &result), "nothing in flight");
+    EXPECT_OK(result.status);
+    background_save_fini(&b);
+    snprintf(path, sizeof path, "%s/ckpt_%d", directory, STEPS);
+    EXPECT_OK(checkpoint_open(&c, path));
+    EXPECT_OK(trainer_init(to, config));
+    EXPECT_OK(trainer_state_resume(to, &c));
+    checkpoint_close(&c);
+    snprintf(command, sizeof command, "rm -r %s", directory);
+    EXPECT(system(command) == 0, "%s", command);
+}
+
+int main(void)
+{
+    struct bert_step step;
+    fixture_step(&step, 2, 8, LONGEST);
+    for (int i = 0; i < 2; i++) {
+        enum dtype dtype = i == 0 ? DTYPE_F32 : DTYPE_BF16;
+        struct trainer plain, behind, resumed;
+        struct trainer_result expected, r;
+        struct trainer_config config = config_of(&step, false, dtype), other = config_of(&step, true, dtype);
+        EXPECT_OK(trainer_init(&plain, &config));
+        EXPECT_OK(trainer_init(&behind, &other));
+        train(&plain, &step, &expected);
+        train(&behind, &step, &r);
+        EXPECT(memcmp(&r, &expected, sizeof r) == 0, "loss %g, not %g", r.mlm_loss, expected.mlm_loss);
+        expect_same_bits(&behind, &plain);
+        save_and_resume(&behind, &resumed, &other);
+        expect_same_bits(&resumed, &plain);
+        train(&plain, &step, &expected);
+        train(&resumed, &step, &r);
+        EXPECT(memcmp(&r, &expected, sizeof r) == 0, "after resuming: loss %g, not %g", r.mlm_loss,
+               expected.mlm_loss);
+        trainer_fini(&resumed);
+        trainer_fini(&behind);
+        trainer_fini(&plain);
+    }
+    printf("%lld copies\n", (long long)fenced.n_copies);
+    bert_step_fini(&step);
+    return 0;
+}

@@ -17,8 +17,6 @@
 
 static const char HIDDEN_ARGUMENT[] = "--serve-hdf5-shards";
 
-extern char **environ;
-
 bool shard_process_is_wanted(int argc, char **argv)
 {
     return argc == 2 && strcmp(argv[1], HIDDEN_ARGUMENT) == 0;

@@ -181,10 +181,14 @@ static struct status place_rows(struct writer *w, struct layout *out, const stru
 static struct status lay_out_packed(struct writer *w, struct layout *out, int64_t first, int64_t n)
 {
     const struct bert_loader_config *c = &w->config->samples;
-    int32_t *sizes = calloc(2 * (size_t)n, sizeof *sizes), *masked = sizes + n;
     struct pack_row *rows = NULL;
     int64_t n_rows = 0;
-    struct status s = sizes == NULL ? out_of_memory(w) : status_ok();
+    int32_t *sizes = calloc(2 * (size_t)n, sizeof *sizes);
+    if (sizes == NULL) {
+        return out_of_memory(w);
+    }
+    int32_t *masked = sizes + n;
+    struct status s = status_ok();
     for (int64_t i = 0; i < n && !failed(s); i++) {
         const struct bert_batch *b;
         s = draw_sequence(w, first + i, &b);
@@ -242,9 +246,11 @@ static struct status write_shard(struct writer *w, int64_t shard, int64_t first,
                                  struct shard_packing *sum)
 {
     struct layout layout = {.targets = calloc((size_t)n, sizeof *layout.targets)};
-    struct status s = layout.targets == NULL ? out_of_memory(w)
-                      : w->config->packed    ? lay_out_packed(w, &layout, first, n)
-                                             : lay_out_padded(w, &layout, n);
+    if (layout.targets == NULL) {
+        return out_of_memory(w);
+    }
+    struct status s =
+        w->config->packed ? lay_out_packed(w, &layout, first, n) : lay_out_padded(w, &layout, n);
     if (!failed(s)) {
         s = shard_format_check(&layout.shape, w->config->directory);
     }

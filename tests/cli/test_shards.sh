@@ -47,7 +47,7 @@ pretrain_command()
     local in=$1 out=$2
     shift 2
     command=("$kiln" pretrain --input_dir "$dir/$in" --config_file "$dir/config.json" --output_dir "$dir/$out" \
-        --train_batch_size 32 --gradient_accumulation_steps 4 --max_steps 60 --learning_rate 1e-3 \
+        --train_batch_size 32 --gradient_accumulation_steps 4 --max_steps 40 --learning_rate 1e-3 \
         --num_steps_per_checkpoint 10 --keep_checkpoints 0 --eval_steps 20 --eval_samples 64 --disable_progress_bar "$@")
 }
 pretrain() { pretrain_command "$@" && "${command[@]}"; }
@@ -63,7 +63,7 @@ for form in padded packed one; do
     expect 0 "saved" pretrain $form/training run-$form --eval_input_dir "$dir/store"
     grep -q "held-out" "$dir/err" || fail "nothing was measured: $(cat "$dir/err")"
     pretrain_command $form/training cut-$form --eval_input_dir "$dir/$form/test"
-    "${command[@]}" 2>/dev/null &
+    "${command[@]}" >/dev/null 2>&1 &
     pid=$!
     for _ in $(seq 600); do
         [ -d "$dir/cut-$form/ckpt_10" ] && break
@@ -71,8 +71,8 @@ for form in padded packed one; do
     done
     kill -KILL $pid 2>/dev/null || true
     wait $pid || true
-    pretrain $form/training cut-$form --resume_from_checkpoint 2>/dev/null
-    same run-$form cut-$form 60
+    pretrain $form/training cut-$form --resume_from_checkpoint >/dev/null 2>&1
+    same run-$form cut-$form 40
 done
 expect 0 "stand for --gradient_accumulation_steps 4" pretrain packed/training dry --dry_run
 expect 64 "--enable_packed_data_mode is False" pretrain packed/training dry --dry_run --enable_packed_data_mode False
@@ -107,7 +107,7 @@ expect 64 "vocab_file" pretrain alone/bare bare-run
 sed "s/{/{\"vocab_size\": $(wc -l <"$dir/vocab.txt"), /" "$dir/config.json" >"$dir/sized.json"
 expect 0 "no vocab.txt" pretrain alone/bare bare-run --config_file "$dir/sized.json" --steps_this_run 20
 expect 0 "resumed" pretrain alone/bare bare-run --resume_from_checkpoint --vocab_file "$dir/vocab.txt"
-cmp "$dir/bare-run/ckpt_60/model.safetensors" "$dir/run-padded/ckpt_60/model.safetensors" ||
+cmp "$dir/bare-run/ckpt_40/model.safetensors" "$dir/run-padded/ckpt_40/model.safetensors" ||
     fail "training without a vocabulary differs"
-expect 0 "" "$kiln" fill --model "$dir/bare-run/ckpt_60" "the [MASK] saw the city"
+expect 0 "" "$kiln" fill --model "$dir/bare-run/ckpt_40" "the [MASK] saw the city"
 echo "test_shards: done"

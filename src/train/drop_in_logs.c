@@ -3,7 +3,6 @@
 #include "core/log.h"
 
 #include <string.h>
-#include <unistd.h>
 
 /* Neighbours of the same event and form make one record, but a parameter is one alone.  Without a key: true. */
 struct dllog_name {
@@ -45,7 +44,6 @@ static const struct dllog_name squad_dllog_names[] = {
     {"start", NULL, DLLOG_PARAMETER, "loading_checkpoint"},
     {"start", NULL, DLLOG_PARAMETER, "loaded_checkpoint"},
     {"start", "parameters", DLLOG_PARAMETER, "model_weights_num"},
-    {"training", "cache_file", DLLOG_PARAMETER, "Cached_train features_file"},
     {"training", NULL, DLLOG_PARAMETER, "train_start"},
     {"training", "questions", DLLOG_PARAMETER, "training_samples"},
     {"training", "features", DLLOG_PARAMETER, "training_features"},
@@ -62,6 +60,7 @@ static const struct dllog_name squad_dllog_names[] = {
     {"trained", "e2e_train_time", DLLOG_SUMMARY, "e2e_train_time"},
     {"trained", "training_sequences_per_second", DLLOG_SUMMARY, "training_sequences_per_second"},
     {"trained", "final_loss", DLLOG_SUMMARY, "final_loss"},
+    {"predicted", "features", DLLOG_PARAMETER, "sample_number"},
     {"predicted", "e2e_inference_time", DLLOG_SUMMARY, "e2e_inference_time"},
     {"predicted", "inference_sequences_per_second", DLLOG_SUMMARY, "inference_sequences_per_second"},
     {"score", "exact_match", DLLOG_SUMMARY, "exact_match"},
@@ -112,8 +111,7 @@ void drop_in_logs_open(struct drop_in_logs *l, const struct drop_in_options *o)
         .dllog_names = pretraining ? pretraining_dllog_names : squad_dllog_names,
         .tfevents_names = pretraining ? pretraining_tfevents_names : squad_tfevents_names,
     };
-    bool print = o->dllogger_file != NULL || isatty(STDOUT_FILENO) != 1;
-    warn(dllog_open(&l->dllog, o->dllogger_file, o->append, print));
+    warn(dllog_open(&l->dllog, o->dllogger_file, o->append, o->dllogger_file != NULL));
     if (o->tensorboard_in != NULL) {
         snprintf(l->directory, sizeof l->directory, "%s/worker_0", o->tensorboard_in);
     }

@@ -22,12 +22,12 @@ struct drop_in_logs {
 
 struct drop_in_options {
     enum bert_task task;
-    const char *dllogger_file;  /* NULL: none */
+    const char *dllogger_file;  /* NULL: none, and nothing on standard output */
     const char *tensorboard_in; /* event files go to DIRECTORY/worker_0; NULL: none */
     bool append;                /* the run goes on: so does the dllogger file */
 };
 
-/* dllogger's lines also go to standard output if there is a dllogger file, or if nobody reads it on a terminal. */
+/* With a dllogger file its lines also go to standard output. */
 void drop_in_logs_open(struct drop_in_logs *l, const struct drop_in_options *o);
 void drop_in_logs_close(struct drop_in_logs *l);
 

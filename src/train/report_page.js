@@ -33,18 +33,30 @@ for (const plot of document.querySelectorAll(".plot")) {
         cursor.setAttribute("d", `M${x} 0V${height}`);
         svg.append(cursor);
         tip.textContent = `step ${Math.round((x / width) * axis.last).toLocaleString("en")}`;
+        const lines = new Map(); // of each run
         for (const { path, points } of curves) {
-            const line = document.createElement("div");
-            const swatch = document.createElement("i");
-            swatch.className = `${path.classList[0]} swatch`;
-            const text = `${path.dataset.run} ${path.dataset.what} ${Number(value(nearest(points, x).y).toPrecision(4))}`;
-            line.append(swatch, text);
-            tip.append(line);
+            const point = nearest(points, x);
+            if (x < points[0].x - width / 50 || x > points[points.length - 1].x + width / 50) {
+                continue; // before the curve begins, or after it ends
+            }
+            const color = path.classList[0];
+            if (!lines.has(color)) {
+                const line = document.createElement("div"), swatch = document.createElement("i");
+                const name = document.createElement("b");
+                swatch.className = `${color} swatch`;
+                name.textContent = path.dataset.run;
+                line.append(swatch, name);
+                lines.set(color, line);
+            }
+            const line = lines.get(color), comma = line.childNodes.length > 2 ? ", " : " ";
+            line.append(`${comma}${path.dataset.what} ${Number(value(point.y).toPrecision(4))}`);
         }
+        tip.append(...lines.values());
+        tip.style.left = "0";
         plot.append(tip);
-        const right = x > width / 2;
-        tip.style.left = right ? "" : `calc(${(100 * x) / width}% + 10px)`;
-        tip.style.right = right ? `calc(${100 - (100 * x) / width}% + 10px)` : "";
+        const at = (x / width) * box.width, room = box.width - tip.offsetWidth;
+        const beside = at + 10 <= room ? at + 10 : at - 10 - tip.offsetWidth;
+        tip.style.left = `${beside >= -40 ? beside : room}px`;
     });
     svg.addEventListener("pointerleave", () => {
         tip.remove();

@@ -292,7 +292,7 @@ static struct status save(struct run *r, bool last)
 static struct status evaluate(struct run *r)
 {
     struct trainer_result result;
-    if (r->in.heldout.source.self == NULL) {
+    if (r->evaluation.batches.n_micro == 0) {
         return status_ok();
     }
     profile_phase(&r->profile, "evaluation");
@@ -438,6 +438,7 @@ static struct status run_phase(struct run *r)
     if (r->in.heldout.source.self != NULL) {
         TRY(evaluation_init(&r->evaluation, &r->in.heldout.source, o->eval_samples, &r->in.train.source,
                             r->in.model.vocab_size));
+        pretrain_inputs_close_heldout(&r->in);
     }
     TRY(open_logs(r));
     TRY(open_saves(r));

@@ -249,6 +249,12 @@ static void close_data(struct pretrain_data *d)
     shard_loader_close(&d->shards);
     bert_loader_close(&d->loader);
     token_store_close(&d->store);
+    *d = (struct pretrain_data){0};
+}
+
+void pretrain_inputs_close_heldout(struct pretrain_inputs *in)
+{
+    close_data(&in->heldout);
 }
 
 void pretrain_inputs_close(struct pretrain_inputs *in)
@@ -285,6 +291,10 @@ static void announce_shards(const struct shard_loader *l, const struct pretrain_
 
 void pretrain_inputs_announce(const struct pretrain_inputs *in, const struct pretrain_options *o)
 {
+    if (in->heldout.source.self == NULL && o->eval_steps > 0) {
+        log_info("nothing is measured on held-out text: %s has none, and there is no --eval_input_dir",
+                 o->input_dir);
+    }
     if (in->train.shards.files.n > 0) {
         announce_shards(&in->train.shards, o);
         return;

@@ -32,6 +32,9 @@ struct status pretrain_inputs_open(struct pretrain_inputs *in, const struct pret
 /* Safe on a zeroed struct and after a failed open. */
 void pretrain_inputs_close(struct pretrain_inputs *in);
 
+/* The held-out data alone, when its batches have been made: it need not stay in memory. */
+void pretrain_inputs_close_heldout(struct pretrain_inputs *in);
+
 /* Logs what there is to train on, and which flags the data overrules. */
 void pretrain_inputs_announce(const struct pretrain_inputs *in, const struct pretrain_options *o);
 

@@ -108,13 +108,13 @@ static struct status write_file(const struct writer *w, int64_t shard, const str
     return hdf5_file_write(path, arrays, shard_format_arrays(arrays, shape, memory));
 }
 
-/* Where the sequences [first, first + targets) go, and of what shape the file then is. */
+/* Where the n sequences of a file go, and of what shape it then is. */
 struct layout {
     struct target *targets; /* [n] */
     struct shard_shape shape;
 };
 
-static struct status lay_out_padded(const struct writer *w, struct layout *out, int64_t n)
+static void lay_out_padded(const struct writer *w, struct layout *out, int64_t n)
 {
     const struct bert_loader_config *c = &w->config->samples;
     out->shape = (struct shard_shape){
@@ -122,7 +122,6 @@ static struct status lay_out_padded(const struct writer *w, struct layout *out, 
     for (int64_t i = 0; i < n; i++) {
         out->targets[i] = (struct target){.record = i};
     }
-    return status_ok();
 }
 
 static struct status count_strategy(struct writer *w, const struct pack_row *row, const int32_t *lengths)
@@ -249,8 +248,12 @@ static struct status write_shard(struct writer *w, int64_t shard, int64_t first,
     if (layout.targets == NULL) {
         return out_of_memory(w);
     }
-    struct status s =
-        w->config->packed ? lay_out_packed(w, &layout, first, n) : lay_out_padded(w, &layout, n);
+    struct status s = status_ok();
+    if (w->config->packed) {
+        s = lay_out_packed(w, &layout, first, n);
+    } else {
+        lay_out_padded(w, &layout, n);
+    }
     if (!failed(s)) {
         s = shard_format_check(&layout.shape, w->config->directory);
     }

@@ -377,20 +377,21 @@ static void reset_peak_memory(void)
     }
 }
 
-/* The process's peak of resident memory, mapped files left out, in bytes; 0 if the system does not tell. */
+/* The process's peak of resident memory, mapped files and files held in shared memory left out, in bytes; 0 if the system does not tell. */
 static size_t peak_memory(void)
 {
     FILE *f = fopen("/proc/self/status", "r");
     char line[128];
-    unsigned long long peak = 0, file_backed = 0;
+    unsigned long long peak = 0, file_backed = 0, shared = 0;
     while (f != NULL && fgets(line, sizeof line, f) != NULL) {
         sscanf(line, "VmHWM: %llu kB", &peak);
         sscanf(line, "RssFile: %llu kB", &file_backed);
+        sscanf(line, "RssShmem: %llu kB", &shared);
     }
     if (f != NULL) {
         fclose(f);
     }
-    return (size_t)(peak > file_backed ? peak - file_backed : 0) * 1024;
+    return (size_t)(peak > file_backed + shared ? peak - file_backed - shared : 0) * 1024;
 }
 
 static struct status open_logs(struct run *r)

@@ -26,7 +26,7 @@ LENGTH, STRIDE, QUERY, ANSWER = 384, 128, 64, 30
 ORDER_PURPOSE, SEED, M64 = 0x73717561, 42, (1 << 64) - 1
 
 
-# The order of kiln's features: a Feistel network over Philox 4x32-10 (src/core/rng.h).
+# The order of kiln's features: a Feistel network over Philox 4x32 with 7 rounds (src/core/rng.h).
 
 
 def mix(z):
@@ -43,7 +43,7 @@ def key_of(seed, purpose):
 def philox_word(key, counter):
     k = [key & 0xFFFFFFFF, key >> 32]
     c = list(counter)
-    for _ in range(10):
+    for _ in range(7):
         p, q = c[0] * 0xD2511F53, c[2] * 0xCD9E8D57
         c = [q >> 32 ^ c[1] ^ k[0], q & 0xFFFFFFFF, p >> 32 ^ c[3] ^ k[1], p & 0xFFFFFFFF]
         k = [(k[0] + 0x9E3779B9) & 0xFFFFFFFF, (k[1] + 0xBB67AE85) & 0xFFFFFFFF]

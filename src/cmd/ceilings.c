@@ -7,7 +7,7 @@
 #include <string.h>
 
 /* Slow machines need no more than a few repeats. */
-static const double ENOUGH_S = 0.5;
+static const double ENOUGH_S = 0.25;
 
 static void keep_larger(double *best, double rate)
 {

@@ -86,7 +86,7 @@ static size_t columns_of(struct column columns[MAX_COLUMNS + 1], const struct ch
         }
         bool turns = !turned && n > 0 && row->phase != columns[n - 1].phase;
         turned |= turns;
-        if (place != at || turns) {
+        if (n == 0 || place != at || turns) {
             columns[n++] = (struct column){.low = value, .high = value, .phase = row->phase};
             at = place;
         }

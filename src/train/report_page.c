@@ -124,8 +124,8 @@ static void append_date(struct buf *b, double wall_s)
 {
     char text[32] = "";
     struct tm local;
-    time_t seconds = (time_t)wall_s;
-    if (wall_s > 0 && wall_s < 1e11 && localtime_r(&seconds, &local) != NULL) {
+    time_t seconds = wall_s >= 0 && wall_s < 1e11 ? (time_t)wall_s : -1; /* else it is no time of a run */
+    if (seconds >= 0 && localtime_r(&seconds, &local) != NULL) {
         strftime(text, sizeof text, "%Y-%m-%d %H:%M", &local);
     }
     buf_puts(b, text);
@@ -167,7 +167,7 @@ static void append_cell(struct buf *b, size_t row, const struct run_log *log)
     switch (summary[row].kind) {
     case SUMMARY_LOG:
         append_date(b, log->first_s);
-        buf_puts(b, " to ");
+        buf_puts(b, isnan(log->first_s) ? "" : " to ");
         append_date(b, log->last_s);
         return;
     case SUMMARY_STEPS: buf_printf(b, "%lld", (long long)last_step_of(log)); return;

@@ -142,6 +142,7 @@ static void empty_and_tiny_runs_have_pages(void)
                                            "\"loss\":2.5,\"grad_norm\":0,\"learning_rate\":1e-9}\n")};
     struct buf page = page_of(logs, 1);
     EXPECT(n_of(&page, "<figure>") == 0, "an empty run has no charts");
+    EXPECT(n_of(&page, "1970") == 0, "nor a date");
     buf_fini(&page);
     page = page_of(logs, 2);
     EXPECT(n_of(&page, "<figure>") == 3, "%d charts", n_of(&page, "<figure>"));

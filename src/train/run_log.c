@@ -202,6 +202,7 @@ struct status run_log_parse(struct run_log *log, const char *run, const char *te
         .latest = json_object(),
         .phase2_from = -1,
         .first_s = NAN,
+        .last_s = NAN,
     };
     struct status s = status_error(STATUS_MEMORY, "out of memory for the log of %s", run);
     if (log->path != NULL && log->name != NULL && log->starts != NULL && log->latest != NULL) {

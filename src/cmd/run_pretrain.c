@@ -130,9 +130,10 @@ static struct status run(const void *args, int n_positional, const char *const *
 
 const struct command command_pretrain = {
     .name = "pretrain",
-    .summary = "pre-train BERT on a token store: masked words and next sentences",
+    .summary = "pre-train BERT on a token store or HDF5 files: masked words and next sentences",
     .details =
-        "Reads what `kiln prepare` wrote.  Phase 1 trains on short sequences; phase 2 (--phase2) goes on "
+        "Reads what `kiln prepare` wrote, or HDF5 files of the replaced scripts.  Phase 1 trains on short "
+        "sequences; phase 2 (--phase2) goes on "
         "with "
         "longer ones, another batch and rate.  Ctrl-C or SIGTERM saves and ends with exit code 75; the same "
         "command with --resume_from_checkpoint goes on as if it had never stopped.",

@@ -2,12 +2,13 @@
 # KILN_ISA, the suffix of the one function it exports.
 set(KILN_ISAS baseline)
 if(CMAKE_SYSTEM_PROCESSOR MATCHES "x86_64|AMD64")
-  set(KILN_ISAS baseline avx2 avx512)
+  set(KILN_ISAS baseline avx2 avx512 avx512bf16)
 endif()
 set(KILN_ISA_FLAGS_baseline "")
 set(KILN_ISA_FLAGS_avx2 -mavx2 -mfma -mf16c -mbmi2)
 set(KILN_ISA_FLAGS_avx512 -mavx512f -mavx512bw -mavx512dq -mavx512vl -mavx2 -mfma -mf16c -mbmi2
   -mprefer-vector-width=512)
+set(KILN_ISA_FLAGS_avx512bf16 ${KILN_ISA_FLAGS_avx512} -mavx512bf16)
 
 # Moves the kernel sources from the list variable into objects, one set per instruction set: KILN_KERNEL_OBJECTS.
 function(kiln_take_kernels list)

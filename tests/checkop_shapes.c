@@ -119,8 +119,8 @@ static const struct checkop_shape gradient_shapes[] = {
 #define EIGHT(n)      n, n, n, n, n, n, n, n
 #define THIRTY_TWO(n) EIGHT(n), EIGHT(n), EIGHT(n), EIGHT(n)
 
-/* One training step of BERT-base at 4,096 tokens (32 sequences of 128; 8 of 512), then of a small model at
- * 1,024 tokens (16 of 64). */
+/* One training step of BERT-base at 4,096 tokens (32 sequences of 128; 8 of 512), of BERT-mini at as many (attention
+ * at fewer), then of a small model at 1,024 tokens (16 of 64). */
 static const struct checkop_shape bench_shapes[] = {
     {"linear", .t = 4096, .h = 768, .f = 2304},
     {"linear", .t = 4096, .h = 768, .f = 768},
@@ -159,6 +159,33 @@ static const struct checkop_shape bench_shapes[] = {
     {"global_norm", .t = 20000000},
     {"lamb", .t = 20000000},
     {"adamw", .t = 20000000},
+
+    {"linear", .t = 4096, .h = 256, .f = 768},
+    {"linear", .t = 4096, .h = 256, .f = 256},
+    {"linear", .t = 4096, .h = 1024, .f = 256},
+    {"linear_gelu", .t = 4096, .h = 256, .f = 1024},
+    {"linear", .t = 640, .h = 256, .f = 30528, .strided = true},
+    {"linear_backward_input", .t = 4096, .h = 256, .f = 768, .plain = true},
+    {"linear_backward_input", .t = 4096, .h = 256, .f = 256},
+    {"linear_backward_input", .t = 4096, .h = 256, .f = 1024, .plain = true},
+    {"linear_backward_input", .t = 4096, .h = 1024, .f = 256},
+    {"linear_backward_weight", .t = 4096, .h = 256, .f = 768},
+    {"linear_backward_weight", .t = 4096, .h = 256, .f = 256},
+    {"linear_backward_weight", .t = 4096, .h = 1024, .f = 256},
+    {"linear_backward_weight", .t = 4096, .h = 256, .f = 1024},
+    {"linear_backward_weight", .t = 640, .h = 256, .f = 30528},
+    {"gelu_backward", .t = 4096, .h = 1024},
+    {"embed", .t = 4096, .h = 256, .f = 30528, .p = 0.1},
+    {"embed_backward", .t = 4096, .h = 256, .f = 30528, .p = 0.1},
+    {"bias_dropout_add_layernorm", .t = 4096, .h = 256, .p = 0.1},
+    {"bias_dropout_add_layernorm_backward", .t = 4096, .h = 256, .p = 0.1},
+    {"attention", .t = 128, .h = 256, .heads = 4, .p = 0.1, .strided = true, .lens_q = LENS(EIGHT(128))},
+    {"attention_backward", .t = 128, .h = 256, .heads = 4, .p = 0.1, .strided = true,
+     .lens_q = LENS(EIGHT(128))},
+    {"attention", .t = 512, .h = 256, .heads = 4, .p = 0.1, .strided = true, .lens_q = LENS(512, 512)},
+    {"attention_backward", .t = 512, .h = 256, .heads = 4, .p = 0.1, .strided = true,
+     .lens_q = LENS(512, 512)},
+    {"cross_entropy", .t = 640, .h = 30528, .f = 30522},
 
     {"linear", .t = 1024, .h = 192, .f = 576},
     {"linear", .t = 1024, .h = 768, .f = 192},

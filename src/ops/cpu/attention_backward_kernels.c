@@ -6,11 +6,14 @@
 enum { QUERY_BLOCK = 64 };
 
 struct tiles {
-    float *keys_t, *values_t; /* [width, padded_k], transposed */
-    float *keys;              /* [padded_k, width] */
+    float *keys_t, *values_t; /* [row_words, stride], transposed */
+    float *keys;              /* [padded_k, row_words]; the values pass through it */
     float *dk, *dv;           /* [padded_k, width] */
-    float *q, *dout, *dq;     /* [QUERY_BLOCK, width]; dq holds `out` at first */
-    float *p, *ds;            /* [QUERY_BLOCK, padded_k]; ds holds dP at first */
+    float *q, *dout;          /* [QUERY_BLOCK, row_words] */
+    float *dq;                /* [QUERY_BLOCK, width] */
+    float *p, *ds;            /* [QUERY_BLOCK, stride]: scores and dP at first */
+    /* the same with pairs across the rows, half as many; without pairs the very same */
+    float *keys_across, *q_across, *dout_across, *p_across, *ds_across;
     uint16_t *bits;
 };
 
@@ -18,30 +21,45 @@ static struct tiles carve(const struct attention_call *c, int64_t padded_k, void
 {
     struct tiles t;
     float *p = lane;
-    int64_t of_keys = padded_k * c->width, of_queries = QUERY_BLOCK * c->width,
-            of_scores = QUERY_BLOCK * padded_k;
-    t.keys_t = p, p += of_keys;
-    t.values_t = p, p += of_keys;
-    t.keys = p, p += of_keys;
+    int64_t stride = attention_stride(padded_k), of_keys = padded_k * c->width;
+    int64_t of_queries = QUERY_BLOCK * c->width;
+    t.keys_t = p, p += c->row_words * stride;
+    t.values_t = p, p += c->row_words * stride;
+    t.keys = t.keys_across = p, p += of_keys;
     t.dk = p, p += of_keys;
     t.dv = p, p += of_keys;
-    t.q = p, p += of_queries;
-    t.dout = p, p += of_queries;
+    t.q = t.q_across = p, p += of_queries;
+    t.dout = t.dout_across = p, p += of_queries;
     t.dq = p, p += of_queries;
-    t.p = p, p += of_scores;
-    t.ds = p, p += of_scores;
+    t.p = t.p_across = p, p += QUERY_BLOCK * stride;
+    t.ds = t.ds_across = p, p += QUERY_BLOCK * stride;
+    if (c->pairs) {
+        t.keys_across = p, p += of_keys / 2;
+        t.q_across = p, p += of_queries / 2;
+        t.dout_across = p, p += of_queries / 2;
+        t.ds_across = p, p += QUERY_BLOCK / 2 * stride;
+    }
     t.bits = (uint16_t *)p;
     int64_t n_bits = dropout_bits_count(QUERY_BLOCK, padded_k / DROPOUT_COLUMNS);
     *bytes = (size_t)((char *)(t.bits + n_bits) - (char *)lane);
     return t;
 }
 
-static float dot(const float *a, const float *b, int64_t n)
+/* Of a row of each tensor. */
+static float dot(tensor a, tensor b, int64_t head, int64_t row)
 {
+    const void *x = attention_row(a, head, row), *y = attention_row(b, head, row);
     float sum = 0;
+    if (a.dtype == DTYPE_F32) {
 #pragma omp simd reduction(+ : sum)
-    for (int64_t i = 0; i < n; i++) {
-        sum += a[i] * b[i];
+        for (int64_t i = 0; i < a.dims[2]; i++) {
+            sum += ((const float *)x)[i] * ((const float *)y)[i];
+        }
+    } else {
+#pragma omp simd reduction(+ : sum)
+        for (int64_t i = 0; i < a.dims[2]; i++) {
+            sum += bf16_to_f32(((const uint16_t *)x)[i]) * bf16_to_f32(((const uint16_t *)y)[i]);
+        }
     }
     return sum;
 }
@@ -88,31 +106,52 @@ static void backward_row(float *restrict p, float *restrict ds, int64_t visible,
     }
 }
 
+/* Rows [0, rows) of p paired across, in place; of ds paired across, and paired along in place. */
+static void pair_rows(const struct tiles *t, int64_t stride, int64_t rows, int64_t padded_k)
+{
+    for (int64_t r = 0; r < rows; r += 2) {
+        float *p = t->p + r * stride, *ds = t->ds + r * stride;
+        tile_pair_across(t->p_across + r / 2 * stride, p, p + stride, padded_k);
+        tile_pair_across(t->ds_across + r / 2 * stride, ds, ds + stride, padded_k);
+        tile_pair_along(ds, padded_k);
+        tile_pair_along(ds + stride, padded_k);
+    }
+}
+
 static void query_block(const struct attention_call *c, const struct attention_head *h, const struct tiles *t,
                         int64_t i0, int64_t n)
 {
-    int64_t m = kernel_round_up(n, TILE_ROWS), stride = h->padded_k, width = c->width, row0 = h->q0 + i0;
+    int64_t m = kernel_round_up(n, TILE_ROWS), stride = h->stride, width = c->width, row0 = h->q0 + i0;
+    int64_t head_words = attention_words(c, c->head_size), query_words = attention_words(c, n);
     struct row row = {.scale = (float)c->a->scale, .slope = h->slope, .keep_scale = c->keep_scale};
     row.threshold = c->threshold;
-    attention_load(t->q, width, c->q, h->index, row0, n, m);
-    attention_load(t->dout, width, c->dout, h->index, row0, n, m);
-    attention_load(t->dq, width, c->out, h->index, row0, n, m);
-    tile_product(t->p, stride, (struct tile_left){t->q, width, 1}, t->keys_t, stride, m, stride, c->head_size,
-                 false);
-    tile_product(t->ds, stride, (struct tile_left){t->dout, width, 1}, t->values_t, stride, m, stride,
-                 c->head_size, false);
+    attention_load_along(t->q, c, c->q, h->index, row0, n, m);
+    attention_load_along(t->dout, c, c->dout, h->index, row0, n, m);
+    tile_product(t->p, stride, (struct tile_left){t->q, c->row_words, 1}, t->keys_t, stride, m, h->padded_k,
+                 head_words, false, c->pairs);
+    tile_product(t->ds, stride, (struct tile_left){t->dout, c->row_words, 1}, t->values_t, stride, m,
+                 h->padded_k, head_words, false, c->pairs);
     if (c->threshold != 0) {
         attention_draw(t->bits, c, h, row0, n);
     }
     for (int64_t r = 0; r < n; r++) {
         row.lse = ((const float *)c->lse.data)[(row0 + r) * c->n_heads + h->index];
-        row.delta = dot(t->dout + r * width, t->dq + r * width, c->head_size);
+        row.delta = dot(c->dout, c->out, h->index, row0 + r);
         row.bits = t->bits + r * attention_bits_stride(h);
-        backward_row(t->p + r * stride, t->ds + r * stride, attention_visible(c, h, i0 + r), stride, row);
+        backward_row(t->p + r * stride, t->ds + r * stride, attention_visible(c, h, i0 + r), h->padded_k,
+                     row);
     }
-    tile_product(t->dv, width, (struct tile_left){t->p, 1, stride}, t->dout, width, stride, width, n, i0 > 0);
-    tile_product(t->dk, width, (struct tile_left){t->ds, 1, stride}, t->q, width, stride, width, n, i0 > 0);
-    tile_product(t->dq, width, (struct tile_left){t->ds, stride, 1}, t->keys, width, m, width, h->n_k, false);
+    if (c->pairs) {
+        attention_pair_across(t->q_across, c, t->q, m);
+        attention_pair_across(t->dout_across, c, t->dout, m);
+        pair_rows(t, stride, m, h->padded_k);
+    }
+    tile_product(t->dv, width, (struct tile_left){t->p_across, 1, stride}, t->dout_across, width, h->padded_k,
+                 width, query_words, i0 > 0, c->pairs);
+    tile_product(t->dk, width, (struct tile_left){t->ds_across, 1, stride}, t->q_across, width, h->padded_k,
+                 width, query_words, i0 > 0, c->pairs);
+    tile_product(t->dq, width, (struct tile_left){t->ds, stride, 1}, t->keys_across, width, m, width,
+                 attention_words(c, h->n_k), false, c->pairs);
     for (int64_t r = 0; r < n; r++) {
         attention_store(c->dq, h->index, row0 + r, t->dq + r * width, 1.0f);
     }
@@ -124,10 +163,13 @@ static void attention_item(const void *context, int64_t item, void *lane)
     struct attention_head h = attention_head_of(c, item);
     size_t bytes;
     struct tiles t = carve(c, h.padded_k, lane, &bytes);
-    attention_load(t.keys, c->width, c->v, h.index, h.k0, h.n_k, h.padded_k);
-    tile_transpose(t.values_t, h.padded_k, t.keys, c->width, h.padded_k, c->width);
-    attention_load(t.keys, c->width, c->k, h.index, h.k0, h.n_k, h.padded_k);
-    tile_transpose(t.keys_t, h.padded_k, t.keys, c->width, h.padded_k, c->width);
+    attention_load_along(t.keys, c, c->v, h.index, h.k0, h.n_k, h.padded_k);
+    tile_transpose(t.values_t, h.stride, t.keys, c->row_words, h.padded_k, c->row_words);
+    attention_load_along(t.keys, c, c->k, h.index, h.k0, h.n_k, h.padded_k);
+    tile_transpose(t.keys_t, h.stride, t.keys, c->row_words, h.padded_k, c->row_words);
+    if (c->pairs) {
+        attention_pair_across(t.keys_across, c, t.keys, h.padded_k);
+    }
     if (h.n_q == 0) {
         memset(t.dk, 0, (size_t)(h.padded_k * c->width) * sizeof(float));
         memset(t.dv, 0, (size_t)(h.padded_k * c->width) * sizeof(float));
@@ -144,7 +186,7 @@ static void attention_item(const void *context, int64_t item, void *lane)
 static void cpu_attention_backward(struct exec *x, tensor dq, tensor dk, tensor dv, tensor dout, tensor out,
                                    tensor lse, tensor q, tensor k, tensor v, struct attention a)
 {
-    struct attention_call c = {&a, out, lse, q, k, v, dq, dk, dv, dout, 0, 0, 0, 0, 0, 0};
+    struct attention_call c = {&a, out, lse, q, k, v, dq, dk, dv, dout, 0, 0, 0, 0, false, 0, 0, 0};
     if (!attention_accept(x, "attention_backward", &c)) {
         return;
     }

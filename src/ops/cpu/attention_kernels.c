@@ -6,10 +6,12 @@ enum { QUERY_BLOCK = 32 };
 
 /* The lane, cut into its tiles. */
 struct tiles {
-    float *keys;   /* [head_size padded, padded_k], transposed */
-    float *values; /* [padded_k, width] */
-    float *q, *o;  /* [QUERY_BLOCK, width] */
-    float *scores; /* [QUERY_BLOCK, padded_k] */
+    float *keys;   /* [row_words, stride], transposed */
+    float *rows;   /* [padded_k, row_words]: keys, then values */
+    float *values; /* [padded_k in words, width], pairs across; without pairs the same as rows */
+    float *q;      /* [QUERY_BLOCK, row_words] */
+    float *o;      /* [QUERY_BLOCK, width] */
+    float *scores; /* [QUERY_BLOCK, stride]; then probabilities, paired along */
     uint16_t *bits;
 };
 
@@ -17,11 +19,15 @@ static struct tiles carve(const struct attention_call *c, int64_t padded_k, void
 {
     struct tiles t;
     float *p = lane;
-    t.keys = p, p += c->width * padded_k;
-    t.values = p, p += padded_k * c->width;
-    t.q = p, p += QUERY_BLOCK * c->width;
+    int64_t stride = attention_stride(padded_k);
+    t.keys = p, p += c->row_words * stride;
+    t.rows = t.values = p, p += padded_k * c->row_words;
+    if (c->pairs) {
+        t.values = p, p += padded_k / 2 * c->width;
+    }
+    t.q = p, p += QUERY_BLOCK * c->row_words;
     t.o = p, p += QUERY_BLOCK * c->width;
-    t.scores = p, p += QUERY_BLOCK * padded_k;
+    t.scores = p, p += QUERY_BLOCK * stride;
     t.bits = (uint16_t *)p;
     int64_t n_bits = dropout_bits_count(QUERY_BLOCK, padded_k / DROPOUT_COLUMNS);
     *bytes = (size_t)((char *)(t.bits + n_bits) - (char *)lane);
@@ -71,24 +77,27 @@ static void query_block(const struct attention_call *c, const struct attention_h
 {
     int64_t m = kernel_round_up(n, TILE_ROWS), bits_stride = attention_bits_stride(h);
     float factor[QUERY_BLOCK];
-    attention_load(t->q, c->width, c->q, h->index, h->q0 + i0, n, m);
-    tile_product(t->scores, h->padded_k, (struct tile_left){t->q, c->width, 1}, t->keys, h->padded_k, m,
-                 h->padded_k, c->head_size, false);
+    attention_load_along(t->q, c, c->q, h->index, h->q0 + i0, n, m);
+    tile_product(t->scores, h->stride, (struct tile_left){t->q, c->row_words, 1}, t->keys, h->stride, m,
+                 h->padded_k, attention_words(c, c->head_size), false, c->pairs);
     if (c->threshold != 0) {
         attention_draw(t->bits, c, h, h->q0 + i0, n);
     }
     for (int64_t r = 0; r < n; r++) {
-        float *s = t->scores + r * h->padded_k, max;
+        float *s = t->scores + r * h->stride, max;
         int64_t visible = attention_visible(c, h, i0 + r);
         float sum = softmax_row(s, visible, h->padded_k, (float)c->a->scale, h->slope, &max);
         if (c->threshold != 0) {
             drop_row(s, t->bits + r * bits_stride, visible, c->threshold);
         }
+        if (c->pairs) {
+            tile_pair_along(s, h->padded_k);
+        }
         factor[r] = visible == 0 ? 0.0f : c->keep_scale / sum;
         ((float *)c->lse.data)[(h->q0 + i0 + r) * c->n_heads + h->index] = max + logf(sum);
     }
-    tile_product(t->o, c->width, (struct tile_left){t->scores, h->padded_k, 1}, t->values, c->width, m,
-                 c->width, h->n_k, false);
+    tile_product(t->o, c->width, (struct tile_left){t->scores, h->stride, 1}, t->values, c->width, m,
+                 c->width, attention_words(c, h->n_k), false, c->pairs);
     for (int64_t r = 0; r < n; r++) {
         attention_store(c->out, h->index, h->q0 + i0 + r, t->o + r * c->width, factor[r]);
     }
@@ -100,9 +109,12 @@ static void attention_item(const void *context, int64_t item, void *lane)
     struct attention_head h = attention_head_of(c, item);
     size_t bytes;
     struct tiles t = carve(c, h.padded_k, lane, &bytes);
-    attention_load(t.values, c->width, c->k, h.index, h.k0, h.n_k, h.padded_k);
-    tile_transpose(t.keys, h.padded_k, t.values, c->width, h.padded_k, c->width);
-    attention_load(t.values, c->width, c->v, h.index, h.k0, h.n_k, h.padded_k);
+    attention_load_along(t.rows, c, c->k, h.index, h.k0, h.n_k, h.padded_k);
+    tile_transpose(t.keys, h.stride, t.rows, c->row_words, h.padded_k, c->row_words);
+    attention_load_along(t.rows, c, c->v, h.index, h.k0, h.n_k, h.padded_k);
+    if (c->pairs) {
+        attention_pair_across(t.values, c, t.rows, h.padded_k);
+    }
     for (int64_t i = 0; i < h.n_q; i += QUERY_BLOCK) {
         query_block(c, &h, &t, i, kernel_min(QUERY_BLOCK, h.n_q - i));
     }

@@ -1,6 +1,7 @@
 /* attention_tile: what the forward and the backward of attention share.  An item is one head of one sequence;
- * its rows are converted to padded fp32 tiles in the lane, and queries pass through in blocks, so the scores
- * of a block stay in the cache. */
+ * its rows are laid out as padded tiles in the lane, and queries pass through in blocks, so the scores of a
+ * block stay in the cache.  Tiles are fp32, or pairs of bf16 (tile_product.h) where the tensors are bf16 and the
+ * processor can multiply them; scores, their softmax and all sums are fp32 in any case. */
 #ifndef KILN_OPS_CPU_ATTENTION_TILE_H
 #define KILN_OPS_CPU_ATTENTION_TILE_H
 
@@ -14,6 +15,8 @@ struct attention_call {
     tensor out, lse, q, k, v;
     tensor dq, dk, dv, dout;           /* backward only */
     int64_t n_heads, head_size, width; /* width: head_size padded to whole tiles */
+    int64_t row_words;                 /* the same in words, for pairs along the row */
+    bool pairs;                        /* tiles that are multiplied consist of pairs */
     uint64_t key;
     uint32_t threshold;
     float keep_scale;
@@ -22,7 +25,8 @@ struct attention_call {
 /* One head of one sequence. */
 struct attention_head {
     int64_t index, q0, n_q, k0, n_k;
-    int64_t padded_k; /* n_k padded to whole tiles: the stride of scores and of transposed keys */
+    int64_t padded_k; /* n_k padded to whole tiles */
+    int64_t stride;   /* of scores and transposed keys */
     float slope;
 };
 
@@ -57,11 +61,19 @@ static inline bool attention_accept(struct exec *x, const char *op, const struct
     return true;
 }
 
+/* n elements along the inner dimension of a product, in words. */
+static inline int64_t attention_words(const struct attention_call *c, int64_t n)
+{
+    return c->pairs ? kernel_blocks(n, 2) : n;
+}
+
 static inline void attention_prepare(struct attention_call *c, const struct exec *x)
 {
     c->n_heads = c->q.dims[1];
     c->head_size = c->q.dims[2];
     c->width = kernel_round_up(c->head_size, TILE_COLS);
+    c->pairs = TILE_PAIRS && c->q.dtype == DTYPE_BF16;
+    c->row_words = kernel_round_up(attention_words(c, c->head_size), TILE_COLS);
     c->key = x->dropout_key;
     c->threshold = dropout_threshold(c->a->dropout);
     c->keep_scale = (float)dropout_scale(c->a->dropout);
@@ -70,6 +82,13 @@ static inline void attention_prepare(struct attention_call *c, const struct exec
 static inline int64_t attention_items(const struct attention_call *c)
 {
     return (tensor_count(c->a->cu_seqlens_q) - 1) * c->n_heads;
+}
+
+/* The stride of scores: an odd number of cache lines, so that columns of long rows do not all fall into the
+ * same sets of the cache. */
+static inline int64_t attention_stride(int64_t padded_k)
+{
+    return (padded_k / TILE_COLS | 1) * TILE_COLS;
 }
 
 /* The longest sequence of keys, padded: what the lanes are sized for. */
@@ -88,8 +107,9 @@ static inline struct attention_head attention_head_of(const struct attention_cal
     const struct attention *a = c->a;
     const int32_t *q = a->cu_seqlens_q.data, *k = a->cu_seqlens_kv.data;
     int64_t b = item / c->n_heads, index = item % c->n_heads;
-    struct attention_head h = {index, q[b], q[b + 1] - q[b], k[b], k[b + 1] - k[b], 0, 0};
+    struct attention_head h = {index, q[b], q[b + 1] - q[b], k[b], k[b + 1] - k[b], 0, 0, 0};
     h.padded_k = kernel_round_up(h.n_k, TILE_COLS);
+    h.stride = attention_stride(h.padded_k);
     h.slope = tensor_is_null(a->alibi_slopes) ? 0.0f : ((const float *)a->alibi_slopes.data)[index];
     return h;
 }
@@ -102,22 +122,42 @@ static inline int64_t attention_visible(const struct attention_call *c, const st
     return n < 0 ? 0 : n;
 }
 
-/* Rows [first, first + n) of a head as fp32 [padded_rows, stride]; zero beyond n rows and head_size
- * columns. */
-static inline void attention_load(float *restrict out, int64_t stride, tensor t, int64_t head, int64_t first,
-                                  int64_t n, int64_t padded_rows)
+static inline const void *attention_row(tensor t, int64_t head, int64_t row)
 {
-    int64_t size = t.dims[2];
+    return (const char *)t.data + (row * t.strides[0] + head * t.strides[1]) * (int64_t)dtype_bytes(t.dtype);
+}
+
+/* Rows [first, first + n) of a head, [padded_rows, c->row_words] words with pairs along the rows; zero beyond n
+ * rows and head_size columns. */
+static inline void attention_load_along(float *restrict out, const struct attention_call *c, tensor t,
+                                        int64_t head, int64_t first, int64_t n, int64_t padded_rows)
+{
+    int64_t size = t.dims[2], stride = c->row_words;
+    size_t in_place = (size_t)size * (t.dtype == DTYPE_F32 ? sizeof(float) : sizeof(uint16_t));
     for (int64_t r = 0; r < n; r++) {
-        int64_t offset = (first + r) * t.strides[0] + head * t.strides[1];
-        if (t.dtype == DTYPE_F32) {
-            memcpy(out + r * stride, (const float *)t.data + offset, (size_t)size * sizeof(float));
+        float *row = out + r * stride;
+        size_t used = c->pairs ? in_place : (size_t)size * sizeof(float);
+        if (c->pairs || t.dtype == DTYPE_F32) {
+            memcpy(row, attention_row(t, head, first + r), used);
         } else {
-            rows_from_bf16(out + r * stride, (const uint16_t *)t.data + offset, size);
+            rows_from_bf16(row, attention_row(t, head, first + r), size);
         }
-        memset(out + r * stride + size, 0, (size_t)(stride - size) * sizeof(float));
+        memset((char *)row + used, 0, (size_t)stride * sizeof(float) - used);
     }
     memset(out + n * stride, 0, (size_t)((padded_rows - n) * stride) * sizeof(float));
+}
+
+/* Such rows, an even number of them, as [rows in words, c->width] words with pairs across the rows. */
+static inline void attention_pair_across(float *restrict out, const struct attention_call *c,
+                                         const float *restrict along, int64_t rows)
+{
+    for (int64_t r = 0; r < rows; r += 2) {
+        const uint16_t *a = (const uint16_t *)(along + r * c->row_words), *b = a + 2 * c->row_words;
+        uint32_t *words = (uint32_t *)(out + r / 2 * c->width);
+        for (int64_t i = 0; i < c->width; i++) {
+            words[i] = a[i] | (uint32_t)b[i] << 16;
+        }
+    }
 }
 
 /* Stores `factor` times the first head_size columns of a row. */

@@ -35,6 +35,7 @@ CPU_ISA(baseline)
 #if defined(__x86_64__)
 CPU_ISA(avx2)
 CPU_ISA(avx512)
+CPU_ISA(avx512bf16)
 
 static bool has_avx2(void)
 {
@@ -45,6 +46,11 @@ static bool has_avx512(void)
 {
     return has_avx2() && __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
            __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512vl");
+}
+
+static bool has_avx512bf16(void)
+{
+    return has_avx512() && __builtin_cpu_supports("avx512bf16");
 }
 #endif
 
@@ -58,6 +64,7 @@ static const struct isa {
 #if defined(__x86_64__)
     {"avx2", has_avx2, fill_avx2},
     {"avx512", has_avx512, fill_avx512},
+    {"avx512bf16", has_avx512bf16, fill_avx512bf16},
 #endif
 };
 

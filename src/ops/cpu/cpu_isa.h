@@ -4,7 +4,7 @@
 
 #include "ops/ops.h"
 
-/* "baseline", "avx2" or "avx512"; NULL if this processor or this build lacks it. */
+/* "baseline", "avx2", "avx512" or "avx512bf16"; NULL if this processor or this build lacks it. */
 const struct ops *cpu_isa_table(const char *isa);
 
 #endif

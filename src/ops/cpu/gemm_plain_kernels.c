@@ -76,7 +76,7 @@ static bool plain_tile(const void *handle, const struct gemm *t, void *lane)
         pack(b, n,
              (struct panel){t->b, t->ab_dtype, t->b_transposed ? l : l * t->b_stride, t->b_stride, k, t->n, k,
                             n, t->b_transposed});
-        tile_product(c, n, (struct tile_left){a, PANEL_K, 1}, b, n, m, n, k, l > 0);
+        tile_product(c, n, (struct tile_left){a, PANEL_K, 1}, b, n, m, n, k, l > 0, false);
     }
     store(t, c, n);
     return true;

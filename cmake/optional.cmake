@@ -1,14 +1,21 @@
 # The libraries kiln stands on.  The required ones end the configuration when they are absent; the optional ones are
 # AUTO (use it if it is there), ON (its absence is an error) or OFF, and `kiln doctor` tells which are in.
+option(KILN_STATIC "Link jansson and utf8proc statically, for machines that lack them" OFF)
+set(shared_suffixes ${CMAKE_FIND_LIBRARY_SUFFIXES})
+if(KILN_STATIC)
+  set(CMAKE_FIND_LIBRARY_SUFFIXES .a)
+endif()
 find_package(Threads REQUIRED)
 find_package(PkgConfig REQUIRED)
 find_package(OpenMP REQUIRED COMPONENTS C)
 pkg_check_modules(JANSSON REQUIRED IMPORTED_TARGET jansson)
 pkg_check_modules(UTF8PROC REQUIRED IMPORTED_TARGET libutf8proc)
 
+set(CMAKE_FIND_LIBRARY_SUFFIXES ${shared_suffixes})
+
 add_library(kiln_libraries INTERFACE)
 target_link_libraries(kiln_libraries INTERFACE PkgConfig::JANSSON PkgConfig::UTF8PROC OpenMP::OpenMP_C Threads::Threads
-  m)
+  m ${CMAKE_DL_LIBS})
 
 foreach(name ONEDNN BLAS HDF5)
   set(KILN_${name} AUTO CACHE STRING "AUTO, ON or OFF")

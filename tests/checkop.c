@@ -8,10 +8,10 @@
  *   checkop bench fp32 [OP]      times, GF/s and GB/s at the sizes of BERT; FLOPs and bytes are the plan's
  *
  * A slot of struct ops without a case fails the test. */
+#include "checkop_backend.h"
 #include "checkop_cases.h"
 #include "core/clock.h"
 #include "core/rng.h"
-#include "ops/cpu/cpu_isa.h"
 #include "test.h"
 
 #include <omp.h>
@@ -171,9 +171,11 @@ static void instance_fill(struct instance *exact, struct instance *rounded)
     }
 }
 
+static struct checkop_backend tested = {.device = &device_cpu};
+
 static struct exec exec_of(const struct ops *o)
 {
-    return (struct exec){.device = &device_cpu,
+    return (struct exec){.device = o == tested.ops ? tested.device : &device_cpu,
                          .ops = o,
                          .layer = "checkop",
                          .layer_index = -1,
@@ -213,9 +215,66 @@ static struct exec planned(const struct ops *o, const struct instance *in)
     x = exec_of(o);
     x.totals = totals;
     x.workspace_bytes = totals.workspace_bytes;
-    x.workspace = malloc(totals.workspace_bytes + 1);
-    EXPECT(x.workspace != NULL, "no memory for the workspace");
+    EXPECT_OK(x.device->open(&x.context));
+    EXPECT_OK(x.device->allocate(&x.workspace, totals.workspace_bytes + 1, "the workspace"));
+    unsigned char *guard = malloc(totals.workspace_bytes + 1);
+    EXPECT(guard != NULL, "no memory for the workspace");
+    memset(guard, GUARD_BYTE, totals.workspace_bytes + 1);
+    exec_copy_in(&x, x.workspace, guard, totals.workspace_bytes);
+    free(guard);
     return x;
+}
+
+static void end_exec(struct exec *x)
+{
+    x->device->release(x->workspace, x->workspace_bytes + 1);
+    if (x->context != NULL) {
+        x->device->close(x->context);
+    }
+}
+
+/* The arguments in the memory of the exec's device. */
+struct on_device {
+    void *memory[CHECKOP_MAX_ARGS];
+    tensor t[CHECKOP_MAX_ARGS];
+};
+
+static void copy_to_device(struct on_device *d, struct exec *x, const struct instance *in)
+{
+    memcpy(d->t, in->t, sizeof d->t);
+    for (int i = 0; i < in->c->n_args; i++) {
+        d->memory[i] = NULL;
+        if (in->memory[i] != NULL) {
+            EXPECT_OK(x->device->allocate(&d->memory[i], in->bytes[i] + 1, in->c->args[i].name));
+            exec_copy_in(x, d->memory[i], in->memory[i], in->bytes[i]);
+        }
+    }
+    for (int i = 0; i < in->c->n_args; i++) {
+        int owner = in->c->args[i].shares != 0 ? in->c->args[i].shares - 1 : i;
+        d->t[i].data = d->memory[owner];
+    }
+}
+
+static void copy_from_device(struct on_device *d, struct exec *x, struct instance *in)
+{
+    for (int i = 0; i < in->c->n_args; i++) {
+        if (d->memory[i] != NULL) {
+            exec_copy_out(x, in->memory[i], d->memory[i], in->bytes[i]);
+            x->device->release(d->memory[i], in->bytes[i] + 1);
+        }
+    }
+}
+
+static void run_on(struct exec *x, struct instance *in)
+{
+    struct on_device d;
+    if (x->device->is_host) {
+        in->c->run(in->c, x->ops, x, in->t);
+        return;
+    }
+    copy_to_device(&d, x, in);
+    in->c->run(in->c, x->ops, x, d.t);
+    copy_from_device(&d, x, in);
 }
 
 static bool compared(const struct checkop_arg *a)
@@ -299,10 +358,9 @@ static void run_copy(struct instance *result, const struct instance *inputs, con
     }
     omp_set_num_threads(threads);
     struct exec x = planned(o, result);
-    memset(x.workspace, GUARD_BYTE, x.workspace_bytes);
-    c->run(c, o, &x, result->t);
+    run_on(&x, result);
     expect_ran(&x, c);
-    free(x.workspace);
+    end_exec(&x);
 }
 
 static void expect_same_bits(const struct instance *a, const struct instance *b, int threads)
@@ -427,7 +485,7 @@ static void bench_case(const struct checkop_case *c, const struct ops *o, enum d
     printf("%-68s %9.3f ms %7.0f GF/s %6.1f GB/s\n", c->title, 1e3 * best, x.totals.flops / best * 1e-9,
            x.totals.bytes / best * 1e-9);
     fflush(stdout);
-    free(x.workspace);
+    end_exec(&x);
     instance_fini(&work);
     instance_fini(&in);
 }
@@ -447,19 +505,6 @@ static void expect_all_slots(const struct checkop_shape *shapes, int n)
     }
 }
 
-static const struct ops *table_of(const char *backend)
-{
-    if (strncmp(backend, "cpu-", 4) == 0) {
-        const struct ops *o = cpu_isa_table(backend + 4);
-        if (o == NULL) {
-            test_skip(backend, "this processor or this build lacks the instruction set");
-        }
-        return o;
-    }
-    EXPECT(strcmp(backend, "cpu") == 0, "no backend is called %s", backend);
-    return ops_cpu();
-}
-
 static enum dtype parse_dtype(const char *name)
 {
     EXPECT(strcmp(name, "fp32") == 0 || strcmp(name, "bf16") == 0, "no dtype %s: fp32 or bf16", name);
@@ -477,7 +522,10 @@ int main(int argc, char **argv)
     const struct checkop_shape *shapes = gradients ? checkop_gradient_shapes(&n)
                                          : bench   ? checkop_bench_shapes(&n)
                                                    : checkop_test_shapes(&n);
-    const struct ops *o = gradients || bench ? ops_cpu() : table_of(argv[1]);
+    if (!gradients) {
+        tested = checkop_find_backend(bench ? "cpu" : argv[1]);
+    }
+    const struct ops *o = tested.ops;
     if (!gradients && !bench && only == NULL) {
         expect_all_slots(shapes, n);
     }

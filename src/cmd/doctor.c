@@ -5,7 +5,7 @@
 #include "core/host.h"
 #include "io/hdf5_file.h"
 #include "ops/cpu/gemm.h"
-#include "ops/ops.h"
+#include "ops/backend.h"
 
 #include <omp.h>
 #include <stddef.h>
@@ -35,7 +35,9 @@ static void print_backends(void)
         printf("%s%s\n", i == 0 ? "products   " : "           ", gemm_backend_line(i));
     }
     printf("hdf5       %s\n", hdf5_file_version() != NULL ? hdf5_file_version() : "not built in");
-    printf("cuda       not in this version\n");
+    char gpu[200];
+    struct status s = backend_describe_gpu(gpu, sizeof gpu);
+    printf("cuda       %s\n", failed(s) ? s.message : gpu);
 }
 
 static struct status run(const void *args, int n_positional, const char *const *positional)

@@ -53,7 +53,7 @@ static const struct option options[] = {
     OPTION_FLAG_ROW("autocast", AT(autocast),
                     "compute in bf16, with fp32 master weights; without it everything is fp32"),
     OPTION_FLAG_ROW("hmp", AT(autocast), "the old name of --autocast"),
-    OPTION_CHOICE_ROW("device", AT(device), "auto", "auto|cpu", "where to compute"),
+    OPTION_CHOICE_ROW("device", AT(device), "auto", "auto|cpu|cuda", "where to compute; auto is the cpu, since cuda has not been tested on a GPU yet"),
     OPTION_FLAG_ROW("skip_checkpoint", AT(skip_checkpoint),
                     "save neither checkpoints nor the fine-tuned model"),
     OPTION_INT_ROW("num_steps_per_checkpoint", AT(num_steps_per_checkpoint), "1000", 0, 1e12,

@@ -70,7 +70,7 @@ static const struct option options[] = {
                     "a third more work, the same bits"),
     OPTION_INT_ROW("checkpoint_activations_interval", AT(checkpoint_activations_interval), "0", 0, 1e6,
                    "layers that are made again together; 0: the root of their number"),
-    OPTION_CHOICE_ROW("device", AT(device), "auto", "auto|cpu", "where to compute"),
+    OPTION_CHOICE_ROW("device", AT(device), "auto", "auto|cpu|cuda", "where to compute; auto is the cpu, since cuda has not been tested on a GPU yet"),
     OPTION_GROUP_ROW("phases, checkpoints and resumption"),
     OPTION_FLAG_ROW("phase2", AT(phase2),
                     "phase 2: steps, schedule and optimizer counter begin anew; weights and moments go on"),

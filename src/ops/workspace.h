@@ -7,7 +7,7 @@
 #include "ops/ops.h"
 
 /* Sums over rows are cut into this many runs of rows at most, whose partial sums are added in order. */
-enum { WORKSPACE_ROW_CHUNKS = 32, WORKSPACE_SPAN_CHUNK = 1024 };
+enum { WORKSPACE_ROW_CHUNKS = 32, WORKSPACE_NORM_CHUNKS = 256, WORKSPACE_SPAN_CHUNK = 1024 };
 
 static inline size_t workspace_column_sum(int64_t rows, int64_t cols)
 {
@@ -15,10 +15,11 @@ static inline size_t workspace_column_sum(int64_t rows, int64_t cols)
     return (size_t)(chunks * cols) * sizeof(float);
 }
 
-/* dgamma, dbeta and dbias side by side. */
+/* dgamma, dbeta and dbias side by side, in more runs: a GPU wants many at once. */
 static inline size_t workspace_layernorm_backward(int64_t rows, int64_t cols)
 {
-    return 3 * workspace_column_sum(rows, cols);
+    int64_t chunks = rows < WORKSPACE_NORM_CHUNKS ? rows : WORKSPACE_NORM_CHUNKS;
+    return 3 * (size_t)(chunks * cols) * sizeof(float);
 }
 
 static inline size_t workspace_embed_backward(int64_t rows, int64_t cols)

@@ -4,6 +4,7 @@
 #include "core/log.h"
 #include "data/prefetch.h"
 #include "io/dir_lock.h"
+#include "ops/backend.h"
 #include "optim/schedule.h"
 #include "train/metrics.h"
 #include "train/plateau.h"
@@ -21,6 +22,7 @@ struct run {
     const struct pretrain_options *options;
     int64_t first_step; /* in-phase step at which this run goes on */
     struct pretrain_inputs in;
+    struct backend backend;
     struct schedule schedule;
     struct trainer trainer;
     struct evaluation evaluation;
@@ -74,8 +76,8 @@ static struct trainer_config trainer_config_of(const struct run *r)
     optimizer.eps = o->eps;
     return (struct trainer_config){
         .model = r->in.model,
-        .device = &device_cpu,
-        .ops = ops_cpu(),
+        .device = r->backend.device,
+        .ops = r->backend.ops,
         .dtype = o->autocast ? DTYPE_BF16 : DTYPE_F32,
         .optimizer = optimizer,
         .limits = r->in.limits,
@@ -474,6 +476,7 @@ struct status pretrain_run(const struct pretrain_options *o)
                     .start_ns = clock_ns()};
     stop_install();
     TRY(check_options(o));
+    TRY(backend_find(&r.backend, o->device));
     TRY(pretrain_inputs_open(&r.in, o));
     struct trainer_plan plan;
     struct trainer_config config = trainer_config_of(&r);

@@ -5,6 +5,7 @@
 #include "data/squad_cache.h"
 #include "data/squad_score.h"
 #include "io/dir_lock.h"
+#include "ops/backend.h"
 #include "train/model_dir.h"
 #include "train/squad_predict.h"
 #include "train/squad_train.h"
@@ -23,6 +24,7 @@ struct questions {
 
 struct job {
     const struct squad_options *options;
+    struct backend backend;
     struct model_dir model;
     struct questions train, predict;
     struct trainer trainer;
@@ -175,8 +177,8 @@ static struct status trainer_config_of(const struct job *j, struct trainer_confi
     *config = (struct trainer_config){
         .model = j->model.config,
         .task = BERT_TASK_QUESTION_ANSWERING,
-        .device = &device_cpu,
-        .ops = ops_cpu(),
+        .device = j->backend.device,
+        .ops = j->backend.ops,
         .dtype = o->autocast ? DTYPE_BF16 : DTYPE_F32,
         .optimizer = optimizer_defaults(OPTIMIZER_ADAMW),
         .limits = {larger(train.n_tokens, predict.n_tokens), larger(train.n_sequences, predict.n_sequences),
@@ -352,6 +354,7 @@ struct status squad_run(const struct squad_options *o)
     struct job j = {.options = o, .lock = {.fd = -1}};
     stop_install();
     TRY(check_options(o));
+    TRY(backend_find(&j.backend, o->device));
     struct status s = run_job(&j);
     metrics_close(&j.log);
     trainer_fini(&j.trainer);

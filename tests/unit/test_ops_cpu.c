@@ -14,7 +14,7 @@ static void test_dtypes(void)
     struct exec x = exec_new();
     ops_cpu()->linear(&x, t, t, t, NULL_TENSOR);
     EXPECT_ERROR(x.status, STATUS_USAGE,
-                 "linear in layer 3 on cpu: the cpu computes in fp32 and bf16, not in fp64");
+                 "linear in layer 3 on cpu: the device computes in fp32 and bf16, not in fp64");
     x = exec_new();
     uint16_t h[4] = {0};
     ops_cpu()->tanh(&x, tensor_2d(h, DTYPE_F16, 2, 2), tensor_2d(h, DTYPE_F16, 2, 2));

@@ -4,7 +4,7 @@
 #ifndef KILN_OPS_CPU_KERNEL_H
 #define KILN_OPS_CPU_KERNEL_H
 
-#include "ops/cpu/accept.h"
+#include "ops/accept.h"
 #include "ops/cpu/lanes.h"
 #include "ops/ops.h"
 

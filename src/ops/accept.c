@@ -1,4 +1,4 @@
-#include "ops/cpu/accept.h"
+#include "ops/accept.h"
 
 static bool dense_rows(tensor t)
 {
@@ -14,7 +14,7 @@ bool accept_tensors(struct exec *x, const char *op, const tensor *matrices, int 
     }
     enum dtype matrix_dtype = matrices[0].dtype;
     if (matrix_dtype != DTYPE_F32 && matrix_dtype != DTYPE_BF16) {
-        exec_fail(x, STATUS_USAGE, op, "the cpu computes in fp32 and bf16, not in %s",
+        exec_fail(x, STATUS_USAGE, op, "the device computes in fp32 and bf16, not in %s",
                   dtype_name(matrix_dtype));
         return false;
     }

@@ -1,8 +1,8 @@
-/* accept: what every kernel of the cpu table asks before it reads memory.  Shapes were checked by the plan;
+/* accept: what ops ask before they read memory.  Shapes were checked by the plan;
  * dtypes, strides and the numbers in index tensors are checked here, because a wrong one would read outside
  * of a tensor. */
-#ifndef KILN_OPS_CPU_ACCEPT_H
-#define KILN_OPS_CPU_ACCEPT_H
+#ifndef KILN_OPS_ACCEPT_H
+#define KILN_OPS_ACCEPT_H
 
 #include "ops/ops.h"
 

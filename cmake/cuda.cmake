@@ -1,0 +1,35 @@
+# The cuda table is a library of its own, libkiln_cuda.so, which kiln loads at run time (src/ops/backend.h): one program
+# runs with and without a GPU.  KILN_CUDA is AUTO (build it if there is nvcc), ON or OFF.
+set(KILN_CUDA AUTO CACHE STRING "AUTO, ON or OFF")
+set_property(CACHE KILN_CUDA PROPERTY STRINGS AUTO ON OFF)
+set(KILN_CUDA_ARCHITECTURES 90a CACHE STRING "compute capabilities to compile kernels for, as in 80;90a")
+set(KILN_HAVE_CUDA 0)
+
+if(NOT KILN_CUDA STREQUAL "OFF")
+  include(CheckLanguage)
+  check_language(CUDA)
+  if(CMAKE_CUDA_COMPILER)
+    enable_language(CUDA)
+    find_package(CUDAToolkit)
+  endif()
+  if(CMAKE_CUDA_COMPILER AND TARGET CUDA::cublasLt)
+    set(KILN_HAVE_CUDA 1)
+  elseif(KILN_CUDA STREQUAL "ON")
+    message(FATAL_ERROR "KILN_CUDA=ON, but nvcc or cuBLASLt was not found")
+  endif()
+endif()
+message(STATUS "kiln: CUDA ${KILN_CUDA} -> ${KILN_HAVE_CUDA}")
+
+# What the library needs of the rooms below it comes as objects of its own, so that it leans on nothing in the program.
+if(KILN_HAVE_CUDA)
+  file(GLOB cuda_sources CONFIGURE_DEPENDS src/ops/cuda/*.c src/ops/cuda/*.cu)
+  add_library(kiln_cuda MODULE ${cuda_sources} src/ops/accept.c src/ops/ops.c src/dev/exec.c src/core/tensor.c
+    src/core/dtype.c src/core/status.c)
+  set_target_properties(kiln_cuda PROPERTIES CUDA_ARCHITECTURES "${KILN_CUDA_ARCHITECTURES}" CUDA_STANDARD 17
+    C_VISIBILITY_PRESET hidden CUDA_VISIBILITY_PRESET hidden CUDA_RUNTIME_LIBRARY Static)
+  target_include_directories(kiln_cuda PRIVATE src)
+  target_compile_definitions(kiln_cuda PRIVATE _POSIX_C_SOURCE=200809L KILN_VERSION="${PROJECT_VERSION}")
+  target_compile_options(kiln_cuda PRIVATE $<$<COMPILE_LANGUAGE:C>:-Wall -Wextra -Wno-format-truncation -ffp-contract=off>)
+  target_link_libraries(kiln_cuda PRIVATE CUDA::cublasLt CUDA::cudart_static m)
+  install(TARGETS kiln_cuda LIBRARY DESTINATION lib)
+endif()

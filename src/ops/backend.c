@@ -1,0 +1,86 @@
+#define _GNU_SOURCE
+#include "ops/backend.h"
+
+#include <dlfcn.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+static const char LIBRARY[] = "libkiln_cuda.so";
+
+enum { PATH_BYTES = 1024, GPU_BYTES = 200 };
+
+/* What came of looking for a GPU, once. */
+static struct {
+    struct status status;
+    const struct backend_entry *entry;
+    char gpu[GPU_BYTES];
+} found;
+static pthread_once_t once = PTHREAD_ONCE_INIT;
+
+/* The directory of the program, without the last slash; "" if the system does not tell. */
+static void program_directory(char path[PATH_BYTES])
+{
+    ssize_t n = readlink("/proc/self/exe", path, PATH_BYTES - 1);
+    path[n < 0 ? 0 : n] = '\0';
+    char *slash = strrchr(path, '/');
+    path[slash == NULL ? 0 : slash - path] = '\0';
+}
+
+static void *load(void)
+{
+    char directory[PATH_BYTES], path[PATH_BYTES + 64];
+    static const char *const places[] = {"", "/..", "/../lib"};
+    program_directory(directory);
+    for (int i = 0; i < 3; i++) {
+        snprintf(path, sizeof path, "%s%s/%s", directory, places[i], LIBRARY);
+        if (access(path, R_OK) == 0) {
+            return dlopen(path, RTLD_NOW | RTLD_LOCAL);
+        }
+    }
+    return dlopen(LIBRARY, RTLD_NOW | RTLD_LOCAL);
+}
+
+static struct status open_library(void)
+{
+    void *library = load();
+    if (library == NULL) {
+        return status_error(STATUS_USAGE, "no CUDA: %s (built where there is nvcc, by `make`)", dlerror());
+    }
+    const struct backend_entry *e = dlsym(library, "kiln_cuda_entry");
+    if (e == NULL || strcmp(e->version, KILN_VERSION) != 0 || e->exec_bytes != sizeof(struct exec) ||
+        e->ops_bytes != sizeof(struct ops) || e->tensor_bytes != sizeof(tensor)) {
+        return status_error(STATUS_USAGE, "%s belongs to another version of kiln; build both together",
+                            LIBRARY);
+    }
+    TRY(e->probe(found.gpu, sizeof found.gpu));
+    found.entry = e;
+    return status_ok();
+}
+
+static void open_once(void)
+{
+    found.status = open_library();
+}
+
+struct status backend_describe_gpu(char *text, size_t n)
+{
+    pthread_once(&once, open_once);
+    snprintf(text, n, "%s", found.gpu);
+    return found.status;
+}
+
+struct status backend_find(struct backend *b, const char *name)
+{
+    *b = (struct backend){&device_cpu, ops_cpu()};
+    if (strcmp(name, "cuda") != 0) {
+        return status_ok();
+    }
+    pthread_once(&once, open_once);
+    if (failed(found.status)) {
+        return status_context(found.status, "--device cuda");
+    }
+    *b = (struct backend){found.entry->device, found.entry->ops};
+    return status_ok();
+}

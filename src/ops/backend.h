@@ -1,0 +1,31 @@
+/* backend: a device with its table of operations, by name.
+ *
+ * The cuda table is in a library of its own, libkiln_cuda.so, which is loaded when it is first asked for: from
+ * beside the program, above it, ../lib, or from where the system looks. */
+#ifndef KILN_OPS_BACKEND_H
+#define KILN_OPS_BACKEND_H
+
+#include "ops/ops.h"
+
+struct backend {
+    const struct device *device;
+    const struct ops *ops;
+};
+
+/* "cpu", "cuda", or "auto", which is the cpu as long as the cuda table has not been tested on a GPU. 
+ * STATUS_USAGE says why cuda cannot be had. */
+struct status backend_find(struct backend *b, const char *name);
+
+/* Describes the GPU in `text` [n], or fails with the reason why there is none. */
+struct status backend_describe_gpu(char *text, size_t n);
+
+/* What libkiln_cuda.so shows as `kiln_cuda_entry`: it fits only a program of the same version and layout. */
+struct backend_entry {
+    char version[32];
+    size_t exec_bytes, ops_bytes, tensor_bytes;
+    const struct device *device;
+    const struct ops *ops;
+    struct status (*probe)(char *text, size_t n); /* as backend_describe_gpu */
+};
+
+#endif

@@ -1,0 +1,378 @@
+/* cuda_attention: scaled dot-product attention over ragged sequences, forward (Dao 2023, arXiv:2307.08691, algorithm 1)
+ * and backward (algorithm 2), with addressed dropout.
+ *
+ * A block owns 32 queries of one head of one sequence (backward: also 32 keys, in a kernel of its own), walks over the keys
+ * (queries) 32 at a time, and keeps everything in shared memory as fp32; nothing of size T x T reaches memory.  Products
+ * are plain multiply-adds, so this is bound by arithmetic; it runs for every head size and type.  Deterministic: no
+ * atomic, and a fixed order of sums. */
+#include "ops/cuda/device_code.cuh"
+
+enum { TILE = 32, PAD = 1 };
+
+/* Tiles of a block in shared memory: rows of head_size + PAD, scores of TILE + PAD. */
+struct tile {
+    float *at;
+    int stride;
+};
+
+__device__ static inline tile take_tile(float **shared, int columns)
+{
+    tile t = {*shared, columns + PAD};
+    *shared += TILE * t.stride;
+    return t;
+}
+
+/* Where the work of this block is. */
+struct place {
+    int64_t head, q0, n_q, k0, n_k; /* rows of the stream; lengths of the sequence */
+    int64_t first;                  /* of its tile, in the sequence */
+};
+
+/* False for a block without work: sequences are shorter than the longest. */
+__device__ static inline bool find_place(place *p, const launch_attention &a, bool by_queries)
+{
+    int64_t b = blockIdx.z;
+    p->head = blockIdx.y;
+    p->q0 = a.cu_q[b];
+    p->n_q = a.cu_q[b + 1] - p->q0;
+    p->k0 = a.cu_kv[b];
+    p->n_k = a.cu_kv[b + 1] - p->k0;
+    p->first = (int64_t)blockIdx.x * TILE;
+    return p->first < (by_queries ? p->n_q : p->n_k);
+}
+
+/* Keys that a query of the sequence sees. */
+__device__ static inline int64_t visible_keys(const launch_attention &a, const place &p, int64_t query)
+{
+    int64_t n = a.causal ? p.n_k - (p.n_q - 1 - query) : p.n_k;
+    return n < 0 ? 0 : n;
+}
+
+/* Rows [row, row + TILE) of one head, zero from row n on. */
+template <typename A>
+__device__ static void load_tile(tile t, launch_rows rows, int64_t head, int64_t head_size, int64_t start, int64_t row,
+                                 int64_t n)
+{
+    for (int64_t i = threadIdx.x; i < TILE * head_size; i += blockDim.x) {
+        int64_t r = i / head_size, c = i % head_size;
+        const A *p = (const A *)rows.data + (start + row + r) * rows.stride + head * head_size + c;
+        t.at[r * t.stride + c] = row + r < n ? to_float(*p) : 0.0f;
+    }
+}
+
+template <typename A>
+__device__ static void store_tile(launch_rows rows, tile t, int64_t head, int64_t head_size, int64_t start, int64_t row,
+                                  int64_t n)
+{
+    for (int64_t i = threadIdx.x; i < TILE * head_size; i += blockDim.x) {
+        int64_t r = i / head_size, c = i % head_size;
+        if (row + r < n) {
+            from_float((A *)rows.data + (start + row + r) * rows.stride + head * head_size + c, t.at[r * t.stride + c]);
+        }
+    }
+}
+
+__device__ static void clear_tile(tile t, int64_t columns)
+{
+    for (int64_t i = threadIdx.x; i < TILE * columns; i += blockDim.x) {
+        t.at[i / columns * t.stride + i % columns] = 0.0f;
+    }
+}
+
+/* out[r][c] = sum_i a[r][i] b[c][i]. */
+__device__ static void product_transposed(tile out, tile a, tile b, int64_t inner)
+{
+    for (int i = threadIdx.x; i < TILE * TILE; i += blockDim.x) {
+        const float *x = a.at + i / TILE * a.stride, *y = b.at + i % TILE * b.stride;
+        float sum = 0;
+        for (int64_t k = 0; k < inner; k++) {
+            sum += x[k] * y[k];
+        }
+        out.at[i / TILE * out.stride + i % TILE] = sum;
+    }
+}
+
+/* out[r][c] = factor[r] out[r][c] + sum_k a[r][k] b[k][c], or with a transposed; factor NULL: 1. */
+__device__ static void product_add(tile out, const float *factor, tile a, bool a_transposed, tile b, int64_t columns)
+{
+    for (int64_t i = threadIdx.x; i < TILE * columns; i += blockDim.x) {
+        int64_t r = i / columns, c = i % columns;
+        float sum = 0;
+        for (int k = 0; k < TILE; k++) {
+            sum += (a_transposed ? a.at[k * a.stride + r] : a.at[r * a.stride + k]) * b.at[k * b.stride + c];
+        }
+        float *o = &out.at[r * out.stride + c];
+        *o = (factor == NULL ? *o : *o * factor[r]) + sum;
+    }
+}
+
+/* scale of the kept probabilities, or 0: element (query row, key) of a head. */
+__device__ static inline float keep_factor(const launch_attention &a, uint64_t key, int64_t head, int64_t row, int64_t j)
+{
+    if (a.dropout.threshold == 0) {
+        return 1.0f;
+    }
+    int64_t column = head * 65536 + j;
+    dropout_eight numbers =
+        dropout_numbers(key, (uint32_t)(column / EIGHT), (uint32_t)a.dropout.row_keys[2 * row + 1],
+                        (uint32_t)a.dropout.row_keys[2 * row], a.dropout.site);
+    return dropout_number(numbers, (int)(column % EIGHT)) < a.dropout.threshold ? 0.0f : a.dropout.scale;
+}
+
+/* The score of a query and key j, whose product is given; minus infinity where it is hidden. */
+__device__ static inline float score(const launch_attention &a, const place &p, int64_t query, int64_t j, float product)
+{
+    float slope = a.slopes == NULL ? 0.0f : a.slopes[p.head];
+    return j < visible_keys(a, p, query) ? a.scale * product + slope * (float)j : -INFINITY;
+}
+
+template <typename A>
+__global__ static void attention_kernel(launch_attention a, launch_rows out, float *lse, launch_rows q, launch_rows k,
+                                        launch_rows v, uint64_t key)
+{
+    SHARED_MEMORY(memory);
+    __shared__ float largest[TILE], total[TILE], factor[TILE];
+    place p;
+    if (!find_place(&p, a, true)) {
+        return;
+    }
+    int64_t d = a.head_size;
+    float *shared = memory;
+    tile queries = take_tile(&shared, (int)d), keys = take_tile(&shared, (int)d), values = take_tile(&shared, (int)d);
+    tile sums = take_tile(&shared, (int)d), scores = take_tile(&shared, TILE);
+    int lane = threadIdx.x % WARP, warp = threadIdx.x / WARP, n_warps = blockDim.x / WARP;
+    load_tile<A>(queries, q, p.head, d, p.q0, p.first, p.n_q);
+    clear_tile(sums, d);
+    if (threadIdx.x < TILE) {
+        largest[threadIdx.x] = -INFINITY;
+        total[threadIdx.x] = 0;
+    }
+    for (int64_t j0 = 0; j0 < p.n_k; j0 += TILE) {
+        __syncthreads();
+        load_tile<A>(keys, k, p.head, d, p.k0, j0, p.n_k);
+        load_tile<A>(values, v, p.head, d, p.k0, j0, p.n_k);
+        __syncthreads();
+        product_transposed(scores, queries, keys, d);
+        __syncthreads();
+        for (int r = warp; r < TILE; r += n_warps) { /* a warp has a row of scores, a lane a key */
+            float *cell = &scores.at[r * scores.stride + lane];
+            float s = p.first + r < p.n_q ? score(a, p, p.first + r, j0 + lane, *cell) : -INFINITY;
+            float before = largest[r], now = fmaxf(before, warp_max(s));
+            float e = now == -INFINITY ? 0.0f : expf(s - now);
+            float sum = warp_sum(e);
+            if (e != 0.0f) {
+                e *= keep_factor(a, key, p.head, p.q0 + p.first + r, j0 + lane);
+            }
+            *cell = e;
+            if (lane == 0) {
+                factor[r] = now == -INFINITY ? 1.0f : expf(before - now);
+                total[r] = total[r] * factor[r] + sum;
+                largest[r] = now;
+            }
+        }
+        __syncthreads();
+        product_add(sums, factor, scores, false, values, d);
+    }
+    __syncthreads();
+    for (int64_t i = threadIdx.x; i < TILE * d; i += blockDim.x) {
+        int64_t r = i / d;
+        sums.at[r * sums.stride + i % d] *= total[r] > 0 ? 1.0f / total[r] : 0.0f;
+    }
+    if (threadIdx.x < TILE && p.first + threadIdx.x < p.n_q) {
+        int64_t row = p.q0 + p.first + threadIdx.x;
+        lse[row * a.n_heads + p.head] = largest[threadIdx.x] + logf(total[threadIdx.x]);
+    }
+    __syncthreads();
+    store_tile<A>(out, sums, p.head, d, p.q0, p.first, p.n_q);
+}
+
+/* P, and dS = scale P (keep dP - delta), of a tile of queries and one of keys, from their products. */
+__device__ static void differentiate(const launch_attention &a, const place &p, uint64_t key, tile scores, tile dp,
+                                     const float *lse, const float *delta, int64_t i0, int64_t j0)
+{
+    for (int i = threadIdx.x; i < TILE * TILE; i += blockDim.x) {
+        int r = i / TILE, c = i % TILE;
+        float *s = &scores.at[r * scores.stride + c], *ds = &dp.at[r * dp.stride + c];
+        bool seen = i0 + r < p.n_q && j0 + c < visible_keys(a, p, i0 + r);
+        float e = seen ? expf(score(a, p, i0 + r, j0 + c, *s) - lse[r]) : 0.0f;
+        float keep = e != 0.0f ? keep_factor(a, key, p.head, p.q0 + i0 + r, j0 + c) : 0.0f;
+        *ds = a.scale * e * (keep * *ds - delta[r]);
+        *s = e * keep;
+    }
+}
+
+/* lse and delta = rowsum(dout out) of a tile of queries. */
+template <typename A>
+__device__ static void load_statistics(const launch_attention &a, const place &p, float *lse, float *delta,
+                                       const float *all_lse, tile douts, launch_rows out, int64_t i0)
+{
+    int r = threadIdx.x;
+    if (r < TILE) {
+        int64_t row = p.q0 + i0 + r;
+        bool inside = i0 + r < p.n_q;
+        float sum = 0;
+        for (int64_t c = 0; inside && c < a.head_size; c++) {
+            sum += douts.at[r * douts.stride + c] *
+                   to_float(((const A *)out.data)[row * out.stride + p.head * a.head_size + c]);
+        }
+        delta[r] = sum;
+        lse[r] = inside ? all_lse[row * a.n_heads + p.head] : 0.0f;
+    }
+}
+
+template <typename A>
+__global__ static void query_gradient_kernel(launch_attention a, launch_rows dq, launch_rows dout, launch_rows out,
+                                             const float *all_lse, launch_rows q, launch_rows k, launch_rows v,
+                                             uint64_t key)
+{
+    SHARED_MEMORY(memory);
+    __shared__ float lse[TILE], delta[TILE];
+    place p;
+    if (!find_place(&p, a, true)) {
+        return;
+    }
+    int64_t d = a.head_size;
+    float *shared = memory;
+    tile queries = take_tile(&shared, (int)d), douts = take_tile(&shared, (int)d), keys = take_tile(&shared, (int)d);
+    tile values = take_tile(&shared, (int)d), gradient = take_tile(&shared, (int)d);
+    tile scores = take_tile(&shared, TILE), dp = take_tile(&shared, TILE);
+    load_tile<A>(queries, q, p.head, d, p.q0, p.first, p.n_q);
+    load_tile<A>(douts, dout, p.head, d, p.q0, p.first, p.n_q);
+    clear_tile(gradient, d);
+    __syncthreads();
+    load_statistics<A>(a, p, lse, delta, all_lse, douts, out, p.first);
+    for (int64_t j0 = 0; j0 < p.n_k; j0 += TILE) {
+        __syncthreads();
+        load_tile<A>(keys, k, p.head, d, p.k0, j0, p.n_k);
+        load_tile<A>(values, v, p.head, d, p.k0, j0, p.n_k);
+        __syncthreads();
+        product_transposed(scores, queries, keys, d);
+        product_transposed(dp, douts, values, d);
+        __syncthreads();
+        differentiate(a, p, key, scores, dp, lse, delta, p.first, j0);
+        __syncthreads();
+        product_add(gradient, NULL, dp, false, keys, d);
+    }
+    __syncthreads();
+    store_tile<A>(dq, gradient, p.head, d, p.q0, p.first, p.n_q);
+}
+
+template <typename A>
+__global__ static void key_gradient_kernel(launch_attention a, launch_rows dk, launch_rows dv, launch_rows dout,
+                                           launch_rows out, const float *all_lse, launch_rows q, launch_rows k,
+                                           launch_rows v, uint64_t key)
+{
+    SHARED_MEMORY(memory);
+    __shared__ float lse[TILE], delta[TILE];
+    place p;
+    if (!find_place(&p, a, false)) {
+        return;
+    }
+    int64_t d = a.head_size;
+    float *shared = memory;
+    tile queries = take_tile(&shared, (int)d), douts = take_tile(&shared, (int)d), keys = take_tile(&shared, (int)d);
+    tile values = take_tile(&shared, (int)d), dkeys = take_tile(&shared, (int)d), dvalues = take_tile(&shared, (int)d);
+    tile scores = take_tile(&shared, TILE), dp = take_tile(&shared, TILE);
+    load_tile<A>(keys, k, p.head, d, p.k0, p.first, p.n_k);
+    load_tile<A>(values, v, p.head, d, p.k0, p.first, p.n_k);
+    clear_tile(dkeys, d);
+    clear_tile(dvalues, d);
+    for (int64_t i0 = 0; i0 < p.n_q; i0 += TILE) {
+        __syncthreads();
+        load_tile<A>(queries, q, p.head, d, p.q0, i0, p.n_q);
+        load_tile<A>(douts, dout, p.head, d, p.q0, i0, p.n_q);
+        __syncthreads();
+        load_statistics<A>(a, p, lse, delta, all_lse, douts, out, i0);
+        product_transposed(scores, queries, keys, d);
+        product_transposed(dp, douts, values, d);
+        __syncthreads();
+        differentiate(a, p, key, scores, dp, lse, delta, i0, p.first);
+        __syncthreads();
+        product_add(dvalues, NULL, scores, true, douts, d);
+        product_add(dkeys, NULL, dp, true, queries, d);
+    }
+    __syncthreads();
+    store_tile<A>(dk, dkeys, p.head, d, p.k0, p.first, p.n_k);
+    store_tile<A>(dv, dvalues, p.head, d, p.k0, p.first, p.n_k);
+}
+
+/* Rows behind the last sequence become zero. */
+template <typename A> __global__ static void clear_outside_kernel(launch_rows rows, const int32_t *end, int64_t n, int64_t cols)
+{
+    int64_t row = blockIdx.x;
+    for (int64_t c = threadIdx.x; row >= *end && c < cols; c += blockDim.x) {
+        from_float((A *)rows.data + row * rows.stride + c, 0.0f);
+    }
+    (void)n;
+}
+
+template <typename A> static void clear_outside(const launch *l, launch_rows rows, const int32_t *end, int64_t n, int64_t cols)
+{
+    if (n > 0) {
+        LAUNCH(l, clear_outside_kernel<A>, (unsigned)n, BLOCK, 0, rows, end, n, cols);
+    }
+}
+
+static size_t shared_bytes(const launch_attention *a, int wide, int narrow)
+{
+    return sizeof(float) * TILE * (size_t)(wide * (a->head_size + PAD) + narrow * (TILE + PAD));
+}
+
+static dim3 grid_of(const launch_attention *a, int64_t longest)
+{
+    return dim3(blocks_of(longest, TILE), (unsigned)a->n_heads, (unsigned)a->n_sequences);
+}
+
+template <typename A>
+static void forward(const launch *l, const launch_attention *a, launch_rows out, float *lse, launch_rows q, launch_rows k,
+                    launch_rows v)
+{
+    size_t bytes = shared_bytes(a, 4, 1);
+    clear_outside<A>(l, out, a->cu_q + a->n_sequences, a->n_rows_q, a->n_heads * a->head_size);
+    if (a->max_seqlen_q > 0 && a->n_sequences > 0) {
+        cudaFuncSetAttribute(attention_kernel<A>, cudaFuncAttributeMaxDynamicSharedMemorySize, (int)bytes);
+        LAUNCH(l, attention_kernel<A>, grid_of(a, a->max_seqlen_q), BLOCK, bytes, *a, out, lse, q, k, v, l->dropout_key);
+    }
+}
+
+template <typename A>
+static void backward(const launch *l, const launch_attention *a, launch_rows dq, launch_rows dk, launch_rows dv,
+                     launch_rows dout, launch_rows out, const float *lse, launch_rows q, launch_rows k, launch_rows v)
+{
+    size_t of_queries = shared_bytes(a, 5, 2), of_keys = shared_bytes(a, 6, 2);
+    int64_t width = a->n_heads * a->head_size;
+    clear_outside<A>(l, dq, a->cu_q + a->n_sequences, a->n_rows_q, width);
+    clear_outside<A>(l, dk, a->cu_kv + a->n_sequences, a->n_rows_kv, width);
+    clear_outside<A>(l, dv, a->cu_kv + a->n_sequences, a->n_rows_kv, width);
+    if (a->max_seqlen_q > 0 && a->n_sequences > 0) {
+        cudaFuncSetAttribute(query_gradient_kernel<A>, cudaFuncAttributeMaxDynamicSharedMemorySize, (int)of_queries);
+        LAUNCH(l, query_gradient_kernel<A>, grid_of(a, a->max_seqlen_q), BLOCK, of_queries, *a, dq, dout, out, lse, q, k,
+               v, l->dropout_key);
+    }
+    if (a->max_seqlen_kv > 0 && a->n_sequences > 0) {
+        cudaFuncSetAttribute(key_gradient_kernel<A>, cudaFuncAttributeMaxDynamicSharedMemorySize, (int)of_keys);
+        LAUNCH(l, key_gradient_kernel<A>, grid_of(a, a->max_seqlen_kv), BLOCK, of_keys, *a, dk, dv, dout, out, lse, q, k,
+               v, l->dropout_key);
+    }
+}
+
+void cuda_launch_attention(const launch *l, const launch_attention *a, launch_rows out, float *lse, launch_rows q,
+                           launch_rows k, launch_rows v, int is_bf16)
+{
+    if (is_bf16) {
+        forward<bf16>(l, a, out, lse, q, k, v);
+    } else {
+        forward<float>(l, a, out, lse, q, k, v);
+    }
+}
+
+void cuda_launch_attention_backward(const launch *l, const launch_attention *a, launch_rows dq, launch_rows dk,
+                                    launch_rows dv, launch_rows dout, launch_rows out, const float *lse, launch_rows q,
+                                    launch_rows k, launch_rows v, int is_bf16)
+{
+    if (is_bf16) {
+        backward<bf16>(l, a, dq, dk, dv, dout, out, lse, q, k, v);
+    } else {
+        backward<float>(l, a, dq, dk, dv, dout, out, lse, q, k, v);
+    }
+}

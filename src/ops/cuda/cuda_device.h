@@ -1,0 +1,12 @@
+/* cuda_device: one NVIDIA GPU as a device. */
+#ifndef KILN_OPS_CUDA_CUDA_DEVICE_H
+#define KILN_OPS_CUDA_CUDA_DEVICE_H
+
+#include "dev/device.h"
+
+extern const struct device device_cuda;
+
+/* Describes the GPU in `text` [n]; STATUS_USAGE says why there is none that this build can use. */
+struct status cuda_device_probe(char *text, size_t n);
+
+#endif

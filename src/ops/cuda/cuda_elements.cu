@@ -1,0 +1,365 @@
+/* cuda_elements: kernels without neighbours: fill, cast, biases, activations, gathers, and sums over rows.
+ *
+ * A thread owns eight columns of a row or one element; all are bound by memory: each element is read and written once. */
+#include "ops/cuda/device_code.cuh"
+
+const char *cuda_launch_error(void)
+{
+    cudaError_t e = cudaGetLastError();
+    return e == cudaSuccess ? NULL : cudaGetErrorString(e);
+}
+
+__device__ static inline double load_any(const void *p, int64_t i, launch_type type)
+{
+    switch (type) {
+    case LAUNCH_F32: return ((const float *)p)[i];
+    case LAUNCH_BF16: return to_float(((const bf16 *)p)[i]);
+    case LAUNCH_F64: return ((const double *)p)[i];
+    default: return ((const int32_t *)p)[i];
+    }
+}
+
+__device__ static inline void store_any(void *p, int64_t i, launch_type type, double value)
+{
+    switch (type) {
+    case LAUNCH_F32: ((float *)p)[i] = (float)value; break;
+    case LAUNCH_BF16: from_float((bf16 *)p + i, (float)value); break;
+    case LAUNCH_F64: ((double *)p)[i] = value; break;
+    default: ((int32_t *)p)[i] = (int32_t)value;
+    }
+}
+
+__global__ static void fill_kernel(launch_rows out, launch_type type, int64_t rows, int64_t cols, double value)
+{
+    int64_t i = (int64_t)blockIdx.x * blockDim.x + threadIdx.x;
+    if (i < rows * cols) {
+        store_any(out.data, i / cols * out.stride + i % cols, type, value);
+    }
+}
+
+int cuda_launch_is_possible(void)
+{
+    cudaFuncAttributes attributes;
+    bool possible = cudaFuncGetAttributes(&attributes, fill_kernel) == cudaSuccess;
+    cudaGetLastError(); /* forgets a failure */
+    return possible;
+}
+
+void cuda_launch_fill(const launch *l, launch_rows out, launch_type type, int64_t rows, int64_t cols, double value)
+{
+    if (rows * cols > 0) {
+        LAUNCH(l, fill_kernel, blocks_of(rows * cols, BLOCK), BLOCK, 0, out, type, rows, cols, value);
+    }
+}
+
+__global__ static void cast_kernel(launch_rows out, launch_type out_type, launch_rows in, launch_type in_type,
+                                   int64_t rows, int64_t cols)
+{
+    int64_t i = (int64_t)blockIdx.x * blockDim.x + threadIdx.x;
+    if (i < rows * cols) {
+        int64_t row = i / cols, col = i % cols;
+        store_any(out.data, row * out.stride + col, out_type, load_any(in.data, row * in.stride + col, in_type));
+    }
+}
+
+void cuda_launch_cast(const launch *l, launch_rows out, launch_type out_type, launch_rows in, launch_type in_type,
+                      int64_t rows, int64_t cols)
+{
+    if (rows * cols > 0) {
+        LAUNCH(l, cast_kernel, blocks_of(rows * cols, BLOCK), BLOCK, 0, out, out_type, in, in_type, rows, cols);
+    }
+}
+
+/* One block: the vectors that are summed are losses of a micro-batch. */
+__global__ static void sum_kernel(double *total, const void *in, launch_type type, int64_t n)
+{
+    __shared__ double partial[WARP];
+    double sum = 0;
+    for (int64_t i = threadIdx.x; i < n; i += blockDim.x) {
+        sum += load_any(in, i, type);
+    }
+    sum = block_sum(sum, partial);
+    if (threadIdx.x == 0) {
+        *total += sum;
+    }
+}
+
+void cuda_launch_sum(const launch *l, double *total, const void *in, launch_type type, int64_t n)
+{
+    LAUNCH(l, sum_kernel, 1, 8 * BLOCK, 0, total, in, type, n);
+}
+
+__global__ static void clear_index_kernel(int64_t *index)
+{
+    *index = INT64_MAX;
+}
+
+__global__ static void find_nonfinite_kernel(int64_t *index, launch_rows in, launch_type type, int64_t rows, int64_t cols)
+{
+    int64_t n = rows * cols, step = (int64_t)gridDim.x * blockDim.x;
+    for (int64_t i = (int64_t)blockIdx.x * blockDim.x + threadIdx.x; i < n; i += step) {
+        if (!isfinite(load_any(in.data, i / cols * in.stride + i % cols, type))) {
+            atomicMin((unsigned long long *)index, (unsigned long long)i);
+            return;
+        }
+    }
+}
+
+__global__ static void finish_index_kernel(int64_t *index)
+{
+    *index = *index == INT64_MAX ? -1 : *index;
+}
+
+void cuda_launch_find_nonfinite(const launch *l, int64_t *index, launch_rows in, launch_type type, int64_t rows,
+                                int64_t cols)
+{
+    enum { MOST_BLOCKS = 1024 };
+    unsigned blocks = blocks_of(rows * cols, BLOCK);
+    LAUNCH(l, clear_index_kernel, 1, 1, 0, index);
+    LAUNCH(l, find_nonfinite_kernel, blocks < MOST_BLOCKS ? blocks : MOST_BLOCKS, BLOCK, 0, index, in, type, rows, cols);
+    LAUNCH(l, finish_index_kernel, 1, 1, 0, index);
+}
+
+__global__ static void broadcast_kernel(launch_rows out, launch_type type, const float *row, int64_t rows, int64_t cols)
+{
+    int64_t i = (int64_t)blockIdx.x * blockDim.x + threadIdx.x;
+    if (i < rows * cols) {
+        store_any(out.data, i / cols * out.stride + i % cols, type, row[i % cols]);
+    }
+}
+
+void cuda_launch_broadcast(const launch *l, launch_rows out, launch_type type, const float *row, int64_t rows,
+                           int64_t cols)
+{
+    if (rows * cols > 0) {
+        LAUNCH(l, broadcast_kernel, blocks_of(rows * cols, BLOCK), BLOCK, 0, out, type, row, rows, cols);
+    }
+}
+
+/* gelu(z) = z Phi(z) and its slope Phi(z) + z phi(z). */
+__device__ static inline float gelu(float z)
+{
+    return 0.5f * z * (1.0f + erff(z * 0.70710678118654752f));
+}
+
+__device__ static inline float gelu_slope(float z)
+{
+    const float inverse_sqrt_2pi = 0.39894228040143268f;
+    return 0.5f * (1.0f + erff(z * 0.70710678118654752f)) + z * inverse_sqrt_2pi * expf(-0.5f * z * z);
+}
+
+/* out[i] = f(a[i], b[i]) over n elements. */
+enum binary { GELU, GELU_BACKWARD, TANH, TANH_BACKWARD };
+
+__device__ static inline float apply(binary f, float a, float b)
+{
+    switch (f) {
+    case GELU: return gelu(a);
+    case GELU_BACKWARD: return a * gelu_slope(b);
+    case TANH: return tanhf(a);
+    default: return a * (1.0f - b * b);
+    }
+}
+
+template <typename A>
+__global__ static void elements_kernel(binary f, A *out, const A *a, const A *b, int64_t n)
+{
+    int64_t column = ((int64_t)blockIdx.x * blockDim.x + threadIdx.x) * EIGHT;
+    if (column >= n) {
+        return;
+    }
+    eight x = load_eight(a, column, n), y = load_eight(b, column, n);
+    for (int k = 0; k < EIGHT; k++) {
+        x.v[k] = apply(f, x.v[k], y.v[k]);
+    }
+    store_eight(out, column, n, x);
+}
+
+static void launch_elements(const launch *l, binary f, void *out, const void *a, const void *b, int is_bf16, int64_t n)
+{
+    unsigned blocks = blocks_of(n, BLOCK * EIGHT);
+    if (is_bf16) {
+        LAUNCH(l, elements_kernel<bf16>, blocks, BLOCK, 0, f, (bf16 *)out, (const bf16 *)a, (const bf16 *)b, n);
+    } else {
+        LAUNCH(l, elements_kernel<float>, blocks, BLOCK, 0, f, (float *)out, (const float *)a, (const float *)b, n);
+    }
+}
+
+void cuda_launch_gelu(const launch *l, void *out, const void *pre, int is_bf16, int64_t n)
+{
+    launch_elements(l, GELU, out, pre, pre, is_bf16, n);
+}
+
+void cuda_launch_gelu_backward(const launch *l, void *dpre, const void *dout, const void *pre, int is_bf16, int64_t n)
+{
+    launch_elements(l, GELU_BACKWARD, dpre, dout, pre, is_bf16, n);
+}
+
+void cuda_launch_tanh(const launch *l, void *out, const void *in, int is_bf16, int64_t n)
+{
+    launch_elements(l, TANH, out, in, in, is_bf16, n);
+}
+
+void cuda_launch_tanh_backward(const launch *l, void *din, const void *dout, const void *out, int is_bf16, int64_t n)
+{
+    launch_elements(l, TANH_BACKWARD, din, dout, out, is_bf16, n);
+}
+
+/* Column sums in two passes: a thread sums one column over a run of rows; then the runs are added in order. */
+static int64_t chunks_of(int64_t rows)
+{
+    return rows < LAUNCH_ROW_CHUNKS ? rows : LAUNCH_ROW_CHUNKS;
+}
+
+template <typename A>
+__global__ static void column_partials_kernel(float *partials, launch_rows in, int64_t rows, int64_t cols)
+{
+    int64_t column = (int64_t)blockIdx.x * blockDim.x + threadIdx.x, chunks = gridDim.y;
+    int64_t first = rows * blockIdx.y / chunks, end = rows * (blockIdx.y + 1) / chunks;
+    if (column < cols) {
+        float sum = 0;
+        for (int64_t r = first; r < end; r++) {
+            sum += to_float(((const A *)in.data)[r * in.stride + column]);
+        }
+        partials[blockIdx.y * cols + column] = sum;
+    }
+}
+
+__global__ static void add_partials_kernel(float *total, const float *partials, int64_t chunks, int64_t n)
+{
+    int64_t i = (int64_t)blockIdx.x * blockDim.x + threadIdx.x;
+    if (i < n) {
+        float sum = 0;
+        for (int64_t c = 0; c < chunks; c++) {
+            sum += partials[c * n + i];
+        }
+        total[i] += sum;
+    }
+}
+
+void cuda_launch_column_sum(const launch *l, float *total, launch_rows in, int is_bf16, int64_t rows, int64_t cols)
+{
+    dim3 grid(blocks_of(cols, BLOCK), (unsigned)chunks_of(rows));
+    if (rows == 0) {
+        return;
+    }
+    if (is_bf16) {
+        LAUNCH(l, column_partials_kernel<bf16>, grid, BLOCK, 0, l->scratch, in, rows, cols);
+    } else {
+        LAUNCH(l, column_partials_kernel<float>, grid, BLOCK, 0, l->scratch, in, rows, cols);
+    }
+    LAUNCH(l, add_partials_kernel, blocks_of(cols, BLOCK), BLOCK, 0, total, l->scratch, chunks_of(rows), cols);
+}
+
+template <typename A>
+__global__ static void few_partials_kernel(float *partials, int64_t table_rows, const A *in, const int32_t *index,
+                                           int64_t rows, int64_t cols, int32_t *fault)
+{
+    int64_t column = (int64_t)blockIdx.x * blockDim.x + threadIdx.x, chunks = gridDim.y, wanted = blockIdx.z;
+    int64_t first = rows * blockIdx.y / chunks, end = rows * (blockIdx.y + 1) / chunks;
+    if (column < cols) {
+        float sum = 0;
+        for (int64_t r = first; r < end; r++) {
+            if (checked_index(index, r, table_rows, fault) == wanted) {
+                sum += to_float(in[r * cols + column]);
+            }
+        }
+        partials[(blockIdx.y * table_rows + wanted) * cols + column] = sum;
+    }
+}
+
+void cuda_launch_scatter_add_few(const launch *l, float *table, int64_t table_rows, const void *in, int is_bf16,
+                                 const int32_t *index, int64_t rows, int64_t cols)
+{
+    int64_t n = table_rows * cols;
+    dim3 grid(blocks_of(cols, BLOCK), (unsigned)chunks_of(rows), (unsigned)table_rows);
+    if (rows == 0) {
+        return;
+    }
+    if (is_bf16) {
+        LAUNCH(l, few_partials_kernel<bf16>, grid, BLOCK, 0, l->scratch, table_rows, (const bf16 *)in, index, rows, cols,
+               l->fault);
+    } else {
+        LAUNCH(l, few_partials_kernel<float>, grid, BLOCK, 0, l->scratch, table_rows, (const float *)in, index, rows,
+               cols, l->fault);
+    }
+    LAUNCH(l, add_partials_kernel, blocks_of(n, BLOCK), BLOCK, 0, table, l->scratch, chunks_of(rows), n);
+}
+
+template <typename A>
+__global__ static void gather_kernel(launch_rows out, launch_rows in, const int32_t *index, int64_t in_rows, int64_t cols,
+                                     int32_t *fault)
+{
+    int64_t from = checked_index(index, blockIdx.x, in_rows, fault);
+    const A *source = (const A *)in.data + from * in.stride;
+    A *target = (A *)out.data + blockIdx.x * out.stride;
+    for (int64_t c = threadIdx.x; c < cols; c += blockDim.x) {
+        target[c] = source[c];
+    }
+}
+
+void cuda_launch_gather(const launch *l, launch_rows out, launch_rows in, int is_bf16, const int32_t *index, int64_t rows,
+                        int64_t in_rows, int64_t cols)
+{
+    if (rows == 0) {
+        return;
+    }
+    if (is_bf16) {
+        LAUNCH(l, gather_kernel<bf16>, (unsigned)rows, BLOCK, 0, out, in, index, in_rows, cols, l->fault);
+    } else {
+        LAUNCH(l, gather_kernel<float>, (unsigned)rows, BLOCK, 0, out, in, index, in_rows, cols, l->fault);
+    }
+}
+
+/* A block owns the first row with its index: it adds that row and all later ones of the same index, in order.  Blocks of
+ * other rows end at once, so no two write to one row of the table. */
+template <typename T, typename A>
+__global__ static void scatter_add_kernel(launch_rows table, int64_t table_rows, launch_rows in, const int32_t *index,
+                                          int64_t rows, int64_t cols, int32_t *fault)
+{
+    __shared__ int is_later, matches[BLOCK];
+    int64_t own = blockIdx.x, target = checked_index(index, own, table_rows, fault);
+    if (threadIdx.x == 0) {
+        is_later = 0;
+    }
+    __syncthreads();
+    for (int64_t j = threadIdx.x; j < own; j += blockDim.x) {
+        if (index[j] == index[own]) {
+            is_later = 1;
+        }
+    }
+    __syncthreads();
+    if (is_later) {
+        return;
+    }
+    for (int64_t begin = own; begin < rows; begin += BLOCK) {
+        int64_t j = begin + threadIdx.x;
+        matches[threadIdx.x] = j < rows && index[j] == index[own];
+        __syncthreads();
+        for (int k = 0; k < BLOCK && begin + k < rows; k++) {
+            for (int64_t c = threadIdx.x; matches[k] && c < cols; c += blockDim.x) {
+                T *sum = (T *)table.data + target * table.stride + c;
+                from_float(sum, to_float(*sum) + to_float(((const A *)in.data)[(begin + k) * in.stride + c]));
+            }
+        }
+        __syncthreads();
+    }
+}
+
+void cuda_launch_scatter_add(const launch *l, launch_rows table, int bf16_table, int64_t table_rows, launch_rows in,
+                             int is_bf16, const int32_t *index, int64_t rows, int64_t cols)
+{
+    if (rows == 0) {
+        return;
+    }
+    if (bf16_table) {
+        LAUNCH(l, (scatter_add_kernel<bf16, bf16>), (unsigned)rows, BLOCK, 0, table, table_rows, in, index, rows, cols,
+               l->fault);
+    } else if (is_bf16) {
+        LAUNCH(l, (scatter_add_kernel<float, bf16>), (unsigned)rows, BLOCK, 0, table, table_rows, in, index, rows, cols,
+               l->fault);
+    } else {
+        LAUNCH(l, (scatter_add_kernel<float, float>), (unsigned)rows, BLOCK, 0, table, table_rows, in, index, rows, cols,
+               l->fault);
+    }
+}

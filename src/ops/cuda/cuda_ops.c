@@ -1,0 +1,569 @@
+/* cuda_ops: the table of operations on a CUDA device.  Each slot checks dtypes and strides, takes the tensors
+ * apart and launches kernels (launch.h) or products (cuda_products.h); nothing waits for the device.  Indices
+ * are checked by the kernels, which note a wrong one; the next copy to the host tells of it. */
+#include "ops/cuda/cuda_ops.h"
+
+#include "ops/accept.h"
+#include "ops/cuda/cuda_context.h"
+#include "ops/cuda/cuda_products.h"
+#include "ops/workspace.h"
+
+_Static_assert((int)LAUNCH_MAX_NORM == (int)OPTIM_MAX_NORM && (int)LAUNCH_N_SCALARS == (int)OPTIM_N_SCALARS &&
+                   (int)LAUNCH_CORRECTION2 == (int)OPTIM_CORRECTION2,
+               "launch_scalar is optim_scalar");
+
+/* What kernels of this op need, with `scratch` bytes. */
+static struct launch launch_of(struct exec *x, size_t scratch)
+{
+    struct launch l = ((struct cuda_context *)x->context)->launch;
+    l.dropout_key = x->dropout_key;
+    l.scratch = scratch > 0 ? exec_scratch(x, scratch) : NULL;
+    return l;
+}
+
+/* After an op's launches. */
+static void finish(struct exec *x, const char *op)
+{
+    const char *error = cuda_launch_error();
+    if (error != NULL) {
+        exec_fail(x, STATUS_INTERNAL, op, "the kernel was not launched: %s", error);
+    }
+}
+
+static struct launch_rows rows_of(tensor t)
+{
+    return (struct launch_rows){t.data, t.n_dims > 1 ? t.strides[t.n_dims - 2] : tensor_cols(t)};
+}
+
+/* Rows of all heads side by side. */
+static struct launch_rows heads_of(tensor t)
+{
+    return (struct launch_rows){t.data, t.strides[0]};
+}
+
+static int is_bf16(tensor t)
+{
+    return t.dtype == DTYPE_BF16;
+}
+
+static bool type_of(struct exec *x, const char *op, tensor t, enum launch_type *type)
+{
+    static const int types[] = {
+        [DTYPE_F32] = LAUNCH_F32, [DTYPE_BF16] = LAUNCH_BF16, [DTYPE_F16] = -1, [DTYPE_F64] = LAUNCH_F64,
+        [DTYPE_I32] = LAUNCH_I32, [DTYPE_I64] = -1,           [DTYPE_U8] = -1};
+    if (failed(x->status)) {
+        return false;
+    }
+    if (types[t.dtype] < 0) {
+        exec_fail(x, STATUS_USAGE, op, "the device knows no %s", dtype_name(t.dtype));
+        return false;
+    }
+    *type = (enum launch_type)types[t.dtype];
+    return true;
+}
+
+static struct launch_dropout dropout_of(struct dropout d, tensor row_keys)
+{
+    return (struct launch_dropout){dropout_threshold(d), d.site, (float)dropout_scale(d), row_keys.data};
+}
+
+static void cuda_fill(struct exec *x, tensor out, double value)
+{
+    enum launch_type type;
+    if (type_of(x, "fill", out, &type)) {
+        struct launch l = launch_of(x, 0);
+        cuda_launch_fill(&l, rows_of(out), type, tensor_rows(out), tensor_cols(out), value);
+        finish(x, "fill");
+    }
+}
+
+static void cuda_cast(struct exec *x, tensor out, tensor in)
+{
+    enum launch_type out_type, in_type;
+    if (type_of(x, "cast", out, &out_type) && type_of(x, "cast", in, &in_type)) {
+        struct launch l = launch_of(x, 0);
+        cuda_launch_cast(&l, rows_of(out), out_type, rows_of(in), in_type, tensor_rows(out),
+                         tensor_cols(out));
+        finish(x, "cast");
+    }
+}
+
+static void cuda_sum(struct exec *x, tensor total, tensor in)
+{
+    enum launch_type type;
+    if (type_of(x, "sum", in, &type)) {
+        struct launch l = launch_of(x, 0);
+        cuda_launch_sum(&l, total.data, in.data, type, tensor_count(in));
+        finish(x, "sum");
+    }
+}
+
+static void cuda_find_nonfinite(struct exec *x, tensor index, tensor in)
+{
+    enum launch_type type;
+    if (type_of(x, "find_nonfinite", in, &type)) {
+        struct launch l = launch_of(x, 0);
+        cuda_launch_find_nonfinite(&l, index.data, rows_of(in), type, tensor_rows(in), tensor_cols(in));
+        finish(x, "find_nonfinite");
+    }
+}
+
+/* out = in w^T + bias: the rows of `out` begin as the bias, so that sums are rounded once. */
+static void product(struct exec *x, const char *op, tensor out, tensor in, tensor w, tensor bias)
+{
+    enum launch_type type;
+    bool has_bias = !tensor_is_null(bias);
+    if (has_bias && type_of(x, op, out, &type)) {
+        struct launch l = launch_of(x, 0);
+        cuda_launch_broadcast(&l, rows_of(out), type, bias.data, tensor_rows(out), tensor_cols(out));
+        finish(x, op);
+    }
+    cuda_product_run(x, op,
+                     &(struct cuda_product){.m = tensor_rows(in),
+                                            .n = tensor_rows(w),
+                                            .k = tensor_cols(in),
+                                            .c = out.data,
+                                            .a = in.data,
+                                            .b = w.data,
+                                            .c_stride = rows_of(out).stride,
+                                            .a_stride = rows_of(in).stride,
+                                            .b_stride = rows_of(w).stride,
+                                            .c_dtype = out.dtype,
+                                            .ab_dtype = in.dtype,
+                                            .b_transposed = true,
+                                            .accumulate = has_bias});
+}
+
+static void cuda_linear(struct exec *x, tensor out, tensor in, tensor w, tensor bias)
+{
+    if (accept_tensors(x, "linear", ACCEPT_LIST(in, w), ACCEPT_LIST(bias)) &&
+        accept_tensors(x, "linear", ACCEPT_LIST(out), NULL, 0)) {
+        product(x, "linear", out, in, w, bias);
+    }
+}
+
+static void cuda_linear_gelu(struct exec *x, tensor out, tensor pre, tensor in, tensor w, tensor bias)
+{
+    if (!accept_tensors(x, "linear_gelu", ACCEPT_LIST(out, pre, in, w), ACCEPT_LIST(bias))) {
+        return;
+    }
+    product(x, "linear_gelu", pre, in, w, bias);
+    if (!failed(x->status)) {
+        struct launch l = launch_of(x, 0);
+        cuda_launch_gelu(&l, out.data, pre.data, is_bf16(out), tensor_count(out));
+        finish(x, "linear_gelu");
+    }
+}
+
+static void cuda_linear_backward_input(struct exec *x, tensor din, tensor dout, tensor w, bool accumulate)
+{
+    if (accept_tensors(x, "linear_backward_input", ACCEPT_LIST(din, dout, w), NULL, 0)) {
+        cuda_product_run(x, "linear_backward_input",
+                         &(struct cuda_product){.m = tensor_rows(dout),
+                                                .n = tensor_cols(w),
+                                                .k = tensor_rows(w),
+                                                .c = din.data,
+                                                .a = dout.data,
+                                                .b = w.data,
+                                                .c_stride = rows_of(din).stride,
+                                                .a_stride = rows_of(dout).stride,
+                                                .b_stride = rows_of(w).stride,
+                                                .c_dtype = din.dtype,
+                                                .ab_dtype = dout.dtype,
+                                                .accumulate = accumulate});
+    }
+}
+
+static void cuda_linear_backward_weight(struct exec *x, tensor dw, tensor dbias, tensor dout, tensor in)
+{
+    const char *op = "linear_backward_weight";
+    if (!accept_tensors(x, op, ACCEPT_LIST(dout, in), ACCEPT_LIST(dw, dbias))) {
+        return;
+    }
+    int64_t rows = tensor_rows(dout), cols = tensor_cols(dout);
+    cuda_product_run(x, op,
+                     &(struct cuda_product){.m = cols,
+                                            .n = tensor_cols(in),
+                                            .k = rows,
+                                            .c = dw.data,
+                                            .a = dout.data,
+                                            .b = in.data,
+                                            .c_stride = rows_of(dw).stride,
+                                            .a_stride = rows_of(dout).stride,
+                                            .b_stride = rows_of(in).stride,
+                                            .c_dtype = dw.dtype,
+                                            .ab_dtype = dout.dtype,
+                                            .a_transposed = true,
+                                            .accumulate = true});
+    if (!tensor_is_null(dbias) && !failed(x->status)) {
+        struct launch l = launch_of(x, workspace_column_sum(rows, cols));
+        cuda_launch_column_sum(&l, dbias.data, rows_of(dout), is_bf16(dout), rows, cols);
+        finish(x, op);
+    }
+}
+
+static void cuda_gelu_backward(struct exec *x, tensor dpre, tensor dout, tensor pre)
+{
+    if (accept_tensors(x, "gelu_backward", ACCEPT_LIST(dpre, dout, pre), NULL, 0)) {
+        struct launch l = launch_of(x, 0);
+        cuda_launch_gelu_backward(&l, dpre.data, dout.data, pre.data, is_bf16(pre), tensor_count(pre));
+        finish(x, "gelu_backward");
+    }
+}
+
+static void cuda_tanh(struct exec *x, tensor out, tensor in)
+{
+    if (accept_tensors(x, "tanh", ACCEPT_LIST(out, in), NULL, 0)) {
+        struct launch l = launch_of(x, 0);
+        cuda_launch_tanh(&l, out.data, in.data, is_bf16(in), tensor_count(in));
+        finish(x, "tanh");
+    }
+}
+
+static void cuda_tanh_backward(struct exec *x, tensor din, tensor dout, tensor out)
+{
+    if (accept_tensors(x, "tanh_backward", ACCEPT_LIST(din, dout, out), NULL, 0)) {
+        struct launch l = launch_of(x, 0);
+        cuda_launch_tanh_backward(&l, din.data, dout.data, out.data, is_bf16(out), tensor_count(out));
+        finish(x, "tanh_backward");
+    }
+}
+
+static struct launch_norm norm_of(tensor in, tensor mean, tensor rstd, tensor gamma, tensor beta, double eps)
+{
+    return (struct launch_norm){tensor_rows(in), tensor_cols(in), gamma.data, beta.data,
+                                mean.data,       rstd.data,       (float)eps};
+}
+
+static void cuda_layernorm(struct exec *x, tensor out, tensor mean, tensor rstd, tensor in, tensor gamma,
+                           tensor beta, double eps)
+{
+    if (accept_tensors(x, "layernorm", ACCEPT_LIST(out, in), ACCEPT_LIST(mean, rstd, gamma, beta))) {
+        struct launch l = launch_of(x, 0);
+        struct launch_norm n = norm_of(in, mean, rstd, gamma, beta, eps);
+        cuda_launch_layernorm(&l, &n, out.data, in.data, is_bf16(in));
+        finish(x, "layernorm");
+    }
+}
+
+static void norm_backward(struct exec *x, const char *op, const struct launch_norm *n,
+                          const struct launch_norm_backward *b, tensor in)
+{
+    if (n->cols > LAUNCH_MOST_NORM_COLS) {
+        exec_fail(x, STATUS_USAGE, op, "rows of %lld columns; at most %d", (long long)n->cols,
+                  LAUNCH_MOST_NORM_COLS);
+        return;
+    }
+    struct launch l = launch_of(x, workspace_layernorm_backward(n->rows, n->cols));
+    cuda_launch_layernorm_backward(&l, n, b, is_bf16(in));
+    finish(x, op);
+}
+
+static void cuda_layernorm_backward(struct exec *x, tensor din, tensor dgamma, tensor dbeta, tensor dout,
+                                    tensor in, tensor mean, tensor rstd, tensor gamma)
+{
+    if (accept_tensors(x, "layernorm_backward", ACCEPT_LIST(din, dout, in),
+                       ACCEPT_LIST(dgamma, dbeta, mean, rstd, gamma))) {
+        struct launch_norm n = norm_of(in, mean, rstd, gamma, NULL_TENSOR, 0);
+        norm_backward(x, "layernorm_backward", &n,
+                      &(struct launch_norm_backward){.din = din.data,
+                                                     .dgamma = dgamma.data,
+                                                     .dbeta = dbeta.data,
+                                                     .dout = dout.data,
+                                                     .in = in.data},
+                      in);
+    }
+}
+
+static void cuda_bias_dropout_add_layernorm(struct exec *x, tensor out, tensor sum, tensor mean, tensor rstd,
+                                            tensor in, tensor bias, tensor residual, tensor gamma,
+                                            tensor beta, double eps, tensor row_keys, struct dropout drop)
+{
+    const char *op = "bias_dropout_add_layernorm";
+    if (accept_tensors(x, op, ACCEPT_LIST(out, sum, in, residual),
+                       ACCEPT_LIST(mean, rstd, bias, gamma, beta))) {
+        struct launch l = launch_of(x, 0);
+        struct launch_norm n = norm_of(in, mean, rstd, gamma, beta, eps);
+        struct launch_dropout d = dropout_of(drop, row_keys);
+        cuda_launch_bias_dropout_add_layernorm(&l, &n, out.data, sum.data, in.data, bias.data, residual.data,
+                                               is_bf16(in), &d);
+        finish(x, op);
+    }
+}
+
+static void cuda_bias_dropout_add_layernorm_backward(struct exec *x, tensor dresidual, tensor din,
+                                                     tensor dbias, tensor dgamma, tensor dbeta, tensor dout,
+                                                     tensor sum, tensor mean, tensor rstd, tensor gamma,
+                                                     tensor row_keys, struct dropout drop)
+{
+    const char *op = "bias_dropout_add_layernorm_backward";
+    if (accept_tensors(x, op, ACCEPT_LIST(dresidual, din, dout, sum),
+                       ACCEPT_LIST(dbias, dgamma, dbeta, mean, rstd, gamma))) {
+        struct launch_norm n = norm_of(sum, mean, rstd, gamma, NULL_TENSOR, 0);
+        struct launch_dropout d = dropout_of(drop, row_keys);
+        norm_backward(x, op, &n,
+                      &(struct launch_norm_backward){.din = dresidual.data,
+                                                     .dropped = din.data,
+                                                     .dgamma = dgamma.data,
+                                                     .dbeta = dbeta.data,
+                                                     .dbias = dbias.data,
+                                                     .dout = dout.data,
+                                                     .in = sum.data,
+                                                     .after = &d},
+                      sum);
+    }
+}
+
+static void cuda_embed(struct exec *x, tensor out, tensor sum, tensor mean, tensor rstd, tensor ids,
+                       tensor types, tensor positions, tensor word, tensor position, tensor type,
+                       tensor gamma, tensor beta, double eps, tensor row_keys, struct dropout drop)
+{
+    if (accept_tensors(x, "embed", ACCEPT_LIST(out, sum, word, position, type),
+                       ACCEPT_LIST(mean, rstd, gamma, beta))) {
+        struct launch l = launch_of(x, 0);
+        struct launch_norm n = norm_of(sum, mean, rstd, gamma, beta, eps);
+        struct launch_dropout d = dropout_of(drop, row_keys);
+        struct launch_tables t = {ids.data,          types.data,        positions.data,
+                                  tensor_rows(word), tensor_rows(type), tensor_rows(position)};
+        cuda_launch_embed(&l, &n, &t, out.data, sum.data, word.data, position.data, type.data, is_bf16(sum),
+                          &d);
+        finish(x, "embed");
+    }
+}
+
+/* Adds rows of dsum to the rows of a table that `index` names. */
+static void scatter(const struct launch *l, tensor table, tensor dsum, tensor index)
+{
+    enum { FEW = 3 }; /* as many as the scratch has room for partial sums of */
+    int64_t rows = tensor_rows(dsum), cols = tensor_cols(dsum);
+    if (tensor_rows(table) <= FEW) {
+        cuda_launch_scatter_add_few(l, table.data, tensor_rows(table), dsum.data, is_bf16(dsum), index.data,
+                                    rows, cols);
+    } else {
+        cuda_launch_scatter_add(l, rows_of(table), false, tensor_rows(table), rows_of(dsum), is_bf16(dsum),
+                                index.data, rows, cols);
+    }
+}
+
+static void cuda_embed_backward(struct exec *x, tensor dsum, tensor dword, tensor dposition, tensor dtype,
+                                tensor dgamma, tensor dbeta, tensor dout, tensor sum, tensor mean,
+                                tensor rstd, tensor ids, tensor types, tensor positions, tensor gamma,
+                                tensor row_keys, struct dropout drop)
+{
+    if (accept_tensors(x, "embed_backward", ACCEPT_LIST(dsum, dout, sum),
+                       ACCEPT_LIST(dword, dposition, dtype, dgamma, dbeta, mean, rstd, gamma))) {
+        struct launch_norm n = norm_of(sum, mean, rstd, gamma, NULL_TENSOR, 0);
+        struct launch_dropout d = dropout_of(drop, row_keys);
+        norm_backward(x, "embed_backward", &n,
+                      &(struct launch_norm_backward){.din = dsum.data,
+                                                     .dgamma = dgamma.data,
+                                                     .dbeta = dbeta.data,
+                                                     .dout = dout.data,
+                                                     .in = sum.data,
+                                                     .before = &d},
+                      sum);
+        struct launch l = launch_of(x, workspace_embed_backward(tensor_rows(sum), tensor_cols(sum)));
+        scatter(&l, dword, dsum, ids);
+        scatter(&l, dposition, dsum, positions);
+        scatter(&l, dtype, dsum, types);
+        finish(x, "embed_backward");
+    }
+}
+
+static struct launch_attention attention_of(const struct attention *a, tensor q, tensor k)
+{
+    return (struct launch_attention){.n_rows_q = q.dims[0],
+                                     .n_rows_kv = k.dims[0],
+                                     .n_sequences = tensor_count(a->cu_seqlens_q) - 1,
+                                     .n_heads = q.dims[1],
+                                     .head_size = q.dims[2],
+                                     .max_seqlen_q = a->max_seqlen_q,
+                                     .max_seqlen_kv = a->max_seqlen_kv,
+                                     .cu_q = a->cu_seqlens_q.data,
+                                     .cu_kv = a->cu_seqlens_kv.data,
+                                     .slopes = a->alibi_slopes.data,
+                                     .scale = (float)a->scale,
+                                     .causal = a->causal,
+                                     .dropout = dropout_of(a->dropout, a->row_keys)};
+}
+
+static bool accept_attention(struct exec *x, const char *op, const struct attention *a, tensor q)
+{
+    enum { MOST_HEAD_SIZE = 256, MOST_IN_GRID = 65535 };
+    if (!tensor_is_null(a->block_table)) {
+        exec_fail(x, STATUS_USAGE, op, "keys and values in blocks are not known here");
+    } else if (q.dims[2] > MOST_HEAD_SIZE || q.dims[1] > MOST_IN_GRID ||
+               tensor_count(a->cu_seqlens_q) - 1 > MOST_IN_GRID) {
+        exec_fail(x, STATUS_USAGE, op,
+                  "at most %d sequences, %d heads of up to %d, but there are %lld, %lld of %lld",
+                  MOST_IN_GRID, MOST_IN_GRID, MOST_HEAD_SIZE, (long long)tensor_count(a->cu_seqlens_q) - 1,
+                  (long long)q.dims[1], (long long)q.dims[2]);
+    }
+    return !failed(x->status);
+}
+
+static void cuda_attention(struct exec *x, tensor out, tensor lse, tensor q, tensor k, tensor v,
+                           struct attention a)
+{
+    if (accept_tensors(x, "attention", ACCEPT_LIST(out, q, k, v), ACCEPT_LIST(lse)) &&
+        accept_attention(x, "attention", &a, q)) {
+        struct launch l = launch_of(x, 0);
+        struct launch_attention c = attention_of(&a, q, k);
+        cuda_launch_attention(&l, &c, heads_of(out), lse.data, heads_of(q), heads_of(k), heads_of(v),
+                              is_bf16(q));
+        finish(x, "attention");
+    }
+}
+
+static void cuda_attention_backward(struct exec *x, tensor dq, tensor dk, tensor dv, tensor dout, tensor out,
+                                    tensor lse, tensor q, tensor k, tensor v, struct attention a)
+{
+    const char *op = "attention_backward";
+    if (accept_tensors(x, op, ACCEPT_LIST(dq, dk, dv, dout, out, q, k, v), ACCEPT_LIST(lse)) &&
+        accept_attention(x, op, &a, q)) {
+        struct launch l = launch_of(x, 0);
+        struct launch_attention c = attention_of(&a, q, k);
+        cuda_launch_attention_backward(&l, &c, heads_of(dq), heads_of(dk), heads_of(dv), heads_of(dout),
+                                       heads_of(out), lse.data, heads_of(q), heads_of(k), heads_of(v),
+                                       is_bf16(q));
+        finish(x, op);
+    }
+}
+
+static void cuda_gather_rows(struct exec *x, tensor out, tensor in, tensor rows)
+{
+    if (accept_tensors(x, "gather_rows", ACCEPT_LIST(out, in), NULL, 0)) {
+        struct launch l = launch_of(x, 0);
+        cuda_launch_gather(&l, rows_of(out), rows_of(in), is_bf16(in), rows.data, tensor_rows(out),
+                           tensor_rows(in), tensor_cols(in));
+        finish(x, "gather_rows");
+    }
+}
+
+static void cuda_scatter_add_rows(struct exec *x, tensor din, tensor dout, tensor rows)
+{
+    if (accept_tensors(x, "scatter_add_rows", ACCEPT_LIST(din, dout), NULL, 0)) {
+        struct launch l = launch_of(x, 0);
+        cuda_launch_scatter_add(&l, rows_of(din), is_bf16(din), tensor_rows(din), rows_of(dout),
+                                is_bf16(dout), rows.data, tensor_rows(dout), tensor_cols(dout));
+        finish(x, "scatter_add_rows");
+    }
+}
+
+static void cuda_cross_entropy(struct exec *x, tensor loss, tensor correct, tensor dlogits, tensor logits,
+                               tensor labels, int64_t n_classes, double scale)
+{
+    enum launch_type type;
+    if (!failed(x->status) && (tensor_is_null(dlogits) || type_of(x, "cross_entropy", dlogits, &type))) {
+        struct launch l = launch_of(x, 0);
+        cuda_launch_cross_entropy(&l, loss.data, correct.data,
+                                  tensor_is_null(dlogits) ? (struct launch_rows){0} : rows_of(dlogits),
+                                  is_bf16(dlogits), rows_of(logits), labels.data, tensor_rows(logits),
+                                  tensor_cols(logits), n_classes, (float)scale);
+        finish(x, "cross_entropy");
+    }
+}
+
+static void cuda_span_cross_entropy(struct exec *x, tensor loss, tensor correct, tensor dlogits,
+                                    tensor logits, tensor cu_seqlens, tensor labels, double scale)
+{
+    if (!failed(x->status)) {
+        struct launch l = launch_of(x, 0);
+        cuda_launch_span_cross_entropy(&l, loss.data, correct.data, dlogits.data, is_bf16(dlogits),
+                                       logits.data, cu_seqlens.data, labels.data, tensor_rows(labels),
+                                       tensor_rows(logits), (float)scale);
+        finish(x, "span_cross_entropy");
+    }
+}
+
+static void cuda_global_norm(struct exec *x, tensor norm, tensor in, const struct optim_span *spans,
+                             int64_t n_spans)
+{
+    if (accept_tensors(x, "global_norm", ACCEPT_LIST(in), NULL, 0)) {
+        const struct cuda_spans *s = cuda_spans_of(x, "global_norm", spans, n_spans);
+        if (s != NULL) {
+            struct launch l = launch_of(x, workspace_optim(spans, n_spans));
+            cuda_launch_global_norm(&l, norm.data, in.data, s->spans, s->n, s->n_chunks);
+            finish(x, "global_norm");
+        }
+    }
+}
+
+/* Fills what LAMB and AdamW need; false after a failure. */
+static bool prepare_optim(struct exec *x, const char *op, struct launch *l, struct launch_optim *o,
+                          struct optim_buffers b, const struct optim_span *spans, int64_t n_spans,
+                          tensor norm, tensor scalars)
+{
+    if (!accept_tensors(x, op, ACCEPT_LIST(b.master, b.grad, b.exp_avg, b.exp_avg_sq), NULL, 0)) {
+        return false;
+    }
+    const struct cuda_spans *s = cuda_spans_of(x, op, spans, n_spans);
+    if (s == NULL) {
+        return false;
+    }
+    *l = launch_of(x, workspace_optim(spans, n_spans));
+    *o = (struct launch_optim){.master = b.master.data,
+                               .grad = b.grad.data,
+                               .exp_avg = b.exp_avg.data,
+                               .exp_avg_sq = b.exp_avg_sq.data,
+                               .working = b.working.data,
+                               .spans = s->spans,
+                               .n_spans = s->n,
+                               .n_chunks = s->n_chunks,
+                               .norm = norm.data,
+                               .scalars = scalars.data,
+                               .ratios = s->ratios};
+    return true;
+}
+
+static void cuda_lamb(struct exec *x, struct optim_buffers b, const struct optim_span *spans, int64_t n_spans,
+                      tensor norm, tensor scalars)
+{
+    struct launch l;
+    struct launch_optim o;
+    if (prepare_optim(x, "lamb", &l, &o, b, spans, n_spans, norm, scalars)) {
+        cuda_launch_lamb(&l, &o);
+        finish(x, "lamb");
+    }
+}
+
+static void cuda_adamw(struct exec *x, struct optim_buffers b, const struct optim_span *spans,
+                       int64_t n_spans, tensor norm, tensor scalars)
+{
+    struct launch l;
+    struct launch_optim o;
+    if (prepare_optim(x, "adamw", &l, &o, b, spans, n_spans, norm, scalars)) {
+        cuda_launch_adamw(&l, &o);
+        finish(x, "adamw");
+    }
+}
+
+const struct ops ops_cuda = {
+    .name = "cuda",
+    .fill = cuda_fill,
+    .cast = cuda_cast,
+    .sum = cuda_sum,
+    .find_nonfinite = cuda_find_nonfinite,
+    .linear = cuda_linear,
+    .linear_gelu = cuda_linear_gelu,
+    .linear_backward_input = cuda_linear_backward_input,
+    .linear_backward_weight = cuda_linear_backward_weight,
+    .gelu_backward = cuda_gelu_backward,
+    .tanh = cuda_tanh,
+    .tanh_backward = cuda_tanh_backward,
+    .embed = cuda_embed,
+    .embed_backward = cuda_embed_backward,
+    .layernorm = cuda_layernorm,
+    .layernorm_backward = cuda_layernorm_backward,
+    .bias_dropout_add_layernorm = cuda_bias_dropout_add_layernorm,
+    .bias_dropout_add_layernorm_backward = cuda_bias_dropout_add_layernorm_backward,
+    .attention = cuda_attention,
+    .attention_backward = cuda_attention_backward,
+    .gather_rows = cuda_gather_rows,
+    .scatter_add_rows = cuda_scatter_add_rows,
+    .cross_entropy = cuda_cross_entropy,
+    .span_cross_entropy = cuda_span_cross_entropy,
+    .global_norm = cuda_global_norm,
+    .lamb = cuda_lamb,
+    .adamw = cuda_adamw,
+};

@@ -1,0 +1,29 @@
+/* cuda_products: matrix products on the device, by cuBLASLt. */
+#ifndef KILN_OPS_CUDA_CUDA_PRODUCTS_H
+#define KILN_OPS_CUDA_CUDA_PRODUCTS_H
+
+#include "core/dtype.h"
+#include "dev/exec.h"
+
+/* C = A B, or C += A B.  A is [m, k], stored [k, m] if a_transposed; B is [k, n], stored [n, k] if
+ * b_transposed.  Strides are those of stored rows, in elements. */
+struct cuda_product {
+    int64_t m, n, k;
+    void *c;
+    const void *a, *b;
+    int64_t c_stride, a_stride, b_stride;
+    enum dtype c_dtype;  /* fp32 or bf16 */
+    enum dtype ab_dtype; /* fp32 or bf16 */
+    bool a_transposed, b_transposed, accumulate;
+};
+
+struct cuda_products;
+
+/* Handles and workspace of a context; after a failure they must still be closed. */
+struct status cuda_products_open(struct cuda_products **products);
+void cuda_products_close(struct cuda_products *products);
+
+/* Puts the product on the exec's stream; a failure sticks in the exec under the name `op`. */
+void cuda_product_run(struct exec *x, const char *op, const struct cuda_product *p);
+
+#endif

@@ -1,0 +1,183 @@
+/* launch: the functions by which the C side of the cuda table (cuda_ops.c) runs kernels: plain pointers and
+ * sizes, so that neither side sees the other's language.
+ *
+ * Sizes are those of ops.h: T rows, H columns, N heads, D head size.  `bf16` says what matrices hold: 0 fp32,
+ * 1 bf16; vectors are fp32.  A stride is that of rows, in elements.  Launches return at once; an error shows
+ * in cuda_launch_error(). */
+#ifndef KILN_OPS_CUDA_LAUNCH_H
+#define KILN_OPS_CUDA_LAUNCH_H
+
+#include <stdint.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+struct CUstream_st;
+
+/* Sums over rows are cut into this many runs of rows at most (ops/workspace.h). */
+enum {
+    LAUNCH_ROW_CHUNKS = 32,
+    LAUNCH_NORM_CHUNKS = 256,
+    LAUNCH_MOST_NORM_COLS = 8192,
+    LAUNCH_SPAN_CHUNK = 1024
+};
+
+/* Element types that fill, cast and sum know. */
+enum launch_type { LAUNCH_F32, LAUNCH_BF16, LAUNCH_F64, LAUNCH_I32 };
+
+/* What a number in an index tensor did wrong, written by kernels: the last such number; fault[0] is 0 until
+ * then. */
+enum { LAUNCH_FAULT_WORDS = 4 }; /* 1, number, limit, place */
+
+struct launch {
+    struct CUstream_st *stream;
+    float *scratch; /* of one op at a time, as large as ops/workspace.h says */
+    int32_t *fault; /* [LAUNCH_FAULT_WORDS], host memory that the device can write */
+    uint64_t dropout_key;
+};
+
+/* Rows of a matrix or of heads. */
+struct launch_rows {
+    void *data;
+    int64_t stride;
+};
+
+struct launch_dropout {
+    uint32_t threshold, site;
+    float scale;
+    const int32_t *row_keys; /* [T, 2] */
+};
+
+struct launch_attention {
+    int64_t n_rows_q, n_rows_kv, n_sequences, n_heads, head_size;
+    int64_t max_seqlen_q, max_seqlen_kv;
+    const int32_t *cu_q, *cu_kv; /* [n_sequences + 1] */
+    const float *slopes;         /* [N] or NULL */
+    float scale;
+    int causal;
+    struct launch_dropout dropout;
+};
+
+/* One span of optim_span, and the number of its first chunk of LAUNCH_SPAN_CHUNK elements. */
+struct launch_span {
+    int64_t offset, n, first_chunk;
+    double weight_decay;
+};
+
+/* The scalars of an update: enum optim_scalar of ops.h. */
+enum launch_scalar {
+    LAUNCH_LR,
+    LAUNCH_BETA1,
+    LAUNCH_BETA2,
+    LAUNCH_EPS,
+    LAUNCH_CORRECTION1,
+    LAUNCH_CORRECTION2,
+    LAUNCH_MAX_NORM,
+    LAUNCH_N_SCALARS,
+};
+
+struct launch_optim {
+    float *master, *grad, *exp_avg, *exp_avg_sq;
+    void *working;                   /* bf16, or NULL */
+    const struct launch_span *spans; /* device memory */
+    int64_t n_spans, n_chunks;
+    const double *norm, *scalars; /* device memory, [1] and [LAUNCH_N_SCALARS] */
+    double *ratios;               /* [n_spans] device memory, LAMB's */
+};
+
+/* Whether kernels were compiled for this device. */
+int cuda_launch_is_possible(void);
+
+/* NULL, or what went wrong since the last call. */
+const char *cuda_launch_error(void);
+
+void cuda_launch_fill(const struct launch *l, struct launch_rows out, enum launch_type type, int64_t rows,
+                      int64_t cols, double value);
+void cuda_launch_cast(const struct launch *l, struct launch_rows out, enum launch_type out_type,
+                      struct launch_rows in, enum launch_type in_type, int64_t rows, int64_t cols);
+void cuda_launch_sum(const struct launch *l, double *total, const void *in, enum launch_type type, int64_t n);
+void cuda_launch_find_nonfinite(const struct launch *l, int64_t *index, struct launch_rows in,
+                                enum launch_type type, int64_t rows, int64_t cols);
+
+/* Every row of out = row. */
+void cuda_launch_broadcast(const struct launch *l, struct launch_rows out, enum launch_type type,
+                           const float *row, int64_t rows, int64_t cols);
+/* total += sum over rows. */
+void cuda_launch_column_sum(const struct launch *l, float *total, struct launch_rows in, int bf16,
+                            int64_t rows, int64_t cols);
+void cuda_launch_gelu(const struct launch *l, void *out, const void *pre, int bf16, int64_t n);
+void cuda_launch_gelu_backward(const struct launch *l, void *dpre, const void *dout, const void *pre,
+                               int bf16, int64_t n);
+void cuda_launch_tanh(const struct launch *l, void *out, const void *in, int bf16, int64_t n);
+void cuda_launch_tanh_backward(const struct launch *l, void *din, const void *dout, const void *out, int bf16,
+                               int64_t n);
+
+struct launch_norm {
+    int64_t rows, cols;
+    const float *gamma, *beta;
+    float *mean, *rstd; /* [rows] */
+    float eps;
+};
+
+void cuda_launch_layernorm(const struct launch *l, const struct launch_norm *n, void *out, const void *in,
+                           int bf16);
+void cuda_launch_bias_dropout_add_layernorm(const struct launch *l, const struct launch_norm *n, void *out,
+                                            void *sum, const void *in, const float *bias,
+                                            const void *residual, int bf16, const struct launch_dropout *d);
+struct launch_norm_backward {
+    void *din, *dropped;                         /* dropped = dropout'(din) with `after`, or NULL */
+    float *dgamma, *dbeta, *dbias;               /* += ; dbias sums dropped, or NULL */
+    const void *dout, *in;                       /* dout may be the memory of din */
+    const struct launch_dropout *before, *after; /* of dout, and from din to dropped; NULL: none */
+};
+
+/* At most LAUNCH_MOST_NORM_COLS columns. */
+void cuda_launch_layernorm_backward(const struct launch *l, const struct launch_norm *n,
+                                    const struct launch_norm_backward *b, int bf16);
+
+struct launch_tables {
+    const int32_t *ids, *types, *positions; /* [rows] */
+    int64_t n_ids, n_types, n_positions;
+};
+
+void cuda_launch_embed(const struct launch *l, const struct launch_norm *n, const struct launch_tables *t,
+                       void *out, void *sum, const void *word, const void *position, const void *type,
+                       int bf16, const struct launch_dropout *d);
+/* table[index[i]] += rows[i], in the order of i; table is fp32, or bf16 if `bf16_table`. */
+void cuda_launch_scatter_add(const struct launch *l, struct launch_rows table, int bf16_table,
+                             int64_t table_rows, struct launch_rows in, int bf16, const int32_t *index,
+                             int64_t rows, int64_t cols);
+/* table[index[i]] += rows[i] for tables of few rows: partial sums of runs of rows, added in order. */
+void cuda_launch_scatter_add_few(const struct launch *l, float *table, int64_t table_rows, const void *in,
+                                 int bf16, const int32_t *index, int64_t rows, int64_t cols);
+void cuda_launch_gather(const struct launch *l, struct launch_rows out, struct launch_rows in, int bf16,
+                        const int32_t *index, int64_t rows, int64_t in_rows, int64_t cols);
+
+void cuda_launch_attention(const struct launch *l, const struct launch_attention *a, struct launch_rows out,
+                           float *lse, struct launch_rows q, struct launch_rows k, struct launch_rows v,
+                           int bf16);
+void cuda_launch_attention_backward(const struct launch *l, const struct launch_attention *a,
+                                    struct launch_rows dq, struct launch_rows dk, struct launch_rows dv,
+                                    struct launch_rows dout, struct launch_rows out, const float *lse,
+                                    struct launch_rows q, struct launch_rows k, struct launch_rows v,
+                                    int bf16);
+
+void cuda_launch_cross_entropy(const struct launch *l, float *loss, int32_t *correct,
+                               struct launch_rows dlogits, int bf16_dlogits, struct launch_rows logits,
+                               const int32_t *labels, int64_t rows, int64_t cols, int64_t n_classes,
+                               float scale);
+void cuda_launch_span_cross_entropy(const struct launch *l, float *loss, int32_t *correct, void *dlogits,
+                                    int bf16_dlogits, const float *logits, const int32_t *cu_seqlens,
+                                    const int32_t *labels, int64_t n_sequences, int64_t rows, float scale);
+
+void cuda_launch_global_norm(const struct launch *l, double *norm, const float *in,
+                             const struct launch_span *spans, int64_t n_spans, int64_t n_chunks);
+void cuda_launch_lamb(const struct launch *l, const struct launch_optim *o);
+void cuda_launch_adamw(const struct launch *l, const struct launch_optim *o);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

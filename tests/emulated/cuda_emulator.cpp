@@ -1,0 +1,134 @@
+#include "cuda_emulator.hpp"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <ucontext.h>
+#include <vector>
+
+enum { MOST_THREADS = 1024, WARP_THREADS = 32, STACK_BYTES = 64 << 10, SHARED_BYTES = 227 << 10 };
+
+enum fiber_state { READY, AT_WARP, AT_BLOCK, DONE };
+
+struct fiber {
+    ucontext_t context;
+    emulated_thread place;
+    fiber_state state;
+};
+
+static fiber fibers[MOST_THREADS];
+static unsigned n_fibers, running;
+static ucontext_t scheduler;
+static const std::function<void()> *body;
+static uint64_t exchange[MOST_THREADS];
+alignas(16) static unsigned char shared_memory[SHARED_BYTES];
+emulated_thread *emulated;
+
+void *emulated_shared(void)
+{
+    return shared_memory;
+}
+
+uint64_t *emulated_exchange(void)
+{
+    return exchange;
+}
+
+unsigned emulated_index(void)
+{
+    return running;
+}
+
+void emulated_barrier(bool of_warp)
+{
+    fiber *own = &fibers[running];
+    own->state = of_warp ? AT_WARP : AT_BLOCK;
+    swapcontext(&own->context, &scheduler);
+}
+
+static void run_body(void)
+{
+    (*body)();
+    fibers[running].state = DONE;
+    swapcontext(&fibers[running].context, &scheduler);
+}
+
+static void start_fiber(unsigned i, dim3 block, dim3 block_size, dim3 grid)
+{
+    static std::vector<char> stacks((size_t)MOST_THREADS * STACK_BYTES);
+    fiber *f = &fibers[i];
+    f->place = emulated_thread{dim3(i), block, block_size, grid};
+    f->state = READY;
+    getcontext(&f->context);
+    f->context.uc_stack.ss_sp = stacks.data() + (size_t)i * STACK_BYTES;
+    f->context.uc_stack.ss_size = STACK_BYTES;
+    f->context.uc_link = NULL;
+    makecontext(&f->context, run_body, 0);
+}
+
+/* Opens a barrier at which all living fibers of [first, end) wait. */
+static bool open_barrier(unsigned first, unsigned end, fiber_state barrier)
+{
+    unsigned waiting = 0;
+    for (unsigned i = first; i < end; i++) {
+        if (fibers[i].state != barrier && fibers[i].state != DONE) {
+            return false;
+        }
+        waiting += fibers[i].state == barrier;
+    }
+    for (unsigned i = first; i < end; i++) {
+        fibers[i].state = fibers[i].state == barrier ? READY : fibers[i].state;
+    }
+    return waiting > 0;
+}
+
+static bool open_barriers(void)
+{
+    bool any = false;
+    for (unsigned i = 0; i < n_fibers; i += WARP_THREADS) {
+        any |= open_barrier(i, i + WARP_THREADS < n_fibers ? i + WARP_THREADS : n_fibers, AT_WARP);
+    }
+    return any || open_barrier(0, n_fibers, AT_BLOCK);
+}
+
+/* False when all fibers are done. */
+static bool run_ready(void)
+{
+    bool any = false, left = false;
+    for (running = 0; running < n_fibers; running++) {
+        if (fibers[running].state == READY) {
+            emulated = &fibers[running].place;
+            swapcontext(&scheduler, &fibers[running].context);
+            any = true;
+        }
+        left |= fibers[running].state != DONE;
+    }
+    if (left && !any && !open_barriers()) {
+        fprintf(stderr, "threads of a block wait at different barriers\n");
+        abort();
+    }
+    return left;
+}
+
+void emulated_launch(dim3 grid, dim3 block, size_t shared, const std::function<void()> &kernel)
+{
+    n_fibers = block.x;
+    body = &kernel;
+    if (block.x > MOST_THREADS || shared > SHARED_BYTES || block.y != 1 || block.z != 1 || grid.y > 65535 ||
+        grid.z > 65535) {
+        fprintf(stderr, "a launch of %u threads, %zu bytes of shared memory, grid %u x %u x %u\n", block.x, shared, grid.x,
+                grid.y, grid.z);
+        abort();
+    }
+    for (unsigned z = 0; z < grid.z; z++) {
+        for (unsigned y = 0; y < grid.y; y++) {
+            for (unsigned x = 0; x < grid.x; x++) {
+                memset(shared_memory, 0xff, shared);
+                for (unsigned i = 0; i < n_fibers; i++) {
+                    start_fiber(i, dim3(x, y, z), block, grid);
+                }
+                while (run_ready()) {
+                }
+            }
+        }
+    }
+}

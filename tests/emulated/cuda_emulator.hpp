@@ -1,0 +1,130 @@
+/* cuda_emulator: enough of CUDA C for the kernels of ops/cuda to run on the cpu, one block at a time, so that
+ * their arithmetic, indices and barriers are tested where there is no GPU.
+ *
+ * A thread of a block is a fiber.  It runs until it meets a barrier, of its block or of its warp; when no
+ * fiber can run, a barrier at which all of a warp (of the block) wait is opened, and if there is none the
+ * kernel has a divergent barrier and the program ends.  Shared memory is static memory, since one block
+ * exists at a time; it is filled with NaN before each block.  What is not tested: memory consistency between
+ * threads that meet no barrier, and speed. */
+#ifndef KILN_TESTS_CUDA_EMULATOR_HPP
+#define KILN_TESTS_CUDA_EMULATOR_HPP
+
+#include <functional>
+#include <math.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+
+struct dim3 {
+    unsigned x, y, z;
+    dim3(unsigned x_ = 1, unsigned y_ = 1, unsigned z_ = 1) : x(x_), y(y_), z(z_) {}
+};
+
+struct float4 {
+    float x, y, z, w;
+};
+
+struct uint4 {
+    uint32_t x, y, z, w;
+};
+
+static inline float4 make_float4(float x, float y, float z, float w)
+{
+    return float4{x, y, z, w};
+}
+
+static inline uint4 make_uint4(uint32_t x, uint32_t y, uint32_t z, uint32_t w)
+{
+    return uint4{x, y, z, w};
+}
+
+struct emulated_thread {
+    dim3 thread, block, block_size, grid_size;
+};
+
+extern emulated_thread *emulated;
+
+void emulated_launch(dim3 grid, dim3 block, size_t shared, const std::function<void()> &kernel);
+void emulated_barrier(bool of_warp);
+void *emulated_shared(void);
+uint64_t *emulated_exchange(void); /* [threads of a block] */
+unsigned emulated_index(void);     /* of the running thread */
+
+#define threadIdx (emulated->thread)
+#define blockIdx  (emulated->block)
+#define blockDim  (emulated->block_size)
+#define gridDim   (emulated->grid_size)
+
+#define __global__
+#define __device__
+#define __shared__          static
+#define SHARED_MEMORY(name) float *name = (float *)emulated_shared()
+#define UNROLL
+#define __syncthreads()     emulated_barrier(false)
+#define LAUNCH(l, kernel, grid, block, shared, ...)                                                          \
+    emulated_launch(dim3(grid), dim3(block), shared, [=] { kernel(__VA_ARGS__); })
+
+template <typename T> static inline T __shfl_xor_sync(uint32_t, T value, int mask)
+{
+    uint64_t bits = 0;
+    T other;
+    memcpy(&bits, &value, sizeof value);
+    emulated_exchange()[emulated_index()] = bits;
+    emulated_barrier(true);
+    bits = emulated_exchange()[emulated_index() ^ (unsigned)mask];
+    emulated_barrier(true);
+    memcpy(&other, &bits, sizeof other);
+    return other;
+}
+
+static inline void atomicMin(unsigned long long *p, unsigned long long v)
+{
+    *p = v < *p ? v : *p;
+}
+
+static inline uint32_t __umulhi(uint32_t a, uint32_t b)
+{
+    return (uint32_t)((uint64_t)a * b >> 32);
+}
+
+static inline float __uint_as_float(uint32_t u)
+{
+    float f;
+    memcpy(&f, &u, sizeof f);
+    return f;
+}
+
+static inline uint32_t __float_as_uint(float f)
+{
+    uint32_t u;
+    memcpy(&u, &f, sizeof u);
+    return u;
+}
+
+enum cudaError_t { cudaSuccess };
+enum cudaFuncAttribute { cudaFuncAttributeMaxDynamicSharedMemorySize };
+
+struct cudaFuncAttributes {
+};
+
+template <typename F> static inline cudaError_t cudaFuncGetAttributes(cudaFuncAttributes *, F *)
+{
+    return cudaSuccess;
+}
+
+static inline cudaError_t cudaGetLastError(void)
+{
+    return cudaSuccess;
+}
+
+static inline const char *cudaGetErrorString(cudaError_t)
+{
+    return "no error";
+}
+
+template <typename F> static inline cudaError_t cudaFuncSetAttribute(F *, cudaFuncAttribute, int)
+{
+    return cudaSuccess;
+}
+
+#endif

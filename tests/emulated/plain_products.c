@@ -1,0 +1,100 @@
+/* plain_products: the products and the context of the emulated cuda table: loops over host memory. */
+#include "plain_products.h"
+
+#include "core/tensor.h"
+#include "ops/cuda/cuda_context.h"
+#include "ops/cuda/cuda_products.h"
+
+#include <stdlib.h>
+
+struct status cuda_context_upload(void **on_device, const void *on_host, size_t bytes)
+{
+    *on_device = malloc(bytes);
+    if (*on_device == NULL) {
+        return status_error(STATUS_MEMORY, "out of memory for %zu bytes", bytes);
+    }
+    memcpy(*on_device, on_host, bytes);
+    return status_ok();
+}
+
+void cuda_context_free(void *on_device)
+{
+    free(on_device);
+}
+
+static double element(const void *p, enum dtype dtype, int64_t offset)
+{
+    return tensor_load((tensor){.data = (void *)p, .dtype = dtype}, offset);
+}
+
+void cuda_product_run(struct exec *x, const char *op, const struct cuda_product *p)
+{
+    (void)op;
+    for (int64_t i = 0; !failed(x->status) && i < p->m; i++) {
+        for (int64_t j = 0; j < p->n; j++) {
+            tensor c = {.data = p->c, .dtype = p->c_dtype};
+            double sum = p->accumulate ? tensor_load(c, i * p->c_stride + j) : 0;
+            for (int64_t k = 0; k < p->k; k++) {
+                sum +=
+                    element(p->a, p->ab_dtype, p->a_transposed ? k * p->a_stride + i : i * p->a_stride + k) *
+                    element(p->b, p->ab_dtype, p->b_transposed ? j * p->b_stride + k : k * p->b_stride + j);
+            }
+            tensor_store(c, i * p->c_stride + j, sum);
+        }
+    }
+}
+
+static struct status emulated_open(void **context)
+{
+    struct cuda_context *c = calloc(1, sizeof *c);
+    int32_t *fault = calloc(LAUNCH_FAULT_WORDS, sizeof *fault);
+    *context = c;
+    if (c == NULL || fault == NULL) {
+        free(fault);
+        free(c);
+        return status_error(STATUS_MEMORY, "out of memory for a context");
+    }
+    c->launch.fault = fault;
+    return status_ok();
+}
+
+static void emulated_close(void *context)
+{
+    struct cuda_context *c = context;
+    cuda_spans_free(c);
+    free(c->launch.fault);
+    free(c);
+}
+
+static struct status emulated_copy(void *context, void *to, const void *from, size_t bytes)
+{
+    struct cuda_context *c = context;
+    memmove(to, from, bytes);
+    return cuda_context_fault(c);
+}
+
+static struct status emulated_allocate(void **memory, size_t bytes, const char *what)
+{
+    return device_cpu.allocate(memory, bytes, what);
+}
+
+static void emulated_release(void *memory, size_t bytes)
+{
+    device_cpu.release(memory, bytes);
+}
+
+static size_t emulated_free_bytes(void)
+{
+    return device_cpu.free_bytes();
+}
+
+const struct device device_emulated = {
+    .name = "emulated cuda",
+    .open = emulated_open,
+    .close = emulated_close,
+    .allocate = emulated_allocate,
+    .release = emulated_release,
+    .copy_in = emulated_copy,
+    .copy_out = emulated_copy,
+    .free_bytes = emulated_free_bytes,
+};

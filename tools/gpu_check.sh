@@ -1,0 +1,90 @@
+#!/usr/bin/env bash
+# Everything that must hold on a GPU, in one go and under 5 minutes: each op against its definition, training beside the
+# cpu, loss curves of both devices, a run that is killed and resumed, and the memory checker on the ops.
+#
+#   tools/gpu_check.sh              builds in build-gpu/, without the CPU libraries that a GPU machine may lack
+#   BUILD=dir tools/gpu_check.sh    takes a build that was carried there
+#
+# To build elsewhere:  tools/gpu_check.sh --build
+set -euo pipefail
+cd "$(dirname "$0")/.."
+build=${BUILD:-build-gpu}
+
+if [ ! -x "$build/kiln" ] || [ "${1:-}" = --build ]; then
+    cmake -S . -B "$build" -G Ninja -DKILN_CUDA=ON -DKILN_STATIC=ON -DKILN_ONEDNN=OFF -DKILN_BLAS=OFF -DKILN_HDF5=OFF
+    cmake --build "$build" --target kiln_program kiln_cuda checkop test_cuda_training
+    [ "${1:-}" != --build ] || exit 0
+fi
+export KILN_REQUIRE=cuda
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+failed=0
+
+# step NAME COMMAND...: runs it and counts failures
+step()
+{
+    local name=$1 start=$SECONDS
+    shift
+    if "$@" >"$work/log" 2>&1; then
+        echo "passed  $name ($((SECONDS - start)) s)"
+    else
+        echo "FAILED  $name ($((SECONDS - start)) s)"
+        tail -n 15 "$work/log"
+        failed=$((failed + 1))
+    fi
+}
+
+kiln=$build/kiln
+dir=$work
+. tests/cli/corpus.sh
+
+train() # device directory flags...
+{
+    local device=$1 out=$2
+    shift 2
+    "$kiln" pretrain --device "$device" --input_dir "$work/store" --config_file "$work/config.json" --output_dir "$out" \
+        --max_seq_length 32 --max_predictions_per_seq 5 --train_batch_size 16 --learning_rate 1e-3 --max_steps 40 \
+        --eval_steps 0 --disable_progress_bar --num_steps_per_checkpoint 20 "$@"
+}
+
+losses() { sed -n 's/.*"event":"step".*"loss":\([0-9.e+-]*\).*/\1/p' "$1/log.jsonl"; }
+
+# Both curves within 1 % (fp32) or 3 % (bf16) of one another at every step.
+same_curves() # limit flags...
+{
+    local limit=$1
+    shift
+    rm -rf "$work/cpu" "$work/gpu"
+    train cpu "$work/cpu" "$@"
+    train cuda "$work/gpu" "$@"
+    paste <(losses "$work/cpu") <(losses "$work/gpu") | awk -v limit="$limit" '
+        { d = ($1 - $2) / $1; if (d < 0) d = -d; if (d > worst) worst = d; n++ }
+        END { printf "%d steps, at most %.4f apart\n", n, worst; exit !(n > 30 && worst < limit) }'
+}
+
+resumes_to_the_bit()
+{
+    rm -rf "$work/whole" "$work/cut"
+    train cuda "$work/whole"
+    train cuda "$work/cut" --steps_this_run 20
+    train cuda "$work/cut" --resume_from_checkpoint
+    cmp "$work/whole/ckpt_40/model.safetensors" "$work/cut/ckpt_40/model.safetensors"
+}
+
+"$kiln" doctor --dry_run | grep '^cuda'
+step "ops, fp32" "$build/tests/checkop" cuda fp32
+step "ops, bf16" "$build/tests/checkop" cuda bf16
+step "training beside the cpu" "$build/tests/test_cuda_training"
+make_store
+step "loss curves, fp32" same_curves 0.01
+step "loss curves, bf16" same_curves 0.03 --autocast
+step "killed and resumed" resumes_to_the_bit
+if command -v compute-sanitizer >/dev/null; then
+    for op in embed_backward attention_backward layernorm_backward cross_entropy lamb; do
+        step "memory of $op" compute-sanitizer --error-exitcode 1 "$build/tests/checkop" cuda fp32 $op
+    done
+else
+    echo "skipped memory of the ops: there is no compute-sanitizer"
+fi
+echo "$failed failed"
+[ "$failed" -eq 0 ]

@@ -23,14 +23,18 @@ static float maximum(const float *v, int64_t n)
     return max;
 }
 
-/* Index of the first element that equals `value`; 0 if none does (a row of NaNs). */
-static int64_t first_equal(const float *v, int64_t n, float value)
+/* Whether element `at` is the first of those that equal `max`. */
+static bool is_first(const float *v, int64_t at, float max)
 {
-    int64_t i = 0;
-    while (i < n && v[i] != value) {
-        i++;
+    int equal_before = 0;
+    if (v[at] != max) {
+        return false;
     }
-    return i < n ? i : 0;
+#pragma omp simd reduction(+ : equal_before)
+    for (int64_t i = 0; i < at; i++) {
+        equal_before += v[i] == max;
+    }
+    return equal_before == 0;
 }
 
 /* e^(v - max) into `out`, which may be `v`.  Their sum in runs of 4,096 added up in fp32, which are added in
@@ -51,11 +55,24 @@ static double exponentials(float *out, const float *v, int64_t n, float max)
     return total;
 }
 
-static void scale_row(float *v, int64_t n, float factor)
+/* Row `row` of `out` = factor v, then zeros from column n. */
+static void store_scaled(tensor out, int64_t row, const float *v, int64_t n, float factor)
 {
+    int64_t cols = tensor_cols(out);
+    if (out.dtype == DTYPE_F32) {
+        float *to = rows_f32(out, row);
 #pragma omp simd
-    for (int64_t i = 0; i < n; i++) {
-        v[i] *= factor;
+        for (int64_t i = 0; i < n; i++) {
+            to[i] = factor * v[i];
+        }
+        memset(to + n, 0, (size_t)(cols - n) * sizeof *to);
+    } else {
+        uint16_t *to = rows_bf16(out, row);
+#pragma omp simd
+        for (int64_t i = 0; i < n; i++) {
+            to[i] = bf16_from_f32(factor * v[i]);
+        }
+        memset(to + n, 0, (size_t)(cols - n) * sizeof *to);
     }
 }
 
@@ -63,25 +80,23 @@ static void loss_item(const void *context, int64_t row, void *lane)
 {
     const struct loss_call *c = context;
     const float *logits = rows_f32(c->logits, row);
-    int64_t cols = tensor_cols(c->logits), label = c->labels[row];
+    int64_t label = c->labels[row], live = label < 0 ? 0 : c->n_classes;
     bool with_gradient = !tensor_is_null(c->dlogits);
     float *d = with_gradient ? rows_target(c->dlogits, row, 0, lane) : lane;
-    float loss = 0;
+    float loss = 0, factor = 0;
     int32_t correct = 0;
-    int64_t live = label < 0 ? 0 : c->n_classes;
     if (label >= 0) {
         float max = maximum(logits, live), at_label = logits[label];
-        correct = first_equal(logits, live, max) == label;
+        correct = is_first(logits, label, max);
         double sum = exponentials(d, logits, live, max);
         loss = (float)log(sum) + (max - at_label);
-        scale_row(d, live, (float)((double)c->scale / sum));
-        d[label] -= c->scale;
+        factor = (float)((double)c->scale / sum);
+        d[label] -= (float)sum; /* scale (p - 1), once it is multiplied */
     }
     ((float *)c->loss.data)[row] = loss;
     ((int32_t *)c->correct.data)[row] = correct;
     if (with_gradient) {
-        memset(d + live, 0, (size_t)(cols - live) * sizeof(float));
-        rows_store(c->dlogits, row, 0, cols, d);
+        store_scaled(c->dlogits, row, d, live, factor);
     }
 }
 

@@ -536,7 +536,7 @@ static void make_attention_backward(struct checkop_case *c, const struct checkop
     add_attention_inputs(c, s, rows_q);
     c->run = run_attention_backward;
     c->forward = forward_attention;
-    c->bound_fp32 = 1e-5; /* lse is rounded to fp32, and enters an exponential */
+    c->bound_fp32 = 1e-5;   /* lse is rounded to fp32, and enters an exponential */
     c->bound_bf16_a = 6e-3; /* probabilities and gradients of scores are rounded too; the terms cancel */
 }
 

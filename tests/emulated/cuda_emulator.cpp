@@ -1,5 +1,6 @@
 #include "cuda_emulator.hpp"
 
+#include <setjmp.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <ucontext.h>
@@ -9,15 +10,18 @@ enum { MOST_THREADS = 1024, WARP_THREADS = 32, STACK_BYTES = 64 << 10, SHARED_BY
 
 enum fiber_state { READY, AT_WARP, AT_BLOCK, DONE };
 
+/* A context is entered once; after that fibers and the scheduler jump, which asks the kernel for nothing. */
 struct fiber {
     ucontext_t context;
+    jmp_buf resume;
+    bool entered;
     emulated_thread place;
     fiber_state state;
 };
 
 static fiber fibers[MOST_THREADS];
 static unsigned n_fibers, running;
-static ucontext_t scheduler;
+static jmp_buf scheduler;
 static const std::function<void()> *body;
 static uint64_t exchange[MOST_THREADS];
 alignas(16) static unsigned char shared_memory[SHARED_BYTES];
@@ -42,14 +46,16 @@ void emulated_barrier(bool of_warp)
 {
     fiber *own = &fibers[running];
     own->state = of_warp ? AT_WARP : AT_BLOCK;
-    swapcontext(&own->context, &scheduler);
+    if (_setjmp(own->resume) == 0) {
+        _longjmp(scheduler, 1);
+    }
 }
 
 static void run_body(void)
 {
     (*body)();
     fibers[running].state = DONE;
-    swapcontext(&fibers[running].context, &scheduler);
+    _longjmp(scheduler, 1);
 }
 
 static void start_fiber(unsigned i, dim3 block, dim3 block_size, dim3 grid)
@@ -58,6 +64,7 @@ static void start_fiber(unsigned i, dim3 block, dim3 block_size, dim3 grid)
     fiber *f = &fibers[i];
     f->place = emulated_thread{dim3(i), block, block_size, grid};
     f->state = READY;
+    f->entered = false;
     getcontext(&f->context);
     f->context.uc_stack.ss_sp = stacks.data() + (size_t)i * STACK_BYTES;
     f->context.uc_stack.ss_size = STACK_BYTES;
@@ -90,6 +97,19 @@ static bool open_barriers(void)
     return any || open_barrier(0, n_fibers, AT_BLOCK);
 }
 
+/* Runs the fiber to its next barrier or end. */
+static void run_fiber(fiber *f)
+{
+    if (_setjmp(scheduler) != 0) {
+        return;
+    }
+    if (f->entered) {
+        _longjmp(f->resume, 1);
+    }
+    f->entered = true;
+    setcontext(&f->context);
+}
+
 /* False when all fibers are done. */
 static bool run_ready(void)
 {
@@ -97,7 +117,7 @@ static bool run_ready(void)
     for (running = 0; running < n_fibers; running++) {
         if (fibers[running].state == READY) {
             emulated = &fibers[running].place;
-            swapcontext(&scheduler, &fibers[running].context);
+            run_fiber(&fibers[running]);
             any = true;
         }
         left |= fibers[running].state != DONE;

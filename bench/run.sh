@@ -3,7 +3,8 @@
 #
 # Peers: PyTorch with Hugging Face transformers, and Hugging Face tokenizers, from PyPI in a virtual environment under
 # build/ (PEERS_PYTHON names another interpreter that has them).  Text: what `make demo` made; it is made if missing.
-# BENCH="mini" measures one model only, BENCH=squad question answering only (bench/squad.sh).
+# BENCH="mini" measures one model only, BENCH=squad question answering only (bench/squad.sh); LENGTHS="512" and
+# DTYPES="bf16" leave rows out; REPEATS=1 is for the impatient.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 . bench/common.sh
@@ -34,15 +35,16 @@ echo
 # "natural lengths": as many sequences are cut short as makes their mean that of English Wikipedia, of which 1.2 fill a row
 # of 128 tokens and 2.0 a row of 512; the peer pads.
 row "pre-training step, tokens/s" kiln PyTorch ratio
-for shape in "tiny 128 32 12 0.33" "mini 128 32 8 0.33" "mini 512 8 8 1" "base 128 8 6 0.33" "base 512 4 6 1"; do
+for shape in "tiny 128 32 12 0.33" "mini 128 32 8 0.33" "mini 512 8 8 1" "base 128 8 6 0.33" "base 512 2 6 1"; do
     read -r name length batch steps cut <<<"$shape"
     [ -z "${BENCH:-}" ] || [ "$BENCH" = "$name" ] || continue
-    for dtype in fp32 bf16; do
+    [[ " ${LENGTHS:-128 512} " == *" $length "* ]] || continue
+    for dtype in ${DTYPES:-fp32 bf16}; do
         config=configs/bert_$name.json
         : >"$work/kiln.txt"
         : >"$work/natural.txt"
         : >"$work/torch.txt"
-        for _ in 1 2 3; do
+        for _ in $(seq "${REPEATS:-3}"); do
             kiln_rate "$config" "$length" "$batch" $dtype "$steps" 0 >>"$work/kiln.txt"
             kiln_rate "$config" "$length" "$batch" $dtype "$steps" "$cut" >>"$work/natural.txt"
             "$python" bench/peers/torch_bert.py "$config" "$length" "$batch" $dtype "$vocab" 2>/dev/null >>"$work/torch.txt"

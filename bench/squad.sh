@@ -26,15 +26,15 @@ questions()
         }
         END { printf("]}]}\n") }' "$text"
 }
-questions 30000 1 >"$work/full.json"
+questions 5000 1 >"$work/full.json"
 natural=${SQUAD:-$work/natural.json}
-[ -n "${SQUAD:-}" ] || questions 126 120 >"$natural"
+[ -n "${SQUAD:-}" ] || questions 126 40 >"$natural"
 
 # Sequences per second of kiln: answer|train file dtype
 kiln_rate()
 {
     local flags=(--do_predict --predict_file "$2")
-    [ "$1" = train ] && flags=(--do_train --train_file "$2" --train_batch_size 8 --max_steps 5 --throughput_warmup_steps 1)
+    [ "$1" = train ] && flags=(--do_train --train_file "$2" --train_batch_size 8 --max_steps 3 --throughput_warmup_steps 1)
     [ "$3" = bf16 ] && flags+=(--autocast)
     rm -rf "$work/out"
     $kiln squad --init_checkpoint "$work/qa" --output_dir "$work/out" --doc_stride 360 --skip_cache --skip_checkpoint \
@@ -47,12 +47,12 @@ kiln_rate()
 }
 
 row "BERT-base s384, sequences/s" kiln PyTorch ratio
-for dtype in fp32 bf16; do
+for dtype in ${DTYPES:-fp32 bf16}; do
     for job in answer train; do
         : >"$work/full.txt"
         : >"$work/natural.txt"
         : >"$work/torch.txt"
-        for _ in 1 2 3; do
+        for _ in $(seq "${REPEATS:-3}"); do
             "$python" bench/peers/torch_squad.py configs/bert_base.json "$vocab_file" "$work/qa" $job $dtype \
                 2>/dev/null >>"$work/torch.txt"
             kiln_rate $job "$work/full.json" $dtype >>"$work/full.txt"

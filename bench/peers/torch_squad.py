@@ -17,7 +17,7 @@ import time
 import torch
 from transformers import BertConfig, BertForQuestionAnswering
 
-LENGTH, BATCH, REPEATS = 384, 8, 3
+LENGTH, BATCH, REPEATS = 384, 8, 2
 
 
 def main():

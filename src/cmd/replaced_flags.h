@@ -5,7 +5,7 @@
 #define KILN_CMD_REPLACED_FLAGS_H
 
 #define REPLACED_FLAG_ROWS                                                                                   \
-    OPTION_GROUP_ROW("accepted, without meaning here"),                                                      \
+    OPTION_GROUP_ROW("of the replaced scripts: accepted without meaning, or refused"),                       \
         OPTION_IGNORED_ROW("use_env", "the replaced script does not use it either"),                         \
         OPTION_IGNORED_ROW("use_habana", "--device says where to compute"),                                  \
         OPTION_IGNORED_ROW("no_cuda", "--device says where to compute"),                                     \

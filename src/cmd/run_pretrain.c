@@ -1,6 +1,7 @@
 /* kiln pretrain: the command line of train/pretrain.h. */
 #include "cmd/commands.h"
 #include "cmd/replaced_flags.h"
+#include "cmd/run_log_flags.h"
 #include "train/pretrain.h"
 
 #include <stddef.h>
@@ -89,16 +90,7 @@ static const struct option options[] = {
                    "steps between evaluations on the held-out text; 0: never"),
     OPTION_INT_ROW("eval_samples", AT(eval_samples), "512", 1, 1e9, "held-out sequences of an evaluation"),
     OPTION_INT_ROW("log_freq", AT(log_freq), "1", 1, 1e9, "steps between log lines"),
-    OPTION_STRING_ROW("json-summary", AT(json_summary), NULL, "FILE",
-                      "write dllogger's lines there and on standard output, with the replaced script's keys"),
-    OPTION_FLAG_ROW("enable-tensorboard-logging", AT(enable_tensorboard_logging),
-                    "write event files for TensorBoard into OUTPUT_DIR/worker_0"),
-    OPTION_BOOL_ROW("profile", AT(profile.enabled), "false",
-                    "time the ops of --profile_steps and write a trace for Perfetto or chrome://tracing"),
-    OPTION_STRING_ROW("profile_steps", AT(profile.steps), "0", "X:Y",
-                      "the first and the last micro-step to profile, counted from 1 in this run"),
-    OPTION_STRING_ROW("tensorboard_logdir", AT(profile.directory), NULL, "DIR",
-                      "where the trace is written; OUTPUT_DIR/profile without it"),
+    RUN_LOG_ROWS,
     OPTION_FLAG_ROW("disable_progress_bar", AT(disable_progress_bar), "no live line on a terminal"),
     OPTION_FLAG_ROW("dry_run", AT(dry_run),
                     "check everything, say what would be computed and in how much memory, touch nothing"),

@@ -8,6 +8,19 @@ static int64_t round_up(int64_t n, int64_t bucket)
     return (n + bucket - 1) / bucket * bucket;
 }
 
+struct status bert_batch_check_cut(int64_t train_batch_size, int64_t gradient_accumulation_steps)
+{
+    if (train_batch_size < 1 || gradient_accumulation_steps < 1 ||
+        train_batch_size % gradient_accumulation_steps != 0) {
+        return status_error(
+            STATUS_USAGE,
+            "train_batch_size %lld is not a positive multiple of gradient_accumulation_steps %lld: "
+            "micro-batches must be equal",
+            (long long)train_batch_size, (long long)gradient_accumulation_steps);
+    }
+    return status_ok();
+}
+
 struct bert_batch_limits bert_batch_limits(int64_t n_sequences, int64_t max_seq_length, int64_t max_masked)
 {
     int64_t longest_tail = BERT_BATCH_TOKEN_BUCKET - 1;

@@ -63,6 +63,9 @@ struct bert_step {
     int64_t n_spans;  /* sequences with an answer's span */
 };
 
+/* STATUS_USAGE unless a batch can be cut into that many equal micro-batches, by the names of the flags. */
+struct status bert_batch_check_cut(int64_t train_batch_size, int64_t gradient_accumulation_steps);
+
 /* What at most `n_sequences` sequences of at most `max_seq_length` tokens and `max_masked` labels each come
  * to. */
 struct bert_batch_limits bert_batch_limits(int64_t n_sequences, int64_t max_seq_length, int64_t max_masked);

@@ -34,14 +34,7 @@ static struct status check_sizes(const struct bert_loader_config *c)
         return status_error(STATUS_USAGE, "max_predictions_per_seq %lld is outside 1..%lld (max_seq_length)",
                             (long long)c->max_predictions_per_seq, (long long)c->max_seq_length);
     }
-    if (c->train_batch_size < 1 || c->gradient_accumulation_steps < 1 ||
-        c->train_batch_size % c->gradient_accumulation_steps != 0) {
-        return status_error(
-            STATUS_USAGE,
-            "train_batch_size %lld is not a positive multiple of gradient_accumulation_steps %lld: "
-            "micro-batches must be equal",
-            (long long)c->train_batch_size, (long long)c->gradient_accumulation_steps);
-    }
+    TRY(bert_batch_check_cut(c->train_batch_size, c->gradient_accumulation_steps));
     int64_t n = c->train_batch_size / c->gradient_accumulation_steps;
     int64_t most = (INT32_MAX - BERT_BATCH_TOKEN_BUCKET) / c->max_seq_length;
     if (n > most || c->train_batch_size > INT32_MAX) {

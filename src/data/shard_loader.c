@@ -204,14 +204,7 @@ static struct status count_words(const void *self, double *counts, int64_t vocab
 static struct status check_batch(const struct shard_loader *l)
 {
     const struct shard_loader_config *c = &l->config;
-    if (c->train_batch_size < 1 || c->gradient_accumulation_steps < 1 ||
-        c->train_batch_size % c->gradient_accumulation_steps != 0) {
-        return status_error(
-            STATUS_USAGE,
-            "train_batch_size %lld is not a positive multiple of gradient_accumulation_steps %lld: "
-            "micro-batches must be equal",
-            (long long)c->train_batch_size, (long long)c->gradient_accumulation_steps);
-    }
+    TRY(bert_batch_check_cut(c->train_batch_size, c->gradient_accumulation_steps));
     int64_t micro = c->train_batch_size / c->gradient_accumulation_steps;
     int64_t most = (INT32_MAX - BERT_BATCH_TOKEN_BUCKET) / l->shape.seq_length;
     if (micro > most || c->train_batch_size > INT32_MAX / BERT_RECORDS_MAX_PACKED) {

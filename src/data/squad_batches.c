@@ -11,12 +11,7 @@ struct status squad_batches_init(struct squad_batches *b, const struct squad_fea
 {
     *b = (struct squad_batches){
         .features = f, .batch_size = batch_size, .n_micro = n_micro, .seed = seed, .pad_id = pad_id};
-    if (batch_size < 1 || n_micro < 1 || batch_size % n_micro != 0) {
-        return status_error(
-            STATUS_USAGE,
-            "train_batch_size %lld is not a positive multiple of gradient_accumulation_steps %lld",
-            (long long)batch_size, (long long)n_micro);
-    }
+    TRY(bert_batch_check_cut(batch_size, n_micro));
     if (f->n == 0) {
         return status_error(STATUS_DATA, "there are no features to train on");
     }

@@ -297,19 +297,18 @@ __global__ static void key_gradient_kernel(launch_attention a, launch_rows dk, l
 }
 
 /* Rows behind the last sequence become zero. */
-template <typename A> __global__ static void clear_outside_kernel(launch_rows rows, const int32_t *end, int64_t n, int64_t cols)
+template <typename A> __global__ static void clear_outside_kernel(launch_rows rows, const int32_t *end, int64_t cols)
 {
     int64_t row = blockIdx.x;
     for (int64_t c = threadIdx.x; row >= *end && c < cols; c += blockDim.x) {
         from_float((A *)rows.data + row * rows.stride + c, 0.0f);
     }
-    (void)n;
 }
 
 template <typename A> static void clear_outside(const launch *l, launch_rows rows, const int32_t *end, int64_t n, int64_t cols)
 {
     if (n > 0) {
-        LAUNCH(l, clear_outside_kernel<A>, (unsigned)n, BLOCK, 0, rows, end, n, cols);
+        LAUNCH(l, clear_outside_kernel<A>, (unsigned)n, BLOCK, 0, rows, end, cols);
     }
 }
 

@@ -1,0 +1,20 @@
+/* run_log_flags: the flags by which `kiln pretrain` and `kiln squad` tell of a run, for their option tables;
+ * AT(field) is the place in the command's own struct. */
+#ifndef KILN_CMD_RUN_LOG_FLAGS_H
+#define KILN_CMD_RUN_LOG_FLAGS_H
+
+#define RUN_LOG_ROWS                                                                                         \
+    OPTION_STRING_ROW(                                                                                       \
+        "json-summary", AT(json_summary), NULL, "FILE",                                                      \
+        "write dllogger's lines there and on standard output, with the replaced script's keys"),             \
+        OPTION_FLAG_ROW("enable-tensorboard-logging", AT(enable_tensorboard_logging),                        \
+                        "write event files for TensorBoard into OUTPUT_DIR/worker_0"),                       \
+        OPTION_BOOL_ROW(                                                                                     \
+            "profile", AT(profile.enabled), "false",                                                         \
+            "time the ops of --profile_steps and write a trace for Perfetto or chrome://tracing"),           \
+        OPTION_STRING_ROW("profile_steps", AT(profile.steps), "0", "X:Y",                                    \
+                          "the first and the last micro-step to profile, counted from 1 in this run"),       \
+        OPTION_STRING_ROW("tensorboard_logdir", AT(profile.directory), NULL, "DIR",                          \
+                          "where the trace is written; OUTPUT_DIR/profile without it")
+
+#endif

@@ -13,9 +13,11 @@ bool accept_tensors(struct exec *x, const char *op, const tensor *matrices, int 
         return false;
     }
     enum dtype matrix_dtype = matrices[0].dtype;
-    if (matrix_dtype != DTYPE_F32 && matrix_dtype != DTYPE_BF16) {
-        exec_fail(x, STATUS_USAGE, op, "the device computes in fp32 and bf16, not in %s",
-                  dtype_name(matrix_dtype));
+    bool knows_f16 = x->device->computes_in_f16;
+    if (matrix_dtype != DTYPE_F32 && matrix_dtype != DTYPE_BF16 &&
+        !(matrix_dtype == DTYPE_F16 && knows_f16)) {
+        exec_fail(x, STATUS_USAGE, op, "the device computes in %s, not in %s",
+                  knows_f16 ? "fp32, bf16 and fp16" : "fp32 and bf16", dtype_name(matrix_dtype));
         return false;
     }
     for (int i = 0; i < n_matrices; i++) {

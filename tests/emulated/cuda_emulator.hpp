@@ -9,6 +9,8 @@
 #ifndef KILN_TESTS_CUDA_EMULATOR_HPP
 #define KILN_TESTS_CUDA_EMULATOR_HPP
 
+#include "emulated_half.hpp"
+
 #include <functional>
 #include <math.h>
 #include <stddef.h>

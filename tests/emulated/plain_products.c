@@ -90,6 +90,7 @@ static size_t emulated_free_bytes(void)
 
 const struct device device_emulated = {
     .name = "emulated cuda",
+    .computes_in_f16 = true,
     .open = emulated_open,
     .close = emulated_close,
     .allocate = emulated_allocate,

@@ -356,22 +356,14 @@ static void backward(const launch *l, const launch_attention *a, launch_rows dq,
 }
 
 void cuda_launch_attention(const launch *l, const launch_attention *a, launch_rows out, float *lse, launch_rows q,
-                           launch_rows k, launch_rows v, int is_bf16)
+                           launch_rows k, launch_rows v, launch_type type)
 {
-    if (is_bf16) {
-        forward<bf16>(l, a, out, lse, q, k, v);
-    } else {
-        forward<float>(l, a, out, lse, q, k, v);
-    }
+    BY_TYPE(type, forward<A>(l, a, out, lse, q, k, v));
 }
 
 void cuda_launch_attention_backward(const launch *l, const launch_attention *a, launch_rows dq, launch_rows dk,
                                     launch_rows dv, launch_rows dout, launch_rows out, const float *lse, launch_rows q,
-                                    launch_rows k, launch_rows v, int is_bf16)
+                                    launch_rows k, launch_rows v, launch_type type)
 {
-    if (is_bf16) {
-        backward<bf16>(l, a, dq, dk, dv, dout, out, lse, q, k, v);
-    } else {
-        backward<float>(l, a, dq, dk, dv, dout, out, lse, q, k, v);
-    }
+    BY_TYPE(type, backward<A>(l, a, dq, dk, dv, dout, out, lse, q, k, v));
 }

@@ -161,6 +161,7 @@ void cuda_context_free(void *on_device)
 
 const struct device device_cuda = {
     .name = "cuda",
+    .computes_in_f16 = true,
     .open = cuda_open,
     .close = cuda_close,
     .allocate = cuda_allocate,

@@ -14,6 +14,7 @@ __device__ static inline double load_any(const void *p, int64_t i, launch_type t
     switch (type) {
     case LAUNCH_F32: return ((const float *)p)[i];
     case LAUNCH_BF16: return to_float(((const bf16 *)p)[i]);
+    case LAUNCH_F16: return to_float(((const f16 *)p)[i]);
     case LAUNCH_F64: return ((const double *)p)[i];
     default: return ((const int32_t *)p)[i];
     }
@@ -24,6 +25,7 @@ __device__ static inline void store_any(void *p, int64_t i, launch_type type, do
     switch (type) {
     case LAUNCH_F32: ((float *)p)[i] = (float)value; break;
     case LAUNCH_BF16: from_float((bf16 *)p + i, (float)value); break;
+    case LAUNCH_F16: from_float((f16 *)p + i, (float)value); break;
     case LAUNCH_F64: ((double *)p)[i] = value; break;
     default: ((int32_t *)p)[i] = (int32_t)value;
     }
@@ -175,34 +177,33 @@ __global__ static void elements_kernel(binary f, A *out, const A *a, const A *b,
     store_eight(out, column, n, x);
 }
 
-static void launch_elements(const launch *l, binary f, void *out, const void *a, const void *b, int is_bf16, int64_t n)
+static void launch_elements(const launch *l, binary f, void *out, const void *a, const void *b, launch_type type,
+                            int64_t n)
 {
     unsigned blocks = blocks_of(n, BLOCK * EIGHT);
-    if (is_bf16) {
-        LAUNCH(l, elements_kernel<bf16>, blocks, BLOCK, 0, f, (bf16 *)out, (const bf16 *)a, (const bf16 *)b, n);
-    } else {
-        LAUNCH(l, elements_kernel<float>, blocks, BLOCK, 0, f, (float *)out, (const float *)a, (const float *)b, n);
-    }
+    BY_TYPE(type, LAUNCH(l, elements_kernel<A>, blocks, BLOCK, 0, f, (A *)out, (const A *)a, (const A *)b, n));
 }
 
-void cuda_launch_gelu(const launch *l, void *out, const void *pre, int is_bf16, int64_t n)
+void cuda_launch_gelu(const launch *l, void *out, const void *pre, launch_type type, int64_t n)
 {
-    launch_elements(l, GELU, out, pre, pre, is_bf16, n);
+    launch_elements(l, GELU, out, pre, pre, type, n);
 }
 
-void cuda_launch_gelu_backward(const launch *l, void *dpre, const void *dout, const void *pre, int is_bf16, int64_t n)
+void cuda_launch_gelu_backward(const launch *l, void *dpre, const void *dout, const void *pre, launch_type type,
+                               int64_t n)
 {
-    launch_elements(l, GELU_BACKWARD, dpre, dout, pre, is_bf16, n);
+    launch_elements(l, GELU_BACKWARD, dpre, dout, pre, type, n);
 }
 
-void cuda_launch_tanh(const launch *l, void *out, const void *in, int is_bf16, int64_t n)
+void cuda_launch_tanh(const launch *l, void *out, const void *in, launch_type type, int64_t n)
 {
-    launch_elements(l, TANH, out, in, in, is_bf16, n);
+    launch_elements(l, TANH, out, in, in, type, n);
 }
 
-void cuda_launch_tanh_backward(const launch *l, void *din, const void *dout, const void *out, int is_bf16, int64_t n)
+void cuda_launch_tanh_backward(const launch *l, void *din, const void *dout, const void *out, launch_type type,
+                               int64_t n)
 {
-    launch_elements(l, TANH_BACKWARD, din, dout, out, is_bf16, n);
+    launch_elements(l, TANH_BACKWARD, din, dout, out, type, n);
 }
 
 /* Column sums in two passes: a thread sums one column over a run of rows; then the runs are added in order. */
@@ -237,17 +238,13 @@ __global__ static void add_partials_kernel(float *total, const float *partials, 
     }
 }
 
-void cuda_launch_column_sum(const launch *l, float *total, launch_rows in, int is_bf16, int64_t rows, int64_t cols)
+void cuda_launch_column_sum(const launch *l, float *total, launch_rows in, launch_type type, int64_t rows, int64_t cols)
 {
     dim3 grid(blocks_of(cols, BLOCK), (unsigned)chunks_of(rows));
     if (rows == 0) {
         return;
     }
-    if (is_bf16) {
-        LAUNCH(l, column_partials_kernel<bf16>, grid, BLOCK, 0, l->scratch, in, rows, cols);
-    } else {
-        LAUNCH(l, column_partials_kernel<float>, grid, BLOCK, 0, l->scratch, in, rows, cols);
-    }
+    BY_TYPE(type, LAUNCH(l, column_partials_kernel<A>, grid, BLOCK, 0, l->scratch, in, rows, cols));
     LAUNCH(l, add_partials_kernel, blocks_of(cols, BLOCK), BLOCK, 0, total, l->scratch, chunks_of(rows), cols);
 }
 
@@ -268,7 +265,7 @@ __global__ static void few_partials_kernel(float *partials, int64_t table_rows, 
     }
 }
 
-void cuda_launch_scatter_add_few(const launch *l, float *table, int64_t table_rows, const void *in, int is_bf16,
+void cuda_launch_scatter_add_few(const launch *l, float *table, int64_t table_rows, const void *in, launch_type type,
                                  const int32_t *index, int64_t rows, int64_t cols)
 {
     int64_t n = table_rows * cols;
@@ -276,13 +273,8 @@ void cuda_launch_scatter_add_few(const launch *l, float *table, int64_t table_ro
     if (rows == 0) {
         return;
     }
-    if (is_bf16) {
-        LAUNCH(l, few_partials_kernel<bf16>, grid, BLOCK, 0, l->scratch, table_rows, (const bf16 *)in, index, rows, cols,
-               l->fault);
-    } else {
-        LAUNCH(l, few_partials_kernel<float>, grid, BLOCK, 0, l->scratch, table_rows, (const float *)in, index, rows,
-               cols, l->fault);
-    }
+    BY_TYPE(type, LAUNCH(l, few_partials_kernel<A>, grid, BLOCK, 0, l->scratch, table_rows, (const A *)in, index, rows,
+                         cols, l->fault));
     LAUNCH(l, add_partials_kernel, blocks_of(n, BLOCK), BLOCK, 0, table, l->scratch, chunks_of(rows), n);
 }
 
@@ -298,17 +290,13 @@ __global__ static void gather_kernel(launch_rows out, launch_rows in, const int3
     }
 }
 
-void cuda_launch_gather(const launch *l, launch_rows out, launch_rows in, int is_bf16, const int32_t *index, int64_t rows,
-                        int64_t in_rows, int64_t cols)
+void cuda_launch_gather(const launch *l, launch_rows out, launch_rows in, launch_type type, const int32_t *index,
+                        int64_t rows, int64_t in_rows, int64_t cols)
 {
     if (rows == 0) {
         return;
     }
-    if (is_bf16) {
-        LAUNCH(l, gather_kernel<bf16>, (unsigned)rows, BLOCK, 0, out, in, index, in_rows, cols, l->fault);
-    } else {
-        LAUNCH(l, gather_kernel<float>, (unsigned)rows, BLOCK, 0, out, in, index, in_rows, cols, l->fault);
-    }
+    BY_TYPE(type, LAUNCH(l, gather_kernel<A>, (unsigned)rows, BLOCK, 0, out, in, index, in_rows, cols, l->fault));
 }
 
 /* A block owns the first row with its index: it adds that row and all later ones of the same index, in order.  Blocks of
@@ -346,20 +334,17 @@ __global__ static void scatter_add_kernel(launch_rows table, int64_t table_rows,
     }
 }
 
-void cuda_launch_scatter_add(const launch *l, launch_rows table, int bf16_table, int64_t table_rows, launch_rows in,
-                             int is_bf16, const int32_t *index, int64_t rows, int64_t cols)
+void cuda_launch_scatter_add(const launch *l, launch_rows table, launch_type table_type, int64_t table_rows,
+                             launch_rows in, launch_type type, const int32_t *index, int64_t rows, int64_t cols)
 {
     if (rows == 0) {
         return;
     }
-    if (bf16_table) {
-        LAUNCH(l, (scatter_add_kernel<bf16, bf16>), (unsigned)rows, BLOCK, 0, table, table_rows, in, index, rows, cols,
-               l->fault);
-    } else if (is_bf16) {
-        LAUNCH(l, (scatter_add_kernel<float, bf16>), (unsigned)rows, BLOCK, 0, table, table_rows, in, index, rows, cols,
-               l->fault);
+    if (table_type == LAUNCH_F32) {
+        BY_TYPE(type, LAUNCH(l, (scatter_add_kernel<float, A>), (unsigned)rows, BLOCK, 0, table, table_rows, in, index,
+                             rows, cols, l->fault));
     } else {
-        LAUNCH(l, (scatter_add_kernel<float, float>), (unsigned)rows, BLOCK, 0, table, table_rows, in, index, rows, cols,
-               l->fault);
+        BY_TYPE(type, LAUNCH(l, (scatter_add_kernel<A, A>), (unsigned)rows, BLOCK, 0, table, table_rows, in, index, rows,
+                             cols, l->fault));
     }
 }

@@ -76,20 +76,15 @@ __global__ static void cross_entropy_kernel(float *loss, int32_t *correct, launc
     }
 }
 
-void cuda_launch_cross_entropy(const launch *l, float *loss, int32_t *correct, launch_rows dlogits, int bf16_dlogits,
-                               launch_rows logits, const int32_t *labels, int64_t rows, int64_t cols, int64_t n_classes,
-                               float scale)
+void cuda_launch_cross_entropy(const launch *l, float *loss, int32_t *correct, launch_rows dlogits,
+                               launch_type dlogits_type, launch_rows logits, const int32_t *labels, int64_t rows,
+                               int64_t cols, int64_t n_classes, float scale)
 {
     if (rows == 0) {
         return;
     }
-    if (bf16_dlogits) {
-        LAUNCH(l, cross_entropy_kernel<bf16>, (unsigned)rows, BLOCK, 0, loss, correct, dlogits, logits, labels, cols,
-               n_classes, scale, l->fault);
-    } else {
-        LAUNCH(l, cross_entropy_kernel<float>, (unsigned)rows, BLOCK, 0, loss, correct, dlogits, logits, labels, cols,
-               n_classes, scale, l->fault);
-    }
+    BY_TYPE(dlogits_type, LAUNCH(l, cross_entropy_kernel<A>, (unsigned)rows, BLOCK, 0, loss, correct, dlogits, logits,
+                                 labels, cols, n_classes, scale, l->fault));
 }
 
 template <typename A>
@@ -118,23 +113,18 @@ __global__ static void span_kernel(float *loss, int32_t *correct, A *dlogits, co
     }
 }
 
-void cuda_launch_span_cross_entropy(const launch *l, float *loss, int32_t *correct, void *dlogits, int bf16_dlogits,
-                                    const float *logits, const int32_t *cu_seqlens, const int32_t *labels,
+void cuda_launch_span_cross_entropy(const launch *l, float *loss, int32_t *correct, void *dlogits,
+                                    launch_type dlogits_type, const float *logits, const int32_t *cu_seqlens, const int32_t *labels,
                                     int64_t n_sequences, int64_t rows, float scale)
 {
     launch_rows gradient = {dlogits, 2};
     dim3 grid((unsigned)n_sequences, 2);
     if (dlogits != NULL) {
-        cuda_launch_fill(l, gradient, bf16_dlogits ? LAUNCH_BF16 : LAUNCH_F32, rows, 2, 0);
+        cuda_launch_fill(l, gradient, dlogits_type, rows, 2, 0);
     }
     if (n_sequences == 0) {
         return;
     }
-    if (bf16_dlogits) {
-        LAUNCH(l, span_kernel<bf16>, grid, BLOCK, 0, loss, correct, (bf16 *)dlogits, logits, cu_seqlens, labels, scale,
-               l->fault);
-    } else {
-        LAUNCH(l, span_kernel<float>, grid, BLOCK, 0, loss, correct, (float *)dlogits, logits, cu_seqlens, labels, scale,
-               l->fault);
-    }
+    BY_TYPE(dlogits_type, LAUNCH(l, span_kernel<A>, grid, BLOCK, 0, loss, correct, (A *)dlogits, logits, cu_seqlens,
+                                 labels, scale, l->fault));
 }

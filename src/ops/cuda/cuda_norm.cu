@@ -63,16 +63,12 @@ static size_t row_bytes(const launch_norm *n)
     return (size_t)n->cols * sizeof(float);
 }
 
-void cuda_launch_layernorm(const launch *l, const launch_norm *n, void *out, const void *in, int is_bf16)
+void cuda_launch_layernorm(const launch *l, const launch_norm *n, void *out, const void *in, launch_type type)
 {
     if (n->rows == 0) {
         return;
     }
-    if (is_bf16) {
-        LAUNCH(l, layernorm_kernel<bf16>, (unsigned)n->rows, BLOCK, row_bytes(n), (bf16 *)out, (const bf16 *)in, *n);
-    } else {
-        LAUNCH(l, layernorm_kernel<float>, (unsigned)n->rows, BLOCK, row_bytes(n), (float *)out, (const float *)in, *n);
-    }
+    BY_TYPE(type, LAUNCH(l, layernorm_kernel<A>, (unsigned)n->rows, BLOCK, row_bytes(n), (A *)out, (const A *)in, *n));
 }
 
 template <typename A>
@@ -94,19 +90,14 @@ __global__ static void bias_dropout_add_layernorm_kernel(A *out, A *sum, const A
 }
 
 void cuda_launch_bias_dropout_add_layernorm(const launch *l, const launch_norm *n, void *out, void *sum, const void *in,
-                                            const float *bias, const void *residual, int is_bf16,
+                                            const float *bias, const void *residual, launch_type type,
                                             const launch_dropout *d)
 {
     if (n->rows == 0) {
         return;
     }
-    if (is_bf16) {
-        LAUNCH(l, bias_dropout_add_layernorm_kernel<bf16>, (unsigned)n->rows, BLOCK, row_bytes(n), (bf16 *)out, (bf16 *)sum,
-               (const bf16 *)in, bias, (const bf16 *)residual, *n, l->dropout_key, *d);
-    } else {
-        LAUNCH(l, bias_dropout_add_layernorm_kernel<float>, (unsigned)n->rows, BLOCK, row_bytes(n), (float *)out, (float *)sum,
-               (const float *)in, bias, (const float *)residual, *n, l->dropout_key, *d);
-    }
+    BY_TYPE(type, LAUNCH(l, bias_dropout_add_layernorm_kernel<A>, (unsigned)n->rows, BLOCK, row_bytes(n), (A *)out,
+                         (A *)sum, (const A *)in, bias, (const A *)residual, *n, l->dropout_key, *d));
 }
 
 /* What a backward reads and writes; dropped and dbias may be NULL. */
@@ -229,16 +220,13 @@ static void launch_backward(const launch *l, const launch_norm *n, const launch_
            n->cols);
 }
 
-void cuda_launch_layernorm_backward(const launch *l, const launch_norm *n, const launch_norm_backward *b, int is_bf16)
+void cuda_launch_layernorm_backward(const launch *l, const launch_norm *n, const launch_norm_backward *b,
+                                    launch_type type)
 {
     if (n->rows == 0) {
         return;
     }
-    if (is_bf16) {
-        launch_backward<bf16>(l, n, b);
-    } else {
-        launch_backward<float>(l, n, b);
-    }
+    BY_TYPE(type, launch_backward<A>(l, n, b));
 }
 
 template <typename A>
@@ -262,16 +250,12 @@ __global__ static void embed_kernel(A *out, A *sum, const A *word, const A *posi
 }
 
 void cuda_launch_embed(const launch *l, const launch_norm *n, const launch_tables *t, void *out, void *sum,
-                       const void *word, const void *position, const void *type, int is_bf16, const launch_dropout *d)
+                       const void *word, const void *position, const void *segment, launch_type type,
+                       const launch_dropout *d)
 {
     if (n->rows == 0) {
         return;
     }
-    if (is_bf16) {
-        LAUNCH(l, embed_kernel<bf16>, (unsigned)n->rows, BLOCK, row_bytes(n), (bf16 *)out, (bf16 *)sum, (const bf16 *)word,
-               (const bf16 *)position, (const bf16 *)type, *t, *n, l->dropout_key, *d, l->fault);
-    } else {
-        LAUNCH(l, embed_kernel<float>, (unsigned)n->rows, BLOCK, row_bytes(n), (float *)out, (float *)sum, (const float *)word,
-               (const float *)position, (const float *)type, *t, *n, l->dropout_key, *d, l->fault);
-    }
+    BY_TYPE(type, LAUNCH(l, embed_kernel<A>, (unsigned)n->rows, BLOCK, row_bytes(n), (A *)out, (A *)sum, (const A *)word,
+                         (const A *)position, (const A *)segment, *t, *n, l->dropout_key, *d, l->fault));
 }

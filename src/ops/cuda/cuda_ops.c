@@ -41,25 +41,30 @@ static struct launch_rows heads_of(tensor t)
     return (struct launch_rows){t.data, t.strides[0]};
 }
 
-static int is_bf16(tensor t)
-{
-    return t.dtype == DTYPE_BF16;
-}
+enum { UNKNOWN_TYPE = -1 };
 
-static bool type_of(struct exec *x, const char *op, tensor t, enum launch_type *type)
+static int known_type(enum dtype t)
 {
     static const int types[] = {
-        [DTYPE_F32] = LAUNCH_F32, [DTYPE_BF16] = LAUNCH_BF16, [DTYPE_F16] = -1, [DTYPE_F64] = LAUNCH_F64,
-        [DTYPE_I32] = LAUNCH_I32, [DTYPE_I64] = -1,           [DTYPE_U8] = -1};
-    if (failed(x->status)) {
-        return false;
-    }
-    if (types[t.dtype] < 0) {
+        [DTYPE_F32] = LAUNCH_F32, [DTYPE_BF16] = LAUNCH_BF16, [DTYPE_F16] = LAUNCH_F16,
+        [DTYPE_F64] = LAUNCH_F64, [DTYPE_I32] = LAUNCH_I32,   [DTYPE_I64] = UNKNOWN_TYPE,
+        [DTYPE_U8] = UNKNOWN_TYPE};
+    return types[t];
+}
+
+/* Of a tensor that was accepted. */
+static enum launch_type type_of(tensor t)
+{
+    return (enum launch_type)known_type(t.dtype);
+}
+
+/* For ops that take any dtype kernels know. */
+static bool accept_type(struct exec *x, const char *op, tensor t)
+{
+    if (!failed(x->status) && known_type(t.dtype) == UNKNOWN_TYPE) {
         exec_fail(x, STATUS_USAGE, op, "the device knows no %s", dtype_name(t.dtype));
-        return false;
     }
-    *type = (enum launch_type)types[t.dtype];
-    return true;
+    return !failed(x->status);
 }
 
 static struct launch_dropout dropout_of(struct dropout d, tensor row_keys)
@@ -69,20 +74,18 @@ static struct launch_dropout dropout_of(struct dropout d, tensor row_keys)
 
 static void cuda_fill(struct exec *x, tensor out, double value)
 {
-    enum launch_type type;
-    if (type_of(x, "fill", out, &type)) {
+    if (accept_type(x, "fill", out)) {
         struct launch l = launch_of(x, 0);
-        cuda_launch_fill(&l, rows_of(out), type, tensor_rows(out), tensor_cols(out), value);
+        cuda_launch_fill(&l, rows_of(out), type_of(out), tensor_rows(out), tensor_cols(out), value);
         finish(x, "fill");
     }
 }
 
 static void cuda_cast(struct exec *x, tensor out, tensor in)
 {
-    enum launch_type out_type, in_type;
-    if (type_of(x, "cast", out, &out_type) && type_of(x, "cast", in, &in_type)) {
+    if (accept_type(x, "cast", out) && accept_type(x, "cast", in)) {
         struct launch l = launch_of(x, 0);
-        cuda_launch_cast(&l, rows_of(out), out_type, rows_of(in), in_type, tensor_rows(out),
+        cuda_launch_cast(&l, rows_of(out), type_of(out), rows_of(in), type_of(in), tensor_rows(out),
                          tensor_cols(out));
         finish(x, "cast");
     }
@@ -90,20 +93,19 @@ static void cuda_cast(struct exec *x, tensor out, tensor in)
 
 static void cuda_sum(struct exec *x, tensor total, tensor in)
 {
-    enum launch_type type;
-    if (type_of(x, "sum", in, &type)) {
+    if (accept_type(x, "sum", in)) {
         struct launch l = launch_of(x, 0);
-        cuda_launch_sum(&l, total.data, in.data, type, tensor_count(in));
+        cuda_launch_sum(&l, total.data, in.data, type_of(in), tensor_count(in));
         finish(x, "sum");
     }
 }
 
 static void cuda_find_nonfinite(struct exec *x, tensor index, tensor in)
 {
-    enum launch_type type;
-    if (type_of(x, "find_nonfinite", in, &type)) {
+    if (accept_type(x, "find_nonfinite", in)) {
         struct launch l = launch_of(x, 0);
-        cuda_launch_find_nonfinite(&l, index.data, rows_of(in), type, tensor_rows(in), tensor_cols(in));
+        cuda_launch_find_nonfinite(&l, index.data, rows_of(in), type_of(in), tensor_rows(in),
+                                   tensor_cols(in));
         finish(x, "find_nonfinite");
     }
 }
@@ -111,11 +113,10 @@ static void cuda_find_nonfinite(struct exec *x, tensor index, tensor in)
 /* out = in w^T + bias: the rows of `out` begin as the bias, so that sums are rounded once. */
 static void product(struct exec *x, const char *op, tensor out, tensor in, tensor w, tensor bias)
 {
-    enum launch_type type;
     bool has_bias = !tensor_is_null(bias);
-    if (has_bias && type_of(x, op, out, &type)) {
+    if (has_bias) {
         struct launch l = launch_of(x, 0);
-        cuda_launch_broadcast(&l, rows_of(out), type, bias.data, tensor_rows(out), tensor_cols(out));
+        cuda_launch_broadcast(&l, rows_of(out), type_of(out), bias.data, tensor_rows(out), tensor_cols(out));
         finish(x, op);
     }
     cuda_product_run(x, op,
@@ -150,7 +151,7 @@ static void cuda_linear_gelu(struct exec *x, tensor out, tensor pre, tensor in, 
     product(x, "linear_gelu", pre, in, w, bias);
     if (!failed(x->status)) {
         struct launch l = launch_of(x, 0);
-        cuda_launch_gelu(&l, out.data, pre.data, is_bf16(out), tensor_count(out));
+        cuda_launch_gelu(&l, out.data, pre.data, type_of(out), tensor_count(out));
         finish(x, "linear_gelu");
     }
 }
@@ -197,7 +198,7 @@ static void cuda_linear_backward_weight(struct exec *x, tensor dw, tensor dbias,
                                             .accumulate = true});
     if (!tensor_is_null(dbias) && !failed(x->status)) {
         struct launch l = launch_of(x, workspace_column_sum(rows, cols));
-        cuda_launch_column_sum(&l, dbias.data, rows_of(dout), is_bf16(dout), rows, cols);
+        cuda_launch_column_sum(&l, dbias.data, rows_of(dout), type_of(dout), rows, cols);
         finish(x, op);
     }
 }
@@ -206,7 +207,7 @@ static void cuda_gelu_backward(struct exec *x, tensor dpre, tensor dout, tensor 
 {
     if (accept_tensors(x, "gelu_backward", ACCEPT_LIST(dpre, dout, pre), NULL, 0)) {
         struct launch l = launch_of(x, 0);
-        cuda_launch_gelu_backward(&l, dpre.data, dout.data, pre.data, is_bf16(pre), tensor_count(pre));
+        cuda_launch_gelu_backward(&l, dpre.data, dout.data, pre.data, type_of(pre), tensor_count(pre));
         finish(x, "gelu_backward");
     }
 }
@@ -215,7 +216,7 @@ static void cuda_tanh(struct exec *x, tensor out, tensor in)
 {
     if (accept_tensors(x, "tanh", ACCEPT_LIST(out, in), NULL, 0)) {
         struct launch l = launch_of(x, 0);
-        cuda_launch_tanh(&l, out.data, in.data, is_bf16(in), tensor_count(in));
+        cuda_launch_tanh(&l, out.data, in.data, type_of(in), tensor_count(in));
         finish(x, "tanh");
     }
 }
@@ -224,7 +225,7 @@ static void cuda_tanh_backward(struct exec *x, tensor din, tensor dout, tensor o
 {
     if (accept_tensors(x, "tanh_backward", ACCEPT_LIST(din, dout, out), NULL, 0)) {
         struct launch l = launch_of(x, 0);
-        cuda_launch_tanh_backward(&l, din.data, dout.data, out.data, is_bf16(out), tensor_count(out));
+        cuda_launch_tanh_backward(&l, din.data, dout.data, out.data, type_of(out), tensor_count(out));
         finish(x, "tanh_backward");
     }
 }
@@ -241,7 +242,7 @@ static void cuda_layernorm(struct exec *x, tensor out, tensor mean, tensor rstd,
     if (accept_tensors(x, "layernorm", ACCEPT_LIST(out, in), ACCEPT_LIST(mean, rstd, gamma, beta))) {
         struct launch l = launch_of(x, 0);
         struct launch_norm n = norm_of(in, mean, rstd, gamma, beta, eps);
-        cuda_launch_layernorm(&l, &n, out.data, in.data, is_bf16(in));
+        cuda_launch_layernorm(&l, &n, out.data, in.data, type_of(in));
         finish(x, "layernorm");
     }
 }
@@ -255,7 +256,7 @@ static void norm_backward(struct exec *x, const char *op, const struct launch_no
         return;
     }
     struct launch l = launch_of(x, workspace_layernorm_backward(n->rows, n->cols));
-    cuda_launch_layernorm_backward(&l, n, b, is_bf16(in));
+    cuda_launch_layernorm_backward(&l, n, b, type_of(in));
     finish(x, op);
 }
 
@@ -286,7 +287,7 @@ static void cuda_bias_dropout_add_layernorm(struct exec *x, tensor out, tensor s
         struct launch_norm n = norm_of(in, mean, rstd, gamma, beta, eps);
         struct launch_dropout d = dropout_of(drop, row_keys);
         cuda_launch_bias_dropout_add_layernorm(&l, &n, out.data, sum.data, in.data, bias.data, residual.data,
-                                               is_bf16(in), &d);
+                                               type_of(in), &d);
         finish(x, op);
     }
 }
@@ -325,7 +326,7 @@ static void cuda_embed(struct exec *x, tensor out, tensor sum, tensor mean, tens
         struct launch_dropout d = dropout_of(drop, row_keys);
         struct launch_tables t = {ids.data,          types.data,        positions.data,
                                   tensor_rows(word), tensor_rows(type), tensor_rows(position)};
-        cuda_launch_embed(&l, &n, &t, out.data, sum.data, word.data, position.data, type.data, is_bf16(sum),
+        cuda_launch_embed(&l, &n, &t, out.data, sum.data, word.data, position.data, type.data, type_of(sum),
                           &d);
         finish(x, "embed");
     }
@@ -337,11 +338,11 @@ static void scatter(const struct launch *l, tensor table, tensor dsum, tensor in
     enum { FEW = 3 }; /* as many as the scratch has room for partial sums of */
     int64_t rows = tensor_rows(dsum), cols = tensor_cols(dsum);
     if (tensor_rows(table) <= FEW) {
-        cuda_launch_scatter_add_few(l, table.data, tensor_rows(table), dsum.data, is_bf16(dsum), index.data,
+        cuda_launch_scatter_add_few(l, table.data, tensor_rows(table), dsum.data, type_of(dsum), index.data,
                                     rows, cols);
     } else {
-        cuda_launch_scatter_add(l, rows_of(table), false, tensor_rows(table), rows_of(dsum), is_bf16(dsum),
-                                index.data, rows, cols);
+        cuda_launch_scatter_add(l, rows_of(table), LAUNCH_F32, tensor_rows(table), rows_of(dsum),
+                                type_of(dsum), index.data, rows, cols);
     }
 }
 
@@ -410,7 +411,7 @@ static void cuda_attention(struct exec *x, tensor out, tensor lse, tensor q, ten
         struct launch l = launch_of(x, 0);
         struct launch_attention c = attention_of(&a, q, k);
         cuda_launch_attention(&l, &c, heads_of(out), lse.data, heads_of(q), heads_of(k), heads_of(v),
-                              is_bf16(q));
+                              type_of(q));
         finish(x, "attention");
     }
 }
@@ -425,7 +426,7 @@ static void cuda_attention_backward(struct exec *x, tensor dq, tensor dk, tensor
         struct launch_attention c = attention_of(&a, q, k);
         cuda_launch_attention_backward(&l, &c, heads_of(dq), heads_of(dk), heads_of(dv), heads_of(dout),
                                        heads_of(out), lse.data, heads_of(q), heads_of(k), heads_of(v),
-                                       is_bf16(q));
+                                       type_of(q));
         finish(x, op);
     }
 }
@@ -434,7 +435,7 @@ static void cuda_gather_rows(struct exec *x, tensor out, tensor in, tensor rows)
 {
     if (accept_tensors(x, "gather_rows", ACCEPT_LIST(out, in), NULL, 0)) {
         struct launch l = launch_of(x, 0);
-        cuda_launch_gather(&l, rows_of(out), rows_of(in), is_bf16(in), rows.data, tensor_rows(out),
+        cuda_launch_gather(&l, rows_of(out), rows_of(in), type_of(in), rows.data, tensor_rows(out),
                            tensor_rows(in), tensor_cols(in));
         finish(x, "gather_rows");
     }
@@ -444,8 +445,8 @@ static void cuda_scatter_add_rows(struct exec *x, tensor din, tensor dout, tenso
 {
     if (accept_tensors(x, "scatter_add_rows", ACCEPT_LIST(din, dout), NULL, 0)) {
         struct launch l = launch_of(x, 0);
-        cuda_launch_scatter_add(&l, rows_of(din), is_bf16(din), tensor_rows(din), rows_of(dout),
-                                is_bf16(dout), rows.data, tensor_rows(dout), tensor_cols(dout));
+        cuda_launch_scatter_add(&l, rows_of(din), type_of(din), tensor_rows(din), rows_of(dout),
+                                type_of(dout), rows.data, tensor_rows(dout), tensor_cols(dout));
         finish(x, "scatter_add_rows");
     }
 }
@@ -453,12 +454,11 @@ static void cuda_scatter_add_rows(struct exec *x, tensor din, tensor dout, tenso
 static void cuda_cross_entropy(struct exec *x, tensor loss, tensor correct, tensor dlogits, tensor logits,
                                tensor labels, int64_t n_classes, double scale)
 {
-    enum launch_type type;
-    if (!failed(x->status) && (tensor_is_null(dlogits) || type_of(x, "cross_entropy", dlogits, &type))) {
+    if (accept_type(x, "cross_entropy", dlogits)) {
         struct launch l = launch_of(x, 0);
         cuda_launch_cross_entropy(&l, loss.data, correct.data,
                                   tensor_is_null(dlogits) ? (struct launch_rows){0} : rows_of(dlogits),
-                                  is_bf16(dlogits), rows_of(logits), labels.data, tensor_rows(logits),
+                                  type_of(dlogits), rows_of(logits), labels.data, tensor_rows(logits),
                                   tensor_cols(logits), n_classes, (float)scale);
         finish(x, "cross_entropy");
     }
@@ -469,7 +469,7 @@ static void cuda_span_cross_entropy(struct exec *x, tensor loss, tensor correct,
 {
     if (!failed(x->status)) {
         struct launch l = launch_of(x, 0);
-        cuda_launch_span_cross_entropy(&l, loss.data, correct.data, dlogits.data, is_bf16(dlogits),
+        cuda_launch_span_cross_entropy(&l, loss.data, correct.data, dlogits.data, type_of(dlogits),
                                        logits.data, cu_seqlens.data, labels.data, tensor_rows(labels),
                                        tensor_rows(logits), (float)scale);
         finish(x, "span_cross_entropy");
@@ -507,6 +507,7 @@ static bool prepare_optim(struct exec *x, const char *op, struct launch *l, stru
                                .exp_avg = b.exp_avg.data,
                                .exp_avg_sq = b.exp_avg_sq.data,
                                .working = b.working.data,
+                               .working_type = type_of(b.working),
                                .spans = s->spans,
                                .n_spans = s->n,
                                .n_chunks = s->n_chunks,

@@ -95,7 +95,9 @@ __device__ static inline void update_moments(const launch_optim &o, int64_t i, f
 __device__ static inline void set_weight(const launch_optim &o, int64_t i, float w)
 {
     o.master[i] = w;
-    if (o.working != NULL) {
+    if (o.working != NULL && o.working_type == LAUNCH_F16) {
+        from_float((f16 *)o.working + i, w);
+    } else if (o.working != NULL) {
         from_float((bf16 *)o.working + i, w);
     }
 }

@@ -78,7 +78,7 @@ void cuda_products_close(struct cuda_products *p)
 
 static cudaDataType_t type_of(enum dtype t)
 {
-    return t == DTYPE_BF16 ? CUDA_R_16BF : CUDA_R_32F;
+    return t == DTYPE_BF16 ? CUDA_R_16BF : t == DTYPE_F16 ? CUDA_R_16F : CUDA_R_32F;
 }
 
 /* A stored matrix of `rows` x `cols` with row-major strides is one of cols x rows to the library, whose order

@@ -12,8 +12,8 @@ struct cuda_product {
     void *c;
     const void *a, *b;
     int64_t c_stride, a_stride, b_stride;
-    enum dtype c_dtype;  /* fp32 or bf16 */
-    enum dtype ab_dtype; /* fp32 or bf16 */
+    enum dtype ab_dtype; /* fp32, bf16 or fp16 */
+    enum dtype c_dtype;  /* the same or fp32 */
     bool a_transposed, b_transposed, accumulate;
 };
 

@@ -1,4 +1,4 @@
-/* device_code: what kernels share: elements of either type as floats, eight columns at a time; sums over a block; the
+/* device_code: what kernels share: elements of each type as floats, eight columns at a time; sums over a block; the
  * addressed random numbers of dropout.
  *
  * Every sum is a tree of fixed shape, so results do not depend on how blocks are scheduled. */
@@ -9,6 +9,7 @@
 #ifdef KILN_EMULATED_CUDA
 #    include KILN_EMULATED_CUDA
 #else
+#    include <cuda_fp16.h>
 #    include <cuda_runtime.h>
 #    define LAUNCH(l, kernel, grid, block, shared, ...)                                                      \
         kernel<<<grid, block, shared, (cudaStream_t)(l)->stream>>>(__VA_ARGS__)
@@ -22,6 +23,25 @@ struct bf16 {
     uint16_t bits;
 };
 
+struct f16 {
+    uint16_t bits;
+};
+
+/* Runs a statement in which A is the element type of matrices that `type` names. */
+#define BY_TYPE(type, ...)                                                                                   \
+    do {                                                                                                     \
+        if ((type) == LAUNCH_BF16) {                                                                         \
+            using A = bf16;                                                                                  \
+            __VA_ARGS__;                                                                                     \
+        } else if ((type) == LAUNCH_F16) {                                                                   \
+            using A = f16;                                                                                   \
+            __VA_ARGS__;                                                                                     \
+        } else {                                                                                             \
+            using A = float;                                                                                 \
+            __VA_ARGS__;                                                                                     \
+        }                                                                                                    \
+    } while (0)
+
 __device__ inline float to_float(float v)
 {
     return v;
@@ -32,12 +52,22 @@ __device__ inline float to_float(bf16 v)
     return __uint_as_float((uint32_t)v.bits << 16);
 }
 
-/* Rounds to nearest, ties to even; a NaN stays a NaN. */
+__device__ inline float to_float(f16 v)
+{
+    return __half2float(__ushort_as_half(v.bits));
+}
+
+/* All round to nearest, ties to even; a NaN stays a NaN; what is too large becomes infinite. */
 __device__ inline void from_float(bf16 *p, float v)
 {
     uint32_t u = __float_as_uint(v);
     uint32_t rounded = (u + 0x7fffU + ((u >> 16) & 1U)) >> 16;
     p->bits = (uint16_t)((u & 0x7fffffffU) > 0x7f800000U ? (u >> 16) | 0x40U : rounded);
+}
+
+__device__ inline void from_float(f16 *p, float v)
+{
+    p->bits = __half_as_ushort(__float2half_rn(v));
 }
 
 __device__ inline void from_float(float *p, float v)
@@ -72,16 +102,17 @@ __device__ inline eight load_eight(const float *row, int64_t column, int64_t n)
     return e;
 }
 
-__device__ inline eight load_eight(const bf16 *row, int64_t column, int64_t n)
+/* H has two bytes. */
+template <typename H> __device__ inline eight load_eight(const H *row, int64_t column, int64_t n)
 {
     eight e;
-    const bf16 *p = row + column;
+    const H *p = row + column;
     if (column + EIGHT <= n && is_aligned(p)) {
         uint4 a = *(const uint4 *)p;
         const uint32_t words[4] = {a.x, a.y, a.z, a.w};
         for (int i = 0; i < 4; i++) {
-            e.v[2 * i] = __uint_as_float(words[i] << 16);
-            e.v[2 * i + 1] = __uint_as_float(words[i] & 0xffff0000U);
+            e.v[2 * i] = to_float(H{(uint16_t)words[i]});
+            e.v[2 * i + 1] = to_float(H{(uint16_t)(words[i] >> 16)});
         }
         return e;
     }
@@ -104,11 +135,11 @@ __device__ inline void store_eight(float *row, int64_t column, int64_t n, eight 
     }
 }
 
-__device__ inline void store_eight(bf16 *row, int64_t column, int64_t n, eight e)
+template <typename H> __device__ inline void store_eight(H *row, int64_t column, int64_t n, eight e)
 {
-    bf16 *p = row + column;
+    H *p = row + column;
     if (column + EIGHT <= n && is_aligned(p)) {
-        bf16 rounded[EIGHT];
+        H rounded[EIGHT];
         uint32_t words[4];
         for (int i = 0; i < EIGHT; i++) {
             from_float(&rounded[i], e.v[i]);

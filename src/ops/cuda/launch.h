@@ -1,9 +1,9 @@
 /* launch: the functions by which the C side of the cuda table (cuda_ops.c) runs kernels: plain pointers and
  * sizes, so that neither side sees the other's language.
  *
- * Sizes are those of ops.h: T rows, H columns, N heads, D head size.  `bf16` says what matrices hold: 0 fp32,
- * 1 bf16; vectors are fp32.  A stride is that of rows, in elements.  Launches return at once; an error shows
- * in cuda_launch_error(). */
+ * Sizes are those of ops.h: T rows, H columns, N heads, D head size.  `type` says what matrices hold: fp32,
+ * bf16 or fp16, where no more is said; vectors are fp32.  A stride is that of rows, in elements.  Launches
+ * return at once; an error shows in cuda_launch_error(). */
 #ifndef KILN_OPS_CUDA_LAUNCH_H
 #define KILN_OPS_CUDA_LAUNCH_H
 
@@ -23,8 +23,8 @@ enum {
     LAUNCH_SPAN_CHUNK = 1024
 };
 
-/* Element types that fill, cast and sum know. */
-enum launch_type { LAUNCH_F32, LAUNCH_BF16, LAUNCH_F64, LAUNCH_I32 };
+/* Element types; only fill, cast, sum and find_nonfinite know the last two. */
+enum launch_type { LAUNCH_F32, LAUNCH_BF16, LAUNCH_F16, LAUNCH_F64, LAUNCH_I32 };
 
 /* What a number in an index tensor did wrong, written by kernels: the last such number; fault[0] is 0 until
  * then. */
@@ -79,7 +79,8 @@ enum launch_scalar {
 
 struct launch_optim {
     float *master, *grad, *exp_avg, *exp_avg_sq;
-    void *working;                   /* bf16, or NULL */
+    void *working; /* bf16 or fp16, or NULL */
+    enum launch_type working_type;
     const struct launch_span *spans; /* device memory */
     int64_t n_spans, n_chunks;
     const double *norm, *scalars; /* device memory, [1] and [LAUNCH_N_SCALARS] */
@@ -104,14 +105,14 @@ void cuda_launch_find_nonfinite(const struct launch *l, int64_t *index, struct l
 void cuda_launch_broadcast(const struct launch *l, struct launch_rows out, enum launch_type type,
                            const float *row, int64_t rows, int64_t cols);
 /* total += sum over rows. */
-void cuda_launch_column_sum(const struct launch *l, float *total, struct launch_rows in, int bf16,
-                            int64_t rows, int64_t cols);
-void cuda_launch_gelu(const struct launch *l, void *out, const void *pre, int bf16, int64_t n);
+void cuda_launch_column_sum(const struct launch *l, float *total, struct launch_rows in,
+                            enum launch_type type, int64_t rows, int64_t cols);
+void cuda_launch_gelu(const struct launch *l, void *out, const void *pre, enum launch_type type, int64_t n);
 void cuda_launch_gelu_backward(const struct launch *l, void *dpre, const void *dout, const void *pre,
-                               int bf16, int64_t n);
-void cuda_launch_tanh(const struct launch *l, void *out, const void *in, int bf16, int64_t n);
-void cuda_launch_tanh_backward(const struct launch *l, void *din, const void *dout, const void *out, int bf16,
-                               int64_t n);
+                               enum launch_type type, int64_t n);
+void cuda_launch_tanh(const struct launch *l, void *out, const void *in, enum launch_type type, int64_t n);
+void cuda_launch_tanh_backward(const struct launch *l, void *din, const void *dout, const void *out,
+                               enum launch_type type, int64_t n);
 
 struct launch_norm {
     int64_t rows, cols;
@@ -121,10 +122,11 @@ struct launch_norm {
 };
 
 void cuda_launch_layernorm(const struct launch *l, const struct launch_norm *n, void *out, const void *in,
-                           int bf16);
+                           enum launch_type type);
 void cuda_launch_bias_dropout_add_layernorm(const struct launch *l, const struct launch_norm *n, void *out,
                                             void *sum, const void *in, const float *bias,
-                                            const void *residual, int bf16, const struct launch_dropout *d);
+                                            const void *residual, enum launch_type type,
+                                            const struct launch_dropout *d);
 struct launch_norm_backward {
     void *din, *dropped;                         /* dropped = dropout'(din) with `after`, or NULL */
     float *dgamma, *dbeta, *dbias;               /* += ; dbias sums dropped, or NULL */
@@ -134,7 +136,7 @@ struct launch_norm_backward {
 
 /* At most LAUNCH_MOST_NORM_COLS columns. */
 void cuda_launch_layernorm_backward(const struct launch *l, const struct launch_norm *n,
-                                    const struct launch_norm_backward *b, int bf16);
+                                    const struct launch_norm_backward *b, enum launch_type type);
 
 struct launch_tables {
     const int32_t *ids, *types, *positions; /* [rows] */
@@ -142,34 +144,36 @@ struct launch_tables {
 };
 
 void cuda_launch_embed(const struct launch *l, const struct launch_norm *n, const struct launch_tables *t,
-                       void *out, void *sum, const void *word, const void *position, const void *type,
-                       int bf16, const struct launch_dropout *d);
-/* table[index[i]] += rows[i], in the order of i; table is fp32, or bf16 if `bf16_table`. */
-void cuda_launch_scatter_add(const struct launch *l, struct launch_rows table, int bf16_table,
-                             int64_t table_rows, struct launch_rows in, int bf16, const int32_t *index,
-                             int64_t rows, int64_t cols);
+                       void *out, void *sum, const void *word, const void *position, const void *segment,
+                       enum launch_type type, const struct launch_dropout *d);
+/* table[index[i]] += rows[i], in the order of i; table is fp32 or of the type of the rows. */
+void cuda_launch_scatter_add(const struct launch *l, struct launch_rows table, enum launch_type table_type,
+                             int64_t table_rows, struct launch_rows in, enum launch_type type,
+                             const int32_t *index, int64_t rows, int64_t cols);
 /* table[index[i]] += rows[i] for tables of few rows: partial sums of runs of rows, added in order. */
 void cuda_launch_scatter_add_few(const struct launch *l, float *table, int64_t table_rows, const void *in,
-                                 int bf16, const int32_t *index, int64_t rows, int64_t cols);
-void cuda_launch_gather(const struct launch *l, struct launch_rows out, struct launch_rows in, int bf16,
-                        const int32_t *index, int64_t rows, int64_t in_rows, int64_t cols);
+                                 enum launch_type type, const int32_t *index, int64_t rows, int64_t cols);
+void cuda_launch_gather(const struct launch *l, struct launch_rows out, struct launch_rows in,
+                        enum launch_type type, const int32_t *index, int64_t rows, int64_t in_rows,
+                        int64_t cols);
 
 void cuda_launch_attention(const struct launch *l, const struct launch_attention *a, struct launch_rows out,
                            float *lse, struct launch_rows q, struct launch_rows k, struct launch_rows v,
-                           int bf16);
+                           enum launch_type type);
 void cuda_launch_attention_backward(const struct launch *l, const struct launch_attention *a,
                                     struct launch_rows dq, struct launch_rows dk, struct launch_rows dv,
                                     struct launch_rows dout, struct launch_rows out, const float *lse,
                                     struct launch_rows q, struct launch_rows k, struct launch_rows v,
-                                    int bf16);
+                                    enum launch_type type);
 
 void cuda_launch_cross_entropy(const struct launch *l, float *loss, int32_t *correct,
-                               struct launch_rows dlogits, int bf16_dlogits, struct launch_rows logits,
-                               const int32_t *labels, int64_t rows, int64_t cols, int64_t n_classes,
-                               float scale);
+                               struct launch_rows dlogits, enum launch_type dlogits_type,
+                               struct launch_rows logits, const int32_t *labels, int64_t rows, int64_t cols,
+                               int64_t n_classes, float scale);
 void cuda_launch_span_cross_entropy(const struct launch *l, float *loss, int32_t *correct, void *dlogits,
-                                    int bf16_dlogits, const float *logits, const int32_t *cu_seqlens,
-                                    const int32_t *labels, int64_t n_sequences, int64_t rows, float scale);
+                                    enum launch_type dlogits_type, const float *logits,
+                                    const int32_t *cu_seqlens, const int32_t *labels, int64_t n_sequences,
+                                    int64_t rows, float scale);
 
 void cuda_launch_global_norm(const struct launch *l, double *norm, const float *in,
                              const struct launch_span *spans, int64_t n_spans, int64_t n_chunks);

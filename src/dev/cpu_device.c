@@ -72,6 +72,12 @@ static struct status cpu_copy(void *context, void *to, const void *from, size_t 
     return status_ok();
 }
 
+static struct status cpu_synchronize(void *context)
+{
+    (void)context;
+    return status_ok();
+}
+
 const struct device device_cpu = {
     .name = "cpu",
     .is_host = true,
@@ -81,5 +87,6 @@ const struct device device_cpu = {
     .release = cpu_release,
     .copy_in = cpu_copy,
     .copy_out = cpu_copy,
+    .synchronize = cpu_synchronize,
     .free_bytes = cpu_free_bytes,
 };

@@ -6,6 +6,21 @@
 
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
+
+/* Marks in the order of a context's work, for profilers of devices whose calls return before their work is
+ * done. */
+struct device_clock {
+    /* Room for marks 0 to n - 1, and none left from before; STATUS_MEMORY. */
+    struct status (*open)(void *context, int64_t n);
+    void (*close)(void *context); /* as does closing the context */
+
+    /* Puts mark `i` behind the work queued so far.  Waits for nothing; a failure shows when it is read. */
+    void (*mark)(void *context, int64_t i);
+
+    /* Nanoseconds from one mark to another.  Both must have been passed: synchronize before. */
+    struct status (*elapsed)(void *context, int64_t from, int64_t to, int64_t *ns);
+};
 
 struct device {
     const char *name;     /* "cpu" */
@@ -25,6 +40,11 @@ struct device {
      * returns. */
     struct status (*copy_in)(void *context, void *on_device, const void *on_host, size_t bytes);
     struct status (*copy_out)(void *context, void *on_host, const void *on_device, size_t bytes);
+
+    /* Waits for all work of the context; the first failure of any of it since the last wait. */
+    struct status (*synchronize)(void *context);
+
+    const struct device_clock *clock; /* NULL: calls end before they return, and the host's clock times them */
 
     /* Bytes that can be allocated now. */
     size_t (*free_bytes)(void);

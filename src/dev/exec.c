@@ -13,42 +13,74 @@ bool exec_enter(struct exec *x, const char *layer, int64_t index)
     return !failed(x->status);
 }
 
+enum { PLACE_BYTES = 96 };
+
+/* "attention in layer 3" */
+static void put_place(char text[PLACE_BYTES], const struct exec_place *p)
+{
+    char index[24] = "";
+    if (p->layer_index >= 0) {
+        snprintf(index, sizeof index, " %lld", (long long)p->layer_index);
+    }
+    snprintf(text, PLACE_BYTES, "%s in %s%s", p->op, p->layer == NULL ? "no layer" : p->layer, index);
+}
+
 void exec_fail(struct exec *x, enum status_code code, const char *op, const char *format, ...)
 {
     if (failed(x->status)) {
         return;
     }
-    char reason[320];
+    char reason[400], place[PLACE_BYTES];
     va_list args;
     va_start(args, format);
     vsnprintf(reason, sizeof reason, format, args);
     va_end(args);
-    char index[24] = "";
-    if (x->layer_index >= 0) {
-        snprintf(index, sizeof index, " %lld", (long long)x->layer_index);
-    }
-    x->status = status_error(code, "%s in %s%s on %s: %s", op, x->layer == NULL ? "no layer" : x->layer,
-                             index, x->device == NULL ? "no device" : x->device->name, reason);
+    put_place(place, &(struct exec_place){op, x->layer, x->layer_index});
+    x->status =
+        status_error(code, "%s on %s: %s", place, x->device == NULL ? "no device" : x->device->name, reason);
 }
 
-static void take(struct exec *x, struct status s)
+void exec_queued(struct exec *x, const char *op)
 {
-    if (failed(s)) {
-        exec_fail(x, s.code, "a copy", "%s", s.message);
+    x->last_queued = (struct exec_place){op, x->layer, x->layer_index};
+    if (x->first_queued.op == NULL) {
+        x->first_queued = x->last_queued;
+    }
+}
+
+/* After a wait: the failure of anything since the wait before. */
+static void take(struct exec *x, const char *what, struct status s)
+{
+    char first[PLACE_BYTES], last[PLACE_BYTES];
+    if (failed(s) && x->first_queued.op != NULL) {
+        put_place(first, &x->first_queued);
+        put_place(last, &x->last_queued);
+        exec_fail(x, s.code, what, "%s; it belongs to an op from %s to %s (--sync_ops finds out which)",
+                  s.message, first, last);
+    } else if (failed(s)) {
+        exec_fail(x, s.code, what, "%s", s.message);
+    }
+    x->first_queued.op = NULL;
+}
+
+void exec_synchronize(struct exec *x)
+{
+    if (!failed(x->status)) {
+        take(x, "a wait", x->device->synchronize(x->context));
     }
 }
 
 void exec_copy_in(struct exec *x, void *on_device, const void *on_host, size_t bytes)
 {
     if (!failed(x->status)) {
-        take(x, x->device->copy_in(x->context, on_device, on_host, bytes));
+        take(x, "a copy", x->device->copy_in(x->context, on_device, on_host, bytes));
     }
 }
 
 void exec_copy_out(struct exec *x, void *on_host, const void *on_device, size_t bytes)
 {
     if (!failed(x->status)) {
-        take(x, x->device->copy_out(x->context, on_host, on_device, bytes));
+        take(x, "a copy", x->device->copy_out(x->context, on_host, on_device, bytes));
     }
 }
 

@@ -20,6 +20,12 @@ struct exec_totals {
     size_t workspace_bytes; /* the most that one op asked for */
 };
 
+/* An op that was given to a device. */
+struct exec_place {
+    const char *op, *layer;
+    int64_t layer_index;
+};
+
 struct exec {
     const struct device *device;
     const struct ops *ops;
@@ -31,6 +37,13 @@ struct exec {
     void *workspace;      /* scratch of one op at a time */
     size_t workspace_bytes;
     struct exec_totals totals;
+
+    /* The first and the last op that were queued since the last wait, for messages; op NULL: none. */
+    struct exec_place first_queued, last_queued;
+
+    /* What computed the running op where there is a choice, "oneDNN fp32", and why another than the first choice
+     * did, or what it computes otherwise than the cpu; set by the op for ops/op_watch.h, NULL: nothing to say. */
+    const char *served_by, *served_why;
 
     /* Asked whenever a layer is entered; true makes the exec fail with STATUS_PREEMPTED.  NULL: never
      * asked. */
@@ -44,6 +57,12 @@ bool exec_enter(struct exec *x, const char *layer, int64_t index);
 /* Records an op's failure: `op` in the current layer, and the reason. */
 void exec_fail(struct exec *x, enum status_code code, const char *op, const char *format, ...)
     __attribute__((format(printf, 4, 5)));
+
+/* For tables of devices whose calls return before their work is done: `op` was queued in the current layer. */
+void exec_queued(struct exec *x, const char *op);
+
+/* Waits for what was queued.  A failure of it sticks in the exec and names the ops it may belong to. */
+void exec_synchronize(struct exec *x);
 
 /* Between host and device memory, behind the ops before it; done when it returns.  Nothing happens after a
  * failure. */

@@ -73,6 +73,11 @@ static struct status emulated_copy(void *context, void *to, const void *from, si
     return cuda_context_fault(c);
 }
 
+static struct status emulated_synchronize(void *context)
+{
+    return cuda_context_fault(context);
+}
+
 static struct status emulated_allocate(void **memory, size_t bytes, const char *what)
 {
     return device_cpu.allocate(memory, bytes, what);
@@ -97,5 +102,6 @@ const struct device device_emulated = {
     .release = emulated_release,
     .copy_in = emulated_copy,
     .copy_out = emulated_copy,
+    .synchronize = emulated_synchronize,
     .free_bytes = emulated_free_bytes,
 };

@@ -70,6 +70,11 @@ static struct status fenced_copy(void *context, void *to, const void *from, size
     return status_ok();
 }
 
+static struct status fenced_synchronize(void *context)
+{
+    return fenced_open(&context);
+}
+
 static size_t fenced_free_bytes(void)
 {
     return device_cpu.free_bytes();
@@ -83,6 +88,7 @@ static const struct device device_fenced = {
     .release = fenced_release,
     .copy_in = fenced_copy,
     .copy_out = fenced_copy,
+    .synchronize = fenced_synchronize,
     .free_bytes = fenced_free_bytes,
 };
 

@@ -122,17 +122,21 @@ static struct status cuda_open(void **context)
     return s;
 }
 
-/* Waits for the stream, so an error of any kernel before shows here. */
+/* An error of any kernel before shows here. */
+static struct status cuda_synchronize(void *context)
+{
+    struct cuda_context *c = context;
+    cudaError_t e = cudaStreamSynchronize(c->launch.stream);
+    return e == cudaSuccess
+               ? cuda_context_fault(c)
+               : failure(STATUS_INTERNAL, "a kernel or copy failed; the last checkpoint is intact", e);
+}
+
 static struct status copy(void *context, void *to, const void *from, size_t bytes, enum cudaMemcpyKind kind)
 {
     struct cuda_context *c = context;
     cudaError_t e = cudaMemcpyAsync(to, from, bytes, kind, c->launch.stream);
-    if (e == cudaSuccess) {
-        e = cudaStreamSynchronize(c->launch.stream);
-    }
-    return e == cudaSuccess
-               ? cuda_context_fault(c)
-               : failure(STATUS_INTERNAL, "a kernel or copy failed; the last checkpoint is intact", e);
+    return e == cudaSuccess ? cuda_synchronize(context) : failure(STATUS_INTERNAL, "a copy failed", e);
 }
 
 static struct status cuda_copy_in(void *context, void *on_device, const void *on_host, size_t bytes)
@@ -168,5 +172,6 @@ const struct device device_cuda = {
     .release = cuda_release,
     .copy_in = cuda_copy_in,
     .copy_out = cuda_copy_out,
+    .synchronize = cuda_synchronize,
     .free_bytes = cuda_free_bytes,
 };

@@ -25,6 +25,7 @@ static struct launch launch_of(struct exec *x, size_t scratch)
 static void finish(struct exec *x, const char *op)
 {
     const char *error = cuda_launch_error();
+    exec_queued(x, op);
     if (error != NULL) {
         exec_fail(x, STATUS_INTERNAL, op, "the kernel was not launched: %s", error);
     }

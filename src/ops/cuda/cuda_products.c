@@ -195,6 +195,7 @@ void cuda_product_run(struct exec *x, const char *op, const struct cuda_product 
     cublasStatus_t e = cublasLtMatmul(c->products->handle, plan->operation, &one, p->b, plan->left, p->a,
                                       plan->right, &beta, p->c, plan->out, p->c, plan->out, &plan->algorithm,
                                       c->products->workspace, WORKSPACE_BYTES, c->launch.stream);
+    exec_queued(x, op);
     if (e != CUBLAS_STATUS_SUCCESS) {
         exec_fail(x, STATUS_INTERNAL, op, "cuBLASLt: %s", cublasLtGetStatusString(e));
     }

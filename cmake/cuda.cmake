@@ -24,7 +24,7 @@ message(STATUS "kiln: CUDA ${KILN_CUDA} -> ${KILN_HAVE_CUDA}")
 if(KILN_HAVE_CUDA)
   file(GLOB cuda_sources CONFIGURE_DEPENDS src/ops/cuda/*.c src/ops/cuda/*.cu)
   add_library(kiln_cuda MODULE ${cuda_sources} src/ops/accept.c src/ops/ops.c src/dev/exec.c src/core/tensor.c
-    src/core/dtype.c src/core/status.c)
+    src/core/dtype.c src/core/status.c src/core/hash.c src/core/user_dir.c)
   set_target_properties(kiln_cuda PROPERTIES CUDA_ARCHITECTURES "${KILN_CUDA_ARCHITECTURES}" CUDA_STANDARD 17
     C_VISIBILITY_PRESET hidden CUDA_VISIBILITY_PRESET hidden CUDA_RUNTIME_LIBRARY Static)
   target_include_directories(kiln_cuda PRIVATE src)

@@ -42,6 +42,16 @@ static void *load(void)
     return dlopen(LIBRARY, RTLD_NOW | RTLD_LOCAL);
 }
 
+/* The library's lines go where the program's go. */
+static void write_line(enum log_level level, const char *line)
+{
+    if (level == LOG_WARNING) {
+        log_warning("%s", line);
+    } else {
+        log_info("%s", line);
+    }
+}
+
 static struct status open_library(void)
 {
     void *library = load();
@@ -49,11 +59,13 @@ static struct status open_library(void)
         return status_error(STATUS_USAGE, "no CUDA: %s (built where there is nvcc, by `make`)", dlerror());
     }
     const struct backend_entry *e = dlsym(library, "kiln_cuda_entry");
-    if (e == NULL || strcmp(e->version, KILN_VERSION) != 0 || e->exec_bytes != sizeof(struct exec) ||
+    if (e == NULL || strcmp(e->version, KILN_VERSION) != 0 || e->entry_bytes != sizeof *e ||
+        e->device_bytes != sizeof(struct device) || e->exec_bytes != sizeof(struct exec) ||
         e->ops_bytes != sizeof(struct ops) || e->tensor_bytes != sizeof(tensor)) {
         return status_error(STATUS_USAGE, "%s belongs to another version of kiln; build both together",
                             LIBRARY);
     }
+    e->log_to(write_line);
     TRY(e->probe(found.gpu, sizeof found.gpu));
     found.entry = e;
     return status_ok();

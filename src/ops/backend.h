@@ -5,6 +5,7 @@
 #ifndef KILN_OPS_BACKEND_H
 #define KILN_OPS_BACKEND_H
 
+#include "core/log.h"
 #include "ops/ops.h"
 
 struct backend {
@@ -22,10 +23,11 @@ struct status backend_describe_gpu(char *text, size_t n);
 /* What libkiln_cuda.so shows as `kiln_cuda_entry`: it fits only a program of the same version and layout. */
 struct backend_entry {
     char version[32];
-    size_t exec_bytes, ops_bytes, tensor_bytes;
+    size_t entry_bytes, device_bytes, exec_bytes, ops_bytes, tensor_bytes;
     const struct device *device;
     const struct ops *ops;
-    struct status (*probe)(char *text, size_t n); /* as backend_describe_gpu */
+    struct status (*probe)(char *text, size_t n);                         /* as backend_describe_gpu */
+    void (*log_to)(void (*sink)(enum log_level level, const char *line)); /* before anything else is called */
 };
 
 #endif

@@ -20,9 +20,13 @@ struct status cuda_device_probe(char *text, size_t n)
     cudaError_t e = cudaGetDeviceCount(&count);
     if (e == cudaErrorInsufficientDriver) {
         cudaDriverGetVersion(&driver);
-        return status_error(
-            STATUS_USAGE, "the NVIDIA driver is for CUDA %d.%d, older than this build's %d.%d; update it",
-            driver / 1000, driver % 1000 / 10, CUDART_VERSION / 1000, CUDART_VERSION % 1000 / 10);
+        return driver == 0
+                   ? status_error(STATUS_USAGE, "there is no NVIDIA driver")
+                   : status_error(
+                         STATUS_USAGE,
+                         "the NVIDIA driver is for CUDA %d.%d, older than this build's %d.%d; update it",
+                         driver / 1000, driver % 1000 / 10, CUDART_VERSION / 1000,
+                         CUDART_VERSION % 1000 / 10);
     }
     if (e != cudaSuccess || count == 0) {
         return e == cudaSuccess || e == cudaErrorNoDevice

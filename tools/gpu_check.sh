@@ -12,7 +12,7 @@ build=${BUILD:-build-gpu}
 
 if [ ! -x "$build/kiln" ] || [ "${1:-}" = --build ]; then
     cmake -S . -B "$build" -G Ninja -DKILN_CUDA=ON -DKILN_STATIC=ON -DKILN_ONEDNN=OFF -DKILN_BLAS=OFF -DKILN_HDF5=OFF
-    cmake --build "$build" --target kiln_program kiln_cuda checkop test_cuda_training
+    cmake --build "$build" --target kiln_program kiln_cuda checkop test_cuda_training test_cuda_session
     [ "${1:-}" != --build ] || exit 0
 fi
 export KILN_REQUIRE=cuda
@@ -75,6 +75,7 @@ resumes_to_the_bit()
 step "ops, fp32" "$build/tests/checkop" cuda fp32
 step "ops, bf16" "$build/tests/checkop" cuda bf16
 step "training beside the cpu" "$build/tests/test_cuda_training"
+step "answers beside the cpu" "$build/tests/test_cuda_session"
 make_store
 step "loss curves, fp32" same_curves 0.01
 step "loss curves, bf16" same_curves 0.03 --autocast

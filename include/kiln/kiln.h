@@ -59,6 +59,20 @@ enum kiln_task {
  * masked-word head for that. */
 struct kiln_status kiln_model_open(struct kiln_model **model, const char *path);
 
+struct kiln_model_options {
+    const char
+        *device;       /* "cpu", "cuda", or "auto", which is the cpu as long as cuda is not tested on a GPU */
+    const char *dtype; /* "fp32", "bf16" or, on cuda, "fp16": the numbers to compute in */
+};
+
+/* "auto", "fp32": as kiln_model_open. */
+struct kiln_model_options kiln_model_defaults(void);
+
+/* The same on a device, where all sessions on the model compute, each beside the others.  NULL options are the
+ * defaults.  KILN_USAGE: there is no such device or dtype, and why. */
+struct kiln_status kiln_model_open_on(struct kiln_model **model, const char *path,
+                                      const struct kiln_model_options *options);
+
 /* Drops the caller's hold on the model: no new session may be opened on it, but those that are open keep it
  * until the last of them is closed.  NULL does nothing. */
 void kiln_model_close(struct kiln_model *model);

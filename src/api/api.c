@@ -62,24 +62,45 @@ struct status api_check_range(const char *name, int64_t value, int64_t min, int6
     return status_ok();
 }
 
-struct kiln_status kiln_model_open(struct kiln_model **model, const char *path)
+struct kiln_model_options kiln_model_defaults(void)
 {
+    return (struct kiln_model_options){.device = "auto", .dtype = "fp32"};
+}
+
+static struct status open_model(struct kiln_model **model, const char *path,
+                                const struct kiln_model_options *options)
+{
+    struct session_options o;
+    TRY(session_options_find(&o, options->device == NULL ? "auto" : options->device,
+                             options->dtype == NULL ? "fp32" : options->dtype));
+    struct kiln_model *m = calloc(1, sizeof *m);
+    if (m == NULL) {
+        return status_error(STATUS_MEMORY, "out of memory for a model");
+    }
+    struct status s = session_open_model(&m->weights, path, &o);
+    if (failed(s)) {
+        free(m);
+        return s;
+    }
+    atomic_init(&m->n_references, 1);
+    *model = m;
+    return s;
+}
+
+struct kiln_status kiln_model_open_on(struct kiln_model **model, const char *path,
+                                      const struct kiln_model_options *options)
+{
+    struct kiln_model_options defaults = kiln_model_defaults();
     if (model == NULL || path == NULL) {
         return api_status(status_error(STATUS_USAGE, "%s is NULL", model == NULL ? "model" : "path"));
     }
     *model = NULL;
-    struct kiln_model *m = calloc(1, sizeof *m);
-    if (m == NULL) {
-        return api_status(status_error(STATUS_MEMORY, "out of memory for a model"));
-    }
-    struct status s = session_open_model(&m->weights, path);
-    if (failed(s)) {
-        free(m);
-        return api_status(s);
-    }
-    atomic_init(&m->n_references, 1);
-    *model = m;
-    return api_status(s);
+    return api_status(open_model(model, path, options == NULL ? &defaults : options));
+}
+
+struct kiln_status kiln_model_open(struct kiln_model **model, const char *path)
+{
+    return kiln_model_open_on(model, path, NULL);
 }
 
 void kiln_model_close(struct kiln_model *model)

@@ -1,7 +1,7 @@
 /* kiln embed: sentence vectors of texts, a JSON array each. */
 #define _GNU_SOURCE
 #include "cmd/commands.h"
-#include "cmd/model_plan.h"
+#include "cmd/session_flags.h"
 #include "core/buf.h"
 #include "core/log.h"
 #include "serve/embed.h"
@@ -10,21 +10,18 @@
 #include <string.h>
 
 struct embed_args {
-    const char *model;
+    struct session_flags session;
     const char *pooling;
     bool no_normalize;
-    bool dry_run;
 };
 
 static const struct option options[] = {
-    OPTION_REQUIRED_ROW("model", offsetof(struct embed_args, model), "DIR",
-                        "a checkpoint or model directory; only its embeddings and encoder are read"),
+    SESSION_FLAG_ROWS(offsetof(struct embed_args, session),
+                      "a checkpoint or model directory; only its embeddings and encoder are read"),
     OPTION_CHOICE_ROW("pooling", offsetof(struct embed_args, pooling), "mean", "mean|cls",
                       "the mean over all tokens, or the first token ([CLS])"),
     OPTION_FLAG_ROW("no_normalize", offsetof(struct embed_args, no_normalize),
                     "leave the vectors as long as they are, instead of 1"),
-    OPTION_FLAG_ROW("dry_run", offsetof(struct embed_args, dry_run),
-                    "check the model and say what it needs, read no text"),
     {0},
 };
 
@@ -125,11 +122,11 @@ static struct status embed_all(struct group *g, int n_positional, const char *co
 static struct status run(const void *args, int n_positional, const char *const *positional)
 {
     const struct embed_args *a = args;
-    if (a->dry_run) {
-        return model_plan_print(a->model, BERT_TASK_ENCODER);
+    if (a->session.dry_run) {
+        return session_flags_plan(&a->session, BERT_TASK_ENCODER);
     }
     struct session s;
-    TRY(session_open(&s, a->model, BERT_TASK_ENCODER));
+    TRY(session_flags_open(&s, &a->session, BERT_TASK_ENCODER));
     struct group *g = calloc(1, sizeof *g);
     struct status status = g == NULL ? status_error(STATUS_MEMORY, "out of memory for texts") : status_ok();
     if (!failed(status)) {

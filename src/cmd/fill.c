@@ -1,7 +1,7 @@
 /* kiln fill: the words that a model would put where a text says [MASK]. */
 #define _GNU_SOURCE
 #include "cmd/commands.h"
-#include "cmd/model_plan.h"
+#include "cmd/session_flags.h"
 #include "core/log.h"
 #include "serve/fill_mask.h"
 
@@ -11,16 +11,13 @@
 #include <string.h>
 
 struct fill_args {
-    const char *model;
+    struct session_flags session;
     int64_t top_k;
-    bool dry_run;
 };
 
 static const struct option options[] = {
-    OPTION_REQUIRED_ROW("model", offsetof(struct fill_args, model), "DIR", "a checkpoint or model directory"),
+    SESSION_FLAG_ROWS(offsetof(struct fill_args, session), "a checkpoint or model directory"),
     OPTION_INT_ROW("top_k", offsetof(struct fill_args, top_k), "5", 1, 1000, "candidates for each [MASK]"),
-    OPTION_FLAG_ROW("dry_run", offsetof(struct fill_args, dry_run),
-                    "check the model and say what it needs, read no text"),
     {0},
 };
 
@@ -71,11 +68,11 @@ static struct status fill_lines(struct session *s, int64_t top_k)
 static struct status run(const void *args, int n_positional, const char *const *positional)
 {
     const struct fill_args *a = args;
-    if (a->dry_run) {
-        return model_plan_print(a->model, BERT_TASK_MASKED_LM);
+    if (a->session.dry_run) {
+        return session_flags_plan(&a->session, BERT_TASK_MASKED_LM);
     }
     struct session s;
-    TRY(session_open(&s, a->model, BERT_TASK_MASKED_LM));
+    TRY(session_flags_open(&s, &a->session, BERT_TASK_MASKED_LM));
     struct status status = n_positional == 0 ? fill_lines(&s, a->top_k) : status_ok();
     for (int i = 0; i < n_positional && !failed(status); i++) {
         status = fill_text(&s, positional[i], strlen(positional[i]), a->top_k);

@@ -1,7 +1,7 @@
 /* kiln ask: answers to questions about a text, from arguments, standard input or a prompt. */
 #define _GNU_SOURCE
 #include "cmd/commands.h"
-#include "cmd/model_plan.h"
+#include "cmd/session_flags.h"
 #include "core/log.h"
 #include "io/file.h"
 #include "serve/ask.h"
@@ -13,17 +13,18 @@
 #include <unistd.h>
 
 struct ask_args {
-    const char *model, *context;
+    struct session_flags session;
+    const char *context;
     int64_t top_k, doc_stride, max_answer_length;
-    bool version_2_with_negative, dry_run;
+    bool version_2_with_negative;
 };
 
 #define AT(field) offsetof(struct ask_args, field)
 
 static const struct option options[] = {
-    OPTION_REQUIRED_ROW("model", AT(model), "DIR",
-                        "a model for question answering: what `kiln squad` saved, or a directory as "
-                        "`transformers` writes it"),
+    SESSION_FLAG_ROWS(AT(session),
+                      "a model for question answering: what `kiln squad` saved, or a directory as "
+                      "`transformers` writes it"),
     OPTION_STRING_ROW("context", AT(context), NULL, "FILE",
                       "the text, of any length; without it standard input is the text"),
     OPTION_INT_ROW("top_k", AT(top_k), "1", 1, 100, "answers to each question"),
@@ -32,7 +33,6 @@ static const struct option options[] = {
     OPTION_INT_ROW("max_answer_length", AT(max_answer_length), "30", 1, 65536, "longest answer in tokens"),
     OPTION_FLAG_ROW("version_2_with_negative", AT(version_2_with_negative),
                     "the model was trained on questions without an answer, and may say so"),
-    OPTION_FLAG_ROW("dry_run", AT(dry_run), "check the model and say what it needs, read no text"),
     {0},
 };
 
@@ -137,8 +137,8 @@ static struct status ask(const struct ask_args *a, struct reading *r, int n_ques
 static struct status run(const void *args, int n_positional, const char *const *positional)
 {
     const struct ask_args *a = args;
-    if (a->dry_run) {
-        return model_plan_print(a->model, BERT_TASK_QUESTION_ANSWERING);
+    if (a->session.dry_run) {
+        return session_flags_plan(&a->session, BERT_TASK_QUESTION_ANSWERING);
     }
     if (a->context == NULL && n_positional == 0) {
         return status_error(STATUS_USAGE,
@@ -150,7 +150,7 @@ static struct status run(const void *args, int n_positional, const char *const *
     r.options.doc_stride = a->doc_stride;
     r.options.max_answer_length = a->max_answer_length;
     r.options.may_be_none = a->version_2_with_negative;
-    TRY(session_open(&r.session, a->model, BERT_TASK_QUESTION_ANSWERING));
+    TRY(session_flags_open(&r.session, &a->session, BERT_TASK_QUESTION_ANSWERING));
     struct status s = ask(a, &r, n_positional, positional);
     session_close(&r.session);
     return s;

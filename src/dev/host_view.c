@@ -2,6 +2,15 @@
 
 #include <stdlib.h>
 
+/* A view that failed to open is closed: its caller has nothing to do. */
+static struct status opened(struct host_view *v, const struct exec *x)
+{
+    if (failed(x->status)) {
+        host_view_close(v);
+    }
+    return x->status;
+}
+
 struct status host_view_open_blank(struct host_view *v, struct exec *x, tensor t)
 {
     *v = (struct host_view){.host = t};
@@ -14,7 +23,7 @@ struct status host_view_open_blank(struct host_view *v, struct exec *x, tensor t
         return status_error(STATUS_MEMORY, "out of memory for a copy of %zu bytes", tensor_bytes(t));
     }
     v->host.data = v->memory;
-    return x->status;
+    return opened(v, x);
 }
 
 struct status host_view_open(struct host_view *v, struct exec *x, tensor t)
@@ -23,7 +32,7 @@ struct status host_view_open(struct host_view *v, struct exec *x, tensor t)
     if (v->memory != NULL) {
         exec_copy_out(x, v->memory, t.data, tensor_bytes(t));
     }
-    return x->status;
+    return opened(v, x);
 }
 
 void host_view_commit(const struct host_view *v, struct exec *x, tensor t)

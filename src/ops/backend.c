@@ -86,8 +86,11 @@ struct status backend_describe_gpu(char *text, size_t n)
 struct status backend_find(struct backend *b, const char *name)
 {
     *b = (struct backend){&device_cpu, ops_cpu()};
-    if (strcmp(name, "cuda") != 0) {
+    if (strcmp(name, "cpu") == 0 || strcmp(name, "auto") == 0) {
         return status_ok();
+    }
+    if (strcmp(name, "cuda") != 0) {
+        return status_error(STATUS_USAGE, "no device is called %.40s: it is auto, cpu or cuda", name);
     }
     pthread_once(&once, open_once);
     if (failed(found.status)) {

@@ -14,7 +14,7 @@ struct backend {
 };
 
 /* "cpu", "cuda", or "auto", which is the cpu as long as the cuda table has not been tested on a GPU. 
- * STATUS_USAGE says why cuda cannot be had. */
+ * STATUS_USAGE says why cuda cannot be had, or that the name is none of these. */
 struct status backend_find(struct backend *b, const char *name);
 
 /* Describes the GPU in `text` [n], or fails with the reason why there is none. */

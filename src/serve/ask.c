@@ -45,7 +45,7 @@ static struct status predict(struct session *s, struct asking *a, const char *qu
         return status_error(STATUS_DATA, "the context has no text that the model's vocabulary can read");
     }
     TRY(squad_answers_init(&a->answers, &a->examples, &a->features, &s->vocab, ao));
-    int64_t batch_size = SESSION_BATCH_TOKENS / a->features.max_length;
+    int64_t batch_size = s->batch_tokens / a->features.max_length;
     return squad_predict(&s->model, &a->answers, batch_size < 1 ? 1 : batch_size, s->vocab.pad, &quiet);
 }
 

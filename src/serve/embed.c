@@ -20,6 +20,7 @@ struct job {
     struct id_list ids;
     struct piece *pieces; /* [n_texts], later by length */
     double *sum;          /* [H] */
+    float *row;           /* [H] */
 };
 
 static struct status append_id(struct id_list *ids, int32_t id)
@@ -67,17 +68,30 @@ static size_t fill_batch(struct job *j, const struct piece *next, const struct p
     return n;
 }
 
+/* Row `i` of h in fp32. */
+static const float *row_of(const struct job *j, tensor h, int64_t i)
+{
+    int64_t first = i * h.strides[0];
+    if (h.dtype == DTYPE_F32) {
+        return (const float *)h.data + first;
+    }
+    for (int64_t c = 0; c < h.dims[1]; c++) {
+        j->row[c] = (float)tensor_load(h, first + c);
+    }
+    return j->row;
+}
+
 /* The vector of rows [first, first + n) of h, summed in double. */
 static void pool(const struct job *j, float *vector, tensor h, int64_t first, int64_t n)
 {
     int64_t width = h.dims[1];
-    const float *rows = (const float *)h.data + first * h.strides[0];
     double squares = 0;
     n = j->options.pooling == EMBED_CLS ? 1 : n;
     memset(j->sum, 0, (size_t)width * sizeof *j->sum);
     for (int64_t r = 0; r < n; r++) {
+        const float *row = row_of(j, h, first + r);
         for (int64_t c = 0; c < width; c++) {
-            j->sum[c] += rows[r * h.strides[0] + c];
+            j->sum[c] += row[c];
         }
     }
     for (int64_t c = 0; c < width; c++) {
@@ -125,19 +139,22 @@ static struct status encode_and_run(struct job *j, int64_t *n_cut, const struct 
 struct status embed_texts(struct session *s, float *vectors, int64_t *n_cut, const struct embed_text *texts,
                           size_t n_texts, struct embed_options options)
 {
+    size_t width = (size_t)s->model.config.model.hidden_size;
     struct job j = {
         .s = s,
         .options = options,
         .pieces = calloc(n_texts + 1, sizeof *j.pieces),
-        .sum = calloc((size_t)s->model.config.model.hidden_size, sizeof *j.sum),
+        .sum = calloc(width, sizeof *j.sum),
+        .row = calloc(width, sizeof *j.row),
     };
     j.vectors = vectors;
     *n_cut = 0;
-    struct status status = j.pieces == NULL || j.sum == NULL
+    struct status status = j.pieces == NULL || j.sum == NULL || j.row == NULL
                                ? status_error(STATUS_MEMORY, "out of memory for %zu texts", n_texts)
                                : encode_and_run(&j, n_cut, texts, n_texts);
     free(j.pieces);
     free(j.sum);
+    free(j.row);
     id_list_fini(&j.ids);
     return status;
 }

@@ -2,41 +2,77 @@
 
 #include "train/trainer_state.h"
 
+#include <string.h>
+
+/* Tokens of a batch: on the cpu activations of this many stay in the caches of a core; a GPU has a hundred
+ * processors to keep busy. */
+enum { HOST_BATCH_TOKENS = 1024, DEVICE_BATCH_TOKENS = 16384 };
+
+struct session_options session_defaults(void)
+{
+    return (struct session_options){.backend = {&device_cpu, ops_cpu()}, .dtype = DTYPE_F32};
+}
+
+struct status session_options_find(struct session_options *o, const char *device, const char *dtype)
+{
+    static const enum dtype dtypes[] = {DTYPE_F32, DTYPE_BF16, DTYPE_F16};
+    *o = session_defaults();
+    TRY(backend_find(&o->backend, device));
+    for (int i = 0; i < 3; i++) {
+        if (strcmp(dtype, dtype_name(dtypes[i])) != 0) {
+            continue;
+        }
+        o->dtype = dtypes[i];
+        return o->dtype != DTYPE_F16 || o->backend.device->computes_in_f16
+                   ? status_ok()
+                   : status_error(STATUS_USAGE, "the device %s does not compute in fp16: take fp32 or bf16",
+                                  o->backend.device->name);
+    }
+    return status_error(STATUS_USAGE, "no dtype to compute in is called %.40s: it is fp32, bf16 or fp16",
+                        dtype);
+}
+
+static int64_t batch_tokens_on(const struct device *device)
+{
+    return device->is_host ? HOST_BATCH_TOKENS : DEVICE_BATCH_TOKENS;
+}
+
 /* A text of n tokens takes at least 2 of them, [CLS] and [SEP]. */
-static struct bert_batch_limits limits_of(int64_t length, enum bert_task task)
+static struct bert_batch_limits limits_of(int64_t length, enum bert_task task, int64_t batch_tokens)
 {
     bool masked = task == BERT_TASK_MASKED_LM || task == BERT_TASK_PRETRAINING;
     struct bert_batch_limits limits = bert_batch_limits(1, length, masked ? length : 0);
     if (!masked) {
-        limits.n_tokens = limits.n_tokens > SESSION_BATCH_TOKENS ? limits.n_tokens : SESSION_BATCH_TOKENS;
+        limits.n_tokens = limits.n_tokens > batch_tokens ? limits.n_tokens : batch_tokens;
         limits.n_sequences = limits.n_tokens / 2 + 1;
     }
     return limits;
 }
 
 static struct trainer_config config_of(const struct bert_config *model, enum bert_task task,
-                                       struct bert_batch_limits limits)
+                                       struct bert_batch_limits limits, const struct session_options *o)
 {
     return (struct trainer_config){
         .model = *model,
         .task = task,
-        .device = &device_cpu,
-        .ops = ops_cpu(),
-        .dtype = DTYPE_F32,
+        .device = o->backend.device,
+        .ops = o->backend.ops,
+        .dtype = o->dtype,
         .optimizer = optimizer_defaults(OPTIMIZER_ADAMW),
         .limits = limits,
     };
 }
 
 static struct status open_from(struct session *s, struct model_dir *m, enum bert_task task,
-                               struct bert_batch_limits limits)
+                               struct bert_batch_limits limits, const struct session_options *o)
 {
-    struct trainer_config config = config_of(&m->config, task, limits);
+    struct trainer_config config = config_of(&m->config, task, limits, o);
     struct load_report report;
     unsigned may_be_new = task == BERT_TASK_ENCODER ? 1U << NAMES_POOLER : 0;
     s->vocab = m->vocab;
     m->vocab = (struct vocab){0};
     s->max_length = m->text.model_max_length;
+    s->batch_tokens = batch_tokens_on(o->backend.device);
     TRY(wordpiece_init(&s->tokenizer, &s->vocab, m->text.lower_case));
     TRY(trainer_init(&s->model, &config));
     TRY(trainer_state_load(&s->model, m, may_be_new, &report));
@@ -46,12 +82,15 @@ static struct status open_from(struct session *s, struct model_dir *m, enum bert
     return bert_batch_init(&s->batch, config.limits);
 }
 
-struct status session_open(struct session *s, const char *path, enum bert_task task)
+struct status session_open(struct session *s, const char *path, enum bert_task task,
+                           const struct session_options *o)
 {
     struct model_dir m;
     *s = (struct session){0};
     TRY(model_dir_open(&m, path));
-    struct status status = open_from(s, &m, task, limits_of(m.text.model_max_length, task));
+    struct bert_batch_limits limits =
+        limits_of(m.text.model_max_length, task, batch_tokens_on(o->backend.device));
+    struct status status = open_from(s, &m, task, limits, o);
     model_dir_close(&m);
     if (failed(status)) {
         session_close(s);
@@ -59,12 +98,12 @@ struct status session_open(struct session *s, const char *path, enum bert_task t
     return status;
 }
 
-struct status session_open_model(struct session *s, const char *path)
+struct status session_open_model(struct session *s, const char *path, const struct session_options *o)
 {
     struct model_dir m;
     *s = (struct session){0};
     TRY(model_dir_open(&m, path));
-    struct status status = open_from(s, &m, m.task, bert_batch_limits(1, 1, 0));
+    struct status status = open_from(s, &m, m.task, bert_batch_limits(1, 1, 0), o);
     model_dir_close(&m);
     if (failed(status)) {
         session_close(s);
@@ -89,9 +128,11 @@ static struct status task_on(enum bert_task *task, enum bert_task held)
 
 static struct status open_over(struct session *s, const struct session *model, enum bert_task task)
 {
-    struct bert_batch_limits limits = limits_of(model->max_length, task);
-    TRY(task_on(&task, model->model.config.task));
-    struct trainer_config config = config_of(&model->model.config.model, task, limits);
+    const struct trainer_config *owner = &model->model.config;
+    struct session_options o = {.backend = {owner->device, owner->ops}, .dtype = owner->dtype};
+    struct bert_batch_limits limits = limits_of(model->max_length, task, model->batch_tokens);
+    TRY(task_on(&task, owner->task));
+    struct trainer_config config = config_of(&owner->model, task, limits, &o);
     TRY(wordpiece_init(&s->tokenizer, &s->vocab, model->tokenizer.basic.lower_case));
     TRY(trainer_init_shared(&s->model, &config, &model->model));
     return bert_batch_init(&s->batch, limits);
@@ -99,7 +140,10 @@ static struct status open_over(struct session *s, const struct session *model, e
 
 struct status session_open_shared(struct session *s, const struct session *model, enum bert_task task)
 {
-    *s = (struct session){.vocab = model->vocab, .shared = true, .max_length = model->max_length};
+    *s = (struct session){.vocab = model->vocab,
+                          .shared = true,
+                          .max_length = model->max_length,
+                          .batch_tokens = model->batch_tokens};
     struct status status = open_over(s, model, task);
     if (failed(status)) {
         session_close(s);
@@ -118,11 +162,14 @@ void session_close(struct session *s)
     *s = (struct session){0};
 }
 
-struct status session_plan(struct trainer_plan *plan, const char *path, enum bert_task task)
+struct status session_plan(struct trainer_plan *plan, const char *path, enum bert_task task,
+                           const struct session_options *o)
 {
     struct model_dir m;
     TRY(model_dir_open(&m, path));
-    struct trainer_config config = config_of(&m.config, task, limits_of(m.text.model_max_length, task));
+    struct bert_batch_limits limits =
+        limits_of(m.text.model_max_length, task, batch_tokens_on(o->backend.device));
+    struct trainer_config config = config_of(&m.config, task, limits, o);
     struct status s = trainer_plan(plan, &config);
     model_dir_close(&m);
     return s;

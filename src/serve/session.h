@@ -3,14 +3,28 @@
 #ifndef KILN_SERVE_SESSION_H
 #define KILN_SERVE_SESSION_H
 
+#include "ops/backend.h"
 #include "text/wordpiece.h"
 #include "train/model_dir.h"
 #include "train/trainer.h"
+
+/* Where and in which numbers a model computes. */
+struct session_options {
+    struct backend backend;
+    enum dtype dtype; /* of activations and of the matrices that products read */
+};
+
+/* The cpu, fp32. */
+struct session_options session_defaults(void);
+
+/* By name: a device of backend_find, and "fp32", "bf16" or "fp16".  STATUS_USAGE says why that cannot be had. */
+struct status session_options_find(struct session_options *o, const char *device, const char *dtype);
 
 struct session {
     struct vocab vocab;
     struct tokenizer tokenizer;
     int64_t max_length;   /* tokens that the model reads at once, special ones included */
+    int64_t batch_tokens; /* of the texts that are run at once, if one alone does not take more */
     struct trainer model; /* not training: weights and activations only */
     struct bert_batch batch;
     bool shared; /* vocabulary and weights are another session's */
@@ -18,23 +32,23 @@ struct session {
 
 /* Opens a checkpoint or any model directory (train/model_dir.h) for a task, whose head it must have; the
  * pooler of BERT_TASK_ENCODER may be missing, since nothing reads it.  A batch of BERT_TASK_MASKED_LM is one
- * text; of the other tasks, as many as fit SESSION_BATCH_TOKENS. */
-struct status session_open(struct session *s, const char *path, enum bert_task task);
-
-enum { SESSION_BATCH_TOKENS = 1024 };
+ * text; of the other tasks, as many as fit batch_tokens. */
+struct status session_open(struct session *s, const char *path, enum bert_task task,
+                           const struct session_options *o);
 
 /* Opens all that a model directory holds, for session_open_shared: with next to no memory for activations. */
-struct status session_open_model(struct session *s, const char *path);
+struct status session_open_model(struct session *s, const char *path, const struct session_options *o);
 
 /* Opens a session for a task over the vocabulary and weights of `model`, which session_open_model opened and
- * which must outlive it; sessions over one model may run in different threads.  Neither of the two may be
- * moved.  STATUS_DATA: the model lacks the task's head. */
+ * which must outlive it; sessions over one model may run in different threads, on a device each in a context
+ * of its own.  Neither of the two may be moved.  STATUS_DATA: the model lacks the task's head. */
 struct status session_open_shared(struct session *s, const struct session *model, enum bert_task task);
 
 /* Safe on a zeroed struct and after a failed open. */
 void session_close(struct session *s);
 
 /* What a session on this model needs, reading no weights. */
-struct status session_plan(struct trainer_plan *plan, const char *path, enum bert_task task);
+struct status session_plan(struct trainer_plan *plan, const char *path, enum bert_task task,
+                           const struct session_options *o);
 
 #endif

@@ -42,6 +42,7 @@ struct status trainer_state_load(struct trainer *t, const struct model_dir *m, u
     if (!failed(s)) {
         host_view_commit(&master, &t->x, t->master);
         trainer_weights_changed(t);
+        exec_synchronize(&t->x); /* trainers over these weights have streams of their own */
         s = t->x.status;
     }
     host_view_close(&master);

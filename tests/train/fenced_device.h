@@ -9,12 +9,16 @@
 
 #include <sys/mman.h>
 
-enum { FENCED_BLOCKS = 16 };
+enum { FENCED_BLOCKS = 16, FENCED_CONTEXTS = 8 };
 
 static struct {
     void *memory[FENCED_BLOCKS];
     size_t bytes[FENCED_BLOCKS];
     int64_t n_copies;
+    struct fenced_context {
+        bool open;
+        int64_t n_waiting; /* ops since the last wait */
+    } contexts[FENCED_CONTEXTS];
 } fenced;
 
 static void fenced_protect(int protection)
@@ -27,13 +31,26 @@ static void fenced_protect(int protection)
 
 static struct status fenced_open(void **context)
 {
-    *context = &fenced;
-    return status_ok();
+    for (int i = 0; i < FENCED_CONTEXTS; i++) {
+        if (!fenced.contexts[i].open) {
+            fenced.contexts[i] = (struct fenced_context){.open = true};
+            *context = &fenced.contexts[i];
+            return status_ok();
+        }
+    }
+    return status_error(STATUS_MEMORY, "more than %d contexts", FENCED_CONTEXTS);
+}
+
+static struct fenced_context *fenced_context_of(void *context)
+{
+    struct fenced_context *c = context;
+    EXPECT(c >= fenced.contexts && c < fenced.contexts + FENCED_CONTEXTS && c->open, "no context");
+    return c;
 }
 
 static void fenced_close(void *context)
 {
-    EXPECT(context == &fenced, "another context");
+    fenced_context_of(context)->open = false;
 }
 
 static struct status fenced_allocate(void **memory, size_t bytes, const char *what)
@@ -62,7 +79,7 @@ static void fenced_release(void *memory, size_t bytes)
 
 static struct status fenced_copy(void *context, void *to, const void *from, size_t bytes)
 {
-    fenced_open(&context);
+    fenced_context_of(context)->n_waiting = 0;
     fenced_protect(PROT_READ | PROT_WRITE);
     memcpy(to, from, bytes);
     fenced_protect(PROT_NONE);
@@ -72,7 +89,8 @@ static struct status fenced_copy(void *context, void *to, const void *from, size
 
 static struct status fenced_synchronize(void *context)
 {
-    return fenced_open(&context);
+    fenced_context_of(context)->n_waiting = 0;
+    return status_ok();
 }
 
 static size_t fenced_free_bytes(void)
@@ -95,7 +113,7 @@ static const struct device device_fenced = {
 #define FENCED(slot, parameters, arguments, ...)                                                             \
     static void fenced_##slot(struct exec *x, OP_UNPACK parameters)                                          \
     {                                                                                                        \
-        EXPECT(x->context == &fenced, #slot " without a context");                                           \
+        fenced_context_of(x->context)->n_waiting++;                                                          \
         fenced_protect(PROT_READ | PROT_WRITE);                                                              \
         ops_cpu()->slot(x, OP_UNPACK arguments);                                                             \
         fenced_protect(PROT_NONE);                                                                           \

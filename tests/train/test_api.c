@@ -92,7 +92,8 @@ static void open_oracle(struct session *s, const char *name, enum bert_task task
 {
     char path[PATH];
     snprintf(path, PATH, "%s/%s", directory, name);
-    EXPECT_OK(session_open(s, path, task));
+    struct session_options o = session_defaults();
+    EXPECT_OK(session_open(s, path, task, &o));
 }
 
 static struct kiln_vectors embed_all(struct kiln_session *s)
@@ -409,6 +410,11 @@ static void test_bad_models(void)
     EXPECT_KILN_ERROR(kiln_model_open(&m, "/nowhere"), KILN_DATA, "/nowhere");
     EXPECT(m == NULL, "a failed open leaves a model");
     EXPECT_KILN_ERROR(kiln_model_open(&m, NULL), KILN_USAGE, "path");
+    struct kiln_model_options o = kiln_model_defaults();
+    o.device = "abacus";
+    EXPECT_KILN_ERROR(kiln_model_open_on(&m, "/nowhere", &o), KILN_USAGE, "abacus");
+    o = (struct kiln_model_options){.dtype = "fp3"};
+    EXPECT_KILN_ERROR(kiln_model_open_on(&m, "/nowhere", &o), KILN_USAGE, "fp3");
     EXPECT_KILN_ERROR(kiln_model_open(NULL, "/"), KILN_USAGE, "model");
     kiln_model_close(NULL);
     kiln_session_close(NULL);

@@ -2,7 +2,7 @@
  *
  *   checkop cpu fp32 [OP]        against ref on fp64 copies of the same rounded inputs; 1, 2 and 3 threads
  *   checkop cpu bf16 [OP]        give the same bits; nothing is written between rows; the plan accepts the
- *                                call and its workspace is enough
+ *   checkop cuda fp16 [OP]       call and its workspace is enough
  *   checkop cpu-avx2 fp32 [OP]   the same for the kernels of one instruction set (ops/cpu/cpu_isa.h)
  *   checkop ref-gradients [OP]   every backward of ref against central differences of its forward, in fp64
  *   checkop bench fp32 [OP]      times, GF/s and GB/s at the sizes of BERT; FLOPs and bytes are the plan's
@@ -59,7 +59,7 @@ static void instance_init(struct instance *in, const struct checkop_case *c, enu
     *in = (struct instance){.c = c};
     for (int i = 0; i < c->n_args; i++) {
         const struct checkop_arg *arg = &c->args[i];
-        if (arg->mixed_only && tested != DTYPE_BF16) {
+        if (arg->mixed_only && tested == dtype_of_vectors(tested)) {
             continue;
         }
         tensor t = shape_of(arg, dtype_of(arg->kind, a), NULL);
@@ -307,7 +307,12 @@ static double bound_of(const struct checkop_case *c, const struct checkop_arg *a
     if (a->kind != KIND_A && a->kind != KIND_W) {
         return a->kind == KIND_F64 ? 1e-6 : 0;
     }
-    return dtype == DTYPE_F32 ? c->bound_fp32 : a->kind == KIND_A ? c->bound_bf16_a : c->bound_bf16_w;
+    double of_bf16 = a->kind == KIND_A ? c->bound_bf16_a : c->bound_bf16_w;
+    switch (dtype) {
+    case DTYPE_BF16: return of_bf16;
+    case DTYPE_F16: return fmax(c->bound_fp32, of_bf16 / 8); /* three bits more; sums are fp32's */
+    default: return c->bound_fp32;
+    }
 }
 
 static double compare(const struct instance *got, const struct instance *want, enum dtype dtype)
@@ -508,16 +513,20 @@ static void expect_all_slots(const struct checkop_shape *shapes, int n)
 
 static enum dtype parse_dtype(const char *name)
 {
-    EXPECT(strcmp(name, "fp32") == 0 || strcmp(name, "bf16") == 0, "no dtype %s: fp32 or bf16", name);
-    return strcmp(name, "fp32") == 0 ? DTYPE_F32 : DTYPE_BF16;
+    enum dtype t = DTYPE_F32;
+    while (t <= DTYPE_F16 && strcmp(name, dtype_name(t)) != 0) {
+        t++;
+    }
+    EXPECT(t <= DTYPE_F16, "no dtype %s: fp32, bf16 or fp16", name);
+    return t;
 }
 
 int main(int argc, char **argv)
 {
-    EXPECT(argc >= 2, "usage: checkop cpu|cpu-ISA fp32|bf16 [OP], checkop ref-gradients [OP], checkop bench "
-                      "fp32|bf16 [OP]");
+    EXPECT(argc >= 2,
+           "usage: checkop BACKEND DTYPE [OP], checkop ref-gradients [OP], checkop bench DTYPE [OP]");
     bool gradients = strcmp(argv[1], "ref-gradients") == 0, bench = strcmp(argv[1], "bench") == 0;
-    EXPECT(gradients || argc >= 3, "checkop %s needs a dtype: fp32 or bf16", argv[1]);
+    EXPECT(gradients || argc >= 3, "checkop %s needs a dtype: fp32, bf16 or fp16", argv[1]);
     const char *only = gradients ? argv[2] : argv[3]; /* argv ends in NULL */
     int n, n_run = 0;
     const struct checkop_shape *shapes = gradients ? checkop_gradient_shapes(&n)

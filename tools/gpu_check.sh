@@ -12,7 +12,7 @@ build=${BUILD:-build-gpu}
 
 if [ ! -x "$build/kiln" ] || [ "${1:-}" = --build ]; then
     cmake -S . -B "$build" -G Ninja -DKILN_CUDA=ON -DKILN_STATIC=ON -DKILN_ONEDNN=OFF -DKILN_BLAS=OFF -DKILN_HDF5=OFF
-    cmake --build "$build" --target kiln_program kiln_cuda checkop test_cuda_training test_cuda_session
+    cmake --build "$build" --target kiln_program kiln_cuda checkop test_cuda_half test_cuda_training test_cuda_session
     [ "${1:-}" != --build ] || exit 0
 fi
 export KILN_REQUIRE=cuda
@@ -74,6 +74,8 @@ resumes_to_the_bit()
 "$kiln" doctor --dry_run | grep '^cuda'
 step "ops, fp32" "$build/tests/checkop" cuda fp32
 step "ops, bf16" "$build/tests/checkop" cuda bf16
+step "ops, fp16" "$build/tests/checkop" cuda fp16
+step "conversions of fp16" "$build/tests/test_cuda_half"
 step "training beside the cpu" "$build/tests/test_cuda_training"
 step "answers beside the cpu" "$build/tests/test_cuda_session"
 make_store

@@ -140,7 +140,7 @@ static struct status make_step(struct bert_step *step, const struct subject *s)
 /* The fastest step, and the ceilings as high as they were seen between the steps. */
 struct outcome {
     double seconds;
-    struct op_total totals[OP_TIMER_N_OPS];
+    struct op_total totals[OP_WATCH_N_OPS];
     struct op_ceilings ceilings;
 };
 
@@ -162,11 +162,11 @@ static struct status run_steps(struct outcome *out, struct trainer *t, struct op
         struct trainer_result unused;
         TRY(raise_ceilings(&out->ceilings, t->config.dtype));
         op_timer_clear(timer);
-        op_timer_attach(timer, &t->x);
+        op_timer_attach(timer);
         int64_t start = clock_ns();
         struct status s = trainer_step(t, step, i + 1, i + 1, 1e-4, false, &unused);
         double seconds = clock_since_s(start);
-        op_timer_detach(timer, &t->x);
+        op_timer_detach(timer);
         TRY(s);
         if (i > 0 && seconds < out->seconds) {
             out->seconds = seconds;
@@ -180,9 +180,9 @@ static struct status measure(struct outcome *out, const struct subject *s, int64
 {
     struct trainer t;
     struct bert_step step = {0};
-    struct op_timer timer;
+    struct op_timer timer = {0};
     TRY(trainer_init(&t, &s->config));
-    struct status status = op_timer_init(&timer, 0);
+    struct status status = op_timer_init(&timer, &t.x, 0);
     if (!failed(status)) {
         status = make_step(&step, s);
     }

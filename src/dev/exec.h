@@ -12,7 +12,7 @@
 
 struct ops;
 
-/* What ops cost; summed by the plan table, which ops/op_timer.h asks about each call. */
+/* What ops cost; summed by the plan table, which ops/op_watch.h asks about each call. */
 struct exec_totals {
     double flops; /* a multiply-add is two */
     double bytes; /* read and written, each tensor once, what is updated twice */

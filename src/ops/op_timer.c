@@ -1,119 +1,156 @@
 #include "ops/op_timer.h"
 
 #include "core/clock.h"
-#include "ops/op_slots.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-enum slot {
-#define SLOT_OF(slot, ...) SLOT_##slot,
-    OP_SLOTS(SLOT_OF) N_SLOTS
-};
+/* Calls between two readings of the marks: those of about ten steps of a large model. */
+enum { MAX_PENDING = 1 << 14 };
 
-_Static_assert((int)N_SLOTS == (int)OP_TIMER_N_OPS, "the header tells how many ops there are");
-static const char *const names[] = {
-#define NAME_OF(slot, ...) #slot,
-    OP_SLOTS(NAME_OF)};
-
-static struct op_timer *timer_of(const struct exec *x)
+static void note(struct op_timer *t, const struct op_event *e)
 {
-    return (struct op_timer *)x->ops;
-}
-
-static void note(struct op_timer *t, enum slot slot, const struct exec *x, int64_t start_ns,
-                 const struct exec_totals *cost, const tensor *shapes, int n_shapes)
-{
-    struct op_total *total = &t->totals[slot];
-    struct op_event e = {
-        .op = names[slot],
-        .layer = x->layer,
-        .layer_index = x->layer_index,
-        .start_ns = start_ns,
-        .end_ns = clock_ns(),
-        .flops = cost->flops,
-        .bytes = cost->bytes,
-        .n_shapes = n_shapes,
-    };
-    for (int i = 0; i < n_shapes; i++) {
-        e.shapes[i] = (struct op_shape){.dtype = shapes[i].dtype, .n_dims = shapes[i].n_dims};
-        memcpy(e.shapes[i].dims, shapes[i].dims, sizeof shapes[i].dims);
-    }
+    struct op_total *total = &t->totals[e->call.slot];
     total->n_calls++;
-    total->ns += e.end_ns - start_ns;
-    total->flops += e.flops;
-    total->bytes += e.bytes;
+    total->ns += e->end_ns - e->start_ns;
+    total->flops += e->call.flops;
+    total->bytes += e->call.bytes;
     if (t->n_events < t->capacity) {
-        t->events[t->n_events++] = e;
+        t->events[t->n_events++] = *e;
     } else {
         t->n_left_out++;
     }
 }
 
-#define COUNT(...) (int)(sizeof((const tensor[]){__VA_ARGS__}) / sizeof(tensor))
-
-#define TIMED(slot, parameters, arguments, ...)                                                              \
-    static void timed_##slot(struct exec *x, OP_UNPACK parameters)                                           \
-    {                                                                                                        \
-        struct op_timer *t = timer_of(x);                                                                    \
-        struct exec counted = {.layer = x->layer, .layer_index = x->layer_index};                            \
-        ops_plan.slot(&counted, OP_UNPACK arguments);                                                        \
-        int64_t start_ns = clock_ns();                                                                       \
-        t->inner->slot(x, OP_UNPACK arguments);                                                              \
-        note(t, SLOT_##slot, x, start_ns, &counted.totals, (const tensor[]){__VA_ARGS__},                    \
-             COUNT(__VA_ARGS__));                                                                            \
-    }
-
-OP_SLOTS(TIMED)
-
-static const struct ops timed = {.name = "timed",
-#define ENTRY_OF(slot, ...) .slot = timed_##slot,
-                                 OP_SLOTS(ENTRY_OF)};
-
-struct status op_timer_init(struct op_timer *t, int64_t capacity)
+/* Marks: 0 is the origin, 1 + 2 i and 2 + 2 i are before and after pending call i. */
+static int64_t mark_of(int64_t i)
 {
-    *t = (struct op_timer){.table = timed, .capacity = capacity};
-    t->events = calloc((size_t)capacity + 1, sizeof *t->events);
-    if (t->events == NULL) {
-        return status_error(STATUS_MEMORY, "out of memory for the times of %lld calls", (long long)capacity);
+    return 1 + 2 * i;
+}
+
+/* Sets the origin, when nothing is under way: the mark is passed between the two readings of the host's clock. */
+static void set_origin(struct op_timer *t)
+{
+    struct exec *x = t->x;
+    exec_synchronize(x);
+    int64_t before = clock_ns();
+    x->device->clock->mark(x->context, 0);
+    exec_synchronize(x);
+    t->origin_ns = before + (clock_ns() - before) / 2;
+    t->last_ns = before;
+}
+
+/* A device's clock is coarser than the host's: calls in a row must not overlap by its rounding. */
+static bool read_marks(struct op_timer *t, struct op_event *e, int64_t i)
+{
+    const struct device_clock *clock = t->x->device->clock;
+    int64_t since, took, m = mark_of(i);
+    if (failed(clock->elapsed(t->x->context, 0, m, &since)) ||
+        failed(clock->elapsed(t->x->context, m, m + 1, &took))) {
+        return false;
     }
+    e->start_ns = t->origin_ns + since > t->last_ns ? t->origin_ns + since : t->last_ns;
+    e->end_ns = e->start_ns + took;
+    t->last_ns = e->end_ns;
+    return true;
+}
+
+static void settle(struct op_timer *t)
+{
+    exec_synchronize(t->x);
+    for (int64_t i = 0; i < t->n_pending; i++) {
+        if (!failed(t->x->status) && read_marks(t, &t->pending[i], i)) {
+            note(t, &t->pending[i]);
+        } else {
+            t->n_left_out++;
+        }
+    }
+    t->n_pending = 0;
+}
+
+static void before_call(struct op_watch *w, struct exec *x, const struct op_call *call)
+{
+    struct op_timer *t = (struct op_timer *)w;
+    (void)call;
+    if (t->n_pending == MAX_PENDING) {
+        settle(t);
+        set_origin(t);
+    }
+    struct op_event *e = &t->pending[t->n_pending];
+    e->called_ns = clock_ns();
+    if (x->device->clock != NULL) {
+        x->device->clock->mark(x->context, mark_of(t->n_pending));
+    }
+}
+
+static void after_call(struct op_watch *w, struct exec *x, const struct op_call *call)
+{
+    struct op_timer *t = (struct op_timer *)w;
+    struct op_event *e = &t->pending[t->n_pending];
+    int64_t now = clock_ns();
+    *e = (struct op_event){*call, x->layer, x->layer_index, e->called_ns, now, e->called_ns, now};
+    if (x->device->clock != NULL) {
+        x->device->clock->mark(x->context, mark_of(t->n_pending) + 1);
+        t->n_pending++;
+    } else {
+        note(t, e);
+    }
+}
+
+struct status op_timer_init(struct op_timer *t, struct exec *x, int64_t capacity)
+{
+    const struct device_clock *clock = x->device->clock;
+    int64_t n_pending = clock == NULL ? 1 : MAX_PENDING;
+    *t = (struct op_timer){.x = x, .capacity = capacity};
+    t->events = calloc((size_t)capacity + 1, sizeof *t->events);
+    t->pending = calloc((size_t)n_pending, sizeof *t->pending);
     op_timer_clear(t);
-    return status_ok();
+    struct status s =
+        t->events == NULL || t->pending == NULL
+            ? status_error(STATUS_MEMORY, "out of memory for the times of %lld calls", (long long)capacity)
+            : status_ok();
+    if (!failed(s) && clock != NULL) {
+        s = clock->open(x->context, mark_of(n_pending));
+    }
+    if (failed(s)) {
+        op_timer_fini(t);
+    }
+    return s;
 }
 
 void op_timer_fini(struct op_timer *t)
 {
+    if (t->x != NULL && t->x->device->clock != NULL) {
+        t->x->device->clock->close(t->x->context);
+    }
     free(t->events);
-    t->events = NULL;
+    free(t->pending);
+    *t = (struct op_timer){0};
 }
 
-void op_timer_attach(struct op_timer *t, struct exec *x)
+void op_timer_attach(struct op_timer *t)
 {
-    CHECK(x->ops != &t->table, "ops are timed already");
-    t->inner = x->ops;
-    x->ops = &t->table;
+    struct exec *x = t->x;
+    op_watch_init(&t->watch, x->ops);
+    t->watch.before = before_call;
+    t->watch.after = after_call;
+    if (x->device->clock != NULL) {
+        set_origin(t);
+    }
+    x->ops = &t->watch.table;
 }
 
-void op_timer_detach(struct op_timer *t, struct exec *x)
+void op_timer_detach(struct op_timer *t)
 {
-    CHECK(x->ops == &t->table, "ops are not timed");
-    x->ops = t->inner;
+    CHECK(t->x->ops == &t->watch.table, "ops are not timed");
+    settle(t);
+    t->x->ops = t->watch.inner;
 }
 
 void op_timer_clear(struct op_timer *t)
 {
-    t->n_events = t->n_left_out = 0;
-    for (int i = 0; i < OP_TIMER_N_OPS; i++) {
-        t->totals[i] = (struct op_total){.op = names[i]};
+    t->n_events = t->n_left_out = t->n_pending = 0;
+    for (int i = 0; i < OP_WATCH_N_OPS; i++) {
+        t->totals[i] = (struct op_total){.op = op_watch_name(i)};
     }
-}
-
-bool op_timer_knows(const char *op)
-{
-    for (int i = 0; i < OP_TIMER_N_OPS; i++) {
-        if (strcmp(names[i], op) == 0) {
-            return true;
-        }
-    }
-    return false;
 }

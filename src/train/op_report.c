@@ -35,15 +35,15 @@ static void append_row(struct buf *b, const struct op_total *t, double seconds,
     buf_putc(b, '\n');
 }
 
-void op_report_append(struct buf *b, const struct op_total totals[OP_TIMER_N_OPS], double seconds,
+void op_report_append(struct buf *b, const struct op_total totals[OP_WATCH_N_OPS], double seconds,
                       const struct op_ceilings *ceilings)
 {
-    struct op_total sorted[OP_TIMER_N_OPS], sum = {.op = "all ops"};
+    struct op_total sorted[OP_WATCH_N_OPS], sum = {.op = "all ops"};
     memcpy(sorted, totals, sizeof sorted);
-    qsort(sorted, OP_TIMER_N_OPS, sizeof sorted[0], slowest_first);
+    qsort(sorted, OP_WATCH_N_OPS, sizeof sorted[0], slowest_first);
     buf_printf(b, "%-36s%8s%11s%9s%9s%s%9s%s\n", "op", "calls", "ms", "share", "GF/s",
                ceilings == NULL ? "" : "   peak", "GB/s", ceilings == NULL ? "" : "   peak");
-    for (int i = 0; i < OP_TIMER_N_OPS && sorted[i].n_calls > 0; i++) {
+    for (int i = 0; i < OP_WATCH_N_OPS && sorted[i].n_calls > 0; i++) {
         append_row(b, &sorted[i], seconds, ceilings);
         sum.n_calls += sorted[i].n_calls;
         sum.ns += sorted[i].ns;

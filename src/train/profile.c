@@ -47,7 +47,7 @@ static struct status allocate(struct profile *p)
     if (p->spans == NULL || p->saves == NULL) {
         return status_error(STATUS_MEMORY, "out of memory for the spans of a profile");
     }
-    return op_timer_init(&p->timer, PROFILE_MAX_OPS);
+    return op_timer_init(&p->timer, p->x, PROFILE_MAX_OPS);
 }
 
 static void release(struct profile *p)
@@ -74,8 +74,8 @@ struct status profile_open(struct profile *p, const struct profile_options *o, c
         return status_error(STATUS_USAGE, "the directory of the profile is too long a path");
     }
     TRY(file_make_directories(p->directory));
-    struct status s = allocate(p);
     p->x = x;
+    struct status s = allocate(p);
     if (failed(s)) {
         release(p);
     }
@@ -137,9 +137,9 @@ static void log_table(const struct profile *p)
 static void end_window(struct profile *p)
 {
     char path[PROFILE_PATH_BYTES + 64];
+    op_timer_detach(&p->timer); /* a device may still be at work: that is part of the step */
     end_step(p);
     end_save(p, clock_ns()); /* one that is still in flight is shown up to here */
-    op_timer_detach(&p->timer, p->x);
     snprintf(path, sizeof path, "%s/trace_%" PRId64 "_%" PRId64 ".json", p->directory, p->first,
              p->micro_step);
     struct status s = profile_trace_write(p, path);
@@ -180,7 +180,7 @@ void profile_micro_step(struct profile *p)
     p->micro_step++;
     if (p->micro_step == p->first) {
         p->recording = true;
-        op_timer_attach(&p->timer, p->x);
+        op_timer_attach(&p->timer);
     }
     if (p->recording) {
         p->step = (struct profile_span){"micro-step", p->micro_step, clock_ns(), 0};

@@ -6,15 +6,20 @@
 #include <inttypes.h>
 #include <string.h>
 
-/* Threads of the trace.  Ops of one stream are one row; on a device with streams each would have its own. */
-enum row { ROW_PHASES = 1, ROW_OPS, ROW_SAVE, N_ROWS = ROW_SAVE };
+/* Threads of the trace.  On a device whose calls return before their work is done the host's calls are a row of
+ * their own beside the stream's. */
+enum row { ROW_PHASES = 1, ROW_CALLS, ROW_OPS, ROW_SAVE, N_ROWS = ROW_SAVE };
 
-static const char *const row_names[] = {NULL, "micro-steps and phases", "layers and ops", "background save"};
+static const char *const row_names[2][N_ROWS + 1] = {
+    {NULL, "micro-steps and phases", NULL, "layers and ops", "background save"},
+    {NULL, "host: micro-steps and phases", "host: calls of ops", "stream 0: layers and ops",
+     "host: background save"}};
 
 struct trace {
     struct buf text;
     int64_t from_ns, to_ns; /* the window */
     bool any;               /* an event is there already */
+    bool has_stream;        /* ops were timed by the device's clock */
 };
 
 static void begin_event(struct trace *t)
@@ -28,12 +33,15 @@ static void put_names(struct trace *t)
     begin_event(t);
     buf_printf(&t->text, "{\"ph\":\"M\",\"pid\":1,\"name\":\"process_name\",\"args\":{\"name\":\"kiln\"}}");
     for (int row = 1; row <= N_ROWS; row++) {
+        if (row_names[t->has_stream][row] == NULL) {
+            continue;
+        }
         begin_event(t);
         buf_printf(
             &t->text,
             "{\"ph\":\"M\",\"pid\":1,\"tid\":%d,\"name\":\"thread_name\",\"args\":{\"name\":\"%s\"}},\n"
             "{\"ph\":\"M\",\"pid\":1,\"tid\":%d,\"name\":\"thread_sort_index\",\"args\":{\"sort_index\":%d}}",
-            row, row_names[row], row, row);
+            row, row_names[t->has_stream][row], row, row);
     }
 }
 
@@ -74,8 +82,8 @@ static void put_spans(struct trace *t, enum row row, const char *category, const
 
 static void put_shapes(struct buf *b, const struct op_event *e)
 {
-    for (int i = 0; i < e->n_shapes; i++) {
-        const struct op_shape *s = &e->shapes[i];
+    for (int i = 0; i < e->call.n_shapes; i++) {
+        const struct op_shape *s = &e->call.shapes[i];
         buf_printf(b, "%s%s [", i == 0 ? "" : ", ", dtype_name(s->dtype));
         for (int d = 0; d < s->n_dims; d++) {
             buf_printf(b, "%s%" PRId64, d == 0 ? "" : ", ", s->dims[d]);
@@ -92,17 +100,18 @@ static const char *layer_of(const struct op_event *e)
 static void put_op(struct trace *t, const struct op_event *e)
 {
     double ns = e->end_ns > e->start_ns ? (double)(e->end_ns - e->start_ns) : 1;
+    const struct op_call *c = &e->call;
     struct buf *b = &t->text;
-    begin_span(t, ROW_OPS, "op", e->op, -1, e->start_ns, e->end_ns);
+    begin_span(t, ROW_OPS, "op", op_watch_name(c->slot), -1, e->start_ns, e->end_ns);
     buf_printf(b, ",\"args\":{\"layer\":\"%s", layer_of(e));
     if (e->layer_index >= 0) {
         buf_printf(b, " %" PRId64, e->layer_index);
     }
     buf_printf(b, "\",\"dtype\":\"%s\",\"shapes\":\"",
-               e->n_shapes == 0 ? "" : dtype_name(e->shapes[e->n_shapes - 1].dtype));
+               c->n_shapes == 0 ? "" : dtype_name(c->shapes[c->n_shapes - 1].dtype));
     put_shapes(b, e);
-    buf_printf(b, "\",\"bytes\":%.0f,\"flops\":%.0f,\"GB/s\":%.3f,\"GF/s\":%.3f}}", e->bytes, e->flops,
-               e->bytes / ns, e->flops / ns);
+    buf_printf(b, "\",\"bytes\":%.0f,\"flops\":%.0f,\"GB/s\":%.3f,\"GF/s\":%.3f}}", c->bytes, c->flops,
+               c->bytes / ns, c->flops / ns);
 }
 
 static bool same_layer(const struct op_event *a, const struct op_event *b)
@@ -116,10 +125,10 @@ static void put_ops(struct trace *t, const struct profile *p)
     int64_t n = p->timer.n_events, span = 0;
     const struct op_event *events = p->timer.events;
     for (int64_t i = 0, end; i < n; i = end) {
-        while (span < p->n_spans && p->spans[span].end_ns <= events[i].start_ns) {
+        while (!t->has_stream && span < p->n_spans && p->spans[span].end_ns <= events[i].start_ns) {
             span++;
         }
-        int64_t until = span < p->n_spans ? p->spans[span].end_ns : INT64_MAX;
+        int64_t until = !t->has_stream && span < p->n_spans ? p->spans[span].end_ns : INT64_MAX;
         for (end = i + 1; end < n && same_layer(&events[i], &events[end]) && events[end].start_ns < until;) {
             end++;
         }
@@ -132,9 +141,19 @@ static void put_ops(struct trace *t, const struct profile *p)
     }
 }
 
+/* When the host called each op. */
+static void put_calls(struct trace *t, const struct profile *p)
+{
+    for (int64_t i = 0; t->has_stream && i < p->timer.n_events; i++) {
+        const struct op_event *e = &p->timer.events[i];
+        begin_span(t, ROW_CALLS, "call", op_watch_name(e->call.slot), -1, e->called_ns, e->returned_ns);
+        buf_putc(&t->text, '}');
+    }
+}
+
 struct status profile_trace_write(const struct profile *p, const char *path)
 {
-    struct trace t = {.from_ns = INT64_MAX};
+    struct trace t = {.from_ns = INT64_MAX, .has_stream = p->x->device->clock != NULL};
     for (int64_t i = 0; i < p->n_spans; i++) {
         t.from_ns = p->spans[i].start_ns < t.from_ns ? p->spans[i].start_ns : t.from_ns;
         t.to_ns = p->spans[i].end_ns > t.to_ns ? p->spans[i].end_ns : t.to_ns;
@@ -142,12 +161,14 @@ struct status profile_trace_write(const struct profile *p, const char *path)
     buf_puts(&t.text, "{\"displayTimeUnit\":\"ms\",\"traceEvents\":[");
     put_names(&t);
     put_spans(&t, ROW_PHASES, "phase", p->spans, p->n_spans);
+    put_calls(&t, p);
     put_ops(&t, p);
     put_spans(&t, ROW_SAVE, "save", p->saves, p->n_saves);
     buf_printf(&t.text,
-               "\n],\n\"otherData\":{\"program\":\"kiln %s\",\"first_micro_step\":%" PRId64
+               "\n],\n\"otherData\":{\"program\":\"kiln %s\",\"device\":\"%s\",\"first_micro_step\":%" PRId64
                ",\"last_micro_step\":%" PRId64 ",\"left_out\":%" PRId64 "}}\n",
-               KILN_VERSION, p->first, p->micro_step, p->n_left_out + p->timer.n_left_out);
+               KILN_VERSION, p->x->device->name, p->first, p->micro_step,
+               p->n_left_out + p->timer.n_left_out);
     struct status s = buf_status(&t.text);
     if (!failed(s)) {
         s = file_write_atomic(path, t.text.data, t.text.n);

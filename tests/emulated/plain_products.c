@@ -1,6 +1,7 @@
 /* plain_products: the products and the context of the emulated cuda table: loops over host memory. */
 #include "plain_products.h"
 
+#include "core/clock.h"
 #include "core/tensor.h"
 #include "ops/cuda/cuda_context.h"
 #include "ops/cuda/cuda_products.h"
@@ -62,6 +63,7 @@ static void emulated_close(void *context)
 {
     struct cuda_context *c = context;
     cuda_spans_free(c);
+    free(c->marks);
     free(c->launch.fault);
     free(c);
 }
@@ -77,6 +79,39 @@ static struct status emulated_synchronize(void *context)
 {
     return cuda_context_fault(context);
 }
+
+/* Ops end before they return, so the host's clock is the device's. */
+static struct status emulated_open_marks(void *context, int64_t n)
+{
+    struct cuda_context *c = context;
+    free(c->marks);
+    c->marks = calloc((size_t)n, sizeof(int64_t));
+    return c->marks != NULL ? status_ok() : status_error(STATUS_MEMORY, "out of memory for marks");
+}
+
+static void emulated_close_marks(void *context)
+{
+    struct cuda_context *c = context;
+    free(c->marks);
+    c->marks = NULL;
+}
+
+static void emulated_mark(void *context, int64_t i)
+{
+    ((int64_t *)((struct cuda_context *)context)->marks)[i] = clock_ns();
+}
+
+static struct status emulated_elapsed(void *context, int64_t from, int64_t to, int64_t *ns)
+{
+    const int64_t *marks = (const int64_t *)((struct cuda_context *)context)->marks;
+    *ns = marks[to] - marks[from];
+    return status_ok();
+}
+
+static const struct device_clock emulated_clock = {.open = emulated_open_marks,
+                                                   .close = emulated_close_marks,
+                                                   .mark = emulated_mark,
+                                                   .elapsed = emulated_elapsed};
 
 static struct status emulated_allocate(void **memory, size_t bytes, const char *what)
 {
@@ -103,5 +138,6 @@ const struct device device_emulated = {
     .copy_in = emulated_copy,
     .copy_out = emulated_copy,
     .synchronize = emulated_synchronize,
+    .clock = &emulated_clock,
     .free_bytes = emulated_free_bytes,
 };

@@ -7,6 +7,7 @@
 #include "io/file.h"
 #include "train/profile.h"
 
+#include <time.h>
 #include <unistd.h>
 
 enum { LONGEST = 14, N_MICRO = 2 };
@@ -29,19 +30,19 @@ static void timed_ops_compute_the_same(const struct bert_step *step)
     struct op_timer timer;
     init_trainer(&plain, step);
     init_trainer(&timed, step);
-    EXPECT_OK(op_timer_init(&timer, 5)); /* too few for a step */
+    EXPECT_OK(op_timer_init(&timer, &timed.x, 5)); /* too few for a step */
     take_step(&plain, step, 1);
-    op_timer_attach(&timer, &timed.x);
+    op_timer_attach(&timer);
     take_step(&timed, step, 1);
-    op_timer_detach(&timer, &timed.x);
+    op_timer_detach(&timer);
     EXPECT(timed.x.ops == ops_cpu(), "the plain table is not back");
     EXPECT(memcmp(plain.master.data, timed.master.data, tensor_bytes(plain.master)) == 0, "other weights");
 
     int64_t calls = 0;
-    for (int i = 0; i < OP_TIMER_N_OPS; i++) {
+    for (int i = 0; i < OP_WATCH_N_OPS; i++) {
         const struct op_total *o = &timer.totals[i];
         calls += o->n_calls;
-        EXPECT(op_timer_knows(o->op), "%s", o->op);
+        EXPECT(op_watch_knows(o->op), "%s", o->op);
         EXPECT(o->n_calls == 0 || (o->bytes > 0 && o->ns > 0), "%s: %g bytes, %lld ns", o->op, o->bytes,
                (long long)o->ns);
         EXPECT(strcmp(o->op, "linear") != 0 || o->n_calls == N_MICRO * (2 * 3 + 3), "%lld products",
@@ -49,10 +50,107 @@ static void timed_ops_compute_the_same(const struct bert_step *step)
     }
     EXPECT(timer.n_events == 5 && timer.n_left_out == calls - 5, "%lld of %lld events",
            (long long)timer.n_events, (long long)calls);
-    EXPECT(!op_timer_knows("name") && !op_timer_knows("linea"), "unknown ops are known");
+    EXPECT(!op_watch_knows("name") && !op_watch_knows("linea"), "unknown ops are known");
     op_timer_fini(&timer);
     trainer_fini(&timed);
     trainer_fini(&plain);
+}
+
+/* A device that runs behind the host: what lies between two marks takes it TICK_NS, and a wait ends when it is
+ * done. */
+enum { TICK_NS = 7000, MAX_MARKS = 1 << 16 };
+
+static struct {
+    int64_t marks[MAX_MARKS], n_marks, last;
+    bool open, waited;
+} ticking;
+
+static struct status ticking_open(void *context, int64_t n)
+{
+    (void)context;
+    EXPECT(n <= MAX_MARKS && !ticking.open, "%lld marks", (long long)n);
+    ticking.open = true;
+    ticking.n_marks = n;
+    return status_ok();
+}
+
+static void ticking_close(void *context)
+{
+    (void)context;
+    ticking.open = false;
+}
+
+static void ticking_mark(void *context, int64_t i)
+{
+    int64_t now = clock_ns();
+    (void)context;
+    EXPECT(ticking.open && i >= 0 && i < ticking.n_marks, "mark %lld", (long long)i);
+    ticking.last = (ticking.last + TICK_NS > now && i != 0) ? ticking.last + TICK_NS : now;
+    ticking.marks[i] = ticking.last;
+    ticking.waited = false;
+}
+
+static struct status ticking_elapsed(void *context, int64_t from, int64_t to, int64_t *ns)
+{
+    (void)context;
+    EXPECT(ticking.waited, "marks are read before they are passed");
+    *ns = ticking.marks[to] - ticking.marks[from];
+    return status_ok();
+}
+
+static struct status ticking_synchronize(void *context)
+{
+    (void)context;
+    while (clock_ns() < ticking.last) {
+        nanosleep(&(struct timespec){.tv_nsec = 100000}, NULL);
+    }
+    ticking.waited = true;
+    return status_ok();
+}
+
+static const struct device_clock ticking_clock = {
+    .open = ticking_open, .close = ticking_close, .mark = ticking_mark, .elapsed = ticking_elapsed};
+
+static struct device ticking_device(void)
+{
+    struct device d = device_cpu;
+    d.name = "ticking";
+    d.clock = &ticking_clock;
+    d.synchronize = ticking_synchronize;
+    return d;
+}
+
+/* More calls than the timer keeps marks for: none is lost. */
+static void a_device_with_a_clock_is_asked(void)
+{
+    enum { N_CALLS = 20000, CAPACITY = 10 };
+    struct device device = ticking_device();
+    struct exec x = {.device = &device, .ops = ops_cpu(), .layer_index = -1};
+    struct op_timer timer;
+    float number;
+    int64_t ns = 0, calls = 0;
+    EXPECT_OK(op_timer_init(&timer, &x, CAPACITY));
+    op_timer_attach(&timer);
+    for (int i = 0; i < N_CALLS; i++) {
+        x.ops->fill(&x, tensor_1d(&number, DTYPE_F32, 1), i);
+    }
+    op_timer_detach(&timer);
+    for (int i = 0; i < OP_WATCH_N_OPS; i++) {
+        calls += timer.totals[i].n_calls;
+        ns += timer.totals[i].ns;
+    }
+    EXPECT(calls == N_CALLS && timer.n_events == CAPACITY && timer.n_left_out == N_CALLS - CAPACITY,
+           "%lld calls, %lld events, %lld left out", (long long)calls, (long long)timer.n_events,
+           (long long)timer.n_left_out);
+    EXPECT(ns >= (int64_t)N_CALLS * TICK_NS, "%lld ns", (long long)ns);
+    for (int64_t i = 0; i < CAPACITY; i++) {
+        const struct op_event *e = &timer.events[i];
+        EXPECT(e->end_ns - e->start_ns >= TICK_NS && (i == 0 || e->start_ns >= e[-1].end_ns), "event %lld",
+               (long long)i);
+        EXPECT(e->called_ns <= e->returned_ns, "call %lld", (long long)i);
+    }
+    op_timer_fini(&timer);
+    EXPECT(!ticking.open, "the clock is still open");
 }
 
 static void bad_windows_are_refused(void)
@@ -102,7 +200,7 @@ static void expect_nesting(const json_t *events)
 static void expect_op(const json_t *event)
 {
     const json_t *args = json_object_get(event, "args");
-    EXPECT(op_timer_knows(json_string_value(json_object_get(event, "name"))), "unknown op");
+    EXPECT(op_watch_knows(json_string_value(json_object_get(event, "name"))), "unknown op");
     EXPECT(json_number_value(json_object_get(args, "bytes")) > 0, "no bytes");
     EXPECT(json_is_number(json_object_get(args, "flops")) && json_is_string(json_object_get(args, "layer")) &&
                json_is_string(json_object_get(args, "shapes")) &&
@@ -110,12 +208,26 @@ static void expect_op(const json_t *event)
            "arguments are missing");
 }
 
-static void expect_trace(const char *path, int64_t n_steps, int64_t n_saves)
+/* How many rows have this name. */
+static int64_t rows_named(const json_t *events, const char *name)
+{
+    const json_t *event;
+    size_t i;
+    int64_t n = 0;
+    json_array_foreach(events, i, event)
+    {
+        const char *row = json_string_value(json_object_get(json_object_get(event, "args"), "name"));
+        n += row != NULL && strcmp(row, name) == 0;
+    }
+    return n;
+}
+
+static void expect_trace(const char *path, int64_t n_steps, int64_t n_saves, bool has_stream)
 {
     json_t *root;
     const json_t *event;
     size_t i;
-    int64_t op_ns = 0, step_ns = 0, steps = 0, saves = 0;
+    int64_t op_ns = 0, step_ns = 0, steps = 0, saves = 0, ops = 0, calls = 0;
     EXPECT_OK(json_read_object(&root, path));
     const json_t *events = json_object_get(root, "traceEvents");
     json_array_foreach(events, i, event)
@@ -128,6 +240,9 @@ static void expect_trace(const char *path, int64_t n_steps, int64_t n_saves)
         if (category != NULL && strcmp(json_string_value(category), "op") == 0) {
             expect_op(event);
             op_ns += ns_of(event, "dur");
+            ops++;
+        } else if (category != NULL && strcmp(json_string_value(category), "call") == 0) {
+            calls++;
         } else if (strncmp(name, "micro-step ", 11) == 0) {
             step_ns += ns_of(event, "dur");
             steps++;
@@ -136,6 +251,11 @@ static void expect_trace(const char *path, int64_t n_steps, int64_t n_saves)
         }
     }
     expect_nesting(events);
+    EXPECT(calls == (has_stream ? ops : 0), "%lld calls of %lld ops", (long long)calls, (long long)ops);
+    EXPECT(rows_named(events, "stream 0: layers and ops") == has_stream &&
+               rows_named(events, "host: calls of ops") == has_stream &&
+               rows_named(events, "layers and ops") == !has_stream,
+           "other rows");
     EXPECT(steps == n_steps && saves == n_saves, "%lld micro-steps, %lld saves", (long long)steps,
            (long long)saves);
     EXPECT(op_ns > 0 && op_ns <= step_ns, "%lld ns in ops of %lld", (long long)op_ns, (long long)step_ns);
@@ -165,7 +285,7 @@ static void a_window_becomes_a_trace(const struct bert_step *step, const char *d
     EXPECT(p.x == NULL && t.x.ops == ops_cpu(), "ops are still timed behind the window");
     profile_close(&p);
     snprintf(path, sizeof path, "%s/profile/trace_2_4.json", directory);
-    expect_trace(path, 3, 2);
+    expect_trace(path, 3, 2, false);
 
     o.steps = "9:12"; /* never reached: nothing is written */
     EXPECT_OK(profile_open(&p, &o, directory, &t.x));
@@ -177,11 +297,31 @@ static void a_window_becomes_a_trace(const struct bert_step *step, const char *d
     take_step(&t, step, 4);
     profile_close(&p);
     snprintf(path, sizeof path, "%s/profile/trace_1_2.json", directory);
-    expect_trace(path, 2, 0);
+    expect_trace(path, 2, 0, false);
     o.enabled = false;
     EXPECT_OK(profile_open(&p, &o, "/dev/null/nowhere", &t.x));
     profile_micro_step(&p);
     profile_close(&p);
+    trainer_fini(&t);
+}
+
+static void a_stream_is_a_row(const struct bert_step *step, const char *directory)
+{
+    struct device device = ticking_device();
+    struct trainer_config config = fixture_trainer(ops_cpu(), DTYPE_F32, step->micro[0].limits);
+    struct trainer t;
+    struct profile p;
+    char path[512];
+    config.device = &device;
+    EXPECT_OK(trainer_init(&t, &config));
+    EXPECT_OK(profile_open(&p, &(struct profile_options){.enabled = true, .steps = "1:2"}, directory, &t.x));
+    t.profile = &p;
+    profile_micro_step(&p);
+    take_step(&t, step, 1);
+    profile_micro_step(&p);
+    profile_close(&p);
+    snprintf(path, sizeof path, "%s/profile/trace_1_2.json", directory);
+    expect_trace(path, 2, 0, true);
     trainer_fini(&t);
 }
 
@@ -192,7 +332,9 @@ int main(void)
     EXPECT(mkdtemp(directory) != NULL, "%s", directory);
     fixture_step(&step, N_MICRO, 6, LONGEST);
     timed_ops_compute_the_same(&step);
+    a_device_with_a_clock_is_asked();
     bad_windows_are_refused();
+    a_stream_is_a_row(&step, directory);
     a_window_becomes_a_trace(&step, directory);
     bert_step_fini(&step);
     EXPECT_OK(file_remove_tree(directory));

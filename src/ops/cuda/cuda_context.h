@@ -18,12 +18,14 @@ struct cuda_spans {
 enum { CUDA_CONTEXT_SPANS = 4 };
 
 struct cuda_products; /* cuda_products.h */
+struct cuda_marks;    /* cuda_events.c */
 
 struct cuda_context {
     struct launch launch; /* its scratch is set for each op */
     struct cuda_spans spans[CUDA_CONTEXT_SPANS];
     int n_spans; /* tables made so far; the oldest gives way */
     struct cuda_products *products;
+    struct cuda_marks *marks; /* NULL: nobody asks for times */
 };
 
 /* STATUS_DATA if a kernel has met an index outside of its table since the last call. */

@@ -2,6 +2,7 @@
 #include "ops/cuda/cuda_device.h"
 
 #include "ops/cuda/cuda_context.h"
+#include "ops/cuda/cuda_events.h"
 #include "ops/cuda/cuda_products.h"
 
 #include <cuda_runtime_api.h>
@@ -88,6 +89,7 @@ static void cuda_close(void *context)
 {
     struct cuda_context *c = context;
     cuda_products_close(c->products);
+    cuda_events.close(c);
     cuda_spans_free(c);
     cudaFreeHost(c->launch.fault);
     if (c->launch.stream != NULL) {
@@ -177,5 +179,6 @@ const struct device device_cuda = {
     .copy_in = cuda_copy_in,
     .copy_out = cuda_copy_out,
     .synchronize = cuda_synchronize,
+    .clock = &cuda_events,
     .free_bytes = cuda_free_bytes,
 };

@@ -1,0 +1,45 @@
+/* op_watch: a table of operations that runs those of another table and tells a watcher of each call, with what
+ * it computes and moves by the plan's count.
+ *
+ * Watches stand one around another: a run may be timed, logged and waited for at once.  An exec that has the
+ * plain table pays nothing. */
+#ifndef KILN_OPS_OP_WATCH_H
+#define KILN_OPS_OP_WATCH_H
+
+#include "ops/ops.h"
+
+enum { OP_WATCH_N_OPS = 26, OP_WATCH_MAX_SHAPES = 3 };
+
+struct op_shape {
+    enum dtype dtype;
+    int n_dims;
+    int64_t dims[TENSOR_MAX_DIMS];
+};
+
+struct op_call {
+    int slot; /* number of the op, from 0 to OP_WATCH_N_OPS - 1 */
+    double flops, bytes;
+    int n_shapes;
+    struct op_shape shapes[OP_WATCH_MAX_SHAPES]; /* outputs first; the last has the dtype that it reads */
+};
+
+struct op_watch {
+    struct ops table; /* first: what the exec points at while it is watched */
+    const struct ops *inner;
+    void (*before)(struct op_watch *w, struct exec *x, const struct op_call *call); /* NULL: nothing to do */
+    void (*after)(struct op_watch *w, struct exec *x, const struct op_call *call);
+};
+
+/* Stands around the table `inner`, which must outlive it; &w->table then takes its place. */
+void op_watch_init(struct op_watch *w, const struct ops *inner);
+
+/* The name of a slot: "linear". */
+const char *op_watch_name(int slot);
+
+/* True for the name of a slot. */
+bool op_watch_knows(const char *op);
+
+/* True for the table of a watch: every call must be made then, none replayed unseen. */
+bool op_watch_is(const struct ops *ops);
+
+#endif

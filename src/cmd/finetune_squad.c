@@ -1,5 +1,6 @@
 /* kiln squad: the command line of train/squad.h. */
 #include "cmd/commands.h"
+#include "cmd/precision_flags.h"
 #include "cmd/replaced_flags.h"
 #include "cmd/run_log_flags.h"
 #include "train/squad.h"
@@ -51,9 +52,7 @@ static const struct option options[] = {
                     "times through the features; whole ones"),
     OPTION_REAL_ROW("max_steps", AT(max_steps), "-1.0", -1, 1e12, "steps in place of epochs"),
     OPTION_INT_ROW("seed", AT(seed), "42", 0, 2147483647, "of the new head, data order and dropout"),
-    OPTION_FLAG_ROW("autocast", AT(autocast),
-                    "compute in bf16, with fp32 master weights; without it everything is fp32"),
-    OPTION_FLAG_ROW("hmp", AT(autocast), "the old name of --autocast"),
+    PRECISION_ROWS,
     OPTION_CHOICE_ROW("device", AT(device), "auto", "auto|cpu|cuda",
                       "where to compute; auto is the cpu, since cuda has not been tested on a GPU yet"),
     OPTION_FLAG_ROW("skip_checkpoint", AT(skip_checkpoint),
@@ -65,6 +64,9 @@ static const struct option options[] = {
     OPTION_GROUP_ROW("prediction"),
     OPTION_INT_ROW("predict_batch_size", AT(predict_batch_size), "8", 1, 1e6,
                    "features at once, sorted by length"),
+    OPTION_FLAG_ROW("fp16", AT(precision.fp16),
+                    "on a GPU, compute in fp16, with or without --autocast; not for training"),
+    OPTION_FLAG_ROW("amp", AT(precision.fp16), "the old name of --fp16"),
     OPTION_INT_ROW("n_best_size", AT(n_best_size), "20", 1, 1000, "answers in nbest_predictions.json"),
     OPTION_INT_ROW("max_answer_length", AT(max_answer_length), "30", 1, 65536, "longest answer in tokens"),
     OPTION_REAL_ROW("null_score_diff_threshold", AT(null_score_diff_threshold), "0.0", -1e6, 1e6,

@@ -1,5 +1,6 @@
 /* kiln pretrain: the command line of train/pretrain.h. */
 #include "cmd/commands.h"
+#include "cmd/precision_flags.h"
 #include "cmd/replaced_flags.h"
 #include "cmd/run_log_flags.h"
 #include "train/pretrain.h"
@@ -62,10 +63,7 @@ static const struct option options[] = {
     OPTION_REAL_ROW("short_seq_prob", AT(short_seq_prob), "0.1", 0, 1,
                     "part of the sequences that is cut to a random length"),
     OPTION_INT_ROW("seed", AT(seed), "42", 0, 2147483647, "of weights, data order, masks and dropout"),
-    OPTION_FLAG_ROW(
-        "autocast", AT(autocast),
-        "compute in bf16, with fp32 master weights and statistics; without it everything is fp32"),
-    OPTION_FLAG_ROW("hmp", AT(autocast), "the old name of --autocast"),
+    PRECISION_ROWS,
     OPTION_FLAG_ROW("checkpoint_activations", AT(checkpoint_activations),
                     "keep the activations of few layers and make the others again in backward: less memory, "
                     "a third more work, the same bits"),
@@ -95,6 +93,10 @@ static const struct option options[] = {
     OPTION_FLAG_ROW("dry_run", AT(dry_run),
                     "check everything, say what would be computed and in how much memory, touch nothing"),
     REPLACED_FLAG_ROWS,
+    OPTION_REFUSED_ROW(
+        "fp16", "training in fp16 needs a scaled loss, which is not there; --autocast computes in bf16"),
+    OPTION_REFUSED_ROW(
+        "amp", "training in fp16 needs a scaled loss, which is not there; --autocast computes in bf16"),
     OPTION_IGNORED_ROW("do_train", "training is what this command does"),
     OPTION_IGNORED_VALUE_ROW("bert_model", "NAME", "--config_file says what the model is"),
     OPTION_IGNORED_VALUE_ROW("num_train_epochs", "X", "--max_steps says how long"),

@@ -34,6 +34,7 @@ struct exec {
     const char *layer;    /* where we are, for messages: "layer" or "embeddings" */
     int64_t layer_index;  /* -1: not a numbered layer */
     uint64_t dropout_key; /* rng_key(seed, step): the same for every split of the work */
+    bool allow_tf32;      /* products of fp32 matrices may keep only 10 bits of each factor's fraction */
     void *workspace;      /* scratch of one op at a time */
     size_t workspace_bytes;
     struct exec_totals totals;

@@ -7,8 +7,8 @@
 #include "ops/ops.h"
 
 /* True if the op may run: nothing has failed before, all `matrices` share one dtype, fp32, bf16 or, on a
- * device that computes in it, fp16, and have dense rows, and all `vectors` are dense fp32.  Null tensors pass.  Otherwise STATUS_USAGE sticks in the
- * exec. */
+ * device that computes in it, fp16, and have dense rows, and all `vectors` are dense fp32.  Null tensors pass.
+ * Otherwise STATUS_USAGE sticks in the exec. */
 bool accept_tensors(struct exec *x, const char *op, const tensor *matrices, int n_matrices,
                     const tensor *vectors, int n_vectors);
 

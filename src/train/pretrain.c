@@ -23,6 +23,7 @@ struct run {
     int64_t first_step; /* in-phase step at which this run goes on */
     struct pretrain_inputs in;
     struct backend backend;
+    struct precision precision;
     struct schedule schedule;
     struct trainer trainer;
     struct evaluation evaluation;
@@ -78,7 +79,8 @@ static struct trainer_config trainer_config_of(const struct run *r)
         .model = r->in.model,
         .device = r->backend.device,
         .ops = r->backend.ops,
-        .dtype = o->autocast ? DTYPE_BF16 : DTYPE_F32,
+        .dtype = r->precision.dtype,
+        .allow_tf32 = r->precision.allow_tf32,
         .optimizer = optimizer,
         .limits = r->in.limits,
         .training = true,
@@ -88,13 +90,13 @@ static struct trainer_config trainer_config_of(const struct run *r)
     };
 }
 
-static struct run_state state_of(const struct pretrain_options *o)
+static struct run_state state_of(const struct pretrain_options *o, struct precision precision)
 {
     return (struct run_state){
         .phase = o->phase2 ? 2 : 1,
         .global_step = o->phase2 ? o->phase1_end_step : 0,
         .seed = o->seed,
-        .dtype = o->autocast ? "bf16" : "fp32",
+        .dtype = precision_name(precision),
         .optimizer = o->optimizer,
         .max_seq_length = o->max_seq_length,
         .max_predictions_per_seq = o->max_predictions_per_seq,
@@ -469,14 +471,12 @@ static void close_run(struct run *r)
 
 struct status pretrain_run(const struct pretrain_options *o)
 {
-    struct run r = {.options = o,
-                    .schedule = schedule_of(o),
-                    .state = state_of(o),
-                    .lock = {.fd = -1},
-                    .start_ns = clock_ns()};
+    struct run r = {.options = o, .schedule = schedule_of(o), .lock = {.fd = -1}, .start_ns = clock_ns()};
     stop_install();
     TRY(check_options(o));
     TRY(backend_find(&r.backend, o->device));
+    TRY(precision_find(&r.precision, &o->precision, r.backend.device, true));
+    r.state = state_of(o, r.precision);
     TRY(pretrain_inputs_open(&r.in, o));
     struct trainer_plan plan;
     struct trainer_config config = trainer_config_of(&r);

@@ -4,6 +4,7 @@
 #define KILN_TRAIN_PRETRAIN_H
 
 #include "core/json.h"
+#include "train/precision.h"
 #include "train/profile.h"
 
 #include <stdint.h>
@@ -34,7 +35,8 @@ struct pretrain_options {
     double masked_lm_prob, short_seq_prob;
     bool checkpoint_activations;
     struct profile_options profile;
-    bool autocast, phase2, resume_from_checkpoint, skip_checkpoint, disable_progress_bar, dry_run;
+    struct precision_flags precision;
+    bool phase2, resume_from_checkpoint, skip_checkpoint, disable_progress_bar, dry_run;
     bool enable_tensorboard_logging;
     const char *json_summary; /* dllogger's file; NULL: none */
     const json_t *flags;      /* all of these by name, for the logs; may be NULL */

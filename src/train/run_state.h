@@ -10,7 +10,7 @@ struct run_state {
     int64_t step;        /* optimizer steps done in this phase: also the optimizer's own counter */
     int64_t global_step; /* over both phases; names the checkpoint and addresses dropout */
     int64_t seed;
-    const char *dtype; /* "fp32" or "bf16" */
+    const char *dtype; /* precision_name */
     const char *optimizer;
     int64_t max_seq_length, max_predictions_per_seq, train_batch_size, gradient_accumulation_steps, max_steps;
     double learning_rate, warmup_proportion;

@@ -25,6 +25,7 @@ struct questions {
 struct job {
     const struct squad_options *options;
     struct backend backend;
+    struct precision precision;
     struct model_dir model;
     struct questions train, predict;
     struct trainer trainer;
@@ -179,7 +180,8 @@ static struct status trainer_config_of(const struct job *j, struct trainer_confi
         .task = BERT_TASK_QUESTION_ANSWERING,
         .device = j->backend.device,
         .ops = j->backend.ops,
-        .dtype = o->autocast ? DTYPE_BF16 : DTYPE_F32,
+        .dtype = j->precision.dtype,
+        .allow_tf32 = j->precision.allow_tf32,
         .optimizer = optimizer_defaults(OPTIMIZER_ADAMW),
         .limits = {larger(train.n_tokens, predict.n_tokens), larger(train.n_sequences, predict.n_sequences),
                    larger(train.n_masked, predict.n_masked), larger(train.max_seqlen, predict.max_seqlen)},
@@ -331,7 +333,7 @@ static struct status run_job(struct job *j)
     struct trainer_plan plan;
     TRY(trainer_plan(&plan, &config));
     log_info("model: %s: %.2f M parameters, %s; memory %.1f MiB", o->init_checkpoint,
-             (double)plan.n_params / 1e6, dtype_name(config.dtype), (double)plan.total_bytes / 0x1p20);
+             (double)plan.n_params / 1e6, precision_name(j->precision), (double)plan.total_bytes / 0x1p20);
     if (o->dry_run) {
         return status_ok();
     }
@@ -355,6 +357,7 @@ struct status squad_run(const struct squad_options *o)
     stop_install();
     TRY(check_options(o));
     TRY(backend_find(&j.backend, o->device));
+    TRY(precision_find(&j.precision, &o->precision, j.backend.device, o->do_train));
     struct status s = run_job(&j);
     metrics_close(&j.log);
     trainer_fini(&j.trainer);

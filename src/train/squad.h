@@ -5,6 +5,7 @@
 #define KILN_TRAIN_SQUAD_H
 
 #include "core/json.h"
+#include "train/precision.h"
 #include "train/profile.h"
 
 #include <stdint.h>
@@ -23,7 +24,8 @@ struct squad_options {
     int64_t log_freq, seed, throughput_warmup_steps, num_steps_per_checkpoint;
     double learning_rate, num_train_epochs, max_steps, warmup_proportion, null_score_diff_threshold;
     struct profile_options profile;
-    bool do_train, do_predict, do_eval, do_lower_case, version_2_with_negative, autocast;
+    struct precision_flags precision;
+    bool do_train, do_predict, do_eval, do_lower_case, version_2_with_negative;
     const char *json_summary; /* dllogger's file; NULL: none */
     const json_t *flags;      /* all of these by name, for the logs; may be NULL */
     bool enable_tensorboard_logging;

@@ -58,12 +58,13 @@ static int64_t schedule_steps(const struct squad_options *o, int64_t n_examples)
     return steps < 1 ? 1 : steps;
 }
 
-static struct run_state state_of(const struct squad_options *o, int64_t n_steps)
+static struct run_state state_of(const struct squad_options *o, const struct trainer_config *config,
+                                 int64_t n_steps)
 {
     return (struct run_state){
         .phase = 1,
         .seed = o->seed,
-        .dtype = o->autocast ? "bf16" : "fp32",
+        .dtype = precision_name((struct precision){config->dtype, config->allow_tf32}),
         .optimizer = optimizer_name(OPTIMIZER_ADAMW),
         .max_seq_length = o->max_seq_length,
         .max_predictions_per_seq = 0,
@@ -248,7 +249,7 @@ struct status squad_train(struct trainer *trainer, const struct squad_features *
     TRY(init_batches(&t.batches, features, o, vocab->pad));
     int64_t n_steps = schedule_steps(o, n_examples);
     t.schedule = (struct schedule){SCHEDULE_LINEAR, o->learning_rate, o->warmup_proportion, 0, n_steps};
-    t.state = state_of(o, n_steps);
+    t.state = state_of(o, &trainer->config, n_steps);
     t.last_step = o->max_steps > 0 ? (int64_t)o->max_steps
                                    : squad_batches_per_epoch(&t.batches) * (int64_t)o->num_train_epochs;
     struct status s =

@@ -58,7 +58,8 @@ static struct status declare(struct trainer *t, const struct trainer_config *con
                              const struct trainer *owner)
 {
     *t = (struct trainer){.config = *config, .owner = owner};
-    t->x = (struct exec){.device = config->device, .ops = config->ops, .layer_index = -1};
+    t->x = (struct exec){
+        .device = config->device, .ops = config->ops, .layer_index = -1, .allow_tf32 = config->allow_tf32};
     TRY(bert_declare(&t->params, &t->config.model, t->config.task));
     t->spans = optimizer_spans(&config->optimizer, &t->params);
     if (t->spans == NULL) {

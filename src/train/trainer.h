@@ -12,6 +12,7 @@ struct trainer_config {
     const struct device *device;
     const struct ops *ops;
     enum dtype dtype; /* of activations and of the matrices that products read */
+    bool allow_tf32;  /* exec.allow_tf32 */
     struct optimizer optimizer;
     struct bert_batch_limits limits; /* of every micro-batch, evaluation included */
     bool training;                   /* false: weights and activations only */
@@ -23,7 +24,7 @@ struct trainer_config {
 /* What a trainer will need, known before anything is allocated. */
 struct trainer_plan {
     int64_t n_params;
-    size_t weight_bytes; /* fp32 master and, in bf16, the working copy */
+    size_t weight_bytes; /* fp32 master and, in bf16 or fp16, the working copy */
     size_t gradient_bytes;
     size_t optimizer_bytes;  /* both moments */
     size_t activation_bytes; /* one micro-batch in flight */

@@ -16,7 +16,7 @@ reference=(--do_train --bert_model=bert-base-uncased --autocast --config_file="$
     --output_dir="$dir/run" --use_fused_lamb --input_dir "$dir/store" --train_batch_size 8 --max_seq_length 32
     --max_predictions_per_seq 5 --max_steps 3.0 --warmup_proportion 0.2843 --num_steps_per_checkpoint 200
     --learning_rate 0.006 --gradient_accumulation_steps 2 --enable_packed_data_mode False --log_freq 1.0
-    --num_train_epochs 3.0 --local_rank -1 --seed 42 --loss_scale 0.0 --init_loss_scale 1048576 --use_env
+    --num_train_epochs 3.0 --local_rank -1 --seed 42 --tf32 --loss_scale 0.0 --init_loss_scale 1048576 --use_env
     --use_lazy_mode True --use-hpu-graphs False --use_torch_compile --log_memory_usage True --use_zero_optimizer False
     --steps_this_run -1 --resume_step -1 --profile False --profile_steps 0 --tensorboard_logdir "$dir/profile" --no_cuda)
 expect 0 "--use_habana has no meaning here and is ignored" "$kiln" pretrain "${reference[@]}"
@@ -24,6 +24,10 @@ expect 0 "--use_habana has no meaning here and is ignored" "$kiln" pretrain "${r
 grep -q '^DLLL ' "$dir/run/dllogger.json" || fail "no dllogger lines"
 [ ! -e "$dir/profile" ] || fail "--profile False profiled"
 expect 64 "computes in bf16" "$kiln" pretrain "${reference[@]}" --fp16
+for flag in --fp16 --amp; do
+    expect 64 "the cpu does not compute in fp16; --autocast" "$kiln" squad --init_checkpoint "$dir/run/ckpt_3" \
+        --output_dir "$dir/answers" --do_predict --predict_file "$dir/none.json" --autocast $flag
+done
 expect 64 "clipped at their global norm" "$kiln" squad --per_param_grad_clipping
 
 flags=(--input_dir "$dir/store" --config_file "$dir/config.json" --max_seq_length 32 --max_predictions_per_seq 5

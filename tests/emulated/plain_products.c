@@ -6,6 +6,7 @@
 #include "ops/cuda/cuda_context.h"
 #include "ops/cuda/cuda_products.h"
 
+#include <math.h>
 #include <stdlib.h>
 
 struct status cuda_context_upload(void **on_device, const void *on_host, size_t bytes)
@@ -28,6 +29,19 @@ static double element(const void *p, enum dtype dtype, int64_t offset)
     return tensor_load((tensor){.data = (void *)p, .dtype = dtype}, offset);
 }
 
+/* A factor, with 10 bits of fraction if that is enough. */
+static double factor(const struct cuda_product *p, const void *matrix, int64_t offset)
+{
+    enum { BITS = 11 };
+    int exponent;
+    double value = element(matrix, p->ab_dtype, offset);
+    if (!p->tf32 || p->ab_dtype != DTYPE_F32) {
+        return value;
+    }
+    double fraction = frexp(value, &exponent);
+    return ldexp(nearbyint(ldexp(fraction, BITS)), exponent - BITS);
+}
+
 void cuda_product_run(struct exec *x, const char *op, const struct cuda_product *p)
 {
     (void)op;
@@ -36,9 +50,8 @@ void cuda_product_run(struct exec *x, const char *op, const struct cuda_product 
             tensor c = {.data = p->c, .dtype = p->c_dtype};
             double sum = p->accumulate ? tensor_load(c, i * p->c_stride + j) : 0;
             for (int64_t k = 0; k < p->k; k++) {
-                sum +=
-                    element(p->a, p->ab_dtype, p->a_transposed ? k * p->a_stride + i : i * p->a_stride + k) *
-                    element(p->b, p->ab_dtype, p->b_transposed ? j * p->b_stride + k : k * p->b_stride + j);
+                sum += factor(p, p->a, p->a_transposed ? k * p->a_stride + i : i * p->a_stride + k) *
+                       factor(p, p->b, p->b_transposed ? j * p->b_stride + k : k * p->b_stride + j);
             }
             tensor_store(c, i * p->c_stride + j, sum);
         }

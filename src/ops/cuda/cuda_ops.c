@@ -132,6 +132,7 @@ static void product(struct exec *x, const char *op, tensor out, tensor in, tenso
                                             .b_stride = rows_of(w).stride,
                                             .c_dtype = out.dtype,
                                             .ab_dtype = in.dtype,
+                                            .tf32 = x->allow_tf32,
                                             .b_transposed = true,
                                             .accumulate = has_bias});
 }
@@ -172,6 +173,7 @@ static void cuda_linear_backward_input(struct exec *x, tensor din, tensor dout, 
                                                 .b_stride = rows_of(w).stride,
                                                 .c_dtype = din.dtype,
                                                 .ab_dtype = dout.dtype,
+                                                .tf32 = x->allow_tf32,
                                                 .accumulate = accumulate});
     }
 }
@@ -195,6 +197,7 @@ static void cuda_linear_backward_weight(struct exec *x, tensor dw, tensor dbias,
                                             .b_stride = rows_of(in).stride,
                                             .c_dtype = dw.dtype,
                                             .ab_dtype = dout.dtype,
+                                            .tf32 = x->allow_tf32,
                                             .a_transposed = true,
                                             .accumulate = true});
     if (!tensor_is_null(dbias) && !failed(x->status)) {

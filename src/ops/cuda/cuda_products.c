@@ -13,7 +13,7 @@ static const size_t WORKSPACE_BYTES = 32 << 20;
 struct product_shape {
     int64_t m, n, k, c_stride, a_stride, b_stride;
     enum dtype c_dtype, ab_dtype;
-    bool a_transposed, b_transposed, accumulate;
+    bool a_transposed, b_transposed, accumulate, tf32;
 };
 
 struct product_plan {
@@ -94,7 +94,8 @@ static cublasStatus_t describe(struct product_plan *p)
     const struct product_shape *s = &p->shape;
     cublasOperation_t left = s->b_transposed ? CUBLAS_OP_T : CUBLAS_OP_N;
     cublasOperation_t right = s->a_transposed ? CUBLAS_OP_T : CUBLAS_OP_N;
-    cublasStatus_t e = cublasLtMatmulDescCreate(&p->operation, CUBLAS_COMPUTE_32F, CUDA_R_32F);
+    cublasComputeType_t compute = s->tf32 ? CUBLAS_COMPUTE_32F_FAST_TF32 : CUBLAS_COMPUTE_32F;
+    cublasStatus_t e = cublasLtMatmulDescCreate(&p->operation, compute, CUDA_R_32F);
     if (e == CUBLAS_STATUS_SUCCESS) {
         e = cublasLtMatmulDescSetAttribute(p->operation, CUBLASLT_MATMUL_DESC_TRANSA, &left, sizeof left);
     }
@@ -186,7 +187,7 @@ void cuda_product_run(struct exec *x, const char *op, const struct cuda_product 
     shape.c_stride = p->c_stride, shape.a_stride = p->a_stride, shape.b_stride = p->b_stride;
     shape.c_dtype = p->c_dtype, shape.ab_dtype = p->ab_dtype;
     shape.a_transposed = p->a_transposed, shape.b_transposed = p->b_transposed,
-    shape.accumulate = p->accumulate;
+    shape.accumulate = p->accumulate, shape.tf32 = p->tf32 && p->ab_dtype == DTYPE_F32;
     const struct product_plan *plan = plan_of(x, op, c->products, &shape);
     if (plan == NULL) {
         return;

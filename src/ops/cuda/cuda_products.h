@@ -15,6 +15,7 @@ struct cuda_product {
     enum dtype ab_dtype; /* fp32, bf16 or fp16 */
     enum dtype c_dtype;  /* the same or fp32 */
     bool a_transposed, b_transposed, accumulate;
+    bool tf32; /* fp32 factors may be rounded to 10 bits of fraction */
 };
 
 struct cuda_products;

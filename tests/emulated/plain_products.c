@@ -4,7 +4,8 @@
 #include "core/clock.h"
 #include "core/tensor.h"
 #include "ops/cuda/cuda_context.h"
-#include "ops/cuda/cuda_products.h"
+#include "ops/cuda/product_forms.h"
+#include "ops/workspace.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -42,13 +43,15 @@ static double factor(const struct cuda_product *p, const void *matrix, int64_t o
     return ldexp(nearbyint(ldexp(fraction, BITS)), exponent - BITS);
 }
 
-void cuda_product_run(struct exec *x, const char *op, const struct cuda_product *p)
+/* C (+)= A B, and what the library's epilogues add to it. */
+static void multiply(enum product_form form, const struct cuda_product *p, void *room)
 {
-    (void)op;
-    for (int64_t i = 0; !failed(x->status) && i < p->m; i++) {
+    tensor c = {.data = p->c, .dtype = p->c_dtype};
+    bool adds = p->accumulate || form == PRODUCT_BROADCAST;
+    for (int64_t i = 0; i < p->m; i++) {
         for (int64_t j = 0; j < p->n; j++) {
-            tensor c = {.data = p->c, .dtype = p->c_dtype};
-            double sum = p->accumulate ? tensor_load(c, i * p->c_stride + j) : 0;
+            double sum = adds ? tensor_load(c, i * p->c_stride + j) : 0;
+            sum += form == PRODUCT_EPILOGUE && p->bias != NULL ? element(room, p->c_dtype, j) : 0;
             for (int64_t k = 0; k < p->k; k++) {
                 sum += factor(p, p->a, p->a_transposed ? k * p->a_stride + i : i * p->a_stride + k) *
                        factor(p, p->b, p->b_transposed ? j * p->b_stride + k : k * p->b_stride + j);
@@ -56,6 +59,38 @@ void cuda_product_run(struct exec *x, const char *op, const struct cuda_product 
             tensor_store(c, i * p->c_stride + j, sum);
         }
     }
+    for (int64_t i = 0; form == PRODUCT_EPILOGUE && p->bias_gradient != NULL && i < p->m; i++) {
+        double sum = 0;
+        for (int64_t k = 0; k < p->k; k++) {
+            sum += element(p->a, p->ab_dtype, k * p->a_stride + i);
+        }
+        ((float *)room)[i] = (float)sum;
+    }
+}
+
+/* Shapes take turns at the forms, so that the cases of a test meet all of them. */
+static enum product_form form_of(const struct cuda_product *p)
+{
+    int64_t form = (p->m + p->n + p->k) % PRODUCT_FORMS;
+    while (!product_form_fits((enum product_form)form, p)) {
+        form = (form + 1) % PRODUCT_FORMS;
+    }
+    return (enum product_form)form;
+}
+
+void cuda_product_run(struct exec *x, const char *op, const struct cuda_product *p)
+{
+    static float room[PRODUCT_ROOM];
+    if (failed(x->status) || p->m == 0 || p->n == 0) {
+        return;
+    }
+    struct launch l = ((struct cuda_context *)x->context)->launch;
+    enum product_form form = form_of(p);
+    l.scratch = p->bias_gradient != NULL ? exec_scratch(x, workspace_column_sum(p->k, p->m)) : NULL;
+    product_form_before(&l, form, p, room);
+    multiply(form, p, room);
+    product_form_after(&l, form, p, room);
+    exec_queued(x, op);
 }
 
 static struct status emulated_open(void **context)

@@ -189,6 +189,36 @@ void cuda_launch_gelu(const launch *l, void *out, const void *pre, launch_type t
     launch_elements(l, GELU, out, pre, pre, type, n);
 }
 
+/* pre += bias, rounded; out = gelu(pre).  Both are [rows, cols]. */
+template <typename A>
+__global__ static void bias_gelu_kernel(A *out, A *pre, const float *bias, int64_t rows, int64_t cols)
+{
+    int64_t groups = (cols + EIGHT - 1) / EIGHT;
+    int64_t i = (int64_t)blockIdx.x * blockDim.x + threadIdx.x;
+    if (i >= rows * groups) {
+        return;
+    }
+    int64_t row = i / groups, column = i % groups * EIGHT;
+    eight x = load_eight(pre + row * cols, column, cols), b = load_eight(bias, column, cols);
+    for (int k = 0; k < EIGHT; k++) {
+        A rounded;
+        from_float(&rounded, x.v[k] + b.v[k]);
+        x.v[k] = to_float(rounded);
+    }
+    store_eight(pre + row * cols, column, cols, x);
+    for (int k = 0; k < EIGHT; k++) {
+        x.v[k] = gelu(x.v[k]);
+    }
+    store_eight(out + row * cols, column, cols, x);
+}
+
+void cuda_launch_bias_gelu(const launch *l, void *out, void *pre, const float *bias, launch_type type, int64_t rows,
+                           int64_t cols)
+{
+    unsigned blocks = blocks_of(rows * ((cols + EIGHT - 1) / EIGHT), BLOCK);
+    BY_TYPE(type, LAUNCH(l, bias_gelu_kernel<A>, blocks, BLOCK, 0, (A *)out, (A *)pre, bias, rows, cols));
+}
+
 void cuda_launch_gelu_backward(const launch *l, void *dpre, const void *dout, const void *pre, launch_type type,
                                int64_t n)
 {

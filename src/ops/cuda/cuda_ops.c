@@ -111,15 +111,9 @@ static void cuda_find_nonfinite(struct exec *x, tensor index, tensor in)
     }
 }
 
-/* out = in w^T + bias: the rows of `out` begin as the bias, so that sums are rounded once. */
-static void product(struct exec *x, const char *op, tensor out, tensor in, tensor w, tensor bias)
+/* out = in w^T + bias, and gelu of it unless `gelu` is null. */
+static void product(struct exec *x, const char *op, tensor out, tensor gelu, tensor in, tensor w, tensor bias)
 {
-    bool has_bias = !tensor_is_null(bias);
-    if (has_bias) {
-        struct launch l = launch_of(x, 0);
-        cuda_launch_broadcast(&l, rows_of(out), type_of(out), bias.data, tensor_rows(out), tensor_cols(out));
-        finish(x, op);
-    }
     cuda_product_run(x, op,
                      &(struct cuda_product){.m = tensor_rows(in),
                                             .n = tensor_rows(w),
@@ -134,27 +128,23 @@ static void product(struct exec *x, const char *op, tensor out, tensor in, tenso
                                             .ab_dtype = in.dtype,
                                             .tf32 = x->allow_tf32,
                                             .b_transposed = true,
-                                            .accumulate = has_bias});
+                                            .bias = bias.data,
+                                            .gelu = gelu.data});
+    finish(x, op);
 }
 
 static void cuda_linear(struct exec *x, tensor out, tensor in, tensor w, tensor bias)
 {
     if (accept_tensors(x, "linear", ACCEPT_LIST(in, w), ACCEPT_LIST(bias)) &&
         accept_tensors(x, "linear", ACCEPT_LIST(out), NULL, 0)) {
-        product(x, "linear", out, in, w, bias);
+        product(x, "linear", out, NULL_TENSOR, in, w, bias);
     }
 }
 
 static void cuda_linear_gelu(struct exec *x, tensor out, tensor pre, tensor in, tensor w, tensor bias)
 {
-    if (!accept_tensors(x, "linear_gelu", ACCEPT_LIST(out, pre, in, w), ACCEPT_LIST(bias))) {
-        return;
-    }
-    product(x, "linear_gelu", pre, in, w, bias);
-    if (!failed(x->status)) {
-        struct launch l = launch_of(x, 0);
-        cuda_launch_gelu(&l, out.data, pre.data, type_of(out), tensor_count(out));
-        finish(x, "linear_gelu");
+    if (accept_tensors(x, "linear_gelu", ACCEPT_LIST(out, pre, in, w), ACCEPT_LIST(bias))) {
+        product(x, "linear_gelu", pre, out, in, w, bias);
     }
 }
 
@@ -184,11 +174,10 @@ static void cuda_linear_backward_weight(struct exec *x, tensor dw, tensor dbias,
     if (!accept_tensors(x, op, ACCEPT_LIST(dout, in), ACCEPT_LIST(dw, dbias))) {
         return;
     }
-    int64_t rows = tensor_rows(dout), cols = tensor_cols(dout);
     cuda_product_run(x, op,
-                     &(struct cuda_product){.m = cols,
+                     &(struct cuda_product){.m = tensor_cols(dout),
                                             .n = tensor_cols(in),
-                                            .k = rows,
+                                            .k = tensor_rows(dout),
                                             .c = dw.data,
                                             .a = dout.data,
                                             .b = in.data,
@@ -199,12 +188,9 @@ static void cuda_linear_backward_weight(struct exec *x, tensor dw, tensor dbias,
                                             .ab_dtype = dout.dtype,
                                             .tf32 = x->allow_tf32,
                                             .a_transposed = true,
-                                            .accumulate = true});
-    if (!tensor_is_null(dbias) && !failed(x->status)) {
-        struct launch l = launch_of(x, workspace_column_sum(rows, cols));
-        cuda_launch_column_sum(&l, dbias.data, rows_of(dout), type_of(dout), rows, cols);
-        finish(x, op);
-    }
+                                            .accumulate = true,
+                                            .bias_gradient = dbias.data});
+    finish(x, op);
 }
 
 static void cuda_gelu_backward(struct exec *x, tensor dpre, tensor dout, tensor pre)

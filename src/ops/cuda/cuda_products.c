@@ -1,32 +1,34 @@
 #include "ops/cuda/cuda_products.h"
 
+#include "core/hash.h"
+#include "core/log.h"
+#include "ops/cuda/cuda_algorithms.h"
 #include "ops/cuda/cuda_context.h"
+#include "ops/cuda/product_cache.h"
+#include "ops/workspace.h"
 
-#include <cublasLt.h>
-#include <cuda_runtime_api.h>
+#include <stdio.h>
 #include <stdlib.h>
 
-enum { PRODUCTS_CACHE = 256 };
 static const size_t WORKSPACE_BYTES = 32 << 20;
+static const size_t ROOM_BYTES = PRODUCT_ROOM * sizeof(float);
 
-/* What decides an algorithm. */
-struct product_shape {
-    int64_t m, n, k, c_stride, a_stride, b_stride;
-    enum dtype c_dtype, ab_dtype;
-    bool a_transposed, b_transposed, accumulate, tf32;
-};
+_Static_assert(sizeof(cublasLtMatmulAlgo_t) == PRODUCT_ALGORITHM_BYTES, "an algorithm is kept as its bytes");
 
-struct product_plan {
-    struct product_shape shape;
-    cublasLtMatmulDesc_t operation;
-    cublasLtMatrixLayout_t left, right, out;
-    cublasLtMatmulAlgo_t algorithm;
+enum { MACHINE_BYTES = 160 };
+
+static const char *const SERVED_BY[PRODUCT_FORMS] = {
+    [PRODUCT_ALONE] = "cuBLASLt",
+    [PRODUCT_EPILOGUE] = "cuBLASLt with its epilogue",
+    [PRODUCT_BROADCAST] = "cuBLASLt onto the broadcast bias",
 };
 
 struct cuda_products {
-    cublasLtHandle_t handle;
-    void *workspace;
-    struct product_plan *plans[PRODUCTS_CACHE]; /* by hash of the shape; a newer one takes the place */
+    struct product_tools tools;
+    struct product_plan **plans; /* [capacity] by hash of the shape; NULL: free */
+    size_t n_plans, capacity;    /* a power of two */
+    struct product_cache cache;
+    char machine[MACHINE_BYTES]; /* what choices depend on beside shapes */
 };
 
 static struct status refused(const char *what, cublasStatus_t e)
@@ -34,31 +36,55 @@ static struct status refused(const char *what, cublasStatus_t e)
     return status_error(STATUS_INTERNAL, "cuBLASLt: %s: %s", what, cublasLtGetStatusString(e));
 }
 
+size_t cuda_products_bytes(void)
+{
+    return WORKSPACE_BYTES + ROOM_BYTES;
+}
+
+/* Bits depend on the chip, on the number of its multiprocessors and on the library's version (cuBLAS documentation,
+ * results reproducibility). */
+static void name_machine(char machine[MACHINE_BYTES])
+{
+    struct cudaDeviceProp p = {.name = "no GPU"};
+    int driver = 0;
+    cudaGetDeviceProperties(&p, 0);
+    cudaDriverGetVersion(&driver);
+    snprintf(machine, MACHINE_BYTES, "%.64s, %d multiprocessors, driver %d, cuBLASLt %zu", p.name,
+             p.multiProcessorCount, driver, cublasLtGetVersion());
+    for (char *c = machine; *c != '\0'; c++) {
+        *c = *c == '\t' || *c == '\n' ? ' ' : *c;
+    }
+}
+
+static struct status open_tools(struct product_tools *t)
+{
+    t->workspace_bytes = WORKSPACE_BYTES;
+    if (cudaMalloc(&t->workspace, WORKSPACE_BYTES) != cudaSuccess ||
+        cudaMalloc(&t->room, ROOM_BYTES) != cudaSuccess) {
+        return status_error(STATUS_MEMORY, "the GPU has no %zu MiB for the workspace of cuBLASLt",
+                            (WORKSPACE_BYTES + ROOM_BYTES) >> 20);
+    }
+    for (int i = 0; i <= ALGORITHM_RUNS; i++) {
+        if (cudaEventCreate(&t->events[i]) != cudaSuccess) {
+            return status_error(STATUS_INTERNAL, "the GPU has no events");
+        }
+    }
+    cublasStatus_t e = cublasLtCreate(&t->handle);
+    return e == CUBLAS_STATUS_SUCCESS ? status_ok() : refused("the library cannot be opened", e);
+}
+
 struct status cuda_products_open(struct cuda_products **products)
 {
     struct cuda_products *p = calloc(1, sizeof *p);
+    char path[PRODUCT_PATH_BYTES];
     *products = p;
     if (p == NULL) {
         return status_error(STATUS_MEMORY, "out of memory for cuBLASLt");
     }
-    if (cudaMalloc(&p->workspace, WORKSPACE_BYTES) != cudaSuccess) {
-        return status_error(STATUS_MEMORY, "the GPU has no %zu MiB for the workspace of cuBLASLt",
-                            WORKSPACE_BYTES >> 20);
-    }
-    cublasStatus_t e = cublasLtCreate(&p->handle);
-    return e == CUBLAS_STATUS_SUCCESS ? status_ok() : refused("the library cannot be opened", e);
-}
-
-static void free_plan(struct product_plan *plan)
-{
-    if (plan == NULL) {
-        return;
-    }
-    cublasLtMatmulDescDestroy(plan->operation);
-    cublasLtMatrixLayoutDestroy(plan->left);
-    cublasLtMatrixLayoutDestroy(plan->right);
-    cublasLtMatrixLayoutDestroy(plan->out);
-    free(plan);
+    name_machine(p->machine);
+    product_cache_shared_path(path);
+    product_cache_open(&p->cache, path);
+    return open_tools(&p->tools);
 }
 
 void cuda_products_close(struct cuda_products *p)
@@ -66,113 +92,179 @@ void cuda_products_close(struct cuda_products *p)
     if (p == NULL) {
         return;
     }
-    for (int i = 0; i < PRODUCTS_CACHE; i++) {
-        free_plan(p->plans[i]);
+    for (size_t i = 0; i < p->capacity; i++) {
+        if (p->plans[i] != NULL) {
+            cuda_plan_close(p->plans[i]);
+            free(p->plans[i]);
+        }
     }
-    if (p->handle != NULL) {
-        cublasLtDestroy(p->handle);
+    free(p->plans);
+    for (int i = 0; i <= ALGORITHM_RUNS; i++) {
+        if (p->tools.events[i] != NULL) {
+            cudaEventDestroy(p->tools.events[i]);
+        }
     }
-    cudaFree(p->workspace);
+    if (p->tools.handle != NULL) {
+        cublasLtDestroy(p->tools.handle);
+    }
+    cudaFree(p->tools.room);
+    cudaFree(p->tools.workspace);
+    product_cache_close(&p->cache);
     free(p);
 }
 
-static cudaDataType_t type_of(enum dtype t)
+void cuda_products_keep_in(struct cuda_products *p, const char *directory)
 {
-    return t == DTYPE_BF16 ? CUDA_R_16BF : t == DTYPE_F16 ? CUDA_R_16F : CUDA_R_32F;
+    char path[PRODUCT_PATH_BYTES];
+    if ((size_t)snprintf(path, sizeof path, "%s/cublaslt.cache", directory) < sizeof path) {
+        product_cache_follow(&p->cache, path);
+    }
 }
 
-/* A stored matrix of `rows` x `cols` with row-major strides is one of cols x rows to the library, whose order
- * is by columns; so it is asked for C^T = B^T A^T. */
-static cublasStatus_t make_layout(cublasLtMatrixLayout_t *layout, enum dtype dtype, int64_t rows,
-                                  int64_t cols, int64_t stride)
+void cuda_products_describe(char *text, size_t n)
 {
-    return cublasLtMatrixLayoutCreate(layout, type_of(dtype), (uint64_t)cols, (uint64_t)rows, stride);
+    struct product_cache c;
+    char path[PRODUCT_PATH_BYTES], machine[MACHINE_BYTES];
+    product_cache_shared_path(path);
+    product_cache_open(&c, path);
+    name_machine(machine);
+    snprintf(text, n, "cuBLASLt %zu, %lld algorithms timed on this GPU kept in %s", cublasLtGetVersion(),
+             (long long)product_cache_count(&c, machine),
+             path[0] != '\0' ? path : "no file: there is no home");
+    product_cache_close(&c);
 }
 
-static cublasStatus_t describe(struct product_plan *p)
+/* The place of a shape among the plans: its own, or a free one. */
+static struct product_plan **place_of(struct product_plan **plans, size_t capacity,
+                                      const struct product_shape *s)
 {
-    const struct product_shape *s = &p->shape;
-    cublasOperation_t left = s->b_transposed ? CUBLAS_OP_T : CUBLAS_OP_N;
-    cublasOperation_t right = s->a_transposed ? CUBLAS_OP_T : CUBLAS_OP_N;
-    cublasComputeType_t compute = s->tf32 ? CUBLAS_COMPUTE_32F_FAST_TF32 : CUBLAS_COMPUTE_32F;
-    cublasStatus_t e = cublasLtMatmulDescCreate(&p->operation, compute, CUDA_R_32F);
-    if (e == CUBLAS_STATUS_SUCCESS) {
-        e = cublasLtMatmulDescSetAttribute(p->operation, CUBLASLT_MATMUL_DESC_TRANSA, &left, sizeof left);
+    size_t i = hash_fnv1a(s, sizeof *s) & (capacity - 1);
+    while (plans[i] != NULL && memcmp(&plans[i]->shape, s, sizeof *s) != 0) {
+        i = (i + 1) & (capacity - 1);
     }
-    if (e == CUBLAS_STATUS_SUCCESS) {
-        e = cublasLtMatmulDescSetAttribute(p->operation, CUBLASLT_MATMUL_DESC_TRANSB, &right, sizeof right);
-    }
-    if (e == CUBLAS_STATUS_SUCCESS) {
-        e = make_layout(&p->left, s->ab_dtype, s->b_transposed ? s->n : s->k, s->b_transposed ? s->k : s->n,
-                        s->b_stride);
-    }
-    if (e == CUBLAS_STATUS_SUCCESS) {
-        e = make_layout(&p->right, s->ab_dtype, s->a_transposed ? s->k : s->m, s->a_transposed ? s->m : s->k,
-                        s->a_stride);
-    }
-    return e == CUBLAS_STATUS_SUCCESS ? make_layout(&p->out, s->c_dtype, s->m, s->n, s->c_stride) : e;
+    return &plans[i];
 }
 
-/* The library's first choice. */
-static cublasStatus_t choose(struct product_plan *p, cublasLtHandle_t handle)
+/* Plans stay where they are: graphs may hold what they point to. */
+static struct status make_place(struct cuda_products *p)
 {
-    cublasLtMatmulPreference_t preference;
-    cublasLtMatmulHeuristicResult_t best;
-    int n = 0;
-    cublasStatus_t e = cublasLtMatmulPreferenceCreate(&preference);
+    if (2 * (p->n_plans + 1) <= p->capacity) {
+        return status_ok();
+    }
+    size_t capacity = p->capacity > 0 ? 2 * p->capacity : 256;
+    struct product_plan **plans = calloc(capacity, sizeof *plans);
+    if (plans == NULL) {
+        return status_error(STATUS_MEMORY, "out of memory for the plans of products");
+    }
+    for (size_t i = 0; i < p->capacity; i++) {
+        if (p->plans[i] != NULL) {
+            *place_of(plans, capacity, &p->plans[i]->shape) = p->plans[i];
+        }
+    }
+    free(p->plans);
+    p->plans = plans;
+    p->capacity = capacity;
+    return status_ok();
+}
+
+/* "MACHINE\t8192x4096x1024 bf16 = bf16 nt, strides 4096 1024 1024, aligned 256, bias gelu" */
+static void make_key(char key[PRODUCT_KEY_BYTES], const char *machine, const struct product_shape *s)
+{
+    snprintf(key, PRODUCT_KEY_BYTES,
+             "%s\t%lldx%lldx%lld %s = %s%s %c%c, strides %lld %lld %lld, aligned %lld%s%s%s%s", machine,
+             (long long)s->m, (long long)s->n, (long long)s->k, dtype_name(s->c_dtype),
+             dtype_name(s->ab_dtype), s->tf32 ? " in tf32" : "", s->a_transposed ? 't' : 'n', s->b_transposed ? 't' : 'n',
+             (long long)s->c_stride, (long long)s->a_stride, (long long)s->b_stride, (long long)s->alignment,
+             s->accumulate ? ", added" : "", s->has_bias ? ", bias" : "", s->has_gelu ? ", gelu" : "",
+             s->has_bias_gradient ? ", bias gradient" : "");
+}
+
+/* Opens the plan that was kept; false if there is none, or none that this library takes. */
+static bool open_kept(struct product_plan *plan, struct cuda_products *products, const char *key,
+                      const struct product_shape *shape, const struct cuda_product *p)
+{
+    const struct product_choice *choice = product_cache_find(&products->cache, key);
+    if (choice == NULL || choice->form >= PRODUCT_FORMS ||
+        !product_form_fits((enum product_form)choice->form, p)) {
+        return false;
+    }
+    cublasStatus_t e = cuda_plan_open(plan, &products->tools, shape, (enum product_form)choice->form);
+    memcpy(&plan->algorithm, choice->algorithm, sizeof plan->algorithm);
+    if (e == CUBLAS_STATUS_SUCCESS && cuda_plan_check(plan, &products->tools)) {
+        return true;
+    }
+    cuda_plan_close(plan);
+    return false;
+}
+
+/* Finds the fastest plan and keeps it. */
+static cublasStatus_t open_fastest(struct product_plan *plan, struct cuda_products *products, const char *key,
+                                   const struct launch *l, const struct cuda_product *p)
+{
+    double micros = 0;
+    cublasStatus_t e = cuda_algorithm_search(plan, &micros, &products->tools, l, p);
     if (e != CUBLAS_STATUS_SUCCESS) {
+        cuda_plan_close(plan);
         return e;
     }
-    e = cublasLtMatmulPreferenceSetAttribute(preference, CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES,
-                                             &WORKSPACE_BYTES, sizeof WORKSPACE_BYTES);
-    if (e == CUBLAS_STATUS_SUCCESS) {
-        e = cublasLtMatmulAlgoGetHeuristic(handle, p->operation, p->left, p->right, p->out, p->out,
-                                           preference, 1, &best, &n);
+    struct product_choice choice = {.form = (int)plan->form, .micros = micros};
+    memcpy(choice.algorithm, &plan->algorithm, sizeof choice.algorithm);
+    struct status s = product_cache_keep(&products->cache, key, &choice);
+    if (failed(s)) {
+        log_warning("the choice of an algorithm is not kept: %s", s.message);
     }
-    cublasLtMatmulPreferenceDestroy(preference);
-    if (e == CUBLAS_STATUS_SUCCESS && n == 0) {
-        e = CUBLAS_STATUS_NOT_SUPPORTED;
-    }
-    p->algorithm = best.algo;
     return e;
 }
 
-static size_t place_of(const struct product_shape *s)
+static bool is_capturing(const struct launch *l)
 {
-    const unsigned char *bytes = (const unsigned char *)s;
-    uint32_t hash = 2166136261U;
-    for (size_t i = 0; i < sizeof *s; i++) {
-        hash = (hash ^ bytes[i]) * 16777619U;
-    }
-    return hash % PRODUCTS_CACHE;
+    enum cudaStreamCaptureStatus status = cudaStreamCaptureStatusNone;
+    return cudaStreamIsCapturing(l->stream, &status) == cudaSuccess && status != cudaStreamCaptureStatusNone;
 }
 
-static const struct product_plan *plan_of(struct exec *x, const char *op, struct cuda_products *products,
-                                          const struct product_shape *shape)
+static struct product_plan *make_plan(struct exec *x, const char *op, const struct launch *l,
+                                      const struct product_shape *shape, const struct cuda_product *p)
 {
-    struct product_plan **place = &products->plans[place_of(shape)];
-    if (*place != NULL && memcmp(&(*place)->shape, shape, sizeof *shape) == 0) {
-        return *place;
-    }
-    free_plan(*place);
-    *place = calloc(1, sizeof **place);
-    if (*place == NULL) {
+    struct cuda_products *products = ((struct cuda_context *)x->context)->products;
+    struct product_plan *plan = calloc(1, sizeof *plan);
+    char key[PRODUCT_KEY_BYTES];
+    if (plan == NULL || failed(make_place(products))) {
+        free(plan);
         exec_fail(x, STATUS_MEMORY, op, "out of memory for the plan of a product");
         return NULL;
     }
-    memcpy(&(*place)->shape, shape, sizeof *shape);
-    cublasStatus_t e = describe(*place);
-    if (e == CUBLAS_STATUS_SUCCESS) {
-        e = choose(*place, products->handle);
-    }
-    if (e != CUBLAS_STATUS_SUCCESS) {
-        free_plan(*place);
-        *place = NULL;
-        exec_fail(x, STATUS_INTERNAL, op, "cuBLASLt has no product of %lld x %lld x %lld: %s",
-                  (long long)shape->m, (long long)shape->n, (long long)shape->k, cublasLtGetStatusString(e));
+    if (is_capturing(l)) {
+        free(plan);
+        exec_fail(x, STATUS_INTERNAL, op,
+                  "a product of %lld x %lld x %lld is first met while a graph is captured", (long long)p->m,
+                  (long long)p->n, (long long)p->k);
         return NULL;
     }
-    return *place;
+    make_key(key, products->machine, shape);
+    if (!open_kept(plan, products, key, shape, p)) {
+        cublasStatus_t e = open_fastest(plan, products, key, l, p);
+        if (e != CUBLAS_STATUS_SUCCESS) {
+            free(plan);
+            exec_fail(x, STATUS_INTERNAL, op, "cuBLASLt has no product of %lld x %lld x %lld: %s",
+                      (long long)p->m, (long long)p->n, (long long)p->k, cublasLtGetStatusString(e));
+            return NULL;
+        }
+    }
+    product_cache_write(&products->cache);
+    *place_of(products->plans, products->capacity, shape) = plan;
+    products->n_plans++;
+    return plan;
+}
+
+static const struct product_plan *plan_of(struct exec *x, const char *op, const struct launch *l,
+                                          const struct cuda_product *p)
+{
+    struct cuda_products *products = ((struct cuda_context *)x->context)->products;
+    struct product_shape shape;
+    cuda_plan_shape(&shape, p);
+    const struct product_plan *known =
+        products->capacity > 0 ? *place_of(products->plans, products->capacity, &shape) : NULL;
+    return known != NULL ? known : make_plan(x, op, l, &shape, p);
 }
 
 void cuda_product_run(struct exec *x, const char *op, const struct cuda_product *p)
@@ -181,21 +273,14 @@ void cuda_product_run(struct exec *x, const char *op, const struct cuda_product 
         return;
     }
     struct cuda_context *c = x->context;
-    struct product_shape shape;
-    memset(&shape, 0, sizeof shape); /* the gaps are compared too */
-    shape.m = p->m, shape.n = p->n, shape.k = p->k;
-    shape.c_stride = p->c_stride, shape.a_stride = p->a_stride, shape.b_stride = p->b_stride;
-    shape.c_dtype = p->c_dtype, shape.ab_dtype = p->ab_dtype;
-    shape.a_transposed = p->a_transposed, shape.b_transposed = p->b_transposed,
-    shape.accumulate = p->accumulate, shape.tf32 = p->tf32 && p->ab_dtype == DTYPE_F32;
-    const struct product_plan *plan = plan_of(x, op, c->products, &shape);
+    struct launch l = c->launch;
+    l.scratch = p->bias_gradient != NULL ? exec_scratch(x, workspace_column_sum(p->k, p->m)) : NULL;
+    const struct product_plan *plan = plan_of(x, op, &l, p);
     if (plan == NULL) {
         return;
     }
-    const float one = 1, beta = p->accumulate ? 1 : 0;
-    cublasStatus_t e = cublasLtMatmul(c->products->handle, plan->operation, &one, p->b, plan->left, p->a,
-                                      plan->right, &beta, p->c, plan->out, p->c, plan->out, &plan->algorithm,
-                                      c->products->workspace, WORKSPACE_BYTES, c->launch.stream);
+    cublasStatus_t e = cuda_plan_run(plan, &c->products->tools, &l, p);
+    x->served_by = SERVED_BY[plan->form];
     exec_queued(x, op);
     if (e != CUBLAS_STATUS_SUCCESS) {
         exec_fail(x, STATUS_INTERNAL, op, "cuBLASLt: %s", cublasLtGetStatusString(e));

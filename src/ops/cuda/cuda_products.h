@@ -1,11 +1,12 @@
-/* cuda_products: matrix products on the device, by cuBLASLt. */
+/* cuda_products: matrix products on the device, by cuBLASLt, with the algorithm and the form (product_forms.h)
+ * that were fastest when the shape was first met. */
 #ifndef KILN_OPS_CUDA_CUDA_PRODUCTS_H
 #define KILN_OPS_CUDA_CUDA_PRODUCTS_H
 
 #include "core/dtype.h"
 #include "dev/exec.h"
 
-/* C = A B, or C += A B.  A is [m, k], stored [k, m] if a_transposed; B is [k, n], stored [n, k] if
+/* C = A B + bias, or C += A B.  A is [m, k], stored [k, m] if a_transposed; B is [k, n], stored [n, k] if
  * b_transposed.  Strides are those of stored rows, in elements. */
 struct cuda_product {
     int64_t m, n, k;
@@ -16,6 +17,10 @@ struct cuda_product {
     enum dtype c_dtype;  /* the same or fp32 */
     bool a_transposed, b_transposed, accumulate;
     bool tf32; /* fp32 factors may be rounded to 10 bits of fraction */
+
+    const float *bias;    /* [n], or NULL; not with `accumulate` */
+    void *gelu;           /* [m, n] = gelu(C), both dense; or NULL */
+    float *bias_gradient; /* [m] += sums of A over k, with a_transposed; or NULL */
 };
 
 struct cuda_products;
@@ -24,7 +29,17 @@ struct cuda_products;
 struct status cuda_products_open(struct cuda_products **products);
 void cuda_products_close(struct cuda_products *products);
 
-/* Puts the product on the exec's stream; a failure sticks in the exec under the name `op`. */
+/* Puts the product on the exec's stream; a failure sticks in the exec under the name `op`.  A shape that is met for
+ * the first time is timed, which waits for the device and must not happen while a graph is captured. */
 void cuda_product_run(struct exec *x, const char *op, const struct cuda_product *p);
+
+/* Keeps choices in the directory of a run too, and takes them from there first. */
+void cuda_products_keep_in(struct cuda_products *products, const char *directory);
+
+/* Device memory that a context's products take from beginning to end. */
+size_t cuda_products_bytes(void);
+
+/* How many algorithms are kept for this GPU, and where, in `text` [n]. */
+void cuda_products_describe(char *text, size_t n);
 
 #endif

@@ -108,6 +108,9 @@ void cuda_launch_broadcast(const struct launch *l, struct launch_rows out, enum 
 void cuda_launch_column_sum(const struct launch *l, float *total, struct launch_rows in,
                             enum launch_type type, int64_t rows, int64_t cols);
 void cuda_launch_gelu(const struct launch *l, void *out, const void *pre, enum launch_type type, int64_t n);
+/* pre += bias, out = gelu(pre): all dense [rows, cols]. */
+void cuda_launch_bias_gelu(const struct launch *l, void *out, void *pre, const float *bias, enum launch_type type,
+                           int64_t rows, int64_t cols);
 void cuda_launch_gelu_backward(const struct launch *l, void *dpre, const void *dout, const void *pre,
                                enum launch_type type, int64_t n);
 void cuda_launch_tanh(const struct launch *l, void *out, const void *in, enum launch_type type, int64_t n);

@@ -265,7 +265,7 @@ const struct product_choice *product_cache_find(struct product_cache *c, const c
 struct status product_cache_keep(struct product_cache *c, const char *key,
                                  const struct product_choice *choice)
 {
-    struct product_row row = {.choice = *choice, .used = true, .made = true};
+    struct product_row row = {.choice = *choice, .used = true, .made = choice->micros > 0};
     CHECK(is_possible(choice->form, choice->micros), "form %d in %g us", choice->form, choice->micros);
     if (strlen(key) >= sizeof row.key || strchr(key, '\n') != NULL || strchr(key, '\t') == NULL) {
         return status_error(STATUS_USAGE, "\"%.60s...\" cannot name a product", key);

@@ -19,8 +19,9 @@ enum {
 };
 
 struct product_choice {
-    int form;      /* how bias and activation are added: enum product_form */
-    double micros; /* median time when it won */
+    int form; /* how bias and activation are added: enum product_form */
+    double
+        micros; /* median time when it won; 0: there was no memory to time it, and only the run itself keeps it */
     unsigned char algorithm[PRODUCT_ALGORITHM_BYTES];
 };
 

@@ -1,0 +1,273 @@
+#include "ops/cuda/cuda_algorithms.h"
+
+#include "core/log.h"
+#include "ops/workspace.h"
+
+#include <math.h>
+#include <string.h>
+
+enum { CANDIDATES = 8, WARM_UPS = 3, MOST_ALIGNMENT = 256 };
+
+/* The library's candidates for one form. */
+struct candidates {
+    int n;
+    cublasLtMatmulHeuristicResult_t results[CANDIDATES];
+};
+
+void cuda_plan_shape(struct product_shape *s, const struct cuda_product *p)
+{
+    uintptr_t bits = (uintptr_t)p->a | (uintptr_t)p->b | (uintptr_t)p->c | MOST_ALIGNMENT;
+    memset(s, 0, sizeof *s); /* the gaps are compared too */
+    s->m = p->m, s->n = p->n, s->k = p->k;
+    s->c_stride = p->c_stride, s->a_stride = p->a_stride, s->b_stride = p->b_stride;
+    s->alignment = (int64_t)(bits & (~bits + 1)); /* the lowest bit */
+    s->c_dtype = p->c_dtype, s->ab_dtype = p->ab_dtype;
+    s->a_transposed = p->a_transposed, s->b_transposed = p->b_transposed, s->accumulate = p->accumulate;
+    s->tf32 = p->tf32 && p->ab_dtype == DTYPE_F32;
+    s->has_bias = p->bias != NULL, s->has_gelu = p->gelu != NULL,
+    s->has_bias_gradient = p->bias_gradient != NULL;
+}
+
+static cudaDataType_t type_of(enum dtype t)
+{
+    return t == DTYPE_BF16 ? CUDA_R_16BF : t == DTYPE_F16 ? CUDA_R_16F : CUDA_R_32F;
+}
+
+/* A stored matrix of `rows` x `cols` with row-major strides is one of cols x rows to the library, whose order
+ * is by columns; so it is asked for C^T = B^T A^T. */
+static cublasStatus_t make_layout(cublasLtMatrixLayout_t *layout, enum dtype dtype, int64_t rows,
+                                  int64_t cols, int64_t stride)
+{
+    return cublasLtMatrixLayoutCreate(layout, type_of(dtype), (uint64_t)cols, (uint64_t)rows, stride);
+}
+
+static cublasStatus_t make_layouts(struct product_plan *p)
+{
+    const struct product_shape *s = &p->shape;
+    int64_t b_rows = s->b_transposed ? s->n : s->k, a_rows = s->a_transposed ? s->k : s->m;
+    cublasStatus_t e = make_layout(&p->left, s->ab_dtype, b_rows, s->n + s->k - b_rows, s->b_stride);
+    if (e == CUBLAS_STATUS_SUCCESS) {
+        e = make_layout(&p->right, s->ab_dtype, a_rows, s->k + s->m - a_rows, s->a_stride);
+    }
+    return e == CUBLAS_STATUS_SUCCESS ? make_layout(&p->out, s->c_dtype, s->m, s->n, s->c_stride) : e;
+}
+
+static cublasStatus_t set(struct product_plan *p, cublasLtMatmulDescAttributes_t name, const void *value,
+                          size_t n)
+{
+    return cublasLtMatmulDescSetAttribute(p->operation, name, value, n);
+}
+
+/* The bias's gradient sums A, the library's second operand: its "B". */
+static cublasStatus_t set_epilogue(struct product_plan *p, void *room)
+{
+    cublasLtEpilogue_t epilogue = p->shape.has_bias ? CUBLASLT_EPILOGUE_BIAS : CUBLASLT_EPILOGUE_BGRADB;
+    cublasStatus_t e = set(p, CUBLASLT_MATMUL_DESC_EPILOGUE, &epilogue, sizeof epilogue);
+    return e == CUBLAS_STATUS_SUCCESS ? set(p, CUBLASLT_MATMUL_DESC_BIAS_POINTER, &room, sizeof room) : e;
+}
+
+cublasStatus_t cuda_plan_open(struct product_plan *p, const struct product_tools *t,
+                              const struct product_shape *s, enum product_form form)
+{
+    cublasOperation_t left = s->b_transposed ? CUBLAS_OP_T : CUBLAS_OP_N;
+    cublasOperation_t right = s->a_transposed ? CUBLAS_OP_T : CUBLAS_OP_N;
+    memset(p, 0, sizeof *p);
+    memcpy(&p->shape, s, sizeof *s);
+    p->form = form;
+    cublasComputeType_t compute = s->tf32 ? CUBLAS_COMPUTE_32F_FAST_TF32 : CUBLAS_COMPUTE_32F;
+    cublasStatus_t e = cublasLtMatmulDescCreate(&p->operation, compute, CUDA_R_32F);
+    if (e == CUBLAS_STATUS_SUCCESS) {
+        e = set(p, CUBLASLT_MATMUL_DESC_TRANSA, &left, sizeof left);
+    }
+    if (e == CUBLAS_STATUS_SUCCESS) {
+        e = set(p, CUBLASLT_MATMUL_DESC_TRANSB, &right, sizeof right);
+    }
+    if (e == CUBLAS_STATUS_SUCCESS && form == PRODUCT_EPILOGUE) {
+        e = set_epilogue(p, t->room);
+    }
+    return e == CUBLAS_STATUS_SUCCESS ? make_layouts(p) : e;
+}
+
+void cuda_plan_close(struct product_plan *p)
+{
+    cublasLtMatrixLayout_t layouts[] = {p->left, p->right, p->out};
+    for (int i = 0; i < 3; i++) {
+        if (layouts[i] != NULL) {
+            cublasLtMatrixLayoutDestroy(layouts[i]);
+        }
+    }
+    if (p->operation != NULL) {
+        cublasLtMatmulDescDestroy(p->operation);
+    }
+    memset(p, 0, sizeof *p);
+}
+
+bool cuda_plan_check(const struct product_plan *p, const struct product_tools *t)
+{
+    cublasLtMatmulHeuristicResult_t r;
+    return cublasLtMatmulAlgoCheck(t->handle, p->operation, p->left, p->right, p->out, p->out, &p->algorithm,
+                                   &r) == CUBLAS_STATUS_SUCCESS &&
+           r.workspaceSize <= t->workspace_bytes;
+}
+
+cublasStatus_t cuda_plan_run(const struct product_plan *plan, const struct product_tools *t,
+                             const struct launch *l, const struct cuda_product *p)
+{
+    const float one = 1, beta = p->accumulate || plan->form == PRODUCT_BROADCAST ? 1 : 0;
+    product_form_before(l, plan->form, p, t->room);
+    cublasStatus_t e = cublasLtMatmul(t->handle, plan->operation, &one, p->b, plan->left, p->a, plan->right,
+                                      &beta, p->c, plan->out, p->c, plan->out, &plan->algorithm, t->workspace,
+                                      t->workspace_bytes, l->stream);
+    if (e == CUBLAS_STATUS_SUCCESS) {
+        product_form_after(l, plan->form, p, t->room);
+    }
+    return e;
+}
+
+static cublasStatus_t set_preference(cublasLtMatmulPreference_t preference, const struct product_tools *t,
+                                     uint32_t alignment)
+{
+    static const cublasLtMatmulPreferenceAttributes_t alignments[] = {
+        CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_A_BYTES, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_B_BYTES,
+        CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_C_BYTES, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_D_BYTES};
+    cublasStatus_t e = cublasLtMatmulPreferenceSetAttribute(
+        preference, CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES, &t->workspace_bytes, sizeof t->workspace_bytes);
+    for (int i = 0; i < 4 && e == CUBLAS_STATUS_SUCCESS; i++) {
+        e = cublasLtMatmulPreferenceSetAttribute(preference, alignments[i], &alignment, sizeof alignment);
+    }
+    return e;
+}
+
+/* None is an error of the library too. */
+static cublasStatus_t find_candidates(struct candidates *c, const struct product_plan *p,
+                                      const struct product_tools *t)
+{
+    cublasLtMatmulPreference_t preference;
+    c->n = 0;
+    cublasStatus_t e = cublasLtMatmulPreferenceCreate(&preference);
+    if (e != CUBLAS_STATUS_SUCCESS) {
+        return e;
+    }
+    e = set_preference(preference, t, (uint32_t)p->shape.alignment);
+    if (e == CUBLAS_STATUS_SUCCESS) {
+        e = cublasLtMatmulAlgoGetHeuristic(t->handle, p->operation, p->left, p->right, p->out, p->out,
+                                           preference, CANDIDATES, c->results, &c->n);
+    }
+    cublasLtMatmulPreferenceDestroy(preference);
+    return e == CUBLAS_STATUS_SUCCESS && c->n == 0 ? CUBLAS_STATUS_NOT_SUPPORTED : e;
+}
+
+static double median(float v[ALGORITHM_RUNS])
+{
+    for (int i = 1; i < ALGORITHM_RUNS; i++) {
+        for (int j = i; j > 0 && v[j] < v[j - 1]; j--) {
+            float less = v[j];
+            v[j] = v[j - 1];
+            v[j - 1] = less;
+        }
+    }
+    return (double)v[ALGORITHM_RUNS / 2];
+}
+
+/* Median microseconds of the plan; infinite if it does not run. */
+static double time_plan(const struct product_plan *plan, const struct product_tools *t,
+                        const struct launch *l, const struct cuda_product *p)
+{
+    float ms[ALGORITHM_RUNS];
+    bool runs = true;
+    for (int i = 0; i < WARM_UPS && runs; i++) {
+        runs = cuda_plan_run(plan, t, l, p) == CUBLAS_STATUS_SUCCESS;
+    }
+    for (int i = 0; i < ALGORITHM_RUNS && runs; i++) {
+        runs = cudaEventRecord(t->events[i], l->stream) == cudaSuccess &&
+               cuda_plan_run(plan, t, l, p) == CUBLAS_STATUS_SUCCESS;
+    }
+    runs = runs && cudaEventRecord(t->events[ALGORITHM_RUNS], l->stream) == cudaSuccess;
+    runs = cudaStreamSynchronize(l->stream) == cudaSuccess && runs;
+    for (int i = 0; i < ALGORITHM_RUNS && runs; i++) {
+        runs = cudaEventElapsedTime(&ms[i], t->events[i], t->events[i + 1]) == cudaSuccess;
+    }
+    cudaGetLastError(); /* forgets why a candidate did not run; what breaks the device itself comes again */
+    return runs ? 1e3 * median(ms) : (double)INFINITY;
+}
+
+/* Device memory to add to in place of what the product adds to; NULL if there is none, and nothing to take. */
+static void *divert_sums(struct cuda_product *trial, const struct launch *l)
+{
+    size_t sums = trial->accumulate ? (size_t)(trial->m * trial->c_stride) * dtype_bytes(trial->c_dtype) : 0;
+    size_t gradient = trial->bias_gradient != NULL ? (size_t)trial->m * sizeof(float) : 0;
+    void *scratch = NULL;
+    sums = (sums + MOST_ALIGNMENT - 1) / MOST_ALIGNMENT * MOST_ALIGNMENT;
+    if (sums + gradient == 0) {
+        return NULL;
+    }
+    if (cudaMalloc(&scratch, sums + gradient) != cudaSuccess ||
+        cudaMemsetAsync(scratch, 0, sums + gradient, l->stream) != cudaSuccess) {
+        cudaGetLastError();
+        cudaFree(scratch);
+        return NULL;
+    }
+    trial->c = trial->accumulate ? scratch : trial->c;
+    trial->bias_gradient = trial->bias_gradient != NULL ? (float *)((char *)scratch + sums) : NULL;
+    return scratch;
+}
+
+/* What a search has found so far. */
+struct finding {
+    bool any;
+    enum product_form form;
+    cublasLtMatmulAlgo_t algorithm;
+    double micros;
+    cublasStatus_t why_not;
+};
+
+static void try_form(struct finding *f, const struct product_tools *t, const struct launch *l,
+                     const struct product_shape *s, const struct cuda_product *trial, enum product_form form,
+                     bool timed)
+{
+    struct product_plan plan;
+    struct candidates c = {0};
+    cublasStatus_t e = cuda_plan_open(&plan, t, s, form);
+    if (e == CUBLAS_STATUS_SUCCESS) {
+        e = find_candidates(&c, &plan, t);
+    }
+    f->why_not = e == CUBLAS_STATUS_SUCCESS ? f->why_not : e;
+    for (int i = 0; i < (timed ? c.n : 1) && e == CUBLAS_STATUS_SUCCESS; i++) {
+        plan.algorithm = c.results[i].algo;
+        double micros = timed ? time_plan(&plan, t, l, trial) : 0;
+        if (isfinite(micros) && (!f->any || micros < f->micros)) {
+            *f = (struct finding){true, form, plan.algorithm, micros, f->why_not};
+        }
+    }
+    cuda_plan_close(&plan);
+}
+
+cublasStatus_t cuda_algorithm_search(struct product_plan *best, double *micros, const struct product_tools *t,
+                                     const struct launch *l, const struct cuda_product *p)
+{
+    struct product_shape shape;
+    struct cuda_product trial = *p;
+    struct finding f = {.why_not = CUBLAS_STATUS_NOT_SUPPORTED};
+    cuda_plan_shape(&shape, p);
+    memset(best, 0, sizeof *best);
+    void *scratch = divert_sums(&trial, l);
+    bool timed = scratch != NULL || (!p->accumulate && p->bias_gradient == NULL);
+    for (int form = 0; form < PRODUCT_FORMS; form++) {
+        if (product_form_fits((enum product_form)form, p)) {
+            try_form(&f, t, l, &shape, &trial, (enum product_form)form, timed);
+        }
+    }
+    cudaFree(scratch);
+    if (!f.any) {
+        return f.why_not;
+    }
+    if (!timed) {
+        log_warning("no memory on the GPU to time a product of %lld x %lld x %lld: the library's first "
+                    "choice is taken",
+                    (long long)p->m, (long long)p->n, (long long)p->k);
+    }
+    cublasStatus_t e = cuda_plan_open(best, t, &shape, f.form);
+    best->algorithm = f.algorithm;
+    *micros = f.micros;
+    return e;
+}

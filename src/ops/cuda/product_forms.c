@@ -1,0 +1,46 @@
+#include "ops/cuda/product_forms.h"
+
+static enum launch_type launch_type_of(enum dtype t)
+{
+    CHECK(t == DTYPE_F32 || t == DTYPE_BF16 || t == DTYPE_F16, "a product of %s", dtype_name(t));
+    return t == DTYPE_BF16 ? LAUNCH_BF16 : t == DTYPE_F16 ? LAUNCH_F16 : LAUNCH_F32;
+}
+
+bool product_form_fits(enum product_form form, const struct cuda_product *p)
+{
+    switch (form) {
+    case PRODUCT_ALONE: return p->bias == NULL || p->gelu != NULL;
+    case PRODUCT_EPILOGUE:
+        return (p->bias != NULL && p->n <= PRODUCT_ROOM) ||
+               (p->bias_gradient != NULL && p->m <= PRODUCT_ROOM);
+    default: return p->bias != NULL && !p->accumulate;
+    }
+}
+
+void product_form_before(const struct launch *l, enum product_form form, const struct cuda_product *p,
+                         void *room)
+{
+    if (form == PRODUCT_EPILOGUE && p->bias != NULL) {
+        struct launch_rows to = {room, p->n}, from = {(void *)p->bias, p->n};
+        cuda_launch_cast(l, to, launch_type_of(p->c_dtype), from, LAUNCH_F32, 1, p->n);
+    } else if (form == PRODUCT_BROADCAST) {
+        cuda_launch_broadcast(l, (struct launch_rows){p->c, p->c_stride}, launch_type_of(p->c_dtype), p->bias,
+                              p->m, p->n);
+    }
+}
+
+void product_form_after(const struct launch *l, enum product_form form, const struct cuda_product *p,
+                        void *room)
+{
+    if (p->gelu != NULL && p->bias != NULL && form == PRODUCT_ALONE) {
+        cuda_launch_bias_gelu(l, p->gelu, p->c, p->bias, launch_type_of(p->c_dtype), p->m, p->n);
+    } else if (p->gelu != NULL) {
+        cuda_launch_gelu(l, p->gelu, p->c, launch_type_of(p->c_dtype), p->m * p->n);
+    }
+    if (p->bias_gradient != NULL && form == PRODUCT_EPILOGUE) {
+        cuda_launch_column_sum(l, p->bias_gradient, (struct launch_rows){room, p->m}, LAUNCH_F32, 1, p->m);
+    } else if (p->bias_gradient != NULL) {
+        cuda_launch_column_sum(l, p->bias_gradient, (struct launch_rows){(void *)p->a, p->a_stride},
+                               launch_type_of(p->ab_dtype), p->k, p->m);
+    }
+}

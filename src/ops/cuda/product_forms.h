@@ -1,0 +1,32 @@
+/* product_forms: the ways in which a bias, an activation and a bias's gradient go with a product.  Which is fastest
+ * depends on the shape and is found by timing (cuda_algorithms.h).
+ *
+ * The library's own GELU epilogue is no form: it computes the tanh approximation (PyTorch and XLA give it nothing
+ * else), and ops.h means the erf form.  Nor is dGELU with the bias's gradient: it takes 2.6 times as long as the
+ * product and an own kernel. */
+#ifndef KILN_OPS_CUDA_PRODUCT_FORMS_H
+#define KILN_OPS_CUDA_PRODUCT_FORMS_H
+
+#include "ops/cuda/cuda_products.h"
+#include "ops/cuda/launch.h"
+
+enum product_form {
+    PRODUCT_ALONE,     /* own kernels do the rest after it */
+    PRODUCT_EPILOGUE,  /* the library adds the bias, rounded to the type of C, or sums the bias's gradient */
+    PRODUCT_BROADCAST, /* the rows of C begin as the bias, and the product adds to them */
+    PRODUCT_FORMS
+};
+
+/* Elements of the room through which a bias goes to the library, or its gradient comes back. */
+enum { PRODUCT_ROOM = 1 << 18 };
+
+bool product_form_fits(enum product_form form, const struct cuda_product *p);
+
+/* What is launched before and after the product itself.  `room` is device memory for PRODUCT_ROOM floats: the
+ * bias in the type of C before, its gradient [m] in fp32 after. */
+void product_form_before(const struct launch *l, enum product_form form, const struct cuda_product *p,
+                         void *room);
+void product_form_after(const struct launch *l, enum product_form form, const struct cuda_product *p,
+                        void *room);
+
+#endif

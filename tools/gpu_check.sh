@@ -49,7 +49,7 @@ train() # device directory flags...
 
 losses() { sed -n 's/.*"event":"step".*"loss":\([0-9.e+-]*\).*/\1/p' "$1/log.jsonl"; }
 
-# Both curves within 1 % (fp32) or 3 % (bf16) of one another at every step.
+# Both curves within 1 % (fp32), 2 % (tf32) or 3 % (bf16) of one another at every step.
 same_curves() # limit flags...
 {
     local limit=$1
@@ -81,6 +81,7 @@ step "answers beside the cpu" "$build/tests/test_cuda_session"
 make_store
 step "loss curves, fp32" same_curves 0.01
 step "loss curves, bf16" same_curves 0.03 --autocast
+step "loss curves, tf32" same_curves 0.02 --tf32
 step "killed and resumed" resumes_to_the_bit
 if command -v compute-sanitizer >/dev/null; then
     for op in embed_backward attention_backward layernorm_backward cross_entropy lamb; do

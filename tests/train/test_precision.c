@@ -1,0 +1,33 @@
+/* What --autocast, --fp16 and --tf32 come to, alone and together, on the cpu and on a device that knows fp16. */
+#include "../test.h"
+
+#include "train/precision.h"
+
+static const struct device host = {.name = "cpu", .is_host = true};
+static const struct device gpu = {.name = "gpu", .computes_in_f16 = true};
+
+static void expect_named(const char *name, struct precision_flags flags, const struct device *device)
+{
+    struct precision p;
+    EXPECT_OK(precision_find(&p, &flags, device, false));
+    EXPECT(strcmp(precision_name(p), name) == 0, "%s, not %s", precision_name(p), name);
+    EXPECT(!p.allow_tf32 || p.dtype == DTYPE_F32, "only products of fp32 matrices are rounded");
+}
+
+int main(void)
+{
+    struct precision p;
+    const struct precision_flags fp16 = {.fp16 = true}, both = {.fp16 = true, .autocast = true};
+    expect_named("fp32", (struct precision_flags){0}, &host);
+    expect_named("fp32", (struct precision_flags){.tf32 = true}, &host);
+    expect_named("bf16", (struct precision_flags){.autocast = true, .tf32 = true}, &host);
+    expect_named("fp32", (struct precision_flags){0}, &gpu);
+    expect_named("tf32", (struct precision_flags){.tf32 = true}, &gpu);
+    expect_named("bf16", (struct precision_flags){.autocast = true, .tf32 = true}, &gpu);
+    expect_named("fp16", fp16, &gpu);
+    expect_named("fp16", both, &gpu);
+    EXPECT_ERROR(precision_find(&p, &both, &host, false), STATUS_USAGE,
+                 "--autocast without it computes in bf16");
+    EXPECT_ERROR(precision_find(&p, &fp16, &gpu, true), STATUS_USAGE, "--autocast without it trains in bf16");
+    return 0;
+}

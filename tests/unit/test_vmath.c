@@ -18,6 +18,13 @@ static void check_exp(float x)
            (double)vmath_exp(x), want);
 }
 
+static void check_exp2(float x)
+{
+    double want = exp2((double)x), got = (double)vmath_exp2(x);
+    EXPECT(fabs(got - want) <= 2e-7 * want || (x < -126.0f && got == 0x1p-126), "2^%.9g = %.9g, not %.17g",
+           (double)x, got, want);
+}
+
 static void check_normal(float z)
 {
     struct vmath_normal got = vmath_normal(z);
@@ -27,6 +34,11 @@ static void check_normal(float z)
            cdf);
     EXPECT(fabs((double)got.density - density) <= 1e-7, "phi(%.9g) = %.9g, not %.17g", (double)z,
            (double)got.density, density);
+    double slope = cdf + (double)z * density;
+    EXPECT(fabs((double)vmath_cdf_bf16(z) - cdf) <= 5e-6, "Phi(%.9g) = %.9g for bf16, not %.17g", (double)z,
+           (double)vmath_cdf_bf16(z), cdf);
+    EXPECT(fabs((double)vmath_gelu_slope_bf16(z) - slope) <= 2e-5, "gelu'(%.9g) = %.9g for bf16, not %.17g",
+           (double)z, (double)vmath_gelu_slope_bf16(z), slope);
 }
 
 static void check_tanh(float x)
@@ -39,11 +51,17 @@ static void check_tanh(float x)
 int main(void)
 {
     sweep(1e-8f, 87.3f, check_exp);
+    sweep(1e-8f, 88.0f, check_exp2);
+    check_exp2(-125.99f);
+    check_exp2(-1e30f);
     sweep(1e-8f, 100.0f, check_normal);
     sweep(1e-8f, 100.0f, check_tanh);
     EXPECT(vmath_exp(-INFINITY) == 0 && vmath_exp(-88.0f) == 0, "small exponentials are not zero");
     EXPECT(isfinite(vmath_exp(1e30f)) && vmath_exp(1e30f) > 1e38f, "large exponentials are not capped");
-    EXPECT(isnan(vmath_exp(NAN)) && isnan(vmath_normal(NAN).cdf) && isnan(vmath_tanh(NAN)), "a NaN was lost");
+    EXPECT(isnan(vmath_exp(NAN)) && isnan(vmath_normal(NAN).cdf) && isnan(vmath_tanh(NAN)) &&
+               isnan(vmath_exp2(NAN)) && isnan(vmath_cdf_bf16(NAN)) && isnan(vmath_gelu_slope_bf16(NAN)),
+           "a NaN was lost");
+    EXPECT(fabsf(1e4f * vmath_cdf_bf16(-1e4f)) < 1e-3f, "gelu far below zero is not about zero");
     EXPECT(vmath_exp(0) == 1 && vmath_tanh(0) == 0, "not exact at zero");
     return 0;
 }

@@ -23,6 +23,14 @@ static void gelu_backward_block(float *out, const float *a, const float *b, int6
     }
 }
 
+static void gelu_backward_block_bf16(float *out, const float *a, const float *b, int64_t n)
+{
+#pragma omp simd
+    for (int64_t i = 0; i < n; i++) {
+        out[i] = a[i] * vmath_gelu_slope_bf16(b[i]);
+    }
+}
+
 static void tanh_block(float *out, const float *a, const float *b, int64_t n)
 {
     (void)b;
@@ -78,7 +86,8 @@ static void run(struct exec *x, const char *op, tensor out, tensor a, tensor b, 
 
 static void cpu_gelu_backward(struct exec *x, tensor dpre, tensor dout, tensor pre)
 {
-    run(x, "gelu_backward", dpre, dout, pre, gelu_backward_block);
+    run(x, "gelu_backward", dpre, dout, pre,
+        pre.dtype == DTYPE_BF16 ? gelu_backward_block_bf16 : gelu_backward_block);
 }
 
 static void cpu_tanh(struct exec *x, tensor out, tensor in)

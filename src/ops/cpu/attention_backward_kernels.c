@@ -89,7 +89,7 @@ static void backward_row(float *restrict p, float *restrict ds, int64_t visible,
     if (r.threshold != 0) {
 #pragma omp simd
         for (int64_t j = 0; j < n; j++) {
-            float probability = vmath_exp(scale * p[j] - lse);
+            float probability = vmath_exp2((scale * p[j] - lse) * VMATH_LOG2_E);
             float keep = r.bits[j] < r.threshold ? 0.0f : keep_scale;
             p[j] = probability * keep;
             ds[j] = scale * probability * (keep * ds[j] - delta);
@@ -97,7 +97,7 @@ static void backward_row(float *restrict p, float *restrict ds, int64_t visible,
     } else {
 #pragma omp simd
         for (int64_t j = 0; j < n; j++) {
-            p[j] = vmath_exp(scale * p[j] - lse);
+            p[j] = vmath_exp2((scale * p[j] - lse) * VMATH_LOG2_E);
             ds[j] = scale * p[j] * (ds[j] - delta);
         }
     }

@@ -57,7 +57,7 @@ static float softmax_row(float *s, int64_t visible, int64_t padded, float scale,
     float offset = visible == 0 ? 0.0f : scale * max;
 #pragma omp simd reduction(+ : sum)
     for (int64_t j = 0; j < n; j++) {
-        s[j] = vmath_exp(scale * s[j] - offset);
+        s[j] = vmath_exp2((scale * s[j] - offset) * VMATH_LOG2_E);
         sum += s[j];
     }
     return sum;

@@ -23,6 +23,9 @@ struct gemm {
     bool accumulate;
 };
 
+/* Of a tile. */
+enum { GEMM_MAX_TILE_ROWS = 256, GEMM_MAX_TILE_COLS = 1024 };
+
 /* Called with each tile of C when it is done: rows [row, row + rows), columns [col, col + cols). */
 typedef void gemm_after(const void *context, int64_t row, int64_t rows, int64_t col, int64_t cols,
                         void *lane);

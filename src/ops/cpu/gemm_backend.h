@@ -4,7 +4,7 @@
 
 #include "ops/cpu/gemm.h"
 
-enum { GEMM_MAX_TILE_ROWS = 256, GEMM_MAX_TILE_COLS = 1024, GEMM_MAX_FORMS = 8 };
+enum { GEMM_MAX_FORMS = 8 };
 
 struct gemm_backend {
     const char *name;

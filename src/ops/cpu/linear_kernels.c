@@ -1,8 +1,11 @@
 /* Linear layers: products by ops/cpu/gemm.h, the activation on each tile while it is in the cache, and bias
  * gradients as ordered sums over rows. */
 #include "ops/cpu/gemm.h"
-#include "ops/cpu/norm_row.h"
+#include "ops/cpu/kernel.h"
+#include "ops/cpu/rows.h"
 #include "ops/cpu/vmath.h"
+
+enum { ROWS_PER_SUM = 128 };
 
 /* Rows of a matrix may be strided; everything else is dense. */
 static int64_t stride_of(tensor t)
@@ -38,6 +41,21 @@ struct gelu_call {
     tensor out, pre;
 };
 
+static void gelu_row(float *out, const float *z, int64_t n, bool is_bf16)
+{
+    if (is_bf16) {
+#pragma omp simd
+        for (int64_t i = 0; i < n; i++) {
+            out[i] = z[i] * vmath_cdf_bf16(z[i]);
+        }
+    } else {
+#pragma omp simd
+        for (int64_t i = 0; i < n; i++) {
+            out[i] = z[i] * vmath_normal(z[i]).cdf;
+        }
+    }
+}
+
 static void gelu_tile(const void *context, int64_t row, int64_t rows, int64_t col, int64_t cols, void *lane)
 {
     const struct gelu_call *c = context;
@@ -45,10 +63,7 @@ static void gelu_tile(const void *context, int64_t row, int64_t rows, int64_t co
     for (int64_t r = row; r < row + rows; r++) {
         const float *z = rows_load(c->pre, r, col, cols, buffer);
         float *out = rows_target(c->out, r, col, buffer);
-#pragma omp simd
-        for (int64_t i = 0; i < cols; i++) {
-            out[i] = z[i] * vmath_normal(z[i]).cdf;
-        }
+        gelu_row(out, z, cols, c->out.dtype == DTYPE_BF16);
         rows_store(c->out, r, col, cols, out);
     }
 }
@@ -99,22 +114,44 @@ static void cpu_linear_backward_input(struct exec *x, tensor din, tensor dout, t
     gemm_run(x, "linear_backward_input", &g, NULL, 0, NULL);
 }
 
-struct column_sum_call {
-    tensor in;
-    float *partials; /* [chunks][cols] */
+struct bias_gradient_call {
+    tensor dbias, dout;
 };
 
-static void column_sum_chunk(const void *context, int64_t chunk, void *lane)
+/* sum += row */
+static void add_row(float *restrict sum, tensor t, int64_t row, int64_t first, int64_t n)
 {
-    const struct column_sum_call *c = context;
-    int64_t rows = tensor_rows(c->in), cols = tensor_cols(c->in);
-    float *sum = c->partials + chunk * cols;
-    memset(sum, 0, (size_t)cols * sizeof(float));
-    for (int64_t row = norm_chunk_begin(rows, chunk); row < norm_chunk_begin(rows, chunk + 1); row++) {
-        const float *in = rows_load(c->in, row, 0, cols, lane);
+    if (t.dtype == DTYPE_F32) {
+        const float *in = rows_f32(t, row) + first;
 #pragma omp simd
-        for (int64_t i = 0; i < cols; i++) {
+        for (int64_t i = 0; i < n; i++) {
             sum[i] += in[i];
+        }
+    } else {
+        const uint16_t *in = rows_bf16(t, row) + first;
+#pragma omp simd
+        for (int64_t i = 0; i < n; i++) {
+            sum[i] += bf16_to_f32(in[i]);
+        }
+    }
+}
+
+/* Rows of the weight are columns of dout: the tile that has just read them adds them up, in runs of rows whose
+ * sums are added in order. */
+static void bias_gradient_tile(const void *context, int64_t col, int64_t cols, int64_t tile_col,
+                               int64_t tile_cols, void *lane)
+{
+    const struct bias_gradient_call *c = context;
+    float *sum = lane, *dbias = (float *)c->dbias.data + col;
+    int64_t rows = tensor_rows(c->dout);
+    (void)tile_cols;
+    for (int64_t first = 0; tile_col == 0 && first < rows; first += ROWS_PER_SUM) {
+        memset(sum, 0, (size_t)cols * sizeof *sum);
+        for (int64_t row = first; row < kernel_min(rows, first + ROWS_PER_SUM); row++) {
+            add_row(sum, c->dout, row, col, cols);
+        }
+        for (int64_t i = 0; i < cols; i++) {
+            dbias[i] += sum[i];
         }
     }
 }
@@ -125,12 +162,12 @@ static void cpu_linear_backward_weight(struct exec *x, tensor dw, tensor dbias, 
     if (!accept_tensors(x, op, ACCEPT_LIST(dout, in), ACCEPT_LIST(dw, dbias))) {
         return;
     }
-    int64_t rows = tensor_rows(dout), cols = tensor_cols(dout);
+    int64_t rows = tensor_rows(dout);
     if (rows == 0) {
         return;
     }
     struct gemm g = {
-        .m = cols,
+        .m = tensor_cols(dout),
         .n = tensor_cols(in),
         .k = rows,
         .c = dw.data,
@@ -144,12 +181,9 @@ static void cpu_linear_backward_weight(struct exec *x, tensor dw, tensor dbias, 
         .a_transposed = true,
         .accumulate = true,
     };
-    gemm_run(x, op, &g, NULL, 0, NULL);
-    if (!tensor_is_null(dbias) && !failed(x->status)) {
-        struct column_sum_call c = {dout, exec_scratch(x, workspace_column_sum(rows, cols))};
-        lanes_run(x, op, norm_chunks(rows), (size_t)cols * sizeof(float), column_sum_chunk, &c);
-        norm_add_partials(dbias.data, c.partials, norm_chunks(rows), cols, cols);
-    }
+    struct bias_gradient_call c = {dbias, dout};
+    gemm_run(x, op, &g, tensor_is_null(dbias) ? NULL : bias_gradient_tile, GEMM_MAX_TILE_ROWS * sizeof(float),
+             &c);
 }
 
 KERNEL_FILL(linear, struct ops)

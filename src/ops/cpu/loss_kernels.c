@@ -47,7 +47,7 @@ static double exponentials(float *out, const float *v, int64_t n, float max)
         int64_t end = kernel_min(n, first + 4096);
 #pragma omp simd reduction(+ : sum)
         for (int64_t i = first; i < end; i++) {
-            out[i] = vmath_exp(v[i] - max);
+            out[i] = vmath_exp2((v[i] - max) * VMATH_LOG2_E);
             sum += out[i];
         }
         total += (double)sum;

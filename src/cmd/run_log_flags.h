@@ -15,6 +15,10 @@
         OPTION_STRING_ROW("profile_steps", AT(profile.steps), "0", "X:Y",                                    \
                           "the first and the last micro-step to profile, counted from 1 in this run"),       \
         OPTION_STRING_ROW("tensorboard_logdir", AT(profile.directory), NULL, "DIR",                          \
-                          "where the trace is written; OUTPUT_DIR/profile without it")
+                          "where the trace is written; OUTPUT_DIR/profile without it"),                      \
+        OPTION_STRING_ROW("migration_log", AT(migration_log), NULL, "FILE",                                  \
+                          "write there which kernel served each op, by dtype and shape"),                    \
+        OPTION_FLAG_ROW("sync_ops", AT(sync_ops),                                                            \
+                        "wait after every op: slower, but a device's error is named with its op and layer")
 
 #endif

@@ -2,6 +2,7 @@
 
 #include <stdarg.h>
 #include <stdio.h>
+#include <string.h>
 
 bool exec_enter(struct exec *x, const char *layer, int64_t index)
 {
@@ -51,10 +52,14 @@ void exec_queued(struct exec *x, const char *op)
 /* After a wait: the failure of anything since the wait before. */
 static void take(struct exec *x, const char *what, struct status s)
 {
-    char first[PLACE_BYTES], last[PLACE_BYTES];
+    char first[PLACE_BYTES] = "", last[PLACE_BYTES] = "";
     if (failed(s) && x->first_queued.op != NULL) {
         put_place(first, &x->first_queued);
         put_place(last, &x->last_queued);
+    }
+    if (failed(s) && first[0] != '\0' && strcmp(first, last) == 0) {
+        exec_fail(x, s.code, x->last_queued.op, "%s", s.message);
+    } else if (failed(s) && first[0] != '\0') {
         exec_fail(x, s.code, what, "%s; it belongs to an op from %s to %s (--sync_ops finds out which)",
                   s.message, first, last);
     } else if (failed(s)) {

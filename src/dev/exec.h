@@ -62,7 +62,8 @@ void exec_fail(struct exec *x, enum status_code code, const char *op, const char
 /* For tables of devices whose calls return before their work is done: `op` was queued in the current layer. */
 void exec_queued(struct exec *x, const char *op);
 
-/* Waits for what was queued.  A failure of it sticks in the exec and names the ops it may belong to. */
+/* Waits for what was queued.  A failure of it sticks in the exec and names the op it belongs to, or from which to
+ * which one it may. */
 void exec_synchronize(struct exec *x);
 
 /* Between host and device memory, behind the ops before it; done when it returns.  Nothing happens after a

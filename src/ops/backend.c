@@ -1,7 +1,10 @@
 #define _GNU_SOURCE
 #include "ops/backend.h"
 
+#include "core/host.h"
+
 #include <dlfcn.h>
+#include <omp.h>
 #include <pthread.h>
 #include <stdio.h>
 #include <string.h>
@@ -98,4 +101,18 @@ struct status backend_find(struct backend *b, const char *name)
     }
     *b = (struct backend){found.entry->device, found.entry->ops};
     return status_ok();
+}
+
+void backend_describe(struct buf *text, const struct backend *b)
+{
+    if (!b->device->is_host) {
+        buf_printf(text, "device     %s: %s\n", b->device->name,
+                   found.gpu[0] != '\0' ? found.gpu : "not a device that kiln finds by name");
+        return;
+    }
+    buf_printf(text, "device     %s: %s, %d threads, kernels for %s\n", b->device->name, host_cpu_name().text,
+               omp_get_max_threads(), ops_cpu_isa());
+    for (int i = 0; ops_cpu_library(i) != NULL; i++) {
+        buf_printf(text, "products   %s\n", ops_cpu_library(i));
+    }
 }

@@ -5,6 +5,7 @@
 #ifndef KILN_OPS_BACKEND_H
 #define KILN_OPS_BACKEND_H
 
+#include "core/buf.h"
 #include "core/log.h"
 #include "ops/ops.h"
 
@@ -19,6 +20,9 @@ struct status backend_find(struct backend *b, const char *name);
 
 /* Describes the GPU in `text` [n], or fails with the reason why there is none. */
 struct status backend_describe_gpu(char *text, size_t n);
+
+/* Appends a line for the device, and one for each library that computes on it. */
+void backend_describe(struct buf *text, const struct backend *b);
 
 /* What libkiln_cuda.so shows as `kiln_cuda_entry`: it fits only a program of the same version and layout. */
 struct backend_entry {

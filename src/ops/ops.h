@@ -225,4 +225,7 @@ extern const struct ops ops_plan;
 const struct ops *ops_cpu(void);
 const char *ops_cpu_isa(void);
 
+/* A line for each library of matrix products, "oneDNN 2.6.3: on"; NULL behind the last. */
+const char *ops_cpu_library(int i);
+
 #endif

@@ -5,8 +5,10 @@
 #include "data/prefetch.h"
 #include "io/dir_lock.h"
 #include "ops/backend.h"
+#include "ops/op_sync.h"
 #include "optim/schedule.h"
 #include "train/metrics.h"
+#include "train/migration_log.h"
 #include "train/plateau.h"
 #include "train/pretrain_inputs.h"
 #include "train/run_state.h"
@@ -24,6 +26,8 @@ struct run {
     struct pretrain_inputs in;
     struct backend backend;
     struct precision precision;
+    struct migration_log migration;
+    struct op_watch sync;
     struct schedule schedule;
     struct trainer trainer;
     struct evaluation evaluation;
@@ -423,9 +427,21 @@ static struct status open_logs(struct run *r)
     return status_ok();
 }
 
+/* The tables that stand around the backend's. */
+static struct status watch_ops(struct run *r)
+{
+    TRY(migration_log_open(&r->migration, r->options->migration_log, "pretrain", &r->backend));
+    if (r->options->sync_ops) {
+        op_sync_init(&r->sync, r->backend.ops);
+        r->backend.ops = &r->sync.table;
+    }
+    return status_ok();
+}
+
 static struct status run_phase(struct run *r)
 {
     const struct pretrain_options *o = r->options;
+    TRY(watch_ops(r));
     struct trainer_config config = trainer_config_of(r);
     TRY(file_make_directories(o->output_dir));
     TRY(dir_lock_acquire(&r->lock, o->output_dir));
@@ -488,5 +504,6 @@ struct status pretrain_run(const struct pretrain_options *o)
         s = run_phase(&r);
     }
     close_run(&r);
+    migration_log_close(&r.migration, s);
     return s;
 }

@@ -38,8 +38,10 @@ struct pretrain_options {
     struct precision_flags precision;
     bool phase2, resume_from_checkpoint, skip_checkpoint, disable_progress_bar, dry_run;
     bool enable_tensorboard_logging;
-    const char *json_summary; /* dllogger's file; NULL: none */
-    const json_t *flags;      /* all of these by name, for the logs; may be NULL */
+    const char *json_summary;  /* dllogger's file; NULL: none */
+    const char *migration_log; /* which kernel served each op (train/migration_log.h); NULL: none */
+    bool sync_ops;             /* wait after every op, so that a device's error is named with it */
+    const json_t *flags;       /* all of these by name, for the logs; may be NULL */
 };
 
 /* STATUS_OK at the end of the phase or of steps_this_run; STATUS_PREEMPTED after a signal, with the state

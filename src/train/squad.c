@@ -6,6 +6,8 @@
 #include "data/squad_score.h"
 #include "io/dir_lock.h"
 #include "ops/backend.h"
+#include "ops/op_sync.h"
+#include "train/migration_log.h"
 #include "train/model_dir.h"
 #include "train/squad_predict.h"
 #include "train/squad_train.h"
@@ -26,6 +28,8 @@ struct job {
     const struct squad_options *options;
     struct backend backend;
     struct precision precision;
+    struct migration_log migration;
+    struct op_watch sync;
     struct model_dir model;
     struct questions train, predict;
     struct trainer trainer;
@@ -323,6 +327,17 @@ static struct status open_logs(struct job *j)
     return metrics_open(&j->log, &logs);
 }
 
+/* The tables that stand around the backend's. */
+static struct status watch_ops(struct job *j)
+{
+    TRY(migration_log_open(&j->migration, j->options->migration_log, "squad", &j->backend));
+    if (j->options->sync_ops) {
+        op_sync_init(&j->sync, j->backend.ops);
+        j->backend.ops = &j->sync.table;
+    }
+    return status_ok();
+}
+
 static struct status run_job(struct job *j)
 {
     const struct squad_options *o = j->options;
@@ -340,6 +355,8 @@ static struct status run_job(struct job *j)
     TRY(file_make_directories(o->output_dir));
     TRY(dir_lock_acquire(&j->lock, o->output_dir));
     TRY(open_logs(j));
+    TRY(watch_ops(j));
+    config.ops = j->backend.ops;
     TRY(trainer_init(&j->trainer, &config));
     TRY(load_weights(j));
     if (o->do_train) {
@@ -367,5 +384,6 @@ struct status squad_run(const struct squad_options *o)
     squad_examples_fini(&j.train.examples);
     model_dir_close(&j.model);
     dir_lock_release(&j.lock);
+    migration_log_close(&j.migration, s);
     return s;
 }

@@ -26,8 +26,10 @@ struct squad_options {
     struct profile_options profile;
     struct precision_flags precision;
     bool do_train, do_predict, do_eval, do_lower_case, version_2_with_negative;
-    const char *json_summary; /* dllogger's file; NULL: none */
-    const json_t *flags;      /* all of these by name, for the logs; may be NULL */
+    const char *json_summary;  /* dllogger's file; NULL: none */
+    const char *migration_log; /* which kernel served each op (train/migration_log.h); NULL: none */
+    bool sync_ops;             /* wait after every op, so that a device's error is named with it */
+    const json_t *flags;       /* all of these by name, for the logs; may be NULL */
     bool enable_tensorboard_logging;
     bool skip_cache, skip_checkpoint, resume_from_checkpoint, disable_progress_bar, dry_run;
 };

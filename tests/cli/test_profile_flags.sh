@@ -34,4 +34,13 @@ cmp "$dir/a/ckpt_4/model.safetensors" "$dir/c/ckpt_4/model.safetensors" || fail 
 
 expect 64 "--profile_steps is '4:2'" "${pretrain[@]}" --output_dir "$dir/d" --profile --profile_steps 4:2
 expect 0 "nothing was profiled" "${pretrain[@]}" --output_dir "$dir/d" --profile --profile_steps 40:50
+
+# which kernel served what; waiting after every op changes nothing either
+expect 0 "ops by dtype and shape" "${pretrain[@]}" --output_dir "$dir/e" --migration-log "$dir/migration.log" --sync_ops --profile --profile_steps 2
+cmp "$dir/a/ckpt_4/model.safetensors" "$dir/e/ckpt_4/model.safetensors" || fail "watching ops changed the weights"
+for line in "run        kiln pretrain, complete" "\[cpu_match\]: lamb(fp32 \[" "\[cpu_match\]: attention(fp32 \[" "    \[context\]: 8 calls of "; do
+    grep -q "$line" "$dir/migration.log" || fail "'$line' is not in the migration log"
+done
+expect 64 "migration" "${pretrain[@]}" --output_dir "$dir/f" --migration_log
+expect 74 "cannot" "${pretrain[@]}" --output_dir "$dir/f" --migration_log "$dir/nowhere/log"
 echo "test_profile_flags: traces are whole"

@@ -98,6 +98,11 @@ const char *ops_cpu_isa(void)
     return isas[best].name;
 }
 
+const char *ops_cpu_library(int i)
+{
+    return gemm_backend_line(i);
+}
+
 const struct gemm_backend *gemm_plain(void)
 {
     pthread_once(&once, fill_tables);

@@ -17,7 +17,7 @@ static struct {
         *on[MAX_BACKENDS]; /* fastest first; the last is the plain one, which can do everything */
     int n_on;
     int first[2][2]; /* of `on`, for ab and c in fp32 (0) or bf16 (1) */
-    char lines[MAX_BACKENDS][96];
+    char lines[MAX_BACKENDS][160];
 } backends;
 
 static pthread_once_t backends_once = PTHREAD_ONCE_INIT;
@@ -31,7 +31,9 @@ static void consider(int line, const char *name, const struct gemm_backend *b)
     if (b != NULL && state[1] == 'n') {
         backends.on[backends.n_on++] = b;
     }
-    snprintf(backends.lines[line], sizeof backends.lines[line], "%s: %s", b == NULL ? name : b->name, state);
+    const char *version = b == NULL || b->version == NULL ? NULL : b->version();
+    snprintf(backends.lines[line], sizeof backends.lines[line], "%s%s%.100s: %s", b == NULL ? name : b->name,
+             version == NULL ? "" : " ", version == NULL ? "" : version, state);
 }
 
 static void backends_open(void)
@@ -194,7 +196,9 @@ void gemm_run(struct exec *x, const char *op, const struct gemm *g, gemm_after *
     pthread_mutex_lock(&product_lock);
     while (!prepare(&c, backends.on[b])) {
         b++; /* the plain one, last, takes every form */
+        x->served_why = "the first choice has no product of this form";
     }
+    x->served_by = c.backend->name;
     lanes_run(x, op, c.tiles_m * c.tiles_n, c.backend_bytes + after_bytes, tile_item, &c);
     pthread_mutex_unlock(&product_lock);
     if (atomic_load(&tile_failed)) {

@@ -9,6 +9,9 @@ enum { GEMM_MAX_FORMS = 8 };
 struct gemm_backend {
     const char *name;
 
+    /* Of the library, once it is open: "2.6.0"; NULL: it has none. */
+    const char *(*version)(void);
+
     /* Readies the library, once; false if it does not work on this machine. */
     bool (*open)(void);
 

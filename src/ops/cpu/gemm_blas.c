@@ -16,6 +16,15 @@ static bool blas_open(void)
     return true;
 }
 
+static const char *blas_version(void)
+{
+#ifdef OPENBLAS_VERSION
+    return openblas_get_config();
+#else
+    return NULL;
+#endif
+}
+
 static bool blas_can(enum dtype ab_dtype, enum dtype c_dtype)
 {
     (void)c_dtype;
@@ -116,6 +125,7 @@ static bool blas_tile(const void *handle, const struct gemm *t, void *lane)
 
 const struct gemm_backend gemm_blas = {
     .name = "BLAS",
+    .version = blas_version,
     .open = blas_open,
     .can = blas_can,
     .prepare = blas_prepare,

@@ -8,6 +8,7 @@
 
 #include <omp.h>
 #include <oneapi/dnnl/dnnl.h>
+#include <stdio.h>
 #include <string.h>
 
 #if DNNL_VERSION_MAJOR != 2
@@ -34,7 +35,7 @@ static struct {
     dnnl_stream_t stream;
     struct entry entries[CACHE_SETS][CACHE_WAYS];
     uint64_t clock;
-    char name[24];
+    char version[24];
 } lib;
 
 static bool onednn_open(void)
@@ -43,6 +44,13 @@ static bool onednn_open(void)
            dnnl_stream_create(&lib.stream, lib.engine, dnnl_stream_default_flags) == dnnl_success &&
            dnnl_set_primitive_cache_capacity(0) ==
                dnnl_success; /* ours is the only cache: its size is known */
+}
+
+static const char *onednn_version(void)
+{
+    const dnnl_version_t *v = dnnl_version();
+    snprintf(lib.version, sizeof lib.version, "%d.%d.%d", v->major, v->minor, v->patch);
+    return lib.version;
 }
 
 static dnnl_data_type_t type_of(enum dtype t)
@@ -191,6 +199,7 @@ static bool onednn_can(enum dtype ab_dtype, enum dtype c_dtype)
 
 const struct gemm_backend gemm_onednn = {
     .name = "oneDNN",
+    .version = onednn_version,
     .open = onednn_open,
     .can = onednn_can,
     .prepare = onednn_prepare,

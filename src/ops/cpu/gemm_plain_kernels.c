@@ -101,5 +101,6 @@ static const void *plain_prepare(const struct gemm *t, size_t *lane_bytes)
 
 KERNEL_FILL(gemm_plain, struct gemm_backend)
 {
-    *t = (struct gemm_backend){"plain", plain_open, plain_can, plain_prepare, plain_tile};
+    *t = (struct gemm_backend){
+        .name = "plain", .open = plain_open, .can = plain_can, .prepare = plain_prepare, .tile = plain_tile};
 }

@@ -151,15 +151,15 @@ static void tile_item(const void *context, int64_t item, void *lane)
 {
     const struct gemm_call *c = context;
     int64_t i = item % c->tiles_m * c->tile_m, j = item / c->tiles_m * c->tile_n;
-    struct gemm t = {0};
     for (int64_t l = 0; l < c->g->k; l += c->tile_k) {
-        t = tile_at(c, i, j, l);
+        struct gemm t = tile_at(c, i, j, l);
         if (!c->backend->tile(c->forms[form_of(c, &t)], &t, lane)) {
             atomic_store(c->failed, true);
         }
-    }
-    if (c->after != NULL) {
-        c->after(c->context, i, t.m, j, t.n, (char *)lane + c->backend_bytes);
+        if (c->after != NULL) {
+            struct gemm_part part = {i, t.m, j, t.n, l, t.k};
+            c->after(c->context, &part, (char *)lane + c->backend_bytes);
+        }
     }
 }
 

@@ -26,12 +26,17 @@ struct gemm {
 /* Of a tile. */
 enum { GEMM_MAX_TILE_ROWS = 256, GEMM_MAX_TILE_COLS = 1024 };
 
-/* Called with each tile of C when it is done: rows [row, row + rows), columns [col, col + cols). */
-typedef void gemm_after(const void *context, int64_t row, int64_t rows, int64_t col, int64_t cols,
-                        void *lane);
+/* Part of a product: rows [row, row + rows) and columns [col, col + cols) of C, summed over [inner, inner + depth). */
+struct gemm_part {
+    int64_t row, rows, col, cols, inner, depth;
+};
 
-/* Computes the product; then `after`, which may be NULL, on each tile while it is in the cache, with
- * after_bytes of scratch.  A failure sticks in the exec under the name `op`. */
+/* Called with each part when it is done and its operands are in the cache.  The inner dimension is cut only where
+ * fp32 sums are added to. */
+typedef void gemm_after(const void *context, const struct gemm_part *part, void *lane);
+
+/* Computes the product, and `after`, which may be NULL, on each part of it, with after_bytes of scratch.  A
+ * failure sticks in the exec under the name `op`. */
 void gemm_run(struct exec *x, const char *op, const struct gemm *g, gemm_after *after, size_t after_bytes,
               const void *context);
 

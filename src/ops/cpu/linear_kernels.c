@@ -5,8 +5,6 @@
 #include "ops/cpu/rows.h"
 #include "ops/cpu/vmath.h"
 
-enum { ROWS_PER_SUM = 128 };
-
 /* Rows of a matrix may be strided; everything else is dense. */
 static int64_t stride_of(tensor t)
 {
@@ -56,15 +54,15 @@ static void gelu_row(float *out, const float *z, int64_t n, bool is_bf16)
     }
 }
 
-static void gelu_tile(const void *context, int64_t row, int64_t rows, int64_t col, int64_t cols, void *lane)
+static void gelu_part(const void *context, const struct gemm_part *p, void *lane)
 {
     const struct gelu_call *c = context;
     float *buffer = lane;
-    for (int64_t r = row; r < row + rows; r++) {
-        const float *z = rows_load(c->pre, r, col, cols, buffer);
-        float *out = rows_target(c->out, r, col, buffer);
-        gelu_row(out, z, cols, c->out.dtype == DTYPE_BF16);
-        rows_store(c->out, r, col, cols, out);
+    for (int64_t r = p->row; r < p->row + p->rows; r++) {
+        const float *z = rows_load(c->pre, r, p->col, p->cols, buffer);
+        float *out = rows_target(c->out, r, p->col, buffer);
+        gelu_row(out, z, p->cols, c->out.dtype == DTYPE_BF16);
+        rows_store(c->out, r, p->col, p->cols, out);
     }
 }
 
@@ -89,7 +87,7 @@ static void cpu_linear_gelu(struct exec *x, tensor out, tensor pre, tensor in, t
         .b_transposed = true,
     };
     struct gelu_call c = {out, pre};
-    gemm_run(x, "linear_gelu", &g, gelu_tile, (size_t)tensor_rows(w) * sizeof(float), &c);
+    gemm_run(x, "linear_gelu", &g, gelu_part, (size_t)tensor_rows(w) * sizeof(float), &c);
 }
 
 static void cpu_linear_backward_input(struct exec *x, tensor din, tensor dout, tensor w, bool accumulate)
@@ -136,23 +134,21 @@ static void add_row(float *restrict sum, tensor t, int64_t row, int64_t first, i
     }
 }
 
-/* Rows of the weight are columns of dout: the tile that has just read them adds them up, in runs of rows whose
- * sums are added in order. */
-static void bias_gradient_tile(const void *context, int64_t col, int64_t cols, int64_t tile_col,
-                               int64_t tile_cols, void *lane)
+/* Rows of the weight are columns of dout: the first tile of each row of tiles adds them up when it has just read
+ * them. */
+static void bias_gradient_part(const void *context, const struct gemm_part *p, void *lane)
 {
     const struct bias_gradient_call *c = context;
-    float *sum = lane, *dbias = (float *)c->dbias.data + col;
-    int64_t rows = tensor_rows(c->dout);
-    (void)tile_cols;
-    for (int64_t first = 0; tile_col == 0 && first < rows; first += ROWS_PER_SUM) {
-        memset(sum, 0, (size_t)cols * sizeof *sum);
-        for (int64_t row = first; row < kernel_min(rows, first + ROWS_PER_SUM); row++) {
-            add_row(sum, c->dout, row, col, cols);
-        }
-        for (int64_t i = 0; i < cols; i++) {
-            dbias[i] += sum[i];
-        }
+    float *sum = lane, *dbias = (float *)c->dbias.data + p->row;
+    if (p->col > 0) {
+        return;
+    }
+    memset(sum, 0, (size_t)p->rows * sizeof *sum);
+    for (int64_t row = p->inner; row < p->inner + p->depth; row++) {
+        add_row(sum, c->dout, row, p->row, p->rows);
+    }
+    for (int64_t i = 0; i < p->rows; i++) {
+        dbias[i] += sum[i];
     }
 }
 
@@ -182,7 +178,7 @@ static void cpu_linear_backward_weight(struct exec *x, tensor dw, tensor dbias, 
         .accumulate = true,
     };
     struct bias_gradient_call c = {dbias, dout};
-    gemm_run(x, op, &g, tensor_is_null(dbias) ? NULL : bias_gradient_tile, GEMM_MAX_TILE_ROWS * sizeof(float),
+    gemm_run(x, op, &g, tensor_is_null(dbias) ? NULL : bias_gradient_part, GEMM_MAX_TILE_ROWS * sizeof(float),
              &c);
 }
 

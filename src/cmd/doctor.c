@@ -1,11 +1,11 @@
 /* kiln doctor: what this machine and this build have - processor, memory, each optional library on or off and
  * why, and the rate of matrix products that training can hope for. */
-#include "cmd/ceilings.h"
 #include "cmd/commands.h"
 #include "core/host.h"
 #include "io/hdf5_file.h"
 #include "ops/cpu/gemm.h"
 #include "ops/backend.h"
+#include "train/ceilings.h"
 
 #include <omp.h>
 #include <stddef.h>
@@ -48,9 +48,10 @@ static struct status run(const void *args, int n_positional, const char *const *
     print_cpu();
     print_backends();
     static const enum dtype dtypes[] = {DTYPE_F32, DTYPE_BF16};
+    struct backend cpu = {&device_cpu, ops_cpu()};
     for (int i = 0; i < 2 && !a->dry_run; i++) {
         double flops_per_s;
-        TRY(ceiling_products(dtypes[i], &flops_per_s));
+        TRY(ceiling_products(&cpu, ceiling_size_of(cpu.device), dtypes[i], &flops_per_s));
         printf("%s%s products by %s: %.0f GFLOP/s\n", i == 0 ? "measured   " : "           ",
                dtype_name(dtypes[i]), gemm_backend_name(dtypes[i]), flops_per_s * 1e-9);
     }

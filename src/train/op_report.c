@@ -10,13 +10,19 @@ static int slowest_first(const void *a, const void *b)
     return (x->ns < y->ns) - (x->ns > y->ns);
 }
 
+/* FLOP/s of the table's unit. */
+static double unit_of(const struct op_ceilings *c)
+{
+    return c != NULL && c->products >= 1e13 ? 1e12 : 1e9;
+}
+
 /* A rate, and of its ceiling so much; blank where nothing was counted. */
-static void append_rate(struct buf *b, double per_s, const double *ceiling)
+static void append_rate(struct buf *b, double per_s, double unit, const double *ceiling)
 {
     if (per_s <= 0) {
         buf_printf(b, "%9s", "");
     } else {
-        buf_printf(b, "%9.1f", per_s * 1e-9);
+        buf_printf(b, "%9.1f", per_s / unit);
     }
     if (ceiling != NULL && per_s > 0) {
         buf_printf(b, "%5.0f %%", 100 * per_s / *ceiling);
@@ -30,8 +36,8 @@ static void append_row(struct buf *b, const struct op_total *t, double seconds,
 {
     double s = (double)t->ns * 1e-9;
     buf_printf(b, "%-36s%8" PRId64 "%11.2f%7.1f %%", t->op, t->n_calls, 1e3 * s, 100 * s / seconds);
-    append_rate(b, t->flops / s, ceilings == NULL ? NULL : &ceilings->products);
-    append_rate(b, t->bytes / s, ceilings == NULL ? NULL : &ceilings->copy);
+    append_rate(b, t->flops / s, unit_of(ceilings), ceilings == NULL ? NULL : &ceilings->products);
+    append_rate(b, t->bytes / s, 1e9, ceilings == NULL ? NULL : &ceilings->copy);
     buf_putc(b, '\n');
 }
 
@@ -41,8 +47,9 @@ void op_report_append(struct buf *b, const struct op_total totals[OP_WATCH_N_OPS
     struct op_total sorted[OP_WATCH_N_OPS], sum = {.op = "all ops"};
     memcpy(sorted, totals, sizeof sorted);
     qsort(sorted, OP_WATCH_N_OPS, sizeof sorted[0], slowest_first);
-    buf_printf(b, "%-36s%8s%11s%9s%9s%s%9s%s\n", "op", "calls", "ms", "share", "GF/s",
-               ceilings == NULL ? "" : "   peak", "GB/s", ceilings == NULL ? "" : "   peak");
+    buf_printf(b, "%-36s%8s%11s%9s%9s%s%9s%s\n", "op", "calls", "ms", "share",
+               unit_of(ceilings) == 1e12 ? "TF/s" : "GF/s", ceilings == NULL ? "" : "   peak", "GB/s",
+               ceilings == NULL ? "" : "   peak");
     for (int i = 0; i < OP_WATCH_N_OPS && sorted[i].n_calls > 0; i++) {
         append_row(b, &sorted[i], seconds, ceilings);
         sum.n_calls += sorted[i].n_calls;

@@ -12,7 +12,7 @@ struct op_ceilings {
 };
 
 /* Appends a row for every op that was called, the slowest first: calls, milliseconds, share of `seconds` (the
- * wall time that they are part of), GF/s and GB/s, and with ceilings, which may be NULL, the percentage of
+ * wall time that they are part of), GF/s (TF/s under a ceiling of 10 TF/s and more) and GB/s, and with ceilings, which may be NULL, the percentage of
  * them that was reached. */
 void op_report_append(struct buf *b, const struct op_total totals[OP_WATCH_N_OPS], double seconds,
                       const struct op_ceilings *ceilings);

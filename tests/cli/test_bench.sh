@@ -20,6 +20,13 @@ for precision in "" --autocast; do
     grep -qE "^step [0-9.]+ ms, [0-9]+ tokens/s; [0-9.]+ GFLOP of it useful: [0-9.]+ GF/s, [0-9]+ % of the products$" "$dir/out" ||
         fail "no total: $(cat "$dir/out")"
 done
+expect 0 "ops by dtype and shape" "$kiln" bench --model tiny --max_seq_length 32 --train_batch_size 2 --steps 1 --migration-log "$dir/log"
+grep -q "run        kiln bench, complete" "$dir/log" || fail "no migration log"
+if "$kiln" bench --device cuda --dry-run >"$dir/out" 2>"$dir/err"; then
+    grep -q "^device     cuda: " "$dir/out" || fail "the GPU has no name"
+else
+    [ "$(wc -l <"$dir/err")" = 1 ] && grep -q "kiln: error: --device cuda: " "$dir/err" || fail "no sentence: $(cat "$dir/err")"
+fi
 expect 64 "more than the 512 positions" "$kiln" bench --model tiny --max_seq_length 1024
 expect 65 "cannot open" "$kiln" bench --config_file "$dir/none.json"
 echo "test_bench: rows and totals are there"

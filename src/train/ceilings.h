@@ -1,0 +1,27 @@
+/* ceilings: what a device reaches where nothing gets in the way, to hold the ops of a model against. */
+#ifndef KILN_TRAIN_CEILINGS_H
+#define KILN_TRAIN_CEILINGS_H
+
+#include "ops/backend.h"
+
+/* What is computed to find out. */
+struct ceiling_size {
+    int64_t rows, width; /* products of [rows, width] by [width, width] */
+    int64_t copied;      /* floats from one place to another */
+    int64_t at_once;     /* calls between two waits */
+    double seconds;      /* at least so long */
+};
+
+/* On the host products of [2048, 1024] by [1024, 1024] and copies of 128 MiB; else of 8192 each way, and of
+ * 1 GiB; each sustained for a quarter of a second, long enough to meet whatever else the machine is doing. */
+struct ceiling_size ceiling_size_of(const struct device *device);
+
+/* Products by the backend's table, in FLOP/s. */
+struct status ceiling_products(const struct backend *b, struct ceiling_size size, enum dtype dtype,
+                               double *flops_per_s);
+
+/* Copies by the backend's table, or on the host by memcpy where that is faster, in bytes read and written a
+ * second. */
+struct status ceiling_copy(const struct backend *b, struct ceiling_size size, double *bytes_per_s);
+
+#endif

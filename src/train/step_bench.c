@@ -1,0 +1,105 @@
+#include "train/step_bench.h"
+
+#include "core/clock.h"
+#include "core/rng.h"
+#include "ops/op_timer.h"
+
+#include <math.h>
+#include <string.h>
+
+/* Counts the work twice: with the rounding of batches for memory, without it for what is useful. */
+struct status step_bench_plan(struct step_bench *b)
+{
+    struct trainer_config exact;
+    b->n_masked = lround(0.15 * (double)b->length);
+    b->config.limits = bert_batch_limits(b->n_sequences, b->length, b->n_masked);
+    exact = b->config;
+    exact.limits = (struct bert_batch_limits){b->n_sequences * b->length, b->n_sequences,
+                                              b->n_sequences * b->n_masked, b->length};
+    TRY(trainer_plan(&b->plan, &exact));
+    b->useful_flops = b->plan.micro_flops;
+    return trainer_plan(&b->plan, &b->config);
+}
+
+/* One micro-batch of full sequences of random words. */
+static struct status make_step(struct bert_step *step, const struct step_bench *s)
+{
+    TRY(bert_step_init(step, 1, s->config.limits));
+    struct bert_batch *b = step->micro;
+    struct rng_stream r = rng_stream(rng_key(s->config.seed, 1));
+    uint32_t n_words = (uint32_t)s->config.model.vocab_size;
+    for (int64_t i = 0; i < s->n_sequences; i++) {
+        int32_t *ids = bert_batch_add(b, s->length, s->length / 2, (int32_t)(i % 2), (int32_t)i);
+        for (int64_t k = 0; k < s->length; k++) {
+            ids[k] = (int32_t)rng_below(&r, n_words);
+        }
+        for (int64_t k = 0; k < s->n_masked; k++) {
+            bert_batch_masked_positions(b)[k] = (int32_t)(1 + k * (s->length - 1) / s->n_masked);
+            bert_batch_masked_labels(b)[k] = (int32_t)rng_below(&r, n_words);
+        }
+        bert_batch_take_masked(b, s->n_masked);
+    }
+    bert_batch_finish(b, 0);
+    bert_step_count(step);
+    return status_ok();
+}
+
+static struct status raise_ceilings(struct op_ceilings *c, const struct step_bench *b)
+{
+    double products, copy;
+    TRY(ceiling_products(&b->plain, b->ceiling_size, b->config.dtype, &products));
+    TRY(ceiling_copy(&b->plain, b->ceiling_size, &copy));
+    c->products = products > c->products ? products : c->products;
+    c->copy = copy > c->copy ? copy : c->copy;
+    return status_ok();
+}
+
+/* One step with its end: a device may be at work after the call. */
+static struct status take_step(struct trainer *t, struct op_timer *timer, const struct bert_step *step,
+                               int64_t number, double *seconds)
+{
+    struct trainer_result unused;
+    op_timer_clear(timer);
+    op_timer_attach(timer);
+    int64_t start = clock_ns();
+    struct status s = trainer_step(t, step, number, number, 1e-4, false, &unused);
+    exec_synchronize(&t->x);
+    *seconds = clock_since_s(start);
+    op_timer_detach(timer);
+    return failed(s) ? s : t->x.status;
+}
+
+static struct status run_steps(struct step_times *out, const struct step_bench *b, struct trainer *t,
+                               struct op_timer *timer, const struct bert_step *step, int64_t n_steps)
+{
+    *out = (struct step_times){.seconds = INFINITY};
+    for (int64_t i = 0; i <= n_steps; i++) { /* the first warms up */
+        double seconds;
+        TRY(raise_ceilings(&out->ceilings, b));
+        TRY(take_step(t, timer, step, i + 1, &seconds));
+        if (i > 0 && seconds < out->seconds) {
+            out->seconds = seconds;
+            memcpy(out->totals, timer->totals, sizeof out->totals);
+        }
+    }
+    return raise_ceilings(&out->ceilings, b);
+}
+
+struct status step_bench_run(const struct step_bench *b, int64_t n_steps, struct step_times *times)
+{
+    struct trainer t;
+    struct bert_step step = {0};
+    struct op_timer timer = {0};
+    TRY(trainer_init(&t, &b->config));
+    struct status s = op_timer_init(&timer, &t.x, 0);
+    if (!failed(s)) {
+        s = make_step(&step, b);
+    }
+    if (!failed(s)) {
+        s = run_steps(times, b, &t, &timer, &step, n_steps);
+    }
+    bert_step_fini(&step);
+    op_timer_fini(&timer);
+    trainer_fini(&t);
+    return s;
+}

@@ -1,0 +1,33 @@
+/* step_bench: where the time of a training step goes, beside what the device reaches in the same run. */
+#ifndef KILN_TRAIN_STEP_BENCH_H
+#define KILN_TRAIN_STEP_BENCH_H
+
+#include "train/ceilings.h"
+#include "train/op_report.h"
+#include "train/trainer.h"
+
+/* A model to measure on full sequences of random words, and what is known of it beforehand. */
+struct step_bench {
+    struct trainer_config config;
+    struct backend plain; /* of the ceilings: without what may stand around config.ops */
+    struct ceiling_size ceiling_size;
+    struct trainer_plan plan;
+    int64_t n_sequences, length, n_masked; /* masked positions of a sequence */
+    double useful_flops;                   /* products of one step over its real tokens and labels */
+};
+
+/* The fastest step, and the ceilings as high as they were seen between the steps. */
+struct step_times {
+    double seconds;
+    struct op_total totals[OP_WATCH_N_OPS];
+    struct op_ceilings ceilings;
+};
+
+/* Sets limits, plan and useful_flops by the rest. */
+struct status step_bench_plan(struct step_bench *b);
+
+/* Takes n_steps after one that warms up.  Steps and ceilings are measured in turn, so that both meet the same
+ * machine. */
+struct status step_bench_run(const struct step_bench *b, int64_t n_steps, struct step_times *times);
+
+#endif

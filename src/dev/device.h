@@ -44,10 +44,19 @@ struct device {
     /* Waits for all work of the context; the first failure of any of it since the last wait. */
     struct status (*synchronize)(void *context);
 
-    const struct device_clock *clock; /* NULL: calls end before they return, and the host's clock times them */
+    const struct device_clock
+        *clock; /* NULL: calls end before they return, and the host's clock times them */
 
     /* Bytes that can be allocated now. */
     size_t (*free_bytes)(void);
+
+    /* Device memory that a context takes for itself: workspaces of libraries, kernels that are loaded when they are
+     * first used. */
+    size_t overhead_bytes;
+
+    /* What the context finds out by timing is kept in this directory too, and taken from there first, so that a run
+     * that is resumed computes the same bits.  NULL: nothing is timed. */
+    void (*keep_in)(void *context, const char *directory);
 };
 
 extern const struct device device_cpu;

@@ -86,6 +86,15 @@ struct status backend_describe_gpu(char *text, size_t n)
     return found.status;
 }
 
+void backend_describe_choices(char *text, size_t n)
+{
+    pthread_once(&once, open_once);
+    text[0] = '\0';
+    if (found.entry != NULL) {
+        found.entry->describe(text, n);
+    }
+}
+
 struct status backend_find(struct backend *b, const char *name)
 {
     *b = (struct backend){&device_cpu, ops_cpu()};

@@ -21,6 +21,9 @@ struct status backend_find(struct backend *b, const char *name);
 /* Describes the GPU in `text` [n], or fails with the reason why there is none. */
 struct status backend_describe_gpu(char *text, size_t n);
 
+/* What the GPU's library has chosen to compute with, a line each in `text` [n]; "" where there is no GPU. */
+void backend_describe_choices(char *text, size_t n);
+
 /* Appends a line for the device, and one for each library that computes on it. */
 void backend_describe(struct buf *text, const struct backend *b);
 
@@ -32,6 +35,7 @@ struct backend_entry {
     const struct ops *ops;
     struct status (*probe)(char *text, size_t n);                         /* as backend_describe_gpu */
     void (*log_to)(void (*sink)(enum log_level level, const char *line)); /* before anything else is called */
+    void (*describe)(char *text, size_t n);                               /* as backend_describe_choices */
 };
 
 #endif

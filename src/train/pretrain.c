@@ -7,6 +7,7 @@
 #include "ops/backend.h"
 #include "ops/op_sync.h"
 #include "optim/schedule.h"
+#include "train/memory_fit.h"
 #include "train/metrics.h"
 #include "train/migration_log.h"
 #include "train/plateau.h"
@@ -148,9 +149,9 @@ static void announce(const struct run *r, const struct trainer_plan *p)
     pretrain_inputs_announce(&r->in, o);
     log_info(
         "memory: weights %.1f + gradients %.1f + moments %.1f + activations %.1f + workspace %.1f + saving "
-        "%.1f = %.1f MiB",
+        "%.1f + device library %.1f = %.1f MiB",
         mib(p->weight_bytes), mib(p->gradient_bytes), mib(p->optimizer_bytes), mib(p->activation_bytes),
-        mib(p->workspace_bytes), mib(p->saving_bytes), mib(p->total_bytes));
+        mib(p->workspace_bytes), mib(p->saving_bytes), mib(p->library_bytes), mib(p->total_bytes));
     log_info("work: phase %lld, %lld steps, at most %.3g GFLOP a step, %.3g TFLOP in all",
              (long long)r->state.phase, (long long)o->max_steps, step_flops / 1e9,
              step_flops * (double)o->max_steps / 1e12);
@@ -402,6 +403,20 @@ static size_t peak_memory(void)
     return (size_t)(peak > file_backed + shared ? peak - file_backed - shared : 0) * 1024;
 }
 
+/* What the run has taken of the memory that it computes in, beside what was planned. */
+static void announce_peak(const struct run *r, size_t free_before)
+{
+    const struct device *d = r->backend.device;
+    const struct trainer_plan *p = &r->trainer.plan;
+    if (d->is_host) {
+        log_info("memory: peak %.1f MiB, planned %.1f MiB", mib(peak_memory()), mib(p->total_bytes));
+        return;
+    }
+    size_t left = d->free_bytes();
+    log_info("memory: %s took %.1f MiB, planned %.1f MiB", d->name,
+             mib(free_before > left ? free_before - left : 0), mib(memory_fit_device_bytes(p, d)));
+}
+
 static struct status open_logs(struct run *r)
 {
     const struct pretrain_options *o = r->options;
@@ -427,6 +442,25 @@ static struct status open_logs(struct run *r)
     return status_ok();
 }
 
+/* A run that is only looked at may be meant for another machine. */
+static struct status check_memory(const struct run *r, const struct trainer_config *config,
+                                  const struct trainer_plan *plan)
+{
+    const struct pretrain_options *o = r->options;
+    struct status s = memory_fit_check(
+        config, plan,
+        (struct memory_cut){.flag = "--train_batch_size",
+                            .batch_size = o->train_batch_size,
+                            .n_micro = o->gradient_accumulation_steps,
+                            .can_cut = true,
+                            .recompute = o->checkpoint_activations ? 0 : recomputed_layers(o, &r->in.model)});
+    if (failed(s) && o->dry_run) {
+        log_warning("%s", s.message);
+        return status_ok();
+    }
+    return s;
+}
+
 /* The tables that stand around the backend's. */
 static struct status watch_ops(struct run *r)
 {
@@ -446,7 +480,11 @@ static struct status run_phase(struct run *r)
     TRY(file_make_directories(o->output_dir));
     TRY(dir_lock_acquire(&r->lock, o->output_dir));
     TRY(checkpoint_dir_clean(o->output_dir));
+    size_t free_before = config.device->free_bytes();
     TRY(trainer_init(&r->trainer, &config));
+    if (config.device->keep_in != NULL) {
+        config.device->keep_in(r->trainer.x.context, o->output_dir);
+    }
     TRY(restore(r));
     r->first_step = r->state.step;
     r->last_step =
@@ -467,7 +505,7 @@ static struct status run_phase(struct run *r)
     r->trainer.profile = &r->profile;
     reset_peak_memory();
     TRY(train(r));
-    log_info("memory: peak %.1f MiB, planned %.1f MiB", mib(peak_memory()), mib(r->trainer.plan.total_bytes));
+    announce_peak(r, free_before);
     return status_ok();
 }
 
@@ -499,6 +537,7 @@ struct status pretrain_run(const struct pretrain_options *o)
     struct status s = trainer_plan(&plan, &config);
     if (!failed(s)) {
         announce(&r, &plan);
+        s = check_memory(&r, &config, &plan);
     }
     if (!failed(s) && !o->dry_run) {
         s = run_phase(&r);

@@ -7,6 +7,7 @@
 #include "io/dir_lock.h"
 #include "ops/backend.h"
 #include "ops/op_sync.h"
+#include "train/memory_fit.h"
 #include "train/migration_log.h"
 #include "train/model_dir.h"
 #include "train/squad_predict.h"
@@ -199,6 +200,15 @@ static struct status trainer_config_of(const struct job *j, struct trainer_confi
     return status_ok();
 }
 
+static struct memory_cut memory_cut_of(const struct squad_options *o)
+{
+    if (!o->do_train) {
+        return (struct memory_cut){"--predict_batch_size", o->predict_batch_size, 1, false, 0};
+    }
+    return (struct memory_cut){"--train_batch_size", o->train_batch_size, o->gradient_accumulation_steps,
+                               true, 0};
+}
+
 /* The head may be new when it is going to be trained. */
 static struct status load_weights(struct job *j)
 {
@@ -349,15 +359,23 @@ static struct status run_job(struct job *j)
     TRY(trainer_plan(&plan, &config));
     log_info("model: %s: %.2f M parameters, %s; memory %.1f MiB", o->init_checkpoint,
              (double)plan.n_params / 1e6, precision_name(j->precision), (double)plan.total_bytes / 0x1p20);
+    struct status fits = memory_fit_check(&config, &plan, memory_cut_of(o));
     if (o->dry_run) {
+        if (failed(fits)) { /* the run may be meant for another machine */
+            log_warning("%s", fits.message);
+        }
         return status_ok();
     }
+    TRY(fits);
     TRY(file_make_directories(o->output_dir));
     TRY(dir_lock_acquire(&j->lock, o->output_dir));
     TRY(open_logs(j));
     TRY(watch_ops(j));
     config.ops = j->backend.ops;
     TRY(trainer_init(&j->trainer, &config));
+    if (config.device->keep_in != NULL) {
+        config.device->keep_in(j->trainer.x.context, o->output_dir);
+    }
     TRY(load_weights(j));
     if (o->do_train) {
         TRY(train(j));

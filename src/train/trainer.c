@@ -123,7 +123,8 @@ static struct status measure(struct trainer *t, const struct trainer_config *con
     arena_carve(&state, t->plan.workspace_bytes); /* as trainer_init will */
     arena_carve(&state, t->plan.activation_bytes);
     t->plan.saving_bytes = config->saving ? background_save_bytes(&t->params, t->master.dtype) : 0;
-    t->plan.total_bytes = state.used + t->plan.saving_bytes;
+    t->plan.library_bytes = config->device->overhead_bytes;
+    t->plan.total_bytes = state.used + t->plan.saving_bytes + t->plan.library_bytes;
     return status_ok();
 }
 
@@ -145,7 +146,7 @@ struct status trainer_plan(struct trainer_plan *plan, const struct trainer_confi
 /* What the trainer itself takes. */
 static size_t own_bytes(const struct trainer_plan *plan)
 {
-    return plan->total_bytes - plan->saving_bytes;
+    return plan->total_bytes - plan->saving_bytes - plan->library_bytes;
 }
 
 static struct status init_over(struct trainer *t, const struct trainer_config *config,

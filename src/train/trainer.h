@@ -29,10 +29,11 @@ struct trainer_plan {
     size_t optimizer_bytes;  /* both moments */
     size_t activation_bytes; /* one micro-batch in flight */
     size_t workspace_bytes;
-    size_t saving_bytes; /* copy of master and moments that is being saved: host memory, not the trainer's */
-    size_t total_bytes;  /* of everything above */
-    double micro_flops;  /* forward and backward of the largest micro-batch */
-    double micro_bytes;  /* moved by its ops, each tensor once */
+    size_t saving_bytes;  /* copy of master and moments that is being saved: host memory, not the trainer's */
+    size_t library_bytes; /* what the device's context takes beside: device.overhead_bytes */
+    size_t total_bytes;   /* of everything above */
+    double micro_flops;   /* forward and backward of the largest micro-batch */
+    double micro_bytes;   /* moved by its ops, each tensor once */
 };
 
 struct trainer {

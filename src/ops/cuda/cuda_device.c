@@ -169,6 +169,15 @@ void cuda_context_free(void *on_device)
     cudaFree(on_device);
 }
 
+static void cuda_keep_in(void *context, const char *directory)
+{
+    cuda_products_keep_in(((struct cuda_context *)context)->products, directory);
+}
+
+/* Kernels of the libraries that are loaded when first used, graphs, tables of spans: an allowance, which
+ * tools/gpu_check.sh holds against what a run has taken. */
+enum { LOADED_BYTES = 96 << 20 };
+
 const struct device device_cuda = {
     .name = "cuda",
     .computes_in_f16 = true,
@@ -181,4 +190,6 @@ const struct device device_cuda = {
     .synchronize = cuda_synchronize,
     .clock = &cuda_events,
     .free_bytes = cuda_free_bytes,
+    .overhead_bytes = CUDA_PRODUCTS_WORKSPACE + CUDA_PRODUCTS_ROOM + LOADED_BYTES,
+    .keep_in = cuda_keep_in,
 };

@@ -3,6 +3,7 @@
 #include "ops/cuda/cuda_device.h"
 #include "ops/cuda/cuda_log.h"
 #include "ops/cuda/cuda_ops.h"
+#include "ops/cuda/cuda_products.h"
 
 extern const struct backend_entry kiln_cuda_entry;
 
@@ -17,4 +18,5 @@ __attribute__((visibility("default"))) const struct backend_entry kiln_cuda_entr
     .ops = &ops_cuda,
     .probe = cuda_device_probe,
     .log_to = cuda_log_to,
+    .describe = cuda_products_describe,
 };

@@ -10,9 +10,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-static const size_t WORKSPACE_BYTES = 32 << 20;
-static const size_t ROOM_BYTES = PRODUCT_ROOM * sizeof(float);
-
+_Static_assert(CUDA_PRODUCTS_ROOM == PRODUCT_ROOM * sizeof(float), "room for the longest bias");
 _Static_assert(sizeof(cublasLtMatmulAlgo_t) == PRODUCT_ALGORITHM_BYTES, "an algorithm is kept as its bytes");
 
 enum { MACHINE_BYTES = 160 };
@@ -36,11 +34,6 @@ static struct status refused(const char *what, cublasStatus_t e)
     return status_error(STATUS_INTERNAL, "cuBLASLt: %s: %s", what, cublasLtGetStatusString(e));
 }
 
-size_t cuda_products_bytes(void)
-{
-    return WORKSPACE_BYTES + ROOM_BYTES;
-}
-
 /* Bits depend on the chip, on the number of its multiprocessors and on the library's version (cuBLAS documentation,
  * results reproducibility). */
 static void name_machine(char machine[MACHINE_BYTES])
@@ -58,11 +51,11 @@ static void name_machine(char machine[MACHINE_BYTES])
 
 static struct status open_tools(struct product_tools *t)
 {
-    t->workspace_bytes = WORKSPACE_BYTES;
-    if (cudaMalloc(&t->workspace, WORKSPACE_BYTES) != cudaSuccess ||
-        cudaMalloc(&t->room, ROOM_BYTES) != cudaSuccess) {
+    t->workspace_bytes = CUDA_PRODUCTS_WORKSPACE;
+    if (cudaMalloc(&t->workspace, CUDA_PRODUCTS_WORKSPACE) != cudaSuccess ||
+        cudaMalloc(&t->room, CUDA_PRODUCTS_ROOM) != cudaSuccess) {
         return status_error(STATUS_MEMORY, "the GPU has no %zu MiB for the workspace of cuBLASLt",
-                            (WORKSPACE_BYTES + ROOM_BYTES) >> 20);
+                            (size_t)(CUDA_PRODUCTS_WORKSPACE + CUDA_PRODUCTS_ROOM) >> 20);
     }
     for (int i = 0; i <= ALGORITHM_RUNS; i++) {
         if (cudaEventCreate(&t->events[i]) != cudaSuccess) {
@@ -173,9 +166,10 @@ static void make_key(char key[PRODUCT_KEY_BYTES], const char *machine, const str
     snprintf(key, PRODUCT_KEY_BYTES,
              "%s\t%lldx%lldx%lld %s = %s%s %c%c, strides %lld %lld %lld, aligned %lld%s%s%s%s", machine,
              (long long)s->m, (long long)s->n, (long long)s->k, dtype_name(s->c_dtype),
-             dtype_name(s->ab_dtype), s->tf32 ? " in tf32" : "", s->a_transposed ? 't' : 'n', s->b_transposed ? 't' : 'n',
-             (long long)s->c_stride, (long long)s->a_stride, (long long)s->b_stride, (long long)s->alignment,
-             s->accumulate ? ", added" : "", s->has_bias ? ", bias" : "", s->has_gelu ? ", gelu" : "",
+             dtype_name(s->ab_dtype), s->tf32 ? " in tf32" : "", s->a_transposed ? 't' : 'n',
+             s->b_transposed ? 't' : 'n', (long long)s->c_stride, (long long)s->a_stride,
+             (long long)s->b_stride, (long long)s->alignment, s->accumulate ? ", added" : "",
+             s->has_bias ? ", bias" : "", s->has_gelu ? ", gelu" : "",
              s->has_bias_gradient ? ", bias gradient" : "");
 }
 

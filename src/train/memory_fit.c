@@ -1,0 +1,121 @@
+#include "train/memory_fit.h"
+
+#include <stdio.h>
+
+static double gib(size_t bytes)
+{
+    return (double)bytes / 0x1p30;
+}
+
+size_t memory_fit_device_bytes(const struct trainer_plan *plan, const struct device *device)
+{
+    return plan->total_bytes - (device->is_host ? 0 : plan->saving_bytes);
+}
+
+/* n * part / whole, rounded up to a multiple of `bucket`. */
+static int64_t share(int64_t n, int64_t part, int64_t whole, int64_t bucket)
+{
+    int64_t rounded = (n * part + whole - 1) / whole;
+    return (rounded + bucket - 1) / bucket * bucket;
+}
+
+static struct bert_batch_limits scaled(struct bert_batch_limits l, int64_t part, int64_t whole)
+{
+    return (struct bert_batch_limits){
+        .n_tokens = share(l.n_tokens, part, whole, BERT_BATCH_TOKEN_BUCKET),
+        .n_sequences = share(l.n_sequences - 1, part, whole, 1) + 1, /* the tail */
+        .n_masked = share(l.n_masked, part, whole, BERT_BATCH_MASKED_BUCKET),
+        .max_seqlen = l.max_seqlen,
+    };
+}
+
+static size_t bytes_of(const struct trainer_config *config, int64_t part, int64_t whole)
+{
+    struct trainer_config c = *config;
+    struct trainer_plan plan;
+    c.limits = scaled(config->limits, part, whole);
+    return failed(trainer_plan(&plan, &c)) ? SIZE_MAX : memory_fit_device_bytes(&plan, c.device);
+}
+
+int64_t memory_fit_micro_size(const struct trainer_config *config, int64_t n_sequences, size_t budget)
+{
+    int64_t fits = 0, too_many = n_sequences + 1;
+    while (fits + 1 < too_many) {
+        int64_t middle = fits + (too_many - fits) / 2;
+        bool enough = bytes_of(config, middle, n_sequences) <= budget;
+        fits = enough ? middle : fits;
+        too_many = enough ? too_many : middle;
+    }
+    return fits;
+}
+
+/* The largest divisor of n that is at most `most`. */
+static int64_t largest_divisor(int64_t n, int64_t most)
+{
+    int64_t d = most < n ? most : n;
+    while (n % d != 0) {
+        d--;
+    }
+    return d;
+}
+
+/* "--gradient_accumulation_steps 16 (micro-batches of 4)": how the batch may be cut so that at most `most` sequences
+ * are in flight. */
+static void put_cut(char text[160], const struct memory_cut *cut, int64_t most)
+{
+    if (cut->can_cut) {
+        int64_t micro = largest_divisor(cut->batch_size, most);
+        snprintf(text, 160, "--gradient_accumulation_steps %lld (micro-batches of %lld)",
+                 (long long)(cut->batch_size / micro), (long long)micro);
+    } else {
+        snprintf(text, 160, "%s %lld", cut->flag, (long long)most);
+    }
+}
+
+static void put_advice(char text[400], const struct trainer_config *config, const struct memory_cut *cut,
+                       size_t budget)
+{
+    char plain[160], recomputed[160];
+    int64_t n = cut->batch_size / cut->n_micro;
+    int64_t most = memory_fit_micro_size(config, n, budget), most_recomputing = 0;
+    if (cut->recompute > 0) {
+        struct trainer_config c = *config;
+        c.recompute = cut->recompute;
+        most_recomputing = memory_fit_micro_size(&c, n, budget);
+    }
+    put_cut(plain, cut, most > 0 ? most : 1);
+    put_cut(recomputed, cut, most_recomputing > 0 ? most_recomputing : 1);
+    if (most == 0 && most_recomputing == 0) {
+        snprintf(text, 400, "not even one sequence at a time would fit (%.2f GiB)",
+                 gib(bytes_of(config, 1, n)));
+    } else if (most_recomputing >= n) {
+        snprintf(text, 400, "it fits with --checkpoint_activations%s%s", most > 0 ? ", or with " : "",
+                 most > 0 ? plain : "");
+    } else if (most_recomputing > most) {
+        snprintf(text, 400, "it fits with --checkpoint_activations and %s%s%s", recomputed,
+                 most > 0 ? ", or with " : "", most > 0 ? plain : "");
+    } else {
+        snprintf(text, 400, "it fits with %s", plain);
+    }
+}
+
+struct status memory_fit_check(const struct trainer_config *config, const struct trainer_plan *plan,
+                               struct memory_cut cut)
+{
+    const struct device *device = config->device;
+    size_t needed = memory_fit_device_bytes(plan, device), available = device->free_bytes();
+    char advice[400];
+    if (needed > available) {
+        put_advice(advice, config, &cut, available);
+        return status_error(STATUS_MEMORY, "%.2f GiB of %s memory are needed, but only %.2f GiB are free; %s",
+                            gib(needed), device->name, gib(available), advice);
+    }
+    if (!device->is_host && plan->saving_bytes > device_cpu.free_bytes()) {
+        return status_error(
+            STATUS_MEMORY,
+            "saving in the background needs %.2f GiB of the host's memory, but only %.2f GiB are free; "
+            "--skip_checkpoint does without",
+            gib(plan->saving_bytes), gib(device_cpu.free_bytes()));
+    }
+    return status_ok();
+}

@@ -1,0 +1,32 @@
+/* memory_fit: whether a planned trainer fits into the memory that is free, and if not, what would.
+ *
+ * Activations grow with the sequences of a micro-batch, so the answer is found by bisection over plans: nothing is
+ * allocated to find it. */
+#ifndef KILN_TRAIN_MEMORY_FIT_H
+#define KILN_TRAIN_MEMORY_FIT_H
+
+#include "train/trainer.h"
+
+/* How the configuration's limits came about. */
+struct memory_cut {
+    const char *flag;   /* "--train_batch_size": the flag that batch_size is of */
+    int64_t batch_size; /* sequences of a step */
+    int64_t n_micro; /* that it is cut into by --gradient_accumulation_steps; 1 where there is no such flag */
+    bool can_cut;    /* there is such a flag */
+    int64_t
+        recompute; /* trainer_config.recompute with --checkpoint_activations; 0: it is on, or is no flag */
+};
+
+/* Bytes of the device's memory that the plan takes. */
+size_t memory_fit_device_bytes(const struct trainer_plan *plan, const struct device *device);
+
+/* The most sequences of a micro-batch that fit into `budget` bytes, 0 if not even one does.  Limits of `config` are
+ * those of micro-batches of `n_sequences`, and others are in proportion. */
+int64_t memory_fit_micro_size(const struct trainer_config *config, int64_t n_sequences, size_t budget);
+
+/* STATUS_MEMORY if the plan of `config` needs more than its device has free: what is needed, what is there, and with
+ * which flags it would fit. */
+struct status memory_fit_check(const struct trainer_config *config, const struct trainer_plan *plan,
+                               struct memory_cut cut);
+
+#endif

@@ -26,7 +26,8 @@ if(KILN_HAVE_CUDA)
   add_library(kiln_cuda MODULE ${cuda_sources} src/ops/accept.c src/ops/ops.c src/dev/exec.c src/core/tensor.c
     src/core/dtype.c src/core/status.c src/core/hash.c src/core/user_dir.c)
   set_target_properties(kiln_cuda PROPERTIES CUDA_ARCHITECTURES "${KILN_CUDA_ARCHITECTURES}" CUDA_STANDARD 17
-    C_VISIBILITY_PRESET hidden CUDA_VISIBILITY_PRESET hidden CUDA_RUNTIME_LIBRARY Static)
+    C_VISIBILITY_PRESET hidden CUDA_VISIBILITY_PRESET hidden CUDA_RUNTIME_LIBRARY Static
+    BUILD_RPATH "${CUDAToolkit_LIBRARY_DIR}" INSTALL_RPATH "${CUDAToolkit_LIBRARY_DIR}") # cuBLASLt, if the system has another
   target_include_directories(kiln_cuda PRIVATE src)
   target_compile_definitions(kiln_cuda PRIVATE _POSIX_C_SOURCE=200809L KILN_VERSION="${PROJECT_VERSION}")
   target_compile_options(kiln_cuda PRIVATE $<$<COMPILE_LANGUAGE:C>:-Wall -Wextra -Wno-format-truncation -ffp-contract=off>)

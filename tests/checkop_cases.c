@@ -483,7 +483,7 @@ static struct checkop_arg heads(const char *name, enum checkop_role role, const 
     struct checkop_arg a = {
         .name = name, .role = role, .n_dims = 3, .dims = {rows, s->heads, s->h / s->heads}};
     a.amount = 1;
-    a.gap = s->strided ? 2 * s->h : 0;
+    a.gap = s->strided ? 2 * s->h + s->f : 0; /* a view of one product, or of nothing known */
     return a;
 }
 

@@ -10,6 +10,9 @@
 
 #define RAGGED LENS(17, 1, 0, 64, 33, 5)
 
+/* One and one off the sides of squares and tiles of attention with matrix instructions, and more than a tile. */
+#define EVERY_LENGTH LENS(1, 15, 16, 17, 63, 64, 65, 127, 128, 129, 200)
+
 static const struct checkop_shape test_shapes[] = {
     {"fill", .t = 3, .h = 5, .strided = true},
     {"fill", .t = 100, .h = 777},
@@ -67,6 +70,14 @@ static const struct checkop_shape test_shapes[] = {
     {"attention", .h = 160, .heads = 1, .lens_q = LENS(40, 90), .causal = true, .alibi = true, .p = 0.2},
     {"attention", .h = 21, .heads = 3, .lens_q = LENS(1, 2, 130), .alibi = true},
     {"attention", .h = 64, .heads = 1, .lens_q = LENS(300), .p = 0.1},
+    {"attention", .h = 64, .heads = 1, .lens_q = EVERY_LENGTH, .p = 0.1, .strided = true},
+    {"attention", .h = 64, .heads = 1, .lens_q = LENS(130, 20, 5, 0, 40), .lens_kv = LENS(70, 150, 0, 9, 129),
+     .causal = true},
+    {"attention", .h = 64, .heads = 2, .lens_q = LENS(31, 129), .alibi = true},
+    {"attention", .h = 96, .heads = 1, .lens_q = LENS(35, 81), .p = 0.1, .strided = true},
+    {"attention", .h = 128, .heads = 1, .lens_q = LENS(65, 20), .p = 0.1},
+    {"attention", .h = 96, .heads = 2, .lens_q = LENS(40), .p = 0.1},
+    {"attention", .h = 32, .f = 3, .heads = 1, .lens_q = LENS(33), .strided = true},
     {"attention_backward", .h = 64, .heads = 2, .lens_q = RAGGED},
     {"attention_backward", .h = 64, .heads = 2, .lens_q = RAGGED, .p = 0.1, .strided = true},
     {"attention_backward", .h = 48, .heads = 3, .lens_q = RAGGED, .lens_kv = LENS(20, 3, 7, 64, 30, 0),
@@ -75,6 +86,14 @@ static const struct checkop_shape test_shapes[] = {
      .p = 0.2},
     {"attention_backward", .h = 21, .heads = 3, .lens_q = LENS(1, 2, 130), .alibi = true},
     {"attention_backward", .h = 64, .heads = 1, .lens_q = LENS(300), .p = 0.1},
+    {"attention_backward", .h = 64, .heads = 1, .lens_q = EVERY_LENGTH, .p = 0.1, .strided = true},
+    {"attention_backward", .h = 64, .heads = 1, .lens_q = LENS(130, 20, 5, 0, 40),
+     .lens_kv = LENS(70, 150, 0, 9, 129), .causal = true},
+    {"attention_backward", .h = 64, .heads = 2, .lens_q = LENS(31, 129), .alibi = true},
+    {"attention_backward", .h = 96, .heads = 1, .lens_q = LENS(35, 81), .p = 0.1, .strided = true},
+    {"attention_backward", .h = 128, .heads = 1, .lens_q = LENS(65, 20), .p = 0.1},
+    {"attention_backward", .h = 96, .heads = 2, .lens_q = LENS(40), .p = 0.1},
+    {"attention_backward", .h = 32, .f = 3, .heads = 1, .lens_q = LENS(33), .strided = true},
     {"gather_rows", .t = 20, .h = 33, .f = 50},
     {"gather_rows", .t = 20, .h = 33, .f = 1},
     {"scatter_add_rows", .t = 20, .h = 333, .f = 50},

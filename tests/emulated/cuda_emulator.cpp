@@ -25,11 +25,17 @@ static jmp_buf scheduler;
 static const std::function<void()> *body;
 static uint64_t exchange[MOST_THREADS];
 alignas(16) static unsigned char shared_memory[SHARED_BYTES];
+static size_t shared_bytes;
 emulated_thread *emulated;
 
 void *emulated_shared(void)
 {
     return shared_memory;
+}
+
+size_t emulated_shared_bytes(void)
+{
+    return shared_bytes;
 }
 
 uint64_t *emulated_exchange(void)
@@ -54,6 +60,7 @@ void emulated_barrier(bool of_warp)
 static void run_body(void)
 {
     (*body)();
+    emulated_end();
     fibers[running].state = DONE;
     _longjmp(scheduler, 1);
 }
@@ -133,6 +140,7 @@ void emulated_launch(dim3 grid, dim3 block, size_t shared, const std::function<v
 {
     n_fibers = block.x;
     body = &kernel;
+    shared_bytes = shared;
     if (block.x > MOST_THREADS || shared > SHARED_BYTES || block.y != 1 || block.z != 1 || grid.y > 65535 ||
         grid.z > 65535) {
         fprintf(stderr, "a launch of %u threads, %zu bytes of shared memory, grid %u x %u x %u\n", block.x, shared, grid.x,

@@ -49,8 +49,10 @@ extern emulated_thread *emulated;
 void emulated_launch(dim3 grid, dim3 block, size_t shared, const std::function<void()> &kernel);
 void emulated_barrier(bool of_warp);
 void *emulated_shared(void);
-uint64_t *emulated_exchange(void); /* [threads of a block] */
-unsigned emulated_index(void);     /* of the running thread */
+size_t emulated_shared_bytes(void); /* that the launch asked for */
+uint64_t *emulated_exchange(void);  /* [threads of a block] */
+unsigned emulated_index(void);      /* of the running thread */
+void emulated_end(void);            /* matrix_emulator.cpp: the running thread has returned */
 
 #define threadIdx (emulated->thread)
 #define blockIdx  (emulated->block)
@@ -59,24 +61,38 @@ unsigned emulated_index(void);     /* of the running thread */
 
 #define __global__
 #define __device__
-#define __shared__          static
-#define SHARED_MEMORY(name) float *name = (float *)emulated_shared()
+#define __shared__             static
+#define __launch_bounds__(...)
+#define SHARED_MEMORY(name)    float *name = (float *)emulated_shared()
 #define UNROLL
-#define __syncthreads()     emulated_barrier(false)
+#define ROLLED
+#define __syncthreads()        emulated_barrier(false)
+#define __syncwarp()           emulated_barrier(true)
 #define LAUNCH(l, kernel, grid, block, shared, ...)                                                          \
     emulated_launch(dim3(grid), dim3(block), shared, [=] { kernel(__VA_ARGS__); })
 
-template <typename T> static inline T __shfl_xor_sync(uint32_t, T value, int mask)
+/* The value of another thread of the block. */
+template <typename T> static inline T emulated_shuffle(T value, unsigned from)
 {
     uint64_t bits = 0;
     T other;
     memcpy(&bits, &value, sizeof value);
     emulated_exchange()[emulated_index()] = bits;
     emulated_barrier(true);
-    bits = emulated_exchange()[emulated_index() ^ (unsigned)mask];
+    bits = emulated_exchange()[from];
     emulated_barrier(true);
     memcpy(&other, &bits, sizeof other);
     return other;
+}
+
+template <typename T> static inline T __shfl_xor_sync(uint32_t, T value, int mask)
+{
+    return emulated_shuffle(value, emulated_index() ^ (unsigned)mask);
+}
+
+template <typename T> static inline T __shfl_sync(uint32_t, T value, int lane)
+{
+    return emulated_shuffle(value, emulated_index() / 32 * 32 + (unsigned)lane % 32);
 }
 
 static inline void atomicMin(unsigned long long *p, unsigned long long v)

@@ -3,9 +3,11 @@
  *
  * A block owns 32 queries of one head of one sequence (backward: also 32 keys, in a kernel of its own), walks over the keys
  * (queries) 32 at a time, and keeps everything in shared memory as fp32; nothing of size T x T reaches memory.  Products
- * are plain multiply-adds, so this is bound by arithmetic; it runs for every head size and type.  Deterministic: no
- * atomic, and a fixed order of sums. */
-#include "ops/cuda/device_code.cuh"
+ * are plain multiply-adds, so this is bound by arithmetic; it runs for every head size and type, where
+ * cuda_attention_mma.cu has no kernel: the choice is made here.  Deterministic: no atomic, and a fixed order of sums. */
+#include "ops/cuda/attention_code.cuh"
+
+#include <string.h>
 
 enum { TILE = 32, PAD = 1 };
 
@@ -20,32 +22,6 @@ __device__ static inline tile take_tile(float **shared, int columns)
     tile t = {*shared, columns + PAD};
     *shared += TILE * t.stride;
     return t;
-}
-
-/* Where the work of this block is. */
-struct place {
-    int64_t head, q0, n_q, k0, n_k; /* rows of the stream; lengths of the sequence */
-    int64_t first;                  /* of its tile, in the sequence */
-};
-
-/* False for a block without work: sequences are shorter than the longest. */
-__device__ static inline bool find_place(place *p, const launch_attention &a, bool by_queries)
-{
-    int64_t b = blockIdx.z;
-    p->head = blockIdx.y;
-    p->q0 = a.cu_q[b];
-    p->n_q = a.cu_q[b + 1] - p->q0;
-    p->k0 = a.cu_kv[b];
-    p->n_k = a.cu_kv[b + 1] - p->k0;
-    p->first = (int64_t)blockIdx.x * TILE;
-    return p->first < (by_queries ? p->n_q : p->n_k);
-}
-
-/* Keys that a query of the sequence sees. */
-__device__ static inline int64_t visible_keys(const launch_attention &a, const place &p, int64_t query)
-{
-    int64_t n = a.causal ? p.n_k - (p.n_q - 1 - query) : p.n_k;
-    return n < 0 ? 0 : n;
 }
 
 /* Rows [row, row + TILE) of one head, zero from row n on. */
@@ -133,7 +109,7 @@ __global__ static void attention_kernel(launch_attention a, launch_rows out, flo
     SHARED_MEMORY(memory);
     __shared__ float largest[TILE], total[TILE], factor[TILE];
     place p;
-    if (!find_place(&p, a, true)) {
+    if (!find_place(&p, a, true, TILE)) {
         return;
     }
     int64_t d = a.head_size;
@@ -228,7 +204,7 @@ __global__ static void query_gradient_kernel(launch_attention a, launch_rows dq,
     SHARED_MEMORY(memory);
     __shared__ float lse[TILE], delta[TILE];
     place p;
-    if (!find_place(&p, a, true)) {
+    if (!find_place(&p, a, true, TILE)) {
         return;
     }
     int64_t d = a.head_size;
@@ -265,7 +241,7 @@ __global__ static void key_gradient_kernel(launch_attention a, launch_rows dk, l
     SHARED_MEMORY(memory);
     __shared__ float lse[TILE], delta[TILE];
     place p;
-    if (!find_place(&p, a, false)) {
+    if (!find_place(&p, a, false, TILE)) {
         return;
     }
     int64_t d = a.head_size;
@@ -305,65 +281,90 @@ template <typename A> __global__ static void clear_outside_kernel(launch_rows ro
     }
 }
 
-template <typename A> static void clear_outside(const launch *l, launch_rows rows, const int32_t *end, int64_t n, int64_t cols)
+static void clear_outside(const launch *l, const launch_attention *a, launch_rows rows, bool of_queries, launch_type type)
 {
+    const int32_t *end = (of_queries ? a->cu_q : a->cu_kv) + a->n_sequences;
+    int64_t n = of_queries ? a->n_rows_q : a->n_rows_kv;
     if (n > 0) {
-        LAUNCH(l, clear_outside_kernel<A>, (unsigned)n, BLOCK, 0, rows, end, cols);
+        BY_TYPE(type, LAUNCH(l, clear_outside_kernel<A>, (unsigned)n, BLOCK, 0, rows, end, a->n_heads * a->head_size));
     }
 }
 
-static size_t shared_bytes(const launch_attention *a, int wide, int narrow)
+static int shared_bytes(const launch_attention *a, int wide, int narrow)
 {
-    return sizeof(float) * TILE * (size_t)(wide * (a->head_size + PAD) + narrow * (TILE + PAD));
+    return (int)sizeof(float) * TILE * (int)(wide * (a->head_size + PAD) + narrow * (TILE + PAD));
 }
 
-static dim3 grid_of(const launch_attention *a, int64_t longest)
+template <typename A> static void forward(const launch *l, const launch_attention *a, const attention_rows *r)
 {
-    return dim3(blocks_of(longest, TILE), (unsigned)a->n_heads, (unsigned)a->n_sequences);
+    int bytes = shared_bytes(a, 4, 1);
+    cudaFuncSetAttribute(attention_kernel<A>, cudaFuncAttributeMaxDynamicSharedMemorySize, bytes);
+    LAUNCH(l, attention_kernel<A>, attention_grid(a, a->max_seqlen_q, TILE), BLOCK, bytes, *a, r->out, r->lse, r->q, r->k,
+           r->v, l->dropout_key);
 }
 
-template <typename A>
-static void forward(const launch *l, const launch_attention *a, launch_rows out, float *lse, launch_rows q, launch_rows k,
-                    launch_rows v)
+template <typename A> static void backward(const launch *l, const launch_attention *a, const attention_rows *r)
 {
-    size_t bytes = shared_bytes(a, 4, 1);
-    clear_outside<A>(l, out, a->cu_q + a->n_sequences, a->n_rows_q, a->n_heads * a->head_size);
-    if (a->max_seqlen_q > 0 && a->n_sequences > 0) {
-        cudaFuncSetAttribute(attention_kernel<A>, cudaFuncAttributeMaxDynamicSharedMemorySize, (int)bytes);
-        LAUNCH(l, attention_kernel<A>, grid_of(a, a->max_seqlen_q), BLOCK, bytes, *a, out, lse, q, k, v, l->dropout_key);
+    int of_queries = shared_bytes(a, 5, 2), of_keys = shared_bytes(a, 6, 2);
+    if (a->max_seqlen_q > 0) {
+        cudaFuncSetAttribute(query_gradient_kernel<A>, cudaFuncAttributeMaxDynamicSharedMemorySize, of_queries);
+        LAUNCH(l, query_gradient_kernel<A>, attention_grid(a, a->max_seqlen_q, TILE), BLOCK, of_queries, *a, r->dq, r->dout,
+               r->out, r->lse, r->q, r->k, r->v, l->dropout_key);
+    }
+    if (a->max_seqlen_kv > 0) {
+        cudaFuncSetAttribute(key_gradient_kernel<A>, cudaFuncAttributeMaxDynamicSharedMemorySize, of_keys);
+        LAUNCH(l, key_gradient_kernel<A>, attention_grid(a, a->max_seqlen_kv, TILE), BLOCK, of_keys, *a, r->dk, r->dv,
+               r->dout, r->out, r->lse, r->q, r->k, r->v, l->dropout_key);
     }
 }
 
-template <typename A>
-static void backward(const launch *l, const launch_attention *a, launch_rows dq, launch_rows dk, launch_rows dv,
-                     launch_rows dout, launch_rows out, const float *lse, launch_rows q, launch_rows k, launch_rows v)
+const char *cuda_attention_kernel(launch_type type, int64_t head_size, int aligned)
 {
-    size_t of_queries = shared_bytes(a, 5, 2), of_keys = shared_bytes(a, 6, 2);
-    int64_t width = a->n_heads * a->head_size;
-    clear_outside<A>(l, dq, a->cu_q + a->n_sequences, a->n_rows_q, width);
-    clear_outside<A>(l, dk, a->cu_kv + a->n_sequences, a->n_rows_kv, width);
-    clear_outside<A>(l, dv, a->cu_kv + a->n_sequences, a->n_rows_kv, width);
-    if (a->max_seqlen_q > 0 && a->n_sequences > 0) {
-        cudaFuncSetAttribute(query_gradient_kernel<A>, cudaFuncAttributeMaxDynamicSharedMemorySize, (int)of_queries);
-        LAUNCH(l, query_gradient_kernel<A>, grid_of(a, a->max_seqlen_q), BLOCK, of_queries, *a, dq, dout, out, lse, q, k,
-               v, l->dropout_key);
+    return aligned && attention_mma_has(type, head_size) ? "mma.sync" : "plain";
+}
+
+/* Whether the kernel for these rows is one with matrix instructions; the only place that decides. */
+static bool takes_mma(const launch_attention *a, const launch_rows *rows, int n, launch_type type)
+{
+    bool aligned = true;
+    for (int i = 0; i < n; i++) {
+        aligned &= (uintptr_t)rows[i].data % 16 == 0 && rows[i].stride % EIGHT == 0;
     }
-    if (a->max_seqlen_kv > 0 && a->n_sequences > 0) {
-        cudaFuncSetAttribute(key_gradient_kernel<A>, cudaFuncAttributeMaxDynamicSharedMemorySize, (int)of_keys);
-        LAUNCH(l, key_gradient_kernel<A>, grid_of(a, a->max_seqlen_kv), BLOCK, of_keys, *a, dk, dv, dout, out, lse, q, k,
-               v, l->dropout_key);
-    }
+    return strcmp(cuda_attention_kernel(type, a->head_size, aligned), "mma.sync") == 0;
 }
 
 void cuda_launch_attention(const launch *l, const launch_attention *a, launch_rows out, float *lse, launch_rows q,
                            launch_rows k, launch_rows v, launch_type type)
 {
-    BY_TYPE(type, forward<A>(l, a, out, lse, q, k, v));
+    const launch_rows rows[] = {out, q, k, v};
+    attention_rows r = {};
+    r.out = out, r.lse = lse, r.q = q, r.k = k, r.v = v;
+    clear_outside(l, a, out, true, type);
+    if (a->max_seqlen_q == 0 || a->n_sequences == 0) {
+        return;
+    }
+    if (takes_mma(a, rows, 4, type)) {
+        attention_mma_forward(l, a, &r, type);
+    } else {
+        BY_TYPE(type, forward<A>(l, a, &r));
+    }
 }
 
 void cuda_launch_attention_backward(const launch *l, const launch_attention *a, launch_rows dq, launch_rows dk,
                                     launch_rows dv, launch_rows dout, launch_rows out, const float *lse, launch_rows q,
                                     launch_rows k, launch_rows v, launch_type type)
 {
-    BY_TYPE(type, backward<A>(l, a, dq, dk, dv, dout, out, lse, q, k, v));
+    const launch_rows rows[] = {dq, dk, dv, dout, out, q, k, v};
+    attention_rows r = {q, k, v, out, dout, dq, dk, dv, (float *)lse};
+    clear_outside(l, a, dq, true, type);
+    clear_outside(l, a, dk, false, type);
+    clear_outside(l, a, dv, false, type);
+    if (a->n_sequences == 0) {
+        return;
+    }
+    if (takes_mma(a, rows, 8, type)) {
+        attention_mma_backward(l, a, &r, type);
+    } else {
+        BY_TYPE(type, backward<A>(l, a, &r));
+    }
 }

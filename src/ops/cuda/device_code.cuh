@@ -13,7 +13,7 @@
 #    include <cuda_runtime.h>
 #    define LAUNCH(l, kernel, grid, block, shared, ...)                                                      \
         kernel<<<grid, block, shared, (cudaStream_t)(l)->stream>>>(__VA_ARGS__)
-#    define SHARED_MEMORY(name) extern __shared__ float name[]
+#    define SHARED_MEMORY(name) extern __shared__ __align__(16) float name[]
 #    define UNROLL              _Pragma("unroll")
 #endif
 

@@ -1,0 +1,186 @@
+/* attention_code: what the kernels of attention share: where a block works, which keys a query sees, and for those with
+ * matrix instructions how work is cut, scores, and dropout by bits. */
+#ifndef KILN_OPS_CUDA_ATTENTION_CODE_CUH
+#define KILN_OPS_CUDA_ATTENTION_CODE_CUH
+
+#include "ops/cuda/matrix_code.cuh"
+
+/* Tensors of the slots attention and attention_backward (ops/ops.h); the forward knows q, k, v, out and lse. */
+struct attention_rows {
+    launch_rows q, k, v, out, dout, dq, dk, dv;
+    float *lse; /* [T, N] */
+};
+
+/* Whether there is a kernel with matrix instructions for this element type and head size; its rows must start and be
+ * apart by multiples of 16 bytes. */
+bool attention_mma_has(launch_type type, int64_t head_size);
+
+/* Both leave rows outside of sequences as they are. */
+void attention_mma_forward(const launch *l, const launch_attention *a, const attention_rows *r,
+                           launch_type type);
+void attention_mma_backward(const launch *l, const launch_attention *a, const attention_rows *r,
+                            launch_type type);
+
+/* Where the work of this block is. */
+struct place {
+    int head, q0, n_q, k0, n_k; /* rows of the stream; lengths of the sequence */
+    int first;                  /* of its tile, in the sequence */
+};
+
+/* False for a block without rows: sequences are shorter than the longest. */
+__device__ static inline bool find_place(place *p, const launch_attention &a, bool by_queries, int tile)
+{
+    int b = (int)blockIdx.z;
+    p->head = (int)blockIdx.y;
+    p->q0 = a.cu_q[b];
+    p->n_q = a.cu_q[b + 1] - p->q0;
+    p->k0 = a.cu_kv[b];
+    p->n_k = a.cu_kv[b + 1] - p->k0;
+    p->first = (int)blockIdx.x * tile;
+    return p->first < (by_queries ? p->n_q : p->n_k);
+}
+
+/* Keys that a query of the sequence sees. */
+__device__ static inline int64_t visible_keys(const launch_attention &a, const place &p, int64_t query)
+{
+    int64_t n = a.causal ? query + 1 + p.n_k - p.n_q : p.n_k;
+    return n < 0 ? 0 : n;
+}
+
+static inline dim3 attention_grid(const launch_attention *a, int64_t longest, int tile)
+{
+    return dim3(blocks_of(longest, tile), (unsigned)a->n_heads, (unsigned)a->n_sequences);
+}
+
+/* How heads of D columns are cut: a block owns OWN rows (queries, or keys), 16 a warp; rows of the other kind pass by,
+ * STREAM at a time.  Shared memory stays below 99 KiB, which is what sm_86 and sm_89 have; a multiprocessor of more has
+ * room for BLOCKS. */
+template <int D> struct cut {
+    static const int OWN = D <= 64 ? 128 : 64, STREAM = OWN / 2, THREADS = OWN / SIDE * WARP, BLOCKS = 2;
+    static const int STRIDE = D + TILE_GAP, SQUARES = D / SIDE, STEPS = STREAM / SIDE;
+};
+
+/* Starts to copy STREAM rows of two tensors, one tile behind the other. */
+template <typename E, int D>
+__device__ static inline void copy_two(E *tiles, launch_rows one, launch_rows other, int row, int n, int head)
+{
+    const int STREAM = cut<D>::STREAM, THREADS = cut<D>::THREADS;
+    start_copy<STREAM, D, THREADS>(tiles, one, row, n, head * D);
+    start_copy<STREAM, D, THREADS>(tiles + STREAM * cut<D>::STRIDE, other, row, n, head * D);
+}
+
+static const float LOG2_E = 1.44269504088896340736f, LN_2 = 0.69314718055994530942f;
+
+/* Scores in units of log 2, so that exponentials are powers of two; `query` and `key` count within the sequence. */
+struct score_rule {
+    float scale, slope;
+    int n_k, reach; /* query i sees keys below min(n_k, i + reach) */
+};
+
+__device__ static inline score_rule score_rule_of(const launch_attention &a, const place &p)
+{
+    score_rule s;
+    s.scale = a.scale * LOG2_E;
+    s.slope = a.slopes == NULL ? 0.0f : a.slopes[p.head] * LOG2_E;
+    s.n_k = p.n_k;
+    s.reach = a.causal ? p.n_k - p.n_q + 1 : p.n_k;
+    return s;
+}
+
+__device__ static inline float score_of(const score_rule &s, int query, int key, float product)
+{
+    return key < s.n_k && key < query + s.reach ? s.scale * product + s.slope * (float)key : -INFINITY;
+}
+
+/* Which elements dropout keeps, as bits (docs/math/dropout.md).  Eight neighbouring keys of a query share one block of
+ * random numbers, but no lane holds eight neighbours: four lanes do where rows of a square are queries, eight where they
+ * are keys.  So each lane draws other blocks than its neighbours, makes a byte of each, and words of up to four bytes
+ * change hands by shuffles: no block is drawn twice, and a shuffle brings the bits of many elements. */
+struct dropout_rule {
+    uint64_t key;
+    uint32_t threshold, site, first_block; /* the block of the head's first keys */
+    const int32_t *row_keys;
+    int q0, n_q;
+};
+
+__device__ static inline dropout_rule dropout_rule_of(const launch_attention &a, const place &p, uint64_t key)
+{
+    return dropout_rule{key,
+                        a.dropout.threshold,
+                        a.dropout.site,
+                        (uint32_t)p.head * (65536 / EIGHT),
+                        a.dropout.row_keys,
+                        p.q0,
+                        p.n_q};
+}
+
+/* Bit i: key 8 block + i of the query is kept. */
+__device__ static inline uint32_t kept_byte(const dropout_rule &d, int query, int block)
+{
+    const int32_t *row_key = d.row_keys + 2 * (int64_t)(d.q0 + (query < d.n_q ? query : 0));
+    dropout_eight numbers = dropout_numbers(d.key, d.first_block + (uint32_t)block, (uint32_t)row_key[1],
+                                            (uint32_t)row_key[0], d.site);
+    uint32_t bits = 0;
+    UNROLL
+    for (int i = 0; i < EIGHT; i++) {
+        bits |= (uint32_t)(dropout_number(numbers, i) >= d.threshold) << i;
+    }
+    return bits;
+}
+
+/* For N squares side by side whose rows are the queries from `query` on and whose columns the keys from `key` on: lane t
+ * of a quad draws the blocks [t N / 2, (t + 1) N / 2) of its two rows, a byte each, rows fastest. */
+template <int N> __device__ static inline uint32_t draw_by_query(const dropout_rule &d, int query, int key)
+{
+    uint32_t word = 0;
+    if (d.threshold != 0) {
+        UNROLL
+        for (int i = 0; i < N; i++) {
+            int block = key / EIGHT + lane_of_warp() % QUAD * (N / 2) + i / 2;
+            word |= kept_byte(d, query + square_row(2 * (i % 2)), block) << (8 * i);
+        }
+    }
+    return word;
+}
+
+/* Bit i: element i of square n is kept, from what the lanes drew. */
+template <int N> __device__ static inline uint32_t kept_by_query(const dropout_rule &d, uint32_t word, int n)
+{
+    uint32_t kept = 0;
+    if (d.threshold == 0) {
+        return 0xff;
+    }
+    UNROLL
+    for (int half = 0; half < 2; half++) {
+        int block = 2 * n + half, owner = lane_of_warp() / QUAD * QUAD + block / (N / 2);
+        uint32_t rows =
+            __shfl_sync(0xffffffffU, word, owner) >> (block % (N / 2) * 16 + lane_of_warp() % QUAD * 2);
+        kept |= ((rows & 3) | (rows >> 6 & 12)) << (4 * half);
+    }
+    return kept;
+}
+
+/* For N squares whose rows are the 16 keys from `key` on, and whose columns are the queries from `query` on, 16 each:
+ * lane l draws the block of query 16 n + l % 16 and key half l / 16, byte n of its word.  For element i a lane then asks
+ * the one that drew for its query, and takes the bit of its key of each byte: bit 8 n + i of what is returned says whether
+ * element i of square n is kept. */
+template <int N> __device__ static inline uint32_t kept_by_key(const dropout_rule &d, int query, int key)
+{
+    uint32_t word = 0, kept = 0;
+    if (d.threshold == 0) {
+        return 0xffffffffU;
+    }
+    UNROLL
+    for (int n = 0; n < N; n++) {
+        word |= kept_byte(d, query + SIDE * n + lane_of_warp() % SIDE, key / EIGHT + lane_of_warp() / SIDE)
+                << (8 * n);
+    }
+    UNROLL
+    for (int i = 0; i < 8; i++) {
+        uint32_t drawn = __shfl_sync(0xffffffffU, word, i / 2 % 2 * SIDE + square_column(i));
+        kept |= (drawn >> (lane_of_warp() / QUAD) & 0x01010101U) << i;
+    }
+    return kept;
+}
+
+#endif

@@ -1,0 +1,192 @@
+/* cuda_attention_mma: attention over ragged sequences with matrix instructions, for bf16 and fp16 and the head sizes that
+ * models have (Dao 2023, arXiv:2307.08691, algorithm 1); its gradient is in cuda_attention_mma_backward.cu.
+ *
+ * A block owns up to 128 queries of one head of one sequence, a warp 16 of them, and walks over the keys, 64 at a time,
+ * while the next ones are copied into the other half of a double buffer.  A warp keeps scores, statistics of the softmax
+ * and sums in registers: rounded probabilities become the left factor of P v where they are.
+ *
+ * Bytes: q, k, v are read once and out and lse written once where a sequence has at most 128 tokens, and memory bounds
+ * that case; longer ones read k and v once for 128 queries, from the second-level cache.  Why mma.sync and not the
+ * instructions of one generation of chips: docs/decisions/0021_attention.md.
+ *
+ * Deterministic: no atomic, and a fixed order of sums.  Probabilities are rounded to the element type before P v, 2^-9
+ * of each for bf16; scores, statistics and sums are fp32. */
+#include "ops/cuda/attention_code.cuh"
+
+/* The softmax of this lane's two rows so far; totals are of this lane's columns alone. */
+struct softmax {
+    float largest[2], total[2];
+};
+
+/* Scores of keys from `key` on become exponentials against the largest so far; sums are brought to the same measure. */
+template <int N, int M>
+__device__ static inline void soften(square (&scores)[N], square (&sums)[M], softmax *s,
+                                     const score_rule &rule, int query, int key)
+{
+    UNROLL
+    for (int half = 0; half < 2; half++) {
+        float largest = s->largest[half];
+        UNROLL
+        for (int i = 0; i < N * 4; i++) {
+            int e = i % 4 / 2 * 4 + half * 2 + i % 2;
+            float *cell = &scores[i / 4].v[e];
+            *cell = score_of(rule, query + square_row(e), key + i / 4 * SIDE + square_column(e), *cell);
+            largest = fmaxf(largest, *cell);
+        }
+        largest = quad_max(largest);
+        float base = largest == -INFINITY ? 0.0f : largest, shrink = exp2_approx(s->largest[half] - base),
+              total = 0;
+        UNROLL
+        for (int i = 0; i < N * 4; i++) {
+            float *cell = &scores[i / 4].v[i % 4 / 2 * 4 + half * 2 + i % 2];
+            *cell = exp2_approx(*cell - base);
+            total += *cell;
+        }
+        UNROLL
+        for (int i = 0; i < M * 4; i++) {
+            sums[i / 4].v[i % 4 / 2 * 4 + half * 2 + i % 2] *= shrink;
+        }
+        s->largest[half] = largest;
+        s->total[half] = s->total[half] * shrink + total;
+    }
+}
+
+/* sums += dropout(P) v over one tile of keys. */
+template <typename E, int D>
+__device__ static inline void attend(square (&sums)[cut<D>::SQUARES], softmax *s, const E *queries,
+                                     const E *keys, const E *values, const score_rule &rule,
+                                     const dropout_rule &drop, int query, int key)
+{
+    const int STEPS = cut<D>::STEPS, STRIDE = cut<D>::STRIDE;
+    square scores[STEPS];
+    clear_squares(scores);
+    UNROLL
+    for (int c = 0; c < D; c += SIDE) {
+        factor q = load_left<STRIDE>(queries + c);
+        UNROLL
+        for (int n = 0; n < STEPS; n++) {
+            add_product<E>(&scores[n], q, load_right_transposed<STRIDE>(keys + n * SIDE * STRIDE + c));
+        }
+    }
+    uint32_t drawn = draw_by_query<STEPS>(drop, query, key);
+    soften(scores, sums, s, rule, query, key);
+    UNROLL
+    for (int n = 0; n < STEPS; n++) {
+        uint32_t kept = kept_by_query<STEPS>(drop, drawn, n);
+        UNROLL
+        for (int i = 0; i < 8; i++) {
+            scores[n].v[i] = (kept >> i & 1) != 0 ? scores[n].v[i] : 0.0f;
+        }
+        factor p = left_factor<E>(scores[n]);
+        UNROLL
+        for (int c = 0; c < cut<D>::SQUARES; c++) {
+            add_product<E>(&sums[c], p, load_right<STRIDE>(values + n * SIDE * STRIDE + c * SIDE));
+        }
+    }
+}
+
+/* out = sums scale / total, and lse. */
+template <typename E, int D>
+__device__ static inline void finish(square (&sums)[cut<D>::SQUARES], const softmax &s,
+                                     const launch_attention &a, const place &p, const attention_rows &r,
+                                     int query, E *tile)
+{
+    UNROLL
+    for (int half = 0; half < 2; half++) {
+        float total = quad_sum(s.total[half]),
+              factor = total > 0 ? a.dropout.scale / total : total; /* a NaN stays one */
+        int i = query + square_row(2 * half);
+        if (i < p.n_q && lane_of_warp() % QUAD == 0) {
+            r.lse[(int64_t)(p.q0 + i) * a.n_heads + p.head] = LN_2 * (s.largest[half] + log2f(total));
+        }
+        UNROLL
+        for (int c = 0; c < D / 4; c++) {
+            sums[c / 4].v[c % 4 / 2 * 4 + half * 2 + c % 2] *= factor;
+        }
+    }
+    store_rows<cut<D>::STRIDE>(r.out, p.q0 + query, p.n_q - query, p.head * D, sums, tile);
+}
+
+template <typename E, int D>
+__global__ __launch_bounds__(cut<D>::THREADS,
+                             cut<D>::BLOCKS) static void attention_mma_kernel(launch_attention a,
+                                                                              attention_rows r, uint64_t key)
+{
+    const int OWN = cut<D>::OWN, STREAM = cut<D>::STREAM, STRIDE = cut<D>::STRIDE, THREADS = cut<D>::THREADS;
+    SHARED_MEMORY(memory);
+    E *queries = (E *)memory, *own = queries + (int)threadIdx.x / WARP * SIDE * STRIDE;
+    E *buffers = queries + OWN * STRIDE; /* each of keys, then values */
+    place p;
+    if (!find_place(&p, a, true, OWN)) {
+        return;
+    }
+    int query = p.first + (int)threadIdx.x / WARP * SIDE;
+    int n_keys = (int)visible_keys(a, p, (p.first + OWN < p.n_q ? p.first + OWN : p.n_q) - 1);
+    score_rule rule = score_rule_of(a, p);
+    dropout_rule drop = dropout_rule_of(a, p, key);
+    softmax s = {{-INFINITY, -INFINITY}, {0, 0}};
+    square sums[cut<D>::SQUARES];
+    clear_squares(sums);
+    start_copy<OWN, D, THREADS>(queries, r.q, p.q0 + p.first, p.n_q - p.first, p.head * D);
+    copy_two<E, D>(buffers, r.k, r.v, p.k0, p.n_k, p.head);
+    cp_async_commit();
+    for (int j = 0, turn = 0; j < n_keys; j += STREAM, turn ^= 1) {
+        E *keys = buffers + turn * 2 * STREAM * STRIDE;
+        int later = j + STREAM;
+        if (later < n_keys) {
+            copy_two<E, D>(buffers + (turn ^ 1) * 2 * STREAM * STRIDE, r.k, r.v, p.k0 + later, p.n_k - later,
+                           p.head);
+        }
+        cp_async_commit();
+        cp_async_wait<1>();
+        __syncthreads();
+        if (query < p.n_q) {
+            attend<E, D>(sums, &s, own, keys, keys + STREAM * STRIDE, rule, drop, query, j);
+        }
+        __syncthreads();
+    }
+    cp_async_wait<0>();
+    __syncthreads();
+    if (query < p.n_q) {
+        finish<E, D>(sums, s, a, p, r, query, own);
+    }
+}
+
+template <typename E, int D>
+static void launch_forward(const launch *l, const launch_attention *a, const attention_rows *r)
+{
+    const int OWN = cut<D>::OWN, STREAM = cut<D>::STREAM;
+    int bytes = (OWN + 4 * STREAM) * cut<D>::STRIDE * (int)sizeof(E);
+    auto *kernel = attention_mma_kernel<E, D>;
+    cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, bytes);
+    LAUNCH(l, kernel, attention_grid(a, a->max_seqlen_q, OWN), cut<D>::THREADS, bytes, *a, *r,
+           l->dropout_key);
+}
+
+template <typename E>
+static void launch_size(const launch *l, const launch_attention *a, const attention_rows *r)
+{
+    switch (a->head_size) {
+    case 32: launch_forward<E, 32>(l, a, r); break;
+    case 64: launch_forward<E, 64>(l, a, r); break;
+    case 96: launch_forward<E, 96>(l, a, r); break;
+    case 128: launch_forward<E, 128>(l, a, r); break;
+    case 160: launch_forward<E, 160>(l, a, r); break;
+    }
+}
+
+bool attention_mma_has(launch_type type, int64_t head_size)
+{
+    return (type == LAUNCH_BF16 || type == LAUNCH_F16) &&
+           (head_size == 32 || head_size == 64 || head_size == 96 || head_size == 128 || head_size == 160);
+}
+
+void attention_mma_forward(const launch *l, const launch_attention *a, const attention_rows *r,
+                           launch_type type)
+{
+    if (type == LAUNCH_BF16) {
+        launch_size<bf16>(l, a, r);
+    } else {
+        launch_size<f16>(l, a, r);
+    }
+}

@@ -393,6 +393,24 @@ static bool accept_attention(struct exec *x, const char *op, const struct attent
     return !failed(x->status);
 }
 
+/* Says which kernel the launcher takes for these heads, and why not the fastest. */
+static void tell_attention(struct exec *x, const tensor *heads, int n)
+{
+    bool aligned = true;
+    for (int i = 0; i < n; i++) {
+        aligned &=
+            (uintptr_t)heads[i].data % 16 == 0 && heads[i].strides[0] * dtype_bytes(heads[i].dtype) % 16 == 0;
+    }
+    const char *kernel = cuda_attention_kernel(type_of(heads[0]), heads[0].dims[2], aligned);
+    x->served_by = strcmp(kernel, "mma.sync") == 0 ? "own kernel, cuda: attention by mma.sync" : kernel;
+    if (strcmp(kernel, "plain") == 0) {
+        x->served_by = "own kernel, cuda: plain attention";
+        x->served_why = heads[0].dtype == DTYPE_F32 ? "fp32 has no kernel with matrix instructions"
+                        : aligned                   ? "this head size has no kernel with matrix instructions"
+                                                    : "rows do not begin at 16 bytes";
+    }
+}
+
 static void cuda_attention(struct exec *x, tensor out, tensor lse, tensor q, tensor k, tensor v,
                            struct attention a)
 {
@@ -402,6 +420,7 @@ static void cuda_attention(struct exec *x, tensor out, tensor lse, tensor q, ten
         struct launch_attention c = attention_of(&a, q, k);
         cuda_launch_attention(&l, &c, heads_of(out), lse.data, heads_of(q), heads_of(k), heads_of(v),
                               type_of(q));
+        tell_attention(x, ACCEPT_LIST(out, q, k, v));
         finish(x, "attention");
     }
 }
@@ -417,6 +436,7 @@ static void cuda_attention_backward(struct exec *x, tensor dq, tensor dk, tensor
         cuda_launch_attention_backward(&l, &c, heads_of(dq), heads_of(dk), heads_of(dv), heads_of(dout),
                                        heads_of(out), lse.data, heads_of(q), heads_of(k), heads_of(v),
                                        type_of(q));
+        tell_attention(x, ACCEPT_LIST(dq, dk, dv, dout, out, q, k, v));
         finish(x, op);
     }
 }

@@ -275,6 +275,9 @@ void cuda_product_run(struct exec *x, const char *op, const struct cuda_product 
     }
     cublasStatus_t e = cuda_plan_run(plan, &c->products->tools, &l, p);
     x->served_by = SERVED_BY[plan->form];
+    if (p->tf32 && p->ab_dtype == DTYPE_F32) {
+        x->served_why = "TF32, factors of 10 bits of fraction";
+    }
     exec_queued(x, op);
     if (e != CUBLAS_STATUS_SUCCESS) {
         exec_fail(x, STATUS_INTERNAL, op, "cuBLASLt: %s", cublasLtGetStatusString(e));

@@ -23,7 +23,7 @@ message(STATUS "kiln: CUDA ${KILN_CUDA} -> ${KILN_HAVE_CUDA}")
 # What the library needs of the rooms below it comes as objects of its own, so that it leans on nothing in the program.
 if(KILN_HAVE_CUDA)
   file(GLOB cuda_sources CONFIGURE_DEPENDS src/ops/cuda/*.c src/ops/cuda/*.cu)
-  add_library(kiln_cuda MODULE ${cuda_sources} src/ops/accept.c src/ops/ops.c src/dev/exec.c src/core/tensor.c
+  add_library(kiln_cuda MODULE ${cuda_sources} src/ops/accept.c src/ops/ops.c src/dev/exec.c src/dev/graph_cache.c src/core/tensor.c
     src/core/dtype.c src/core/status.c src/core/hash.c src/core/user_dir.c)
   set_target_properties(kiln_cuda PROPERTIES CUDA_ARCHITECTURES "${KILN_CUDA_ARCHITECTURES}" CUDA_STANDARD 17
     C_VISIBILITY_PRESET hidden CUDA_VISIBILITY_PRESET hidden CUDA_RUNTIME_LIBRARY Static

@@ -116,6 +116,7 @@ static void fill_scalars(tensor t, double amount)
         [OPTIM_CORRECTION1] = amount > 0 ? 1 - 0.9 * 0.9 : 1,
         [OPTIM_CORRECTION2] = amount > 0 ? 1 - 0.999 * 0.999 : 1,
         [OPTIM_MAX_NORM] = amount > 0 ? 1 : 0,
+        [OPTIM_GRAD_SCALE] = amount > 0 ? 0.5 : 0.25,
     };
     for (int i = 0; i < OPTIM_N_SCALARS; i++) {
         tensor_set(t, i, values[i]);
@@ -133,6 +134,7 @@ static double fill_value(const struct checkop_arg *a, uint64_t key, int64_t i)
     case FILL_IDENTITY: return i / a->dims[1] == i % a->dims[1];
     case FILL_INDEX: return floor(rng_uniform_at(key, (uint64_t)i) * a->amount);
     case FILL_LABEL: return i % 4 == 1 ? -1 : floor(rng_uniform_at(key, (uint64_t)i) * a->amount);
+    case FILL_CONSTANT: return a->amount;
     case FILL_SLOPES: return ldexp(1, -(int)i - 1);
     case FILL_HOLES:
         return a->amount < 0 || i < a->amount ? z : i == a->amount ? (double)NAN : (double)INFINITY;
@@ -173,13 +175,16 @@ static void instance_fill(struct instance *exact, struct instance *rounded)
 
 static struct checkop_backend tested = {.device = &device_cpu};
 
+static uint64_t dropout_key;
+
 static struct exec exec_of(const struct ops *o)
 {
+    dropout_key = rng_key(42, 7);
     return (struct exec){.device = o == tested.ops ? tested.device : &device_cpu,
                          .ops = o,
                          .layer = "checkop",
                          .layer_index = -1,
-                         .dropout_key = rng_key(42, 7)};
+                         .dropout_key = &dropout_key};
 }
 
 static void expect_ran(const struct exec *x, const struct checkop_case *c)
@@ -222,12 +227,21 @@ static struct exec planned(const struct ops *o, const struct instance *in)
     memset(guard, GUARD_BYTE, totals.workspace_bytes + 1);
     exec_copy_in(&x, x.workspace, guard, totals.workspace_bytes);
     free(guard);
+    if (!x.device->is_host) {
+        void *key;
+        EXPECT_OK(x.device->allocate(&key, sizeof dropout_key, "the dropout key"));
+        exec_copy_in(&x, key, &dropout_key, sizeof dropout_key);
+        x.dropout_key = key;
+    }
     return x;
 }
 
 static void end_exec(struct exec *x)
 {
     x->device->release(x->workspace, x->workspace_bytes + 1);
+    if (!x->device->is_host) {
+        x->device->release((void *)x->dropout_key, sizeof dropout_key);
+    }
     if (x->context != NULL) {
         x->device->close(x->context);
     }

@@ -582,14 +582,14 @@ static const double loss_scale = 0.37;
 
 RUN(cross_entropy)
 {
-    o->cross_entropy(x, t[0], t[1], c->shape.plain ? NULL_TENSOR : t[2], t[3], t[4], c->shape.f, loss_scale);
+    o->cross_entropy(x, t[0], t[1], c->shape.plain ? NULL_TENSOR : t[2], t[3], t[4], c->shape.f, t[7]);
 }
 
 /* The loss alone, for central differences. */
 static void forward_cross_entropy(const struct checkop_case *c, const struct ops *o, struct exec *x,
                                   const tensor *t)
 {
-    o->cross_entropy(x, t[5], t[6], NULL_TENSOR, t[3], t[4], c->shape.f, loss_scale);
+    o->cross_entropy(x, t[5], t[6], NULL_TENSOR, t[3], t[4], c->shape.f, t[7]);
 }
 
 static void make_cross_entropy(struct checkop_case *c, const struct checkop_shape *s)
@@ -604,6 +604,7 @@ static void make_cross_entropy(struct checkop_case *c, const struct checkop_shap
     add(c, indices("labels", s->t, FILL_LABEL, s->f));
     c->value = add(c, vector("loss2", ROLE_IN, KIND_W, s->t));
     add(c, vector("correct2", ROLE_IN, KIND_I32, s->t));
+    add(c, filled(vector("scale", ROLE_IN, KIND_F64, 1), FILL_CONSTANT, loss_scale));
     c->seed_value = loss_scale;
     c->run = run_cross_entropy;
     c->forward = forward_cross_entropy;
@@ -611,14 +612,14 @@ static void make_cross_entropy(struct checkop_case *c, const struct checkop_shap
 
 RUN(span_cross_entropy)
 {
-    o->span_cross_entropy(x, t[0], t[1], c->shape.plain ? NULL_TENSOR : t[2], t[3], t[4], t[5], loss_scale);
+    o->span_cross_entropy(x, t[0], t[1], c->shape.plain ? NULL_TENSOR : t[2], t[3], t[4], t[5], t[8]);
 }
 
 static void forward_span_cross_entropy(const struct checkop_case *c, const struct ops *o, struct exec *x,
                                        const tensor *t)
 {
     (void)c;
-    o->span_cross_entropy(x, t[6], t[7], NULL_TENSOR, t[3], t[4], t[5], loss_scale);
+    o->span_cross_entropy(x, t[6], t[7], NULL_TENSOR, t[3], t[4], t[5], t[8]);
 }
 
 /* Labels are below f, which no sequence is shorter than. */
@@ -633,6 +634,7 @@ static void make_span_cross_entropy(struct checkop_case *c, const struct checkop
     add(c, filled(matrix("labels", ROLE_IN, KIND_I32, n, 2), FILL_LABEL, (double)s->f));
     c->value = add(c, matrix("loss2", ROLE_IN, KIND_W, n, 2));
     add(c, matrix("correct2", ROLE_IN, KIND_I32, n, 2));
+    add(c, filled(vector("scale", ROLE_IN, KIND_F64, 1), FILL_CONSTANT, loss_scale));
     c->seed_value = loss_scale;
     c->run = run_span_cross_entropy;
     c->forward = forward_span_cross_entropy;
@@ -679,9 +681,10 @@ RUN(adamw)
 
 static void forward_norm(const struct checkop_case *c, const struct ops *o, struct exec *x, const tensor *t)
 {
-    o->global_norm(x, t[5], t[2], c->spans, c->n_spans);
+    o->global_norm(x, tensor_slice(t[5], 0, 1), t[2], c->spans, c->n_spans);
 }
 
+/* `shared`: the second of the numbers that must be finite is not, so nothing may change. */
 static void add_optim(struct checkop_case *c, const struct checkop_shape *s)
 {
     add(c, vector("master", ROLE_INOUT, KIND_W, s->t));
@@ -690,7 +693,7 @@ static void add_optim(struct checkop_case *c, const struct checkop_shape *s)
     add(c, vector("grad", ROLE_SCRATCH, KIND_W, s->t));
     add(c, vector("exp_avg", ROLE_INOUT, KIND_W, s->t));
     add(c, filled(vector("exp_avg_sq", ROLE_INOUT, KIND_W, s->t), FILL_SQUARES, 1));
-    add(c, vector("norm", ROLE_IN, KIND_F64, 1));
+    add(c, filled(vector("norm", ROLE_IN, KIND_F64, 2), FILL_HOLES, s->shared ? 1 : -1));
     add(c, filled(vector("scalars", ROLE_IN, KIND_F64, OPTIM_N_SCALARS), FILL_SCALARS, s->plain ? 0 : 1));
     add_spans(c, s->t);
     c->forward = forward_norm;

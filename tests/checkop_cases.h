@@ -28,6 +28,7 @@ enum checkop_fill {
     FILL_ROW_KEYS,  /* sequence and position of each query row */
     FILL_SLOPES,    /* 2^-(i + 1) */
     FILL_SCALARS,   /* of an optimizer */
+    FILL_CONSTANT,  /* amount */
     FILL_HOLES,     /* N(0, 1) with a NaN at `amount` and an infinity after it; none if amount < 0 */
 };
 

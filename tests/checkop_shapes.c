@@ -110,9 +110,11 @@ static const struct checkop_shape test_shapes[] = {
     {"lamb", .t = 9},
     {"lamb", .t = 50001},
     {"lamb", .t = 5000, .plain = true},
+    {"lamb", .t = 3001, .shared = true},
     {"adamw", .t = 9},
     {"adamw", .t = 50001},
     {"adamw", .t = 5000, .plain = true},
+    {"adamw", .t = 3001, .shared = true},
 };
 
 /* Every slot that has a backward, with respect to every input and parameter. */

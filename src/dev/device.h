@@ -22,6 +22,23 @@ struct device_clock {
     struct status (*elapsed)(void *context, int64_t from, int64_t to, int64_t *ns);
 };
 
+/* What becomes of work that a context is about to be given. */
+enum device_work {
+    DEVICE_WORK_RUN,      /* it runs as it is given */
+    DEVICE_WORK_RECORD,   /* it is written down, and runs when the recording ends */
+    DEVICE_WORK_REPLAYED, /* it was written down before, and is under way again: it must not be given */
+};
+
+/* Recordings of work that is done again and again: its launches then cost the host next to nothing. */
+struct device_graphs {
+    /* Which of the three, for the work of this key, which holds all that its launches depend on
+     * (dev/graph_cache.h). */
+    struct status (*begin)(void *context, const void *key, size_t key_bytes, enum device_work *work);
+
+    /* Ends a recording; `abandon`: the work could not be given, its beginning is forgotten. */
+    struct status (*end)(void *context, bool abandon);
+};
+
 struct device {
     const char *name;     /* "cpu" */
     bool is_host;         /* its memory is the host's: the host may read and write it */
@@ -40,6 +57,16 @@ struct device {
      * returns. */
     struct status (*copy_in)(void *context, void *on_device, const void *on_host, size_t bytes);
     struct status (*copy_out)(void *context, void *on_host, const void *on_device, size_t bytes);
+
+    /* Host memory for `bytes` that a `send` will take to the device: one of two places in turn, so that filling
+     * one waits for nothing but the send before the last.  NULL where the device's memory is the host's. */
+    struct status (*stage)(void *context, void **on_host, size_t bytes);
+
+    /* Takes what was written to the place of the last `stage` to the device, behind all work of the context;
+     * waits for nothing. */
+    struct status (*send)(void *context, void *on_device, const void *on_host, size_t bytes);
+
+    const struct device_graphs *graphs; /* NULL: nothing is recorded */
 
     /* Waits for all work of the context; the first failure of any of it since the last wait. */
     struct status (*synchronize)(void *context);

@@ -31,11 +31,12 @@ struct exec {
     const struct ops *ops;
     void *context; /* the device's, for this exec alone */
     struct status status;
-    const char *layer;    /* where we are, for messages: "layer" or "embeddings" */
-    int64_t layer_index;  /* -1: not a numbered layer */
-    uint64_t dropout_key; /* rng_key(seed, step): the same for every split of the work */
-    bool allow_tf32;      /* products of fp32 matrices may keep only 10 bits of each factor's fraction */
-    void *workspace;      /* scratch of one op at a time */
+    const char *layer;           /* where we are, for messages: "layer" or "embeddings" */
+    int64_t layer_index;         /* -1: not a numbered layer */
+    const uint64_t *dropout_key; /* rng_key(seed, step), the same for every split of the work, in the device's
+                                  * memory, so that recorded work can be replayed with another; NULL: 0 */
+    bool allow_tf32; /* products of fp32 matrices may keep only 10 bits of each factor's fraction */
+    void *workspace; /* scratch of one op at a time */
     size_t workspace_bytes;
     struct exec_totals totals;
 
@@ -46,6 +47,8 @@ struct exec {
      * did, or what it computes otherwise than the cpu; set by the op for ops/op_watch.h, NULL: nothing to say. */
     const char *served_by, *served_why;
 
+    bool recording; /* between queue_graph_begin and queue_graph_end (dev/queue.h) */
+
     /* Asked whenever a layer is entered; true makes the exec fail with STATUS_PREEMPTED.  NULL: never
      * asked. */
     bool (*cancelled)(const void *context);
@@ -54,6 +57,12 @@ struct exec {
 
 /* Sets the place for messages and returns true if ops still run. */
 bool exec_enter(struct exec *x, const char *layer, int64_t index);
+
+/* The dropout key, for tables of host devices. */
+static inline uint64_t exec_dropout_key(const struct exec *x)
+{
+    return x->dropout_key == NULL ? 0 : *x->dropout_key;
+}
 
 /* Records an op's failure: `op` in the current layer, and the reason. */
 void exec_fail(struct exec *x, enum status_code code, const char *op, const char *format, ...)

@@ -97,7 +97,7 @@ void bert_heads_nsp_forward(struct exec *x, const struct bert_head_acts *a, cons
     x->ops->linear(x, a->nsp_logits, a->pooled, w->w_nsp, w->b_nsp);
 }
 
-void bert_heads_mlm_loss(struct exec *x, tensor metrics, const struct bert_head_acts *a, double scale,
+void bert_heads_mlm_loss(struct exec *x, tensor metrics, const struct bert_head_acts *a, tensor scale,
                          const struct bert_layer_call *call)
 {
     const struct ops *op = x->ops;
@@ -108,7 +108,7 @@ void bert_heads_mlm_loss(struct exec *x, tensor metrics, const struct bert_head_
     op->sum(x, tensor_slice(metrics, BERT_MLM_CORRECT, 1), a->mlm_correct);
 }
 
-void bert_heads_nsp_loss(struct exec *x, tensor metrics, const struct bert_head_acts *a, double scale,
+void bert_heads_nsp_loss(struct exec *x, tensor metrics, const struct bert_head_acts *a, tensor scale,
                          const struct bert_layer_call *call)
 {
     const struct ops *op = x->ops;

@@ -54,10 +54,10 @@ void bert_heads_nsp_forward(struct exec *x, const struct bert_head_acts *a,
                             const struct bert_head_weights *w);
 
 /* Adds a head's loss and correct answers to `metrics`, and turns its logits into their gradients, times
- * scale. */
-void bert_heads_mlm_loss(struct exec *x, tensor metrics, const struct bert_head_acts *a, double scale,
+ * scale, f64 [1]. */
+void bert_heads_mlm_loss(struct exec *x, tensor metrics, const struct bert_head_acts *a, tensor scale,
                          const struct bert_layer_call *call);
-void bert_heads_nsp_loss(struct exec *x, tensor metrics, const struct bert_head_acts *a, double scale,
+void bert_heads_nsp_loss(struct exec *x, tensor metrics, const struct bert_head_acts *a, tensor scale,
                          const struct bert_layer_call *call);
 
 /* Adds a head's part to dh, the gradient of h; the gradients of the weights are added to g and dword. */

@@ -13,9 +13,13 @@ enum bert_metric {
     BERT_N_METRICS,
 };
 
-/* What each label's loss is multiplied by: the reciprocals of the counts over the global batch. */
-struct bert_loss_scale {
-    double mlm, nsp, span;
+/* What each label's loss is multiplied by, in a tensor f64 [BERT_N_LOSSES] on the device: the reciprocals of
+ * the counts over the global batch, times the scale of the loss (train/loss_scale.h). */
+enum bert_loss {
+    BERT_LOSS_MLM,
+    BERT_LOSS_NSP,
+    BERT_LOSS_SPAN,
+    BERT_N_LOSSES,
 };
 
 #endif

@@ -31,7 +31,7 @@ static tensor flat(tensor t)
     return tensor_1d(t.data, t.dtype, tensor_count(t));
 }
 
-void bert_qa_loss(struct exec *x, tensor metrics, const struct bert_qa_acts *a, double scale,
+void bert_qa_loss(struct exec *x, tensor metrics, const struct bert_qa_acts *a, tensor scale,
                   const struct bert_layer_call *call)
 {
     const struct ops *op = x->ops;

@@ -26,8 +26,8 @@ void bert_qa_carve_acts(struct bert_qa_acts *a, struct arena *arena, enum dtype 
 void bert_qa_forward(struct exec *x, const struct bert_qa_acts *a, tensor h, const struct bert_qa_weights *w);
 
 /* Adds the losses of start and end and the correct ones to `metrics` and leaves the gradients of the logits,
- * times scale.  A sequence's softmax runs over its own tokens. */
-void bert_qa_loss(struct exec *x, tensor metrics, const struct bert_qa_acts *a, double scale,
+ * times scale, f64 [1].  A sequence's softmax runs over its own tokens. */
+void bert_qa_loss(struct exec *x, tensor metrics, const struct bert_qa_acts *a, tensor scale,
                   const struct bert_layer_call *call);
 
 /* dh = gradient of h; the gradients of the weights are added to g. */

@@ -51,9 +51,9 @@
     _(gather_rows, (tensor out, tensor in, tensor rows), (out, in, rows), out, in) \
     _(scatter_add_rows, (tensor din, tensor dout, tensor rows), (din, dout, rows), din, dout) \
     _(cross_entropy, (tensor loss, tensor correct, tensor dlogits, tensor logits, tensor labels, int64_t \
-          n_classes, double scale), (loss, correct, dlogits, logits, labels, n_classes, scale), logits) \
+          n_classes, tensor scale), (loss, correct, dlogits, logits, labels, n_classes, scale), logits) \
     _(span_cross_entropy, (tensor loss, tensor correct, tensor dlogits, tensor logits, tensor cu_seqlens, \
-          tensor labels, double scale), (loss, correct, dlogits, logits, cu_seqlens, labels, scale), logits) \
+          tensor labels, tensor scale), (loss, correct, dlogits, logits, cu_seqlens, labels, scale), logits) \
     _(global_norm, (tensor norm, tensor in, const struct optim_span *spans, int64_t n_spans), (norm, in, \
           spans, n_spans), in) \
     _(lamb, (struct optim_buffers b, const struct optim_span *spans, int64_t n_spans, tensor norm, tensor \

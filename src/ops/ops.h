@@ -22,7 +22,7 @@
 
 /* Dropout with an address (docs/math/dropout.md).  Element (row, column) is dropped iff the 16-bit number
  *
- *     word16(philox4x32_7(exec.dropout_key, column / 8, position, sequence, site), column % 8)
+ *     word16(philox4x32_7(*exec.dropout_key, column / 8, position, sequence, site), column % 8)
  *
  * is below round(65536 p), and scaled by 65536 / (65536 - round(65536 p)) otherwise.  (sequence, position) =
  * row_keys[row] is the row's place in the global batch, never its offset in the stream.  p = 0 drops
@@ -76,6 +76,7 @@ enum optim_scalar {
     OPTIM_CORRECTION1, /* 1 - beta1^t, or 1 without bias correction */
     OPTIM_CORRECTION2, /* 1 - beta2^t, or 1 */
     OPTIM_MAX_NORM,    /* gradients are divided by max(1, norm / MAX_NORM); 0: never */
+    OPTIM_GRAD_SCALE,  /* gradients, and their norm, are multiplied by it first: 1 / the loss scale */
     OPTIM_N_SCALARS,
 };
 
@@ -181,20 +182,20 @@ struct ops {
      *     loss = -log softmax(logits)[y];  correct = (argmax logits == y)
      *     dlogits = scale (softmax(logits) - onehot(y))
      * For rows with label -1: loss 0, correct 0, dlogits 0.  dlogits of columns past n_classes is 0. loss W
-     * [M], correct i32 [M], logits [M, C] W, labels i32 [M]; dlogits [M, C] A, or null to skip it; it may
-     * alias logits where A is W. */
+     * [M], correct i32 [M], logits [M, C] W, labels i32 [M], scale f64 [1]; dlogits [M, C] A, or null to skip
+     * it; it may alias logits where A is W. */
     void (*cross_entropy)(struct exec *x, tensor loss, tensor correct, tensor dlogits, tensor logits,
-                          tensor labels, int64_t n_classes, double scale);
+                          tensor labels, int64_t n_classes, tensor scale);
 
     /* Where a span starts and ends (Devlin et al. 2018, section 4.2).  For sequence b with the rows
      * [cu[b], cu[b + 1]) and column e (0 start, 1 end), y = labels[b, e] >= 0 counted from its first row:
      *     loss = -log softmax(logits[rows, e])[y];  correct = (argmax == y)
      *     dlogits = scale (softmax(logits[rows, e]) - onehot(y))
      * For labels -1 and rows of no labelled sequence: loss 0, correct 0, dlogits 0.
-     * loss W [B, 2], correct i32 [B, 2], logits [T, 2] W, labels i32 [B, 2], cu_seqlens i32 [at least B + 1];
-     * dlogits [T, 2] A, or null to skip it. */
+     * loss W [B, 2], correct i32 [B, 2], logits [T, 2] W, labels i32 [B, 2], cu_seqlens i32 [at least B + 1],
+     * scale f64 [1]; dlogits [T, 2] A, or null to skip it. */
     void (*span_cross_entropy)(struct exec *x, tensor loss, tensor correct, tensor dlogits, tensor logits,
-                               tensor cu_seqlens, tensor labels, double scale);
+                               tensor cu_seqlens, tensor labels, tensor scale);
 
     /* norm[0] = sqrt(sum of in[i]^2 over the spans), in double, in chunks of 1,024 elements whose sums are
      * added in order.  norm f64 [1], in W [n]. */
@@ -202,17 +203,19 @@ struct ops {
                         int64_t n_spans);
 
     /* LAMB (You et al. 2020, arXiv:1904.00962, algorithm 2; the variant of docs/math/optimizers.md).  For
-     * every span, with c1, c2, ... of the scalars:
-     *     g = grad / max(1, norm / max_norm)
+     * every span, with c1, c2, s = grad_scale, ... of the scalars:
+     *     g = s grad / max(1, s norm / max_norm)
      *     m = b1 m + (1 - b1) g;  v = b2 v + (1 - b2) g^2
      *     u = (m / c1) / (sqrt(v / c2) + eps) + wd w
      *     r = |w| / |u| if wd != 0 and both > 0, else 1;  w -= lr r u
-     * norm f64 [1] from global_norm; scalars f64 [OPTIM_N_SCALARS]. */
+     * norm f64 [n], n >= 1: the first from global_norm, then whatever else must be finite; scalars f64
+     * [OPTIM_N_SCALARS].  Where one of norm is not finite nothing is written, gradients included: the update can
+     * be queued before anybody has looked. */
     void (*lamb)(struct exec *x, struct optim_buffers b, const struct optim_span *spans, int64_t n_spans,
                  tensor norm, tensor scalars);
 
     /* AdamW (Loshchilov and Hutter 2019, arXiv:1711.05101; the variant of docs/math/optimizers.md), g, m and
-     * v as in lamb:
+     * v, norm and scalars as in lamb:
      *     w = w (1 - lr wd) - lr sqrt(c2) / c1 * m / (sqrt(v) + eps) */
     void (*adamw)(struct exec *x, struct optim_buffers b, const struct optim_span *spans, int64_t n_spans,
                   tensor norm, tensor scalars);

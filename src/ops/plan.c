@@ -290,9 +290,8 @@ static void plan_scatter_add_rows(struct exec *x, tensor din, tensor dout, tenso
 }
 
 static void plan_cross_entropy(struct exec *x, tensor loss, tensor correct, tensor dlogits, tensor logits,
-                               tensor labels, int64_t n_classes, double scale)
+                               tensor labels, int64_t n_classes, tensor scale)
 {
-    (void)scale;
     int64_t rows = tensor_rows(logits), cols = tensor_cols(logits);
     if (n_classes < 1 || n_classes > cols) {
         exec_fail(x, STATUS_INTERNAL, "cross_entropy", "%lld classes of %lld columns", (long long)n_classes,
@@ -300,16 +299,15 @@ static void plan_cross_entropy(struct exec *x, tensor loss, tensor correct, tens
     }
     PLAN(x, "cross_entropy", 0, 0, {"loss", loss, ANY, 1, rows}, {"correct", correct, DTYPE_I32, 1, rows},
          {"logits", logits, (int)dtype_of_vectors(logits.dtype), rows, cols},
-         {"labels", labels, DTYPE_I32, 1, rows});
+         {"labels", labels, DTYPE_I32, 1, rows}, {"scale", scale, DTYPE_F64, 1, 1});
     if (!tensor_is_null(dlogits)) {
         PLAN(x, "cross_entropy", 0, 0, {"dlogits", dlogits, ANY, rows, cols});
     }
 }
 
 static void plan_span_cross_entropy(struct exec *x, tensor loss, tensor correct, tensor dlogits,
-                                    tensor logits, tensor cu_seqlens, tensor labels, double scale)
+                                    tensor logits, tensor cu_seqlens, tensor labels, tensor scale)
 {
-    (void)scale;
     int64_t rows = tensor_rows(logits), n_sequences = tensor_rows(labels);
     if (tensor_count(cu_seqlens) <= n_sequences) {
         exec_fail(x, STATUS_INTERNAL, "span_cross_entropy", "labels of %lld sequences, but bounds of %lld",
@@ -319,7 +317,8 @@ static void plan_span_cross_entropy(struct exec *x, tensor loss, tensor correct,
          {"correct", correct, DTYPE_I32, n_sequences, 2},
          {"logits", logits, (int)dtype_of_vectors(logits.dtype), rows, 2},
          {"labels", labels, DTYPE_I32, n_sequences, 2},
-         {"cu_seqlens", cu_seqlens, DTYPE_I32, 1, tensor_count(cu_seqlens)});
+         {"cu_seqlens", cu_seqlens, DTYPE_I32, 1, tensor_count(cu_seqlens)},
+         {"scale", scale, DTYPE_F64, 1, 1});
     if (!tensor_is_null(dlogits)) {
         PLAN(x, "span_cross_entropy", 0, 0, {"dlogits", dlogits, ANY, rows, 2});
     }
@@ -351,7 +350,7 @@ static void plan_update(struct exec *x, const char *op, struct optim_buffers b,
     move(x, 1, b.exp_avg_sq);
     PLAN(x, op, 0, workspace_optim(spans, n_spans), {"master", b.master, ANY, 1, n},
          {"grad", b.grad, vector, 1, n}, {"exp_avg", b.exp_avg, vector, 1, n},
-         {"exp_avg_sq", b.exp_avg_sq, vector, 1, n}, {"norm", norm, DTYPE_F64, 1, 1},
+         {"exp_avg_sq", b.exp_avg_sq, vector, 1, n}, {"norm", norm, DTYPE_F64, 1, tensor_cols(norm)},
          {"scalars", scalars, DTYPE_F64, 1, OPTIM_N_SCALARS});
     if (!tensor_is_null(b.working)) {
         PLAN(x, op, 0, 0, {"working", b.working, ANY, 1, n});

@@ -57,7 +57,7 @@ static double dropout_factor(const struct exec *x, struct dropout d, tensor row_
     }
     uint32_t sequence = (uint32_t)get2(row_keys, row, 0);
     uint32_t position = (uint32_t)get2(row_keys, row, 1);
-    struct rng_block b = rng_philox(x->dropout_key, (uint32_t)(column / 8), position, sequence, d.site);
+    struct rng_block b = rng_philox(exec_dropout_key(x), (uint32_t)(column / 8), position, sequence, d.site);
     uint32_t word = b.word[column % 8 / 2];
     uint32_t bits = column % 2 == 0 ? word & 0xffffU : word >> 16;
     return bits < threshold ? 0.0 : dropout_scale(d);
@@ -440,7 +440,7 @@ static void ref_scatter_add_rows(struct exec *x, tensor din, tensor dout, tensor
 }
 
 static void ref_cross_entropy(struct exec *x, tensor loss, tensor correct, tensor dlogits, tensor logits,
-                              tensor labels, int64_t n_classes, double scale)
+                              tensor labels, int64_t n_classes, tensor scale)
 {
     for (int64_t m = 0; !stopped(x) && m < tensor_rows(logits); m++) {
         int64_t label = index_at(labels, m), best = 0;
@@ -457,7 +457,7 @@ static void ref_cross_entropy(struct exec *x, tensor loss, tensor correct, tenso
         tensor_set(correct, m, label >= 0 && best == label);
         for (int64_t c = 0; !tensor_is_null(dlogits) && c < tensor_cols(logits); c++) {
             double p = c < n_classes ? exp(get2(logits, m, c) - lse) : 0.0;
-            set2(dlogits, m, c, label < 0 ? 0.0 : scale * (p - (c == label)));
+            set2(dlogits, m, c, label < 0 ? 0.0 : tensor_get(scale, 0) * (p - (c == label)));
         }
     }
 }
@@ -484,7 +484,7 @@ static void span_of_sequence(tensor loss, tensor correct, tensor dlogits, tensor
 }
 
 static void ref_span_cross_entropy(struct exec *x, tensor loss, tensor correct, tensor dlogits, tensor logits,
-                                   tensor cu_seqlens, tensor labels, double scale)
+                                   tensor cu_seqlens, tensor labels, tensor scale)
 {
     ref_fill(x, loss, 0);
     ref_fill(x, correct, 0);
@@ -496,7 +496,7 @@ static void ref_span_cross_entropy(struct exec *x, tensor loss, tensor correct, 
             int64_t label = (int64_t)get2(labels, b, e);
             if (label >= 0) {
                 span_of_sequence(loss, correct, dlogits, logits, index_at(cu_seqlens, b),
-                                 index_at(cu_seqlens, b + 1), b, e, label, scale);
+                                 index_at(cu_seqlens, b + 1), b, e, label, tensor_get(scale, 0));
             }
         }
     }

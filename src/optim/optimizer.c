@@ -31,7 +31,8 @@ struct optim_span *optimizer_spans(const struct optimizer *o, const struct param
     return spans;
 }
 
-void optimizer_scalars(const struct optimizer *o, double lr, int64_t t, double scalars[OPTIM_N_SCALARS])
+void optimizer_scalars(const struct optimizer *o, double lr, int64_t t, double grad_scale,
+                       double scalars[OPTIM_N_SCALARS])
 {
     scalars[OPTIM_LR] = lr;
     scalars[OPTIM_BETA1] = o->beta1;
@@ -40,6 +41,7 @@ void optimizer_scalars(const struct optimizer *o, double lr, int64_t t, double s
     scalars[OPTIM_CORRECTION1] = o->bias_correction ? 1 - pow(o->beta1, (double)t) : 1;
     scalars[OPTIM_CORRECTION2] = o->bias_correction ? 1 - pow(o->beta2, (double)t) : 1;
     scalars[OPTIM_MAX_NORM] = o->max_grad_norm;
+    scalars[OPTIM_GRAD_SCALE] = grad_scale;
 }
 
 void optimizer_update(struct exec *x, const struct optimizer *o, struct optim_buffers b,

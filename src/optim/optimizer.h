@@ -26,10 +26,13 @@ const char *optimizer_name(enum optimizer_kind kind);
 /* One span per parameter of the table, in its order; free() them.  NULL without memory. */
 struct optim_span *optimizer_spans(const struct optimizer *o, const struct param_table *table);
 
-/* The scalars of update t (1 for the first) at this learning rate. */
-void optimizer_scalars(const struct optimizer *o, double lr, int64_t t, double scalars[OPTIM_N_SCALARS]);
+/* The scalars of update t (1 for the first) at this learning rate, of gradients that want to be multiplied by
+ * grad_scale. */
+void optimizer_scalars(const struct optimizer *o, double lr, int64_t t, double grad_scale,
+                       double scalars[OPTIM_N_SCALARS]);
 
-/* Clips and updates: b.grad in, b.master and b.working out; norm f64 [1] is the global norm of b.grad. */
+/* Clips and updates: b.grad in, b.master and b.working out; the first of norm f64 [n] is the global norm of
+ * b.grad.  Nothing is written where one of norm is not finite. */
 void optimizer_update(struct exec *x, const struct optimizer *o, struct optim_buffers b,
                       const struct optim_span *spans, int64_t n_spans, tensor norm, tensor scalars);
 

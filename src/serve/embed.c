@@ -112,7 +112,7 @@ static struct status run(struct job *j, size_t n_texts)
     struct host_view rows;
     for (size_t i = 0; i < n_texts;) {
         size_t n = fill_batch(j, j->pieces + i, j->pieces + n_texts);
-        stage_forward(stage, &j->s->batch, false);
+        stage_infer(stage, &j->s->batch);
         TRY(host_view_open(&rows, &j->s->model.x, stage->slot.layers[last].out));
         for (size_t k = 0; k < n; k++) {
             const struct piece *p = &j->pieces[i + k];

@@ -84,7 +84,7 @@ static void take_best(const float *logits, int64_t n_words, struct fill_candidat
 
 static struct status predict(struct session *s, int64_t top_k, struct fill_result *r)
 {
-    stage_forward(&s->model.stage, &s->batch, false);
+    stage_infer(&s->model.stage, &s->batch);
     struct host_view logits;
     TRY(host_view_open(&logits, &s->model.x, s->model.stage.slot.heads.logits));
     *r = (struct fill_result){.n_masks = s->batch.n_real_masked,

@@ -66,7 +66,7 @@ static struct status run(struct prediction *p, struct trainer *t, struct squad_a
     struct host_view logits;
     for (int64_t i = 0; i < n_batches; i++) {
         squad_batches_sorted(&p->batches, i, &p->batch, p->indices);
-        stage_forward(&t->stage, &p->batch, false);
+        stage_infer(&t->stage, &p->batch);
         TRY(host_view_open(&logits, &t->x, t->stage.slot.qa.logits));
         struct status s = take_logits(p, logits.host.data, answers);
         host_view_close(&logits);

@@ -1,5 +1,8 @@
 #include "train/stage.h"
 
+#include "dev/queue.h"
+#include "ops/op_watch.h"
+
 #include <stdlib.h>
 
 struct status stage_init(struct stage *s)
@@ -16,21 +19,6 @@ void stage_fini(struct stage *s)
 {
     free(s->slot.layers);
     s->slot.layers = NULL;
-}
-
-static void carve_stream(struct bert_stream *stream, struct arena *arena, const struct bert_batch *b)
-{
-    stream->ids = arena_carve_1d(arena, DTYPE_I32, b->n_tokens);
-    stream->types = arena_carve_1d(arena, DTYPE_I32, b->n_tokens);
-    stream->positions = arena_carve_1d(arena, DTYPE_I32, b->n_tokens);
-    stream->row_keys = arena_carve_2d(arena, DTYPE_I32, b->n_tokens, 2);
-    stream->cu_seqlens = arena_carve_1d(arena, DTYPE_I32, b->n_streams + 1);
-    stream->masked_rows = arena_carve_1d(arena, DTYPE_I32, b->n_masked);
-    stream->masked_labels = arena_carve_1d(arena, DTYPE_I32, b->n_masked);
-    stream->cls_rows = arena_carve_1d(arena, DTYPE_I32, b->n_sequences);
-    stream->nsp_labels = arena_carve_1d(arena, DTYPE_I32, b->n_sequences);
-    stream->span_labels = arena_carve_2d(arena, DTYPE_I32, b->n_sequences, 2);
-    stream->max_seqlen = b->max_seqlen;
 }
 
 static bool has_mlm(const struct stage *s)
@@ -97,11 +85,13 @@ static void carve_layers(struct stage *s, int64_t n_tokens)
     }
 }
 
-void stage_carve(struct stage *s, const struct bert_batch *b)
+static void carve(struct stage *s, const struct bert_batch *b)
 {
     const struct bert_config *c = s->config;
+    s->capacity = *b;
     s->arena.used = 0;
-    carve_stream(&s->slot.stream, &s->arena, b);
+    stage_batch_carve(&s->slot.block, &s->arena, b);
+    s->x->dropout_key = s->slot.block.dropout_key.data;
     bert_embed_carve_acts(&s->slot.embed, &s->arena, c, s->dtype, b->n_tokens);
     carve_layers(s, b->n_tokens);
     carve_heads(s, b);
@@ -109,40 +99,41 @@ void stage_carve(struct stage *s, const struct bert_batch *b)
     s->slot.dx = arena_carve_2d(&s->arena, s->dtype, b->n_tokens, c->hidden_size);
 }
 
-struct bert_batch stage_largest_batch(struct bert_batch_limits limits)
+void stage_carve_largest(struct stage *s)
 {
-    return (struct bert_batch){
-        .n_tokens = limits.n_tokens,
-        .n_real_tokens = limits.n_tokens,
-        .n_sequences = limits.n_sequences,
-        .n_streams = limits.n_sequences,
-        .n_masked = limits.n_masked,
-        .max_seqlen = limits.max_seqlen,
-    };
+    struct bert_batch largest = stage_batch_largest(s->x->device, s->limits);
+    carve(s, &largest);
 }
 
-size_t stage_bytes(struct stage *s, struct bert_batch_limits limits)
+void stage_reserve(struct stage *s)
 {
-    struct arena arena = s->arena;
-    struct bert_batch largest = stage_largest_batch(limits);
-    s->arena = arena_measuring();
-    stage_carve(s, &largest);
-    size_t bytes = s->arena.used;
-    s->arena = arena;
-    return bytes;
+    stage_carve_largest(s);
+    queue_stage(s->x, s->slot.block.memory, s->slot.block.bytes);
 }
 
-static void upload(struct stage *s, tensor t, const int32_t *from)
+void stage_begin(struct stage *s, const struct bert_batch *batch, const struct stage_numbers *numbers)
 {
-    if (t.data != NULL) {
-        exec_copy_in(s->x, t.data, from, tensor_bytes(t));
+    struct bert_batch capacity = stage_batch_capacity(s->x->device, s->limits, batch);
+    exec_enter(s->x, "a batch", -1);
+    carve(s, &capacity);
+    stage_batch_send(&s->slot.block, s->x, batch, numbers);
+}
+
+bool stage_graph_begin(struct stage *s, enum stage_work work)
+{
+    static const struct bert_batch none;
+    const struct bert_batch *c = work == STAGE_UPDATE ? &none : &s->capacity;
+    if (op_watch_is(s->x->ops)) {
+        return !failed(s->x->status);
     }
+    const int64_t key[] = {work, c->n_tokens, c->n_sequences, c->n_streams, c->n_masked, c->max_seqlen};
+    return queue_graph_begin(s->x, key, sizeof key);
 }
 
 static struct bert_layer_call call_of(const struct stage *s, int64_t layer, bool training)
 {
     return (struct bert_layer_call){
-        .config = s->config, .stream = &s->slot.stream, .layer = layer, .training = training};
+        .config = s->config, .stream = &s->slot.block.stream, .layer = layer, .training = training};
 }
 
 /* The input of a layer: the output of what is below it. */
@@ -178,21 +169,8 @@ static void heads_forward(struct stage *s, tensor h, const struct bert_layer_cal
     }
 }
 
-void stage_forward(struct stage *s, const struct bert_batch *b, bool training)
+void stage_forward(struct stage *s, bool training)
 {
-    const struct bert_stream *stream = &s->slot.stream;
-    stage_carve(s, b);
-    upload(s, stream->ids, b->ids);
-    upload(s, stream->types, b->types);
-    upload(s, stream->positions, b->positions);
-    upload(s, stream->row_keys, b->row_keys);
-    upload(s, stream->cu_seqlens, b->cu_seqlens);
-    upload(s, stream->masked_rows, b->masked_rows);
-    upload(s, stream->masked_labels, b->masked_labels);
-    upload(s, stream->cls_rows, b->cls_rows);
-    upload(s, stream->nsp_labels, b->nsp_labels);
-    upload(s, stream->span_labels, b->span_labels);
-
     int64_t n_layers = s->config->num_hidden_layers;
     struct bert_layer_call call = call_of(s, n_layers - 1, training);
     bert_embed_forward(s->x, &s->slot.embed, &s->weights->embed, &call);
@@ -200,17 +178,18 @@ void stage_forward(struct stage *s, const struct bert_batch *b, bool training)
     heads_forward(s, input_of(s, n_layers), &call);
 }
 
-void stage_loss(struct stage *s, tensor metrics, struct bert_loss_scale scale)
+void stage_loss(struct stage *s, tensor metrics)
 {
     struct bert_layer_call call = call_of(s, 0, false);
+    tensor scales = s->slot.block.loss_scales;
     if (has_mlm(s)) {
-        bert_heads_mlm_loss(s->x, metrics, &s->slot.heads, scale.mlm, &call);
+        bert_heads_mlm_loss(s->x, metrics, &s->slot.heads, tensor_slice(scales, BERT_LOSS_MLM, 1), &call);
     }
     if (has_nsp(s)) {
-        bert_heads_nsp_loss(s->x, metrics, &s->slot.heads, scale.nsp, &call);
+        bert_heads_nsp_loss(s->x, metrics, &s->slot.heads, tensor_slice(scales, BERT_LOSS_NSP, 1), &call);
     }
     if (has_qa(s)) {
-        bert_qa_loss(s->x, metrics, &s->slot.qa, scale.span, &call);
+        bert_qa_loss(s->x, metrics, &s->slot.qa, tensor_slice(scales, BERT_LOSS_SPAN, 1), &call);
     }
 }
 
@@ -247,4 +226,13 @@ void stage_backward(struct stage *s, bool training)
                             input_of(s, i), &s->weights->layers[i], &call);
     }
     bert_embed_backward(s->x, dx, &s->grads->embed, &s->slot.embed, &s->weights->embed, &call);
+}
+
+void stage_infer(struct stage *s, const struct bert_batch *batch)
+{
+    stage_begin(s, batch, &(struct stage_numbers){0});
+    if (stage_graph_begin(s, STAGE_INFER)) {
+        stage_forward(s, false);
+        queue_graph_end(s->x);
+    }
 }

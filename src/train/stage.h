@@ -1,14 +1,18 @@
 /* stage: the layer loop.  It runs embeddings, layers and heads of a micro-batch in a slot of activations,
- * forward and backward; recomputation, pipelines and overlapped reductions belong here and nowhere else. */
+ * forward and backward; recomputation, pipelines and overlapped reductions belong here and nowhere else.
+ *
+ * Between stage_begin and the end of a micro-batch nothing allocates, waits for the device or passes it a
+ * number that changes from call to call but in the block of stage_begin, so the work can be recorded once for
+ * each capacity and replayed (dev/queue.h). */
 #ifndef KILN_TRAIN_STAGE_H
 #define KILN_TRAIN_STAGE_H
 
-#include "data/bert_batch.h"
 #include "nn/bert.h"
+#include "train/stage_batch.h"
 
 /* The activations of one micro-batch in flight. */
 struct stage_slot {
-    struct bert_stream stream; /* the batch on the device */
+    struct stage_block block; /* the batch on the device */
     struct bert_embed_acts embed;
     struct bert_layer_acts *layers; /* [num_hidden_layers] */
     struct bert_head_acts heads;    /* of the task: the others are null tensors */
@@ -28,33 +32,41 @@ struct stage {
     int64_t
         recompute; /* layers of a chunk; only its input is kept, its activations are made again in backward
                         * (Chen et al. 2016, arXiv:1604.06174); 0: the activations of all layers are kept */
-    struct arena arena; /* activations of the slot */
+    struct bert_batch_limits limits; /* of every batch */
+    struct arena arena;              /* activations of the slot */
     struct stage_slot slot;
+    struct bert_batch capacity; /* what the slot was carved for */
 };
 
 /* Room for the slot's array of layers; the arena and the rest are set by the caller. */
 struct status stage_init(struct stage *s);
 void stage_fini(struct stage *s);
 
-/* Carves a slot for a batch of these sizes and sets its stream's shapes; on a measuring arena, only counts.
- */
-void stage_carve(struct stage *s, const struct bert_batch *batch);
+/* Carves the slot for the largest batch; on a measuring arena, only counts: no batch needs more. */
+void stage_carve_largest(struct stage *s);
 
-/* Bytes that stage_carve needs for every batch within the limits. */
-size_t stage_bytes(struct stage *s, struct bert_batch_limits limits);
+/* The same, and makes room for copies of such a batch, so that no later one allocates. */
+void stage_reserve(struct stage *s);
 
-/* A batch of exactly these limits without arrays: for planning. */
-struct bert_batch stage_largest_batch(struct bert_batch_limits limits);
+/* Carves the slot for a batch and sends it to the device with the numbers of its step. */
+void stage_begin(struct stage *s, const struct bert_batch *batch, const struct stage_numbers *numbers);
 
-/* Copies the batch to the device and runs forward; `training` turns dropout on.  Logits stay in slot.heads.
- */
-void stage_forward(struct stage *s, const struct bert_batch *batch, bool training);
+/* The work of a batch, or the update after the last, as one piece: true if its ops must now be given, and then
+ * queue_graph_end; false if they were replayed.  Where ops are watched they are always given. */
+enum stage_work { STAGE_INFER, STAGE_EVALUATE, STAGE_TRAIN, STAGE_UPDATE };
+bool stage_graph_begin(struct stage *s, enum stage_work work);
+
+/* The passes, after stage_begin.  Forward; `training` turns dropout on.  Logits stay in slot.heads. */
+void stage_forward(struct stage *s, bool training);
 
 /* Adds losses and correct answers to metrics (f64 [BERT_N_METRICS]) and leaves the gradients of the logits.
  */
-void stage_loss(struct stage *s, tensor metrics, struct bert_loss_scale scale);
+void stage_loss(struct stage *s, tensor metrics);
 
 /* Adds the gradients of all weights to s->grads; after stage_loss of the same batch. */
 void stage_backward(struct stage *s, bool training);
+
+/* All that an answer needs: begins with the batch and runs forward without dropout. */
+void stage_infer(struct stage *s, const struct bert_batch *batch);
 
 #endif

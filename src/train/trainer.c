@@ -2,6 +2,7 @@
 
 #include "core/rng.h"
 #include "dev/host_view.h"
+#include "dev/queue.h"
 #include "train/background_save.h"
 #include "train/diagnose.h"
 #include "train/profile.h"
@@ -38,9 +39,9 @@ static void carve_state(struct trainer *t, struct arena *a)
         t->exp_avg_sq = arena_carve_1d(a, vector, n);
         t->plan.optimizer_bytes = a->used - t->plan.weight_bytes - t->plan.gradient_bytes;
     }
-    t->metrics = arena_carve_1d(a, DTYPE_F64, BERT_N_METRICS);
-    t->norm = arena_carve_1d(a, DTYPE_F64, 1);
-    t->scalars = arena_carve_1d(a, DTYPE_F64, OPTIM_N_SCALARS);
+    t->results = arena_carve_1d(a, DTYPE_F64, 1 + BERT_N_METRICS);
+    t->norm = tensor_slice(t->results, 0, 1);
+    t->metrics = tensor_slice(t->results, 1, BERT_N_METRICS);
 }
 
 static tensor matrices_of(const struct trainer *t)
@@ -51,6 +52,14 @@ static tensor matrices_of(const struct trainer *t)
 static struct optim_buffers buffers_of(const struct trainer *t)
 {
     return (struct optim_buffers){t->master, t->working, t->grad, t->exp_avg, t->exp_avg_sq};
+}
+
+static struct loss_scale loss_scale_of_config(const struct trainer_config *c)
+{
+    if (c->dtype != DTYPE_F16) {
+        return loss_scale_of(1, 1);
+    }
+    return loss_scale_of(c->loss_scale, c->first_loss_scale > 0 ? c->first_loss_scale : LOSS_SCALE_FIRST);
 }
 
 /* The parts that planning and running share: table, spans, views, stage.  Memory is carved by the caller. */
@@ -66,6 +75,7 @@ static struct status declare(struct trainer *t, const struct trainer_config *con
         return status_error(STATUS_MEMORY, "out of memory for the spans of %d parameters", t->params.n);
     }
     t->plan.n_params = param_table_count(&t->params);
+    t->loss_scale = loss_scale_of_config(config);
     t->stage = (struct stage){
         .x = &t->x,
         .config = &t->config.model,
@@ -74,6 +84,7 @@ static struct status declare(struct trainer *t, const struct trainer_config *con
         .grads = config->training ? &t->grads : NULL,
         .dtype = config->dtype,
         .recompute = config->recompute,
+        .limits = config->limits,
     };
     return stage_init(&t->stage);
 }
@@ -88,21 +99,28 @@ static struct status view_weights(struct trainer *t)
     return status_ok();
 }
 
-/* Runs a whole step of one micro-batch; on the plan table this checks and counts it. */
-static void run_largest_micro_step(struct trainer *t)
+static void update(struct trainer *t)
 {
-    struct bert_batch largest = stage_largest_batch(t->config.limits);
-    stage_forward(&t->stage, &largest, t->config.training);
-    stage_loss(&t->stage, t->metrics, (struct bert_loss_scale){1, 1, 1});
+    exec_enter(&t->x, "optimizer", -1);
+    t->x.ops->global_norm(&t->x, t->norm, t->grad, t->spans, t->params.n);
+    optimizer_update(&t->x, &t->config.optimizer, buffers_of(t), t->spans, t->params.n, t->results,
+                     t->stage.slot.block.scalars);
+}
+
+/* Runs a whole step of one micro-batch of the largest size, on the plan table: this checks and counts it. */
+static void plan_micro_step(struct trainer *t)
+{
+    stage_carve_largest(&t->stage);
+    stage_forward(&t->stage, t->config.training);
+    stage_loss(&t->stage, t->metrics);
     if (t->config.training) {
         stage_backward(&t->stage, true);
     }
+    t->plan.activation_bytes = t->stage.arena.used;
     t->plan.micro_flops = t->x.totals.flops;
     t->plan.micro_bytes = t->x.totals.bytes;
     if (t->config.training) {
-        t->x.ops->global_norm(&t->x, t->norm, t->grad, t->spans, t->params.n);
-        optimizer_update(&t->x, &t->config.optimizer, buffers_of(t), t->spans, t->params.n, t->norm,
-                         t->scalars);
+        update(t);
     }
 }
 
@@ -116,9 +134,8 @@ static struct status measure(struct trainer *t, const struct trainer_config *con
     carve_state(t, &state);
     TRY(view_weights(t));
     t->stage.arena = arena_measuring();
-    run_largest_micro_step(t);
+    plan_micro_step(t);
     TRY(t->x.status);
-    t->plan.activation_bytes = stage_bytes(&t->stage, config->limits);
     t->plan.workspace_bytes = t->x.totals.workspace_bytes;
     arena_carve(&state, t->plan.workspace_bytes); /* as trainer_init will */
     arena_carve(&state, t->plan.activation_bytes);
@@ -171,6 +188,10 @@ static struct status init_over(struct trainer *t, const struct trainer_config *c
         t->stage.arena = arena_over(arena_carve(&all, plan.activation_bytes), plan.activation_bytes);
         t->plan = plan;
         s = view_weights(t);
+        stage_reserve(&t->stage);
+    }
+    if (!failed(s)) {
+        s = t->x.status;
     }
     if (failed(s)) {
         trainer_fini(t);
@@ -231,27 +252,77 @@ static double reciprocal(int64_t n)
 }
 
 /* What each label's loss is multiplied by. */
-static struct bert_loss_scale loss_scale(const struct bert_step *batch, const struct bert_batch *micro,
-                                         bool mean_of_micro_batches)
+static void put_loss_scales(struct stage_numbers *n, const struct bert_step *batch,
+                            const struct bert_batch *micro, double scale, bool mean_of_micro_batches)
 {
-    if (!mean_of_micro_batches) {
-        return (struct bert_loss_scale){reciprocal(batch->n_masked), reciprocal(batch->n_nsp),
-                                        reciprocal(2 * batch->n_spans)};
-    }
     int64_t n_nsp = 0, n_spans = 0;
+    if (!mean_of_micro_batches) {
+        n->loss_scales[BERT_LOSS_MLM] = scale * reciprocal(batch->n_masked);
+        n->loss_scales[BERT_LOSS_NSP] = scale * reciprocal(batch->n_nsp);
+        n->loss_scales[BERT_LOSS_SPAN] = scale * reciprocal(2 * batch->n_spans);
+        return;
+    }
     for (int64_t i = 0; i < micro->n_sequences; i++) {
         n_nsp += micro->nsp_labels[i] >= 0;
         n_spans += micro->span_labels[2 * i] >= 0;
     }
     double share = reciprocal(batch->n_micro);
-    return (struct bert_loss_scale){share * reciprocal(micro->n_real_masked), share * reciprocal(n_nsp),
-                                    share * reciprocal(2 * n_spans)};
+    n->loss_scales[BERT_LOSS_MLM] = scale * (share * reciprocal(micro->n_real_masked));
+    n->loss_scales[BERT_LOSS_NSP] = scale * (share * reciprocal(n_nsp));
+    n->loss_scales[BERT_LOSS_SPAN] = scale * (share * reciprocal(2 * n_spans));
 }
 
-static void read_metrics(struct trainer *t, const struct bert_step *batch, struct trainer_result *r)
+static struct stage_numbers numbers_of(const struct trainer *t, int64_t step)
 {
-    double sums[BERT_N_METRICS] = {0};
-    exec_copy_out(&t->x, sums, t->metrics.data, sizeof sums);
+    return (struct stage_numbers){.dropout_key =
+                                      rng_key(rng_key(t->config.seed, KEY_DROPOUT), (uint64_t)step)};
+}
+
+static void micro_step(struct trainer *t, const struct bert_batch *micro, const struct stage_numbers *n)
+{
+    stage_begin(&t->stage, micro, n);
+    if (stage_graph_begin(&t->stage, STAGE_TRAIN)) {
+        stage_forward(&t->stage, true);
+        stage_loss(&t->stage, t->metrics);
+        profile_phase(t->profile, "backward");
+        stage_backward(&t->stage, true);
+        queue_graph_end(&t->x);
+    }
+}
+
+/* Puts the gradients of the global batch in order, and with them the numbers of the step. */
+static void queue_gradients(struct trainer *t, const struct bert_step *batch, struct stage_numbers *n,
+                            bool mean_of_micro_batches)
+{
+    struct exec *x = &t->x;
+    int64_t n_run = 0;
+    exec_enter(x, "gradients", -1);
+    x->ops->fill(x, t->results, 0);
+    x->ops->fill(x, t->grad, 0);
+    for (int64_t i = 0; i < batch->n_micro; i++) {
+        const struct bert_batch *micro = &batch->micro[i];
+        if (micro->n_sequences == 0) { /* the end of an epoch */
+            continue;
+        }
+        if (n_run++ > 0) {
+            profile_micro_step(t->profile);
+            profile_phase(t->profile, "forward");
+        }
+        put_loss_scales(n, batch, micro, t->loss_scale.value, mean_of_micro_batches);
+        micro_step(t, micro, n);
+    }
+    if (n_run == 0) {
+        stage_batch_send(&t->stage.slot.block, x, NULL, n);
+    }
+    profile_phase(t->profile, "optimizer");
+}
+
+/* Waits for everything before. */
+static struct status read_results(struct trainer *t, const struct bert_step *batch, struct trainer_result *r)
+{
+    double results[1 + BERT_N_METRICS] = {0};
+    const double *sums = results + 1;
+    exec_copy_out(&t->x, results, t->results.data, sizeof results);
     *r = (struct trainer_result){
         .mlm_loss = sums[BERT_MLM_LOSS] * reciprocal(batch->n_masked),
         .mlm_accuracy = sums[BERT_MLM_CORRECT] * reciprocal(batch->n_masked),
@@ -259,63 +330,53 @@ static void read_metrics(struct trainer *t, const struct bert_step *batch, struc
         .nsp_accuracy = sums[BERT_NSP_CORRECT] * reciprocal(batch->n_nsp),
         .span_loss = sums[BERT_SPAN_LOSS] * reciprocal(2 * batch->n_spans),
         .span_accuracy = sums[BERT_SPAN_CORRECT] * reciprocal(2 * batch->n_spans),
+        .grad_norm = results[0] / t->loss_scale.value,
+        .loss_scale = t->loss_scale.value,
     };
+    return t->x.status;
 }
 
 struct status trainer_gradients(struct trainer *t, const struct bert_step *batch, int64_t step,
                                 bool mean_of_micro_batches, struct trainer_result *result)
 {
-    struct exec *x = &t->x;
-    x->dropout_key = rng_key(rng_key(t->config.seed, KEY_DROPOUT), (uint64_t)step);
-    profile_phase(t->profile, "forward");
-    exec_enter(x, "gradients", -1);
-    x->ops->fill(x, t->metrics, 0);
-    x->ops->fill(x, t->grad, 0);
-    for (int64_t i = 0; i < batch->n_micro; i++) {
-        if (batch->micro[i].n_sequences == 0) { /* the end of an epoch */
-            continue;
-        }
-        if (i > 0) {
-            profile_micro_step(t->profile);
-            profile_phase(t->profile, "forward");
-        }
-        stage_forward(&t->stage, &batch->micro[i], true);
-        stage_loss(&t->stage, t->metrics, loss_scale(batch, &batch->micro[i], mean_of_micro_batches));
-        profile_phase(t->profile, "backward");
-        stage_backward(&t->stage, true);
-    }
-    profile_phase(t->profile, "optimizer");
-    exec_enter(x, "optimizer", -1);
-    x->ops->global_norm(x, t->norm, t->grad, t->spans, t->params.n);
-    TRY(x->status);
-    read_metrics(t, batch, result);
-    exec_copy_out(x, &result->grad_norm, t->norm.data, sizeof result->grad_norm);
-    return x->status;
+    struct stage_numbers n = numbers_of(t, step);
+    queue_gradients(t, batch, &n, mean_of_micro_batches);
+    t->x.ops->global_norm(&t->x, t->norm, t->grad, t->spans, t->params.n);
+    return read_results(t, batch, result);
 }
 
-struct status trainer_step(struct trainer *t, const struct bert_step *batch, int64_t step, int64_t update,
-                           double lr, bool mean_of_micro_batches, struct trainer_result *result)
+struct status trainer_step(struct trainer *t, const struct bert_step *batch, int64_t step,
+                           int64_t update_number, double lr, bool mean_of_micro_batches,
+                           struct trainer_result *result)
 {
-    TRY(trainer_gradients(t, batch, step, mean_of_micro_batches, result));
-    if (!isfinite(result->mlm_loss + result->nsp_loss + result->span_loss + result->grad_norm)) {
-        return diagnose_nonfinite(t, step, result);
+    struct stage_numbers n = numbers_of(t, step);
+    optimizer_scalars(&t->config.optimizer, lr, update_number, 1 / t->loss_scale.value, n.scalars);
+    profile_phase(t->profile, "forward");
+    queue_gradients(t, batch, &n, mean_of_micro_batches);
+    if (stage_graph_begin(&t->stage, STAGE_UPDATE)) {
+        update(t);
+        queue_graph_end(&t->x);
     }
-    double scalars[OPTIM_N_SCALARS];
-    optimizer_scalars(&t->config.optimizer, lr, update, scalars);
-    exec_copy_in(&t->x, t->scalars.data, scalars, sizeof scalars);
-    optimizer_update(&t->x, &t->config.optimizer, buffers_of(t), t->spans, t->params.n, t->norm, t->scalars);
-    return t->x.status;
+    TRY(read_results(t, batch, result));
+    if (isfinite(result->mlm_loss + result->nsp_loss + result->span_loss + result->grad_norm)) {
+        loss_scale_raise(&t->loss_scale);
+        return status_ok();
+    }
+    result->skipped = 1;
+    return loss_scale_lower(&t->loss_scale) ? status_ok() : diagnose_nonfinite(t, step, result);
 }
 
 struct status trainer_evaluate(struct trainer *t, const struct bert_step *batch,
                                struct trainer_result *result)
 {
-    t->x.ops->fill(&t->x, t->metrics, 0);
+    t->x.ops->fill(&t->x, t->results, 0);
     for (int64_t i = 0; i < batch->n_micro; i++) {
-        stage_forward(&t->stage, &batch->micro[i], false);
-        stage_loss(&t->stage, t->metrics, (struct bert_loss_scale){0, 0, 0});
+        stage_begin(&t->stage, &batch->micro[i], &(struct stage_numbers){0});
+        if (stage_graph_begin(&t->stage, STAGE_EVALUATE)) {
+            stage_forward(&t->stage, false);
+            stage_loss(&t->stage, t->metrics);
+            queue_graph_end(&t->x);
+        }
     }
-    TRY(t->x.status);
-    read_metrics(t, batch, result);
-    return status_ok();
+    return read_results(t, batch, result);
 }

@@ -4,6 +4,7 @@
 #define KILN_TRAIN_TRAINER_H
 
 #include "optim/optimizer.h"
+#include "train/loss_scale.h"
 #include "train/stage.h"
 
 struct trainer_config {
@@ -19,6 +20,8 @@ struct trainer_config {
     int64_t recompute;               /* stage.recompute; 0: none */
     bool saving;                     /* checkpoints will be written (train/save_run.h) */
     uint64_t seed;                   /* of the initial weights and of dropout */
+    double loss_scale;               /* fp16 only: the fixed scale of the loss; 0: it is dynamic */
+    double first_loss_scale;         /* and begins as this; 0: LOSS_SCALE_FIRST */
 };
 
 /* What a trainer will need, known before anything is allocated. */
@@ -45,8 +48,10 @@ struct trainer {
     const struct trainer *owner; /* of the weights; NULL: they are this trainer's own */
     void *memory;                /* everything below lies in it, but an owner's weights */
     tensor master, working, grad, exp_avg,
-        exp_avg_sq;                /* flat buffers; working is null where it is the master */
-    tensor metrics, norm, scalars; /* f64 */
+        exp_avg_sq;       /* flat buffers; working is null where it is the master */
+    tensor results;       /* f64 [1 + BERT_N_METRICS] what a step is judged by: */
+    tensor norm, metrics; /* views of it: [1] the norm of the gradients, [BERT_N_METRICS] */
+    struct loss_scale loss_scale;
     struct bert_weights weights, grads;
     struct optim_span *spans; /* [params.n] */
     struct stage stage;
@@ -57,7 +62,9 @@ struct trainer_result {
     double mlm_loss, mlm_accuracy;
     double nsp_loss, nsp_accuracy;
     double span_loss, span_accuracy; /* mean over starts and ends of answers */
-    double grad_norm;                /* before clipping; steps only */
+    double grad_norm;                /* before clipping, without the loss scale; steps only */
+    double loss_scale;               /* that the step was computed with; 1 but in fp16 */
+    int64_t skipped;                 /* 1: not all was finite at this scale, so nothing was updated */
 };
 
 /* Validates the configuration by running a whole micro-step on the plan table; allocates nothing that
@@ -81,8 +88,9 @@ void trainer_weights_changed(struct trainer *t);
 /* One optimizer step: gradients of the global batch, clipping, update number `update` (1 for the first of a
  * phase) at rate lr.  `step` counts over all phases and addresses the dropout masks.  Losses are normalised
  * by the counts of the global batch, or with `mean_of_micro_batches` as the mean of each micro-batch's mean,
- * as the replaced scripts do. STATUS_NUMERIC names the first tensor that is not finite; the weights are then
- * unchanged. */
+ * as the replaced scripts do.  It puts everything in order and then waits once, for the result.
+ * STATUS_NUMERIC names the first tensor that is not finite; the weights are then unchanged.  In fp16 the loss
+ * scale is lowered first, and the step is skipped, until it can be no lower. */
 struct status trainer_step(struct trainer *t, const struct bert_step *batch, int64_t step, int64_t update,
                            double lr, bool mean_of_micro_batches, struct trainer_result *result);
 
@@ -90,7 +98,7 @@ struct status trainer_step(struct trainer *t, const struct bert_step *batch, int
 struct status trainer_evaluate(struct trainer *t, const struct bert_step *batch,
                                struct trainer_result *result);
 
-/* The pieces of a step, for tests: gradients only, left in t->grad. */
+/* The pieces of a step, for tests: gradients only, left in t->grad, times the loss scale. */
 struct status trainer_gradients(struct trainer *t, const struct bert_step *batch, int64_t step,
                                 bool mean_of_micro_batches, struct trainer_result *result);
 

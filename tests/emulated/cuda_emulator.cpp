@@ -1,4 +1,5 @@
 #include "cuda_emulator.hpp"
+#include "emulated_graphs.h"
 
 #include <setjmp.h>
 #include <stdio.h>
@@ -136,7 +137,61 @@ static bool run_ready(void)
     return left;
 }
 
+/* Launches with their arguments, as a graph of CUDA holds them. */
+struct recording {
+    std::vector<std::function<void()>> work;
+};
+
+static recording *recorder; /* NULL: work is done as it is given */
+
+void emulated_record_begin(void)
+{
+    recorder = new recording;
+}
+
+void *emulated_record_end(void)
+{
+    recording *r = recorder;
+    recorder = NULL;
+    return r;
+}
+
+void emulated_replay(const void *graph)
+{
+    for (const std::function<void()> &work : ((const recording *)graph)->work) {
+        work();
+    }
+}
+
+void emulated_forget(void *graph)
+{
+    delete (recording *)graph;
+}
+
+bool emulated_is_recording(void)
+{
+    return recorder != NULL;
+}
+
+void emulated_record(void (*call)(const void *arguments), const void *arguments, size_t bytes)
+{
+    const unsigned char *first = (const unsigned char *)arguments;
+    std::vector<unsigned char> copy(first, first + bytes);
+    recorder->work.push_back([=] { call(copy.data()); });
+}
+
+static void run_launch(dim3 grid, dim3 block, size_t shared, const std::function<void()> &kernel);
+
 void emulated_launch(dim3 grid, dim3 block, size_t shared, const std::function<void()> &kernel)
+{
+    if (recorder != NULL) {
+        recorder->work.push_back([=] { run_launch(grid, block, shared, kernel); });
+    } else {
+        run_launch(grid, block, shared, kernel);
+    }
+}
+
+static void run_launch(dim3 grid, dim3 block, size_t shared, const std::function<void()> &kernel)
 {
     n_fibers = block.x;
     body = &kernel;

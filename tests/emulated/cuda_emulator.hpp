@@ -16,6 +16,7 @@
 #include <stddef.h>
 #include <stdint.h>
 #include <string.h>
+#include <tuple>
 
 struct dim3 {
     unsigned x, y, z;
@@ -54,6 +55,13 @@ uint64_t *emulated_exchange(void);  /* [threads of a block] */
 unsigned emulated_index(void);      /* of the running thread */
 void emulated_end(void);            /* matrix_emulator.cpp: the running thread has returned */
 
+/* A call of a kernel with the values that its arguments have now: a recording outlives what they point to. */
+template <typename... P, typename... T> static inline std::function<void()> emulated_call(void (*kernel)(P...), T... arguments)
+{
+    std::tuple<P...> values(static_cast<P>(arguments)...);
+    return [=] { std::apply(kernel, values); };
+}
+
 #define threadIdx (emulated->thread)
 #define blockIdx  (emulated->block)
 #define blockDim  (emulated->block_size)
@@ -69,7 +77,7 @@ void emulated_end(void);            /* matrix_emulator.cpp: the running thread h
 #define __syncthreads()        emulated_barrier(false)
 #define __syncwarp()           emulated_barrier(true)
 #define LAUNCH(l, kernel, grid, block, shared, ...)                                                          \
-    emulated_launch(dim3(grid), dim3(block), shared, [=] { kernel(__VA_ARGS__); })
+    emulated_launch(dim3(grid), dim3(block), shared, emulated_call(kernel, __VA_ARGS__))
 
 /* The value of another thread of the block. */
 template <typename T> static inline T emulated_shuffle(T value, unsigned from)

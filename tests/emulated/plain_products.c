@@ -1,6 +1,9 @@
 /* plain_products: the products and the context of the emulated cuda table: loops over host memory. */
 #include "plain_products.h"
 
+#include "emulated_graphs.h"
+#include "emulated_queue.h"
+
 #include "core/clock.h"
 #include "core/tensor.h"
 #include "ops/cuda/cuda_context.h"
@@ -43,9 +46,19 @@ static double factor(const struct cuda_product *p, const void *matrix, int64_t o
     return ldexp(nearbyint(ldexp(fraction, BITS)), exponent - BITS);
 }
 
+struct multiplication {
+    enum product_form form;
+    struct cuda_product product;
+    void *room;
+};
+
 /* C (+)= A B, and what the library's epilogues add to it. */
-static void multiply(enum product_form form, const struct cuda_product *p, void *room)
+static void multiply(const void *multiplication)
 {
+    const struct multiplication *m = multiplication;
+    const struct cuda_product *p = &m->product;
+    enum product_form form = m->form;
+    void *room = m->room;
     tensor c = {.data = p->c, .dtype = p->c_dtype};
     bool adds = p->accumulate || form == PRODUCT_BROADCAST;
     for (int64_t i = 0; i < p->m; i++) {
@@ -88,7 +101,12 @@ void cuda_product_run(struct exec *x, const char *op, const struct cuda_product 
     enum product_form form = form_of(p);
     l.scratch = p->bias_gradient != NULL ? exec_scratch(x, workspace_column_sum(p->k, p->m)) : NULL;
     product_form_before(&l, form, p, room);
-    multiply(form, p, room);
+    struct multiplication m = {form, *p, room};
+    if (emulated_is_recording()) {
+        emulated_record(multiply, &m, sizeof m);
+    } else {
+        multiply(&m);
+    }
     product_form_after(&l, form, p, room);
     exec_queued(x, op);
 }
@@ -104,12 +122,14 @@ static struct status emulated_open(void **context)
         return status_error(STATUS_MEMORY, "out of memory for a context");
     }
     c->launch.fault = fault;
+    emulated_queue_open(c);
     return status_ok();
 }
 
 static void emulated_close(void *context)
 {
     struct cuda_context *c = context;
+    emulated_queue_close(c);
     cuda_spans_free(c);
     free(c->marks);
     free(c->launch.fault);
@@ -119,6 +139,9 @@ static void emulated_close(void *context)
 static struct status emulated_copy(void *context, void *to, const void *from, size_t bytes)
 {
     struct cuda_context *c = context;
+    if (emulated_is_recording()) {
+        return status_error(STATUS_INTERNAL, "a recording cannot wait for a copy");
+    }
     memmove(to, from, bytes);
     return cuda_context_fault(c);
 }
@@ -185,6 +208,9 @@ const struct device device_emulated = {
     .release = emulated_release,
     .copy_in = emulated_copy,
     .copy_out = emulated_copy,
+    .stage = emulated_queue_stage,
+    .send = emulated_queue_send,
+    .graphs = &emulated_queue_graphs,
     .synchronize = emulated_synchronize,
     .clock = &emulated_clock,
     .free_bytes = emulated_free_bytes,

@@ -4,10 +4,12 @@
 
 static double loss_of(struct trainer *t, const struct bert_step *step)
 {
+    const struct stage_numbers numbers = {.dropout_key = *t->x.dropout_key}; /* as for the gradients */
     t->x.ops->fill(&t->x, t->metrics, 0);
     for (int64_t i = 0; i < step->n_micro; i++) {
-        stage_forward(&t->stage, &step->micro[i], true);
-        stage_loss(&t->stage, t->metrics, (struct bert_loss_scale){0, 0, 0});
+        stage_begin(&t->stage, &step->micro[i], &numbers);
+        stage_forward(&t->stage, true);
+        stage_loss(&t->stage, t->metrics);
     }
     EXPECT_OK(t->x.status);
     return tensor_get(t->metrics, BERT_MLM_LOSS) / (double)step->n_masked +

@@ -97,7 +97,7 @@ static void check_logits(struct trainer *t, const struct golden *g, double bound
     int64_t mlm_row = 0, nsp_row = 0;
     for (int64_t i = 0; i < g->step.n_micro; i++) {
         const struct bert_batch *b = &g->step.micro[i];
-        stage_forward(&t->stage, b, false);
+        stage_infer(&t->stage, b);
         EXPECT_OK(t->x.status);
         double error = worst_difference(t->stage.slot.heads.logits, wanted_mlm, mlm_row, b->n_real_masked);
         EXPECT(error <= bound, "%s: MLM logits differ by %g", t->x.ops->name, error);

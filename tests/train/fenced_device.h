@@ -14,9 +14,14 @@ enum { FENCED_BLOCKS = 16, FENCED_CONTEXTS = 8 };
 static struct {
     void *memory[FENCED_BLOCKS];
     size_t bytes[FENCED_BLOCKS];
-    int64_t n_copies;
+    int64_t n_copies;      /* that were waited for */
+    int64_t n_waits;       /* those, and other waits */
+    int64_t n_sent;        /* copies that nobody waits for */
+    int64_t n_allocations; /* of memory of any kind */
     struct fenced_context {
         bool open;
+        void *staging;
+        size_t staging_bytes;
         int64_t n_waiting; /* ops since the last wait */
     } contexts[FENCED_CONTEXTS];
 } fenced;
@@ -50,6 +55,7 @@ static struct fenced_context *fenced_context_of(void *context)
 
 static void fenced_close(void *context)
 {
+    free(fenced_context_of(context)->staging);
     fenced_context_of(context)->open = false;
 }
 
@@ -57,6 +63,7 @@ static struct status fenced_allocate(void **memory, size_t bytes, const char *wh
 {
     *memory = mmap(NULL, bytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     EXPECT(*memory != MAP_FAILED, "%zu bytes for %s", bytes, what);
+    fenced.n_allocations++;
     for (int i = 0; i < FENCED_BLOCKS; i++) {
         if (fenced.memory[i] == NULL) {
             fenced.memory[i] = *memory;
@@ -84,12 +91,38 @@ static struct status fenced_copy(void *context, void *to, const void *from, size
     memcpy(to, from, bytes);
     fenced_protect(PROT_NONE);
     fenced.n_copies++;
+    fenced.n_waits++;
+    return status_ok();
+}
+
+static struct status fenced_stage(void *context, void **on_host, size_t bytes)
+{
+    struct fenced_context *c = fenced_context_of(context);
+    if (bytes > c->staging_bytes) {
+        free(c->staging);
+        c->staging = malloc(bytes);
+        EXPECT(c->staging != NULL, "out of memory");
+        c->staging_bytes = bytes;
+        fenced.n_allocations++;
+    }
+    *on_host = c->staging;
+    return status_ok();
+}
+
+static struct status fenced_send(void *context, void *on_device, const void *on_host, size_t bytes)
+{
+    EXPECT(on_host == fenced_context_of(context)->staging, "not what was staged");
+    fenced_protect(PROT_READ | PROT_WRITE);
+    memcpy(on_device, on_host, bytes);
+    fenced_protect(PROT_NONE);
+    fenced.n_sent++;
     return status_ok();
 }
 
 static struct status fenced_synchronize(void *context)
 {
     fenced_context_of(context)->n_waiting = 0;
+    fenced.n_waits++;
     return status_ok();
 }
 
@@ -106,6 +139,8 @@ static const struct device device_fenced = {
     .release = fenced_release,
     .copy_in = fenced_copy,
     .copy_out = fenced_copy,
+    .stage = fenced_stage,
+    .send = fenced_send,
     .synchronize = fenced_synchronize,
     .free_bytes = fenced_free_bytes,
 };

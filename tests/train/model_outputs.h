@@ -46,7 +46,7 @@ static inline void outputs_run(struct trainer *t, const struct model_dir *m, enu
         bert_batch_take_masked(&b, n);
     }
     bert_batch_finish(&b, m->vocab.pad);
-    stage_forward(&t->stage, &b, false);
+    stage_infer(&t->stage, &b);
     EXPECT_OK(t->x.status);
     bert_batch_fini(&b);
 }

@@ -16,6 +16,7 @@ static double loss_of(const struct bert_step *step, struct checkop_backend backe
     config.allow_tf32 = precision.allow_tf32;
     config.optimizer = optimizer_defaults(kind);
     config.model.hidden_dropout_prob = config.model.attention_probs_dropout_prob = 0.2;
+    config.loss_scale = 1;
     config.device = backend.device;
     config.ops = backend.ops;
     EXPECT_OK(trainer_init(&t, &config));

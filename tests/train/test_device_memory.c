@@ -33,6 +33,30 @@ static void train(struct trainer *t, const struct bert_step *step, struct traine
     EXPECT_OK(trainer_evaluate(t, step, r));
 }
 
+/* A step sends each micro-batch with one copy that nobody waits for, waits once, at its end, and allocates
+ * nothing; an evaluation likewise. */
+static void expect_no_stalls(const struct bert_step *step)
+{
+    struct trainer t;
+    struct trainer_result r;
+    struct trainer_config config = config_of(step, true, DTYPE_F32);
+    EXPECT_OK(trainer_init(&t, &config));
+    for (int64_t i = 1; i <= 2 * STEPS; i++) {
+        int64_t n_sent = fenced.n_sent, n_waits = fenced.n_waits, n_allocations = fenced.n_allocations;
+        if (i <= STEPS) {
+            EXPECT_OK(trainer_step(&t, step, i, i, 1e-3, i == 2, &r));
+        } else {
+            EXPECT_OK(trainer_evaluate(&t, step, &r));
+        }
+        EXPECT(fenced.n_sent - n_sent == step->n_micro && fenced.n_waits - n_waits == 1 &&
+                   fenced.n_allocations == n_allocations,
+               "%lld copies of %lld micro-batches, %lld waits, %lld allocations",
+               (long long)(fenced.n_sent - n_sent), (long long)step->n_micro,
+               (long long)(fenced.n_waits - n_waits), (long long)(fenced.n_allocations - n_allocations));
+    }
+    trainer_fini(&t);
+}
+
 static void expect_same_bits(struct trainer *fenced_trainer, const struct trainer *plain)
 {
     struct host_view master;
@@ -100,6 +124,7 @@ int main(void)
         trainer_fini(&behind);
         trainer_fini(&plain);
     }
+    expect_no_stalls(&step);
     printf("%lld copies\n", (long long)fenced.n_copies);
     bert_step_fini(&step);
     return 0;

@@ -39,10 +39,12 @@ static void test_indices(void)
                            tensor_1d(rows, DTYPE_I32, 2));
     EXPECT(out[0] == 0, "an op ran after a failure");
     float logits[4] = {0}, loss[1];
+    double scale = 1;
     int32_t correct[1], label = 2;
     x = exec_new();
     ops_cpu()->cross_entropy(&x, tensor_1d(loss, DTYPE_F32, 1), tensor_1d(correct, DTYPE_I32, 1), NULL_TENSOR,
-                             tensor_2d(logits, DTYPE_F32, 1, 4), tensor_1d(&label, DTYPE_I32, 1), 2, 1.0);
+                             tensor_2d(logits, DTYPE_F32, 1, 4), tensor_1d(&label, DTYPE_I32, 1), 2,
+                             tensor_1d(&scale, DTYPE_F64, 1));
     EXPECT_ERROR(x.status, STATUS_DATA, "label 2");
 }
 

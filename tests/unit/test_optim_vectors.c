@@ -55,6 +55,7 @@ static void step(struct exec *x, const struct ops *o, const struct vector *v, st
                          [OPTIM_CORRECTION1] = v->corrected ? 1 - pow(0.9, t + 1) : 1,
                          [OPTIM_CORRECTION2] = v->corrected ? 1 - pow(0.999, t + 1) : 1,
                          [OPTIM_MAX_NORM] = v->max_norm,
+                         [OPTIM_GRAD_SCALE] = 1,
                      };
     tensor norm_t = tensor_1d(&norm, DTYPE_F64, 1),
            scalars_t = tensor_1d(scalars, DTYPE_F64, OPTIM_N_SCALARS);

@@ -74,7 +74,7 @@ static inline void attention_prepare(struct attention_call *c, const struct exec
     c->width = kernel_round_up(c->head_size, TILE_COLS);
     c->pairs = TILE_PAIRS && c->q.dtype == DTYPE_BF16;
     c->row_words = kernel_round_up(attention_words(c, c->head_size), TILE_COLS);
-    c->key = x->dropout_key;
+    c->key = exec_dropout_key(x);
     c->threshold = dropout_threshold(c->a->dropout);
     c->keep_scale = (float)dropout_scale(c->a->dropout);
 }

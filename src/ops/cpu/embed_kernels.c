@@ -24,7 +24,7 @@ static struct embed_call embed_call(const struct exec *x, int64_t cols, tensor i
         .ids = ids.data,
         .types = types.data,
         .positions = positions.data,
-        .bits = {x->dropout_key, d.site, 0, kernel_blocks(cols, DROPOUT_COLUMNS), row_keys.data},
+        .bits = {exec_dropout_key(x), d.site, 0, kernel_blocks(cols, DROPOUT_COLUMNS), row_keys.data},
         .threshold = dropout_threshold(d),
         .scale = (float)dropout_scale(d),
     };

@@ -101,7 +101,7 @@ static void loss_item(const void *context, int64_t row, void *lane)
 }
 
 static void cpu_cross_entropy(struct exec *x, tensor loss, tensor correct, tensor dlogits, tensor logits,
-                              tensor labels, int64_t n_classes, double scale)
+                              tensor labels, int64_t n_classes, tensor scale)
 {
     const char *op = "cross_entropy";
     tensor matrix = tensor_is_null(dlogits) ? logits : dlogits;
@@ -110,12 +110,14 @@ static void cpu_cross_entropy(struct exec *x, tensor loss, tensor correct, tenso
         !accept_indices(x, op, "label", labels, -1, n_classes)) {
         return;
     }
-    if (logits.dtype != DTYPE_F32 || correct.dtype != DTYPE_I32) {
-        exec_fail(x, STATUS_USAGE, op, "logits must be fp32 and correct i32, but are %s and %s",
-                  dtype_name(logits.dtype), dtype_name(correct.dtype));
+    if (logits.dtype != DTYPE_F32 || correct.dtype != DTYPE_I32 || scale.dtype != DTYPE_F64) {
+        exec_fail(x, STATUS_USAGE, op,
+                  "logits must be fp32, correct i32 and scale fp64, but are %s, %s and %s",
+                  dtype_name(logits.dtype), dtype_name(correct.dtype), dtype_name(scale.dtype));
         return;
     }
-    struct loss_call c = {loss, correct, dlogits, logits, labels.data, n_classes, (float)scale};
+    struct loss_call c = {
+        loss, correct, dlogits, logits, labels.data, n_classes, (float)*(const double *)scale.data};
     lanes_run(x, op, tensor_rows(logits), (size_t)tensor_cols(logits) * sizeof(float), loss_item, &c);
 }
 

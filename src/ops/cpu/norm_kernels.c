@@ -16,7 +16,7 @@ struct norm_call {
 static void set_dropout(struct norm_call *c, const struct exec *x, tensor row_keys, struct dropout d)
 {
     c->row_keys = row_keys.data;
-    c->key = x->dropout_key;
+    c->key = exec_dropout_key(x);
     c->site = d.site;
     c->threshold = dropout_threshold(d);
     c->scale = (float)dropout_scale(d);

@@ -13,7 +13,7 @@ struct optim_call {
     float *w, *grad, *m, *v;
     tensor working;
     double *sums; /* [chunks][2] squares of w and u; lamb then puts a span's ratio in its first chunk */
-    float inverse_divisor, beta1, beta2, rest1, rest2, inverse_c1, inverse_c2, eps, lr, step;
+    float factor, beta1, beta2, rest1, rest2, inverse_c1, inverse_c2, eps, lr, step;
 };
 
 /* A chunk: elements [first, first + n) of the buffers, which belong to one span whose chunks begin at
@@ -106,16 +106,27 @@ static void cpu_global_norm(struct exec *x, tensor norm, tensor in, const struct
     *(double *)norm.data = sqrt(sum);
 }
 
+static bool is_finite(tensor norm)
+{
+    const double *v = norm.data;
+    bool all = true;
+    for (int64_t i = 0; i < tensor_count(norm); i++) {
+        all = all && isfinite(v[i]);
+    }
+    return all;
+}
+
+/* False where nothing is to be done: after a failure, or with gradients that are not finite. */
 static bool begin_update(struct exec *x, const char *op, struct optim_call *c, struct optim_buffers b,
                          const struct optim_span *spans, int64_t n_spans, tensor norm, tensor scalars)
 {
     tensor matrix = tensor_is_null(b.working) ? b.master : b.working;
     if (!accept_tensors(x, op, ACCEPT_LIST(matrix), ACCEPT_LIST(b.master, b.grad, b.exp_avg, b.exp_avg_sq)) ||
-        !accept_norm(x, op, norm) || !accept_norm(x, op, scalars)) {
+        !accept_norm(x, op, norm) || !accept_norm(x, op, scalars) || !is_finite(norm)) {
         return false;
     }
     const double *s = scalars.data;
-    double g = *(const double *)norm.data, limit = s[OPTIM_MAX_NORM];
+    double scale = s[OPTIM_GRAD_SCALE], g = scale * *(const double *)norm.data, limit = s[OPTIM_MAX_NORM];
     *c = (struct optim_call){
         .spans = spans,
         .n_spans = n_spans,
@@ -125,7 +136,7 @@ static bool begin_update(struct exec *x, const char *op, struct optim_call *c, s
         .v = b.exp_avg_sq.data,
         .working = b.working,
         .sums = exec_scratch(x, workspace_optim(spans, n_spans)),
-        .inverse_divisor = (float)(limit > 0 && g > limit ? limit / g : 1.0),
+        .factor = (float)(limit > 0 && g > limit ? scale * (limit / g) : scale),
         .beta1 = (float)s[OPTIM_BETA1],
         .beta2 = (float)s[OPTIM_BETA2],
         .rest1 = (float)(1.0 - s[OPTIM_BETA1]),
@@ -158,7 +169,7 @@ static void lamb_direction_chunk(const struct optim_call *c, struct chunk k, int
     float decay = (float)k.decay;
 #pragma omp simd
     for (int64_t i = 0; i < k.n; i++) {
-        float g = grad[i] * c->inverse_divisor;
+        float g = grad[i] * c->factor;
         m[i] = c->beta1 * m[i] + c->rest1 * g;
         v[i] = c->beta2 * v[i] + c->rest2 * g * g;
         grad[i] = m[i] * c->inverse_c1 / (sqrtf(v[i] * c->inverse_c2) + c->eps) + decay * w[i];
@@ -228,7 +239,7 @@ static void adamw_chunk(const struct optim_call *c, struct chunk k, int64_t numb
     float keep = (float)(1.0 - (double)c->lr * k.decay);
 #pragma omp simd
     for (int64_t i = 0; i < k.n; i++) {
-        float g = grad[i] * c->inverse_divisor;
+        float g = grad[i] * c->factor;
         m[i] = c->beta1 * m[i] + c->rest1 * g;
         v[i] = c->beta2 * v[i] + c->rest2 * g * g;
         w[i] = w[i] * keep - c->step * m[i] / (sqrtf(v[i]) + c->eps);

@@ -83,7 +83,7 @@ static int64_t longest_sequence(struct exec *x, const char *op, tensor logits, t
 }
 
 static void cpu_span_cross_entropy(struct exec *x, tensor loss, tensor correct, tensor dlogits, tensor logits,
-                                   tensor cu_seqlens, tensor labels, double scale)
+                                   tensor cu_seqlens, tensor labels, tensor scale)
 {
     const char *op = "span_cross_entropy";
     tensor matrix = tensor_is_null(dlogits) ? logits : dlogits;
@@ -91,8 +91,9 @@ static void cpu_span_cross_entropy(struct exec *x, tensor loss, tensor correct, 
         !accept_tensors(x, op, ACCEPT_LIST(logits), NULL, 0)) {
         return;
     }
-    if (logits.dtype != DTYPE_F32 || !tensor_is_dense(logits) || !tensor_is_dense(matrix)) {
-        exec_fail(x, STATUS_USAGE, op, "logits must be dense and fp32");
+    if (logits.dtype != DTYPE_F32 || !tensor_is_dense(logits) || !tensor_is_dense(matrix) ||
+        scale.dtype != DTYPE_F64) {
+        exec_fail(x, STATUS_USAGE, op, "logits must be dense and fp32, and scale fp64");
         return;
     }
     int64_t longest = longest_sequence(x, op, logits, cu_seqlens, labels);
@@ -102,7 +103,8 @@ static void cpu_span_cross_entropy(struct exec *x, tensor loss, tensor correct, 
     if (!tensor_is_null(dlogits)) {
         memset(dlogits.data, 0, tensor_bytes(dlogits));
     }
-    struct span_call c = {loss, correct, dlogits, logits, cu_seqlens.data, labels.data, (float)scale};
+    struct span_call c = {
+        loss, correct, dlogits, logits, cu_seqlens.data, labels.data, (float)*(const double *)scale.data};
     lanes_run(x, op, tensor_count(labels), (size_t)longest * sizeof(float), span_item, &c);
 }
 

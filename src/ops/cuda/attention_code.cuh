@@ -103,9 +103,10 @@ struct dropout_rule {
     int q0, n_q;
 };
 
-__device__ static inline dropout_rule dropout_rule_of(const launch_attention &a, const place &p, uint64_t key)
+__device__ static inline dropout_rule dropout_rule_of(const launch_attention &a, const place &p,
+                                                            const uint64_t *dropout_key)
 {
-    return dropout_rule{key,
+    return dropout_rule{dropout_key_of(dropout_key, a.dropout),
                         a.dropout.threshold,
                         a.dropout.site,
                         (uint32_t)p.head * (65536 / EIGHT),

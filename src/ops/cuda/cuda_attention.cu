@@ -104,9 +104,10 @@ __device__ static inline float score(const launch_attention &a, const place &p, 
 
 template <typename A>
 __global__ static void attention_kernel(launch_attention a, launch_rows out, float *lse, launch_rows q, launch_rows k,
-                                        launch_rows v, uint64_t key)
+                                        launch_rows v, const uint64_t *dropout_key)
 {
     SHARED_MEMORY(memory);
+    uint64_t key = dropout_key_of(dropout_key, a.dropout);
     __shared__ float largest[TILE], total[TILE], factor[TILE];
     place p;
     if (!find_place(&p, a, true, TILE)) {
@@ -199,9 +200,10 @@ __device__ static void load_statistics(const launch_attention &a, const place &p
 template <typename A>
 __global__ static void query_gradient_kernel(launch_attention a, launch_rows dq, launch_rows dout, launch_rows out,
                                              const float *all_lse, launch_rows q, launch_rows k, launch_rows v,
-                                             uint64_t key)
+                                             const uint64_t *dropout_key)
 {
     SHARED_MEMORY(memory);
+    uint64_t key = dropout_key_of(dropout_key, a.dropout);
     __shared__ float lse[TILE], delta[TILE];
     place p;
     if (!find_place(&p, a, true, TILE)) {
@@ -236,9 +238,10 @@ __global__ static void query_gradient_kernel(launch_attention a, launch_rows dq,
 template <typename A>
 __global__ static void key_gradient_kernel(launch_attention a, launch_rows dk, launch_rows dv, launch_rows dout,
                                            launch_rows out, const float *all_lse, launch_rows q, launch_rows k,
-                                           launch_rows v, uint64_t key)
+                                           launch_rows v, const uint64_t *dropout_key)
 {
     SHARED_MEMORY(memory);
+    uint64_t key = dropout_key_of(dropout_key, a.dropout);
     __shared__ float lse[TILE], delta[TILE];
     place p;
     if (!find_place(&p, a, false, TILE)) {

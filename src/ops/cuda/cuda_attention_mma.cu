@@ -110,7 +110,7 @@ __device__ static inline void finish(square (&sums)[cut<D>::SQUARES], const soft
 template <typename E, int D>
 __global__ __launch_bounds__(cut<D>::THREADS,
                              cut<D>::BLOCKS) static void attention_mma_kernel(launch_attention a,
-                                                                              attention_rows r, uint64_t key)
+                                                                              attention_rows r, const uint64_t *dropout_key)
 {
     const int OWN = cut<D>::OWN, STREAM = cut<D>::STREAM, STRIDE = cut<D>::STRIDE, THREADS = cut<D>::THREADS;
     SHARED_MEMORY(memory);
@@ -123,7 +123,7 @@ __global__ __launch_bounds__(cut<D>::THREADS,
     int query = p.first + (int)threadIdx.x / WARP * SIDE;
     int n_keys = (int)visible_keys(a, p, (p.first + OWN < p.n_q ? p.first + OWN : p.n_q) - 1);
     score_rule rule = score_rule_of(a, p);
-    dropout_rule drop = dropout_rule_of(a, p, key);
+    dropout_rule drop = dropout_rule_of(a, p, dropout_key);
     softmax s = {{-INFINITY, -INFINITY}, {0, 0}};
     square sums[cut<D>::SQUARES];
     clear_squares(sums);

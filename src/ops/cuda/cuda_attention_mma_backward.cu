@@ -157,7 +157,7 @@ template <typename E, int D>
 __global__ __launch_bounds__(cut<D>::THREADS,
                              cut<D>::BLOCKS) static void attention_mma_keys_kernel(launch_attention a,
                                                                                    attention_rows r,
-                                                                                   uint64_t key)
+                                                                                   const uint64_t *dropout_key)
 {
     const int OWN = cut<D>::OWN, STREAM = cut<D>::STREAM, STRIDE = cut<D>::STRIDE, THREADS = cut<D>::THREADS;
     SHARED_MEMORY(memory);
@@ -173,7 +173,7 @@ __global__ __launch_bounds__(cut<D>::THREADS,
     int blind = whole || !a.causal ? 0 : p.first + p.n_q - p.n_k; /* queries that see none of these keys */
     int first = blind < 0 ? 0 : blind / STREAM * STREAM, own_key = p.first + row;
     score_rule rule = score_rule_of(a, p);
-    dropout_rule drop = dropout_rule_of(a, p, key);
+    dropout_rule drop = dropout_rule_of(a, p, dropout_key);
     square dk[cut<D>::SQUARES], dv[cut<D>::SQUARES];
     clear_squares(dk);
     clear_squares(dv);
@@ -254,7 +254,7 @@ template <typename E, int D>
 __global__ __launch_bounds__(cut<D>::THREADS,
                              cut<D>::BLOCKS) static void attention_mma_queries_kernel(launch_attention a,
                                                                                       attention_rows r,
-                                                                                      uint64_t key)
+                                                                                      const uint64_t *dropout_key)
 {
     const int OWN = cut<D>::OWN, STREAM = cut<D>::STREAM, STRIDE = cut<D>::STRIDE, THREADS = cut<D>::THREADS;
     SHARED_MEMORY(memory);
@@ -267,7 +267,7 @@ __global__ __launch_bounds__(cut<D>::THREADS,
     int query = p.first + row;
     int n_keys = (int)visible_keys(a, p, (p.first + OWN < p.n_q ? p.first + OWN : p.n_q) - 1);
     score_rule rule = score_rule_of(a, p);
-    dropout_rule drop = dropout_rule_of(a, p, key);
+    dropout_rule drop = dropout_rule_of(a, p, dropout_key);
     square dq[cut<D>::SQUARES];
     clear_squares(dq);
     start_copy<OWN, D, THREADS>(queries, r.q, p.q0 + p.first, p.n_q - p.first, p.head * D);

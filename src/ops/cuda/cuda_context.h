@@ -1,9 +1,11 @@
 /* cuda_context: what an exec on a CUDA device holds: its stream, the handles of cuBLASLt, tables that ops
- * keep in device memory. */
+ * keep in device memory, batches on their way to it, recordings of work. */
 #ifndef KILN_OPS_CUDA_CUDA_CONTEXT_H
 #define KILN_OPS_CUDA_CUDA_CONTEXT_H
 
 #include "dev/exec.h"
+#include "dev/graph_cache.h"
+#include "ops/cuda/cuda_queue.h"
 #include "ops/cuda/launch.h"
 #include "ops/ops.h"
 
@@ -26,6 +28,8 @@ struct cuda_context {
     int n_spans; /* tables made so far; the oldest gives way */
     struct cuda_products *products;
     struct cuda_marks *marks; /* NULL: nobody asks for times */
+    struct cuda_staging staging;
+    struct graph_cache graphs; /* graphs.recording: nothing may wait or allocate now */
 };
 
 /* STATUS_DATA if a kernel has met an index outside of its table since the last call. */

@@ -88,6 +88,7 @@ static void cuda_release(void *memory, size_t bytes)
 static void cuda_close(void *context)
 {
     struct cuda_context *c = context;
+    cuda_queue_close(c);
     cuda_products_close(c->products);
     cuda_events.close(c);
     cuda_spans_free(c);
@@ -109,6 +110,7 @@ static struct status open_parts(struct cuda_context *c)
         return failure(STATUS_USAGE, "the GPU cannot be opened", e);
     }
     memset(c->launch.fault, 0, LAUNCH_FAULT_WORDS * sizeof(int32_t));
+    TRY(cuda_queue_open(c));
     return cuda_products_open(&c->products);
 }
 
@@ -187,6 +189,9 @@ const struct device device_cuda = {
     .release = cuda_release,
     .copy_in = cuda_copy_in,
     .copy_out = cuda_copy_out,
+    .stage = cuda_queue_stage,
+    .send = cuda_queue_send,
+    .graphs = &cuda_queue_graphs,
     .synchronize = cuda_synchronize,
     .clock = &cuda_events,
     .free_bytes = cuda_free_bytes,

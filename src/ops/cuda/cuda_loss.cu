@@ -56,9 +56,10 @@ __device__ static peak find_peak(column c, float *lse)
 
 template <typename A>
 __global__ static void cross_entropy_kernel(float *loss, int32_t *correct, launch_rows dlogits, launch_rows logits,
-                                            const int32_t *labels, int64_t cols, int64_t n_classes, float scale,
+                                            const int32_t *labels, int64_t cols, int64_t n_classes, const double *loss_scale,
                                             int32_t *fault)
 {
+    float scale = (float)*loss_scale;
     int64_t row = blockIdx.x;
     const float *values = (const float *)logits.data + row * logits.stride;
     A *gradient = dlogits.data == NULL ? NULL : (A *)dlogits.data + row * dlogits.stride;
@@ -78,19 +79,20 @@ __global__ static void cross_entropy_kernel(float *loss, int32_t *correct, launc
 
 void cuda_launch_cross_entropy(const launch *l, float *loss, int32_t *correct, launch_rows dlogits,
                                launch_type dlogits_type, launch_rows logits, const int32_t *labels, int64_t rows,
-                               int64_t cols, int64_t n_classes, float scale)
+                               int64_t cols, int64_t n_classes, const double *loss_scale)
 {
     if (rows == 0) {
         return;
     }
     BY_TYPE(dlogits_type, LAUNCH(l, cross_entropy_kernel<A>, (unsigned)rows, BLOCK, 0, loss, correct, dlogits, logits,
-                                 labels, cols, n_classes, scale, l->fault));
+                                 labels, cols, n_classes, loss_scale, l->fault));
 }
 
 template <typename A>
 __global__ static void span_kernel(float *loss, int32_t *correct, A *dlogits, const float *logits,
-                                   const int32_t *cu_seqlens, const int32_t *labels, float scale, int32_t *fault)
+                                   const int32_t *cu_seqlens, const int32_t *labels, const double *loss_scale, int32_t *fault)
 {
+    float scale = (float)*loss_scale;
     int64_t b = blockIdx.x, e = blockIdx.y, first = cu_seqlens[b], n = cu_seqlens[b + 1] - first;
     if (labels[2 * b + e] < 0) {
         if (threadIdx.x == 0) {
@@ -115,7 +117,7 @@ __global__ static void span_kernel(float *loss, int32_t *correct, A *dlogits, co
 
 void cuda_launch_span_cross_entropy(const launch *l, float *loss, int32_t *correct, void *dlogits,
                                     launch_type dlogits_type, const float *logits, const int32_t *cu_seqlens, const int32_t *labels,
-                                    int64_t n_sequences, int64_t rows, float scale)
+                                    int64_t n_sequences, int64_t rows, const double *loss_scale)
 {
     launch_rows gradient = {dlogits, 2};
     dim3 grid((unsigned)n_sequences, 2);
@@ -126,5 +128,5 @@ void cuda_launch_span_cross_entropy(const launch *l, float *loss, int32_t *corre
         return;
     }
     BY_TYPE(dlogits_type, LAUNCH(l, span_kernel<A>, grid, BLOCK, 0, loss, correct, (A *)dlogits, logits, cu_seqlens,
-                                 labels, scale, l->fault));
+                                 labels, loss_scale, l->fault));
 }

@@ -73,9 +73,10 @@ void cuda_launch_layernorm(const launch *l, const launch_norm *n, void *out, con
 
 template <typename A>
 __global__ static void bias_dropout_add_layernorm_kernel(A *out, A *sum, const A *in, const float *bias, const A *residual,
-                                                         launch_norm n, uint64_t key, launch_dropout d)
+                                                         launch_norm n, const uint64_t *dropout_key, launch_dropout d)
 {
     SHARED_MEMORY(values);
+    uint64_t key = dropout_key_of(dropout_key, d);
     int64_t row = blockIdx.x, at = row * n.cols;
     for (int64_t c = threadIdx.x * EIGHT; c < n.cols; c += blockDim.x * EIGHT) {
         eight e = load_eight(in + at, c, n.cols), b = load_eight(bias, c, n.cols);
@@ -106,7 +107,7 @@ template <typename A> struct backward_call {
     const A *dout, *in;
     float *partials; /* [3][chunks][cols]: of dgamma, dbeta, dbias */
     launch_norm n;
-    uint64_t key;
+    const uint64_t *dropout_key;
     launch_dropout before, after; /* of dout, and from din to dropped */
 };
 
@@ -122,6 +123,7 @@ template <typename A, int GROUPS> __global__ static void layernorm_backward_kern
 {
     __shared__ float partial[WARP];
     launch_norm n = c.n;
+    uint64_t key_before = dropout_key_of(c.dropout_key, c.before), key_after = dropout_key_of(c.dropout_key, c.after);
     int64_t chunks = gridDim.x, first = n.rows * blockIdx.x / chunks, end = n.rows * (blockIdx.x + 1) / chunks;
     eight sums[3][GROUPS] = {};
     for (int64_t row = first; row < end; row++) {
@@ -130,7 +132,7 @@ template <typename A, int GROUPS> __global__ static void layernorm_backward_kern
 UNROLL
         for (int g = 0; g < GROUPS; g++) {
             int64_t at = column_of(g);
-            eight factors = dropout_factors(c.key, c.before, row, at), gamma = load_eight(n.gamma, at, n.cols);
+            eight factors = dropout_factors(key_before, c.before, row, at), gamma = load_eight(n.gamma, at, n.cols);
             dy[g] = load_eight(c.dout + row * n.cols, at, n.cols);
             xhat[g] = load_eight(c.in + row * n.cols, at, n.cols);
             for (int k = 0; k < EIGHT; k++) { /* beyond the end dy is 0 */
@@ -148,7 +150,7 @@ UNROLL
 UNROLL
         for (int g = 0; g < GROUPS; g++) {
             int64_t at = column_of(g);
-            eight factors = dropout_factors(c.key, c.after, row, at);
+            eight factors = dropout_factors(key_after, c.after, row, at);
             for (int k = 0; k < EIGHT; k++) {
                 dy[g].v[k] = rstd * (dy[g].v[k] - mean_g - xhat[g].v[k] * mean_g_xhat);
             }
@@ -231,7 +233,7 @@ void cuda_launch_layernorm_backward(const launch *l, const launch_norm *n, const
 
 template <typename A>
 __global__ static void embed_kernel(A *out, A *sum, const A *word, const A *position, const A *type, launch_tables t,
-                                    launch_norm n, uint64_t key, launch_dropout d, int32_t *fault)
+                                    launch_norm n, const uint64_t *dropout_key, launch_dropout d, int32_t *fault)
 {
     SHARED_MEMORY(values);
     int64_t row = blockIdx.x, at = row * n.cols;
@@ -246,7 +248,7 @@ __global__ static void embed_kernel(A *out, A *sum, const A *word, const A *posi
         store_eight(sum + at, c, n.cols, e);
         store_eight(values, c, n.cols, e);
     }
-    normalize(out + at, values, n, row, key, d);
+    normalize(out + at, values, n, row, dropout_key_of(dropout_key, d), d);
 }
 
 void cuda_launch_embed(const launch *l, const launch_norm *n, const launch_tables *t, void *out, void *sum,

@@ -8,7 +8,8 @@
 #include "ops/cuda/cuda_products.h"
 #include "ops/workspace.h"
 
-_Static_assert((int)LAUNCH_MAX_NORM == (int)OPTIM_MAX_NORM && (int)LAUNCH_N_SCALARS == (int)OPTIM_N_SCALARS &&
+_Static_assert((int)LAUNCH_GRAD_SCALE == (int)OPTIM_GRAD_SCALE &&
+                   (int)LAUNCH_N_SCALARS == (int)OPTIM_N_SCALARS &&
                    (int)LAUNCH_CORRECTION2 == (int)OPTIM_CORRECTION2,
                "launch_scalar is optim_scalar");
 
@@ -462,26 +463,26 @@ static void cuda_scatter_add_rows(struct exec *x, tensor din, tensor dout, tenso
 }
 
 static void cuda_cross_entropy(struct exec *x, tensor loss, tensor correct, tensor dlogits, tensor logits,
-                               tensor labels, int64_t n_classes, double scale)
+                               tensor labels, int64_t n_classes, tensor scale)
 {
     if (accept_type(x, "cross_entropy", dlogits)) {
         struct launch l = launch_of(x, 0);
         cuda_launch_cross_entropy(&l, loss.data, correct.data,
                                   tensor_is_null(dlogits) ? (struct launch_rows){0} : rows_of(dlogits),
                                   type_of(dlogits), rows_of(logits), labels.data, tensor_rows(logits),
-                                  tensor_cols(logits), n_classes, (float)scale);
+                                  tensor_cols(logits), n_classes, scale.data);
         finish(x, "cross_entropy");
     }
 }
 
 static void cuda_span_cross_entropy(struct exec *x, tensor loss, tensor correct, tensor dlogits,
-                                    tensor logits, tensor cu_seqlens, tensor labels, double scale)
+                                    tensor logits, tensor cu_seqlens, tensor labels, tensor scale)
 {
     if (!failed(x->status)) {
         struct launch l = launch_of(x, 0);
         cuda_launch_span_cross_entropy(&l, loss.data, correct.data, dlogits.data, type_of(dlogits),
                                        logits.data, cu_seqlens.data, labels.data, tensor_rows(labels),
-                                       tensor_rows(logits), (float)scale);
+                                       tensor_rows(logits), scale.data);
         finish(x, "span_cross_entropy");
     }
 }
@@ -522,6 +523,7 @@ static bool prepare_optim(struct exec *x, const char *op, struct launch *l, stru
                                .n_spans = s->n,
                                .n_chunks = s->n_chunks,
                                .norm = norm.data,
+                               .n_norm = tensor_count(norm),
                                .scalars = scalars.data,
                                .ratios = s->ratios};
     return true;

@@ -73,19 +73,29 @@ void cuda_launch_global_norm(const launch *l, double *norm, const float *in, con
     LAUNCH(l, root_of_sum_kernel, 1, 8 * BLOCK, 0, norm, partials, n_chunks);
 }
 
-/* What gradients are divided by so that their norm is at most the limit. */
-__device__ static inline float clip_divisor(const launch_optim &o)
+/* Whether there is an update at all: the host has not looked at the norm yet. */
+__device__ static inline bool all_finite(const launch_optim &o)
 {
-    double limit = o.scalars[LAUNCH_MAX_NORM], norm = *o.norm;
-    return limit > 0 && norm > limit ? (float)(norm / limit) : 1.0f;
+    bool all = true;
+    for (int64_t i = 0; i < o.n_norm; i++) {
+        all = all && isfinite(o.norm[i]);
+    }
+    return all;
+}
+
+/* What gradients are multiplied by: the scale, and less if their norm would be above the limit. */
+__device__ static inline float gradient_factor(const launch_optim &o)
+{
+    double limit = o.scalars[LAUNCH_MAX_NORM], scale = o.scalars[LAUNCH_GRAD_SCALE], norm = scale * *o.norm;
+    return (float)(limit > 0 && norm > limit ? scale * (limit / norm) : scale);
 }
 
 /* m = b1 m + (1 - b1) g;  v = b2 v + (1 - b2) g^2. */
-__device__ static inline void update_moments(const launch_optim &o, int64_t i, float divisor, float *m, float *v)
+__device__ static inline void update_moments(const launch_optim &o, int64_t i, float scale, float *m, float *v)
 {
     float beta1 = (float)o.scalars[LAUNCH_BETA1], beta2 = (float)o.scalars[LAUNCH_BETA2];
     float rest1 = (float)(1 - o.scalars[LAUNCH_BETA1]), rest2 = (float)(1 - o.scalars[LAUNCH_BETA2]);
-    float g = o.grad[i] / divisor;
+    float g = o.grad[i] * scale;
     *m = beta1 * o.exp_avg[i] + rest1 * g;
     *v = beta2 * o.exp_avg_sq[i] + rest2 * g * g;
     o.exp_avg[i] = *m;
@@ -105,14 +115,17 @@ __device__ static inline void set_weight(const launch_optim &o, int64_t i, float
 /* Moments and the direction u, which takes the gradient's place; partial sums of w^2 and of u^2. */
 __global__ static void lamb_direction_kernel(double *partials, launch_optim o)
 {
+    if (!all_finite(o)) {
+        return;
+    }
     __shared__ double partial[WARP];
     chunk c = own_chunk(o.spans, o.n_spans);
-    float divisor = clip_divisor(o), eps = (float)o.scalars[LAUNCH_EPS];
+    float scale = gradient_factor(o), eps = (float)o.scalars[LAUNCH_EPS];
     float c1 = (float)o.scalars[LAUNCH_CORRECTION1], c2 = (float)o.scalars[LAUNCH_CORRECTION2];
     double weights = 0, directions = 0;
     for (int64_t i = c.first + threadIdx.x; i < c.end; i += blockDim.x) {
         float m, v, w = o.master[i];
-        update_moments(o, i, divisor, &m, &v);
+        update_moments(o, i, scale, &m, &v);
         float u = m / c1 / (sqrtf(v / c2) + eps) + (float)c.weight_decay * w;
         o.grad[i] = u;
         weights += (double)w * w;
@@ -129,6 +142,9 @@ __global__ static void lamb_direction_kernel(double *partials, launch_optim o)
 /* r = |w| / |u| of each span: a block adds the partial sums of its chunks. */
 __global__ static void lamb_ratio_kernel(launch_optim o, const double *partials)
 {
+    if (!all_finite(o)) {
+        return;
+    }
     __shared__ double partial[WARP];
     launch_span s = o.spans[blockIdx.x];
     int64_t n = (s.n + LAUNCH_SPAN_CHUNK - 1) / LAUNCH_SPAN_CHUNK;
@@ -147,6 +163,9 @@ __global__ static void lamb_ratio_kernel(launch_optim o, const double *partials)
 
 __global__ static void lamb_step_kernel(launch_optim o)
 {
+    if (!all_finite(o)) {
+        return;
+    }
     chunk c = own_chunk(o.spans, o.n_spans);
     float rate = (float)(o.scalars[LAUNCH_LR] * o.ratios[c.span]);
     for (int64_t i = c.first + threadIdx.x; i < c.end; i += blockDim.x) {
@@ -167,13 +186,16 @@ void cuda_launch_lamb(const launch *l, const launch_optim *o)
 
 __global__ static void adamw_kernel(launch_optim o)
 {
+    if (!all_finite(o)) {
+        return;
+    }
     chunk c = own_chunk(o.spans, o.n_spans);
-    float divisor = clip_divisor(o), eps = (float)o.scalars[LAUNCH_EPS];
+    float scale = gradient_factor(o), eps = (float)o.scalars[LAUNCH_EPS];
     float keep = (float)(1 - o.scalars[LAUNCH_LR] * c.weight_decay);
     float step = (float)(o.scalars[LAUNCH_LR] * sqrt(o.scalars[LAUNCH_CORRECTION2]) / o.scalars[LAUNCH_CORRECTION1]);
     for (int64_t i = c.first + threadIdx.x; i < c.end; i += blockDim.x) {
         float m, v;
-        update_moments(o, i, divisor, &m, &v);
+        update_moments(o, i, scale, &m, &v);
         set_weight(o, i, o.master[i] * keep - step * m / (sqrtf(v) + eps));
     }
 }

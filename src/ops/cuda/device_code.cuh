@@ -218,6 +218,12 @@ __device__ inline uint32_t dropout_number(dropout_eight numbers, int column)
     return column % 2 == 0 ? word & 0xffffU : word >> 16;
 }
 
+/* The key of a kernel whose launch may be replayed with another; 0 where nothing is dropped. */
+__device__ inline uint64_t dropout_key_of(const uint64_t *dropout_key, launch_dropout d)
+{
+    return d.threshold == 0 || dropout_key == NULL ? 0 : *dropout_key;
+}
+
 /* What eight columns of a row are multiplied by. */
 __device__ inline eight dropout_factors(uint64_t key, launch_dropout d, int64_t row, int64_t column)
 {

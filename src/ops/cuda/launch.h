@@ -32,9 +32,9 @@ enum { LAUNCH_FAULT_WORDS = 4 }; /* 1, number, limit, place */
 
 struct launch {
     struct CUstream_st *stream;
-    float *scratch; /* of one op at a time, as large as ops/workspace.h says */
-    int32_t *fault; /* [LAUNCH_FAULT_WORDS], host memory that the device can write */
-    uint64_t dropout_key;
+    float *scratch;              /* of one op at a time, as large as ops/workspace.h says */
+    int32_t *fault;              /* [LAUNCH_FAULT_WORDS], host memory that the device can write */
+    const uint64_t *dropout_key; /* device memory; NULL: 0 */
 };
 
 /* Rows of a matrix or of heads. */
@@ -74,6 +74,7 @@ enum launch_scalar {
     LAUNCH_CORRECTION1,
     LAUNCH_CORRECTION2,
     LAUNCH_MAX_NORM,
+    LAUNCH_GRAD_SCALE,
     LAUNCH_N_SCALARS,
 };
 
@@ -83,7 +84,8 @@ struct launch_optim {
     enum launch_type working_type;
     const struct launch_span *spans; /* device memory */
     int64_t n_spans, n_chunks;
-    const double *norm, *scalars; /* device memory, [1] and [LAUNCH_N_SCALARS] */
+    const double *norm, *scalars; /* device memory, [n_norm] and [LAUNCH_N_SCALARS] */
+    int64_t n_norm;               /* all of which must be finite, or nothing is written */
     double *ratios;               /* [n_spans] device memory, LAMB's */
 };
 
@@ -175,11 +177,11 @@ void cuda_launch_attention_backward(const struct launch *l, const struct launch_
 void cuda_launch_cross_entropy(const struct launch *l, float *loss, int32_t *correct,
                                struct launch_rows dlogits, enum launch_type dlogits_type,
                                struct launch_rows logits, const int32_t *labels, int64_t rows, int64_t cols,
-                               int64_t n_classes, float scale);
+                               int64_t n_classes, const double *scale);
 void cuda_launch_span_cross_entropy(const struct launch *l, float *loss, int32_t *correct, void *dlogits,
                                     enum launch_type dlogits_type, const float *logits,
                                     const int32_t *cu_seqlens, const int32_t *labels, int64_t n_sequences,
-                                    int64_t rows, float scale);
+                                    int64_t rows, const double *scale);
 
 void cuda_launch_global_norm(const struct launch *l, double *norm, const float *in,
                              const struct launch_span *spans, int64_t n_spans, int64_t n_chunks);

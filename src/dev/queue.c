@@ -1,0 +1,52 @@
+#include "dev/queue.h"
+
+static void take(struct exec *x, const char *what, struct status s)
+{
+    if (failed(s)) {
+        exec_fail(x, s.code, what, "%s", s.message);
+    }
+}
+
+void *queue_stage(struct exec *x, void *on_device, size_t bytes)
+{
+    void *on_host = NULL;
+    if (x->device->is_host) {
+        return failed(x->status) ? NULL : on_device;
+    }
+    if (!failed(x->status)) {
+        take(x, "a copy", x->device->stage(x->context, &on_host, bytes));
+    }
+    return on_host;
+}
+
+void queue_send(struct exec *x, void *on_device, const void *on_host, size_t bytes)
+{
+    if (!x->device->is_host && !failed(x->status)) {
+        take(x, "a copy", x->device->send(x->context, on_device, on_host, bytes));
+    }
+}
+
+bool queue_graph_begin(struct exec *x, const void *key, size_t key_bytes)
+{
+    const struct device_graphs *graphs = x->device->graphs;
+    enum device_work work = DEVICE_WORK_RUN;
+    if (failed(x->status)) {
+        return false;
+    }
+    if (graphs != NULL) {
+        take(x, "a recording", graphs->begin(x->context, key, key_bytes, &work));
+    }
+    x->recording = !failed(x->status) && work == DEVICE_WORK_RECORD;
+    if (work == DEVICE_WORK_REPLAYED) {
+        exec_queued(x, "a replayed op");
+    }
+    return !failed(x->status) && work != DEVICE_WORK_REPLAYED;
+}
+
+void queue_graph_end(struct exec *x)
+{
+    if (x->recording) {
+        x->recording = false;
+        take(x, "a recording", x->device->graphs->end(x->context, failed(x->status)));
+    }
+}

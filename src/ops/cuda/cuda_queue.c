@@ -1,0 +1,137 @@
+#include "ops/cuda/cuda_queue.h"
+
+#include "ops/cuda/cuda_context.h"
+
+#include <cuda_runtime_api.h>
+
+static struct status answer(const char *what, cudaError_t e)
+{
+    return e == cudaSuccess ? status_ok()
+                            : status_error(STATUS_INTERNAL, "%s: %s (%s)", what, cudaGetErrorString(e),
+                                           cudaGetErrorName(e));
+}
+
+static struct status begin_capture(void *self)
+{
+    struct cuda_context *c = self;
+    /* thread-local: other threads may go on allocating, this one may not */
+    return answer("recording cannot begin",
+                  cudaStreamBeginCapture(c->launch.stream, cudaStreamCaptureModeThreadLocal));
+}
+
+static struct status end_capture(void *self, void **graph)
+{
+    struct cuda_context *c = self;
+    cudaGraph_t captured = NULL;
+    cudaGraphExec_t runnable = NULL;
+    *graph = NULL;
+    struct status s =
+        answer("what was recorded is broken", cudaStreamEndCapture(c->launch.stream, &captured));
+    if (!failed(s)) {
+        s = answer("a recording cannot be made to run",
+                   cudaGraphInstantiateWithFlags(&runnable, captured, 0));
+    }
+    if (captured != NULL) {
+        cudaGraphDestroy(captured);
+    }
+    *graph = runnable;
+    return s;
+}
+
+static struct status launch_graph(void *self, void *graph)
+{
+    struct cuda_context *c = self;
+    return answer("a recording was not launched", cudaGraphLaunch(graph, c->launch.stream));
+}
+
+static void destroy_graph(void *self, void *graph)
+{
+    struct cuda_context *c = self;
+    cudaStreamSynchronize(c->launch.stream); /* it may be running */
+    cudaGraphExecDestroy(graph);
+}
+
+static const struct graph_runtime capture = {begin_capture, end_capture, launch_graph, destroy_graph};
+
+struct status cuda_queue_open(struct cuda_context *c)
+{
+    cudaError_t e = cudaSuccess;
+    c->graphs = (struct graph_cache){.runtime = &capture, .self = c};
+    for (int i = 0; i < CUDA_QUEUE_PLACES && e == cudaSuccess; i++) {
+        e = cudaEventCreateWithFlags(&c->staging.sent[i], cudaEventDisableTiming);
+    }
+    return answer("the events of copies cannot be made", e);
+}
+
+static void free_places(struct cuda_staging *s)
+{
+    for (int i = 0; i < CUDA_QUEUE_PLACES; i++) {
+        if (s->places[i] != NULL) {
+            cudaEventSynchronize(s->sent[i]);
+            cudaFreeHost(s->places[i]);
+            s->places[i] = NULL;
+        }
+    }
+    s->bytes = 0;
+}
+
+void cuda_queue_close(struct cuda_context *c)
+{
+    graph_cache_clear(&c->graphs);
+    free_places(&c->staging);
+    for (int i = 0; i < CUDA_QUEUE_PLACES; i++) {
+        if (c->staging.sent[i] != NULL) {
+            cudaEventDestroy(c->staging.sent[i]);
+            c->staging.sent[i] = NULL;
+        }
+    }
+}
+
+static struct status grow(struct cuda_staging *s, size_t bytes)
+{
+    free_places(s);
+    for (int i = 0; i < CUDA_QUEUE_PLACES; i++) {
+        cudaError_t e = cudaHostAlloc(&s->places[i], bytes, cudaHostAllocDefault);
+        if (e != cudaSuccess) {
+            s->places[i] = NULL;
+            return status_error(STATUS_MEMORY, "%zu bytes of pinned memory for batches: %s (%s)", bytes,
+                                cudaGetErrorString(e), cudaGetErrorName(e));
+        }
+    }
+    s->bytes = bytes;
+    return status_ok();
+}
+
+struct status cuda_queue_stage(void *context, void **on_host, size_t bytes)
+{
+    struct cuda_staging *s = &((struct cuda_context *)context)->staging;
+    if (bytes > s->bytes) {
+        TRY(grow(s, bytes));
+    }
+    s->turn = (s->turn + 1) % CUDA_QUEUE_PLACES;
+    *on_host = s->places[s->turn];
+    return answer("an earlier copy failed", cudaEventSynchronize(s->sent[s->turn]));
+}
+
+struct status cuda_queue_send(void *context, void *on_device, const void *on_host, size_t bytes)
+{
+    struct cuda_context *c = context;
+    CHECK(on_host == c->staging.places[c->staging.turn], "only what was staged last can be sent");
+    cudaError_t e = cudaMemcpyAsync(on_device, on_host, bytes, cudaMemcpyHostToDevice, c->launch.stream);
+    if (e == cudaSuccess) {
+        e = cudaEventRecord(c->staging.sent[c->staging.turn], c->launch.stream);
+    }
+    return answer("a batch was not copied", e);
+}
+
+static struct status graphs_begin(void *context, const void *key, size_t key_bytes, enum device_work *work)
+{
+    return graph_cache_begin(&((struct cuda_context *)context)->graphs, key, key_bytes, work);
+}
+
+static struct status graphs_end(void *context, bool abandon)
+{
+    return graph_cache_end(&((struct cuda_context *)context)->graphs, abandon);
+}
+
+const struct device_graphs cuda_queue_graphs = {graphs_begin, graphs_end};

@@ -1,0 +1,31 @@
+/* cuda_queue: work that a context is given without waiting for it: copies to the device through pinned memory,
+ * and recordings of work as CUDA graphs.
+ *
+ * While a recording is made nothing may wait or allocate; the op that does fails, since its launch is refused.
+ * What is recorded, and when, is decided in dev/graph_cache. */
+#ifndef KILN_OPS_CUDA_CUDA_QUEUE_H
+#define KILN_OPS_CUDA_CUDA_QUEUE_H
+
+#include "dev/device.h"
+
+struct cuda_context;
+
+enum { CUDA_QUEUE_PLACES = 2 };
+
+/* Pinned memory that takes turns: while one is on its way, the next is filled. */
+struct cuda_staging {
+    void *places[CUDA_QUEUE_PLACES];
+    struct CUevent_st *sent[CUDA_QUEUE_PLACES]; /* passed when the place may be filled again */
+    size_t bytes;                               /* of each */
+    int turn;
+};
+
+struct status cuda_queue_open(struct cuda_context *c);
+void cuda_queue_close(struct cuda_context *c);
+
+/* The slots of struct device; `context` is a cuda_context. */
+struct status cuda_queue_stage(void *context, void **on_host, size_t bytes);
+struct status cuda_queue_send(void *context, void *on_device, const void *on_host, size_t bytes);
+extern const struct device_graphs cuda_queue_graphs;
+
+#endif

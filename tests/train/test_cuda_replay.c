@@ -1,0 +1,134 @@
+/* Steps that are recorded once for each size of micro-batch and replayed give the bits of steps that are given
+ * op by op, whatever changes from step to step: batches, dropout masks, learning rate.  Linked twice: with the
+ * library for a GPU, and with the kernels emulated on the cpu. */
+#include "../model/bert_fixture.h"
+#include "checkop_backend.h"
+#include "dev/host_view.h"
+
+enum { LONGEST = 14, SEQUENCES = 6, STEPS = 8 };
+
+static struct status run_plainly(void *context, const void *key, size_t key_bytes, enum device_work *work)
+{
+    (void)context, (void)key, (void)key_bytes;
+    *work = DEVICE_WORK_RUN;
+    return status_ok();
+}
+
+static struct status never_ends(void *context, bool abandon)
+{
+    (void)context, (void)abandon;
+    return status_error(STATUS_INTERNAL, "nothing was recorded");
+}
+
+static const struct device_graphs no_graphs = {run_plainly, never_ends};
+
+/* Number of works that the device was asked to begin, and how many of them it replayed. */
+static struct counts {
+    const struct device_graphs *inner;
+    int64_t n_asked, n_replayed;
+} counts;
+
+static struct status count_begin(void *context, const void *key, size_t key_bytes, enum device_work *work)
+{
+    struct status s = counts.inner->begin(context, key, key_bytes, work);
+    counts.n_asked++;
+    counts.n_replayed += *work == DEVICE_WORK_REPLAYED;
+    return s;
+}
+
+static struct status count_end(void *context, bool abandon)
+{
+    return counts.inner->end(context, abandon);
+}
+
+static const struct device_graphs counted = {count_begin, count_end};
+
+/* Two micro-batches of other sequences for each step, of few sizes. */
+static void fill_step(struct bert_step *step, int64_t number)
+{
+    for (int64_t i = 0; i < step->n_micro; i++) {
+        bert_batch_clear(&step->micro[i]);
+        for (int64_t k = 0; k < SEQUENCES; k++) {
+            fixture_add_sequence(&step->micro[i], (int32_t)((number * 2 + i) * SEQUENCES + k), LONGEST);
+        }
+        bert_batch_finish(&step->micro[i], 0);
+    }
+    bert_step_count(step);
+}
+
+static void train(struct trainer *t, struct bert_step *step, struct trainer_result results[STEPS])
+{
+    for (int64_t i = 0; i < STEPS; i++) {
+        fill_step(step, i);
+        EXPECT_OK(trainer_step(t, step, i + 1, i + 1, 1e-2 / (double)(i + 1), false, &results[i]));
+        EXPECT_OK(trainer_evaluate(t, step, &results[i]));
+    }
+}
+
+static void compare(struct bert_step *step, struct checkop_backend backend, enum optimizer_kind kind)
+{
+    struct device plain_device = *backend.device, counting_device = *backend.device;
+    struct trainer plain, replaying;
+    struct trainer_result wanted[STEPS], results[STEPS];
+    struct trainer_config config = fixture_trainer(backend.ops, DTYPE_F32, step->micro[0].limits);
+    struct host_view a, b;
+    plain_device.graphs = &no_graphs; /* rounds batches up, but records nothing */
+    counting_device.graphs = &counted;
+    counts = (struct counts){.inner = backend.device->graphs};
+    config.optimizer = optimizer_defaults(kind);
+    config.model.hidden_dropout_prob = config.model.attention_probs_dropout_prob = 0.2;
+    config.device = &plain_device;
+    EXPECT_OK(trainer_init(&plain, &config));
+    config.device = &counting_device;
+    EXPECT_OK(trainer_init(&replaying, &config));
+    train(&plain, step, wanted);
+    train(&replaying, step, results);
+    EXPECT(memcmp(results, wanted, sizeof results) == 0, "%s: other losses", optimizer_name(kind));
+    EXPECT_OK(host_view_open(&a, &plain.x, plain.master));
+    EXPECT_OK(host_view_open(&b, &replaying.x, replaying.master));
+    EXPECT(memcmp(a.host.data, b.host.data, tensor_bytes(plain.master)) == 0, "%s: other weights",
+           optimizer_name(kind));
+    host_view_close(&b);
+    host_view_close(&a);
+    printf("%s: %lld of %lld works were replayed, loss %g to %g\n", optimizer_name(kind),
+           (long long)counts.n_replayed, (long long)counts.n_asked, wanted[0].mlm_loss,
+           wanted[STEPS - 1].mlm_loss);
+    EXPECT(counts.n_replayed > counts.n_asked / 2, "few were replayed");
+    trainer_fini(&replaying);
+    trainer_fini(&plain);
+}
+
+/* Work that fails while it is recorded leaves an error that names the op, and nothing that could be replayed. */
+static void failures_are_named(struct checkop_backend backend)
+{
+    struct bert_step step;
+    struct trainer t;
+    struct trainer_result r;
+    fixture_step(&step, 1, SEQUENCES, LONGEST);
+    struct trainer_config config = fixture_trainer(backend.ops, DTYPE_F32, step.micro[0].limits);
+    config.device = backend.device;
+    EXPECT_OK(trainer_init(&t, &config));
+    EXPECT_OK(trainer_step(&t, &step, 1, 1, 1e-3, false, &r));
+    enum dtype *dtype = &t.weights.layers[1].w_qkv.dtype, right = *dtype;
+    *dtype = DTYPE_I32;
+    EXPECT_ERROR(trainer_step(&t, &step, 2, 2, 1e-3, false, &r), STATUS_USAGE, "linear in layer 1");
+    *dtype = right;
+    t.x.status = status_ok();
+    for (int64_t i = 2; i <= 4; i++) { /* plainly, recorded, replayed */
+        EXPECT_OK(trainer_step(&t, &step, i, i, 1e-3, false, &r));
+    }
+    trainer_fini(&t);
+    bert_step_fini(&step);
+}
+
+int main(void)
+{
+    struct checkop_backend backend = checkop_find_backend("cuda");
+    struct bert_step step;
+    fixture_step(&step, 2, SEQUENCES, LONGEST);
+    compare(&step, backend, OPTIMIZER_LAMB);
+    compare(&step, backend, OPTIMIZER_ADAMW);
+    failures_are_named(backend);
+    bert_step_fini(&step);
+    return 0;
+}

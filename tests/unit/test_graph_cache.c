@@ -1,0 +1,149 @@
+/* Which work is recorded and which is replayed, with a runtime that only counts: first met, second met, later;
+ * keys that give way; failures on the way. */
+#include "dev/graph_cache.h"
+
+#include "test.h"
+
+struct fake {
+    int n_begun, n_ended, n_launched, n_alive;
+    bool fail_begin, fail_end;
+};
+
+static struct status fake_begin(void *self)
+{
+    struct fake *f = self;
+    f->n_begun++;
+    return f->fail_begin ? status_error(STATUS_INTERNAL, "no recording begins") : status_ok();
+}
+
+static struct status fake_end(void *self, void **graph)
+{
+    struct fake *f = self;
+    f->n_ended++;
+    *graph = NULL;
+    if (f->fail_end) {
+        return status_error(STATUS_INTERNAL, "the recording is broken");
+    }
+    f->n_alive++;
+    *graph = f;
+    return status_ok();
+}
+
+static struct status fake_launch(void *self, void *graph)
+{
+    struct fake *f = self;
+    EXPECT(graph == self, "another graph");
+    f->n_launched++;
+    return status_ok();
+}
+
+static void fake_destroy(void *self, void *graph)
+{
+    struct fake *f = self;
+    EXPECT(graph == self, "another graph");
+    f->n_alive--;
+}
+
+static const struct graph_runtime runtime = {fake_begin, fake_end, fake_launch, fake_destroy};
+
+static struct graph_cache cache_of(struct fake *f)
+{
+    *f = (struct fake){0};
+    return (struct graph_cache){.runtime = &runtime, .self = f};
+}
+
+/* One turn of the work of a key. */
+static enum device_work turn(struct graph_cache *c, int64_t key)
+{
+    enum device_work work;
+    EXPECT_OK(graph_cache_begin(c, &key, sizeof key, &work));
+    if (work == DEVICE_WORK_RECORD) {
+        EXPECT_OK(graph_cache_end(c, false));
+    }
+    return work;
+}
+
+static void expect_turn(struct graph_cache *c, int64_t key, enum device_work wanted)
+{
+    enum device_work work = turn(c, key);
+    EXPECT(work == wanted, "key %lld: %d, not %d", (long long)key, (int)work, (int)wanted);
+}
+
+static void work_is_recorded_the_second_time(void)
+{
+    struct fake f;
+    struct graph_cache c = cache_of(&f);
+    for (int64_t key = 0; key < 3; key++) {
+        expect_turn(&c, key, DEVICE_WORK_RUN);
+        expect_turn(&c, key, DEVICE_WORK_RECORD);
+        expect_turn(&c, key, DEVICE_WORK_REPLAYED);
+    }
+    expect_turn(&c, 0, DEVICE_WORK_REPLAYED);
+    EXPECT(c.n_recorded == 3 && c.n_replayed == 4 && f.n_launched == 7 && f.n_alive == 3,
+           "%lld recorded, %lld replayed, %d launched, %d alive", (long long)c.n_recorded,
+           (long long)c.n_replayed, f.n_launched, f.n_alive);
+    graph_cache_clear(&c);
+    EXPECT(f.n_alive == 0, "%d graphs are left", f.n_alive);
+    expect_turn(&c, 0, DEVICE_WORK_RUN);
+}
+
+/* Keys of other lengths are other keys, even where one begins as the other. */
+static void keys_are_compared_whole(void)
+{
+    struct fake f;
+    struct graph_cache c = cache_of(&f);
+    unsigned char key[GRAPH_CACHE_KEY_BYTES] = {1, 2, 3};
+    enum device_work work;
+    for (size_t n = 1; n <= sizeof key; n += 9) {
+        EXPECT_OK(graph_cache_begin(&c, key, n, &work));
+        EXPECT(work == DEVICE_WORK_RUN, "a key of %zu bytes was met", n);
+    }
+}
+
+static void old_keys_give_way(void)
+{
+    struct fake f;
+    struct graph_cache c = cache_of(&f);
+    for (int64_t key = 0; key < GRAPH_CACHE_KEYS; key++) {
+        expect_turn(&c, key, DEVICE_WORK_RUN);
+        expect_turn(&c, key, DEVICE_WORK_RECORD);
+    }
+    expect_turn(&c, 0, DEVICE_WORK_REPLAYED);
+    expect_turn(&c, 1000, DEVICE_WORK_RUN); /* in the place of key 1 */
+    EXPECT(f.n_alive == GRAPH_CACHE_KEYS - 1, "%d alive", f.n_alive);
+    expect_turn(&c, 0, DEVICE_WORK_REPLAYED);
+    expect_turn(&c, 2, DEVICE_WORK_REPLAYED);
+    expect_turn(&c, 1, DEVICE_WORK_RUN);
+    graph_cache_clear(&c);
+    EXPECT(f.n_alive == 0, "%d graphs are left", f.n_alive);
+}
+
+static void failures_leave_nothing(void)
+{
+    struct fake f;
+    struct graph_cache c = cache_of(&f);
+    int64_t key = 1;
+    enum device_work work;
+    expect_turn(&c, key, DEVICE_WORK_RUN);
+    f.fail_begin = true;
+    EXPECT_ERROR(graph_cache_begin(&c, &key, sizeof key, &work), STATUS_INTERNAL, "no recording begins");
+    f.fail_begin = false;
+    f.fail_end = true;
+    EXPECT_OK(graph_cache_begin(&c, &key, sizeof key, &work));
+    EXPECT_ERROR(graph_cache_end(&c, false), STATUS_INTERNAL, "the recording is broken");
+    f.fail_end = false;
+    expect_turn(&c, key, DEVICE_WORK_RUN); /* forgotten */
+    EXPECT_OK(graph_cache_begin(&c, &key, sizeof key, &work));
+    EXPECT(work == DEVICE_WORK_RECORD, "%d", (int)work);
+    EXPECT_OK(graph_cache_end(&c, true));
+    EXPECT(f.n_alive == 0 && f.n_launched == 0, "%d alive, %d launched", f.n_alive, f.n_launched);
+}
+
+int main(void)
+{
+    work_is_recorded_the_second_time();
+    keys_are_compared_whole();
+    old_keys_give_way();
+    failures_leave_nothing();
+    return 0;
+}

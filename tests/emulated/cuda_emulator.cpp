@@ -96,15 +96,6 @@ static bool open_barrier(unsigned first, unsigned end, fiber_state barrier)
     return waiting > 0;
 }
 
-static bool open_barriers(void)
-{
-    bool any = false;
-    for (unsigned i = 0; i < n_fibers; i += WARP_THREADS) {
-        any |= open_barrier(i, i + WARP_THREADS < n_fibers ? i + WARP_THREADS : n_fibers, AT_WARP);
-    }
-    return any || open_barrier(0, n_fibers, AT_BLOCK);
-}
-
 /* Runs the fiber to its next barrier or end. */
 static void run_fiber(fiber *f)
 {
@@ -118,23 +109,38 @@ static void run_fiber(fiber *f)
     setcontext(&f->context);
 }
 
-/* False when all fibers are done. */
-static bool run_ready(void)
+/* Runs a warp until all of its fibers are done or wait for the block, or for each other in vain. */
+static void run_warp(unsigned first)
 {
-    bool any = false, left = false;
-    for (running = 0; running < n_fibers; running++) {
-        if (fibers[running].state == READY) {
-            emulated = &fibers[running].place;
-            run_fiber(&fibers[running]);
-            any = true;
+    unsigned end = first + WARP_THREADS < n_fibers ? first + WARP_THREADS : n_fibers;
+    do {
+        for (running = first; running < end; running++) {
+            if (fibers[running].state == READY) {
+                emulated = &fibers[running].place;
+                run_fiber(&fibers[running]);
+            }
         }
-        left |= fibers[running].state != DONE;
+    } while (open_barrier(first, end, AT_WARP));
+}
+
+/* Between two barriers of the block a warp runs as far ahead of the others as it can, the first warp or, every other
+ * time, the last: what others should have written by then and have not, or still read, shows. */
+static void run_block(void)
+{
+    unsigned n_warps = (n_fibers + WARP_THREADS - 1) / WARP_THREADS;
+    bool backwards = false;
+    do {
+        for (unsigned warp = 0; warp < n_warps; warp++) {
+            run_warp((backwards ? n_warps - 1 - warp : warp) * WARP_THREADS);
+        }
+        backwards = !backwards;
+    } while (open_barrier(0, n_fibers, AT_BLOCK));
+    for (unsigned i = 0; i < n_fibers; i++) {
+        if (fibers[i].state != DONE) {
+            fprintf(stderr, "threads of a block wait at different barriers\n");
+            abort();
+        }
     }
-    if (left && !any && !open_barriers()) {
-        fprintf(stderr, "threads of a block wait at different barriers\n");
-        abort();
-    }
-    return left;
 }
 
 /* Launches with their arguments, as a graph of CUDA holds them. */
@@ -198,8 +204,8 @@ static void run_launch(dim3 grid, dim3 block, size_t shared, const std::function
     shared_bytes = shared;
     if (block.x > MOST_THREADS || shared > SHARED_BYTES || block.y != 1 || block.z != 1 || grid.y > 65535 ||
         grid.z > 65535) {
-        fprintf(stderr, "a launch of %u threads, %zu bytes of shared memory, grid %u x %u x %u\n", block.x, shared, grid.x,
-                grid.y, grid.z);
+        fprintf(stderr, "a launch of %u threads, %zu bytes of shared memory, grid %u x %u x %u\n", block.x,
+                shared, grid.x, grid.y, grid.z);
         abort();
     }
     for (unsigned z = 0; z < grid.z; z++) {
@@ -209,8 +215,7 @@ static void run_launch(dim3 grid, dim3 block, size_t shared, const std::function
                 for (unsigned i = 0; i < n_fibers; i++) {
                     start_fiber(i, dim3(x, y, z), block, grid);
                 }
-                while (run_ready()) {
-                }
+                run_block();
             }
         }
     }

@@ -1,11 +1,11 @@
 /* cuda_emulator: enough of CUDA C for the kernels of ops/cuda to run on the cpu, one block at a time, so that
  * their arithmetic, indices and barriers are tested where there is no GPU.
  *
- * A thread of a block is a fiber.  It runs until it meets a barrier, of its block or of its warp; when no
- * fiber can run, a barrier at which all of a warp (of the block) wait is opened, and if there is none the
- * kernel has a divergent barrier and the program ends.  Shared memory is static memory, since one block
+ * A thread of a block is a fiber.  It runs until it meets a barrier, of its block or of its warp.  A warp runs
+ * from one barrier of the block to the next before other warps do, so that what is missing between them shows;
+ * a barrier that some threads never reach ends the program.  Shared memory is static memory, since one block
  * exists at a time; it is filled with NaN before each block.  What is not tested: memory consistency between
- * threads that meet no barrier, and speed. */
+ * lanes of a warp that meet no barrier, and speed. */
 #ifndef KILN_TESTS_CUDA_EMULATOR_HPP
 #define KILN_TESTS_CUDA_EMULATOR_HPP
 

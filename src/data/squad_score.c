@@ -38,7 +38,7 @@ static bool is_final_sigma(bool before, const char *text, size_t n)
 static void put_char(struct buf *out, uint32_t c)
 {
     char bytes[UTF8_MAX_BYTES];
-    buf_append(out, bytes, (size_t)utf8_encode(bytes, c));
+    buf_append(out, bytes, (size_t)utf8_write(bytes, c));
 }
 
 /* Appends the text in lower case, as str.lower(), without ASCII punctuation. */

@@ -65,7 +65,7 @@ static void add_char(struct basic_tokenizer *b, uint32_t c, struct basic_span sp
     }
     w->char_starts[w->n_chars] = (uint16_t)w->n_bytes;
     w->spans[w->n_chars++] = span;
-    w->n_bytes += (size_t)utf8_encode(w->text + w->n_bytes, c);
+    w->n_bytes += (size_t)utf8_write(w->text + w->n_bytes, c);
 }
 
 static void add_alone(struct basic_tokenizer *b, uint32_t c, struct basic_span span)

@@ -43,7 +43,7 @@ int utf8_decode(uint32_t *c, const char *text, size_t n)
     return decode(c, &valid, text, n);
 }
 
-int utf8_encode(char out[UTF8_MAX_BYTES], uint32_t c)
+int utf8_write(char out[UTF8_MAX_BYTES], uint32_t c)
 {
     if (c < 0x80) {
         out[0] = (char)c;

@@ -16,7 +16,7 @@ enum { UTF8_MAX_BYTES = 4 };
 int utf8_decode(uint32_t *c, const char *text, size_t n);
 
 /* Writes a code point other than a surrogate and returns its bytes. */
-int utf8_encode(char out[UTF8_MAX_BYTES], uint32_t c);
+int utf8_write(char out[UTF8_MAX_BYTES], uint32_t c);
 
 /* Offset of the first ill-formed byte sequence; n if there is none. */
 size_t utf8_find_invalid(const char *text, size_t n);

@@ -191,7 +191,7 @@ static int32_t add_char(struct wordpiece_merge *m, uint32_t c, bool continues)
 {
     char text[2 + UTF8_MAX_BYTES] = "##";
     int n = continues ? 2 : 0;
-    n += utf8_encode(text + n, c);
+    n += utf8_write(text + n, c);
     return wordpiece_merge_piece(m, text, (size_t)n);
 }
 

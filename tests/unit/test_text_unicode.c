@@ -22,7 +22,7 @@ static void every_code_point_survives_utf8(void)
             continue;
         }
         char text[UTF8_MAX_BYTES];
-        int n = utf8_encode(text, c);
+        int n = utf8_write(text, c);
         uint32_t decoded;
         EXPECT(utf8_decode(&decoded, text, (size_t)n) == n && decoded == c, "U+%04X became U+%04X", c,
                decoded);
@@ -87,7 +87,7 @@ static uint64_t block_hash(struct basic_tokenizer *b, uint32_t block)
             continue;
         }
         char in[UTF8_MAX_BYTES];
-        size_t n_in = (size_t)utf8_encode(in, c);
+        size_t n_in = (size_t)utf8_write(in, c);
         struct buf text = {0};
         buf_putc(&text, 'a');
         buf_append(&text, in, n_in);

@@ -5,7 +5,10 @@
 #   tools/gpu_check.sh              builds in build-gpu/, without the CPU libraries that a GPU machine may lack
 #   BUILD=dir tools/gpu_check.sh    takes a build that was carried there
 #
-# To build elsewhere:  tools/gpu_check.sh --build
+# To build elsewhere:  tools/gpu_check.sh --build, where there is nvcc (tools/install_nvcc.sh fetches one), and carry the
+# checkout with these files of the build, which need nothing of the machine but its C library and libcublasLt.so.13 (of
+# CUDA 13, or of the wheel nvidia-cublas, with LD_LIBRARY_PATH):
+#   kiln  libkiln_cuda.so  tests/checkop  tests/test_cuda_half  tests/test_cuda_training  tests/test_cuda_session
 set -euo pipefail
 cd "$(dirname "$0")/.."
 build=${BUILD:-build-gpu}
@@ -35,7 +38,7 @@ step()
 }
 
 kiln=$build/kiln
-dir=$work
+dir=$work # for corpus.sh
 . tests/cli/corpus.sh
 
 train() # device directory flags...
@@ -67,10 +70,21 @@ resumes_to_the_bit()
     rm -rf "$work/whole" "$work/cut"
     train cuda "$work/whole"
     train cuda "$work/cut" --steps_this_run 20
-    train cuda "$work/cut" --resume_from_checkpoint
+    # the user's cache is gone: the run knows its algorithms itself (docs/decisions/0024)
+    XDG_CACHE_HOME=$work/empty train cuda "$work/cut" --resume_from_checkpoint
     cmp "$work/whole/ckpt_40/model.safetensors" "$work/cut/ckpt_40/model.safetensors"
 }
 
+# What BERT-base takes of the GPU, within 5 % of what was announced.
+memory_as_planned()
+{
+    train cuda "$work/base" --config_file configs/bert_base.json --train_batch_size 256 --max_steps 3 --skip_checkpoint \
+        --autocast 2>&1 | tee "$work/memory" | tail -n 3
+    awk '/^memory: cuda took/ { found = 1; ratio = $4 / $7; print "taken:planned", ratio }
+        END { exit !(found && ratio > 0.95 && ratio < 1.05) }' "$work/memory"
+}
+
+export XDG_CACHE_HOME=$work/cache # so that every shape is timed
 "$kiln" doctor --dry_run | grep '^cuda'
 step "ops, fp32" "$build/tests/checkop" cuda fp32
 step "ops, bf16" "$build/tests/checkop" cuda bf16
@@ -83,6 +97,7 @@ step "loss curves, fp32" same_curves 0.01
 step "loss curves, bf16" same_curves 0.03 --autocast
 step "loss curves, tf32" same_curves 0.02 --tf32
 step "killed and resumed" resumes_to_the_bit
+step "memory as planned" memory_as_planned
 if command -v compute-sanitizer >/dev/null; then
     for op in embed_backward attention_backward layernorm_backward cross_entropy lamb; do
         step "memory of $op" compute-sanitizer --error-exitcode 1 "$build/tests/checkop" cuda fp32 $op

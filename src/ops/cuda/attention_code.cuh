@@ -69,6 +69,8 @@ __device__ static inline void copy_two(E *tiles, launch_rows one, launch_rows ot
     start_copy<STREAM, D, THREADS>(tiles + STREAM * cut<D>::STRIDE, other, row, n, head * D);
 }
 
+static const int MOST_SHARED_BYTES = 99 << 10;
+
 static const float LOG2_E = 1.44269504088896340736f, LN_2 = 0.69314718055994530942f;
 
 /* Scores in units of log 2, so that exponentials are powers of two; `query` and `key` count within the sequence. */
@@ -104,7 +106,7 @@ struct dropout_rule {
 };
 
 __device__ static inline dropout_rule dropout_rule_of(const launch_attention &a, const place &p,
-                                                            const uint64_t *dropout_key)
+                                                      const uint64_t *dropout_key)
 {
     return dropout_rule{dropout_key_of(dropout_key, a.dropout),
                         a.dropout.threshold,

@@ -110,7 +110,8 @@ __device__ static inline void finish(square (&sums)[cut<D>::SQUARES], const soft
 template <typename E, int D>
 __global__ __launch_bounds__(cut<D>::THREADS,
                              cut<D>::BLOCKS) static void attention_mma_kernel(launch_attention a,
-                                                                              attention_rows r, const uint64_t *dropout_key)
+                                                                              attention_rows r,
+                                                                              const uint64_t *dropout_key)
 {
     const int OWN = cut<D>::OWN, STREAM = cut<D>::STREAM, STRIDE = cut<D>::STRIDE, THREADS = cut<D>::THREADS;
     SHARED_MEMORY(memory);
@@ -156,7 +157,8 @@ template <typename E, int D>
 static void launch_forward(const launch *l, const launch_attention *a, const attention_rows *r)
 {
     const int OWN = cut<D>::OWN, STREAM = cut<D>::STREAM;
-    int bytes = (OWN + 4 * STREAM) * cut<D>::STRIDE * (int)sizeof(E);
+    const int bytes = (OWN + 4 * STREAM) * cut<D>::STRIDE * (int)sizeof(E);
+    static_assert(bytes <= MOST_SHARED_BYTES, "tiles do not fit");
     auto *kernel = attention_mma_kernel<E, D>;
     cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, bytes);
     LAUNCH(l, kernel, attention_grid(a, a->max_seqlen_q, OWN), cut<D>::THREADS, bytes, *a, *r,

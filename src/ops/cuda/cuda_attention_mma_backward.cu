@@ -154,10 +154,8 @@ template <int D> struct by_keys {
 
 /* Long because it is the algorithm. */
 template <typename E, int D>
-__global__ __launch_bounds__(cut<D>::THREADS,
-                             cut<D>::BLOCKS) static void attention_mma_keys_kernel(launch_attention a,
-                                                                                   attention_rows r,
-                                                                                   const uint64_t *dropout_key)
+__global__ __launch_bounds__(cut<D>::THREADS, cut<D>::BLOCKS) static void attention_mma_keys_kernel(
+    launch_attention a, attention_rows r, const uint64_t *dropout_key)
 {
     const int OWN = cut<D>::OWN, STREAM = cut<D>::STREAM, STRIDE = cut<D>::STRIDE, THREADS = cut<D>::THREADS;
     SHARED_MEMORY(memory);
@@ -251,10 +249,8 @@ __device__ static inline void pass_keys(square (&dq)[cut<D>::SQUARES], const E *
 }
 
 template <typename E, int D>
-__global__ __launch_bounds__(cut<D>::THREADS,
-                             cut<D>::BLOCKS) static void attention_mma_queries_kernel(launch_attention a,
-                                                                                      attention_rows r,
-                                                                                      const uint64_t *dropout_key)
+__global__ __launch_bounds__(cut<D>::THREADS, cut<D>::BLOCKS) static void attention_mma_queries_kernel(
+    launch_attention a, attention_rows r, const uint64_t *dropout_key)
 {
     const int OWN = cut<D>::OWN, STREAM = cut<D>::STREAM, STRIDE = cut<D>::STRIDE, THREADS = cut<D>::THREADS;
     SHARED_MEMORY(memory);
@@ -310,8 +306,9 @@ template <typename E, int D>
 static void launch_backward(const launch *l, const launch_attention *a, const attention_rows *r)
 {
     const int OWN = cut<D>::OWN, STREAM = cut<D>::STREAM;
-    int of_keys = by_keys<D>::ELEMENTS * (int)sizeof(E) + 2 * STREAM * (int)sizeof(float);
-    int of_queries = (2 * OWN + 4 * STREAM) * cut<D>::STRIDE * (int)sizeof(E);
+    const int of_keys = by_keys<D>::ELEMENTS * (int)sizeof(E) + 2 * STREAM * (int)sizeof(float);
+    const int of_queries = (2 * OWN + 4 * STREAM) * cut<D>::STRIDE * (int)sizeof(E);
+    static_assert(of_keys <= MOST_SHARED_BYTES && of_queries <= MOST_SHARED_BYTES, "tiles do not fit");
     auto *by_key = attention_mma_keys_kernel<E, D>, *by_query = attention_mma_queries_kernel<E, D>;
     cudaFuncSetAttribute(by_key, cudaFuncAttributeMaxDynamicSharedMemorySize, of_keys);
     LAUNCH(l, by_key, attention_grid(a, a->max_seqlen_kv, OWN), cut<D>::THREADS, of_keys, *a, *r,

@@ -80,6 +80,7 @@ static const struct option options[] = {
     OPTION_FLAG_ROW("dry_run", AT(dry_run),
                     "check everything, say what would be computed and in how much memory, touch nothing"),
     REPLACED_FLAG_ROWS,
+    OPTION_IGNORED_VALUE_ROW("loss_scale", "X", "it belongs to training in fp16; fp32 and bf16 need none"),
     OPTION_IGNORED_ROW("use_fused_adam", "AdamW is always fused"),
     OPTION_IGNORED_ROW("use_hpu_graphs", "there is no graph to capture"),
     OPTION_IGNORED_ROW("verbose_logging", "warnings are never left out"),

@@ -14,8 +14,6 @@
         OPTION_IGNORED_ROW("use_torch_compile", "everything is compiled already"),                           \
         OPTION_IGNORED_ROW("compiled_autograd", "everything is compiled already"),                           \
         OPTION_IGNORED_ROW("no_compiled_autograd", "everything is compiled already"),                        \
-        OPTION_IGNORED_VALUE_ROW("loss_scale", "X",                                                          \
-                                 "it belongs to training in fp16; fp32 and bf16 need none"),                 \
         OPTION_IGNORED_VALUE_ROW("log_memory_usage", "BOOL", "planned memory is always printed"),            \
         OPTION_IGNORED_VALUE_ROW("hmp_bf16", "FILE", "--autocast has no lists of operations"),               \
         OPTION_IGNORED_VALUE_ROW("hmp_fp32", "FILE", "--autocast has no lists of operations"),               \

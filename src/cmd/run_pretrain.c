@@ -64,6 +64,16 @@ static const struct option options[] = {
                     "part of the sequences that is cut to a random length"),
     OPTION_INT_ROW("seed", AT(seed), "42", 0, 2147483647, "of weights, data order, masks and dropout"),
     PRECISION_ROWS,
+    OPTION_FLAG_ROW(
+        "fp16", AT(precision.fp16),
+        "compute in fp16 on a GPU, with fp32 master weights and a scaled loss; --autocast needs no "
+        "scale"),
+    OPTION_FLAG_ROW("amp", AT(precision.fp16), "the same as --fp16"),
+    OPTION_REAL_ROW(
+        "loss_scale", AT(loss_scale), "0", 0, 1e9,
+        "in fp16, multiply the loss by this before backward; 0: by a scale that follows overflows"),
+    OPTION_REAL_ROW("init_loss_scale", AT(init_loss_scale), "1048576", 1, 1e10,
+                    "where that scale begins: halved by an overflow, doubled after 2000 steps without"),
     OPTION_FLAG_ROW("checkpoint_activations", AT(checkpoint_activations),
                     "keep the activations of few layers and make the others again in backward: less memory, "
                     "a third more work, the same bits"),
@@ -93,14 +103,9 @@ static const struct option options[] = {
     OPTION_FLAG_ROW("dry_run", AT(dry_run),
                     "check everything, say what would be computed and in how much memory, touch nothing"),
     REPLACED_FLAG_ROWS,
-    OPTION_REFUSED_ROW(
-        "fp16", "training in fp16 needs a scaled loss, which is not there; --autocast computes in bf16"),
-    OPTION_REFUSED_ROW(
-        "amp", "training in fp16 needs a scaled loss, which is not there; --autocast computes in bf16"),
     OPTION_IGNORED_ROW("do_train", "training is what this command does"),
     OPTION_IGNORED_VALUE_ROW("bert_model", "NAME", "--config_file says what the model is"),
     OPTION_IGNORED_VALUE_ROW("num_train_epochs", "X", "--max_steps says how long"),
-    OPTION_IGNORED_VALUE_ROW("init_loss_scale", "N", "it belongs to fp16; fp32 and bf16 need none"),
     OPTION_IGNORED_ROW("allreduce_post_accumulation", "gradients are always reduced once a step"),
     OPTION_IGNORED_ROW("allreduce_post_accumulation_fp16", "gradients are always fp32"),
     OPTION_IGNORED_ROW("use_fused_lamb", "LAMB is always fused"),

@@ -190,7 +190,20 @@ static void log_window(struct metrics *m, int64_t step, double lr, const struct 
         m->window.nsp_accuracy / steps, "grad_norm", m->window.grad_norm / steps, "learning_rate", lr,
         "seconds_per_step", seconds / steps, "sequences_per_second", m->window_sequences / seconds,
         "tokens_per_second", m->window_tokens / seconds);
+    if (r->loss_scale != 1) {
+        json_object_set_new(fields, "loss_scale", json_real(r->loss_scale));
+    }
     metrics_event(m, "step", fields);
+}
+
+/* Losses of such a step may be no numbers, so it counts in no mean. */
+static void log_skipped(struct metrics *m, int64_t step, const struct trainer_result *r)
+{
+    log_info("step %lld: not all gradients are finite at a loss scale of %g: no update, and half the scale",
+             (long long)step, r->loss_scale);
+    metrics_event(m, "step",
+                  json_pack("{s:I, s:I, s:b, s:f}", "step", (json_int_t)step, "global_step",
+                            (json_int_t)(m->phase_offset + step), "skipped", 1, "loss_scale", r->loss_scale));
 }
 
 void metrics_step(struct metrics *m, int64_t step, const struct bert_step *batch, double lr,
@@ -199,6 +212,10 @@ void metrics_step(struct metrics *m, int64_t step, const struct bert_step *batch
     metrics_at(m, step);
     m->n_sequences += (double)batch->n_sequences;
     m->n_tokens += (double)batch->n_tokens;
+    if (r->skipped) {
+        log_skipped(m, step, r);
+        return;
+    }
     m->window_sequences += (double)batch->n_sequences;
     m->window_tokens += (double)batch->n_tokens;
     m->window_steps++;

@@ -86,6 +86,8 @@ static struct trainer_config trainer_config_of(const struct run *r)
         .ops = r->backend.ops,
         .dtype = r->precision.dtype,
         .allow_tf32 = r->precision.allow_tf32,
+        .loss_scale = o->loss_scale,
+        .first_loss_scale = o->init_loss_scale,
         .optimizer = optimizer,
         .limits = r->in.limits,
         .training = true,
@@ -181,6 +183,7 @@ static struct status take_position(struct run *r, const struct run_state *saved,
         run_state_warn_differences(saved, &r->state);
         r->state.step = saved->step;
         r->state.global_step = saved->global_step;
+        r->state.n_skipped = saved->n_skipped;
         return status_ok();
     }
     if (saved->phase > r->state.phase) {
@@ -204,6 +207,7 @@ static struct status resume_from(struct run *r, const struct checkpoint *c)
     TRY(run_state_parse(&saved, c->state, c->path));
     TRY(check_compatible(r, c));
     TRY(take_position(r, &saved, c->path));
+    run_state_resume_scale(&saved, &r->trainer.loss_scale);
     TRY(trainer_state_resume(&r->trainer, c));
     log_info("resumed from %s: phase %lld, %lld steps done", c->path, (long long)r->state.phase,
              (long long)r->state.step);
@@ -334,8 +338,9 @@ static struct status one_step(struct run *r)
     r->state.step++;
     r->state.global_step++;
     double lr = schedule_rate(&r->schedule, r->state.step);
-    TRY(trainer_step(&r->trainer, batch, r->state.global_step, r->state.step, lr,
+    TRY(trainer_step(&r->trainer, batch, r->state.global_step, r->state.step - r->state.n_skipped, lr,
                      strcmp(o->loss_norm, "micro") == 0, &result));
+    run_state_keep_scale(&r->state, &r->trainer.loss_scale, &result);
     profile_phase(&r->profile, NULL);
     metrics_step(&r->metrics, r->state.step, batch, lr, &result);
     return status_ok();
@@ -529,7 +534,7 @@ struct status pretrain_run(const struct pretrain_options *o)
     stop_install();
     TRY(check_options(o));
     TRY(backend_find(&r.backend, o->device));
-    TRY(precision_find(&r.precision, &o->precision, r.backend.device, true));
+    TRY(precision_find(&r.precision, &o->precision, r.backend.device, false));
     r.state = state_of(o, r.precision);
     TRY(pretrain_inputs_open(&r.in, o));
     struct trainer_plan plan;

@@ -12,12 +12,18 @@ struct entry {
     const char *key;
     enum kind kind;
     size_t offset;
-    bool setting; /* given by the user, as opposed to the position */
+    bool setting;  /* given by the user, as opposed to the position */
+    bool optional; /* 0 where it is not in the file */
 };
 
 #define ENTRY(name, kind, setting)                                                                           \
     {                                                                                                        \
-#        name, kind, offsetof(struct run_state, name), setting                                               \
+#        name, kind, offsetof(struct run_state, name), setting, false                                        \
+    }
+
+#define OPTIONAL_ENTRY(name, kind)                                                                           \
+    {                                                                                                        \
+#        name, kind, offsetof(struct run_state, name), false, true                                           \
     }
 
 static const struct entry entries[] = {
@@ -34,6 +40,9 @@ static const struct entry entries[] = {
     ENTRY(max_steps, INTEGER, true),
     ENTRY(learning_rate, REAL, true),
     ENTRY(warmup_proportion, REAL, true),
+    OPTIONAL_ENTRY(loss_scale, REAL),
+    OPTIONAL_ENTRY(loss_scale_steps, INTEGER),
+    OPTIONAL_ENTRY(n_skipped, INTEGER),
 };
 
 enum { N_ENTRIES = sizeof entries / sizeof entries[0] };
@@ -43,11 +52,20 @@ static const void *field(const struct run_state *s, const struct entry *e)
     return (const char *)s + e->offset;
 }
 
+static bool is_zero(const struct run_state *s, const struct entry *e)
+{
+    const void *p = field(s, e);
+    return e->kind == REAL ? !(*(const double *)p != 0) : *(const int64_t *)p == 0;
+}
+
 json_t *run_state_to_json(const struct run_state *s)
 {
     json_t *object = json_object();
     for (int i = 0; object != NULL && i < N_ENTRIES; i++) {
         const void *p = field(s, &entries[i]);
+        if (entries[i].optional && is_zero(s, &entries[i])) {
+            continue;
+        }
         json_t *value = entries[i].kind == INTEGER ? json_integer(*(const int64_t *)p)
                         : entries[i].kind == REAL  ? json_real(*(const double *)p)
                                                    : json_string(*(const char *const *)p);
@@ -61,12 +79,13 @@ json_t *run_state_to_json(const struct run_state *s)
 
 struct status run_state_parse(struct run_state *s, const json_t *object, const char *source)
 {
+    *s = (struct run_state){0};
     for (int i = 0; i < N_ENTRIES; i++) {
         void *p = (char *)s + entries[i].offset;
         switch (entries[i].kind) {
-        case INTEGER: TRY(json_get_int(object, source, entries[i].key, true, p)); break;
-        case REAL: TRY(json_get_real(object, source, entries[i].key, true, p)); break;
-        case TEXT: TRY(json_get_string(object, source, entries[i].key, true, p)); break;
+        case INTEGER: TRY(json_get_int(object, source, entries[i].key, !entries[i].optional, p)); break;
+        case REAL: TRY(json_get_real(object, source, entries[i].key, !entries[i].optional, p)); break;
+        case TEXT: TRY(json_get_string(object, source, entries[i].key, !entries[i].optional, p)); break;
         }
     }
     if (s->phase < 1 || s->phase > 2 || s->step < 0 || s->global_step < s->step) {
@@ -74,7 +93,31 @@ struct status run_state_parse(struct run_state *s, const json_t *object, const c
                             "%s: phase %lld, step %lld, global step %lld is no position of a run", source,
                             (long long)s->phase, (long long)s->step, (long long)s->global_step);
     }
+    if (!(s->loss_scale >= 0) || s->loss_scale_steps < 0 || s->n_skipped < 0 || s->n_skipped > s->step) {
+        return status_error(STATUS_DATA,
+                            "%s: a loss scale of %g for %lld steps, %lld steps skipped of %lld, cannot be",
+                            source, s->loss_scale, (long long)s->loss_scale_steps, (long long)s->n_skipped,
+                            (long long)s->step);
+    }
     return status_ok();
+}
+
+void run_state_keep_scale(struct run_state *s, const struct loss_scale *scale,
+                          const struct trainer_result *result)
+{
+    s->n_skipped += result->skipped;
+    if (scale->dynamic) {
+        s->loss_scale = scale->value;
+        s->loss_scale_steps = scale->n_good;
+    }
+}
+
+void run_state_resume_scale(const struct run_state *saved, struct loss_scale *scale)
+{
+    if (scale->dynamic && saved->loss_scale > 0) {
+        scale->value = saved->loss_scale;
+        scale->n_good = saved->loss_scale_steps;
+    }
 }
 
 void run_state_warn_differences(const struct run_state *saved, const struct run_state *now)

@@ -4,16 +4,22 @@
 #define KILN_TRAIN_RUN_STATE_H
 
 #include "core/json.h"
+#include "train/trainer.h"
 
 struct run_state {
     int64_t phase;       /* 1 or 2 */
-    int64_t step;        /* optimizer steps done in this phase: also the optimizer's own counter */
+    int64_t step;        /* optimizer steps done in this phase; less n_skipped the optimizer's own counter */
     int64_t global_step; /* over both phases; names the checkpoint and addresses dropout */
     int64_t seed;
     const char *dtype; /* precision_name */
     const char *optimizer;
     int64_t max_seq_length, max_predictions_per_seq, train_batch_size, gradient_accumulation_steps, max_steps;
     double learning_rate, warmup_proportion;
+
+    /* fp16 only, else 0 and not in the file. */
+    double loss_scale;
+    int64_t loss_scale_steps; /* since the scale was changed last */
+    int64_t n_skipped;        /* steps of this phase without an update: the optimizer does not count them */
 };
 
 /* The caller json_decref's it; NULL without memory. */
@@ -21,6 +27,11 @@ json_t *run_state_to_json(const struct run_state *s);
 
 /* Strings are borrowed from `object`. */
 struct status run_state_parse(struct run_state *s, const json_t *object, const char *source);
+
+/* Keeps the scale that the next step has, after a step; and gives it back to a trainer whose scale is dynamic. */
+void run_state_keep_scale(struct run_state *s, const struct loss_scale *scale,
+                          const struct trainer_result *result);
+void run_state_resume_scale(const struct run_state *saved, struct loss_scale *scale);
 
 /* Logs each setting of the same phase that differs from the checkpoint's: allowed, but the run is then no
  * longer the one that was interrupted. */

@@ -50,7 +50,7 @@ try()
 row()
 {
     awk -v name="$1" -v kiln="$2" -v torch="$3" -v goal="$4" -v less="${5:-0}" 'BEGIN {
-        ratio = "-"
+        ratio = goal == "goal" ? "ratio" : "-"
         if (kiln + 0 > 0 && torch + 0 > 0) ratio = sprintf("%.2f", less ? torch / kiln : kiln / torch)
         printf("%-52s %10.10s %10.10s %8s %7s\n", name, kiln, torch, goal, ratio)
     }' | tee -a "$table"
@@ -260,9 +260,10 @@ json.dump({"version": "1.1", "data": [d for f in sys.argv[1:] for d in json.load
         --num_train_epochs 3 --do_predict --predict_file "$(find_data 'squad-v1.1-dev*.json')" --predict_batch_size 128 \
         --do_eval --skip_cache --num_steps_per_checkpoint 0 --disable-progress-bar || exit 1
     row "300 s of learning, SQuAD v1.1 dev" kiln PyTorch goal
-    row "held-out loss of masked words" "$(logged mlm_loss "$run/pretrain/log.jsonl")" 2.58 - 1
+    grep '"event":"evaluation"' "$run/pretrain/log.jsonl" >"$work/evaluations"
+    row "held-out loss of masked words" "$(logged mlm_loss "$work/evaluations")" 2.58 - 1
     row "exact match" "$(logged exact_match "$run/squad/log.jsonl")" 53.5 -
-    row "F1" "$(logged f1 "$run/squad/log.jsonl")" 65.8 70
+    row "F1" "$(logged F1 "$run/squad/log.jsonl")" 65.8 70
 }
 
 machine()

@@ -10,7 +10,8 @@
 
 #define RAGGED LENS(17, 1, 0, 64, 33, 5)
 
-/* One and one off the sides of squares and tiles of attention with matrix instructions, and more than a tile. */
+/* One and one off the sides of squares and tiles of attention with matrix instructions, and more than a
+ * tile. */
 #define EVERY_LENGTH LENS(1, 15, 16, 17, 63, 64, 65, 127, 128, 129, 200)
 
 static const struct checkop_shape test_shapes[] = {
@@ -140,8 +141,8 @@ static const struct checkop_shape gradient_shapes[] = {
 #define EIGHT(n)      n, n, n, n, n, n, n, n
 #define THIRTY_TWO(n) EIGHT(n), EIGHT(n), EIGHT(n), EIGHT(n)
 
-/* One training step of BERT-base at 4,096 tokens (32 sequences of 128; 8 of 512), of BERT-mini at as many (attention
- * at fewer), then of a small model at 1,024 tokens (16 of 64). */
+/* One training step of BERT-base at 4,096 tokens (32 sequences of 128; 8 of 512), of BERT-mini at as many
+ * (attention at fewer), then of a small model at 1,024 tokens (16 of 64). */
 static const struct checkop_shape bench_shapes[] = {
     {"linear", .t = 4096, .h = 768, .f = 2304},
     {"linear", .t = 4096, .h = 768, .f = 768},

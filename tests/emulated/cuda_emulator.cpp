@@ -123,8 +123,8 @@ static void run_warp(unsigned first)
     } while (open_barrier(first, end, AT_WARP));
 }
 
-/* Between two barriers of the block a warp runs as far ahead of the others as it can, the first warp or, every other
- * time, the last: what others should have written by then and have not, or still read, shows. */
+/* Between two barriers of the block a warp runs as far ahead of the others as it can, the first warp or,
+ * every other time, the last: what others should have written by then and have not, or still read, shows. */
 static void run_block(void)
 {
     unsigned n_warps = (n_fibers + WARP_THREADS - 1) / WARP_THREADS;

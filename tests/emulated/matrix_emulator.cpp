@@ -7,8 +7,8 @@
 
 enum { MOST_THREADS = 1024, LANES = 32, PIECE = 16 };
 
-/* Written in turn: a lane that is one instruction ahead does not touch what the others still read, and it cannot be two
- * ahead of them. */
+/* Written in turn: a lane that is one instruction ahead does not touch what the others still read, and it
+ * cannot be two ahead of them. */
 static emulated_operand operands[2][MOST_THREADS];
 static unsigned char turn[MOST_THREADS];
 

@@ -1,11 +1,11 @@
-/* matrix_emulator: the instructions that ops/cuda/matrix_code.cuh wraps, between fibers, with the layouts of fragments
- * that the PTX ISA documents (8.7, "Matrix Fragments for mma.m16n8k16 with floating point type", "ldmatrix",
- * "cp.async"), written from there and not from their use.
+/* matrix_emulator: the instructions that ops/cuda/matrix_code.cuh wraps, between fibers, with the layouts of
+ * fragments that the PTX ISA documents (8.7, "Matrix Fragments for mma.m16n8k16 with floating point type",
+ * "ldmatrix", "cp.async"), written from there and not from their use.
  *
- * An instruction of a warp needs all of its 32 lanes: one that another lane meets with another instruction ends the
- * program, as `.aligned` asks.  A copy into shared memory takes place when its thread waits for its group, and until then
- * its place holds NaN: a wait that is missing, or a copy over what another warp still reads, shows in the results.  Sums
- * of products are fp32 in the order of k; the chip promises no order.
+ * An instruction of a warp needs all of its 32 lanes: one that another lane meets with another instruction
+ * ends the program, as `.aligned` asks.  A copy into shared memory takes place when its thread waits for its
+ * group, and until then its place holds NaN: a wait that is missing, or a copy over what another warp still
+ * reads, shows in the results.  Sums of products are fp32 in the order of k; the chip promises no order.
  *
  * Included by matrix_code.cuh, whose types it uses. */
 #ifndef KILN_TESTS_MATRIX_EMULATOR_HPP
@@ -30,9 +30,10 @@ void cp_async_16(void *shared, const void *global, int bytes);
 void cp_async_commit(void);
 void emulated_wait(int pending);
 
-/* Element i of the left factor is in row g or g + 8 and column 2 t + {0, 1} or 2 t + 8 + {0, 1}: bit 0 of i adds a column,
- * bit 1 eight rows, bit 2 eight columns.  Element i of the right one is in column g and row 2 t + (i & 1), and eight
- * further down for i >= 2.  Sum i is in row g, for i >= 2 in row g + 8, and in column 2 t + (i & 1). */
+/* Element i of the left factor is in row g or g + 8 and column 2 t + {0, 1} or 2 t + 8 + {0, 1}: bit 0 of
+ * i adds a column, bit 1 eight rows, bit 2 eight columns.  Element i of the right one is in column g and
+ * row 2 t + (i & 1), and eight further down for i >= 2.  Sum i is in row g, for i >= 2 in row g + 8, and
+ * in column 2 t + (i & 1). */
 template <typename E> static inline void mma_m16n8k16(float *sums, factor a, uint32_t b0, uint32_t b1, E)
 {
     const uint32_t b[2] = {b0, b1};

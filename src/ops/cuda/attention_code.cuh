@@ -1,18 +1,19 @@
-/* attention_code: what the kernels of attention share: where a block works, which keys a query sees, and for those with
- * matrix instructions how work is cut, scores, and dropout by bits. */
+/* attention_code: what the kernels of attention share: where a block works, which keys a query sees, and
+ * for those with matrix instructions how work is cut, scores, and dropout by bits. */
 #ifndef KILN_OPS_CUDA_ATTENTION_CODE_CUH
 #define KILN_OPS_CUDA_ATTENTION_CODE_CUH
 
 #include "ops/cuda/matrix_code.cuh"
 
-/* Tensors of the slots attention and attention_backward (ops/ops.h); the forward knows q, k, v, out and lse. */
+/* Tensors of the slots attention and attention_backward (ops/ops.h); the forward knows q, k, v, out and
+ * lse. */
 struct attention_rows {
     launch_rows q, k, v, out, dout, dq, dk, dv;
     float *lse; /* [T, N] */
 };
 
-/* Whether there is a kernel with matrix instructions for this element type and head size; its rows must start and be
- * apart by multiples of 16 bytes. */
+/* Whether there is a kernel with matrix instructions for this element type and head size; its rows must
+ * start and be apart by multiples of 16 bytes. */
 bool attention_mma_has(launch_type type, int64_t head_size);
 
 /* Both leave rows outside of sequences as they are. */
@@ -52,9 +53,9 @@ static inline dim3 attention_grid(const launch_attention *a, int64_t longest, in
     return dim3(blocks_of(longest, tile), (unsigned)a->n_heads, (unsigned)a->n_sequences);
 }
 
-/* How heads of D columns are cut: a block owns OWN rows (queries, or keys), 16 a warp; rows of the other kind pass by,
- * STREAM at a time.  Shared memory stays below 99 KiB, which is what sm_86 and sm_89 have; a multiprocessor of more has
- * room for BLOCKS. */
+/* How heads of D columns are cut: a block owns OWN rows (queries, or keys), 16 a warp; rows of the other
+ * kind pass by, STREAM at a time.  Shared memory stays below 99 KiB, which is what sm_86 and sm_89 have; a
+ * multiprocessor of more has room for BLOCKS. */
 template <int D> struct cut {
     static const int OWN = D <= 64 ? 128 : 64, STREAM = OWN / 2, THREADS = OWN / SIDE * WARP, BLOCKS = 2;
     static const int STRIDE = D + TILE_GAP, SQUARES = D / SIDE, STEPS = STREAM / SIDE;
@@ -73,7 +74,8 @@ static const int MOST_SHARED_BYTES = 99 << 10;
 
 static const float LOG2_E = 1.44269504088896340736f, LN_2 = 0.69314718055994530942f;
 
-/* Scores in units of log 2, so that exponentials are powers of two; `query` and `key` count within the sequence. */
+/* Scores in units of log 2, so that exponentials are powers of two; `query` and `key` count within the
+ * sequence. */
 struct score_rule {
     float scale, slope;
     int n_k, reach; /* query i sees keys below min(n_k, i + reach) */
@@ -94,10 +96,11 @@ __device__ static inline float score_of(const score_rule &s, int query, int key,
     return key < s.n_k && key < query + s.reach ? s.scale * product + s.slope * (float)key : -INFINITY;
 }
 
-/* Which elements dropout keeps, as bits (docs/math/dropout.md).  Eight neighbouring keys of a query share one block of
- * random numbers, but no lane holds eight neighbours: four lanes do where rows of a square are queries, eight where they
- * are keys.  So each lane draws other blocks than its neighbours, makes a byte of each, and words of up to four bytes
- * change hands by shuffles: no block is drawn twice, and a shuffle brings the bits of many elements. */
+/* Which elements dropout keeps, as bits (docs/math/dropout.md).  Eight neighbouring keys of a query share
+ * one block of random numbers, but no lane holds eight neighbours: four lanes do where rows of a square
+ * are queries, eight where they are keys.  So each lane draws other blocks than its neighbours, makes a
+ * byte of each, and words of up to four bytes change hands by shuffles: no block is drawn twice, and a
+ * shuffle brings the bits of many elements. */
 struct dropout_rule {
     uint64_t key;
     uint32_t threshold, site, first_block; /* the block of the head's first keys */
@@ -131,8 +134,9 @@ __device__ static inline uint32_t kept_byte(const dropout_rule &d, int query, in
     return bits;
 }
 
-/* For N squares side by side whose rows are the queries from `query` on and whose columns the keys from `key` on: lane t
- * of a quad draws the blocks [t N / 2, (t + 1) N / 2) of its two rows, a byte each, rows fastest. */
+/* For N squares side by side whose rows are the queries from `query` on and whose columns the keys from
+ * `key` on: lane t of a quad draws the blocks [t N / 2, (t + 1) N / 2) of its two rows, a byte each, rows
+ * fastest. */
 template <int N> __device__ static inline uint32_t draw_by_query(const dropout_rule &d, int query, int key)
 {
     uint32_t word = 0;
@@ -163,10 +167,10 @@ template <int N> __device__ static inline uint32_t kept_by_query(const dropout_r
     return kept;
 }
 
-/* For N squares whose rows are the 16 keys from `key` on, and whose columns are the queries from `query` on, 16 each:
- * lane l draws the block of query 16 n + l % 16 and key half l / 16, byte n of its word.  For element i a lane then asks
- * the one that drew for its query, and takes the bit of its key of each byte: bit 8 n + i of what is returned says whether
- * element i of square n is kept. */
+/* For N squares whose rows are the 16 keys from `key` on, and whose columns are the queries from `query`
+ * on, 16 each: lane l draws the block of query 16 n + l % 16 and key half l / 16, byte n of its word.  For
+ * element i a lane then asks the one that drew for its query, and takes the bit of its key of each byte:
+ * bit 8 n + i of what is returned says whether element i of square n is kept. */
 template <int N> __device__ static inline uint32_t kept_by_key(const dropout_rule &d, int query, int key)
 {
     uint32_t word = 0, kept = 0;

@@ -1,16 +1,18 @@
-/* cuda_attention_mma: attention over ragged sequences with matrix instructions, for bf16 and fp16 and the head sizes that
- * models have (Dao 2023, arXiv:2307.08691, algorithm 1); its gradient is in cuda_attention_mma_backward.cu.
+/* cuda_attention_mma: attention over ragged sequences with matrix instructions, for bf16 and fp16 and the
+ * head sizes that models have (Dao 2023, arXiv:2307.08691, algorithm 1); its gradient is in
+ * cuda_attention_mma_backward.cu.
  *
- * A block owns up to 128 queries of one head of one sequence, a warp 16 of them, and walks over the keys, 64 at a time,
- * while the next ones are copied into the other half of a double buffer.  A warp keeps scores, statistics of the softmax
- * and sums in registers: rounded probabilities become the left factor of P v where they are.
+ * A block owns up to 128 queries of one head of one sequence, a warp 16 of them, and walks over the keys,
+ * 64 at a time (half of both for heads above 64 columns), while the next ones are copied into the other half
+ * of a double buffer.  A warp keeps scores, statistics of the softmax and sums in registers: rounded
+ * probabilities become the left factor of P v where they are.
  *
- * Bytes: q, k, v are read once and out and lse written once where a sequence has at most 128 tokens, and memory bounds
- * that case; longer ones read k and v once for 128 queries, from the second-level cache.  Why mma.sync and not the
- * instructions of one generation of chips: docs/decisions/0021_attention.md.
+ * Bytes: q, k, v are read once and out and lse written once where a sequence has at most 128 tokens, and
+ * memory bounds that case; longer ones read k and v once for 128 queries, from the second-level cache.  Why
+ * mma.sync and not the instructions of one generation of chips: docs/decisions/0021_attention.md.
  *
- * Deterministic: no atomic, and a fixed order of sums.  Probabilities are rounded to the element type before P v, 2^-9
- * of each for bf16; scores, statistics and sums are fp32. */
+ * Deterministic: no atomic, and a fixed order of sums.  Probabilities are rounded to the element type
+ * before P v, 2^-9 of each for bf16; scores, statistics and sums are fp32. */
 #include "ops/cuda/attention_code.cuh"
 
 /* The softmax of this lane's two rows so far; totals are of this lane's columns alone. */
@@ -18,7 +20,8 @@ struct softmax {
     float largest[2], total[2];
 };
 
-/* Scores of keys from `key` on become exponentials against the largest so far; sums are brought to the same measure. */
+/* Scores of keys from `key` on become exponentials against the largest so far; sums are brought to the
+ * same measure. */
 template <int N, int M>
 __device__ static inline void soften(square (&scores)[N], square (&sums)[M], softmax *s,
                                      const score_rule &rule, int query, int key)

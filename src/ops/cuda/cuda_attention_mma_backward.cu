@@ -1,19 +1,19 @@
-/* cuda_attention_mma_backward: the gradient of attention with matrix instructions (Dao 2023, arXiv:2307.08691, algorithm
- * 2, without its atomic sums), for bf16 and fp16.
+/* cuda_attention_mma_backward: the gradient of attention with matrix instructions (Dao 2023,
+ * arXiv:2307.08691, algorithm 2, without its atomic sums), for bf16 and fp16.
  *
- * The kernel by keys: a block owns up to 128 keys of a head, a warp 16 of them, and walks over the queries, 64 at a
- * time.  Scores come with keys as rows, so that P and dS are left factors of dv = P^T dout and dk = dS^T q where they
- * are.  If these are all keys of the sequence, the block has everything that dq = dS k needs: warps leave dS in shared
- * memory and then take 16 queries and half of the columns each.  q, k, v, out, dout are read once, dq, dk, dv written once:
- * memory bounds this case, sequences of BERT's first phase.
+ * The kernel by keys: a block owns up to 128 keys of a head, a warp 16 of them, and walks over the queries,
+ * 64 at a time.  Scores come with keys as rows, so that P and dS are left factors of dv = P^T dout and dk =
+ * dS^T q where they are.  If these are all keys of the sequence, the block has everything that dq = dS k
+ * needs: warps leave dS in shared memory and then take 16 queries and half of the columns each.  q, k, v,
+ * out, dout are read once, dq, dk, dv written once: memory bounds this case, sequences of BERT's first phase.
  *
- * The kernel by queries: dq of the sequences that have more keys, with the roles exchanged; scores are computed again, and
- * no sum crosses a block.
+ * The kernel by queries: dq of the sequences that have more keys, with the roles exchanged; scores are
+ * computed again, and no sum crosses a block.
  *
  * delta = rowsum(dout out) is made where it is needed, four lanes a row.  P = exp(score - lse).
  *
- * Deterministic: no atomic, and a fixed order of sums.  P and dS are rounded to the element type before products, 2^-9
- * of each for bf16; scores, differences and sums are fp32. */
+ * Deterministic: no atomic, and a fixed order of sums.  P and dS are rounded to the element type before
+ * products, 2^-9 of each for bf16; scores, differences and sums are fp32. */
 #include "ops/cuda/attention_code.cuh"
 
 /* A quad lane's part of a row of out: every fourth 16 bytes. */
@@ -55,7 +55,8 @@ template <typename E, int D> __device__ static inline float dot_row(const row_pa
     return quad_sum(sum);
 }
 
-/* lse in units of log 2; so large that probabilities vanish where there is no query, or one that sees no key. */
+/* lse in units of log 2; so large that probabilities vanish where there is no query, or one that sees no
+ * key. */
 __device__ static inline float load_lse(const launch_attention &a, const attention_rows &r, const place &p,
                                         int query)
 {
@@ -93,7 +94,8 @@ template <typename E> struct query_tile {
     int first;
 };
 
-/* dv += P^T dout and dk += dS^T q for 16 queries, numbers [16 n, 16 n + 16) of their tile; dS goes to `gradients` too. */
+/* dv += P^T dout and dk += dS^T q for 16 queries, numbers [16 n, 16 n + 16) of their tile; dS goes to
+ * `gradients` too. */
 template <typename E, int D>
 __device__ static inline void pass_queries(square (&dk)[cut<D>::SQUARES], square (&dv)[cut<D>::SQUARES],
                                            E *gradients, const E *keys, const E *values,
@@ -122,8 +124,8 @@ __device__ static inline void pass_queries(square (&dk)[cut<D>::SQUARES], square
     store_left<cut<D>::STREAM + TILE_GAP>(gradients + n * SIDE, ds);
 }
 
-/* dq = scale dS k of the tile's queries, whose dS of all keys of the sequence are in `gradients` [OWN, STREAM]: a warp
- * takes 16 queries and half of the columns. */
+/* dq = scale dS k of the tile's queries, whose dS of all keys of the sequence are in `gradients` [OWN,
+ * STREAM]: a warp takes 16 queries and half of the columns. */
 template <typename E, int D>
 __device__ static inline void finish_queries(const launch_attention &a, const attention_rows &r,
                                              const place &p, const query_tile<E> &t, const E *keys,

@@ -111,8 +111,8 @@ void cuda_launch_column_sum(const struct launch *l, float *total, struct launch_
                             enum launch_type type, int64_t rows, int64_t cols);
 void cuda_launch_gelu(const struct launch *l, void *out, const void *pre, enum launch_type type, int64_t n);
 /* pre += bias, out = gelu(pre): all dense [rows, cols]. */
-void cuda_launch_bias_gelu(const struct launch *l, void *out, void *pre, const float *bias, enum launch_type type,
-                           int64_t rows, int64_t cols);
+void cuda_launch_bias_gelu(const struct launch *l, void *out, void *pre, const float *bias,
+                           enum launch_type type, int64_t rows, int64_t cols);
 void cuda_launch_gelu_backward(const struct launch *l, void *dpre, const void *dout, const void *pre,
                                enum launch_type type, int64_t n);
 void cuda_launch_tanh(const struct launch *l, void *out, const void *in, enum launch_type type, int64_t n);
@@ -162,8 +162,8 @@ void cuda_launch_gather(const struct launch *l, struct launch_rows out, struct l
                         enum launch_type type, const int32_t *index, int64_t rows, int64_t in_rows,
                         int64_t cols);
 
-/* Which kernels attention of this type and head size runs: "mma.sync" (matrix instructions) or "plain"; `aligned`: the
- * rows of all tensors begin at multiples of 16 bytes. */
+/* Which kernels attention of this type and head size runs: "mma.sync" (matrix instructions) or "plain";
+ * `aligned`: the rows of all tensors begin at multiples of 16 bytes. */
 const char *cuda_attention_kernel(enum launch_type type, int64_t head_size, int aligned);
 void cuda_launch_attention(const struct launch *l, const struct launch_attention *a, struct launch_rows out,
                            float *lse, struct launch_rows q, struct launch_rows k, struct launch_rows v,

@@ -1,16 +1,18 @@
-/* matrix_code: what attention with matrix instructions is written in: squares of 16 x 16 elements that a warp holds in
- * its registers, products of squares, and tiles of rows in shared memory.
+/* matrix_code: what attention with matrix instructions is written in: squares of 16 x 16 elements that a warp
+ * holds in its registers, products of squares, and tiles of rows in shared memory.
  *
- * The instructions are those that sm_80 brought and later chips keep: mma.sync m16n8k16, ldmatrix, cp.async (PTX ISA
- * 8.7, "Matrix Fragments for mma.m16n8k16 with floating point type", "ldmatrix", "cp.async").  They are wrapped here and
- * nowhere else; tests/emulated has functions of the same names that follow the documented layouts.
+ * The instructions are those that sm_80 brought and later chips keep: mma.sync m16n8k16, ldmatrix, cp.async
+ * (PTX ISA 8.7, "Matrix Fragments for mma.m16n8k16 with floating point type", "ldmatrix", "cp.async").  They
+ * are wrapped here and nowhere else; tests/emulated has functions of the same names that follow the
+ * documented layouts.
  *
- * Who holds what: with g = lane / 4 and t = lane % 4, element i of the eight that a lane has of a square is in row
- * g + 8 (i / 2 % 2) and column 2 t + i % 2 + 8 (i / 4).  So mma leaves its sums (one instruction for the left half, one
- * for the right), and so it wants its left factor, two elements in a word: sums become a factor where they are.
+ * Who holds what: with g = lane / 4 and t = lane % 4, element i of the eight that a lane has of a square is
+ * in row g + 8 (i / 2 % 2) and column 2 t + i % 2 + 8 (i / 4).  So mma leaves its sums (one instruction for
+ * the left half, one for the right), and so it wants its left factor, two elements in a word: sums become a
+ * factor where they are.
  *
- * Rows of a tile are 16 bytes longer than their elements, an odd number of 16-byte pieces: the eight rows that ldmatrix
- * reads at a time then lie in different banks. */
+ * Rows of a tile are 16 bytes longer than their elements, an odd number of 16-byte pieces: the eight
+ * rows that ldmatrix reads at a time then lie in different banks. */
 #ifndef KILN_OPS_CUDA_MATRIX_CODE_CUH
 #define KILN_OPS_CUDA_MATRIX_CODE_CUH
 
@@ -70,8 +72,8 @@ __device__ inline uint32_t pack_two(float low, float high, f16)
     return word;
 }
 
-/* Four matrices of 8 x 8: lane 8 m + r says where row r of matrix m starts, and receives as word m the elements 2 t and
- * 2 t + 1 of its row g; transposed, of its column g. */
+/* Four matrices of 8 x 8: lane 8 m + r says where row r of matrix m starts, and receives as word m the
+ * elements 2 t and 2 t + 1 of its row g; transposed, of its column g. */
 __device__ inline factor ldmatrix_x4(const void *row)
 {
     factor f;
@@ -169,7 +171,8 @@ template <typename E> __device__ inline factor left_factor(const square &s)
     return f;
 }
 
-/* Where a lane reads: its row of the left or right eight columns (the upper or lower eight rows come first). */
+/* Where a lane reads: its row of the left or right eight columns (the upper or lower eight rows come
+ * first). */
 template <int STRIDE, typename E> __device__ inline const E *lane_row_down(const E *at)
 {
     return at + lane_of_warp() % SIDE * STRIDE + lane_of_warp() / SIDE * 8;
@@ -210,7 +213,8 @@ template <int STRIDE, typename E> __device__ inline void store_left(E *at, facto
     }
 }
 
-/* All threads of the block: starts to copy COLUMNS columns of rows [row, row + ROWS) into a tile, zero from row + n on. */
+/* All threads of the block: starts to copy COLUMNS columns of rows [row, row + ROWS) into a tile, zero
+ * from row + n on. */
 template <int ROWS, int COLUMNS, int THREADS, typename E>
 __device__ inline void start_copy(E *tile, launch_rows from, int row, int n, int column)
 {
@@ -224,8 +228,8 @@ __device__ inline void start_copy(E *tile, launch_rows from, int row, int n, int
     }
 }
 
-/* A warp: writes its 16 rows of sums as rows [row, row + n) from `column` on, by way of 16 rows of a tile that no other
- * warp uses. */
+/* A warp: writes its 16 rows of sums as rows [row, row + n) from `column` on, by way of 16 rows of a tile
+ * that no other warp uses. */
 template <int STRIDE, typename E, int N>
 __device__ inline void store_rows(launch_rows to, int row, int n, int column, const square (&sums)[N],
                                   E *tile)

@@ -3,6 +3,8 @@
 #include <stdarg.h>
 #include <stdio.h>
 
+enum { LINE_BYTES = 1024 };
+
 static void (*write_line)(enum log_level level, const char *line);
 
 void cuda_log_to(void (*sink)(enum log_level level, const char *line))
@@ -10,27 +12,29 @@ void cuda_log_to(void (*sink)(enum log_level level, const char *line))
     write_line = sink;
 }
 
-static void format_line(enum log_level level, const char *format, va_list args)
+static void put(enum log_level level, const char *line)
 {
-    char line[1024];
     if (write_line != NULL) {
-        vsnprintf(line, sizeof line, format, args);
         write_line(level, line);
     }
 }
 
 void log_info(const char *format, ...)
 {
+    char line[LINE_BYTES];
     va_list args;
     va_start(args, format);
-    format_line(LOG_INFO, format, args);
+    vsnprintf(line, sizeof line, format, args);
     va_end(args);
+    put(LOG_INFO, line);
 }
 
 void log_warning(const char *format, ...)
 {
+    char line[LINE_BYTES];
     va_list args;
     va_start(args, format);
-    format_line(LOG_WARNING, format, args);
+    vsnprintf(line, sizeof line, format, args);
     va_end(args);
+    put(LOG_WARNING, line);
 }

@@ -82,7 +82,7 @@ static const struct option options[] = {
     REPLACED_FLAG_ROWS,
     OPTION_IGNORED_VALUE_ROW("loss_scale", "X", "it belongs to training in fp16; fp32 and bf16 need none"),
     OPTION_IGNORED_ROW("use_fused_adam", "AdamW is always fused"),
-    OPTION_IGNORED_ROW("use_hpu_graphs", "there is no graph to capture"),
+    OPTION_IGNORED_ROW("use_hpu_graphs", "a GPU's work is always captured, the cpu's never"),
     OPTION_IGNORED_ROW("verbose_logging", "warnings are never left out"),
     OPTION_REFUSED_ROW("per_param_grad_clipping", "gradients are clipped at their global norm; leave it out"),
     {0},

@@ -111,7 +111,7 @@ static const struct option options[] = {
     OPTION_IGNORED_ROW("use_fused_lamb", "LAMB is always fused"),
     OPTION_IGNORED_VALUE_ROW("use_zero_optimizer", "BOOL",
                              "one process has nothing to divide its moments by"),
-    OPTION_IGNORED_VALUE_ROW("use_hpu_graphs", "BOOL", "there is no graph to capture"),
+    OPTION_IGNORED_VALUE_ROW("use_hpu_graphs", "BOOL", "a GPU's work is always captured, the cpu's never"),
     OPTION_IGNORED_VALUE_ROW("avg_seq_per_pack", "X", "sequences are counted"),
     OPTION_IGNORED_ROW("use_jit_trace", "everything is compiled already"),
     {0},

@@ -17,7 +17,7 @@
         OPTION_STRING_ROW("tensorboard_logdir", AT(profile.directory), NULL, "DIR",                          \
                           "where the trace is written; OUTPUT_DIR/profile without it"),                      \
         OPTION_STRING_ROW("migration_log", AT(migration_log), NULL, "FILE",                                  \
-                          "write there which kernel served each op, by dtype and shape"),                    \
+                          "write there which kernel served each op, by dtype and shape; slower on a GPU"),   \
         OPTION_FLAG_ROW("sync_ops", AT(sync_ops),                                                            \
                         "wait after every op: slower, but a device's error is named with its op and layer")
 

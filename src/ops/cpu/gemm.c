@@ -1,3 +1,4 @@
+#include "core/signals.h"
 #include "ops/cpu/gemm_backend.h"
 #include "ops/cpu/lanes.h"
 
@@ -199,7 +200,11 @@ void gemm_run(struct exec *x, const char *op, const struct gemm *g, gemm_after *
         x->served_why = "the first choice has no product of this form";
     }
     x->served_by = c.backend->name;
+    /* Some kernels of oneDNN point the stack register at scratch on the heap, where no frame may go. */
+    sigset_t before;
+    signals_block(&before);
     lanes_run(x, op, c.tiles_m * c.tiles_n, c.backend_bytes + after_bytes, tile_item, &c);
+    signals_restore(&before);
     pthread_mutex_unlock(&product_lock);
     if (atomic_load(&tile_failed)) {
         exec_fail(x, STATUS_INTERNAL, op,

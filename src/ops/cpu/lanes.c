@@ -7,6 +7,8 @@
  * one. */
 #include "ops/cpu/lanes.h"
 
+#include "core/signals.h"
+
 #include <omp.h>
 #include <pthread.h>
 #include <sched.h>
@@ -145,6 +147,8 @@ static uint64_t wait_for_job(uint64_t seen)
 static void *worker(void *unused)
 {
     (void)unused;
+    sigset_t unused_mask;
+    signals_block(&unused_mask); /* as in gemm_run */
     omp_set_num_threads(1);
     uint64_t seen = 0;
     for (;;) {

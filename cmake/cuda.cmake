@@ -2,7 +2,7 @@
 # runs with and without a GPU.  KILN_CUDA is AUTO (build it if there is nvcc), ON or OFF.
 set(KILN_CUDA AUTO CACHE STRING "AUTO, ON or OFF")
 set_property(CACHE KILN_CUDA PROPERTY STRINGS AUTO ON OFF)
-set(KILN_CUDA_ARCHITECTURES 90a CACHE STRING "compute capabilities to compile kernels for, as in 80;90a")
+set(KILN_CUDA_ARCHITECTURES 90a CACHE STRING "compute capabilities to compile kernels for, from 80 on, as in 80;90a")
 set(KILN_HAVE_CUDA 0)
 
 if(NOT KILN_CUDA STREQUAL "OFF")

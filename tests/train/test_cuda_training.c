@@ -16,6 +16,8 @@ static double loss_of(const struct bert_step *step, struct checkop_backend backe
     config.allow_tf32 = precision.allow_tf32;
     config.optimizer = optimizer_defaults(kind);
     config.model.hidden_dropout_prob = config.model.attention_probs_dropout_prob = 0.2;
+    config.model.hidden_size = 32; /* a head of 32 columns goes through matrix instructions */
+    config.model.num_attention_heads = 1;
     config.loss_scale = 1;
     config.device = backend.device;
     config.ops = backend.ops;

@@ -30,7 +30,7 @@ struct pretrain_options {
     int64_t eval_steps, eval_samples;
     int64_t log_freq, seed;
     int64_t checkpoint_activations_interval; /* layers of a chunk; 0: the root of their number */
-    double loss_scale, init_loss_scale; /* fp16 only: trainer_config's */
+    double loss_scale, init_loss_scale;      /* fp16 only: trainer_config's */
     double learning_rate, warmup_proportion, scheduler_degree, weight_decay, max_grad_norm;
     double beta1, beta2, eps;
     double masked_lm_prob, short_seq_prob;

@@ -28,6 +28,7 @@ int main(void)
     expect_named("fp16", both, &gpu);
     EXPECT_ERROR(precision_find(&p, &both, &host, false), STATUS_USAGE,
                  "--autocast without it computes in bf16");
-    EXPECT_ERROR(precision_find(&p, &fp16, &gpu, true), STATUS_USAGE, "--autocast without it trains in bf16");
+    EXPECT_ERROR(precision_find(&p, &fp16, &gpu, true), STATUS_USAGE,
+                 "--autocast without it fine-tunes in bf16");
     return 0;
 }

@@ -39,18 +39,19 @@ struct gelu_call {
     tensor out, pre;
 };
 
-static void gelu_row(float *out, const float *z, int64_t n, bool is_bf16)
+static void gelu_row(float *out, const float *z, int64_t n)
 {
-    if (is_bf16) {
 #pragma omp simd
-        for (int64_t i = 0; i < n; i++) {
-            out[i] = z[i] * vmath_cdf_bf16(z[i]);
-        }
-    } else {
+    for (int64_t i = 0; i < n; i++) {
+        out[i] = z[i] * vmath_normal(z[i]).cdf;
+    }
+}
+
+static void gelu_row_bf16(float *out, const float *z, int64_t n)
+{
 #pragma omp simd
-        for (int64_t i = 0; i < n; i++) {
-            out[i] = z[i] * vmath_normal(z[i]).cdf;
-        }
+    for (int64_t i = 0; i < n; i++) {
+        out[i] = z[i] * vmath_cdf_bf16(z[i]);
     }
 }
 
@@ -61,7 +62,7 @@ static void gelu_part(const void *context, const struct gemm_part *p, void *lane
     for (int64_t r = p->row; r < p->row + p->rows; r++) {
         const float *z = rows_load(c->pre, r, p->col, p->cols, buffer);
         float *out = rows_target(c->out, r, p->col, buffer);
-        gelu_row(out, z, p->cols, c->out.dtype == DTYPE_BF16);
+        (c->out.dtype == DTYPE_BF16 ? gelu_row_bf16 : gelu_row)(out, z, p->cols);
         rows_store(c->out, r, p->col, p->cols, out);
     }
 }

@@ -37,6 +37,7 @@ static const struct checkop_shape test_shapes[] = {
     {"linear_backward_input", .t = 9, .h = 7, .f = 19, .plain = true},
     {"linear_backward_input", .t = 131, .h = 65, .f = 50, .strided = true},
     {"linear_backward_input", .t = 256, .h = 192, .f = 576},
+    {"linear_backward_input", .t = 33, .h = 24, .f = 8250},
     {"linear_backward_weight", .t = 1, .h = 3, .f = 5},
     {"linear_backward_weight", .t = 70, .h = 33, .f = 17, .plain = true, .strided = true},
     {"linear_backward_weight", .t = 333, .h = 192, .f = 200},

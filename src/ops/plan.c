@@ -112,7 +112,8 @@ static void plan_linear_backward_input(struct exec *x, tensor din, tensor dout, 
 {
     int64_t rows = tensor_rows(dout);
     move(x, accumulate ? 1 : 0, din);
-    PLAN(x, "linear_backward_input", product_flops(w, rows), 0,
+    PLAN(x, "linear_backward_input", product_flops(w, rows),
+         workspace_linear_backward_input(rows, tensor_cols(w), tensor_rows(w)),
          {"din", din, (int)dout.dtype, rows, tensor_cols(w)}, {"dout", dout, ANY, rows, tensor_rows(w)},
          {"w", w, (int)dout.dtype, tensor_rows(w), tensor_cols(w)});
 }

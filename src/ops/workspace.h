@@ -15,6 +15,16 @@ static inline size_t workspace_column_sum(int64_t rows, int64_t cols)
     return (size_t)(chunks * cols) * sizeof(float);
 }
 
+/* A small din that sums over many rows of w, as the gradient behind the scores of a vocabulary does, gathers in
+ * fp32. */
+enum { WORKSPACE_LONG_SUM = 8192, WORKSPACE_SMALL_RESULT = 1 << 20 };
+
+static inline size_t workspace_linear_backward_input(int64_t rows, int64_t cols, int64_t inner)
+{
+    bool gathers = inner >= WORKSPACE_LONG_SUM && rows * cols <= WORKSPACE_SMALL_RESULT;
+    return gathers ? (size_t)(rows * cols) * sizeof(float) : 0;
+}
+
 /* dgamma, dbeta and dbias side by side, in more runs: a GPU wants many at once. */
 static inline size_t workspace_layernorm_backward(int64_t rows, int64_t cols)
 {

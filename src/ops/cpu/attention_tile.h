@@ -127,6 +127,9 @@ static inline const void *attention_row(tensor t, int64_t head, int64_t row)
     return (const char *)t.data + (row * t.strides[0] + head * t.strides[1]) * (int64_t)dtype_bytes(t.dtype);
 }
 
+/* Rows of a head are far apart, and the processor does not guess them. */
+enum { ROWS_AHEAD = 16 };
+
 /* Rows [first, first + n) of a head, [padded_rows, c->row_words] words with pairs along the rows; zero beyond n
  * rows and head_size columns. */
 static inline void attention_load_along(float *restrict out, const struct attention_call *c, tensor t,
@@ -136,6 +139,9 @@ static inline void attention_load_along(float *restrict out, const struct attent
     size_t in_place = (size_t)size * (t.dtype == DTYPE_F32 ? sizeof(float) : sizeof(uint16_t));
     for (int64_t r = 0; r < n; r++) {
         float *row = out + r * stride;
+        const char *later = attention_row(t, head, first + kernel_min(r + ROWS_AHEAD, n - 1));
+        __builtin_prefetch(later);
+        __builtin_prefetch(later + 64);
         size_t used = c->pairs ? in_place : (size_t)size * sizeof(float);
         if (c->pairs || t.dtype == DTYPE_F32) {
             memcpy(row, attention_row(t, head, first + r), used);

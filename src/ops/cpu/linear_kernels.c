@@ -4,6 +4,7 @@
 #include "ops/cpu/kernel.h"
 #include "ops/cpu/rows.h"
 #include "ops/cpu/vmath.h"
+#include "ops/workspace.h"
 
 /* Rows of a matrix may be strided; everything else is dense. */
 static int64_t stride_of(tensor t)
@@ -91,6 +92,28 @@ static void cpu_linear_gelu(struct exec *x, tensor out, tensor pre, tensor in, t
     gemm_run(x, "linear_gelu", &g, gelu_part, (size_t)tensor_rows(w) * sizeof(float), &c);
 }
 
+enum { INNER_PER_RUN = 1024 };
+
+/* The product in runs of the inner dimension, one after another, so that all threads read the same part of the
+ * operands while it is in the cache; gathered in fp32. */
+static void product_in_runs(struct exec *x, const char *op, const struct gemm *g)
+{
+    struct gemm run = *g;
+    run.c = exec_scratch(x, workspace_linear_backward_input(g->m, g->n, g->k));
+    run.c_dtype = DTYPE_F32;
+    run.c_stride = g->n;
+    for (int64_t first = 0; first < g->k; first += INNER_PER_RUN) {
+        run.accumulate = first > 0;
+        run.k = kernel_min(INNER_PER_RUN, g->k - first);
+        run.a = (const uint16_t *)g->a + first;
+        run.b = (const uint16_t *)g->b + first * g->b_stride;
+        gemm_run(x, op, &run, NULL, 0, NULL);
+    }
+    for (int64_t i = 0; i < g->m && !failed(x->status); i++) {
+        rows_to_bf16((uint16_t *)g->c + i * g->c_stride, (const float *)run.c + i * run.c_stride, g->n);
+    }
+}
+
 static void cpu_linear_backward_input(struct exec *x, tensor din, tensor dout, tensor w, bool accumulate)
 {
     if (!accept_tensors(x, "linear_backward_input", ACCEPT_LIST(din, dout, w), NULL, 0)) {
@@ -110,27 +133,39 @@ static void cpu_linear_backward_input(struct exec *x, tensor din, tensor dout, t
         .ab_dtype = dout.dtype,
         .accumulate = accumulate,
     };
-    gemm_run(x, "linear_backward_input", &g, NULL, 0, NULL);
+    if (workspace_linear_backward_input(g.m, g.n, g.k) > 0 && g.c_dtype == DTYPE_BF16 && !accumulate) {
+        product_in_runs(x, "linear_backward_input", &g);
+    } else {
+        gemm_run(x, "linear_backward_input", &g, NULL, 0, NULL);
+    }
 }
+
+enum { ROWS_AT_ONCE = 8 };
 
 struct bias_gradient_call {
     tensor dbias, dout;
 };
 
-/* sum += row */
-static void add_row(float *restrict sum, tensor t, int64_t row, int64_t first, int64_t n)
+/* sum += columns [first, first + n) of `rows` rows, a constant. */
+static inline __attribute__((always_inline)) void add_rows(float *restrict sum, tensor t, int64_t row,
+                                                           const int rows, int64_t first, int64_t n)
 {
+    int64_t stride = rows_offset(t, 1);
     if (t.dtype == DTYPE_F32) {
         const float *in = rows_f32(t, row) + first;
 #pragma omp simd
         for (int64_t i = 0; i < n; i++) {
-            sum[i] += in[i];
+            for (int r = 0; r < rows; r++) {
+                sum[i] += in[i + r * stride];
+            }
         }
     } else {
         const uint16_t *in = rows_bf16(t, row) + first;
 #pragma omp simd
         for (int64_t i = 0; i < n; i++) {
-            sum[i] += bf16_to_f32(in[i]);
+            for (int r = 0; r < rows; r++) {
+                sum[i] += bf16_to_f32(in[i + r * stride]);
+            }
         }
     }
 }
@@ -145,8 +180,12 @@ static void bias_gradient_part(const void *context, const struct gemm_part *p, v
         return;
     }
     memset(sum, 0, (size_t)p->rows * sizeof *sum);
-    for (int64_t row = p->inner; row < p->inner + p->depth; row++) {
-        add_row(sum, c->dout, row, p->row, p->rows);
+    int64_t row = p->inner, end = p->inner + p->depth;
+    for (; row + ROWS_AT_ONCE <= end; row += ROWS_AT_ONCE) {
+        add_rows(sum, c->dout, row, ROWS_AT_ONCE, p->row, p->rows);
+    }
+    for (; row < end; row++) {
+        add_rows(sum, c->dout, row, 1, p->row, p->rows);
     }
     for (int64_t i = 0; i < p->rows; i++) {
         dbias[i] += sum[i];

@@ -9,7 +9,16 @@
         "compute in bf16, with fp32 master weights and statistics; without it everything is fp32"),          \
         OPTION_FLAG_ROW("hmp", AT(precision.autocast), "the old name of --autocast"),                        \
         OPTION_FLAG_ROW("tf32", AT(precision.tf32),                                                          \
-                        "on a GPU, multiply fp32 matrices in TF32: 10 bits of mantissa, several times as "   \
-                        "fast; ignored on the cpu")
+                        "on a GPU, multiply fp32 matrices in TF32, which keeps 10 bits of their mantissa; "  \
+                        "ignored on the cpu"),                                                               \
+        OPTION_FLAG_ROW("fp16", AT(precision.fp16),                                                          \
+                        "compute in fp16 on a GPU, with or without --autocast; in training with fp32 "       \
+                        "master weights and a scaled loss, which bf16 does not need"),                       \
+        OPTION_FLAG_ROW("amp", AT(precision.fp16), "the same as --fp16")
+
+#define LOSS_SCALE_ROW                                                                                       \
+    OPTION_REAL_ROW(                                                                                         \
+        "loss_scale", AT(loss_scale), "0", 0, 1e9,                                                           \
+        "in fp16, multiply the loss by this before backward; 0: by a scale that follows overflows")
 
 #endif

@@ -186,7 +186,7 @@ static struct status run(const void *args, int n_positional, const char *const *
     struct bench_place at;
     struct migration_log log = {0};
     TRY(backend_find(&at.plain, a->device));
-    TRY(precision_find(&at.precision, &a->precision, at.plain.device, false));
+    TRY(precision_find(&at.precision, &a->precision, at.plain.device));
     print_place(&at.plain);
     at.watched = at.plain;
     TRY(migration_log_open(&log, a->dry_run ? NULL : a->migration_log, "bench", &at.watched));

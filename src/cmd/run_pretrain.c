@@ -64,14 +64,7 @@ static const struct option options[] = {
                     "part of the sequences that is cut to a random length"),
     OPTION_INT_ROW("seed", AT(seed), "42", 0, 2147483647, "of weights, data order, masks and dropout"),
     PRECISION_ROWS,
-    OPTION_FLAG_ROW(
-        "fp16", AT(precision.fp16),
-        "compute in fp16 on a GPU, with fp32 master weights and a scaled loss; --autocast needs no "
-        "scale"),
-    OPTION_FLAG_ROW("amp", AT(precision.fp16), "the same as --fp16"),
-    OPTION_REAL_ROW(
-        "loss_scale", AT(loss_scale), "0", 0, 1e9,
-        "in fp16, multiply the loss by this before backward; 0: by a scale that follows overflows"),
+    LOSS_SCALE_ROW,
     OPTION_REAL_ROW("init_loss_scale", AT(init_loss_scale), "1048576", 1, 1e10,
                     "where that scale begins: halved by an overflow, doubled after 2000 steps without"),
     OPTION_FLAG_ROW("checkpoint_activations", AT(checkpoint_activations),

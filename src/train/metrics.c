@@ -196,9 +196,9 @@ static void log_window(struct metrics *m, int64_t step, double lr, const struct 
     metrics_event(m, "step", fields);
 }
 
-/* Losses of such a step may be no numbers, so it counts in no mean. */
-static void log_skipped(struct metrics *m, int64_t step, const struct trainer_result *r)
+void metrics_skipped(struct metrics *m, int64_t step, const struct trainer_result *r)
 {
+    metrics_at(m, step);
     log_info("step %lld: not all gradients are finite at a loss scale of %g: no update, and half the scale",
              (long long)step, r->loss_scale);
     metrics_event(m, "step",
@@ -213,7 +213,7 @@ void metrics_step(struct metrics *m, int64_t step, const struct bert_step *batch
     m->n_sequences += (double)batch->n_sequences;
     m->n_tokens += (double)batch->n_tokens;
     if (r->skipped) {
-        log_skipped(m, step, r);
+        metrics_skipped(m, step, r);
         return;
     }
     m->window_sequences += (double)batch->n_sequences;

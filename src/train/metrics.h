@@ -77,6 +77,10 @@ void metrics_at(struct metrics *m, int64_t step);
 void metrics_step(struct metrics *m, int64_t step, const struct bert_step *batch, double lr,
                   const struct trainer_result *r);
 
+/* Instead of a line of a step whose gradients overflowed in fp16; its losses may be no numbers and count in no
+ * mean. */
+void metrics_skipped(struct metrics *m, int64_t step, const struct trainer_result *r);
+
 /* After an evaluation: one line. */
 void metrics_evaluation(struct metrics *m, int64_t step, const struct trainer_result *r,
                         const struct unigram *u);

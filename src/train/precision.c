@@ -1,7 +1,7 @@
 #include "train/precision.h"
 
 struct status precision_find(struct precision *p, const struct precision_flags *f,
-                             const struct device *device, bool fine_tuning)
+                             const struct device *device)
 {
     *p = (struct precision){
         .dtype = f->fp16       ? DTYPE_F16
@@ -13,10 +13,6 @@ struct status precision_find(struct precision *p, const struct precision_flags *
         return status_error(STATUS_USAGE,
                             "--fp16: the %s does not compute in fp16; --autocast without it computes in bf16",
                             device->name);
-    }
-    if (f->fp16 && fine_tuning) {
-        return status_error(STATUS_USAGE, "--fp16: pre-training and answers can be computed in fp16, but not "
-                                          "fine-tuning; --autocast without it fine-tunes in bf16");
     }
     return status_ok();
 }

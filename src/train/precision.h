@@ -17,9 +17,9 @@ struct precision {
     bool allow_tf32;  /* trainer_config.allow_tf32 */
 };
 
-/* STATUS_USAGE says what to take instead: fp16 is not for the cpu, and not for fine-tuning. */
+/* STATUS_USAGE says what to take instead: fp16 is not for the cpu. */
 struct status precision_find(struct precision *p, const struct precision_flags *f,
-                             const struct device *device, bool fine_tuning);
+                             const struct device *device);
 
 /* "fp32", "tf32", "bf16" or "fp16". */
 const char *precision_name(struct precision p);

@@ -534,7 +534,7 @@ struct status pretrain_run(const struct pretrain_options *o)
     stop_install();
     TRY(check_options(o));
     TRY(backend_find(&r.backend, o->device));
-    TRY(precision_find(&r.precision, &o->precision, r.backend.device, false));
+    TRY(precision_find(&r.precision, &o->precision, r.backend.device));
     r.state = state_of(o, r.precision);
     TRY(pretrain_inputs_open(&r.in, o));
     struct trainer_plan plan;

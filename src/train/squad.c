@@ -187,6 +187,7 @@ static struct status trainer_config_of(const struct job *j, struct trainer_confi
         .ops = j->backend.ops,
         .dtype = j->precision.dtype,
         .allow_tf32 = j->precision.allow_tf32,
+        .loss_scale = o->loss_scale,
         .optimizer = optimizer_defaults(OPTIMIZER_ADAMW),
         .limits = {larger(train.n_tokens, predict.n_tokens), larger(train.n_sequences, predict.n_sequences),
                    larger(train.n_masked, predict.n_masked), larger(train.max_seqlen, predict.max_seqlen)},
@@ -392,7 +393,7 @@ struct status squad_run(const struct squad_options *o)
     stop_install();
     TRY(check_options(o));
     TRY(backend_find(&j.backend, o->device));
-    TRY(precision_find(&j.precision, &o->precision, j.backend.device, o->do_train));
+    TRY(precision_find(&j.precision, &o->precision, j.backend.device));
     struct status s = run_job(&j);
     metrics_close(&j.log);
     trainer_fini(&j.trainer);

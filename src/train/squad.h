@@ -22,6 +22,7 @@ struct squad_options {
     int64_t train_batch_size, gradient_accumulation_steps, predict_batch_size;
     int64_t n_best_size, max_answer_length;
     int64_t log_freq, seed, throughput_warmup_steps, num_steps_per_checkpoint;
+    double loss_scale; /* fp16 only: trainer_config's */
     double learning_rate, num_train_epochs, max_steps, warmup_proportion, null_score_diff_threshold;
     struct profile_options profile;
     struct precision_flags precision;

@@ -110,6 +110,8 @@ static struct status resume(struct tuning *t)
         run_state_warn_differences(&saved, &t->state);
         t->state.step = saved.step;
         t->state.global_step = saved.global_step;
+        t->state.n_skipped = saved.n_skipped;
+        run_state_resume_scale(&saved, &t->trainer->loss_scale);
         s = trainer_state_resume(t->trainer, &c);
     }
     if (!failed(s)) {
@@ -123,6 +125,10 @@ static void log_step(struct tuning *t, double lr, const struct trainer_result *r
 {
     const struct squad_options *o = t->options;
     struct progress *progress = &t->log->progress;
+    if (r->skipped) {
+        metrics_skipped(t->log, t->state.step, r);
+        return;
+    }
     t->window_loss += r->span_loss;
     t->window_steps++;
     t->window_sequences += t->step.n_sequences;
@@ -167,7 +173,8 @@ static struct status one_step(struct tuning *t)
     squad_batches_step(&t->batches, t->state.step, &t->step);
     double lr = schedule_rate(&t->schedule,
                               t->state.step < t->schedule.n_steps ? t->state.step : t->schedule.n_steps);
-    TRY(trainer_step(t->trainer, &t->step, t->state.step, t->state.step, lr, false, &r));
+    TRY(trainer_step(t->trainer, &t->step, t->state.step, t->state.step - t->state.n_skipped, lr, false, &r));
+    run_state_keep_scale(&t->state, &t->trainer->loss_scale, &r);
     profile_phase(&t->profile, NULL);
     if (++t->result->n_steps > t->options->throughput_warmup_steps) {
         t->n_sequences += (double)t->step.n_sequences;

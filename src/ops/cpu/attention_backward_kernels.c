@@ -135,6 +135,7 @@ static void query_block(const struct attention_call *c, const struct attention_h
         attention_draw(t->bits, c, h, row0, n);
     }
     for (int64_t r = 0; r < n; r++) {
+        attention_ask_for(c->out, h->index, row0 + kernel_min(r + ROWS_AHEAD, n - 1));
         row.lse = ((const float *)c->lse.data)[(row0 + r) * c->n_heads + h->index];
         row.delta = dot(c->dout, c->out, h->index, row0 + r);
         row.bits = t->bits + r * attention_bits_stride(h);

@@ -130,6 +130,13 @@ static inline const void *attention_row(tensor t, int64_t head, int64_t row)
 /* Rows of a head are far apart, and the processor does not guess them. */
 enum { ROWS_AHEAD = 16 };
 
+static inline void attention_ask_for(tensor t, int64_t head, int64_t row)
+{
+    const char *bytes = attention_row(t, head, row);
+    __builtin_prefetch(bytes);
+    __builtin_prefetch(bytes + 64);
+}
+
 /* Rows [first, first + n) of a head, [padded_rows, c->row_words] words with pairs along the rows; zero beyond n
  * rows and head_size columns. */
 static inline void attention_load_along(float *restrict out, const struct attention_call *c, tensor t,
@@ -139,9 +146,7 @@ static inline void attention_load_along(float *restrict out, const struct attent
     size_t in_place = (size_t)size * (t.dtype == DTYPE_F32 ? sizeof(float) : sizeof(uint16_t));
     for (int64_t r = 0; r < n; r++) {
         float *row = out + r * stride;
-        const char *later = attention_row(t, head, first + kernel_min(r + ROWS_AHEAD, n - 1));
-        __builtin_prefetch(later);
-        __builtin_prefetch(later + 64);
+        attention_ask_for(t, head, first + kernel_min(r + ROWS_AHEAD, n - 1));
         size_t used = c->pairs ? in_place : (size_t)size * sizeof(float);
         if (c->pairs || t.dtype == DTYPE_F32) {
             memcpy(row, attention_row(t, head, first + r), used);

@@ -5,6 +5,7 @@
  * worker that wakes in time joins and takes items; when the items are gone the job is closed and only workers
  * inside are waited for. oneDNN is an OpenMP program, so every thread of the pool is told to be a team of
  * one. */
+#define _GNU_SOURCE
 #include "ops/cpu/lanes.h"
 
 #include "core/signals.h"
@@ -14,13 +15,14 @@
 #include <sched.h>
 #include <stdatomic.h>
 #include <stdlib.h>
+#include <sys/mman.h>
 
 struct lane {
     void *memory;
     size_t bytes;
 };
 
-enum { LANE_GRAIN = 65536, LANE_ALIGNMENT = 64, MAX_WORKERS = 1023 };
+enum { LANE_GRAIN = 65536, LANE_ALIGNMENT = 64, LANE_HUGE_PAGE = 2 << 20, MAX_WORKERS = 1023 };
 
 /* Turns of waiting with the processor busy, some tens of microseconds: as long as the gaps between ops. */
 enum { SPINS = 2000 };
@@ -87,10 +89,14 @@ static void *lane_scratch(size_t bytes)
         return NULL;
     }
     if (l->bytes < bytes || l->memory == NULL) {
-        size_t rounded = (bytes / LANE_GRAIN + 1) * LANE_GRAIN;
+        bool large = bytes > LANE_HUGE_PAGE / 4;
+        size_t grain = large ? LANE_HUGE_PAGE : LANE_GRAIN, rounded = (bytes / grain + 1) * grain;
         free(l->memory);
-        l->memory = aligned_alloc(LANE_ALIGNMENT, rounded);
+        l->memory = aligned_alloc(large ? LANE_HUGE_PAGE : LANE_ALIGNMENT, rounded);
         l->bytes = l->memory == NULL ? 0 : rounded;
+        if (large && l->memory != NULL) {
+            madvise(l->memory, rounded, MADV_HUGEPAGE); /* only a hint: tiles are read across their rows */
+        }
     }
     return l->memory;
 }

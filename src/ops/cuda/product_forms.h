@@ -1,9 +1,8 @@
 /* product_forms: the ways in which a bias, an activation and a bias's gradient go with a product.  Which is fastest
  * depends on the shape and is found by timing (cuda_algorithms.h).
  *
- * The library's own GELU epilogue is no form: it computes the tanh approximation (PyTorch and XLA give it nothing
- * else), and ops.h means the erf form.  Nor is dGELU with the bias's gradient: it takes 2.6 times as long as the
- * product and an own kernel. */
+ * Two epilogues of the library are no forms (docs/decisions/0024_timed_algorithms.md): GELU, which PyTorch and XLA take
+ * for the tanh approximation, where ops.h means the erf form; and dGELU with the bias's gradient. */
 #ifndef KILN_OPS_CUDA_PRODUCT_FORMS_H
 #define KILN_OPS_CUDA_PRODUCT_FORMS_H
 

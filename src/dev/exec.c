@@ -89,6 +89,13 @@ void exec_copy_out(struct exec *x, void *on_host, const void *on_device, size_t 
     }
 }
 
+void exec_keep_in(struct exec *x, const char *directory)
+{
+    if (x->device->keep_in != NULL) {
+        x->device->keep_in(x->context, directory);
+    }
+}
+
 void *exec_scratch(struct exec *x, size_t bytes)
 {
     if (bytes > x->totals.workspace_bytes) {

@@ -80,6 +80,9 @@ void exec_synchronize(struct exec *x);
 void exec_copy_in(struct exec *x, void *on_device, const void *on_host, size_t bytes);
 void exec_copy_out(struct exec *x, void *on_host, const void *on_device, size_t bytes);
 
+/* What the device finds out by timing is kept in this directory too, if it times anything (device.keep_in). */
+void exec_keep_in(struct exec *x, const char *directory);
+
 /* Scratch for the running op, valid until the next; its size was announced to the plan.  NULL while planning.
  */
 void *exec_scratch(struct exec *x, size_t bytes);

@@ -1,5 +1,7 @@
 #include "train/memory_fit.h"
 
+#include "core/log.h"
+
 #include <stdio.h>
 
 static double gib(size_t bytes)
@@ -118,4 +120,15 @@ struct status memory_fit_check(const struct trainer_config *config, const struct
             gib(plan->saving_bytes), gib(device_cpu.free_bytes()));
     }
     return status_ok();
+}
+
+struct status memory_fit_require(const struct trainer_config *config, const struct trainer_plan *plan,
+                                 struct memory_cut cut, bool dry_run)
+{
+    struct status s = memory_fit_check(config, plan, cut);
+    if (failed(s) && dry_run) {
+        log_warning("%s", s.message);
+        return status_ok();
+    }
+    return s;
 }

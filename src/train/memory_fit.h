@@ -29,4 +29,8 @@ int64_t memory_fit_micro_size(const struct trainer_config *config, int64_t n_seq
 struct status memory_fit_check(const struct trainer_config *config, const struct trainer_plan *plan,
                                struct memory_cut cut);
 
+/* The same for a command: with `dry_run` it only warns, since what is looked at may be meant for another machine. */
+struct status memory_fit_require(const struct trainer_config *config, const struct trainer_plan *plan,
+                                 struct memory_cut cut, bool dry_run);
+
 #endif

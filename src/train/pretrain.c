@@ -5,14 +5,13 @@
 #include "data/prefetch.h"
 #include "io/dir_lock.h"
 #include "ops/backend.h"
-#include "ops/op_sync.h"
 #include "optim/schedule.h"
 #include "train/memory_fit.h"
 #include "train/metrics.h"
-#include "train/migration_log.h"
 #include "train/plateau.h"
 #include "train/pretrain_inputs.h"
 #include "train/run_state.h"
+#include "train/run_watch.h"
 #include "train/save_run.h"
 #include "train/stop.h"
 #include "train/trainer_state.h"
@@ -27,8 +26,7 @@ struct run {
     struct pretrain_inputs in;
     struct backend backend;
     struct precision precision;
-    struct migration_log migration;
-    struct op_watch sync;
+    struct run_watch watch;
     struct schedule schedule;
     struct trainer trainer;
     struct evaluation evaluation;
@@ -447,49 +445,28 @@ static struct status open_logs(struct run *r)
     return status_ok();
 }
 
-/* A run that is only looked at may be meant for another machine. */
-static struct status check_memory(const struct run *r, const struct trainer_config *config,
-                                  const struct trainer_plan *plan)
+static struct memory_cut memory_cut_of(const struct run *r)
 {
     const struct pretrain_options *o = r->options;
-    struct status s = memory_fit_check(
-        config, plan,
-        (struct memory_cut){.flag = "--train_batch_size",
-                            .batch_size = o->train_batch_size,
-                            .n_micro = o->gradient_accumulation_steps,
-                            .can_cut = true,
-                            .recompute = o->checkpoint_activations ? 0 : recomputed_layers(o, &r->in.model)});
-    if (failed(s) && o->dry_run) {
-        log_warning("%s", s.message);
-        return status_ok();
-    }
-    return s;
-}
-
-/* The tables that stand around the backend's. */
-static struct status watch_ops(struct run *r)
-{
-    TRY(migration_log_open(&r->migration, r->options->migration_log, "pretrain", &r->backend));
-    if (r->options->sync_ops) {
-        op_sync_init(&r->sync, r->backend.ops);
-        r->backend.ops = &r->sync.table;
-    }
-    return status_ok();
+    return (struct memory_cut){.flag = "--train_batch_size",
+                               .batch_size = o->train_batch_size,
+                               .n_micro = o->gradient_accumulation_steps,
+                               .can_cut = true,
+                               .recompute =
+                                   o->checkpoint_activations ? 0 : recomputed_layers(o, &r->in.model)};
 }
 
 static struct status run_phase(struct run *r)
 {
     const struct pretrain_options *o = r->options;
-    TRY(watch_ops(r));
+    TRY(run_watch_open(&r->watch, &r->backend, "pretrain", o->migration_log, o->sync_ops));
     struct trainer_config config = trainer_config_of(r);
     TRY(file_make_directories(o->output_dir));
     TRY(dir_lock_acquire(&r->lock, o->output_dir));
     TRY(checkpoint_dir_clean(o->output_dir));
     size_t free_before = config.device->free_bytes();
     TRY(trainer_init(&r->trainer, &config));
-    if (config.device->keep_in != NULL) {
-        config.device->keep_in(r->trainer.x.context, o->output_dir);
-    }
+    exec_keep_in(&r->trainer.x, o->output_dir);
     TRY(restore(r));
     r->first_step = r->state.step;
     r->last_step =
@@ -542,12 +519,12 @@ struct status pretrain_run(const struct pretrain_options *o)
     struct status s = trainer_plan(&plan, &config);
     if (!failed(s)) {
         announce(&r, &plan);
-        s = check_memory(&r, &config, &plan);
+        s = memory_fit_require(&config, &plan, memory_cut_of(&r), o->dry_run);
     }
     if (!failed(s) && !o->dry_run) {
         s = run_phase(&r);
     }
     close_run(&r);
-    migration_log_close(&r.migration, s);
+    run_watch_close(&r.watch, s);
     return s;
 }

@@ -6,10 +6,9 @@
 #include "data/squad_score.h"
 #include "io/dir_lock.h"
 #include "ops/backend.h"
-#include "ops/op_sync.h"
 #include "train/memory_fit.h"
-#include "train/migration_log.h"
 #include "train/model_dir.h"
+#include "train/run_watch.h"
 #include "train/squad_predict.h"
 #include "train/squad_train.h"
 #include "train/stop.h"
@@ -29,8 +28,7 @@ struct job {
     const struct squad_options *options;
     struct backend backend;
     struct precision precision;
-    struct migration_log migration;
-    struct op_watch sync;
+    struct run_watch watch;
     struct model_dir model;
     struct questions train, predict;
     struct trainer trainer;
@@ -338,17 +336,6 @@ static struct status open_logs(struct job *j)
     return metrics_open(&j->log, &logs);
 }
 
-/* The tables that stand around the backend's. */
-static struct status watch_ops(struct job *j)
-{
-    TRY(migration_log_open(&j->migration, j->options->migration_log, "squad", &j->backend));
-    if (j->options->sync_ops) {
-        op_sync_init(&j->sync, j->backend.ops);
-        j->backend.ops = &j->sync.table;
-    }
-    return status_ok();
-}
-
 static struct status run_job(struct job *j)
 {
     const struct squad_options *o = j->options;
@@ -360,23 +347,17 @@ static struct status run_job(struct job *j)
     TRY(trainer_plan(&plan, &config));
     log_info("model: %s: %.2f M parameters, %s; memory %.1f MiB", o->init_checkpoint,
              (double)plan.n_params / 1e6, precision_name(j->precision), (double)plan.total_bytes / 0x1p20);
-    struct status fits = memory_fit_check(&config, &plan, memory_cut_of(o));
+    TRY(memory_fit_require(&config, &plan, memory_cut_of(o), o->dry_run));
     if (o->dry_run) {
-        if (failed(fits)) { /* the run may be meant for another machine */
-            log_warning("%s", fits.message);
-        }
         return status_ok();
     }
-    TRY(fits);
     TRY(file_make_directories(o->output_dir));
     TRY(dir_lock_acquire(&j->lock, o->output_dir));
     TRY(open_logs(j));
-    TRY(watch_ops(j));
+    TRY(run_watch_open(&j->watch, &j->backend, "squad", o->migration_log, o->sync_ops));
     config.ops = j->backend.ops;
     TRY(trainer_init(&j->trainer, &config));
-    if (config.device->keep_in != NULL) {
-        config.device->keep_in(j->trainer.x.context, o->output_dir);
-    }
+    exec_keep_in(&j->trainer.x, o->output_dir);
     TRY(load_weights(j));
     if (o->do_train) {
         TRY(train(j));
@@ -403,6 +384,6 @@ struct status squad_run(const struct squad_options *o)
     squad_examples_fini(&j.train.examples);
     model_dir_close(&j.model);
     dir_lock_release(&j.lock);
-    migration_log_close(&j.migration, s);
+    run_watch_close(&j.watch, s);
     return s;
 }

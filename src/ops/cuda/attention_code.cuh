@@ -22,6 +22,16 @@ void attention_mma_forward(const launch *l, const launch_attention *a, const att
 void attention_mma_backward(const launch *l, const launch_attention *a, const attention_rows *r,
                             launch_type type);
 
+/* The head sizes that have kernels: calls function<E, size>(...) for this one. */
+#define BY_HEAD_SIZE(function, E, size, ...)                                                                 \
+    switch (size) {                                                                                          \
+    case 32: function<E, 32>(__VA_ARGS__); break;                                                            \
+    case 64: function<E, 64>(__VA_ARGS__); break;                                                            \
+    case 96: function<E, 96>(__VA_ARGS__); break;                                                            \
+    case 128: function<E, 128>(__VA_ARGS__); break;                                                          \
+    case 160: function<E, 160>(__VA_ARGS__); break;                                                          \
+    }
+
 /* Where the work of this block is. */
 struct place {
     int head, q0, n_q, k0, n_k; /* rows of the stream; lengths of the sequence */

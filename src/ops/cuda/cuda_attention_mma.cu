@@ -168,18 +168,6 @@ static void launch_forward(const launch *l, const launch_attention *a, const att
            l->dropout_key);
 }
 
-template <typename E>
-static void launch_size(const launch *l, const launch_attention *a, const attention_rows *r)
-{
-    switch (a->head_size) {
-    case 32: launch_forward<E, 32>(l, a, r); break;
-    case 64: launch_forward<E, 64>(l, a, r); break;
-    case 96: launch_forward<E, 96>(l, a, r); break;
-    case 128: launch_forward<E, 128>(l, a, r); break;
-    case 160: launch_forward<E, 160>(l, a, r); break;
-    }
-}
-
 bool attention_mma_has(launch_type type, int64_t head_size)
 {
     return (type == LAUNCH_BF16 || type == LAUNCH_F16) &&
@@ -190,8 +178,8 @@ void attention_mma_forward(const launch *l, const launch_attention *a, const att
                            launch_type type)
 {
     if (type == LAUNCH_BF16) {
-        launch_size<bf16>(l, a, r);
+        BY_HEAD_SIZE(launch_forward, bf16, a->head_size, l, a, r);
     } else {
-        launch_size<f16>(l, a, r);
+        BY_HEAD_SIZE(launch_forward, f16, a->head_size, l, a, r);
     }
 }

@@ -322,24 +322,12 @@ static void launch_backward(const launch *l, const launch_attention *a, const at
     }
 }
 
-template <typename E>
-static void launch_size(const launch *l, const launch_attention *a, const attention_rows *r)
-{
-    switch (a->head_size) {
-    case 32: launch_backward<E, 32>(l, a, r); break;
-    case 64: launch_backward<E, 64>(l, a, r); break;
-    case 96: launch_backward<E, 96>(l, a, r); break;
-    case 128: launch_backward<E, 128>(l, a, r); break;
-    case 160: launch_backward<E, 160>(l, a, r); break;
-    }
-}
-
 void attention_mma_backward(const launch *l, const launch_attention *a, const attention_rows *r,
                             launch_type type)
 {
     if (type == LAUNCH_BF16) {
-        launch_size<bf16>(l, a, r);
+        BY_HEAD_SIZE(launch_backward, bf16, a->head_size, l, a, r);
     } else {
-        launch_size<f16>(l, a, r);
+        BY_HEAD_SIZE(launch_backward, f16, a->head_size, l, a, r);
     }
 }

@@ -58,40 +58,39 @@ __device__ inline void mma_m16n8k16(float *sums, factor a, uint32_t b0, uint32_t
 }
 
 /* Two elements in a word, `low` in its low half. */
+#    define PACK(type)                                                                                       \
+        uint32_t word;                                                                                       \
+        asm("cvt.rn." type "x2.f32 %0, %1, %2;" : "=r"(word) : "f"(high), "f"(low));                         \
+        return word
+
 __device__ inline uint32_t pack_two(float low, float high, bf16)
 {
-    uint32_t word;
-    asm("cvt.rn.bf16x2.f32 %0, %1, %2;" : "=r"(word) : "f"(high), "f"(low));
-    return word;
+    PACK("bf16");
 }
 
 __device__ inline uint32_t pack_two(float low, float high, f16)
 {
-    uint32_t word;
-    asm("cvt.rn.f16x2.f32 %0, %1, %2;" : "=r"(word) : "f"(high), "f"(low));
-    return word;
+    PACK("f16");
 }
 
-/* Four matrices of 8 x 8: lane 8 m + r says where row r of matrix m starts, and receives as word m the
- * elements 2 t and 2 t + 1 of its row g; transposed, of its column g. */
+/* Four matrices of 8 x 8: lane 8 m + r says where row r of matrix m starts, and receives as word m the elements 2 t and
+ * 2 t + 1 of its row g; transposed, of its column g. */
+#    define LDMATRIX(transposed)                                                                             \
+        factor f;                                                                                            \
+        asm volatile("ldmatrix.sync.aligned.m8n8.x4" transposed ".shared.b16 {%0, %1, %2, %3}, [%4];"        \
+                     : "=r"(f.word[0]), "=r"(f.word[1]), "=r"(f.word[2]), "=r"(f.word[3])                    \
+                     : "r"((uint32_t)__cvta_generic_to_shared(row))                                          \
+                     : "memory");                                                                            \
+        return f
+
 __device__ inline factor ldmatrix_x4(const void *row)
 {
-    factor f;
-    asm volatile("ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%0, %1, %2, %3}, [%4];"
-                 : "=r"(f.word[0]), "=r"(f.word[1]), "=r"(f.word[2]), "=r"(f.word[3])
-                 : "r"((uint32_t)__cvta_generic_to_shared(row))
-                 : "memory");
-    return f;
+    LDMATRIX("");
 }
 
 __device__ inline factor ldmatrix_x4_trans(const void *row)
 {
-    factor f;
-    asm volatile("ldmatrix.sync.aligned.m8n8.x4.trans.shared.b16 {%0, %1, %2, %3}, [%4];"
-                 : "=r"(f.word[0]), "=r"(f.word[1]), "=r"(f.word[2]), "=r"(f.word[3])
-                 : "r"((uint32_t)__cvta_generic_to_shared(row))
-                 : "memory");
-    return f;
+    LDMATRIX(".trans");
 }
 
 /* Starts to copy `bytes` (0 or 16) of global memory and to clear the rest of 16 bytes of shared memory. */

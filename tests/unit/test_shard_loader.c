@@ -229,7 +229,7 @@ static void what_is_written_is_read(const struct indexed *store)
     struct bert_loader_config c = sample_config(store);
     struct shard_writer_report padded, packed;
     char *padded_at = write_shards(&c, "padded", 3, false, &padded);
-    char *packed_at = write_shards(&c, "packed", 2, true, &packed);
+    char *packed_at = write_shards(&c, "packed", 3, true, &packed);
     int64_t n = padded.packing.n_sequences;
     EXPECT(n > 100 && packed.packing.n_sequences == n && padded.packing.n_packs == n &&
                packed.packing.n_tokens == padded.packing.n_tokens,
@@ -468,12 +468,14 @@ static void wrong_contents_are_told(void)
     free(directory);
 }
 
-/* The process that reads may end at any time: an error, and the next call too. */
+/* The process that reads may end at any time: an error once a file is wanted that is not in memory yet, and the
+ * next call too. */
 static void the_readers_end_is_an_error(const char *directory, int signal)
 {
     struct shard_loader l;
     struct bert_step step;
     EXPECT_OK(shard_loader_open(&l, config_of(directory, 8, 2)));
+    EXPECT(l.files.n > SHARD_PROCESS_SLOTS, "all %lld files fit in memory", (long long)l.files.n);
     struct batch_source source = shard_loader_source(&l);
     make_step(&source, &step);
     EXPECT_OK(source.fill(source.self, 1, &step));

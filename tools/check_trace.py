@@ -5,8 +5,9 @@ usage: check_trace.py TRACE.json
 
 Rules: it is JSON with a traceEvents list; every event has ph, pid and name; a complete event (ph "X") has a tid,
 a ts and a dur that are not negative, and its tid has a name; the complete events of one row are nested or apart;
-an op is a slot of src/ops/ops.h with bytes, flops, dtype, layer and shapes; the ops take no longer than the
-micro-steps that they are part of.  Standard library only.
+an op is a slot of src/ops/ops.h with bytes, flops, dtype, layer and shapes; a copy has bytes and is in the row of
+the ops, of a device that is not the cpu; ops and copies take no longer than the micro-steps that they are part of.
+Standard library only.
 """
 import json
 import pathlib
@@ -52,6 +53,12 @@ def check_op(event, ops):
     assert event["args"]["bytes"] > 0 and event["args"]["flops"] >= 0, f"counts of {event}"
 
 
+def check_copy(event, row_of_ops, device):
+    assert event["name"] == "copy batch" and event["tid"] == row_of_ops, f"no copy of a batch to the device: {event}"
+    assert event["args"]["bytes"] > 0 and event["args"]["GB/s"] >= 0, f"counts of {event}"
+    assert device != "cpu", "the cpu has nothing to copy"
+
+
 def main(path):
     trace = json.loads(pathlib.Path(path).read_text(), parse_float=Decimal)
     events = trace["traceEvents"]
@@ -70,11 +77,14 @@ def main(path):
     for event in ops:
         check_op(event, known)
     steps = [e for e in events if e["name"].startswith("micro-step ")]
-    op_time, step_time = sum(e["dur"] for e in ops), sum(e["dur"] for e in steps)
     assert steps and ops, "no micro-steps or no ops"
-    assert op_time <= step_time, f"ops take {op_time} us of {step_time}"
+    copies = [e for e in events if e.get("cat") == "copy"]
+    for event in copies:
+        check_copy(event, ops[0]["tid"], trace["otherData"]["device"])
+    op_time, step_time = sum(e["dur"] for e in ops + copies), sum(e["dur"] for e in steps)
+    assert op_time <= step_time, f"ops and copies take {op_time} us of {step_time}"
     print(f"{path}: {len(steps)} micro-steps, {len(ops)} calls of {len({e['name'] for e in ops})} ops, "
-          f"{100 * op_time / step_time:.1f} % of the time in ops; all rules hold")
+          f"{len(copies)} copies, {100 * op_time / step_time:.1f} % of the time in ops; all rules hold")
 
 
 if __name__ == "__main__":

@@ -49,6 +49,11 @@ struct exec {
 
     bool recording; /* between queue_graph_begin and queue_graph_end (dev/queue.h) */
 
+    /* Told of each copy of so many bytes that queue_send gives to a device, before it and, `given`, behind it.
+     * NULL: nobody asks. */
+    void (*sending)(void *context, size_t bytes, bool given);
+    void *sending_context;
+
     /* Asked whenever a layer is entered; true makes the exec fail with STATUS_PREEMPTED.  NULL: never
      * asked. */
     bool (*cancelled)(const void *context);

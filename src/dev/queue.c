@@ -21,8 +21,15 @@ void *queue_stage(struct exec *x, void *on_device, size_t bytes)
 
 void queue_send(struct exec *x, void *on_device, const void *on_host, size_t bytes)
 {
-    if (!x->device->is_host && !failed(x->status)) {
-        take(x, "a copy", x->device->send(x->context, on_device, on_host, bytes));
+    if (x->device->is_host || failed(x->status)) {
+        return;
+    }
+    if (x->sending != NULL) {
+        x->sending(x->sending_context, bytes, false);
+    }
+    take(x, "a copy", x->device->send(x->context, on_device, on_host, bytes));
+    if (x->sending != NULL) {
+        x->sending(x->sending_context, bytes, true);
     }
 }
 

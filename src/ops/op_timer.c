@@ -8,13 +8,19 @@
 /* Calls between two readings of the marks: those of about ten steps of a large model. */
 enum { MAX_PENDING = 1 << 14 };
 
-static void note(struct op_timer *t, const struct op_event *e)
+static void add_to_total(struct op_total *total, const struct op_event *e)
 {
-    struct op_total *total = &t->totals[e->call.slot];
     total->n_calls++;
     total->ns += e->end_ns - e->start_ns;
     total->flops += e->call.flops;
     total->bytes += e->call.bytes;
+}
+
+static void note(struct op_timer *t, const struct op_event *e)
+{
+    if (e->call.slot != OP_TIMER_COPY) {
+        add_to_total(&t->totals[e->call.slot], e);
+    }
     if (t->n_events < t->capacity) {
         t->events[t->n_events++] = *e;
     } else {
@@ -68,10 +74,9 @@ static void settle(struct op_timer *t)
     t->n_pending = 0;
 }
 
-static void before_call(struct op_watch *w, struct exec *x, const struct op_call *call)
+static void begin(struct op_timer *t)
 {
-    struct op_timer *t = (struct op_timer *)w;
-    (void)call;
+    const struct exec *x = t->x;
     if (t->n_pending == MAX_PENDING) {
         settle(t);
         set_origin(t);
@@ -83,9 +88,9 @@ static void before_call(struct op_watch *w, struct exec *x, const struct op_call
     }
 }
 
-static void after_call(struct op_watch *w, struct exec *x, const struct op_call *call)
+static void end(struct op_timer *t, const struct op_call *call)
 {
-    struct op_timer *t = (struct op_timer *)w;
+    const struct exec *x = t->x;
     struct op_event *e = &t->pending[t->n_pending];
     int64_t now = clock_ns();
     *e = (struct op_event){*call, x->layer, x->layer_index, e->called_ns, now, e->called_ns, now};
@@ -94,6 +99,27 @@ static void after_call(struct op_watch *w, struct exec *x, const struct op_call 
         t->n_pending++;
     } else {
         note(t, e);
+    }
+}
+
+static void before_call(struct op_watch *w, struct exec *x, const struct op_call *call)
+{
+    (void)x, (void)call;
+    begin((struct op_timer *)w);
+}
+
+static void after_call(struct op_watch *w, struct exec *x, const struct op_call *call)
+{
+    (void)x;
+    end((struct op_timer *)w, call);
+}
+
+static void around_copy(void *timer, size_t bytes, bool given)
+{
+    if (given) {
+        end(timer, &(struct op_call){.slot = OP_TIMER_COPY, .bytes = (double)bytes});
+    } else {
+        begin(timer);
     }
 }
 
@@ -138,6 +164,8 @@ void op_timer_attach(struct op_timer *t)
         set_origin(t);
     }
     x->ops = &t->watch.table;
+    x->sending = around_copy;
+    x->sending_context = t;
 }
 
 void op_timer_detach(struct op_timer *t)
@@ -145,6 +173,7 @@ void op_timer_detach(struct op_timer *t)
     CHECK(t->x->ops == &t->watch.table, "ops are not timed");
     settle(t);
     t->x->ops = t->watch.inner;
+    t->x->sending = NULL;
 }
 
 void op_timer_clear(struct op_timer *t)

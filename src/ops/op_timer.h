@@ -1,4 +1,4 @@
-/* op_timer: what each call of an op took, and what it computed and moved.
+/* op_timer: what each call of an op took, and what it computed and moved, and what each copy to the device took.
  *
  * An exec is timed while the timer is attached to it; else timing costs nothing.  On a device whose calls end
  * before they return the host's clock tells.  On others each call is put between two marks of the device's own
@@ -7,6 +7,8 @@
 #define KILN_OPS_OP_TIMER_H
 
 #include "ops/op_watch.h"
+
+enum { OP_TIMER_COPY = -1 }; /* in place of a slot: a copy that queue_send gave to the device */
 
 /* One call.  Times are those of clock_ns. */
 struct op_event {
@@ -17,7 +19,7 @@ struct op_event {
     int64_t start_ns, end_ns;       /* on the device; the same where calls end before they return */
 };
 
-/* All calls of one op. */
+/* All calls of one op; copies are in no total. */
 struct op_total {
     const char *op;
     int64_t n_calls, ns;
@@ -46,7 +48,7 @@ struct status op_timer_init(struct op_timer *t, struct exec *x, int64_t capacity
 /* Safe on a zeroed struct. */
 void op_timer_fini(struct op_timer *t);
 
-/* From here on the exec's ops are timed; until its own table is put back, and all times are known: on a device
+/* From here on the exec's ops and copies are timed; until its own table is put back, and all times are known: on a device
  * that waits for its work. */
 void op_timer_attach(struct op_timer *t);
 void op_timer_detach(struct op_timer *t);

@@ -97,12 +97,35 @@ static const char *layer_of(const struct op_event *e)
     return e->layer == NULL ? "no layer" : e->layer;
 }
 
+static bool is_copy(const struct op_event *e)
+{
+    return e->call.slot == OP_TIMER_COPY;
+}
+
+/* Micro-batches are all that is sent. */
+static const char *name_of(const struct op_event *e)
+{
+    return is_copy(e) ? "copy batch" : op_watch_name(e->call.slot);
+}
+
+static double ns_of(const struct op_event *e)
+{
+    return e->end_ns > e->start_ns ? (double)(e->end_ns - e->start_ns) : 1;
+}
+
+static void put_copy(struct trace *t, const struct op_event *e)
+{
+    begin_span(t, ROW_OPS, "copy", name_of(e), -1, e->start_ns, e->end_ns);
+    buf_printf(&t->text, ",\"args\":{\"bytes\":%.0f,\"GB/s\":%.3f}}", e->call.bytes,
+               e->call.bytes / ns_of(e));
+}
+
 static void put_op(struct trace *t, const struct op_event *e)
 {
-    double ns = e->end_ns > e->start_ns ? (double)(e->end_ns - e->start_ns) : 1;
+    double ns = ns_of(e);
     const struct op_call *c = &e->call;
     struct buf *b = &t->text;
-    begin_span(t, ROW_OPS, "op", op_watch_name(c->slot), -1, e->start_ns, e->end_ns);
+    begin_span(t, ROW_OPS, "op", name_of(e), -1, e->start_ns, e->end_ns);
     buf_printf(b, ",\"args\":{\"layer\":\"%s", layer_of(e));
     if (e->layer_index >= 0) {
         buf_printf(b, " %" PRId64, e->layer_index);
@@ -116,15 +139,21 @@ static void put_op(struct trace *t, const struct op_event *e)
 
 static bool same_layer(const struct op_event *a, const struct op_event *b)
 {
-    return strcmp(layer_of(a), layer_of(b)) == 0 && a->layer_index == b->layer_index;
+    return !is_copy(b) && strcmp(layer_of(a), layer_of(b)) == 0 && a->layer_index == b->layer_index;
 }
 
-/* Calls in a row that one layer made stand inside a span with its name, where no phase ends between them. */
+/* Calls in a row that one layer made stand inside a span with its name, where no phase ends between them; copies
+ * stand alone. */
 static void put_ops(struct trace *t, const struct profile *p)
 {
     int64_t n = p->timer.n_events, span = 0;
     const struct op_event *events = p->timer.events;
     for (int64_t i = 0, end; i < n; i = end) {
+        if (is_copy(&events[i])) {
+            put_copy(t, &events[i]);
+            end = i + 1;
+            continue;
+        }
         while (!t->has_stream && span < p->n_spans && p->spans[span].end_ns <= events[i].start_ns) {
             span++;
         }
@@ -141,12 +170,12 @@ static void put_ops(struct trace *t, const struct profile *p)
     }
 }
 
-/* When the host called each op. */
+/* When the host called each op, and gave each copy. */
 static void put_calls(struct trace *t, const struct profile *p)
 {
     for (int64_t i = 0; t->has_stream && i < p->timer.n_events; i++) {
         const struct op_event *e = &p->timer.events[i];
-        begin_span(t, ROW_CALLS, "call", op_watch_name(e->call.slot), -1, e->called_ns, e->returned_ns);
+        begin_span(t, ROW_CALLS, "call", name_of(e), -1, e->called_ns, e->returned_ns);
         buf_putc(&t->text, '}');
     }
 }

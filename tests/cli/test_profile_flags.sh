@@ -15,6 +15,7 @@ pretrain=("$kiln" pretrain --input_dir "$dir/store" --config_file "$dir/config.j
 expect 0 "linear_backward_weight" "${pretrain[@]}" --output_dir "$dir/a" --profile True --profile_steps 3:6
 trace=$dir/a/profile/trace_3_6.json
 [ -s "$trace" ] || fail "no trace"
+grep -q '"copy batch"' "$trace" && fail "nothing is copied to the cpu"
 for name in micro-step\ 3 micro-step\ 6 batch forward backward optimizer evaluation save attention lamb; do
     grep -q "\"name\":\"$name\"" "$trace" || fail "$name is not in the trace"
 done
@@ -22,6 +23,8 @@ if command -v python3 >/dev/null; then
     python3 "$(dirname "$0")/../../tools/check_trace.py" "$trace"
     sed 's/"dur":/"dur":-/' "$trace" >"$dir/bad.json"
     python3 "$(dirname "$0")/../../tools/check_trace.py" "$dir/bad.json" 2>/dev/null && fail "negative times were accepted"
+    sed 's/"cat":"op"\(.*\)"name":"tanh"/"cat":"copy"\1"name":"copy batch"/' "$trace" >"$dir/bad.json"
+    python3 "$(dirname "$0")/../../tools/check_trace.py" "$dir/bad.json" 2>/dev/null && fail "a copy on the cpu was accepted"
 fi
 
 # a flag alone; another directory; one micro-step; profiling changes nothing

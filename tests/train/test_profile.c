@@ -1,6 +1,10 @@
 /* The profiler: a timed table computes the same bits as the table inside it, counts every call and keeps to its
- * room; a window of micro-steps gives a trace that keeps the rules of the Chrome trace event format. */
+ * room; a window of micro-steps gives a trace that keeps the rules of the Chrome trace event format, and shows the
+ * copies of batches where there are any. */
+#define _GNU_SOURCE /* MAP_ANONYMOUS */
+
 #include "../model/bert_fixture.h"
+#include "fenced_device.h"
 
 #include "core/clock.h"
 #include "core/json.h"
@@ -111,9 +115,8 @@ static struct status ticking_synchronize(void *context)
 static const struct device_clock ticking_clock = {
     .open = ticking_open, .close = ticking_close, .mark = ticking_mark, .elapsed = ticking_elapsed};
 
-static struct device ticking_device(void)
+static struct device ticking_device(struct device d)
 {
-    struct device d = device_cpu;
     d.name = "ticking";
     d.clock = &ticking_clock;
     d.synchronize = ticking_synchronize;
@@ -124,7 +127,7 @@ static struct device ticking_device(void)
 static void a_device_with_a_clock_is_asked(void)
 {
     enum { N_CALLS = 20000, CAPACITY = 10 };
-    struct device device = ticking_device();
+    struct device device = ticking_device(device_cpu);
     struct exec x = {.device = &device, .ops = ops_cpu(), .layer_index = -1};
     struct op_timer timer;
     float number;
@@ -208,6 +211,19 @@ static void expect_op(const json_t *event)
            "arguments are missing");
 }
 
+/* A copy of a batch, between two marks of the device; returns its bytes. */
+static size_t expect_copy(const json_t *event, bool has_stream)
+{
+    const json_t *args = json_object_get(event, "args");
+    double bytes = json_number_value(json_object_get(args, "bytes"));
+    int64_t ns = ns_of(event, "dur");
+    EXPECT(strcmp(json_string_value(json_object_get(event, "name")), "copy batch") == 0, "another copy");
+    EXPECT(fabs(json_number_value(json_object_get(args, "GB/s")) - bytes / (double)ns) < 1e-3 &&
+               (!has_stream || ns >= TICK_NS),
+           "%g bytes in %lld ns", bytes, (long long)ns);
+    return (size_t)bytes;
+}
+
 /* How many rows have this name. */
 static int64_t rows_named(const json_t *events, const char *name)
 {
@@ -222,12 +238,20 @@ static int64_t rows_named(const json_t *events, const char *name)
     return n;
 }
 
-static void expect_trace(const char *path, int64_t n_steps, int64_t n_saves, bool has_stream)
+/* What a trace must show. */
+struct expected {
+    int64_t n_steps, n_saves, n_copies;
+    size_t copied; /* bytes */
+    bool has_stream;
+};
+
+static void expect_trace(const char *path, struct expected want)
 {
     json_t *root;
     const json_t *event;
     size_t i;
-    int64_t op_ns = 0, step_ns = 0, steps = 0, saves = 0, ops = 0, calls = 0;
+    size_t copied = 0;
+    int64_t op_ns = 0, step_ns = 0, steps = 0, saves = 0, ops = 0, copies = 0, calls = 0;
     EXPECT_OK(json_read_object(&root, path));
     const json_t *events = json_object_get(root, "traceEvents");
     json_array_foreach(events, i, event)
@@ -241,6 +265,10 @@ static void expect_trace(const char *path, int64_t n_steps, int64_t n_saves, boo
             expect_op(event);
             op_ns += ns_of(event, "dur");
             ops++;
+        } else if (category != NULL && strcmp(json_string_value(category), "copy") == 0) {
+            copied += expect_copy(event, want.has_stream);
+            op_ns += ns_of(event, "dur");
+            copies++;
         } else if (category != NULL && strcmp(json_string_value(category), "call") == 0) {
             calls++;
         } else if (strncmp(name, "micro-step ", 11) == 0) {
@@ -251,14 +279,18 @@ static void expect_trace(const char *path, int64_t n_steps, int64_t n_saves, boo
         }
     }
     expect_nesting(events);
-    EXPECT(calls == (has_stream ? ops : 0), "%lld calls of %lld ops", (long long)calls, (long long)ops);
-    EXPECT(rows_named(events, "stream 0: layers and ops") == has_stream &&
-               rows_named(events, "host: calls of ops") == has_stream &&
-               rows_named(events, "layers and ops") == !has_stream,
+    EXPECT(calls == (want.has_stream ? ops + copies : 0), "%lld calls of %lld ops", (long long)calls,
+           (long long)ops);
+    EXPECT(rows_named(events, "stream 0: layers and ops") == want.has_stream &&
+               rows_named(events, "host: calls of ops") == want.has_stream &&
+               rows_named(events, "layers and ops") == !want.has_stream,
            "other rows");
-    EXPECT(steps == n_steps && saves == n_saves, "%lld micro-steps, %lld saves", (long long)steps,
+    EXPECT(steps == want.n_steps && saves == want.n_saves, "%lld micro-steps, %lld saves", (long long)steps,
            (long long)saves);
-    EXPECT(op_ns > 0 && op_ns <= step_ns, "%lld ns in ops of %lld", (long long)op_ns, (long long)step_ns);
+    EXPECT(copies == want.n_copies && copied == want.copied, "%zu bytes in %lld copies, not %zu", copied,
+           (long long)copies, want.copied);
+    EXPECT(op_ns > 0 && op_ns <= step_ns, "%lld ns in ops and copies of %lld", (long long)op_ns,
+           (long long)step_ns);
     json_decref(root);
 }
 
@@ -285,7 +317,7 @@ static void a_window_becomes_a_trace(const struct bert_step *step, const char *d
     EXPECT(p.x == NULL && t.x.ops == ops_cpu(), "ops are still timed behind the window");
     profile_close(&p);
     snprintf(path, sizeof path, "%s/profile/trace_2_4.json", directory);
-    expect_trace(path, 3, 2, false);
+    expect_trace(path, (struct expected){.n_steps = 3, .n_saves = 2});
 
     o.steps = "9:12"; /* never reached: nothing is written */
     EXPECT_OK(profile_open(&p, &o, directory, &t.x));
@@ -297,7 +329,7 @@ static void a_window_becomes_a_trace(const struct bert_step *step, const char *d
     take_step(&t, step, 4);
     profile_close(&p);
     snprintf(path, sizeof path, "%s/profile/trace_1_2.json", directory);
-    expect_trace(path, 2, 0, false);
+    expect_trace(path, (struct expected){.n_steps = 2});
     o.enabled = false;
     EXPECT_OK(profile_open(&p, &o, "/dev/null/nowhere", &t.x));
     profile_micro_step(&p);
@@ -305,13 +337,32 @@ static void a_window_becomes_a_trace(const struct bert_step *step, const char *d
     trainer_fini(&t);
 }
 
-static void a_stream_is_a_row(const struct bert_step *step, const char *directory)
+/* What the micro-batches of a step take on a device that rounds nothing up. */
+static size_t bytes_of(const struct bert_step *step)
 {
-    struct device device = ticking_device();
+    size_t bytes = 0;
+    for (int64_t i = 0; i < N_MICRO; i++) {
+        struct stage_block block;
+        struct arena arena = arena_measuring();
+        stage_batch_carve(&block, &arena, &step->micro[i]);
+        bytes += block.bytes;
+    }
+    return bytes;
+}
+
+/* A device of its own memory, whose clock is its own or the host's: copies are timed as ops are. */
+static void copies_are_shown(const struct bert_step *step, const char *directory, struct device device)
+{
     struct trainer_config config = fixture_trainer(ops_cpu(), DTYPE_F32, step->micro[0].limits);
+    struct expected want = {.n_steps = N_MICRO,
+                            .n_copies = N_MICRO,
+                            .copied = bytes_of(step),
+                            .has_stream = device.clock != NULL};
     struct trainer t;
     struct profile p;
     char path[512];
+    device.allocate = device_cpu.allocate; /* without the fence: a watch looks at lengths of sequences */
+    device.release = device_cpu.release;
     config.device = &device;
     EXPECT_OK(trainer_init(&t, &config));
     EXPECT_OK(profile_open(&p, &(struct profile_options){.enabled = true, .steps = "1:2"}, directory, &t.x));
@@ -320,8 +371,9 @@ static void a_stream_is_a_row(const struct bert_step *step, const char *director
     take_step(&t, step, 1);
     profile_micro_step(&p);
     profile_close(&p);
+    EXPECT(t.x.sending == NULL, "copies are still timed behind the window");
     snprintf(path, sizeof path, "%s/profile/trace_1_2.json", directory);
-    expect_trace(path, 2, 0, true);
+    expect_trace(path, want);
     trainer_fini(&t);
 }
 
@@ -334,7 +386,8 @@ int main(void)
     timed_ops_compute_the_same(&step);
     a_device_with_a_clock_is_asked();
     bad_windows_are_refused();
-    a_stream_is_a_row(&step, directory);
+    copies_are_shown(&step, directory, device_fenced);
+    copies_are_shown(&step, directory, ticking_device(device_fenced));
     a_window_becomes_a_trace(&step, directory);
     bert_step_fini(&step);
     EXPECT_OK(file_remove_tree(directory));

@@ -9,7 +9,7 @@
 # checkout with these files of the build, which need nothing of the machine but its C library and libcublasLt.so.13 (of
 # CUDA 13, or of the wheel nvidia-cublas, with LD_LIBRARY_PATH):
 #   kiln  libkiln_cuda.so  tests/checkop  tests/test_cuda_half  tests/test_cuda_training  tests/test_cuda_session
-#   tests/test_cuda_replay  tests/test_cuda_loss_scale
+#   tests/test_cuda_replay  tests/test_cuda_loss_scale  tests/test_cuda_squad
 set -euo pipefail
 cd "$(dirname "$0")/.."
 build=${BUILD:-build-gpu}
@@ -17,7 +17,7 @@ build=${BUILD:-build-gpu}
 if [ ! -x "$build/kiln" ] || [ "${1:-}" = --build ]; then
     cmake -S . -B "$build" -G Ninja -DKILN_CUDA=ON -DKILN_STATIC=ON -DKILN_ONEDNN=OFF -DKILN_BLAS=OFF -DKILN_HDF5=OFF
     cmake --build "$build" --target kiln_program kiln_cuda checkop test_cuda_half test_cuda_training test_cuda_session \
-        test_cuda_replay test_cuda_loss_scale
+        test_cuda_replay test_cuda_loss_scale test_cuda_squad
     [ "${1:-}" != --build ] || exit 0
 fi
 export KILN_REQUIRE=cuda
@@ -96,6 +96,7 @@ step "training beside the cpu" "$build/tests/test_cuda_training"
 step "answers beside the cpu" "$build/tests/test_cuda_session"
 step "replayed steps" "$build/tests/test_cuda_replay"
 step "training in fp16" "$build/tests/test_cuda_loss_scale"
+step "fine-tuning in fp16" "$build/tests/test_cuda_squad"
 make_store
 step "loss curves, fp32" same_curves 0.01
 step "loss curves, bf16" same_curves 0.03 --autocast

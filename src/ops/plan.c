@@ -226,7 +226,7 @@ static void plan_bias_dropout_add_layernorm_backward(struct exec *x, tensor dres
     (void)drop;
     int64_t rows = tensor_rows(sum), cols = tensor_cols(sum);
     plan_layernorm_backward(x, dresidual, dgamma, dbeta, dout, sum, mean, rstd, gamma);
-    PLAN(x, "bias_dropout_add_layernorm_backward", 0, workspace_column_sum(rows, cols),
+    PLAN(x, "bias_dropout_add_layernorm_backward", 0, workspace_layernorm_backward(rows, cols),
          {"din", din, (int)sum.dtype, rows, cols},
          {"dbias", dbias, (int)dtype_of_vectors(sum.dtype), 1, cols},
          {"row_keys", row_keys, DTYPE_I32, rows, 2});
@@ -286,7 +286,8 @@ static void plan_gather_rows(struct exec *x, tensor out, tensor in, tensor rows)
 static void plan_scatter_add_rows(struct exec *x, tensor din, tensor dout, tensor rows)
 {
     move(x, 2, dout); /* the rows of din */
-    PLAN(x, "scatter_add_rows", 0, 0, {"dout", dout, (int)din.dtype, tensor_cols(rows), tensor_cols(din)},
+    PLAN(x, "scatter_add_rows", 0, workspace_scatter_add(tensor_cols(rows), tensor_cols(din)),
+         {"dout", dout, (int)din.dtype, tensor_cols(rows), tensor_cols(din)},
          {"rows", rows, DTYPE_I32, 1, tensor_cols(rows)});
 }
 

@@ -6,13 +6,32 @@
 
 #include "ops/ops.h"
 
-/* Sums over rows are cut into this many runs of rows at most, whose partial sums are added in order. */
-enum { WORKSPACE_ROW_CHUNKS = 32, WORKSPACE_NORM_CHUNKS = 256, WORKSPACE_SPAN_CHUNK = 1024 };
+/* Sums over rows are cut into runs of rows, whose partial sums are added in order: at most ROW_RUNS on a cpu, more
+ * where many are summed at once: as many as make PARTIAL_SUMS, or for layer norms NORM_RUNS. */
+enum {
+    WORKSPACE_ROW_RUNS = 32,
+    WORKSPACE_MOST_RUNS = 1024,
+    WORKSPACE_PARTIAL_SUMS = 1 << 18,
+    WORKSPACE_NORM_RUNS = 512,
+    WORKSPACE_SPAN_CHUNK = 1024,
+    WORKSPACE_SORTED_RUN = 64
+};
+
+static inline int64_t workspace_at_most(int64_t n, int64_t limit)
+{
+    return n < limit ? n : limit;
+}
+
+/* Runs that a sum over rows is cut into where many are summed at once. */
+static inline int64_t workspace_runs(int64_t rows, int64_t cols)
+{
+    int64_t runs = workspace_at_most(WORKSPACE_PARTIAL_SUMS / (cols > 0 ? cols : 1), WORKSPACE_MOST_RUNS);
+    return workspace_at_most(rows, runs > WORKSPACE_ROW_RUNS ? runs : WORKSPACE_ROW_RUNS);
+}
 
 static inline size_t workspace_column_sum(int64_t rows, int64_t cols)
 {
-    int64_t chunks = rows < WORKSPACE_ROW_CHUNKS ? rows : WORKSPACE_ROW_CHUNKS;
-    return (size_t)(chunks * cols) * sizeof(float);
+    return (size_t)(workspace_runs(rows, cols) * cols) * sizeof(float);
 }
 
 /* A small din that sums over many rows of w, as the gradient behind the scores of a vocabulary does, gathers in
@@ -25,16 +44,23 @@ static inline size_t workspace_linear_backward_input(int64_t rows, int64_t cols,
     return gathers ? (size_t)(rows * cols) * sizeof(float) : 0;
 }
 
-/* dgamma, dbeta and dbias side by side, in more runs: a GPU wants many at once. */
+/* dgamma, dbeta and dbias side by side. */
 static inline size_t workspace_layernorm_backward(int64_t rows, int64_t cols)
 {
-    int64_t chunks = rows < WORKSPACE_NORM_CHUNKS ? rows : WORKSPACE_NORM_CHUNKS;
-    return 3 * (size_t)(chunks * cols) * sizeof(float);
+    return 3 * (size_t)(workspace_at_most(rows, WORKSPACE_NORM_RUNS) * cols) * sizeof(float);
+}
+
+/* Rows sorted by their index, twice, and the sum that each run of them leaves over. */
+static inline size_t workspace_scatter_add(int64_t rows, int64_t cols)
+{
+    int64_t runs = (rows + WORKSPACE_SORTED_RUN - 1) / WORKSPACE_SORTED_RUN;
+    return 2 * (size_t)rows * sizeof(uint64_t) + (size_t)(runs * cols) * sizeof(float);
 }
 
 static inline size_t workspace_embed_backward(int64_t rows, int64_t cols)
 {
-    return workspace_layernorm_backward(rows, cols);
+    size_t norm = workspace_layernorm_backward(rows, cols), tables = workspace_scatter_add(rows, cols);
+    return norm > tables ? norm : tables;
 }
 
 static inline size_t workspace_attention(int64_t n_heads, int64_t head_size, int64_t max_seqlen_q,

@@ -186,15 +186,26 @@ void emulated_record(void (*call)(const void *arguments), const void *arguments,
     recorder->work.push_back([=] { call(copy.data()); });
 }
 
+static void run_or_record(const std::function<void()> &work)
+{
+    if (recorder != NULL) {
+        recorder->work.push_back(work);
+    } else {
+        work();
+    }
+}
+
 static void run_launch(dim3 grid, dim3 block, size_t shared, const std::function<void()> &kernel);
 
 void emulated_launch(dim3 grid, dim3 block, size_t shared, const std::function<void()> &kernel)
 {
-    if (recorder != NULL) {
-        recorder->work.push_back([=] { run_launch(grid, block, shared, kernel); });
-    } else {
-        run_launch(grid, block, shared, kernel);
-    }
+    run_or_record([=] { run_launch(grid, block, shared, kernel); });
+}
+
+cudaError_t cudaMemsetAsync(void *memory, int value, size_t bytes, cudaStream_t)
+{
+    run_or_record([=] { memset(memory, value, bytes); });
+    return cudaSuccess;
 }
 
 static void run_launch(dim3 grid, dim3 block, size_t shared, const std::function<void()> &kernel)

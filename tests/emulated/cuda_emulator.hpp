@@ -73,6 +73,7 @@ template <typename... P, typename... T> static inline std::function<void()> emul
 #define __launch_bounds__(...)
 #define SHARED_MEMORY(name)    float *name = (float *)emulated_shared()
 #define UNROLL
+#define UNROLL_BY(n)
 #define ROLLED
 #define __syncthreads()        emulated_barrier(false)
 #define __syncwarp()           emulated_barrier(true)
@@ -108,6 +109,34 @@ static inline void atomicMin(unsigned long long *p, unsigned long long v)
     *p = v < *p ? v : *p;
 }
 
+/* Lanes whose value is that of this one. */
+template <typename T> static inline uint32_t __match_any_sync(uint32_t, T value)
+{
+    uint32_t same = 0;
+    emulated_exchange()[emulated_index()] = (uint64_t)value;
+    emulated_barrier(true);
+    for (unsigned lane = 0; lane < 32; lane++) {
+        same |= (uint32_t)(emulated_exchange()[emulated_index() / 32 * 32 + lane] == (uint64_t)value) << lane;
+    }
+    emulated_barrier(true);
+    return same;
+}
+
+static inline int __popc(uint32_t v)
+{
+    return __builtin_popcount(v);
+}
+
+static inline float __fdividef(float a, float b)
+{
+    return a / b;
+}
+
+static inline float exp2_approx(float x)
+{
+    return exp2f(x);
+}
+
 static inline uint32_t __umulhi(uint32_t a, uint32_t b)
 {
     return (uint32_t)((uint64_t)a * b >> 32);
@@ -128,6 +157,7 @@ static inline uint32_t __float_as_uint(float f)
 }
 
 enum cudaError_t { cudaSuccess };
+typedef struct CUstream_st *cudaStream_t;
 enum cudaFuncAttribute { cudaFuncAttributeMaxDynamicSharedMemorySize };
 
 struct cudaFuncAttributes {
@@ -147,6 +177,9 @@ static inline const char *cudaGetErrorString(cudaError_t)
 {
     return "no error";
 }
+
+/* A launch like any other. */
+cudaError_t cudaMemsetAsync(void *memory, int value, size_t bytes, cudaStream_t stream);
 
 template <typename F> static inline cudaError_t cudaFuncSetAttribute(F *, cudaFuncAttribute, int)
 {

@@ -1,4 +1,4 @@
-/* emulated_half: the conversions of cuda_fp16.h, in software.  A binary16 is sign, 5 bits of exponent with the
+/* emulated_half: the conversions of cuda_fp16.h, and that to bf16, in software.  A binary16 is sign, 5 bits of exponent with the
  * bias 15, 10 bits of fraction; a binary32 has 8 with the bias 127, and 23 (IEEE 754-2019, section 3.4). */
 #ifndef KILN_TESTS_EMULATED_HALF_HPP
 #define KILN_TESTS_EMULATED_HALF_HPP
@@ -53,6 +53,14 @@ static inline __half __float2half_rn(float f)
     memcpy(&u, &a, sizeof u);
     u += 0xfff + ((u >> 13) & 1); /* a carry makes the right exponent, and infinity of what is too large */
     return __half{(uint16_t)(sign | ((u >> 13) - (112 << 10)))};
+}
+
+/* The bits of a bf16: the upper half of a binary32, to nearest, ties to even; a NaN stays a NaN. */
+static inline uint16_t emulated_bf16(float f)
+{
+    uint32_t u;
+    memcpy(&u, &f, sizeof u);
+    return f != f ? 0x7fff : (uint16_t)((u + 0x7fff + ((u >> 16) & 1)) >> 16);
 }
 
 #endif

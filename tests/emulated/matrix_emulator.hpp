@@ -55,14 +55,6 @@ template <typename E> static inline void mma_m16n8k16(float *sums, factor a, uin
     }
 }
 
-template <typename E> static inline uint32_t pack_two(float low, float high, E)
-{
-    E a, b;
-    from_float(&a, low);
-    from_float(&b, high);
-    return a.bits | (uint32_t)b.bits << 16;
-}
-
 static inline const emulated_operand *emulated_rows(emulated_instruction instruction, const void *row)
 {
     emulated_check_shared(row);
@@ -99,11 +91,6 @@ static inline factor ldmatrix_x4_trans(const void *row)
 template <int PENDING> static inline void cp_async_wait(void)
 {
     emulated_wait(PENDING);
-}
-
-static inline float exp2_approx(float x)
-{
-    return exp2f(x);
 }
 
 #endif

@@ -67,7 +67,7 @@ static inline void norm_row_dropout(float *out, const float *in, const uint16_t 
  * the workspace, and norm_add_partials adds those in order. */
 static inline int64_t norm_chunks(int64_t rows)
 {
-    return rows < WORKSPACE_ROW_CHUNKS ? rows : WORKSPACE_ROW_CHUNKS;
+    return workspace_at_most(rows, WORKSPACE_ROW_RUNS);
 }
 
 static inline int64_t norm_chunk_begin(int64_t rows, int64_t chunk)

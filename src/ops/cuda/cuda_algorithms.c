@@ -58,11 +58,15 @@ static cublasStatus_t set(struct product_plan *p, cublasLtMatmulDescAttributes_t
     return cublasLtMatmulDescSetAttribute(p->operation, name, value, n);
 }
 
-/* The bias's gradient sums A, the library's second operand: its "B". */
+/* The bias's gradient sums A, the library's second operand: its "B".  What is in the room: product_forms.h. */
 static cublasStatus_t set_epilogue(struct product_plan *p, void *room)
 {
     cublasLtEpilogue_t epilogue = p->shape.has_bias ? CUBLASLT_EPILOGUE_BIAS : CUBLASLT_EPILOGUE_BGRADB;
+    int32_t type = p->shape.has_bias ? (int32_t)type_of(p->shape.c_dtype) : (int32_t)CUDA_R_32F;
     cublasStatus_t e = set(p, CUBLASLT_MATMUL_DESC_EPILOGUE, &epilogue, sizeof epilogue);
+    if (e == CUBLAS_STATUS_SUCCESS) {
+        e = set(p, CUBLASLT_MATMUL_DESC_BIAS_DATA_TYPE, &type, sizeof type);
+    }
     return e == CUBLAS_STATUS_SUCCESS ? set(p, CUBLASLT_MATMUL_DESC_BIAS_POINTER, &room, sizeof room) : e;
 }
 

@@ -4,8 +4,7 @@
 #include <stdlib.h>
 
 _Static_assert((int)LAUNCH_SPAN_CHUNK == (int)WORKSPACE_SPAN_CHUNK &&
-                   (int)LAUNCH_ROW_CHUNKS == (int)WORKSPACE_ROW_CHUNKS &&
-                   (int)LAUNCH_NORM_CHUNKS == (int)WORKSPACE_NORM_CHUNKS,
+                   (int)LAUNCH_SORTED_RUN == (int)WORKSPACE_SORTED_RUN,
                "kernels cut as the workspace was planned");
 
 struct status cuda_context_fault(struct cuda_context *c)
@@ -21,7 +20,8 @@ struct status cuda_context_fault(struct cuda_context *c)
 
 static void free_spans(struct cuda_spans *s)
 {
-    cuda_context_free(s->spans);
+    cuda_context_free((void *)s->table.spans);
+    cuda_context_free((void *)s->table.span_of_chunk);
     cuda_context_free(s->ratios);
     *s = (struct cuda_spans){0};
 }
@@ -33,33 +33,64 @@ void cuda_spans_free(struct cuda_context *c)
     }
 }
 
-/* Number of chunks of all spans; their first ones into `out`. */
-static int64_t lay_out(struct launch_span *out, const struct optim_span *spans, int64_t n)
+static int64_t chunks_of(const struct optim_span *span)
+{
+    return (span->n + LAUNCH_SPAN_CHUNK - 1) / LAUNCH_SPAN_CHUNK;
+}
+
+/* What the device's tables are copied from. */
+struct span_tables {
+    struct launch_span *spans;
+    int32_t *span_of_chunk;
+    double *ratios;
+};
+
+static void lay_out(struct span_tables *t, const struct optim_span *spans, int64_t n)
 {
     int64_t chunks = 0;
     for (int64_t i = 0; i < n; i++) {
-        out[i] = (struct launch_span){spans[i].offset, spans[i].n, chunks, spans[i].weight_decay};
-        chunks += (spans[i].n + LAUNCH_SPAN_CHUNK - 1) / LAUNCH_SPAN_CHUNK;
+        t->spans[i] = (struct launch_span){spans[i].offset, spans[i].n, chunks, spans[i].weight_decay};
+        for (int64_t k = 0; k < chunks_of(&spans[i]); k++) {
+            t->span_of_chunk[chunks++] = (int32_t)i;
+        }
     }
-    return chunks;
+}
+
+static struct status upload_tables(struct cuda_spans *s, const struct span_tables *t, int64_t n,
+                                   int64_t n_chunks)
+{
+    void *spans = NULL, *span_of_chunk = NULL, *ratios = NULL;
+    struct status status = cuda_context_upload(&spans, t->spans, ((size_t)n + 1) * sizeof *t->spans);
+    if (!failed(status)) {
+        status = cuda_context_upload(&span_of_chunk, t->span_of_chunk,
+                                     ((size_t)n_chunks + 1) * sizeof *t->span_of_chunk);
+    }
+    if (!failed(status)) {
+        status = cuda_context_upload(&ratios, t->ratios, ((size_t)n + 1) * sizeof *t->ratios);
+    }
+    s->table = (struct launch_spans){spans, span_of_chunk, n, n_chunks};
+    s->ratios = ratios;
+    return status;
 }
 
 static struct status upload(struct cuda_spans *s, const struct optim_span *spans, int64_t n)
 {
-    struct launch_span *laid_out = calloc((size_t)n + 1, sizeof *laid_out);
-    double *ratios = calloc((size_t)n + 1, sizeof *ratios);
-    struct status status = laid_out == NULL || ratios == NULL
-                               ? status_error(STATUS_MEMORY, "out of memory for %lld spans", (long long)n)
-                               : status_ok();
-    if (!failed(status)) {
-        *s = (struct cuda_spans){.host = spans, .n = n, .n_chunks = lay_out(laid_out, spans, n)};
-        status = cuda_context_upload((void **)&s->spans, laid_out, ((size_t)n + 1) * sizeof *laid_out);
+    int64_t n_chunks = 0;
+    for (int64_t i = 0; i < n; i++) {
+        n_chunks += chunks_of(&spans[i]);
     }
-    if (!failed(status)) {
-        status = cuda_context_upload((void **)&s->ratios, ratios, ((size_t)n + 1) * sizeof *ratios);
+    struct span_tables t = {.spans = calloc((size_t)n + 1, sizeof *t.spans),
+                            .span_of_chunk = calloc((size_t)n_chunks + 1, sizeof *t.span_of_chunk),
+                            .ratios = calloc((size_t)n + 1, sizeof *t.ratios)};
+    struct status status = status_error(STATUS_MEMORY, "out of memory for %lld spans", (long long)n);
+    if (t.spans != NULL && t.span_of_chunk != NULL && t.ratios != NULL) {
+        lay_out(&t, spans, n);
+        s->host = spans;
+        status = upload_tables(s, &t, n, n_chunks);
     }
-    free(ratios);
-    free(laid_out);
+    free(t.spans);
+    free(t.span_of_chunk);
+    free(t.ratios);
     return status;
 }
 
@@ -68,7 +99,7 @@ const struct cuda_spans *cuda_spans_of(struct exec *x, const char *op, const str
 {
     struct cuda_context *c = x->context;
     for (int i = 0; i < CUDA_CONTEXT_SPANS; i++) {
-        if (c->spans[i].spans != NULL && c->spans[i].host == spans && c->spans[i].n == n) {
+        if (c->spans[i].table.spans != NULL && c->spans[i].host == spans && c->spans[i].table.n_spans == n) {
             return &c->spans[i];
         }
     }

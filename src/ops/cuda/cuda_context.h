@@ -12,9 +12,8 @@
 /* A table of spans on the device, by the host's table that it was made of. */
 struct cuda_spans {
     const struct optim_span *host;
-    int64_t n, n_chunks;
-    struct launch_span *spans; /* [n] device memory */
-    double *ratios;            /* [n] device memory */
+    struct launch_spans table;
+    double *ratios; /* [n_spans] device memory */
 };
 
 enum { CUDA_CONTEXT_SPANS = 4 };

@@ -72,6 +72,9 @@ static struct status cuda_allocate(void **memory, size_t bytes, const char *what
         e = cudaMemset(*memory, 0, bytes);
     }
     if (e == cudaSuccess) {
+        e = cudaDeviceSynchronize(); /* contexts' streams do not wait for what cudaMemset begins */
+    }
+    if (e == cudaSuccess) {
         return status_ok();
     }
     cudaFree(*memory);
@@ -162,6 +165,9 @@ struct status cuda_context_upload(void **on_device, const void *on_host, size_t 
     cudaError_t e = cudaMalloc(on_device, bytes);
     if (e == cudaSuccess) {
         e = cudaMemcpy(*on_device, on_host, bytes, cudaMemcpyHostToDevice);
+    }
+    if (e == cudaSuccess) {
+        e = cudaDeviceSynchronize(); /* from pageable memory it returns before the end */
     }
     return e == cudaSuccess ? status_ok() : failure(STATUS_MEMORY, "a table of an op", e);
 }

@@ -1,4 +1,4 @@
-/* cuda_elements: kernels without neighbours: fill, cast, biases, activations, gathers, and sums over rows.
+/* cuda_elements: kernels without neighbours: fill, cast, biases, activations, gathers, and what looks at every element.
  *
  * A thread owns eight columns of a row or one element; all are bound by memory: each element is read and written once. */
 #include "ops/cuda/device_code.cuh"
@@ -47,9 +47,16 @@ int cuda_launch_is_possible(void)
     return possible;
 }
 
+static size_t bytes_of(launch_type type)
+{
+    return type == LAUNCH_F64 ? 8 : type == LAUNCH_BF16 || type == LAUNCH_F16 ? 2 : 4;
+}
+
 void cuda_launch_fill(const launch *l, launch_rows out, launch_type type, int64_t rows, int64_t cols, double value)
 {
-    if (rows * cols > 0) {
+    if (value == 0 && (rows == 1 || out.stride == cols)) { /* gradients, at the rate of memory */
+        cudaMemsetAsync(out.data, 0, (size_t)(rows * cols) * bytes_of(type), (cudaStream_t)l->stream);
+    } else if (rows * cols > 0) {
         LAUNCH(l, fill_kernel, blocks_of(rows * cols, BLOCK), BLOCK, 0, out, type, rows, cols, value);
     }
 }
@@ -122,42 +129,65 @@ void cuda_launch_find_nonfinite(const launch *l, int64_t *index, launch_rows in,
     LAUNCH(l, finish_index_kernel, 1, 1, 0, index);
 }
 
-__global__ static void broadcast_kernel(launch_rows out, launch_type type, const float *row, int64_t rows, int64_t cols)
+template <typename A>
+__global__ static void broadcast_kernel(launch_rows out, const float *row, int64_t rows, int64_t cols)
 {
-    int64_t i = (int64_t)blockIdx.x * blockDim.x + threadIdx.x;
-    if (i < rows * cols) {
-        store_any(out.data, i / cols * out.stride + i % cols, type, row[i % cols]);
+    int64_t groups = (cols + EIGHT - 1) / EIGHT, i = (int64_t)blockIdx.x * blockDim.x + threadIdx.x;
+    if (i < rows * groups) {
+        int64_t column = i % groups * EIGHT;
+        store_eight((A *)out.data + i / groups * out.stride, column, cols, load_eight(row, column, cols));
     }
 }
 
 void cuda_launch_broadcast(const launch *l, launch_rows out, launch_type type, const float *row, int64_t rows,
                            int64_t cols)
 {
-    if (rows * cols > 0) {
-        LAUNCH(l, broadcast_kernel, blocks_of(rows * cols, BLOCK), BLOCK, 0, out, type, row, rows, cols);
-    }
+    unsigned blocks = blocks_of(rows * ((cols + EIGHT - 1) / EIGHT), BLOCK);
+    BY_TYPE(type, LAUNCH(l, broadcast_kernel<A>, blocks, BLOCK, 0, out, row, rows, cols));
+}
+
+/* Phi(z) and phi(z), the normal distribution and its density. */
+struct normal {
+    float distribution, density;
+};
+
+__device__ static inline normal normal_at(float z, float)
+{
+    const float inverse_sqrt_2pi = 0.39894228040143268f;
+    return normal{0.5f * (1.0f + erff(z * 0.70710678118654752f)), inverse_sqrt_2pi * expf(-0.5f * z * z)};
+}
+
+/* To 1.5e-7, which two bytes do not show, and with one exponential for both: otherwise arithmetic would bound what follows
+ * (Abramowitz and Stegun, Handbook of Mathematical Functions, 7.1.26, with x = |z| / sqrt(2)). */
+template <typename H> __device__ static inline normal normal_at(float z, H)
+{
+    const float p = 0.3275911f * 0.70710678118654752f, log2_e = 1.44269504088896341f, inverse_sqrt_2pi = 0.39894228040143268f;
+    float t = __fdividef(1.0f, 1.0f + p * fabsf(z)), e = exp2_approx(-0.5f * log2_e * z * z);
+    float polynomial = t * (0.254829592f + t * (-0.284496736f + t * (1.421413741f + t * (-1.453152027f + t * 1.061405429f))));
+    float tail = 0.5f * polynomial * e;
+    return normal{z > 0 ? 1.0f - tail : tail, inverse_sqrt_2pi * e};
 }
 
 /* gelu(z) = z Phi(z) and its slope Phi(z) + z phi(z). */
-__device__ static inline float gelu(float z)
+template <typename A> __device__ static inline float gelu(float z)
 {
-    return 0.5f * z * (1.0f + erff(z * 0.70710678118654752f));
+    return z * normal_at(z, A()).distribution;
 }
 
-__device__ static inline float gelu_slope(float z)
+template <typename A> __device__ static inline float gelu_slope(float z)
 {
-    const float inverse_sqrt_2pi = 0.39894228040143268f;
-    return 0.5f * (1.0f + erff(z * 0.70710678118654752f)) + z * inverse_sqrt_2pi * expf(-0.5f * z * z);
+    normal n = normal_at(z, A());
+    return n.distribution + z * n.density;
 }
 
 /* out[i] = f(a[i], b[i]) over n elements. */
 enum binary { GELU, GELU_BACKWARD, TANH, TANH_BACKWARD };
 
-__device__ static inline float apply(binary f, float a, float b)
+template <typename A> __device__ static inline float apply(binary f, float a, float b)
 {
     switch (f) {
-    case GELU: return gelu(a);
-    case GELU_BACKWARD: return a * gelu_slope(b);
+    case GELU: return gelu<A>(a);
+    case GELU_BACKWARD: return a * gelu_slope<A>(b);
     case TANH: return tanhf(a);
     default: return a * (1.0f - b * b);
     }
@@ -172,7 +202,7 @@ __global__ static void elements_kernel(binary f, A *out, const A *a, const A *b,
     }
     eight x = load_eight(a, column, n), y = load_eight(b, column, n);
     for (int k = 0; k < EIGHT; k++) {
-        x.v[k] = apply(f, x.v[k], y.v[k]);
+        x.v[k] = apply<A>(f, x.v[k], y.v[k]);
     }
     store_eight(out, column, n, x);
 }
@@ -207,7 +237,7 @@ __global__ static void bias_gelu_kernel(A *out, A *pre, const float *bias, int64
     }
     store_eight(pre + row * cols, column, cols, x);
     for (int k = 0; k < EIGHT; k++) {
-        x.v[k] = gelu(x.v[k]);
+        x.v[k] = gelu<A>(x.v[k]);
     }
     store_eight(out + row * cols, column, cols, x);
 }
@@ -236,78 +266,6 @@ void cuda_launch_tanh_backward(const launch *l, void *din, const void *dout, con
     launch_elements(l, TANH_BACKWARD, din, dout, out, type, n);
 }
 
-/* Column sums in two passes: a thread sums one column over a run of rows; then the runs are added in order. */
-static int64_t chunks_of(int64_t rows)
-{
-    return rows < LAUNCH_ROW_CHUNKS ? rows : LAUNCH_ROW_CHUNKS;
-}
-
-template <typename A>
-__global__ static void column_partials_kernel(float *partials, launch_rows in, int64_t rows, int64_t cols)
-{
-    int64_t column = (int64_t)blockIdx.x * blockDim.x + threadIdx.x, chunks = gridDim.y;
-    int64_t first = rows * blockIdx.y / chunks, end = rows * (blockIdx.y + 1) / chunks;
-    if (column < cols) {
-        float sum = 0;
-        for (int64_t r = first; r < end; r++) {
-            sum += to_float(((const A *)in.data)[r * in.stride + column]);
-        }
-        partials[blockIdx.y * cols + column] = sum;
-    }
-}
-
-__global__ static void add_partials_kernel(float *total, const float *partials, int64_t chunks, int64_t n)
-{
-    int64_t i = (int64_t)blockIdx.x * blockDim.x + threadIdx.x;
-    if (i < n) {
-        float sum = 0;
-        for (int64_t c = 0; c < chunks; c++) {
-            sum += partials[c * n + i];
-        }
-        total[i] += sum;
-    }
-}
-
-void cuda_launch_column_sum(const launch *l, float *total, launch_rows in, launch_type type, int64_t rows, int64_t cols)
-{
-    dim3 grid(blocks_of(cols, BLOCK), (unsigned)chunks_of(rows));
-    if (rows == 0) {
-        return;
-    }
-    BY_TYPE(type, LAUNCH(l, column_partials_kernel<A>, grid, BLOCK, 0, l->scratch, in, rows, cols));
-    LAUNCH(l, add_partials_kernel, blocks_of(cols, BLOCK), BLOCK, 0, total, l->scratch, chunks_of(rows), cols);
-}
-
-template <typename A>
-__global__ static void few_partials_kernel(float *partials, int64_t table_rows, const A *in, const int32_t *index,
-                                           int64_t rows, int64_t cols, int32_t *fault)
-{
-    int64_t column = (int64_t)blockIdx.x * blockDim.x + threadIdx.x, chunks = gridDim.y, wanted = blockIdx.z;
-    int64_t first = rows * blockIdx.y / chunks, end = rows * (blockIdx.y + 1) / chunks;
-    if (column < cols) {
-        float sum = 0;
-        for (int64_t r = first; r < end; r++) {
-            if (checked_index(index, r, table_rows, fault) == wanted) {
-                sum += to_float(in[r * cols + column]);
-            }
-        }
-        partials[(blockIdx.y * table_rows + wanted) * cols + column] = sum;
-    }
-}
-
-void cuda_launch_scatter_add_few(const launch *l, float *table, int64_t table_rows, const void *in, launch_type type,
-                                 const int32_t *index, int64_t rows, int64_t cols)
-{
-    int64_t n = table_rows * cols;
-    dim3 grid(blocks_of(cols, BLOCK), (unsigned)chunks_of(rows), (unsigned)table_rows);
-    if (rows == 0) {
-        return;
-    }
-    BY_TYPE(type, LAUNCH(l, few_partials_kernel<A>, grid, BLOCK, 0, l->scratch, table_rows, (const A *)in, index, rows,
-                         cols, l->fault));
-    LAUNCH(l, add_partials_kernel, blocks_of(n, BLOCK), BLOCK, 0, table, l->scratch, chunks_of(rows), n);
-}
-
 template <typename A>
 __global__ static void gather_kernel(launch_rows out, launch_rows in, const int32_t *index, int64_t in_rows, int64_t cols,
                                      int32_t *fault)
@@ -315,8 +273,8 @@ __global__ static void gather_kernel(launch_rows out, launch_rows in, const int3
     int64_t from = checked_index(index, blockIdx.x, in_rows, fault);
     const A *source = (const A *)in.data + from * in.stride;
     A *target = (A *)out.data + blockIdx.x * out.stride;
-    for (int64_t c = threadIdx.x; c < cols; c += blockDim.x) {
-        target[c] = source[c];
+    for (int64_t c = threadIdx.x * EIGHT; c < cols; c += blockDim.x * EIGHT) {
+        store_packed(target, c, cols, load_packed(source, c, cols));
     }
 }
 
@@ -327,54 +285,4 @@ void cuda_launch_gather(const launch *l, launch_rows out, launch_rows in, launch
         return;
     }
     BY_TYPE(type, LAUNCH(l, gather_kernel<A>, (unsigned)rows, BLOCK, 0, out, in, index, in_rows, cols, l->fault));
-}
-
-/* A block owns the first row with its index: it adds that row and all later ones of the same index, in order.  Blocks of
- * other rows end at once, so no two write to one row of the table. */
-template <typename T, typename A>
-__global__ static void scatter_add_kernel(launch_rows table, int64_t table_rows, launch_rows in, const int32_t *index,
-                                          int64_t rows, int64_t cols, int32_t *fault)
-{
-    __shared__ int is_later, matches[BLOCK];
-    int64_t own = blockIdx.x, target = checked_index(index, own, table_rows, fault);
-    if (threadIdx.x == 0) {
-        is_later = 0;
-    }
-    __syncthreads();
-    for (int64_t j = threadIdx.x; j < own; j += blockDim.x) {
-        if (index[j] == index[own]) {
-            is_later = 1;
-        }
-    }
-    __syncthreads();
-    if (is_later) {
-        return;
-    }
-    for (int64_t begin = own; begin < rows; begin += BLOCK) {
-        int64_t j = begin + threadIdx.x;
-        matches[threadIdx.x] = j < rows && index[j] == index[own];
-        __syncthreads();
-        for (int k = 0; k < BLOCK && begin + k < rows; k++) {
-            for (int64_t c = threadIdx.x; matches[k] && c < cols; c += blockDim.x) {
-                T *sum = (T *)table.data + target * table.stride + c;
-                from_float(sum, to_float(*sum) + to_float(((const A *)in.data)[(begin + k) * in.stride + c]));
-            }
-        }
-        __syncthreads();
-    }
-}
-
-void cuda_launch_scatter_add(const launch *l, launch_rows table, launch_type table_type, int64_t table_rows,
-                             launch_rows in, launch_type type, const int32_t *index, int64_t rows, int64_t cols)
-{
-    if (rows == 0) {
-        return;
-    }
-    if (table_type == LAUNCH_F32) {
-        BY_TYPE(type, LAUNCH(l, (scatter_add_kernel<float, A>), (unsigned)rows, BLOCK, 0, table, table_rows, in, index,
-                             rows, cols, l->fault));
-    } else {
-        BY_TYPE(type, LAUNCH(l, (scatter_add_kernel<A, A>), (unsigned)rows, BLOCK, 0, table, table_rows, in, index, rows,
-                             cols, l->fault));
-    }
 }

@@ -2,9 +2,9 @@
  * halves of a layer; forward and backward.
  *
  * Forward: a block owns a row, kept as fp32 in shared memory, a thread every BLOCK-th group of eight columns.  Backward: a
- * block owns a run of rows and keeps the sums over them, for the gradients of vectors, in registers; the runs' sums are added
- * in order.  Bound by memory: bytes a row are those of its tensors, once. */
-#include "ops/cuda/device_code.cuh"
+ * block owns a run of rows and keeps the sums over them, for the gradients of vectors, in registers, while the next row is on
+ * its way; the runs' sums are added in order.  Bound by memory: bytes a row are those of its tensors, once. */
+#include "ops/cuda/sums_code.cuh"
 
 /* Mean and 1 / sqrt(variance + eps) of a row in shared memory, of which every thread wrote its own columns. */
 __device__ static void statistics(const float *row, int64_t cols, float eps, float *mean, float *rstd)
@@ -47,7 +47,11 @@ __device__ static void normalize(A *out, const float *row, launch_norm n, int64_
     }
 }
 
-template <typename A> __global__ static void layernorm_kernel(A *out, const A *in, launch_norm n)
+/* Blocks of a multiprocessor that a forward kernel leaves registers for. */
+static const int FORWARD_BLOCKS = 12;
+
+template <typename A>
+__global__ static void __launch_bounds__(BLOCK, FORWARD_BLOCKS) layernorm_kernel(A *out, const A *in, launch_norm n)
 {
     SHARED_MEMORY(values);
     int64_t row = blockIdx.x, at = row * n.cols;
@@ -72,8 +76,9 @@ void cuda_launch_layernorm(const launch *l, const launch_norm *n, void *out, con
 }
 
 template <typename A>
-__global__ static void bias_dropout_add_layernorm_kernel(A *out, A *sum, const A *in, const float *bias, const A *residual,
-                                                         launch_norm n, const uint64_t *dropout_key, launch_dropout d)
+__global__ static void __launch_bounds__(BLOCK, FORWARD_BLOCKS)
+    bias_dropout_add_layernorm_kernel(A *out, A *sum, const A *in, const float *bias, const A *residual, launch_norm n,
+                                      const uint64_t *dropout_key, launch_dropout d)
 {
     SHARED_MEMORY(values);
     uint64_t key = dropout_key_of(dropout_key, d);
@@ -105,7 +110,7 @@ void cuda_launch_bias_dropout_add_layernorm(const launch *l, const launch_norm *
 template <typename A> struct backward_call {
     A *din, *dropped;
     const A *dout, *in;
-    float *partials; /* [3][chunks][cols]: of dgamma, dbeta, dbias */
+    float *partials; /* [3][runs][cols]: of dgamma, dbeta, dbias */
     launch_norm n;
     const uint64_t *dropout_key;
     launch_dropout before, after; /* of dout, and from din to dropped */
@@ -117,24 +122,66 @@ __device__ static inline int64_t column_of(int g)
     return ((int64_t)g * BLOCK + threadIdx.x) * EIGHT;
 }
 
+/* A thread's part of the two tensors that a row is made of. */
+template <typename A, int GROUPS> struct row_part {
+    packed_eight<A> dout[GROUPS], in[GROUPS];
+};
+
+template <typename A, int GROUPS>
+__device__ static inline row_part<A, GROUPS> load_part(const backward_call<A> &c, int64_t row)
+{
+    row_part<A, GROUPS> part;
+    UNROLL
+    for (int g = 0; g < GROUPS; g++) {
+        part.dout[g] = load_packed(c.dout + row * c.n.cols, column_of(g), c.n.cols);
+        part.in[g] = load_packed(c.in + row * c.n.cols, column_of(g), c.n.cols);
+    }
+    return part;
+}
+
+/* Both summed over the block of BLOCK threads; two calls in a row need different memory. */
+__device__ static inline void sum_both(float *a, float *b, float (*partial)[2])
+{
+    float x = warp_sum(*a), y = warp_sum(*b);
+    if (threadIdx.x % WARP == 0) {
+        partial[threadIdx.x / WARP][0] = x;
+        partial[threadIdx.x / WARP][1] = y;
+    }
+    __syncthreads();
+    *a = *b = 0;
+    UNROLL
+    for (int w = 0; w < BLOCK / WARP; w++) {
+        *a += partial[w][0];
+        *b += partial[w][1];
+    }
+}
+
+/* Blocks of a multiprocessor, whose registers hold as many. */
+static constexpr int blocks_for(int groups)
+{
+    return groups == 1 ? 4 : groups == 2 ? 3 : groups == 4 ? 2 : 1;
+}
+
 /* din = rstd (g - mean(g) - xhat mean(g xhat)), g = dout gamma, of a run of rows; sums over them stay in registers.  Each
  * row is read once.  GROUPS of eight columns belong to a thread. */
-template <typename A, int GROUPS> __global__ static void layernorm_backward_kernel(backward_call<A> c)
+template <typename A, int GROUPS>
+__global__ static void __launch_bounds__(BLOCK, blocks_for(GROUPS)) layernorm_backward_kernel(backward_call<A> c)
 {
-    __shared__ float partial[WARP];
+    __shared__ float partial[2][BLOCK / WARP][2];
     launch_norm n = c.n;
     uint64_t key_before = dropout_key_of(c.dropout_key, c.before), key_after = dropout_key_of(c.dropout_key, c.after);
-    int64_t chunks = gridDim.x, first = n.rows * blockIdx.x / chunks, end = n.rows * (blockIdx.x + 1) / chunks;
+    int64_t runs = gridDim.x, first = n.rows * blockIdx.x / runs, end = n.rows * (blockIdx.x + 1) / runs;
     eight sums[3][GROUPS] = {};
+    row_part<A, GROUPS> next = load_part<A, GROUPS>(c, first);
     for (int64_t row = first; row < end; row++) {
         eight dy[GROUPS], xhat[GROUPS];
         float sum = 0, sum_xhat = 0, mean = n.mean[row], rstd = n.rstd[row];
-UNROLL
+        UNROLL
         for (int g = 0; g < GROUPS; g++) {
             int64_t at = column_of(g);
             eight factors = dropout_factors(key_before, c.before, row, at), gamma = load_eight(n.gamma, at, n.cols);
-            dy[g] = load_eight(c.dout + row * n.cols, at, n.cols);
-            xhat[g] = load_eight(c.in + row * n.cols, at, n.cols);
+            dy[g] = unpack(next.dout[g]);
+            xhat[g] = unpack(next.in[g]);
             for (int k = 0; k < EIGHT; k++) { /* beyond the end dy is 0 */
                 dy[g].v[k] *= factors.v[k];
                 xhat[g].v[k] = (xhat[g].v[k] - mean) * rstd;
@@ -145,9 +192,12 @@ UNROLL
                 sum_xhat += dy[g].v[k] * xhat[g].v[k];
             }
         }
-        float mean_g = block_sum(sum, partial) / (float)n.cols;
-        float mean_g_xhat = block_sum(sum_xhat, partial) / (float)n.cols;
-UNROLL
+        if (row + 1 < end) {
+            next = load_part<A, GROUPS>(c, row + 1);
+        }
+        sum_both(&sum, &sum_xhat, partial[row % 2]);
+        float mean_g = sum / (float)n.cols, mean_g_xhat = sum_xhat / (float)n.cols;
+        UNROLL
         for (int g = 0; g < GROUPS; g++) {
             int64_t at = column_of(g);
             eight factors = dropout_factors(key_after, c.after, row, at);
@@ -164,42 +214,26 @@ UNROLL
             }
         }
     }
-UNROLL
+    UNROLL
     for (int k = 0; k < 3; k++) {
-UNROLL
+        UNROLL
         for (int g = 0; g < GROUPS; g++) {
-            store_eight(c.partials + (k * chunks + blockIdx.x) * n.cols, column_of(g), n.cols, sums[k][g]);
+            store_eight(c.partials + (k * runs + blockIdx.x) * n.cols, column_of(g), n.cols, sums[k][g]);
         }
     }
 }
 
-__global__ static void add_vectors_kernel(float *dgamma, float *dbeta, float *dbias, const float *partials, int64_t chunks,
-                                          int64_t n)
-{
-    int64_t i = (int64_t)blockIdx.x * blockDim.x + threadIdx.x;
-    float *const totals[3] = {dgamma, dbeta, dbias};
-    for (int k = 0; k < 3 && i < n; k++) {
-        float sum = 0;
-        for (int64_t c = 0; totals[k] != NULL && c < chunks; c++) {
-            sum += partials[(k * chunks + c) * n + i];
-        }
-        if (totals[k] != NULL) {
-            totals[k][i] += sum;
-        }
-    }
-}
-
-template <typename A> static void launch_groups(const launch *l, const backward_call<A> &c, unsigned chunks)
+template <typename A> static void launch_groups(const launch *l, const backward_call<A> &c, unsigned runs)
 {
     int64_t groups = (c.n.cols + BLOCK * EIGHT - 1) / (BLOCK * EIGHT);
     if (groups <= 1) {
-        LAUNCH(l, (layernorm_backward_kernel<A, 1>), chunks, BLOCK, 0, c);
+        LAUNCH(l, (layernorm_backward_kernel<A, 1>), runs, BLOCK, 0, c);
     } else if (groups <= 2) {
-        LAUNCH(l, (layernorm_backward_kernel<A, 2>), chunks, BLOCK, 0, c);
+        LAUNCH(l, (layernorm_backward_kernel<A, 2>), runs, BLOCK, 0, c);
     } else if (groups <= 4) {
-        LAUNCH(l, (layernorm_backward_kernel<A, 4>), chunks, BLOCK, 0, c);
+        LAUNCH(l, (layernorm_backward_kernel<A, 4>), runs, BLOCK, 0, c);
     } else {
-        LAUNCH(l, (layernorm_backward_kernel<A, LAUNCH_MOST_NORM_COLS / (BLOCK * EIGHT)>), chunks, BLOCK, 0, c);
+        LAUNCH(l, (layernorm_backward_kernel<A, LAUNCH_MOST_NORM_COLS / (BLOCK * EIGHT)>), runs, BLOCK, 0, c);
     }
 }
 
@@ -207,7 +241,6 @@ template <typename A>
 static void launch_backward(const launch *l, const launch_norm *n, const launch_norm_backward *b)
 {
     const launch_dropout none = {0, 0, 1.0f, NULL};
-    int64_t chunks = n->rows < LAUNCH_NORM_CHUNKS ? n->rows : LAUNCH_NORM_CHUNKS;
     backward_call<A> c = {(A *)b->din,
                           (A *)b->dropped,
                           (const A *)b->dout,
@@ -217,9 +250,8 @@ static void launch_backward(const launch *l, const launch_norm *n, const launch_
                           l->dropout_key,
                           b->before == NULL ? none : *b->before,
                           b->after == NULL ? none : *b->after};
-    launch_groups(l, c, (unsigned)chunks);
-    LAUNCH(l, add_vectors_kernel, blocks_of(n->cols, BLOCK), BLOCK, 0, b->dgamma, b->dbeta, b->dbias, l->scratch, chunks,
-           n->cols);
+    launch_groups(l, c, (unsigned)b->runs);
+    add_runs(l, run_totals{{b->dgamma, b->dbeta, b->dbias}}, 3, l->scratch, b->runs, n->cols);
 }
 
 void cuda_launch_layernorm_backward(const launch *l, const launch_norm *n, const launch_norm_backward *b,

@@ -239,7 +239,7 @@ static void cuda_layernorm(struct exec *x, tensor out, tensor mean, tensor rstd,
 }
 
 static void norm_backward(struct exec *x, const char *op, const struct launch_norm *n,
-                          const struct launch_norm_backward *b, tensor in)
+                          struct launch_norm_backward *b, tensor in)
 {
     if (n->cols > LAUNCH_MOST_NORM_COLS) {
         exec_fail(x, STATUS_USAGE, op, "rows of %lld columns; at most %d", (long long)n->cols,
@@ -247,6 +247,7 @@ static void norm_backward(struct exec *x, const char *op, const struct launch_no
         return;
     }
     struct launch l = launch_of(x, workspace_layernorm_backward(n->rows, n->cols));
+    b->runs = workspace_at_most(n->rows, WORKSPACE_NORM_RUNS);
     cuda_launch_layernorm_backward(&l, n, b, type_of(in));
     finish(x, op);
 }
@@ -323,18 +324,13 @@ static void cuda_embed(struct exec *x, tensor out, tensor sum, tensor mean, tens
     }
 }
 
-/* Adds rows of dsum to the rows of a table that `index` names. */
-static void scatter(const struct launch *l, tensor table, tensor dsum, tensor index)
+/* Adds rows of `in` to the rows of a table that `index` names. */
+static void scatter(struct exec *x, tensor table, tensor in, tensor index)
 {
-    enum { FEW = 3 }; /* as many as the scratch has room for partial sums of */
-    int64_t rows = tensor_rows(dsum), cols = tensor_cols(dsum);
-    if (tensor_rows(table) <= FEW) {
-        cuda_launch_scatter_add_few(l, table.data, tensor_rows(table), dsum.data, type_of(dsum), index.data,
-                                    rows, cols);
-    } else {
-        cuda_launch_scatter_add(l, rows_of(table), LAUNCH_F32, tensor_rows(table), rows_of(dsum),
-                                type_of(dsum), index.data, rows, cols);
-    }
+    int64_t rows = tensor_count(index), cols = tensor_cols(in);
+    struct launch l = launch_of(x, workspace_scatter_add(rows, cols));
+    cuda_launch_scatter_add(&l, rows_of(table), type_of(table), tensor_rows(table), rows_of(in), type_of(in),
+                            index.data, rows, cols);
 }
 
 static void cuda_embed_backward(struct exec *x, tensor dsum, tensor dword, tensor dposition, tensor dtype,
@@ -354,10 +350,9 @@ static void cuda_embed_backward(struct exec *x, tensor dsum, tensor dword, tenso
                                                      .in = sum.data,
                                                      .before = &d},
                       sum);
-        struct launch l = launch_of(x, workspace_embed_backward(tensor_rows(sum), tensor_cols(sum)));
-        scatter(&l, dword, dsum, ids);
-        scatter(&l, dposition, dsum, positions);
-        scatter(&l, dtype, dsum, types);
+        scatter(x, dword, dsum, ids);
+        scatter(x, dposition, dsum, positions);
+        scatter(x, dtype, dsum, types);
         finish(x, "embed_backward");
     }
 }
@@ -455,9 +450,7 @@ static void cuda_gather_rows(struct exec *x, tensor out, tensor in, tensor rows)
 static void cuda_scatter_add_rows(struct exec *x, tensor din, tensor dout, tensor rows)
 {
     if (accept_tensors(x, "scatter_add_rows", ACCEPT_LIST(din, dout), NULL, 0)) {
-        struct launch l = launch_of(x, 0);
-        cuda_launch_scatter_add(&l, rows_of(din), type_of(din), tensor_rows(din), rows_of(dout),
-                                type_of(dout), rows.data, tensor_rows(dout), tensor_cols(dout));
+        scatter(x, din, dout, rows);
         finish(x, "scatter_add_rows");
     }
 }
@@ -494,7 +487,7 @@ static void cuda_global_norm(struct exec *x, tensor norm, tensor in, const struc
         const struct cuda_spans *s = cuda_spans_of(x, "global_norm", spans, n_spans);
         if (s != NULL) {
             struct launch l = launch_of(x, workspace_optim(spans, n_spans));
-            cuda_launch_global_norm(&l, norm.data, in.data, s->spans, s->n, s->n_chunks);
+            cuda_launch_global_norm(&l, norm.data, in.data, &s->table);
             finish(x, "global_norm");
         }
     }
@@ -519,9 +512,7 @@ static bool prepare_optim(struct exec *x, const char *op, struct launch *l, stru
                                .exp_avg_sq = b.exp_avg_sq.data,
                                .working = b.working.data,
                                .working_type = type_of(b.working),
-                               .spans = s->spans,
-                               .n_spans = s->n,
-                               .n_chunks = s->n_chunks,
+                               .spans = s->table,
                                .norm = norm.data,
                                .n_norm = tensor_count(norm),
                                .scalars = scalars.data,

@@ -1,46 +1,50 @@
 /* cuda_optim: the global norm, LAMB and AdamW over flat buffers of many spans at once (docs/math/optimizers.md).
  *
- * A block owns a chunk of 1,024 elements of one span, found by bisection.  Partial sums of chunks are doubles that one
+ * A block owns a chunk of 1,024 elements of one span, a thread eight of them.  Partial sums of chunks are doubles that one
  * block adds in order, so the bits do not depend on scheduling.  Bound by memory: LAMB reads w, g, m, v and writes m, v, u,
  * then reads w, u and writes w and its copy. */
 #include "ops/cuda/device_code.cuh"
 
-/* The span of a chunk: the last one that begins at or before it. */
-__device__ static inline int64_t span_of(const launch_span *spans, int64_t n_spans, int64_t chunk)
-{
-    int64_t low = 0, high = n_spans - 1;
-    while (low < high) {
-        int64_t middle = (low + high + 1) / 2;
-        if (spans[middle].first_chunk <= chunk) {
-            low = middle;
-        } else {
-            high = middle - 1;
-        }
-    }
-    return low;
-}
+static_assert(LAUNCH_SPAN_CHUNK == BLOCK * EIGHT, "a chunk is what the threads of a block have");
 
-/* The elements [first, end) of the chunk of this block, and its span. */
+/* A chunk: its span, and its elements [first, first + n) of the buffers. */
 struct chunk {
-    int64_t first, end, span;
+    int64_t first, n;
+    int span;
     double weight_decay;
 };
 
-__device__ static inline chunk own_chunk(const launch_span *spans, int64_t n_spans)
+__device__ static inline chunk chunk_at(const launch_spans &spans, int64_t number)
 {
-    int64_t s = span_of(spans, n_spans, blockIdx.x), last = spans[s].offset + spans[s].n;
-    int64_t first = spans[s].offset + (blockIdx.x - spans[s].first_chunk) * LAUNCH_SPAN_CHUNK;
-    int64_t end = first + LAUNCH_SPAN_CHUNK;
-    return chunk{first, end < last ? end : last, s, spans[s].weight_decay};
+    int span = spans.span_of_chunk[number];
+    launch_span s = spans.spans[span];
+    int64_t begin = (number - s.first_chunk) * LAUNCH_SPAN_CHUNK, left = s.n - begin;
+    return chunk{s.offset + begin, left < LAUNCH_SPAN_CHUNK ? left : LAUNCH_SPAN_CHUNK, span, s.weight_decay};
 }
 
-__global__ static void squares_kernel(double *partials, const float *in, const launch_span *spans, int64_t n_spans)
+/* The first of this thread's elements of a chunk. */
+__device__ static inline int64_t own_column(void)
+{
+    return (int64_t)threadIdx.x * EIGHT;
+}
+
+enum { NORM_CHUNKS = 4 }; /* of a block that only reads */
+
+__global__ static void squares_kernel(double *partials, const float *in, launch_spans spans)
 {
     __shared__ double partial[WARP];
-    chunk c = own_chunk(spans, n_spans);
+    packed_eight<float> own[NORM_CHUNKS];
     double sum = 0;
-    for (int64_t i = c.first + threadIdx.x; i < c.end; i += blockDim.x) {
-        sum += (double)in[i] * (double)in[i];
+    UNROLL
+    for (int k = 0; k < NORM_CHUNKS; k++) {
+        int64_t number = (int64_t)blockIdx.x * NORM_CHUNKS + k;
+        chunk c = number < spans.n_chunks ? chunk_at(spans, number) : chunk{0, 0, 0, 0};
+        own[k] = load_packed(in + c.first, own_column(), c.n);
+    }
+    UNROLL
+    for (int k = 0; k < NORM_CHUNKS * EIGHT; k++) {
+        double v = (double)unpack(own[k / EIGHT]).v[k % EIGHT];
+        sum += v * v;
     }
     sum = block_sum(sum, partial);
     if (threadIdx.x == 0) {
@@ -48,13 +52,13 @@ __global__ static void squares_kernel(double *partials, const float *in, const l
     }
 }
 
-/* One block: a thread adds a run of partial sums in order, then the threads are added. */
+/* One block: a thread adds every 1024th partial sum, then the threads are added. */
 __global__ static void root_of_sum_kernel(double *norm, const double *partials, int64_t n)
 {
     __shared__ double partial[WARP];
-    int64_t first = n * threadIdx.x / blockDim.x, end = n * (threadIdx.x + 1) / blockDim.x;
     double sum = 0;
-    for (int64_t i = first; i < end; i++) {
+    UNROLL_BY(8)
+    for (int64_t i = threadIdx.x; i < n; i += blockDim.x) {
         sum += partials[i];
     }
     sum = block_sum(sum, partial);
@@ -63,14 +67,14 @@ __global__ static void root_of_sum_kernel(double *norm, const double *partials, 
     }
 }
 
-void cuda_launch_global_norm(const launch *l, double *norm, const float *in, const launch_span *spans, int64_t n_spans,
-                             int64_t n_chunks)
+void cuda_launch_global_norm(const launch *l, double *norm, const float *in, const launch_spans *spans)
 {
     double *partials = (double *)l->scratch;
-    if (n_chunks > 0) {
-        LAUNCH(l, squares_kernel, (unsigned)n_chunks, BLOCK, 0, partials, in, spans, n_spans);
+    int64_t blocks = (spans->n_chunks + NORM_CHUNKS - 1) / NORM_CHUNKS;
+    if (blocks > 0) {
+        LAUNCH(l, squares_kernel, (unsigned)blocks, BLOCK, 0, partials, in, *spans);
     }
-    LAUNCH(l, root_of_sum_kernel, 1, 8 * BLOCK, 0, norm, partials, n_chunks);
+    LAUNCH(l, root_of_sum_kernel, 1, 8 * BLOCK, 0, norm, (const double *)partials, blocks);
 }
 
 /* Whether there is an update at all: the host has not looked at the norm yet. */
@@ -90,25 +94,41 @@ __device__ static inline float gradient_factor(const launch_optim &o)
     return (float)(limit > 0 && norm > limit ? scale * (limit / norm) : scale);
 }
 
+/* What a thread has of a chunk; zeros beyond its end. */
+struct elements {
+    eight w, g, m, v;
+};
+
+__device__ static inline elements load_elements(const launch_optim &o, const chunk &c)
+{
+    int64_t i = own_column();
+    packed_eight<float> w = load_packed(o.master + c.first, i, c.n), g = load_packed(o.grad + c.first, i, c.n);
+    packed_eight<float> m = load_packed(o.exp_avg + c.first, i, c.n), v = load_packed(o.exp_avg_sq + c.first, i, c.n);
+    return elements{unpack(w), unpack(g), unpack(m), unpack(v)};
+}
+
 /* m = b1 m + (1 - b1) g;  v = b2 v + (1 - b2) g^2. */
-__device__ static inline void update_moments(const launch_optim &o, int64_t i, float scale, float *m, float *v)
+__device__ static inline void update_moments(const launch_optim &o, const chunk &c, elements *e)
 {
     float beta1 = (float)o.scalars[LAUNCH_BETA1], beta2 = (float)o.scalars[LAUNCH_BETA2];
     float rest1 = (float)(1 - o.scalars[LAUNCH_BETA1]), rest2 = (float)(1 - o.scalars[LAUNCH_BETA2]);
-    float g = o.grad[i] * scale;
-    *m = beta1 * o.exp_avg[i] + rest1 * g;
-    *v = beta2 * o.exp_avg_sq[i] + rest2 * g * g;
-    o.exp_avg[i] = *m;
-    o.exp_avg_sq[i] = *v;
+    float scale = gradient_factor(o);
+    for (int k = 0; k < EIGHT; k++) {
+        float g = e->g.v[k] * scale;
+        e->m.v[k] = beta1 * e->m.v[k] + rest1 * g;
+        e->v.v[k] = beta2 * e->v.v[k] + rest2 * g * g;
+    }
+    store_eight(o.exp_avg + c.first, own_column(), c.n, e->m);
+    store_eight(o.exp_avg_sq + c.first, own_column(), c.n, e->v);
 }
 
-__device__ static inline void set_weight(const launch_optim &o, int64_t i, float w)
+__device__ static inline void store_weights(const launch_optim &o, const chunk &c, const eight &w)
 {
-    o.master[i] = w;
+    store_eight(o.master + c.first, own_column(), c.n, w);
     if (o.working != NULL && o.working_type == LAUNCH_F16) {
-        from_float((f16 *)o.working + i, w);
+        store_eight((f16 *)o.working + c.first, own_column(), c.n, w);
     } else if (o.working != NULL) {
-        from_float((bf16 *)o.working + i, w);
+        store_eight((bf16 *)o.working + c.first, own_column(), c.n, w);
     }
 }
 
@@ -119,18 +139,20 @@ __global__ static void lamb_direction_kernel(double *partials, launch_optim o)
         return;
     }
     __shared__ double partial[WARP];
-    chunk c = own_chunk(o.spans, o.n_spans);
-    float scale = gradient_factor(o), eps = (float)o.scalars[LAUNCH_EPS];
+    chunk c = chunk_at(o.spans, blockIdx.x);
+    elements e = load_elements(o, c);
+    float eps = (float)o.scalars[LAUNCH_EPS], decay = (float)c.weight_decay;
     float c1 = (float)o.scalars[LAUNCH_CORRECTION1], c2 = (float)o.scalars[LAUNCH_CORRECTION2];
     double weights = 0, directions = 0;
-    for (int64_t i = c.first + threadIdx.x; i < c.end; i += blockDim.x) {
-        float m, v, w = o.master[i];
-        update_moments(o, i, scale, &m, &v);
-        float u = m / c1 / (sqrtf(v / c2) + eps) + (float)c.weight_decay * w;
-        o.grad[i] = u;
-        weights += (double)w * w;
+    update_moments(o, c, &e);
+    for (int k = 0; k < EIGHT; k++) { /* beyond the end all are 0 */
+        float u = e.m.v[k] / c1 / (sqrtf(e.v.v[k] / c2) + eps) + decay * e.w.v[k];
+        u = own_column() + k < c.n ? u : 0.0f;
+        e.g.v[k] = u;
+        weights += (double)e.w.v[k] * e.w.v[k];
         directions += (double)u * u;
     }
+    store_eight(o.grad + c.first, own_column(), c.n, e.g);
     weights = block_sum(weights, partial);
     directions = block_sum(directions, partial);
     if (threadIdx.x == 0) {
@@ -146,9 +168,10 @@ __global__ static void lamb_ratio_kernel(launch_optim o, const double *partials)
         return;
     }
     __shared__ double partial[WARP];
-    launch_span s = o.spans[blockIdx.x];
+    launch_span s = o.spans.spans[blockIdx.x];
     int64_t n = (s.n + LAUNCH_SPAN_CHUNK - 1) / LAUNCH_SPAN_CHUNK;
     double weights = 0, directions = 0;
+    UNROLL_BY(4)
     for (int64_t i = threadIdx.x; i < n; i += blockDim.x) {
         weights += partials[2 * (s.first_chunk + i)];
         directions += partials[2 * (s.first_chunk + i) + 1];
@@ -166,22 +189,25 @@ __global__ static void lamb_step_kernel(launch_optim o)
     if (!all_finite(o)) {
         return;
     }
-    chunk c = own_chunk(o.spans, o.n_spans);
+    chunk c = chunk_at(o.spans, blockIdx.x);
+    eight w = load_eight(o.master + c.first, own_column(), c.n), u = load_eight(o.grad + c.first, own_column(), c.n);
     float rate = (float)(o.scalars[LAUNCH_LR] * o.ratios[c.span]);
-    for (int64_t i = c.first + threadIdx.x; i < c.end; i += blockDim.x) {
-        set_weight(o, i, o.master[i] - rate * o.grad[i]);
+    for (int k = 0; k < EIGHT; k++) {
+        w.v[k] -= rate * u.v[k];
     }
+    store_weights(o, c, w);
 }
 
 void cuda_launch_lamb(const launch *l, const launch_optim *o)
 {
     double *partials = (double *)l->scratch;
-    if (o->n_chunks == 0) {
+    unsigned chunks = (unsigned)o->spans.n_chunks;
+    if (chunks == 0) {
         return;
     }
-    LAUNCH(l, lamb_direction_kernel, (unsigned)o->n_chunks, BLOCK, 0, partials, *o);
-    LAUNCH(l, lamb_ratio_kernel, (unsigned)o->n_spans, BLOCK, 0, *o, (const double *)partials);
-    LAUNCH(l, lamb_step_kernel, (unsigned)o->n_chunks, BLOCK, 0, *o);
+    LAUNCH(l, lamb_direction_kernel, chunks, BLOCK, 0, partials, *o);
+    LAUNCH(l, lamb_ratio_kernel, (unsigned)o->spans.n_spans, 4 * BLOCK, 0, *o, (const double *)partials);
+    LAUNCH(l, lamb_step_kernel, chunks, BLOCK, 0, *o);
 }
 
 __global__ static void adamw_kernel(launch_optim o)
@@ -189,20 +215,20 @@ __global__ static void adamw_kernel(launch_optim o)
     if (!all_finite(o)) {
         return;
     }
-    chunk c = own_chunk(o.spans, o.n_spans);
-    float scale = gradient_factor(o), eps = (float)o.scalars[LAUNCH_EPS];
-    float keep = (float)(1 - o.scalars[LAUNCH_LR] * c.weight_decay);
+    chunk c = chunk_at(o.spans, blockIdx.x);
+    elements e = load_elements(o, c);
+    float eps = (float)o.scalars[LAUNCH_EPS], keep = (float)(1 - o.scalars[LAUNCH_LR] * c.weight_decay);
     float step = (float)(o.scalars[LAUNCH_LR] * sqrt(o.scalars[LAUNCH_CORRECTION2]) / o.scalars[LAUNCH_CORRECTION1]);
-    for (int64_t i = c.first + threadIdx.x; i < c.end; i += blockDim.x) {
-        float m, v;
-        update_moments(o, i, scale, &m, &v);
-        set_weight(o, i, o.master[i] * keep - step * m / (sqrtf(v) + eps));
+    update_moments(o, c, &e);
+    for (int k = 0; k < EIGHT; k++) {
+        e.w.v[k] = e.w.v[k] * keep - step * e.m.v[k] / (sqrtf(e.v.v[k]) + eps);
     }
+    store_weights(o, c, e.w);
 }
 
 void cuda_launch_adamw(const launch *l, const launch_optim *o)
 {
-    if (o->n_chunks > 0) {
-        LAUNCH(l, adamw_kernel, (unsigned)o->n_chunks, BLOCK, 0, *o);
+    if (o->spans.n_chunks > 0) {
+        LAUNCH(l, adamw_kernel, (unsigned)o->spans.n_chunks, BLOCK, 0, *o);
     }
 }

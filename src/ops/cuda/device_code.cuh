@@ -14,7 +14,9 @@
 #    define LAUNCH(l, kernel, grid, block, shared, ...)                                                      \
         kernel<<<grid, block, shared, (cudaStream_t)(l)->stream>>>(__VA_ARGS__)
 #    define SHARED_MEMORY(name) extern __shared__ __align__(16) float name[]
-#    define UNROLL              _Pragma("unroll")
+#    define PRAGMA(text)        _Pragma(#text)
+#    define UNROLL              PRAGMA(unroll)
+#    define UNROLL_BY(n)        PRAGMA(unroll n)
 #endif
 
 static const int WARP = 32, BLOCK = 128, EIGHT = 8;
@@ -42,6 +44,43 @@ struct f16 {
         }                                                                                                    \
     } while (0)
 
+#ifndef KILN_EMULATED_CUDA
+/* Two elements in a word, `low` in its low half: to nearest, ties to even; a NaN stays a NaN, what is too large becomes
+ * infinite. */
+#    define PACK(type)                                                                                       \
+        uint32_t word;                                                                                       \
+        asm("cvt.rn." type "x2.f32 %0, %1, %2;" : "=r"(word) : "f"(high), "f"(low));                         \
+        return word
+
+__device__ inline uint32_t pack_two(float low, float high, bf16)
+{
+    PACK("bf16");
+}
+
+__device__ inline uint32_t pack_two(float low, float high, f16)
+{
+    PACK("f16");
+}
+
+/* 2^x to 2 units in the last place; 2^-inf = 0. */
+__device__ inline float exp2_approx(float x)
+{
+    float y;
+    asm("ex2.approx.ftz.f32 %0, %1;" : "=f"(y) : "f"(x));
+    return y;
+}
+#else
+inline uint32_t pack_two(float low, float high, bf16)
+{
+    return emulated_bf16(low) | (uint32_t)emulated_bf16(high) << 16;
+}
+
+inline uint32_t pack_two(float low, float high, f16)
+{
+    return __float2half_rn(low).bits | (uint32_t)__float2half_rn(high).bits << 16;
+}
+#endif
+
 __device__ inline float to_float(float v)
 {
     return v;
@@ -57,22 +96,14 @@ __device__ inline float to_float(f16 v)
     return __half2float(__ushort_as_half(v.bits));
 }
 
-/* All round to nearest, ties to even; a NaN stays a NaN; what is too large becomes infinite. */
-__device__ inline void from_float(bf16 *p, float v)
-{
-    uint32_t u = __float_as_uint(v);
-    uint32_t rounded = (u + 0x7fffU + ((u >> 16) & 1U)) >> 16;
-    p->bits = (uint16_t)((u & 0x7fffffffU) > 0x7f800000U ? (u >> 16) | 0x40U : rounded);
-}
-
-__device__ inline void from_float(f16 *p, float v)
-{
-    p->bits = __half_as_ushort(__float2half_rn(v));
-}
-
 __device__ inline void from_float(float *p, float v)
 {
     *p = v;
+}
+
+template <typename H> __device__ inline void from_float(H *p, float v)
+{
+    p->bits = (uint16_t)pack_two(v, v, H());
 }
 
 /* Eight neighbouring columns of a row. */
@@ -80,78 +111,106 @@ struct eight {
     float v[EIGHT];
 };
 
-__device__ inline bool is_aligned(const void *p)
+/* The same as they are stored: loads of several, one after the other, are under way at once. */
+template <typename A> struct packed_eight {
+    uint32_t word[EIGHT * sizeof(A) / 4];
+};
+
+__device__ inline eight unpack(packed_eight<float> p)
 {
-    return ((uintptr_t)p & 15) == 0;
+    eight e;
+    for (int i = 0; i < EIGHT; i++) {
+        e.v[i] = __uint_as_float(p.word[i]);
+    }
+    return e;
+}
+
+template <typename H> __device__ inline eight unpack(packed_eight<H> p)
+{
+    eight e;
+    for (int i = 0; i < EIGHT / 2; i++) {
+        e.v[2 * i] = to_float(H{(uint16_t)p.word[i]});
+        e.v[2 * i + 1] = to_float(H{(uint16_t)(p.word[i] >> 16)});
+    }
+    return e;
+}
+
+__device__ inline packed_eight<float> pack(eight e, float)
+{
+    packed_eight<float> p;
+    for (int i = 0; i < EIGHT; i++) {
+        p.word[i] = __float_as_uint(e.v[i]);
+    }
+    return p;
+}
+
+template <typename H> __device__ inline packed_eight<H> pack(eight e, H)
+{
+    packed_eight<H> p;
+    for (int i = 0; i < EIGHT / 2; i++) {
+        p.word[i] = pack_two(e.v[2 * i], e.v[2 * i + 1], H());
+    }
+    return p;
+}
+
+/* Whether columns [column, column + 8) of a row of n are two or one accesses of 16 bytes. */
+__device__ inline bool is_whole(const void *p, int64_t column, int64_t n)
+{
+    return column + EIGHT <= n && ((uintptr_t)p & 15) == 0;
 }
 
 /* Columns [column, column + 8) of a row of n, zero beyond its end. */
-__device__ inline eight load_eight(const float *row, int64_t column, int64_t n)
+template <typename A> __device__ inline packed_eight<A> load_packed(const A *row, int64_t column, int64_t n)
 {
-    eight e;
-    const float *p = row + column;
-    if (column + EIGHT <= n && is_aligned(p)) {
-        float4 a = *(const float4 *)p, b = *(const float4 *)(p + 4);
-        e.v[0] = a.x, e.v[1] = a.y, e.v[2] = a.z, e.v[3] = a.w;
-        e.v[4] = b.x, e.v[5] = b.y, e.v[6] = b.z, e.v[7] = b.w;
-        return e;
-    }
-    for (int i = 0; i < EIGHT; i++) {
-        e.v[i] = column + i < n ? p[i] : 0.0f;
-    }
-    return e;
-}
-
-/* H has two bytes. */
-template <typename H> __device__ inline eight load_eight(const H *row, int64_t column, int64_t n)
-{
-    eight e;
-    const H *p = row + column;
-    if (column + EIGHT <= n && is_aligned(p)) {
-        uint4 a = *(const uint4 *)p;
-        const uint32_t words[4] = {a.x, a.y, a.z, a.w};
-        for (int i = 0; i < 4; i++) {
-            e.v[2 * i] = to_float(H{(uint16_t)words[i]});
-            e.v[2 * i + 1] = to_float(H{(uint16_t)(words[i] >> 16)});
-        }
-        return e;
-    }
-    for (int i = 0; i < EIGHT; i++) {
-        e.v[i] = column + i < n ? to_float(p[i]) : 0.0f;
-    }
-    return e;
-}
-
-__device__ inline void store_eight(float *row, int64_t column, int64_t n, eight e)
-{
-    float *p = row + column;
-    if (column + EIGHT <= n && is_aligned(p)) {
-        *(float4 *)p = make_float4(e.v[0], e.v[1], e.v[2], e.v[3]);
-        *(float4 *)(p + 4) = make_float4(e.v[4], e.v[5], e.v[6], e.v[7]);
-        return;
-    }
-    for (int i = 0; i < EIGHT && column + i < n; i++) {
-        p[i] = e.v[i];
-    }
-}
-
-template <typename H> __device__ inline void store_eight(H *row, int64_t column, int64_t n, eight e)
-{
-    H *p = row + column;
-    if (column + EIGHT <= n && is_aligned(p)) {
-        H rounded[EIGHT];
-        uint32_t words[4];
+    const A *p = row + column;
+    if (!is_whole(p, column, n)) {
+        eight e;
         for (int i = 0; i < EIGHT; i++) {
-            from_float(&rounded[i], e.v[i]);
+            e.v[i] = column + i < n ? to_float(p[i]) : 0.0f;
         }
-        for (int i = 0; i < 4; i++) {
-            words[i] = rounded[2 * i].bits | (uint32_t)rounded[2 * i + 1].bits << 16;
+        return pack(e, A());
+    }
+    packed_eight<A> packed;
+    for (int i = 0; i < (int)sizeof packed / 16; i++) {
+        uint4 four = ((const uint4 *)p)[i];
+        packed.word[4 * i] = four.x, packed.word[4 * i + 1] = four.y;
+        packed.word[4 * i + 2] = four.z, packed.word[4 * i + 3] = four.w;
+    }
+    return packed;
+}
+
+template <typename A>
+__device__ inline void store_packed(A *row, int64_t column, int64_t n, const packed_eight<A> &packed)
+{
+    A *p = row + column;
+    if (!is_whole(p, column, n)) {
+        eight e = unpack(packed);
+        for (int i = 0; i < EIGHT && column + i < n; i++) {
+            from_float(&p[i], e.v[i]);
         }
-        *(uint4 *)p = make_uint4(words[0], words[1], words[2], words[3]);
         return;
     }
-    for (int i = 0; i < EIGHT && column + i < n; i++) {
-        from_float(&p[i], e.v[i]);
+    for (int i = 0; i < (int)sizeof packed / 16; i++) {
+        const uint32_t *word = packed.word + 4 * i;
+        ((uint4 *)p)[i] = make_uint4(word[0], word[1], word[2], word[3]);
+    }
+}
+
+template <typename A> __device__ inline eight load_eight(const A *row, int64_t column, int64_t n)
+{
+    return unpack(load_packed(row, column, n));
+}
+
+template <typename A> __device__ inline void store_eight(A *row, int64_t column, int64_t n, const eight &e)
+{
+    store_packed(row, column, n, pack(e, A()));
+}
+
+/* sum += e. */
+__device__ inline void add_eight(eight *sum, const eight &e)
+{
+    for (int i = 0; i < EIGHT; i++) {
+        sum->v[i] += e.v[i];
     }
 }
 

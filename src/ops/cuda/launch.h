@@ -15,13 +15,8 @@ extern "C" {
 
 struct CUstream_st;
 
-/* Sums over rows are cut into this many runs of rows at most (ops/workspace.h). */
-enum {
-    LAUNCH_ROW_CHUNKS = 32,
-    LAUNCH_NORM_CHUNKS = 256,
-    LAUNCH_MOST_NORM_COLS = 8192,
-    LAUNCH_SPAN_CHUNK = 1024
-};
+/* What a block takes of a span, and of rows sorted by index (ops/workspace.h). */
+enum { LAUNCH_SPAN_CHUNK = 1024, LAUNCH_SORTED_RUN = 64, LAUNCH_MOST_NORM_COLS = 8192 };
 
 /* Element types; only fill, cast, sum and find_nonfinite know the last two. */
 enum launch_type { LAUNCH_F32, LAUNCH_BF16, LAUNCH_F16, LAUNCH_F64, LAUNCH_I32 };
@@ -65,6 +60,13 @@ struct launch_span {
     double weight_decay;
 };
 
+/* Spans and the span of each chunk: device memory, [n_spans] and [n_chunks]. */
+struct launch_spans {
+    const struct launch_span *spans;
+    const int32_t *span_of_chunk;
+    int64_t n_spans, n_chunks;
+};
+
 /* The scalars of an update: enum optim_scalar of ops.h. */
 enum launch_scalar {
     LAUNCH_LR,
@@ -82,8 +84,7 @@ struct launch_optim {
     float *master, *grad, *exp_avg, *exp_avg_sq;
     void *working; /* bf16 or fp16, or NULL */
     enum launch_type working_type;
-    const struct launch_span *spans; /* device memory */
-    int64_t n_spans, n_chunks;
+    struct launch_spans spans;
     const double *norm, *scalars; /* device memory, [n_norm] and [LAUNCH_N_SCALARS] */
     int64_t n_norm;               /* all of which must be finite, or nothing is written */
     double *ratios;               /* [n_spans] device memory, LAMB's */
@@ -106,9 +107,9 @@ void cuda_launch_find_nonfinite(const struct launch *l, int64_t *index, struct l
 /* Every row of out = row. */
 void cuda_launch_broadcast(const struct launch *l, struct launch_rows out, enum launch_type type,
                            const float *row, int64_t rows, int64_t cols);
-/* total += sum over rows. */
+/* total += sum over rows, which are cut into `runs`. */
 void cuda_launch_column_sum(const struct launch *l, float *total, struct launch_rows in,
-                            enum launch_type type, int64_t rows, int64_t cols);
+                            enum launch_type type, int64_t rows, int64_t cols, int64_t runs);
 void cuda_launch_gelu(const struct launch *l, void *out, const void *pre, enum launch_type type, int64_t n);
 /* pre += bias, out = gelu(pre): all dense [rows, cols]. */
 void cuda_launch_bias_gelu(const struct launch *l, void *out, void *pre, const float *bias,
@@ -133,6 +134,7 @@ void cuda_launch_bias_dropout_add_layernorm(const struct launch *l, const struct
                                             const void *residual, enum launch_type type,
                                             const struct launch_dropout *d);
 struct launch_norm_backward {
+    int64_t runs;                                /* that the rows are cut into for the sums over them */
     void *din, *dropped;                         /* dropped = dropout'(din) with `after`, or NULL */
     float *dgamma, *dbeta, *dbias;               /* += ; dbias sums dropped, or NULL */
     const void *dout, *in;                       /* dout may be the memory of din */
@@ -151,13 +153,10 @@ struct launch_tables {
 void cuda_launch_embed(const struct launch *l, const struct launch_norm *n, const struct launch_tables *t,
                        void *out, void *sum, const void *word, const void *position, const void *segment,
                        enum launch_type type, const struct launch_dropout *d);
-/* table[index[i]] += rows[i], in the order of i; table is fp32 or of the type of the rows. */
+/* table[index[i]] += rows[i]; table is fp32 or of the type of the rows. */
 void cuda_launch_scatter_add(const struct launch *l, struct launch_rows table, enum launch_type table_type,
                              int64_t table_rows, struct launch_rows in, enum launch_type type,
                              const int32_t *index, int64_t rows, int64_t cols);
-/* table[index[i]] += rows[i] for tables of few rows: partial sums of runs of rows, added in order. */
-void cuda_launch_scatter_add_few(const struct launch *l, float *table, int64_t table_rows, const void *in,
-                                 enum launch_type type, const int32_t *index, int64_t rows, int64_t cols);
 void cuda_launch_gather(const struct launch *l, struct launch_rows out, struct launch_rows in,
                         enum launch_type type, const int32_t *index, int64_t rows, int64_t in_rows,
                         int64_t cols);
@@ -184,7 +183,7 @@ void cuda_launch_span_cross_entropy(const struct launch *l, float *loss, int32_t
                                     int64_t rows, const double *scale);
 
 void cuda_launch_global_norm(const struct launch *l, double *norm, const float *in,
-                             const struct launch_span *spans, int64_t n_spans, int64_t n_chunks);
+                             const struct launch_spans *spans);
 void cuda_launch_lamb(const struct launch *l, const struct launch_optim *o);
 void cuda_launch_adamw(const struct launch *l, const struct launch_optim *o);
 

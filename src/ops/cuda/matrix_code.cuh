@@ -57,22 +57,6 @@ __device__ inline void mma_m16n8k16(float *sums, factor a, uint32_t b0, uint32_t
     MMA("f16");
 }
 
-/* Two elements in a word, `low` in its low half. */
-#    define PACK(type)                                                                                       \
-        uint32_t word;                                                                                       \
-        asm("cvt.rn." type "x2.f32 %0, %1, %2;" : "=r"(word) : "f"(high), "f"(low));                         \
-        return word
-
-__device__ inline uint32_t pack_two(float low, float high, bf16)
-{
-    PACK("bf16");
-}
-
-__device__ inline uint32_t pack_two(float low, float high, f16)
-{
-    PACK("f16");
-}
-
 /* Four matrices of 8 x 8: lane 8 m + r says where row r of matrix m starts, and receives as word m the elements 2 t and
  * 2 t + 1 of its row g; transposed, of its column g. */
 #    define LDMATRIX(transposed)                                                                             \
@@ -113,14 +97,6 @@ __device__ inline void cp_async_commit(void)
 template <int PENDING> __device__ inline void cp_async_wait(void)
 {
     asm volatile("cp.async.wait_group %0;" : : "n"(PENDING) : "memory");
-}
-
-/* 2^x to 2 units in the last place; 2^-inf = 0. */
-__device__ inline float exp2_approx(float x)
-{
-    float y;
-    asm("ex2.approx.ftz.f32 %0, %1;" : "=f"(y) : "f"(x));
-    return y;
 }
 #endif
 

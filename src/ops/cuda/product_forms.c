@@ -1,5 +1,7 @@
 #include "ops/cuda/product_forms.h"
 
+#include "ops/workspace.h"
+
 static enum launch_type launch_type_of(enum dtype t)
 {
     CHECK(t == DTYPE_F32 || t == DTYPE_BF16 || t == DTYPE_F16, "a product of %s", dtype_name(t));
@@ -38,9 +40,9 @@ void product_form_after(const struct launch *l, enum product_form form, const st
         cuda_launch_gelu(l, p->gelu, p->c, launch_type_of(p->c_dtype), p->m * p->n);
     }
     if (p->bias_gradient != NULL && form == PRODUCT_EPILOGUE) {
-        cuda_launch_column_sum(l, p->bias_gradient, (struct launch_rows){room, p->m}, LAUNCH_F32, 1, p->m);
+        cuda_launch_column_sum(l, p->bias_gradient, (struct launch_rows){room, p->m}, LAUNCH_F32, 1, p->m, 1);
     } else if (p->bias_gradient != NULL) {
         cuda_launch_column_sum(l, p->bias_gradient, (struct launch_rows){(void *)p->a, p->a_stride},
-                               launch_type_of(p->ab_dtype), p->k, p->m);
+                               launch_type_of(p->ab_dtype), p->k, p->m, workspace_runs(p->k, p->m));
     }
 }

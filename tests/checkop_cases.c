@@ -496,6 +496,7 @@ static void make_attention(struct checkop_case *c, const struct checkop_shape *s
 {
     int64_t max, rows_q = total(c->lens_q, c->n_sequences, &max),
                  rows_kv = total(c->lens_kv, c->n_sequences, &max);
+    rows_q += s->rest, rows_kv += s->rest;
     add(c, heads("out", ROLE_OUT, s, rows_q));
     c->args[0].gap = 0;
     add(c, matrix("lse", ROLE_OUT, KIND_W, rows_q, s->heads));
@@ -522,6 +523,7 @@ static void make_attention_backward(struct checkop_case *c, const struct checkop
 {
     int64_t max, rows_q = total(c->lens_q, c->n_sequences, &max),
                  rows_kv = total(c->lens_kv, c->n_sequences, &max);
+    rows_q += s->rest, rows_kv += s->rest;
     add(c, gradient(heads("dq", ROLE_OUT, s, rows_q), 6));
     add(c, gradient(heads("dk", ROLE_OUT, s, rows_kv), 7));
     add(c, gradient(heads("dv", ROLE_OUT, s, rows_kv), 8));
@@ -767,10 +769,10 @@ void checkop_make(struct checkop_case *c, const struct checkop_shape *s)
     c->bound_fp32 = 1e-6;
     c->bound_bf16_a = 4e-3; /* half a unit in the last of eight places, and as much again */
     c->bound_bf16_w = 1e-6;
-    snprintf(c->title, sizeof c->title, "%s t=%lld h=%lld f=%lld%s%s%s%s%s%s", s->op, (long long)s->t,
+    snprintf(c->title, sizeof c->title, "%s t=%lld h=%lld f=%lld%s%s%s%s%s%s%s", s->op, (long long)s->t,
              (long long)s->h, (long long)s->f, s->p > 0 ? " dropout" : "", s->causal ? " causal" : "",
              s->alibi ? " alibi" : "", s->strided ? " strided" : "", s->plain ? " plain" : "",
-             s->shared ? " in place" : "");
+             s->shared ? " in place" : "", s->rest > 0 ? " rest" : "");
     set_lengths(c, s);
     for (size_t i = 0; i < sizeof families / sizeof families[0]; i++) {
         if (strcmp(families[i].op, s->op) == 0) {

@@ -56,6 +56,7 @@ struct checkop_shape {
     double p;              /* dropout */
     const int32_t *lens_q; /* -1 ends; NULL: one sequence of t */
     const int32_t *lens_kv;
+    int64_t rest; /* rows of the stream behind its last sequence */
     bool causal, alibi, strided, plain,
         shared; /* plain: without bias, not accumulating, or without dlogits */
 };

@@ -162,13 +162,15 @@ struct ops {
     /* Scaled dot-product attention of each head inside each sequence (Vaswani et al. 2017, arXiv:1706.03762,
      * section 3.2):
      *     P = softmax(scale q k^T);  out = dropout(P) v;  lse = log sum_j exp(scale q k_j)
-     * out, q, k, v [T, N, D] A, strided rows allowed (views of one [T, 3H] product); lse [T, N] W. */
+     * out, q, k, v [T, N, D] A, strided rows allowed (views of one [T, 3H] product); lse [T, N] W.  Of rows
+     * behind the last sequence out is 0, and lse is not written. */
     void (*attention)(struct exec *x, tensor out, tensor lse, tensor q, tensor k, tensor v,
                       struct attention a);
 
     /* With P recomputed from lse (Dao 2023, arXiv:2307.08691, algorithm 2), all assigned:
      *     dv = dropout(P)^T dout;  dP = dropout'(dout v^T);  dS = P (dP - rowsum(dout out))
-     *     dq = scale dS k;  dk = scale dS^T q */
+     *     dq = scale dS k;  dk = scale dS^T q
+     * and 0 in rows behind the last sequence. */
     void (*attention_backward)(struct exec *x, tensor dq, tensor dk, tensor dv, tensor dout, tensor out,
                                tensor lse, tensor q, tensor k, tensor v, struct attention a);
 

@@ -56,7 +56,8 @@ unsigned emulated_index(void);      /* of the running thread */
 void emulated_end(void);            /* matrix_emulator.cpp: the running thread has returned */
 
 /* A call of a kernel with the values that its arguments have now: a recording outlives what they point to. */
-template <typename... P, typename... T> static inline std::function<void()> emulated_call(void (*kernel)(P...), T... arguments)
+template <typename... P, typename... T>
+static inline std::function<void()> emulated_call(void (*kernel)(P...), T... arguments)
 {
     std::tuple<P...> values(static_cast<P>(arguments)...);
     return [=] { std::apply(kernel, values); };
@@ -69,14 +70,14 @@ template <typename... P, typename... T> static inline std::function<void()> emul
 
 #define __global__
 #define __device__
-#define __shared__             static
+#define __shared__ static
 #define __launch_bounds__(...)
-#define SHARED_MEMORY(name)    float *name = (float *)emulated_shared()
+#define SHARED_MEMORY(name) float *name = (float *)emulated_shared()
 #define UNROLL
 #define UNROLL_BY(n)
 #define ROLLED
-#define __syncthreads()        emulated_barrier(false)
-#define __syncwarp()           emulated_barrier(true)
+#define __syncthreads() emulated_barrier(false)
+#define __syncwarp()    emulated_barrier(true)
 #define LAUNCH(l, kernel, grid, block, shared, ...)                                                          \
     emulated_launch(dim3(grid), dim3(block), shared, emulated_call(kernel, __VA_ARGS__))
 

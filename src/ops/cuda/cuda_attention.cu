@@ -26,8 +26,8 @@ __device__ static inline tile take_tile(float **shared, int columns)
 
 /* Rows [row, row + TILE) of one head, zero from row n on. */
 template <typename A>
-__device__ static void load_tile(tile t, launch_rows rows, int64_t head, int64_t head_size, int64_t start, int64_t row,
-                                 int64_t n)
+__device__ static void load_tile(tile t, launch_rows rows, int64_t head, int64_t head_size, int64_t start,
+                                 int64_t row, int64_t n)
 {
     for (int64_t i = threadIdx.x; i < TILE * head_size; i += blockDim.x) {
         int64_t r = i / head_size, c = i % head_size;
@@ -37,13 +37,14 @@ __device__ static void load_tile(tile t, launch_rows rows, int64_t head, int64_t
 }
 
 template <typename A>
-__device__ static void store_tile(launch_rows rows, tile t, int64_t head, int64_t head_size, int64_t start, int64_t row,
-                                  int64_t n)
+__device__ static void store_tile(launch_rows rows, tile t, int64_t head, int64_t head_size, int64_t start,
+                                  int64_t row, int64_t n)
 {
     for (int64_t i = threadIdx.x; i < TILE * head_size; i += blockDim.x) {
         int64_t r = i / head_size, c = i % head_size;
         if (row + r < n) {
-            from_float((A *)rows.data + (start + row + r) * rows.stride + head * head_size + c, t.at[r * t.stride + c]);
+            from_float((A *)rows.data + (start + row + r) * rows.stride + head * head_size + c,
+                       t.at[r * t.stride + c]);
         }
     }
 }
@@ -69,7 +70,8 @@ __device__ static void product_transposed(tile out, tile a, tile b, int64_t inne
 }
 
 /* out[r][c] = factor[r] out[r][c] + sum_k a[r][k] b[k][c], or with a transposed; factor NULL: 1. */
-__device__ static void product_add(tile out, const float *factor, tile a, bool a_transposed, tile b, int64_t columns)
+__device__ static void product_add(tile out, const float *factor, tile a, bool a_transposed, tile b,
+                                   int64_t columns)
 {
     for (int64_t i = threadIdx.x; i < TILE * columns; i += blockDim.x) {
         int64_t r = i / columns, c = i % columns;
@@ -83,7 +85,8 @@ __device__ static void product_add(tile out, const float *factor, tile a, bool a
 }
 
 /* scale of the kept probabilities, or 0: element (query row, key) of a head. */
-__device__ static inline float keep_factor(const launch_attention &a, uint64_t key, int64_t head, int64_t row, int64_t j)
+__device__ static inline float keep_factor(const launch_attention &a, uint64_t key, int64_t head, int64_t row,
+                                           int64_t j)
 {
     if (a.dropout.threshold == 0) {
         return 1.0f;
@@ -96,15 +99,16 @@ __device__ static inline float keep_factor(const launch_attention &a, uint64_t k
 }
 
 /* The score of a query and key j, whose product is given; minus infinity where it is hidden. */
-__device__ static inline float score(const launch_attention &a, const place &p, int64_t query, int64_t j, float product)
+__device__ static inline float score(const launch_attention &a, const place &p, int64_t query, int64_t j,
+                                     float product)
 {
     float slope = a.slopes == NULL ? 0.0f : a.slopes[p.head];
     return j < visible_keys(a, p, query) ? a.scale * product + slope * (float)j : -INFINITY;
 }
 
 template <typename A>
-__global__ static void attention_kernel(launch_attention a, launch_rows out, float *lse, launch_rows q, launch_rows k,
-                                        launch_rows v, const uint64_t *dropout_key)
+__global__ static void attention_kernel(launch_attention a, launch_rows out, float *lse, launch_rows q,
+                                        launch_rows k, launch_rows v, const uint64_t *dropout_key)
 {
     SHARED_MEMORY(memory);
     uint64_t key = dropout_key_of(dropout_key, a.dropout);
@@ -115,7 +119,8 @@ __global__ static void attention_kernel(launch_attention a, launch_rows out, flo
     }
     int64_t d = a.head_size;
     float *shared = memory;
-    tile queries = take_tile(&shared, (int)d), keys = take_tile(&shared, (int)d), values = take_tile(&shared, (int)d);
+    tile queries = take_tile(&shared, (int)d), keys = take_tile(&shared, (int)d),
+         values = take_tile(&shared, (int)d);
     tile sums = take_tile(&shared, (int)d), scores = take_tile(&shared, TILE);
     int lane = threadIdx.x % WARP, warp = threadIdx.x / WARP, n_warps = blockDim.x / WARP;
     load_tile<A>(queries, q, p.head, d, p.q0, p.first, p.n_q);
@@ -164,8 +169,8 @@ __global__ static void attention_kernel(launch_attention a, launch_rows out, flo
 }
 
 /* P, and dS = scale P (keep dP - delta), of a tile of queries and one of keys, from their products. */
-__device__ static void differentiate(const launch_attention &a, const place &p, uint64_t key, tile scores, tile dp,
-                                     const float *lse, const float *delta, int64_t i0, int64_t j0)
+__device__ static void differentiate(const launch_attention &a, const place &p, uint64_t key, tile scores,
+                                     tile dp, const float *lse, const float *delta, int64_t i0, int64_t j0)
 {
     for (int i = threadIdx.x; i < TILE * TILE; i += blockDim.x) {
         int r = i / TILE, c = i % TILE;
@@ -198,9 +203,9 @@ __device__ static void load_statistics(const launch_attention &a, const place &p
 }
 
 template <typename A>
-__global__ static void query_gradient_kernel(launch_attention a, launch_rows dq, launch_rows dout, launch_rows out,
-                                             const float *all_lse, launch_rows q, launch_rows k, launch_rows v,
-                                             const uint64_t *dropout_key)
+__global__ static void query_gradient_kernel(launch_attention a, launch_rows dq, launch_rows dout,
+                                             launch_rows out, const float *all_lse, launch_rows q,
+                                             launch_rows k, launch_rows v, const uint64_t *dropout_key)
 {
     SHARED_MEMORY(memory);
     uint64_t key = dropout_key_of(dropout_key, a.dropout);
@@ -211,7 +216,8 @@ __global__ static void query_gradient_kernel(launch_attention a, launch_rows dq,
     }
     int64_t d = a.head_size;
     float *shared = memory;
-    tile queries = take_tile(&shared, (int)d), douts = take_tile(&shared, (int)d), keys = take_tile(&shared, (int)d);
+    tile queries = take_tile(&shared, (int)d), douts = take_tile(&shared, (int)d),
+         keys = take_tile(&shared, (int)d);
     tile values = take_tile(&shared, (int)d), gradient = take_tile(&shared, (int)d);
     tile scores = take_tile(&shared, TILE), dp = take_tile(&shared, TILE);
     load_tile<A>(queries, q, p.head, d, p.q0, p.first, p.n_q);
@@ -236,9 +242,10 @@ __global__ static void query_gradient_kernel(launch_attention a, launch_rows dq,
 }
 
 template <typename A>
-__global__ static void key_gradient_kernel(launch_attention a, launch_rows dk, launch_rows dv, launch_rows dout,
-                                           launch_rows out, const float *all_lse, launch_rows q, launch_rows k,
-                                           launch_rows v, const uint64_t *dropout_key)
+__global__ static void key_gradient_kernel(launch_attention a, launch_rows dk, launch_rows dv,
+                                           launch_rows dout, launch_rows out, const float *all_lse,
+                                           launch_rows q, launch_rows k, launch_rows v,
+                                           const uint64_t *dropout_key)
 {
     SHARED_MEMORY(memory);
     uint64_t key = dropout_key_of(dropout_key, a.dropout);
@@ -249,8 +256,10 @@ __global__ static void key_gradient_kernel(launch_attention a, launch_rows dk, l
     }
     int64_t d = a.head_size;
     float *shared = memory;
-    tile queries = take_tile(&shared, (int)d), douts = take_tile(&shared, (int)d), keys = take_tile(&shared, (int)d);
-    tile values = take_tile(&shared, (int)d), dkeys = take_tile(&shared, (int)d), dvalues = take_tile(&shared, (int)d);
+    tile queries = take_tile(&shared, (int)d), douts = take_tile(&shared, (int)d),
+         keys = take_tile(&shared, (int)d);
+    tile values = take_tile(&shared, (int)d), dkeys = take_tile(&shared, (int)d),
+         dvalues = take_tile(&shared, (int)d);
     tile scores = take_tile(&shared, TILE), dp = take_tile(&shared, TILE);
     load_tile<A>(keys, k, p.head, d, p.k0, p.first, p.n_k);
     load_tile<A>(values, v, p.head, d, p.k0, p.first, p.n_k);
@@ -276,7 +285,8 @@ __global__ static void key_gradient_kernel(launch_attention a, launch_rows dk, l
 }
 
 /* Rows behind the last sequence become zero. */
-template <typename A> __global__ static void clear_outside_kernel(launch_rows rows, const int32_t *end, int64_t cols)
+template <typename A>
+__global__ static void clear_outside_kernel(launch_rows rows, const int32_t *end, int64_t cols)
 {
     int64_t row = blockIdx.x;
     for (int64_t c = threadIdx.x; row >= *end && c < cols; c += blockDim.x) {
@@ -284,12 +294,14 @@ template <typename A> __global__ static void clear_outside_kernel(launch_rows ro
     }
 }
 
-static void clear_outside(const launch *l, const launch_attention *a, launch_rows rows, bool of_queries, launch_type type)
+static void clear_outside(const launch *l, const launch_attention *a, launch_rows rows, bool of_queries,
+                          launch_type type)
 {
     const int32_t *end = (of_queries ? a->cu_q : a->cu_kv) + a->n_sequences;
     int64_t n = of_queries ? a->n_rows_q : a->n_rows_kv;
     if (n > 0) {
-        BY_TYPE(type, LAUNCH(l, clear_outside_kernel<A>, (unsigned)n, BLOCK, 0, rows, end, a->n_heads * a->head_size));
+        BY_TYPE(type, LAUNCH(l, clear_outside_kernel<A>, (unsigned)n, BLOCK, 0, rows, end,
+                             a->n_heads * a->head_size));
     }
 }
 
@@ -302,22 +314,24 @@ template <typename A> static void forward(const launch *l, const launch_attentio
 {
     int bytes = shared_bytes(a, 4, 1);
     cudaFuncSetAttribute(attention_kernel<A>, cudaFuncAttributeMaxDynamicSharedMemorySize, bytes);
-    LAUNCH(l, attention_kernel<A>, attention_grid(a, a->max_seqlen_q, TILE), BLOCK, bytes, *a, r->out, r->lse, r->q, r->k,
-           r->v, l->dropout_key);
+    LAUNCH(l, attention_kernel<A>, attention_grid(a, a->max_seqlen_q, TILE), BLOCK, bytes, *a, r->out, r->lse,
+           r->q, r->k, r->v, l->dropout_key);
 }
 
-template <typename A> static void backward(const launch *l, const launch_attention *a, const attention_rows *r)
+template <typename A>
+static void backward(const launch *l, const launch_attention *a, const attention_rows *r)
 {
     int of_queries = shared_bytes(a, 5, 2), of_keys = shared_bytes(a, 6, 2);
     if (a->max_seqlen_q > 0) {
-        cudaFuncSetAttribute(query_gradient_kernel<A>, cudaFuncAttributeMaxDynamicSharedMemorySize, of_queries);
-        LAUNCH(l, query_gradient_kernel<A>, attention_grid(a, a->max_seqlen_q, TILE), BLOCK, of_queries, *a, r->dq, r->dout,
-               r->out, r->lse, r->q, r->k, r->v, l->dropout_key);
+        cudaFuncSetAttribute(query_gradient_kernel<A>, cudaFuncAttributeMaxDynamicSharedMemorySize,
+                             of_queries);
+        LAUNCH(l, query_gradient_kernel<A>, attention_grid(a, a->max_seqlen_q, TILE), BLOCK, of_queries, *a,
+               r->dq, r->dout, r->out, r->lse, r->q, r->k, r->v, l->dropout_key);
     }
     if (a->max_seqlen_kv > 0) {
         cudaFuncSetAttribute(key_gradient_kernel<A>, cudaFuncAttributeMaxDynamicSharedMemorySize, of_keys);
-        LAUNCH(l, key_gradient_kernel<A>, attention_grid(a, a->max_seqlen_kv, TILE), BLOCK, of_keys, *a, r->dk, r->dv,
-               r->dout, r->out, r->lse, r->q, r->k, r->v, l->dropout_key);
+        LAUNCH(l, key_gradient_kernel<A>, attention_grid(a, a->max_seqlen_kv, TILE), BLOCK, of_keys, *a,
+               r->dk, r->dv, r->dout, r->out, r->lse, r->q, r->k, r->v, l->dropout_key);
     }
 }
 
@@ -336,8 +350,8 @@ static bool takes_mma(const launch_attention *a, const launch_rows *rows, int n,
     return strcmp(cuda_attention_kernel(type, a->head_size, aligned), "mma.sync") == 0;
 }
 
-void cuda_launch_attention(const launch *l, const launch_attention *a, launch_rows out, float *lse, launch_rows q,
-                           launch_rows k, launch_rows v, launch_type type)
+void cuda_launch_attention(const launch *l, const launch_attention *a, launch_rows out, float *lse,
+                           launch_rows q, launch_rows k, launch_rows v, launch_type type)
 {
     const launch_rows rows[] = {out, q, k, v};
     attention_rows r = {};
@@ -353,9 +367,10 @@ void cuda_launch_attention(const launch *l, const launch_attention *a, launch_ro
     }
 }
 
-void cuda_launch_attention_backward(const launch *l, const launch_attention *a, launch_rows dq, launch_rows dk,
-                                    launch_rows dv, launch_rows dout, launch_rows out, const float *lse, launch_rows q,
-                                    launch_rows k, launch_rows v, launch_type type)
+void cuda_launch_attention_backward(const launch *l, const launch_attention *a, launch_rows dq,
+                                    launch_rows dk, launch_rows dv, launch_rows dout, launch_rows out,
+                                    const float *lse, launch_rows q, launch_rows k, launch_rows v,
+                                    launch_type type)
 {
     const launch_rows rows[] = {dq, dk, dv, dout, out, q, k, v};
     attention_rows r = {q, k, v, out, dout, dq, dk, dv, (float *)lse};

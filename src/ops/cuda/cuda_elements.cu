@@ -31,7 +31,8 @@ __device__ static inline void store_any(void *p, int64_t i, launch_type type, do
     }
 }
 
-__global__ static void fill_kernel(launch_rows out, launch_type type, int64_t rows, int64_t cols, double value)
+__global__ static void fill_kernel(launch_rows out, launch_type type, int64_t rows, int64_t cols,
+                                   double value)
 {
     int64_t i = (int64_t)blockIdx.x * blockDim.x + threadIdx.x;
     if (i < rows * cols) {
@@ -52,7 +53,8 @@ static size_t bytes_of(launch_type type)
     return type == LAUNCH_F64 ? 8 : type == LAUNCH_BF16 || type == LAUNCH_F16 ? 2 : 4;
 }
 
-void cuda_launch_fill(const launch *l, launch_rows out, launch_type type, int64_t rows, int64_t cols, double value)
+void cuda_launch_fill(const launch *l, launch_rows out, launch_type type, int64_t rows, int64_t cols,
+                      double value)
 {
     if (value == 0 && (rows == 1 || out.stride == cols)) { /* gradients, at the rate of memory */
         cudaMemsetAsync(out.data, 0, (size_t)(rows * cols) * bytes_of(type), (cudaStream_t)l->stream);
@@ -67,15 +69,17 @@ __global__ static void cast_kernel(launch_rows out, launch_type out_type, launch
     int64_t i = (int64_t)blockIdx.x * blockDim.x + threadIdx.x;
     if (i < rows * cols) {
         int64_t row = i / cols, col = i % cols;
-        store_any(out.data, row * out.stride + col, out_type, load_any(in.data, row * in.stride + col, in_type));
+        store_any(out.data, row * out.stride + col, out_type,
+                  load_any(in.data, row * in.stride + col, in_type));
     }
 }
 
-void cuda_launch_cast(const launch *l, launch_rows out, launch_type out_type, launch_rows in, launch_type in_type,
-                      int64_t rows, int64_t cols)
+void cuda_launch_cast(const launch *l, launch_rows out, launch_type out_type, launch_rows in,
+                      launch_type in_type, int64_t rows, int64_t cols)
 {
     if (rows * cols > 0) {
-        LAUNCH(l, cast_kernel, blocks_of(rows * cols, BLOCK), BLOCK, 0, out, out_type, in, in_type, rows, cols);
+        LAUNCH(l, cast_kernel, blocks_of(rows * cols, BLOCK), BLOCK, 0, out, out_type, in, in_type, rows,
+               cols);
     }
 }
 
@@ -103,7 +107,8 @@ __global__ static void clear_index_kernel(int64_t *index)
     *index = INT64_MAX;
 }
 
-__global__ static void find_nonfinite_kernel(int64_t *index, launch_rows in, launch_type type, int64_t rows, int64_t cols)
+__global__ static void find_nonfinite_kernel(int64_t *index, launch_rows in, launch_type type, int64_t rows,
+                                             int64_t cols)
 {
     int64_t n = rows * cols, step = (int64_t)gridDim.x * blockDim.x;
     for (int64_t i = (int64_t)blockIdx.x * blockDim.x + threadIdx.x; i < n; i += step) {
@@ -119,13 +124,14 @@ __global__ static void finish_index_kernel(int64_t *index)
     *index = *index == INT64_MAX ? -1 : *index;
 }
 
-void cuda_launch_find_nonfinite(const launch *l, int64_t *index, launch_rows in, launch_type type, int64_t rows,
-                                int64_t cols)
+void cuda_launch_find_nonfinite(const launch *l, int64_t *index, launch_rows in, launch_type type,
+                                int64_t rows, int64_t cols)
 {
     enum { MOST_BLOCKS = 1024 };
     unsigned blocks = blocks_of(rows * cols, BLOCK);
     LAUNCH(l, clear_index_kernel, 1, 1, 0, index);
-    LAUNCH(l, find_nonfinite_kernel, blocks < MOST_BLOCKS ? blocks : MOST_BLOCKS, BLOCK, 0, index, in, type, rows, cols);
+    LAUNCH(l, find_nonfinite_kernel, blocks < MOST_BLOCKS ? blocks : MOST_BLOCKS, BLOCK, 0, index, in, type,
+           rows, cols);
     LAUNCH(l, finish_index_kernel, 1, 1, 0, index);
 }
 
@@ -161,9 +167,12 @@ __device__ static inline normal normal_at(float z, float)
  * (Abramowitz and Stegun, Handbook of Mathematical Functions, 7.1.26, with x = |z| / sqrt(2)). */
 template <typename H> __device__ static inline normal normal_at(float z, H)
 {
-    const float p = 0.3275911f * 0.70710678118654752f, log2_e = 1.44269504088896341f, inverse_sqrt_2pi = 0.39894228040143268f;
+    const float p = 0.3275911f * 0.70710678118654752f, log2_e = 1.44269504088896341f,
+                inverse_sqrt_2pi = 0.39894228040143268f;
     float t = __fdividef(1.0f, 1.0f + p * fabsf(z)), e = exp2_approx(-0.5f * log2_e * z * z);
-    float polynomial = t * (0.254829592f + t * (-0.284496736f + t * (1.421413741f + t * (-1.453152027f + t * 1.061405429f))));
+    float polynomial =
+        t *
+        (0.254829592f + t * (-0.284496736f + t * (1.421413741f + t * (-1.453152027f + t * 1.061405429f))));
     float tail = 0.5f * polynomial * e;
     return normal{z > 0 ? 1.0f - tail : tail, inverse_sqrt_2pi * e};
 }
@@ -207,11 +216,12 @@ __global__ static void elements_kernel(binary f, A *out, const A *a, const A *b,
     store_eight(out, column, n, x);
 }
 
-static void launch_elements(const launch *l, binary f, void *out, const void *a, const void *b, launch_type type,
-                            int64_t n)
+static void launch_elements(const launch *l, binary f, void *out, const void *a, const void *b,
+                            launch_type type, int64_t n)
 {
     unsigned blocks = blocks_of(n, BLOCK * EIGHT);
-    BY_TYPE(type, LAUNCH(l, elements_kernel<A>, blocks, BLOCK, 0, f, (A *)out, (const A *)a, (const A *)b, n));
+    BY_TYPE(type,
+            LAUNCH(l, elements_kernel<A>, blocks, BLOCK, 0, f, (A *)out, (const A *)a, (const A *)b, n));
 }
 
 void cuda_launch_gelu(const launch *l, void *out, const void *pre, launch_type type, int64_t n)
@@ -242,15 +252,15 @@ __global__ static void bias_gelu_kernel(A *out, A *pre, const float *bias, int64
     store_eight(out + row * cols, column, cols, x);
 }
 
-void cuda_launch_bias_gelu(const launch *l, void *out, void *pre, const float *bias, launch_type type, int64_t rows,
-                           int64_t cols)
+void cuda_launch_bias_gelu(const launch *l, void *out, void *pre, const float *bias, launch_type type,
+                           int64_t rows, int64_t cols)
 {
     unsigned blocks = blocks_of(rows * ((cols + EIGHT - 1) / EIGHT), BLOCK);
     BY_TYPE(type, LAUNCH(l, bias_gelu_kernel<A>, blocks, BLOCK, 0, (A *)out, (A *)pre, bias, rows, cols));
 }
 
-void cuda_launch_gelu_backward(const launch *l, void *dpre, const void *dout, const void *pre, launch_type type,
-                               int64_t n)
+void cuda_launch_gelu_backward(const launch *l, void *dpre, const void *dout, const void *pre,
+                               launch_type type, int64_t n)
 {
     launch_elements(l, GELU_BACKWARD, dpre, dout, pre, type, n);
 }
@@ -260,15 +270,15 @@ void cuda_launch_tanh(const launch *l, void *out, const void *in, launch_type ty
     launch_elements(l, TANH, out, in, in, type, n);
 }
 
-void cuda_launch_tanh_backward(const launch *l, void *din, const void *dout, const void *out, launch_type type,
-                               int64_t n)
+void cuda_launch_tanh_backward(const launch *l, void *din, const void *dout, const void *out,
+                               launch_type type, int64_t n)
 {
     launch_elements(l, TANH_BACKWARD, din, dout, out, type, n);
 }
 
 template <typename A>
-__global__ static void gather_kernel(launch_rows out, launch_rows in, const int32_t *index, int64_t in_rows, int64_t cols,
-                                     int32_t *fault)
+__global__ static void gather_kernel(launch_rows out, launch_rows in, const int32_t *index, int64_t in_rows,
+                                     int64_t cols, int32_t *fault)
 {
     int64_t from = checked_index(index, blockIdx.x, in_rows, fault);
     const A *source = (const A *)in.data + from * in.stride;
@@ -278,11 +288,12 @@ __global__ static void gather_kernel(launch_rows out, launch_rows in, const int3
     }
 }
 
-void cuda_launch_gather(const launch *l, launch_rows out, launch_rows in, launch_type type, const int32_t *index,
-                        int64_t rows, int64_t in_rows, int64_t cols)
+void cuda_launch_gather(const launch *l, launch_rows out, launch_rows in, launch_type type,
+                        const int32_t *index, int64_t rows, int64_t in_rows, int64_t cols)
 {
     if (rows == 0) {
         return;
     }
-    BY_TYPE(type, LAUNCH(l, gather_kernel<A>, (unsigned)rows, BLOCK, 0, out, in, index, in_rows, cols, l->fault));
+    BY_TYPE(type,
+            LAUNCH(l, gather_kernel<A>, (unsigned)rows, BLOCK, 0, out, in, index, in_rows, cols, l->fault));
 }

@@ -40,7 +40,8 @@ __device__ static inline tally merge(const tally &a, const tally &b)
 __device__ static inline tally warp_tally(tally t)
 {
     for (int distance = WARP / 2; distance > 0; distance /= 2) {
-        t = merge(t, tally{__shfl_xor_sync(0xffffffffU, t.largest, distance), __shfl_xor_sync(0xffffffffU, t.at, distance),
+        t = merge(t, tally{__shfl_xor_sync(0xffffffffU, t.largest, distance),
+                           __shfl_xor_sync(0xffffffffU, t.at, distance),
                            __shfl_xor_sync(0xffffffffU, t.sum, distance)});
     }
     return t;
@@ -73,9 +74,9 @@ __device__ static inline float log_sum_exp(const tally &t)
 }
 
 template <typename A>
-__global__ static void cross_entropy_kernel(float *loss, int32_t *correct, launch_rows dlogits, launch_rows logits,
-                                            const int32_t *labels, int64_t cols, int64_t n_classes, const double *loss_scale,
-                                            int32_t *fault)
+__global__ static void cross_entropy_kernel(float *loss, int32_t *correct, launch_rows dlogits,
+                                            launch_rows logits, const int32_t *labels, int64_t cols,
+                                            int64_t n_classes, const double *loss_scale, int32_t *fault)
 {
     float scale = (float)*loss_scale;
     int64_t row = blockIdx.x, step = (int64_t)blockDim.x * EIGHT;
@@ -113,19 +114,20 @@ static int threads_for(int64_t n_classes)
 }
 
 void cuda_launch_cross_entropy(const launch *l, float *loss, int32_t *correct, launch_rows dlogits,
-                               launch_type dlogits_type, launch_rows logits, const int32_t *labels, int64_t rows,
-                               int64_t cols, int64_t n_classes, const double *loss_scale)
+                               launch_type dlogits_type, launch_rows logits, const int32_t *labels,
+                               int64_t rows, int64_t cols, int64_t n_classes, const double *loss_scale)
 {
     if (rows == 0) {
         return;
     }
-    BY_TYPE(dlogits_type, LAUNCH(l, cross_entropy_kernel<A>, (unsigned)rows, threads_for(n_classes), 0, loss, correct, dlogits,
-                                 logits, labels, cols, n_classes, loss_scale, l->fault));
+    BY_TYPE(dlogits_type, LAUNCH(l, cross_entropy_kernel<A>, (unsigned)rows, threads_for(n_classes), 0, loss,
+                                 correct, dlogits, logits, labels, cols, n_classes, loss_scale, l->fault));
 }
 
 template <typename A>
 __global__ static void span_kernel(float *loss, int32_t *correct, A *dlogits, const float *logits,
-                                   const int32_t *cu_seqlens, const int32_t *labels, const double *loss_scale, int32_t *fault)
+                                   const int32_t *cu_seqlens, const int32_t *labels, const double *loss_scale,
+                                   int32_t *fault)
 {
     float scale = (float)*loss_scale;
     int64_t b = blockIdx.x, e = blockIdx.y, first = cu_seqlens[b], n = cu_seqlens[b + 1] - first;
@@ -155,8 +157,9 @@ __global__ static void span_kernel(float *loss, int32_t *correct, A *dlogits, co
 }
 
 void cuda_launch_span_cross_entropy(const launch *l, float *loss, int32_t *correct, void *dlogits,
-                                    launch_type dlogits_type, const float *logits, const int32_t *cu_seqlens, const int32_t *labels,
-                                    int64_t n_sequences, int64_t rows, const double *loss_scale)
+                                    launch_type dlogits_type, const float *logits, const int32_t *cu_seqlens,
+                                    const int32_t *labels, int64_t n_sequences, int64_t rows,
+                                    const double *loss_scale)
 {
     launch_rows gradient = {dlogits, 2};
     dim3 grid((unsigned)n_sequences, 2);
@@ -166,6 +169,6 @@ void cuda_launch_span_cross_entropy(const launch *l, float *loss, int32_t *corre
     if (n_sequences == 0) {
         return;
     }
-    BY_TYPE(dlogits_type, LAUNCH(l, span_kernel<A>, grid, BLOCK, 0, loss, correct, (A *)dlogits, logits, cu_seqlens,
-                                 labels, loss_scale, l->fault));
+    BY_TYPE(dlogits_type, LAUNCH(l, span_kernel<A>, grid, BLOCK, 0, loss, correct, (A *)dlogits, logits,
+                                 cu_seqlens, labels, loss_scale, l->fault));
 }

@@ -29,7 +29,8 @@ __device__ static void statistics(const float *row, int64_t cols, float eps, flo
 
 /* out = dropout(LN(row)). */
 template <typename A>
-__device__ static void normalize(A *out, const float *row, launch_norm n, int64_t index, uint64_t key, launch_dropout d)
+__device__ static void normalize(A *out, const float *row, launch_norm n, int64_t index, uint64_t key,
+                                 launch_dropout d)
 {
     float mean, rstd;
     statistics(row, n.cols, n.eps, &mean, &rstd);
@@ -51,7 +52,8 @@ __device__ static void normalize(A *out, const float *row, launch_norm n, int64_
 static const int FORWARD_BLOCKS = 12;
 
 template <typename A>
-__global__ static void __launch_bounds__(BLOCK, FORWARD_BLOCKS) layernorm_kernel(A *out, const A *in, launch_norm n)
+__global__ static void __launch_bounds__(BLOCK, FORWARD_BLOCKS)
+    layernorm_kernel(A *out, const A *in, launch_norm n)
 {
     SHARED_MEMORY(values);
     int64_t row = blockIdx.x, at = row * n.cols;
@@ -72,13 +74,14 @@ void cuda_launch_layernorm(const launch *l, const launch_norm *n, void *out, con
     if (n->rows == 0) {
         return;
     }
-    BY_TYPE(type, LAUNCH(l, layernorm_kernel<A>, (unsigned)n->rows, BLOCK, row_bytes(n), (A *)out, (const A *)in, *n));
+    BY_TYPE(type, LAUNCH(l, layernorm_kernel<A>, (unsigned)n->rows, BLOCK, row_bytes(n), (A *)out,
+                         (const A *)in, *n));
 }
 
 template <typename A>
 __global__ static void __launch_bounds__(BLOCK, FORWARD_BLOCKS)
-    bias_dropout_add_layernorm_kernel(A *out, A *sum, const A *in, const float *bias, const A *residual, launch_norm n,
-                                      const uint64_t *dropout_key, launch_dropout d)
+    bias_dropout_add_layernorm_kernel(A *out, A *sum, const A *in, const float *bias, const A *residual,
+                                      launch_norm n, const uint64_t *dropout_key, launch_dropout d)
 {
     SHARED_MEMORY(values);
     uint64_t key = dropout_key_of(dropout_key, d);
@@ -95,15 +98,16 @@ __global__ static void __launch_bounds__(BLOCK, FORWARD_BLOCKS)
     normalize(out + at, values, n, row, 0, launch_dropout{0, 0, 1.0f, NULL});
 }
 
-void cuda_launch_bias_dropout_add_layernorm(const launch *l, const launch_norm *n, void *out, void *sum, const void *in,
-                                            const float *bias, const void *residual, launch_type type,
-                                            const launch_dropout *d)
+void cuda_launch_bias_dropout_add_layernorm(const launch *l, const launch_norm *n, void *out, void *sum,
+                                            const void *in, const float *bias, const void *residual,
+                                            launch_type type, const launch_dropout *d)
 {
     if (n->rows == 0) {
         return;
     }
-    BY_TYPE(type, LAUNCH(l, bias_dropout_add_layernorm_kernel<A>, (unsigned)n->rows, BLOCK, row_bytes(n), (A *)out,
-                         (A *)sum, (const A *)in, bias, (const A *)residual, *n, l->dropout_key, *d));
+    BY_TYPE(type,
+            LAUNCH(l, bias_dropout_add_layernorm_kernel<A>, (unsigned)n->rows, BLOCK, row_bytes(n), (A *)out,
+                   (A *)sum, (const A *)in, bias, (const A *)residual, *n, l->dropout_key, *d));
 }
 
 /* What a backward reads and writes; dropped and dbias may be NULL. */
@@ -165,11 +169,13 @@ static constexpr int blocks_for(int groups)
 /* din = rstd (g - mean(g) - xhat mean(g xhat)), g = dout gamma, of a run of rows; sums over them stay in registers.  Each
  * row is read once.  GROUPS of eight columns belong to a thread. */
 template <typename A, int GROUPS>
-__global__ static void __launch_bounds__(BLOCK, blocks_for(GROUPS)) layernorm_backward_kernel(backward_call<A> c)
+__global__ static void __launch_bounds__(BLOCK, blocks_for(GROUPS))
+    layernorm_backward_kernel(backward_call<A> c)
 {
     __shared__ float partial[2][BLOCK / WARP][2];
     launch_norm n = c.n;
-    uint64_t key_before = dropout_key_of(c.dropout_key, c.before), key_after = dropout_key_of(c.dropout_key, c.after);
+    uint64_t key_before = dropout_key_of(c.dropout_key, c.before),
+             key_after = dropout_key_of(c.dropout_key, c.after);
     int64_t runs = gridDim.x, first = n.rows * blockIdx.x / runs, end = n.rows * (blockIdx.x + 1) / runs;
     eight sums[3][GROUPS] = {};
     row_part<A, GROUPS> next = load_part<A, GROUPS>(c, first);
@@ -179,7 +185,8 @@ __global__ static void __launch_bounds__(BLOCK, blocks_for(GROUPS)) layernorm_ba
         UNROLL
         for (int g = 0; g < GROUPS; g++) {
             int64_t at = column_of(g);
-            eight factors = dropout_factors(key_before, c.before, row, at), gamma = load_eight(n.gamma, at, n.cols);
+            eight factors = dropout_factors(key_before, c.before, row, at),
+                  gamma = load_eight(n.gamma, at, n.cols);
             dy[g] = unpack(next.dout[g]);
             xhat[g] = unpack(next.in[g]);
             for (int k = 0; k < EIGHT; k++) { /* beyond the end dy is 0 */
@@ -264,8 +271,9 @@ void cuda_launch_layernorm_backward(const launch *l, const launch_norm *n, const
 }
 
 template <typename A>
-__global__ static void embed_kernel(A *out, A *sum, const A *word, const A *position, const A *type, launch_tables t,
-                                    launch_norm n, const uint64_t *dropout_key, launch_dropout d, int32_t *fault)
+__global__ static void embed_kernel(A *out, A *sum, const A *word, const A *position, const A *type,
+                                    launch_tables t, launch_norm n, const uint64_t *dropout_key,
+                                    launch_dropout d, int32_t *fault)
 {
     SHARED_MEMORY(values);
     int64_t row = blockIdx.x, at = row * n.cols;
@@ -290,6 +298,7 @@ void cuda_launch_embed(const launch *l, const launch_norm *n, const launch_table
     if (n->rows == 0) {
         return;
     }
-    BY_TYPE(type, LAUNCH(l, embed_kernel<A>, (unsigned)n->rows, BLOCK, row_bytes(n), (A *)out, (A *)sum, (const A *)word,
-                         (const A *)position, (const A *)segment, *t, *n, l->dropout_key, *d, l->fault));
+    BY_TYPE(type, LAUNCH(l, embed_kernel<A>, (unsigned)n->rows, BLOCK, row_bytes(n), (A *)out, (A *)sum,
+                         (const A *)word, (const A *)position, (const A *)segment, *t, *n, l->dropout_key, *d,
+                         l->fault));
 }

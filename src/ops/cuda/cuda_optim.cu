@@ -102,8 +102,10 @@ struct elements {
 __device__ static inline elements load_elements(const launch_optim &o, const chunk &c)
 {
     int64_t i = own_column();
-    packed_eight<float> w = load_packed(o.master + c.first, i, c.n), g = load_packed(o.grad + c.first, i, c.n);
-    packed_eight<float> m = load_packed(o.exp_avg + c.first, i, c.n), v = load_packed(o.exp_avg_sq + c.first, i, c.n);
+    packed_eight<float> w = load_packed(o.master + c.first, i, c.n),
+                        g = load_packed(o.grad + c.first, i, c.n);
+    packed_eight<float> m = load_packed(o.exp_avg + c.first, i, c.n),
+                        v = load_packed(o.exp_avg_sq + c.first, i, c.n);
     return elements{unpack(w), unpack(g), unpack(m), unpack(v)};
 }
 
@@ -190,7 +192,8 @@ __global__ static void lamb_step_kernel(launch_optim o)
         return;
     }
     chunk c = chunk_at(o.spans, blockIdx.x);
-    eight w = load_eight(o.master + c.first, own_column(), c.n), u = load_eight(o.grad + c.first, own_column(), c.n);
+    eight w = load_eight(o.master + c.first, own_column(), c.n),
+          u = load_eight(o.grad + c.first, own_column(), c.n);
     float rate = (float)(o.scalars[LAUNCH_LR] * o.ratios[c.span]);
     for (int k = 0; k < EIGHT; k++) {
         w.v[k] -= rate * u.v[k];
@@ -218,7 +221,8 @@ __global__ static void adamw_kernel(launch_optim o)
     chunk c = chunk_at(o.spans, blockIdx.x);
     elements e = load_elements(o, c);
     float eps = (float)o.scalars[LAUNCH_EPS], keep = (float)(1 - o.scalars[LAUNCH_LR] * c.weight_decay);
-    float step = (float)(o.scalars[LAUNCH_LR] * sqrt(o.scalars[LAUNCH_CORRECTION2]) / o.scalars[LAUNCH_CORRECTION1]);
+    float step =
+        (float)(o.scalars[LAUNCH_LR] * sqrt(o.scalars[LAUNCH_CORRECTION2]) / o.scalars[LAUNCH_CORRECTION1]);
     update_moments(o, c, &e);
     for (int k = 0; k < EIGHT; k++) {
         e.w.v[k] = e.w.v[k] * keep - step * e.m.v[k] / (sqrtf(e.v.v[k]) + eps);

@@ -52,7 +52,8 @@ __device__ static void find_places(int (*counts)[DIGITS], int *starts)
 
 /* One pass of the sort: pairs in the order of one digit, and of `from` where it is the same.  A warp has a run of the pairs,
  * 32 at a time; those of them that share a digit are counted by the first of their lanes. */
-__device__ static void sort_by_digit(pair *to, const pair *from, int64_t n, int shift, int (*counts)[DIGITS], int *starts)
+__device__ static void sort_by_digit(pair *to, const pair *from, int64_t n, int shift, int (*counts)[DIGITS],
+                                     int *starts)
 {
     int lane = threadIdx.x % WARP, warp = threadIdx.x / WARP;
     int64_t first = n * warp / SORT_WARPS, end = n * (warp + 1) / SORT_WARPS;
@@ -84,7 +85,8 @@ __device__ static void sort_by_digit(pair *to, const pair *from, int64_t n, int 
 
 /* Leaves the pairs in `sorted`; as many passes as an index below table_rows has digits. */
 __global__ static void __launch_bounds__(SORT_WARPS *WARP)
-    sort_kernel(pair *sorted, pair *spare, const int32_t *index, int64_t rows, int64_t table_rows, int passes, int32_t *fault)
+    sort_kernel(pair *sorted, pair *spare, const int32_t *index, int64_t rows, int64_t table_rows, int passes,
+                int32_t *fault)
 {
     __shared__ int counts[SORT_WARPS][DIGITS], starts[DIGITS];
     pair *from = passes % 2 == 0 ? sorted : spare, *to = passes % 2 == 0 ? spare : sorted;
@@ -106,8 +108,9 @@ __device__ static inline bool is_continued(const pair *sorted, int64_t b)
     return b > 0 && index_of(sorted[b * LAUNCH_SORTED_RUN]) == index_of(sorted[b * LAUNCH_SORTED_RUN - 1]);
 }
 
-template <typename T> __device__ static inline void add_to_table(launch_rows table, int64_t row, int64_t column, int64_t cols,
-                                                                 eight sum)
+template <typename T>
+__device__ static inline void add_to_table(launch_rows table, int64_t row, int64_t column, int64_t cols,
+                                           eight sum)
 {
     T *target = (T *)table.data + row * table.stride;
     add_eight(&sum, load_eight(target, column, cols));
@@ -116,8 +119,8 @@ template <typename T> __device__ static inline void add_to_table(launch_rows tab
 
 /* Adds the run of pairs of block x, in the columns of block y; what continues an earlier run goes to `heads`. */
 template <typename T, typename A>
-__global__ static void add_run_kernel(launch_rows table, float *heads, launch_rows in, const pair *sorted, int64_t rows,
-                                      int64_t cols)
+__global__ static void add_run_kernel(launch_rows table, float *heads, launch_rows in, const pair *sorted,
+                                      int64_t rows, int64_t cols)
 {
     __shared__ pair run[LAUNCH_SORTED_RUN];
     int64_t first = (int64_t)blockIdx.x * LAUNCH_SORTED_RUN;
@@ -158,7 +161,8 @@ __global__ static void add_run_kernel(launch_rows table, float *heads, launch_ro
 
 /* The first block whose run begins with the index that another ended with adds all that was left aside for it. */
 template <typename T>
-__global__ static void add_heads_kernel(launch_rows table, const float *heads, const pair *sorted, int64_t rows, int64_t cols)
+__global__ static void add_heads_kernel(launch_rows table, const float *heads, const pair *sorted,
+                                        int64_t rows, int64_t cols)
 {
     int64_t b = blockIdx.x, low = b, high = gridDim.x;
     int64_t column = ((int64_t)blockIdx.y * BLOCK + threadIdx.x) * EIGHT;
@@ -184,8 +188,8 @@ __global__ static void add_heads_kernel(launch_rows table, const float *heads, c
 }
 
 template <typename T, typename A>
-static void add_sorted(const launch *l, launch_rows table, launch_rows in, const pair *sorted, float *heads, int64_t rows,
-                       int64_t cols)
+static void add_sorted(const launch *l, launch_rows table, launch_rows in, const pair *sorted, float *heads,
+                       int64_t rows, int64_t cols)
 {
     dim3 grid(blocks_of(rows, LAUNCH_SORTED_RUN), blocks_of(cols, BLOCK * EIGHT));
     LAUNCH(l, (add_run_kernel<T, A>), grid, BLOCK, 0, table, heads, in, sorted, rows, cols);
@@ -193,7 +197,8 @@ static void add_sorted(const launch *l, launch_rows table, launch_rows in, const
 }
 
 void cuda_launch_scatter_add(const launch *l, launch_rows table, launch_type table_type, int64_t table_rows,
-                             launch_rows in, launch_type type, const int32_t *index, int64_t rows, int64_t cols)
+                             launch_rows in, launch_type type, const int32_t *index, int64_t rows,
+                             int64_t cols)
 {
     pair *sorted = (pair *)l->scratch, *spare = sorted + rows;
     float *heads = (float *)(spare + rows);

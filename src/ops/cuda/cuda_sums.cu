@@ -12,7 +12,10 @@ __global__ static void add_runs_kernel(run_totals totals, const float *partials,
     __shared__ float sums[RUN_WARPS][WARP];
     int lane = threadIdx.x % WARP, warp = threadIdx.x / WARP;
     int64_t column = (int64_t)blockIdx.x * WARP + lane;
-    float *total = blockIdx.y == 0 ? totals.vector[0] : blockIdx.y == 1 ? totals.vector[1] : totals.vector[2], sum = 0;
+    float *total = blockIdx.y == 0   ? totals.vector[0]
+                   : blockIdx.y == 1 ? totals.vector[1]
+                                     : totals.vector[2],
+          sum = 0;
     const float *own = partials + blockIdx.y * runs * n;
     if (total == NULL) {
         return;
@@ -31,7 +34,8 @@ __global__ static void add_runs_kernel(run_totals totals, const float *partials,
     }
 }
 
-void add_runs(const launch *l, const run_totals &totals, int n_totals, const float *partials, int64_t runs, int64_t n)
+void add_runs(const launch *l, const run_totals &totals, int n_totals, const float *partials, int64_t runs,
+              int64_t n)
 {
     dim3 grid(blocks_of(n, WARP), (unsigned)n_totals);
     LAUNCH(l, add_runs_kernel, grid, RUN_WARPS * WARP, 0, totals, partials, runs, n);
@@ -73,8 +77,8 @@ __global__ static void column_partials_kernel(float *partials, launch_rows in, i
     }
 }
 
-void cuda_launch_column_sum(const launch *l, float *total, launch_rows in, launch_type type, int64_t rows, int64_t cols,
-                            int64_t runs)
+void cuda_launch_column_sum(const launch *l, float *total, launch_rows in, launch_type type, int64_t rows,
+                            int64_t cols, int64_t runs)
 {
     dim3 grid(blocks_of(cols, COLUMNS), (unsigned)runs);
     if (rows == 0) {

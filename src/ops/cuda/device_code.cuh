@@ -14,7 +14,7 @@
 #    define LAUNCH(l, kernel, grid, block, shared, ...)                                                      \
         kernel<<<grid, block, shared, (cudaStream_t)(l)->stream>>>(__VA_ARGS__)
 #    define SHARED_MEMORY(name) extern __shared__ __align__(16) float name[]
-#    define PRAGMA(text)        _Pragma(#text)
+#    define PRAGMA(text)        _Pragma(#    text)
 #    define UNROLL              PRAGMA(unroll)
 #    define UNROLL_BY(n)        PRAGMA(unroll n)
 #endif
@@ -253,8 +253,8 @@ struct dropout_eight {
     uint32_t word[4];
 };
 
-__device__ inline dropout_eight dropout_numbers(uint64_t key, uint32_t block, uint32_t position, uint32_t sequence,
-                                                uint32_t site)
+__device__ inline dropout_eight dropout_numbers(uint64_t key, uint32_t block, uint32_t position,
+                                                uint32_t sequence, uint32_t site)
 {
     uint32_t c0 = block, c1 = position, c2 = sequence, c3 = site;
     uint32_t k0 = (uint32_t)key, k1 = (uint32_t)(key >> 32);
@@ -293,8 +293,9 @@ __device__ inline eight dropout_factors(uint64_t key, launch_dropout d, int64_t 
         }
         return f;
     }
-    dropout_eight numbers = dropout_numbers(key, (uint32_t)(column / EIGHT), (uint32_t)d.row_keys[2 * row + 1],
-                                            (uint32_t)d.row_keys[2 * row], d.site);
+    dropout_eight numbers =
+        dropout_numbers(key, (uint32_t)(column / EIGHT), (uint32_t)d.row_keys[2 * row + 1],
+                        (uint32_t)d.row_keys[2 * row], d.site);
     for (int i = 0; i < EIGHT; i++) {
         f.v[i] = dropout_number(numbers, i) < d.threshold ? 0.0f : d.scale;
     }

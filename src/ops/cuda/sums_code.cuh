@@ -11,6 +11,7 @@ struct run_totals {
 };
 
 /* totals[k][i] += sum over runs of partials[k][run][i], for the first n_totals vectors. */
-void add_runs(const launch *l, const run_totals &totals, int n_totals, const float *partials, int64_t runs, int64_t n);
+void add_runs(const launch *l, const run_totals &totals, int n_totals, const float *partials, int64_t runs,
+              int64_t n);
 
 #endif

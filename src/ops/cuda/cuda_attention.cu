@@ -284,24 +284,26 @@ __global__ static void key_gradient_kernel(launch_attention a, launch_rows dk, l
     store_tile<A>(dv, dvalues, p.head, d, p.k0, p.first, p.n_k);
 }
 
-/* Rows behind the last sequence become zero. */
+/* Rows behind the last sequence become zero: few, where a batch was rounded up. */
 template <typename A>
-__global__ static void clear_outside_kernel(launch_rows rows, const int32_t *end, int64_t cols)
+__global__ static void clear_outside_kernel(launch_rows rows, const int32_t *end, int64_t n, int64_t cols)
 {
-    int64_t row = blockIdx.x;
-    for (int64_t c = threadIdx.x; row >= *end && c < cols; c += blockDim.x) {
-        from_float((A *)rows.data + row * rows.stride + c, 0.0f);
+    for (int64_t row = *end + blockIdx.x; row < n; row += gridDim.x) {
+        for (int64_t c = threadIdx.x * EIGHT; c < cols; c += blockDim.x * EIGHT) {
+            store_eight((A *)rows.data + row * rows.stride, c, cols, eight{});
+        }
     }
 }
 
 static void clear_outside(const launch *l, const launch_attention *a, launch_rows rows, bool of_queries,
                           launch_type type)
 {
+    enum { MOST_BLOCKS = 128 };
     const int32_t *end = (of_queries ? a->cu_q : a->cu_kv) + a->n_sequences;
     int64_t n = of_queries ? a->n_rows_q : a->n_rows_kv;
     if (n > 0) {
-        BY_TYPE(type, LAUNCH(l, clear_outside_kernel<A>, (unsigned)n, BLOCK, 0, rows, end,
-                             a->n_heads * a->head_size));
+        BY_TYPE(type, LAUNCH(l, clear_outside_kernel<A>, (unsigned)(n < MOST_BLOCKS ? n : MOST_BLOCKS), BLOCK,
+                             0, rows, end, n, a->n_heads * a->head_size));
     }
 }
 

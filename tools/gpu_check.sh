@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Everything that must hold on a GPU, in one go and under 5 minutes: each op against its definition, training beside the
-# cpu, loss curves of both devices, a run that is killed and resumed, and the memory checker on the ops.
+# cpu, loss curves of both devices, a run that is killed and resumed, and the checkers of memory and of races on the ops.
 #
 #   tools/gpu_check.sh              builds in build-gpu/, without the CPU libraries that a GPU machine may lack
 #   BUILD=dir tools/gpu_check.sh    takes a build that was carried there
@@ -104,11 +104,12 @@ step "loss curves, tf32" same_curves 0.02 --tf32
 step "killed and resumed" resumes_to_the_bit
 step "memory as planned" memory_as_planned
 if command -v compute-sanitizer >/dev/null; then
-    for op in embed_backward attention_backward layernorm_backward cross_entropy lamb; do
-        step "memory of $op" compute-sanitizer --error-exitcode 1 "$build/tests/checkop" cuda fp32 $op
+    for op in embed_backward attention attention_backward layernorm_backward cross_entropy lamb; do
+        step "memory of $op" compute-sanitizer --error-exitcode 1 "$build/tests/checkop" cuda bf16 $op
+        step "races of $op" compute-sanitizer --tool racecheck --error-exitcode 1 "$build/tests/checkop" cuda bf16 $op
     done
 else
-    echo "skipped memory of the ops: there is no compute-sanitizer"
+    echo "skipped memory and races of the ops: there is no compute-sanitizer"
 fi
 echo "$failed failed"
 [ "$failed" -eq 0 ]

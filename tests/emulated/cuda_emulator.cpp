@@ -109,17 +109,21 @@ static void run_fiber(fiber *f)
     setcontext(&f->context);
 }
 
-/* Runs a warp until all of its fibers are done or wait for the block, or for each other in vain. */
+/* Runs a warp until all of its fibers are done or wait for the block, or for each other in vain: the first lane first or,
+ * every other time, the last, so that what lanes do to each other without a barrier shows. */
 static void run_warp(unsigned first)
 {
     unsigned end = first + WARP_THREADS < n_fibers ? first + WARP_THREADS : n_fibers;
+    bool backwards = false;
     do {
-        for (running = first; running < end; running++) {
+        for (unsigned i = first; i < end; i++) {
+            running = backwards ? first + end - 1 - i : i;
             if (fibers[running].state == READY) {
                 emulated = &fibers[running].place;
                 run_fiber(&fibers[running]);
             }
         }
+        backwards = !backwards;
     } while (open_barrier(first, end, AT_WARP));
 }
 

@@ -4,8 +4,8 @@
  * A thread of a block is a fiber.  It runs until it meets a barrier, of its block or of its warp.  A warp runs
  * from one barrier of the block to the next before other warps do, so that what is missing between them shows;
  * a barrier that some threads never reach ends the program.  Shared memory is static memory, since one block
- * exists at a time; it is filled with NaN before each block.  What is not tested: memory consistency between
- * lanes of a warp that meet no barrier, and speed. */
+ * exists at a time; it is filled with NaN before each block.  Lanes of a warp run in turn, forwards and backwards by
+ * turns.  What is not tested: memory consistency beyond what these orders show, and speed. */
 #ifndef KILN_TESTS_CUDA_EMULATOR_HPP
 #define KILN_TESTS_CUDA_EMULATOR_HPP
 

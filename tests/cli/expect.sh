@@ -16,3 +16,38 @@ expect()
     [ "$got" -eq "$code" ] || fail "exit code $got, not $code: $* ($(cat "$dir/err"))"
     grep -qF -- "$text" "$dir/out" "$dir/err" || fail "'$text' is not in what was printed: $* ($(cat "$dir/err"))"
 }
+
+# start_held command...: runs it in the background as $pid, with a log that has room for a page and then makes it wait:
+# it cannot end before it is sent a signal, however slow this shell is.
+start_held()
+{
+    mkfifo "$dir/held"
+    exec 9<>"$dir/held"
+    head -c $((15 * $(getconf PAGESIZE))) /dev/zero >&9 # of the 16 pages of a pipe
+    "$@" >/dev/null 2>"$dir/held" 9>&- &
+    pid=$!
+}
+
+# stop_held SIGNAL DIR: sends it the signal once it has saved a checkpoint there, and lets it go on; $status is how it
+# ended.
+stop_held()
+{
+    await "$pid" compgen -G "$2/ckpt_*" >/dev/null
+    kill "-$1" "$pid"
+    exec 8<"$dir/held" 9>&-
+    cat <&8 >/dev/null
+    exec 8<&-
+    wait "$pid" && status=0 || status=$?
+    rm "$dir/held"
+}
+
+# await PID command...: until the command succeeds, which the process is there for.
+await()
+{
+    local process=$1
+    shift
+    until "$@"; do
+        kill -0 "$process" 2>/dev/null || fail "the process ended too early for: $*"
+        sleep 0.02
+    done
+}

@@ -57,7 +57,7 @@ expect 99 "first tensor that is not finite" pretrain --learning_rate 100 --warmu
 # two runs in one directory
 "$kiln" pretrain "${flags[@]}" --output_dir "$dir/busy" --max_steps 100000 --num_steps_per_checkpoint 0 2>/dev/null &
 owner=$!
-for _ in $(seq 500); do [ -s "$dir/busy/log.jsonl" ] && break; sleep 0.02; done
+await $owner [ -s "$dir/busy/log.jsonl" ]
 expect 74 "$owner" pretrain --output_dir "$dir/busy"
 kill -9 "$owner"
 wait "$owner" 2>/dev/null || true

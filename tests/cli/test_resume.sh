@@ -9,9 +9,9 @@ trap 'rm -rf "$dir"' EXIT
 . "$(dirname "$0")/expect.sh"
 make_store
 export OMP_NUM_THREADS=1 # small steps: a second thread would only wait
-last=120                  # steps of phase 1: enough to be caught in the middle
+last=120                  # steps of phase 1: a log of many pages
 
-# The command that writes to $1, in ${command[@]}: run in the background it is the process to kill, not a shell's child.
+# The command that writes to $1, in ${command[@]}.
 pretrain_command()
 {
     local out=$1
@@ -19,24 +19,13 @@ pretrain_command()
     command=("$kiln" pretrain --input_dir "$dir/store" --config_file "$dir/config.json" --output_dir "$dir/$out" \
         --max_seq_length 32 --max_predictions_per_seq 5 --train_batch_size 32 --gradient_accumulation_steps 4 \
         --max_steps $last --learning_rate 1e-3 --num_steps_per_checkpoint 10 --keep_checkpoints 0 --eval_steps 7 \
-        --disable_progress_bar "$@")
+        --log_freq 1 --disable_progress_bar "$@")
 }
 
 pretrain()
 {
     pretrain_command "$@"
     "${command[@]}"
-}
-
-# Waits until the run in $1 has saved step 10, then sends signal $2 to process $3.
-interrupt()
-{
-    for _ in $(seq 600); do
-        [ -d "$dir/$1/ckpt_10" ] && break
-        sleep 0.02
-    done
-    kill "-$2" "$3" 2>/dev/null || fail "$1 ended before signal $2"
-    wait "$3" && status=0 || status=$?
 }
 
 same()
@@ -52,19 +41,17 @@ for precision in "" --autocast; do
     pretrain "$name" $precision 2>/dev/null
 
     pretrain_command "$name-killed" $precision
-    "${command[@]}" 2>/dev/null &
-    interrupt "$name-killed" KILL $!
+    start_held "${command[@]}"
+    stop_held KILL "$dir/$name-killed"
     [ "$status" -eq 137 ] || fail "kill -9 gave exit code $status"
     pretrain "$name-killed" $precision --resume_from_checkpoint 2>"$dir/log"
     grep -q "resumed from" "$dir/log" || fail "nothing was resumed after kill -9"
     same "$name" "$name-killed" $last
 
     pretrain_command "$name-stopped" $precision
-    "${command[@]}" 2>/dev/null &
-    interrupt "$name-stopped" TERM $!
-    if [ "$status" -ne 0 ]; then # 0: the signal came with the last step
-        [ "$status" -eq 75 ] || fail "SIGTERM gave exit code $status, wanted 75"
-    fi
+    start_held "${command[@]}"
+    stop_held TERM "$dir/$name-stopped"
+    [ "$status" -eq 75 ] || fail "SIGTERM gave exit code $status, wanted 75"
     pretrain "$name-stopped" $precision --resume_from_checkpoint 2>/dev/null
     same "$name" "$name-stopped" $last
 done

@@ -62,15 +62,10 @@ same()
 for form in padded packed one; do
     expect 0 "saved" pretrain $form/training run-$form --eval_input_dir "$dir/store"
     grep -q "held-out" "$dir/err" || fail "nothing was measured: $(cat "$dir/err")"
-    pretrain_command $form/training cut-$form --eval_input_dir "$dir/$form/test"
-    "${command[@]}" >/dev/null 2>&1 &
-    pid=$!
-    for _ in $(seq 600); do
-        [ -d "$dir/cut-$form/ckpt_10" ] && break
-        sleep 0.01
-    done
-    kill -KILL $pid 2>/dev/null || true
-    wait $pid || true
+    pretrain_command $form/training cut-$form --eval_input_dir "$dir/$form/test" --log_freq 1
+    start_held "${command[@]}"
+    stop_held KILL "$dir/cut-$form"
+    [ "$status" -eq 137 ] || fail "kill -9 gave exit code $status"
     pretrain $form/training cut-$form --resume_from_checkpoint >/dev/null 2>&1
     same run-$form cut-$form 40
 done
@@ -83,10 +78,7 @@ expect 0 "--max_seq_length 64 changes nothing" pretrain padded/training dry --dr
 pretrain_command padded/training killed --max_steps 100000 --num_steps_per_checkpoint 0 --eval_steps 0
 "${command[@]}" >/dev/null 2>"$dir/err" &
 pid=$!
-for _ in $(seq 600); do
-    grep -q "phase 1 5/" "$dir/err" && break
-    sleep 0.01
-done
+await $pid grep -q "phase 1 5/" "$dir/err"
 reader=$(cat /proc/$pid/task/*/children)
 kill -KILL $reader || fail "there is no process that reads: '$reader'"
 wait $pid && status=0 || status=$?

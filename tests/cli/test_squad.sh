@@ -56,12 +56,10 @@ grep -q "$(sed -n 's/^exact_match \([0-9]*\).*/"exact_match": \1/p' "$dir/log")"
 grep -Eq '^0\.[0-9]+  .+  \[bytes [0-9]+ to [0-9]+\]$' "$dir/answer" || fail "no answer: $(cat "$dir/answer")"
 
 # killed after a checkpoint, and gone on: the same model
-squad_command killed --num_steps_per_checkpoint 10
-"${command[@]}" 2>/dev/null &
-pid=$!
-for _ in $(seq 1000); do [ -d "$dir/killed/ckpt_20" ] && break; sleep 0.02; done
-kill -9 $pid 2>/dev/null || fail "ended before it could be killed"
-wait $pid 2>/dev/null || true
+squad_command killed --num_steps_per_checkpoint 10 --log_freq 1
+start_held "${command[@]}"
+stop_held KILL "$dir/killed"
+[ "$status" -eq 137 ] || fail "kill -9 gave exit code $status"
 squad_command killed --num_steps_per_checkpoint 10 --resume_from_checkpoint
 "${command[@]}" 2>"$dir/log" || { cat "$dir/log" >&2; exit 1; }
 grep -q "resumed from" "$dir/log" || fail "nothing was resumed"

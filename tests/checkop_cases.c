@@ -206,28 +206,31 @@ static void make_linear_backward_weight(struct checkop_case *c, const struct che
 RUN(gelu_backward)
 {
     (void)c;
-    o->gelu_backward(x, t[0], t[1], t[2]);
+    o->gelu_backward(x, t[0], t[1], t[2], t[3]);
 }
 
-/* gelu(pre) as a linear layer of the unit matrix. */
+/* gelu(pre + bias) as a linear layer of the unit matrix. */
 static void forward_gelu(const struct checkop_case *c, const struct ops *o, struct exec *x, const tensor *t)
 {
     (void)c;
-    o->linear_gelu(x, t[3], t[4], t[2], t[5], NULL_TENSOR);
+    o->linear_gelu(x, t[4], t[5], t[3], t[6], t[7]);
 }
 
 static void make_gelu_backward(struct checkop_case *c, const struct checkop_shape *s)
 {
-    add(c, gradient(matrix("dpre", ROLE_OUT, KIND_A, s->t, s->h), 2));
+    add(c, gradient(matrix("dpre", ROLE_OUT, KIND_A, s->t, s->h), 3));
+    add(c, gradient(vector("dbias", ROLE_INOUT, KIND_W, s->h), s->f != 0 ? 7 : -1));
     add(c, matrix("dout", ROLE_IN, KIND_A, s->t, s->h));
     add(c, filled(matrix("pre", ROLE_IN, KIND_A, s->t, s->h), s->h < 100 ? FILL_NORMAL : FILL_SPREAD, 1.5));
-    c->args[0].shares = s->shared ? 1 + 1 : 0;
+    c->args[0].shares = s->shared ? 1 + 2 : 0;
     c->run = run_gelu_backward;
-    if (s->f != 0) { /* a gradient check */
+    c->bound_bf16_w = 4e-3; /* sums of slopes that are right to what bf16 holds */
+    if (s->f != 0) {        /* a gradient check */
         c->value = add(c, matrix("out", ROLE_IN, KIND_A, s->t, s->h));
         add(c, matrix("pre2", ROLE_IN, KIND_A, s->t, s->h));
         add(c, filled(matrix("unit", ROLE_IN, KIND_A, s->h, s->h), FILL_IDENTITY, 1));
-        c->seed = 1;
+        add(c, filled(vector("bias", ROLE_IN, KIND_W, s->h), FILL_NORMAL, 0));
+        c->seed = 2;
         c->forward = forward_gelu;
     }
 }

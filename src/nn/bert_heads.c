@@ -149,8 +149,8 @@ void bert_heads_mlm_backward(struct exec *x, tensor dh, tensor dword, const stru
     op->linear_backward_input(x, a->dtransform, a->dlogits, word, false);
     op->layernorm_backward(x, a->dtransform, g->gamma_t, g->beta_t, a->dtransform, a->t_act, a->t_mean,
                            a->t_rstd, w->gamma_t);
-    op->gelu_backward(x, a->dtransform, a->dtransform, a->t_pre);
-    op->linear_backward_weight(x, g->w_t, g->b_t, a->dtransform, a->masked);
+    op->gelu_backward(x, a->dtransform, g->b_t, a->dtransform, a->t_pre);
+    op->linear_backward_weight(x, g->w_t, NULL_TENSOR, a->dtransform, a->masked);
     op->linear_backward_input(x, a->masked, a->dtransform, w->w_t, false);
     op->scatter_add_rows(x, dh, a->masked, call->stream->masked_rows);
 }

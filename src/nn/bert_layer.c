@@ -187,8 +187,8 @@ void bert_layer_backward(struct exec *x, tensor dx, const struct bert_layer_weig
                                             hidden_dropout(call, SITE_FEED_FORWARD_OUT));
     op->linear_backward_weight(x, g->w_2, NULL_TENSOR, s->branch, a->ff_act);
     op->linear_backward_input(x, s->dff, s->branch, w->w_2, false);
-    op->gelu_backward(x, s->dff, s->dff, a->ff_pre);
-    op->linear_backward_weight(x, g->w_1, g->b_1, s->dff, a->h);
+    op->gelu_backward(x, s->dff, g->b_1, s->dff, a->ff_pre);
+    op->linear_backward_weight(x, g->w_1, NULL_TENSOR, s->dff, a->h);
     op->linear_backward_input(x, s->dh, s->dff, w->w_1, true);
 
     /* h = LN_1(x + dropout(A W_o^T + b_o)) */

@@ -22,7 +22,7 @@
           accumulate), din, dout, w) \
     _(linear_backward_weight, (tensor dw, tensor dbias, tensor dout, tensor in), (dw, dbias, dout, in), dw, \
           dout, in) \
-    _(gelu_backward, (tensor dpre, tensor dout, tensor pre), (dpre, dout, pre), dpre) \
+    _(gelu_backward, (tensor dpre, tensor dbias, tensor dout, tensor pre), (dpre, dbias, dout, pre), dpre) \
     _(tanh, (tensor out, tensor in), (out, in), out) \
     _(tanh_backward, (tensor din, tensor dout, tensor out), (din, dout, out), din) \
     _(embed, (tensor out, tensor sum, tensor mean, tensor rstd, tensor ids, tensor types, tensor positions, \

@@ -113,8 +113,9 @@ struct ops {
      * [T, I] A. */
     void (*linear_backward_weight)(struct exec *x, tensor dw, tensor dbias, tensor dout, tensor in);
 
-    /* dpre = dout gelu'(pre), gelu'(z) = Phi(z) + z phi(z).  All [T, F] A; dpre may alias dout. */
-    void (*gelu_backward)(struct exec *x, tensor dpre, tensor dout, tensor pre);
+    /* dpre = dout gelu'(pre), gelu'(z) = Phi(z) + z phi(z);  dbias += sum over rows of dpre, the gradient of
+     * linear_gelu's bias.  All [T, F] A, dbias [F] W; dpre may alias dout. */
+    void (*gelu_backward)(struct exec *x, tensor dpre, tensor dbias, tensor dout, tensor pre);
 
     /* out = tanh(in); out may alias in.  din = dout (1 - out^2); din may alias dout.  Any shape, A. */
     void (*tanh)(struct exec *x, tensor out, tensor in);

@@ -131,10 +131,11 @@ static void plan_linear_backward_weight(struct exec *x, tensor dw, tensor dbias,
     }
 }
 
-static void plan_gelu_backward(struct exec *x, tensor dpre, tensor dout, tensor pre)
+static void plan_gelu_backward(struct exec *x, tensor dpre, tensor dbias, tensor dout, tensor pre)
 {
     int64_t rows = tensor_rows(pre), cols = tensor_cols(pre);
-    PLAN(x, "gelu_backward", 0, 0, {"dpre", dpre, (int)pre.dtype, rows, cols},
+    PLAN(x, "gelu_backward", 0, workspace_column_sum(rows, cols), {"dpre", dpre, (int)pre.dtype, rows, cols},
+         {"dbias", dbias, (int)dtype_of_vectors(pre.dtype), 1, cols},
          {"dout", dout, (int)pre.dtype, rows, cols}, {"pre", pre, ANY, rows, cols});
 }
 
@@ -146,7 +147,9 @@ static void plan_tanh(struct exec *x, tensor out, tensor in)
 
 static void plan_tanh_backward(struct exec *x, tensor din, tensor dout, tensor out)
 {
-    plan_gelu_backward(x, din, dout, out);
+    int64_t rows = tensor_rows(out), cols = tensor_cols(out);
+    PLAN(x, "tanh_backward", 0, 0, {"din", din, (int)out.dtype, rows, cols},
+         {"dout", dout, (int)out.dtype, rows, cols}, {"out", out, ANY, rows, cols});
 }
 
 static void plan_layernorm(struct exec *x, tensor out, tensor mean, tensor rstd, tensor in, tensor gamma,

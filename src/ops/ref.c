@@ -161,10 +161,17 @@ static void ref_linear_backward_weight(struct exec *x, tensor dw, tensor dbias, 
     }
 }
 
-static void ref_gelu_backward(struct exec *x, tensor dpre, tensor dout, tensor pre)
+static void ref_gelu_backward(struct exec *x, tensor dpre, tensor dbias, tensor dout, tensor pre)
 {
-    for (int64_t i = 0; !stopped(x) && i < tensor_count(dpre); i++) {
-        tensor_set(dpre, i, tensor_get(dout, i) * gelu_slope(tensor_get(pre, i)));
+    int64_t cols = tensor_cols(pre);
+    for (int64_t f = 0; !stopped(x) && f < cols; f++) {
+        double sum = 0;
+        for (int64_t i = f; i < tensor_count(dpre); i += cols) {
+            double slope = tensor_get(dout, i) * gelu_slope(tensor_get(pre, i));
+            tensor_set(dpre, i, slope);
+            sum += slope;
+        }
+        add1(dbias, f, sum);
     }
 }
 

@@ -1,5 +1,6 @@
 /* Elementwise activations and their gradients. */
 #include "ops/cpu/kernel.h"
+#include "ops/cpu/row_runs.h"
 #include "ops/cpu/rows.h"
 #include "ops/cpu/vmath.h"
 
@@ -84,10 +85,52 @@ static void run(struct exec *x, const char *op, tensor out, tensor a, tensor b, 
               2 * ELEMENTS_PER_BLOCK * sizeof(float), activation_item, &c);
 }
 
-static void cpu_gelu_backward(struct exec *x, tensor dpre, tensor dout, tensor pre)
+struct gelu_backward_call {
+    tensor dpre, dout, pre;
+    block_function *apply;
+    float *partials; /* [runs][cols]: of dbias */
+};
+
+static void gelu_backward_run(const void *context, int64_t run, void *lane)
 {
-    run(x, "gelu_backward", dpre, dout, pre,
-        pre.dtype == DTYPE_BF16 ? gelu_backward_block_bf16 : gelu_backward_block);
+    const struct gelu_backward_call *c = context;
+    int64_t rows = tensor_rows(c->pre), cols = tensor_cols(c->pre), end = row_run_begin(rows, run + 1);
+    float *buffer = lane, *dbias = c->partials + run * cols;
+    memset(dbias, 0, (size_t)cols * sizeof(float));
+    for (int64_t row = row_run_begin(rows, run); row < end; row++) {
+        for (int64_t i = 0; i < cols; i += ELEMENTS_PER_BLOCK) {
+            int64_t n = kernel_min(ELEMENTS_PER_BLOCK, cols - i);
+            const float *dout = rows_load(c->dout, row, i, n, buffer);
+            const float *pre = rows_load(c->pre, row, i, n, buffer + ELEMENTS_PER_BLOCK);
+            float *dpre = rows_target(c->dpre, row, i, buffer), *sum = dbias + i;
+            c->apply(dpre, dout, pre, n);
+#pragma omp simd
+            for (int64_t k = 0; k < n; k++) {
+                sum[k] += dpre[k];
+            }
+            rows_store(c->dpre, row, i, n, dpre);
+        }
+    }
+}
+
+static void cpu_gelu_backward(struct exec *x, tensor dpre, tensor dbias, tensor dout, tensor pre)
+{
+    const char *op = "gelu_backward";
+    int64_t rows = tensor_rows(pre), cols = tensor_cols(pre), runs = row_runs(rows);
+    if (!accept_tensors(x, op, ACCEPT_LIST(dpre, dout, pre), ACCEPT_LIST(dbias))) {
+        return;
+    }
+    struct gelu_backward_call c = {
+        .dpre = dpre,
+        .dout = dout,
+        .pre = pre,
+        .apply = pre.dtype == DTYPE_BF16 ? gelu_backward_block_bf16 : gelu_backward_block,
+        .partials = exec_scratch(x, workspace_column_sum(rows, cols)),
+    };
+    lanes_run(x, op, runs, 2 * ELEMENTS_PER_BLOCK * sizeof(float), gelu_backward_run, &c);
+    if (runs > 0 && !failed(x->status)) {
+        row_runs_add(dbias.data, c.partials, runs, cols, cols);
+    }
 }
 
 static void cpu_tanh(struct exec *x, tensor out, tensor in)

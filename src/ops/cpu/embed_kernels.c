@@ -2,6 +2,7 @@
  * dsum to the tables by column blocks: each thread owns columns, so every element receives its rows in the
  * order of the stream. */
 #include "ops/cpu/norm_row.h"
+#include "ops/cpu/row_runs.h"
 
 enum { ROWS_PER_ITEM = 8, COLUMNS_PER_ITEM = 64 };
 
@@ -117,7 +118,7 @@ static void dsum_chunk(const void *context, int64_t chunk, void *lane)
     float *buffer = (float *)((char *)lane + bits_bytes(cols));
     float *dgamma = c->partials + 2 * cols * chunk, *dbeta = dgamma + cols;
     memset(dgamma, 0, 2 * (size_t)cols * sizeof(float));
-    for (int64_t row = norm_chunk_begin(n_rows, chunk); row < norm_chunk_begin(n_rows, chunk + 1); row++) {
+    for (int64_t row = row_run_begin(n_rows, chunk); row < row_run_begin(n_rows, chunk + 1); row++) {
         const float *dout = rows_load(c->dout, row, 0, cols, buffer);
         const float *sum = rows_load(c->sum, row, 0, cols, buffer + cols);
         float *dsum = rows_target(c->out, row, 0, buffer);
@@ -160,7 +161,7 @@ static void cpu_embed_backward(struct exec *x, tensor dsum, tensor dword, tensor
         !accept_rows(x, op, ids, types, positions, dword, dposition, dtype, row_keys)) {
         return;
     }
-    int64_t rows = tensor_rows(sum), cols = tensor_cols(sum), chunks = norm_chunks(rows);
+    int64_t rows = tensor_rows(sum), cols = tensor_cols(sum), chunks = row_runs(rows);
     struct embed_call c = embed_call(x, cols, ids, types, positions, row_keys, drop);
     c.out = dsum;
     c.sum = sum;
@@ -176,8 +177,8 @@ static void cpu_embed_backward(struct exec *x, tensor dsum, tensor dword, tensor
     if (chunks == 0 || failed(x->status)) {
         return;
     }
-    norm_add_partials(dgamma.data, c.partials, chunks, 2 * cols, cols);
-    norm_add_partials(dbeta.data, c.partials + cols, chunks, 2 * cols, cols);
+    row_runs_add(dgamma.data, c.partials, chunks, 2 * cols, cols);
+    row_runs_add(dbeta.data, c.partials + cols, chunks, 2 * cols, cols);
     lanes_run(x, op, kernel_blocks(cols, COLUMNS_PER_ITEM), COLUMNS_PER_ITEM * sizeof(float), scatter_item,
               &c);
 }

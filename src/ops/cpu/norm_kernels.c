@@ -1,5 +1,6 @@
 /* Layer normalisation, alone and fused with the bias, dropout and residual that stand before it. */
 #include "ops/cpu/norm_row.h"
+#include "ops/cpu/row_runs.h"
 
 enum { ROWS_PER_ITEM = 8 };
 
@@ -132,8 +133,8 @@ static void backward_chunk(const void *context, int64_t chunk, void *lane)
     float *buffer = (float *)((char *)lane + bits_bytes(cols));
     float *dgamma = c->partials + 3 * cols * chunk, *dbeta = dgamma + cols, *dbias = dbeta + cols;
     memset(dgamma, 0, 3 * (size_t)cols * sizeof(float));
-    int64_t end = norm_chunk_begin(n_rows, chunk + 1);
-    int64_t drawn = norm_chunk_begin(n_rows, chunk), drawn_from = drawn;
+    int64_t end = row_run_begin(n_rows, chunk + 1);
+    int64_t drawn = row_run_begin(n_rows, chunk), drawn_from = drawn;
     for (int64_t row = drawn; row < end; row++) {
         if (c->threshold != 0 && row == drawn) {
             drawn_from = row;
@@ -166,16 +167,16 @@ static void backward_chunk(const void *context, int64_t chunk, void *lane)
 static void run_backward(struct exec *x, const char *op, struct norm_call *c, tensor dgamma, tensor dbeta,
                          tensor dbias)
 {
-    int64_t rows = tensor_rows(c->sum), cols = tensor_cols(c->sum), chunks = norm_chunks(rows);
+    int64_t rows = tensor_rows(c->sum), cols = tensor_cols(c->sum), chunks = row_runs(rows);
     c->partials = exec_scratch(x, workspace_layernorm_backward(rows, cols));
     lanes_run(x, op, chunks, bits_bytes(cols) + 2 * (size_t)cols * sizeof(float), backward_chunk, c);
     if (chunks == 0 || failed(x->status)) {
         return;
     }
-    norm_add_partials(dgamma.data, c->partials, chunks, 3 * cols, cols);
-    norm_add_partials(dbeta.data, c->partials + cols, chunks, 3 * cols, cols);
+    row_runs_add(dgamma.data, c->partials, chunks, 3 * cols, cols);
+    row_runs_add(dbeta.data, c->partials + cols, chunks, 3 * cols, cols);
     if (!tensor_is_null(dbias)) {
-        norm_add_partials(dbias.data, c->partials + 2 * cols, chunks, 3 * cols, cols);
+        row_runs_add(dbias.data, c->partials + 2 * cols, chunks, 3 * cols, cols);
     }
 }
 

@@ -63,32 +63,4 @@ static inline void norm_row_dropout(float *out, const float *in, const uint16_t 
     }
 }
 
-/* Sums over rows: the rows are cut into runs by their number alone, each run adds up its own partial sums in
- * the workspace, and norm_add_partials adds those in order. */
-static inline int64_t norm_chunks(int64_t rows)
-{
-    return workspace_at_most(rows, WORKSPACE_ROW_RUNS);
-}
-
-static inline int64_t norm_chunk_begin(int64_t rows, int64_t chunk)
-{
-    return rows * chunk / norm_chunks(rows);
-}
-
-/* total[i] += sum over chunks of partial[chunk * stride + i]; the first chunk's sums are used up. */
-static inline void norm_add_partials(float *total, float *partial, int64_t chunks, int64_t stride, int64_t n)
-{
-    for (int64_t c = 1; c < chunks; c++) {
-        const float *row = partial + c * stride;
-#pragma omp simd
-        for (int64_t i = 0; i < n; i++) {
-            partial[i] += row[i];
-        }
-    }
-#pragma omp simd
-    for (int64_t i = 0; i < n; i++) {
-        total[i] += partial[i];
-    }
-}
-
 #endif

@@ -1,7 +1,7 @@
 /* cuda_elements: kernels without neighbours: fill, cast, biases, activations, gathers, and what looks at every element.
  *
  * A thread owns eight columns of a row or one element; all are bound by memory: each element is read and written once. */
-#include "ops/cuda/device_code.cuh"
+#include "ops/cuda/gelu_code.cuh"
 
 const char *cuda_launch_error(void)
 {
@@ -152,51 +152,13 @@ void cuda_launch_broadcast(const launch *l, launch_rows out, launch_type type, c
     BY_TYPE(type, LAUNCH(l, broadcast_kernel<A>, blocks, BLOCK, 0, out, row, rows, cols));
 }
 
-/* Phi(z) and phi(z), the normal distribution and its density. */
-struct normal {
-    float distribution, density;
-};
-
-__device__ static inline normal normal_at(float z, float)
-{
-    const float inverse_sqrt_2pi = 0.39894228040143268f;
-    return normal{0.5f * (1.0f + erff(z * 0.70710678118654752f)), inverse_sqrt_2pi * expf(-0.5f * z * z)};
-}
-
-/* To 1.5e-7, which two bytes do not show, and with one exponential for both: otherwise arithmetic would bound what follows
- * (Abramowitz and Stegun, Handbook of Mathematical Functions, 7.1.26, with x = |z| / sqrt(2)). */
-template <typename H> __device__ static inline normal normal_at(float z, H)
-{
-    const float p = 0.3275911f * 0.70710678118654752f, log2_e = 1.44269504088896341f,
-                inverse_sqrt_2pi = 0.39894228040143268f;
-    float t = __fdividef(1.0f, 1.0f + p * fabsf(z)), e = exp2_approx(-0.5f * log2_e * z * z);
-    float polynomial =
-        t *
-        (0.254829592f + t * (-0.284496736f + t * (1.421413741f + t * (-1.453152027f + t * 1.061405429f))));
-    float tail = 0.5f * polynomial * e;
-    return normal{z > 0 ? 1.0f - tail : tail, inverse_sqrt_2pi * e};
-}
-
-/* gelu(z) = z Phi(z) and its slope Phi(z) + z phi(z). */
-template <typename A> __device__ static inline float gelu(float z)
-{
-    return z * normal_at(z, A()).distribution;
-}
-
-template <typename A> __device__ static inline float gelu_slope(float z)
-{
-    normal n = normal_at(z, A());
-    return n.distribution + z * n.density;
-}
-
 /* out[i] = f(a[i], b[i]) over n elements. */
-enum binary { GELU, GELU_BACKWARD, TANH, TANH_BACKWARD };
+enum binary { GELU, TANH, TANH_BACKWARD };
 
 template <typename A> __device__ static inline float apply(binary f, float a, float b)
 {
     switch (f) {
     case GELU: return gelu<A>(a);
-    case GELU_BACKWARD: return a * gelu_slope<A>(b);
     case TANH: return tanhf(a);
     default: return a * (1.0f - b * b);
     }
@@ -257,12 +219,6 @@ void cuda_launch_bias_gelu(const launch *l, void *out, void *pre, const float *b
 {
     unsigned blocks = blocks_of(rows * ((cols + EIGHT - 1) / EIGHT), BLOCK);
     BY_TYPE(type, LAUNCH(l, bias_gelu_kernel<A>, blocks, BLOCK, 0, (A *)out, (A *)pre, bias, rows, cols));
-}
-
-void cuda_launch_gelu_backward(const launch *l, void *dpre, const void *dout, const void *pre,
-                               launch_type type, int64_t n)
-{
-    launch_elements(l, GELU_BACKWARD, dpre, dout, pre, type, n);
 }
 
 void cuda_launch_tanh(const launch *l, void *out, const void *in, launch_type type, int64_t n)

@@ -194,11 +194,13 @@ static void cuda_linear_backward_weight(struct exec *x, tensor dw, tensor dbias,
     finish(x, op);
 }
 
-static void cuda_gelu_backward(struct exec *x, tensor dpre, tensor dout, tensor pre)
+static void cuda_gelu_backward(struct exec *x, tensor dpre, tensor dbias, tensor dout, tensor pre)
 {
-    if (accept_tensors(x, "gelu_backward", ACCEPT_LIST(dpre, dout, pre), NULL, 0)) {
-        struct launch l = launch_of(x, 0);
-        cuda_launch_gelu_backward(&l, dpre.data, dout.data, pre.data, type_of(pre), tensor_count(pre));
+    if (accept_tensors(x, "gelu_backward", ACCEPT_LIST(dpre, dout, pre), ACCEPT_LIST(dbias))) {
+        int64_t rows = tensor_rows(pre), cols = tensor_cols(pre);
+        struct launch l = launch_of(x, workspace_column_sum(rows, cols));
+        cuda_launch_gelu_backward(&l, dpre.data, dbias.data, dout.data, pre.data, type_of(pre), rows, cols,
+                                  workspace_runs(rows, cols));
         finish(x, "gelu_backward");
     }
 }

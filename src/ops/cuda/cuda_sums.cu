@@ -1,7 +1,9 @@
-/* cuda_sums: sums over the rows of a matrix, as gradients of biases are.
+/* cuda_sums: sums over the rows of a matrix, as gradients of biases are: of one that is there, or of the gradient behind
+ * GELU while it is made.
  *
- * A block owns 256 columns of a run of rows, a lane eight columns, a warp every fourth row.  Bound by memory: the matrix is
+ * A block owns 256 columns of a run of rows, a lane eight columns, a warp every fourth row.  Bound by memory: matrices are
  * read once, and so many runs are summed at once that the device is busy whatever the shape. */
+#include "ops/cuda/gelu_code.cuh"
 #include "ops/cuda/sums_code.cuh"
 
 enum { RUN_WARPS = 16 };
@@ -43,8 +45,48 @@ void add_runs(const launch *l, const run_totals &totals, int n_totals, const flo
 
 static const int COLUMNS = WARP * EIGHT, WARPS = BLOCK / WARP, DEPTH = 4;
 
-template <typename A>
-__global__ static void column_partials_kernel(float *partials, launch_rows in, int64_t rows, int64_t cols)
+/* Matrices [rows, cols] to sum over rows: what is loaded of a row, and what is added for it. */
+template <typename A> struct plain_rows {
+    launch_rows in;
+    int64_t cols;
+    typedef packed_eight<A> loaded;
+
+    __device__ loaded load(int64_t row, int64_t column) const
+    {
+        return load_packed((const A *)in.data + row * in.stride, column, cols);
+    }
+    __device__ eight take(const loaded &part, int64_t, int64_t) const
+    {
+        return unpack(part);
+    }
+};
+
+/* dpre = dout gelu'(pre), on the way. */
+template <typename A> struct gelu_rows {
+    A *dpre;
+    const A *dout, *pre;
+    int64_t cols;
+    struct loaded {
+        packed_eight<A> dout, pre;
+    };
+
+    __device__ loaded load(int64_t row, int64_t column) const
+    {
+        return loaded{load_packed(dout + row * cols, column, cols),
+                      load_packed(pre + row * cols, column, cols)};
+    }
+    __device__ eight take(const loaded &part, int64_t row, int64_t column) const
+    {
+        eight e = unpack(part.dout), z = unpack(part.pre);
+        for (int k = 0; k < EIGHT; k++) {
+            e.v[k] *= gelu_slope<A>(z.v[k]);
+        }
+        store_eight(dpre + row * cols, column, cols, e);
+        return e;
+    }
+};
+
+template <typename Rows> __global__ static void column_partials_kernel(float *partials, Rows of, int64_t rows)
 {
     __shared__ float sums[WARPS][COLUMNS];
     int lane = threadIdx.x % WARP, warp = threadIdx.x / WARP;
@@ -52,38 +94,54 @@ __global__ static void column_partials_kernel(float *partials, launch_rows in, i
     int64_t left = (int64_t)blockIdx.x * COLUMNS, column = left + lane * EIGHT;
     eight sum = {};
     for (int64_t row = first + warp; row < end; row += DEPTH * WARPS) {
-        packed_eight<A> next[DEPTH];
+        typename Rows::loaded next[DEPTH];
         UNROLL
         for (int d = 0; d < DEPTH; d++) {
             if (row + d * WARPS < end) {
-                next[d] = load_packed((const A *)in.data + (row + d * WARPS) * in.stride, column, cols);
+                next[d] = of.load(row + d * WARPS, column);
             }
         }
         UNROLL
         for (int d = 0; d < DEPTH; d++) {
             if (row + d * WARPS < end) {
-                add_eight(&sum, unpack(next[d]));
+                add_eight(&sum, of.take(next[d], row + d * WARPS, column));
             }
         }
     }
     store_eight(sums[warp], lane * EIGHT, COLUMNS, sum);
     __syncthreads();
-    for (int c = threadIdx.x; c < COLUMNS && left + c < cols; c += BLOCK) {
+    for (int c = threadIdx.x; c < COLUMNS && left + c < of.cols; c += BLOCK) {
         float total = sums[0][c];
         for (int w = 1; w < WARPS; w++) {
             total += sums[w][c];
         }
-        partials[blockIdx.y * cols + left + c] = total;
+        partials[blockIdx.y * of.cols + left + c] = total;
     }
+}
+
+template <typename Rows>
+static void sum_columns(const launch *l, float *total, const Rows &of, int64_t rows, int64_t runs)
+{
+    dim3 grid(blocks_of(of.cols, COLUMNS), (unsigned)runs);
+    LAUNCH(l, column_partials_kernel<Rows>, grid, BLOCK, 0, l->scratch, of, rows);
+    add_runs(l, run_totals{{total}}, 1, l->scratch, runs, of.cols);
 }
 
 void cuda_launch_column_sum(const launch *l, float *total, launch_rows in, launch_type type, int64_t rows,
                             int64_t cols, int64_t runs)
 {
-    dim3 grid(blocks_of(cols, COLUMNS), (unsigned)runs);
     if (rows == 0) {
         return;
     }
-    BY_TYPE(type, LAUNCH(l, column_partials_kernel<A>, grid, BLOCK, 0, l->scratch, in, rows, cols));
-    add_runs(l, run_totals{{total}}, 1, l->scratch, runs, cols);
+    BY_TYPE(type, sum_columns(l, total, (plain_rows<A>{in, cols}), rows, runs));
+}
+
+void cuda_launch_gelu_backward(const launch *l, void *dpre, float *dbias, const void *dout, const void *pre,
+                               launch_type type, int64_t rows, int64_t cols, int64_t runs)
+{
+    if (rows == 0) {
+        return;
+    }
+    BY_TYPE(type, sum_columns(l, dbias, (gelu_rows<A>{(A *)dpre, (const A *)dout, (const A *)pre, cols}),
+                              rows, runs));
 }

@@ -114,8 +114,10 @@ void cuda_launch_gelu(const struct launch *l, void *out, const void *pre, enum l
 /* pre += bias, out = gelu(pre): all dense [rows, cols]. */
 void cuda_launch_bias_gelu(const struct launch *l, void *out, void *pre, const float *bias,
                            enum launch_type type, int64_t rows, int64_t cols);
-void cuda_launch_gelu_backward(const struct launch *l, void *dpre, const void *dout, const void *pre,
-                               enum launch_type type, int64_t n);
+/* dpre = dout gelu'(pre); dbias += sum over rows of it, which are cut into `runs`: all dense [rows, cols]. */
+void cuda_launch_gelu_backward(const struct launch *l, void *dpre, float *dbias, const void *dout,
+                               const void *pre, enum launch_type type, int64_t rows, int64_t cols,
+                               int64_t runs);
 void cuda_launch_tanh(const struct launch *l, void *out, const void *in, enum launch_type type, int64_t n);
 void cuda_launch_tanh_backward(const struct launch *l, void *din, const void *dout, const void *out,
                                enum launch_type type, int64_t n);

@@ -466,6 +466,9 @@ static struct attention attention_of(const struct checkop_case *c, const tensor 
     struct attention a = {.cu_seqlens_q = p[0], .cu_seqlens_kv = p[1], .row_keys = p[3], .dropout = c->drop};
     total(c->lens_q, c->n_sequences, &a.max_seqlen_q);
     total(c->lens_kv, c->n_sequences, &a.max_seqlen_kv);
+    for (int i = 0; i < c->n_sequences; i++) {
+        a.n_pairs += (double)c->lens_q[i] * (double)c->lens_kv[i];
+    }
     a.scale = 1.0 / sqrt((double)(c->shape.h / c->shape.heads));
     a.causal = c->shape.causal;
     a.alibi_slopes = c->shape.alibi ? p[2] : NULL_TENSOR;

@@ -101,6 +101,7 @@ static struct attention self_attention(const struct bert_layer_call *call)
         .cu_seqlens_kv = call->stream->cu_seqlens,
         .max_seqlen_q = call->stream->max_seqlen,
         .max_seqlen_kv = call->stream->max_seqlen,
+        .n_pairs = call->stream->n_pairs,
         .scale = 1.0 / sqrt((double)c->hidden_size / (double)c->num_attention_heads),
         .row_keys = call->stream->row_keys,
         .dropout = dropout_at(call, SITE_PROBABILITIES, c->attention_probs_dropout_prob),

@@ -17,6 +17,7 @@ struct bert_stream {
     tensor nsp_labels;    /* [B] */
     tensor span_labels;   /* [B, 2] */
     int64_t max_seqlen;
+    double n_pairs; /* sum of the squared lengths of sequences; 0 while planning */
 };
 
 #endif

@@ -43,11 +43,12 @@ struct attention {
     tensor cu_seqlens_q;  /* i32 [B + 1]: sequence b has the query rows [cu[b], cu[b + 1]) */
     tensor cu_seqlens_kv; /* i32 [B + 1]: the same for keys and values */
     int64_t max_seqlen_q, max_seqlen_kv;
-    double scale;           /* of the scores: 1 / sqrt(D) */
-    bool causal;            /* query i sees keys j <= i + (kv length - q length) */
-    tensor alibi_slopes;    /* f32 [N] or null: slope * j is added to the scores */
-    tensor block_table;     /* null: keys and values are in the stream; paged generation will use it */
-    tensor row_keys;        /* i32 [T, 2], of the query rows */
+    double n_pairs;      /* of queries and keys, for counts of work only; 0: each sequence is the longest */
+    double scale;        /* of the scores: 1 / sqrt(D) */
+    bool causal;         /* query i sees keys j <= i + (kv length - q length) */
+    tensor alibi_slopes; /* f32 [N] or null: slope * j is added to the scores */
+    tensor block_table;  /* null: keys and values are in the stream; paged generation will use it */
+    tensor row_keys;     /* i32 [T, 2], of the query rows */
     struct dropout dropout; /* of the probabilities; column = head * 65536 + key position in its sequence */
 };
 

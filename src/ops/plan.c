@@ -235,19 +235,11 @@ static void plan_bias_dropout_add_layernorm_backward(struct exec *x, tensor dres
          {"row_keys", row_keys, DTYPE_I32, rows, 2});
 }
 
-/* Scores of all queries and keys: the sum of the squared lengths.  While planning, lengths are not known;
- * every sequence then counts as the longest. */
+/* Scores of all queries and keys.  The bounds of the sequences are not looked at: they lie in the device's memory,
+ * and while planning nowhere. */
 static double attention_pairs(const struct attention *a, int64_t rows)
 {
-    if (a->cu_seqlens_q.data == NULL || a->cu_seqlens_kv.data == NULL) {
-        return (double)rows * (double)a->max_seqlen_kv;
-    }
-    double pairs = 0;
-    for (int64_t b = 0; b + 1 < tensor_count(a->cu_seqlens_q); b++) {
-        double n_q = tensor_get(a->cu_seqlens_q, b + 1) - tensor_get(a->cu_seqlens_q, b);
-        pairs += n_q * (tensor_get(a->cu_seqlens_kv, b + 1) - tensor_get(a->cu_seqlens_kv, b));
-    }
-    return pairs;
+    return a->n_pairs > 0 ? a->n_pairs : (double)rows * (double)a->max_seqlen_kv;
 }
 
 static void plan_attention(struct exec *x, tensor out, tensor lse, tensor q, tensor k, tensor v,

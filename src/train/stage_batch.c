@@ -86,6 +86,7 @@ void stage_batch_carve(struct stage_block *block, struct arena *arena, const str
     s->nsp_labels = arena_carve_1d(arena, DTYPE_I32, c->n_sequences);
     s->span_labels = arena_carve_2d(arena, DTYPE_I32, c->n_sequences, 2);
     s->max_seqlen = c->max_seqlen;
+    s->n_pairs = 0;
     block->bytes = arena->used;
 }
 
@@ -146,7 +147,17 @@ static void put_batch(const struct image *image, const struct bert_batch *b)
     put(image, s->span_labels, b->span_labels, 2 * b->n_sequences, -1);
 }
 
-void stage_batch_send(const struct stage_block *block, struct exec *x, const struct bert_batch *batch,
+static double pairs_of(const struct bert_batch *b)
+{
+    double pairs = 0;
+    for (int64_t i = 0; i < b->n_streams; i++) {
+        double n = b->cu_seqlens[i + 1] - b->cu_seqlens[i];
+        pairs += n * n;
+    }
+    return pairs;
+}
+
+void stage_batch_send(struct stage_block *block, struct exec *x, const struct bert_batch *batch,
                       const struct stage_numbers *numbers)
 {
     size_t bytes = batch == NULL ? block->numbers_bytes : block->bytes;
@@ -160,6 +171,7 @@ void stage_batch_send(const struct stage_block *block, struct exec *x, const str
     put_numbers(&image, numbers);
     if (batch != NULL) {
         put_batch(&image, batch);
+        block->stream.n_pairs = pairs_of(batch);
     }
     queue_send(x, block->memory, image.memory, bytes);
 }

@@ -43,7 +43,7 @@ void stage_batch_carve(struct stage_block *block, struct arena *arena, const str
 
 /* Sends a batch and its numbers to a block that was carved for its capacity; without a batch, the numbers
  * alone. */
-void stage_batch_send(const struct stage_block *block, struct exec *x, const struct bert_batch *batch,
+void stage_batch_send(struct stage_block *block, struct exec *x, const struct bert_batch *batch,
                       const struct stage_numbers *numbers);
 
 #endif

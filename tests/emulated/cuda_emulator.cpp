@@ -1,5 +1,6 @@
 #include "cuda_emulator.hpp"
 #include "emulated_graphs.h"
+#include "emulated_memory.h"
 
 #include <setjmp.h>
 #include <stdio.h>
@@ -168,9 +169,11 @@ void *emulated_record_end(void)
 
 void emulated_replay(const void *graph)
 {
+    emulated_memory_open();
     for (const std::function<void()> &work : ((const recording *)graph)->work) {
         work();
     }
+    emulated_memory_close();
 }
 
 void emulated_forget(void *graph)
@@ -195,7 +198,9 @@ static void run_or_record(const std::function<void()> &work)
     if (recorder != NULL) {
         recorder->work.push_back(work);
     } else {
+        emulated_memory_open();
         work();
+        emulated_memory_close();
     }
 }
 

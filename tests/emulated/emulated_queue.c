@@ -1,6 +1,7 @@
 #include "emulated_queue.h"
 
 #include "emulated_graphs.h"
+#include "emulated_memory.h"
 
 #include <stdlib.h>
 
@@ -60,7 +61,9 @@ struct status emulated_queue_send(void *context, void *on_device, const void *on
 {
     (void)context;
     CHECK(!emulated_is_recording(), "a batch is copied by a recording");
+    emulated_memory_open();
     memcpy(on_device, on_host, bytes);
+    emulated_memory_close();
     return status_ok();
 }
 

@@ -2,6 +2,7 @@
 #include "plain_products.h"
 
 #include "emulated_graphs.h"
+#include "emulated_memory.h"
 #include "emulated_queue.h"
 
 #include "core/clock.h"
@@ -13,19 +14,39 @@
 #include <math.h>
 #include <stdlib.h>
 
+static struct status emulated_allocate(void **memory, size_t bytes, const char *what)
+{
+    *memory = emulated_memory_take(bytes);
+    return *memory != NULL ? status_ok()
+                           : status_error(STATUS_MEMORY, "out of memory for %zu bytes of %s", bytes, what);
+}
+
+static void emulated_release(void *memory, size_t bytes)
+{
+    (void)bytes;
+    emulated_memory_give_back(memory);
+}
+
+static struct status emulated_copy(void *context, void *to, const void *from, size_t bytes)
+{
+    if (emulated_is_recording()) {
+        return status_error(STATUS_INTERNAL, "a recording cannot wait for a copy");
+    }
+    emulated_memory_open();
+    memmove(to, from, bytes);
+    emulated_memory_close();
+    return context == NULL ? status_ok() : cuda_context_fault(context);
+}
+
 struct status cuda_context_upload(void **on_device, const void *on_host, size_t bytes)
 {
-    *on_device = malloc(bytes);
-    if (*on_device == NULL) {
-        return status_error(STATUS_MEMORY, "out of memory for %zu bytes", bytes);
-    }
-    memcpy(*on_device, on_host, bytes);
-    return status_ok();
+    struct status s = emulated_allocate(on_device, bytes, "a table");
+    return failed(s) ? s : emulated_copy(NULL, *on_device, on_host, bytes);
 }
 
 void cuda_context_free(void *on_device)
 {
-    free(on_device);
+    emulated_memory_give_back(on_device);
 }
 
 static double element(const void *p, enum dtype dtype, int64_t offset)
@@ -105,7 +126,9 @@ void cuda_product_run(struct exec *x, const char *op, const struct cuda_product 
     if (emulated_is_recording()) {
         emulated_record(multiply, &m, sizeof m);
     } else {
+        emulated_memory_open();
         multiply(&m);
+        emulated_memory_close();
     }
     product_form_after(&l, form, p, room);
     exec_queued(x, op);
@@ -134,16 +157,6 @@ static void emulated_close(void *context)
     free(c->marks);
     free(c->launch.fault);
     free(c);
-}
-
-static struct status emulated_copy(void *context, void *to, const void *from, size_t bytes)
-{
-    struct cuda_context *c = context;
-    if (emulated_is_recording()) {
-        return status_error(STATUS_INTERNAL, "a recording cannot wait for a copy");
-    }
-    memmove(to, from, bytes);
-    return cuda_context_fault(c);
 }
 
 static struct status emulated_synchronize(void *context)
@@ -183,16 +196,6 @@ static const struct device_clock emulated_clock = {.open = emulated_open_marks,
                                                    .close = emulated_close_marks,
                                                    .mark = emulated_mark,
                                                    .elapsed = emulated_elapsed};
-
-static struct status emulated_allocate(void **memory, size_t bytes, const char *what)
-{
-    return device_cpu.allocate(memory, bytes, what);
-}
-
-static void emulated_release(void *memory, size_t bytes)
-{
-    device_cpu.release(memory, bytes);
-}
 
 static size_t emulated_free_bytes(void)
 {

@@ -1,4 +1,4 @@
-/* The device of the emulated cuda table: its memory is the host's, though it does not say so. */
+/* The device of the emulated cuda table: its memory is no host's (emulated_memory.h). */
 #ifndef KILN_TESTS_PLAIN_PRODUCTS_H
 #define KILN_TESTS_PLAIN_PRODUCTS_H
 

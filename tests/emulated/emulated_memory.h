@@ -1,0 +1,24 @@
+/* emulated_memory: device memory that only what runs on the emulated device may touch: a host that follows a pointer
+ * into it ends with a segmentation fault. */
+#ifndef KILN_TESTS_EMULATED_MEMORY_H
+#define KILN_TESTS_EMULATED_MEMORY_H
+
+#include <stddef.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* Zeros; NULL if there is no memory. */
+void *emulated_memory_take(size_t bytes);
+void emulated_memory_give_back(void *memory);
+
+/* Around what runs on the device. */
+void emulated_memory_open(void);
+void emulated_memory_close(void);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

@@ -10,6 +10,8 @@
 #define KILN_TESTS_CUDA_EMULATOR_HPP
 
 #include "emulated_half.hpp"
+#include "emulated_memory.h"
+#include "ops/cuda/launch.h"
 
 #include <functional>
 #include <math.h>
@@ -17,6 +19,7 @@
 #include <stdint.h>
 #include <string.h>
 #include <tuple>
+#include <type_traits>
 
 struct dim3 {
     unsigned x, y, z;
@@ -55,11 +58,53 @@ uint64_t *emulated_exchange(void);  /* [threads of a block] */
 unsigned emulated_index(void);      /* of the running thread */
 void emulated_end(void);            /* matrix_emulator.cpp: the running thread has returned */
 
+/* What a kernel is given must not point to the host's memory: pointers, classes of pointers and integers without gaps word
+ * by word, and those of launch.h that have gaps by their fields. */
+template <typename T> static inline void emulated_check(const T &value)
+{
+    if constexpr (std::is_pointer_v<T>) {
+        emulated_memory_check((const void *)value);
+    } else if constexpr (std::is_class_v<T> && std::has_unique_object_representations_v<T>) {
+        const void *words[sizeof(T) / sizeof(void *)];
+        memcpy(words, &value, sizeof words);
+        for (const void *word : words) {
+            emulated_memory_check(word);
+        }
+    }
+}
+
+template <typename... T> static inline void emulated_check_all(const T &...values)
+{
+    (emulated_check(values), ...);
+}
+
+inline void emulated_check(const launch_dropout &d)
+{
+    emulated_check_all(d.row_keys);
+}
+
+inline void emulated_check(const launch_norm &n)
+{
+    emulated_check_all(n.gamma, n.beta, n.mean, n.rstd);
+}
+
+inline void emulated_check(const launch_attention &a)
+{
+    emulated_check_all(a.cu_q, a.cu_kv, a.slopes, a.dropout.row_keys);
+}
+
+inline void emulated_check(const launch_optim &o)
+{
+    emulated_check_all(o.master, o.grad, o.exp_avg, o.exp_avg_sq, o.working, o.spans, o.norm, o.scalars,
+                       o.ratios);
+}
+
 /* A call of a kernel with the values that its arguments have now: a recording outlives what they point to. */
 template <typename... P, typename... T>
 static inline std::function<void()> emulated_call(void (*kernel)(P...), T... arguments)
 {
     std::tuple<P...> values(static_cast<P>(arguments)...);
+    std::apply([](const P &...value) { (emulated_check(value), ...); }, values);
     return [=] { std::apply(kernel, values); };
 }
 

@@ -114,15 +114,23 @@ static enum product_form form_of(const struct cuda_product *p)
 
 void cuda_product_run(struct exec *x, const char *op, const struct cuda_product *p)
 {
-    static float room[PRODUCT_ROOM];
+    static void *room; /* one for all contexts: products come one after the other */
     if (failed(x->status) || p->m == 0 || p->n == 0) {
         return;
+    }
+    if (room == NULL) {
+        room = emulated_memory_take(PRODUCT_ROOM * sizeof(float));
+        CHECK(room != NULL, "out of memory for a bias");
     }
     struct launch l = ((struct cuda_context *)x->context)->launch;
     enum product_form form = form_of(p);
     l.scratch = p->bias_gradient != NULL ? exec_scratch(x, workspace_column_sum(p->k, p->m)) : NULL;
     product_form_before(&l, form, p, room);
     struct multiplication m = {form, *p, room};
+    const void *pointers[] = {p->a, p->b, p->c, p->bias, p->gelu, p->bias_gradient};
+    for (int i = 0; i < 6; i++) {
+        emulated_memory_check(pointers[i]);
+    }
     if (emulated_is_recording()) {
         emulated_record(multiply, &m, sizeof m);
     } else {
@@ -137,10 +145,10 @@ void cuda_product_run(struct exec *x, const char *op, const struct cuda_product 
 static struct status emulated_open(void **context)
 {
     struct cuda_context *c = calloc(1, sizeof *c);
-    int32_t *fault = calloc(LAUNCH_FAULT_WORDS, sizeof *fault);
+    int32_t *fault = emulated_memory_take_pinned(LAUNCH_FAULT_WORDS * sizeof *fault);
     *context = c;
     if (c == NULL || fault == NULL) {
-        free(fault);
+        emulated_memory_give_back(fault);
         free(c);
         return status_error(STATUS_MEMORY, "out of memory for a context");
     }
@@ -155,7 +163,7 @@ static void emulated_close(void *context)
     emulated_queue_close(c);
     cuda_spans_free(c);
     free(c->marks);
-    free(c->launch.fault);
+    emulated_memory_give_back(c->launch.fault);
     free(c);
 }
 

@@ -21,10 +21,13 @@ endif()
 message(STATUS "kiln: CUDA ${KILN_CUDA} -> ${KILN_HAVE_CUDA}")
 
 # What the library needs of the rooms below it comes as objects of its own, so that it leans on nothing in the program.
+set(cuda_support src/ops/accept.c src/ops/ops.c src/dev/exec.c src/dev/graph_cache.c src/core/tensor.c src/core/dtype.c
+  src/core/status.c src/core/hash.c src/core/user_dir.c)
+list(TRANSFORM cuda_support PREPEND ${CMAKE_CURRENT_SOURCE_DIR}/)
+
 if(KILN_HAVE_CUDA)
   file(GLOB cuda_sources CONFIGURE_DEPENDS src/ops/cuda/*.c src/ops/cuda/*.cu)
-  add_library(kiln_cuda MODULE ${cuda_sources} src/ops/accept.c src/ops/ops.c src/dev/exec.c src/dev/graph_cache.c src/core/tensor.c
-    src/core/dtype.c src/core/status.c src/core/hash.c src/core/user_dir.c)
+  add_library(kiln_cuda MODULE ${cuda_sources} ${cuda_support})
   set_target_properties(kiln_cuda PROPERTIES CUDA_ARCHITECTURES "${KILN_CUDA_ARCHITECTURES}" CUDA_STANDARD 17
     C_VISIBILITY_PRESET hidden CUDA_VISIBILITY_PRESET hidden CUDA_RUNTIME_LIBRARY Static
     BUILD_RPATH "${CUDAToolkit_LIBRARY_DIR}" INSTALL_RPATH "${CUDAToolkit_LIBRARY_DIR}") # cuBLASLt, if the system has another

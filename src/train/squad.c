@@ -234,6 +234,10 @@ static struct status train(struct job *j)
                     &result));
     log_info("e2e_train_time %.1f s, training_sequences_per_second %.2f, final_loss %.4f", result.seconds,
              result.sequences_per_second, result.final_loss);
+    if (result.n_steps > 0 && result.n_skipped == result.n_steps) {
+        log_warning("the gradients of every step overflowed, so nothing was learnt: train longer, or give a "
+                    "--loss_scale");
+    }
     metrics_event(&j->log, "trained",
                   json_pack("{s:I, s:f, s:f, s:f}", "steps", (json_int_t)result.n_steps, "e2e_train_time",
                             result.seconds, "training_sequences_per_second", result.sequences_per_second,

@@ -175,6 +175,7 @@ static struct status one_step(struct tuning *t)
                               t->state.step < t->schedule.n_steps ? t->state.step : t->schedule.n_steps);
     TRY(trainer_step(t->trainer, &t->step, t->state.step, t->state.step - t->state.n_skipped, lr, false, &r));
     run_state_keep_scale(&t->state, &t->trainer->loss_scale, &r);
+    t->result->n_skipped += r.skipped;
     profile_phase(&t->profile, NULL);
     if (++t->result->n_steps > t->options->throughput_warmup_steps) {
         t->n_sequences += (double)t->step.n_sequences;

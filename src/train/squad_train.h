@@ -8,7 +8,8 @@
 
 /* What fine-tuning came to. */
 struct squad_trained {
-    int64_t n_steps; /* of this run */
+    int64_t n_steps;   /* of this run */
+    int64_t n_skipped; /* of them, since their gradients overflowed */
     double seconds;
     double sequences_per_second; /* after throughput_warmup_steps */
     double final_loss;           /* mean of the last log_freq steps */

@@ -1,0 +1,55 @@
+#!/usr/bin/env bash
+# The program as a user of a GPU meets it, with the kernels emulated on the cpu: training, its profile, its migration log
+# and its resumption, fine-tuning in fp16, answers, and the cpu's losses beside them.
+set -euo pipefail
+kiln=$1
+dir=$(mktemp -d)
+trap 'rm -rf "$dir"' EXIT
+here=$(dirname "$0")
+. "$here/../cli/corpus.sh"
+. "$here/../cli/expect.sh"
+make_store
+export OMP_NUM_THREADS=1
+
+expect 0 "kernels emulated on the cpu" "$kiln" doctor --dry_run
+
+train() # directory flags...
+{
+    local out=$1
+    shift
+    "$kiln" pretrain --input_dir "$dir/store" --config_file "$dir/config.json" --output_dir "$out" --max_seq_length 16 \
+        --max_predictions_per_seq 3 --train_batch_size 4 --gradient_accumulation_steps 2 --learning_rate 1e-3 --max_steps 4 \
+        --num_steps_per_checkpoint 2 --eval_steps 0 --disable_progress_bar "$@"
+}
+
+losses() { sed -n 's/.*"event":"step".*"loss":\([0-9.e+-]*\).*/\1/p' "$1/log.jsonl"; }
+
+train "$dir/cpu" --device cpu 2>/dev/null
+expect 0 "memory: emulated cuda took" train "$dir/cuda" --device cuda --sync_ops --migration_log "$dir/ops.log" --profile \
+    --profile_steps 3:4
+paste <(losses "$dir/cpu") <(losses "$dir/cuda") | awk '
+    { d = ($1 - $2) / $1; n++; if (d > 2e-5 || d < -2e-5) wrong++ } END { exit n != 4 || wrong > 0 }' ||
+    fail "the losses are not the cpu's: $(losses "$dir/cpu") and $(losses "$dir/cuda")"
+for op in embed attention_backward linear_gelu lamb; do
+    grep -q "$op" "$dir/ops.log" || fail "$op is not in the migration log"
+done
+trace=$dir/cuda/profile/trace_3_4.json
+grep -q '"copy batch"' "$trace" || fail "the copies of batches are not in the trace"
+! command -v python3 >/dev/null || python3 "$here/../../tools/check_trace.py" "$trace" >/dev/null || fail "a bad trace"
+
+train "$dir/cut" --device cuda --steps_this_run 2 2>/dev/null
+train "$dir/cut" --device cuda --resume_from_checkpoint 2>/dev/null
+cmp "$dir/cuda/ckpt_4/model.safetensors" "$dir/cut/ckpt_4/model.safetensors" || fail "resumed to other bits"
+
+model=$dir/cuda/ckpt_4
+for dtype in fp32 bf16 fp16; do
+    expect 0 "[MASK]" "$kiln" fill --device cuda --dtype $dtype --model "$model" "the king of [MASK]"
+done
+expect 0 "[" "$kiln" embed --device cuda --model "$model" "the king" "of the city"
+cat >"$dir/squad.json" <<'JSON'
+{"version": "1.1", "data": [{"title": "t", "paragraphs": [{"context": "the king came to the city", "qas": [
+{"id": "a", "question": "the king", "answers": [{"text": "city", "answer_start": 21}]}]}]}]}
+JSON
+expect 0 "exact_match" "$kiln" squad --device cuda --fp16 --loss_scale 1024 --init_checkpoint "$model" --train_file "$dir/squad.json" --do_train \
+    --predict_file "$dir/squad.json" --do_predict --do_eval --max_seq_length 24 --train_batch_size 1 --num_train_epochs 2 \
+    --output_dir "$dir/qa" --vocab_file "$dir/vocab.txt"

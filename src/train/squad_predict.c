@@ -6,76 +6,122 @@
 #include "train/stop.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 struct bert_batch_limits squad_predict_limits(const struct squad_features *features, int64_t batch_size)
 {
     return bert_batch_limits(batch_size, features->max_length, 0);
 }
 
-/* Memory of a prediction: one batch, and the logits of one feature as starts and ends. */
+/* A batch, and which features its sequences are. */
+struct predicted_batch {
+    struct bert_batch batch;
+    int64_t *indices; /* [batch_size] */
+};
+
+/* Memory of a prediction: the batch that is computed and the one before or after it, the logits of a batch, and those
+ * of one feature as starts and ends. */
 struct prediction {
     struct squad_batches batches;
-    struct bert_batch batch;
-    int64_t *indices;   /* [batch_size] feature of each sequence */
-    float *start, *end; /* [features->max_length] */
+    struct predicted_batch turns[2]; /* batch i is in turns[i % 2] */
+    float *logits;                   /* [tokens of a batch, 2] */
+    float *start, *end;              /* [features->max_length] */
 };
 
 static struct status prediction_init(struct prediction *p, const struct squad_features *f, int64_t batch_size,
                                      int32_t pad_id)
 {
     size_t longest = (size_t)f->max_length + 1;
+    struct bert_batch_limits limits = squad_predict_limits(f, batch_size);
     TRY(squad_batches_init_sorted(&p->batches, f, batch_size, pad_id));
-    TRY(bert_batch_init(&p->batch, squad_predict_limits(f, batch_size)));
-    p->indices = malloc((size_t)batch_size * sizeof *p->indices);
+    for (int i = 0; i < 2; i++) {
+        TRY(bert_batch_init(&p->turns[i].batch, limits));
+        p->turns[i].indices = malloc((size_t)batch_size * sizeof *p->turns[i].indices);
+    }
+    p->logits = malloc(2 * (size_t)limits.n_tokens * sizeof *p->logits);
     p->start = malloc(longest * sizeof *p->start);
     p->end = malloc(longest * sizeof *p->end);
-    if (p->indices == NULL || p->start == NULL || p->end == NULL) {
-        return status_error(STATUS_MEMORY, "out of memory for the logits of a feature of %lld tokens",
-                            (long long)f->max_length);
+    if (p->turns[0].indices == NULL || p->turns[1].indices == NULL || p->logits == NULL || p->start == NULL ||
+        p->end == NULL) {
+        return status_error(STATUS_MEMORY, "out of memory for the logits of %lld tokens",
+                            (long long)limits.n_tokens);
     }
     return status_ok();
 }
 
 static void prediction_fini(struct prediction *p)
 {
-    free(p->indices);
+    for (int i = 0; i < 2; i++) {
+        free(p->turns[i].indices);
+        bert_batch_fini(&p->turns[i].batch);
+    }
+    free(p->logits);
     free(p->start);
     free(p->end);
-    bert_batch_fini(&p->batch);
     squad_batches_fini(&p->batches);
 }
 
-/* Hands the logits of each sequence of the batch to the answers. */
-static struct status take_logits(struct prediction *p, const float *logits, struct squad_answers *answers)
+static void fill(struct prediction *p, int64_t i)
 {
-    for (int64_t b = 0; b < p->batch.n_sequences; b++) {
-        int64_t first = p->batch.cu_seqlens[b], n = p->batch.cu_seqlens[b + 1] - first;
-        for (int64_t i = 0; i < n; i++) {
-            p->start[i] = logits[2 * (first + i)];
-            p->end[i] = logits[2 * (first + i) + 1];
+    struct predicted_batch *b = &p->turns[i % 2];
+    squad_batches_sorted(&p->batches, i, &b->batch, b->indices);
+}
+
+/* Waits for the logits of batch i, which was computed last. */
+static struct status fetch_logits(struct prediction *p, int64_t i, struct trainer *t)
+{
+    struct host_view view;
+    const struct bert_batch *batch = &p->turns[i % 2].batch;
+    TRY(host_view_open(&view, &t->x, t->stage.slot.qa.logits));
+    memcpy(p->logits, view.host.data, 2 * (size_t)batch->n_tokens * sizeof *p->logits);
+    host_view_close(&view);
+    return status_ok();
+}
+
+/* Hands the logits of each sequence of a batch to the answers. */
+static struct status take_logits(struct prediction *p, int64_t i, struct squad_answers *answers)
+{
+    const struct predicted_batch *turn = &p->turns[i % 2];
+    for (int64_t b = 0; b < turn->batch.n_sequences; b++) {
+        int64_t first = turn->batch.cu_seqlens[b], n = turn->batch.cu_seqlens[b + 1] - first;
+        for (int64_t k = 0; k < n; k++) {
+            p->start[k] = p->logits[2 * (first + k)];
+            p->end[k] = p->logits[2 * (first + k) + 1];
         }
-        TRY(squad_answers_add(answers, p->indices[b], p->start, p->end));
+        TRY(squad_answers_add(answers, turn->indices[b], p->start, p->end));
     }
     return status_ok();
 }
 
+static void show(struct progress *progress, const struct prediction *p, int64_t done, int64_t n,
+                 int64_t start)
+{
+    if (progress_due(progress)) {
+        double part = (double)done / (double)n, seconds = clock_since_s(start);
+        progress_show(progress, "predicting %.0f %%, %.1f sequences/s, %s left", 100 * part,
+                      (double)(done * p->batches.batch_size) / seconds,
+                      progress_time(seconds / part * (1 - part)).text);
+    }
+}
+
+/* While the device computes a batch, the answers of the one before are found and the one behind it is put together. */
 static struct status run(struct prediction *p, struct trainer *t, struct squad_answers *answers,
                          struct progress *progress)
 {
     int64_t n_batches = squad_batches_per_epoch(&p->batches), start = clock_ns();
-    struct host_view logits;
-    for (int64_t i = 0; i < n_batches; i++) {
-        squad_batches_sorted(&p->batches, i, &p->batch, p->indices);
-        stage_infer(&t->stage, &p->batch);
-        TRY(host_view_open(&logits, &t->x, t->stage.slot.qa.logits));
-        struct status s = take_logits(p, logits.host.data, answers);
-        host_view_close(&logits);
-        TRY(s);
-        if (progress_due(progress)) {
-            double done = (double)(i + 1) / (double)n_batches, seconds = clock_since_s(start);
-            progress_show(progress, "predicting %.0f %%, %.1f sequences/s, %s left", 100 * done,
-                          (double)((i + 1) * p->batches.batch_size) / seconds,
-                          progress_time(seconds / done * (1 - done)).text);
+    for (int64_t i = 0; i <= n_batches; i++) { /* one round more, for the last answers */
+        if (i < n_batches) {
+            fill(p, i);
+        }
+        if (i > 0) {
+            TRY(fetch_logits(p, i - 1, t));
+        }
+        if (i < n_batches) {
+            stage_infer(&t->stage, &p->turns[i % 2].batch);
+        }
+        if (i > 0) {
+            TRY(take_logits(p, i - 1, answers));
+            show(progress, p, i, n_batches, start);
         }
         if (stop_requested()) {
             return status_error(STATUS_PREEMPTED,

@@ -2,6 +2,7 @@
 # Sourced from the root of the tree.
 kiln=build/kiln
 work=build/bench
+make --no-print-directory all >/dev/null # never the figures of an older build
 mkdir -p "$work"
 
 python=${PEERS_PYTHON:-build/peers/bin/python}

@@ -38,4 +38,10 @@ struct backend_entry {
     void (*describe)(char *text, size_t n);                               /* as backend_describe_choices */
 };
 
+/* The first fields of an entry, as this program has them. */
+#define BACKEND_ENTRY_LAYOUT                                                                                 \
+    .version = KILN_VERSION, .entry_bytes = sizeof(struct backend_entry),                                    \
+    .device_bytes = sizeof(struct device), .exec_bytes = sizeof(struct exec),                                \
+    .ops_bytes = sizeof(struct ops), .tensor_bytes = sizeof(tensor)
+
 #endif

@@ -26,18 +26,9 @@ struct dim3 {
     dim3(unsigned x_ = 1, unsigned y_ = 1, unsigned z_ = 1) : x(x_), y(y_), z(z_) {}
 };
 
-struct float4 {
-    float x, y, z, w;
-};
-
 struct uint4 {
     uint32_t x, y, z, w;
 };
-
-static inline float4 make_float4(float x, float y, float z, float w)
-{
-    return float4{x, y, z, w};
-}
 
 static inline uint4 make_uint4(uint32_t x, uint32_t y, uint32_t z, uint32_t w)
 {

@@ -23,15 +23,6 @@ static void describe(char *text, size_t n)
 }
 
 __attribute__((visibility("default"))) const struct backend_entry kiln_cuda_entry = {
-    .version = KILN_VERSION,
-    .entry_bytes = sizeof(struct backend_entry),
-    .device_bytes = sizeof(struct device),
-    .exec_bytes = sizeof(struct exec),
-    .ops_bytes = sizeof(struct ops),
-    .tensor_bytes = sizeof(tensor),
-    .device = &device_emulated,
-    .ops = &ops_cuda,
-    .probe = probe,
-    .log_to = cuda_log_to,
-    .describe = describe,
+    BACKEND_ENTRY_LAYOUT, .device = &device_emulated, .ops = &ops_cuda,
+    .probe = probe,       .log_to = cuda_log_to,      .describe = describe,
 };

@@ -16,11 +16,6 @@ static inline __half __ushort_as_half(uint16_t bits)
     return __half{bits};
 }
 
-static inline uint16_t __half_as_ushort(__half h)
-{
-    return h.bits;
-}
-
 static inline float __half2float(__half h)
 {
     uint32_t magnitude = (uint32_t)(h.bits & 0x7fff) << 13;

@@ -3,7 +3,7 @@
  * named.  Linked twice: with the library for a GPU, and with the kernels emulated on the cpu. */
 #include "../model/bert_fixture.h"
 #include "checkop_backend.h"
-#include "dev/host_view.h"
+#include "trainer_copy.h"
 #include "train/run_state.h"
 
 enum { LONGEST = 14, SEQUENCES = 4, LEARNT = 6, MORE = 2, MOST_SKIPPED = 16 };
@@ -15,18 +15,6 @@ static struct trainer_config config_of(struct checkop_backend backend, const str
     config.optimizer = optimizer_defaults(OPTIMIZER_ADAMW);
     config.first_loss_scale = 1 << 24;
     return config;
-}
-
-/* The weights, or both moments, on the host: free() them. */
-static void *copy_of(struct trainer *t, tensor flat)
-{
-    struct host_view v;
-    EXPECT_OK(host_view_open(&v, &t->x, flat));
-    void *copy = malloc(tensor_bytes(flat));
-    EXPECT(copy != NULL, "out of memory");
-    memcpy(copy, v.host.data, tensor_bytes(flat));
-    host_view_close(&v);
-    return copy;
 }
 
 static void expect_same(struct trainer *a, tensor of_a, struct trainer *b, tensor of_b, const char *what)

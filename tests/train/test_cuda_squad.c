@@ -3,10 +3,10 @@
  * the library for a GPU, and with the kernels emulated on the cpu. */
 #define _GNU_SOURCE
 #include "session_case.h"
+#include "trainer_copy.h"
 
 #include "checkop_backend.h"
 #include "core/clock.h"
-#include "dev/host_view.h"
 #include "train/squad_train.h"
 #include "train/stop.h"
 #include "train/trainer_state.h"
@@ -107,18 +107,6 @@ static struct status tune(struct trainer *t, const struct tuning_case *c, const 
     struct status s = squad_train(t, &c->features, c->examples.n, &c->model.vocab, &o, &log, result);
     metrics_close(&log);
     return s;
-}
-
-/* The weights or moments, on the host: free() them. */
-static void *copy_of(struct trainer *t, tensor flat)
-{
-    struct host_view v;
-    EXPECT_OK(host_view_open(&v, &t->x, flat));
-    void *copy = malloc(tensor_bytes(flat));
-    EXPECT(copy != NULL, "out of memory");
-    memcpy(copy, v.host.data, tensor_bytes(flat));
-    host_view_close(&v);
-    return copy;
 }
 
 static void *loaded_weights(const struct tuning_case *c)

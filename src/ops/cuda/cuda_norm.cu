@@ -49,7 +49,7 @@ __device__ static void normalize(A *out, const float *row, launch_norm n, int64_
 }
 
 /* Blocks of a multiprocessor that a forward kernel leaves registers for. */
-static const int FORWARD_BLOCKS = 12;
+static const int FORWARD_BLOCKS = 10;
 
 template <typename A>
 __global__ static void __launch_bounds__(BLOCK, FORWARD_BLOCKS)

@@ -14,7 +14,9 @@
 #    define LAUNCH(l, kernel, grid, block, shared, ...)                                                      \
         kernel<<<grid, block, shared, (cudaStream_t)(l)->stream>>>(__VA_ARGS__)
 #    define SHARED_MEMORY(name) extern __shared__ __align__(16) float name[]
-#    define PRAGMA(text)        _Pragma(#    text)
+/* clang-format off */
+#    define PRAGMA(text)        _Pragma(#text)
+/* clang-format on */
 #    define UNROLL              PRAGMA(unroll)
 #    define UNROLL_BY(n)        PRAGMA(unroll n)
 #endif

@@ -15,7 +15,7 @@ __device__ static inline normal normal_at(float z, float)
     return normal{0.5f * (1.0f + erff(z * 0.70710678118654752f)), inverse_sqrt_2pi * expf(-0.5f * z * z)};
 }
 
-/* To 1.5e-7, which two bytes do not show, and with one exponential for both: otherwise arithmetic would bound what follows
+/* To 1.5e-7, which two bytes do not show, and with one exponential for both, so that memory is the bound
  * (Abramowitz and Stegun, Handbook of Mathematical Functions, 7.1.26, with x = |z| / sqrt(2)). */
 template <typename H> __device__ static inline normal normal_at(float z, H)
 {

@@ -18,7 +18,9 @@ function(kiln_take_kernels list)
   list(FILTER rest EXCLUDE REGEX "_kernels\\.c$")
   set(objects)
   if(kernels)
-    set_source_files_properties(${kernels} PROPERTIES COMPILE_OPTIONS -ffp-contract=fast) # after kiln_flags' "off"
+    # fast: after kiln_flags' "off"; nobody looks at floating-point exceptions, and GCC 12 makes no AVX2 code of a choice
+    # between two results unless it is told so
+    set_source_files_properties(${kernels} PROPERTIES COMPILE_OPTIONS "-ffp-contract=fast;-fno-trapping-math")
     foreach(isa IN LISTS KILN_ISAS)
       add_library(kiln_kernels_${isa} OBJECT ${kernels})
       target_link_libraries(kiln_kernels_${isa} PRIVATE kiln_flags)

@@ -15,23 +15,6 @@ struct activation_call {
     block_function *apply;
 };
 
-static void gelu_backward_block(float *out, const float *a, const float *b, int64_t n)
-{
-#pragma omp simd
-    for (int64_t i = 0; i < n; i++) {
-        struct vmath_normal p = vmath_normal(b[i]);
-        out[i] = a[i] * (p.cdf + b[i] * p.density);
-    }
-}
-
-static void gelu_backward_block_bf16(float *out, const float *a, const float *b, int64_t n)
-{
-#pragma omp simd
-    for (int64_t i = 0; i < n; i++) {
-        out[i] = a[i] * vmath_gelu_slope_bf16(b[i]);
-    }
-}
-
 static void tanh_block(float *out, const float *a, const float *b, int64_t n)
 {
     (void)b;
@@ -87,28 +70,52 @@ static void run(struct exec *x, const char *op, tensor out, tensor a, tensor b, 
 
 struct gelu_backward_call {
     tensor dpre, dout, pre;
-    block_function *apply;
     float *partials; /* [runs][cols]: of dbias */
 };
+
+/* dpre may be dout. */
+static void gelu_backward_row(float *dpre, float *restrict dbias, const float *dout, const float *pre,
+                              int64_t n)
+{
+#pragma omp simd
+    for (int64_t i = 0; i < n; i++) {
+        struct vmath_normal p = vmath_normal(pre[i]);
+        dpre[i] = dout[i] * (p.cdf + pre[i] * p.density);
+        dbias[i] += dpre[i];
+    }
+}
+
+static void gelu_backward_row_bf16(uint16_t *dpre, float *restrict dbias, const uint16_t *dout,
+                                   const uint16_t *pre, int64_t n)
+{
+    for (int64_t i = 0; i < n; i += ROWS_PIECE) {
+        int64_t here = kernel_min(ROWS_PIECE, n - i);
+        float g[ROWS_PIECE], z[ROWS_PIECE];
+        rows_piece_from_bf16(g, dout + i, here);
+        rows_piece_from_bf16(z, pre + i, here);
+#pragma omp simd
+        for (int k = 0; k < ROWS_PIECE; k++) {
+            g[k] *= vmath_gelu_slope_bf16(z[k]);
+        }
+        rows_piece_add(dbias + i, g, here);
+        rows_piece_to_bf16(dpre + i, g, here);
+    }
+}
 
 static void gelu_backward_run(const void *context, int64_t run, void *lane)
 {
     const struct gelu_backward_call *c = context;
     int64_t rows = tensor_rows(c->pre), cols = tensor_cols(c->pre), end = row_run_begin(rows, run + 1);
-    float *buffer = lane, *dbias = c->partials + run * cols;
+    float *dbias = c->partials + run * cols;
+    (void)lane;
     memset(dbias, 0, (size_t)cols * sizeof(float));
     for (int64_t row = row_run_begin(rows, run); row < end; row++) {
-        for (int64_t i = 0; i < cols; i += ELEMENTS_PER_BLOCK) {
-            int64_t n = kernel_min(ELEMENTS_PER_BLOCK, cols - i);
-            const float *dout = rows_load(c->dout, row, i, n, buffer);
-            const float *pre = rows_load(c->pre, row, i, n, buffer + ELEMENTS_PER_BLOCK);
-            float *dpre = rows_target(c->dpre, row, i, buffer), *sum = dbias + i;
-            c->apply(dpre, dout, pre, n);
-#pragma omp simd
-            for (int64_t k = 0; k < n; k++) {
-                sum[k] += dpre[k];
-            }
-            rows_store(c->dpre, row, i, n, dpre);
+        if (c->pre.dtype == DTYPE_BF16) {
+            gelu_backward_row_bf16(rows_bf16(c->dpre, row), dbias, rows_bf16(c->dout, row),
+                                   rows_bf16(c->pre, row), cols);
+        } else {
+            gelu_backward_row(rows_f32(c->dpre, row), dbias, rows_f32(c->dout, row), rows_f32(c->pre, row),
+                              cols);
         }
     }
 }
@@ -124,10 +131,9 @@ static void cpu_gelu_backward(struct exec *x, tensor dpre, tensor dbias, tensor 
         .dpre = dpre,
         .dout = dout,
         .pre = pre,
-        .apply = pre.dtype == DTYPE_BF16 ? gelu_backward_block_bf16 : gelu_backward_block,
         .partials = exec_scratch(x, workspace_column_sum(rows, cols)),
     };
-    lanes_run(x, op, runs, 2 * ELEMENTS_PER_BLOCK * sizeof(float), gelu_backward_run, &c);
+    lanes_run(x, op, runs, 0, gelu_backward_run, &c);
     if (runs > 0 && !failed(x->status)) {
         row_runs_add(dbias.data, c.partials, runs, cols, cols);
     }

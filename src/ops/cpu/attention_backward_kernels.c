@@ -64,57 +64,112 @@ static float dot(tensor a, tensor b, int64_t head, int64_t row)
     return sum;
 }
 
-/* What one row of probabilities needs besides the row. */
+/* One row of scores and of dP, and what else it needs. */
 struct row {
-    float scale, slope, lse, delta, keep_scale;
+    float *p, *ds;
     const uint16_t *bits;
+    float scale, lse, delta, keep_scale;
     uint32_t threshold;
 };
 
-/* p: from scores to dropped-out probabilities; ds: from dP to the gradient of q k^T. */
-static void backward_row(float *restrict p, float *restrict ds, int64_t visible, int64_t padded, struct row r)
+/* Adds the slope; keys that are not visible get no probability. */
+static void mask_row(const struct row *r, int64_t visible, int64_t padded, float slope)
 {
-    float scale = r.scale, lse = r.lse, delta = r.delta, keep_scale = r.keep_scale;
-    if (r.slope != 0.0f) {
+    if (slope != 0.0f) {
 #pragma omp simd
         for (int j = 0; j < (int)visible; j++) {
-            p[j] += r.slope / r.scale * (float)j;
+            r->p[j] += slope / r->scale * (float)j;
         }
     }
     for (int64_t j = visible; j < padded; j++) {
-        p[j] = -INFINITY;
-        ds[j] = 0.0f;
-    }
-    int64_t n = visible == 0 ? 0 : padded / TILE_COLS * TILE_COLS;
-    if (r.threshold != 0) {
-#pragma omp simd
-        for (int64_t j = 0; j < n; j++) {
-            float probability = vmath_exp2((scale * p[j] - lse) * VMATH_LOG2_E);
-            float keep = r.bits[j] < r.threshold ? 0.0f : keep_scale;
-            p[j] = probability * keep;
-            ds[j] = scale * probability * (keep * ds[j] - delta);
-        }
-    } else {
-#pragma omp simd
-        for (int64_t j = 0; j < n; j++) {
-            p[j] = vmath_exp2((scale * p[j] - lse) * VMATH_LOG2_E);
-            ds[j] = scale * p[j] * (ds[j] - delta);
-        }
-    }
-    if (visible == 0) {
-        memset(p, 0, (size_t)padded * sizeof(float));
+        r->p[j] = -INFINITY;
+        r->ds[j] = 0.0f;
     }
 }
 
-/* Rows [0, rows) of p paired across, in place; of ds paired across, and paired along in place. */
-static void pair_rows(const struct tiles *t, int64_t stride, int64_t rows, int64_t padded_k)
+/* A vector of columns: the probability after dropout, and the gradient of q k^T. */
+struct step {
+    tile_vector p, ds;
+};
+
+static inline __attribute__((always_inline)) struct step row_step(const struct row *r, int64_t j,
+                                                                  const bool drops)
 {
-    for (int64_t r = 0; r < rows; r += 2) {
-        float *p = t->p + r * stride, *ds = t->ds + r * stride;
-        tile_pair_across(t->p_across + r / 2 * stride, p, p + stride, padded_k);
-        tile_pair_across(t->ds_across + r / 2 * stride, ds, ds + stride, padded_k);
-        tile_pair_along(ds, padded_k);
-        tile_pair_along(ds + stride, padded_k);
+    tile_vector exponent = (r->scale * tile_load(r->p + j) - r->lse) * VMATH_LOG2_E;
+    tile_vector p = tile_exp2(exponent), dp = tile_load(r->ds + j), slope = r->scale * p;
+    if (drops) {
+        tile_vector keep = tile_keep((tile_vector){0} + r->keep_scale, r->bits + j, r->threshold);
+        return (struct step){p * keep, slope * (keep * dp - r->delta)};
+    }
+    return (struct step){p, slope * (dp - r->delta)};
+}
+
+/* Two rows in place, p and ds. */
+static inline __attribute__((always_inline)) void two_rows(const struct row *a, const struct row *b,
+                                                           int64_t padded, const bool drops)
+{
+    for (int64_t j = 0; j < padded; j += TILE_VECTOR) {
+        struct step x = row_step(a, j, drops), y = row_step(b, j, drops);
+        *tile_at(a->p + j) = x.p;
+        *tile_at(a->ds + j) = x.ds;
+        *tile_at(b->p + j) = y.p;
+        *tile_at(b->ds + j) = y.ds;
+    }
+}
+
+/* The same in bf16: p across the rows, ds across them and, in place, along them. */
+static inline __attribute__((always_inline)) void two_paired_rows(const struct row *a, const struct row *b,
+                                                                  float *p_across, float *ds_across,
+                                                                  int64_t padded, const bool drops)
+{
+    for (int64_t j = 0; j < padded; j += TILE_VECTOR) {
+        struct step x = row_step(a, j, drops), y = row_step(b, j, drops);
+        *tile_at(p_across + j) = tile_pair_across(x.p, y.p);
+        *tile_at(ds_across + j) = tile_pair_across(x.ds, y.ds);
+        tile_store_along((uint16_t *)a->ds + j, x.ds);
+        tile_store_along((uint16_t *)b->ds + j, y.ds);
+    }
+}
+
+/* Row r of the block, a row of the padding if it is not below n. */
+static struct row row_of(const struct attention_call *c, const struct attention_head *h,
+                         const struct tiles *t, int64_t i0, int64_t r, int64_t n)
+{
+    int64_t stream_row = h->q0 + i0 + r, visible = r < n ? attention_visible(c, h, i0 + r) : 0;
+    struct row row = {
+        .p = t->p + r * h->stride,
+        .ds = t->ds + r * h->stride,
+        .bits = t->bits + kernel_min(r, n - 1) * attention_bits_stride(h),
+        .scale = (float)c->a->scale,
+        .keep_scale = c->keep_scale,
+        .threshold = c->threshold,
+    };
+    if (visible > 0) {
+        row.lse = ((const float *)c->lse.data)[stream_row * c->n_heads + h->index];
+        row.delta = dot(c->dout, c->out, h->index, stream_row);
+    }
+    mask_row(&row, visible, h->padded_k, h->slope);
+    return row;
+}
+
+/* p and ds from scores and dP, in the words of the products that follow. */
+static void softmax_backward(const struct attention_call *c, const struct attention_head *h,
+                             const struct tiles *t, int64_t i0, int64_t n)
+{
+    for (int64_t r = 0; r < n; r += 2) {
+        attention_ask_for(c->out, h->index, h->q0 + i0 + kernel_min(r + ROWS_AHEAD, n - 1));
+        attention_ask_for(c->out, h->index, h->q0 + i0 + kernel_min(r + ROWS_AHEAD + 1, n - 1));
+        struct row a = row_of(c, h, t, i0, r, n), b = row_of(c, h, t, i0, r + 1, n);
+        float *p_across = t->p_across + r / 2 * h->stride, *ds_across = t->ds_across + r / 2 * h->stride;
+        if (TILE_PAIRS && c->pairs && c->threshold != 0) {
+            two_paired_rows(&a, &b, p_across, ds_across, h->padded_k, true);
+        } else if (TILE_PAIRS && c->pairs) {
+            two_paired_rows(&a, &b, p_across, ds_across, h->padded_k, false);
+        } else if (c->threshold != 0) {
+            two_rows(&a, &b, h->padded_k, true);
+        } else {
+            two_rows(&a, &b, h->padded_k, false);
+        }
     }
 }
 
@@ -123,8 +178,6 @@ static void query_block(const struct attention_call *c, const struct attention_h
 {
     int64_t m = kernel_round_up(n, TILE_ROWS), stride = h->stride, width = c->width, row0 = h->q0 + i0;
     int64_t head_words = attention_words(c, c->head_size), query_words = attention_words(c, n);
-    struct row row = {.scale = (float)c->a->scale, .slope = h->slope, .keep_scale = c->keep_scale};
-    row.threshold = c->threshold;
     attention_load_along(t->q, c, c->q, h->index, row0, n, m);
     attention_load_along(t->dout, c, c->dout, h->index, row0, n, m);
     tile_product(t->p, stride, (struct tile_left){t->q, c->row_words, 1}, t->keys_t, stride, m, h->padded_k,
@@ -134,18 +187,10 @@ static void query_block(const struct attention_call *c, const struct attention_h
     if (c->threshold != 0) {
         attention_draw(t->bits, c, h, row0, n);
     }
-    for (int64_t r = 0; r < n; r++) {
-        attention_ask_for(c->out, h->index, row0 + kernel_min(r + ROWS_AHEAD, n - 1));
-        row.lse = ((const float *)c->lse.data)[(row0 + r) * c->n_heads + h->index];
-        row.delta = dot(c->dout, c->out, h->index, row0 + r);
-        row.bits = t->bits + r * attention_bits_stride(h);
-        backward_row(t->p + r * stride, t->ds + r * stride, attention_visible(c, h, i0 + r), h->padded_k,
-                     row);
-    }
+    softmax_backward(c, h, t, i0, n);
     if (c->pairs) {
         attention_pair_across(t->q_across, c, t->q, m);
         attention_pair_across(t->dout_across, c, t->dout, m);
-        pair_rows(t, stride, m, h->padded_k);
     }
     tile_product(t->dv, width, (struct tile_left){t->p_across, 1, stride}, t->dout_across, width, h->padded_k,
                  width, query_words, i0 > 0, c->pairs);

@@ -34,11 +34,11 @@ static struct tiles carve(const struct attention_call *c, int64_t padded_k, void
     return t;
 }
 
-/* s = e^(scale s + slope j - max) over the visible keys, 0 beyond; returns their sum, and the maximum.  The
- * row is padded to whole vectors, so the loops run over the padding too. */
-static float softmax_row(float *s, int64_t visible, int64_t padded, float scale, float slope, float *maximum)
+/* The largest of scale s + slope j over the visible keys, 0 of none; the slope is added in place, and the padding
+ * becomes minus infinity. */
+static float mask_row(float *s, int64_t visible, int64_t padded, float scale, float slope)
 {
-    float max = -INFINITY, sum = 0;
+    float max = -INFINITY;
     if (slope != 0.0f) {
 #pragma omp simd
         for (int j = 0; j < (int)visible; j++) {
@@ -53,22 +53,39 @@ static float softmax_row(float *s, int64_t visible, int64_t padded, float scale,
     for (int64_t j = 0; j < n; j++) {
         max = s[j] > max ? s[j] : max;
     }
-    *maximum = scale * max;
-    float offset = visible == 0 ? 0.0f : scale * max;
-#pragma omp simd reduction(+ : sum)
-    for (int64_t j = 0; j < n; j++) {
-        s[j] = vmath_exp2((scale * s[j] - offset) * VMATH_LOG2_E);
-        sum += s[j];
-    }
-    return sum;
+    return visible == 0 ? 0.0f : max;
 }
 
-static void drop_row(float *restrict s, const uint16_t *restrict bits, int64_t n, uint32_t threshold)
+/* s = e^(scale (s - max)), then dropout, in words of the product with the values; returns the sum before dropout. */
+static inline __attribute__((always_inline)) float softmax_row(const struct attention_call *c, float *s,
+                                                               const uint16_t *bits, int64_t padded,
+                                                               float max, const bool drops, const bool pairs)
 {
-#pragma omp simd
-    for (int64_t j = 0; j < n; j++) {
-        s[j] = bits[j] < threshold ? 0.0f : s[j];
+    float scale = (float)c->a->scale * VMATH_LOG2_E;
+    tile_vector sum = {0};
+    for (int64_t j = 0; j < padded; j += TILE_VECTOR) {
+        tile_vector e = tile_exp2((tile_load(s + j) - max) * scale);
+        sum += e;
+        e = drops ? tile_keep(e, bits + j, c->threshold) : e;
+        if (pairs) {
+            tile_store_along((uint16_t *)s + j, e);
+        } else {
+            *tile_at(s + j) = e;
+        }
     }
+    return tile_sum(sum);
+}
+
+static float softmax(const struct attention_call *c, float *s, const uint16_t *bits, int64_t padded,
+                     float max)
+{
+    bool drops = c->threshold != 0;
+    if (TILE_PAIRS && c->pairs) {
+        return drops ? softmax_row(c, s, bits, padded, max, true, true)
+                     : softmax_row(c, s, bits, padded, max, false, true);
+    }
+    return drops ? softmax_row(c, s, bits, padded, max, true, false)
+                 : softmax_row(c, s, bits, padded, max, false, false);
 }
 
 /* Queries [i0, i0 + n) of the sequence. */
@@ -84,17 +101,13 @@ static void query_block(const struct attention_call *c, const struct attention_h
         attention_draw(t->bits, c, h, h->q0 + i0, n);
     }
     for (int64_t r = 0; r < n; r++) {
-        float *s = t->scores + r * h->stride, max;
+        float *s = t->scores + r * h->stride;
         int64_t visible = attention_visible(c, h, i0 + r);
-        float sum = softmax_row(s, visible, h->padded_k, (float)c->a->scale, h->slope, &max);
-        if (c->threshold != 0) {
-            drop_row(s, t->bits + r * bits_stride, visible, c->threshold);
-        }
-        if (c->pairs) {
-            tile_pair_along(s, h->padded_k);
-        }
+        float max = mask_row(s, visible, h->padded_k, (float)c->a->scale, h->slope);
+        float sum = softmax(c, s, t->bits + r * bits_stride, h->padded_k, max);
         factor[r] = visible == 0 ? 0.0f : c->keep_scale / sum;
-        ((float *)c->lse.data)[(h->q0 + i0 + r) * c->n_heads + h->index] = max + logf(sum);
+        ((float *)c->lse.data)[(h->q0 + i0 + r) * c->n_heads + h->index] =
+            visible == 0 ? -INFINITY : (float)c->a->scale * max + logf(sum);
     }
     tile_product(t->o, c->width, (struct tile_left){t->scores, h->stride, 1}, t->values, c->width, m,
                  c->width, attention_words(c, h->n_k), false, c->pairs);

@@ -8,7 +8,6 @@
 #include "ops/cpu/dropout_bits.h"
 #include "ops/cpu/rows.h"
 #include "ops/cpu/tile_product.h"
-#include "ops/cpu/vmath.h"
 
 struct attention_call {
     const struct attention *a;
@@ -137,6 +136,19 @@ static inline void attention_ask_for(tensor t, int64_t head, int64_t row)
     __builtin_prefetch(bytes + 64);
 }
 
+/* Heads are short: a call of memcpy for each row would take longer than the copy. */
+static inline void attention_copy(char *restrict out, const char *restrict in, size_t bytes)
+{
+    enum { PIECE = 32 };
+    size_t i = 0;
+    for (; i + PIECE <= bytes; i += PIECE) {
+        memcpy(out + i, in + i, PIECE);
+    }
+    for (; i < bytes; i++) {
+        out[i] = in[i];
+    }
+}
+
 /* Rows [first, first + n) of a head, [padded_rows, c->row_words] words with pairs along the rows; zero beyond n
  * rows and head_size columns. */
 static inline void attention_load_along(float *restrict out, const struct attention_call *c, tensor t,
@@ -149,7 +161,7 @@ static inline void attention_load_along(float *restrict out, const struct attent
         attention_ask_for(t, head, first + kernel_min(r + ROWS_AHEAD, n - 1));
         size_t used = c->pairs ? in_place : (size_t)size * sizeof(float);
         if (c->pairs || t.dtype == DTYPE_F32) {
-            memcpy(row, attention_row(t, head, first + r), used);
+            attention_copy((char *)row, attention_row(t, head, first + r), used);
         } else {
             rows_from_bf16(row, attention_row(t, head, first + r), size);
         }

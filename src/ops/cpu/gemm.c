@@ -164,10 +164,9 @@ static void tile_item(const void *context, int64_t item, void *lane)
     }
 }
 
-static void cut(struct gemm_call *c)
+static void cut_to(struct gemm_call *c, int64_t max_rows)
 {
     const struct gemm *g = c->g;
-    int64_t max_rows = g->m < ROWS_FOR_TALL_TILES ? GEMM_MAX_TILE_ROWS / 2 : GEMM_MAX_TILE_ROWS;
     c->tile_m = part(g->m, blocks(g->m, max_rows), 16);
     c->tiles_m = blocks(g->m, c->tile_m);
     int64_t parts_n = blocks(g->n, GEMM_MAX_TILE_COLS), wanted = blocks(TILES_WANTED, c->tiles_m);
@@ -175,6 +174,18 @@ static void cut(struct gemm_call *c)
     wanted = wanted < most ? wanted : most;
     c->tile_n = part(g->n, parts_n > wanted ? parts_n : wanted, 64);
     c->tiles_n = blocks(g->n, c->tile_n);
+}
+
+static void cut(struct gemm_call *c)
+{
+    const struct gemm *g = c->g;
+    bool tall = g->m >= ROWS_FOR_TALL_TILES;
+    if (g->a_transposed) { /* B is laid out anew by every row of tiles: few of them, if two threads share them evenly */
+        cut_to(c, GEMM_MAX_TILE_ROWS);
+        int64_t tiles = c->tiles_m * c->tiles_n;
+        tall = tall || (tiles >= 4 && tiles % 2 == 0);
+    }
+    cut_to(c, tall ? GEMM_MAX_TILE_ROWS : GEMM_MAX_TILE_ROWS / 2);
     /* sums over tokens: short runs keep the panels in the cache and the number of forms small */
     bool in_runs = g->accumulate && g->c_dtype == DTYPE_F32;
     c->tile_k = in_runs ? part(g->k, blocks(g->k, MAX_TILE_DEPTH), 64) : g->k;

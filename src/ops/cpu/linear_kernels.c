@@ -48,23 +48,31 @@ static void gelu_row(float *out, const float *z, int64_t n)
     }
 }
 
-static void gelu_row_bf16(float *out, const float *z, int64_t n)
+/* Piece by piece, so that the fp32 between two conversions stay in registers. */
+static void gelu_row_bf16(uint16_t *restrict out, const uint16_t *restrict z, int64_t n)
 {
+    for (int64_t i = 0; i < n; i += ROWS_PIECE) {
+        int64_t here = kernel_min(ROWS_PIECE, n - i);
+        float piece[ROWS_PIECE];
+        rows_piece_from_bf16(piece, z + i, here);
 #pragma omp simd
-    for (int64_t i = 0; i < n; i++) {
-        out[i] = z[i] * vmath_cdf_bf16(z[i]);
+        for (int k = 0; k < ROWS_PIECE; k++) {
+            piece[k] *= vmath_cdf_bf16(piece[k]);
+        }
+        rows_piece_to_bf16(out + i, piece, here);
     }
 }
 
 static void gelu_part(const void *context, const struct gemm_part *p, void *lane)
 {
     const struct gelu_call *c = context;
-    float *buffer = lane;
+    (void)lane;
     for (int64_t r = p->row; r < p->row + p->rows; r++) {
-        const float *z = rows_load(c->pre, r, p->col, p->cols, buffer);
-        float *out = rows_target(c->out, r, p->col, buffer);
-        (c->out.dtype == DTYPE_BF16 ? gelu_row_bf16 : gelu_row)(out, z, p->cols);
-        rows_store(c->out, r, p->col, p->cols, out);
+        if (c->out.dtype == DTYPE_BF16) {
+            gelu_row_bf16(rows_bf16(c->out, r) + p->col, rows_bf16(c->pre, r) + p->col, p->cols);
+        } else {
+            gelu_row(rows_f32(c->out, r) + p->col, rows_f32(c->pre, r) + p->col, p->cols);
+        }
     }
 }
 
@@ -89,7 +97,7 @@ static void cpu_linear_gelu(struct exec *x, tensor out, tensor pre, tensor in, t
         .b_transposed = true,
     };
     struct gelu_call c = {out, pre};
-    gemm_run(x, "linear_gelu", &g, gelu_part, (size_t)tensor_rows(w) * sizeof(float), &c);
+    gemm_run(x, "linear_gelu", &g, gelu_part, 0, &c);
 }
 
 enum { INNER_PER_RUN = 1024 };

@@ -31,6 +31,39 @@ static inline void rows_to_bf16(uint16_t *restrict out, const float *restrict in
     }
 }
 
+/* Elements that pass through registers together. */
+enum { ROWS_PIECE = 32 };
+
+/* A piece of n elements, zeros after them. */
+static inline void rows_piece_from_bf16(float *restrict out, const uint16_t *restrict in, int64_t n)
+{
+    if (n == ROWS_PIECE) {
+        rows_from_bf16(out, in, ROWS_PIECE);
+        return;
+    }
+    memset(out, 0, ROWS_PIECE * sizeof *out);
+    rows_from_bf16(out, in, n);
+}
+
+static inline void rows_piece_add(float *restrict sum, const float *restrict in, int64_t n)
+{
+    for (int64_t i = 0; i < ROWS_PIECE && n == ROWS_PIECE; i++) {
+        sum[i] += in[i];
+    }
+    for (int64_t i = 0; i < n && n < ROWS_PIECE; i++) {
+        sum[i] += in[i];
+    }
+}
+
+static inline void rows_piece_to_bf16(uint16_t *restrict out, const float *restrict in, int64_t n)
+{
+    if (n == ROWS_PIECE) {
+        rows_to_bf16(out, in, ROWS_PIECE);
+        return;
+    }
+    rows_to_bf16(out, in, n);
+}
+
 /* Elements between the first of the tensor and the first of row `row`: dense tensors of any shape, strided
  * matrices. */
 static inline int64_t rows_offset(tensor t, int64_t row)

@@ -8,53 +8,9 @@
 #ifndef KILN_OPS_CPU_TILE_PRODUCT_H
 #define KILN_OPS_CPU_TILE_PRODUCT_H
 
-#include "core/dtype.h"
-
-#include <stdbool.h>
-#if defined(__AVX512BF16__)
-#    include <immintrin.h>
-#endif
+#include "ops/cpu/tile_vector.h"
 
 enum { TILE_ROWS = 8, TILE_COLS = 16 };
-
-/* 32, 16 or 16 vector registers: accumulators for BLOCK_ROWS x 2 vectors, and room for the operands. */
-#if defined(__AVX512F__)
-enum { TILE_VECTOR = 16, TILE_BLOCK_ROWS = 8 };
-#elif defined(__AVX__)
-enum { TILE_VECTOR = 8, TILE_BLOCK_ROWS = 4 };
-#else
-enum { TILE_VECTOR = 4, TILE_BLOCK_ROWS = 4 };
-#endif
-
-#if defined(__AVX512BF16__)
-enum { TILE_PAIRS = true };
-#else
-enum { TILE_PAIRS = false };
-#endif
-
-typedef float tile_vector __attribute__((vector_size(TILE_VECTOR * sizeof(float)), aligned(4), may_alias));
-
-static inline tile_vector *tile_at(float *p)
-{
-    return (tile_vector *)p;
-}
-
-static inline tile_vector tile_load(const float *p)
-{
-    return *(const tile_vector *)p;
-}
-
-/* sum + a b, word by word. */
-static inline tile_vector tile_multiply_add(tile_vector sum, float a, tile_vector b, const bool pairs)
-{
-#if defined(__AVX512BF16__)
-    if (pairs) {
-        return (tile_vector)_mm512_dpbf16_ps((__m512)sum, (__m512bh)_mm512_set1_ps(a), (__m512bh)b);
-    }
-#endif
-    (void)pairs;
-    return sum + a * b;
-}
 
 /* A matrix whose word (i, l) is at data[i * row + l * step]; B and C have rows `stride` apart. */
 struct tile_left {
@@ -129,39 +85,6 @@ static inline void tile_product(float *restrict c, int64_t c_stride, struct tile
     } else {
         tile_blocks(c, c_stride, a, b, b_stride, m, n, k, accumulate, false);
     }
-}
-
-/* A row of n fp32 becomes its n / 2 pairs, in place; n is a multiple of TILE_COLS. */
-static inline void tile_pair_along(float *row, int64_t n)
-{
-    uint16_t *out = (uint16_t *)row;
-    for (int64_t i = 0; i < n; i += TILE_COLS) {
-#if defined(__AVX512BF16__)
-        _mm256_storeu_si256((__m256i *)(out + i), (__m256i)_mm512_cvtneps_pbh(_mm512_loadu_ps(row + i)));
-#else
-        for (int64_t l = i; l < i + TILE_COLS; l++) {
-            out[l] = bf16_from_f32(row[l]);
-        }
-#endif
-    }
-}
-
-/* out[i] = the pair of a[i] and b[i]; n is a multiple of TILE_COLS; out may be one of them. */
-static inline void tile_pair_across(float *out, const float *a, const float *b, int64_t n)
-{
-#if defined(__AVX512BF16__)
-    const __m512i halves = _mm512_set_epi16(31, 15, 30, 14, 29, 13, 28, 12, 27, 11, 26, 10, 25, 9, 24, 8, 23,
-                                            7, 22, 6, 21, 5, 20, 4, 19, 3, 18, 2, 17, 1, 16, 0);
-    for (int64_t i = 0; i < n; i += TILE_COLS) {
-        __m512bh both = _mm512_cvtne2ps_pbh(_mm512_loadu_ps(b + i), _mm512_loadu_ps(a + i));
-        _mm512_storeu_si512(out + i, _mm512_permutexvar_epi16(halves, (__m512i)both));
-    }
-#else
-    for (int64_t i = 0; i < n; i++) {
-        uint32_t word = bf16_from_f32(a[i]) | (uint32_t)bf16_from_f32(b[i]) << 16;
-        memcpy(out + i, &word, sizeof word);
-    }
-#endif
 }
 
 /* Lane l of the two results of one stage of a transposition, which exchanges the off-diagonal blocks of size

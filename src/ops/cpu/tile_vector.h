@@ -1,0 +1,129 @@
+/* tile_vector: as many fp32 as a register of the instruction set holds, as a vector of GCC, and what its operators do
+ * not say: the processor's own instructions where it has them, lane by lane elsewhere. */
+#ifndef KILN_OPS_CPU_TILE_VECTOR_H
+#define KILN_OPS_CPU_TILE_VECTOR_H
+
+#include "core/dtype.h"
+#include "ops/cpu/vmath.h"
+
+#include <stdbool.h>
+#if defined(__AVX512F__)
+#    include <immintrin.h>
+#endif
+
+/* 32, 16 or 16 vector registers: accumulators for BLOCK_ROWS x 2 vectors, and room for the operands. */
+#if defined(__AVX512F__)
+enum { TILE_VECTOR = 16, TILE_BLOCK_ROWS = 8 };
+#elif defined(__AVX__)
+enum { TILE_VECTOR = 8, TILE_BLOCK_ROWS = 4 };
+#else
+enum { TILE_VECTOR = 4, TILE_BLOCK_ROWS = 4 };
+#endif
+
+/* Whether the processor multiplies pairs of bf16. */
+#if defined(__AVX512BF16__)
+enum { TILE_PAIRS = true };
+#else
+enum { TILE_PAIRS = false };
+#endif
+
+typedef float tile_vector __attribute__((vector_size(TILE_VECTOR * sizeof(float)), aligned(4), may_alias));
+
+static inline tile_vector *tile_at(float *p)
+{
+    return (tile_vector *)p;
+}
+
+static inline tile_vector tile_load(const float *p)
+{
+    return *(const tile_vector *)p;
+}
+
+/* sum + a b, word by word. */
+static inline tile_vector tile_multiply_add(tile_vector sum, float a, tile_vector b, const bool pairs)
+{
+#if defined(__AVX512BF16__)
+    if (pairs) {
+        return (tile_vector)_mm512_dpbf16_ps((__m512)sum, (__m512bh)_mm512_set1_ps(a), (__m512bh)b);
+    }
+#endif
+    (void)pairs;
+    return sum + a * b;
+}
+
+/* 2^x for x up to 88, relative error below 2e-7; next to nothing below -126, and for minus infinity. */
+static inline tile_vector tile_exp2(tile_vector x)
+{
+    tile_vector y;
+#if defined(__AVX512F__)
+    __m512 v = (__m512)x;
+    tile_vector r =
+        (tile_vector)_mm512_reduce_ps(v, _MM_FROUND_TO_NEG_INF); /* x - floor(x); 0 of an infinity */
+    y = r * 0.00187757658f + 0.00898934063f;
+    y = y * r + 0.0558263175f;
+    y = y * r + 0.240153611f;
+    y = y * r + 0.693153083f;
+    y = y * r + 0.99999994f;
+    y = (tile_vector)_mm512_scalef_ps((__m512)y, v); /* y 2^floor(x) */
+#else
+    for (int i = 0; i < TILE_VECTOR; i++) {
+        y[i] = vmath_exp2(x[i]);
+    }
+#endif
+    return y;
+}
+
+/* v where bits, of which there are TILE_VECTOR, are not below the threshold; 0 elsewhere. */
+static inline tile_vector tile_keep(tile_vector v, const uint16_t *bits, uint32_t threshold)
+{
+#if defined(__AVX512F__)
+    __m512i wide = _mm512_cvtepu16_epi32(_mm256_loadu_si256((const __m256i *)bits));
+    __mmask16 kept = _mm512_cmpge_epu32_mask(wide, _mm512_set1_epi32((int)threshold));
+    v = (tile_vector)_mm512_maskz_mov_ps(kept, (__m512)v);
+#else
+    for (int i = 0; i < TILE_VECTOR; i++) {
+        v[i] = bits[i] < threshold ? 0.0f : v[i];
+    }
+#endif
+    return v;
+}
+
+/* The sum of all lanes, in a fixed order. */
+static inline float tile_sum(tile_vector v)
+{
+    float sum = v[0];
+    for (int i = 1; i < TILE_VECTOR; i++) {
+        sum += v[i];
+    }
+    return sum;
+}
+
+/* v as bf16, pairs along a row. */
+static inline void tile_store_along(uint16_t *out, tile_vector v)
+{
+#if defined(__AVX512BF16__)
+    _mm256_storeu_si256((__m256i *)out, (__m256i)_mm512_cvtneps_pbh((__m512)v));
+#else
+    for (int i = 0; i < TILE_VECTOR; i++) {
+        out[i] = bf16_from_f32(v[i]);
+    }
+#endif
+}
+
+/* The pairs of a and b, lane by lane. */
+static inline tile_vector tile_pair_across(tile_vector a, tile_vector b)
+{
+#if defined(__AVX512BF16__)
+    const __m512i halves = _mm512_set_epi16(31, 15, 30, 14, 29, 13, 28, 12, 27, 11, 26, 10, 25, 9, 24, 8, 23,
+                                            7, 22, 6, 21, 5, 20, 4, 19, 3, 18, 2, 17, 1, 16, 0);
+    __m512bh both = _mm512_cvtne2ps_pbh((__m512)b, (__m512)a);
+    a = (tile_vector)_mm512_permutexvar_epi16(halves, (__m512i)both);
+#else
+    for (int i = 0; i < TILE_VECTOR; i++) {
+        a[i] = vmath_float(bf16_from_f32(a[i]) | (uint32_t)bf16_from_f32(b[i]) << 16);
+    }
+#endif
+    return a;
+}
+
+#endif

@@ -29,6 +29,11 @@ enum { TILE_PAIRS = false };
 
 typedef float tile_vector __attribute__((vector_size(TILE_VECTOR * sizeof(float)), aligned(4), may_alias));
 
+/* As many integers: what comparisons give, all bits of a lane or none. */
+typedef int32_t tile_ints __attribute__((vector_size(TILE_VECTOR * sizeof(int32_t))));
+typedef uint16_t tile_halves
+    __attribute__((vector_size(TILE_VECTOR * sizeof(uint16_t)), aligned(2), may_alias));
+
 static inline tile_vector *tile_at(float *p)
 {
     return (tile_vector *)p;
@@ -51,41 +56,48 @@ static inline tile_vector tile_multiply_add(tile_vector sum, float a, tile_vecto
     return sum + a * b;
 }
 
+/* a where the mask is set, b elsewhere. */
+static inline tile_vector tile_choose(tile_ints mask, tile_vector a, tile_vector b)
+{
+    return (tile_vector)((mask & (tile_ints)a) | (~mask & (tile_ints)b));
+}
+
 /* 2^x for x up to 88, relative error below 2e-7; next to nothing below -126, and for minus infinity. */
 static inline tile_vector tile_exp2(tile_vector x)
 {
-    tile_vector y;
 #if defined(__AVX512F__)
     __m512 v = (__m512)x;
     tile_vector r =
         (tile_vector)_mm512_reduce_ps(v, _MM_FROUND_TO_NEG_INF); /* x - floor(x); 0 of an infinity */
-    y = r * 0.00187757658f + 0.00898934063f;
-    y = y * r + 0.0558263175f;
-    y = y * r + 0.240153611f;
-    y = y * r + 0.693153083f;
-    y = y * r + 0.99999994f;
-    y = (tile_vector)_mm512_scalef_ps((__m512)y, v); /* y 2^floor(x) */
+    tile_vector p = r * 0.00187757658f + 0.00898934063f;
+    p = p * r + 0.0558263175f;
+    p = p * r + 0.240153611f;
+    p = p * r + 0.693153083f;
+    p = p * r + 0.99999994f;
+    return (tile_vector)_mm512_scalef_ps((__m512)p, v); /* p 2^floor(x) */
 #else
-    for (int i = 0; i < TILE_VECTOR; i++) {
-        y[i] = vmath_exp2(x[i]);
-    }
+    const float to_integer = 0x1.8p23f; /* as in vmath_exp2 */
+    tile_vector lowest = (tile_vector){0} - 126.0f, clamped = tile_choose(x < lowest, lowest, x);
+    tile_vector shifted = clamped + to_integer;
+    tile_vector r = clamped - (shifted - to_integer);
+    tile_vector p = r * 0.00132647273f + 0.00967151299f;
+    p = p * r + 0.0555073358f;
+    p = p * r + 0.240222424f;
+    p = p * r + 0.693147004f;
+    p = p * r + 1.0f;
+    return (tile_vector)((tile_ints)p + ((tile_ints)shifted << 23));
 #endif
-    return y;
 }
 
 /* v where bits, of which there are TILE_VECTOR, are not below the threshold; 0 elsewhere. */
 static inline tile_vector tile_keep(tile_vector v, const uint16_t *bits, uint32_t threshold)
 {
 #if defined(__AVX512F__)
-    __m512i wide = _mm512_cvtepu16_epi32(_mm256_loadu_si256((const __m256i *)bits));
-    __mmask16 kept = _mm512_cmpge_epu32_mask(wide, _mm512_set1_epi32((int)threshold));
-    v = (tile_vector)_mm512_maskz_mov_ps(kept, (__m512)v);
+    tile_ints wide = (tile_ints)_mm512_cvtepu16_epi32(_mm256_loadu_si256((const __m256i *)bits));
 #else
-    for (int i = 0; i < TILE_VECTOR; i++) {
-        v[i] = bits[i] < threshold ? 0.0f : v[i];
-    }
+    tile_ints wide = __builtin_convertvector(*(const tile_halves *)bits, tile_ints);
 #endif
-    return v;
+    return (tile_vector)((wide >= (int32_t)threshold) & (tile_ints)v);
 }
 
 /* The sum of all lanes, in a fixed order. */

@@ -31,7 +31,8 @@ static inline void rows_to_bf16(uint16_t *restrict out, const float *restrict in
     }
 }
 
-/* Elements that pass through registers together. */
+/* Elements that pass through registers together.  A row is taken piece by piece; the last one is shorter, and the
+ * length of the others is a constant that the compiler sees. */
 enum { ROWS_PIECE = 32 };
 
 /* A piece of n elements, zeros after them. */
@@ -45,16 +46,6 @@ static inline void rows_piece_from_bf16(float *restrict out, const uint16_t *res
     rows_from_bf16(out, in, n);
 }
 
-static inline void rows_piece_add(float *restrict sum, const float *restrict in, int64_t n)
-{
-    for (int64_t i = 0; i < ROWS_PIECE && n == ROWS_PIECE; i++) {
-        sum[i] += in[i];
-    }
-    for (int64_t i = 0; i < n && n < ROWS_PIECE; i++) {
-        sum[i] += in[i];
-    }
-}
-
 static inline void rows_piece_to_bf16(uint16_t *restrict out, const float *restrict in, int64_t n)
 {
     if (n == ROWS_PIECE) {
@@ -62,6 +53,19 @@ static inline void rows_piece_to_bf16(uint16_t *restrict out, const float *restr
         return;
     }
     rows_to_bf16(out, in, n);
+}
+
+static inline void rows_piece_add(float *restrict sum, const float *restrict in, int64_t n)
+{
+    if (n == ROWS_PIECE) {
+        for (int64_t i = 0; i < ROWS_PIECE; i++) {
+            sum[i] += in[i];
+        }
+        return;
+    }
+    for (int64_t i = 0; i < n; i++) {
+        sum[i] += in[i];
+    }
 }
 
 /* Elements between the first of the tensor and the first of row `row`: dense tensors of any shape, strided

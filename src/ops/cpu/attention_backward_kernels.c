@@ -72,21 +72,6 @@ struct row {
     uint32_t threshold;
 };
 
-/* Adds the slope; keys that are not visible get no probability. */
-static void mask_row(const struct row *r, int64_t visible, int64_t padded, float slope)
-{
-    if (slope != 0.0f) {
-#pragma omp simd
-        for (int j = 0; j < (int)visible; j++) {
-            r->p[j] += slope / r->scale * (float)j;
-        }
-    }
-    for (int64_t j = visible; j < padded; j++) {
-        r->p[j] = -INFINITY;
-        r->ds[j] = 0.0f;
-    }
-}
-
 /* A vector of columns: the probability after dropout, and the gradient of q k^T. */
 struct step {
     tile_vector p, ds;
@@ -148,7 +133,8 @@ static struct row row_of(const struct attention_call *c, const struct attention_
         row.lse = ((const float *)c->lse.data)[stream_row * c->n_heads + h->index];
         row.delta = dot(c->dout, c->out, h->index, stream_row);
     }
-    mask_row(&row, visible, h->padded_k, h->slope);
+    attention_mask(row.p, visible, h->padded_k, row.scale, h->slope);
+    memset(row.ds + visible, 0, (size_t)(h->padded_k - visible) * sizeof(float));
     return row;
 }
 

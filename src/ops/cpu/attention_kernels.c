@@ -34,20 +34,10 @@ static struct tiles carve(const struct attention_call *c, int64_t padded_k, void
     return t;
 }
 
-/* The largest of scale s + slope j over the visible keys, 0 of none; the slope is added in place, and the padding
- * becomes minus infinity. */
-static float mask_row(float *s, int64_t visible, int64_t padded, float scale, float slope)
+/* The largest score of a row that is masked; 0 if no key is visible. */
+static float row_maximum(const float *s, int64_t visible, int64_t padded)
 {
     float max = -INFINITY;
-    if (slope != 0.0f) {
-#pragma omp simd
-        for (int j = 0; j < (int)visible; j++) {
-            s[j] += slope / scale * (float)j;
-        }
-    }
-    for (int64_t j = visible; j < padded; j++) {
-        s[j] = -INFINITY;
-    }
     int64_t n = padded / TILE_COLS * TILE_COLS;
 #pragma omp simd reduction(max : max)
     for (int64_t j = 0; j < n; j++) {
@@ -103,7 +93,8 @@ static void query_block(const struct attention_call *c, const struct attention_h
     for (int64_t r = 0; r < n; r++) {
         float *s = t->scores + r * h->stride;
         int64_t visible = attention_visible(c, h, i0 + r);
-        float max = mask_row(s, visible, h->padded_k, (float)c->a->scale, h->slope);
+        attention_mask(s, visible, h->padded_k, (float)c->a->scale, h->slope);
+        float max = row_maximum(s, visible, h->padded_k);
         float sum = softmax(c, s, t->bits + r * bits_stride, h->padded_k, max);
         factor[r] = visible == 0 ? 0.0f : c->keep_scale / sum;
         ((float *)c->lse.data)[(h->q0 + i0 + r) * c->n_heads + h->index] =

@@ -121,6 +121,20 @@ static inline int64_t attention_visible(const struct attention_call *c, const st
     return n < 0 ? 0 : n;
 }
 
+/* Adds the slope to a row of scores, in units of the scale; keys that are not visible get no probability. */
+static inline void attention_mask(float *s, int64_t visible, int64_t padded, float scale, float slope)
+{
+    if (slope != 0.0f) {
+#pragma omp simd
+        for (int j = 0; j < (int)visible; j++) {
+            s[j] += slope / scale * (float)j;
+        }
+    }
+    for (int64_t j = visible; j < padded; j++) {
+        s[j] = -INFINITY;
+    }
+}
+
 static inline const void *attention_row(tensor t, int64_t head, int64_t row)
 {
     return (const char *)t.data + (row * t.strides[0] + head * t.strides[1]) * (int64_t)dtype_bytes(t.dtype);

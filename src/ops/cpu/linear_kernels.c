@@ -49,7 +49,7 @@ static void gelu_row(float *out, const float *z, int64_t n)
 }
 
 /* Piece by piece, so that the fp32 between two conversions stay in registers. */
-static void gelu_row_bf16(uint16_t *restrict out, const uint16_t *restrict z, int64_t n)
+static void gelu_row_bf16(uint16_t *out, const uint16_t *z, int64_t n)
 {
     for (int64_t i = 0; i < n; i += ROWS_PIECE) {
         int64_t here = kernel_min(ROWS_PIECE, n - i);

@@ -133,7 +133,7 @@ static inline float vmath_gelu_slope_bf16(float z)
     p = p * u + 0.0668272525f;
     p = p * u - 0.0751237348f;
     p = p * u + 0.142130539f;
-    return c * p + 0.5f;
+    return c * p + (z * 0.0f + 0.5f); /* a NaN stays one */
 }
 
 /* tanh(x), error below 2e-7; a polynomial near zero, where 1 - e^(-2x) would cancel. */

@@ -38,7 +38,7 @@ static void print_backends(void)
     char gpu[200];
     struct status s = backend_describe_gpu(gpu, sizeof gpu);
     printf("cuda       %s\n", failed(s) ? s.message : gpu);
-    char choices[2000], *save;
+    char choices[8000], *save;
     backend_describe_choices(choices, sizeof choices);
     for (char *line = strtok_r(choices, "\n", &save); line != NULL; line = strtok_r(NULL, "\n", &save)) {
         printf("           %s\n", line);

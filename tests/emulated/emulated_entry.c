@@ -3,7 +3,7 @@
 #include "ops/backend.h"
 #include "ops/cuda/cuda_log.h"
 #include "ops/cuda/cuda_ops.h"
-#include "ops/cuda/launch.h"
+#include "ops/cuda/attention_choice.h"
 #include "plain_products.h"
 
 #include <stdio.h>
@@ -18,8 +18,9 @@ static struct status probe(char *text, size_t n)
 
 static void describe(char *text, size_t n)
 {
-    snprintf(text, n, "products in loops\nattention over heads of 32: %s in bf16",
-             cuda_attention_kernel(LAUNCH_BF16, 32, true));
+    static const struct product_cache nothing;
+    size_t used = (size_t)snprintf(text, n, "products in loops\n");
+    attention_describe(text + used, n - used, &nothing, "no GPU");
 }
 
 __attribute__((visibility("default"))) const struct backend_entry kiln_cuda_entry = {

@@ -7,6 +7,7 @@
 
 #include "core/clock.h"
 #include "core/tensor.h"
+#include "ops/cuda/attention_choice.h"
 #include "ops/cuda/cuda_context.h"
 #include "ops/cuda/product_forms.h"
 #include "ops/workspace.h"
@@ -144,6 +145,8 @@ void cuda_product_run(struct exec *x, const char *op, const struct cuda_product 
 
 static struct status emulated_open(void **context)
 {
+    int asked_for;
+    TRY(attention_kernel_asked_for(&asked_for));
     struct cuda_context *c = calloc(1, sizeof *c);
     int32_t *fault = emulated_memory_take_pinned(LAUNCH_FAULT_WORDS * sizeof *fault);
     *context = c;
@@ -153,6 +156,7 @@ static struct status emulated_open(void **context)
         return status_error(STATUS_MEMORY, "out of memory for a context");
     }
     c->launch.fault = fault;
+    c->attention_asked_for = asked_for;
     emulated_queue_open(c);
     return status_ok();
 }

@@ -12,6 +12,7 @@ make_store
 export OMP_NUM_THREADS=1
 
 expect 0 "kernels emulated on the cpu" "$kiln" doctor --dry_run
+expect 0 "attention of a new shape, heads of 32, 64" "$kiln" doctor --dry_run
 
 train() # directory flags...
 {
@@ -21,6 +22,11 @@ train() # directory flags...
         --max_predictions_per_seq 3 --train_batch_size 4 --gradient_accumulation_steps 2 --learning_rate 1e-3 --max_steps 4 \
         --num_steps_per_checkpoint 2 --eval_steps 0 --disable_progress_bar "$@"
 }
+
+KILN_ATTENTION=flash expect 64 "KILN_ATTENTION=flash: no kernel of attention is called that; there are plain" \
+    train "$dir/flash" --device cuda
+KILN_ATTENTION=plain expect 0 "memory" train "$dir/plain" --device cuda --max_steps 1 --migration_log "$dir/plain.log"
+grep -q "plain attention: KILN_ATTENTION asks for it" "$dir/plain.log" || fail "$(grep attention "$dir/plain.log")"
 
 losses() { sed -n 's/.*"event":"step".*"loss":\([0-9.e+-]*\).*/\1/p' "$1/log.jsonl"; }
 

@@ -60,7 +60,7 @@ static void test_round_trip(void)
     expect_form(&c, "gpu\ta", 1);
     expect_form(&c, "gpu\tb", 2);
     expect_form(&c, "other gpu\ta", 3);
-    EXPECT(product_cache_count(&c, "gpu") == 2, "rows of one machine");
+    EXPECT(product_cache_count(&c, "gpu", "") == 2, "rows of one machine");
     EXPECT(product_cache_find(&c, "gpu\tc") == NULL, "a row of nobody");
     struct product_choice choice = choice_of(1);
     char longest[PRODUCT_KEY_BYTES + 8];

@@ -5,12 +5,7 @@
 
 #include "ops/cuda/matrix_code.cuh"
 
-/* Tensors of the slots attention and attention_backward (ops/ops.h); the forward knows q, k, v, out and
- * lse. */
-struct attention_rows {
-    launch_rows q, k, v, out, dout, dq, dk, dv;
-    float *lse; /* [T, N] */
-};
+typedef launch_attention_rows attention_rows;
 
 /* Whether there is a kernel with matrix instructions for this element type and head size; its rows must
  * start and be apart by multiples of 16 bytes. */

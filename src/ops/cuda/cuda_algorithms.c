@@ -6,7 +6,7 @@
 #include <math.h>
 #include <string.h>
 
-enum { CANDIDATES = 8, WARM_UPS = 3, MOST_ALIGNMENT = 256 };
+enum { CANDIDATES = 8, MOST_ALIGNMENT = 256 };
 
 /* The library's candidates for one form. */
 struct candidates {
@@ -161,38 +161,17 @@ static cublasStatus_t find_candidates(struct candidates *c, const struct product
     return e == CUBLAS_STATUS_SUCCESS && c->n == 0 ? CUBLAS_STATUS_NOT_SUPPORTED : e;
 }
 
-static double median(float v[ALGORITHM_RUNS])
-{
-    for (int i = 1; i < ALGORITHM_RUNS; i++) {
-        for (int j = i; j > 0 && v[j] < v[j - 1]; j--) {
-            float less = v[j];
-            v[j] = v[j - 1];
-            v[j - 1] = less;
-        }
-    }
-    return (double)v[ALGORITHM_RUNS / 2];
-}
+struct trial {
+    const struct product_plan *plan;
+    const struct product_tools *t;
+    const struct launch *l;
+    const struct cuda_product *p;
+};
 
-/* Median microseconds of the plan; infinite if it does not run. */
-static double time_plan(const struct product_plan *plan, const struct product_tools *t,
-                        const struct launch *l, const struct cuda_product *p)
+static bool run_trial(void *self)
 {
-    float ms[ALGORITHM_RUNS];
-    bool runs = true;
-    for (int i = 0; i < WARM_UPS && runs; i++) {
-        runs = cuda_plan_run(plan, t, l, p) == CUBLAS_STATUS_SUCCESS;
-    }
-    for (int i = 0; i < ALGORITHM_RUNS && runs; i++) {
-        runs = cudaEventRecord(t->events[i], l->stream) == cudaSuccess &&
-               cuda_plan_run(plan, t, l, p) == CUBLAS_STATUS_SUCCESS;
-    }
-    runs = runs && cudaEventRecord(t->events[ALGORITHM_RUNS], l->stream) == cudaSuccess;
-    runs = cudaStreamSynchronize(l->stream) == cudaSuccess && runs;
-    for (int i = 0; i < ALGORITHM_RUNS && runs; i++) {
-        runs = cudaEventElapsedTime(&ms[i], t->events[i], t->events[i + 1]) == cudaSuccess;
-    }
-    cudaGetLastError(); /* forgets why a candidate did not run; what breaks the device itself comes again */
-    return runs ? 1e3 * median(ms) : (double)INFINITY;
+    const struct trial *t = self;
+    return cuda_plan_run(t->plan, t->t, t->l, t->p) == CUBLAS_STATUS_SUCCESS;
 }
 
 /* Device memory to add to in place of what the product adds to; NULL if there is none, and nothing to take. */
@@ -225,20 +204,22 @@ struct finding {
     cublasStatus_t why_not;
 };
 
-static void try_form(struct finding *f, const struct product_tools *t, const struct launch *l,
-                     const struct product_shape *s, const struct cuda_product *trial, enum product_form form,
-                     bool timed)
+/* With choices == NULL the first candidate is taken. */
+static void try_form(struct finding *f, const struct product_tools *t, const struct cuda_choices *choices,
+                     const struct launch *l, const struct product_shape *s,
+                     const struct cuda_product *product, enum product_form form)
 {
     struct product_plan plan;
     struct candidates c = {0};
+    struct trial trial = {&plan, t, l, product};
     cublasStatus_t e = cuda_plan_open(&plan, t, s, form);
     if (e == CUBLAS_STATUS_SUCCESS) {
         e = find_candidates(&c, &plan, t);
     }
     f->why_not = e == CUBLAS_STATUS_SUCCESS ? f->why_not : e;
-    for (int i = 0; i < (timed ? c.n : 1) && e == CUBLAS_STATUS_SUCCESS; i++) {
+    for (int i = 0; i < (choices != NULL ? c.n : 1) && e == CUBLAS_STATUS_SUCCESS; i++) {
         plan.algorithm = c.results[i].algo;
-        double micros = timed ? time_plan(&plan, t, l, trial) : 0;
+        double micros = choices != NULL ? cuda_choices_time(choices, l->stream, run_trial, &trial) : 0;
         if (isfinite(micros) && (!f->any || micros < f->micros)) {
             *f = (struct finding){true, form, plan.algorithm, micros, f->why_not};
         }
@@ -247,7 +228,8 @@ static void try_form(struct finding *f, const struct product_tools *t, const str
 }
 
 cublasStatus_t cuda_algorithm_search(struct product_plan *best, double *micros, const struct product_tools *t,
-                                     const struct launch *l, const struct cuda_product *p)
+                                     const struct cuda_choices *choices, const struct launch *l,
+                                     const struct cuda_product *p)
 {
     struct product_shape shape;
     struct cuda_product trial = *p;
@@ -258,7 +240,7 @@ cublasStatus_t cuda_algorithm_search(struct product_plan *best, double *micros, 
     bool timed = scratch != NULL || (!p->accumulate && p->bias_gradient == NULL);
     for (int form = 0; form < PRODUCT_FORMS; form++) {
         if (product_form_fits((enum product_form)form, p)) {
-            try_form(&f, t, l, &shape, &trial, (enum product_form)form, timed);
+            try_form(&f, t, timed ? choices : NULL, l, &shape, &trial, (enum product_form)form);
         }
     }
     cudaFree(scratch);

@@ -6,12 +6,10 @@
 #ifndef KILN_OPS_CUDA_CUDA_ALGORITHMS_H
 #define KILN_OPS_CUDA_CUDA_ALGORITHMS_H
 
+#include "ops/cuda/cuda_choices.h"
 #include "ops/cuda/product_forms.h"
 
 #include <cublasLt.h>
-#include <cuda_runtime_api.h>
-
-enum { ALGORITHM_RUNS = 7 };
 
 /* What decides an algorithm. */
 struct product_shape {
@@ -34,8 +32,7 @@ struct product_tools {
     cublasLtHandle_t handle;
     void *workspace;
     size_t workspace_bytes;
-    void *room;                             /* product_forms.h */
-    cudaEvent_t events[ALGORITHM_RUNS + 1]; /* around runs that are timed */
+    void *room; /* product_forms.h */
 };
 
 /* The shape of a product; bytes between its fields are zero. */
@@ -56,6 +53,7 @@ cublasStatus_t cuda_plan_run(const struct product_plan *plan, const struct produ
 /* Opens `best` as the fastest plan for the product, and says its median time; 0 if there was no memory to time it
  * and the library's first candidate was taken, which the log tells. */
 cublasStatus_t cuda_algorithm_search(struct product_plan *best, double *micros, const struct product_tools *t,
-                                     const struct launch *l, const struct cuda_product *p);
+                                     const struct cuda_choices *choices, const struct launch *l,
+                                     const struct cuda_product *p);
 
 #endif

@@ -3,11 +3,9 @@
  *
  * A block owns 32 queries of one head of one sequence (backward: also 32 keys, in a kernel of its own), walks over the keys
  * (queries) 32 at a time, and keeps everything in shared memory as fp32; nothing of size T x T reaches memory.  Products
- * are plain multiply-adds, so this is bound by arithmetic; it runs for every head size and type, where
- * cuda_attention_mma.cu has no kernel: the choice is made here.  Deterministic: no atomic, and a fixed order of sums. */
+ * are plain multiply-adds, so this is bound by arithmetic; it runs for every head size and type, where no other
+ * kernel fits.  Which kernels there are stands at the end.  Deterministic: no atomic, and a fixed order of sums. */
 #include "ops/cuda/attention_code.cuh"
-
-#include <string.h>
 
 enum { TILE = 32, PAD = 1 };
 
@@ -337,54 +335,64 @@ static void backward(const launch *l, const launch_attention *a, const attention
     }
 }
 
-const char *cuda_attention_kernel(launch_type type, int64_t head_size, int aligned)
+static bool plain_has(launch_type, int64_t)
 {
-    return aligned && attention_mma_has(type, head_size) ? "mma.sync" : "plain";
+    return true;
 }
 
-/* Whether the kernel for these rows is one with matrix instructions; the only place that decides. */
-static bool takes_mma(const launch_attention *a, const launch_rows *rows, int n, launch_type type)
+static void plain_forward(const launch *l, const launch_attention *a, const attention_rows *r,
+                          launch_type type)
 {
-    bool aligned = true;
-    for (int i = 0; i < n; i++) {
-        aligned &= (uintptr_t)rows[i].data % 16 == 0 && rows[i].stride % EIGHT == 0;
-    }
-    return strcmp(cuda_attention_kernel(type, a->head_size, aligned), "mma.sync") == 0;
+    BY_TYPE(type, forward<A>(l, a, r));
 }
 
-void cuda_launch_attention(const launch *l, const launch_attention *a, launch_rows out, float *lse,
-                           launch_rows q, launch_rows k, launch_rows v, launch_type type)
+static void plain_backward(const launch *l, const launch_attention *a, const attention_rows *r,
+                           launch_type type)
 {
-    const launch_rows rows[] = {out, q, k, v};
-    attention_rows r = {};
-    r.out = out, r.lse = lse, r.q = q, r.k = k, r.v = v;
-    clear_outside(l, a, out, true, type);
-    if (a->max_seqlen_q == 0 || a->n_sequences == 0) {
-        return;
-    }
-    if (takes_mma(a, rows, 4, type)) {
-        attention_mma_forward(l, a, &r, type);
-    } else {
-        BY_TYPE(type, forward<A>(l, a, &r));
+    BY_TYPE(type, backward<A>(l, a, r));
+}
+
+/* What a kernel fits, and how it is launched; one without a gradient has no `has_backward`. */
+struct attention_kernel_row {
+    bool wants_aligned; /* rows at multiples of 16 bytes */
+    bool (*has_forward)(launch_type type, int64_t head_size);
+    bool (*has_backward)(launch_type type, int64_t head_size);
+    void (*forward)(const launch *l, const launch_attention *a, const attention_rows *r, launch_type type);
+    void (*backward)(const launch *l, const launch_attention *a, const attention_rows *r, launch_type type);
+};
+
+/* In the order of enum launch_attention_kernel. */
+static const attention_kernel_row KERNELS[] = {
+    {false, plain_has, plain_has, plain_forward, plain_backward},
+    {true, attention_mma_has, attention_mma_has, attention_mma_forward, attention_mma_backward},
+};
+static_assert(sizeof KERNELS / sizeof KERNELS[0] == LAUNCH_ATTENTION_KERNELS, "a row for each kernel");
+
+int cuda_attention_fits(launch_attention_kernel kernel, launch_type type, int64_t head_size, int aligned,
+                        int backward)
+{
+    const attention_kernel_row *row = &KERNELS[kernel];
+    auto *has = backward ? row->has_backward : row->has_forward;
+    return (aligned || !row->wants_aligned) && has != NULL && has(type, head_size);
+}
+
+void cuda_launch_attention(const launch *l, launch_attention_kernel kernel, const launch_attention *a,
+                           const launch_attention_rows *r, launch_type type)
+{
+    clear_outside(l, a, r->out, true, type);
+    if (a->max_seqlen_q > 0 && a->n_sequences > 0) {
+        KERNELS[kernel].forward(l, a, r, type);
     }
 }
 
-void cuda_launch_attention_backward(const launch *l, const launch_attention *a, launch_rows dq,
-                                    launch_rows dk, launch_rows dv, launch_rows dout, launch_rows out,
-                                    const float *lse, launch_rows q, launch_rows k, launch_rows v,
+void cuda_launch_attention_backward(const launch *l, launch_attention_kernel kernel,
+                                    const launch_attention *a, const launch_attention_rows *r,
                                     launch_type type)
 {
-    const launch_rows rows[] = {dq, dk, dv, dout, out, q, k, v};
-    attention_rows r = {q, k, v, out, dout, dq, dk, dv, (float *)lse};
-    clear_outside(l, a, dq, true, type);
-    clear_outside(l, a, dk, false, type);
-    clear_outside(l, a, dv, false, type);
-    if (a->n_sequences == 0) {
-        return;
-    }
-    if (takes_mma(a, rows, 8, type)) {
-        attention_mma_backward(l, a, &r, type);
-    } else {
-        BY_TYPE(type, backward<A>(l, a, &r));
+    clear_outside(l, a, r->dq, true, type);
+    clear_outside(l, a, r->dk, false, type);
+    clear_outside(l, a, r->dv, false, type);
+    if (a->n_sequences > 0) {
+        KERNELS[kernel].backward(l, a, r, type);
     }
 }

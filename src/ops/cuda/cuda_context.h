@@ -18,6 +18,7 @@ struct cuda_spans {
 
 enum { CUDA_CONTEXT_SPANS = 4 };
 
+struct cuda_choices;  /* cuda_choices.h */
 struct cuda_products; /* cuda_products.h */
 struct cuda_marks;    /* cuda_events.c */
 
@@ -25,7 +26,9 @@ struct cuda_context {
     struct launch launch; /* its scratch is set for each op */
     struct cuda_spans spans[CUDA_CONTEXT_SPANS];
     int n_spans; /* tables made so far; the oldest gives way */
+    struct cuda_choices *choices;
     struct cuda_products *products;
+    int attention_asked_for;  /* attention_choice.h */
     struct cuda_marks *marks; /* NULL: nobody asks for times */
     struct cuda_staging staging;
     struct graph_cache graphs; /* graphs.recording: nothing may wait or allocate now */

@@ -1,6 +1,8 @@
 /* cuda_device: memory and streams of one NVIDIA GPU, the one that CUDA_VISIBLE_DEVICES puts first. */
 #include "ops/cuda/cuda_device.h"
 
+#include "ops/cuda/attention_choice.h"
+#include "ops/cuda/cuda_choices.h"
 #include "ops/cuda/cuda_context.h"
 #include "ops/cuda/cuda_events.h"
 #include "ops/cuda/cuda_products.h"
@@ -93,6 +95,7 @@ static void cuda_close(void *context)
     struct cuda_context *c = context;
     cuda_queue_close(c);
     cuda_products_close(c->products);
+    cuda_choices_close(c->choices);
     cuda_events.close(c);
     cuda_spans_free(c);
     cudaFreeHost(c->launch.fault);
@@ -104,6 +107,7 @@ static void cuda_close(void *context)
 
 static struct status open_parts(struct cuda_context *c)
 {
+    TRY(attention_kernel_asked_for(&c->attention_asked_for));
     cudaError_t e = cudaStreamCreateWithFlags(&c->launch.stream, cudaStreamNonBlocking);
     if (e == cudaSuccess) {
         e = cudaHostAlloc((void **)&c->launch.fault, LAUNCH_FAULT_WORDS * sizeof(int32_t),
@@ -114,7 +118,8 @@ static struct status open_parts(struct cuda_context *c)
     }
     memset(c->launch.fault, 0, LAUNCH_FAULT_WORDS * sizeof(int32_t));
     TRY(cuda_queue_open(c));
-    return cuda_products_open(&c->products);
+    TRY(cuda_choices_open(&c->choices));
+    return cuda_products_open(&c->products, c->choices);
 }
 
 static struct status cuda_open(void **context)
@@ -179,7 +184,7 @@ void cuda_context_free(void *on_device)
 
 static void cuda_keep_in(void *context, const char *directory)
 {
-    cuda_products_keep_in(((struct cuda_context *)context)->products, directory);
+    cuda_choices_keep_in(((struct cuda_context *)context)->choices, directory);
 }
 
 /* Kernels of the libraries that are loaded when first used, graphs, tables of spans: an allowance, which

@@ -1,9 +1,11 @@
 /* cuda_ops: the table of operations on a CUDA device.  Each slot checks dtypes and strides, takes the tensors
- * apart and launches kernels (launch.h) or products (cuda_products.h); nothing waits for the device.  Indices
+ * apart and launches kernels (launch.h) or products (cuda_products.h); nothing waits for the device but what is timed
+ * because its shape is new (cuda_products.h, cuda_attention_choice.h).  Indices
  * are checked by the kernels, which note a wrong one; the next copy to the host tells of it. */
 #include "ops/cuda/cuda_ops.h"
 
 #include "ops/accept.h"
+#include "ops/cuda/cuda_attention_choice.h"
 #include "ops/cuda/cuda_context.h"
 #include "ops/cuda/cuda_products.h"
 #include "ops/workspace.h"
@@ -391,22 +393,23 @@ static bool accept_attention(struct exec *x, const char *op, const struct attent
     return !failed(x->status);
 }
 
-/* Says which kernel the launcher takes for these heads, and why not the fastest. */
-static void tell_attention(struct exec *x, const tensor *heads, int n)
+/* By the only kernel that competes, or by the fastest. */
+static void run_attention(struct exec *x, const char *op, const struct attention_call *call)
 {
-    bool aligned = true;
-    for (int i = 0; i < n; i++) {
-        aligned &=
-            (uintptr_t)heads[i].data % 16 == 0 && heads[i].strides[0] * dtype_bytes(heads[i].dtype) % 16 == 0;
+    const struct launch_attention *s = &call->sizes;
+    int asked_for = ((struct cuda_context *)x->context)->attention_asked_for;
+    struct launch l = launch_of(x, 0);
+    struct attention_candidates a = attention_candidates_of(
+        call->type, s->head_size, attention_is_aligned(call), call->backward, asked_for);
+    enum launch_attention_kernel kernel = a.kernels[0];
+    bool has_work = s->n_sequences > 0 && s->max_seqlen_q > 0 && s->max_seqlen_kv > 0;
+    if (a.n > 1 && has_work && !cuda_attention_choose(&kernel, x, op, &l, call, &a)) {
+        return;
     }
-    const char *kernel = cuda_attention_kernel(type_of(heads[0]), heads[0].dims[2], aligned);
-    x->served_by = strcmp(kernel, "mma.sync") == 0 ? "own kernel, cuda: attention by mma.sync" : kernel;
-    if (strcmp(kernel, "plain") == 0) {
-        x->served_by = "own kernel, cuda: plain attention";
-        x->served_why = heads[0].dtype == DTYPE_F32 ? "fp32 has no kernel with matrix instructions"
-                        : aligned                   ? "this head size has no kernel with matrix instructions"
-                                                    : "rows do not begin at 16 bytes";
-    }
+    attention_launch(&l, kernel, call);
+    x->served_by = attention_served_by(kernel);
+    x->served_why = attention_served_why(call, kernel, asked_for);
+    finish(x, op);
 }
 
 static void cuda_attention(struct exec *x, tensor out, tensor lse, tensor q, tensor k, tensor v,
@@ -414,12 +417,14 @@ static void cuda_attention(struct exec *x, tensor out, tensor lse, tensor q, ten
 {
     if (accept_tensors(x, "attention", ACCEPT_LIST(out, q, k, v), ACCEPT_LIST(lse)) &&
         accept_attention(x, "attention", &a, q)) {
-        struct launch l = launch_of(x, 0);
-        struct launch_attention c = attention_of(&a, q, k);
-        cuda_launch_attention(&l, &c, heads_of(out), lse.data, heads_of(q), heads_of(k), heads_of(v),
-                              type_of(q));
-        tell_attention(x, ACCEPT_LIST(out, q, k, v));
-        finish(x, "attention");
+        run_attention(x, "attention",
+                      &(struct attention_call){.type = type_of(q),
+                                               .sizes = attention_of(&a, q, k),
+                                               .rows = {.q = heads_of(q),
+                                                        .k = heads_of(k),
+                                                        .v = heads_of(v),
+                                                        .out = heads_of(out),
+                                                        .lse = lse.data}});
     }
 }
 
@@ -429,13 +434,13 @@ static void cuda_attention_backward(struct exec *x, tensor dq, tensor dk, tensor
     const char *op = "attention_backward";
     if (accept_tensors(x, op, ACCEPT_LIST(dq, dk, dv, dout, out, q, k, v), ACCEPT_LIST(lse)) &&
         accept_attention(x, op, &a, q)) {
-        struct launch l = launch_of(x, 0);
-        struct launch_attention c = attention_of(&a, q, k);
-        cuda_launch_attention_backward(&l, &c, heads_of(dq), heads_of(dk), heads_of(dv), heads_of(dout),
-                                       heads_of(out), lse.data, heads_of(q), heads_of(k), heads_of(v),
-                                       type_of(q));
-        tell_attention(x, ACCEPT_LIST(dq, dk, dv, dout, out, q, k, v));
-        finish(x, op);
+        run_attention(x, op,
+                      &(struct attention_call){.backward = true,
+                                               .type = type_of(q),
+                                               .sizes = attention_of(&a, q, k),
+                                               .rows = {heads_of(q), heads_of(k), heads_of(v), heads_of(out),
+                                                        heads_of(dout), heads_of(dq), heads_of(dk),
+                                                        heads_of(dv), lse.data}});
     }
 }
 

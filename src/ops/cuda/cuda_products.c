@@ -4,7 +4,6 @@
 #include "core/log.h"
 #include "ops/cuda/cuda_algorithms.h"
 #include "ops/cuda/cuda_context.h"
-#include "ops/cuda/product_cache.h"
 #include "ops/workspace.h"
 
 #include <stdio.h>
@@ -12,8 +11,6 @@
 
 _Static_assert(CUDA_PRODUCTS_ROOM == PRODUCT_ROOM * sizeof(float), "room for the longest bias");
 _Static_assert(sizeof(cublasLtMatmulAlgo_t) == PRODUCT_ALGORITHM_BYTES, "an algorithm is kept as its bytes");
-
-enum { MACHINE_BYTES = 160 };
 
 static const char *const SERVED_BY[PRODUCT_FORMS] = {
     [PRODUCT_ALONE] = "cuBLASLt",
@@ -23,30 +20,14 @@ static const char *const SERVED_BY[PRODUCT_FORMS] = {
 
 struct cuda_products {
     struct product_tools tools;
-    struct product_plan **plans; /* [capacity] by hash of the shape; NULL: free */
-    size_t n_plans, capacity;    /* a power of two */
-    struct product_cache cache;
-    char machine[MACHINE_BYTES]; /* what choices depend on beside shapes */
+    struct product_plan **plans;  /* [capacity] by hash of the shape; NULL: free */
+    size_t n_plans, capacity;     /* a power of two */
+    struct cuda_choices *choices; /* the context's */
 };
 
 static struct status refused(const char *what, cublasStatus_t e)
 {
     return status_error(STATUS_INTERNAL, "cuBLASLt: %s: %s", what, cublasLtGetStatusString(e));
-}
-
-/* Bits depend on the chip, on the number of its multiprocessors and on the library's version (cuBLAS documentation,
- * results reproducibility). */
-static void name_machine(char machine[MACHINE_BYTES])
-{
-    struct cudaDeviceProp p = {.name = "no GPU"};
-    int driver = 0;
-    cudaGetDeviceProperties(&p, 0);
-    cudaDriverGetVersion(&driver);
-    snprintf(machine, MACHINE_BYTES, "%.64s, %d multiprocessors, driver %d, cuBLASLt %zu", p.name,
-             p.multiProcessorCount, driver, cublasLtGetVersion());
-    for (char *c = machine; *c != '\0'; c++) {
-        *c = *c == '\t' || *c == '\n' ? ' ' : *c;
-    }
 }
 
 static struct status open_tools(struct product_tools *t)
@@ -57,26 +38,18 @@ static struct status open_tools(struct product_tools *t)
         return status_error(STATUS_MEMORY, "the GPU has no %zu MiB for the workspace of cuBLASLt",
                             (size_t)(CUDA_PRODUCTS_WORKSPACE + CUDA_PRODUCTS_ROOM) >> 20);
     }
-    for (int i = 0; i <= ALGORITHM_RUNS; i++) {
-        if (cudaEventCreate(&t->events[i]) != cudaSuccess) {
-            return status_error(STATUS_INTERNAL, "the GPU has no events");
-        }
-    }
     cublasStatus_t e = cublasLtCreate(&t->handle);
     return e == CUBLAS_STATUS_SUCCESS ? status_ok() : refused("the library cannot be opened", e);
 }
 
-struct status cuda_products_open(struct cuda_products **products)
+struct status cuda_products_open(struct cuda_products **products, struct cuda_choices *choices)
 {
     struct cuda_products *p = calloc(1, sizeof *p);
-    char path[PRODUCT_PATH_BYTES];
     *products = p;
     if (p == NULL) {
         return status_error(STATUS_MEMORY, "out of memory for cuBLASLt");
     }
-    name_machine(p->machine);
-    product_cache_shared_path(path);
-    product_cache_open(&p->cache, path);
+    p->choices = choices;
     return open_tools(&p->tools);
 }
 
@@ -92,39 +65,12 @@ void cuda_products_close(struct cuda_products *p)
         }
     }
     free(p->plans);
-    for (int i = 0; i <= ALGORITHM_RUNS; i++) {
-        if (p->tools.events[i] != NULL) {
-            cudaEventDestroy(p->tools.events[i]);
-        }
-    }
     if (p->tools.handle != NULL) {
         cublasLtDestroy(p->tools.handle);
     }
     cudaFree(p->tools.room);
     cudaFree(p->tools.workspace);
-    product_cache_close(&p->cache);
     free(p);
-}
-
-void cuda_products_keep_in(struct cuda_products *p, const char *directory)
-{
-    char path[PRODUCT_PATH_BYTES];
-    if ((size_t)snprintf(path, sizeof path, "%s/cublaslt.cache", directory) < sizeof path) {
-        product_cache_follow(&p->cache, path);
-    }
-}
-
-void cuda_products_describe(char *text, size_t n)
-{
-    struct product_cache c;
-    char path[PRODUCT_PATH_BYTES], machine[MACHINE_BYTES];
-    product_cache_shared_path(path);
-    product_cache_open(&c, path);
-    name_machine(machine);
-    snprintf(text, n, "cuBLASLt %zu, %lld algorithms timed on this GPU kept in %s", cublasLtGetVersion(),
-             (long long)product_cache_count(&c, machine),
-             path[0] != '\0' ? path : "no file: there is no home");
-    product_cache_close(&c);
 }
 
 /* The place of a shape among the plans: its own, or a free one. */
@@ -177,7 +123,7 @@ static void make_key(char key[PRODUCT_KEY_BYTES], const char *machine, const str
 static bool open_kept(struct product_plan *plan, struct cuda_products *products, const char *key,
                       const struct product_shape *shape, const struct cuda_product *p)
 {
-    const struct product_choice *choice = product_cache_find(&products->cache, key);
+    const struct product_choice *choice = product_cache_find(&products->choices->cache, key);
     if (choice == NULL || choice->form >= PRODUCT_FORMS ||
         !product_form_fits((enum product_form)choice->form, p)) {
         return false;
@@ -196,24 +142,18 @@ static cublasStatus_t open_fastest(struct product_plan *plan, struct cuda_produc
                                    const struct launch *l, const struct cuda_product *p)
 {
     double micros = 0;
-    cublasStatus_t e = cuda_algorithm_search(plan, &micros, &products->tools, l, p);
+    cublasStatus_t e = cuda_algorithm_search(plan, &micros, &products->tools, products->choices, l, p);
     if (e != CUBLAS_STATUS_SUCCESS) {
         cuda_plan_close(plan);
         return e;
     }
     struct product_choice choice = {.form = (int)plan->form, .micros = micros};
     memcpy(choice.algorithm, &plan->algorithm, sizeof choice.algorithm);
-    struct status s = product_cache_keep(&products->cache, key, &choice);
+    struct status s = product_cache_keep(&products->choices->cache, key, &choice);
     if (failed(s)) {
         log_warning("the choice of an algorithm is not kept: %s", s.message);
     }
     return e;
-}
-
-static bool is_capturing(const struct launch *l)
-{
-    enum cudaStreamCaptureStatus status = cudaStreamCaptureStatusNone;
-    return cudaStreamIsCapturing(l->stream, &status) == cudaSuccess && status != cudaStreamCaptureStatusNone;
 }
 
 static struct product_plan *make_plan(struct exec *x, const char *op, const struct launch *l,
@@ -227,14 +167,14 @@ static struct product_plan *make_plan(struct exec *x, const char *op, const stru
         exec_fail(x, STATUS_MEMORY, op, "out of memory for the plan of a product");
         return NULL;
     }
-    if (is_capturing(l)) {
+    if (cuda_choices_is_capturing(l->stream)) {
         free(plan);
         exec_fail(x, STATUS_INTERNAL, op,
                   "a product of %lld x %lld x %lld is first met while a graph is captured", (long long)p->m,
                   (long long)p->n, (long long)p->k);
         return NULL;
     }
-    make_key(key, products->machine, shape);
+    make_key(key, products->choices->machine, shape);
     if (!open_kept(plan, products, key, shape, p)) {
         cublasStatus_t e = open_fastest(plan, products, key, l, p);
         if (e != CUBLAS_STATUS_SUCCESS) {
@@ -244,7 +184,7 @@ static struct product_plan *make_plan(struct exec *x, const char *op, const stru
             return NULL;
         }
     }
-    product_cache_write(&products->cache);
+    product_cache_write(&products->choices->cache);
     *place_of(products->plans, products->capacity, shape) = plan;
     products->n_plans++;
     return plan;

@@ -24,23 +24,18 @@ struct cuda_product {
 };
 
 struct cuda_products;
+struct cuda_choices; /* cuda_choices.h */
 
 /* Device memory that a context's products take from beginning to end: a workspace of the library, as large as NVIDIA
  * recommends for Hopper (cuBLAS documentation, cublasSetWorkspace), and room for a bias. */
 enum { CUDA_PRODUCTS_WORKSPACE = 32 << 20, CUDA_PRODUCTS_ROOM = 1 << 20 };
 
-/* Handles and workspace of a context; after a failure they must still be closed. */
-struct status cuda_products_open(struct cuda_products **products);
+/* Handles and workspace of a context; after a failure they must still be closed.  Borrows `choices`. */
+struct status cuda_products_open(struct cuda_products **products, struct cuda_choices *choices);
 void cuda_products_close(struct cuda_products *products);
 
 /* Puts the product on the exec's stream; a failure sticks in the exec under the name `op`.  A shape that is met for
  * the first time is timed, which waits for the device and must not happen while a graph is captured. */
 void cuda_product_run(struct exec *x, const char *op, const struct cuda_product *p);
-
-/* Keeps choices in the directory of a run too, and takes them from there first. */
-void cuda_products_keep_in(struct cuda_products *products, const char *directory);
-
-/* How many algorithms are kept for this GPU, and where, in `text` [n]. */
-void cuda_products_describe(char *text, size_t n);
 
 #endif

@@ -163,16 +163,27 @@ void cuda_launch_gather(const struct launch *l, struct launch_rows out, struct l
                         enum launch_type type, const int32_t *index, int64_t rows, int64_t in_rows,
                         int64_t cols);
 
-/* Which kernels attention of this type and head size runs: "mma.sync" (matrix instructions) or "plain";
- * `aligned`: the rows of all tensors begin at multiples of 16 bytes. */
-const char *cuda_attention_kernel(enum launch_type type, int64_t head_size, int aligned);
-void cuda_launch_attention(const struct launch *l, const struct launch_attention *a, struct launch_rows out,
-                           float *lse, struct launch_rows q, struct launch_rows k, struct launch_rows v,
+/* The kernels of attention (cuda_attention.cu).  Their numbers are kept in files (product_cache.h): they stay. */
+enum launch_attention_kernel { LAUNCH_ATTENTION_PLAIN, LAUNCH_ATTENTION_MMA, LAUNCH_ATTENTION_KERNELS };
+
+/* Tensors of the slots attention and attention_backward (ops/ops.h), rows of all heads side by side; the forward knows
+ * q, k, v, out and lse. */
+struct launch_attention_rows {
+    struct launch_rows q, k, v, out, dout, dq, dk, dv;
+    float *lse; /* [T, N] */
+};
+
+/* Whether a kernel computes attention of this type and head size on this device; `aligned`: the rows of all tensors
+ * begin at multiples of 16 bytes.  The plain one computes all. */
+int cuda_attention_fits(enum launch_attention_kernel kernel, enum launch_type type, int64_t head_size,
+                        int aligned, int backward);
+
+/* By a kernel that fits.  Results are only written. */
+void cuda_launch_attention(const struct launch *l, enum launch_attention_kernel kernel,
+                           const struct launch_attention *a, const struct launch_attention_rows *r,
                            enum launch_type type);
-void cuda_launch_attention_backward(const struct launch *l, const struct launch_attention *a,
-                                    struct launch_rows dq, struct launch_rows dk, struct launch_rows dv,
-                                    struct launch_rows dout, struct launch_rows out, const float *lse,
-                                    struct launch_rows q, struct launch_rows k, struct launch_rows v,
+void cuda_launch_attention_backward(const struct launch *l, enum launch_attention_kernel kernel,
+                                    const struct launch_attention *a, const struct launch_attention_rows *r,
                                     enum launch_type type);
 
 void cuda_launch_cross_entropy(const struct launch *l, float *loss, int32_t *correct,

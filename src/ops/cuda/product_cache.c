@@ -211,9 +211,9 @@ static void take_rows(struct product_rows *r, const char *path, bool replaces)
     int64_t n_malformed;
     struct status s = read_rows(r, path, replaces, &n_malformed);
     if (failed(s)) {
-        log_warning("%s is not used, products are timed again: %s", path, s.message);
+        log_warning("%s is not used, shapes are timed again: %s", path, s.message);
     } else if (n_malformed > 0) {
-        log_warning("%lld rows of %s cannot be read; these products are timed again", (long long)n_malformed,
+        log_warning("%lld rows of %s cannot be read; their shapes are timed again", (long long)n_malformed,
                     path);
     }
 }
@@ -221,7 +221,7 @@ static void take_rows(struct product_rows *r, const char *path, bool replaces)
 static void take_path(char to[PRODUCT_PATH_BYTES], const char *path)
 {
     if ((size_t)snprintf(to, PRODUCT_PATH_BYTES, "%s", path) >= PRODUCT_PATH_BYTES) {
-        log_warning("products are not kept: the path %.60s... is longer than %d bytes", path,
+        log_warning("choices are not kept: the path %.60s... is longer than %d bytes", path,
                     PRODUCT_PATH_BYTES - 1);
         to[0] = '\0';
     }
@@ -388,7 +388,7 @@ static void write_one(const struct product_cache *c, char *path, bool shared, bo
     struct status s = merge_locked(c, path, shared);
     *changed = false;
     if (failed(s)) {
-        log_warning("products are not kept in %s: %s", path, s.message);
+        log_warning("choices are not kept in %s: %s", path, s.message);
         path[0] = '\0';
     }
 }
@@ -399,12 +399,14 @@ void product_cache_write(struct product_cache *c)
     write_one(c, c->shared_path, true, &c->shared_changed);
 }
 
-int64_t product_cache_count(const struct product_cache *c, const char *machine)
+int64_t product_cache_count(const struct product_cache *c, const char *machine, const char *shape)
 {
     int64_t n = 0;
     size_t length = strlen(machine);
     for (int64_t i = 0; i < c->rows.n; i++) {
-        n += strncmp(c->rows.rows[i].key, machine, length) == 0 && c->rows.rows[i].key[length] == '\t';
+        const char *key = c->rows.rows[i].key;
+        n += strncmp(key, machine, length) == 0 && key[length] == '\t' &&
+             strncmp(key + length + 1, shape, strlen(shape)) == 0;
     }
     return n;
 }

@@ -1,5 +1,5 @@
-/* product_cache: which algorithm won for which product, kept in files so that a shape is timed once and its
- * bits stay the same.  Plain C: an algorithm is 64 bytes that only cuBLASLt understands.
+/* product_cache: which algorithm won for which product, and which kernel for which attention, kept in files so that a
+ * shape is timed once and its bits stay the same.  Plain C: an algorithm is 64 bytes that only cuBLASLt understands.
  *
  * There are two files.  The shared one belongs to the user: what any run has timed, other runs need not time
  * again.  The run's own lies in its output directory and goes before the shared one, so that a run that is
@@ -19,10 +19,10 @@ enum {
 };
 
 struct product_choice {
-    int form; /* how bias and activation are added: enum product_form */
+    int form; /* how bias and activation are added: enum product_form; of attention: enum launch_attention_kernel */
     double
         micros; /* median time when it won; 0: there was no memory to time it, and only the run itself keeps it */
-    unsigned char algorithm[PRODUCT_ALGORITHM_BYTES];
+    unsigned char algorithm[PRODUCT_ALGORITHM_BYTES]; /* zeros for attention */
 };
 
 struct product_row {
@@ -69,7 +69,7 @@ struct status product_cache_keep(struct product_cache *c, const char *key,
  * from then on. */
 void product_cache_write(struct product_cache *c);
 
-/* Number of rows whose key begins with `machine`. */
-int64_t product_cache_count(const struct product_cache *c, const char *machine);
+/* Number of rows of a machine whose shape begins with `shape`. */
+int64_t product_cache_count(const struct product_cache *c, const char *machine, const char *shape);
 
 #endif

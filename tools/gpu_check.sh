@@ -67,13 +67,13 @@ same_curves() # limit flags...
         END { printf "%d steps, at most %.4f apart\n", n, worst; exit !(n > 30 && worst < limit) }'
 }
 
-resumes_to_the_bit()
+resumes_to_the_bit() # flags...
 {
     rm -rf "$work/whole" "$work/cut"
-    train cuda "$work/whole"
-    train cuda "$work/cut" --steps_this_run 20
+    train cuda "$work/whole" "$@"
+    train cuda "$work/cut" --steps_this_run 20 "$@"
     # the user's cache is gone: the run knows its algorithms itself (docs/decisions/0024)
-    XDG_CACHE_HOME=$work/empty train cuda "$work/cut" --resume_from_checkpoint
+    XDG_CACHE_HOME=$work/empty train cuda "$work/cut" --resume_from_checkpoint "$@"
     cmp "$work/whole/ckpt_40/model.safetensors" "$work/cut/ckpt_40/model.safetensors"
 }
 
@@ -109,6 +109,7 @@ step "loss curves, fp32" same_curves 0.01
 step "loss curves, bf16" same_curves 0.03 --autocast
 step "loss curves, tf32" same_curves 0.02 --tf32
 step "killed and resumed" resumes_to_the_bit
+step "killed and resumed, bf16" resumes_to_the_bit --autocast
 step "memory as planned" memory_as_planned
 if command -v compute-sanitizer >/dev/null; then
     for op in embed_backward attention attention_backward layernorm_backward cross_entropy lamb; do

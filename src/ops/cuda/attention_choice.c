@@ -201,9 +201,8 @@ static void describe_rows(struct text *t, const struct product_cache *cache, con
 }
 
 /* What competes for rows that begin at 16 bytes, forward and, where it differs, backward. */
-static void list_candidates(char list[LIST_BYTES], int64_t head_size, int asked_for)
+static void list_candidates(struct text *t, int64_t head_size, int asked_for)
 {
-    struct text t = {list, LIST_BYTES};
     for (int type = 0; type < N_TYPES; type++) {
         struct attention_candidates a;
         char forward[NAMES_BYTES], backward[NAMES_BYTES];
@@ -211,9 +210,9 @@ static void list_candidates(char list[LIST_BYTES], int64_t head_size, int asked_
         join_names(forward, &a, " or ");
         a = attention_candidates_of((enum launch_type)type, head_size, true, true, asked_for);
         join_names(backward, &a, " or ");
-        add(&t, "%s%s %s", type > 0 ? ", " : "", TYPES[type], forward);
+        add(t, "%s%s %s", type > 0 ? ", " : "", TYPES[type], forward);
         if (strcmp(forward, backward) != 0) {
-            add(&t, " (backward %s)", backward);
+            add(t, " (backward %s)", backward);
         }
     }
 }
@@ -225,7 +224,8 @@ static void describe_candidates(struct text *t, int asked_for)
     static const int sizes[SIZES] = {32, 64, 96, 128, 160};
     char lists[SIZES][LIST_BYTES];
     for (int i = 0; i < SIZES; i++) {
-        list_candidates(lists[i], sizes[i], asked_for);
+        struct text list = {lists[i], LIST_BYTES};
+        list_candidates(&list, sizes[i], asked_for);
     }
     for (int i = 0; i < SIZES; i++) {
         bool begins = i == 0 || strcmp(lists[i - 1], lists[i]) != 0;
@@ -242,6 +242,7 @@ void attention_describe(char *text, size_t n, const struct product_cache *cache,
     struct text t = {text, n};
     int asked_for;
     struct status s = attention_kernel_asked_for(&asked_for);
+    text[0] = '\0';
     describe_winners(&t, cache, machine);
     describe_rows(&t, cache, machine);
     describe_candidates(&t, asked_for);

@@ -69,7 +69,7 @@ bool cuda_attention_choose(enum launch_attention_kernel *kernel, struct exec *x,
                            const struct attention_candidates *candidates)
 {
     struct cuda_choices *choices = ((struct cuda_context *)x->context)->choices;
-    struct product_choice choice;
+    struct product_choice choice = {0};
     char key[PRODUCT_KEY_BYTES];
     attention_key(key, choices->machine, call, candidates);
     const struct product_choice *kept = product_cache_find(&choices->cache, key);

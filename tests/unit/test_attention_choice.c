@@ -17,7 +17,8 @@ int cuda_attention_fits(enum launch_attention_kernel kernel, enum launch_type ty
                         int aligned, int backward)
 {
     (void)backward;
-    return kernel == LAUNCH_ATTENTION_PLAIN || (aligned && head_size == 64 && type != LAUNCH_F32);
+    return kernel == LAUNCH_ATTENTION_PLAIN ||
+           (kernel == LAUNCH_ATTENTION_MMA && aligned && head_size == 64 && type != LAUNCH_F32);
 }
 
 void cuda_launch_attention(const struct launch *l, enum launch_attention_kernel kernel,

@@ -11,6 +11,7 @@
 #include "checkop_backend.h"
 #include "checkop_cases.h"
 #include "core/clock.h"
+#include "core/hash.h"
 #include "core/rng.h"
 #include "test.h"
 
@@ -32,9 +33,12 @@ static enum dtype dtype_of(enum checkop_kind kind, enum dtype a)
     switch (kind) {
     case KIND_A: return a;
     case KIND_W: return a == DTYPE_F64 ? DTYPE_F64 : DTYPE_F32;
+    case KIND_F32: return DTYPE_F32;
     case KIND_F64: return DTYPE_F64;
     case KIND_I32: return DTYPE_I32;
     case KIND_I64: return DTYPE_I64;
+    case KIND_E4M3: return DTYPE_E4M3;
+    case KIND_E5M2: return DTYPE_E5M2;
     }
     return DTYPE_F64;
 }
@@ -50,7 +54,17 @@ static tensor shape_of(const struct checkop_arg *a, enum dtype dtype, void *data
         t = tensor_2d(data, dtype, a->dims[0], a->dims[1]);
     }
     t.strides[0] += a->gap;
+    if (a->by_columns) {
+        t = tensor_transpose(tensor_2d(data, dtype, a->dims[1], a->dims[0]));
+    }
     return t;
+}
+
+static void set_scales(const struct checkop_case *c, tensor *t)
+{
+    for (int i = 0; i < c->n_args; i++) {
+        t[i].scale = c->args[i].scaled_by == 0 ? NULL : t[c->args[i].scaled_by - 1].data;
+    }
 }
 
 /* `tested` decides which optional arguments there are; `a` is the dtype of the memory. */
@@ -63,7 +77,8 @@ static void instance_init(struct instance *in, const struct checkop_case *c, enu
             continue;
         }
         tensor t = shape_of(arg, dtype_of(arg->kind, a), NULL);
-        in->bytes[i] = (size_t)(t.dims[0] * t.strides[0]) * dtype_bytes(t.dtype);
+        in->bytes[i] =
+            arg->by_columns ? tensor_bytes(t) : (size_t)(t.dims[0] * t.strides[0]) * dtype_bytes(t.dtype);
         in->memory[i] = malloc(in->bytes[i] + 1);
         EXPECT(in->memory[i] != NULL, "no memory for %s", arg->name);
         memset(in->memory[i], GUARD_BYTE, in->bytes[i]);
@@ -75,6 +90,7 @@ static void instance_init(struct instance *in, const struct checkop_case *c, enu
             in->t[i].data = in->memory[c->args[i].shares - 1];
         }
     }
+    set_scales(c, in->t);
 }
 
 static void instance_fini(struct instance *in)
@@ -152,7 +168,8 @@ static void fill_arg(const struct checkop_case *c, int arg, tensor t)
     case FILL_SCALARS: fill_scalars(t, a->amount); return;
     default: break;
     }
-    uint64_t key = rng_key(c->slot, (uint64_t)arg);
+    uint64_t key = rng_key(hash_fnv1a(c->shape.op, strlen(c->shape.op)),
+                           (uint64_t)arg); /* whatever other ops there are */
     for (int64_t i = 0; i < tensor_count(t); i++) {
         tensor_set(t, i, a->role == ROLE_OUT ? (double)NAN : fill_value(a, key, i));
     }
@@ -162,7 +179,7 @@ static void fill_arg(const struct checkop_case *c, int arg, tensor t)
 static void instance_fill(struct instance *exact, struct instance *rounded)
 {
     const struct checkop_case *c = exact->c;
-    for (int i = 0; i < c->n_args; i++) {
+    for (int i = c->n_args - 1; i >= 0; i--) { /* scales are behind what they scale */
         if (c->args[i].shares != 0 || tensor_is_null(exact->t[i])) {
             continue;
         }
@@ -267,6 +284,7 @@ static void copy_to_device(struct on_device *d, struct exec *x, const struct ins
         int owner = in->c->args[i].shares != 0 ? in->c->args[i].shares - 1 : i;
         d->t[i].data = d->memory[owner];
     }
+    set_scales(in->c, d->t);
 }
 
 static void copy_from_device(struct on_device *d, struct exec *x, struct instance *in)
@@ -535,6 +553,12 @@ static enum dtype parse_dtype(const char *name)
     return t;
 }
 
+/* Whether the tested device has what the case is about. */
+static bool applies(const struct checkop_case *c, enum dtype dtype)
+{
+    return !c->shape.fp8 || (tested.device->computes_in_fp8 && dtype == DTYPE_BF16);
+}
+
 int main(int argc, char **argv)
 {
     EXPECT(argc >= 2,
@@ -563,7 +587,7 @@ int main(int argc, char **argv)
             test_gradients(&c);
         } else if (bench) {
             bench_case(&c, o, parse_dtype(argv[2]));
-        } else {
+        } else if (applies(&c, parse_dtype(argv[2]))) {
             test_case(&c, o, parse_dtype(argv[2]));
         }
         n_run++;

@@ -48,10 +48,22 @@ static struct checkop_arg indices(const char *name, int64_t n, enum checkop_fill
     return filled(vector(name, ROLE_IN, KIND_I32, n), fill, (double)limit);
 }
 
+/* Makes an argument one of fp8, by columns or rows; its scale is put behind all others. */
+static void in_fp8(struct checkop_case *c, int arg, enum checkop_kind kind, bool by_columns)
+{
+    c->args[arg].kind = kind;
+    c->args[arg].by_columns = by_columns;
+    c->args[arg].scaled_by = 1 + add(c, filled(vector("scale", ROLE_IN, KIND_F32, 1), FILL_CONSTANT,
+                                               kind == KIND_E4M3 ? 0x1p-6 : 0x1p-9));
+}
+
 static struct checkop_arg row_keys(int64_t t)
 {
     return filled(matrix("row_keys", ROLE_IN, KIND_I32, t, 2), FILL_ROW_KEYS, 0);
 }
+
+/* fp32 sums over a whole inner dimension. */
+static const double product_bound = 2e-6;
 
 static tensor last(const struct checkop_case *c, const tensor *t)
 {
@@ -87,6 +99,32 @@ static void make_cast(struct checkop_case *c, const struct checkop_shape *s)
     c->run = run_cast;
 }
 
+RUN(quantize)
+{
+    enum dtype format = c->shape.plain ? DTYPE_E5M2 : DTYPE_E4M3;
+    o->quantize(x, t[0], c->shape.fp8 ? t[4] : NULL_TENSOR, t[1], c->shape.f > 0 ? t[2] : NULL_TENSOR, t[3],
+                format);
+}
+
+/* plain: e5m2; f: 1 with sums of columns, 2 with infinities. */
+static void make_quantize(struct checkop_case *c, const struct checkop_shape *s)
+{
+    enum checkop_kind kind = s->plain ? KIND_E5M2 : KIND_E4M3;
+    add(c, gapped(matrix("rows", ROLE_OUT, s->fp8 ? kind : KIND_A, s->t, s->h), s->strided ? 16 : 0));
+    int scale = add(c, vector("scale", ROLE_OUT, KIND_F32, 1));
+    add(c, vector("dbias", ROLE_INOUT, KIND_W, s->h));
+    add(c, gapped(matrix("in", ROLE_IN, KIND_A, s->t, s->h), s->strided ? 8 : 0));
+    c->args[3].fill = s->f == 2 ? FILL_HOLES : FILL_SPREAD;
+    if (s->fp8) {
+        int columns = add(c, matrix("columns", ROLE_OUT, kind, s->t, s->h));
+        c->args[columns].by_columns = true;
+        c->args[columns].scaled_by = c->args[0].scaled_by = 1 + scale;
+    }
+    c->run = run_quantize;
+    c->bound_bf16_a = 0;
+    c->bound_fp32 = c->bound_bf16_w = product_bound;
+}
+
 RUN(sum)
 {
     (void)c;
@@ -114,9 +152,6 @@ static void make_find_nonfinite(struct checkop_case *c, const struct checkop_sha
     c->run = run_find_nonfinite;
 }
 
-/* fp32 sums over a whole inner dimension. */
-static const double product_bound = 2e-6;
-
 RUN(linear)
 {
     o->linear(x, t[0], t[1], t[2], c->shape.plain ? NULL_TENSOR : t[3]);
@@ -129,6 +164,10 @@ static void make_linear(struct checkop_case *c, const struct checkop_shape *s)
     add(c, gapped(matrix("in", ROLE_IN, KIND_A, s->t, s->h), s->strided ? 2 * s->h : 0));
     add(c, matrix("w", ROLE_IN, KIND_A, s->f, s->h));
     add(c, vector("bias", ROLE_IN, KIND_W, s->f));
+    if (s->fp8) {
+        in_fp8(c, 1, KIND_E4M3, false);
+        in_fp8(c, 2, KIND_E4M3, false);
+    }
     c->run = run_linear;
     c->bound_fp32 = c->bound_bf16_w = product_bound;
 }
@@ -146,6 +185,10 @@ static void make_linear_gelu(struct checkop_case *c, const struct checkop_shape 
     add(c, matrix("in", ROLE_IN, KIND_A, s->t, s->h));
     add(c, filled(matrix("w", ROLE_IN, KIND_A, s->f, s->h), FILL_NORMAL, 0.1));
     add(c, vector("bias", ROLE_IN, KIND_W, s->f));
+    if (s->fp8) {
+        in_fp8(c, 2, KIND_E4M3, false);
+        in_fp8(c, 3, KIND_E4M3, false);
+    }
     c->run = run_linear_gelu;
     c->bound_fp32 = c->bound_bf16_w = product_bound;
     c->bound_bf16_a = 8e-3; /* the gelu of a rounded `pre` */
@@ -172,6 +215,10 @@ static void make_linear_backward_input(struct checkop_case *c, const struct chec
     add(c, matrix("in", ROLE_IN, KIND_A, s->t, s->h));
     c->value = add(c, matrix("out", ROLE_IN, KIND_A, s->t, s->f));
     c->seed = 1;
+    if (s->fp8) {
+        in_fp8(c, 1, KIND_E5M2, false);
+        in_fp8(c, 2, KIND_E4M3, true);
+    }
     c->run = run_linear_backward_input;
     c->bound_fp32 = c->bound_bf16_w = product_bound;
     c->forward = forward_linear_input;
@@ -198,6 +245,10 @@ static void make_linear_backward_weight(struct checkop_case *c, const struct che
     add(c, vector("bias", ROLE_IN, KIND_W, s->f));
     c->value = add(c, matrix("out", ROLE_IN, KIND_A, s->t, s->f));
     c->seed = 2;
+    if (s->fp8) {
+        in_fp8(c, 2, KIND_E5M2, true);
+        in_fp8(c, 3, KIND_E4M3, true);
+    }
     c->run = run_linear_backward_weight;
     c->bound_fp32 = c->bound_bf16_w = product_bound;
     c->forward = forward_linear_weight;
@@ -388,6 +439,7 @@ static void make_layernorm_backward(struct checkop_case *c, const struct checkop
     add(c, vector("beta", ROLE_IN, KIND_W, s->h));
     c->value = add(c, matrix("out", ROLE_IN, KIND_A, s->t, s->h));
     c->run = run_layernorm_backward;
+    c->bound_fp32 = product_bound; /* three terms of few columns may nearly cancel */
     c->forward = forward_layernorm;
 }
 
@@ -731,6 +783,7 @@ static const struct family {
 } families[] = {
     FAMILY(fill),
     FAMILY(cast),
+    FAMILY(quantize),
     FAMILY(sum),
     FAMILY(find_nonfinite),
     FAMILY(linear),
@@ -775,10 +828,10 @@ void checkop_make(struct checkop_case *c, const struct checkop_shape *s)
     c->bound_fp32 = 1e-6;
     c->bound_bf16_a = 4e-3; /* half a unit in the last of eight places, and as much again */
     c->bound_bf16_w = 1e-6;
-    snprintf(c->title, sizeof c->title, "%s t=%lld h=%lld f=%lld%s%s%s%s%s%s%s", s->op, (long long)s->t,
-             (long long)s->h, (long long)s->f, s->p > 0 ? " dropout" : "", s->causal ? " causal" : "",
-             s->alibi ? " alibi" : "", s->strided ? " strided" : "", s->plain ? " plain" : "",
-             s->shared ? " in place" : "", s->rest > 0 ? " rest" : "");
+    snprintf(c->title, sizeof c->title, "%s t=%lld h=%lld f=%lld%s%s%s%s%s%s%s%s", s->op, (long long)s->t,
+             (long long)s->h, (long long)s->f, s->fp8 ? " fp8" : "", s->p > 0 ? " dropout" : "",
+             s->causal ? " causal" : "", s->alibi ? " alibi" : "", s->strided ? " strided" : "",
+             s->plain ? " plain" : "", s->shared ? " in place" : "", s->rest > 0 ? " rest" : "");
     set_lengths(c, s);
     for (size_t i = 0; i < sizeof families / sizeof families[0]; i++) {
         if (strcmp(families[i].op, s->op) == 0) {

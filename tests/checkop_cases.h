@@ -13,7 +13,7 @@ enum checkop_role {
 };
 
 /* Dtypes as in ops.h: A and W follow the run, the rest is fixed. */
-enum checkop_kind { KIND_A, KIND_W, KIND_F64, KIND_I32, KIND_I64 };
+enum checkop_kind { KIND_A, KIND_W, KIND_F32, KIND_F64, KIND_I32, KIND_I64, KIND_E4M3, KIND_E5M2 };
 
 enum checkop_fill {
     FILL_NORMAL,    /* N(0, amount^2) */
@@ -44,6 +44,8 @@ struct checkop_arg {
     int shares;      /* 1 + the index of the argument whose memory it is; 0: its own */
     int gradient_of; /* 1 + the index of the argument that it is the gradient of; 0: none */
     bool mixed_only; /* absent where A is W */
+    bool by_columns; /* a matrix whose columns are stored one after the other */
+    int scaled_by;   /* 1 + the index of the scale of an fp8 tensor, behind it; 0: none */
 };
 
 enum { CHECKOP_MAX_ARGS = 24, CHECKOP_MAX_SEQUENCES = 64 };
@@ -59,6 +61,7 @@ struct checkop_shape {
     int64_t rest; /* rows of the stream behind its last sequence */
     bool causal, alibi, strided, plain,
         shared; /* plain: without bias, not accumulating, or without dlogits */
+    bool fp8;   /* factors of products are fp8, in bf16 runs of devices that compute in it */
 };
 
 struct checkop_case;

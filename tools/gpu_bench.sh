@@ -111,7 +111,7 @@ training_row()
     [ "$config" = bert_large ] || [ "$config" = bert_base ] || compile=layer
     kiln_value=$(try "$name, kiln" kiln_rate "$config" "$length" "$batch" "$short" "${flags[@]}")
     case " ${flags[*]} " in
-    *" --fp8 "*) torch_value=- ;; # PyTorch alone has no fp8 training
+    *" --fp8 "*) torch_value=- ;; # PyTorch alone has no such layers
     *) torch_value=$(try "$name, PyTorch" peer_rate train "$config" "$length" "$batch" --short "$short" --compile \
         $compile "${flags[@]}") ;;
     esac
@@ -144,11 +144,11 @@ questions()
     }' >"$3"
 }
 
-# file batch
+# file batch precision
 answer_rate()
 {
     rm -rf "$work/answers"
-    "$kiln" squad --device "$device" --autocast --init_checkpoint "$work/tuned/model" --output_dir "$work/answers" \
+    "$kiln" squad --device "$device" "$3" --init_checkpoint "$work/tuned/model" --output_dir "$work/answers" \
         --do_predict --predict_file "$1" --predict_batch_size "$2" --doc_stride 360 --max_query_length 16 --skip_cache \
         --disable-progress-bar >/dev/null || return 1
     logged inference_sequences_per_second "$work/answers/log.jsonl"
@@ -157,14 +157,16 @@ answer_rate()
 # Of one sequence, from sequences a second.
 milliseconds() { awk -v rate="$1" 'BEGIN { print (rate + 0 > 0 ? 1000 / rate : "-") }'; }
 
-# name goal file batch peer's flags...
+# name goal file batch precision peer's flags...
 answer_row()
 {
-    local name=$1 goal=$2 file=$3 batch=$4 kiln_value torch_value
-    shift 4
+    local name=$1 goal=$2 file=$3 batch=$4 precision=$5 kiln_value torch_value=-
+    shift 5
     wanted "$name" || return 0
-    kiln_value=$(try "$name, kiln" answer_rate "$file" "$batch")
-    torch_value=$(try "$name, PyTorch" peer_rate answer bert_large 384 "$batch" "$@")
+    kiln_value=$(try "$name, kiln" answer_rate "$file" "$batch" "$precision")
+    if [ "$precision" != --fp8 ]; then # PyTorch alone has no such layers
+        torch_value=$(try "$name, PyTorch" peer_rate answer bert_large 384 "$batch" "$@")
+    fi
     if [ "$batch" = 1 ]; then
         row "$name" "$(milliseconds "$kiln_value")" "$(milliseconds "$torch_value")" "$goal" 1
     else
@@ -203,14 +205,15 @@ every_row()
     training_row "BERT-1.5B s128 B192, checkpointed activations" 400 bert_1.5b 128 192 0 --checkpoint_activations
     training_row "BERT-5B s128 B64" 160 bert_5b 128 64 0
     training_row "BERT-5B s128 B64, checkpointed activations" 130 bert_5b 128 64 0 --checkpoint_activations
-    if wanted "BERT-Large answers, batch 1, ms; answers, padded to 384, B128; answers, natural lengths, B128"; then
+    if wanted "BERT-Large answers, batch 1, ms; answers, padded to 384, B128; answers, natural lengths, B128, fp8"; then
         questions 178 "${QUESTIONS:-2000}" "$work/natural.json"
         questions 20000 1 "$work/full.json"
         row "question answering, s384, bf16, sequences/s" kiln PyTorch goal
         [ "$(try "a model that answers" make_answerer)" = made ]
-        answer_row "BERT-Large answers, batch 1, ms" 1.0 "$work/full.json" 1
-        answer_row "BERT-Large answers, padded to 384, B128" 2400 "$work/full.json" 128
-        answer_row "BERT-Large answers, natural lengths, B128" 5500 "$work/natural.json" 128 --natural 191
+        answer_row "BERT-Large answers, batch 1, ms" 1.0 "$work/full.json" 1 --autocast
+        answer_row "BERT-Large answers, padded to 384, B128" 2400 "$work/full.json" 128 --autocast
+        answer_row "BERT-Large answers, natural lengths, B128" 5500 "$work/natural.json" 128 --autocast --natural 191
+        answer_row "BERT-Large answers, natural lengths, B128, fp8" 7500 "$work/natural.json" 128 --fp8
     fi
     op_rows
 }

@@ -8,16 +8,16 @@
 # To build elsewhere:  tools/gpu_check.sh --build, where there is nvcc (tools/install_nvcc.sh fetches one), and carry the
 # checkout with these files of the build, which need nothing of the machine but its C library and libcublasLt.so.13 (of
 # CUDA 13, or of the wheel nvidia-cublas, with LD_LIBRARY_PATH):
-#   kiln  libkiln_cuda.so  tests/checkop  tests/test_cuda_half  tests/test_cuda_training  tests/test_cuda_session
-#   tests/test_cuda_replay  tests/test_cuda_loss_scale  tests/test_cuda_squad
+#   kiln  libkiln_cuda.so  tests/checkop  tests/test_cuda_half  tests/test_cuda_fp8  tests/test_cuda_training
+#   tests/test_cuda_session  tests/test_cuda_replay  tests/test_cuda_loss_scale  tests/test_cuda_squad
 set -euo pipefail
 cd "$(dirname "$0")/.."
 build=${BUILD:-build-gpu}
 
 if [ ! -x "$build/kiln" ] || [ "${1:-}" = --build ]; then
     cmake -S . -B "$build" -G Ninja -DKILN_CUDA=ON -DKILN_STATIC=ON -DKILN_ONEDNN=OFF -DKILN_BLAS=OFF -DKILN_HDF5=OFF
-    cmake --build "$build" --target kiln_program kiln_cuda checkop test_cuda_half test_cuda_training test_cuda_session \
-        test_cuda_replay test_cuda_loss_scale test_cuda_squad
+    cmake --build "$build" --target kiln_program kiln_cuda checkop test_cuda_half test_cuda_fp8 test_cuda_training \
+        test_cuda_session test_cuda_replay test_cuda_loss_scale test_cuda_squad
     [ "${1:-}" != --build ] || exit 0
 fi
 export KILN_REQUIRE=cuda
@@ -32,6 +32,8 @@ step()
     shift
     if "$@" >"$work/log" 2>&1; then
         echo "passed  $name ($((SECONDS - start)) s)"
+    elif [ $? = 77 ]; then
+        echo "skipped $name: $(tail -n 1 "$work/log")"
     else
         echo "FAILED  $name ($((SECONDS - start)) s)"
         tail -n 15 "$work/log"
@@ -54,7 +56,7 @@ train() # device directory flags...
 
 losses() { sed -n 's/.*"event":"step".*"loss":\([0-9.e+-]*\).*/\1/p' "$1/log.jsonl"; }
 
-# Both curves within 1 % (fp32), 2 % (tf32) or 3 % (bf16) of one another at every step.
+# Both curves within 1 % (fp32), 2 % (tf32), 3 % (bf16) or 5 % (fp8) of one another at every step.
 same_curves() # limit flags...
 {
     local limit=$1
@@ -99,6 +101,7 @@ for kernel in plain mma.sync; do # whichever would be taken; where one does not 
     done
 done
 step "conversions of fp16" "$build/tests/test_cuda_half"
+step "conversions to fp8" "$build/tests/test_cuda_fp8"
 step "training beside the cpu" "$build/tests/test_cuda_training"
 step "answers beside the cpu" "$build/tests/test_cuda_session"
 step "replayed steps" "$build/tests/test_cuda_replay"
@@ -108,11 +111,12 @@ make_store
 step "loss curves, fp32" same_curves 0.01
 step "loss curves, bf16" same_curves 0.03 --autocast
 step "loss curves, tf32" same_curves 0.02 --tf32
+step "loss curves, fp8" same_curves 0.05 --fp8
 step "killed and resumed" resumes_to_the_bit
 step "killed and resumed, bf16" resumes_to_the_bit --autocast
 step "memory as planned" memory_as_planned
 if command -v compute-sanitizer >/dev/null; then
-    for op in embed_backward attention attention_backward layernorm_backward cross_entropy lamb; do
+    for op in quantize embed_backward attention attention_backward layernorm_backward cross_entropy lamb; do
         step "memory of $op" compute-sanitizer --error-exitcode 1 "$build/tests/checkop" cuda bf16 $op
         step "races of $op" compute-sanitizer --tool racecheck --error-exitcode 1 "$build/tests/checkop" cuda bf16 $op
     done

@@ -56,7 +56,8 @@ static struct status run(const void *args, int n_positional, const char *const *
     struct backend cpu = {&device_cpu, ops_cpu()};
     for (int i = 0; i < 2 && !a->dry_run; i++) {
         double flops_per_s;
-        TRY(ceiling_products(&cpu, ceiling_size_of(cpu.device), dtypes[i], &flops_per_s));
+        TRY(ceiling_products(&cpu, ceiling_size_of(cpu.device), (struct precision){.dtype = dtypes[i]},
+                             &flops_per_s));
         printf("%s%s products by %s: %.0f GFLOP/s\n", i == 0 ? "measured   " : "           ",
                dtype_name(dtypes[i]), gemm_backend_name(dtypes[i]), flops_per_s * 1e-9);
     }

@@ -103,8 +103,7 @@ static struct status plan_bench(struct step_bench *s, const struct bench_args *a
         .config = {.model = *model,
                    .device = at->watched.device,
                    .ops = at->watched.ops,
-                   .dtype = at->precision.dtype,
-                   .allow_tf32 = at->precision.allow_tf32,
+                   .precision = at->precision,
                    .optimizer = optimizer_defaults(strcmp(a->optimizer, "lamb") == 0 ? OPTIMIZER_LAMB
                                                                                      : OPTIMIZER_ADAMW),
                    .training = true,
@@ -125,7 +124,8 @@ static struct status print_times(const struct step_times *t, const struct step_b
     struct buf b = {0};
     double rate = s->useful_flops / t->seconds;
     buf_printf(&b, "ceilings in this run: products of %s %.1f GF/s, copies %.1f GB/s read and written\n\n",
-               precision_name(precision), t->ceilings.products * 1e-9, t->ceilings.copy * 1e-9);
+               precision.allow_tf32 ? "tf32" : dtype_name(precision_factor(precision, s->config.device)),
+               t->ceilings.products * 1e-9, t->ceilings.copy * 1e-9);
     op_report_append(&b, t->totals, t->seconds, &t->ceilings);
     buf_printf(&b,
                "step %.1f ms, %.0f tokens/s; %.1f GFLOP of it useful: %.1f GF/s, %.0f %% of the products\n\n",

@@ -1,5 +1,6 @@
 #include "core/tensor.h"
 
+#include "core/fp8.h"
 #include "core/status.h"
 
 static tensor dense(void *data, enum dtype dtype, int n_dims, const int64_t *dims)
@@ -105,6 +106,17 @@ tensor tensor_columns(tensor t, int64_t first, int64_t n)
     return t;
 }
 
+tensor tensor_transpose(tensor t)
+{
+    CHECK(t.n_dims == 2, "a tensor of %d dims is no matrix", t.n_dims);
+    tensor transposed = t;
+    for (int i = 0; i < 2; i++) {
+        transposed.dims[i] = t.dims[1 - i];
+        transposed.strides[i] = t.strides[1 - i];
+    }
+    return transposed;
+}
+
 tensor tensor_split_heads(tensor t, int64_t n_heads)
 {
     CHECK(t.n_dims == 2 && n_heads > 0 && t.dims[1] % n_heads == 0, "%lld columns into %lld heads",
@@ -116,6 +128,11 @@ tensor tensor_split_heads(tensor t, int64_t n_heads)
     t.strides[1] = head_size * t.strides[1];
     t.strides[2] = 1;
     return t;
+}
+
+static double scale_of(tensor t)
+{
+    return t.scale == NULL ? 1.0 : (double)*t.scale;
 }
 
 static int64_t element_offset(tensor t, int64_t index)
@@ -149,6 +166,8 @@ double tensor_load(tensor t, int64_t offset)
     case DTYPE_I32: return *(const int32_t *)p;
     case DTYPE_I64: return (double)*(const int64_t *)p;
     case DTYPE_U8: return *(const uint8_t *)p;
+    case DTYPE_E4M3:
+    case DTYPE_E5M2: return scale_of(t) * (double)fp8_to_f32(t.dtype, *(const uint8_t *)p);
     }
     return 0;
 }
@@ -164,5 +183,7 @@ void tensor_store(tensor t, int64_t offset, double value)
     case DTYPE_I32: *(int32_t *)p = (int32_t)value; break;
     case DTYPE_I64: *(int64_t *)p = (int64_t)value; break;
     case DTYPE_U8: *(uint8_t *)p = (uint8_t)value; break;
+    case DTYPE_E4M3:
+    case DTYPE_E5M2: *(uint8_t *)p = fp8_from_f32(t.dtype, (float)(value / scale_of(t))); break;
     }
 }

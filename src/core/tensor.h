@@ -16,7 +16,7 @@ typedef struct tensor {
     int n_dims;
     int64_t dims[TENSOR_MAX_DIMS];    /* [slow, ..., fast] */
     int64_t strides[TENSOR_MAX_DIMS]; /* in elements */
-    const float *scale;               /* fp8 only: value = stored * *scale; NULL elsewhere */
+    const float *scale;               /* fp8 only: value = stored * *scale, NULL for 1; NULL elsewhere */
 } tensor;
 
 /* Stands for an absent optional argument: n_dims is 0. */
@@ -49,6 +49,9 @@ tensor tensor_slice(tensor t, int64_t first, int64_t n);
 
 /* Columns [first, first + n) of a matrix, as a strided view. */
 tensor tensor_columns(tensor t, int64_t first, int64_t n);
+
+/* A matrix with its dims exchanged: rows that are stored one after the other become columns that are. */
+tensor tensor_transpose(tensor t);
 
 /* [T, A * D] seen as [T, A, D]. */
 tensor tensor_split_heads(tensor t, int64_t n_heads);

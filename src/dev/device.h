@@ -43,6 +43,7 @@ struct device {
     const char *name;     /* "cpu" */
     bool is_host;         /* its memory is the host's: the host may read and write it */
     bool computes_in_f16; /* its ops take matrices in fp16, beside fp32 and bf16 */
+    bool computes_in_fp8; /* its products take factors in fp8; elsewhere they are kept in bf16 (core/fp8.h) */
 
     /* What an exec on this device holds beside it: a stream, handles of libraries.  NULL on the host. */
     struct status (*open)(void **context);

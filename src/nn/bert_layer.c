@@ -116,7 +116,7 @@ static tensor heads_of(tensor qkv, int64_t part, const struct bert_config *c)
 }
 
 void bert_layer_carve_acts(struct bert_layer_acts *a, struct arena *arena, const struct bert_config *c,
-                           enum dtype dtype, int64_t n_tokens)
+                           enum dtype dtype, enum fp8_factors fp8, int64_t n_tokens)
 {
     int64_t t = n_tokens, h = c->hidden_size, f = c->intermediate_size;
     enum dtype vector = dtype_of_vectors(dtype);
@@ -133,10 +133,14 @@ void bert_layer_carve_acts(struct bert_layer_acts *a, struct arena *arena, const
     a->mean_2 = arena_carve_1d(arena, vector, t);
     a->rstd_2 = arena_carve_1d(arena, vector, t);
     a->out = arena_carve_2d(arena, dtype, t, h);
+    linear_carve_fp8(&a->fp8_qkv, arena, fp8, t, h, 3 * h);
+    linear_carve_fp8(&a->fp8_o, arena, fp8, t, h, h);
+    linear_carve_fp8(&a->fp8_1, arena, fp8, t, h, f);
+    linear_carve_fp8(&a->fp8_2, arena, fp8, t, f, h);
 }
 
 void bert_layer_carve_scratch(struct bert_layer_scratch *s, struct arena *arena, const struct bert_config *c,
-                              enum dtype dtype, int64_t n_tokens)
+                              enum dtype dtype, enum fp8_factors fp8, int64_t n_tokens)
 {
     int64_t t = n_tokens, h = c->hidden_size;
     s->branch = arena_carve_2d(arena, dtype, t, h);
@@ -144,6 +148,9 @@ void bert_layer_carve_scratch(struct bert_layer_scratch *s, struct arena *arena,
     s->dheads = arena_carve_2d(arena, dtype, t, h);
     s->dff = arena_carve_2d(arena, dtype, t, c->intermediate_size);
     s->dqkv = arena_carve_2d(arena, dtype, t, 3 * h);
+    fp8_factor_carve(&s->fp8_branch, arena, fp8, DTYPE_E5M2, t, h);
+    fp8_factor_carve(&s->fp8_dff, arena, fp8, DTYPE_E5M2, t, c->intermediate_size);
+    fp8_factor_carve(&s->fp8_dqkv, arena, fp8, DTYPE_E5M2, t, 3 * h);
 }
 
 void bert_layer_forward(struct exec *x, const struct bert_layer_acts *a, const struct bert_layer_scratch *s,
@@ -154,21 +161,21 @@ void bert_layer_forward(struct exec *x, const struct bert_layer_acts *a, const s
     exec_enter(x, "layer", call->layer);
 
     /* [Q K V] = x W_qkv^T + b_qkv */
-    op->linear(x, a->qkv, in, w->w_qkv, w->b_qkv);
+    linear_forward(x, a->qkv, in, w->w_qkv, w->b_qkv, &a->fp8_qkv);
 
     /* A = dropout(softmax(Q K^T / sqrt(D))) V */
     op->attention(x, tensor_split_heads(a->heads, c->num_attention_heads), a->lse, heads_of(a->qkv, 0, c),
                   heads_of(a->qkv, 1, c), heads_of(a->qkv, 2, c), self_attention(call));
 
     /* h = LN_1(x + dropout(A W_o^T + b_o)) */
-    op->linear(x, s->branch, a->heads, w->w_o, NULL_TENSOR);
+    linear_forward(x, s->branch, a->heads, w->w_o, NULL_TENSOR, &a->fp8_o);
     op->bias_dropout_add_layernorm(x, a->h, a->sum_1, a->mean_1, a->rstd_1, s->branch, w->b_o, in, w->gamma_1,
                                    w->beta_1, c->layer_norm_eps, call->stream->row_keys,
                                    hidden_dropout(call, SITE_ATTENTION_OUT));
 
     /* y = LN_2(h + dropout(gelu(h W_1^T + b_1) W_2^T + b_2)) */
-    op->linear_gelu(x, a->ff_act, a->ff_pre, a->h, w->w_1, w->b_1);
-    op->linear(x, s->branch, a->ff_act, w->w_2, NULL_TENSOR);
+    linear_gelu_forward(x, a->ff_act, a->ff_pre, a->h, w->w_1, w->b_1, &a->fp8_1);
+    linear_forward(x, s->branch, a->ff_act, w->w_2, NULL_TENSOR, &a->fp8_2);
     op->bias_dropout_add_layernorm(x, a->out, a->sum_2, a->mean_2, a->rstd_2, s->branch, w->b_2, a->h,
                                    w->gamma_2, w->beta_2, c->layer_norm_eps, call->stream->row_keys,
                                    hidden_dropout(call, SITE_FEED_FORWARD_OUT));
@@ -186,18 +193,17 @@ void bert_layer_backward(struct exec *x, tensor dx, const struct bert_layer_weig
     op->bias_dropout_add_layernorm_backward(x, s->dh, s->branch, g->b_2, g->gamma_2, g->beta_2, dx, a->sum_2,
                                             a->mean_2, a->rstd_2, w->gamma_2, call->stream->row_keys,
                                             hidden_dropout(call, SITE_FEED_FORWARD_OUT));
-    op->linear_backward_weight(x, g->w_2, NULL_TENSOR, s->branch, a->ff_act);
-    op->linear_backward_input(x, s->dff, s->branch, w->w_2, false);
+    linear_backward(x, s->dff, false, g->w_2, NULL_TENSOR, s->branch, a->ff_act, w->w_2, &a->fp8_2,
+                    &s->fp8_branch);
     op->gelu_backward(x, s->dff, g->b_1, s->dff, a->ff_pre);
-    op->linear_backward_weight(x, g->w_1, NULL_TENSOR, s->dff, a->h);
-    op->linear_backward_input(x, s->dh, s->dff, w->w_1, true);
+    linear_backward(x, s->dh, true, g->w_1, NULL_TENSOR, s->dff, a->h, w->w_1, &a->fp8_1, &s->fp8_dff);
 
     /* h = LN_1(x + dropout(A W_o^T + b_o)) */
     op->bias_dropout_add_layernorm_backward(x, dx, s->branch, g->b_o, g->gamma_1, g->beta_1, s->dh, a->sum_1,
                                             a->mean_1, a->rstd_1, w->gamma_1, call->stream->row_keys,
                                             hidden_dropout(call, SITE_ATTENTION_OUT));
-    op->linear_backward_weight(x, g->w_o, NULL_TENSOR, s->branch, a->heads);
-    op->linear_backward_input(x, s->dheads, s->branch, w->w_o, false);
+    linear_backward(x, s->dheads, false, g->w_o, NULL_TENSOR, s->branch, a->heads, w->w_o, &a->fp8_o,
+                    &s->fp8_branch);
 
     /* A = dropout(softmax(Q K^T / sqrt(D))) V */
     op->attention_backward(x, heads_of(s->dqkv, 0, c), heads_of(s->dqkv, 1, c), heads_of(s->dqkv, 2, c),
@@ -207,6 +213,5 @@ void bert_layer_backward(struct exec *x, tensor dx, const struct bert_layer_weig
                            self_attention(call));
 
     /* [Q K V] = x W_qkv^T + b_qkv */
-    op->linear_backward_weight(x, g->w_qkv, g->b_qkv, s->dqkv, in);
-    op->linear_backward_input(x, dx, s->dqkv, w->w_qkv, true);
+    linear_backward(x, dx, true, g->w_qkv, g->b_qkv, s->dqkv, in, w->w_qkv, &a->fp8_qkv, &s->fp8_dqkv);
 }

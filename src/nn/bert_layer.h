@@ -8,6 +8,7 @@
 #include "core/arena.h"
 #include "nn/bert_config.h"
 #include "nn/bert_stream.h"
+#include "nn/linear.h"
 #include "nn/weights.h"
 #include "ops/ops.h"
 
@@ -34,6 +35,7 @@ struct bert_layer_acts {
     tensor ff_pre, ff_act;        /* [T, F] */
     tensor sum_2, mean_2, rstd_2;
     tensor out; /* [T, H] */
+    struct linear_fp8 fp8_qkv, fp8_o, fp8_1, fp8_2;
 };
 
 /* What no layer keeps: shared by all of them. */
@@ -43,6 +45,7 @@ struct bert_layer_scratch {
     tensor dheads; /* [T, H] */
     tensor dff;    /* [T, F] */
     tensor dqkv;   /* [T, 3H] */
+    struct fp8_factor fp8_branch, fp8_dff, fp8_dqkv;
 };
 
 /* Everything a layer needs to know of its surroundings. */
@@ -54,9 +57,9 @@ struct bert_layer_call {
 };
 
 void bert_layer_carve_acts(struct bert_layer_acts *a, struct arena *arena, const struct bert_config *c,
-                           enum dtype dtype, int64_t n_tokens);
+                           enum dtype dtype, enum fp8_factors fp8, int64_t n_tokens);
 void bert_layer_carve_scratch(struct bert_layer_scratch *s, struct arena *arena, const struct bert_config *c,
-                              enum dtype dtype, int64_t n_tokens);
+                              enum dtype dtype, enum fp8_factors fp8, int64_t n_tokens);
 
 /* a->out = layer(in). */
 void bert_layer_forward(struct exec *x, const struct bert_layer_acts *a, const struct bert_layer_scratch *s,

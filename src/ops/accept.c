@@ -1,5 +1,7 @@
 #include "ops/accept.h"
 
+#include "core/fp8.h"
+
 static bool dense_rows(tensor t)
 {
     int last = t.n_dims - 1;
@@ -36,6 +38,36 @@ bool accept_tensors(struct exec *x, const char *op, const tensor *matrices, int 
         }
     }
     return true;
+}
+
+static void accept_fp8_matrix(struct exec *x, const char *op, int i, tensor t)
+{
+    const int multiple = OPS_FP8_MULTIPLE;
+    int64_t rows = tensor_rows(t), cols = tensor_cols(t);
+    if (!dtype_is_fp8(t.dtype) || t.n_dims != 2) {
+        exec_fail(x, STATUS_USAGE, op, "fp8 matrix %d is of %s in %d dims", i, dtype_name(t.dtype), t.n_dims);
+    } else if (rows % multiple != 0 || cols % multiple != 0) {
+        exec_fail(x, STATUS_USAGE, op, "fp8 matrix %d must be in multiples of %d, but is %lld x %lld", i,
+                  multiple, (long long)rows, (long long)cols);
+    } else if (!dense_rows(t)) {
+        exec_fail(x, STATUS_USAGE, op, "fp8 matrix %d lies by columns where rows are wanted, or by rows", i);
+    } else if ((uintptr_t)t.data % (uintptr_t)multiple != 0 || t.strides[0] % multiple != 0) {
+        exec_fail(x, STATUS_USAGE, op, "rows of fp8 matrix %d must begin at multiples of %d bytes", i,
+                  multiple);
+    }
+}
+
+bool accept_fp8(struct exec *x, const char *op, const tensor *matrices, int n_matrices)
+{
+    if (!failed(x->status) && !x->device->computes_in_fp8) {
+        exec_fail(x, STATUS_USAGE, op, "the device does not compute in fp8");
+    }
+    for (int i = 0; i < n_matrices && !failed(x->status); i++) {
+        if (!tensor_is_null(matrices[i])) {
+            accept_fp8_matrix(x, op, i, matrices[i]);
+        }
+    }
+    return !failed(x->status);
 }
 
 bool accept_indices(struct exec *x, const char *op, const char *name, tensor index, int64_t first,

@@ -12,6 +12,10 @@
 bool accept_tensors(struct exec *x, const char *op, const tensor *matrices, int n_matrices,
                     const tensor *vectors, int n_vectors);
 
+/* The same for fp8: the device computes in it, and all `matrices` are of it, with dense rows that begin at multiples of
+ * OPS_FP8_MULTIPLE bytes and dims that are multiples of it. */
+bool accept_fp8(struct exec *x, const char *op, const tensor *matrices, int n_matrices);
+
 #define ACCEPT_LIST(...)                                                                                     \
     (const tensor[]){__VA_ARGS__}, (int)(sizeof((const tensor[]){__VA_ARGS__}) / sizeof(tensor))
 

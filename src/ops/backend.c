@@ -18,6 +18,7 @@ enum { PATH_BYTES = 1024, GPU_BYTES = 200 };
 static struct {
     struct status status;
     const struct backend_entry *entry;
+    const struct device *device;
     char gpu[GPU_BYTES];
 } found;
 static pthread_once_t once = PTHREAD_ONCE_INIT;
@@ -69,7 +70,7 @@ static struct status open_library(void)
                             LIBRARY);
     }
     e->log_to(write_line);
-    TRY(e->probe(found.gpu, sizeof found.gpu));
+    TRY(e->probe(&found.device, found.gpu, sizeof found.gpu));
     found.entry = e;
     return status_ok();
 }
@@ -108,7 +109,7 @@ struct status backend_find(struct backend *b, const char *name)
     if (failed(found.status)) {
         return status_context(found.status, "--device cuda");
     }
-    *b = (struct backend){found.entry->device, found.entry->ops};
+    *b = (struct backend){found.device, found.entry->ops};
     return status_ok();
 }
 

@@ -31,9 +31,8 @@ void backend_describe(struct buf *text, const struct backend *b);
 struct backend_entry {
     char version[32];
     size_t entry_bytes, device_bytes, exec_bytes, ops_bytes, tensor_bytes;
-    const struct device *device;
     const struct ops *ops;
-    struct status (*probe)(char *text, size_t n);                         /* as backend_describe_gpu */
+    struct status (*probe)(const struct device **device, char *text, size_t n); /* as backend_describe_gpu */
     void (*log_to)(void (*sink)(enum log_level level, const char *line)); /* before anything else is called */
     void (*describe)(char *text, size_t n);                               /* as backend_describe_choices */
 };

@@ -81,6 +81,9 @@ enum optim_scalar {
     OPTIM_N_SCALARS,
 };
 
+/* Of every dim of a product in fp8. */
+enum { OPS_FP8_MULTIPLE = 16 };
+
 struct ops {
     const char *name; /* "ref", "plan", "cpu" */
 
@@ -91,6 +94,14 @@ struct ops {
      * allowed. */
     void (*cast)(struct exec *x, tensor out, tensor in);
 
+    /* The factors of products in fp8 (core/fp8.h; Micikevicius et al. 2022, arXiv:2209.05433), one scale a tensor:
+     *     scale = fp8_scale(format, max |in|);  rows = columns = scale round(in / scale);  dbias += sum over rows of in
+     * rows and columns [T, I] are of `format` with this scale as theirs, columns stored one after the other
+     * (tensor_transpose), as sums over rows and products with w from the left read them; or rows are A, bf16 or fp32,
+     * and columns null, on a device that does not compute in fp8.  scale f32 [1], dbias [I] W or null, in [T, I] A. */
+    void (*quantize)(struct exec *x, tensor rows, tensor columns, tensor scale, tensor dbias, tensor in,
+                     enum dtype format);
+
     /* total[0] += sum_i in[i].  total f64 [1], in W or i32 [n]. */
     void (*sum)(struct exec *x, tensor total, tensor in);
 
@@ -99,7 +110,9 @@ struct ops {
     void (*find_nonfinite)(struct exec *x, tensor index, tensor in);
 
     /* out = in w^T + bias.  out [T, O] A or W, in [T, I] A, w [O, I] A, bias [O] W or null.  in and out may
-     * have strided rows. */
+     * have strided rows.  Here and in the next three, on a device that computes in fp8, in and w may be e4m3 and dout
+     * e5m2 where both factors of the product are: by rows, but w in linear_backward_input and both factors of
+     * linear_backward_weight by columns.  T, I and O are then multiples of 16, and dbias is null. */
     void (*linear)(struct exec *x, tensor out, tensor in, tensor w, tensor bias);
 
     /* pre = in w^T + bias;  out = gelu(pre) = pre Phi(pre), Phi the normal CDF: the erf form of Hendrycks and

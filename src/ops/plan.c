@@ -1,6 +1,7 @@
 /* plan: computes nothing.  Each slot checks the shapes and dtypes that ops.h declares, and adds up what the
  * op costs: FLOPs, bytes moved (each tensor once, twice if it is updated, of a table only the rows that are
  * used) and scratch.  A model run over this table is validated and measured before anything is allocated. */
+#include "core/fp8.h"
 #include "ops/ops.h"
 #include "ops/workspace.h"
 
@@ -64,6 +65,22 @@ static double count(tensor t)
     return (double)tensor_count(t);
 }
 
+/* What gradient, factor and result of a product are of beside factors of this dtype, which fp8 alone tells apart. */
+static int of_gradient(enum dtype t)
+{
+    return (int)(t == DTYPE_E4M3 ? DTYPE_E5M2 : t);
+}
+
+static int of_factor(enum dtype gradient)
+{
+    return (int)(gradient == DTYPE_E5M2 ? DTYPE_E4M3 : gradient);
+}
+
+static int of_result(enum dtype factor)
+{
+    return dtype_is_fp8(factor) ? ANY : (int)factor;
+}
+
 static double product_flops(tensor w, int64_t rows)
 {
     return 2.0 * count(w) * (double)rows;
@@ -79,6 +96,22 @@ static void plan_cast(struct exec *x, tensor out, tensor in)
 {
     PLAN(x, "cast", 0, 0, {"out", out, ANY, tensor_rows(in), tensor_cols(in)},
          {"in", in, ANY, tensor_rows(in), tensor_cols(in)});
+}
+
+static void plan_quantize(struct exec *x, tensor rows, tensor columns, tensor scale, tensor dbias, tensor in,
+                          enum dtype format)
+{
+    int64_t n = tensor_rows(in), cols = tensor_cols(in);
+    move(x, 1, in);
+    PLAN(x, "quantize", 0, workspace_quantize(n, cols, !tensor_is_null(dbias)),
+         {"rows", rows, (int)(dtype_is_fp8(rows.dtype) ? format : in.dtype), n, cols},
+         {"scale", scale, DTYPE_F32, 1, 1}, {"in", in, ANY, n, cols});
+    if (!tensor_is_null(columns)) {
+        PLAN(x, "quantize", 0, 0, {"columns", columns, (int)format, n, cols});
+    }
+    if (!tensor_is_null(dbias)) {
+        PLAN(x, "quantize", 0, 0, {"dbias", dbias, (int)dtype_of_vectors(in.dtype), 1, cols});
+    }
 }
 
 static void plan_sum(struct exec *x, tensor total, tensor in)
@@ -105,7 +138,7 @@ static void plan_linear(struct exec *x, tensor out, tensor in, tensor w, tensor 
 static void plan_linear_gelu(struct exec *x, tensor out, tensor pre, tensor in, tensor w, tensor bias)
 {
     plan_linear(x, pre, in, w, bias);
-    PLAN(x, "linear_gelu", 0, 0, {"out", out, (int)in.dtype, tensor_rows(in), tensor_rows(w)});
+    PLAN(x, "linear_gelu", 0, 0, {"out", out, (int)pre.dtype, tensor_rows(in), tensor_rows(w)});
 }
 
 static void plan_linear_backward_input(struct exec *x, tensor din, tensor dout, tensor w, bool accumulate)
@@ -114,8 +147,8 @@ static void plan_linear_backward_input(struct exec *x, tensor din, tensor dout, 
     move(x, accumulate ? 1 : 0, din);
     PLAN(x, "linear_backward_input", product_flops(w, rows),
          workspace_linear_backward_input(rows, tensor_cols(w), tensor_rows(w)),
-         {"din", din, (int)dout.dtype, rows, tensor_cols(w)}, {"dout", dout, ANY, rows, tensor_rows(w)},
-         {"w", w, (int)dout.dtype, tensor_rows(w), tensor_cols(w)});
+         {"din", din, of_result(dout.dtype), rows, tensor_cols(w)}, {"dout", dout, ANY, rows, tensor_rows(w)},
+         {"w", w, of_factor(dout.dtype), tensor_rows(w), tensor_cols(w)});
 }
 
 static void plan_linear_backward_weight(struct exec *x, tensor dw, tensor dbias, tensor dout, tensor in)
@@ -124,7 +157,7 @@ static void plan_linear_backward_weight(struct exec *x, tensor dw, tensor dbias,
     int vector = (int)dtype_of_vectors(in.dtype);
     move(x, 1, dw);
     PLAN(x, "linear_backward_weight", product_flops(dw, rows), workspace_column_sum(rows, n_out),
-         {"dw", dw, vector, n_out, n_in}, {"dout", dout, (int)in.dtype, rows, n_out},
+         {"dw", dw, vector, n_out, n_in}, {"dout", dout, of_gradient(in.dtype), rows, n_out},
          {"in", in, ANY, rows, n_in});
     if (!tensor_is_null(dbias)) {
         PLAN(x, "linear_backward_weight", 0, 0, {"dbias", dbias, vector, 1, n_out});
@@ -370,6 +403,7 @@ const struct ops ops_plan = {
     .name = "plan",
     .fill = plan_fill,
     .cast = plan_cast,
+    .quantize = plan_quantize,
     .sum = plan_sum,
     .find_nonfinite = plan_find_nonfinite,
     .linear = plan_linear,

@@ -3,6 +3,7 @@
  * It follows the formulas of ops.h to the letter and nothing else: no blocking, no vectors, no threads.  On
  * fp64 tensors it is the oracle of the gradient checks; on copies of rounded inputs it is the oracle of the
  * other tables. */
+#include "core/fp8.h"
 #include "core/rng.h"
 #include "ops/ops.h"
 #include "ops/ref_optim.h"
@@ -74,6 +75,32 @@ static void ref_cast(struct exec *x, tensor out, tensor in)
 {
     for (int64_t i = 0; !stopped(x) && i < tensor_count(out); i++) {
         tensor_set(out, i, tensor_get(in, i));
+    }
+}
+
+static void ref_quantize(struct exec *x, tensor rows, tensor columns, tensor scale, tensor dbias, tensor in,
+                         enum dtype format)
+{
+    double largest = 0;
+    for (int64_t i = 0; !stopped(x) && i < tensor_count(in); i++) {
+        double size = fabs(tensor_get(in, i));
+        largest = size > largest || isnan(size) ? size : largest;
+    }
+    float s = fp8_scale(format, (float)largest);
+    if (!stopped(x)) {
+        tensor_set(scale, 0, (double)s);
+    }
+    for (int64_t t = 0; !stopped(x) && t < tensor_rows(in); t++) {
+        for (int64_t i = 0; i < tensor_cols(in); i++) {
+            double rounded = (double)(s * fp8_round(format, (float)get2(in, t, i) / s));
+            set2(rows, t, i, rounded);
+            if (!tensor_is_null(columns)) {
+                set2(columns, t, i, rounded);
+            }
+            if (!tensor_is_null(dbias)) {
+                add1(dbias, i, get2(in, t, i));
+            }
+        }
     }
 }
 
@@ -513,6 +540,7 @@ const struct ops ops_ref = {
     .name = "ref",
     .fill = ref_fill,
     .cast = ref_cast,
+    .quantize = ref_quantize,
     .sum = ref_sum,
     .find_nonfinite = ref_find_nonfinite,
     .linear = ref_linear,

@@ -14,7 +14,8 @@ enum {
     WORKSPACE_PARTIAL_SUMS = 1 << 18,
     WORKSPACE_NORM_RUNS = 512,
     WORKSPACE_SPAN_CHUNK = 1024,
-    WORKSPACE_SORTED_RUN = 64
+    WORKSPACE_SORTED_RUN = 64,
+    WORKSPACE_MAXIMA = 1024
 };
 
 static inline int64_t workspace_at_most(int64_t n, int64_t limit)
@@ -32,6 +33,13 @@ static inline int64_t workspace_runs(int64_t rows, int64_t cols)
 static inline size_t workspace_column_sum(int64_t rows, int64_t cols)
 {
     return (size_t)(workspace_runs(rows, cols) * cols) * sizeof(float);
+}
+
+/* The maxima of parts of a tensor, and after them the sums of its columns. */
+static inline size_t workspace_quantize(int64_t rows, int64_t cols, bool sums)
+{
+    size_t maxima = WORKSPACE_MAXIMA * sizeof(float), columns = sums ? workspace_column_sum(rows, cols) : 0;
+    return maxima > columns ? maxima : columns;
 }
 
 /* A small din that sums over many rows of w, as the gradient behind the scores of a vocabulary does, gathers in

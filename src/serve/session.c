@@ -57,7 +57,7 @@ static struct trainer_config config_of(const struct bert_config *model, enum ber
         .task = task,
         .device = o->backend.device,
         .ops = o->backend.ops,
-        .dtype = o->dtype,
+        .precision = {.dtype = o->dtype},
         .optimizer = optimizer_defaults(OPTIMIZER_ADAMW),
         .limits = limits,
     };
@@ -129,7 +129,7 @@ static struct status task_on(enum bert_task *task, enum bert_task held)
 static struct status open_over(struct session *s, const struct session *model, enum bert_task task)
 {
     const struct trainer_config *owner = &model->model.config;
-    struct session_options o = {.backend = {owner->device, owner->ops}, .dtype = owner->dtype};
+    struct session_options o = {.backend = {owner->device, owner->ops}, .dtype = owner->precision.dtype};
     struct bert_batch_limits limits = limits_of(model->max_length, task, model->batch_tokens);
     TRY(task_on(&task, owner->task));
     struct trainer_config config = config_of(&owner->model, task, limits, &o);

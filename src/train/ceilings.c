@@ -76,13 +76,13 @@ static double time_products(struct exec *x, struct ceiling_size size, tensor out
 }
 
 static struct status products_at(struct place *p, struct ceiling_size size, enum dtype dtype,
-                                 double *flops_per_s)
+                                 enum dtype factor, double *flops_per_s)
 {
     char *memory = p->memory;
     size_t activation = (size_t)(size.rows * size.width) * dtype_bytes(dtype);
-    tensor in = tensor_2d(memory, dtype, size.rows, size.width);
+    tensor in = tensor_2d(memory, factor, size.rows, size.width);
     tensor out = tensor_2d(memory + activation, dtype, size.rows, size.width);
-    tensor w = tensor_2d(memory + 2 * activation, dtype, size.width, size.width);
+    tensor w = tensor_2d(memory + 2 * activation, factor, size.width, size.width);
     fill_random(&p->x, in);
     fill_random(&p->x, w);
     double per_s = time_products(&p->x, size, out, in, w);
@@ -90,14 +90,17 @@ static struct status products_at(struct place *p, struct ceiling_size size, enum
     return p->x.status;
 }
 
-struct status ceiling_products(const struct backend *b, struct ceiling_size size, enum dtype dtype,
+struct status ceiling_products(const struct backend *b, struct ceiling_size size, struct precision precision,
                                double *flops_per_s)
 {
     struct place p;
+    enum dtype dtype = precision.dtype;
+    enum dtype factor = precision_factor(precision, b->device);
     size_t elements = (size_t)(2 * size.rows * size.width + size.width * size.width);
     struct status s = place_open(&p, b, elements * dtype_bytes(dtype));
+    p.x.allow_tf32 = precision.allow_tf32;
     if (!failed(s)) {
-        s = products_at(&p, size, dtype, flops_per_s);
+        s = products_at(&p, size, dtype, factor, flops_per_s);
     }
     place_close(&p);
     return s;

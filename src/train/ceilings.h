@@ -3,6 +3,7 @@
 #define KILN_TRAIN_CEILINGS_H
 
 #include "ops/backend.h"
+#include "train/precision.h"
 
 /* What is computed to find out. */
 struct ceiling_size {
@@ -17,7 +18,7 @@ struct ceiling_size {
 struct ceiling_size ceiling_size_of(const struct device *device);
 
 /* Products by the backend's table, in FLOP/s. */
-struct status ceiling_products(const struct backend *b, struct ceiling_size size, enum dtype dtype,
+struct status ceiling_products(const struct backend *b, struct ceiling_size size, struct precision precision,
                                double *flops_per_s);
 
 /* Copies by the backend's table, or on the host by memcpy where that is faster, in bytes read and written a

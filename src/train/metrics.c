@@ -46,8 +46,8 @@ static json_t *start_fields(const struct metrics *m, const struct metrics_start 
         "{s:s, s:I, s:I, s:I, s:s, s:s, s:s, s:i, s:s, s:I, s:I}", "task", task_name(c->task), "step",
         (json_int_t)s->step, "global_step", (json_int_t)s->global_step, "last_step", (json_int_t)s->last_step,
         "kiln_version", KILN_VERSION, "host", host_name().text, "cpu", host_cpu_name().text, "threads",
-        omp_get_max_threads(), "dtype", precision_name((struct precision){c->dtype, c->allow_tf32}),
-        "parameters", (json_int_t)s->trainer->plan.n_params, "seed", (json_int_t)c->seed);
+        omp_get_max_threads(), "dtype", precision_name(c->precision), "parameters",
+        (json_int_t)s->trainer->plan.n_params, "seed", (json_int_t)c->seed);
     json_int_t n_micro = flag_int(s->flags, "gradient_accumulation_steps");
     json_object_set_new(fields, "micro_batch_size",
                         json_integer(flag_int(s->flags, "train_batch_size") / (n_micro < 1 ? 1 : n_micro)));

@@ -64,7 +64,7 @@ static struct run_state state_of(const struct squad_options *o, const struct tra
     return (struct run_state){
         .phase = 1,
         .seed = o->seed,
-        .dtype = precision_name((struct precision){config->dtype, config->allow_tf32}),
+        .dtype = precision_name(config->precision),
         .optimizer = optimizer_name(OPTIMIZER_ADAMW),
         .max_seq_length = o->max_seq_length,
         .max_predictions_per_seq = 0,

@@ -29,6 +29,7 @@ struct stage {
     const struct bert_weights *weights;
     const struct bert_weights *grads; /* NULL: inference only */
     enum dtype dtype;                 /* of activations */
+    enum fp8_factors fp8;             /* of the products of layers */
     int64_t
         recompute; /* layers of a chunk; only its input is kept, its activations are made again in backward
                         * (Chen et al. 2016, arXiv:1604.06174); 0: the activations of all layers are kept */

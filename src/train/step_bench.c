@@ -47,7 +47,7 @@ static struct status make_step(struct bert_step *step, const struct step_bench *
 static struct status raise_ceilings(struct op_ceilings *c, const struct step_bench *b)
 {
     double products, copy;
-    TRY(ceiling_products(&b->plain, b->ceiling_size, b->config.dtype, &products));
+    TRY(ceiling_products(&b->plain, b->ceiling_size, b->config.precision, &products));
     TRY(ceiling_copy(&b->plain, b->ceiling_size, &copy));
     c->products = products > c->products ? products : c->products;
     c->copy = copy > c->copy ? copy : c->copy;

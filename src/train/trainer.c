@@ -15,18 +15,18 @@ enum { KEY_DROPOUT = 0x64726f70 };
 
 static bool has_working_copy(const struct trainer_config *c)
 {
-    return c->dtype != dtype_of_vectors(c->dtype);
+    return c->precision.dtype != dtype_of_vectors(c->precision.dtype);
 }
 
 /* Carves everything but the activations; the order is that of the plan's table. */
 static void carve_state(struct trainer *t, struct arena *a)
 {
     const struct trainer_config *c = &t->config;
-    enum dtype vector = dtype_of_vectors(c->dtype);
+    enum dtype vector = dtype_of_vectors(c->precision.dtype);
     int64_t n = t->params.n_elements;
     if (t->owner == NULL) {
         t->master = arena_carve_1d(a, vector, n);
-        t->working = has_working_copy(c) ? arena_carve_1d(a, c->dtype, n) : NULL_TENSOR;
+        t->working = has_working_copy(c) ? arena_carve_1d(a, c->precision.dtype, n) : NULL_TENSOR;
     } else {
         t->master = t->owner->master;
         t->working = t->owner->working;
@@ -56,10 +56,21 @@ static struct optim_buffers buffers_of(const struct trainer *t)
 
 static struct loss_scale loss_scale_of_config(const struct trainer_config *c)
 {
-    if (c->dtype != DTYPE_F16) {
+    if (c->precision.dtype != DTYPE_F16) {
         return loss_scale_of(1, 1);
     }
     return loss_scale_of(c->loss_scale, c->first_loss_scale > 0 ? c->first_loss_scale : LOSS_SCALE_FIRST);
+}
+
+static enum fp8_factors fp8_factors_of(const struct trainer_config *c)
+{
+    if (!c->precision.fp8) {
+        return FP8_NONE;
+    }
+    if (!c->device->computes_in_fp8) {
+        return FP8_IN_BF16;
+    }
+    return c->training ? FP8_ROWS_AND_COLUMNS : FP8_ROWS;
 }
 
 /* The parts that planning and running share: table, spans, views, stage.  Memory is carved by the caller. */
@@ -67,8 +78,10 @@ static struct status declare(struct trainer *t, const struct trainer_config *con
                              const struct trainer *owner)
 {
     *t = (struct trainer){.config = *config, .owner = owner};
-    t->x = (struct exec){
-        .device = config->device, .ops = config->ops, .layer_index = -1, .allow_tf32 = config->allow_tf32};
+    t->x = (struct exec){.device = config->device,
+                         .ops = config->ops,
+                         .layer_index = -1,
+                         .allow_tf32 = config->precision.allow_tf32};
     TRY(bert_declare(&t->params, &t->config.model, t->config.task));
     t->spans = optimizer_spans(&config->optimizer, &t->params);
     if (t->spans == NULL) {
@@ -82,7 +95,8 @@ static struct status declare(struct trainer *t, const struct trainer_config *con
         .task = t->config.task,
         .weights = &t->weights,
         .grads = config->training ? &t->grads : NULL,
-        .dtype = config->dtype,
+        .dtype = config->precision.dtype,
+        .fp8 = fp8_factors_of(config),
         .recompute = config->recompute,
         .limits = config->limits,
     };
@@ -124,12 +138,25 @@ static void plan_micro_step(struct trainer *t)
     }
 }
 
+static struct status check_fp8(const struct trainer_config *c)
+{
+    int64_t h = c->model.hidden_size, f = c->model.intermediate_size;
+    if (c->precision.fp8 && (h % OPS_FP8_MULTIPLE != 0 || f % OPS_FP8_MULTIPLE != 0)) {
+        return status_error(STATUS_USAGE,
+                            "products in fp8 have dims that are multiples of %d, but hidden_size is %lld and "
+                            "intermediate_size %lld: leave out --fp8",
+                            OPS_FP8_MULTIPLE, (long long)h, (long long)f);
+    }
+    return status_ok();
+}
+
 static struct status measure(struct trainer *t, const struct trainer_config *config,
                              const struct trainer *owner)
 {
     struct trainer_config planned = *config;
     planned.ops = &ops_plan;
     TRY(declare(t, &planned, owner));
+    TRY(check_fp8(config));
     struct arena state = arena_measuring();
     carve_state(t, &state);
     TRY(view_weights(t));
@@ -219,7 +246,8 @@ struct status trainer_init(struct trainer *t, const struct trainer_config *confi
 struct status trainer_init_shared(struct trainer *t, const struct trainer_config *config,
                                   const struct trainer *owner)
 {
-    CHECK(!config->training && config->dtype == owner->config.dtype, "the weights of another are read only");
+    CHECK(!config->training && config->precision.dtype == owner->config.precision.dtype,
+          "the weights of another are read only");
     return init_over(t, config, owner);
 }
 

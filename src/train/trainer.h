@@ -5,6 +5,7 @@
 
 #include "optim/optimizer.h"
 #include "train/loss_scale.h"
+#include "train/precision.h"
 #include "train/stage.h"
 
 struct trainer_config {
@@ -12,8 +13,7 @@ struct trainer_config {
     enum bert_task task;
     const struct device *device;
     const struct ops *ops;
-    enum dtype dtype; /* of activations and of the matrices that products read */
-    bool allow_tf32;  /* exec.allow_tf32 */
+    struct precision precision;
     struct optimizer optimizer;
     struct bert_batch_limits limits; /* of every micro-batch, evaluation included */
     bool training;                   /* false: weights and activations only */

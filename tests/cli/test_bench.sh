@@ -9,7 +9,7 @@ trap 'rm -rf "$dir"' EXIT
 expect 0 "base: s128 B8 fp32 adamw: 110.11 M parameters" "$kiln" bench --dry-run
 expect 0 "mini: s512 B2 bf16 lamb" "$kiln" bench --model mini --max_seq_length 512 --train_batch_size 2 --autocast \
     --optimizer lamb --dry-run
-for precision in "" --autocast; do
+for precision in "" --autocast --fp8; do
     expect 0 "ceilings in this run" "$kiln" bench --model tiny --max_seq_length 32 --train_batch_size 4 --steps 1 $precision
     for op in embed attention attention_backward linear_gelu linear_backward_weight cross_entropy global_norm adamw; do
         grep -qE "^$op +[0-9]+ +[0-9.]+ +[0-9.]+ %.* %$" "$dir/out" || fail "$op has no row: $(cat "$dir/out")"

@@ -36,7 +36,7 @@ same()
     done
 }
 
-for precision in "" --autocast; do
+for precision in "" --autocast --fp8; do
     name=run${precision#--}
     pretrain "$name" $precision 2>/dev/null
 

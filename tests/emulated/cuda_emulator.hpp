@@ -9,6 +9,7 @@
 #ifndef KILN_TESTS_CUDA_EMULATOR_HPP
 #define KILN_TESTS_CUDA_EMULATOR_HPP
 
+#include "emulated_fp8.hpp"
 #include "emulated_half.hpp"
 #include "emulated_memory.h"
 #include "ops/cuda/launch.h"
@@ -164,6 +165,17 @@ static inline int __popc(uint32_t v)
     return __builtin_popcount(v);
 }
 
+/* Bytes of b:a, the i-th named by the i-th hexadecimal digit of `selector`. */
+static inline uint32_t __byte_perm(uint32_t a, uint32_t b, uint32_t selector)
+{
+    uint64_t bytes = a | (uint64_t)b << 32;
+    uint32_t word = 0;
+    for (int i = 0; i < 4; i++) {
+        word |= (uint32_t)(bytes >> 8 * (selector >> 4 * i & 7) & 0xff) << 8 * i;
+    }
+    return word;
+}
+
 static inline float __fdividef(float a, float b)
 {
     return a / b;
@@ -198,6 +210,7 @@ typedef struct CUstream_st *cudaStream_t;
 enum cudaFuncAttribute { cudaFuncAttributeMaxDynamicSharedMemorySize };
 
 struct cudaFuncAttributes {
+    int ptxVersion;
 };
 
 template <typename F> static inline cudaError_t cudaFuncGetAttributes(cudaFuncAttributes *, F *)

@@ -10,8 +10,9 @@
 
 extern const struct backend_entry kiln_cuda_entry;
 
-static struct status probe(char *text, size_t n)
+static struct status probe(const struct device **device, char *text, size_t n)
 {
+    *device = &device_emulated;
     snprintf(text, n, "kernels emulated on the cpu, for tests");
     return status_ok();
 }
@@ -24,6 +25,5 @@ static void describe(char *text, size_t n)
 }
 
 __attribute__((visibility("default"))) const struct backend_entry kiln_cuda_entry = {
-    BACKEND_ENTRY_LAYOUT, .device = &device_emulated, .ops = &ops_cuda,
-    .probe = probe,       .log_to = cuda_log_to,      .describe = describe,
+    BACKEND_ENTRY_LAYOUT, .ops = &ops_cuda, .probe = probe, .log_to = cuda_log_to, .describe = describe,
 };

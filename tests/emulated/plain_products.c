@@ -6,6 +6,7 @@
 #include "emulated_queue.h"
 
 #include "core/clock.h"
+#include "core/fp8.h"
 #include "core/tensor.h"
 #include "ops/cuda/attention_choice.h"
 #include "ops/cuda/cuda_context.h"
@@ -50,18 +51,19 @@ void cuda_context_free(void *on_device)
     emulated_memory_give_back(on_device);
 }
 
-static double element(const void *p, enum dtype dtype, int64_t offset)
+static double element(const void *p, enum dtype dtype, const float *scale, int64_t offset)
 {
-    return tensor_load((tensor){.data = (void *)p, .dtype = dtype}, offset);
+    return tensor_load((tensor){.data = (void *)p, .dtype = dtype, .scale = scale}, offset);
 }
 
 /* A factor, with 10 bits of fraction if that is enough. */
-static double factor(const struct cuda_product *p, const void *matrix, int64_t offset)
+static double factor(const struct cuda_product *p, const void *matrix, enum dtype dtype, const float *scale,
+                     int64_t offset)
 {
     enum { BITS = 11 };
     int exponent;
-    double value = element(matrix, p->ab_dtype, offset);
-    if (!p->tf32 || p->ab_dtype != DTYPE_F32) {
+    double value = element(matrix, dtype, scale, offset);
+    if (!p->tf32 || dtype != DTYPE_F32) {
         return value;
     }
     double fraction = frexp(value, &exponent);
@@ -86,10 +88,12 @@ static void multiply(const void *multiplication)
     for (int64_t i = 0; i < p->m; i++) {
         for (int64_t j = 0; j < p->n; j++) {
             double sum = adds ? tensor_load(c, i * p->c_stride + j) : 0;
-            sum += form == PRODUCT_EPILOGUE && p->bias != NULL ? element(room, p->c_dtype, j) : 0;
+            sum += form == PRODUCT_EPILOGUE && p->bias != NULL ? element(room, p->c_dtype, NULL, j) : 0;
             for (int64_t k = 0; k < p->k; k++) {
-                sum += factor(p, p->a, p->a_transposed ? k * p->a_stride + i : i * p->a_stride + k) *
-                       factor(p, p->b, p->b_transposed ? j * p->b_stride + k : k * p->b_stride + j);
+                int64_t a = p->a_transposed ? k * p->a_stride + i : i * p->a_stride + k;
+                int64_t b = p->b_transposed ? j * p->b_stride + k : k * p->b_stride + j;
+                sum +=
+                    factor(p, p->a, p->a_dtype, p->a_scale, a) * factor(p, p->b, p->b_dtype, p->b_scale, b);
             }
             tensor_store(c, i * p->c_stride + j, sum);
         }
@@ -97,10 +101,24 @@ static void multiply(const void *multiplication)
     for (int64_t i = 0; form == PRODUCT_EPILOGUE && p->bias_gradient != NULL && i < p->m; i++) {
         double sum = 0;
         for (int64_t k = 0; k < p->k; k++) {
-            sum += element(p->a, p->ab_dtype, k * p->a_stride + i);
+            sum += element(p->a, p->a_dtype, NULL, k * p->a_stride + i);
         }
         ((float *)room)[i] = (float)sum;
     }
+}
+
+/* What Hopper has no product of. */
+static void check_fp8(const struct cuda_product *p, enum product_form form)
+{
+    int64_t dims = p->m | p->n | p->k | p->a_stride | p->b_stride | p->c_stride;
+    uintptr_t pointers = (uintptr_t)p->a | (uintptr_t)p->b | (uintptr_t)p->c;
+    CHECK(dtype_is_fp8(p->a_dtype) && dtype_is_fp8(p->b_dtype), "a product of %s and %s",
+          dtype_name(p->a_dtype), dtype_name(p->b_dtype));
+    CHECK(p->a_dtype == DTYPE_E4M3 || p->b_dtype == DTYPE_E4M3, "both factors are e5m2");
+    CHECK(!p->a_transposed && p->b_transposed, "fp8 that does not lie along k");
+    CHECK(dims % 16 == 0 && pointers % 16 == 0, "fp8 that is not in multiples of 16");
+    CHECK(p->bias_gradient == NULL && (form != PRODUCT_EPILOGUE || p->c_dtype != DTYPE_F32),
+          "an epilogue beside fp8");
 }
 
 /* Shapes take turns at the forms, so that the cases of a test meet all of them. */
@@ -125,11 +143,14 @@ void cuda_product_run(struct exec *x, const char *op, const struct cuda_product 
     }
     struct launch l = ((struct cuda_context *)x->context)->launch;
     enum product_form form = form_of(p);
+    if (p->a_dtype != p->b_dtype || dtype_is_fp8(p->a_dtype)) {
+        check_fp8(p, form);
+    }
     l.scratch = p->bias_gradient != NULL ? exec_scratch(x, workspace_column_sum(p->k, p->m)) : NULL;
     product_form_before(&l, form, p, room);
     struct multiplication m = {form, *p, room};
-    const void *pointers[] = {p->a, p->b, p->c, p->bias, p->gelu, p->bias_gradient};
-    for (int i = 0; i < 6; i++) {
+    const void *pointers[] = {p->a, p->b, p->c, p->bias, p->gelu, p->bias_gradient, p->a_scale, p->b_scale};
+    for (int i = 0; i < 8; i++) {
         emulated_memory_check(pointers[i]);
     }
     if (emulated_is_recording()) {
@@ -217,6 +238,7 @@ static size_t emulated_free_bytes(void)
 const struct device device_emulated = {
     .name = "emulated cuda",
     .computes_in_f16 = true,
+    .computes_in_fp8 = true,
     .open = emulated_open,
     .close = emulated_close,
     .allocate = emulated_allocate,

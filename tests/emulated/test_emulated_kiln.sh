@@ -47,6 +47,9 @@ train "$dir/cut" --device cuda --steps_this_run 2 2>/dev/null
 train "$dir/cut" --device cuda --resume_from_checkpoint 2>/dev/null
 cmp "$dir/cuda/ckpt_4/model.safetensors" "$dir/cut/ckpt_4/model.safetensors" || fail "resumed to other bits"
 
+expect 0 "memory: emulated cuda took" train "$dir/fp8" --device cuda --fp8 --skip_checkpoint --migration_log "$dir/fp8.log"
+grep "linear_backward_weight" "$dir/fp8.log" | grep -q e5m2 || fail "gradients were not multiplied in fp8"
+
 model=$dir/cuda/ckpt_4
 for dtype in fp32 bf16 fp16; do
     expect 0 "[MASK]" "$kiln" fill --device cuda --dtype $dtype --model "$model" "the king of [MASK]"

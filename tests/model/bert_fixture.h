@@ -65,7 +65,7 @@ static inline struct trainer_config fixture_trainer(const struct ops *ops, enum 
         .model = fixture_config(),
         .device = &device_cpu,
         .ops = ops,
-        .dtype = dtype,
+        .precision = {.dtype = dtype},
         .optimizer = optimizer_defaults(OPTIMIZER_LAMB),
         .limits = l,
         .training = true,

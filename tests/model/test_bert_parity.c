@@ -101,8 +101,8 @@ static void check_logits(struct trainer *t, const struct golden *g, double bound
         EXPECT_OK(t->x.status);
         double error = worst_difference(t->stage.slot.heads.logits, wanted_mlm, mlm_row, b->n_real_masked);
         EXPECT(error <= bound, "%s: MLM logits differ by %g", t->x.ops->name, error);
-        printf("%s %s micro-batch %lld: MLM logits within %.2g", t->x.ops->name, dtype_name(t->config.dtype),
-               (long long)i, error);
+        printf("%s %s micro-batch %lld: MLM logits within %.2g", t->x.ops->name,
+               dtype_name(t->config.precision.dtype), (long long)i, error);
         error = worst_difference(t->stage.slot.heads.nsp_logits, wanted_nsp, nsp_row, b->n_sequences);
         EXPECT(error <= bound, "%s: NSP logits differ by %g", t->x.ops->name, error);
         printf(", NSP logits within %.2g\n", error);
@@ -142,7 +142,7 @@ static void check_losses(struct trainer *t, const struct golden *g, const char *
                (long long)step, r.mlm_loss + r.nsp_loss, tensor_get(wanted, step - 1));
         worst = fmax(worst, error);
     }
-    printf("%s %s: 10 %s within %.2g\n", t->x.ops->name, dtype_name(t->config.dtype), name, worst);
+    printf("%s %s: 10 %s within %.2g\n", t->x.ops->name, dtype_name(t->config.precision.dtype), name, worst);
 }
 
 static void check(const struct golden *g, const struct ops *ops, enum dtype dtype, double bound,

@@ -24,7 +24,7 @@ static inline void outputs_run(struct trainer *t, const struct model_dir *m, enu
         .task = task,
         .device = &device_cpu,
         .ops = ops_cpu(),
-        .dtype = DTYPE_F32,
+        .precision = {.dtype = DTYPE_F32},
         .optimizer = optimizer_defaults(OPTIMIZER_ADAMW),
         .limits = bert_batch_limits(in->n_sequences, in->length, in->length),
     };

@@ -71,7 +71,7 @@ static void open_case(struct tuning_case *c, struct checkop_backend backend, con
         .task = BERT_TASK_QUESTION_ANSWERING,
         .device = backend.device,
         .ops = backend.ops,
-        .dtype = DTYPE_F16,
+        .precision = {.dtype = DTYPE_F16},
         .optimizer = optimizer_defaults(OPTIMIZER_ADAMW),
         .training = true,
         .saving = true,

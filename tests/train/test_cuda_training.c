@@ -1,5 +1,6 @@
 /* The cuda table as a whole: a few steps of both optimizers give the losses of the cpu table, with the same
- * dropout masks; in fp16, with a loss that is not scaled, and in TF32 they stay beside those of the cpu's fp32.
+ * dropout masks; in fp16, with a loss that is not scaled, and in TF32 they stay beside those of the cpu's fp32;
+ * in fp8, beside the cpu's, which keeps the same numbers in bf16.
  * Linked twice: with the library for a GPU, and with the kernels emulated on the cpu. */
 #include "../model/bert_fixture.h"
 #include "checkop_backend.h"
@@ -13,11 +14,12 @@ static double loss_of(const struct bert_step *step, struct checkop_backend backe
     struct trainer t;
     struct trainer_result r;
     struct trainer_config config = fixture_trainer(ops_cpu(), precision.dtype, step->micro[0].limits);
-    config.allow_tf32 = precision.allow_tf32;
+    config.precision = precision;
     config.optimizer = optimizer_defaults(kind);
     config.model.hidden_dropout_prob = config.model.attention_probs_dropout_prob = 0.2;
     config.model.hidden_size = 32; /* a head of 32 columns goes through matrix instructions */
     config.model.num_attention_heads = 1;
+    config.model.intermediate_size = 48; /* as products in fp8 want it */
     config.loss_scale = 1;
     config.device = backend.device;
     config.ops = backend.ops;
@@ -34,10 +36,11 @@ static const struct bounds {
     struct precision cuda, cpu;
     double bound;
 } cases[] = {
-    {{DTYPE_F32, false}, {DTYPE_F32, false}, 2e-5},
-    {{DTYPE_BF16, false}, {DTYPE_BF16, false}, 1e-2},
-    {{DTYPE_F16, false}, {DTYPE_F32, false}, 5e-3},
-    {{DTYPE_F32, true}, {DTYPE_F32, false}, 5e-3},
+    {{.dtype = DTYPE_F32}, {.dtype = DTYPE_F32}, 2e-5},
+    {{.dtype = DTYPE_BF16}, {.dtype = DTYPE_BF16}, 1e-2},
+    {{.dtype = DTYPE_F16}, {.dtype = DTYPE_F32}, 5e-3},
+    {{.dtype = DTYPE_F32, .allow_tf32 = true}, {.dtype = DTYPE_F32}, 5e-3},
+    {{.dtype = DTYPE_BF16, .fp8 = true}, {.dtype = DTYPE_BF16, .fp8 = true}, 2e-2},
 };
 
 int main(void)

@@ -9,7 +9,7 @@
 /* Every *_kernels.c file that fills in ops. */
 /* clang-format off */
 #define CPU_FILES(X, isa)                                                                                    \
-    X(move, isa) X(activation, isa) X(linear, isa) X(norm, isa) X(embed, isa) X(attention, isa)              \
+    X(move, isa) X(quantize, isa) X(activation, isa) X(linear, isa) X(norm, isa) X(embed, isa) X(attention, isa)              \
     X(attention_backward, isa) X(loss, isa) X(span, isa) X(optim, isa)
 /* clang-format on */
 

@@ -1,5 +1,6 @@
 #include "ops/cuda/cuda_algorithms.h"
 
+#include "core/fp8.h"
 #include "core/log.h"
 #include "ops/workspace.h"
 
@@ -21,16 +22,22 @@ void cuda_plan_shape(struct product_shape *s, const struct cuda_product *p)
     s->m = p->m, s->n = p->n, s->k = p->k;
     s->c_stride = p->c_stride, s->a_stride = p->a_stride, s->b_stride = p->b_stride;
     s->alignment = (int64_t)(bits & (~bits + 1)); /* the lowest bit */
-    s->c_dtype = p->c_dtype, s->ab_dtype = p->ab_dtype;
+    s->c_dtype = p->c_dtype, s->a_dtype = p->a_dtype, s->b_dtype = p->b_dtype;
     s->a_transposed = p->a_transposed, s->b_transposed = p->b_transposed, s->accumulate = p->accumulate;
-    s->tf32 = p->tf32 && p->ab_dtype == DTYPE_F32;
+    s->tf32 = p->tf32 && p->a_dtype == DTYPE_F32;
     s->has_bias = p->bias != NULL, s->has_gelu = p->gelu != NULL,
     s->has_bias_gradient = p->bias_gradient != NULL;
 }
 
 static cudaDataType_t type_of(enum dtype t)
 {
-    return t == DTYPE_BF16 ? CUDA_R_16BF : t == DTYPE_F16 ? CUDA_R_16F : CUDA_R_32F;
+    switch (t) {
+    case DTYPE_BF16: return CUDA_R_16BF;
+    case DTYPE_F16: return CUDA_R_16F;
+    case DTYPE_E4M3: return CUDA_R_8F_E4M3;
+    case DTYPE_E5M2: return CUDA_R_8F_E5M2;
+    default: return CUDA_R_32F;
+    }
 }
 
 /* A stored matrix of `rows` x `cols` with row-major strides is one of cols x rows to the library, whose order
@@ -45,15 +52,15 @@ static cublasStatus_t make_layouts(struct product_plan *p)
 {
     const struct product_shape *s = &p->shape;
     int64_t b_rows = s->b_transposed ? s->n : s->k, a_rows = s->a_transposed ? s->k : s->m;
-    cublasStatus_t e = make_layout(&p->left, s->ab_dtype, b_rows, s->n + s->k - b_rows, s->b_stride);
+    cublasStatus_t e = make_layout(&p->left, s->b_dtype, b_rows, s->n + s->k - b_rows, s->b_stride);
     if (e == CUBLAS_STATUS_SUCCESS) {
-        e = make_layout(&p->right, s->ab_dtype, a_rows, s->k + s->m - a_rows, s->a_stride);
+        e = make_layout(&p->right, s->a_dtype, a_rows, s->k + s->m - a_rows, s->a_stride);
     }
     return e == CUBLAS_STATUS_SUCCESS ? make_layout(&p->out, s->c_dtype, s->m, s->n, s->c_stride) : e;
 }
 
-static cublasStatus_t set(struct product_plan *p, cublasLtMatmulDescAttributes_t name, const void *value,
-                          size_t n)
+static cublasStatus_t set(const struct product_plan *p, cublasLtMatmulDescAttributes_t name,
+                          const void *value, size_t n)
 {
     return cublasLtMatmulDescSetAttribute(p->operation, name, value, n);
 }
@@ -68,6 +75,24 @@ static cublasStatus_t set_epilogue(struct product_plan *p, void *room)
         e = set(p, CUBLASLT_MATMUL_DESC_BIAS_DATA_TYPE, &type, sizeof type);
     }
     return e == CUBLAS_STATUS_SUCCESS ? set(p, CUBLASLT_MATMUL_DESC_BIAS_POINTER, &room, sizeof room) : e;
+}
+
+/* The library's A is our B. */
+static cublasStatus_t set_scales(const struct product_plan *p, const float *a_scale, const float *b_scale)
+{
+    cublasStatus_t e = set(p, CUBLASLT_MATMUL_DESC_A_SCALE_POINTER, &b_scale, sizeof b_scale);
+    return e == CUBLAS_STATUS_SUCCESS ? set(p, CUBLASLT_MATMUL_DESC_B_SCALE_POINTER, &a_scale, sizeof a_scale)
+                                      : e;
+}
+
+/* Sums of products of gradients are promoted to fp32 every few steps of k, those of forward products are not: as
+ * Transformer Engine has it (_2X_ACC_FPROP, _2X_ACC_DGRAD and _2X_ACC_WGRAD of its module/base.py).  Until the
+ * product runs the room stands for its scales. */
+static cublasStatus_t set_fp8(const struct product_plan *p, const float *room)
+{
+    int8_t fast = p->shape.a_dtype == DTYPE_E4M3 && p->shape.b_dtype == DTYPE_E4M3;
+    cublasStatus_t e = set(p, CUBLASLT_MATMUL_DESC_FAST_ACCUM, &fast, sizeof fast);
+    return e == CUBLAS_STATUS_SUCCESS ? set_scales(p, room, room) : e;
 }
 
 cublasStatus_t cuda_plan_open(struct product_plan *p, const struct product_tools *t,
@@ -88,6 +113,9 @@ cublasStatus_t cuda_plan_open(struct product_plan *p, const struct product_tools
     }
     if (e == CUBLAS_STATUS_SUCCESS && form == PRODUCT_EPILOGUE) {
         e = set_epilogue(p, t->room);
+    }
+    if (e == CUBLAS_STATUS_SUCCESS && dtype_is_fp8(s->a_dtype)) {
+        e = set_fp8(p, t->room);
     }
     return e == CUBLAS_STATUS_SUCCESS ? make_layouts(p) : e;
 }
@@ -118,10 +146,15 @@ cublasStatus_t cuda_plan_run(const struct product_plan *plan, const struct produ
                              const struct launch *l, const struct cuda_product *p)
 {
     const float one = 1, beta = p->accumulate || plan->form == PRODUCT_BROADCAST ? 1 : 0;
+    cublasStatus_t e =
+        dtype_is_fp8(p->a_dtype) ? set_scales(plan, p->a_scale, p->b_scale) : CUBLAS_STATUS_SUCCESS;
+    if (e != CUBLAS_STATUS_SUCCESS) {
+        return e;
+    }
     product_form_before(l, plan->form, p, t->room);
-    cublasStatus_t e = cublasLtMatmul(t->handle, plan->operation, &one, p->b, plan->left, p->a, plan->right,
-                                      &beta, p->c, plan->out, p->c, plan->out, &plan->algorithm, t->workspace,
-                                      t->workspace_bytes, l->stream);
+    e = cublasLtMatmul(t->handle, plan->operation, &one, p->b, plan->left, p->a, plan->right, &beta, p->c,
+                       plan->out, p->c, plan->out, &plan->algorithm, t->workspace, t->workspace_bytes,
+                       l->stream);
     if (e == CUBLAS_STATUS_SUCCESS) {
         product_form_after(l, plan->form, p, t->room);
     }

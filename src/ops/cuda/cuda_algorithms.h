@@ -15,7 +15,7 @@
 struct product_shape {
     int64_t m, n, k, c_stride, a_stride, b_stride;
     int64_t alignment; /* of all pointers, in bytes: 256 or less */
-    enum dtype c_dtype, ab_dtype;
+    enum dtype c_dtype, a_dtype, b_dtype;
     bool a_transposed, b_transposed, tf32, accumulate, has_bias, has_gelu, has_bias_gradient;
 };
 

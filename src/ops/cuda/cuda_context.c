@@ -4,7 +4,8 @@
 #include <stdlib.h>
 
 _Static_assert((int)LAUNCH_SPAN_CHUNK == (int)WORKSPACE_SPAN_CHUNK &&
-                   (int)LAUNCH_SORTED_RUN == (int)WORKSPACE_SORTED_RUN,
+                   (int)LAUNCH_SORTED_RUN == (int)WORKSPACE_SORTED_RUN &&
+                   (int)LAUNCH_MOST_MAXIMA == (int)WORKSPACE_MAXIMA,
                "kernels cut as the workspace was planned");
 
 struct status cuda_context_fault(struct cuda_context *c)

@@ -16,42 +16,6 @@ static struct status failure(enum status_code code, const char *what, cudaError_
     return status_error(code, "%s: %s (%s)", what, cudaGetErrorString(e), cudaGetErrorName(e));
 }
 
-struct status cuda_device_probe(char *text, size_t n)
-{
-    int count = 0, driver = 0;
-    struct cudaDeviceProp p;
-    cudaError_t e = cudaGetDeviceCount(&count);
-    if (e == cudaErrorInsufficientDriver) {
-        cudaDriverGetVersion(&driver);
-        return driver == 0
-                   ? status_error(STATUS_USAGE, "there is no NVIDIA driver")
-                   : status_error(
-                         STATUS_USAGE,
-                         "the NVIDIA driver is for CUDA %d.%d, older than this build's %d.%d; update it",
-                         driver / 1000, driver % 1000 / 10, CUDART_VERSION / 1000,
-                         CUDART_VERSION % 1000 / 10);
-    }
-    if (e != cudaSuccess || count == 0) {
-        return e == cudaSuccess || e == cudaErrorNoDevice
-                   ? status_error(STATUS_USAGE, "there is no NVIDIA GPU")
-                   : failure(STATUS_USAGE, "the GPU cannot be used", e);
-    }
-    e = cudaGetDeviceProperties(&p, 0);
-    if (e != cudaSuccess) {
-        return failure(STATUS_USAGE, "the GPU cannot be asked", e);
-    }
-    if (!cuda_launch_is_possible()) {
-        return status_error(
-            STATUS_USAGE,
-            "%s has compute capability %d.%d, for which this kiln has no kernels; configure with "
-            "-DKILN_CUDA_ARCHITECTURES=%d%d",
-            p.name, p.major, p.minor, p.major, p.minor);
-    }
-    snprintf(text, n, "%s, compute capability %d.%d, %d multiprocessors, %.1f GiB", p.name, p.major, p.minor,
-             p.multiProcessorCount, (double)p.totalGlobalMem / 0x1p30);
-    return status_ok();
-}
-
 static size_t cuda_free_bytes(void)
 {
     size_t available = 0, total = 0;
@@ -191,21 +155,53 @@ static void cuda_keep_in(void *context, const char *directory)
  * tools/gpu_check.sh holds against what a run has taken. */
 enum { LOADED_BYTES = 96 << 20 };
 
-const struct device device_cuda = {
-    .name = "cuda",
-    .computes_in_f16 = true,
-    .open = cuda_open,
-    .close = cuda_close,
-    .allocate = cuda_allocate,
-    .release = cuda_release,
-    .copy_in = cuda_copy_in,
-    .copy_out = cuda_copy_out,
-    .stage = cuda_queue_stage,
-    .send = cuda_queue_send,
-    .graphs = &cuda_queue_graphs,
-    .synchronize = cuda_synchronize,
-    .clock = &cuda_events,
-    .free_bytes = cuda_free_bytes,
-    .overhead_bytes = CUDA_PRODUCTS_WORKSPACE + CUDA_PRODUCTS_ROOM + LOADED_BYTES,
-    .keep_in = cuda_keep_in,
-};
+/* Two tables, for a table says what its GPU can. */
+#define DEVICE(fp8)                                                                                          \
+    {                                                                                                        \
+        .name = "cuda", .computes_in_f16 = true, .computes_in_fp8 = (fp8), .open = cuda_open,                \
+        .close = cuda_close, .allocate = cuda_allocate, .release = cuda_release, .copy_in = cuda_copy_in,    \
+        .copy_out = cuda_copy_out, .stage = cuda_queue_stage, .send = cuda_queue_send,                       \
+        .graphs = &cuda_queue_graphs, .synchronize = cuda_synchronize, .clock = &cuda_events,                \
+        .free_bytes = cuda_free_bytes,                                                                       \
+        .overhead_bytes = CUDA_PRODUCTS_WORKSPACE + CUDA_PRODUCTS_ROOM + LOADED_BYTES,                       \
+        .keep_in = cuda_keep_in,                                                                             \
+    }
+
+static const struct device with_fp8 = DEVICE(true), without_fp8 = DEVICE(false);
+
+struct status cuda_device_probe(const struct device **device, char *text, size_t n)
+{
+    int count = 0, driver = 0;
+    struct cudaDeviceProp p;
+    cudaError_t e = cudaGetDeviceCount(&count);
+    if (e == cudaErrorInsufficientDriver) {
+        cudaDriverGetVersion(&driver);
+        return driver == 0
+                   ? status_error(STATUS_USAGE, "there is no NVIDIA driver")
+                   : status_error(
+                         STATUS_USAGE,
+                         "the NVIDIA driver is for CUDA %d.%d, older than this build's %d.%d; update it",
+                         driver / 1000, driver % 1000 / 10, CUDART_VERSION / 1000,
+                         CUDART_VERSION % 1000 / 10);
+    }
+    if (e != cudaSuccess || count == 0) {
+        return e == cudaSuccess || e == cudaErrorNoDevice
+                   ? status_error(STATUS_USAGE, "there is no NVIDIA GPU")
+                   : failure(STATUS_USAGE, "the GPU cannot be used", e);
+    }
+    e = cudaGetDeviceProperties(&p, 0);
+    if (e != cudaSuccess) {
+        return failure(STATUS_USAGE, "the GPU cannot be asked", e);
+    }
+    if (!cuda_launch_is_possible()) {
+        return status_error(
+            STATUS_USAGE,
+            "%s has compute capability %d.%d, for which this kiln has no kernels; configure with "
+            "-DKILN_CUDA_ARCHITECTURES=%d%d",
+            p.name, p.major, p.minor, p.major, p.minor);
+    }
+    *device = cuda_launch_fp8_is_possible() ? &with_fp8 : &without_fp8;
+    snprintf(text, n, "%s, compute capability %d.%d, %d multiprocessors, %.1f GiB", p.name, p.major, p.minor,
+             p.multiProcessorCount, (double)p.totalGlobalMem / 0x1p30);
+    return status_ok();
+}

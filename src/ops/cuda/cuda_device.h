@@ -4,9 +4,7 @@
 
 #include "dev/device.h"
 
-extern const struct device device_cuda;
-
-/* Describes the GPU in `text` [n]; STATUS_USAGE says why there is none that this build can use. */
-struct status cuda_device_probe(char *text, size_t n);
+/* The GPU, described in `text` [n]; STATUS_USAGE says why there is none that this build can use. */
+struct status cuda_device_probe(const struct device **device, char *text, size_t n);
 
 #endif

@@ -8,6 +8,9 @@
 extern const struct backend_entry kiln_cuda_entry;
 
 __attribute__((visibility("default"))) const struct backend_entry kiln_cuda_entry = {
-    BACKEND_ENTRY_LAYOUT,       .device = &device_cuda, .ops = &ops_cuda,
-    .probe = cuda_device_probe, .log_to = cuda_log_to,  .describe = cuda_choices_describe,
+    BACKEND_ENTRY_LAYOUT,
+    .ops = &ops_cuda,
+    .probe = cuda_device_probe,
+    .log_to = cuda_log_to,
+    .describe = cuda_choices_describe,
 };

@@ -1,13 +1,14 @@
 /* cuda_ops: the table of operations on a CUDA device.  Each slot checks dtypes and strides, takes the tensors
- * apart and launches kernels (launch.h) or products (cuda_products.h); nothing waits for the device but what is timed
+ * apart and launches kernels (launch.h) or products (cuda_linear.h); nothing waits for the device but what is timed
  * because its shape is new (cuda_products.h, cuda_attention_choice.h).  Indices
  * are checked by the kernels, which note a wrong one; the next copy to the host tells of it. */
 #include "ops/cuda/cuda_ops.h"
 
+#include "core/fp8.h"
 #include "ops/accept.h"
 #include "ops/cuda/cuda_attention_choice.h"
 #include "ops/cuda/cuda_context.h"
-#include "ops/cuda/cuda_products.h"
+#include "ops/cuda/cuda_linear.h"
 #include "ops/workspace.h"
 
 _Static_assert((int)LAUNCH_GRAD_SCALE == (int)OPTIM_GRAD_SCALE &&
@@ -50,9 +51,9 @@ enum { UNKNOWN_TYPE = -1 };
 static int known_type(enum dtype t)
 {
     static const int types[] = {
-        [DTYPE_F32] = LAUNCH_F32, [DTYPE_BF16] = LAUNCH_BF16, [DTYPE_F16] = LAUNCH_F16,
-        [DTYPE_F64] = LAUNCH_F64, [DTYPE_I32] = LAUNCH_I32,   [DTYPE_I64] = UNKNOWN_TYPE,
-        [DTYPE_U8] = UNKNOWN_TYPE};
+        [DTYPE_F32] = LAUNCH_F32,  [DTYPE_BF16] = LAUNCH_BF16,  [DTYPE_F16] = LAUNCH_F16,
+        [DTYPE_F64] = LAUNCH_F64,  [DTYPE_I32] = LAUNCH_I32,    [DTYPE_I64] = UNKNOWN_TYPE,
+        [DTYPE_U8] = UNKNOWN_TYPE, [DTYPE_E4M3] = UNKNOWN_TYPE, [DTYPE_E5M2] = UNKNOWN_TYPE};
     return types[t];
 }
 
@@ -114,86 +115,49 @@ static void cuda_find_nonfinite(struct exec *x, tensor index, tensor in)
     }
 }
 
-/* out = in w^T + bias, and gelu of it unless `gelu` is null. */
-static void product(struct exec *x, const char *op, tensor out, tensor gelu, tensor in, tensor w, tensor bias)
+/* `by_columns` is the transpose of columns, which lies by rows, or null. */
+static bool accept_quantize(struct exec *x, tensor rows, tensor by_columns, tensor scale, tensor dbias,
+                            tensor in, enum dtype format)
 {
-    cuda_product_run(x, op,
-                     &(struct cuda_product){.m = tensor_rows(in),
-                                            .n = tensor_rows(w),
-                                            .k = tensor_cols(in),
-                                            .c = out.data,
-                                            .a = in.data,
-                                            .b = w.data,
-                                            .c_stride = rows_of(out).stride,
-                                            .a_stride = rows_of(in).stride,
-                                            .b_stride = rows_of(w).stride,
-                                            .c_dtype = out.dtype,
-                                            .ab_dtype = in.dtype,
-                                            .tf32 = x->allow_tf32,
-                                            .b_transposed = true,
-                                            .bias = bias.data,
-                                            .gelu = gelu.data});
-    finish(x, op);
-}
-
-static void cuda_linear(struct exec *x, tensor out, tensor in, tensor w, tensor bias)
-{
-    if (accept_tensors(x, "linear", ACCEPT_LIST(in, w), ACCEPT_LIST(bias)) &&
-        accept_tensors(x, "linear", ACCEPT_LIST(out), NULL, 0)) {
-        product(x, "linear", out, NULL_TENSOR, in, w, bias);
+    const char *op = "quantize";
+    if (!dtype_is_fp8(rows.dtype) && tensor_is_null(by_columns)) {
+        return accept_tensors(x, op, ACCEPT_LIST(rows, in), ACCEPT_LIST(scale, dbias));
     }
-}
-
-static void cuda_linear_gelu(struct exec *x, tensor out, tensor pre, tensor in, tensor w, tensor bias)
-{
-    if (accept_tensors(x, "linear_gelu", ACCEPT_LIST(out, pre, in, w), ACCEPT_LIST(bias))) {
-        product(x, "linear_gelu", pre, out, in, w, bias);
+    if (!accept_tensors(x, op, ACCEPT_LIST(in), ACCEPT_LIST(scale, dbias)) ||
+        !accept_fp8(x, op, ACCEPT_LIST(rows, by_columns))) {
+        return false;
     }
-}
-
-static void cuda_linear_backward_input(struct exec *x, tensor din, tensor dout, tensor w, bool accumulate)
-{
-    if (accept_tensors(x, "linear_backward_input", ACCEPT_LIST(din, dout, w), NULL, 0)) {
-        cuda_product_run(x, "linear_backward_input",
-                         &(struct cuda_product){.m = tensor_rows(dout),
-                                                .n = tensor_cols(w),
-                                                .k = tensor_rows(w),
-                                                .c = din.data,
-                                                .a = dout.data,
-                                                .b = w.data,
-                                                .c_stride = rows_of(din).stride,
-                                                .a_stride = rows_of(dout).stride,
-                                                .b_stride = rows_of(w).stride,
-                                                .c_dtype = din.dtype,
-                                                .ab_dtype = dout.dtype,
-                                                .tf32 = x->allow_tf32,
-                                                .accumulate = accumulate});
+    bool fits = rows.dtype == format && rows.scale == scale.data;
+    if (!fits ||
+        (!tensor_is_null(by_columns) && (by_columns.dtype != format || by_columns.scale != scale.data))) {
+        exec_fail(x, STATUS_INTERNAL, op, "results must be of %s under the scale that is found",
+                  dtype_name(format));
     }
+    return !failed(x->status);
 }
 
-static void cuda_linear_backward_weight(struct exec *x, tensor dw, tensor dbias, tensor dout, tensor in)
+static void cuda_quantize(struct exec *x, tensor rows, tensor columns, tensor scale, tensor dbias, tensor in,
+                          enum dtype format)
 {
-    const char *op = "linear_backward_weight";
-    if (!accept_tensors(x, op, ACCEPT_LIST(dout, in), ACCEPT_LIST(dw, dbias))) {
+    tensor by_columns = tensor_is_null(columns) ? columns : tensor_transpose(columns);
+    if (!accept_quantize(x, rows, by_columns, scale, dbias, in, format)) {
         return;
     }
-    cuda_product_run(x, op,
-                     &(struct cuda_product){.m = tensor_cols(dout),
-                                            .n = tensor_cols(in),
-                                            .k = tensor_rows(dout),
-                                            .c = dw.data,
-                                            .a = dout.data,
-                                            .b = in.data,
-                                            .c_stride = rows_of(dw).stride,
-                                            .a_stride = rows_of(dout).stride,
-                                            .b_stride = rows_of(in).stride,
-                                            .c_dtype = dw.dtype,
-                                            .ab_dtype = dout.dtype,
-                                            .tf32 = x->allow_tf32,
-                                            .a_transposed = true,
-                                            .accumulate = true,
-                                            .bias_gradient = dbias.data});
-    finish(x, op);
+    int64_t n_rows = tensor_rows(in), n_cols = tensor_cols(in);
+    struct launch l = launch_of(x, workspace_quantize(n_rows, n_cols, !tensor_is_null(dbias)));
+    struct launch_quantize q = {.rows = rows_of(rows),
+                                .columns = rows_of(by_columns),
+                                .held = !dtype_is_fp8(rows.dtype),
+                                .format = format == DTYPE_E4M3 ? LAUNCH_E4M3 : LAUNCH_E5M2,
+                                .scale = scale.data,
+                                .in = rows_of(in),
+                                .type = type_of(in),
+                                .n_rows = n_rows,
+                                .n_cols = n_cols,
+                                .dbias = dbias.data,
+                                .runs = workspace_runs(n_rows, n_cols)};
+    cuda_launch_quantize(&l, &q);
+    finish(x, "quantize");
 }
 
 static void cuda_gelu_backward(struct exec *x, tensor dpre, tensor dbias, tensor dout, tensor pre)
@@ -553,6 +517,7 @@ const struct ops ops_cuda = {
     .name = "cuda",
     .fill = cuda_fill,
     .cast = cuda_cast,
+    .quantize = cuda_quantize,
     .sum = cuda_sum,
     .find_nonfinite = cuda_find_nonfinite,
     .linear = cuda_linear,

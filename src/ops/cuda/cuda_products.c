@@ -1,5 +1,6 @@
 #include "ops/cuda/cuda_products.h"
 
+#include "core/fp8.h"
 #include "core/hash.h"
 #include "core/log.h"
 #include "ops/cuda/cuda_algorithms.h"
@@ -106,16 +107,18 @@ static struct status make_place(struct cuda_products *p)
     return status_ok();
 }
 
-/* "MACHINE\t8192x4096x1024 bf16 = bf16 nt, strides 4096 1024 1024, aligned 256, bias gelu" */
+/* "MACHINE\t8192x4096x1024 bf16 = bf16 nt, strides 4096 1024 1024, aligned 256, bias gelu"; "e5m2 e4m3" where the factors
+ * differ. */
 static void make_key(char key[PRODUCT_KEY_BYTES], const char *machine, const struct product_shape *s)
 {
+    bool differ = s->a_dtype != s->b_dtype;
     snprintf(key, PRODUCT_KEY_BYTES,
-             "%s\t%lldx%lldx%lld %s = %s%s %c%c, strides %lld %lld %lld, aligned %lld%s%s%s%s", machine,
+             "%s\t%lldx%lldx%lld %s = %s%s%s%s %c%c, strides %lld %lld %lld, aligned %lld%s%s%s%s", machine,
              (long long)s->m, (long long)s->n, (long long)s->k, dtype_name(s->c_dtype),
-             dtype_name(s->ab_dtype), s->tf32 ? " in tf32" : "", s->a_transposed ? 't' : 'n',
-             s->b_transposed ? 't' : 'n', (long long)s->c_stride, (long long)s->a_stride,
-             (long long)s->b_stride, (long long)s->alignment, s->accumulate ? ", added" : "",
-             s->has_bias ? ", bias" : "", s->has_gelu ? ", gelu" : "",
+             dtype_name(s->a_dtype), differ ? " " : "", differ ? dtype_name(s->b_dtype) : "",
+             s->tf32 ? " in tf32" : "", s->a_transposed ? 't' : 'n', s->b_transposed ? 't' : 'n',
+             (long long)s->c_stride, (long long)s->a_stride, (long long)s->b_stride, (long long)s->alignment,
+             s->accumulate ? ", added" : "", s->has_bias ? ", bias" : "", s->has_gelu ? ", gelu" : "",
              s->has_bias_gradient ? ", bias gradient" : "");
 }
 
@@ -201,6 +204,16 @@ static const struct product_plan *plan_of(struct exec *x, const char *op, const 
     return known != NULL ? known : make_plan(x, op, l, &shape, p);
 }
 
+/* What a product computes otherwise than the cpu; `why` if nothing. */
+static const char *why_of(const struct cuda_product *p, const char *why)
+{
+    if (dtype_is_fp8(p->a_dtype)) {
+        return p->a_dtype == DTYPE_E5M2 ? "fp8, e5m2 x e4m3 under a scale each"
+                                        : "fp8, e4m3 x e4m3 under a scale each";
+    }
+    return p->tf32 && p->a_dtype == DTYPE_F32 ? "TF32, factors of 10 bits of fraction" : why;
+}
+
 void cuda_product_run(struct exec *x, const char *op, const struct cuda_product *p)
 {
     if (failed(x->status) || p->m == 0 || p->n == 0) {
@@ -215,9 +228,7 @@ void cuda_product_run(struct exec *x, const char *op, const struct cuda_product 
     }
     cublasStatus_t e = cuda_plan_run(plan, &c->products->tools, &l, p);
     x->served_by = SERVED_BY[plan->form];
-    if (p->tf32 && p->ab_dtype == DTYPE_F32) {
-        x->served_why = "TF32, factors of 10 bits of fraction";
-    }
+    x->served_why = why_of(p, x->served_why);
     exec_queued(x, op);
     if (e != CUBLAS_STATUS_SUCCESS) {
         exec_fail(x, STATUS_INTERNAL, op, "cuBLASLt: %s", cublasLtGetStatusString(e));

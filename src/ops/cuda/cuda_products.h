@@ -7,14 +7,19 @@
 #include "dev/exec.h"
 
 /* C = A B + bias, or C += A B.  A is [m, k], stored [k, m] if a_transposed; B is [k, n], stored [n, k] if
- * b_transposed.  Strides are those of stored rows, in elements. */
+ * b_transposed.  Strides are those of stored rows, in elements.
+ *
+ * Of fp8 there is only B transposed and A not, so that both lie along k, in multiples of 16, not both e5m2 and
+ * without a bias's gradient: what Hopper's cuBLASLt has (cuBLAS documentation, cublasLtMatmul). */
 struct cuda_product {
     int64_t m, n, k;
     void *c;
     const void *a, *b;
     int64_t c_stride, a_stride, b_stride;
-    enum dtype ab_dtype; /* fp32, bf16 or fp16 */
-    enum dtype c_dtype;  /* the same or fp32 */
+    enum dtype a_dtype, b_dtype; /* both fp32, bf16 or fp16, or both fp8 */
+    enum dtype c_dtype;          /* the same or fp32; of fp8 bf16, fp16 or fp32 */
+    const float *a_scale,
+        *b_scale; /* device memory, of fp8: what stored numbers are multiplied by; NULL: 1 */
     bool a_transposed, b_transposed, accumulate;
     bool tf32; /* fp32 factors may be rounded to 10 bits of fraction */
 

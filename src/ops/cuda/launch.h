@@ -15,11 +15,17 @@ extern "C" {
 
 struct CUstream_st;
 
-/* What a block takes of a span, and of rows sorted by index (ops/workspace.h). */
-enum { LAUNCH_SPAN_CHUNK = 1024, LAUNCH_SORTED_RUN = 64, LAUNCH_MOST_NORM_COLS = 8192 };
+/* What a block takes of a span, and of rows sorted by index, and the parts of a tensor that have a maximum each
+ * (ops/workspace.h). */
+enum {
+    LAUNCH_SPAN_CHUNK = 1024,
+    LAUNCH_SORTED_RUN = 64,
+    LAUNCH_MOST_NORM_COLS = 8192,
+    LAUNCH_MOST_MAXIMA = 1024
+};
 
-/* Element types; only fill, cast, sum and find_nonfinite know the last two. */
-enum launch_type { LAUNCH_F32, LAUNCH_BF16, LAUNCH_F16, LAUNCH_F64, LAUNCH_I32 };
+/* Element types; only fill, cast, sum and find_nonfinite know fp64 and i32, and quantize fp8. */
+enum launch_type { LAUNCH_F32, LAUNCH_BF16, LAUNCH_F16, LAUNCH_F64, LAUNCH_I32, LAUNCH_E4M3, LAUNCH_E5M2 };
 
 /* What a number in an index tensor did wrong, written by kernels: the last such number; fault[0] is 0 until
  * then. */
@@ -103,6 +109,24 @@ void cuda_launch_cast(const struct launch *l, struct launch_rows out, enum launc
 void cuda_launch_sum(const struct launch *l, double *total, const void *in, enum launch_type type, int64_t n);
 void cuda_launch_find_nonfinite(const struct launch *l, int64_t *index, struct launch_rows in,
                                 enum launch_type type, int64_t rows, int64_t cols);
+
+struct launch_quantize {
+    struct launch_rows rows, columns; /* columns.data NULL: not wanted */
+    int held;                         /* rows are of the type of `in`, not fp8 */
+    enum launch_type format;          /* LAUNCH_E4M3 or LAUNCH_E5M2 */
+    float *scale;
+    struct launch_rows in;
+    enum launch_type type;
+    int64_t n_rows, n_cols; /* multiples of 16 unless held, as are the strides of rows and columns */
+    float *dbias;           /* += sum over rows, which are cut into `runs`; or NULL */
+    int64_t runs;
+};
+
+/* rows = columns = scale round(in / scale): ops.h. */
+void cuda_launch_quantize(const struct launch *l, const struct launch_quantize *q);
+
+/* Whether kernels were compiled for a device that converts to fp8: of compute capability 8.9 or above. */
+int cuda_launch_fp8_is_possible(void);
 
 /* Every row of out = row. */
 void cuda_launch_broadcast(const struct launch *l, struct launch_rows out, enum launch_type type,

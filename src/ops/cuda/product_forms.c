@@ -1,5 +1,6 @@
 #include "ops/cuda/product_forms.h"
 
+#include "core/fp8.h"
 #include "ops/workspace.h"
 
 static enum launch_type launch_type_of(enum dtype t)
@@ -13,6 +14,9 @@ bool product_form_fits(enum product_form form, const struct cuda_product *p)
     switch (form) {
     case PRODUCT_ALONE: return p->bias == NULL || p->gelu != NULL;
     case PRODUCT_EPILOGUE:
+        if (dtype_is_fp8(p->a_dtype) && p->c_dtype == DTYPE_F32) {
+            return false; /* its bias would be bf16 */
+        }
         return (p->bias != NULL && p->n <= PRODUCT_ROOM) ||
                (p->bias_gradient != NULL && p->m <= PRODUCT_ROOM);
     default: return p->bias != NULL && !p->accumulate;
@@ -43,6 +47,6 @@ void product_form_after(const struct launch *l, enum product_form form, const st
         cuda_launch_column_sum(l, p->bias_gradient, (struct launch_rows){room, p->m}, LAUNCH_F32, 1, p->m, 1);
     } else if (p->bias_gradient != NULL) {
         cuda_launch_column_sum(l, p->bias_gradient, (struct launch_rows){(void *)p->a, p->a_stride},
-                               launch_type_of(p->ab_dtype), p->k, p->m, workspace_runs(p->k, p->m));
+                               launch_type_of(p->a_dtype), p->k, p->m, workspace_runs(p->k, p->m));
     }
 }

@@ -1,0 +1,78 @@
+#include "nn/linear.h"
+
+void fp8_factor_carve(struct fp8_factor *f, struct arena *arena, enum fp8_factors kept, enum dtype format,
+                      int64_t n_rows, int64_t n_cols)
+{
+    *f = (struct fp8_factor){0};
+    if (kept == FP8_NONE) {
+        return;
+    }
+    f->scale = arena_carve_1d(arena, DTYPE_F32, 1);
+    f->rows = arena_carve_2d(arena, kept == FP8_IN_BF16 ? DTYPE_BF16 : format, n_rows, n_cols);
+    if (kept == FP8_ROWS_AND_COLUMNS) {
+        f->columns = tensor_transpose(arena_carve_2d(arena, format, n_cols, n_rows));
+    }
+    if (kept != FP8_IN_BF16) {
+        f->rows.scale = f->columns.scale = f->scale.data;
+    }
+}
+
+void linear_carve_fp8(struct linear_fp8 *l, struct arena *arena, enum fp8_factors kept, int64_t n_tokens,
+                      int64_t n_in, int64_t n_out)
+{
+    fp8_factor_carve(&l->in, arena, kept, DTYPE_E4M3, n_tokens, n_in);
+    fp8_factor_carve(&l->w, arena, kept, DTYPE_E4M3, n_out, n_in);
+}
+
+static bool is_fp8(const struct linear_fp8 *l)
+{
+    return !tensor_is_null(l->in.rows);
+}
+
+static void quantize(struct exec *x, const struct fp8_factor *f, tensor dbias, tensor from, enum dtype format)
+{
+    x->ops->quantize(x, f->rows, f->columns, f->scale, dbias, from, format);
+}
+
+/* A factor for a product that sums over its rows. */
+static tensor by_columns(const struct fp8_factor *f)
+{
+    return tensor_is_null(f->columns) ? f->rows : f->columns;
+}
+
+/* Puts in place of the factors of a forward product what they become in fp8. */
+static void quantize_factors(struct exec *x, tensor *in, tensor *w, const struct linear_fp8 *l)
+{
+    if (is_fp8(l)) {
+        quantize(x, &l->in, NULL_TENSOR, *in, DTYPE_E4M3);
+        quantize(x, &l->w, NULL_TENSOR, *w, DTYPE_E4M3);
+        *in = l->in.rows;
+        *w = l->w.rows;
+    }
+}
+
+void linear_forward(struct exec *x, tensor out, tensor in, tensor w, tensor bias, const struct linear_fp8 *l)
+{
+    quantize_factors(x, &in, &w, l);
+    x->ops->linear(x, out, in, w, bias);
+}
+
+void linear_gelu_forward(struct exec *x, tensor out, tensor pre, tensor in, tensor w, tensor bias,
+                         const struct linear_fp8 *l)
+{
+    quantize_factors(x, &in, &w, l);
+    x->ops->linear_gelu(x, out, pre, in, w, bias);
+}
+
+void linear_backward(struct exec *x, tensor din, bool accumulate, tensor dw, tensor dbias, tensor dout,
+                     tensor in, tensor w, const struct linear_fp8 *l, const struct fp8_factor *dout_fp8)
+{
+    if (is_fp8(l)) {
+        quantize(x, dout_fp8, dbias, dout, DTYPE_E5M2);
+        x->ops->linear_backward_weight(x, dw, NULL_TENSOR, by_columns(dout_fp8), by_columns(&l->in));
+        x->ops->linear_backward_input(x, din, dout_fp8->rows, by_columns(&l->w), accumulate);
+    } else {
+        x->ops->linear_backward_weight(x, dw, dbias, dout, in);
+        x->ops->linear_backward_input(x, din, dout, w, accumulate);
+    }
+}

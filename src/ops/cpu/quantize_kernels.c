@@ -1,0 +1,147 @@
+/* Rounding to fp8 where products are not of fp8: what bf16 or fp32 holds exactly (core/fp8.h). */
+#include "core/fp8.h"
+#include "ops/cpu/kernel.h"
+#include "ops/cpu/row_runs.h"
+#include "ops/cpu/rows.h"
+
+struct quantize_call {
+    tensor out, in;
+    enum dtype format;
+    int64_t rows, items;
+    float scale;
+    float *partials; /* [items] maxima, then [runs, cols] sums */
+};
+
+enum { COLS_AT_ONCE = 1024, ROWS_PER_ITEM = 16 };
+
+static int64_t item_begin(const struct quantize_call *c, int64_t item)
+{
+    return c->rows * item / c->items;
+}
+
+/* Of magnitudes as bits: those of numbers are in their order, infinity and NaN above all. */
+static uint32_t largest_bits(const float *v, int64_t n)
+{
+    uint32_t largest = 0;
+#pragma omp simd reduction(max : largest)
+    for (int64_t i = 0; i < n; i++) {
+        uint32_t u;
+        memcpy(&u, &v[i], sizeof u);
+        u &= 0x7fffffffU;
+        largest = u > largest ? u : largest;
+    }
+    return largest;
+}
+
+static void maximum_item(const void *context, int64_t item, void *lane)
+{
+    const struct quantize_call *c = context;
+    int64_t cols = tensor_cols(c->in);
+    uint32_t largest = 0;
+    for (int64_t r = item_begin(c, item); r < item_begin(c, item + 1); r++) {
+        for (int64_t i = 0; i < cols; i += COLS_AT_ONCE) {
+            int64_t n = kernel_min(COLS_AT_ONCE, cols - i);
+            uint32_t here = largest_bits(rows_load(c->in, r, i, n, lane), n);
+            largest = here > largest ? here : largest;
+        }
+    }
+    memcpy(&c->partials[item], &largest, sizeof largest);
+}
+
+static void round_row(float *out, const float *in, int64_t n, enum dtype format, float scale)
+{
+    float inverse = 1.0F / scale; /* of a power of two: exact */
+#pragma omp simd
+    for (int64_t i = 0; i < n; i++) {
+        out[i] = scale * fp8_round(format, inverse * in[i]);
+    }
+}
+
+static void round_item(const void *context, int64_t item, void *lane)
+{
+    const struct quantize_call *c = context;
+    int64_t cols = tensor_cols(c->in);
+    float *buffers = lane;
+    for (int64_t r = item_begin(c, item); r < item_begin(c, item + 1); r++) {
+        for (int64_t i = 0; i < cols; i += COLS_AT_ONCE) {
+            int64_t n = kernel_min(COLS_AT_ONCE, cols - i);
+            const float *in = rows_load(c->in, r, i, n, buffers);
+            float *out = rows_target(c->out, r, i, buffers + COLS_AT_ONCE);
+            if (c->format == DTYPE_E4M3) {
+                round_row(out, in, n, DTYPE_E4M3, c->scale);
+            } else {
+                round_row(out, in, n, DTYPE_E5M2, c->scale);
+            }
+            rows_store(c->out, r, i, n, out);
+        }
+    }
+}
+
+static void sum_run(const void *context, int64_t run, void *lane)
+{
+    const struct quantize_call *c = context;
+    int64_t cols = tensor_cols(c->in);
+    float *sums = c->partials + run * cols;
+    memset(sums, 0, (size_t)cols * sizeof *sums);
+    for (int64_t r = row_run_begin(c->rows, run); r < row_run_begin(c->rows, run + 1); r++) {
+        for (int64_t i = 0; i < cols; i += COLS_AT_ONCE) {
+            int64_t n = kernel_min(COLS_AT_ONCE, cols - i);
+            const float *in = rows_load(c->in, r, i, n, lane);
+#pragma omp simd
+            for (int64_t k = 0; k < n; k++) {
+                sums[i + k] += in[k];
+            }
+        }
+    }
+}
+
+static float largest_of(const struct quantize_call *c)
+{
+    float largest;
+    uint32_t bits = 0;
+    for (int64_t i = 0; i < c->items; i++) {
+        uint32_t u;
+        memcpy(&u, &c->partials[i], sizeof u);
+        bits = u > bits ? u : bits;
+    }
+    memcpy(&largest, &bits, sizeof largest);
+    return largest;
+}
+
+static void cpu_quantize(struct exec *x, tensor rows, tensor columns, tensor scale, tensor dbias, tensor in,
+                         enum dtype format)
+{
+    if (!accept_tensors(x, "quantize", ACCEPT_LIST(rows, in), ACCEPT_LIST(scale, dbias))) {
+        return;
+    }
+    if (!tensor_is_null(columns)) {
+        exec_fail(x, STATUS_USAGE, "quantize", "the cpu keeps fp8 by rows, in %s", dtype_name(in.dtype));
+        return;
+    }
+    x->served_why = "fp8 kept in bf16: no products in fp8 on a cpu";
+    int64_t n_rows = tensor_rows(in), cols = tensor_cols(in), runs = row_runs(n_rows);
+    struct quantize_call c = {
+        .out = rows,
+        .in = in,
+        .format = format,
+        .rows = n_rows,
+        .items = kernel_min(WORKSPACE_MAXIMA, kernel_blocks(n_rows, ROWS_PER_ITEM)),
+        .partials = exec_scratch(x, workspace_quantize(n_rows, cols, !tensor_is_null(dbias))),
+    };
+    lanes_run(x, "quantize", c.items, COLS_AT_ONCE * sizeof(float), maximum_item, &c);
+    c.scale = fp8_scale(format, largest_of(&c));
+    *(float *)scale.data = c.scale;
+    lanes_run(x, "quantize", c.items, 2 * COLS_AT_ONCE * sizeof(float), round_item, &c);
+    if (tensor_is_null(dbias) || runs == 0) {
+        return;
+    }
+    lanes_run(x, "quantize", runs, COLS_AT_ONCE * sizeof(float), sum_run, &c);
+    if (!failed(x->status)) {
+        row_runs_add(dbias.data, c.partials, runs, cols, cols);
+    }
+}
+
+KERNEL_FILL(quantize, struct ops)
+{
+    t->quantize = cpu_quantize;
+}

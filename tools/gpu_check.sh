@@ -93,7 +93,7 @@ export XDG_CACHE_HOME=$work/cache # so that every shape is timed
 step "ops, fp32" "$build/tests/checkop" cuda fp32
 step "ops, bf16" "$build/tests/checkop" cuda bf16
 step "ops, fp16" "$build/tests/checkop" cuda fp16
-for kernel in plain mma.sync; do # whichever would be taken; where one does not fit, another is
+for kernel in plain mma.sync wgmma; do # whichever would be taken; where one does not fit, another is
     for dtype in bf16 fp16; do
         for op in attention attention_backward; do
             step "$op by $kernel, $dtype" env KILN_ATTENTION=$kernel "$build/tests/checkop" cuda $dtype $op

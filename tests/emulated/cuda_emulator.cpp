@@ -8,9 +8,15 @@
 #include <ucontext.h>
 #include <vector>
 
-enum { MOST_THREADS = 1024, WARP_THREADS = 32, STACK_BYTES = 64 << 10, SHARED_BYTES = 227 << 10 };
+enum {
+    MOST_THREADS = 1024,
+    WARP_THREADS = 32,
+    GROUP_THREADS = 128,
+    STACK_BYTES = 64 << 10,
+    SHARED_BYTES = 227 << 10
+};
 
-enum fiber_state { READY, AT_WARP, AT_BLOCK, DONE };
+enum fiber_state { READY, AT_WARP, AT_GROUP, AT_BLOCK, DONE };
 
 /* A context is entered once; after that fibers and the scheduler jump, which asks the kernel for nothing. */
 struct fiber {
@@ -26,7 +32,7 @@ static unsigned n_fibers, running;
 static jmp_buf scheduler;
 static const std::function<void()> *body;
 static uint64_t exchange[MOST_THREADS];
-alignas(16) static unsigned char shared_memory[SHARED_BYTES];
+alignas(1024) static unsigned char shared_memory[SHARED_BYTES];
 static size_t shared_bytes;
 emulated_thread *emulated;
 
@@ -50,10 +56,10 @@ unsigned emulated_index(void)
     return running;
 }
 
-void emulated_barrier(bool of_warp)
+void emulated_barrier(emulated_scope scope)
 {
     fiber *own = &fibers[running];
-    own->state = of_warp ? AT_WARP : AT_BLOCK;
+    own->state = scope == EMULATED_WARP ? AT_WARP : scope == EMULATED_WARPGROUP ? AT_GROUP : AT_BLOCK;
     if (_setjmp(own->resume) == 0) {
         _longjmp(scheduler, 1);
     }
@@ -63,6 +69,7 @@ static void run_body(void)
 {
     (*body)();
     emulated_end();
+    emulated_end_products();
     fibers[running].state = DONE;
     _longjmp(scheduler, 1);
 }
@@ -128,6 +135,25 @@ static void run_warp(unsigned first)
     } while (open_barrier(first, end, AT_WARP));
 }
 
+/* Opens the barriers of warpgroups whose fibers have all come. */
+static bool open_groups(void)
+{
+    bool opened = false;
+    for (unsigned first = 0; first + GROUP_THREADS <= n_fibers; first += GROUP_THREADS) {
+        opened |= open_barrier(first, first + GROUP_THREADS, AT_GROUP);
+    }
+    return opened;
+}
+
+static bool open_block(void)
+{
+    bool opened = open_barrier(0, n_fibers, AT_BLOCK);
+    if (opened) {
+        emulated_met();
+    }
+    return opened;
+}
+
 /* Between two barriers of the block a warp runs as far ahead of the others as it can, the first warp or,
  * every other time, the last: what others should have written by then and have not, or still read, shows. */
 static void run_block(void)
@@ -139,7 +165,7 @@ static void run_block(void)
             run_warp((backwards ? n_warps - 1 - warp : warp) * WARP_THREADS);
         }
         backwards = !backwards;
-    } while (open_barrier(0, n_fibers, AT_BLOCK));
+    } while (open_groups() || open_block());
     for (unsigned i = 0; i < n_fibers; i++) {
         if (fibers[i].state != DONE) {
             fprintf(stderr, "threads of a block wait at different barriers\n");
@@ -232,6 +258,7 @@ static void run_launch(dim3 grid, dim3 block, size_t shared, const std::function
         for (unsigned y = 0; y < grid.y; y++) {
             for (unsigned x = 0; x < grid.x; x++) {
                 memset(shared_memory, 0xff, shared);
+                emulated_new_block();
                 for (unsigned i = 0; i < n_fibers; i++) {
                     start_fiber(i, dim3(x, y, z), block, grid);
                 }

@@ -43,12 +43,18 @@ struct emulated_thread {
 extern emulated_thread *emulated;
 
 void emulated_launch(dim3 grid, dim3 block, size_t shared, const std::function<void()> &kernel);
-void emulated_barrier(bool of_warp);
+/* Who waits for whom. */
+enum emulated_scope { EMULATED_WARP, EMULATED_WARPGROUP, EMULATED_BLOCK };
+
+void emulated_barrier(emulated_scope scope);
 void *emulated_shared(void);
 size_t emulated_shared_bytes(void); /* that the launch asked for */
 uint64_t *emulated_exchange(void);  /* [threads of a block] */
 unsigned emulated_index(void);      /* of the running thread */
 void emulated_end(void);            /* matrix_emulator.cpp: the running thread has returned */
+void emulated_end_products(void);   /* warpgroup_emulator.cpp: the same */
+void emulated_new_block(void);      /* the same: nothing was written to shared memory yet */
+void emulated_met(void);            /* the same: all threads of the block have met */
 
 /* What a kernel is given must not point to the host's memory: pointers, classes of pointers and integers without gaps word
  * by word, and those of launch.h that have gaps by their fields. */
@@ -113,8 +119,8 @@ static inline std::function<void()> emulated_call(void (*kernel)(P...), T... arg
 #define UNROLL
 #define UNROLL_BY(n)
 #define ROLLED
-#define __syncthreads() emulated_barrier(false)
-#define __syncwarp()    emulated_barrier(true)
+#define __syncthreads() emulated_barrier(EMULATED_BLOCK)
+#define __syncwarp()    emulated_barrier(EMULATED_WARP)
 #define LAUNCH(l, kernel, grid, block, shared, ...)                                                          \
     emulated_launch(dim3(grid), dim3(block), shared, emulated_call(kernel, __VA_ARGS__))
 
@@ -125,9 +131,9 @@ template <typename T> static inline T emulated_shuffle(T value, unsigned from)
     T other;
     memcpy(&bits, &value, sizeof value);
     emulated_exchange()[emulated_index()] = bits;
-    emulated_barrier(true);
+    emulated_barrier(EMULATED_WARP);
     bits = emulated_exchange()[from];
-    emulated_barrier(true);
+    emulated_barrier(EMULATED_WARP);
     memcpy(&other, &bits, sizeof other);
     return other;
 }
@@ -152,11 +158,11 @@ template <typename T> static inline uint32_t __match_any_sync(uint32_t, T value)
 {
     uint32_t same = 0;
     emulated_exchange()[emulated_index()] = (uint64_t)value;
-    emulated_barrier(true);
+    emulated_barrier(EMULATED_WARP);
     for (unsigned lane = 0; lane < 32; lane++) {
         same |= (uint32_t)(emulated_exchange()[emulated_index() / 32 * 32 + lane] == (uint64_t)value) << lane;
     }
-    emulated_barrier(true);
+    emulated_barrier(EMULATED_WARP);
     return same;
 }
 
@@ -210,11 +216,12 @@ typedef struct CUstream_st *cudaStream_t;
 enum cudaFuncAttribute { cudaFuncAttributeMaxDynamicSharedMemorySize };
 
 struct cudaFuncAttributes {
-    int ptxVersion;
+    int ptxVersion, maxThreadsPerBlock;
 };
 
-template <typename F> static inline cudaError_t cudaFuncGetAttributes(cudaFuncAttributes *, F *)
+template <typename F> static inline cudaError_t cudaFuncGetAttributes(cudaFuncAttributes *attributes, F *)
 {
+    attributes->maxThreadsPerBlock = 1024;
     return cudaSuccess;
 }
 

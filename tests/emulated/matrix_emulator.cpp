@@ -21,7 +21,7 @@ struct copy {
 static std::vector<copy> copies[MOST_THREADS];
 static int groups[MOST_THREADS]; /* committed */
 
-static void refuse(const char *what)
+void emulated_refuse(const char *what)
 {
     fprintf(stderr, "%s\n", what);
     abort();
@@ -32,14 +32,14 @@ const emulated_operand *emulated_meet(const emulated_operand *own)
     unsigned i = emulated_index(), first = i / LANES * LANES;
     emulated_operand *now = operands[turn[i]];
     if (first + LANES > blockDim.x) {
-        refuse("an instruction of a warp of fewer than 32 threads");
+        emulated_refuse("an instruction of a warp of fewer than 32 threads");
     }
     now[i] = *own;
     turn[i] ^= 1;
-    emulated_barrier(true);
+    emulated_barrier(EMULATED_WARP);
     for (unsigned lane = first; lane < first + LANES; lane++) {
         if (now[lane].instruction != own->instruction) {
-            refuse("lanes of a warp meet different instructions");
+            emulated_refuse("lanes of a warp meet different instructions");
         }
     }
     return now + first;
@@ -49,7 +49,7 @@ void emulated_check_shared(const void *p)
 {
     size_t offset = (size_t)((const char *)p - (const char *)emulated_shared());
     if (offset % PIECE != 0 || offset + PIECE > emulated_shared_bytes()) {
-        refuse("not 16 aligned bytes of the shared memory that was asked for");
+        emulated_refuse("not 16 aligned bytes of the shared memory that was asked for");
     }
 }
 
@@ -58,7 +58,7 @@ void cp_async_16(void *shared, const void *global, int bytes)
     unsigned i = emulated_index();
     emulated_check_shared(shared);
     if ((uintptr_t)global % PIECE != 0 || (bytes != 0 && bytes != PIECE)) {
-        refuse("a copy of other than 16 aligned bytes");
+        emulated_refuse("a copy of other than 16 aligned bytes");
     }
     memset(shared, 0xff, PIECE);
     copies[i].push_back(copy{shared, global, bytes, groups[i]});
@@ -80,6 +80,7 @@ void emulated_wait(int pending)
         }
         memset(c.to, 0, PIECE);
         memcpy(c.to, c.from, (size_t)c.bytes);
+        emulated_wrote(c.to);
     }
     copies[i] = left;
 }
@@ -87,6 +88,6 @@ void emulated_wait(int pending)
 void emulated_end(void)
 {
     if (!copies[emulated_index()].empty()) {
-        refuse("a thread ends before its copies");
+        emulated_refuse("a thread ends before its copies");
     }
 }

@@ -23,8 +23,21 @@ struct emulated_operand {
 /* Those of all 32 lanes, until this lane's next but one instruction of a warp. */
 const emulated_operand *emulated_meet(const emulated_operand *own);
 
+/* Ends the program. */
+[[noreturn]] void emulated_refuse(const char *what);
+
 /* Ends the program unless these 16 bytes lie in shared memory, aligned to 16. */
 void emulated_check_shared(const void *p);
+
+/* The running thread has written 16 aligned bytes of shared memory, or some of them: what reads them otherwise than
+ * threads do must wait for it (warpgroup_emulator.cpp). */
+void emulated_wrote(const void *p);
+
+static inline void put_word(void *at, uint32_t word)
+{
+    memcpy(at, &word, sizeof word);
+    emulated_wrote(at);
+}
 
 void cp_async_16(void *shared, const void *global, int bytes);
 void cp_async_commit(void);

@@ -10,6 +10,7 @@ static const struct {
 } KERNELS[LAUNCH_ATTENTION_KERNELS] = {
     [LAUNCH_ATTENTION_PLAIN] = {"plain", "own kernel, cuda: plain attention"},
     [LAUNCH_ATTENTION_MMA] = {"mma.sync", "own kernel, cuda: attention by mma.sync"},
+    [LAUNCH_ATTENTION_WGMMA] = {"wgmma", "own kernel, cuda: attention by wgmma"},
 };
 
 static const char *const TYPES[] = {[LAUNCH_F32] = "fp32", [LAUNCH_BF16] = "bf16", [LAUNCH_F16] = "fp16"};

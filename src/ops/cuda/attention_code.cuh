@@ -11,11 +11,18 @@ typedef launch_attention_rows attention_rows;
  * start and be apart by multiples of 16 bytes. */
 bool attention_mma_has(launch_type type, int64_t head_size);
 
-/* Both leave rows outside of sequences as they are. */
+/* All leave rows outside of sequences as they are. */
 void attention_mma_forward(const launch *l, const launch_attention *a, const attention_rows *r,
                            launch_type type);
 void attention_mma_backward(const launch *l, const launch_attention *a, const attention_rows *r,
                             launch_type type);
+
+/* The same of kernels with the matrix instructions of sm_90a alone: false on another device. */
+bool attention_wgmma_has(launch_type type, int64_t head_size);
+void attention_wgmma_forward(const launch *l, const launch_attention *a, const attention_rows *r,
+                             launch_type type);
+void attention_wgmma_backward(const launch *l, const launch_attention *a, const attention_rows *r,
+                              launch_type type);
 
 /* The head sizes that have kernels: calls function<E, size>(...) for this one. */
 #define BY_HEAD_SIZE(function, E, size, ...)                                                                 \
@@ -99,6 +106,26 @@ __device__ static inline score_rule score_rule_of(const launch_attention &a, con
 __device__ static inline float score_of(const score_rule &s, int query, int key, float product)
 {
     return key < s.n_k && key < query + s.reach ? s.scale * product + s.slope * (float)key : -INFINITY;
+}
+
+/* N squares of products, side by side, become scores; rows are queries and columns keys, or the other way round,
+ * `query` and `key` the first ones.  What is returned is what the scores are still to be multiplied by: where no key is
+ * hidden and nothing is added, which is most of a long sequence, that is all there is to do. */
+template <bool KEYS_ARE_ROWS, int N>
+__device__ static inline float score_squares(square *squares, const score_rule &rule, int query, int key)
+{
+    int end = key + (KEYS_ARE_ROWS ? SIDE : N * SIDE);
+    if (rule.slope == 0.0f && rule.scale > 0.0f && end <= rule.n_k && end <= query + rule.reach) {
+        return rule.scale;
+    }
+    UNROLL
+    for (int i = 0; i < N * 8; i++) {
+        int row = square_row(i % 8), column = i / 8 * SIDE + square_column(i % 8);
+        float *cell = &squares[i / 8].v[i % 8];
+        *cell = score_of(rule, query + (KEYS_ARE_ROWS ? column : row), key + (KEYS_ARE_ROWS ? row : column),
+                         *cell);
+    }
+    return 1.0f;
 }
 
 /* Which elements dropout keeps, as bits (docs/math/dropout.md).  Eight neighbouring keys of a query share
@@ -193,6 +220,73 @@ template <int N> __device__ static inline uint32_t kept_by_key(const dropout_rul
         kept |= (drawn >> (lane_of_warp() / QUAD) & 0x01010101U) << i;
     }
     return kept;
+}
+
+/* The left factor of dropout(P) v, less its scale: bit i says that element i is kept. */
+template <typename E> __device__ static inline factor kept_factor(square s, uint32_t kept)
+{
+    UNROLL
+    for (int i = 0; i < 8; i++) {
+        s.v[i] = (kept >> i & 1) != 0 ? s.v[i] : 0.0f;
+    }
+    return left_factor<E>(s);
+}
+
+/* The softmax of this lane's two rows so far; totals are of this lane's columns alone. */
+struct softmax {
+    float largest[2], total[2];
+};
+
+/* Products of keys from `key` on become exponentials of scores against the largest so far; sums are brought to the same
+ * measure. */
+template <int N, int M>
+__device__ static inline void soften(square (&scores)[N], square (&sums)[M], softmax *s,
+                                     const score_rule &rule, int query, int key)
+{
+    float unit = score_squares<false, N>(scores, rule, query, key);
+    UNROLL
+    for (int half = 0; half < 2; half++) {
+        float largest = -INFINITY;
+        UNROLL
+        for (int i = 0; i < N * 4; i++) {
+            largest = fmaxf(largest, scores[i / 4].v[i % 4 / 2 * 4 + half * 2 + i % 2]);
+        }
+        largest = fmaxf(s->largest[half], unit * quad_max(largest));
+        float base = largest == -INFINITY ? 0.0f : largest, shrink = exp2_approx(s->largest[half] - base),
+              total = 0;
+        UNROLL
+        for (int i = 0; i < N * 4; i++) {
+            float *cell = &scores[i / 4].v[i % 4 / 2 * 4 + half * 2 + i % 2];
+            *cell = exp2_approx(fmaf(unit, *cell, -base));
+            total += *cell;
+        }
+        UNROLL
+        for (int i = 0; i < M * 4; i++) {
+            sums[i / 4].v[i % 4 / 2 * 4 + half * 2 + i % 2] *= shrink;
+        }
+        s->largest[half] = largest;
+        s->total[half] = s->total[half] * shrink + total;
+    }
+}
+
+/* Sums become rows of out, sums scale / total; lse is written. */
+template <int M>
+__device__ static inline void settle(square (&sums)[M], const softmax &s, const launch_attention &a,
+                                     const place &p, const attention_rows &r, int query)
+{
+    UNROLL
+    for (int half = 0; half < 2; half++) {
+        float total = quad_sum(s.total[half]),
+              factor = total > 0 ? a.dropout.scale / total : total; /* a NaN stays one */
+        int i = query + square_row(2 * half);
+        if (i < p.n_q && lane_of_warp() % QUAD == 0) {
+            r.lse[(int64_t)(p.q0 + i) * a.n_heads + p.head] = LN_2 * (s.largest[half] + log2f(total));
+        }
+        UNROLL
+        for (int c = 0; c < M * 4; c++) {
+            sums[c / 4].v[c % 4 / 2 * 4 + half * 2 + c % 2] *= factor;
+        }
+    }
 }
 
 #endif

@@ -365,6 +365,7 @@ struct attention_kernel_row {
 static const attention_kernel_row KERNELS[] = {
     {false, plain_has, plain_has, plain_forward, plain_backward},
     {true, attention_mma_has, attention_mma_has, attention_mma_forward, attention_mma_backward},
+    {true, attention_wgmma_has, attention_wgmma_has, attention_wgmma_forward, attention_wgmma_backward},
 };
 static_assert(sizeof KERNELS / sizeof KERNELS[0] == LAUNCH_ATTENTION_KERNELS, "a row for each kernel");
 

@@ -15,45 +15,6 @@
  * before P v, 2^-9 of each for bf16; scores, statistics and sums are fp32. */
 #include "ops/cuda/attention_code.cuh"
 
-/* The softmax of this lane's two rows so far; totals are of this lane's columns alone. */
-struct softmax {
-    float largest[2], total[2];
-};
-
-/* Scores of keys from `key` on become exponentials against the largest so far; sums are brought to the
- * same measure. */
-template <int N, int M>
-__device__ static inline void soften(square (&scores)[N], square (&sums)[M], softmax *s,
-                                     const score_rule &rule, int query, int key)
-{
-    UNROLL
-    for (int half = 0; half < 2; half++) {
-        float largest = s->largest[half];
-        UNROLL
-        for (int i = 0; i < N * 4; i++) {
-            int e = i % 4 / 2 * 4 + half * 2 + i % 2;
-            float *cell = &scores[i / 4].v[e];
-            *cell = score_of(rule, query + square_row(e), key + i / 4 * SIDE + square_column(e), *cell);
-            largest = fmaxf(largest, *cell);
-        }
-        largest = quad_max(largest);
-        float base = largest == -INFINITY ? 0.0f : largest, shrink = exp2_approx(s->largest[half] - base),
-              total = 0;
-        UNROLL
-        for (int i = 0; i < N * 4; i++) {
-            float *cell = &scores[i / 4].v[i % 4 / 2 * 4 + half * 2 + i % 2];
-            *cell = exp2_approx(*cell - base);
-            total += *cell;
-        }
-        UNROLL
-        for (int i = 0; i < M * 4; i++) {
-            sums[i / 4].v[i % 4 / 2 * 4 + half * 2 + i % 2] *= shrink;
-        }
-        s->largest[half] = largest;
-        s->total[half] = s->total[half] * shrink + total;
-    }
-}
-
 /* sums += dropout(P) v over one tile of keys. */
 template <typename E, int D>
 __device__ static inline void attend(square (&sums)[cut<D>::SQUARES], softmax *s, const E *queries,
@@ -75,39 +36,12 @@ __device__ static inline void attend(square (&sums)[cut<D>::SQUARES], softmax *s
     soften(scores, sums, s, rule, query, key);
     UNROLL
     for (int n = 0; n < STEPS; n++) {
-        uint32_t kept = kept_by_query<STEPS>(drop, drawn, n);
-        UNROLL
-        for (int i = 0; i < 8; i++) {
-            scores[n].v[i] = (kept >> i & 1) != 0 ? scores[n].v[i] : 0.0f;
-        }
-        factor p = left_factor<E>(scores[n]);
+        factor p = kept_factor<E>(scores[n], kept_by_query<STEPS>(drop, drawn, n));
         UNROLL
         for (int c = 0; c < cut<D>::SQUARES; c++) {
             add_product<E>(&sums[c], p, load_right<STRIDE>(values + n * SIDE * STRIDE + c * SIDE));
         }
     }
-}
-
-/* out = sums scale / total, and lse. */
-template <typename E, int D>
-__device__ static inline void finish(square (&sums)[cut<D>::SQUARES], const softmax &s,
-                                     const launch_attention &a, const place &p, const attention_rows &r,
-                                     int query, E *tile)
-{
-    UNROLL
-    for (int half = 0; half < 2; half++) {
-        float total = quad_sum(s.total[half]),
-              factor = total > 0 ? a.dropout.scale / total : total; /* a NaN stays one */
-        int i = query + square_row(2 * half);
-        if (i < p.n_q && lane_of_warp() % QUAD == 0) {
-            r.lse[(int64_t)(p.q0 + i) * a.n_heads + p.head] = LN_2 * (s.largest[half] + log2f(total));
-        }
-        UNROLL
-        for (int c = 0; c < D / 4; c++) {
-            sums[c / 4].v[c % 4 / 2 * 4 + half * 2 + c % 2] *= factor;
-        }
-    }
-    store_rows<cut<D>::STRIDE>(r.out, p.q0 + query, p.n_q - query, p.head * D, sums, tile);
 }
 
 template <typename E, int D>
@@ -152,7 +86,8 @@ __global__ __launch_bounds__(cut<D>::THREADS,
     cp_async_wait<0>();
     __syncthreads();
     if (query < p.n_q) {
-        finish<E, D>(sums, s, a, p, r, query, own);
+        settle(sums, s, a, p, r, query);
+        store_rows<plain_rows<STRIDE>>(r.out, p.q0 + query, p.n_q - query, p.head * D, sums, own);
     }
 }
 

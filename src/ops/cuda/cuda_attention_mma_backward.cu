@@ -14,55 +14,7 @@
  *
  * Deterministic: no atomic, and a fixed order of sums.  P and dS are rounded to the element type before
  * products, 2^-9 of each for bf16; scores, differences and sums are fp32. */
-#include "ops/cuda/attention_code.cuh"
-
-/* A quad lane's part of a row of out: every fourth 16 bytes. */
-template <int D> struct row_part {
-    uint4 piece[D / 32];
-};
-
-/* Zeros if there is no such query. */
-template <typename E, int D>
-__device__ static inline row_part<D> load_part(launch_rows rows, const place &p, int query)
-{
-    row_part<D> part;
-    UNROLL
-    for (int i = 0; i < D / 32; i++) {
-        part.piece[i] = make_uint4(0, 0, 0, 0);
-        if (query < p.n_q) {
-            part.piece[i] = *(const uint4 *)((const E *)rows.data + (int64_t)(p.q0 + query) * rows.stride +
-                                             p.head * D + (lane_of_warp() % QUAD + i * QUAD) * EIGHT);
-        }
-    }
-    return part;
-}
-
-template <typename E> __device__ static inline float dot_two(uint32_t a, uint32_t b)
-{
-    return to_float(E{(uint16_t)a}) * to_float(E{(uint16_t)b}) +
-           to_float(E{(uint16_t)(a >> 16)}) * to_float(E{(uint16_t)(b >> 16)});
-}
-
-/* The product of two rows, one of them in shared memory; the same in all lanes of the quad. */
-template <typename E, int D> __device__ static inline float dot_row(const row_part<D> &part, const E *row)
-{
-    float sum = 0;
-    UNROLL
-    for (int i = 0; i < D / 32; i++) {
-        uint4 a = part.piece[i], b = *(const uint4 *)(row + (lane_of_warp() % QUAD + i * QUAD) * EIGHT);
-        sum += dot_two<E>(a.x, b.x) + dot_two<E>(a.y, b.y) + dot_two<E>(a.z, b.z) + dot_two<E>(a.w, b.w);
-    }
-    return quad_sum(sum);
-}
-
-/* lse in units of log 2; so large that probabilities vanish where there is no query, or one that sees no
- * key. */
-__device__ static inline float load_lse(const launch_attention &a, const attention_rows &r, const place &p,
-                                        int query)
-{
-    float lse = query < p.n_q ? r.lse[(int64_t)(p.q0 + query) * a.n_heads + p.head] : -INFINITY;
-    return lse == -INFINITY ? INFINITY : lse * LOG2_E;
-}
+#include "ops/cuda/attention_gradient_code.cuh"
 
 /* scores = own x^T and dp = other y^T, 16 x 16, where all are rows of D columns. */
 template <typename E, int D>
@@ -76,15 +28,6 @@ __device__ static inline void multiply_rows(square *scores, square *dp, const E 
         add_product<E>(scores, load_left<STRIDE>(own + c), load_right_transposed<STRIDE>(x + c));
         add_product<E>(dp, load_left<STRIDE>(other + c), load_right_transposed<STRIDE>(y + c));
     }
-}
-
-/* In place of a score's product and of dP: dropout(P), less its scale, and dS, less that of scores. */
-__device__ static inline void differentiate(float *score, float *dp, const score_rule &rule, int query,
-                                            int key, float lse, float delta, bool kept, float keep_scale)
-{
-    float e = exp2_approx(score_of(rule, query, key, *score) - lse);
-    *score = kept ? e : 0.0f;
-    *dp = e * ((kept ? keep_scale * *dp : 0.0f) - delta);
 }
 
 /* A tile of queries in shared memory. */
@@ -106,13 +49,14 @@ __device__ static inline void pass_queries(square (&dk)[cut<D>::SQUARES], square
     const E *queries = t.queries + n * SIDE * STRIDE, *douts = t.douts + n * SIDE * STRIDE;
     square scores, dp;
     multiply_rows<E, D>(&scores, &dp, keys, queries, values, douts);
+    float unit = score_squares<true, 1>(&scores, rule, t.first + n * SIDE, key);
     UNROLL
     for (int i = 0; i < 8; i++) {
         int column = n * SIDE + square_column(i);
-        differentiate(&scores.v[i], &dp.v[i], rule, t.first + column, key + square_row(i), t.lse[column],
-                      t.delta[column], (kept >> i & 1) != 0, keep_scale);
+        scores.v[i] = probability_of(scores.v[i], unit, t.lse[column]);
+        dp.v[i] = score_gradient(scores.v[i], dp.v[i], t.delta[column], (kept >> i & 1) != 0, keep_scale);
     }
-    factor probabilities = left_factor<E>(scores), ds = left_factor<E>(dp);
+    factor probabilities = kept_factor<E>(scores, kept), ds = left_factor<E>(dp);
     UNROLL
     for (int c = 0; c < cut<D>::SQUARES; c++) {
         add_product<E>(&dv[c], probabilities, load_right<STRIDE>(douts + c * SIDE));
@@ -121,7 +65,7 @@ __device__ static inline void pass_queries(square (&dk)[cut<D>::SQUARES], square
     for (int c = 0; c < cut<D>::SQUARES; c++) {
         add_product<E>(&dk[c], ds, load_right<STRIDE>(queries + c * SIDE));
     }
-    store_left<cut<D>::STREAM + TILE_GAP>(gradients + n * SIDE, ds);
+    store_left<plain_rows<cut<D>::STREAM + TILE_GAP>>(gradients, 0, n * SIDE, ds);
 }
 
 /* dq = scale dS k of the tile's queries, whose dS of all keys of the sequence are in `gradients` [OWN,
@@ -144,8 +88,8 @@ __device__ static inline void finish_queries(const launch_attention &a, const at
         }
     }
     scale_squares(dq, a.scale);
-    store_rows<STRIDE>(r.dq, p.q0 + t.first + row, p.n_q - t.first - row, p.head * D + column, dq,
-                       t.queries + row * STRIDE + column);
+    store_rows<plain_rows<STRIDE>>(r.dq, p.q0 + t.first + row, p.n_q - t.first - row, p.head * D + column, dq,
+                                   t.queries + row * STRIDE + column);
 }
 
 /* Elements of the kernel by keys in shared memory, before its statistics. */
@@ -196,7 +140,7 @@ __global__ __launch_bounds__(cut<D>::THREADS, cut<D>::BLOCKS) static void attent
         uint32_t kept = kept_by_key<cut<D>::STEPS>(drop, t.first, own_key);
         cp_async_wait<1>();
         __syncthreads();
-        float own_delta = dot_row<E, D>(part, t.douts + reader * STRIDE);
+        float own_delta = dot_row<plain_rows<STRIDE>>(part, t.douts, reader);
         if (lane_of_warp() % QUAD == 0) {
             t.lse[reader] = own_lse;
             t.delta[reader] = own_delta;
@@ -217,8 +161,10 @@ __global__ __launch_bounds__(cut<D>::THREADS, cut<D>::BLOCKS) static void attent
     __syncthreads();
     scale_squares(dk, a.scale);
     scale_squares(dv, a.dropout.scale);
-    store_rows<STRIDE>(r.dk, p.k0 + own_key, p.n_k - own_key, p.head * D, dk, keys + row * STRIDE);
-    store_rows<STRIDE>(r.dv, p.k0 + own_key, p.n_k - own_key, p.head * D, dv, values + row * STRIDE);
+    store_rows<plain_rows<STRIDE>>(r.dk, p.k0 + own_key, p.n_k - own_key, p.head * D, dk,
+                                   keys + row * STRIDE);
+    store_rows<plain_rows<STRIDE>>(r.dv, p.k0 + own_key, p.n_k - own_key, p.head * D, dv,
+                                   values + row * STRIDE);
 }
 
 /* dq += dS k over one tile of keys; lse and delta are those of this lane's two rows. */
@@ -236,11 +182,11 @@ __device__ static inline void pass_keys(square (&dq)[cut<D>::SQUARES], const E *
         multiply_rows<E, D>(&scores, &dp, queries, keys + n * SIDE * STRIDE, douts,
                             values + n * SIDE * STRIDE);
         uint32_t kept = kept_by_query<STEPS>(drop, drawn, n);
+        float unit = score_squares<false, 1>(&scores, rule, query, key + n * SIDE);
         UNROLL
         for (int i = 0; i < 8; i++) {
-            differentiate(&scores.v[i], &dp.v[i], rule, query + square_row(i),
-                          key + n * SIDE + square_column(i), lse[i / 2 % 2], delta[i / 2 % 2],
-                          (kept >> i & 1) != 0, keep_scale);
+            dp.v[i] = score_gradient(probability_of(scores.v[i], unit, lse[i / 2 % 2]), dp.v[i],
+                                     delta[i / 2 % 2], (kept >> i & 1) != 0, keep_scale);
         }
         factor ds = left_factor<E>(dp);
         UNROLL
@@ -283,7 +229,7 @@ __global__ __launch_bounds__(cut<D>::THREADS, cut<D>::BLOCKS) static void attent
     __syncthreads();
     UNROLL
     for (int half = 0; half < 2; half++) {
-        delta[half] = dot_row<E, D>(part[half], douts + (row + square_row(2 * half)) * STRIDE);
+        delta[half] = dot_row<plain_rows<STRIDE>>(part[half], douts, row + square_row(2 * half));
     }
     for (int j = 0, turn = 0; j < n_keys; j += STREAM, turn ^= 1) {
         E *keys = buffers + turn * 2 * STREAM * STRIDE;
@@ -301,7 +247,7 @@ __global__ __launch_bounds__(cut<D>::THREADS, cut<D>::BLOCKS) static void attent
         __syncthreads();
     }
     scale_squares(dq, a.scale);
-    store_rows<STRIDE>(r.dq, p.q0 + query, p.n_q - query, p.head * D, dq, queries + row * STRIDE);
+    store_rows<plain_rows<STRIDE>>(r.dq, p.q0 + query, p.n_q - query, p.head * D, dq, queries + row * STRIDE);
 }
 
 template <typename E, int D>

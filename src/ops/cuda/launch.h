@@ -188,7 +188,12 @@ void cuda_launch_gather(const struct launch *l, struct launch_rows out, struct l
                         int64_t cols);
 
 /* The kernels of attention (cuda_attention.cu).  Their numbers are kept in files (product_cache.h): they stay. */
-enum launch_attention_kernel { LAUNCH_ATTENTION_PLAIN, LAUNCH_ATTENTION_MMA, LAUNCH_ATTENTION_KERNELS };
+enum launch_attention_kernel {
+    LAUNCH_ATTENTION_PLAIN,
+    LAUNCH_ATTENTION_MMA,
+    LAUNCH_ATTENTION_WGMMA,
+    LAUNCH_ATTENTION_KERNELS
+};
 
 /* Tensors of the slots attention and attention_backward (ops/ops.h), rows of all heads side by side; the forward knows
  * q, k, v, out and lse. */

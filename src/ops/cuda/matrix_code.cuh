@@ -98,7 +98,21 @@ template <int PENDING> __device__ inline void cp_async_wait(void)
 {
     asm volatile("cp.async.wait_group %0;" : : "n"(PENDING) : "memory");
 }
+
+/* Writes a word of a tile: a function, so that tests know who wrote what. */
+__device__ inline void put_word(void *at, uint32_t word)
+{
+    *(uint32_t *)at = word;
+}
 #endif
+
+/* Where the element of a row and column of a tile is: rows one behind the other, STRIDE elements apart. */
+template <int STRIDE> struct plain_rows {
+    __device__ static int at(int row, int column)
+    {
+        return row * STRIDE + column;
+    }
+};
 
 __device__ inline int lane_of_warp(void)
 {
@@ -179,18 +193,19 @@ template <int STRIDE, typename E> __device__ inline factor load_right_transposed
     return ldmatrix_x4(lane_row_across<STRIDE>(at));
 }
 
-/* Writes a left factor where load_left reads it. */
-template <int STRIDE, typename E> __device__ inline void store_left(E *at, factor f)
+/* Writes a left factor as the square of a tile that begins at a row and column. */
+template <typename LAYOUT, typename E>
+__device__ inline void store_left(E *tile, int row, int column, factor f)
 {
     UNROLL
     for (int i = 0; i < 4; i++) {
-        *(uint32_t *)(at + square_row(2 * i) * STRIDE + square_column(2 * i)) = f.word[i];
+        put_word(tile + LAYOUT::at(row + square_row(2 * i), column + square_column(2 * i)), f.word[i]);
     }
 }
 
 /* All threads of the block: starts to copy COLUMNS columns of rows [row, row + ROWS) into a tile, zero
  * from row + n on. */
-template <int ROWS, int COLUMNS, int THREADS, typename E>
+template <int ROWS, int COLUMNS, int THREADS, typename LAYOUT = plain_rows<COLUMNS + TILE_GAP>, typename E>
 __device__ inline void start_copy(E *tile, launch_rows from, int row, int n, int column)
 {
     const int pieces = COLUMNS / EIGHT;
@@ -199,13 +214,13 @@ __device__ inline void start_copy(E *tile, launch_rows from, int row, int n, int
     for (int i = 0; i < ROWS * pieces / THREADS; i++) {
         int piece = i * THREADS + (int)threadIdx.x, r = piece / pieces, c = piece % pieces * EIGHT;
         int64_t offset = r < n ? (int64_t)(row + r) * from.stride + column + c : 0;
-        cp_async_16(tile + r * (COLUMNS + TILE_GAP) + c, (const E *)from.data + offset, r < n ? 16 : 0);
+        cp_async_16(tile + LAYOUT::at(r, c), (const E *)from.data + offset, r < n ? 16 : 0);
     }
 }
 
 /* A warp: writes its 16 rows of sums as rows [row, row + n) from `column` on, by way of 16 rows of a tile
  * that no other warp uses. */
-template <int STRIDE, typename E, int N>
+template <typename LAYOUT, typename E, int N>
 __device__ inline void store_rows(launch_rows to, int row, int n, int column, const square (&sums)[N],
                                   E *tile)
 {
@@ -213,7 +228,7 @@ __device__ inline void store_rows(launch_rows to, int row, int n, int column, co
     __syncwarp();
     UNROLL
     for (int i = 0; i < N; i++) {
-        store_left<STRIDE>(tile + i * SIDE, left_factor<E>(sums[i]));
+        store_left<LAYOUT>(tile, 0, i * SIDE, left_factor<E>(sums[i]));
     }
     __syncwarp();
     UNROLL
@@ -221,7 +236,7 @@ __device__ inline void store_rows(launch_rows to, int row, int n, int column, co
         int piece = i * WARP + lane_of_warp(), r = piece / pieces, c = piece % pieces * EIGHT;
         if (r < n) {
             *(uint4 *)((E *)to.data + (int64_t)(row + r) * to.stride + column + c) =
-                *(const uint4 *)(tile + r * STRIDE + c);
+                *(const uint4 *)(tile + LAYOUT::at(r, c));
         }
     }
 }

@@ -1,0 +1,122 @@
+/* cuda_attention_wgmma: attention over ragged sequences with the matrix instructions of sm_90a (Dao 2023,
+ * arXiv:2307.08691, algorithm 1), for bf16 and fp16 and heads of 64 or 128 columns; its gradient is in
+ * cuda_attention_wgmma_backward.cu.
+ *
+ * A block owns 128 queries of one head of one sequence, a warpgroup 64 of them, and walks over the keys 128 at a time,
+ * while the next ones are copied into the other half of a double buffer.  Scores and sums are in registers, where the
+ * softmax finds them, and rounded probabilities become the left factor of P v there; q, k and v are read from shared
+ * memory by the instructions.  Up to 64 keys, the last ones of a sequence, take half the work.
+ *
+ * Against the kernel of cuda_attention_mma.cu, whose rules for scores, dropout and bytes hold here too: no instruction
+ * moves tiles into registers.  Which of the two is faster where is for a chip to say: docs/decisions/0028_wgmma.md.
+ *
+ * Deterministic: no atomic, and a fixed order of sums. */
+#include "ops/cuda/attention_code.cuh"
+#include "ops/cuda/warpgroup_code.cuh"
+
+enum { STREAM = 128, DRAWN = 4 };
+
+/* sums += dropout(P) v over 16 N keys. */
+template <typename E, int D, int N>
+__device__ static inline void attend(square (&sums)[D / SIDE], softmax *s, uint64_t queries, uint64_t keys,
+                                     uint64_t values, const score_rule &rule, const dropout_rule &drop,
+                                     int query, int key)
+{
+    square scores[N];
+    begin_products(scores);
+    multiply_over_columns<E, D, OWN, STREAM>(scores, queries, keys);
+    commit_products();
+    uint32_t drawn[N / DRAWN];
+    UNROLL
+    for (int i = 0; i < N / DRAWN; i++) {
+        drawn[i] = draw_by_query<DRAWN>(drop, query, key + i * DRAWN * SIDE);
+    }
+    wait_for_products<0>(scores);
+    soften(scores, sums, s, rule, query, key);
+    factor probabilities[N];
+    UNROLL
+    for (int n = 0; n < N; n++) {
+        probabilities[n] = kept_factor<E>(scores[n], kept_by_query<DRAWN>(drop, drawn[n / DRAWN], n % DRAWN));
+    }
+    begin_products(sums, probabilities);
+    multiply_factors<E>(sums, probabilities, values, true);
+    commit_products();
+    wait_for_products<0>(sums);
+}
+
+template <typename E, int D>
+__global__ __launch_bounds__(THREADS,
+                             room<D>::BLOCKS) static void attention_wgmma_kernel(launch_attention a,
+                                                                                 attention_rows r,
+                                                                                 const uint64_t *dropout_key)
+{
+    SHARED_TILES(memory);
+    E *queries = (E *)memory, *buffers = queries + OWN * D; /* each of keys, then values */
+    rows_of_warp rows = find_rows();
+    place p;
+    if (!find_place(&p, a, true, OWN)) {
+        return;
+    }
+    int query = p.first + rows.own;
+    int n_keys = (int)visible_keys(a, p, (p.first + OWN < p.n_q ? p.first + OWN : p.n_q) - 1);
+    score_rule rule = score_rule_of(a, p);
+    dropout_rule drop = dropout_rule_of(a, p, dropout_key);
+    softmax s = {{-INFINITY, -INFINITY}, {0, 0}};
+    square sums[D / SIDE];
+    clear_squares(sums);
+    start_copy<OWN, D, THREADS, panels<OWN>>(queries, r.q, p.q0 + p.first, p.n_q - p.first, p.head * D);
+    copy_pair<STREAM, D>(buffers, r.k, r.v, p.k0, p.n_k, p.head);
+    cp_async_commit();
+    for (int j = 0, turn = 0; j < n_keys; j += STREAM, turn ^= 1) {
+        E *keys = buffers + turn * 2 * STREAM * D;
+        int later = j + STREAM;
+        if (later < n_keys) {
+            copy_pair<STREAM, D>(buffers + (turn ^ 1) * 2 * STREAM * D, r.k, r.v, p.k0 + later, p.n_k - later,
+                                 p.head);
+        }
+        cp_async_commit();
+        cp_async_wait<1>();
+        fence_for_products();
+        __syncthreads();
+        uint64_t own = over_columns(queries) + at_row(rows.group), k = over_columns(keys),
+                 v = over_rows<STREAM>(keys + STREAM * D);
+        if (p.first + rows.group < p.n_q && n_keys - j > STREAM / 2) {
+            attend<E, D, STREAM / SIDE>(sums, &s, own, k, v, rule, drop, query, j);
+        } else if (p.first + rows.group < p.n_q) {
+            attend<E, D, STREAM / SIDE / 2>(sums, &s, own, k, v, rule, drop, query, j);
+        }
+        __syncthreads();
+    }
+    cp_async_wait<0>();
+    __syncthreads();
+    if (query < p.n_q) {
+        settle(sums, s, a, p, r, query);
+        store_rows<panels<OWN>>(r.out, p.q0 + query, p.n_q - query, p.head * D, sums,
+                                queries + rows.own * PANEL);
+    }
+}
+
+template <typename E, int D>
+static void launch_forward(const launch *l, const launch_attention *a, const attention_rows *r)
+{
+    const int bytes = (OWN + 4 * STREAM) * D * (int)sizeof(E);
+    auto *kernel = attention_wgmma_kernel<E, D>;
+    cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, bytes);
+    LAUNCH(l, kernel, attention_grid(a, a->max_seqlen_q, OWN), THREADS, bytes, *a, *r, l->dropout_key);
+}
+
+bool attention_wgmma_has(launch_type type, int64_t head_size)
+{
+    static const bool there = warpgroup_is_there();
+    return there && (type == LAUNCH_BF16 || type == LAUNCH_F16) && (head_size == 64 || head_size == 128);
+}
+
+void attention_wgmma_forward(const launch *l, const launch_attention *a, const attention_rows *r,
+                             launch_type type)
+{
+    if (type == LAUNCH_BF16) {
+        BY_PANELS(launch_forward, bf16, a->head_size, l, a, r);
+    } else {
+        BY_PANELS(launch_forward, f16, a->head_size, l, a, r);
+    }
+}

@@ -1,0 +1,385 @@
+/* cuda_attention_wgmma_backward: the gradient of attention with the matrix instructions of sm_90a (Dao 2023,
+ * arXiv:2307.08691, algorithm 2, without its atomic sums), for bf16 and fp16 and heads of 64 or 128 columns.
+ *
+ * Scores of 64 keys and 64 queries are a warpgroup's step.  Where keys are rows, P is the left factor of dv = P^T dout
+ * in registers, and so is dS of dk = dS^T q; where queries are rows, dS is that of dq = dS k.
+ *
+ * The kernel of whole sequences: those of at most 128 queries and 128 keys are one block's work a head.  Keys are rows;
+ * dS goes to shared memory, where it is the left factor of dk as it lies and that of dq transposed.  q, k, v, out and
+ * dout are read once, dq, dk, dv written once.
+ *
+ * The kernels by keys and by queries: other sequences, a block for 128 keys or 128 queries, the others streamed 64 at a
+ * time.  Scores are computed twice, and no sum crosses a block.
+ *
+ * Deterministic: no atomic, and a fixed order of sums.  P and dS are rounded to the element type before products; scores,
+ * differences and sums are fp32. */
+#include "ops/cuda/attention_gradient_code.cuh"
+#include "ops/cuda/warpgroup_code.cuh"
+
+enum { STREAM = GROUP_ROWS, STEPS = STREAM / SIDE };
+
+__device__ static inline bool is_whole(const place &p)
+{
+    return p.n_q <= OWN && p.n_k <= OWN;
+}
+
+/* Statistics of queries in shared memory. */
+struct statistics {
+    float *lse, *delta;
+};
+
+/* A quad: those of a query, whose row of dout is in a tile. */
+template <int ROWS, typename E, int D>
+__device__ static inline void put_statistics(const statistics &s, const row_part<D> &part, float lse,
+                                             const E *douts, int row)
+{
+    float delta = dot_row<panels<ROWS>>(part, douts, row);
+    if (lane_of_warp() % QUAD == 0) {
+        s.lse[row] = lse;
+        s.delta[row] = delta;
+    }
+}
+
+/* Starts scores = own x^T and dp = other y^T, 64 x 64. */
+template <typename E, int D, int OWN_ROWS, int ROWS, int N>
+__device__ static inline void start_scores(square (&scores)[N], square (&dp)[N], uint64_t own, uint64_t x,
+                                           uint64_t other, uint64_t y)
+{
+    begin_products(scores);
+    begin_products(dp);
+    multiply_over_columns<E, D, OWN_ROWS, ROWS>(scores, own, x);
+    commit_products();
+    multiply_over_columns<E, D, OWN_ROWS, ROWS>(dp, other, y);
+    commit_products();
+}
+
+/* Rows of keys and of values, and the tiles of 64 queries, for matrix instructions. */
+struct key_step {
+    uint64_t keys, values, queries, douts; /* over columns */
+    uint64_t douts_over_rows;
+};
+
+/* Starts dv += P^T dout, less its scale, for 64 keys and 64 queries; what is returned in `ds` is dS^T, less its scale.  `query`
+ * is the first one, which is number 0 of the statistics. */
+template <typename E, int D, int ROWS, int N>
+__device__ static inline void pass_queries(square (&dv)[D / SIDE], factor (&ds)[N], const key_step &t,
+                                           const statistics &s, const score_rule &rule, uint32_t kept,
+                                           int query, int key, float keep_scale)
+{
+    square scores[N], dp[N];
+    factor probabilities[N];
+    start_scores<E, D, OWN, ROWS>(scores, dp, t.keys, t.queries, t.values, t.douts);
+    wait_for_products<1>(scores);
+    float unit = score_squares<true, N>(scores, rule, query, key);
+    UNROLL
+    for (int i = 0; i < N * 8; i++) {
+        float *score = &scores[i / 8].v[i % 8];
+        *score = probability_of(*score, unit, s.lse[i / 8 * SIDE + square_column(i % 8)]);
+    }
+    wait_for_products<0>(dp);
+    UNROLL
+    for (int n = 0; n < N; n++) {
+        UNROLL
+        for (int i = 0; i < 8; i++) {
+            dp[n].v[i] = score_gradient(scores[n].v[i], dp[n].v[i], s.delta[n * SIDE + square_column(i)],
+                                        (kept >> (8 * n + i) & 1) != 0, keep_scale);
+        }
+        probabilities[n] = kept_factor<E>(scores[n], kept >> (8 * n));
+        ds[n] = left_factor<E>(dp[n]);
+    }
+    begin_products(dv, probabilities);
+    multiply_factors<E>(dv, probabilities, t.douts_over_rows, true);
+    commit_products();
+}
+
+/* sums = left right over ROWS rows of `right`; `left` grows by `step` with 16 of them and by `panel` with 64. */
+template <int ROWS, int LEFT_OVER_ROWS, typename E, int N>
+__device__ static inline void multiply_tiles(square (&sums)[N], uint64_t left, uint64_t step, uint64_t panel,
+                                             uint64_t right)
+{
+    begin_products(sums);
+    UNROLL
+    for (int i = 0; i < ROWS; i += SIDE) {
+        wgmma_shared<LEFT_OVER_ROWS, 1>(sums, left + i / STREAM * panel + i % STREAM / SIDE * step,
+                                        right + at_row(i), i != 0, E());
+    }
+    commit_products();
+    wait_for_products<0>(sums);
+}
+
+/* The same over the first n rows, 64 or 128 of them: zeros without any.  A product that is under way at the end of a branch
+ * would be serialized with what comes behind it. */
+template <int LEFT_OVER_ROWS, typename E, int N>
+__device__ static inline void multiply_first(int n, square (&sums)[N], uint64_t left, uint64_t step,
+                                             uint64_t panel, uint64_t right)
+{
+    if (n > STREAM) {
+        multiply_tiles<OWN, LEFT_OVER_ROWS, E>(sums, left, step, panel, right);
+    } else if (n > 0) {
+        multiply_tiles<STREAM, LEFT_OVER_ROWS, E>(sums, left, step, panel, right);
+    } else {
+        clear_squares(sums);
+    }
+}
+
+/* Elements of the kernel of whole sequences in shared memory, before its statistics. */
+template <int D> struct whole {
+    static const int GRADIENTS = 4 * OWN * D, ELEMENTS = GRADIENTS + OWN * OWN;
+};
+
+/* Long because it is the algorithm. */
+template <typename E, int D>
+__global__ __launch_bounds__(THREADS, room<D>::BLOCKS) static void attention_wgmma_whole_kernel(
+    launch_attention a, attention_rows r, const uint64_t *dropout_key)
+{
+    SHARED_TILES(memory);
+    E *queries = (E *)memory, *douts = queries + OWN * D, *keys = douts + OWN * D, *values = keys + OWN * D;
+    E *gradients = queries + whole<D>::GRADIENTS; /* dS^T: a row for each key */
+    statistics all = {(float *)(queries + whole<D>::ELEMENTS), (float *)(queries + whole<D>::ELEMENTS) + OWN};
+    rows_of_warp rows = find_rows();
+    place p;
+    find_place(&p, a, true, OWN);
+    if (!is_whole(p) || p.n_q + p.n_k == 0) {
+        return;
+    }
+    copy_pair<OWN, D>(queries, r.q, r.dout, p.q0, p.n_q, p.head);
+    copy_pair<OWN, D>(keys, r.k, r.v, p.k0, p.n_k, p.head);
+    cp_async_commit();
+    int reader = (int)threadIdx.x / QUAD; /* a quad makes the statistics of two queries */
+    row_part<D> part[2];
+    float lse[2];
+    UNROLL
+    for (int half = 0; half < 2; half++) {
+        part[half] = load_part<E, D>(r.out, p, reader + half * STREAM);
+        lse[half] = load_lse(a, r, p, reader + half * STREAM);
+    }
+    cp_async_wait<0>();
+    fence_for_products();
+    __syncthreads();
+    UNROLL
+    for (int half = 0; half < 2; half++) {
+        put_statistics<OWN>(all, part[half], lse[half], douts, reader + half * STREAM);
+    }
+    __syncthreads();
+    square dv[D / SIDE];
+    clear_squares(dv);
+    ROLLED
+    for (int i = 0; i < p.n_q && rows.group < p.n_k; i += STREAM) {
+        uint32_t kept = kept_by_key<STEPS>(dropout_rule_of(a, p, dropout_key), i, rows.own);
+        factor ds[STEPS];
+        key_step t = {over_columns(keys) + at_row(rows.group), over_columns(values) + at_row(rows.group),
+                      over_columns(queries) + at_row(i), over_columns(douts) + at_row(i),
+                      over_rows<OWN>(douts) + at_row(i)};
+        pass_queries<E, D, OWN>(dv, ds, t, statistics{all.lse + i, all.delta + i}, score_rule_of(a, p), kept,
+                                i, rows.own, a.dropout.scale);
+        UNROLL
+        for (int n = 0; n < STEPS; n++) {
+            store_left<panels<OWN>>(gradients, rows.own, i + n * SIDE, ds[n]);
+        }
+        wait_for_products<0>(dv);
+    }
+    fence_for_products();
+    __syncthreads();
+    E *own = values + rows.own * PANEL; /* which no product reads any more */
+    scale_squares(dv, a.dropout.scale);
+    store_rows<panels<OWN>>(r.dv, p.k0 + rows.own, p.n_k - rows.own, p.head * D, dv, own);
+    square sums[D / SIDE];
+    multiply_first<0, E>(rows.group < p.n_k ? p.n_q : 0, sums, over_columns(gradients) + at_row(rows.group),
+                         at_column<OWN>(SIDE), at_column<OWN>(STREAM), over_rows<OWN>(queries));
+    scale_squares(sums, a.scale);
+    store_rows<panels<OWN>>(r.dk, p.k0 + rows.own, p.n_k - rows.own, p.head * D, sums, own);
+    multiply_first<1, E>(rows.group < p.n_q ? p.n_k : 0, sums,
+                         over_rows<OWN>(gradients) + at_column<OWN>(rows.group), at_row(SIDE), at_row(STREAM),
+                         over_rows<OWN>(keys));
+    scale_squares(sums, a.scale);
+    store_rows<panels<OWN>>(r.dq, p.q0 + rows.own, p.n_q - rows.own, p.head * D, sums, own);
+}
+
+/* Bytes of shared memory of the kernels by keys and by queries. */
+template <int D> static int streaming_bytes(void)
+{
+    return (2 * OWN + 4 * STREAM) * D * 2 + 2 * STREAM * (int)sizeof(float);
+}
+
+template <typename E, int D>
+__global__ __launch_bounds__(THREADS, room<D>::BLOCKS) static void attention_wgmma_keys_kernel(
+    launch_attention a, attention_rows r, const uint64_t *dropout_key)
+{
+    SHARED_TILES(memory);
+    const int N = D <= PANEL ? STEPS / 2 : STEPS;
+    E *keys = (E *)memory, *values = keys + OWN * D, *buffers = values + OWN * D;
+    float *numbers = (float *)(buffers + 4 * STREAM * D);
+    statistics tile = {numbers, numbers + STREAM};
+    rows_of_warp rows = find_rows();
+    place p;
+    if (!find_place(&p, a, false, OWN) || is_whole(p)) {
+        return;
+    }
+    int blind = a.causal ? p.first + p.n_q - p.n_k : 0; /* queries that see none of these keys */
+    int first = blind < 0 ? 0 : blind / STREAM * STREAM, own_key = p.first + rows.own;
+    score_rule rule = score_rule_of(a, p);
+    dropout_rule drop = dropout_rule_of(a, p, dropout_key);
+    square dk[D / SIDE], dv[D / SIDE];
+    clear_squares(dk);
+    clear_squares(dv);
+    copy_pair<OWN, D>(keys, r.k, r.v, p.k0 + p.first, p.n_k - p.first, p.head);
+    copy_pair<STREAM, D>(buffers, r.q, r.dout, p.q0 + first, p.n_q - first, p.head);
+    cp_async_commit();
+    for (int i = first, turn = 0; i < p.n_q; i += STREAM, turn ^= 1) {
+        E *queries = buffers + turn * 2 * STREAM * D, *douts = queries + STREAM * D;
+        int later = i + STREAM, reader = (int)threadIdx.x / QUAD; /* a quad makes the statistics of a query */
+        if (later < p.n_q) {
+            copy_pair<STREAM, D>(buffers + (turn ^ 1) * 2 * STREAM * D, r.q, r.dout, p.q0 + later,
+                                 p.n_q - later, p.head);
+        }
+        cp_async_commit();
+        row_part<D> part = load_part<E, D>(r.out, p, i + reader);
+        float lse = load_lse(a, r, p, i + reader);
+        cp_async_wait<1>();
+        fence_for_products();
+        __syncthreads();
+        put_statistics<STREAM>(tile, part, lse, douts, reader);
+        __syncthreads();
+        uint32_t kept = kept_by_key<STEPS>(drop, i, own_key);
+        ROLLED
+        for (int n = 0; n < STREAM && p.first + rows.group < p.n_k; n += N * SIDE) {
+            factor ds[N];
+            key_step t = {over_columns(keys) + at_row(rows.group), over_columns(values) + at_row(rows.group),
+                          over_columns(queries) + at_row(n), over_columns(douts) + at_row(n),
+                          over_rows<STREAM>(douts) + at_row(n)};
+            pass_queries<E, D, STREAM>(dv, ds, t, statistics{tile.lse + n, tile.delta + n}, rule,
+                                       kept >> (n / SIDE * 8), i + n, own_key, a.dropout.scale);
+            begin_products(dk, ds);
+            multiply_factors<E>(dk, ds, over_rows<STREAM>(queries) + at_row(n), true);
+            commit_products();
+            wait_for_products<0>(dv);
+            wait_for_products<0>(dk);
+        }
+        __syncthreads();
+    }
+    cp_async_wait<0>();
+    __syncthreads();
+    scale_squares(dk, a.scale);
+    scale_squares(dv, a.dropout.scale);
+    store_rows<panels<OWN>>(r.dk, p.k0 + own_key, p.n_k - own_key, p.head * D, dk, keys + rows.own * PANEL);
+    store_rows<panels<OWN>>(r.dv, p.k0 + own_key, p.n_k - own_key, p.head * D, dv, values + rows.own * PANEL);
+}
+
+/* dq += dS k, less its scale, for 64 queries and 64 keys; lse and delta are those of this lane's two rows. */
+template <typename E, int D>
+__device__ static inline void pass_keys(square (&dq)[D / SIDE], uint64_t queries, uint64_t douts,
+                                        const E *keys, const float *lse, const float *delta,
+                                        const score_rule &rule, const dropout_rule &drop, int query, int key,
+                                        float keep_scale)
+{
+    square scores[STEPS], dp[STEPS];
+    factor ds[STEPS];
+    uint32_t drawn = draw_by_query<STEPS>(drop, query, key);
+    start_scores<E, D, OWN, STREAM>(scores, dp, queries, over_columns(keys), douts,
+                                    over_columns(keys + STREAM * D));
+    wait_for_products<1>(scores);
+    float unit = score_squares<false, STEPS>(scores, rule, query, key);
+    UNROLL
+    for (int i = 0; i < STEPS * 8; i++) {
+        float *score = &scores[i / 8].v[i % 8];
+        *score = probability_of(*score, unit, lse[i / 2 % 2]);
+    }
+    wait_for_products<0>(dp);
+    UNROLL
+    for (int n = 0; n < STEPS; n++) {
+        uint32_t kept = kept_by_query<STEPS>(drop, drawn, n);
+        UNROLL
+        for (int i = 0; i < 8; i++) {
+            dp[n].v[i] = score_gradient(scores[n].v[i], dp[n].v[i], delta[i / 2 % 2], (kept >> i & 1) != 0,
+                                        keep_scale);
+        }
+        ds[n] = left_factor<E>(dp[n]);
+    }
+    begin_products(dq, ds);
+    multiply_factors<E>(dq, ds, over_rows<STREAM>(keys), true);
+    commit_products();
+    wait_for_products<0>(dq);
+}
+
+template <typename E, int D>
+__global__ __launch_bounds__(THREADS, room<D>::BLOCKS) static void attention_wgmma_queries_kernel(
+    launch_attention a, attention_rows r, const uint64_t *dropout_key)
+{
+    SHARED_TILES(memory);
+    E *queries = (E *)memory, *douts = queries + OWN * D, *buffers = douts + OWN * D;
+    rows_of_warp rows = find_rows();
+    place p;
+    if (!find_place(&p, a, true, OWN) || is_whole(p)) {
+        return;
+    }
+    int query = p.first + rows.own;
+    int n_keys = (int)visible_keys(a, p, (p.first + OWN < p.n_q ? p.first + OWN : p.n_q) - 1);
+    score_rule rule = score_rule_of(a, p);
+    dropout_rule drop = dropout_rule_of(a, p, dropout_key);
+    square dq[D / SIDE];
+    clear_squares(dq);
+    copy_pair<OWN, D>(queries, r.q, r.dout, p.q0 + p.first, p.n_q - p.first, p.head);
+    copy_pair<STREAM, D>(buffers, r.k, r.v, p.k0, p.n_k, p.head);
+    cp_async_commit();
+    float lse[2], delta[2];
+    row_part<D> part[2];
+    UNROLL
+    for (int half = 0; half < 2; half++) {
+        lse[half] = load_lse(a, r, p, query + square_row(2 * half));
+        part[half] = load_part<E, D>(r.out, p, query + square_row(2 * half));
+    }
+    cp_async_wait<0>();
+    fence_for_products();
+    __syncthreads();
+    UNROLL
+    for (int half = 0; half < 2; half++) {
+        delta[half] = dot_row<panels<OWN>>(part[half], douts, rows.own + square_row(2 * half));
+    }
+    for (int j = 0, turn = 0; j < n_keys; j += STREAM, turn ^= 1) {
+        E *keys = buffers + turn * 2 * STREAM * D;
+        int later = j + STREAM;
+        if (later < n_keys) {
+            copy_pair<STREAM, D>(buffers + (turn ^ 1) * 2 * STREAM * D, r.k, r.v, p.k0 + later, p.n_k - later,
+                                 p.head);
+        }
+        cp_async_commit();
+        if (p.first + rows.group < p.n_q) {
+            pass_keys<E, D>(dq, over_columns(queries) + at_row(rows.group),
+                            over_columns(douts) + at_row(rows.group), keys, lse, delta, rule, drop, query, j,
+                            a.dropout.scale);
+        }
+        cp_async_wait<0>();
+        fence_for_products();
+        __syncthreads();
+    }
+    scale_squares(dq, a.scale);
+    store_rows<panels<OWN>>(r.dq, p.q0 + query, p.n_q - query, p.head * D, dq, queries + rows.own * PANEL);
+}
+
+template <typename E, int D>
+static void launch_backward(const launch *l, const launch_attention *a, const attention_rows *r)
+{
+    const int of_whole = whole<D>::ELEMENTS * (int)sizeof(E) + 2 * OWN * (int)sizeof(float);
+    const int of_streams = streaming_bytes<D>();
+    auto *whole = attention_wgmma_whole_kernel<E, D>, *by_key = attention_wgmma_keys_kernel<E, D>,
+         *by_query = attention_wgmma_queries_kernel<E, D>;
+    cudaFuncSetAttribute(whole, cudaFuncAttributeMaxDynamicSharedMemorySize, of_whole);
+    LAUNCH(l, whole, attention_grid(a, 1, OWN), THREADS, of_whole, *a, *r, l->dropout_key);
+    if (a->max_seqlen_q <= OWN && a->max_seqlen_kv <= OWN) {
+        return;
+    }
+    cudaFuncSetAttribute(by_key, cudaFuncAttributeMaxDynamicSharedMemorySize, of_streams);
+    cudaFuncSetAttribute(by_query, cudaFuncAttributeMaxDynamicSharedMemorySize, of_streams);
+    LAUNCH(l, by_key, attention_grid(a, a->max_seqlen_kv, OWN), THREADS, of_streams, *a, *r, l->dropout_key);
+    LAUNCH(l, by_query, attention_grid(a, a->max_seqlen_q, OWN), THREADS, of_streams, *a, *r, l->dropout_key);
+}
+
+void attention_wgmma_backward(const launch *l, const launch_attention *a, const attention_rows *r,
+                              launch_type type)
+{
+    if (type == LAUNCH_BF16) {
+        BY_PANELS(launch_backward, bf16, a->head_size, l, a, r);
+    } else {
+        BY_PANELS(launch_backward, f16, a->head_size, l, a, r);
+    }
+}

@@ -37,14 +37,15 @@ static bool is_first(const float *v, int64_t at, float max)
     return equal_before == 0;
 }
 
-/* e^(v - max) into `out`, which may be `v`.  Their sum in runs of 4,096 added up in fp32, which are added in
+/* e^(v - max) into `out`, which may be `v`.  Their sum in runs of 256 added up in fp32, which are added in
  * fp64: the error does not grow with the vocabulary. */
 static double exponentials(float *out, const float *v, int64_t n, float max)
 {
+    enum { RUN = 256 };
     double total = 0;
-    for (int64_t first = 0; first < n; first += 4096) {
+    for (int64_t first = 0; first < n; first += RUN) {
         float sum = 0;
-        int64_t end = kernel_min(n, first + 4096);
+        int64_t end = kernel_min(n, first + RUN);
 #pragma omp simd reduction(+ : sum)
         for (int64_t i = first; i < end; i++) {
             out[i] = vmath_exp2((v[i] - max) * VMATH_LOG2_E);

@@ -589,6 +589,8 @@ int main(int argc, char **argv)
             bench_case(&c, o, parse_dtype(argv[2]));
         } else if (applies(&c, parse_dtype(argv[2]))) {
             test_case(&c, o, parse_dtype(argv[2]));
+        } else {
+            printf("%-72s not on this device in this dtype\n", c.title);
         }
         n_run++;
     }

@@ -34,8 +34,8 @@ struct bert_layer_acts {
     tensor h;                     /* [T, H] */
     tensor ff_pre, ff_act;        /* [T, F] */
     tensor sum_2, mean_2, rstd_2;
-    tensor out; /* [T, H] */
-    struct linear_fp8 fp8_qkv, fp8_o, fp8_1, fp8_2;
+    tensor out;                                     /* [T, H] */
+    struct linear_fp8 fp8_qkv, fp8_o, fp8_1, fp8_2; /* of the four linear layers; null without fp8 */
 };
 
 /* What no layer keeps: shared by all of them. */
@@ -45,7 +45,7 @@ struct bert_layer_scratch {
     tensor dheads; /* [T, H] */
     tensor dff;    /* [T, F] */
     tensor dqkv;   /* [T, 3H] */
-    struct fp8_factor fp8_branch, fp8_dff, fp8_dqkv;
+    struct fp8_factor fp8_branch, fp8_dff, fp8_dqkv; /* what those gradients become for products in fp8 */
 };
 
 /* Everything a layer needs to know of its surroundings. */

@@ -1,5 +1,6 @@
 /* kiln squad: the command line of train/squad.h. */
 #include "cmd/commands.h"
+#include "cmd/launcher_flags.h"
 #include "cmd/precision_flags.h"
 #include "cmd/replaced_flags.h"
 #include "cmd/run_log_flags.h"
@@ -7,7 +8,12 @@
 
 #include <stddef.h>
 
-#define AT(field) offsetof(struct squad_options, field)
+struct squad_args {
+    struct squad_options run;
+    struct launcher_flags launcher;
+};
+
+#define AT(field) offsetof(struct squad_args, run.field)
 
 static const struct option options[] = {
     OPTION_GROUP_ROW("input and output"),
@@ -77,6 +83,7 @@ static const struct option options[] = {
     OPTION_FLAG_ROW("disable-progress-bar", AT(disable_progress_bar), "no live line on a terminal"),
     OPTION_FLAG_ROW("dry_run", AT(dry_run),
                     "check everything, say what would be computed and in how much memory, touch nothing"),
+    LAUNCHER_FLAG_ROWS(offsetof(struct squad_args, launcher)),
     REPLACED_FLAG_ROWS,
     OPTION_IGNORED_ROW("use_fused_adam", "AdamW is always fused"),
     OPTION_IGNORED_ROW("use_hpu_graphs", "a GPU's work is always captured, the cpu's never"),
@@ -88,7 +95,9 @@ static const struct option options[] = {
 static struct status run(const void *args, int n_positional, const char *const *positional)
 {
     (void)n_positional, (void)positional;
-    struct squad_options o = *(const struct squad_options *)args;
+    const struct squad_args *a = args;
+    struct squad_options o = a->run;
+    TRY(launcher_check_alone(&a->launcher));
     json_t *flags = option_values(&command_squad, args);
     o.flags = flags;
     struct status s = squad_run(&o);
@@ -104,6 +113,6 @@ const struct command command_squad = {
                "`transformers`.",
     .positional_usage = "",
     .options = options,
-    .args_bytes = sizeof(struct squad_options),
+    .args_bytes = sizeof(struct squad_args),
     .run = run,
 };

@@ -1,15 +1,17 @@
 /* replaced_flags: flags of run_pretraining.py and run_squad.py that have no meaning here.  They are accepted,
  * each with a line that says why it changes nothing, so that an old command line runs as it stands.  A flag
- * that asks for another computation than kiln's is refused. */
+ * that asks for another computation than kiln's is refused.  AT(field) is the place in the command's own
+ * struct. */
 #ifndef KILN_CMD_REPLACED_FLAGS_H
 #define KILN_CMD_REPLACED_FLAGS_H
 
 #define REPLACED_FLAG_ROWS                                                                                   \
-    OPTION_GROUP_ROW("of the replaced scripts: accepted without meaning, or refused"),                       \
+    OPTION_GROUP_ROW("of the replaced scripts"),                       \
         OPTION_IGNORED_ROW("use_env", "the replaced script does not use it either"),                         \
-        OPTION_IGNORED_ROW("use_habana", "--device says where to compute"),                                  \
-        OPTION_IGNORED_ROW("no_cuda", "--device says where to compute"),                                     \
-        OPTION_IGNORED_VALUE_ROW("local_rank", "N", "one process computes on all cores"),                    \
+        OPTION_IGNORED_ROW("use_habana", "--device says where to compute, and knows no Gaudi"),              \
+        OPTION_IGNORED_ROW("use_hpu", "--device says where to compute, and knows no Gaudi"),                 \
+        OPTION_IGNORED_ROW("hpu", "--device says where to compute, and knows no Gaudi"),                     \
+        OPTION_MEANS_ROW("no_cuda", AT(device), "cpu", "the same as --device cpu"),                          \
         OPTION_IGNORED_VALUE_ROW("use_lazy_mode", "BOOL", "there is no graph to be lazy about"),             \
         OPTION_IGNORED_ROW("use_torch_compile", "everything is compiled already"),                           \
         OPTION_IGNORED_ROW("compiled_autograd", "everything is compiled already"),                           \

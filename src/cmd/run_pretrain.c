@@ -1,5 +1,6 @@
 /* kiln pretrain: the command line of train/pretrain.h. */
 #include "cmd/commands.h"
+#include "cmd/launcher_flags.h"
 #include "cmd/precision_flags.h"
 #include "cmd/replaced_flags.h"
 #include "cmd/run_log_flags.h"
@@ -7,7 +8,12 @@
 
 #include <stddef.h>
 
-#define AT(field) offsetof(struct pretrain_options, field)
+struct pretrain_args {
+    struct pretrain_options run;
+    struct launcher_flags launcher;
+};
+
+#define AT(field) offsetof(struct pretrain_args, run.field)
 
 static const struct option options[] = {
     OPTION_GROUP_ROW("input and output"),
@@ -95,6 +101,7 @@ static const struct option options[] = {
     OPTION_FLAG_ROW("disable_progress_bar", AT(disable_progress_bar), "no live line on a terminal"),
     OPTION_FLAG_ROW("dry_run", AT(dry_run),
                     "check everything, say what would be computed and in how much memory, touch nothing"),
+    LAUNCHER_FLAG_ROWS(offsetof(struct pretrain_args, launcher)),
     REPLACED_FLAG_ROWS,
     OPTION_IGNORED_ROW("do_train", "training is what this command does"),
     OPTION_IGNORED_VALUE_ROW("bert_model", "NAME", "--config_file says what the model is"),
@@ -113,7 +120,9 @@ static const struct option options[] = {
 static struct status run(const void *args, int n_positional, const char *const *positional)
 {
     (void)n_positional, (void)positional;
-    struct pretrain_options o = *(const struct pretrain_options *)args;
+    const struct pretrain_args *a = args;
+    struct pretrain_options o = a->run;
+    TRY(launcher_check_alone(&a->launcher));
     json_t *flags = option_values(&command_pretrain, args);
     o.flags = flags;
     struct status s = pretrain_run(&o);
@@ -132,6 +141,6 @@ const struct command command_pretrain = {
         "command with --resume_from_checkpoint goes on as if it had never stopped.",
     .positional_usage = "",
     .options = options,
-    .args_bytes = sizeof(struct pretrain_options),
+    .args_bytes = sizeof(struct pretrain_args),
     .run = run,
 };

@@ -1,5 +1,6 @@
 #include "core/option.h"
 
+#include "core/buf.h"
 #include "core/log.h"
 
 #include <ctype.h>
@@ -12,7 +13,8 @@
 
 static bool takes_value(const struct option *o)
 {
-    return o->kind != OPTION_FLAG && o->kind != OPTION_IGNORED && o->kind != OPTION_REFUSED;
+    return o->kind != OPTION_FLAG && o->kind != OPTION_MEANS && o->kind != OPTION_IGNORED &&
+           o->kind != OPTION_REFUSED;
 }
 
 /* Compares the first n characters, '-' and '_' alike. */
@@ -50,6 +52,7 @@ static struct status find(const struct command *c, const char *given, size_t n, 
         return status_error(STATUS_USAGE, "unknown flag --%.*s; `kiln %s --help` lists the flags", (int)n,
                             given, c->name);
     }
+    log_info("--%.*s stands for --%s", (int)n, given, prefix_of->name);
     *found = prefix_of;
     return status_ok();
 }
@@ -84,13 +87,26 @@ static struct status parse_number(const struct option *o, const char *text, doub
     return status_ok();
 }
 
+static struct status parse_bool(const struct option *o, const char *text, bool *value)
+{
+    static const char *const words[] = {"false", "true", "0", "1", "no", "yes"};
+    for (size_t i = 0; i < sizeof words / sizeof words[0]; i++) {
+        if (strcasecmp(text, words[i]) == 0) {
+            *value = i % 2 == 1;
+            return status_ok();
+        }
+    }
+    return status_error(STATUS_USAGE, "--%s is '%s', but must be true or false, yes or no, 1 or 0", o->name,
+                        text);
+}
+
 static struct status store(const struct option *o, const char *text, void *args)
 {
     void *field = (char *)args + o->offset;
     double number = 0;
     switch (o->kind) {
     case OPTION_FLAG: *(bool *)field = true; break;
-    case OPTION_BOOL: *(bool *)field = strcasecmp(text, "true") == 0; break;
+    case OPTION_BOOL: return parse_bool(o, text, field);
     case OPTION_INT:
         TRY(parse_number(o, text, &number));
         *(int64_t *)field = (int64_t)number;
@@ -106,6 +122,7 @@ static struct status store(const struct option *o, const char *text, void *args)
         }
         *(const char **)field = text;
         break;
+    case OPTION_MEANS: *(const char **)field = o->means; break;
     case OPTION_IGNORED:
     case OPTION_IGNORED_VALUE:
         log_info("--%s has no meaning here and is ignored: %s", o->name, o->help);
@@ -128,6 +145,7 @@ static json_t *value_of(const struct option *o, const void *args)
         json_t *value = text == NULL ? NULL : json_string(text); /* NULL too where it is not UTF-8 */
         return value == NULL ? json_null() : value;
     }
+    case OPTION_MEANS:
     case OPTION_IGNORED:
     case OPTION_IGNORED_VALUE:
     case OPTION_REFUSED: break;
@@ -166,62 +184,90 @@ static struct status store_defaults(const struct command *c, void *args)
     return status_ok();
 }
 
-static struct status check_required(const struct command *c, const bool *given)
+static struct status check_required(const struct command *c, const void *args)
 {
-    for (int i = 0; c->options[i].name != NULL; i++) {
-        if (c->options[i].required && !given[i]) {
-            return status_error(STATUS_USAGE, "kiln %s needs --%s %s: %s", c->name, c->options[i].name,
-                                c->options[i].value_name, c->options[i].help);
+    for (const struct option *o = c->options; o->name != NULL; o++) {
+        const char *text = o->required ? *(const char *const *)((const char *)args + o->offset) : "given";
+        if (text == NULL || text[0] == '\0') {
+            return status_error(STATUS_USAGE, "kiln %s needs --%s %s: %s", c->name, o->name, o->value_name,
+                                o->help);
         }
     }
     return status_ok();
 }
 
+static bool is_flag(const char *word)
+{
+    return strncmp(word, "--", 2) == 0;
+}
+
+/* Stores the flag argv[*i] and leaves *i at its last word. */
+static struct status parse_flag(const struct command *c, int argc, const char *const *argv, int *i,
+                                void *args)
+{
+    const char *name = argv[*i] + 2;
+    const char *value = strchr(name, '=');
+    size_t n = value == NULL ? strlen(name) : (size_t)(value - name);
+    const char *next = *i + 1 < argc && !is_flag(argv[*i + 1]) ? argv[*i + 1] : NULL;
+    const struct option *o;
+    TRY(find(c, name, n, &o));
+    if (value != NULL && !takes_value(o)) {
+        return status_error(STATUS_USAGE, "--%s takes no value, but '%s' was given", o->name, value + 1);
+    }
+    if (value != NULL) {
+        return store(o, value + 1, args);
+    }
+    if (takes_value(o) && next != NULL) {
+        (*i)++;
+        return store(o, next, args);
+    }
+    if (takes_value(o) && o->kind != OPTION_BOOL && o->kind != OPTION_IGNORED_VALUE) {
+        return status_error(STATUS_USAGE, "--%s wants a value%s%s: %s", o->name,
+                            *i + 1 < argc ? ", not the flag " : "", *i + 1 < argc ? argv[*i + 1] : "",
+                            o->help);
+    }
+    return store(o, "true", args);
+}
+
+static struct status check_positional(const struct command *c, int n, const char *const *words)
+{
+    if (n >= c->min_positional && n <= c->max_positional) {
+        return status_ok();
+    }
+    if (n > c->max_positional) {
+        return status_error(STATUS_USAGE, "'%s' is one argument too many: kiln %s takes flags%s%s",
+                            words[c->max_positional], c->name, c->max_positional == 0 ? " only" : " and ",
+                            c->positional_usage);
+    }
+    return status_error(STATUS_USAGE, "kiln %s needs %s, but %d arguments without -- were given", c->name,
+                        c->positional_usage, n);
+}
+
 struct status option_parse(const struct command *c, int argc, const char **argv, void *args,
                            int *n_positional, bool *wants_help)
 {
-    enum { MAX_OPTIONS = 256 };
-    bool given[MAX_OPTIONS] = {false};
+    bool only_positional = false; /* behind "--" */
     *n_positional = 0;
     *wants_help = false;
     memset(args, 0, c->args_bytes);
     TRY(store_defaults(c, args));
     for (int i = 0; i < argc; i++) {
         const char *word = argv[i];
-        if (strcmp(word, "--help") == 0 || strcmp(word, "-h") == 0) {
+        if (only_positional) {
+            argv[(*n_positional)++] = word;
+        } else if (strcmp(word, "--help") == 0 || strcmp(word, "-h") == 0) {
             *wants_help = true;
             return status_ok();
-        }
-        if (strncmp(word, "--", 2) != 0 || word[2] == '\0') {
+        } else if (strcmp(word, "--") == 0) {
+            only_positional = true;
+        } else if (is_flag(word)) {
+            TRY(parse_flag(c, argc, argv, &i, args));
+        } else {
             argv[(*n_positional)++] = word;
-            continue;
         }
-        const char *name = word + 2;
-        const char *equals = strchr(name, '=');
-        const struct option *o;
-        TRY(find(c, name, equals == NULL ? strlen(name) : (size_t)(equals - name), &o));
-        const char *value = equals == NULL ? NULL : equals + 1;
-        bool alone = i + 1 == argc || strncmp(argv[i + 1], "--", 2) == 0;
-        if (o->kind == OPTION_BOOL && value == NULL && alone) {
-            value = "true";
-        } else if (takes_value(o) && value == NULL) {
-            if (i + 1 == argc) {
-                return status_error(STATUS_USAGE, "--%s wants a value: %s", o->name, o->help);
-            }
-            value = argv[++i];
-        } else if (!takes_value(o) && value != NULL) {
-            return status_error(STATUS_USAGE, "--%s takes no value, but '%s' was given", o->name, value);
-        }
-        CHECK(o - c->options < MAX_OPTIONS, "too many flags");
-        given[o - c->options] = true;
-        TRY(store(o, value, args));
     }
-    if (*n_positional < c->min_positional || *n_positional > c->max_positional) {
-        return status_error(STATUS_USAGE, "kiln %s takes %s%s, but %d arguments without -- were given",
-                            c->name, c->max_positional == 0 ? "flags only" : "flags and ",
-                            c->positional_usage, *n_positional);
-    }
-    return check_required(c, given);
+    TRY(check_positional(c, *n_positional, argv));
+    return check_required(c, args);
 }
 
 /* Writes `text` from column `column` on, wrapped at 100 columns with later lines indented by `indent`. */
@@ -249,6 +295,26 @@ static void print_wrapped(const char *text, int column, int indent)
     putchar('\n');
 }
 
+static bool is_ignored(const struct option *o)
+{
+    return o->kind == OPTION_IGNORED || o->kind == OPTION_IGNORED_VALUE;
+}
+
+static void print_ignored(const struct command *c)
+{
+    struct buf names = {0};
+    for (const struct option *o = c->options; o->name != NULL; o++) {
+        if (is_ignored(o)) {
+            buf_printf(&names, "%s--%s", names.n == 0 ? "  " : ", ", o->name);
+        }
+    }
+    if (names.n > 0) {
+        printf("\naccepted, and ignored with a line that says why:\n");
+        print_wrapped(buf_text(&names), 0, 2);
+    }
+    buf_fini(&names);
+}
+
 void option_print_help(const struct command *c)
 {
     printf("usage: kiln %s [flags] %s\n\n", c->name, c->positional_usage);
@@ -262,7 +328,7 @@ void option_print_help(const struct command *c)
             printf("\n%s:\n", o->help);
             continue;
         }
-        if (o->kind == OPTION_IGNORED || o->kind == OPTION_IGNORED_VALUE) {
+        if (is_ignored(o)) {
             continue;
         }
         enum { TEXT_COLUMN = 34 };
@@ -275,4 +341,5 @@ void option_print_help(const struct command *c)
                  o->env != NULL ? "]" : "");
         print_wrapped(text, n < TEXT_COLUMN - 1 ? TEXT_COLUMN : n + 1, TEXT_COLUMN);
     }
+    print_ignored(c);
 }

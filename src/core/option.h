@@ -1,8 +1,12 @@
 /* option: one table per command; a row makes the flag, its checks, its environment variable, its help and its
  * docs.
  *
- * Accepted: `--name value`, `--name=value`, any unambiguous prefix of a name, `-` and `_` alike.  Later flags
- * win. */
+ * Accepted: `--name value`, `--name=value`, `-` and `_` alike.  Later flags win; behind `--` there are none.
+ *
+ * Two rules keep a flag from swallowing its neighbour.  A flag that takes a value takes the next word unless
+ * that begins with `--` (`--name=--value` gives such a value; a negative number has one dash).  The beginning
+ * of a name stands for it where no other name of the table begins so, and a line says for which; every flag of
+ * the replaced scripts has a row of its own, so that none is taken for the beginning of another. */
 #ifndef KILN_CORE_OPTION_H
 #define KILN_CORE_OPTION_H
 
@@ -13,14 +17,14 @@
 #include <stdint.h>
 
 enum option_kind {
-    OPTION_FLAG, /* bool; no value */
-    OPTION_BOOL, /* bool; "true" in any case is true, everything else false (as the replaced scripts do); true
-                       where a flag or nothing follows */
-    OPTION_INT,  /* int64_t; "1e3" is accepted where it is a whole number */
-    OPTION_REAL, /* double */
-    OPTION_STRING,        /* const char *, borrowed from argv, the environment or the table */
-    OPTION_IGNORED,       /* takes no value, has no meaning here; a line says so */
-    OPTION_IGNORED_VALUE, /* the same, with a value */
+    OPTION_FLAG,    /* bool; no value */
+    OPTION_BOOL,    /* bool; true, yes, 1 or false, no, 0 in any case; true where a flag or nothing follows */
+    OPTION_INT,     /* int64_t; "1e3" is accepted where it is a whole number */
+    OPTION_REAL,    /* double */
+    OPTION_STRING,  /* const char *, borrowed from argv, the environment or the table */
+    OPTION_MEANS,   /* no value; stores `means` in the string of another flag */
+    OPTION_IGNORED, /* takes no value, has no meaning here; a line says so */
+    OPTION_IGNORED_VALUE, /* the same, with a value, which may be missing */
     OPTION_REFUSED, /* asks for what is not there and must not be left out in silence; `help` says why */
 };
 
@@ -31,9 +35,10 @@ struct option {
     const char *default_text; /* parsed like a value; NULL: zero, NULL or false */
     const char *value_name;   /* in the help, e.g. "DIR" */
     const char *help;
-    bool required;
+    bool required;       /* strings only: absent or empty is an error */
     double min, max;     /* numbers only; both 0: no limits */
     const char *choices; /* "a|b|c"; NULL: anything */
+    const char *means;   /* OPTION_MEANS: the value that is stored */
     const char *env;     /* name of an environment variable that stands in for an absent flag; NULL: none */
 };
 
@@ -50,6 +55,10 @@ struct option {
     {                                                                                                        \
         .name = name_, .kind = OPTION_BOOL, .offset = at, .default_text = default_, .value_name = "BOOL",    \
         .help = help_                                                                                        \
+    }
+#define OPTION_MEANS_ROW(name_, at, means_, help_)                                                           \
+    {                                                                                                        \
+        .name = name_, .kind = OPTION_MEANS, .offset = at, .means = means_, .help = help_                    \
     }
 #define OPTION_IGNORED_ROW(name_, help_)                                                                     \
     {                                                                                                        \

@@ -28,6 +28,45 @@ for flag in --fp16 --amp; do
     expect 64 "the cpu does not compute in fp16; --autocast" "$kiln" squad --init_checkpoint "$dir/run/ckpt_3" \
         --output_dir "$dir/answers" --do_predict --predict_file "$dir/none.json" --autocast $flag
 done
+expect 0 "cpu" "$kiln" pretrain "${reference[@]}" --dry_run --device cuda --no_cuda # the later one wins
+
+# each flag of the scripts is known by its own name, and takes a value or none as it did there: what follows it is read
+scripts() # SCRIPT: flags, those with a value as NAME=VALUE
+{
+    case $1 in
+    pretrain) echo bert_model=x init_checkpoint=x max_seq_length=9 max_predictions_per_seq=9 train_batch_size=9 \
+        learning_rate=1 num_train_epochs=3.0 max_steps=9.0 warmup_proportion=0.1 local_rank=-1 seed=1 \
+        gradient_accumulation_steps=1 fp16 amp loss_scale=0.0 init_loss_scale=1048576 log_freq=1.0 checkpoint_activations \
+        resume_from_checkpoint resume_step=-1 num_steps_per_checkpoint=9 skip_checkpoint phase2 phase1_end_step=9 do_train \
+        allreduce_post_accumulation allreduce_post_accumulation_fp16 json-summary=x use_env disable_progress_bar \
+        steps_this_run=-1 no_cuda use_habana use_hpu hpu autocast use_fused_lamb use_lazy_mode=True \
+        enable_packed_data_mode=False use_zero_optimizer=False profile=False profile_steps=0 tensorboard_logdir=x \
+        use-hpu-graphs=False use_torch_compile compiled_autograd no_compiled_autograd log_memory_usage=x \
+        enable-tensorboard-logging hmp hmp_bf16=x hmp_fp32=x hmp_opt_level=O1 hmp_verbose avg_seq_per_pack=1.2 use_jit_trace ;;
+    squad) echo bert_model=x train_file=x predict_file=x max_seq_length=384 doc_stride=128 max_query_length=64 do_train \
+        do_predict train_batch_size=32 predict_batch_size=8 learning_rate=5e-5 num_train_epochs=3.0 max_steps=-1.0 \
+        warmup_proportion=0.1 n_best_size=20 max_answer_length=30 verbose_logging no_cuda seed=42 \
+        gradient_accumulation_steps=1 do_lower_case local_rank=-1 fp16 amp loss_scale=0 version_2_with_negative \
+        null_score_diff_threshold=0.0 log_freq=50 json-summary=x eval_script=x do_eval use_env skip_checkpoint \
+        disable-progress-bar skip_cache cache_dir=x use_habana use_hpu hpu use_hpu_graphs autocast use_lazy_mode=True \
+        use_fused_adam throughput_warmup_steps=0 profile=False profile_steps=0 tensorboard_logdir=x use_torch_compile \
+        compiled_autograd enable-tensorboard-logging log_memory_usage=x config_file=x vocab_file=x init_checkpoint=x ;;
+    esac
+}
+for script in pretrain squad; do
+    for flag in $(scripts $script); do
+        words=(--"${flag%%=*}")
+        [ "$flag" = "${flag%%=*}" ] || words+=("${flag#*=}")
+        expect 64 "unknown flag --next" "$kiln" $script "${words[@]}" --next
+        ! grep -q "stands for" "$dir/err" || fail "$script: --${flag%%=*} was taken for another flag: $(cat "$dir/err")"
+    done
+done
+expect 64 "unknown flag --next" "$kiln" pretrain --use_hpu_graphs --next # a value that is missing takes no other flag
+expect 64 "wants a value, not the flag --phase2" "$kiln" pretrain --output_dir --phase2
+expect 64 "--profile is 'abc', but must be true or false" "$kiln" pretrain --profile=abc
+expect 64 "--enable_packed_data_mode is 'nan', but must be true or false" "$kiln" pretrain --enable_packed_data_mode=nan
+expect 64 "needs --output_dir" "$kiln" pretrain --input_dir x --config_file x --output_dir=
+expect 0 "--use_habana, --use_hpu" "$kiln" pretrain --help
 expect 64 "clipped at their global norm" "$kiln" squad --per_param_grad_clipping
 
 flags=(--input_dir "$dir/store" --config_file "$dir/config.json" --max_seq_length 32 --max_predictions_per_seq 5

@@ -93,7 +93,7 @@ static void strided_views_address_elements(void)
 }
 
 struct parsed {
-    bool flag;
+    bool flag, is_on;
     int64_t count;
     double rate;
     const char *mode;
@@ -120,6 +120,9 @@ static const struct option test_options[] = {
      .value_name = "M",
      .help = "h",
      .choices = "cat|dog"},
+    OPTION_BOOL_ROW("on", offsetof(struct parsed, is_on), "no", "h"),
+    OPTION_MEANS_ROW("canine", offsetof(struct parsed, mode), "dog", "h"),
+    OPTION_IGNORED_VALUE_ROW("use_graphs", "BOOL", "h"),
     {0},
 };
 
@@ -150,7 +153,46 @@ static void options_parse_and_refuse(void)
     EXPECT_ERROR(parse(&p, &n, 1, (const char *[]){"--mode=do"}), STATUS_USAGE, "cat|dog");
     EXPECT_ERROR(parse(&p, &n, 1, (const char *[]){"--mode"}), STATUS_USAGE, "wants a value");
     EXPECT_ERROR(parse(&p, &n, 1, (const char *[]){"--flag=1"}), STATUS_USAGE, "takes no value");
-    EXPECT_ERROR(parse(&p, &n, 2, (const char *[]){"a", "b"}), STATUS_USAGE, "2 arguments");
+    EXPECT_ERROR(parse(&p, &n, 2, (const char *[]){"a", "b"}), STATUS_USAGE, "'b' is one argument too many");
+}
+
+/* No flag takes the next flag for its value, however it is written. */
+static void options_leave_their_neighbours(void)
+{
+    struct parsed p;
+    int n;
+    EXPECT_ERROR(parse(&p, &n, 3, (const char *[]){"--mode", "--max_count", "7"}), STATUS_USAGE,
+                 "not the flag --max_count");
+    EXPECT_ERROR(parse(&p, &n, 2, (const char *[]){"--mo", "--flag"}), STATUS_USAGE, "not the flag --flag");
+    EXPECT_OK(parse(&p, &n, 2, (const char *[]){"--use", "--flag"}));
+    EXPECT(p.flag, "an ignored flag swallowed the next one");
+    EXPECT_OK(parse(&p, &n, 2, (const char *[]){"--max_rate", "-2.5"}));
+    EXPECT(p.rate == -2.5, "a negative number is a value");
+    EXPECT_ERROR(parse(&p, &n, 1, (const char *[]){"--mode=--flag"}), STATUS_USAGE, "--mode is '--flag'");
+    EXPECT_OK(parse(&p, &n, 3, (const char *[]){"--flag", "--", "--mode"}));
+    EXPECT(n == 1 && p.mode == NULL, "a word behind -- is no flag");
+    EXPECT_OK(parse(&p, &n, 3, (const char *[]){"--mode", "cat", "--canine"}));
+    EXPECT(strcmp(p.mode, "dog") == 0, "later flags win");
+}
+
+static void options_know_two_truths(void)
+{
+    static const char *const yes[] = {"--on", "--on=TRUE", "--on=1", "--on=Yes"};
+    static const char *const no[] = {"--on=False", "--on=0", "--on=no"};
+    static const char *const neither[] = {"--on=abc", "--on=nan", "--on=", "--on=2", "--on=tru"};
+    struct parsed p;
+    int n;
+    for (size_t i = 0; i < sizeof yes / sizeof yes[0]; i++) {
+        EXPECT_OK(parse(&p, &n, 1, (const char *[]){yes[i]}));
+        EXPECT(p.is_on, "%s", yes[i]);
+    }
+    for (size_t i = 0; i < sizeof no / sizeof no[0]; i++) {
+        EXPECT_OK(parse(&p, &n, 2, (const char *[]){"--on", no[i]}));
+        EXPECT(!p.is_on, "%s", no[i]);
+    }
+    for (size_t i = 0; i < sizeof neither / sizeof neither[0]; i++) {
+        EXPECT_ERROR(parse(&p, &n, 1, (const char *[]){neither[i]}), STATUS_USAGE, "true or false");
+    }
 }
 
 int main(void)
@@ -161,5 +203,7 @@ int main(void)
     checksums_match_their_standards();
     strided_views_address_elements();
     options_parse_and_refuse();
+    options_leave_their_neighbours();
+    options_know_two_truths();
     return 0;
 }

@@ -1,0 +1,38 @@
+#!/usr/bin/env bash
+# What a launcher tells by variables and flags: one process is fine, one of several is refused before anything is read or
+# written.
+set -euo pipefail
+kiln=$1
+dir=$(mktemp -d)
+trap 'rm -rf "$dir"' EXIT
+. "$(dirname "$0")/expect.sh"
+cd "$dir"
+pretrain=("$kiln" pretrain --input_dir none --config_file none.json --output_dir run)
+squad=("$kiln" squad --init_checkpoint none --output_dir run --do_predict --predict_file none.json)
+
+# torchrun, deepspeed, mpirun, srun with several ranks; a rank above 0 is one of several too
+for told in WORLD_SIZE=8 OMPI_COMM_WORLD_SIZE=2 PMI_SIZE=2 MV2_COMM_WORLD_SIZE=4 SLURM_STEP_NUM_TASKS=2 RANK=1 \
+    LOCAL_RANK=7 OMPI_COMM_WORLD_RANK=1 PMI_RANK=1 PMIX_RANK=1 MV2_COMM_WORLD_RANK=3 SLURM_PROCID=1; do
+    expect 64 "${told/=/ is }: this process is one of several" env "$told" "${pretrain[@]}"
+    expect 64 "or unset ${told%=*}" env "$told" "${squad[@]}" --dry_run
+done
+expect 64 "WORLD_SIZE is 'many', but must be a number of ranks" env WORLD_SIZE=many "${pretrain[@]}"
+[ ! -e run ] || fail "a refused rank wrote something"
+
+# the only rank goes on to its input, which is not there
+for told in "WORLD_SIZE=1 RANK=0 LOCAL_RANK=0" "OMPI_COMM_WORLD_SIZE=1 OMPI_COMM_WORLD_RANK=0 PMIX_RANK=0" "LOCAL_RANK=-1" \
+    "SLURM_NTASKS=8 SLURM_NPROCS=8 SLURM_PROCID=0" "SLURM_NTASKS=1 SLURM_STEP_NUM_TASKS=1 SLURM_PROCID=0" "RANK="; do
+    # shellcheck disable=SC2086 # several assignments
+    expect 65 "none" env $told "${pretrain[@]}"
+done
+
+expect 65 "none" "${pretrain[@]}" --local_rank=-1
+expect 65 "none" "${pretrain[@]}" --local-rank 0
+expect 64 "--local_rank is 1: this process is one of several" "${pretrain[@]}" --local_rank 1
+expect 65 "none" "${squad[@]}" --world_info eyJsb2NhbGhvc3QiOiBbMF19                     # {"localhost": [0]}
+expect 64 "--world_info is for 3 ranks" "${squad[@]}" --world_info eyJhIjogWzAsIDFdLCAiYiI6IFswXX0= # {"a": [0, 1], "b": [0]}
+expect 64 "--world_info, decoded from base64" "${squad[@]}" --world_info '*'
+
+# a command that does not train may run on every rank
+expect 0 "kiln" env WORLD_SIZE=8 RANK=3 "$kiln" doctor --dry_run
+echo "test_launcher: one of several is refused"

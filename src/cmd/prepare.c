@@ -40,7 +40,8 @@ static const struct option options[] = {
     OPTION_CHOICE_ROW(
         "input_format", offsetof(struct prepare_args, input_format), "auto", "auto|text|lines|wiki",
         "text: a document a file, blank lines end paragraphs; lines: blank lines end documents, a line is a "
-        "paragraph; wiki: the output of WikiExtractor; auto looks at each file"),
+        "paragraph; wiki: the output of WikiExtractor; auto looks at each file, and refuses JSON, XML and "
+        "HTML"),
     OPTION_FLAG_ROW("one_sentence_per_line", offsetof(struct prepare_args, one_sentence_per_line),
                     "lines are sentences already: split nothing"),
     OPTION_REAL_ROW("holdout_fraction", offsetof(struct prepare_args, holdout_fraction), "0.02", 0, 0.9,

@@ -3,6 +3,7 @@
 #include "cmd/commands.h"
 #include "cmd/session_flags.h"
 #include "core/log.h"
+#include "data/not_text.h"
 #include "io/file.h"
 #include "serve/ask.h"
 
@@ -126,6 +127,10 @@ static struct status ask(const struct ask_args *a, struct reading *r, int n_ques
     struct status s = a->context != NULL ? file_map_open(&map, a->context) : read_standard_input(&text);
     r->context = a->context != NULL ? (const char *)map.data : buf_text(&text);
     r->n = a->context != NULL ? map.n : text.n;
+    const struct not_text *found = failed(s) ? NULL : not_text_find(r->context, r->n);
+    if (found != NULL && !found->is_readable) {
+        s = not_text_refuse(found, a->context == NULL ? "the text" : a->context, "");
+    }
     if (!failed(s)) {
         s = answer_all(r, n_questions, questions);
     }

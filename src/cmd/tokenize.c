@@ -1,6 +1,7 @@
 /* tokenize: `kiln tokenize`, lines of text to lines of ids. */
 #include "cmd/commands.h"
 #include "core/log.h"
+#include "data/not_text.h"
 #include "text/wordpiece.h"
 
 #include <errno.h>
@@ -68,7 +69,12 @@ static struct status tokenize_lines(struct tokenizer *t)
     size_t line_bytes = 0;
     ssize_t n;
     errno = 0;
-    while (!failed(s) && (n = getline(&line, &line_bytes, stdin)) >= 0) {
+    for (bool first = true; !failed(s) && (n = getline(&line, &line_bytes, stdin)) >= 0; first = false) {
+        const struct not_text *found = first ? not_text_find(line, (size_t)n) : NULL;
+        if (found != NULL && !found->is_readable) {
+            s = not_text_refuse(found, "standard input", "");
+            break;
+        }
         n -= n > 0 && line[n - 1] == '\n';
         ids.n = 0;
         s = wordpiece_encode_ids(t, &ids, line, (size_t)n);

@@ -1,5 +1,6 @@
 #include "data/documents.h"
 
+#include "data/not_text.h"
 #include "text/utf8.h"
 
 #include <dirent.h>
@@ -249,6 +250,21 @@ static void end_document(struct documents *d)
     d->inside = false;
 }
 
+/* Refuses what is not text; what is characters throughout may be asked for as prose. */
+static struct status check_text(const struct documents *d)
+{
+    bool prose = d->wanted == DOCUMENTS_TEXT || d->wanted == DOCUMENTS_LINES;
+    const struct not_text *found = not_text_find(current_text(d), d->map.n);
+    if (found == NULL || (found->is_readable && prose)) {
+        found = not_text_find_binary(current_text(d), d->map.n);
+    }
+    return found == NULL
+               ? status_ok()
+               : not_text_refuse(found, current_path(d),
+                                 found->is_readable ? "; --input_format text reads it as prose all the same"
+                                                    : "");
+}
+
 static struct status check_utf8(struct documents *d)
 {
     size_t bad = utf8_find_invalid(current_text(d), d->map.n);
@@ -256,12 +272,11 @@ static struct status check_utf8(struct documents *d)
     if (!d->has_invalid_utf8 || d->replace_invalid_utf8) {
         return status_ok();
     }
-    bool utf16 =
-        d->map.n >= 2 && (memcmp(d->map.data, "\xff\xfe", 2) == 0 || memcmp(d->map.data, "\xfe\xff", 2) == 0);
-    return status_error(STATUS_DATA, "%s is not UTF-8: byte %zu is 0x%02x; %s", current_path(d), bad,
-                        d->map.data[bad],
-                        utf16 ? "it looks like UTF-16, convert it with iconv"
-                              : "convert it, or replace such bytes by U+FFFD with --replace_invalid_utf8");
+    return status_error(
+        STATUS_DATA,
+        "%s is not UTF-8: byte %zu is 0x%02x; convert it with iconv, or replace such bytes by "
+        "U+FFFD with --replace_invalid_utf8",
+        current_path(d), bad, d->map.data[bad]);
 }
 
 static struct status open_next_file(struct documents *d)
@@ -276,6 +291,7 @@ static struct status open_next_file(struct documents *d)
         begin_document(d);
         return status_ok();
     }
+    TRY(check_text(d));
     TRY(check_utf8(d));
     if (d->map.n >= 3 && memcmp(d->map.data, BYTE_ORDER_MARK, 3) == 0) {
         d->at = 3;

@@ -5,7 +5,8 @@
  *   wiki   what WikiExtractor writes: <doc id= url= title=>, the title's line (dropped), paragraphs, </doc>
  *
  * `auto` looks at the beginning of each file: wiki if it begins with <doc id=, lines if most lines end like a
- * sentence and stand below one another, else text.
+ * sentence and stand below one another, else text.  What data/not_text.h knows is refused by name; XML, HTML
+ * and JSON are prose where `text` or `lines` says so.
  *
  * The rule: what comes out is valid UTF-8 without line ends; bytes that are not are an error with file and
  * offset, or, if asked for, U+FFFD.  The order depends on names only: directories are walked in byte order,
@@ -73,8 +74,8 @@ struct status documents_open(struct documents *d, const char *const *inputs, int
                              enum documents_format format, bool replace_invalid_utf8);
 void documents_close(struct documents *d);
 
-/* The next paragraph; *end is true behind the last.  STATUS_DATA: invalid UTF-8, or a file that is not in its
- * format. */
+/* The next paragraph; *end is true behind the last.  STATUS_DATA: invalid UTF-8, a file that is not in its
+ * format, or that is no text. */
 struct status documents_next(struct documents *d, struct documents_text *out, bool *end);
 
 /* Bytes read so far, of total_bytes. */

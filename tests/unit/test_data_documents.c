@@ -99,6 +99,66 @@ static void formats_are_recognised(void)
            "names");
 }
 
+static void expect_no_text(const char *bytes, size_t n, const char *part)
+{
+    struct documents counts;
+    fixture_write("one", bytes, n);
+    for (int replace = 0; replace < 2; replace++) {
+        const char *found = read_input(fixture_path("one"), DOCUMENTS_AUTO, replace, &counts);
+        EXPECT(found[0] == '!' && strstr(found, part) != NULL && strstr(found, "not plain text") != NULL,
+               "'%s', not '%s'", found, part);
+    }
+}
+
+static void what_is_no_text_is_named(void)
+{
+    char tar[512] = "a.txt";
+    memcpy(tar + 257, "ustar", 5);
+    expect_no_text(tar, sizeof tar, "one is a tar archive");
+#define EXPECT_NO_TEXT(bytes, part) expect_no_text(bytes, sizeof bytes - 1, part)
+    EXPECT_NO_TEXT("BZh91AY&SY", "a bzip2 file, not plain text: unpack it first (bunzip2)");
+    EXPECT_NO_TEXT("\x1f\x8b\x08", "a gzip file");
+    EXPECT_NO_TEXT("\xfd"
+                   "7zXZ\0",
+                   "an xz file");
+    EXPECT_NO_TEXT("PK\x03\x04", "a zip archive");
+    EXPECT_NO_TEXT("\x89HDF\r\n\x1a\n", "an HDF5 file");
+    EXPECT_NO_TEXT("%PDF-1.7\n", "a PDF file");
+    EXPECT_NO_TEXT("\xff\xfe"
+                   "a\0b\0",
+                   "UTF-16");
+    EXPECT_NO_TEXT("a\0b\0c\0", "binary data");
+    EXPECT_NO_TEXT("\x01\0\0\0\x02\0\0\0\x61\0\0\0", "binary data");
+    static const char *const readable[][2] = {
+        {"{\"id\": \"1\", \"text\": \"One.\"}\n{\"id\": \"2\"}\n", "JSON, whole or in lines"},
+        {"\xef\xbb\xbf\n[ {\n \"a\\\"b\" : 1}]", "JSON, whole or in lines"},
+        {"<mediawiki xmlns=\"x\">\n  <siteinfo>\n", "a MediaWiki dump"},
+        {"<?xml version=\"1.0\"?>\n<mediawiki>", "a MediaWiki dump"},
+        {"e]]\n</text>\n<page>\n<revision>\n<text bytes=\"1\" xml:space=\"preserve\">a", "a MediaWiki dump"},
+        {"<?xml version=\"1.0\"?>\n<TEI>", "XML"},
+        {"\n<!DOCTYPE HTML>\n", "HTML"},
+    };
+    for (size_t i = 0; i < sizeof readable / sizeof readable[0]; i++) {
+        expect_no_text(readable[i][0], strlen(readable[i][0]), readable[i][1]);
+        expect_refused(readable[i][0], DOCUMENTS_WIKI, readable[i][1]);
+    }
+    expect_read("{\"a\": 1}\n", DOCUMENTS_TEXT, "<{\"a\": 1}|"); /* where the user says so */
+    expect_read("<html>\n", DOCUMENTS_LINES, "<<html>|");
+    static const char *const prose[] = {"{Aside} he said.",
+                                        "[1] \"A note\": so.",
+                                        "{\"Quoted\"} in braces.",
+                                        "<b>Bold</b> of <mediawiki>.",
+                                        "BZhang came.",
+                                        "PAR1 is it.",
+                                        "PK\n3"};
+    for (size_t i = 0; i < sizeof prose / sizeof prose[0]; i++) {
+        struct documents counts;
+        write_text("one", prose[i]);
+        const char *found = read_input(fixture_path("one"), DOCUMENTS_AUTO, false, &counts);
+        EXPECT(found[0] == '<', "'%s' gives '%s'", prose[i], found);
+    }
+}
+
 static void counts_are_kept(void)
 {
     struct documents counts;
@@ -167,6 +227,7 @@ int main(void)
     lines_are_paragraphs();
     wiki_drops_titles();
     formats_are_recognised();
+    what_is_no_text_is_named();
     counts_are_kept();
     invalid_utf8_is_named_or_replaced();
     directories_are_walked_in_order();

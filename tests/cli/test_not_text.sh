@@ -1,0 +1,66 @@
+#!/usr/bin/env bash
+# What is no plain text is refused by name where text is wanted, made by the tools that users have and, where the shared
+# data is there, real files.
+set -euo pipefail
+kiln=$1
+dir=$(mktemp -d)
+trap 'rm -rf "$dir"' EXIT
+. "$(dirname "$0")/expect.sh"
+shared=${KILN_SHARED:-$(dirname "$0")/../../../shared}
+cd "$dir"
+
+for i in $(seq 200); do
+    echo "The cat number $i sat on the mat. The cats sat on mats."
+done >text
+printf '[PAD]\n[UNK]\n[CLS]\n[SEP]\n[MASK]\nthe\n' >vocab.txt
+
+# refused FILE NAME: by every command that takes a file of text
+refused()
+{
+    expect 65 "$1 is $2, not plain text" "$kiln" prepare --input "$1" --vocab_file vocab.txt --output_dir store
+    expect 65 "$1 is $2, not plain text" "$kiln" prepare --input "$1" --vocab_file vocab.txt --output_dir store --dry_run
+    expect 65 "$1 is $2, not plain text" "$kiln" vocab --input "$1" --vocab_file new.txt --vocab_size 60
+    [ ! -e new.txt ] && [ ! -e store/train.bin ] || fail "$1 left something behind"
+}
+
+made=0
+make() # FILE NAME command...: a compressed or packed file, where there is such a tool
+{
+    if command -v "$3" >/dev/null; then
+        "${@:3}" >"$1"
+        refused "$1" "$2"
+        expect 65 "standard input is $2, not plain text" "$kiln" tokenize --vocab_file vocab.txt <"$1"
+        made=$((made + 1))
+    fi
+}
+make text.gz "a gzip file" gzip -c text
+make text.bz2 "a bzip2 file" bzip2 -c text
+make text.xz "an xz file" xz -c text
+make text.zst "a zstd file" zstd -qc text
+make text.tar "a tar archive" tar cf - text
+make text.zip "a zip archive, or a document or model in one" zip -q - text
+make text.utf16 "UTF-16" iconv -f UTF-8 -t UTF-16 text
+[ $made -gt 0 ] || fail "there is no tool that packs a file"
+head -c 5000 "$kiln" >program
+refused program "binary data"
+sed 's/.*/{"id": "1", "text": "&"}/' text >text.json
+refused text.json "JSON, whole or in lines"
+expect 0 "1 as text" "$kiln" prepare --input text.json --input_format text --vocab_file vocab.txt --output_dir store --dry_run
+
+# lines that look like anything are lines to `kiln tokenize`, and a directory is as good as its files
+expect 0 "1" "$kiln" tokenize --vocab_file vocab.txt <text.json
+mkdir folder && cp text folder/a && cp text.json folder/b
+expect 65 "folder/b is JSON" "$kiln" vocab --input folder --vocab_file new.txt --vocab_size 60
+
+dump=$shared/data/enwiki-206-pages-truncated.xml.bz2
+if [ -e "$dump" ]; then
+    cp "$dump" dump.bz2
+    refused dump.bz2 "a bzip2 file"
+    bunzip2 -c dump.bz2 >dump.xml
+    refused dump.xml "a MediaWiki dump (XML)"
+    tail -n +4000 dump.xml >piece
+    refused piece "a MediaWiki dump (XML)"
+    echo "test_not_text: $made packed files and a dump are refused"
+else
+    echo "test_not_text: $made packed files are refused; the shared data is not there (KILN_SHARED)"
+fi

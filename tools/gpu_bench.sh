@@ -201,10 +201,10 @@ every_row()
     training_row "BERT-Large s512 B64, real lengths, mean 384" 700 bert_large 512 64 0.5
     training_row "BERT-Large s128 B256, fp8" 3200 bert_large 128 256 0 --fp8
     training_row "BERT-base s128 B256" - bert_base 128 256 0
-    training_row "BERT-1.5B s128 B192" 500 bert_1.5b 128 192 0
-    training_row "BERT-1.5B s128 B192, checkpointed activations" 400 bert_1.5b 128 192 0 --checkpoint_activations
-    training_row "BERT-5B s128 B64" 160 bert_5b 128 64 0
-    training_row "BERT-5B s128 B64, checkpointed activations" 130 bert_5b 128 64 0 --checkpoint_activations
+    training_row "post-LN 1.5B s128 B192" 500 post_ln_1.5b 128 192 0
+    training_row "post-LN 1.5B s128 B192, checkpointed activations" 400 post_ln_1.5b 128 192 0 --checkpoint_activations
+    training_row "post-LN 5B s128 B64" 160 post_ln_5b 128 64 0
+    training_row "post-LN 5B s128 B64, checkpointed activations" 130 post_ln_5b 128 64 0 --checkpoint_activations
     if wanted "BERT-Large answers, batch 1, ms; answers, padded to 384, B128; answers, natural lengths, B128, fp8"; then
         questions 178 "${QUESTIONS:-2000}" "$work/natural.json"
         questions 20000 1 "$work/full.json"

@@ -1,6 +1,10 @@
 #include "nn/bert_config.h"
 
+#include "core/buf.h"
+#include "core/log.h"
+
 #include <stddef.h>
+#include <stdlib.h>
 #include <string.h>
 
 /* One row per number: key, field, kind, default, limits.  Parsing, writing and comparing all go by this
@@ -71,17 +75,116 @@ static struct status parse_field(struct bert_config *c, const struct field *f, c
     return status_ok();
 }
 
-/* Keys with one value that kiln computes; another value would silently make another model. */
-static struct status check_constant(const json_t *object, const char *source, const char *key,
-                                    const char *wanted)
+/* Keys with one value that kiln computes; another value would silently make another model.  null is no value. */
+static const struct constant {
+    const char *key, *wanted; /* as JSON */
+    const char *why;
+} constants[] = {
+    {"model_type", "\"bert\"", "other models are not built"},
+    {"hidden_act", "\"gelu\"", "which is the exact form by erf; other activations are not built"},
+    {"position_embedding_type", "\"absolute\"", "relative positions are not built"},
+    {"layer_norm_large_model", "false",
+     "pre-LN layers, those of the DeepSpeed scripts' BERT-1.5B and 5B, are not built; "
+     "configs/post_ln_1.5b.json and "
+     "post_ln_5b.json have those sizes with post-LN layers"},
+    {"gated_layers", "[]", "layers that are switched off are not built; give fewer layers"},
+    {"is_decoder", "false", "causal attention is not built"},
+    {"is_encoder_decoder", "false", "decoders are not built"},
+    {"add_cross_attention", "false", "cross attention is not built"},
+    {"tie_word_embeddings", "true", "the decoder's weight is that of the word embedding"},
+    {"pruned_heads", "{}", "every layer has the same heads"},
+    {"quantization_config", "null", "quantized weights are not read"},
+};
+
+static struct status check_constant(const json_t *object, const char *source, const struct constant *c)
 {
-    const char *value = wanted;
-    TRY(json_get_string(object, source, key, false, &value));
-    if (strcmp(value, wanted) != 0) {
-        return status_error(STATUS_DATA, "%s: \"%s\" is \"%s\"; only \"%s\" is supported", source, key, value,
-                            wanted);
+    const json_t *value = json_object_get(object, c->key);
+    json_t *wanted = json_loads(c->wanted, JSON_DECODE_ANY, NULL);
+    bool same = value == NULL || json_is_null(value) || json_equal(value, wanted);
+    json_decref(wanted);
+    if (same) {
+        return status_ok();
     }
-    return status_ok();
+    char *text = json_dumps(value, JSON_ENCODE_ANY | JSON_COMPACT);
+    struct status s = status_error(STATUS_DATA, "%s: \"%s\" is %.60s, but must be %s or absent: %s", source,
+                                   c->key, text == NULL ? "not that" : text, c->wanted, c->why);
+    free(text);
+    return s;
+}
+
+/* Keys that files of Hugging Face, Google and NVIDIA carry, and that change nothing that kiln computes. */
+static bool is_harmless(const char *key)
+{
+    static const char *const keys[] = {"_name_or_path",
+                                       "_num_labels",
+                                       "architectures",
+                                       "attn_implementation",
+                                       "bos_token_id",
+                                       "chunk_size_feed_forward",
+                                       "classifier_dropout",
+                                       "cls_token_id",
+                                       "directionality",
+                                       "dtype",
+                                       "eos_token_id",
+                                       "finetuning_task",
+                                       "gradient_checkpointing",
+                                       "id2label",
+                                       "label2id",
+                                       "mask_token_id",
+                                       "num_labels",
+                                       "output_all_encoded_layers",
+                                       "output_attentions",
+                                       "output_hidden_states",
+                                       "output_past",
+                                       "pad_token_id",
+                                       "pooler_fc_size",
+                                       "pooler_num_attention_heads",
+                                       "pooler_num_fc_layers",
+                                       "pooler_size_per_head",
+                                       "pooler_type",
+                                       "problem_type",
+                                       "return_dict",
+                                       "sep_token_id",
+                                       "torch_dtype",
+                                       "torchscript",
+                                       "transformers_version",
+                                       "unk_token_id",
+                                       "use_bfloat16",
+                                       "use_cache"};
+    for (size_t i = 0; i < sizeof keys / sizeof keys[0]; i++) {
+        if (strcmp(key, keys[i]) == 0) {
+            return true;
+        }
+    }
+    for (size_t i = 0; i < sizeof constants / sizeof constants[0]; i++) {
+        if (strcmp(key, constants[i].key) == 0) {
+            return true;
+        }
+    }
+    for (int i = 0; i < N_FIELDS; i++) {
+        if (strcmp(key, fields[i].key) == 0) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* A key that is misspelt, or asks for what kiln has never heard of, should not go unseen. */
+static void name_unknown_keys(const json_t *object, const char *source)
+{
+    struct buf names = {0};
+    const char *key;
+    json_t *value;
+    json_object_foreach((json_t *)object, key, value) /* which only reads it */
+    {
+        if (!is_harmless(key)) {
+            buf_printf(&names, "%s\"%s\"", names.n == 0 ? "" : ", ", key);
+        }
+    }
+    if (names.n > 0) {
+        log_warning("%s: unknown here and ignored: %s", source, buf_text(&names));
+    }
+    buf_fini(&names);
 }
 
 struct status bert_config_parse(struct bert_config *c, const json_t *object, const char *source)
@@ -90,20 +193,15 @@ struct status bert_config_parse(struct bert_config *c, const json_t *object, con
     for (int i = 0; i < N_FIELDS; i++) {
         TRY(parse_field(c, &fields[i], object, source));
     }
-    TRY(check_constant(object, source, "hidden_act", "gelu"));
-    TRY(check_constant(object, source, "position_embedding_type", "absolute"));
-    TRY(check_constant(object, source, "model_type", "bert"));
-    bool pre_layer_norm = false;
-    TRY(json_get_bool(object, source, "layer_norm_large_model", false, &pre_layer_norm));
-    if (pre_layer_norm) {
-        return status_error(
-            STATUS_DATA, "%s: \"layer_norm_large_model\" (the pre-LN wiring) is not supported yet", source);
+    for (size_t i = 0; i < sizeof constants / sizeof constants[0]; i++) {
+        TRY(check_constant(object, source, &constants[i]));
     }
     if (c->hidden_size % c->num_attention_heads != 0) {
         return status_error(STATUS_DATA,
                             "%s: \"hidden_size\" %lld is not a multiple of \"num_attention_heads\" %lld",
                             source, (long long)c->hidden_size, (long long)c->num_attention_heads);
     }
+    name_unknown_keys(object, source);
     return status_ok();
 }
 

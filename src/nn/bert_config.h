@@ -27,7 +27,7 @@ struct bert_config {
 
 /* From a JSON object; `source` names it in messages.  Absent keys get the defaults of Devlin et al.;
  * vocab_size may be absent or 0, for the vocabulary file to decide.  STATUS_DATA for values that make no
- * model. */
+ * model, or one that kiln does not compute.  Keys that nobody knows are named in a warning. */
 struct status bert_config_parse(struct bert_config *c, const json_t *object, const char *source);
 
 /* The config.json of a Hugging Face class, e.g. "BertForPreTraining"; the caller json_decref's it.  NULL

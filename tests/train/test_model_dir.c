@@ -313,7 +313,7 @@ static const struct fault faults[] = {
      "lacks 16 of the 48 tensors"},
     {"pretraining", CONFIG, "\"vocab_size\": 37", "\"vocab_size\": 36", "\"vocab_size\" 36"},
     {"pretraining", CONFIG, "\"is_decoder\": false", "\"is_decoder\": true", "is_decoder"},
-    {"pretraining", CONFIG, "\"gelu\"", "\"relu\"", "only \"gelu\""},
+    {"pretraining", CONFIG, "\"gelu\"", "\"relu\"", "must be \"gelu\""},
     {"pretraining", CONFIG, "{", "[", "not valid JSON"},
     {"pretraining", "tokenizer.json", "\"##p\": 36", "\"##p\": 35", "have the same id 35"},
     {"pretraining", "tokenizer.json", "\"##p\": 36", "\"##p\": 99", "piece '##p' must be"},

@@ -9,12 +9,42 @@ struct status session_flags_open(struct session *s, const struct session_flags *
     return session_open(s, f->model, task, &o);
 }
 
+/* The first parameter of the task that the files lack is what opening the model would end at. */
+static struct status check_names(const struct model_dir *m, enum bert_task task)
+{
+    struct param_table params = {0};
+    struct status s = bert_declare(&params, &m->config, task);
+    for (int i = 0; i < params.n && !failed(s); i++) {
+        const char *name = params.params[i].name;
+        if (model_files_find(&m->files, name, false) == NULL &&
+            model_files_find(&m->files, name, true) == NULL) {
+            s = status_error(STATUS_DATA, "%s holds a %s, which lacks %s of the %s that is wanted here",
+                             m->path, bert_task_class(m->task), name, bert_task_class(task));
+        }
+    }
+    param_table_fini(&params);
+    return s;
+}
+
+static struct status check_head(const char *path, enum bert_task task)
+{
+    struct model_dir m;
+    if (task == BERT_TASK_ENCODER) {
+        return status_ok(); /* every model has one */
+    }
+    TRY(model_dir_open(&m, path));
+    struct status s = check_names(&m, task);
+    model_dir_close(&m);
+    return s;
+}
+
 struct status session_flags_plan(const struct session_flags *f, enum bert_task task)
 {
     struct trainer_plan plan;
     struct session_options o;
     TRY(session_options_find(&o, f->device, f->dtype));
     TRY(session_plan(&plan, f->model, task, &o));
+    TRY(check_head(f->model, task));
     printf("%s: %.2f M parameters, %.1f MiB, at most %.3g GFLOP a batch\n", f->model,
            (double)plan.n_params / 1e6, (double)plan.total_bytes / 0x1p20, plan.micro_flops / 1e9);
     return status_ok();

@@ -273,22 +273,21 @@ struct status option_parse(const struct command *c, int argc, const char **argv,
 /* Writes `text` from column `column` on, wrapped at 100 columns with later lines indented by `indent`. */
 static void print_wrapped(const char *text, int column, int indent)
 {
-    while (*text != '\0') {
-        int word = (int)strcspn(text, " \n");
-        if (column + word > 100 && column > indent) {
+    for (bool first = true; *text != '\0'; first = false) {
+        int space = (int)strspn(text, " ");
+        int word = (int)strcspn(text + space, " \n");
+        if (!first && column + space + word > 100) {
             printf("\n%*s", indent, "");
             column = indent;
+            text += space;
+            space = 0;
         }
-        printf("%.*s", word, text);
-        column += word;
-        text += word;
+        printf("%.*s", space + word, text);
+        column += space + word;
+        text += space + word;
         if (*text == '\n') {
             printf("\n%*s", indent, "");
             column = indent;
-            text++;
-        } else if (*text == ' ') {
-            putchar(' ');
-            column++;
             text++;
         }
     }
@@ -315,31 +314,59 @@ static void print_ignored(const struct command *c)
     buf_fini(&names);
 }
 
+/* What is behind the help of a flag: (fp32|bf16|fp16, default fp32) [VARIABLE] */
+static void append_facts(struct buf *text, const struct option *o)
+{
+    const char *facts[] = {o->required ? "required" : NULL, o->choices, NULL};
+    char by_default[256];
+    if (o->default_text != NULL) {
+        snprintf(by_default, sizeof by_default, "default %s", o->default_text);
+        facts[2] = by_default;
+    }
+    const char *before = " (";
+    for (int i = 0; i < 3; i++) {
+        if (facts[i] != NULL) {
+            buf_printf(text, "%s%s", before, facts[i]);
+            before = ", ";
+        }
+    }
+    buf_puts(text, before[0] == ',' ? ")" : "");
+    if (o->env != NULL) {
+        buf_printf(text, " [%s]", o->env);
+    }
+}
+
+static void print_option(const struct option *o)
+{
+    enum { TEXT_COLUMN = 34 };
+    int n = printf("  --%s%s%s", o->name, takes_value(o) ? " " : "", takes_value(o) ? o->value_name : "");
+    int column = n < TEXT_COLUMN - 1 ? TEXT_COLUMN : n + 1;
+    printf("%*s", column - n, "");
+    struct buf text = {0};
+    buf_printf(&text, "%s%s", o->kind == OPTION_REFUSED ? "refused: " : "", o->help);
+    append_facts(&text, o);
+    print_wrapped(buf_text(&text), column, TEXT_COLUMN);
+    buf_fini(&text);
+}
+
 void option_print_help(const struct command *c)
 {
-    printf("usage: kiln %s [flags] %s\n\n", c->name, c->positional_usage);
+    printf("usage: kiln %s [flags]%s%s\n\n", c->name, c->positional_usage[0] == '\0' ? "" : " ",
+           c->positional_usage);
     print_wrapped(c->summary, 0, 0);
     if (c->details != NULL) {
         putchar('\n');
         print_wrapped(c->details, 0, 0);
     }
+    if (c->options->name != NULL && c->options->name[0] != '\0') {
+        putchar('\n');
+    }
     for (const struct option *o = c->options; o->name != NULL; o++) {
         if (o->name[0] == '\0') {
             printf("\n%s:\n", o->help);
-            continue;
+        } else if (!is_ignored(o)) {
+            print_option(o);
         }
-        if (is_ignored(o)) {
-            continue;
-        }
-        enum { TEXT_COLUMN = 34 };
-        int n = printf("  --%s%s%s", o->name, takes_value(o) ? " " : "", takes_value(o) ? o->value_name : "");
-        printf("%*s", n < TEXT_COLUMN - 1 ? TEXT_COLUMN - n : 1, "");
-        char text[1024];
-        snprintf(text, sizeof text, "%s%s%s%s%s%s%s%s", o->help, o->required ? " (required)" : "",
-                 o->default_text != NULL ? " (default " : "", o->default_text != NULL ? o->default_text : "",
-                 o->default_text != NULL ? ")" : "", o->env != NULL ? " [" : "", o->env != NULL ? o->env : "",
-                 o->env != NULL ? "]" : "");
-        print_wrapped(text, n < TEXT_COLUMN - 1 ? TEXT_COLUMN : n + 1, TEXT_COLUMN);
     }
     print_ignored(c);
 }

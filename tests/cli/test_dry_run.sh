@@ -1,0 +1,67 @@
+#!/usr/bin/env bash
+# Every command: its help, and --dry-run, spelt either way, which writes nothing at all.
+set -euo pipefail
+kiln=$1
+dir=$(mktemp -d)
+work=$(mktemp -d)
+trap 'rm -rf "$dir" "$work"' EXIT
+. "$(dirname "$0")/corpus.sh"
+. "$(dirname "$0")/expect.sh"
+export OMP_NUM_THREADS=1 HOME=$work XDG_CACHE_HOME=$work
+
+make_store
+"$kiln" pretrain --input_dir "$dir/store" --config_file "$dir/config.json" --output_dir "$dir/run" --max_seq_length 32 \
+    --max_predictions_per_seq 5 --train_batch_size 8 --max_steps 2 --eval_steps 0 --disable_progress_bar 2>/dev/null
+cat >"$dir/squad.json" <<JSON
+{"version": "1.1", "data": [{"title": "t", "paragraphs": [{"context": "the king went to the city . the river came in .",
+ "qas": [{"id": "a", "question": "the king went ?", "answers": [{"text": "city", "answer_start": 21}]}]}]}]}
+JSON
+echo '{"a": "city"}' >"$dir/predictions.json"
+cd "$work"
+
+# silent COMMAND...: ends with 0, and neither the inputs nor the working directory change
+state() { find "$dir" "$work" ! -path "$dir/out" ! -path "$dir/err" ! -path "$dir" -printf '%p %s %T@\n' | sort; }
+silent()
+{
+    local before
+    before=$(state)
+    expect 0 "" "$kiln" "$@"
+    [ "$before" = "$(state)" ] || fail "$* changed something: $(diff <(echo "$before") <(state))"
+}
+model=$dir/run/ckpt_2
+declare -A words=(
+    [vocab]="--input $dir/corpus.txt --vocab_file new/vocab.txt"
+    [tokenize]="--vocab_file $dir/vocab.txt"
+    [prepare]="--input $dir/corpus.txt --vocab_file $dir/vocab.txt --output_dir new"
+    [pretrain]="--input_dir $dir/store --config_file $dir/config.json --output_dir new --max_seq_length 32 --json-summary new.json
+        --migration_log new.log --enable-tensorboard-logging --profile --tensorboard_logdir traces"
+    [report]="$dir/run"
+    [fill]="--model $model"
+    [squad]="--init_checkpoint $model --output_dir new --max_seq_length 32 --max_query_length 8 --doc_stride 8 --do_train
+        --train_file $dir/squad.json --do_predict --predict_file $dir/squad.json --json-summary new.json --cache_dir cache"
+    [ask]="--model $model"
+    [score]="$dir/squad.json $dir/predictions.json"
+    [embed]="--model $model"
+    [export]="--model $model --output_dir new"
+    [inspect]="$model"
+    [doctor]=""
+    [bench]="--model tiny --migration_log new.log"
+)
+n=0
+for command in $("$kiln" help | awk '/^  [a-z]/ { print $1 }'); do
+    [ -n "${words[$command]+known}" ] || fail "kiln $command is not tried here"
+    # what a dry run of the question-answering commands reads must have that head
+    case $command in ask) continue ;; esac
+    # shellcheck disable=SC2086 # words
+    silent $command ${words[$command]} --dry-run </dev/null
+    # shellcheck disable=SC2086
+    silent $command --dry_run ${words[$command]} </dev/null
+    expect 0 "usage: kiln $command [flags]" "$kiln" $command --help
+    ! grep -nE ' $|.{101}' "$dir/out" || fail "kiln $command --help is not laid out"
+    n=$((n + 1))
+done
+[ $n -eq 13 ] || fail "$n commands"
+expect 65 "qa_outputs" "$kiln" ask --model "$model" --dry_run
+expect 0 "(fp32|bf16|fp16, default" "$kiln" ask --help
+expect 0 "refused: gradients" "$kiln" squad --help
+echo "test_dry_run: $n commands write nothing"

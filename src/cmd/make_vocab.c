@@ -132,10 +132,16 @@ static struct status run(const void *args, int n_positional, const char *const *
     if (failed(s)) {
         return s;
     }
-    if (a->dry_run) {
+    for (int64_t i = 0; i < d.n_files && !failed(s); i++) {
+        if (file_is_same(d.files[i].path, a->vocab_file)) {
+            s = status_error(STATUS_USAGE, "--vocab_file %s is one of the texts, and would replace it",
+                             a->vocab_file);
+        }
+    }
+    if (a->dry_run && !failed(s)) {
         log_info("would make a vocabulary of at most %lld pieces from %lld files, %.1f MB, and write %s",
                  (long long)a->vocab_size, (long long)d.n_files, (double)d.total_bytes / 1e6, a->vocab_file);
-    } else {
+    } else if (!failed(s)) {
         s = check_output(a->vocab_file);
         s = failed(s) ? s : make_vocab(a, &d);
     }

@@ -14,7 +14,7 @@
             "time the ops of --profile_steps and write a trace for Perfetto or chrome://tracing"),           \
         OPTION_STRING_ROW("profile_steps", AT(profile.steps), "0", "X:Y",                                    \
                           "the first and the last micro-step to profile, counted from 1 in this run"),       \
-        OPTION_STRING_ROW("tensorboard_logdir", AT(profile.directory), NULL, "DIR",                          \
+        OPTION_STRING_ROW("tensorboard_logdir", AT(profile.directory), "", "DIR",                            \
                           "where the trace is written; OUTPUT_DIR/profile without it"),                      \
         OPTION_STRING_ROW("migration_log", AT(migration_log), NULL, "FILE",                                  \
                           "write there which kernel served each op, by dtype and shape; slower on a GPU"),   \

@@ -1,6 +1,8 @@
 /* kiln report: one page that shows what one or several runs came to. */
 #include "cmd/commands.h"
+#include "core/buf.h"
 #include "core/log.h"
+#include "io/file.h"
 #include "train/report_page.h"
 
 #include <stddef.h>
@@ -17,6 +19,22 @@ static const struct option options[] = {
     {0},
 };
 
+/* The page must not replace what it is made from. */
+static struct status check_output(const char *output, int n_runs, const char *const *runs)
+{
+    for (int i = 0; i < n_runs; i++) {
+        struct buf log = {0};
+        buf_printf(&log, "%s/log.jsonl", runs[i]);
+        bool same = file_is_same(output, runs[i]) || file_is_same(output, buf_text(&log));
+        buf_fini(&log);
+        if (same) {
+            return status_error(STATUS_USAGE, "--output %s is the log of a run, and would replace it",
+                                output);
+        }
+    }
+    return status_ok();
+}
+
 static struct status dry_run(int n_runs, const char *const *runs)
 {
     for (int i = 0; i < n_runs; i++) {
@@ -31,6 +49,7 @@ static struct status dry_run(int n_runs, const char *const *runs)
 static struct status run(const void *args, int n_positional, const char *const *positional)
 {
     const struct report_args *a = args;
+    TRY(check_output(a->output, n_positional, positional));
     if (a->dry_run) {
         return dry_run(n_positional, positional);
     }

@@ -116,6 +116,9 @@ static struct status store(const struct option *o, const char *text, void *args)
         *(double *)field = number;
         break;
     case OPTION_STRING:
+        if (text[0] == '\0' && (o->default_text == NULL || o->default_text[0] != '\0')) {
+            return status_error(STATUS_USAGE, "--%s is empty: %s", o->name, o->help);
+        }
         if (o->choices != NULL && !is_choice(o->choices, text)) {
             return status_error(STATUS_USAGE, "--%s is '%s', but must be one of %s", o->name, text,
                                 o->choices);
@@ -187,8 +190,8 @@ static struct status store_defaults(const struct command *c, void *args)
 static struct status check_required(const struct command *c, const void *args)
 {
     for (const struct option *o = c->options; o->name != NULL; o++) {
-        const char *text = o->required ? *(const char *const *)((const char *)args + o->offset) : "given";
-        if (text == NULL || text[0] == '\0') {
+        const char *text = o->required ? *(const char *const *)((const char *)args + o->offset) : "";
+        if (text == NULL) {
             return status_error(STATUS_USAGE, "kiln %s needs --%s %s: %s", c->name, o->name, o->value_name,
                                 o->help);
         }
@@ -319,7 +322,7 @@ static void append_facts(struct buf *text, const struct option *o)
 {
     const char *facts[] = {o->required ? "required" : NULL, o->choices, NULL};
     char by_default[256];
-    if (o->default_text != NULL) {
+    if (o->default_text != NULL && o->default_text[0] != '\0') {
         snprintf(by_default, sizeof by_default, "default %s", o->default_text);
         facts[2] = by_default;
     }

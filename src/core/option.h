@@ -5,8 +5,8 @@
  *
  * Two rules keep a flag from swallowing its neighbour.  A flag that takes a value takes the next word unless
  * that begins with `--` (`--name=--value` gives such a value; a negative number has one dash).  The beginning
- * of a name stands for it where no other name of the table begins so, and a line says for which; every flag of
- * the replaced scripts has a row of its own, so that none is taken for the beginning of another. */
+ * of a name stands for it where no other name of the table begins so, and a line says for which; every flag
+ * of the replaced scripts has a row of its own, so that none is taken for the beginning of another. */
 #ifndef KILN_CORE_OPTION_H
 #define KILN_CORE_OPTION_H
 
@@ -21,7 +21,7 @@ enum option_kind {
     OPTION_BOOL,    /* bool; true, yes, 1 or false, no, 0 in any case; true where a flag or nothing follows */
     OPTION_INT,     /* int64_t; "1e3" is accepted where it is a whole number */
     OPTION_REAL,    /* double */
-    OPTION_STRING,  /* const char *, borrowed from argv, the environment or the table */
+    OPTION_STRING,  /* const char *, borrowed from argv, environment or table; empty only if its default is */
     OPTION_MEANS,   /* no value; stores `means` in the string of another flag */
     OPTION_IGNORED, /* takes no value, has no meaning here; a line says so */
     OPTION_IGNORED_VALUE, /* the same, with a value, which may be missing */
@@ -35,7 +35,7 @@ struct option {
     const char *default_text; /* parsed like a value; NULL: zero, NULL or false */
     const char *value_name;   /* in the help, e.g. "DIR" */
     const char *help;
-    bool required;       /* strings only: absent or empty is an error */
+    bool required;       /* strings only */
     double min, max;     /* numbers only; both 0: no limits */
     const char *choices; /* "a|b|c"; NULL: anything */
     const char *means;   /* OPTION_MEANS: the value that is stored */

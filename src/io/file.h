@@ -64,4 +64,7 @@ struct status file_remove_tree(const char *path);
 /* Bytes that can still be written on the file system of `path`; UINT64_MAX if unknown. */
 uint64_t file_free_bytes(const char *path);
 
+/* Whether both are there and one file, by whatever names. */
+bool file_is_same(const char *a, const char *b);
+
 #endif

@@ -70,6 +70,7 @@ expect 0 "4 lines of training, 2 evaluations" "$kiln" report --dry-run "$dir/run
 expect 65 "none" "$kiln" report "$dir/none"
 expect 65 "log.jsonl" "$kiln" report "$dir/store"
 expect 64 "RUN" "$kiln" report
+expect 64 "is the log of a run" "$kiln" report "$dir/run" --output "$dir/run/../run/log.jsonl"
 expect 64 "RUN" "$kiln" report 1 2 3 4 5 6 7 8 9
 expect 74 "$dir/none/x.html" "$kiln" report "$dir/run" --output "$dir/none/x.html"
 [ ! -e "$dir/none" ] || fail "a directory was made"

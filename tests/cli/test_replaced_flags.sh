@@ -65,7 +65,9 @@ expect 64 "unknown flag --next" "$kiln" pretrain --use_hpu_graphs --next # a val
 expect 64 "wants a value, not the flag --phase2" "$kiln" pretrain --output_dir --phase2
 expect 64 "--profile is 'abc', but must be true or false" "$kiln" pretrain --profile=abc
 expect 64 "--enable_packed_data_mode is 'nan', but must be true or false" "$kiln" pretrain --enable_packed_data_mode=nan
-expect 64 "needs --output_dir" "$kiln" pretrain --input_dir x --config_file x --output_dir=
+expect 64 "--output_dir is empty" "$kiln" pretrain --input_dir x --config_file x --output_dir=
+expect 64 "--init_checkpoint is empty" "$kiln" pretrain --init_checkpoint "" # a variable that is not set is no wish to start anew
+expect 0 "cpu" "$kiln" pretrain "${reference[@]}" --dry_run --tensorboard_logdir ""
 expect 0 "--use_habana, --use_hpu" "$kiln" pretrain --help
 expect 64 "clipped at their global norm" "$kiln" squad --per_param_grad_clipping
 

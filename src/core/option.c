@@ -123,7 +123,7 @@ static struct status store(const struct option *o, const char *text, void *args)
             return status_error(STATUS_USAGE, "--%s is '%s', but must be one of %s", o->name, text,
                                 o->choices);
         }
-        *(const char **)field = text;
+        *(const char **)field = text[0] == '\0' ? NULL : text;
         break;
     case OPTION_MEANS: *(const char **)field = o->means; break;
     case OPTION_IGNORED:

@@ -17,13 +17,13 @@
 #include <stdint.h>
 
 enum option_kind {
-    OPTION_FLAG,    /* bool; no value */
-    OPTION_BOOL,    /* bool; true, yes, 1 or false, no, 0 in any case; true where a flag or nothing follows */
-    OPTION_INT,     /* int64_t; "1e3" is accepted where it is a whole number */
-    OPTION_REAL,    /* double */
-    OPTION_STRING,  /* const char *, borrowed from argv, environment or table; empty only if its default is */
-    OPTION_MEANS,   /* no value; stores `means` in the string of another flag */
-    OPTION_IGNORED, /* takes no value, has no meaning here; a line says so */
+    OPTION_FLAG,   /* bool; no value */
+    OPTION_BOOL,   /* bool; true, yes, 1 or false, no, 0 in any case; true where a flag or nothing follows */
+    OPTION_INT,    /* int64_t; "1e3" is accepted where it is a whole number */
+    OPTION_REAL,   /* double */
+    OPTION_STRING, /* const char *, borrowed from argv, environment or table; "" is NULL if the default is "" */
+    OPTION_MEANS,         /* no value; stores `means` in the string of another flag */
+    OPTION_IGNORED,       /* takes no value, has no meaning here; a line says so */
     OPTION_IGNORED_VALUE, /* the same, with a value, which may be missing */
     OPTION_REFUSED, /* asks for what is not there and must not be left out in silence; `help` says why */
 };

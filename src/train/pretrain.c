@@ -236,8 +236,12 @@ static struct status open_to_resume(const struct run *r, struct checkpoint *c, b
     if (o->resume_step >= 0) {
         char path[CHECKPOINT_PATH_BYTES];
         TRY(checkpoint_path(path, "%s/ckpt_%lld", o->output_dir, (long long)o->resume_step));
-        *found = true;
-        return checkpoint_open(c, path);
+        *found = file_is_directory(path);
+        return *found ? checkpoint_open(c, path)
+                      : status_error(
+                            STATUS_NO_CHECKPOINT,
+                            "there is no %s for --resume_step %lld; without that flag the newest is taken",
+                            path, (long long)o->resume_step);
     }
     return checkpoint_dir_open_newest(c, o->output_dir, found);
 }

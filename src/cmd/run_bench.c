@@ -1,10 +1,12 @@
 /* kiln bench: where the time of a training step goes, op by op, beside what this machine reaches in the same
- * run.  Models of the usual sizes and made-up tokens, so that it needs no file. */
+ * run, or beside nothing, as it is predicted for a GPU that is not here.  Models of the usual sizes and made-up tokens,
+ * so that it needs no file. */
 #include "cmd/commands.h"
 #include "cmd/precision_flags.h"
 #include "train/migration_log.h"
 #include "train/precision.h"
 #include "train/step_bench.h"
+#include "train/step_forecast.h"
 
 #include <inttypes.h>
 #include <math.h>
@@ -14,8 +16,9 @@
 #include <string.h>
 
 struct bench_args {
-    const char *model, *config_file, *optimizer, *device, *migration_log;
-    int64_t max_seq_length, train_batch_size, steps;
+    const char *model, *config_file, *task, *optimizer, *device, *predict, *migration_log;
+    int64_t max_seq_length, min_seq_length, train_batch_size, steps;
+    bool recompute;
     struct precision_flags precision;
     bool dry_run;
 };
@@ -24,6 +27,7 @@ struct bench_args {
 struct bench_place {
     struct backend plain, watched; /* with the migration log around it */
     struct precision precision;
+    const struct gpu_chip *chip; /* it is not here: everything is predicted; NULL: it is measured */
 };
 
 #define AT(field) offsetof(struct bench_args, field)
@@ -34,14 +38,24 @@ static const struct option options[] = {
     OPTION_STRING_ROW("config_file", AT(config_file), NULL, "FILE",
                       "a model configuration instead (JSON, Hugging Face's keys; see configs/)"),
     OPTION_INT_ROW("max_seq_length", AT(max_seq_length), "128", 8, 65536, "tokens of every sequence"),
+    OPTION_INT_ROW("min_seq_length", AT(min_seq_length), "0", 0, 65536,
+                   "lengths are spread evenly from here to --max_seq_length; 0: all are of that"),
     OPTION_INT_ROW(
         "train_batch_size", AT(train_batch_size), "0", 0, 1e6,
         "sequences of a step; 0: 4096 tokens, 1024 for hidden sizes of 768 and more, 32768 on a GPU"),
+    OPTION_CHOICE_ROW("task", AT(task), "pretraining", "pretraining|squad",
+                      "a step of pre-training, or answering questions"),
+    OPTION_FLAG_ROW("checkpoint_activations", AT(recompute),
+                    "keep the input of each layer only, and compute the rest again"),
     OPTION_CHOICE_ROW("optimizer", AT(optimizer), "adamw", "lamb|adamw", "lamb or adamw"),
     OPTION_INT_ROW("steps", AT(steps), "3", 1, 1e6, "steps to measure, of which the fastest is shown"),
     PRECISION_ROWS,
     OPTION_CHOICE_ROW("device", AT(device), "auto", "auto|cpu|cuda",
                       "where to compute; auto is the cpu, since cuda has not been tested on a GPU yet"),
+    OPTION_STRING_ROW(
+        "predict", AT(predict), NULL, "GPU",
+        "measure nothing: predict the same table for this GPU (h200) from what the kernels move and "
+        "compute and from rates that were measured there"),
     OPTION_STRING_ROW("migration_log", AT(migration_log), NULL, "FILE",
                       "write there which kernel served each op, by dtype and shape"),
     OPTION_FLAG_ROW("dry_run", AT(dry_run), "say what would be computed and in how much memory"),
@@ -94,23 +108,32 @@ static struct status plan_bench(struct step_bench *s, const struct bench_args *a
                                 const struct bert_config *model)
 {
     int64_t tokens = usual_tokens(model, at->plain.device);
+    if (a->min_seq_length > a->max_seq_length) {
+        return status_error(STATUS_USAGE,
+                            "--min_seq_length %" PRId64 " is more than --max_seq_length %" PRId64,
+                            a->min_seq_length, a->max_seq_length);
+    }
     if (a->max_seq_length > model->max_position_embeddings) {
         return status_error(STATUS_USAGE,
                             "--max_seq_length %" PRId64 " is more than the %" PRId64 " positions of %s",
                             a->max_seq_length, model->max_position_embeddings, name);
     }
+    bool answers = strcmp(a->task, "squad") == 0;
     *s = (struct step_bench){
         .config = {.model = *model,
+                   .task = answers ? BERT_TASK_QUESTION_ANSWERING : BERT_TASK_PRETRAINING,
                    .device = at->watched.device,
                    .ops = at->watched.ops,
                    .precision = at->precision,
                    .optimizer = optimizer_defaults(strcmp(a->optimizer, "lamb") == 0 ? OPTIMIZER_LAMB
                                                                                      : OPTIMIZER_ADAMW),
-                   .training = true,
+                   .training = !answers,
+                   .recompute = a->recompute ? 1 : 0,
                    .seed = 42},
         .plain = at->plain,
         .ceiling_size = ceiling_size_of(at->plain.device),
         .length = a->max_seq_length,
+        .min_length = a->min_seq_length,
         .n_sequences = a->train_batch_size > 0      ? a->train_batch_size
                        : tokens > a->max_seq_length ? tokens / a->max_seq_length
                                                     : 1,
@@ -129,12 +152,37 @@ static struct status print_times(const struct step_times *t, const struct step_b
     op_report_append(&b, t->totals, t->seconds, &t->ceilings);
     buf_printf(&b,
                "step %.1f ms, %.0f tokens/s; %.1f GFLOP of it useful: %.1f GF/s, %.0f %% of the products\n\n",
-               1e3 * t->seconds, (double)(s->n_sequences * s->length) / t->seconds, s->useful_flops * 1e-9,
+               1e3 * t->seconds, (double)step_bench_tokens(s) / t->seconds, s->useful_flops * 1e-9,
                rate * 1e-9, 100 * rate / t->ceilings.products);
     struct status status = buf_status(&b);
     fputs(buf_text(&b), stdout);
     fflush(stdout);
     buf_fini(&b);
+    return status;
+}
+
+/* Milliseconds, and sequences a second: of a cool chip, and of one that has been at work. */
+static void print_rate(const char *what, double seconds, double hot, int64_t n_sequences)
+{
+    printf("%s %.2f to %.2f ms, %.0f to %.0f sequences/s\n", what, 1e3 * seconds, 1e3 * hot,
+           (double)n_sequences / hot, (double)n_sequences / seconds);
+}
+
+static struct status predict(const struct step_bench *s, const struct gpu_chip *chip)
+{
+    struct step_forecast f;
+    struct buf b = {0};
+    TRY(step_forecast_run(&f, s, chip));
+    step_forecast_append(&b, &f);
+    struct status status = buf_status(&b);
+    fputs(buf_text(&b), stdout);
+    buf_fini(&b);
+    if (s->config.training) {
+        print_rate("predicted, not measured: forward and backward", f.passes, f.hot_passes, s->n_sequences);
+    }
+    print_rate(s->config.training ? "predicted, not measured: step" : "predicted, not measured: answers",
+               f.seconds, f.hot_seconds, s->n_sequences);
+    printf("\n");
     return status;
 }
 
@@ -150,6 +198,9 @@ static struct status bench(const struct bench_args *a, const struct bench_place 
     fflush(stdout);
     if (a->dry_run) {
         return status_ok();
+    }
+    if (at->chip != NULL) {
+        return predict(&s, at->chip);
     }
     TRY(step_bench_run(&s, a->steps, &t));
     return print_times(&t, &s, at->precision);
@@ -179,12 +230,36 @@ static void print_place(const struct backend *b)
     buf_fini(&text);
 }
 
+static struct status predict_models(const struct bench_args *a, struct bench_place *at, struct device *device)
+{
+    at->chip = gpu_chip_find(a->predict);
+    if (at->chip == NULL) {
+        return status_error(STATUS_USAGE, "--predict %.40s: rates are tabulated for %s", a->predict,
+                            gpu_chip_names());
+    }
+    *device = forecast_device(at->chip);
+    at->plain = at->watched = (struct backend){device, &ops_plan};
+    TRY(precision_find(&at->precision, &a->precision, device));
+    printf("kiln       %s\nNothing here is measured: predicted for one %s, from what this kiln's kernels "
+           "move and "
+           "compute, and rates that were\nmeasured there (docs/numbers.md).\n\n",
+           KILN_VERSION, at->chip->title);
+    return bench_models(a, at);
+}
+
 static struct status run(const void *args, int n_positional, const char *const *positional)
 {
     (void)n_positional, (void)positional;
     const struct bench_args *a = args;
-    struct bench_place at;
+    struct bench_place at = {0};
     struct migration_log log = {0};
+    struct device predicted;
+    if (a->predict != NULL) {
+        return predict_models(a, &at, &predicted);
+    }
+    if (strcmp(a->task, "squad") == 0) {
+        return status_error(STATUS_USAGE, "--task squad is only predicted: add --predict");
+    }
     TRY(backend_find(&at.plain, a->device));
     TRY(precision_find(&at.precision, &a->precision, at.plain.device));
     print_place(&at.plain);
@@ -202,7 +277,9 @@ const struct command command_bench = {
         "Needs no files.  Steps and ceilings are measured in turn on the same device; the fastest step is "
         "shown, "
         "each op with its rate and the percentage of the highest ceiling seen: matrix products for GF/s, "
-        "copying for GB/s, which ops whose data are in the caches go beyond.",
+        "copying for GB/s, which ops whose data are in the caches go beyond.  With --predict the same rows "
+        "are "
+        "predicted, for a cool GPU and for one that has been at work, and each kernel's launches and bytes.",
     .positional_usage = "",
     .options = options,
     .args_bytes = sizeof(struct bench_args),

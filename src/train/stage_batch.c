@@ -161,6 +161,7 @@ void stage_batch_send(struct stage_block *block, struct exec *x, const struct be
                       const struct stage_numbers *numbers)
 {
     size_t bytes = batch == NULL ? block->numbers_bytes : block->bytes;
+    block->stream.n_pairs = batch == NULL ? block->stream.n_pairs : pairs_of(batch);
     if (block->memory == NULL) {
         return; /* planning */
     }
@@ -171,7 +172,6 @@ void stage_batch_send(struct stage_block *block, struct exec *x, const struct be
     put_numbers(&image, numbers);
     if (batch != NULL) {
         put_batch(&image, batch);
-        block->stream.n_pairs = pairs_of(batch);
     }
     queue_send(x, block->memory, image.memory, bytes);
 }

@@ -7,37 +7,87 @@
 #include <math.h>
 #include <string.h>
 
+/* Lengths that are spread evenly, neighbours unlike each other: multiples of the golden ratio. */
+static int64_t length_of(const struct step_bench *b, int64_t i)
+{
+    double place = fmod(((double)i + 0.5) * 0.6180339887498949, 1);
+    return b->min_length == 0 || b->min_length >= b->length
+               ? b->length
+               : b->min_length + (int64_t)(place * (double)(b->length - b->min_length + 1));
+}
+
+static bool predicts_words(const struct step_bench *b)
+{
+    return b->config.task == BERT_TASK_PRETRAINING || b->config.task == BERT_TASK_MASKED_LM;
+}
+
+static int64_t masked_of(const struct step_bench *b, int64_t length)
+{
+    return predicts_words(b) ? lround(0.15 * (double)length) : 0;
+}
+
+/* What the sequences come to without rounding. */
+struct count {
+    int64_t tokens, masked;
+    double pairs;
+};
+
+static struct count count_sequences(const struct step_bench *b)
+{
+    struct count c = {0};
+    for (int64_t i = 0; i < b->n_sequences; i++) {
+        int64_t length = length_of(b, i);
+        c.tokens += length;
+        c.masked += masked_of(b, length);
+        c.pairs += (double)(length * length);
+    }
+    return c;
+}
+
+int64_t step_bench_tokens(const struct step_bench *b)
+{
+    return count_sequences(b).tokens;
+}
+
 /* Counts the work twice: with the rounding of batches for memory, without it for what is useful. */
 struct status step_bench_plan(struct step_bench *b)
 {
     struct trainer_config exact;
-    b->n_masked = lround(0.15 * (double)b->length);
-    b->config.limits = bert_batch_limits(b->n_sequences, b->length, b->n_masked);
+    struct count c = count_sequences(b);
+    double tokens = (double)c.tokens, passes = b->config.training ? 3 : 1;
+    b->config.limits = bert_batch_limits(b->n_sequences, b->length, masked_of(b, b->length));
     exact = b->config;
-    exact.limits = (struct bert_batch_limits){b->n_sequences * b->length, b->n_sequences,
-                                              b->n_sequences * b->n_masked, b->length};
+    exact.limits = (struct bert_batch_limits){c.tokens, b->n_sequences, c.masked, b->length};
     TRY(trainer_plan(&b->plan, &exact));
-    b->useful_flops = b->plan.micro_flops;
+    /* the plan takes each sequence for the longest */
+    b->useful_flops = b->plan.micro_flops - passes * 4 * (tokens * (double)b->length - c.pairs) *
+                                                (double)b->config.model.hidden_size *
+                                                (double)b->config.model.num_hidden_layers;
     return trainer_plan(&b->plan, &b->config);
 }
 
-/* One micro-batch of full sequences of random words. */
-static struct status make_step(struct bert_step *step, const struct step_bench *s)
+static void add_sequence(struct bert_batch *b, const struct step_bench *s, int64_t i, struct rng_stream *r)
+{
+    uint32_t n_words = (uint32_t)s->config.model.vocab_size;
+    int64_t length = length_of(s, i), n_masked = masked_of(s, length);
+    int32_t *ids = bert_batch_add(b, length, length / 2, (int32_t)(i % 2), (int32_t)i);
+    for (int64_t k = 0; k < length; k++) {
+        ids[k] = (int32_t)rng_below(r, n_words);
+    }
+    for (int64_t k = 0; k < n_masked; k++) {
+        bert_batch_masked_positions(b)[k] = (int32_t)(1 + k * (length - 1) / n_masked);
+        bert_batch_masked_labels(b)[k] = (int32_t)rng_below(r, n_words);
+    }
+    bert_batch_take_masked(b, n_masked);
+}
+
+struct status step_bench_make(struct bert_step *step, const struct step_bench *s)
 {
     TRY(bert_step_init(step, 1, s->config.limits));
     struct bert_batch *b = step->micro;
     struct rng_stream r = rng_stream(rng_key(s->config.seed, 1));
-    uint32_t n_words = (uint32_t)s->config.model.vocab_size;
     for (int64_t i = 0; i < s->n_sequences; i++) {
-        int32_t *ids = bert_batch_add(b, s->length, s->length / 2, (int32_t)(i % 2), (int32_t)i);
-        for (int64_t k = 0; k < s->length; k++) {
-            ids[k] = (int32_t)rng_below(&r, n_words);
-        }
-        for (int64_t k = 0; k < s->n_masked; k++) {
-            bert_batch_masked_positions(b)[k] = (int32_t)(1 + k * (s->length - 1) / s->n_masked);
-            bert_batch_masked_labels(b)[k] = (int32_t)rng_below(&r, n_words);
-        }
-        bert_batch_take_masked(b, s->n_masked);
+        add_sequence(b, s, i, &r);
     }
     bert_batch_finish(b, 0);
     bert_step_count(step);
@@ -93,7 +143,7 @@ struct status step_bench_run(const struct step_bench *b, int64_t n_steps, struct
     TRY(trainer_init(&t, &b->config));
     struct status s = op_timer_init(&timer, &t.x, 0);
     if (!failed(s)) {
-        s = make_step(&step, b);
+        s = step_bench_make(&step, b);
     }
     if (!failed(s)) {
         s = run_steps(times, b, &t, &timer, &step, n_steps);

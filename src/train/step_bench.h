@@ -6,14 +6,15 @@
 #include "train/op_report.h"
 #include "train/trainer.h"
 
-/* A model to measure on full sequences of random words, and what is known of it beforehand. */
+/* A model to measure on sequences of random words, and what is known of it beforehand. */
 struct step_bench {
     struct trainer_config config;
     struct backend plain; /* of the ceilings: without what may stand around config.ops */
     struct ceiling_size ceiling_size;
     struct trainer_plan plan;
-    int64_t n_sequences, length, n_masked; /* masked positions of a sequence */
-    double useful_flops;                   /* products of one step over its real tokens and labels */
+    int64_t n_sequences, length; /* the longest sequence */
+    int64_t min_length;          /* the others are spread evenly from here to the longest; 0: all are full */
+    double useful_flops;         /* products of one step over its real tokens and labels */
 };
 
 /* The fastest step, and the ceilings as high as they were seen between the steps. */
@@ -25,6 +26,10 @@ struct step_times {
 
 /* Sets limits, plan and useful_flops by the rest. */
 struct status step_bench_plan(struct step_bench *b);
+
+/* One micro-batch of the planned sequences of random words; real tokens of it. */
+struct status step_bench_make(struct bert_step *step, const struct step_bench *b);
+int64_t step_bench_tokens(const struct step_bench *b);
 
 /* Takes n_steps after one that warms up.  Steps and ceilings are measured in turn, so that both meet the same
  * machine. */

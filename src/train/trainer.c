@@ -150,17 +150,27 @@ static struct status check_fp8(const struct trainer_config *c)
     return status_ok();
 }
 
+/* A trainer whose tensors have shapes and no memory, of which `ops` computes nothing. */
+static struct status declare_planned(struct trainer *t, struct arena *state,
+                                     const struct trainer_config *config, const struct ops *ops,
+                                     const struct trainer *owner)
+{
+    struct trainer_config planned = *config;
+    planned.ops = ops;
+    TRY(declare(t, &planned, owner));
+    TRY(check_fp8(config));
+    *state = arena_measuring();
+    carve_state(t, state);
+    TRY(view_weights(t));
+    t->stage.arena = arena_measuring();
+    return status_ok();
+}
+
 static struct status measure(struct trainer *t, const struct trainer_config *config,
                              const struct trainer *owner)
 {
-    struct trainer_config planned = *config;
-    planned.ops = &ops_plan;
-    TRY(declare(t, &planned, owner));
-    TRY(check_fp8(config));
-    struct arena state = arena_measuring();
-    carve_state(t, &state);
-    TRY(view_weights(t));
-    t->stage.arena = arena_measuring();
+    struct arena state;
+    TRY(declare_planned(t, &state, config, &ops_plan, owner));
     plan_micro_step(t);
     TRY(t->x.status);
     t->plan.workspace_bytes = t->x.totals.workspace_bytes;
@@ -170,6 +180,39 @@ static struct status measure(struct trainer *t, const struct trainer_config *con
     t->plan.library_bytes = config->device->overhead_bytes;
     t->plan.total_bytes = state.used + t->plan.saving_bytes + t->plan.library_bytes;
     return status_ok();
+}
+
+/* The ops of trainer_step, or of stage_infer. */
+static struct status count_over(struct trainer *t, const struct trainer_config *config, const struct ops *ops,
+                                const struct bert_batch *batch, bool whole_step)
+{
+    struct arena state;
+    TRY(declare_planned(t, &state, config, ops, NULL));
+    struct exec *x = &t->x;
+    stage_begin(&t->stage, batch, &(struct stage_numbers){0});
+    if (whole_step) {
+        x->ops->fill(x, t->results, 0);
+        x->ops->fill(x, t->grad, 0);
+    }
+    stage_forward(&t->stage, config->training);
+    if (config->training) {
+        stage_loss(&t->stage, t->metrics);
+        stage_backward(&t->stage, true);
+    }
+    if (whole_step) {
+        update(t);
+    }
+    return x->status;
+}
+
+struct status trainer_count(const struct trainer_config *config, const struct ops *ops,
+                            const struct bert_batch *batch, bool whole_step)
+{
+    struct trainer t;
+    CHECK(config->training || !whole_step, "a step without learning");
+    struct status s = count_over(&t, config, ops, batch, whole_step);
+    trainer_fini(&t);
+    return s;
 }
 
 static struct status plan_over(struct trainer_plan *plan, const struct trainer_config *config,

@@ -71,6 +71,12 @@ struct trainer_result {
  * stays. */
 struct status trainer_plan(struct trainer_plan *plan, const struct trainer_config *config);
 
+/* Gives the ops of one micro-batch to `ops`, a table that computes nothing (ops/forecast.h), in the sizes that the batch
+ * takes on config->device: forward and, for training, loss and backward; `whole_step`: also what surrounds them in
+ * trainer_step. */
+struct status trainer_count(const struct trainer_config *config, const struct ops *ops,
+                            const struct bert_batch *batch, bool whole_step);
+
 /* Allocates what the plan says.  For training the weights are initialised under the seed, else they are
  * zero. */
 struct status trainer_init(struct trainer *t, const struct trainer_config *config);

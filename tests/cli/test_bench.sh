@@ -27,6 +27,19 @@ if "$kiln" bench --device cuda --dry-run >"$dir/out" 2>"$dir/err"; then
 else
     [ "$(wc -l <"$dir/err")" = 1 ] && grep -q "kiln: error: --device cuda: " "$dir/err" || fail "no sentence: $(cat "$dir/err")"
 fi
+# What a GPU that is not here would take: rows of the same names, and a rate of a cool and of a hot chip.
+expect 0 "Nothing here is measured" "$kiln" bench --predict h200 --model large --train_batch_size 256 --autocast --optimizer lamb
+for row in linear_backward_weight attention lamb "all ops" product bias_dropout_add_layernorm_kernel "all kernels"; do
+    grep -qE "^$row +[0-9]+" "$dir/out" || fail "$row is not predicted: $(cat "$dir/out")"
+done
+# 256 sequences in 118 to 124 ms by a count made by hand (docs/numbers.md)
+awk '/^predicted, not measured: step/ { found = 1; bad = $5 < 110 || $7 > 130 } END { exit !found || bad }' "$dir/out" ||
+    fail "another step than was counted: $(tail -n 3 "$dir/out")"
+expect 0 "predicted, not measured: answers" "$kiln" bench --predict h200 --model large --task squad --train_batch_size 1 \
+    --max_seq_length 384 --autocast
+expect 64 "rates are tabulated for h200" "$kiln" bench --predict abacus
+expect 64 "is more than --max_seq_length 32" "$kiln" bench --model tiny --max_seq_length 32 --min_seq_length 64
+expect 0 "tiny: s64 B4" "$kiln" bench --model tiny --max_seq_length 64 --min_seq_length 16 --train_batch_size 4 --steps 1
 expect 64 "more than the 512 positions" "$kiln" bench --model tiny --max_seq_length 1024
 expect 65 "cannot open" "$kiln" bench --config_file "$dir/none.json"
 echo "test_bench: rows and totals are there"

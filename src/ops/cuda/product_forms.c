@@ -1,26 +1,11 @@
 #include "ops/cuda/product_forms.h"
 
-#include "core/fp8.h"
 #include "ops/workspace.h"
 
 static enum launch_type launch_type_of(enum dtype t)
 {
     CHECK(t == DTYPE_F32 || t == DTYPE_BF16 || t == DTYPE_F16, "a product of %s", dtype_name(t));
     return t == DTYPE_BF16 ? LAUNCH_BF16 : t == DTYPE_F16 ? LAUNCH_F16 : LAUNCH_F32;
-}
-
-bool product_form_fits(enum product_form form, const struct cuda_product *p)
-{
-    switch (form) {
-    case PRODUCT_ALONE: return p->bias == NULL || p->gelu != NULL;
-    case PRODUCT_EPILOGUE:
-        if (dtype_is_fp8(p->a_dtype) && p->c_dtype == DTYPE_F32) {
-            return false; /* its bias would be bf16 */
-        }
-        return (p->bias != NULL && p->n <= PRODUCT_ROOM) ||
-               (p->bias_gradient != NULL && p->m <= PRODUCT_ROOM);
-    default: return p->bias != NULL && !p->accumulate;
-    }
 }
 
 void product_form_before(const struct launch *l, enum product_form form, const struct cuda_product *p,

@@ -6,6 +6,7 @@
 #ifndef KILN_OPS_CUDA_PRODUCT_FORMS_H
 #define KILN_OPS_CUDA_PRODUCT_FORMS_H
 
+#include "core/fp8.h"
 #include "ops/cuda/cuda_products.h"
 #include "ops/cuda/launch.h"
 
@@ -19,7 +20,19 @@ enum product_form {
 /* Elements of the room through which a bias goes to the library, or its gradient comes back. */
 enum { PRODUCT_ROOM = 1 << 18 };
 
-bool product_form_fits(enum product_form form, const struct cuda_product *p);
+static inline bool product_form_fits(enum product_form form, const struct cuda_product *p)
+{
+    switch (form) {
+    case PRODUCT_ALONE: return p->bias == NULL || p->gelu != NULL;
+    case PRODUCT_EPILOGUE:
+        if (dtype_is_fp8(p->a_dtype) && p->c_dtype == DTYPE_F32) {
+            return false; /* its bias would be bf16 */
+        }
+        return (p->bias != NULL && p->n <= PRODUCT_ROOM) ||
+               (p->bias_gradient != NULL && p->m <= PRODUCT_ROOM);
+    default: return p->bias != NULL && !p->accumulate;
+    }
+}
 
 /* What is launched before and after the product itself.  `room` is device memory for PRODUCT_ROOM floats: the
  * bias in the type of C before, its gradient [m] in fp32 after. */

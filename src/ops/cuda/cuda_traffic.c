@@ -1,0 +1,605 @@
+#include "ops/cuda/cuda_traffic.h"
+
+#include "core/fp8.h"
+#include "ops/cuda/product_forms.h"
+#include "ops/workspace.h"
+
+#include <math.h>
+
+/* A kernel: how near to the rate of copies it comes, and to that of instructions.  Predicted from the instructions of an
+ * element in sm_90a's code; to be replaced by what a chip says (docs/numbers.md). */
+struct kernel {
+    const char *name;
+    double copy_share, issue_share;
+};
+
+static const struct kernel MEMSET = {"memset", .90, 1},
+                           FILL = {"fill_kernel", .45, 1}, /* by element, through double */
+    CAST = {"cast_kernel", .58, 1},                        /* the same, and a load of 2 to 4 bytes a thread */
+    SUM = {"sum_kernel", .2, 1},                           /* one block */
+    CLEAR_INDEX = {"clear_index_kernel", 1, 1}, FIND_NONFINITE = {"find_nonfinite_kernel", .45, 1},
+                           FINISH_INDEX = {"finish_index_kernel", 1, 1},
+                           BROADCAST = {"broadcast_kernel", .85, 1},
+                           GELU = {"elements_kernel", .76,
+                                   1}, /* of GELU: a polynomial and an exponential an element */
+    BIAS_GELU = {"bias_gelu_kernel", .76, 1}, TANH = {"elements_kernel", .76, 1},
+                           GATHER = {"gather_kernel", .7, 1}, SORT = {"sort_kernel", .2, 1},
+                           ADD_RUN = {"add_run_kernel", .7, 1}, ADD_HEADS = {"add_heads_kernel", .7, 1},
+                           COLUMNS = {"column_partials_kernel", .85, 1},
+                           ADD_RUNS = {"add_runs_kernel", .7, 1}, MAXIMA = {"maxima_kernel", .87, 1},
+                           HOLD = {"hold_kernel", .79, 1}, ROUND = {"round_kernel", .79, 1},
+                           LAYERNORM = {"layernorm_kernel", .74,
+                                        1}, /* 400 instructions for eight columns: near the issue limit */
+    ADD_LAYERNORM = {"bias_dropout_add_layernorm_kernel", .74, 1}, EMBED = {"embed_kernel", .70, 1},
+                           LAYERNORM_BACKWARD = {"layernorm_backward_kernel", .70, 1}, /* 330 of them */
+    CLEAR_OUTSIDE = {"clear_outside_kernel", .85, 1}, CROSS_ENTROPY = {"cross_entropy_kernel", .7, 1},
+                           SPAN = {"span_kernel", .2, 1}, SQUARES = {"squares_kernel", .87, 1},
+                           ROOT_OF_SUM = {"root_of_sum_kernel", .2, 1},
+                           LAMB_DIRECTION = {"lamb_direction_kernel", .87, 1},
+                           LAMB_RATIO = {"lamb_ratio_kernel", .2, 1},
+                           LAMB_STEP = {"lamb_step_kernel", .89, 1}, ADAMW = {"adamw_kernel", .87, 1};
+
+/* The library's own: its time is that of its products, unless it only moves bytes. */
+static const struct kernel PRODUCT = {"product", .9, 1};
+
+static struct cuda_traffic *traffic_of(const struct exec *x)
+{
+    return (struct cuda_traffic *)x->ops;
+}
+
+static void tell(const struct exec *x, const struct cuda_launch *l)
+{
+    struct cuda_traffic *t = traffic_of(x);
+    t->launched(t->self, l);
+}
+
+static struct cuda_launch memory_launch(struct kernel k, double bytes)
+{
+    return (struct cuda_launch){.kernel = k.name, .bytes = bytes, .copy_share = k.copy_share};
+}
+
+/* A launch that memory bounds. */
+static void move(const struct exec *x, struct kernel k, double bytes)
+{
+    struct cuda_launch l = memory_launch(k, bytes);
+    tell(x, &l);
+}
+
+/* One of few blocks, each of which waits so many times in a row. */
+static void wait(const struct exec *x, struct kernel k, double bytes, double waits)
+{
+    struct cuda_launch l = memory_launch(k, bytes);
+    l.waits = waits;
+    tell(x, &l);
+}
+
+static double bytes_of(tensor t)
+{
+    return tensor_is_null(t) ? 0 : (double)tensor_bytes(t);
+}
+
+static double rounds(double n, double at_once)
+{
+    return ceil(n / at_once);
+}
+
+static void traffic_fill(struct exec *x, tensor out, double value)
+{
+    bool dense = out.n_dims < 2 || out.strides[out.n_dims - 2] == tensor_cols(out);
+    move(x, value == 0 && (tensor_rows(out) == 1 || dense) ? MEMSET : FILL, bytes_of(out));
+}
+
+static void traffic_cast(struct exec *x, tensor out, tensor in)
+{
+    move(x, CAST, bytes_of(out) + bytes_of(in));
+}
+
+/* Sums over rows of a matrix: the matrix once, then the partial sums, which are in the cache. */
+static void sum_columns(const struct exec *x, double bytes, int64_t rows, int64_t cols)
+{
+    double partials = (double)workspace_column_sum(rows, cols);
+    move(x, COLUMNS, bytes + partials);
+    move(x, ADD_RUNS, partials);
+}
+
+static void traffic_quantize(struct exec *x, tensor rows, tensor columns, tensor scale, tensor dbias,
+                             tensor in, enum dtype format)
+{
+    (void)scale, (void)format;
+    move(x, MAXIMA, bytes_of(in));
+    move(x, dtype_is_fp8(rows.dtype) ? ROUND : HOLD, bytes_of(in) + bytes_of(rows) + bytes_of(columns));
+    if (!tensor_is_null(dbias)) {
+        sum_columns(x, bytes_of(in), tensor_rows(in), tensor_cols(in));
+    }
+}
+
+static void traffic_sum(struct exec *x, tensor total, tensor in)
+{
+    (void)total;
+    wait(x, SUM, bytes_of(in), rounds((double)tensor_count(in), 1024));
+}
+
+static void traffic_find_nonfinite(struct exec *x, tensor index, tensor in)
+{
+    (void)index;
+    move(x, CLEAR_INDEX, 0);
+    move(x, FIND_NONFINITE, bytes_of(in));
+    move(x, FINISH_INDEX, 0);
+}
+
+/* A product with what goes with it. */
+struct linear_call {
+    enum cuda_product_side side;
+    tensor c, a, b;
+    int64_t m, n, k;
+    bool accumulates, has_bias, has_bias_gradient;
+    tensor gelu; /* null: none */
+};
+
+static enum dtype factor_of(const struct linear_call *p)
+{
+    return dtype_is_fp8(p->a.dtype) ? DTYPE_E4M3 : p->a.dtype;
+}
+
+static bool form_fits(const struct linear_call *p, enum product_form form)
+{
+    static const float some;
+    struct cuda_product q = {.m = p->m,
+                             .n = p->n,
+                             .k = p->k,
+                             .a_dtype = p->a.dtype,
+                             .c_dtype = p->c.dtype,
+                             .accumulate = p->accumulates,
+                             .bias = p->has_bias ? &some : NULL,
+                             .gelu = tensor_is_null(p->gelu) ? NULL : (void *)&some,
+                             .bias_gradient = p->has_bias_gradient ? (float *)&some : NULL};
+    return product_form_fits(form, &q);
+}
+
+enum { MOST_LAUNCHES = 4 };
+
+/* The launches of a form in order; their number. */
+static int launches_of_form(struct cuda_launch launches[MOST_LAUNCHES], const struct exec *x,
+                            const struct linear_call *p, enum product_form form)
+{
+    int n = 0;
+    double c = bytes_of(p->c), bias = 4.0 * (double)p->n;
+    if (form == PRODUCT_EPILOGUE && p->has_bias) {
+        launches[n++] = memory_launch(CAST, 2 * bias);
+    } else if (form == PRODUCT_BROADCAST) {
+        launches[n++] = memory_launch(BROADCAST, c);
+    }
+    launches[n] = memory_launch(PRODUCT, bytes_of(p->a) + bytes_of(p->b) + c);
+    launches[n].flops = 2.0 * (double)p->m * (double)p->n * (double)p->k;
+    launches[n].side = p->side;
+    launches[n].m = p->m, launches[n].n = p->n, launches[n].k = p->k;
+    launches[n].factor = factor_of(p);
+    launches[n].tf32 = x->allow_tf32;
+    launches[n++].bytes += p->accumulates || form == PRODUCT_BROADCAST ? c : 0;
+    if (!tensor_is_null(p->gelu) && p->has_bias && form == PRODUCT_ALONE) {
+        launches[n++] = memory_launch(BIAS_GELU, 2 * c + bytes_of(p->gelu));
+    } else if (!tensor_is_null(p->gelu)) {
+        launches[n++] = memory_launch(GELU, c + bytes_of(p->gelu));
+    }
+    if (p->has_bias_gradient) {
+        bool by_library = form == PRODUCT_EPILOGUE;
+        double partials = by_library ? 4.0 * (double)p->m : (double)workspace_column_sum(p->k, p->m);
+        launches[n++] = memory_launch(COLUMNS, (by_library ? partials : bytes_of(p->a)) + partials);
+        launches[n++] = memory_launch(ADD_RUNS, partials);
+    }
+    return n;
+}
+
+static void multiply(const struct exec *x, const struct linear_call *p)
+{
+    struct cuda_traffic *t = traffic_of(x);
+    struct cuda_launch best[MOST_LAUNCHES] = {{0}}, now[MOST_LAUNCHES];
+    double least = INFINITY;
+    int n_best = 0;
+    for (int form = 0; form < PRODUCT_FORMS && p->m > 0 && p->n > 0; form++) {
+        if (!form_fits(p, (enum product_form)form) || (t->form != CUDA_TRAFFIC_ANY && t->form != form) ||
+            (t->form == CUDA_TRAFFIC_ANY && form == PRODUCT_EPILOGUE && p->has_bias_gradient)) {
+            continue; /* what the library's sums of a bias's gradient cost is not known */
+        }
+        double seconds = 0;
+        int n = launches_of_form(now, x, p, (enum product_form)form);
+        for (int i = 0; i < n; i++) {
+            seconds += t->seconds(t->self, &now[i]);
+        }
+        if (seconds < least) {
+            least = seconds;
+            n_best = n;
+            memcpy(best, now, sizeof best);
+        }
+    }
+    for (int i = 0; i < n_best; i++) {
+        tell(x, &best[i]);
+    }
+}
+
+static struct linear_call forward_call(tensor out, tensor in, tensor w, tensor bias)
+{
+    return (struct linear_call){.side = CUDA_FORWARD,
+                                .c = out,
+                                .a = in,
+                                .b = w,
+                                .m = tensor_rows(in),
+                                .n = tensor_rows(w),
+                                .k = tensor_cols(in),
+                                .has_bias = !tensor_is_null(bias)};
+}
+
+static void traffic_linear(struct exec *x, tensor out, tensor in, tensor w, tensor bias)
+{
+    struct linear_call p = forward_call(out, in, w, bias);
+    multiply(x, &p);
+}
+
+static void traffic_linear_gelu(struct exec *x, tensor out, tensor pre, tensor in, tensor w, tensor bias)
+{
+    struct linear_call p = forward_call(pre, in, w, bias);
+    p.gelu = out;
+    multiply(x, &p);
+}
+
+static void traffic_linear_backward_input(struct exec *x, tensor din, tensor dout, tensor w, bool accumulate)
+{
+    struct linear_call p = {.side = CUDA_INPUT_GRADIENT,
+                            .c = din,
+                            .a = dout,
+                            .b = w,
+                            .m = tensor_rows(dout),
+                            .n = tensor_cols(w),
+                            .k = tensor_cols(dout),
+                            .accumulates = accumulate};
+    multiply(x, &p);
+}
+
+static void traffic_linear_backward_weight(struct exec *x, tensor dw, tensor dbias, tensor dout, tensor in)
+{
+    struct linear_call p = {.side = CUDA_WEIGHT_GRADIENT,
+                            .c = dw,
+                            .a = dout,
+                            .b = in,
+                            .m = tensor_cols(dout),
+                            .n = tensor_cols(in),
+                            .k = tensor_rows(in),
+                            .accumulates = true,
+                            .has_bias_gradient = !tensor_is_null(dbias)};
+    multiply(x, &p);
+}
+
+static void traffic_gelu_backward(struct exec *x, tensor dpre, tensor dbias, tensor dout, tensor pre)
+{
+    (void)dbias;
+    sum_columns(x, bytes_of(dpre) + bytes_of(dout) + bytes_of(pre), tensor_rows(pre), tensor_cols(pre));
+}
+
+static void traffic_tanh(struct exec *x, tensor out, tensor in)
+{
+    move(x, TANH, bytes_of(out) + bytes_of(in));
+}
+
+static void traffic_tanh_backward(struct exec *x, tensor din, tensor dout, tensor out)
+{
+    move(x, TANH, bytes_of(din) + bytes_of(dout) + bytes_of(out));
+}
+
+static void traffic_layernorm(struct exec *x, tensor out, tensor mean, tensor rstd, tensor in, tensor gamma,
+                              tensor beta, double eps)
+{
+    (void)gamma, (void)beta, (void)eps;
+    move(x, LAYERNORM, bytes_of(out) + bytes_of(in) + bytes_of(mean) + bytes_of(rstd));
+}
+
+/* The kernel that all layer norms' backward share, and the sums over its runs. */
+static void norm_backward(const struct exec *x, double bytes, int64_t rows, int64_t cols)
+{
+    double partials = (double)workspace_layernorm_backward(rows, cols);
+    move(x, LAYERNORM_BACKWARD, bytes + 8.0 * (double)rows + partials);
+    move(x, ADD_RUNS, partials);
+}
+
+static void traffic_layernorm_backward(struct exec *x, tensor din, tensor dgamma, tensor dbeta, tensor dout,
+                                       tensor in, tensor mean, tensor rstd, tensor gamma)
+{
+    (void)dgamma, (void)dbeta, (void)mean, (void)rstd, (void)gamma;
+    norm_backward(x, bytes_of(din) + bytes_of(dout) + bytes_of(in), tensor_rows(in), tensor_cols(in));
+}
+
+static void traffic_bias_dropout_add_layernorm(struct exec *x, tensor out, tensor sum, tensor mean,
+                                               tensor rstd, tensor in, tensor bias, tensor residual,
+                                               tensor gamma, tensor beta, double eps, tensor row_keys,
+                                               struct dropout drop)
+{
+    (void)bias, (void)gamma, (void)beta, (void)eps, (void)drop;
+    move(x, ADD_LAYERNORM,
+         bytes_of(out) + bytes_of(sum) + bytes_of(in) + bytes_of(residual) + bytes_of(mean) + bytes_of(rstd) +
+             bytes_of(row_keys));
+}
+
+static void traffic_bias_dropout_add_layernorm_backward(struct exec *x, tensor dresidual, tensor din,
+                                                        tensor dbias, tensor dgamma, tensor dbeta,
+                                                        tensor dout, tensor sum, tensor mean, tensor rstd,
+                                                        tensor gamma, tensor row_keys, struct dropout drop)
+{
+    (void)dbias, (void)dgamma, (void)dbeta, (void)mean, (void)rstd, (void)gamma, (void)drop;
+    norm_backward(x,
+                  bytes_of(dresidual) + bytes_of(din) + bytes_of(dout) + bytes_of(sum) + bytes_of(row_keys),
+                  tensor_rows(sum), tensor_cols(sum));
+}
+
+/* Rows of word lie anywhere; those of positions and types are few, and stay in the cache. */
+static void traffic_embed(struct exec *x, tensor out, tensor sum, tensor mean, tensor rstd, tensor ids,
+                          tensor types, tensor positions, tensor word, tensor position, tensor type,
+                          tensor gamma, tensor beta, double eps, tensor row_keys, struct dropout drop)
+{
+    (void)word, (void)position, (void)type, (void)gamma, (void)beta, (void)eps, (void)drop;
+    move(x, EMBED,
+         bytes_of(out) + 2 * bytes_of(sum) + bytes_of(mean) + bytes_of(rstd) + bytes_of(ids) +
+             bytes_of(types) + bytes_of(positions) + bytes_of(row_keys));
+}
+
+/* One block sorts: it reads and writes all pairs once a digit of eight bits, 1,024 at a time, twice over, and waits for
+ * each of them. */
+static void scatter(const struct exec *x, tensor table, tensor in, int64_t rows)
+{
+    int digits = 1;
+    int64_t runs = (rows + WORKSPACE_SORTED_RUN - 1) / WORKSPACE_SORTED_RUN;
+    double row_bytes = (double)(tensor_cols(in) * (int64_t)dtype_bytes(table.dtype));
+    double touched = (double)workspace_at_most(rows, tensor_rows(table)) * row_bytes;
+    double pairs = 8.0 * (double)rows, heads = 4.0 * (double)(runs * tensor_cols(in));
+    while ((tensor_rows(table) - 1) >> (digits * 8) > 0) {
+        digits++;
+    }
+    if (rows > 0) {
+        wait(x, SORT, (1.0 + 3.0 * digits) * pairs, (1 + 2 * digits) * rounds((double)rows, 1024));
+        move(x, ADD_RUN, bytes_of(in) + pairs + 2 * touched);
+        move(x, ADD_HEADS, heads);
+    }
+}
+
+static void traffic_embed_backward(struct exec *x, tensor dsum, tensor dword, tensor dposition, tensor dtype,
+                                   tensor dgamma, tensor dbeta, tensor dout, tensor sum, tensor mean,
+                                   tensor rstd, tensor ids, tensor types, tensor positions, tensor gamma,
+                                   tensor row_keys, struct dropout drop)
+{
+    (void)dgamma, (void)dbeta, (void)mean, (void)rstd, (void)types, (void)positions, (void)gamma, (void)drop;
+    int64_t rows = tensor_count(ids);
+    norm_backward(x, bytes_of(dsum) + bytes_of(dout) + bytes_of(sum) + bytes_of(row_keys), tensor_rows(sum),
+                  tensor_cols(sum));
+    scatter(x, dword, dsum, rows);
+    scatter(x, dposition, dsum, rows);
+    scatter(x, dtype, dsum, rows);
+}
+
+/* A kernel of attention: instructions of all threads together for a score, and what dropout adds to them; scores that
+ * are computed a second time count. */
+struct attention_kernel {
+    struct kernel kernel;
+    double a_score, of_dropout;
+};
+
+/* By enum launch_attention_kernel: forward; backward of sequences that one block holds; by keys and by queries. */
+static const struct attention_kernel FORWARDS[LAUNCH_ATTENTION_KERNELS] = {
+    {{"attention_kernel", .3, .5}, 300, 10},
+    {{"attention_mma_kernel", .57, .53}, 13, 6.2},
+    {{"attention_wgmma_kernel", .57, .53}, 9.6, 6.2}, /* 1,010 a thread for 128 x 128 scores */
+};
+static const struct attention_kernel WHOLES[LAUNCH_ATTENTION_KERNELS] = {
+    [LAUNCH_ATTENTION_WGMMA] = {{"attention_wgmma_whole_kernel", .57, .53},
+                                41,
+                                6.2}, /* 3,050, less the copies */
+};
+static const struct attention_kernel BY_KEYS[LAUNCH_ATTENTION_KERNELS] = {
+    {{"key_gradient_kernel", .3, .5}, 600, 10},
+    {{"attention_mma_keys_kernel", .57, .53}, 34, 6.2},
+    {{"attention_wgmma_keys_kernel", .57, .53}, 22, 6.2},
+};
+static const struct attention_kernel BY_QUERIES[LAUNCH_ATTENTION_KERNELS] = {
+    {{"query_gradient_kernel", .3, .5}, 400, 10},
+    {{"attention_mma_queries_kernel", .57, .53}, 22, 6.2},
+    {{"attention_wgmma_queries_kernel", .57, .53}, 16, 6.2},
+};
+
+static enum launch_attention_kernel attention_kernel_of(const struct exec *x, tensor q)
+{
+    int64_t d = q.dims[2];
+    int asked_for = traffic_of(x)->attention;
+    if (asked_for != CUDA_TRAFFIC_ANY) {
+        return (enum launch_attention_kernel)asked_for;
+    }
+    bool plain = q.dtype == DTYPE_F32 || (d != 32 && d != 64 && d != 96 && d != 128 && d != 160);
+    return plain                 ? LAUNCH_ATTENTION_PLAIN
+           : d == 64 || d == 128 ? LAUNCH_ATTENTION_WGMMA
+                                 : LAUNCH_ATTENTION_MMA;
+}
+
+/* Scores of all heads. */
+static double scores_of(const struct attention *a, tensor q)
+{
+    double pairs = a->n_pairs > 0 ? a->n_pairs : (double)q.dims[0] * (double)a->max_seqlen_kv;
+    return pairs * (double)q.dims[1] * (a->causal ? 0.5 : 1.0);
+}
+
+static void attend(const struct exec *x, struct attention_kernel k, const struct attention *a, tensor q,
+                   double bytes, int64_t longest, int64_t tile)
+{
+    struct cuda_launch l = memory_launch(k.kernel, bytes);
+    double d = (double)q.dims[2], instructions = k.a_score + (a->dropout.p > 0 ? k.of_dropout : 0);
+    int64_t sequences = tensor_count(a->cu_seqlens_q) - 1;
+    int64_t filled = (q.dims[0] + tile - 1) / tile; /* sequences that only fill the batch up have no block */
+    int64_t blocks = sequences * ((longest + tile - 1) / tile);
+    l.instructions = scores_of(a, q) * instructions * (d > 64 ? 0.6 + 0.4 * d / 64 : 1);
+    l.issue_share = k.kernel.issue_share;
+    l.blocks = workspace_at_most(blocks, filled) * q.dims[1];
+    tell(x, &l);
+}
+
+enum { ATTENTION_TILE = 128 };
+
+/* Rows behind the last sequence: less than a piece of the tail. */
+static void clear_outside(const struct exec *x)
+{
+    move(x, CLEAR_OUTSIDE, 0);
+}
+
+static void traffic_attention(struct exec *x, tensor out, tensor lse, tensor q, tensor k, tensor v,
+                              struct attention a)
+{
+    clear_outside(x);
+    if (a.max_seqlen_q > 0 && tensor_count(a.cu_seqlens_q) > 1) {
+        attend(x, FORWARDS[attention_kernel_of(x, q)], &a, q,
+               bytes_of(out) + bytes_of(lse) + bytes_of(q) + bytes_of(k) + bytes_of(v), a.max_seqlen_q,
+               ATTENTION_TILE);
+    }
+}
+
+static void traffic_attention_backward(struct exec *x, tensor dq, tensor dk, tensor dv, tensor dout,
+                                       tensor out, tensor lse, tensor q, tensor k, tensor v,
+                                       struct attention a)
+{
+    enum launch_attention_kernel kernel = attention_kernel_of(x, q);
+    double read = bytes_of(dout) + bytes_of(out) + bytes_of(lse) + bytes_of(q) + bytes_of(k) + bytes_of(v);
+    double written = bytes_of(dq) + bytes_of(dk) + bytes_of(dv);
+    bool plain = kernel == LAUNCH_ATTENTION_PLAIN;
+    int64_t own = kernel == LAUNCH_ATTENTION_WGMMA || (!plain && q.dims[2] <= 64) ? ATTENTION_TILE : 64;
+    int64_t longest = a.max_seqlen_q > a.max_seqlen_kv ? a.max_seqlen_q : a.max_seqlen_kv;
+    bool whole = !plain && longest <= own;
+    struct attention none = a;
+    none.n_pairs = 1;
+    clear_outside(x);
+    clear_outside(x);
+    clear_outside(x);
+    if (tensor_count(a.cu_seqlens_q) <= 1) {
+        return;
+    }
+    if (kernel == LAUNCH_ATTENTION_WGMMA) { /* launched for any length: longer sequences leave it at once */
+        attend(x, WHOLES[kernel], whole ? &a : &none, q, whole ? read + written : 0, own, own);
+    }
+    if (kernel == LAUNCH_ATTENTION_WGMMA && whole) {
+        return;
+    }
+    struct attention_kernel by_keys = BY_KEYS[kernel];
+    by_keys.a_score *= whole ? 1.3 : 1; /* dq comes from the same scores */
+    attend(x, by_keys, &a, q, read + written, a.max_seqlen_kv, own);
+    if (!whole) {
+        attend(x, BY_QUERIES[kernel], &a, q, read + bytes_of(dq), a.max_seqlen_q, own);
+    }
+}
+
+static void traffic_gather_rows(struct exec *x, tensor out, tensor in, tensor rows)
+{
+    (void)in;
+    if (tensor_count(rows) > 0) {
+        move(x, GATHER, 2 * bytes_of(out));
+    }
+}
+
+static void traffic_scatter_add_rows(struct exec *x, tensor din, tensor dout, tensor rows)
+{
+    scatter(x, din, dout, tensor_count(rows));
+}
+
+/* The second reading of the logits is from the cache. */
+static void traffic_cross_entropy(struct exec *x, tensor loss, tensor correct, tensor dlogits, tensor logits,
+                                  tensor labels, int64_t n_classes, tensor scale)
+{
+    (void)n_classes, (void)scale;
+    move(x, CROSS_ENTROPY,
+         bytes_of(loss) + bytes_of(correct) + bytes_of(dlogits) + bytes_of(logits) + bytes_of(labels));
+}
+
+static void traffic_span_cross_entropy(struct exec *x, tensor loss, tensor correct, tensor dlogits,
+                                       tensor logits, tensor cu_seqlens, tensor labels, tensor scale)
+{
+    (void)loss, (void)correct, (void)cu_seqlens, (void)labels, (void)scale;
+    if (!tensor_is_null(dlogits)) {
+        move(x, MEMSET, bytes_of(dlogits));
+    }
+    move(x, SPAN, bytes_of(logits) + bytes_of(dlogits));
+}
+
+static double span_elements(const struct optim_span *spans, int64_t n_spans, double *longest)
+{
+    double n = 0;
+    *longest = 0;
+    for (int64_t s = 0; s < n_spans; s++) {
+        n += (double)spans[s].n;
+        *longest = fmax(*longest, (double)spans[s].n);
+    }
+    return n;
+}
+
+static void traffic_global_norm(struct exec *x, tensor norm, tensor in, const struct optim_span *spans,
+                                int64_t n_spans)
+{
+    (void)norm, (void)in;
+    double longest, n = span_elements(spans, n_spans, &longest), chunks = n / WORKSPACE_SPAN_CHUNK;
+    move(x, SQUARES, 4 * n);
+    wait(x, ROOT_OF_SUM, 2 * chunks, rounds(chunks / 4, 8 * 1024)); /* eight loads are under way at once */
+}
+
+static double working_bytes(struct optim_buffers b, double n)
+{
+    return tensor_is_null(b.working) ? 0 : n * (double)dtype_bytes(b.working.dtype);
+}
+
+/* Reads w, g, m, v and writes m, v, u; then reads w, u and writes w and its copy. */
+static void traffic_lamb(struct exec *x, struct optim_buffers b, const struct optim_span *spans,
+                         int64_t n_spans, tensor norm, tensor scalars)
+{
+    (void)norm, (void)scalars;
+    double longest, n = span_elements(spans, n_spans, &longest), chunks = n / WORKSPACE_SPAN_CHUNK;
+    if (n > 0) {
+        move(x, LAMB_DIRECTION, 28 * n + 16 * chunks);
+        wait(x, LAMB_RATIO, 16 * chunks, rounds(longest / WORKSPACE_SPAN_CHUNK, 4 * 512));
+        move(x, LAMB_STEP, 12 * n + working_bytes(b, n));
+    }
+}
+
+/* Reads w, g, m, v and writes w, m, v and the copy. */
+static void traffic_adamw(struct exec *x, struct optim_buffers b, const struct optim_span *spans,
+                          int64_t n_spans, tensor norm, tensor scalars)
+{
+    (void)norm, (void)scalars;
+    double longest, n = span_elements(spans, n_spans, &longest);
+    if (n > 0) {
+        move(x, ADAMW, 28 * n + working_bytes(b, n));
+    }
+}
+
+void cuda_traffic_init(struct cuda_traffic *t)
+{
+    *t = (struct cuda_traffic){
+        .form = CUDA_TRAFFIC_ANY,
+        .attention = CUDA_TRAFFIC_ANY,
+        .table = {.name = "traffic",
+                  .fill = traffic_fill,
+                  .cast = traffic_cast,
+                  .quantize = traffic_quantize,
+                  .sum = traffic_sum,
+                  .find_nonfinite = traffic_find_nonfinite,
+                  .linear = traffic_linear,
+                  .linear_gelu = traffic_linear_gelu,
+                  .linear_backward_input = traffic_linear_backward_input,
+                  .linear_backward_weight = traffic_linear_backward_weight,
+                  .gelu_backward = traffic_gelu_backward,
+                  .tanh = traffic_tanh,
+                  .tanh_backward = traffic_tanh_backward,
+                  .embed = traffic_embed,
+                  .embed_backward = traffic_embed_backward,
+                  .layernorm = traffic_layernorm,
+                  .layernorm_backward = traffic_layernorm_backward,
+                  .bias_dropout_add_layernorm = traffic_bias_dropout_add_layernorm,
+                  .bias_dropout_add_layernorm_backward = traffic_bias_dropout_add_layernorm_backward,
+                  .attention = traffic_attention,
+                  .attention_backward = traffic_attention_backward,
+                  .gather_rows = traffic_gather_rows,
+                  .scatter_add_rows = traffic_scatter_add_rows,
+                  .cross_entropy = traffic_cross_entropy,
+                  .span_cross_entropy = traffic_span_cross_entropy,
+                  .global_norm = traffic_global_norm,
+                  .lamb = traffic_lamb,
+                  .adamw = traffic_adamw}};
+}

@@ -1,0 +1,186 @@
+#include "ops/cuda/gpu_chips.h"
+
+#include "core/fp8.h"
+
+#include <math.h>
+#include <string.h>
+
+/* One H200, cuBLASLt 13.1, the best of the heuristic's eight candidates, random data, bias epilogue in QKV and FF1
+ * (docs/numbers.md).  At the sizes of BERT-1.5B and 5B only the sum over a layer's products was noted: its mean stands
+ * for each. */
+#define MEAN(fp8, t, h, f, rate)                                                                             \
+    {CUDA_FORWARD, fp8, t, 3 * (h), h, rate}, {CUDA_FORWARD, fp8, t, h, h, rate},                            \
+        {CUDA_FORWARD, fp8, t, f, h, rate}, {CUDA_FORWARD, fp8, t, h, f, rate},                              \
+        {CUDA_INPUT_GRADIENT, fp8, t, f, h, rate}, {CUDA_INPUT_GRADIENT, fp8, t, h, f, rate},                \
+        {CUDA_INPUT_GRADIENT, fp8, t, h, h, rate}, {CUDA_INPUT_GRADIENT, fp8, t, h, 3 * (h), rate},          \
+        {CUDA_WEIGHT_GRADIENT, fp8, f, h, t, rate}, {CUDA_WEIGHT_GRADIENT, fp8, h, f, t, rate},              \
+        {CUDA_WEIGHT_GRADIENT, fp8, h, h, t, rate},                                                          \
+    {                                                                                                        \
+        CUDA_WEIGHT_GRADIENT, fp8, 3 * (h), h, t, rate                                                       \
+    }
+
+static const struct gpu_product h200_products[] = {
+    {CUDA_FORWARD, false, 32768, 3072, 1024, 731},
+    {CUDA_FORWARD, true, 32768, 3072, 1024, 966},
+    {CUDA_FORWARD, false, 32768, 1024, 1024, 713},
+    {CUDA_FORWARD, true, 32768, 1024, 1024, 1036},
+    {CUDA_FORWARD, false, 32768, 4096, 1024, 637},
+    {CUDA_FORWARD, true, 32768, 4096, 1024, 1080},
+    {CUDA_FORWARD, false, 32768, 1024, 4096, 682},
+    {CUDA_FORWARD, true, 32768, 1024, 4096, 1359},
+    {CUDA_INPUT_GRADIENT, false, 32768, 4096, 1024, 744},
+    {CUDA_INPUT_GRADIENT, true, 32768, 4096, 1024, 1038},
+    {CUDA_INPUT_GRADIENT, false, 32768, 1024, 4096, 681},
+    {CUDA_INPUT_GRADIENT, true, 32768, 1024, 4096, 1334},
+    {CUDA_INPUT_GRADIENT, false, 32768, 1024, 1024, 698},
+    {CUDA_INPUT_GRADIENT, true, 32768, 1024, 1024, 893},
+    {CUDA_INPUT_GRADIENT, false, 32768, 1024, 3072, 732},
+    {CUDA_INPUT_GRADIENT, true, 32768, 1024, 3072, 1250},
+    {CUDA_WEIGHT_GRADIENT, false, 4096, 1024, 32768, 807},
+    {CUDA_WEIGHT_GRADIENT, true, 4096, 1024, 32768, 1289},
+    {CUDA_WEIGHT_GRADIENT, false, 1024, 4096, 32768, 698},
+    {CUDA_WEIGHT_GRADIENT, true, 1024, 4096, 32768, 1406},
+    {CUDA_WEIGHT_GRADIENT, false, 1024, 1024, 32768, 662},
+    {CUDA_WEIGHT_GRADIENT, true, 1024, 1024, 32768, 1120},
+    {CUDA_WEIGHT_GRADIENT, false, 3072, 1024, 32768, 768},
+    {CUDA_WEIGHT_GRADIENT, true, 3072, 1024, 32768, 1332},
+    {CUDA_FORWARD, false, 8192, 4096, 1024, 729},
+    {CUDA_FORWARD, false, 8192, 1024, 4096, 703},
+    {CUDA_FORWARD, false, 8192, 3072, 1024, 597},
+    {CUDA_FORWARD, false, 8192, 1024, 1024, 521},
+    {CUDA_INPUT_GRADIENT, false, 8192, 4096, 1024, 751},
+    {CUDA_INPUT_GRADIENT, false, 8192, 1024, 4096, 713},
+    {CUDA_INPUT_GRADIENT, false, 8192, 1024, 1024, 579},
+    {CUDA_INPUT_GRADIENT, false, 8192, 1024, 3072, 713},
+    {CUDA_WEIGHT_GRADIENT, false, 4096, 1024, 8192, 720},
+    {CUDA_WEIGHT_GRADIENT, false, 1024, 4096, 8192, 713},
+    {CUDA_WEIGHT_GRADIENT, false, 1024, 1024, 8192, 585},
+    {CUDA_WEIGHT_GRADIENT, false, 3072, 1024, 8192, 693},
+    {CUDA_FORWARD, false, 1280, 30528, 1024, 633},
+    MEAN(false, 24576, 1600, 6400, 689),
+    MEAN(true, 24576, 1600, 6400, 1171),
+    MEAN(false, 8192, 2560, 10240, 692),
+    {CUDA_FORWARD, false, 8192, 20480, 5120, 705},
+};
+
+/* Copies and products were measured; gaps, waits and the clock under load are assumed. */
+static const struct gpu_chip chips[] = {
+    {.name = "h200",
+     .title = "NVIDIA H200",
+     .computes_in_fp8 = true,
+     .multiprocessors = 132,
+     .clock_hz = 1.755e9,
+     .copy = 4.29e12,
+     .hot = 0.948,
+     .fp32_tflops = 50,
+     .tf32_tflops = 380,
+     .gap_s = 1.0e-6,
+     .least_s = 1.5e-6,
+     .wait_s = 0.6e-6,
+     .step_s = 50e-6,
+     .products = h200_products,
+     .n_products = sizeof h200_products / sizeof h200_products[0]},
+};
+
+enum { N_CHIPS = sizeof chips / sizeof chips[0] };
+
+const struct gpu_chip *gpu_chip_find(const char *name)
+{
+    for (int i = 0; i < N_CHIPS; i++) {
+        if (strcmp(chips[i].name, name) == 0) {
+            return &chips[i];
+        }
+    }
+    return NULL;
+}
+
+const char *gpu_chip_names(void)
+{
+    return "h200"; /* of the table above */
+}
+
+static double ratio(int64_t a, int64_t b)
+{
+    return fabs(log2((double)a / (double)b));
+}
+
+/* The nearest product of this side and these factors. */
+static const struct gpu_product *nearest_product(const struct gpu_chip *chip, const struct cuda_launch *l)
+{
+    double nearest = INFINITY;
+    const struct gpu_product *found = NULL;
+    for (int i = 0; i < chip->n_products; i++) {
+        const struct gpu_product *p = &chip->products[i];
+        double distance = ratio(p->m, l->m) + ratio(p->n, l->n) + ratio(p->k, l->k);
+        if (p->side == l->side && p->fp8 == dtype_is_fp8(l->factor) && distance < nearest) {
+            nearest = distance;
+            found = p;
+        }
+    }
+    CHECK(found != NULL, "%s has no product of %s", chip->name, dtype_name(l->factor));
+    return found;
+}
+
+/* Tiles that the library cuts results into, and what a multiprocessor reaches with one, of its best: small ones read
+ * more of the factors for each number of the result. */
+static const struct tile {
+    int64_t m, n;
+    double share;
+} tiles[] = {{128, 256, 1.0}, {128, 128, .85}, {64, 128, .65}, {64, 64, .45}};
+
+/* Seconds of a product cut into these tiles, and the sums over k into so many parts, whose results are added. */
+static double tiled_seconds(const struct gpu_chip *chip, int64_t m, int64_t n, int64_t k,
+                            const struct tile *t, int parts, double rate)
+{
+    double one = rate / chip->multiprocessors * t->share;
+    double n_tiles = ceil((double)m / (double)t->m) * ceil((double)n / (double)t->n) * parts;
+    double flops = 2.0 * (double)(t->m * t->n) * (double)k / parts;
+    double adding = parts > 1 ? 8.0 * parts * (double)(m * n) / chip->copy + chip->least_s : 0;
+    return ceil(n_tiles / chip->multiprocessors) * flops / one + adding;
+}
+
+/* The share of a rate that is left where tiles do not come out even, or there are too few for all multiprocessors. */
+static double share_of_tiles(const struct gpu_chip *chip, int64_t m, int64_t n, int64_t k, double rate)
+{
+    enum { MOST_PARTS = 8 };
+    double best = INFINITY;
+    for (size_t i = 0; i < sizeof tiles / sizeof tiles[0]; i++) {
+        for (int parts = 1; parts <= MOST_PARTS; parts *= 2) {
+            best = fmin(best, tiled_seconds(chip, m, n, k, &tiles[i], parts, rate));
+        }
+    }
+    return 2.0 * (double)m * (double)n * (double)k / rate / best;
+}
+
+double gpu_chip_product_rate(const struct gpu_chip *chip, const struct cuda_launch *l)
+{
+    if (l->factor == DTYPE_F32) {
+        double rate = 1e12 * (l->tf32 ? chip->tf32_tflops : chip->fp32_tflops);
+        return rate * share_of_tiles(chip, l->m, l->n, l->k, rate);
+    }
+    const struct gpu_product *p = nearest_product(chip, l);
+    double rate = 1e12 * p->tflops, share = share_of_tiles(chip, l->m, l->n, l->k, rate);
+    return rate * fmin(1, share / share_of_tiles(chip, p->m, p->n, p->k, rate));
+}
+
+/* What the instructions take: blocks too few for all multiprocessors leave some idle. */
+static double issue_seconds(const struct gpu_chip *chip, const struct cuda_launch *l)
+{
+    enum { LANES = 128, BLOCKS_AT_ONCE = 2 };
+    double rate = chip->multiprocessors * LANES * chip->clock_hz * l->issue_share;
+    double slots = (double)chip->multiprocessors * BLOCKS_AT_ONCE, blocks = (double)l->blocks;
+    double busy = blocks <= 0 ? 1 : blocks < slots ? blocks / slots : 1;
+    return l->instructions / (rate * busy);
+}
+
+double gpu_chip_seconds(const struct gpu_chip *chip, const struct cuda_launch *l)
+{
+    double seconds = fmax(chip->least_s, l->bytes / (chip->copy * l->copy_share));
+    if (l->instructions > 0) {
+        seconds = fmax(seconds, issue_seconds(chip, l));
+    }
+    if (l->flops > 0) {
+        seconds = fmax(seconds, l->flops / gpu_chip_product_rate(chip, l));
+    }
+    return seconds + l->waits * chip->wait_s + chip->gap_s;
+}

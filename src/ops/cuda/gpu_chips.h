@@ -1,0 +1,42 @@
+/* gpu_chips: GPUs as tables of what was measured on them, and what a launch (cuda_traffic.h) takes on one, predicted. */
+#ifndef KILN_OPS_CUDA_GPU_CHIPS_H
+#define KILN_OPS_CUDA_GPU_CHIPS_H
+
+#include "ops/cuda/cuda_traffic.h"
+
+/* A product of cuBLASLt that was timed: [m, k] by [k, n], in tera FLOP/s. */
+struct gpu_product {
+    enum cuda_product_side side;
+    bool fp8; /* else bf16 */
+    int64_t m, n, k;
+    double tflops;
+};
+
+struct gpu_chip {
+    const char *name, *title; /* "h200", "NVIDIA H200" */
+    bool computes_in_fp8;
+    int multiprocessors;
+    double clock_hz;                 /* under load */
+    double copy;                     /* bytes read and written a second */
+    double hot;                      /* of the tabulated rates, where products have run for seconds */
+    double fp32_tflops, tf32_tflops; /* products of fp32 matrices; 16-bit and fp8 ones are tabulated */
+    double gap_s;   /* from the end of one launch of a recording to the beginning of the next */
+    double least_s; /* the shortest kernel */
+    double wait_s;  /* an access to memory that nothing runs beside */
+    double step_s;  /* between steps: the wait for the results, the copy of the next batch */
+    const struct gpu_product *products; /* [n_products] */
+    int n_products;
+};
+
+/* The chip of this name, or NULL; and the names there are, for messages. */
+const struct gpu_chip *gpu_chip_find(const char *name);
+const char *gpu_chip_names(void);
+
+/* Seconds of one launch, its gap included. */
+double gpu_chip_seconds(const struct gpu_chip *chip, const struct cuda_launch *l);
+
+/* The rate that a product of this shape comes to, FLOP/s: that of the tabulated one whose shape is nearest by the ratio
+ * of its sides, less where there are not tiles enough for all multiprocessors. */
+double gpu_chip_product_rate(const struct gpu_chip *chip, const struct cuda_launch *l);
+
+#endif

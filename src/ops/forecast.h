@@ -1,0 +1,44 @@
+/* forecast: what ops would take on a GPU that is not here, from what their kernels move and compute
+ * (ops/cuda/cuda_traffic.h) and what was measured on that GPU (ops/cuda/gpu_chips.h).  Predicted, not measured.
+ *
+ * It is a table of operations that computes nothing: whatever runs its ops on f->watch.table is priced op by op, under the
+ * names of ops/op_timer.h, and kernel by kernel. */
+#ifndef KILN_OPS_FORECAST_H
+#define KILN_OPS_FORECAST_H
+
+#include "ops/cuda/gpu_chips.h"
+#include "ops/op_timer.h"
+
+enum { FORECAST_KERNELS = 64 };
+
+struct forecast_kernel {
+    const char *name;
+    int64_t n_launches;
+    double seconds, bytes, flops;
+};
+
+struct forecast {
+    struct op_watch watch; /* first */
+    struct cuda_traffic traffic;
+    const struct gpu_chip *chip;
+    struct op_total totals[OP_WATCH_N_OPS];           /* FLOPs and bytes by the plan, as a timer has them */
+    double seconds[OP_WATCH_N_OPS];                   /* of which totals.ns are the nanoseconds */
+    struct forecast_kernel kernels[FORECAST_KERNELS]; /* [n_kernels] in the order in which they were met */
+    int n_kernels;
+    int64_t n_launches;
+    double product_seconds, call_seconds;
+};
+
+/* A device to plan for, of the chip's abilities: it has no memory and opens nothing. */
+struct device forecast_device(const struct gpu_chip *chip);
+
+/* Nothing was met yet; `f` must not move while its table is used. */
+void forecast_init(struct forecast *f, const struct gpu_chip *chip);
+
+/* Of all ops met. */
+double forecast_seconds(const struct forecast *f);
+
+/* What `seconds` become where products have been running long enough for the chip to slow down. */
+double forecast_hot_seconds(const struct forecast *f, double seconds);
+
+#endif

@@ -232,14 +232,19 @@ static void run_or_record(const std::function<void()> &work)
 
 static void run_launch(dim3 grid, dim3 block, size_t shared, const std::function<void()> &kernel);
 
-void emulated_launch(dim3 grid, dim3 block, size_t shared, const std::function<void()> &kernel)
+void emulated_launch(const char *name, dim3 grid, dim3 block, size_t shared,
+                     const std::function<void()> &kernel)
 {
+    emulated_counts_launch(name);
     run_or_record([=] { run_launch(grid, block, shared, kernel); });
+    emulated_counts_done();
 }
 
 cudaError_t cudaMemsetAsync(void *memory, int value, size_t bytes, cudaStream_t)
 {
+    emulated_counts_launch("memset");
     run_or_record([=] { memset(memory, value, bytes); });
+    emulated_counts_bytes((double)bytes);
     return cudaSuccess;
 }
 

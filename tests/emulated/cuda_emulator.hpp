@@ -9,6 +9,7 @@
 #ifndef KILN_TESTS_CUDA_EMULATOR_HPP
 #define KILN_TESTS_CUDA_EMULATOR_HPP
 
+#include "emulated_counts.h"
 #include "emulated_fp8.hpp"
 #include "emulated_half.hpp"
 #include "emulated_memory.h"
@@ -27,13 +28,27 @@ struct dim3 {
     dim3(unsigned x_ = 1, unsigned y_ = 1, unsigned z_ = 1) : x(x_), y(y_), z(z_) {}
 };
 
+/* Its copies from and to the device's memory are counted. */
 struct uint4 {
     uint32_t x, y, z, w;
+    uint4() = default;
+    uint4(uint32_t x_, uint32_t y_, uint32_t z_, uint32_t w_) : x(x_), y(y_), z(z_), w(w_) {}
+    uint4(const uint4 &o) : x(o.x), y(o.y), z(o.z), w(o.w)
+    {
+        emulated_touch(&o, false);
+    }
+    uint4 &operator=(const uint4 &o)
+    {
+        x = o.x, y = o.y, z = o.z, w = o.w;
+        emulated_touch(&o, false);
+        emulated_touch(this, true);
+        return *this;
+    }
 };
 
 static inline uint4 make_uint4(uint32_t x, uint32_t y, uint32_t z, uint32_t w)
 {
-    return uint4{x, y, z, w};
+    return uint4(x, y, z, w);
 }
 
 struct emulated_thread {
@@ -42,7 +57,8 @@ struct emulated_thread {
 
 extern emulated_thread *emulated;
 
-void emulated_launch(dim3 grid, dim3 block, size_t shared, const std::function<void()> &kernel);
+void emulated_launch(const char *name, dim3 grid, dim3 block, size_t shared,
+                     const std::function<void()> &kernel);
 /* Who waits for whom. */
 enum emulated_scope { EMULATED_WARP, EMULATED_WARPGROUP, EMULATED_BLOCK };
 
@@ -122,7 +138,7 @@ static inline std::function<void()> emulated_call(void (*kernel)(P...), T... arg
 #define __syncthreads() emulated_barrier(EMULATED_BLOCK)
 #define __syncwarp()    emulated_barrier(EMULATED_WARP)
 #define LAUNCH(l, kernel, grid, block, shared, ...)                                                          \
-    emulated_launch(dim3(grid), dim3(block), shared, emulated_call(kernel, __VA_ARGS__))
+    emulated_launch(#kernel, dim3(grid), dim3(block), shared, emulated_call(kernel, __VA_ARGS__))
 
 /* The value of another thread of the block. */
 template <typename T> static inline T emulated_shuffle(T value, unsigned from)

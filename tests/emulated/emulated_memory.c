@@ -83,6 +83,17 @@ static bool is_of_device(uintptr_t address)
     return false;
 }
 
+bool emulated_memory_has(const void *pointer)
+{
+    for (int i = 0; i < MOST_BLOCKS; i++) {
+        const char *first = blocks[i].memory, *p = pointer;
+        if (first != NULL && !blocks[i].pinned && p >= first && p < first + blocks[i].bytes) {
+            return true;
+        }
+    }
+    return false;
+}
+
 /* Whether there is any memory at an address: numbers of a kernel's arguments are hardly ever one. */
 static bool is_mapped(uintptr_t address)
 {

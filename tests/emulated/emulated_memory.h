@@ -3,6 +3,7 @@
 #ifndef KILN_TESTS_EMULATED_MEMORY_H
 #define KILN_TESTS_EMULATED_MEMORY_H
 
+#include <stdbool.h>
 #include <stddef.h>
 
 #ifdef __cplusplus
@@ -17,6 +18,9 @@ void emulated_memory_give_back(void *memory);
 /* Around what runs on the device. */
 void emulated_memory_open(void);
 void emulated_memory_close(void);
+
+/* Whether it is an address of the device's own memory. */
+bool emulated_memory_has(const void *pointer);
 
 /* Ends the program if this is an address of memory that is not the device's. */
 void emulated_memory_check(const void *pointer);

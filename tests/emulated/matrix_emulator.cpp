@@ -80,6 +80,9 @@ void emulated_wait(int pending)
         }
         memset(c.to, 0, PIECE);
         memcpy(c.to, c.from, (size_t)c.bytes);
+        if (c.bytes > 0) {
+            emulated_touch(c.from, false);
+        }
         emulated_wrote(c.to);
     }
     copies[i] = left;

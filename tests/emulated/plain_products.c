@@ -1,6 +1,7 @@
 /* plain_products: the products and the context of the emulated cuda table: loops over host memory. */
 #include "plain_products.h"
 
+#include "emulated_counts.h"
 #include "emulated_graphs.h"
 #include "emulated_memory.h"
 #include "emulated_queue.h"
@@ -121,14 +122,12 @@ static void check_fp8(const struct cuda_product *p, enum product_form form)
           "an epilogue beside fp8");
 }
 
-/* Shapes take turns at the forms, so that the cases of a test meet all of them. */
+int emulated_form = -1;
+
 static enum product_form form_of(const struct cuda_product *p)
 {
-    int64_t form = (p->m + p->n + p->k) % PRODUCT_FORMS;
-    while (!product_form_fits((enum product_form)form, p)) {
-        form = (form + 1) % PRODUCT_FORMS;
-    }
-    return (enum product_form)form;
+    int64_t form = emulated_form >= 0 ? emulated_form : (p->m + p->n + p->k) % PRODUCT_FORMS;
+    return product_form_from((enum product_form)form, p);
 }
 
 void cuda_product_run(struct exec *x, const char *op, const struct cuda_product *p)
@@ -148,6 +147,7 @@ void cuda_product_run(struct exec *x, const char *op, const struct cuda_product 
     }
     l.scratch = p->bias_gradient != NULL ? exec_scratch(x, workspace_column_sum(p->k, p->m)) : NULL;
     product_form_before(&l, form, p, room);
+    emulated_counts_launch("product");
     struct multiplication m = {form, *p, room};
     const void *pointers[] = {p->a, p->b, p->c, p->bias, p->gelu, p->bias_gradient, p->a_scale, p->b_scale};
     for (int i = 0; i < 8; i++) {

@@ -141,19 +141,30 @@ static enum dtype factor_of(const struct linear_call *p)
     return dtype_is_fp8(p->a.dtype) ? DTYPE_E4M3 : p->a.dtype;
 }
 
-static bool form_fits(const struct linear_call *p, enum product_form form)
+/* As far as forms look at it. */
+static struct cuda_product product_of(const struct linear_call *p)
 {
     static const float some;
-    struct cuda_product q = {.m = p->m,
-                             .n = p->n,
-                             .k = p->k,
-                             .a_dtype = p->a.dtype,
-                             .c_dtype = p->c.dtype,
-                             .accumulate = p->accumulates,
-                             .bias = p->has_bias ? &some : NULL,
-                             .gelu = tensor_is_null(p->gelu) ? NULL : (void *)&some,
-                             .bias_gradient = p->has_bias_gradient ? (float *)&some : NULL};
-    return product_form_fits(form, &q);
+    return (struct cuda_product){.m = p->m,
+                                 .n = p->n,
+                                 .k = p->k,
+                                 .a_dtype = p->a.dtype,
+                                 .c_dtype = p->c.dtype,
+                                 .accumulate = p->accumulates,
+                                 .bias = p->has_bias ? &some : NULL,
+                                 .gelu = tensor_is_null(p->gelu) ? NULL : (void *)&some,
+                                 .bias_gradient = p->has_bias_gradient ? (float *)&some : NULL};
+}
+
+/* Whether a device might take this form: any that fits, or the one that was asked for.  What the library's sums of a
+ * bias's gradient cost is not known. */
+static bool is_candidate(const struct cuda_traffic *t, enum product_form form, const struct linear_call *p)
+{
+    struct cuda_product q = product_of(p);
+    if (t->form != CUDA_TRAFFIC_ANY) {
+        return form == product_form_from((enum product_form)t->form, &q);
+    }
+    return product_form_fits(form, &q) && !(form == PRODUCT_EPILOGUE && p->has_bias_gradient);
 }
 
 enum { MOST_LAUNCHES = 4 };
@@ -197,9 +208,8 @@ static void multiply(const struct exec *x, const struct linear_call *p)
     double least = INFINITY;
     int n_best = 0;
     for (int form = 0; form < PRODUCT_FORMS && p->m > 0 && p->n > 0; form++) {
-        if (!form_fits(p, (enum product_form)form) || (t->form != CUDA_TRAFFIC_ANY && t->form != form) ||
-            (t->form == CUDA_TRAFFIC_ANY && form == PRODUCT_EPILOGUE && p->has_bias_gradient)) {
-            continue; /* what the library's sums of a bias's gradient cost is not known */
+        if (!is_candidate(t, (enum product_form)form, p)) {
+            continue;
         }
         double seconds = 0;
         int n = launches_of_form(now, x, p, (enum product_form)form);
@@ -480,10 +490,13 @@ static void traffic_attention_backward(struct exec *x, tensor dq, tensor dk, ten
     if (kernel == LAUNCH_ATTENTION_WGMMA && whole) {
         return;
     }
+    if (plain) {
+        attend(x, BY_QUERIES[kernel], &a, q, read + bytes_of(dq), a.max_seqlen_q, own);
+    }
     struct attention_kernel by_keys = BY_KEYS[kernel];
     by_keys.a_score *= whole ? 1.3 : 1; /* dq comes from the same scores */
     attend(x, by_keys, &a, q, read + written, a.max_seqlen_kv, own);
-    if (!whole) {
+    if (!plain && !whole) {
         attend(x, BY_QUERIES[kernel], &a, q, read + bytes_of(dq), a.max_seqlen_q, own);
     }
 }

@@ -34,6 +34,15 @@ static inline bool product_form_fits(enum product_form form, const struct cuda_p
     }
 }
 
+/* The form, or the next one that fits, the first after the last. */
+static inline enum product_form product_form_from(enum product_form form, const struct cuda_product *p)
+{
+    while (!product_form_fits(form, p)) {
+        form = (enum product_form)((form + 1) % PRODUCT_FORMS);
+    }
+    return form;
+}
+
 /* What is launched before and after the product itself.  `room` is device memory for PRODUCT_ROOM floats: the
  * bias in the type of C before, its gradient [m] in fp32 after. */
 void product_form_before(const struct launch *l, enum product_form form, const struct cuda_product *p,

@@ -59,6 +59,10 @@ struct device {
     struct status (*copy_in)(void *context, void *on_device, const void *on_host, size_t bytes);
     struct status (*copy_out)(void *context, void *on_host, const void *on_device, size_t bytes);
 
+    /* From one place of the device's memory to another, behind all work of the context, at the rate of that memory; waits
+     * for nothing.  NULL where the device's memory is the host's. */
+    struct status (*copy_within)(void *context, void *to, const void *from, size_t bytes);
+
     /* Host memory for `bytes` that a `send` will take to the device: one of two places in turn, so that filling
      * one waits for nothing but the send before the last.  NULL where the device's memory is the host's. */
     struct status (*stage)(void *context, void **on_host, size_t bytes);

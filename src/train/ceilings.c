@@ -16,7 +16,7 @@ struct place {
 struct ceiling_size ceiling_size_of(const struct device *device)
 {
     return device->is_host ? (struct ceiling_size){2048, 1024, 1 << 25, 1, 0.25}
-                           : (struct ceiling_size){8192, 8192, 1 << 28, 8, 0.25};
+                           : (struct ceiling_size){8192, 8192, 1 << 28, 16, 0.25};
 }
 
 static struct status place_open(struct place *p, const struct backend *b, size_t bytes)
@@ -106,29 +106,41 @@ struct status ceiling_products(const struct backend *b, struct ceiling_size size
     return s;
 }
 
+/* Seconds of so many copies with the wait for them. */
+static double time_copies(struct exec *x, int64_t n, tensor to, tensor from, bool by_memcpy)
+{
+    size_t bytes = tensor_bytes(to);
+    int64_t start = clock_ns();
+    for (int64_t i = 0; i < n && !failed(x->status); i++) {
+        if (by_memcpy) {
+            memcpy(to.data, from.data, bytes);
+        } else if (x->device->is_host) {
+            x->ops->cast(x, to, from);
+        } else { /* what a kernel of ours reaches is no ceiling for the others */
+            x->status = x->device->copy_within(x->context, to.data, from.data, bytes);
+        }
+    }
+    exec_synchronize(x);
+    return clock_since_s(start);
+}
+
 static struct status copies_at(struct place *p, struct ceiling_size size, double *bytes_per_s)
 {
     struct exec *x = &p->x;
     size_t bytes = (size_t)size.copied * sizeof(float);
     tensor from = tensor_1d(p->memory, DTYPE_F32, size.copied);
     tensor to = tensor_1d((char *)p->memory + bytes, DTYPE_F32, size.copied);
-    double by_ops_s = 0, by_memcpy_s = 0, n = 0;
+    double seconds = 0, by_memcpy_s = 0, n = 0;
+    time_copies(x, 1, to, from, false); /* warms up */
     do {
-        int64_t start = clock_ns();
-        for (int64_t i = 0; i < size.at_once; i++) {
-            x->ops->cast(x, to, from);
-        }
-        exec_synchronize(x);
-        by_ops_s += clock_since_s(start);
+        seconds += time_copies(x, size.at_once, to, from, false);
         if (x->device->is_host) {
-            start = clock_ns();
-            memcpy(from.data, to.data, bytes);
-            by_memcpy_s += clock_since_s(start);
+            by_memcpy_s += time_copies(x, size.at_once, from, to, true);
         }
         n += (double)size.at_once;
-    } while (!failed(x->status) && by_ops_s + by_memcpy_s < size.seconds);
-    bool memcpy_won = x->device->is_host && by_memcpy_s < by_ops_s;
-    *bytes_per_s = n * 2.0 * (double)bytes / (memcpy_won ? by_memcpy_s : by_ops_s);
+    } while (!failed(x->status) && seconds + by_memcpy_s < size.seconds);
+    bool memcpy_won = x->device->is_host && by_memcpy_s < seconds;
+    *bytes_per_s = n * 2.0 * (double)bytes / (memcpy_won ? by_memcpy_s : seconds);
     return x->status;
 }
 

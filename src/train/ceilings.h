@@ -9,7 +9,7 @@
 struct ceiling_size {
     int64_t rows, width; /* products of [rows, width] by [width, width] */
     int64_t copied;      /* floats from one place to another */
-    int64_t at_once;     /* calls between two waits */
+    int64_t at_once;     /* calls between two waits: so many that a wait is little beside them */
     double seconds;      /* at least so long */
 };
 
@@ -21,8 +21,8 @@ struct ceiling_size ceiling_size_of(const struct device *device);
 struct status ceiling_products(const struct backend *b, struct ceiling_size size, struct precision precision,
                                double *flops_per_s);
 
-/* Copies by the backend's table, or on the host by memcpy where that is faster, in bytes read and written a
- * second. */
+/* Copies from one place of the device's memory to another by the device itself; on the host by all threads of the
+ * backend's table or by one with memcpy, whichever is faster.  In bytes read and written a second. */
 struct status ceiling_copy(const struct backend *b, struct ceiling_size size, double *bytes_per_s);
 
 #endif

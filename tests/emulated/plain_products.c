@@ -245,6 +245,7 @@ const struct device device_emulated = {
     .release = emulated_release,
     .copy_in = emulated_copy,
     .copy_out = emulated_copy,
+    .copy_within = emulated_copy,
     .stage = emulated_queue_stage,
     .send = emulated_queue_send,
     .graphs = &emulated_queue_graphs,

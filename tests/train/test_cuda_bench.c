@@ -26,9 +26,41 @@ static void expect_kernels(const char *path)
     buf_fini(&text);
 }
 
+static void no_cast(struct exec *x, tensor out, tensor in)
+{
+    (void)out, (void)in;
+    exec_fail(x, STATUS_INTERNAL, "cast", "copies are measured by a kernel of ours");
+}
+
+/* The ceiling of copies is the device's own, whose bytes arrive. */
+static void expect_copies(const struct checkop_backend *gpu)
+{
+    enum { N = 64 };
+    int32_t there[N], back[N];
+    void *context, *memory;
+    struct ops without_cast = *gpu->ops;
+    double per_s = 0;
+    without_cast.cast = no_cast;
+    EXPECT_OK(ceiling_copy(&(struct backend){gpu->device, &without_cast},
+                           (struct ceiling_size){16, 16, 256, 2, 0}, &per_s));
+    EXPECT(per_s > 0, "%g bytes/s", per_s);
+    EXPECT_OK(gpu->device->open(&context));
+    EXPECT_OK(gpu->device->allocate(&memory, 2 * sizeof there, "a copy"));
+    for (int i = 0; i < N; i++) {
+        there[i] = 7 * i + 1;
+    }
+    EXPECT_OK(gpu->device->copy_in(context, memory, there, sizeof there));
+    EXPECT_OK(gpu->device->copy_within(context, (char *)memory + sizeof there, memory, sizeof there));
+    EXPECT_OK(gpu->device->copy_out(context, back, (char *)memory + sizeof there, sizeof back));
+    EXPECT(memcmp(there, back, sizeof there) == 0, "a copy within the device's memory is another");
+    gpu->device->release(memory, 2 * sizeof there);
+    gpu->device->close(context);
+}
+
 int main(void)
 {
     struct checkop_backend gpu = checkop_find_backend("cuda");
+    expect_copies(&gpu);
     struct step_bench b = {
         .config = fixture_trainer(gpu.ops, DTYPE_F32, (struct bert_batch_limits){0}),
         .plain = {gpu.device, gpu.ops},

@@ -124,6 +124,13 @@ struct status cuda_queue_send(void *context, void *on_device, const void *on_hos
     return answer("a batch was not copied", e);
 }
 
+struct status cuda_queue_copy_within(void *context, void *to, const void *from, size_t bytes)
+{
+    struct cuda_context *c = context;
+    return answer("a copy within the GPU's memory failed",
+                  cudaMemcpyAsync(to, from, bytes, cudaMemcpyDeviceToDevice, c->launch.stream));
+}
+
 static struct status graphs_begin(void *context, const void *key, size_t key_bytes, enum device_work *work)
 {
     return graph_cache_begin(&((struct cuda_context *)context)->graphs, key, key_bytes, work);

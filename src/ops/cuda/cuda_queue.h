@@ -26,6 +26,7 @@ void cuda_queue_close(struct cuda_context *c);
 /* The slots of struct device; `context` is a cuda_context. */
 struct status cuda_queue_stage(void *context, void **on_host, size_t bytes);
 struct status cuda_queue_send(void *context, void *on_device, const void *on_host, size_t bytes);
+struct status cuda_queue_copy_within(void *context, void *to, const void *from, size_t bytes);
 extern const struct device_graphs cuda_queue_graphs;
 
 #endif

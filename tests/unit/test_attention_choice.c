@@ -44,8 +44,8 @@ const char *cuda_launch_error(void)
     return isfinite(takes[launched]) ? NULL : "refused";
 }
 
-double cuda_choices_time(const struct cuda_choices *choices, struct CUstream_st *stream,
-                         bool (*run)(void *self), void *self)
+double cuda_choices_time(struct cuda_choices *choices, struct CUstream_st *stream, bool (*run)(void *self),
+                         void *self)
 {
     (void)choices, (void)stream;
     n_timed++;

@@ -238,7 +238,7 @@ struct finding {
 };
 
 /* With choices == NULL the first candidate is taken. */
-static void try_form(struct finding *f, const struct product_tools *t, const struct cuda_choices *choices,
+static void try_form(struct finding *f, const struct product_tools *t, struct cuda_choices *choices,
                      const struct launch *l, const struct product_shape *s,
                      const struct cuda_product *product, enum product_form form)
 {
@@ -261,7 +261,7 @@ static void try_form(struct finding *f, const struct product_tools *t, const str
 }
 
 cublasStatus_t cuda_algorithm_search(struct product_plan *best, double *micros, const struct product_tools *t,
-                                     const struct cuda_choices *choices, const struct launch *l,
+                                     struct cuda_choices *choices, const struct launch *l,
                                      const struct cuda_product *p)
 {
     struct product_shape shape;

@@ -53,7 +53,7 @@ cublasStatus_t cuda_plan_run(const struct product_plan *plan, const struct produ
 /* Opens `best` as the fastest plan for the product, and says its median time; 0 if there was no memory to time it
  * and the library's first candidate was taken, which the log tells. */
 cublasStatus_t cuda_algorithm_search(struct product_plan *best, double *micros, const struct product_tools *t,
-                                     const struct cuda_choices *choices, const struct launch *l,
+                                     struct cuda_choices *choices, const struct launch *l,
                                      const struct cuda_product *p);
 
 #endif

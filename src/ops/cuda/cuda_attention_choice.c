@@ -33,9 +33,8 @@ static void check_operands(const struct attention_call *c)
 }
 
 /* The fastest candidate in `choice`; false if none runs. */
-static bool find_fastest(struct product_choice *choice, const struct cuda_choices *choices,
-                         const struct launch *l, const struct attention_call *call,
-                         const struct attention_candidates *candidates)
+static bool find_fastest(struct product_choice *choice, struct cuda_choices *choices, const struct launch *l,
+                         const struct attention_call *call, const struct attention_candidates *candidates)
 {
     *choice = (struct product_choice){.micros = (double)INFINITY};
     check_operands(call);

@@ -4,12 +4,9 @@
 
 #include <cublasLt.h>
 #include <cuda_runtime_api.h>
-#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-
-enum { WARM_UPS = 3 };
 
 /* Bits depend on the chip, on the number of its multiprocessors and on the library's version (cuBLAS documentation,
  * results reproducibility). */
@@ -26,6 +23,54 @@ static void name_machine(char machine[CUDA_CHOICES_MACHINE_BYTES])
     }
 }
 
+static bool mark(void *self, int i)
+{
+    const struct cuda_choices *c = self;
+    return cudaEventRecord(c->events[i], c->stream) == cudaSuccess;
+}
+
+static bool wait(void *self)
+{
+    return cudaStreamSynchronize(((const struct cuda_choices *)self)->stream) == cudaSuccess;
+}
+
+static double elapsed(void *self, int from, int to)
+{
+    const struct cuda_choices *c = self;
+    float ms;
+    return cudaEventElapsedTime(&ms, c->events[from], c->events[to]) == cudaSuccess ? 1e3 * (double)ms : -1;
+}
+
+static bool record_begin(void *self)
+{
+    const struct cuda_choices *c = self;
+    return cudaStreamBeginCapture(c->stream, cudaStreamCaptureModeThreadLocal) == cudaSuccess;
+}
+
+static void *record_end(void *self)
+{
+    const struct cuda_choices *c = self;
+    cudaGraph_t captured = NULL;
+    cudaGraphExec_t runnable = NULL;
+    bool fine = cudaStreamEndCapture(c->stream, &captured) == cudaSuccess &&
+                cudaGraphInstantiateWithFlags(&runnable, captured, 0) == cudaSuccess;
+    if (captured != NULL) {
+        cudaGraphDestroy(captured);
+    }
+    return fine ? runnable : NULL;
+}
+
+static bool replay(void *self, void *recording)
+{
+    return cudaGraphLaunch(recording, ((const struct cuda_choices *)self)->stream) == cudaSuccess;
+}
+
+static void forget(void *self, void *recording)
+{
+    (void)self;
+    cudaGraphExecDestroy(recording);
+}
+
 struct status cuda_choices_open(struct cuda_choices **choices)
 {
     struct cuda_choices *c = calloc(1, sizeof *c);
@@ -34,10 +79,12 @@ struct status cuda_choices_open(struct cuda_choices **choices)
     if (c == NULL) {
         return status_error(STATUS_MEMORY, "out of memory for the choices of kernels");
     }
+    c->timing =
+        (struct choice_stream){mark, wait, elapsed, record_begin, record_end, replay, forget, c, false};
     name_machine(c->machine);
     product_cache_shared_path(path);
     product_cache_open(&c->cache, path);
-    for (int i = 0; i <= CUDA_CHOICES_RUNS; i++) {
+    for (int i = 0; i <= CHOICE_TIMING_RUNS; i++) {
         if (cudaEventCreate(&c->events[i]) != cudaSuccess) {
             return status_error(STATUS_INTERNAL, "the GPU has no events");
         }
@@ -50,7 +97,7 @@ void cuda_choices_close(struct cuda_choices *c)
     if (c == NULL) {
         return;
     }
-    for (int i = 0; i <= CUDA_CHOICES_RUNS; i++) {
+    for (int i = 0; i <= CHOICE_TIMING_RUNS; i++) {
         if (c->events[i] != NULL) {
             cudaEventDestroy(c->events[i]);
         }
@@ -67,36 +114,12 @@ void cuda_choices_keep_in(struct cuda_choices *c, const char *directory)
     }
 }
 
-static double median(float v[CUDA_CHOICES_RUNS])
+double cuda_choices_time(struct cuda_choices *c, cudaStream_t stream, bool (*run)(void *self), void *self)
 {
-    for (int i = 1; i < CUDA_CHOICES_RUNS; i++) {
-        for (int j = i; j > 0 && v[j] < v[j - 1]; j--) {
-            float less = v[j];
-            v[j] = v[j - 1];
-            v[j - 1] = less;
-        }
-    }
-    return (double)v[CUDA_CHOICES_RUNS / 2];
-}
-
-double cuda_choices_time(const struct cuda_choices *c, cudaStream_t stream, bool (*run)(void *self),
-                         void *self)
-{
-    float ms[CUDA_CHOICES_RUNS];
-    bool runs = true;
-    for (int i = 0; i < WARM_UPS && runs; i++) {
-        runs = run(self);
-    }
-    for (int i = 0; i < CUDA_CHOICES_RUNS && runs; i++) {
-        runs = cudaEventRecord(c->events[i], stream) == cudaSuccess && run(self);
-    }
-    runs = runs && cudaEventRecord(c->events[CUDA_CHOICES_RUNS], stream) == cudaSuccess;
-    runs = cudaStreamSynchronize(stream) == cudaSuccess && runs;
-    for (int i = 0; i < CUDA_CHOICES_RUNS && runs; i++) {
-        runs = cudaEventElapsedTime(&ms[i], c->events[i], c->events[i + 1]) == cudaSuccess;
-    }
+    c->stream = stream;
+    double micros = choice_timing_run(&c->timing, run, self);
     cudaGetLastError(); /* forgets why a candidate did not run; what breaks the device itself comes again */
-    return runs ? 1e3 * median(ms) : (double)INFINITY;
+    return micros;
 }
 
 bool cuda_choices_is_capturing(cudaStream_t stream)

@@ -87,6 +87,9 @@ static json_t *describe_files(const struct checkpoint *c)
     json_t *sizes = json_object();
     for (int i = 0; i < CHECKPOINT_N_FILES; i++) {
         const char *name = checkpoint_manifest_file_name((enum checkpoint_file)i);
+        if (!checkpoint_manifest_has(&c->manifest, (enum checkpoint_file)i)) {
+            continue;
+        }
         if (json_object_set_new(sizes, name, json_integer((json_int_t)c->files[i].n)) != 0) {
             json_decref(sizes);
             return NULL;

@@ -89,6 +89,12 @@ struct device {
     /* What the context finds out by timing is kept in this directory too, and taken from there first, so that a run
      * that is resumed computes the same bits.  NULL: nothing is timed. */
     void (*keep_in)(void *context, const char *directory);
+
+    /* What the context's run has found out so, for a checkpoint: bytes that the caller frees, NULL if there is nothing;
+     * STATUS_MEMORY.  And such bytes taken back, before what any file says: where they cannot be used, or come from
+     * another kind of machine, the log says so.  NULL: nothing is timed. */
+    struct status (*choices)(void *context, char **text, size_t *n);
+    void (*take_choices)(void *context, const void *text, size_t n, const char *source);
 };
 
 extern const struct device device_cpu;

@@ -96,6 +96,20 @@ void exec_keep_in(struct exec *x, const char *directory)
     }
 }
 
+struct status exec_choices(struct exec *x, char **text, size_t *n)
+{
+    *text = NULL;
+    *n = 0;
+    return x->device->choices == NULL ? status_ok() : x->device->choices(x->context, text, n);
+}
+
+void exec_take_choices(struct exec *x, const void *text, size_t n, const char *source)
+{
+    if (x->device->take_choices != NULL) {
+        x->device->take_choices(x->context, text, n, source);
+    }
+}
+
 void *exec_scratch(struct exec *x, size_t bytes)
 {
     if (bytes > x->totals.workspace_bytes) {

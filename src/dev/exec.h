@@ -88,6 +88,10 @@ void exec_copy_out(struct exec *x, void *on_host, const void *on_device, size_t 
 /* What the device finds out by timing is kept in this directory too, if it times anything (device.keep_in). */
 void exec_keep_in(struct exec *x, const char *directory);
 
+/* The same for checkpoints (device.choices, device.take_choices); *text is NULL where nothing was timed. */
+struct status exec_choices(struct exec *x, char **text, size_t *n);
+void exec_take_choices(struct exec *x, const void *text, size_t n, const char *source);
+
 /* Scratch for the running op, valid until the next; its size was announced to the plan.  NULL while planning.
  */
 void *exec_scratch(struct exec *x, size_t bytes);

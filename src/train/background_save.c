@@ -3,6 +3,7 @@
 #include "core/clock.h"
 
 #include <signal.h>
+#include <stdlib.h>
 
 size_t background_save_bytes(const struct param_table *params, enum dtype dtype)
 {
@@ -20,6 +21,7 @@ static void release_contents(struct background_save *b)
     json_decref((json_t *)b->contents.config);
     json_decref((json_t *)b->contents.tokenizer);
     json_decref((json_t *)b->contents.state);
+    free((char *)b->contents.choices);
     b->contents = (struct checkpoint_contents){0};
 }
 

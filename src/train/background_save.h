@@ -46,7 +46,7 @@ struct status background_save_init(struct background_save *b, size_t bytes);
 /* Waits for the save in flight and frees everything; safe on a zeroed struct. */
 void background_save_fini(struct background_save *b);
 
-/* Copies the state from the device of `x`, takes c->config, c->tokenizer and c->state (freed with the result, or here on failure),
+/* Copies the state from the device of `x`, takes c->config, c->tokenizer, c->state and c->choices (freed with the result, or here on failure),
  * and begins to save it as checkpoint_save and checkpoint_dir_prune do; params and vocab must live until the
  * result is taken.  Nothing may be in flight.  `since_ns` is when training stopped for it, `wait_s` what it
  * waited before.  STATUS_IO without room on the disk: nothing was copied, nothing begun. */

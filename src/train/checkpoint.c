@@ -43,16 +43,17 @@ static struct status open_file(struct checkpoint *c, enum checkpoint_file file)
     case CHECKPOINT_TOKENIZER: return parse_object(&c->tokenizer, map, path);
     case CHECKPOINT_STATE: return parse_object(&c->state, map, path);
     case CHECKPOINT_VOCAB:
+    case CHECKPOINT_CHOICES:
     case CHECKPOINT_N_FILES: break;
     }
     return status_ok();
 }
 
-static bool is_expected(const char *name)
+static bool is_expected(const struct checkpoint_manifest *m, const char *name)
 {
     for (int i = 0; i < CHECKPOINT_N_FILES; i++) {
         if (strcmp(name, checkpoint_manifest_file_name((enum checkpoint_file)i)) == 0) {
-            return true;
+            return checkpoint_manifest_has(m, (enum checkpoint_file)i);
         }
     }
     return strcmp(name, "manifest.json") == 0 || strcmp(name, "run.json") == 0 || strcmp(name, ".") == 0 ||
@@ -60,11 +61,11 @@ static bool is_expected(const char *name)
 }
 
 /* A file that the manifest does not list does no harm, since it is not read, but someone may think it is. */
-static void warn_of_unlisted(const char *path)
+static void warn_of_unlisted(const struct checkpoint_manifest *m, const char *path)
 {
     DIR *dir = opendir(path);
     for (const struct dirent *e; dir != NULL && (e = readdir(dir)) != NULL;) {
-        if (!is_expected(e->d_name)) {
+        if (!is_expected(m, e->d_name)) {
             log_warning("%s/%s is not in the checkpoint's manifest and is not read", path, e->d_name);
         }
     }
@@ -80,9 +81,11 @@ static struct status open_all(struct checkpoint *c)
     TRY(checkpoint_manifest_read(&c->manifest, manifest));
     c->has_manifest = true;
     for (int i = 0; i < CHECKPOINT_N_FILES; i++) {
-        TRY(open_file(c, (enum checkpoint_file)i));
+        if (checkpoint_manifest_has(&c->manifest, (enum checkpoint_file)i)) {
+            TRY(open_file(c, (enum checkpoint_file)i));
+        }
     }
-    warn_of_unlisted(c->path);
+    warn_of_unlisted(&c->manifest, c->path);
     return status_ok();
 }
 

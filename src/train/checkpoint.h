@@ -27,6 +27,9 @@ struct checkpoint_contents {
     const void *vocab;                  /* [vocab_bytes], for vocab.txt */
     size_t vocab_bytes;
     uint64_t vocab_hash;
+    const char
+        *choices; /* [choices_bytes], of the run's device (exec_choices), for cublaslt.cache; NULL: none */
+    size_t choices_bytes;
     int64_t step;
     bool phase_end;
 };

@@ -17,11 +17,27 @@ static const char *const file_names[] = {[CHECKPOINT_MODEL] = "model.safetensors
                                          [CHECKPOINT_CONFIG] = "config.json",
                                          [CHECKPOINT_VOCAB] = "vocab.txt",
                                          [CHECKPOINT_TOKENIZER] = "tokenizer_config.json",
-                                         [CHECKPOINT_STATE] = "trainer_state.json"};
+                                         [CHECKPOINT_STATE] = "trainer_state.json",
+                                         [CHECKPOINT_CHOICES] = "cublaslt.cache"};
 
 const char *checkpoint_manifest_file_name(enum checkpoint_file file)
 {
     return file_names[file];
+}
+
+bool checkpoint_manifest_has(const struct checkpoint_manifest *m, enum checkpoint_file file)
+{
+    return file != CHECKPOINT_CHOICES || m->files[file].bytes > 0;
+}
+
+static int count_files(const struct checkpoint_manifest *m)
+{
+    return CHECKPOINT_CHOICES + (checkpoint_manifest_has(m, CHECKPOINT_CHOICES) ? 1 : 0);
+}
+
+static int version_of(const struct checkpoint_manifest *m)
+{
+    return checkpoint_manifest_has(m, CHECKPOINT_CHOICES) ? CHECKPOINT_FORMAT_VERSION : 1;
 }
 
 /* `out` holds LAST_LINE_BYTES and a NUL. */
@@ -35,13 +51,13 @@ struct status checkpoint_manifest_write(const struct checkpoint_manifest *m, con
 {
     struct buf b = {0};
     buf_printf(&b, "{\n  \"format\": \"%s\",\n  \"format_version\": %d,\n  \"kiln_version\": \"%s\",\n",
-               FORMAT, CHECKPOINT_FORMAT_VERSION, KILN_VERSION);
+               FORMAT, version_of(m), KILN_VERSION);
     buf_printf(&b, "  \"step\": %" PRId64 ",\n  \"phase_end\": %s,\n  \"vocab_hash\": \"%016" PRIx64 "\",\n",
                m->step, m->phase_end ? "true" : "false", m->vocab_hash);
     buf_puts(&b, "  \"files\": {\n");
-    for (int i = 0; i < CHECKPOINT_N_FILES; i++) {
+    for (int i = 0; i < count_files(m); i++) {
         buf_printf(&b, "    \"%s\": {\"bytes\": %" PRIu64 ", \"crc32c\": \"%08" PRIx32 "\"}%s\n",
-                   file_names[i], m->files[i].bytes, m->files[i].crc, i + 1 < CHECKPOINT_N_FILES ? "," : "");
+                   file_names[i], m->files[i].bytes, m->files[i].crc, i + 1 < count_files(m) ? "," : "");
     }
     buf_puts(&b, "  },\n");
     char last[LAST_LINE_BYTES + 1];
@@ -68,12 +84,14 @@ static struct status get_hex(const json_t *object, const char *source, const cha
     return status_ok();
 }
 
-static struct status read_files(struct checkpoint_manifest *m, const json_t *files, const char *source)
+static struct status read_files(struct checkpoint_manifest *m, const json_t *files, int64_t version,
+                                const char *source)
 {
-    if (json_object_size(files) != CHECKPOINT_N_FILES) {
-        return status_error(STATUS_DATA, "%s: \"files\" must list %d files", source, CHECKPOINT_N_FILES);
+    size_t n_files = version == 1 ? CHECKPOINT_CHOICES : CHECKPOINT_N_FILES;
+    if (json_object_size(files) != n_files) {
+        return status_error(STATUS_DATA, "%s: \"files\" must list %zu files", source, n_files);
     }
-    for (int i = 0; i < CHECKPOINT_N_FILES; i++) {
+    for (size_t i = 0; i < n_files; i++) {
         const json_t *entry = json_object_get(files, file_names[i]);
         int64_t bytes = 0;
         uint64_t crc = 0;
@@ -88,6 +106,10 @@ static struct status read_files(struct checkpoint_manifest *m, const json_t *fil
         m->files[i].bytes = (uint64_t)bytes;
         m->files[i].crc = (uint32_t)crc;
     }
+    if (version != version_of(m)) {
+        return status_error(STATUS_DATA, "%s: version %" PRId64 " lists %s, but of no bytes", source, version,
+                            file_names[CHECKPOINT_CHOICES]);
+    }
     return status_ok();
 }
 
@@ -97,15 +119,16 @@ static struct status read_fields(struct checkpoint_manifest *m, const json_t *ro
     int64_t version = 0;
     TRY(json_get_string(root, source, "format", true, &format));
     TRY(json_get_int(root, source, "format_version", true, &version));
-    if (strcmp(format, FORMAT) != 0 || version != CHECKPOINT_FORMAT_VERSION) {
-        return status_error(
-            STATUS_DATA, "%s is a \"%.40s\" of version %" PRId64 "; this kiln reads a \"%s\" of version %d",
-            source, format, version, FORMAT, CHECKPOINT_FORMAT_VERSION);
+    if (strcmp(format, FORMAT) != 0 || version < 1 || version > CHECKPOINT_FORMAT_VERSION) {
+        return status_error(STATUS_DATA,
+                            "%s is a \"%.40s\" of version %" PRId64
+                            "; this kiln reads a \"%s\" of versions 1 to %d",
+                            source, format, version, FORMAT, CHECKPOINT_FORMAT_VERSION);
     }
     TRY(json_get_int(root, source, "step", true, &m->step));
     TRY(json_get_bool(root, source, "phase_end", true, &m->phase_end));
     TRY(get_hex(root, source, "vocab_hash", 16, &m->vocab_hash));
-    return read_files(m, json_object_get(root, "files"), source);
+    return read_files(m, json_object_get(root, "files"), version, source);
 }
 
 struct status checkpoint_manifest_parse(struct checkpoint_manifest *m, const void *bytes, size_t n,

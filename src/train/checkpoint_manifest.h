@@ -8,7 +8,8 @@
 
 #include "io/file.h"
 
-enum { CHECKPOINT_FORMAT_VERSION = 1 };
+/* 1 without the choices of a device, which only GPUs make; 2 with them. */
+enum { CHECKPOINT_FORMAT_VERSION = 2 };
 
 enum checkpoint_file {
     CHECKPOINT_MODEL,     /* model.safetensors: master weights under Hugging Face names */
@@ -17,6 +18,7 @@ enum checkpoint_file {
     CHECKPOINT_VOCAB,     /* vocab.txt */
     CHECKPOINT_TOKENIZER, /* tokenizer_config.json: how text becomes pieces of the vocabulary */
     CHECKPOINT_STATE,     /* trainer_state.json: where training stands */
+    CHECKPOINT_CHOICES, /* cublaslt.cache: what the run computes with on a GPU; of no bytes: there is no such file */
     CHECKPOINT_N_FILES,
 };
 
@@ -31,6 +33,9 @@ struct checkpoint_manifest {
 };
 
 const char *checkpoint_manifest_file_name(enum checkpoint_file file);
+
+/* Whether a checkpoint has the file: each has all but the choices of a device. */
+bool checkpoint_manifest_has(const struct checkpoint_manifest *m, enum checkpoint_file file);
 
 /* Writes manifest.json; equal manifests give equal bytes. */
 struct status checkpoint_manifest_write(const struct checkpoint_manifest *m, const char *path);

@@ -34,7 +34,7 @@ struct status checkpoint_check_space(const char *directory, const struct checkpo
     const uint64_t other_bytes = 1 << 20; /* configuration, state, manifest and the file system's own */
     uint64_t count = (uint64_t)param_table_count(c->params);
     uint64_t needed = 3 * (count * dtype_bytes(c->master.dtype) + header_bytes * (uint64_t)c->params->n) +
-                      c->vocab_bytes + other_bytes;
+                      c->vocab_bytes + c->choices_bytes + other_bytes;
     uint64_t available = file_free_bytes(directory);
     if (available < needed) {
         return status_error(STATUS_IO,
@@ -182,6 +182,9 @@ static struct status fill(struct save *s)
     TRY(write_bytes(s, CHECKPOINT_VOCAB, c->vocab, c->vocab_bytes));
     TRY(write_json(s, CHECKPOINT_TOKENIZER, c->tokenizer));
     TRY(write_json(s, CHECKPOINT_STATE, c->state));
+    if (c->choices_bytes > 0) {
+        TRY(write_bytes(s, CHECKPOINT_CHOICES, c->choices, c->choices_bytes));
+    }
     TRY(write_run(s));
     TRY(checkpoint_path(path, "%s/manifest.json", s->temporary));
     return checkpoint_manifest_write(&s->manifest, path);

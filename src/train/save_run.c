@@ -68,8 +68,16 @@ void save_run_begin(struct save_run *s, json_t *state, int64_t step, bool phase_
         .phase_end = phase_end,
     };
     struct background_save_result refused = {.step = step};
-    refused.status =
+    char *choices;
+    refused.status = exec_choices(&t->x, &choices, &contents.choices_bytes);
+    contents.choices = choices;
+    if (failed(refused.status)) { /* refused as what lacks a part is */
+        json_decref(state);
+        contents.state = NULL;
+    }
+    struct status begun =
         background_save_begin(&s->saver, s->directory, &t->x, &contents, s->keep_last, since, wait_s);
+    refused.status = failed(refused.status) ? refused.status : begun;
     if (failed(refused.status)) {
         tell(s, &refused);
     } else {

@@ -5,6 +5,10 @@
 struct status trainer_state_resume(struct trainer *t, const struct checkpoint *c)
 {
     struct host_view master = {0}, m = {0}, v = {0};
+    const struct file_map *choices = &c->files[CHECKPOINT_CHOICES];
+    if (choices->n > 0) { /* before anything is timed */
+        exec_take_choices(&t->x, choices->data, choices->n, c->path);
+    }
     struct status s = host_view_open(&master, &t->x, t->master);
     if (!failed(s)) {
         s = host_view_open(&m, &t->x, t->exp_avg);

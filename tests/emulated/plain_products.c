@@ -10,11 +10,13 @@
 #include "core/fp8.h"
 #include "core/tensor.h"
 #include "ops/cuda/attention_choice.h"
+#include "ops/cuda/cuda_choices.h"
 #include "ops/cuda/cuda_context.h"
 #include "ops/cuda/product_forms.h"
 #include "ops/workspace.h"
 
 #include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
 
 static struct status emulated_allocate(void **memory, size_t bytes, const char *what)
@@ -169,22 +171,47 @@ static struct status emulated_open(void **context)
     int asked_for;
     TRY(attention_kernel_asked_for(&asked_for));
     struct cuda_context *c = calloc(1, sizeof *c);
+    struct cuda_choices *choices = calloc(1, sizeof *choices);
     int32_t *fault = emulated_memory_take_pinned(LAUNCH_FAULT_WORDS * sizeof *fault);
     *context = c;
-    if (c == NULL || fault == NULL) {
+    if (c == NULL || choices == NULL || fault == NULL) {
         emulated_memory_give_back(fault);
+        free(choices);
         free(c);
         return status_error(STATUS_MEMORY, "out of memory for a context");
     }
+    snprintf(choices->machine, sizeof choices->machine, "emulator");
+    c->choices = choices;
     c->launch.fault = fault;
     c->attention_asked_for = asked_for;
     emulated_queue_open(c);
     return status_ok();
 }
 
+static void emulated_keep_in(void *context, const char *directory)
+{
+    char path[PRODUCT_PATH_BYTES];
+    snprintf(path, sizeof path, "%s/cublaslt.cache", directory);
+    product_cache_follow(&((struct cuda_context *)context)->choices->cache, path);
+}
+
+static struct status emulated_choices(void *context, char **text, size_t *n)
+{
+    return product_cache_text_of_run(&((struct cuda_context *)context)->choices->cache, text, n);
+}
+
+static void emulated_take_choices(void *context, const void *text, size_t n, const char *source)
+{
+    struct cuda_choices *choices = ((struct cuda_context *)context)->choices;
+    product_cache_take(&choices->cache, text, n, source);
+    product_cache_tell_of_machine(&choices->cache, choices->machine, source);
+}
+
 static void emulated_close(void *context)
 {
     struct cuda_context *c = context;
+    product_cache_close(&c->choices->cache);
+    free(c->choices);
     emulated_queue_close(c);
     cuda_spans_free(c);
     free(c->marks);
@@ -252,4 +279,7 @@ const struct device device_emulated = {
     .synchronize = emulated_synchronize,
     .clock = &emulated_clock,
     .free_bytes = emulated_free_bytes,
+    .keep_in = emulated_keep_in,
+    .choices = emulated_choices,
+    .take_choices = emulated_take_choices,
 };

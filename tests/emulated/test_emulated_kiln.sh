@@ -47,6 +47,25 @@ train "$dir/cut" --device cuda --steps_this_run 2 2>/dev/null
 train "$dir/cut" --device cuda --resume_from_checkpoint 2>/dev/null
 cmp "$dir/cuda/ckpt_4/model.safetensors" "$dir/cut/ckpt_4/model.safetensors" || fail "resumed to other bits"
 
+# What a run chose travels with its checkpoints: an hour later, without the files beside them, others would win.
+sed 's/"hidden_size": [0-9]*/"hidden_size": 64/; s/_layers": 2/_layers": 1/; s/_heads": 2/_heads": 1/' "$dir/config.json" >"$dir/small.json"
+bf16() # directory flags...
+{
+    train "$@" --device cuda --autocast --config_file "$dir/small.json" --max_steps 2 --num_steps_per_checkpoint 1 \
+        --migration_log "$dir/bf16.log" 2>/dev/null
+    grep -o "attention by [a-z.]*" "$dir/bf16.log" | sort -u >"$1/kernels"
+}
+bf16 "$dir/one"
+KILN_EMULATED_TURN=1 bf16 "$dir/other"
+! cmp -s "$dir/one/kernels" "$dir/other/kernels" || fail "no other kernel wins in another hour: $(cat "$dir/one/kernels")"
+bf16 "$dir/moved" --steps_this_run 1
+rm "$dir/moved/cublaslt.cache"
+KILN_EMULATED_TURN=1 bf16 "$dir/moved" --resume_from_checkpoint
+for file in kernels ckpt_2/model.safetensors ckpt_2/optimizer.safetensors ckpt_2/cublaslt.cache ckpt_2/manifest.json; do
+    cmp "$dir/one/$file" "$dir/moved/$file" || fail "resumed with other kernels: $(cat "$dir/moved/kernels")"
+done
+"$kiln" inspect "$dir/one/ckpt_2" | grep -q cublaslt.cache || fail "inspect does not list the choices"
+
 expect 0 "memory: emulated cuda took" train "$dir/fp8" --device cuda --fp8 --skip_checkpoint --migration_log "$dir/fp8.log"
 grep "linear_backward_weight" "$dir/fp8.log" | grep -q e5m2 || fail "gradients were not multiplied in fp8"
 

@@ -1,5 +1,6 @@
 /* Checkpoints: what is saved is read back to the bit, equal states give equal files, and no damaged byte in
  * any file goes unseen. */
+#define _GNU_SOURCE
 #include "checkpoint_case.h"
 
 #include <sys/stat.h>
@@ -256,8 +257,58 @@ static void test_replace_and_clean(void)
     case_fini(&k);
 }
 
+static bool manifest_says(struct checkpoint_case *k, const char *checkpoint, const char *what)
+{
+    char path[CHECKPOINT_PATH_BYTES];
+    size_t n;
+    path_of(path, k, checkpoint, "manifest.json");
+    unsigned char *bytes = read_bytes(path, &n);
+    bool found = memmem(bytes, n, what, strlen(what)) != NULL;
+    free(bytes);
+    return found;
+}
+
+/* What a device has chosen is a file like the others, of checkpoints that have it; those without are of version 1, as
+ * they were before there was such a file. */
+static void test_choices(void)
+{
+    static const char choices[] = "kiln products 1\n";
+    struct checkpoint_case k;
+    struct checkpoint c;
+    char path[CHECKPOINT_PATH_BYTES];
+    case_init(&k);
+    EXPECT_OK(case_save(&k, 1));
+    struct checkpoint_contents contents = case_contents(&k, 2);
+    contents.choices = choices;
+    contents.choices_bytes = sizeof choices - 1;
+    EXPECT_OK(checkpoint_save(k.directory, &contents));
+    EXPECT(manifest_says(&k, "ckpt_1", "\"format_version\": 1,") &&
+               !manifest_says(&k, "ckpt_1", "cublaslt.cache"),
+           "without choices");
+    EXPECT(manifest_says(&k, "ckpt_2", "\"format_version\": 2,") &&
+               manifest_says(&k, "ckpt_2", "cublaslt.cache"),
+           "with choices");
+    EXPECT(case_newest(&k) == 2, "newest");
+    EXPECT_OK(checkpoint_path(path, "%s/ckpt_2", k.directory));
+    EXPECT_OK(checkpoint_open(&c, path));
+    const struct file_map *file = &c.files[CHECKPOINT_CHOICES];
+    EXPECT(file->n == sizeof choices - 1 && memcmp(file->data, choices, file->n) == 0, "other choices");
+    checkpoint_close(&c);
+    EXPECT_OK(checkpoint_path(path, "%s/ckpt_1", k.directory));
+    EXPECT_OK(checkpoint_open(&c, path));
+    EXPECT(c.files[CHECKPOINT_CHOICES].n == 0, "choices of nobody");
+    checkpoint_close(&c);
+    path_of(path, &k, "ckpt_2", "cublaslt.cache");
+    write_bytes(path, "kiln products 2\n", sizeof choices - 1);
+    expect_falls_back(&k, "cublaslt.cache", "of other bytes");
+    EXPECT(unlink(path) == 0, "unlink");
+    expect_falls_back(&k, "cublaslt.cache", "missing");
+    case_fini(&k);
+}
+
 int main(void)
 {
+    test_choices();
     test_round_trip();
     test_equal_bytes();
     test_damage();

@@ -3,6 +3,7 @@
 #include "test.h"
 
 #include "core/hash.h"
+#include "core/log.h"
 #include "io/file.h"
 #include "ops/cuda/product_cache.h"
 
@@ -260,6 +261,77 @@ static void test_no_place(void)
     EXPECT(path[0] == '\0', "%s", path);
 }
 
+static void expect_only_form(struct product_cache *c, const char *key, int form)
+{
+    const struct product_choice *found = product_cache_find(c, key);
+    EXPECT(found != NULL && found->form == form, "%s: form %d", key, found == NULL ? -1 : found->form);
+}
+
+/* What the process says to standard error while product_cache_tell_of_machine looks at `c`. */
+static void told_of_machine(char text[1000], const struct product_cache *c, const char *machine)
+{
+    const char *path = in_directory("told");
+    int before = dup(2);
+    EXPECT(before >= 0 && freopen(path, "w+", stderr) != NULL, "%s", path);
+    log_set_level(LOG_WARNING);
+    product_cache_tell_of_machine(c, machine, "ckpt_7");
+    log_set_level(LOG_QUIET);
+    rewind(stderr);
+    size_t n = fread(text, 1, 999, stderr);
+    text[n] = '\0';
+    EXPECT(dup2(before, 2) >= 0, "stderr");
+}
+
+/* What a run used goes with its checkpoint, before what any file says, and from there into the next one. */
+static void test_travels(void)
+{
+    struct product_cache c;
+    const char *shared = in_directory("travels.cache");
+    char *text, *again, told[1000];
+    size_t n, n_again;
+    product_cache_open(&c, shared);
+    EXPECT_OK(product_cache_text_of_run(&c, &text, &n));
+    EXPECT(text == NULL && n == 0, "nothing was chosen");
+    keep(&c, "gpu\ta", 1);
+    keep(&c, "gpu\tb", 2);
+    EXPECT_OK(product_cache_text_of_run(&c, &text, &n));
+    product_cache_close(&c);
+
+    product_cache_open(&c, shared); /* another hour chose otherwise */
+    keep(&c, "gpu\ta", 3);
+    keep(&c, "gpu\tc", 3);
+    product_cache_write(&c);
+    product_cache_close(&c);
+
+    product_cache_open(&c, shared);
+    product_cache_follow(&c, in_directory("travels_run.cache"));
+    product_cache_take(&c, text, n, "ckpt_7");
+    EXPECT_OK(product_cache_text_of_run(&c, &again, &n_again));
+    EXPECT(n == n_again && memcmp(text, again, n) == 0, "a checkpoint right after resuming has other rows");
+    expect_only_form(&c, "gpu\ta", 1);
+    expect_only_form(&c, "gpu\tb", 2);
+    expect_only_form(&c, "gpu\tc", 3);
+    told_of_machine(told, &c, "gpu");
+    EXPECT(told[0] == '\0', "%s", told);
+    told_of_machine(told, &c, "gp");
+    EXPECT(strstr(told, "ckpt_7: its algorithms were chosen on gpu, and this is gp; they are timed anew") !=
+               NULL,
+           "%s", told);
+    product_cache_write(&c);
+    product_cache_close(&c);
+    product_cache_open(&c, "");
+    product_cache_follow(&c, in_directory("travels_run.cache"));
+    expect_only_form(&c, "gpu\ta", 1);
+    expect_only_form(&c, "gpu\tb", 2);
+    text[n / 2] ^= 1; /* a checkpoint's checksums tell of this before; else nothing of it is used */
+    product_cache_take(&c, text, n, "ckpt_7");
+    expect_only_form(&c, "gpu\ta", 1);
+    EXPECT(c.rows.n == 3, "%lld rows", (long long)c.rows.n);
+    product_cache_close(&c);
+    free(text);
+    free(again);
+}
+
 int main(void)
 {
     EXPECT(mkdtemp(directory) != NULL, "%s", directory);
@@ -270,6 +342,7 @@ int main(void)
     test_first_stays();
     test_run_goes_first();
     test_no_place();
+    test_travels();
     EXPECT_OK(file_remove_tree(directory));
     return 0;
 }

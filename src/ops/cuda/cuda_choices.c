@@ -114,6 +114,12 @@ void cuda_choices_keep_in(struct cuda_choices *c, const char *directory)
     }
 }
 
+void cuda_choices_take(struct cuda_choices *c, const void *text, size_t n, const char *source)
+{
+    product_cache_take(&c->cache, text, n, source);
+    product_cache_tell_of_machine(&c->cache, c->machine, source);
+}
+
 double cuda_choices_time(struct cuda_choices *c, cudaStream_t stream, bool (*run)(void *self), void *self)
 {
     c->stream = stream;

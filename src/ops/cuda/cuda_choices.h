@@ -28,6 +28,9 @@ void cuda_choices_close(struct cuda_choices *choices);
 /* Keeps choices in the directory of a run too, and takes them from there first. */
 void cuda_choices_keep_in(struct cuda_choices *choices, const char *directory);
 
+/* Takes those of a checkpoint before any; where it was written on another GPU, driver or library, the log says so. */
+void cuda_choices_take(struct cuda_choices *choices, const void *text, size_t n, const char *source);
+
 /* Median microseconds of a run (choice_timing.h); infinite if one is refused.  Waits for the device, so never while a
  * graph is captured. */
 double cuda_choices_time(struct cuda_choices *choices, struct CUstream_st *stream, bool (*run)(void *self),

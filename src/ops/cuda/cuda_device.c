@@ -151,6 +151,16 @@ static void cuda_keep_in(void *context, const char *directory)
     cuda_choices_keep_in(((struct cuda_context *)context)->choices, directory);
 }
 
+static struct status cuda_choices_of_run(void *context, char **text, size_t *n)
+{
+    return product_cache_text_of_run(&((struct cuda_context *)context)->choices->cache, text, n);
+}
+
+static void cuda_take_choices(void *context, const void *text, size_t n, const char *source)
+{
+    cuda_choices_take(((struct cuda_context *)context)->choices, text, n, source);
+}
+
 /* Kernels of the libraries that are loaded when first used, graphs, tables of spans: an allowance, which
  * tools/gpu_check.sh holds against what a run has taken. */
 enum { LOADED_BYTES = 96 << 20 };
@@ -160,11 +170,11 @@ enum { LOADED_BYTES = 96 << 20 };
     {                                                                                                        \
         .name = "cuda", .computes_in_f16 = true, .computes_in_fp8 = (fp8), .open = cuda_open,                \
         .close = cuda_close, .allocate = cuda_allocate, .release = cuda_release, .copy_in = cuda_copy_in,    \
-        .copy_out = cuda_copy_out, .copy_within = cuda_queue_copy_within, .stage = cuda_queue_stage, .send = cuda_queue_send,                       \
-        .graphs = &cuda_queue_graphs, .synchronize = cuda_synchronize, .clock = &cuda_events,                \
-        .free_bytes = cuda_free_bytes,                                                                       \
+        .copy_out = cuda_copy_out, .copy_within = cuda_queue_copy_within, .stage = cuda_queue_stage,         \
+        .send = cuda_queue_send, .graphs = &cuda_queue_graphs, .synchronize = cuda_synchronize,              \
+        .clock = &cuda_events, .free_bytes = cuda_free_bytes,                                                \
         .overhead_bytes = CUDA_PRODUCTS_WORKSPACE + CUDA_PRODUCTS_ROOM + LOADED_BYTES,                       \
-        .keep_in = cuda_keep_in,                                                                             \
+        .keep_in = cuda_keep_in, .choices = cuda_choices_of_run, .take_choices = cuda_take_choices,          \
     }
 
 static const struct device with_fp8 = DEVICE(true), without_fp8 = DEVICE(false);

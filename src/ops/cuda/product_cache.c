@@ -178,44 +178,59 @@ static struct status check_file(const char *text, size_t n, size_t *end)
     return status_ok();
 }
 
-/* Adds the rows of a file.  Rows that cannot be read are counted; the others are taken. */
-static struct status read_rows(struct product_rows *r, const char *path, bool replaces, int64_t *n_malformed)
+/* Adds the rows of a file's text [n + 1], which is cut up.  Rows that cannot be read are counted; the others are taken. */
+static struct status parse_rows(struct product_rows *r, char *text, size_t n, bool of_run,
+                                int64_t *n_malformed)
+{
+    size_t end = 0;
+    TRY(check_file(text, n, &end));
+    text[end] = '\0';
+    char *save, *line = strtok_r(text + sizeof HEAD - 1, "\n", &save);
+    for (; line != NULL; line = strtok_r(NULL, "\n", &save)) {
+        struct product_row row;
+        if (!parse_row(&row, line)) {
+            ++*n_malformed;
+            continue;
+        }
+        row.of_run = of_run;
+        if (add_row(r, &row, of_run) == NULL) {
+            return status_error(STATUS_MEMORY, "out of memory for its rows");
+        }
+    }
+    return status_ok();
+}
+
+/* The same of a file, if there is one. */
+static struct status read_rows(struct product_rows *r, const char *path, bool of_run, int64_t *n_malformed)
 {
     char *text;
-    size_t n = 0, end = 0;
+    size_t n = 0;
     *n_malformed = 0;
     TRY(read_file(&text, &n, path));
     if (text == NULL) {
         return status_ok();
     }
-    struct status s = check_file(text, n, &end);
-    if (!failed(s)) {
-        text[end] = '\0';
-    }
-    char *save, *line = failed(s) ? NULL : strtok_r(text + sizeof HEAD - 1, "\n", &save);
-    for (; line != NULL && !failed(s); line = strtok_r(NULL, "\n", &save)) {
-        struct product_row row;
-        if (!parse_row(&row, line)) {
-            ++*n_malformed;
-        } else if (add_row(r, &row, replaces) == NULL) {
-            s = status_error(STATUS_MEMORY, "out of memory for its rows");
-        }
-    }
+    struct status s = parse_rows(r, text, n, of_run, n_malformed);
     free(text);
     return s;
 }
 
-/* The same, where nothing but time is lost if it fails. */
-static void take_rows(struct product_rows *r, const char *path, bool replaces)
+/* Nothing but time is lost by what could not be read. */
+static void tell_of(struct status s, int64_t n_malformed, const char *path)
 {
-    int64_t n_malformed;
-    struct status s = read_rows(r, path, replaces, &n_malformed);
     if (failed(s)) {
         log_warning("%s is not used, shapes are timed again: %s", path, s.message);
     } else if (n_malformed > 0) {
         log_warning("%lld rows of %s cannot be read; their shapes are timed again", (long long)n_malformed,
                     path);
     }
+}
+
+static void take_rows(struct product_rows *r, const char *path, bool of_run)
+{
+    int64_t n_malformed;
+    struct status s = read_rows(r, path, of_run, &n_malformed);
+    tell_of(s, n_malformed, path);
 }
 
 static void take_path(char to[PRODUCT_PATH_BYTES], const char *path)
@@ -242,6 +257,21 @@ void product_cache_follow(struct product_cache *c, const char *path)
     if (c->run_path[0] != '\0') {
         take_rows(&c->rows, c->run_path, true);
     }
+}
+
+void product_cache_take(struct product_cache *c, const void *text, size_t n, const char *source)
+{
+    int64_t n_malformed = 0;
+    char *copy = malloc(n + 1);
+    struct status s = status_error(STATUS_MEMORY, "out of memory");
+    if (copy != NULL) {
+        memcpy(copy, text, n);
+        copy[n] = '\0';
+        s = parse_rows(&c->rows, copy, n, true, &n_malformed);
+        c->run_changed = true;
+    }
+    tell_of(s, n_malformed, source);
+    free(copy);
 }
 
 void product_cache_close(struct product_cache *c)
@@ -315,6 +345,25 @@ static char *make_text(const struct product_rows *r, size_t *n)
     return text;
 }
 
+struct status product_cache_text_of_run(const struct product_cache *c, char **text, size_t *n)
+{
+    struct product_rows of_run = {0};
+    bool fits = true;
+    *text = NULL;
+    *n = 0;
+    for (int64_t i = 0; i < c->rows.n && fits; i++) {
+        struct product_row row = c->rows.rows[i];
+        row.choice.micros = 0; /* equal runs write equal bytes */
+        fits = !(row.used || row.of_run) || add_row(&of_run, &row, false) != NULL;
+    }
+    if (fits && of_run.n > 0) {
+        *text = make_text(&of_run, n);
+        fits = *text != NULL;
+    }
+    free_rows(&of_run);
+    return fits ? status_ok() : status_error(STATUS_MEMORY, "out of memory for the choices of a run");
+}
+
 /* In place of `path`, whose lock is held, so that the name beside it is ours. */
 static struct status replace_file(const char *path, const char *text, size_t n)
 {
@@ -349,7 +398,7 @@ static struct status merge(const struct product_cache *c, const char *path, bool
     bool fits = true;
     for (int64_t i = 0; i < c->rows.n && fits; i++) {
         const struct product_row *row = &c->rows.rows[i];
-        if (shared ? row->made : row->used) {
+        if (shared ? row->made : row->used || row->of_run) {
             fits = add_row(&all, row, shared ? row->remade : true) != NULL;
         }
     }
@@ -409,4 +458,23 @@ int64_t product_cache_count(const struct product_cache *c, const char *machine, 
              strncmp(key + length + 1, shape, strlen(shape)) == 0;
     }
     return n;
+}
+
+void product_cache_tell_of_machine(const struct product_cache *c, const char *machine, const char *source)
+{
+    const char *other = NULL;
+    size_t length = strlen(machine);
+    bool found = false;
+    for (int64_t i = 0; i < c->rows.n; i++) {
+        const struct product_row *row = &c->rows.rows[i];
+        bool is_of = strncmp(row->key, machine, length) == 0 && row->key[length] == '\t';
+        found |= row->of_run && is_of;
+        other = row->of_run && !is_of ? row->key : other;
+    }
+    if (other != NULL && !found) {
+        log_warning("%s: its algorithms were chosen on %.*s, and this is %s; they are timed anew, so results "
+                    "may differ "
+                    "in their last bits from those of a run that stayed there",
+                    source, (int)strcspn(other, "\t"), other, machine);
+    }
 }

@@ -151,9 +151,17 @@ static struct status print_times(const struct step_times *t, const struct step_b
                t->ceilings.products * 1e-9, t->ceilings.copy * 1e-9);
     op_report_append(&b, t->totals, t->seconds, &t->ceilings);
     buf_printf(&b,
-               "step %.1f ms, %.0f tokens/s; %.1f GFLOP of it useful: %.1f GF/s, %.0f %% of the products\n\n",
+               "step %.1f ms, %.0f tokens/s; %.1f GFLOP of it useful: %.1f GF/s, %.0f %% of the products\n",
                1e3 * t->seconds, (double)step_bench_tokens(s) / t->seconds, s->useful_flops * 1e-9,
                rate * 1e-9, 100 * rate / t->ceilings.products);
+    if (t->latency.n > 0) {
+        const struct step_latency *l = &t->latency;
+        buf_printf(&b,
+                   "warm, nothing timed inside: median %.3f ms, 99 %% of %" PRId64
+                   " within %.3f ms, %.1f sequences/s\n",
+                   1e3 * l->median_s, l->n, 1e3 * l->p99_s, (double)s->n_sequences / l->median_s);
+    }
+    buf_putc(&b, '\n');
     struct status status = buf_status(&b);
     fputs(buf_text(&b), stdout);
     fflush(stdout);
@@ -257,9 +265,6 @@ static struct status run(const void *args, int n_positional, const char *const *
     if (a->predict != NULL) {
         return predict_models(a, &at, &predicted);
     }
-    if (strcmp(a->task, "squad") == 0) {
-        return status_error(STATUS_USAGE, "--task squad is only predicted: add --predict");
-    }
     TRY(backend_find(&at.plain, a->device));
     TRY(precision_find(&at.precision, &a->precision, at.plain.device));
     print_place(&at.plain);
@@ -277,7 +282,10 @@ const struct command command_bench = {
         "Needs no files.  Steps and ceilings are measured in turn on the same device; the fastest step is "
         "shown, "
         "each op with its rate and the percentage of the highest ceiling seen: matrix products for GF/s, "
-        "copying for GB/s, which ops whose data are in the caches go beyond.  With --predict the same rows "
+        "copying for GB/s, which ops whose data are in the caches go beyond.  On a GPU, and of answers, a "
+        "line says what "
+        "steps take once all is chosen, recorded and warm, with nothing timed inside them.  With --predict "
+        "the same rows "
         "are "
         "predicted, for a cool GPU and for one that has been at work, and each kernel's launches and bytes.",
     .positional_usage = "",

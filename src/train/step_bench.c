@@ -2,9 +2,11 @@
 
 #include "core/clock.h"
 #include "core/rng.h"
+#include "dev/host_view.h"
 #include "ops/op_timer.h"
 
 #include <math.h>
+#include <stdlib.h>
 #include <string.h>
 
 /* Lengths that are spread evenly, neighbours unlike each other: multiples of the golden ratio. */
@@ -104,52 +106,119 @@ static struct status raise_ceilings(struct op_ceilings *c, const struct step_ben
     return status_ok();
 }
 
+/* What comes of a batch of questions, where answers are looked for. */
+static struct status fetch_logits(struct trainer *t)
+{
+    struct host_view view;
+    TRY(host_view_open(&view, &t->x, t->stage.slot.qa.logits));
+    host_view_close(&view);
+    return t->x.status;
+}
+
 /* One step with its end: a device may be at work after the call. */
-static struct status take_step(struct trainer *t, struct op_timer *timer, const struct bert_step *step,
-                               int64_t number, double *seconds)
+static struct status take_step(struct trainer *t, const struct bert_step *step, int64_t number,
+                               double *seconds)
 {
     struct trainer_result unused;
+    struct status s;
+    int64_t start = clock_ns();
+    if (t->config.training) {
+        s = trainer_step(t, step, number, number, 1e-4, false, &unused);
+        exec_synchronize(&t->x);
+    } else {
+        stage_infer(&t->stage, step->micro);
+        s = fetch_logits(t);
+    }
+    *seconds = clock_since_s(start);
+    return failed(s) ? s : t->x.status;
+}
+
+static struct status take_timed_step(struct trainer *t, struct op_timer *timer, const struct bert_step *step,
+                                     int64_t number, double *seconds)
+{
     op_timer_clear(timer);
     op_timer_attach(timer);
-    int64_t start = clock_ns();
-    struct status s = trainer_step(t, step, number, number, 1e-4, false, &unused);
-    exec_synchronize(&t->x);
-    *seconds = clock_since_s(start);
+    struct status s = take_step(t, step, number, seconds);
     op_timer_detach(timer);
     return failed(s) ? s : t->x.status;
 }
 
-static struct status run_steps(struct step_times *out, const struct step_bench *b, struct trainer *t,
-                               struct op_timer *timer, const struct bert_step *step, int64_t n_steps)
+static struct status run_timed(struct step_times *out, const struct step_bench *b, struct trainer *t,
+                               const struct bert_step *step, int64_t n_steps)
 {
+    struct op_timer timer;
     *out = (struct step_times){.seconds = INFINITY};
-    for (int64_t i = 0; i <= n_steps; i++) { /* the first warms up */
+    TRY(op_timer_init(&timer, &t->x, 0));
+    struct status s = status_ok();
+    for (int64_t i = 0; i <= n_steps && !failed(s); i++) { /* the first warms up */
         double seconds;
-        TRY(raise_ceilings(&out->ceilings, b));
-        TRY(take_step(t, timer, step, i + 1, &seconds));
-        if (i > 0 && seconds < out->seconds) {
+        s = raise_ceilings(&out->ceilings, b);
+        if (!failed(s)) {
+            s = take_timed_step(t, &timer, step, i + 1, &seconds);
+        }
+        if (i > 0 && !failed(s) && seconds < out->seconds) {
             out->seconds = seconds;
-            memcpy(out->totals, timer->totals, sizeof out->totals);
+            memcpy(out->totals, timer.totals, sizeof out->totals);
         }
     }
+    op_timer_fini(&timer);
+    TRY(s);
     return raise_ceilings(&out->ceilings, b);
+}
+
+static int ascending(const void *a, const void *b)
+{
+    const double *x = a, *y = b;
+    return (*x > *y) - (*x < *y);
+}
+
+/* The first of them runs as it is given, the second is recorded. */
+enum { LATENCY_WARM_UPS = 3, MOST_LATENCIES = 4096 };
+
+static struct status run_plain(struct step_latency *l, struct trainer *t, const struct bert_step *step,
+                               int64_t n_steps)
+{
+    static const double ANSWER_SECONDS = 1;
+    double seconds[MOST_LATENCIES], sum = 0;
+    int64_t i = 0;
+    *l = (struct step_latency){0};
+    for (; i < LATENCY_WARM_UPS; i++) {
+        TRY(take_step(t, step, i + 1, &seconds[0]));
+    }
+    while (l->n < MOST_LATENCIES && (l->n < n_steps || (!t->config.training && sum < ANSWER_SECONDS))) {
+        TRY(take_step(t, step, ++i, &seconds[l->n]));
+        sum += seconds[l->n++];
+    }
+    qsort(seconds, (size_t)l->n, sizeof seconds[0], ascending);
+    l->median_s = seconds[l->n / 2];
+    l->p99_s = seconds[(99 * l->n + 99) / 100 - 1];
+    return status_ok();
+}
+
+/* On the host nothing is recorded, and ops that are timed are as fast as others. */
+static struct status run_all(struct step_times *times, const struct step_bench *b, struct trainer *t,
+                             const struct bert_step *step, int64_t n_steps)
+{
+    TRY(run_timed(times, b, t, step, n_steps));
+    return b->config.device->graphs != NULL || !b->config.training
+               ? run_plain(&times->latency, t, step, n_steps)
+               : status_ok();
 }
 
 struct status step_bench_run(const struct step_bench *b, int64_t n_steps, struct step_times *times)
 {
     struct trainer t;
     struct bert_step step = {0};
-    struct op_timer timer = {0};
     TRY(trainer_init(&t, &b->config));
-    struct status s = op_timer_init(&timer, &t.x, 0);
+    struct status s =
+        b->config.training ? status_ok() : trainer_initialize(&t); /* zeros would cost less power */
     if (!failed(s)) {
         s = step_bench_make(&step, b);
     }
     if (!failed(s)) {
-        s = run_steps(times, b, &t, &timer, &step, n_steps);
+        s = run_all(times, b, &t, &step, n_steps);
     }
     bert_step_fini(&step);
-    op_timer_fini(&timer);
     trainer_fini(&t);
     return s;
 }

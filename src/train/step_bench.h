@@ -1,4 +1,5 @@
-/* step_bench: where the time of a training step goes, beside what the device reaches in the same run. */
+/* step_bench: where the time of a training step, or of answering a batch of questions, goes, beside what the device
+ * reaches in the same run. */
 #ifndef KILN_TRAIN_STEP_BENCH_H
 #define KILN_TRAIN_STEP_BENCH_H
 
@@ -17,11 +18,19 @@ struct step_bench {
     double useful_flops;         /* products of one step over its real tokens and labels */
 };
 
-/* The fastest step, and the ceilings as high as they were seen between the steps. */
+/* Steps as a run takes them: with nothing around the ops, so that they are recorded where the device records, when all
+ * is chosen, recorded and warm. */
+struct step_latency {
+    int64_t n;
+    double median_s, p99_s; /* of a step with its end: of answers, logits in the host's memory */
+};
+
+/* The fastest step with its ops timed one by one, and the ceilings as high as they were seen between the steps. */
 struct step_times {
     double seconds;
     struct op_total totals[OP_WATCH_N_OPS];
     struct op_ceilings ceilings;
+    struct step_latency latency;
 };
 
 /* Sets limits, plan and useful_flops by the rest. */
@@ -31,8 +40,8 @@ struct status step_bench_plan(struct step_bench *b);
 struct status step_bench_make(struct bert_step *step, const struct step_bench *b);
 int64_t step_bench_tokens(const struct step_bench *b);
 
-/* Takes n_steps after one that warms up.  Steps and ceilings are measured in turn, so that both meet the same
- * machine. */
+/* Takes n_steps, answers if b->config.training is false, after one that warms up.  Steps and ceilings are measured in
+ * turn, so that both meet the same machine.  Then latency is measured over as many, answers over a second at least. */
 struct status step_bench_run(const struct step_bench *b, int64_t n_steps, struct step_times *times);
 
 #endif

@@ -269,7 +269,7 @@ static struct status init_over(struct trainer *t, const struct trainer_config *c
     return s;
 }
 
-static struct status initialize_weights(struct trainer *t)
+struct status trainer_initialize(struct trainer *t)
 {
     struct host_view master;
     TRY(host_view_open_blank(&master, &t->x, t->master));
@@ -283,7 +283,7 @@ static struct status initialize_weights(struct trainer *t)
 struct status trainer_init(struct trainer *t, const struct trainer_config *config)
 {
     TRY(init_over(t, config, NULL));
-    return config->training ? initialize_weights(t) : status_ok(); /* elsewhere they are read from files */
+    return config->training ? trainer_initialize(t) : status_ok(); /* elsewhere they are read from files */
 }
 
 struct status trainer_init_shared(struct trainer *t, const struct trainer_config *config,

@@ -88,6 +88,9 @@ struct status trainer_init_shared(struct trainer *t, const struct trainer_config
                                   const struct trainer *owner);
 void trainer_fini(struct trainer *t);
 
+/* Random weights under the seed, in place of whatever there is. */
+struct status trainer_initialize(struct trainer *t);
+
 /* After the master weights were changed from outside (a checkpoint): refreshes the working copy. */
 void trainer_weights_changed(struct trainer *t);
 

@@ -27,6 +27,11 @@ if "$kiln" bench --device cuda --dry-run >"$dir/out" 2>"$dir/err"; then
 else
     [ "$(wc -l <"$dir/err")" = 1 ] && grep -q "kiln: error: --device cuda: " "$dir/err" || fail "no sentence: $(cat "$dir/err")"
 fi
+# Answers are measured warm: thousands of small ones, whose median and slowest are told.
+expect 0 "warm, nothing timed inside: median" "$kiln" bench --model tiny --task squad --max_seq_length 32 --train_batch_size 1 --steps 2
+grep -qE "^warm, .*: median [0-9.]+ ms, 99 % of [0-9]+ within [0-9.]+ ms, [0-9.]+ sequences/s$" "$dir/out" || fail "$(cat "$dir/out")"
+! grep -q "^adamw" "$dir/out" || fail "answers learn: $(cat "$dir/out")"
+
 # What a GPU that is not here would take: rows of the same names, and a rate of a cool and of a hot chip.
 expect 0 "Nothing here is measured" "$kiln" bench --predict h200 --model large --train_batch_size 256 --autocast --optimizer lamb
 for row in linear_backward_weight attention lamb "all ops" product bias_dropout_add_layernorm_kernel "all kernels"; do

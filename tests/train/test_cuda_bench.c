@@ -57,10 +57,37 @@ static void expect_copies(const struct checkop_backend *gpu)
     gpu->device->close(context);
 }
 
+/* Questions one after the other: recorded once, then replayed, however often; what is timed inside is not among them. */
+static void expect_answers(const struct checkop_backend *gpu)
+{
+    struct step_bench b = {
+        .config = fixture_trainer(gpu->ops, DTYPE_F32, (struct bert_batch_limits){0}),
+        .plain = {gpu->device, gpu->ops},
+        .ceiling_size = {16, 16, 256, 2, 0},
+        .n_sequences = 2,
+        .length = 12,
+        .min_length = 4,
+    };
+    struct step_times t;
+    b.config.device = gpu->device;
+    b.config.task = BERT_TASK_QUESTION_ANSWERING;
+    b.config.training = false;
+    b.config.model.num_hidden_layers = 1;
+    EXPECT_OK(step_bench_plan(&b));
+    int64_t tokens = step_bench_tokens(&b);
+    EXPECT(tokens > 8 && tokens < 24 && b.useful_flops > 0, "%lld tokens, %g useful", (long long)tokens,
+           b.useful_flops);
+    EXPECT_OK(step_bench_run(&b, 3, &t));
+    EXPECT(t.latency.n >= 3 && t.latency.median_s > 0 && t.latency.p99_s >= t.latency.median_s,
+           "%lld answers, median %g s, 99 %% within %g s", (long long)t.latency.n, t.latency.median_s,
+           t.latency.p99_s);
+}
+
 int main(void)
 {
     struct checkop_backend gpu = checkop_find_backend("cuda");
     expect_copies(&gpu);
+    expect_answers(&gpu);
     struct step_bench b = {
         .config = fixture_trainer(gpu.ops, DTYPE_F32, (struct bert_batch_limits){0}),
         .plain = {gpu.device, gpu.ops},
@@ -86,6 +113,7 @@ int main(void)
            b.plan.micro_flops);
     EXPECT_OK(step_bench_run(&b, 1, &t));
     EXPECT(t.ceilings.products > 0 && t.ceilings.copy > 0, "no ceilings");
+    EXPECT(t.latency.n >= 1, "a step on a device that records has no latency");
     for (int i = 0; i < OP_WATCH_N_OPS; i++) {
         const struct op_total *o = &t.totals[i];
         EXPECT(o->n_calls == 0 || (o->ns > 0 && o->bytes > 0), "%s: %lld ns, %g bytes", o->op,

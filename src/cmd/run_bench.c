@@ -240,11 +240,7 @@ static void print_place(const struct backend *b)
 
 static struct status predict_models(const struct bench_args *a, struct bench_place *at, struct device *device)
 {
-    at->chip = gpu_chip_find(a->predict);
-    if (at->chip == NULL) {
-        return status_error(STATUS_USAGE, "--predict %.40s: rates are tabulated for %s", a->predict,
-                            gpu_chip_names());
-    }
+    TRY(status_context(gpu_chip_find(&at->chip, a->predict), "--predict"));
     *device = forecast_device(at->chip);
     at->plain = at->watched = (struct backend){device, &ops_plan};
     TRY(precision_find(&at->precision, &a->precision, device));

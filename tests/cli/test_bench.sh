@@ -42,7 +42,7 @@ awk '/^predicted, not measured: step/ { found = 1; bad = $5 < 110 || $7 > 130 } 
     fail "another step than was counted: $(tail -n 3 "$dir/out")"
 expect 0 "predicted, not measured: answers" "$kiln" bench --predict h200 --model large --task squad --train_batch_size 1 \
     --max_seq_length 384 --autocast
-expect 64 "rates are tabulated for h200" "$kiln" bench --predict abacus
+expect 64 '--predict: no rates are tabulated of a GPU "abacus", only of h200' "$kiln" bench --predict abacus
 expect 64 "is more than --max_seq_length 32" "$kiln" bench --model tiny --max_seq_length 32 --min_seq_length 64
 expect 0 "tiny: s64 B4" "$kiln" bench --model tiny --max_seq_length 64 --min_seq_length 16 --train_batch_size 4 --steps 1
 expect 64 "more than the 512 positions" "$kiln" bench --model tiny --max_seq_length 1024

@@ -3,6 +3,7 @@
 #include "core/fp8.h"
 
 #include <math.h>
+#include <stdio.h>
 #include <string.h>
 
 /* One H200, cuBLASLt 13.1, the best of the heuristic's eight candidates, random data, bias epilogue in QKV and FF1
@@ -84,19 +85,23 @@ static const struct gpu_chip chips[] = {
 
 enum { N_CHIPS = sizeof chips / sizeof chips[0] };
 
-const struct gpu_chip *gpu_chip_find(const char *name)
+const struct gpu_chip *gpu_chip_at(int i)
 {
-    for (int i = 0; i < N_CHIPS; i++) {
-        if (strcmp(chips[i].name, name) == 0) {
-            return &chips[i];
-        }
-    }
-    return NULL;
+    return i < N_CHIPS ? &chips[i] : NULL;
 }
 
-const char *gpu_chip_names(void)
+struct status gpu_chip_find(const struct gpu_chip **chip, const char *name)
 {
-    return "h200"; /* of the table above */
+    char names[100] = "";
+    for (int i = 0; i < N_CHIPS; i++) {
+        size_t used = strlen(names);
+        if (strcmp(chips[i].name, name) == 0) {
+            *chip = &chips[i];
+            return status_ok();
+        }
+        snprintf(names + used, sizeof names - used, "%s%s", i > 0 ? ", " : "", chips[i].name);
+    }
+    return status_error(STATUS_USAGE, "no rates are tabulated of a GPU \"%.40s\", only of %s", name, names);
 }
 
 static double ratio(int64_t a, int64_t b)

@@ -28,9 +28,9 @@ struct gpu_chip {
     int n_products;
 };
 
-/* The chip of this name, or NULL; and the names there are, for messages. */
-const struct gpu_chip *gpu_chip_find(const char *name);
-const char *gpu_chip_names(void);
+/* The chip of this name, STATUS_USAGE if there is none; and the tabulated ones, NULL behind the last. */
+struct status gpu_chip_find(const struct gpu_chip **chip, const char *name);
+const struct gpu_chip *gpu_chip_at(int i);
 
 /* Seconds of one launch, its gap included. */
 double gpu_chip_seconds(const struct gpu_chip *chip, const struct cuda_launch *l);

@@ -197,7 +197,8 @@ int main(void)
          128},
         {"wgmma", LAUNCH_ATTENTION_WGMMA, DTYPE_BF16, true, false, BERT_TASK_PRETRAINING, PRODUCT_EPILOGUE,
          192},
-        {"mma.sync", LAUNCH_ATTENTION_MMA, DTYPE_BF16, false, true, BERT_TASK_PRETRAINING, PRODUCT_ALONE, 192},
+        {"mma.sync", LAUNCH_ATTENTION_MMA, DTYPE_BF16, false, true, BERT_TASK_PRETRAINING, PRODUCT_ALONE,
+         192},
         {"wgmma", LAUNCH_ATTENTION_WGMMA, DTYPE_BF16, false, false, BERT_TASK_QUESTION_ANSWERING,
          PRODUCT_EPILOGUE, 192},
     };

@@ -141,6 +141,21 @@ static struct status plan_bench(struct step_bench *s, const struct bench_args *a
     return step_bench_plan(s);
 }
 
+static void append_latency(struct buf *b, const struct step_latency *l, int64_t n_sequences)
+{
+    if (l->n == 0) {
+        return;
+    }
+    buf_printf(b,
+               "warm, nothing timed inside: median %.3f ms, 99 %% of %" PRId64
+               " within %.3f ms, %.1f sequences/s\n",
+               1e3 * l->median_s, l->n, 1e3 * l->p99_s, (double)n_sequences / l->median_s);
+    if (l->passes_s > 0) {
+        buf_printf(b, "warm, forward and backward alone: median %.3f ms, %.1f sequences/s\n",
+                   1e3 * l->passes_s, (double)n_sequences / l->passes_s);
+    }
+}
+
 static struct status print_times(const struct step_times *t, const struct step_bench *s,
                                  struct precision precision)
 {
@@ -154,13 +169,7 @@ static struct status print_times(const struct step_times *t, const struct step_b
                "step %.1f ms, %.0f tokens/s; %.1f GFLOP of it useful: %.1f GF/s, %.0f %% of the products\n",
                1e3 * t->seconds, (double)step_bench_tokens(s) / t->seconds, s->useful_flops * 1e-9,
                rate * 1e-9, 100 * rate / t->ceilings.products);
-    if (t->latency.n > 0) {
-        const struct step_latency *l = &t->latency;
-        buf_printf(&b,
-                   "warm, nothing timed inside: median %.3f ms, 99 %% of %" PRId64
-                   " within %.3f ms, %.1f sequences/s\n",
-                   1e3 * l->median_s, l->n, 1e3 * l->p99_s, (double)s->n_sequences / l->median_s);
-    }
+    append_latency(&b, &t->latency, s->n_sequences);
     buf_putc(&b, '\n');
     struct status status = buf_status(&b);
     fputs(buf_text(&b), stdout);

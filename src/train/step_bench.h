@@ -23,6 +23,8 @@ struct step_bench {
 struct step_latency {
     int64_t n;
     double median_s, p99_s; /* of a step with its end: of answers, logits in the host's memory */
+    double
+        passes_s; /* of training, median of forward and backward alone, for comparisons with what has no optimizer */
 };
 
 /* The fastest step with its ops timed one by one, and the ceilings as high as they were seen between the steps. */
@@ -41,7 +43,8 @@ struct status step_bench_make(struct bert_step *step, const struct step_bench *b
 int64_t step_bench_tokens(const struct step_bench *b);
 
 /* Takes n_steps, answers if b->config.training is false, after one that warms up.  Steps and ceilings are measured in
- * turn, so that both meet the same machine.  Then latency is measured over as many, answers over a second at least. */
+ * turn, so that both meet the same machine.  Then, where work is recorded and of
+ * answers, latency is measured over as many and over a second at least. */
 struct status step_bench_run(const struct step_bench *b, int64_t n_steps, struct step_times *times);
 
 #endif

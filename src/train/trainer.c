@@ -388,6 +388,15 @@ static void queue_gradients(struct trainer *t, const struct bert_step *batch, st
     profile_phase(t->profile, "optimizer");
 }
 
+struct status trainer_passes(struct trainer *t, const struct bert_step *batch, int64_t step)
+{
+    struct stage_numbers n = numbers_of(t, step);
+    put_loss_scales(&n, batch, batch->micro, t->loss_scale.value, false);
+    micro_step(t, batch->micro, &n);
+    exec_synchronize(&t->x);
+    return t->x.status;
+}
+
 /* Waits for everything before. */
 static struct status read_results(struct trainer *t, const struct bert_step *batch, struct trainer_result *r)
 {

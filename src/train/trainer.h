@@ -111,4 +111,7 @@ struct status trainer_evaluate(struct trainer *t, const struct bert_step *batch,
 struct status trainer_gradients(struct trainer *t, const struct bert_step *batch, int64_t step,
                                 bool mean_of_micro_batches, struct trainer_result *result);
 
+/* For measurements: forward, loss and backward of the first micro-batch alone, which adds to the gradients. */
+struct status trainer_passes(struct trainer *t, const struct bert_step *batch, int64_t step);
+
 #endif

@@ -113,7 +113,9 @@ int main(void)
            b.plan.micro_flops);
     EXPECT_OK(step_bench_run(&b, 1, &t));
     EXPECT(t.ceilings.products > 0 && t.ceilings.copy > 0, "no ceilings");
-    EXPECT(t.latency.n >= 1, "a step on a device that records has no latency");
+    EXPECT(t.latency.n >= 1 && t.latency.passes_s > 0 && t.latency.passes_s < 2 * t.latency.p99_s,
+           "%lld steps on a device that records, forward and backward %g s of %g s", (long long)t.latency.n,
+           t.latency.passes_s, t.latency.median_s);
     for (int i = 0; i < OP_WATCH_N_OPS; i++) {
         const struct op_total *o = &t.totals[i];
         EXPECT(o->n_calls == 0 || (o->ns > 0 && o->bytes > 0), "%s: %lld ns, %g bytes", o->op,

@@ -31,9 +31,10 @@ struct cuda_product {
 struct cuda_products;
 struct cuda_choices; /* cuda_choices.h */
 
-/* Device memory that a context's products take from beginning to end: a workspace of the library, as large as NVIDIA
- * recommends for Hopper (cuBLAS documentation, cublasSetWorkspace), and room for a bias. */
-enum { CUDA_PRODUCTS_WORKSPACE = 32 << 20, CUDA_PRODUCTS_ROOM = 1 << 20 };
+/* Device memory that a context's products take from beginning to end: a workspace of the library, twice what NVIDIA
+ * recommends for Hopper (cuBLAS documentation, cublasSetWorkspace), as the rates of docs/numbers.md were measured with, and
+ * room for a bias. */
+enum { CUDA_PRODUCTS_WORKSPACE = 64 << 20, CUDA_PRODUCTS_ROOM = 1 << 20 };
 
 /* Handles and workspace of a context; after a failure they must still be closed.  Borrows `choices`. */
 struct status cuda_products_open(struct cuda_products **products, struct cuda_choices *choices);

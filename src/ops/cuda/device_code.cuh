@@ -155,7 +155,29 @@ template <typename H> __device__ inline packed_eight<H> pack(eight e, H)
     return p;
 }
 
-/* Whether columns [column, column + 8) of a row of n are two or one accesses of 16 bytes. */
+/* Eight columns that lie at a multiple of 16 bytes: one or two accesses. */
+template <typename A> __device__ inline packed_eight<A> load_whole(const A *p)
+{
+    packed_eight<A> packed;
+    UNROLL
+    for (int i = 0; i < (int)sizeof packed / 16; i++) {
+        uint4 four = ((const uint4 *)p)[i];
+        packed.word[4 * i] = four.x, packed.word[4 * i + 1] = four.y;
+        packed.word[4 * i + 2] = four.z, packed.word[4 * i + 3] = four.w;
+    }
+    return packed;
+}
+
+template <typename A> __device__ inline void store_whole(A *p, const packed_eight<A> &packed)
+{
+    UNROLL
+    for (int i = 0; i < (int)sizeof packed / 16; i++) {
+        const uint32_t *word = packed.word + 4 * i;
+        ((uint4 *)p)[i] = make_uint4(word[0], word[1], word[2], word[3]);
+    }
+}
+
+/* Whether columns [column, column + 8) of a row of n can be loaded and stored whole. */
 __device__ inline bool is_whole(const void *p, int64_t column, int64_t n)
 {
     return column + EIGHT <= n && ((uintptr_t)p & 15) == 0;
@@ -165,36 +187,27 @@ __device__ inline bool is_whole(const void *p, int64_t column, int64_t n)
 template <typename A> __device__ inline packed_eight<A> load_packed(const A *row, int64_t column, int64_t n)
 {
     const A *p = row + column;
-    if (!is_whole(p, column, n)) {
-        eight e;
-        for (int i = 0; i < EIGHT; i++) {
-            e.v[i] = column + i < n ? to_float(p[i]) : 0.0f;
-        }
-        return pack(e, A());
+    if (is_whole(p, column, n)) {
+        return load_whole(p);
     }
-    packed_eight<A> packed;
-    for (int i = 0; i < (int)sizeof packed / 16; i++) {
-        uint4 four = ((const uint4 *)p)[i];
-        packed.word[4 * i] = four.x, packed.word[4 * i + 1] = four.y;
-        packed.word[4 * i + 2] = four.z, packed.word[4 * i + 3] = four.w;
+    eight e;
+    for (int i = 0; i < EIGHT; i++) {
+        e.v[i] = column + i < n ? to_float(p[i]) : 0.0f;
     }
-    return packed;
+    return pack(e, A());
 }
 
 template <typename A>
 __device__ inline void store_packed(A *row, int64_t column, int64_t n, const packed_eight<A> &packed)
 {
     A *p = row + column;
-    if (!is_whole(p, column, n)) {
-        eight e = unpack(packed);
-        for (int i = 0; i < EIGHT && column + i < n; i++) {
-            from_float(&p[i], e.v[i]);
-        }
+    if (is_whole(p, column, n)) {
+        store_whole(p, packed);
         return;
     }
-    for (int i = 0; i < (int)sizeof packed / 16; i++) {
-        const uint32_t *word = packed.word + 4 * i;
-        ((uint4 *)p)[i] = make_uint4(word[0], word[1], word[2], word[3]);
+    eight e = unpack(packed);
+    for (int i = 0; i < EIGHT && column + i < n; i++) {
+        from_float(&p[i], e.v[i]);
     }
 }
 

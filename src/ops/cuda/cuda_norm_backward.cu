@@ -1,0 +1,210 @@
+/* cuda_norm_backward: the gradients of LayerNorm and of what is fused with it (cuda_norm.cu).
+ *
+ * A block owns a run of rows; a team (norm_code.cuh) takes rows of it in turn, keeps the sums over them, for the gradients
+ * of vectors, in registers, and has the next row on its way.  The runs' sums are added in order.  Bound by memory: bytes a
+ * row are those of its tensors, once. */
+#include "ops/cuda/norm_code.cuh"
+#include "ops/cuda/sums_code.cuh"
+
+/* What a backward reads and writes; dropped may be NULL. */
+template <typename A> struct backward_call {
+    A *din, *dropped;
+    const A *dout, *in;
+    float *partials; /* [SUMS][runs][cols]: of dgamma, dbeta, dbias */
+    launch_norm n;
+    const uint64_t *dropout_key;
+    launch_dropout before, after; /* of dout, and from din to dropped */
+};
+
+static const int SUMS = 3;
+
+/* A lane's part of the two tensors that a row is made of, and what the forward kept of the row. */
+template <typename S, typename A> struct row_part {
+    packed_eight<A> dout[S::GROUPS], in[S::GROUPS];
+    float mean, rstd;
+};
+
+template <typename S, typename A>
+__device__ static inline row_part<S, A> load_part(const backward_call<A> &c, int64_t row)
+{
+    row_part<S, A> part;
+    int cols = (int)c.n.cols;
+    UNROLL
+    for (int g = 0; g < S::GROUPS; g++) {
+        if (S::column(g) < cols) {
+            part.dout[g] = load_group<S>(c.dout + row * cols, S::column(g), cols);
+            part.in[g] = load_group<S>(c.in + row * cols, S::column(g), cols);
+        }
+    }
+    part.mean = c.n.mean[row];
+    part.rstd = c.n.rstd[row];
+    return part;
+}
+
+__device__ static inline eight normalized(const eight &in, float mean, float rstd)
+{
+    eight xhat;
+    UNROLL
+    for (int k = 0; k < EIGHT; k++) {
+        xhat.v[k] = (in.v[k] - mean) * rstd;
+    }
+    return xhat;
+}
+
+/* The sums that a block's teams have, as the sums of its run.  A team of all warps has the columns for itself. */
+template <typename S>
+__device__ static inline void store_sums(float *partials, int cols, eight (*sums)[S::GROUPS])
+{
+    __shared__ float of_warp[S::TEAM == 1 ? NORM_WARPS : 1][S::TEAM == 1 ? S::GROUPS * WARP * EIGHT : 1];
+    int64_t runs = gridDim.x;
+    UNROLL
+    for (int s = 0; s < SUMS; s++) {
+        float *to = partials + (s * runs + blockIdx.x) * cols;
+        UNROLL
+        for (int g = 0; g < S::GROUPS; g++) {
+            int column = S::column(g);
+            if (S::TEAM == 1) {
+                store_whole(&of_warp[S::row()][column], pack(sums[s][g], 0.0f));
+            } else if (column < cols) {
+                store_group<S>(to, column, cols, sums[s][g]);
+            }
+        }
+        if (S::TEAM == 1) {
+            __syncthreads();
+            for (int column = threadIdx.x; column < cols; column += BLOCK) {
+                float total = of_warp[0][column];
+                for (int w = 1; w < NORM_WARPS; w++) {
+                    total += of_warp[w][column];
+                }
+                to[column] = total;
+            }
+            __syncthreads();
+        }
+    }
+}
+
+/* Blocks of a multiprocessor, whose registers hold as many. */
+template <typename A> static constexpr int blocks_for(int groups)
+{
+    return groups <= 2 ? (sizeof(A) == 4 ? 3 : 4) : groups <= 4 ? 2 : 1;
+}
+
+/* din = rstd (g - mean(g) - xhat mean(g xhat)), g = dout gamma, of a run of rows.  Long because it is one pass over them. */
+template <typename S, typename A>
+__global__ static void __launch_bounds__(BLOCK, blocks_for<A>(S::GROUPS))
+    norm_backward_kernel(backward_call<A> c)
+{
+    __shared__ float partial[2][NORM_WARPS][2];
+    uint64_t key_before = dropout_key_of(c.dropout_key, c.before),
+             key_after = dropout_key_of(c.dropout_key, c.after);
+    int64_t runs = gridDim.x, rows = c.n.rows, end = rows * (blockIdx.x + 1) / runs;
+    int64_t row = rows * blockIdx.x / runs + S::row();
+    int cols = (int)c.n.cols;
+    eight sums[SUMS][S::GROUPS] = {};
+    row_part<S, A> next;
+    if (row < end) {
+        next = load_part<S>(c, row);
+    }
+    for (; row < end; row += S::ROWS) {
+        row_part<S, A> now = next;
+        eight dy[S::GROUPS];
+        float of_row[2] = {0, 0}; /* of g, and of g xhat */
+        if (row + S::ROWS < end) {
+            next = load_part<S>(c, row + S::ROWS);
+        }
+        UNROLL
+        for (int g = 0; g < S::GROUPS; g++) {
+            int column = S::column(g);
+            if (column < cols) {
+                eight factors = dropout_factors(key_before, c.before, row, column),
+                      gamma = load_vector<S>(c.n.gamma, column, cols),
+                      xhat = normalized(unpack(now.in[g]), now.mean, now.rstd);
+                dy[g] = unpack(now.dout[g]);
+                UNROLL
+                for (int k = 0; k < EIGHT; k++) { /* beyond the end dy is 0 */
+                    dy[g].v[k] *= factors.v[k];
+                    sums[0][g].v[k] += dy[g].v[k] * xhat.v[k];
+                    sums[1][g].v[k] += dy[g].v[k];
+                    dy[g].v[k] *= gamma.v[k];
+                    of_row[0] += dy[g].v[k];
+                    of_row[1] += dy[g].v[k] * xhat.v[k];
+                }
+            }
+        }
+        team_sums<S>(of_row, partial[row % 2]);
+        float mean_g = of_row[0] / (float)cols, mean_g_xhat = of_row[1] / (float)cols;
+        UNROLL
+        for (int g = 0; g < S::GROUPS; g++) {
+            int column = S::column(g);
+            if (column < cols) {
+                eight factors = dropout_factors(key_after, c.after, row, column),
+                      xhat = normalized(unpack(now.in[g]), now.mean, now.rstd);
+                UNROLL
+                for (int k = 0; k < EIGHT; k++) {
+                    dy[g].v[k] = now.rstd * (dy[g].v[k] - mean_g - xhat.v[k] * mean_g_xhat);
+                }
+                store_group<S>(c.din + row * cols, column, cols, dy[g]);
+                UNROLL
+                for (int k = 0; k < EIGHT; k++) {
+                    dy[g].v[k] *= factors.v[k];
+                    sums[2][g].v[k] += dy[g].v[k];
+                }
+                if (c.dropped != NULL) {
+                    store_group<S>(c.dropped + row * cols, column, cols, dy[g]);
+                }
+            }
+        }
+    }
+    store_sums<S>(c.partials, cols, sums);
+}
+
+template <typename S, typename A>
+static void launch_shape(const launch *l, const backward_call<A> &c, unsigned runs)
+{
+    LAUNCH(l, (norm_backward_kernel<S, A>), runs, BLOCK, 0, c);
+}
+
+template <typename A> static void launch_shapes(const launch *l, const backward_call<A> &c, unsigned runs)
+{
+    const void *addresses[] = {c.din, c.dropped, c.dout, c.in, c.partials, c.n.gamma};
+    int64_t cols = c.n.cols;
+    if (!rows_are_whole(cols, addresses, 6)) {
+        launch_shape<row_shape<4, 8, false>>(l, c, runs);
+    } else if (cols <= 512) {
+        launch_shape<row_shape<1, 2, true>>(l, c, runs);
+    } else if (cols <= 1024 && sizeof(A) == 2) { /* in four bytes it would not fit the registers */
+        launch_shape<row_shape<1, 4, true>>(l, c, runs);
+    } else if (cols <= 2048) {
+        launch_shape<row_shape<4, 2, true>>(l, c, runs);
+    } else if (cols <= 4096) {
+        launch_shape<row_shape<4, 4, true>>(l, c, runs);
+    } else {
+        launch_shape<row_shape<4, 8, true>>(l, c, runs);
+    }
+}
+
+template <typename A>
+static void launch_backward(const launch *l, const launch_norm *n, const launch_norm_backward *b)
+{
+    const launch_dropout none = {0, 0, 1.0f, NULL};
+    backward_call<A> c = {(A *)b->din,
+                          (A *)b->dropped,
+                          (const A *)b->dout,
+                          (const A *)b->in,
+                          l->scratch,
+                          *n,
+                          l->dropout_key,
+                          b->before == NULL ? none : *b->before,
+                          b->after == NULL ? none : *b->after};
+    launch_shapes(l, c, (unsigned)b->runs);
+    add_runs(l, run_totals{{b->dgamma, b->dbeta, b->dbias}}, SUMS, l->scratch, b->runs, n->cols);
+}
+
+void cuda_launch_layernorm_backward(const launch *l, const launch_norm *n, const launch_norm_backward *b,
+                                    launch_type type)
+{
+    if (n->rows == 0) {
+        return;
+    }
+    BY_TYPE(type, launch_backward<A>(l, n, b));
+}

@@ -1,6 +1,6 @@
 /* cuda_elements: kernels without neighbours: fill, cast, biases, activations, gathers, and what looks at every element.
  *
- * A thread owns eight columns of a row or one element; all are bound by memory: each element is read and written once. */
+ * A thread owns eight columns of a row, twice eight elements, or one element; all are bound by memory: each element is read and written once. */
 #include "ops/cuda/gelu_code.cuh"
 
 const char *cuda_launch_error(void)
@@ -152,84 +152,132 @@ void cuda_launch_broadcast(const launch *l, launch_rows out, launch_type type, c
     BY_TYPE(type, LAUNCH(l, broadcast_kernel<A>, blocks, BLOCK, 0, out, row, rows, cols));
 }
 
-/* out[i] = f(a[i], b[i]) over n elements. */
-enum binary { GELU, TANH, TANH_BACKWARD };
+/* Activations, as functions of the values of one tensor or of two. */
+struct gelu_of {
+    static const bool TWO = false;
+    template <typename A> __device__ static float apply(float a, float)
+    {
+        return gelu<A>(a);
+    }
+};
 
-template <typename A> __device__ static inline float apply(binary f, float a, float b)
+struct tanh_of {
+    static const bool TWO = false;
+    template <typename A> __device__ static float apply(float a, float)
+    {
+        return tanhf(a);
+    }
+};
+
+struct tanh_backward_of {
+    static const bool TWO = true;
+    template <typename A> __device__ static float apply(float dout, float out)
+    {
+        return dout * (1.0f - out * out);
+    }
+};
+
+/* out[i] = f(a[i], b[i]) over n elements; a thread has GROUPS groups of eight, whose loads are under way at once. */
+static const int GROUPS = 2;
+
+template <typename F, typename A, bool WHOLE>
+__global__ static void elements_kernel(A *out, const A *a, const A *b, int64_t n)
 {
-    switch (f) {
-    case GELU: return gelu<A>(a);
-    case TANH: return tanhf(a);
-    default: return a * (1.0f - b * b);
+    int64_t first = ((int64_t)blockIdx.x * GROUPS * BLOCK + threadIdx.x) * EIGHT;
+    packed_eight<A> packed_a[GROUPS], packed_b[GROUPS];
+    UNROLL
+    for (int g = 0; g < GROUPS; g++) {
+        int64_t column = first + g * BLOCK * EIGHT;
+        if (column < n) {
+            packed_a[g] = load_group<WHOLE>(a, column, n);
+            packed_b[g] = F::TWO ? load_group<WHOLE>(b, column, n) : packed_a[g];
+        }
+    }
+    UNROLL
+    for (int g = 0; g < GROUPS; g++) {
+        int64_t column = first + g * BLOCK * EIGHT;
+        if (column < n) {
+            eight x = unpack(packed_a[g]), y = unpack(packed_b[g]);
+            UNROLL
+            for (int k = 0; k < EIGHT; k++) {
+                x.v[k] = F::template apply<A>(x.v[k], y.v[k]);
+            }
+            store_group<WHOLE>(out, column, n, x);
+        }
     }
 }
 
-template <typename A>
-__global__ static void elements_kernel(binary f, A *out, const A *a, const A *b, int64_t n)
+template <typename F, typename A>
+static void launch_elements(const launch *l, void *out, const void *a, const void *b, int64_t n)
 {
-    int64_t column = ((int64_t)blockIdx.x * blockDim.x + threadIdx.x) * EIGHT;
-    if (column >= n) {
-        return;
+    const void *addresses[] = {out, a, b};
+    unsigned blocks = blocks_of(n, BLOCK * EIGHT * GROUPS);
+    if (rows_are_whole(n, addresses, 3)) {
+        LAUNCH(l, (elements_kernel<F, A, true>), blocks, BLOCK, 0, (A *)out, (const A *)a, (const A *)b, n);
+    } else {
+        LAUNCH(l, (elements_kernel<F, A, false>), blocks, BLOCK, 0, (A *)out, (const A *)a, (const A *)b, n);
     }
-    eight x = load_eight(a, column, n), y = load_eight(b, column, n);
-    for (int k = 0; k < EIGHT; k++) {
-        x.v[k] = apply<A>(f, x.v[k], y.v[k]);
-    }
-    store_eight(out, column, n, x);
-}
-
-static void launch_elements(const launch *l, binary f, void *out, const void *a, const void *b,
-                            launch_type type, int64_t n)
-{
-    unsigned blocks = blocks_of(n, BLOCK * EIGHT);
-    BY_TYPE(type,
-            LAUNCH(l, elements_kernel<A>, blocks, BLOCK, 0, f, (A *)out, (const A *)a, (const A *)b, n));
 }
 
 void cuda_launch_gelu(const launch *l, void *out, const void *pre, launch_type type, int64_t n)
 {
-    launch_elements(l, GELU, out, pre, pre, type, n);
+    BY_TYPE(type, (launch_elements<gelu_of, A>(l, out, pre, pre, n)));
 }
 
-/* pre += bias, rounded; out = gelu(pre).  Both are [rows, cols]. */
-template <typename A>
-__global__ static void bias_gelu_kernel(A *out, A *pre, const float *bias, int64_t rows, int64_t cols)
+/* pre += bias, rounded; out = gelu(pre).  Both are [rows, cols]; a block has columns of one row. */
+template <typename A, bool WHOLE>
+__global__ static void bias_gelu_kernel(A *out, A *pre, const float *bias, unsigned blocks_in_row,
+                                        int64_t cols)
 {
-    int64_t groups = (cols + EIGHT - 1) / EIGHT;
-    int64_t i = (int64_t)blockIdx.x * blockDim.x + threadIdx.x;
-    if (i >= rows * groups) {
+    int64_t at = (int64_t)(blockIdx.x / blocks_in_row) * cols;
+    int64_t column = ((int64_t)(blockIdx.x % blocks_in_row) * BLOCK + threadIdx.x) * EIGHT;
+    if (column >= cols) {
         return;
     }
-    int64_t row = i / groups, column = i % groups * EIGHT;
-    eight x = load_eight(pre + row * cols, column, cols), b = load_eight(bias, column, cols);
+    eight x = load_values<WHOLE>(pre + at, column, cols), b = load_values<WHOLE>(bias, column, cols);
+    UNROLL
     for (int k = 0; k < EIGHT; k++) {
         A rounded;
         from_float(&rounded, x.v[k] + b.v[k]);
         x.v[k] = to_float(rounded);
     }
-    store_eight(pre + row * cols, column, cols, x);
+    store_group<WHOLE>(pre + at, column, cols, x);
+    UNROLL
     for (int k = 0; k < EIGHT; k++) {
         x.v[k] = gelu<A>(x.v[k]);
     }
-    store_eight(out + row * cols, column, cols, x);
+    store_group<WHOLE>(out + at, column, cols, x);
+}
+
+template <typename A>
+static void launch_bias_gelu(const launch *l, A *out, A *pre, const float *bias, int64_t rows, int64_t cols)
+{
+    const void *addresses[] = {out, pre, bias};
+    unsigned blocks_in_row = blocks_of(cols, BLOCK * EIGHT), blocks = blocks_of(rows * blocks_in_row, 1);
+    if (rows_are_whole(cols, addresses, 3)) {
+        LAUNCH(l, (bias_gelu_kernel<A, true>), blocks, BLOCK, 0, out, pre, bias, blocks_in_row, cols);
+    } else {
+        LAUNCH(l, (bias_gelu_kernel<A, false>), blocks, BLOCK, 0, out, pre, bias, blocks_in_row, cols);
+    }
 }
 
 void cuda_launch_bias_gelu(const launch *l, void *out, void *pre, const float *bias, launch_type type,
                            int64_t rows, int64_t cols)
 {
-    unsigned blocks = blocks_of(rows * ((cols + EIGHT - 1) / EIGHT), BLOCK);
-    BY_TYPE(type, LAUNCH(l, bias_gelu_kernel<A>, blocks, BLOCK, 0, (A *)out, (A *)pre, bias, rows, cols));
+    if (rows > 0) {
+        BY_TYPE(type, launch_bias_gelu(l, (A *)out, (A *)pre, bias, rows, cols));
+    }
 }
 
 void cuda_launch_tanh(const launch *l, void *out, const void *in, launch_type type, int64_t n)
 {
-    launch_elements(l, TANH, out, in, in, type, n);
+    BY_TYPE(type, (launch_elements<tanh_of, A>(l, out, in, in, n)));
 }
 
 void cuda_launch_tanh_backward(const launch *l, void *din, const void *dout, const void *out,
                                launch_type type, int64_t n)
 {
-    launch_elements(l, TANH_BACKWARD, din, dout, out, type, n);
+    BY_TYPE(type, (launch_elements<tanh_backward_of, A>(l, din, dout, out, n)));
 }
 
 template <typename A>

@@ -20,7 +20,7 @@ template <typename A> struct plain_input {
     }
     template <typename S> __device__ loaded load(row from, int column, int cols) const
     {
-        return load_group<S>(from, column, cols);
+        return load_group<S::WHOLE>(from, column, cols);
     }
     template <typename S> __device__ eight take(const loaded &l, int64_t, int, int, uint64_t) const
     {
@@ -49,18 +49,19 @@ template <typename A> struct residual_input {
     }
     template <typename S> __device__ loaded load(row from, int column, int cols) const
     {
-        return loaded{load_group<S>(from.in, column, cols), load_group<S>(from.residual, column, cols)};
+        return loaded{load_group<S::WHOLE>(from.in, column, cols),
+                      load_group<S::WHOLE>(from.residual, column, cols)};
     }
     template <typename S>
     __device__ eight take(const loaded &l, int64_t index, int column, int cols, uint64_t key) const
     {
-        eight e = unpack(l.in), r = unpack(l.residual), b = load_vector<S>(bias, column, cols);
+        eight e = unpack(l.in), r = unpack(l.residual), b = load_values<S::WHOLE>(bias, column, cols);
         eight factors = dropout_factors(key, dropout, index, column);
         UNROLL
         for (int k = 0; k < EIGHT; k++) {
             e.v[k] = r.v[k] + (e.v[k] + b.v[k]) * factors.v[k];
         }
-        store_group<S>(sum + index * cols, column, cols, e);
+        store_group<S::WHOLE>(sum + index * cols, column, cols, e);
         return e;
     }
 };
@@ -87,8 +88,9 @@ template <typename A> struct embedding_input {
     }
     template <typename S> __device__ loaded load(row from, int column, int cols) const
     {
-        return loaded{load_group<S>(from.word, column, cols), load_group<S>(from.position, column, cols),
-                      load_group<S>(from.type, column, cols)};
+        return loaded{load_group<S::WHOLE>(from.word, column, cols),
+                      load_group<S::WHOLE>(from.position, column, cols),
+                      load_group<S::WHOLE>(from.type, column, cols)};
     }
     template <typename S>
     __device__ eight take(const loaded &l, int64_t index, int column, int cols, uint64_t) const
@@ -98,7 +100,7 @@ template <typename A> struct embedding_input {
         for (int k = 0; k < EIGHT; k++) {
             e.v[k] += p.v[k] + t.v[k];
         }
-        store_group<S>(sum + index * cols, column, cols, e);
+        store_group<S::WHOLE>(sum + index * cols, column, cols, e);
         return e;
     }
 };
@@ -184,8 +186,8 @@ __global__ static void __launch_bounds__(BLOCK, blocks_for<typename Input::eleme
     for (int g = 0; g < S::GROUPS; g++) {
         int column = S::column(g);
         if (column < cols) {
-            eight gamma = load_vector<S>(c.norm.gamma, column, cols),
-                  beta = load_vector<S>(c.norm.beta, column, cols), e = values[g];
+            eight gamma = load_values<S::WHOLE>(c.norm.gamma, column, cols),
+                  beta = load_values<S::WHOLE>(c.norm.beta, column, cols), e = values[g];
             UNROLL
             for (int k = 0; k < EIGHT; k++) {
                 e.v[k] = (e.v[k] - mean) * rstd * gamma.v[k] + beta.v[k];
@@ -197,7 +199,7 @@ __global__ static void __launch_bounds__(BLOCK, blocks_for<typename Input::eleme
                     e.v[k] *= factors.v[k];
                 }
             }
-            store_group<S>(c.out + index * cols, column, cols, e);
+            store_group<S::WHOLE>(c.out + index * cols, column, cols, e);
         }
     }
 }

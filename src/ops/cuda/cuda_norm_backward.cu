@@ -32,8 +32,8 @@ __device__ static inline row_part<S, A> load_part(const backward_call<A> &c, int
     UNROLL
     for (int g = 0; g < S::GROUPS; g++) {
         if (S::column(g) < cols) {
-            part.dout[g] = load_group<S>(c.dout + row * cols, S::column(g), cols);
-            part.in[g] = load_group<S>(c.in + row * cols, S::column(g), cols);
+            part.dout[g] = load_group<S::WHOLE>(c.dout + row * cols, S::column(g), cols);
+            part.in[g] = load_group<S::WHOLE>(c.in + row * cols, S::column(g), cols);
         }
     }
     part.mean = c.n.mean[row];
@@ -66,7 +66,7 @@ __device__ static inline void store_sums(float *partials, int cols, eight (*sums
             if (S::TEAM == 1) {
                 store_whole(&of_warp[S::row()][column], pack(sums[s][g], 0.0f));
             } else if (column < cols) {
-                store_group<S>(to, column, cols, sums[s][g]);
+                store_group<S::WHOLE>(to, column, cols, sums[s][g]);
             }
         }
         if (S::TEAM == 1) {
@@ -117,7 +117,7 @@ __global__ static void __launch_bounds__(BLOCK, blocks_for<A>(S::GROUPS))
             int column = S::column(g);
             if (column < cols) {
                 eight factors = dropout_factors(key_before, c.before, row, column),
-                      gamma = load_vector<S>(c.n.gamma, column, cols),
+                      gamma = load_values<S::WHOLE>(c.n.gamma, column, cols),
                       xhat = normalized(unpack(now.in[g]), now.mean, now.rstd);
                 dy[g] = unpack(now.dout[g]);
                 UNROLL
@@ -143,14 +143,14 @@ __global__ static void __launch_bounds__(BLOCK, blocks_for<A>(S::GROUPS))
                 for (int k = 0; k < EIGHT; k++) {
                     dy[g].v[k] = now.rstd * (dy[g].v[k] - mean_g - xhat.v[k] * mean_g_xhat);
                 }
-                store_group<S>(c.din + row * cols, column, cols, dy[g]);
+                store_group<S::WHOLE>(c.din + row * cols, column, cols, dy[g]);
                 UNROLL
                 for (int k = 0; k < EIGHT; k++) {
                     dy[g].v[k] *= factors.v[k];
                     sums[2][g].v[k] += dy[g].v[k];
                 }
                 if (c.dropped != NULL) {
-                    store_group<S>(c.dropped + row * cols, column, cols, dy[g]);
+                    store_group<S::WHOLE>(c.dropped + row * cols, column, cols, dy[g]);
                 }
             }
         }

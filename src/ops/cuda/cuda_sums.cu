@@ -46,14 +46,14 @@ void add_runs(const launch *l, const run_totals &totals, int n_totals, const flo
 static const int COLUMNS = WARP * EIGHT, WARPS = BLOCK / WARP, DEPTH = 4;
 
 /* Matrices [rows, cols] to sum over rows: what is loaded of a row, and what is added for it. */
-template <typename A> struct plain_rows {
+template <typename A, bool WHOLE> struct plain_rows {
     launch_rows in;
     int64_t cols;
     typedef packed_eight<A> loaded;
 
     __device__ loaded load(int64_t row, int64_t column) const
     {
-        return load_packed((const A *)in.data + row * in.stride, column, cols);
+        return load_group<WHOLE>((const A *)in.data + row * in.stride, column, cols);
     }
     __device__ eight take(const loaded &part, int64_t, int64_t) const
     {
@@ -62,7 +62,7 @@ template <typename A> struct plain_rows {
 };
 
 /* dpre = dout gelu'(pre), on the way. */
-template <typename A> struct gelu_rows {
+template <typename A, bool WHOLE> struct gelu_rows {
     A *dpre;
     const A *dout, *pre;
     int64_t cols;
@@ -72,16 +72,17 @@ template <typename A> struct gelu_rows {
 
     __device__ loaded load(int64_t row, int64_t column) const
     {
-        return loaded{load_packed(dout + row * cols, column, cols),
-                      load_packed(pre + row * cols, column, cols)};
+        return loaded{load_group<WHOLE>(dout + row * cols, column, cols),
+                      load_group<WHOLE>(pre + row * cols, column, cols)};
     }
     __device__ eight take(const loaded &part, int64_t row, int64_t column) const
     {
         eight e = unpack(part.dout), z = unpack(part.pre);
+        UNROLL
         for (int k = 0; k < EIGHT; k++) {
             e.v[k] *= gelu_slope<A>(z.v[k]);
         }
-        store_eight(dpre + row * cols, column, cols, e);
+        store_group<WHOLE>(dpre + row * cols, column, cols, e);
         return e;
     }
 };
@@ -93,6 +94,9 @@ template <typename Rows> __global__ static void column_partials_kernel(float *pa
     int64_t runs = gridDim.y, first = rows * blockIdx.y / runs, end = rows * (blockIdx.y + 1) / runs;
     int64_t left = (int64_t)blockIdx.x * COLUMNS, column = left + lane * EIGHT;
     eight sum = {};
+    if (column >= of.cols) {
+        first = end; /* nothing of a row is this lane's */
+    }
     for (int64_t row = first + warp; row < end; row += DEPTH * WARPS) {
         typename Rows::loaded next[DEPTH];
         UNROLL
@@ -130,18 +134,36 @@ static void sum_columns(const launch *l, float *total, const Rows &of, int64_t r
 void cuda_launch_column_sum(const launch *l, float *total, launch_rows in, launch_type type, int64_t rows,
                             int64_t cols, int64_t runs)
 {
+    const void *addresses[] = {in.data};
+    bool whole = rows_are_whole(cols, addresses, 1) && in.stride % EIGHT == 0;
     if (rows == 0) {
         return;
     }
-    BY_TYPE(type, sum_columns(l, total, (plain_rows<A>{in, cols}), rows, runs));
+    if (whole) {
+        BY_TYPE(type, sum_columns(l, total, (plain_rows<A, true>{in, cols}), rows, runs));
+    } else {
+        BY_TYPE(type, sum_columns(l, total, (plain_rows<A, false>{in, cols}), rows, runs));
+    }
+}
+
+template <typename A, bool WHOLE>
+static void gelu_backward(const launch *l, void *dpre, float *dbias, const void *dout, const void *pre,
+                          int64_t rows, int64_t cols, int64_t runs)
+{
+    gelu_rows<A, WHOLE> of = {(A *)dpre, (const A *)dout, (const A *)pre, cols};
+    sum_columns(l, dbias, of, rows, runs);
 }
 
 void cuda_launch_gelu_backward(const launch *l, void *dpre, float *dbias, const void *dout, const void *pre,
                                launch_type type, int64_t rows, int64_t cols, int64_t runs)
 {
+    const void *addresses[] = {dpre, dout, pre};
     if (rows == 0) {
         return;
     }
-    BY_TYPE(type, sum_columns(l, dbias, (gelu_rows<A>{(A *)dpre, (const A *)dout, (const A *)pre, cols}),
-                              rows, runs));
+    if (rows_are_whole(cols, addresses, 3)) {
+        BY_TYPE(type, (gelu_backward<A, true>(l, dpre, dbias, dout, pre, rows, cols, runs)));
+    } else {
+        BY_TYPE(type, (gelu_backward<A, false>(l, dpre, dbias, dout, pre, rows, cols, runs)));
+    }
 }

@@ -221,6 +221,38 @@ template <typename A> __device__ inline void store_eight(A *row, int64_t column,
     store_packed(row, column, n, pack(e, A()));
 }
 
+/* The same of a column before n.  WHOLE: rows_are_whole, so that nothing is asked of each group. */
+template <bool WHOLE, typename A>
+__device__ inline packed_eight<A> load_group(const A *row, int64_t column, int64_t n)
+{
+    return WHOLE ? load_whole(row + column) : load_packed(row, column, n);
+}
+
+template <bool WHOLE, typename A> __device__ inline eight load_values(const A *row, int64_t column, int64_t n)
+{
+    return unpack(load_group<WHOLE>(row, column, n));
+}
+
+template <bool WHOLE, typename A>
+__device__ inline void store_group(A *row, int64_t column, int64_t n, const eight &e)
+{
+    if (WHOLE) {
+        store_whole(row + column, pack(e, A()));
+    } else {
+        store_eight(row, column, n, e);
+    }
+}
+
+/* Whether rows of n columns at these addresses are groups of eight at multiples of 16 bytes. */
+static inline bool rows_are_whole(int64_t n, const void *const *addresses, int n_addresses)
+{
+    uintptr_t all = 0;
+    for (int i = 0; i < n_addresses; i++) {
+        all |= (uintptr_t)addresses[i];
+    }
+    return n % EIGHT == 0 && (all & 15) == 0;
+}
+
 /* sum += e. */
 __device__ inline void add_eight(eight *sum, const eight &e)
 {

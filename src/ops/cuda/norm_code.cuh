@@ -27,28 +27,6 @@ template <int TEAM_, int GROUPS_, bool WHOLE_> struct row_shape {
     }
 };
 
-/* The group at a column, which lies before the end of the row. */
-template <typename S, typename A>
-__device__ static inline packed_eight<A> load_group(const A *row, int column, int cols)
-{
-    return S::WHOLE ? load_whole(row + column) : load_packed(row, column, cols);
-}
-
-template <typename S> __device__ static inline eight load_vector(const float *vector, int column, int cols)
-{
-    return unpack(load_group<S>(vector, column, cols));
-}
-
-template <typename S, typename A>
-__device__ static inline void store_group(A *row, int column, int cols, const eight &e)
-{
-    if (S::WHOLE) {
-        store_whole(row + column, pack(e, A()));
-    } else {
-        store_eight(row, column, cols, e);
-    }
-}
-
 /* N sums over a team, the same in all of its threads.  `partial` is shared memory, [warps][N]; two calls in a row need
  * different memory. */
 template <typename S, int N> __device__ static inline void team_sums(float (&sums)[N], float (*partial)[N])
@@ -75,16 +53,6 @@ template <typename S, int N> __device__ static inline void team_sums(float (&sum
             sums[i] += partial[w][i];
         }
     }
-}
-
-/* Whether rows of this many columns, and these addresses, are whole. */
-static inline bool rows_are_whole(int64_t cols, const void *const *addresses, int n)
-{
-    uintptr_t all = 0;
-    for (int i = 0; i < n; i++) {
-        all |= (uintptr_t)addresses[i];
-    }
-    return cols % EIGHT == 0 && (all & 15) == 0;
 }
 
 #endif

@@ -39,6 +39,19 @@ struct device_graphs {
     struct status (*end)(void *context, bool abandon);
 };
 
+/* Work beside: pieces of a recording that may run at the same time as what is given after them (dev/queue.h).  All
+ * three only put marks in the order of the context's work, and wait for nothing. */
+struct device_beside {
+    /* What is given from here on runs beside, behind all that was given before. */
+    struct status (*begin)(void *context);
+    struct status (*end)(void *context);
+
+    /* What is given after it runs behind all pieces but the last `n_left`, at most DEVICE_MOST_BESIDE. */
+    struct status (*join)(void *context, int n_left);
+};
+
+enum { DEVICE_MOST_BESIDE = 3 };
+
 struct device {
     const char *name;     /* "cpu" */
     bool is_host;         /* its memory is the host's: the host may read and write it */
@@ -72,6 +85,7 @@ struct device {
     struct status (*send)(void *context, void *on_device, const void *on_host, size_t bytes);
 
     const struct device_graphs *graphs; /* NULL: nothing is recorded */
+    const struct device_beside *beside; /* NULL: nothing runs beside */
 
     /* Waits for all work of the context; the first failure of any of it since the last wait. */
     struct status (*synchronize)(void *context);

@@ -112,13 +112,15 @@ void exec_take_choices(struct exec *x, const void *text, size_t n, const char *s
 
 void *exec_scratch(struct exec *x, size_t bytes)
 {
-    if (bytes > x->totals.workspace_bytes) {
-        x->totals.workspace_bytes = bytes;
+    size_t *most = x->beside ? &x->totals.beside_bytes : &x->totals.workspace_bytes;
+    void *workspace = x->beside ? x->beside_workspace : x->workspace;
+    size_t planned = x->beside ? x->beside_bytes : x->workspace_bytes;
+    if (bytes > *most) {
+        *most = bytes;
     }
-    if (x->workspace == NULL) {
+    if (workspace == NULL) {
         return NULL;
     }
-    CHECK(bytes <= x->workspace_bytes, "an op needs %zu bytes of scratch, %zu were planned", bytes,
-          x->workspace_bytes);
-    return x->workspace;
+    CHECK(bytes <= planned, "an op needs %zu bytes of scratch, %zu were planned", bytes, planned);
+    return workspace;
 }

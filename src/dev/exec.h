@@ -18,6 +18,7 @@ struct exec_totals {
     double bytes; /* read and written, each tensor once, what is updated twice */
     int64_t n_ops;
     size_t workspace_bytes; /* the most that one op asked for */
+    size_t beside_bytes;    /* the same of those that run beside */
 };
 
 /* An op that was given to a device. */
@@ -38,6 +39,8 @@ struct exec {
     bool allow_tf32; /* products of fp32 matrices may keep only 10 bits of each factor's fraction */
     void *workspace; /* scratch of one op at a time */
     size_t workspace_bytes;
+    void *beside_workspace; /* the same for work beside */
+    size_t beside_bytes;
     struct exec_totals totals;
 
     /* The first and the last op that were queued since the last wait, for messages; op NULL: none. */
@@ -48,6 +51,7 @@ struct exec {
     const char *served_by, *served_why;
 
     bool recording; /* between queue_graph_begin and queue_graph_end (dev/queue.h) */
+    bool beside;    /* between queue_beside and queue_back, where the device runs work beside */
 
     /* Told of each copy of so many bytes that queue_send gives to a device, before it and, `given`, behind it.
      * NULL: nobody asks. */

@@ -57,3 +57,29 @@ void queue_graph_end(struct exec *x)
         take(x, "a recording", x->device->graphs->end(x->context, failed(x->status)));
     }
 }
+
+void queue_beside(struct exec *x)
+{
+    if (x->device->beside == NULL || failed(x->status)) {
+        return;
+    }
+    x->beside = true;
+    if (x->recording) {
+        take(x, "work beside", x->device->beside->begin(x->context));
+    }
+}
+
+void queue_back(struct exec *x)
+{
+    if (x->beside && x->recording) { /* after a failure too: what comes later is not beside */
+        take(x, "work beside", x->device->beside->end(x->context));
+    }
+    x->beside = false;
+}
+
+void queue_join(struct exec *x, int n_left)
+{
+    if (x->device->beside != NULL && x->recording && !failed(x->status)) {
+        take(x, "work beside", x->device->beside->join(x->context, n_left));
+    }
+}

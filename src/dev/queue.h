@@ -18,4 +18,14 @@ void queue_send(struct exec *x, void *on_device, const void *on_host, size_t byt
 bool queue_graph_begin(struct exec *x, const void *key, size_t key_bytes);
 void queue_graph_end(struct exec *x);
 
+/* A piece of work that nothing given soon depends on: the ops from queue_beside to queue_back begin behind all ops
+ * before them, and in a recording of a device that can they run at the same time as those after them.  They have
+ * scratch of their own (exec.beside_workspace).
+ *
+ * queue_join stands before ops that overwrite what a piece reads, or read what it writes: they wait for all pieces
+ * but the last `n_left`.  A recording ends with all pieces joined. */
+void queue_beside(struct exec *x);
+void queue_back(struct exec *x);
+void queue_join(struct exec *x, int n_left);
+
 #endif

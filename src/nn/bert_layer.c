@@ -8,6 +8,8 @@
  * Forward is a column of ops under each equation; backward is the same column read from below. */
 #include "nn/bert_layer.h"
 
+#include "dev/queue.h"
+
 #include <math.h>
 
 #define FIELD(name) offsetof(struct bert_layer_weights, name)
@@ -190,6 +192,7 @@ void bert_layer_backward(struct exec *x, tensor dx, const struct bert_layer_weig
     exec_enter(x, "layer", call->layer);
 
     /* y = LN_2(h + dropout(gelu(h W_1^T + b_1) W_2^T + b_2)) */
+    queue_join(x, 1); /* all but w_qkv of the layer above: `branch` and `dff` are free */
     op->bias_dropout_add_layernorm_backward(x, s->dh, s->branch, g->b_2, g->gamma_2, g->beta_2, dx, a->sum_2,
                                             a->mean_2, a->rstd_2, w->gamma_2, call->stream->row_keys,
                                             hidden_dropout(call, SITE_FEED_FORWARD_OUT));
@@ -199,6 +202,7 @@ void bert_layer_backward(struct exec *x, tensor dx, const struct bert_layer_weig
     linear_backward(x, s->dh, true, g->w_1, NULL_TENSOR, s->dff, a->h, w->w_1, &a->fp8_1, &s->fp8_dff);
 
     /* h = LN_1(x + dropout(A W_o^T + b_o)) */
+    queue_join(x, 1); /* all but w_1: `branch` and `dqkv` are free */
     op->bias_dropout_add_layernorm_backward(x, dx, s->branch, g->b_o, g->gamma_1, g->beta_1, s->dh, a->sum_1,
                                             a->mean_1, a->rstd_1, w->gamma_1, call->stream->row_keys,
                                             hidden_dropout(call, SITE_ATTENTION_OUT));

@@ -1,5 +1,7 @@
 #include "nn/linear.h"
 
+#include "dev/queue.h"
+
 void fp8_factor_carve(struct fp8_factor *f, struct arena *arena, enum fp8_factors kept, enum dtype format,
                       int64_t n_rows, int64_t n_cols)
 {
@@ -67,12 +69,15 @@ void linear_gelu_forward(struct exec *x, tensor out, tensor pre, tensor in, tens
 void linear_backward(struct exec *x, tensor din, bool accumulate, tensor dw, tensor dbias, tensor dout,
                      tensor in, tensor w, const struct linear_fp8 *l, const struct fp8_factor *dout_fp8)
 {
+    tensor dout_by_columns = dout;
     if (is_fp8(l)) {
         quantize(x, dout_fp8, dbias, dout, DTYPE_E5M2);
-        x->ops->linear_backward_weight(x, dw, NULL_TENSOR, by_columns(dout_fp8), by_columns(&l->in));
-        x->ops->linear_backward_input(x, din, dout_fp8->rows, by_columns(&l->w), accumulate);
-    } else {
-        x->ops->linear_backward_weight(x, dw, dbias, dout, in);
-        x->ops->linear_backward_input(x, din, dout, w, accumulate);
+        dbias = NULL_TENSOR;
+        dout = dout_fp8->rows, dout_by_columns = by_columns(dout_fp8);
+        in = by_columns(&l->in), w = by_columns(&l->w);
     }
+    queue_beside(x);
+    x->ops->linear_backward_weight(x, dw, dbias, dout_by_columns, in);
+    queue_back(x);
+    x->ops->linear_backward_input(x, din, dout, w, accumulate);
 }

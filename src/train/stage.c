@@ -219,12 +219,14 @@ void stage_backward(struct stage *s, bool training)
     heads_backward(s, dx, input_of(s, n_layers), &call);
     for (int64_t i = n_layers - 1; i >= 0; i--) {
         if (ends_chunk(s, i) && i < n_layers - 1) {
+            queue_join(s->x, 0); /* the chunk above is done with the activations */
             layers_forward(s, i + 1 - s->recompute, i + 1, training);
         }
         call = call_of(s, i, training);
         bert_layer_backward(s->x, dx, &s->grads->layers[i], &s->slot.scratch, &s->slot.layers[i],
                             input_of(s, i), &s->weights->layers[i], &call);
     }
+    queue_join(s->x, 0);
     bert_embed_backward(s->x, dx, &s->grads->embed, &s->slot.embed, &s->weights->embed, &call);
 }
 

@@ -174,7 +174,9 @@ static struct status measure(struct trainer *t, const struct trainer_config *con
     plan_micro_step(t);
     TRY(t->x.status);
     t->plan.workspace_bytes = t->x.totals.workspace_bytes;
+    t->plan.beside_bytes = t->x.totals.beside_bytes;
     arena_carve(&state, t->plan.workspace_bytes); /* as trainer_init will */
+    arena_carve(&state, t->plan.beside_bytes);
     arena_carve(&state, t->plan.activation_bytes);
     t->plan.saving_bytes = config->saving ? background_save_bytes(&t->params, t->master.dtype) : 0;
     t->plan.library_bytes = config->device->overhead_bytes;
@@ -255,6 +257,8 @@ static struct status init_over(struct trainer *t, const struct trainer_config *c
         carve_state(t, &all);
         t->x.workspace = arena_carve(&all, plan.workspace_bytes);
         t->x.workspace_bytes = plan.workspace_bytes;
+        t->x.beside_workspace = arena_carve(&all, plan.beside_bytes);
+        t->x.beside_bytes = plan.beside_bytes;
         t->stage.arena = arena_over(arena_carve(&all, plan.activation_bytes), plan.activation_bytes);
         t->plan = plan;
         s = view_weights(t);

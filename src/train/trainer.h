@@ -29,9 +29,9 @@ struct trainer_plan {
     int64_t n_params;
     size_t weight_bytes; /* fp32 master and, in bf16 or fp16, the working copy */
     size_t gradient_bytes;
-    size_t optimizer_bytes;  /* both moments */
-    size_t activation_bytes; /* one micro-batch in flight */
-    size_t workspace_bytes;
+    size_t optimizer_bytes;               /* both moments */
+    size_t activation_bytes;              /* one micro-batch in flight */
+    size_t workspace_bytes, beside_bytes; /* scratch of an op, and of one that runs beside (dev/queue.h) */
     size_t saving_bytes;  /* copy of master and moments that is being saved: host memory, not the trainer's */
     size_t library_bytes; /* what the device's context takes beside: device.overhead_bytes */
     size_t total_bytes;   /* of everything above */

@@ -2,6 +2,8 @@
 #include "emulated_graphs.h"
 #include "emulated_memory.h"
 
+#include <deque>
+#include <memory>
 #include <setjmp.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -174,9 +176,20 @@ static void run_block(void)
     }
 }
 
-/* Launches with their arguments, as a graph of CUDA holds them. */
+typedef std::vector<std::function<void()>> work_list;
+
+/* Launches with their arguments, as a graph of CUDA holds them, and pieces of them that run beside. */
 struct recording {
-    std::vector<std::function<void()>> work;
+    work_list work;
+    work_list *piece = NULL; /* that is being given */
+    std::shared_ptr<std::deque<std::shared_ptr<work_list>>> waiting = /* pieces that a replay has still to do */
+        std::make_shared<std::deque<std::shared_ptr<work_list>>>();
+    std::shared_ptr<bool> late = std::make_shared<bool>(true); /* in this replay */
+
+    void give(const std::function<void()> &one)
+    {
+        (piece != NULL ? *piece : work).push_back(one);
+    }
 };
 
 static recording *recorder; /* NULL: work is done as it is given */
@@ -193,13 +206,54 @@ void *emulated_record_end(void)
     return r;
 }
 
+static void do_all(const work_list &work)
+{
+    for (const std::function<void()> &one : work) {
+        one();
+    }
+}
+
+void emulated_record_beside(bool begins)
+{
+    recording *r = recorder;
+    if (!begins) {
+        r->piece = NULL;
+        return;
+    }
+    auto piece = std::make_shared<work_list>();
+    r->piece = piece.get();
+    auto late = r->late;
+    auto waiting = r->waiting;
+    r->work.push_back([=] {
+        if (*late) {
+            waiting->push_back(piece);
+        } else {
+            do_all(*piece);
+        }
+    });
+}
+
+void emulated_record_join(int n_left)
+{
+    auto waiting = recorder->waiting;
+    recorder->work.push_back([=] {
+        for (; (int)waiting->size() > n_left; waiting->pop_front()) {
+            do_all(*waiting->front());
+        }
+    });
+}
+
 void emulated_replay(const void *graph)
 {
+    const recording *r = (const recording *)graph;
     emulated_memory_open();
-    for (const std::function<void()> &work : ((const recording *)graph)->work) {
-        work();
-    }
+    do_all(r->work);
     emulated_memory_close();
+    if (!r->waiting->empty()) {
+        fprintf(stderr, "a recording ends before work beside it\n");
+        abort();
+    }
+    *r->late = !*r->late;
 }
 
 void emulated_forget(void *graph)
@@ -216,13 +270,13 @@ void emulated_record(void (*call)(const void *arguments), const void *arguments,
 {
     const unsigned char *first = (const unsigned char *)arguments;
     std::vector<unsigned char> copy(first, first + bytes);
-    recorder->work.push_back([=] { call(copy.data()); });
+    recorder->give([=] { call(copy.data()); });
 }
 
 static void run_or_record(const std::function<void()> &work)
 {
     if (recorder != NULL) {
-        recorder->work.push_back(work);
+        recorder->give(work);
     } else {
         emulated_memory_open();
         work();

@@ -17,6 +17,11 @@ void emulated_forget(void *graph);
 
 bool emulated_is_recording(void);
 
+/* While recording: what is given from `begins` to its end is a piece of work beside (dev/queue.h), and where all pieces
+ * but the last `n_left` are waited for.  Replays take turns: pieces are done at once, and as late as they may be. */
+void emulated_record_beside(bool begins);
+void emulated_record_join(int n_left);
+
 /* While recording: a call with a copy of its arguments. */
 void emulated_record(void (*call)(const void *arguments), const void *arguments, size_t bytes);
 

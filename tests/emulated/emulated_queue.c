@@ -78,3 +78,26 @@ static struct status graphs_end(void *context, bool abandon)
 }
 
 const struct device_graphs emulated_queue_graphs = {graphs_begin, graphs_end};
+
+static struct status begin_beside(void *context)
+{
+    (void)context;
+    emulated_record_beside(true);
+    return status_ok();
+}
+
+static struct status end_beside(void *context)
+{
+    (void)context;
+    emulated_record_beside(false);
+    return status_ok();
+}
+
+static struct status join_beside(void *context, int n_left)
+{
+    (void)context;
+    emulated_record_join(n_left);
+    return status_ok();
+}
+
+const struct device_beside emulated_queue_beside = {begin_beside, end_beside, join_beside};

@@ -10,5 +10,6 @@ void emulated_queue_close(struct cuda_context *c);
 struct status emulated_queue_stage(void *context, void **on_host, size_t bytes);
 struct status emulated_queue_send(void *context, void *on_device, const void *on_host, size_t bytes);
 extern const struct device_graphs emulated_queue_graphs;
+extern const struct device_beside emulated_queue_beside;
 
 #endif

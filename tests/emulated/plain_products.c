@@ -276,6 +276,7 @@ const struct device device_emulated = {
     .stage = emulated_queue_stage,
     .send = emulated_queue_send,
     .graphs = &emulated_queue_graphs,
+    .beside = &emulated_queue_beside,
     .synchronize = emulated_synchronize,
     .clock = &emulated_clock,
     .free_bytes = emulated_free_bytes,

@@ -1,5 +1,6 @@
 /* Steps that are recorded once for each size of micro-batch and replayed give the bits of steps that are given
- * op by op, whatever changes from step to step: batches, dropout masks, learning rate.  Linked twice: with the
+ * op by op, whatever changes from step to step: batches, dropout masks, learning rate; and although work beside
+ * (dev/queue.h) runs as late as it may in every other replay on the emulator.  Linked twice: with the
  * library for a GPU, and with the kernels emulated on the cpu. */
 #include "../model/bert_fixture.h"
 #include "checkop_backend.h"
@@ -67,7 +68,7 @@ static void train(struct trainer *t, struct bert_step *step, struct trainer_resu
     }
 }
 
-static void compare(struct bert_step *step, struct checkop_backend backend)
+static void compare(struct bert_step *step, struct checkop_backend backend, int64_t recompute)
 {
     struct device plain_device = *backend.device, counting_device = *backend.device;
     struct trainer plain, replaying;
@@ -77,6 +78,7 @@ static void compare(struct bert_step *step, struct checkop_backend backend)
     plain_device.graphs = &no_graphs; /* rounds batches up, but records nothing */
     counting_device.graphs = &counted;
     counts = (struct counts){.inner = backend.device->graphs};
+    config.recompute = recompute;
     config.model.hidden_dropout_prob = config.model.attention_probs_dropout_prob = 0.2;
     config.device = &plain_device;
     EXPECT_OK(trainer_init(&plain, &config));
@@ -125,7 +127,8 @@ int main(void)
     struct checkop_backend backend = checkop_find_backend("cuda");
     struct bert_step step;
     fixture_step(&step, 2, SEQUENCES, LONGEST);
-    compare(&step, backend);
+    compare(&step, backend, 0);
+    compare(&step, backend, 1);
     failures_are_named(backend);
     bert_step_fini(&step);
     return 0;

@@ -142,12 +142,25 @@ bool cuda_plan_check(const struct product_plan *p, const struct product_tools *t
            r.workspaceSize <= t->workspace_bytes;
 }
 
+/* What the product reads and writes beside its matrices. */
+static cublasStatus_t set_pointers(const struct product_plan *plan, const struct product_tools *t,
+                                   const struct cuda_product *p)
+{
+    cublasStatus_t e = CUBLAS_STATUS_SUCCESS;
+    if (dtype_is_fp8(p->a_dtype)) {
+        e = set_scales(plan, p->a_scale, p->b_scale);
+    }
+    if (e == CUBLAS_STATUS_SUCCESS && plan->form == PRODUCT_EPILOGUE) {
+        e = set(plan, CUBLASLT_MATMUL_DESC_BIAS_POINTER, &t->room, sizeof t->room);
+    }
+    return e;
+}
+
 cublasStatus_t cuda_plan_run(const struct product_plan *plan, const struct product_tools *t,
                              const struct launch *l, const struct cuda_product *p)
 {
     const float one = 1, beta = p->accumulate || plan->form == PRODUCT_BROADCAST ? 1 : 0;
-    cublasStatus_t e =
-        dtype_is_fp8(p->a_dtype) ? set_scales(plan, p->a_scale, p->b_scale) : CUBLAS_STATUS_SUCCESS;
+    cublasStatus_t e = set_pointers(plan, t, p);
     if (e != CUBLAS_STATUS_SUCCESS) {
         return e;
     }

@@ -27,7 +27,7 @@ struct product_plan {
     cublasLtMatmulAlgo_t algorithm;
 };
 
-/* What plans of a context share. */
+/* What plans of a context share that run one after the other. */
 struct product_tools {
     cublasLtHandle_t handle;
     void *workspace;

@@ -31,6 +31,7 @@ struct cuda_context {
     int attention_asked_for;  /* attention_choice.h */
     struct cuda_marks *marks; /* NULL: nobody asks for times */
     struct cuda_staging staging;
+    struct cuda_beside beside;
     struct graph_cache graphs; /* graphs.recording: nothing may wait or allocate now */
 };
 

@@ -20,10 +20,10 @@ static const char *const SERVED_BY[PRODUCT_FORMS] = {
 };
 
 struct cuda_products {
-    struct product_tools tools;
-    struct product_plan **plans;  /* [capacity] by hash of the shape; NULL: free */
-    size_t n_plans, capacity;     /* a power of two */
-    struct cuda_choices *choices; /* the context's */
+    struct product_tools tools, beside; /* beside: memory of its own for work beside */
+    struct product_plan **plans;        /* [capacity] by hash of the shape; NULL: free */
+    size_t n_plans, capacity;           /* a power of two */
+    struct cuda_choices *choices;       /* the context's */
 };
 
 static struct status refused(const char *what, cublasStatus_t e)
@@ -31,7 +31,7 @@ static struct status refused(const char *what, cublasStatus_t e)
     return status_error(STATUS_INTERNAL, "cuBLASLt: %s: %s", what, cublasLtGetStatusString(e));
 }
 
-static struct status open_tools(struct product_tools *t)
+static struct status allocate_tools(struct product_tools *t)
 {
     t->workspace_bytes = CUDA_PRODUCTS_WORKSPACE;
     if (cudaMalloc(&t->workspace, CUDA_PRODUCTS_WORKSPACE) != cudaSuccess ||
@@ -39,7 +39,15 @@ static struct status open_tools(struct product_tools *t)
         return status_error(STATUS_MEMORY, "the GPU has no %zu MiB for the workspace of cuBLASLt",
                             (size_t)(CUDA_PRODUCTS_WORKSPACE + CUDA_PRODUCTS_ROOM) >> 20);
     }
-    cublasStatus_t e = cublasLtCreate(&t->handle);
+    return status_ok();
+}
+
+static struct status open_tools(struct cuda_products *p)
+{
+    TRY(allocate_tools(&p->tools));
+    TRY(allocate_tools(&p->beside));
+    cublasStatus_t e = cublasLtCreate(&p->tools.handle);
+    p->beside.handle = p->tools.handle;
     return e == CUBLAS_STATUS_SUCCESS ? status_ok() : refused("the library cannot be opened", e);
 }
 
@@ -51,7 +59,7 @@ struct status cuda_products_open(struct cuda_products **products, struct cuda_ch
         return status_error(STATUS_MEMORY, "out of memory for cuBLASLt");
     }
     p->choices = choices;
-    return open_tools(&p->tools);
+    return open_tools(p);
 }
 
 void cuda_products_close(struct cuda_products *p)
@@ -71,6 +79,8 @@ void cuda_products_close(struct cuda_products *p)
     }
     cudaFree(p->tools.room);
     cudaFree(p->tools.workspace);
+    cudaFree(p->beside.room);
+    cudaFree(p->beside.workspace);
     free(p);
 }
 
@@ -226,7 +236,8 @@ void cuda_product_run(struct exec *x, const char *op, const struct cuda_product 
     if (plan == NULL) {
         return;
     }
-    cublasStatus_t e = cuda_plan_run(plan, &c->products->tools, &l, p);
+    const struct product_tools *tools = x->beside ? &c->products->beside : &c->products->tools;
+    cublasStatus_t e = cuda_plan_run(plan, tools, &l, p);
     x->served_by = SERVED_BY[plan->form];
     x->served_why = why_of(p, x->served_why);
     exec_queued(x, op);

@@ -31,9 +31,9 @@ struct cuda_product {
 struct cuda_products;
 struct cuda_choices; /* cuda_choices.h */
 
-/* Device memory that a context's products take from beginning to end: a workspace of the library, twice what NVIDIA
- * recommends for Hopper (cuBLAS documentation, cublasSetWorkspace), as the rates of docs/numbers.md were measured with, and
- * room for a bias. */
+/* Device memory that a context's products take from beginning to end, and work beside them once more: a workspace of the
+ * library, twice what NVIDIA recommends for Hopper (cuBLAS documentation, cublasSetWorkspace), as the rates of
+ * docs/numbers.md were measured with, and room for a bias. */
 enum { CUDA_PRODUCTS_WORKSPACE = 64 << 20, CUDA_PRODUCTS_ROOM = 1 << 20 };
 
 /* Handles and workspace of a context; after a failure they must still be closed.  Borrows `choices`. */

@@ -14,6 +14,7 @@ static struct status answer(const char *what, cudaError_t e)
 static struct status begin_capture(void *self)
 {
     struct cuda_context *c = self;
+    c->beside.n_pieces = c->beside.n_joined = 0; /* marks of another recording are no marks of this one */
     /* thread-local: other threads may go on allocating, this one may not */
     return answer("recording cannot begin",
                   cudaStreamBeginCapture(c->launch.stream, cudaStreamCaptureModeThreadLocal));
@@ -53,6 +54,38 @@ static void destroy_graph(void *self, void *graph)
 
 static const struct graph_runtime capture = {begin_capture, end_capture, launch_graph, destroy_graph};
 
+static struct status open_beside(struct cuda_beside *b)
+{
+    cudaError_t e = cudaStreamCreateWithFlags(&b->stream, cudaStreamNonBlocking);
+    if (e == cudaSuccess) {
+        e = cudaEventCreateWithFlags(&b->begun, cudaEventDisableTiming);
+    }
+    for (int i = 0; i < CUDA_QUEUE_PIECES && e == cudaSuccess; i++) {
+        e = cudaEventCreateWithFlags(&b->ended[i], cudaEventDisableTiming);
+    }
+    return answer("the stream for work beside cannot be made", e);
+}
+
+static void destroy_event(struct CUevent_st **event)
+{
+    if (*event != NULL) {
+        cudaEventDestroy(*event);
+        *event = NULL;
+    }
+}
+
+static void close_beside(struct cuda_beside *b)
+{
+    destroy_event(&b->begun);
+    for (int i = 0; i < CUDA_QUEUE_PIECES; i++) {
+        destroy_event(&b->ended[i]);
+    }
+    if (b->stream != NULL) {
+        cudaStreamDestroy(b->stream);
+        b->stream = NULL;
+    }
+}
+
 struct status cuda_queue_open(struct cuda_context *c)
 {
     cudaError_t e = cudaSuccess;
@@ -60,7 +93,8 @@ struct status cuda_queue_open(struct cuda_context *c)
     for (int i = 0; i < CUDA_QUEUE_PLACES && e == cudaSuccess; i++) {
         e = cudaEventCreateWithFlags(&c->staging.sent[i], cudaEventDisableTiming);
     }
-    return answer("the events of copies cannot be made", e);
+    TRY(answer("the events of copies cannot be made", e));
+    return open_beside(&c->beside);
 }
 
 static void free_places(struct cuda_staging *s)
@@ -79,11 +113,9 @@ void cuda_queue_close(struct cuda_context *c)
 {
     graph_cache_clear(&c->graphs);
     free_places(&c->staging);
+    close_beside(&c->beside);
     for (int i = 0; i < CUDA_QUEUE_PLACES; i++) {
-        if (c->staging.sent[i] != NULL) {
-            cudaEventDestroy(c->staging.sent[i]);
-            c->staging.sent[i] = NULL;
-        }
+        destroy_event(&c->staging.sent[i]);
     }
 }
 
@@ -142,3 +174,42 @@ static struct status graphs_end(void *context, bool abandon)
 }
 
 const struct device_graphs cuda_queue_graphs = {graphs_begin, graphs_end};
+
+static struct status begin_beside(void *context)
+{
+    struct cuda_context *c = context;
+    struct cuda_beside *b = &c->beside;
+    cudaError_t e = cudaEventRecord(b->begun, c->launch.stream);
+    if (e == cudaSuccess) {
+        e = cudaStreamWaitEvent(b->stream, b->begun, 0);
+    }
+    b->main = c->launch.stream;
+    c->launch.stream = b->stream;
+    return answer("work beside cannot begin", e);
+}
+
+static struct status end_beside(void *context)
+{
+    struct cuda_context *c = context;
+    struct cuda_beside *b = &c->beside;
+    c->launch.stream = b->main;
+    b->main = NULL;
+    return answer("work beside cannot end",
+                  cudaEventRecord(b->ended[b->n_pieces++ % CUDA_QUEUE_PIECES], b->stream));
+}
+
+/* Pieces end in order, so the last of those that are waited for stands for all. */
+static struct status join_beside(void *context, int n_left)
+{
+    struct cuda_context *c = context;
+    struct cuda_beside *b = &c->beside;
+    int64_t n_done = b->n_pieces - n_left;
+    if (n_done <= b->n_joined) {
+        return status_ok();
+    }
+    b->n_joined = n_done;
+    return answer("work beside is not waited for",
+                  cudaStreamWaitEvent(c->launch.stream, b->ended[(n_done - 1) % CUDA_QUEUE_PIECES], 0));
+}
+
+const struct device_beside cuda_queue_beside = {begin_beside, end_beside, join_beside};

@@ -20,6 +20,16 @@ struct cuda_staging {
     int turn;
 };
 
+/* Work beside (dev/device.h): a stream of its own.  A piece begins behind the mark `begun`, and ends with one of the marks
+ * `ended`, in turn. */
+enum { CUDA_QUEUE_PIECES = DEVICE_MOST_BESIDE + 1 };
+
+struct cuda_beside {
+    struct CUstream_st *stream, *main; /* main: the context's, while its launches go to `stream`; else NULL */
+    struct CUevent_st *begun, *ended[CUDA_QUEUE_PIECES];
+    int64_t n_pieces, n_joined;
+};
+
 struct status cuda_queue_open(struct cuda_context *c);
 void cuda_queue_close(struct cuda_context *c);
 
@@ -28,5 +38,6 @@ struct status cuda_queue_stage(void *context, void **on_host, size_t bytes);
 struct status cuda_queue_send(void *context, void *on_device, const void *on_host, size_t bytes);
 struct status cuda_queue_copy_within(void *context, void *to, const void *from, size_t bytes);
 extern const struct device_graphs cuda_queue_graphs;
+extern const struct device_beside cuda_queue_beside;
 
 #endif

@@ -57,13 +57,11 @@ static bool is_name(const char *counted, const char *expected)
 static bool is_in_pieces(const char *kernel)
 {
     static const char *const kernels[] = {"column_partials_kernel",
-                                          "layernorm_kernel",
-                                          "layernorm_backward_kernel",
-                                          "bias_dropout_add_layernorm_kernel",
+                                          "norm_kernel",
+                                          "norm_backward_kernel",
                                           "elements_kernel",
                                           "bias_gelu_kernel",
                                           "broadcast_kernel",
-                                          "embed_kernel",
                                           "gather_kernel",
                                           "cross_entropy_kernel",
                                           "maxima_kernel",

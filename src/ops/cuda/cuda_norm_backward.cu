@@ -51,11 +51,16 @@ __device__ static inline eight normalized(const eight &in, float mean, float rst
     return xhat;
 }
 
+template <int N> struct alignas(16) warp_sums {
+    float column[N];
+};
+
 /* The sums that a block's teams have, as the sums of its run.  A team of all warps has the columns for itself. */
 template <typename S>
 __device__ static inline void store_sums(float *partials, int cols, eight (*sums)[S::GROUPS])
 {
-    __shared__ float of_warp[S::TEAM == 1 ? NORM_WARPS : 1][S::TEAM == 1 ? S::GROUPS * WARP * EIGHT : 1];
+    __shared__ warp_sums<S::TEAM == 1 ? S::GROUPS * WARP * EIGHT : EIGHT>
+        of_warp[S::TEAM == 1 ? NORM_WARPS : 1];
     int64_t runs = gridDim.x;
     UNROLL
     for (int s = 0; s < SUMS; s++) {
@@ -64,19 +69,19 @@ __device__ static inline void store_sums(float *partials, int cols, eight (*sums
         for (int g = 0; g < S::GROUPS; g++) {
             int column = S::column(g);
             if (S::TEAM == 1) {
-                store_whole(&of_warp[S::row()][column], pack(sums[s][g], 0.0f));
+                store_whole(&of_warp[S::row()].column[column], pack(sums[s][g], 0.0f));
             } else if (column < cols) {
                 store_group<S::WHOLE>(to, column, cols, sums[s][g]);
             }
         }
         if (S::TEAM == 1) {
             __syncthreads();
-            for (int column = threadIdx.x; column < cols; column += BLOCK) {
-                float total = of_warp[0][column];
+            for (int column = (int)threadIdx.x * EIGHT; column < cols; column += BLOCK * EIGHT) {
+                eight total = unpack(load_whole(&of_warp[0].column[column]));
                 for (int w = 1; w < NORM_WARPS; w++) {
-                    total += of_warp[w][column];
+                    add_eight(&total, unpack(load_whole(&of_warp[w].column[column])));
                 }
-                to[column] = total;
+                store_group<S::WHOLE>(to, column, cols, total);
             }
             __syncthreads();
         }

@@ -166,7 +166,7 @@ static void make_linear_backward_input(struct checkop_case *c, const struct chec
 
 RUN(linear_backward_weight)
 {
-    o->linear_backward_weight(x, t[0], c->shape.plain ? NULL_TENSOR : t[1], t[2], t[3]);
+    o->linear_backward_weight(x, t[0], c->shape.plain ? NULL_TENSOR : t[1], t[2], t[3], !c->shape.shared);
 }
 
 static void forward_linear_weight(const struct checkop_case *c, const struct ops *o, struct exec *x,
@@ -177,7 +177,8 @@ static void forward_linear_weight(const struct checkop_case *c, const struct ops
 
 static void make_linear_backward_weight(struct checkop_case *c, const struct checkop_shape *s)
 {
-    add(c, gradient(matrix("dw", ROLE_INOUT, KIND_W, s->f, s->h), 4));
+    enum checkop_role dw = s->shared ? ROLE_OUT : ROLE_INOUT;
+    add(c, gradient(matrix("dw", dw, KIND_W, s->f, s->h), 4));
     add(c, gradient(vector("dbias", ROLE_INOUT, KIND_W, s->f), s->plain ? -1 : 5));
     add(c, gapped(matrix("dout", ROLE_IN, KIND_A, s->t, s->f), s->strided ? 2 * s->f : 0));
     add(c, gapped(matrix("in", ROLE_IN, KIND_A, s->t, s->h), s->strided ? s->h : 0));
@@ -655,6 +656,18 @@ RUN(global_norm)
     o->global_norm(x, t[0], t[1], c->spans, c->n_spans);
 }
 
+RUN(clear)
+{
+    o->clear(x, t[0], c->spans, c->n_spans);
+}
+
+static void make_clear(struct checkop_case *c, const struct checkop_shape *s)
+{
+    add(c, vector("flat", ROLE_INOUT, KIND_W, s->t));
+    add_spans(c, s->t);
+    c->run = run_clear;
+}
+
 static void make_global_norm(struct checkop_case *c, const struct checkop_shape *s)
 {
     add(c, vector("norm", ROLE_OUT, KIND_F64, 1));
@@ -745,6 +758,7 @@ static const struct family {
     FAMILY(scatter_add_rows),
     FAMILY(cross_entropy),
     FAMILY(span_cross_entropy),
+    FAMILY(clear),
     FAMILY(global_norm),
     FAMILY(lamb),
     FAMILY(adamw),

@@ -60,8 +60,8 @@ struct checkop_shape {
     const int32_t *lens_kv;
     int64_t rest; /* rows of the stream behind its last sequence */
     bool causal, alibi, strided, plain,
-        shared; /* plain: without bias, not accumulating, or without dlogits */
-    bool fp8;   /* factors of products are fp8, in bf16 runs of devices that compute in it */
+        shared; /* plain: without bias, not accumulating, or without dlogits; shared: in place, or dw assigned */
+    bool fp8; /* factors of products are fp8, in bf16 runs of devices that compute in it */
 };
 
 struct checkop_case;

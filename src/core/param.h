@@ -38,6 +38,7 @@ struct param {
     double init_scale;
     bool decay; /* weight decay applies */
     enum param_split split;
+    bool by_product; /* its gradient is one product, which the first micro-batch of a step assigns */
     int64_t offset; /* first element in the flat buffer */
 };
 

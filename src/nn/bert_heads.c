@@ -127,12 +127,12 @@ void bert_heads_nsp_backward(struct exec *x, tensor dh, const struct bert_head_w
     exec_enter(x, "NSP head", -1);
 
     /* NSP logits = p W_nsp^T + b_nsp */
-    op->linear_backward_weight(x, g->w_nsp, g->b_nsp, a->dnsp_logits, a->pooled);
+    op->linear_backward_weight(x, g->w_nsp, g->b_nsp, a->dnsp_logits, a->pooled, call->adds);
     op->linear_backward_input(x, a->dpooled, a->dnsp_logits, w->w_nsp, false);
 
     /* p = tanh(h_cls W_pool^T + b_pool) */
     op->tanh_backward(x, a->dpooled, a->dpooled, a->pooled);
-    op->linear_backward_weight(x, g->w_pool, g->b_pool, a->dpooled, a->cls);
+    op->linear_backward_weight(x, g->w_pool, g->b_pool, a->dpooled, a->cls, call->adds);
     op->linear_backward_input(x, a->cls, a->dpooled, w->w_pool, false);
     op->scatter_add_rows(x, dh, a->cls, call->stream->cls_rows);
 }
@@ -145,12 +145,12 @@ void bert_heads_mlm_backward(struct exec *x, tensor dh, tensor dword, const stru
     exec_enter(x, "MLM head", -1);
 
     /* z = LN(gelu(h_masked W_t^T + b_t)),  MLM logits = z E^T + b_vocab */
-    op->linear_backward_weight(x, dword, g->b_vocab, a->dlogits, a->t_out);
+    op->linear_backward_weight(x, dword, g->b_vocab, a->dlogits, a->t_out, true);
     op->linear_backward_input(x, a->dtransform, a->dlogits, word, false);
     op->layernorm_backward(x, a->dtransform, g->gamma_t, g->beta_t, a->dtransform, a->t_act, a->t_mean,
                            a->t_rstd, w->gamma_t);
     op->gelu_backward(x, a->dtransform, g->b_t, a->dtransform, a->t_pre);
-    op->linear_backward_weight(x, g->w_t, NULL_TENSOR, a->dtransform, a->masked);
+    op->linear_backward_weight(x, g->w_t, NULL_TENSOR, a->dtransform, a->masked, call->adds);
     op->linear_backward_input(x, a->masked, a->dtransform, w->w_t, false);
     op->scatter_add_rows(x, dh, a->masked, call->stream->masked_rows);
 }

@@ -196,18 +196,19 @@ void bert_layer_backward(struct exec *x, tensor dx, const struct bert_layer_weig
     op->bias_dropout_add_layernorm_backward(x, s->dh, s->branch, g->b_2, g->gamma_2, g->beta_2, dx, a->sum_2,
                                             a->mean_2, a->rstd_2, w->gamma_2, call->stream->row_keys,
                                             hidden_dropout(call, SITE_FEED_FORWARD_OUT));
-    linear_backward(x, s->dff, false, g->w_2, NULL_TENSOR, s->branch, a->ff_act, w->w_2, &a->fp8_2,
-                    &s->fp8_branch);
+    linear_backward(x, s->dff, false, g->w_2, call->adds, NULL_TENSOR, s->branch, a->ff_act, w->w_2,
+                    &a->fp8_2, &s->fp8_branch);
     op->gelu_backward(x, s->dff, g->b_1, s->dff, a->ff_pre);
-    linear_backward(x, s->dh, true, g->w_1, NULL_TENSOR, s->dff, a->h, w->w_1, &a->fp8_1, &s->fp8_dff);
+    linear_backward(x, s->dh, true, g->w_1, call->adds, NULL_TENSOR, s->dff, a->h, w->w_1, &a->fp8_1,
+                    &s->fp8_dff);
 
     /* h = LN_1(x + dropout(A W_o^T + b_o)) */
     queue_join(x, 1); /* all but w_1: `branch` and `dqkv` are free */
     op->bias_dropout_add_layernorm_backward(x, dx, s->branch, g->b_o, g->gamma_1, g->beta_1, s->dh, a->sum_1,
                                             a->mean_1, a->rstd_1, w->gamma_1, call->stream->row_keys,
                                             hidden_dropout(call, SITE_ATTENTION_OUT));
-    linear_backward(x, s->dheads, false, g->w_o, NULL_TENSOR, s->branch, a->heads, w->w_o, &a->fp8_o,
-                    &s->fp8_branch);
+    linear_backward(x, s->dheads, false, g->w_o, call->adds, NULL_TENSOR, s->branch, a->heads, w->w_o,
+                    &a->fp8_o, &s->fp8_branch);
 
     /* A = dropout(softmax(Q K^T / sqrt(D))) V */
     op->attention_backward(x, heads_of(s->dqkv, 0, c), heads_of(s->dqkv, 1, c), heads_of(s->dqkv, 2, c),
@@ -217,5 +218,6 @@ void bert_layer_backward(struct exec *x, tensor dx, const struct bert_layer_weig
                            self_attention(call));
 
     /* [Q K V] = x W_qkv^T + b_qkv */
-    linear_backward(x, dx, true, g->w_qkv, g->b_qkv, s->dqkv, in, w->w_qkv, &a->fp8_qkv, &s->fp8_dqkv);
+    linear_backward(x, dx, true, g->w_qkv, call->adds, g->b_qkv, s->dqkv, in, w->w_qkv, &a->fp8_qkv,
+                    &s->fp8_dqkv);
 }

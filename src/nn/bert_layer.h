@@ -54,6 +54,7 @@ struct bert_layer_call {
     const struct bert_stream *stream;
     int64_t layer; /* its number, for dropout addresses */
     bool training; /* dropout on */
+    bool adds;     /* gradients are added to those of earlier micro-batches; else matrices' are assigned */
 };
 
 void bert_layer_carve_acts(struct bert_layer_acts *a, struct arena *arena, const struct bert_config *c,
@@ -65,8 +66,8 @@ void bert_layer_carve_scratch(struct bert_layer_scratch *s, struct arena *arena,
 void bert_layer_forward(struct exec *x, const struct bert_layer_acts *a, const struct bert_layer_scratch *s,
                         tensor in, const struct bert_layer_weights *w, const struct bert_layer_call *call);
 
-/* On entry dx is the gradient of a->out, on return that of `in`; the gradients of the weights are added to g.
- */
+/* On entry dx is the gradient of a->out, on return that of `in`; the gradients of the weights are added to g,
+ * those of matrices assigned where the call does not add. */
 void bert_layer_backward(struct exec *x, tensor dx, const struct bert_layer_weights *g,
                          const struct bert_layer_scratch *s, const struct bert_layer_acts *a, tensor in,
                          const struct bert_layer_weights *w, const struct bert_layer_call *call);

@@ -43,9 +43,9 @@ void bert_qa_loss(struct exec *x, tensor metrics, const struct bert_qa_acts *a, 
 }
 
 void bert_qa_backward(struct exec *x, tensor dh, const struct bert_qa_weights *g,
-                      const struct bert_qa_acts *a, tensor h, const struct bert_qa_weights *w)
+                      const struct bert_qa_acts *a, tensor h, const struct bert_qa_weights *w, bool adds)
 {
     exec_enter(x, "QA head", -1);
-    x->ops->linear_backward_weight(x, g->w_qa, g->b_qa, a->dlogits, h);
+    x->ops->linear_backward_weight(x, g->w_qa, g->b_qa, a->dlogits, h, adds);
     x->ops->linear_backward_input(x, dh, a->dlogits, w->w_qa, false);
 }

@@ -30,8 +30,8 @@ void bert_qa_forward(struct exec *x, const struct bert_qa_acts *a, tensor h, con
 void bert_qa_loss(struct exec *x, tensor metrics, const struct bert_qa_acts *a, tensor scale,
                   const struct bert_layer_call *call);
 
-/* dh = gradient of h; the gradients of the weights are added to g. */
+/* dh = gradient of h; the gradients of the weights are added to g, the matrix's assigned without `adds`. */
 void bert_qa_backward(struct exec *x, tensor dh, const struct bert_qa_weights *g,
-                      const struct bert_qa_acts *a, tensor h, const struct bert_qa_weights *w);
+                      const struct bert_qa_acts *a, tensor h, const struct bert_qa_weights *w, bool adds);
 
 #endif

@@ -66,8 +66,9 @@ void linear_gelu_forward(struct exec *x, tensor out, tensor pre, tensor in, tens
     x->ops->linear_gelu(x, out, pre, in, w, bias);
 }
 
-void linear_backward(struct exec *x, tensor din, bool accumulate, tensor dw, tensor dbias, tensor dout,
-                     tensor in, tensor w, const struct linear_fp8 *l, const struct fp8_factor *dout_fp8)
+void linear_backward(struct exec *x, tensor din, bool din_adds, tensor dw, bool dw_adds, tensor dbias,
+                     tensor dout, tensor in, tensor w, const struct linear_fp8 *l,
+                     const struct fp8_factor *dout_fp8)
 {
     tensor dout_by_columns = dout;
     if (is_fp8(l)) {
@@ -77,7 +78,7 @@ void linear_backward(struct exec *x, tensor din, bool accumulate, tensor dw, ten
         in = by_columns(&l->in), w = by_columns(&l->w);
     }
     queue_beside(x);
-    x->ops->linear_backward_weight(x, dw, dbias, dout_by_columns, in);
+    x->ops->linear_backward_weight(x, dw, dbias, dout_by_columns, in, dw_adds);
     queue_back(x);
-    x->ops->linear_backward_input(x, din, dout, w, accumulate);
+    x->ops->linear_backward_input(x, din, dout, w, din_adds);
 }

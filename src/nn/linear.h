@@ -40,7 +40,8 @@ void linear_gelu_forward(struct exec *x, tensor out, tensor pre, tensor in, tens
 
 /* dw += dout^T in;  dbias += sum over rows of dout, unless null;  din = dout w, or += if `accumulate`.  dout_fp8 is
  * scratch for the factor that dout becomes. */
-void linear_backward(struct exec *x, tensor din, bool accumulate, tensor dw, tensor dbias, tensor dout,
-                     tensor in, tensor w, const struct linear_fp8 *l, const struct fp8_factor *dout_fp8);
+void linear_backward(struct exec *x, tensor din, bool din_adds, tensor dw, bool dw_adds, tensor dbias,
+                     tensor dout, tensor in, tensor w, const struct linear_fp8 *l,
+                     const struct fp8_factor *dout_fp8);
 
 #endif

@@ -12,6 +12,12 @@ static int count_parts(const struct weight_row *row)
     return n;
 }
 
+/* Rows of it are looked up, so its gradient is a sum of rows; every other matrix is a factor of a product. */
+static bool is_table(const struct weight_row *row)
+{
+    return row->rows == DIM_VOCAB || row->rows == DIM_POSITIONS || row->rows == DIM_TYPES;
+}
+
 static void full_name(char name[PARAM_NAME_BYTES], const char *prefix, const char *rest)
 {
     int n = snprintf(name, PARAM_NAME_BYTES, "%s%s", prefix, rest);
@@ -32,6 +38,7 @@ void weights_declare(struct param_table *table, const char *prefix, const struct
                 .init = row->init,
                 .decay = row->decay,
                 .split = row->split,
+                .by_product = row->cols != DIM_ONE && !is_table(row),
                 .offset = offset + i * part_elements,
             };
             /* every uniformly initialised layer reads the hidden state */

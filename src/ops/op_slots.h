@@ -22,7 +22,8 @@
           in, w) \
     _(linear_backward_input, (tensor din, tensor dout, tensor w, bool accumulate), (din, dout, w, \
           accumulate), din, dout, w) \
-    _(linear_backward_weight, (tensor dw, tensor dbias, tensor dout, tensor in), (dw, dbias, dout, in), dw, \
+    _(linear_backward_weight, (tensor dw, tensor dbias, tensor dout, tensor in, bool accumulate), (dw, dbias, \
+          dout, in, accumulate), dw, \
           dout, in) \
     _(gelu_backward, (tensor dpre, tensor dbias, tensor dout, tensor pre), (dpre, dbias, dout, pre), dpre) \
     _(tanh, (tensor out, tensor in), (out, in), out) \
@@ -56,6 +57,7 @@
           n_classes, tensor scale), (loss, correct, dlogits, logits, labels, n_classes, scale), logits) \
     _(span_cross_entropy, (tensor loss, tensor correct, tensor dlogits, tensor logits, tensor cu_seqlens, \
           tensor labels, tensor scale), (loss, correct, dlogits, logits, cu_seqlens, labels, scale), logits) \
+    _(clear, (tensor flat, const struct optim_span *spans, int64_t n_spans), (flat, spans, n_spans), flat) \
     _(global_norm, (tensor norm, tensor in, const struct optim_span *spans, int64_t n_spans), (norm, in, \
           spans, n_spans), in) \
     _(lamb, (struct optim_buffers b, const struct optim_span *spans, int64_t n_spans, tensor norm, tensor \

@@ -123,9 +123,10 @@ struct ops {
     /* din = dout w, or din += dout w if `accumulate`.  din [T, I] A, dout [T, O] A, w [O, I] A. */
     void (*linear_backward_input)(struct exec *x, tensor din, tensor dout, tensor w, bool accumulate);
 
-    /* dw += dout^T in;  dbias += sum over rows of dout.  dw [O, I] W, dbias [O] W or null, dout [T, O] A, in
+    /* dw = dout^T in, or dw += dout^T in if `accumulate`;  dbias += sum over rows of dout.  dw [O, I] W, dbias [O] W or null, dout [T, O] A, in
      * [T, I] A. */
-    void (*linear_backward_weight)(struct exec *x, tensor dw, tensor dbias, tensor dout, tensor in);
+    void (*linear_backward_weight)(struct exec *x, tensor dw, tensor dbias, tensor dout, tensor in,
+                                   bool accumulate);
 
     /* dpre = dout gelu'(pre), gelu'(z) = Phi(z) + z phi(z);  dbias += sum over rows of dpre, the gradient of
      * linear_gelu's bias.  All [T, F] A, dbias [F] W; dpre may alias dout. */
@@ -213,6 +214,9 @@ struct ops {
      * scale f64 [1]; dlogits [T, 2] A, or null to skip it. */
     void (*span_cross_entropy)(struct exec *x, tensor loss, tensor correct, tensor dlogits, tensor logits,
                                tensor cu_seqlens, tensor labels, tensor scale);
+
+    /* flat[i] = 0 for i in the spans.  flat W [n]. */
+    void (*clear)(struct exec *x, tensor flat, const struct optim_span *spans, int64_t n_spans);
 
     /* norm[0] = sqrt(sum of in[i]^2 over the spans), in double, in chunks of 1,024 elements whose sums are
      * added in order.  norm f64 [1], in W [n]. */

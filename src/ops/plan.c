@@ -151,11 +151,12 @@ static void plan_linear_backward_input(struct exec *x, tensor din, tensor dout, 
          {"w", w, of_factor(dout.dtype), tensor_rows(w), tensor_cols(w)});
 }
 
-static void plan_linear_backward_weight(struct exec *x, tensor dw, tensor dbias, tensor dout, tensor in)
+static void plan_linear_backward_weight(struct exec *x, tensor dw, tensor dbias, tensor dout, tensor in,
+                                        bool accumulate)
 {
     int64_t rows = tensor_rows(in), n_in = tensor_cols(in), n_out = tensor_cols(dout);
     int vector = (int)dtype_of_vectors(in.dtype);
-    move(x, 1, dw);
+    move(x, accumulate ? 1 : 0, dw);
     PLAN(x, "linear_backward_weight", product_flops(dw, rows), workspace_column_sum(rows, n_out),
          {"dw", dw, vector, n_out, n_in}, {"dout", dout, of_gradient(in.dtype), rows, n_out},
          {"in", in, ANY, rows, n_in});
@@ -363,6 +364,12 @@ static int64_t span_elements(const struct optim_span *spans, int64_t n_spans)
     return n;
 }
 
+static void plan_clear(struct exec *x, tensor flat, const struct optim_span *spans, int64_t n_spans)
+{
+    PLAN(x, "clear", 0, 0, {"flat", flat, ANY, 1, tensor_cols(flat)});
+    move(x, (double)span_elements(spans, n_spans) / count(flat) - 1, flat);
+}
+
 static void plan_global_norm(struct exec *x, tensor norm, tensor in, const struct optim_span *spans,
                              int64_t n_spans)
 {
@@ -425,6 +432,7 @@ const struct ops ops_plan = {
     .scatter_add_rows = plan_scatter_add_rows,
     .cross_entropy = plan_cross_entropy,
     .span_cross_entropy = plan_span_cross_entropy,
+    .clear = plan_clear,
     .global_norm = plan_global_norm,
     .lamb = plan_lamb,
     .adamw = plan_adamw,

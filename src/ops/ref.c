@@ -168,7 +168,8 @@ static void ref_linear_backward_input(struct exec *x, tensor din, tensor dout, t
     }
 }
 
-static void ref_linear_backward_weight(struct exec *x, tensor dw, tensor dbias, tensor dout, tensor in)
+static void ref_linear_backward_weight(struct exec *x, tensor dw, tensor dbias, tensor dout, tensor in,
+                                       bool accumulate)
 {
     for (int64_t o = 0; !stopped(x) && o < tensor_cols(dout); o++) {
         double bias_sum = 0;
@@ -179,11 +180,11 @@ static void ref_linear_backward_weight(struct exec *x, tensor dw, tensor dbias, 
             add1(dbias, o, bias_sum);
         }
         for (int64_t i = 0; i < tensor_cols(in); i++) {
-            double sum = 0;
+            double sum = accumulate ? get2(dw, o, i) : 0.0;
             for (int64_t t = 0; t < tensor_rows(dout); t++) {
                 sum += get2(dout, t, o) * get2(in, t, i);
             }
-            add2(dw, o, i, sum);
+            set2(dw, o, i, sum);
         }
     }
 }
@@ -562,6 +563,7 @@ const struct ops ops_ref = {
     .scatter_add_rows = ref_scatter_add_rows,
     .cross_entropy = ref_cross_entropy,
     .span_cross_entropy = ref_span_cross_entropy,
+    .clear = ref_clear,
     .global_norm = ref_global_norm,
     .lamb = ref_lamb,
     .adamw = ref_adamw,

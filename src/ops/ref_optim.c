@@ -2,6 +2,15 @@
 
 #include <math.h>
 
+void ref_clear(struct exec *x, tensor flat, const struct optim_span *spans, int64_t n_spans)
+{
+    for (int64_t s = 0; !failed(x->status) && s < n_spans; s++) {
+        for (int64_t i = spans[s].offset; i < spans[s].offset + spans[s].n; i++) {
+            tensor_set(flat, i, 0);
+        }
+    }
+}
+
 void ref_global_norm(struct exec *x, tensor norm, tensor in, const struct optim_span *spans, int64_t n_spans)
 {
     if (failed(x->status)) {

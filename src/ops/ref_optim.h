@@ -4,6 +4,7 @@
 
 #include "ops/ops.h"
 
+void ref_clear(struct exec *x, tensor flat, const struct optim_span *spans, int64_t n_spans);
 void ref_global_norm(struct exec *x, tensor norm, tensor in, const struct optim_span *spans, int64_t n_spans);
 void ref_lamb(struct exec *x, struct optim_buffers b, const struct optim_span *spans, int64_t n_spans,
               tensor norm, tensor scalars);

@@ -198,7 +198,7 @@ static void heads_backward(struct stage *s, tensor dh, tensor h, const struct be
 {
     const struct bert_weights *w = s->weights, *g = s->grads;
     if (has_qa(s)) {
-        bert_qa_backward(s->x, dh, &g->qa, &s->slot.qa, h, &w->qa);
+        bert_qa_backward(s->x, dh, &g->qa, &s->slot.qa, h, &w->qa, call->adds);
         return;
     }
     s->x->ops->fill(s->x, dh, 0);
@@ -211,9 +211,10 @@ static void heads_backward(struct stage *s, tensor dh, tensor h, const struct be
     }
 }
 
-void stage_backward(struct stage *s, bool training)
+void stage_backward(struct stage *s, bool training, bool adds)
 {
     struct bert_layer_call call = call_of(s, 0, training);
+    call.adds = adds;
     int64_t n_layers = s->config->num_hidden_layers;
     tensor dx = s->slot.dx;
     heads_backward(s, dx, input_of(s, n_layers), &call);
@@ -223,6 +224,7 @@ void stage_backward(struct stage *s, bool training)
             layers_forward(s, i + 1 - s->recompute, i + 1, training);
         }
         call = call_of(s, i, training);
+        call.adds = adds;
         bert_layer_backward(s->x, dx, &s->grads->layers[i], &s->slot.scratch, &s->slot.layers[i],
                             input_of(s, i), &s->weights->layers[i], &call);
     }

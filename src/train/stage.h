@@ -54,7 +54,7 @@ void stage_begin(struct stage *s, const struct bert_batch *batch, const struct s
 
 /* The work of a batch, or the update after the last, as one piece: true if its ops must now be given, and then
  * queue_graph_end; false if they were replayed.  Where ops are watched they are always given. */
-enum stage_work { STAGE_INFER, STAGE_EVALUATE, STAGE_TRAIN, STAGE_UPDATE };
+enum stage_work { STAGE_INFER, STAGE_EVALUATE, STAGE_TRAIN_FIRST, STAGE_TRAIN_NEXT, STAGE_UPDATE };
 bool stage_graph_begin(struct stage *s, enum stage_work work);
 
 /* The passes, after stage_begin.  Forward; `training` turns dropout on.  Logits stay in slot.heads. */
@@ -64,8 +64,9 @@ void stage_forward(struct stage *s, bool training);
  */
 void stage_loss(struct stage *s, tensor metrics);
 
-/* Adds the gradients of all weights to s->grads; after stage_loss of the same batch. */
-void stage_backward(struct stage *s, bool training);
+/* Adds the gradients of all weights to s->grads; after stage_loss of the same batch.  Where nothing was there before,
+ * in the first micro-batch of a step, `adds` is false and those that are products are assigned (param.by_product). */
+void stage_backward(struct stage *s, bool training, bool adds);
 
 /* All that an answer needs: begins with the batch and runs forward without dropout. */
 void stage_infer(struct stage *s, const struct bert_batch *batch);

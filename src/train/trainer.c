@@ -73,6 +73,21 @@ static enum fp8_factors fp8_factors_of(const struct trainer_config *c)
     return c->training ? FP8_ROWS_AND_COLUMNS : FP8_ROWS;
 }
 
+static struct status find_sums(struct trainer *t)
+{
+    t->sums = calloc((size_t)t->params.n, sizeof *t->sums);
+    if (t->sums == NULL) {
+        return status_error(STATUS_MEMORY, "out of memory for the spans of %d parameters", t->params.n);
+    }
+    for (int i = 0; i < t->params.n; i++) {
+        const struct param *p = &t->params.params[i];
+        if (!p->by_product) {
+            t->sums[t->n_sums++] = (struct optim_span){.offset = p->offset, .n = param_count(p)};
+        }
+    }
+    return status_ok();
+}
+
 /* The parts that planning and running share: table, spans, views, stage.  Memory is carved by the caller. */
 static struct status declare(struct trainer *t, const struct trainer_config *config,
                              const struct trainer *owner)
@@ -87,6 +102,7 @@ static struct status declare(struct trainer *t, const struct trainer_config *con
     if (t->spans == NULL) {
         return status_error(STATUS_MEMORY, "out of memory for the spans of %d parameters", t->params.n);
     }
+    TRY(find_sums(t));
     t->plan.n_params = param_table_count(&t->params);
     t->loss_scale = loss_scale_of_config(config);
     t->stage = (struct stage){
@@ -113,6 +129,12 @@ static struct status view_weights(struct trainer *t)
     return status_ok();
 }
 
+/* Makes ready the gradients that the first micro-batch adds to; products assign the others. */
+static void clear_sums(struct trainer *t)
+{
+    t->x.ops->clear(&t->x, t->grad, t->sums, t->n_sums);
+}
+
 static void update(struct trainer *t)
 {
     exec_enter(&t->x, "optimizer", -1);
@@ -128,7 +150,7 @@ static void plan_micro_step(struct trainer *t)
     stage_forward(&t->stage, t->config.training);
     stage_loss(&t->stage, t->metrics);
     if (t->config.training) {
-        stage_backward(&t->stage, true);
+        stage_backward(&t->stage, true, false);
     }
     t->plan.activation_bytes = t->stage.arena.used;
     t->plan.micro_flops = t->x.totals.flops;
@@ -194,12 +216,12 @@ static struct status count_over(struct trainer *t, const struct trainer_config *
     stage_begin(&t->stage, batch, &(struct stage_numbers){0});
     if (whole_step) {
         x->ops->fill(x, t->results, 0);
-        x->ops->fill(x, t->grad, 0);
+        clear_sums(t);
     }
     stage_forward(&t->stage, config->training);
     if (config->training) {
         stage_loss(&t->stage, t->metrics);
-        stage_backward(&t->stage, true);
+        stage_backward(&t->stage, true, false);
     }
     if (whole_step) {
         update(t);
@@ -305,6 +327,7 @@ void trainer_fini(struct trainer *t)
     bert_weights_fini(&t->grads);
     param_table_fini(&t->params);
     free(t->spans);
+    free(t->sums);
     if (t->memory != NULL) {
         t->config.device->release(t->memory, own_bytes(&t->plan));
     }
@@ -353,14 +376,15 @@ static struct stage_numbers numbers_of(const struct trainer *t, int64_t step)
                                       rng_key(rng_key(t->config.seed, KEY_DROPOUT), (uint64_t)step)};
 }
 
-static void micro_step(struct trainer *t, const struct bert_batch *micro, const struct stage_numbers *n)
+static void micro_step(struct trainer *t, const struct bert_batch *micro, const struct stage_numbers *n,
+                       bool first)
 {
     stage_begin(&t->stage, micro, n);
-    if (stage_graph_begin(&t->stage, STAGE_TRAIN)) {
+    if (stage_graph_begin(&t->stage, first ? STAGE_TRAIN_FIRST : STAGE_TRAIN_NEXT)) {
         stage_forward(&t->stage, true);
         stage_loss(&t->stage, t->metrics);
         profile_phase(t->profile, "backward");
-        stage_backward(&t->stage, true);
+        stage_backward(&t->stage, true, !first);
         queue_graph_end(&t->x);
     }
 }
@@ -373,7 +397,7 @@ static void queue_gradients(struct trainer *t, const struct bert_step *batch, st
     int64_t n_run = 0;
     exec_enter(x, "gradients", -1);
     x->ops->fill(x, t->results, 0);
-    x->ops->fill(x, t->grad, 0);
+    clear_sums(t);
     for (int64_t i = 0; i < batch->n_micro; i++) {
         const struct bert_batch *micro = &batch->micro[i];
         if (micro->n_sequences == 0) { /* the end of an epoch */
@@ -384,9 +408,10 @@ static void queue_gradients(struct trainer *t, const struct bert_step *batch, st
             profile_phase(t->profile, "forward");
         }
         put_loss_scales(n, batch, micro, t->loss_scale.value, mean_of_micro_batches);
-        micro_step(t, micro, n);
+        micro_step(t, micro, n, n_run == 1);
     }
     if (n_run == 0) {
+        x->ops->fill(x, t->grad, 0);
         stage_batch_send(&t->stage.slot.block, x, NULL, n);
     }
     profile_phase(t->profile, "optimizer");
@@ -396,7 +421,7 @@ struct status trainer_passes(struct trainer *t, const struct bert_step *batch, i
 {
     struct stage_numbers n = numbers_of(t, step);
     put_loss_scales(&n, batch, batch->micro, t->loss_scale.value, false);
-    micro_step(t, batch->micro, &n);
+    micro_step(t, batch->micro, &n, true);
     exec_synchronize(&t->x);
     return t->x.status;
 }

@@ -54,6 +54,8 @@ struct trainer {
     struct loss_scale loss_scale;
     struct bert_weights weights, grads;
     struct optim_span *spans; /* [params.n] */
+    struct optim_span *sums;  /* [n_sums] parameters whose gradients are sums, which begin at 0 */
+    int64_t n_sums;
     struct stage stage;
 };
 

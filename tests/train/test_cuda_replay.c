@@ -6,7 +6,7 @@
 #include "checkop_backend.h"
 #include "dev/host_view.h"
 
-enum { LONGEST = 14, SEQUENCES = 6, STEPS = 5 };
+enum { LONGEST = 14, SEQUENCES = 6, STEPS = 8 };
 
 static struct status run_plainly(void *context, const void *key, size_t key_bytes, enum device_work *work)
 {

@@ -200,7 +200,8 @@ static void bias_gradient_part(const void *context, const struct gemm_part *p, v
     }
 }
 
-static void cpu_linear_backward_weight(struct exec *x, tensor dw, tensor dbias, tensor dout, tensor in)
+static void cpu_linear_backward_weight(struct exec *x, tensor dw, tensor dbias, tensor dout, tensor in,
+                                       bool accumulate)
 {
     const char *op = "linear_backward_weight";
     if (!accept_tensors(x, op, ACCEPT_LIST(dout, in), ACCEPT_LIST(dw, dbias))) {
@@ -208,6 +209,9 @@ static void cpu_linear_backward_weight(struct exec *x, tensor dw, tensor dbias, 
     }
     int64_t rows = tensor_rows(dout);
     if (rows == 0) {
+        if (!accumulate) {
+            x->ops->fill(x, dw, 0);
+        }
         return;
     }
     struct gemm g = {
@@ -223,7 +227,7 @@ static void cpu_linear_backward_weight(struct exec *x, tensor dw, tensor dbias, 
         .c_dtype = dw.dtype,
         .ab_dtype = in.dtype,
         .a_transposed = true,
-        .accumulate = true,
+        .accumulate = accumulate,
     };
     struct bias_gradient_call c = {dbias, dout};
     gemm_run(x, op, &g, tensor_is_null(dbias) ? NULL : bias_gradient_part, GEMM_MAX_TILE_ROWS * sizeof(float),

@@ -10,7 +10,7 @@ struct optim_call {
     const struct optim_span *spans;
     int64_t n_spans;
     const float *in;
-    float *w, *grad, *m, *v;
+    float *flat, *w, *grad, *m, *v;
     tensor working;
     double *sums; /* [chunks][2] squares of w and u; lamb then puts a span's ratio in its first chunk */
     float factor, beta1, beta2, rest1, rest2, inverse_c1, inverse_c2, eps, lr, step;
@@ -66,6 +66,26 @@ static bool accept_norm(struct exec *x, const char *op, tensor norm)
         exec_fail(x, STATUS_USAGE, op, "the norm must be fp64, but is %s", dtype_name(norm.dtype));
     }
     return !failed(x->status);
+}
+
+static void clear_chunk(const struct optim_call *c, struct chunk k, int64_t number)
+{
+    (void)number;
+    memset(c->flat + k.first, 0, (size_t)k.n * sizeof *c->flat);
+}
+
+static void clear_item(const void *context, int64_t item, void *lane)
+{
+    (void)lane;
+    for_each_chunk(context, item, clear_chunk);
+}
+
+static void cpu_clear(struct exec *x, tensor flat, const struct optim_span *spans, int64_t n_spans)
+{
+    if (accept_tensors(x, "clear", ACCEPT_LIST(flat), ACCEPT_LIST(flat))) {
+        struct optim_call c = {.spans = spans, .n_spans = n_spans, .flat = flat.data};
+        run(x, "clear", &c, clear_item);
+    }
 }
 
 static double squares(const float *v, int64_t n)
@@ -264,6 +284,7 @@ static void cpu_adamw(struct exec *x, struct optim_buffers b, const struct optim
 
 KERNEL_FILL(optim, struct ops)
 {
+    t->clear = cpu_clear;
     t->global_norm = cpu_global_norm;
     t->lamb = cpu_lamb;
     t->adamw = cpu_adamw;

@@ -86,7 +86,8 @@ void cuda_linear_backward_input(struct exec *x, tensor din, tensor dout, tensor 
     }
 }
 
-void cuda_linear_backward_weight(struct exec *x, tensor dw, tensor dbias, tensor dout, tensor in)
+void cuda_linear_backward_weight(struct exec *x, tensor dw, tensor dbias, tensor dout, tensor in,
+                                 bool accumulate)
 {
     const char *op = "linear_backward_weight";
     bool fp8 = dtype_is_fp8(dout.dtype);
@@ -98,8 +99,14 @@ void cuda_linear_backward_weight(struct exec *x, tensor dw, tensor dbias, tensor
               : accept_tensors(x, op, ACCEPT_LIST(dout, in), ACCEPT_LIST(dw, dbias)))) {
         return;
     }
+    if (tensor_rows(dout) == 0) {
+        if (!accumulate) {
+            x->ops->fill(x, dw, 0);
+        }
+        return;
+    }
     struct cuda_product p = product_of(x, dw, a, !fp8, b, fp8);
-    p.accumulate = true;
+    p.accumulate = accumulate;
     p.bias_gradient = dbias.data;
     run(x, op, &p);
 }

@@ -8,6 +8,7 @@
 void cuda_linear(struct exec *x, tensor out, tensor in, tensor w, tensor bias);
 void cuda_linear_gelu(struct exec *x, tensor out, tensor pre, tensor in, tensor w, tensor bias);
 void cuda_linear_backward_input(struct exec *x, tensor din, tensor dout, tensor w, bool accumulate);
-void cuda_linear_backward_weight(struct exec *x, tensor dw, tensor dbias, tensor dout, tensor in);
+void cuda_linear_backward_weight(struct exec *x, tensor dw, tensor dbias, tensor dout, tensor in,
+                                 bool accumulate);
 
 #endif

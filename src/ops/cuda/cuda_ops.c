@@ -451,6 +451,18 @@ static void cuda_span_cross_entropy(struct exec *x, tensor loss, tensor correct,
     }
 }
 
+static void cuda_clear(struct exec *x, tensor flat, const struct optim_span *spans, int64_t n_spans)
+{
+    if (accept_tensors(x, "clear", ACCEPT_LIST(flat), NULL, 0)) {
+        const struct cuda_spans *s = cuda_spans_of(x, "clear", spans, n_spans);
+        if (s != NULL) {
+            struct launch l = launch_of(x, 0);
+            cuda_launch_clear(&l, flat.data, &s->table);
+            finish(x, "clear");
+        }
+    }
+}
+
 static void cuda_global_norm(struct exec *x, tensor norm, tensor in, const struct optim_span *spans,
                              int64_t n_spans)
 {
@@ -539,6 +551,7 @@ const struct ops ops_cuda = {
     .scatter_add_rows = cuda_scatter_add_rows,
     .cross_entropy = cuda_cross_entropy,
     .span_cross_entropy = cuda_span_cross_entropy,
+    .clear = cuda_clear,
     .global_norm = cuda_global_norm,
     .lamb = cuda_lamb,
     .adamw = cuda_adamw,

@@ -1,4 +1,4 @@
-/* cuda_optim: the global norm, LAMB and AdamW over flat buffers of many spans at once (docs/math/optimizers.md).
+/* cuda_optim: clearing, the global norm, LAMB and AdamW over flat buffers of many spans at once (docs/math/optimizers.md).
  *
  * A block owns a chunk of 1,024 elements of one span, a thread eight of them.  Partial sums of chunks are doubles that one
  * block adds in order, so the bits do not depend on scheduling.  Bound by memory: LAMB reads w, g, m, v and writes m, v, u,
@@ -49,6 +49,21 @@ __global__ static void squares_kernel(double *partials, const float *in, launch_
     sum = block_sum(sum, partial);
     if (threadIdx.x == 0) {
         partials[blockIdx.x] = sum;
+    }
+}
+
+__global__ static void clear_kernel(float *flat, launch_spans spans)
+{
+    chunk c = chunk_at(spans, blockIdx.x);
+    if (own_column() < c.n) {
+        store_eight(flat + c.first, own_column(), c.n, eight{});
+    }
+}
+
+void cuda_launch_clear(const launch *l, float *flat, const launch_spans *spans)
+{
+    if (spans->n_chunks > 0) {
+        LAUNCH(l, clear_kernel, (unsigned)spans->n_chunks, BLOCK, 0, flat, *spans);
     }
 }
 

@@ -42,6 +42,7 @@ static const struct kernel LAYERNORM_BACKWARD = {"norm_backward_kernel", .86,
 static const struct kernel CLEAR_OUTSIDE = {"clear_outside_kernel", .85, 1};
 static const struct kernel CROSS_ENTROPY = {"cross_entropy_kernel", .7, 1};
 static const struct kernel SPAN = {"span_kernel", .2, 1};
+static const struct kernel CLEAR = {"clear_kernel", .85, 1};
 static const struct kernel SQUARES = {"squares_kernel", .87, 1};
 static const struct kernel ROOT_OF_SUM = {"root_of_sum_kernel", .2, 1};
 static const struct kernel LAMB_DIRECTION = {"lamb_direction_kernel", .87, 1};
@@ -275,7 +276,8 @@ static void traffic_linear_backward_input(struct exec *x, tensor din, tensor dou
     multiply(x, &p);
 }
 
-static void traffic_linear_backward_weight(struct exec *x, tensor dw, tensor dbias, tensor dout, tensor in)
+static void traffic_linear_backward_weight(struct exec *x, tensor dw, tensor dbias, tensor dout, tensor in,
+                                           bool accumulate)
 {
     struct linear_call p = {.side = CUDA_WEIGHT_GRADIENT,
                             .c = dw,
@@ -284,7 +286,7 @@ static void traffic_linear_backward_weight(struct exec *x, tensor dw, tensor dbi
                             .m = tensor_cols(dout),
                             .n = tensor_cols(in),
                             .k = tensor_rows(in),
-                            .accumulates = true,
+                            .accumulates = accumulate,
                             .has_bias_gradient = !tensor_is_null(dbias)};
     multiply(x, &p);
 }
@@ -555,6 +557,13 @@ static double span_elements(const struct optim_span *spans, int64_t n_spans, dou
     return n;
 }
 
+static void traffic_clear(struct exec *x, tensor flat, const struct optim_span *spans, int64_t n_spans)
+{
+    (void)flat;
+    double longest, n = span_elements(spans, n_spans, &longest);
+    move(x, CLEAR, 4 * n);
+}
+
 static void traffic_global_norm(struct exec *x, tensor norm, tensor in, const struct optim_span *spans,
                                 int64_t n_spans)
 {
@@ -623,6 +632,7 @@ void cuda_traffic_init(struct cuda_traffic *t)
                   .scatter_add_rows = traffic_scatter_add_rows,
                   .cross_entropy = traffic_cross_entropy,
                   .span_cross_entropy = traffic_span_cross_entropy,
+                  .clear = traffic_clear,
                   .global_norm = traffic_global_norm,
                   .lamb = traffic_lamb,
                   .adamw = traffic_adamw}};

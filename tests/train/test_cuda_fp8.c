@@ -146,7 +146,7 @@ static struct status refuse(struct checkop_backend b, enum refusal refusal)
         dout.dtype = DTYPE_E5M2;
         b.ops->linear_backward_weight(&x, tensor_2d(NULL, DTYPE_F32, SIDE, SIDE),
                                       tensor_1d(NULL, DTYPE_F32, SIDE), tensor_transpose(dout),
-                                      tensor_transpose(in));
+                                      tensor_transpose(in), true);
     } else {
         b.ops->linear(&x, tensor_2d(NULL, DTYPE_BF16, SIDE, SIDE), in, w, NULL_TENSOR);
     }

@@ -1,13 +1,20 @@
 /* file: reading by mmap, and writing so that a crash never leaves a file that looks whole: written beside its
- * place with another name, fsynced, renamed, and the directory fsynced. */
+ * place with another name (io/temporary.h), fsynced, renamed, and the directory fsynced.
+ *
+ * A link is followed: what it leads to is written, and the link stays.  What is there and no regular file cannot be
+ * replaced: a pipe or a character device (/dev/stdout, /dev/null) is written in place, anything else refused. */
 #ifndef KILN_IO_FILE_H
 #define KILN_IO_FILE_H
 
 #include "core/status.h"
+#include "io/temporary.h"
 
 #include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
+
+/* Of every path that kiln writes to, the NUL included. */
+enum { FILE_PATH_BYTES = 1024 };
 
 /* A whole file, read-only. */
 struct file_map {
@@ -21,21 +28,22 @@ void file_map_close(struct file_map *m);
 
 /* A file being written, buffered.  Failure is sticky and reported by file_writer_commit. */
 struct file_writer {
-    int fd;
-    char path[1024];      /* where it will stand */
-    char temporary[1056]; /* where it is written */
-    unsigned char *buffer;
+    char path[FILE_PATH_BYTES]; /* where it will stand, or is written in place */
+    struct temporary temporary; /* where it is written; its fd is -1 in place */
+    int fd;                     /* written to: the temporary's, or our own */
+    unsigned char *buffer;      /* NULL: not open */
     size_t buffered;
     uint64_t n_bytes; /* written so far, the buffered ones included */
     uint32_t crc;     /* CRC-32C of them */
     struct status status;
 };
 
-/* Nothing exists at `path` until the commit. */
+/* Nothing exists at `path`, or what was there stands, until the commit. 
+ * STATUS_USAGE: a path that is empty, too long, or names something that is never written; STATUS_IO. */
 struct status file_writer_open(struct file_writer *w, const char *path);
 void file_writer_put(struct file_writer *w, const void *bytes, size_t n);
 
-/* Writes out, fsyncs, renames and fsyncs the directory; on failure removes what was written. Closes either
+/* Writes out, fsyncs, renames and fsyncs the directory; on failure removes what was written.  Closes either
  * way. */
 struct status file_writer_commit(struct file_writer *w);
 
@@ -45,12 +53,32 @@ void file_writer_abandon(struct file_writer *w);
 /* The three steps in one. */
 struct status file_write_atomic(const char *path, const void *bytes, size_t n);
 
+/* Where a file for `path` is written: the end of its chain of links, which need not exist, or `path` itself with
+ * *in_place for what is there and cannot be replaced.  STATUS_USAGE: empty, too long, or a loop. */
+struct status file_find_target(char target[FILE_PATH_BYTES], const char *path, bool *in_place);
+
 /* Opens a log of lines for writing: at the end of what is there, which gets a newline first if a crash cut its last
  * line, or from the start if `append` is false.  The caller fcloses it. */
 struct status file_lines_open(FILE **file, const char *path, bool append);
 
+/* The two below find out before any work whether its result can be written, by writing: a file of random name is
+ * made and removed, directories that had to be made for it too, so that nothing is left.  Errors name the path and
+ * the limit.  STATUS_USAGE: a path that is empty, "/" or too long; STATUS_IO: it cannot be made or written, or has
+ * fewer than `bytes_wanted` bytes free (0: unknown). */
+
+/* A file, to be written by file_writer or file_lines_open; its directory must be there.  A link is followed.  What
+ * is there and no regular file would be written in place: it must be a pipe or a character device. */
+struct status file_check_output(const char *path, uint64_t bytes_wanted);
+
+/* A directory, made if missing, and its parents; to its path up to `longest_suffix` bytes will be appended, slash
+ * included, temporary names too (those of file_writer need no room). */
+struct status file_check_output_directory(const char *path, size_t longest_suffix, uint64_t bytes_wanted);
+
 bool file_exists(const char *path);
 bool file_is_directory(const char *path);
+
+/* The directory that holds `path`, which does not end in a slash: "." where it names none. */
+void file_parent(char parent[FILE_PATH_BYTES], const char *path);
 
 /* Creates the directory and its missing parents; one that exists is fine. */
 struct status file_make_directories(const char *path);

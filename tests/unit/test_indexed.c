@@ -97,10 +97,11 @@ static void an_abandoned_store_leaves_nothing(void)
     EXPECT_ERROR(indexed_writer_open(&w, fixture_path("no/such/directory/x"), 100), STATUS_IO,
                  "cannot create");
     /* The index cannot be put in place: the tokens must go as well. */
-    EXPECT(mkdir(fixture_path("half.idx"), 0777) == 0, "mkdir");
     EXPECT_OK(indexed_writer_open(&w, fixture_path("half"), 100));
+    EXPECT(mkdir(fixture_path("half.idx"), 0777) == 0, "mkdir");
     EXPECT_ERROR(indexed_writer_commit(&w), STATUS_IO, "half.idx");
     EXPECT(!file_exists(fixture_path("half.bin")), "half a store");
+    EXPECT_ERROR(indexed_writer_open(&w, fixture_path("half"), 100), STATUS_USAGE, "half.idx is a directory");
 }
 
 /* Opens the example with n bytes at `at` of the index replaced, and the index cut to idx_bytes. */

@@ -1,0 +1,137 @@
+/* file_check: whether a path can be written, found out by writing there, before hours of work rely on it. */
+#define _GNU_SOURCE
+#include "io/file.h"
+#include "io/temporary.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+static struct status check_space(const char *path, const char *directory, uint64_t bytes_wanted)
+{
+    uint64_t available = file_free_bytes(directory);
+    return available >= bytes_wanted
+               ? status_ok()
+               : status_error(STATUS_IO,
+                              "writing %s needs %" PRIu64 " bytes, but its file system has only %" PRIu64
+                              " free; free some, or choose another place",
+                              path, bytes_wanted, available);
+}
+
+/* One byte, since a disk that is full still makes files without any. */
+static struct status write_probe(const char *final)
+{
+    struct temporary t;
+    TRY(temporary_create_file(&t, final));
+    struct status s = status_ok();
+    if (write(t.fd, "", 1) != 1) {
+        s = status_error(STATUS_IO, "cannot write beside %s: %s", final, strerror(errno));
+    }
+    temporary_remove(&t);
+    return s;
+}
+
+/* What stands in the place already. */
+static struct status check_existing(const char *path, mode_t mode)
+{
+    if (S_ISDIR(mode)) {
+        return status_error(STATUS_USAGE, "%s is a directory, and a file is to be written there", path);
+    }
+    if (!S_ISREG(mode) && !S_ISFIFO(mode) && !S_ISCHR(mode)) {
+        return status_error(STATUS_USAGE, "%s is neither a file nor a pipe: it is not written to", path);
+    }
+    return S_ISREG(mode) || access(path, W_OK) == 0
+               ? status_ok()
+               : status_error(STATUS_IO, "cannot write to %s: %s", path, strerror(errno));
+}
+
+struct status file_check_output(const char *path, uint64_t bytes_wanted)
+{
+    struct stat info;
+    char target[FILE_PATH_BYTES], parent[FILE_PATH_BYTES];
+    bool in_place;
+    TRY(file_find_target(target, path, &in_place));
+    if (stat(target, &info) == 0) {
+        TRY(check_existing(target, info.st_mode));
+    }
+    if (in_place) {
+        return status_ok();
+    }
+    TRY(write_probe(target));
+    file_parent(parent, target);
+    return check_space(path, parent, bytes_wanted);
+}
+
+/* Whether it is "/", under whatever name. */
+static bool is_root(const char *path)
+{
+    struct stat root, info;
+    return stat("/", &root) == 0 && stat(path, &info) == 0 && root.st_ino == info.st_ino &&
+           root.st_dev == info.st_dev;
+}
+
+/* Bytes of the beginning of `path` that is there already; 0 if not even its first name is. */
+static size_t existing_bytes(const char *path)
+{
+    char part[FILE_PATH_BYTES];
+    snprintf(part, sizeof part, "%s", path);
+    size_t n = strlen(part);
+    while (n > 0 && !file_exists(part)) {
+        while (n > 0 && part[n - 1] == '/') {
+            n--;
+        }
+        while (n > 0 && part[n - 1] != '/') {
+            n--;
+        }
+        part[n] = '\0';
+    }
+    return n;
+}
+
+/* Removes the directories below the first `kept` bytes of `path` again, the deepest first, as far as they are
+ * empty. */
+static void remove_made(const char *path, size_t kept)
+{
+    char part[FILE_PATH_BYTES];
+    snprintf(part, sizeof part, "%s", path);
+    for (size_t n = strlen(part); n > kept && (rmdir(part) == 0 || errno == ENOENT);) {
+        while (n > kept && part[n - 1] == '/') {
+            n--;
+        }
+        while (n > kept && part[n - 1] != '/') {
+            n--;
+        }
+        part[n] = '\0';
+    }
+}
+
+struct status file_check_output_directory(const char *path, size_t longest_suffix, uint64_t bytes_wanted)
+{
+    char inside[FILE_PATH_BYTES + 8];
+    if (*path == '\0') {
+        return status_error(STATUS_USAGE, "the path of the output directory is empty");
+    }
+    if (is_root(path)) {
+        return status_error(
+            STATUS_USAGE, "%s is the root of the file system: give the output a directory of its own", path);
+    }
+    if (strlen(path) + longest_suffix >= FILE_PATH_BYTES) {
+        return status_error(STATUS_USAGE,
+                            "the path %.60s... has %zu bytes, but at most %zu leave room for the names in it",
+                            path, strlen(path), FILE_PATH_BYTES - 1 - longest_suffix);
+    }
+    size_t kept = existing_bytes(path);
+    snprintf(inside, sizeof inside, "%s/probe", path);
+    struct status s = file_make_directories(path);
+    if (!failed(s)) {
+        s = write_probe(inside);
+    }
+    if (!failed(s)) {
+        s = check_space(path, path, bytes_wanted);
+    }
+    remove_made(path, kept);
+    return s;
+}

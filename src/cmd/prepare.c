@@ -314,10 +314,7 @@ static struct status build_locked(const struct prepare_args *a, const struct voc
     struct dir_lock lock;
     TRY(file_make_directories(a->output_dir));
     TRY(dir_lock_acquire(&lock, a->output_dir));
-    struct status s = store_builder_clean(a->output_dir);
-    if (!failed(s)) {
-        s = wants_shards(a) ? build_shards(a, v, d) : build_stores(a, v, d);
-    }
+    struct status s = wants_shards(a) ? build_shards(a, v, d) : build_stores(a, v, d);
     dir_lock_release(&lock);
     return s;
 }

@@ -44,37 +44,6 @@ const char *store_builder_find_existing(const char *directory)
     return NULL;
 }
 
-/* Whether a name is that of a store's file, and ".tmp." and a process behind it, as io/file.h makes them. */
-static bool is_temporary(const char *name)
-{
-    for (int k = 0; k < STORE_COUNT; k++) {
-        for (int i = 0; i < N_SUFFIXES; i++) {
-            char begin[32];
-            int n = snprintf(begin, sizeof begin, "%s%s.tmp.", store_names[k], suffixes[i]);
-            if (strncmp(name, begin, (size_t)n) == 0) {
-                return true;
-            }
-        }
-    }
-    return false;
-}
-
-struct status store_builder_clean(const char *directory)
-{
-    DIR *entries = opendir(directory);
-    if (entries == NULL) {
-        return status_error(STATUS_IO, "cannot list the directory %s: %s", directory, strerror(errno));
-    }
-    struct status s = status_ok();
-    for (struct dirent *e; !failed(s) && (e = readdir(entries)) != NULL;) {
-        if (is_temporary(e->d_name) && unlinkat(dirfd(entries), e->d_name, 0) != 0) {
-            s = status_error(STATUS_IO, "cannot remove %s/%s: %s", directory, e->d_name, strerror(errno));
-        }
-    }
-    closedir(entries);
-    return s;
-}
-
 struct status store_builder_open(struct store_builder *b, struct store_builder_config config)
 {
     *b = (struct store_builder){.config = config};

@@ -49,10 +49,6 @@ struct status store_builder_prefix(char prefix[STORE_BUILDER_PATH_BYTES], const 
 /* The name, such as "train.idx", of a file of a store in the directory; NULL if it has none. */
 const char *store_builder_find_existing(const char *directory);
 
-/* Removes what runs that were killed have left in the directory under temporary names.  No other run may be
- * at work there. */
-struct status store_builder_clean(const char *directory);
-
 struct status store_builder_open(struct store_builder *b, struct store_builder_config config);
 
 /* Adds a paragraph. */

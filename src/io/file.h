@@ -38,8 +38,8 @@ struct file_writer {
     struct status status;
 };
 
-/* Nothing exists at `path`, or what was there stands, until the commit. 
- * STATUS_USAGE: a path that is empty, too long, or names something that is never written; STATUS_IO. */
+/* Nothing exists at `path`, or what was there stands, until the commit.  What dead runs left of it is
+ * removed.  STATUS_USAGE: a path that is empty, too long, or names something that is never written; STATUS_IO. */
 struct status file_writer_open(struct file_writer *w, const char *path);
 void file_writer_put(struct file_writer *w, const void *bytes, size_t n);
 
@@ -52,6 +52,10 @@ void file_writer_abandon(struct file_writer *w);
 
 /* The three steps in one. */
 struct status file_write_atomic(const char *path, const void *bytes, size_t n);
+
+/* Replaces `path` by what its last name leads to, through all links, whether that is there or not.  STATUS_USAGE: too
+ * long, or a loop. */
+struct status file_follow_links(char path[FILE_PATH_BYTES]);
 
 /* Where a file for `path` is written: the end of its chain of links, which need not exist, or `path` itself with
  * *in_place for what is there and cannot be replaced.  STATUS_USAGE: empty, too long, or a loop. */

@@ -25,6 +25,7 @@ static struct status check_space(const char *path, const char *directory, uint64
 static struct status write_probe(const char *final)
 {
     struct temporary t;
+    temporary_clean(final);
     TRY(temporary_create_file(&t, final));
     struct status s = status_ok();
     if (write(t.fd, "", 1) != 1) {
@@ -117,6 +118,9 @@ struct status file_check_output_directory(const char *path, size_t longest_suffi
     if (is_root(path)) {
         return status_error(
             STATUS_USAGE, "%s is the root of the file system: give the output a directory of its own", path);
+    }
+    if (file_exists(path) && !file_is_directory(path)) {
+        return status_error(STATUS_USAGE, "%s is there and is no directory", path);
     }
     if (strlen(path) + longest_suffix >= FILE_PATH_BYTES) {
         return status_error(STATUS_USAGE,

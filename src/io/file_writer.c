@@ -39,6 +39,21 @@ static struct status follow_once(char path[FILE_PATH_BYTES], bool *is_link)
     return status_ok();
 }
 
+struct status file_follow_links(char path[FILE_PATH_BYTES])
+{
+    enum { MOST_LINKS = 40 }; /* as the kernel's MAXSYMLINKS */
+    char given[64];
+    bool is_link = true;
+    snprintf(given, sizeof given, "%s", path);
+    for (int i = 0; is_link; i++) {
+        if (i > MOST_LINKS) {
+            return status_error(STATUS_USAGE, "%s leads through more than %d links", given, MOST_LINKS);
+        }
+        TRY(follow_once(path, &is_link));
+    }
+    return status_ok();
+}
+
 static struct status check_name(const char *path)
 {
     char parent[FILE_PATH_BYTES];
@@ -55,7 +70,6 @@ static struct status check_name(const char *path)
 
 struct status file_find_target(char target[FILE_PATH_BYTES], const char *path, bool *in_place)
 {
-    enum { MOST_LINKS = 40 }; /* as the kernel's MAXSYMLINKS */
     struct stat there, found;
     size_t n = strlen(path);
     *in_place = false;
@@ -71,13 +85,7 @@ struct status file_find_target(char target[FILE_PATH_BYTES], const char *path, b
         *in_place = true;
         return status_ok();
     }
-    bool is_link = true;
-    for (int i = 0; is_link; i++) {
-        if (i > MOST_LINKS) {
-            return status_error(STATUS_USAGE, "%s leads through more than %d links", path, MOST_LINKS);
-        }
-        TRY(follow_once(target, &is_link));
-    }
+    TRY(file_follow_links(target));
     if (target[strlen(target) - 1] == '/') {
         return status_error(STATUS_USAGE, "%s names a directory, and a file is to be written there", path);
     }
@@ -121,6 +129,9 @@ struct status file_writer_open(struct file_writer *w, const char *path)
     bool in_place;
     *w = (struct file_writer){.fd = -1, .temporary.fd = -1};
     TRY(file_find_target(w->path, path, &in_place));
+    if (!in_place) {
+        temporary_clean(w->path);
+    }
     unsigned char *buffer = malloc(BUFFER_BYTES);
     if (buffer == NULL) {
         return status_error(STATUS_MEMORY, "out of memory for the write buffer of %s", path);

@@ -4,9 +4,11 @@
 #include "core/log.h"
 #include "io/file.h"
 
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
+#include <limits.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/file.h>
@@ -14,7 +16,9 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-enum { NAME_KEPT_BYTES = 100, MOST_TRIES = 100 };
+enum { NAME_KEPT_BYTES = 100, DIGITS = 16, MOST_TRIES = 100 };
+
+static const char TEMPORARY[] = ".tmp", ASIDE[] = ".old", MARK[] = ".kiln-";
 
 /* Bytes of `path` before its last name: "" or "directory/". */
 static int directory_bytes(const char *path)
@@ -30,24 +34,27 @@ static struct status new_name(struct temporary *t, const char *final)
         return status_error(STATUS_IO, "cannot draw a name beside %s: %s", final, strerror(errno));
     }
     int directory = directory_bytes(final);
-    if (snprintf(t->path, sizeof t->path, "%.*s.%.*s.kiln-%016" PRIx64 ".tmp", directory, final,
-                 NAME_KEPT_BYTES, final + directory, random) >= (int)sizeof t->path) {
+    if (snprintf(t->path, sizeof t->path, "%.*s.%.*s%s%016" PRIx64 "%s", directory, final, NAME_KEPT_BYTES,
+                 final + directory, MARK, random, TEMPORARY) >= (int)sizeof t->path) {
         return status_error(STATUS_USAGE, "the path %.60s... is longer than %d bytes", final,
                             FILE_PATH_BYTES - 1);
     }
     return status_ok();
 }
 
+/* Whether the name is still that of what is open. */
+static bool is_there(int fd, const char *path)
+{
+    struct stat there, here;
+    return lstat(path, &there) == 0 && fstat(fd, &here) == 0 && there.st_ino == here.st_ino &&
+           there.st_dev == here.st_dev;
+}
+
 /* Locks what was just created; false if a clean-up came first and took it.  A file system without locks has no
  * clean-up either. */
 static bool keep(const struct temporary *t)
 {
-    struct stat there, here;
-    if (flock(t->fd, LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK) {
-        return false;
-    }
-    return lstat(t->path, &there) == 0 && fstat(t->fd, &here) == 0 && there.st_ino == here.st_ino &&
-           there.st_dev == here.st_dev;
+    return (flock(t->fd, LOCK_EX | LOCK_NB) == 0 || errno != EWOULDBLOCK) && is_there(t->fd, t->path);
 }
 
 /* EEXIST: another name is to be tried, since this one is taken, or a clean-up took it at once. */
@@ -95,6 +102,108 @@ struct status temporary_create_directory(struct temporary *t, const char *final)
     return create_one(t, final, true);
 }
 
+/* ---- putting a directory in its place ---- */
+
+static struct status cannot_rename(const char *from, const char *to)
+{
+    return status_error(STATUS_IO, "cannot rename %s to %s: %s", from, to, strerror(errno));
+}
+
+static void remove_or_warn(const char *path)
+{
+    struct status s = file_remove_tree(path);
+    if (failed(s)) {
+        log_warning("%s", s.message);
+    }
+}
+
+/* Where `final` goes for the instant between two renames: the temporary's name with another end. */
+static void aside_of(char aside[TEMPORARY_PATH_BYTES], const struct temporary *t)
+{
+    snprintf(aside, TEMPORARY_PATH_BYTES, "%.*s%s", (int)(strlen(t->path) - strlen(TEMPORARY)), t->path,
+             ASIDE);
+}
+
+/* Without an exchange.  The older one is locked meanwhile, so that no clean-up interferes. */
+static struct status replace_in_two(const struct temporary *t, const char *final, const char *aside)
+{
+    int older = open(final, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    struct status s = status_ok();
+    if (older < 0) {
+        return status_error(STATUS_IO, "cannot open %s, which is to be replaced: %s", final, strerror(errno));
+    }
+    flock(older, LOCK_EX | LOCK_NB);
+    if (rename(final, aside) != 0) {
+        s = cannot_rename(final, aside);
+    } else if (rename(t->path, final) != 0) {
+        s = cannot_rename(t->path, final);
+        if (rename(aside, final) != 0) {
+            log_warning("%s is now %s", final, aside);
+        }
+    }
+    close(older);
+    return s;
+}
+
+/* Leaves the older one, if there is one, under the name `older` ("" if not). */
+static struct status rename_over(const struct temporary *t, const char *final,
+                                 char older[TEMPORARY_PATH_BYTES])
+{
+    *older = '\0';
+    if (!file_exists(final)) {
+        return rename(t->path, final) == 0 ? status_ok() : cannot_rename(t->path, final);
+    }
+    if (renameat2(AT_FDCWD, t->path, AT_FDCWD, final, RENAME_EXCHANGE) == 0) {
+        memcpy(older, t->path, TEMPORARY_PATH_BYTES);
+        return status_ok();
+    }
+    if (errno != EINVAL && errno != ENOSYS) {
+        return cannot_rename(t->path, final);
+    }
+    aside_of(older, t);
+    return replace_in_two(t, final, older);
+}
+
+static void undo(const struct temporary *t, const char *final, const char *older)
+{
+    bool undone = strcmp(older, t->path) == 0
+                      ? renameat2(AT_FDCWD, t->path, AT_FDCWD, final, RENAME_EXCHANGE) == 0
+                      : rename(final, t->path) == 0 && (*older == '\0' || rename(older, final) == 0);
+    if (!undone) {
+        log_warning("%s", cannot_rename(final, t->path).message);
+    }
+}
+
+struct status temporary_put_directory(struct temporary *t, const char *final)
+{
+    char parent[FILE_PATH_BYTES], older[TEMPORARY_PATH_BYTES];
+    TRY(rename_over(t, final, older));
+    file_parent(parent, final);
+    struct status s = file_sync_directory(parent);
+    if (failed(s)) {
+        undo(t, final, older);
+        return s;
+    }
+    if (*older != '\0') {
+        remove_or_warn(older);
+    }
+    temporary_close(t);
+    return status_ok();
+}
+
+struct status temporary_remove_directory(const char *path)
+{
+    char parent[FILE_PATH_BYTES];
+    struct temporary t;
+    TRY(new_name(&t, path));
+    if (rename(path, t.path) != 0) {
+        return cannot_rename(path, t.path);
+    }
+    file_parent(parent, path);
+    TRY(file_sync_directory(parent));
+    return file_remove_tree(t.path);
+}
+
 void temporary_close(struct temporary *t)
 {
     if (t->fd >= 0) {
@@ -105,12 +214,102 @@ void temporary_close(struct temporary *t)
 
 void temporary_remove(struct temporary *t)
 {
-    if (t->fd < 0) {
-        return;
-    }
-    struct status s = file_remove_tree(t->path);
-    if (failed(s)) {
-        log_warning("%s", s.message);
+    if (t->fd >= 0) {
+        remove_or_warn(t->path);
     }
     temporary_close(t);
+}
+
+/* ---- what dead runs left ---- */
+
+/* Whether `name`, from its MARK on, ends as a temporary's does. */
+static bool is_end(const char *name, const char *end)
+{
+    size_t n = sizeof MARK - 1;
+    return strncmp(name, MARK, n) == 0 && strspn(name + n, "0123456789abcdef") == DIGITS &&
+           strcmp(name + n + DIGITS, end) == 0;
+}
+
+bool temporary_is_name(const char *name)
+{
+    size_t n = strlen(name), end = sizeof MARK - 1 + DIGITS + sizeof TEMPORARY - 1;
+    return name[0] == '.' && n > end && is_end(name + n - end, TEMPORARY);
+}
+
+/* Whether `name` is that of a temporary for `final`, with this end. */
+static bool is_left_name(const char *name, const char *final, const char *end)
+{
+    size_t n = strnlen(final, NAME_KEPT_BYTES);
+    return name[0] == '.' && strncmp(name + 1, final, n) == 0 && is_end(name + 1 + n, end);
+}
+
+/* Opens and locks it; -1 if it is alive, or cannot be told from one that is. */
+static int lock_left(const char *path)
+{
+    struct stat info;
+    if (lstat(path, &info) != 0 || (!S_ISREG(info.st_mode) && !S_ISDIR(info.st_mode))) {
+        return -1;
+    }
+    int how =
+        S_ISDIR(info.st_mode) ? O_RDONLY | O_DIRECTORY : O_RDWR; /* NFS locks what is open for writing */
+    int fd = open(path, how | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
+    if (fd < 0) {
+        return -1;
+    }
+    if (flock(fd, LOCK_EX | LOCK_NB) != 0) {
+        if (errno != EWOULDBLOCK) {
+            log_warning("%s may be left by a run that died, but its lock cannot be tried: %s", path,
+                        strerror(errno));
+        }
+        close(fd);
+        return -1;
+    }
+    return fd;
+}
+
+/* A model that stands nowhere else goes back to its place. */
+static void put_back(const char *path, const char *final)
+{
+    if (strlen(final + directory_bytes(final)) >
+        NAME_KEPT_BYTES) { /* it could be of another that begins so */
+        log_warning("%s was moved aside by a run that died: rename it", path);
+    } else if (rename(path, final) != 0) {
+        log_warning("%s", cannot_rename(path, final).message);
+    } else {
+        log_info("put back %s, which a run that died had moved aside", final);
+    }
+}
+
+static void clean_one(const char *path, const char *final, bool is_aside)
+{
+    int fd = lock_left(path);
+    if (fd < 0) {
+        return;
+    }
+    if (is_aside && !file_exists(final)) {
+        put_back(path, final);
+    } else if (is_there(fd, path)) {
+        log_info("removing %s, left by a run that died", path);
+        remove_or_warn(path);
+    }
+    close(fd);
+}
+
+void temporary_clean(const char *final)
+{
+    char parent[FILE_PATH_BYTES], path[FILE_PATH_BYTES + NAME_MAX + 1];
+    file_parent(parent, final);
+    DIR *dir = opendir(parent);
+    if (dir == NULL) {
+        return; /* who writes there will tell */
+    }
+    int directory = directory_bytes(final);
+    for (const struct dirent *e; (e = readdir(dir)) != NULL;) {
+        bool is_aside = is_left_name(e->d_name, final + directory, ASIDE);
+        if (is_aside || is_left_name(e->d_name, final + directory, TEMPORARY)) {
+            snprintf(path, sizeof path, "%.*s%s", directory, final, e->d_name);
+            clean_one(path, final, is_aside);
+        }
+    }
+    closedir(dir);
 }

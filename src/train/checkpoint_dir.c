@@ -8,7 +8,6 @@
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 enum { MAX_STEP_DIGITS = 18 }; /* fits int64_t */
 
@@ -123,7 +122,8 @@ struct status checkpoint_dir_open_newest(struct checkpoint *c, const char *direc
     return s;
 }
 
-/* What a save or a prune that died has left under this name is removed, or put back in its place. */
+/* What a save or a prune that died has left under this name is removed, or put back in its place.  Older versions
+ * named it .ckpt_STEP.tmp.PID and .ckpt_STEP.old; their processes are dead, since we hold the directory's lock. */
 static struct status clean_name(const char *name, void *context)
 {
     const char *directory = context;
@@ -131,12 +131,16 @@ static struct status clean_name(const char *name, void *context)
     char path[CHECKPOINT_PATH_BYTES];
     char final[CHECKPOINT_PATH_BYTES];
     int64_t step = step_of_name(name, ".ckpt_", &rest);
-    bool is_aside = step >= 0 && strcmp(rest, ".old") == 0;
-    if (step < 0 || (!is_aside && strncmp(rest, ".tmp.", 5) != 0)) {
+    if (step < 0) {
         return status_ok();
     }
+    bool is_aside = strcmp(rest, ".old") == 0;
     TRY(checkpoint_path(path, "%s/%s", directory, name));
     TRY(checkpoint_path(final, "%s/ckpt_%" PRId64, directory, step));
+    if (!is_aside && strncmp(rest, ".tmp.", 5) != 0) {
+        temporary_clean(final);
+        return status_ok();
+    }
     if (is_aside && !file_exists(final)) {
         log_info("putting back %s, which a save that died had moved aside", final);
         return rename(path, final) == 0
@@ -152,20 +156,6 @@ struct status checkpoint_dir_clean(const char *directory)
     return for_each_name(directory, clean_name, (void *)directory);
 }
 
-/* Renamed first, and that made durable, so that no crash leaves half a checkpoint under its name. */
-static struct status remove_step(const char *directory, int64_t step)
-{
-    char path[CHECKPOINT_PATH_BYTES];
-    char dying[CHECKPOINT_PATH_BYTES];
-    TRY(checkpoint_path(path, "%s/ckpt_%" PRId64, directory, step));
-    TRY(checkpoint_path(dying, "%s/.ckpt_%" PRId64 ".tmp.%ld", directory, step, (long)getpid()));
-    if (rename(path, dying) != 0) {
-        return status_error(STATUS_IO, "cannot rename %s to %s: %s", path, dying, strerror(errno));
-    }
-    TRY(file_sync_directory(directory));
-    return file_remove_tree(dying);
-}
-
 static struct status prune_step(const char *directory, int64_t step)
 {
     char path[CHECKPOINT_PATH_BYTES];
@@ -176,7 +166,8 @@ static struct status prune_step(const char *directory, int64_t step)
         log_warning("the old checkpoint of step %" PRId64 " is kept: %s", step, s.message);
         return status_ok();
     }
-    return manifest.phase_end ? status_ok() : remove_step(directory, step);
+    TRY(checkpoint_path(path, "%s/ckpt_%" PRId64, directory, step));
+    return manifest.phase_end ? status_ok() : temporary_remove_directory(path);
 }
 
 struct status checkpoint_dir_prune(const char *directory, int64_t step, int64_t keep_last)

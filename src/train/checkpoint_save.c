@@ -14,9 +14,8 @@
 /* A save under way. */
 struct save {
     const struct checkpoint_contents *contents;
-    char temporary[CHECKPOINT_PATH_BYTES]; /* the directory that is filled */
-    char final[CHECKPOINT_PATH_BYTES];     /* the name it gets */
-    char aside[CHECKPOINT_PATH_BYTES];     /* the name of an older one that it replaces */
+    char final[CHECKPOINT_PATH_BYTES]; /* the name it gets */
+    struct temporary temporary;        /* the directory that is filled */
     struct checkpoint_manifest manifest;
 };
 
@@ -56,7 +55,7 @@ static struct status write_bytes(struct save *s, enum checkpoint_file file, cons
 {
     char path[CHECKPOINT_PATH_BYTES];
     struct file_writer w;
-    TRY(checkpoint_path(path, "%s/%s", s->temporary, checkpoint_manifest_file_name(file)));
+    TRY(checkpoint_path(path, "%s/%s", s->temporary.path, checkpoint_manifest_file_name(file)));
     TRY(file_writer_open(&w, path));
     file_writer_put(&w, bytes, n);
     TRY(file_writer_commit(&w));
@@ -81,7 +80,7 @@ static struct status put_sections(struct save *s, enum checkpoint_file file, con
     char path[CHECKPOINT_PATH_BYTES];
     struct safetensors_writer w;
     const struct param_table *params = s->contents->params;
-    TRY(checkpoint_path(path, "%s/%s", s->temporary, checkpoint_manifest_file_name(file)));
+    TRY(checkpoint_path(path, "%s/%s", s->temporary.path, checkpoint_manifest_file_name(file)));
     TRY(safetensors_writer_open(&w, path, items, n_sections * params->n));
     for (int k = 0; k < n_sections; k++) {
         for (int i = 0; i < params->n; i++) {
@@ -155,7 +154,7 @@ static struct status write_run(const struct save *s)
     json_t *root = json_pack("{s:s, s:o, s:I, s:o}", "saved_at", when, "host", text_or_note(host), "pid",
                              (json_int_t)getpid(), "command_line", command_line());
     char *text = json_to_text(root);
-    struct status status = checkpoint_path(path, "%s/run.json", s->temporary);
+    struct status status = checkpoint_path(path, "%s/run.json", s->temporary.path);
     if (text == NULL) {
         status = status_error(STATUS_MEMORY, "out of memory for %s", path);
     }
@@ -175,7 +174,6 @@ static struct status fill(struct save *s)
     const struct section weights[] = {{"", c->master}};
     const struct section moments[] = {{"exp_avg.", c->exp_avg}, {"exp_avg_sq.", c->exp_avg_sq}};
     char path[CHECKPOINT_PATH_BYTES];
-    TRY(file_make_directories(s->temporary));
     TRY(write_sections(s, CHECKPOINT_MODEL, weights, 1));
     TRY(write_sections(s, CHECKPOINT_OPTIMIZER, moments, 2));
     TRY(write_json(s, CHECKPOINT_CONFIG, c->config));
@@ -186,56 +184,8 @@ static struct status fill(struct save *s)
         TRY(write_bytes(s, CHECKPOINT_CHOICES, c->choices, c->choices_bytes));
     }
     TRY(write_run(s));
-    TRY(checkpoint_path(path, "%s/manifest.json", s->temporary));
+    TRY(checkpoint_path(path, "%s/manifest.json", s->temporary.path));
     return checkpoint_manifest_write(&s->manifest, path);
-}
-
-static struct status rename_to(const char *from, const char *to)
-{
-    return rename(from, to) == 0
-               ? status_ok()
-               : status_error(STATUS_IO, "cannot rename %s to %s: %s", from, to, strerror(errno));
-}
-
-/* For what does not matter any more: the result stands either way. */
-static void remove_or_warn(const char *path)
-{
-    struct status s = file_remove_tree(path);
-    if (failed(s)) {
-        log_warning("%s", s.message);
-    }
-}
-
-static void rename_or_warn(const char *from, const char *to)
-{
-    struct status s = rename_to(from, to);
-    if (failed(s)) {
-        log_warning("%s", s.message);
-    }
-}
-
-/* A checkpoint of this step can exist: a run that resumed before it comes by again.  It steps aside first,
- * since a directory cannot be renamed onto another; checkpoint_dir_clean puts it back if we die in between.
- * It goes only when the new name is durable, and comes back if that fails. */
-static struct status put_in_place(const struct save *s, const char *directory)
-{
-    bool replaces = file_exists(s->final);
-    if (replaces) {
-        TRY(rename_to(s->final, s->aside));
-    }
-    struct status status = rename_to(s->temporary, s->final);
-    if (!failed(status)) {
-        status = file_sync_directory(directory);
-        if (failed(status)) {
-            rename_or_warn(s->final, s->temporary);
-        }
-    }
-    if (replaces && failed(status)) {
-        rename_or_warn(s->aside, s->final);
-    } else if (replaces) {
-        remove_or_warn(s->aside);
-    }
-    return status;
 }
 
 struct status checkpoint_save(const char *directory, const struct checkpoint_contents *c)
@@ -245,18 +195,14 @@ struct status checkpoint_save(const char *directory, const struct checkpoint_con
     s.manifest.phase_end = c->phase_end;
     s.manifest.vocab_hash = c->vocab_hash;
     TRY(checkpoint_path(s.final, "%s/ckpt_%" PRId64, directory, c->step));
-    TRY(checkpoint_path(s.aside, "%s/.ckpt_%" PRId64 ".old", directory, c->step));
-    TRY(checkpoint_path(s.temporary, "%s/.ckpt_%" PRId64 ".tmp.%ld", directory, c->step, (long)getpid()));
     TRY(checkpoint_check_space(directory, c));
-    if (file_exists(s.temporary)) { /* of a dead run with our pid, as in a container */
-        TRY(file_remove_tree(s.temporary));
-    }
-    struct status status = fill(&s);
+    struct status status = temporary_create_directory(&s.temporary, s.final);
     if (!failed(status)) {
-        status = put_in_place(&s, directory);
+        status = fill(&s);
     }
-    if (failed(status) && file_exists(s.temporary)) {
-        remove_or_warn(s.temporary);
+    if (!failed(status)) {
+        status = temporary_put_directory(&s.temporary, s.final);
     }
+    temporary_remove(&s.temporary);
     return status_context(status, "cannot save the checkpoint of step %" PRId64, c->step);
 }

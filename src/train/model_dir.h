@@ -59,8 +59,15 @@ struct model_dir_contents {
 
 #define MODEL_DIR_SHARD_BYTES 5000000000U /* as in `transformers` before its version 5 */
 
-/* Writes the directory under another name and renames it: it is there as a whole or not at all.  One that
- * holds nothing but such a model is replaced; STATUS_USAGE if it holds anything else. */
+/* Longer than what a save appends to the directory's path: its temporary name, and the names in it. */
+enum { MODEL_DIR_LONGEST_SUFFIX = 64 };
+
+/* Whether model_dir_save could write there, found out before the work: STATUS_USAGE if the directory holds anything
+ * but such a model, is the current one or the top of a file system; else as file_check_output_directory. */
+struct status model_dir_check_place(const char *path, uint64_t bytes_wanted);
+
+/* Writes the directory under another name and puts it in its place: it is there as a whole or not at all.  One that
+ * holds nothing but such a model is exchanged for it (io/temporary.h); a link to a directory stays. */
 struct status model_dir_save(const char *path, const struct model_dir_contents *c);
 
 #endif

@@ -1,6 +1,5 @@
 /* model_dir_save: writing a model directory as `transformers` does: shared tensors once, the bare encoder
  * without the prefix "bert.", shards of whole tensors in the order of the parameter table. */
-#include "core/log.h"
 #include "text/tokenizer_json.h"
 #include "train/checkpoint.h"
 #include "train/model_dir.h"
@@ -10,16 +9,16 @@
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 enum { SHARD_NAME_BYTES = 64 };
 
 struct saving {
     const struct model_dir_contents *c;
-    char temporary[CHECKPOINT_PATH_BYTES]; /* the directory that is filled */
-    char aside[CHECKPOINT_PATH_BYTES];     /* where the one that is replaced goes */
-    struct safetensors_item *items;        /* [params->n] */
-    int *shards;                           /* [params->n] of each item, from 0 */
+    struct temporary temporary;     /* the directory that is filled */
+    struct safetensors_item *items; /* [params->n] */
+    int *shards;                    /* [params->n] of each item, from 0 */
     int n_shards;
 };
 
@@ -32,7 +31,7 @@ static struct status write_json(const struct saving *s, const char *name, json_t
 {
     char path[CHECKPOINT_PATH_BYTES];
     char *text = root == NULL ? NULL : json_to_text(root);
-    struct status status = checkpoint_path(path, "%s/%s", s->temporary, name);
+    struct status status = checkpoint_path(path, "%s/%s", s->temporary.path, name);
     if (text == NULL) {
         status = out_of_memory(name);
     }
@@ -67,7 +66,7 @@ static struct status write_tokenizer(const struct saving *s)
     struct tokenizer_config text = {s->c->lower_case, s->c->config->max_position_embeddings};
     char path[CHECKPOINT_PATH_BYTES];
     json_t *root;
-    TRY(checkpoint_path(path, "%s/vocab.txt", s->temporary));
+    TRY(checkpoint_path(path, "%s/vocab.txt", s->temporary.path));
     TRY(file_write_atomic(path, v->text, v->text_bytes));
     TRY(write_own_json(s, "tokenizer_config.json", tokenizer_config_to_json(&text)));
     TRY(write_own_json(s, "special_tokens_map.json",
@@ -125,7 +124,7 @@ static struct status write_shard(const struct saving *s, int shard, int first, i
     char path[CHECKPOINT_PATH_BYTES], name[SHARD_NAME_BYTES];
     struct safetensors_writer w;
     shard_name(name, s, shard);
-    TRY(checkpoint_path(path, "%s/%s", s->temporary, name));
+    TRY(checkpoint_path(path, "%s/%s", s->temporary.path, name));
     TRY(safetensors_writer_open(&w, path, s->items + first, last - first));
     for (int i = first; i < last; i++) {
         safetensors_writer_put(&w, s->items[i].shape);
@@ -188,18 +187,18 @@ static bool is_of_model(const char *name)
     return sscanf(name, "model-%*5[0-9]-of-%*5[0-9].safetensors%n", &at) == 0 && at > 0 && name[at] == '\0';
 }
 
-/* Whether something is in the place, and that it is nothing that a user would miss. */
-static struct status check_place(const char *path, bool *replaces)
+/* That what is in the place is nothing that a user would miss. */
+static struct status check_contents(const char *path)
 {
     DIR *dir = opendir(path);
-    *replaces = dir != NULL || errno != ENOENT;
     if (dir == NULL) {
-        return *replaces ? status_error(STATUS_USAGE, "cannot write a model to %s: %s", path, strerror(errno))
-                         : status_ok();
+        return errno == ENOENT
+                   ? status_ok()
+                   : status_error(STATUS_USAGE, "cannot write a model to %s: %s", path, strerror(errno));
     }
     struct status s = status_ok();
     for (const struct dirent *e; !failed(s) && (e = readdir(dir)) != NULL;) {
-        if (!is_of_model(e->d_name)) {
+        if (!is_of_model(e->d_name) && !temporary_is_name(e->d_name)) {
             s = status_error(
                 STATUS_USAGE,
                 "%s holds %.100s, which is no part of a model: a model gets a directory of its own", path,
@@ -210,78 +209,78 @@ static struct status check_place(const char *path, bool *replaces)
     return s;
 }
 
-static struct status rename_to(const char *from, const char *to)
+/* A directory in which someone stands, or that a file system begins with, keeps its place. */
+static struct status check_replaceable(const char *path)
 {
-    return rename(from, to) == 0
-               ? status_ok()
-               : status_error(STATUS_IO, "cannot rename %s to %s: %s", from, to, strerror(errno));
+    char parent[FILE_PATH_BYTES];
+    struct stat here, above, current;
+    file_parent(parent, path);
+    if (stat(path, &here) != 0) {
+        return status_ok();
+    }
+    bool is_mounted = stat(parent, &above) == 0 && above.st_dev != here.st_dev;
+    bool is_current =
+        stat(".", &current) == 0 && current.st_dev == here.st_dev && current.st_ino == here.st_ino;
+    if (is_mounted || is_current) {
+        return status_error(STATUS_USAGE,
+                            "%s is %s, and a model replaces its directory as a whole: choose another one",
+                            path, is_current ? "the current directory" : "where a file system is mounted");
+    }
+    return access(parent, W_OK) == 0 ? status_ok()
+                                     : status_error(STATUS_IO, "cannot replace %s: cannot write to %s: %s",
+                                                    path, parent, strerror(errno));
 }
 
-static void remove_or_warn(const char *path)
+/* The directory that a model for `path` replaces: without slashes at its end, and behind a link, which stays. */
+static struct status find_place(char final[CHECKPOINT_PATH_BYTES], const char *path)
 {
-    struct status s = file_exists(path) ? file_remove_tree(path) : status_ok();
-    if (failed(s)) {
-        log_warning("%s", s.message);
+    TRY(checkpoint_path(final, "%s", path));
+    for (size_t n = strlen(final); n > 1 && final[n - 1] == '/'; n--) {
+        final[n - 1] = '\0';
     }
+    const char *slash = strrchr(final, '/');
+    const char *name = slash == NULL ? final : slash + 1;
+    if (*path == '\0' || strcmp(name, ".") == 0 || strcmp(name, "..") == 0) {
+        return status_error(STATUS_USAGE, "a model needs a directory with a name of its own, not \"%s\"",
+                            path);
+    }
+    return file_follow_links(final);
 }
 
-/* An older model steps aside, since a directory is not renamed onto another, and comes back if that fails. */
-static struct status put_in_place(const struct saving *s, const char *path, bool replaces)
+struct status model_dir_check_place(const char *path, uint64_t bytes_wanted)
 {
-    if (replaces) {
-        TRY(rename_to(path, s->aside));
-    }
-    struct status status = rename_to(s->temporary, path);
-    if (failed(status) && replaces && rename(s->aside, path) != 0) {
-        log_warning("the older model is now %s", s->aside);
-    }
-    if (!failed(status) && replaces) {
-        remove_or_warn(s->aside);
-    }
-    return status;
+    char final[CHECKPOINT_PATH_BYTES];
+    TRY(find_place(final, path));
+    TRY(check_contents(final));
+    TRY(check_replaceable(final));
+    return file_check_output_directory(final, MODEL_DIR_LONGEST_SUFFIX, bytes_wanted);
 }
 
 static struct status fill(struct saving *s)
 {
-    remove_or_warn(s->temporary); /* of a dead run with our pid, as in a container */
-    TRY(file_make_directories(s->temporary));
     TRY(write_config(s));
     TRY(write_tokenizer(s));
     return write_weights(s);
 }
 
-/* Makes the rename durable. */
-static struct status sync_parent(const char *path)
-{
-    char parent[CHECKPOINT_PATH_BYTES];
-    const char *slash = strrchr(path, '/');
-    int n = slash == NULL || slash == path ? 1 : (int)(slash - path);
-    TRY(checkpoint_path(parent, "%.*s", n, slash == NULL ? "." : path));
-    return file_sync_directory(parent);
-}
-
 struct status model_dir_save(const char *path, const struct model_dir_contents *c)
 {
     struct saving s = {.c = c};
-    char final[CHECKPOINT_PATH_BYTES];
-    bool replaces;
-    TRY(checkpoint_path(final, "%s", path));
-    for (size_t n = strlen(final); n > 1 && final[n - 1] == '/'; n--) {
-        final[n - 1] = '\0';
-    }
-    TRY(checkpoint_path(s.temporary, "%s.tmp.%ld", final, (long)getpid()));
-    TRY(checkpoint_path(s.aside, "%s.old.%ld", final, (long)getpid()));
-    TRY(check_place(final, &replaces));
-    struct status status = fill(&s);
+    char final[CHECKPOINT_PATH_BYTES], parent[FILE_PATH_BYTES];
+    TRY(model_dir_check_place(path, (uint64_t)param_table_count(c->params) * dtype_bytes(c->master.dtype)));
+    TRY(find_place(final, path));
+    file_parent(parent, final);
+    TRY(file_make_directories(parent));
+    temporary_clean(final);
+    struct status status = temporary_create_directory(&s.temporary, final);
     if (!failed(status)) {
-        status = put_in_place(&s, final, replaces);
+        status = fill(&s);
     }
-    if (failed(status)) {
-        remove_or_warn(s.temporary);
-    } else {
-        status = sync_parent(final);
+    if (!failed(status)) {
+        status = temporary_put_directory(&s.temporary, final);
     }
+    temporary_remove(&s.temporary);
     free(s.items);
     free(s.shards);
-    return status_context(status, "cannot save the model %s", final);
+    return status_context(status, "cannot save the model %s", path);
 }

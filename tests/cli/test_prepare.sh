@@ -90,9 +90,11 @@ grep -q '1 ill-formed' log || fail "no count of replacements: $(cat log)"
     [ $? = 74 ] || fail "a full disk: $(cat log)"
 ) || exit 1
 [ -z "$(ls full)" ] || fail "a full disk left $(ls full)"
-touch full/train.bin.tmp.999
+left=full/.train.bin.kiln-0123456789abcdef.tmp
+touch $left full/train.bin.tmp.mine
 $prepare --output_dir full 2>log || fail "$(cat log)"
-[ -e full/train.bin.tmp.999 ] && fail "a temporary file remains"
+[ ! -e $left ] && grep -q "removing $left" log || fail "a temporary file remains: $(cat log)"
+[ -e full/train.bin.tmp.mine ] || fail "a user's file is gone"
 
 # An error in the middle of a run that replaces a store leaves the old one.
 cp -r two before

@@ -1,6 +1,6 @@
 /* faults: the disk's system calls, made to fail or to be the last thing a process did.
  *
- * A test program that includes this file defines open, write, fsync, rename, mkdir and remove itself, and the
+ * A test program that includes this file defines open, write, fsync, rename, renameat2, mkdir and remove itself, and the
  * linker prefers these to the C library's for all of kiln.  Every call is a numbered point.  At one point a
  * child process dies, with or without the page cache, or the call fails.  fsync never reaches the disk: what
  * it would have saved is tracked instead, and a power cut takes back everything else: data that was not
@@ -16,6 +16,7 @@
 #include <stdarg.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <sys/uio.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -44,10 +45,12 @@ static struct {
         int fd; /* our own, of a file that was written or of the directory of a rename */
         ino_t inode;
         bool synced;
+        unsigned rename_flags;
         char from[FAULT_NAME_BYTES]; /* of a rename; empty for a file */
         char to[FAULT_NAME_BYTES];
     } records[FAULT_MAX_RECORDS];
     int n_records;
+    bool no_exchange; /* the file system cannot */
 } faults;
 
 static inline ino_t fault_inode(int fd)
@@ -87,7 +90,8 @@ static inline void fault_die(void)
             continue;
         }
         if (*faults.records[k].from != '\0') {
-            renameat(fd, faults.records[k].to, fd, faults.records[k].from);
+            syscall(SYS_renameat2, fd, faults.records[k].to, fd, faults.records[k].from,
+                    faults.records[k].rename_flags);
         } else if (fstat(fd, &info) == 0) {
             EXPECT(ftruncate(fd, info.st_size / 2) == 0, "ftruncate");
         }
@@ -163,20 +167,36 @@ int fsync(int fd)
 }
 
 /* Both names are in one directory, as all of kiln's renames are. */
-int rename(const char *from, const char *to)
+static inline int fault_rename(const char *call, const char *from, const char *to, unsigned flags)
 {
-    if (fault_here("rename", false)) {
+    if (fault_here(call, false)) {
         return -1;
     }
-    int result = renameat(AT_FDCWD, from, AT_FDCWD, to);
+    int result = (int)syscall(SYS_renameat2, AT_FDCWD, from, AT_FDCWD, to, flags);
     const char *base = strrchr(from, '/');
     if (result == 0 && faults.kind == FAULT_POWER_CUT) {
         char parent[1024];
         snprintf(parent, sizeof parent, "%.*s", (int)(base - from), from);
         fault_record(openat(AT_FDCWD, parent, O_RDONLY | O_DIRECTORY), base + 1, strrchr(to, '/') + 1);
+        faults.records[faults.n_records - 1].rename_flags = flags;
     }
     fault_after();
     return result;
+}
+
+int rename(const char *from, const char *to)
+{
+    return fault_rename("rename", from, to, 0);
+}
+
+int renameat2(int from_directory, const char *from, int to_directory, const char *to, unsigned flags)
+{
+    EXPECT(from_directory == AT_FDCWD && to_directory == AT_FDCWD, "a rename below a directory");
+    if (faults.no_exchange) {
+        errno = EINVAL;
+        return -1;
+    }
+    return fault_rename("renameat2", from, to, flags);
 }
 
 int mkdir(const char *path, mode_t mode)

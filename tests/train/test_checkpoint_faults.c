@@ -1,7 +1,7 @@
 /* A save, one in the background, one over an older one of the same step, and a prune: each is cut short at every system call, by
  * death, by a power cut, by an error and by a full disk.  Whatever happens, the newest whole checkpoint is
  * the old or the new one, and a run that lives through an error leaves nothing half done. */
-#define _DEFAULT_SOURCE
+#define _GNU_SOURCE
 #include "faults.h"
 
 #include "checkpoint_case.h"
@@ -48,6 +48,12 @@ static int save_over(void *context)
     return (int)case_save(context, 2).code;
 }
 
+static int save_over_in_two(void *context)
+{
+    faults.no_exchange = true;
+    return save_over(context);
+}
+
 static int prune_all_but_one(void *context)
 {
     struct checkpoint_case *k = context;
@@ -58,6 +64,7 @@ static const struct scenario scenarios[] = {
     {"save", 1, 1, 2, save_next},
     {"save in the background", 1, 1, 2, save_in_background},
     {"save over the same step", 2, 2, 2, save_over},
+    {"save over the same step, without an exchange", 2, 2, 2, save_over_in_two},
     {"prune", 3, 3, 3, prune_all_but_one},
 };
 

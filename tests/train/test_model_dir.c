@@ -10,6 +10,8 @@
 #include "io/file.h"
 #include "train/checkpoint.h"
 
+#include <dirent.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 static const char *const cases[] = {"pretraining", "masked_lm", "question_answering", "encoder", "nvidia"};
@@ -196,6 +198,16 @@ static void test_round_trip(const struct fixture *f)
     }
 }
 
+static void expect_nothing_left(const char *directory)
+{
+    DIR *dir = opendir(directory);
+    EXPECT(dir != NULL, "%s", directory);
+    for (const struct dirent *e; (e = readdir(dir)) != NULL;) {
+        EXPECT(strstr(e->d_name, ".kiln-") == NULL, "%s/%s is left", directory, e->d_name);
+    }
+    closedir(dir);
+}
+
 /* Only a directory of a model's files is replaced, and nothing is left behind. */
 static void test_replacing(const struct fixture *f)
 {
@@ -212,11 +224,18 @@ static void test_replacing(const struct fixture *f)
     EXPECT_ERROR(model_dir_save(path_of(f, "mine/notes.txt"), &c), STATUS_USAGE, "Not a directory");
     EXPECT_ERROR(model_dir_save("/proc/nothing/model", &c), STATUS_IO, "/proc/nothing");
     EXPECT_OK(model_dir_save(path_of(f, "new/deep/model"), &c));
-    char left[PATH];
-    snprintf(left, sizeof left, "mine.tmp.%ld", (long)getpid());
-    EXPECT(!file_exists(path_of(f, left)), "%s is left", left);
-    snprintf(left, sizeof left, "saved.old.%ld", (long)getpid());
-    EXPECT(!file_exists(path_of(f, left)), "%s is left", left);
+    EXPECT(symlink("new/deep/model", path_of(f, "link")) == 0, "link");
+    EXPECT_OK(model_dir_save(path_of(f, "link"), &c));
+    struct stat info;
+    EXPECT(lstat(path_of(f, "link"), &info) == 0 && S_ISLNK(info.st_mode), "the link was replaced");
+    EXPECT_ERROR(model_dir_save("", &c), STATUS_USAGE, "a name of its own");
+    EXPECT_ERROR(model_dir_save(path_of(f, "new/deep/model/."), &c), STATUS_USAGE, "a name of its own");
+    EXPECT_ERROR(model_dir_save("/", &c), STATUS_USAGE, "/ holds");
+    EXPECT(chdir(path_of(f, "new/deep/model")) == 0, "chdir");
+    EXPECT_ERROR(model_dir_save(path_of(f, "new/deep/model"), &c), STATUS_USAGE, "is the current directory");
+    EXPECT(chdir("/") == 0, "chdir");
+    expect_nothing_left(f->directory);
+    expect_nothing_left(path_of(f, "new/deep"));
     free(flat.data);
     param_table_fini(&params);
     model_dir_close(&m);

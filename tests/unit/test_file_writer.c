@@ -139,6 +139,74 @@ static void test_names(void)
     EXPECT_ERROR(write_text("new/", "x"), STATUS_USAGE, "names a directory");
 }
 
+static char *left_name(const char *name, const char *end)
+{
+    char left[512];
+    snprintf(left, sizeof left, ".%.100s.kiln-0123456789abcdef%s", name, end);
+    return path_of(left);
+}
+
+static void touch(const char *path)
+{
+    int fd = open(path, O_WRONLY | O_CREAT, 0666);
+    EXPECT(fd >= 0 && close(fd) == 0, "%s", path);
+}
+
+/* What a dead run left of the same file goes; what is a live writer's, or only looks alike, stays. */
+static void test_left_over(void)
+{
+    struct file_writer alive, other;
+    static const char *const others[] = {
+        ".a.kiln-0123456789abcdef.tmp.txt", ".a.kiln-0123456789abcde.tmp",
+        ".a.kiln-0123456789ABCDEF.tmp",     "a.kiln-0123456789abcdef.tmp",
+        ".b.kiln-0123456789abcdef.tmp",     ".a.txt.kiln-0123456789abcdef.tmp"};
+    enum { N = sizeof others / sizeof others[0] };
+    int before = count_entries();
+    for (int i = 0; i < N; i++) {
+        touch(path_of(others[i]));
+    }
+    EXPECT(symlink("target", path_of(".a.kiln-aaaaaaaaaaaaaaaa.tmp")) == 0, "a link");
+    EXPECT_OK(file_writer_open(&alive, path_of("a")));
+    touch(left_name("a", ".tmp"));
+    EXPECT_OK(file_writer_open(&other, path_of("a")));
+    EXPECT(!file_exists(left_name("a", ".tmp")), "what a dead run left is still there");
+    EXPECT(file_exists(alive.temporary.path), "a live writer's file is gone");
+    for (int i = 0; i < N; i++) {
+        EXPECT(file_exists(path_of(others[i])), "%s is gone", others[i]);
+        EXPECT(unlink(path_of(others[i])) == 0, "%s", others[i]);
+    }
+    EXPECT(unlink(path_of(".a.kiln-aaaaaaaaaaaaaaaa.tmp")) == 0, "the link is gone");
+    file_writer_put(&alive, "one", 3);
+    file_writer_put(&other, "other", 5);
+    EXPECT_OK(file_writer_commit(&other));
+    EXPECT_OK(file_writer_commit(&alive));
+    expect_text("a", "one");
+    EXPECT(unlink(path_of("a")) == 0 && count_entries() == before, "something is left");
+}
+
+/* A writer's death gives its temporary free; its life keeps it. */
+static void test_dead_writer(void)
+{
+    int ready[2];
+    char byte = 'x';
+    EXPECT(pipe(ready) == 0, "pipe");
+    int before = count_entries();
+    pid_t child = fork();
+    if (child == 0) {
+        struct file_writer w;
+        if (!failed(file_writer_open(&w, path_of("d"))) && write(ready[1], &byte, 1) == 1) {
+            pause();
+        }
+        _exit(1);
+    }
+    EXPECT(read(ready[0], &byte, 1) == 1 && count_entries() == before + 1, "the child's temporary");
+    temporary_clean(path_of("d"));
+    EXPECT(count_entries() == before + 1, "a live writer's file is gone");
+    EXPECT(kill(child, SIGKILL) == 0 && waitpid(child, NULL, 0) == child, "kill");
+    temporary_clean(path_of("d"));
+    EXPECT(count_entries() == before, "what a dead writer left is still there");
+}
+
 static void test_check_output(void)
 {
     int before = count_entries();
@@ -160,8 +228,7 @@ static void test_check_directory(void)
     EXPECT_ERROR(file_check_output_directory("", 1, 0), STATUS_USAGE, "is empty");
     EXPECT_ERROR(file_check_output_directory("/", 1, 0), STATUS_USAGE, "root of the file system");
     EXPECT_ERROR(file_check_output_directory("/usr/..", 1, 0), STATUS_USAGE, "root of the file system");
-    EXPECT_ERROR(file_check_output_directory(path_of("target"), 1, 0), STATUS_IO,
-                 "cannot create the directory");
+    EXPECT_ERROR(file_check_output_directory(path_of("target"), 1, 0), STATUS_USAGE, "is no directory");
     EXPECT_ERROR(file_check_output_directory(path_of("target/sub"), 1, 0), STATUS_IO,
                  "cannot create the directory");
     EXPECT_ERROR(file_check_output_directory(path_of("x/y"), 1, UINT64_MAX - 1), STATUS_IO, "free some");
@@ -181,6 +248,8 @@ int main(void)
     test_pipe();
     test_device();
     test_names();
+    test_left_over();
+    test_dead_writer();
     test_check_output();
     test_check_directory();
     EXPECT_OK(file_remove_tree(directory));

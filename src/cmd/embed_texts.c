@@ -2,6 +2,7 @@
 #define _GNU_SOURCE
 #include "cmd/commands.h"
 #include "cmd/session_flags.h"
+#include "cmd/standard_streams.h"
 #include "core/buf.h"
 #include "core/log.h"
 #include "serve/embed.h"
@@ -48,9 +49,7 @@ static struct status print_vector(struct buf *line, const float *v, int64_t n)
     }
     buf_puts(line, "]\n");
     TRY(buf_status(line));
-    return fwrite(line->data, 1, line->n, stdout) == line->n
-               ? status_ok()
-               : status_error(STATUS_IO, "cannot write to standard output");
+    return fwrite(line->data, 1, line->n, stdout) == line->n ? status_ok() : standard_streams_flush();
 }
 
 static struct status run_group(struct group *g)
@@ -71,7 +70,7 @@ static struct status run_group(struct group *g)
     g->n_cut += n_cut;
     g->n = 0;
     buf_clear(&g->bytes);
-    return !failed(s) && fflush(stdout) != 0 ? status_error(STATUS_IO, "cannot write to standard output") : s;
+    return failed(s) ? s : standard_streams_flush();
 }
 
 static struct status add_text(struct group *g, const char *text, size_t n)
@@ -91,9 +90,7 @@ static struct status add_lines(struct group *g)
         n -= n > 0 && line[n - 1] == '\n';
         s = add_text(g, line, (size_t)n);
     }
-    if (!failed(s) && ferror(stdin)) {
-        s = status_error(STATUS_IO, "cannot read standard input");
-    }
+    s = failed(s) ? s : standard_streams_check_input();
     free(line);
     return s;
 }

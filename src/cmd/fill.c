@@ -2,6 +2,7 @@
 #define _GNU_SOURCE
 #include "cmd/commands.h"
 #include "cmd/session_flags.h"
+#include "cmd/standard_streams.h"
 #include "core/log.h"
 #include "serve/fill_mask.h"
 
@@ -59,8 +60,13 @@ static struct status fill_lines(struct session *s, int64_t top_k)
             log_warning("%s", status.message);
             last = status;
         }
-        fflush(stdout);
+        status = standard_streams_flush();
+        if (failed(status)) {
+            free(line);
+            return status;
+        }
     }
+    last = failed(last) ? last : standard_streams_check_input();
     free(line);
     return last;
 }
@@ -76,6 +82,7 @@ static struct status run(const void *args, int n_positional, const char *const *
     struct status status = n_positional == 0 ? fill_lines(&s, a->top_k) : status_ok();
     for (int i = 0; i < n_positional && !failed(status); i++) {
         status = fill_text(&s, positional[i], strlen(positional[i]), a->top_k);
+        status = failed(status) ? status : standard_streams_flush();
     }
     session_close(&s);
     return status;

@@ -1,5 +1,6 @@
 /* kiln: the table of commands, and the only place that ends the process. */
 #include "cmd/commands.h"
+#include "cmd/standard_streams.h"
 #include "core/log.h"
 #include "data/shard_process.h"
 
@@ -31,7 +32,7 @@ static const struct command *find_command(const char *name)
     return NULL;
 }
 
-static struct status run(const struct command *c, int argc, const char **argv)
+static struct status run_command(const struct command *c, int argc, const char **argv)
 {
     _Alignas(16) char args[OPTION_ARGS_BYTES];
     CHECK(c->args_bytes <= sizeof args, "the arguments of %s need %zu bytes", c->name, c->args_bytes);
@@ -45,25 +46,41 @@ static struct status run(const struct command *c, int argc, const char **argv)
     return c->run(args, n_positional, argv);
 }
 
+static struct status run(int argc, char **argv)
+{
+    if (argc < 2) {
+        print_usage();
+        return status_error(STATUS_USAGE, "a command is missing");
+    }
+    if (strcmp(argv[1], "help") == 0 || strcmp(argv[1], "--help") == 0 || strcmp(argv[1], "-h") == 0) {
+        print_usage();
+        return status_ok();
+    }
+    if (strcmp(argv[1], "--version") == 0) {
+        puts("kiln " KILN_VERSION);
+        return status_ok();
+    }
+    const struct command *c = find_command(argv[1]);
+    if (c == NULL) {
+        return status_error(STATUS_USAGE, "unknown command '%s'; `kiln help` lists them", argv[1]);
+    }
+    return run_command(c, argc - 2, (const char **)(argv + 2));
+}
+
 int main(int argc, char **argv)
 {
     if (shard_process_is_wanted(argc, argv)) {
         return shard_process_serve();
     }
-    if (argc < 2 || strcmp(argv[1], "help") == 0 || strcmp(argv[1], "--help") == 0 ||
-        strcmp(argv[1], "-h") == 0) {
-        print_usage();
-        return argc < 2 ? STATUS_USAGE : STATUS_OK;
-    }
     log_set_level(LOG_INFO);
-    if (strcmp(argv[1], "--version") == 0) {
-        puts("kiln " KILN_VERSION);
-        return STATUS_OK;
+    struct status s = standard_streams_open();
+    if (!failed(s)) {
+        s = run(argc, argv);
     }
-    const struct command *c = find_command(argv[1]);
-    struct status s =
-        c == NULL ? status_error(STATUS_USAGE, "unknown command '%s'; `kiln help` lists them", argv[1])
-                  : run(c, argc - 2, (const char **)(argv + 2));
+    struct status closed = standard_streams_close();
+    if (!failed(s)) {
+        s = closed;
+    }
     if (failed(s)) {
         log_error(s);
     }

@@ -2,6 +2,7 @@
 #define _GNU_SOURCE
 #include "cmd/commands.h"
 #include "cmd/session_flags.h"
+#include "cmd/standard_streams.h"
 #include "core/log.h"
 #include "data/not_text.h"
 #include "io/file.h"
@@ -58,7 +59,6 @@ static struct status answer(struct reading *r, const char *question)
             printf("%.4f  %s  [bytes %d to %d]\n", a->probability, text, a->start, a->end);
         }
     }
-    fflush(stdout);
     ask_result_fini(&result);
     return s;
 }
@@ -70,25 +70,26 @@ static struct status answer_lines(struct reading *r)
     bool terminal = isatty(STDIN_FILENO) == 1;
     char *line = NULL;
     size_t capacity = 0;
-    struct status last = status_ok();
+    struct status last = status_ok(), output = status_ok();
     for (;;) {
         if (terminal) {
             fputs("question> ", stdout);
-            fflush(stdout);
         }
-        ssize_t n = getline(&line, &capacity, stdin);
-        if (n < 0) {
+        output = standard_streams_flush();
+        if (failed(output) || getline(&line, &capacity, stdin) < 0) {
             break;
         }
         line[strcspn(line, "\r\n")] = '\0';
         if (line[0] == '\0') {
             continue;
         }
-        last = answer(r, line);
-        if (failed(last)) {
-            log_warning("%s", last.message);
+        struct status s = answer(r, line);
+        if (failed(s)) {
+            log_warning("%s", s.message);
+            last = s;
         }
     }
+    last = failed(output) ? output : failed(last) ? last : standard_streams_check_input();
     free(line);
     return last;
 }
@@ -103,6 +104,7 @@ static struct status answer_all(struct reading *r, int n_questions, const char *
             printf("%s\n", questions[i]);
         }
         TRY(answer(r, questions[i]));
+        TRY(standard_streams_flush());
     }
     return status_ok();
 }
@@ -116,7 +118,7 @@ static struct status read_standard_input(struct buf *text)
         n = fread(room, 1, CHUNK, stdin);
         text->n -= CHUNK - n;
     }
-    return status_ok();
+    return standard_streams_check_input();
 }
 
 static struct status ask(const struct ask_args *a, struct reading *r, int n_questions,

@@ -2,6 +2,7 @@
  * run, or beside nothing, as it is predicted for a GPU that is not here.  Models of the usual sizes and made-up tokens,
  * so that it needs no file. */
 #include "cmd/commands.h"
+#include "cmd/standard_streams.h"
 #include "cmd/precision_flags.h"
 #include "train/migration_log.h"
 #include "train/precision.h"
@@ -173,9 +174,8 @@ static struct status print_times(const struct step_times *t, const struct step_b
     buf_putc(&b, '\n');
     struct status status = buf_status(&b);
     fputs(buf_text(&b), stdout);
-    fflush(stdout);
     buf_fini(&b);
-    return status;
+    return failed(status) ? status : standard_streams_flush();
 }
 
 /* Milliseconds, and sequences a second: of a cool chip, and of one that has been at work. */
@@ -212,7 +212,7 @@ static struct status bench(const struct bench_args *a, const struct bench_place 
     printf("%s: s%" PRId64 " B%" PRId64 " %s %s: %.2f M parameters, %.1f MiB, %.1f GFLOP a step\n", name,
            s.length, s.n_sequences, precision_name(at->precision), a->optimizer,
            (double)s.plan.n_params / 1e6, (double)s.plan.total_bytes / 0x1p20, s.useful_flops * 1e-9);
-    fflush(stdout);
+    TRY(standard_streams_flush());
     if (a->dry_run) {
         return status_ok();
     }

@@ -1,5 +1,6 @@
 /* tokenize: `kiln tokenize`, lines of text to lines of ids. */
 #include "cmd/commands.h"
+#include "cmd/standard_streams.h"
 #include "core/log.h"
 #include "data/not_text.h"
 #include "text/wordpiece.h"
@@ -54,10 +55,7 @@ static struct status write_ids(struct buf *line, const struct id_list *ids)
     }
     to[ids->n > 0 ? -1 : 0] = '\n'; /* in place of the last space */
     size_t n = (size_t)(to - start) + (ids->n == 0);
-    if (fwrite(start, 1, n, stdout) != n) {
-        return status_error(STATUS_IO, "writing the ids failed: %s", strerror(errno));
-    }
-    return status_ok();
+    return fwrite(start, 1, n, stdout) == n ? status_ok() : standard_streams_flush();
 }
 
 static struct status tokenize_lines(struct tokenizer *t)
@@ -68,7 +66,6 @@ static struct status tokenize_lines(struct tokenizer *t)
     char *line = NULL;
     size_t line_bytes = 0;
     ssize_t n;
-    errno = 0;
     for (bool first = true; !failed(s) && (n = getline(&line, &line_bytes, stdin)) >= 0; first = false) {
         const struct not_text *found = first ? not_text_find(line, (size_t)n) : NULL;
         if (found != NULL && !found->is_readable) {
@@ -82,13 +79,7 @@ static struct status tokenize_lines(struct tokenizer *t)
             s = write_ids(&out, &ids);
         }
     }
-    if (!failed(s) && !feof(stdin)) {
-        s = errno == ENOMEM ? status_error(STATUS_MEMORY, "out of memory for a line of the input")
-                            : status_error(STATUS_IO, "reading the text failed: %s", strerror(errno));
-    }
-    if (!failed(s) && fflush(stdout) != 0) {
-        s = status_error(STATUS_IO, "writing the ids failed: %s", strerror(errno));
-    }
+    s = failed(s) ? s : standard_streams_check_input();
     free(line);
     buf_fini(&out);
     id_list_fini(&ids);

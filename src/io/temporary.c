@@ -84,7 +84,8 @@ static struct status create_one(struct temporary *t, const char *final, bool is_
             return status_ok();
         }
         if (t->fd < 0 && errno != EEXIST) {
-            return status_error(STATUS_IO, "cannot create %s: %s", t->path, strerror(errno));
+            return status_error(STATUS_IO, "cannot create a temporary name beside %s: %s", final,
+                                strerror(errno));
         }
         temporary_close(t);
     }

@@ -31,7 +31,7 @@ expect 0 'BertModel, .* 39 tensors' export --model "$model" --output_dir "$dir/e
 expect 0 'wrote' export --model "$model" --output_dir "$dir/out"
 expect 0 'wrote' export --model "$model" --output_dir "$dir/out/" --max_shard_size 50e3
 [ ! -e "$dir/out/model.safetensors" ] && [ -e "$dir/out/model.safetensors.index.json" ] || fail "not in shards"
-[ -z "$(find "$dir" -name '*.tmp.*' -o -name '*.old.*')" ] || fail "something is left behind"
+[ -z "$(find "$dir" -name '*.kiln-*')" ] || fail "something is left behind"
 expect 65 'lacks 2 of the 2 tensors of qa_outputs' export --model "$model" --output_dir "$dir/qa" --task question_answering
 expect 64 'no part of a model' export --model "$model" --output_dir "$dir"
 expect 65 'has no config.json.*ckpt_STEP' export --model "$dir/run" --output_dir "$dir/x"

@@ -23,7 +23,7 @@ printf 'a\n' >bad.txt
 expect 65 'lacks the piece [PAD]' "$kiln" tokenize --vocab_file bad.txt
 if [ -e /dev/full ]; then
     echo hello >text
-    expect 74 'writing the ids failed' bash -c '"$1" tokenize --vocab_file vocab.txt <text >/dev/full' _ "$kiln"
+    expect 74 'writing to standard output failed: No space' bash -c '"$1" tokenize --vocab_file vocab.txt <text >/dev/full' _ "$kiln"
 fi
 
 mkdir corpus

@@ -1,0 +1,53 @@
+#include "cmd/standard_streams.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+struct status standard_streams_open(void)
+{
+    /* each the wrong way round, but for standard error, so that using it fails */
+    static const int modes[] = {O_WRONLY, O_RDONLY, O_WRONLY};
+    for (int fd = STDIN_FILENO; fd <= STDERR_FILENO; fd++) {
+        if (fcntl(fd, F_GETFD) >= 0 || errno != EBADF) {
+            continue;
+        }
+        int opened = open("/dev/null", modes[fd]); /* the lowest that is free: fd */
+        if (opened != fd) {
+            return status_error(STATUS_IO, "descriptor %d is closed, and cannot be opened on /dev/null: %s",
+                                fd, opened < 0 ? strerror(errno) : "it got another number");
+        }
+    }
+    return status_ok();
+}
+
+static struct status lost(bool has_reason)
+{
+    return status_error(STATUS_IO, "writing to standard output failed%s%s", has_reason ? ": " : "",
+                        has_reason ? strerror(errno) : "");
+}
+
+struct status standard_streams_flush(void)
+{
+    bool lost_before = ferror(stdout) != 0;
+    bool lost_now = fflush(stdout) != 0;
+    return lost_before || lost_now ? lost(lost_now) : status_ok();
+}
+
+struct status standard_streams_check_input(void)
+{
+    if (feof(stdin)) {
+        return status_ok();
+    }
+    return errno == ENOMEM ? status_error(STATUS_MEMORY, "out of memory for a line of standard input")
+                           : status_error(STATUS_IO, "reading standard input failed: %s", strerror(errno));
+}
+
+struct status standard_streams_close(void)
+{
+    struct status s = standard_streams_flush();
+    bool lost_at_close = fclose(stdout) != 0;
+    return failed(s) || !lost_at_close ? s : lost(true);
+}

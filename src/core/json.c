@@ -1,11 +1,13 @@
 #include "core/json.h"
 
-#include <errno.h>
+#include "core/regular_file.h"
+
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
-static const long MAX_FILE_BYTES = 256L << 20;
+static const size_t MAX_FILE_BYTES = (size_t)256 << 20;
 
 struct status json_parse(json_t **root, const char *text, size_t n, const char *source)
 {
@@ -21,16 +23,19 @@ struct status json_parse(json_t **root, const char *text, size_t n, const char *
 struct status json_read_object(json_t **root, const char *path)
 {
     *root = NULL;
-    FILE *file = fopen(path, "rb");
-    if (file == NULL) {
-        return status_error(STATUS_DATA, "cannot open %s: %s", path, strerror(errno));
-    }
-    if (fseek(file, 0, SEEK_END) == 0 && ftell(file) > MAX_FILE_BYTES) {
-        fclose(file);
-        return status_error(STATUS_DATA, "%s is larger than the limit of %ld MiB", path,
+    int fd;
+    size_t n;
+    TRY(regular_file_open(&fd, &n, path));
+    if (n > MAX_FILE_BYTES) {
+        close(fd);
+        return status_error(STATUS_DATA, "%s is larger than the limit of %zu MiB", path,
                             MAX_FILE_BYTES >> 20);
     }
-    rewind(file);
+    FILE *file = fdopen(fd, "rb");
+    if (file == NULL) {
+        close(fd);
+        return status_error(STATUS_MEMORY, "out of memory for reading %s", path);
+    }
     json_error_t error;
     *root = json_loadf(file, JSON_REJECT_DUPLICATES, &error);
     fclose(file);

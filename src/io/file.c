@@ -1,6 +1,8 @@
 #define _GNU_SOURCE
 #include "io/file.h"
 
+#include "core/regular_file.h"
+
 #include <errno.h>
 #include <fcntl.h>
 #include <ftw.h>
@@ -14,25 +16,17 @@
 struct status file_map_open(struct file_map *m, const char *path)
 {
     *m = (struct file_map){0};
-    int fd = open(path,
-                  O_RDONLY | O_CLOEXEC | O_NONBLOCK); /* a pipe without a writer is refused, not waited for */
-    if (fd < 0) {
-        return status_error(STATUS_DATA, "cannot open %s: %s", path, strerror(errno));
-    }
+    int fd;
+    size_t n;
+    TRY(regular_file_open(&fd, &n, path));
     struct status s = status_ok();
-    struct stat info;
-    if (fstat(fd, &info) != 0) {
-        s = status_error(STATUS_IO, "cannot stat %s: %s", path, strerror(errno));
-    } else if (!S_ISREG(info.st_mode)) {
-        s = status_error(STATUS_DATA, "%s is not a regular file", path);
-    } else if (info.st_size > 0) {
-        void *p = mmap(NULL, (size_t)info.st_size, PROT_READ, MAP_PRIVATE, fd, 0);
+    if (n > 0) {
+        void *p = mmap(NULL, n, PROT_READ, MAP_PRIVATE, fd, 0);
         if (p == MAP_FAILED) {
-            s = status_error(STATUS_IO, "cannot map %s (%lld bytes): %s", path, (long long)info.st_size,
-                             strerror(errno));
+            s = status_error(STATUS_IO, "cannot map %s (%zu bytes): %s", path, n, strerror(errno));
         } else {
             m->data = p;
-            m->n = (size_t)info.st_size;
+            m->n = n;
         }
     }
     close(fd);

@@ -152,10 +152,7 @@ struct status tfevents_open(struct tfevents *t, const char *directory)
         return status_error(STATUS_USAGE, "the path %.60s... is longer than %zu bytes", directory,
                             sizeof t->path - 1);
     }
-    t->file = fopen(t->path, "wb");
-    if (t->file == NULL) {
-        return status_error(STATUS_IO, "cannot create %s: %s", t->path, strerror(errno));
-    }
+    TRY(file_lines_open(&t->file, t->path, false));
     struct buf b = {0};
     tfevents_append_version(&b, now);
     return write_records(t, &b);

@@ -143,6 +143,18 @@ static void release(struct migration_log *log)
     *log = (struct migration_log){0};
 }
 
+/* The head alone says that a run was here; a pipe, whose reader would take it for all, gets the log at the end. */
+static struct status begin_file(const struct migration_log *log)
+{
+    char target[FILE_PATH_BYTES];
+    bool in_place;
+    struct status s = file_find_target(target, log->path, &in_place);
+    if (!failed(s) && in_place) {
+        s = file_check_output(log->path, 0);
+    }
+    return failed(s) || in_place ? status_context(s, "--migration-log") : write_log(log, "under way");
+}
+
 struct status migration_log_open(struct migration_log *log, const char *path, const char *command,
                                  struct backend *b)
 {
@@ -154,7 +166,7 @@ struct status migration_log_open(struct migration_log *log, const char *path, co
     log->places = calloc(MIGRATION_LOG_PLACES, sizeof *log->places);
     struct status s = log->entries == NULL || log->places == NULL
                           ? status_error(STATUS_MEMORY, "out of memory for a migration log")
-                          : write_log(log, "under way");
+                          : begin_file(log);
     if (failed(s)) {
         release(log);
         return s;

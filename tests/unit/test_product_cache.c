@@ -1,5 +1,6 @@
 /* Files of chosen algorithms: what one process keeps another finds; damaged files and rows are left out; concurrent
  * processes lose no rows of one another; a run's own file goes before the shared one. */
+#define _GNU_SOURCE
 #include "test.h"
 
 #include "core/hash.h"
@@ -7,6 +8,8 @@
 #include "io/file.h"
 #include "ops/cuda/product_cache.h"
 
+#include <fcntl.h>
+#include <sys/file.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -332,6 +335,24 @@ static void test_travels(void)
     free(again);
 }
 
+/* A process that was stopped while it held the lock does not stop others. */
+static void test_held_lock(void)
+{
+    struct product_cache c;
+    char lock[PRODUCT_PATH_BYTES];
+    snprintf(lock, sizeof lock, "%s.lock", in_directory("held.cache"));
+    int fd = open(lock, O_RDWR | O_CREAT, 0666);
+    EXPECT(fd >= 0 && flock(fd, LOCK_EX) == 0, "%s", lock);
+    alarm(60);
+    product_cache_open(&c, in_directory("held.cache"));
+    keep(&c, "gpu\ta", 1);
+    product_cache_write(&c);
+    alarm(0);
+    EXPECT(c.shared_path[0] == '\0', "the cache was written without its lock");
+    product_cache_close(&c);
+    close(fd);
+}
+
 int main(void)
 {
     EXPECT(mkdtemp(directory) != NULL, "%s", directory);
@@ -341,6 +362,7 @@ int main(void)
     test_concurrent_merge();
     test_first_stays();
     test_run_goes_first();
+    test_held_lock();
     test_no_place();
     test_travels();
     EXPECT_OK(file_remove_tree(directory));

@@ -12,6 +12,7 @@
 #include <string.h>
 #include <sys/file.h>
 #include <sys/stat.h>
+#include <time.h>
 #include <unistd.h>
 
 static const char HEAD[] = "kiln products 1\n";
@@ -129,7 +130,7 @@ static bool parse_row(struct product_row *row, char *line)
 static struct status read_file(char **text, size_t *n, const char *path)
 {
     *text = NULL;
-    int fd = open(path, O_RDONLY | O_CLOEXEC);
+    int fd = open(path, O_RDONLY | O_NONBLOCK | O_CLOEXEC); /* what is no file is not waited for */
     if (fd < 0) {
         return errno == ENOENT ? status_ok() : status_error(STATUS_IO, "%s", strerror(errno));
     }
@@ -369,7 +370,7 @@ static struct status replace_file(const char *path, const char *text, size_t n)
 {
     char temporary[PRODUCT_PATH_BYTES + 8];
     snprintf(temporary, sizeof temporary, "%s.new", path);
-    int fd = open(temporary, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
+    int fd = open(temporary, O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC, 0666);
     bool fine = fd >= 0;
     for (size_t done = 0; fine && done < n;) {
         ssize_t put = write(fd, text + done, n - done);
@@ -411,13 +412,26 @@ static struct status merge(const struct product_cache *c, const char *path, bool
     return s;
 }
 
+/* Others hold it for as long as they write a file; one that was stopped while it did is not waited for. */
+static bool lock_patiently(int fd)
+{
+    enum { TRIES = 500, PAUSE_MS = 10 };
+    for (int i = 0; flock(fd, LOCK_EX | LOCK_NB) != 0; i++) {
+        if ((errno != EWOULDBLOCK && errno != EINTR) || i == TRIES) {
+            return false;
+        }
+        nanosleep(&(struct timespec){.tv_nsec = PAUSE_MS * 1000000L}, NULL);
+    }
+    return true;
+}
+
 static struct status merge_locked(const struct product_cache *c, const char *path, bool shared)
 {
     char lock[PRODUCT_PATH_BYTES + 8];
     snprintf(lock, sizeof lock, "%s.lock", path);
     TRY(make_parents(path));
-    int fd = open(lock, O_RDWR | O_CREAT | O_CLOEXEC, 0666);
-    if (fd < 0 || flock(fd, LOCK_EX) != 0) {
+    int fd = open(lock, O_RDWR | O_CREAT | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC, 0666);
+    if (fd < 0 || !lock_patiently(fd)) {
         struct status s = status_error(STATUS_IO, "cannot lock %s: %s", lock, strerror(errno));
         if (fd >= 0) {
             close(fd);

@@ -93,6 +93,13 @@ static struct status run(const void *args, int n_positional, const char *const *
     (void)n_positional, (void)positional;
     const struct export_args *a = args;
     struct model_dir m;
+    if (file_is_same(a->model, a->output_dir)) {
+        return status_error(STATUS_USAGE,
+                            "--output_dir %s is the --model %s, which the export would replace: choose "
+                            "another directory",
+                            a->output_dir, a->model);
+    }
+    TRY(model_dir_check_place(a->output_dir, 0));
     TRY(model_dir_open(&m, a->model));
     struct status s = export_open(a, &m);
     model_dir_close(&m);

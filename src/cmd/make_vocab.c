@@ -2,7 +2,7 @@
 #include "cmd/commands.h"
 #include "core/clock.h"
 #include "core/log.h"
-#include "data/documents.h"
+#include "data/documents_output.h"
 #include "io/file.h"
 #include "text/vocab.h"
 #include "text/wordpiece_train.h"
@@ -104,15 +104,6 @@ static struct status make_vocab(const struct vocab_args *a, struct documents *d)
     return s;
 }
 
-/* A vocabulary that cannot be written should not be counted for first. */
-static struct status check_output(const char *path)
-{
-    struct file_writer probe;
-    TRY(file_writer_open(&probe, path));
-    file_writer_abandon(&probe);
-    return status_ok();
-}
-
 static struct status run(const void *args, int n_positional, const char *const *positional)
 {
     const struct vocab_args *a = args;
@@ -132,18 +123,13 @@ static struct status run(const void *args, int n_positional, const char *const *
     if (failed(s)) {
         return s;
     }
-    for (int64_t i = 0; i < d.n_files && !failed(s); i++) {
-        if (file_is_same(d.files[i].path, a->vocab_file)) {
-            s = status_error(STATUS_USAGE, "--vocab_file %s is one of the texts, and would replace it",
-                             a->vocab_file);
-        }
-    }
+    s = documents_output_check_file(&d, "--vocab_file", a->vocab_file);
+    s = failed(s) ? s : file_check_output(a->vocab_file, 0);
     if (a->dry_run && !failed(s)) {
         log_info("would make a vocabulary of at most %lld pieces from %lld files, %.1f MB, and write %s",
                  (long long)a->vocab_size, (long long)d.n_files, (double)d.total_bytes / 1e6, a->vocab_file);
     } else if (!failed(s)) {
-        s = check_output(a->vocab_file);
-        s = failed(s) ? s : make_vocab(a, &d);
+        s = make_vocab(a, &d);
     }
     documents_close(&d);
     return s;

@@ -3,6 +3,7 @@
 #include "core/clock.h"
 #include "core/log.h"
 #include "core/progress.h"
+#include "data/documents_output.h"
 #include "data/repeats.h"
 #include "data/shard_set.h"
 #include "io/dir_lock.h"
@@ -350,6 +351,22 @@ static struct status choose_format(const struct prepare_args *a, enum documents_
     return status_ok();
 }
 
+/* That the text is not among what is written, and that this can be written. */
+static struct status check_place(const struct prepare_args *a, const struct documents *d, int n_inputs,
+                                 const char **inputs)
+{
+    static const char *const names[] = {"vocab.txt",  "tokenizer_config.json", "train.bin",   "train.idx",
+                                        "train.json", "heldout.bin",           "heldout.idx", "heldout.json"};
+    enum { LONGEST_SUFFIX = sizeof "/prepare.tmp/training/kiln_training_100000.hdf5" };
+    TRY(documents_output_check_directory(d, inputs, n_inputs, "--output_dir", a->output_dir));
+    for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
+        char path[FILE_PATH_BYTES + LONGEST_SUFFIX];
+        snprintf(path, sizeof path, "%s/%s", a->output_dir, names[i]);
+        TRY(documents_output_check_file(d, "--output_dir", path));
+    }
+    return file_check_output_directory(a->output_dir, LONGEST_SUFFIX, 0);
+}
+
 static struct status prepare(const struct prepare_args *a, const struct vocab *v, int n_inputs,
                              const char **inputs)
 {
@@ -357,7 +374,10 @@ static struct status prepare(const struct prepare_args *a, const struct vocab *v
     struct documents d;
     TRY(choose_format(a, &format));
     TRY(documents_open(&d, inputs, n_inputs, format, a->replace_invalid_utf8));
-    struct status s = a->dry_run ? plan_stores(a, v, &d) : build_locked(a, v, &d);
+    struct status s = check_place(a, &d, n_inputs, inputs);
+    if (!failed(s)) {
+        s = a->dry_run ? plan_stores(a, v, &d) : build_locked(a, v, &d);
+    }
     documents_close(&d);
     return s;
 }

@@ -53,6 +53,7 @@ static struct status run(const void *args, int n_positional, const char *const *
     if (a->dry_run) {
         return dry_run(n_positional, positional);
     }
+    TRY(file_check_output(a->output, 0));
     TRY(report_write(a->output, positional, n_positional));
     log_info("wrote %s", a->output);
     return status_ok();

@@ -59,6 +59,33 @@ void file_parent(char parent[FILE_PATH_BYTES], const char *path)
     snprintf(parent, FILE_PATH_BYTES, "%.*s", n, slash == NULL ? "." : path);
 }
 
+bool file_is_same(const char *a, const char *b)
+{
+    struct stat one, other;
+    return stat(a, &one) == 0 && stat(b, &other) == 0 && one.st_dev == other.st_dev &&
+           one.st_ino == other.st_ino;
+}
+
+struct status file_existing_part(char part[FILE_PATH_BYTES], const char *path)
+{
+    size_t n = strlen(path);
+    if (n >= FILE_PATH_BYTES) {
+        return status_error(STATUS_USAGE, "the path %.60s... is longer than %d bytes", path,
+                            FILE_PATH_BYTES - 1);
+    }
+    memcpy(part, path, n + 1);
+    while (n > 0 && !file_exists(part)) {
+        while (n > 0 && part[n - 1] == '/') {
+            n--;
+        }
+        while (n > 0 && part[n - 1] != '/') {
+            n--;
+        }
+        part[n] = '\0';
+    }
+    return status_ok();
+}
+
 struct status file_make_directories(const char *path)
 {
     char partial[1024];
@@ -116,10 +143,4 @@ uint64_t file_free_bytes(const char *path)
 {
     struct statvfs fs;
     return statvfs(path, &fs) == 0 ? (uint64_t)fs.f_bavail * fs.f_frsize : UINT64_MAX;
-}
-
-bool file_is_same(const char *a, const char *b)
-{
-    struct stat x, y;
-    return stat(a, &x) == 0 && stat(b, &y) == 0 && x.st_dev == y.st_dev && x.st_ino == y.st_ino;
 }

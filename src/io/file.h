@@ -81,6 +81,13 @@ struct status file_check_output_directory(const char *path, size_t longest_suffi
 bool file_exists(const char *path);
 bool file_is_directory(const char *path);
 
+/* Whether both lead to the same file or directory, by device and inode. */
+bool file_is_same(const char *a, const char *b);
+
+/* The longest beginning of `path` that is there, whole names only: "" if not even the first is.  STATUS_USAGE: too
+ * long. */
+struct status file_existing_part(char part[FILE_PATH_BYTES], const char *path);
+
 /* The directory that holds `path`, which does not end in a slash: "." where it names none. */
 void file_parent(char parent[FILE_PATH_BYTES], const char *path);
 
@@ -95,8 +102,5 @@ struct status file_remove_tree(const char *path);
 
 /* Bytes that can still be written on the file system of `path`; UINT64_MAX if unknown. */
 uint64_t file_free_bytes(const char *path);
-
-/* Whether both are there and one file, by whatever names. */
-bool file_is_same(const char *a, const char *b);
 
 #endif

@@ -74,24 +74,6 @@ static bool is_root(const char *path)
            root.st_dev == info.st_dev;
 }
 
-/* Bytes of the beginning of `path` that is there already; 0 if not even its first name is. */
-static size_t existing_bytes(const char *path)
-{
-    char part[FILE_PATH_BYTES];
-    snprintf(part, sizeof part, "%s", path);
-    size_t n = strlen(part);
-    while (n > 0 && !file_exists(part)) {
-        while (n > 0 && part[n - 1] == '/') {
-            n--;
-        }
-        while (n > 0 && part[n - 1] != '/') {
-            n--;
-        }
-        part[n] = '\0';
-    }
-    return n;
-}
-
 /* Removes the directories below the first `kept` bytes of `path` again, the deepest first, as far as they are
  * empty. */
 static void remove_made(const char *path, size_t kept)
@@ -111,7 +93,7 @@ static void remove_made(const char *path, size_t kept)
 
 struct status file_check_output_directory(const char *path, size_t longest_suffix, uint64_t bytes_wanted)
 {
-    char inside[FILE_PATH_BYTES + 8];
+    char inside[FILE_PATH_BYTES + 8], existing[FILE_PATH_BYTES];
     if (*path == '\0') {
         return status_error(STATUS_USAGE, "the path of the output directory is empty");
     }
@@ -127,7 +109,7 @@ struct status file_check_output_directory(const char *path, size_t longest_suffi
                             "the path %.60s... has %zu bytes, but at most %zu leave room for the names in it",
                             path, strlen(path), FILE_PATH_BYTES - 1 - longest_suffix);
     }
-    size_t kept = existing_bytes(path);
+    TRY(file_existing_part(existing, path));
     snprintf(inside, sizeof inside, "%s/probe", path);
     struct status s = file_make_directories(path);
     if (!failed(s)) {
@@ -136,6 +118,6 @@ struct status file_check_output_directory(const char *path, size_t longest_suffi
     if (!failed(s)) {
         s = check_space(path, path, bytes_wanted);
     }
-    remove_made(path, kept);
+    remove_made(path, strlen(existing));
     return s;
 }

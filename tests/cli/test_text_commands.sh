@@ -41,8 +41,8 @@ grep -qx cat new.txt || fail "no piece for cat: $(tr '\n' ' ' <new.txt)"
 "$kiln" vocab --input b.txt corpus --vocab_file again.txt --vocab_size 60 --do_lower_case 2>err || fail "$(cat err)"
 cmp new.txt again.txt || fail "another order of the files gives another vocabulary"
 cp b.txt own.txt
-expect 64 'is one of the texts' "$kiln" vocab --input corpus own.txt --vocab_file ./own.txt --vocab_size 60
-expect 64 'is one of the texts' "$kiln" vocab --input own.txt --vocab_file own.txt --vocab_size 60 --dry_run
+expect 64 'over the input' "$kiln" vocab --input corpus own.txt --vocab_file ./own.txt --vocab_size 60
+expect 64 'over the input' "$kiln" vocab --input own.txt --vocab_file own.txt --vocab_size 60 --dry_run
 cmp b.txt own.txt || fail "the text was replaced"
 expect 64 'has no room' "$kiln" vocab --input b.txt --vocab_file small.txt --vocab_size 10
 expect 74 'no/such/dir' "$kiln" vocab --input b.txt --vocab_file no/such/dir/v.txt

@@ -1,11 +1,17 @@
 /* kiln: the table of commands, and the only place that ends the process. */
+#define _GNU_SOURCE
 #include "cmd/commands.h"
 #include "cmd/standard_streams.h"
 #include "core/log.h"
 #include "data/shard_process.h"
+#include "io/map_fault.h"
 
+#include <limits.h>
+#include <signal.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 static const struct command *const commands[] = {
     &command_vocab,  &command_tokenize, &command_prepare, &command_pretrain, &command_report,
@@ -67,11 +73,38 @@ static struct status run(int argc, char **argv)
     return run_command(c, argc - 2, (const char **)(argv + 2));
 }
 
+/* A mapped file that another process cuts, or that its disk does not give, ends the program like any file that cannot be
+ * read: with its name.  Nothing can be tidied up here, as after kill -9; what that leaves, the next run removes.  Any
+ * other bus error is a mistake of kiln's own and dies of the signal. */
+static void on_bus_error(int number, siginfo_t *info, void *context)
+{
+    static const char begin[] = "kiln: error: ";
+    static const char end[] = " was cut short, or its disk failed, while it was read\n";
+    static atomic_flag told = ATOMIC_FLAG_INIT;
+    char line[sizeof begin + PATH_MAX + sizeof end];
+    (void)context;
+    memcpy(line, begin, sizeof begin - 1);
+    if (info->si_code != BUS_ADRERR || !map_fault_find(line + sizeof begin - 1, PATH_MAX, info->si_addr)) {
+        signal(number, SIG_DFL); /* and the access, which comes again, ends us */
+        return;
+    }
+    if (atomic_flag_test_and_set(&told)) { /* another thread is at it */
+        for (;;) {
+            pause();
+        }
+    }
+    memcpy(line + strlen(line), end, sizeof end);
+    (void)!write(STDERR_FILENO, line, strlen(line));
+    _exit(STATUS_IO);
+}
+
 int main(int argc, char **argv)
 {
     if (shard_process_is_wanted(argc, argv)) {
         return shard_process_serve();
     }
+    struct sigaction bus_error = {.sa_sigaction = on_bus_error, .sa_flags = SA_SIGINFO};
+    sigaction(SIGBUS, &bus_error, NULL);
     log_set_level(LOG_INFO);
     struct status s = standard_streams_open();
     if (!failed(s)) {

@@ -136,6 +136,9 @@ static struct status ask(const struct ask_args *a, struct reading *r, int n_ques
     if (!failed(s)) {
         s = answer_all(r, n_questions, questions);
     }
+    if (!failed(s) && a->context != NULL) {
+        s = file_map_check(&map, a->context);
+    }
     file_map_close(&map);
     buf_fini(&text);
     return s;

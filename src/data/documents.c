@@ -309,6 +309,7 @@ static struct status open_next_file(struct documents *d)
 
 static struct status close_file(struct documents *d)
 {
+    TRY(file_map_check(&d->map, current_path(d)));
     if (d->format == DOCUMENTS_WIKI && d->inside) {
         return status_error(STATUS_DATA,
                             "%s ends inside a <doc>: it is cut short; close it with a line </doc>",

@@ -1,6 +1,7 @@
 #include "data/prefetch.h"
 
-#include <signal.h>
+#include "core/signals.h"
+
 #include <string.h>
 
 /* The trainer holds step next - 1, so steps up to next may be made: they do not share its slot. */
@@ -36,11 +37,10 @@ static void *fill_steps(void *argument)
 /* Signals are for the thread that trains. */
 static int start_thread(struct prefetch *p)
 {
-    sigset_t all, before;
-    sigfillset(&all);
-    pthread_sigmask(SIG_BLOCK, &all, &before);
+    sigset_t before;
+    signals_block(&before);
     int error = pthread_create(&p->thread, NULL, fill_steps, p);
-    pthread_sigmask(SIG_SETMASK, &before, NULL);
+    signals_restore(&before);
     return error;
 }
 

@@ -25,18 +25,30 @@ struct status file_map_open(struct file_map *m, const char *path)
         if (p == MAP_FAILED) {
             s = status_error(STATUS_IO, "cannot map %s (%zu bytes): %s", path, n, strerror(errno));
         } else {
-            m->data = p;
-            m->n = n;
+            *m = (struct file_map){p, n, fd};
         }
     }
-    close(fd);
+    if (m->data == NULL) {
+        close(fd);
+    }
     return s;
+}
+
+struct status file_map_check(const struct file_map *m, const char *path)
+{
+    struct stat info;
+    if (m->data == NULL || fstat(m->fd, &info) != 0 || (size_t)info.st_size >= m->n) {
+        return status_ok();
+    }
+    return status_error(STATUS_IO, "%s was cut from %zu to %zu bytes while it was read", path, m->n,
+                        (size_t)info.st_size);
 }
 
 void file_map_close(struct file_map *m)
 {
     if (m->data != NULL) {
         munmap((void *)m->data, m->n);
+        close(m->fd);
     }
     *m = (struct file_map){0};
 }

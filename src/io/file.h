@@ -20,10 +20,15 @@ enum { FILE_PATH_BYTES = 1024 };
 struct file_map {
     const unsigned char *data; /* [n]; not NULL-terminated; NULL for an empty file */
     size_t n;
+    int fd; /* open on the file if there is data */
 };
 
 /* STATUS_DATA if the file is missing, a directory or unreadable. */
 struct status file_map_open(struct file_map *m, const char *path);
+
+/* After reading: STATUS_IO if the file has become shorter since it was mapped.  What was cut off its last page reads as
+ * zeros; behind that page, reading is SIGBUS (io/map_fault.h). */
+struct status file_map_check(const struct file_map *m, const char *path);
 void file_map_close(struct file_map *m);
 
 /* A file being written, buffered.  Failure is sticky and reported by file_writer_commit. */

@@ -277,6 +277,12 @@ struct status vocab_open(struct vocab *v, const char *path)
     struct file_map map;
     TRY(status_context(file_map_open(&map, path), "vocabulary"));
     struct status s = vocab_init(v, (const char *)map.data, map.n, path);
+    if (!failed(s)) {
+        s = file_map_check(&map, path);
+        if (failed(s)) {
+            vocab_fini(v);
+        }
+    }
     file_map_close(&map);
     return s;
 }

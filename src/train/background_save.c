@@ -1,8 +1,8 @@
 #include "train/background_save.h"
 
 #include "core/clock.h"
+#include "core/signals.h"
 
-#include <signal.h>
 #include <stdlib.h>
 
 size_t background_save_bytes(const struct param_table *params, enum dtype dtype)
@@ -63,12 +63,11 @@ static void *write_copy(void *argument)
 /* Signals are for the thread that trains.  Without a thread the save is done here and now. */
 static void start(struct background_save *b)
 {
-    sigset_t all, before;
+    sigset_t before;
     atomic_store(&b->done, false);
-    sigfillset(&all);
-    pthread_sigmask(SIG_BLOCK, &all, &before);
+    signals_block(&before);
     b->threaded = pthread_create(&b->thread, NULL, write_copy, b) == 0;
-    pthread_sigmask(SIG_SETMASK, &before, NULL);
+    signals_restore(&before);
     if (!b->threaded) {
         write_copy(b);
     }

@@ -155,7 +155,7 @@ static struct status read_flat(const struct checkpoint *c, enum checkpoint_file 
         }
         TRY(status_context(safetensors_read(e, param_view(p, flat)), "%s/%s", c->path, file_name));
     }
-    return status_ok();
+    return file_map_check(&c->files[file], c->path);
 }
 
 struct status checkpoint_read_weights(const struct checkpoint *c, const struct param_table *params,

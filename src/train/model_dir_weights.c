@@ -165,5 +165,8 @@ struct status model_dir_read_weights(const struct model_dir *m, const struct par
     for (int i = 0; i < m->files.n_tensors; i++) {
         TRY(account_for(&r, &m->files.tensors[i]));
     }
+    for (int i = 0; i < m->files.n_files; i++) {
+        TRY(file_map_check(&m->files.files[i].map, m->path));
+    }
     return check_new(&r, may_be_new);
 }

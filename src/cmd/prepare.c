@@ -247,7 +247,8 @@ static struct status build_stores(const struct prepare_args *a, const struct voc
     return s;
 }
 
-static struct shard_set_config shard_config(const struct prepare_args *a, const struct vocab *v)
+static struct shard_set_config shard_config(const struct prepare_args *a, const struct vocab *v,
+                                            struct temporary *work)
 {
     return (struct shard_set_config){.output_dir = a->output_dir,
                                      .vocab = v,
@@ -260,7 +261,8 @@ static struct shard_set_config shard_config(const struct prepare_args *a, const 
                                      .n_shards = a->n_shards,
                                      .masked_lm_prob = a->masked_lm_prob,
                                      .short_seq_prob = a->short_seq_prob,
-                                     .seed = (uint64_t)a->seed};
+                                     .seed = (uint64_t)a->seed,
+                                     .work = work};
 }
 
 static void tell_about_shards(const struct prepare_args *a, const struct shard_writer_report *r,
@@ -280,7 +282,8 @@ static void tell_about_shards(const struct prepare_args *a, const struct shard_w
 /* Samples from stores that are made for them and not kept. */
 static struct status build_shards(const struct prepare_args *a, const struct vocab *v, struct documents *d)
 {
-    struct shard_set_config c = shard_config(a, v);
+    struct temporary work;
+    struct shard_set_config c = shard_config(a, v, &work);
     char directory[STORE_BUILDER_PATH_BYTES];
     struct store_builder b;
     struct shard_writer_report reports[STORE_COUNT];
@@ -322,7 +325,7 @@ static struct status build_locked(const struct prepare_args *a, const struct voc
 
 static struct status plan_stores(const struct prepare_args *a, const struct vocab *v, struct documents *d)
 {
-    struct shard_set_config shards = shard_config(a, v);
+    struct shard_set_config shards = shard_config(a, v, NULL);
     const char *existing = wants_shards(a) ? NULL : store_builder_find_existing(a->output_dir);
     if (existing != NULL && !a->overwrite) {
         return status_error(STATUS_USAGE, "%s already has %s; --overwrite replaces what is there",
@@ -357,7 +360,7 @@ static struct status check_place(const struct prepare_args *a, const struct docu
 {
     static const char *const names[] = {"vocab.txt",  "tokenizer_config.json", "train.bin",   "train.idx",
                                         "train.json", "heldout.bin",           "heldout.idx", "heldout.json"};
-    enum { LONGEST_SUFFIX = sizeof "/prepare.tmp/training/kiln_training_100000.hdf5" };
+    enum { LONGEST_SUFFIX = sizeof "/.prepare.kiln-0123456789abcdef.tmp/training/kiln_training_100000.hdf5" };
     TRY(documents_output_check_directory(d, inputs, n_inputs, "--output_dir", a->output_dir));
     for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
         char path[FILE_PATH_BYTES + LONGEST_SUFFIX];

@@ -9,8 +9,6 @@
 #include <string.h>
 #include <unistd.h>
 
-static const char TEMPORARY[] = "prepare.tmp";
-
 /* The words that names and directories have, by the store that they come from. */
 static const char *const words[STORE_COUNT] = {[STORE_TRAIN] = "training", [STORE_HELDOUT] = "test"};
 
@@ -21,6 +19,15 @@ static struct status make_path(char path[PATH_BYTES], const struct shard_set_con
                                const char *b, const char *end)
 {
     int n = snprintf(path, PATH_BYTES, "%s/%s%s%s", c->output_dir, a, b, end);
+    return n < PATH_BYTES ? status_ok()
+                          : status_error(STATUS_USAGE, "the path %.60s... is too long", c->output_dir);
+}
+
+/* The same in the directory where all is made. */
+static struct status make_work_path(char path[PATH_BYTES], const struct shard_set_config *c, const char *a,
+                                    const char *end)
+{
+    int n = snprintf(path, PATH_BYTES, "%s/%s%s", c->work->path, a, end);
     return n < PATH_BYTES ? status_ok()
                           : status_error(STATUS_USAGE, "the path %.60s... is too long", c->output_dir);
 }
@@ -67,24 +74,26 @@ static struct status remove_if_there(const char *path)
 
 struct status shard_set_begin(const struct shard_set_config *c, char store_directory[PATH_BYTES])
 {
-    TRY(make_path(store_directory, c, TEMPORARY, "", ""));
-    TRY(remove_if_there(store_directory)); /* of a run that was killed */
-    return file_make_directories(store_directory);
+    TRY(make_path(store_directory, c, "prepare", "", ""));
+    temporary_clean(store_directory);
+    TRY(temporary_create_directory(c->work, store_directory));
+    struct status s = make_work_path(store_directory, c, "", "");
+    if (failed(s)) {
+        shard_set_abandon(c);
+    }
+    return s;
 }
 
 void shard_set_abandon(const struct shard_set_config *c)
 {
-    char path[PATH_BYTES];
-    if (!failed(make_path(path, c, TEMPORARY, "", ""))) {
-        remove_if_there(path);
-    }
+    temporary_remove(c->work);
 }
 
 static struct status write_shards(const struct shard_set_config *c, enum store_builder_store store,
                                   const struct token_store *samples, struct shard_writer_report *report)
 {
     char directory[PATH_BYTES];
-    TRY(make_path(directory, c, TEMPORARY, "/", words[store]));
+    TRY(make_work_path(directory, c, words[store], ""));
     TRY(file_make_directories(directory));
     struct shard_writer_config config = {.samples = sample_config(c),
                                          .directory = directory,
@@ -103,9 +112,8 @@ static struct status write_part(const struct shard_set_config *c, enum store_bui
     char directory[PATH_BYTES], prefix[PATH_BYTES];
     struct token_store samples;
     *report = (struct shard_writer_report){0};
-    TRY(make_path(directory, c, TEMPORARY, "", ""));
-    TRY(store_builder_prefix(prefix, directory, store));
-    TRY(make_path(directory, c, TEMPORARY, store == STORE_TRAIN ? "/train" : "/heldout", ".json"));
+    TRY(store_builder_prefix(prefix, c->work->path, store));
+    TRY(make_work_path(directory, c, store == STORE_TRAIN ? "train" : "heldout", ".json"));
     if (store == STORE_HELDOUT && !file_exists(directory)) {
         return status_ok();
     }
@@ -121,11 +129,7 @@ static struct status move(const struct shard_set_config *c, const char *name, co
     char from[PATH_BYTES], to[PATH_BYTES];
     TRY(make_path(to, c, name, end, ""));
     TRY(remove_if_there(to));
-    TRY(make_path(from, c, TEMPORARY, "/", name));
-    size_t n = strlen(from);
-    if ((size_t)snprintf(from + n, sizeof from - n, "%s", end) >= sizeof from - n) {
-        return status_error(STATUS_USAGE, "the path %.60s... is too long", c->output_dir);
-    }
+    TRY(make_work_path(from, c, name, end));
     if (file_exists(from) && rename(from, to) != 0) {
         return status_error(STATUS_IO, "cannot rename %s to %s: %s", from, to, strerror(errno));
     }

@@ -4,13 +4,14 @@
  *   training_metadata.json, test_metadata.json   packed only: data/shard_directory.h
  *   vocab.txt, tokenizer_config.json
  *
- * The token store that the samples are drawn from, and the shards, are made in DIR/prepare.tmp; the rule:
- * nothing stands under its final name before all of it is written. */
+ * The token store that the samples are drawn from, and the shards, are made in a temporary directory in DIR
+ * (io/temporary.h); the rule: nothing stands under its final name before all of it is written. */
 #ifndef KILN_DATA_SHARD_SET_H
 #define KILN_DATA_SHARD_SET_H
 
 #include "data/shard_writer.h"
 #include "data/store_builder.h"
+#include "io/temporary.h"
 
 struct shard_set_config {
     const char *output_dir;
@@ -19,6 +20,7 @@ struct shard_set_config {
     int64_t max_seq_length, max_predictions_per_seq, dupe_factor, n_shards;
     double masked_lm_prob, short_seq_prob;
     uint64_t seed;
+    struct temporary *work; /* where all is made: the caller's, and shard_set_begin's to fill */
 };
 
 /* STATUS_USAGE if a flag is out of its range, or the directory has shards already and may not lose them. */

@@ -28,7 +28,11 @@ for file in padded/training/kiln_training_2.hdf5 padded/test/kiln_test_0.hdf5 pa
     padded/tokenizer_config.json; do
     [ -s "$dir/$file" ] || fail "$file is missing"
 done
-[ -e "$dir/padded/prepare.tmp" ] && fail "the temporary store remains"
+[ -z "$(find "$dir/padded" -name '*.kiln-*')" ] || fail "the temporary store remains"
+mkdir "$dir/padded/.prepare.kiln-0123456789abcdef.tmp" "$dir/padded/prepare.tmp" # a dead run's, and a user's
+expect 0 "removing $dir/padded/.prepare.kiln-0123456789abcdef.tmp" prepare --output_dir "$dir/padded" --n_shards 3 --overwrite
+[ ! -e "$dir/padded/.prepare.kiln-0123456789abcdef.tmp" ] || fail "what a dead run left remains"
+rmdir "$dir/padded/prepare.tmp" || fail "a user's directory is gone"
 expect 64 "--overwrite" prepare --output_dir "$dir/padded"
 expect 64 "--overwrite" prepare --output_dir "$dir/padded" --dry_run
 expect 0 "1 files" prepare --output_dir "$dir/again" --n_shards 1 --overwrite

@@ -281,11 +281,12 @@ static void put_back(const char *path, const char *final)
     }
 }
 
-static void clean_one(const char *path, const char *final, bool is_aside)
+static bool clean_one(const char *path, const char *final, bool is_aside, void *context)
 {
     int fd = lock_left(path);
+    (void)context;
     if (fd < 0) {
-        return;
+        return false;
     }
     if (is_aside && !file_exists(final)) {
         put_back(path, final);
@@ -294,23 +295,47 @@ static void clean_one(const char *path, const char *final, bool is_aside)
         remove_or_warn(path);
     }
     close(fd);
+    return false;
+}
+
+/* Calls visit(path, final, is_aside) for each left-over name beside `final`, until that returns true. */
+static bool visit_left(const char *final, bool (*visit)(const char *, const char *, bool, void *),
+                       void *context)
+{
+    char parent[FILE_PATH_BYTES], path[FILE_PATH_BYTES + NAME_MAX + 1];
+    int directory = directory_bytes(final);
+    bool done = false;
+    file_parent(parent, final);
+    DIR *dir = opendir(parent);
+    if (dir == NULL) {
+        return false; /* who writes there will tell */
+    }
+    for (const struct dirent *e; !done && (e = readdir(dir)) != NULL;) {
+        bool is_aside = is_left_name(e->d_name, final + directory, ASIDE);
+        if (is_aside || is_left_name(e->d_name, final + directory, TEMPORARY)) {
+            snprintf(path, sizeof path, "%.*s%s", directory, final, e->d_name);
+            done = visit(path, final, is_aside, context);
+        }
+    }
+    closedir(dir);
+    return done;
 }
 
 void temporary_clean(const char *final)
 {
-    char parent[FILE_PATH_BYTES], path[FILE_PATH_BYTES + NAME_MAX + 1];
-    file_parent(parent, final);
-    DIR *dir = opendir(parent);
-    if (dir == NULL) {
-        return; /* who writes there will tell */
+    visit_left(final, clean_one, NULL);
+}
+
+static bool is_aside_of(const char *path, const char *final, bool is_aside, void *context)
+{
+    if (is_aside && !file_exists(final)) {
+        snprintf(context, TEMPORARY_PATH_BYTES, "%s", path);
+        return true;
     }
-    int directory = directory_bytes(final);
-    for (const struct dirent *e; (e = readdir(dir)) != NULL;) {
-        bool is_aside = is_left_name(e->d_name, final + directory, ASIDE);
-        if (is_aside || is_left_name(e->d_name, final + directory, TEMPORARY)) {
-            snprintf(path, sizeof path, "%.*s%s", directory, final, e->d_name);
-            clean_one(path, final, is_aside);
-        }
-    }
-    closedir(dir);
+    return false;
+}
+
+bool temporary_find_aside(char aside[TEMPORARY_PATH_BYTES], const char *final)
+{
+    return visit_left(final, is_aside_of, aside);
 }

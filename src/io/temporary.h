@@ -37,6 +37,9 @@ struct status temporary_remove_directory(const char *path);
  * process writes, and what cannot be removed (a warning), stays. */
 void temporary_clean(const char *final);
 
+/* Whether nothing stands at `final` because a run died between two renames, and where the older directory is. */
+bool temporary_find_aside(char aside[TEMPORARY_PATH_BYTES], const char *final);
+
 /* Whether a file of this name in a directory is a temporary, of whatever. */
 bool temporary_is_name(const char *name);
 

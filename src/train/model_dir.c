@@ -154,6 +154,12 @@ static enum bert_task task_of(const struct model_files *files)
 static struct status open_all(struct model_dir *m)
 {
     char manifest[CHECKPOINT_PATH_BYTES];
+    char aside[TEMPORARY_PATH_BYTES];
+    if (temporary_find_aside(aside, m->path)) {
+        return status_error(STATUS_DATA,
+                            "%s is missing: a run that died while it replaced it left it as %s; rename that",
+                            m->path, aside);
+    }
     if (!file_is_directory(m->path)) {
         return status_error(STATUS_DATA, "%s is no directory with a config.json", m->path);
     }

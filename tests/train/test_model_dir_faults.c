@@ -71,6 +71,7 @@ static int value_of_place(const struct model_case *k)
     struct model_dir m;
     struct load_report report;
     if (!file_exists(k->place)) {
+        EXPECT_ERROR(model_dir_open(&m, k->place), STATUS_DATA, ".old; rename that");
         return 0;
     }
     EXPECT_OK(model_dir_open(&m, k->place));

@@ -32,10 +32,11 @@ static struct status follow_once(char path[FILE_PATH_BYTES], bool *is_link)
     const char *slash = strrchr(path, '/');
     int directory = to[0] == '/' || slash == NULL ? 0 : (int)(slash + 1 - path);
     snprintf(joined, sizeof joined, "%.*s%.*s", directory, path, (int)n, to);
-    if (n == sizeof to || strlen(joined) >= FILE_PATH_BYTES) {
+    size_t bytes = strlen(joined) + 1;
+    if (n == sizeof to || bytes > FILE_PATH_BYTES) {
         return too_long(path);
     }
-    strcpy(path, joined);
+    memcpy(path, joined, bytes);
     return status_ok();
 }
 

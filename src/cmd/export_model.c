@@ -99,7 +99,7 @@ static struct status run(const void *args, int n_positional, const char *const *
                             "another directory",
                             a->output_dir, a->model);
     }
-    TRY(model_dir_check_place(a->output_dir, 0));
+    TRY(a->dry_run ? model_dir_check_place(a->output_dir) : model_dir_check_output(a->output_dir, 0));
     TRY(model_dir_open(&m, a->model));
     struct status s = export_open(a, &m);
     model_dir_close(&m);

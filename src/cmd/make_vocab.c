@@ -124,7 +124,9 @@ static struct status run(const void *args, int n_positional, const char *const *
         return s;
     }
     s = documents_output_check_file(&d, "--vocab_file", a->vocab_file);
-    s = failed(s) ? s : file_check_output(a->vocab_file, 0);
+    if (!failed(s) && !a->dry_run) {
+        s = file_check_output(a->vocab_file, 0);
+    }
     if (a->dry_run && !failed(s)) {
         log_info("would make a vocabulary of at most %lld pieces from %lld files, %.1f MB, and write %s",
                  (long long)a->vocab_size, (long long)d.n_files, (double)d.total_bytes / 1e6, a->vocab_file);

@@ -367,7 +367,8 @@ static struct status check_place(const struct prepare_args *a, const struct docu
         snprintf(path, sizeof path, "%s/%s", a->output_dir, names[i]);
         TRY(documents_output_check_file(d, "--output_dir", path));
     }
-    return file_check_output_directory(a->output_dir, LONGEST_SUFFIX, 0);
+    return a->dry_run ? file_check_directory_path(a->output_dir, LONGEST_SUFFIX)
+                      : file_check_output_directory(a->output_dir, LONGEST_SUFFIX, 0);
 }
 
 static struct status prepare(const struct prepare_args *a, const struct vocab *v, int n_inputs,

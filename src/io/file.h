@@ -83,6 +83,9 @@ struct status file_check_output(const char *path, uint64_t bytes_wanted);
  * included, temporary names too (those of file_writer need no room). */
 struct status file_check_output_directory(const char *path, size_t longest_suffix, uint64_t bytes_wanted);
 
+/* The first part of it, which writes nothing: for a dry run. */
+struct status file_check_directory_path(const char *path, size_t longest_suffix);
+
 bool file_exists(const char *path);
 bool file_is_directory(const char *path);
 

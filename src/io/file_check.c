@@ -91,9 +91,8 @@ static void remove_made(const char *path, size_t kept)
     }
 }
 
-struct status file_check_output_directory(const char *path, size_t longest_suffix, uint64_t bytes_wanted)
+struct status file_check_directory_path(const char *path, size_t longest_suffix)
 {
-    char inside[FILE_PATH_BYTES + 8], existing[FILE_PATH_BYTES];
     if (*path == '\0') {
         return status_error(STATUS_USAGE, "the path of the output directory is empty");
     }
@@ -109,6 +108,13 @@ struct status file_check_output_directory(const char *path, size_t longest_suffi
                             "the path %.60s... has %zu bytes, but at most %zu leave room for the names in it",
                             path, strlen(path), FILE_PATH_BYTES - 1 - longest_suffix);
     }
+    return status_ok();
+}
+
+struct status file_check_output_directory(const char *path, size_t longest_suffix, uint64_t bytes_wanted)
+{
+    char inside[FILE_PATH_BYTES + 8], existing[FILE_PATH_BYTES];
+    TRY(file_check_directory_path(path, longest_suffix));
     TRY(file_existing_part(existing, path));
     snprintf(inside, sizeof inside, "%s/probe", path);
     struct status s = file_make_directories(path);

@@ -62,9 +62,13 @@ struct model_dir_contents {
 /* Longer than what a save appends to the directory's path: its temporary name, and the names in it. */
 enum { MODEL_DIR_LONGEST_SUFFIX = 64 };
 
-/* Whether model_dir_save could write there, found out before the work: STATUS_USAGE if the directory holds anything
- * but such a model, is the current one or the top of a file system; else as file_check_output_directory. */
-struct status model_dir_check_place(const char *path, uint64_t bytes_wanted);
+/* Whether model_dir_save would write there, as far as can be seen without writing: STATUS_USAGE if the directory holds
+ * anything but such a model, is the current one or the top of a file system, or is none; STATUS_IO if it cannot be
+ * replaced. */
+struct status model_dir_check_place(const char *path);
+
+/* And whether it can: file_check_output_directory, for before the work. */
+struct status model_dir_check_output(const char *path, uint64_t bytes_wanted);
 
 /* Writes the directory under another name and puts it in its place: it is there as a whole or not at all.  One that
  * holds nothing but such a model is exchanged for it (io/temporary.h); a link to a directory stays. */

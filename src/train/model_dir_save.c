@@ -247,12 +247,20 @@ static struct status find_place(char final[CHECKPOINT_PATH_BYTES], const char *p
     return file_follow_links(final);
 }
 
-struct status model_dir_check_place(const char *path, uint64_t bytes_wanted)
+struct status model_dir_check_place(const char *path)
 {
     char final[CHECKPOINT_PATH_BYTES];
     TRY(find_place(final, path));
     TRY(check_contents(final));
     TRY(check_replaceable(final));
+    return file_check_directory_path(final, MODEL_DIR_LONGEST_SUFFIX);
+}
+
+struct status model_dir_check_output(const char *path, uint64_t bytes_wanted)
+{
+    char final[CHECKPOINT_PATH_BYTES];
+    TRY(model_dir_check_place(path));
+    TRY(find_place(final, path));
     return file_check_output_directory(final, MODEL_DIR_LONGEST_SUFFIX, bytes_wanted);
 }
 
@@ -267,7 +275,7 @@ struct status model_dir_save(const char *path, const struct model_dir_contents *
 {
     struct saving s = {.c = c};
     char final[CHECKPOINT_PATH_BYTES], parent[FILE_PATH_BYTES];
-    TRY(model_dir_check_place(path, (uint64_t)param_table_count(c->params) * dtype_bytes(c->master.dtype)));
+    TRY(model_dir_check_output(path, (uint64_t)param_table_count(c->params) * dtype_bytes(c->master.dtype)));
     TRY(find_place(final, path));
     file_parent(parent, final);
     TRY(file_make_directories(parent));

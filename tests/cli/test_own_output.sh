@@ -71,13 +71,15 @@ expect 64 'is the log of a run' "$kiln" report run --output log.link
 cmp run/log.jsonl log.before || fail "a log was overwritten"
 
 # Before the work: it would fail here for want of input, too.
-expect 74 'no/such' "${vocab[@]}" --input corpus.txt --vocab_file no/such/v.txt --dry-run
+expect 74 'no/such' "${vocab[@]}" --input corpus.txt --vocab_file no/such/v.txt
 expect 64 'is a directory' "${vocab[@]}" --input corpus.txt --vocab_file texts
 expect 64 'is empty' "${vocab[@]}" --input corpus.txt --vocab_file ''
 expect 64 'root of the file system' "${prepare[@]}" --input corpus.txt --output_dir //
 expect 64 'is empty' "${prepare[@]}" --input corpus.txt --output_dir ''
 expect 64 'is there and is no directory' "${prepare[@]}" --input texts --output_dir corpus.txt
 expect 64 'at most' "${prepare[@]}" --input texts --output_dir "$(printf 'd%.0s' $(seq 1000))"
+expect 64 'root of the file system' "${prepare[@]}" --input corpus.txt --output_dir / --dry-run
+expect 64 'no part of a model' "$kiln" export --model nothing --output_dir texts --dry-run
 expect 64 'no part of a model' "$kiln" export --model nothing --output_dir texts
 expect 64 'name of its own' "$kiln" export --model nothing --output_dir .
 expect 74 'no/such' "$kiln" report nothing --output no/such/report.html

@@ -98,25 +98,35 @@ struct status file_existing_part(char part[FILE_PATH_BYTES], const char *path)
     return status_ok();
 }
 
+/* One pass over the names of a path; `partial` is as far as it came. */
+static bool make_each(char partial[FILE_PATH_BYTES], const char *path)
+{
+    size_t n = strlen(path);
+    for (size_t i = 1; i <= n; i++) {
+        if (i == n || path[i] == '/') {
+            memcpy(partial, path, i);
+            partial[i] = '\0';
+            if (mkdir(partial, 0777) != 0 && !(errno == EEXIST && file_is_directory(partial))) {
+                return false;
+            }
+        }
+    }
+    return true;
+}
+
 struct status file_make_directories(const char *path)
 {
-    char partial[1024];
-    if ((size_t)snprintf(partial, sizeof partial, "%s", path) >= sizeof partial) {
+    enum {
+        TRIES = 100
+    }; /* a parent may go while we make its child: file_check_output_directory of another run */
+    char partial[FILE_PATH_BYTES];
+    if (strlen(path) >= sizeof partial) {
         return status_error(STATUS_USAGE, "the path %.60s... is longer than %zu bytes", path,
                             sizeof partial - 1);
     }
-    for (char *p = partial + 1; *partial != '\0'; p++) {
-        bool last = *p == '\0';
-        if (last || *p == '/') {
-            *p = '\0';
-            if (mkdir(partial, 0777) != 0 && !(errno == EEXIST && file_is_directory(partial))) {
-                return status_error(STATUS_IO, "cannot create the directory %s: %s", partial,
-                                    strerror(errno));
-            }
-            if (last) {
-                break;
-            }
-            *p = '/';
+    for (int i = 0; !make_each(partial, path); i++) {
+        if ((errno != ENOENT && errno != EEXIST) || i == TRIES) {
+            return status_error(STATUS_IO, "cannot create the directory %s: %s", partial, strerror(errno));
         }
     }
     return status_ok();

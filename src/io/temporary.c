@@ -248,7 +248,8 @@ static bool is_left_name(const char *name, const char *final, const char *end)
 static int lock_left(const char *path)
 {
     struct stat info;
-    if (lstat(path, &info) != 0 || (!S_ISREG(info.st_mode) && !S_ISDIR(info.st_mode))) {
+    if (lstat(path, &info) != 0 || info.st_uid != geteuid() ||
+        (!S_ISREG(info.st_mode) && !S_ISDIR(info.st_mode))) {
         return -1;
     }
     int how =

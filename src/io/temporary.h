@@ -34,7 +34,7 @@ struct status temporary_put_directory(struct temporary *t, const char *final);
 struct status temporary_remove_directory(const char *path);
 
 /* Removes what dead runs left beside `final`, puts back what one had moved aside, and says so for each.  What a live
- * process writes, and what cannot be removed (a warning), stays. */
+ * process writes, what is another user's, and what cannot be removed (a warning), stays. */
 void temporary_clean(const char *final);
 
 /* Whether nothing stands at `final` because a run died between two renames, and where the older directory is. */

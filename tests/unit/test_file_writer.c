@@ -167,6 +167,12 @@ static void test_left_over(void)
     }
     EXPECT(symlink("target", path_of(".a.kiln-aaaaaaaaaaaaaaaa.tmp")) == 0, "a link");
     EXPECT_OK(file_writer_open(&alive, path_of("a")));
+    const char *foreign = path_of(".a.kiln-bbbbbbbbbbbbbbbb.tmp");
+    touch(foreign);
+    bool has_foreign = geteuid() == 0 && chown(foreign, 1, 1) == 0;
+    temporary_clean(path_of("a"));
+    EXPECT(file_exists(foreign) == has_foreign, "another user's file");
+    unlink(foreign);
     touch(left_name("a", ".tmp"));
     EXPECT_OK(file_writer_open(&other, path_of("a")));
     EXPECT(!file_exists(left_name("a", ".tmp")), "what a dead run left is still there");
@@ -205,6 +211,27 @@ static void test_dead_writer(void)
     EXPECT(kill(child, SIGKILL) == 0 && waitpid(child, NULL, 0) == child, "kill");
     temporary_clean(path_of("d"));
     EXPECT(count_entries() == before, "what a dead writer left is still there");
+}
+
+/* The check of one run removes the directories that it made; another run, which makes its own below the same parent
+ * meanwhile, does not fail by that. */
+static void test_concurrent_check(void)
+{
+    enum { TIMES = 3000 };
+    pid_t child = fork();
+    if (child == 0) {
+        for (;;) {
+            (void)file_check_output_directory(path_of("runs/common/a"), 1, 0);
+        }
+    }
+    for (int i = 0; i < TIMES; i++) {
+        EXPECT_OK(file_make_directories(path_of("runs/common/b")));
+        EXPECT(rmdir(path_of("runs/common/b")) == 0, "somebody else's directory was removed");
+    }
+    EXPECT(kill(child, SIGKILL) == 0 && waitpid(child, NULL, 0) == child, "kill");
+    if (file_exists(path_of("runs"))) {
+        EXPECT_OK(file_remove_tree(path_of("runs")));
+    }
 }
 
 static void test_check_output(void)
@@ -252,6 +279,7 @@ int main(void)
     test_dead_writer();
     test_check_output();
     test_check_directory();
+    test_concurrent_check();
     EXPECT_OK(file_remove_tree(directory));
     return 0;
 }

@@ -109,7 +109,8 @@ static void test_layer(void)
     op->attention(&x, heads, lse, heads, heads, heads, attention_of_128());
     op->attention_backward(&x, heads, heads, heads, heads, heads, lse, heads, heads, heads,
                            attention_of_128());
-    op->linear_backward_weight(&x, tensor_2d(NULL, DTYPE_F32, 3 * H, H), vector(3 * H), matrix(T, 3 * H), u);
+    op->linear_backward_weight(&x, tensor_2d(NULL, DTYPE_F32, 3 * H, H), vector(3 * H), matrix(T, 3 * H), u,
+                               true);
     EXPECT(!failed(x.status), "%s", x.status.message);
     expect_ms(&f, "linear_gelu", .431 + .165);
     expect_ms(&f, "bias_dropout_add_layernorm", .085);

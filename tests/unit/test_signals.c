@@ -43,7 +43,7 @@ static void multiply_until(int n_signals, enum dtype dtype)
     do {
         x.ops->linear(&x, out, in, w, NULL_TENSOR);
         x.ops->linear_backward_input(&x, in, out, w, false);
-        x.ops->linear_backward_weight(&x, dw, NULL_TENSOR, out, in);
+        x.ops->linear_backward_weight(&x, dw, NULL_TENSOR, out, in, true);
         EXPECT_OK(x.status);
     } while (n_handled < n_signals);
     device_cpu.release(memory, 3 * T * H * sizeof(float));

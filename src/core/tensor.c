@@ -3,6 +3,9 @@
 #include "core/fp8.h"
 #include "core/status.h"
 
+#include <math.h>
+#include <string.h>
+
 static tensor dense(void *data, enum dtype dtype, int n_dims, const int64_t *dims)
 {
     tensor t = {.data = data, .dtype = dtype, .n_dims = n_dims};
@@ -186,4 +189,31 @@ void tensor_store(tensor t, int64_t offset, double value)
     case DTYPE_E4M3:
     case DTYPE_E5M2: *(uint8_t *)p = fp8_from_f32(t.dtype, (float)(value / scale_of(t))); break;
     }
+}
+
+/* All bits of the exponent set, looked for without a branch. */
+static bool any_nonfinite_f32(const float *v, int64_t n)
+{
+    uint32_t found = 0;
+    for (int64_t i = 0; i < n; i++) {
+        uint32_t u;
+        memcpy(&u, &v[i], sizeof u);
+        found |= (u & 0x7f800000U) == 0x7f800000U;
+    }
+    return found != 0;
+}
+
+int64_t tensor_find_nonfinite(tensor t)
+{
+    int64_t n = tensor_count(t), cols = tensor_cols(t);
+    bool has_rows = t.dtype == DTYPE_F32 && t.n_dims >= 1 && t.n_dims <= 2 && t.strides[t.n_dims - 1] == 1;
+    for (int64_t i = 0; i < n; i++) {
+        if (has_rows && i % cols == 0 &&
+            !any_nonfinite_f32((const float *)t.data + i / cols * t.strides[0], cols)) {
+            i += cols - 1;
+        } else if (!isfinite(tensor_get(t, i))) {
+            return i;
+        }
+    }
+    return -1;
 }

@@ -64,4 +64,7 @@ void tensor_set(tensor t, int64_t index, double value);
 double tensor_load(tensor t, int64_t offset);
 void tensor_store(tensor t, int64_t offset, double value);
 
+/* The first element of a host tensor that is infinite or NaN, in dense order; -1: all are finite. */
+int64_t tensor_find_nonfinite(tensor t);
+
 #endif

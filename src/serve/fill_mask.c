@@ -2,6 +2,7 @@
 #include "serve/fill_mask.h"
 
 #include "dev/host_view.h"
+#include "train/diagnose.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -95,12 +96,14 @@ static struct status predict(struct session *s, int64_t top_k, struct fill_resul
         return status_error(STATUS_MEMORY, "out of memory for %lld candidates",
                             (long long)(r->n_masks * r->top_k));
     }
-    for (int64_t m = 0; m < r->n_masks; m++) {
+    struct status status =
+        diagnose_result(&s->model, tensor_slice(logits.host, 0, r->n_masks), "the scores of the words");
+    for (int64_t m = 0; m < r->n_masks && !failed(status); m++) {
         take_best((const float *)logits.host.data + m * logits.host.strides[0], s->vocab.n,
                   r->candidates + m * r->top_k, r->top_k);
     }
     host_view_close(&logits);
-    return status_ok();
+    return status;
 }
 
 struct status fill_mask(struct session *s, const char *text, size_t n, int64_t top_k,
@@ -116,6 +119,9 @@ struct status fill_mask(struct session *s, const char *text, size_t n, int64_t t
         status = predict(s, top_k, result);
     }
     id_list_fini(&ids);
+    if (failed(status)) {
+        fill_result_fini(result);
+    }
     return status;
 }
 

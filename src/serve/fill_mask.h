@@ -16,7 +16,7 @@ struct fill_result {
 };
 
 /* Fills every "[MASK]" of text[0..n).  STATUS_DATA if there is none, or if the text is longer than the model
- * reads. */
+ * reads; STATUS_NUMERIC if the model computes something that is not finite. */
 struct status fill_mask(struct session *s, const char *text, size_t n, int64_t top_k,
                         struct fill_result *result);
 void fill_result_fini(struct fill_result *r);

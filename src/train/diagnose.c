@@ -14,28 +14,37 @@ static int64_t first_nonfinite(struct trainer *t, tensor in)
 }
 
 struct culprit {
+    struct trainer *trainer;
     char name[PARAM_NAME_BYTES + 32];
     int64_t index; /* -1: none found yet */
 };
 
-static void look_at(struct trainer *t, struct culprit *c, tensor in, const char *kind, const char *name)
+/* What a task lacks is a null tensor. */
+static void look_at(struct culprit *c, tensor in, const char *kind, const char *name)
 {
-    if (c->index < 0) {
-        c->index = first_nonfinite(t, in);
+    if (c->index < 0 && !tensor_is_null(in)) {
+        c->index = first_nonfinite(c->trainer, in);
         snprintf(c->name, sizeof c->name, "%s %s", kind, name);
     }
 }
 
-static void look_at_params(struct trainer *t, struct culprit *c, tensor flat, const char *kind)
+static void look_at_params(struct culprit *c, const struct param_table *params, tensor flat, const char *kind)
 {
-    for (int i = 0; i < t->params.n && c->index < 0; i++) {
-        look_at(t, c, param_view(&t->params.params[i], flat), kind, t->params.params[i].name);
+    for (int i = 0; i < params->n && c->index < 0 && !tensor_is_null(flat); i++) {
+        look_at(c, param_view(&params->params[i], flat), kind, params->params[i].name);
     }
 }
 
-static void look_at_layer(struct trainer *t, struct culprit *c, int64_t layer)
+/* Layers may share the memory of their activations, so each is looked at before the next is computed. */
+static void look_at_layer(void *context, int64_t layer)
 {
-    const struct bert_layer_acts *a = &t->stage.slot.layers[layer];
+    struct culprit *c = context;
+    const struct stage_slot *slot = &c->trainer->stage.slot;
+    if (layer < 0) {
+        look_at(c, slot->embed.out, "activation", "embeddings");
+        return;
+    }
+    const struct bert_layer_acts *a = &slot->layers[layer];
     const struct {
         const char *name;
         tensor t;
@@ -48,26 +57,55 @@ static void look_at_layer(struct trainer *t, struct culprit *c, int64_t layer)
     for (size_t i = 0; i < sizeof acts / sizeof acts[0]; i++) {
         char name[80];
         snprintf(name, sizeof name, "layer %lld %s", (long long)layer, acts[i].name);
-        look_at(t, c, acts[i].t, "activation", name);
+        look_at(c, acts[i].t, "activation", name);
     }
+}
+
+static void look_at_activations(struct culprit *c, bool training)
+{
+    struct stage *s = &c->trainer->stage;
+    s->layer_done = look_at_layer;
+    s->layer_done_context = c;
+    stage_forward(s, training);
+    s->layer_done = NULL;
+    look_at(c, s->slot.heads.logits, "activation", "MLM logits");
+    look_at(c, s->slot.heads.nsp_logits, "activation", "NSP logits");
+    look_at(c, s->slot.qa.logits, "activation", "logits of answers");
+}
+
+static struct culprit find(struct trainer *t)
+{
+    const struct param_table *params = t->owner == NULL ? &t->params : &t->owner->params;
+    struct culprit c = {.trainer = t, .index = -1};
+    look_at_params(&c, params, t->master, "weight");
+    look_at_params(&c, params, t->working, "rounded weight");
+    look_at_activations(&c, t->config.training);
+    return c;
 }
 
 struct status diagnose_nonfinite(struct trainer *t, int64_t step, const struct trainer_result *r)
 {
-    struct culprit c = {.index = -1};
-    look_at_params(t, &c, t->master, "weight");
-    look_at(t, &c, t->stage.slot.embed.out, "activation", "embeddings");
-    for (int64_t i = 0; i < t->config.model.num_hidden_layers; i++) {
-        look_at_layer(t, &c, i);
-    }
-    look_at(t, &c, t->stage.slot.heads.logits, "activation", "MLM logits");
-    look_at(t, &c, t->stage.slot.heads.nsp_logits, "activation", "NSP logits");
-    look_at_params(t, &c, t->grad, "gradient of");
+    struct culprit c = find(t);
+    look_at_params(&c, &t->params, t->grad, "gradient of");
     return status_error(
         STATUS_NUMERIC,
-        "step %lld: MLM loss %g, NSP loss %g, gradient norm %g; the first tensor that is not finite is "
-        "the %s (element %lld); the last checkpoint is intact: lower the learning rate or lengthen the "
-        "warm-up",
-        (long long)step, r->mlm_loss, r->nsp_loss, r->grad_norm, c.index < 0 ? "loss alone" : c.name,
-        (long long)c.index);
+        "step %lld: MLM loss %g, NSP loss %g, answer loss %g, gradient norm %g; the first tensor that is not "
+        "finite is the %s (element %lld); the last checkpoint is intact: lower the learning rate or lengthen "
+        "the warm-up",
+        (long long)step, r->mlm_loss, r->nsp_loss, r->span_loss, r->grad_norm,
+        c.index < 0 ? "loss alone" : c.name, (long long)c.index);
+}
+
+struct status diagnose_result(struct trainer *t, tensor result, const char *what)
+{
+    if (tensor_find_nonfinite(result) < 0) {
+        return status_ok();
+    }
+    struct culprit c = find(t);
+    TRY(t->x.status);
+    return status_error(
+        STATUS_NUMERIC,
+        "%s are not finite; the first tensor that is not is the %s (element %lld): the model is "
+        "damaged, or too large for %s",
+        what, c.index < 0 ? "result alone" : c.name, (long long)c.index, precision_name(t->config.precision));
 }

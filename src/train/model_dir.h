@@ -41,7 +41,7 @@ void model_dir_close(struct model_dir *m);
  * `may_be_new` has the bit 1 << part for each enum names_part that the files may lack as a whole: fine-tuning
  * allows the task's head, sentence vectors the pooler they do not read, everything else nothing.  STATUS_DATA
  * names what is missing otherwise, a shape that config.json contradicts, a decoder that is not tied, or an
- * encoder's tensor that kiln would not read. */
+ * encoder's tensor that kiln would not read; STATUS_NUMERIC the first weight that is not finite. */
 struct status model_dir_read_weights(const struct model_dir *m, const struct param_table *params,
                                      tensor master, enum bert_task task, unsigned may_be_new,
                                      struct load_report *report);

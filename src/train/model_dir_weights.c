@@ -91,7 +91,14 @@ static struct status read_param(const struct reading *r, const struct param *p, 
     }
     TRY(check_tied(r, p, t->entry));
     struct safetensors_entry cut = cut_rows(t->entry, p);
-    return status_context(safetensors_read(&cut, param_view(p, r->master)), "%s", r->m->path);
+    tensor values = param_view(p, r->master);
+    TRY(status_context(safetensors_read(&cut, values), "%s", r->m->path));
+    int64_t i = tensor_find_nonfinite(values);
+    return i < 0 ? status_ok()
+                 : status_error(STATUS_NUMERIC,
+                                "%s: the weight %.80s is not finite (element %lld is %g): the file is damaged, or "
+                                "the training that wrote it had gone wrong; take an earlier checkpoint",
+                                r->m->path, t->entry->name, (long long)i, tensor_get(values, i));
 }
 
 static struct status read_all(struct reading *r)

@@ -142,6 +142,13 @@ static tensor input_of(const struct stage *s, int64_t layer)
     return layer == 0 ? s->slot.embed.out : s->slot.layers[layer - 1].out;
 }
 
+static void tell_done(const struct stage *s, int64_t layer)
+{
+    if (s->layer_done != NULL) {
+        s->layer_done(s->layer_done_context, layer);
+    }
+}
+
 /* Layers [first, end). */
 static void layers_forward(struct stage *s, int64_t first, int64_t end, bool training)
 {
@@ -149,6 +156,7 @@ static void layers_forward(struct stage *s, int64_t first, int64_t end, bool tra
         struct bert_layer_call call = call_of(s, i, training);
         bert_layer_forward(s->x, &s->slot.layers[i], &s->slot.scratch, input_of(s, i), &s->weights->layers[i],
                            &call);
+        tell_done(s, i);
     }
 }
 
@@ -174,6 +182,7 @@ void stage_forward(struct stage *s, bool training)
     int64_t n_layers = s->config->num_hidden_layers;
     struct bert_layer_call call = call_of(s, n_layers - 1, training);
     bert_embed_forward(s->x, &s->slot.embed, &s->weights->embed, &call);
+    tell_done(s, -1);
     layers_forward(s, 0, n_layers, training);
     heads_forward(s, input_of(s, n_layers), &call);
 }

@@ -37,6 +37,10 @@ struct stage {
     struct arena arena;              /* activations of the slot */
     struct stage_slot slot;
     struct bert_batch capacity; /* what the slot was carved for */
+
+    /* Told of the embeddings, as layer -1, and of each layer once its forward was given; NULL: nobody asks. */
+    void (*layer_done)(void *context, int64_t layer);
+    void *layer_done_context;
 };
 
 /* Room for the slot's array of layers; the arena and the rest are set by the caller. */

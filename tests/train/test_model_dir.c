@@ -411,6 +411,29 @@ static void test_truncation(const struct fixture *f)
     }
 }
 
+/* A weight that is not finite, or is not once it is fp32, is named with its place in the tensor. */
+static void test_not_finite(const struct fixture *f)
+{
+    struct load_report r;
+    struct safetensors files;
+    const float values[] = {NAN, -INFINITY};
+    for (int i = 0; i < 2; i++) {
+        EXPECT_OK(safetensors_open(&files, path_of(f, "pretraining/model.safetensors")));
+        const struct safetensors_entry *e =
+            safetensors_find(&files, "bert.encoder.layer.1.output.dense.weight");
+        long offset = (long)(e->data - files.map.data) + 7 * (long)sizeof *values;
+        safetensors_close(&files);
+        FILE *file = fopen(path_of(f, "pretraining/model.safetensors"), "r+b");
+        EXPECT(file != NULL && fseek(file, offset, SEEK_SET) == 0 &&
+                   fwrite(&values[i], sizeof *values, 1, file) == 1 && fclose(file) == 0,
+               "edit");
+        EXPECT_ERROR(read_as(f, "pretraining", BERT_TASK_MASKED_LM, 0, &r), STATUS_NUMERIC,
+                     "the weight bert.encoder.layer.1.output.dense.weight is not finite (element 7 is");
+        unpack(f, "pretraining");
+        EXPECT_OK(read_as(f, "pretraining", BERT_TASK_MASKED_LM, 0, &r));
+    }
+}
+
 /* Two tensors that stand for one parameter, and a decoder that is not tied. */
 static void test_conflicts(const struct fixture *f)
 {
@@ -543,6 +566,7 @@ int main(int argc, char **argv)
     test_faults(&f);
     test_truncation(&f);
     test_conflicts(&f);
+    test_not_finite(&f);
     test_missing(&f);
     fixture_fini(&f);
     return 0;

@@ -58,6 +58,38 @@ static void nonfinite_numbers_are_named(const struct bert_step *step)
     }
 }
 
+/* Weights that are finite, but whose products are not: the activation is named by its own layer, where all layers keep
+ * their activations, where they are made again, and for questions, which have no other head. */
+static void nonfinite_activations_are_named(struct bert_step *step)
+{
+    static const enum bert_task tasks[] = {BERT_TASK_PRETRAINING, BERT_TASK_PRETRAINING,
+                                           BERT_TASK_QUESTION_ANSWERING, BERT_TASK_QUESTION_ANSWERING};
+    static const char *const names[] = {
+        "bert.encoder.layer.3.intermediate.dense.weight", "bert.encoder.layer.3.intermediate.dense.weight",
+        "bert.encoder.layer.3.intermediate.dense.weight", "qa_outputs.weight"};
+    static const char *const wanted[] = {"activation layer 3 intermediate", "activation layer 3 intermediate",
+                                         "activation layer 3 intermediate", "activation logits of answers"};
+    for (int i = 0; i < 4; i++) {
+        struct trainer t;
+        struct trainer_result r;
+        struct trainer_config config = fixture_trainer(ops_cpu(), DTYPE_F32, step->micro[0].limits);
+        config.task = tasks[i];
+        config.model.num_hidden_layers = 7;
+        config.recompute = i == 1 ? 2 : 0;
+        for (int64_t k = 0; i == 2 && k < 2 * step->micro[1].n_sequences; k++) {
+            step->micro[1].span_labels[k] = 1 + k % 2;
+        }
+        bert_step_count(step);
+        EXPECT_OK(trainer_init(&t, &config));
+        tensor weight = param_view(param_table_find(&t.params, names[i]), t.master);
+        for (int64_t e = 0; e < tensor_count(weight); e++) {
+            tensor_set(weight, e, 3e38);
+        }
+        EXPECT_ERROR(trainer_step(&t, step, 7, 7, 1e-3, false, &r), STATUS_NUMERIC, wanted[i]);
+        trainer_fini(&t);
+    }
+}
+
 static void plans_refuse_what_cannot_be(const struct bert_step *step)
 {
     struct trainer t;
@@ -134,6 +166,7 @@ int main(void)
     fixture_step(&step, 2, 8, LONGEST);
     training_learns_in_both_precisions(&step);
     nonfinite_numbers_are_named(&step);
+    nonfinite_activations_are_named(&step);
     plans_refuse_what_cannot_be(&step);
     same_seed_same_weights(&step);
     dropout_masks_are_the_same_on_every_table(&step);

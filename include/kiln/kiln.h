@@ -6,7 +6,9 @@
  *
  * Rules that hold everywhere.  A function that can fail returns a kiln_status; it then leaves its result
  * empty and nothing to free.  Bad arguments, files and texts are such errors: the library never ends the
- * process and prints nothing.  Texts are `n` bytes, any bytes, UTF-8 where they mean something; places in
+ * process and prints nothing.  Where NULL is not said to mean something, it is a bad argument too: KILN_USAGE
+ * from a function that returns a kiln_status, 0 or NULL from one that returns anything else, and one that
+ * returns nothing does nothing.  Texts are `n` bytes, any bytes, UTF-8 where they mean something; places in
  * them are bytes, the end behind. Results belong to the caller until their kiln_..._free; freeing an empty
  * or zeroed one does nothing.  A model may be used by any number of threads, a session by one at a time,
  * except for kiln_session_cancel.  The same call on the same model gives the same bits in every session.
@@ -35,7 +37,7 @@ enum kiln_code {
     KILN_MEMORY = 71,    /* not enough memory */
     KILN_IO = 74,        /* reading failed */
     KILN_CANCELLED = 75, /* kiln_session_cancel */
-    KILN_NUMERIC = 99,   /* the model computed something that is not finite */
+    KILN_NUMERIC = 99, /* a weight, or what the model computed, is not finite: the message names the tensor */
 };
 
 struct kiln_status {
@@ -56,7 +58,7 @@ enum kiln_task {
 
 /* Reads a model directory: a checkpoint of kiln, or config.json, model.safetensors and vocab.txt as
  * `transformers` writes them.  A directory with the question-answering head is read for that, one with the
- * masked-word head for that. */
+ * masked-word head for that; what sentence-transformers wrote beside it is for kiln_embed. */
 struct kiln_status kiln_model_open(struct kiln_model **model, const char *path);
 
 struct kiln_model_options {
@@ -74,30 +76,33 @@ struct kiln_status kiln_model_open_on(struct kiln_model **model, const char *pat
                                       const struct kiln_model_options *options);
 
 /* Drops the caller's hold on the model: no new session may be opened on it, but those that are open keep it
- * until the last of them is closed.  NULL does nothing. */
+ * until the last of them is closed. */
 void kiln_model_close(struct kiln_model *model);
 
-/* Numbers in a vector of kiln_embed. */
+/* Numbers in a vector of kiln_embed, as the model's files say; 0: it makes vectors in a way that kiln cannot, and
+ * kiln_session_open says why. */
 int64_t kiln_model_width(const struct kiln_model *model);
 
-/* Tokens that the model reads at once, [CLS] and [SEP] included. */
+/* Tokens that the model reads at once, [CLS] and [SEP] included; of a text for kiln_embed its files may say
+ * another number. */
 int64_t kiln_model_max_tokens(const struct kiln_model *model);
 
 /* The vocabulary: ids are 0 to kiln_model_vocab_size - 1. */
 int32_t kiln_model_vocab_size(const struct kiln_model *model);
 
 /* The piece of an id ("house", "##ing"), *n bytes without a NUL, borrowed from the model; NULL for no id
- * of it. */
+ * of it, and *n is 0. */
 const char *kiln_model_piece(const struct kiln_model *model, int32_t id, size_t *n);
 
 /* Allocates all that the task needs, so that calls allocate little but their results.  KILN_DATA: the model
- * has no head for the task. */
+ * has no head for the task, or makes vectors in a way that kiln cannot. */
 struct kiln_status kiln_session_open(struct kiln_session **session, struct kiln_model *model,
                                      enum kiln_task task);
-void kiln_session_close(struct kiln_session *session); /* NULL does nothing */
+void kiln_session_close(struct kiln_session *session);
 
 /* From any thread, or a signal handler: the running call, if there is one, ends with KILN_CANCELLED before
- * its next layer, and so does every later one until kiln_session_resume. */
+ * its next layer, and so does every later one until kiln_session_resume.  kiln_tokenize, which has no layers, is only
+ * kept from starting. */
 void kiln_session_cancel(struct kiln_session *session);
 void kiln_session_resume(struct kiln_session *session);
 
@@ -113,8 +118,8 @@ struct kiln_tokens {
     size_t n;
 };
 
-/* The text's tokens, as Hugging Face's BertTokenizerFast has them, without [CLS] and [SEP]; with a session
- * of any task. */
+/* The text's tokens, as Hugging Face's BertTokenizerFast has them, without [CLS] and [SEP]; but "[SEP]" or "[MASK]"
+ * in a text is text.  With a session of any task. */
 struct kiln_status kiln_tokenize(struct kiln_session *session, struct kiln_tokens *tokens, const char *text,
                                  size_t n);
 void kiln_tokens_free(struct kiln_tokens *tokens);
@@ -141,10 +146,12 @@ void kiln_words_free(struct kiln_words *words);
 /* ---- KILN_ASK: answers from a text ---- */
 
 struct kiln_ask_options {
-    int64_t top_k;             /* answers, 1 to 1000 */
-    int64_t doc_stride;        /* tokens from one window of the context to the next */
-    int64_t max_query_length;  /* tokens of the question that are read */
-    int64_t max_answer_length; /* tokens */
+    int64_t top_k; /* answers, 1 to 1000 */
+    int64_t
+        doc_stride; /* tokens from one window of the context to the next, 1 to 65536; where the model reads
+                                * fewer than twice as many at once, a quarter of what it reads */
+    int64_t max_query_length;  /* tokens of the question that are read, 1 to 65536 */
+    int64_t max_answer_length; /* tokens, 1 to 65536 */
     bool may_be_none;          /* the model was trained on questions without an answer, and may say so */
 };
 
@@ -164,25 +171,40 @@ struct kiln_answers {
 };
 
 /* Answers a question, NUL-terminated, about a context of any length: every token of it is read, in
- * overlapping windows. NULL options are the defaults.  KILN_DATA: an empty context, or a question that
- * leaves no room for it. */
+ * overlapping windows. NULL options are the defaults.  KILN_DATA: an empty context, a question that
+ * leaves no room for it, or one of more than 1 MiB. */
 struct kiln_status kiln_ask(struct kiln_session *session, struct kiln_answers *answers, const char *question,
                             const char *context, size_t n, const struct kiln_ask_options *options);
 void kiln_answers_free(struct kiln_answers *answers);
 
 /* ---- KILN_EMBED: vectors of texts ---- */
 
+/* How the vectors of all tokens, [CLS] and [SEP] included, become one. */
 enum kiln_pooling {
-    KILN_MEAN, /* over all tokens, [CLS] and [SEP] included */
-    KILN_CLS,  /* the first token */
+    KILN_MODEL_POOLING, /* as the model's files say (modules.json, 1_Pooling); without them KILN_MEAN */
+    KILN_CLS,           /* the first token */
+    KILN_MAX,           /* the largest of each number */
+    KILN_MEAN,
+    KILN_MEAN_SQRT_LEN, /* the sum over the square root of the number of tokens */
+    KILN_WEIGHTED_MEAN, /* token i weighs i + 1 */
+    KILN_LAST_TOKEN,
+};
+
+enum kiln_length {
+    KILN_MODEL_LENGTH, /* as the model's files say; without them KILN_LENGTH_1 */
+    KILN_LENGTH_1,
+    KILN_LENGTH_FREE,
 };
 
 struct kiln_embed_options {
     enum kiln_pooling pooling;
-    bool normalize; /* to length 1 */
+    enum kiln_length length; /* of a vector */
+    const char *prompt;      /* put before each text, "" for none; NULL: that of prompt_name */
+    const char *prompt_name; /* one of config_sentence_transformers.json; NULL: the one used by default */
+    int64_t max_tokens;      /* of a text, [CLS] and [SEP] included, from 2; 0: as the model's files say */
 };
 
-/* KILN_MEAN, true. */
+/* Everything as the model's files say: the vectors of sentence-transformers. */
 struct kiln_embed_options kiln_embed_defaults(void);
 
 struct kiln_text {
@@ -193,10 +215,11 @@ struct kiln_text {
 struct kiln_vectors {
     float *values; /* [n, width] */
     int64_t n, width;
-    int64_t n_cut; /* texts of which only the beginning counts, being longer than the model reads */
+    int64_t n_cut; /* texts of which only the beginning counts, having too many tokens */
 };
 
-/* A vector for each text, which does not depend on its neighbours.  NULL options are the defaults. */
+/* A vector for each text, which does not depend on its neighbours.  NULL options are the defaults.  KILN_USAGE: the
+ * model has no such prompt, fewer positions than max_tokens, or a Dense module that another pooling does not fit. */
 struct kiln_status kiln_embed(struct kiln_session *session, struct kiln_vectors *vectors,
                               const struct kiln_text *texts, size_t n_texts,
                               const struct kiln_embed_options *options);

@@ -91,10 +91,13 @@ struct kiln_status kiln_model_open_on(struct kiln_model **model, const char *pat
                                       const struct kiln_model_options *options)
 {
     struct kiln_model_options defaults = kiln_model_defaults();
-    if (model == NULL || path == NULL) {
-        return api_status(status_error(STATUS_USAGE, "%s is NULL", model == NULL ? "model" : "path"));
+    if (model == NULL) {
+        return api_status(status_error(STATUS_USAGE, "model is NULL"));
     }
     *model = NULL;
+    if (path == NULL) {
+        return api_status(status_error(STATUS_USAGE, "path is NULL"));
+    }
     return api_status(open_model(model, path, options == NULL ? &defaults : options));
 }
 
@@ -113,23 +116,28 @@ void kiln_model_close(struct kiln_model *model)
 
 int64_t kiln_model_width(const struct kiln_model *model)
 {
-    return model->weights.model.config.model.hidden_size;
+    return model == NULL
+               ? 0
+               : sentence_model_width(&model->weights.files, model->weights.model.config.model.hidden_size);
 }
 
 int64_t kiln_model_max_tokens(const struct kiln_model *model)
 {
-    return model->weights.max_length;
+    return model == NULL ? 0 : model->weights.max_length;
 }
 
 int32_t kiln_model_vocab_size(const struct kiln_model *model)
 {
-    return model->weights.vocab.n;
+    return model == NULL ? 0 : model->weights.vocab.n;
 }
 
 const char *kiln_model_piece(const struct kiln_model *model, int32_t id, size_t *n)
 {
+    if (n == NULL) {
+        return NULL;
+    }
     *n = 0;
-    return id < 0 || id >= model->weights.vocab.n ? NULL : vocab_piece(&model->weights.vocab, id, n);
+    return id < 0 || id >= kiln_model_vocab_size(model) ? NULL : vocab_piece(&model->weights.vocab, id, n);
 }
 
 static bool is_cancelled(const void *context)
@@ -167,10 +175,13 @@ static struct status open_session(struct kiln_session **session, struct kiln_mod
 struct kiln_status kiln_session_open(struct kiln_session **session, struct kiln_model *model,
                                      enum kiln_task task)
 {
-    if (session == NULL || model == NULL) {
-        return api_status(status_error(STATUS_USAGE, "%s is NULL", session == NULL ? "session" : "model"));
+    if (session == NULL) {
+        return api_status(status_error(STATUS_USAGE, "session is NULL"));
     }
     *session = NULL;
+    if (model == NULL) {
+        return api_status(status_error(STATUS_USAGE, "model is NULL"));
+    }
     return api_status(open_session(session, model, task));
 }
 
@@ -185,10 +196,14 @@ void kiln_session_close(struct kiln_session *session)
 
 void kiln_session_cancel(struct kiln_session *session)
 {
-    atomic_store(&session->cancelled, true);
+    if (session != NULL) {
+        atomic_store(&session->cancelled, true);
+    }
 }
 
 void kiln_session_resume(struct kiln_session *session)
 {
-    atomic_store(&session->cancelled, false);
+    if (session != NULL) {
+        atomic_store(&session->cancelled, false);
+    }
 }

@@ -4,9 +4,19 @@
 
 #include <stdlib.h>
 
+_Static_assert((int)KILN_CLS == SENTENCE_CLS + 1 && (int)KILN_MAX == SENTENCE_MAX + 1 &&
+                   (int)KILN_MEAN == SENTENCE_MEAN + 1 &&
+                   (int)KILN_MEAN_SQRT_LEN == SENTENCE_MEAN_SQRT_LEN + 1 &&
+                   (int)KILN_WEIGHTED_MEAN == SENTENCE_WEIGHTED_MEAN + 1 &&
+                   (int)KILN_LAST_TOKEN == SENTENCE_LAST_TOKEN + 1,
+               "public poolings are those of serve/sentence_model.h, behind one more");
+_Static_assert((int)KILN_MODEL_LENGTH == EMBED_AS_MODEL && (int)KILN_LENGTH_1 == EMBED_YES &&
+                   (int)KILN_LENGTH_FREE == EMBED_NO,
+               "public lengths are the choices of serve/embed.h");
+
 struct kiln_embed_options kiln_embed_defaults(void)
 {
-    return (struct kiln_embed_options){.pooling = KILN_MEAN, .normalize = true};
+    return (struct kiln_embed_options){.pooling = KILN_MODEL_POOLING, .length = KILN_MODEL_LENGTH};
 }
 
 /* The texts in inner form, which the caller frees. */
@@ -33,16 +43,16 @@ static struct status take_texts(struct embed_text **out, const struct kiln_text 
 }
 
 static struct status run(struct kiln_session *session, struct kiln_vectors *out,
-                         const struct embed_text *texts, size_t n, struct embed_options options)
+                         const struct embed_text *texts, size_t n, const struct embed_plan *plan)
 {
-    size_t width = (size_t)kiln_model_width(session->model);
+    size_t width = (size_t)plan->width;
     struct kiln_vectors v = {.n = (int64_t)n, .width = (int64_t)width};
     v.values =
         n > SIZE_MAX / sizeof *v.values / width - 1 ? NULL : malloc((n + 1) * width * sizeof *v.values);
     if (v.values == NULL) {
         return status_error(STATUS_MEMORY, "out of memory for %zu vectors", n);
     }
-    struct status s = embed_texts(&session->session, v.values, &v.n_cut, texts, n, options);
+    struct status s = embed_texts(&session->session, v.values, &v.n_cut, texts, n, plan);
     if (failed(s)) {
         free(v.values);
         return s;
@@ -55,11 +65,24 @@ static struct status embed(struct kiln_session *session, struct kiln_vectors *ve
                            const struct kiln_text *texts, size_t n, const struct kiln_embed_options *o)
 {
     struct embed_text *inner = NULL;
+    struct embed_plan plan;
     TRY(api_begin_task(session, KILN_EMBED));
-    TRY(api_check_range("pooling", (int64_t)o->pooling, KILN_MEAN, KILN_CLS));
+    TRY(api_check_range("pooling", (int64_t)o->pooling, KILN_MODEL_POOLING, KILN_LAST_TOKEN));
+    TRY(api_check_range("length", (int64_t)o->length, KILN_MODEL_LENGTH, KILN_LENGTH_FREE));
+    TRY(api_check_range("max_tokens", o->max_tokens, 0, INT32_MAX));
+    TRY(embed_plan_make(&plan, &session->session,
+                        &(struct embed_options){
+                            .has_pooling = o->pooling == KILN_MODEL_POOLING ? EMBED_AS_MODEL : EMBED_YES,
+                            .pooling = o->pooling == KILN_MODEL_POOLING
+                                           ? SENTENCE_MEAN
+                                           : (enum sentence_pooling)(o->pooling - 1),
+                            .normalize = (enum embed_choice)o->length,
+                            .prompt = o->prompt,
+                            .prompt_name = o->prompt_name,
+                            .max_length = o->max_tokens,
+                        }));
     TRY(take_texts(&inner, texts, n));
-    struct embed_options options = {o->pooling == KILN_CLS ? EMBED_CLS : EMBED_MEAN, o->normalize};
-    struct status s = run(session, vectors, inner, n, options);
+    struct status s = run(session, vectors, inner, n, &plan);
     free(inner);
     return s;
 }

@@ -12,17 +12,27 @@
 
 struct embed_args {
     struct session_flags session;
-    const char *pooling;
-    bool no_normalize;
+    const char *pooling, *prompt, *prompt_name;
+    int64_t max_seq_length;
+    bool normalize, no_normalize;
 };
 
 static const struct option options[] = {
     SESSION_FLAG_ROWS(offsetof(struct embed_args, session),
                       "a checkpoint or model directory; only its embeddings and encoder are read"),
-    OPTION_CHOICE_ROW("pooling", offsetof(struct embed_args, pooling), "mean", "mean|cls",
-                      "the mean over all tokens, or the first token ([CLS])"),
+    OPTION_GROUP_ROW("How vectors are made, where not as the model's own files say"),
+    OPTION_CHOICE_ROW("pooling", offsetof(struct embed_args, pooling), NULL,
+                      "cls|max|mean|mean_sqrt_len_tokens|weightedmean|lasttoken",
+                      "how the vectors of all tokens, [CLS] and [SEP] included, become one"),
+    OPTION_FLAG_ROW("normalize", offsetof(struct embed_args, normalize), "make vectors of length 1"),
     OPTION_FLAG_ROW("no_normalize", offsetof(struct embed_args, no_normalize),
-                    "leave the vectors as long as they are, instead of 1"),
+                    "leave vectors as long as they are"),
+    OPTION_INT_ROW("max_seq_length", offsetof(struct embed_args, max_seq_length), NULL, 2, 65536,
+                   "tokens of a text that count, [CLS] and [SEP] included"),
+    OPTION_STRING_ROW("prompt", offsetof(struct embed_args, prompt), NULL, "TEXT",
+                      "put before each text; \"\" for none"),
+    OPTION_STRING_ROW("prompt_name", offsetof(struct embed_args, prompt_name), NULL, "NAME",
+                      "the same, by its name in config_sentence_transformers.json"),
     {0},
 };
 
@@ -31,12 +41,12 @@ enum { GROUP_TEXTS = 1024 };
 
 struct group {
     struct session *s;
-    struct embed_options options;
+    struct embed_plan plan;
     struct buf bytes; /* of all texts, end to end */
     size_t lengths[GROUP_TEXTS];
     struct embed_text texts[GROUP_TEXTS];
     size_t n;
-    float *vectors; /* [GROUP_TEXTS, H] */
+    float *vectors; /* [GROUP_TEXTS, plan.width] */
     int64_t n_cut;
 };
 
@@ -54,14 +64,14 @@ static struct status print_vector(struct buf *line, const float *v, int64_t n)
 
 static struct status run_group(struct group *g)
 {
-    int64_t width = g->s->model.config.model.hidden_size, n_cut;
+    int64_t width = g->plan.width, n_cut;
     struct buf line = {0};
     size_t at = 0;
     for (size_t i = 0; i < g->n; i++) {
         g->texts[i] = (struct embed_text){buf_text(&g->bytes) + at, g->lengths[i]};
         at += g->lengths[i];
     }
-    TRY(embed_texts(g->s, g->vectors, &n_cut, g->texts, g->n, g->options));
+    TRY(embed_texts(g->s, g->vectors, &n_cut, g->texts, g->n, &g->plan));
     struct status s = status_ok();
     for (size_t i = 0; i < g->n && !failed(s); i++) {
         s = print_vector(&line, g->vectors + (int64_t)i * width, width);
@@ -97,7 +107,7 @@ static struct status add_lines(struct group *g)
 
 static struct status embed_all(struct group *g, int n_positional, const char *const *positional)
 {
-    g->vectors = malloc((size_t)(GROUP_TEXTS * g->s->model.config.model.hidden_size) * sizeof *g->vectors);
+    g->vectors = malloc((size_t)(GROUP_TEXTS * g->plan.width) * sizeof *g->vectors);
     if (g->vectors == NULL) {
         return status_error(STATUS_MEMORY, "out of memory for the vectors of %d texts", GROUP_TEXTS);
     }
@@ -109,9 +119,42 @@ static struct status embed_all(struct group *g, int n_positional, const char *co
     }
     TRY(run_group(g));
     if (g->n_cut > 0) {
-        log_warning(
-            "%lld texts were longer than the %lld tokens that the model reads: only their beginnings count",
-            (long long)g->n_cut, (long long)g->s->max_length);
+        log_warning("%lld texts were longer than the %lld tokens that count: only their beginnings do",
+                    (long long)g->n_cut, (long long)g->plan.max_length);
+    }
+    return status_ok();
+}
+
+/* What was chosen, and who chose it. */
+static struct status plan(struct group *g, const struct embed_args *a)
+{
+    struct embed_options o = {
+        .has_pooling = a->pooling == NULL ? EMBED_AS_MODEL : EMBED_YES,
+        .pooling = a->pooling == NULL ? SENTENCE_MEAN : sentence_pooling_find(a->pooling),
+        .normalize = a->normalize      ? EMBED_YES
+                     : a->no_normalize ? EMBED_NO
+                                       : EMBED_AS_MODEL,
+        .prompt = a->prompt,
+        .prompt_name = a->prompt_name,
+        .max_length = a->max_seq_length,
+    };
+    struct buf line = {0};
+    TRY(embed_plan_make(&g->plan, g->s, &o));
+    embed_plan_describe(&line, &g->plan);
+    log_info("vectors: %s (%s)", buf_text(&line),
+             g->s->sentence->found ? "modules.json and the flags"
+                                   : "no modules.json; kiln's choice and the flags");
+    buf_fini(&line);
+    return status_ok();
+}
+
+static struct status check(const struct embed_args *a)
+{
+    if (a->normalize && a->no_normalize) {
+        return status_error(STATUS_USAGE, "--normalize and --no_normalize contradict each other");
+    }
+    if (a->prompt != NULL && a->prompt_name != NULL) {
+        return status_error(STATUS_USAGE, "--prompt and --prompt_name both name a prompt: give one");
     }
     return status_ok();
 }
@@ -119,6 +162,7 @@ static struct status embed_all(struct group *g, int n_positional, const char *co
 static struct status run(const void *args, int n_positional, const char *const *positional)
 {
     const struct embed_args *a = args;
+    TRY(check(a));
     if (a->session.dry_run) {
         return session_flags_plan(&a->session, BERT_TASK_ENCODER);
     }
@@ -128,9 +172,12 @@ static struct status run(const void *args, int n_positional, const char *const *
     struct status status = g == NULL ? status_error(STATUS_MEMORY, "out of memory for texts") : status_ok();
     if (!failed(status)) {
         g->s = &s;
-        g->options =
-            (struct embed_options){strcmp(a->pooling, "cls") == 0 ? EMBED_CLS : EMBED_MEAN, !a->no_normalize};
+        status = plan(g, a);
+    }
+    if (!failed(status)) {
         status = embed_all(g, n_positional, positional);
+    }
+    if (g != NULL) {
         buf_fini(&g->bytes);
         free(g->vectors);
     }
@@ -142,13 +189,14 @@ static struct status run(const void *args, int n_positional, const char *const *
 const struct command command_embed = {
     .name = "embed",
     .summary = "vectors of texts, for search and comparison",
-    .details = "Texts are arguments, or lines of standard input; an empty line is a text too. Each becomes a "
-               "line of "
-               "output: a JSON array of as many numbers as the model's hidden size, with all digits of fp32. "
-               "The scalar "
-               "product of two normalised vectors is the cosine of their angle. Texts longer than the model "
-               "reads are "
-               "cut, and counted in a warning.",
+    .details =
+        "Texts are arguments, or lines of standard input; an empty line is a text too. Each becomes a "
+        "line of "
+        "output: a JSON array with all digits of fp32. The scalar product of two normalised vectors is the "
+        "cosine of their angle. How vectors are made is read from the files of sentence-transformers beside "
+        "the model (modules.json, 1_Pooling, sentence_bert_config.json, config_sentence_transformers.json); "
+        "without them it is the normalised mean over all tokens. A line on standard error says it. Longer "
+        "texts are cut, and counted in a warning.",
     .positional_usage = "[TEXT...]",
     .max_positional = 1000,
     .options = options,

@@ -19,7 +19,7 @@ enum status_code {
     STATUS_MEMORY = 71,        /* not enough memory */
     STATUS_IO = 74,            /* reading or writing failed: disk full, I/O error, directory in use */
     STATUS_PREEMPTED = 75,     /* asked to stop; the state is saved, start again to go on */
-    STATUS_NUMERIC = 99,       /* the loss or a gradient is not finite */
+    STATUS_NUMERIC = 99,       /* a weight, the loss, a gradient or an answer is not finite */
 };
 
 struct status {

@@ -1,6 +1,9 @@
 #include "serve/embed.h"
 
 #include "dev/host_view.h"
+#include "text/letter_case.h"
+#include "text/utf8.h"
+#include "train/diagnose.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -15,11 +18,13 @@ struct piece {
 
 struct job {
     struct session *s;
-    struct embed_options options;
+    const struct embed_plan *plan;
     float *vectors;
     struct id_list ids;
     struct piece *pieces; /* [n_texts], later by length */
-    double *sum;          /* [H] */
+    int64_t n_skipped;    /* tokens at the beginning of a text that are not pooled */
+    struct buf bytes;     /* of a text behind its prompt */
+    double *v, *next;     /* [max_width] */
     float *row;           /* [H] */
 };
 
@@ -29,19 +34,68 @@ static struct status append_id(struct id_list *ids, int32_t id)
                                    : status_error(STATUS_MEMORY, "out of memory for the tokens of texts");
 }
 
-/* [CLS], as much of the text as fits, [SEP]. */
+/* Each code point for itself, as Rust's str does it but for a final sigma; one of them becomes two. */
+static void append_lower(struct buf *out, const char *text, size_t n)
+{
+    enum { I_WITH_DOT = 0x130, DOT_ABOVE = 0x307 };
+    char bytes[UTF8_MAX_BYTES];
+    uint32_t c;
+    for (size_t i = 0; i < n;) {
+        i += (size_t)utf8_decode(&c, text + i, n - i);
+        buf_append(out, bytes, (size_t)utf8_write(bytes, c == I_WITH_DOT ? 'i' : letter_case_lower(c)));
+        if (c == I_WITH_DOT) {
+            buf_append(out, bytes, (size_t)utf8_write(bytes, DOT_ABOVE));
+        }
+    }
+}
+
+static void append_bytes(struct buf *out, const char *text, size_t n)
+{
+    buf_append(out, text, n);
+}
+
+/* The ids of the text behind a prompt. */
+static struct status encode_text(struct job *j, const char *prompt, const char *text, size_t n)
+{
+    if (prompt[0] != '\0' || j->plan->lower_case) {
+        void (*append)(struct buf *, const char *, size_t) =
+            j->plan->lower_case ? append_lower : append_bytes;
+        buf_clear(&j->bytes);
+        append(&j->bytes, prompt, strlen(prompt));
+        append(&j->bytes, text, n);
+        TRY(buf_status(&j->bytes));
+        text = buf_text(&j->bytes);
+        n = j->bytes.n;
+    }
+    return wordpiece_encode_ids(&j->s->tokenizer, &j->ids, text, n);
+}
+
+/* [CLS], the prompt and as much of the text as fits, [SEP]. */
 static struct status encode(struct job *j, struct piece *p, const struct embed_text *text, int64_t *n_cut)
 {
-    size_t limit = (size_t)j->s->max_length;
+    size_t limit = (size_t)j->plan->max_length;
     p->start = j->ids.n;
     TRY(append_id(&j->ids, j->s->vocab.cls));
-    TRY(wordpiece_encode_ids(&j->s->tokenizer, &j->ids, text->bytes, text->n));
+    TRY(encode_text(j, j->plan->prompt, text->bytes, text->n));
     if (j->ids.n - p->start > limit - 1) {
         j->ids.n = p->start + limit - 1;
         ++*n_cut;
     }
     TRY(append_id(&j->ids, j->s->vocab.sep));
     p->n = j->ids.n - p->start;
+    return status_ok();
+}
+
+/* [CLS] and the tokens that the prompt has alone. */
+static struct status count_skipped(struct job *j)
+{
+    if (!j->plan->skips_prompt || j->plan->prompt[0] == '\0') {
+        return status_ok();
+    }
+    TRY(encode_text(j, j->plan->prompt, "", 0));
+    int64_t n = (int64_t)j->ids.n + 1, most = j->plan->max_length - 1;
+    j->n_skipped = n < most ? n : most;
+    j->ids.n = 0;
     return status_ok();
 }
 
@@ -81,53 +135,119 @@ static const float *row_of(const struct job *j, tensor h, int64_t i)
     return j->row;
 }
 
-/* The vector of rows [first, first + n) of h, summed in double. */
-static void pool(const struct job *j, float *vector, tensor h, int64_t first, int64_t n)
+/* v [H] = one pooling of the n rows of h from `first` on, without those that are skipped; where all are, CLS takes
+ * the first, and the others are 0, as in sentence-transformers.  Summed in double. */
+static void pool(const struct job *j, double *v, enum sentence_pooling pooling, tensor h, int64_t first,
+                 int64_t n)
 {
-    int64_t width = h.dims[1];
-    double squares = 0;
-    n = j->options.pooling == EMBED_CLS ? 1 : n;
-    memset(j->sum, 0, (size_t)width * sizeof *j->sum);
-    for (int64_t r = 0; r < n; r++) {
+    int64_t width = h.dims[1], from = j->n_skipped < n ? j->n_skipped : n, end = n;
+    double total = 0;
+    if (pooling == SENTENCE_CLS) {
+        from = from < n ? from : 0;
+        end = from + 1;
+    } else if (pooling == SENTENCE_LAST_TOKEN) {
+        from = from < n ? n - 1 : n;
+    }
+    memset(v, 0, (size_t)width * sizeof *v);
+    for (int64_t r = from; r < end; r++) {
         const float *row = row_of(j, h, first + r);
+        double weight = pooling == SENTENCE_WEIGHTED_MEAN ? (double)(r + 1) : 1;
+        total += weight;
         for (int64_t c = 0; c < width; c++) {
-            j->sum[c] += row[c];
+            v[c] = pooling != SENTENCE_MAX ? v[c] + weight * row[c] : r == from ? row[c] : fmax(v[c], row[c]);
         }
     }
-    for (int64_t c = 0; c < width; c++) {
-        j->sum[c] /= (double)n;
-        squares += j->sum[c] * j->sum[c];
+    total = pooling == SENTENCE_MEAN_SQRT_LEN ? sqrt(total) : pooling == SENTENCE_MAX ? 1 : total;
+    for (int64_t c = 0; c < width && total > 0; c++) {
+        v[c] /= total;
     }
-    double scale = j->options.normalize && squares > 0 ? 1 / sqrt(squares) : 1;
-    for (int64_t c = 0; c < width; c++) {
-        vector[c] = (float)(j->sum[c] * scale);
+}
+
+static double activate(enum sentence_activation f, double x)
+{
+    switch (f) {
+    case SENTENCE_TANH: return tanh(x);
+    case SENTENCE_RELU: return x > 0 ? x : 0;
+    case SENTENCE_GELU: return x * 0.5 * erfc(-x / sqrt(2));
+    case SENTENCE_SIGMOID: return 1 / (1 + exp(-x));
+    case SENTENCE_IDENTITY: break;
     }
+    return x;
+}
+
+static double dot(const float *w, const double *v, int64_t n)
+{
+    double sum = 0;
+    for (int64_t i = 0; i < n; i++) {
+        sum += w[i] * v[i];
+    }
+    return sum;
+}
+
+/* v [n] through a layer, by way of `next`; returns how many numbers it then has. */
+static int64_t apply(const struct sentence_layer *l, double *v, double *next, int64_t n)
+{
+    const double least = 1e-12; /* torch.nn.functional.normalize */
+    double squares = 0;
+    for (int64_t c = 0; l->normalize && c < n; c++) {
+        squares += v[c] * v[c];
+    }
+    for (int64_t c = 0; l->normalize && c < n; c++) {
+        v[c] /= fmax(sqrt(squares), least);
+    }
+    if (l->normalize) {
+        return n;
+    }
+    for (int64_t o = 0; o < l->n_out; o++) {
+        double sum = dot(l->weight + o * n, v, n) + (l->bias == NULL ? 0 : l->bias[o]);
+        next[o] = activate(l->activation, sum) + (l->adds_input ? v[o] : 0) +
+                  (l->residual == NULL ? 0 : dot(l->residual + o * n, v, n));
+    }
+    memcpy(v, next, (size_t)l->n_out * sizeof *v);
+    return l->n_out;
+}
+
+static struct status take_vector(struct job *j, float *vector, tensor h, int64_t first, int64_t n)
+{
+    const struct embed_plan *plan = j->plan;
+    int64_t width = plan->n_poolings * h.dims[1];
+    for (int i = 0; i < plan->n_poolings; i++) {
+        pool(j, j->v + i * h.dims[1], plan->poolings[i], h, first, n);
+    }
+    for (int i = 0; i < plan->n_layers; i++) {
+        width = apply(plan->layers[i], j->v, j->next, width);
+    }
+    for (int64_t c = 0; c < width; c++) {
+        vector[c] = (float)j->v[c];
+    }
+    return diagnose_result(&j->s->model, tensor_1d(vector, DTYPE_F32, width), "the vectors");
 }
 
 static struct status run(struct job *j, size_t n_texts)
 {
     struct stage *stage = &j->s->model.stage;
-    int64_t width = j->s->model.config.model.hidden_size;
     int64_t last = j->s->model.config.model.num_hidden_layers - 1;
     struct host_view rows;
-    for (size_t i = 0; i < n_texts;) {
+    struct status status = status_ok();
+    for (size_t i = 0; i < n_texts && !failed(status);) {
         size_t n = fill_batch(j, j->pieces + i, j->pieces + n_texts);
         stage_infer(stage, &j->s->batch);
         TRY(host_view_open(&rows, &j->s->model.x, stage->slot.layers[last].out));
-        for (size_t k = 0; k < n; k++) {
+        for (size_t k = 0; k < n && !failed(status); k++) {
             const struct piece *p = &j->pieces[i + k];
-            pool(j, j->vectors + (int64_t)p->text * width, rows.host, j->s->batch.cu_seqlens[k],
-                 (int64_t)p->n);
+            status = take_vector(j, j->vectors + (int64_t)p->text * j->plan->width, rows.host,
+                                 j->s->batch.cu_seqlens[k], (int64_t)p->n);
         }
         host_view_close(&rows);
         i += n;
     }
-    return status_ok();
+    return status;
 }
 
 static struct status encode_and_run(struct job *j, int64_t *n_cut, const struct embed_text *texts,
                                     size_t n_texts)
 {
+    TRY(count_skipped(j));
     for (size_t i = 0; i < n_texts; i++) {
         j->pieces[i].text = i;
         TRY(encode(j, &j->pieces[i], &texts[i], n_cut));
@@ -137,24 +257,26 @@ static struct status encode_and_run(struct job *j, int64_t *n_cut, const struct 
 }
 
 struct status embed_texts(struct session *s, float *vectors, int64_t *n_cut, const struct embed_text *texts,
-                          size_t n_texts, struct embed_options options)
+                          size_t n_texts, const struct embed_plan *plan)
 {
-    size_t width = (size_t)s->model.config.model.hidden_size;
     struct job j = {
         .s = s,
-        .options = options,
+        .plan = plan,
         .pieces = calloc(n_texts + 1, sizeof *j.pieces),
-        .sum = calloc(width, sizeof *j.sum),
-        .row = calloc(width, sizeof *j.row),
+        .v = calloc((size_t)plan->max_width, sizeof *j.v),
+        .next = calloc((size_t)plan->max_width, sizeof *j.next),
+        .row = calloc((size_t)s->model.config.model.hidden_size, sizeof *j.row),
     };
     j.vectors = vectors;
     *n_cut = 0;
-    struct status status = j.pieces == NULL || j.sum == NULL || j.row == NULL
+    struct status status = j.pieces == NULL || j.v == NULL || j.next == NULL || j.row == NULL
                                ? status_error(STATUS_MEMORY, "out of memory for %zu texts", n_texts)
                                : encode_and_run(&j, n_cut, texts, n_texts);
     free(j.pieces);
-    free(j.sum);
+    free(j.v);
+    free(j.next);
     free(j.row);
+    buf_fini(&j.bytes);
     id_list_fini(&j.ids);
     return status;
 }

@@ -49,6 +49,19 @@ static struct bert_batch_limits limits_of(int64_t length, enum bert_task task, i
     return limits;
 }
 
+/* Vectors may be asked for of longer texts than the model's files say. */
+static int64_t length_for(enum bert_task task, const struct bert_config *model, int64_t max_length)
+{
+    return task == BERT_TASK_ENCODER ? model->max_position_embeddings : max_length;
+}
+
+static struct bert_batch_limits limits_in(const struct model_dir *m, enum bert_task task,
+                                          const struct session_options *o)
+{
+    return limits_of(length_for(task, &m->config, m->text.model_max_length), task,
+                     batch_tokens_on(o->backend.device));
+}
+
 static struct trainer_config config_of(const struct bert_config *model, enum bert_task task,
                                        struct bert_batch_limits limits, const struct session_options *o)
 {
@@ -63,6 +76,14 @@ static struct trainer_config config_of(const struct bert_config *model, enum ber
     };
 }
 
+/* Of both files the one for sentences counts, and where neither says anything, the model's positions do. */
+static int64_t text_length_of(const struct sentence_model *s, const struct model_dir *m)
+{
+    int64_t positions = m->config.max_position_embeddings;
+    int64_t length = s->max_length > 0 ? s->max_length : m->text.model_max_length;
+    return length < positions ? length : positions;
+}
+
 static struct status open_from(struct session *s, struct model_dir *m, enum bert_task task,
                                struct bert_batch_limits limits, const struct session_options *o)
 {
@@ -72,6 +93,8 @@ static struct status open_from(struct session *s, struct model_dir *m, enum bert
     s->vocab = m->vocab;
     m->vocab = (struct vocab){0};
     s->max_length = m->text.model_max_length;
+    s->sentence = &s->files;
+    s->text_length = text_length_of(&s->files, m);
     s->batch_tokens = batch_tokens_on(o->backend.device);
     TRY(wordpiece_init(&s->tokenizer, &s->vocab, m->text.lower_case));
     TRY(trainer_init(&s->model, &config));
@@ -87,11 +110,15 @@ struct status session_open(struct session *s, const char *path, enum bert_task t
 {
     struct model_dir m;
     *s = (struct session){0};
-    TRY(model_dir_open(&m, path));
-    struct bert_batch_limits limits =
-        limits_of(m.text.model_max_length, task, batch_tokens_on(o->backend.device));
-    struct status status = open_from(s, &m, task, limits, o);
-    model_dir_close(&m);
+    if (task == BERT_TASK_ENCODER) {
+        TRY(sentence_model_open(&s->files, path));
+        path = s->files.transformer;
+    }
+    struct status status = model_dir_open(&m, path);
+    if (!failed(status)) {
+        status = open_from(s, &m, task, limits_in(&m, task, o), o);
+        model_dir_close(&m);
+    }
     if (failed(status)) {
         session_close(s);
     }
@@ -102,9 +129,12 @@ struct status session_open_model(struct session *s, const char *path, const stru
 {
     struct model_dir m;
     *s = (struct session){0};
-    TRY(model_dir_open(&m, path));
-    struct status status = open_from(s, &m, m.task, bert_batch_limits(1, 1, 0), o);
-    model_dir_close(&m);
+    s->sentence_status = sentence_model_open(&s->files, path);
+    struct status status = model_dir_open(&m, failed(s->sentence_status) ? path : s->files.transformer);
+    if (!failed(status)) {
+        status = open_from(s, &m, m.task, bert_batch_limits(1, 1, 0), o);
+        model_dir_close(&m);
+    }
     if (failed(status)) {
         session_close(s);
     }
@@ -130,7 +160,11 @@ static struct status open_over(struct session *s, const struct session *model, e
 {
     const struct trainer_config *owner = &model->model.config;
     struct session_options o = {.backend = {owner->device, owner->ops}, .dtype = owner->precision.dtype};
-    struct bert_batch_limits limits = limits_of(model->max_length, task, model->batch_tokens);
+    struct bert_batch_limits limits =
+        limits_of(length_for(task, &owner->model, model->max_length), task, model->batch_tokens);
+    if (task == BERT_TASK_ENCODER) {
+        TRY(model->sentence_status);
+    }
     TRY(task_on(&task, owner->task));
     struct trainer_config config = config_of(&owner->model, task, limits, &o);
     TRY(wordpiece_init(&s->tokenizer, &s->vocab, model->tokenizer.basic.lower_case));
@@ -143,6 +177,8 @@ struct status session_open_shared(struct session *s, const struct session *model
     *s = (struct session){.vocab = model->vocab,
                           .shared = true,
                           .max_length = model->max_length,
+                          .text_length = model->text_length,
+                          .sentence = &model->files,
                           .batch_tokens = model->batch_tokens};
     struct status status = open_over(s, model, task);
     if (failed(status)) {
@@ -158,6 +194,7 @@ void session_close(struct session *s)
     wordpiece_fini(&s->tokenizer);
     if (!s->shared) {
         vocab_fini(&s->vocab);
+        sentence_model_close(&s->files);
     }
     *s = (struct session){0};
 }
@@ -166,11 +203,17 @@ struct status session_plan(struct trainer_plan *plan, const char *path, enum ber
                            const struct session_options *o)
 {
     struct model_dir m;
-    TRY(model_dir_open(&m, path));
-    struct bert_batch_limits limits =
-        limits_of(m.text.model_max_length, task, batch_tokens_on(o->backend.device));
-    struct trainer_config config = config_of(&m.config, task, limits, o);
-    struct status s = trainer_plan(plan, &config);
-    model_dir_close(&m);
+    struct sentence_model files = {0};
+    if (task == BERT_TASK_ENCODER) {
+        TRY(sentence_model_open(&files, path));
+        path = files.transformer;
+    }
+    struct status s = model_dir_open(&m, path);
+    if (!failed(s)) {
+        struct trainer_config config = config_of(&m.config, task, limits_in(&m, task, o), o);
+        s = trainer_plan(plan, &config);
+        model_dir_close(&m);
+    }
+    sentence_model_close(&files);
     return s;
 }

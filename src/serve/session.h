@@ -4,6 +4,7 @@
 #define KILN_SERVE_SESSION_H
 
 #include "ops/backend.h"
+#include "serve/sentence_model.h"
 #include "text/wordpiece.h"
 #include "train/model_dir.h"
 #include "train/trainer.h"
@@ -27,12 +28,17 @@ struct session {
     int64_t batch_tokens; /* of the texts that are run at once, if one alone does not take more */
     struct trainer model; /* not training: weights and activations only */
     struct bert_batch batch;
-    bool shared; /* vocabulary and weights are another session's */
+    int64_t text_length;                   /* of max_length, what serve/embed reads of a text */
+    struct sentence_model files;           /* what `sentence` views, where the session is no shared one */
+    const struct sentence_model *sentence; /* how the model makes vectors */
+    struct status sentence_status;         /* why kiln cannot make them, of session_open_model */
+    bool shared;                           /* vocabulary and weights are another session's */
 };
 
 /* Opens a checkpoint or any model directory (train/model_dir.h) for a task, whose head it must have; the
  * pooler of BERT_TASK_ENCODER may be missing, since nothing reads it.  A batch of BERT_TASK_MASKED_LM is one
- * text; of the other tasks, as many as fit batch_tokens. */
+ * text; of the other tasks, as many as fit batch_tokens.  For BERT_TASK_ENCODER the files of a sentence model are read
+ * too, and refused as sentence_model_open does. */
 struct status session_open(struct session *s, const char *path, enum bert_task task,
                            const struct session_options *o);
 
@@ -41,7 +47,7 @@ struct status session_open_model(struct session *s, const char *path, const stru
 
 /* Opens a session for a task over the vocabulary and weights of `model`, which session_open_model opened and
  * which must outlive it; sessions over one model may run in different threads, on a device each in a context
- * of its own.  Neither of the two may be moved.  STATUS_DATA: the model lacks the task's head. */
+ * of its own.  Neither of the two may be moved.  STATUS_DATA: the model lacks the task's head, or makes its vectors in a way that kiln cannot. */
 struct status session_open_shared(struct session *s, const struct session *model, enum bert_task task);
 
 /* Safe on a zeroed struct and after a failed open. */

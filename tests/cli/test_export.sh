@@ -67,5 +67,5 @@ awk -F'[][,]' '{ s = 0; for (i = 2; i < NF; i++) s += $i * $i; n[NR] = NF - 2; i
 for _ in $(seq 300); do cat "$dir/texts"; done | "$kiln" embed --model "$dir/encoder" 2>/dev/null >"$dir/many"
 for _ in $(seq 300); do cat "$dir/vectors"; done | cmp - "$dir/many" || fail "1,500 texts differ from five"
 expect 0 'M parameters' embed --model "$dir/encoder" --dry_run
-expect 64 'pooling' embed --model "$dir/encoder" --pooling max
+expect 64 'pooling' embed --model "$dir/encoder" --pooling median
 expect 65 'is no directory' embed --model "$dir/nothing" 'the king'

@@ -3,14 +3,10 @@
  *
  * With arguments it is a tool for tests/cli/test_install.sh: `test_api unpack DIR` writes the models of
  * tests/golden/hf_dirs.safetensors into DIR. */
-#include "test.h"
+#define _GNU_SOURCE
+#include "session_case.h"
 
 #include "api/api.h"
-#include "io/file.h"
-#include "io/safetensors.h"
-#include "serve/ask.h"
-#include "serve/embed.h"
-#include "serve/fill_mask.h"
 
 #include <pthread.h>
 #include <time.h>
@@ -45,30 +41,10 @@ static char directory[128]; /* a model in each folder of it */
         EXPECT(strstr(test_kiln.message, part) != NULL, "message '%s' lacks '%s'", test_kiln.message, part); \
     } while (0)
 
-static void unpack_models(const char *into)
-{
-    struct safetensors golden;
-    char path[PATH];
-    EXPECT_OK(safetensors_open(&golden, KILN_SOURCE_DIR "/tests/golden/hf_dirs.safetensors"));
-    for (int i = 0; i < golden.n; i++) {
-        const struct safetensors_entry *e = &golden.entries[i];
-        const char *slash = strchr(e->name, '/');
-        if (slash != NULL) {
-            snprintf(path, PATH, "%s/%.*s", into, (int)(slash - e->name), e->name);
-            EXPECT_OK(file_make_directories(path));
-            snprintf(path, PATH, "%s/%s", into, e->name);
-            EXPECT_OK(file_write_atomic(path, e->data, e->bytes));
-        }
-    }
-    safetensors_close(&golden);
-}
-
 static void make_models(void)
 {
-    const char *parent = getenv("TMPDIR");
-    snprintf(directory, sizeof directory, "%s/kiln_api_XXXXXX", parent == NULL ? "/tmp" : parent);
-    EXPECT(mkdtemp(directory) != NULL, "%s", directory);
-    unpack_models(directory);
+    session_case_directory(directory, sizeof directory);
+    session_case_unpack(directory);
 }
 
 static struct kiln_model *open_model(const char *name)
@@ -127,10 +103,8 @@ static void test_embed(void)
         kiln_model_close(m); /* the session holds it */
         struct kiln_vectors v = embed_all(s);
         struct session oracle;
-        int64_t n_cut;
         open_oracle(&oracle, models[i], BERT_TASK_ENCODER);
-        EXPECT_OK(
-            embed_texts(&oracle, wanted, &n_cut, in, N_TEXTS, (struct embed_options){EMBED_MEAN, true}));
+        EXPECT_OK(session_case_embed(&oracle, wanted, in, N_TEXTS));
         EXPECT(same_vectors(&v, wanted), "vectors of %s differ", models[i]);
         session_close(&oracle);
         kiln_vectors_free(&v);
@@ -448,9 +422,15 @@ static void test_bad_texts(void)
     kiln_session_close(s);
 
     s = open_session(m, KILN_EMBED);
-    struct kiln_embed_options o = {(enum kiln_pooling)5, true};
+    struct kiln_embed_options o = {.pooling = (enum kiln_pooling)7};
     struct kiln_text text = {many, sizeof many}, nothing = {NULL, 3};
     EXPECT_KILN_ERROR(kiln_embed(s, &vectors, &text, 1, &o), KILN_USAGE, "pooling");
+    o = (struct kiln_embed_options){.length = (enum kiln_length)3};
+    EXPECT_KILN_ERROR(kiln_embed(s, &vectors, &text, 1, &o), KILN_USAGE, "length");
+    o = (struct kiln_embed_options){.max_tokens = 25};
+    EXPECT_KILN_ERROR(kiln_embed(s, &vectors, &text, 1, &o), KILN_USAGE, "reads 2 to 24 tokens");
+    o = (struct kiln_embed_options){.prompt_name = "query"};
+    EXPECT_KILN_ERROR(kiln_embed(s, &vectors, &text, 1, &o), KILN_USAGE, "called 'query'");
     EXPECT_KILN_ERROR(kiln_embed(s, &vectors, &nothing, 1, NULL), KILN_USAGE, "a text is NULL");
     EXPECT_KILN_ERROR(kiln_embed(s, &vectors, NULL, 2, NULL), KILN_USAGE, "texts is NULL");
     EXPECT_KILN_ERROR(kiln_embed(s, NULL, &text, 1, NULL), KILN_USAGE, "vectors");
@@ -495,7 +475,7 @@ static void test_bad_questions(void)
 int main(int argc, char **argv)
 {
     if (argc == 3 && strcmp(argv[1], "unpack") == 0) {
-        unpack_models(argv[2]);
+        session_case_unpack(argv[2]);
         return 0;
     }
     make_models();

@@ -1,0 +1,86 @@
+/* embed_plan: what a model's files say about vectors, and what a caller wants otherwise. */
+#include "serve/embed.h"
+
+static const struct sentence_layer normalize_layer = {.normalize = true};
+
+static struct status plan_length(struct embed_plan *p, const struct session *s, int64_t wanted)
+{
+    int64_t positions = s->model.config.model.max_position_embeddings;
+    p->max_length = wanted == 0 ? s->text_length : wanted;
+    return wanted == 0 || (wanted >= 2 && wanted <= positions)
+               ? status_ok()
+               : status_error(STATUS_USAGE, "max_seq_length is %lld; this model reads 2 to %lld tokens",
+                              (long long)wanted, (long long)positions);
+}
+
+static void plan_layers(struct embed_plan *p, const struct sentence_model *m, enum embed_choice normalize)
+{
+    for (int i = 0; i < m->n_layers; i++) {
+        p->layers[p->n_layers++] = &m->layers[i];
+    }
+    bool does = p->n_layers > 0 && p->layers[p->n_layers - 1]->normalize;
+    if (normalize == EMBED_YES && !does) {
+        p->layers[p->n_layers++] = &normalize_layer;
+    } else if (normalize == EMBED_NO && does) {
+        p->n_layers--;
+    }
+}
+
+static struct status plan_widths(struct embed_plan *p, int64_t hidden_size)
+{
+    p->width = p->max_width = p->n_poolings * hidden_size;
+    for (int i = 0; i < p->n_layers; i++) {
+        const struct sentence_layer *l = p->layers[i];
+        if (!l->normalize && l->n_in != p->width) {
+            return status_error(
+                STATUS_USAGE,
+                "the model's Dense module takes vectors of %lld numbers, but %d poolings of %lld "
+                "make %lld",
+                (long long)l->n_in, p->n_poolings, (long long)hidden_size, (long long)p->width);
+        }
+        p->width = l->normalize ? p->width : l->n_out;
+        p->max_width = p->width > p->max_width ? p->width : p->max_width;
+    }
+    return status_ok();
+}
+
+struct status embed_plan_make(struct embed_plan *p, const struct session *s, const struct embed_options *o)
+{
+    const struct sentence_model *m = s->sentence;
+    *p = (struct embed_plan){.n_poolings = m->n_poolings,
+                             .skips_prompt = m->skips_prompt,
+                             .lower_case = m->lower_case && !s->tokenizer.basic.lower_case,
+                             .prompt = o->prompt};
+    for (int i = 0; i < m->n_poolings; i++) {
+        p->poolings[i] = m->poolings[i];
+    }
+    if (o->has_pooling == EMBED_YES) {
+        p->poolings[0] = o->pooling;
+        p->n_poolings = 1;
+    }
+    if (o->prompt == NULL) {
+        TRY(sentence_model_prompt(m, o->prompt_name, &p->prompt));
+    }
+    plan_layers(p, m, o->normalize);
+    TRY(plan_length(p, s, o->max_length));
+    return plan_widths(p, s->model.config.model.hidden_size);
+}
+
+void embed_plan_describe(struct buf *out, const struct embed_plan *p)
+{
+    for (int i = 0; i < p->n_poolings; i++) {
+        buf_printf(out, "%s%s", i == 0 ? "pooling " : " + ", sentence_pooling_name(p->poolings[i]));
+    }
+    for (int i = 0; i < p->n_layers; i++) {
+        if (p->layers[i]->normalize) {
+            buf_puts(out, ", normalised");
+        } else {
+            buf_printf(out, ", dense to %lld", (long long)p->layers[i]->n_out);
+        }
+    }
+    buf_printf(out, ", at most %lld tokens", (long long)p->max_length);
+    if (p->prompt[0] != '\0') {
+        buf_printf(out, ", prompt \"%.100s\"%s", p->prompt, p->skips_prompt ? ", which is not pooled" : "");
+    }
+    buf_puts(out, p->lower_case ? ", lower case" : "");
+}

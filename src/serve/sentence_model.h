@@ -1,0 +1,72 @@
+/* sentence_model: how the authors of a model make a vector of a text, as the files say that sentence-transformers
+ * writes beside it: modules.json, sentence_bert_config.json, N_Pooling/config.json, N_Dense,
+ * config_sentence_transformers.json.
+ *
+ * The rule: what kiln would compute otherwise is refused by name.  Keys are read in the spelling of every version
+ * up to 6.2.  Source: sbert.net, "Creating Custom Models"; Reimers & Gurevych 2019 (arXiv:1908.10084). */
+#ifndef KILN_SERVE_SENTENCE_MODEL_H
+#define KILN_SERVE_SENTENCE_MODEL_H
+
+#include "core/json.h"
+#include "train/checkpoint.h"
+
+/* Of the last layer's rows h_0..h_(n-1), [CLS] and [SEP] included. */
+enum sentence_pooling {
+    SENTENCE_CLS,           /* h_0 */
+    SENTENCE_MAX,           /* the largest of each column */
+    SENTENCE_MEAN,          /* sum h_i / n */
+    SENTENCE_MEAN_SQRT_LEN, /* sum h_i / sqrt n */
+    SENTENCE_WEIGHTED_MEAN, /* sum (i + 1) h_i / sum (i + 1) */
+    SENTENCE_LAST_TOKEN,    /* h_(n-1) */
+    SENTENCE_N_POOLINGS,
+};
+
+/* As sentence-transformers writes it. */
+const char *sentence_pooling_name(enum sentence_pooling p);
+
+/* SENTENCE_N_POOLINGS if none is called so. */
+enum sentence_pooling sentence_pooling_find(const char *name);
+
+enum sentence_activation { SENTENCE_IDENTITY, SENTENCE_TANH, SENTENCE_RELU, SENTENCE_GELU, SENTENCE_SIGMOID };
+
+/* A module behind the pooling: x / |x|, or f(W x + b), where asked for plus x or R x. */
+struct sentence_layer {
+    bool normalize;
+    enum sentence_activation activation;
+    int64_t n_in, n_out;
+    float *weight;   /* [n_out, n_in]; owned, as the others */
+    float *bias;     /* [n_out]; NULL: none */
+    float *residual; /* [n_out, n_in]; NULL: none, or x itself */
+    bool adds_input;
+};
+
+enum { SENTENCE_MAX_LAYERS = 8 };
+
+struct sentence_model {
+    bool found;                              /* there is a modules.json; else all below is kiln's choice */
+    char transformer[CHECKPOINT_PATH_BYTES]; /* the directory of the BERT */
+    enum sentence_pooling poolings[SENTENCE_N_POOLINGS]; /* whose vectors stand side by side */
+    int n_poolings;
+    bool skips_prompt; /* the tokens of a prompt, [CLS] included, are not pooled */
+    struct sentence_layer layers[SENTENCE_MAX_LAYERS];
+    int n_layers;
+    int64_t max_length; /* tokens of a text, special ones included; 0: nothing is said */
+    bool lower_case;    /* before the tokenizer, which may keep case */
+    json_t *config;     /* config_sentence_transformers.json, or NULL */
+};
+
+/* Reads what there is for the model directory `path`; without a modules.json: the mean, normalised.  STATUS_DATA
+ * names the file, the key and what kiln cannot do, STATUS_NUMERIC the weight that is not finite. */
+struct status sentence_model_open(struct sentence_model *m, const char *path);
+
+/* Safe on a zeroed struct and after a failed open. */
+void sentence_model_close(struct sentence_model *m);
+
+/* The text of a prompt, borrowed.  `name` NULL: the one that is used by default, "" if there is none.  STATUS_USAGE
+ * lists the names that there are. */
+struct status sentence_model_prompt(const struct sentence_model *m, const char *name, const char **text);
+
+/* Numbers in a vector of this model, whose rows have `hidden_size`. */
+int64_t sentence_model_width(const struct sentence_model *m, int64_t hidden_size);
+
+#endif

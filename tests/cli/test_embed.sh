@@ -1,0 +1,58 @@
+#!/usr/bin/env bash
+# kiln embed on directories of sentence-transformers, as a user drives it: what was chosen is said, flags overrule it, what
+# kiln cannot do is refused by name; and no command takes a model with a weight that is not finite.
+set -euo pipefail
+kiln=$1
+tests=$(dirname "$kiln")/tests
+dir=$(mktemp -d)
+trap 'rm -rf "$dir"' EXIT
+. "$(dirname "$0")/expect.sh"
+export OMP_NUM_THREADS=1
+
+"$tests/test_sentence_dirs" unpack "$dir"
+embed() { "$kiln" embed --model "$dir/$1" "${@:2}"; }
+said() { # CASE TEXT FLAGS...: the line about the vectors
+    embed "$1" "${@:3}" 'a mad dog' >"$dir/vector" 2>"$dir/log"
+    grep -qF "vectors: $2 (" "$dir/log" || fail "$1 ${*:3} says: $(cat "$dir/log")"
+}
+said mean 'pooling mean, normalised, at most 12 tokens'
+said cls 'pooling cls, normalised, at most 30 tokens'
+said max 'pooling max, at most 40 tokens'
+said prompts 'pooling mean, normalised, at most 40 tokens, prompt "big: ", which is not pooled'
+said dense 'pooling cls, dense to 6, normalised, at most 40 tokens'
+said many 'pooling weightedmean + lasttoken + mean_sqrt_len_tokens, dense to 5, at most 40 tokens, lower case'
+said prompts 'pooling mean, normalised, at most 40 tokens' --prompt ''
+said prompts 'pooling mean, normalised, at most 40 tokens, prompt "cab ", which is not pooled' --prompt_name passage
+said mean 'pooling max, at most 5 tokens' --pooling max --no_normalize --max_seq_length 5
+said max 'pooling max, normalised, at most 40 tokens' --normalize
+mv "$dir/mean/modules.json" "$dir/mean/aside"
+said mean 'pooling mean, normalised, at most 40 tokens'
+grep -q 'no modules.json' "$dir/log" || fail "nothing about modules.json: $(cat "$dir/log")"
+mv "$dir/mean/aside" "$dir/mean/modules.json"
+
+# The same numbers by another way: a prompt is text before the text.
+embed cls --prompt_name query 'cab' >"$dir/a" 2>/dev/null
+embed cls 'a man: cab' 2>/dev/null | cmp - "$dir/a" || fail "a prompt is not text before the text"
+embed cls --prompt 'a man: ' 'cab' 2>/dev/null | cmp - "$dir/a" || fail "--prompt"
+embed cls --pooling lasttoken 'cab' 2>/dev/null | cmp -s - "$dir/a" && fail "--pooling changes nothing"
+embed mean 'a man and a dog, in a big cage' 'cab' >/dev/null 2>"$dir/log"
+grep -q '1 texts were longer than the 12 tokens' "$dir/log" || fail "no warning of a long text: $(cat "$dir/log")"
+
+expect 64 "called 'book'; it has 2: document, query" embed cls --prompt_name book cab
+expect 64 'reads 2 to 40 tokens' embed cls --max_seq_length 41 cab
+expect 64 'contradict' embed cls --normalize --no_normalize cab
+expect 64 'give one' embed cls --prompt a --prompt_name query cab
+expect 64 'takes vectors of 48 numbers' embed many --pooling mean cab
+sed -i 's/models.Pooling/models.WordWeights/' "$dir/cls/modules.json"
+expect 65 'module 1 is sentence_transformers.models.WordWeights' embed cls cab
+expect 65 'module 1 is sentence_transformers.models.WordWeights' embed cls --dry_run
+
+# A weight that is not a number: an error of its own, and nothing on standard output.
+"$tests/test_not_finite" spoil "$dir"
+for command in fill embed; do
+    expect 99 'encoder.layer.0.intermediate.dense.weight is not finite' "$kiln" "$command" --model "$dir/pretraining" \
+        'a [MASK] dog'
+    [ ! -s "$dir/out" ] || fail "$command printed something: $(cat "$dir/out")"
+done
+expect 99 'is not finite' "$kiln" export --model "$dir/pretraining" --output_dir "$dir/exported"
+[ ! -e "$dir/exported" ] || fail "a model that is not finite was exported"

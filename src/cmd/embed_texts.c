@@ -138,12 +138,14 @@ static struct status plan(struct group *g, const struct embed_args *a)
         .prompt_name = a->prompt_name,
         .max_length = a->max_seq_length,
     };
+    bool asked = a->pooling != NULL || a->normalize || a->no_normalize || a->prompt != NULL ||
+                 a->prompt_name != NULL || a->max_seq_length != 0;
     struct buf line = {0};
     TRY(embed_plan_make(&g->plan, g->s, &o));
     embed_plan_describe(&line, &g->plan);
-    log_info("vectors: %s (%s)", buf_text(&line),
-             g->s->sentence->found ? "modules.json and the flags"
-                                   : "no modules.json; kiln's choice and the flags");
+    log_info("vectors: %s (%s%s)", buf_text(&line),
+             g->s->sentence->found ? "modules.json" : "no modules.json: kiln's choice",
+             asked ? ", and the flags" : "");
     buf_fini(&line);
     return status_ok();
 }

@@ -4,7 +4,8 @@ outputs, within 1e-5 x max(1, max |output|) of those in float64, and the same to
 
 usage: check_transformers.py KILN TEST_MODEL_DIR [MODEL_DIR...]
 KILN and TEST_MODEL_DIR are the built programs `kiln` and `tests/test_model_dir`; each MODEL_DIR, a Hugging Face directory
-or a checkpoint of kiln's, is checked beside the models that this script draws.  Needs torch, transformers, safetensors.
+or a checkpoint of kiln's, is checked beside the models that this script draws.  Needs torch, transformers, safetensors,
+and sentence-transformers for a directory of its.
 """
 import json
 import logging
@@ -188,7 +189,8 @@ def check_drawn(scratch):
 
 
 def check_embeddings(directory):
-    """Mean and CLS vectors, normalised and not, of texts from 1 token to more than the model reads."""
+    """Mean and CLS vectors, normalised and not, of texts from 1 token to more than the model reads; and where the
+    directory is one of sentence-transformers, which must be there then, what it makes of them."""
     tokenizer, model = AutoTokenizer.from_pretrained(directory), load_model("encoder", directory)
     tokenizer.backend_tokenizer.no_truncation()
     tokenizer.backend_tokenizer.no_padding()
@@ -196,18 +198,26 @@ def check_embeddings(directory):
     length = model.config.max_position_embeddings
     worst = 0.0
     for pooling in ("mean", "cls"):
-        for flags in ([], ["--no_normalize"]):
-            lines = kiln("embed", "--model", directory, "--pooling", pooling, *flags, text="\n".join(texts) + "\n").splitlines()
+        for normalize in (True, False):
+            lines = kiln("embed", "--model", directory, "--pooling", pooling, "--normalize" if normalize else "--no_normalize",
+                         "--max_seq_length", length, text="\n".join(texts) + "\n").splitlines()
             assert len(lines) == len(texts), f"{len(lines)} vectors for {len(texts)} texts"
             for text, line in zip(texts, lines):
                 inputs = tokenizer(text, return_tensors="pt", truncation=True, max_length=length)
                 with torch.no_grad():
                     h = model(**inputs).last_hidden_state[0]
                 v = h[0] if pooling == "cls" else h.mean(0)
-                v = v if flags else v / v.norm()
+                v = v / v.norm() if normalize else v
                 worst = max(worst, (v - torch.tensor(json.loads(line), dtype=torch.float64)).abs().max().item())
     print(f"{str(directory)[-48:]:52} embed   max |difference| {worst:.2g}")
     assert worst <= 1e-5, worst
+    if (directory / "modules.json").exists():
+        from sentence_transformers import SentenceTransformer
+        wanted = torch.tensor(SentenceTransformer(str(directory), device="cpu").double().encode(texts))
+        lines = kiln("embed", "--model", directory, text="\n".join(texts) + "\n").splitlines()
+        worst = (torch.tensor([json.loads(line) for line in lines], dtype=torch.float64) - wanted).abs().max().item()
+        print(f"{str(directory)[-48:]:52} sentences  max |difference| {worst:.2g}")
+        assert worst <= 1e-5, worst
 
 
 def main():

@@ -7,7 +7,8 @@
  *   checkop ref-gradients [OP]   every backward of ref against central differences of its forward, in fp64
  *   checkop bench fp32 [OP]      times, GF/s and GB/s at the sizes of BERT; FLOPs and bytes are the plan's
  *
- * A slot of struct ops without a case fails the test. */
+ * A slot of struct ops without a case fails the test.  Cases that do not apply to a device and dtype are left out; the
+ * last line names the ops that were not tested for that, and an OP that was asked for fails. */
 #include "checkop_backend.h"
 #include "checkop_cases.h"
 #include "core/clock.h"
@@ -18,7 +19,7 @@
 #include <omp.h>
 #include <stddef.h>
 
-enum { GUARD_BYTE = 0xA5, MAX_THREADS = 3 };
+enum { GUARD_BYTE = 0xA5, MAX_THREADS = 3, MAX_OPS = 128 };
 
 /* The arguments of one case in one pair of dtypes, in memory. */
 struct instance {
@@ -559,6 +560,49 @@ static bool applies(const struct checkop_case *c, enum dtype dtype)
     return !c->shape.fp8 || (tested.device->computes_in_fp8 && dtype == DTYPE_BF16);
 }
 
+/* What became of the cases of each op. */
+struct tally {
+    struct {
+        const char *op;
+        int n_run, n_left_out;
+    } ops[MAX_OPS];
+    int n_ops;
+};
+
+static void count_case(struct tally *t, const char *op, bool ran)
+{
+    int i = 0;
+    while (i < t->n_ops && strcmp(t->ops[i].op, op) != 0) {
+        i++;
+    }
+    EXPECT(i < MAX_OPS, "more than %d ops", MAX_OPS);
+    t->n_ops = i == t->n_ops ? i + 1 : t->n_ops;
+    t->ops[i].op = op;
+    t->ops[i].n_run += ran;
+    t->ops[i].n_left_out += !ran;
+}
+
+/* An op without a case that applies was not tested; that is a failure where it was asked for. */
+static void report(const struct tally *t, const char *only)
+{
+    int n_run = 0, n_left_out = 0, n_untested = 0;
+    for (int i = 0; i < t->n_ops; i++) {
+        n_run += t->ops[i].n_run;
+        n_left_out += t->ops[i].n_left_out;
+        n_untested += t->ops[i].n_run == 0;
+    }
+    printf("%d cases of %d ops, %d cases left out, %d ops not tested", n_run, t->n_ops - n_untested,
+           n_left_out, n_untested);
+    for (int i = 0, n = 0; i < t->n_ops; i++) {
+        if (t->ops[i].n_run == 0) {
+            printf("%s%s", n++ == 0 ? ": " : ", ", t->ops[i].op);
+        }
+    }
+    printf("\n");
+    EXPECT(t->n_ops > 0, "no case of %s", only);
+    EXPECT(n_run > 0, "no case of %s applies to this device in this dtype", only == NULL ? "any op" : only);
+}
+
 int main(int argc, char **argv)
 {
     EXPECT(argc >= 2,
@@ -566,14 +610,15 @@ int main(int argc, char **argv)
     bool gradients = strcmp(argv[1], "ref-gradients") == 0, bench = strcmp(argv[1], "bench") == 0;
     EXPECT(gradients || argc >= 3, "checkop %s needs a dtype: fp32, bf16 or fp16", argv[1]);
     const char *only = gradients ? argv[2] : argv[3]; /* argv ends in NULL */
-    int n, n_run = 0;
+    enum dtype dtype = gradients ? DTYPE_F64 : parse_dtype(argv[2]);
+    int n;
+    struct tally tally = {.n_ops = 0};
     const struct checkop_shape *shapes = gradients ? checkop_gradient_shapes(&n)
                                          : bench   ? checkop_bench_shapes(&n)
                                                    : checkop_test_shapes(&n);
     if (!gradients) {
         tested = checkop_find_backend(bench ? "cpu" : argv[1]);
     }
-    const struct ops *o = tested.ops;
     if (!gradients && !bench && only == NULL) {
         expect_all_slots(shapes, n);
     }
@@ -583,17 +628,18 @@ int main(int argc, char **argv)
         }
         struct checkop_case c;
         checkop_make(&c, &shapes[i]);
+        bool runs = gradients || bench || applies(&c, dtype);
         if (gradients) {
             test_gradients(&c);
         } else if (bench) {
-            bench_case(&c, o, parse_dtype(argv[2]));
-        } else if (applies(&c, parse_dtype(argv[2]))) {
-            test_case(&c, o, parse_dtype(argv[2]));
+            bench_case(&c, tested.ops, dtype);
+        } else if (runs) {
+            test_case(&c, tested.ops, dtype);
         } else {
             printf("%-72s not on this device in this dtype\n", c.title);
         }
-        n_run++;
+        count_case(&tally, shapes[i].op, runs);
     }
-    EXPECT(n_run > 0, "no case of %s", only);
+    report(&tally, only);
     return 0;
 }

@@ -8,8 +8,8 @@
  * empty and nothing to free.  Bad arguments, files and texts are such errors: the library never ends the
  * process and prints nothing.  Where NULL is not said to mean something, it is a bad argument too: KILN_USAGE
  * from a function that returns a kiln_status, 0 or NULL from one that returns anything else, and one that
- * returns nothing does nothing.  Texts are `n` bytes, any bytes, UTF-8 where they mean something; places in
- * them are bytes, the end behind. Results belong to the caller until their kiln_..._free; freeing an empty
+ * returns nothing does nothing.  Texts are `n` bytes, any bytes, UTF-8 where they mean something, and may be
+ * NULL where n is 0; places in them are bytes, the end behind. Results belong to the caller until their kiln_..._free; freeing an empty
  * or zeroed one does nothing.  A model may be used by any number of threads, a session by one at a time,
  * except for kiln_session_cancel.  The same call on the same model gives the same bits in every session.
  *
@@ -67,7 +67,7 @@ struct kiln_model_options {
     const char *dtype; /* "fp32", "bf16" or, on cuda, "fp16": the numbers to compute in */
 };
 
-/* "auto", "fp32": as kiln_model_open. */
+/* "auto", "fp32": as kiln_model_open; NULL in either means the same. */
 struct kiln_model_options kiln_model_defaults(void);
 
 /* The same on a device, where all sessions on the model compute, each beside the others.  NULL options are the

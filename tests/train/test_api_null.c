@@ -1,0 +1,232 @@
+/* NULL for each pointer of each function of include/kiln/kiln.h: an error, 0, NULL or nothing, as the header's rule has
+ * it, and a result that was passed is empty afterwards.  A function that the table below lacks fails the test. */
+#define _GNU_SOURCE
+#include "session_case.h"
+
+#include <kiln/kiln.h>
+
+#include <ctype.h>
+
+static char directory[64];
+static struct kiln_model *model, *asker;
+static struct kiln_session *fill, *ask, *embed;
+static const char *function; /* whose test runs */
+
+/* KILN_USAGE with a message that names the argument. */
+static void expect_usage(struct kiln_status s, const char *argument)
+{
+    EXPECT(s.code == KILN_USAGE && strstr(s.message, argument) != NULL, "%s: code %d, '%s' lacks '%s'",
+           function, (int)s.code, s.message, argument);
+}
+
+#define EXPECT_EMPTY(result)                                                                                 \
+    do {                                                                                                     \
+        static const char zeros[sizeof(result)];                                                             \
+        EXPECT(memcmp(&(result), zeros, sizeof(result)) == 0, "%s leaves a result", function);               \
+    } while (0)
+
+static void null_nothing(void)
+{
+    EXPECT(kiln_version()[0] != '\0' && kiln_model_defaults().device != NULL &&
+               kiln_ask_defaults().top_k == 1 && kiln_embed_defaults().max_tokens == 0,
+           "defaults");
+}
+
+static void null_model_open(void)
+{
+    struct kiln_model *m = model;
+    expect_usage(kiln_model_open(NULL, directory), "model");
+    expect_usage(kiln_model_open(&m, NULL), "path");
+    EXPECT_EMPTY(m);
+}
+
+static void null_model_open_on(void)
+{
+    struct kiln_model *m = model;
+    struct kiln_model_options o = kiln_model_defaults(), none = {0};
+    char path[128];
+    expect_usage(kiln_model_open_on(NULL, directory, &o), "model");
+    expect_usage(kiln_model_open_on(&m, NULL, &o), "path");
+    EXPECT_EMPTY(m);
+    snprintf(path, sizeof path, "%s/encoder", directory);
+    EXPECT(kiln_model_open_on(&m, path, NULL).code == KILN_OK, "NULL options are the defaults");
+    kiln_model_close(m);
+    EXPECT(kiln_model_open_on(&m, path, &none).code == KILN_OK, "so are NULL texts in them");
+    kiln_model_close(m);
+}
+
+static void null_model(void)
+{
+    size_t n = 7;
+    kiln_model_close(NULL);
+    EXPECT(kiln_model_width(NULL) == 0 && kiln_model_max_tokens(NULL) == 0 &&
+               kiln_model_vocab_size(NULL) == 0,
+           "numbers of no model");
+    EXPECT(kiln_model_piece(NULL, 0, &n) == NULL && n == 0, "a piece of no model");
+    EXPECT(kiln_model_piece(model, 5, NULL) == NULL, "a piece without its length");
+    EXPECT(kiln_model_piece(model, 5, &n) != NULL && n > 0, "no piece");
+}
+
+static void null_session_open(void)
+{
+    struct kiln_session *s = fill;
+    expect_usage(kiln_session_open(NULL, model, KILN_FILL), "session");
+    expect_usage(kiln_session_open(&s, NULL, KILN_FILL), "model");
+    EXPECT_EMPTY(s);
+}
+
+static void null_session(void)
+{
+    kiln_session_close(NULL);
+    kiln_session_cancel(NULL);
+    kiln_session_resume(NULL);
+}
+
+static void null_tokenize(void)
+{
+    struct kiln_tokens t = {.n = 3};
+    expect_usage(kiln_tokenize(NULL, &t, "a", 1), "session");
+    EXPECT_EMPTY(t);
+    t.n = 3;
+    expect_usage(kiln_tokenize(fill, NULL, "a", 1), "tokens");
+    expect_usage(kiln_tokenize(fill, &t, NULL, 1), "text");
+    EXPECT_EMPTY(t);
+    kiln_tokens_free(NULL);
+    kiln_tokens_free(&t);
+}
+
+static void null_fill(void)
+{
+    struct kiln_words w = {.n_masks = 3};
+    expect_usage(kiln_fill(NULL, &w, "[MASK]", 6, 1), "session");
+    EXPECT_EMPTY(w);
+    w.n_masks = 3;
+    expect_usage(kiln_fill(fill, NULL, "[MASK]", 6, 1), "words");
+    expect_usage(kiln_fill(fill, &w, NULL, 6, 1), "text");
+    EXPECT_EMPTY(w);
+    kiln_words_free(NULL);
+    kiln_words_free(&w);
+}
+
+static void null_ask(void)
+{
+    struct kiln_ask_options o = kiln_ask_defaults();
+    struct kiln_answers a = {.n = 3};
+    expect_usage(kiln_ask(NULL, &a, "a dog?", "a dog", 5, &o), "session");
+    EXPECT_EMPTY(a);
+    expect_usage(kiln_ask(ask, NULL, "a dog?", "a dog", 5, &o), "answers");
+    expect_usage(kiln_ask(ask, &a, NULL, "a dog", 5, &o), "question");
+    a.n = 3;
+    expect_usage(kiln_ask(ask, &a, "a dog?", NULL, 5, &o), "context");
+    EXPECT_EMPTY(a);
+    EXPECT(kiln_ask(ask, &a, "a dog?", "a dog", 5, NULL).code == KILN_OK, "NULL options are the defaults");
+    kiln_answers_free(&a);
+    kiln_answers_free(NULL);
+}
+
+static void null_embed(void)
+{
+    struct kiln_embed_options o = kiln_embed_defaults();
+    struct kiln_text text = {"a", 1}, none = {NULL, 1}, empty = {NULL, 0};
+    struct kiln_vectors v = {.n = 3};
+    expect_usage(kiln_embed(NULL, &v, &text, 1, &o), "session");
+    EXPECT_EMPTY(v);
+    expect_usage(kiln_embed(embed, NULL, &text, 1, &o), "vectors");
+    expect_usage(kiln_embed(embed, &v, NULL, 1, &o), "texts");
+    v.n = 3;
+    expect_usage(kiln_embed(embed, &v, &none, 1, &o), "text");
+    EXPECT_EMPTY(v);
+    EXPECT(kiln_embed(embed, &v, &empty, 1, NULL).code == KILN_OK && v.n == 1, "an empty text, the defaults");
+    kiln_vectors_free(&v);
+    kiln_vectors_free(NULL);
+}
+
+static const struct {
+    const char *name;
+    void (*test)(void);
+} functions[] = {
+    {"kiln_version", null_nothing},        {"kiln_model_defaults", null_nothing},
+    {"kiln_ask_defaults", null_nothing},   {"kiln_embed_defaults", null_nothing},
+    {"kiln_model_open", null_model_open},  {"kiln_model_open_on", null_model_open_on},
+    {"kiln_model_close", null_model},      {"kiln_model_width", null_model},
+    {"kiln_model_max_tokens", null_model}, {"kiln_model_vocab_size", null_model},
+    {"kiln_model_piece", null_model},      {"kiln_session_open", null_session_open},
+    {"kiln_session_close", null_session},  {"kiln_session_cancel", null_session},
+    {"kiln_session_resume", null_session}, {"kiln_tokenize", null_tokenize},
+    {"kiln_tokens_free", null_tokenize},   {"kiln_fill", null_fill},
+    {"kiln_words_free", null_fill},        {"kiln_ask", null_ask},
+    {"kiln_answers_free", null_ask},       {"kiln_embed", null_embed},
+    {"kiln_vectors_free", null_embed},
+};
+enum { N_FUNCTIONS = sizeof functions / sizeof functions[0] };
+
+static void run(const char *name)
+{
+    int i = 0;
+    while (i < N_FUNCTIONS && strcmp(functions[i].name, name) != 0) {
+        i++;
+    }
+    EXPECT(i < N_FUNCTIONS, "kiln.h has %s, which this test does not know", name);
+    function = name;
+    functions[i].test();
+}
+
+/* The end of a declaration or comment that begins at `p`. */
+static const char *skip(const char *p)
+{
+    const char *end = strncmp(p, "/*", 2) == 0 ? strstr(p, "*/") : NULL;
+    return end == NULL ? p + 1 : end + 2;
+}
+
+/* Every name in front of a "(" in the header, outside comments. */
+static void run_header(void)
+{
+    struct file_map map;
+    int n = 0;
+    EXPECT_OK(file_map_open(&map, KILN_SOURCE_DIR "/include/kiln/kiln.h"));
+    char *text = strndup((const char *)map.data, map.n);
+    for (const char *p = text; *p != '\0'; p = skip(p)) {
+        char name[64];
+        size_t length = 0;
+        while (strncmp(p, "kiln_", 5) == 0 && (isalnum((unsigned char)p[length]) || p[length] == '_')) {
+            length++;
+        }
+        if (length > 0 && length < sizeof name && p[length] == '(') {
+            snprintf(name, sizeof name, "%.*s", (int)length, p);
+            run(name);
+            n++;
+        }
+        p += length > 0 ? length - 1 : 0;
+    }
+    EXPECT(n == N_FUNCTIONS, "%d functions in the header, %d here", n, N_FUNCTIONS);
+    free(text);
+    file_map_close(&map);
+}
+
+static struct kiln_model *open_model(const char *name)
+{
+    char path[128];
+    struct kiln_model *m;
+    snprintf(path, sizeof path, "%s/%s", directory, name);
+    EXPECT(kiln_model_open(&m, path).code == KILN_OK, "%s", path);
+    return m;
+}
+
+int main(void)
+{
+    session_case_directory(directory, sizeof directory);
+    session_case_unpack(directory);
+    model = open_model("pretraining");
+    asker = open_model("question_answering");
+    EXPECT(kiln_session_open(&fill, model, KILN_FILL).code == KILN_OK, "fill");
+    EXPECT(kiln_session_open(&embed, model, KILN_EMBED).code == KILN_OK, "embed");
+    EXPECT(kiln_session_open(&ask, asker, KILN_ASK).code == KILN_OK, "ask");
+    run_header();
+    kiln_session_close(fill);
+    kiln_session_close(embed);
+    kiln_session_close(ask);
+    kiln_model_close(model);
+    kiln_model_close(asker);
+    EXPECT_OK(file_remove_tree(directory));
+    return 0;
+}

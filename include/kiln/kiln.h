@@ -170,7 +170,7 @@ struct kiln_answers {
     int64_t n_windows; /* in which the context was read */
 };
 
-/* Answers a question, NUL-terminated, about a context of any length: every token of it is read, in
+/* Answers a question, NUL-terminated, about a context of up to 1 GiB: every token of it is read, in
  * overlapping windows. NULL options are the defaults.  KILN_DATA: an empty context, a question that
  * leaves no room for it, or one of more than 1 MiB. */
 struct kiln_status kiln_ask(struct kiln_session *session, struct kiln_answers *answers, const char *question,

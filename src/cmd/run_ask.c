@@ -30,8 +30,10 @@ static const struct option options[] = {
     OPTION_STRING_ROW("context", AT(context), NULL, "FILE",
                       "the text, of any length; without it standard input is the text"),
     OPTION_INT_ROW("top_k", AT(top_k), "1", 1, 100, "answers to each question"),
-    OPTION_INT_ROW("doc_stride", AT(doc_stride), "128", 1, 65536,
-                   "tokens from one window of the text to the next"),
+    OPTION_INT_ROW(
+        "doc_stride", AT(doc_stride), "128", 1, 65536,
+        "tokens from one window of the text to the next; where the model reads fewer than twice as many, a "
+        "quarter of what it reads"),
     OPTION_INT_ROW("max_answer_length", AT(max_answer_length), "30", 1, 65536, "longest answer in tokens"),
     OPTION_FLAG_ROW("version_2_with_negative", AT(version_2_with_negative),
                     "the model was trained on questions without an answer, and may say so"),
@@ -49,7 +51,10 @@ struct reading {
 static struct status answer(struct reading *r, const char *question)
 {
     struct ask_result result;
+    struct progress progress = progress_begin(true);
+    r->options.progress = &progress;
     struct status s = ask_question(&r->session, question, r->context, r->n, &r->options, &result);
+    progress_end(&progress);
     for (int64_t k = 0; !failed(s) && k < result.n; k++) {
         const struct ask_answer *a = &result.answers[k];
         const char *text = result.texts.data + a->text;
@@ -169,9 +174,11 @@ static struct status run(const void *args, int n_positional, const char *const *
 const struct command command_ask = {
     .name = "ask",
     .summary = "answer questions about a text of any length",
-    .details = "Questions are arguments, or lines of standard input when --context names the text; on a "
-               "terminal there "
-               "is a prompt.  Each answer comes with its probability and its place in the text.",
+    .details =
+        "Questions are arguments, or lines of standard input when --context names the text; on a "
+        "terminal there "
+        "is a prompt.  Each answer comes with its probability and its place in the text, of at most 1 GiB. "
+        "A long text takes its time, which a line on standard error shows; a larger --doc_stride takes less.",
     .positional_usage = "[QUESTION...]",
     .max_positional = 1000,
     .options = options,

@@ -46,7 +46,8 @@ static struct status predict(struct session *s, struct asking *a, const char *qu
     }
     TRY(squad_answers_init(&a->answers, &a->examples, &a->features, &s->vocab, ao));
     int64_t batch_size = s->batch_tokens / a->features.max_length;
-    return squad_predict(&s->model, &a->answers, batch_size < 1 ? 1 : batch_size, s->vocab.pad, &quiet);
+    return squad_predict(&s->model, &a->answers, batch_size < 1 ? 1 : batch_size, s->vocab.pad,
+                         o->progress == NULL ? &quiet : o->progress);
 }
 
 static struct status take_answers(const struct asking *a, const struct ask_options *o, struct ask_result *r)
@@ -60,9 +61,13 @@ static struct status take_answers(const struct asking *a, const struct ask_optio
     }
     for (int64_t k = 0; k < r->n; k++) {
         const struct squad_candidate *c = squad_answers_candidate(&a->answers, 0, k);
-        r->answers[k] = (struct ask_answer){
-            .text = r->texts.n, .probability = c->probability, .start = c->start, .end = c->end};
-        squad_answers_text(&r->texts, &a->answers, 0, c);
+        r->answers[k] =
+            (struct ask_answer){.text = r->texts.n, .probability = c->probability, .start = -1, .end = -1};
+        if (c->start >= 0) { /* else there is none, or no span of the text is possible */
+            r->answers[k].start = c->start;
+            r->answers[k].end = c->end;
+            squad_answers_text(&r->texts, &a->answers, 0, c);
+        }
         buf_putc(&r->texts, '\0');
     }
     return buf_status(&r->texts);

@@ -3,6 +3,7 @@
 #define KILN_SERVE_ASK_H
 
 #include "core/buf.h"
+#include "core/progress.h"
 #include "serve/session.h"
 
 #include <stdint.h>
@@ -13,6 +14,7 @@ struct ask_options {
     int64_t max_query_length;  /* 64 */
     int64_t max_answer_length; /* tokens; 30 */
     bool may_be_none;          /* the model was trained on questions without an answer (SQuAD v2) */
+    struct progress *progress; /* shows how far it is; NULL: nothing does */
 };
 
 struct ask_options ask_defaults(void);
@@ -32,7 +34,7 @@ struct ask_result {
 
 /* Answers one question about context[0..n), with a session of BERT_TASK_QUESTION_ANSWERING.  Every token of
  * the context is read, in overlapping windows.  STATUS_DATA: an empty context, a question that leaves no room
- * for it. */
+ * for it.  STATUS_NUMERIC if the model computes something that is not finite. */
 struct status ask_question(struct session *s, const char *question, const char *context, size_t n,
                            const struct ask_options *o, struct ask_result *result);
 void ask_result_fini(struct ask_result *r);

@@ -441,6 +441,27 @@ static void test_bad_texts(void)
     kiln_model_close(m);
 }
 
+/* Where no span of the context is among those that the model takes for likely, there is no answer: not a word that is
+ * not in the context. */
+static void test_no_answer(void)
+{
+    static const char long_question[] = "a b c d e f g h i j k l m n o p a b c d";
+    struct kiln_model *m = open_model("question_answering");
+    struct kiln_session *s = open_session(m, KILN_ASK);
+    struct kiln_answers answers;
+    struct trainer *t = &m->weights.model;
+    tensor w = param_view(param_table_find(&t->params, "qa_outputs.weight"), t->master);
+    memset(w.data, 0, tensor_bytes(w)); /* all places are equal, and the first 20 are in the question */
+    EXPECT_KILN_OK(kiln_ask(s, &answers, long_question, "dog", 3, NULL));
+    EXPECT(answers.n == 1 && answers.answers[0].text[0] == '\0' && answers.answers[0].start == -1 &&
+               answers.answers[0].end == -1,
+           "%lld answers, the first '%s' at %lld", (long long)answers.n, answers.answers[0].text,
+           (long long)answers.answers[0].start);
+    kiln_answers_free(&answers);
+    kiln_session_close(s);
+    kiln_model_close(m);
+}
+
 static void test_bad_questions(void)
 {
     struct kiln_model *m = open_model("question_answering");
@@ -490,6 +511,7 @@ int main(int argc, char **argv)
     test_bad_models();
     test_bad_texts();
     test_bad_questions();
+    test_no_answer();
     EXPECT_OK(file_remove_tree(directory));
     return 0;
 }

@@ -272,8 +272,8 @@ static json_t *describe_member(const char *directory, const char *name, int *n_d
     }
     json_decref(report);
     *n_damaged += failed(s);
-    return json_pack("{s:s, s:s, s:s}", "kind", kind == NULL ? "unknown" : kind->name, "name", name, "state",
-                     failed(s) ? s.message : "whole");
+    return json_pack("{s:s, s:o, s:o}", "kind", kind == NULL ? "unknown" : kind->name, "name",
+                     json_text(name), "state", json_text(failed(s) ? s.message : "whole"));
 }
 
 /* A directory with stores, checkpoints or tensor files: a line for each. */
@@ -323,7 +323,7 @@ static struct status run_inspect(const void *args, int n_positional, const char 
     TRY(detect(&kind, path));
     struct status s = a->dry_run ? status_ok() : kind->report(&details, path);
     if (!failed(s)) {
-        json_t *report = json_pack("{s:s, s:s}", "kind", kind->name, "path", path);
+        json_t *report = json_pack("{s:s, s:o}", "kind", kind->name, "path", json_text(path));
         json_object_update(report, details);
         s = print(report, a->json);
         json_decref(report);

@@ -1,5 +1,6 @@
 #include "core/json.h"
 
+#include "core/buf.h"
 #include "core/regular_file.h"
 
 #include <stdio.h>
@@ -132,6 +133,39 @@ struct status json_get_string(const json_t *object, const char *source, const ch
         *value = json_string_value(found);
     }
     return status_ok();
+}
+
+/* Bytes of the code point at text[0..n), as jansson decodes it; 0 where there is none. */
+static size_t code_point_bytes(const char *text, size_t n)
+{
+    for (size_t bytes = 1; bytes <= 4 && bytes <= n; bytes++) {
+        json_t *one = json_stringn(text, bytes);
+        json_decref(one);
+        if (one != NULL) {
+            return bytes;
+        }
+    }
+    return 0;
+}
+
+json_t *json_text(const char *text)
+{
+    json_t *value = json_string(text);
+    if (value != NULL) {
+        return value;
+    }
+    struct buf escaped = {0};
+    for (size_t i = 0, n = strlen(text); i < n;) {
+        size_t bytes = text[i] == '\\' ? 0 : code_point_bytes(text + i, n - i);
+        if (bytes == 0) {
+            buf_printf(&escaped, "\\x%02x", (unsigned char)text[i]);
+        }
+        buf_append(&escaped, text + i, bytes);
+        i += bytes == 0 ? 1 : bytes;
+    }
+    value = failed(buf_status(&escaped)) ? NULL : json_string(buf_text(&escaped));
+    buf_fini(&escaped);
+    return value;
 }
 
 char *json_to_text(const json_t *root)

@@ -145,7 +145,7 @@ static json_t *value_of(const struct option *o, const void *args)
     case OPTION_REAL: return json_real(*(const double *)field);
     case OPTION_STRING: {
         const char *text = *(const char *const *)field;
-        json_t *value = text == NULL ? NULL : json_string(text); /* NULL too where it is not UTF-8 */
+        json_t *value = text == NULL ? NULL : json_text(text);
         return value == NULL ? json_null() : value;
     }
     case OPTION_MEANS:

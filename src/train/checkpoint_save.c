@@ -116,13 +116,6 @@ static struct status write_sections(struct save *s, enum checkpoint_file file, c
     return status;
 }
 
-/* Text from outside, which JSON takes only as UTF-8. */
-static json_t *text_or_note(const char *text)
-{
-    json_t *value = json_string(text);
-    return value == NULL ? json_string("(not UTF-8)") : value;
-}
-
 static json_t *command_line(void)
 {
     char text[16384];
@@ -131,7 +124,7 @@ static json_t *command_line(void)
     json_t *words = json_array();
     text[n] = '\0';
     for (size_t at = 0; at < n; at += strlen(text + at) + 1) {
-        json_array_append_new(words, text_or_note(text + at));
+        json_array_append_new(words, json_text(text + at));
     }
     if (file != NULL) {
         fclose(file);
@@ -151,7 +144,7 @@ static struct status write_run(const struct save *s)
     if (gmtime_r(&now, &utc) != NULL) {
         strftime(when, sizeof when, "%Y-%m-%dT%H:%M:%SZ", &utc);
     }
-    json_t *root = json_pack("{s:s, s:o, s:I, s:o}", "saved_at", when, "host", text_or_note(host), "pid",
+    json_t *root = json_pack("{s:s, s:o, s:I, s:o}", "saved_at", when, "host", json_text(host), "pid",
                              (json_int_t)getpid(), "command_line", command_line());
     char *text = json_to_text(root);
     struct status status = checkpoint_path(path, "%s/run.json", s->temporary.path);

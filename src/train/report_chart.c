@@ -24,9 +24,11 @@ struct axis {
     bool log; /* from and to are then powers of ten's exponents */
 };
 
-void html_append(struct buf *b, const char *text)
+void html_append(struct buf *b, const char *bytes)
 {
-    for (; *text != '\0'; text++) {
+    json_t *utf8 = json_text(bytes);
+    b->failed |= utf8 == NULL;
+    for (const char *text = utf8 == NULL ? "" : json_string_value(utf8); *text != '\0'; text++) {
         unsigned char c = (unsigned char)*text;
         switch (c) {
         case '&': buf_puts(b, "&amp;"); break;
@@ -37,6 +39,7 @@ void html_append(struct buf *b, const char *text)
         default: buf_putc(b, c < ' ' || c == 0x7f ? '?' : (char)c);
         }
     }
+    json_decref(utf8);
 }
 
 struct number_text number_text(double value)

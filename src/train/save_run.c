@@ -16,9 +16,9 @@ static void tell(struct save_run *s, const struct background_save_result *r)
     s->latest = r->status;
     if (failed(r->status)) {
         log_warning("%s; training goes on, older checkpoints are intact", r->status.message);
-        metrics_event(
-            s->log, "save_failed",
-            json_pack("{s:I, s:s}", "global_step", (json_int_t)r->step, "message", r->status.message));
+        metrics_event(s->log, "save_failed",
+                      json_pack("{s:I, s:o}", "global_step", (json_int_t)r->step, "message",
+                                json_text(r->status.message)));
         return;
     }
     double write_s = (double)(r->to_ns - r->from_ns) * 1e-9;

@@ -27,6 +27,18 @@ expect 65 'cut.safetensors +.*cut short' "$dir"
 rm "$dir/cut.safetensors"
 expect 0 't.safetensors +whole' "$dir"
 
+# Paths are bytes: those that are not UTF-8 are shown as such, in JSON and on a page too.
+odd=$dir/$(printf 'r\377n\303\251')
+mkdir "$odd"
+cp "$dir/t.safetensors" "$odd/$(printf 't\377.safetensors')"
+expect 0 'path +.*/r\\xffné' "$odd"
+expect 0 't\\xff.safetensors +whole' "$odd"
+expect 0 '"path": ".*/r\\\\xffné"' --json "$odd"
+echo '{"event": "start", "time": 1.0, "phase": 1}' >"$odd/log.jsonl"
+"$kiln" report "$odd" --output "$dir/report.html" 2>/dev/null
+iconv -f utf-8 -t utf-8 "$dir/report.html" >/dev/null || fail "a report that is not UTF-8"
+rm -r "$odd" "$dir/report.html"
+
 mkdir "$dir/model"
 mv "$dir/t.safetensors" "$dir/model/model.safetensors"
 echo '{}' >"$dir/model/tokenizer_config.json"

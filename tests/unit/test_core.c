@@ -1,6 +1,7 @@
 /* Tests of core: number formats, addressed randomness, tensors, options. */
 #include "test.h"
 
+#include "core/json.h"
 #include "core/dtype.h"
 #include "core/hash.h"
 #include "core/option.h"
@@ -195,6 +196,25 @@ static void options_know_two_truths(void)
     }
 }
 
+static void expect_json_text(const char *text, const char *wanted)
+{
+    json_t *value = json_text(text);
+    EXPECT(strcmp(json_string_value(value), wanted) == 0, "'%s', not '%s'", json_string_value(value), wanted);
+    json_decref(value);
+}
+
+/* UTF-8 stays, bytes that are none are spelt out, and can then be told from a backslash. */
+static void test_json_text(void)
+{
+    expect_json_text("", "");
+    expect_json_text("a\\b \xc3\xa9 \xf0\x9f\x98\x80", "a\\b \xc3\xa9 \xf0\x9f\x98\x80");
+    expect_json_text("r\xffn", "r\\xffn");
+    expect_json_text("\xc3", "\\xc3");
+    expect_json_text("\xe2\x82\xac\xe2\x82", "\xe2\x82\xac\\xe2\\x82");
+    expect_json_text("\\xff\xff", "\\x5cxff\\xff");
+    expect_json_text("\xed\xa0\x80", "\\xed\\xa0\\x80");
+}
+
 int main(void)
 {
     half_floats_round_trip();
@@ -205,5 +225,6 @@ int main(void)
     options_parse_and_refuse();
     options_leave_their_neighbours();
     options_know_two_truths();
+    test_json_text();
     return 0;
 }

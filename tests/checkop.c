@@ -7,8 +7,8 @@
  *   checkop ref-gradients [OP]   every backward of ref against central differences of its forward, in fp64
  *   checkop bench fp32 [OP]      times, GF/s and GB/s at the sizes of BERT; FLOPs and bytes are the plan's
  *
- * A slot of struct ops without a case fails the test.  Cases that do not apply to a device and dtype are left out; the
- * last line names the ops that were not tested for that, and an OP that was asked for fails. */
+ * A slot of struct ops without a case fails the test.  Cases that do not apply to a device and dtype are left
+ * out; the last line names the ops that were not tested for that, and an OP that was asked for fails. */
 #include "checkop_backend.h"
 #include "checkop_cases.h"
 #include "core/clock.h"

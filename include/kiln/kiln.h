@@ -9,9 +9,10 @@
  * process and prints nothing.  Where NULL is not said to mean something, it is a bad argument too: KILN_USAGE
  * from a function that returns a kiln_status, 0 or NULL from one that returns anything else, and one that
  * returns nothing does nothing.  Texts are `n` bytes, any bytes, UTF-8 where they mean something, and may be
- * NULL where n is 0; places in them are bytes, the end behind. Results belong to the caller until their kiln_..._free; freeing an empty
- * or zeroed one does nothing.  A model may be used by any number of threads, a session by one at a time,
- * except for kiln_session_cancel.  The same call on the same model gives the same bits in every session.
+ * NULL where n is 0; places in them are bytes, the end behind. Results belong to the caller until their
+ * kiln_..._free; freeing an empty or zeroed one does nothing.  A model may be used by any number of threads,
+ * a session by one at a time, except for kiln_session_cancel.  The same call on the same model gives the same
+ * bits in every session.
  *
  * Compiles alone as C17 and as C++17. */
 #ifndef KILN_KILN_H
@@ -70,8 +71,8 @@ struct kiln_model_options {
 /* "auto", "fp32": as kiln_model_open; NULL in either means the same. */
 struct kiln_model_options kiln_model_defaults(void);
 
-/* The same on a device, where all sessions on the model compute, each beside the others.  NULL options are the
- * defaults.  KILN_USAGE: there is no such device or dtype, and why. */
+/* The same on a device, where all sessions on the model compute, each beside the others.  NULL options are
+ * the defaults.  KILN_USAGE: there is no such device or dtype, and why. */
 struct kiln_status kiln_model_open_on(struct kiln_model **model, const char *path,
                                       const struct kiln_model_options *options);
 
@@ -79,8 +80,8 @@ struct kiln_status kiln_model_open_on(struct kiln_model **model, const char *pat
  * until the last of them is closed. */
 void kiln_model_close(struct kiln_model *model);
 
-/* Numbers in a vector of kiln_embed, as the model's files say; 0: it makes vectors in a way that kiln cannot, and
- * kiln_session_open says why. */
+/* Numbers in a vector of kiln_embed, as the model's files say; 0: it makes vectors in a way that kiln cannot,
+ * and kiln_session_open says why. */
 int64_t kiln_model_width(const struct kiln_model *model);
 
 /* Tokens that the model reads at once, [CLS] and [SEP] included; of a text for kiln_embed its files may say
@@ -101,8 +102,8 @@ struct kiln_status kiln_session_open(struct kiln_session **session, struct kiln_
 void kiln_session_close(struct kiln_session *session);
 
 /* From any thread, or a signal handler: the running call, if there is one, ends with KILN_CANCELLED before
- * its next layer, and so does every later one until kiln_session_resume.  kiln_tokenize, which has no layers, is only
- * kept from starting. */
+ * its next layer, and so does every later one until kiln_session_resume.  kiln_tokenize, which has no layers,
+ * is only kept from starting. */
 void kiln_session_cancel(struct kiln_session *session);
 void kiln_session_resume(struct kiln_session *session);
 
@@ -118,8 +119,8 @@ struct kiln_tokens {
     size_t n;
 };
 
-/* The text's tokens, as Hugging Face's BertTokenizerFast has them, without [CLS] and [SEP]; but "[SEP]" or "[MASK]"
- * in a text is text.  With a session of any task. */
+/* The text's tokens, as Hugging Face's BertTokenizerFast has them, without [CLS] and [SEP]; but "[SEP]" or
+ * "[MASK]" in a text is text.  With a session of any task. */
 struct kiln_status kiln_tokenize(struct kiln_session *session, struct kiln_tokens *tokens, const char *text,
                                  size_t n);
 void kiln_tokens_free(struct kiln_tokens *tokens);
@@ -138,26 +139,28 @@ struct kiln_words {
     int64_t top_k;           /* as asked, or the size of the vocabulary where that is less */
 };
 
-/* Fills every "[MASK]" of the text.  KILN_DATA: there is none, or the text is longer than the model reads. */
+/* Fills every "[MASK]" of the text with top_k words, from 1.  KILN_DATA: there is none, or the text is longer
+ * than the model reads. */
 struct kiln_status kiln_fill(struct kiln_session *session, struct kiln_words *words, const char *text,
                              size_t n, int64_t top_k);
 void kiln_words_free(struct kiln_words *words);
 
 /* ---- KILN_ASK: answers from a text ---- */
 
+/* Numbers of tokens are 1 to 65536.  Where the model reads fewer than 2 doc_stride tokens at once, a quarter
+ * of what it reads is the stride. */
 struct kiln_ask_options {
-    int64_t top_k; /* answers, 1 to 1000 */
-    int64_t
-        doc_stride; /* tokens from one window of the context to the next, 1 to 65536; where the model reads
-                                * fewer than twice as many at once, a quarter of what it reads */
-    int64_t max_query_length;  /* tokens of the question that are read, 1 to 65536 */
-    int64_t max_answer_length; /* tokens, 1 to 65536 */
+    int64_t top_k;             /* answers, 1 to 1000 */
+    int64_t doc_stride;        /* tokens from one window of the context to the next */
+    int64_t max_query_length;  /* tokens of the question that are read */
+    int64_t max_answer_length; /* tokens */
     bool may_be_none;          /* the model was trained on questions without an answer, and may say so */
 };
 
 /* 1, 128, 64, 30, false: as the models were trained. */
 struct kiln_ask_options kiln_ask_defaults(void);
 
+/* The text is the bytes of the context from start to end, with a run of white space as one space. */
 struct kiln_answer {
     const char *text; /* NUL-terminated, part of the result; "" means that there is no answer */
     double probability;
@@ -171,8 +174,8 @@ struct kiln_answers {
 };
 
 /* Answers a question, NUL-terminated, about a context of up to 1 GiB: every token of it is read, in
- * overlapping windows. NULL options are the defaults.  KILN_DATA: an empty context, a question that
- * leaves no room for it, or one of more than 1 MiB. */
+ * windows, which overlap where the question leaves room.  NULL options are the defaults.  KILN_DATA: an empty
+ * context, a question that leaves no room for it, or one of more than 1 MiB. */
 struct kiln_status kiln_ask(struct kiln_session *session, struct kiln_answers *answers, const char *question,
                             const char *context, size_t n, const struct kiln_ask_options *options);
 void kiln_answers_free(struct kiln_answers *answers);
@@ -218,8 +221,9 @@ struct kiln_vectors {
     int64_t n_cut; /* texts of which only the beginning counts, having too many tokens */
 };
 
-/* A vector for each text, which does not depend on its neighbours.  NULL options are the defaults.  KILN_USAGE: the
- * model has no such prompt, fewer positions than max_tokens, or a Dense module that another pooling does not fit. */
+/* A vector for each text, which does not depend on its neighbours.  NULL options are the defaults.
+ * KILN_USAGE: the model has no such prompt, fewer positions than max_tokens, or a Dense module that another
+ * pooling does not fit. */
 struct kiln_status kiln_embed(struct kiln_session *session, struct kiln_vectors *vectors,
                               const struct kiln_text *texts, size_t n_texts,
                               const struct kiln_embed_options *options);

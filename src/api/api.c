@@ -9,6 +9,8 @@ _Static_assert((int)KILN_USAGE == STATUS_USAGE && (int)KILN_DATA == STATUS_DATA 
                    (int)KILN_NUMERIC == STATUS_NUMERIC,
                "public codes are those of core/status.h");
 
+_Static_assert(ATOMIC_BOOL_LOCK_FREE == 2, "kiln_session_cancel is for signal handlers");
+
 const char *kiln_version(void)
 {
     return KILN_VERSION;

@@ -1,6 +1,7 @@
 /* kiln export: a checkpoint or model directory as a directory that `transformers` and kiln load. */
 #include "cmd/commands.h"
 #include "core/log.h"
+#include "train/checkpoint.h"
 #include "train/model_dir.h"
 
 #include <stdio.h>
@@ -101,7 +102,15 @@ static struct status run(const void *args, int n_positional, const char *const *
     }
     TRY(a->dry_run ? model_dir_check_place(a->output_dir) : model_dir_check_output(a->output_dir, 0));
     TRY(model_dir_open(&m, a->model));
+    char modules[CHECKPOINT_PATH_BYTES];
     struct status s = export_open(a, &m);
+    if (!failed(s) && !failed(checkpoint_path(modules, "%s/modules.json", a->model)) &&
+        file_exists(modules)) {
+        log_warning(
+            "%s and the files it names are not exported: vectors of the export are another model's until "
+            "they are copied beside it",
+            modules);
+    }
     model_dir_close(&m);
     return s;
 }

@@ -135,8 +135,8 @@ static const float *row_of(const struct job *j, tensor h, int64_t i)
     return j->row;
 }
 
-/* v [H] = one pooling of the n rows of h from `first` on, without those that are skipped; where all are, CLS takes
- * the first, and the others are 0, as in sentence-transformers.  Summed in double. */
+/* v [H] = one pooling of the n rows of h from `first` on, without those that are skipped; where all are, CLS
+ * takes the first, and the others are 0, as in sentence-transformers.  Summed in double. */
 static void pool(const struct job *j, double *v, enum sentence_pooling pooling, tensor h, int64_t first,
                  int64_t n)
 {

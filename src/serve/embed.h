@@ -1,6 +1,6 @@
-/* embed: texts to vectors whose angles tell how alike the texts are.
- * Reimers & Gurevych 2019 (arXiv:1908.10084) section 3: the last layer's output, pooled, and what the model's authors
- * put behind it (serve/sentence_model.h). */
+/* embed: texts to vectors whose angles tell how alike the texts are. Reimers & Gurevych 2019
+ * (arXiv:1908.10084) section 3: the last layer's output, pooled, and what the model's authors put behind it
+ * (serve/sentence_model.h). */
 #ifndef KILN_SERVE_EMBED_H
 #define KILN_SERVE_EMBED_H
 
@@ -42,9 +42,10 @@ struct embed_text {
     size_t n;
 };
 
-/* vectors [n_texts, plan->width], of the session that the plan is of.  Texts are run in the order of their lengths,
- * as many at once as fit a batch; a vector does not depend on its neighbours.  A text of more than plan->max_length
- * tokens is cut, and *n_cut counts those.  STATUS_NUMERIC if the model computes something that is not finite. */
+/* vectors [n_texts, plan->width], of the session that the plan is of.  Texts are run in the order of their
+ * lengths, as many at once as fit a batch; a vector does not depend on its neighbours.  A text of more than
+ * plan->max_length tokens is cut, and *n_cut counts those.  STATUS_NUMERIC if the model computes something
+ * that is not finite. */
 struct status embed_texts(struct session *s, float *vectors, int64_t *n_cut, const struct embed_text *texts,
                           size_t n_texts, const struct embed_plan *plan);
 

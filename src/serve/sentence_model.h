@@ -1,9 +1,10 @@
-/* sentence_model: how the authors of a model make a vector of a text, as the files say that sentence-transformers
- * writes beside it: modules.json, sentence_bert_config.json, N_Pooling/config.json, N_Dense,
- * config_sentence_transformers.json.
+/* sentence_model: how the authors of a model make a vector of a text, as the files say that
+ * sentence-transformers writes beside it: modules.json, sentence_bert_config.json, N_Pooling/config.json,
+ * N_Dense, config_sentence_transformers.json.
  *
- * The rule: what kiln would compute otherwise is refused by name.  Keys are read in the spelling of every version
- * up to 6.2.  Source: sbert.net, "Creating Custom Models"; Reimers & Gurevych 2019 (arXiv:1908.10084). */
+ * The rule: what kiln would compute otherwise is refused by name.  Keys are read in the spelling of every
+ * version up to 6.2.  Source: sbert.net, "Creating Custom Models"; Reimers & Gurevych 2019
+ * (arXiv:1908.10084). */
 #ifndef KILN_SERVE_SENTENCE_MODEL_H
 #define KILN_SERVE_SENTENCE_MODEL_H
 
@@ -55,15 +56,16 @@ struct sentence_model {
     json_t *config;     /* config_sentence_transformers.json, or NULL */
 };
 
-/* Reads what there is for the model directory `path`; without a modules.json: the mean, normalised.  STATUS_DATA
- * names the file, the key and what kiln cannot do, STATUS_NUMERIC the weight that is not finite. */
+/* Reads what there is for the model directory `path`; without a modules.json: the mean, normalised.
+ * STATUS_DATA names the file, the key and what kiln cannot do, STATUS_NUMERIC the weight that is not
+ * finite. */
 struct status sentence_model_open(struct sentence_model *m, const char *path);
 
 /* Safe on a zeroed struct and after a failed open. */
 void sentence_model_close(struct sentence_model *m);
 
-/* The text of a prompt, borrowed.  `name` NULL: the one that is used by default, "" if there is none.  STATUS_USAGE
- * lists the names that there are. */
+/* The text of a prompt, borrowed.  `name` NULL: the one that is used by default, "" if there is none.
+ * STATUS_USAGE lists the names that there are. */
 struct status sentence_model_prompt(const struct sentence_model *m, const char *name, const char **text);
 
 /* Numbers in a vector of this model, whose rows have `hidden_size`. */

@@ -18,7 +18,8 @@ struct session_options {
 /* The cpu, fp32. */
 struct session_options session_defaults(void);
 
-/* By name: a device of backend_find, and "fp32", "bf16" or "fp16".  STATUS_USAGE says why that cannot be had. */
+/* By name: a device of backend_find, and "fp32", "bf16" or "fp16".  STATUS_USAGE says why that cannot be
+ * had. */
 struct status session_options_find(struct session_options *o, const char *device, const char *dtype);
 
 struct session {
@@ -37,8 +38,8 @@ struct session {
 
 /* Opens a checkpoint or any model directory (train/model_dir.h) for a task, whose head it must have; the
  * pooler of BERT_TASK_ENCODER may be missing, since nothing reads it.  A batch of BERT_TASK_MASKED_LM is one
- * text; of the other tasks, as many as fit batch_tokens.  For BERT_TASK_ENCODER the files of a sentence model are read
- * too, and refused as sentence_model_open does. */
+ * text; of the other tasks, as many as fit batch_tokens.  For BERT_TASK_ENCODER the files of a sentence model
+ * are read too, and refused as sentence_model_open does. */
 struct status session_open(struct session *s, const char *path, enum bert_task task,
                            const struct session_options *o);
 
@@ -47,7 +48,8 @@ struct status session_open_model(struct session *s, const char *path, const stru
 
 /* Opens a session for a task over the vocabulary and weights of `model`, which session_open_model opened and
  * which must outlive it; sessions over one model may run in different threads, on a device each in a context
- * of its own.  Neither of the two may be moved.  STATUS_DATA: the model lacks the task's head, or makes its vectors in a way that kiln cannot. */
+ * of its own.  Neither of the two may be moved.  STATUS_DATA: the model lacks the task's head, or makes its
+ * vectors in a way that kiln cannot. */
 struct status session_open_shared(struct session *s, const struct session *model, enum bert_task task);
 
 /* Safe on a zeroed struct and after a failed open. */

@@ -94,11 +94,12 @@ static struct status read_param(const struct reading *r, const struct param *p, 
     tensor values = param_view(p, r->master);
     TRY(status_context(safetensors_read(&cut, values), "%s", r->m->path));
     int64_t i = tensor_find_nonfinite(values);
-    return i < 0 ? status_ok()
-                 : status_error(STATUS_NUMERIC,
-                                "%s: the weight %.80s is not finite (element %lld is %g): the file is damaged, or "
-                                "the training that wrote it had gone wrong; take an earlier checkpoint",
-                                r->m->path, t->entry->name, (long long)i, tensor_get(values, i));
+    return i < 0
+               ? status_ok()
+               : status_error(STATUS_NUMERIC,
+                              "%s: the weight %.80s is not finite (element %lld is %g): the file is damaged, "
+                              "or the training that wrote it had gone wrong; take an earlier checkpoint",
+                              r->m->path, t->entry->name, (long long)i, tensor_get(values, i));
 }
 
 static struct status read_all(struct reading *r)

@@ -76,7 +76,8 @@ static struct status fetch_logits(struct prediction *p, int64_t i, struct traine
     TRY(host_view_open(&view, &t->x, t->stage.slot.qa.logits));
     memcpy(p->logits, view.host.data, 2 * (size_t)batch->n_tokens * sizeof *p->logits);
     host_view_close(&view);
-    return diagnose_result(t, tensor_2d(p->logits, DTYPE_F32, batch->n_tokens, 2), "the scores of the answers");
+    return diagnose_result(t, tensor_2d(p->logits, DTYPE_F32, batch->n_tokens, 2),
+                           "the scores of the answers");
 }
 
 /* Hands the logits of each sequence of a batch to the answers. */

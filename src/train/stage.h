@@ -38,7 +38,8 @@ struct stage {
     struct stage_slot slot;
     struct bert_batch capacity; /* what the slot was carved for */
 
-    /* Told of the embeddings, as layer -1, and of each layer once its forward was given; NULL: nobody asks. */
+    /* Told of the embeddings, as layer -1, and of each layer once its forward was given; NULL: nobody
+     * asks. */
     void (*layer_done)(void *context, int64_t layer);
     void *layer_done_context;
 };

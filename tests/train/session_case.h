@@ -43,8 +43,8 @@ static inline void session_case_write(const struct safetensors *golden, const ch
     }
 }
 
-/* The models of tests/golden/hf_dirs.safetensors, each in a folder of its name.  A build that was carried to another
- * machine finds them from the root of the sources there. */
+/* The models of tests/golden/hf_dirs.safetensors, each in a folder of its name.  A build that was carried to
+ * another machine finds them from the root of the sources there. */
 static inline void session_case_unpack(const char *directory)
 {
     struct safetensors golden;

@@ -441,8 +441,8 @@ static void test_bad_texts(void)
     kiln_model_close(m);
 }
 
-/* Where no span of the context is among those that the model takes for likely, there is no answer: not a word that is
- * not in the context. */
+/* Where no span of the context is among those that the model takes for likely, there is no answer: not a word
+ * that is not in the context. */
 static void test_no_answer(void)
 {
     static const char long_question[] = "a b c d e f g h i j k l m n o p a b c d";

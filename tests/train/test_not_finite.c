@@ -1,7 +1,9 @@
-/* A model that computes something that is not finite has no answers: weights that are damaged in the file, and weights
- * that are finite but too large, for every task, in a session and through the library, which goes on afterwards.
+/* A model that computes something that is not finite has no answers: weights that are damaged in the file,
+ * and weights that are finite but too large, for every task, in a session and through the library, which goes
+ * on afterwards.
  *
- * `test_not_finite spoil DIR` writes models for tests/cli/test_embed.sh, of which "pretraining" is damaged. */
+ * `test_not_finite spoil DIR` writes models for tests/cli/test_embed.sh, of which "pretraining" is
+ * damaged. */
 #define _GNU_SOURCE
 #include "session_case.h"
 

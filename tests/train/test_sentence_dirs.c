@@ -1,6 +1,7 @@
-/* Vectors are those of sentence-transformers: directories that it wrote, in the spelling of its newest version and of
- * old ones (tests/golden/make_sentence_dirs.py), in kiln and through the library; what kiln cannot do is refused by
- * name.  `test_sentence_dirs unpack DIR` writes the directories for tests/cli/test_embed.sh. */
+/* Vectors are those of sentence-transformers: directories that it wrote, in the spelling of its newest
+ * version and of old ones (tests/golden/make_sentence_dirs.py), in kiln and through the library; what kiln
+ * cannot do is refused by name.  `test_sentence_dirs unpack DIR` writes the directories for
+ * tests/cli/test_embed.sh. */
 #define _GNU_SOURCE
 #include "session_case.h"
 

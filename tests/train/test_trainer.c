@@ -58,8 +58,8 @@ static void nonfinite_numbers_are_named(const struct bert_step *step)
     }
 }
 
-/* Weights that are finite, but whose products are not: the activation is named by its own layer, where all layers keep
- * their activations, where they are made again, and for questions, which have no other head. */
+/* Weights that are finite, but whose products are not: the activation is named by its own layer, where all
+ * layers keep their activations, where they are made again, and for questions, which have no other head. */
 static void nonfinite_activations_are_named(struct bert_step *step)
 {
     static const enum bert_task tasks[] = {BERT_TASK_PRETRAINING, BERT_TASK_PRETRAINING,

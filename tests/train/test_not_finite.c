@@ -90,12 +90,14 @@ static void spoil(struct trainer *t, double value)
     for (int64_t i = 0; i < tensor_count(w); i++) {
         tensor_set(w, i, value);
     }
+    trainer_weights_changed(t);
 }
 
 /* The first layer's, though two layers' activations serve all in turn. */
-static void test_sessions(void)
+static void test_sessions(enum dtype dtype)
 {
     struct session_options o = session_defaults();
+    o.dtype = dtype;
     for (int i = 0; i < N_CASES; i++) {
         struct session s;
         EXPECT_OK(session_open(&s, path_of(cases[i].model), cases[i].task, &o));
@@ -163,7 +165,8 @@ int main(int argc, char **argv)
     }
     session_case_directory(directory, sizeof directory);
     session_case_unpack(directory);
-    test_sessions();
+    test_sessions(DTYPE_F32);
+    test_sessions(DTYPE_BF16);
     test_library();
     test_files();
     EXPECT_OK(file_remove_tree(directory));

@@ -154,6 +154,31 @@ static void test_lengths(void)
     session_case_write(&golden, directory, "mean");
 }
 
+static void move(const char *from, const char *to)
+{
+    char path[SESSION_CASE_PATH];
+    snprintf(path, sizeof path, "%s", path_of(from));
+    EXPECT(rename(path, path_of(to)) == 0, "%s to %s", from, to);
+}
+
+/* The oldest directories have the transformer in a folder of its own. */
+static void test_folder(void)
+{
+    struct session s;
+    struct session_options o = session_defaults();
+    float vectors[MAX_TEXTS * MAX_WIDTH];
+    EXPECT_OK(file_make_directories(path_of("folder")));
+    move("max", "folder/0_Transformer");
+    move("folder/0_Transformer/modules.json", "folder/modules.json");
+    move("folder/0_Transformer/1_Pooling", "folder/1_Pooling");
+    session_case_edit(path_of("folder/modules.json"), "\"path\": \"\"", "\"path\": \"0_Transformer\"");
+    EXPECT_OK(session_open(&s, path_of("folder"), BERT_TASK_ENCODER, &o));
+    EXPECT_OK(session_case_embed(&s, vectors, texts, n_texts));
+    expect_golden("max", NULL, vectors, 16, 1e-5);
+    session_close(&s);
+    session_case_write(&golden, directory, "max");
+}
+
 static const struct {
     const char *model, *file, *old, *new, *error;
 } faults[] = {
@@ -225,6 +250,7 @@ int main(int argc, char **argv)
     test_session(&cases[0], DTYPE_BF16, 0.05);
     test_choices();
     test_lengths();
+    test_folder();
     test_faults();
     EXPECT_OK(file_remove_tree(directory));
     safetensors_close(&golden);

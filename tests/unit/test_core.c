@@ -1,13 +1,14 @@
 /* Tests of core: number formats, addressed randomness, tensors, options. */
 #include "test.h"
 
-#include "core/json.h"
 #include "core/dtype.h"
 #include "core/hash.h"
+#include "core/json.h"
 #include "core/option.h"
 #include "core/rng.h"
 #include "core/tensor.h"
 
+#include <float.h>
 #include <stddef.h>
 
 static void half_floats_round_trip(void)
@@ -196,6 +197,26 @@ static void options_know_two_truths(void)
     }
 }
 
+/* In dense order, past gaps between rows, in every kind of number. */
+static void test_find_nonfinite(void)
+{
+    float v[6 * 9];
+    double d[3] = {1, -INFINITY, NAN};
+    uint16_t h[4] = {0x3c00, 0x7bff, 0x7c00, 0x7e00}; /* 1, 65504, infinity, NaN */
+    for (int i = 0; i < 54; i++) {
+        v[i] = i % 9 == 8 ? NAN : FLT_MAX; /* the last column is no part of the matrix */
+    }
+    tensor t = tensor_columns(tensor_2d(v, DTYPE_F32, 6, 9), 0, 8);
+    EXPECT(tensor_find_nonfinite(t) == -1, "%lld", (long long)tensor_find_nonfinite(t));
+    v[5 * 9 + 7] = NAN;
+    EXPECT(tensor_find_nonfinite(t) == 47, "%lld", (long long)tensor_find_nonfinite(t));
+    v[2 * 9 + 1] = INFINITY;
+    EXPECT(tensor_find_nonfinite(t) == 17, "%lld", (long long)tensor_find_nonfinite(t));
+    EXPECT(tensor_find_nonfinite(tensor_slice(t, 3, 2)) == -1, "rows 3 and 4");
+    EXPECT(tensor_find_nonfinite(tensor_1d(d, DTYPE_F64, 3)) == 1, "fp64");
+    EXPECT(tensor_find_nonfinite(tensor_1d(h, DTYPE_F16, 4)) == 2, "fp16");
+}
+
 static void expect_json_text(const char *text, const char *wanted)
 {
     json_t *value = json_text(text);
@@ -226,5 +247,6 @@ int main(void)
     options_leave_their_neighbours();
     options_know_two_truths();
     test_json_text();
+    test_find_nonfinite();
     return 0;
 }

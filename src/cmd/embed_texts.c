@@ -14,7 +14,7 @@ struct embed_args {
     struct session_flags session;
     const char *pooling, *prompt, *prompt_name;
     int64_t max_seq_length;
-    bool normalize, no_normalize;
+    bool normalize, no_normalize, no_prompt;
 };
 
 static const struct option options[] = {
@@ -29,8 +29,8 @@ static const struct option options[] = {
                     "leave vectors as long as they are"),
     OPTION_INT_ROW("max_seq_length", offsetof(struct embed_args, max_seq_length), NULL, 2, 65536,
                    "tokens of a text that count, [CLS] and [SEP] included"),
-    OPTION_STRING_ROW("prompt", offsetof(struct embed_args, prompt), NULL, "TEXT",
-                      "put before each text; \"\" for none"),
+    OPTION_STRING_ROW("prompt", offsetof(struct embed_args, prompt), NULL, "TEXT", "put before each text"),
+    OPTION_FLAG_ROW("no_prompt", offsetof(struct embed_args, no_prompt), "put nothing before a text"),
     OPTION_STRING_ROW("prompt_name", offsetof(struct embed_args, prompt_name), NULL, "NAME",
                       "the same, by its name in config_sentence_transformers.json"),
     {0},
@@ -134,11 +134,11 @@ static struct status plan(struct group *g, const struct embed_args *a)
         .normalize = a->normalize      ? EMBED_YES
                      : a->no_normalize ? EMBED_NO
                                        : EMBED_AS_MODEL,
-        .prompt = a->prompt,
+        .prompt = a->no_prompt ? "" : a->prompt,
         .prompt_name = a->prompt_name,
         .max_length = a->max_seq_length,
     };
-    bool asked = a->pooling != NULL || a->normalize || a->no_normalize || a->prompt != NULL ||
+    bool asked = a->pooling != NULL || a->normalize || a->no_normalize || a->no_prompt || a->prompt != NULL ||
                  a->prompt_name != NULL || a->max_seq_length != 0;
     struct buf line = {0};
     TRY(embed_plan_make(&g->plan, g->s, &o));
@@ -155,8 +155,9 @@ static struct status check(const struct embed_args *a)
     if (a->normalize && a->no_normalize) {
         return status_error(STATUS_USAGE, "--normalize and --no_normalize contradict each other");
     }
-    if (a->prompt != NULL && a->prompt_name != NULL) {
-        return status_error(STATUS_USAGE, "--prompt and --prompt_name both name a prompt: give one");
+    if ((a->prompt != NULL) + (a->prompt_name != NULL) + a->no_prompt > 1) {
+        return status_error(STATUS_USAGE,
+                            "--prompt, --prompt_name and --no_prompt contradict each other: give one");
     }
     return status_ok();
 }

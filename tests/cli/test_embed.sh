@@ -21,7 +21,7 @@ said max 'pooling max, at most 40 tokens'
 said prompts 'pooling mean, normalised, at most 40 tokens, prompt "big: ", which is not pooled'
 said dense 'pooling cls, dense to 6, normalised, at most 40 tokens'
 said many 'pooling weightedmean + lasttoken + mean_sqrt_len_tokens, dense to 5, at most 40 tokens, lower case'
-said prompts 'pooling mean, normalised, at most 40 tokens' --prompt ''
+said prompts 'pooling mean, normalised, at most 40 tokens' --no_prompt
 said prompts 'pooling mean, normalised, at most 40 tokens, prompt "cab ", which is not pooled' --prompt_name passage
 said mean 'pooling max, at most 5 tokens' --pooling max --no_normalize --max_seq_length 5
 said max 'pooling max, normalised, at most 40 tokens' --normalize
@@ -48,6 +48,7 @@ expect 64 "called 'book'; it has 2: document, query" embed cls --prompt_name boo
 expect 64 'reads 2 to 40 tokens' embed cls --max_seq_length 41 cab
 expect 64 'contradict' embed cls --normalize --no_normalize cab
 expect 64 'give one' embed cls --prompt a --prompt_name query cab
+expect 64 'give one' embed cls --no_prompt --prompt_name query cab
 expect 64 'takes vectors of 48 numbers' embed many --pooling mean cab
 sed -i 's/models.Pooling/models.WordWeights/' "$dir/cls/modules.json"
 expect 65 'module 1 is sentence_transformers.models.WordWeights' embed cls cab

@@ -68,6 +68,8 @@ static const struct option options[] = {
                    "steps between checkpoints to resume from; 0: only when stopped"),
     OPTION_FLAG_ROW("resume_from_checkpoint", AT(resume_from_checkpoint),
                     "go on from the newest valid checkpoint of --output_dir, to the bit"),
+    OPTION_FLAG_ROW("allow_other_data", AT(allow_other_data),
+                    "resume although --train_file is not what the checkpoint was trained on"),
     OPTION_GROUP_ROW("prediction"),
     OPTION_INT_ROW("predict_batch_size", AT(predict_batch_size), "8", 1, 1e6,
                    "features at once, sorted by length"),

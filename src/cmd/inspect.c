@@ -163,7 +163,7 @@ static struct status report_store(json_t **out, const char *prefix)
         return report_foreign_store(out, prefix);
     }
     TRY(token_store_open(&s, prefix));
-    struct status verified = token_store_verify(&s, prefix);
+    struct status verified = token_store_verify(&s, prefix, NULL);
     if (!failed(verified)) {
         json_t *made =
             json_pack("{s:s, s:o, s:I, s:b, s:s}", "kiln_version", s.info.kiln_version, "vocab_hash",

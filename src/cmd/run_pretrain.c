@@ -86,6 +86,8 @@ static const struct option options[] = {
     OPTION_INT_ROW("phase1_end_step", AT(phase1_end_step), "7038", 0, 1e12, "the last step of phase 1"),
     OPTION_FLAG_ROW("resume_from_checkpoint", AT(resume_from_checkpoint),
                     "go on from the newest valid checkpoint of --output_dir, to the bit"),
+    OPTION_FLAG_ROW("allow_other_data", AT(allow_other_data),
+                    "resume although --input_dir does not hold what the checkpoint was trained on"),
     OPTION_INT_ROW("resume_step", AT(resume_step), "-1", -1, 1e12, "go on from ckpt_N instead of the newest"),
     OPTION_INT_ROW("num_steps_per_checkpoint", AT(num_steps_per_checkpoint), "100", 0, 1e12,
                    "steps between checkpoints; 0: only at the end"),
@@ -137,7 +139,8 @@ const struct command command_pretrain = {
         "Reads what `kiln prepare` wrote, or HDF5 files of the replaced scripts.  Phase 1 trains on short "
         "sequences; phase 2 (--phase2) goes on "
         "with "
-        "longer ones, another batch and rate.  Ctrl-C or SIGTERM saves and ends with exit code 75; the same "
+        "longer ones, another batch and rate.  Ctrl-C, SIGTERM or SIGHUP saves and ends with exit code 75; "
+        "the same "
         "command with --resume_from_checkpoint goes on as if it had never stopped.",
     .positional_usage = "",
     .options = options,

@@ -57,6 +57,8 @@ struct status store_builder_open(struct store_builder *b, struct store_builder_c
     }
     for (int k = 0; k < STORE_COUNT && !failed(s); k++) {
         s = indexed_writer_open(&b->writers[k], b->prefixes[k], config.vocab->n);
+        b->writers[k].bin_sums = &b->sums[k].bin;
+        b->writers[k].idx_sums = &b->sums[k].idx;
     }
     if (failed(s)) {
         store_builder_abandon(b);
@@ -171,7 +173,7 @@ static struct status commit_stores(struct store_builder *b)
     }
     for (int k = 0; k < STORE_COUNT; k++) {
         if (b->infos[k].n_documents > 0) {
-            TRY(token_store_write_info(b->prefixes[k], &b->infos[k]));
+            TRY(token_store_write_info(b->prefixes[k], &b->infos[k], &b->sums[k]));
         }
     }
     return status_ok();
@@ -197,6 +199,8 @@ void store_builder_abandon(struct store_builder *b)
 {
     for (int k = 0; k < STORE_COUNT; k++) {
         indexed_writer_abandon(&b->writers[k]);
+        block_sums_fini(&b->sums[k].bin);
+        block_sums_fini(&b->sums[k].idx);
     }
     wordpiece_fini(&b->tokenizer);
     id_list_fini(&b->ids);

@@ -33,6 +33,7 @@ struct store_builder {
     struct store_builder_config config;
     struct tokenizer tokenizer;
     struct indexed_writer writers[STORE_COUNT];
+    struct token_store_sums sums[STORE_COUNT];
     char prefixes[STORE_COUNT][STORE_BUILDER_PATH_BYTES];
     struct id_list ids;                         /* of the current part */
     size_t ends[STORE_BUILDER_PART_SENTENCES];  /* of its sentences, in ids */
@@ -49,6 +50,7 @@ struct status store_builder_prefix(char prefix[STORE_BUILDER_PATH_BYTES], const 
 /* The name, such as "train.idx", of a file of a store in the directory; NULL if it has none. */
 const char *store_builder_find_existing(const char *directory);
 
+/* `b` must not be moved while it is open. */
 struct status store_builder_open(struct store_builder *b, struct store_builder_config config);
 
 /* Adds a paragraph. */

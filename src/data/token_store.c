@@ -50,7 +50,37 @@ static struct status read_fields(struct token_store_info *info, const json_t *ro
     return status_ok();
 }
 
-static struct status read_info(struct token_store_info *info, const char *prefix)
+/* The text of `key`, eight digits a block. */
+static struct status read_sums(struct block_sums *b, const json_t *root, const char *path, const char *key)
+{
+    const char *text = NULL;
+    TRY(json_get_string(root, path, key, false, &text));
+    size_t n = text == NULL ? 0 : strlen(text);
+    if (n % 8 != 0 || (n > 0 && strspn(text, "0123456789abcdef") != n)) {
+        return status_error(STATUS_DATA, "%s: \"%s\" is not made of 8 hexadecimal digits a block", path, key);
+    }
+    for (size_t i = 0; i < n; i += 8) {
+        char digits[9] = "";
+        memcpy(digits, text + i, 8);
+        uint32_t crc = (uint32_t)strtoul(digits, NULL, 16);
+        buf_append(&b->crcs, &crc, sizeof crc);
+    }
+    return buf_status(&b->crcs);
+}
+
+static struct status read_all_sums(struct token_store_sums *sums, const json_t *root, const char *path)
+{
+    int64_t block_bytes = BLOCK_SUMS_BYTES;
+    TRY(json_get_int(root, path, "block_bytes", false, &block_bytes));
+    if (block_bytes != BLOCK_SUMS_BYTES) {
+        return status_error(STATUS_DATA, "%s: \"block_bytes\" is %" PRId64 ", expected %d", path, block_bytes,
+                            BLOCK_SUMS_BYTES);
+    }
+    TRY(read_sums(&sums->bin, root, path, "bin_blocks_crc32c"));
+    return read_sums(&sums->idx, root, path, "idx_blocks_crc32c");
+}
+
+static struct status read_info(struct token_store *store, const char *prefix)
 {
     char path[PATH_BYTES];
     TRY(info_path(path, prefix));
@@ -61,7 +91,10 @@ static struct status read_info(struct token_store_info *info, const char *prefix
     }
     json_t *root;
     TRY(json_read_object(&root, path));
-    struct status s = read_fields(info, root, path);
+    struct status s = read_fields(&store->info, root, path);
+    if (!failed(s)) {
+        s = read_all_sums(&store->sums, root, path);
+    }
     json_decref(root);
     return s;
 }
@@ -81,40 +114,82 @@ static struct status check_counts(const struct token_store *s, const char *prefi
     return status_ok();
 }
 
+static struct status check_sums(const struct token_store *s, const char *prefix)
+{
+    const struct token_store_sums *b = &s->sums;
+    size_t n_bin = b->bin.crcs.n / sizeof(uint32_t), n_idx = b->idx.crcs.n / sizeof(uint32_t);
+    if (n_bin + n_idx > 0 &&
+        (n_bin != block_sums_count(s->index.bin.n) || n_idx != block_sums_count(s->index.idx.n))) {
+        return status_error(STATUS_DATA,
+                            "%s.json has the checksums of %zu and %zu blocks of a MiB, which does not fit "
+                            "%s.bin of %zu and %s.idx of %zu bytes",
+                            prefix, n_bin, n_idx, prefix, s->index.bin.n, prefix, s->index.idx.n);
+    }
+    return status_ok();
+}
+
 struct status token_store_open(struct token_store *s, const char *prefix)
 {
     *s = (struct token_store){0};
-    TRY(read_info(&s->info, prefix));
-    TRY(indexed_open(&s->index, prefix));
-    struct status checked = check_counts(s, prefix);
-    if (failed(checked)) {
+    struct status opened = read_info(s, prefix);
+    if (!failed(opened)) {
+        opened = indexed_open(&s->index, prefix);
+    }
+    if (!failed(opened)) {
+        opened = check_counts(s, prefix);
+    }
+    if (!failed(opened)) {
+        opened = check_sums(s, prefix);
+    }
+    if (failed(opened)) {
         token_store_close(s);
     }
-    return checked;
+    return opened;
 }
 
 void token_store_close(struct token_store *s)
 {
     indexed_close(&s->index);
+    block_sums_fini(&s->sums.bin);
+    block_sums_fini(&s->sums.idx);
 }
 
-struct status token_store_verify(const struct token_store *s, const char *prefix)
+/* The first block whose checksum is another, or, where the blocks have none, the whole file. */
+static struct status verify_file(const struct file_map *map, uint32_t crc, const struct block_sums *sums,
+                                 const char *path, const atomic_bool *stop)
 {
-    const struct {
-        const struct file_map *map;
-        uint32_t crc;
-        const char *suffix;
-    } files[] = {{&s->index.bin, s->info.bin_crc, "bin"}, {&s->index.idx, s->info.idx_crc, "idx"}};
-    for (int i = 0; i < 2; i++) {
-        uint32_t crc = hash_crc32c(0, files[i].map->data, files[i].map->n);
-        if (crc != files[i].crc) {
-            return status_error(
-                STATUS_DATA,
-                "%s.%s is damaged: its CRC-32C is %08x, not %08x; make it anew by `kiln prepare`", prefix,
-                files[i].suffix, crc, files[i].crc);
+    uint32_t whole = 0;
+    bool in_blocks = sums->crcs.n > 0;
+    for (size_t at = 0; at < map->n && !(stop != NULL && atomic_load(stop)); at += BLOCK_SUMS_BYTES) {
+        size_t n = map->n - at < BLOCK_SUMS_BYTES ? map->n - at : BLOCK_SUMS_BYTES;
+        whole = hash_crc32c(whole, map->data + at, n);
+        if (in_blocks) {
+            uint32_t wanted, found = hash_crc32c(0, map->data + at, n);
+            memcpy(&wanted, sums->crcs.data + at / BLOCK_SUMS_BYTES * sizeof wanted, sizeof wanted);
+            if (found != wanted) {
+                return status_error(
+                    STATUS_DATA,
+                    "%s is damaged: the CRC-32C of its bytes %zu to %zu is %08x, not %08x; make it anew by "
+                    "`kiln prepare`",
+                    path, at, at + n - 1, found, wanted);
+            }
         }
     }
+    if (whole != crc && !(stop != NULL && atomic_load(stop))) {
+        return status_error(STATUS_DATA,
+                            "%s is damaged: its CRC-32C is %08x, not %08x; make it anew by `kiln prepare`",
+                            path, whole, crc);
+    }
     return status_ok();
+}
+
+struct status token_store_verify(const struct token_store *s, const char *prefix, const atomic_bool *stop)
+{
+    char path[PATH_BYTES + 8];
+    snprintf(path, sizeof path, "%s.idx", prefix);
+    TRY(verify_file(&s->index.idx, s->info.idx_crc, &s->sums.idx, path, stop));
+    snprintf(path, sizeof path, "%s.bin", prefix);
+    return verify_file(&s->index.bin, s->info.bin_crc, &s->sums.bin, path, stop);
 }
 
 struct status token_store_check_vocab(const struct token_store *s, const char *prefix, uint64_t vocab_hash,
@@ -130,7 +205,29 @@ struct status token_store_check_vocab(const struct token_store *s, const char *p
     return status_ok();
 }
 
-struct status token_store_write_info(const char *prefix, const struct token_store_info *info)
+/* The checksums of the blocks, which may be many, as one text; NULL without memory. */
+static json_t *sums_to_json(const struct block_sums *b)
+{
+    struct buf text = {0};
+    for (size_t i = 0; i < b->crcs.n; i += sizeof(uint32_t)) {
+        uint32_t crc;
+        memcpy(&crc, b->crcs.data + i, sizeof crc);
+        buf_printf(&text, "%08" PRIx32, crc);
+    }
+    json_t *value = failed(buf_status(&text)) ? NULL : json_string(buf_text(&text));
+    buf_fini(&text);
+    return value;
+}
+
+static bool put_sums(json_t *root, const struct token_store_sums *sums)
+{
+    return sums == NULL || (json_object_set_new(root, "block_bytes", json_integer(BLOCK_SUMS_BYTES)) == 0 &&
+                            json_object_set_new(root, "bin_blocks_crc32c", sums_to_json(&sums->bin)) == 0 &&
+                            json_object_set_new(root, "idx_blocks_crc32c", sums_to_json(&sums->idx)) == 0);
+}
+
+struct status token_store_write_info(const char *prefix, const struct token_store_info *info,
+                                     const struct token_store_sums *sums)
 {
     char path[PATH_BYTES], vocab_hash[17], bin_crc[9], idx_crc[9];
     TRY(info_path(path, prefix));
@@ -142,7 +239,7 @@ struct status token_store_write_info(const char *prefix, const struct token_stor
         vocab_hash, "vocab_size", (json_int_t)info->vocab_size, "lower_case", (int)info->lower_case,
         "documents", (json_int_t)info->n_documents, "sentences", (json_int_t)info->n_sentences, "tokens",
         (json_int_t)info->n_tokens, "bin_crc32c", bin_crc, "idx_crc32c", idx_crc);
-    char *text = root == NULL ? NULL : json_to_text(root);
+    char *text = root == NULL || !put_sums(root, sums) ? NULL : json_to_text(root);
     json_decref(root);
     if (text == NULL) {
         return status_error(STATUS_MEMORY, "out of memory for %s", path);

@@ -8,6 +8,8 @@
 
 #include "io/indexed.h"
 
+#include <stdatomic.h>
+
 struct token_store_info {
     char kiln_version[32]; /* of the program that wrote it */
     uint64_t vocab_hash;   /* vocab.hash */
@@ -17,9 +19,15 @@ struct token_store_info {
     uint32_t bin_crc, idx_crc; /* CRC-32C of the files */
 };
 
+/* The checksums of the blocks of a store's files; without any where an earlier version made it. */
+struct token_store_sums {
+    struct block_sums bin, idx;
+};
+
 struct token_store {
     struct indexed index;
     struct token_store_info info;
+    struct token_store_sums sums;
 };
 
 /* Opens the three files and checks that they belong together (sizes and counts; checksums:
@@ -27,14 +35,17 @@ struct token_store {
 struct status token_store_open(struct token_store *s, const char *prefix);
 void token_store_close(struct token_store *s);
 
-/* Reads everything and compares the checksums.  STATUS_DATA names the file that is damaged. */
-struct status token_store_verify(const struct token_store *s, const char *prefix);
+/* Reads everything and compares the checksums.  STATUS_DATA names the file that is damaged, and between which bytes
+ * where the store has checksums of its blocks.  Another thread may set *stop (NULL: none does): what is left is then
+ * passed over. */
+struct status token_store_verify(const struct token_store *s, const char *prefix, const atomic_bool *stop);
 
 /* STATUS_DATA unless the store was made with the vocabulary of this hash and size. */
 struct status token_store_check_vocab(const struct token_store *s, const char *prefix, uint64_t vocab_hash,
                                       int64_t vocab_size);
 
-/* Writes PREFIX.json. */
-struct status token_store_write_info(const char *prefix, const struct token_store_info *info);
+/* Writes PREFIX.json.  Without `sums` damage will have no place. */
+struct status token_store_write_info(const char *prefix, const struct token_store_info *info,
+                                     const struct token_store_sums *sums);
 
 #endif

@@ -198,11 +198,19 @@ struct status indexed_writer_open(struct indexed_writer *w, const char *prefix, 
     return s;
 }
 
+static void put(struct file_writer *w, struct block_sums *sums, const void *bytes, size_t n)
+{
+    if (sums != NULL) {
+        block_sums_add(sums, bytes, n);
+    }
+    file_writer_put(w, bytes, n);
+}
+
 void indexed_writer_add(struct indexed_writer *w, const int32_t *ids, int64_t n)
 {
     CHECK(n >= 0 && n <= INT32_MAX, "a sequence of %lld tokens", (long long)n);
     if (w->token_bytes == 4) {
-        file_writer_put(&w->bin, ids, (size_t)n * 4);
+        put(&w->bin, w->bin_sums, ids, (size_t)n * 4);
     } else {
         enum { CHUNK = 1024 };
         uint16_t chunk[CHUNK];
@@ -212,7 +220,7 @@ void indexed_writer_add(struct indexed_writer *w, const int32_t *ids, int64_t n)
                 CHECK(ids[done + i] >= 0 && ids[done + i] <= UINT16_MAX, "id %d", (int)ids[done + i]);
                 chunk[i] = (uint16_t)ids[done + i];
             }
-            file_writer_put(&w->bin, chunk, (size_t)m * 2);
+            put(&w->bin, w->bin_sums, chunk, (size_t)m * 2);
         }
     }
     buf_append(&w->sizes, &(int32_t){(int32_t)n}, sizeof(int32_t));
@@ -235,20 +243,32 @@ static void put_index(struct indexed_writer *w)
     unsigned char dtype = w->token_bytes == 2 ? DTYPE_CODE_U16 : DTYPE_CODE_I32;
     uint64_t n_sequences = (uint64_t)w->n_sequences;
     uint64_t n_bounds = w->bounds.n / sizeof(int64_t);
-    file_writer_put(&w->idx, MAGIC, MAGIC_BYTES);
-    file_writer_put(&w->idx, &VERSION, 8);
-    file_writer_put(&w->idx, &dtype, 1);
-    file_writer_put(&w->idx, &n_sequences, 8);
-    file_writer_put(&w->idx, &n_bounds, 8);
-    file_writer_put(&w->idx, w->sizes.data, w->sizes.n);
+    put(&w->idx, w->idx_sums, MAGIC, MAGIC_BYTES);
+    put(&w->idx, w->idx_sums, &VERSION, 8);
+    put(&w->idx, w->idx_sums, &dtype, 1);
+    put(&w->idx, w->idx_sums, &n_sequences, 8);
+    put(&w->idx, w->idx_sums, &n_bounds, 8);
+    put(&w->idx, w->idx_sums, w->sizes.data, w->sizes.n);
     int64_t pointer = 0;
     for (int64_t i = 0; i < w->n_sequences; i++) {
         int32_t size;
         memcpy(&size, w->sizes.data + 4 * i, 4);
-        file_writer_put(&w->idx, &pointer, 8);
+        put(&w->idx, w->idx_sums, &pointer, 8);
         pointer += (int64_t)size * w->token_bytes;
     }
-    file_writer_put(&w->idx, w->bounds.data, w->bounds.n);
+    put(&w->idx, w->idx_sums, w->bounds.data, w->bounds.n);
+}
+
+static struct status end_sums(struct indexed_writer *w)
+{
+    struct block_sums *sums[] = {w->bin_sums, w->idx_sums};
+    for (int i = 0; i < 2; i++) {
+        if (sums[i] != NULL) {
+            block_sums_end(sums[i]);
+            TRY(buf_status(&sums[i]->crcs));
+        }
+    }
+    return status_ok();
 }
 
 struct status indexed_writer_commit(struct indexed_writer *w)
@@ -262,7 +282,10 @@ struct status indexed_writer_commit(struct indexed_writer *w)
         return s;
     }
     put_index(w);
-    s = file_writer_commit(&w->bin);
+    s = end_sums(w);
+    if (!failed(s)) {
+        s = file_writer_commit(&w->bin);
+    }
     if (!failed(s)) {
         s = file_writer_commit(&w->idx);
         if (failed(s)) {

@@ -15,6 +15,7 @@
 #define KILN_IO_INDEXED_H
 
 #include "core/buf.h"
+#include "io/block_sums.h"
 #include "io/file.h"
 
 #include <stdint.h>
@@ -64,6 +65,8 @@ void indexed_copy(const struct indexed *x, int32_t *ids, int64_t begin, int64_t 
 /* A store being written: tokens go out as they come, the index (12 bytes a sequence) when it is committed. */
 struct indexed_writer {
     struct file_writer bin, idx;
+    struct block_sums *bin_sums,
+        *idx_sums; /* the caller's, set after opening and complete after the commit; or NULL */
     int token_bytes;
     int64_t n_sequences;
     int64_t n_tokens;

@@ -32,6 +32,7 @@ struct run {
     struct evaluation evaluation;
     struct plateau plateau;
     struct prefetch prefetch;
+    struct store_check check;
     struct metrics metrics;
     struct save_run saves;
     struct profile profile;
@@ -94,6 +95,7 @@ static struct trainer_config trainer_config_of(const struct run *r)
     };
 }
 
+/* Its data is known once the inputs are open. */
 static struct run_state state_of(const struct pretrain_options *o, struct precision precision)
 {
     return (struct run_state){
@@ -176,6 +178,7 @@ static struct status check_compatible(const struct run *r, const struct checkpoi
 static struct status take_position(struct run *r, const struct run_state *saved, const char *path)
 {
     const struct pretrain_options *o = r->options;
+    TRY(run_state_check_data(saved, &r->state, o->allow_other_data, path, "--input_dir"));
     if (saved->phase == r->state.phase) {
         run_state_warn_differences(saved, &r->state);
         r->state.step = saved->step;
@@ -317,10 +320,13 @@ static struct status evaluate(struct run *r)
     return status_ok();
 }
 
-/* Data that cannot be read ends the run, but what it has learnt is saved. */
+/* Data that cannot be read ends the run, but what it has learnt is saved, unless it was learnt from damaged data. */
 static struct status next_batch(struct run *r, const struct bert_step **batch)
 {
     struct status s = prefetch_next(&r->prefetch, batch);
+    if (failed(s)) {
+        TRY(store_check_take(&r->check, true));
+    }
     if (failed(s) && r->state.step > r->first_step) {
         struct status saved = save(r, true);
         s = failed(saved) ? status_context(s, "%s; and then", saved.message) : s;
@@ -352,21 +358,39 @@ static bool is_every(int64_t step, int64_t interval)
     return interval > 0 && step % interval == 0;
 }
 
+/* Who is asked to leave does not wait for the checks of the data.  Should it be damaged, the run that goes on says so,
+ * and the checkpoints of before are still there. */
+static void keep_older_checkpoints(struct run *r)
+{
+    bool pending = store_check_is_pending(&r->check);
+    r->saves.keep_last = pending ? 0 : r->options->keep_checkpoints;
+    if (pending && !r->options->skip_checkpoint) {
+        log_warning(
+            "ckpt_%lld is saved before the checksums of the data are known to hold: the run that goes on "
+            "checks them, and older checkpoints are kept",
+            (long long)r->state.global_step);
+    }
+}
+
 static struct status train(struct run *r)
 {
     const struct pretrain_options *o = r->options;
     TRY(prefetch_open(&r->prefetch, &r->in.train.source, r->state.step + 1, r->last_step));
     r->prefetching = true;
     bool stopping = false;
+    stop_begin_work();
     while (r->state.step < r->last_step && !stopping) {
         TRY(one_step(r));
         save_run_tell(&r->saves);
         stopping = stop_requested();
         bool last = r->state.step == r->last_step;
+        bool due = last || is_every(r->state.step, o->num_steps_per_checkpoint);
+        TRY(store_check_take(&r->check, due && !stopping));
         if (last || is_every(r->state.step, o->eval_steps)) {
             TRY(evaluate(r));
         }
-        if (last || stopping || is_every(r->state.step, o->num_steps_per_checkpoint)) {
+        if (due || stopping) {
+            keep_older_checkpoints(r);
             TRY(save(r, last || stopping));
         }
     }
@@ -479,19 +503,32 @@ static struct status run_phase(struct run *r)
                  (long long)r->state.step, (long long)r->last_step);
         return status_ok();
     }
+    TRY(pretrain_inputs_add_checks(&r->in, o, &r->check));
+    TRY(store_check_begin(&r->check, o->output_dir));
     if (r->in.heldout.source.self != NULL) {
         TRY(evaluation_init(&r->evaluation, &r->in.heldout.source, o->eval_samples, &r->in.train.source,
                             r->in.model.vocab_size));
         pretrain_inputs_close_heldout(&r->in);
     }
+    TRY(stop_before_work());
     TRY(open_logs(r));
     TRY(open_saves(r));
     TRY(profile_open(&r->profile, &o->profile, o->output_dir, &r->trainer.x));
     r->trainer.profile = &r->profile;
     reset_peak_memory();
+    TRY(stop_before_work());
     TRY(train(r));
     announce_peak(r, free_before);
     return status_ok();
+}
+
+/* What goes wrong with damaged data, such as a word that is none, is told as what it comes from. */
+static struct status find_cause(struct run *r, struct status s)
+{
+    if (s.code == STATUS_DATA || s.code == STATUS_NUMERIC) {
+        TRY(store_check_take(&r->check, true));
+    }
+    return s;
 }
 
 static void close_run(struct run *r)
@@ -504,6 +541,7 @@ static void close_run(struct run *r)
     metrics_close(&r->metrics);
     evaluation_fini(&r->evaluation);
     trainer_fini(&r->trainer);
+    store_check_close(&r->check);
     pretrain_inputs_close(&r->in);
     dir_lock_release(&r->lock);
 }
@@ -516,7 +554,8 @@ struct status pretrain_run(const struct pretrain_options *o)
     TRY(backend_find(&r.backend, o->device));
     TRY(precision_find(&r.precision, &o->precision, r.backend.device));
     r.state = state_of(o, r.precision);
-    TRY(pretrain_inputs_open(&r.in, o));
+    TRY(stop_explain(pretrain_inputs_open(&r.in, o)));
+    r.state.data = r.in.data_id;
     struct trainer_plan plan;
     struct trainer_config config = trainer_config_of(&r);
     struct status s = trainer_plan(&plan, &config);
@@ -525,7 +564,7 @@ struct status pretrain_run(const struct pretrain_options *o)
         s = memory_fit_require(&config, &plan, memory_cut_of(&r), o->dry_run);
     }
     if (!failed(s) && !o->dry_run) {
-        s = run_phase(&r);
+        s = stop_explain(find_cause(&r, run_phase(&r)));
     }
     close_run(&r);
     run_watch_close(&r.watch, s);

@@ -38,6 +38,7 @@ struct pretrain_options {
     struct profile_options profile;
     struct precision_flags precision;
     bool phase2, resume_from_checkpoint, skip_checkpoint, disable_progress_bar, dry_run;
+    bool allow_other_data; /* resume although --input_dir holds other data than before */
     bool enable_tensorboard_logging;
     const char *json_summary;  /* dllogger's file; NULL: none */
     const char *migration_log; /* which kernel served each op (train/migration_log.h); NULL: none */

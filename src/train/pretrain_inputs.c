@@ -215,6 +215,28 @@ static struct status check_length(const struct pretrain_inputs *in, const struct
     return status_ok();
 }
 
+/* What the training data is: the checksums of a store, or a hash of the names and records of the shards, whose
+ * bytes are too many to be read for it. */
+static struct status name_data(struct pretrain_inputs *in)
+{
+    const struct shard_loader *shards = &in->train.shards;
+    struct buf list = {0};
+    if (shards->files.n == 0) {
+        const struct token_store_info *info = &in->train.store.info;
+        snprintf(in->data_id, sizeof in->data_id, "store %08x-%08x", info->bin_crc, info->idx_crc);
+        return status_ok();
+    }
+    for (int64_t i = 0; i < shards->files.n; i++) {
+        const char *path = shards->files.paths[i], *slash = strrchr(path, '/');
+        buf_printf(&list, "%s %lld\n", slash != NULL ? slash + 1 : path, (long long)shards->n_records[i]);
+    }
+    snprintf(in->data_id, sizeof in->data_id, "shards %016llx",
+             (unsigned long long)hash_fnv1a(list.data, list.n));
+    struct status s = buf_status(&list);
+    buf_fini(&list);
+    return s;
+}
+
 static struct status open_all(struct pretrain_inputs *in, const struct pretrain_options *o)
 {
     bool is_shards = shard_directory_is_one(o->input_dir);
@@ -227,6 +249,7 @@ static struct status open_all(struct pretrain_inputs *in, const struct pretrain_
         in->lower_case = in->train.store.info.lower_case;
     }
     TRY(open_heldout(in, o));
+    TRY(name_data(in));
     const struct bert_batch_limits *a = &in->train.source.limits, *b = &in->heldout.source.limits;
     in->limits =
         (struct bert_batch_limits){larger(a->n_tokens, b->n_tokens), larger(a->n_sequences, b->n_sequences),
@@ -244,17 +267,39 @@ struct status pretrain_inputs_open(struct pretrain_inputs *in, const struct pret
     return s;
 }
 
-static void close_data(struct pretrain_data *d)
+struct status pretrain_inputs_add_checks(const struct pretrain_inputs *in, const struct pretrain_options *o,
+                                         struct store_check *check)
+{
+    char path[CHECKPOINT_PATH_BYTES];
+    if (in->train.store.index.n_tokens > 0) {
+        TRY(checkpoint_path(path, "%s/train", o->input_dir));
+        TRY(store_check_add(check, &in->train.store, path));
+    }
+    if (in->heldout.store.index.n_tokens > 0) {
+        TRY(checkpoint_path(path, "%s/heldout",
+                            o->eval_input_dir != NULL ? o->eval_input_dir : o->input_dir));
+        TRY(store_check_add(check, &in->heldout.store, path));
+    }
+    return status_ok();
+}
+
+static void close_loaders(struct pretrain_data *d)
 {
     shard_loader_close(&d->shards);
     bert_loader_close(&d->loader);
+    d->source = (struct batch_source){0};
+}
+
+static void close_data(struct pretrain_data *d)
+{
+    close_loaders(d);
     token_store_close(&d->store);
     *d = (struct pretrain_data){0};
 }
 
 void pretrain_inputs_close_heldout(struct pretrain_inputs *in)
 {
-    close_data(&in->heldout);
+    close_loaders(&in->heldout);
 }
 
 void pretrain_inputs_close(struct pretrain_inputs *in)

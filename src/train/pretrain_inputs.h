@@ -5,6 +5,7 @@
 
 #include "data/bert_loader.h"
 #include "data/shard_loader.h"
+#include "data/store_check.h"
 #include "data/token_store.h"
 #include "nn/bert_config.h"
 #include "text/vocab.h"
@@ -24,6 +25,7 @@ struct pretrain_inputs {
     struct bert_config model; /* vocab_size filled in from the vocabulary if the file leaves it out */
     struct pretrain_data train, heldout;
     struct bert_batch_limits limits; /* of every batch of both */
+    char data_id[40];                /* what the training data is: run_state's */
 };
 
 /* `in` must not be moved while it is open. */
@@ -32,8 +34,12 @@ struct status pretrain_inputs_open(struct pretrain_inputs *in, const struct pret
 /* Safe on a zeroed struct and after a failed open. */
 void pretrain_inputs_close(struct pretrain_inputs *in);
 
-/* The held-out data alone, when its batches have been made: it need not stay in memory. */
+/* What the held-out batches were made with, when they have been: it need not stay in memory.  A store stays open. */
 void pretrain_inputs_close_heldout(struct pretrain_inputs *in);
+
+/* Adds the token stores to what is checked while training begins. */
+struct status pretrain_inputs_add_checks(const struct pretrain_inputs *in, const struct pretrain_options *o,
+                                         struct store_check *check);
 
 /* Logs what there is to train on, and which flags the data overrules. */
 void pretrain_inputs_announce(const struct pretrain_inputs *in, const struct pretrain_options *o);

@@ -13,7 +13,7 @@ struct entry {
     enum kind kind;
     size_t offset;
     bool setting;  /* given by the user, as opposed to the position */
-    bool optional; /* 0 where it is not in the file */
+    bool optional; /* 0 or NULL where it is not in the file */
 };
 
 #define ENTRY(name, kind, setting)                                                                           \
@@ -40,6 +40,7 @@ static const struct entry entries[] = {
     ENTRY(max_steps, INTEGER, true),
     ENTRY(learning_rate, REAL, true),
     ENTRY(warmup_proportion, REAL, true),
+    OPTIONAL_ENTRY(data, TEXT),
     OPTIONAL_ENTRY(loss_scale, REAL),
     OPTIONAL_ENTRY(loss_scale_steps, INTEGER),
     OPTIONAL_ENTRY(n_skipped, INTEGER),
@@ -55,7 +56,11 @@ static const void *field(const struct run_state *s, const struct entry *e)
 static bool is_zero(const struct run_state *s, const struct entry *e)
 {
     const void *p = field(s, e);
-    return e->kind == REAL ? !(*(const double *)p != 0) : *(const int64_t *)p == 0;
+    switch (e->kind) {
+    case REAL: return !(*(const double *)p != 0);
+    case TEXT: return *(const char *const *)p == NULL;
+    default: return *(const int64_t *)p == 0;
+    }
 }
 
 json_t *run_state_to_json(const struct run_state *s)
@@ -118,6 +123,24 @@ void run_state_resume_scale(const struct run_state *saved, struct loss_scale *sc
         scale->value = saved->loss_scale;
         scale->n_good = saved->loss_scale_steps;
     }
+}
+
+struct status run_state_check_data(const struct run_state *saved, const struct run_state *now, bool allowed,
+                                   const char *path, const char *flag)
+{
+    if (saved->phase != now->phase || saved->data == NULL || strcmp(saved->data, now->data) == 0) {
+        return status_ok();
+    }
+    if (allowed) {
+        log_warning("%s was trained on other data (%s) than %s gives now (%s)", path, saved->data, flag,
+                    now->data);
+        return status_ok();
+    }
+    return status_error(
+        STATUS_DATA,
+        "%s was trained on other data (%s) than %s gives now (%s), so this would not be the run "
+        "that was interrupted; --allow_other_data goes on all the same",
+        path, saved->data, flag, now->data);
 }
 
 void run_state_warn_differences(const struct run_state *saved, const struct run_state *now)

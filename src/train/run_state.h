@@ -13,6 +13,7 @@ struct run_state {
     int64_t seed;
     const char *dtype; /* precision_name */
     const char *optimizer;
+    const char *data; /* what is trained on, by a hash; NULL in checkpoints of earlier versions */
     int64_t max_seq_length, max_predictions_per_seq, train_batch_size, gradient_accumulation_steps, max_steps;
     double learning_rate, warmup_proportion;
 
@@ -32,6 +33,11 @@ struct status run_state_parse(struct run_state *s, const json_t *object, const c
 void run_state_keep_scale(struct run_state *s, const struct loss_scale *scale,
                           const struct trainer_result *result);
 void run_state_resume_scale(const struct run_state *saved, struct loss_scale *scale);
+
+/* STATUS_DATA if the checkpoint at `path` was trained on other data of the same phase, which --FLAG names now, unless
+ * that is allowed: then a warning. */
+struct status run_state_check_data(const struct run_state *saved, const struct run_state *now, bool allowed,
+                                   const char *path, const char *flag);
 
 /* Logs each setting of the same phase that differs from the checkpoint's: allowed, but the run is then no
  * longer the one that was interrupted. */

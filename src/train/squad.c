@@ -356,12 +356,14 @@ static struct status run_job(struct job *j)
     }
     TRY(file_make_directories(o->output_dir));
     TRY(dir_lock_acquire(&j->lock, o->output_dir));
+    TRY(stop_before_work());
     TRY(open_logs(j));
     TRY(run_watch_open(&j->watch, &j->backend, "squad", o->migration_log, o->sync_ops));
     config.ops = j->backend.ops;
     TRY(trainer_init(&j->trainer, &config));
     exec_keep_in(&j->trainer.x, o->output_dir);
     TRY(load_weights(j));
+    TRY(stop_before_work());
     if (o->do_train) {
         TRY(train(j));
     } else {
@@ -378,7 +380,7 @@ struct status squad_run(const struct squad_options *o)
     TRY(check_options(o));
     TRY(backend_find(&j.backend, o->device));
     TRY(precision_find(&j.precision, &o->precision, j.backend.device));
-    struct status s = run_job(&j);
+    struct status s = stop_explain(run_job(&j));
     metrics_close(&j.log);
     trainer_fini(&j.trainer);
     squad_features_fini(&j.predict.features);

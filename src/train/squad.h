@@ -32,6 +32,7 @@ struct squad_options {
     bool sync_ops;             /* wait after every op, so that a device's error is named with it */
     const json_t *flags;       /* all of these by name, for the logs; may be NULL */
     bool enable_tensorboard_logging;
+    bool allow_other_data; /* resume although --train_file is another than before */
     bool skip_cache, skip_checkpoint, resume_from_checkpoint, disable_progress_bar, dry_run;
 };
 

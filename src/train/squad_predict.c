@@ -111,6 +111,7 @@ static struct status run(struct prediction *p, struct trainer *t, struct squad_a
                          struct progress *progress)
 {
     int64_t n_batches = squad_batches_per_epoch(&p->batches), start = clock_ns();
+    stop_begin_work();
     for (int64_t i = 0; i <= n_batches; i++) { /* one round more, for the last answers */
         if (i < n_batches) {
             fill(p, i);

@@ -1,6 +1,7 @@
 #include "train/squad_train.h"
 
 #include "core/clock.h"
+#include "core/hash.h"
 #include "core/log.h"
 #include "data/squad_batches.h"
 #include "io/dir_lock.h"
@@ -19,6 +20,7 @@ struct tuning {
     struct bert_step step;
     struct schedule schedule;
     struct run_state state;
+    char data_id[40]; /* run_state's */
     struct save_run saves;
     struct profile profile;
     struct metrics *log;
@@ -76,6 +78,16 @@ static struct run_state state_of(const struct squad_options *o, const struct tra
     };
 }
 
+static struct status name_data(struct tuning *t)
+{
+    struct file_map m;
+    TRY(file_map_open(&m, t->options->train_file));
+    snprintf(t->data_id, sizeof t->data_id, "file %016llx", (unsigned long long)hash_fnv1a(m.data, m.n));
+    t->state.data = t->data_id;
+    file_map_close(&m);
+    return status_ok();
+}
+
 static struct status open_saves(struct tuning *t)
 {
     t->saves = (struct save_run){
@@ -105,6 +117,9 @@ static struct status resume(struct tuning *t)
                          "%s already has checkpoints; add --resume_from_checkpoint to go on, or give another "
                          "--output_dir",
                          t->options->output_dir);
+    }
+    if (!failed(s)) {
+        s = run_state_check_data(&saved, &t->state, t->options->allow_other_data, c.path, "--train_file");
     }
     if (!failed(s)) {
         run_state_warn_differences(&saved, &t->state);
@@ -215,6 +230,7 @@ static struct status loop(struct tuning *t)
 {
     const struct squad_options *o = t->options;
     start_log(t);
+    stop_begin_work();
     t->start_ns = t->measured_ns = t->window_start_ns = clock_ns();
     bool stopping = false;
     while (t->state.step < t->last_step && !stopping) {
@@ -262,6 +278,9 @@ struct status squad_train(struct trainer *trainer, const struct squad_features *
                                    : squad_batches_per_epoch(&t.batches) * (int64_t)o->num_train_epochs;
     struct status s =
         bert_step_init(&t.step, o->gradient_accumulation_steps, squad_batches_limits(&t.batches));
+    if (!failed(s)) {
+        s = name_data(&t);
+    }
     if (!failed(s)) {
         s = resume(&t);
     }

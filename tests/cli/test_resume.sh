@@ -56,6 +56,29 @@ for precision in "" --autocast --fp8; do
     same "$name" "$name-stopped" $last
 done
 
+# SIGHUP, of a terminal that goes away, is like SIGTERM, unless it was ignored from the start, as nohup does
+pretrain_command hung-up
+start_held "${command[@]}"
+stop_held HUP "$dir/hung-up"
+[ "$status" -eq 75 ] || fail "SIGHUP gave exit code $status, wanted 75"
+pretrain hung-up --resume_from_checkpoint 2>/dev/null
+same run hung-up $last
+pretrain_command nohup
+start_held bash -c 'trap "" HUP; exec "$@"' nohup "${command[@]}"
+stop_held HUP "$dir/nohup"
+[ "$status" -eq 0 ] || fail "SIGHUP that is ignored gave exit code $status, wanted 0"
+same run nohup $last
+
+# a signal ends what waits before the first step: here for a reader of a pipe
+mkfifo "$dir/unread"
+pretrain_command waiting --json-summary "$dir/unread"
+timeout -k 20 30 "${command[@]}" 2>"$dir/log" &
+await $! grep -q "memory:" "$dir/log"
+sleep 1
+kill -TERM $!
+wait $! && status=0 || status=$?
+[ "$status" -eq 75 ] || fail "SIGTERM while a pipe is opened gave exit code $status, wanted 75: $(cat "$dir/log")"
+
 # another number of threads changes nothing
 OMP_NUM_THREADS=1 pretrain one-thread 2>/dev/null
 OMP_NUM_THREADS=3 pretrain three-threads 2>/dev/null

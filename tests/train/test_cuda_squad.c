@@ -36,6 +36,7 @@ static const struct squad_feature_options feature_options = {
 /* All that runs of one fine-tuning share. */
 struct tuning_case {
     const char *directory;
+    char train_file[SESSION_CASE_PATH];
     struct model_dir model;
     struct squad_examples examples;
     struct squad_features features;
@@ -53,7 +54,10 @@ static void open_case(struct tuning_case *c, struct checkop_backend backend, con
     EXPECT_OK(squad_examples_parse(&c->examples, questions, sizeof questions - 1, "questions",
                                    (struct squad_read_options){.training = true}));
     EXPECT_OK(squad_features_build(&c->features, &c->examples, &c->model.vocab, feature_options));
+    snprintf(c->train_file, sizeof c->train_file, "%s/questions.json", directory);
+    EXPECT_OK(file_write_atomic(c->train_file, questions, sizeof questions - 1));
     c->options = (struct squad_options){
+        .train_file = c->train_file,
         .train_batch_size = BATCH,
         .gradient_accumulation_steps = MICRO,
         .max_seq_length = feature_options.max_seq_length,

@@ -3,6 +3,9 @@
 #include "fixture_store.h"
 
 #include "data/store_builder.h"
+#include "data/store_check.h"
+
+#include <time.h>
 
 static const char VOCAB[] = "[PAD]\n[UNK]\n[CLS]\n[SEP]\n[MASK]\na\nb\nc\n.\n";
 enum { ID_A = 5, ID_STOP = 8 };
@@ -42,7 +45,7 @@ static void open_store(struct token_store *s, const char *directory, const char 
     char prefix[600];
     snprintf(prefix, sizeof prefix, "%s/%s", directory, name);
     EXPECT_OK(token_store_open(s, prefix));
-    EXPECT_OK(token_store_verify(s, prefix));
+    EXPECT_OK(token_store_verify(s, prefix, NULL));
     EXPECT_OK(token_store_check_vocab(s, prefix, vocab.hash, vocab.n));
 }
 
@@ -149,13 +152,13 @@ static void disagreeing_files_are_named(const char *directory)
     struct token_store_info good = b.infos[STORE_TRAIN], info = good;
 
     info.n_tokens++;
-    EXPECT_OK(token_store_write_info(prefix, &info));
+    EXPECT_OK(token_store_write_info(prefix, &info, NULL));
     EXPECT_ERROR(token_store_open(&s, prefix), STATUS_DATA, "not of one run");
     info = good;
     info.bin_crc ^= 1;
-    EXPECT_OK(token_store_write_info(prefix, &info));
+    EXPECT_OK(token_store_write_info(prefix, &info, NULL));
     EXPECT_OK(token_store_open(&s, prefix));
-    EXPECT_ERROR(token_store_verify(&s, prefix), STATUS_DATA, "train.bin is damaged");
+    EXPECT_ERROR(token_store_verify(&s, prefix, NULL), STATUS_DATA, "train.bin is damaged");
     EXPECT_ERROR(token_store_check_vocab(&s, prefix, vocab.hash + 1, vocab.n), STATUS_DATA,
                  "another vocabulary");
     EXPECT_ERROR(token_store_check_vocab(&s, prefix, vocab.hash, vocab.n + 1), STATUS_DATA,
@@ -163,9 +166,9 @@ static void disagreeing_files_are_named(const char *directory)
     token_store_close(&s);
     info = good;
     info.idx_crc ^= 1;
-    EXPECT_OK(token_store_write_info(prefix, &info));
+    EXPECT_OK(token_store_write_info(prefix, &info, NULL));
     EXPECT_OK(token_store_open(&s, prefix));
-    EXPECT_ERROR(token_store_verify(&s, prefix), STATUS_DATA, "train.idx is damaged");
+    EXPECT_ERROR(token_store_verify(&s, prefix, NULL), STATUS_DATA, "train.idx is damaged");
     token_store_close(&s);
 
     write_file(directory, "train.json", "{");
@@ -183,6 +186,87 @@ static void disagreeing_files_are_named(const char *directory)
     EXPECT(store_builder_find_existing(directory) != NULL, "the rest of it is still found");
 }
 
+/* Turns one bit of a file, and back again when called once more. */
+static void flip(const char *prefix, const char *suffix, long at)
+{
+    char path[700];
+    snprintf(path, sizeof path, "%s.%s", prefix, suffix);
+    FILE *f = fopen(path, "r+b");
+    EXPECT(f != NULL && fseek(f, at, SEEK_SET) == 0, "%s", path);
+    int c = getc(f);
+    EXPECT(fseek(f, at, SEEK_SET) == 0 && putc(c ^ 1, f) == (c ^ 1) && fclose(f) == 0, "%s", path);
+}
+
+/* A store of more than one MiB. */
+static void damage_has_a_place(const char *directory)
+{
+    enum { N_DOCUMENTS = 800 };
+    struct store_builder b;
+    struct token_store s;
+    atomic_bool stop = true;
+    char prefix[600];
+    snprintf(prefix, sizeof prefix, "%s/train", directory);
+    build(&b, config_of(directory, 0), N_DOCUMENTS, 300);
+    open_store(&s, directory, "train");
+    EXPECT(s.index.bin.n > BLOCK_SUMS_BYTES + 100, "%zu bytes", s.index.bin.n);
+    EXPECT(s.sums.bin.crcs.n == 4 * block_sums_count(s.index.bin.n), "%zu", s.sums.bin.crcs.n);
+
+    flip(prefix, "bin", BLOCK_SUMS_BYTES + 7);
+    EXPECT_ERROR(token_store_verify(&s, prefix, NULL), STATUS_DATA,
+                 "train.bin is damaged: the CRC-32C of its bytes 1048576 to");
+    EXPECT_OK(token_store_verify(&s, prefix, &stop));
+    flip(prefix, "bin", BLOCK_SUMS_BYTES + 7);
+    flip(prefix, "idx", BLOCK_SUMS_BYTES - 1);
+    EXPECT_ERROR(token_store_verify(&s, prefix, NULL), STATUS_DATA,
+                 "train.idx is damaged: the CRC-32C of its bytes 0 to 1048575");
+    flip(prefix, "idx", BLOCK_SUMS_BYTES - 1);
+    EXPECT_OK(token_store_verify(&s, prefix, NULL));
+
+    struct token_store_sums fewer = s.sums;
+    fewer.bin.crcs.n -= 4;
+    EXPECT_OK(token_store_write_info(prefix, &s.info, &fewer));
+    token_store_close(&s);
+    EXPECT_ERROR(token_store_open(&s, prefix), STATUS_DATA, "blocks of a MiB, which does not fit");
+}
+
+static struct status check_stores(const struct token_store *s, const char *prefix, const char *directory)
+{
+    struct store_check c = {0};
+    EXPECT_OK(store_check_add(&c, s, prefix));
+    EXPECT_OK(store_check_begin(&c, directory));
+    struct status found = store_check_take(&c, true);
+    EXPECT(!store_check_is_pending(&c), "still pending");
+    EXPECT(strcmp(store_check_take(&c, false).message, found.message) == 0, "another result");
+    store_check_close(&c);
+    return found;
+}
+
+/* A result is kept for the files as they are, and for no others. */
+static void what_holds_is_kept(const char *directory)
+{
+    struct store_builder b;
+    struct token_store s;
+    char prefix[600], kept[600];
+    snprintf(prefix, sizeof prefix, "%s/train", directory);
+    snprintf(kept, sizeof kept, "%s/.data_checked", directory);
+    build(&b, config_of(directory, 0), 2, 5);
+    open_store(&s, directory, "train");
+    flip(prefix, "bin", 3);
+    EXPECT_ERROR(check_stores(&s, prefix, directory), STATUS_DATA, "train.bin is damaged");
+    EXPECT(!file_exists(kept), "damaged files are kept as whole");
+    flip(prefix, "bin", 3);
+    EXPECT_OK(check_stores(&s, prefix, directory));
+    EXPECT(file_exists(kept), "nothing is kept");
+
+    ((unsigned char *)s.sums.bin.crcs.data)[0] ^= 1; /* whoever reads the file now finds it damaged */
+    EXPECT_OK(check_stores(&s, prefix, directory));
+    nanosleep(&(struct timespec){.tv_nsec = 20000000}, NULL); /* times of files are of the kernel's ticks */
+    flip(prefix, "bin", 3);
+    flip(prefix, "bin", 3);
+    EXPECT_ERROR(check_stores(&s, prefix, directory), STATUS_DATA, "train.bin is damaged");
+    token_store_close(&s);
+}
+
 int main(void)
 {
     char directory[512];
@@ -193,6 +277,8 @@ int main(void)
     long_documents_become_parts(directory);
     both_stores_have_documents(directory);
     disagreeing_files_are_named(directory);
+    damage_has_a_place(directory);
+    what_holds_is_kept(directory);
     vocab_fini(&vocab);
     fixture_remove();
     return 0;

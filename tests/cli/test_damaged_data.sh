@@ -1,0 +1,72 @@
+#!/usr/bin/env bash
+# Token stores that were damaged after they were made end a run with exit code 65, and nothing that was learnt from them is
+# saved; a run goes on only with the data it began with, unless it is told otherwise.
+set -euo pipefail
+kiln=$1
+dir=$(mktemp -d)
+trap 'rm -rf "$dir"' EXIT
+. "$(dirname "$0")/corpus.sh"
+. "$(dirname "$0")/expect.sh"
+make_store
+export OMP_NUM_THREADS=1
+
+flags=(--config_file "$dir/config.json" --max_seq_length 32 --max_predictions_per_seq 5 --train_batch_size 8
+    --learning_rate 1e-3 --eval_steps 2 --disable_progress_bar --num_steps_per_checkpoint 2)
+pretrain() { local store=$1 out=$2; shift 2; "$kiln" pretrain --input_dir "$dir/$store" --output_dir "$dir/$out" "${flags[@]}" "$@"; }
+
+# copy NAME: the store again, as $dir/NAME
+copy() { rm -rf "${dir:?}/$1" "$dir/out-$1"; cp -r "$dir/store" "$dir/$1"; }
+
+# flip FILE OFFSET: turns the lowest bit of a byte
+flip()
+{
+    local byte
+    byte=$(od -An -tu1 -j "$2" -N 1 "$1")
+    # shellcheck disable=SC2059
+    printf "\\x$(printf %x $((byte ^ 1)))" | dd of="$1" bs=1 seek="$2" conv=notrunc 2>/dev/null
+}
+
+# every file, first byte, middle and last: named, no checkpoint is left, and the same once more
+for file in train.bin heldout.bin train.idx heldout.idx; do
+    size=$(stat -c %s "$dir/store/$file")
+    for at in 0 $((size / 2)) $((size - 1)); do
+        copy damaged
+        flip "$dir/damaged/$file" "$at"
+        for again in 1 2; do
+            expect 65 "${file%.*}" pretrain damaged out-damaged --max_steps 4
+        done
+        if grep -q "is damaged" "$dir/err"; then # indexes that cannot be are found when they are opened
+            grep -q "$file is damaged: the CRC-32C of its bytes 0 to" "$dir/err" || fail "no place: $(cat "$dir/err")"
+        fi
+        [ -z "$(compgen -G "$dir/out-damaged/ckpt_*")" ] || fail "$file, byte $at: learnt from damaged data and saved"
+        "$kiln" inspect "$dir/damaged/${file%.*}" >/dev/null 2>&1 && fail "inspect finds nothing"
+    done
+done
+
+# a store of an earlier version has checksums of whole files only; and runs that save nothing check too
+copy old
+sed -i '/block/d; s/\("idx_crc32c": "[0-9a-f]*"\),/\1/' "$dir/old/train.json" "$dir/old/heldout.json"
+expect 0 "checksums hold" pretrain old out-old --max_steps 4
+flip "$dir/old/train.bin" 99
+expect 65 "train.bin is damaged: its CRC-32C is" pretrain old out-old-2 --max_steps 4 --skip_checkpoint
+
+# what held is not read again by the run that goes on, and a file that was written to since is
+pretrain store run --max_steps 8 --steps_this_run 4 2>"$dir/log"
+grep -q "checksums hold" "$dir/log" || fail "nothing was checked: $(cat "$dir/log")"
+expect 0 "unchanged since" pretrain store run --max_steps 8 --steps_this_run 6 --resume_from_checkpoint
+grep -q "checksums hold" "$dir/err" && fail "read again"
+cp "$dir/store/train.bin" "$dir/whole.bin"
+flip "$dir/store/train.bin" 50
+expect 65 "train.bin is damaged" pretrain store run --max_steps 8 --resume_from_checkpoint
+[ -e "$dir/run/ckpt_6" ] && [ ! -e "$dir/run/ckpt_8" ] || fail "not the checkpoints of before: $(ls "$dir/run")"
+cat "$dir/whole.bin" >"$dir/store/train.bin"
+
+# other text with the same vocabulary: refused in the same phase, named where it is allowed, silent where nothing is known
+head -n 300 "$dir/corpus.txt" >"$dir/other.txt"
+"$kiln" prepare --input "$dir/other.txt" --vocab_file "$dir/vocab.txt" --do_lower_case --input_format lines \
+    --one_sentence_per_line --holdout_fraction 0.1 --output_dir "$dir/other" 2>/dev/null
+expect 65 "was trained on other data" pretrain other run --max_steps 8 --resume_from_checkpoint
+expect 0 "was trained on other data" pretrain other run --max_steps 8 --resume_from_checkpoint --allow_other_data
+expect 65 "was trained on other data" pretrain store run --max_steps 10 --resume_from_checkpoint
+expect 0 "phase 2, 0 steps done" pretrain store run --max_steps 2 --resume_from_checkpoint --phase2 --phase1_end_step 8
+echo "test_damaged_data: all found"

@@ -72,14 +72,22 @@ tensor param_view(const struct param *p, tensor flat)
     return p->n_dims == 1 ? t : tensor_2d(t.data, t.dtype, p->dims[0], p->dims[1]);
 }
 
-double param_initial_value(const struct param *p, uint64_t seed, int64_t index)
+static double initial_value(const struct param *p, uint64_t key, uint64_t index)
 {
-    uint64_t key = rng_key(seed, hash_fnv1a(p->name, strlen(p->name)));
     switch (p->init) {
-    case PARAM_INIT_NORMAL: return p->init_scale * rng_normal(key, (uint64_t)index);
-    case PARAM_INIT_UNIFORM: return p->init_scale * (2.0 * rng_uniform_at(key, (uint64_t)index) - 1.0);
+    case PARAM_INIT_NORMAL: return p->init_scale * rng_normal(key, index);
+    case PARAM_INIT_UNIFORM: return p->init_scale * (2.0 * rng_uniform_at(key, index) - 1.0);
     case PARAM_INIT_ONE: return 1.0;
     case PARAM_INIT_ZERO: break;
     }
     return 0.0;
+}
+
+void param_initialize(const struct param *p, tensor flat, uint64_t seed, int64_t begin, int64_t end)
+{
+    tensor view = param_view(p, flat);
+    uint64_t key = rng_key(seed, hash_fnv1a(p->name, strlen(p->name)));
+    for (int64_t i = begin; i < end; i++) {
+        tensor_set(view, i, initial_value(p, key, (uint64_t)i));
+    }
 }

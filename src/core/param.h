@@ -71,7 +71,8 @@ const struct param *param_table_find(const struct param_table *t, const char *na
 /* The parameter's elements in `flat`, a flat buffer of this table's layout. */
 tensor param_view(const struct param *p, tensor flat);
 
-/* The value that element `index` of a fresh parameter has under `seed`. */
-double param_initial_value(const struct param *p, uint64_t seed, int64_t index);
+/* Gives the elements [begin, end) of a parameter in `flat`, a flat buffer of this table's layout, the values that they
+ * have in a fresh model under `seed`. */
+void param_initialize(const struct param *p, tensor flat, uint64_t seed, int64_t begin, int64_t end);
 
 #endif

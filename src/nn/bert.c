@@ -1,5 +1,7 @@
 #include "nn/bert.h"
 
+#include "core/parallel.h"
+
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -117,15 +119,27 @@ void bert_weights_fini(struct bert_weights *w)
     *w = (struct bert_weights){0};
 }
 
+struct initializing {
+    const struct param_table *table;
+    tensor flat;
+    uint64_t seed;
+};
+
+/* A share of every parameter. */
+static void initialize_part(void *context, int part, int n_parts)
+{
+    const struct initializing *in = context;
+    for (int i = 0; i < in->table->n; i++) {
+        const struct param *p = &in->table->params[i];
+        int64_t n = param_count(p), share = (n + n_parts - 1) / n_parts, begin = share * part;
+        int64_t end = begin + share < n ? begin + share : n;
+        param_initialize(p, in->flat, in->seed, begin, end);
+    }
+}
+
 void bert_initialize(tensor flat, const struct param_table *table, uint64_t seed)
 {
+    struct initializing in = {table, flat, seed};
     memset(flat.data, 0, tensor_bytes(flat));
-    for (int i = 0; i < table->n; i++) {
-        const struct param *p = &table->params[i];
-        tensor view = param_view(p, flat);
-#pragma omp parallel for schedule(static)
-        for (int64_t j = 0; j < param_count(p); j++) {
-            tensor_set(view, j, param_initial_value(p, seed, j));
-        }
-    }
+    parallel_run(initialize_part, &in);
 }

@@ -1,28 +1,58 @@
 /* Matrix products by a BLAS, one sgemm call per tile; bf16 operands are converted, inner range by inner
- * range.  OpenBLAS is told not to start threads of its own: tiles already keep every thread busy. */
+ * range.
+ *
+ * The library is loaded when the first product is computed, and OpenBLAS then told by its environment variable to have
+ * no threads of its own: tiles already keep every thread busy, and a thread that it cannot start, or give a buffer of
+ * many MiB, when the program is loaded ends the process (blas_thread_init, blas_thread_server). */
 #include "ops/cpu/gemm_backend.h"
 #include "ops/cpu/rows.h"
 
 #include <cblas.h>
+#include <dlfcn.h>
+#include <stdlib.h>
 #include <string.h>
 
 enum { PANEL_K = 256 };
 
+static const char THREADS_VARIABLE[] = "OPENBLAS_NUM_THREADS";
+
+/* cblas_sgemm, whose enums are ints. */
+typedef void sgemm_function(int order, int trans_a, int trans_b, int m, int n, int k, float alpha,
+                            const float *a, int lda, const float *b, int ldb, float beta, float *c, int ldc);
+
+static struct {
+    sgemm_function *sgemm;
+    char *(*config)(void); /* OpenBLAS only */
+} lib;
+
+static void *load(void)
+{
+    const char *given = getenv(THREADS_VARIABLE);
+    char *before = given == NULL ? NULL : strdup(given);
+    setenv(THREADS_VARIABLE, "1", 1);
+    void *library = dlopen(KILN_BLAS_LIBRARY, RTLD_NOW | RTLD_LOCAL);
+    if (before == NULL) {
+        unsetenv(THREADS_VARIABLE);
+    } else {
+        setenv(THREADS_VARIABLE, before, 1); /* as programs that are started from here know it */
+    }
+    free(before);
+    return library;
+}
+
 static bool blas_open(void)
 {
-#ifdef OPENBLAS_VERSION
-    openblas_set_num_threads(1);
-#endif
-    return true;
+    void *library = load();
+    if (library != NULL) {
+        *(void **)&lib.sgemm = dlsym(library, "cblas_sgemm");
+        *(void **)&lib.config = dlsym(library, "openblas_get_config");
+    }
+    return lib.sgemm != NULL;
 }
 
 static const char *blas_version(void)
 {
-#ifdef OPENBLAS_VERSION
-    return openblas_get_config();
-#else
-    return NULL;
-#endif
+    return lib.config == NULL ? NULL : lib.config();
 }
 
 static bool blas_can(enum dtype ab_dtype, enum dtype c_dtype)
@@ -46,9 +76,9 @@ static const void *blas_prepare(const struct gemm *t, size_t *lane_bytes)
 
 static void multiply(const struct gemm *t, float beta)
 {
-    cblas_sgemm(CblasRowMajor, t->a_transposed ? CblasTrans : CblasNoTrans,
-                t->b_transposed ? CblasTrans : CblasNoTrans, (int)t->m, (int)t->n, (int)t->k, 1.0f, t->a,
-                (int)t->a_stride, t->b, (int)t->b_stride, beta, t->c, (int)t->c_stride);
+    lib.sgemm(CblasRowMajor, t->a_transposed ? CblasTrans : CblasNoTrans,
+              t->b_transposed ? CblasTrans : CblasNoTrans, (int)t->m, (int)t->n, (int)t->k, 1.0f, t->a,
+              (int)t->a_stride, t->b, (int)t->b_stride, beta, t->c, (int)t->c_stride);
 }
 
 static void add_bias(const struct gemm *t)

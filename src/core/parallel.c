@@ -1,0 +1,48 @@
+#include "core/parallel.h"
+
+#include "core/signals.h"
+
+#include <omp.h>
+#include <pthread.h>
+#include <stdbool.h>
+
+enum { MAX_PARTS = 256 };
+
+struct part {
+    parallel_body *body;
+    void *context;
+    int part, n_parts;
+    pthread_t thread;
+    bool running;
+};
+
+static void *run(void *argument)
+{
+    struct part *p = argument;
+    p->body(p->context, p->part, p->n_parts);
+    return NULL;
+}
+
+void parallel_run(parallel_body *body, void *context)
+{
+    struct part parts[MAX_PARTS];
+    sigset_t before;
+    int n = omp_get_max_threads();
+    n = n > MAX_PARTS ? MAX_PARTS : n;
+    signals_block(&before); /* they are for the calling thread */
+    for (int i = 0; i < n; i++) {
+        parts[i] = (struct part){.body = body, .context = context, .part = i, .n_parts = n};
+        parts[i].running = i > 0 && pthread_create(&parts[i].thread, NULL, run, &parts[i]) == 0;
+    }
+    signals_restore(&before);
+    for (int i = 0; i < n; i++) {
+        if (!parts[i].running) {
+            run(&parts[i]);
+        }
+    }
+    for (int i = 0; i < n; i++) {
+        if (parts[i].running) {
+            pthread_join(parts[i].thread, NULL);
+        }
+    }
+}

@@ -62,7 +62,10 @@ struct status prefetch_open(struct prefetch *p, const struct batch_source *sourc
         }
         pthread_cond_destroy(&p->changed);
         pthread_mutex_destroy(&p->mutex);
-        s = status_error(STATUS_INTERNAL, "cannot start the thread that makes batches: %s", strerror(error));
+        s = status_error(STATUS_MEMORY,
+                         "cannot start the thread that makes batches: %s; its stack takes addresses (`ulimit "
+                         "-s`, `ulimit -v`)",
+                         strerror(error));
     }
     bert_step_fini(&p->slots[0].step);
     bert_step_fini(&p->slots[1].step);

@@ -2,37 +2,29 @@
 #define _GNU_SOURCE
 #include "core/arena.h"
 #include "dev/device.h"
+#include "dev/host_memory.h"
 
 #include <errno.h>
-#include <stdio.h>
+#include <stdint.h>
 #include <string.h>
 #include <sys/mman.h>
-#include <unistd.h>
 
-/* The kernel's own estimate of what can be had without swapping. */
 static size_t cpu_free_bytes(void)
 {
-    unsigned long long kib = 0;
-    FILE *info = fopen("/proc/meminfo", "r");
-    char line[128];
-    while (info != NULL && fgets(line, sizeof line, info) != NULL) {
-        if (sscanf(line, "MemAvailable: %llu kB", &kib) == 1) {
-            break;
-        }
+    size_t bytes = host_memory_free(), addresses = host_memory_addresses();
+    if (addresses == SIZE_MAX) {
+        return bytes;
     }
-    if (info != NULL) {
-        fclose(info);
-    }
-    if (kib == 0) {
-        return (size_t)sysconf(_SC_AVPHYS_PAGES) * (size_t)sysconf(_SC_PAGESIZE);
-    }
-    return (size_t)kib * 1024;
+    size_t libraries = host_memory_library_addresses();
+    size_t left = addresses > libraries ? addresses - libraries : 0;
+    return bytes < left ? bytes : left;
 }
 
+/* Of a part of what was planned: by then some of the libraries' addresses are taken. */
 static struct status cpu_allocate(void **memory, size_t bytes, const char *what)
 {
     *memory = NULL;
-    size_t available = cpu_free_bytes();
+    size_t available = host_memory_free();
     if (bytes > available) {
         return status_error(STATUS_MEMORY, "%s needs %.2f GiB, but only %.2f GiB of memory are free", what,
                             (double)bytes / 0x1p30, (double)available / 0x1p30);
@@ -57,6 +49,7 @@ static void cpu_release(void *memory, size_t bytes)
 static struct status cpu_open(void **context)
 {
     *context = NULL;
+    host_memory_save_addresses();
     return status_ok();
 }
 

@@ -1,12 +1,23 @@
 #include "train/memory_fit.h"
 
+#include "core/buf.h"
 #include "core/log.h"
+#include "dev/host_memory.h"
 
 #include <stdio.h>
 
-static double gib(size_t bytes)
+/* "5.5 MiB", "12.25 GiB" */
+struct size_text {
+    char text[32];
+};
+
+static struct size_text size_of(size_t bytes)
 {
-    return (double)bytes / 0x1p30;
+    struct size_text t;
+    bool large = bytes >= (size_t)1 << 30;
+    snprintf(t.text, sizeof t.text, large ? "%.2f GiB" : "%.1f MiB",
+             (double)bytes / (large ? 0x1p30 : 0x1p20));
+    return t;
 }
 
 size_t memory_fit_device_bytes(const struct trainer_plan *plan, const struct device *device)
@@ -74,12 +85,19 @@ static void put_cut(char text[160], const struct memory_cut *cut, int64_t most)
     }
 }
 
-static void put_advice(char text[400], const struct trainer_config *config, const struct memory_cut *cut,
-                       size_t budget)
+/* Whether it would fit without the copy that is saved. */
+static bool fits_unsaved(const struct trainer_config *config, const struct trainer_plan *plan, size_t budget)
+{
+    return config->saving && memory_fit_device_bytes(plan, config->device) - plan->saving_bytes <= budget;
+}
+
+static void put_advice(struct buf *text, const struct trainer_config *config, const struct trainer_plan *plan,
+                       const struct memory_cut *cut, size_t budget)
 {
     char plain[160], recomputed[160];
     int64_t n = cut->batch_size / cut->n_micro;
     int64_t most = memory_fit_micro_size(config, n, budget), most_recomputing = 0;
+    bool unsaved = config->device->is_host && fits_unsaved(config, plan, budget);
     if (cut->recompute > 0) {
         struct trainer_config c = *config;
         c.recompute = cut->recompute;
@@ -87,17 +105,30 @@ static void put_advice(char text[400], const struct trainer_config *config, cons
     }
     put_cut(plain, cut, most > 0 ? most : 1);
     put_cut(recomputed, cut, most_recomputing > 0 ? most_recomputing : 1);
+    const char *or_plain = most > 0 ? ", or with " : "", *then_plain = most > 0 ? plain : "";
     if (most == 0 && most_recomputing == 0) {
-        snprintf(text, 400, "not even one sequence at a time would fit (%.2f GiB)",
-                 gib(bytes_of(config, 1, n)));
+        buf_printf(text, "not even one sequence at a time would fit (%s)",
+                   size_of(bytes_of(config, 1, n)).text);
     } else if (most_recomputing >= n) {
-        snprintf(text, 400, "it fits with --checkpoint_activations%s%s", most > 0 ? ", or with " : "",
-                 most > 0 ? plain : "");
+        buf_printf(text, "it fits with --checkpoint_activations%s%s", or_plain, then_plain);
     } else if (most_recomputing > most) {
-        snprintf(text, 400, "it fits with --checkpoint_activations and %s%s%s", recomputed,
-                 most > 0 ? ", or with " : "", most > 0 ? plain : "");
+        buf_printf(text, "it fits with --checkpoint_activations and %s%s%s", recomputed, or_plain,
+                   then_plain);
     } else {
-        snprintf(text, 400, "it fits with %s", plain);
+        buf_printf(text, "it fits with %s", plain);
+    }
+    if (unsaved) {
+        buf_puts(text, most == 0 && most_recomputing == 0 ? "; it fits with" : ", or with");
+        buf_puts(text, " --skip_checkpoint, which saves nothing");
+    }
+}
+
+/* Why there may be less than the machine has: empty where addresses are not limited. */
+static void put_limit(struct buf *text, const struct device *device)
+{
+    if (device->is_host && host_memory_addresses() != SIZE_MAX) {
+        buf_printf(text, " (addresses are limited by `ulimit -v`; libraries and threads take %s of them)",
+                   size_of(host_memory_library_addresses()).text);
     }
 }
 
@@ -106,18 +137,22 @@ struct status memory_fit_check(const struct trainer_config *config, const struct
 {
     const struct device *device = config->device;
     size_t needed = memory_fit_device_bytes(plan, device), available = device->free_bytes();
-    char advice[400];
     if (needed > available) {
-        put_advice(advice, config, &cut, available);
-        return status_error(STATUS_MEMORY, "%.2f GiB of %s memory are needed, but only %.2f GiB are free; %s",
-                            gib(needed), device->name, gib(available), advice);
+        struct buf limit = {0}, advice = {0};
+        put_limit(&limit, device);
+        put_advice(&advice, config, plan, &cut, available);
+        struct status s = status_error(
+            STATUS_MEMORY, "%s of %s memory are needed, but only %s are free%s; %s", size_of(needed).text,
+            device->name, size_of(available).text, buf_text(&limit), buf_text(&advice));
+        buf_fini(&advice);
+        buf_fini(&limit);
+        return s;
     }
     if (!device->is_host && plan->saving_bytes > device_cpu.free_bytes()) {
-        return status_error(
-            STATUS_MEMORY,
-            "saving in the background needs %.2f GiB of the host's memory, but only %.2f GiB are free; "
-            "--skip_checkpoint does without",
-            gib(plan->saving_bytes), gib(device_cpu.free_bytes()));
+        return status_error(STATUS_MEMORY,
+                            "saving in the background needs %s of the host's memory, but only %s are free; "
+                            "--skip_checkpoint does without",
+                            size_of(plan->saving_bytes).text, size_of(device_cpu.free_bytes()).text);
     }
     return status_ok();
 }

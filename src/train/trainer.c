@@ -260,6 +260,20 @@ static size_t own_bytes(const struct trainer_plan *plan)
     return plan->total_bytes - plan->saving_bytes - plan->library_bytes;
 }
 
+/* Where addresses are limited, those that the libraries are going to take must be left. */
+static struct status leave_addresses(const struct trainer_plan *plan, const struct device *device)
+{
+    size_t available = device->free_bytes();
+    if (device->is_host && own_bytes(plan) > available) {
+        return status_error(
+            STATUS_MEMORY,
+            "the model needs %.2f GiB, but only %.2f GiB of memory are free beside what libraries "
+            "and threads take (free memory, the cgroup's limit, `ulimit -v`)",
+            (double)own_bytes(plan) / 0x1p30, (double)available / 0x1p30);
+    }
+    return status_ok();
+}
+
 static struct status init_over(struct trainer *t, const struct trainer_config *config,
                                const struct trainer *owner)
 {
@@ -270,6 +284,9 @@ static struct status init_over(struct trainer *t, const struct trainer_config *c
     t->plan = plan;
     if (!failed(s)) {
         s = config->device->open(&t->x.context);
+    }
+    if (!failed(s)) {
+        s = leave_addresses(&plan, config->device);
     }
     if (!failed(s)) {
         s = config->device->allocate(&t->memory, own_bytes(&plan), "the model");

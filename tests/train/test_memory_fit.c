@@ -103,8 +103,28 @@ static void test_saving(void)
     EXPECT(memory_fit_device_bytes(&plan, &device_cpu) == plan.total_bytes, "on the host all of it counts");
 }
 
+/* On the host leaving out the copy is a way out too, as long as the rest fits. */
+static void test_saving_on_the_host(void)
+{
+    struct device host = device_small;
+    struct trainer_config c = config_of(BATCH);
+    struct trainer_plan plan;
+    struct memory_cut cut = {"--train_batch_size", BATCH, 1, true, 0};
+    host.is_host = true;
+    c.device = &host;
+    c.saving = true;
+    EXPECT_OK(trainer_plan(&plan, &c));
+    free_bytes = plan.total_bytes;
+    EXPECT_OK(memory_fit_check(&c, &plan, cut));
+    free_bytes = plan.total_bytes - plan.saving_bytes;
+    EXPECT_ERROR(memory_fit_check(&c, &plan, cut), STATUS_MEMORY, "with --skip_checkpoint");
+    free_bytes--;
+    EXPECT(strstr(memory_fit_check(&c, &plan, cut).message, "skip_checkpoint") == NULL, "it would not fit");
+}
+
 int main(void)
 {
+    test_saving_on_the_host();
     test_bisection();
     test_messages();
     test_saving();

@@ -1,4 +1,5 @@
 #include "core/signals.h"
+#include "dev/host_memory.h"
 #include "ops/cpu/gemm_backend.h"
 #include "ops/cpu/lanes.h"
 
@@ -13,6 +14,11 @@ enum { TILES_WANTED = 16, ROWS_FOR_TALL_TILES = 2048, MIN_TILE_COLS = 128, MAX_T
 
 enum { MAX_BACKENDS = 3 };
 
+/* That must be free before the libraries are opened: their files, and code to find out what they can do. */
+static const size_t OPENING_BYTES = (size_t)80 << 20;
+
+const char gemm_no_memory[] = "no memory";
+
 static struct {
     const struct gemm_backend
         *on[MAX_BACKENDS]; /* fastest first; the last is the plain one, which can do everything */
@@ -21,6 +27,7 @@ static struct {
     char lines[MAX_BACKENDS][160];
 } backends;
 
+static atomic_bool backends_are_open;
 static pthread_once_t backends_once = PTHREAD_ONCE_INIT;
 static pthread_mutex_t product_lock = PTHREAD_MUTEX_INITIALIZER; /* handles live for one product */
 
@@ -56,6 +63,7 @@ static void backends_open(void)
             (*first)++;
         }
     }
+    atomic_store(&backends_are_open, true);
 }
 
 /* Index of the fastest backend for these dtypes. */
@@ -98,6 +106,7 @@ struct gemm_call {
     const void *forms
         [GEMM_MAX_FORMS]; /* handle of a tile that is short (1) or full (0) in k, n and m: 4 k + 2 n + m */
     atomic_bool *failed;
+    bool no_memory; /* for what the backend is about to take */
 };
 
 static const void *elements(const void *p, enum dtype t, int64_t n)
@@ -138,7 +147,8 @@ static bool prepare(struct gemm_call *c, const struct gemm_backend *b)
         if (c->forms[form] == NULL) {
             size_t bytes = 0;
             c->forms[form] = c->backend->prepare(&t, &bytes);
-            if (c->forms[form] == NULL) {
+            if (c->forms[form] == NULL || c->forms[form] == gemm_no_memory) {
+                c->no_memory = c->forms[form] == gemm_no_memory;
                 return false;
             }
             c->backend_bytes = bytes > c->backend_bytes ? bytes : c->backend_bytes;
@@ -191,6 +201,17 @@ static void cut(struct gemm_call *c)
     c->tile_k = in_runs ? part(g->k, blocks(g->k, MAX_TILE_DEPTH), 64) : g->k;
 }
 
+/* Whether the libraries are open, or there is memory to open them. */
+static bool can_open(void)
+{
+    return atomic_load(&backends_are_open) || host_memory_can_map(OPENING_BYTES);
+}
+
+static void fail_without_memory(struct exec *x, const char *op)
+{
+    exec_fail(x, STATUS_MEMORY, op, "no memory for what the library of products takes; see `ulimit -v`");
+}
+
 void gemm_run(struct exec *x, const char *op, const struct gemm *g, gemm_after *after, size_t after_bytes,
               const void *context)
 {
@@ -204,9 +225,18 @@ void gemm_run(struct exec *x, const char *op, const struct gemm *g, gemm_after *
     atomic_bool tile_failed = false;
     struct gemm_call c = {.g = g, .after = after, .context = context, .failed = &tile_failed};
     cut(&c);
+    if (!can_open()) {
+        fail_without_memory(x, op);
+        return;
+    }
     int b = choose(g->ab_dtype, g->c_dtype);
     pthread_mutex_lock(&product_lock);
     while (!prepare(&c, backends.on[b])) {
+        if (c.no_memory) {
+            pthread_mutex_unlock(&product_lock);
+            fail_without_memory(x, op);
+            return;
+        }
         b++; /* the plain one, last, takes every form */
         x->served_why = "the first choice has no product of this form";
     }
@@ -217,7 +247,9 @@ void gemm_run(struct exec *x, const char *op, const struct gemm *g, gemm_after *
     lanes_run(x, op, c.tiles_m * c.tiles_n, c.backend_bytes + after_bytes, tile_item, &c);
     signals_restore(&before);
     pthread_mutex_unlock(&product_lock);
-    if (atomic_load(&tile_failed)) {
+    if (atomic_load(&tile_failed) && !host_memory_can_map(OPENING_BYTES)) {
+        fail_without_memory(x, op);
+    } else if (atomic_load(&tile_failed)) {
         exec_fail(x, STATUS_INTERNAL, op,
                   "%s cannot compute a product of [%lld, %lld] and [%lld, %lld] in %s", c.backend->name,
                   (long long)g->m, (long long)g->k, (long long)g->k, (long long)g->n,

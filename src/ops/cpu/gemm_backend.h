@@ -6,6 +6,9 @@
 
 enum { GEMM_MAX_FORMS = 8 };
 
+/* What prepare returns where the memory that the library is about to take cannot be had. */
+extern const char gemm_no_memory[];
+
 struct gemm_backend {
     const char *name;
 
@@ -19,7 +22,7 @@ struct gemm_backend {
     bool (*can)(enum dtype ab_dtype, enum dtype c_dtype);
 
     /* A handle for tiles of this form (sizes, strides, dtypes, flags; not addresses) and the bytes of lane a
-     * tile needs; NULL if it cannot.  Valid until a later product readies others; called by one thread at a
+     * tile needs; NULL if it cannot, gemm_no_memory if it cannot now.  Valid until a later product readies others; called by one thread at a
      * time. */
     const void *(*prepare)(const struct gemm *tile, size_t *lane_bytes);
 

@@ -4,15 +4,20 @@
  * The library is loaded when the first product is computed, and OpenBLAS then told by its environment variable to have
  * no threads of its own: tiles already keep every thread busy, and a thread that it cannot start, or give a buffer of
  * many MiB, when the program is loaded ends the process (blas_thread_init, blas_thread_server). */
+#include "dev/host_memory.h"
 #include "ops/cpu/gemm_backend.h"
 #include "ops/cpu/rows.h"
 
 #include <cblas.h>
 #include <dlfcn.h>
+#include <omp.h>
 #include <stdlib.h>
 #include <string.h>
 
 enum { PANEL_K = 256 };
+
+/* That OpenBLAS maps for each thread that multiplies (BUFFER_SIZE of its x86-64 kernels), and asks for until it gets it. */
+static const size_t BUFFER_BYTES = (size_t)128 << 20;
 
 static const char THREADS_VARIABLE[] = "OPENBLAS_NUM_THREADS";
 
@@ -23,6 +28,7 @@ typedef void sgemm_function(int order, int trans_a, int trans_b, int m, int n, i
 static struct {
     sgemm_function *sgemm;
     char *(*config)(void); /* OpenBLAS only */
+    int n_buffers;         /* that there was room for */
 } lib;
 
 static void *load(void)
@@ -69,6 +75,11 @@ static bool is_f32(const struct gemm *t)
 /* Layout of the lane of a converted tile: a panel of A, a panel of B, C. */
 static const void *blas_prepare(const struct gemm *t, size_t *lane_bytes)
 {
+    int threads = omp_get_max_threads();
+    if (lib.n_buffers < threads && !host_memory_can_map((size_t)threads * BUFFER_BYTES)) {
+        return gemm_no_memory;
+    }
+    lib.n_buffers = lib.n_buffers < threads ? threads : lib.n_buffers;
     int64_t floats = is_f32(t) ? 0 : (t->m + t->n) * PANEL_K + t->m * t->n;
     *lane_bytes = (size_t)floats * sizeof(float);
     return "BLAS";

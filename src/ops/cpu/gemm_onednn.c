@@ -4,6 +4,7 @@
  * Plain strides are used for both operands: on Zen 4 tiles of 128 rows run within 3 % of pre-packed weights,
  * which would have to be repacked after every update. */
 #include "core/hash.h"
+#include "dev/host_memory.h"
 #include "ops/cpu/gemm_backend.h"
 
 #include <omp.h>
@@ -14,6 +15,10 @@
 #if DNNL_VERSION_MAJOR != 2
 #    error "kiln uses the C API of oneDNN 2.x"
 #endif
+
+/* More than the code of a primitive and the tables behind it take; where that cannot be had, oneDNN writes it all the
+ * same (Xbyak). */
+static const size_t CODE_BYTES = (size_t)24 << 20;
 
 enum { CACHE_SETS = 64, CACHE_WAYS = 2 * GEMM_MAX_FORMS };
 
@@ -143,6 +148,9 @@ static const void *onednn_prepare(const struct gemm *t, size_t *lane_bytes)
     struct form f = form_of(t);
     bool found;
     struct entry *e = find(&f, &found);
+    if (!found && !host_memory_can_map(CODE_BYTES)) {
+        return gemm_no_memory;
+    }
     e->last_use = ++lib.clock;
     if (!found) {
         dnnl_primitive_destroy(e->primitive);
@@ -194,7 +202,8 @@ static bool onednn_can(enum dtype ab_dtype, enum dtype c_dtype)
     t.ab_dtype = ab_dtype;
     t.c_dtype = c_dtype;
     size_t bytes;
-    return onednn_prepare(&t, &bytes) != NULL;
+    const void *handle = onednn_prepare(&t, &bytes);
+    return handle != NULL && handle != gemm_no_memory;
 }
 
 const struct gemm_backend gemm_onednn = {

@@ -1,0 +1,120 @@
+#define _GNU_SOURCE
+#include "dev/host_memory.h"
+
+#include <malloc.h>
+#include <omp.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/resource.h>
+#include <unistd.h>
+
+enum { PATH_BYTES = 4096 };
+
+/* Measured on x86-64 with oneDNN 2.6 and OpenBLAS 0.3.21: 45 MiB for the file of OpenBLAS and what it needs, some 20 MiB
+ * for the code that oneDNN makes and tables for it.  Threads beside those that compute: batches, saving, checking of
+ * data, a log. */
+static const size_t LIBRARY_ADDRESSES = (size_t)96 << 20, MORE_OF_A_THREAD = (size_t)1 << 20;
+enum { OWN_THREADS = 4 };
+
+/* Of a file of lines "KEY VALUE": the value of the key, in its unit; 0 without one. */
+static unsigned long long read_value(const char *path, const char *key)
+{
+    char line[256];
+    unsigned long long value = 0;
+    FILE *f = fopen(path, "r");
+    while (f != NULL && fgets(line, sizeof line, f) != NULL) {
+        if (strncmp(line, key, strlen(key)) == 0 && sscanf(line + strlen(key), " %llu", &value) == 1) {
+            break;
+        }
+    }
+    if (f != NULL) {
+        fclose(f);
+    }
+    return value;
+}
+
+/* What a cgroup allows beyond what it has; its cached files can be given back.  SIZE_MAX without a limit. */
+static size_t cgroup_left(const char *directory, const char *limit_name, const char *usage_name,
+                          const char *cached)
+{
+    char path[PATH_BYTES + 64];
+    snprintf(path, sizeof path, "%s/%s", directory, limit_name);
+    unsigned long long limit = read_value(path, "");
+    if (limit == 0 || limit >= (unsigned long long)INT64_MAX / 2) { /* "max", or no such file */
+        return SIZE_MAX;
+    }
+    snprintf(path, sizeof path, "%s/%s", directory, usage_name);
+    unsigned long long usage = read_value(path, "");
+    snprintf(path, sizeof path, "%s/memory.stat", directory);
+    unsigned long long files = read_value(path, cached);
+    usage = usage > files ? usage - files : 0;
+    return limit > usage ? (size_t)(limit - usage) : 0;
+}
+
+/* Over the process's own group and those that it is in, as far as they are to be seen (cgroup version 2), and over the
+ * whole of what a container sees (1). */
+static size_t all_cgroups_left(void)
+{
+    char line[PATH_BYTES], path[PATH_BYTES + 32] = "/sys/fs/cgroup";
+    size_t left = cgroup_left("/sys/fs/cgroup/memory", "memory.limit_in_bytes", "memory.usage_in_bytes",
+                              "total_inactive_file ");
+    FILE *f = fopen("/proc/self/cgroup", "r");
+    while (f != NULL && fgets(line, sizeof line, f) != NULL) {
+        if (strncmp(line, "0::", 3) == 0) {
+            line[strcspn(line, "\n")] = '\0';
+            snprintf(path, sizeof path, "/sys/fs/cgroup%s", line + 3);
+        }
+    }
+    if (f != NULL) {
+        fclose(f);
+    }
+    for (char *end = path + strlen(path); end != NULL && strlen(path) >= strlen("/sys/fs/cgroup");) {
+        size_t here = cgroup_left(path, "memory.max", "memory.current", "inactive_file ");
+        left = here < left ? here : left;
+        end = strrchr(path, '/');
+        *end = '\0';
+    }
+    return left;
+}
+
+size_t host_memory_free(void)
+{
+    size_t kib = (size_t)read_value("/proc/meminfo", "MemAvailable:"); /* the kernel's own estimate */
+    size_t bytes = kib == 0 ? (size_t)sysconf(_SC_AVPHYS_PAGES) * (size_t)sysconf(_SC_PAGESIZE) : kib * 1024;
+    size_t allowed = all_cgroups_left();
+    return bytes < allowed ? bytes : allowed;
+}
+
+size_t host_memory_addresses(void)
+{
+    struct rlimit limit;
+    if (getrlimit(RLIMIT_AS, &limit) != 0 || limit.rlim_cur == RLIM_INFINITY) {
+        return SIZE_MAX;
+    }
+    size_t used = (size_t)read_value("/proc/self/statm", "") * (size_t)sysconf(_SC_PAGESIZE);
+    return limit.rlim_cur > used ? (size_t)limit.rlim_cur - used : 0;
+}
+
+size_t host_memory_library_addresses(void)
+{
+    const size_t default_stack = (size_t)8 << 20;
+    struct rlimit limit;
+    bool limited = getrlimit(RLIMIT_STACK, &limit) == 0 && limit.rlim_cur != RLIM_INFINITY;
+    size_t stack = limited ? (size_t)limit.rlim_cur : default_stack; /* pthread_create(3) */
+    return LIBRARY_ADDRESSES + (size_t)(omp_get_max_threads() + OWN_THREADS) * (stack + MORE_OF_A_THREAD);
+}
+
+bool host_memory_can_map(size_t bytes)
+{
+    void *p = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    return p != MAP_FAILED && munmap(p, bytes) == 0;
+}
+
+void host_memory_save_addresses(void)
+{
+    if (host_memory_addresses() != SIZE_MAX) {
+        mallopt(M_ARENA_MAX, 1);
+    }
+}

@@ -3,13 +3,13 @@
 #include "core/clock.h"
 #include "core/log.h"
 #include "data/prefetch.h"
-#include "io/dir_lock.h"
 #include "ops/backend.h"
 #include "optim/schedule.h"
 #include "train/memory_fit.h"
 #include "train/metrics.h"
 #include "train/plateau.h"
 #include "train/pretrain_inputs.h"
+#include "train/run_outputs.h"
 #include "train/run_state.h"
 #include "train/run_watch.h"
 #include "train/save_run.h"
@@ -128,7 +128,13 @@ static struct status check_options(const struct pretrain_options *o)
     if (o->masked_lm_prob <= 0) {
         return status_error(STATUS_USAGE, "--masked_lm_prob must be above 0");
     }
-    return status_ok();
+    return o->dry_run ? status_ok() : run_outputs_check(o->output_dir);
+}
+
+/* In-phase step after which this run ends. */
+static int64_t last_step(const struct pretrain_options *o)
+{
+    return o->steps_this_run < 0 || o->steps_this_run > o->max_steps ? o->max_steps : o->steps_this_run;
 }
 
 static double mib(size_t bytes)
@@ -483,21 +489,36 @@ static struct memory_cut memory_cut_of(const struct run *r)
                                    o->checkpoint_activations ? 0 : recomputed_layers(o, &r->in.model)};
 }
 
-static struct status run_phase(struct run *r)
+/* A run that goes on has checkpoints there already, one of which makes room for each new one. */
+static struct status open_outputs(struct run *r, const struct trainer_plan *plan)
 {
     const struct pretrain_options *o = r->options;
+    int64_t last = last_step(o), interval = o->num_steps_per_checkpoint;
+    int64_t n_saves = interval == 0 ? 1 : (last + interval - 1) / interval;
+    n_saves = o->skip_checkpoint ? 0 : o->resume_from_checkpoint ? 1 : n_saves;
+    struct run_outputs outputs = {
+        .directory = o->output_dir,
+        .json_summary = o->json_summary,
+        .migration_log = o->migration_log,
+        .trace_dir = o->profile.enabled ? o->profile.directory : NULL,
+        .bytes = run_outputs_checkpoint_bytes(n_saves, o->keep_checkpoints, plan->saving_bytes),
+    };
+    return run_outputs_open(&outputs, &r->lock);
+}
+
+static struct status run_phase(struct run *r, const struct trainer_plan *plan)
+{
+    const struct pretrain_options *o = r->options;
+    TRY(open_outputs(r, plan));
     TRY(run_watch_open(&r->watch, &r->backend, "pretrain", o->migration_log, o->sync_ops));
     struct trainer_config config = trainer_config_of(r);
-    TRY(file_make_directories(o->output_dir));
-    TRY(dir_lock_acquire(&r->lock, o->output_dir));
     TRY(checkpoint_dir_clean(o->output_dir));
     size_t free_before = config.device->free_bytes();
     TRY(trainer_init(&r->trainer, &config));
     exec_keep_in(&r->trainer.x, o->output_dir);
     TRY(restore(r));
     r->first_step = r->state.step;
-    r->last_step =
-        o->steps_this_run < 0 || o->steps_this_run > o->max_steps ? o->max_steps : o->steps_this_run;
+    r->last_step = last_step(o);
     if (r->state.step >= r->last_step) {
         log_info("phase %lld is complete: %lld of %lld steps done", (long long)r->state.phase,
                  (long long)r->state.step, (long long)r->last_step);
@@ -564,7 +585,7 @@ struct status pretrain_run(const struct pretrain_options *o)
         s = memory_fit_require(&config, &plan, memory_cut_of(&r), o->dry_run);
     }
     if (!failed(s) && !o->dry_run) {
-        s = stop_explain(find_cause(&r, run_phase(&r)));
+        s = stop_explain(find_cause(&r, run_phase(&r, &plan)));
     }
     close_run(&r);
     run_watch_close(&r.watch, s);

@@ -4,10 +4,10 @@
 #include "core/log.h"
 #include "data/squad_cache.h"
 #include "data/squad_score.h"
-#include "io/dir_lock.h"
 #include "ops/backend.h"
 #include "train/memory_fit.h"
 #include "train/model_dir.h"
+#include "train/run_outputs.h"
 #include "train/run_watch.h"
 #include "train/squad_predict.h"
 #include "train/squad_train.h"
@@ -58,7 +58,7 @@ static struct status check_options(const struct squad_options *o)
         return status_error(STATUS_USAGE, "--num_train_epochs %g is less than one whole epoch",
                             o->num_train_epochs);
     }
-    return status_ok();
+    return o->dry_run ? status_ok() : run_outputs_check(o->output_dir);
 }
 
 /* The model, and the configuration and vocabulary that were given beside it, which must be its own. */
@@ -339,6 +339,27 @@ static struct status open_logs(struct job *j)
     return metrics_open(&j->log, &logs);
 }
 
+/* Room for the checkpoints and, beside them, the fine-tuned model. */
+static struct status open_outputs(struct job *j, const struct trainer_plan *plan)
+{
+    const struct squad_options *o = j->options;
+    int64_t interval = o->num_steps_per_checkpoint;
+    int64_t epoch = o->do_train ? (j->train.features.n + o->train_batch_size - 1) / o->train_batch_size : 0;
+    int64_t steps = o->max_steps > 0 ? (int64_t)o->max_steps : epoch * (int64_t)o->num_train_epochs;
+    int64_t n_saves = interval > 0 ? steps / interval : 0;
+    n_saves = o->resume_from_checkpoint && n_saves > 1 ? 1 : n_saves;
+    uint64_t checkpoints = run_outputs_checkpoint_bytes(n_saves, SQUAD_TRAIN_KEPT, plan->saving_bytes);
+    bool saves = o->do_train && !o->skip_checkpoint;
+    struct run_outputs outputs = {
+        .directory = o->output_dir,
+        .json_summary = o->json_summary,
+        .migration_log = o->migration_log,
+        .trace_dir = o->profile.enabled ? o->profile.directory : NULL,
+        .bytes = saves ? checkpoints + (uint64_t)plan->n_params * sizeof(float) : 0,
+    };
+    return run_outputs_open(&outputs, &j->lock);
+}
+
 static struct status run_job(struct job *j)
 {
     const struct squad_options *o = j->options;
@@ -354,8 +375,7 @@ static struct status run_job(struct job *j)
     if (o->dry_run) {
         return status_ok();
     }
-    TRY(file_make_directories(o->output_dir));
-    TRY(dir_lock_acquire(&j->lock, o->output_dir));
+    TRY(open_outputs(j, &plan));
     TRY(stop_before_work());
     TRY(open_logs(j));
     TRY(run_watch_open(&j->watch, &j->backend, "squad", o->migration_log, o->sync_ops));

@@ -95,7 +95,7 @@ static struct status open_saves(struct tuning *t)
         .directory = t->options->output_dir,
         .vocab = t->vocab,
         .lower_case = t->options->do_lower_case,
-        .keep_last = 2,
+        .keep_last = SQUAD_TRAIN_KEPT,
         .log = t->log,
         .profile = &t->profile,
     };

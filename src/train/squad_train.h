@@ -6,6 +6,9 @@
 #include "train/metrics.h"
 #include "train/squad.h"
 
+/* Checkpoints that are kept. */
+enum { SQUAD_TRAIN_KEPT = 2 };
+
 /* What fine-tuning came to. */
 struct squad_trained {
     int64_t n_steps;   /* of this run */

@@ -17,8 +17,9 @@ struct pretrain_args {
 
 static const struct option options[] = {
     OPTION_GROUP_ROW("input and output"),
-    OPTION_REQUIRED_ROW("input_dir", AT(input_dir), "DIR",
-                        "token store made by `kiln prepare`, or .hdf5 files of the replaced scripts"),
+    OPTION_REQUIRED_ROW(
+        "input_dir", AT(input_dir), "DIR",
+        "token store or HDF5 files made by `kiln prepare`, or .hdf5 files of the replaced scripts"),
     OPTION_REQUIRED_ROW("config_file", AT(config_file), "FILE",
                         "model configuration (JSON, Hugging Face's keys; see configs/)"),
     OPTION_REQUIRED_ROW("output_dir", AT(output_dir), "DIR", "where checkpoints and log.jsonl are written"),

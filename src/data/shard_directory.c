@@ -43,6 +43,37 @@ bool shard_directory_is_one(const char *directory)
     return n > 0 && !has_store;
 }
 
+/* Whether its last name is `name`. */
+static bool is_called(const char *directory, const char *name)
+{
+    size_t n = strlen(directory), m = strlen(name);
+    while (n > 0 && directory[n - 1] == '/') {
+        n--;
+    }
+    return n >= m && memcmp(directory + n - m, name, m) == 0 && (n == m || directory[n - m - 1] == '/');
+}
+
+/* A path that is too long is nowhere. */
+static bool is_at(const char *path, int length)
+{
+    return length < SHARD_DIRECTORY_PATH_BYTES && shard_directory_is_one(path);
+}
+
+bool shard_directory_find(char found[SHARD_DIRECTORY_PATH_BYTES], const char *directory, const char *word)
+{
+    if (!shard_directory_is_one(directory) &&
+        is_at(found, snprintf(found, SHARD_DIRECTORY_PATH_BYTES, "%s/%s", directory, word))) {
+        return true;
+    }
+    return is_at(found, snprintf(found, SHARD_DIRECTORY_PATH_BYTES, "%s", directory));
+}
+
+bool shard_directory_find_test(char found[SHARD_DIRECTORY_PATH_BYTES], const char *training)
+{
+    return is_called(training, "training") &&
+           is_at(found, snprintf(found, SHARD_DIRECTORY_PATH_BYTES, "%s/../test", training));
+}
+
 static struct status add_paths(struct shard_list *list, const char *directory, struct dirent **names, int n,
                                const char *word)
 {

@@ -19,6 +19,15 @@ struct shard_list {
 /* Whether the directory has files for shard_directory_list and no token store. */
 bool shard_directory_is_one(const char *directory);
 
+enum { SHARD_DIRECTORY_PATH_BYTES = 1024 };
+
+/* Where the files for `word` ("training" or "test") of what the user names are: in `directory` itself or, as `kiln prepare
+ * --format hdf5` leaves them, in DIRECTORY/word.  False, and the directory itself: nowhere. */
+bool shard_directory_find(char found[SHARD_DIRECTORY_PATH_BYTES], const char *directory, const char *word);
+
+/* The same for the test shards beside those of a directory that is called "training": in DIRECTORY/../test. */
+bool shard_directory_find_test(char found[SHARD_DIRECTORY_PATH_BYTES], const char *training);
+
 /* Lists the files for `word`.  STATUS_DATA if there are none. */
 struct status shard_directory_list(struct shard_list *list, const char *directory, const char *word);
 void shard_list_fini(struct shard_list *list);

@@ -78,14 +78,14 @@ static struct status find_vocab(struct pretrain_inputs *in, const struct pretrai
     if (o->vocab_file != NULL) {
         return open_vocab(in, o->vocab_file);
     }
-    TRY(checkpoint_path(path, "%s/vocab.txt", o->input_dir));
+    TRY(checkpoint_path(path, "%s/vocab.txt", in->train_dir));
     if (!is_shards) {
-        return status_context(
-            open_vocab(in, path),
-            "--input_dir wants a directory made by `kiln prepare`, or one with .hdf5 files");
+        return status_context(open_vocab(in, path), "--input_dir wants a directory made by `kiln prepare` "
+                                                    "(of HDF5 files that of training/ and test/, or one of "
+                                                    "the two), or one with .hdf5 files");
     }
     if (!file_exists(path)) {
-        TRY(checkpoint_path(path, "%s/../vocab.txt", o->input_dir));
+        TRY(checkpoint_path(path, "%s/../vocab.txt", in->train_dir));
     }
     if (file_exists(path)) {
         log_info("vocabulary: %s", path);
@@ -163,14 +163,19 @@ static struct status open_shards(struct pretrain_data *d, const char *directory,
     return status_ok();
 }
 
-/* The test shards in the directory of the training shards, if names tell them apart. */
+/* The test shards beside the training shards: in their directory if names tell them apart, or in its neighbour. */
 static struct status open_test_shards(struct pretrain_inputs *in, const struct pretrain_options *o)
 {
     struct shard_list tests;
-    TRY(shard_directory_list(&tests, o->input_dir, "test"));
+    TRY(shard_directory_list(&tests, in->train_dir, "test"));
     bool told_apart = tests.named && in->train.shards.files.named;
     shard_list_fini(&tests);
-    return told_apart ? open_shards(&in->heldout, o->input_dir, "test", in, o) : status_ok();
+    if (told_apart) {
+        return open_shards(&in->heldout, in->train_dir, "test", in, o);
+    }
+    return shard_directory_find_test(in->heldout_dir, in->train_dir)
+               ? open_shards(&in->heldout, in->heldout_dir, "test", in, o)
+               : status_ok();
 }
 
 static struct status open_heldout(struct pretrain_inputs *in, const struct pretrain_options *o)
@@ -179,8 +184,8 @@ static struct status open_heldout(struct pretrain_inputs *in, const struct pretr
     if (o->eval_steps == 0) {
         return status_ok();
     }
-    if (directory != NULL && shard_directory_is_one(directory)) {
-        return open_shards(&in->heldout, directory, "test", in, o);
+    if (directory != NULL && shard_directory_find(in->heldout_dir, directory, "test")) {
+        return open_shards(&in->heldout, in->heldout_dir, "test", in, o);
     }
     if (directory != NULL) {
         return in->vocab.n > 0 ? open_store(&in->heldout, directory, "heldout", in, o)
@@ -239,11 +244,11 @@ static struct status name_data(struct pretrain_inputs *in)
 
 static struct status open_all(struct pretrain_inputs *in, const struct pretrain_options *o)
 {
-    bool is_shards = shard_directory_is_one(o->input_dir);
+    bool is_shards = shard_directory_find(in->train_dir, o->input_dir, "training");
     TRY(find_vocab(in, o, is_shards));
     TRY(read_model(in, o));
     if (is_shards) {
-        TRY(open_shards(&in->train, o->input_dir, "training", in, o));
+        TRY(open_shards(&in->train, in->train_dir, "training", in, o));
     } else {
         TRY(open_store(&in->train, o->input_dir, "train", in, o));
         in->lower_case = in->train.store.info.lower_case;
@@ -317,9 +322,9 @@ static void announce_shards(const struct shard_loader *l, const struct pretrain_
     log_info(
         "data: %s: %lld files, %lld %s of up to %lld tokens, two files in %.1f MiB of memory; an epoch is "
         "%.1f steps of %lld %s",
-        o->input_dir, (long long)l->files.n, (long long)l->n_total, unit, (long long)l->shape.seq_length,
-        (double)(SHARD_PROCESS_SLOTS * l->process->slot_bytes) / 0x1p20, (double)l->n_total / (double)batch,
-        (long long)batch, unit);
+        l->config.directory, (long long)l->files.n, (long long)l->n_total, unit,
+        (long long)l->shape.seq_length, (double)(SHARD_PROCESS_SLOTS * l->process->slot_bytes) / 0x1p20,
+        (double)l->n_total / (double)batch, (long long)batch, unit);
     if (l->shape.packed) {
         log_info("packed data: %.4g sequences a pack, so %lld micro-batches of %lld packs stand for "
                  "--gradient_accumulation_steps %lld",

@@ -78,6 +78,17 @@ expect 64 "--enable_packed_data_mode is False" pretrain packed/training dry --dr
 expect 0 "not packed" pretrain padded/training dry --dry_run --enable_packed_data_mode True
 expect 0 "--max_seq_length 64 changes nothing" pretrain padded/training dry --dry_run --max_seq_length 64
 
+# what `kiln prepare` made, as a whole: its training shards, measured on its test shards, as with the two given apart
+expect 0 "saved" pretrain padded run-whole
+grep -q "held-out" "$dir/err" || fail "nothing was measured: $(cat "$dir/err")"
+cmp "$dir/run-whole/ckpt_40/model.safetensors" "$dir/run-padded/ckpt_40/model.safetensors" || fail "other training shards"
+expect 0 "saved" pretrain padded/training run-training
+grep -q "held-out" "$dir/err" || fail "padded/test was not found beside padded/training: $(cat "$dir/err")"
+expect 0 "saved" pretrain padded/training run-apart --eval_input_dir "$dir/padded"
+grep -q "held-out" "$dir/err" || fail "padded/test was not found in padded: $(cat "$dir/err")"
+mkdir "$dir/empty"
+expect 65 "of training/ and test/" pretrain empty run-empty
+
 # the reader is killed: the run ends with a message, what it has learnt is saved, and it goes on from there
 pretrain_command padded/training killed --max_steps 100000 --num_steps_per_checkpoint 0 --eval_steps 0
 "${command[@]}" >/dev/null 2>"$dir/err" &

@@ -3,6 +3,7 @@
 #include "core/clock.h"
 #include "core/log.h"
 #include "data/prefetch.h"
+#include "dev/host_memory.h"
 #include "ops/backend.h"
 #include "optim/schedule.h"
 #include "train/memory_fit.h"
@@ -40,6 +41,7 @@ struct run {
     struct run_state state;
     int64_t last_step; /* in-phase step after which this run ends */
     int64_t start_ns;
+    size_t taken_bytes; /* of the host's memory before the model's is allocated */
     bool prefetching;
 };
 
@@ -156,7 +158,7 @@ static void announce(const struct run *r, const struct trainer_plan *p)
     pretrain_inputs_announce(&r->in, o);
     log_info(
         "memory: weights %.1f + gradients %.1f + moments %.1f + activations %.1f + workspace %.1f + saving "
-        "%.1f + device library %.1f = %.1f MiB",
+        "%.1f + libraries %.1f = %.1f MiB",
         mib(p->weight_bytes), mib(p->gradient_bytes), mib(p->optimizer_bytes), mib(p->activation_bytes),
         mib(p->workspace_bytes), mib(p->saving_bytes), mib(p->library_bytes), mib(p->total_bytes));
     log_info("work: phase %lld, %lld steps, at most %.3g GFLOP a step, %.3g TFLOP in all",
@@ -445,7 +447,8 @@ static void announce_peak(const struct run *r, size_t free_before)
     const struct device *d = r->backend.device;
     const struct trainer_plan *p = &r->trainer.plan;
     if (d->is_host) {
-        log_info("memory: peak %.1f MiB, planned %.1f MiB", mib(peak_memory()), mib(p->total_bytes));
+        log_info("memory: peak %.1f MiB, planned %.1f MiB", mib(peak_memory()),
+                 mib(p->total_bytes + r->taken_bytes));
         return;
     }
     size_t left = d->free_bytes();
@@ -514,6 +517,7 @@ static struct status run_phase(struct run *r, const struct trainer_plan *plan)
     struct trainer_config config = trainer_config_of(r);
     TRY(checkpoint_dir_clean(o->output_dir));
     size_t free_before = config.device->free_bytes();
+    r->taken_bytes = host_memory_taken();
     TRY(trainer_init(&r->trainer, &config));
     exec_keep_in(&r->trainer.x, o->output_dir);
     TRY(restore(r));

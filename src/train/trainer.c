@@ -1,6 +1,7 @@
 #include "train/trainer.h"
 
 #include "core/rng.h"
+#include "dev/host_memory.h"
 #include "dev/host_view.h"
 #include "dev/queue.h"
 #include "train/background_save.h"
@@ -201,7 +202,11 @@ static struct status measure(struct trainer *t, const struct trainer_config *con
     arena_carve(&state, t->plan.beside_bytes);
     arena_carve(&state, t->plan.activation_bytes);
     t->plan.saving_bytes = config->saving ? background_save_bytes(&t->params, t->master.dtype) : 0;
-    t->plan.library_bytes = config->device->overhead_bytes;
+    t->plan.library_bytes =
+        config->device->is_host
+            ? host_memory_library_bytes(config->model.hidden_size, config->model.intermediate_size,
+                                        config->precision.dtype == DTYPE_F32)
+            : config->device->overhead_bytes;
     t->plan.total_bytes = state.used + t->plan.saving_bytes + t->plan.library_bytes;
     return status_ok();
 }

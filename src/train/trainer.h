@@ -33,7 +33,7 @@ struct trainer_plan {
     size_t activation_bytes;              /* one micro-batch in flight */
     size_t workspace_bytes, beside_bytes; /* scratch of an op, and of one that runs beside (dev/queue.h) */
     size_t saving_bytes;  /* copy of master and moments that is being saved: host memory, not the trainer's */
-    size_t library_bytes; /* what the device's context takes beside: device.overhead_bytes */
+    size_t library_bytes; /* what the device's context, or the host's libraries and threads, take beside */
     size_t total_bytes;   /* of everything above */
     double micro_flops;   /* forward and backward of the largest micro-batch */
     double micro_bytes;   /* moved by its ops, each tensor once */

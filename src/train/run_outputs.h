@@ -10,7 +10,7 @@ struct run_outputs {
     const char *directory;     /* --output_dir */
     const char *json_summary;  /* NULL: none */
     const char *migration_log; /* NULL: none */
-    const char *trace_dir;     /* --tensorboard_logdir; NULL: below the directory, or none */
+    const char *trace_dir;     /* --tensorboard_logdir; NULL or "": below the directory, or none */
     uint64_t bytes;            /* that the checkpoints and models of this run will take at one time */
 };
 

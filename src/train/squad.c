@@ -51,9 +51,6 @@ static struct status check_options(const struct squad_options *o)
         return status_error(STATUS_USAGE, "--do_eval scores predictions: add --do_predict");
     }
     TRY(profile_check(&o->profile));
-    if (o->profile.enabled && !o->do_train) {
-        return status_error(STATUS_USAGE, "--profile times training: add --do_train");
-    }
     if (o->do_train && o->max_steps <= 0 && o->num_train_epochs < 1) {
         return status_error(STATUS_USAGE, "--num_train_epochs %g is less than one whole epoch",
                             o->num_train_epochs);
@@ -307,10 +304,18 @@ static struct status predict(struct job *j)
                   json_pack("{s:I, s:I, s:I}", "questions", (json_int_t)j->predict.examples.n, "features",
                             (json_int_t)j->predict.features.n, "batch_size",
                             (json_int_t)o->predict_batch_size));
+    struct profile profile = {0};
+    struct profile_options times = o->profile;
+    times.enabled = times.enabled && !o->do_train; /* where there is training, it is what is timed */
+    struct status s = profile_open(&profile, &times, o->output_dir, &j->trainer.x);
+    j->trainer.profile = &profile;
     int64_t start = clock_ns();
-    struct status s =
-        squad_predict(&j->trainer, &answers, o->predict_batch_size, j->model.vocab.pad, &j->log.progress);
+    if (!failed(s)) {
+        s = squad_predict(&j->trainer, &answers, o->predict_batch_size, j->model.vocab.pad, &j->log.progress);
+    }
     double seconds = clock_since_s(start);
+    profile_close(&profile);
+    j->trainer.profile = NULL;
     if (!failed(s)) {
         s = squad_answers_write(&answers, predictions, nbest);
     }

@@ -4,6 +4,7 @@
 #include "data/squad_batches.h"
 #include "dev/host_view.h"
 #include "train/diagnose.h"
+#include "train/profile.h"
 #include "train/stop.h"
 
 #include <stdlib.h>
@@ -114,15 +115,20 @@ static struct status run(struct prediction *p, struct trainer *t, struct squad_a
     stop_begin_work();
     for (int64_t i = 0; i <= n_batches; i++) { /* one round more, for the last answers */
         if (i < n_batches) {
+            profile_micro_step(t->profile);
+            profile_phase(t->profile, "batch");
             fill(p, i);
         }
         if (i > 0) {
+            profile_phase(t->profile, "logits");
             TRY(fetch_logits(p, i - 1, t));
         }
         if (i < n_batches) {
+            profile_phase(t->profile, "forward");
             stage_infer(&t->stage, &p->turns[i % 2].batch);
         }
         if (i > 0) {
+            profile_phase(t->profile, "answers");
             TRY(take_logits(p, i - 1, answers));
             show(progress, p, i, n_batches, start);
         }

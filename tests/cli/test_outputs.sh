@@ -32,7 +32,7 @@ for command in pretrain squad; do
     expect 64 "leave room for the names in it" $command --output_dir "$long"
     expect 74 "cannot create the directory" $command --output_dir "$dir/corpus.txt/below"
     grep -q "step 1/" "$dir/err" && fail "$command worked first"
-    expect 74 "--json-summary: " $command --json-summary "$dir/none/summary" --output_dir "$dir/other"
+    expect 74 "--json-summary: " $command --json-summary "$dir/vocab.txt/summary" --output_dir "$dir/other"
     expect 64 "--json-summary: $dir/store is a directory" $command --json-summary "$dir/store" --output_dir "$dir/other"
     expect 74 "--migration-log: " $command --migration-log "$dir/none/log" --output_dir "$dir/other"
     expect 74 "--tensorboard_logdir: " $command --profile true --profile_steps 1:1 --tensorboard_logdir "$dir/vocab.txt/t" \

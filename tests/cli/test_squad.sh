@@ -65,6 +65,18 @@ squad_command killed --num_steps_per_checkpoint 10 --resume_from_checkpoint
 grep -q "resumed from" "$dir/log" || fail "nothing was resumed"
 cmp "$dir/whole/model/model.safetensors" "$dir/killed/model/model.safetensors" || fail "resumed to another model"
 
+# other questions are not what the checkpoint was trained on
+{ cat "$dir/questions.json"; echo; } >"$dir/others.json"
+squad_command killed --num_steps_per_checkpoint 10 --resume_from_checkpoint --train_file "$dir/others.json"
+expect 65 "was trained on other data" "${command[@]}"
+expect 0 "was trained on other data" "${command[@]}" --allow_other_data
+
+# answering alone is timed too
+expect 0 "profile: wrote" "$kiln" squad --init_checkpoint "$dir/whole/model" --output_dir "$dir/timed" --do_predict \
+    --predict_file "$dir/questions.json" --max_seq_length 48 --profile --profile_steps 1:2
+grep -q '"logits"' "$dir/timed/profile/trace_1_2.json" || fail "the trace lacks what was timed"
+grep -q '"attention"' "$dir/timed/profile/trace_1_2.json" || fail "the trace lacks ops"
+
 # what is wrong is said
 expect 64 "nothing to do" "$kiln" squad --init_checkpoint "$model" --output_dir "$dir/none"
 expect 64 "--do_predict wants --predict_file" "$kiln" squad --init_checkpoint "$model" --output_dir "$dir/none" --do_predict

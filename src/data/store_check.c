@@ -98,9 +98,13 @@ struct status store_check_begin(struct store_check *c, const char *directory)
         return status_error(STATUS_USAGE, "the path %.60s... is longer than %zu bytes", directory,
                             sizeof c->kept - 1);
     }
-    TRY(describe(c));
-    if (is_kept(c)) {
-        c->n = 0;
+    struct status described = describe(c);
+    bool kept = !failed(described) && is_kept(c);
+    if (failed(described) || kept) {
+        c->n = 0; /* nothing is going to be found out */
+    }
+    TRY(described);
+    if (kept) {
         log_info("data: unchanged since its checksums were found to hold");
         return status_ok();
     }

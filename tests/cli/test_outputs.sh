@@ -27,7 +27,7 @@ squad()
 }
 
 for command in pretrain squad; do
-    expect 64 "--output_dir: the path of the output directory is empty" $command --output_dir ""
+    expect 64 "is empty" $command --output_dir ""
     expect 64 "--output_dir: / is the root" $command --output_dir /
     expect 64 "leave room for the names in it" $command --output_dir "$long"
     expect 74 "cannot create the directory" $command --output_dir "$dir/corpus.txt/below"

@@ -1,11 +1,28 @@
 #!/usr/bin/env bash
 # The laws of the tree that a machine can check (ARCHITECTURE.md, STYLE.md).  Prints every breach and fails if there is
-# one.  usage: tools/deps.sh [TREE]
+# one.  They hold for the files that git tracks, whatever else lies beside them; without git (an unpacked archive), for all
+# files in the folders of the tree.  usage: tools/deps.sh [TREE]
 set -euo pipefail
 cd "${1:-$(dirname "$0")/..}"
 compiler=${CC:-cc}
 breaches=$(mktemp)
-trap 'rm -f "$breaches"' EXIT
+files=$(mktemp)
+trap 'rm -f "$breaches" "$files"' EXIT
+
+if [ -e .git ] && command -v git >/dev/null; then
+    git -c safe.directory="$PWD" -c core.quotePath=off ls-files
+else
+    find . -maxdepth 1 -type f -printf '%P\n'
+    find src include tests fuzz tools bench scripts cmake configs examples docs -type f ! -name '*.pyc' 2>/dev/null || true
+fi | while IFS= read -r file; do [ ! -f "$file" ] || echo "$file"; done | LC_ALL=C sort >"$files"
+
+# list REGEX: the files whose path matches.
+list() { grep -E "$1" "$files" || true; }
+
+# search REGEX [GREP_OPTION...]: FILE:LINE:TEXT of every match in the files named on standard input.
+search() { xargs -r -d '\n' grep -InHE "${@:2}" -e "$1" || true; }
+
+list_sources() { list '^(src|include|tests|fuzz|tools|bench|scripts|cmake|configs|examples)/.*\.[ch]$'; }
 
 # The arrows.  A room includes itself and the rooms on its line, no others.
 rooms='
@@ -34,7 +51,7 @@ utf8proc.h   src/text/
 '
 
 check_arrows() {
-    { echo "$rooms"; grep -rnE '^# *include "' src || true; } | awk -F'[ ":/]+' '
+    { echo "$rooms"; list '^src/' | search '^# *include "'; } | awk -F'[ ":/]+' '
         !/include/ && /^[a-z]+:/ { known[$1] = 1; for (i = 2; i <= NF; i++) if ($i != "") allowed[$1, $i] = 1; next }
         /include/ {
             match($0, /"[^"]*"/); target = substr($0, RSTART + 1, RLENGTH - 2)
@@ -50,7 +67,7 @@ check_arrows() {
 }
 
 check_libraries() {
-    { grep -rnE '^# *include <' src || true; } | while IFS=: read -r file line text; do
+    list '^src/' | search '^# *include <' | while IFS=: read -r file line text; do
         while read -r header owner; do
             if [ -n "$header" ] && [[ $text == *"<$header"* && $file != "$owner"* ]]; then
                 echo "$file:$line: only $owner includes <$header...>"
@@ -59,14 +76,9 @@ check_libraries() {
     done
 }
 
-# Files of the rooms and what surrounds them, by name.
-list_files() { { find src include tests fuzz tools bench scripts cmake configs examples -type f -name "$1" 2>/dev/null || true; } |
-    grep -vE '^fuzz/corpus/|\.(pyc)$' | sort; }
-
-list_sources() { list_files '*.[ch]'; }
-
 check_names() {
-    list_files '*' | grep -v '/CMakeLists\.txt$' | awk -F/ '
+    list '^(src|include|tests|fuzz|tools|bench|scripts|cmake|configs|examples)/' |
+        grep -vE '^fuzz/corpus/|/CMakeLists\.txt$' | awk -F/ '
         $NF in first { print $0 ": there is already a " first[$NF] } { first[$NF] = $0 }'
 }
 
@@ -88,32 +100,58 @@ check_lengths() {
         END { end_file() }'
 }
 
+# find_cuda: sets cuda to what lets the compiler find CUDA's headers: nothing, or the folder beside nvcc or of
+# tools/install_nvcc.sh; fails where there are none.
+find_cuda() {
+    local nvcc home
+    nvcc=$(command -v nvcc || true)
+    for home in "" "${CUDA_HOME:-}" "${nvcc%/bin/nvcc}" build/nvcc; do
+        cuda=(${home:+-isystem "$home/include"})
+        ! printf '#include <%s>\n' cublasLt.h cuda_runtime_api.h | "$compiler" "${cuda[@]}" -E -x c - >/dev/null 2>&1 || return 0
+    done
+    return 1
+}
+
+# Every header compiles alone; what needs CUDA's headers, where they are.
 check_headers() {
     local flags=(-std=c17 -Isrc -Iinclude -Itests '-DKILN_VERSION=""' '-DKILN_SOURCE_DIR=""' -DKILN_ISA=baseline
-        -DKILN_HAVE_ONEDNN=0 -DKILN_HAVE_BLAS=0 -DKILN_HAVE_HDF5=0 -Wall -Wextra -Wno-unused -Werror -fopenmp -fsyntax-only -x c)
-    list_sources | grep '^src/.*\.h$' | xargs -r -n 24 "$compiler" -D_POSIX_C_SOURCE=200809L "${flags[@]}" 2>&1 || true
-    list_sources | grep '^include/.*\.h$' | xargs -r "$compiler" -std=c17 -pedantic -Wall -Wextra -Werror -fsyntax-only -x c 2>&1 || true
-    list_sources | grep '^tests/.*\.h$' | xargs -r -n 24 "$compiler" -D_GNU_SOURCE "${flags[@]}" 2>&1 || true
+        -DKILN_HAVE_ONEDNN=0 -DKILN_HAVE_BLAS=0 -DKILN_HAVE_HDF5=0 -Wall -Wextra -Wno-unused -Werror -fopenmp -x c)
+    local header headers=() cuda=()
+    if find_cuda; then
+        mapfile -t headers < <(list '^src/.*\.h$')
+    else
+        for header in $(list '^src/.*\.h$'); do
+            if [[ $header == src/ops/cuda/* ]] && "$compiler" -D_POSIX_C_SOURCE=200809L "${flags[@]}" -M -MG "$header" |
+                grep -E '\b(cublasLt|cuda_runtime_api)\.h' >/dev/null; then
+                left_out+=" ${header##*/}"
+            else
+                headers+=("$header")
+            fi
+        done
+    fi
+    printf '%s\n' "${headers[@]}" | xargs -r -n 24 "$compiler" -D_POSIX_C_SOURCE=200809L "${flags[@]}" "${cuda[@]}" -fsyntax-only 2>&1 || true
+    list '^include/.*\.h$' | xargs -r "$compiler" -std=c17 -pedantic -Wall -Wextra -Werror -fsyntax-only -x c 2>&1 || true
+    list '^tests/.*\.h$' | xargs -r -n 24 "$compiler" -D_GNU_SOURCE "${flags[@]}" -fsyntax-only 2>&1 || true
 }
 
 check_words() {
     local unfinished='TO''DO|FIX''ME|XX''X'
-    grep -rnE "\b($unfinished)\b" --include='*.[ch]' --include='*.sh' --include='*.py' --include='*.cmake' --include='*.md' \
-        --include=CMakeLists.txt --include=Makefile --exclude-dir='build*' --exclude-dir=.git . || true
-    grep -rnE '\b_?exit\(' src | grep -v '^src/cmd/main\.c:' || true
-    grep -rnE '\babort\(' src | grep -v '^src/core/status\.c:' || true
-    grep -rnE '\bgetenv\(' src | grep -vE '^src/(core/(launcher|option|user_dir)|ops/cuda/attention_choice|ops/cpu/gemm_blas)\.c:' || true
-    grep -rnE '\balloca\(' src || true
+    list '(\.([ch]|cu|cuh|cpp|hpp|sh|py|awk|cmake|md)|(^|/)(CMakeLists\.txt|Makefile|run))$' | search "\b($unfinished)\b"
+    list '^src/' | grep -v '^src/cmd/main\.c$' | search '\b_?exit\('
+    list '^src/' | grep -v '^src/core/status\.c$' | search '\babort\('
+    list '^src/' | grep -vE '^src/(core/(launcher|option|user_dir)|ops/cuda/attention_choice|ops/cpu/gemm_blas)\.c$' | search '\bgetenv\('
+    list '^src/' | search '\balloca\('
 }
 
 # Pages that comments and documents name are there.
 check_links() {
-    grep -rnoE '\b(docs/[a-z0-9_/]+|[A-Z]+)\.md\b' src tests fuzz tools scripts docs ./*.md 2>/dev/null |
+    list '^(src|tests|fuzz|tools|scripts|docs)/|^[^/]*\.md$' | search '\b(docs/[a-z0-9_/]+|[A-Z]+)\.md\b' -o |
         while IFS=: read -r file line page; do
             [ -e "$page" ] || echo "$file:$line: there is no $page"
-        done || true
+        done
 }
 
+left_out=
 for check in check_arrows check_libraries check_names check_lengths check_headers check_words check_links; do
     "$check" >>"$breaches" || echo "$check itself failed" >>"$breaches"
 done
@@ -122,4 +160,4 @@ if [ -s "$breaches" ]; then
     echo "deps: $(wc -l <"$breaches") breaches of the law" >&2
     exit 1
 fi
-echo "deps: $(list_sources | wc -l) files obey the law"
+echo "deps: $(list_sources | wc -l) files obey the law${left_out:+; not compiled without the headers of CUDA:$left_out}"

@@ -34,6 +34,38 @@ for breach in "climbs.c.*core must not include nn/up.h" "peeks.c.*private" "borr
 done
 grep -q excused.c "$dir/breaches" && fail "a reason is not accepted"
 
+# only what git tracks counts: not what a user or the demo leaves beside it, in the rooms or out of them
+tracked=$dir/tracked
+mkdir -p "$tracked"/src/{core,nn} "$tracked/demo/venv"
+git init -q "$tracked"
+echo 'int core_a(void);' >"$tracked/src/core/fine.h"
+git -C "$tracked" add src
+echo '#include "nn/up.h"' >"$tracked/src/core/stranger.c"
+echo "# TO""DO: somebody else's" | tee "$tracked/demo/venv/foreign.py" >"$tracked/src/nn/foreign.py"
+"$root/tools/deps.sh" "$tracked" 2>"$dir/breaches" || fail "files that git does not track matter: $(cat "$dir/breaches")"
+git -C "$tracked" add -f src/core/stranger.c demo/venv/foreign.py
+"$root/tools/deps.sh" "$tracked" 2>"$dir/breaches" && fail "breaches that git tracks are not seen"
+for breach in "stranger.c.*core must not include nn/up.h" "demo/venv/foreign.py"; do
+    grep -q "$breach" "$dir/breaches" || fail "not reported: $breach; only: $(cat "$dir/breaches")"
+done
+grep -q nn/foreign.py "$dir/breaches" && fail "a file that git does not track is a breach"
+
+# headers that need CUDA's, where a compiler without them stands in for a machine without them
+cat >"$dir/cc" <<'SH'
+#!/bin/sh
+exec cc -nostdinc -isystem "$(dirname "$0")/system" "$@"
+SH
+chmod +x "$dir/cc"
+mkdir -p "$dir"/system "$dir"/cuda/src/{core,ops/cuda} "$dir/toolkit/include"
+echo '#include <cublasLt.h>' >"$dir/cuda/src/ops/cuda/direct.h"
+printf '#include "ops/cuda/direct.h"\nint through(unknown);\n' >"$dir/cuda/src/ops/cuda/through.h"
+without_cuda() { env -u CUDA_HOME PATH=/usr/bin:/bin CC="$dir/cc" "$@" "$root/tools/deps.sh" "$dir/cuda"; }
+without_cuda >"$dir/said" 2>&1 || fail "CUDA's headers are asked for where there are none: $(cat "$dir/said")"
+grep -q "without the headers of CUDA: direct.h through.h" "$dir/said" || fail "nothing says what was left out: $(cat "$dir/said")"
+touch "$dir/toolkit/include/"{cublasLt,cuda_runtime_api}.h
+without_cuda CUDA_HOME="$dir/toolkit" 2>"$dir/breaches" && fail "headers that need CUDA's are never compiled"
+grep -q "through.h:2" "$dir/breaches" || fail "not reported: through.h; only: $(cat "$dir/breaches")"
+
 # every verb of the Makefile has a line of help
 verbs=$(sed -n 's/^\([a-z-]*\):.*##.*/\1/p' "$root/Makefile" | sort)
 phony=$(sed -n 's/^\.PHONY: //p' "$root/Makefile" | tr ' ' '\n' | sort)

@@ -10,14 +10,14 @@ struct checkop_backend checkop_find_backend(const char *name)
     if (strncmp(name, "cpu-", 4) == 0) {
         const struct ops *o = cpu_isa_table(name + 4);
         if (o == NULL) {
-            test_skip(name, "this processor or this build lacks the instruction set");
+            test_skip(name, "this processor lacks %s; one that has it runs this", name + 4);
         }
         return (struct checkop_backend){o, &device_cpu};
     }
     struct backend b;
     struct status s = backend_find(&b, name);
     if (failed(s)) {
-        test_skip(name, s.message);
+        test_skip(name, "%s; an NVIDIA GPU and a build with nvcc run this", s.message);
     }
     return (struct checkop_backend){b.ops, b.device};
 }

@@ -6,6 +6,8 @@
 #include "core/status.h"
 
 #include <math.h>
+#include <stdarg.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -46,19 +48,26 @@ enum { TEST_SKIPPED = 77 };
                test_wanted, (double)(bound));                                                                \
     } while (0)
 
-/* Leaves with a visible skip, or a failure if KILN_REQUIRE names `feature` (a comma-separated list). */
-static inline void test_skip(const char *feature, const char *why)
+/* Leaves with a skip that says "skipped[feature]: " and what would enable the test, printf-formatted (a package, a
+ * file, a device); tools/test.sh counts skips by feature.  A failure if KILN_REQUIRE names the feature (a
+ * comma-separated list).  tests/cli/expect.sh has the same for scripts. */
+__attribute__((format(printf, 2, 3), noreturn)) static inline void test_skip(const char *feature,
+                                                                             const char *format, ...)
 {
     const char *required = getenv("KILN_REQUIRE");
+    bool is_required = false;
     size_t n = strlen(feature);
-    for (const char *p = required; p != NULL && *p != '\0'; p = strchr(p, ',') ? strchr(p, ',') + 1 : NULL) {
-        if (strncmp(p, feature, n) == 0 && (p[n] == ',' || p[n] == '\0')) {
-            fprintf(stderr, "%s is required, but: %s\n", feature, why);
-            exit(1);
-        }
+    for (const char *p = required; p != NULL && *p != '\0'; p = strchr(p, ',') ? strchr(p, ',') + 1 : "") {
+        is_required = is_required || (strncmp(p, feature, n) == 0 && (p[n] == ',' || p[n] == '\0'));
     }
-    printf("skipped: %s\n", why);
-    exit(TEST_SKIPPED);
+    FILE *out = is_required ? stderr : stdout;
+    fprintf(out, is_required ? "%s is required, but: " : "skipped[%s]: ", feature);
+    va_list arguments;
+    va_start(arguments, format);
+    vfprintf(out, format, arguments);
+    va_end(arguments);
+    fputc('\n', out);
+    exit(is_required ? 1 : TEST_SKIPPED);
 }
 
 #endif

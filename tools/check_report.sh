@@ -5,8 +5,8 @@
 set -euo pipefail
 browser=$(command -v chromium || command -v chromium-browser || command -v google-chrome || true)
 if [ -z "$browser" ]; then
-    echo "skipped: there is no Chromium"
-    exit 77
+    . "$(dirname "$0")/../tests/cli/expect.sh"
+    skip chromium "there is no Chromium; install chromium"
 fi
 dir=$(mktemp -d)
 trap 'rm -rf "$dir"' EXIT

@@ -1,10 +1,17 @@
 #!/usr/bin/env bash
-# Builds one preset (CMakePresets.json) and runs its tests; the counts are in BUILD/results.xml.
-# KILN_NVCC_WHEELS=1 fetches nvcc for the preset ci where there is none (tools/install_nvcc.sh).
+# Builds one preset (CMakePresets.json), runs its tests, and says what was skipped and why; the counts are in
+# BUILD/results.xml.  KILN_REQUIRE=cuda,h5py turns skips for want of these features into failures (tools/sum_tests.sh lists
+# them).  KILN_NVCC_WHEELS=1 fetches nvcc for the preset ci where there is none (tools/install_nvcc.sh).
 # usage: tools/test.sh ci|asan|tsan|portable [ctest arguments]
 set -euo pipefail
 cd "$(dirname "$0")/.."
 preset=${1:?a preset: ci, asan, tsan or portable}
+for feature in $(tr , ' ' <<<"${KILN_REQUIRE:-}"); do
+    tools/sum_tests.sh --features | grep -xF -e "$feature" >/dev/null || {
+        echo "KILN_REQUIRE names no feature of the tests: '$feature'; there are $(tools/sum_tests.sh --features | tr '\n' ' ')" >&2
+        exit 64
+    }
+done
 build=build-$preset
 target=(all)
 select=()
@@ -25,8 +32,13 @@ tsan) # what has threads: prefetch, the pool of the cpu table, sessions over one
     select=(-R '^(test_api|test_data_prefetch|test_gemm|test_ops_cpu|checkop_cpu_(fp32|bf16))$')
     ;;
 esac
-tools/install_deps.sh xz-utils # unpacks the data that some tests look for beside the checkout
+[ ! -d ../shared ] || tools/install_deps.sh xz-utils # unpacks the data of the developers
 rm -f "$build/results.xml"
 cmake --preset "$preset" "${settings[@]}" >/dev/null
 cmake --build "$build" --target "${target[@]}"
-ctest --test-dir "$build" --output-on-failure --output-junit results.xml -j "$(nproc)" "${select[@]}" "${@:2}"
+status=0
+ctest --test-dir "$build" --output-on-failure --test-output-size-passed 100000 --output-junit results.xml -j "$(nproc)" \
+    "${select[@]}" "${@:2}" || status=$?
+echo
+tools/sum_tests.sh "$build/results.xml" || status=1
+exit "$status"

@@ -6,6 +6,37 @@ fail()
     exit 1
 }
 
+# lack FEATURE WHY: says that a part is left out and what would enable it; a failure if KILN_REQUIRE names the feature (a
+# comma-separated list).  tests/test.h has the same for programs.
+lack()
+{
+    [[ ,${KILN_REQUIRE:-}, != *,"$1",* ]] || fail "$1 is required, but: $2"
+    echo "${lacking:-left out}[$1]: $2"
+}
+
+# skip FEATURE WHY: leaves the test for that; tools/test.sh counts skips by feature.
+skip()
+{
+    lacking=skipped lack "$@"
+    exit 77
+}
+
+# need_hdf5: skips in a build without it.
+need_hdf5()
+{
+    ! "$kiln" doctor --dry_run | grep '^hdf5 *not built in' >/dev/null ||
+        skip hdf5 "this build has no HDF5; install libhdf5-dev, and build without KILN_HDF5=OFF"
+}
+
+# need_python FEATURE MODULE...: $python is the Python that KILN_PYTHON names, which has the modules.
+need_python()
+{
+    local modules=${*:2}
+    python=${KILN_PYTHON:-}
+    { [ -n "$python" ] && "$python" -c "import ${modules// /,}" 2>/dev/null; } || skip "$1" \
+        "KILN_PYTHON names no Python with ${modules// /, }; make it by: python3 -m venv V; V/bin/pip install $modules; export KILN_PYTHON=V/bin/python"
+}
+
 # expect CODE TEXT command...: the command ends with this exit code and what it prints contains the text; its output
 # is then in $dir/out and $dir/err.
 expect()

@@ -5,7 +5,7 @@ root=$(cd "$(dirname "$0")/../.." && pwd)
 dir=$(mktemp -d)
 trap 'rm -rf "$dir"' EXIT
 
-fail() { echo "test_house: $*" >&2; exit 1; }
+. "$(dirname "$0")/expect.sh"
 
 "$root/tools/deps.sh"
 
@@ -35,6 +35,7 @@ done
 grep -q excused.c "$dir/breaches" && fail "a reason is not accepted"
 
 # only what git tracks counts: not what a user or the demo leaves beside it, in the rooms or out of them
+command -v git >/dev/null || skip git "whether files that git does not track matter was not tried; install git"
 tracked=$dir/tracked
 mkdir -p "$tracked"/src/{core,nn} "$tracked/demo/venv"
 git init -q "$tracked"

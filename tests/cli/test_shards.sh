@@ -8,10 +8,7 @@ dir=$(mktemp -d)
 trap 'rm -rf "$dir"' EXIT
 . "$(dirname "$0")/corpus.sh"
 . "$(dirname "$0")/expect.sh"
-if "$kiln" doctor --dry_run | grep -q '^hdf5 *not built in'; then
-    echo "skipped: this build has no HDF5"
-    exit 77
-fi
+need_hdf5
 export OMP_NUM_THREADS=1
 make_store
 

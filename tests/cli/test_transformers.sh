@@ -1,13 +1,10 @@
-#!/bin/bash
+#!/usr/bin/env bash
 # kiln's models in `transformers` and its models in kiln: tests/golden/check_transformers.py, with the Python that
 # KILN_PYTHON names, which has torch and transformers.  KILN_MODELS names more model directories to check.
-set -eu
+set -euo pipefail
 kiln=$1
-python=${KILN_PYTHON:-}
-if [ -z "$python" ] || ! "$python" -c 'import torch, transformers, safetensors' 2>/dev/null; then
-    echo "skipped: KILN_PYTHON names no Python with torch and transformers"
-    exit 77
-fi
+. "$(dirname "$0")/expect.sh"
+need_python transformers torch transformers safetensors
 export OMP_NUM_THREADS=1 TOKENIZERS_PARALLELISM=false
 # shellcheck disable=SC2086
 exec "$python" "$(dirname "$0")/../golden/check_transformers.py" "$kiln" "$(dirname "$kiln")/tests/test_model_dir" \

@@ -157,7 +157,7 @@ int main(void)
 {
     struct checkop_backend b = checkop_find_backend("cuda");
     if (!b.device->computes_in_fp8) {
-        test_skip("fp8", "the GPU does not compute in fp8");
+        test_skip("fp8", "this GPU does not compute in fp8; one of compute capability 8.9 or higher does");
     }
     expect_rounding(b, DTYPE_E4M3);
     expect_rounding(b, DTYPE_E5M2);

@@ -8,17 +8,24 @@
 #include "core/buf.h"
 #include "io/file.h"
 
-/* The content of the member of KILN_SHARED/data/`archive` whose path ends in `name`; the caller frees it. */
+/* The path KILN_SHARED/data/`archive`, or the test is skipped; in a buffer of its own, till the next call. */
+static inline const char *shared_find(const char *archive)
+{
+    static char path[1024];
+    const char *shared = getenv("KILN_SHARED") != NULL ? getenv("KILN_SHARED") : KILN_SOURCE_DIR "/../shared";
+    snprintf(path, sizeof path, "%s/data/%s", shared, archive);
+    if (!file_exists(path)) {
+        test_skip("shared",
+                  "there is no %s; the developers' data, whose folder KILN_SHARED names, enable this", path);
+    }
+    return path;
+}
+
+/* The content of the member of that archive whose path ends in `name`; the caller frees it. */
 static inline struct buf shared_read_member(const char *archive, const char *name)
 {
-    const char *shared = getenv("KILN_SHARED") != NULL ? getenv("KILN_SHARED") : KILN_SOURCE_DIR "/../shared";
     struct buf command = {0}, content = {0};
-    buf_printf(&command, "%s/data/%s", shared, archive);
-    if (!file_exists(buf_text(&command))) {
-        test_skip("shared", "the shared data is not there (KILN_SHARED)");
-    }
-    buf_clear(&command);
-    buf_printf(&command, "tar -xJOf '%s/data/%s' --wildcards '*%s'", shared, archive, name);
+    buf_printf(&command, "tar -xJOf '%s' --wildcards '*%s'", shared_find(archive), name);
     FILE *pipe = popen(buf_text(&command), "r");
     EXPECT(pipe != NULL, "tar cannot be started");
     char block[65536];

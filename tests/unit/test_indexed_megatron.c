@@ -1,4 +1,5 @@
 /* Stores that Megatron-LM wrote, read and written again: both files come out byte for byte. */
+#include "fixture_shared.h"
 #include "fixture_store.h"
 
 static void same_files(const char *a, const char *b)
@@ -45,16 +46,12 @@ static void round_trip(const char *directory, const char *name, int64_t vocab_si
 
 int main(void)
 {
-    const char *shared = getenv("KILN_SHARED");
-    char command[1200];
+    char command[2200];
+    const char *archive = shared_find("formats.tar.xz");
     fixture_path(".");
-    snprintf(command, sizeof command,
-             "tar -xJf '%s/data/formats.tar.xz' -C '%s' --wildcards '*megatron*' 2>/dev/null",
-             shared != NULL ? shared : KILN_SOURCE_DIR "/../shared", fixture_directory);
-    if (system(command) != 0) {
-        fixture_remove();
-        test_skip("shared", "the shared data (KILN_SHARED) has no formats.tar.xz");
-    }
+    snprintf(command, sizeof command, "tar -xJf '%s' -C '%s' --wildcards '*megatron*'", archive,
+             fixture_directory);
+    EXPECT(system(command) == 0, "%s", command);
     round_trip(fixture_directory, "ag_news_prompt_inputs_document", 100000);
     round_trip(fixture_directory, "ag_news_prompt_targets_document", 100000);
     round_trip(fixture_directory, "meg-gpt2-openwebtext_text_document", 50257);

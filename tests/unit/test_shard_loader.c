@@ -528,7 +528,7 @@ int main(int argc, char **argv)
     }
     packing_keeps_its_limits();
     if (hdf5_file_version() == NULL) {
-        test_skip("hdf5", "this build has no HDF5");
+        test_skip("hdf5", "this build has no HDF5; install libhdf5-dev, and build without KILN_HDF5=OFF");
     }
     files_of_h5py_are_read("shards_padded.hdf5", false);
     files_of_h5py_are_read("shards_packed.hdf5", true);

@@ -1,40 +1,15 @@
 /* Tests of the tokenizer against ids that others published: Hugging Face's of all SQuAD questions, and the
  * nasty texts of llama.cpp (vocab-oracles.tar.xz of the shared data, bert-base-uncased). */
-#include "test.h"
+#include "fixture_shared.h"
 
 #include "core/json.h"
 #include "text/wordpiece.h"
 
 #define MARK "\n__ggml_vocab_test__\n"
 
-static struct buf read_member(const char *name)
-{
-    const char *shared = getenv("KILN_SHARED") != NULL ? getenv("KILN_SHARED") : KILN_SOURCE_DIR "/../shared";
-    struct buf path = {0}, content = {0};
-    buf_printf(&path, "%s/data/vocab-oracles.tar.xz", shared);
-    FILE *f = fopen(buf_text(&path), "r");
-    if (f == NULL) {
-        test_skip("shared", "the shared data is not there (KILN_SHARED)");
-    }
-    fclose(f);
-    struct buf command = {0};
-    buf_printf(&command, "tar -xJOf '%s' '%s'", buf_text(&path), name);
-    FILE *pipe = popen(buf_text(&command), "r");
-    EXPECT(pipe != NULL, "tar cannot be started");
-    char block[65536];
-    size_t n;
-    while ((n = fread(block, 1, sizeof block, pipe)) > 0) {
-        buf_append(&content, block, n);
-    }
-    EXPECT(pclose(pipe) == 0 && content.n > 0, "tar failed for %s", name);
-    buf_fini(&command);
-    buf_fini(&path);
-    return content;
-}
-
 static json_t *read_json_member(const char *name)
 {
-    struct buf text = read_member(name);
+    struct buf text = shared_read_member("vocab-oracles.tar.xz", name);
     json_t *root;
     EXPECT_OK(json_parse(&root, text.data, text.n, name));
     buf_fini(&text);
@@ -68,8 +43,8 @@ static void questions_have_the_ids_of_hugging_face(struct tokenizer *t)
 
 static void nasty_texts_have_the_ids_of_llama_cpp(struct tokenizer *t)
 {
-    struct buf in = read_member("oracles/llama.cpp-tokenizer/bert-bge.inp");
-    struct buf out = read_member("oracles/llama.cpp-tokenizer/bert-bge.out");
+    struct buf in = shared_read_member("vocab-oracles.tar.xz", "oracles/llama.cpp-tokenizer/bert-bge.inp");
+    struct buf out = shared_read_member("vocab-oracles.tar.xz", "oracles/llama.cpp-tokenizer/bert-bge.out");
     struct id_list ids = {0};
     const char *text = in.data;
     char *wanted = out.data;
@@ -93,7 +68,7 @@ static void nasty_texts_have_the_ids_of_llama_cpp(struct tokenizer *t)
 
 int main(void)
 {
-    struct buf text = read_member("vocab/bert-base-uncased-vocab.txt");
+    struct buf text = shared_read_member("vocab-oracles.tar.xz", "vocab/bert-base-uncased-vocab.txt");
     struct vocab v;
     EXPECT_OK(vocab_init(&v, text.data, text.n, "bert-base-uncased-vocab.txt"));
     struct tokenizer t;

@@ -14,6 +14,9 @@
 
 enum { TEST_SKIPPED = 77 };
 
+/* What enables the tests of the feature "hdf5". */
+#define TEST_NO_HDF5 "this build has no HDF5; install libhdf5-dev, and build without KILN_HDF5=OFF"
+
 /* Fails the test program with file, line and a printf-formatted message unless `condition` holds. */
 #define EXPECT(condition, ...)                                                                               \
     do {                                                                                                     \

@@ -2,11 +2,15 @@
 """kiln's HDF5 shards in h5py, and h5py's in kiln.  Every record that `kiln prepare --format hdf5` writes is taken apart as
 the replaced scripts' readers do it; the same arrays written again by h5py, with its defaults and with other integer types
 and layouts, must train to the same weights byte for byte.  usage: check_h5py.py KILN WORK_DIRECTORY
-WORK_DIRECTORY holds corpus.txt, vocab.txt and config.json."""
+WORK_DIRECTORY holds corpus.txt, vocab.txt and config.json.
+
+The goldens beside this script are checked too; with a third argument, --make, those of tests/unit/test_shard_goldens.c are
+made instead: kiln's files, taken apart in the same way, then written again by h5py."""
 import filecmp
 import glob
 import json
 import os
+import shutil
 import subprocess
 import sys
 
@@ -16,6 +20,7 @@ import numpy as np
 
 import make_shards
 
+HERE = os.path.dirname(os.path.abspath(__file__))
 S, P = 48, 8
 PADDED = {"input_ids": "i4", "input_mask": "i1", "segment_ids": "i1", "masked_lm_positions": "i4", "masked_lm_ids": "i4",
           "next_sentence_labels": "i1"}
@@ -117,32 +122,68 @@ def train(kiln, work, source):
     return f"{out}/ckpt_8/model.safetensors"
 
 
-def check_golden():
-    directory = os.path.dirname(os.path.abspath(__file__))
-    work = sys.argv[2] + "/golden"
+def same_files(a, b):
+    """The same datasets, types, filters and values."""
+    with h5py.File(a, "r") as f, h5py.File(b, "r") as g:
+        return set(f) == set(g) and all(
+            f[k].dtype == g[k].dtype and f[k].compression == g[k].compression and f[k].shuffle == g[k].shuffle
+            and f[k].fletcher32 == g[k].fletcher32 and (f[k][:] == g[k][:]).all() for k in f)
+
+
+def check_golden(work):
+    """What make_shards.py writes."""
     os.makedirs(work)
     make_shards.write_padded(work + "/shards_padded.hdf5")
     make_shards.write_packed(work + "/shards_packed.hdf5")
-    for name, wanted in (("shards_padded.hdf5", PADDED), ("shards_packed.hdf5", PACKED)):
-        old, new = load(f"{directory}/{name}", wanted), load(f"{work}/{name}", wanted)
-        assert all((old[k] == new[k]).all() for k in wanted), f"{name} is not what make_shards.py writes"
+    for path in glob.glob(work + "/*.hdf5"):
+        name = os.path.basename(path)
+        assert same_files(f"{HERE}/{name}", path), f"{name} is not what make_shards.py writes"
+
+
+def check_metadata(path, n, n_packs):
+    metadata = json.load(open(path))
+    assert set(metadata) == METADATA and list(metadata) == sorted(metadata), sorted(metadata)
+    assert n == metadata["original_number_of_samples"] and n_packs == metadata["new_number_of_samples"]
+    assert abs(metadata["avg_seq_per_sample"] - n / n_packs) < 1e-9 and metadata["number_of_sequences_dropped"] == 0
+    return metadata
+
+
+def check_goldens_of_kiln(tool, work, make):
+    """The files of `test_shard_goldens write`, taken apart, are the goldens; or become them."""
+    os.makedirs(work)
+    run(tool, "write", work)
+    special = (1, 2, 3, 40)  # FIXTURE_CLS, FIXTURE_SEP, FIXTURE_MASK, VOCAB
+    n = check_padded([f"{work}/padded/kiln_training_0.hdf5"], special)
+    n_packs, n_packed = check_packed([f"{work}/packed/kiln_training_0.hdf5"], special)
+    assert n == n_packed
+    check_metadata(work + "/packed_metadata.json", n, n_packs)
+    if make:
+        shutil.copy(work + "/packed_metadata.json", HERE + "/kiln_packed_metadata.json")
+    for form, wanted in (("padded", PADDED), ("packed", PACKED)):
+        golden = f"{HERE}/kiln_{form}.hdf5"
+        if make:
+            rewrite(f"{work}/{form}", f"{work}/h5py_{form}", wanted, compression="gzip")
+            shutil.copy(f"{work}/h5py_{form}/kiln_training_0.hdf5", golden)
+        assert same_files(golden, f"{work}/{form}/kiln_training_0.hdf5"), f"{golden} is not what kiln writes"
 
 
 def main():
-    kiln, work = sys.argv[1:]
+    kiln, work, *make = sys.argv[1:]
+    tool = os.path.join(os.path.dirname(kiln), "tests", "test_shard_goldens")
+    check_goldens_of_kiln(tool, work + "/goldens_of_kiln", bool(make))
+    if make:
+        return
     pieces = open(f"{work}/vocab.txt").read().split("\n")
     special = [pieces.index(p) for p in ("[CLS]", "[SEP]", "[MASK]")] + [len(pieces) - 1]
-    check_golden()
+    check_golden(work + "/golden")
     for form, more in (("padded", ["--n_shards", "2"]), ("packed", ["--n_shards", "2", "--packed"])):
         run(kiln, "prepare", "--input", f"{work}/corpus.txt", "--vocab_file", f"{work}/vocab.txt", "--do_lower_case",
             "--input_format", "lines", "--one_sentence_per_line", "--format", "hdf5", "--max_seq_length", str(S),
             "--max_predictions_per_seq", str(P), "--short_seq_prob", "0.5", "--output_dir", f"{work}/{form}", *more)
     n = check_padded(sorted(glob.glob(f"{work}/padded/training/*.hdf5")), special)
     n_packs, n_packed = check_packed(sorted(glob.glob(f"{work}/packed/training/*.hdf5")), special)
-    metadata = json.load(open(f"{work}/packed/training_metadata.json"))
-    assert set(metadata) == METADATA and list(metadata) == sorted(metadata), sorted(metadata)
-    assert n == n_packed == metadata["original_number_of_samples"] and n_packs == metadata["new_number_of_samples"]
-    assert abs(metadata["avg_seq_per_sample"] - n / n_packs) < 1e-9 and metadata["number_of_sequences_dropped"] == 0
+    metadata = check_metadata(f"{work}/packed/training_metadata.json", n_packed, n_packs)
+    assert n == n_packed, f"{n} sequences, but {n_packed} in packs"
     print(f"h5py reads kiln's files: {n} sequences, in {n_packs} packs ({metadata['packing_efficiency']:.3f} full)")
     for form, wanted in (("padded", PADDED), ("packed", PACKED)):
         source = f"{work}/{form}/training"

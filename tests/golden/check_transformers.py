@@ -234,4 +234,5 @@ def main():
     print("kiln and transformers", transformers.__version__, "agree")
 
 
-main()
+if __name__ == "__main__":
+    main()

@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
 """Writes shards_padded.hdf5 and shards_packed.hdf5 beside itself, with h5py, in the layouts of the replaced scripts:
-create_pretraining_data and pack_pretraining_data_pytorch of HabanaAI/Model-References 1.15.0.  Both hold the same 24
-sequences, which tests/unit/test_shard_loader.c makes again by the same formulas.  usage: make_shards.py [DIRECTORY]
+create_pretraining_data and pack_pretraining_data_pytorch of HabanaAI/Model-References 1.15.0; and the same arrays in other
+types and storage, as shards_padded_FORM.hdf5 and shards_packed_FORM.hdf5.  All hold the same 24 sequences, which
+tests/unit/test_shard_loader.c makes again by the same formulas.  usage: make_shards.py [DIRECTORY]
 """
 import os
 import sys
@@ -11,6 +12,9 @@ import numpy as np
 
 N, S, P, PACKED = 24, 32, 6, 3
 CLS, SEP, MASK, FIRST_WORD, WORDS = 1, 2, 3, 4, 36
+# how h5py stores an array: as the replaced scripts do, in one piece of wide integers, or in pieces of big-endian ones
+FORMS = {"": {"compression": "gzip"}, "_wide": {"dtype": "i8"},
+         "_big_endian": {"dtype": ">i4", "chunks": True, "shuffle": True, "fletcher32": True}}
 
 
 def sequence(i):
@@ -40,9 +44,10 @@ def packs():
 
 
 def write(path, arrays):
-    with h5py.File(path, "w") as f:
-        for name, (values, dtype) in arrays.items():
-            f.create_dataset(name, data=values, dtype=dtype, compression="gzip")
+    for form, how in FORMS.items():
+        with h5py.File(path.replace(".hdf5", form + ".hdf5"), "w") as f:
+            for name, (values, dtype) in arrays.items():
+                f.create_dataset(name, data=values, **({"dtype": dtype} | how))
 
 
 def write_padded(path):

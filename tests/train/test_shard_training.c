@@ -97,7 +97,7 @@ int main(int argc, char **argv)
         return shard_process_serve();
     }
     if (hdf5_file_version() == NULL) {
-        test_skip("hdf5", "this build has no HDF5; install libhdf5-dev, and build without KILN_HDF5=OFF");
+        test_skip("hdf5", TEST_NO_HDF5);
     }
     fixture_store(&store, "store", 40, 9, 6, FIXTURE_VOCAB);
     struct bert_loader_config samples = samples_of(&store), whole = samples;

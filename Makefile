@@ -54,4 +54,4 @@ install: all ## install program and library under PREFIX (default /usr/local)
 	@cmake --install build --prefix $(or $(PREFIX),/usr/local)
 
 clean: ## remove the builds
-	@rm -rf build build-asan build-fuzz build-portable build-tidy build-tsan
+	@rm -rf build build-asan build-bare build-fuzz build-portable build-tidy build-tsan

@@ -1,0 +1,56 @@
+#!/usr/bin/env bash
+# .ci/run's accounting, in a tree whose stages are stubs: what its last line counts and when it fails; and that the bare
+# root is skipped, not failed, where there may be none, unless it is required.
+set -euo pipefail
+source=$(cd "$(dirname "$0")/../.." && pwd)
+dir=$(mktemp -d)
+trap 'rm -rf "$dir"' EXIT
+. "$(dirname "$0")/expect.sh"
+
+mkdir -p "$dir"/tree/{.ci,tools,scripts}
+cp "$source/.ci/run" "$dir/tree/.ci"
+# results TESTS FAILURES SKIPPED FILE: a line of shell that writes such a file of ctest's
+results() { echo "mkdir -p '$(dirname "$4")'; printf '<testsuite\n\ttests=\"$1\"\n\tfailures=\"$2\"\n\tskipped=\"$3\"\n' >'$4'"; }
+# stub FILE LINE...: a script of these lines
+stub()
+{
+    { echo '#!/bin/sh'; printf '%s\n' "${@:2}"; } >"$dir/tree/$1"
+    chmod +x "$dir/tree/$1"
+}
+# the verbs of make; `demo` says that it ran
+stub tools/make 'case $1 in' \
+    "test) $(results 50 0 7 build/results.xml) ;;" "asan) $(results 40 0 5 build-asan/results.xml) ;;" \
+    "portable) $(results 30 0 4 build-portable/results.xml) ;;" "fuzz) $(results 10 0 0 build-fuzz/results.xml) ;;" esac
+stub tools/install_deps.sh
+stub scripts/demo.sh 'echo the demo ran'
+run() { PATH="$dir/tree/tools:$PATH" "$dir/tree/.ci/run"; }
+# counted CODE LINE: what run ends with
+counted()
+{
+    expect "$1" "$2" run
+    [ "$(tail -n 1 "$dir/out")" = "$2" ] || fail "the last line is '$(tail -n 1 "$dir/out")', not '$2'"
+}
+
+stub tools/bare_root.sh "$(results 60 0 20 build-bare/results.xml)"
+counted 0 "154 passed, 0 failed, 36 skipped"
+grep -q "the demo ran" "$dir/out" && fail "the demo ran again outside of the bare root"
+stub tools/bare_root.sh "exit 77"
+counted 0 "114 passed, 0 failed, 17 skipped"
+grep -q "the demo ran" "$dir/out" || fail "the demo ran nowhere"
+stub tools/bare_root.sh "$(results 60 2 20 build-bare/results.xml)" "exit 1"
+counted 1 "152 passed, 2 failed, 36 skipped"
+stub tools/bare_root.sh "$(results 60 0 20 build-bare/results.xml)" "exit 1" # the demo failed, no test
+counted 1 "154 passed, 1 failed, 36 skipped"
+stub tools/bare_root.sh "exit 1" # counts of an older run are no counts
+counted 1 "114 passed, 1 failed, 16 skipped"
+
+# the real one, by somebody who is not root
+mkdir -p "$dir/tree/tests/cli"
+cp "$source/tools/bare_root.sh" "$dir/tree/tools"
+cp "$source/tests/cli/expect.sh" "$dir/tree/tests/cli"
+chmod -R a+rX "$dir"
+stranger=()
+[ "$(id -u)" -ne 0 ] || stranger=(setpriv --reuid 65534 --regid 65534 --clear-groups)
+expect 77 "skipped[chroot]: only root" env -u KILN_REQUIRE "${stranger[@]}" "$dir/tree/tools/bare_root.sh"
+expect 1 "chroot is required, but: only root" env KILN_REQUIRE=chroot "${stranger[@]}" "$dir/tree/tools/bare_root.sh"
+echo "test_ci: stages are counted"

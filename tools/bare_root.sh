@@ -61,7 +61,7 @@ if [ "${1:-}" = --in-namespaces ]; then
 fi
 
 [ "$(id -u)" -eq 0 ] || skip chroot "only root can make a Debian to try kiln in; run it as root"
-git -c safe.directory="$PWD" rev-parse --quiet --verify HEAD >/dev/null || skip git "there is no commit to clone; git and a checkout enable this"
+git -c safe.directory='*' rev-parse --quiet --verify HEAD >/dev/null || skip git "there is no commit to clone; git and a checkout enable this"
 tools/install_deps.sh debootstrap debian-archive-keyring || skip chroot "debootstrap cannot be installed"
 namespaces=(unshare --mount --pid --fork --kill-child --mount-proc)
 "${namespaces[@]}" true || skip chroot "this machine allows no namespaces with mounts of their own; a container needs CAP_SYS_ADMIN"

@@ -10,7 +10,7 @@ files=$(mktemp)
 trap 'rm -f "$breaches" "$files"' EXIT
 
 if [ -e .git ] && command -v git >/dev/null; then
-    git -c safe.directory="$PWD" -c core.quotePath=off ls-files
+    git -c safe.directory='*' -c core.quotePath=off ls-files
 else
     find . -maxdepth 1 -type f -printf '%P\n'
     find src include tests fuzz tools bench scripts cmake configs examples docs -type f ! -name '*.pyc' 2>/dev/null || true

@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # The laws of the tree (tools/deps.sh) hold, and the check sees each kind of breach in a tree made to break them.
 set -euo pipefail
+unset $(git rev-parse --local-env-vars 2>/dev/null) # of a hook that runs this
 root=$(cd "$(dirname "$0")/../.." && pwd)
 dir=$(mktemp -d)
 trap 'rm -rf "$dir"' EXIT

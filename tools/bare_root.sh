@@ -68,7 +68,13 @@ namespaces=(unshare --mount --pid --fork --kill-child --mount-proc)
 
 rm -rf --one-file-system "$base"
 mkdir -p "$base"
-trap 'kill -KILL "$child" 2>/dev/null; wait "$child" 2>/dev/null; rm -rf --one-file-system "$root"' EXIT
+finish()
+{
+    kill -KILL "$child" 2>/dev/null || true
+    wait "$child" 2>/dev/null || true
+    rm -rf --one-file-system "$root"
+}
+trap finish EXIT
 setpriv --pdeathsig KILL "${namespaces[@]}" tools/bare_root.sh --in-namespaces &
 child=$!
 wait "$child"

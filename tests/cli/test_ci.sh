@@ -53,4 +53,34 @@ stranger=()
 [ "$(id -u)" -ne 0 ] || stranger=(setpriv --reuid 65534 --regid 65534 --clear-groups)
 expect 77 "skipped[chroot]: only root" env -u KILN_REQUIRE "${stranger[@]}" "$dir/tree/tools/bare_root.sh"
 expect 1 "chroot is required, but: only root" env KILN_REQUIRE=chroot "${stranger[@]}" "$dir/tree/tools/bare_root.sh"
-echo "test_ci: stages are counted"
+
+# by root, with a debootstrap that fails, or that is stopped half way: nothing is left of the root, its mounts and processes
+if [ "$(id -u)" -ne 0 ] || ! unshare --mount --pid --fork --kill-child --mount-proc true 2>/dev/null; then
+    lack chroot "what the bare root leaves behind was not tried; run this as root, where namespaces are allowed"
+    exit 0
+fi
+git init -q "$dir/tree"
+git -C "$dir/tree" -c user.name=t -c user.email=t@t commit -q --allow-empty -m t
+bare=$dir/tree/build-bare
+half='mkdir -p "$4/proc" && mount -t tmpfs tmpfs "$4/proc" && touch "$4/proc/inside"'
+stub tools/debootstrap "$half" 'echo "E: no network"; exit 1'
+export PATH=$dir/tree/tools:$PATH
+unset KILN_REQUIRE
+expect 77 "skipped[chroot]: debootstrap cannot make a Debian 12" "$dir/tree/tools/bare_root.sh"
+grep -q "E: no network" "$dir/out" || fail "nothing says why: $(cat "$dir/out")"
+for signal in TERM KILL; do
+    stub tools/debootstrap "$half" "echo >'$dir/started'; while [ -d '$dir' ]; do echo >'$dir/alive'; sleep 0.1; done"
+    rm -f "$dir/started"
+    "$dir/tree/tools/bare_root.sh" >/dev/null 2>&1 &
+    pid=$!
+    await $pid test -e "$dir/started"
+    grep "$bare" /proc/mounts && fail "a mount of the root is seen outside"
+    kill -$signal $pid
+    wait $pid 2>/dev/null && fail "a stopped run succeeds"
+    sleep 0.3
+    rm -f "$dir/alive"
+    sleep 0.5
+    [ ! -e "$dir/alive" ] || fail "a process outlives SIG$signal"
+    [ $signal = KILL ] || [ ! -e "$bare/root" ] || fail "the root is left after SIG$signal: $(ls "$bare/root")"
+done
+echo "test_ci: stages are counted, and nothing is left of the bare root"

@@ -23,7 +23,7 @@ import check_transformers as peer
 
 HERE = pathlib.Path(__file__).resolve().parent
 TASKS = {"pretraining": "pretraining", "masked_lm": "masked_lm", "question_answering": "question_answering",
-         "encoder": "encoder", "nvidia": "pretraining"}
+         "encoder": "encoder", "nvidia": "pretraining", "fp16_shards": "encoder", "bf16_shards": "pretraining"}
 FORMS = {"whole": [], "shards": ["--max_shard_size", "8000"]}
 TEXTS = ["a cab", "A man had a dog, in 3 parks!", "abcdefghijklmnop", "no home in a lake of ice and black ink " * 3,
          "p", "", "big ape  dig\u00e9 in \u6771\u4eac", "no\u00e9l Cafe\u0301"]

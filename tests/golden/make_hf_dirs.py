@@ -96,7 +96,9 @@ def write_case(name, cls, dtype, rows, directory, **save):
 def main():
     cases = [("pretraining", BertForPreTraining, torch.float32, 37, {}), ("masked_lm", BertForMaskedLM, torch.bfloat16, 37, {}),
              ("question_answering", BertForQuestionAnswering, torch.float32, 37, {"max_shard_size": "10KB"}),
-             ("encoder", BertModel, torch.float16, 40, {}), ("nvidia", BertForPreTraining, torch.float32, 40, {})]
+             ("encoder", BertModel, torch.float16, 40, {}), ("nvidia", BertForPreTraining, torch.float32, 40, {}),
+             ("fp16_shards", BertModel, torch.float16, 37, {"max_shard_size": "4KB"}),
+             ("bf16_shards", BertForPreTraining, torch.bfloat16, 37, {"max_shard_size": "4KB"})]
     tensors = {"lengths": torch.tensor(LENGTHS, dtype=torch.int32)}
     batch = make_batch()
     tensors["ids"], tensors["types"] = (t.to(torch.int32) for t in batch[:2])

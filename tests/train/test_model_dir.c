@@ -14,11 +14,12 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-static const char *const cases[] = {"pretraining", "masked_lm", "question_answering", "encoder", "nvidia"};
-static const enum bert_task tasks[] = {BERT_TASK_PRETRAINING, BERT_TASK_MASKED_LM,
-                                       BERT_TASK_QUESTION_ANSWERING, BERT_TASK_ENCODER,
-                                       BERT_TASK_PRETRAINING};
-enum { N_CASES = 5, PATH = 512 };
+static const char *const cases[] = {"pretraining", "masked_lm",   "question_answering", "encoder",
+                                    "nvidia",      "fp16_shards", "bf16_shards"};
+static const enum bert_task tasks[] = {
+    BERT_TASK_PRETRAINING, BERT_TASK_MASKED_LM, BERT_TASK_QUESTION_ANSWERING, BERT_TASK_ENCODER,
+    BERT_TASK_PRETRAINING, BERT_TASK_ENCODER,   BERT_TASK_PRETRAINING};
+enum { N_CASES = 7, PATH = 512 };
 
 struct fixture {
     struct safetensors golden;

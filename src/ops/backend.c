@@ -2,6 +2,7 @@
 #include "ops/backend.h"
 
 #include "core/host.h"
+#include "ops/library_search.h"
 
 #include <dlfcn.h>
 #include <omp.h>
@@ -12,7 +13,7 @@
 
 static const char LIBRARY[] = "libkiln_cuda.so";
 
-enum { PATH_BYTES = 1024, GPU_BYTES = 200 };
+enum { PATH_BYTES = 1024, GPU_BYTES = 200, WHY_BYTES = 400 };
 
 /* What came of looking for a GPU, once. */
 static struct {
@@ -32,7 +33,7 @@ static void program_directory(char path[PATH_BYTES])
     path[slash == NULL ? 0 : slash - path] = '\0';
 }
 
-static void *load(void)
+static void *load(char why[WHY_BYTES])
 {
     char directory[PATH_BYTES], path[PATH_BYTES + 64];
     static const char *const places[] = {"", "/..", "/../lib"};
@@ -40,10 +41,10 @@ static void *load(void)
     for (int i = 0; i < 3; i++) {
         snprintf(path, sizeof path, "%s%s/%s", directory, places[i], LIBRARY);
         if (access(path, R_OK) == 0) {
-            return dlopen(path, RTLD_NOW | RTLD_LOCAL);
+            return library_search_open(path, why, WHY_BYTES);
         }
     }
-    return dlopen(LIBRARY, RTLD_NOW | RTLD_LOCAL);
+    return library_search_open(LIBRARY, why, WHY_BYTES);
 }
 
 /* The library's lines go where the program's go. */
@@ -58,9 +59,12 @@ static void write_line(enum log_level level, const char *line)
 
 static struct status open_library(void)
 {
-    void *library = load();
+    char why[WHY_BYTES];
+    void *library = load(why);
     if (library == NULL) {
-        return status_error(STATUS_USAGE, "no CUDA: %s (built where there is nvcc, by `make`)", dlerror());
+        return status_error(
+            STATUS_USAGE, "no CUDA: %s%s", why,
+            strncmp(why, LIBRARY, sizeof LIBRARY - 1) == 0 ? " (built where there is nvcc, by `make`)" : "");
     }
     const struct backend_entry *e = dlsym(library, "kiln_cuda_entry");
     if (e == NULL || strcmp(e->version, KILN_VERSION) != 0 || e->entry_bytes != sizeof *e ||

@@ -1,7 +1,7 @@
 /* backend: a device with its table of operations, by name.
  *
  * The cuda table is in a library of its own, libkiln_cuda.so, which is loaded when it is first asked for: from
- * beside the program, above it, ../lib, or from where the system looks. */
+ * beside the program, above it, ../lib, or from where the system looks; what it leans on, by library_search. */
 #ifndef KILN_OPS_BACKEND_H
 #define KILN_OPS_BACKEND_H
 

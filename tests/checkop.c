@@ -6,9 +6,15 @@
  *   checkop cpu-avx2 fp32 [OP]   the same for the kernels of one instruction set (ops/cpu/cpu_isa.h)
  *   checkop ref-gradients [OP]   every backward of ref against central differences of its forward, in fp64
  *   checkop bench fp32 [OP]      times, GF/s and GB/s at the sizes of BERT; FLOPs and bytes are the plan's
+ *   checkop ops                  the names of the ops that have cases
+ *
+ * --large takes cases with the columns, heads and words of BERT-Large instead, whose products and attention are held
+ * against the cpu's in fp32, where another device is tested; --seconds=N gives each case that long.  A case that fails is
+ * printed and the next one runs, in another process (case_workers.h).
  *
  * A slot of struct ops without a case fails the test.  Cases that do not apply to a device and dtype are left
  * out; the last line names the ops that were not tested for that, and an OP that was asked for fails. */
+#include "case_workers.h"
 #include "checkop_backend.h"
 #include "checkop_cases.h"
 #include "core/clock.h"
@@ -19,7 +25,7 @@
 #include <omp.h>
 #include <stddef.h>
 
-enum { GUARD_BYTE = 0xA5, MAX_THREADS = 3, MAX_OPS = 128 };
+enum { GUARD_BYTE = 0xA5, MAX_THREADS = 3, WORTH_THREADS = 1 << 20 };
 
 /* The arguments of one case in one pair of dtypes, in memory. */
 struct instance {
@@ -171,7 +177,9 @@ static void fill_arg(const struct checkop_case *c, int arg, tensor t)
     }
     uint64_t key = rng_key(hash_fnv1a(c->shape.op, strlen(c->shape.op)),
                            (uint64_t)arg); /* whatever other ops there are */
-    for (int64_t i = 0; i < tensor_count(t); i++) {
+    int64_t n = tensor_count(t);
+#pragma omp parallel for if (n > WORTH_THREADS)
+    for (int64_t i = 0; i < n; i++) {
         tensor_set(t, i, a->role == ROLE_OUT ? (double)NAN : fill_value(a, key, i));
     }
 }
@@ -185,7 +193,9 @@ static void instance_fill(struct instance *exact, struct instance *rounded)
             continue;
         }
         fill_arg(c, i, rounded->t[i]);
-        for (int64_t e = 0; e < tensor_count(exact->t[i]); e++) {
+        int64_t n = tensor_count(exact->t[i]);
+#pragma omp parallel for if (n > WORTH_THREADS)
+        for (int64_t e = 0; e < n; e++) {
             tensor_set(exact->t[i], e, tensor_get(rounded->t[i], e));
         }
     }
@@ -210,29 +220,11 @@ static void expect_ran(const struct exec *x, const struct checkop_case *c)
     EXPECT(!failed(x->status), "%s: %s", c->title, x->status.message);
 }
 
-/* Inputs that the forward produces: in fp64, then rounded like all others. */
-static void fill_dependents(struct instance *exact, struct instance *rounded)
-{
-    const struct checkop_case *c = exact->c;
-    if (c->forward == NULL) {
-        return;
-    }
-    struct exec x = exec_of(&ops_ref);
-    c->forward(c, &ops_ref, &x, exact->t);
-    expect_ran(&x, c);
-    for (int i = 0; i < c->n_args; i++) {
-        for (int64_t e = 0; !tensor_is_null(exact->t[i]) && e < tensor_count(exact->t[i]); e++) {
-            tensor_set(rounded->t[i], e, tensor_get(exact->t[i], e));
-            tensor_set(exact->t[i], e, tensor_get(rounded->t[i], e));
-        }
-    }
-}
-
 /* What the plan says about the call; the workspace it asks for is allocated, to the byte. */
-static struct exec planned(const struct ops *o, const struct instance *in)
+static struct exec planned(const struct ops *o, const struct instance *in, checkop_call *call)
 {
     struct exec x = exec_of(&ops_plan);
-    in->c->run(in->c, &ops_plan, &x, in->t);
+    call(in->c, &ops_plan, &x, in->t);
     expect_ran(&x, in->c);
     struct exec_totals totals = x.totals;
     x = exec_of(o);
@@ -262,6 +254,44 @@ static void end_exec(struct exec *x)
     }
     if (x->context != NULL) {
         x->device->close(x->context);
+    }
+}
+
+/* What results are held against: ref on fp64 copies, or, where that takes minutes, the cpu's table on fp32 copies. */
+static bool is_by_cpu(const struct checkop_case *c)
+{
+    return c->shape.by_cpu && !tested.device->is_host;
+}
+
+static void run_oracle(struct instance *exact, checkop_call *call)
+{
+    const struct ops *o = is_by_cpu(exact->c) ? ops_cpu() : &ops_ref;
+    struct exec x = exec_of(&ops_ref); /* which needs no workspace, and takes fp8 beside fp64 */
+    if (is_by_cpu(exact->c)) {
+        x = planned(o, exact, call);
+    }
+    call(exact->c, o, &x, exact->t);
+    expect_ran(&x, exact->c);
+    if (is_by_cpu(exact->c)) {
+        end_exec(&x);
+    }
+}
+
+/* Inputs that the forward produces: by the oracle, then rounded like all others. */
+static void fill_dependents(struct instance *exact, struct instance *rounded)
+{
+    const struct checkop_case *c = exact->c;
+    if (c->forward == NULL) {
+        return;
+    }
+    run_oracle(exact, c->forward);
+    for (int i = 0; i < c->n_args; i++) {
+        int64_t n = tensor_is_null(exact->t[i]) ? 0 : tensor_count(exact->t[i]);
+#pragma omp parallel for if (n > WORTH_THREADS)
+        for (int64_t e = 0; e < n; e++) {
+            tensor_set(rounded->t[i], e, tensor_get(exact->t[i], e));
+            tensor_set(exact->t[i], e, tensor_get(rounded->t[i], e));
+        }
     }
 }
 
@@ -341,10 +371,12 @@ static double bound_of(const struct checkop_case *c, const struct checkop_arg *a
         return a->kind == KIND_F64 ? 1e-6 : 0;
     }
     double of_bf16 = a->kind == KIND_A ? c->bound_bf16_a : c->bound_bf16_w;
+    double of_oracle = is_by_cpu(c) ? c->bound_fp32 : 0;
     switch (dtype) {
-    case DTYPE_BF16: return of_bf16;
-    case DTYPE_F16: return fmax(c->bound_fp32, of_bf16 / 8); /* three bits more; sums are fp32's */
-    default: return c->bound_fp32;
+    case DTYPE_BF16: return of_bf16 + of_oracle;
+    case DTYPE_F16: /* three bits more; sums are fp32's */
+        return fmax(c->bound_fp32, of_bf16 / 8) + of_oracle;
+    default: return c->bound_fp32 + of_oracle;
     }
 }
 
@@ -395,7 +427,7 @@ static void run_copy(struct instance *result, const struct instance *inputs, con
         }
     }
     omp_set_num_threads(threads);
-    struct exec x = planned(o, result);
+    struct exec x = planned(o, result, c->run);
     run_on(&x, result);
     expect_ran(&x, c);
     end_exec(&x);
@@ -412,13 +444,12 @@ static void expect_same_bits(const struct instance *a, const struct instance *b,
 static void test_case(const struct checkop_case *c, const struct ops *o, enum dtype dtype)
 {
     struct instance exact, inputs, first;
-    instance_init(&exact, c, dtype, DTYPE_F64);
+    omp_set_num_threads(omp_get_num_procs());
+    instance_init(&exact, c, dtype, is_by_cpu(c) ? DTYPE_F32 : DTYPE_F64);
     instance_init(&inputs, c, dtype, dtype);
     instance_fill(&exact, &inputs);
     fill_dependents(&exact, &inputs);
-    struct exec x = exec_of(&ops_ref);
-    c->run(c, &ops_ref, &x, exact.t);
-    expect_ran(&x, c);
+    run_oracle(&exact, c->run);
     run_copy(&first, &inputs, o, dtype, 1);
     double share = compare(&first, &exact, dtype);
     expect_guards(&first);
@@ -511,7 +542,7 @@ static void bench_case(const struct checkop_case *c, const struct ops *o, enum d
         }
     }
     run_copy(&work, &in, o, dtype, omp_get_max_threads());
-    struct exec x = planned(o, &work);
+    struct exec x = planned(o, &work, c->run);
     double best = 1e9, spent = 0;
     for (int i = 0; i < 5 || (spent < 0.5 && i < 200); i++) {
         int64_t start = clock_ns();
@@ -560,86 +591,185 @@ static bool applies(const struct checkop_case *c, enum dtype dtype)
     return !c->shape.fp8 || (tested.device->computes_in_fp8 && dtype == DTYPE_BF16);
 }
 
-/* What became of the cases of each op. */
-struct tally {
-    struct {
-        const char *op;
-        int n_run, n_left_out;
-    } ops[MAX_OPS];
-    int n_ops;
+enum mode { MODE_TEST, MODE_GRADIENTS, MODE_BENCH };
+
+/* What was asked for. */
+struct request {
+    enum mode mode;
+    const char *backend, *dtype, *op; /* op: NULL, or the only one */
+    const struct checkop_shape *shapes;
+    int n;
+    bool large;
+    int seconds; /* of one case; 0: no limit */
 };
 
-static void count_case(struct tally *t, const char *op, bool ran)
+static void run_case(const struct request *q, const struct checkop_case *c)
 {
-    int i = 0;
-    while (i < t->n_ops && strcmp(t->ops[i].op, op) != 0) {
-        i++;
+    if (q->mode == MODE_GRADIENTS) {
+        test_gradients(c);
+    } else if (q->mode == MODE_BENCH) {
+        bench_case(c, tested.ops, parse_dtype(q->dtype));
+    } else if (applies(c, parse_dtype(q->dtype))) {
+        test_case(c, tested.ops, parse_dtype(q->dtype));
+    } else {
+        printf("%-72s not on this device in this dtype\n", c->title);
     }
-    EXPECT(i < MAX_OPS, "more than %d ops", MAX_OPS);
-    t->n_ops = i == t->n_ops ? i + 1 : t->n_ops;
-    t->ops[i].op = op;
-    t->ops[i].n_run += ran;
-    t->ops[i].n_left_out += !ran;
+}
+
+static bool is_wanted(const struct request *q, int i)
+{
+    return q->op == NULL || strcmp(q->op, q->shapes[i].op) == 0;
+}
+
+static bool is_first_of_op(const struct request *q, int i)
+{
+    for (int k = 0; k < i; k++) {
+        if (strcmp(q->shapes[k].op, q->shapes[i].op) == 0) {
+            return false;
+        }
+    }
+    return true;
+}
+
+/* How many cases of an op apply here; *n_left_out grows by the others. */
+static int count_of_op(const struct request *q, const char *op, int *n_left_out)
+{
+    int n_run = 0;
+    for (int i = 0; i < q->n; i++) {
+        if (strcmp(op, q->shapes[i].op) == 0) {
+            struct checkop_case c;
+            checkop_make(&c, &q->shapes[i]);
+            bool runs = q->mode != MODE_TEST || applies(&c, parse_dtype(q->dtype));
+            n_run += runs;
+            *n_left_out += !runs;
+        }
+    }
+    return n_run;
 }
 
 /* An op without a case that applies was not tested; that is a failure where it was asked for. */
-static void report(const struct tally *t, const char *only)
+static void report(const struct request *q)
 {
-    int n_run = 0, n_left_out = 0, n_untested = 0;
-    for (int i = 0; i < t->n_ops; i++) {
-        n_run += t->ops[i].n_run;
-        n_left_out += t->ops[i].n_left_out;
-        n_untested += t->ops[i].n_run == 0;
-    }
-    printf("%d cases of %d ops, %d cases left out, %d ops not tested", n_run, t->n_ops - n_untested,
-           n_left_out, n_untested);
-    for (int i = 0, n = 0; i < t->n_ops; i++) {
-        if (t->ops[i].n_run == 0) {
-            printf("%s%s", n++ == 0 ? ": " : ", ", t->ops[i].op);
+    char untested[1024] = "";
+    int n_run = 0, n_left_out = 0, n_tested = 0, n_untested = 0;
+    for (int i = 0; i < q->n; i++) {
+        if (is_wanted(q, i) && is_first_of_op(q, i)) {
+            int n = count_of_op(q, q->shapes[i].op, &n_left_out);
+            size_t used = strlen(untested);
+            n_run += n;
+            n_tested += n > 0;
+            n_untested += n == 0;
+            snprintf(untested + used, sizeof untested - used, "%s%s",
+                     n > 0       ? ""
+                     : used == 0 ? ": "
+                                 : ", ",
+                     n > 0 ? "" : q->shapes[i].op);
         }
     }
-    printf("\n");
-    EXPECT(t->n_ops > 0, "no case of %s", only);
-    EXPECT(n_run > 0, "no case of %s applies to this device in this dtype", only == NULL ? "any op" : only);
+    printf("%d cases of %d ops, %d cases left out, %d ops not tested%s\n", n_run, n_tested, n_left_out,
+           n_untested, untested);
+    EXPECT(n_run > 0, "no case of %s applies to this device in this dtype", q->op == NULL ? "any op" : q->op);
+}
+
+/* In a process of its own: a device is opened here. */
+static void run_cases(void *context, int first)
+{
+    const struct request *q = context;
+    struct checkop_case c;
+    if (q->mode != MODE_GRADIENTS) {
+        tested = checkop_find_backend(q->mode == MODE_BENCH ? "cpu" : q->backend);
+    }
+    for (int i = first; i < q->n; i++) {
+        if (is_wanted(q, i)) {
+            case_workers_begin(i);
+            checkop_make(&c, &q->shapes[i]);
+            run_case(q, &c);
+        }
+    }
+    if (first <= q->n) {
+        case_workers_begin(q->n);
+        report(q);
+    }
+}
+
+static const char *title_of(void *context, int i)
+{
+    static struct checkop_case c;
+    const struct request *q = context;
+    if (i == q->n) {
+        return "whether every op was tested";
+    }
+    checkop_make(&c, &q->shapes[i]);
+    return c.title;
+}
+
+/* Each op's name once, in the order of the shapes. */
+static int list_ops(const struct request *q)
+{
+    for (int i = 0; i < q->n; i++) {
+        if (is_first_of_op(q, i)) {
+            puts(q->shapes[i].op);
+        }
+    }
+    return 0;
+}
+
+static int count_cases(const struct request *q)
+{
+    int n = 0;
+    for (int i = 0; i < q->n; i++) {
+        n += is_wanted(q, i);
+    }
+    EXPECT(n > 0, "no case of %s", q->op);
+    return n;
+}
+
+static struct request parse_request(int argc, char **argv)
+{
+    struct request q = {.op = NULL};
+    const char *words[3] = {NULL};
+    int n_words = 0;
+    for (int i = 1; i < argc; i++) {
+        if (strcmp(argv[i], "--large") == 0) {
+            q.large = true;
+        } else if (strncmp(argv[i], "--seconds=", 10) == 0) {
+            q.seconds = atoi(argv[i] + 10);
+        } else {
+            EXPECT(n_words < 3, "one op at a time: %s", argv[i]);
+            words[n_words++] = argv[i];
+        }
+    }
+    EXPECT(n_words > 0, "usage: checkop [--large] [--seconds=N] BACKEND DTYPE [OP], checkop [--large] ops, "
+                        "checkop ref-gradients [OP], checkop bench DTYPE [OP]");
+    q.backend = words[0];
+    q.mode = strcmp(words[0], "ref-gradients") == 0 ? MODE_GRADIENTS
+             : strcmp(words[0], "bench") == 0       ? MODE_BENCH
+                                                    : MODE_TEST;
+    q.dtype = words[1];
+    q.op = q.mode == MODE_GRADIENTS ? words[1] : words[2];
+    q.shapes = q.mode == MODE_GRADIENTS ? checkop_gradient_shapes(&q.n)
+               : q.mode == MODE_BENCH   ? checkop_bench_shapes(&q.n)
+               : q.large                ? checkop_large_shapes(&q.n)
+                                        : checkop_test_shapes(&q.n);
+    return q;
 }
 
 int main(int argc, char **argv)
 {
-    EXPECT(argc >= 2,
-           "usage: checkop BACKEND DTYPE [OP], checkop ref-gradients [OP], checkop bench DTYPE [OP]");
-    bool gradients = strcmp(argv[1], "ref-gradients") == 0, bench = strcmp(argv[1], "bench") == 0;
-    EXPECT(gradients || argc >= 3, "checkop %s needs a dtype: fp32, bf16 or fp16", argv[1]);
-    const char *only = gradients ? argv[2] : argv[3]; /* argv ends in NULL */
-    enum dtype dtype = gradients ? DTYPE_F64 : parse_dtype(argv[2]);
-    int n;
-    struct tally tally = {.n_ops = 0};
-    const struct checkop_shape *shapes = gradients ? checkop_gradient_shapes(&n)
-                                         : bench   ? checkop_bench_shapes(&n)
-                                                   : checkop_test_shapes(&n);
-    if (!gradients) {
-        tested = checkop_find_backend(bench ? "cpu" : argv[1]);
+    struct request q = parse_request(argc, argv);
+    setvbuf(stdout, NULL, _IOLBF, 0); /* what was found is there, however the rest ends */
+    if (strcmp(q.backend, "ops") == 0) {
+        return list_ops(&q);
     }
-    if (!gradients && !bench && only == NULL) {
-        expect_all_slots(shapes, n);
+    EXPECT(q.mode == MODE_GRADIENTS || q.dtype != NULL, "checkop %s needs a dtype: fp32, bf16 or fp16",
+           q.backend);
+    if (q.mode == MODE_TEST && q.op == NULL && !q.large) {
+        expect_all_slots(q.shapes, q.n);
     }
-    for (int i = 0; i < n; i++) {
-        if (only != NULL && strcmp(only, shapes[i].op) != 0) {
-            continue;
-        }
-        struct checkop_case c;
-        checkop_make(&c, &shapes[i]);
-        bool runs = gradients || bench || applies(&c, dtype);
-        if (gradients) {
-            test_gradients(&c);
-        } else if (bench) {
-            bench_case(&c, tested.ops, dtype);
-        } else if (runs) {
-            test_case(&c, tested.ops, dtype);
-        } else {
-            printf("%-72s not on this device in this dtype\n", c.title);
-        }
-        count_case(&tally, shapes[i].op, runs);
+    int n = count_cases(&q);
+    int n_failed = case_workers_run(&(struct case_workers){run_cases, title_of, &q, q.seconds});
+    if (n_failed > 0) {
+        printf("%d of %d cases failed\n", n_failed, n);
     }
-    report(&tally, only);
-    return 0;
+    return n_failed > 0;
 }

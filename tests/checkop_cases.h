@@ -61,7 +61,8 @@ struct checkop_shape {
     int64_t rest; /* rows of the stream behind its last sequence */
     bool causal, alibi, strided, plain,
         shared; /* plain: without bias, not accumulating, or without dlogits; shared: in place, or dw assigned */
-    bool fp8; /* factors of products are fp8, in bf16 runs of devices that compute in it */
+    bool fp8;    /* factors of products are fp8, in bf16 runs of devices that compute in it */
+    bool by_cpu; /* too large for ref: other devices are held against the cpu's table in fp32 */
 };
 
 struct checkop_case;
@@ -90,9 +91,10 @@ struct checkop_case {
 /* The case of a row of the table; fails the program for an unknown op. */
 void checkop_make(struct checkop_case *c, const struct checkop_shape *s);
 
-/* checkop_shapes.c: for tests, for central differences (small), and for the benchmark (BERT-base, and a small
- * model); `n` receives their number. */
+/* checkop_shapes.c: for tests, for tests of a GPU (BERT-Large), for central differences (small), and for the benchmark
+ * (BERT-base, and a small model); `n` receives their number. */
 const struct checkop_shape *checkop_test_shapes(int *n);
+const struct checkop_shape *checkop_large_shapes(int *n);
 const struct checkop_shape *checkop_gradient_shapes(int *n);
 const struct checkop_shape *checkop_bench_shapes(int *n);
 

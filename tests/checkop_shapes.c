@@ -1,5 +1,5 @@
 /* The shapes that checkop tries: odd sizes, single rows, empty sequences, whole vector widths and one off
- * them, and the sizes of BERT for the benchmark. */
+ * them, the sizes of BERT-Large, and those of BERT for the benchmark. */
 #include "checkop_cases.h"
 
 #define LENS(...)                                                                                            \
@@ -7,6 +7,9 @@
     {                                                                                                        \
         __VA_ARGS__, -1                                                                                      \
     }
+
+#define EIGHT(n)      n, n, n, n, n, n, n, n
+#define THIRTY_TWO(n) EIGHT(n), EIGHT(n), EIGHT(n), EIGHT(n)
 
 #define RAGGED LENS(17, 1, 0, 64, 33, 5)
 
@@ -162,6 +165,66 @@ static const struct checkop_shape test_shapes[] = {
     {"adamw", .t = 3001, .shared = true},
 };
 
+/* With BERT-Large's 1,024 columns, 16 heads of 64, 4,096 inner columns and 30,528 words, and for attention also with heads of
+ * 128 columns; fp8 has few tokens, since only ref multiplies it. */
+static const struct checkop_shape large_shapes[] = {
+    {"attention", .h = 1024, .heads = 16, .lens_q = LENS(EIGHT(128)), .p = 0.1, .strided = true,
+     .by_cpu = true},
+    {"attention", .h = 1024, .heads = 16, .lens_q = LENS(512, 512), .p = 0.1, .strided = true,
+     .by_cpu = true},
+    {"attention", .h = 1024, .heads = 16, .lens_q = LENS(384, 97, 300, 0, 512, 1), .p = 0.1, .rest = 90,
+     .strided = true, .by_cpu = true},
+    {"attention", .h = 1024, .heads = 8, .lens_q = LENS(128, 300), .p = 0.1, .strided = true, .by_cpu = true},
+    {"attention_backward", .h = 1024, .heads = 16, .lens_q = LENS(EIGHT(128)), .p = 0.1, .strided = true,
+     .by_cpu = true},
+    {"attention_backward", .h = 1024, .heads = 16, .lens_q = LENS(512, 512), .p = 0.1, .strided = true,
+     .by_cpu = true},
+    {"attention_backward", .h = 1024, .heads = 16, .lens_q = LENS(384, 97, 300, 0, 512, 1), .p = 0.1,
+     .rest = 90, .strided = true, .by_cpu = true},
+    {"attention_backward", .h = 1024, .heads = 8, .lens_q = LENS(128, 300), .p = 0.1, .strided = true,
+     .by_cpu = true},
+    {"linear", .t = 2048, .h = 1024, .f = 3072, .by_cpu = true},
+    {"linear", .t = 2048, .h = 1024, .f = 1024, .by_cpu = true},
+    {"linear", .t = 2048, .h = 4096, .f = 1024, .plain = true, .by_cpu = true},
+    {"linear", .t = 320, .h = 1024, .f = 30528, .strided = true, .by_cpu = true},
+    {"linear", .t = 32, .h = 1024, .f = 3072, .fp8 = true},
+    {"linear", .t = 32, .h = 4096, .f = 1024, .plain = true, .fp8 = true},
+    {"linear_gelu", .t = 2048, .h = 1024, .f = 4096, .by_cpu = true},
+    {"linear_gelu", .t = 32, .h = 1024, .f = 4096, .fp8 = true},
+    {"linear_backward_input", .t = 2048, .h = 1024, .f = 3072, .by_cpu = true},
+    {"linear_backward_input", .t = 2048, .h = 4096, .f = 1024, .plain = true, .by_cpu = true},
+    {"linear_backward_input", .t = 320, .h = 1024, .f = 30528, .plain = true, .by_cpu = true},
+    {"linear_backward_input", .t = 32, .h = 1024, .f = 4096, .plain = true, .fp8 = true},
+    {"linear_backward_weight", .t = 2048, .h = 1024, .f = 3072, .by_cpu = true},
+    {"linear_backward_weight", .t = 2048, .h = 1024, .f = 4096, .by_cpu = true},
+    {"linear_backward_weight", .t = 2048, .h = 4096, .f = 1024, .by_cpu = true},
+    {"linear_backward_weight", .t = 320, .h = 1024, .f = 30528, .by_cpu = true},
+    {"linear_backward_weight", .t = 32, .h = 4096, .f = 1024, .plain = true, .fp8 = true},
+    {"gelu_backward", .t = 2048, .h = 4096},
+    {"bias_dropout_add_layernorm", .t = 2048, .h = 1024, .p = 0.1, .lens_q = LENS(1000, 1000, 48)},
+    {"bias_dropout_add_layernorm_backward", .t = 2048, .h = 1024, .p = 0.1, .lens_q = LENS(1000, 1000, 48)},
+    {"layernorm", .t = 2048, .h = 1024},
+    {"layernorm_backward", .t = 2048, .h = 1024},
+    {"embed", .t = 2048, .h = 1024, .f = 30528, .p = 0.1},
+    {"embed_backward", .t = 2048, .h = 1024, .f = 30528, .p = 0.1},
+    {"gather_rows", .t = 2048, .h = 1024, .f = 320},
+    {"scatter_add_rows", .t = 2048, .h = 1024, .f = 320},
+    {"cross_entropy", .t = 320, .h = 30528, .f = 30522},
+    {"span_cross_entropy", .f = 300, .lens_q = LENS(384, 384, 301, 384)},
+    {"quantize", .t = 2048, .h = 4096, .f = 1, .fp8 = true},
+    {"quantize", .t = 2048, .h = 1024, .f = 1, .plain = true, .fp8 = true},
+    {"tanh", .t = 256, .h = 1024, .by_cpu = true},
+    {"tanh_backward", .t = 256, .h = 1024},
+    {"fill", .t = 2048, .h = 4096},
+    {"cast", .t = 1024, .h = 4096},
+    {"cast", .t = 1024, .h = 4096, .plain = true},
+    {"sum", .t = 100000},
+    {"find_nonfinite", .t = 2048, .h = 4096},
+    {"global_norm", .t = 8000000},
+    {"lamb", .t = 8000000},
+    {"adamw", .t = 8000000},
+};
+
 /* Every slot that has a backward, with respect to every input and parameter. */
 static const struct checkop_shape gradient_shapes[] = {
     {"linear_backward_input", .t = 3, .h = 4, .f = 5},
@@ -181,9 +244,6 @@ static const struct checkop_shape gradient_shapes[] = {
     {"cross_entropy", .t = 6, .h = 9, .f = 7},
     {"span_cross_entropy", .f = 3, .lens_q = LENS(3, 8, 5)},
 };
-
-#define EIGHT(n)      n, n, n, n, n, n, n, n
-#define THIRTY_TWO(n) EIGHT(n), EIGHT(n), EIGHT(n), EIGHT(n)
 
 /* One training step of BERT-base at 4,096 tokens (32 sequences of 128; 8 of 512), of BERT-mini at as many
  * (attention at fewer), then of a small model at 1,024 tokens (16 of 64). */
@@ -280,6 +340,12 @@ const struct checkop_shape *checkop_test_shapes(int *n)
 {
     *n = COUNT(test_shapes);
     return test_shapes;
+}
+
+const struct checkop_shape *checkop_large_shapes(int *n)
+{
+    *n = COUNT(large_shapes);
+    return large_shapes;
 }
 
 const struct checkop_shape *checkop_gradient_shapes(int *n)

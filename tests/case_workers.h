@@ -15,7 +15,7 @@ struct case_workers {
  * case: what ended it would end every other.  The caller has started no thread and opened no device. */
 int case_workers_run(const struct case_workers *w);
 
-/* Case i begins, in the process that runs it. */
+/* Case i begins, in the process that runs it; nothing where cases are run without case_workers_run. */
 void case_workers_begin(int i);
 
 #endif

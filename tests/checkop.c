@@ -10,7 +10,8 @@
  *
  * --large takes cases with the columns, heads and words of BERT-Large instead, whose products and attention are held
  * against the cpu's in fp32, where another device is tested; --seconds=N gives each case that long.  A case that fails is
- * printed and the next one runs, in another process (case_workers.h).
+ * printed and the next one runs, in another process (case_workers.h); for debuggers and sanitizers, --one-process ends at
+ * the first.
  *
  * A slot of struct ops without a case fails the test.  Cases that do not apply to a device and dtype are left
  * out; the last line names the ops that were not tested for that, and an OP that was asked for fails. */
@@ -599,7 +600,7 @@ struct request {
     const char *backend, *dtype, *op; /* op: NULL, or the only one */
     const struct checkop_shape *shapes;
     int n;
-    bool large;
+    bool large, one_process;
     int seconds; /* of one case; 0: no limit */
 };
 
@@ -732,6 +733,8 @@ static struct request parse_request(int argc, char **argv)
     for (int i = 1; i < argc; i++) {
         if (strcmp(argv[i], "--large") == 0) {
             q.large = true;
+        } else if (strcmp(argv[i], "--one-process") == 0) {
+            q.one_process = true;
         } else if (strncmp(argv[i], "--seconds=", 10) == 0) {
             q.seconds = atoi(argv[i] + 10);
         } else {
@@ -739,8 +742,10 @@ static struct request parse_request(int argc, char **argv)
             words[n_words++] = argv[i];
         }
     }
-    EXPECT(n_words > 0, "usage: checkop [--large] [--seconds=N] BACKEND DTYPE [OP], checkop [--large] ops, "
-                        "checkop ref-gradients [OP], checkop bench DTYPE [OP]");
+    EXPECT(
+        n_words > 0,
+        "usage: checkop [--large] [--seconds=N] [--one-process] BACKEND DTYPE [OP], checkop [--large] ops, "
+        "checkop ref-gradients [OP], checkop bench DTYPE [OP]");
     q.backend = words[0];
     q.mode = strcmp(words[0], "ref-gradients") == 0 ? MODE_GRADIENTS
              : strcmp(words[0], "bench") == 0       ? MODE_BENCH
@@ -767,6 +772,10 @@ int main(int argc, char **argv)
         expect_all_slots(q.shapes, q.n);
     }
     int n = count_cases(&q);
+    if (q.one_process) {
+        run_cases(&q, 0);
+        return 0;
+    }
     int n_failed = case_workers_run(&(struct case_workers){run_cases, title_of, &q, q.seconds});
     if (n_failed > 0) {
         printf("%d of %d cases failed\n", n_failed, n);

@@ -211,6 +211,7 @@ static const struct checkop_shape large_shapes[] = {
     {"scatter_add_rows", .t = 2048, .h = 1024, .f = 320},
     {"cross_entropy", .t = 320, .h = 30528, .f = 30522},
     {"span_cross_entropy", .f = 300, .lens_q = LENS(384, 384, 301, 384)},
+    {"quantize", .t = 2048, .h = 1024, .f = 1},
     {"quantize", .t = 2048, .h = 4096, .f = 1, .fp8 = true},
     {"quantize", .t = 2048, .h = 1024, .f = 1, .plain = true, .fp8 = true},
     {"tanh", .t = 256, .h = 1024, .by_cpu = true},

@@ -1,15 +1,21 @@
 # The libraries kiln stands on.  The required ones end the configuration when they are absent; the optional ones are
 # AUTO (use it if it is there), ON (its absence is an error) or OFF, and `kiln doctor` tells which are in.
-option(KILN_STATIC "Link jansson and utf8proc statically, for machines that lack them" OFF)
+option(KILN_STATIC "Link jansson, utf8proc and libgomp statically, for machines that lack them" OFF)
 set(shared_suffixes ${CMAKE_FIND_LIBRARY_SUFFIXES})
 if(KILN_STATIC)
   set(CMAKE_FIND_LIBRARY_SUFFIXES .a)
 endif()
 find_package(Threads REQUIRED)
-find_package(PkgConfig REQUIRED)
 find_package(OpenMP REQUIRED COMPONENTS C)
-pkg_check_modules(JANSSON REQUIRED IMPORTED_TARGET jansson)
-pkg_check_modules(UTF8PROC REQUIRED IMPORTED_TARGET libutf8proc)
+find_package(PkgConfig)
+if(PKG_CONFIG_FOUND)
+  pkg_check_modules(JANSSON IMPORTED_TARGET jansson)
+  pkg_check_modules(UTF8PROC IMPORTED_TARGET libutf8proc)
+endif()
+if(NOT JANSSON_FOUND OR NOT UTF8PROC_FOUND)
+  message(FATAL_ERROR "kiln is built with pkg-config, jansson and utf8proc: tools/install_deps.sh installs them.  A GPU machine "
+    "that lacks them needs no build: tools/gpu_carry.sh makes one elsewhere, which is carried there")
+endif()
 
 set(CMAKE_FIND_LIBRARY_SUFFIXES ${shared_suffixes})
 

@@ -1,0 +1,54 @@
+#!/usr/bin/env bash
+# Makes build-carry/ where there is nvcc: kiln, libkiln_cuda.so, checkop and the tests of a GPU, stripped, for a GPU machine
+# with nothing but its driver, glibc, libstdc++ and CUDA's libcublasLt, which kiln finds where the toolkit or a wheel of
+# Python has it.  tools/gpu_check.sh and tools/gpu_bench.sh take it from there (docs/howto/first_gpu_hour.md).
+#
+#   tools/gpu_carry.sh                  compiles in build-gpu/
+#   tools/gpu_carry.sh --check FILE...  what these files need, and their size: fails if it is more than that
+set -euo pipefail
+cd "$(dirname "$0")/.."
+. tools/gpu_common.sh
+most_mib=25
+newest_glibc=2.36 # Debian 12's
+
+# A file's libraries, and the newest version of glibc that it asks for.
+check_file()
+{
+    local needed glibc
+    needed=$(readelf -d "$1" | sed -n 's/.*(NEEDED).*\[\(.*\)\]/\1/p')
+    if grep -vE '^(lib(c|m)\.so\.6|ld-linux-x86-64\.so\.2|libgcc_s\.so\.1|libstdc\+\+\.so\.6|libcublasLt\.so\.[0-9]+)$' <<<"$needed"; then
+        echo "gpu_carry: $1 needs more than a bare machine has" >&2
+        return 1
+    fi
+    glibc=$(readelf -V "$1" | grep -oE 'GLIBC_[0-9.]+' | sed 's/GLIBC_//' | sort -V | tail -n 1)
+    if [ "$(printf '%s\n%s\n' "$glibc" $newest_glibc | sort -V | tail -n 1)" != $newest_glibc ]; then
+        echo "gpu_carry: $1 needs glibc $glibc" >&2
+        return 1
+    fi
+    if readelf -d "$1" | grep -E 'R(UN)?PATH' >&2; then
+        echo "gpu_carry: $1 looks for libraries where this machine has them" >&2
+        return 1
+    fi
+    echo "$1: $(du -k "$1" | cut -f 1) KiB, glibc $glibc, $(tr '\n' ' ' <<<"$needed")"
+}
+
+check_files()
+{
+    local file kib
+    for file in "$@"; do check_file "$file" || return 1; done
+    kib=$(du -kc "$@" | tail -n 1 | cut -f 1)
+    echo "$((kib / 1024)) MiB in $# files"
+    [ "$kib" -le $((most_mib * 1024)) ] || { echo "gpu_carry: more than $most_mib MiB" >&2 && return 1; }
+}
+
+if [ "${1:-}" = --check ]; then
+    check_files "${@:2}"
+    exit
+fi
+build_for_gpu build-gpu >/dev/null
+rm -rf build-carry
+mkdir -p build-carry/tests
+for file in kiln libkiln_cuda.so $(printf 'tests/%s ' $gpu_programs); do
+    strip -o "build-carry/$file" "build-gpu/$file"
+done
+check_files build-carry/kiln build-carry/libkiln_cuda.so build-carry/tests/*

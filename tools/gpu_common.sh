@@ -1,0 +1,57 @@
+# shellcheck shell=bash
+# What tools/gpu_check.sh, gpu_bench.sh and gpu_carry.sh share; sourced in the root of the checkout.
+gpu_programs="checkop test_cuda_half test_cuda_fp8 test_cuda_large test_cuda_training test_cuda_session test_cuda_replay
+    test_cuda_loss_scale test_cuda_squad"
+
+# build_for_gpu DIR: without the CPU libraries that a GPU machine may lack.
+build_for_gpu()
+{
+    local missing=() tool
+    for tool in cmake ninja pkg-config; do
+        command -v $tool >/dev/null || missing+=("$tool")
+    done
+    command -v nvcc >/dev/null || [ -x "${CUDACXX:-/usr/local/cuda/bin/nvcc}" ] || missing+=(nvcc)
+    ! command -v pkg-config >/dev/null || pkg-config --exists jansson libutf8proc || missing+=("libjansson-dev, libutf8proc-dev")
+    if [ ${#missing[@]} -gt 0 ]; then
+        echo "nothing can be built here without ${missing[*]}: tools/gpu_carry.sh, where they are (tools/install_deps.sh," \
+            "tools/install_nvcc.sh), makes build-carry/, which runs here" >&2
+        return 1
+    fi
+    # shellcheck disable=SC2086 # names of targets
+    cmake -S . -B "$1" -G Ninja -DKILN_CUDA=ON -DKILN_STATIC=ON -DKILN_ONEDNN=OFF -DKILN_BLAS=OFF -DKILN_HDF5=OFF \
+        -DKILN_EMULATE_CUDA=OFF -DCMAKE_SKIP_RPATH=ON "${@:2}" &&
+        cmake --build "$1" --target kiln_program kiln_cuda $gpu_programs
+}
+
+# Sets $build, which is made if it is not there, and $work, which is removed at the end.
+open_gpu_build()
+{
+    build=${BUILD:-build-carry}
+    [ -n "${BUILD:-}" ] || [ -x build-carry/kiln ] || build=build-gpu
+    [ -x "$build/kiln" ] || build_for_gpu "$build" || exit 1
+    kiln=$build/kiln
+    work=$(mktemp -d)
+    trap 'rm -rf "$work"' EXIT
+}
+
+# What is left of BUDGET seconds for the whole script, where it is set.
+seconds_left() { echo $((${BUDGET:-1000000} - SECONDS)); }
+
+# limited SECONDS COMMAND...: a program or an exported function; 124 or 137 if it was not done by then.
+limited()
+{
+    local left seconds=$1
+    left=$(seconds_left)
+    [ "$left" -gt 0 ] || { echo "BUDGET=$BUDGET seconds are spent" >&2 && return 124; }
+    timeout -k 5 $((seconds < left ? seconds : left)) bash -euo pipefail -c '"$@"' "$2" "${@:2}" </dev/null
+}
+
+ran_out() { [ "$1" = 124 ] || [ "$1" = 137 ]; }
+
+# What this machine is, in a few lines.
+machine()
+{
+    "$kiln" doctor --dry_run 2>&1 | grep -A 3 '^cuda'
+    nvidia-smi --query-gpu=name,driver_version,clocks.sm,clocks.mem,power.limit --format=csv,noheader 2>/dev/null || true
+    date -u +%Y-%m-%d
+}

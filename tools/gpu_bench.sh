@@ -1,30 +1,38 @@
 #!/usr/bin/env bash
-# The goals of the cuda table on one GPU, beside tuned PyTorch where there is one (bench/peers/torch_tuned.py), both in the
-# same run: medians, forward + backward + optimizer.  Made-up text of the size that is needed; nothing is downloaded.
+# The goals of the cuda table on one GPU, the most telling first: medians, each row printed when it is known, each command with
+# a time limit of its own.  Made-up text of the size that is needed; nothing is downloaded.
 #
-#   tools/gpu_bench.sh          every row; ROWS=REGEX only those whose name matches
-#   tools/gpu_bench.sh learn    the learning proof: pre-train for SECONDS_OF_LEARNING=300, fine-tune, score SQuAD v1.1 dev.
-#                               DATA=DIR holds enwiki-2015-extracted/ (or store/, made by `kiln prepare`),
-#                               bert-base-uncased-vocab.txt, squadshifts/*.json and squad-v1.1-dev*.json at any depth
+#   tools/gpu_bench.sh [PART...]    all of these, in this order:
+#     ops     op by op where BERT-Large's time goes at 128 tokens, beside the ceilings of the same run
+#     goals   kiln's rows, of pre-training once forward and backward and once whole steps with LAMB
+#     tables  op by op at 512 tokens, in fp8, and of post-LN 1.5B
+#     peers   the same rows by tuned PyTorch (bench/peers/torch_tuned.py), with its fused AdamW
+#     learn   the learning proof, where DATA is set: pre-train for SECONDS_OF_LEARNING=300, fine-tune, score SQuAD v1.1 dev.
+#             DATA=DIR holds enwiki-2015-extracted/ (or store/, made by `kiln prepare`),
+#             bert-base-uncased-vocab.txt, squadshifts/*.json and squad-v1.1-dev*.json at any depth
 #
-#   BUILD=dir                   the build of tools/gpu_check.sh (build-gpu)
+#   ROWS=REGEX                  only rows whose name matches
+#   BUILD=dir                   the build (build-carry/ of tools/gpu_carry.sh, else build-gpu/, compiled here)
 #   PEERS_PYTHON=python3        the interpreter that has torch
-#   OUT=dir                     where gpu_bench.log (what failed and why) and gpu_bench.txt (the table) go (bench/results)
+#   ROW_SECONDS=150             time limit of a table; a row, of two runs, has twice that; LEARN_SECONDS=580 that of learn
+#   BUDGET=300                  seconds of all: what would begin later is left out
+#   OUT=dir                     gpu_bench.txt (the rows), gpu_bench.log (what failed and why), gpu_ops.txt (bench/results)
 #   DEVICE=cpu SIZES=tiny       tries the script itself, with the smallest model for every row
 set -uo pipefail
+set -a # measurements run in shells of their own, with a time limit
 cd "$(dirname "$0")/.." || exit 1
-build=${BUILD:-build-gpu}
-kiln=$build/kiln
+. tools/gpu_common.sh
+open_gpu_build
 python=${PEERS_PYTHON:-python3}
 device=${DEVICE:-cuda}
+row_seconds=${ROW_SECONDS:-150} double_row=$((2 * ${ROW_SECONDS:-150}))
 out=${OUT:-bench/results}
-work=$(mktemp -d)
-trap 'rm -rf "$work"' EXIT
 mkdir -p "$out"
 log=$out/gpu_bench.log table=$out/gpu_bench.txt
-[ -x "$kiln" ] || tools/gpu_check.sh --build || exit 1
 : >"$log"
 : >"$table"
+: >"$out/gpu_ops.txt"
+: >"$work/kept"
 
 median() { sort -g | awk '{ v[NR] = $1 } END { print NR ? v[int((NR + 1) / 2)] : "-" }'; }
 
@@ -33,34 +41,45 @@ logged() { sed -n "s/.*\"$1\":\([0-9.e+-]*\).*/\1/p" "$2" 2>/dev/null | tail -1;
 
 config_of() { if [ "${SIZES:-}" = tiny ]; then echo configs/bert_tiny.json; else echo "configs/$1.json"; fi; }
 
-# try NAME COMMAND...: what it prints, or "-" with its last words in the log
+# try SECONDS NAME COMMAND...: what it prints, or "-" with its last words in the log
 try()
 {
-    local name=$1
-    shift
-    if "$@" >"$work/result" 2>"$work/errors" && [ -s "$work/result" ] && [ "$(head -c 1 "$work/result")" != - ]; then
+    local seconds=$1 name=$2 code=0
+    shift 2
+    limited "$seconds" "$@" >"$work/result" 2>"$work/errors" || code=$?
+    if [ $code = 0 ] && [ -s "$work/result" ]; then
         cat "$work/result"
-    else
-        { echo "== $name: $*"; tail -n 5 "$work/errors"; } >>"$log"
-        echo -
+        return
     fi
+    {
+        echo "== $name: $*"
+        ! ran_out $code || echo "not done in time"
+        tail -n 5 "$work/errors"
+    } >>"$log"
+    echo "-"
 }
 
-# A row: name, kiln, PyTorch, goal; the ratio is kiln's to PyTorch's, and turned round where less is better.
+# A row: name, kiln, PyTorch, goal, and 1 where less is better, which turns the ratios round.
 row()
 {
-    awk -v name="$1" -v kiln="$2" -v torch="$3" -v goal="$4" -v less="${5:-0}" 'BEGIN {
-        ratio = goal == "goal" ? "ratio" : "-"
-        if (kiln + 0 > 0 && torch + 0 > 0) ratio = sprintf("%.2f", less ? torch / kiln : kiln / torch)
-        printf("%-52s %10.10s %10.10s %8s %7s\n", name, kiln, torch, goal, ratio)
-    }' | tee -a "$table"
+    awk -v name="$1" -v kiln="$2" -v torch="$3" -v goal="$4" -v less="${5:-0}" '
+        function ratio(to) { return kiln + 0 > 0 && to + 0 > 0 ? sprintf("%.2f", less ? to / kiln : kiln / to) : "-" }
+        BEGIN { printf("%-68s %9.9s %9.9s %8s %8s %8s\n", name, kiln, torch, goal,
+            goal == "goal" ? "/goal" : ratio(goal), torch == "PyTorch" ? "/PyTorch" : ratio(torch)) }' | tee -a "$table"
 }
 
+head_of_rows() { row "$1" kiln PyTorch goal; }
+
 wanted() { [[ $1 =~ ${ROWS:-.} ]]; }
+
+# What kiln reached is kept for the rows of the peers.
+keep() { printf '%s\t%s\n' "$1" "$2" >>"$work/kept"; }
+kept() { awk -F '\t' -v name="$1" '$1 == name { value = $2 } END { print value == "" ? "-" : value }' "$work/kept"; }
 
 # A vocabulary of BERT's size, and documents of its words.
 make_text()
 {
+    [ ! -d "$work/store" ] || return 0
     awk -v n=30522 -v vocab="$work/vocab.txt" 'BEGIN {
         split("[PAD] [UNK] [CLS] [SEP] [MASK]", special, " ")
         for (i = 1; i <= 5; i++) print special[i] > vocab
@@ -77,22 +96,35 @@ make_text()
         "$work/vocab.txt" --output_dir "$work/store" >/dev/null 2>"$work/errors" || { cat "$work/errors" >&2 && return 1; }
 }
 
-# config length batch short_seq_prob flags...
-kiln_rate()
+# Seconds of a step by its median, without the first, which time algorithms and record: config length batch short micro-batches
+# flags...
+step_seconds()
 {
-    local config=$1 length=$2 batch=$3 short=$4 steps=14
-    shift 4
-    [ "$device" = cuda ] || steps=6
+    local config=$1 length=$2 batch=$3 short=$4 micro=$5 steps=12 skipped=4
+    shift 5
+    [ "$device" = cuda ] && [ "$micro" = 1 ] || steps=8
+    [ "$device" = cuda ] || { steps=4 && skipped=1; }
     rm -rf "$work/out"
     "$kiln" pretrain --device "$device" --autocast --input_dir "$work/store" --config_file "$(config_of "$config")" \
         --output_dir "$work/out" --max_seq_length "$length" --max_predictions_per_seq "$((length * 15 / 100 + 1))" \
-        --train_batch_size "$batch" --short_seq_prob "$short" --max_steps "$steps" --learning_rate 1e-4 --eval_steps 0 \
-        --skip_checkpoint --disable_progress_bar "$@" >/dev/null || return 1
-    sed -n 's/.*"event":"step".*"sequences_per_second":\([0-9.e+]*\).*/\1/p' "$work/out/log.jsonl" | tail -n +5 | median
+        --train_batch_size "$((batch * micro))" --gradient_accumulation_steps "$micro" --short_seq_prob "$short" \
+        --max_steps "$steps" --learning_rate 1e-4 --eval_steps 0 --skip_checkpoint --disable_progress_bar "$@" >/dev/null
+    sed -n 's/.*"event":"step".*"seconds_per_step":\([0-9.e+-]*\).*/\1/p' "$work/out/log.jsonl" | tail -n +$((skipped + 1)) |
+        median
+}
+
+# Sequences a second of forward and backward, and of whole steps.  A step of m micro-batches is m times the passes and one update,
+# so the difference of steps of 4 and of 1 is 3 times the passes.
+kiln_rates() # config length batch short flags...
+{
+    local one four
+    one=$(step_seconds "$1" "$2" "$3" "$4" 1 "${@:5}")
+    four=$(step_seconds "$1" "$2" "$3" "$4" 4 "${@:5}")
+    awk -v one="$one" -v four="$four" -v batch="$3" 'BEGIN { printf("%.6g %.6g\n", 3 * batch / (four - one), batch / one) }'
 }
 
 # job config length batch flags...
-peer_rate()
+peer_rates()
 {
     local job=$1 config=$2 length=$3 batch=$4 trial=()
     shift 4
@@ -101,121 +133,187 @@ peer_rate()
         "${trial[@]}"
 }
 
-# name goal config length batch short_seq_prob [flag]: a row of pre-training
-training_row()
+# Each row of pre-training: side name goal config length batch short_seq_prob [flag]
+training_rows()
 {
-    local name=$1 goal=$2 config=$3 length=$4 batch=$5 short=$6 kiln_value torch_value flags=() compile=whole
-    shift 6
-    flags=("$@")
-    wanted "$name" || return 0
-    [ "$config" = bert_large ] || [ "$config" = bert_base ] || compile=layer
-    kiln_value=$(try "$name, kiln" kiln_rate "$config" "$length" "$batch" "$short" "${flags[@]}")
-    case " ${flags[*]} " in
-    *" --fp8 "*) torch_value=- ;; # PyTorch alone has no such layers
-    *) torch_value=$(try "$name, PyTorch" peer_rate train "$config" "$length" "$batch" --short "$short" --compile \
-        $compile "${flags[@]}") ;;
-    esac
-    row "$name" "$kiln_value" "$torch_value" "$goal"
+    "$1" "BERT-Large s128 B256" 2300 bert_large 128 256 0
+    "$1" "BERT-Large s512 B64, full" 520 bert_large 512 64 0
+    "$1" "BERT-Large s512 B64, real lengths, mean 384" 700 bert_large 512 64 0.5
+    "$1" "BERT-Large s128 B256, fp8" 3200 bert_large 128 256 0 --fp8
+    "$1" "post-LN 1.5B s128 B192" 500 post_ln_1.5b 128 192 0
+    "$1" "post-LN 1.5B s128 B192, checkpointed activations" 400 post_ln_1.5b 128 192 0 --checkpoint_activations
+    "$1" "BERT-base s128 B256" - bert_base 128 256 0
+    "$1" "post-LN 5B s128 B64" 160 post_ln_5b 128 64 0
+    "$1" "post-LN 5B s128 B64, checkpointed activations" 130 post_ln_5b 128 64 0 --checkpoint_activations
+}
+
+print_training() # name goal kiln's and PyTorch's rates, forward and backward, then whole steps
+{
+    local kiln_rates torch_rates
+    read -ra kiln_rates <<<"$3"
+    read -ra torch_rates <<<"$4"
+    row "$1, forward + backward" "${kiln_rates[0]}" "${torch_rates[0]}" "$2"
+    row "$1, whole step" "${kiln_rates[1]:--}" "${torch_rates[1]:--}" -
+}
+
+kiln_training() # a row of training_rows
+{
+    wanted "$1" || return 0
+    make_text || return 0
+    keep "$1" "$(try "$double_row" "$1, kiln" kiln_rates "${@:3}")"
+    print_training "$1" "$2" "$(kept "$1")" -
+}
+
+peer_training()
+{
+    local compile=whole
+    case " $* " in *" --fp8 "*) return 0 ;; esac # PyTorch alone has no such layers
+    wanted "$1" || return 0
+    [ "$3" = bert_large ] || [ "$3" = bert_base ] || compile=layer
+    print_training "$1" "$2" "$(kept "$1")" "$(try "$double_row" "$1, PyTorch" peer_rates train "$3" "$4" "$5" \
+        --short "$6" --compile $compile "${@:7}")"
 }
 
 # A BERT-Large that answers questions, with random weights.
 make_answerer()
 {
+    [ ! -d "$work/tuned/model" ] || return 0
+    make_text
+    questions 178 8 "$work/few.json"
     "$kiln" pretrain --device "$device" --autocast --input_dir "$work/store" --config_file "$(config_of bert_large)" \
         --output_dir "$work/start" --max_seq_length 128 --max_predictions_per_seq 20 --train_batch_size 8 --max_steps 1 \
-        --learning_rate 1e-4 --eval_steps 0 --disable_progress_bar >/dev/null &&
-        "$kiln" squad --device "$device" --autocast --init_checkpoint "$work/start/ckpt_1" --output_dir "$work/tuned" \
-            --do_train --train_file "$work/natural.json" --train_batch_size 8 --max_steps 1 --skip_cache \
-            --num_steps_per_checkpoint 0 --disable-progress-bar >/dev/null && echo made
+        --learning_rate 1e-4 --eval_steps 0 --disable_progress_bar >/dev/null
+    "$kiln" squad --device "$device" --autocast --init_checkpoint "$work/start/ckpt_1" --output_dir "$work/tuned" \
+        --do_train --train_file "$work/few.json" --train_batch_size 8 --max_steps 1 --skip_cache \
+        --num_steps_per_checkpoint 0 --disable-progress-bar >/dev/null
 }
 
-# questions MEAN MAX FILE: MAX texts of 0.35 to 1.65 times MEAN words, a question about each.
+# questions MEAN COUNT FILE: COUNT texts of 0.35 to 1.65 times MEAN words, a question about each.
 questions()
 {
     awk -v mean="$1" -v most="$2" 'BEGIN {
         printf("{\"data\":[{\"title\":\"t\",\"paragraphs\":[")
         for (n = 0; n < most; n++) {
-            context = "w7"
-            for (k = int(mean * (0.35 + 1.3 * ((n * 0.618034) % 1))); k > 1; k--) context = context " w" (6 + (k * 7919 + n) % 30000)
-            printf("%s{\"context\":\"%s\",\"qas\":[{\"id\":\"q%d\",\"question\":\"w8 w9 w10 w11 w12 w13 w14 w15 w16 w17\"," \
-                "\"answers\":[{\"text\":\"w7\",\"answer_start\":0}]}]}", n ? "," : "", context, n)
+            printf("%s{\"context\":\"w7", n ? "," : "")
+            for (k = int(mean * (0.35 + 1.3 * ((n * 0.618034) % 1))); k > 1; k--) printf(" w%d", 6 + (k * 7919 + n) % 30000)
+            printf("\",\"qas\":[{\"id\":\"q%d\",\"question\":\"w8 w9 w10 w11 w12 w13 w14 w15 w16 w17\"," \
+                "\"answers\":[{\"text\":\"w7\",\"answer_start\":0}]}]}", n)
         }
         printf("]}]}\n")
     }' >"$3"
 }
 
-# file batch precision
-answer_rate()
+# Features and seconds of answering so many questions: mean count batch precision
+answer_seconds()
 {
+    local file=$work/questions_$1_$2.json
+    [ -f "$file" ] || questions "$1" "$2" "$file"
     rm -rf "$work/answers"
-    "$kiln" squad --device "$device" "$3" --init_checkpoint "$work/tuned/model" --output_dir "$work/answers" \
-        --do_predict --predict_file "$1" --predict_batch_size "$2" --doc_stride 360 --max_query_length 16 --skip_cache \
-        --disable-progress-bar >/dev/null || return 1
-    logged inference_sequences_per_second "$work/answers/log.jsonl"
+    "$kiln" squad --device "$device" "$4" --init_checkpoint "$work/tuned/model" --output_dir "$work/answers" \
+        --do_predict --predict_file "$file" --predict_batch_size "$3" --doc_stride 360 --max_query_length 16 --skip_cache \
+        --disable-progress-bar >/dev/null
+    echo "$(logged features "$work/answers/log.jsonl") $(logged e2e_inference_time "$work/answers/log.jsonl")"
+}
+
+# Sequences a second, of what many questions take longer than few: the start, which times and records every size, is in both.
+answer_rate() # mean few batch precision
+{
+    local few many
+    make_answerer
+    few=$(answer_seconds "$1" "$2" "$3" "$4")
+    many=$(answer_seconds "$1" $((6 * $2)) "$3" "$4")
+    awk -v few="$few" -v many="$many" 'BEGIN { split(few, f, " "); split(many, m, " "); printf("%.6g\n", (m[1] - f[1]) / (m[2] - f[2])) }'
+}
+
+# Each row of answers: side name goal mean few batch precision peer's flags...
+answer_rows()
+{
+    local full=$((${QUESTIONS:-3000} / 150 + 1)) # texts of 20,000 words are 56 full sequences each
+    "$1" "BERT-Large answers s384, batch 1, ms" 1.0 20000 $((full / 3 + 1)) 1 --autocast
+    "$1" "BERT-Large answers s384, padded, B128" 2400 20000 "$full" 128 --autocast
+    "$1" "BERT-Large answers s384, natural lengths, B128" 5500 178 "${QUESTIONS:-3000}" 128 --autocast --natural 191
+    "$1" "BERT-Large answers s384, natural lengths, B128, fp8" 7500 178 "${QUESTIONS:-3000}" 128 --fp8
 }
 
 # Of one sequence, from sequences a second.
 milliseconds() { awk -v rate="$1" 'BEGIN { print (rate + 0 > 0 ? 1000 / rate : "-") }'; }
 
-# name goal file batch precision peer's flags...
-answer_row()
+print_answers() # name goal batch kiln PyTorch
 {
-    local name=$1 goal=$2 file=$3 batch=$4 precision=$5 kiln_value torch_value=-
-    shift 5
-    wanted "$name" || return 0
-    kiln_value=$(try "$name, kiln" answer_rate "$file" "$batch" "$precision")
-    if [ "$precision" != --fp8 ]; then # PyTorch alone has no such layers
-        torch_value=$(try "$name, PyTorch" peer_rate answer bert_large 384 "$batch" "$@")
-    fi
-    if [ "$batch" = 1 ]; then
-        row "$name" "$(milliseconds "$kiln_value")" "$(milliseconds "$torch_value")" "$goal" 1
+    if [ "$3" = 1 ]; then
+        row "$1, forward" "$(milliseconds "$4")" "$(milliseconds "$5")" "$2" 1
     else
-        row "$name" "$kiln_value" "$torch_value" "$goal"
+        row "$1, forward" "$4" "$5" "$2"
     fi
 }
 
-# Ceilings, LAMB and the slowest kernel that memory bounds, from one run of `kiln bench`: percent of the copies.
-op_rows()
+kiln_answers() # a row of answer_rows
 {
-    local flags=(--config_file "$(config_of bert_large)") ceilings
-    wanted "ceilings LAMB memory-bound" || return 0
-    "$kiln" bench --device "$device" "${flags[@]}" --autocast --optimizer lamb --max_seq_length 128 >"$out/ops.txt" \
-        2>"$work/errors" || { echo "== kiln bench"; tail -n 5 "$work/errors"; } >>"$log"
-    ceilings=$(try "ceilings, PyTorch" "$python" bench/peers/torch_tuned.py ceilings)
-    row "ceiling: products, bf16, TFLOP/s" "$(sed -n 's|.*products of bf16 \([0-9.]*\) GF/s.*|\1|p' "$out/ops.txt" |
-        awk '{ print $1 / 1000 }')" "${ceilings% *}" -
-    row "ceiling: copies, TB/s read and written" "$(sed -n 's|.*copies \([0-9.]*\) GB/s.*|\1|p' "$out/ops.txt" |
-        awk '{ print $1 / 1000 }')" "${ceilings#* }" -
-    row "LAMB, % of the copies" "$(awk '$1 == "lamb" { print $(NF - 1) }' "$out/ops.txt")" - 85
-    awk '$1 ~ /layernorm|gelu_backward|^embed|cross_entropy|global_norm|lamb/ && $NF == "%" { print $(NF - 1), $1 }' \
-        "$out/ops.txt" | sort -g | head -n 1 >"$work/slowest"
+    wanted "$1" || return 0
+    keep "$1" "$(try "$double_row" "$1, kiln" answer_rate "${@:3:4}")"
+    print_answers "$1" "$2" "$5" "$(kept "$1")" -
+}
+
+peer_answers()
+{
+    [ "$6" != --fp8 ] || return 0 # PyTorch alone has no such layers
+    wanted "$1" || return 0
+    print_answers "$1" "$2" "$5" "$(kept "$1")" "$(try "$double_row" "$1, PyTorch" peer_rates answer bert_large 384 "$5" "${@:7}")"
+}
+
+# Op by op: name config length batch flags...
+op_table()
+{
+    local name=$1 config=$2 length=$3 batch=$4
+    wanted "$name" || return 0
+    shift 4
+    [ "$device" = cuda ] || batch=4
+    echo "== $name"
+    try "$row_seconds" "$name" "$kiln" bench --device "$device" --config_file "$(config_of "$config")" --optimizer lamb \
+        --max_seq_length "$length" --train_batch_size "$batch" "$@" | tee "$work/ops" | tee -a "$out/gpu_ops.txt"
+}
+
+# The ceilings, LAMB and the slowest kernel that memory bounds and that takes a hundredth of the step: percent of the copies.
+ops()
+{
+    op_table "ops of BERT-Large s128 B256" bert_large 128 256 --autocast
+    grep -q '^all ops' "$work/ops" 2>/dev/null || return 0
+    head_of_rows "BERT-Large s128 B256, op by op"
+    row "ceiling: products, bf16, TFLOP/s" "$(sed -n 's|.*products of bf16 \([0-9.]*\) GF/s.*|\1|p' "$work/ops" |
+        awk '{ print $1 / 1000 }')" - -
+    row "ceiling: copies, TB/s read and written" "$(sed -n 's|.*copies \([0-9.]*\) GB/s.*|\1|p' "$work/ops" |
+        awk '{ print $1 / 1000 }')" - -
+    row "LAMB, % of the copies" "$(awk '$1 == "lamb" { print $(NF - 1) }' "$work/ops")" - 85
+    awk '$1 ~ /layernorm|gelu_backward|^embed|cross_entropy|global_norm|lamb/ && $NF == "%" && $4 >= 1 { print $(NF - 1), $1 }' \
+        "$work/ops" | sort -g | head -n 1 >"$work/slowest"
     row "slowest memory-bound op, % ($(cut -d ' ' -f 2 "$work/slowest"))" "$(cut -d ' ' -f 1 "$work/slowest")" - 85
 }
 
-every_row()
+goals()
 {
-    make_text || exit 1
-    row "pre-training, bf16, sequences/s" kiln PyTorch goal
-    training_row "BERT-Large s128 B256" 2300 bert_large 128 256 0
-    training_row "BERT-Large s512 B64, full" 520 bert_large 512 64 0
-    training_row "BERT-Large s512 B64, real lengths, mean 384" 700 bert_large 512 64 0.5
-    training_row "BERT-Large s128 B256, fp8" 3200 bert_large 128 256 0 --fp8
-    training_row "BERT-base s128 B256" - bert_base 128 256 0
-    training_row "post-LN 1.5B s128 B192" 500 post_ln_1.5b 128 192 0
-    training_row "post-LN 1.5B s128 B192, checkpointed activations" 400 post_ln_1.5b 128 192 0 --checkpoint_activations
-    training_row "post-LN 5B s128 B64" 160 post_ln_5b 128 64 0
-    training_row "post-LN 5B s128 B64, checkpointed activations" 130 post_ln_5b 128 64 0 --checkpoint_activations
-    if wanted "BERT-Large answers, batch 1, ms; answers, padded to 384, B128; answers, natural lengths, B128, fp8"; then
-        questions 178 "${QUESTIONS:-2000}" "$work/natural.json"
-        questions 20000 1 "$work/full.json"
-        row "question answering, s384, bf16, sequences/s" kiln PyTorch goal
-        [ "$(try "a model that answers" make_answerer)" = made ]
-        answer_row "BERT-Large answers, batch 1, ms" 1.0 "$work/full.json" 1 --autocast
-        answer_row "BERT-Large answers, padded to 384, B128" 2400 "$work/full.json" 128 --autocast
-        answer_row "BERT-Large answers, natural lengths, B128" 5500 "$work/natural.json" 128 --autocast --natural 191
-        answer_row "BERT-Large answers, natural lengths, B128, fp8" 7500 "$work/natural.json" 128 --fp8
+    head_of_rows "sequences/s, bf16"
+    training_rows kiln_training
+    answer_rows kiln_answers
+}
+
+tables()
+{
+    op_table "ops of BERT-Large s512 B64" bert_large 512 64 --autocast
+    op_table "ops of BERT-Large s128 B256, fp8" bert_large 128 256 --fp8
+    op_table "ops of post-LN 1.5B s128 B192" post_ln_1.5b 128 192 --autocast
+}
+
+peers()
+{
+    local ceilings
+    head_of_rows "beside PyTorch, sequences/s, bf16"
+    if wanted ceilings; then
+        read -ra ceilings <<<"$(try "$row_seconds" "ceilings, PyTorch" "$python" bench/peers/torch_tuned.py ceilings)"
+        row "ceiling: products, bf16, TFLOP/s" - "${ceilings[0]}" -
+        row "ceiling: copies, TB/s read and written" - "${ceilings[1]:--}" -
     fi
-    op_rows
+    training_rows peer_training
+    answer_rows peer_answers
 }
 
 # The first path under DATA of this name.
@@ -232,10 +330,9 @@ steps_per_second()
 }
 
 # Three quarters of the time at 128 tokens, the rest at 384; the schedule ends when the time does.
-learn()
+learning_proof()
 {
-    local seconds=${SECONDS_OF_LEARNING:-300} run=$out/learn n1 n2 start files=() f
-    : "${DATA:?DATA=DIR with text and questions}"
+    local seconds=${SECONDS_OF_LEARNING:-300} run=$work/learn n1 n2 start files=() f
     store=$(find_data store)
     if [ -z "$store" ]; then
         store=$work/store
@@ -246,7 +343,6 @@ learn()
         --learning_rate "${LEARN_RATE:-1e-3}" --lr_schedule linear --warmup_proportion 0.05 --disable_progress_bar)
     n1=$(steps_per_second 128 256 | awk -v s="$seconds" '{ print int($1 * s * 0.75) }')
     n2=$(steps_per_second 384 64 | awk -v s="$seconds" '{ print int($1 * s * 0.25) }')
-    rm -rf "$run"
     start=$SECONDS
     "$kiln" pretrain "${learn_flags[@]}" --output_dir "$run/pretrain" --max_seq_length 128 --train_batch_size 256 \
         --max_predictions_per_seq 20 --max_steps "$n1" --num_steps_per_checkpoint 0 || exit 1
@@ -262,23 +358,31 @@ json.dump({"version": "1.1", "data": [d for f in sys.argv[1:] for d in json.load
         --do_train --train_file "$work/shifts.json" --train_batch_size 32 --learning_rate "${LEARN_SQUAD_RATE:-1e-4}" \
         --num_train_epochs 3 --do_predict --predict_file "$(find_data 'squad-v1.1-dev*.json')" --predict_batch_size 128 \
         --do_eval --skip_cache --num_steps_per_checkpoint 0 --disable-progress-bar || exit 1
-    row "300 s of learning, SQuAD v1.1 dev" kiln PyTorch goal
+    head_of_rows "$seconds s of learning, SQuAD v1.1 dev"
     grep '"event":"evaluation"' "$run/pretrain/log.jsonl" >"$work/evaluations"
     row "held-out loss of masked words" "$(logged mlm_loss "$work/evaluations")" 2.58 - 1
     row "exact match" "$(logged exact_match "$run/squad/log.jsonl")" 53.5 -
     row "F1" "$(logged F1 "$run/squad/log.jsonl")" 65.8 70
 }
 
-machine()
+learn()
 {
-    "$kiln" doctor --dry_run | grep -A 3 '^cuda'
-    nvidia-smi --query-gpu=name,driver_version,clocks.sm,clocks.mem,power.limit --format=csv,noheader 2>/dev/null || true
-    date -u +%Y-%m-%d
+    if [ -z "${DATA:-}" ]; then
+        echo "skipped: the learning proof needs DATA=DIR with text and questions"
+        return
+    fi
+    limited "${LEARN_SECONDS:-580}" learning_proof 2>&1 | tee "$work/learning"
+    [ "${PIPESTATUS[0]}" = 0 ] || { echo "== the learning proof"; tail -n 5 "$work/learning"; } >>"$log"
 }
 
 machine
-if [ "${1:-}" = learn ]; then learn; else every_row; fi
+[ $# -gt 0 ] || set -- ops goals tables peers learn
+for part in "$@"; do
+    case $part in
+    ops | goals | tables | peers | learn) $part ;;
+    *) echo "no part is called $part: ops, goals, tables, peers, learn" >&2 && exit 1 ;;
+    esac
+done
 [ -s "$log" ] && { echo; echo "what failed ($log):"; cat "$log"; }
 echo
-machine
 cat "$table"

@@ -1,47 +1,76 @@
 #!/usr/bin/env bash
-# Everything that must hold on a GPU, in one go and under 5 minutes: each op against its definition, training beside the
-# cpu, loss curves of both devices, a run that is killed and resumed, and the checkers of memory and of races on the ops.
+# Everything that must hold on a GPU, what says most first: the ops that training spends its time in, at odd sizes and at
+# BERT-Large's, two steps of BERT-Large beside the cpu; then every op, training, loss curves of both devices, a run that is
+# killed and resumed.  A step that fails or is not done in time is told, and the next one runs.
 #
-#   tools/gpu_check.sh              builds in build-gpu/, without the CPU libraries that a GPU machine may lack
-#   BUILD=dir tools/gpu_check.sh    takes a build that was carried there
-#
-# To build elsewhere:  tools/gpu_check.sh --build, where there is nvcc (tools/install_nvcc.sh fetches one), and carry the
-# checkout with these files of the build, which need nothing of the machine but its C library and libcublasLt.so.13 (of
-# CUDA 13, or of the wheel nvidia-cublas, with LD_LIBRARY_PATH):
-#   kiln  libkiln_cuda.so  tests/checkop  tests/test_cuda_half  tests/test_cuda_fp8  tests/test_cuda_training
-#   tests/test_cuda_session  tests/test_cuda_replay  tests/test_cuda_loss_scale  tests/test_cuda_squad
+#   tools/gpu_check.sh              every step; `first` only the first part, `rest` the others
+#   STEPS=REGEX                     only those whose name matches
+#   SANITIZE=1                      compute-sanitizer's checks of memory and of races on some ops too
+#   BUILD=dir                       the build (build-carry/ of tools/gpu_carry.sh, else build-gpu/, compiled here)
+#   OUT=dir                         gpu_check.log, all that was printed, and gpu_check.txt, a line a step, go there
+#   LIMIT=90                        seconds of a step
+#   BUDGET=300                      seconds of all: what would begin later is left out
 set -euo pipefail
+set -a # steps run in shells of their own, with a time limit
 cd "$(dirname "$0")/.."
-build=${BUILD:-build-gpu}
-
-if [ ! -x "$build/kiln" ] || [ "${1:-}" = --build ]; then
-    cmake -S . -B "$build" -G Ninja -DKILN_CUDA=ON -DKILN_STATIC=ON -DKILN_ONEDNN=OFF -DKILN_BLAS=OFF -DKILN_HDF5=OFF
-    cmake --build "$build" --target kiln_program kiln_cuda checkop test_cuda_half test_cuda_fp8 test_cuda_training \
-        test_cuda_session test_cuda_replay test_cuda_loss_scale test_cuda_squad
-    [ "${1:-}" != --build ] || exit 0
+. tools/gpu_common.sh
+if [ "${1:-}" = --build ]; then
+    build_for_gpu "${BUILD:-build-gpu}"
+    exit
 fi
-export KILN_REQUIRE=cuda
-work=$(mktemp -d)
-trap 'rm -rf "$work"' EXIT
+open_gpu_build
+out=${OUT:-$work}
+log=$out/gpu_check.log table=$out/gpu_check.txt
+checkop=$build/tests/checkop
+limit=${LIMIT:-90}
+case_limit=$((limit > 30 ? 30 : limit)) # of a case of checkop
 failed=0
+mkdir -p "$out"
+: >"$log"
+: >"$table"
+KILN_REQUIRE=cuda
+XDG_CACHE_HOME=$work/cache # so that every shape is timed
 
-# step NAME COMMAND...: runs it and counts failures
+tell() { echo "$*" | tee -a "$table"; }
+
+# step NAME COMMAND...: runs it, says in a line how it ended, and counts failures
 step()
 {
-    local name=$1 start=$SECONDS
+    local name=$1 start=$SECONDS lines code=0 what
+    [[ $name =~ ${STEPS:-.} ]] || return 0
+    [ "$(seconds_left)" -gt 0 ] || { tell "left out $name" && return 0; }
     shift
-    if "$@" >"$work/log" 2>&1; then
-        echo "passed  $name ($((SECONDS - start)) s)"
-    elif [ $? = 77 ]; then
-        echo "skipped $name: $(tail -n 1 "$work/log")"
+    echo "== $name: $*" >>"$log"
+    lines=$(wc -l <"$log")
+    limited "$limit" "$@" >>"$log" 2>&1 || code=$?
+    tail -n +$((lines + 1)) "$log" >"$work/step"
+    what="$name ($((SECONDS - start)) s)"
+    if [ $code = 0 ]; then
+        tell "passed  $what"
+    elif [ $code = 77 ]; then
+        tell "skipped $what: $(tail -n 1 "$work/step")"
     else
-        echo "FAILED  $name ($((SECONDS - start)) s)"
-        tail -n 15 "$work/log"
+        ! ran_out $code || what="$what: not done in time"
+        tell "FAILED  $what"
         failed=$((failed + 1))
+        { grep -E 'FAILED|expected|error' "$work/step" | head -n 12 && echo ... || true; tail -n 4 "$work/step"; } | cut -c 1-300 | tee -a "$table"
     fi
 }
 
-kiln=$build/kiln
+# op_steps WORDS DTYPE OP...: each op in a process of its own; "large" in WORDS: at BERT-Large's sizes
+op_steps()
+{
+    local words=$1 dtype=$2 op flags=("--seconds=$case_limit")
+    shift 2
+    case $words in *large*) flags+=(--large) ;; esac
+    for op in "$@"; do step "$op, $dtype$words" "$checkop" "${flags[@]}" cuda "$dtype" "$op"; done
+}
+
+attention_steps() # kernel dtype words
+{
+    KILN_ATTENTION=$1 op_steps "$3 by $1" "$2" attention attention_backward
+}
+
 dir=$work # for corpus.sh
 . tests/cli/corpus.sh
 
@@ -49,6 +78,7 @@ train() # device directory flags...
 {
     local device=$1 out=$2
     shift 2
+    [ -d "$work/store" ] || make_store
     "$kiln" pretrain --device "$device" --input_dir "$work/store" --config_file "$work/config.json" --output_dir "$out" \
         --max_seq_length 32 --max_predictions_per_seq 5 --train_batch_size 16 --learning_rate 1e-3 --max_steps 40 \
         --eval_steps 0 --disable_progress_bar --num_steps_per_checkpoint 20 "$@"
@@ -69,12 +99,14 @@ same_curves() # limit flags...
         END { printf "%d steps, at most %.4f apart\n", n, worst; exit !(n > 30 && worst < limit) }'
 }
 
+# The resumed run knows its algorithms from its own directory, while the user's cache is gone (docs/decisions/0024); it may also
+# meet shapes that it had not met before, for which it is given the choices of the run that was not stopped.
 resumes_to_the_bit() # flags...
 {
     rm -rf "$work/whole" "$work/cut"
     train cuda "$work/whole" "$@"
     train cuda "$work/cut" --steps_this_run 20 "$@"
-    # the user's cache is gone: the run knows its algorithms itself (docs/decisions/0024)
+    if [ -f "$work/whole/cublaslt.cache" ]; then cp "$work/whole/cublaslt.cache" "$work/cut/"; fi
     XDG_CACHE_HOME=$work/empty train cuda "$work/cut" --resume_from_checkpoint "$@"
     cmp "$work/whole/ckpt_40/model.safetensors" "$work/cut/ckpt_40/model.safetensors"
 }
@@ -84,44 +116,64 @@ memory_as_planned()
 {
     train cuda "$work/base" --config_file configs/bert_base.json --train_batch_size 256 --max_steps 3 --skip_checkpoint \
         --autocast 2>&1 | tee "$work/memory" | tail -n 3
-    awk '/^memory: cuda took/ { found = 1; ratio = $4 / $7; print "taken:planned", ratio }
+    awk '/^memory: .*cuda took/ { found = 1; ratio = $(NF - 4) / $(NF - 1); print "taken:planned", ratio }
         END { exit !(found && ratio > 0.95 && ratio < 1.05) }' "$work/memory"
 }
 
-export XDG_CACHE_HOME=$work/cache # so that every shape is timed
-"$kiln" doctor --dry_run | grep '^cuda'
-step "ops, fp32" "$build/tests/checkop" cuda fp32
-step "ops, bf16" "$build/tests/checkop" cuda bf16
-step "ops, fp16" "$build/tests/checkop" cuda fp16
-for kernel in plain mma.sync wgmma; do # whichever would be taken; where one does not fit, another is
-    for dtype in bf16 fp16; do
-        for op in attention attention_backward; do
-            step "$op by $kernel, $dtype" env KILN_ATTENTION=$kernel "$build/tests/checkop" cuda $dtype $op
-        done
-    done
-done
-step "conversions of fp16" "$build/tests/test_cuda_half"
-step "conversions to fp8" "$build/tests/test_cuda_fp8"
-step "training beside the cpu" "$build/tests/test_cuda_training"
-step "answers beside the cpu" "$build/tests/test_cuda_session"
-step "replayed steps" "$build/tests/test_cuda_replay"
-step "training in fp16" "$build/tests/test_cuda_loss_scale"
-step "fine-tuning in fp16" "$build/tests/test_cuda_squad"
-make_store
-step "loss curves, fp32" same_curves 0.01
-step "loss curves, bf16" same_curves 0.03 --autocast
-step "loss curves, tf32" same_curves 0.02 --tf32
-step "loss curves, fp8" same_curves 0.05 --fp8
-step "killed and resumed" resumes_to_the_bit
-step "killed and resumed, bf16" resumes_to_the_bit --autocast
-step "memory as planned" memory_as_planned
-if command -v compute-sanitizer >/dev/null; then
+hot="linear linear_gelu linear_backward_input linear_backward_weight bias_dropout_add_layernorm
+    bias_dropout_add_layernorm_backward gelu_backward embed embed_backward cross_entropy quantize global_norm lamb"
+others=$("$checkop" ops | grep -vxF "$(printf '%s\n' $hot)")
+
+first_part()
+{
+    attention_steps wgmma bf16 ""
+    attention_steps mma.sync bf16 ""
+    op_steps "" bf16 $hot
+    attention_steps wgmma bf16 ", large"
+    attention_steps mma.sync bf16 ", large"
+    op_steps ", large" bf16 $hot
+    limit=$((2 * limit)) step "two steps of BERT-Large, bf16" "$build/tests/test_cuda_large" ${LARGE:-24 1024 16 128} bf16
+    step "training beside the cpu" "$build/tests/test_cuda_training"
+    step "replayed steps" "$build/tests/test_cuda_replay"
+}
+
+rest()
+{
+    local kernel dtype
+    limit=$((2 * limit)) step "two steps of BERT-Large, fp32" "$build/tests/test_cuda_large" ${LARGE:-24 1024 16 128} fp32
+    op_steps "" bf16 $others
+    step "conversions to fp8" "$build/tests/test_cuda_fp8"
+    step "answers beside the cpu" "$build/tests/test_cuda_session"
+    step "loss curves, bf16" same_curves 0.03 --autocast
+    step "killed and resumed, bf16" resumes_to_the_bit --autocast
+    step "loss curves, fp8" same_curves 0.05 --fp8
+    step "loss curves, fp32" same_curves 0.01
+    step "loss curves, tf32" same_curves 0.02 --tf32
+    step "killed and resumed" resumes_to_the_bit
+    step "memory as planned" memory_as_planned
+    op_steps "" fp32 $hot $others
+    op_steps "" fp16 $hot $others
+    for kernel in mma.sync wgmma; do attention_steps $kernel fp16 ""; done # where one does not fit, another is taken
+    for dtype in bf16 fp16; do attention_steps plain $dtype ""; done
+    step "conversions of fp16" "$build/tests/test_cuda_half"
+    step "training in fp16" "$build/tests/test_cuda_loss_scale"
+    step "fine-tuning in fp16" "$build/tests/test_cuda_squad"
+    op_steps ", large" fp32 $hot $others
+    op_steps ", large" bf16 $others
+    [ "${SANITIZE:-0}" = 0 ] || sanitize
+}
+
+sanitize()
+{
+    local op
     for op in quantize embed_backward attention attention_backward layernorm_backward cross_entropy lamb; do
-        step "memory of $op" compute-sanitizer --error-exitcode 1 "$build/tests/checkop" cuda bf16 $op
-        step "races of $op" compute-sanitizer --tool racecheck --error-exitcode 1 "$build/tests/checkop" cuda bf16 $op
+        step "memory of $op" compute-sanitizer --error-exitcode 1 "$checkop" --one-process cuda bf16 $op
+        step "races of $op" compute-sanitizer --tool racecheck --error-exitcode 1 "$checkop" --one-process cuda bf16 $op
     done
-else
-    echo "skipped memory and races of the ops: there is no compute-sanitizer"
-fi
-echo "$failed failed"
+}
+
+machine | tee -a "$table"
+[ "${1:-}" = rest ] || first_part
+[ "${1:-}" = first ] || rest
+tell "$failed failed"
 [ "$failed" -eq 0 ]

@@ -15,6 +15,9 @@ c++           tools
 git           tools
 chromium      tools
 chroot        tools
+cc            tools
+nvcc          tools
+addresses     build
 cpu-avx2      processor
 cpu-avx512    processor
 '

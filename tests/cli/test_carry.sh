@@ -14,7 +14,7 @@ fi
 if [ -f "$build/libkiln_cuda.so" ]; then
     files+=(libkiln_cuda.so)
 fi
-[ ${#files[@]} -gt 0 ] || { echo "skipped: this build is neither static nor has it libkiln_cuda.so"; exit 77; }
+[ ${#files[@]} -gt 0 ] || skip nvcc "this build is neither static nor has it libkiln_cuda.so; install nvcc (tools/install_nvcc.sh)"
 for file in "${files[@]}"; do
     strip -o "$dir/$(basename "$file")" "$build/$file"
 done

@@ -4,7 +4,7 @@ set -euo pipefail
 dir=$(mktemp -d)
 trap 'rm -rf "$dir"' EXIT
 . "$(dirname "$0")/expect.sh"
-command -v cc >/dev/null || { echo "skipped: there is no C compiler"; exit 77; }
+command -v cc >/dev/null || skip cc "there is no C compiler on PATH; install gcc"
 mkdir -p "$dir/bin" "$dir/lib"
 cp "$1" "$dir/bin/kiln"
 # of a version that no machine has, and a library of kernels that is refused once it is loaded

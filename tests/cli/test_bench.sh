@@ -34,7 +34,7 @@ grep -qE "^warm, .*: median [0-9.]+ ms, 99 % of [0-9]+ within [0-9.]+ ms, [0-9.]
 
 # What a GPU that is not here would take: rows of the same names, and a rate of a cool and of a hot chip.
 expect 0 "Nothing here is measured" "$kiln" bench --predict h200 --model large --train_batch_size 256 --autocast --optimizer lamb
-for row in linear_backward_weight attention lamb "all ops" product bias_dropout_add_layernorm_kernel "all kernels"; do
+for row in linear_backward_weight attention lamb "all ops" product norm_kernel "all kernels"; do
     grep -qE "^$row +[0-9]+" "$dir/out" || fail "$row is not predicted: $(cat "$dir/out")"
 done
 # 256 sequences in 118 to 124 ms by a count made by hand (docs/numbers.md)

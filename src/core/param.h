@@ -39,7 +39,7 @@ struct param {
     bool decay; /* weight decay applies */
     enum param_split split;
     bool by_product; /* its gradient is one product, which the first micro-batch of a step assigns */
-    int64_t offset; /* first element in the flat buffer */
+    int64_t offset;  /* first element in the flat buffer */
 };
 
 struct param_table {

@@ -182,7 +182,8 @@ typedef std::vector<std::function<void()>> work_list;
 struct recording {
     work_list work;
     work_list *piece = NULL; /* that is being given */
-    std::shared_ptr<std::deque<std::shared_ptr<work_list>>> waiting = /* pieces that a replay has still to do */
+    std::shared_ptr<std::deque<std::shared_ptr<work_list>>>
+        waiting = /* pieces that a replay has still to do */
         std::make_shared<std::deque<std::shared_ptr<work_list>>>();
     std::shared_ptr<bool> late = std::make_shared<bool>(true); /* in this replay */
 

@@ -55,6 +55,7 @@ static struct status answer(struct reading *r, const char *question)
     r->options.progress = &progress;
     struct status s = ask_question(&r->session, question, r->context, r->n, &r->options, &result);
     progress_end(&progress);
+    r->options.progress = NULL;
     for (int64_t k = 0; !failed(s) && k < result.n; k++) {
         const struct ask_answer *a = &result.answers[k];
         const char *text = result.texts.data + a->text;

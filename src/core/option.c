@@ -256,17 +256,15 @@ struct status option_parse(const struct command *c, int argc, const char **argv,
     TRY(store_defaults(c, args));
     for (int i = 0; i < argc; i++) {
         const char *word = argv[i];
-        if (only_positional) {
+        if (only_positional || (!is_flag(word) && strcmp(word, "-h") != 0)) {
             argv[(*n_positional)++] = word;
         } else if (strcmp(word, "--help") == 0 || strcmp(word, "-h") == 0) {
             *wants_help = true;
             return status_ok();
         } else if (strcmp(word, "--") == 0) {
             only_positional = true;
-        } else if (is_flag(word)) {
-            TRY(parse_flag(c, argc, argv, &i, args));
         } else {
-            argv[(*n_positional)++] = word;
+            TRY(parse_flag(c, argc, argv, &i, args));
         }
     }
     TRY(check_positional(c, *n_positional, argv));

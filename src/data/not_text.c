@@ -59,9 +59,15 @@ static bool starts_with(const char *text, size_t n, const char *prefix, bool any
     return n >= k && (any_case ? strncasecmp(text, prefix, k) : memcmp(text, prefix, k)) == 0;
 }
 
+/* White space of ASCII, as isspace has it in every locale. */
+static bool is_space(char c)
+{
+    return c == ' ' || (c >= '\t' && c <= '\r');
+}
+
 static size_t skip_space(const char *text, size_t n, size_t at)
 {
-    while (at < n && memchr(" \t\r\n", text[at], 4) != NULL) {
+    while (at < n && is_space(text[at])) {
         at++;
     }
     return at;
@@ -131,7 +137,7 @@ const struct not_text *not_text_find_binary(const char *text, size_t n)
     size_t n_control = 0;
     n = n < NOT_TEXT_LOOK_BYTES ? n : NOT_TEXT_LOOK_BYTES;
     for (size_t i = 0; i < n; i++) {
-        n_control += (unsigned char)text[i] < ' ' && memchr("\t\n\v\f\r", text[i], 5) == NULL;
+        n_control += (unsigned char)text[i] < ' ' && !is_space(text[i]);
     }
     return n_control > 1 + n / 32 ? &binary : NULL;
 }

@@ -509,13 +509,14 @@ static void make_attention(struct checkop_case *c, const struct checkop_shape *s
 
 RUN(attention_backward)
 {
-    o->attention_backward(x, t[0], t[1], t[2], t[3], t[4], t[5], t[6], t[7], t[8], attention_of(c, t));
+    o->attention_backward(x, t[0], t[1], t[2], c->shape.plain ? NULL_TENSOR : t[3], t[4], t[5], t[6], t[7],
+                          t[8], t[9], attention_of(c, t));
 }
 
 static void forward_attention(const struct checkop_case *c, const struct ops *o, struct exec *x,
                               const tensor *t)
 {
-    o->attention(x, t[4], t[5], t[6], t[7], t[8], attention_of(c, t));
+    o->attention(x, t[5], t[6], t[7], t[8], t[9], attention_of(c, t));
 }
 
 static void make_attention_backward(struct checkop_case *c, const struct checkop_shape *s)
@@ -523,9 +524,10 @@ static void make_attention_backward(struct checkop_case *c, const struct checkop
     int64_t max, rows_q = total(c->lens_q, c->n_sequences, &max),
                  rows_kv = total(c->lens_kv, c->n_sequences, &max);
     rows_q += s->rest, rows_kv += s->rest;
-    add(c, gradient(heads("dq", ROLE_OUT, s, rows_q), 6));
-    add(c, gradient(heads("dk", ROLE_OUT, s, rows_kv), 7));
-    add(c, gradient(heads("dv", ROLE_OUT, s, rows_kv), 8));
+    add(c, gradient(heads("dq", ROLE_OUT, s, rows_q), 7));
+    add(c, gradient(heads("dk", ROLE_OUT, s, rows_kv), 8));
+    add(c, gradient(heads("dv", ROLE_OUT, s, rows_kv), 9));
+    add(c, vector("dbias", ROLE_INOUT, KIND_W, 3 * s->h));
     c->seed = add(c, heads("dout", ROLE_IN, s, rows_q));
     c->args[c->seed].gap = 0;
     c->value = add(c, heads("out", ROLE_IN, s, rows_q));
@@ -537,8 +539,9 @@ static void make_attention_backward(struct checkop_case *c, const struct checkop
     add_attention_inputs(c, s, rows_q);
     c->run = run_attention_backward;
     c->forward = forward_attention;
-    c->bound_fp32 = 1e-5;   /* lse is rounded to fp32, and enters an exponential */
-    c->bound_bf16_a = 6e-3; /* probabilities and gradients of scores are rounded too; the terms cancel */
+    c->bound_fp32 = 1e-5; /* lse is rounded to fp32, and enters an exponential */
+    c->bound_bf16_a = c->bound_bf16_w =
+        6e-3; /* probabilities and gradients of scores are rounded too; the terms cancel */
 }
 
 RUN(gather_rows)

@@ -125,6 +125,7 @@ static const struct checkop_shape test_shapes[] = {
      .p = 0.2},
     {"attention_backward", .h = 21, .heads = 3, .lens_q = LENS(1, 2, 130), .alibi = true},
     {"attention_backward", .h = 64, .heads = 1, .lens_q = LENS(300), .p = 0.1},
+    {"attention_backward", .h = 64, .heads = 1, .lens_q = LENS(140, 30), .p = 0.1, .plain = true},
     {"attention_backward", .h = 64, .heads = 1, .lens_q = EVERY_LENGTH, .p = 0.1, .strided = true},
     {"attention_backward", .h = 64, .heads = 1, .lens_q = LENS(130, 20, 5, 0, 40),
      .lens_kv = LENS(70, 150, 0, 9, 129), .causal = true},

@@ -58,6 +58,10 @@ struct device {
     bool computes_in_f16; /* its ops take matrices in fp16, beside fp32 and bf16 */
     bool computes_in_fp8; /* its products take factors in fp8; elsewhere they are kept in bf16 (core/fp8.h) */
 
+    /* Its attention_backward sums columns while it has them; elsewhere linear_backward_weight does, which reads them
+     * anyway (ops/ops.h, dbias). */
+    bool sums_in_attention;
+
     /* What an exec on this device holds beside it: a stream, handles of libraries.  NULL on the host. */
     struct status (*open)(void **context);
     void (*close)(void *context);

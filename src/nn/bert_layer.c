@@ -189,6 +189,7 @@ void bert_layer_backward(struct exec *x, tensor dx, const struct bert_layer_weig
 {
     const struct ops *op = x->ops;
     const struct bert_config *c = call->config;
+    bool early = x->device->sums_in_attention; /* which of the last two columns has b_qkv's gradient */
     exec_enter(x, "layer", call->layer);
 
     /* y = LN_2(h + dropout(gelu(h W_1^T + b_1) W_2^T + b_2)) */
@@ -211,13 +212,13 @@ void bert_layer_backward(struct exec *x, tensor dx, const struct bert_layer_weig
                     &a->fp8_o, &s->fp8_branch);
 
     /* A = dropout(softmax(Q K^T / sqrt(D))) V */
-    op->attention_backward(x, heads_of(s->dqkv, 0, c), heads_of(s->dqkv, 1, c), heads_of(s->dqkv, 2, c),
-                           tensor_split_heads(s->dheads, c->num_attention_heads),
-                           tensor_split_heads(a->heads, c->num_attention_heads), a->lse,
-                           heads_of(a->qkv, 0, c), heads_of(a->qkv, 1, c), heads_of(a->qkv, 2, c),
-                           self_attention(call));
+    op->attention_backward(
+        x, heads_of(s->dqkv, 0, c), heads_of(s->dqkv, 1, c), heads_of(s->dqkv, 2, c),
+        early ? g->b_qkv : NULL_TENSOR, tensor_split_heads(s->dheads, c->num_attention_heads),
+        tensor_split_heads(a->heads, c->num_attention_heads), a->lse, heads_of(a->qkv, 0, c),
+        heads_of(a->qkv, 1, c), heads_of(a->qkv, 2, c), self_attention(call));
 
     /* [Q K V] = x W_qkv^T + b_qkv */
-    linear_backward(x, dx, true, g->w_qkv, call->adds, g->b_qkv, s->dqkv, in, w->w_qkv, &a->fp8_qkv,
-                    &s->fp8_dqkv);
+    linear_backward(x, dx, true, g->w_qkv, call->adds, early ? NULL_TENSOR : g->b_qkv, s->dqkv, in, w->w_qkv,
+                    &a->fp8_qkv, &s->fp8_dqkv);
 }

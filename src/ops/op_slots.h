@@ -49,8 +49,9 @@
           row_keys, drop), din) \
     _(attention, (tensor out, tensor lse, tensor q, tensor k, tensor v, struct attention a), (out, lse, q, \
           k, v, a), q, k) \
-    _(attention_backward, (tensor dq, tensor dk, tensor dv, tensor dout, tensor out, tensor lse, tensor q, \
-          tensor k, tensor v, struct attention a), (dq, dk, dv, dout, out, lse, q, k, v, a), dq, dk) \
+    _(attention_backward, (tensor dq, tensor dk, tensor dv, tensor dbias, tensor dout, tensor out, tensor lse, \
+          tensor q, tensor k, tensor v, struct attention a), (dq, dk, dv, dbias, dout, out, lse, q, k, v, a), \
+          dq, dk) \
     _(gather_rows, (tensor out, tensor in, tensor rows), (out, in, rows), out, in) \
     _(scatter_add_rows, (tensor din, tensor dout, tensor rows), (din, dout, rows), din, dout) \
     _(cross_entropy, (tensor loss, tensor correct, tensor dlogits, tensor logits, tensor labels, int64_t \

@@ -186,9 +186,10 @@ struct ops {
     /* With P recomputed from lse (Dao 2023, arXiv:2307.08691, algorithm 2), all assigned:
      *     dv = dropout(P)^T dout;  dP = dropout'(dout v^T);  dS = P (dP - rowsum(dout out))
      *     dq = scale dS k;  dk = scale dS^T q
-     * and 0 in rows behind the last sequence. */
-    void (*attention_backward)(struct exec *x, tensor dq, tensor dk, tensor dv, tensor dout, tensor out,
-                               tensor lse, tensor q, tensor k, tensor v, struct attention a);
+     * and 0 in rows behind the last sequence;  dbias += sums over rows of dq, dk and dv.  dbias [3 N D] W, or null:
+     * the three side by side, where q and k have rows of one size. */
+    void (*attention_backward)(struct exec *x, tensor dq, tensor dk, tensor dv, tensor dbias, tensor dout,
+                               tensor out, tensor lse, tensor q, tensor k, tensor v, struct attention a);
 
     /* out[i] = in[rows[i]].  out [M, H], in [T, H] A; rows i32 [M]. */
     void (*gather_rows)(struct exec *x, tensor out, tensor in, tensor rows);

@@ -289,20 +289,24 @@ static void plan_attention(struct exec *x, tensor out, tensor lse, tensor q, ten
          {"row_keys", a.row_keys, DTYPE_I32, q.dims[0], 2});
 }
 
-static void plan_attention_backward(struct exec *x, tensor dq, tensor dk, tensor dv, tensor dout, tensor out,
-                                    tensor lse, tensor q, tensor k, tensor v, struct attention a)
+static void plan_attention_backward(struct exec *x, tensor dq, tensor dk, tensor dv, tensor dbias,
+                                    tensor dout, tensor out, tensor lse, tensor q, tensor k, tensor v,
+                                    struct attention a)
 {
-    int64_t rows = tensor_rows(q), kv_rows = tensor_rows(k), d = tensor_cols(q);
+    int64_t rows = tensor_rows(q), kv_rows = tensor_rows(k), d = tensor_cols(q), sums = 3 * q.dims[1] * d;
     int matrix = (int)q.dtype;
     plan_attention(x, out, lse, q, k, v, a);
     /* four more products with the gradients, one of them a second time over the recomputed scores (counted as
      * useful work: twice the forward) */
     double flops = 8.0 * attention_pairs(&a, q.dims[0]) * (double)(q.dims[1] * d) * (a.causal ? 0.5 : 1.0);
     x->totals.flops -= flops / 2; /* the recomputed forward is not useful work */
-    PLAN(x, "attention_backward", flops,
-         workspace_attention_backward(q.dims[1], d, a.max_seqlen_q, a.max_seqlen_kv),
-         {"dq", dq, matrix, rows, d}, {"dk", dk, matrix, kv_rows, d}, {"dv", dv, matrix, kv_rows, d},
-         {"dout", dout, matrix, rows, d});
+    PLAN(x, "attention_backward", flops, 0, {"dq", dq, matrix, rows, d}, {"dk", dk, matrix, kv_rows, d},
+         {"dv", dv, matrix, kv_rows, d}, {"dout", dout, matrix, rows, d});
+    if (!tensor_is_null(dbias)) {
+        size_t scratch = workspace_attention_sums(
+            q.dims[0], k.dims[0], sums, tensor_count(a.cu_seqlens_q) - 1, a.max_seqlen_q, a.max_seqlen_kv);
+        PLAN(x, "attention_backward", 0, scratch, {"dbias", dbias, (int)dtype_of_vectors(q.dtype), 1, sums});
+    }
 }
 
 static void plan_gather_rows(struct exec *x, tensor out, tensor in, tensor rows)

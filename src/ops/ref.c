@@ -443,8 +443,18 @@ static void attend_backward(struct query q, void *context)
     }
 }
 
-static void ref_attention_backward(struct exec *x, tensor dq, tensor dk, tensor dv, tensor dout, tensor out,
-                                   tensor lse, tensor q, tensor k, tensor v, struct attention a)
+/* total[first + i] += sum over rows of column i. */
+static void sum_heads(tensor total, int64_t first, tensor t)
+{
+    for (int64_t row = 0; row < t.dims[0]; row++) {
+        for (int64_t i = 0; i < t.dims[1] * t.dims[2]; i++) {
+            add1(total, first + i, get_head(t, row, i / t.dims[2], i % t.dims[2]));
+        }
+    }
+}
+
+static void ref_attention_backward(struct exec *x, tensor dq, tensor dk, tensor dv, tensor dbias, tensor dout,
+                                   tensor out, tensor lse, tensor q, tensor k, tensor v, struct attention a)
 {
     if (stopped(x)) {
         return;
@@ -454,6 +464,12 @@ static void ref_attention_backward(struct exec *x, tensor dq, tensor dk, tensor 
     ref_fill(x, dv, 0);
     struct attention_call c = {x, &a, dq, dk, dv, dout, out, lse, q, k, v};
     for_each_query(&a, q.dims[1], attend_backward, &c);
+    if (!tensor_is_null(dbias)) {
+        int64_t cols = q.dims[1] * q.dims[2];
+        sum_heads(dbias, 0, dq);
+        sum_heads(dbias, cols, dk);
+        sum_heads(dbias, 2 * cols, dv);
+    }
 }
 
 static void ref_gather_rows(struct exec *x, tensor out, tensor in, tensor rows)

@@ -78,10 +78,26 @@ static inline size_t workspace_attention(int64_t n_heads, int64_t head_size, int
     return 0;
 }
 
-static inline size_t workspace_attention_backward(int64_t n_heads, int64_t head_size, int64_t max_seqlen_q,
-                                                  int64_t max_seqlen_kv)
+/* Sums of columns of dq, dk and dv, `sums` in all: one of every tile of every sequence, or those of runs of rows;
+ * and room for as many totals. */
+enum { WORKSPACE_ATTENTION_TILE = 128 };
+
+static inline int64_t workspace_attention_tiles(int64_t max_seqlen_q, int64_t max_seqlen_kv)
 {
-    return workspace_attention(n_heads, head_size, max_seqlen_q, max_seqlen_kv);
+    int64_t longest = max_seqlen_q > max_seqlen_kv ? max_seqlen_q : max_seqlen_kv;
+    return longest > 0 ? (longest + WORKSPACE_ATTENTION_TILE - 1) / WORKSPACE_ATTENTION_TILE : 1;
+}
+
+static inline size_t workspace_attention_sums(int64_t rows_q, int64_t rows_kv, int64_t sums,
+                                              int64_t n_sequences, int64_t max_seqlen_q,
+                                              int64_t max_seqlen_kv)
+{
+    int64_t rows = rows_q > rows_kv ? rows_q : rows_kv;
+    int64_t tiles = n_sequences * workspace_attention_tiles(max_seqlen_q, max_seqlen_kv);
+    size_t totals = (size_t)sums * sizeof(float), of_tiles = (size_t)tiles * totals;
+    size_t of_runs = workspace_column_sum(rows, sums / 3);
+    of_runs = of_runs > (size_t)WORKSPACE_ROW_RUNS * totals ? of_runs : (size_t)WORKSPACE_ROW_RUNS * totals;
+    return totals + (of_tiles > of_runs ? of_tiles : of_runs);
 }
 
 static inline size_t workspace_find_nonfinite(int64_t count)

@@ -265,6 +265,7 @@ static size_t emulated_free_bytes(void)
 const struct device device_emulated = {
     .name = "emulated cuda",
     .computes_in_f16 = true,
+    .sums_in_attention = true,
     .computes_in_fp8 = true,
     .open = emulated_open,
     .close = emulated_close,

@@ -2,6 +2,8 @@
  * arXiv:2307.08691, algorithm 2); gradients of keys and values add up over the blocks of queries, in
  * order. */
 #include "ops/cpu/attention_tile.h"
+#include "ops/cpu/row_runs.h"
+#include "ops/cpu/rows.h"
 
 enum { QUERY_BLOCK = 64 };
 
@@ -215,8 +217,47 @@ static void attention_item(const void *context, int64_t item, void *lane)
     }
 }
 
-static void cpu_attention_backward(struct exec *x, tensor dq, tensor dk, tensor dv, tensor dout, tensor out,
-                                   tensor lse, tensor q, tensor k, tensor v, struct attention a)
+/* Columns of a gradient that are summed over its rows. */
+struct column_sums {
+    tensor t; /* [T, N, D] */
+    float *partials;
+};
+
+static void sum_run(const void *context, int64_t run, void *lane)
+{
+    const struct column_sums *c = context;
+    int64_t rows = c->t.dims[0], cols = c->t.dims[1] * c->t.dims[2];
+    float *sums = c->partials + run * cols;
+    memset(sums, 0, (size_t)cols * sizeof *sums);
+    for (int64_t r = row_run_begin(rows, run); r < row_run_begin(rows, run + 1); r++) {
+        const void *row = attention_row(c->t, 0, r);
+        const float *in = row;
+        if (c->t.dtype == DTYPE_BF16) {
+            rows_from_bf16(lane, row, cols);
+            in = lane;
+        }
+#pragma omp simd
+        for (int64_t i = 0; i < cols; i++) {
+            sums[i] += in[i];
+        }
+    }
+}
+
+/* total += sum over rows, of all columns of all heads. */
+static void sum_columns(struct exec *x, float *total, tensor t, float *partials)
+{
+    int64_t cols = t.dims[1] * t.dims[2], runs = row_runs(t.dims[0]);
+    struct column_sums c = {t, partials};
+    if (runs > 0) {
+        lanes_run(x, "attention_backward", runs, (size_t)cols * sizeof(float), sum_run, &c);
+    }
+    if (runs > 0 && !failed(x->status)) {
+        row_runs_add(total, partials, runs, cols, cols);
+    }
+}
+
+static void cpu_attention_backward(struct exec *x, tensor dq, tensor dk, tensor dv, tensor dbias, tensor dout,
+                                   tensor out, tensor lse, tensor q, tensor k, tensor v, struct attention a)
 {
     struct attention_call c = {&a, out, lse, q, k, v, dq, dk, dv, dout, 0, 0, 0, 0, false, 0, 0, 0};
     if (!attention_accept(x, "attention_backward", &c)) {
@@ -230,6 +271,16 @@ static void cpu_attention_backward(struct exec *x, tensor dq, tensor dk, tensor 
     float start[1];
     carve(&c, attention_max_padded_k(&c), start, &bytes);
     lanes_run(x, "attention_backward", attention_items(&c), bytes, attention_item, &c);
+    if (!tensor_is_null(dbias) && !failed(x->status)) {
+        int64_t cols = q.dims[1] * q.dims[2];
+        float *total = dbias.data;
+        float *partials = exec_scratch(x, workspace_attention_sums(q.dims[0], k.dims[0], 3 * cols,
+                                                                   tensor_count(a.cu_seqlens_q) - 1,
+                                                                   a.max_seqlen_q, a.max_seqlen_kv));
+        sum_columns(x, total, dq, partials);
+        sum_columns(x, total + cols, dk, partials);
+        sum_columns(x, total + 2 * cols, dv, partials);
+    }
 }
 
 KERNEL_FILL(attention_backward, struct ops)

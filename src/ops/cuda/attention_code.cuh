@@ -11,7 +11,8 @@ typedef launch_attention_rows attention_rows;
  * start and be apart by multiples of 16 bytes. */
 bool attention_mma_has(launch_type type, int64_t head_size);
 
-/* All leave rows outside of sequences as they are. */
+/* Rows behind the last sequence become zero.  Sums of columns of gradients: those that say so leave those of each tile
+ * in partial_sums. */
 void attention_mma_forward(const launch *l, const launch_attention *a, const attention_rows *r,
                            launch_type type);
 void attention_mma_backward(const launch *l, const launch_attention *a, const attention_rows *r,
@@ -51,6 +52,39 @@ __device__ static inline bool find_place(place *p, const launch_attention &a, bo
     p->n_k = a.cu_kv[b + 1] - p->k0;
     p->first = (int)blockIdx.x * tile;
     return p->first < (by_queries ? p->n_q : p->n_k);
+}
+
+/* Rows behind the last sequence, few, become zero in N tensors: each block clears some of them, its head's columns.
+ * `end` is where the last sequence ends. */
+template <typename E, int N>
+__device__ static inline void clear_outside(const launch_attention &a, const launch_rows (&tensors)[N],
+                                            const int32_t *end, int64_t n)
+{
+    int d = (int)a.head_size, first = *end + (int)(blockIdx.z * gridDim.x + blockIdx.x);
+    ROLLED
+    for (int row = first; row < (int)n; row += (int)(gridDim.z * gridDim.x)) {
+        ROLLED
+        for (int c = (int)threadIdx.x; c < d; c += (int)blockDim.x) {
+            UNROLL
+            for (int i = 0; i < N; i++) {
+                from_float((E *)tensors[i].data + row * tensors[i].stride + (int)blockIdx.y * d + c, 0.0f);
+            }
+        }
+    }
+}
+
+template <typename E>
+__device__ static inline void clear_outside_queries(const launch_attention &a, launch_rows rows)
+{
+    const launch_rows tensors[] = {rows};
+    clear_outside<E>(a, tensors, a.cu_q + a.n_sequences, a.n_rows_q);
+}
+
+template <typename E>
+__device__ static inline void clear_outside_keys(const launch_attention &a, launch_rows k, launch_rows v)
+{
+    const launch_rows tensors[] = {k, v};
+    clear_outside<E>(a, tensors, a.cu_kv + a.n_sequences, a.n_rows_kv);
 }
 
 /* Keys that a query of the sequence sees. */

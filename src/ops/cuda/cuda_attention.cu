@@ -6,6 +6,7 @@
  * are plain multiply-adds, so this is bound by arithmetic; it runs for every head size and type, where no other
  * kernel fits.  Which kernels there are stands at the end.  Deterministic: no atomic, and a fixed order of sums. */
 #include "ops/cuda/attention_code.cuh"
+#include "ops/cuda/sums_code.cuh"
 
 enum { TILE = 32, PAD = 1 };
 
@@ -109,6 +110,7 @@ __global__ static void attention_kernel(launch_attention a, launch_rows out, flo
                                         launch_rows k, launch_rows v, const uint64_t *dropout_key)
 {
     SHARED_MEMORY(memory);
+    clear_outside_queries<A>(a, out);
     uint64_t key = dropout_key_of(dropout_key, a.dropout);
     __shared__ float largest[TILE], total[TILE], factor[TILE];
     place p;
@@ -206,6 +208,7 @@ __global__ static void query_gradient_kernel(launch_attention a, launch_rows dq,
                                              launch_rows k, launch_rows v, const uint64_t *dropout_key)
 {
     SHARED_MEMORY(memory);
+    clear_outside_queries<A>(a, dq);
     uint64_t key = dropout_key_of(dropout_key, a.dropout);
     __shared__ float lse[TILE], delta[TILE];
     place p;
@@ -246,6 +249,7 @@ __global__ static void key_gradient_kernel(launch_attention a, launch_rows dk, l
                                            const uint64_t *dropout_key)
 {
     SHARED_MEMORY(memory);
+    clear_outside_keys<A>(a, dk, dv);
     uint64_t key = dropout_key_of(dropout_key, a.dropout);
     __shared__ float lse[TILE], delta[TILE];
     place p;
@@ -282,29 +286,6 @@ __global__ static void key_gradient_kernel(launch_attention a, launch_rows dk, l
     store_tile<A>(dv, dvalues, p.head, d, p.k0, p.first, p.n_k);
 }
 
-/* Rows behind the last sequence become zero: few, where a batch was rounded up. */
-template <typename A>
-__global__ static void clear_outside_kernel(launch_rows rows, const int32_t *end, int64_t n, int64_t cols)
-{
-    for (int64_t row = *end + blockIdx.x; row < n; row += gridDim.x) {
-        for (int64_t c = threadIdx.x * EIGHT; c < cols; c += blockDim.x * EIGHT) {
-            store_eight((A *)rows.data + row * rows.stride, c, cols, eight{});
-        }
-    }
-}
-
-static void clear_outside(const launch *l, const launch_attention *a, launch_rows rows, bool of_queries,
-                          launch_type type)
-{
-    enum { MOST_BLOCKS = 128 };
-    const int32_t *end = (of_queries ? a->cu_q : a->cu_kv) + a->n_sequences;
-    int64_t n = of_queries ? a->n_rows_q : a->n_rows_kv;
-    if (n > 0) {
-        BY_TYPE(type, LAUNCH(l, clear_outside_kernel<A>, (unsigned)(n < MOST_BLOCKS ? n : MOST_BLOCKS), BLOCK,
-                             0, rows, end, n, a->n_heads * a->head_size));
-    }
-}
-
 static int shared_bytes(const launch_attention *a, int wide, int narrow)
 {
     return (int)sizeof(float) * TILE * (int)(wide * (a->head_size + PAD) + narrow * (TILE + PAD));
@@ -322,17 +303,12 @@ template <typename A>
 static void backward(const launch *l, const launch_attention *a, const attention_rows *r)
 {
     int of_queries = shared_bytes(a, 5, 2), of_keys = shared_bytes(a, 6, 2);
-    if (a->max_seqlen_q > 0) {
-        cudaFuncSetAttribute(query_gradient_kernel<A>, cudaFuncAttributeMaxDynamicSharedMemorySize,
-                             of_queries);
-        LAUNCH(l, query_gradient_kernel<A>, attention_grid(a, a->max_seqlen_q, TILE), BLOCK, of_queries, *a,
-               r->dq, r->dout, r->out, r->lse, r->q, r->k, r->v, l->dropout_key);
-    }
-    if (a->max_seqlen_kv > 0) {
-        cudaFuncSetAttribute(key_gradient_kernel<A>, cudaFuncAttributeMaxDynamicSharedMemorySize, of_keys);
-        LAUNCH(l, key_gradient_kernel<A>, attention_grid(a, a->max_seqlen_kv, TILE), BLOCK, of_keys, *a,
-               r->dk, r->dv, r->dout, r->out, r->lse, r->q, r->k, r->v, l->dropout_key);
-    }
+    cudaFuncSetAttribute(query_gradient_kernel<A>, cudaFuncAttributeMaxDynamicSharedMemorySize, of_queries);
+    LAUNCH(l, query_gradient_kernel<A>, attention_grid(a, a->max_seqlen_q, TILE), BLOCK, of_queries, *a,
+           r->dq, r->dout, r->out, r->lse, r->q, r->k, r->v, l->dropout_key);
+    cudaFuncSetAttribute(key_gradient_kernel<A>, cudaFuncAttributeMaxDynamicSharedMemorySize, of_keys);
+    LAUNCH(l, key_gradient_kernel<A>, attention_grid(a, a->max_seqlen_kv, TILE), BLOCK, of_keys, *a, r->dk,
+           r->dv, r->dout, r->out, r->lse, r->q, r->k, r->v, l->dropout_key);
 }
 
 static bool plain_has(launch_type, int64_t)
@@ -355,6 +331,7 @@ static void plain_backward(const launch *l, const launch_attention *a, const att
 /* What a kernel fits, and how it is launched; one without a gradient has no `has_backward`. */
 struct attention_kernel_row {
     bool wants_aligned; /* rows at multiples of 16 bytes */
+    bool sums_columns;  /* of gradients, in partial_sums */
     bool (*has_forward)(launch_type type, int64_t head_size);
     bool (*has_backward)(launch_type type, int64_t head_size);
     void (*forward)(const launch *l, const launch_attention *a, const attention_rows *r, launch_type type);
@@ -363,9 +340,9 @@ struct attention_kernel_row {
 
 /* In the order of enum launch_attention_kernel. */
 static const attention_kernel_row KERNELS[] = {
-    {false, plain_has, plain_has, plain_forward, plain_backward},
-    {true, attention_mma_has, attention_mma_has, attention_mma_forward, attention_mma_backward},
-    {true, attention_wgmma_has, attention_wgmma_has, attention_wgmma_forward, attention_wgmma_backward},
+    {false, false, plain_has, plain_has, plain_forward, plain_backward},
+    {true, false, attention_mma_has, attention_mma_has, attention_mma_forward, attention_mma_backward},
+    {true, true, attention_wgmma_has, attention_wgmma_has, attention_wgmma_forward, attention_wgmma_backward},
 };
 static_assert(sizeof KERNELS / sizeof KERNELS[0] == LAUNCH_ATTENTION_KERNELS, "a row for each kernel");
 
@@ -377,12 +354,40 @@ int cuda_attention_fits(launch_attention_kernel kernel, launch_type type, int64_
     return (aligned || !row->wants_aligned) && has != NULL && has(type, head_size);
 }
 
+/* Without a sequence all rows are behind the last one. */
+static void clear_rows(const launch *l, const launch_attention *a, launch_rows rows, int64_t n,
+                       launch_type type)
+{
+    cuda_launch_fill(l, rows, type, n, a->n_heads * a->head_size, 0);
+}
+
 void cuda_launch_attention(const launch *l, launch_attention_kernel kernel, const launch_attention *a,
                            const launch_attention_rows *r, launch_type type)
 {
-    clear_outside(l, a, r->out, true, type);
-    if (a->max_seqlen_q > 0 && a->n_sequences > 0) {
+    if (a->n_sequences > 0) {
         KERNELS[kernel].forward(l, a, r, type);
+    } else {
+        clear_rows(l, a, r->out, a->n_rows_q, type);
+    }
+}
+
+/* dbias += sums over rows of dq, dk and dv. */
+static void sum_gradients(const launch *l, bool in_tiles, const launch_attention *a,
+                          const launch_attention_rows *r, launch_type type)
+{
+    int64_t cols = a->n_heads * a->head_size;
+    if (in_tiles) {
+        add_runs(l, run_totals{{r->dbias, r->dbias + cols, r->dbias + 2 * cols}}, 3, r->partial_sums,
+                 a->n_sequences * r->tiles, cols);
+        return;
+    }
+    launch of_runs = *l;
+    of_runs.scratch = r->partial_sums;
+    const launch_rows gradients[] = {r->dq, r->dk, r->dv};
+    for (int i = 0; i < 3; i++) {
+        int64_t rows = i == 0 ? a->n_rows_q : a->n_rows_kv;
+        cuda_launch_column_sum(&of_runs, r->dbias + i * cols, gradients[i], type, rows, cols,
+                               i == 0 ? r->runs_q : r->runs_kv);
     }
 }
 
@@ -390,10 +395,14 @@ void cuda_launch_attention_backward(const launch *l, launch_attention_kernel ker
                                     const launch_attention *a, const launch_attention_rows *r,
                                     launch_type type)
 {
-    clear_outside(l, a, r->dq, true, type);
-    clear_outside(l, a, r->dk, false, type);
-    clear_outside(l, a, r->dv, false, type);
-    if (a->n_sequences > 0) {
-        KERNELS[kernel].backward(l, a, r, type);
+    if (a->n_sequences == 0) {
+        clear_rows(l, a, r->dq, a->n_rows_q, type);
+        clear_rows(l, a, r->dk, a->n_rows_kv, type);
+        clear_rows(l, a, r->dv, a->n_rows_kv, type);
+        return;
+    }
+    KERNELS[kernel].backward(l, a, r, type);
+    if (r->dbias != NULL) {
+        sum_gradients(l, KERNELS[kernel].sums_columns, a, r, type);
     }
 }

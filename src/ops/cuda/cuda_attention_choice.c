@@ -36,10 +36,12 @@ static void check_operands(const struct attention_call *c)
 static bool find_fastest(struct product_choice *choice, struct cuda_choices *choices, const struct launch *l,
                          const struct attention_call *call, const struct attention_candidates *candidates)
 {
+    struct attention_call timed = *call;
     *choice = (struct product_choice){.micros = (double)INFINITY};
     check_operands(call);
+    timed.rows.dbias = call->rows.dbias != NULL ? call->rows.instead : NULL;
     for (int i = 0; i < candidates->n; i++) {
-        struct trial t = {l, candidates->kernels[i], call};
+        struct trial t = {l, candidates->kernels[i], &timed};
         double micros = cuda_choices_time(choices, l->stream, run_trial, &t);
         if (micros < choice->micros) {
             choice->form = (int)t.kernel;

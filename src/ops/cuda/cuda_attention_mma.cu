@@ -55,6 +55,7 @@ __global__ __launch_bounds__(cut<D>::THREADS,
     E *queries = (E *)memory, *own = queries + (int)threadIdx.x / WARP * SIDE * STRIDE;
     E *buffers = queries + OWN * STRIDE; /* each of keys, then values */
     place p;
+    clear_outside_queries<E>(a, r.out);
     if (!find_place(&p, a, true, OWN)) {
         return;
     }

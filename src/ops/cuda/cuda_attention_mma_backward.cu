@@ -110,6 +110,8 @@ __global__ __launch_bounds__(cut<D>::THREADS, cut<D>::BLOCKS) static void attent
     E *gradients = keys + by_keys<D>::GRADIENTS;
     float *lse = (float *)(keys + by_keys<D>::ELEMENTS);
     place p;
+    clear_outside_queries<E>(a, r.dq);
+    clear_outside_keys<E>(a, r.dk, r.dv);
     if (!find_place(&p, a, false, OWN) && p.first != 0) { /* without keys there are still queries */
         return;
     }

@@ -54,6 +54,7 @@ __global__ __launch_bounds__(THREADS,
     E *queries = (E *)memory, *buffers = queries + OWN * D; /* each of keys, then values */
     rows_of_warp rows = find_rows();
     place p;
+    clear_outside_queries<E>(a, r.out);
     if (!find_place(&p, a, true, OWN)) {
         return;
     }

@@ -17,6 +17,7 @@
 #include "ops/cuda/warpgroup_code.cuh"
 
 enum { STREAM = GROUP_ROWS, STEPS = STREAM / SIDE };
+static_assert((int)OWN == (int)LAUNCH_ATTENTION_TILE, "a place for each tile's sums");
 
 __device__ static inline bool is_whole(const place &p)
 {
@@ -122,6 +123,63 @@ __device__ static inline void multiply_first(int n, square (&sums)[N], uint64_t 
     }
 }
 
+/* Sums of columns of a block's gradients, as they are rounded.  Each warp puts those of its 16 rows, zeros behind the last
+ * one, where no product reads any more; when all have, one thread a column adds them in order. */
+template <int D> struct column_sums {
+    float *of_warps; /* [tensors, warps, D] of shared memory */
+
+    /* Of the rows that store_rows left in a tile. */
+    template <typename E> __device__ void put(int tensor, const E *tile) const
+    {
+        float *own = of_warps + (tensor * (THREADS / WARP) + (int)threadIdx.x / WARP) * D;
+        UNROLL
+        for (int c = 0; c < D; c += SIDE) {
+            square sums = sum_over_rows<panels<OWN>>(tile, c);
+            if (lane_of_warp() < QUAD) {
+                UNROLL
+                for (int i = 0; i < 4; i++) {
+                    own[c + square_column(i / 2 * 4 + i % 2)] = sums.v[i / 2 * 4 + i % 2];
+                }
+            }
+        }
+    }
+};
+
+/* The place of a tile's sums of column i of tensor 0 (dq), 1 (dk) or 2 (dv). */
+template <int D>
+__device__ static inline float *sum_of_tile(const attention_rows &r, const launch_attention &a, int tensor,
+                                            int i)
+{
+    int64_t runs = a.n_sequences * r.tiles, run = blockIdx.z * r.tiles + blockIdx.x;
+    return r.partial_sums + ((tensor * runs + run) * a.n_heads + blockIdx.y) * D + i;
+}
+
+/* All threads: the sums that the warps put of `n` tensors from number `first` on. */
+template <int D>
+__device__ static inline void finish_sums(const attention_rows &r, const launch_attention &a,
+                                          const column_sums<D> &c, int first, int n)
+{
+    __syncthreads();
+    for (int i = (int)threadIdx.x; i < n * D; i += THREADS) {
+        const float *of_warp = c.of_warps + i / D * (THREADS / WARP) * D + i % D;
+        float sum = 0;
+        UNROLL
+        for (int w = 0; w < THREADS / WARP; w++) {
+            sum += of_warp[w * D];
+        }
+        *sum_of_tile<D>(r, a, first + i / D, i % D) = sum;
+    }
+}
+
+/* The same of a tile without rows. */
+template <int D>
+__device__ static inline void clear_sums(const attention_rows &r, const launch_attention &a, int first, int n)
+{
+    for (int i = (int)threadIdx.x; r.partial_sums != NULL && i < n * D; i += THREADS) {
+        *sum_of_tile<D>(r, a, first + i / D, i % D) = 0.0f;
+    }
+}
+
 /* Elements of the kernel of whole sequences in shared memory, before its statistics. */
 template <int D> struct whole {
     static const int GRADIENTS = 4 * OWN * D, ELEMENTS = GRADIENTS + OWN * OWN;
@@ -138,8 +196,14 @@ __global__ __launch_bounds__(THREADS, room<D>::BLOCKS) static void attention_wgm
     statistics all = {(float *)(queries + whole<D>::ELEMENTS), (float *)(queries + whole<D>::ELEMENTS) + OWN};
     rows_of_warp rows = find_rows();
     place p;
+    clear_outside_queries<E>(a, r.dq);
+    clear_outside_keys<E>(a, r.dk, r.dv);
     find_place(&p, a, true, OWN);
-    if (!is_whole(p) || p.n_q + p.n_k == 0) {
+    if (!is_whole(p)) {
+        return;
+    }
+    if (p.n_q + p.n_k == 0) {
+        clear_sums<D>(r, a, 0, 3);
         return;
     }
     copy_pair<OWN, D>(queries, r.q, r.dout, p.q0, p.n_q, p.head);
@@ -180,19 +244,31 @@ __global__ __launch_bounds__(THREADS, room<D>::BLOCKS) static void attention_wgm
     }
     fence_for_products();
     __syncthreads();
-    E *own = values + rows.own * PANEL; /* which no product reads any more */
+    E *own = values + rows.own * PANEL; /* which no product reads any more, nor dout */
+    column_sums<D> columns = {(float *)douts};
+    bool summed = r.partial_sums != NULL;
     scale_squares(dv, a.dropout.scale);
     store_rows<panels<OWN>>(r.dv, p.k0 + rows.own, p.n_k - rows.own, p.head * D, dv, own);
+    if (summed) {
+        columns.put(2, own);
+    }
     square sums[D / SIDE];
     multiply_first<0, E>(rows.group < p.n_k ? p.n_q : 0, sums, over_columns(gradients) + at_row(rows.group),
                          at_column<OWN>(SIDE), at_column<OWN>(STREAM), over_rows<OWN>(queries));
     scale_squares(sums, a.scale);
     store_rows<panels<OWN>>(r.dk, p.k0 + rows.own, p.n_k - rows.own, p.head * D, sums, own);
+    if (summed) {
+        columns.put(1, own);
+    }
     multiply_first<1, E>(rows.group < p.n_q ? p.n_k : 0, sums,
                          over_rows<OWN>(gradients) + at_column<OWN>(rows.group), at_row(SIDE), at_row(STREAM),
                          over_rows<OWN>(keys));
     scale_squares(sums, a.scale);
     store_rows<panels<OWN>>(r.dq, p.q0 + rows.own, p.n_q - rows.own, p.head * D, sums, own);
+    if (summed) {
+        columns.put(0, own);
+        finish_sums(r, a, columns, 0, 3);
+    }
 }
 
 /* Bytes of shared memory of the kernels by keys and by queries. */
@@ -212,7 +288,11 @@ __global__ __launch_bounds__(THREADS, room<D>::BLOCKS) static void attention_wgm
     statistics tile = {numbers, numbers + STREAM};
     rows_of_warp rows = find_rows();
     place p;
-    if (!find_place(&p, a, false, OWN) || is_whole(p)) {
+    bool has_keys = find_place(&p, a, false, OWN);
+    if (!has_keys || is_whole(p)) {
+        if (!is_whole(p) || p.first > 0) { /* the kernel of whole sequences has a tile of each of them */
+            clear_sums<D>(r, a, 1, 2);
+        }
         return;
     }
     int blind = a.causal ? p.first + p.n_q - p.n_k : 0; /* queries that see none of these keys */
@@ -263,6 +343,12 @@ __global__ __launch_bounds__(THREADS, room<D>::BLOCKS) static void attention_wgm
     scale_squares(dv, a.dropout.scale);
     store_rows<panels<OWN>>(r.dk, p.k0 + own_key, p.n_k - own_key, p.head * D, dk, keys + rows.own * PANEL);
     store_rows<panels<OWN>>(r.dv, p.k0 + own_key, p.n_k - own_key, p.head * D, dv, values + rows.own * PANEL);
+    if (r.partial_sums != NULL) {
+        column_sums<D> columns = {(float *)buffers};
+        columns.put(0, keys + rows.own * PANEL);
+        columns.put(1, values + rows.own * PANEL);
+        finish_sums(r, a, columns, 1, 2);
+    }
 }
 
 /* dq += dS k, less its scale, for 64 queries and 64 keys; lse and delta are those of this lane's two rows. */
@@ -309,7 +395,11 @@ __global__ __launch_bounds__(THREADS, room<D>::BLOCKS) static void attention_wgm
     E *queries = (E *)memory, *douts = queries + OWN * D, *buffers = douts + OWN * D;
     rows_of_warp rows = find_rows();
     place p;
-    if (!find_place(&p, a, true, OWN) || is_whole(p)) {
+    bool has_queries = find_place(&p, a, true, OWN);
+    if (!has_queries || is_whole(p)) {
+        if (!is_whole(p) || p.first > 0) {
+            clear_sums<D>(r, a, 0, 1);
+        }
         return;
     }
     int query = p.first + rows.own;
@@ -354,6 +444,11 @@ __global__ __launch_bounds__(THREADS, room<D>::BLOCKS) static void attention_wgm
     }
     scale_squares(dq, a.scale);
     store_rows<panels<OWN>>(r.dq, p.q0 + query, p.n_q - query, p.head * D, dq, queries + rows.own * PANEL);
+    if (r.partial_sums != NULL) {
+        column_sums<D> columns = {(float *)buffers};
+        columns.put(0, queries + rows.own * PANEL);
+        finish_sums(r, a, columns, 0, 1);
+    }
 }
 
 template <typename E, int D>
@@ -370,8 +465,9 @@ static void launch_backward(const launch *l, const launch_attention *a, const at
     }
     cudaFuncSetAttribute(by_key, cudaFuncAttributeMaxDynamicSharedMemorySize, of_streams);
     cudaFuncSetAttribute(by_query, cudaFuncAttributeMaxDynamicSharedMemorySize, of_streams);
-    LAUNCH(l, by_key, attention_grid(a, a->max_seqlen_kv, OWN), THREADS, of_streams, *a, *r, l->dropout_key);
-    LAUNCH(l, by_query, attention_grid(a, a->max_seqlen_q, OWN), THREADS, of_streams, *a, *r, l->dropout_key);
+    dim3 grid = attention_grid(a, r->tiles * OWN, OWN); /* as many tiles as there are places for sums */
+    LAUNCH(l, by_key, grid, THREADS, of_streams, *a, *r, l->dropout_key);
+    LAUNCH(l, by_query, grid, THREADS, of_streams, *a, *r, l->dropout_key);
 }
 
 void attention_wgmma_backward(const launch *l, const launch_attention *a, const attention_rows *r,

@@ -5,6 +5,7 @@
 
 _Static_assert((int)LAUNCH_SPAN_CHUNK == (int)WORKSPACE_SPAN_CHUNK &&
                    (int)LAUNCH_SORTED_RUN == (int)WORKSPACE_SORTED_RUN &&
+                   (int)LAUNCH_ATTENTION_TILE == (int)WORKSPACE_ATTENTION_TILE &&
                    (int)LAUNCH_MOST_MAXIMA == (int)WORKSPACE_MAXIMA,
                "kernels cut as the workspace was planned");
 

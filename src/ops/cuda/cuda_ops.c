@@ -392,19 +392,38 @@ static void cuda_attention(struct exec *x, tensor out, tensor lse, tensor q, ten
     }
 }
 
-static void cuda_attention_backward(struct exec *x, tensor dq, tensor dk, tensor dv, tensor dout, tensor out,
-                                    tensor lse, tensor q, tensor k, tensor v, struct attention a)
+/* Scratch for sums of columns: the totals of runs that are only timed come first. */
+static void add_sums(struct exec *x, struct attention_call *call, tensor dbias)
+{
+    const struct launch_attention *s = &call->sizes;
+    int64_t sums = 3 * s->n_heads * s->head_size;
+    call->rows.dbias = dbias.data;
+    call->rows.instead =
+        exec_scratch(x, workspace_attention_sums(s->n_rows_q, s->n_rows_kv, sums, s->n_sequences,
+                                                 s->max_seqlen_q, s->max_seqlen_kv));
+    call->rows.partial_sums = call->rows.instead + sums;
+    call->rows.runs_q = workspace_runs(s->n_rows_q, sums / 3);
+    call->rows.runs_kv = workspace_runs(s->n_rows_kv, sums / 3);
+}
+
+static void cuda_attention_backward(struct exec *x, tensor dq, tensor dk, tensor dv, tensor dbias,
+                                    tensor dout, tensor out, tensor lse, tensor q, tensor k, tensor v,
+                                    struct attention a)
 {
     const char *op = "attention_backward";
-    if (accept_tensors(x, op, ACCEPT_LIST(dq, dk, dv, dout, out, q, k, v), ACCEPT_LIST(lse)) &&
+    if (accept_tensors(x, op, ACCEPT_LIST(dq, dk, dv, dout, out, q, k, v), ACCEPT_LIST(lse, dbias)) &&
         accept_attention(x, op, &a, q)) {
-        run_attention(x, op,
-                      &(struct attention_call){.backward = true,
-                                               .type = type_of(q),
-                                               .sizes = attention_of(&a, q, k),
-                                               .rows = {heads_of(q), heads_of(k), heads_of(v), heads_of(out),
-                                                        heads_of(dout), heads_of(dq), heads_of(dk),
-                                                        heads_of(dv), lse.data}});
+        struct attention_call call = {
+            .backward = true,
+            .type = type_of(q),
+            .sizes = attention_of(&a, q, k),
+            .rows = {heads_of(q), heads_of(k), heads_of(v), heads_of(out), heads_of(dout), heads_of(dq),
+                     heads_of(dk), heads_of(dv), lse.data,
+                     .tiles = workspace_attention_tiles(a.max_seqlen_q, a.max_seqlen_kv)}};
+        if (!tensor_is_null(dbias)) {
+            add_sums(x, &call, dbias);
+        }
+        run_attention(x, op, &call);
     }
 }
 

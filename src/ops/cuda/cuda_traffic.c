@@ -39,7 +39,6 @@ static const struct kernel ROUND = {"round_kernel", .79, 1};
 static const struct kernel LAYERNORM = {"norm_kernel", .88, 1};
 static const struct kernel LAYERNORM_BACKWARD = {"norm_backward_kernel", .86,
                                                  1}; /* about 1,100, by 8 warps */
-static const struct kernel CLEAR_OUTSIDE = {"clear_outside_kernel", .85, 1};
 static const struct kernel CROSS_ENTROPY = {"cross_entropy_kernel", .7, 1};
 static const struct kernel SPAN = {"span_kernel", .2, 1};
 static const struct kernel CLEAR = {"clear_kernel", .85, 1};
@@ -461,25 +460,34 @@ static void attend(const struct exec *x, struct attention_kernel k, const struct
 
 enum { ATTENTION_TILE = 128 };
 
-/* Rows behind the last sequence: less than a piece of the tail. */
-static void clear_outside(const struct exec *x)
-{
-    move(x, CLEAR_OUTSIDE, 0);
-}
-
 static void traffic_attention(struct exec *x, tensor out, tensor lse, tensor q, tensor k, tensor v,
                               struct attention a)
 {
-    clear_outside(x);
-    if (a.max_seqlen_q > 0 && tensor_count(a.cu_seqlens_q) > 1) {
-        attend(x, FORWARDS[attention_kernel_of(x, q)], &a, q,
-               bytes_of(out) + bytes_of(lse) + bytes_of(q) + bytes_of(k) + bytes_of(v), a.max_seqlen_q,
-               ATTENTION_TILE);
+    if (tensor_count(a.cu_seqlens_q) <= 1) {
+        move(x, FILL, bytes_of(out)); /* all rows are behind the last sequence */
+        return;
     }
+    attend(x, FORWARDS[attention_kernel_of(x, q)], &a, q,
+           bytes_of(out) + bytes_of(lse) + bytes_of(q) + bytes_of(k) + bytes_of(v), a.max_seqlen_q,
+           ATTENTION_TILE);
 }
 
-static void traffic_attention_backward(struct exec *x, tensor dq, tensor dk, tensor dv, tensor dout,
-                                       tensor out, tensor lse, tensor q, tensor k, tensor v,
+/* Sums of columns of gradients: of each tile, by the kernels that have them, then over tiles; or of the matrices. */
+static void sum_gradients(const struct exec *x, enum launch_attention_kernel kernel, double of_tiles,
+                          tensor dq, tensor dk, tensor dv)
+{
+    if (kernel == LAUNCH_ATTENTION_WGMMA) {
+        move(x, ADD_RUNS, of_tiles);
+        return;
+    }
+    int64_t cols = dq.dims[1] * dq.dims[2];
+    sum_columns(x, COLUMNS, bytes_of(dq), dq.dims[0], cols);
+    sum_columns(x, COLUMNS, bytes_of(dk), dk.dims[0], cols);
+    sum_columns(x, COLUMNS, bytes_of(dv), dv.dims[0], cols);
+}
+
+static void traffic_attention_backward(struct exec *x, tensor dq, tensor dk, tensor dv, tensor dbias,
+                                       tensor dout, tensor out, tensor lse, tensor q, tensor k, tensor v,
                                        struct attention a)
 {
     enum launch_attention_kernel kernel = attention_kernel_of(x, q);
@@ -488,29 +496,35 @@ static void traffic_attention_backward(struct exec *x, tensor dq, tensor dk, ten
     bool plain = kernel == LAUNCH_ATTENTION_PLAIN;
     int64_t own = kernel == LAUNCH_ATTENTION_WGMMA || (!plain && q.dims[2] <= 64) ? ATTENTION_TILE : 64;
     int64_t longest = a.max_seqlen_q > a.max_seqlen_kv ? a.max_seqlen_q : a.max_seqlen_kv;
+    int64_t sequences = tensor_count(a.cu_seqlens_q) - 1;
     bool whole = !plain && longest <= own;
     struct attention none = a;
     none.n_pairs = 1;
-    clear_outside(x);
-    clear_outside(x);
-    clear_outside(x);
-    if (tensor_count(a.cu_seqlens_q) <= 1) {
+    if (sequences == 0) {
+        move(x, FILL, bytes_of(dq));
+        move(x, FILL, bytes_of(dk));
+        move(x, FILL, bytes_of(dv));
         return;
     }
+    int64_t tiles = sequences * workspace_attention_tiles(a.max_seqlen_q, a.max_seqlen_kv);
+    double sums = tensor_is_null(dbias) ? 0 : (double)tiles * bytes_of(dbias);
     if (kernel == LAUNCH_ATTENTION_WGMMA) { /* launched for any length: longer sequences leave it at once */
-        attend(x, WHOLES[kernel], whole ? &a : &none, q, whole ? read + written : 0, own, own);
-    }
-    if (kernel == LAUNCH_ATTENTION_WGMMA && whole) {
-        return;
+        attend(x, WHOLES[kernel], whole ? &a : &none, q, whole ? read + written + sums : 0, own, own);
     }
     if (plain) {
         attend(x, BY_QUERIES[kernel], &a, q, read + bytes_of(dq), a.max_seqlen_q, own);
     }
-    struct attention_kernel by_keys = BY_KEYS[kernel];
-    by_keys.a_score *= whole ? 1.3 : 1; /* dq comes from the same scores */
-    attend(x, by_keys, &a, q, read + written, a.max_seqlen_kv, own);
+    if (kernel != LAUNCH_ATTENTION_WGMMA || !whole) {
+        struct attention_kernel by_keys = BY_KEYS[kernel];
+        by_keys.a_score *= whole ? 1.3 : 1; /* dq comes from the same scores */
+        attend(x, by_keys, &a, q, read + written + (kernel == LAUNCH_ATTENTION_WGMMA ? sums : 0),
+               a.max_seqlen_kv, own);
+    }
     if (!plain && !whole) {
         attend(x, BY_QUERIES[kernel], &a, q, read + bytes_of(dq), a.max_seqlen_q, own);
+    }
+    if (!tensor_is_null(dbias)) {
+        sum_gradients(x, kernel, sums, dq, dk, dv);
     }
 }
 

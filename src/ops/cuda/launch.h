@@ -20,6 +20,7 @@ struct CUstream_st;
 enum {
     LAUNCH_SPAN_CHUNK = 1024,
     LAUNCH_SORTED_RUN = 64,
+    LAUNCH_ATTENTION_TILE = 128,
     LAUNCH_MOST_NORM_COLS = 8192,
     LAUNCH_MOST_MAXIMA = 1024
 };
@@ -199,7 +200,13 @@ enum launch_attention_kernel {
  * q, k, v, out and lse. */
 struct launch_attention_rows {
     struct launch_rows q, k, v, out, dout, dq, dk, dv;
-    float *lse; /* [T, N] */
+    float *lse;     /* [T, N] */
+    float *dbias;   /* [3 N D] += sums over rows of dq, dk, dv; or NULL */
+    float *instead; /* of dbias, while kernels are timed */
+    float *
+        partial_sums; /* [3, n_sequences, tiles, N D], for kernels that sum columns of their tiles; or NULL */
+    int64_t runs_q, runs_kv; /* of rows, for those that do not */
+    int64_t tiles;           /* of LAUNCH_ATTENTION_TILE rows, of the longest sequence */
 };
 
 /* Whether a kernel computes attention of this type and head size on this device; `aligned`: the rows of all tensors
@@ -207,7 +214,7 @@ struct launch_attention_rows {
 int cuda_attention_fits(enum launch_attention_kernel kernel, enum launch_type type, int64_t head_size,
                         int aligned, int backward);
 
-/* By a kernel that fits.  Results are only written. */
+/* By a kernel that fits.  Results are only written, but for dbias. */
 void cuda_launch_attention(const struct launch *l, enum launch_attention_kernel kernel,
                            const struct launch_attention *a, const struct launch_attention_rows *r,
                            enum launch_type type);

@@ -108,6 +108,7 @@ __device__ inline void put_word(void *at, uint32_t word)
 
 /* Where the element of a row and column of a tile is: rows one behind the other, STRIDE elements apart. */
 template <int STRIDE> struct plain_rows {
+    static const int EIGHT_ROWS = 8 * STRIDE; /* from an element to that eight rows below */
     __device__ static int at(int row, int column)
     {
         return row * STRIDE + column;
@@ -204,15 +205,27 @@ __device__ inline void store_left(E *tile, int row, int column, factor f)
 }
 
 /* All threads of the block: starts to copy COLUMNS columns of rows [row, row + ROWS) into a tile, zero
- * from row + n on. */
+ * from row + n on.  Where each turn is a multiple of eight rows further, addresses are made once, and grow; nothing is
+ * read of a row that is not there. */
 template <int ROWS, int COLUMNS, int THREADS, typename LAYOUT = plain_rows<COLUMNS + TILE_GAP>, typename E>
 __device__ inline void start_copy(E *tile, launch_rows from, int row, int n, int column)
 {
-    const int pieces = COLUMNS / EIGHT;
-    /* Unrolled, its addresses would cost registers that sums need. */
+    const int pieces = COLUMNS / EIGHT, turns = ROWS * pieces / THREADS, step = THREADS / pieces;
+    int r = (int)threadIdx.x / pieces, c = (int)threadIdx.x % pieces * EIGHT;
+    if (step * pieces == THREADS && step % 8 == 0) {
+        const E *next = (const E *)from.data + (int64_t)(row + r) * from.stride + column + c;
+        E *to = tile + LAYOUT::at(r, c);
+        UNROLL
+        for (int i = 0; i < turns; i++) {
+            cp_async_16(to + i * (step / 8) * LAYOUT::EIGHT_ROWS, next, r + i * step < n ? 16 : 0);
+            next += step * from.stride;
+        }
+        return;
+    }
     ROLLED
-    for (int i = 0; i < ROWS * pieces / THREADS; i++) {
-        int piece = i * THREADS + (int)threadIdx.x, r = piece / pieces, c = piece % pieces * EIGHT;
+    for (int i = 0; i < turns; i++) {
+        int piece = i * THREADS + (int)threadIdx.x;
+        r = piece / pieces, c = piece % pieces * EIGHT;
         int64_t offset = r < n ? (int64_t)(row + r) * from.stride + column + c : 0;
         cp_async_16(tile + LAYOUT::at(r, c), (const E *)from.data + offset, r < n ? 16 : 0);
     }
@@ -255,6 +268,17 @@ template <int N> __device__ inline void scale_squares(square (&sums)[N], float b
     for (int i = 0; i < N * 8; i++) {
         sums[i / 8].v[i % 8] *= by;
     }
+}
+
+/* Sums over the 16 rows of a square of a tile, by a product with ones: lane t of the first four has those of the columns
+ * square_column(0), (1), (4) and (5) in these elements of what is returned. */
+template <typename LAYOUT, typename E> __device__ inline square sum_over_rows(const E *tile, int column)
+{
+    uint32_t two = pack_two(1.0f, 1.0f, E());
+    const E *row = tile + LAYOUT::at(lane_of_warp() % SIDE, column + lane_of_warp() / SIDE * 8);
+    square sums = {};
+    add_product<E>(&sums, factor{{two, two, two, two}}, ldmatrix_x4_trans(row));
+    return sums;
 }
 
 #endif

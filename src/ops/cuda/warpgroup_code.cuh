@@ -32,6 +32,7 @@ enum { WARPGROUP = 4 * WARP, GROUP_ROWS = 4 * SIDE, PANEL = 64, PANEL_ROW_BYTES 
 
 /* The layout (matrix_code.cuh) of a tile of ROWS rows in panels. */
 template <int ROWS> struct panels {
+    static const int EIGHT_ROWS = 8 * PANEL;
     __device__ static int at(int row, int column)
     {
         return (column / PANEL * ROWS + row) * PANEL + (column / EIGHT % 8 ^ row % 8) * EIGHT +

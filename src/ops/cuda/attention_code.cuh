@@ -186,12 +186,22 @@ __device__ static inline dropout_rule dropout_rule_of(const launch_attention &a,
                         p.n_q};
 }
 
-/* Bit i: key 8 block + i of the query is kept. */
-__device__ static inline uint32_t kept_byte(const dropout_rule &d, int query, int block)
+/* The place of a query in the global batch; of the first one where there is no such query. */
+struct row_key {
+    uint32_t sequence, position;
+};
+
+__device__ static inline row_key load_row_key(const dropout_rule &d, int query)
 {
-    const int32_t *row_key = d.row_keys + 2 * (int64_t)(d.q0 + (query < d.n_q ? query : 0));
-    dropout_eight numbers = dropout_numbers(d.key, d.first_block + (uint32_t)block, (uint32_t)row_key[1],
-                                            (uint32_t)row_key[0], d.site);
+    const int32_t *words = d.row_keys + 2 * (int64_t)(d.q0 + (query < d.n_q ? query : 0));
+    return row_key{(uint32_t)words[0], (uint32_t)words[1]};
+}
+
+/* Bit i: key 8 block + i of the query is kept. */
+__device__ static inline uint32_t kept_byte(const dropout_rule &d, row_key query, int block)
+{
+    dropout_eight numbers =
+        dropout_numbers(d.key, d.first_block + (uint32_t)block, query.position, query.sequence, d.site);
     uint32_t bits = 0;
     UNROLL
     for (int i = 0; i < EIGHT; i++) {
@@ -210,7 +220,7 @@ template <int N> __device__ static inline uint32_t draw_by_query(const dropout_r
         UNROLL
         for (int i = 0; i < N; i++) {
             int block = key / EIGHT + lane_of_warp() % QUAD * (N / 2) + i / 2;
-            word |= kept_byte(d, query + square_row(2 * (i % 2)), block) << (8 * i);
+            word |= kept_byte(d, load_row_key(d, query + square_row(2 * (i % 2))), block) << (8 * i);
         }
     }
     return word;
@@ -233,11 +243,12 @@ template <int N> __device__ static inline uint32_t kept_by_query(const dropout_r
     return kept;
 }
 
-/* For N squares whose rows are the 16 keys from `key` on, and whose columns are the queries from `query`
- * on, 16 each: lane l draws the block of query 16 n + l % 16 and key half l / 16, byte n of its word.  For
+/* For N squares whose rows are the 16 keys from `key` on, and whose columns are queries, 16 each; row_key_of(i) is the
+ * row_key of query i: lane l draws the block of query 16 n + l % 16 and key half l / 16, byte n of its word.  For
  * element i a lane then asks the one that drew for its query, and takes the bit of its key of each byte:
  * bit 8 n + i of what is returned says whether element i of square n is kept. */
-template <int N> __device__ static inline uint32_t kept_by_key(const dropout_rule &d, int query, int key)
+template <int N, typename ROW_KEYS>
+__device__ static inline uint32_t kept_by_key(const dropout_rule &d, const ROW_KEYS &row_key_of, int key)
 {
     uint32_t word = 0, kept = 0;
     if (d.threshold == 0) {
@@ -245,8 +256,9 @@ template <int N> __device__ static inline uint32_t kept_by_key(const dropout_rul
     }
     UNROLL
     for (int n = 0; n < N; n++) {
-        word |= kept_byte(d, query + SIDE * n + lane_of_warp() % SIDE, key / EIGHT + lane_of_warp() / SIDE)
-                << (8 * n);
+        word |=
+            kept_byte(d, row_key_of(SIDE * n + lane_of_warp() % SIDE), key / EIGHT + lane_of_warp() / SIDE)
+            << (8 * n);
     }
     UNROLL
     for (int i = 0; i < 8; i++) {

@@ -52,14 +52,14 @@ __global__ __launch_bounds__(cut<D>::THREADS,
 {
     const int OWN = cut<D>::OWN, STREAM = cut<D>::STREAM, STRIDE = cut<D>::STRIDE, THREADS = cut<D>::THREADS;
     SHARED_MEMORY(memory);
-    E *queries = (E *)memory, *own = queries + (int)threadIdx.x / WARP * SIDE * STRIDE;
+    E *queries = (E *)memory, *own = queries + (int)(threadIdx.x / WARP) * SIDE * STRIDE;
     E *buffers = queries + OWN * STRIDE; /* each of keys, then values */
     place p;
     clear_outside_queries<E>(a, r.out);
     if (!find_place(&p, a, true, OWN)) {
         return;
     }
-    int query = p.first + (int)threadIdx.x / WARP * SIDE;
+    int query = p.first + (int)(threadIdx.x / WARP) * SIDE;
     int n_keys = (int)visible_keys(a, p, (p.first + OWN < p.n_q ? p.first + OWN : p.n_q) - 1);
     score_rule rule = score_rule_of(a, p);
     dropout_rule drop = dropout_rule_of(a, p, dropout_key);

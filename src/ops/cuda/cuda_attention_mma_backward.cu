@@ -76,7 +76,7 @@ __device__ static inline void finish_queries(const launch_attention &a, const at
                                              const E *gradients)
 {
     const int STEPS = cut<D>::STEPS, STRIDE = cut<D>::STRIDE, ACROSS = cut<D>::STREAM + TILE_GAP;
-    int warp = (int)threadIdx.x / WARP, row = warp % STEPS * SIDE, column = warp / STEPS * (D / 2);
+    int warp = (int)(threadIdx.x / WARP), row = warp % STEPS * SIDE, column = warp / STEPS * (D / 2);
     square dq[D / 32];
     clear_squares(dq);
     ROLLED
@@ -105,7 +105,7 @@ __global__ __launch_bounds__(cut<D>::THREADS, cut<D>::BLOCKS) static void attent
 {
     const int OWN = cut<D>::OWN, STREAM = cut<D>::STREAM, STRIDE = cut<D>::STRIDE, THREADS = cut<D>::THREADS;
     SHARED_MEMORY(memory);
-    int row = (int)threadIdx.x / WARP * SIDE; /* of this warp */
+    int row = (int)(threadIdx.x / WARP) * SIDE; /* of this warp */
     E *keys = (E *)memory, *values = keys + OWN * STRIDE, *buffers = values + OWN * STRIDE;
     E *gradients = keys + by_keys<D>::GRADIENTS;
     float *lse = (float *)(keys + by_keys<D>::ELEMENTS);
@@ -136,10 +136,11 @@ __global__ __launch_bounds__(cut<D>::THREADS, cut<D>::BLOCKS) static void attent
                            p.n_q - later, p.head);
         }
         cp_async_commit();
-        int reader = (int)threadIdx.x / QUAD; /* a quad makes the statistics of a query */
+        int reader = (int)(threadIdx.x / QUAD); /* a quad makes the statistics of a query */
         row_part<D> part = load_part<E, D>(r.out, p, t.first + reader);
         float own_lse = load_lse(a, r, p, t.first + reader);
-        uint32_t kept = kept_by_key<cut<D>::STEPS>(drop, t.first, own_key);
+        auto row_key_of = [&](int query) { return load_row_key(drop, t.first + query); };
+        uint32_t kept = kept_by_key<cut<D>::STEPS>(drop, row_key_of, own_key);
         cp_async_wait<1>();
         __syncthreads();
         float own_delta = dot_row<plain_rows<STRIDE>>(part, t.douts, reader);
@@ -204,7 +205,7 @@ __global__ __launch_bounds__(cut<D>::THREADS, cut<D>::BLOCKS) static void attent
 {
     const int OWN = cut<D>::OWN, STREAM = cut<D>::STREAM, STRIDE = cut<D>::STRIDE, THREADS = cut<D>::THREADS;
     SHARED_MEMORY(memory);
-    int row = (int)threadIdx.x / WARP * SIDE; /* of this warp */
+    int row = (int)(threadIdx.x / WARP) * SIDE; /* of this warp */
     E *queries = (E *)memory, *douts = queries + OWN * STRIDE, *buffers = douts + OWN * STRIDE;
     place p;
     if (!find_place(&p, a, true, OWN) || p.n_k <= OWN) {

@@ -24,20 +24,42 @@ __device__ static inline bool is_whole(const place &p)
     return p.n_q <= OWN && p.n_k <= OWN;
 }
 
-/* Statistics of queries in shared memory. */
-struct statistics {
-    float *lse, *delta;
+/* What a step has to know of its queries, N of them in shared memory: read from global memory there, each number would be
+ * waited for. */
+template <int N> struct statistics {
+    float lse[N], delta[N];
+    row_key keys[N];
+    uint64_t dropout_key;
 };
 
-/* A quad: those of a query, whose row of dout is in a tile. */
-template <int ROWS, typename E, int D>
-__device__ static inline void put_statistics(const statistics &s, const row_part<D> &part, float lse,
-                                             const E *douts, int row)
+/* The part of a quad's lane in those of a query, while it is under way. */
+template <int D> struct query_part {
+    row_part<D> out;
+    float lse;
+    row_key key;
+};
+
+template <typename E, int D>
+__device__ static inline query_part<D> load_query(const launch_attention &a, const attention_rows &r,
+                                                  const place &p, const dropout_rule &drop, int query)
 {
-    float delta = dot_row<panels<ROWS>>(part, douts, row);
+    query_part<D> part = {load_part<E, D>(r.out, p, query), load_lse(a, r, p, query), {0, 0}};
+    if (drop.threshold != 0) {
+        part.key = load_row_key(drop, query);
+    }
+    return part;
+}
+
+/* A quad: those of query `row`, whose row of dout is in a tile. */
+template <typename E, int D, int N>
+__device__ static inline void put_statistics(statistics<N> *s, const query_part<D> &part, const E *douts,
+                                             int row)
+{
+    float delta = dot_row<panels<N>>(part.out, douts, row);
     if (lane_of_warp() % QUAD == 0) {
-        s.lse[row] = lse;
-        s.delta[row] = delta;
+        s->lse[row] = part.lse;
+        s->delta[row] = delta;
+        s->keys[row] = part.key;
     }
 }
 
@@ -61,11 +83,11 @@ struct key_step {
 };
 
 /* Starts dv += P^T dout, less its scale, for 64 keys and 64 queries; what is returned in `ds` is dS^T, less its scale.  `query`
- * is the first one, which is number 0 of the statistics. */
+ * is the first one, which lse and delta begin with. */
 template <typename E, int D, int ROWS, int N>
 __device__ static inline void pass_queries(square (&dv)[D / SIDE], factor (&ds)[N], const key_step &t,
-                                           const statistics &s, const score_rule &rule, uint32_t kept,
-                                           int query, int key, float keep_scale)
+                                           const float *lse, const float *delta, const score_rule &rule,
+                                           uint32_t kept, int query, int key, float keep_scale)
 {
     square scores[N], dp[N];
     factor probabilities[N];
@@ -75,14 +97,14 @@ __device__ static inline void pass_queries(square (&dv)[D / SIDE], factor (&ds)[
     UNROLL
     for (int i = 0; i < N * 8; i++) {
         float *score = &scores[i / 8].v[i % 8];
-        *score = probability_of(*score, unit, s.lse[i / 8 * SIDE + square_column(i % 8)]);
+        *score = probability_of(*score, unit, lse[i / 8 * SIDE + square_column(i % 8)]);
     }
     wait_for_products<0>(dp);
     UNROLL
     for (int n = 0; n < N; n++) {
         UNROLL
         for (int i = 0; i < 8; i++) {
-            dp[n].v[i] = score_gradient(scores[n].v[i], dp[n].v[i], s.delta[n * SIDE + square_column(i)],
+            dp[n].v[i] = score_gradient(scores[n].v[i], dp[n].v[i], delta[n * SIDE + square_column(i)],
                                         (kept >> (8 * n + i) & 1) != 0, keep_scale);
         }
         probabilities[n] = kept_factor<E>(scores[n], kept >> (8 * n));
@@ -131,7 +153,7 @@ template <int D> struct column_sums {
     /* Of the rows that store_rows left in a tile. */
     template <typename E> __device__ void put(int tensor, const E *tile) const
     {
-        float *own = of_warps + (tensor * (THREADS / WARP) + (int)threadIdx.x / WARP) * D;
+        float *own = of_warps + (tensor * (THREADS / WARP) + (int)(threadIdx.x / WARP)) * D;
         UNROLL
         for (int c = 0; c < D; c += SIDE) {
             square sums = sum_over_rows<panels<OWN>>(tile, c);
@@ -160,14 +182,15 @@ __device__ static inline void finish_sums(const attention_rows &r, const launch_
                                           const column_sums<D> &c, int first, int n)
 {
     __syncthreads();
-    for (int i = (int)threadIdx.x; i < n * D; i += THREADS) {
+    ROLLED
+    for (unsigned i = threadIdx.x; i < (unsigned)(n * D); i += THREADS) {
         const float *of_warp = c.of_warps + i / D * (THREADS / WARP) * D + i % D;
         float sum = 0;
         UNROLL
         for (int w = 0; w < THREADS / WARP; w++) {
             sum += of_warp[w * D];
         }
-        *sum_of_tile<D>(r, a, first + i / D, i % D) = sum;
+        *sum_of_tile<D>(r, a, first + (int)(i / D), (int)(i % D)) = sum;
     }
 }
 
@@ -175,8 +198,9 @@ __device__ static inline void finish_sums(const attention_rows &r, const launch_
 template <int D>
 __device__ static inline void clear_sums(const attention_rows &r, const launch_attention &a, int first, int n)
 {
-    for (int i = (int)threadIdx.x; r.partial_sums != NULL && i < n * D; i += THREADS) {
-        *sum_of_tile<D>(r, a, first + i / D, i % D) = 0.0f;
+    ROLLED
+    for (unsigned i = threadIdx.x; r.partial_sums != NULL && i < (unsigned)(n * D); i += THREADS) {
+        *sum_of_tile<D>(r, a, first + (int)(i / D), (int)(i % D)) = 0.0f;
     }
 }
 
@@ -193,7 +217,7 @@ __global__ __launch_bounds__(THREADS, room<D>::BLOCKS) static void attention_wgm
     SHARED_TILES(memory);
     E *queries = (E *)memory, *douts = queries + OWN * D, *keys = douts + OWN * D, *values = keys + OWN * D;
     E *gradients = queries + whole<D>::GRADIENTS; /* dS^T: a row for each key */
-    statistics all = {(float *)(queries + whole<D>::ELEMENTS), (float *)(queries + whole<D>::ELEMENTS) + OWN};
+    statistics<OWN> *all = (statistics<OWN> *)(queries + whole<D>::ELEMENTS);
     rows_of_warp rows = find_rows();
     place p;
     clear_outside_queries<E>(a, r.dq);
@@ -209,33 +233,36 @@ __global__ __launch_bounds__(THREADS, room<D>::BLOCKS) static void attention_wgm
     copy_pair<OWN, D>(queries, r.q, r.dout, p.q0, p.n_q, p.head);
     copy_pair<OWN, D>(keys, r.k, r.v, p.k0, p.n_k, p.head);
     cp_async_commit();
-    int reader = (int)threadIdx.x / QUAD; /* a quad makes the statistics of two queries */
-    row_part<D> part[2];
-    float lse[2];
+    int reader = (int)(threadIdx.x / QUAD); /* a quad makes the statistics of two queries */
+    query_part<D> part[2];
+    uint64_t key_of_step = dropout_key_of(dropout_key, a.dropout);
     UNROLL
     for (int half = 0; half < 2; half++) {
-        part[half] = load_part<E, D>(r.out, p, reader + half * STREAM);
-        lse[half] = load_lse(a, r, p, reader + half * STREAM);
+        part[half] = load_query<E, D>(a, r, p, dropout_rule_of(a, p, NULL), reader + half * STREAM);
     }
     cp_async_wait<0>();
     fence_for_products();
     __syncthreads();
     UNROLL
     for (int half = 0; half < 2; half++) {
-        put_statistics<OWN>(all, part[half], lse[half], douts, reader + half * STREAM);
+        put_statistics(all, part[half], douts, reader + half * STREAM);
+    }
+    if (threadIdx.x == 0) {
+        all->dropout_key = key_of_step;
     }
     __syncthreads();
     square dv[D / SIDE];
     clear_squares(dv);
     ROLLED
     for (int i = 0; i < p.n_q && rows.group < p.n_k; i += STREAM) {
-        uint32_t kept = kept_by_key<STEPS>(dropout_rule_of(a, p, dropout_key), i, rows.own);
+        auto row_key_of = [&](int query) { return all->keys[i + query]; };
+        uint32_t kept = kept_by_key<STEPS>(dropout_rule_of(a, p, &all->dropout_key), row_key_of, rows.own);
         factor ds[STEPS];
         key_step t = {over_columns(keys) + at_row(rows.group), over_columns(values) + at_row(rows.group),
                       over_columns(queries) + at_row(i), over_columns(douts) + at_row(i),
                       over_rows<OWN>(douts) + at_row(i)};
-        pass_queries<E, D, OWN>(dv, ds, t, statistics{all.lse + i, all.delta + i}, score_rule_of(a, p), kept,
-                                i, rows.own, a.dropout.scale);
+        pass_queries<E, D, OWN>(dv, ds, t, all->lse + i, all->delta + i, score_rule_of(a, p), kept, i,
+                                rows.own, a.dropout.scale);
         UNROLL
         for (int n = 0; n < STEPS; n++) {
             store_left<panels<OWN>>(gradients, rows.own, i + n * SIDE, ds[n]);
@@ -274,7 +301,7 @@ __global__ __launch_bounds__(THREADS, room<D>::BLOCKS) static void attention_wgm
 /* Bytes of shared memory of the kernels by keys and by queries. */
 template <int D> static int streaming_bytes(void)
 {
-    return (2 * OWN + 4 * STREAM) * D * 2 + 2 * STREAM * (int)sizeof(float);
+    return (2 * OWN + 4 * STREAM) * D * 2 + (int)sizeof(statistics<STREAM>);
 }
 
 template <typename E, int D>
@@ -284,8 +311,7 @@ __global__ __launch_bounds__(THREADS, room<D>::BLOCKS) static void attention_wgm
     SHARED_TILES(memory);
     const int N = D <= PANEL ? STEPS / 2 : STEPS;
     E *keys = (E *)memory, *values = keys + OWN * D, *buffers = values + OWN * D;
-    float *numbers = (float *)(buffers + 4 * STREAM * D);
-    statistics tile = {numbers, numbers + STREAM};
+    statistics<STREAM> *tile = (statistics<STREAM> *)(buffers + 4 * STREAM * D);
     rows_of_warp rows = find_rows();
     place p;
     bool has_keys = find_place(&p, a, false, OWN);
@@ -307,27 +333,28 @@ __global__ __launch_bounds__(THREADS, room<D>::BLOCKS) static void attention_wgm
     cp_async_commit();
     for (int i = first, turn = 0; i < p.n_q; i += STREAM, turn ^= 1) {
         E *queries = buffers + turn * 2 * STREAM * D, *douts = queries + STREAM * D;
-        int later = i + STREAM, reader = (int)threadIdx.x / QUAD; /* a quad makes the statistics of a query */
+        int later = i + STREAM,
+            reader = (int)(threadIdx.x / QUAD); /* a quad makes the statistics of a query */
         if (later < p.n_q) {
             copy_pair<STREAM, D>(buffers + (turn ^ 1) * 2 * STREAM * D, r.q, r.dout, p.q0 + later,
                                  p.n_q - later, p.head);
         }
         cp_async_commit();
-        row_part<D> part = load_part<E, D>(r.out, p, i + reader);
-        float lse = load_lse(a, r, p, i + reader);
+        query_part<D> part = load_query<E, D>(a, r, p, drop, i + reader);
         cp_async_wait<1>();
         fence_for_products();
         __syncthreads();
-        put_statistics<STREAM>(tile, part, lse, douts, reader);
+        put_statistics(tile, part, douts, reader);
         __syncthreads();
-        uint32_t kept = kept_by_key<STEPS>(drop, i, own_key);
+        auto row_key_of = [&](int query) { return tile->keys[query]; };
+        uint32_t kept = kept_by_key<STEPS>(drop, row_key_of, own_key);
         ROLLED
         for (int n = 0; n < STREAM && p.first + rows.group < p.n_k; n += N * SIDE) {
             factor ds[N];
             key_step t = {over_columns(keys) + at_row(rows.group), over_columns(values) + at_row(rows.group),
                           over_columns(queries) + at_row(n), over_columns(douts) + at_row(n),
                           over_rows<STREAM>(douts) + at_row(n)};
-            pass_queries<E, D, STREAM>(dv, ds, t, statistics{tile.lse + n, tile.delta + n}, rule,
+            pass_queries<E, D, STREAM>(dv, ds, t, tile->lse + n, tile->delta + n, rule,
                                        kept >> (n / SIDE * 8), i + n, own_key, a.dropout.scale);
             begin_products(dk, ds);
             multiply_factors<E>(dk, ds, over_rows<STREAM>(queries) + at_row(n), true);
@@ -454,7 +481,7 @@ __global__ __launch_bounds__(THREADS, room<D>::BLOCKS) static void attention_wgm
 template <typename E, int D>
 static void launch_backward(const launch *l, const launch_attention *a, const attention_rows *r)
 {
-    const int of_whole = whole<D>::ELEMENTS * (int)sizeof(E) + 2 * OWN * (int)sizeof(float);
+    const int of_whole = whole<D>::ELEMENTS * (int)sizeof(E) + (int)sizeof(statistics<OWN>);
     const int of_streams = streaming_bytes<D>();
     auto *whole = attention_wgmma_whole_kernel<E, D>, *by_key = attention_wgmma_keys_kernel<E, D>,
          *by_query = attention_wgmma_queries_kernel<E, D>;

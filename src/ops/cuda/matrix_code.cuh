@@ -117,7 +117,7 @@ template <int STRIDE> struct plain_rows {
 
 __device__ inline int lane_of_warp(void)
 {
-    return (int)threadIdx.x % WARP;
+    return (int)(threadIdx.x % WARP);
 }
 
 __device__ inline int square_row(int i)
@@ -211,7 +211,7 @@ template <int ROWS, int COLUMNS, int THREADS, typename LAYOUT = plain_rows<COLUM
 __device__ inline void start_copy(E *tile, launch_rows from, int row, int n, int column)
 {
     const int pieces = COLUMNS / EIGHT, turns = ROWS * pieces / THREADS, step = THREADS / pieces;
-    int r = (int)threadIdx.x / pieces, c = (int)threadIdx.x % pieces * EIGHT;
+    int r = (int)(threadIdx.x / pieces), c = (int)(threadIdx.x % pieces) * EIGHT;
     if (step * pieces == THREADS && step % 8 == 0) {
         const E *next = (const E *)from.data + (int64_t)(row + r) * from.stride + column + c;
         E *to = tile + LAYOUT::at(r, c);

@@ -35,8 +35,8 @@ template <int ROWS> struct panels {
     static const int EIGHT_ROWS = 8 * PANEL;
     __device__ static int at(int row, int column)
     {
-        return (column / PANEL * ROWS + row) * PANEL + (column / EIGHT % 8 ^ row % 8) * EIGHT +
-               column % EIGHT;
+        unsigned r = (unsigned)row, c = (unsigned)column; /* divided by shifts alone */
+        return (int)((c / PANEL * ROWS + r) * PANEL + (c / EIGHT % 8 ^ r % 8) * EIGHT + c % EIGHT);
     }
 };
 
@@ -199,7 +199,7 @@ static inline bool warpgroup_is_there(void)
 /* The number of this thread's warpgroup: the same in all lanes, which the compiler cannot know of threadIdx. */
 __device__ inline int warpgroup_of_block(void)
 {
-    return __shfl_sync(0xffffffffU, (int)threadIdx.x / WARPGROUP, 0);
+    return __shfl_sync(0xffffffffU, (int)(threadIdx.x / WARPGROUP), 0);
 }
 
 /* The descriptor of a tile whose columns, or whose rows, sums run over. */
@@ -265,7 +265,7 @@ struct rows_of_warp {
 
 __device__ inline rows_of_warp find_rows(void)
 {
-    return rows_of_warp{warpgroup_of_block() * GROUP_ROWS, (int)threadIdx.x / WARP * SIDE};
+    return rows_of_warp{warpgroup_of_block() * GROUP_ROWS, (int)(threadIdx.x / WARP) * SIDE};
 }
 
 /* Starts to copy ROWS rows of a head of two tensors, one tile behind the other. */

@@ -103,7 +103,7 @@ static void make_linear(struct checkop_case *c, const struct checkop_shape *s)
     add(c, gapped(matrix("out", ROLE_OUT, s->strided ? KIND_W : KIND_A, s->t, s->f), s->strided ? 9 : 0));
     add(c, gapped(matrix("in", ROLE_IN, KIND_A, s->t, s->h), s->strided ? 2 * s->h : 0));
     add(c, matrix("w", ROLE_IN, KIND_A, s->f, s->h));
-    add(c, vector("bias", ROLE_IN, KIND_W, s->f));
+    add(c, vector("bias", ROLE_IN, s->rounded ? KIND_A : KIND_W, s->f));
     if (s->fp8) {
         in_fp8(c, 1, KIND_E4M3, false);
         in_fp8(c, 2, KIND_E4M3, false);
@@ -124,7 +124,7 @@ static void make_linear_gelu(struct checkop_case *c, const struct checkop_shape 
     add(c, matrix("pre", ROLE_OUT, KIND_A, s->t, s->f));
     add(c, matrix("in", ROLE_IN, KIND_A, s->t, s->h));
     add(c, filled(matrix("w", ROLE_IN, KIND_A, s->f, s->h), FILL_NORMAL, 0.1));
-    add(c, vector("bias", ROLE_IN, KIND_W, s->f));
+    add(c, vector("bias", ROLE_IN, s->rounded ? KIND_A : KIND_W, s->f));
     if (s->fp8) {
         in_fp8(c, 2, KIND_E4M3, false);
         in_fp8(c, 3, KIND_E4M3, false);
@@ -785,10 +785,11 @@ void checkop_make(struct checkop_case *c, const struct checkop_shape *s)
     c->bound_fp32 = 1e-6;
     c->bound_bf16_a = 4e-3; /* half a unit in the last of eight places, and as much again */
     c->bound_bf16_w = 1e-6;
-    snprintf(c->title, sizeof c->title, "%s t=%lld h=%lld f=%lld%s%s%s%s%s%s%s%s", s->op, (long long)s->t,
-             (long long)s->h, (long long)s->f, s->fp8 ? " fp8" : "", s->p > 0 ? " dropout" : "",
-             s->causal ? " causal" : "", s->alibi ? " alibi" : "", s->strided ? " strided" : "",
-             s->plain ? " plain" : "", s->shared ? " in place" : "", s->rest > 0 ? " rest" : "");
+    snprintf(c->title, sizeof c->title, "%s t=%lld h=%lld f=%lld%s%s%s%s%s%s%s%s%s", s->op, (long long)s->t,
+             (long long)s->h, (long long)s->f, s->fp8 ? " fp8" : "", s->rounded ? " rounded" : "",
+             s->p > 0 ? " dropout" : "", s->causal ? " causal" : "", s->alibi ? " alibi" : "",
+             s->strided ? " strided" : "", s->plain ? " plain" : "", s->shared ? " in place" : "",
+             s->rest > 0 ? " rest" : "");
     set_lengths(c, s);
     for (size_t i = 0; i < sizeof families / sizeof families[0]; i++) {
         if (strcmp(families[i].op, s->op) == 0) {

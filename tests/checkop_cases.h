@@ -61,8 +61,9 @@ struct checkop_shape {
     int64_t rest; /* rows of the stream behind its last sequence */
     bool causal, alibi, strided, plain,
         shared; /* plain: without bias, not accumulating, or without dlogits; shared: in place, or dw assigned */
-    bool fp8;    /* factors of products are fp8, in bf16 runs of devices that compute in it */
-    bool by_cpu; /* too large for ref: other devices are held against the cpu's table in fp32 */
+    bool rounded; /* the bias is of the dtype of out, on devices that take such */
+    bool fp8;     /* factors of products are fp8, in bf16 runs of devices that compute in it */
+    bool by_cpu;  /* too large for ref: other devices are held against the cpu's table in fp32 */
 };
 
 struct checkop_case;

@@ -56,6 +56,8 @@ struct device {
     const char *name;     /* "cpu" */
     bool is_host;         /* its memory is the host's: the host may read and write it */
     bool computes_in_f16; /* its ops take matrices in fp16, beside fp32 and bf16 */
+    bool
+        takes_rounded_biases; /* its products add a bias of their result's dtype as it is, without one pass more */
     bool computes_in_fp8; /* its products take factors in fp8; elsewhere they are kept in bf16 (core/fp8.h) */
 
     /* Its attention_backward sums columns while it has them; elsewhere linear_backward_weight does, which reads them

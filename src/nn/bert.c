@@ -11,6 +11,7 @@ static struct weight_sizes sizes_of(const struct bert_config *c)
         .real =
             {
                 [DIM_ONE] = 1,
+                [DIM_BIAS] = 1,
                 [DIM_HIDDEN] = c->hidden_size,
                 [DIM_FEED_FORWARD] = c->intermediate_size,
                 [DIM_VOCAB] = c->vocab_size,
@@ -89,26 +90,26 @@ struct status bert_declare(struct param_table *table, const struct bert_config *
 struct viewing {
     const struct param_table *table;
     struct weight_sizes sizes;
-    tensor matrices, vectors;
+    tensor matrices, vectors, biases;
 };
 
 static void view_part(void *context, void *part, const char *prefix, const struct weight_row *rows,
                       int n_rows)
 {
     struct viewing *v = context;
-    weights_view(part, v->table, prefix, rows, n_rows, &v->sizes, v->matrices, v->vectors);
+    weights_view(part, v->table, prefix, rows, n_rows, &v->sizes, v->matrices, v->vectors, v->biases);
 }
 
 struct status bert_weights_init(struct bert_weights *w, const struct param_table *table,
                                 const struct bert_config *c, enum bert_task task, tensor matrices,
-                                tensor vectors)
+                                tensor vectors, tensor biases)
 {
     *w = (struct bert_weights){.layers = calloc((size_t)c->num_hidden_layers, sizeof *w->layers)};
     if (w->layers == NULL) {
         return status_error(STATUS_MEMORY, "out of memory for the views of %lld layers",
                             (long long)c->num_hidden_layers);
     }
-    struct viewing v = {table, sizes_of(c), matrices, vectors};
+    struct viewing v = {table, sizes_of(c), matrices, vectors, biases};
     for_each_part(c, task, w, view_part, &v);
     return status_ok();
 }

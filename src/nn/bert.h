@@ -30,10 +30,10 @@ struct bert_weights {
 struct status bert_declare(struct param_table *table, const struct bert_config *c, enum bert_task task);
 
 /* Points the weights into flat buffers of the table's layout: matrices into `matrices`, vectors into
- * `vectors`. Owns the array of layers until bert_weights_fini. */
+ * `vectors`, biases that products add to activations into `biases`, which is one of the two.  Owns the array of layers until bert_weights_fini. */
 struct status bert_weights_init(struct bert_weights *w, const struct param_table *table,
                                 const struct bert_config *c, enum bert_task task, tensor matrices,
-                                tensor vectors);
+                                tensor vectors, tensor biases);
 void bert_weights_fini(struct bert_weights *w);
 
 /* Fills `flat` (fp32 or fp64, host memory) with the initial parameters under `seed`; gaps and padded rows are

@@ -11,14 +11,14 @@
  * "LinearActivation"). */
 const struct weight_row bert_pooler_rows[] = {
     {FIELD(w_pool), DIM_HIDDEN, DIM_HIDDEN, PARAM_INIT_UNIFORM, true, PARAM_WHOLE, {"dense.weight"}},
-    {FIELD(b_pool), DIM_HIDDEN, DIM_ONE, PARAM_INIT_UNIFORM, false, PARAM_WHOLE, {"dense.bias"}},
+    {FIELD(b_pool), DIM_HIDDEN, DIM_BIAS, PARAM_INIT_UNIFORM, false, PARAM_WHOLE, {"dense.bias"}},
 };
 _Static_assert(sizeof bert_pooler_rows / sizeof bert_pooler_rows[0] == BERT_POOLER_N_ROWS,
                "the declared number");
 
 const struct weight_row bert_mlm_rows[] = {
     {FIELD(w_t), DIM_HIDDEN, DIM_HIDDEN, PARAM_INIT_UNIFORM, true, PARAM_WHOLE, {"transform.dense.weight"}},
-    {FIELD(b_t), DIM_HIDDEN, DIM_ONE, PARAM_INIT_UNIFORM, false, PARAM_WHOLE, {"transform.dense.bias"}},
+    {FIELD(b_t), DIM_HIDDEN, DIM_BIAS, PARAM_INIT_UNIFORM, false, PARAM_WHOLE, {"transform.dense.bias"}},
     {FIELD(gamma_t), DIM_HIDDEN, DIM_ONE, PARAM_INIT_ONE, false, PARAM_WHOLE, {"transform.LayerNorm.weight"}},
     {FIELD(beta_t), DIM_HIDDEN, DIM_ONE, PARAM_INIT_ZERO, false, PARAM_WHOLE, {"transform.LayerNorm.bias"}},
     {FIELD(b_vocab), DIM_VOCAB, DIM_ONE, PARAM_INIT_ZERO, false, PARAM_BY_WORD, {"bias"}},

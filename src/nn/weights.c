@@ -12,6 +12,11 @@ static int count_parts(const struct weight_row *row)
     return n;
 }
 
+static bool is_vector(const struct weight_row *row)
+{
+    return row->cols == DIM_ONE || row->cols == DIM_BIAS;
+}
+
 /* Rows of it are looked up, so its gradient is a sum of rows; every other matrix is a factor of a product. */
 static bool is_table(const struct weight_row *row)
 {
@@ -33,12 +38,12 @@ void weights_declare(struct param_table *table, const char *prefix, const struct
         int64_t offset = param_table_slab(table, n_parts * part_elements);
         for (int i = 0; i < n_parts; i++) {
             struct param p = {
-                .n_dims = row->cols == DIM_ONE ? 1 : 2,
+                .n_dims = is_vector(row) ? 1 : 2,
                 .dims = {sizes->real[row->rows], sizes->real[row->cols]},
                 .init = row->init,
                 .decay = row->decay,
                 .split = row->split,
-                .by_product = row->cols != DIM_ONE && !is_table(row),
+                .by_product = !is_vector(row) && !is_table(row),
                 .offset = offset + i * part_elements,
             };
             /* every uniformly initialised layer reads the hidden state */
@@ -52,7 +57,7 @@ void weights_declare(struct param_table *table, const char *prefix, const struct
 
 void weights_view(void *part, const struct param_table *table, const char *prefix,
                   const struct weight_row *rows, int n_rows, const struct weight_sizes *sizes,
-                  tensor matrices, tensor vectors)
+                  tensor matrices, tensor vectors, tensor biases)
 {
     for (const struct weight_row *row = rows; row < rows + n_rows; row++) {
         char name[PARAM_NAME_BYTES];
@@ -61,9 +66,9 @@ void weights_view(void *part, const struct param_table *table, const char *prefi
         CHECK(first != NULL, "%s is not in the parameter table", name);
         int64_t n_rows_in_slab = count_parts(row) * sizes->padded[row->rows];
         int64_t cols = sizes->padded[row->cols];
-        tensor slab =
-            tensor_slice(row->cols == DIM_ONE ? vectors : matrices, first->offset, n_rows_in_slab * cols);
+        tensor flat = row->cols == DIM_BIAS ? biases : row->cols == DIM_ONE ? vectors : matrices;
+        tensor slab = tensor_slice(flat, first->offset, n_rows_in_slab * cols);
         *(tensor *)((char *)part + row->field) =
-            row->cols == DIM_ONE ? slab : tensor_2d(slab.data, slab.dtype, n_rows_in_slab, cols);
+            is_vector(row) ? slab : tensor_2d(slab.data, slab.dtype, n_rows_in_slab, cols);
     }
 }

@@ -13,6 +13,7 @@
 /* The sizes that shapes are made of. */
 enum weight_dim {
     DIM_ONE,
+    DIM_BIAS,
     DIM_HIDDEN,
     DIM_FEED_FORWARD,
     DIM_VOCAB,
@@ -30,7 +31,8 @@ struct weight_sizes {
 
 enum { WEIGHT_MAX_PARTS = 3 };
 
-/* One field.  A matrix is [rows, cols]; a vector has cols DIM_ONE.  A slab of several parts (query, key,
+/* One field.  A matrix is [rows, cols]; a vector has cols DIM_ONE, or DIM_BIAS where a product adds it to a result of the
+ * dtype of activations.  A slab of several parts (query, key,
  * value) is one tensor in memory and several parameters in files, stacked by rows. */
 struct weight_row {
     size_t field; /* offset of the tensor in the struct */
@@ -46,9 +48,10 @@ void weights_declare(struct param_table *table, const char *prefix, const struct
                      const struct weight_sizes *sizes);
 
 /* Points the tensors of the struct at `part` into flat buffers of the table's layout: matrices into
- * `matrices`, vectors into `vectors` (the same buffer, or the fp32 master beside a bf16 copy). */
+ * `matrices`, vectors into `vectors` (the same buffer, or the fp32 master beside a bf16 copy), and those of DIM_BIAS into
+ * `biases`, which is one of the two. */
 void weights_view(void *part, const struct param_table *table, const char *prefix,
                   const struct weight_row *rows, int n_rows, const struct weight_sizes *sizes,
-                  tensor matrices, tensor vectors);
+                  tensor matrices, tensor vectors, tensor biases);
 
 #endif

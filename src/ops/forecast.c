@@ -21,6 +21,7 @@ struct device forecast_device(const struct gpu_chip *chip)
 {
     return (struct device){.name = chip->name,
                            .computes_in_f16 = true,
+                           .takes_rounded_biases = true,
                            .computes_in_fp8 = chip->computes_in_fp8,
                            .sums_in_attention = true,
                            .graphs = &graphs};

@@ -109,15 +109,15 @@ struct ops {
      * shape. */
     void (*find_nonfinite)(struct exec *x, tensor index, tensor in);
 
-    /* out = in w^T + bias.  out [T, O] A or W, in [T, I] A, w [O, I] A, bias [O] W or null.  in and out may
-     * have strided rows.  Here and in the next three, on a device that computes in fp8, in and w may be e4m3 and dout
+    /* out = in w^T + bias.  out [T, O] A or W, in [T, I] A, w [O, I] A, bias [O] W, or of the dtype of out on a
+     * device that takes_rounded_biases, or null.  in and out may have strided rows.  Here and in the next three, on a device that computes in fp8, in and w may be e4m3 and dout
      * e5m2 where both factors of the product are: by rows, but w in linear_backward_input and both factors of
      * linear_backward_weight by columns.  T, I and O are then multiples of 16, and dbias is null. */
     void (*linear)(struct exec *x, tensor out, tensor in, tensor w, tensor bias);
 
     /* pre = in w^T + bias;  out = gelu(pre) = pre Phi(pre), Phi the normal CDF: the erf form of Hendrycks and
-     * Gimpel 2016 (arXiv:1606.08415) section 2, not its tanh approximation.  out, pre [T, O] A; bias [O] W.
-     */
+     * Gimpel 2016 (arXiv:1606.08415) section 2, not its tanh approximation.  out, pre [T, O] A; bias [O] as in
+     * linear. */
     void (*linear_gelu)(struct exec *x, tensor out, tensor pre, tensor in, tensor w, tensor bias);
 
     /* din = dout w, or din += dout w if `accumulate`.  din [T, I] A, dout [T, O] A, w [O, I] A. */

@@ -131,7 +131,9 @@ static void plan_linear(struct exec *x, tensor out, tensor in, tensor w, tensor 
     PLAN(x, "linear", product_flops(w, rows), 0, {"out", out, ANY, rows, n_out}, {"in", in, ANY, rows, n_in},
          {"w", w, (int)in.dtype, n_out, n_in});
     if (!tensor_is_null(bias)) {
-        PLAN(x, "linear", 0, 0, {"bias", bias, (int)dtype_of_vectors(in.dtype), 1, n_out});
+        bool rounded = bias.dtype == out.dtype; /* whether the device takes such is its to say */
+        PLAN(x, "linear", 0, 0,
+             {"bias", bias, (int)(rounded ? out.dtype : dtype_of_vectors(in.dtype)), 1, n_out});
     }
 }
 

@@ -123,9 +123,12 @@ static struct status declare(struct trainer *t, const struct trainer_config *con
 static struct status view_weights(struct trainer *t)
 {
     const struct param_table *layout = t->owner == NULL ? &t->params : &t->owner->params;
-    TRY(bert_weights_init(&t->weights, layout, &t->config.model, t->config.task, matrices_of(t), t->master));
+    tensor matrices = matrices_of(t), biases = t->config.device->takes_rounded_biases ? matrices : t->master;
+    TRY(bert_weights_init(&t->weights, layout, &t->config.model, t->config.task, matrices, t->master,
+                          biases));
     if (t->config.training) {
-        TRY(bert_weights_init(&t->grads, &t->params, &t->config.model, t->config.task, t->grad, t->grad));
+        TRY(bert_weights_init(&t->grads, &t->params, &t->config.model, t->config.task, t->grad, t->grad,
+                              t->grad));
     }
     return status_ok();
 }

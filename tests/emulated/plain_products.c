@@ -91,7 +91,9 @@ static void multiply(const void *multiplication)
     for (int64_t i = 0; i < p->m; i++) {
         for (int64_t j = 0; j < p->n; j++) {
             double sum = adds ? tensor_load(c, i * p->c_stride + j) : 0;
-            sum += form == PRODUCT_EPILOGUE && p->bias != NULL ? element(room, p->c_dtype, NULL, j) : 0;
+            sum += form == PRODUCT_EPILOGUE && p->bias != NULL
+                       ? element(product_form_bias(p, room), p->c_dtype, NULL, j)
+                       : 0;
             for (int64_t k = 0; k < p->k; k++) {
                 int64_t a = p->a_transposed ? k * p->a_stride + i : i * p->a_stride + k;
                 int64_t b = p->b_transposed ? j * p->b_stride + k : k * p->b_stride + j;
@@ -266,6 +268,7 @@ const struct device device_emulated = {
     .name = "emulated cuda",
     .computes_in_f16 = true,
     .sums_in_attention = true,
+    .takes_rounded_biases = true,
     .computes_in_fp8 = true,
     .open = emulated_open,
     .close = emulated_close,

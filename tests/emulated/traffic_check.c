@@ -24,6 +24,7 @@ static struct {
     struct cuda_launch expected[MOST];
     int n_expected;
     int64_t n_compared; /* launches whose bytes were */
+    int64_t n_casts;
 } check;
 
 static void expect_launch(void *self, const struct cuda_launch *l)
@@ -94,6 +95,7 @@ static void compare(const char *op)
     EXPECT(n == check.n_expected, "%s launches %d kernels, the model says %d", op, n, check.n_expected);
     for (int i = 0; i < n; i++) {
         const struct cuda_launch *e = &check.expected[i];
+        check.n_casts += strcmp(counted[i].kernel, "cast_kernel") == 0;
         EXPECT(is_name(counted[i].kernel, e->kernel), "%s launches %s, the model says %s", op,
                counted[i].kernel, e->kernel);
         double bytes = bytes_in_pieces(i);
@@ -175,11 +177,13 @@ static void check_run(const struct run *r)
     bert_step_count(&step);
     struct trainer_config c = config_of(r, step.micro->limits);
     EXPECT_OK(trainer_init(&t, &c));
+    check.n_casts = 0;
     if (c.training) {
         EXPECT_OK(trainer_step(&t, &step, 1, 1, 1e-3, false, &result));
     } else {
         stage_infer(&t.stage, step.micro);
         EXPECT_OK(t.x.status);
+        EXPECT(check.n_casts == 0, "an answer casts %lld biases", (long long)check.n_casts);
     }
     trainer_fini(&t);
     bert_step_fini(&step);

@@ -17,7 +17,9 @@ struct candidates {
 
 void cuda_plan_shape(struct product_shape *s, const struct cuda_product *p)
 {
+    bool rounded = p->bias != NULL && p->bias_dtype == p->c_dtype;
     uintptr_t bits = (uintptr_t)p->a | (uintptr_t)p->b | (uintptr_t)p->c | MOST_ALIGNMENT;
+    bits |= rounded ? (uintptr_t)p->bias : 0;
     memset(s, 0, sizeof *s); /* the gaps are compared too */
     s->m = p->m, s->n = p->n, s->k = p->k;
     s->c_stride = p->c_stride, s->a_stride = p->a_stride, s->b_stride = p->b_stride;
@@ -25,7 +27,7 @@ void cuda_plan_shape(struct product_shape *s, const struct cuda_product *p)
     s->c_dtype = p->c_dtype, s->a_dtype = p->a_dtype, s->b_dtype = p->b_dtype;
     s->a_transposed = p->a_transposed, s->b_transposed = p->b_transposed, s->accumulate = p->accumulate;
     s->tf32 = p->tf32 && p->a_dtype == DTYPE_F32;
-    s->has_bias = p->bias != NULL, s->has_gelu = p->gelu != NULL,
+    s->has_bias = p->bias != NULL, s->casts_bias = p->bias != NULL && !rounded, s->has_gelu = p->gelu != NULL,
     s->has_bias_gradient = p->bias_gradient != NULL;
 }
 
@@ -151,7 +153,8 @@ static cublasStatus_t set_pointers(const struct product_plan *plan, const struct
         e = set_scales(plan, p->a_scale, p->b_scale);
     }
     if (e == CUBLAS_STATUS_SUCCESS && plan->form == PRODUCT_EPILOGUE) {
-        e = set(plan, CUBLASLT_MATMUL_DESC_BIAS_POINTER, &t->room, sizeof t->room);
+        const void *vector = p->bias != NULL ? product_form_bias(p, t->room) : t->room;
+        e = set(plan, CUBLASLT_MATMUL_DESC_BIAS_POINTER, &vector, sizeof vector);
     }
     return e;
 }

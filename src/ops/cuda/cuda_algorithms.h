@@ -17,6 +17,7 @@ struct product_shape {
     int64_t alignment; /* of all pointers, in bytes: 256 or less */
     enum dtype c_dtype, a_dtype, b_dtype;
     bool a_transposed, b_transposed, tf32, accumulate, has_bias, has_gelu, has_bias_gradient;
+    bool casts_bias; /* it is fp32 and C is not */
 };
 
 struct product_plan {

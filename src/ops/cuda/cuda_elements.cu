@@ -135,8 +135,8 @@ void cuda_launch_find_nonfinite(const launch *l, int64_t *index, launch_rows in,
     LAUNCH(l, finish_index_kernel, 1, 1, 0, index);
 }
 
-template <typename A>
-__global__ static void broadcast_kernel(launch_rows out, const float *row, int64_t rows, int64_t cols)
+template <typename A, typename B>
+__global__ static void broadcast_kernel(launch_rows out, const B *row, int64_t rows, int64_t cols)
 {
     int64_t groups = (cols + EIGHT - 1) / EIGHT, i = (int64_t)blockIdx.x * blockDim.x + threadIdx.x;
     if (i < rows * groups) {
@@ -145,11 +145,16 @@ __global__ static void broadcast_kernel(launch_rows out, const float *row, int64
     }
 }
 
-void cuda_launch_broadcast(const launch *l, launch_rows out, launch_type type, const float *row, int64_t rows,
-                           int64_t cols)
+void cuda_launch_broadcast(const launch *l, launch_rows out, launch_type type, const void *row,
+                           launch_type row_type, int64_t rows, int64_t cols)
 {
     unsigned blocks = blocks_of(rows * ((cols + EIGHT - 1) / EIGHT), BLOCK);
-    BY_TYPE(type, LAUNCH(l, broadcast_kernel<A>, blocks, BLOCK, 0, out, row, rows, cols));
+    if (row_type == type) {
+        BY_TYPE(type, LAUNCH(l, (broadcast_kernel<A, A>), blocks, BLOCK, 0, out, (const A *)row, rows, cols));
+    } else {
+        BY_TYPE(type, LAUNCH(l, (broadcast_kernel<A, float>), blocks, BLOCK, 0, out, (const float *)row, rows,
+                             cols));
+    }
 }
 
 /* Activations, as functions of the values of one tensor or of two. */
@@ -225,9 +230,8 @@ void cuda_launch_gelu(const launch *l, void *out, const void *pre, launch_type t
 }
 
 /* pre += bias, rounded; out = gelu(pre).  Both are [rows, cols]; a block has columns of one row. */
-template <typename A, bool WHOLE>
-__global__ static void bias_gelu_kernel(A *out, A *pre, const float *bias, unsigned blocks_in_row,
-                                        int64_t cols)
+template <typename A, typename B, bool WHOLE>
+__global__ static void bias_gelu_kernel(A *out, A *pre, const B *bias, unsigned blocks_in_row, int64_t cols)
 {
     int64_t at = (int64_t)(blockIdx.x / blocks_in_row) * cols;
     int64_t column = ((int64_t)(blockIdx.x % blocks_in_row) * BLOCK + threadIdx.x) * EIGHT;
@@ -249,23 +253,25 @@ __global__ static void bias_gelu_kernel(A *out, A *pre, const float *bias, unsig
     store_group<WHOLE>(out + at, column, cols, x);
 }
 
-template <typename A>
-static void launch_bias_gelu(const launch *l, A *out, A *pre, const float *bias, int64_t rows, int64_t cols)
+template <typename A, typename B>
+static void launch_bias_gelu(const launch *l, A *out, A *pre, const B *bias, int64_t rows, int64_t cols)
 {
     const void *addresses[] = {out, pre, bias};
     unsigned blocks_in_row = blocks_of(cols, BLOCK * EIGHT), blocks = blocks_of(rows * blocks_in_row, 1);
     if (rows_are_whole(cols, addresses, 3)) {
-        LAUNCH(l, (bias_gelu_kernel<A, true>), blocks, BLOCK, 0, out, pre, bias, blocks_in_row, cols);
+        LAUNCH(l, (bias_gelu_kernel<A, B, true>), blocks, BLOCK, 0, out, pre, bias, blocks_in_row, cols);
     } else {
-        LAUNCH(l, (bias_gelu_kernel<A, false>), blocks, BLOCK, 0, out, pre, bias, blocks_in_row, cols);
+        LAUNCH(l, (bias_gelu_kernel<A, B, false>), blocks, BLOCK, 0, out, pre, bias, blocks_in_row, cols);
     }
 }
 
-void cuda_launch_bias_gelu(const launch *l, void *out, void *pre, const float *bias, launch_type type,
-                           int64_t rows, int64_t cols)
+void cuda_launch_bias_gelu(const launch *l, void *out, void *pre, const void *bias, launch_type bias_type,
+                           launch_type type, int64_t rows, int64_t cols)
 {
-    if (rows > 0) {
-        BY_TYPE(type, launch_bias_gelu(l, (A *)out, (A *)pre, bias, rows, cols));
+    if (rows > 0 && bias_type == type) {
+        BY_TYPE(type, launch_bias_gelu(l, (A *)out, (A *)pre, (const A *)bias, rows, cols));
+    } else if (rows > 0) {
+        BY_TYPE(type, launch_bias_gelu(l, (A *)out, (A *)pre, (const float *)bias, rows, cols));
     }
 }
 

@@ -49,13 +49,21 @@ static struct cuda_product product_of(const struct exec *x, tensor c, tensor a, 
                                  .tf32 = x->allow_tf32};
 }
 
+/* fp32, or what it was rounded to. */
+static bool accept_bias(struct exec *x, const char *op, tensor out, tensor bias)
+{
+    return bias.dtype == out.dtype ? accept_tensors(x, op, ACCEPT_LIST(out, bias), NULL, 0)
+                                   : accept_tensors(x, op, ACCEPT_LIST(out), ACCEPT_LIST(bias));
+}
+
 void cuda_linear(struct exec *x, tensor out, tensor in, tensor w, tensor bias)
 {
     bool accepted = dtype_is_fp8(in.dtype) ? accept_fp8(x, "linear", ACCEPT_LIST(in, w))
                                            : accept_tensors(x, "linear", ACCEPT_LIST(in, w), NULL, 0);
-    if (accepted && accept_tensors(x, "linear", ACCEPT_LIST(out), ACCEPT_LIST(bias))) {
+    if (accepted && accept_bias(x, "linear", out, bias)) {
         struct cuda_product p = product_of(x, out, in, false, w, true);
         p.bias = bias.data;
+        p.bias_dtype = bias.dtype;
         run(x, "linear", &p);
     }
 }
@@ -63,11 +71,12 @@ void cuda_linear(struct exec *x, tensor out, tensor in, tensor w, tensor bias)
 void cuda_linear_gelu(struct exec *x, tensor out, tensor pre, tensor in, tensor w, tensor bias)
 {
     bool fp8 = dtype_is_fp8(in.dtype);
-    if (accept_tensors(x, "linear_gelu", ACCEPT_LIST(out, pre, fp8 ? pre : in, fp8 ? pre : w),
-                       ACCEPT_LIST(bias)) &&
+    if (accept_tensors(x, "linear_gelu", ACCEPT_LIST(out, pre, fp8 ? pre : in, fp8 ? pre : w), NULL, 0) &&
+        accept_bias(x, "linear_gelu", pre, bias) &&
         (!fp8 || accept_fp8(x, "linear_gelu", ACCEPT_LIST(in, w)))) {
         struct cuda_product p = product_of(x, pre, in, false, w, true);
         p.bias = bias.data;
+        p.bias_dtype = bias.dtype;
         p.gelu = out.data;
         run(x, "linear_gelu", &p);
     }

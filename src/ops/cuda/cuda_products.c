@@ -117,19 +117,19 @@ static struct status make_place(struct cuda_products *p)
     return status_ok();
 }
 
-/* "MACHINE\t8192x4096x1024 bf16 = bf16 nt, strides 4096 1024 1024, aligned 256, bias gelu"; "e5m2 e4m3" where the factors
- * differ. */
+/* "MACHINE\t8192x4096x1024 bf16 = bf16 nt, strides 4096 1024 1024, aligned 256, bias gelu"; "bias in fp32" where it is
+ * rounded first, "e5m2 e4m3" where the factors differ. */
 static void make_key(char key[PRODUCT_KEY_BYTES], const char *machine, const struct product_shape *s)
 {
     bool differ = s->a_dtype != s->b_dtype;
     snprintf(key, PRODUCT_KEY_BYTES,
-             "%s\t%lldx%lldx%lld %s = %s%s%s%s %c%c, strides %lld %lld %lld, aligned %lld%s%s%s%s", machine,
+             "%s\t%lldx%lldx%lld %s = %s%s%s%s %c%c, strides %lld %lld %lld, aligned %lld%s%s%s%s%s", machine,
              (long long)s->m, (long long)s->n, (long long)s->k, dtype_name(s->c_dtype),
              dtype_name(s->a_dtype), differ ? " " : "", differ ? dtype_name(s->b_dtype) : "",
              s->tf32 ? " in tf32" : "", s->a_transposed ? 't' : 'n', s->b_transposed ? 't' : 'n',
              (long long)s->c_stride, (long long)s->a_stride, (long long)s->b_stride, (long long)s->alignment,
-             s->accumulate ? ", added" : "", s->has_bias ? ", bias" : "", s->has_gelu ? ", gelu" : "",
-             s->has_bias_gradient ? ", bias gradient" : "");
+             s->accumulate ? ", added" : "", s->has_bias ? ", bias" : "", s->casts_bias ? " in fp32" : "",
+             s->has_gelu ? ", gelu" : "", s->has_bias_gradient ? ", bias gradient" : "");
 }
 
 /* Opens the plan that was kept; false if there is none, or none that this library takes. */

@@ -23,9 +23,10 @@ struct cuda_product {
     bool a_transposed, b_transposed, accumulate;
     bool tf32; /* fp32 factors may be rounded to 10 bits of fraction */
 
-    const float *bias;    /* [n], or NULL; not with `accumulate` */
-    void *gelu;           /* [m, n] = gelu(C), both dense; or NULL */
-    float *bias_gradient; /* [m] += sums of A over k, with a_transposed; or NULL */
+    const void *bias;      /* [n], or NULL; not with `accumulate` */
+    enum dtype bias_dtype; /* fp32 or that of C */
+    void *gelu;            /* [m, n] = gelu(C), both dense; or NULL */
+    float *bias_gradient;  /* [m] += sums of A over k, with a_transposed; or NULL */
 };
 
 struct cuda_products;

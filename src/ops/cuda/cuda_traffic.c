@@ -142,8 +142,8 @@ struct linear_call {
     enum cuda_product_side side;
     tensor c, a, b;
     int64_t m, n, k;
-    bool accumulates, has_bias, has_bias_gradient;
-    tensor gelu; /* null: none */
+    bool accumulates, has_bias, casts_bias, has_bias_gradient; /* casts: into the dtype of c */
+    tensor gelu;                                               /* null: none */
 };
 
 static enum dtype factor_of(const struct linear_call *p)
@@ -184,9 +184,9 @@ static int launches_of_form(struct cuda_launch launches[MOST_LAUNCHES], const st
                             const struct linear_call *p, enum product_form form)
 {
     int n = 0;
-    double c = bytes_of(p->c), bias = 4.0 * (double)p->n;
-    if (form == PRODUCT_EPILOGUE && p->has_bias) {
-        launches[n++] = memory_launch(CAST, 2 * bias);
+    double c = bytes_of(p->c);
+    if (form == PRODUCT_EPILOGUE && p->casts_bias) {
+        launches[n++] = memory_launch(CAST, (4.0 + (double)dtype_bytes(p->c.dtype)) * (double)p->n);
     } else if (form == PRODUCT_BROADCAST) {
         launches[n++] = memory_launch(BROADCAST, c);
     }
@@ -246,7 +246,8 @@ static struct linear_call forward_call(tensor out, tensor in, tensor w, tensor b
                                 .m = tensor_rows(in),
                                 .n = tensor_rows(w),
                                 .k = tensor_cols(in),
-                                .has_bias = !tensor_is_null(bias)};
+                                .has_bias = !tensor_is_null(bias),
+                                .casts_bias = !tensor_is_null(bias) && bias.dtype != out.dtype};
 }
 
 static void traffic_linear(struct exec *x, tensor out, tensor in, tensor w, tensor bias)

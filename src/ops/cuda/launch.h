@@ -129,16 +129,16 @@ void cuda_launch_quantize(const struct launch *l, const struct launch_quantize *
 /* Whether kernels were compiled for a device that converts to fp8: of compute capability 8.9 or above. */
 int cuda_launch_fp8_is_possible(void);
 
-/* Every row of out = row. */
+/* Every row of out = row, which is fp32 or of the type of out. */
 void cuda_launch_broadcast(const struct launch *l, struct launch_rows out, enum launch_type type,
-                           const float *row, int64_t rows, int64_t cols);
+                           const void *row, enum launch_type row_type, int64_t rows, int64_t cols);
 /* total += sum over rows, which are cut into `runs`. */
 void cuda_launch_column_sum(const struct launch *l, float *total, struct launch_rows in,
                             enum launch_type type, int64_t rows, int64_t cols, int64_t runs);
 void cuda_launch_gelu(const struct launch *l, void *out, const void *pre, enum launch_type type, int64_t n);
-/* pre += bias, out = gelu(pre): all dense [rows, cols]. */
-void cuda_launch_bias_gelu(const struct launch *l, void *out, void *pre, const float *bias,
-                           enum launch_type type, int64_t rows, int64_t cols);
+/* pre += bias, which is fp32 or of their type, out = gelu(pre): all dense [rows, cols]. */
+void cuda_launch_bias_gelu(const struct launch *l, void *out, void *pre, const void *bias,
+                           enum launch_type bias_type, enum launch_type type, int64_t rows, int64_t cols);
 /* dpre = dout gelu'(pre); dbias += sum over rows of it, which are cut into `runs`: all dense [rows, cols]. */
 void cuda_launch_gelu_backward(const struct launch *l, void *dpre, float *dbias, const void *dout,
                                const void *pre, enum launch_type type, int64_t rows, int64_t cols,

@@ -11,12 +11,12 @@ static enum launch_type launch_type_of(enum dtype t)
 void product_form_before(const struct launch *l, enum product_form form, const struct cuda_product *p,
                          void *room)
 {
-    if (form == PRODUCT_EPILOGUE && p->bias != NULL) {
+    if (form == PRODUCT_EPILOGUE && p->bias != NULL && p->bias_dtype != p->c_dtype) {
         struct launch_rows to = {room, p->n}, from = {(void *)p->bias, p->n};
         cuda_launch_cast(l, to, launch_type_of(p->c_dtype), from, LAUNCH_F32, 1, p->n);
     } else if (form == PRODUCT_BROADCAST) {
         cuda_launch_broadcast(l, (struct launch_rows){p->c, p->c_stride}, launch_type_of(p->c_dtype), p->bias,
-                              p->m, p->n);
+                              launch_type_of(p->bias_dtype), p->m, p->n);
     }
 }
 
@@ -24,7 +24,8 @@ void product_form_after(const struct launch *l, enum product_form form, const st
                         void *room)
 {
     if (p->gelu != NULL && p->bias != NULL && form == PRODUCT_ALONE) {
-        cuda_launch_bias_gelu(l, p->gelu, p->c, p->bias, launch_type_of(p->c_dtype), p->m, p->n);
+        cuda_launch_bias_gelu(l, p->gelu, p->c, p->bias, launch_type_of(p->bias_dtype),
+                              launch_type_of(p->c_dtype), p->m, p->n);
     } else if (p->gelu != NULL) {
         cuda_launch_gelu(l, p->gelu, p->c, launch_type_of(p->c_dtype), p->m * p->n);
     }

@@ -43,8 +43,14 @@ static inline enum product_form product_form_from(enum product_form form, const 
     return form;
 }
 
+/* Where the library finds the bias of PRODUCT_EPILOGUE. */
+static inline const void *product_form_bias(const struct cuda_product *p, const void *room)
+{
+    return p->bias_dtype == p->c_dtype ? p->bias : room;
+}
+
 /* What is launched before and after the product itself.  `room` is device memory for PRODUCT_ROOM floats: the
- * bias in the type of C before, its gradient [m] in fp32 after. */
+ * bias in the type of C before, where it is of another, its gradient [m] in fp32 after. */
 void product_form_before(const struct launch *l, enum product_form form, const struct cuda_product *p,
                          void *room);
 void product_form_after(const struct launch *l, enum product_form form, const struct cuda_product *p,

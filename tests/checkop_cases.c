@@ -114,20 +114,22 @@ static void make_linear(struct checkop_case *c, const struct checkop_shape *s)
 
 RUN(linear_gelu)
 {
-    (void)c;
-    o->linear_gelu(x, t[0], t[1], t[2], t[3], t[4]);
+    const tensor *in = t + (c->shape.plain ? 1 : 2);
+    o->linear_gelu(x, t[0], c->shape.plain ? NULL_TENSOR : t[1], in[0], in[1], in[2]);
 }
 
 static void make_linear_gelu(struct checkop_case *c, const struct checkop_shape *s)
 {
     add(c, matrix("out", ROLE_OUT, KIND_A, s->t, s->f));
-    add(c, matrix("pre", ROLE_OUT, KIND_A, s->t, s->f));
-    add(c, matrix("in", ROLE_IN, KIND_A, s->t, s->h));
+    if (!s->plain) {
+        add(c, matrix("pre", ROLE_OUT, KIND_A, s->t, s->f));
+    }
+    int in = add(c, matrix("in", ROLE_IN, KIND_A, s->t, s->h));
     add(c, filled(matrix("w", ROLE_IN, KIND_A, s->f, s->h), FILL_NORMAL, 0.1));
     add(c, vector("bias", ROLE_IN, s->rounded ? KIND_A : KIND_W, s->f));
     if (s->fp8) {
-        in_fp8(c, 2, KIND_E4M3, false);
-        in_fp8(c, 3, KIND_E4M3, false);
+        in_fp8(c, in, KIND_E4M3, false);
+        in_fp8(c, in + 1, KIND_E4M3, false);
     }
     c->run = run_linear_gelu;
     c->bound_fp32 = c->bound_bf16_w = product_bound;
@@ -269,10 +271,31 @@ enum { N_WORDS = 37, N_POSITIONS = 512, N_TYPES = 2 };
 
 static const double embed_eps = 1e-12;
 
+/* The arguments behind `out` that only a backward reads; plain: they are null. */
+static const tensor not_kept[3];
+
+static const tensor *kept_of(const struct checkop_case *c, const tensor *t)
+{
+    return c->shape.plain ? not_kept : t + 1;
+}
+
+static void add_statistics(struct checkop_case *c, const struct checkop_shape *s, bool sum)
+{
+    if (s->plain) {
+        return;
+    }
+    if (sum) {
+        add(c, matrix("sum", ROLE_OUT, KIND_A, s->t, s->h));
+    }
+    add(c, vector("mean", ROLE_OUT, KIND_W, s->t));
+    add(c, vector("rstd", ROLE_OUT, KIND_W, s->t));
+}
+
 RUN(embed)
 {
-    o->embed(x, t[0], t[1], t[2], t[3], t[4], t[5], t[6], t[7], t[8], t[9], t[10], t[11], embed_eps, t[12],
-             c->drop);
+    const tensor *kept = kept_of(c, t), *in = t + (c->shape.plain ? 1 : 4);
+    o->embed(x, t[0], kept[0], kept[1], kept[2], in[0], in[1], in[2], in[3], in[4], in[5], in[6], in[7],
+             embed_eps, in[8], c->drop);
 }
 
 /* The part of the arguments that embed and its backward have in common, from `ids` on. */
@@ -293,9 +316,7 @@ static void add_embed_inputs(struct checkop_case *c, const struct checkop_shape 
 static void make_embed(struct checkop_case *c, const struct checkop_shape *s)
 {
     add(c, matrix("out", ROLE_OUT, KIND_A, s->t, s->h));
-    add(c, matrix("sum", ROLE_OUT, KIND_A, s->t, s->h));
-    add(c, vector("mean", ROLE_OUT, KIND_W, s->t));
-    add(c, vector("rstd", ROLE_OUT, KIND_W, s->t));
+    add_statistics(c, s, true);
     add_embed_inputs(c, s, false);
     c->run = run_embed;
 }
@@ -338,15 +359,14 @@ static const double norm_eps = 1e-5;
 
 RUN(layernorm)
 {
-    (void)c;
-    o->layernorm(x, t[0], t[1], t[2], t[3], t[4], t[5], norm_eps);
+    const tensor *kept = kept_of(c, t), *in = t + (c->shape.plain ? 1 : 3);
+    o->layernorm(x, t[0], kept[0], kept[1], in[0], in[1], in[2], norm_eps);
 }
 
 static void make_layernorm(struct checkop_case *c, const struct checkop_shape *s)
 {
     add(c, matrix("out", ROLE_OUT, KIND_A, s->t, s->h));
-    add(c, vector("mean", ROLE_OUT, KIND_W, s->t));
-    add(c, vector("rstd", ROLE_OUT, KIND_W, s->t));
+    add_statistics(c, s, false);
     add(c, matrix("in", ROLE_IN, KIND_A, s->t, s->h));
     add(c, filled(vector("gamma", ROLE_IN, KIND_W, s->h), FILL_GAMMA, 0.2));
     add(c, vector("beta", ROLE_IN, KIND_W, s->h));
@@ -386,16 +406,15 @@ static void make_layernorm_backward(struct checkop_case *c, const struct checkop
 
 RUN(bias_dropout_add_layernorm)
 {
-    o->bias_dropout_add_layernorm(x, t[0], t[1], t[2], t[3], t[4], t[5], t[6], t[7], t[8], norm_eps,
-                                  last(c, t), c->drop);
+    const tensor *kept = kept_of(c, t), *in = t + (c->shape.plain ? 1 : 4);
+    o->bias_dropout_add_layernorm(x, t[0], kept[0], kept[1], kept[2], in[0], in[1], in[2], in[3], in[4],
+                                  norm_eps, last(c, t), c->drop);
 }
 
 static void make_bias_dropout_add_layernorm(struct checkop_case *c, const struct checkop_shape *s)
 {
     add(c, matrix("out", ROLE_OUT, KIND_A, s->t, s->h));
-    add(c, matrix("sum", ROLE_OUT, KIND_A, s->t, s->h));
-    add(c, vector("mean", ROLE_OUT, KIND_W, s->t));
-    add(c, vector("rstd", ROLE_OUT, KIND_W, s->t));
+    add_statistics(c, s, true);
     add(c, matrix("in", ROLE_IN, KIND_A, s->t, s->h));
     add(c, vector("bias", ROLE_IN, KIND_W, s->h));
     add(c, matrix("residual", ROLE_IN, KIND_A, s->t, s->h));

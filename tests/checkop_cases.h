@@ -60,7 +60,7 @@ struct checkop_shape {
     const int32_t *lens_kv;
     int64_t rest; /* rows of the stream behind its last sequence */
     bool causal, alibi, strided, plain,
-        shared; /* plain: without bias, not accumulating, or without dlogits; shared: in place, or dw assigned */
+        shared; /* plain: without bias, not accumulating, without dlogits or what a backward reads; shared: in place, or dw assigned */
     bool rounded; /* the bias is of the dtype of out, on devices that take such */
     bool fp8;     /* factors of products are fp8, in bf16 runs of devices that compute in it */
     bool by_cpu;  /* too large for ref: other devices are held against the cpu's table in fp32 */

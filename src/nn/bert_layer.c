@@ -118,23 +118,26 @@ static tensor heads_of(tensor qkv, int64_t part, const struct bert_config *c)
 }
 
 void bert_layer_carve_acts(struct bert_layer_acts *a, struct arena *arena, const struct bert_config *c,
-                           enum dtype dtype, enum fp8_factors fp8, int64_t n_tokens)
+                           enum dtype dtype, enum fp8_factors fp8, int64_t n_tokens, bool kept)
 {
     int64_t t = n_tokens, h = c->hidden_size, f = c->intermediate_size;
     enum dtype vector = dtype_of_vectors(dtype);
+    *a = (struct bert_layer_acts){0};
     a->qkv = arena_carve_2d(arena, dtype, t, 3 * h);
     a->lse = arena_carve_2d(arena, vector, t, c->num_attention_heads);
     a->heads = arena_carve_2d(arena, dtype, t, h);
-    a->sum_1 = arena_carve_2d(arena, dtype, t, h);
-    a->mean_1 = arena_carve_1d(arena, vector, t);
-    a->rstd_1 = arena_carve_1d(arena, vector, t);
     a->h = arena_carve_2d(arena, dtype, t, h);
-    a->ff_pre = arena_carve_2d(arena, dtype, t, f);
     a->ff_act = arena_carve_2d(arena, dtype, t, f);
-    a->sum_2 = arena_carve_2d(arena, dtype, t, h);
-    a->mean_2 = arena_carve_1d(arena, vector, t);
-    a->rstd_2 = arena_carve_1d(arena, vector, t);
     a->out = arena_carve_2d(arena, dtype, t, h);
+    if (kept) {
+        a->sum_1 = arena_carve_2d(arena, dtype, t, h);
+        a->mean_1 = arena_carve_1d(arena, vector, t);
+        a->rstd_1 = arena_carve_1d(arena, vector, t);
+        a->ff_pre = arena_carve_2d(arena, dtype, t, f);
+        a->sum_2 = arena_carve_2d(arena, dtype, t, h);
+        a->mean_2 = arena_carve_1d(arena, vector, t);
+        a->rstd_2 = arena_carve_1d(arena, vector, t);
+    }
     linear_carve_fp8(&a->fp8_qkv, arena, fp8, t, h, 3 * h);
     linear_carve_fp8(&a->fp8_o, arena, fp8, t, h, h);
     linear_carve_fp8(&a->fp8_1, arena, fp8, t, h, f);

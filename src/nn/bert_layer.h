@@ -57,8 +57,9 @@ struct bert_layer_call {
     bool adds;     /* gradients are added to those of earlier micro-batches; else matrices' are assigned */
 };
 
+/* Without `kept`, which is for a backward, what only that reads stays null. */
 void bert_layer_carve_acts(struct bert_layer_acts *a, struct arena *arena, const struct bert_config *c,
-                           enum dtype dtype, enum fp8_factors fp8, int64_t n_tokens);
+                           enum dtype dtype, enum fp8_factors fp8, int64_t n_tokens, bool kept);
 void bert_layer_carve_scratch(struct bert_layer_scratch *s, struct arena *arena, const struct bert_config *c,
                               enum dtype dtype, enum fp8_factors fp8, int64_t n_tokens);
 

@@ -115,7 +115,8 @@ struct ops {
      * linear_backward_weight by columns.  T, I and O are then multiples of 16, and dbias is null. */
     void (*linear)(struct exec *x, tensor out, tensor in, tensor w, tensor bias);
 
-    /* pre = in w^T + bias;  out = gelu(pre) = pre Phi(pre), Phi the normal CDF: the erf form of Hendrycks and
+    /* Of this and the layer norms below, what only a backward reads, pre and sum, mean and rstd together, may be null.
+     * pre = in w^T + bias;  out = gelu(pre) = pre Phi(pre), Phi the normal CDF: the erf form of Hendrycks and
      * Gimpel 2016 (arXiv:1606.08415) section 2, not its tanh approximation.  out, pre [T, O] A; bias [O] as in
      * linear. */
     void (*linear_gelu)(struct exec *x, tensor out, tensor pre, tensor in, tensor w, tensor bias);

@@ -139,8 +139,10 @@ static void plan_linear(struct exec *x, tensor out, tensor in, tensor w, tensor 
 
 static void plan_linear_gelu(struct exec *x, tensor out, tensor pre, tensor in, tensor w, tensor bias)
 {
-    plan_linear(x, pre, in, w, bias);
-    PLAN(x, "linear_gelu", 0, 0, {"out", out, (int)pre.dtype, tensor_rows(in), tensor_rows(w)});
+    plan_linear(x, tensor_is_null(pre) ? out : pre, in, w, bias);
+    if (!tensor_is_null(pre)) {
+        PLAN(x, "linear_gelu", 0, 0, {"out", out, (int)pre.dtype, tensor_rows(in), tensor_rows(w)});
+    }
 }
 
 static void plan_linear_backward_input(struct exec *x, tensor din, tensor dout, tensor w, bool accumulate)
@@ -188,15 +190,38 @@ static void plan_tanh_backward(struct exec *x, tensor din, tensor dout, tensor o
          {"dout", dout, (int)out.dtype, rows, cols}, {"out", out, ANY, rows, cols});
 }
 
+/* Of a backward that there may not be. */
+static void plan_statistics(struct exec *x, const char *op, tensor mean, tensor rstd, int64_t rows,
+                            int vector)
+{
+    if (!tensor_is_null(mean)) {
+        PLAN(x, op, 0, 0, {"mean", mean, vector, 1, rows}, {"rstd", rstd, vector, 1, rows});
+    }
+}
+
+/* What is normalized is there before, in `in`, or on its way to `sum`, which may be null. */
+static void plan_normalized_sum(struct exec *x, const char *op, tensor out, tensor sum, tensor mean,
+                                tensor rstd, tensor gamma, tensor beta)
+{
+    int64_t rows = tensor_rows(out), cols = tensor_cols(out);
+    int vector = (int)dtype_of_vectors(out.dtype);
+    PLAN(x, op, 0, 0, {"out", out, ANY, rows, cols}, {"gamma", gamma, vector, 1, cols},
+         {"beta", beta, vector, 1, cols});
+    plan_statistics(x, op, mean, rstd, rows, vector);
+    if (!tensor_is_null(sum)) {
+        PLAN(x, op, 0, 0, {"sum", sum, (int)out.dtype, rows, cols});
+    }
+}
+
 static void plan_layernorm(struct exec *x, tensor out, tensor mean, tensor rstd, tensor in, tensor gamma,
                            tensor beta, double eps)
 {
     (void)eps;
     int64_t rows = tensor_rows(in), cols = tensor_cols(in);
     int vector = (int)dtype_of_vectors(in.dtype);
-    PLAN(x, "layernorm", 0, 0, {"out", out, (int)in.dtype, rows, cols}, {"mean", mean, vector, 1, rows},
-         {"rstd", rstd, vector, 1, rows}, {"in", in, ANY, rows, cols}, {"gamma", gamma, vector, 1, cols},
-         {"beta", beta, vector, 1, cols});
+    PLAN(x, "layernorm", 0, 0, {"out", out, (int)in.dtype, rows, cols}, {"in", in, ANY, rows, cols},
+         {"gamma", gamma, vector, 1, cols}, {"beta", beta, vector, 1, cols});
+    plan_statistics(x, "layernorm", mean, rstd, rows, vector);
 }
 
 static void plan_layernorm_backward(struct exec *x, tensor din, tensor dgamma, tensor dbeta, tensor dout,
@@ -216,10 +241,11 @@ static void plan_embed(struct exec *x, tensor out, tensor sum, tensor mean, tens
                        tensor gamma, tensor beta, double eps, tensor row_keys, struct dropout drop)
 {
     (void)drop;
-    int64_t rows = tensor_rows(sum), cols = tensor_cols(sum);
-    int matrix = (int)sum.dtype;
-    plan_layernorm(x, out, mean, rstd, sum, gamma, beta, eps);
-    move(x, 1, sum); /* the rows of word */
+    (void)eps;
+    int64_t rows = tensor_rows(out), cols = tensor_cols(out);
+    int matrix = (int)out.dtype;
+    plan_normalized_sum(x, "embed", out, sum, mean, rstd, gamma, beta);
+    move(x, 1, out); /* the rows of word */
     move(x, -1, word);
     PLAN(x, "embed", 0, 0, {"ids", ids, DTYPE_I32, 1, rows}, {"types", types, DTYPE_I32, 1, rows},
          {"positions", positions, DTYPE_I32, 1, rows}, {"word", word, matrix, tensor_rows(word), cols},
@@ -250,11 +276,13 @@ static void plan_bias_dropout_add_layernorm(struct exec *x, tensor out, tensor s
                                             tensor beta, double eps, tensor row_keys, struct dropout drop)
 {
     (void)drop;
-    int64_t rows = tensor_rows(sum), cols = tensor_cols(sum);
-    plan_layernorm(x, out, mean, rstd, sum, gamma, beta, eps);
-    PLAN(x, "bias_dropout_add_layernorm", 0, 0, {"in", in, (int)sum.dtype, rows, cols},
-         {"bias", bias, (int)dtype_of_vectors(sum.dtype), 1, cols},
-         {"residual", residual, (int)sum.dtype, rows, cols}, {"row_keys", row_keys, DTYPE_I32, rows, 2});
+    (void)eps;
+    const char *op = "bias_dropout_add_layernorm";
+    int64_t rows = tensor_rows(out), cols = tensor_cols(out);
+    plan_normalized_sum(x, op, out, sum, mean, rstd, gamma, beta);
+    PLAN(x, op, 0, 0, {"in", in, (int)out.dtype, rows, cols},
+         {"bias", bias, (int)dtype_of_vectors(out.dtype), 1, cols},
+         {"residual", residual, (int)out.dtype, rows, cols}, {"row_keys", row_keys, DTYPE_I32, rows, 2});
 }
 
 static void plan_bias_dropout_add_layernorm_backward(struct exec *x, tensor dresidual, tensor din,

@@ -149,6 +149,7 @@ static void ref_linear(struct exec *x, tensor out, tensor in, tensor w, tensor b
 
 static void ref_linear_gelu(struct exec *x, tensor out, tensor pre, tensor in, tensor w, tensor bias)
 {
+    pre = tensor_is_null(pre) ? out : pre;
     ref_linear(x, pre, in, w, bias);
     for (int64_t i = 0; !stopped(x) && i < tensor_count(out); i++) {
         tensor_set(out, i, gelu(tensor_get(pre, i)));
@@ -231,8 +232,10 @@ static void layernorm_row(tensor out, tensor mean, tensor rstd, tensor in, tenso
         squares += (get2(in, row, i) - mu) * (get2(in, row, i) - mu);
     }
     double r = 1.0 / sqrt(squares / (double)n + eps);
-    tensor_set(mean, row, mu);
-    tensor_set(rstd, row, r);
+    if (!tensor_is_null(mean)) {
+        tensor_set(mean, row, mu);
+        tensor_set(rstd, row, r);
+    }
     for (int64_t i = 0; i < n; i++) {
         set2(out, row, i, (get2(in, row, i) - mu) * r * tensor_get(gamma, i) + tensor_get(beta, i));
     }
@@ -273,6 +276,7 @@ static void ref_embed(struct exec *x, tensor out, tensor sum, tensor mean, tenso
                       tensor types, tensor positions, tensor word, tensor position, tensor type, tensor gamma,
                       tensor beta, double eps, tensor row_keys, struct dropout drop)
 {
+    sum = tensor_is_null(sum) ? out : sum;
     for (int64_t t = 0; !stopped(x) && t < tensor_rows(out); t++) {
         for (int64_t i = 0; i < tensor_cols(out); i++) {
             set2(sum, t, i,
@@ -311,6 +315,7 @@ static void ref_bias_dropout_add_layernorm(struct exec *x, tensor out, tensor su
                                            tensor in, tensor bias, tensor residual, tensor gamma, tensor beta,
                                            double eps, tensor row_keys, struct dropout drop)
 {
+    sum = tensor_is_null(sum) ? out : sum;
     for (int64_t t = 0; !stopped(x) && t < tensor_rows(out); t++) {
         for (int64_t i = 0; i < tensor_cols(out); i++) {
             double branch = (get2(in, t, i) + tensor_get(bias, i)) * dropout_factor(x, drop, row_keys, t, i);

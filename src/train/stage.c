@@ -75,7 +75,7 @@ static void carve_layers(struct stage *s, int64_t n_tokens)
     for (int64_t i = 0; i < c->num_hidden_layers; i++) {
         struct bert_layer_acts *layer = &s->slot.layers[i];
         if (i < kept) {
-            bert_layer_carve_acts(layer, &s->arena, c, s->dtype, s->fp8, n_tokens);
+            bert_layer_carve_acts(layer, &s->arena, c, s->dtype, s->fp8, n_tokens, s->grads != NULL);
             continue;
         }
         *layer = s->slot.layers[i - kept];
@@ -92,7 +92,7 @@ static void carve(struct stage *s, const struct bert_batch *b)
     s->arena.used = 0;
     stage_batch_carve(&s->slot.block, &s->arena, b);
     s->x->dropout_key = s->slot.block.dropout_key.data;
-    bert_embed_carve_acts(&s->slot.embed, &s->arena, c, s->dtype, b->n_tokens);
+    bert_embed_carve_acts(&s->slot.embed, &s->arena, c, s->dtype, b->n_tokens, s->grads != NULL);
     carve_layers(s, b->n_tokens);
     carve_heads(s, b);
     bert_layer_carve_scratch(&s->slot.scratch, &s->arena, c, s->dtype, s->fp8, b->n_tokens);

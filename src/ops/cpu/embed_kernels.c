@@ -56,10 +56,11 @@ static void draw_bits(uint16_t *bits, const struct embed_call *c, int64_t first,
 static void embed_item(const void *context, int64_t item, void *lane)
 {
     const struct embed_call *c = context;
-    int64_t cols = tensor_cols(c->sum), first = item * ROWS_PER_ITEM;
-    int64_t rows = kernel_min(ROWS_PER_ITEM, tensor_rows(c->sum) - first);
+    int64_t cols = tensor_cols(c->out), first = item * ROWS_PER_ITEM;
+    int64_t rows = kernel_min(ROWS_PER_ITEM, tensor_rows(c->out) - first);
     uint16_t *bits = lane;
     float *buffer = (float *)((char *)lane + bits_bytes(cols));
+    bool keeps_sum = !tensor_is_null(c->sum);
     if (c->threshold != 0) {
         draw_bits(bits, c, first, rows);
     }
@@ -68,18 +69,21 @@ static void embed_item(const void *context, int64_t item, void *lane)
         const float *word = rows_load(c->word, c->ids[row], 0, cols, buffer);
         const float *position = rows_load(c->position, c->positions[row], 0, cols, buffer + cols);
         const float *type = rows_load(c->type, c->types[row], 0, cols, buffer + 2 * cols);
-        float *sum = rows_target(c->sum, row, 0, buffer);
+        float *sum = keeps_sum ? rows_target(c->sum, row, 0, buffer) : buffer;
         float *out = rows_target(c->out, row, 0, buffer + cols);
 #pragma omp simd
         for (int64_t i = 0; i < cols; i++) {
             sum[i] = word[i] + position[i] + type[i];
         }
-        norm_row_forward(out, c->mean + row, c->rstd + row, sum, c->gamma, c->beta, cols, c->eps);
+        norm_row_forward(out, keeps_sum ? c->mean + row : NULL, keeps_sum ? c->rstd + row : NULL, sum,
+                         c->gamma, c->beta, cols, c->eps);
         if (c->threshold != 0) {
             const uint16_t *b = bits + r * c->bits.n_blocks * DROPOUT_COLUMNS;
             norm_row_dropout(out, out, b, c->threshold, c->scale, cols);
         }
-        rows_store(c->sum, row, 0, cols, sum);
+        if (keeps_sum) {
+            rows_store(c->sum, row, 0, cols, sum);
+        }
         rows_store(c->out, row, 0, cols, out);
     }
 }
@@ -94,7 +98,7 @@ static void cpu_embed(struct exec *x, tensor out, tensor sum, tensor mean, tenso
         !accept_rows(x, op, ids, types, positions, word, position, type, row_keys)) {
         return;
     }
-    int64_t cols = tensor_cols(sum);
+    int64_t cols = tensor_cols(out);
     struct embed_call c = embed_call(x, cols, ids, types, positions, row_keys, drop);
     c.out = out;
     c.sum = sum;
@@ -106,7 +110,7 @@ static void cpu_embed(struct exec *x, tensor out, tensor sum, tensor mean, tenso
     c.gamma = gamma.data;
     c.beta = beta.data;
     c.eps = (float)eps;
-    lanes_run(x, op, kernel_blocks(tensor_rows(sum), ROWS_PER_ITEM),
+    lanes_run(x, op, kernel_blocks(tensor_rows(out), ROWS_PER_ITEM),
               bits_bytes(cols) + 3 * (size_t)cols * sizeof(float), embed_item, &c);
 }
 

@@ -81,6 +81,7 @@ static void cpu_linear_gelu(struct exec *x, tensor out, tensor pre, tensor in, t
     if (!accept_tensors(x, "linear_gelu", ACCEPT_LIST(in, out, pre, w), ACCEPT_LIST(bias))) {
         return;
     }
+    pre = tensor_is_null(pre) ? out : pre;
     struct gemm g = {
         .m = tensor_rows(in),
         .n = tensor_rows(w),

@@ -44,7 +44,7 @@ static void layernorm_item(const void *context, int64_t item, void *lane)
     for (int64_t row = item * ROWS_PER_ITEM; row < end; row++) {
         const float *in = rows_load(c->in, row, 0, cols, buffer);
         float *out = rows_target(c->out, row, 0, buffer);
-        norm_row_forward(out, (float *)c->mean.data + row, (float *)c->rstd.data + row, in, c->gamma.data,
+        norm_row_forward(out, rows_number(c->mean, row), rows_number(c->rstd, row), in, c->gamma.data,
                          c->beta.data, cols, c->eps);
         rows_store(c->out, row, 0, cols, out);
     }
@@ -88,6 +88,7 @@ static void bias_dropout_add_item(const void *context, int64_t item, void *lane)
     uint16_t *bits = lane;
     float *buffer = (float *)((char *)lane + bits_bytes(cols));
     const float *bias = c->bias.data;
+    bool keeps_sum = !tensor_is_null(c->sum);
     if (c->threshold != 0) {
         draw_bits(bits, c, first, rows, cols);
     }
@@ -95,13 +96,15 @@ static void bias_dropout_add_item(const void *context, int64_t item, void *lane)
         int64_t row = first + r;
         const float *in = rows_load(c->in, row, 0, cols, buffer);
         const float *residual = rows_load(c->residual, row, 0, cols, buffer + cols);
-        float *sum = rows_target(c->sum, row, 0, buffer);
+        float *sum = keeps_sum ? rows_target(c->sum, row, 0, buffer) : buffer;
         float *out = rows_target(c->out, row, 0, buffer + cols);
         add_branch(sum, in, bias, residual, c->threshold == 0 ? NULL : bits + r * bits_stride, c->threshold,
                    c->scale, cols);
-        norm_row_forward(out, (float *)c->mean.data + row, (float *)c->rstd.data + row, sum, c->gamma.data,
+        norm_row_forward(out, rows_number(c->mean, row), rows_number(c->rstd, row), sum, c->gamma.data,
                          c->beta.data, cols, c->eps);
-        rows_store(c->sum, row, 0, cols, sum);
+        if (keeps_sum) {
+            rows_store(c->sum, row, 0, cols, sum);
+        }
         rows_store(c->out, row, 0, cols, out);
     }
 }

@@ -9,7 +9,7 @@
 
 #include <math.h>
 
-/* out may be `in`. */
+/* out may be `in`; mean and rstd may be NULL. */
 static inline void norm_row_forward(float *out, float *mean, float *rstd, const float *in, const float *gamma,
                                     const float *beta, int64_t n, float eps)
 {
@@ -28,8 +28,10 @@ static inline void norm_row_forward(float *out, float *mean, float *rstd, const 
     for (int64_t i = 0; i < n; i++) {
         out[i] = (in[i] - mu) * r * gamma[i] + beta[i];
     }
-    *mean = mu;
-    *rstd = r;
+    if (mean != NULL) {
+        *mean = mu;
+        *rstd = r;
+    }
 }
 
 /* Adds to dgamma and dbeta; din may be dout. */

@@ -75,6 +75,12 @@ static inline int64_t rows_offset(tensor t, int64_t row)
     return row * (t.n_dims == 2 ? t.strides[0] : tensor_cols(t));
 }
 
+/* The number of a row in a vector of fp32; NULL if the vector is null. */
+static inline float *rows_number(tensor t, int64_t row)
+{
+    return tensor_is_null(t) ? NULL : (float *)t.data + row;
+}
+
 static inline float *rows_f32(tensor t, int64_t row)
 {
     return (float *)t.data + rows_offset(t, row);

@@ -245,7 +245,9 @@ __global__ static void bias_gelu_kernel(A *out, A *pre, const B *bias, unsigned 
         from_float(&rounded, x.v[k] + b.v[k]);
         x.v[k] = to_float(rounded);
     }
-    store_group<WHOLE>(pre + at, column, cols, x);
+    if (out != pre) {
+        store_group<WHOLE>(pre + at, column, cols, x);
+    }
     UNROLL
     for (int k = 0; k < EIGHT; k++) {
         x.v[k] = gelu<A>(x.v[k]);

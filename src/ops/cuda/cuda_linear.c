@@ -71,6 +71,7 @@ void cuda_linear(struct exec *x, tensor out, tensor in, tensor w, tensor bias)
 void cuda_linear_gelu(struct exec *x, tensor out, tensor pre, tensor in, tensor w, tensor bias)
 {
     bool fp8 = dtype_is_fp8(in.dtype);
+    pre = tensor_is_null(pre) ? out : pre;
     if (accept_tensors(x, "linear_gelu", ACCEPT_LIST(out, pre, fp8 ? pre : in, fp8 ? pre : w), NULL, 0) &&
         accept_bias(x, "linear_gelu", pre, bias) &&
         (!fp8 || accept_fp8(x, "linear_gelu", ACCEPT_LIST(in, w)))) {

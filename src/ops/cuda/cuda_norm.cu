@@ -6,7 +6,7 @@
 #include "ops/cuda/norm_code.cuh"
 
 /* What is normalized: `begin` a row, `load` a group of it as it is stored, `take` its values; `sum`, where there is one,
- * keeps them for the backward. */
+ * keeps them for the backward, or is NULL. */
 template <typename A> struct plain_input {
     typedef A element;
     static const bool DROPS_OUTPUT = false;
@@ -61,7 +61,9 @@ template <typename A> struct residual_input {
         for (int k = 0; k < EIGHT; k++) {
             e.v[k] = r.v[k] + (e.v[k] + b.v[k]) * factors.v[k];
         }
-        store_group<S::WHOLE>(sum + index * cols, column, cols, e);
+        if (sum != NULL) {
+            store_group<S::WHOLE>(sum + index * cols, column, cols, e);
+        }
         return e;
     }
 };
@@ -100,7 +102,9 @@ template <typename A> struct embedding_input {
         for (int k = 0; k < EIGHT; k++) {
             e.v[k] += p.v[k] + t.v[k];
         }
-        store_group<S::WHOLE>(sum + index * cols, column, cols, e);
+        if (sum != NULL) {
+            store_group<S::WHOLE>(sum + index * cols, column, cols, e);
+        }
         return e;
     }
 };
@@ -178,7 +182,7 @@ __global__ static void __launch_bounds__(BLOCK, blocks_for<typename Input::eleme
     }
     float mean, rstd;
     statistics<S>(values, cols, c.norm.eps, &mean, &rstd);
-    if (S::column(0) == 0) {
+    if (S::column(0) == 0 && c.norm.mean != NULL) {
         c.norm.mean[index] = mean;
         c.norm.rstd[index] = rstd;
     }

@@ -282,11 +282,11 @@ static void cuda_embed(struct exec *x, tensor out, tensor sum, tensor mean, tens
     if (accept_tensors(x, "embed", ACCEPT_LIST(out, sum, word, position, type),
                        ACCEPT_LIST(mean, rstd, gamma, beta))) {
         struct launch l = launch_of(x, 0);
-        struct launch_norm n = norm_of(sum, mean, rstd, gamma, beta, eps);
+        struct launch_norm n = norm_of(out, mean, rstd, gamma, beta, eps);
         struct launch_dropout d = dropout_of(drop, row_keys);
         struct launch_tables t = {ids.data,          types.data,        positions.data,
                                   tensor_rows(word), tensor_rows(type), tensor_rows(position)};
-        cuda_launch_embed(&l, &n, &t, out.data, sum.data, word.data, position.data, type.data, type_of(sum),
+        cuda_launch_embed(&l, &n, &t, out.data, sum.data, word.data, position.data, type.data, type_of(out),
                           &d);
         finish(x, "embed");
     }

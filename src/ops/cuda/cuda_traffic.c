@@ -144,6 +144,7 @@ struct linear_call {
     int64_t m, n, k;
     bool accumulates, has_bias, casts_bias, has_bias_gradient; /* casts: into the dtype of c */
     tensor gelu;                                               /* null: none */
+    bool in_place;                                             /* it takes the place of c */
 };
 
 static enum dtype factor_of(const struct linear_call *p)
@@ -198,7 +199,7 @@ static int launches_of_form(struct cuda_launch launches[MOST_LAUNCHES], const st
     launches[n].tf32 = x->allow_tf32;
     launches[n++].bytes += p->accumulates || form == PRODUCT_BROADCAST ? c : 0;
     if (!tensor_is_null(p->gelu) && p->has_bias && form == PRODUCT_ALONE) {
-        launches[n++] = memory_launch(BIAS_GELU, 2 * c + bytes_of(p->gelu));
+        launches[n++] = memory_launch(BIAS_GELU, (p->in_place ? 1 : 2) * c + bytes_of(p->gelu));
     } else if (!tensor_is_null(p->gelu)) {
         launches[n++] = memory_launch(GELU, c + bytes_of(p->gelu));
     }
@@ -258,8 +259,9 @@ static void traffic_linear(struct exec *x, tensor out, tensor in, tensor w, tens
 
 static void traffic_linear_gelu(struct exec *x, tensor out, tensor pre, tensor in, tensor w, tensor bias)
 {
-    struct linear_call p = forward_call(pre, in, w, bias);
+    struct linear_call p = forward_call(tensor_is_null(pre) ? out : pre, in, w, bias);
     p.gelu = out;
+    p.in_place = tensor_is_null(pre);
     multiply(x, &p);
 }
 
@@ -359,7 +361,7 @@ static void traffic_embed(struct exec *x, tensor out, tensor sum, tensor mean, t
 {
     (void)word, (void)position, (void)type, (void)gamma, (void)beta, (void)eps, (void)drop;
     move(x, LAYERNORM,
-         bytes_of(out) + 2 * bytes_of(sum) + bytes_of(mean) + bytes_of(rstd) + bytes_of(ids) +
+         2 * bytes_of(out) + bytes_of(sum) + bytes_of(mean) + bytes_of(rstd) + bytes_of(ids) +
              bytes_of(types) + bytes_of(positions) + bytes_of(row_keys));
 }
 

@@ -136,7 +136,8 @@ void cuda_launch_broadcast(const struct launch *l, struct launch_rows out, enum 
 void cuda_launch_column_sum(const struct launch *l, float *total, struct launch_rows in,
                             enum launch_type type, int64_t rows, int64_t cols, int64_t runs);
 void cuda_launch_gelu(const struct launch *l, void *out, const void *pre, enum launch_type type, int64_t n);
-/* pre += bias, which is fp32 or of their type, out = gelu(pre): all dense [rows, cols]. */
+/* pre += bias, which is fp32 or of their type, out = gelu(pre): all dense [rows, cols]; out may be
+ * pre, which then is not kept. */
 void cuda_launch_bias_gelu(const struct launch *l, void *out, void *pre, const void *bias,
                            enum launch_type bias_type, enum launch_type type, int64_t rows, int64_t cols);
 /* dpre = dout gelu'(pre); dbias += sum over rows of it, which are cut into `runs`: all dense [rows, cols]. */
@@ -150,7 +151,7 @@ void cuda_launch_tanh_backward(const struct launch *l, void *din, const void *do
 struct launch_norm {
     int64_t rows, cols;
     const float *gamma, *beta;
-    float *mean, *rstd; /* [rows] */
+    float *mean, *rstd; /* [rows], or NULL forward, as `sum` may be */
     float eps;
 };
 

@@ -24,7 +24,7 @@ enum fiber_state { READY, AT_WARP, AT_GROUP, AT_BLOCK, DONE };
 struct fiber {
     ucontext_t context;
     jmp_buf resume;
-    bool entered;
+    bool entered, waited; /* for the launch before */
     emulated_thread place;
     fiber_state state;
 };
@@ -67,9 +67,24 @@ void emulated_barrier(emulated_scope scope)
     }
 }
 
+/* Of the launch that runs: it may have begun before the end of the one before it. */
+static bool is_early, any_waited;
+
+void emulated_wait_for_launch_before(void)
+{
+    if (is_early && !any_waited) {
+        emulated_memory_open();
+    }
+    any_waited = fibers[running].waited = true;
+}
+
 static void run_body(void)
 {
     (*body)();
+    if (is_early && !fibers[running].waited) {
+        fprintf(stderr, "a thread that began early did not wait for the launch before\n");
+        abort();
+    }
     emulated_end();
     emulated_end_products();
     fibers[running].state = DONE;
@@ -82,7 +97,7 @@ static void start_fiber(unsigned i, dim3 block, dim3 block_size, dim3 grid)
     fiber *f = &fibers[i];
     f->place = emulated_thread{dim3(i), block, block_size, grid};
     f->state = READY;
-    f->entered = false;
+    f->entered = f->waited = false;
     getcontext(&f->context);
     f->context.uc_stack.ss_sp = stacks.data() + (size_t)i * STACK_BYTES;
     f->context.uc_stack.ss_size = STACK_BYTES;
@@ -288,11 +303,26 @@ static void run_or_record(const std::function<void()> &work)
 static void run_launch(dim3 grid, dim3 block, size_t shared, const std::function<void()> &kernel);
 
 void emulated_launch(const char *name, dim3 grid, dim3 block, size_t shared,
-                     const std::function<void()> &kernel)
+                     const std::function<void()> &kernel, bool early)
 {
     emulated_counts_launch(name);
-    run_or_record([=] { run_launch(grid, block, shared, kernel); });
+    if (early) {
+        emulated_counts_early();
+    }
+    run_or_record([=] {
+        is_early = early;
+        any_waited = false;
+        if (early) {
+            emulated_memory_close();
+        }
+        run_launch(grid, block, shared, kernel);
+    });
     emulated_counts_done();
+}
+
+void emulated_launch_early(const char *name, dim3 grid, dim3 block, const std::function<void()> &kernel)
+{
+    emulated_launch(name, grid, block, 0, kernel, true);
 }
 
 cudaError_t cudaMemsetAsync(void *memory, int value, size_t bytes, cudaStream_t)

@@ -58,7 +58,9 @@ struct emulated_thread {
 extern emulated_thread *emulated;
 
 void emulated_launch(const char *name, dim3 grid, dim3 block, size_t shared,
-                     const std::function<void()> &kernel);
+                     const std::function<void()> &kernel, bool early = false);
+void emulated_launch_early(const char *name, dim3 grid, dim3 block, const std::function<void()> &kernel);
+void emulated_wait_for_launch_before(void);
 /* Who waits for whom. */
 enum emulated_scope { EMULATED_WARP, EMULATED_WARPGROUP, EMULATED_BLOCK };
 
@@ -139,6 +141,18 @@ static inline std::function<void()> emulated_call(void (*kernel)(P...), T... arg
 #define __syncwarp()    emulated_barrier(EMULATED_WARP)
 #define LAUNCH(l, kernel, grid, block, shared, ...)                                                          \
     emulated_launch(#kernel, dim3(grid), dim3(block), shared, emulated_call(kernel, __VA_ARGS__))
+
+/* As in device_code.cuh.  Until its first thread has waited the kernel finds no device memory; a thread that never waits
+ * ends the program. */
+struct early_start {
+    void wait(void) const
+    {
+        emulated_wait_for_launch_before();
+    }
+};
+
+#define LAUNCH_EARLY(l, kernel, grid, block, ...)                                                            \
+    emulated_launch_early(#kernel, dim3(grid), dim3(block), emulated_call(kernel, early_start(), __VA_ARGS__))
 
 /* The value of another thread of the block. */
 template <typename T> static inline T emulated_shuffle(T value, unsigned from)

@@ -42,9 +42,16 @@ static const char *name_of(const char *launch)
 void emulated_counts_launch(const char *kernel)
 {
     if (emulated_is_counting) {
-        counts.push_back(emulated_count{name_of(kernel), 0});
+        counts.push_back(emulated_count{name_of(kernel), 0, false});
         pieces[0].clear();
         pieces[1].clear();
+    }
+}
+
+void emulated_counts_early(void)
+{
+    if (emulated_is_counting) {
+        counts.back().early = true;
     }
 }
 

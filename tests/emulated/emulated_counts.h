@@ -14,6 +14,7 @@ extern "C" {
 struct emulated_count {
     const char *kernel; /* as it stands in the launch, without what is between < and > */
     double bytes;
+    bool early; /* LAUNCH_EARLY */
 };
 
 /* From here on launches are counted, and until the end of the counting, which says how many there were at most `most`. */
@@ -22,6 +23,7 @@ int emulated_counts_end(struct emulated_count *counts, int most);
 
 /* Told by the emulator. */
 void emulated_counts_launch(const char *kernel);
+void emulated_counts_early(void);
 void emulated_counts_done(void);
 void emulated_counts_bytes(double bytes);
 

@@ -98,6 +98,8 @@ static void compare(const char *op)
         check.n_casts += strcmp(counted[i].kernel, "cast_kernel") == 0;
         EXPECT(is_name(counted[i].kernel, e->kernel), "%s launches %s, the model says %s", op,
                counted[i].kernel, e->kernel);
+        EXPECT(counted[i].early == e->early, "%s: %s begins %s, the model says otherwise", op, e->kernel,
+               counted[i].early ? "early" : "late");
         double bytes = bytes_in_pieces(i);
         if (is_in_pieces(e->kernel) && bytes > SMALL) {
             EXPECT(fabs(counted[i].bytes - bytes) < TOLERANCE * bytes,

@@ -186,8 +186,9 @@ struct tanh_backward_of {
 static const int GROUPS = 2;
 
 template <typename F, typename A, bool WHOLE>
-__global__ static void elements_kernel(A *out, const A *a, const A *b, int64_t n)
+__global__ static void elements_kernel(early_start start, A *out, const A *a, const A *b, int64_t n)
 {
+    start.wait();
     int64_t first = ((int64_t)blockIdx.x * GROUPS * BLOCK + threadIdx.x) * EIGHT;
     packed_eight<A> packed_a[GROUPS], packed_b[GROUPS];
     UNROLL
@@ -218,9 +219,11 @@ static void launch_elements(const launch *l, void *out, const void *a, const voi
     const void *addresses[] = {out, a, b};
     unsigned blocks = blocks_of(n, BLOCK * EIGHT * GROUPS);
     if (rows_are_whole(n, addresses, 3)) {
-        LAUNCH(l, (elements_kernel<F, A, true>), blocks, BLOCK, 0, (A *)out, (const A *)a, (const A *)b, n);
+        LAUNCH_EARLY(l, (elements_kernel<F, A, true>), blocks, BLOCK, (A *)out, (const A *)a, (const A *)b,
+                     n);
     } else {
-        LAUNCH(l, (elements_kernel<F, A, false>), blocks, BLOCK, 0, (A *)out, (const A *)a, (const A *)b, n);
+        LAUNCH_EARLY(l, (elements_kernel<F, A, false>), blocks, BLOCK, (A *)out, (const A *)a, (const A *)b,
+                     n);
     }
 }
 
@@ -231,8 +234,10 @@ void cuda_launch_gelu(const launch *l, void *out, const void *pre, launch_type t
 
 /* pre += bias, rounded; out = gelu(pre).  Both are [rows, cols]; a block has columns of one row. */
 template <typename A, typename B, bool WHOLE>
-__global__ static void bias_gelu_kernel(A *out, A *pre, const B *bias, unsigned blocks_in_row, int64_t cols)
+__global__ static void bias_gelu_kernel(early_start start, A *out, A *pre, const B *bias,
+                                        unsigned blocks_in_row, int64_t cols)
 {
+    start.wait();
     int64_t at = (int64_t)(blockIdx.x / blocks_in_row) * cols;
     int64_t column = ((int64_t)(blockIdx.x % blocks_in_row) * BLOCK + threadIdx.x) * EIGHT;
     if (column >= cols) {
@@ -261,9 +266,9 @@ static void launch_bias_gelu(const launch *l, A *out, A *pre, const B *bias, int
     const void *addresses[] = {out, pre, bias};
     unsigned blocks_in_row = blocks_of(cols, BLOCK * EIGHT), blocks = blocks_of(rows * blocks_in_row, 1);
     if (rows_are_whole(cols, addresses, 3)) {
-        LAUNCH(l, (bias_gelu_kernel<A, B, true>), blocks, BLOCK, 0, out, pre, bias, blocks_in_row, cols);
+        LAUNCH_EARLY(l, (bias_gelu_kernel<A, B, true>), blocks, BLOCK, out, pre, bias, blocks_in_row, cols);
     } else {
-        LAUNCH(l, (bias_gelu_kernel<A, B, false>), blocks, BLOCK, 0, out, pre, bias, blocks_in_row, cols);
+        LAUNCH_EARLY(l, (bias_gelu_kernel<A, B, false>), blocks, BLOCK, out, pre, bias, blocks_in_row, cols);
     }
 }
 
@@ -275,6 +280,15 @@ void cuda_launch_bias_gelu(const launch *l, void *out, void *pre, const void *bi
     } else if (rows > 0) {
         BY_TYPE(type, launch_bias_gelu(l, (A *)out, (A *)pre, (const float *)bias, rows, cols));
     }
+}
+
+void cuda_launch_early_probe(const launch *l, float *numbers)
+{
+    launch probe = *l;
+    probe.begins_early = 1;
+    cuda_launch_fill(&probe, launch_rows{numbers, 16}, LAUNCH_F32, 1, 16, 0);
+    cuda_launch_gelu(&probe, numbers, numbers, LAUNCH_F32, 16);
+    cuda_launch_gelu(&probe, numbers, numbers, LAUNCH_F32, 16);
 }
 
 void cuda_launch_tanh(const launch *l, void *out, const void *in, launch_type type, int64_t n)

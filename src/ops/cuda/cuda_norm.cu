@@ -157,8 +157,9 @@ template <typename A> static constexpr int blocks_for(int groups)
 /* out = dropout(LN(input)). */
 template <typename S, typename Input>
 __global__ static void __launch_bounds__(BLOCK, blocks_for<typename Input::element>(S::GROUPS))
-    norm_kernel(norm_call<Input> c)
+    norm_kernel(early_start start, norm_call<Input> c)
 {
+    start.wait();
     int64_t index = (int64_t)blockIdx.x * S::ROWS + S::row();
     int cols = (int)c.norm.cols;
     if (index >= c.norm.rows) {
@@ -210,7 +211,7 @@ __global__ static void __launch_bounds__(BLOCK, blocks_for<typename Input::eleme
 
 template <typename S, typename Input> static void launch_shape(const launch *l, const norm_call<Input> &c)
 {
-    LAUNCH(l, (norm_kernel<S, Input>), blocks_of(c.norm.rows, S::ROWS), BLOCK, 0, c);
+    LAUNCH_EARLY(l, (norm_kernel<S, Input>), blocks_of(c.norm.rows, S::ROWS), BLOCK, c);
 }
 
 /* `addresses`: of all that is loaded and stored by groups. */

@@ -1,5 +1,6 @@
 #include "ops/cuda/cuda_queue.h"
 
+#include "core/log.h"
 #include "ops/cuda/cuda_context.h"
 
 #include <cuda_runtime_api.h>
@@ -86,6 +87,39 @@ static void close_beside(struct cuda_beside *b)
     }
 }
 
+/* Records a launch and kernels behind it that begin early, and runs them. */
+static struct status try_early(struct cuda_context *c, float *numbers)
+{
+    void *graph = NULL;
+    TRY(begin_capture(c));
+    cuda_launch_early_probe(&c->launch, numbers);
+    TRY(end_capture(c, &graph));
+    struct status s = launch_graph(c, graph);
+    cudaError_t e = cudaStreamSynchronize(c->launch.stream);
+    destroy_graph(c, graph);
+    return failed(s) ? s : answer("a recording of them failed", e);
+}
+
+/* Chips before compute capability 9.0 have no such launches. */
+static bool begins_early(struct cuda_context *c)
+{
+    int device = 0, major = 0;
+    void *numbers = NULL;
+    if (cudaGetDevice(&device) != cudaSuccess ||
+        cudaDeviceGetAttribute(&major, cudaDevAttrComputeCapabilityMajor, device) != cudaSuccess ||
+        major < 9 || cudaMalloc(&numbers, 64) != cudaSuccess) {
+        cudaGetLastError();
+        return false;
+    }
+    struct status s = try_early(c, numbers);
+    cudaFree(numbers);
+    if (failed(s)) {
+        cudaGetLastError();
+        log_warning("no kernel begins before the one before it has ended: %s", s.message);
+    }
+    return !failed(s);
+}
+
 struct status cuda_queue_open(struct cuda_context *c)
 {
     cudaError_t e = cudaSuccess;
@@ -94,6 +128,7 @@ struct status cuda_queue_open(struct cuda_context *c)
         e = cudaEventCreateWithFlags(&c->staging.sent[i], cudaEventDisableTiming);
     }
     TRY(answer("the events of copies cannot be made", e));
+    c->launch.begins_early = begins_early(c);
     return open_beside(&c->beside);
 }
 

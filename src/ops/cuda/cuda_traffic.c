@@ -63,9 +63,16 @@ static void tell(const struct exec *x, const struct cuda_launch *l)
     t->launched(t->self, l);
 }
 
+/* Those that LAUNCH_EARLY launches (device_code.cuh). */
+static bool begins_early(const char *kernel)
+{
+    return kernel == LAYERNORM.name || kernel == BIAS_GELU.name || kernel == GELU.name || kernel == TANH.name;
+}
+
 static struct cuda_launch memory_launch(struct kernel k, double bytes)
 {
-    return (struct cuda_launch){.kernel = k.name, .bytes = bytes, .copy_share = k.copy_share};
+    return (struct cuda_launch){
+        .kernel = k.name, .bytes = bytes, .copy_share = k.copy_share, .early = begins_early(k.name)};
 }
 
 /* A launch that memory bounds. */

@@ -22,6 +22,7 @@ struct cuda_launch {
     double instructions; /* issued by all its threads together, where bytes are not what bounds it; or 0 */
     double issue_share;  /* of the slots for instructions that it fills */
     int64_t blocks;      /* that `instructions` are spread over, two of which share a multiprocessor */
+    bool early;          /* it may begin while the launch before it ends */
     double waits;        /* memory accesses in a row that nothing else runs beside */
 
     /* Of a product, [m, k] by [k, n]: flops > 0. */

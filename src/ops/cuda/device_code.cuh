@@ -13,12 +13,39 @@
 #    include <cuda_runtime.h>
 #    define LAUNCH(l, kernel, grid, block, shared, ...)                                                      \
         kernel<<<grid, block, shared, (cudaStream_t)(l)->stream>>>(__VA_ARGS__)
-#    define SHARED_MEMORY(name) extern __shared__ __align__(16) float name[]
+
+/* The first parameter of a kernel that may begin while the launch before it still runs (PTX ISA 9.0, "griddepcontrol"): no
+ * kernel without it is launched so.  Every thread waits before it touches memory; where it was launched like any other
+ * kernel that returns at once. */
+struct early_start {
+    __device__ void wait(void) const
+    {
+#    if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900
+        asm volatile("griddepcontrol.wait;" : : : "memory");
+#    endif
+    }
+};
+
+template <typename... P, typename... T>
+static inline void launch_early(const launch *l, void (*kernel)(early_start, P...), unsigned grid,
+                                unsigned block, const T &...arguments)
+{
+    cudaLaunchAttribute early = {};
+    early.id = cudaLaunchAttributeProgrammaticStreamSerialization;
+    early.val.programmaticStreamSerializationAllowed = 1;
+    cudaLaunchConfig_t config = {};
+    config.gridDim = dim3(grid), config.blockDim = dim3(block), config.stream = (cudaStream_t)l->stream;
+    config.attrs = &early, config.numAttrs = l->begins_early ? 1 : 0;
+    cudaLaunchKernelEx(&config, kernel, early_start(), static_cast<P>(arguments)...);
+}
+
+#    define LAUNCH_EARLY(l, kernel, grid, block, ...) launch_early(l, kernel, grid, block, __VA_ARGS__)
+#    define SHARED_MEMORY(name)                       extern __shared__ __align__(16) float name[]
 /* clang-format off */
 #    define PRAGMA(text)        _Pragma(#text)
 /* clang-format on */
-#    define UNROLL              PRAGMA(unroll)
-#    define UNROLL_BY(n)        PRAGMA(unroll n)
+#    define UNROLL                                    PRAGMA(unroll)
+#    define UNROLL_BY(n)                              PRAGMA(unroll n)
 #endif
 
 static const int WARP = 32, BLOCK = 128, EIGHT = 8;

@@ -76,6 +76,7 @@ static const struct gpu_chip chips[] = {
      .fp32_tflops = 50,
      .tf32_tflops = 380,
      .gap_s = 1.0e-6,
+     .early_gap_s = 0.5e-6,
      .least_s = 1.5e-6,
      .wait_s = 0.6e-6,
      .step_s = 50e-6,
@@ -187,5 +188,5 @@ double gpu_chip_seconds(const struct gpu_chip *chip, const struct cuda_launch *l
     if (l->flops > 0) {
         seconds = fmax(seconds, l->flops / gpu_chip_product_rate(chip, l));
     }
-    return seconds + l->waits * chip->wait_s + chip->gap_s;
+    return seconds + l->waits * chip->wait_s + (l->early ? chip->early_gap_s : chip->gap_s);
 }

@@ -20,10 +20,11 @@ struct gpu_chip {
     double copy;                     /* bytes read and written a second */
     double hot;                      /* of the tabulated rates, where products have run for seconds */
     double fp32_tflops, tf32_tflops; /* products of fp32 matrices; 16-bit and fp8 ones are tabulated */
-    double gap_s;   /* from the end of one launch of a recording to the beginning of the next */
-    double least_s; /* the shortest kernel */
-    double wait_s;  /* an access to memory that nothing runs beside */
-    double step_s;  /* between steps: the wait for the results, the copy of the next batch */
+    double gap_s;       /* from the end of one launch of a recording to the beginning of the next */
+    double early_gap_s; /* the same of a launch that may begin early */
+    double least_s;     /* the shortest kernel */
+    double wait_s;      /* an access to memory that nothing runs beside */
+    double step_s;      /* between steps: the wait for the results, the copy of the next batch */
     const struct gpu_product *products; /* [n_products] */
     int n_products;
 };

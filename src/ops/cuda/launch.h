@@ -37,6 +37,7 @@ struct launch {
     float *scratch;              /* of one op at a time, as large as ops/workspace.h says */
     int32_t *fault;              /* [LAUNCH_FAULT_WORDS], host memory that the device can write */
     const uint64_t *dropout_key; /* device memory; NULL: 0 */
+    int begins_early; /* kernels that say when they must wait begin while the launch before them ends (device_code.cuh) */
 };
 
 /* Rows of a matrix or of heads. */
@@ -99,6 +100,10 @@ struct launch_optim {
 
 /* Whether kernels were compiled for this device. */
 int cuda_launch_is_possible(void);
+
+/* Launches something, then a kernel that begins early: whether the device takes it is found out from a recording of both.
+ * `numbers`: [16] device memory, which becomes 0. */
+void cuda_launch_early_probe(const struct launch *l, float *numbers);
 
 /* NULL, or what went wrong since the last call. */
 const char *cuda_launch_error(void);

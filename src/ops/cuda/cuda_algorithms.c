@@ -7,12 +7,13 @@
 #include <math.h>
 #include <string.h>
 
-enum { CANDIDATES = 8, MOST_ALIGNMENT = 256 };
+/* Of few rows there are more ways to fill the multiprocessors, small tiles and sums cut in parts, than of many. */
+enum { CANDIDATES = 8, SHORT_CANDIDATES = 24, SHORT_ROWS = 1024, MOST_ALIGNMENT = 256 };
 
 /* The library's candidates for one form. */
 struct candidates {
     int n;
-    cublasLtMatmulHeuristicResult_t results[CANDIDATES];
+    cublasLtMatmulHeuristicResult_t results[SHORT_CANDIDATES];
 };
 
 void cuda_plan_shape(struct product_shape *s, const struct cuda_product *p)
@@ -203,8 +204,9 @@ static cublasStatus_t find_candidates(struct candidates *c, const struct product
     }
     e = set_preference(preference, t, (uint32_t)p->shape.alignment);
     if (e == CUBLAS_STATUS_SUCCESS) {
-        e = cublasLtMatmulAlgoGetHeuristic(t->handle, p->operation, p->left, p->right, p->out, p->out,
-                                           preference, CANDIDATES, c->results, &c->n);
+        e = cublasLtMatmulAlgoGetHeuristic(
+            t->handle, p->operation, p->left, p->right, p->out, p->out, preference,
+            p->shape.m <= SHORT_ROWS ? SHORT_CANDIDATES : CANDIDATES, c->results, &c->n);
     }
     cublasLtMatmulPreferenceDestroy(preference);
     return e == CUBLAS_STATUS_SUCCESS && c->n == 0 ? CUBLAS_STATUS_NOT_SUPPORTED : e;

@@ -1,55 +1,62 @@
-# Lines of text to SQuAD-format questions, after the entity questions of Hill et al. 2015 (arXiv:1511.02301): in a sentence
-# one name is hidden, the question is what stands around it with "who" in its place, and the answer is the name.
+# Lines of two texts to SQuAD-format questions, after the entity questions of Hill et al. 2015 (arXiv:1511.02301): of a sentence
+# with two different names or more each name is hidden in its turn; the question is what stands around it, with [MASK] in
+# its place, and the answer is the name.  Every question of a sentence has another answer, so it has to be read.
 #
-#   awk -v OUT=DIR -v MAX=16000 -f cloze.awk
+#   awk -v OUT=DIR -v MAX=26000 -v ASKED=ASKED.txt -f cloze.awk ASKED.txt LEARN.txt
 #
-# takes the first MAX sentences that have a name; every tenth goes to DIR/dev.json, the others to
-# DIR/train.json; DIR/examples.txt has three of the former as QUESTION|ANSWER|CONTEXT.  Sentences with other than ASCII
-# characters are left out, so that bytes are characters.
+# writes MAX questions about the sentences of LEARN.txt to DIR/train.json, a tenth of that about those of ASKED.txt to
+# DIR/dev.json, and three of the latter as QUESTION|ANSWER|CONTEXT to DIR/examples.txt; fewer where the text has no more.
+# Sentences with other than ASCII characters are left out, so that bytes are characters.
 
 function escaped(s) { gsub(/\\/, "\\\\", s); gsub(/"/, "\\\"", s); gsub(/\t/, " ", s); return s }
 
 function letters_of(word) { gsub(/[^A-Za-z]+$/, "", word); return word }
 
-# Names are capitalised words inside a sentence; random() picks one of them.
-function find_name(words, n,    i, found, places)
+# The places of the different names of a sentence, and their number; names are capitalised words inside it.
+function find_names(words, n, places,    i, name, found, seen)
 {
-    for (i = 2; i <= n; i++)
-        if (letters_of(words[i]) ~ /^[A-Z][a-z][a-z]+$/ && words[i - 1] !~ /[.?!:;,"]$/)
-            places[++found] = i
-    return found ? places[1 + int(found * random())] : 0
+    for (i = 2; i <= n; i++) {
+        name = letters_of(words[i])
+        if (name ~ /^[A-Z][a-z][a-z]+$/ && words[i - 1] !~ /[.?!:;,"]$/ && !seen[name]++) places[++found] = i
+    }
+    return found
 }
-
-function random() { seed = (seed * 16807) % 2147483647; return seed / 2147483647 }
 
 # The five words on either side of the name.
 function question_of(words, n, place,    i, q)
 {
     for (i = place > 6 ? place - 5 : 1; i <= n && i <= place + 5; i++)
-        q = q (q == "" ? "" : " ") (i == place ? "who" : words[i])
-    return letters_of(q) "?"
+        q = q (q == "" ? "" : " ") (i == place ? "[MASK]" substr(words[i], length(letters_of(words[i])) + 1) : words[i])
+    sub(/[^A-Za-z\]]+$/, "", q)
+    return q "?"
 }
 
-function add(sentence,    words, n, place, i, start, file, question, name)
+function add(sentence,    words, n, i, places, n_names, starts, asked, file, name, question)
 {
     n = split(sentence, words, " ")
-    if (n < 8 || n > 60 || !(place = find_name(words, n)) || total >= MAX) return
-    name = letters_of(words[place])
-    question = question_of(words, n, place)
+    asked = FILENAME == ASKED
+    if (n_questions[asked] >= (asked ? MAX / 10 : MAX)) return
+    if (n < 8 || n > 60 || (n_names = find_names(words, n, places)) < 2) return
     sentence = words[1]
     for (i = 2; i <= n; i++) {
-        if (i == place) start = length(sentence) + 1
+        starts[i] = length(sentence) + 1
         sentence = sentence " " words[i]
     }
-    file = ++total % 10 == 0 ? DEV : TRAIN
-    if (total % 100 == 50 && n_examples++ < 3) printf("%s|%s|%s\n", question, name, sentence) > EXAMPLES
-    printf("%s{\"title\":\"%d\",\"paragraphs\":[{\"context\":\"%s\",\"qas\":[{\"id\":\"q%d\",\"question\":\"%s\"," \
-        "\"answers\":[{\"text\":\"%s\",\"answer_start\":%d}]}]}]}", count[file]++ ? ",\n" : "", total, escaped(sentence),
-        total, escaped(question), name, start) > file
+    file = asked ? DEV : TRAIN
+    printf("%s{\"title\":\"%d\",\"paragraphs\":[{\"context\":\"%s\",\"qas\":[", n_contexts[asked]++ ? ",\n" : "",
+        n_contexts[asked], escaped(sentence)) > file
+    for (i = 1; i <= n_names; i++) {
+        name = letters_of(words[places[i]])
+        question = question_of(words, n, places[i])
+        n_questions[asked]++
+        printf("%s{\"id\":\"q%d\",\"question\":\"%s\",\"answers\":[{\"text\":\"%s\",\"answer_start\":%d}]}",
+            i > 1 ? "," : "", ++total, escaped(question), name, starts[places[i]]) > file
+    }
+    printf("]}]}") > file
+    if (asked && n_contexts[asked] % 100 == 50 && n_examples++ < 3) printf("%s|%s|%s\n", question, name, sentence) > EXAMPLES
 }
 
 BEGIN {
-    seed = 42
     TRAIN = OUT "/train.json"
     DEV = OUT "/dev.json"
     EXAMPLES = OUT "/examples.txt"

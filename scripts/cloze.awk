@@ -53,7 +53,7 @@ function add(sentence,    words, n, i, places, n_names, starts, asked, file, nam
             i > 1 ? "," : "", ++total, escaped(question), name, starts[places[i]]) > file
     }
     printf("]}]}") > file
-    if (asked && n_contexts[asked] % 100 == 50 && n_examples++ < 3) printf("%s|%s|%s\n", question, name, sentence) > EXAMPLES
+    if (asked && n_contexts[asked] % 100 == 5 && n_examples++ < 3) printf("%s|%s|%s\n", question, name, sentence) > EXAMPLES
 }
 
 BEGIN {

@@ -130,8 +130,9 @@ echo
 all_text() { find "$text" -type f | LC_ALL=C sort | xargs -d '\n' cat; }
 if [ -n "${DATA:-}" ]; then
     # sentences of the text itself, a word in the middle of each hidden
-    all_text | awk 'NF >= 8 && NF <= 16 && $0 !~ /[<>]/ {
-        if (++n % 40 == 1) { $(int(NF / 2) + 1) = "[MASK]"; print; if (++shown == 4) exit }
+    all_text | awk 'NF >= 8 && NF <= 16 && $0 !~ /[<>]/ && ++n % 40 == 1 && ++shown <= 4 {
+        $(int(NF / 2) + 1) = "[MASK]"
+        print
     }' | $kiln fill --model "$model" --top_k 3
 else
     $kiln fill --model "$model" --top_k 3 \

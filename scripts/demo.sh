@@ -91,7 +91,9 @@ else
         bibles
         touch "$work/text_is_whole"
     fi
-    say "1/9 text: $text, $(wc -w <"$text") words: the King James and the World English Bible, verse by verse"
+    source="the King James Bible"
+    [ ! -s "$work/web.txt" ] || source="$source and the World English Bible, verse by verse"
+    say "1/9 text: $text, $(wc -w <"$text") words of $source"
 fi
 
 say "2/9 vocabulary: $work/vocab.txt"

@@ -69,15 +69,11 @@ stop_held HUP "$dir/nohup"
 [ "$status" -eq 0 ] || fail "SIGHUP that is ignored gave exit code $status, wanted 0"
 same run nohup $last
 
-# a signal ends what waits before the first step: here for a reader of a pipe
+# a pipe that nobody reads is not waited for: the run says so, and trains
 mkfifo "$dir/unread"
 pretrain_command waiting --json-summary "$dir/unread"
-timeout -k 20 30 "${command[@]}" 2>"$dir/log" &
-await $! grep -q "memory:" "$dir/log"
-sleep 1
-kill -TERM $!
-wait $! && status=0 || status=$?
-[ "$status" -eq 75 ] || fail "SIGTERM while a pipe is opened gave exit code $status, wanted 75: $(cat "$dir/log")"
+timeout -k 20 60 "${command[@]}" >/dev/null 2>"$dir/log" || fail "a pipe without a reader: $(cat "$dir/log")"
+grep -q "nobody reads it" "$dir/log" || fail "nothing is said of a pipe without a reader: $(cat "$dir/log")"
 
 # another number of threads changes nothing
 OMP_NUM_THREADS=1 pretrain one-thread 2>/dev/null

@@ -33,3 +33,14 @@ tensor arena_carve_2d(struct arena *a, enum dtype dtype, int64_t d0, int64_t d1)
 {
     return tensor_2d(arena_carve(a, (size_t)(d0 * d1) * dtype_bytes(dtype)), dtype, d0, d1);
 }
+
+_Static_assert((int)ARENA_ALIGNMENT == (int)TENSOR_MAXIMA_ALIGNMENT,
+               "what is carved next lies where maxima do");
+
+tensor arena_carve_2d_maxima(struct arena *a, enum dtype dtype, int64_t d0, int64_t d1)
+{
+    tensor t = arena_carve_2d(a, dtype, d0, d1);
+    arena_carve(a, TENSOR_MAXIMA * sizeof(uint32_t));
+    t.has_maxima = true;
+    return t;
+}

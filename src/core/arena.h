@@ -29,4 +29,7 @@ void *arena_carve(struct arena *a, size_t bytes);
 tensor arena_carve_1d(struct arena *a, enum dtype dtype, int64_t d0);
 tensor arena_carve_2d(struct arena *a, enum dtype dtype, int64_t d0, int64_t d1);
 
+/* The same, with maxima (tensor.h). */
+tensor arena_carve_2d_maxima(struct arena *a, enum dtype dtype, int64_t d0, int64_t d1);
+
 #endif

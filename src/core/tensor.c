@@ -61,6 +61,13 @@ size_t tensor_bytes(tensor t)
     return tensor_is_null(t) ? 0 : (size_t)tensor_count(t) * dtype_bytes(t.dtype);
 }
 
+uint32_t *tensor_maxima(tensor t)
+{
+    size_t behind = (tensor_bytes(t) + TENSOR_MAXIMA_ALIGNMENT - 1) / TENSOR_MAXIMA_ALIGNMENT;
+    return !t.has_maxima || t.data == NULL ? NULL
+                                           : (uint32_t *)((char *)t.data + behind * TENSOR_MAXIMA_ALIGNMENT);
+}
+
 bool tensor_is_dense(tensor t)
 {
     int64_t stride = 1;
@@ -97,6 +104,7 @@ tensor tensor_slice(tensor t, int64_t first, int64_t n)
           (long long)first, (long long)n, (long long)t.dims[0]);
     t.data = advance(t, first * t.strides[0]);
     t.dims[0] = n;
+    t.has_maxima = false;
     return t;
 }
 
@@ -106,6 +114,7 @@ tensor tensor_columns(tensor t, int64_t first, int64_t n)
           (long long)first, (long long)n, (long long)t.dims[1]);
     t.data = advance(t, first * t.strides[1]);
     t.dims[1] = n;
+    t.has_maxima = false;
     return t;
 }
 
@@ -113,6 +122,7 @@ tensor tensor_transpose(tensor t)
 {
     CHECK(t.n_dims == 2, "a tensor of %d dims is no matrix", t.n_dims);
     tensor transposed = t;
+    transposed.has_maxima = false;
     for (int i = 0; i < 2; i++) {
         transposed.dims[i] = t.dims[1 - i];
         transposed.strides[i] = t.strides[1 - i];

@@ -8,7 +8,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-enum { TENSOR_MAX_DIMS = 4 };
+enum { TENSOR_MAX_DIMS = 4, TENSOR_MAXIMA = 1024, TENSOR_MAXIMA_ALIGNMENT = 256 };
 
 typedef struct tensor {
     void *data; /* first element, in the memory of one device; NULL in the null tensor and while planning */
@@ -17,6 +17,7 @@ typedef struct tensor {
     int64_t dims[TENSOR_MAX_DIMS];    /* [slow, ..., fast] */
     int64_t strides[TENSOR_MAX_DIMS]; /* in elements */
     const float *scale;               /* fp8 only: value = stored * *scale, NULL for 1; NULL elsewhere */
+    bool has_maxima; /* what makes it notes its largest magnitudes behind its elements: tensor_maxima */
 } tensor;
 
 /* Stands for an absent optional argument: n_dims is 0. */
@@ -41,10 +42,14 @@ int64_t tensor_cols(tensor t);
 
 size_t tensor_bytes(tensor t); /* of the elements, without gaps */
 
+/* The largest magnitudes of parts of a tensor, [TENSOR_MAXIMA] bits of fp32, which are in the order of numbers, infinity
+ * and NaN above all: behind its elements, at the next multiple of 256 bytes.  NULL where it has none. */
+uint32_t *tensor_maxima(tensor t);
+
 bool tensor_is_dense(tensor t);
 bool tensor_same_shape(tensor a, tensor b);
 
-/* Rows [first, first + n) of the slowest dim. */
+/* Rows [first, first + n) of the slowest dim.  A part of a tensor has no maxima, nor has its transpose. */
 tensor tensor_slice(tensor t, int64_t first, int64_t n);
 
 /* Columns [first, first + n) of a matrix, as a strided view. */

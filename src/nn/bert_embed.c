@@ -34,10 +34,10 @@ static struct dropout embedding_dropout(const struct bert_layer_call *call)
 }
 
 void bert_embed_carve_acts(struct bert_embed_acts *a, struct arena *arena, const struct bert_config *c,
-                           enum dtype dtype, int64_t n_tokens, bool kept)
+                           enum dtype dtype, enum fp8_factors fp8, int64_t n_tokens, bool kept)
 {
     *a = (struct bert_embed_acts){0};
-    a->out = arena_carve_2d(arena, dtype, n_tokens, c->hidden_size);
+    a->out = fp8_source_carve(arena, fp8, dtype, n_tokens, c->hidden_size);
     if (kept) {
         a->sum = arena_carve_2d(arena, dtype, n_tokens, c->hidden_size);
         a->mean = arena_carve_1d(arena, dtype_of_vectors(dtype), n_tokens);

@@ -126,9 +126,9 @@ void bert_layer_carve_acts(struct bert_layer_acts *a, struct arena *arena, const
     a->qkv = arena_carve_2d(arena, dtype, t, 3 * h);
     a->lse = arena_carve_2d(arena, vector, t, c->num_attention_heads);
     a->heads = arena_carve_2d(arena, dtype, t, h);
-    a->h = arena_carve_2d(arena, dtype, t, h);
-    a->ff_act = arena_carve_2d(arena, dtype, t, f);
-    a->out = arena_carve_2d(arena, dtype, t, h);
+    a->h = fp8_source_carve(arena, fp8, dtype, t, h);
+    a->ff_act = fp8_source_carve(arena, fp8, dtype, t, f);
+    a->out = fp8_source_carve(arena, fp8, dtype, t, h);
     if (kept) {
         a->sum_1 = arena_carve_2d(arena, dtype, t, h);
         a->mean_1 = arena_carve_1d(arena, vector, t);
@@ -148,10 +148,10 @@ void bert_layer_carve_scratch(struct bert_layer_scratch *s, struct arena *arena,
                               enum dtype dtype, enum fp8_factors fp8, int64_t n_tokens)
 {
     int64_t t = n_tokens, h = c->hidden_size;
-    s->branch = arena_carve_2d(arena, dtype, t, h);
+    s->branch = fp8_source_carve(arena, fp8, dtype, t, h);
     s->dh = arena_carve_2d(arena, dtype, t, h);
     s->dheads = arena_carve_2d(arena, dtype, t, h);
-    s->dff = arena_carve_2d(arena, dtype, t, c->intermediate_size);
+    s->dff = fp8_source_carve(arena, fp8, dtype, t, c->intermediate_size);
     s->dqkv = arena_carve_2d(arena, dtype, t, 3 * h);
     fp8_factor_carve(&s->fp8_branch, arena, fp8, DTYPE_E5M2, t, h);
     fp8_factor_carve(&s->fp8_dff, arena, fp8, DTYPE_E5M2, t, c->intermediate_size);

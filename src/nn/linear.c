@@ -19,6 +19,14 @@ void fp8_factor_carve(struct fp8_factor *f, struct arena *arena, enum fp8_factor
     }
 }
 
+tensor fp8_source_carve(struct arena *arena, enum fp8_factors kept, enum dtype dtype, int64_t n_rows,
+                        int64_t n_cols)
+{
+    bool rounded = kept == FP8_ROWS || kept == FP8_ROWS_AND_COLUMNS;
+    return rounded ? arena_carve_2d_maxima(arena, dtype, n_rows, n_cols)
+                   : arena_carve_2d(arena, dtype, n_rows, n_cols);
+}
+
 void linear_carve_fp8(struct linear_fp8 *l, struct arena *arena, enum fp8_factors kept, int64_t n_tokens,
                       int64_t n_in, int64_t n_out)
 {

@@ -29,6 +29,10 @@ struct linear_fp8 {
 void fp8_factor_carve(struct fp8_factor *f, struct arena *arena, enum fp8_factors kept, enum dtype format,
                       int64_t n_rows, int64_t n_cols);
 
+/* A tensor [n_rows, n_cols] that becomes a factor: with maxima where that is in fp8, so that they need not be found. */
+tensor fp8_source_carve(struct arena *arena, enum fp8_factors kept, enum dtype dtype, int64_t n_rows,
+                        int64_t n_cols);
+
 /* For in [T, n_in] and w [n_out, n_in]. */
 void linear_carve_fp8(struct linear_fp8 *l, struct arena *arena, enum fp8_factors kept, int64_t n_tokens,
                       int64_t n_in, int64_t n_out);

@@ -98,7 +98,9 @@ struct ops {
      *     scale = fp8_scale(format, max |in|);  rows = columns = scale round(in / scale);  dbias += sum over rows of in
      * rows and columns [T, I] are of `format` with this scale as theirs, columns stored one after the other
      * (tensor_transpose), as sums over rows and products with w from the left read them; or rows are A, bf16 or fp32,
-     * and columns null, on a device that does not compute in fp8.  scale f32 [1], dbias [I] W or null, in [T, I] A. */
+     * and columns null, on a device that does not compute in fp8.  scale f32 [1], dbias [I] W or null, in [T, I] A.
+     * Where `in` has maxima (core/tensor.h), those say what the largest is.  They are assigned with the tensor by its maker,
+     * by the slots that say "notes maxima", in tables for devices that compute in fp8; elsewhere no tensor has any. */
     void (*quantize)(struct exec *x, tensor rows, tensor columns, tensor scale, tensor dbias, tensor in,
                      enum dtype format);
 
@@ -118,7 +120,7 @@ struct ops {
     /* Of this and the layer norms below, what only a backward reads, pre and sum, mean and rstd together, may be null.
      * pre = in w^T + bias;  out = gelu(pre) = pre Phi(pre), Phi the normal CDF: the erf form of Hendrycks and
      * Gimpel 2016 (arXiv:1606.08415) section 2, not its tanh approximation.  out, pre [T, O] A; bias [O] as in
-     * linear. */
+     * linear.  out notes maxima. */
     void (*linear_gelu)(struct exec *x, tensor out, tensor pre, tensor in, tensor w, tensor bias);
 
     /* din = dout w, or din += dout w if `accumulate`.  din [T, I] A, dout [T, O] A, w [O, I] A. */
@@ -130,7 +132,7 @@ struct ops {
                                    bool accumulate);
 
     /* dpre = dout gelu'(pre), gelu'(z) = Phi(z) + z phi(z);  dbias += sum over rows of dpre, the gradient of
-     * linear_gelu's bias.  All [T, F] A, dbias [F] W; dpre may alias dout. */
+     * linear_gelu's bias.  All [T, F] A, dbias [F] W; dpre may alias dout, and notes maxima. */
     void (*gelu_backward)(struct exec *x, tensor dpre, tensor dbias, tensor dout, tensor pre);
 
     /* out = tanh(in); out may alias in.  din = dout (1 - out^2); din may alias dout.  Any shape, A. */
@@ -139,7 +141,7 @@ struct ops {
 
     /* sum = word[id] + position[pos] + type[segment];  out = dropout(LN(sum)).  Devlin et al. 2018
      * (arXiv:1810.04805), figure 2.  out, sum [T, H] A; mean, rstd [T] W; ids, types, positions i32 [T]; word
-     * [V, H], position [P, H], type [S, H] A; gamma, beta [H] W; row_keys i32 [T, 2]. */
+     * [V, H], position [P, H], type [S, H] A; gamma, beta [H] W; row_keys i32 [T, 2].  out notes maxima. */
     void (*embed)(struct exec *x, tensor out, tensor sum, tensor mean, tensor rstd, tensor ids, tensor types,
                   tensor positions, tensor word, tensor position, tensor type, tensor gamma, tensor beta,
                   double eps, tensor row_keys, struct dropout drop);
@@ -163,14 +165,14 @@ struct ops {
                                tensor in, tensor mean, tensor rstd, tensor gamma);
 
     /* sum = residual + dropout(in + bias);  out = LN(sum).  One pass for the end of both halves of a
-     * transformer layer. out, sum, in, residual [T, H] A; mean, rstd [T], bias, gamma, beta [H] W. */
+     * transformer layer. out, sum, in, residual [T, H] A; mean, rstd [T], bias, gamma, beta [H] W.  out notes maxima. */
     void (*bias_dropout_add_layernorm)(struct exec *x, tensor out, tensor sum, tensor mean, tensor rstd,
                                        tensor in, tensor bias, tensor residual, tensor gamma, tensor beta,
                                        double eps, tensor row_keys, struct dropout drop);
 
     /* dresidual = gradient of `sum`, also of the residual;  din = dropout'(dresidual);  dbias += sum over
      * rows of din; dgamma, dbeta += as in layernorm_backward.  dresidual and din [T, H] A are distinct;
-     * dresidual may alias dout. */
+     * dresidual may alias dout.  din notes maxima. */
     void (*bias_dropout_add_layernorm_backward)(struct exec *x, tensor dresidual, tensor din, tensor dbias,
                                                 tensor dgamma, tensor dbeta, tensor dout, tensor sum,
                                                 tensor mean, tensor rstd, tensor gamma, tensor row_keys,

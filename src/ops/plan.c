@@ -102,7 +102,7 @@ static void plan_quantize(struct exec *x, tensor rows, tensor columns, tensor sc
                           enum dtype format)
 {
     int64_t n = tensor_rows(in), cols = tensor_cols(in);
-    move(x, 1, in);
+    move(x, in.has_maxima ? 0 : 1, in);
     PLAN(x, "quantize", 0, workspace_quantize(n, cols, !tensor_is_null(dbias)),
          {"rows", rows, (int)(dtype_is_fp8(rows.dtype) ? format : in.dtype), n, cols},
          {"scale", scale, DTYPE_F32, 1, 1}, {"in", in, ANY, n, cols});

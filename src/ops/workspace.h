@@ -35,11 +35,10 @@ static inline size_t workspace_column_sum(int64_t rows, int64_t cols)
     return (size_t)(workspace_runs(rows, cols) * cols) * sizeof(float);
 }
 
-/* The maxima of parts of a tensor, and after them the sums of its columns. */
+/* The maxima of parts of a tensor, and behind them the sums of its columns. */
 static inline size_t workspace_quantize(int64_t rows, int64_t cols, bool sums)
 {
-    size_t maxima = WORKSPACE_MAXIMA * sizeof(float), columns = sums ? workspace_column_sum(rows, cols) : 0;
-    return maxima > columns ? maxima : columns;
+    return WORKSPACE_MAXIMA * sizeof(float) + (sums ? workspace_column_sum(rows, cols) : 0);
 }
 
 /* A small din that sums over many rows of w, as the gradient behind the scores of a vocabulary does, gathers in

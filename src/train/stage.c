@@ -80,7 +80,7 @@ static void carve_layers(struct stage *s, int64_t n_tokens)
         }
         *layer = s->slot.layers[i - kept];
         if (ends_chunk(s, i)) { /* the input of the next chunk */
-            layer->out = arena_carve_2d(&s->arena, s->dtype, n_tokens, c->hidden_size);
+            layer->out = fp8_source_carve(&s->arena, s->fp8, s->dtype, n_tokens, c->hidden_size);
         }
     }
 }
@@ -92,7 +92,7 @@ static void carve(struct stage *s, const struct bert_batch *b)
     s->arena.used = 0;
     stage_batch_carve(&s->slot.block, &s->arena, b);
     s->x->dropout_key = s->slot.block.dropout_key.data;
-    bert_embed_carve_acts(&s->slot.embed, &s->arena, c, s->dtype, b->n_tokens, s->grads != NULL);
+    bert_embed_carve_acts(&s->slot.embed, &s->arena, c, s->dtype, s->fp8, b->n_tokens, s->grads != NULL);
     carve_layers(s, b->n_tokens);
     carve_heads(s, b);
     bert_layer_carve_scratch(&s->slot.scratch, &s->arena, c, s->dtype, s->fp8, b->n_tokens);

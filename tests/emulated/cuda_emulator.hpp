@@ -178,6 +178,20 @@ template <typename T> static inline T __shfl_sync(uint32_t, T value, int lane)
     return emulated_shuffle(value, emulated_index() / 32 * 32 + (unsigned)lane % 32);
 }
 
+static inline uint32_t __reduce_max_sync(uint32_t mask, uint32_t value)
+{
+    for (int distance = 16; distance > 0; distance /= 2) {
+        uint32_t other = __shfl_xor_sync(mask, value, distance);
+        value = other > value ? other : value;
+    }
+    return value;
+}
+
+static inline void atomicMax(uint32_t *p, uint32_t v)
+{
+    *p = v > *p ? v : *p;
+}
+
 static inline void atomicMin(unsigned long long *p, unsigned long long v)
 {
     *p = v < *p ? v : *p;

@@ -1,6 +1,7 @@
 /* Steps that are recorded once for each size of micro-batch and replayed give the bits of steps that are given
  * op by op, whatever changes from step to step: batches, dropout masks, learning rate; and although work beside
- * (dev/queue.h) runs as late as it may in every other replay on the emulator.  Linked twice: with the
+ * (dev/queue.h) runs as late as it may in every other replay on the emulator; and in fp8 although the steps given op by
+ * op look for the largest element of each factor, which those that are replayed have from its maker.  Linked twice: with the
  * library for a GPU, and with the kernels emulated on the cpu. */
 #include "../model/bert_fixture.h"
 #include "checkop_backend.h"
@@ -68,8 +69,26 @@ static void train(struct trainer *t, struct bert_step *step, struct trainer_resu
     }
 }
 
-static void compare(struct bert_step *step, struct checkop_backend backend, int64_t recompute)
+static const struct ops *noting;
+
+static void quantize_by_finding(struct exec *x, tensor rows, tensor columns, tensor scale, tensor dbias,
+                                tensor in, enum dtype format)
 {
+    in.has_maxima = false;
+    noting->quantize(x, rows, columns, scale, dbias, in, format);
+}
+
+static struct trainer_config config_in_fp8(struct trainer_config config)
+{
+    config.precision.dtype = DTYPE_BF16;
+    config.precision.fp8 = true;
+    config.model.intermediate_size = 32;
+    return config;
+}
+
+static void compare(struct bert_step *step, struct checkop_backend backend, int64_t recompute, bool fp8)
+{
+    struct ops finding = *backend.ops;
     struct device plain_device = *backend.device, counting_device = *backend.device;
     struct trainer plain, replaying;
     struct trainer_result wanted[STEPS], results[STEPS];
@@ -80,9 +99,14 @@ static void compare(struct bert_step *step, struct checkop_backend backend, int6
     counts = (struct counts){.inner = backend.device->graphs};
     config.recompute = recompute;
     config.model.hidden_dropout_prob = config.model.attention_probs_dropout_prob = 0.2;
+    config = fp8 ? config_in_fp8(config) : config;
+    noting = backend.ops;
+    finding.quantize = quantize_by_finding;
     config.device = &plain_device;
+    config.ops = &finding;
     EXPECT_OK(trainer_init(&plain, &config));
     config.device = &counting_device;
+    config.ops = backend.ops;
     EXPECT_OK(trainer_init(&replaying, &config));
     train(&plain, step, wanted);
     train(&replaying, step, results);
@@ -127,8 +151,12 @@ int main(void)
     struct checkop_backend backend = checkop_find_backend("cuda");
     struct bert_step step;
     fixture_step(&step, 2, SEQUENCES, LONGEST);
-    compare(&step, backend, 0);
-    compare(&step, backend, 1);
+    for (int64_t recompute = 0; recompute < 2; recompute++) {
+        compare(&step, backend, recompute, false);
+        if (backend.device->computes_in_fp8) {
+            compare(&step, backend, recompute, true);
+        }
+    }
     failures_are_named(backend);
     bert_step_fini(&step);
     return 0;

@@ -387,7 +387,7 @@ static void sum_gradients(const launch *l, bool in_tiles, const launch_attention
     for (int i = 0; i < 3; i++) {
         int64_t rows = i == 0 ? a->n_rows_q : a->n_rows_kv;
         cuda_launch_column_sum(&of_runs, r->dbias + i * cols, gradients[i], type, rows, cols,
-                               i == 0 ? r->runs_q : r->runs_kv);
+                               i == 0 ? r->runs_q : r->runs_kv, NULL);
     }
 }
 

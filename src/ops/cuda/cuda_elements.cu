@@ -2,6 +2,7 @@
  *
  * A thread owns eight columns of a row, twice eight elements, or one element; all are bound by memory: each element is read and written once. */
 #include "ops/cuda/gelu_code.cuh"
+#include "ops/cuda/maxima_code.cuh"
 
 const char *cuda_launch_error(void)
 {
@@ -159,15 +160,19 @@ void cuda_launch_broadcast(const launch *l, launch_rows out, launch_type type, c
 
 /* Activations, as functions of the values of one tensor or of two. */
 struct gelu_of {
-    static const bool TWO = false;
+    static const bool TWO = false, HAS_MAXIMA = false;
     template <typename A> __device__ static float apply(float a, float)
     {
         return gelu<A>(a);
     }
 };
 
+struct gelu_noting_of : gelu_of {
+    static const bool HAS_MAXIMA = true;
+};
+
 struct tanh_of {
-    static const bool TWO = false;
+    static const bool TWO = false, HAS_MAXIMA = false;
     template <typename A> __device__ static float apply(float a, float)
     {
         return tanhf(a);
@@ -175,7 +180,7 @@ struct tanh_of {
 };
 
 struct tanh_backward_of {
-    static const bool TWO = true;
+    static const bool TWO = true, HAS_MAXIMA = false;
     template <typename A> __device__ static float apply(float dout, float out)
     {
         return dout * (1.0f - out * out);
@@ -186,11 +191,13 @@ struct tanh_backward_of {
 static const int GROUPS = 2;
 
 template <typename F, typename A, bool WHOLE>
-__global__ static void elements_kernel(early_start start, A *out, const A *a, const A *b, int64_t n)
+__global__ static void elements_kernel(early_start start, A *out, const A *a, const A *b, int64_t n,
+                                       uint32_t *maxima)
 {
     start.wait();
     int64_t first = ((int64_t)blockIdx.x * GROUPS * BLOCK + threadIdx.x) * EIGHT;
     packed_eight<A> packed_a[GROUPS], packed_b[GROUPS];
+    float largest = 0;
     UNROLL
     for (int g = 0; g < GROUPS; g++) {
         int64_t column = first + g * BLOCK * EIGHT;
@@ -209,76 +216,95 @@ __global__ static void elements_kernel(early_start start, A *out, const A *a, co
                 x.v[k] = F::template apply<A>(x.v[k], y.v[k]);
             }
             store_group<WHOLE>(out, column, n, x);
+            if (F::HAS_MAXIMA) {
+                take_largest(&largest, x); /* gelu(0) = 0 beyond the end */
+            }
         }
+    }
+    if (F::HAS_MAXIMA) {
+        raise_maxima<A>(maxima, largest);
     }
 }
 
 template <typename F, typename A>
-static void launch_elements(const launch *l, void *out, const void *a, const void *b, int64_t n)
+static void launch_elements(const launch *l, void *out, const void *a, const void *b, int64_t n,
+                            uint32_t *maxima)
 {
+    clear_maxima(l, maxima);
     const void *addresses[] = {out, a, b};
     unsigned blocks = blocks_of(n, BLOCK * EIGHT * GROUPS);
     if (rows_are_whole(n, addresses, 3)) {
-        LAUNCH_EARLY(l, (elements_kernel<F, A, true>), blocks, BLOCK, (A *)out, (const A *)a, (const A *)b,
-                     n);
+        LAUNCH_EARLY(l, (elements_kernel<F, A, true>), blocks, BLOCK, (A *)out, (const A *)a, (const A *)b, n,
+                     maxima);
     } else {
         LAUNCH_EARLY(l, (elements_kernel<F, A, false>), blocks, BLOCK, (A *)out, (const A *)a, (const A *)b,
-                     n);
+                     n, maxima);
     }
 }
 
-void cuda_launch_gelu(const launch *l, void *out, const void *pre, launch_type type, int64_t n)
+void cuda_launch_gelu(const launch *l, void *out, const void *pre, launch_type type, int64_t n,
+                      uint32_t *maxima)
 {
-    BY_TYPE(type, (launch_elements<gelu_of, A>(l, out, pre, pre, n)));
+    if (maxima != NULL) {
+        BY_TYPE(type, (launch_elements<gelu_noting_of, A>(l, out, pre, pre, n, maxima)));
+    } else {
+        BY_TYPE(type, (launch_elements<gelu_of, A>(l, out, pre, pre, n, NULL)));
+    }
 }
 
 /* pre += bias, rounded; out = gelu(pre).  Both are [rows, cols]; a block has columns of one row. */
 template <typename A, typename B, bool WHOLE>
 __global__ static void bias_gelu_kernel(early_start start, A *out, A *pre, const B *bias,
-                                        unsigned blocks_in_row, int64_t cols)
+                                        unsigned blocks_in_row, int64_t cols, uint32_t *maxima)
 {
     start.wait();
+    float largest = 0;
     int64_t at = (int64_t)(blockIdx.x / blocks_in_row) * cols;
     int64_t column = ((int64_t)(blockIdx.x % blocks_in_row) * BLOCK + threadIdx.x) * EIGHT;
-    if (column >= cols) {
-        return;
+    if (column < cols) {
+        eight x = load_values<WHOLE>(pre + at, column, cols), b = load_values<WHOLE>(bias, column, cols);
+        UNROLL
+        for (int k = 0; k < EIGHT; k++) {
+            A rounded;
+            from_float(&rounded, x.v[k] + b.v[k]);
+            x.v[k] = to_float(rounded);
+        }
+        if (out != pre) {
+            store_group<WHOLE>(pre + at, column, cols, x);
+        }
+        UNROLL
+        for (int k = 0; k < EIGHT; k++) {
+            x.v[k] = gelu<A>(x.v[k]);
+        }
+        store_group<WHOLE>(out + at, column, cols, x);
+        take_largest(&largest, x);
     }
-    eight x = load_values<WHOLE>(pre + at, column, cols), b = load_values<WHOLE>(bias, column, cols);
-    UNROLL
-    for (int k = 0; k < EIGHT; k++) {
-        A rounded;
-        from_float(&rounded, x.v[k] + b.v[k]);
-        x.v[k] = to_float(rounded);
-    }
-    if (out != pre) {
-        store_group<WHOLE>(pre + at, column, cols, x);
-    }
-    UNROLL
-    for (int k = 0; k < EIGHT; k++) {
-        x.v[k] = gelu<A>(x.v[k]);
-    }
-    store_group<WHOLE>(out + at, column, cols, x);
+    raise_maxima<A>(maxima, largest);
 }
 
 template <typename A, typename B>
-static void launch_bias_gelu(const launch *l, A *out, A *pre, const B *bias, int64_t rows, int64_t cols)
+static void launch_bias_gelu(const launch *l, A *out, A *pre, const B *bias, int64_t rows, int64_t cols,
+                             uint32_t *maxima)
 {
+    clear_maxima(l, maxima);
     const void *addresses[] = {out, pre, bias};
     unsigned blocks_in_row = blocks_of(cols, BLOCK * EIGHT), blocks = blocks_of(rows * blocks_in_row, 1);
     if (rows_are_whole(cols, addresses, 3)) {
-        LAUNCH_EARLY(l, (bias_gelu_kernel<A, B, true>), blocks, BLOCK, out, pre, bias, blocks_in_row, cols);
+        LAUNCH_EARLY(l, (bias_gelu_kernel<A, B, true>), blocks, BLOCK, out, pre, bias, blocks_in_row, cols,
+                     maxima);
     } else {
-        LAUNCH_EARLY(l, (bias_gelu_kernel<A, B, false>), blocks, BLOCK, out, pre, bias, blocks_in_row, cols);
+        LAUNCH_EARLY(l, (bias_gelu_kernel<A, B, false>), blocks, BLOCK, out, pre, bias, blocks_in_row, cols,
+                     maxima);
     }
 }
 
 void cuda_launch_bias_gelu(const launch *l, void *out, void *pre, const void *bias, launch_type bias_type,
-                           launch_type type, int64_t rows, int64_t cols)
+                           launch_type type, int64_t rows, int64_t cols, uint32_t *maxima)
 {
     if (rows > 0 && bias_type == type) {
-        BY_TYPE(type, launch_bias_gelu(l, (A *)out, (A *)pre, (const A *)bias, rows, cols));
+        BY_TYPE(type, launch_bias_gelu(l, (A *)out, (A *)pre, (const A *)bias, rows, cols, maxima));
     } else if (rows > 0) {
-        BY_TYPE(type, launch_bias_gelu(l, (A *)out, (A *)pre, (const float *)bias, rows, cols));
+        BY_TYPE(type, launch_bias_gelu(l, (A *)out, (A *)pre, (const float *)bias, rows, cols, maxima));
     }
 }
 
@@ -287,19 +313,19 @@ void cuda_launch_early_probe(const launch *l, float *numbers)
     launch probe = *l;
     probe.begins_early = 1;
     cuda_launch_fill(&probe, launch_rows{numbers, 16}, LAUNCH_F32, 1, 16, 0);
-    cuda_launch_gelu(&probe, numbers, numbers, LAUNCH_F32, 16);
-    cuda_launch_gelu(&probe, numbers, numbers, LAUNCH_F32, 16);
+    cuda_launch_gelu(&probe, numbers, numbers, LAUNCH_F32, 16, NULL);
+    cuda_launch_gelu(&probe, numbers, numbers, LAUNCH_F32, 16, NULL);
 }
 
 void cuda_launch_tanh(const launch *l, void *out, const void *in, launch_type type, int64_t n)
 {
-    BY_TYPE(type, (launch_elements<tanh_of, A>(l, out, in, in, n)));
+    BY_TYPE(type, (launch_elements<tanh_of, A>(l, out, in, in, n, NULL)));
 }
 
 void cuda_launch_tanh_backward(const launch *l, void *din, const void *dout, const void *out,
                                launch_type type, int64_t n)
 {
-    BY_TYPE(type, (launch_elements<tanh_backward_of, A>(l, din, dout, out, n)));
+    BY_TYPE(type, (launch_elements<tanh_backward_of, A>(l, din, dout, out, n, NULL)));
 }
 
 template <typename A>

@@ -79,6 +79,7 @@ void cuda_linear_gelu(struct exec *x, tensor out, tensor pre, tensor in, tensor 
         p.bias = bias.data;
         p.bias_dtype = bias.dtype;
         p.gelu = out.data;
+        p.gelu_maxima = tensor_maxima(out);
         run(x, "linear_gelu", &p);
     }
 }

@@ -3,6 +3,7 @@
  *
  * A row is kept as fp32 in the registers of a team (norm_code.cuh).  All of its loads are under way before the first is
  * used.  Bound by memory: bytes a row are those of its tensors, once. */
+#include "ops/cuda/maxima_code.cuh"
 #include "ops/cuda/norm_code.cuh"
 
 /* What is normalized: `begin` a row, `load` a group of it as it is stored, `take` its values; `sum`, where there is one,
@@ -181,7 +182,7 @@ __global__ static void __launch_bounds__(BLOCK, blocks_for<typename Input::eleme
             values[g] = c.input.template take<S>(loaded[g], index, S::column(g), cols, key);
         }
     }
-    float mean, rstd;
+    float mean, rstd, largest = 0;
     statistics<S>(values, cols, c.norm.eps, &mean, &rstd);
     if (S::column(0) == 0 && c.norm.mean != NULL) {
         c.norm.mean[index] = mean;
@@ -205,12 +206,15 @@ __global__ static void __launch_bounds__(BLOCK, blocks_for<typename Input::eleme
                 }
             }
             store_group<S::WHOLE>(c.out + index * cols, column, cols, e);
+            take_largest(&largest, e); /* beyond the end gamma and beta are 0 */
         }
     }
+    raise_maxima<typename Input::element>(c.norm.maxima, largest);
 }
 
 template <typename S, typename Input> static void launch_shape(const launch *l, const norm_call<Input> &c)
 {
+    clear_maxima(l, c.norm.maxima);
     LAUNCH_EARLY(l, (norm_kernel<S, Input>), blocks_of(c.norm.rows, S::ROWS), BLOCK, c);
 }
 

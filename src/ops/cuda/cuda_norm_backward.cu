@@ -3,12 +3,14 @@
  * A block owns a run of rows; a team (norm_code.cuh) takes rows of it in turn, keeps the sums over them, for the gradients
  * of vectors, in registers, and has the next row on its way.  The runs' sums are added in order.  Bound by memory: bytes a
  * row are those of its tensors, once. */
+#include "ops/cuda/maxima_code.cuh"
 #include "ops/cuda/norm_code.cuh"
 #include "ops/cuda/sums_code.cuh"
 
 /* What a backward reads and writes; dropped may be NULL. */
 template <typename A> struct backward_call {
     A *din, *dropped;
+    uint32_t *maxima; /* of dropped, or NULL */
     const A *dout, *in;
     float *partials; /* [SUMS][runs][cols]: of dgamma, dbeta, dbias */
     launch_norm n;
@@ -106,6 +108,7 @@ __global__ static void __launch_bounds__(BLOCK, blocks_for<A>(S::GROUPS))
     int64_t row = rows * blockIdx.x / runs + S::row();
     int cols = (int)c.n.cols;
     eight sums[SUMS][S::GROUPS] = {};
+    float largest = 0;
     row_part<S, A> next;
     if (row < end) {
         next = load_part<S>(c, row);
@@ -156,10 +159,15 @@ __global__ static void __launch_bounds__(BLOCK, blocks_for<A>(S::GROUPS))
                 }
                 if (c.dropped != NULL) {
                     store_group<S::WHOLE>(c.dropped + row * cols, column, cols, dy[g]);
+                    for (int k = 0; !S::WHOLE && k < EIGHT; k++) { /* beyond the end it is not */
+                        dy[g].v[k] = column + k < cols ? dy[g].v[k] : 0.0f;
+                    }
+                    take_largest(&largest, dy[g]);
                 }
             }
         }
     }
+    assign_maxima<A>(c.maxima, largest);
     store_sums<S>(c.partials, cols, sums);
 }
 
@@ -194,6 +202,7 @@ static void launch_backward(const launch *l, const launch_norm *n, const launch_
     const launch_dropout none = {0, 0, 1.0f, NULL};
     backward_call<A> c = {(A *)b->din,
                           (A *)b->dropped,
+                          b->maxima,
                           (const A *)b->dout,
                           (const A *)b->in,
                           l->scratch,

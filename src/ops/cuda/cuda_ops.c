@@ -16,6 +16,8 @@ _Static_assert((int)LAUNCH_GRAD_SCALE == (int)OPTIM_GRAD_SCALE &&
                    (int)LAUNCH_CORRECTION2 == (int)OPTIM_CORRECTION2,
                "launch_scalar is optim_scalar");
 
+_Static_assert((int)LAUNCH_MOST_MAXIMA == (int)TENSOR_MAXIMA, "maxima are those of tensors");
+
 /* What kernels of this op need, with `scratch` bytes. */
 static struct launch launch_of(struct exec *x, size_t scratch)
 {
@@ -151,6 +153,7 @@ static void cuda_quantize(struct exec *x, tensor rows, tensor columns, tensor sc
                                 .format = format == DTYPE_E4M3 ? LAUNCH_E4M3 : LAUNCH_E5M2,
                                 .scale = scale.data,
                                 .in = rows_of(in),
+                                .maxima = tensor_maxima(in),
                                 .type = type_of(in),
                                 .n_rows = n_rows,
                                 .n_cols = n_cols,
@@ -166,7 +169,7 @@ static void cuda_gelu_backward(struct exec *x, tensor dpre, tensor dbias, tensor
         int64_t rows = tensor_rows(pre), cols = tensor_cols(pre);
         struct launch l = launch_of(x, workspace_column_sum(rows, cols));
         cuda_launch_gelu_backward(&l, dpre.data, dbias.data, dout.data, pre.data, type_of(pre), rows, cols,
-                                  workspace_runs(rows, cols));
+                                  workspace_runs(rows, cols), tensor_maxima(dpre));
         finish(x, "gelu_backward");
     }
 }
@@ -192,7 +195,7 @@ static void cuda_tanh_backward(struct exec *x, tensor din, tensor dout, tensor o
 static struct launch_norm norm_of(tensor in, tensor mean, tensor rstd, tensor gamma, tensor beta, double eps)
 {
     return (struct launch_norm){tensor_rows(in), tensor_cols(in), gamma.data, beta.data,
-                                mean.data,       rstd.data,       (float)eps};
+                                mean.data,       rstd.data,       (float)eps, NULL};
 }
 
 static void cuda_layernorm(struct exec *x, tensor out, tensor mean, tensor rstd, tensor in, tensor gamma,
@@ -246,6 +249,7 @@ static void cuda_bias_dropout_add_layernorm(struct exec *x, tensor out, tensor s
         struct launch l = launch_of(x, 0);
         struct launch_norm n = norm_of(in, mean, rstd, gamma, beta, eps);
         struct launch_dropout d = dropout_of(drop, row_keys);
+        n.maxima = tensor_maxima(out);
         cuda_launch_bias_dropout_add_layernorm(&l, &n, out.data, sum.data, in.data, bias.data, residual.data,
                                                type_of(in), &d);
         finish(x, op);
@@ -270,7 +274,8 @@ static void cuda_bias_dropout_add_layernorm_backward(struct exec *x, tensor dres
                                                      .dbias = dbias.data,
                                                      .dout = dout.data,
                                                      .in = sum.data,
-                                                     .after = &d},
+                                                     .after = &d,
+                                                     .maxima = tensor_maxima(din)},
                       sum);
     }
 }
@@ -286,6 +291,7 @@ static void cuda_embed(struct exec *x, tensor out, tensor sum, tensor mean, tens
         struct launch_dropout d = dropout_of(drop, row_keys);
         struct launch_tables t = {ids.data,          types.data,        positions.data,
                                   tensor_rows(word), tensor_rows(type), tensor_rows(position)};
+        n.maxima = tensor_maxima(out);
         cuda_launch_embed(&l, &n, &t, out.data, sum.data, word.data, position.data, type.data, type_of(out),
                           &d);
         finish(x, "embed");

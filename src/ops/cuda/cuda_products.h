@@ -26,6 +26,7 @@ struct cuda_product {
     const void *bias;      /* [n], or NULL; not with `accumulate` */
     enum dtype bias_dtype; /* fp32 or that of C */
     void *gelu;            /* [m, n] = gelu(C), both dense; or NULL */
+    uint32_t *gelu_maxima; /* of gelu (core/tensor.h), or NULL */
     float *bias_gradient;  /* [m] += sums of A over k, with a_transposed; or NULL */
 };
 

@@ -1,9 +1,8 @@
 /* cuda_quantize: a tensor rounded to fp8 under one scale, by rows and, transposed through shared memory, by columns.
  *
- * Two kernels, for the scale is that of the largest element.  Bound by memory: both read the tensor, the second writes
- * each result once.  Of [T, I] in bf16 that is 2 TI + 2 TI bytes read and TI + TI written as fp8, where bf16 kept in
- * bf16 writes 2 TI; a bias's gradient reads it a third time (cuda_sums.cu).  What fits in the second-level cache is read
- * from memory once.
+ * The scale is that of the largest element, which the tensor's maker has noted; else a kernel before looks for it, and sums
+ * the columns in the same reading where a bias's gradient is wanted (cuda_sums.cu).  Bound by memory: of [T, I] in bf16 2 TI
+ * bytes are read, twice if the largest is not known, and TI + TI written as fp8, or 2 TI where fp8 is kept in bf16.
  *
  * A block owns 64 x 64 elements at a time, a thread four rows of eight columns: a row of it is read in segments of
  * 128 bytes of bf16, and rows and columns are written in segments of 64 bytes. */
@@ -217,13 +216,33 @@ __global__ static void __launch_bounds__(TILE_THREADS)
     }
 }
 
+/* The maxima of a tensor that came without, in front of the partial sums of columns where those are summed in the same
+ * reading; their number. */
+template <typename A>
+static const uint32_t *find_maxima(const launch *l, const launch_quantize *q, const tiling &t, int *n)
+{
+    uint32_t *maxima = (uint32_t *)l->scratch;
+    if (q->dbias != NULL && q->n_rows > 0) {
+        launch behind = *l;
+        behind.scratch += LAUNCH_MOST_MAXIMA;
+        cuda_launch_column_sum(&behind, q->dbias, q->in, q->type, q->n_rows, q->n_cols, q->runs, maxima);
+        return maxima;
+    }
+    *n = (int)blocks_of(t.n < LAUNCH_MOST_MAXIMA ? t.n : LAUNCH_MOST_MAXIMA, 1);
+    LAUNCH(l, maxima_kernel<A>, *n, TILE_THREADS, 0, maxima, q->in, t);
+    return maxima;
+}
+
 template <typename A, typename F> static void quantize(const launch *l, const launch_quantize *q)
 {
     tiling t = tiling_of(q->n_rows, q->n_cols);
-    int parts = (int)blocks_of(t.n < LAUNCH_MOST_MAXIMA ? t.n : LAUNCH_MOST_MAXIMA, 1);
-    int blocks = (int)blocks_of(t.n < MOST_BLOCKS ? t.n : MOST_BLOCKS, 1);
-    uint32_t *maxima = (uint32_t *)l->scratch;
-    LAUNCH(l, maxima_kernel<A>, parts, TILE_THREADS, 0, maxima, q->in, t);
+    int parts = LAUNCH_MOST_MAXIMA, blocks = (int)blocks_of(t.n < MOST_BLOCKS ? t.n : MOST_BLOCKS, 1);
+    const uint32_t *maxima = q->maxima;
+    if (maxima == NULL) {
+        maxima = find_maxima<A>(l, q, t, &parts);
+    } else if (q->dbias != NULL) {
+        cuda_launch_column_sum(l, q->dbias, q->in, q->type, q->n_rows, q->n_cols, q->runs, NULL);
+    }
     if (q->held) {
         LAUNCH(l, (hold_kernel<A, F>), blocks, TILE_THREADS, 0, q->rows, q->scale, maxima, parts, q->in, t);
     } else {
@@ -238,9 +257,6 @@ void cuda_launch_quantize(const launch *l, const launch_quantize *q)
         BY_TYPE(q->type, quantize<A, e4m3>(l, q));
     } else {
         BY_TYPE(q->type, quantize<A, e5m2>(l, q));
-    }
-    if (q->dbias != NULL) {
-        cuda_launch_column_sum(l, q->dbias, q->in, q->type, q->n_rows, q->n_cols, q->runs);
     }
 }
 

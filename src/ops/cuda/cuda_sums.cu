@@ -4,6 +4,7 @@
  * A block owns 256 columns of a run of rows, a lane eight columns, a warp every fourth row.  Bound by memory: matrices are
  * read once, and so many runs are summed at once that the device is busy whatever the shape. */
 #include "ops/cuda/gelu_code.cuh"
+#include "ops/cuda/maxima_code.cuh"
 #include "ops/cuda/sums_code.cuh"
 
 enum { RUN_WARPS = 16 };
@@ -47,6 +48,7 @@ static const int COLUMNS = WARP * EIGHT, WARPS = BLOCK / WARP, DEPTH = 4;
 
 /* Matrices [rows, cols] to sum over rows: what is loaded of a row, and what is added for it. */
 template <typename A, bool WHOLE> struct plain_rows {
+    typedef A element;
     launch_rows in;
     int64_t cols;
     typedef packed_eight<A> loaded;
@@ -63,6 +65,7 @@ template <typename A, bool WHOLE> struct plain_rows {
 
 /* dpre = dout gelu'(pre), on the way. */
 template <typename A, bool WHOLE> struct gelu_rows {
+    typedef A element;
     A *dpre;
     const A *dout, *pre;
     int64_t cols;
@@ -87,13 +90,16 @@ template <typename A, bool WHOLE> struct gelu_rows {
     }
 };
 
-template <typename Rows> __global__ static void column_partials_kernel(float *partials, Rows of, int64_t rows)
+/* RAISES: more blocks than there are maxima, which were cleared. */
+template <typename Rows, bool RAISES>
+__global__ static void column_partials_kernel(float *partials, uint32_t *maxima, Rows of, int64_t rows)
 {
     __shared__ float sums[WARPS][COLUMNS];
     int lane = threadIdx.x % WARP, warp = threadIdx.x / WARP;
     int64_t runs = gridDim.y, first = rows * blockIdx.y / runs, end = rows * (blockIdx.y + 1) / runs;
     int64_t left = (int64_t)blockIdx.x * COLUMNS, column = left + lane * EIGHT;
     eight sum = {};
+    float largest = 0;
     if (column >= of.cols) {
         first = end; /* nothing of a row is this lane's */
     }
@@ -108,9 +114,16 @@ template <typename Rows> __global__ static void column_partials_kernel(float *pa
         UNROLL
         for (int d = 0; d < DEPTH; d++) {
             if (row + d * WARPS < end) {
-                add_eight(&sum, of.take(next[d], row + d * WARPS, column));
+                eight e = of.take(next[d], row + d * WARPS, column);
+                add_eight(&sum, e);
+                take_largest(&largest, e); /* beyond the end all are 0 */
             }
         }
+    }
+    if (RAISES) {
+        raise_maxima<typename Rows::element>(maxima, largest);
+    } else {
+        assign_maxima<typename Rows::element>(maxima, largest);
     }
     store_eight(sums[warp], lane * EIGHT, COLUMNS, sum);
     __syncthreads();
@@ -124,15 +137,21 @@ template <typename Rows> __global__ static void column_partials_kernel(float *pa
 }
 
 template <typename Rows>
-static void sum_columns(const launch *l, float *total, const Rows &of, int64_t rows, int64_t runs)
+static void sum_columns(const launch *l, float *total, const Rows &of, int64_t rows, int64_t runs,
+                        uint32_t *maxima)
 {
     dim3 grid(blocks_of(of.cols, COLUMNS), (unsigned)runs);
-    LAUNCH(l, column_partials_kernel<Rows>, grid, BLOCK, 0, l->scratch, of, rows);
+    if (maxima != NULL && grid.x * grid.y > LAUNCH_MOST_MAXIMA) {
+        clear_maxima(l, maxima);
+        LAUNCH(l, (column_partials_kernel<Rows, true>), grid, BLOCK, 0, l->scratch, maxima, of, rows);
+    } else {
+        LAUNCH(l, (column_partials_kernel<Rows, false>), grid, BLOCK, 0, l->scratch, maxima, of, rows);
+    }
     add_runs(l, run_totals{{total}}, 1, l->scratch, runs, of.cols);
 }
 
 void cuda_launch_column_sum(const launch *l, float *total, launch_rows in, launch_type type, int64_t rows,
-                            int64_t cols, int64_t runs)
+                            int64_t cols, int64_t runs, uint32_t *maxima)
 {
     const void *addresses[] = {in.data};
     bool whole = rows_are_whole(cols, addresses, 1) && in.stride % EIGHT == 0;
@@ -140,30 +159,30 @@ void cuda_launch_column_sum(const launch *l, float *total, launch_rows in, launc
         return;
     }
     if (whole) {
-        BY_TYPE(type, sum_columns(l, total, (plain_rows<A, true>{in, cols}), rows, runs));
+        BY_TYPE(type, sum_columns(l, total, (plain_rows<A, true>{in, cols}), rows, runs, maxima));
     } else {
-        BY_TYPE(type, sum_columns(l, total, (plain_rows<A, false>{in, cols}), rows, runs));
+        BY_TYPE(type, sum_columns(l, total, (plain_rows<A, false>{in, cols}), rows, runs, maxima));
     }
 }
 
 template <typename A, bool WHOLE>
 static void gelu_backward(const launch *l, void *dpre, float *dbias, const void *dout, const void *pre,
-                          int64_t rows, int64_t cols, int64_t runs)
+                          int64_t rows, int64_t cols, int64_t runs, uint32_t *maxima)
 {
     gelu_rows<A, WHOLE> of = {(A *)dpre, (const A *)dout, (const A *)pre, cols};
-    sum_columns(l, dbias, of, rows, runs);
+    sum_columns(l, dbias, of, rows, runs, maxima);
 }
 
 void cuda_launch_gelu_backward(const launch *l, void *dpre, float *dbias, const void *dout, const void *pre,
-                               launch_type type, int64_t rows, int64_t cols, int64_t runs)
+                               launch_type type, int64_t rows, int64_t cols, int64_t runs, uint32_t *maxima)
 {
     const void *addresses[] = {dpre, dout, pre};
     if (rows == 0) {
         return;
     }
     if (rows_are_whole(cols, addresses, 3)) {
-        BY_TYPE(type, (gelu_backward<A, true>(l, dpre, dbias, dout, pre, rows, cols, runs)));
+        BY_TYPE(type, (gelu_backward<A, true>(l, dpre, dbias, dout, pre, rows, cols, runs, maxima)));
     } else {
-        BY_TYPE(type, (gelu_backward<A, false>(l, dpre, dbias, dout, pre, rows, cols, runs)));
+        BY_TYPE(type, (gelu_backward<A, false>(l, dpre, dbias, dout, pre, rows, cols, runs, maxima)));
     }
 }

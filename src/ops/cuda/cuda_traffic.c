@@ -21,10 +21,12 @@ static const struct kernel CLEAR_INDEX = {"clear_index_kernel", 1, 1};
 static const struct kernel FIND_NONFINITE = {"find_nonfinite_kernel", .45, 1};
 static const struct kernel FINISH_INDEX = {"finish_index_kernel", 1, 1};
 static const struct kernel BROADCAST = {"broadcast_kernel", .85, 1};
-/* A polynomial and an exponential an element: 180 instructions for eight, of 216 that the bytes leave time for. */
+/* A polynomial and an exponential an element: 180 instructions for eight, of 216 that the bytes leave time for; 200 where
+ * maxima are noted. */
 static const struct kernel GELU = {"elements_kernel", .86, 1};
+static const struct kernel GELU_NOTING = {"elements_kernel", .84, 1};
 static const struct kernel BIAS_GELU = {"bias_gelu_kernel", .86, 1};
-static const struct kernel GELU_BACKWARD = {"column_partials_kernel", .88, 1}; /* 288 of 324 */
+static const struct kernel GELU_BACKWARD = {"column_partials_kernel", .88, 1}; /* 296 of 324 */
 static const struct kernel TANH = {"elements_kernel", .76, 1};
 static const struct kernel GATHER = {"gather_kernel", .7, 1};
 static const struct kernel SORT = {"sort_kernel", .2, 1};
@@ -35,7 +37,7 @@ static const struct kernel ADD_RUNS = {"add_runs_kernel", .7, 1};
 static const struct kernel MAXIMA = {"maxima_kernel", .87, 1};
 static const struct kernel HOLD = {"hold_kernel", .79, 1};
 static const struct kernel ROUND = {"round_kernel", .79, 1};
-/* A row of 1,024 columns and 8 KiB is 1,240 instructions of a warp, and 1,680 in the time that its bytes take. */
+/* A row of 1,024 columns and 8 KiB is 1,296 instructions of a warp, and 1,680 in the time that its bytes take. */
 static const struct kernel LAYERNORM = {"norm_kernel", .88, 1};
 static const struct kernel LAYERNORM_BACKWARD = {"norm_backward_kernel", .86,
                                                  1}; /* about 1,100, by 8 warps */
@@ -66,7 +68,8 @@ static void tell(const struct exec *x, const struct cuda_launch *l)
 /* Those that LAUNCH_EARLY launches (device_code.cuh). */
 static bool begins_early(const char *kernel)
 {
-    return kernel == LAYERNORM.name || kernel == BIAS_GELU.name || kernel == GELU.name || kernel == TANH.name;
+    return kernel == LAYERNORM.name || kernel == BIAS_GELU.name || kernel == GELU.name ||
+           kernel == GELU_NOTING.name || kernel == TANH.name;
 }
 
 static struct cuda_launch memory_launch(struct kernel k, double bytes)
@@ -111,10 +114,23 @@ static void traffic_cast(struct exec *x, tensor out, tensor in)
     move(x, CAST, bytes_of(out) + bytes_of(in));
 }
 
-/* Sums over rows of a matrix: the matrix once, then the partial sums, which are in the cache. */
-static void sum_columns(const struct exec *x, struct kernel k, double bytes, int64_t rows, int64_t cols)
+/* Before a kernel that raises the maxima of its result. */
+static void clear_maxima(const struct exec *x, tensor result)
+{
+    if (result.has_maxima) {
+        move(x, MEMSET, TENSOR_MAXIMA * sizeof(uint32_t));
+    }
+}
+
+/* Sums over rows of a matrix: the matrix once, then the partial sums, which are in the cache.  Each block has a maximum
+ * for itself, if there are enough. */
+static void sum_columns(const struct exec *x, struct kernel k, double bytes, int64_t rows, int64_t cols,
+                        bool maxima)
 {
     double partials = (double)workspace_column_sum(rows, cols);
+    if (maxima && (cols + 255) / 256 * workspace_runs(rows, cols) > TENSOR_MAXIMA) {
+        move(x, MEMSET, TENSOR_MAXIMA * sizeof(uint32_t));
+    }
     move(x, k, bytes + partials);
     move(x, ADD_RUNS, partials);
 }
@@ -123,11 +139,12 @@ static void traffic_quantize(struct exec *x, tensor rows, tensor columns, tensor
                              tensor in, enum dtype format)
 {
     (void)scale, (void)format;
-    move(x, MAXIMA, bytes_of(in));
-    move(x, dtype_is_fp8(rows.dtype) ? ROUND : HOLD, bytes_of(in) + bytes_of(rows) + bytes_of(columns));
     if (!tensor_is_null(dbias)) {
-        sum_columns(x, COLUMNS, bytes_of(in), tensor_rows(in), tensor_cols(in));
+        sum_columns(x, COLUMNS, bytes_of(in), tensor_rows(in), tensor_cols(in), !in.has_maxima);
+    } else if (!in.has_maxima) {
+        move(x, MAXIMA, bytes_of(in));
     }
+    move(x, dtype_is_fp8(rows.dtype) ? ROUND : HOLD, bytes_of(in) + bytes_of(rows) + bytes_of(columns));
 }
 
 static void traffic_sum(struct exec *x, tensor total, tensor in)
@@ -187,6 +204,13 @@ static bool is_candidate(const struct cuda_traffic *t, enum product_form form, c
 
 enum { MOST_LAUNCHES = 4 };
 
+/* As clear_maxima. */
+static int add_clearing(struct cuda_launch launches[MOST_LAUNCHES], int n, tensor result)
+{
+    launches[n] = memory_launch(MEMSET, TENSOR_MAXIMA * sizeof(uint32_t));
+    return n + result.has_maxima;
+}
+
 /* The launches of a form in order; their number. */
 static int launches_of_form(struct cuda_launch launches[MOST_LAUNCHES], const struct exec *x,
                             const struct linear_call *p, enum product_form form)
@@ -206,9 +230,11 @@ static int launches_of_form(struct cuda_launch launches[MOST_LAUNCHES], const st
     launches[n].tf32 = x->allow_tf32;
     launches[n++].bytes += p->accumulates || form == PRODUCT_BROADCAST ? c : 0;
     if (!tensor_is_null(p->gelu) && p->has_bias && form == PRODUCT_ALONE) {
+        n = add_clearing(launches, n, p->gelu);
         launches[n++] = memory_launch(BIAS_GELU, (p->in_place ? 1 : 2) * c + bytes_of(p->gelu));
     } else if (!tensor_is_null(p->gelu)) {
-        launches[n++] = memory_launch(GELU, c + bytes_of(p->gelu));
+        n = add_clearing(launches, n, p->gelu);
+        launches[n++] = memory_launch(p->gelu.has_maxima ? GELU_NOTING : GELU, c + bytes_of(p->gelu));
     }
     if (p->has_bias_gradient) {
         bool by_library = form == PRODUCT_EPILOGUE;
@@ -304,7 +330,7 @@ static void traffic_gelu_backward(struct exec *x, tensor dpre, tensor dbias, ten
 {
     (void)dbias;
     sum_columns(x, GELU_BACKWARD, bytes_of(dpre) + bytes_of(dout) + bytes_of(pre), tensor_rows(pre),
-                tensor_cols(pre));
+                tensor_cols(pre), dpre.has_maxima);
 }
 
 static void traffic_tanh(struct exec *x, tensor out, tensor in)
@@ -345,6 +371,7 @@ static void traffic_bias_dropout_add_layernorm(struct exec *x, tensor out, tenso
                                                struct dropout drop)
 {
     (void)bias, (void)gamma, (void)beta, (void)eps, (void)drop;
+    clear_maxima(x, out);
     move(x, LAYERNORM,
          bytes_of(out) + bytes_of(sum) + bytes_of(in) + bytes_of(residual) + bytes_of(mean) + bytes_of(rstd) +
              bytes_of(row_keys));
@@ -367,6 +394,7 @@ static void traffic_embed(struct exec *x, tensor out, tensor sum, tensor mean, t
                           tensor gamma, tensor beta, double eps, tensor row_keys, struct dropout drop)
 {
     (void)word, (void)position, (void)type, (void)gamma, (void)beta, (void)eps, (void)drop;
+    clear_maxima(x, out);
     move(x, LAYERNORM,
          2 * bytes_of(out) + bytes_of(sum) + bytes_of(mean) + bytes_of(rstd) + bytes_of(ids) +
              bytes_of(types) + bytes_of(positions) + bytes_of(row_keys));
@@ -491,9 +519,9 @@ static void sum_gradients(const struct exec *x, enum launch_attention_kernel ker
         return;
     }
     int64_t cols = dq.dims[1] * dq.dims[2];
-    sum_columns(x, COLUMNS, bytes_of(dq), dq.dims[0], cols);
-    sum_columns(x, COLUMNS, bytes_of(dk), dk.dims[0], cols);
-    sum_columns(x, COLUMNS, bytes_of(dv), dv.dims[0], cols);
+    sum_columns(x, COLUMNS, bytes_of(dq), dq.dims[0], cols, false);
+    sum_columns(x, COLUMNS, bytes_of(dk), dk.dims[0], cols, false);
+    sum_columns(x, COLUMNS, bytes_of(dv), dv.dims[0], cols, false);
 }
 
 static void traffic_attention_backward(struct exec *x, tensor dq, tensor dk, tensor dv, tensor dbias,

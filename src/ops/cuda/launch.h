@@ -122,6 +122,7 @@ struct launch_quantize {
     enum launch_type format;          /* LAUNCH_E4M3 or LAUNCH_E5M2 */
     float *scale;
     struct launch_rows in;
+    const uint32_t *maxima; /* of `in`, [LAUNCH_MOST_MAXIMA]; or NULL: they are found */
     enum launch_type type;
     int64_t n_rows, n_cols; /* multiples of 16 unless held, as are the strides of rows and columns */
     float *dbias;           /* += sum over rows, which are cut into `runs`; or NULL */
@@ -137,18 +138,22 @@ int cuda_launch_fp8_is_possible(void);
 /* Every row of out = row, which is fp32 or of the type of out. */
 void cuda_launch_broadcast(const struct launch *l, struct launch_rows out, enum launch_type type,
                            const void *row, enum launch_type row_type, int64_t rows, int64_t cols);
-/* total += sum over rows, which are cut into `runs`. */
+/* total += sum over rows, which are cut into `runs`; maxima of `in`, or NULL. */
 void cuda_launch_column_sum(const struct launch *l, float *total, struct launch_rows in,
-                            enum launch_type type, int64_t rows, int64_t cols, int64_t runs);
-void cuda_launch_gelu(const struct launch *l, void *out, const void *pre, enum launch_type type, int64_t n);
+                            enum launch_type type, int64_t rows, int64_t cols, int64_t runs,
+                            uint32_t *maxima);
+/* Here and below `maxima` are those of the first result, or NULL. */
+void cuda_launch_gelu(const struct launch *l, void *out, const void *pre, enum launch_type type, int64_t n,
+                      uint32_t *maxima);
 /* pre += bias, which is fp32 or of their type, out = gelu(pre): all dense [rows, cols]; out may be
  * pre, which then is not kept. */
 void cuda_launch_bias_gelu(const struct launch *l, void *out, void *pre, const void *bias,
-                           enum launch_type bias_type, enum launch_type type, int64_t rows, int64_t cols);
+                           enum launch_type bias_type, enum launch_type type, int64_t rows, int64_t cols,
+                           uint32_t *maxima);
 /* dpre = dout gelu'(pre); dbias += sum over rows of it, which are cut into `runs`: all dense [rows, cols]. */
 void cuda_launch_gelu_backward(const struct launch *l, void *dpre, float *dbias, const void *dout,
                                const void *pre, enum launch_type type, int64_t rows, int64_t cols,
-                               int64_t runs);
+                               int64_t runs, uint32_t *maxima);
 void cuda_launch_tanh(const struct launch *l, void *out, const void *in, enum launch_type type, int64_t n);
 void cuda_launch_tanh_backward(const struct launch *l, void *din, const void *dout, const void *out,
                                enum launch_type type, int64_t n);
@@ -158,6 +163,7 @@ struct launch_norm {
     const float *gamma, *beta;
     float *mean, *rstd; /* [rows], or NULL forward, as `sum` may be */
     float eps;
+    uint32_t *maxima; /* of the output of a forward, or NULL */
 };
 
 void cuda_launch_layernorm(const struct launch *l, const struct launch_norm *n, void *out, const void *in,
@@ -172,6 +178,7 @@ struct launch_norm_backward {
     float *dgamma, *dbeta, *dbias;               /* += ; dbias sums dropped, or NULL */
     const void *dout, *in;                       /* dout may be the memory of din */
     const struct launch_dropout *before, *after; /* of dout, and from din to dropped; NULL: none */
+    uint32_t *maxima;                            /* of dropped, or NULL */
 };
 
 /* At most LAUNCH_MOST_NORM_COLS columns. */

@@ -25,14 +25,15 @@ void product_form_after(const struct launch *l, enum product_form form, const st
 {
     if (p->gelu != NULL && p->bias != NULL && form == PRODUCT_ALONE) {
         cuda_launch_bias_gelu(l, p->gelu, p->c, p->bias, launch_type_of(p->bias_dtype),
-                              launch_type_of(p->c_dtype), p->m, p->n);
+                              launch_type_of(p->c_dtype), p->m, p->n, p->gelu_maxima);
     } else if (p->gelu != NULL) {
-        cuda_launch_gelu(l, p->gelu, p->c, launch_type_of(p->c_dtype), p->m * p->n);
+        cuda_launch_gelu(l, p->gelu, p->c, launch_type_of(p->c_dtype), p->m * p->n, p->gelu_maxima);
     }
     if (p->bias_gradient != NULL && form == PRODUCT_EPILOGUE) {
-        cuda_launch_column_sum(l, p->bias_gradient, (struct launch_rows){room, p->m}, LAUNCH_F32, 1, p->m, 1);
+        cuda_launch_column_sum(l, p->bias_gradient, (struct launch_rows){room, p->m}, LAUNCH_F32, 1, p->m, 1,
+                               NULL);
     } else if (p->bias_gradient != NULL) {
         cuda_launch_column_sum(l, p->bias_gradient, (struct launch_rows){(void *)p->a, p->a_stride},
-                               launch_type_of(p->a_dtype), p->k, p->m, workspace_runs(p->k, p->m));
+                               launch_type_of(p->a_dtype), p->k, p->m, workspace_runs(p->k, p->m), NULL);
     }
 }

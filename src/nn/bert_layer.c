@@ -122,7 +122,7 @@ void bert_layer_carve_acts(struct bert_layer_acts *a, struct arena *arena, const
 {
     int64_t t = n_tokens, h = c->hidden_size, f = c->intermediate_size;
     enum dtype vector = dtype_of_vectors(dtype);
-    *a = (struct bert_layer_acts){0};
+    bert_layer_share_acts(a, &(struct bert_layer_acts){0}); /* but the weights stay */
     a->qkv = arena_carve_2d(arena, dtype, t, 3 * h);
     a->lse = arena_carve_2d(arena, vector, t, c->num_attention_heads);
     a->heads = arena_carve_2d(arena, dtype, t, h);
@@ -138,10 +138,40 @@ void bert_layer_carve_acts(struct bert_layer_acts *a, struct arena *arena, const
         a->mean_2 = arena_carve_1d(arena, vector, t);
         a->rstd_2 = arena_carve_1d(arena, vector, t);
     }
-    linear_carve_fp8(&a->fp8_qkv, arena, fp8, t, h, 3 * h);
-    linear_carve_fp8(&a->fp8_o, arena, fp8, t, h, h);
-    linear_carve_fp8(&a->fp8_1, arena, fp8, t, h, f);
-    linear_carve_fp8(&a->fp8_2, arena, fp8, t, f, h);
+    linear_carve_fp8_input(&a->fp8_qkv, arena, fp8, t, h);
+    linear_carve_fp8_input(&a->fp8_o, arena, fp8, t, h);
+    linear_carve_fp8_input(&a->fp8_1, arena, fp8, t, h);
+    linear_carve_fp8_input(&a->fp8_2, arena, fp8, t, f);
+}
+
+void bert_layer_carve_weights(struct bert_layer_acts *a, struct arena *arena, const struct bert_config *c,
+                              enum fp8_factors fp8)
+{
+    int64_t h = c->hidden_size, f = c->intermediate_size;
+    linear_carve_fp8_weight(&a->fp8_qkv, arena, fp8, 3 * h, h);
+    linear_carve_fp8_weight(&a->fp8_o, arena, fp8, h, h);
+    linear_carve_fp8_weight(&a->fp8_1, arena, fp8, f, h);
+    linear_carve_fp8_weight(&a->fp8_2, arena, fp8, h, f);
+}
+
+void bert_layer_share_acts(struct bert_layer_acts *a, const struct bert_layer_acts *of)
+{
+    struct bert_layer_acts own = *a;
+    *a = *of;
+    a->fp8_qkv.w = own.fp8_qkv.w;
+    a->fp8_o.w = own.fp8_o.w;
+    a->fp8_1.w = own.fp8_1.w;
+    a->fp8_2.w = own.fp8_2.w;
+}
+
+void bert_layer_round_weights(struct exec *x, const struct bert_layer_acts *a,
+                              const struct bert_layer_weights *w, int64_t layer)
+{
+    exec_enter(x, "layer", layer);
+    linear_round_weight(x, w->w_qkv, &a->fp8_qkv);
+    linear_round_weight(x, w->w_o, &a->fp8_o);
+    linear_round_weight(x, w->w_1, &a->fp8_1);
+    linear_round_weight(x, w->w_2, &a->fp8_2);
 }
 
 void bert_layer_carve_scratch(struct bert_layer_scratch *s, struct arena *arena, const struct bert_config *c,

@@ -63,6 +63,17 @@ void bert_layer_carve_acts(struct bert_layer_acts *a, struct arena *arena, const
 void bert_layer_carve_scratch(struct bert_layer_scratch *s, struct arena *arena, const struct bert_config *c,
                               enum dtype dtype, enum fp8_factors fp8, int64_t n_tokens);
 
+/* Room for the weights in fp8, which outlives a batch; carved before the activations, which leave it as it is. */
+void bert_layer_carve_weights(struct bert_layer_acts *a, struct arena *arena, const struct bert_config *c,
+                              enum fp8_factors fp8);
+
+/* The activations of another layer beside its own weights. */
+void bert_layer_share_acts(struct bert_layer_acts *a, const struct bert_layer_acts *of);
+
+/* Rounds weights that have changed, before they are used; nothing without fp8. */
+void bert_layer_round_weights(struct exec *x, const struct bert_layer_acts *a,
+                              const struct bert_layer_weights *w, int64_t layer);
+
 /* a->out = layer(in). */
 void bert_layer_forward(struct exec *x, const struct bert_layer_acts *a, const struct bert_layer_scratch *s,
                         tensor in, const struct bert_layer_weights *w, const struct bert_layer_call *call);

@@ -27,21 +27,33 @@ tensor fp8_source_carve(struct arena *arena, enum fp8_factors kept, enum dtype d
                    : arena_carve_2d(arena, dtype, n_rows, n_cols);
 }
 
-void linear_carve_fp8(struct linear_fp8 *l, struct arena *arena, enum fp8_factors kept, int64_t n_tokens,
-                      int64_t n_in, int64_t n_out)
+void linear_carve_fp8_weight(struct linear_fp8 *l, struct arena *arena, enum fp8_factors kept, int64_t n_out,
+                             int64_t n_in)
+{
+    fp8_factor_carve(&l->w, arena, kept, DTYPE_E4M3, n_out, n_in);
+}
+
+void linear_carve_fp8_input(struct linear_fp8 *l, struct arena *arena, enum fp8_factors kept,
+                            int64_t n_tokens, int64_t n_in)
 {
     fp8_factor_carve(&l->in, arena, kept, DTYPE_E4M3, n_tokens, n_in);
-    fp8_factor_carve(&l->w, arena, kept, DTYPE_E4M3, n_out, n_in);
 }
 
 static bool is_fp8(const struct linear_fp8 *l)
 {
-    return !tensor_is_null(l->in.rows);
+    return !tensor_is_null(l->w.rows);
 }
 
 static void quantize(struct exec *x, const struct fp8_factor *f, tensor dbias, tensor from, enum dtype format)
 {
     x->ops->quantize(x, f->rows, f->columns, f->scale, dbias, from, format);
+}
+
+void linear_round_weight(struct exec *x, tensor w, const struct linear_fp8 *l)
+{
+    if (is_fp8(l)) {
+        quantize(x, &l->w, NULL_TENSOR, w, DTYPE_E4M3);
+    }
 }
 
 /* A factor for a product that sums over its rows. */
@@ -55,7 +67,6 @@ static void quantize_factors(struct exec *x, tensor *in, tensor *w, const struct
 {
     if (is_fp8(l)) {
         quantize(x, &l->in, NULL_TENSOR, *in, DTYPE_E4M3);
-        quantize(x, &l->w, NULL_TENSOR, *w, DTYPE_E4M3);
         *in = l->in.rows;
         *w = l->w.rows;
     }

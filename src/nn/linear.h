@@ -1,6 +1,7 @@
 /* linear: the linear layers of a transformer layer, forward and backward, multiplied in the dtype of the activations or,
  * where room was carved for it, in fp8: activations and weights in e4m3, gradients in e5m2, each tensor under a scale
- * that is found when it is used, so nothing of it outlives a micro-step.  Biases and results stay what they were. */
+ * that is found when it is rounded: a weight once after it has changed, the others where they are used.  Biases and
+ * results stay what they were. */
 #ifndef KILN_NN_LINEAR_H
 #define KILN_NN_LINEAR_H
 
@@ -33,11 +34,17 @@ void fp8_factor_carve(struct fp8_factor *f, struct arena *arena, enum fp8_factor
 tensor fp8_source_carve(struct arena *arena, enum fp8_factors kept, enum dtype dtype, int64_t n_rows,
                         int64_t n_cols);
 
-/* For in [T, n_in] and w [n_out, n_in]. */
-void linear_carve_fp8(struct linear_fp8 *l, struct arena *arena, enum fp8_factors kept, int64_t n_tokens,
-                      int64_t n_in, int64_t n_out);
+/* What w [n_out, n_in] becomes; and in [T, n_in], which leaves what w has. */
+void linear_carve_fp8_weight(struct linear_fp8 *l, struct arena *arena, enum fp8_factors kept, int64_t n_out,
+                             int64_t n_in);
+void linear_carve_fp8_input(struct linear_fp8 *l, struct arena *arena, enum fp8_factors kept,
+                            int64_t n_tokens, int64_t n_in);
 
-/* out = in w^T + bias, and out = gelu(pre), pre = in w^T + bias (ops.h). */
+/* Rounds a weight that has changed; nothing where products are not in fp8. */
+void linear_round_weight(struct exec *x, tensor w, const struct linear_fp8 *l);
+
+/* w as it was last rounded:
+ * out = in w^T + bias, and out = gelu(pre), pre = in w^T + bias (ops.h). */
 void linear_forward(struct exec *x, tensor out, tensor in, tensor w, tensor bias, const struct linear_fp8 *l);
 void linear_gelu_forward(struct exec *x, tensor out, tensor pre, tensor in, tensor w, tensor bias,
                          const struct linear_fp8 *l);

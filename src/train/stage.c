@@ -21,6 +21,13 @@ void stage_fini(struct stage *s)
     s->slot.layers = NULL;
 }
 
+void stage_carve_weights(struct stage *s, struct arena *arena)
+{
+    for (int64_t i = 0; i < s->config->num_hidden_layers; i++) {
+        bert_layer_carve_weights(&s->slot.layers[i], arena, s->config, s->fp8);
+    }
+}
+
 static bool has_mlm(const struct stage *s)
 {
     return s->task == BERT_TASK_PRETRAINING || s->task == BERT_TASK_MASKED_LM;
@@ -78,7 +85,7 @@ static void carve_layers(struct stage *s, int64_t n_tokens)
             bert_layer_carve_acts(layer, &s->arena, c, s->dtype, s->fp8, n_tokens, s->grads != NULL);
             continue;
         }
-        *layer = s->slot.layers[i - kept];
+        bert_layer_share_acts(layer, &s->slot.layers[i - kept]);
         if (ends_chunk(s, i)) { /* the input of the next chunk */
             layer->out = fp8_source_carve(&s->arena, s->fp8, s->dtype, n_tokens, c->hidden_size);
         }
@@ -134,6 +141,21 @@ static struct bert_layer_call call_of(const struct stage *s, int64_t layer, bool
 {
     return (struct bert_layer_call){
         .config = s->config, .stream = &s->slot.block.stream, .layer = layer, .training = training};
+}
+
+void stage_round_weights(struct stage *s)
+{
+    for (int64_t i = 0; s->fp8 != FP8_NONE && i < s->config->num_hidden_layers; i++) {
+        bert_layer_round_weights(s->x, &s->slot.layers[i], &s->weights->layers[i], i);
+    }
+}
+
+void stage_round_changed(struct stage *s)
+{
+    if (s->rounded != *s->version) {
+        stage_round_weights(s);
+        s->rounded = failed(s->x->status) ? 0 : *s->version;
+    }
 }
 
 /* The input of a layer: the output of what is below it. */
@@ -244,6 +266,7 @@ void stage_backward(struct stage *s, bool training, bool adds)
 void stage_infer(struct stage *s, const struct bert_batch *batch)
 {
     stage_begin(s, batch, &(struct stage_numbers){0});
+    stage_round_changed(s);
     if (stage_graph_begin(s, STAGE_INFER)) {
         stage_forward(s, false);
         queue_graph_end(s->x);

@@ -37,6 +37,8 @@ struct stage {
     struct arena arena;              /* activations of the slot */
     struct stage_slot slot;
     struct bert_batch capacity; /* what the slot was carved for */
+    const int64_t *version;     /* of the weights: another number after each change */
+    int64_t rounded;            /* the version that is in fp8; 0: none */
 
     /* Told of the embeddings, as layer -1, and of each layer once its forward was given; NULL: nobody
      * asks. */
@@ -47,6 +49,9 @@ struct stage {
 /* Room for the slot's array of layers; the arena and the rest are set by the caller. */
 struct status stage_init(struct stage *s);
 void stage_fini(struct stage *s);
+
+/* Room for the weights in fp8, which outlives batches. */
+void stage_carve_weights(struct stage *s, struct arena *arena);
 
 /* Carves the slot for the largest batch; on a measuring arena, only counts: no batch needs more. */
 void stage_carve_largest(struct stage *s);
@@ -61,6 +66,13 @@ void stage_begin(struct stage *s, const struct bert_batch *batch, const struct s
  * queue_graph_end; false if they were replayed.  Where ops are watched they are always given. */
 enum stage_work { STAGE_INFER, STAGE_EVALUATE, STAGE_TRAIN_FIRST, STAGE_TRAIN_NEXT, STAGE_UPDATE };
 bool stage_graph_begin(struct stage *s, enum stage_work work);
+
+/* Rounds the weights of all layers to fp8, before the first pass after they have changed, as the first micro-batch of a step
+ * does; nothing without fp8. */
+void stage_round_weights(struct stage *s);
+
+/* The same, of weights that are not what was rounded last; outside of what is recorded. */
+void stage_round_changed(struct stage *s);
 
 /* The passes, after stage_begin.  Forward; `training` turns dropout on.  Logits stay in slot.heads. */
 void stage_forward(struct stage *s, bool training);

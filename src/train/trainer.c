@@ -32,6 +32,7 @@ static void carve_state(struct trainer *t, struct arena *a)
         t->master = t->owner->master;
         t->working = t->owner->working;
     }
+    stage_carve_weights(&t->stage, a);
     t->plan.weight_bytes = a->used;
     if (c->training) {
         t->grad = arena_carve_1d(a, vector, n);
@@ -93,7 +94,7 @@ static struct status find_sums(struct trainer *t)
 static struct status declare(struct trainer *t, const struct trainer_config *config,
                              const struct trainer *owner)
 {
-    *t = (struct trainer){.config = *config, .owner = owner};
+    *t = (struct trainer){.config = *config, .owner = owner, .version = 1};
     t->x = (struct exec){.device = config->device,
                          .ops = config->ops,
                          .layer_index = -1,
@@ -116,6 +117,7 @@ static struct status declare(struct trainer *t, const struct trainer_config *con
         .fp8 = fp8_factors_of(config),
         .recompute = config->recompute,
         .limits = config->limits,
+        .version = owner == NULL ? &t->version : &owner->version,
     };
     return stage_init(&t->stage);
 }
@@ -151,6 +153,7 @@ static void update(struct trainer *t)
 static void plan_micro_step(struct trainer *t)
 {
     stage_carve_largest(&t->stage);
+    stage_round_weights(&t->stage);
     stage_forward(&t->stage, t->config.training);
     stage_loss(&t->stage, t->metrics);
     if (t->config.training) {
@@ -225,6 +228,9 @@ static struct status count_over(struct trainer *t, const struct trainer_config *
     if (whole_step) {
         x->ops->fill(x, t->results, 0);
         clear_sums(t);
+    }
+    if (config->training) { /* else they are rounded once for all batches */
+        stage_round_weights(&t->stage);
     }
     stage_forward(&t->stage, config->training);
     if (config->training) {
@@ -364,6 +370,7 @@ void trainer_fini(struct trainer *t)
 
 void trainer_weights_changed(struct trainer *t)
 {
+    t->version++;
     if (!tensor_is_null(t->working)) {
         t->x.ops->cast(&t->x, t->working, t->master);
     }
@@ -406,12 +413,16 @@ static void micro_step(struct trainer *t, const struct bert_batch *micro, const 
 {
     stage_begin(&t->stage, micro, n);
     if (stage_graph_begin(&t->stage, first ? STAGE_TRAIN_FIRST : STAGE_TRAIN_NEXT)) {
+        if (first) {
+            stage_round_weights(&t->stage);
+        }
         stage_forward(&t->stage, true);
         stage_loss(&t->stage, t->metrics);
         profile_phase(t->profile, "backward");
         stage_backward(&t->stage, true, !first);
         queue_graph_end(&t->x);
     }
+    t->stage.rounded = failed(t->x.status) ? 0 : t->version;
 }
 
 /* Puts the gradients of the global batch in order, and with them the numbers of the step. */
@@ -491,6 +502,7 @@ struct status trainer_step(struct trainer *t, const struct bert_step *batch, int
         update(t);
         queue_graph_end(&t->x);
     }
+    t->version++;
     TRY(read_results(t, batch, result));
     if (isfinite(result->mlm_loss + result->nsp_loss + result->span_loss + result->grad_norm)) {
         loss_scale_raise(&t->loss_scale);
@@ -506,6 +518,7 @@ struct status trainer_evaluate(struct trainer *t, const struct bert_step *batch,
     t->x.ops->fill(&t->x, t->results, 0);
     for (int64_t i = 0; i < batch->n_micro; i++) {
         stage_begin(&t->stage, &batch->micro[i], &(struct stage_numbers){0});
+        stage_round_changed(&t->stage);
         if (stage_graph_begin(&t->stage, STAGE_EVALUATE)) {
             stage_forward(&t->stage, false);
             stage_loss(&t->stage, t->metrics);

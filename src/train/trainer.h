@@ -27,7 +27,8 @@ struct trainer_config {
 /* What a trainer will need, known before anything is allocated. */
 struct trainer_plan {
     int64_t n_params;
-    size_t weight_bytes; /* fp32 master and, in bf16 or fp16, the working copy */
+    size_t
+        weight_bytes; /* fp32 master and, in bf16 or fp16, the working copy; in fp8 what that makes of layers' */
     size_t gradient_bytes;
     size_t optimizer_bytes;               /* both moments */
     size_t activation_bytes;              /* one micro-batch in flight */
@@ -53,6 +54,7 @@ struct trainer {
     tensor norm, metrics; /* views of it: [1] the norm of the gradients, [BERT_N_METRICS] */
     struct loss_scale loss_scale;
     struct bert_weights weights, grads;
+    int64_t version;          /* of the weights: counts their changes */
     struct optim_span *spans; /* [params.n] */
     struct optim_span *sums;  /* [n_sums] parameters whose gradients are sums, which begin at 0 */
     int64_t n_sums;
@@ -93,7 +95,7 @@ void trainer_fini(struct trainer *t);
 /* Random weights under the seed, in place of whatever there is. */
 struct status trainer_initialize(struct trainer *t);
 
-/* After the master weights were changed from outside (a checkpoint): refreshes the working copy. */
+/* After the master weights were changed from outside (a checkpoint): refreshes what is made of them. */
 void trainer_weights_changed(struct trainer *t);
 
 /* One optimizer step: gradients of the global batch, clipping, update number `update` (1 for the first of a

@@ -1,5 +1,5 @@
 /* Training with products in fp8 on a device that keeps it in bf16: gradients lie beside those of bf16, the loss falls as
- * bf16's does, the bits do not depend on threads, and dims that no product in fp8 has are refused. */
+ * bf16's does, the bits do not depend on threads, changed weights are rounded anew, and dims that no product in fp8 has are refused. */
 #include "../model/bert_fixture.h"
 
 #include <math.h>
@@ -78,6 +78,40 @@ static void test_learning(const struct bert_step *step)
     EXPECT_NEAR(fp8, bf16, 0.1 * bf16);
 }
 
+/* Weights are rounded once for all that runs on them; whatever has changed them, nothing runs on those before. */
+static void test_changed_weights(const struct bert_step *step, int64_t recompute)
+{
+    struct trainer trained, fresh, shared;
+    struct trainer_result of_trained, of_fresh, of_shared;
+    struct trainer_config c = config_of(true, step->micro[0].limits), reading = c;
+    c.recompute = recompute;
+    reading.training = false;
+    EXPECT_OK(trainer_init(&trained, &c));
+    EXPECT_OK(trainer_init(&fresh, &c));
+    EXPECT_OK(trainer_init_shared(&shared, &reading, &trained));
+    for (int64_t i = 1; i <= 3; i++) {
+        EXPECT_OK(trainer_step(&trained, step, i, i, 1e-2, false, &of_trained));
+        memcpy(fresh.master.data, trained.master.data, tensor_bytes(trained.master));
+        trainer_weights_changed(&fresh);
+        for (int again = 0; again < 2; again++) {
+            EXPECT_OK(trainer_evaluate(&trained, step, &of_trained));
+            EXPECT_OK(trainer_evaluate(&fresh, step, &of_fresh));
+            EXPECT_OK(trainer_evaluate(&shared, step, &of_shared));
+            EXPECT(memcmp(&of_trained, &of_fresh, sizeof of_fresh) == 0,
+                   "step %d: evaluated by what was before", (int)i);
+            EXPECT(memcmp(&of_shared, &of_fresh, sizeof of_fresh) == 0,
+                   "step %d: another trainer's weights evaluated by what was before", (int)i);
+        }
+        EXPECT_OK(trainer_gradients(&trained, step, i, false, &of_trained));
+        EXPECT_OK(trainer_gradients(&fresh, step, i, false, &of_fresh));
+        EXPECT(memcmp(trained.grad.data, fresh.grad.data, tensor_bytes(fresh.grad)) == 0,
+               "step %d: gradients of what was before", (int)i);
+    }
+    trainer_fini(&shared);
+    trainer_fini(&fresh);
+    trainer_fini(&trained);
+}
+
 static void test_refused(const struct bert_step *step)
 {
     struct trainer_plan plan;
@@ -92,6 +126,8 @@ int main(void)
     fixture_step(&step, 2, 4, LONGEST);
     test_gradients(&step);
     test_learning(&step);
+    test_changed_weights(&step, 0);
+    test_changed_weights(&step, 1);
     test_refused(&step);
     bert_step_fini(&step);
     return 0;

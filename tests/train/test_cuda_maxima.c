@@ -7,7 +7,7 @@
 
 #include <stdlib.h>
 
-enum { BYTES = 64 << 20 };
+enum { BYTES = 64 << 20, BIG = 1 << 16 };
 
 static struct {
     struct checkop_backend b;
@@ -180,8 +180,8 @@ static void run_quantize(enum dtype format, bool in_fp8)
 
 int main(void)
 {
-    static const int64_t shapes[][2] = {{1, 1},     {37, 1030}, {33, 1024}, {300, 1000},
-                                        {608, 512}, {3, 2048},  {50, 4096}, {1040, 8}};
+    static const int64_t shapes[][2] = {{1, 1},    {37, 1030}, {9, 1024}, {264, 1000},
+                                        {32, 512}, {3, 2048},  {5, 4096}, {130, 8}};
     void *memory, *scratch;
     of.b = checkop_find_backend("cuda");
     of.x = (struct exec){.device = of.b.device,
@@ -200,9 +200,11 @@ int main(void)
         run_norms(0);
         run_gelu(0);
         of.arena.used = 0;
-        run_norms(NAN);
-        run_gelu(NAN);
-        of.arena.used = 0;
+        if (of.rows * of.cols < BIG) {
+            run_norms(NAN);
+            run_gelu(NAN);
+            of.arena.used = 0;
+        }
         run_quantize(DTYPE_E4M3, false);
         if (of.b.device->computes_in_fp8 && of.rows % 16 == 0 && of.cols % 16 == 0) {
             run_quantize(DTYPE_E5M2, true);

@@ -66,6 +66,7 @@ static void look_at_activations(struct culprit *c, bool training)
     struct stage *s = &c->trainer->stage;
     s->layer_done = look_at_layer;
     s->layer_done_context = c;
+    stage_round_changed(s);
     stage_forward(s, training);
     s->layer_done = NULL;
     look_at(c, s->slot.heads.logits, "activation", "MLM logits");

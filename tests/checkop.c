@@ -589,7 +589,8 @@ static enum dtype parse_dtype(const char *name)
 /* Whether the tested device has what the case is about. */
 static bool applies(const struct checkop_case *c, enum dtype dtype)
 {
-    return (!c->shape.rounded || tested.device->takes_rounded_biases) &&
+    return !(c->shape.wide && tested.device->is_host) &&
+           (!c->shape.rounded || tested.device->takes_rounded_biases) &&
            (!c->shape.fp8 || (tested.device->computes_in_fp8 && dtype == DTYPE_BF16));
 }
 

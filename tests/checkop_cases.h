@@ -64,6 +64,8 @@ struct checkop_shape {
     bool rounded; /* the bias is of the dtype of out, on devices that take such */
     bool fp8;     /* factors of products are fp8, in bf16 runs of devices that compute in it */
     bool by_cpu;  /* too large for ref: other devices are held against the cpu's table in fp32 */
+    bool
+        wide; /* columns that a GPU has another kernel for; a sum in order, as a plain cpu has it, is less exact */
 };
 
 struct checkop_case;

@@ -25,8 +25,9 @@ within_plan()
 for precision in "" --autocast --fp8; do
     within_plan base $precision
 done
-for threads in 1 2 4; do
+for threads in 1 2; do
     OMP_NUM_THREADS=$threads within_plan tiny
     OMP_NUM_THREADS=$threads within_plan mini
 done
+OMP_NUM_THREADS=4 within_plan mini # tiny's products have work for three threads only
 within_plan mini --train_batch_size 64

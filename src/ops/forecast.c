@@ -4,7 +4,8 @@
 
 static struct status no_graphs(void *context, const void *key, size_t key_bytes, enum device_work *work)
 {
-    (void)context, (void)key, (void)key_bytes, (void)work;
+    (void)context, (void)key, (void)key_bytes;
+    *work = DEVICE_WORK_RUN;
     return status_error(STATUS_INTERNAL, "a device that is only planned for records nothing");
 }
 

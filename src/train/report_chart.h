@@ -40,7 +40,7 @@ struct chart {
 void chart_append(struct buf *b, const struct chart *c);
 
 /* Text as HTML's character data or attribute value; control characters become '?'. */
-void html_append(struct buf *b, const char *text);
+void html_append(struct buf *b, const char *bytes);
 
 /* A number as people read it: "0.0002", "1,234", "12.3k". */
 struct number_text {

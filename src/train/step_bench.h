@@ -39,7 +39,7 @@ struct step_times {
 struct status step_bench_plan(struct step_bench *b);
 
 /* One micro-batch of the planned sequences of random words; real tokens of it. */
-struct status step_bench_make(struct bert_step *step, const struct step_bench *b);
+struct status step_bench_make(struct bert_step *step, const struct step_bench *s);
 int64_t step_bench_tokens(const struct step_bench *b);
 
 /* Takes n_steps, answers if b->config.training is false, after one that warms up.  Steps and ceilings are measured in

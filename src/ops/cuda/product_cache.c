@@ -64,6 +64,7 @@ static struct product_row *add_row(struct product_rows *r, const struct product_
         r->rows = rows;
         r->capacity = capacity;
     }
+    CHECK(r->rows != NULL, "a row is found among none");
     if (!found) {
         memmove(r->rows + at + 1, r->rows + at, (size_t)(r->n - at) * sizeof *r->rows);
         r->n++;

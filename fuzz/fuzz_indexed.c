@@ -49,7 +49,7 @@ static void make_batches(const struct indexed *x)
                                    .masked_lm_prob = 0.15,
                                    .short_seq_prob = 0.3};
     struct bert_loader l;
-    struct bert_step step;
+    struct batch_step step;
     if (failed(bert_loader_open(&l, c))) {
         return;
     }
@@ -59,7 +59,7 @@ static void make_batches(const struct indexed *x)
             CHECK(step.n_sequences == 4 && step.n_tokens >= 4 * 5, "%lld tokens", (long long)step.n_tokens);
         }
     }
-    bert_step_fini(&step);
+    batch_step_fini(&step);
     bert_loader_close(&l);
 }
 

@@ -31,7 +31,7 @@ dev:   core
 ops:   core dev
 io:    core
 text:  core io
-data:  core io text
+data:  core io text nn
 nn:    core dev ops
 optim: core dev ops
 train: core dev ops io text data nn optim

@@ -120,7 +120,7 @@ int64_t kiln_model_width(const struct kiln_model *model)
 {
     return model == NULL
                ? 0
-               : sentence_model_width(&model->weights.files, model->weights.model.config.model.hidden_size);
+               : sentence_model_width(&model->weights.files, model->weights.model.config.model->hidden_size);
 }
 
 int64_t kiln_model_max_tokens(const struct kiln_model *model)

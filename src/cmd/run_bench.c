@@ -121,9 +121,8 @@ static struct status plan_bench(struct step_bench *s, const struct bench_args *a
     }
     bool answers = strcmp(a->task, "squad") == 0;
     *s = (struct step_bench){
-        .config = {.model = *model,
-                   .task = answers ? BERT_TASK_QUESTION_ANSWERING : BERT_TASK_PRETRAINING,
-                   .device = at->watched.device,
+        .bert = bert_model(model, answers ? BERT_TASK_QUESTION_ANSWERING : BERT_TASK_PRETRAINING),
+        .config = {.device = at->watched.device,
                    .ops = at->watched.ops,
                    .precision = at->precision,
                    .optimizer = optimizer_defaults(strcmp(a->optimizer, "lamb") == 0 ? OPTIMIZER_LAMB

@@ -1,5 +1,6 @@
 #include "core/param.h"
 
+#include "core/parallel.h"
 #include "core/hash.h"
 #include "core/rng.h"
 
@@ -90,4 +91,29 @@ void param_initialize(const struct param *p, tensor flat, uint64_t seed, int64_t
     for (int64_t i = begin; i < end; i++) {
         tensor_set(view, i, initial_value(p, key, (uint64_t)i));
     }
+}
+
+struct initializing {
+    const struct param_table *table;
+    tensor flat;
+    uint64_t seed;
+};
+
+/* A share of every parameter. */
+static void initialize_part(void *context, int part, int n_parts)
+{
+    const struct initializing *in = context;
+    for (int i = 0; i < in->table->n; i++) {
+        const struct param *p = &in->table->params[i];
+        int64_t n = param_count(p), share = (n + n_parts - 1) / n_parts, begin = share * part;
+        int64_t end = begin + share < n ? begin + share : n;
+        param_initialize(p, in->flat, in->seed, begin, end);
+    }
+}
+
+void param_table_initialize(tensor flat, const struct param_table *table, uint64_t seed)
+{
+    struct initializing in = {table, flat, seed};
+    memset(flat.data, 0, tensor_bytes(flat));
+    parallel_run(initialize_part, &in);
 }

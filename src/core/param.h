@@ -75,4 +75,8 @@ tensor param_view(const struct param *p, tensor flat);
  * have in a fresh model under `seed`. */
 void param_initialize(const struct param *p, tensor flat, uint64_t seed, int64_t begin, int64_t end);
 
+/* Fills `flat` (fp32 or fp64, host memory) with the initial parameters under `seed`; gaps and padded rows are
+ * zero. */
+void param_table_initialize(tensor flat, const struct param_table *table, uint64_t seed);
+
 #endif

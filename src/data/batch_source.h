@@ -6,22 +6,23 @@
 #ifndef KILN_DATA_BATCH_SOURCE_H
 #define KILN_DATA_BATCH_SOURCE_H
 
-#include "data/bert_batch.h"
+#include "core/batch.h"
 
 struct batch_source {
-    const void *self;                /* borrowed; NULL: there is no source */
-    struct bert_batch_limits limits; /* of every micro-batch and held-out batch */
-    int64_t n_micro;                 /* micro-batches of a step */
+    const void *self;                  /* borrowed; NULL: there is no source */
+    const struct batch_layout *layout; /* of every batch */
+    struct batch_limits limits;        /* of every micro-batch and held-out batch */
+    int64_t n_micro;                   /* micro-batches of a step */
 
     /* Fills `out`, which has n_micro micro-batches of these limits, with step `step` (from 1).  One thread at a
      * time. */
-    struct status (*fill)(const void *self, int64_t step, struct bert_step *out);
+    struct status (*fill)(const void *self, int64_t step, struct batch_step *out);
 
     /* How many batches the first min(n, all) samples make, in an order of their own, the same in every run. */
     int64_t (*heldout_batches)(const void *self, int64_t n);
 
     /* Fills `out`, of these limits, with held-out batch `index`. */
-    struct status (*heldout)(const void *self, int64_t n, int64_t index, struct bert_batch *out);
+    struct status (*heldout)(const void *self, int64_t n, int64_t index, struct batch *out);
 
     /* Adds the occurrences of the words of the source's text, or of a fair part of it, to
      * counts[vocab_size]. */

@@ -34,9 +34,9 @@ static struct status check_sizes(const struct bert_loader_config *c)
         return status_error(STATUS_USAGE, "max_predictions_per_seq %lld is outside 1..%lld (max_seq_length)",
                             (long long)c->max_predictions_per_seq, (long long)c->max_seq_length);
     }
-    TRY(bert_batch_check_cut(c->train_batch_size, c->gradient_accumulation_steps));
+    TRY(batch_check_cut(c->train_batch_size, c->gradient_accumulation_steps));
     int64_t n = c->train_batch_size / c->gradient_accumulation_steps;
-    int64_t most = (INT32_MAX - BERT_BATCH_TOKEN_BUCKET) / c->max_seq_length;
+    int64_t most = (INT32_MAX - BATCH_TOKEN_BUCKET) / c->max_seq_length;
     if (n > most || c->train_batch_size > INT32_MAX) {
         return status_error(
             STATUS_USAGE,
@@ -82,14 +82,14 @@ static int64_t micro_size(const struct bert_loader_config *c)
     return c->train_batch_size / c->gradient_accumulation_steps;
 }
 
-struct bert_batch_limits bert_loader_limits(const struct bert_loader_config *c)
+struct batch_limits bert_loader_limits(const struct bert_loader_config *c)
 {
     return bert_batch_limits(micro_size(c), c->max_seq_length, c->max_predictions_per_seq);
 }
 
-struct status bert_loader_init_step(const struct bert_loader_config *c, struct bert_step *step)
+struct status bert_loader_init_step(const struct bert_loader_config *c, struct batch_step *step)
 {
-    return bert_step_init(step, c->gradient_accumulation_steps, bert_loader_limits(c));
+    return batch_step_init(step, c->gradient_accumulation_steps, &bert_batch_layout, bert_loader_limits(c));
 }
 
 static struct status copy_tokens(const struct bert_loader *l, int32_t *ids, struct nsp_range range)
@@ -109,7 +109,7 @@ static struct status copy_tokens(const struct bert_loader *l, int32_t *ids, stru
 }
 
 /* Appends [CLS] A [SEP] B [SEP] of one sample, masked. */
-static struct status add_sequence(const struct bert_loader *l, struct bert_batch *b, struct draw draw,
+static struct status add_sequence(const struct bert_loader *l, struct batch *b, struct draw draw,
                                   int32_t sequence_key)
 {
     const struct bert_loader_config *c = &l->config;
@@ -151,7 +151,7 @@ static struct draw draw_at(const struct bert_loader *l, uint64_t seed, uint64_t 
     return d;
 }
 
-struct status bert_loader_step(const struct bert_loader *l, int64_t step, struct bert_step *out)
+struct status bert_loader_step(const struct bert_loader *l, int64_t step, struct batch_step *out)
 {
     const struct bert_loader_config *c = &l->config;
     CHECK(step >= 1 && out->n_micro == c->gradient_accumulation_steps, "step %lld with %lld micro-batches",
@@ -159,14 +159,14 @@ struct status bert_loader_step(const struct bert_loader *l, int64_t step, struct
     uint64_t first = ((uint64_t)step - 1) * (uint64_t)c->train_batch_size;
     int64_t n = micro_size(c);
     for (int64_t k = 0; k < out->n_micro; k++) {
-        struct bert_batch *b = &out->micro[k];
-        bert_batch_clear(b);
+        struct batch *b = &out->micro[k];
+        batch_clear(b);
         for (int64_t i = k * n; i < (k + 1) * n; i++) {
             TRY(add_sequence(l, b, draw_at(l, c->seed, first + (uint64_t)i), (int32_t)i));
         }
-        bert_batch_finish(b, c->pad_id);
+        batch_finish(b, c->pad_id);
     }
-    bert_step_count(out);
+    batch_step_count(out);
     return status_ok();
 }
 
@@ -181,8 +181,7 @@ int64_t bert_loader_heldout_batches(const struct bert_loader *l, int64_t n)
     return (heldout_samples(l, n) + size - 1) / size;
 }
 
-struct status bert_loader_heldout(const struct bert_loader *l, int64_t n, int64_t index,
-                                  struct bert_batch *out)
+struct status bert_loader_heldout(const struct bert_loader *l, int64_t n, int64_t index, struct batch *out)
 {
     CHECK(index >= 0 && index < bert_loader_heldout_batches(l, n), "held-out batch %lld of %lld",
           (long long)index, (long long)bert_loader_heldout_batches(l, n));
@@ -190,15 +189,15 @@ struct status bert_loader_heldout(const struct bert_loader *l, int64_t n, int64_
     int64_t begin = index * size;
     int64_t end = heldout_samples(l, n);
     end = end - begin < size ? end : begin + size;
-    bert_batch_clear(out);
+    batch_clear(out);
     for (int64_t i = begin; i < end; i++) {
         TRY(add_sequence(l, out, draw_at(l, HELDOUT_SEED, (uint64_t)i), (int32_t)(i - begin)));
     }
-    bert_batch_finish(out, l->config.pad_id);
+    batch_finish(out, l->config.pad_id);
     return status_ok();
 }
 
-static struct status source_fill(const void *self, int64_t step, struct bert_step *out)
+static struct status source_fill(const void *self, int64_t step, struct batch_step *out)
 {
     return bert_loader_step(self, step, out);
 }
@@ -208,7 +207,7 @@ static int64_t source_heldout_batches(const void *self, int64_t n)
     return bert_loader_heldout_batches(self, n);
 }
 
-static struct status source_heldout(const void *self, int64_t n, int64_t index, struct bert_batch *out)
+static struct status source_heldout(const void *self, int64_t n, int64_t index, struct batch *out)
 {
     return bert_loader_heldout(self, n, index, out);
 }
@@ -237,6 +236,7 @@ static struct status source_count_words(const void *self, double *counts, int64_
 struct batch_source bert_loader_source(const struct bert_loader *l)
 {
     return (struct batch_source){.self = l,
+                                 .layout = &bert_batch_layout,
                                  .limits = bert_loader_limits(&l->config),
                                  .n_micro = l->config.gradient_accumulation_steps,
                                  .fill = source_fill,

@@ -12,6 +12,7 @@
 #define KILN_DATA_BERT_LOADER_H
 
 #include "data/batch_source.h"
+#include "data/bert_batch.h"
 #include "data/sample_map.h"
 
 struct bert_loader_config {
@@ -37,17 +38,17 @@ struct status bert_loader_open(struct bert_loader *l, struct bert_loader_config 
 void bert_loader_close(struct bert_loader *l);
 
 /* Upper bounds of every micro-batch, from the configuration alone; it must have passed bert_loader_check. */
-struct bert_batch_limits bert_loader_limits(const struct bert_loader_config *config);
+struct batch_limits bert_loader_limits(const struct bert_loader_config *config);
 
 /* The configuration's checks, without a store: what --dry-run needs. */
 struct status bert_loader_check(const struct bert_loader_config *config);
 
-/* Allocates a step with the micro-batches of this configuration; bert_step_fini frees it. */
-struct status bert_loader_init_step(const struct bert_loader_config *config, struct bert_step *step);
+/* Allocates a step with the micro-batches of this configuration; batch_step_fini frees it. */
+struct status bert_loader_init_step(const struct bert_loader_config *config, struct batch_step *step);
 
 /* Fills `out` with step `step` (from 1).  Allocates nothing; threads may share a loader.  STATUS_DATA if the
  * store has a token outside the vocabulary. */
-struct status bert_loader_step(const struct bert_loader *l, int64_t step, struct bert_step *out);
+struct status bert_loader_step(const struct bert_loader *l, int64_t step, struct batch_step *out);
 
 /* Evaluation on a held-out store: its first min(n, n_samples) samples in a fixed order with fixed draws,
  * whatever the seed, in batches of a micro-batch's size, the last of them smaller. */
@@ -55,8 +56,7 @@ int64_t bert_loader_heldout_batches(const struct bert_loader *l, int64_t n);
 
 /* Fills `out`, a batch with room for bert_loader_limits, with held-out batch `index` of
  * [0, bert_loader_heldout_batches(l, n)). */
-struct status bert_loader_heldout(const struct bert_loader *l, int64_t n, int64_t index,
-                                  struct bert_batch *out);
+struct status bert_loader_heldout(const struct bert_loader *l, int64_t n, int64_t index, struct batch *out);
 
 /* The loader, which must outlive it, as a source.  Its words are those of the whole store. */
 struct batch_source bert_loader_source(const struct bert_loader *l);

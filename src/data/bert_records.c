@@ -20,7 +20,7 @@ static struct status bad_value(int64_t record, const char *field, int64_t place,
 }
 
 /* Appends the tokens of a piece, whose segment numbers must be zeros, then ones. */
-static struct status add_tokens(struct bert_batch *b, const struct piece *p, int32_t vocab_size)
+static struct status add_tokens(struct batch *b, const struct piece *p, int32_t vocab_size)
 {
     int64_t n_first = 0;
     while (n_first < p->n && p->segments[n_first] == 0) {
@@ -59,12 +59,12 @@ static struct predictions find_predictions(const int32_t *positions, const int32
 }
 
 /* Gives the last sequence of the batch the predictions that lie in the piece. */
-static struct status add_predictions(struct bert_batch *b, const struct piece *p, struct predictions *list,
+static struct status add_predictions(struct batch *b, const struct piece *p, struct predictions *list,
                                      int32_t vocab_size)
 {
     int32_t *positions = bert_batch_masked_positions(b);
     int32_t *labels = bert_batch_masked_labels(b);
-    int64_t room = b->limits.n_masked - b->n_real_masked;
+    int64_t room = b->limits.n_labels - b->n_real_labels;
     int64_t m = 0;
     int64_t last = p->begin; /* [CLS] */
     for (; list->taken < list->n && list->positions[list->taken] < p->begin + p->n; list->taken++) {
@@ -95,7 +95,7 @@ static struct status check_all_taken(int64_t record, const struct predictions *l
 }
 
 struct status bert_records_add_padded(const struct bert_records_padded *r, int64_t index,
-                                      int32_t sequence_key, struct bert_batch *b)
+                                      int32_t sequence_key, struct batch *b)
 {
     CHECK(index >= 0 && index < r->n, "record %lld of %lld", (long long)index, (long long)r->n);
     const int8_t *mask = r->input_mask + index * r->seq_length;
@@ -139,7 +139,7 @@ static struct status measure_packed(const struct bert_records_packed *r, int64_t
 }
 
 struct status bert_records_add_packed(const struct bert_records_packed *r, int64_t index,
-                                      int32_t sequence_key, struct bert_batch *b, int64_t *n_added)
+                                      int32_t sequence_key, struct batch *b, int64_t *n_added)
 {
     CHECK(index >= 0 && index < r->n, "record %lld of %lld", (long long)index, (long long)r->n);
     int64_t row = index * r->seq_length;

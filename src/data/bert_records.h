@@ -44,11 +44,11 @@ struct bert_records_packed {
 /* Appends the sequence of record `index` to a batch with room for it (bert_batch_add).  STATUS_DATA names the
  * record, the field and the value; the batch is then unusable until it is cleared. */
 struct status bert_records_add_padded(const struct bert_records_padded *r, int64_t index,
-                                      int32_t sequence_key, struct bert_batch *b);
+                                      int32_t sequence_key, struct batch *b);
 
 /* The same for the *n_added sequences (1 to 3) of a packed record, with keys sequence_key, sequence_key + 1,
  * ... */
 struct status bert_records_add_packed(const struct bert_records_packed *r, int64_t index,
-                                      int32_t sequence_key, struct bert_batch *b, int64_t *n_added);
+                                      int32_t sequence_key, struct batch *b, int64_t *n_added);
 
 #endif

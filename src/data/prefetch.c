@@ -49,9 +49,9 @@ struct status prefetch_open(struct prefetch *p, const struct batch_source *sourc
 {
     CHECK(first >= 1, "step %lld", (long long)first);
     *p = (struct prefetch){.source = *source, .next = first, .last = last};
-    struct status s = bert_step_init(&p->slots[0].step, source->n_micro, source->limits);
+    struct status s = batch_step_init(&p->slots[0].step, source->n_micro, source->layout, source->limits);
     if (!failed(s)) {
-        s = bert_step_init(&p->slots[1].step, source->n_micro, source->limits);
+        s = batch_step_init(&p->slots[1].step, source->n_micro, source->layout, source->limits);
     }
     if (!failed(s)) {
         pthread_mutex_init(&p->mutex, NULL);
@@ -67,8 +67,8 @@ struct status prefetch_open(struct prefetch *p, const struct batch_source *sourc
                          "-s`, `ulimit -v`)",
                          strerror(error));
     }
-    bert_step_fini(&p->slots[0].step);
-    bert_step_fini(&p->slots[1].step);
+    batch_step_fini(&p->slots[0].step);
+    batch_step_fini(&p->slots[1].step);
     *p = (struct prefetch){0};
     return s;
 }
@@ -85,12 +85,12 @@ void prefetch_close(struct prefetch *p)
     pthread_join(p->thread, NULL);
     pthread_cond_destroy(&p->changed);
     pthread_mutex_destroy(&p->mutex);
-    bert_step_fini(&p->slots[0].step);
-    bert_step_fini(&p->slots[1].step);
+    batch_step_fini(&p->slots[0].step);
+    batch_step_fini(&p->slots[1].step);
     *p = (struct prefetch){0};
 }
 
-struct status prefetch_next(struct prefetch *p, const struct bert_step **step)
+struct status prefetch_next(struct prefetch *p, const struct batch_step **step)
 {
     CHECK(p->next <= p->last, "step %lld behind the last, %lld", (long long)p->next, (long long)p->last);
     pthread_mutex_lock(&p->mutex);

@@ -10,7 +10,7 @@
 #include <pthread.h>
 
 struct prefetch_slot {
-    struct bert_step step;
+    struct batch_step step;
     struct status status; /* of filling it */
     int64_t number;       /* the last step that was finished in it */
 };
@@ -36,6 +36,6 @@ void prefetch_close(struct prefetch *p);
 
 /* Waits for the next step, at most `last`; *step is borrowed until the next call.  Returns the error of
  * making it. */
-struct status prefetch_next(struct prefetch *p, const struct bert_step **step);
+struct status prefetch_next(struct prefetch *p, const struct batch_step **step);
 
 #endif

@@ -156,7 +156,7 @@ static void view(struct hdf5_array *arrays, const struct shard_shape *shape, con
     shard_format_arrays(arrays, shape, (void *)memory);
 }
 
-struct status shard_format_add(struct bert_batch *b, const struct shard_shape *shape, const void *memory,
+struct status shard_format_add(struct batch *b, const struct shard_shape *shape, const void *memory,
                                int32_t vocab_size, int64_t index, int32_t sequence_key)
 {
     struct hdf5_array a[SHARD_MAX_ARRAYS];

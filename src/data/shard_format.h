@@ -43,7 +43,7 @@ struct status shard_format_measure(struct shard_shape *shape, const char *path);
 
 /* Appends the sequences of record `index` of the shard in `memory`, with keys sequence_key, sequence_key + 1,
  * ...; bert_records says what is checked. */
-struct status shard_format_add(struct bert_batch *b, const struct shard_shape *shape, const void *memory,
+struct status shard_format_add(struct batch *b, const struct shard_shape *shape, const void *memory,
                                int32_t vocab_size, int64_t index, int32_t sequence_key);
 
 /* Sequences in the records of a packed shard, by its next_sentence_weights. */

@@ -139,7 +139,7 @@ static struct status hold(const struct shard_loader *l, struct place p, const vo
     return status_ok();
 }
 
-static struct status add_record(const struct shard_loader *l, struct bert_batch *b, uint64_t seed, uint64_t g,
+static struct status add_record(const struct shard_loader *l, struct batch *b, uint64_t seed, uint64_t g,
                                 int64_t index)
 {
     const void *memory;
@@ -152,20 +152,20 @@ static struct status add_record(const struct shard_loader *l, struct bert_batch 
         l->files.paths[p.file]);
 }
 
-static struct status fill(const void *self, int64_t step, struct bert_step *out)
+static struct status fill(const void *self, int64_t step, struct batch_step *out)
 {
     const struct shard_loader *l = self;
     CHECK(step >= 1 && out->n_micro == l->n_micro, "step %lld with %lld micro-batches", (long long)step,
           (long long)out->n_micro);
     uint64_t first = ((uint64_t)step - 1) * (uint64_t)(l->micro_size * l->n_micro);
     for (int64_t k = 0; k < l->n_micro; k++) {
-        bert_batch_clear(&out->micro[k]);
+        batch_clear(&out->micro[k]);
         for (int64_t i = k * l->micro_size; i < (k + 1) * l->micro_size; i++) {
             TRY(add_record(l, &out->micro[k], l->config.seed, first + (uint64_t)i, i));
         }
-        bert_batch_finish(&out->micro[k], l->config.pad_id);
+        batch_finish(&out->micro[k], l->config.pad_id);
     }
-    bert_step_count(out);
+    batch_step_count(out);
     return status_ok();
 }
 
@@ -176,17 +176,17 @@ static int64_t heldout_batches(const void *self, int64_t n)
     return (all + l->micro_size - 1) / l->micro_size;
 }
 
-static struct status heldout(const void *self, int64_t n, int64_t index, struct bert_batch *out)
+static struct status heldout(const void *self, int64_t n, int64_t index, struct batch *out)
 {
     const struct shard_loader *l = self;
     CHECK(index >= 0 && index < heldout_batches(l, n), "held-out batch %lld", (long long)index);
     int64_t begin = index * l->micro_size, end = n < l->n_total ? n : l->n_total;
     end = end - begin < l->micro_size ? end : begin + l->micro_size;
-    bert_batch_clear(out);
+    batch_clear(out);
     for (int64_t i = begin; i < end; i++) {
         TRY(add_record(l, out, HELDOUT_SEED, (uint64_t)i, i - begin));
     }
-    bert_batch_finish(out, l->config.pad_id);
+    batch_finish(out, l->config.pad_id);
     return status_ok();
 }
 
@@ -204,9 +204,9 @@ static struct status count_words(const void *self, double *counts, int64_t vocab
 static struct status check_batch(const struct shard_loader *l)
 {
     const struct shard_loader_config *c = &l->config;
-    TRY(bert_batch_check_cut(c->train_batch_size, c->gradient_accumulation_steps));
+    TRY(batch_check_cut(c->train_batch_size, c->gradient_accumulation_steps));
     int64_t micro = c->train_batch_size / c->gradient_accumulation_steps;
-    int64_t most = (INT32_MAX - BERT_BATCH_TOKEN_BUCKET) / l->shape.seq_length;
+    int64_t most = (INT32_MAX - BATCH_TOKEN_BUCKET) / l->shape.seq_length;
     if (micro > most || c->train_batch_size > INT32_MAX / BERT_RECORDS_MAX_PACKED) {
         return status_error(STATUS_USAGE,
                             "a batch of %lld records of %lld tokens, %lld at a time, is too large",
@@ -363,12 +363,13 @@ void shard_loader_close(struct shard_loader *l)
 
 struct batch_source shard_loader_source(const struct shard_loader *l)
 {
-    struct bert_batch_limits limits =
+    struct batch_limits limits =
         bert_batch_limits(l->micro_size, l->shape.seq_length, l->shape.n_predictions);
     if (l->shape.packed) {
         limits.n_sequences = l->micro_size * BERT_RECORDS_MAX_PACKED + 1;
     }
     return (struct batch_source){.self = l,
+                                 .layout = &bert_batch_layout,
                                  .limits = limits,
                                  .n_micro = l->n_micro,
                                  .fill = fill,

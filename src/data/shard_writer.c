@@ -22,7 +22,7 @@ struct strategy {
 struct writer {
     const struct shard_writer_config *config;
     struct bert_loader loader; /* of one sequence a step */
-    struct bert_step step;
+    struct batch_step step;
     int64_t n_samples; /* over all rounds */
     struct strategy *strategies;
     int64_t n_strategies, strategies_capacity;
@@ -41,7 +41,7 @@ static struct status out_of_memory(const struct writer *w)
                         w->config->directory);
 }
 
-static struct status draw_sequence(struct writer *w, int64_t g, const struct bert_batch **b)
+static struct status draw_sequence(struct writer *w, int64_t g, const struct batch **b)
 {
     TRY(bert_loader_step(&w->loader, g + 1, &w->step));
     *b = &w->step.micro[0];
@@ -64,7 +64,7 @@ static void *array_at(const struct hdf5_array *arrays, int n, const char *name, 
 
 /* Writes a sequence into the arrays of a shard, which are zero where nothing was written. */
 static void put_sequence(void *memory, const struct shard_shape *shape, const struct target *t,
-                         const struct bert_batch *b)
+                         const struct batch *b)
 {
     struct hdf5_array arrays[SHARD_MAX_ARRAYS];
     int n = shard_format_arrays(arrays, shape, memory);
@@ -75,13 +75,14 @@ static void put_sequence(void *memory, const struct shard_shape *shape, const st
     int32_t *labels = array_at(arrays, n, "masked_lm_ids", t->record, t->masked_at);
     memcpy(ids, b->ids, (size_t)b->n_real_tokens * sizeof *ids);
     for (int64_t i = 0; i < b->n_real_tokens; i++) {
-        segments[i] = (int8_t)b->types[i];
+        segments[i] = (int8_t)b->fields[BERT_TYPES][i];
     }
-    for (int64_t i = 0; i < b->n_real_masked; i++) {
-        places[i] = (int32_t)(b->masked_rows[i] + t->at);
-        labels[i] = b->masked_labels[i];
+    for (int64_t i = 0; i < b->n_real_labels; i++) {
+        places[i] = (int32_t)(b->fields[BERT_MASKED_ROWS][i] + t->at);
+        labels[i] = b->fields[BERT_MASKED_LABELS][i];
     }
-    *(int8_t *)array_at(arrays, n, "next_sentence_labels", t->record, t->slot) = (int8_t)b->nsp_labels[0];
+    *(int8_t *)array_at(arrays, n, "next_sentence_labels", t->record, t->slot) =
+        (int8_t)b->fields[BERT_NSP_LABELS][0];
     if (!shape->packed) {
         memset(mask, 1, (size_t)b->n_real_tokens);
         return;
@@ -189,11 +190,11 @@ static struct status lay_out_packed(struct writer *w, struct layout *out, int64_
     int32_t *masked = sizes + n;
     struct status s = status_ok();
     for (int64_t i = 0; i < n && !failed(s); i++) {
-        const struct bert_batch *b;
+        const struct batch *b;
         s = draw_sequence(w, first + i, &b);
         if (!failed(s)) {
             sizes[i] = (int32_t)b->n_real_tokens;
-            masked[i] = (int32_t)b->n_real_masked;
+            masked[i] = (int32_t)b->n_real_labels;
         }
     }
     if (!failed(s)) { /* a list of predictions must end with a zero */
@@ -225,7 +226,7 @@ static struct status fill_and_write(struct writer *w, const struct layout *layou
     }
     struct status s = status_ok();
     for (int64_t i = 0; i < n && !failed(s); i++) {
-        const struct bert_batch *b;
+        const struct batch *b;
         s = draw_sequence(w, first + i, &b);
         if (!failed(s)) {
             put_sequence(memory, &layout->shape, &layout->targets[i], b);
@@ -319,7 +320,7 @@ struct status shard_writer_run(struct shard_writer_report *report, const struct 
     *report = (struct shard_writer_report){0};
     TRY(bert_loader_open(&w.loader, one));
     struct status s = write_all(&w, report);
-    bert_step_fini(&w.step);
+    batch_step_fini(&w.step);
     bert_loader_close(&w.loader);
     free(w.strategies);
     return s;

@@ -29,13 +29,12 @@ void squad_batches_fini(struct squad_batches *b);
 int64_t squad_batches_per_epoch(const struct squad_batches *b);
 
 /* Upper bounds of every micro-batch; no position is masked. */
-struct bert_batch_limits squad_batches_limits(const struct squad_batches *b);
+struct batch_limits squad_batches_limits(const struct squad_batches *b);
 
 /* Fills `out` with optimizer step `step`, from 1. */
-void squad_batches_step(const struct squad_batches *b, int64_t step, struct bert_step *out);
+void squad_batches_step(const struct squad_batches *b, int64_t step, struct batch_step *out);
 
 /* Fills `out` with prediction batch `index`; indices[k] gets the feature of sequence k. */
-void squad_batches_sorted(const struct squad_batches *b, int64_t index, struct bert_batch *out,
-                          int64_t *indices);
+void squad_batches_sorted(const struct squad_batches *b, int64_t index, struct batch *out, int64_t *indices);
 
 #endif

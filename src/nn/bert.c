@@ -1,7 +1,5 @@
 #include "nn/bert.h"
 
-#include "core/parallel.h"
-
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -118,29 +116,4 @@ void bert_weights_fini(struct bert_weights *w)
 {
     free(w->layers);
     *w = (struct bert_weights){0};
-}
-
-struct initializing {
-    const struct param_table *table;
-    tensor flat;
-    uint64_t seed;
-};
-
-/* A share of every parameter. */
-static void initialize_part(void *context, int part, int n_parts)
-{
-    const struct initializing *in = context;
-    for (int i = 0; i < in->table->n; i++) {
-        const struct param *p = &in->table->params[i];
-        int64_t n = param_count(p), share = (n + n_parts - 1) / n_parts, begin = share * part;
-        int64_t end = begin + share < n ? begin + share : n;
-        param_initialize(p, in->flat, in->seed, begin, end);
-    }
-}
-
-void bert_initialize(tensor flat, const struct param_table *table, uint64_t seed)
-{
-    struct initializing in = {table, flat, seed};
-    memset(flat.data, 0, tensor_bytes(flat));
-    parallel_run(initialize_part, &in);
 }

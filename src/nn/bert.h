@@ -36,8 +36,4 @@ struct status bert_weights_init(struct bert_weights *w, const struct param_table
                                 tensor vectors, tensor biases);
 void bert_weights_fini(struct bert_weights *w);
 
-/* Fills `flat` (fp32 or fp64, host memory) with the initial parameters under `seed`; gaps and padded rows are
- * zero. */
-void bert_initialize(tensor flat, const struct param_table *table, uint64_t seed);
-
 #endif

@@ -1,5 +1,7 @@
 #include "nn/bert_embed.h"
 
+#include "nn/bert_batch_layout.h"
+
 #define FIELD(name) offsetof(struct bert_embed_weights, name)
 
 const struct weight_row bert_embed_rows[] = {
@@ -48,10 +50,10 @@ void bert_embed_carve_acts(struct bert_embed_acts *a, struct arena *arena, const
 void bert_embed_forward(struct exec *x, const struct bert_embed_acts *a, const struct bert_embed_weights *w,
                         const struct bert_layer_call *call)
 {
-    const struct bert_stream *b = call->stream;
+    const struct stream *b = call->stream;
     exec_enter(x, "embeddings", -1);
-    x->ops->embed(x, a->out, a->sum, a->mean, a->rstd, b->ids, b->types, b->positions, w->word, w->position,
-                  w->type, w->gamma, w->beta, call->config->layer_norm_eps, b->row_keys,
+    x->ops->embed(x, a->out, a->sum, a->mean, a->rstd, b->ids, b->fields[BERT_TYPES], b->positions, w->word,
+                  w->position, w->type, w->gamma, w->beta, call->config->layer_norm_eps, b->row_keys,
                   embedding_dropout(call));
 }
 
@@ -59,9 +61,9 @@ void bert_embed_backward(struct exec *x, tensor dx, const struct bert_embed_weig
                          const struct bert_embed_acts *a, const struct bert_embed_weights *w,
                          const struct bert_layer_call *call)
 {
-    const struct bert_stream *b = call->stream;
+    const struct stream *b = call->stream;
     exec_enter(x, "embeddings", -1);
     x->ops->embed_backward(x, dx, g->word, g->position, g->type, g->gamma, g->beta, dx, a->sum, a->mean,
-                           a->rstd, b->ids, b->types, b->positions, w->gamma, b->row_keys,
+                           a->rstd, b->ids, b->fields[BERT_TYPES], b->positions, w->gamma, b->row_keys,
                            embedding_dropout(call));
 }

@@ -5,6 +5,8 @@
  */
 #include "nn/bert_heads.h"
 
+#include "nn/bert_batch_layout.h"
+
 #define FIELD(name) offsetof(struct bert_head_weights, name)
 
 /* Pooler and transform keep the uniform initialisation of the replaced scripts (docs/quirks.md,
@@ -70,7 +72,7 @@ void bert_heads_mlm_forward(struct exec *x, const struct bert_head_acts *a, tens
     exec_enter(x, "MLM head", -1);
 
     /* z = LN(gelu(h_masked W_t^T + b_t)),  MLM logits = z E^T + b_vocab */
-    op->gather_rows(x, a->masked, h, call->stream->masked_rows);
+    op->gather_rows(x, a->masked, h, call->stream->fields[BERT_MASKED_ROWS]);
     op->linear_gelu(x, a->t_act, a->t_pre, a->masked, w->w_t, w->b_t);
     op->layernorm(x, a->t_out, a->t_mean, a->t_rstd, a->t_act, w->gamma_t, w->beta_t,
                   call->config->layer_norm_eps);
@@ -84,7 +86,7 @@ void bert_heads_pool(struct exec *x, const struct bert_head_acts *a, tensor h,
     exec_enter(x, "pooler", -1);
 
     /* p = tanh(h_cls W_pool^T + b_pool) */
-    op->gather_rows(x, a->cls, h, call->stream->cls_rows);
+    op->gather_rows(x, a->cls, h, call->stream->fields[BERT_CLS_ROWS]);
     op->linear(x, a->pooled, a->cls, w->w_pool, w->b_pool);
     op->tanh(x, a->pooled, a->pooled);
 }
@@ -97,26 +99,26 @@ void bert_heads_nsp_forward(struct exec *x, const struct bert_head_acts *a, cons
     x->ops->linear(x, a->nsp_logits, a->pooled, w->w_nsp, w->b_nsp);
 }
 
-void bert_heads_mlm_loss(struct exec *x, tensor metrics, const struct bert_head_acts *a, tensor scale,
+void bert_heads_mlm_loss(struct exec *x, tensor sums, const struct bert_head_acts *a, tensor scale,
                          const struct bert_layer_call *call)
 {
     const struct ops *op = x->ops;
     exec_enter(x, "MLM loss", -1);
-    op->cross_entropy(x, a->mlm_loss, a->mlm_correct, a->dlogits, a->logits, call->stream->masked_labels,
-                      call->config->vocab_size, scale);
-    op->sum(x, tensor_slice(metrics, BERT_MLM_LOSS, 1), a->mlm_loss);
-    op->sum(x, tensor_slice(metrics, BERT_MLM_CORRECT, 1), a->mlm_correct);
+    op->cross_entropy(x, a->mlm_loss, a->mlm_correct, a->dlogits, a->logits,
+                      call->stream->fields[BERT_MASKED_LABELS], call->config->vocab_size, scale);
+    op->sum(x, tensor_slice(sums, 0, 1), a->mlm_loss);
+    op->sum(x, tensor_slice(sums, 1, 1), a->mlm_correct);
 }
 
-void bert_heads_nsp_loss(struct exec *x, tensor metrics, const struct bert_head_acts *a, tensor scale,
+void bert_heads_nsp_loss(struct exec *x, tensor sums, const struct bert_head_acts *a, tensor scale,
                          const struct bert_layer_call *call)
 {
     const struct ops *op = x->ops;
     exec_enter(x, "NSP loss", -1);
-    op->cross_entropy(x, a->nsp_loss, a->nsp_correct, a->dnsp_logits, a->nsp_logits, call->stream->nsp_labels,
-                      2, scale);
-    op->sum(x, tensor_slice(metrics, BERT_NSP_LOSS, 1), a->nsp_loss);
-    op->sum(x, tensor_slice(metrics, BERT_NSP_CORRECT, 1), a->nsp_correct);
+    op->cross_entropy(x, a->nsp_loss, a->nsp_correct, a->dnsp_logits, a->nsp_logits,
+                      call->stream->fields[BERT_NSP_LABELS], 2, scale);
+    op->sum(x, tensor_slice(sums, 0, 1), a->nsp_loss);
+    op->sum(x, tensor_slice(sums, 1, 1), a->nsp_correct);
 }
 
 void bert_heads_nsp_backward(struct exec *x, tensor dh, const struct bert_head_weights *g,
@@ -134,7 +136,7 @@ void bert_heads_nsp_backward(struct exec *x, tensor dh, const struct bert_head_w
     op->tanh_backward(x, a->dpooled, a->dpooled, a->pooled);
     op->linear_backward_weight(x, g->w_pool, g->b_pool, a->dpooled, a->cls, call->adds);
     op->linear_backward_input(x, a->cls, a->dpooled, w->w_pool, false);
-    op->scatter_add_rows(x, dh, a->cls, call->stream->cls_rows);
+    op->scatter_add_rows(x, dh, a->cls, call->stream->fields[BERT_CLS_ROWS]);
 }
 
 void bert_heads_mlm_backward(struct exec *x, tensor dh, tensor dword, const struct bert_head_weights *g,
@@ -152,5 +154,5 @@ void bert_heads_mlm_backward(struct exec *x, tensor dh, tensor dword, const stru
     op->gelu_backward(x, a->dtransform, g->b_t, a->dtransform, a->t_pre);
     op->linear_backward_weight(x, g->w_t, NULL_TENSOR, a->dtransform, a->masked, call->adds);
     op->linear_backward_input(x, a->masked, a->dtransform, w->w_t, false);
-    op->scatter_add_rows(x, dh, a->masked, call->stream->masked_rows);
+    op->scatter_add_rows(x, dh, a->masked, call->stream->fields[BERT_MASKED_ROWS]);
 }

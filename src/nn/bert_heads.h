@@ -4,7 +4,6 @@
 #define KILN_NN_BERT_HEADS_H
 
 #include "nn/bert_embed.h"
-#include "nn/bert_metrics.h"
 
 struct bert_head_weights {
     tensor w_pool, b_pool;  /* [H, H], [H] the pooler */
@@ -53,11 +52,11 @@ void bert_heads_pool(struct exec *x, const struct bert_head_acts *a, tensor h,
 void bert_heads_nsp_forward(struct exec *x, const struct bert_head_acts *a,
                             const struct bert_head_weights *w);
 
-/* Adds a head's loss and correct answers to `metrics`, and turns its logits into their gradients, times
+/* Adds a head's loss and correct answers to `sums`, f64 [2], and turns its logits into their gradients, times
  * scale, f64 [1]. */
-void bert_heads_mlm_loss(struct exec *x, tensor metrics, const struct bert_head_acts *a, tensor scale,
+void bert_heads_mlm_loss(struct exec *x, tensor sums, const struct bert_head_acts *a, tensor scale,
                          const struct bert_layer_call *call);
-void bert_heads_nsp_loss(struct exec *x, tensor metrics, const struct bert_head_acts *a, tensor scale,
+void bert_heads_nsp_loss(struct exec *x, tensor sums, const struct bert_head_acts *a, tensor scale,
                          const struct bert_layer_call *call);
 
 /* Adds a head's part to dh, the gradient of h; the gradients of the weights are added to g and dword. */

@@ -7,8 +7,8 @@
 
 #include "core/arena.h"
 #include "nn/bert_config.h"
-#include "nn/bert_stream.h"
 #include "nn/linear.h"
+#include "nn/stream.h"
 #include "nn/weights.h"
 #include "ops/ops.h"
 
@@ -51,7 +51,7 @@ struct bert_layer_scratch {
 /* Everything a layer needs to know of its surroundings. */
 struct bert_layer_call {
     const struct bert_config *config;
-    const struct bert_stream *stream;
+    const struct stream *stream;
     int64_t layer; /* its number, for dropout addresses */
     bool training; /* dropout on */
     bool adds;     /* gradients are added to those of earlier micro-batches; else matrices' are assigned */

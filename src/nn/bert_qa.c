@@ -1,6 +1,8 @@
 /* [start end] logits = h W_qa^T + b_qa; a softmax over the tokens of each sequence for either. */
 #include "nn/bert_qa.h"
 
+#include "nn/bert_batch_layout.h"
+
 #define FIELD(name) offsetof(struct bert_qa_weights, name)
 
 const struct weight_row bert_qa_rows[] = {
@@ -31,15 +33,15 @@ static tensor flat(tensor t)
     return tensor_1d(t.data, t.dtype, tensor_count(t));
 }
 
-void bert_qa_loss(struct exec *x, tensor metrics, const struct bert_qa_acts *a, tensor scale,
+void bert_qa_loss(struct exec *x, tensor sums, const struct bert_qa_acts *a, tensor scale,
                   const struct bert_layer_call *call)
 {
     const struct ops *op = x->ops;
     exec_enter(x, "QA loss", -1);
     op->span_cross_entropy(x, a->loss, a->correct, a->dlogits, a->logits, call->stream->cu_seqlens,
-                           call->stream->span_labels, scale);
-    op->sum(x, tensor_slice(metrics, BERT_SPAN_LOSS, 1), flat(a->loss));
-    op->sum(x, tensor_slice(metrics, BERT_SPAN_CORRECT, 1), flat(a->correct));
+                           call->stream->fields[BERT_SPAN_LABELS], scale);
+    op->sum(x, tensor_slice(sums, 0, 1), flat(a->loss));
+    op->sum(x, tensor_slice(sums, 1, 1), flat(a->correct));
 }
 
 void bert_qa_backward(struct exec *x, tensor dh, const struct bert_qa_weights *g,

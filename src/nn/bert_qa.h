@@ -4,7 +4,6 @@
 #define KILN_NN_BERT_QA_H
 
 #include "nn/bert_layer.h"
-#include "nn/bert_metrics.h"
 
 struct bert_qa_weights {
     tensor w_qa, b_qa; /* [2, H], [2]: start, end */
@@ -25,9 +24,9 @@ void bert_qa_carve_acts(struct bert_qa_acts *a, struct arena *arena, enum dtype 
 /* a->logits, from the last layer's output h [T, H]. */
 void bert_qa_forward(struct exec *x, const struct bert_qa_acts *a, tensor h, const struct bert_qa_weights *w);
 
-/* Adds the losses of start and end and the correct ones to `metrics` and leaves the gradients of the logits,
+/* Adds the losses of start and end and the correct ones to `sums`, f64 [2], and leaves the gradients of the logits,
  * times scale, f64 [1].  A sequence's softmax runs over its own tokens. */
-void bert_qa_loss(struct exec *x, tensor metrics, const struct bert_qa_acts *a, tensor scale,
+void bert_qa_loss(struct exec *x, tensor sums, const struct bert_qa_acts *a, tensor scale,
                   const struct bert_layer_call *call);
 
 /* dh = gradient of h; the gradients of the weights are added to g, the matrix's assigned without `adds`. */

@@ -1,6 +1,7 @@
 #define _GNU_SOURCE
 #include "serve/fill_mask.h"
 
+#include "data/bert_batch.h"
 #include "dev/host_view.h"
 #include "train/diagnose.h"
 
@@ -41,7 +42,7 @@ static struct status make_batch(struct session *s, const struct id_list *ids)
         return status_error(STATUS_DATA, "the text has %zu tokens, but the model reads at most %lld", ids->n,
                             (long long)s->max_length);
     }
-    bert_batch_clear(&s->batch);
+    batch_clear(&s->batch);
     int32_t *out = bert_batch_add(&s->batch, (int64_t)ids->n, (int64_t)ids->n, -1, 0);
     memcpy(out, ids->ids, ids->n * sizeof *out);
     for (size_t i = 0; i < ids->n; i++) {
@@ -54,7 +55,7 @@ static struct status make_batch(struct session *s, const struct id_list *ids)
         return status_error(STATUS_DATA, "the text has no [MASK] to fill");
     }
     bert_batch_take_masked(&s->batch, m);
-    bert_batch_finish(&s->batch, s->vocab.pad);
+    batch_finish(&s->batch, s->vocab.pad);
     return status_ok();
 }
 
@@ -87,8 +88,8 @@ static struct status predict(struct session *s, int64_t top_k, struct fill_resul
 {
     stage_infer(&s->model.stage, &s->batch);
     struct host_view logits;
-    TRY(host_view_open(&logits, &s->model.x, s->model.stage.slot.heads.logits));
-    *r = (struct fill_result){.n_masks = s->batch.n_real_masked,
+    TRY(host_view_open(&logits, &s->model.x, stage_head_output(&s->model.stage, BERT_MLM_LOGITS)));
+    *r = (struct fill_result){.n_masks = s->batch.n_real_labels,
                               .top_k = top_k < s->vocab.n ? top_k : s->vocab.n};
     r->candidates = calloc((size_t)(r->n_masks * r->top_k), sizeof *r->candidates);
     if (r->candidates == NULL) {

@@ -1,5 +1,6 @@
 #include "serve/session.h"
 
+#include "data/bert_batch.h"
 #include "train/trainer_state.h"
 
 #include <string.h>
@@ -38,10 +39,10 @@ static int64_t batch_tokens_on(const struct device *device)
 }
 
 /* A text of n tokens takes at least 2 of them, [CLS] and [SEP]. */
-static struct bert_batch_limits limits_of(int64_t length, enum bert_task task, int64_t batch_tokens)
+static struct batch_limits limits_of(int64_t length, enum bert_task task, int64_t batch_tokens)
 {
     bool masked = task == BERT_TASK_MASKED_LM || task == BERT_TASK_PRETRAINING;
-    struct bert_batch_limits limits = bert_batch_limits(1, length, masked ? length : 0);
+    struct batch_limits limits = bert_batch_limits(1, length, masked ? length : 0);
     if (!masked) {
         limits.n_tokens = limits.n_tokens > batch_tokens ? limits.n_tokens : batch_tokens;
         limits.n_sequences = limits.n_tokens / 2 + 1;
@@ -55,19 +56,18 @@ static int64_t length_for(enum bert_task task, const struct bert_config *model, 
     return task == BERT_TASK_ENCODER ? model->max_position_embeddings : max_length;
 }
 
-static struct bert_batch_limits limits_in(const struct model_dir *m, enum bert_task task,
-                                          const struct session_options *o)
+static struct batch_limits limits_in(const struct model_dir *m, enum bert_task task,
+                                     const struct session_options *o)
 {
     return limits_of(length_for(task, &m->config, m->text.model_max_length), task,
                      batch_tokens_on(o->backend.device));
 }
 
-static struct trainer_config config_of(const struct bert_config *model, enum bert_task task,
-                                       struct bert_batch_limits limits, const struct session_options *o)
+static struct trainer_config config_of(const struct bert_model *bert, struct batch_limits limits,
+                                       const struct session_options *o)
 {
     return (struct trainer_config){
-        .model = *model,
-        .task = task,
+        .model = &bert->model,
         .device = o->backend.device,
         .ops = o->backend.ops,
         .precision = {.dtype = o->dtype},
@@ -85,9 +85,10 @@ static int64_t text_length_of(const struct sentence_model *s, const struct model
 }
 
 static struct status open_from(struct session *s, struct model_dir *m, enum bert_task task,
-                               struct bert_batch_limits limits, const struct session_options *o)
+                               struct batch_limits limits, const struct session_options *o)
 {
-    struct trainer_config config = config_of(&m->config, task, limits, o);
+    s->bert = bert_model(&m->config, task);
+    struct trainer_config config = config_of(&s->bert, limits, o);
     struct load_report report;
     unsigned may_be_new = task == BERT_TASK_ENCODER ? 1U << NAMES_POOLER : 0;
     s->vocab = m->vocab;
@@ -98,7 +99,7 @@ static struct status open_from(struct session *s, struct model_dir *m, enum bert
     s->batch_tokens = batch_tokens_on(o->backend.device);
     TRY(wordpiece_init(&s->tokenizer, &s->vocab, m->text.lower_case));
     TRY(trainer_init(&s->model, &config));
-    TRY(trainer_state_load(&s->model, m, may_be_new, &report));
+    TRY(trainer_state_load(&s->model, m, task, may_be_new, &report));
     if (!load_report_is_plain(&report)) {
         load_report_print(&report, m->path);
     }
@@ -160,13 +161,14 @@ static struct status open_over(struct session *s, const struct session *model, e
 {
     const struct trainer_config *owner = &model->model.config;
     struct session_options o = {.backend = {owner->device, owner->ops}, .dtype = owner->precision.dtype};
-    struct bert_batch_limits limits =
-        limits_of(length_for(task, &owner->model, model->max_length), task, model->batch_tokens);
+    struct batch_limits limits =
+        limits_of(length_for(task, &model->bert.config, model->max_length), task, model->batch_tokens);
     if (task == BERT_TASK_ENCODER) {
         TRY(model->sentence_status);
     }
-    TRY(task_on(&task, owner->task));
-    struct trainer_config config = config_of(&owner->model, task, limits, &o);
+    TRY(task_on(&task, model->bert.task));
+    s->bert = bert_model(&model->bert.config, task);
+    struct trainer_config config = config_of(&s->bert, limits, &o);
     TRY(wordpiece_init(&s->tokenizer, &s->vocab, model->tokenizer.basic.lower_case));
     TRY(trainer_init_shared(&s->model, &config, &model->model));
     return bert_batch_init(&s->batch, limits);
@@ -189,7 +191,7 @@ struct status session_open_shared(struct session *s, const struct session *model
 
 void session_close(struct session *s)
 {
-    bert_batch_fini(&s->batch);
+    batch_fini(&s->batch);
     trainer_fini(&s->model);
     wordpiece_fini(&s->tokenizer);
     if (!s->shared) {
@@ -210,7 +212,8 @@ struct status session_plan(struct trainer_plan *plan, const char *path, enum ber
     }
     struct status s = model_dir_open(&m, path);
     if (!failed(s)) {
-        struct trainer_config config = config_of(&m.config, task, limits_in(&m, task, o), o);
+        struct bert_model bert = bert_model(&m.config, task);
+        struct trainer_config config = config_of(&bert, limits_in(&m, task, o), o);
         s = trainer_plan(plan, &config);
         model_dir_close(&m);
     }

@@ -3,6 +3,7 @@
 #ifndef KILN_SERVE_SESSION_H
 #define KILN_SERVE_SESSION_H
 
+#include "nn/bert_model.h"
 #include "ops/backend.h"
 #include "serve/sentence_model.h"
 #include "text/wordpiece.h"
@@ -27,8 +28,9 @@ struct session {
     struct tokenizer tokenizer;
     int64_t max_length;   /* tokens that the model reads at once, special ones included */
     int64_t batch_tokens; /* of the texts that are run at once, if one alone does not take more */
-    struct trainer model; /* not training: weights and activations only */
-    struct bert_batch batch;
+    struct bert_model bert;
+    struct trainer model; /* of `bert`, not training: weights and activations only */
+    struct batch batch;
     int64_t text_length;                   /* of max_length, what serve/embed reads of a text */
     struct sentence_model files;           /* what `sentence` views, where the session is no shared one */
     const struct sentence_model *sentence; /* how the model makes vectors */

@@ -1,6 +1,7 @@
 #include "train/diagnose.h"
 
 #include <stdio.h>
+#include <string.h>
 
 /* Index of the first element that is not finite, or -1. */
 static int64_t first_nonfinite(struct trainer *t, tensor in)
@@ -35,30 +36,29 @@ static void look_at_params(struct culprit *c, const struct param_table *params, 
     }
 }
 
+/* Where in the model an activation is. */
+struct looking {
+    struct culprit *culprit;
+    int64_t layer, n_layers;
+};
+
+static void look_at_activation(void *context, const char *name, tensor value)
+{
+    struct looking *l = context;
+    char place[80] = "";
+    if (l->layer >= 0 && l->layer < l->n_layers) {
+        snprintf(place, sizeof place, "layer %lld ", (long long)l->layer);
+    }
+    look_at(l->culprit, value, "activation", strncat(place, name, sizeof place - strlen(place) - 1));
+}
+
 /* Layers may share the memory of their activations, so each is looked at before the next is computed. */
 static void look_at_layer(void *context, int64_t layer)
 {
     struct culprit *c = context;
-    const struct stage_slot *slot = &c->trainer->stage.slot;
-    if (layer < 0) {
-        look_at(c, slot->embed.out, "activation", "embeddings");
-        return;
-    }
-    const struct bert_layer_acts *a = &slot->layers[layer];
-    const struct {
-        const char *name;
-        tensor t;
-    } acts[] = {{"query, key, value", a->qkv},
-                {"attention", a->heads},
-                {"attention output", a->h},
-                {"intermediate", a->ff_act},
-                {"output before LayerNorm", a->sum_2},
-                {"output", a->out}};
-    for (size_t i = 0; i < sizeof acts / sizeof acts[0]; i++) {
-        char name[80];
-        snprintf(name, sizeof name, "layer %lld %s", (long long)layer, acts[i].name);
-        look_at(c, acts[i].t, "activation", name);
-    }
+    const struct stage *s = &c->trainer->stage;
+    struct looking l = {c, layer, s->model->n_layers};
+    s->model->type->visit(s->model, s->slot.acts, layer, look_at_activation, &l);
 }
 
 static void look_at_activations(struct culprit *c, bool training)
@@ -69,9 +69,6 @@ static void look_at_activations(struct culprit *c, bool training)
     stage_round_changed(s);
     stage_forward(s, training);
     s->layer_done = NULL;
-    look_at(c, s->slot.heads.logits, "activation", "MLM logits");
-    look_at(c, s->slot.heads.nsp_logits, "activation", "NSP logits");
-    look_at(c, s->slot.qa.logits, "activation", "logits of answers");
 }
 
 static struct culprit find(struct trainer *t)
@@ -87,14 +84,21 @@ static struct culprit find(struct trainer *t)
 struct status diagnose_nonfinite(struct trainer *t, int64_t step, const struct trainer_result *r)
 {
     struct culprit c = find(t);
+    char losses[200] = "";
+    size_t used = 0;
     look_at_params(&c, &t->params, t->grad, "gradient of");
+    for (int i = 0; i < r->n_sums && used < sizeof losses; i++) {
+        if (r->sums[i].of->is_loss) {
+            used += (size_t)snprintf(losses + used, sizeof losses - used, "%s %g, ", r->sums[i].of->text,
+                                     trainer_sum_mean(&r->sums[i]));
+        }
+    }
     return status_error(
         STATUS_NUMERIC,
-        "step %lld: MLM loss %g, NSP loss %g, answer loss %g, gradient norm %g; the first tensor that is not "
+        "step %lld: %sgradient norm %g; the first tensor that is not "
         "finite is the %s (element %lld); the last checkpoint is intact: lower the learning rate or lengthen "
         "the warm-up",
-        (long long)step, r->mlm_loss, r->nsp_loss, r->span_loss, r->grad_norm,
-        c.index < 0 ? "loss alone" : c.name, (long long)c.index);
+        (long long)step, losses, r->grad_norm, c.index < 0 ? "loss alone" : c.name, (long long)c.index);
 }
 
 struct status diagnose_result(struct trainer *t, tensor result, const char *what)

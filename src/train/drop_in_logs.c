@@ -106,7 +106,7 @@ static void warn(struct status s)
 
 void drop_in_logs_open(struct drop_in_logs *l, const struct drop_in_options *o)
 {
-    bool pretraining = o->task == BERT_TASK_PRETRAINING;
+    bool pretraining = o->task == DROP_IN_PRETRAINING;
     *l = (struct drop_in_logs){
         .dllog_names = pretraining ? pretraining_dllog_names : squad_dllog_names,
         .tfevents_names = pretraining ? pretraining_tfevents_names : squad_tfevents_names,

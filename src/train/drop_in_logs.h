@@ -7,7 +7,9 @@
 
 #include "io/dllog.h"
 #include "io/tfevents.h"
-#include "nn/bert.h"
+
+/* Which script was replaced. */
+enum drop_in_task { DROP_IN_PRETRAINING, DROP_IN_SQUAD };
 
 enum drop_in_stream { STREAM_TRAIN, STREAM_EVAL, N_STREAMS };
 
@@ -21,7 +23,7 @@ struct drop_in_logs {
 };
 
 struct drop_in_options {
-    enum bert_task task;
+    enum drop_in_task task;
     const char *dllogger_file;  /* NULL: none, and nothing on standard output */
     const char *tensorboard_in; /* event files go to DIRECTORY/worker_0; NULL: none */
     bool append;                /* the run goes on: so does the dllogger file */

@@ -1,9 +1,11 @@
 #include "train/evaluate.h"
 
+#include "nn/bert_batch_layout.h"
+
 #include <math.h>
 #include <stdlib.h>
 
-static struct status measure_unigram(struct unigram *u, const struct bert_step *batches,
+static struct status measure_unigram(struct unigram *u, const struct batch_step *batches,
                                      const struct batch_source *train, int64_t vocab_size)
 {
     double *counts = malloc((size_t)vocab_size * sizeof *counts);
@@ -22,14 +24,14 @@ static struct status measure_unigram(struct unigram *u, const struct bert_step *
         most_frequent = counts[i] > counts[most_frequent] ? (int32_t)i : most_frequent;
     }
     for (int64_t b = 0; b < batches->n_micro && !failed(s); b++) {
-        for (int64_t m = 0; m < batches->micro[b].n_real_masked; m++) {
-            int32_t label = batches->micro[b].masked_labels[m];
+        for (int64_t m = 0; m < batches->micro[b].n_real_labels; m++) {
+            int32_t label = batches->micro[b].fields[BERT_MASKED_LABELS][m];
             loss -= log(counts[label] / total);
             hits += label == most_frequent;
         }
     }
     free(counts);
-    double n = batches->n_masked > 0 ? (double)batches->n_masked : 1;
+    double n = batches->n_labels[BERT_MASKED_LABELS] > 0 ? (double)batches->n_labels[BERT_MASKED_LABELS] : 1;
     *u = (struct unigram){.mlm_loss = loss / n, .mlm_accuracy = hits / n};
     return s;
 }
@@ -39,13 +41,13 @@ struct status evaluation_init(struct evaluation *e, const struct batch_source *h
 {
     *e = (struct evaluation){0};
     int64_t n_batches = heldout->heldout_batches(heldout->self, n_samples);
-    TRY(bert_step_init(&e->batches, n_batches, heldout->limits));
+    TRY(batch_step_init(&e->batches, n_batches, heldout->layout, heldout->limits));
     struct status s = status_ok();
     for (int64_t i = 0; i < n_batches && !failed(s); i++) {
         s = heldout->heldout(heldout->self, n_samples, i, &e->batches.micro[i]);
     }
     if (!failed(s)) {
-        bert_step_count(&e->batches);
+        batch_step_count(&e->batches);
         s = measure_unigram(&e->unigram, &e->batches, train, vocab_size);
     }
     if (failed(s)) {
@@ -56,7 +58,7 @@ struct status evaluation_init(struct evaluation *e, const struct batch_source *h
 
 void evaluation_fini(struct evaluation *e)
 {
-    bert_step_fini(&e->batches);
+    batch_step_fini(&e->batches);
 }
 
 struct status evaluation_run(const struct evaluation *e, struct trainer *t, struct trainer_result *result)

@@ -14,7 +14,7 @@ struct unigram {
 
 /* A held-out set: batches fixed once, the same at every evaluation. */
 struct evaluation {
-    struct bert_step batches; /* one micro-batch each */
+    struct batch_step batches; /* one micro-batch each */
     struct unigram unigram;
 };
 

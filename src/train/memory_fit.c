@@ -32,12 +32,12 @@ static int64_t share(int64_t n, int64_t part, int64_t whole, int64_t bucket)
     return (rounded + bucket - 1) / bucket * bucket;
 }
 
-static struct bert_batch_limits scaled(struct bert_batch_limits l, int64_t part, int64_t whole)
+static struct batch_limits scaled(struct batch_limits l, int64_t part, int64_t whole)
 {
-    return (struct bert_batch_limits){
-        .n_tokens = share(l.n_tokens, part, whole, BERT_BATCH_TOKEN_BUCKET),
+    return (struct batch_limits){
+        .n_tokens = share(l.n_tokens, part, whole, BATCH_TOKEN_BUCKET),
         .n_sequences = share(l.n_sequences - 1, part, whole, 1) + 1, /* the tail */
-        .n_masked = share(l.n_masked, part, whole, BERT_BATCH_MASKED_BUCKET),
+        .n_labels = share(l.n_labels, part, whole, BATCH_LABEL_BUCKET),
         .max_seqlen = l.max_seqlen,
     };
 }

@@ -28,11 +28,6 @@ struct status metrics_open(struct metrics *m, const struct metrics_options *o)
     return file_lines_open(&m->file, m->path, true);
 }
 
-static const char *task_name(enum bert_task task)
-{
-    return task == BERT_TASK_QUESTION_ANSWERING ? "question answering" : "pre-training";
-}
-
 static json_int_t flag_int(const json_t *flags, const char *name)
 {
     return json_integer_value(json_object_get(flags, name));
@@ -42,18 +37,18 @@ static json_int_t flag_int(const json_t *flags, const char *name)
 static json_t *start_fields(const struct metrics *m, const struct metrics_start *s)
 {
     const struct trainer_config *c = &s->trainer->config;
-    json_t *fields = json_pack(
-        "{s:s, s:I, s:I, s:I, s:s, s:s, s:s, s:i, s:s, s:I, s:I}", "task", task_name(c->task), "step",
-        (json_int_t)s->step, "global_step", (json_int_t)s->global_step, "last_step", (json_int_t)s->last_step,
-        "kiln_version", KILN_VERSION, "host", host_name().text, "cpu", host_cpu_name().text, "threads",
-        omp_get_max_threads(), "dtype", precision_name(c->precision), "parameters",
-        (json_int_t)s->trainer->plan.n_params, "seed", (json_int_t)c->seed);
+    json_t *fields = json_pack("{s:s, s:I, s:I, s:I, s:s, s:s, s:s, s:i, s:s, s:I, s:I}", "task", s->task,
+                               "step", (json_int_t)s->step, "global_step", (json_int_t)s->global_step,
+                               "last_step", (json_int_t)s->last_step, "kiln_version", KILN_VERSION, "host",
+                               host_name().text, "cpu", host_cpu_name().text, "threads",
+                               omp_get_max_threads(), "dtype", precision_name(c->precision), "parameters",
+                               (json_int_t)s->trainer->plan.n_params, "seed", (json_int_t)c->seed);
     json_int_t n_micro = flag_int(s->flags, "gradient_accumulation_steps");
     json_object_set_new(fields, "micro_batch_size",
                         json_integer(flag_int(s->flags, "train_batch_size") / (n_micro < 1 ? 1 : n_micro)));
     json_object_set(fields, "learning_rate", json_object_get(s->flags, "learning_rate"));
     json_object_set_new(fields, "tensorboard", json_boolean(m->options.tensorboard));
-    json_object_set_new(fields, "model", bert_config_to_json(&c->model, bert_task_class(c->task)));
+    json_object_set_new(fields, "model", c->model->type->to_json(c->model));
     json_object_set(fields, "flags", (json_t *)s->flags);
     return fields;
 }
@@ -61,7 +56,7 @@ static json_t *start_fields(const struct metrics *m, const struct metrics_start 
 void metrics_start(struct metrics *m, const struct metrics_start *s)
 {
     struct drop_in_options o = {
-        .task = s->trainer->config.task,
+        .task = s->drop_in,
         .dllogger_file = m->options.dllogger_file,
         .tensorboard_in = m->options.tensorboard ? m->directory : NULL,
         .append = s->global_step > 0,
@@ -73,6 +68,7 @@ void metrics_start(struct metrics *m, const struct metrics_start *s)
     m->phase_offset = s->global_step - s->step;
     m->steps_per_epoch = s->steps_per_epoch;
     m->started = true;
+    m->model = s->trainer->config.model;
     drop_in_logs_open(&m->drop_in, &o);
     metrics_event(m, "start", start_fields(m, s));
     m->start_ns = m->window_start_ns = clock_ns();
@@ -130,13 +126,21 @@ void metrics_at(struct metrics *m, int64_t step)
     m->step = step;
 }
 
-static void add_result(struct trainer_result *sum, const struct trainer_result *r)
+static void add_result(struct metrics *m, const struct trainer_result *r)
 {
-    sum->mlm_loss += r->mlm_loss;
-    sum->mlm_accuracy += r->mlm_accuracy;
-    sum->nsp_loss += r->nsp_loss;
-    sum->nsp_accuracy += r->nsp_accuracy;
-    sum->grad_norm += r->grad_norm;
+    for (int i = 0; i < r->n_sums; i++) {
+        m->window_means[i] += trainer_sum_mean(&r->sums[i]);
+    }
+    m->window_grad_norm += r->grad_norm;
+}
+
+static void clear_window(struct metrics *m)
+{
+    memset(m->window_means, 0, sizeof m->window_means);
+    m->window_grad_norm = 0;
+    m->window_sequences = m->window_tokens = 0;
+    m->window_steps = 0;
+    m->window_start_ns = clock_ns();
 }
 
 /* "12.3k", for rates. */
@@ -157,39 +161,80 @@ static struct rate_text rate_text(double rate)
     return t;
 }
 
+/* What the steps of the window come to. */
+static double window_loss(const struct metrics *m)
+{
+    double loss = 0;
+    for (int i = 0; i < m->model->n_sums; i++) {
+        loss += m->model->sums[i].is_loss ? m->window_means[i] : 0;
+    }
+    return loss / (double)m->window_steps;
+}
+
+/* "mlm 3.210 nsp 0.690 acc 0.400": every loss, or the first alone, and the first accuracy; means over `n` values. */
+static void put_sums(char *text, size_t size, const struct model *model, const double *means, double n,
+                     bool first_alone)
+{
+    size_t used = 0;
+    int n_losses = 0, accuracy = -1;
+    for (int i = 0; i < model->n_sums && used < size; i++) {
+        const struct model_sum *s = &model->sums[i];
+        if (!s->is_loss) {
+            accuracy = accuracy < 0 ? i : accuracy;
+        } else if (n_losses++ == 0 || !first_alone) {
+            used += (size_t)snprintf(text + used, size - used, " %.*s %.3f", (int)strcspn(s->name, "_"),
+                                     s->name, means[i] / n);
+        }
+    }
+    if (accuracy >= 0 && used < size) {
+        snprintf(text + used, size - used, " acc %.3f", means[accuracy] / n);
+    }
+}
+
 /* What matters first: a terminal shows only as much as fits. */
 static void format_line(const struct metrics *m, int64_t step, double lr, char *line, size_t n)
 {
     double steps = (double)m->window_steps;
     double seconds = clock_since_s(m->window_start_ns);
     double run_s = clock_since_s(m->start_ns) / (double)(step - m->first_step + 1);
-    char heldout[48] = "";
+    char heldout[64] = "", sums[160] = "";
     if (m->evaluated) {
-        snprintf(heldout, sizeof heldout, " held-out mlm %.3f acc %.3f", m->latest_evaluation.mlm_loss,
-                 m->latest_evaluation.mlm_accuracy);
+        put_sums(heldout, sizeof heldout, m->model, m->heldout_means, 1, true);
     }
-    snprintf(line, n,
-             "phase %d %lld/%lld loss %.3f %s seq/s %s tok/s lr %.2e %s left |%s mlm %.3f nsp %.3f acc %.3f "
-             "norm %.2f",
-             m->phase, (long long)step, (long long)m->last_step,
-             (m->window.mlm_loss + m->window.nsp_loss) / steps, rate_text(m->window_sequences / seconds).text,
-             rate_text(m->window_tokens / seconds).text, lr,
-             progress_time(run_s * (double)(m->last_step - step)).text, heldout, m->window.mlm_loss / steps,
-             m->window.nsp_loss / steps, m->window.mlm_accuracy / steps, m->window.grad_norm / steps);
+    put_sums(sums, sizeof sums, m->model, m->window_means, steps, false);
+    snprintf(line, n, "phase %d %lld/%lld loss %.3f %s seq/s %s tok/s lr %.2e %s left |%s%s%s norm %.2f",
+             m->phase, (long long)step, (long long)m->last_step, window_loss(m),
+             rate_text(m->window_sequences / seconds).text, rate_text(m->window_tokens / seconds).text, lr,
+             progress_time(run_s * (double)(m->last_step - step)).text, m->evaluated ? " held-out" : "",
+             heldout, sums, m->window_grad_norm / steps);
+}
+
+/* The losses, then what else the model adds up. */
+static void put_means(json_t *fields, const struct model *model, const double *means, double n)
+{
+    for (int pass = 0; pass < 2; pass++) {
+        for (int i = 0; i < model->n_sums; i++) {
+            if (model->sums[i].is_loss == (pass == 0)) {
+                json_object_set_new(fields, model->sums[i].name, json_real(means[i] / n));
+            }
+        }
+    }
 }
 
 static void log_window(struct metrics *m, int64_t step, double lr, const struct trainer_result *r)
 {
     double steps = (double)m->window_steps, seconds = clock_since_s(m->window_start_ns);
-    m->final_loss = (m->window.mlm_loss + m->window.nsp_loss) / steps;
-    json_t *fields = json_pack(
-        "{s:I, s:I, s:f, s:f, s:f, s:f, s:f, s:f, s:f, s:f, s:f, s:f, s:f}", "step", (json_int_t)step,
-        "global_step", (json_int_t)(m->phase_offset + step), "loss", m->final_loss, "step_loss",
-        r->mlm_loss + r->nsp_loss, "mlm_loss", m->window.mlm_loss / steps, "nsp_loss",
-        m->window.nsp_loss / steps, "mlm_accuracy", m->window.mlm_accuracy / steps, "nsp_accuracy",
-        m->window.nsp_accuracy / steps, "grad_norm", m->window.grad_norm / steps, "learning_rate", lr,
-        "seconds_per_step", seconds / steps, "sequences_per_second", m->window_sequences / seconds,
-        "tokens_per_second", m->window_tokens / seconds);
+    m->final_loss = window_loss(m);
+    json_t *fields = json_pack("{s:I, s:I, s:f, s:f}", "step", (json_int_t)step, "global_step",
+                               (json_int_t)(m->phase_offset + step), "loss", m->final_loss, "step_loss",
+                               trainer_result_loss(r));
+    put_means(fields, m->model, m->window_means, steps);
+    json_t *rates =
+        json_pack("{s:f, s:f, s:f, s:f, s:f}", "grad_norm", m->window_grad_norm / steps, "learning_rate", lr,
+                  "seconds_per_step", seconds / steps, "sequences_per_second", m->window_sequences / seconds,
+                  "tokens_per_second", m->window_tokens / seconds);
+    json_object_update(fields, rates);
+    json_decref(rates);
     if (r->loss_scale != 1) {
         json_object_set_new(fields, "loss_scale", json_real(r->loss_scale));
     }
@@ -206,7 +251,7 @@ void metrics_skipped(struct metrics *m, int64_t step, const struct trainer_resul
                             (json_int_t)(m->phase_offset + step), "skipped", 1, "loss_scale", r->loss_scale));
 }
 
-void metrics_step(struct metrics *m, int64_t step, const struct bert_step *batch, double lr,
+void metrics_step(struct metrics *m, int64_t step, const struct batch_step *batch, double lr,
                   const struct trainer_result *r)
 {
     metrics_at(m, step);
@@ -219,7 +264,7 @@ void metrics_step(struct metrics *m, int64_t step, const struct bert_step *batch
     m->window_sequences += (double)batch->n_sequences;
     m->window_tokens += (double)batch->n_tokens;
     m->window_steps++;
-    add_result(&m->window, r);
+    add_result(m, r);
     bool at_line = step % m->options.log_every == 0 || step == m->last_step;
     bool live = m->progress.terminal && progress_due(&m->progress);
     if (!at_line && !live) {
@@ -236,29 +281,30 @@ void metrics_step(struct metrics *m, int64_t step, const struct bert_step *batch
         log_info("%s", line);
     }
     if (at_line) {
-        m->window = (struct trainer_result){0};
-        m->window_steps = 0;
-        m->window_sequences = m->window_tokens = 0;
-        m->window_start_ns = clock_ns();
+        clear_window(m);
     }
 }
 
 void metrics_evaluation(struct metrics *m, int64_t step, const struct trainer_result *r,
                         const struct unigram *u)
 {
-    m->latest_evaluation = *r;
+    double mlm_loss = trainer_result_mean(r, "mlm_loss"), nsp_loss = trainer_result_mean(r, "nsp_loss");
+    double mlm_accuracy = trainer_result_mean(r, "mlm_accuracy");
+    double nsp_accuracy = trainer_result_mean(r, "nsp_accuracy");
+    for (int i = 0; i < r->n_sums; i++) {
+        m->heldout_means[i] = trainer_sum_mean(&r->sums[i]);
+    }
     m->evaluated = true;
     metrics_event(m, "evaluation",
                   json_pack("{s:I, s:I, s:f, s:f, s:f, s:f, s:f, s:f}", "step", (json_int_t)step,
-                            "global_step", (json_int_t)(m->phase_offset + step), "mlm_loss", r->mlm_loss,
-                            "mlm_accuracy", r->mlm_accuracy, "nsp_loss", r->nsp_loss, "nsp_accuracy",
-                            r->nsp_accuracy, "unigram_mlm_loss", u->mlm_loss, "unigram_mlm_accuracy",
-                            u->mlm_accuracy));
+                            "global_step", (json_int_t)(m->phase_offset + step), "mlm_loss", mlm_loss,
+                            "mlm_accuracy", mlm_accuracy, "nsp_loss", nsp_loss, "nsp_accuracy", nsp_accuracy,
+                            "unigram_mlm_loss", u->mlm_loss, "unigram_mlm_accuracy", u->mlm_accuracy));
     log_info("phase %d step %lld held-out: mlm loss %.4f (unigram %.4f), accuracy %.4f (unigram %.4f), nsp "
              "loss %.4f, "
              "accuracy %.3f",
-             m->phase, (long long)step, r->mlm_loss, u->mlm_loss, r->mlm_accuracy, u->mlm_accuracy,
-             r->nsp_loss, r->nsp_accuracy);
+             m->phase, (long long)step, mlm_loss, u->mlm_loss, mlm_accuracy, u->mlm_accuracy, nsp_loss,
+             nsp_accuracy);
     draw_report(m, false);
     if (m->window_steps == 0) { /* the next line's rates are of training */
         m->window_start_ns = clock_ns();

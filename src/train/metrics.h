@@ -28,6 +28,8 @@ struct metrics_start {
     int64_t step, global_step; /* done before: in the phase, over both */
     int64_t last_step;         /* in-phase step after which this run ends */
     double steps_per_epoch;    /* 0: no epochs */
+    const char *task;          /* "pre-training" */
+    enum drop_in_task drop_in; /* whose logs the replaced scripts wrote */
     const struct trainer *trainer;
     const json_t *flags; /* as given, for the logs; may be NULL */
 };
@@ -35,7 +37,8 @@ struct metrics_start {
 struct metrics {
     struct metrics_options options;
     char directory[1024];
-    FILE *file; /* the JSON lines; NULL: none */
+    const struct model *model; /* whose sums it tells */
+    FILE *file;                /* the JSON lines; NULL: none */
     char path[1056];
     struct drop_in_logs drop_in;
     struct progress progress;
@@ -52,9 +55,10 @@ struct metrics {
     int64_t window_start_ns;
     int64_t window_steps;
     double window_sequences, window_tokens;
-    struct trainer_result window; /* sums over its steps */
-    struct trainer_result latest_evaluation;
+    double window_means[MODEL_MOST_SUMS]; /* of the model's sums, added up over its steps */
+    double window_grad_norm;
     bool evaluated;
+    double heldout_means[MODEL_MOST_SUMS]; /* of the latest evaluation */
     struct unigram unigram;
 };
 
@@ -74,7 +78,7 @@ void metrics_event(struct metrics *m, const char *event, json_t *fields);
 void metrics_at(struct metrics *m, int64_t step);
 
 /* After each optimizer step: updates the live line, and logs every log_every steps. */
-void metrics_step(struct metrics *m, int64_t step, const struct bert_step *batch, double lr,
+void metrics_step(struct metrics *m, int64_t step, const struct batch_step *batch, double lr,
                   const struct trainer_result *r);
 
 /* Instead of a line of a step whose gradients overflowed in fp16; its losses may be no numbers and count in no

@@ -6,6 +6,7 @@
 #include "dev/host_memory.h"
 #include "ops/backend.h"
 #include "optim/schedule.h"
+#include "nn/bert_model.h"
 #include "train/memory_fit.h"
 #include "train/metrics.h"
 #include "train/plateau.h"
@@ -25,6 +26,7 @@ struct run {
     const struct pretrain_options *options;
     int64_t first_step; /* in-phase step at which this run goes on */
     struct pretrain_inputs in;
+    struct bert_model bert;
     struct backend backend;
     struct precision precision;
     struct run_watch watch;
@@ -71,9 +73,10 @@ static int64_t recomputed_layers(const struct pretrain_options *o, const struct 
     return n;
 }
 
-static struct trainer_config trainer_config_of(const struct run *r)
+static struct trainer_config trainer_config_of(struct run *r)
 {
     const struct pretrain_options *o = r->options;
+    r->bert = bert_model(&r->in.model, BERT_TASK_PRETRAINING);
     struct optimizer optimizer =
         optimizer_defaults(strcmp(o->optimizer, "lamb") == 0 ? OPTIMIZER_LAMB : OPTIMIZER_ADAMW);
     optimizer.weight_decay = o->weight_decay;
@@ -82,7 +85,7 @@ static struct trainer_config trainer_config_of(const struct run *r)
     optimizer.beta2 = o->beta2;
     optimizer.eps = o->eps;
     return (struct trainer_config){
-        .model = r->in.model,
+        .model = &r->bert.model,
         .device = r->backend.device,
         .ops = r->backend.ops,
         .precision = r->precision,
@@ -231,7 +234,7 @@ static struct status start_from_model(struct run *r, const char *path)
     struct status s = check_same_model(r, &m.config, m.vocab.hash, path);
     if (!failed(s)) {
         unsigned may_be_new = 1U << NAMES_POOLER | 1U << NAMES_MLM | 1U << NAMES_NSP;
-        s = trainer_state_load(&r->trainer, &m, may_be_new, &report);
+        s = trainer_state_load(&r->trainer, &m, BERT_TASK_PRETRAINING, may_be_new, &report);
     }
     if (!failed(s)) {
         load_report_print(&report, path);
@@ -329,7 +332,7 @@ static struct status evaluate(struct run *r)
 }
 
 /* Data that cannot be read ends the run, but what it has learnt is saved, unless it was learnt from damaged data. */
-static struct status next_batch(struct run *r, const struct bert_step **batch)
+static struct status next_batch(struct run *r, const struct batch_step **batch)
 {
     struct status s = prefetch_next(&r->prefetch, batch);
     if (failed(s)) {
@@ -345,7 +348,7 @@ static struct status next_batch(struct run *r, const struct bert_step **batch)
 static struct status one_step(struct run *r)
 {
     const struct pretrain_options *o = r->options;
-    const struct bert_step *batch;
+    const struct batch_step *batch;
     struct trainer_result result;
     profile_micro_step(&r->profile);
     profile_phase(&r->profile, "batch");
@@ -468,6 +471,8 @@ static struct status open_logs(struct run *r)
         .process_start_ns = r->start_ns,
     };
     struct metrics_start start = {
+        .task = "pre-training",
+        .drop_in = DROP_IN_PRETRAINING,
         .phase = (int)r->state.phase,
         .step = r->state.step,
         .global_step = r->state.global_step,

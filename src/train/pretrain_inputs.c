@@ -255,10 +255,10 @@ static struct status open_all(struct pretrain_inputs *in, const struct pretrain_
     }
     TRY(open_heldout(in, o));
     TRY(name_data(in));
-    const struct bert_batch_limits *a = &in->train.source.limits, *b = &in->heldout.source.limits;
+    const struct batch_limits *a = &in->train.source.limits, *b = &in->heldout.source.limits;
     in->limits =
-        (struct bert_batch_limits){larger(a->n_tokens, b->n_tokens), larger(a->n_sequences, b->n_sequences),
-                                   larger(a->n_masked, b->n_masked), larger(a->max_seqlen, b->max_seqlen)};
+        (struct batch_limits){larger(a->n_tokens, b->n_tokens), larger(a->n_sequences, b->n_sequences),
+                              larger(a->n_labels, b->n_labels), larger(a->max_seqlen, b->max_seqlen)};
     return check_length(in, o);
 }
 

@@ -24,7 +24,7 @@ struct pretrain_inputs {
     bool lower_case;          /* how the text became pieces of the vocabulary */
     struct bert_config model; /* vocab_size filled in from the vocabulary if the file leaves it out */
     struct pretrain_data train, heldout;
-    struct bert_batch_limits limits;              /* of every batch of both */
+    struct batch_limits limits;                   /* of every batch of both */
     char train_dir[SHARD_DIRECTORY_PATH_BYTES];   /* --input_dir, or the directory of training shards in it */
     char heldout_dir[SHARD_DIRECTORY_PATH_BYTES]; /* of held-out shards; what a loader borrows */
     char data_id[40];                             /* what the training data is: run_state's */

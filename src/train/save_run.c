@@ -48,8 +48,8 @@ void save_run_fini(struct save_run *s)
 void save_run_begin(struct save_run *s, json_t *state, int64_t step, bool phase_end)
 {
     struct trainer *t = s->trainer;
-    const struct bert_config *model = &t->config.model;
-    struct tokenizer_config text = {s->lower_case, model->max_position_embeddings};
+    const struct model *model = t->config.model;
+    struct tokenizer_config text = {s->lower_case, model->max_length};
     int64_t since = clock_ns();
     take(s, true);
     double wait_s = clock_since_s(since);
@@ -58,7 +58,7 @@ void save_run_begin(struct save_run *s, json_t *state, int64_t step, bool phase_
         .master = t->master,
         .exp_avg = t->exp_avg,
         .exp_avg_sq = t->exp_avg_sq,
-        .config = bert_config_to_json(model, bert_task_class(t->config.task)),
+        .config = model->type->to_json(model),
         .tokenizer = tokenizer_config_to_json(&text),
         .state = state,
         .vocab = s->vocab->text,

@@ -4,6 +4,7 @@
 #include "core/log.h"
 #include "data/squad_cache.h"
 #include "data/squad_score.h"
+#include "nn/bert_model.h"
 #include "ops/backend.h"
 #include "train/memory_fit.h"
 #include "train/model_dir.h"
@@ -30,6 +31,7 @@ struct job {
     struct precision precision;
     struct run_watch watch;
     struct model_dir model;
+    struct bert_model bert;
     struct questions train, predict;
     struct trainer trainer;
     struct metrics log;
@@ -165,26 +167,26 @@ static int64_t larger(int64_t a, int64_t b)
 }
 
 /* Room for the batches of training and of prediction. */
-static struct status trainer_config_of(const struct job *j, struct trainer_config *config)
+static struct status trainer_config_of(struct job *j, struct trainer_config *config)
 {
     const struct squad_options *o = j->options;
-    struct bert_batch_limits train = {0}, predict = {0};
+    struct batch_limits train = {0}, predict = {0};
     if (o->do_train) {
         TRY(squad_train_limits(&j->train.features, o, &train));
     }
     if (o->do_predict) {
         predict = squad_predict_limits(&j->predict.features, o->predict_batch_size);
     }
+    j->bert = bert_model(&j->model.config, BERT_TASK_QUESTION_ANSWERING);
     *config = (struct trainer_config){
-        .model = j->model.config,
-        .task = BERT_TASK_QUESTION_ANSWERING,
+        .model = &j->bert.model,
         .device = j->backend.device,
         .ops = j->backend.ops,
         .precision = j->precision,
         .loss_scale = o->loss_scale,
         .optimizer = optimizer_defaults(OPTIMIZER_ADAMW),
         .limits = {larger(train.n_tokens, predict.n_tokens), larger(train.n_sequences, predict.n_sequences),
-                   larger(train.n_masked, predict.n_masked), larger(train.max_seqlen, predict.max_seqlen)},
+                   larger(train.n_labels, predict.n_labels), larger(train.max_seqlen, predict.max_seqlen)},
         .training = o->do_train,
         .saving = o->do_train && !o->skip_checkpoint,
         .seed = (uint64_t)o->seed,
@@ -209,7 +211,7 @@ static struct status load_weights(struct job *j)
 {
     struct load_report report;
     unsigned may_be_new = j->options->do_train ? 1U << NAMES_QA : 0;
-    TRY(trainer_state_load(&j->trainer, &j->model, may_be_new, &report));
+    TRY(trainer_state_load(&j->trainer, &j->model, BERT_TASK_QUESTION_ANSWERING, may_be_new, &report));
     load_report_print(&report, j->options->init_checkpoint);
     return status_ok();
 }
@@ -392,8 +394,11 @@ static struct status run_job(struct job *j)
     if (o->do_train) {
         TRY(train(j));
     } else {
-        metrics_start(&j->log,
-                      &(struct metrics_start){.phase = 1, .trainer = &j->trainer, .flags = o->flags});
+        metrics_start(&j->log, &(struct metrics_start){.task = "question answering",
+                                                       .drop_in = DROP_IN_SQUAD,
+                                                       .phase = 1,
+                                                       .trainer = &j->trainer,
+                                                       .flags = o->flags});
     }
     return o->do_predict ? predict(j) : status_ok();
 }

@@ -3,6 +3,7 @@
 #include "core/clock.h"
 #include "data/squad_batches.h"
 #include "dev/host_view.h"
+#include "nn/bert_model.h"
 #include "train/diagnose.h"
 #include "train/profile.h"
 #include "train/stop.h"
@@ -10,14 +11,14 @@
 #include <stdlib.h>
 #include <string.h>
 
-struct bert_batch_limits squad_predict_limits(const struct squad_features *features, int64_t batch_size)
+struct batch_limits squad_predict_limits(const struct squad_features *features, int64_t batch_size)
 {
     return bert_batch_limits(batch_size, features->max_length, 0);
 }
 
 /* A batch, and which features its sequences are. */
 struct predicted_batch {
-    struct bert_batch batch;
+    struct batch batch;
     int64_t *indices; /* [batch_size] */
 };
 
@@ -34,7 +35,7 @@ static struct status prediction_init(struct prediction *p, const struct squad_fe
                                      int32_t pad_id)
 {
     size_t longest = (size_t)f->max_length + 1;
-    struct bert_batch_limits limits = squad_predict_limits(f, batch_size);
+    struct batch_limits limits = squad_predict_limits(f, batch_size);
     TRY(squad_batches_init_sorted(&p->batches, f, batch_size, pad_id));
     for (int i = 0; i < 2; i++) {
         TRY(bert_batch_init(&p->turns[i].batch, limits));
@@ -55,7 +56,7 @@ static void prediction_fini(struct prediction *p)
 {
     for (int i = 0; i < 2; i++) {
         free(p->turns[i].indices);
-        bert_batch_fini(&p->turns[i].batch);
+        batch_fini(&p->turns[i].batch);
     }
     free(p->logits);
     free(p->start);
@@ -73,8 +74,8 @@ static void fill(struct prediction *p, int64_t i)
 static struct status fetch_logits(struct prediction *p, int64_t i, struct trainer *t)
 {
     struct host_view view;
-    const struct bert_batch *batch = &p->turns[i % 2].batch;
-    TRY(host_view_open(&view, &t->x, t->stage.slot.qa.logits));
+    const struct batch *batch = &p->turns[i % 2].batch;
+    TRY(host_view_open(&view, &t->x, stage_head_output(&t->stage, BERT_SPAN_LOGITS)));
     memcpy(p->logits, view.host.data, 2 * (size_t)batch->n_tokens * sizeof *p->logits);
     host_view_close(&view);
     return diagnose_result(t, tensor_2d(p->logits, DTYPE_F32, batch->n_tokens, 2),

@@ -7,7 +7,7 @@
 #include "train/trainer.h"
 
 /* Limits of the batches that squad_predict will make, for planning. */
-struct bert_batch_limits squad_predict_limits(const struct squad_features *features, int64_t batch_size);
+struct batch_limits squad_predict_limits(const struct squad_features *features, int64_t batch_size);
 
 /* Runs the model on all features of `answers`, which was initialised for them, and finishes it. `progress`
  * shows how far it is.  STATUS_NUMERIC: the model computes something that is not finite. */

@@ -17,7 +17,7 @@ struct tuning {
     const struct squad_options *options;
     const struct vocab *vocab;
     struct squad_batches batches;
-    struct bert_step step;
+    struct batch_step step;
     struct schedule schedule;
     struct run_state state;
     char data_id[40]; /* run_state's */
@@ -40,7 +40,7 @@ static struct status init_batches(struct squad_batches *b, const struct squad_fe
 }
 
 struct status squad_train_limits(const struct squad_features *features, const struct squad_options *o,
-                                 struct bert_batch_limits *limits)
+                                 struct batch_limits *limits)
 {
     struct squad_batches b;
     TRY(init_batches(&b, features, o, 0));
@@ -144,7 +144,7 @@ static void log_step(struct tuning *t, double lr, const struct trainer_result *r
         metrics_skipped(t->log, t->state.step, r);
         return;
     }
-    t->window_loss += r->span_loss;
+    t->window_loss += trainer_result_loss(r);
     t->window_steps++;
     t->window_sequences += t->step.n_sequences;
     bool at_line = t->state.step % o->log_freq == 0 || t->state.step == t->last_step;
@@ -210,6 +210,8 @@ static void start_log(struct tuning *t)
 {
     const struct squad_options *o = t->options;
     struct metrics_start start = {
+        .task = "question answering",
+        .drop_in = DROP_IN_SQUAD,
         .phase = 1,
         .step = t->state.step,
         .global_step = t->state.step,
@@ -276,8 +278,8 @@ struct status squad_train(struct trainer *trainer, const struct squad_features *
     t.state = state_of(o, &trainer->config, n_steps);
     t.last_step = o->max_steps > 0 ? (int64_t)o->max_steps
                                    : squad_batches_per_epoch(&t.batches) * (int64_t)o->num_train_epochs;
-    struct status s =
-        bert_step_init(&t.step, o->gradient_accumulation_steps, squad_batches_limits(&t.batches));
+    struct status s = batch_step_init(&t.step, o->gradient_accumulation_steps, trainer->config.model->layout,
+                                      squad_batches_limits(&t.batches));
     if (!failed(s)) {
         s = name_data(&t);
     }
@@ -297,7 +299,7 @@ struct status squad_train(struct trainer *trainer, const struct squad_features *
     save_run_fini(&t.saves);
     profile_close(&t.profile);
     trainer->profile = NULL;
-    bert_step_fini(&t.step);
+    batch_step_fini(&t.step);
     squad_batches_fini(&t.batches);
     return s;
 }

@@ -26,6 +26,6 @@ struct status squad_train(struct trainer *t, const struct squad_features *featur
 
 /* Limits of the batches that squad_train will make, for planning. */
 struct status squad_train_limits(const struct squad_features *features, const struct squad_options *o,
-                                 struct bert_batch_limits *limits);
+                                 struct batch_limits *limits);
 
 #endif

@@ -3,112 +3,74 @@
 #include "dev/queue.h"
 #include "ops/op_watch.h"
 
-#include <stdlib.h>
-
 struct status stage_init(struct stage *s)
 {
-    size_t n = (size_t)s->config->num_hidden_layers;
-    s->slot.layers = calloc(n, sizeof *s->slot.layers);
-    if (s->slot.layers == NULL) {
-        return status_error(STATUS_MEMORY, "out of memory for the activations of %zu layers", n);
-    }
-    return status_ok();
+    return s->model->type->create_acts(s->model, &s->slot.acts);
 }
 
 void stage_fini(struct stage *s)
 {
-    free(s->slot.layers);
-    s->slot.layers = NULL;
+    if (s->slot.acts != NULL) {
+        s->model->type->destroy_acts(s->slot.acts);
+        s->slot.acts = NULL;
+    }
 }
 
 void stage_carve_weights(struct stage *s, struct arena *arena)
 {
-    for (int64_t i = 0; i < s->config->num_hidden_layers; i++) {
-        bert_layer_carve_weights(&s->slot.layers[i], arena, s->config, s->fp8);
-    }
-}
-
-static bool has_mlm(const struct stage *s)
-{
-    return s->task == BERT_TASK_PRETRAINING || s->task == BERT_TASK_MASKED_LM;
-}
-
-static bool has_pooler(const struct stage *s)
-{
-    return s->task == BERT_TASK_PRETRAINING || s->task == BERT_TASK_ENCODER;
-}
-
-static bool has_nsp(const struct stage *s)
-{
-    return s->task == BERT_TASK_PRETRAINING;
-}
-
-static bool has_qa(const struct stage *s)
-{
-    return s->task == BERT_TASK_QUESTION_ANSWERING;
-}
-
-static void carve_heads(struct stage *s, const struct bert_batch *b)
-{
-    if (has_mlm(s)) {
-        bert_heads_carve_mlm(&s->slot.heads, &s->arena, s->config, s->dtype, b->n_masked);
-    }
-    if (has_pooler(s)) {
-        bert_heads_carve_nsp(&s->slot.heads, &s->arena, s->config, s->dtype, b->n_sequences);
-    }
-    if (has_qa(s)) {
-        bert_qa_carve_acts(&s->slot.qa, &s->arena, s->dtype, b->n_tokens, b->n_sequences);
+    for (int64_t i = 0; i < s->model->n_layers; i++) {
+        s->model->type->carve_weights(s->model, s->slot.acts, i, arena, s->fp8);
     }
 }
 
 /* How many layers have activations of their own; layer i uses those of layer i minus this many. */
 static int64_t layers_kept(const struct stage *s)
 {
-    if (s->grads == NULL) {
+    if (!s->learns) {
         return 2; /* without a backward, two layers' activations serve all in turn */
     }
-    return s->recompute > 0 ? s->recompute : s->config->num_hidden_layers;
+    return s->recompute > 0 ? s->recompute : s->model->n_layers;
 }
 
 static bool ends_chunk(const struct stage *s, int64_t layer)
 {
-    return s->grads != NULL && s->recompute > 0 && (layer + 1) % s->recompute == 0;
+    return s->learns && s->recompute > 0 && (layer + 1) % s->recompute == 0;
 }
 
-static void carve_layers(struct stage *s, int64_t n_tokens)
+static void carve_layers(struct stage *s, struct model_memory memory, const struct batch *sizes)
 {
-    const struct bert_config *c = s->config;
+    const struct model_type *type = s->model->type;
     int64_t kept = layers_kept(s);
-    for (int64_t i = 0; i < c->num_hidden_layers; i++) {
-        struct bert_layer_acts *layer = &s->slot.layers[i];
+    for (int64_t i = 0; i < s->model->n_layers; i++) {
         if (i < kept) {
-            bert_layer_carve_acts(layer, &s->arena, c, s->dtype, s->fp8, n_tokens, s->grads != NULL);
+            type->carve_layer(s->model, s->slot.acts, i, &s->arena, memory, sizes);
             continue;
         }
-        bert_layer_share_acts(layer, &s->slot.layers[i - kept]);
+        type->share_layer(s->slot.acts, i, i - kept);
         if (ends_chunk(s, i)) { /* the input of the next chunk */
-            layer->out = fp8_source_carve(&s->arena, s->fp8, s->dtype, n_tokens, c->hidden_size);
+            type->carve_output(s->model, s->slot.acts, i, &s->arena, memory, sizes);
         }
     }
 }
 
-static void carve(struct stage *s, const struct bert_batch *b)
+static void carve(struct stage *s, const struct batch *sizes)
 {
-    const struct bert_config *c = s->config;
-    s->capacity = *b;
+    const struct model *m = s->model;
+    struct model_memory memory = {s->dtype, s->fp8, s->learns};
+    s->capacity = *sizes;
     s->arena.used = 0;
-    stage_batch_carve(&s->slot.block, &s->arena, b);
+    stage_batch_carve(&s->slot.block, &s->arena, m->layout, sizes);
     s->x->dropout_key = s->slot.block.dropout_key.data;
-    bert_embed_carve_acts(&s->slot.embed, &s->arena, c, s->dtype, s->fp8, b->n_tokens, s->grads != NULL);
-    carve_layers(s, b->n_tokens);
-    carve_heads(s, b);
-    bert_layer_carve_scratch(&s->slot.scratch, &s->arena, c, s->dtype, s->fp8, b->n_tokens);
-    s->slot.dx = arena_carve_2d(&s->arena, s->dtype, b->n_tokens, c->hidden_size);
+    m->type->carve_layer(m, s->slot.acts, MODEL_INPUT_LAYER, &s->arena, memory, sizes);
+    carve_layers(s, memory, sizes);
+    m->type->carve_heads(m, s->slot.acts, &s->arena, memory, sizes);
+    m->type->carve_scratch(m, s->slot.acts, &s->arena, memory, sizes);
+    s->slot.dx = arena_carve_2d(&s->arena, s->dtype, sizes->n_tokens, m->hidden_size);
 }
 
 void stage_carve_largest(struct stage *s)
 {
-    struct bert_batch largest = stage_batch_largest(s->x->device, s->limits);
+    struct batch largest = stage_batch_largest(s->x->device, s->limits);
     carve(s, &largest);
 }
 
@@ -118,9 +80,9 @@ void stage_reserve(struct stage *s)
     queue_stage(s->x, s->slot.block.memory, s->slot.block.bytes);
 }
 
-void stage_begin(struct stage *s, const struct bert_batch *batch, const struct stage_numbers *numbers)
+void stage_begin(struct stage *s, const struct batch *batch, const struct stage_numbers *numbers)
 {
-    struct bert_batch capacity = stage_batch_capacity(s->x->device, s->limits, batch);
+    struct batch capacity = stage_batch_capacity(s->x->device, s->limits, batch);
     exec_enter(s->x, "a batch", -1);
     carve(s, &capacity);
     stage_batch_send(&s->slot.block, s->x, batch, numbers);
@@ -128,25 +90,33 @@ void stage_begin(struct stage *s, const struct bert_batch *batch, const struct s
 
 bool stage_graph_begin(struct stage *s, enum stage_work work)
 {
-    static const struct bert_batch none;
-    const struct bert_batch *c = work == STAGE_UPDATE ? &none : &s->capacity;
+    static const struct batch none;
+    const struct batch *c = work == STAGE_UPDATE ? &none : &s->capacity;
     if (op_watch_is(s->x->ops)) {
         return !failed(s->x->status);
     }
-    const int64_t key[] = {work, c->n_tokens, c->n_sequences, c->n_streams, c->n_masked, c->max_seqlen};
+    const int64_t key[] = {work, c->n_tokens, c->n_sequences, c->n_streams, c->n_labels, c->max_seqlen};
     return queue_graph_begin(s->x, key, sizeof key);
 }
 
-static struct bert_layer_call call_of(const struct stage *s, int64_t layer, bool training)
+static struct model_pass pass_of(const struct stage *s, bool training, bool adds)
 {
-    return (struct bert_layer_call){
-        .config = s->config, .stream = &s->slot.block.stream, .layer = layer, .training = training};
+    return (struct model_pass){.x = s->x,
+                               .model = s->model,
+                               .acts = s->slot.acts,
+                               .weights = s->weights,
+                               .grads = s->grads,
+                               .stream = &s->slot.block.stream,
+                               .loss_scales = s->slot.block.loss_scales,
+                               .training = training,
+                               .adds = adds};
 }
 
 void stage_round_weights(struct stage *s)
 {
-    for (int64_t i = 0; s->fp8 != FP8_NONE && i < s->config->num_hidden_layers; i++) {
-        bert_layer_round_weights(s->x, &s->slot.layers[i], &s->weights->layers[i], i);
+    struct model_pass p = pass_of(s, false, false);
+    for (int64_t i = 0; s->fp8 != FP8_NONE && i < s->model->n_layers; i++) {
+        s->model->type->round_weights(&p, i);
     }
 }
 
@@ -158,12 +128,6 @@ void stage_round_changed(struct stage *s)
     }
 }
 
-/* The input of a layer: the output of what is below it. */
-static tensor input_of(const struct stage *s, int64_t layer)
-{
-    return layer == 0 ? s->slot.embed.out : s->slot.layers[layer - 1].out;
-}
-
 static void tell_done(const struct stage *s, int64_t layer)
 {
     if (s->layer_done != NULL) {
@@ -172,98 +136,58 @@ static void tell_done(const struct stage *s, int64_t layer)
 }
 
 /* Layers [first, end). */
-static void layers_forward(struct stage *s, int64_t first, int64_t end, bool training)
+static void layers_forward(const struct stage *s, const struct model_pass *p, int64_t first, int64_t end)
 {
     for (int64_t i = first; i < end; i++) {
-        struct bert_layer_call call = call_of(s, i, training);
-        bert_layer_forward(s->x, &s->slot.layers[i], &s->slot.scratch, input_of(s, i), &s->weights->layers[i],
-                           &call);
+        s->model->type->layer_forward(p, i);
         tell_done(s, i);
-    }
-}
-
-static void heads_forward(struct stage *s, tensor h, const struct bert_layer_call *call)
-{
-    const struct bert_weights *w = s->weights;
-    if (has_mlm(s)) {
-        bert_heads_mlm_forward(s->x, &s->slot.heads, h, w->embed.word, &w->heads, call);
-    }
-    if (has_pooler(s)) {
-        bert_heads_pool(s->x, &s->slot.heads, h, &w->heads, call);
-    }
-    if (has_nsp(s)) {
-        bert_heads_nsp_forward(s->x, &s->slot.heads, &w->heads);
-    }
-    if (has_qa(s)) {
-        bert_qa_forward(s->x, &s->slot.qa, h, &w->qa);
     }
 }
 
 void stage_forward(struct stage *s, bool training)
 {
-    int64_t n_layers = s->config->num_hidden_layers;
-    struct bert_layer_call call = call_of(s, n_layers - 1, training);
-    bert_embed_forward(s->x, &s->slot.embed, &s->weights->embed, &call);
-    tell_done(s, -1);
-    layers_forward(s, 0, n_layers, training);
-    heads_forward(s, input_of(s, n_layers), &call);
+    struct model_pass p = pass_of(s, training, false);
+    s->model->type->input_forward(&p);
+    tell_done(s, MODEL_INPUT_LAYER);
+    layers_forward(s, &p, 0, s->model->n_layers);
+    s->model->type->heads_forward(&p);
+    tell_done(s, s->model->n_layers);
 }
 
-void stage_loss(struct stage *s, tensor metrics)
+tensor stage_head_output(const struct stage *s, int output)
 {
-    struct bert_layer_call call = call_of(s, 0, false);
-    tensor scales = s->slot.block.loss_scales;
-    if (has_mlm(s)) {
-        bert_heads_mlm_loss(s->x, metrics, &s->slot.heads, tensor_slice(scales, BERT_LOSS_MLM, 1), &call);
-    }
-    if (has_nsp(s)) {
-        bert_heads_nsp_loss(s->x, metrics, &s->slot.heads, tensor_slice(scales, BERT_LOSS_NSP, 1), &call);
-    }
-    if (has_qa(s)) {
-        bert_qa_loss(s->x, metrics, &s->slot.qa, tensor_slice(scales, BERT_LOSS_SPAN, 1), &call);
-    }
+    return s->model->type->head_output(s->slot.acts, output);
 }
 
-/* The gradient of the last layer's output h. */
-static void heads_backward(struct stage *s, tensor dh, tensor h, const struct bert_layer_call *call)
+tensor stage_output(const struct stage *s)
 {
-    const struct bert_weights *w = s->weights, *g = s->grads;
-    if (has_qa(s)) {
-        bert_qa_backward(s->x, dh, &g->qa, &s->slot.qa, h, &w->qa, call->adds);
-        return;
-    }
-    s->x->ops->fill(s->x, dh, 0);
-    if (has_nsp(s)) {
-        bert_heads_nsp_backward(s->x, dh, &g->heads, &s->slot.heads, &w->heads, call);
-    }
-    if (has_mlm(s)) {
-        bert_heads_mlm_backward(s->x, dh, g->embed.word, &g->heads, &s->slot.heads, w->embed.word, &w->heads,
-                                call);
-    }
+    return s->model->type->output(s->slot.acts, s->model->n_layers - 1);
+}
+
+void stage_loss(struct stage *s, tensor sums)
+{
+    struct model_pass p = pass_of(s, false, false);
+    s->model->type->loss(&p, sums);
 }
 
 void stage_backward(struct stage *s, bool training, bool adds)
 {
-    struct bert_layer_call call = call_of(s, 0, training);
-    call.adds = adds;
-    int64_t n_layers = s->config->num_hidden_layers;
-    tensor dx = s->slot.dx;
-    heads_backward(s, dx, input_of(s, n_layers), &call);
+    const struct model_type *type = s->model->type;
+    struct model_pass p = pass_of(s, training, adds);
+    int64_t n_layers = s->model->n_layers;
+    type->heads_backward(&p, s->slot.dx);
     for (int64_t i = n_layers - 1; i >= 0; i--) {
         if (ends_chunk(s, i) && i < n_layers - 1) {
             queue_join(s->x, 0); /* the chunk above is done with the activations */
-            layers_forward(s, i + 1 - s->recompute, i + 1, training);
+            layers_forward(s, &p, i + 1 - s->recompute, i + 1);
         }
-        call = call_of(s, i, training);
-        call.adds = adds;
-        bert_layer_backward(s->x, dx, &s->grads->layers[i], &s->slot.scratch, &s->slot.layers[i],
-                            input_of(s, i), &s->weights->layers[i], &call);
+        type->layer_backward(&p, i, s->slot.dx);
     }
     queue_join(s->x, 0);
-    bert_embed_backward(s->x, dx, &s->grads->embed, &s->slot.embed, &s->weights->embed, &call);
+    type->input_backward(&p, s->slot.dx);
 }
 
-void stage_infer(struct stage *s, const struct bert_batch *batch)
+void stage_infer(struct stage *s, const struct batch *batch)
 {
     stage_begin(s, batch, &(struct stage_numbers){0});
     stage_round_changed(s);

@@ -1,4 +1,4 @@
-/* stage: the layer loop.  It runs embeddings, layers and heads of a micro-batch in a slot of activations,
+/* stage: the layer loop.  It runs input, layers and heads of a model over a micro-batch in a slot of activations,
  * forward and backward; recomputation, pipelines and overlapped reductions belong here and nowhere else.
  *
  * Between stage_begin and the end of a micro-batch nothing allocates, waits for the device or passes it a
@@ -7,46 +7,42 @@
 #ifndef KILN_TRAIN_STAGE_H
 #define KILN_TRAIN_STAGE_H
 
-#include "nn/bert.h"
+#include "nn/model.h"
 #include "train/stage_batch.h"
 
 /* The activations of one micro-batch in flight. */
 struct stage_slot {
     struct stage_block block; /* the batch on the device */
-    struct bert_embed_acts embed;
-    struct bert_layer_acts *layers; /* [num_hidden_layers] */
-    struct bert_head_acts heads;    /* of the task: the others are null tensors */
-    struct bert_qa_acts qa;
-    struct bert_layer_scratch scratch;
-    tensor dx; /* [T, H] the gradient that flows back through the layers */
+    void *acts;               /* the model's */
+    tensor dx;                /* [T, H] the gradient that flows back through the layers */
 };
 
 /* A model with the memory to run it: what a training step and an evaluation need. */
 struct stage {
     struct exec *x;
-    const struct bert_config *config;
-    enum bert_task task;
-    const struct bert_weights *weights;
-    const struct bert_weights *grads; /* NULL: inference only */
-    enum dtype dtype;                 /* of activations */
-    enum fp8_factors fp8;             /* of the products of layers */
+    const struct model *model;
+    const void *weights;
+    const void *grads;    /* with `learns` */
+    bool learns;          /* there is a backward; else inference only */
+    enum dtype dtype;     /* of activations */
+    enum fp8_factors fp8; /* of the products of layers */
     int64_t
         recompute; /* layers of a chunk; only its input is kept, its activations are made again in backward
                         * (Chen et al. 2016, arXiv:1604.06174); 0: the activations of all layers are kept */
-    struct bert_batch_limits limits; /* of every batch */
-    struct arena arena;              /* activations of the slot */
+    struct batch_limits limits; /* of every batch */
+    struct arena arena;         /* activations of the slot */
     struct stage_slot slot;
-    struct bert_batch capacity; /* what the slot was carved for */
-    const int64_t *version;     /* of the weights: another number after each change */
-    int64_t rounded;            /* the version that is in fp8; 0: none */
+    struct batch capacity;  /* what the slot was carved for */
+    const int64_t *version; /* of the weights: another number after each change */
+    int64_t rounded;        /* the version that is in fp8; 0: none */
 
-    /* Told of the embeddings, as layer -1, and of each layer once its forward was given; NULL: nobody
-     * asks. */
+    /* Told of the model's input layer, as layer -1, of each layer once its forward was given, and of the heads, as the
+     * layer behind the last; NULL: nobody asks. */
     void (*layer_done)(void *context, int64_t layer);
     void *layer_done_context;
 };
 
-/* Room for the slot's array of layers; the arena and the rest are set by the caller. */
+/* The views of the slot; the arena and the rest are set by the caller. */
 struct status stage_init(struct stage *s);
 void stage_fini(struct stage *s);
 
@@ -60,7 +56,7 @@ void stage_carve_largest(struct stage *s);
 void stage_reserve(struct stage *s);
 
 /* Carves the slot for a batch and sends it to the device with the numbers of its step. */
-void stage_begin(struct stage *s, const struct bert_batch *batch, const struct stage_numbers *numbers);
+void stage_begin(struct stage *s, const struct batch *batch, const struct stage_numbers *numbers);
 
 /* The work of a batch, or the update after the last, as one piece: true if its ops must now be given, and then
  * queue_graph_end; false if they were replayed.  Where ops are watched they are always given. */
@@ -74,18 +70,22 @@ void stage_round_weights(struct stage *s);
 /* The same, of weights that are not what was rounded last; outside of what is recorded. */
 void stage_round_changed(struct stage *s);
 
-/* The passes, after stage_begin.  Forward; `training` turns dropout on.  Logits stay in slot.heads. */
+/* The passes, after stage_begin.  Forward; `training` turns dropout on.  Logits stay in the slot. */
+tensor stage_head_output(const struct stage *s, int output);
+
+/* What the last layer gives, [T, H]. */
+tensor stage_output(const struct stage *s);
 void stage_forward(struct stage *s, bool training);
 
-/* Adds losses and correct answers to metrics (f64 [BERT_N_METRICS]) and leaves the gradients of the logits.
- */
-void stage_loss(struct stage *s, tensor metrics);
+/* Adds losses and correct answers to `sums` (f64 [MODEL_MOST_SUMS], those of the model) and leaves the gradients of the
+ * logits. */
+void stage_loss(struct stage *s, tensor sums);
 
 /* Adds the gradients of all weights to s->grads; after stage_loss of the same batch.  Where nothing was there before,
  * in the first micro-batch of a step, `adds` is false and those that are products are assigned (param.by_product). */
 void stage_backward(struct stage *s, bool training, bool adds);
 
 /* All that an answer needs: begins with the batch and runs forward without dropout. */
-void stage_infer(struct stage *s, const struct bert_batch *batch);
+void stage_infer(struct stage *s, const struct batch *batch);
 
 #endif

@@ -4,9 +4,9 @@
 
 #include <string.h>
 
-/* On devices that record work: about how many sizes of streams, of masked positions and of numbers of sequences
+/* On devices that record work: about how many sizes of streams, of picked rows and of numbers of sequences
  * there are below the limits; they mostly go together. */
-enum { TOKEN_SIZES = 32, MASKED_SIZES = 16, SEQUENCE_SIZES = 8, TAIL_PIECE = BERT_BATCH_TOKEN_BUCKET };
+enum { TOKEN_SIZES = 32, LABEL_SIZES = 16, SEQUENCE_SIZES = 8, TAIL_PIECE = BATCH_TOKEN_BUCKET };
 
 static int64_t round_up(int64_t n, int64_t bucket)
 {
@@ -24,68 +24,68 @@ static int64_t bucket_of(int64_t limit, int64_t n, int64_t least)
     return limit > 0 ? round_up((limit + n - 1) / n, least) : least;
 }
 
-struct bert_batch stage_batch_capacity(const struct device *device, struct bert_batch_limits limits,
-                                       const struct bert_batch *batch)
+struct batch stage_batch_capacity(const struct device *device, struct batch_limits limits,
+                                  const struct batch *batch)
 {
     if (device->graphs == NULL) {
-        struct bert_batch own = {.n_tokens = batch->n_tokens,
-                                 .n_sequences = batch->n_sequences,
-                                 .n_streams = batch->n_streams,
-                                 .n_masked = batch->n_masked,
-                                 .max_seqlen = batch->max_seqlen};
+        struct batch own = {.n_tokens = batch->n_tokens,
+                            .n_sequences = batch->n_sequences,
+                            .n_streams = batch->n_streams,
+                            .n_labels = batch->n_labels,
+                            .max_seqlen = batch->max_seqlen};
         return own;
     }
     CHECK(batch->n_tokens <= limits.n_tokens && batch->n_sequences <= limits.n_sequences &&
-              batch->n_masked <= limits.n_masked,
+              batch->n_labels <= limits.n_labels,
           "a batch of %lld tokens, %lld sequences and %lld labels, above the limits",
-          (long long)batch->n_tokens, (long long)batch->n_sequences, (long long)batch->n_masked);
-    int64_t tokens = bucket_of(limits.n_tokens, TOKEN_SIZES, BERT_BATCH_TOKEN_BUCKET);
-    int64_t masked = bucket_of(limits.n_masked, MASKED_SIZES, BERT_BATCH_MASKED_BUCKET);
+          (long long)batch->n_tokens, (long long)batch->n_sequences, (long long)batch->n_labels);
+    int64_t tokens = bucket_of(limits.n_tokens, TOKEN_SIZES, BATCH_TOKEN_BUCKET);
+    int64_t labels = bucket_of(limits.n_labels, LABEL_SIZES, BATCH_LABEL_BUCKET);
     int64_t sequences = bucket_of(limits.n_sequences, SEQUENCE_SIZES, 1);
     sequences = smaller(round_up(batch->n_sequences, sequences), limits.n_sequences);
     int64_t longest = batch->max_seqlen > TAIL_PIECE ? batch->max_seqlen : TAIL_PIECE;
-    return (struct bert_batch){
+    return (struct batch){
         .n_tokens = smaller(round_up(batch->n_tokens, tokens), limits.n_tokens),
         .n_sequences = sequences,
         .n_streams = sequences + tokens / TAIL_PIECE, /* the tail is shorter than the bucket */
-        .n_masked = smaller(round_up(batch->n_masked, masked), limits.n_masked),
-        .max_seqlen = round_up(longest, BERT_BATCH_TOKEN_BUCKET),
+        .n_labels = smaller(round_up(batch->n_labels, labels), limits.n_labels),
+        .max_seqlen = round_up(longest, BATCH_TOKEN_BUCKET),
     };
 }
 
-struct bert_batch stage_batch_largest(const struct device *device, struct bert_batch_limits limits)
+struct batch stage_batch_largest(const struct device *device, struct batch_limits limits)
 {
-    struct bert_batch b = {
+    struct batch b = {
         .n_tokens = limits.n_tokens,
         .n_sequences = limits.n_sequences,
         .n_streams = limits.n_sequences,
-        .n_masked = limits.n_masked,
+        .n_labels = limits.n_labels,
         .max_seqlen = limits.max_seqlen,
     };
     return stage_batch_capacity(device, limits, &b);
 }
 
-void stage_batch_carve(struct stage_block *block, struct arena *arena, const struct bert_batch *capacity)
+void stage_batch_carve(struct stage_block *block, struct arena *arena, const struct batch_layout *layout,
+                       const struct batch *capacity)
 {
-    const struct bert_batch *c = capacity;
-    struct bert_stream *s = &block->stream;
+    struct stream *s = &block->stream;
     CHECK(arena->used == 0, "%zu bytes before the block of a batch", arena->used);
     block->dropout_key = arena_carve_1d(arena, DTYPE_I64, 1);
-    block->loss_scales = arena_carve_1d(arena, DTYPE_F64, BERT_N_LOSSES);
+    block->loss_scales = arena_carve_1d(arena, DTYPE_F64, MODEL_MOST_SUMS);
     block->scalars = arena_carve_1d(arena, DTYPE_F64, OPTIM_N_SCALARS);
     block->memory = block->dropout_key.data;
     block->numbers_bytes = arena->used;
-    s->ids = arena_carve_1d(arena, DTYPE_I32, c->n_tokens);
-    s->types = arena_carve_1d(arena, DTYPE_I32, c->n_tokens);
-    s->positions = arena_carve_1d(arena, DTYPE_I32, c->n_tokens);
-    s->row_keys = arena_carve_2d(arena, DTYPE_I32, c->n_tokens, 2);
-    s->cu_seqlens = arena_carve_1d(arena, DTYPE_I32, c->n_streams + 1);
-    s->masked_rows = arena_carve_1d(arena, DTYPE_I32, c->n_masked);
-    s->masked_labels = arena_carve_1d(arena, DTYPE_I32, c->n_masked);
-    s->cls_rows = arena_carve_1d(arena, DTYPE_I32, c->n_sequences);
-    s->nsp_labels = arena_carve_1d(arena, DTYPE_I32, c->n_sequences);
-    s->span_labels = arena_carve_2d(arena, DTYPE_I32, c->n_sequences, 2);
-    s->max_seqlen = c->max_seqlen;
+    s->ids = arena_carve_1d(arena, DTYPE_I32, capacity->n_tokens);
+    s->positions = arena_carve_1d(arena, DTYPE_I32, capacity->n_tokens);
+    s->row_keys = arena_carve_2d(arena, DTYPE_I32, capacity->n_tokens, 2);
+    s->cu_seqlens = arena_carve_1d(arena, DTYPE_I32, capacity->n_streams + 1);
+    for (int i = 0; i < layout->n_fields; i++) {
+        const struct batch_field *f = &layout->fields[i];
+        int64_t rows = batch_all_rows(capacity, f->rows);
+        s->fields[i] = f->width == 1 ? arena_carve_1d(arena, DTYPE_I32, rows)
+                                     : arena_carve_2d(arena, DTYPE_I32, rows, f->width);
+    }
+    s->max_seqlen = capacity->max_seqlen;
     s->n_pairs = 0;
     block->bytes = arena->used;
 }
@@ -122,9 +122,9 @@ static void put(const struct image *image, tensor t, const int32_t *from, int64_
 }
 
 /* The bounds of the real sequences, of the pieces of the tail, and of sequences without tokens. */
-static void put_bounds(const struct image *image, const struct bert_batch *b)
+static void put_bounds(const struct image *image, const struct batch *b)
 {
-    const struct bert_stream *s = &image->block->stream;
+    const struct stream *s = &image->block->stream;
     int32_t *to = place_of(image, s->cu_seqlens), end = (int32_t)tensor_count(s->ids);
     memcpy(to, b->cu_seqlens, (size_t)(b->n_sequences + 1) * sizeof *to);
     for (int64_t i = b->n_sequences + 1; i < tensor_count(s->cu_seqlens); i++) {
@@ -132,22 +132,20 @@ static void put_bounds(const struct image *image, const struct bert_batch *b)
     }
 }
 
-static void put_batch(const struct image *image, const struct bert_batch *b)
+static void put_batch(const struct image *image, const struct batch *b)
 {
-    const struct bert_stream *s = &image->block->stream;
+    const struct stream *s = &image->block->stream;
     put(image, s->ids, b->ids, b->n_tokens, 0); /* any id would do: nothing looks at the tail */
-    put(image, s->types, b->types, b->n_tokens, 0);
     put(image, s->positions, b->positions, b->n_tokens, 0);
     put(image, s->row_keys, b->row_keys, 2 * b->n_tokens, 0);
     put_bounds(image, b);
-    put(image, s->masked_rows, b->masked_rows, b->n_masked, 0);
-    put(image, s->masked_labels, b->masked_labels, b->n_masked, -1);
-    put(image, s->cls_rows, b->cls_rows, b->n_sequences, 0);
-    put(image, s->nsp_labels, b->nsp_labels, b->n_sequences, -1);
-    put(image, s->span_labels, b->span_labels, 2 * b->n_sequences, -1);
+    for (int i = 0; i < b->layout->n_fields; i++) {
+        const struct batch_field *f = &b->layout->fields[i];
+        put(image, s->fields[i], b->fields[i], batch_all_rows(b, f->rows) * f->width, f->nothing);
+    }
 }
 
-static double pairs_of(const struct bert_batch *b)
+static double pairs_of(const struct batch *b)
 {
     double pairs = 0;
     for (int64_t i = 0; i < b->n_streams; i++) {
@@ -157,7 +155,7 @@ static double pairs_of(const struct bert_batch *b)
     return pairs;
 }
 
-void stage_batch_send(struct stage_block *block, struct exec *x, const struct bert_batch *batch,
+void stage_batch_send(struct stage_block *block, struct exec *x, const struct batch *batch,
                       const struct stage_numbers *numbers)
 {
     size_t bytes = batch == NULL ? block->numbers_bytes : block->bytes;

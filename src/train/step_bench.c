@@ -2,6 +2,7 @@
 
 #include "core/clock.h"
 #include "core/rng.h"
+#include "data/bert_batch.h"
 #include "dev/host_view.h"
 #include "ops/op_timer.h"
 
@@ -20,7 +21,7 @@ static int64_t length_of(const struct step_bench *b, int64_t i)
 
 static bool predicts_words(const struct step_bench *b)
 {
-    return b->config.task == BERT_TASK_PRETRAINING || b->config.task == BERT_TASK_MASKED_LM;
+    return b->bert.task == BERT_TASK_PRETRAINING || b->bert.task == BERT_TASK_MASKED_LM;
 }
 
 static int64_t masked_of(const struct step_bench *b, int64_t length)
@@ -57,20 +58,21 @@ struct status step_bench_plan(struct step_bench *b)
     struct trainer_config exact;
     struct count c = count_sequences(b);
     double tokens = (double)c.tokens, passes = b->config.training ? 3 : 1;
+    b->config.model = &b->bert.model;
     b->config.limits = bert_batch_limits(b->n_sequences, b->length, masked_of(b, b->length));
     exact = b->config;
-    exact.limits = (struct bert_batch_limits){c.tokens, b->n_sequences, c.masked, b->length};
+    exact.limits = (struct batch_limits){c.tokens, b->n_sequences, c.masked, b->length};
     TRY(trainer_plan(&b->plan, &exact));
     /* the plan takes each sequence for the longest */
     b->useful_flops = b->plan.micro_flops - passes * 4 * (tokens * (double)b->length - c.pairs) *
-                                                (double)b->config.model.hidden_size *
-                                                (double)b->config.model.num_hidden_layers;
+                                                (double)b->bert.config.hidden_size *
+                                                (double)b->bert.config.num_hidden_layers;
     return trainer_plan(&b->plan, &b->config);
 }
 
-static void add_sequence(struct bert_batch *b, const struct step_bench *s, int64_t i, struct rng_stream *r)
+static void add_sequence(struct batch *b, const struct step_bench *s, int64_t i, struct rng_stream *r)
 {
-    uint32_t n_words = (uint32_t)s->config.model.vocab_size;
+    uint32_t n_words = (uint32_t)s->bert.config.vocab_size;
     int64_t length = length_of(s, i), n_masked = masked_of(s, length);
     int32_t *ids = bert_batch_add(b, length, length / 2, (int32_t)(i % 2), (int32_t)i);
     for (int64_t k = 0; k < length; k++) {
@@ -83,16 +85,16 @@ static void add_sequence(struct bert_batch *b, const struct step_bench *s, int64
     bert_batch_take_masked(b, n_masked);
 }
 
-struct status step_bench_make(struct bert_step *step, const struct step_bench *s)
+struct status step_bench_make(struct batch_step *step, const struct step_bench *s)
 {
-    TRY(bert_step_init(step, 1, s->config.limits));
-    struct bert_batch *b = step->micro;
+    TRY(batch_step_init(step, 1, s->bert.model.layout, s->config.limits));
+    struct batch *b = step->micro;
     struct rng_stream r = rng_stream(rng_key(s->config.seed, 1));
     for (int64_t i = 0; i < s->n_sequences; i++) {
         add_sequence(b, s, i, &r);
     }
-    bert_batch_finish(b, 0);
-    bert_step_count(step);
+    batch_finish(b, 0);
+    batch_step_count(step);
     return status_ok();
 }
 
@@ -110,13 +112,13 @@ static struct status raise_ceilings(struct op_ceilings *c, const struct step_ben
 static struct status fetch_logits(struct trainer *t)
 {
     struct host_view view;
-    TRY(host_view_open(&view, &t->x, t->stage.slot.qa.logits));
+    TRY(host_view_open(&view, &t->x, stage_head_output(&t->stage, BERT_SPAN_LOGITS)));
     host_view_close(&view);
     return t->x.status;
 }
 
 /* One step with its end: a device may be at work after the call. */
-static struct status take_step(struct trainer *t, const struct bert_step *step, int64_t number,
+static struct status take_step(struct trainer *t, const struct batch_step *step, int64_t number,
                                double *seconds)
 {
     struct trainer_result unused;
@@ -133,7 +135,7 @@ static struct status take_step(struct trainer *t, const struct bert_step *step, 
     return failed(s) ? s : t->x.status;
 }
 
-static struct status take_timed_step(struct trainer *t, struct op_timer *timer, const struct bert_step *step,
+static struct status take_timed_step(struct trainer *t, struct op_timer *timer, const struct batch_step *step,
                                      int64_t number, double *seconds)
 {
     op_timer_clear(timer);
@@ -144,7 +146,7 @@ static struct status take_timed_step(struct trainer *t, struct op_timer *timer, 
 }
 
 static struct status run_timed(struct step_times *out, const struct step_bench *b, struct trainer *t,
-                               const struct bert_step *step, int64_t n_steps)
+                               const struct batch_step *step, int64_t n_steps)
 {
     struct op_timer timer;
     *out = (struct step_times){.seconds = INFINITY};
@@ -181,7 +183,7 @@ static double sorted_at(double *seconds, int64_t n, int64_t i)
 /* The first of them runs as it is given, the second is recorded. */
 enum { LATENCY_WARM_UPS = 3, MOST_LATENCIES = 4096 };
 
-static struct status run_plain(struct step_latency *l, struct trainer *t, const struct bert_step *step,
+static struct status run_plain(struct step_latency *l, struct trainer *t, const struct batch_step *step,
                                int64_t n_steps)
 {
     static const double SECONDS = 1;
@@ -208,7 +210,7 @@ static struct status run_plain(struct step_latency *l, struct trainer *t, const 
 
 /* On the host nothing is recorded, and ops that are timed are as fast as others. */
 static struct status run_all(struct step_times *times, const struct step_bench *b, struct trainer *t,
-                             const struct bert_step *step, int64_t n_steps)
+                             const struct batch_step *step, int64_t n_steps)
 {
     TRY(run_timed(times, b, t, step, n_steps));
     return b->config.device->graphs != NULL || !b->config.training
@@ -219,7 +221,7 @@ static struct status run_all(struct step_times *times, const struct step_bench *
 struct status step_bench_run(const struct step_bench *b, int64_t n_steps, struct step_times *times)
 {
     struct trainer t;
-    struct bert_step step = {0};
+    struct batch_step step = {0};
     TRY(trainer_init(&t, &b->config));
     struct status s =
         b->config.training ? status_ok() : trainer_initialize(&t); /* zeros would cost less power */
@@ -229,7 +231,7 @@ struct status step_bench_run(const struct step_bench *b, int64_t n_steps, struct
     if (!failed(s)) {
         s = run_all(times, b, &t, &step, n_steps);
     }
-    bert_step_fini(&step);
+    batch_step_fini(&step);
     trainer_fini(&t);
     return s;
 }

@@ -5,12 +5,14 @@
 
 #include "train/ceilings.h"
 #include "train/op_report.h"
+#include "nn/bert_model.h"
 #include "train/trainer.h"
 
 /* A model to measure on sequences of random words, and what is known of it beforehand. */
 struct step_bench {
-    struct trainer_config config;
-    struct backend plain; /* of the ceilings: without what may stand around config.ops */
+    struct bert_model bert;
+    struct trainer_config config; /* of `bert` once planned */
+    struct backend plain;         /* of the ceilings: without what may stand around config.ops */
     struct ceiling_size ceiling_size;
     struct trainer_plan plan;
     int64_t n_sequences, length; /* the longest sequence */
@@ -39,7 +41,7 @@ struct step_times {
 struct status step_bench_plan(struct step_bench *b);
 
 /* One micro-batch of the planned sequences of random words; real tokens of it. */
-struct status step_bench_make(struct bert_step *step, const struct step_bench *s);
+struct status step_bench_make(struct batch_step *step, const struct step_bench *s);
 int64_t step_bench_tokens(const struct step_bench *b);
 
 /* Takes n_steps, answers if b->config.training is false, after one that warms up.  Steps and ceilings are measured in

@@ -5,7 +5,7 @@
 #include <string.h>
 
 static struct status count(struct forecast *f, const struct step_bench *b, const struct gpu_chip *chip,
-                           const struct bert_batch *batch, bool whole_step)
+                           const struct batch *batch, bool whole_step)
 {
     forecast_init(f, chip);
     return trainer_count(&b->config, &f->watch.table, batch, whole_step);
@@ -25,7 +25,7 @@ static struct op_ceilings ceilings_of(const struct gpu_chip *chip, struct precis
 struct status step_forecast_run(struct step_forecast *f, const struct step_bench *b,
                                 const struct gpu_chip *chip)
 {
-    struct bert_step step = {0};
+    struct batch_step step = {0};
     bool learns = b->config.training;
     *f = (struct step_forecast){.ceilings = ceilings_of(chip, b->config.precision)};
     struct status s = step_bench_make(&step, b);
@@ -39,7 +39,7 @@ struct status step_forecast_run(struct step_forecast *f, const struct step_bench
         f->seconds = forecast_seconds(&f->ops) + chip->step_s;
         f->hot_seconds = forecast_hot_seconds(&f->ops, f->seconds);
     }
-    bert_step_fini(&step);
+    batch_step_fini(&step);
     return s;
 }
 

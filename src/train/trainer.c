@@ -10,6 +10,7 @@
 
 #include <math.h>
 #include <stdlib.h>
+#include <string.h>
 
 /* Purposes of keys drawn from the run's seed. */
 enum { KEY_DROPOUT = 0x64726f70 };
@@ -41,9 +42,9 @@ static void carve_state(struct trainer *t, struct arena *a)
         t->exp_avg_sq = arena_carve_1d(a, vector, n);
         t->plan.optimizer_bytes = a->used - t->plan.weight_bytes - t->plan.gradient_bytes;
     }
-    t->results = arena_carve_1d(a, DTYPE_F64, 1 + BERT_N_METRICS);
+    t->results = arena_carve_1d(a, DTYPE_F64, 1 + MODEL_MOST_SUMS);
     t->norm = tensor_slice(t->results, 0, 1);
-    t->metrics = tensor_slice(t->results, 1, BERT_N_METRICS);
+    t->sums = tensor_slice(t->results, 1, MODEL_MOST_SUMS);
 }
 
 static tensor matrices_of(const struct trainer *t)
@@ -75,16 +76,16 @@ static enum fp8_factors fp8_factors_of(const struct trainer_config *c)
     return c->training ? FP8_ROWS_AND_COLUMNS : FP8_ROWS;
 }
 
-static struct status find_sums(struct trainer *t)
+static struct status find_added(struct trainer *t)
 {
-    t->sums = calloc((size_t)t->params.n, sizeof *t->sums);
-    if (t->sums == NULL) {
+    t->added = calloc((size_t)t->params.n, sizeof *t->added);
+    if (t->added == NULL) {
         return status_error(STATUS_MEMORY, "out of memory for the spans of %d parameters", t->params.n);
     }
     for (int i = 0; i < t->params.n; i++) {
         const struct param *p = &t->params.params[i];
         if (!p->by_product) {
-            t->sums[t->n_sums++] = (struct optim_span){.offset = p->offset, .n = param_count(p)};
+            t->added[t->n_added++] = (struct optim_span){.offset = p->offset, .n = param_count(p)};
         }
     }
     return status_ok();
@@ -99,20 +100,18 @@ static struct status declare(struct trainer *t, const struct trainer_config *con
                          .ops = config->ops,
                          .layer_index = -1,
                          .allow_tf32 = config->precision.allow_tf32};
-    TRY(bert_declare(&t->params, &t->config.model, t->config.task));
+    TRY(config->model->type->declare(config->model, &t->params));
     t->spans = optimizer_spans(&config->optimizer, &t->params);
     if (t->spans == NULL) {
         return status_error(STATUS_MEMORY, "out of memory for the spans of %d parameters", t->params.n);
     }
-    TRY(find_sums(t));
+    TRY(find_added(t));
     t->plan.n_params = param_table_count(&t->params);
     t->loss_scale = loss_scale_of_config(config);
     t->stage = (struct stage){
         .x = &t->x,
-        .config = &t->config.model,
-        .task = t->config.task,
-        .weights = &t->weights,
-        .grads = config->training ? &t->grads : NULL,
+        .model = config->model,
+        .learns = config->training,
         .dtype = config->precision.dtype,
         .fp8 = fp8_factors_of(config),
         .recompute = config->recompute,
@@ -126,19 +125,20 @@ static struct status view_weights(struct trainer *t)
 {
     const struct param_table *layout = t->owner == NULL ? &t->params : &t->owner->params;
     tensor matrices = matrices_of(t), biases = t->config.device->takes_rounded_biases ? matrices : t->master;
-    TRY(bert_weights_init(&t->weights, layout, &t->config.model, t->config.task, matrices, t->master,
-                          biases));
+    const struct model *m = t->config.model;
+    TRY(m->type->create_weights(m, &t->weights, layout, matrices, t->master, biases));
     if (t->config.training) {
-        TRY(bert_weights_init(&t->grads, &t->params, &t->config.model, t->config.task, t->grad, t->grad,
-                              t->grad));
+        TRY(m->type->create_weights(m, &t->grads, &t->params, t->grad, t->grad, t->grad));
     }
+    t->stage.weights = t->weights;
+    t->stage.grads = t->grads;
     return status_ok();
 }
 
 /* Makes ready the gradients that the first micro-batch adds to; products assign the others. */
-static void clear_sums(struct trainer *t)
+static void clear_added(struct trainer *t)
 {
-    t->x.ops->clear(&t->x, t->grad, t->sums, t->n_sums);
+    t->x.ops->clear(&t->x, t->grad, t->added, t->n_added);
 }
 
 static void update(struct trainer *t)
@@ -155,7 +155,7 @@ static void plan_micro_step(struct trainer *t)
     stage_carve_largest(&t->stage);
     stage_round_weights(&t->stage);
     stage_forward(&t->stage, t->config.training);
-    stage_loss(&t->stage, t->metrics);
+    stage_loss(&t->stage, t->sums);
     if (t->config.training) {
         stage_backward(&t->stage, true, false);
     }
@@ -169,7 +169,7 @@ static void plan_micro_step(struct trainer *t)
 
 static struct status check_fp8(const struct trainer_config *c)
 {
-    int64_t h = c->model.hidden_size, f = c->model.intermediate_size;
+    int64_t h = c->model->hidden_size, f = c->model->feed_forward_size;
     if (c->precision.fp8 && (h % OPS_FP8_MULTIPLE != 0 || f % OPS_FP8_MULTIPLE != 0)) {
         return status_error(STATUS_USAGE,
                             "products in fp8 have dims that are multiples of %d, but hidden_size is %lld and "
@@ -210,7 +210,7 @@ static struct status measure(struct trainer *t, const struct trainer_config *con
     t->plan.saving_bytes = config->saving ? background_save_bytes(&t->params, t->master.dtype) : 0;
     t->plan.library_bytes =
         config->device->is_host
-            ? host_memory_library_bytes(config->model.hidden_size, config->model.intermediate_size,
+            ? host_memory_library_bytes(config->model->hidden_size, config->model->feed_forward_size,
                                         config->precision.dtype == DTYPE_F32)
             : config->device->overhead_bytes;
     t->plan.total_bytes = state.used + t->plan.saving_bytes + t->plan.library_bytes;
@@ -219,7 +219,7 @@ static struct status measure(struct trainer *t, const struct trainer_config *con
 
 /* The ops of trainer_step, or of stage_infer. */
 static struct status count_over(struct trainer *t, const struct trainer_config *config, const struct ops *ops,
-                                const struct bert_batch *batch, bool whole_step)
+                                const struct batch *batch, bool whole_step)
 {
     struct arena state;
     TRY(declare_planned(t, &state, config, ops, NULL));
@@ -227,14 +227,14 @@ static struct status count_over(struct trainer *t, const struct trainer_config *
     stage_begin(&t->stage, batch, &(struct stage_numbers){0});
     if (whole_step) {
         x->ops->fill(x, t->results, 0);
-        clear_sums(t);
+        clear_added(t);
     }
     if (config->training) { /* else they are rounded once for all batches */
         stage_round_weights(&t->stage);
     }
     stage_forward(&t->stage, config->training);
     if (config->training) {
-        stage_loss(&t->stage, t->metrics);
+        stage_loss(&t->stage, t->sums);
         stage_backward(&t->stage, true, false);
     }
     if (whole_step) {
@@ -244,7 +244,7 @@ static struct status count_over(struct trainer *t, const struct trainer_config *
 }
 
 struct status trainer_count(const struct trainer_config *config, const struct ops *ops,
-                            const struct bert_batch *batch, bool whole_step)
+                            const struct batch *batch, bool whole_step)
 {
     struct trainer t;
     CHECK(config->training || !whole_step, "a step without learning");
@@ -330,7 +330,7 @@ struct status trainer_initialize(struct trainer *t)
 {
     struct host_view master;
     TRY(host_view_open_blank(&master, &t->x, t->master));
-    bert_initialize(master.host, &t->params, t->config.seed);
+    param_table_initialize(master.host, &t->params, t->config.seed);
     host_view_commit(&master, &t->x, t->master);
     host_view_close(&master);
     trainer_weights_changed(t);
@@ -354,11 +354,13 @@ struct status trainer_init_shared(struct trainer *t, const struct trainer_config
 void trainer_fini(struct trainer *t)
 {
     stage_fini(&t->stage);
-    bert_weights_fini(&t->weights);
-    bert_weights_fini(&t->grads);
+    if (t->config.model != NULL) {
+        t->config.model->type->destroy_weights(t->weights);
+        t->config.model->type->destroy_weights(t->grads);
+    }
     param_table_fini(&t->params);
     free(t->spans);
-    free(t->sums);
+    free(t->added);
     if (t->memory != NULL) {
         t->config.device->release(t->memory, own_bytes(&t->plan));
     }
@@ -382,24 +384,19 @@ static double reciprocal(int64_t n)
 }
 
 /* What each label's loss is multiplied by. */
-static void put_loss_scales(struct stage_numbers *n, const struct bert_step *batch,
-                            const struct bert_batch *micro, double scale, bool mean_of_micro_batches)
+static void put_loss_scales(struct stage_numbers *n, const struct model *m, const struct batch_step *batch,
+                            const struct batch *micro, double scale, bool mean_of_micro_batches)
 {
-    int64_t n_nsp = 0, n_spans = 0;
-    if (!mean_of_micro_batches) {
-        n->loss_scales[BERT_LOSS_MLM] = scale * reciprocal(batch->n_masked);
-        n->loss_scales[BERT_LOSS_NSP] = scale * reciprocal(batch->n_nsp);
-        n->loss_scales[BERT_LOSS_SPAN] = scale * reciprocal(2 * batch->n_spans);
-        return;
-    }
-    for (int64_t i = 0; i < micro->n_sequences; i++) {
-        n_nsp += micro->nsp_labels[i] >= 0;
-        n_spans += micro->span_labels[2 * i] >= 0;
-    }
     double share = reciprocal(batch->n_micro);
-    n->loss_scales[BERT_LOSS_MLM] = scale * (share * reciprocal(micro->n_real_masked));
-    n->loss_scales[BERT_LOSS_NSP] = scale * (share * reciprocal(n_nsp));
-    n->loss_scales[BERT_LOSS_SPAN] = scale * (share * reciprocal(2 * n_spans));
+    for (int i = 0, loss = 0; i < m->n_sums; i++) {
+        int labels = m->sums[i].labels;
+        if (!m->sums[i].is_loss) {
+            continue;
+        }
+        n->loss_scales[loss++] =
+            scale * (mean_of_micro_batches ? share * reciprocal(batch_count_labels(micro, labels))
+                                           : reciprocal(batch->n_labels[labels]));
+    }
 }
 
 static struct stage_numbers numbers_of(const struct trainer *t, int64_t step)
@@ -408,7 +405,7 @@ static struct stage_numbers numbers_of(const struct trainer *t, int64_t step)
                                       rng_key(rng_key(t->config.seed, KEY_DROPOUT), (uint64_t)step)};
 }
 
-static void micro_step(struct trainer *t, const struct bert_batch *micro, const struct stage_numbers *n,
+static void micro_step(struct trainer *t, const struct batch *micro, const struct stage_numbers *n,
                        bool first)
 {
     stage_begin(&t->stage, micro, n);
@@ -417,7 +414,7 @@ static void micro_step(struct trainer *t, const struct bert_batch *micro, const 
             stage_round_weights(&t->stage);
         }
         stage_forward(&t->stage, true);
-        stage_loss(&t->stage, t->metrics);
+        stage_loss(&t->stage, t->sums);
         profile_phase(t->profile, "backward");
         stage_backward(&t->stage, true, !first);
         queue_graph_end(&t->x);
@@ -426,16 +423,16 @@ static void micro_step(struct trainer *t, const struct bert_batch *micro, const 
 }
 
 /* Puts the gradients of the global batch in order, and with them the numbers of the step. */
-static void queue_gradients(struct trainer *t, const struct bert_step *batch, struct stage_numbers *n,
+static void queue_gradients(struct trainer *t, const struct batch_step *batch, struct stage_numbers *n,
                             bool mean_of_micro_batches)
 {
     struct exec *x = &t->x;
     int64_t n_run = 0;
     exec_enter(x, "gradients", -1);
     x->ops->fill(x, t->results, 0);
-    clear_sums(t);
+    clear_added(t);
     for (int64_t i = 0; i < batch->n_micro; i++) {
-        const struct bert_batch *micro = &batch->micro[i];
+        const struct batch *micro = &batch->micro[i];
         if (micro->n_sequences == 0) { /* the end of an epoch */
             continue;
         }
@@ -443,7 +440,7 @@ static void queue_gradients(struct trainer *t, const struct bert_step *batch, st
             profile_micro_step(t->profile);
             profile_phase(t->profile, "forward");
         }
-        put_loss_scales(n, batch, micro, t->loss_scale.value, mean_of_micro_batches);
+        put_loss_scales(n, t->config.model, batch, micro, t->loss_scale.value, mean_of_micro_batches);
         micro_step(t, micro, n, n_run == 1);
     }
     if (n_run == 0) {
@@ -453,35 +450,55 @@ static void queue_gradients(struct trainer *t, const struct bert_step *batch, st
     profile_phase(t->profile, "optimizer");
 }
 
-struct status trainer_passes(struct trainer *t, const struct bert_step *batch, int64_t step)
+struct status trainer_passes(struct trainer *t, const struct batch_step *batch, int64_t step)
 {
     struct stage_numbers n = numbers_of(t, step);
-    put_loss_scales(&n, batch, batch->micro, t->loss_scale.value, false);
+    put_loss_scales(&n, t->config.model, batch, batch->micro, t->loss_scale.value, false);
     micro_step(t, batch->micro, &n, true);
     exec_synchronize(&t->x);
     return t->x.status;
 }
 
 /* Waits for everything before. */
-static struct status read_results(struct trainer *t, const struct bert_step *batch, struct trainer_result *r)
+static struct status read_results(struct trainer *t, const struct batch_step *batch, struct trainer_result *r)
 {
-    double results[1 + BERT_N_METRICS] = {0};
-    const double *sums = results + 1;
+    const struct model *m = t->config.model;
+    double results[1 + MODEL_MOST_SUMS] = {0};
     exec_copy_out(&t->x, results, t->results.data, sizeof results);
-    *r = (struct trainer_result){
-        .mlm_loss = sums[BERT_MLM_LOSS] * reciprocal(batch->n_masked),
-        .mlm_accuracy = sums[BERT_MLM_CORRECT] * reciprocal(batch->n_masked),
-        .nsp_loss = sums[BERT_NSP_LOSS] * reciprocal(batch->n_nsp),
-        .nsp_accuracy = sums[BERT_NSP_CORRECT] * reciprocal(batch->n_nsp),
-        .span_loss = sums[BERT_SPAN_LOSS] * reciprocal(2 * batch->n_spans),
-        .span_accuracy = sums[BERT_SPAN_CORRECT] * reciprocal(2 * batch->n_spans),
-        .grad_norm = results[0] / t->loss_scale.value,
-        .loss_scale = t->loss_scale.value,
-    };
+    *r = (struct trainer_result){.n_sums = m->n_sums,
+                                 .grad_norm = results[0] / t->loss_scale.value,
+                                 .loss_scale = t->loss_scale.value};
+    for (int i = 0; i < m->n_sums; i++) {
+        r->sums[i] = (struct trainer_sum){&m->sums[i], results[1 + i], batch->n_labels[m->sums[i].labels]};
+    }
     return t->x.status;
 }
 
-struct status trainer_gradients(struct trainer *t, const struct bert_step *batch, int64_t step,
+double trainer_sum_mean(const struct trainer_sum *sum)
+{
+    return sum->sum * reciprocal(sum->count);
+}
+
+double trainer_result_mean(const struct trainer_result *r, const char *name)
+{
+    int i = 0;
+    while (i < r->n_sums && strcmp(r->sums[i].of->name, name) != 0) {
+        i++;
+    }
+    CHECK(i < r->n_sums, "no %s in what a step came to", name);
+    return trainer_sum_mean(&r->sums[i]);
+}
+
+double trainer_result_loss(const struct trainer_result *r)
+{
+    double loss = 0;
+    for (int i = 0; i < r->n_sums; i++) {
+        loss += r->sums[i].of->is_loss ? trainer_sum_mean(&r->sums[i]) : 0;
+    }
+    return loss;
+}
+
+struct status trainer_gradients(struct trainer *t, const struct batch_step *batch, int64_t step,
                                 bool mean_of_micro_batches, struct trainer_result *result)
 {
     struct stage_numbers n = numbers_of(t, step);
@@ -490,7 +507,7 @@ struct status trainer_gradients(struct trainer *t, const struct bert_step *batch
     return read_results(t, batch, result);
 }
 
-struct status trainer_step(struct trainer *t, const struct bert_step *batch, int64_t step,
+struct status trainer_step(struct trainer *t, const struct batch_step *batch, int64_t step,
                            int64_t update_number, double lr, bool mean_of_micro_batches,
                            struct trainer_result *result)
 {
@@ -504,7 +521,7 @@ struct status trainer_step(struct trainer *t, const struct bert_step *batch, int
     }
     t->version++;
     TRY(read_results(t, batch, result));
-    if (isfinite(result->mlm_loss + result->nsp_loss + result->span_loss + result->grad_norm)) {
+    if (isfinite(trainer_result_loss(result) + result->grad_norm)) {
         loss_scale_raise(&t->loss_scale);
         return status_ok();
     }
@@ -512,7 +529,7 @@ struct status trainer_step(struct trainer *t, const struct bert_step *batch, int
     return loss_scale_lower(&t->loss_scale) ? status_ok() : diagnose_nonfinite(t, step, result);
 }
 
-struct status trainer_evaluate(struct trainer *t, const struct bert_step *batch,
+struct status trainer_evaluate(struct trainer *t, const struct batch_step *batch,
                                struct trainer_result *result)
 {
     t->x.ops->fill(&t->x, t->results, 0);
@@ -521,7 +538,7 @@ struct status trainer_evaluate(struct trainer *t, const struct bert_step *batch,
         stage_round_changed(&t->stage);
         if (stage_graph_begin(&t->stage, STAGE_EVALUATE)) {
             stage_forward(&t->stage, false);
-            stage_loss(&t->stage, t->metrics);
+            stage_loss(&t->stage, t->sums);
             queue_graph_end(&t->x);
         }
     }

@@ -9,19 +9,18 @@
 #include "train/stage.h"
 
 struct trainer_config {
-    struct bert_config model;
-    enum bert_task task;
+    const struct model *model; /* borrowed */
     const struct device *device;
     const struct ops *ops;
     struct precision precision;
     struct optimizer optimizer;
-    struct bert_batch_limits limits; /* of every micro-batch, evaluation included */
-    bool training;                   /* false: weights and activations only */
-    int64_t recompute;               /* stage.recompute; 0: none */
-    bool saving;                     /* checkpoints will be written (train/save_run.h) */
-    uint64_t seed;                   /* of the initial weights and of dropout */
-    double loss_scale;               /* fp16 only: the fixed scale of the loss; 0: it is dynamic */
-    double first_loss_scale;         /* and begins as this; 0: LOSS_SCALE_FIRST */
+    struct batch_limits limits; /* of every micro-batch, evaluation included */
+    bool training;              /* false: weights and activations only */
+    int64_t recompute;          /* stage.recompute; 0: none */
+    bool saving;                /* checkpoints will be written (train/save_run.h) */
+    uint64_t seed;              /* of the initial weights and of dropout */
+    double loss_scale;          /* fp16 only: the fixed scale of the loss; 0: it is dynamic */
+    double first_loss_scale;    /* and begins as this; 0: LOSS_SCALE_FIRST */
 };
 
 /* What a trainer will need, known before anything is allocated. */
@@ -49,27 +48,37 @@ struct trainer {
     const struct trainer *owner; /* of the weights; NULL: they are this trainer's own */
     void *memory;                /* everything below lies in it, but an owner's weights */
     tensor master, working, grad, exp_avg,
-        exp_avg_sq;       /* flat buffers; working is null where it is the master */
-    tensor results;       /* f64 [1 + BERT_N_METRICS] what a step is judged by: */
-    tensor norm, metrics; /* views of it: [1] the norm of the gradients, [BERT_N_METRICS] */
+        exp_avg_sq;    /* flat buffers; working is null where it is the master */
+    tensor results;    /* f64 [1 + MODEL_MOST_SUMS] what a step is judged by: */
+    tensor norm, sums; /* views of it: [1] the norm of the gradients, [MODEL_MOST_SUMS] the model's sums */
     struct loss_scale loss_scale;
-    struct bert_weights weights, grads;
+    void *weights, *grads;    /* the model's views */
     int64_t version;          /* of the weights: counts their changes */
     struct optim_span *spans; /* [params.n] */
-    struct optim_span *sums;  /* [n_sums] parameters whose gradients are sums, which begin at 0 */
-    int64_t n_sums;
+    struct optim_span *added; /* [n_added] parameters whose gradients are sums, which begin at 0 */
+    int64_t n_added;
     struct stage stage;
 };
 
-/* What a step or an evaluation came to: means over its labels. */
+/* What a step or an evaluation came to. */
 struct trainer_result {
-    double mlm_loss, mlm_accuracy;
-    double nsp_loss, nsp_accuracy;
-    double span_loss, span_accuracy; /* mean over starts and ends of answers */
-    double grad_norm;                /* before clipping, without the loss scale; steps only */
-    double loss_scale;               /* that the step was computed with; 1 but in fp16 */
-    int64_t skipped;                 /* 1: not all was finite at this scale, so nothing was updated */
+    int n_sums;
+    struct trainer_sum {
+        const struct model_sum *of;
+        double sum;
+        int64_t count;       /* of labels */
+    } sums[MODEL_MOST_SUMS]; /* [n_sums] in the order of the model's */
+    double grad_norm;        /* before clipping, without the loss scale; steps only */
+    double loss_scale;       /* that the step was computed with; 1 but in fp16 */
+    int64_t skipped;         /* 1: not all was finite at this scale, so nothing was updated */
 };
+
+/* The mean of a sum over its labels, 0 without any; by the name of the model's sum, which it must have. */
+double trainer_sum_mean(const struct trainer_sum *sum);
+double trainer_result_mean(const struct trainer_result *r, const char *name);
+
+/* What is minimised: the sum of the means of all losses. */
+double trainer_result_loss(const struct trainer_result *r);
 
 /* Validates the configuration by running a whole micro-step on the plan table; allocates nothing that
  * stays. */
@@ -79,7 +88,7 @@ struct status trainer_plan(struct trainer_plan *plan, const struct trainer_confi
  * takes on config->device: forward and, for training, loss and backward; `whole_step`: also what surrounds them in
  * trainer_step. */
 struct status trainer_count(const struct trainer_config *config, const struct ops *ops,
-                            const struct bert_batch *batch, bool whole_step);
+                            const struct batch *batch, bool whole_step);
 
 /* Allocates what the plan says.  For training the weights are initialised under the seed, else they are
  * zero. */
@@ -104,18 +113,18 @@ void trainer_weights_changed(struct trainer *t);
  * as the replaced scripts do.  It puts everything in order and then waits once, for the result.
  * STATUS_NUMERIC names the first tensor that is not finite; the weights are then unchanged.  In fp16 the loss
  * scale is lowered first, and the step is skipped, until it can be no lower. */
-struct status trainer_step(struct trainer *t, const struct bert_step *batch, int64_t step, int64_t update,
+struct status trainer_step(struct trainer *t, const struct batch_step *batch, int64_t step, int64_t update,
                            double lr, bool mean_of_micro_batches, struct trainer_result *result);
 
 /* Losses and accuracies without dropout and without learning. */
-struct status trainer_evaluate(struct trainer *t, const struct bert_step *batch,
+struct status trainer_evaluate(struct trainer *t, const struct batch_step *batch,
                                struct trainer_result *result);
 
 /* The pieces of a step, for tests: gradients only, left in t->grad, times the loss scale. */
-struct status trainer_gradients(struct trainer *t, const struct bert_step *batch, int64_t step,
+struct status trainer_gradients(struct trainer *t, const struct batch_step *batch, int64_t step,
                                 bool mean_of_micro_batches, struct trainer_result *result);
 
 /* For measurements: forward, loss and backward of the first micro-batch alone, which adds to the gradients. */
-struct status trainer_passes(struct trainer *t, const struct bert_step *batch, int64_t step);
+struct status trainer_passes(struct trainer *t, const struct batch_step *batch, int64_t step);
 
 #endif

@@ -35,13 +35,13 @@ struct status trainer_state_resume(struct trainer *t, const struct checkpoint *c
     return s;
 }
 
-struct status trainer_state_load(struct trainer *t, const struct model_dir *m, unsigned may_be_new,
-                                 struct load_report *report)
+struct status trainer_state_load(struct trainer *t, const struct model_dir *m, enum bert_task task,
+                                 unsigned may_be_new, struct load_report *report)
 {
     struct host_view master;
     struct status s = host_view_open(&master, &t->x, t->master);
     if (!failed(s)) {
-        s = model_dir_read_weights(m, &t->params, master.host, t->config.task, may_be_new, report);
+        s = model_dir_read_weights(m, &t->params, master.host, task, may_be_new, report);
     }
     if (!failed(s)) {
         host_view_commit(&master, &t->x, t->master);

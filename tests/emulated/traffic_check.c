@@ -136,26 +136,28 @@ struct run {
     int64_t length;
 };
 
-static struct trainer_config config_of(const struct run *r, struct bert_batch_limits limits)
+static struct trainer_config config_of(const struct run *r, struct batch_limits limits)
 {
     struct trainer_config c = fixture_trainer(&both, r->dtype, limits);
     c.device = &device_emulated;
     c.precision.fp8 = r->fp8;
-    c.task = r->task;
+    struct bert_model *bert = fixture_bert(&c);
+    bert->task = r->task;
     c.optimizer = optimizer_defaults(r->adamw ? OPTIMIZER_ADAMW : OPTIMIZER_LAMB);
     c.training = r->task == BERT_TASK_PRETRAINING;
-    c.model.hidden_size = 64;
-    c.model.num_attention_heads = 1;
-    c.model.intermediate_size = 128;
-    c.model.num_hidden_layers = 1;
-    c.model.max_position_embeddings = 512;
-    c.model.vocab_size = 300;
+    bert->config.hidden_size = 64;
+    bert->config.num_attention_heads = 1;
+    bert->config.intermediate_size = 128;
+    bert->config.num_hidden_layers = 1;
+    bert->config.max_position_embeddings = 512;
+    bert->config.vocab_size = 300;
+    fixture_bert_changed(bert);
     return c;
 }
 
 static void check_run(const struct run *r)
 {
-    struct bert_step step;
+    struct batch_step step;
     struct trainer t;
     struct trainer_result result;
     setenv("KILN_ATTENTION", r->attention, 1);
@@ -165,7 +167,7 @@ static void check_run(const struct run *r)
     check.traffic.seconds = by_bytes;
     check.traffic.form = (int)r->form;
     check.traffic.attention = (int)r->kernel;
-    EXPECT_OK(bert_step_init(&step, 1, bert_batch_limits(2, r->length, r->length)));
+    EXPECT_OK(batch_step_init(&step, 1, &bert_batch_layout, bert_batch_limits(2, r->length, r->length)));
     for (int32_t i = 0; i < 2; i++) { /* full, so that attention computes whole tiles */
         int32_t *ids = bert_batch_add(step.micro, r->length, r->length / 2, i, i);
         for (int64_t k = 0; k < r->length; k++) {
@@ -175,8 +177,8 @@ static void check_run(const struct run *r)
         }
         bert_batch_take_masked(step.micro, r->length / 2);
     }
-    bert_batch_finish(step.micro, 0);
-    bert_step_count(&step);
+    batch_finish(step.micro, 0);
+    batch_step_count(&step);
     struct trainer_config c = config_of(r, step.micro->limits);
     EXPECT_OK(trainer_init(&t, &c));
     check.n_casts = 0;
@@ -188,7 +190,7 @@ static void check_run(const struct run *r)
         EXPECT(check.n_casts == 0, "an answer casts %lld biases", (long long)check.n_casts);
     }
     trainer_fini(&t);
-    bert_step_fini(&step);
+    batch_step_fini(&step);
 }
 
 int main(void)

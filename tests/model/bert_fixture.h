@@ -5,6 +5,8 @@
 #include "test.h"
 
 #include "core/rng.h"
+#include "data/bert_batch.h"
+#include "nn/bert_model.h"
 #include "train/trainer.h"
 
 enum { FIXTURE_VOCAB = 70 };
@@ -28,7 +30,7 @@ static inline struct bert_config fixture_config(void)
 
 /* Sequence number `key` of a global batch: length, words, segments, labels and NSP label follow from the
  * number. */
-static inline void fixture_add_sequence(struct bert_batch *b, int32_t key, int64_t max_length)
+static inline void fixture_add_sequence(struct batch *b, int32_t key, int64_t max_length)
 {
     struct rng_stream r = rng_stream(rng_key(77, (uint64_t)key));
     int64_t n = 4 + rng_below(&r, (uint32_t)(max_length - 3));
@@ -45,24 +47,45 @@ static inline void fixture_add_sequence(struct bert_batch *b, int32_t key, int64
 }
 
 /* A global batch of n_micro micro-batches of n_sequences each. */
-static inline void fixture_step(struct bert_step *step, int64_t n_micro, int64_t n_sequences,
+static inline void fixture_step(struct batch_step *step, int64_t n_micro, int64_t n_sequences,
                                 int64_t max_length)
 {
-    EXPECT_OK(bert_step_init(step, n_micro, bert_batch_limits(n_sequences, max_length, max_length)));
+    EXPECT_OK(batch_step_init(step, n_micro, &bert_batch_layout,
+                              bert_batch_limits(n_sequences, max_length, max_length)));
     for (int64_t i = 0; i < n_micro * n_sequences; i++) {
         fixture_add_sequence(&step->micro[i / n_sequences], (int32_t)i, max_length);
     }
     for (int64_t i = 0; i < n_micro; i++) {
-        bert_batch_finish(&step->micro[i], 0);
+        batch_finish(&step->micro[i], 0);
     }
-    bert_step_count(step);
+    batch_step_count(step);
+}
+
+/* A model of the test's own, which lives as long as the test; in place of a configuration's model. */
+static inline struct bert_model *fixture_bert(struct trainer_config *config)
+{
+    enum { MOST = 256 };
+    static struct bert_model models[MOST];
+    static int n;
+    struct bert_config small = fixture_config();
+    EXPECT(n < MOST, "more than %d models", MOST);
+    models[n] = config->model == NULL ? bert_model(&small, BERT_TASK_PRETRAINING)
+                                      : *(const struct bert_model *)config->model;
+    config->model = &models[n].model;
+    return &models[n++];
+}
+
+/* After its configuration or task were changed. */
+static inline void fixture_bert_changed(struct bert_model *bert)
+{
+    struct bert_config changed = bert->config;
+    *bert = bert_model(&changed, bert->task);
 }
 
 static inline struct trainer_config fixture_trainer(const struct ops *ops, enum dtype dtype,
-                                                    struct bert_batch_limits l)
+                                                    struct batch_limits l)
 {
-    return (struct trainer_config){
-        .model = fixture_config(),
+    struct trainer_config config = {
         .device = &device_cpu,
         .ops = ops,
         .precision = {.dtype = dtype},
@@ -71,6 +94,8 @@ static inline struct trainer_config fixture_trainer(const struct ops *ops, enum 
         .training = true,
         .seed = 5,
     };
+    fixture_bert(&config);
+    return config;
 }
 
 #endif

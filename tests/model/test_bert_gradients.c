@@ -2,21 +2,21 @@
  * its loss: within 1e-7 of the largest gradient, in sampled elements of every parameter. */
 #include "bert_fixture.h"
 
-static double loss_of(struct trainer *t, const struct bert_step *step)
+static double loss_of(struct trainer *t, const struct batch_step *step)
 {
     const struct stage_numbers numbers = {.dropout_key = *t->x.dropout_key}; /* as for the gradients */
-    t->x.ops->fill(&t->x, t->metrics, 0);
+    t->x.ops->fill(&t->x, t->sums, 0);
     for (int64_t i = 0; i < step->n_micro; i++) {
         stage_begin(&t->stage, &step->micro[i], &numbers);
         stage_forward(&t->stage, true);
-        stage_loss(&t->stage, t->metrics);
+        stage_loss(&t->stage, t->sums);
     }
     EXPECT_OK(t->x.status);
-    return tensor_get(t->metrics, BERT_MLM_LOSS) / (double)step->n_masked +
-           tensor_get(t->metrics, BERT_NSP_LOSS) / (double)step->n_nsp;
+    return tensor_get(t->sums, BERT_MLM_LOSS) / (double)step->n_labels[BERT_MASKED_LABELS] +
+           tensor_get(t->sums, BERT_NSP_LOSS) / (double)step->n_labels[BERT_NSP_LABELS];
 }
 
-static double central_difference(struct trainer *t, const struct bert_step *step, tensor weight, int64_t i)
+static double central_difference(struct trainer *t, const struct batch_step *step, tensor weight, int64_t i)
 {
     double w = tensor_get(weight, i);
     double h = 1e-5 * fmax(1.0, fabs(w));
@@ -31,7 +31,7 @@ static double central_difference(struct trainer *t, const struct bert_step *step
 int main(void)
 {
     enum { SAMPLES = 4 };
-    struct bert_step step;
+    struct batch_step step;
     struct trainer t;
     fixture_step(&step, 1, 3, 12);
     struct trainer_config config = fixture_trainer(&ops_ref, DTYPE_F64, step.micro[0].limits);
@@ -59,6 +59,6 @@ int main(void)
     printf("%d parameters, %d samples each: worst error %.2g of the largest gradient %.3g\n", t.params.n,
            SAMPLES, worst, largest);
     trainer_fini(&t);
-    bert_step_fini(&step);
+    batch_step_fini(&step);
     return 0;
 }

@@ -7,7 +7,7 @@
 
 struct golden {
     struct safetensors file;
-    struct bert_step step;
+    struct batch_step step;
 };
 
 static tensor read_golden(const struct golden *g, const char *name, void *data, enum dtype dtype)
@@ -30,9 +30,9 @@ static void read_batch(struct golden *g)
     read_golden(g, "golden.labels", labels, DTYPE_I32);
     read_golden(g, "golden.lengths", lengths, DTYPE_I32);
     read_golden(g, "golden.next_sentence_label", nsp, DTYPE_I32);
-    EXPECT_OK(bert_step_init(&g->step, 2, bert_batch_limits(B, S, S)));
+    EXPECT_OK(batch_step_init(&g->step, 2, &bert_batch_layout, bert_batch_limits(B, S, S)));
     for (int i = 0; i < B; i++) {
-        struct bert_batch *b = &g->step.micro[i / 2];
+        struct batch *b = &g->step.micro[i / 2];
         int64_t n_first = 0, m = 0;
         while (n_first < lengths[i] && types[i * S + n_first] == 0) {
             n_first++;
@@ -47,9 +47,9 @@ static void read_batch(struct golden *g)
         }
         bert_batch_take_masked(b, m);
     }
-    bert_batch_finish(&g->step.micro[0], 0);
-    bert_batch_finish(&g->step.micro[1], 0);
-    bert_step_count(&g->step);
+    batch_finish(&g->step.micro[0], 0);
+    batch_finish(&g->step.micro[1], 0);
+    batch_step_count(&g->step);
 }
 
 static void load(struct trainer *t, const struct golden *g, const struct ops *ops, enum dtype dtype,
@@ -57,12 +57,14 @@ static void load(struct trainer *t, const struct golden *g, const struct ops *op
 {
     struct trainer_config config = fixture_trainer(ops, dtype, g->step.micro[0].limits);
     config.optimizer = optimizer_defaults(kind);
-    config.model.vocab_size = 61;
-    config.model.hidden_size = 24;
-    config.model.num_attention_heads = 3;
-    config.model.intermediate_size = 40;
-    config.model.max_position_embeddings = 32;
-    config.model.hidden_dropout_prob = config.model.attention_probs_dropout_prob = 0;
+    struct bert_model *bert = fixture_bert(&config);
+    bert->config.vocab_size = 61;
+    bert->config.hidden_size = 24;
+    bert->config.num_attention_heads = 3;
+    bert->config.intermediate_size = 40;
+    bert->config.max_position_embeddings = 32;
+    bert->config.hidden_dropout_prob = bert->config.attention_probs_dropout_prob = 0;
+    fixture_bert_changed(bert);
     EXPECT_OK(trainer_init(t, &config));
     for (int i = 0; i < t->params.n; i++) {
         const struct safetensors_entry *e = safetensors_find(&g->file, t->params.params[i].name);
@@ -96,17 +98,19 @@ static void check_logits(struct trainer *t, const struct golden *g, double bound
     tensor wanted_nsp = read_golden(g, "golden.seq_relationship_logits", nsp, DTYPE_F64);
     int64_t mlm_row = 0, nsp_row = 0;
     for (int64_t i = 0; i < g->step.n_micro; i++) {
-        const struct bert_batch *b = &g->step.micro[i];
+        const struct batch *b = &g->step.micro[i];
         stage_infer(&t->stage, b);
         EXPECT_OK(t->x.status);
-        double error = worst_difference(t->stage.slot.heads.logits, wanted_mlm, mlm_row, b->n_real_masked);
+        double error = worst_difference(stage_head_output(&t->stage, BERT_MLM_LOGITS), wanted_mlm, mlm_row,
+                                        b->n_real_labels);
         EXPECT(error <= bound, "%s: MLM logits differ by %g", t->x.ops->name, error);
         printf("%s %s micro-batch %lld: MLM logits within %.2g", t->x.ops->name,
                dtype_name(t->config.precision.dtype), (long long)i, error);
-        error = worst_difference(t->stage.slot.heads.nsp_logits, wanted_nsp, nsp_row, b->n_sequences);
+        error = worst_difference(stage_head_output(&t->stage, BERT_NSP_LOGITS), wanted_nsp, nsp_row,
+                                 b->n_sequences);
         EXPECT(error <= bound, "%s: NSP logits differ by %g", t->x.ops->name, error);
         printf(", NSP logits within %.2g\n", error);
-        mlm_row += b->n_real_masked;
+        mlm_row += b->n_real_labels;
         nsp_row += b->n_sequences;
     }
 }
@@ -137,9 +141,11 @@ static void check_losses(struct trainer *t, const struct golden *g, const char *
     for (int64_t step = 1; step <= tensor_count(wanted); step++) {
         struct trainer_result r;
         EXPECT_OK(trainer_step(t, &g->step, step, step, 3e-3, false, &r));
-        double error = fabs(r.mlm_loss + r.nsp_loss - tensor_get(wanted, step - 1));
+        double error = fabs(trainer_result_mean(&r, "mlm_loss") + trainer_result_mean(&r, "nsp_loss") -
+                            tensor_get(wanted, step - 1));
         EXPECT(error <= bound * tensor_get(wanted, step - 1), "%s step %lld: loss %.9g, wanted %.9g", name,
-               (long long)step, r.mlm_loss + r.nsp_loss, tensor_get(wanted, step - 1));
+               (long long)step, trainer_result_mean(&r, "mlm_loss") + trainer_result_mean(&r, "nsp_loss"),
+               tensor_get(wanted, step - 1));
         worst = fmax(worst, error);
     }
     printf("%s %s: 10 %s within %.2g\n", t->x.ops->name, dtype_name(t->config.precision.dtype), name, worst);
@@ -166,7 +172,7 @@ int main(void)
     read_batch(&g);
     check(&g, &ops_ref, DTYPE_F64, 1e-12, 1e-10);
     check(&g, ops_cpu(), DTYPE_F32, 1e-5, 1e-6);
-    bert_step_fini(&g.step);
+    batch_step_fini(&g.step);
     safetensors_close(&g.file);
     return 0;
 }

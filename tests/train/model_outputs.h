@@ -5,6 +5,8 @@
 
 #include "test.h"
 
+#include "data/bert_batch.h"
+#include "nn/bert_model.h"
 #include "train/trainer_state.h"
 
 /* The batch [B, S] and the real length of each sequence. */
@@ -13,15 +15,15 @@ struct outputs_input {
     int32_t *ids, *types, *lengths; /* [B, S], [B, S], [B] */
 };
 
-/* A model that has read the batch; close it with trainer_fini. */
-static inline void outputs_run(struct trainer *t, const struct model_dir *m, enum bert_task task,
-                               unsigned may_be_new, const struct outputs_input *in)
+/* A model that has read the batch; close it with trainer_fini, and do not move `bert` before. */
+static inline void outputs_run(struct trainer *t, struct bert_model *bert, const struct model_dir *m,
+                               enum bert_task task, unsigned may_be_new, const struct outputs_input *in)
 {
     struct load_report report;
-    struct bert_batch b;
+    struct batch b;
+    *bert = bert_model(&m->config, task);
     struct trainer_config config = {
-        .model = m->config,
-        .task = task,
+        .model = &bert->model,
         .device = &device_cpu,
         .ops = ops_cpu(),
         .precision = {.dtype = DTYPE_F32},
@@ -29,9 +31,9 @@ static inline void outputs_run(struct trainer *t, const struct model_dir *m, enu
         .limits = bert_batch_limits(in->n_sequences, in->length, in->length),
     };
     EXPECT_OK(trainer_init(t, &config));
-    EXPECT_OK(trainer_state_load(t, m, may_be_new, &report));
+    EXPECT_OK(trainer_state_load(t, m, task, may_be_new, &report));
     EXPECT_OK(bert_batch_init(&b, config.limits));
-    bert_batch_clear(&b);
+    batch_clear(&b);
     for (int64_t i = 0; i < in->n_sequences; i++) {
         const int32_t *types = in->types + i * in->length;
         int64_t n = in->lengths[i], n_first = 0;
@@ -45,10 +47,10 @@ static inline void outputs_run(struct trainer *t, const struct model_dir *m, enu
         }
         bert_batch_take_masked(&b, n);
     }
-    bert_batch_finish(&b, m->vocab.pad);
+    batch_finish(&b, m->vocab.pad);
     stage_infer(&t->stage, &b);
     EXPECT_OK(t->x.status);
-    bert_batch_fini(&b);
+    batch_fini(&b);
 }
 
 enum { OUTPUTS_N = 5 };
@@ -58,16 +60,17 @@ static const char *const outputs_names[OUTPUTS_N] = {"mlm", "nsp", "qa", "hidden
  * [T, H], "pooled" [B, H]; T counts the rounding of the stream. */
 static inline tensor outputs_view(const struct trainer *t, const char *name)
 {
-    const struct stage_slot *slot = &t->stage.slot;
-    enum bert_task task = t->config.task;
+    const struct bert_model *bert = (const struct bert_model *)t->config.model;
+    enum bert_task task = bert->task;
     bool mlm = task == BERT_TASK_PRETRAINING || task == BERT_TASK_MASKED_LM;
     switch (name[0]) {
-    case 'm': return mlm ? tensor_columns(slot->heads.logits, 0, t->config.model.vocab_size) : NULL_TENSOR;
-    case 'n': return task == BERT_TASK_PRETRAINING ? slot->heads.nsp_logits : NULL_TENSOR;
-    case 'q': return task == BERT_TASK_QUESTION_ANSWERING ? slot->qa.logits : NULL_TENSOR;
-    case 'h': return slot->layers[t->config.model.num_hidden_layers - 1].out;
-    default:
-        return task == BERT_TASK_PRETRAINING || task == BERT_TASK_ENCODER ? slot->heads.pooled : NULL_TENSOR;
+    case 'm':
+        return mlm ? tensor_columns(stage_head_output(&t->stage, BERT_MLM_LOGITS), 0, bert->config.vocab_size)
+                   : NULL_TENSOR;
+    case 'n': return stage_head_output(&t->stage, BERT_NSP_LOGITS);
+    case 'q': return stage_head_output(&t->stage, BERT_SPAN_LOGITS);
+    case 'h': return stage_output(&t->stage);
+    default: return stage_head_output(&t->stage, BERT_POOLED);
     }
 }
 

@@ -57,11 +57,18 @@ static void expect_copies(const struct checkop_backend *gpu)
     gpu->device->close(context);
 }
 
+static struct bert_model one_layer(enum bert_task task)
+{
+    struct bert_config c = fixture_config();
+    c.num_hidden_layers = 1;
+    return bert_model(&c, task);
+}
+
 /* Questions one after the other: recorded once, then replayed, however often; what is timed inside is not among them. */
 static void expect_answers(const struct checkop_backend *gpu)
 {
     struct step_bench b = {
-        .config = fixture_trainer(gpu->ops, DTYPE_F32, (struct bert_batch_limits){0}),
+        .config = fixture_trainer(gpu->ops, DTYPE_F32, (struct batch_limits){0}),
         .plain = {gpu->device, gpu->ops},
         .ceiling_size = {16, 16, 256, 2, 0},
         .n_sequences = 2,
@@ -70,9 +77,8 @@ static void expect_answers(const struct checkop_backend *gpu)
     };
     struct step_times t;
     b.config.device = gpu->device;
-    b.config.task = BERT_TASK_QUESTION_ANSWERING;
     b.config.training = false;
-    b.config.model.num_hidden_layers = 1;
+    b.bert = one_layer(BERT_TASK_QUESTION_ANSWERING);
     EXPECT_OK(step_bench_plan(&b));
     int64_t tokens = step_bench_tokens(&b);
     EXPECT(tokens > 8 && tokens < 24 && b.useful_flops > 0, "%lld tokens, %g useful", (long long)tokens,
@@ -89,7 +95,7 @@ int main(void)
     expect_copies(&gpu);
     expect_answers(&gpu);
     struct step_bench b = {
-        .config = fixture_trainer(gpu.ops, DTYPE_F32, (struct bert_batch_limits){0}),
+        .config = fixture_trainer(gpu.ops, DTYPE_F32, (struct batch_limits){0}),
         .plain = {gpu.device, gpu.ops},
         .ceiling_size = {16, 16, 256, 2, 0},
         .n_sequences = 1,
@@ -107,7 +113,7 @@ int main(void)
     b.config.device = watched.device;
     b.config.ops = watched.ops;
     b.config.optimizer = optimizer_defaults(OPTIMIZER_ADAMW);
-    b.config.model.num_hidden_layers = 1;
+    b.bert = one_layer(BERT_TASK_PRETRAINING);
     EXPECT_OK(step_bench_plan(&b));
     EXPECT(b.useful_flops > 0 && b.useful_flops <= b.plan.micro_flops, "%g useful of %g", b.useful_flops,
            b.plan.micro_flops);

@@ -8,6 +8,8 @@
 #include "checkop_backend.h"
 #include "core/clock.h"
 #include "core/rng.h"
+#include "data/bert_batch.h"
+#include "nn/bert_model.h"
 #include "trainer_copy.h"
 
 enum { STEPS = 2 };
@@ -31,18 +33,21 @@ struct outcome {
 static struct trainer_config config_of(const int64_t sizes[4], struct checkop_backend b, enum dtype dtype)
 {
     int64_t length = sizes[3], n_masked = length * 15 / 100 + 1;
+    const struct bert_config model = {.vocab_size = sizes[1] < 768 ? 300 : 30522,
+                                      .hidden_size = sizes[1],
+                                      .num_hidden_layers = sizes[0],
+                                      .num_attention_heads = sizes[1] / 64,
+                                      .intermediate_size = 4 * sizes[1],
+                                      .max_position_embeddings = length,
+                                      .type_vocab_size = 2,
+                                      .hidden_dropout_prob = 0.1,
+                                      .attention_probs_dropout_prob = 0.1,
+                                      .initializer_range = 0.02,
+                                      .layer_norm_eps = 1e-12};
+    static struct bert_model bert; /* of the latest sizes */
+    bert = bert_model(&model, BERT_TASK_PRETRAINING);
     return (struct trainer_config){
-        .model = {.vocab_size = sizes[1] < 768 ? 300 : 30522,
-                  .hidden_size = sizes[1],
-                  .num_hidden_layers = sizes[0],
-                  .num_attention_heads = sizes[1] / 64,
-                  .intermediate_size = 4 * sizes[1],
-                  .max_position_embeddings = length,
-                  .type_vocab_size = 2,
-                  .hidden_dropout_prob = 0.1,
-                  .attention_probs_dropout_prob = 0.1,
-                  .initializer_range = 0.02,
-                  .layer_norm_eps = 1e-12},
+        .model = &bert.model,
         .device = b.device,
         .ops = b.ops,
         .precision = {.dtype = dtype},
@@ -54,30 +59,31 @@ static struct trainer_config config_of(const int64_t sizes[4], struct checkop_ba
 }
 
 /* Random words; every fourth sequence is half as long. */
-static void make_step(struct bert_step *step, const struct trainer_config *c, const int64_t sizes[4])
+static void make_step(struct batch_step *step, const struct trainer_config *c, const int64_t sizes[4])
 {
     struct rng_stream r = rng_stream(rng_key(7, 7));
-    EXPECT_OK(bert_step_init(step, 1, c->limits));
-    struct bert_batch *b = step->micro;
+    int64_t n_words = ((const struct bert_model *)c->model)->config.vocab_size;
+    EXPECT_OK(batch_step_init(step, 1, &bert_batch_layout, c->limits));
+    struct batch *b = step->micro;
     for (int64_t i = 0; i < sizes[2]; i++) {
         int64_t n = i % 4 == 3 ? sizes[3] / 2 : sizes[3], m = 0;
         int32_t *ids = bert_batch_add(b, n, n / 2, (int32_t)(i % 2), (int32_t)i);
         for (int64_t k = 0; k < n; k++) {
-            ids[k] = (int32_t)rng_below(&r, (uint32_t)c->model.vocab_size);
+            ids[k] = (int32_t)rng_below(&r, (uint32_t)n_words);
         }
         for (int64_t k = 1; k < n; k += 7) {
             bert_batch_masked_positions(b)[m] = (int32_t)k;
-            bert_batch_masked_labels(b)[m++] = (int32_t)rng_below(&r, (uint32_t)c->model.vocab_size);
+            bert_batch_masked_labels(b)[m++] = (int32_t)rng_below(&r, (uint32_t)n_words);
         }
         bert_batch_take_masked(b, m);
     }
-    bert_batch_finish(b, 0);
-    bert_step_count(step);
+    batch_finish(b, 0);
+    batch_step_count(step);
 }
 
 static void train(struct outcome *o, struct trainer *t, const int64_t sizes[4], const char *where)
 {
-    struct bert_step step;
+    struct batch_step step;
     int64_t start = clock_ns();
     make_step(&step, &t->config, sizes);
     for (int64_t i = 0; i < STEPS; i++) {
@@ -86,7 +92,7 @@ static void train(struct outcome *o, struct trainer *t, const int64_t sizes[4], 
     o->master = copy_of(t, t->master);
     o->moment = copy_of(t, t->exp_avg);
     printf("%s: %.1f s\n", where, clock_since_s(start));
-    bert_step_fini(&step);
+    batch_step_fini(&step);
 }
 
 static double squared(const float *a, const float *b, int64_t n)
@@ -121,12 +127,14 @@ static int compare(const struct outcome *cpu, const struct outcome *cuda, const 
     int wrong = 0;
     for (int i = 0; i < STEPS; i++) {
         const struct trainer_result *a = &cuda->results[i], *b = &cpu->results[i];
-        double loss = relative(a->mlm_loss + a->nsp_loss, b->mlm_loss + b->nsp_loss);
+        double loss = relative(trainer_result_mean(a, "mlm_loss") + trainer_result_mean(a, "nsp_loss"),
+                               trainer_result_mean(b, "mlm_loss") + trainer_result_mean(b, "nsp_loss"));
         double norm = relative(a->grad_norm, b->grad_norm);
         printf("step %d: loss %.6f + %.6f, cpu %.6f + %.6f (off by %.1e of %.0e); norm %.5f, cpu %.5f (%.1e "
                "of %.0e)\n",
-               i + 1, a->mlm_loss, a->nsp_loss, b->mlm_loss, b->nsp_loss, loss, c->loss, a->grad_norm,
-               b->grad_norm, norm, c->norm);
+               i + 1, trainer_result_mean(a, "mlm_loss"), trainer_result_mean(a, "nsp_loss"),
+               trainer_result_mean(b, "mlm_loss"), trainer_result_mean(b, "nsp_loss"), loss, c->loss,
+               a->grad_norm, b->grad_norm, norm, c->norm);
         wrong += !(loss <= c->loss) + !(norm <= c->norm);
     }
     double moments = sqrt(squared(cpu->moment, NULL, params->n_elements)), moment = 0, change = 0;

@@ -8,7 +8,7 @@
 
 enum { LONGEST = 14, SEQUENCES = 4, LEARNT = 6, MORE = 2, MOST_SKIPPED = 16 };
 
-static struct trainer_config config_of(struct checkop_backend backend, const struct bert_step *step)
+static struct trainer_config config_of(struct checkop_backend backend, const struct batch_step *step)
 {
     struct trainer_config config = fixture_trainer(backend.ops, DTYPE_F16, step->micro[0].limits);
     config.device = backend.device;
@@ -32,7 +32,7 @@ static void put_copy(struct trainer *to, tensor t, struct trainer *from, tensor 
     free(copy);
 }
 
-static void one_step(struct trainer *t, const struct bert_step *step, struct run_state *state,
+static void one_step(struct trainer *t, const struct batch_step *step, struct run_state *state,
                      struct trainer_result *r)
 {
     state->step++;
@@ -42,7 +42,7 @@ static void one_step(struct trainer *t, const struct bert_step *step, struct run
 }
 
 /* Steps until one is not skipped: nothing moves before. */
-static void overflow(struct trainer *t, const struct bert_step *step, struct run_state *state)
+static void overflow(struct trainer *t, const struct batch_step *step, struct run_state *state)
 {
     struct trainer_result r = {.skipped = 1};
     void *before = copy_of(t, t->master);
@@ -84,7 +84,7 @@ static void resume(struct trainer *to, struct run_state *state, struct trainer *
     json_decref(json);
 }
 
-static void training_survives_overflows(struct checkop_backend backend, const struct bert_step *step)
+static void training_survives_overflows(struct checkop_backend backend, const struct batch_step *step)
 {
     struct trainer t, resumed;
     struct trainer_result first, last, again;
@@ -101,19 +101,22 @@ static void training_survives_overflows(struct checkop_backend backend, const st
     for (int i = 0; i < MORE; i++) {
         one_step(&t, step, &state, &last);
         one_step(&resumed, step, &other, &again);
-        EXPECT(memcmp(&last, &again, sizeof last) == 0, "loss %g, resumed %g", last.mlm_loss, again.mlm_loss);
+        EXPECT(memcmp(&last, &again, sizeof last) == 0, "loss %g, resumed %g",
+               trainer_result_mean(&last, "mlm_loss"), trainer_result_mean(&again, "mlm_loss"));
     }
     expect_same(&t, t.master, &resumed, resumed.master, "weights");
     expect_same(&t, t.exp_avg_sq, &resumed, resumed.exp_avg_sq, "moments");
     printf("%lld steps skipped, MLM loss %.3f to %.3f at a scale of %g, gradient norm %.3f\n",
-           (long long)state.n_skipped, first.mlm_loss, last.mlm_loss, last.loss_scale, last.grad_norm);
-    EXPECT(last.mlm_loss < 0.9 * first.mlm_loss, "nothing was learnt: %g to %g", first.mlm_loss,
-           last.mlm_loss);
+           (long long)state.n_skipped, trainer_result_mean(&first, "mlm_loss"),
+           trainer_result_mean(&last, "mlm_loss"), last.loss_scale, last.grad_norm);
+    EXPECT(trainer_result_mean(&last, "mlm_loss") < 0.9 * trainer_result_mean(&first, "mlm_loss"),
+           "nothing was learnt: %g to %g", trainer_result_mean(&first, "mlm_loss"),
+           trainer_result_mean(&last, "mlm_loss"));
     trainer_fini(&resumed);
     trainer_fini(&t);
 }
 
-static void what_cannot_be_saved_is_named(struct checkop_backend backend, const struct bert_step *step)
+static void what_cannot_be_saved_is_named(struct checkop_backend backend, const struct batch_step *step)
 {
     struct trainer t;
     struct trainer_result r;
@@ -136,10 +139,10 @@ static void what_cannot_be_saved_is_named(struct checkop_backend backend, const 
 int main(void)
 {
     struct checkop_backend backend = checkop_find_backend("cuda");
-    struct bert_step step;
+    struct batch_step step;
     fixture_step(&step, 1, SEQUENCES, LONGEST);
     training_survives_overflows(backend, &step);
     what_cannot_be_saved_is_named(backend, &step);
-    bert_step_fini(&step);
+    batch_step_fini(&step);
     return 0;
 }

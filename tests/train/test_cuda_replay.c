@@ -46,19 +46,19 @@ static struct status count_end(void *context, bool abandon)
 static const struct device_graphs counted = {count_begin, count_end};
 
 /* Two micro-batches of other sequences for each step, of few sizes. */
-static void fill_step(struct bert_step *step, int64_t number)
+static void fill_step(struct batch_step *step, int64_t number)
 {
     for (int64_t i = 0; i < step->n_micro; i++) {
-        bert_batch_clear(&step->micro[i]);
+        batch_clear(&step->micro[i]);
         for (int64_t k = 0; k < SEQUENCES; k++) {
             fixture_add_sequence(&step->micro[i], (int32_t)((number * 2 + i) * SEQUENCES + k), LONGEST);
         }
-        bert_batch_finish(&step->micro[i], 0);
+        batch_finish(&step->micro[i], 0);
     }
-    bert_step_count(step);
+    batch_step_count(step);
 }
 
-static void train(struct trainer *t, struct bert_step *step, struct trainer_result results[STEPS])
+static void train(struct trainer *t, struct batch_step *step, struct trainer_result results[STEPS])
 {
     for (int64_t i = 0; i < STEPS; i++) {
         fill_step(step, i);
@@ -82,11 +82,13 @@ static struct trainer_config config_in_fp8(struct trainer_config config)
 {
     config.precision.dtype = DTYPE_BF16;
     config.precision.fp8 = true;
-    config.model.intermediate_size = 32;
+    struct bert_model *bert = fixture_bert(&config);
+    bert->config.intermediate_size = 32;
+    fixture_bert_changed(bert);
     return config;
 }
 
-static void compare(struct bert_step *step, struct checkop_backend backend, int64_t recompute, bool fp8)
+static void compare(struct batch_step *step, struct checkop_backend backend, int64_t recompute, bool fp8)
 {
     struct ops finding = *backend.ops;
     struct device plain_device = *backend.device, counting_device = *backend.device;
@@ -98,7 +100,9 @@ static void compare(struct bert_step *step, struct checkop_backend backend, int6
     counting_device.graphs = &counted;
     counts = (struct counts){.inner = backend.device->graphs};
     config.recompute = recompute;
-    config.model.hidden_dropout_prob = config.model.attention_probs_dropout_prob = 0.2;
+    struct bert_model *bert = fixture_bert(&config);
+    bert->config.hidden_dropout_prob = bert->config.attention_probs_dropout_prob = 0.2;
+    fixture_bert_changed(bert);
     config = fp8 ? config_in_fp8(config) : config;
     noting = backend.ops;
     finding.quantize = quantize_by_finding;
@@ -117,7 +121,8 @@ static void compare(struct bert_step *step, struct checkop_backend backend, int6
     host_view_close(&b);
     host_view_close(&a);
     printf("%lld of %lld works were replayed, loss %g to %g\n", (long long)counts.n_replayed,
-           (long long)counts.n_asked, wanted[0].mlm_loss, wanted[STEPS - 1].mlm_loss);
+           (long long)counts.n_asked, trainer_result_mean(&wanted[0], "mlm_loss"),
+           trainer_result_mean(&wanted[STEPS - 1], "mlm_loss"));
     EXPECT(counts.n_replayed > counts.n_asked / 4, "few were replayed");
     trainer_fini(&replaying);
     trainer_fini(&plain);
@@ -126,7 +131,7 @@ static void compare(struct bert_step *step, struct checkop_backend backend, int6
 /* Work that fails while it is recorded leaves an error that names the op, and nothing that could be replayed. */
 static void failures_are_named(struct checkop_backend backend)
 {
-    struct bert_step step;
+    struct batch_step step;
     struct trainer t;
     struct trainer_result r;
     fixture_step(&step, 1, SEQUENCES, LONGEST);
@@ -134,7 +139,7 @@ static void failures_are_named(struct checkop_backend backend)
     config.device = backend.device;
     EXPECT_OK(trainer_init(&t, &config));
     EXPECT_OK(trainer_step(&t, &step, 1, 1, 1e-3, false, &r));
-    enum dtype *dtype = &t.weights.layers[1].w_qkv.dtype, right = *dtype;
+    enum dtype *dtype = &((struct bert_weights *)t.weights)->layers[1].w_qkv.dtype, right = *dtype;
     *dtype = DTYPE_I32;
     EXPECT_ERROR(trainer_step(&t, &step, 2, 2, 1e-3, false, &r), STATUS_USAGE, "linear in layer 1");
     *dtype = right;
@@ -143,13 +148,13 @@ static void failures_are_named(struct checkop_backend backend)
         EXPECT_OK(trainer_step(&t, &step, i, i, 1e-3, false, &r));
     }
     trainer_fini(&t);
-    bert_step_fini(&step);
+    batch_step_fini(&step);
 }
 
 int main(void)
 {
     struct checkop_backend backend = checkop_find_backend("cuda");
-    struct bert_step step;
+    struct batch_step step;
     fixture_step(&step, 2, SEQUENCES, LONGEST);
     for (int64_t recompute = 0; recompute < 2; recompute++) {
         compare(&step, backend, recompute, false);
@@ -158,6 +163,6 @@ int main(void)
         }
     }
     failures_are_named(backend);
-    bert_step_fini(&step);
+    batch_step_fini(&step);
     return 0;
 }

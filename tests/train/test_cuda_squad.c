@@ -7,6 +7,7 @@
 
 #include "checkop_backend.h"
 #include "core/clock.h"
+#include "nn/bert_model.h"
 #include "train/squad_train.h"
 #include "train/stop.h"
 #include "train/trainer_state.h"
@@ -35,6 +36,7 @@ static const struct squad_feature_options feature_options = {
 
 /* All that runs of one fine-tuning share. */
 struct tuning_case {
+    struct bert_model bert;
     const char *directory;
     char train_file[SESSION_CASE_PATH];
     struct model_dir model;
@@ -70,9 +72,9 @@ static void open_case(struct tuning_case *c, struct checkop_backend backend, con
         .resume_from_checkpoint = true,
         .disable_progress_bar = true,
     };
+    c->bert = bert_model(&c->model.config, BERT_TASK_QUESTION_ANSWERING);
     c->config = (struct trainer_config){
-        .model = c->model.config,
-        .task = BERT_TASK_QUESTION_ANSWERING,
+        .model = &c->bert.model,
         .device = backend.device,
         .ops = backend.ops,
         .precision = {.dtype = DTYPE_F16},
@@ -107,7 +109,7 @@ static struct status tune(struct trainer *t, const struct tuning_case *c, const 
                                                            .process_start_ns = clock_ns()}));
     EXPECT_OK(trainer_init(t, &c->config));
     exec_keep_in(&t->x, c->directory);
-    EXPECT_OK(trainer_state_load(t, &c->model, 0, &report));
+    EXPECT_OK(trainer_state_load(t, &c->model, BERT_TASK_QUESTION_ANSWERING, 0, &report));
     struct status s = squad_train(t, &c->features, c->examples.n, &c->model.vocab, &o, &log, result);
     metrics_close(&log);
     return s;
@@ -118,7 +120,7 @@ static void *loaded_weights(const struct tuning_case *c)
     struct trainer t;
     struct load_report report;
     EXPECT_OK(trainer_init(&t, &c->config));
-    EXPECT_OK(trainer_state_load(&t, &c->model, 0, &report));
+    EXPECT_OK(trainer_state_load(&t, &c->model, BERT_TASK_QUESTION_ANSWERING, 0, &report));
     void *weights = copy_of(&t, t.master);
     trainer_fini(&t);
     return weights;

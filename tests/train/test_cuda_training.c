@@ -8,7 +8,7 @@
 
 enum { LONGEST = 14, STEPS = 3 };
 
-static double loss_of(const struct bert_step *step, struct checkop_backend backend,
+static double loss_of(const struct batch_step *step, struct checkop_backend backend,
                       struct precision precision, enum optimizer_kind kind)
 {
     struct trainer t;
@@ -16,10 +16,12 @@ static double loss_of(const struct bert_step *step, struct checkop_backend backe
     struct trainer_config config = fixture_trainer(ops_cpu(), precision.dtype, step->micro[0].limits);
     config.precision = precision;
     config.optimizer = optimizer_defaults(kind);
-    config.model.hidden_dropout_prob = config.model.attention_probs_dropout_prob = 0.2;
-    config.model.hidden_size = 32; /* a head of 32 columns goes through matrix instructions */
-    config.model.num_attention_heads = 1;
-    config.model.intermediate_size = 48; /* as products in fp8 want it */
+    struct bert_model *bert = fixture_bert(&config);
+    bert->config.hidden_dropout_prob = bert->config.attention_probs_dropout_prob = 0.2;
+    bert->config.hidden_size = 32; /* a head of 32 columns goes through matrix instructions */
+    bert->config.num_attention_heads = 1;
+    bert->config.intermediate_size = 48; /* as products in fp8 want it */
+    fixture_bert_changed(bert);
     config.loss_scale = 1;
     config.device = backend.device;
     config.ops = backend.ops;
@@ -28,7 +30,7 @@ static double loss_of(const struct bert_step *step, struct checkop_backend backe
         EXPECT_OK(trainer_step(&t, step, i, i, 1e-2, false, &r));
     }
     trainer_fini(&t);
-    return r.mlm_loss + r.nsp_loss;
+    return trainer_result_mean(&r, "mlm_loss") + trainer_result_mean(&r, "nsp_loss");
 }
 
 /* What the loss of the cuda table may be off by, relative to the cpu's. */
@@ -45,7 +47,7 @@ static const struct bounds {
 
 int main(void)
 {
-    struct bert_step step;
+    struct batch_step step;
     double exact[2] = {0}; /* by kind: fp32 */
     struct checkop_backend host = {ops_cpu(), &device_cpu}, gpu = checkop_find_backend("cuda");
     fixture_step(&step, 2, 4, LONGEST);
@@ -61,6 +63,6 @@ int main(void)
             strcmp(gpu.device->name, "emulated cuda") != 0; /* a GPU's library, for small sizes */
         EXPECT(!c->cuda.allow_tf32 || may_leave_it || cuda != exact[kind], "TF32 was not used");
     }
-    bert_step_fini(&step);
+    batch_step_fini(&step);
     return 0;
 }

@@ -6,10 +6,10 @@
 enum { N = 12, LONGEST = 14 };
 
 /* Every sequence followed by the padding that a padded row would have. */
-static void make_padded(struct bert_step *step)
+static void make_padded(struct batch_step *step)
 {
-    EXPECT_OK(bert_step_init(step, 1, bert_batch_limits(2 * N, LONGEST, LONGEST)));
-    struct bert_batch *b = &step->micro[0];
+    EXPECT_OK(batch_step_init(step, 1, &bert_batch_layout, bert_batch_limits(2 * N, LONGEST, LONGEST)));
+    struct batch *b = &step->micro[0];
     for (int32_t i = 0; i < N; i++) {
         int64_t before = b->n_real_tokens;
         fixture_add_sequence(b, i, LONGEST);
@@ -18,31 +18,31 @@ static void make_padded(struct bert_step *step)
             memset(bert_batch_add(b, padding, padding, -1, N + i), 0, (size_t)padding * sizeof(int32_t));
         }
     }
-    bert_batch_finish(b, 0);
-    bert_step_count(step);
+    batch_finish(b, 0);
+    batch_step_count(step);
 }
 
 /* The sequences in another order and other micro-batches, each with its own key. */
-static void make_packed(struct bert_step *step)
+static void make_packed(struct batch_step *step)
 {
-    EXPECT_OK(bert_step_init(step, 4, bert_batch_limits(3, LONGEST, LONGEST)));
+    EXPECT_OK(batch_step_init(step, 4, &bert_batch_layout, bert_batch_limits(3, LONGEST, LONGEST)));
     for (int32_t i = 0; i < N; i++) {
         fixture_add_sequence(&step->micro[i % 4], (i * 5) % N, LONGEST);
     }
     for (int i = 0; i < 4; i++) {
-        bert_batch_finish(&step->micro[i], 0);
+        batch_finish(&step->micro[i], 0);
     }
-    bert_step_count(step);
+    batch_step_count(step);
 }
 
-static void gradients_of(struct trainer *t, const struct bert_step *step, struct trainer_result *r)
+static void gradients_of(struct trainer *t, const struct batch_step *step, struct trainer_result *r)
 {
     struct trainer_config config = fixture_trainer(ops_cpu(), DTYPE_F32, step->micro[0].limits);
     EXPECT_OK(trainer_init(t, &config));
     EXPECT_OK(trainer_gradients(t, step, 1, false, r));
 }
 
-static void compare(const char *form, const struct bert_step *ragged, const struct bert_step *other)
+static void compare(const char *form, const struct batch_step *ragged, const struct batch_step *other)
 {
     struct trainer a, b;
     struct trainer_result ra, rb;
@@ -54,9 +54,11 @@ static void compare(const char *form, const struct bert_step *ragged, const stru
         worst = fmax(worst, fabs(tensor_get(a.grad, i) - tensor_get(b.grad, i)));
     }
     printf("%s: MLM loss differs by %.2g, NSP loss by %.2g, gradients by %.2g of %.3g\n", form,
-           fabs(ra.mlm_loss - rb.mlm_loss), fabs(ra.nsp_loss - rb.nsp_loss), worst, largest);
-    EXPECT_NEAR(rb.mlm_loss, ra.mlm_loss, 1e-6 * ra.mlm_loss);
-    EXPECT_NEAR(rb.mlm_accuracy, ra.mlm_accuracy, 1e-12);
+           fabs(trainer_result_mean(&ra, "mlm_loss") - trainer_result_mean(&rb, "mlm_loss")),
+           fabs(trainer_result_mean(&ra, "nsp_loss") - trainer_result_mean(&rb, "nsp_loss")), worst, largest);
+    EXPECT_NEAR(trainer_result_mean(&rb, "mlm_loss"), trainer_result_mean(&ra, "mlm_loss"),
+                1e-6 * trainer_result_mean(&ra, "mlm_loss"));
+    EXPECT_NEAR(trainer_result_mean(&rb, "mlm_accuracy"), trainer_result_mean(&ra, "mlm_accuracy"), 1e-12);
     EXPECT(worst <= 1e-6 * largest, "%s: gradients differ by %g", form, worst);
     trainer_fini(&a);
     trainer_fini(&b);
@@ -64,17 +66,17 @@ static void compare(const char *form, const struct bert_step *ragged, const stru
 
 int main(void)
 {
-    struct bert_step ragged, packed, padded;
+    struct batch_step ragged, packed, padded;
     fixture_step(&ragged, 1, N, LONGEST);
     make_packed(&packed);
     make_padded(&padded);
     /* padding rows have no NSP label; they must not count */
-    EXPECT(padded.n_nsp == ragged.n_nsp && padded.n_masked == ragged.n_masked,
+    EXPECT(memcmp(padded.n_labels, ragged.n_labels, sizeof padded.n_labels) == 0,
            "the forms hold the same labels");
     compare("packed", &ragged, &packed);
     compare("padded", &ragged, &padded);
-    bert_step_fini(&ragged);
-    bert_step_fini(&packed);
-    bert_step_fini(&padded);
+    batch_step_fini(&ragged);
+    batch_step_fini(&packed);
+    batch_step_fini(&padded);
     return 0;
 }

@@ -7,17 +7,19 @@
 
 enum { LONGEST = 14, STEPS = 30 };
 
-static struct trainer_config config_of(bool fp8, struct bert_batch_limits limits)
+static struct trainer_config config_of(bool fp8, struct batch_limits limits)
 {
     struct trainer_config c = fixture_trainer(ops_cpu(), DTYPE_BF16, limits);
     c.precision.fp8 = fp8;
-    c.model.hidden_size = 32;
-    c.model.intermediate_size = 64;
+    struct bert_model *bert = fixture_bert(&c);
+    bert->config.hidden_size = 32;
+    bert->config.intermediate_size = 64;
+    fixture_bert_changed(bert);
     c.optimizer = optimizer_defaults(OPTIMIZER_ADAMW);
     return c;
 }
 
-static void init(struct trainer *t, bool fp8, const struct bert_step *step)
+static void init(struct trainer *t, bool fp8, const struct batch_step *step)
 {
     struct trainer_config c = config_of(fp8, step->micro[0].limits);
     EXPECT_OK(trainer_init(t, &c));
@@ -36,25 +38,25 @@ static double distance(tensor a, tensor b)
 
 /* e5m2 rounds by up to an eighth and e4m3 by up to a sixteenth, in each of the products between a weight and the loss;
  * in bf16 these gradients are a twentieth of their norm away from fp32's. */
-static void test_gradients(const struct bert_step *step)
+static void test_gradients(const struct batch_step *step)
 {
     struct trainer bf16, fp8;
     struct trainer_result r;
     init(&bf16, false, step);
     init(&fp8, true, step);
     EXPECT_OK(trainer_gradients(&bf16, step, 1, false, &r));
-    double loss = r.mlm_loss;
+    double loss = trainer_result_mean(&r, "mlm_loss");
     EXPECT_OK(trainer_gradients(&fp8, step, 1, false, &r));
     double apart = distance(fp8.grad, bf16.grad);
     printf("gradients in fp8 are %.3f of their norm away from those in bf16, the loss %.2g of it\n", apart,
-           fabs(r.mlm_loss - loss) / loss);
+           fabs(trainer_result_mean(&r, "mlm_loss") - loss) / loss);
     EXPECT(apart > 0.05 && apart < 0.5, "gradients are %.3g of their norm apart", apart);
-    EXPECT_NEAR(r.mlm_loss, loss, 0.02 * loss);
+    EXPECT_NEAR(trainer_result_mean(&r, "mlm_loss"), loss, 0.02 * loss);
     trainer_fini(&bf16);
     trainer_fini(&fp8);
 }
 
-static double loss_after(bool fp8, const struct bert_step *step, int threads, double *first)
+static double loss_after(bool fp8, const struct batch_step *step, int threads, double *first)
 {
     struct trainer t;
     struct trainer_result r;
@@ -62,13 +64,13 @@ static double loss_after(bool fp8, const struct bert_step *step, int threads, do
     init(&t, fp8, step);
     for (int64_t i = 1; i <= STEPS; i++) {
         EXPECT_OK(trainer_step(&t, step, i, i, 5e-3, false, &r));
-        *first = i == 1 ? r.mlm_loss : *first;
+        *first = i == 1 ? trainer_result_mean(&r, "mlm_loss") : *first;
     }
     trainer_fini(&t);
-    return r.mlm_loss;
+    return trainer_result_mean(&r, "mlm_loss");
 }
 
-static void test_learning(const struct bert_step *step)
+static void test_learning(const struct batch_step *step)
 {
     double first, bf16 = loss_after(false, step, 1, &first), fp8 = loss_after(true, step, 1, &first);
     double again = loss_after(true, step, 3, &first);
@@ -79,7 +81,7 @@ static void test_learning(const struct bert_step *step)
 }
 
 /* Weights are rounded once for all that runs on them; whatever has changed them, nothing runs on those before. */
-static void test_changed_weights(const struct bert_step *step, int64_t recompute)
+static void test_changed_weights(const struct batch_step *step, int64_t recompute)
 {
     struct trainer trained, fresh, shared;
     struct trainer_result of_trained, of_fresh, of_shared;
@@ -112,23 +114,25 @@ static void test_changed_weights(const struct bert_step *step, int64_t recompute
     trainer_fini(&trained);
 }
 
-static void test_refused(const struct bert_step *step)
+static void test_refused(const struct batch_step *step)
 {
     struct trainer_plan plan;
     struct trainer_config c = config_of(true, step->micro[0].limits);
-    c.model.intermediate_size = 40;
+    struct bert_model *bert = fixture_bert(&c);
+    bert->config.intermediate_size = 40;
+    fixture_bert_changed(bert);
     EXPECT_ERROR(trainer_plan(&plan, &c), STATUS_USAGE, "intermediate_size 40: leave out --fp8");
 }
 
 int main(void)
 {
-    struct bert_step step;
+    struct batch_step step;
     fixture_step(&step, 2, 4, LONGEST);
     test_gradients(&step);
     test_learning(&step);
     test_changed_weights(&step, 0);
     test_changed_weights(&step, 1);
     test_refused(&step);
-    bert_step_fini(&step);
+    batch_step_fini(&step);
     return 0;
 }

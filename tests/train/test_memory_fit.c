@@ -26,7 +26,9 @@ static struct trainer_config config_of(int64_t n_sequences)
 {
     struct trainer_config c =
         fixture_trainer(ops_cpu(), DTYPE_BF16, bert_batch_limits(n_sequences, LENGTH, MASKED));
-    c.model.num_hidden_layers = 9;
+    struct bert_model *bert = fixture_bert(&c);
+    bert->config.num_hidden_layers = 9;
+    fixture_bert_changed(bert);
     c.device = &device_small;
     c.training = true;
     return c;

@@ -123,13 +123,14 @@ static void run_and_compare(const struct fixture *f, const char *directory, cons
                             enum bert_task task)
 {
     struct model_dir m;
+    struct bert_model bert;
     struct trainer t;
     EXPECT_OK(model_dir_open(&m, path_of(f, directory)));
     EXPECT(m.task == task, "%s was taken for a %s", directory, bert_task_class(m.task));
     EXPECT(m.config.vocab_size == 37 && m.vocab.n == 37 && m.text.model_max_length == 24, "%lld, %d, %lld",
            (long long)m.config.vocab_size, m.vocab.n, (long long)m.text.model_max_length);
     EXPECT(m.text.lower_case == (strcmp(name, "masked_lm") != 0), "%s lower_case", name);
-    outputs_run(&t, &m, task, 0, &f->in);
+    outputs_run(&t, &bert, &m, task, 0, &f->in);
     expect_golden(f, &t, name);
     trainer_fini(&t);
     model_dir_close(&m);
@@ -519,6 +520,7 @@ static int write_outputs(const char *directory, const char *task, const char *fr
     struct safetensors f;
     struct outputs_input in;
     struct model_dir m;
+    struct bert_model bert;
     struct trainer t;
     struct safetensors_item items[OUTPUTS_N];
     struct safetensors_writer w;
@@ -526,7 +528,7 @@ static int write_outputs(const char *directory, const char *task, const char *fr
     EXPECT_OK(safetensors_open(&f, from));
     read_input(&in, &f);
     EXPECT_OK(model_dir_open(&m, directory));
-    outputs_run(&t, &m, task_named(task), 0, &in);
+    outputs_run(&t, &bert, &m, task_named(task), 0, &in);
     for (int k = 0; k < OUTPUTS_N; k++) {
         tensor view = outputs_view(&t, outputs_names[k]);
         if (tensor_is_null(view)) {

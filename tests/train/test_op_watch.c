@@ -54,7 +54,7 @@ static struct device faulty_device(void)
 }
 
 /* A step whose op number `bad` fails; the message is checked against what the device saw. */
-static void fail_at(const struct bert_step *step, int64_t bad, bool waits)
+static void fail_at(const struct batch_step *step, int64_t bad, bool waits)
 {
     struct trainer_config config = fixture_trainer(ops_cpu(), DTYPE_F32, step->micro[0].limits);
     struct device device = faulty_device();
@@ -91,7 +91,7 @@ static void fail_at(const struct bert_step *step, int64_t bad, bool waits)
     trainer_fini(&t);
 }
 
-static void errors_are_named(const struct bert_step *step)
+static void errors_are_named(const struct batch_step *step)
 {
     for (int64_t bad = 0; bad < 60; bad += 7) {
         fail_at(step, bad, true);
@@ -129,7 +129,7 @@ static int64_t calls_in(const char *text)
     return n;
 }
 
-static void kernels_are_listed(const struct bert_step *step, const char *directory)
+static void kernels_are_listed(const struct batch_step *step, const char *directory)
 {
     struct {
         struct op_watch watch;
@@ -216,13 +216,13 @@ static void a_full_log_counts_on(const char *directory)
 int main(void)
 {
     char directory[] = "/tmp/kiln_watch_XXXXXX";
-    struct bert_step step;
+    struct batch_step step;
     EXPECT(mkdtemp(directory) != NULL, "%s", directory);
     fixture_step(&step, N_MICRO, 6, LONGEST);
     errors_are_named(&step);
     kernels_are_listed(&step, directory);
     a_full_log_counts_on(directory);
-    bert_step_fini(&step);
+    batch_step_fini(&step);
     EXPECT_OK(file_remove_tree(directory));
     return 0;
 }

@@ -16,19 +16,19 @@
 
 enum { LONGEST = 14, N_MICRO = 2 };
 
-static void init_trainer(struct trainer *t, const struct bert_step *step)
+static void init_trainer(struct trainer *t, const struct batch_step *step)
 {
     struct trainer_config config = fixture_trainer(ops_cpu(), DTYPE_F32, step->micro[0].limits);
     EXPECT_OK(trainer_init(t, &config));
 }
 
-static void take_step(struct trainer *t, const struct bert_step *step, int64_t number)
+static void take_step(struct trainer *t, const struct batch_step *step, int64_t number)
 {
     struct trainer_result r;
     EXPECT_OK(trainer_step(t, step, number, number, 1e-3, false, &r));
 }
 
-static void timed_ops_compute_the_same(const struct bert_step *step)
+static void timed_ops_compute_the_same(const struct batch_step *step)
 {
     struct trainer plain, timed;
     struct op_timer timer;
@@ -293,7 +293,7 @@ static void expect_trace(const char *path, struct expected want)
 }
 
 /* Three steps of two micro-steps, profiled from the second to the fourth. */
-static void a_window_becomes_a_trace(const struct bert_step *step, const char *directory)
+static void a_window_becomes_a_trace(const struct batch_step *step, const char *directory)
 {
     struct trainer t;
     struct profile p;
@@ -336,13 +336,13 @@ static void a_window_becomes_a_trace(const struct bert_step *step, const char *d
 }
 
 /* What the micro-batches of a step take on a device that rounds nothing up. */
-static size_t bytes_of(const struct bert_step *step)
+static size_t bytes_of(const struct batch_step *step)
 {
     size_t bytes = 0;
     for (int64_t i = 0; i < N_MICRO; i++) {
         struct stage_block block;
         struct arena arena = arena_measuring();
-        stage_batch_carve(&block, &arena, &step->micro[i]);
+        stage_batch_carve(&block, &arena, &bert_batch_layout, &step->micro[i]);
         bytes += block.bytes;
     }
     return bytes;
@@ -350,7 +350,7 @@ static size_t bytes_of(const struct bert_step *step)
 
 /* A device of its own memory, which a watch does not look into, and whose clock is its own or the host's: copies are
  * timed as ops are. */
-static void copies_are_shown(const struct bert_step *step, const char *directory, struct device device)
+static void copies_are_shown(const struct batch_step *step, const char *directory, struct device device)
 {
     struct trainer_config config = fixture_trainer(&ops_fenced, DTYPE_F32, step->micro[0].limits);
     struct expected want = {.n_steps = N_MICRO,
@@ -377,7 +377,7 @@ static void copies_are_shown(const struct bert_step *step, const char *directory
 int main(void)
 {
     char directory[] = "/tmp/kiln_profile_XXXXXX";
-    struct bert_step step;
+    struct batch_step step;
     EXPECT(mkdtemp(directory) != NULL, "%s", directory);
     fixture_step(&step, N_MICRO, 6, LONGEST);
     timed_ops_compute_the_same(&step);
@@ -386,7 +386,7 @@ int main(void)
     copies_are_shown(&step, directory, device_fenced);
     copies_are_shown(&step, directory, ticking_device(device_fenced));
     a_window_becomes_a_trace(&step, directory);
-    bert_step_fini(&step);
+    batch_step_fini(&step);
     EXPECT_OK(file_remove_tree(directory));
     return 0;
 }

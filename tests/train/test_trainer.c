@@ -4,7 +4,7 @@
 
 enum { LONGEST = 14 };
 
-static double loss_after(const struct bert_step *step, enum dtype dtype, enum optimizer_kind kind, double lr)
+static double loss_after(const struct batch_step *step, enum dtype dtype, enum optimizer_kind kind, double lr)
 {
     struct trainer t;
     struct trainer_result r = {0};
@@ -16,10 +16,10 @@ static double loss_after(const struct bert_step *step, enum dtype dtype, enum op
     }
     EXPECT_OK(trainer_evaluate(&t, step, &r));
     trainer_fini(&t);
-    return r.mlm_loss;
+    return trainer_result_mean(&r, "mlm_loss");
 }
 
-static void training_learns_in_both_precisions(const struct bert_step *step)
+static void training_learns_in_both_precisions(const struct batch_step *step)
 {
     static const struct {
         enum optimizer_kind kind;
@@ -36,7 +36,7 @@ static void training_learns_in_both_precisions(const struct bert_step *step)
     }
 }
 
-static void nonfinite_numbers_are_named(const struct bert_step *step)
+static void nonfinite_numbers_are_named(const struct batch_step *step)
 {
     static const char *const names[] = {"bert.encoder.layer.1.intermediate.dense.weight",
                                         "bert.embeddings.LayerNorm.bias"};
@@ -60,7 +60,7 @@ static void nonfinite_numbers_are_named(const struct bert_step *step)
 
 /* Weights that are finite, but whose products are not: the activation is named by its own layer, where all
  * layers keep their activations, where they are made again, and for questions, which have no other head. */
-static void nonfinite_activations_are_named(struct bert_step *step)
+static void nonfinite_activations_are_named(struct batch_step *step)
 {
     static const enum bert_task tasks[] = {BERT_TASK_PRETRAINING, BERT_TASK_PRETRAINING,
                                            BERT_TASK_QUESTION_ANSWERING, BERT_TASK_QUESTION_ANSWERING};
@@ -73,13 +73,15 @@ static void nonfinite_activations_are_named(struct bert_step *step)
         struct trainer t;
         struct trainer_result r;
         struct trainer_config config = fixture_trainer(ops_cpu(), DTYPE_F32, step->micro[0].limits);
-        config.task = tasks[i];
-        config.model.num_hidden_layers = 7;
+        struct bert_model *bert = fixture_bert(&config);
+        bert->task = tasks[i];
+        bert->config.num_hidden_layers = 7;
+        fixture_bert_changed(bert);
         config.recompute = i == 1 ? 2 : 0;
         for (int64_t k = 0; i == 2 && k < 2 * step->micro[1].n_sequences; k++) {
-            step->micro[1].span_labels[k] = 1 + k % 2;
+            step->micro[1].fields[BERT_SPAN_LABELS][k] = 1 + k % 2;
         }
-        bert_step_count(step);
+        batch_step_count(step);
         EXPECT_OK(trainer_init(&t, &config));
         tensor weight = param_view(param_table_find(&t.params, names[i]), t.master);
         for (int64_t e = 0; e < tensor_count(weight); e++) {
@@ -90,17 +92,19 @@ static void nonfinite_activations_are_named(struct bert_step *step)
     }
 }
 
-static void plans_refuse_what_cannot_be(const struct bert_step *step)
+static void plans_refuse_what_cannot_be(const struct batch_step *step)
 {
     struct trainer t;
     struct trainer_config config = fixture_trainer(ops_cpu(), DTYPE_F32, step->micro[0].limits);
-    config.model.num_hidden_layers = 1024;
-    config.model.hidden_size = 65536;
-    config.model.intermediate_size = 262144;
+    struct bert_model *bert = fixture_bert(&config);
+    bert->config.num_hidden_layers = 1024;
+    bert->config.hidden_size = 65536;
+    bert->config.intermediate_size = 262144;
+    fixture_bert_changed(bert);
     EXPECT_ERROR(trainer_init(&t, &config), STATUS_MEMORY, "GiB of memory are free");
 }
 
-static void same_seed_same_weights(const struct bert_step *step)
+static void same_seed_same_weights(const struct batch_step *step)
 {
     struct trainer a, b;
     struct trainer_config config = fixture_trainer(ops_cpu(), DTYPE_F32, step->micro[0].limits);
@@ -117,29 +121,33 @@ static void same_seed_same_weights(const struct bert_step *step)
 }
 
 /* Dropout on the reference and on the cpu ops drops the same elements. */
-static void dropout_masks_are_the_same_on_every_table(const struct bert_step *step)
+static void dropout_masks_are_the_same_on_every_table(const struct batch_step *step)
 {
     struct trainer a, b;
     struct trainer_result ra, rb;
     struct trainer_config config = fixture_trainer(ops_cpu(), DTYPE_F32, step->micro[0].limits);
-    config.model.hidden_dropout_prob = config.model.attention_probs_dropout_prob = 0.5;
+    struct bert_model *bert = fixture_bert(&config);
+    bert->config.hidden_dropout_prob = bert->config.attention_probs_dropout_prob = 0.5;
+    fixture_bert_changed(bert);
     EXPECT_OK(trainer_init(&a, &config));
     config.ops = &ops_ref;
     EXPECT_OK(trainer_init(&b, &config));
     EXPECT_OK(trainer_gradients(&a, step, 3, false, &ra));
     EXPECT_OK(trainer_gradients(&b, step, 3, false, &rb));
-    EXPECT_NEAR(ra.mlm_loss, rb.mlm_loss, 1e-5);
+    EXPECT_NEAR(trainer_result_mean(&ra, "mlm_loss"), trainer_result_mean(&rb, "mlm_loss"), 1e-5);
     EXPECT_NEAR(ra.grad_norm, rb.grad_norm, 1e-4 * rb.grad_norm);
     trainer_fini(&a);
     trainer_fini(&b);
 }
 
 /* Activations that are made again are those that were dropped: gradients of equal bits, in less memory. */
-static void recomputation_changes_no_bit(const struct bert_step *step)
+static void recomputation_changes_no_bit(const struct batch_step *step)
 {
     struct trainer_config config = fixture_trainer(ops_cpu(), DTYPE_F32, step->micro[0].limits);
-    config.model.num_hidden_layers = 7;
-    config.model.hidden_dropout_prob = config.model.attention_probs_dropout_prob = 0.3;
+    struct bert_model *bert = fixture_bert(&config);
+    bert->config.num_hidden_layers = 7;
+    bert->config.hidden_dropout_prob = bert->config.attention_probs_dropout_prob = 0.3;
+    fixture_bert_changed(bert);
     struct trainer all;
     struct trainer_result expected;
     EXPECT_OK(trainer_init(&all, &config));
@@ -162,7 +170,7 @@ static void recomputation_changes_no_bit(const struct bert_step *step)
 
 int main(void)
 {
-    struct bert_step step;
+    struct batch_step step;
     fixture_step(&step, 2, 8, LONGEST);
     training_learns_in_both_precisions(&step);
     nonfinite_numbers_are_named(&step);
@@ -171,6 +179,6 @@ int main(void)
     same_seed_same_weights(&step);
     dropout_masks_are_the_same_on_every_table(&step);
     recomputation_changes_no_bit(&step);
-    bert_step_fini(&step);
+    batch_step_fini(&step);
     return 0;
 }

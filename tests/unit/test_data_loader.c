@@ -30,43 +30,43 @@ static void same_ints(const int32_t *a, const int32_t *b, int64_t n, const char 
     }
 }
 
-static void same_batches(const struct bert_batch *a, const struct bert_batch *b)
+static void same_batches(const struct batch *a, const struct batch *b)
 {
-    EXPECT(a->n_tokens == b->n_tokens && a->n_real_tokens == b->n_real_tokens && a->n_masked == b->n_masked &&
+    EXPECT(a->n_tokens == b->n_tokens && a->n_real_tokens == b->n_real_tokens && a->n_labels == b->n_labels &&
                a->n_sequences == b->n_sequences && a->n_streams == b->n_streams &&
                a->max_seqlen == b->max_seqlen,
            "sizes");
     same_ints(a->ids, b->ids, a->n_tokens, "ids");
-    same_ints(a->types, b->types, a->n_tokens, "types");
+    same_ints(a->fields[BERT_TYPES], b->fields[BERT_TYPES], a->n_tokens, "types");
     same_ints(a->positions, b->positions, a->n_tokens, "positions");
     same_ints(a->row_keys, b->row_keys, 2 * a->n_tokens, "row_keys");
     same_ints(a->cu_seqlens, b->cu_seqlens, a->n_streams + 1, "cu_seqlens");
-    same_ints(a->masked_rows, b->masked_rows, a->n_masked, "masked_rows");
-    same_ints(a->masked_labels, b->masked_labels, a->n_masked, "masked_labels");
-    same_ints(a->cls_rows, b->cls_rows, a->n_sequences, "cls_rows");
-    same_ints(a->nsp_labels, b->nsp_labels, a->n_sequences, "nsp_labels");
+    same_ints(a->fields[BERT_MASKED_ROWS], b->fields[BERT_MASKED_ROWS], a->n_labels, "masked_rows");
+    same_ints(a->fields[BERT_MASKED_LABELS], b->fields[BERT_MASKED_LABELS], a->n_labels, "masked_labels");
+    same_ints(a->fields[BERT_CLS_ROWS], b->fields[BERT_CLS_ROWS], a->n_sequences, "cls_rows");
+    same_ints(a->fields[BERT_NSP_LABELS], b->fields[BERT_NSP_LABELS], a->n_sequences, "nsp_labels");
 }
 
 /* The words of the store that sequence k of a batch was made of: its tokens with the masks undone. */
-static int64_t restore(const struct bert_batch *b, int64_t k, int32_t *ids)
+static int64_t restore(const struct batch *b, int64_t k, int32_t *ids)
 {
     int32_t begin = b->cu_seqlens[k], end = b->cu_seqlens[k + 1];
     memcpy(ids, b->ids + begin, (size_t)(end - begin) * sizeof *ids);
-    for (int64_t m = 0; m < b->n_real_masked; m++) {
-        if (b->masked_rows[m] >= begin && b->masked_rows[m] < end) {
-            ids[b->masked_rows[m] - begin] = b->masked_labels[m];
+    for (int64_t m = 0; m < b->n_real_labels; m++) {
+        if (b->fields[BERT_MASKED_ROWS][m] >= begin && b->fields[BERT_MASKED_ROWS][m] < end) {
+            ids[b->fields[BERT_MASKED_ROWS][m] - begin] = b->fields[BERT_MASKED_LABELS][m];
         }
     }
     return end - begin;
 }
 
-static void check_sequence(const struct bert_batch *b, int64_t k, const struct bert_loader_config *c)
+static void check_sequence(const struct batch *b, int64_t k, const struct bert_loader_config *c)
 {
     int32_t ids[64];
     int64_t n = restore(b, k, ids);
     int32_t begin = b->cu_seqlens[k];
-    EXPECT(n >= 5 && n <= c->max_seq_length && b->cls_rows[k] == begin, "sequence of %lld tokens",
-           (long long)n);
+    EXPECT(n >= 5 && n <= c->max_seq_length && b->fields[BERT_CLS_ROWS][k] == begin,
+           "sequence of %lld tokens", (long long)n);
     EXPECT(ids[0] == FIXTURE_CLS && ids[n - 1] == FIXTURE_SEP, "[CLS] ... [SEP]");
     int64_t a_end = 1;
     while (ids[a_end] != FIXTURE_SEP) {
@@ -74,7 +74,8 @@ static void check_sequence(const struct bert_batch *b, int64_t k, const struct b
     }
     EXPECT(a_end > 1 && a_end < n - 2, "an empty segment");
     for (int64_t i = 0; i < n; i++) {
-        EXPECT(b->types[begin + i] == (i > a_end) && b->positions[begin + i] == i, "types and positions");
+        EXPECT(b->fields[BERT_TYPES][begin + i] == (i > a_end) && b->positions[begin + i] == i,
+               "types and positions");
         bool special = i == 0 || i == a_end || i == n - 1;
         EXPECT((ids[i] < FIXTURE_N_SPECIAL) == special, "special tokens");
         bool follows = i > 1 && !special && ids[i - 1] >= FIXTURE_N_SPECIAL;
@@ -82,19 +83,18 @@ static void check_sequence(const struct bert_batch *b, int64_t k, const struct b
     }
     /* The next sentences follow at once, up to what truncation took from between; random ones come from
      * elsewhere. */
-    EXPECT(b->nsp_labels[k] == 0 || b->nsp_labels[k] == 1, "label %d", b->nsp_labels[k]);
-    if (b->nsp_labels[k] == 0 && n < c->max_seq_length) {
+    EXPECT(b->fields[BERT_NSP_LABELS][k] == 0 || b->fields[BERT_NSP_LABELS][k] == 1, "label %d",
+           b->fields[BERT_NSP_LABELS][k]);
+    if (b->fields[BERT_NSP_LABELS][k] == 0 && n < c->max_seq_length) {
         EXPECT(ids[a_end + 1] == ids[a_end - 1] + 1, "the next sentence follows");
     }
 }
 
-static void check_batch(const struct bert_batch *b, const struct bert_loader_config *c)
+static void check_batch(const struct batch *b, const struct bert_loader_config *c)
 {
-    EXPECT(b->n_tokens % BERT_BATCH_TOKEN_BUCKET == 0 &&
-               b->n_tokens - b->n_real_tokens < BERT_BATCH_TOKEN_BUCKET,
+    EXPECT(b->n_tokens % BATCH_TOKEN_BUCKET == 0 && b->n_tokens - b->n_real_tokens < BATCH_TOKEN_BUCKET,
            "bucket of tokens");
-    EXPECT(b->n_masked % BERT_BATCH_MASKED_BUCKET == 0 &&
-               b->n_masked - b->n_real_masked < BERT_BATCH_MASKED_BUCKET,
+    EXPECT(b->n_labels % BATCH_LABEL_BUCKET == 0 && b->n_labels - b->n_real_labels < BATCH_LABEL_BUCKET,
            "bucket of labels");
     EXPECT(b->n_streams == b->n_sequences + (b->n_tokens > b->n_real_tokens), "streams");
     EXPECT(b->cu_seqlens[0] == 0 && b->cu_seqlens[b->n_streams] == b->n_tokens, "cu_seqlens");
@@ -108,13 +108,15 @@ static void check_batch(const struct bert_batch *b, const struct bert_loader_con
         check_sequence(b, k, c);
     }
     for (int64_t i = b->n_real_tokens; i < b->n_tokens; i++) {
-        EXPECT(b->ids[i] == FIXTURE_PAD && b->positions[i] == 0 && b->types[i] == 0, "tail");
+        EXPECT(b->ids[i] == FIXTURE_PAD && b->positions[i] == 0 && b->fields[BERT_TYPES][i] == 0, "tail");
     }
-    for (int64_t m = 0; m < b->n_masked; m++) {
-        bool real = m < b->n_real_masked;
-        EXPECT(real ? b->masked_labels[m] >= FIXTURE_N_SPECIAL : b->masked_labels[m] == -1, "label %lld",
-               (long long)m);
-        EXPECT(!real || m == 0 || b->masked_rows[m] > b->masked_rows[m - 1], "masked rows ascend");
+    for (int64_t m = 0; m < b->n_labels; m++) {
+        bool real = m < b->n_real_labels;
+        EXPECT(real ? b->fields[BERT_MASKED_LABELS][m] >= FIXTURE_N_SPECIAL
+                    : b->fields[BERT_MASKED_LABELS][m] == -1,
+               "label %lld", (long long)m);
+        EXPECT(!real || m == 0 || b->fields[BERT_MASKED_ROWS][m] > b->fields[BERT_MASKED_ROWS][m - 1],
+               "masked rows ascend");
     }
 }
 
@@ -122,7 +124,7 @@ static void batches_are_what_their_head_says(const struct indexed *store)
 {
     struct bert_loader_config c = config_of(store);
     struct bert_loader l;
-    struct bert_step step;
+    struct batch_step step;
     EXPECT_OK(bert_loader_open(&l, c));
     EXPECT_OK(bert_loader_init_step(&c, &step));
     for (int64_t s = 1; s <= 200; s++) {
@@ -133,13 +135,13 @@ static void batches_are_what_their_head_says(const struct indexed *store)
             EXPECT(step.micro[k].n_sequences == 4, "a third of the batch");
             EXPECT(step.micro[k].row_keys[0] == 4 * k, "row keys go through the global batch");
             n_tokens += step.micro[k].n_real_tokens;
-            n_masked += step.micro[k].n_real_masked;
+            n_masked += step.micro[k].n_real_labels;
         }
-        EXPECT(step.n_tokens == n_tokens && step.n_masked == n_masked && step.n_sequences == 12 &&
-                   step.n_nsp == 12,
+        EXPECT(step.n_tokens == n_tokens && step.n_labels[BERT_MASKED_LABELS] == n_masked &&
+                   step.n_sequences == 12 && step.n_labels[BERT_NSP_LABELS] == 12,
                "counts of the global batch");
     }
-    bert_step_fini(&step);
+    batch_step_fini(&step);
     bert_loader_close(&l);
 }
 
@@ -147,7 +149,7 @@ static void steps_are_a_pure_function(const struct indexed *store)
 {
     struct bert_loader_config c = config_of(store);
     struct bert_loader l, again;
-    struct bert_step first, second;
+    struct batch_step first, second;
     EXPECT_OK(bert_loader_open(&l, c));
     EXPECT_OK(bert_loader_open(&again, c));
     EXPECT_OK(bert_loader_init_step(&c, &first));
@@ -160,8 +162,8 @@ static void steps_are_a_pure_function(const struct indexed *store)
         same_batches(&first.micro[k], &second.micro[k]);
     }
     EXPECT_OK(bert_loader_step(&again, 1000000, &second)); /* far epochs cost nothing */
-    bert_step_fini(&first);
-    bert_step_fini(&second);
+    batch_step_fini(&first);
+    batch_step_fini(&second);
     bert_loader_close(&again);
     bert_loader_close(&l);
 }
@@ -172,25 +174,28 @@ static void cuts_change_only_the_cut(const struct indexed *store)
     whole.gradient_accumulation_steps = 1;
     parts.gradient_accumulation_steps = 4;
     struct bert_loader l_whole, l_parts;
-    struct bert_step one, four;
+    struct batch_step one, four;
     EXPECT_OK(bert_loader_open(&l_whole, whole));
     EXPECT_OK(bert_loader_open(&l_parts, parts));
     EXPECT_OK(bert_loader_init_step(&whole, &one));
     EXPECT_OK(bert_loader_init_step(&parts, &four));
     EXPECT_OK(bert_loader_step(&l_whole, 7, &one));
     EXPECT_OK(bert_loader_step(&l_parts, 7, &four));
-    EXPECT(one.n_tokens == four.n_tokens && one.n_masked == four.n_masked, "counts");
+    EXPECT(one.n_tokens == four.n_tokens &&
+               one.n_labels[BERT_MASKED_LABELS] == four.n_labels[BERT_MASKED_LABELS],
+           "counts");
     int64_t row = 0, label = 0;
     for (int64_t k = 0; k < four.n_micro; k++) {
-        const struct bert_batch *b = &four.micro[k];
+        const struct batch *b = &four.micro[k];
         same_ints(one.micro[0].ids + row, b->ids, b->n_real_tokens, "ids");
         same_ints(one.micro[0].row_keys + 2 * row, b->row_keys, 2 * b->n_real_tokens, "row_keys");
-        same_ints(one.micro[0].masked_labels + label, b->masked_labels, b->n_real_masked, "labels");
+        same_ints(one.micro[0].fields[BERT_MASKED_LABELS] + label, b->fields[BERT_MASKED_LABELS],
+                  b->n_real_labels, "labels");
         row += b->n_real_tokens;
-        label += b->n_real_masked;
+        label += b->n_real_labels;
     }
-    bert_step_fini(&one);
-    bert_step_fini(&four);
+    batch_step_fini(&one);
+    batch_step_fini(&four);
     bert_loader_close(&l_whole);
     bert_loader_close(&l_parts);
 }
@@ -203,7 +208,7 @@ static void epochs_differ_and_cover(const struct indexed *store)
     c.max_seq_length = 512; /* nothing is truncated: every A begins where its sample begins */
     c.max_predictions_per_seq = 80;
     struct bert_loader l;
-    struct bert_step step;
+    struct batch_step step;
     EXPECT_OK(bert_loader_open(&l, c));
     EXPECT_OK(bert_loader_init_step(&c, &step));
     int64_t n = l.map.n_samples;
@@ -228,7 +233,7 @@ static void epochs_differ_and_cover(const struct indexed *store)
            (long long)n_same, (long long)n);
     free(first_epoch);
     free(seen);
-    bert_step_fini(&step);
+    batch_step_fini(&step);
     bert_loader_close(&l);
 }
 
@@ -239,7 +244,7 @@ static void heldout_batches_are_fixed(const struct indexed *store)
     EXPECT_OK(bert_loader_open(&a, c));
     c.seed = 43;
     EXPECT_OK(bert_loader_open(&b, c));
-    struct bert_batch x, y;
+    struct batch x, y;
     EXPECT_OK(bert_batch_init(&x, bert_loader_limits(&c)));
     EXPECT_OK(bert_batch_init(&y, bert_loader_limits(&c)));
     EXPECT(bert_loader_heldout_batches(&a, 10) == 3 && bert_loader_heldout_batches(&a, 8) == 2,
@@ -254,8 +259,8 @@ static void heldout_batches_are_fixed(const struct indexed *store)
         total += x.n_sequences;
     }
     EXPECT(total == 10, "%lld sequences", (long long)total);
-    bert_batch_fini(&x);
-    bert_batch_fini(&y);
+    batch_fini(&x);
+    batch_fini(&y);
     bert_loader_close(&a);
     bert_loader_close(&b);
 }
@@ -289,11 +294,11 @@ static void tokens_outside_the_vocabulary_are_refused(const struct indexed *stor
     struct bert_loader_config c = config_of(store);
     c.vocab_size = 100;
     struct bert_loader l;
-    struct bert_step step;
+    struct batch_step step;
     EXPECT_OK(bert_loader_open(&l, c));
     EXPECT_OK(bert_loader_init_step(&c, &step));
     EXPECT_ERROR(bert_loader_step(&l, 1, &step), STATUS_DATA, "the vocabulary has 100 words");
-    bert_step_fini(&step);
+    batch_step_fini(&step);
     bert_loader_close(&l);
 }
 

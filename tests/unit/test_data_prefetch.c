@@ -26,16 +26,17 @@ static struct bert_loader_config config_of(const struct indexed *store, int32_t 
                                        .short_seq_prob = 0.1};
 }
 
-static void expect_same(const struct bert_step *a, const struct bert_step *b, int64_t number)
+static void expect_same(const struct batch_step *a, const struct batch_step *b, int64_t number)
 {
-    EXPECT(a->n_tokens == b->n_tokens && a->n_masked == b->n_masked, "counts of step %lld",
-           (long long)number);
+    EXPECT(a->n_tokens == b->n_tokens && memcmp(a->n_labels, b->n_labels, sizeof a->n_labels) == 0,
+           "counts of step %lld", (long long)number);
     for (int64_t k = 0; k < a->n_micro; k++) {
-        const struct bert_batch *x = &a->micro[k], *y = &b->micro[k];
+        const struct batch *x = &a->micro[k], *y = &b->micro[k];
         EXPECT(x->n_tokens == y->n_tokens &&
                    memcmp(x->ids, y->ids, (size_t)x->n_tokens * sizeof *x->ids) == 0 &&
-                   x->n_masked == y->n_masked &&
-                   memcmp(x->masked_labels, y->masked_labels, (size_t)x->n_masked * sizeof *x->ids) == 0,
+                   x->n_labels == y->n_labels &&
+                   memcmp(x->fields[BERT_MASKED_LABELS], y->fields[BERT_MASKED_LABELS],
+                          (size_t)x->n_labels * sizeof *x->ids) == 0,
                "step %lld", (long long)number);
     }
 }
@@ -43,12 +44,12 @@ static void expect_same(const struct bert_step *a, const struct bert_step *b, in
 static void steps_are_the_same(const struct bert_loader *l)
 {
     struct prefetch p;
-    struct bert_step alone;
+    struct batch_step alone;
     struct batch_source source = bert_loader_source(l);
     EXPECT_OK(bert_loader_init_step(&l->config, &alone));
     EXPECT_OK(prefetch_open(&p, &source, 7, 7 + N_STEPS));
     for (int64_t number = 7; number <= 7 + N_STEPS; number++) {
-        const struct bert_step *step;
+        const struct batch_step *step;
         EXPECT_OK(prefetch_next(&p, &step));
         if (number % 5 == 0) { /* the thread gets ahead, if it can: it must not touch the step that is held */
             nanosleep(&(struct timespec){.tv_nsec = 2000000}, NULL);
@@ -58,7 +59,7 @@ static void steps_are_the_same(const struct bert_loader *l)
     }
     prefetch_close(&p);
     prefetch_close(&p);
-    bert_step_fini(&alone);
+    batch_step_fini(&alone);
 }
 
 static void it_can_end_at_any_moment(const struct bert_loader *l)
@@ -68,7 +69,7 @@ static void it_can_end_at_any_moment(const struct bert_loader *l)
         struct prefetch p;
         EXPECT_OK(prefetch_open(&p, &source, 1, taken < 3 ? 3 : 1000000));
         for (int64_t i = 0; i < taken && i < 3; i++) {
-            const struct bert_step *step;
+            const struct batch_step *step;
             EXPECT_OK(prefetch_next(&p, &step));
         }
         prefetch_close(&p);
@@ -82,7 +83,7 @@ static void errors_are_passed_on(const struct indexed *store)
 {
     struct bert_loader l;
     struct prefetch p;
-    const struct bert_step *step;
+    const struct batch_step *step;
     EXPECT_OK(bert_loader_open(&l, config_of(store, 50)));
     struct batch_source source = bert_loader_source(&l);
     EXPECT_OK(prefetch_open(&p, &source, 1, 10));

@@ -56,15 +56,15 @@ static struct bert_records_packed view_packed(const struct packed *r)
 }
 
 /* Labels [*first, end) of the batch lie in sequence k. */
-static int64_t labels_end(const struct bert_batch *b, int64_t k, int64_t first)
+static int64_t labels_end(const struct batch *b, int64_t k, int64_t first)
 {
-    while (first < b->n_real_masked && b->masked_rows[first] < b->cu_seqlens[k + 1]) {
+    while (first < b->n_real_labels && b->fields[BERT_MASKED_ROWS][first] < b->cu_seqlens[k + 1]) {
         first++;
     }
     return first;
 }
 
-static void to_padded(struct padded *out, const struct bert_batch *b)
+static void to_padded(struct padded *out, const struct batch *b)
 {
     memset(out, 0, sizeof *out);
     int64_t label = 0;
@@ -73,19 +73,19 @@ static void to_padded(struct padded *out, const struct bert_batch *b)
         for (int32_t i = begin; i < b->cu_seqlens[k + 1]; i++) {
             out->ids[k][i - begin] = b->ids[i];
             out->mask[k][i - begin] = 1;
-            out->segments[k][i - begin] = (int8_t)b->types[i];
+            out->segments[k][i - begin] = (int8_t)b->fields[BERT_TYPES][i];
         }
         int64_t end = labels_end(b, k, label);
         for (int64_t j = 0; label < end; label++, j++) {
-            out->positions[k][j] = b->masked_rows[label] - begin;
-            out->labels[k][j] = b->masked_labels[label];
+            out->positions[k][j] = b->fields[BERT_MASKED_ROWS][label] - begin;
+            out->labels[k][j] = b->fields[BERT_MASKED_LABELS][label];
         }
-        out->nsp[k] = (int8_t)b->nsp_labels[k];
+        out->nsp[k] = (int8_t)b->fields[BERT_NSP_LABELS][k];
     }
 }
 
 /* Sequences in order, as many to a record as fit. */
-static void to_packed(struct packed *out, const struct bert_batch *b)
+static void to_packed(struct packed *out, const struct batch *b)
 {
     memset(out, 0, sizeof *out);
     int64_t label = 0, used = 0, n_labels = 0;
@@ -100,60 +100,62 @@ static void to_packed(struct packed *out, const struct bert_batch *b)
             out->ids[out->n][used + i] = b->ids[begin + i];
             out->mask[out->n][used + i] = d + 1;
             out->places[out->n][used + i] = i;
-            out->segments[out->n][used + i] = (int8_t)b->types[begin + i];
+            out->segments[out->n][used + i] = (int8_t)b->fields[BERT_TYPES][begin + i];
         }
         int64_t end = labels_end(b, k, label);
         for (; label < end; label++, n_labels++) {
-            out->positions[out->n][n_labels] = (int32_t)(b->masked_rows[label] - begin + used);
-            out->labels[out->n][n_labels] = b->masked_labels[label];
+            out->positions[out->n][n_labels] = (int32_t)(b->fields[BERT_MASKED_ROWS][label] - begin + used);
+            out->labels[out->n][n_labels] = b->fields[BERT_MASKED_LABELS][label];
         }
         out->cls[out->n][d] = (int32_t)used;
-        out->nsp[out->n][d] = (int8_t)b->nsp_labels[k];
+        out->nsp[out->n][d] = (int8_t)b->fields[BERT_NSP_LABELS][k];
         out->weights[out->n][d++] = 1;
         used += n;
     }
     out->n++;
 }
 
-static void expect_same(const struct bert_batch *a, const struct bert_batch *b, const char *form)
+static void expect_same(const struct batch *a, const struct batch *b, const char *form)
 {
-    EXPECT(a->n_tokens == b->n_tokens && a->n_sequences == b->n_sequences && a->n_masked == b->n_masked &&
+    EXPECT(a->n_tokens == b->n_tokens && a->n_sequences == b->n_sequences && a->n_labels == b->n_labels &&
                a->n_streams == b->n_streams && a->max_seqlen == b->max_seqlen,
            "sizes of the %s form", form);
-    size_t t = (size_t)a->n_tokens * sizeof(int32_t), m = (size_t)a->n_masked * sizeof(int32_t);
-    EXPECT(memcmp(a->ids, b->ids, t) == 0 && memcmp(a->types, b->types, t) == 0 &&
+    size_t t = (size_t)a->n_tokens * sizeof(int32_t), m = (size_t)a->n_labels * sizeof(int32_t);
+    EXPECT(memcmp(a->ids, b->ids, t) == 0 && memcmp(a->fields[BERT_TYPES], b->fields[BERT_TYPES], t) == 0 &&
                memcmp(a->positions, b->positions, t) == 0 && memcmp(a->row_keys, b->row_keys, 2 * t) == 0,
            "tokens of the %s form", form);
-    EXPECT(memcmp(a->masked_rows, b->masked_rows, m) == 0 &&
-               memcmp(a->masked_labels, b->masked_labels, m) == 0,
+    EXPECT(memcmp(a->fields[BERT_MASKED_ROWS], b->fields[BERT_MASKED_ROWS], m) == 0 &&
+               memcmp(a->fields[BERT_MASKED_LABELS], b->fields[BERT_MASKED_LABELS], m) == 0,
            "labels of the %s form", form);
     EXPECT(memcmp(a->cu_seqlens, b->cu_seqlens, (size_t)(a->n_streams + 1) * sizeof(int32_t)) == 0 &&
-               memcmp(a->cls_rows, b->cls_rows, (size_t)a->n_sequences * sizeof(int32_t)) == 0 &&
-               memcmp(a->nsp_labels, b->nsp_labels, (size_t)a->n_sequences * sizeof(int32_t)) == 0,
+               memcmp(a->fields[BERT_CLS_ROWS], b->fields[BERT_CLS_ROWS],
+                      (size_t)a->n_sequences * sizeof(int32_t)) == 0 &&
+               memcmp(a->fields[BERT_NSP_LABELS], b->fields[BERT_NSP_LABELS],
+                      (size_t)a->n_sequences * sizeof(int32_t)) == 0,
            "sequences of the %s form", form);
 }
 
-static struct status read_padded(const struct padded *r, struct bert_batch *b)
+static struct status read_padded(const struct padded *r, struct batch *b)
 {
     struct bert_records_padded view = view_padded(r);
-    bert_batch_clear(b);
+    batch_clear(b);
     for (int64_t k = 0; k < N; k++) {
         TRY(bert_records_add_padded(&view, k, (int32_t)k, b));
     }
-    bert_batch_finish(b, FIXTURE_PAD);
+    batch_finish(b, FIXTURE_PAD);
     return status_ok();
 }
 
-static struct status read_packed(const struct packed *r, struct bert_batch *b)
+static struct status read_packed(const struct packed *r, struct batch *b)
 {
     struct bert_records_packed view = view_packed(r);
-    bert_batch_clear(b);
+    batch_clear(b);
     int64_t n_added = 0, key = 0;
     for (int64_t k = 0; k < r->n; k++) {
         TRY(bert_records_add_packed(&view, k, (int32_t)key, b, &n_added));
         key += n_added;
     }
-    bert_batch_finish(b, FIXTURE_PAD);
+    batch_finish(b, FIXTURE_PAD);
     return status_ok();
 }
 
@@ -174,7 +176,7 @@ static struct packed packed, damaged_packed;
         EXPECT_ERROR(read_packed(&damaged_packed, b), STATUS_DATA, part);                                    \
     } while (0)
 
-static void damaged_padded_records_are_named(struct bert_batch *b)
+static void damaged_padded_records_are_named(struct batch *b)
 {
     EXPECT_PADDED_ERROR(ids[3][1], VOCAB, "record 3: input_ids[1] is 3000");
     EXPECT_PADDED_ERROR(ids[3][0], -1, "input_ids[0]");
@@ -193,7 +195,7 @@ static void damaged_padded_records_are_named(struct bert_batch *b)
     EXPECT_ERROR(read_padded(&damaged_padded, b), STATUS_DATA, "record 5: input_mask[0] is 0");
 }
 
-static void damaged_packed_records_are_named(struct bert_batch *b)
+static void damaged_packed_records_are_named(struct batch *b)
 {
     EXPECT(packed.weights[0][1] == 1, "the first record has two sequences");
     int32_t second = packed.cls[0][1];
@@ -235,8 +237,8 @@ int main(void)
                                    .masked_lm_prob = 0.15,
                                    .short_seq_prob = 0.5};
     struct bert_loader l;
-    struct bert_step step;
-    struct bert_batch batch;
+    struct batch_step step;
+    struct batch batch;
     EXPECT_OK(bert_loader_open(&l, c));
     EXPECT_OK(bert_loader_init_step(&c, &step));
     EXPECT_OK(bert_batch_init(&batch, bert_loader_limits(&c)));
@@ -252,8 +254,8 @@ int main(void)
     }
     damaged_padded_records_are_named(&batch);
     damaged_packed_records_are_named(&batch);
-    bert_batch_fini(&batch);
-    bert_step_fini(&step);
+    batch_fini(&batch);
+    batch_step_fini(&step);
     bert_loader_close(&l);
     indexed_close(&store);
     fixture_remove();

@@ -48,9 +48,9 @@ static void copy_file(const char *from, const char *to, size_t n_most)
     file_map_close(&m);
 }
 
-static void make_step(const struct batch_source *source, struct bert_step *step)
+static void make_step(const struct batch_source *source, struct batch_step *step)
 {
-    EXPECT_OK(bert_step_init(step, source->n_micro, source->limits));
+    EXPECT_OK(batch_step_init(step, source->n_micro, &bert_batch_layout, source->limits));
 }
 
 /* One sequence of a batch by value, so that two can be compared. */
@@ -59,26 +59,26 @@ struct sequence {
     int32_t ids[S], types[S], places[P], labels[P], nsp;
 };
 
-static void take_sequence(struct sequence *out, const struct bert_batch *b, int64_t k)
+static void take_sequence(struct sequence *out, const struct batch *b, int64_t k)
 {
     int32_t begin = b->cu_seqlens[k], end = b->cu_seqlens[k + 1];
-    *out = (struct sequence){.n = end - begin, .nsp = b->nsp_labels[k]};
-    EXPECT(out->n <= S && b->cls_rows[k] == begin, "sequence of %lld tokens", (long long)out->n);
+    *out = (struct sequence){.n = end - begin, .nsp = b->fields[BERT_NSP_LABELS][k]};
+    EXPECT(out->n <= S && b->fields[BERT_CLS_ROWS][k] == begin, "sequence of %lld tokens", (long long)out->n);
     for (int64_t i = 0; i < out->n; i++) {
         out->ids[i] = b->ids[begin + i];
-        out->types[i] = b->types[begin + i];
+        out->types[i] = b->fields[BERT_TYPES][begin + i];
         EXPECT(b->positions[begin + i] == i && b->row_keys[2 * (begin + i) + 1] == i, "positions restart");
     }
-    for (int64_t m = 0; m < b->n_real_masked; m++) {
-        if (b->masked_rows[m] >= begin && b->masked_rows[m] < end) {
+    for (int64_t m = 0; m < b->n_real_labels; m++) {
+        if (b->fields[BERT_MASKED_ROWS][m] >= begin && b->fields[BERT_MASKED_ROWS][m] < end) {
             EXPECT(out->n_masked < P, "%lld predictions", (long long)out->n_masked);
-            out->places[out->n_masked] = b->masked_rows[m] - begin;
-            out->labels[out->n_masked++] = b->masked_labels[m];
+            out->places[out->n_masked] = b->fields[BERT_MASKED_ROWS][m] - begin;
+            out->labels[out->n_masked++] = b->fields[BERT_MASKED_LABELS][m];
         }
     }
 }
 
-static int64_t take_all(struct sequence *out, const struct bert_step *step)
+static int64_t take_all(struct sequence *out, const struct batch_step *step)
 {
     int64_t n = 0;
     for (int64_t k = 0; k < step->n_micro; k++) {
@@ -129,7 +129,7 @@ static void files_of_h5py_are_read(const char *golden_name, bool packed)
 {
     char source_path[1024];
     struct shard_loader l;
-    struct bert_step step;
+    struct batch_step step;
     struct sequence wanted[N_GOLDEN], found[N_GOLDEN];
     char *directory = make_directory(golden_name);
     snprintf(source_path, sizeof source_path, "%s/tests/golden/%s", KILN_SOURCE_DIR, golden_name);
@@ -146,12 +146,12 @@ static void files_of_h5py_are_read(const char *golden_name, bool packed)
     }
     for (int64_t epoch = 1; epoch <= 3; epoch++) {
         EXPECT_OK(source.fill(source.self, epoch, &step));
-        EXPECT(step.n_sequences == N_GOLDEN && step.n_nsp == N_GOLDEN, "%lld sequences",
+        EXPECT(step.n_sequences == N_GOLDEN && step.n_labels[BERT_NSP_LABELS] == N_GOLDEN, "%lld sequences",
                (long long)step.n_sequences);
         EXPECT(take_all(found, &step) == N_GOLDEN, "all");
         expect_same_set(found, wanted, N_GOLDEN);
     }
-    bert_step_fini(&step);
+    batch_step_fini(&step);
     shard_loader_close(&l);
     free(directory);
 }
@@ -193,7 +193,7 @@ static struct bert_loader_config sample_config(const struct indexed *store)
 static struct sequence *read_epoch(const char *directory, int64_t n_records, int64_t n_sequences)
 {
     struct shard_loader l;
-    struct bert_step step;
+    struct batch_step step;
     struct sequence *all = calloc((size_t)n_sequences, sizeof *all);
     EXPECT_OK(shard_loader_open(&l, config_of(directory, n_records, 1)));
     EXPECT(l.n_total == n_records, "%lld records", (long long)l.n_total);
@@ -202,7 +202,7 @@ static struct sequence *read_epoch(const char *directory, int64_t n_records, int
     EXPECT_OK(source.fill(source.self, 1, &step));
     EXPECT(step.n_sequences == n_sequences, "%lld sequences", (long long)step.n_sequences);
     take_all(all, &step);
-    bert_step_fini(&step);
+    batch_step_fini(&step);
     shard_loader_close(&l);
     return all;
 }
@@ -211,7 +211,7 @@ static struct sequence *read_epoch(const char *directory, int64_t n_records, int
 static struct sequence *draw_epoch(struct bert_loader_config c, int64_t n)
 {
     struct bert_loader l;
-    struct bert_step step;
+    struct batch_step step;
     struct sequence *all = calloc((size_t)n, sizeof *all);
     c.train_batch_size = n;
     EXPECT_OK(bert_loader_open(&l, c));
@@ -219,7 +219,7 @@ static struct sequence *draw_epoch(struct bert_loader_config c, int64_t n)
     EXPECT_OK(bert_loader_init_step(&c, &step));
     EXPECT_OK(bert_loader_step(&l, 1, &step));
     take_all(all, &step);
-    bert_step_fini(&step);
+    batch_step_fini(&step);
     bert_loader_close(&l);
     return all;
 }
@@ -248,11 +248,11 @@ static void what_is_written_is_read(const struct indexed *store)
     free(packed_at);
 }
 
-static uint32_t digest(const struct bert_step *step)
+static uint32_t digest(const struct batch_step *step)
 {
     uint32_t crc = 0;
     for (int64_t k = 0; k < step->n_micro; k++) {
-        const struct bert_batch *b = &step->micro[k];
+        const struct batch *b = &step->micro[k];
         crc = crc * 31 + (uint32_t)b->n_sequences;
         for (int64_t i = 0; i < b->n_tokens; i++) {
             crc = crc * 16777619 + (uint32_t)b->ids[i] + (uint32_t)b->row_keys[2 * i];
@@ -266,7 +266,7 @@ static void a_step_depends_on_its_number_alone(const char *directory)
 {
     enum { STEPS = 40 };
     struct shard_loader one, other;
-    struct bert_step step;
+    struct batch_step step;
     uint32_t digests[STEPS + 1];
     EXPECT_OK(shard_loader_open(&one, config_of(directory, 20, 2)));
     struct batch_source source = shard_loader_source(&one);
@@ -282,7 +282,7 @@ static void a_step_depends_on_its_number_alone(const char *directory)
         EXPECT_OK(again.fill(again.self, s, &step));
         EXPECT(digest(&step) == digests[s], "step %lld differs", (long long)s);
     }
-    bert_step_fini(&step);
+    batch_step_fini(&step);
     shard_loader_close(&other);
     shard_loader_close(&one);
 }
@@ -291,7 +291,7 @@ static void a_step_depends_on_its_number_alone(const char *directory)
 static void keys_are_unique(const char *directory)
 {
     struct shard_loader l;
-    struct bert_step step;
+    struct batch_step step;
     bool used[3 * 64] = {false};
     EXPECT_OK(shard_loader_open(&l, config_of(directory, 64, 4)));
     struct batch_source source = shard_loader_source(&l);
@@ -299,12 +299,12 @@ static void keys_are_unique(const char *directory)
     EXPECT_OK(source.fill(source.self, 1, &step));
     for (int64_t k = 0; k < step.n_micro; k++) {
         for (int64_t i = 0; i < step.micro[k].n_sequences; i++) {
-            int32_t key = step.micro[k].row_keys[(int64_t)2 * step.micro[k].cls_rows[i]];
+            int32_t key = step.micro[k].row_keys[(int64_t)2 * step.micro[k].fields[BERT_CLS_ROWS][i]];
             EXPECT(key >= 0 && key < 3 * 64 && !used[key], "key %d", key);
             used[key] = true;
         }
     }
-    bert_step_fini(&step);
+    batch_step_fini(&step);
     shard_loader_close(&l);
 }
 
@@ -356,7 +356,7 @@ static void contradictions_are_told(const char *padded, const char *packed)
 static struct status use(const char *directory)
 {
     struct shard_loader l;
-    struct bert_step step;
+    struct batch_step step;
     TRY(shard_loader_open(&l, config_of(directory, 8, 2)));
     struct batch_source source = shard_loader_source(&l);
     make_step(&source, &step);
@@ -364,7 +364,7 @@ static struct status use(const char *directory)
     for (int64_t i = 1; i <= 6 && !failed(s); i++) {
         s = source.fill(source.self, i, &step);
     }
-    bert_step_fini(&step);
+    batch_step_fini(&step);
     shard_loader_close(&l);
     return s;
 }
@@ -473,7 +473,7 @@ static void wrong_contents_are_told(void)
 static void the_readers_end_is_an_error(const char *directory, int signal)
 {
     struct shard_loader l;
-    struct bert_step step;
+    struct batch_step step;
     EXPECT_OK(shard_loader_open(&l, config_of(directory, 8, 2)));
     EXPECT(l.files.n > SHARD_PROCESS_SLOTS, "all %lld files fit in memory", (long long)l.files.n);
     struct batch_source source = shard_loader_source(&l);
@@ -486,7 +486,7 @@ static void the_readers_end_is_an_error(const char *directory, int signal)
     }
     EXPECT(failed(s) && strstr(s.message, "the process that reads HDF5 files") != NULL, "'%s'", s.message);
     EXPECT(failed(source.fill(source.self, 100, &step)), "it goes on");
-    bert_step_fini(&step);
+    batch_step_fini(&step);
     shard_loader_close(&l);
 }
 

@@ -3,6 +3,7 @@
 #include "train/stage_batch.h"
 
 #include "core/rng.h"
+#include "data/bert_batch.h"
 #include "dev/graph_cache.h"
 #include "test.h"
 
@@ -17,10 +18,10 @@ static bool is_full(int64_t number)
 }
 
 /* Sequences of random lengths: every fourth batch has as many as its number says, the others are full. */
-static void fill(struct bert_batch *b, int64_t number)
+static void fill(struct batch *b, int64_t number)
 {
     struct rng_stream r = rng_stream(rng_key(3, (uint64_t)number));
-    bert_batch_clear(b);
+    batch_clear(b);
     int64_t n_sequences = is_full(number) ? SEQUENCES : 1 + number / 4 % SEQUENCES;
     for (int64_t i = 0; i < n_sequences; i++) {
         int64_t n = 1 + rng_below(&r, LONGEST), m = rng_below(&r, (uint32_t)(n < MASKED ? n : MASKED));
@@ -35,7 +36,7 @@ static void fill(struct bert_batch *b, int64_t number)
         bert_batch_take_masked(b, m);
         bert_batch_set_span(b, 0, (int32_t)n - 1);
     }
-    bert_batch_finish(b, PAD);
+    batch_finish(b, PAD);
 }
 
 static const int32_t *values(tensor t)
@@ -54,64 +55,65 @@ static void expect_values(const char *what, tensor t, const int32_t *wanted, int
     }
 }
 
-static void expect_bounds(const struct bert_stream *s, const struct bert_batch *b,
-                          const struct bert_batch *capacity)
+static void expect_bounds(const struct stream *s, const struct batch *b, const struct batch *capacity)
 {
     const int32_t *cu = values(s->cu_seqlens);
     int64_t n = tensor_count(s->cu_seqlens) - 1;
     EXPECT(memcmp(cu, b->cu_seqlens, (size_t)(b->n_sequences + 1) * sizeof *cu) == 0, "other sequences");
-    EXPECT(n >= tensor_count(s->nsp_labels) && cu[n] == tensor_count(s->ids),
+    EXPECT(n >= tensor_count(s->fields[BERT_NSP_LABELS]) && cu[n] == tensor_count(s->ids),
            "%d of %lld tokens in sequences", cu[n], (long long)tensor_count(s->ids));
     for (int64_t i = 0; i < n; i++) {
         int64_t length = cu[i + 1] - cu[i];
         EXPECT(length >= 0 && length <= capacity->max_seqlen &&
-                   (i < b->n_sequences || length <= BERT_BATCH_TOKEN_BUCKET),
+                   (i < b->n_sequences || length <= BATCH_TOKEN_BUCKET),
                "sequence %lld has %lld tokens", (long long)i, (long long)length);
     }
 }
 
 static void expect_sent(struct stage_block *block, void *memory, size_t bytes, struct exec *x,
-                        const struct bert_batch *b, const struct bert_batch *capacity)
+                        const struct batch *b, const struct batch *capacity)
 {
     const struct stage_numbers numbers = {.dropout_key = 5, .loss_scales = {1, 2, 3}, .scalars = {4}};
-    const struct bert_stream *s = &block->stream;
+    const struct stream *s = &block->stream;
     struct arena arena = arena_over(memory, bytes);
     memset(memory, 0xee, bytes);
-    stage_batch_carve(block, &arena, capacity);
+    stage_batch_carve(block, &arena, &bert_batch_layout, capacity);
     stage_batch_send(block, x, b, &numbers);
     EXPECT_OK(x->status);
     EXPECT(*(const uint64_t *)block->dropout_key.data == 5 && tensor_get(block->loss_scales, 2) == 3 &&
                tensor_get(block->scalars, 0) == 4,
            "other numbers");
     expect_values("ids", s->ids, b->ids, b->n_tokens, 0);
-    expect_values("types", s->types, b->types, b->n_tokens, 0);
+    expect_values("types", s->fields[BERT_TYPES], b->fields[BERT_TYPES], b->n_tokens, 0);
     expect_values("positions", s->positions, b->positions, b->n_tokens, 0);
     expect_values("row_keys", s->row_keys, b->row_keys, 2 * b->n_tokens, 0);
-    expect_values("masked_rows", s->masked_rows, b->masked_rows, b->n_masked, 0);
-    expect_values("masked_labels", s->masked_labels, b->masked_labels, b->n_masked, -1);
-    expect_values("cls_rows", s->cls_rows, b->cls_rows, b->n_sequences, 0);
-    expect_values("nsp_labels", s->nsp_labels, b->nsp_labels, b->n_sequences, -1);
-    expect_values("span_labels", s->span_labels, b->span_labels, 2 * b->n_sequences, -1);
+    expect_values("masked_rows", s->fields[BERT_MASKED_ROWS], b->fields[BERT_MASKED_ROWS], b->n_labels, 0);
+    expect_values("masked_labels", s->fields[BERT_MASKED_LABELS], b->fields[BERT_MASKED_LABELS], b->n_labels,
+                  -1);
+    expect_values("cls_rows", s->fields[BERT_CLS_ROWS], b->fields[BERT_CLS_ROWS], b->n_sequences, 0);
+    expect_values("nsp_labels", s->fields[BERT_NSP_LABELS], b->fields[BERT_NSP_LABELS], b->n_sequences, -1);
+    expect_values("span_labels", s->fields[BERT_SPAN_LABELS], b->fields[BERT_SPAN_LABELS], 2 * b->n_sequences,
+                  -1);
     expect_bounds(s, b, capacity);
 }
 
 /* Sends many batches; returns how many sizes the full ones took. */
 static int send_all(const struct device *device)
 {
-    struct bert_batch_limits limits = bert_batch_limits(SEQUENCES, LONGEST, MASKED);
-    struct bert_batch b, largest = stage_batch_largest(device, limits);
-    struct bert_batch seen[BATCHES];
+    struct batch_limits limits = bert_batch_limits(SEQUENCES, LONGEST, MASKED);
+    struct batch b, largest = stage_batch_largest(device, limits);
+    struct batch seen[BATCHES];
     struct exec x = {.device = device, .layer_index = -1};
     struct stage_block block;
     struct arena measure = arena_measuring();
     int n_seen = 0;
-    stage_batch_carve(&block, &measure, &largest);
+    stage_batch_carve(&block, &measure, &bert_batch_layout, &largest);
     void *memory = aligned_alloc(ARENA_ALIGNMENT, measure.used);
     EXPECT(memory != NULL, "out of memory");
     EXPECT_OK(bert_batch_init(&b, limits));
     for (int64_t i = 0; i < BATCHES; i++) {
         fill(&b, i);
-        struct bert_batch capacity = stage_batch_capacity(device, limits, &b);
+        struct batch capacity = stage_batch_capacity(device, limits, &b);
         expect_sent(&block, memory, measure.used, &x, &b, &capacity);
         bool known = !is_full(i);
         for (int k = 0; k < n_seen; k++) {
@@ -121,7 +123,7 @@ static int send_all(const struct device *device)
             seen[n_seen++] = capacity;
         }
     }
-    bert_batch_fini(&b);
+    batch_fini(&b);
     free(memory);
     return n_seen;
 }

@@ -1,0 +1,195 @@
+#include "core/batch.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+static int64_t round_up(int64_t n, int64_t bucket)
+{
+    return (n + bucket - 1) / bucket * bucket;
+}
+
+struct status batch_check_cut(int64_t train_batch_size, int64_t gradient_accumulation_steps)
+{
+    if (train_batch_size < 1 || gradient_accumulation_steps < 1 ||
+        train_batch_size % gradient_accumulation_steps != 0) {
+        return status_error(
+            STATUS_USAGE,
+            "train_batch_size %lld is not a positive multiple of gradient_accumulation_steps %lld: "
+            "micro-batches must be equal",
+            (long long)train_batch_size, (long long)gradient_accumulation_steps);
+    }
+    return status_ok();
+}
+
+int64_t batch_real_rows(const struct batch *b, enum batch_rows rows)
+{
+    return rows == BATCH_OF_TOKENS   ? b->n_real_tokens
+           : rows == BATCH_OF_LABELS ? b->n_real_labels
+                                     : b->n_sequences;
+}
+
+int64_t batch_all_rows(const struct batch *b, enum batch_rows rows)
+{
+    return rows == BATCH_OF_TOKENS ? b->n_tokens : rows == BATCH_OF_LABELS ? b->n_labels : b->n_sequences;
+}
+
+int64_t batch_count_labels(const struct batch *b, int field)
+{
+    const struct batch_field *f = &b->layout->fields[field];
+    int64_t n = 0, all = batch_real_rows(b, f->rows) * f->width;
+    for (int64_t i = 0; i < all; i++) {
+        n += b->fields[field][i] >= 0;
+    }
+    return n;
+}
+
+/* What an array has room for. */
+static int64_t most_rows(const struct batch_limits *l, enum batch_rows rows)
+{
+    return rows == BATCH_OF_TOKENS ? l->n_tokens : rows == BATCH_OF_LABELS ? l->n_labels : l->n_sequences;
+}
+
+/* The next n numbers of the block; counts them where there is none yet. */
+static int32_t *take(int32_t *block, int64_t *used, int64_t n)
+{
+    int32_t *at = block == NULL ? NULL : block + *used;
+    *used += n;
+    return at;
+}
+
+/* Lays the arrays out in `block` and returns how many numbers they take. */
+static int64_t lay_out(struct batch *b, int32_t *block)
+{
+    int64_t used = 0, t = b->limits.n_tokens;
+    b->ids = take(block, &used, t);
+    b->positions = take(block, &used, t);
+    b->row_keys = take(block, &used, 2 * t);
+    b->cu_seqlens = take(block, &used, b->limits.n_sequences + 1);
+    for (int i = 0; i < b->layout->n_fields; i++) {
+        const struct batch_field *f = &b->layout->fields[i];
+        b->fields[i] = take(block, &used, most_rows(&b->limits, f->rows) * f->width);
+    }
+    return used;
+}
+
+struct status batch_init(struct batch *b, const struct batch_layout *layout, struct batch_limits limits)
+{
+    *b = (struct batch){.layout = layout, .limits = limits};
+    CHECK(limits.n_tokens > 0 && limits.n_tokens <= INT32_MAX, "%lld tokens in one stream",
+          (long long)limits.n_tokens);
+    b->memory = calloc((size_t)lay_out(b, NULL), sizeof(int32_t));
+    if (b->memory == NULL) {
+        return status_error(STATUS_MEMORY, "out of memory for a batch of %lld tokens",
+                            (long long)limits.n_tokens);
+    }
+    lay_out(b, b->memory);
+    return status_ok();
+}
+
+void batch_fini(struct batch *b)
+{
+    free(b->memory);
+    *b = (struct batch){0};
+}
+
+void batch_clear(struct batch *b)
+{
+    b->n_tokens = b->n_real_tokens = 0;
+    b->n_sequences = b->n_streams = 0;
+    b->n_labels = b->n_real_labels = 0;
+    b->max_seqlen = 0;
+    b->cu_seqlens[0] = 0;
+}
+
+/* One more entry of cu_seqlens. */
+static void add_stream(struct batch *b, int64_t end)
+{
+    int64_t n = end - b->cu_seqlens[b->n_streams];
+    b->cu_seqlens[++b->n_streams] = (int32_t)end;
+    b->max_seqlen = n > b->max_seqlen ? n : b->max_seqlen;
+}
+
+int64_t batch_add(struct batch *b, int64_t n, int32_t sequence_key)
+{
+    int64_t row = b->n_real_tokens;
+    CHECK(n > 0 && n <= b->limits.max_seqlen && n <= b->limits.n_tokens - row &&
+              b->n_sequences + 1 < b->limits.n_sequences,
+          "a sequence of %lld tokens in a batch of %lld tokens and %lld sequences", (long long)n,
+          (long long)row, (long long)b->n_sequences);
+    for (int64_t i = 0; i < n; i++) {
+        b->positions[row + i] = (int32_t)i;
+        b->row_keys[2 * (row + i)] = sequence_key;
+        b->row_keys[2 * (row + i) + 1] = (int32_t)i;
+    }
+    b->n_sequences++;
+    b->n_real_tokens += n;
+    add_stream(b, b->n_real_tokens);
+    return row;
+}
+
+/* Rows of a field behind the real ones. */
+static void fill_up(struct batch *b, int field)
+{
+    const struct batch_field *f = &b->layout->fields[field];
+    int64_t end = batch_all_rows(b, f->rows) * f->width;
+    for (int64_t i = batch_real_rows(b, f->rows) * f->width; i < end; i++) {
+        b->fields[field][i] = f->nothing;
+    }
+}
+
+void batch_finish(struct batch *b, int32_t pad_id)
+{
+    b->n_tokens = round_up(b->n_real_tokens, BATCH_TOKEN_BUCKET);
+    b->n_labels = round_up(b->n_real_labels, BATCH_LABEL_BUCKET);
+    for (int64_t i = b->n_real_tokens; i < b->n_tokens; i++) {
+        b->ids[i] = pad_id;
+        b->positions[i] = b->row_keys[2 * i] = b->row_keys[2 * i + 1] = 0;
+    }
+    if (b->n_tokens > b->n_real_tokens) {
+        add_stream(b, b->n_tokens);
+    }
+    for (int i = 0; i < b->layout->n_fields; i++) {
+        fill_up(b, i);
+    }
+}
+
+struct status batch_step_init(struct batch_step *step, int64_t n_micro, const struct batch_layout *layout,
+                              struct batch_limits limits)
+{
+    *step = (struct batch_step){0};
+    step->micro = calloc((size_t)n_micro, sizeof *step->micro);
+    if (step->micro == NULL) {
+        return status_error(STATUS_MEMORY, "out of memory for %lld micro-batches", (long long)n_micro);
+    }
+    for (; step->n_micro < n_micro; step->n_micro++) {
+        struct status s = batch_init(&step->micro[step->n_micro], layout, limits);
+        if (failed(s)) {
+            batch_step_fini(step);
+            return s;
+        }
+    }
+    return status_ok();
+}
+
+void batch_step_fini(struct batch_step *step)
+{
+    for (int64_t i = 0; i < step->n_micro; i++) {
+        batch_fini(&step->micro[i]);
+    }
+    free(step->micro);
+    *step = (struct batch_step){0};
+}
+
+void batch_step_count(struct batch_step *step)
+{
+    step->n_tokens = step->n_sequences = 0;
+    memset(step->n_labels, 0, sizeof step->n_labels);
+    for (int64_t i = 0; i < step->n_micro; i++) {
+        const struct batch *b = &step->micro[i];
+        step->n_tokens += b->n_real_tokens;
+        step->n_sequences += b->n_sequences;
+        for (int k = 0; k < b->layout->n_fields; k++) {
+            step->n_labels[k] += b->layout->fields[k].is_label ? batch_count_labels(b, k) : 0;
+        }
+    }
+}

@@ -1,0 +1,105 @@
+/* batch: one micro-batch on the host, as a model sees it: sequences laid end to end with no padding between them, and
+ * named arrays of integers beside them.
+ *
+ * What every model reads is here by name: ids, positions, dropout addresses, bounds of sequences.  What else a model
+ * reads it lists in a layout (nn/bert_batch_layout.h), which says how to allocate an array, what fills it up and what to send
+ * to the device.  A loader fills the arrays. */
+#ifndef KILN_CORE_BATCH_H
+#define KILN_CORE_BATCH_H
+
+#include "core/status.h"
+
+#include <stdbool.h>
+#include <stdint.h>
+
+enum {
+    BATCH_TOKEN_BUCKET = 64, /* tokens of a stream are a multiple of this */
+    BATCH_LABEL_BUCKET = 16, /* so are rows that are picked for a label */
+    BATCH_MOST_FIELDS = 8,
+};
+
+/* What a field has a row of. */
+enum batch_rows { BATCH_OF_TOKENS, BATCH_OF_LABELS, BATCH_OF_SEQUENCES };
+
+struct batch_field {
+    const char *name;
+    enum batch_rows rows;
+    int width;       /* numbers a row */
+    bool is_label;   /* numbers of at least 0 are labels, which losses are means over */
+    int32_t nothing; /* in rows that only fill up */
+};
+
+struct batch_layout {
+    int n_fields;
+    struct batch_field fields[BATCH_MOST_FIELDS]; /* [n_fields] */
+};
+
+/* Upper bounds of every micro-batch of a run, for planning. */
+struct batch_limits {
+    int64_t n_tokens;    /* T: bucketed */
+    int64_t n_sequences; /* B: the tail sequence included */
+    int64_t n_labels;    /* M: bucketed */
+    int64_t max_seqlen;
+};
+
+struct batch {
+    int64_t n_tokens; /* T, bucketed */
+    int64_t n_real_tokens;
+    int64_t n_sequences;   /* B real sequences; the tail is not counted */
+    int64_t n_streams;     /* sequences in cu_seqlens: B, or B + 1 with a tail */
+    int64_t n_labels;      /* M rows that are picked for a label, bucketed */
+    int64_t n_real_labels; /* without the rounding */
+    int64_t max_seqlen;    /* longest of cu_seqlens */
+
+    int32_t *ids;        /* [T] */
+    int32_t *positions;  /* [T] place in the sequence */
+    int32_t *row_keys;   /* [T, 2] sequence in the global batch, position: the dropout address */
+    int32_t *cu_seqlens; /* [n_streams + 1] */
+    int32_t *fields[BATCH_MOST_FIELDS]; /* [rows, width] each, of the layout */
+
+    const struct batch_layout *layout;
+    struct batch_limits limits; /* what the arrays have room for */
+    void *memory;               /* of all arrays; owned */
+};
+
+/* The global batch of one optimizer step: its micro-batches, and the counts that its losses are divided by. */
+struct batch_step {
+    int64_t n_micro;
+    struct batch *micro; /* [n_micro] */
+    int64_t n_tokens;    /* real tokens of the whole global batch */
+    int64_t n_sequences;
+    int64_t n_labels[BATCH_MOST_FIELDS]; /* labels in each field of the whole global batch */
+};
+
+/* STATUS_USAGE unless a batch can be cut into that many equal micro-batches, by the names of the flags. */
+struct status batch_check_cut(int64_t train_batch_size, int64_t gradient_accumulation_steps);
+
+/* Of `n` real rows of a field in the batch, and of all, with those that fill up. */
+int64_t batch_real_rows(const struct batch *b, enum batch_rows rows);
+int64_t batch_all_rows(const struct batch *b, enum batch_rows rows);
+
+/* Labels in a field of the layout. */
+int64_t batch_count_labels(const struct batch *b, int field);
+
+/* Allocates an empty batch with room for `limits`; `init` allocates, nothing later does.  The layout is borrowed. */
+struct status batch_init(struct batch *b, const struct batch_layout *layout, struct batch_limits limits);
+void batch_fini(struct batch *b);
+void batch_clear(struct batch *b);
+
+/* Appends a sequence of n tokens with the key of its dropout rows and returns its first row; ids[row .. row + n) and the
+ * fields are the caller's to fill. */
+int64_t batch_add(struct batch *b, int64_t n, int32_t sequence_key);
+
+/* Rounds tokens and picked rows up to their buckets: the stream's tail is one more sequence, of `pad_id`, that
+ * carries no label, so it changes no loss and no gradient. */
+void batch_finish(struct batch *b, int32_t pad_id);
+
+/* Allocates n_micro empty batches. */
+struct status batch_step_init(struct batch_step *step, int64_t n_micro, const struct batch_layout *layout,
+                              struct batch_limits limits);
+void batch_step_fini(struct batch_step *step);
+
+/* Sums the counts of the global batch over its finished micro-batches. */
+void batch_step_count(struct batch_step *step);
+
+#endif

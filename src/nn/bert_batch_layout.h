@@ -1,0 +1,20 @@
+/* bert_batch_layout: what BERT reads of a batch beside its tokens (core/batch.h). */
+#ifndef KILN_NN_BERT_BATCH_LAYOUT_H
+#define KILN_NN_BERT_BATCH_LAYOUT_H
+
+#include "core/batch.h"
+
+/* T tokens, M masked positions, B sequences. */
+enum bert_field {
+    BERT_TYPES,         /* [T] segment, 0 or 1 */
+    BERT_MASKED_ROWS,   /* [M] rows of the stream, ascending; rounded up with row 0 */
+    BERT_MASKED_LABELS, /* [M] the original ids; -1 in the rounding */
+    BERT_CLS_ROWS,      /* [B] row of each [CLS] */
+    BERT_NSP_LABELS,    /* [B] 0 = next, 1 = random, -1 = none */
+    BERT_SPAN_LABELS,   /* [B, 2] first and last position of the answer in the sequence, -1 = none */
+    BERT_N_FIELDS,
+};
+
+extern const struct batch_layout bert_batch_layout;
+
+#endif

@@ -1,0 +1,362 @@
+#include "nn/bert_model.h"
+
+#include <stdlib.h>
+
+/* The activations of a micro-batch. */
+struct bert_acts {
+    struct bert_embed_acts embed;
+    struct bert_layer_acts *layers; /* [num_hidden_layers] */
+    struct bert_head_acts heads;    /* of the task: the others are null tensors */
+    struct bert_qa_acts qa;
+    struct bert_layer_scratch scratch;
+};
+
+static const struct bert_model *bert_of(const struct model *m)
+{
+    return (const struct bert_model *)m;
+}
+
+static struct bert_layer_call call_of(const struct model_pass *p, int64_t layer)
+{
+    return (struct bert_layer_call){.config = &bert_of(p->model)->config,
+                                    .stream = p->stream,
+                                    .layer = layer,
+                                    .training = p->training,
+                                    .adds = p->adds};
+}
+
+/* The input of a layer: the output of what is below it. */
+static tensor input_of(const struct bert_acts *a, int64_t layer)
+{
+    return layer == 0 ? a->embed.out : a->layers[layer - 1].out;
+}
+
+static bool has_mlm(enum bert_task task)
+{
+    return task == BERT_TASK_PRETRAINING || task == BERT_TASK_MASKED_LM;
+}
+
+static bool has_pooler(enum bert_task task)
+{
+    return task == BERT_TASK_PRETRAINING || task == BERT_TASK_ENCODER;
+}
+
+static bool has_nsp(enum bert_task task)
+{
+    return task == BERT_TASK_PRETRAINING;
+}
+
+static bool has_qa(enum bert_task task)
+{
+    return task == BERT_TASK_QUESTION_ANSWERING;
+}
+
+static json_t *to_json(const struct model *m)
+{
+    return bert_config_to_json(&bert_of(m)->config, bert_task_class(bert_of(m)->task));
+}
+
+/* ---- parameters ---- */
+
+static struct status declare(const struct model *m, struct param_table *table)
+{
+    return bert_declare(table, &bert_of(m)->config, bert_of(m)->task);
+}
+
+static struct status create_weights(const struct model *m, void **weights, const struct param_table *table,
+                                    tensor matrices, tensor vectors, tensor biases)
+{
+    struct bert_weights *w = malloc(sizeof *w);
+    *weights = w;
+    if (w == NULL) {
+        return status_error(STATUS_MEMORY, "out of memory for the views of a model");
+    }
+    return bert_weights_init(w, table, &bert_of(m)->config, bert_of(m)->task, matrices, vectors, biases);
+}
+
+static void destroy_weights(void *weights)
+{
+    if (weights != NULL) {
+        bert_weights_fini(weights);
+        free(weights);
+    }
+}
+
+/* ---- activations ---- */
+
+static void destroy_acts(void *acts)
+{
+    struct bert_acts *a = acts;
+    if (a != NULL) {
+        free(a->layers);
+        free(a);
+    }
+}
+
+static struct status create_acts(const struct model *m, void **acts)
+{
+    struct bert_acts *a = calloc(1, sizeof *a);
+    if (a != NULL) {
+        a->layers = calloc((size_t)m->n_layers, sizeof *a->layers);
+    }
+    *acts = a;
+    if (a == NULL || a->layers == NULL) {
+        return status_error(STATUS_MEMORY, "out of memory for the activations of %lld layers",
+                            (long long)m->n_layers);
+    }
+    return status_ok();
+}
+
+static void carve_weights(const struct model *m, void *acts, int64_t layer, struct arena *arena,
+                          enum fp8_factors fp8)
+{
+    struct bert_acts *a = acts;
+    bert_layer_carve_weights(&a->layers[layer], arena, &bert_of(m)->config, fp8);
+}
+
+static void carve_layer(const struct model *m, void *acts, int64_t layer, struct arena *arena,
+                        struct model_memory memory, const struct batch *sizes)
+{
+    struct bert_acts *a = acts;
+    const struct bert_config *c = &bert_of(m)->config;
+    if (layer == MODEL_INPUT_LAYER) {
+        bert_embed_carve_acts(&a->embed, arena, c, memory.dtype, memory.fp8, sizes->n_tokens, memory.kept);
+    } else {
+        bert_layer_carve_acts(&a->layers[layer], arena, c, memory.dtype, memory.fp8, sizes->n_tokens,
+                              memory.kept);
+    }
+}
+
+static void share_layer(void *acts, int64_t layer, int64_t of)
+{
+    struct bert_acts *a = acts;
+    bert_layer_share_acts(&a->layers[layer], &a->layers[of]);
+}
+
+static void carve_output(const struct model *m, void *acts, int64_t layer, struct arena *arena,
+                         struct model_memory memory, const struct batch *sizes)
+{
+    struct bert_acts *a = acts;
+    a->layers[layer].out = fp8_source_carve(arena, memory.fp8, memory.dtype, sizes->n_tokens, m->hidden_size);
+}
+
+static void carve_heads(const struct model *m, void *acts, struct arena *arena, struct model_memory memory,
+                        const struct batch *sizes)
+{
+    struct bert_acts *a = acts;
+    const struct bert_config *c = &bert_of(m)->config;
+    enum bert_task task = bert_of(m)->task;
+    if (has_mlm(task)) {
+        bert_heads_carve_mlm(&a->heads, arena, c, memory.dtype, sizes->n_labels);
+    }
+    if (has_pooler(task)) {
+        bert_heads_carve_nsp(&a->heads, arena, c, memory.dtype, sizes->n_sequences);
+    }
+    if (has_qa(task)) {
+        bert_qa_carve_acts(&a->qa, arena, memory.dtype, sizes->n_tokens, sizes->n_sequences);
+    }
+}
+
+static void carve_scratch(const struct model *m, void *acts, struct arena *arena, struct model_memory memory,
+                          const struct batch *sizes)
+{
+    struct bert_acts *a = acts;
+    bert_layer_carve_scratch(&a->scratch, arena, &bert_of(m)->config, memory.dtype, memory.fp8,
+                             sizes->n_tokens);
+}
+
+static tensor output(const void *acts, int64_t layer)
+{
+    return input_of(acts, layer + 1);
+}
+
+/* ---- passes ---- */
+
+static void round_weights(const struct model_pass *p, int64_t layer)
+{
+    const struct bert_acts *a = p->acts;
+    const struct bert_weights *w = p->weights;
+    bert_layer_round_weights(p->x, &a->layers[layer], &w->layers[layer], layer);
+}
+
+static void input_forward(const struct model_pass *p)
+{
+    const struct bert_acts *a = p->acts;
+    const struct bert_weights *w = p->weights;
+    struct bert_layer_call call = call_of(p, p->model->n_layers - 1);
+    bert_embed_forward(p->x, &a->embed, &w->embed, &call);
+}
+
+static void layer_forward(const struct model_pass *p, int64_t layer)
+{
+    const struct bert_acts *a = p->acts;
+    const struct bert_weights *w = p->weights;
+    struct bert_layer_call call = call_of(p, layer);
+    bert_layer_forward(p->x, &a->layers[layer], &a->scratch, input_of(a, layer), &w->layers[layer], &call);
+}
+
+static void heads_forward(const struct model_pass *p)
+{
+    const struct bert_acts *a = p->acts;
+    const struct bert_weights *w = p->weights;
+    enum bert_task task = bert_of(p->model)->task;
+    tensor h = output(a, p->model->n_layers - 1);
+    struct bert_layer_call call = call_of(p, p->model->n_layers - 1);
+    if (has_mlm(task)) {
+        bert_heads_mlm_forward(p->x, &a->heads, h, w->embed.word, &w->heads, &call);
+    }
+    if (has_pooler(task)) {
+        bert_heads_pool(p->x, &a->heads, h, &w->heads, &call);
+    }
+    if (has_nsp(task)) {
+        bert_heads_nsp_forward(p->x, &a->heads, &w->heads);
+    }
+    if (has_qa(task)) {
+        bert_qa_forward(p->x, &a->qa, h, &w->qa);
+    }
+}
+
+static void loss(const struct model_pass *p, tensor sums)
+{
+    const struct bert_acts *a = p->acts;
+    enum bert_task task = bert_of(p->model)->task;
+    struct bert_layer_call call = call_of(p, 0);
+    tensor first = tensor_slice(p->loss_scales, 0, 1);
+    if (has_mlm(task)) {
+        bert_heads_mlm_loss(p->x, tensor_slice(sums, BERT_MLM_LOSS, 2), &a->heads, first, &call);
+    }
+    if (has_nsp(task)) {
+        bert_heads_nsp_loss(p->x, tensor_slice(sums, BERT_NSP_LOSS, 2), &a->heads,
+                            tensor_slice(p->loss_scales, 1, 1), &call);
+    }
+    if (has_qa(task)) {
+        bert_qa_loss(p->x, tensor_slice(sums, 0, 2), &a->qa, first, &call);
+    }
+}
+
+static void heads_backward(const struct model_pass *p, tensor dx)
+{
+    const struct bert_acts *a = p->acts;
+    const struct bert_weights *w = p->weights, *g = p->grads;
+    enum bert_task task = bert_of(p->model)->task;
+    struct bert_layer_call call = call_of(p, 0);
+    if (has_qa(task)) {
+        bert_qa_backward(p->x, dx, &g->qa, &a->qa, output(a, p->model->n_layers - 1), &w->qa, p->adds);
+        return;
+    }
+    p->x->ops->fill(p->x, dx, 0);
+    if (has_nsp(task)) {
+        bert_heads_nsp_backward(p->x, dx, &g->heads, &a->heads, &w->heads, &call);
+    }
+    if (has_mlm(task)) {
+        bert_heads_mlm_backward(p->x, dx, g->embed.word, &g->heads, &a->heads, w->embed.word, &w->heads,
+                                &call);
+    }
+}
+
+static void layer_backward(const struct model_pass *p, int64_t layer, tensor dx)
+{
+    const struct bert_acts *a = p->acts;
+    const struct bert_weights *w = p->weights, *g = p->grads;
+    struct bert_layer_call call = call_of(p, layer);
+    bert_layer_backward(p->x, dx, &g->layers[layer], &a->scratch, &a->layers[layer], input_of(a, layer),
+                        &w->layers[layer], &call);
+}
+
+static void input_backward(const struct model_pass *p, tensor dx)
+{
+    const struct bert_acts *a = p->acts;
+    const struct bert_weights *w = p->weights, *g = p->grads;
+    struct bert_layer_call call = call_of(p, 0);
+    bert_embed_backward(p->x, dx, &g->embed, &a->embed, &w->embed, &call);
+}
+
+/* ---- for who looks into a model ---- */
+
+static void visit(const struct model *m, const void *acts, int64_t layer, model_visitor *visitor,
+                  void *context)
+{
+    const struct bert_acts *a = acts;
+    if (layer == MODEL_INPUT_LAYER) {
+        visitor(context, "embeddings", a->embed.out);
+    } else if (layer == m->n_layers) {
+        visitor(context, "MLM logits", a->heads.logits);
+        visitor(context, "NSP logits", a->heads.nsp_logits);
+        visitor(context, "logits of answers", a->qa.logits);
+    } else {
+        const struct bert_layer_acts *l = &a->layers[layer];
+        visitor(context, "query, key, value", l->qkv);
+        visitor(context, "attention", l->heads);
+        visitor(context, "attention output", l->h);
+        visitor(context, "intermediate", l->ff_act);
+        visitor(context, "output before LayerNorm", l->sum_2);
+        visitor(context, "output", l->out);
+    }
+}
+
+static tensor head_output(const void *acts, int output)
+{
+    const struct bert_acts *a = acts;
+    return output == BERT_MLM_LOGITS    ? a->heads.logits
+           : output == BERT_NSP_LOGITS  ? a->heads.nsp_logits
+           : output == BERT_SPAN_LOGITS ? a->qa.logits
+                                        : a->heads.pooled;
+}
+
+static const struct model_type bert_type = {
+    .name = "bert",
+    .to_json = to_json,
+    .declare = declare,
+    .create_weights = create_weights,
+    .destroy_weights = destroy_weights,
+    .create_acts = create_acts,
+    .destroy_acts = destroy_acts,
+    .carve_weights = carve_weights,
+    .round_weights = round_weights,
+    .carve_layer = carve_layer,
+    .share_layer = share_layer,
+    .carve_output = carve_output,
+    .carve_heads = carve_heads,
+    .carve_scratch = carve_scratch,
+    .output = output,
+    .input_forward = input_forward,
+    .layer_forward = layer_forward,
+    .heads_forward = heads_forward,
+    .loss = loss,
+    .heads_backward = heads_backward,
+    .layer_backward = layer_backward,
+    .input_backward = input_backward,
+    .visit = visit,
+    .head_output = head_output,
+};
+
+static void add_sums(struct model *m, const char *loss_name, const char *loss_text, const char *accuracy_name,
+                     const char *accuracy_text, int labels)
+{
+    m->sums[m->n_sums++] = (struct model_sum){loss_name, loss_text, labels, true};
+    m->sums[m->n_sums++] = (struct model_sum){accuracy_name, accuracy_text, labels, false};
+}
+
+struct bert_model bert_model(const struct bert_config *config, enum bert_task task)
+{
+    struct bert_model b = {
+        .model = {.type = &bert_type,
+                  .n_layers = config->num_hidden_layers,
+                  .hidden_size = config->hidden_size,
+                  .max_length = config->max_position_embeddings,
+                  .feed_forward_size = config->intermediate_size,
+                  .layout = &bert_batch_layout},
+        .config = *config,
+        .task = task,
+    };
+    if (has_mlm(task)) {
+        add_sums(&b.model, "mlm_loss", "MLM loss", "mlm_accuracy", "MLM accuracy", BERT_MASKED_LABELS);
+    }
+    if (has_nsp(task)) {
+        add_sums(&b.model, "nsp_loss", "NSP loss", "nsp_accuracy", "NSP accuracy", BERT_NSP_LABELS);
+    }
+    if (has_qa(task)) {
+        add_sums(&b.model, "span_loss", "answer loss", "span_accuracy", "answer accuracy", BERT_SPAN_LABELS);
+    }
+    return b;
+}

@@ -1,0 +1,28 @@
+/* bert_model: BERT, as the engine sees a model (nn/model.h): post-LN layers, and the heads of a task. */
+#ifndef KILN_NN_BERT_MODEL_H
+#define KILN_NN_BERT_MODEL_H
+
+#include "nn/bert.h"
+#include "nn/bert_batch_layout.h"
+#include "nn/model.h"
+
+struct bert_model {
+    struct model model; /* first */
+    struct bert_config config;
+    enum bert_task task;
+};
+
+/* What head_output gives, null tensors where the task has no such head. */
+enum bert_output {
+    BERT_MLM_LOGITS,  /* [M, V] */
+    BERT_NSP_LOGITS,  /* [B, 2] */
+    BERT_SPAN_LOGITS, /* [T, 2] */
+    BERT_POOLED,      /* [B, H] */
+};
+
+/* The sums of BERT_TASK_PRETRAINING; a task with one loss has it and its correct answers as 0 and 1. */
+enum bert_sum { BERT_MLM_LOSS, BERT_MLM_CORRECT, BERT_NSP_LOSS, BERT_NSP_CORRECT };
+
+struct bert_model bert_model(const struct bert_config *config, enum bert_task task);
+
+#endif

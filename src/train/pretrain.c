@@ -5,16 +5,14 @@
 #include "data/prefetch.h"
 #include "dev/host_memory.h"
 #include "ops/backend.h"
-#include "optim/schedule.h"
 #include "nn/bert_model.h"
+#include "train/loop.h"
 #include "train/memory_fit.h"
 #include "train/metrics.h"
 #include "train/plateau.h"
 #include "train/pretrain_inputs.h"
 #include "train/run_outputs.h"
-#include "train/run_state.h"
 #include "train/run_watch.h"
-#include "train/save_run.h"
 #include "train/stop.h"
 #include "train/trainer_state.h"
 
@@ -24,24 +22,19 @@
 /* Everything a run holds, so that one function gives it all back. */
 struct run {
     const struct pretrain_options *options;
-    int64_t first_step; /* in-phase step at which this run goes on */
     struct pretrain_inputs in;
     struct bert_model bert;
     struct backend backend;
     struct precision precision;
     struct run_watch watch;
-    struct schedule schedule;
+    struct loop loop;
     struct trainer trainer;
     struct evaluation evaluation;
     struct plateau plateau;
     struct prefetch prefetch;
     struct store_check check;
     struct metrics metrics;
-    struct save_run saves;
-    struct profile profile;
     struct dir_lock lock;
-    struct run_state state;
-    int64_t last_step; /* in-phase step after which this run ends */
     int64_t start_ns;
     size_t taken_bytes; /* of the host's memory before the model's is allocated */
     bool prefetching;
@@ -100,7 +93,6 @@ static struct trainer_config trainer_config_of(struct run *r)
     };
 }
 
-/* Its data is known once the inputs are open. */
 static struct run_state state_of(const struct pretrain_options *o, struct precision precision)
 {
     return (struct run_state){
@@ -157,7 +149,7 @@ static void announce(const struct run *r, const struct trainer_plan *p)
              "%s, %s",
              (long long)m->num_hidden_layers, (long long)m->hidden_size, (long long)m->num_attention_heads,
              (long long)m->intermediate_size, (long long)m->vocab_size, (double)p->n_params / 1e6,
-             r->state.dtype, o->optimizer);
+             r->loop.state.dtype, o->optimizer);
     pretrain_inputs_announce(&r->in, o);
     log_info(
         "memory: weights %.1f + gradients %.1f + moments %.1f + activations %.1f + workspace %.1f + saving "
@@ -165,7 +157,7 @@ static void announce(const struct run *r, const struct trainer_plan *p)
         mib(p->weight_bytes), mib(p->gradient_bytes), mib(p->optimizer_bytes), mib(p->activation_bytes),
         mib(p->workspace_bytes), mib(p->saving_bytes), mib(p->library_bytes), mib(p->total_bytes));
     log_info("work: phase %lld, %lld steps, at most %.3g GFLOP a step, %.3g TFLOP in all",
-             (long long)r->state.phase, (long long)o->max_steps, step_flops / 1e9,
+             (long long)r->loop.state.phase, (long long)o->max_steps, step_flops / 1e9,
              step_flops * (double)o->max_steps / 1e12);
 }
 
@@ -178,26 +170,18 @@ static struct status check_same_model(const struct run *r, const struct bert_con
     return pretrain_inputs_check_vocab(&r->in, vocab_hash, path);
 }
 
-static struct status check_compatible(const struct run *r, const struct checkpoint *c)
+static struct status check_checkpoint(void *self, const struct checkpoint *c)
 {
     struct bert_config saved;
     TRY(bert_config_parse(&saved, c->config, c->path));
-    return check_same_model(r, &saved, c->manifest.vocab_hash, c->path);
+    return check_same_model(self, &saved, c->manifest.vocab_hash, c->path);
 }
 
-/* Where the saved position stands in the run that was asked for. */
-static struct status take_position(struct run *r, const struct run_state *saved, const char *path)
+/* Phase 2 begins where phase 1 ended, at a step 0 of its own. */
+static struct status begin_phase(void *self, const struct run_state *saved, const char *path)
 {
-    const struct pretrain_options *o = r->options;
-    TRY(run_state_check_data(saved, &r->state, o->allow_other_data, path, "--input_dir"));
-    if (saved->phase == r->state.phase) {
-        run_state_warn_differences(saved, &r->state);
-        r->state.step = saved->step;
-        r->state.global_step = saved->global_step;
-        r->state.n_skipped = saved->n_skipped;
-        return status_ok();
-    }
-    if (saved->phase > r->state.phase) {
+    const struct pretrain_options *o = ((const struct run *)self)->options;
+    if (saved->phase > 1) {
         return status_error(STATUS_USAGE, "%s is a checkpoint of phase 2; add --phase2 to go on from it",
                             path);
     }
@@ -209,19 +193,6 @@ static struct status take_position(struct run *r, const struct run_state *saved,
             path, (long long)saved->global_step, (long long)o->phase1_end_step,
             (long long)saved->global_step);
     }
-    return status_ok();
-}
-
-static struct status resume_from(struct run *r, const struct checkpoint *c)
-{
-    struct run_state saved;
-    TRY(run_state_parse(&saved, c->state, c->path));
-    TRY(check_compatible(r, c));
-    TRY(take_position(r, &saved, c->path));
-    run_state_resume_scale(&saved, &r->trainer.loss_scale);
-    TRY(trainer_state_resume(&r->trainer, c));
-    log_info("resumed from %s: phase %lld, %lld steps done", c->path, (long long)r->state.phase,
-             (long long)r->state.step);
     return status_ok();
 }
 
@@ -243,177 +214,119 @@ static struct status start_from_model(struct run *r, const char *path)
     return s;
 }
 
-static struct status open_to_resume(const struct run *r, struct checkpoint *c, bool *found)
-{
-    const struct pretrain_options *o = r->options;
-    *c = (struct checkpoint){0};
-    if (o->resume_step >= 0) {
-        char path[CHECKPOINT_PATH_BYTES];
-        TRY(checkpoint_path(path, "%s/ckpt_%lld", o->output_dir, (long long)o->resume_step));
-        *found = file_is_directory(path);
-        return *found ? checkpoint_open(c, path)
-                      : status_error(
-                            STATUS_NO_CHECKPOINT,
-                            "there is no %s for --resume_step %lld; without that flag the newest is taken",
-                            path, (long long)o->resume_step);
-    }
-    return checkpoint_dir_open_newest(c, o->output_dir, found);
-}
-
 /* Weights and position to start from: the newest checkpoint, a given model, or nothing. */
 static struct status restore(struct run *r)
 {
     const struct pretrain_options *o = r->options;
-    struct checkpoint c;
     bool found;
-    TRY(open_to_resume(r, &c, &found));
-    struct status s = status_ok();
-    if (found && !o->resume_from_checkpoint) {
-        s = status_error(STATUS_USAGE,
-                         "%s already has checkpoints; add --resume_from_checkpoint to go on, or give another "
-                         "--output_dir",
-                         o->output_dir);
-    } else if (found) {
-        s = resume_from(r, &c);
-    } else if (o->init_checkpoint != NULL) {
-        s = start_from_model(r, o->init_checkpoint);
-    } else if (o->phase2) {
-        s = status_error(STATUS_NO_CHECKPOINT, "--phase2 goes on from phase 1, but %s has no checkpoint",
-                         o->output_dir);
-    } else if (o->resume_from_checkpoint) {
-        log_info("%s has no checkpoint yet: starting from the beginning", o->output_dir);
-    }
-    checkpoint_close(&c);
-    return s;
-}
-
-static struct status open_saves(struct run *r)
-{
-    const struct pretrain_options *o = r->options;
-    r->saves = (struct save_run){
-        .trainer = &r->trainer,
-        .directory = o->output_dir,
-        .vocab = &r->in.vocab,
-        .lower_case = r->in.lower_case,
-        .keep_last = o->keep_checkpoints,
-        .log = &r->metrics,
-        .profile = &r->profile,
-    };
-    return o->skip_checkpoint ? status_ok() : save_run_init(&r->saves);
-}
-
-/* The last save of a run is waited for, and its failure is the run's; others go on in the background. */
-static struct status save(struct run *r, bool last)
-{
-    const struct pretrain_options *o = r->options;
-    if (o->skip_checkpoint) {
+    TRY(loop_restore(&r->loop, &found));
+    if (found) {
         return status_ok();
     }
-    profile_phase(&r->profile, "save");
-    save_run_begin(&r->saves, run_state_to_json(&r->state), r->state.global_step,
-                   r->state.step == o->max_steps);
-    struct status s = last ? save_run_finish(&r->saves) : status_ok();
-    profile_phase(&r->profile, NULL);
-    return s;
+    if (o->init_checkpoint != NULL) {
+        return start_from_model(r, o->init_checkpoint);
+    }
+    if (o->phase2) {
+        return status_error(STATUS_NO_CHECKPOINT, "--phase2 goes on from phase 1, but %s has no checkpoint",
+                            o->output_dir);
+    }
+    if (o->resume_from_checkpoint) {
+        log_info("%s has no checkpoint yet: starting from the beginning", o->output_dir);
+    }
+    return status_ok();
 }
 
-static struct status evaluate(struct run *r)
+static struct status evaluate(void *self)
 {
+    struct run *r = self;
     struct trainer_result result;
     if (r->evaluation.batches.n_micro == 0) {
         return status_ok();
     }
-    profile_phase(&r->profile, "evaluation");
+    profile_phase(&r->loop.profile, "evaluation");
     TRY(evaluation_run(&r->evaluation, &r->trainer, &result));
-    profile_phase(&r->profile, NULL);
-    metrics_evaluation(&r->metrics, r->state.step, &result, &r->evaluation.unigram);
-    plateau_watch(&r->plateau, r->state.step, &result, &r->evaluation.unigram);
+    profile_phase(&r->loop.profile, NULL);
+    metrics_evaluation(&r->metrics, r->loop.state.step, &result, &r->evaluation.unigram);
+    plateau_watch(&r->plateau, r->loop.state.step, &result, &r->evaluation.unigram);
     return status_ok();
 }
 
-/* Data that cannot be read ends the run, but what it has learnt is saved, unless it was learnt from damaged data. */
-static struct status next_batch(struct run *r, const struct batch_step **batch)
+static struct status next_batch(void *self, int64_t step, const struct batch_step **batch)
 {
-    struct status s = prefetch_next(&r->prefetch, batch);
-    if (failed(s)) {
-        TRY(store_check_take(&r->check, true));
-    }
-    if (failed(s) && r->state.step > r->first_step) {
-        struct status saved = save(r, true);
-        s = failed(saved) ? status_context(s, "%s; and then", saved.message) : s;
-    }
-    return s;
+    (void)step; /* they come in order */
+    return prefetch_next(&((struct run *)self)->prefetch, batch);
 }
 
-static struct status one_step(struct run *r)
+static void on_result(void *self, const struct batch_step *batch, double lr,
+                      const struct trainer_result *result)
 {
-    const struct pretrain_options *o = r->options;
-    const struct batch_step *batch;
-    struct trainer_result result;
-    profile_micro_step(&r->profile);
-    profile_phase(&r->profile, "batch");
-    TRY(next_batch(r, &batch));
-    r->state.step++;
-    r->state.global_step++;
-    double lr = schedule_rate(&r->schedule, r->state.step);
-    TRY(trainer_step(&r->trainer, batch, r->state.global_step, r->state.step - r->state.n_skipped, lr,
-                     strcmp(o->loss_norm, "micro") == 0, &result));
-    run_state_keep_scale(&r->state, &r->trainer.loss_scale, &result);
-    profile_phase(&r->profile, NULL);
-    metrics_step(&r->metrics, r->state.step, batch, lr, &result);
-    return status_ok();
+    struct run *r = self;
+    metrics_step(&r->metrics, r->loop.state.step, batch, lr, result);
 }
 
-static bool is_every(int64_t step, int64_t interval)
+/* What was learnt from damaged data is not saved.  But who is asked to leave does not wait for the checks: should the data
+ * be damaged, the run that goes on says so, and the checkpoints of before are still there. */
+static struct status before_save(void *self, bool due, bool stopping)
 {
-    return interval > 0 && step % interval == 0;
-}
-
-/* Who is asked to leave does not wait for the checks of the data.  Should it be damaged, the run that goes on says so,
- * and the checkpoints of before are still there. */
-static void keep_older_checkpoints(struct run *r)
-{
-    bool pending = store_check_is_pending(&r->check);
-    r->saves.keep_last = pending ? 0 : r->options->keep_checkpoints;
-    if (pending && !r->options->skip_checkpoint) {
+    struct run *r = self;
+    TRY(store_check_take(&r->check, due && !stopping));
+    bool pending = store_check_is_pending(&r->check),
+         saves = (due || stopping) && !r->options->skip_checkpoint;
+    r->loop.save_run.keep_last = pending ? 0 : r->options->keep_checkpoints;
+    if (pending && saves) {
         log_warning(
             "ckpt_%lld is saved before the checksums of the data are known to hold: the run that goes on "
             "checks them, and older checkpoints are kept",
-            (long long)r->state.global_step);
+            (long long)r->loop.state.global_step);
     }
+    return status_ok();
+}
+
+static const struct loop_task pretraining = {.next_batch = next_batch,
+                                             .on_result = on_result,
+                                             .evaluate = evaluate,
+                                             .before_save = before_save,
+                                             .check_checkpoint = check_checkpoint,
+                                             .begin_phase = begin_phase};
+
+/* Its data is known once the inputs are open. */
+static struct loop loop_of(struct run *r)
+{
+    const struct pretrain_options *o = r->options;
+    return (struct loop){
+        .task = &pretraining,
+        .self = r,
+        .trainer = &r->trainer,
+        .log = &r->metrics,
+        .directory = o->output_dir,
+        .data_flag = "--input_dir",
+        .vocab = &r->in.vocab,
+        .schedule = schedule_of(o),
+        .state = state_of(o, r->precision),
+        .last_step = last_step(o),
+        .save_steps = o->num_steps_per_checkpoint,
+        .eval_steps = o->eval_steps,
+        .keep_last = o->keep_checkpoints,
+        .resume_step = o->resume_step,
+        .resume = o->resume_from_checkpoint,
+        .allow_other_data = o->allow_other_data,
+        .saves = !o->skip_checkpoint,
+        .saves_at_end = true,
+        .mean_of_micro_batches = strcmp(o->loss_norm, "micro") == 0,
+        .profile_options = &o->profile,
+    };
 }
 
 static struct status train(struct run *r)
 {
-    const struct pretrain_options *o = r->options;
-    TRY(prefetch_open(&r->prefetch, &r->in.train.source, r->state.step + 1, r->last_step));
+    struct loop *l = &r->loop;
+    TRY(prefetch_open(&r->prefetch, &r->in.train.source, l->state.step + 1, l->last_step));
     r->prefetching = true;
-    bool stopping = false;
-    stop_begin_work();
-    while (r->state.step < r->last_step && !stopping) {
-        TRY(one_step(r));
-        save_run_tell(&r->saves);
-        stopping = stop_requested();
-        bool last = r->state.step == r->last_step;
-        bool due = last || is_every(r->state.step, o->num_steps_per_checkpoint);
-        TRY(store_check_take(&r->check, due && !stopping));
-        if (last || is_every(r->state.step, o->eval_steps)) {
-            TRY(evaluate(r));
-        }
-        if (due || stopping) {
-            keep_older_checkpoints(r);
-            TRY(save(r, last || stopping));
-        }
+    struct status s = loop_run(l);
+    if (!failed(s) || s.code == STATUS_PREEMPTED) {
+        metrics_summary(&r->metrics, l->state.step);
     }
-    profile_close(&r->profile);
-    metrics_summary(&r->metrics, r->state.step);
-    if (stopping && r->state.step < r->last_step) {
-        return status_error(STATUS_PREEMPTED,
-                            "stopped by a signal after step %lld; the same command with "
-                            "--resume_from_checkpoint goes on",
-                            (long long)r->state.step);
-    }
-    return status_ok();
+    return s;
 }
 
 /* Lets the process's peak of resident memory count from now: what a checkpoint took while it was read is not
@@ -473,10 +386,10 @@ static struct status open_logs(struct run *r)
     struct metrics_start start = {
         .task = "pre-training",
         .drop_in = DROP_IN_PRETRAINING,
-        .phase = (int)r->state.phase,
-        .step = r->state.step,
-        .global_step = r->state.global_step,
-        .last_step = r->last_step,
+        .phase = (int)r->loop.state.phase,
+        .step = r->loop.state.step,
+        .global_step = r->loop.state.global_step,
+        .last_step = r->loop.last_step,
         .steps_per_epoch = pretrain_inputs_steps_per_epoch(&r->in, o),
         .trainer = &r->trainer,
         .flags = o->flags,
@@ -526,11 +439,9 @@ static struct status run_phase(struct run *r, const struct trainer_plan *plan)
     TRY(trainer_init(&r->trainer, &config));
     exec_keep_in(&r->trainer.x, o->output_dir);
     TRY(restore(r));
-    r->first_step = r->state.step;
-    r->last_step = last_step(o);
-    if (r->state.step >= r->last_step) {
-        log_info("phase %lld is complete: %lld of %lld steps done", (long long)r->state.phase,
-                 (long long)r->state.step, (long long)r->last_step);
+    if (r->loop.state.step >= r->loop.last_step) {
+        log_info("phase %lld is complete: %lld of %lld steps done", (long long)r->loop.state.phase,
+                 (long long)r->loop.state.step, (long long)r->loop.last_step);
         return status_ok();
     }
     TRY(pretrain_inputs_add_checks(&r->in, o, &r->check));
@@ -542,9 +453,7 @@ static struct status run_phase(struct run *r, const struct trainer_plan *plan)
     }
     TRY(stop_before_work());
     TRY(open_logs(r));
-    TRY(open_saves(r));
-    TRY(profile_open(&r->profile, &o->profile, o->output_dir, &r->trainer.x));
-    r->trainer.profile = &r->profile;
+    TRY(loop_open(&r->loop));
     reset_peak_memory();
     TRY(stop_before_work());
     TRY(train(r));
@@ -566,8 +475,7 @@ static void close_run(struct run *r)
     if (r->prefetching) {
         prefetch_close(&r->prefetch);
     }
-    save_run_fini(&r->saves);
-    profile_close(&r->profile);
+    loop_close(&r->loop);
     metrics_close(&r->metrics);
     evaluation_fini(&r->evaluation);
     trainer_fini(&r->trainer);
@@ -578,14 +486,15 @@ static void close_run(struct run *r)
 
 struct status pretrain_run(const struct pretrain_options *o)
 {
-    struct run r = {.options = o, .schedule = schedule_of(o), .lock = {.fd = -1}, .start_ns = clock_ns()};
+    struct run r = {.options = o, .lock = {.fd = -1}, .start_ns = clock_ns()};
     stop_install();
     TRY(check_options(o));
     TRY(backend_find(&r.backend, o->device));
     TRY(precision_find(&r.precision, &o->precision, r.backend.device));
-    r.state = state_of(o, r.precision);
+    r.loop = loop_of(&r);
     TRY(stop_explain(pretrain_inputs_open(&r.in, o)));
-    r.state.data = r.in.data_id;
+    r.loop.lower_case = r.in.lower_case;
+    r.loop.state.data = r.in.data_id;
     struct trainer_plan plan;
     struct trainer_config config = trainer_config_of(&r);
     struct status s = trainer_plan(&plan, &config);

@@ -2,21 +2,45 @@
 
 #include <string.h>
 
-static struct status no_graphs(void *context, const void *key, size_t key_bytes, enum device_work *work)
+/* As on the second replay and later: nothing but a recording counts. */
+static struct status graph_begin(void *context, const void *key, size_t key_bytes, enum device_work *work)
 {
     (void)context, (void)key, (void)key_bytes;
-    *work = DEVICE_WORK_RUN;
-    return status_error(STATUS_INTERNAL, "a device that is only planned for records nothing");
+    *work = DEVICE_WORK_RECORD;
+    return status_ok();
 }
 
-static struct status no_end(void *context, bool abandon)
+static struct status graph_end(void *context, bool abandon)
 {
     (void)context, (void)abandon;
-    return status_error(STATUS_INTERNAL, "a device that is only planned for records nothing");
+    return status_ok();
 }
 
-/* Batches are rounded up for a device that records. */
-static const struct device_graphs graphs = {no_graphs, no_end};
+static const struct device_graphs graphs = {graph_begin, graph_end};
+
+static struct status beside_begin(void *context)
+{
+    struct forecast *f = context;
+    forecast_streams_fork(&f->cool);
+    forecast_streams_fork(&f->hot);
+    return status_ok();
+}
+
+static struct status beside_end(void *context)
+{
+    (void)context; /* launches know themselves that they are beside */
+    return status_ok();
+}
+
+static struct status beside_join(void *context, int n_left)
+{
+    struct forecast *f = context;
+    forecast_streams_join(&f->cool, n_left);
+    forecast_streams_join(&f->hot, n_left);
+    return status_ok();
+}
+
+static const struct device_beside beside = {beside_begin, beside_end, beside_join};
 
 struct device forecast_device(const struct gpu_chip *chip)
 {
@@ -25,7 +49,8 @@ struct device forecast_device(const struct gpu_chip *chip)
                            .takes_rounded_biases = true,
                            .computes_in_fp8 = chip->computes_in_fp8,
                            .sums_in_attention = true,
-                           .graphs = &graphs};
+                           .graphs = &graphs,
+                           .beside = &beside};
 }
 
 static struct forecast_kernel *kernel_of(struct forecast *f, const char *name)
@@ -46,6 +71,12 @@ static double price(void *forecast, const struct cuda_launch *l)
     return gpu_chip_seconds(((struct forecast *)forecast)->chip, l);
 }
 
+/* As forecast_hot_seconds has it. */
+static struct gpu_phases slowed(struct gpu_phases p, double rate)
+{
+    return (struct gpu_phases){p.idle_s / rate, p.all_s / rate, p.last_s / rate, p.last};
+}
+
 static void launched(void *forecast, const struct cuda_launch *l)
 {
     struct forecast *f = forecast;
@@ -58,6 +89,9 @@ static void launched(void *forecast, const struct cuda_launch *l)
     f->n_launches++;
     f->call_seconds += seconds;
     f->product_seconds += l->flops > 0 ? seconds : 0;
+    struct gpu_phases phases = gpu_chip_phases(f->chip, l);
+    forecast_streams_launch(&f->cool, phases, l->beside);
+    forecast_streams_launch(&f->hot, l->flops > 0 ? slowed(phases, f->chip->hot) : phases, l->beside);
 }
 
 static void before_call(struct op_watch *w, struct exec *x, const struct op_call *call)
@@ -81,6 +115,8 @@ static void after_call(struct op_watch *w, struct exec *x, const struct op_call 
 void forecast_init(struct forecast *f, const struct gpu_chip *chip)
 {
     *f = (struct forecast){.chip = chip};
+    forecast_streams_init(&f->cool, chip);
+    forecast_streams_init(&f->hot, chip);
     cuda_traffic_init(&f->traffic);
     f->traffic.self = f;
     f->traffic.launched = launched;

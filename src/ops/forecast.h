@@ -7,6 +7,7 @@
 #define KILN_OPS_FORECAST_H
 
 #include "ops/cuda/gpu_chips.h"
+#include "ops/forecast_streams.h"
 #include "ops/op_timer.h"
 
 enum { FORECAST_KERNELS = 64 };
@@ -27,15 +28,17 @@ struct forecast {
     int n_kernels;
     int64_t n_launches;
     double product_seconds, call_seconds;
+    struct forecast_streams cool, hot; /* the same launches, those given beside in a stream of their own */
 };
 
-/* A device to plan for, of the chip's abilities: it has no memory and opens nothing. */
+/* A device to plan for, of the chip's abilities: it has no memory and opens nothing.  Ops that are given to a forecast
+ * with work beside have the forecast as their exec's context, and are given as a recording (dev/queue.h). */
 struct device forecast_device(const struct gpu_chip *chip);
 
 /* Nothing was met yet; `f` must not move while its table is used. */
 void forecast_init(struct forecast *f, const struct gpu_chip *chip);
 
-/* Of all ops met. */
+/* Of all ops met, one after the other; forecast_streams_seconds has them with work beside. */
 double forecast_seconds(const struct forecast *f);
 
 /* What `seconds` become where products have been running long enough for the chip to slow down. */

@@ -5,10 +5,16 @@
 #include "ops/forecast.h"
 #include "train/step_bench.h"
 
+/* Seconds, on a chip that is cool, and on one that has been at work. */
+struct step_range {
+    double cool, hot;
+};
+
 struct step_forecast {
-    struct forecast ops;         /* of a whole step, or of a pass without learning */
-    double seconds, hot_seconds; /* of it, on a chip that is cool, and on one that has been at work */
-    double passes, hot_passes;   /* of forward and backward alone */
+    struct forecast ops;            /* of a whole step, or of a pass without learning */
+    struct step_range step, passes; /* of it, and of forward and backward alone; one launch after the other */
+    struct step_range step_beside,
+        passes_beside;           /* with gradients of weights beside the rest of the backward */
     struct op_ceilings ceilings; /* the best rate of a tabulated product, and of copies */
 };
 

@@ -218,17 +218,20 @@ static struct status measure(struct trainer *t, const struct trainer_config *con
 }
 
 /* The ops of trainer_step, or of stage_infer. */
-static struct status count_over(struct trainer *t, const struct trainer_config *config, const struct ops *ops,
-                                const struct batch *batch, bool whole_step)
+static struct status count_over(struct trainer *t, const struct trainer_config *config, void *context,
+                                const struct ops *ops, const struct batch *batch, bool whole_step)
 {
+    static const char key[] = "a count";
     struct arena state;
     TRY(declare_planned(t, &state, config, ops, NULL));
     struct exec *x = &t->x;
+    x->context = context;
     stage_begin(&t->stage, batch, &(struct stage_numbers){0});
     if (whole_step) {
         x->ops->fill(x, t->results, 0);
         clear_added(t);
     }
+    queue_graph_begin(x, key, sizeof key);
     if (config->training) { /* else they are rounded once for all batches */
         stage_round_weights(&t->stage);
     }
@@ -237,18 +240,20 @@ static struct status count_over(struct trainer *t, const struct trainer_config *
         stage_loss(&t->stage, t->sums);
         stage_backward(&t->stage, true, false);
     }
+    queue_graph_end(x);
     if (whole_step) {
         update(t);
     }
+    t->x.context = NULL; /* the caller's */
     return x->status;
 }
 
-struct status trainer_count(const struct trainer_config *config, const struct ops *ops,
+struct status trainer_count(const struct trainer_config *config, void *context, const struct ops *ops,
                             const struct batch *batch, bool whole_step)
 {
     struct trainer t;
     CHECK(config->training || !whole_step, "a step without learning");
-    struct status s = count_over(&t, config, ops, batch, whole_step);
+    struct status s = count_over(&t, config, context, ops, batch, whole_step);
     trainer_fini(&t);
     return s;
 }

@@ -85,9 +85,9 @@ double trainer_result_loss(const struct trainer_result *r);
 struct status trainer_plan(struct trainer_plan *plan, const struct trainer_config *config);
 
 /* Gives the ops of one micro-batch to `ops`, a table that computes nothing (ops/forecast.h), in the sizes that the batch
- * takes on config->device: forward and, for training, loss and backward; `whole_step`: also what surrounds them in
- * trainer_step. */
-struct status trainer_count(const struct trainer_config *config, const struct ops *ops,
+ * takes on config->device: forward and, for training, loss and backward, as a recording; `whole_step`: also what
+ * surrounds them in trainer_step.  `context`: the device's, which is told of work beside. */
+struct status trainer_count(const struct trainer_config *config, void *context, const struct ops *ops,
                             const struct batch *batch, bool whole_step);
 
 /* Allocates what the plan says.  For training the weights are initialised under the seed, else they are

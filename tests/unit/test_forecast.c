@@ -1,7 +1,9 @@
 /* Predictions: a tabulated product has the rate of the table, others are in its neighbourhood; ops of a layer of BERT-Large
- * at 256 x 128 tokens take what was counted by hand from their kernels' code; what is small costs its launches. */
+ * at 256 x 128 tokens take what was counted by hand from their kernels' code; what is small costs its launches; work beside
+ * takes what the rest leaves idle, and no more. */
 #include "test.h"
 
+#include "dev/queue.h"
 #include "ops/forecast.h"
 
 #include <math.h>
@@ -55,6 +57,112 @@ static void test_launches(void)
     EXPECT_NEAR(gpu_chip_seconds(chip, &copy), chip->least_s + chip->gap_s, 1e-9);
     copy.waits = 10;
     EXPECT_NEAR(gpu_chip_seconds(chip, &copy), chip->least_s + chip->gap_s + 10 * chip->wait_s, 1e-9);
+}
+
+static void expect_phases(const struct gpu_chip *chip, const struct cuda_launch *l, struct gpu_phases by_hand)
+{
+    struct gpu_phases p = gpu_chip_phases(chip, l);
+    EXPECT_NEAR(p.idle_s, by_hand.idle_s, 1e-9);
+    EXPECT_NEAR(p.all_s, by_hand.all_s, 1e-9);
+    EXPECT_NEAR(p.last_s, by_hand.last_s, 1e-9);
+    EXPECT_NEAR(p.last, by_hand.last, 1e-9);
+    EXPECT_NEAR(gpu_chip_seconds(chip, l), p.idle_s + p.all_s + p.last_s, 1e-12);
+}
+
+/* A chip of four multiprocessors on which 128 x 256 x 1,024 take one of them a second. */
+enum { FOUR = 4, TILE_M = 128, TILE_N = 256, DEPTH = 1024 };
+
+static struct gpu_chip four_multiprocessors(const struct gpu_product *p)
+{
+    return (struct gpu_chip){.name = "four",
+                             .multiprocessors = FOUR,
+                             .clock_hz = 1e9,
+                             .copy = 1e9,
+                             .hot = 1,
+                             .gap_s = 0.25,
+                             .least_s = 0.5,
+                             .wait_s = 0.125,
+                             .edge_s = 1,
+                             .products = p,
+                             .n_products = 1};
+}
+
+static void test_phases(void)
+{
+    /* Seven tiles on four are two waves, the last of three: two seconds, so the measured rate is of seven in two. */
+    const double tile_flops = 2.0 * TILE_M * TILE_N * DEPTH;
+    struct gpu_product seven = {CUDA_FORWARD, false, 7 * TILE_M, TILE_N, DEPTH, 1e-12 * 7 * tile_flops / 2};
+    struct gpu_chip chip = four_multiprocessors(&seven);
+    struct cuda_launch l = product(CUDA_FORWARD, seven.m, seven.n, seven.k, false);
+    expect_phases(&chip, &l, (struct gpu_phases){0.25, 1, 1, 3});
+    l.bytes = 3e9; /* memory is slower: nothing is left to others */
+    expect_phases(&chip, &l, (struct gpu_phases){0.25, 3, 0, FOUR});
+
+    struct cuda_launch copy = {.kernel = "copy", .bytes = 2e9, .copy_share = 1};
+    expect_phases(&chip, &copy, (struct gpu_phases){0.25, 2, 0, FOUR});
+    copy.bytes = 1e8; /* moves for 0.1 s of the least half second, and waits twice */
+    copy.waits = 2;
+    expect_phases(&chip, &copy, (struct gpu_phases){0.25 + 0.4 + 0.25, 0.1, 0, FOUR});
+
+    /* Two blocks at once on each, 512e9 instructions a second: ten blocks are two waves, and the last two blocks are on two
+     * multiprocessors; the last four are on all. */
+    struct cuda_launch issued = {
+        .kernel = "issued", .instructions = 2 * 512e9, .issue_share = 1, .copy_share = 1, .blocks = 10};
+    expect_phases(&chip, &issued, (struct gpu_phases){0.25, 1, 1, 2});
+    issued.blocks = 12;
+    expect_phases(&chip, &issued, (struct gpu_phases){0.25, 1, 1, 4});
+}
+
+static const struct gpu_phases four_and_two = {0, 4, 2, 2}, three = {0, 3, 0, FOUR},
+                               two_late = {1, 2, 0, FOUR};
+
+/* `three` beside `four_and_two`: it is ready after the edge, at 1, and at 4 has two of four for two seconds. */
+static struct forecast_streams beside_four_and_two(void)
+{
+    struct gpu_chip chip = four_multiprocessors(NULL);
+    struct forecast_streams s;
+    forecast_streams_init(&s, &chip);
+    forecast_streams_fork(&s);
+    forecast_streams_launch(&s, three, true);
+    forecast_streams_launch(&s, four_and_two, false);
+    EXPECT_NEAR(s.now_s, 6, 1e-12);
+    EXPECT_NEAR(forecast_streams_seconds(&s), 8, 1e-12);
+    return s;
+}
+
+static void test_streams(void)
+{
+    /* The next of the main stream: from 7 on it wants all, but what was ready before it has them until 8. */
+    struct forecast_streams s = beside_four_and_two();
+    forecast_streams_launch(&s, two_late, false);
+    EXPECT_NEAR(s.now_s, 10, 1e-12);
+    EXPECT(s.n_ended == 1, "%lld launches beside have ended", (long long)s.n_ended);
+
+    /* Behind a join it begins at 8, a gap and an edge later. */
+    s = beside_four_and_two();
+    forecast_streams_join(&s, 0);
+    forecast_streams_join(&s, 0); /* nothing is left to wait for */
+    forecast_streams_launch(&s, two_late, false);
+    EXPECT_NEAR(forecast_streams_seconds(&s), 8 + 2 + 2, 1e-12);
+
+    /* A join that leaves the only piece waits for nothing, and one that leaves the last of two waits for the first. */
+    s = beside_four_and_two();
+    forecast_streams_join(&s, 1);
+    EXPECT_NEAR(s.now_s, 6, 1e-12);
+    forecast_streams_fork(&s);
+    forecast_streams_launch(&s, three, true);
+    forecast_streams_join(&s, 1);
+    EXPECT_NEAR(s.now_s, 8, 1e-12);
+    EXPECT_NEAR(forecast_streams_seconds(&s), 8 + 1 + 3, 1e-12);
+
+    /* What memory bounds and what multiplies share nothing: together they take what they take in turn. */
+    struct gpu_chip chip = four_multiprocessors(NULL);
+    forecast_streams_init(&s, &chip);
+    forecast_streams_fork(&s);
+    forecast_streams_launch(&s, three, true);
+    forecast_streams_launch(&s, three, false);
+    EXPECT_NEAR(s.now_s, 3, 1e-12);
+    EXPECT_NEAR(forecast_streams_seconds(&s), 6, 1e-12);
 }
 
 enum { T = 32768, H = 1024, F = 4096, HEADS = 16, B = 256, S = 128 };
@@ -133,8 +241,34 @@ static void test_layer(void)
     EXPECT(f.n_launches == 3 + 1 + 2 + 2 + 1 + 2 + 1, "%lld launches", (long long)f.n_launches);
 }
 
+/* The gradients of FF1: that of the weight, 128 tiles in one wave of 340.6 us, beside that of the input, 1,024 tiles in eight
+ * waves of 50.45 us of which the last has 100.  From 354.2 to 404.6 us the first has 32 of the 128 it wants, then all. */
+static void test_beside(bool recording)
+{
+    static struct forecast f;
+    forecast_init(&f, h200());
+    struct device device = forecast_device(h200());
+    const struct ops *op = &f.watch.table;
+    struct exec x = {.device = &device, .context = &f, .ops = op, .recording = recording, .layer_index = -1};
+    queue_beside(&x);
+    op->linear_backward_weight(&x, tensor_2d(NULL, DTYPE_F32, F, H), NULL_TENSOR, matrix(T, F), matrix(T, H),
+                               false);
+    queue_back(&x);
+    op->linear_backward_input(&x, matrix(T, H), matrix(T, F), matrix(F, H), false);
+    queue_join(&x, 0);
+    EXPECT(!failed(x.status), "%s", x.status.message);
+    double in_order = forecast_seconds(&f), hot = forecast_hot_seconds(&f, in_order);
+    EXPECT_NEAR(1e6 * in_order, 1 + 340.6 + 1 + 403.6, 0.2);
+    EXPECT_NEAR(1e6 * forecast_streams_seconds(&f.cool), recording ? 404.6 + 328.0 : 1e6 * in_order, 0.2);
+    EXPECT_NEAR(1e6 * (hot - forecast_streams_seconds(&f.hot)), recording ? 13.5 / .948 : 0, 0.2);
+}
+
 int main(void)
 {
+    test_phases();
+    test_streams();
+    test_beside(true);
+    test_beside(false);
     test_products();
     test_launches();
     test_layer();

@@ -62,7 +62,9 @@ static struct cuda_traffic *traffic_of(const struct exec *x)
 static void tell(const struct exec *x, const struct cuda_launch *l)
 {
     struct cuda_traffic *t = traffic_of(x);
-    t->launched(t->self, l);
+    struct cuda_launch told = *l;
+    told.beside = x->beside && x->recording;
+    t->launched(t->self, &told);
 }
 
 /* Those that LAUNCH_EARLY launches (device_code.cuh). */

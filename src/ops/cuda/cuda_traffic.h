@@ -3,7 +3,7 @@
  *
  * Bytes are those that the kernels really move, pass by pass, not the least that the op could do with (ops_plan counts
  * those).  Who changes what a kernel reads, writes or launches changes its line in cuda_traffic.c too:
- * tests/train/test_cuda_traffic.c holds names and numbers of launches against the kernels as they run on the emulator.
+ * tests/emulated/traffic_check.c holds names and numbers of launches against the kernels as they run on the emulator.
  * Plain C, part of the program and not of libkiln_cuda.so: it needs no GPU. */
 #ifndef KILN_OPS_CUDA_CUDA_TRAFFIC_H
 #define KILN_OPS_CUDA_CUDA_TRAFFIC_H
@@ -23,6 +23,7 @@ struct cuda_launch {
     double issue_share;  /* of the slots for instructions that it fills */
     int64_t blocks;      /* that `instructions` are spread over, two of which share a multiprocessor */
     bool early;          /* it may begin while the launch before it ends */
+    bool beside;         /* it was recorded between queue_beside and queue_back (dev/queue.h) */
     double waits;        /* memory accesses in a row that nothing else runs beside */
 
     /* Of a product, [m, k] by [k, n]: flops > 0. */

@@ -79,6 +79,7 @@ static const struct gpu_chip chips[] = {
      .early_gap_s = 0.5e-6,
      .least_s = 1.5e-6,
      .wait_s = 0.6e-6,
+     .edge_s = 1.0e-6,
      .step_s = 50e-6,
      .products = h200_products,
      .n_products = sizeof h200_products / sizeof h200_products[0]},
@@ -134,59 +135,100 @@ static const struct tile {
     double share;
 } tiles[] = {{128, 256, 1.0}, {128, 128, .85}, {64, 128, .65}, {64, 64, .45}};
 
-/* Seconds of a product cut into these tiles, and the sums over k into so many parts, whose results are added. */
-static double tiled_seconds(const struct gpu_chip *chip, int64_t m, int64_t n, int64_t k,
-                            const struct tile *t, int parts, double rate)
+/* A product cut into tiles, one a multiprocessor at a time. */
+struct tiling {
+    double n_tiles, seconds;
+    double adding; /* of these seconds, for the sums of parts */
+};
+
+/* Of these tiles, and of sums over k in so many parts, whose results are added. */
+static struct tiling tiling_of(const struct gpu_chip *chip, int64_t m, int64_t n, int64_t k,
+                               const struct tile *t, int parts, double rate)
 {
     double one = rate / chip->multiprocessors * t->share;
     double n_tiles = ceil((double)m / (double)t->m) * ceil((double)n / (double)t->n) * parts;
     double flops = 2.0 * (double)(t->m * t->n) * (double)k / parts;
     double adding = parts > 1 ? 8.0 * parts * (double)(m * n) / chip->copy + chip->least_s : 0;
-    return ceil(n_tiles / chip->multiprocessors) * flops / one + adding;
+    return (struct tiling){n_tiles, ceil(n_tiles / chip->multiprocessors) * flops / one + adding, adding};
+}
+
+/* That of the least time. */
+static struct tiling best_tiling(const struct gpu_chip *chip, int64_t m, int64_t n, int64_t k, double rate)
+{
+    enum { MOST_PARTS = 8 };
+    struct tiling best = {.seconds = INFINITY};
+    for (size_t i = 0; i < sizeof tiles / sizeof tiles[0]; i++) {
+        for (int parts = 1; parts <= MOST_PARTS; parts *= 2) {
+            struct tiling t = tiling_of(chip, m, n, k, &tiles[i], parts, rate);
+            best = t.seconds < best.seconds ? t : best;
+        }
+    }
+    return best;
 }
 
 /* The share of a rate that is left where tiles do not come out even, or there are too few for all multiprocessors. */
 static double share_of_tiles(const struct gpu_chip *chip, int64_t m, int64_t n, int64_t k, double rate)
 {
-    enum { MOST_PARTS = 8 };
-    double best = INFINITY;
-    for (size_t i = 0; i < sizeof tiles / sizeof tiles[0]; i++) {
-        for (int parts = 1; parts <= MOST_PARTS; parts *= 2) {
-            best = fmin(best, tiled_seconds(chip, m, n, k, &tiles[i], parts, rate));
-        }
-    }
-    return 2.0 * (double)m * (double)n * (double)k / rate / best;
+    return 2.0 * (double)m * (double)n * (double)k / rate / best_tiling(chip, m, n, k, rate).seconds;
+}
+
+/* What all multiprocessors reach where tiles come out even, FLOP/s; *p: the tabulated product behind it, or NULL. */
+static double full_rate(const struct gpu_chip *chip, const struct cuda_launch *l,
+                        const struct gpu_product **p)
+{
+    *p = l->factor == DTYPE_F32 ? NULL : nearest_product(chip, l);
+    return 1e12 * (*p != NULL ? (*p)->tflops : l->tf32 ? chip->tf32_tflops : chip->fp32_tflops);
 }
 
 double gpu_chip_product_rate(const struct gpu_chip *chip, const struct cuda_launch *l)
 {
-    if (l->factor == DTYPE_F32) {
-        double rate = 1e12 * (l->tf32 ? chip->tf32_tflops : chip->fp32_tflops);
-        return rate * share_of_tiles(chip, l->m, l->n, l->k, rate);
-    }
-    const struct gpu_product *p = nearest_product(chip, l);
-    double rate = 1e12 * p->tflops, share = share_of_tiles(chip, l->m, l->n, l->k, rate);
-    return rate * fmin(1, share / share_of_tiles(chip, p->m, p->n, p->k, rate));
+    const struct gpu_product *p;
+    double rate = full_rate(chip, l, &p), share = share_of_tiles(chip, l->m, l->n, l->k, rate);
+    return rate * (p == NULL ? share : fmin(1, share / share_of_tiles(chip, p->m, p->n, p->k, rate)));
 }
+
+enum { BLOCKS_AT_ONCE = 2 }; /* of those that `cuda_launch.blocks` counts */
 
 /* What the instructions take: blocks too few for all multiprocessors leave some idle. */
 static double issue_seconds(const struct gpu_chip *chip, const struct cuda_launch *l)
 {
-    enum { LANES = 128, BLOCKS_AT_ONCE = 2 };
+    enum { LANES = 128 };
     double rate = chip->multiprocessors * LANES * chip->clock_hz * l->issue_share;
     double slots = (double)chip->multiprocessors * BLOCKS_AT_ONCE, blocks = (double)l->blocks;
     double busy = blocks <= 0 ? 1 : blocks < slots ? blocks / slots : 1;
     return l->instructions / (rate * busy);
 }
 
+/* Takes the last of the waves that `seconds` consist of out of p->all_s: of n blocks, `at_once` run at a time. */
+static void part_last_wave(struct gpu_phases *p, double seconds, double n, double at_once, double all)
+{
+    double waves = ceil(n / at_once);
+    p->last_s = seconds / waves;
+    p->last = fmin(all, n - (waves - 1) * at_once); /* blocks go where there is most room */
+    p->all_s -= p->last_s;
+}
+
+struct gpu_phases gpu_chip_phases(const struct gpu_chip *chip, const struct cuda_launch *l)
+{
+    double all = chip->multiprocessors, moved = l->bytes / (chip->copy * l->copy_share);
+    double issued = l->instructions > 0 ? issue_seconds(chip, l) : 0;
+    double multiplied = l->flops > 0 ? l->flops / gpu_chip_product_rate(chip, l) : 0;
+    struct gpu_phases p = {.all_s = fmax(moved, fmax(issued, multiplied)), .last = all};
+    p.idle_s = fmax(0, chip->least_s - p.all_s) + l->waits * chip->wait_s +
+               (l->early ? chip->early_gap_s : chip->gap_s);
+    if (multiplied > fmax(moved, issued)) {
+        const struct gpu_product *tabulated;
+        double rate = full_rate(chip, l, &tabulated);
+        struct tiling t = best_tiling(chip, l->m, l->n, l->k, rate);
+        part_last_wave(&p, p.all_s * (1 - t.adding / t.seconds), t.n_tiles, all, all);
+    } else if (issued > moved && l->blocks > 0) {
+        part_last_wave(&p, p.all_s, (double)l->blocks, all * BLOCKS_AT_ONCE, all);
+    }
+    return p;
+}
+
 double gpu_chip_seconds(const struct gpu_chip *chip, const struct cuda_launch *l)
 {
-    double seconds = fmax(chip->least_s, l->bytes / (chip->copy * l->copy_share));
-    if (l->instructions > 0) {
-        seconds = fmax(seconds, issue_seconds(chip, l));
-    }
-    if (l->flops > 0) {
-        seconds = fmax(seconds, l->flops / gpu_chip_product_rate(chip, l));
-    }
-    return seconds + l->waits * chip->wait_s + (l->early ? chip->early_gap_s : chip->gap_s);
+    struct gpu_phases p = gpu_chip_phases(chip, l);
+    return p.idle_s + p.all_s + p.last_s;
 }

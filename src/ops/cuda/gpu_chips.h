@@ -24,6 +24,7 @@ struct gpu_chip {
     double early_gap_s; /* the same of a launch that may begin early */
     double least_s;     /* the shortest kernel */
     double wait_s;      /* an access to memory that nothing runs beside */
+    double edge_s;      /* more than the gap, where a launch waits for one of another stream */
     double step_s;      /* between steps: the wait for the results, the copy of the next batch */
     const struct gpu_product *products; /* [n_products] */
     int n_products;
@@ -33,7 +34,16 @@ struct gpu_chip {
 struct status gpu_chip_find(const struct gpu_chip **chip, const char *name);
 const struct gpu_chip *gpu_chip_at(int i);
 
-/* Seconds of one launch, its gap included. */
+/* How a launch takes multiprocessors, in this order.  A product runs in waves of one tile a multiprocessor. */
+struct gpu_phases {
+    double idle_s; /* it takes none: its gap, its waits, what a kernel lasts at least beyond its work */
+    double all_s;  /* it takes all, or memory, which it leaves to nobody else */
+    double last_s; /* its last wave takes `last` of them */
+    double last;
+};
+struct gpu_phases gpu_chip_phases(const struct gpu_chip *chip, const struct cuda_launch *l);
+
+/* Seconds of one launch, its gap included: those of its phases. */
 double gpu_chip_seconds(const struct gpu_chip *chip, const struct cuda_launch *l);
 
 /* The rate that a product of this shape comes to, FLOP/s: that of the tabulated one whose shape is nearest by the ratio

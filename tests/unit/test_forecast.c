@@ -77,7 +77,7 @@ static struct gpu_chip four_multiprocessors(const struct gpu_product *p)
     return (struct gpu_chip){.name = "four",
                              .multiprocessors = FOUR,
                              .clock_hz = 1e9,
-                             .copy = 1e9,
+                             .copy = 1e8,
                              .hot = 1,
                              .gap_s = 0.25,
                              .least_s = 0.5,
@@ -95,12 +95,19 @@ static void test_phases(void)
     struct gpu_chip chip = four_multiprocessors(&seven);
     struct cuda_launch l = product(CUDA_FORWARD, seven.m, seven.n, seven.k, false);
     expect_phases(&chip, &l, (struct gpu_phases){0.25, 1, 1, 3});
-    l.bytes = 3e9; /* memory is slower: nothing is left to others */
+    l.bytes = 3e8; /* memory is slower: nothing is left to others */
     expect_phases(&chip, &l, (struct gpu_phases){0.25, 3, 0, FOUR});
 
-    struct cuda_launch copy = {.kernel = "copy", .bytes = 2e9, .copy_share = 1};
+    /* 800 tiles of 128 x 256 are 6.06 waves of 102.4 us; 1,600 with sums over half of k are 12.1 of 51.2 us, and 99.3 us for
+     * adding: hardly slower, and they leave less idle. */
+    struct cuda_launch wide = product(CUDA_WEIGHT_GRADIENT, 5120, 5120, 8192, false);
+    struct gpu_phases p = gpu_chip_phases(h200(), &wide);
+    EXPECT_NEAR(p.last, 16, 1e-9);
+    EXPECT_NEAR(p.last_s / (p.all_s + p.last_s), (1 - 99.3 / (13 * 51.2 + 99.3)) / 13, 1e-5);
+
+    struct cuda_launch copy = {.kernel = "copy", .bytes = 2e8, .copy_share = 1};
     expect_phases(&chip, &copy, (struct gpu_phases){0.25, 2, 0, FOUR});
-    copy.bytes = 1e8; /* moves for 0.1 s of the least half second, and waits twice */
+    copy.bytes = 1e7; /* moves for 0.1 s of the least half second, and waits twice */
     copy.waits = 2;
     expect_phases(&chip, &copy, (struct gpu_phases){0.25 + 0.4 + 0.25, 0.1, 0, FOUR});
 

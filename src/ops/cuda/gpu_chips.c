@@ -141,10 +141,13 @@ struct tiling {
     double adding; /* of these seconds, for the sums of parts */
 };
 
-/* Of these tiles, and of sums over k in so many parts, whose results are added. */
-static struct tiling tiling_of(const struct gpu_chip *chip, int64_t m, int64_t n, int64_t k,
-                               const struct tile *t, int parts, double rate)
+enum { PARTS = 4, TILINGS = sizeof tiles / sizeof tiles[0] * PARTS }; /* sums over k in 1, 2, 4 or 8 parts */
+
+static struct tiling tiling_at(int i, const struct gpu_chip *chip, int64_t m, int64_t n, int64_t k,
+                               double rate)
 {
+    const struct tile *t = &tiles[i / PARTS];
+    int parts = 1 << i % PARTS;
     double one = rate / chip->multiprocessors * t->share;
     double n_tiles = ceil((double)m / (double)t->m) * ceil((double)n / (double)t->n) * parts;
     double flops = 2.0 * (double)(t->m * t->n) * (double)k / parts;
@@ -155,15 +158,33 @@ static struct tiling tiling_of(const struct gpu_chip *chip, int64_t m, int64_t n
 /* That of the least time. */
 static struct tiling best_tiling(const struct gpu_chip *chip, int64_t m, int64_t n, int64_t k, double rate)
 {
-    enum { MOST_PARTS = 8 };
     struct tiling best = {.seconds = INFINITY};
-    for (size_t i = 0; i < sizeof tiles / sizeof tiles[0]; i++) {
-        for (int parts = 1; parts <= MOST_PARTS; parts *= 2) {
-            struct tiling t = tiling_of(chip, m, n, k, &tiles[i], parts, rate);
-            best = t.seconds < best.seconds ? t : best;
-        }
+    for (int i = 0; i < TILINGS; i++) {
+        struct tiling t = tiling_at(i, chip, m, n, k, rate);
+        best = t.seconds < best.seconds ? t : best;
     }
     return best;
+}
+
+/* The share of their multiprocessors and time that tiles leave idle in the last wave. */
+static double idle_share(const struct gpu_chip *chip, struct tiling t)
+{
+    double places = ceil(t.n_tiles / chip->multiprocessors) * chip->multiprocessors;
+    return 1 - t.n_tiles / places;
+}
+
+/* Which tiles the library takes is not known: of those that are hardly slower than the best, the ones that leave least to
+ * others. */
+static struct tiling fullest_tiling(const struct gpu_chip *chip, int64_t m, int64_t n, int64_t k, double rate)
+{
+    static const double hardly = 1.1;
+    struct tiling best = best_tiling(chip, m, n, k, rate), fullest = best;
+    for (int i = 0; i < TILINGS; i++) {
+        struct tiling t = tiling_at(i, chip, m, n, k, rate);
+        bool fuller = idle_share(chip, t) < idle_share(chip, fullest);
+        fullest = t.seconds < hardly * best.seconds && fuller ? t : fullest;
+    }
+    return fullest;
 }
 
 /* The share of a rate that is left where tiles do not come out even, or there are too few for all multiprocessors. */
@@ -219,7 +240,7 @@ struct gpu_phases gpu_chip_phases(const struct gpu_chip *chip, const struct cuda
     if (multiplied > fmax(moved, issued)) {
         const struct gpu_product *tabulated;
         double rate = full_rate(chip, l, &tabulated);
-        struct tiling t = best_tiling(chip, l->m, l->n, l->k, rate);
+        struct tiling t = fullest_tiling(chip, l->m, l->n, l->k, rate);
         part_last_wave(&p, p.all_s * (1 - t.adding / t.seconds), t.n_tiles, all, all);
     } else if (issued > moved && l->blocks > 0) {
         part_last_wave(&p, p.all_s, (double)l->blocks, all * BLOCKS_AT_ONCE, all);

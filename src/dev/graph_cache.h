@@ -2,8 +2,9 @@
  * alone: what records is behind function pointers, a stream of CUDA or a test.
  *
  * Work is known by a key that holds all that its launches depend on.  The first time it runs plainly, so that
- * tables are made and algorithms chosen; the second time it is recorded; from then on it is replayed.  Keys
- * that were not met for the longest time give way. */
+ * tables are made and algorithms chosen; the second time it is recorded; from then on it is replayed.  Where there
+ * are as many recordings as there may be, one gives way only to work that was met more often of late: work of more
+ * sizes than that, in any order, would else be recorded again and again and hardly ever replayed. */
 #ifndef KILN_DEV_GRAPH_CACHE_H
 #define KILN_DEV_GRAPH_CACHE_H
 
@@ -14,7 +15,11 @@
 #include <stddef.h>
 #include <stdint.h>
 
-enum { GRAPH_CACHE_KEYS = 64, GRAPH_CACHE_KEY_BYTES = 64 };
+/* Recordings at most; keys that are known, with a recording or without; after so much work what was met before counts
+ * half. */
+enum { GRAPH_CACHE_GRAPHS = 64, GRAPH_CACHE_KEYS = 256, GRAPH_CACHE_LATE = 1024, GRAPH_CACHE_KEY_BYTES = 64 };
+_Static_assert((int)GRAPH_CACHE_GRAPHS < (int)GRAPH_CACHE_KEYS,
+               "there is always a key that can be forgotten");
 
 /* What records: between begin and end, work that is put in order is written down instead of done.  `end` sets
  * *graph, NULL after a failure. */
@@ -28,7 +33,8 @@ struct graph_runtime {
 struct graph_entry {
     unsigned char key[GRAPH_CACHE_KEY_BYTES];
     size_t key_bytes; /* 0: free */
-    void *graph;      /* NULL: met once */
+    void *graph;      /* NULL: it is not recorded */
+    int64_t n_met;    /* of late */
     int64_t last_met; /* by the clock of the cache */
 };
 
@@ -38,6 +44,7 @@ struct graph_cache {
     struct graph_entry entries[GRAPH_CACHE_KEYS];
     struct graph_entry *recording; /* NULL: nothing is being recorded */
     int64_t clock;
+    int n_graphs;
     int64_t n_recorded, n_replayed;
 };
 

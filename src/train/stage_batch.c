@@ -5,8 +5,8 @@
 #include <string.h>
 
 /* On devices that record work: about how many sizes of streams, of picked rows and of numbers of sequences
- * there are below the limits; they mostly go together. */
-enum { TOKEN_SIZES = 32, LABEL_SIZES = 16, SEQUENCE_SIZES = 8, TAIL_PIECE = BATCH_TOKEN_BUCKET };
+ * there are below the limits; they mostly go together.  Tokens cost most, and picked rows little. */
+enum { TOKEN_SIZES = 64, LABEL_SIZES = 8, SEQUENCE_SIZES = 8, TAIL_PIECE = BATCH_TOKEN_BUCKET };
 
 static int64_t round_up(int64_t n, int64_t bucket)
 {
@@ -22,6 +22,17 @@ static int64_t smaller(int64_t a, int64_t b)
 static int64_t bucket_of(int64_t limit, int64_t n, int64_t least)
 {
     return limit > 0 ? round_up((limit + n - 1) / n, least) : least;
+}
+
+/* The longest length, doubled from that of a piece of the tail to the limit: it only bounds how many tiles attention looks
+ * at, and blocks without a row end at once. */
+static int64_t longest_of(int64_t limit, int64_t longest)
+{
+    int64_t doubled = TAIL_PIECE;
+    while (doubled < longest) {
+        doubled *= 2;
+    }
+    return smaller(doubled, round_up(limit, BATCH_TOKEN_BUCKET));
 }
 
 struct batch stage_batch_capacity(const struct device *device, struct batch_limits limits,
@@ -43,13 +54,12 @@ struct batch stage_batch_capacity(const struct device *device, struct batch_limi
     int64_t labels = bucket_of(limits.n_labels, LABEL_SIZES, BATCH_LABEL_BUCKET);
     int64_t sequences = bucket_of(limits.n_sequences, SEQUENCE_SIZES, 1);
     sequences = smaller(round_up(batch->n_sequences, sequences), limits.n_sequences);
-    int64_t longest = batch->max_seqlen > TAIL_PIECE ? batch->max_seqlen : TAIL_PIECE;
     return (struct batch){
         .n_tokens = smaller(round_up(batch->n_tokens, tokens), limits.n_tokens),
         .n_sequences = sequences,
         .n_streams = sequences + tokens / TAIL_PIECE, /* the tail is shorter than the bucket */
         .n_labels = smaller(round_up(batch->n_labels, labels), limits.n_labels),
-        .max_seqlen = round_up(longest, BATCH_TOKEN_BUCKET),
+        .max_seqlen = longest_of(limits.max_seqlen, batch->max_seqlen),
     };
 }
 

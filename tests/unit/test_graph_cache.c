@@ -1,5 +1,5 @@
 /* Which work is recorded and which is replayed, with a runtime that only counts: first met, second met, later;
- * keys that give way; failures on the way. */
+ * recordings that give way, and that do not; failures on the way. */
 #include "dev/graph_cache.h"
 
 #include "test.h"
@@ -100,22 +100,73 @@ static void keys_are_compared_whole(void)
     }
 }
 
-static void old_keys_give_way(void)
+/* As many recordings as there may be, of keys 0 to GRAPH_CACHE_GRAPHS - 1. */
+static void fill(struct graph_cache *c)
+{
+    for (int64_t key = 0; key < GRAPH_CACHE_GRAPHS; key++) {
+        expect_turn(c, key, DEVICE_WORK_RUN);
+        expect_turn(c, key, DEVICE_WORK_RECORD);
+    }
+}
+
+static void recordings_give_way_to_what_is_met_more_often(void)
 {
     struct fake f;
     struct graph_cache c = cache_of(&f);
-    for (int64_t key = 0; key < GRAPH_CACHE_KEYS; key++) {
-        expect_turn(&c, key, DEVICE_WORK_RUN);
-        expect_turn(&c, key, DEVICE_WORK_RECORD);
-    }
+    fill(&c);
     expect_turn(&c, 0, DEVICE_WORK_REPLAYED);
-    expect_turn(&c, 1000, DEVICE_WORK_RUN); /* in the place of key 1 */
-    EXPECT(f.n_alive == GRAPH_CACHE_KEYS - 1, "%d alive", f.n_alive);
+    expect_turn(&c, 1000, DEVICE_WORK_RUN);
+    expect_turn(&c, 1000, DEVICE_WORK_RUN); /* all others were met twice too */
+    EXPECT(f.n_alive == GRAPH_CACHE_GRAPHS, "%d alive", f.n_alive);
+    expect_turn(&c, 1000, DEVICE_WORK_RECORD); /* in the place of key 1 */
+    EXPECT(f.n_alive == GRAPH_CACHE_GRAPHS, "%d alive", f.n_alive);
     expect_turn(&c, 0, DEVICE_WORK_REPLAYED);
     expect_turn(&c, 2, DEVICE_WORK_REPLAYED);
-    expect_turn(&c, 1, DEVICE_WORK_RUN);
+    expect_turn(&c, 1, DEVICE_WORK_RECORD); /* the third time that it is met; in the place of key 3 */
+    expect_turn(&c, 3, DEVICE_WORK_RECORD);
     graph_cache_clear(&c);
-    EXPECT(f.n_alive == 0, "%d graphs are left", f.n_alive);
+    EXPECT(f.n_alive == 0 && c.n_graphs == 0, "%d graphs are left", f.n_alive);
+}
+
+/* The share of turns that are replayed, of all keys from `first` on, one after the other. */
+static double replayed(struct graph_cache *c, int64_t first, int64_t n_keys, int64_t n_turns)
+{
+    int64_t n = 0;
+    for (int64_t i = 0; i < n_turns; i++) {
+        n += turn(c, first + i % n_keys) == DEVICE_WORK_REPLAYED;
+    }
+    return (double)n / (double)n_turns;
+}
+
+/* Work of a few more sizes than there are recordings comes back in the worst order: each is met when all others were. */
+static void more_sizes_than_recordings(void)
+{
+    enum { N_KEYS = GRAPH_CACHE_GRAPHS + GRAPH_CACHE_GRAPHS / 8, N_TURNS = 100 * N_KEYS };
+    struct fake f;
+    struct graph_cache c = cache_of(&f);
+    double share = replayed(&c, 0, N_KEYS, N_TURNS), most = (double)GRAPH_CACHE_GRAPHS / N_KEYS;
+    EXPECT(share > 0.95 * most, "%.3f of the turns were replayed, of %.3f", share, most);
+    EXPECT(c.n_recorded < N_TURNS / 50, "%lld recordings", (long long)c.n_recorded);
+
+    /* Other work takes over, however often the first was met. */
+    share = replayed(&c, 1000, GRAPH_CACHE_GRAPHS, 20 * GRAPH_CACHE_LATE);
+    EXPECT(share > 0.8, "%.3f of the turns of later work were replayed", share);
+    graph_cache_clear(&c);
+}
+
+/* Keys that are met once push each other out, and no recording. */
+static void work_that_never_comes_back(void)
+{
+    struct fake f;
+    struct graph_cache c = cache_of(&f);
+    fill(&c);
+    for (int64_t key = 0; key < 2 * GRAPH_CACHE_KEYS; key++) {
+        expect_turn(&c, 1000 + key, DEVICE_WORK_RUN);
+    }
+    for (int64_t key = 0; key < GRAPH_CACHE_GRAPHS; key++) {
+        expect_turn(&c, key, DEVICE_WORK_REPLAYED);
+    }
+    graph_cache_clear(&c);
 }
 
 static void failures_leave_nothing(void)
@@ -143,7 +194,9 @@ int main(void)
 {
     work_is_recorded_the_second_time();
     keys_are_compared_whole();
-    old_keys_give_way();
+    recordings_give_way_to_what_is_met_more_often();
+    more_sizes_than_recordings();
+    work_that_never_comes_back();
     failures_leave_nothing();
     return 0;
 }

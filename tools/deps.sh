@@ -22,7 +22,7 @@ list() { grep -E "$1" "$files" || true; }
 # search REGEX [GREP_OPTION...]: FILE:LINE:TEXT of every match in the files named on standard input.
 search() { xargs -r -d '\n' grep -InHE "${@:2}" -e "$1" || true; }
 
-list_sources() { list '^(src|include|tests|fuzz|tools|bench|scripts|cmake|configs|examples)/.*\.[ch]$'; }
+list_sources() { list '^(src|include|tests|fuzz|tools|bench|scripts|cmake|configs|examples)/.*\.(c|h|cu|cuh|cpp|hpp)$'; }
 
 # The arrows.  A room includes itself and the rooms on its line, no others.
 rooms='

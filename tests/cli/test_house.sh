@@ -25,12 +25,14 @@ echo 'void end(void) { exit(1); }' >"$dir/src/core/leaves.c"
 echo "/* TO""DO: later; see docs/""nowhere.md */" >"$dir/src/core/later.c"
 seq 1001 | sed 's/.*/int x;/' >"$dir/src/core/big.c"
 { printf 'int f(void)\n{\n'; seq 61 | sed 's/.*/;/'; echo '}'; } >"$dir/src/core/long.c"
+cp "$dir/src/core/long.c" "$dir/src/ops/kernel.cu"
+seq 1001 | sed 's/.*/int x;/' >"$dir/src/ops/kernel_code.cuh"
 { printf '/* Long because it is a table. */\nint f(void)\n{\n'; seq 61 | sed 's/.*/;/'; echo '}'; } >"$dir/src/core/excused.c"
 
 "$root/tools/deps.sh" "$dir" 2>"$dir/breaches" && fail "a lawless tree is accepted"
 for breach in "climbs.c.*core must not include nn/up.h" "peeks.c.*private" "borrows.c.*jansson" "cellar is not a room" \
     "already a src/nn/twice.c" "needy.h.*size_t" "leaves.c.*exit" "later.c" "no docs/no""where.md" "big.c: 1001 lines" \
-    "long.c:2: a function of 61 lines"; do
+    "long.c:2: a function of 61 lines" "kernel.cu:2: a function of 61 lines" "kernel_code.cuh: 1001 lines"; do
     grep -q "$breach" "$dir/breaches" || fail "not reported: $breach; only: $(cat "$dir/breaches")"
 done
 grep -q excused.c "$dir/breaches" && fail "a reason is not accepted"

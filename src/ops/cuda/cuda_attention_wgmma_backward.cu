@@ -304,6 +304,7 @@ template <int D> static int streaming_bytes(void)
     return (2 * OWN + 4 * STREAM) * D * 2 + (int)sizeof(statistics<STREAM>);
 }
 
+/* Long because it is the algorithm. */
 template <typename E, int D>
 __global__ __launch_bounds__(THREADS, room<D>::BLOCKS) static void attention_wgmma_keys_kernel(
     launch_attention a, attention_rows r, const uint64_t *dropout_key)

@@ -19,6 +19,7 @@ if [ "${1:-}" = --build ]; then
     exit
 fi
 open_gpu_build
+need_device cuda
 out=${OUT:-$work}
 log=$out/gpu_check.log table=$out/gpu_check.txt
 checkop=$build/tests/checkop

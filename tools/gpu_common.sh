@@ -34,6 +34,15 @@ open_gpu_build()
     trap 'rm -rf "$work"' EXIT
 }
 
+# Ends the script, saying why, if this build finds no such device: nothing else would be said by every step.
+need_device()
+{
+    "$kiln" bench --model tiny --device "$1" --dry_run >/dev/null 2>"$work/none" && return
+    cat "$work/none" >&2
+    echo "nothing can be tried here: docs/howto/first_gpu_hour.md says what helps" >&2
+    exit 1
+}
+
 # What is left of BUDGET seconds for the whole script, where it is set.
 seconds_left() { echo $((${BUDGET:-1000000} - SECONDS)); }
 

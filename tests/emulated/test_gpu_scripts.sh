@@ -44,6 +44,14 @@ mkdir "$dir/bare"
 for tool in bash dirname mktemp cat; do ln -s "$(command -v $tool)" "$dir/bare/"; done
 expect 1 "tools/gpu_carry.sh" env BUILD="$dir/none" PATH="$dir/bare" CUDACXX=/nowhere tools/gpu_check.sh
 
+# and where there is no GPU, once, and not in every step
+mkdir "$dir/alone"
+cp "$BUILD/kiln" "$dir/alone/"
+for script in check bench; do
+    OUT=$dir/none BUILD=$dir/alone expect 1 "nothing can be tried here" tools/gpu_$script.sh
+    grep -q "kiln: error: --device cuda: " "$dir/err" || fail "no reason: $(cat "$dir/err")"
+done
+
 DEVICE=cpu SIZES=tiny OUT=$dir/rows ROWS='^(ops of BERT-Large s128|BERT-base s128)' expect 0 "BERT-base s128 B256, whole step" \
     tools/gpu_bench.sh ops goals peers
 grep -qE '^all ops' "$dir/rows/gpu_ops.txt" || fail "no ops: $(cat "$dir/rows/gpu_bench.log")"

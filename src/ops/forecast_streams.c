@@ -37,14 +37,14 @@ static void note_ready(const struct forecast_streams *s, struct forecast_launch 
 }
 
 /* Goes on to the end of a phase of either launch. */
-static void advance_both(struct forecast_streams *s, struct forecast_launch *main,
+static void advance_both(struct forecast_streams *s, struct forecast_launch *main_launch,
                          struct forecast_launch *beside)
 {
-    note_ready(s, main);
+    note_ready(s, main_launch);
     note_ready(s, beside);
-    bool main_first = main->ready_s <= beside->ready_s;
+    bool main_first = main_launch->ready_s <= beside->ready_s;
     double main_wants, beside_wants;
-    double *main_phase = phase_of(main, s->all, &main_wants);
+    double *main_phase = phase_of(main_launch, s->all, &main_wants);
     double *beside_phase = phase_of(beside, s->all, &beside_wants);
     double main_speed = speed(main_wants, main_first ? s->all : s->all - beside_wants);
     double beside_speed = speed(beside_wants, main_first ? s->all - main_wants : s->all);

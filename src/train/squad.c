@@ -228,8 +228,8 @@ static struct status train(struct job *j)
     const struct squad_options *o = j->options;
     struct squad_trained result;
     char path[MODEL_DIR_PATH_BYTES];
-    TRY(squad_train(&j->trainer, &j->train.features, j->train.examples.n, &j->model.vocab, o, &j->log,
-                    &result));
+    TRY(squad_train(&j->trainer, &j->train.features, j->train.examples.n, &j->model.vocab,
+                    j->model.text.lower_case, o, &j->log, &result));
     log_info("e2e_train_time %.1f s, training_sequences_per_second %.2f, final_loss %.4f", result.seconds,
              result.sequences_per_second, result.final_loss);
     if (result.n_steps > 0 && result.n_skipped == result.n_steps) {

@@ -11,6 +11,7 @@ struct tuning {
     struct trainer *trainer;
     const struct squad_options *options;
     const struct vocab *vocab;
+    bool lower_case;
     struct squad_batches batches;
     struct batch_step step;
     struct loop loop;
@@ -179,7 +180,7 @@ static struct loop loop_of(struct tuning *t)
         .directory = o->output_dir,
         .data_flag = "--train_file",
         .vocab = t->vocab,
-        .lower_case = o->do_lower_case,
+        .lower_case = t->lower_case,
         .schedule = {SCHEDULE_LINEAR, o->learning_rate, o->warmup_proportion, 0, n_steps},
         .state = state_of(o, &t->trainer->config, n_steps),
         .last_step = o->max_steps > 0 ? (int64_t)o->max_steps
@@ -210,13 +211,14 @@ static struct status run(struct tuning *t)
 }
 
 struct status squad_train(struct trainer *trainer, const struct squad_features *features, int64_t n_examples,
-                          const struct vocab *vocab, const struct squad_options *o, struct metrics *log,
-                          struct squad_trained *result)
+                          const struct vocab *vocab, bool lower_case, const struct squad_options *o,
+                          struct metrics *log, struct squad_trained *result)
 {
     *result = (struct squad_trained){0};
     struct tuning t = {.trainer = trainer,
                        .options = o,
                        .vocab = vocab,
+                       .lower_case = lower_case,
                        .log = log,
                        .result = result,
                        .n_examples = n_examples};

@@ -64,6 +64,9 @@ squad_command killed --num_steps_per_checkpoint 10 --resume_from_checkpoint
 "${command[@]}" 2>"$dir/log" || { cat "$dir/log" >&2; exit 1; }
 grep -q "resumed from" "$dir/log" || fail "nothing was resumed"
 cmp "$dir/whole/model/model.safetensors" "$dir/killed/model/model.safetensors" || fail "resumed to another model"
+for saved in "$dir"/killed/ckpt_* "$dir/killed/model"; do
+    grep -q '"do_lower_case": true' "$saved/tokenizer_config.json" || fail "$saved forgot that its model is uncased"
+done
 
 # other questions are not what the checkpoint was trained on
 { cat "$dir/questions.json"; echo; } >"$dir/others.json"

@@ -110,7 +110,7 @@ static struct status tune(struct trainer *t, const struct tuning_case *c, const 
     EXPECT_OK(trainer_init(t, &c->config));
     exec_keep_in(&t->x, c->directory);
     EXPECT_OK(trainer_state_load(t, &c->model, BERT_TASK_QUESTION_ANSWERING, 0, &report));
-    struct status s = squad_train(t, &c->features, c->examples.n, &c->model.vocab, &o, &log, result);
+    struct status s = squad_train(t, &c->features, c->examples.n, &c->model.vocab, true, &o, &log, result);
     metrics_close(&log);
     return s;
 }

@@ -19,43 +19,6 @@ struct wordpiece_memo {
     uint8_t n_ids;
 };
 
-void token_list_fini(struct token_list *l)
-{
-    free(l->tokens);
-    *l = (struct token_list){0};
-}
-
-void id_list_fini(struct id_list *l)
-{
-    free(l->ids);
-    *l = (struct id_list){0};
-}
-
-static bool grow(void **items, size_t *capacity, size_t item_bytes)
-{
-    size_t wanted = *capacity == 0 ? 256 : *capacity * 2;
-    void *grown = wanted > SIZE_MAX / item_bytes ? NULL : realloc(*items, wanted * item_bytes);
-    if (grown == NULL) {
-        return false;
-    }
-    *items = grown;
-    *capacity = wanted;
-    return true;
-}
-
-bool id_list_append(struct id_list *l, int32_t id)
-{
-    if (l->n == l->capacity) {
-        void *items = l->ids;
-        if (!grow(&items, &l->capacity, sizeof *l->ids)) {
-            return false;
-        }
-        l->ids = items;
-    }
-    l->ids[l->n++] = id;
-    return true;
-}
-
 static void append_id(struct tokenizer *t, int32_t id)
 {
     if (!id_list_append(t->ids_out, id)) {
@@ -69,16 +32,9 @@ static void append(struct tokenizer *t, int32_t id, struct basic_span span)
         append_id(t, id);
         return;
     }
-    struct token_list *l = t->tokens_out;
-    if (l->n == l->capacity) {
-        void *items = l->tokens;
-        if (!grow(&items, &l->capacity, sizeof *l->tokens)) {
-            t->out_of_memory = true;
-            return;
-        }
-        l->tokens = items;
+    if (!token_list_append(t->tokens_out, (struct token){id, span.start, span.end})) {
+        t->out_of_memory = true;
     }
-    l->tokens[l->n++] = (struct token){id, span.start, span.end};
 }
 
 /* Greedy longest match.  A word that cannot be covered is one [UNK]. */

@@ -9,26 +9,8 @@
 
 #include "core/buf.h"
 #include "text/basic_tokenizer.h"
+#include "text/token_list.h"
 #include "text/vocab.h"
-
-struct token {
-    int32_t id;
-    size_t start, end; /* bytes of the original text */
-};
-
-/* Growing arrays; zero them to begin, free them with their fini.  n = 0 empties one and keeps the memory. */
-struct token_list {
-    struct token *tokens; /* [n] */
-    size_t n, capacity;
-};
-struct id_list {
-    int32_t *ids; /* [n] */
-    size_t n, capacity;
-};
-void token_list_fini(struct token_list *l);
-void id_list_fini(struct id_list *l);
-
-bool id_list_append(struct id_list *l, int32_t id); /* false: out of memory */
 
 /* Belongs to one thread; several may share a vocabulary. */
 struct tokenizer {

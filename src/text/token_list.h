@@ -1,0 +1,49 @@
+/* token_list: what encoding appends to: tokens with their places in the text, or ids alone.  Zero a list to begin, free
+ * it with its fini; n = 0 empties one and keeps the memory. */
+#ifndef KILN_TEXT_TOKEN_LIST_H
+#define KILN_TEXT_TOKEN_LIST_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+struct token {
+    int32_t id;
+    size_t start, end; /* bytes of the original text */
+};
+
+struct token_list {
+    struct token *tokens; /* [n] */
+    size_t n, capacity;
+};
+struct id_list {
+    int32_t *ids; /* [n] */
+    size_t n, capacity;
+};
+void token_list_fini(struct token_list *l);
+void id_list_fini(struct id_list *l);
+
+/* Makes room for one more; false: out of memory. */
+bool token_list_grow(struct token_list *l);
+bool id_list_grow(struct id_list *l);
+
+/* Both return false when memory is out.  In the header, since they run for each token. */
+static inline bool token_list_append(struct token_list *l, struct token token)
+{
+    if (l->n == l->capacity && !token_list_grow(l)) {
+        return false;
+    }
+    l->tokens[l->n++] = token;
+    return true;
+}
+
+static inline bool id_list_append(struct id_list *l, int32_t id)
+{
+    if (l->n == l->capacity && !id_list_grow(l)) {
+        return false;
+    }
+    l->ids[l->n++] = id;
+    return true;
+}
+
+#endif

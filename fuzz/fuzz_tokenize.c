@@ -11,7 +11,7 @@ static const char vocab_text[] =
     "[PAD]\n[UNK]\n[CLS]\n[SEP]\n[MASK]\na\n##a\nb\n##b\nab\n##ab\n.\n!\n1\n##1\ne\n##e\n"
     "\xCE\xB1\n##\xCE\xB1\n\xE4\xB8\xAD\n\xE1\x84\x80\n##\xE1\x85\xA1\n##\xE3\x80\xAE\n";
 
-static void check_tokens(struct tokenizer *t, const char *text, size_t n)
+static void check_tokens(struct wordpiece_scratch *t, const char *text, size_t n)
 {
     static struct token_list tokens; /* kept from run to run, as a loader does */
     static struct id_list ids;
@@ -43,10 +43,11 @@ static void check_sentences(const char *text, size_t n)
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n)
 {
     static struct vocab v;
-    static struct tokenizer uncased, cased;
+    static struct wordpiece_scratch uncased, cased;
     if (v.n == 0) {
         CHECK(!failed(vocab_init(&v, vocab_text, strlen(vocab_text), "fuzz")), "vocabulary");
-        CHECK(!failed(wordpiece_init(&uncased, &v, true)) && !failed(wordpiece_init(&cased, &v, false)),
+        CHECK(!failed(wordpiece_scratch_init(&uncased, &v, true)) &&
+                  !failed(wordpiece_scratch_init(&cased, &v, false)),
               "memory");
     }
     check_tokens(&uncased, (const char *)data, n);

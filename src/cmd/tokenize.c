@@ -58,7 +58,7 @@ static struct status write_ids(struct buf *line, const struct id_list *ids)
     return fwrite(start, 1, n, stdout) == n ? status_ok() : standard_streams_flush();
 }
 
-static struct status tokenize_lines(struct tokenizer *t)
+static struct status tokenize_lines(struct wordpiece_scratch *t)
 {
     struct status s = status_ok();
     struct id_list ids = {0};
@@ -98,11 +98,11 @@ static struct status run(const void *args, int n_positional, const char *const *
         vocab_fini(&v);
         return status_ok();
     }
-    struct tokenizer t;
-    struct status s = wordpiece_init(&t, &v, a->do_lower_case);
+    struct wordpiece_scratch t;
+    struct status s = wordpiece_scratch_init(&t, &v, a->do_lower_case);
     if (!failed(s)) {
         s = tokenize_lines(&t);
-        wordpiece_fini(&t);
+        wordpiece_scratch_fini(&t);
     }
     vocab_fini(&v);
     return s;

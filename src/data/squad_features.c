@@ -12,7 +12,7 @@ struct builder {
     struct squad_features *f;
     const struct squad_examples *e;
     struct squad_feature_options options;
-    struct tokenizer tokenizer;
+    struct wordpiece_scratch tokenizer;
     struct id_list ids; /* questions, then reused for answers */
     struct id_list answer;
     struct id_list context_ids;
@@ -236,7 +236,7 @@ struct status squad_features_build(struct squad_features *f, const struct squad_
         .n_examples = e->n, .n_contexts = e->n_contexts, .cls = vocab->cls, .sep = vocab->sep};
     TRY(check_options(&o));
     struct builder b = {.f = f, .e = e, .options = o};
-    TRY(wordpiece_init(&b.tokenizer, vocab, o.lower_case));
+    TRY(wordpiece_scratch_init(&b.tokenizer, vocab, o.lower_case));
     f->first_features = calloc((size_t)e->n + 1, sizeof *f->first_features);
     f->question_starts = calloc((size_t)e->n + 1, sizeof *f->question_starts);
     f->example_contexts = calloc((size_t)e->n + 1, sizeof *f->example_contexts);
@@ -249,7 +249,7 @@ struct status squad_features_build(struct squad_features *f, const struct squad_
     f->question_ids = b.ids.ids;
     f->context_ids = b.context_ids.ids;
     f->token_words = (int32_t *)(void *)b.words.data;
-    wordpiece_fini(&b.tokenizer);
+    wordpiece_scratch_fini(&b.tokenizer);
     id_list_fini(&b.answer);
     free(b.word_starts);
     if (failed(s)) {

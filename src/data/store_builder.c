@@ -51,7 +51,7 @@ struct status store_builder_open(struct store_builder *b, struct store_builder_c
         b->writers[k].bin.fd = b->writers[k].idx.fd = -1;
         TRY(store_builder_prefix(b->prefixes[k], config.directory, k));
     }
-    struct status s = wordpiece_init(&b->tokenizer, config.vocab, config.lower_case);
+    struct status s = wordpiece_scratch_init(&b->tokenizer, config.vocab, config.lower_case);
     if (failed(s)) {
         return s;
     }
@@ -202,6 +202,6 @@ void store_builder_abandon(struct store_builder *b)
         block_sums_fini(&b->sums[k].bin);
         block_sums_fini(&b->sums[k].idx);
     }
-    wordpiece_fini(&b->tokenizer);
+    wordpiece_scratch_fini(&b->tokenizer);
     id_list_fini(&b->ids);
 }

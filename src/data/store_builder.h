@@ -31,7 +31,7 @@ struct store_builder_config {
 
 struct store_builder {
     struct store_builder_config config;
-    struct tokenizer tokenizer;
+    struct wordpiece_scratch tokenizer;
     struct indexed_writer writers[STORE_COUNT];
     struct token_store_sums sums[STORE_COUNT];
     char prefixes[STORE_COUNT][STORE_BUILDER_PATH_BYTES];

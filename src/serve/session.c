@@ -97,7 +97,7 @@ static struct status open_from(struct session *s, struct model_dir *m, enum bert
     s->sentence = &s->files;
     s->text_length = text_length_of(&s->files, m);
     s->batch_tokens = batch_tokens_on(o->backend.device);
-    TRY(wordpiece_init(&s->tokenizer, &s->vocab, m->text.lower_case));
+    TRY(wordpiece_scratch_init(&s->tokenizer, &s->vocab, m->text.lower_case));
     TRY(trainer_init(&s->model, &config));
     TRY(trainer_state_load(&s->model, m, task, may_be_new, &report));
     if (!load_report_is_plain(&report)) {
@@ -169,7 +169,7 @@ static struct status open_over(struct session *s, const struct session *model, e
     TRY(task_on(&task, model->bert.task));
     s->bert = bert_model(&model->bert.config, task);
     struct trainer_config config = config_of(&s->bert, limits, &o);
-    TRY(wordpiece_init(&s->tokenizer, &s->vocab, model->tokenizer.basic.lower_case));
+    TRY(wordpiece_scratch_init(&s->tokenizer, &s->vocab, model->tokenizer.basic.lower_case));
     TRY(trainer_init_shared(&s->model, &config, &model->model));
     return bert_batch_init(&s->batch, limits);
 }
@@ -193,7 +193,7 @@ void session_close(struct session *s)
 {
     batch_fini(&s->batch);
     trainer_fini(&s->model);
-    wordpiece_fini(&s->tokenizer);
+    wordpiece_scratch_fini(&s->tokenizer);
     if (!s->shared) {
         vocab_fini(&s->vocab);
         sentence_model_close(&s->files);

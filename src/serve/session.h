@@ -25,7 +25,7 @@ struct status session_options_find(struct session_options *o, const char *device
 
 struct session {
     struct vocab vocab;
-    struct tokenizer tokenizer;
+    struct wordpiece_scratch tokenizer;
     int64_t max_length;   /* tokens that the model reads at once, special ones included */
     int64_t batch_tokens; /* of the texts that are run at once, if one alone does not take more */
     struct bert_model bert;

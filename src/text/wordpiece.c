@@ -19,14 +19,14 @@ struct wordpiece_memo {
     uint8_t n_ids;
 };
 
-static void append_id(struct tokenizer *t, int32_t id)
+static void append_id(struct wordpiece_scratch *t, int32_t id)
 {
     if (!id_list_append(t->ids_out, id)) {
         t->out_of_memory = true;
     }
 }
 
-static void append(struct tokenizer *t, int32_t id, struct basic_span span)
+static void append(struct wordpiece_scratch *t, int32_t id, struct basic_span span)
 {
     if (t->ids_out != NULL) {
         append_id(t, id);
@@ -40,7 +40,7 @@ static void append(struct tokenizer *t, int32_t id, struct basic_span span)
 /* Greedy longest match.  A word that cannot be covered is one [UNK]. */
 static void encode_word(void *context, const struct basic_word *w)
 {
-    struct tokenizer *t = context;
+    struct wordpiece_scratch *t = context;
     int32_t ids[BASIC_WORD_MAX_CHARS];
     struct basic_span spans[BASIC_WORD_MAX_CHARS];
     int n_ids = 0;
@@ -77,14 +77,14 @@ static int32_t find_alone(const struct vocab *v, char c)
     return id < 0 ? v->unk : id;
 }
 
-struct status wordpiece_init(struct tokenizer *t, const struct vocab *vocab, bool lower_case)
+struct status wordpiece_scratch_init(struct wordpiece_scratch *t, const struct vocab *vocab, bool lower_case)
 {
-    *t = (struct tokenizer){.vocab = vocab};
+    *t = (struct wordpiece_scratch){.vocab = vocab};
     TRY(basic_tokenizer_init(&t->basic, lower_case));
     size_t memo_bytes = sizeof *t->memos * MEMO_WAYS << MEMO_BITS;
     t->memos = aligned_alloc(sizeof *t->memos * MEMO_WAYS, memo_bytes); /* a pair is a cache line */
     if (t->memos == NULL) {
-        wordpiece_fini(t);
+        wordpiece_scratch_fini(t);
         return status_error(STATUS_MEMORY, "out of memory for a tokenizer");
     }
     memset(t->memos, 0, memo_bytes);
@@ -94,11 +94,11 @@ struct status wordpiece_init(struct tokenizer *t, const struct vocab *vocab, boo
     return status_ok();
 }
 
-void wordpiece_fini(struct tokenizer *t)
+void wordpiece_scratch_fini(struct wordpiece_scratch *t)
 {
     basic_tokenizer_fini(&t->basic);
     free(t->memos);
-    *t = (struct tokenizer){0};
+    *t = (struct wordpiece_scratch){0};
 }
 
 /* Bytes of the run at the start of text[0..n). */
@@ -113,7 +113,7 @@ static size_t run_length(const char *text, size_t n)
 
 /* The only failure of encoding, kept until the text is done: a status for each run would cost more than the
  * run. */
-static struct status take_status(struct tokenizer *t, size_t n)
+static struct status take_status(struct wordpiece_scratch *t, size_t n)
 {
     bool out_of_memory = t->out_of_memory;
     t->out_of_memory = false;
@@ -122,12 +122,13 @@ static struct status take_status(struct tokenizer *t, size_t n)
                : status_ok();
 }
 
-static void encode(struct tokenizer *t, const char *text, size_t n)
+static void encode(struct wordpiece_scratch *t, const char *text, size_t n)
 {
     t->out_of_memory |= !basic_tokenizer_words(&t->basic, text, n, 0, encode_word, t);
 }
 
-struct status wordpiece_encode(struct tokenizer *t, struct token_list *out, const char *text, size_t n)
+struct status wordpiece_encode(struct wordpiece_scratch *t, struct token_list *out, const char *text,
+                               size_t n)
 {
     t->tokens_out = out;
     t->ids_out = NULL;
@@ -173,7 +174,7 @@ static void load_run(uint64_t run[2], const char *text, size_t n, size_t readabl
     }
 }
 
-static void encode_run(struct tokenizer *t, const char *text, size_t n, size_t readable)
+static void encode_run(struct wordpiece_scratch *t, const char *text, size_t n, size_t readable)
 {
     if (n > MEMO_RUN_BYTES) {
         encode(t, text, n);
@@ -201,7 +202,8 @@ static void encode_run(struct tokenizer *t, const char *text, size_t n, size_t r
     }
 }
 
-struct status wordpiece_encode_ids(struct tokenizer *t, struct id_list *out, const char *text, size_t n)
+struct status wordpiece_encode_ids(struct wordpiece_scratch *t, struct id_list *out, const char *text,
+                                   size_t n)
 {
     t->tokens_out = NULL;
     t->ids_out = out;

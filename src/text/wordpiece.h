@@ -12,8 +12,8 @@
 #include "text/token_list.h"
 #include "text/vocab.h"
 
-/* Belongs to one thread; several may share a vocabulary. */
-struct tokenizer {
+/* What encoding writes: of one thread; several may share a vocabulary. */
+struct wordpiece_scratch {
     const struct vocab *vocab;
     struct basic_tokenizer basic;
     int32_t punctuation_ids[128];  /* of the ASCII characters that stand alone */
@@ -24,14 +24,16 @@ struct tokenizer {
 };
 
 /* Borrows the vocabulary, which must outlive it.  `lower_case` also strips accents, as for BERT uncased. */
-struct status wordpiece_init(struct tokenizer *t, const struct vocab *vocab, bool lower_case);
-void wordpiece_fini(struct tokenizer *t);
+struct status wordpiece_scratch_init(struct wordpiece_scratch *t, const struct vocab *vocab, bool lower_case);
+void wordpiece_scratch_fini(struct wordpiece_scratch *t);
 
 /* Appends the tokens of text[0..n), any bytes, with their offsets.  STATUS_MEMORY is its only failure. */
-struct status wordpiece_encode(struct tokenizer *t, struct token_list *out, const char *text, size_t n);
+struct status wordpiece_encode(struct wordpiece_scratch *t, struct token_list *out, const char *text,
+                               size_t n);
 
 /* Appends the same ids alone, many times faster. */
-struct status wordpiece_encode_ids(struct tokenizer *t, struct id_list *out, const char *text, size_t n);
+struct status wordpiece_encode_ids(struct wordpiece_scratch *t, struct id_list *out, const char *text,
+                                   size_t n);
 
 /* Appends a readable form of ids[0..n): pieces joined into words, a space between words, none before closing
  * and after opening ASCII punctuation.  An id outside the vocabulary is STATUS_DATA. */

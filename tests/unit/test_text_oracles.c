@@ -16,7 +16,7 @@ static json_t *read_json_member(const char *name)
     return root;
 }
 
-static void questions_have_the_ids_of_hugging_face(struct tokenizer *t)
+static void questions_have_the_ids_of_hugging_face(struct wordpiece_scratch *t)
 {
     json_t *questions = read_json_member("oracles/squad-dev-questions.bert-uncased.tokens.json");
     json_t *wanted = read_json_member("oracles/squad-dev-questions.bert-uncased.ids.json");
@@ -41,7 +41,7 @@ static void questions_have_the_ids_of_hugging_face(struct tokenizer *t)
     json_decref(wanted);
 }
 
-static void nasty_texts_have_the_ids_of_llama_cpp(struct tokenizer *t)
+static void nasty_texts_have_the_ids_of_llama_cpp(struct wordpiece_scratch *t)
 {
     struct buf in = shared_read_member("vocab-oracles.tar.xz", "oracles/llama.cpp-tokenizer/bert-bge.inp");
     struct buf out = shared_read_member("vocab-oracles.tar.xz", "oracles/llama.cpp-tokenizer/bert-bge.out");
@@ -71,11 +71,11 @@ int main(void)
     struct buf text = shared_read_member("vocab-oracles.tar.xz", "vocab/bert-base-uncased-vocab.txt");
     struct vocab v;
     EXPECT_OK(vocab_init(&v, text.data, text.n, "bert-base-uncased-vocab.txt"));
-    struct tokenizer t;
-    EXPECT_OK(wordpiece_init(&t, &v, true));
+    struct wordpiece_scratch t;
+    EXPECT_OK(wordpiece_scratch_init(&t, &v, true));
     questions_have_the_ids_of_hugging_face(&t);
     nasty_texts_have_the_ids_of_llama_cpp(&t);
-    wordpiece_fini(&t);
+    wordpiece_scratch_fini(&t);
     vocab_fini(&v);
     buf_fini(&text);
     return 0;

@@ -58,7 +58,7 @@ static void bad_vocabularies_are_refused(void)
 }
 
 /* Encodes with offsets and without: the ids must be the same. */
-static void encode_both(struct tokenizer *t, struct token_list *tokens, const char *text, size_t n)
+static void encode_both(struct wordpiece_scratch *t, struct token_list *tokens, const char *text, size_t n)
 {
     struct id_list ids = {0};
     tokens->n = 0;
@@ -100,7 +100,7 @@ static size_t from_hex(char *out, const char *hex)
     return n;
 }
 
-static void expect_case(struct tokenizer *t, const json_t *c, size_t number)
+static void expect_case(struct wordpiece_scratch *t, const json_t *c, size_t number)
 {
     char text[4096];
     const char *hex = json_string_value(json_object_get(c, "text"));
@@ -133,9 +133,9 @@ static void ids_and_offsets_are_those_of_tokenizers(void)
     struct buf text = vocab_text_of(json_object_get(root, "vocab"));
     struct vocab v;
     EXPECT_OK(vocab_init(&v, text.data, text.n, "text_cases.json"));
-    struct tokenizer uncased, cased;
-    EXPECT_OK(wordpiece_init(&uncased, &v, true));
-    EXPECT_OK(wordpiece_init(&cased, &v, false));
+    struct wordpiece_scratch uncased, cased;
+    EXPECT_OK(wordpiece_scratch_init(&uncased, &v, true));
+    EXPECT_OK(wordpiece_scratch_init(&cased, &v, false));
     const json_t *cases = json_object_get(root, "cases");
     EXPECT(json_array_size(cases) >= 200, "%zu cases", json_array_size(cases));
     size_t i;
@@ -144,8 +144,8 @@ static void ids_and_offsets_are_those_of_tokenizers(void)
     {
         expect_case(json_is_true(json_object_get(c, "lower_case")) ? &uncased : &cased, c, i);
     }
-    wordpiece_fini(&uncased);
-    wordpiece_fini(&cased);
+    wordpiece_scratch_fini(&uncased);
+    wordpiece_scratch_fini(&cased);
     vocab_fini(&v);
     buf_fini(&text);
     json_decref(root);
@@ -154,14 +154,14 @@ static void ids_and_offsets_are_those_of_tokenizers(void)
 static void special_pieces_in_a_text_are_text(void)
 {
     struct vocab v = vocab_of(SPECIALS "[\n]\nsep\n");
-    struct tokenizer t;
-    EXPECT_OK(wordpiece_init(&t, &v, true));
+    struct wordpiece_scratch t;
+    EXPECT_OK(wordpiece_scratch_init(&t, &v, true));
     struct token_list tokens = {0};
     encode_both(&t, &tokens, "[SEP]", 5);
     EXPECT(tokens.n == 3 && tokens.tokens[0].id == 5 && tokens.tokens[1].id == 7 && tokens.tokens[2].id == 6,
            "%zu tokens", tokens.n);
     token_list_fini(&tokens);
-    wordpiece_fini(&t);
+    wordpiece_scratch_fini(&t);
     vocab_fini(&v);
 }
 
@@ -171,13 +171,13 @@ static void what_vanishes_has_no_tokens(void)
         "", " \t\n", "\xFF", "\xE2\x82", "\xEF\xBF\xBD \x7F \xC2\xAD\xE2\x80\x8B", "\xCC\x81"};
     struct vocab v = vocab_of(SPECIALS "a\n");
     for (size_t i = 0; i < sizeof texts / sizeof texts[0]; i++) {
-        struct tokenizer t;
-        EXPECT_OK(wordpiece_init(&t, &v, true));
+        struct wordpiece_scratch t;
+        EXPECT_OK(wordpiece_scratch_init(&t, &v, true));
         struct token_list tokens = {0};
         encode_both(&t, &tokens, texts[i], strlen(texts[i]));
         EXPECT(tokens.n == 0, "text %zu has %zu tokens", i, tokens.n);
         token_list_fini(&tokens);
-        wordpiece_fini(&t);
+        wordpiece_scratch_fini(&t);
     }
     vocab_fini(&v);
 }
@@ -185,8 +185,8 @@ static void what_vanishes_has_no_tokens(void)
 static void words_of_more_than_a_hundred_characters_are_unknown(void)
 {
     struct vocab v = vocab_of(SPECIALS "a\n##a\n\xC3\xA9\n##\xC3\xA9\n");
-    struct tokenizer t;
-    EXPECT_OK(wordpiece_init(&t, &v, false));
+    struct wordpiece_scratch t;
+    EXPECT_OK(wordpiece_scratch_init(&t, &v, false));
     struct token_list tokens = {0};
     char text[202];
     memset(text, 'a', sizeof text);
@@ -203,7 +203,7 @@ static void words_of_more_than_a_hundred_characters_are_unknown(void)
     encode_both(&t, &tokens, text, 202);
     EXPECT(tokens.n == 1 && tokens.tokens[0].id == v.unk, "101 of two bytes");
     token_list_fini(&tokens);
-    wordpiece_fini(&t);
+    wordpiece_scratch_fini(&t);
     vocab_fini(&v);
 }
 
@@ -212,8 +212,8 @@ static void endless_marks_are_ordered(void)
 {
     enum { N_MARKS = 1 << 18 };
     struct vocab v = vocab_of(SPECIALS "a\n");
-    struct tokenizer t;
-    EXPECT_OK(wordpiece_init(&t, &v, true));
+    struct wordpiece_scratch t;
+    EXPECT_OK(wordpiece_scratch_init(&t, &v, true));
     char *text = malloc(1 + 4 * N_MARKS);
     EXPECT(text != NULL, "memory");
     text[0] = 'a';
@@ -225,7 +225,7 @@ static void endless_marks_are_ordered(void)
     EXPECT(tokens.n == 1 && tokens.tokens[0].id == 5 && tokens.tokens[0].end == 1, "one letter stays");
     token_list_fini(&tokens);
     free(text);
-    wordpiece_fini(&t);
+    wordpiece_scratch_fini(&t);
     vocab_fini(&v);
 }
 

@@ -47,12 +47,17 @@ static uint32_t follow(const struct vocab *v, uint32_t node, unsigned char byte)
     return v->edges[edge_slot(v, node << 8 | byte)].to;
 }
 
+bool vocab_continues(const char *piece, size_t n)
+{
+    return n > VOCAB_PREFIX_BYTES && piece[0] == '#' && piece[1] == '#';
+}
+
 /* The root under which a piece is kept, and the piece without its prefix. */
 static uint32_t take_root(const char **piece, size_t *n)
 {
-    if (*n > 2 && (*piece)[0] == '#' && (*piece)[1] == '#') {
-        *piece += 2;
-        *n -= 2;
+    if (vocab_continues(*piece, *n)) {
+        *piece += VOCAB_PREFIX_BYTES;
+        *n -= VOCAB_PREFIX_BYTES;
         return ROOT_CONTINUES;
     }
     return ROOT_BEGINS;

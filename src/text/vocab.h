@@ -13,6 +13,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+enum { VOCAB_PREFIX_BYTES = 2 };      /* "##" */
 enum { VOCAB_PIECE_MAX_BYTES = 512 }; /* longer ones could never match: a word has at most 100 characters */
 
 struct vocab {
@@ -37,6 +38,9 @@ void vocab_fini(struct vocab *v);
 
 /* The id of a piece as written in the file ("ing", "##ing", "[SEP]"), or -1. */
 int32_t vocab_find(const struct vocab *v, const char *piece, size_t n);
+
+/* Whether a piece continues a word: it is written with "##" in front. */
+bool vocab_continues(const char *piece, size_t n);
 
 /* The piece of an id in [0, n); borrowed, not NUL-terminated. */
 const char *vocab_piece(const struct vocab *v, int32_t id, size_t *n);

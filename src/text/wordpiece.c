@@ -231,24 +231,19 @@ static bool joins(const char *left, size_t n_left, const char *right, size_t n_r
     return opens || closes;
 }
 
-struct status wordpiece_decode(const struct vocab *v, struct buf *out, const int32_t *ids, size_t n)
+void wordpiece_decode(const struct vocab *v, struct buf *out, const int32_t *ids, size_t n)
 {
     const char *previous = NULL;
     size_t n_previous = 0;
     for (size_t i = 0; i < n; i++) {
-        if (ids[i] < 0 || ids[i] >= v->n) {
-            return status_error(STATUS_DATA, "token %zu has the id %d, but the vocabulary has %d pieces", i,
-                                ids[i], v->n);
-        }
         size_t n_piece;
         const char *piece = vocab_piece(v, ids[i], &n_piece);
-        bool continues = n_piece > 2 && piece[0] == '#' && piece[1] == '#';
-        if (previous != NULL && !continues && !joins(previous, n_previous, piece, n_piece)) {
+        size_t n_prefix = vocab_continues(piece, n_piece) ? VOCAB_PREFIX_BYTES : 0;
+        if (previous != NULL && n_prefix == 0 && !joins(previous, n_previous, piece, n_piece)) {
             buf_putc(out, ' ');
         }
-        buf_append(out, piece + (continues ? 2 : 0), n_piece - (continues ? 2 : 0));
+        buf_append(out, piece + n_prefix, n_piece - n_prefix);
         previous = piece;
         n_previous = n_piece;
     }
-    return buf_status(out);
 }

@@ -36,7 +36,7 @@ struct status wordpiece_encode_ids(struct wordpiece_scratch *t, struct id_list *
                                    size_t n);
 
 /* Appends a readable form of ids[0..n): pieces joined into words, a space between words, none before closing
- * and after opening ASCII punctuation.  An id outside the vocabulary is STATUS_DATA. */
-struct status wordpiece_decode(const struct vocab *v, struct buf *out, const int32_t *ids, size_t n);
+ * and after opening ASCII punctuation. */
+void wordpiece_decode(const struct vocab *v, struct buf *out, const int32_t *ids, size_t n);
 
 #endif

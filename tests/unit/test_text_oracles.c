@@ -3,7 +3,7 @@
 #include "fixture_shared.h"
 
 #include "core/json.h"
-#include "text/wordpiece.h"
+#include "text/wordpiece_tokenizer.h"
 
 #define MARK "\n__ggml_vocab_test__\n"
 
@@ -16,7 +16,7 @@ static json_t *read_json_member(const char *name)
     return root;
 }
 
-static void questions_have_the_ids_of_hugging_face(struct wordpiece_scratch *t)
+static void questions_have_the_ids_of_hugging_face(struct tokenizer_scratch *t)
 {
     json_t *questions = read_json_member("oracles/squad-dev-questions.bert-uncased.tokens.json");
     json_t *wanted = read_json_member("oracles/squad-dev-questions.bert-uncased.ids.json");
@@ -30,7 +30,7 @@ static void questions_have_the_ids_of_hugging_face(struct wordpiece_scratch *t)
         const json_t *text = json_object_get(question, "original");
         const json_t *row = json_array_get(wanted, i);
         ids.n = 0;
-        EXPECT_OK(wordpiece_encode_ids(t, &ids, json_string_value(text), json_string_length(text)));
+        EXPECT_OK(tokenizer_encode_ids(t, &ids, json_string_value(text), json_string_length(text)));
         EXPECT(ids.n == json_array_size(row), "question %zu: %zu ids", i, ids.n);
         for (size_t k = 0; k < ids.n; k++) {
             EXPECT(ids.ids[k] == json_integer_value(json_array_get(row, k)), "question %zu, id %zu", i, k);
@@ -41,7 +41,7 @@ static void questions_have_the_ids_of_hugging_face(struct wordpiece_scratch *t)
     json_decref(wanted);
 }
 
-static void nasty_texts_have_the_ids_of_llama_cpp(struct wordpiece_scratch *t)
+static void nasty_texts_have_the_ids_of_llama_cpp(struct tokenizer_scratch *t)
 {
     struct buf in = shared_read_member("vocab-oracles.tar.xz", "oracles/llama.cpp-tokenizer/bert-bge.inp");
     struct buf out = shared_read_member("vocab-oracles.tar.xz", "oracles/llama.cpp-tokenizer/bert-bge.out");
@@ -51,7 +51,7 @@ static void nasty_texts_have_the_ids_of_llama_cpp(struct wordpiece_scratch *t)
     int n_texts = 0;
     for (const char *end = strstr(text, MARK); end != NULL; end = strstr(text, MARK)) {
         ids.n = 0;
-        EXPECT_OK(wordpiece_encode_ids(t, &ids, text, (size_t)(end - text)));
+        EXPECT_OK(tokenizer_encode_ids(t, &ids, text, (size_t)(end - text)));
         for (size_t k = 0; k < ids.n; k++) {
             EXPECT(strtol(wanted, &wanted, 10) == ids.ids[k], "text %d, id %zu", n_texts, k);
         }
@@ -69,14 +69,14 @@ static void nasty_texts_have_the_ids_of_llama_cpp(struct wordpiece_scratch *t)
 int main(void)
 {
     struct buf text = shared_read_member("vocab-oracles.tar.xz", "vocab/bert-base-uncased-vocab.txt");
-    struct vocab v;
-    EXPECT_OK(vocab_init(&v, text.data, text.n, "bert-base-uncased-vocab.txt"));
-    struct wordpiece_scratch t;
-    EXPECT_OK(wordpiece_scratch_init(&t, &v, true));
-    questions_have_the_ids_of_hugging_face(&t);
-    nasty_texts_have_the_ids_of_llama_cpp(&t);
-    wordpiece_scratch_fini(&t);
-    vocab_fini(&v);
+    struct tokenizer t;
+    struct tokenizer_scratch scratch;
+    EXPECT_OK(wordpiece_tokenizer_init(&t, text.data, text.n, "bert-base-uncased-vocab.txt", true));
+    EXPECT_OK(tokenizer_scratch_init(&scratch, &t));
+    questions_have_the_ids_of_hugging_face(&scratch);
+    nasty_texts_have_the_ids_of_llama_cpp(&scratch);
+    tokenizer_scratch_fini(&scratch);
+    tokenizer_fini(&t);
     buf_fini(&text);
     return 0;
 }

@@ -4,6 +4,7 @@
 #include "core/hash.h"
 #include "core/json.h"
 #include "text/wordpiece.h"
+#include "text/wordpiece_tokenizer.h"
 
 #define SPECIALS "[PAD]\n[UNK]\n[CLS]\n[SEP]\n[MASK]\n"
 
@@ -231,15 +232,17 @@ static void endless_marks_are_ordered(void)
 
 static void ids_become_readable_text(void)
 {
-    struct vocab v = vocab_of(SPECIALS "un\n##able\n.\nis\n(\n)\n");
+    static const char text[] = SPECIALS "un\n##able\n.\nis\n(\n)\n";
     static const int32_t ids[] = {2, 9, 5, 6, 10, 7, 8, 4, 3};
+    struct tokenizer t;
     struct buf b = {0};
-    EXPECT_OK(wordpiece_decode(&v, &b, ids, sizeof ids / sizeof ids[0]));
+    EXPECT_OK(wordpiece_tokenizer_init(&t, text, strlen(text), "test", true));
+    EXPECT_OK(tokenizer_decode(&t, &b, ids, sizeof ids / sizeof ids[0]));
     EXPECT(strcmp(buf_text(&b), "[CLS] (unable). is [MASK] [SEP]") == 0, "'%s'", buf_text(&b));
     static const int32_t outside[] = {5, 11};
-    EXPECT_ERROR(wordpiece_decode(&v, &b, outside, 2), STATUS_DATA, "token 1 has the id 11");
+    EXPECT_ERROR(tokenizer_decode(&t, &b, outside, 2), STATUS_DATA, "token 1 has the id 11");
     buf_fini(&b);
-    vocab_fini(&v);
+    tokenizer_fini(&t);
 }
 
 int main(void)

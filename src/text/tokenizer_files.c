@@ -1,0 +1,110 @@
+#include "text/tokenizer_files.h"
+
+#include "io/file.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+static struct status make_path(char path[FILE_PATH_BYTES], const char *directory, const char *name)
+{
+    int n = snprintf(path, FILE_PATH_BYTES, "%s/%s", directory, name);
+    return n < FILE_PATH_BYTES ? status_ok()
+                               : status_error(STATUS_USAGE, "the path %.60s... is longer than %d bytes",
+                                              directory, FILE_PATH_BYTES - 1);
+}
+
+static struct status compare(enum tokenizer_copy *copy, const struct tokenizer_file *file, const char *path)
+{
+    struct file_map m;
+    *copy = TOKENIZER_COPY_ABSENT;
+    if (!file_exists(path)) {
+        return status_ok();
+    }
+    TRY(file_map_open(&m, path));
+    bool same = m.n == file->n && (m.n == 0 || memcmp(m.data, file->bytes, m.n) == 0);
+    *copy = same ? TOKENIZER_COPY_SAME : TOKENIZER_COPY_OTHER;
+    file_map_close(&m);
+    return status_ok();
+}
+
+struct status tokenizer_files_compare(enum tokenizer_copy *copy, const char **name, const struct tokenizer *t,
+                                      const char *directory)
+{
+    const char *first[] = {
+        [TOKENIZER_COPY_ABSENT] = NULL, [TOKENIZER_COPY_SAME] = NULL, [TOKENIZER_COPY_OTHER] = NULL};
+    for (int i = t->n_files - 1; i >= 0; i--) {
+        char path[FILE_PATH_BYTES];
+        enum tokenizer_copy one;
+        TRY(make_path(path, directory, t->files[i].name));
+        TRY(compare(&one, &t->files[i], path));
+        first[one] = t->files[i].name;
+    }
+    bool is_there = first[TOKENIZER_COPY_SAME] != NULL || first[TOKENIZER_COPY_OTHER] != NULL;
+    bool is_whole = first[TOKENIZER_COPY_ABSENT] == NULL && first[TOKENIZER_COPY_OTHER] == NULL;
+    *copy = !is_there ? TOKENIZER_COPY_ABSENT : is_whole ? TOKENIZER_COPY_SAME : TOKENIZER_COPY_OTHER;
+    if (*copy == TOKENIZER_COPY_OTHER) {
+        *name = first[first[TOKENIZER_COPY_OTHER] != NULL ? TOKENIZER_COPY_OTHER : TOKENIZER_COPY_SAME];
+    }
+    return status_ok();
+}
+
+struct status tokenizer_files_write(const struct tokenizer *t, const char *directory)
+{
+    for (int i = 0; i < t->n_files; i++) {
+        char path[FILE_PATH_BYTES];
+        TRY(make_path(path, directory, t->files[i].name));
+        TRY(file_write_atomic(path, t->files[i].bytes, t->files[i].n));
+    }
+    return status_ok();
+}
+
+void tokenizer_files_remove(const struct tokenizer *t, const char *directory)
+{
+    for (int i = 0; i < t->n_files; i++) {
+        char path[FILE_PATH_BYTES];
+        if (!failed(make_path(path, directory, t->files[i].name))) {
+            unlink(path);
+        }
+    }
+}
+
+struct status tokenizer_files_write_json(const char *directory, const char *name, const json_t *root)
+{
+    char path[FILE_PATH_BYTES];
+    TRY(make_path(path, directory, name));
+    char *text = root == NULL ? NULL : json_to_text(root);
+    if (text == NULL) {
+        return status_error(STATUS_MEMORY, "out of memory for %s", path);
+    }
+    struct status s = file_write_atomic(path, text, strlen(text));
+    free(text);
+    return s;
+}
+
+struct status tokenizer_files_write_config(const struct tokenizer *t, const char *directory,
+                                           int64_t max_length)
+{
+    json_t *root = t->kind->config(t, max_length);
+    struct status s = tokenizer_files_write_json(directory, TOKENIZER_CONFIG_NAME, root);
+    json_decref(root);
+    return s;
+}
+
+struct status tokenizer_files_write_all(const struct tokenizer *t, const char *directory, int64_t max_length)
+{
+    json_t *documents, *document;
+    const char *name;
+    TRY(tokenizer_files_write(t, directory));
+    TRY(tokenizer_files_write_config(t, directory, max_length));
+    TRY(t->kind->documents(&documents, t));
+    struct status s = documents == NULL
+                          ? status_error(STATUS_MEMORY, "out of memory for the tokenizer's files")
+                          : status_ok();
+    json_object_foreach(documents, name, document)
+    {
+        s = failed(s) ? s : tokenizer_files_write_json(directory, name, document);
+    }
+    json_decref(documents);
+    return s;
+}

@@ -1,0 +1,32 @@
+/* tokenizer_files: the files of a tokenizer in the directories that kiln writes: those of its vocabulary, whose hash
+ * goes along, tokenizer_config.json, and what else `transformers` wants in a model directory. */
+#ifndef KILN_TEXT_TOKENIZER_FILES_H
+#define KILN_TEXT_TOKENIZER_FILES_H
+
+#include "text/tokenizer.h"
+
+#define TOKENIZER_CONFIG_NAME "tokenizer_config.json"
+
+/* What the files of a vocabulary in a directory are to a tokenizer's own. */
+enum tokenizer_copy { TOKENIZER_COPY_ABSENT, TOKENIZER_COPY_SAME, TOKENIZER_COPY_OTHER };
+
+/* Compares the files of the vocabulary.  Where some are another's, or only some are there, `name` gets the first of them;
+ * it is left alone otherwise. */
+struct status tokenizer_files_compare(enum tokenizer_copy *copy, const char **name, const struct tokenizer *t,
+                                      const char *directory);
+
+/* Writes the files of the vocabulary, each whole or not at all, or removes those that are there. */
+struct status tokenizer_files_write(const struct tokenizer *t, const char *directory);
+void tokenizer_files_remove(const struct tokenizer *t, const char *directory);
+
+/* Writes tokenizer_config.json; max_length is the tokens that a model reads. */
+struct status tokenizer_files_write_config(const struct tokenizer *t, const char *directory,
+                                           int64_t max_length);
+
+/* Writes all that a model directory has of a tokenizer. */
+struct status tokenizer_files_write_all(const struct tokenizer *t, const char *directory, int64_t max_length);
+
+/* Writes a JSON document; NULL stands for memory that ran out. */
+struct status tokenizer_files_write_json(const char *directory, const char *name, const json_t *root);
+
+#endif

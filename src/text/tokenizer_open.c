@@ -1,0 +1,131 @@
+#include "text/tokenizer_open.h"
+
+#include "io/file.h"
+#include "text/tokenizer_config.h"
+#include "text/tokenizer_files.h"
+#include "text/tokenizer_json.h"
+#include "text/wordpiece_tokenizer.h"
+
+#include <string.h>
+
+static const struct tokenizer_kind *const kinds[] = {&wordpiece_tokenizer_kind};
+
+struct status tokenizer_open_vocabulary(struct tokenizer *t, const char *path, bool lower_case)
+{
+    return wordpiece_tokenizer_open(t, path, lower_case);
+}
+
+/* DIRECTORY/NAME, if it is there and the path not too long. */
+static bool find_file(char path[FILE_PATH_BYTES], const char *directory, const char *name)
+{
+    int n = snprintf(path, FILE_PATH_BYTES, "%s/%s", directory, name);
+    return n < FILE_PATH_BYTES && file_exists(path);
+}
+
+/* Overwrites what tokenizer_config.json says. */
+static struct status read_config(struct tokenizer_config *c, const char *path, bool any_class)
+{
+    struct file_map map;
+    TRY(file_map_open(&map, path));
+    struct status s =
+        tokenizer_config_parse(c, map.n == 0 ? "" : (const char *)map.data, map.n, any_class, path);
+    file_map_close(&map);
+    return s;
+}
+
+static struct status read_beside(struct tokenizer *t, const char *vocabulary)
+{
+    char path[FILE_PATH_BYTES];
+    struct tokenizer_config c = tokenizer_config_defaults();
+    const char *slash = strrchr(vocabulary, '/');
+    int n_directory = slash == NULL ? 0 : (int)(slash - vocabulary) + 1;
+    int n = snprintf(path, sizeof path, "%.*s" TOKENIZER_CONFIG_NAME, n_directory, vocabulary);
+    if (n >= FILE_PATH_BYTES) {
+        return status_error(STATUS_USAGE, "the path %.60s... is longer than %d bytes", path,
+                            FILE_PATH_BYTES - 1);
+    }
+    if (file_exists(path)) {
+        TRY(read_config(&c, path, true));
+    }
+    return tokenizer_set_lower_case(t, c.lower_case);
+}
+
+struct status tokenizer_open_beside(struct tokenizer *t, const char *path)
+{
+    TRY(tokenizer_open_vocabulary(t, path, false));
+    struct status s = read_beside(t, path);
+    if (failed(s)) {
+        tokenizer_fini(t);
+    }
+    return s;
+}
+
+/* The vocabulary of tokenizer.json, if that is wanted, and its letter case, which tokenizer_config.json may overrule. */
+static struct status read_json(struct tokenizer *t, struct tokenizer_config *c, bool *exists,
+                               const char *directory)
+{
+    char path[FILE_PATH_BYTES];
+    struct file_map map;
+    struct tokenizer_json json;
+    bool wants_vocabulary = t->kind == NULL;
+    *exists = find_file(path, directory, "tokenizer.json");
+    if (!*exists) {
+        return wants_vocabulary
+                   ? status_error(STATUS_DATA, "%s has neither vocab.txt nor tokenizer.json", directory)
+                   : status_ok();
+    }
+    TRY(file_map_open(&map, path));
+    struct status s = tokenizer_json_parse(&json, map.n == 0 ? "" : (const char *)map.data, map.n, path);
+    file_map_close(&map);
+    if (!failed(s)) {
+        c->lower_case = json.lower_case;
+        s = wants_vocabulary
+                ? wordpiece_tokenizer_init(t, json.vocab.data, json.vocab.n, path, json.lower_case)
+                : s;
+        tokenizer_json_fini(&json);
+    }
+    return s;
+}
+
+static struct status read_directory(struct tokenizer *t, struct tokenizer_config *c, const char *directory)
+{
+    char path[FILE_PATH_BYTES];
+    bool has_json;
+    if (find_file(path, directory, "vocab.txt")) {
+        TRY(tokenizer_open_vocabulary(t, path, false));
+    }
+    TRY(read_json(t, c, &has_json, directory));
+    if (find_file(path, directory, TOKENIZER_CONFIG_NAME)) {
+        TRY(read_config(c, path, has_json));
+    }
+    return tokenizer_set_lower_case(t, c->lower_case);
+}
+
+struct status tokenizer_open_directory(struct tokenizer *t, int64_t *max_length, const char *directory)
+{
+    struct tokenizer_config c = tokenizer_config_defaults();
+    *t = (struct tokenizer){0};
+    struct status s = read_directory(t, &c, directory);
+    *max_length = c.model_max_length;
+    if (failed(s)) {
+        tokenizer_fini(t);
+    }
+    return s;
+}
+
+void tokenizer_open_unknown(struct tokenizer *t)
+{
+    wordpiece_tokenizer_init_unknown(t, tokenizer_config_defaults().lower_case);
+}
+
+bool tokenizer_open_writes(const char *name)
+{
+    for (size_t k = 0; k < sizeof kinds / sizeof kinds[0]; k++) {
+        for (const char *const *own = kinds[k]->file_names; *own != NULL; own++) {
+            if (strcmp(*own, name) == 0) {
+                return true;
+            }
+        }
+    }
+    return false;
+}

@@ -1,0 +1,25 @@
+/* tokenizer_open: the one place that chooses a kind of tokenizer, by the files that are there.  Today each vocabulary is
+ * WordPiece's. */
+#ifndef KILN_TEXT_TOKENIZER_OPEN_H
+#define KILN_TEXT_TOKENIZER_OPEN_H
+
+#include "text/tokenizer.h"
+
+/* Opens the tokenizer of a vocabulary file.  STATUS_DATA if the file is missing or no vocabulary, STATUS_USAGE if its
+ * kind cannot lower the case of text. */
+struct status tokenizer_open_vocabulary(struct tokenizer *t, const char *path, bool lower_case);
+
+/* The same with the letter case that tokenizer_config.json in the directory of the vocabulary says. */
+struct status tokenizer_open_beside(struct tokenizer *t, const char *path);
+
+/* Opens the tokenizer of a model directory: vocab.txt or tokenizer.json, with what the latter and tokenizer_config.json
+ * say.  *max_length gets the tokens that a model reads; INT64_MAX: no file says. */
+struct status tokenizer_open_directory(struct tokenizer *t, int64_t *max_length, const char *directory);
+
+/* For tokens that others have made with a vocabulary that is not known: n is 0, its file is empty. */
+void tokenizer_open_unknown(struct tokenizer *t);
+
+/* Whether a kind of tokenizer writes a file of that name to a model directory. */
+bool tokenizer_open_writes(const char *name);
+
+#endif

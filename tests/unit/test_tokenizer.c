@@ -1,0 +1,217 @@
+/* Tests of text/tokenizer: WordPiece and a tokenizer of another kind behind one interface, their hashes and their files
+ * in directories. */
+#include "fixture_bytes.h"
+#include "fixture_store.h"
+
+#include "core/hash.h"
+#include "text/tokenizer_open.h"
+#include "text/wordpiece_tokenizer.h"
+
+static const char VOCAB[] = "[PAD]\n[UNK]\n[CLS]\n[SEP]\n[MASK]\nun\n##able\nA\na\n";
+
+static void wordpiece(struct tokenizer *t, bool lower_case)
+{
+    EXPECT_OK(wordpiece_tokenizer_init(t, VOCAB, sizeof VOCAB - 1, "test", lower_case));
+}
+
+static void bytes_go_both_ways(void)
+{
+    static const char text[] = "an \xFFid";
+    struct tokenizer t;
+    struct tokenizer_scratch scratch;
+    struct token_list tokens = {0};
+    struct id_list ids = {0};
+    struct buf back = {0};
+    bytes_tokenizer_init(&t);
+    EXPECT_OK(tokenizer_scratch_init(&scratch, &t));
+    EXPECT_OK(tokenizer_encode(&scratch, &tokens, text, 6));
+    EXPECT_OK(tokenizer_encode_ids(&scratch, &ids, text, 6));
+    EXPECT(tokens.n == 6 && ids.n == 6 && ids.ids[3] == 0xFF, "%zu tokens, %zu ids", tokens.n, ids.n);
+    for (size_t i = 0; i < 6; i++) {
+        const struct token *k = &tokens.tokens[i];
+        size_t n;
+        EXPECT(k->id == ids.ids[i] && k->start == i && k->end == i + 1, "token %zu", i);
+        EXPECT(*tokenizer_piece(&t, k->id, &n) == text[i] && n == 1, "piece of token %zu", i);
+        EXPECT(tokenizer_continues_word(&t, k->id) == (i != 2), "token %zu", i);
+    }
+    EXPECT_OK(tokenizer_decode(&t, &back, ids.ids, ids.n));
+    EXPECT(strcmp(buf_text(&back), text) == 0, "'%s'", buf_text(&back));
+    EXPECT_ERROR(tokenizer_decode(&t, &back, &(int32_t){256}, 1), STATUS_DATA,
+                 "token 0 has the id 256, but the vocabulary has 256 pieces");
+    EXPECT_ERROR(tokenizer_decode(&t, &back, &(int32_t){-1}, 1), STATUS_DATA, "the id -1");
+    tokenizer_scratch_fini(&scratch);
+    EXPECT(bytes_scratches == 0, "%d scratches are left", bytes_scratches);
+    buf_fini(&back);
+    token_list_fini(&tokens);
+    id_list_fini(&ids);
+    tokenizer_fini(&t);
+}
+
+static void wordpiece_says_what_it_has(void)
+{
+    static const int32_t special[SPECIAL_COUNT] = {0, 1, 2, 3, 4};
+    struct tokenizer t;
+    wordpiece(&t, true);
+    EXPECT(t.n == 9 && memcmp(t.special, special, sizeof special) == 0, "%d pieces", t.n);
+    EXPECT(tokenizer_continues_word(&t, 6) && !tokenizer_continues_word(&t, 5) &&
+               !tokenizer_continues_word(&t, t.special[SPECIAL_MASK]),
+           "words go on with ## only");
+    EXPECT_OK(tokenizer_require(&t, (1U << SPECIAL_COUNT) - 1, "everything"));
+    tokenizer_fini(&t);
+}
+
+/* The letter case is the tokenizer's, and a scratch takes it over. */
+static void letter_case_is_chosen_before_encoding(void)
+{
+    struct tokenizer t;
+    for (int lower = 0; lower < 2; lower++) {
+        struct tokenizer_scratch scratch;
+        struct id_list ids = {0};
+        wordpiece(&t, !lower);
+        EXPECT_OK(tokenizer_set_lower_case(&t, lower));
+        EXPECT_OK(tokenizer_scratch_init(&scratch, &t));
+        EXPECT_OK(tokenizer_encode_ids(&scratch, &ids, "A", 1));
+        EXPECT(ids.n == 1 && ids.ids[0] == (lower ? 8 : 7), "lower case %d: %d", lower, ids.ids[0]);
+        id_list_fini(&ids);
+        tokenizer_scratch_fini(&scratch);
+        tokenizer_fini(&t);
+    }
+    bytes_tokenizer_init(&t);
+    EXPECT_OK(tokenizer_set_lower_case(&t, false));
+    EXPECT_ERROR(tokenizer_set_lower_case(&t, true), STATUS_USAGE, "a byte tokenizer reads text as it is");
+    EXPECT(!t.lower_case, "what was refused was done");
+    tokenizer_fini(&t);
+}
+
+static void what_is_lacking_is_named(void)
+{
+    struct tokenizer t;
+    bytes_tokenizer_init(&t);
+    EXPECT_OK(tokenizer_require(&t, 0, "nothing"));
+    EXPECT_ERROR(tokenizer_require(&t, 1U << SPECIAL_MASK, "predicting masked tokens"), STATUS_DATA,
+                 "of a byte tokenizer, has no mask token, which predicting masked tokens needs");
+    t.special[SPECIAL_MASK] = 0;
+    EXPECT_OK(tokenizer_require(&t, 1U << SPECIAL_MASK, "predicting masked tokens"));
+    EXPECT_ERROR(tokenizer_require(&t, 1U << SPECIAL_MASK | 1U << SPECIAL_SEPARATOR, "a pair"), STATUS_DATA,
+                 "no separator token, which a pair needs");
+    tokenizer_fini(&t);
+}
+
+/* Stores and checkpoints hold the hash of vocab.txt, so it stays what it was. */
+static void one_hash_is_of_all_files(void)
+{
+    struct tokenizer t, other;
+    wordpiece(&t, true);
+    wordpiece(&other, false);
+    EXPECT(t.hash == hash_fnv1a(VOCAB, sizeof VOCAB - 1) && other.hash == t.hash, "the hash is the file's");
+    tokenizer_fini(&t);
+    tokenizer_fini(&other);
+
+    bytes_tokenizer_init(&t);
+    bytes_tokenizer_init(&other);
+    EXPECT(t.hash == other.hash && t.hash != hash_fnv1a(t.files[0].bytes, BYTES_N), "of both files");
+    const struct tokenizer_file changes[][2] = {
+        {t.files[0], {"merges.txt", "some\n", 5}},
+        {t.files[0], {"merges.bin", "none\n", 5}},
+        {t.files[1], t.files[0]},
+    };
+    for (size_t i = 0; i < sizeof changes / sizeof changes[0]; i++) {
+        tokenizer_set_files(&other, changes[i], 2);
+        EXPECT(other.hash != t.hash, "change %zu is not seen", i);
+    }
+    tokenizer_fini(&t);
+    tokenizer_fini(&other);
+}
+
+static void expect_copy(const struct tokenizer *t, enum tokenizer_copy wanted, const char *wanted_name)
+{
+    enum tokenizer_copy copy;
+    const char *name = "";
+    EXPECT_OK(tokenizer_files_compare(&copy, &name, t, fixture_path("files")));
+    EXPECT(copy == wanted && strcmp(name, wanted_name) == 0, "copy %d of %s", (int)copy, name);
+}
+
+static void files_are_written_by_their_list(void)
+{
+    struct tokenizer t;
+    bytes_tokenizer_init(&t);
+    EXPECT_OK(file_make_directories(fixture_path("files")));
+    expect_copy(&t, TOKENIZER_COPY_ABSENT, "");
+    EXPECT_OK(tokenizer_files_write(&t, fixture_path("files")));
+    expect_copy(&t, TOKENIZER_COPY_SAME, "");
+    fixture_write("files/merges.txt", "some\n", 5);
+    expect_copy(&t, TOKENIZER_COPY_OTHER, "merges.txt");
+    fixture_write("files/pieces.bin", "", 0);
+    expect_copy(&t, TOKENIZER_COPY_OTHER, "pieces.bin");
+    EXPECT_OK(tokenizer_files_write(&t, fixture_path("files")));
+    EXPECT(unlink(fixture_path("files/pieces.bin")) == 0, "pieces.bin");
+    expect_copy(&t, TOKENIZER_COPY_OTHER, "merges.txt");
+    tokenizer_files_remove(&t, fixture_path("files"));
+    expect_copy(&t, TOKENIZER_COPY_ABSENT, "");
+    EXPECT_OK(tokenizer_files_write_all(&t, fixture_path("files"), 7));
+    expect_copy(&t, TOKENIZER_COPY_SAME, "");
+    for (const char *const *name = bytes_file_names; *name != NULL; name++) {
+        char path[64];
+        snprintf(path, sizeof path, "files/%s", *name);
+        EXPECT(file_exists(fixture_path(path)), "%s is missing", path);
+        EXPECT(unlink(fixture_path(path)) == 0, "%s", path);
+    }
+    EXPECT(rmdir(fixture_path("files")) == 0, "more files were written than its list has");
+    EXPECT_ERROR(tokenizer_files_write(&t, fixture_path("files")), STATUS_IO, "files");
+    tokenizer_fini(&t);
+}
+
+/* A directory that was written is opened as what it was. */
+static void directories_are_opened(void)
+{
+    struct tokenizer t, read;
+    int64_t max_length;
+    for (int lower = 0; lower < 2; lower++) {
+        wordpiece(&t, lower);
+        EXPECT_OK(file_make_directories(fixture_path("model")));
+        EXPECT_OK(tokenizer_files_write_all(&t, fixture_path("model"), 7));
+        for (int whole = 1; whole >= 0; whole--) {
+            EXPECT_OK(tokenizer_open_directory(&read, &max_length, fixture_path("model")));
+            EXPECT(read.hash == t.hash && read.n == t.n && read.lower_case == lower && max_length == 7,
+                   "lower case %d: %lld tokens", read.lower_case, (long long)max_length);
+            tokenizer_fini(&read);
+            unlink(fixture_path("model/vocab.txt"));
+        }
+        EXPECT(tokenizer_open_writes("tokenizer.json") && !tokenizer_open_writes("config.json"), "names");
+        EXPECT_OK(tokenizer_files_write(&t, fixture_path("model")));
+        EXPECT_OK(tokenizer_open_beside(&read, fixture_path("model/vocab.txt")));
+        EXPECT(read.lower_case == lower, "the letter case beside it");
+        tokenizer_fini(&read);
+        EXPECT_OK(file_remove_tree(fixture_path("model")));
+        tokenizer_fini(&t);
+    }
+    EXPECT_OK(file_make_directories(fixture_path("model")));
+    EXPECT_ERROR(tokenizer_open_directory(&read, &max_length, fixture_path("model")), STATUS_DATA,
+                 "neither vocab.txt nor tokenizer.json");
+    EXPECT(read.kind == NULL, "what failed is closed");
+}
+
+static void unknown_vocabularies_encode_nothing(void)
+{
+    struct tokenizer t;
+    struct tokenizer_scratch scratch;
+    tokenizer_open_unknown(&t);
+    EXPECT(t.n == 0 && t.n_files == 1 && t.files[0].n == 0 && t.hash == hash_fnv1a("", 0), "%d pieces", t.n);
+    EXPECT_ERROR(tokenizer_scratch_init(&scratch, &t), STATUS_DATA, "the vocabulary is not known");
+    tokenizer_scratch_fini(&scratch);
+    tokenizer_fini(&t);
+}
+
+int main(void)
+{
+    bytes_go_both_ways();
+    wordpiece_says_what_it_has();
+    letter_case_is_chosen_before_encoding();
+    what_is_lacking_is_named();
+    one_hash_is_of_all_files();
+    files_are_written_by_their_list();
+    directories_are_opened();
+    unknown_vocabularies_encode_nothing();
+    fixture_remove();
+    return 0;
+}

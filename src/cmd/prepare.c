@@ -7,11 +7,12 @@
 #include "data/repeats.h"
 #include "data/shard_set.h"
 #include "io/dir_lock.h"
+#include "text/tokenizer_files.h"
+#include "text/tokenizer_open.h"
 
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 struct prepare_args {
     const char *input;
@@ -167,31 +168,12 @@ static void tell_about_stores(const struct store_builder *b)
     }
 }
 
-/* What DIR/vocab.txt is to the vocabulary that was given. */
-enum vocab_copy { VOCAB_COPY_ABSENT, VOCAB_COPY_SAME, VOCAB_COPY_OTHER };
-
-static struct status compare_vocab(enum vocab_copy *copy, const char *path, const struct vocab *v)
+static struct status check_output(const struct prepare_args *a, const struct tokenizer *t,
+                                  enum tokenizer_copy *copy)
 {
-    *copy = VOCAB_COPY_ABSENT;
-    if (!file_exists(path)) {
-        return status_ok();
-    }
-    struct file_map m;
-    TRY(file_map_open(&m, path));
-    bool same = m.n == v->text_bytes && memcmp(m.data, v->text, m.n) == 0;
-    *copy = same ? VOCAB_COPY_SAME : VOCAB_COPY_OTHER;
-    file_map_close(&m);
-    return status_ok();
-}
-
-static struct status check_output(const struct prepare_args *a, const struct vocab *v, const char *vocab_path,
-                                  enum vocab_copy *copy)
-{
-    TRY(compare_vocab(copy, vocab_path, v));
-    const char *existing = store_builder_find_existing(a->output_dir);
-    if (existing == NULL && *copy == VOCAB_COPY_OTHER) {
-        existing = "vocab.txt";
-    }
+    const char *vocabulary = NULL, *existing = store_builder_find_existing(a->output_dir);
+    TRY(tokenizer_files_compare(copy, &vocabulary, t, a->output_dir));
+    existing = existing == NULL ? vocabulary : existing;
     if (existing != NULL && !a->overwrite) {
         return status_error(STATUS_USAGE, "%s already has %s; --overwrite replaces what is there",
                             a->output_dir, existing);
@@ -199,45 +181,41 @@ static struct status check_output(const struct prepare_args *a, const struct voc
     return status_ok();
 }
 
-/* Puts vocab.txt and the stores in place: all of them, or nothing new. */
-static struct status commit(struct store_builder *b, const struct vocab *v, const char *vocab_path,
-                            enum vocab_copy copy)
+/* Puts the vocabulary and the stores in place: all of them, or nothing new. */
+static struct status commit(struct store_builder *b, const char *output_dir, enum tokenizer_copy copy)
 {
-    if (copy != VOCAB_COPY_SAME) {
-        TRY(file_write_atomic(vocab_path, v->text, v->text_bytes));
+    const struct tokenizer *t = b->config.tokenizer;
+    struct status s = copy == TOKENIZER_COPY_SAME ? status_ok() : tokenizer_files_write(t, output_dir);
+    if (!failed(s)) {
+        s = store_builder_commit(b);
     }
-    struct status s = store_builder_commit(b);
-    if (failed(s) && copy == VOCAB_COPY_ABSENT) {
-        unlink(vocab_path);
+    if (failed(s) && copy == TOKENIZER_COPY_ABSENT) {
+        tokenizer_files_remove(t, output_dir);
     }
     return s;
 }
 
-static struct store_builder_config builder_config(const struct prepare_args *a, const struct vocab *v,
+static struct store_builder_config builder_config(const struct prepare_args *a, const struct tokenizer *t,
                                                   const char *directory)
 {
-    return (struct store_builder_config){.vocab = v,
-                                         .lower_case = a->do_lower_case,
+    return (struct store_builder_config){.tokenizer = t,
                                          .one_sentence_per_line = a->one_sentence_per_line,
                                          .holdout_fraction = a->holdout_fraction,
                                          .seed = (uint64_t)a->seed,
                                          .directory = directory};
 }
 
-static struct status build_stores(const struct prepare_args *a, const struct vocab *v, struct documents *d)
+static struct status build_stores(const struct prepare_args *a, const struct tokenizer *t,
+                                  struct documents *d)
 {
-    char vocab_path[STORE_BUILDER_PATH_BYTES];
-    if ((size_t)snprintf(vocab_path, sizeof vocab_path, "%s/vocab.txt", a->output_dir) >= sizeof vocab_path) {
-        return status_error(STATUS_USAGE, "the path %.60s... is too long", a->output_dir);
-    }
-    enum vocab_copy copy;
-    TRY(check_output(a, v, vocab_path, &copy));
+    enum tokenizer_copy copy;
+    TRY(check_output(a, t, &copy));
     struct store_builder b;
-    TRY(store_builder_open(&b, builder_config(a, v, a->output_dir)));
+    TRY(store_builder_open(&b, builder_config(a, t, a->output_dir)));
     int64_t start_ns = clock_ns();
     struct status s = read_text(d, &b);
     if (!failed(s)) {
-        s = commit(&b, v, vocab_path, copy);
+        s = commit(&b, a->output_dir, copy);
     }
     if (!failed(s)) {
         tell_about_text(d, clock_since_s(start_ns));
@@ -247,12 +225,11 @@ static struct status build_stores(const struct prepare_args *a, const struct voc
     return s;
 }
 
-static struct shard_set_config shard_config(const struct prepare_args *a, const struct vocab *v,
+static struct shard_set_config shard_config(const struct prepare_args *a, const struct tokenizer *t,
                                             struct temporary *work)
 {
     return (struct shard_set_config){.output_dir = a->output_dir,
-                                     .vocab = v,
-                                     .lower_case = a->do_lower_case,
+                                     .tokenizer = t,
                                      .overwrite = a->overwrite,
                                      .packed = a->packed,
                                      .max_seq_length = a->max_seq_length,
@@ -280,17 +257,18 @@ static void tell_about_shards(const struct prepare_args *a, const struct shard_w
 }
 
 /* Samples from stores that are made for them and not kept. */
-static struct status build_shards(const struct prepare_args *a, const struct vocab *v, struct documents *d)
+static struct status build_shards(const struct prepare_args *a, const struct tokenizer *t,
+                                  struct documents *d)
 {
     struct temporary work;
-    struct shard_set_config c = shard_config(a, v, &work);
+    struct shard_set_config c = shard_config(a, t, &work);
     char directory[STORE_BUILDER_PATH_BYTES];
     struct store_builder b;
     struct shard_writer_report reports[STORE_COUNT];
     int64_t start_ns = clock_ns();
     TRY(shard_set_check(&c));
     TRY(shard_set_begin(&c, directory));
-    struct status s = store_builder_open(&b, builder_config(a, v, directory));
+    struct status s = store_builder_open(&b, builder_config(a, t, directory));
     if (!failed(s)) {
         s = read_text(d, &b);
         s = failed(s) ? s : store_builder_commit(&b);
@@ -313,19 +291,20 @@ static bool wants_shards(const struct prepare_args *a)
     return strcmp(a->format, "hdf5") == 0;
 }
 
-static struct status build_locked(const struct prepare_args *a, const struct vocab *v, struct documents *d)
+static struct status build_locked(const struct prepare_args *a, const struct tokenizer *t,
+                                  struct documents *d)
 {
     struct dir_lock lock;
     TRY(file_make_directories(a->output_dir));
     TRY(dir_lock_acquire(&lock, a->output_dir));
-    struct status s = wants_shards(a) ? build_shards(a, v, d) : build_stores(a, v, d);
+    struct status s = wants_shards(a) ? build_shards(a, t, d) : build_stores(a, t, d);
     dir_lock_release(&lock);
     return s;
 }
 
-static struct status plan_stores(const struct prepare_args *a, const struct vocab *v, struct documents *d)
+static struct status plan_stores(const struct prepare_args *a, const struct tokenizer *t, struct documents *d)
 {
-    struct shard_set_config shards = shard_config(a, v, NULL);
+    struct shard_set_config shards = shard_config(a, t, NULL);
     const char *existing = wants_shards(a) ? NULL : store_builder_find_existing(a->output_dir);
     if (existing != NULL && !a->overwrite) {
         return status_error(STATUS_USAGE, "%s already has %s; --overwrite replaces what is there",
@@ -337,7 +316,7 @@ static struct status plan_stores(const struct prepare_args *a, const struct voca
     tell_about_text(d, clock_since_s(start_ns));
     log_info("would write %s with a vocabulary of %d pieces to %s and hold out %g of the text; nothing "
              "was written",
-             wants_shards(a) ? "HDF5 files" : "token stores", v->n, a->output_dir, a->holdout_fraction);
+             wants_shards(a) ? "HDF5 files" : "token stores", t->n, a->output_dir, a->holdout_fraction);
     return status_ok();
 }
 
@@ -354,33 +333,41 @@ static struct status choose_format(const struct prepare_args *a, enum documents_
     return status_ok();
 }
 
-/* That the text is not among what is written, and that this can be written. */
-static struct status check_place(const struct prepare_args *a, const struct documents *d, int n_inputs,
-                                 const char **inputs)
+static struct status check_written(const struct prepare_args *a, const struct documents *d, const char *name)
 {
-    static const char *const names[] = {"vocab.txt",  "tokenizer_config.json", "train.bin",   "train.idx",
-                                        "train.json", "heldout.bin",           "heldout.idx", "heldout.json"};
+    char path[2 * FILE_PATH_BYTES];
+    snprintf(path, sizeof path, "%s/%s", a->output_dir, name);
+    return documents_output_check_file(d, "--output_dir", path);
+}
+
+/* That the text is not among what is written, and that this can be written. */
+static struct status check_place(const struct prepare_args *a, const struct tokenizer *t,
+                                 const struct documents *d, int n_inputs, const char **inputs)
+{
+    static const char *const names[] = {TOKENIZER_CONFIG_NAME, "train.bin",   "train.idx",   "train.json",
+                                        "heldout.bin",         "heldout.idx", "heldout.json"};
     enum { LONGEST_SUFFIX = sizeof "/.prepare.kiln-0123456789abcdef.tmp/training/kiln_training_100000.hdf5" };
     TRY(documents_output_check_directory(d, inputs, n_inputs, "--output_dir", a->output_dir));
+    for (int i = 0; i < t->n_files; i++) {
+        TRY(check_written(a, d, t->files[i].name));
+    }
     for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
-        char path[FILE_PATH_BYTES + LONGEST_SUFFIX];
-        snprintf(path, sizeof path, "%s/%s", a->output_dir, names[i]);
-        TRY(documents_output_check_file(d, "--output_dir", path));
+        TRY(check_written(a, d, names[i]));
     }
     return a->dry_run ? file_check_directory_path(a->output_dir, LONGEST_SUFFIX)
                       : file_check_output_directory(a->output_dir, LONGEST_SUFFIX, 0);
 }
 
-static struct status prepare(const struct prepare_args *a, const struct vocab *v, int n_inputs,
+static struct status prepare(const struct prepare_args *a, const struct tokenizer *t, int n_inputs,
                              const char **inputs)
 {
     enum documents_format format;
     struct documents d;
     TRY(choose_format(a, &format));
     TRY(documents_open(&d, inputs, n_inputs, format, a->replace_invalid_utf8));
-    struct status s = check_place(a, &d, n_inputs, inputs);
+    struct status s = check_place(a, t, &d, n_inputs, inputs);
     if (!failed(s)) {
-        s = a->dry_run ? plan_stores(a, v, &d) : build_locked(a, v, &d);
+        s = a->dry_run ? plan_stores(a, t, &d) : build_locked(a, t, &d);
     }
     documents_close(&d);
     return s;
@@ -397,11 +384,11 @@ static struct status run(const void *args, int n_positional, const char *const *
     for (int i = 0; i < n_positional; i++) {
         inputs[i + 1] = positional[i];
     }
-    struct vocab v;
-    struct status s = vocab_open(&v, a->vocab_file);
+    struct tokenizer t;
+    struct status s = tokenizer_open_vocabulary(&t, a->vocab_file, a->do_lower_case);
     if (!failed(s)) {
-        s = prepare(a, &v, n_positional + 1, inputs);
-        vocab_fini(&v);
+        s = prepare(a, &t, n_positional + 1, inputs);
+        tokenizer_fini(&t);
     }
     free(inputs);
     return s;

@@ -3,7 +3,7 @@
 #include "cmd/standard_streams.h"
 #include "core/log.h"
 #include "data/not_text.h"
-#include "text/wordpiece.h"
+#include "text/tokenizer_open.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -58,7 +58,7 @@ static struct status write_ids(struct buf *line, const struct id_list *ids)
     return fwrite(start, 1, n, stdout) == n ? status_ok() : standard_streams_flush();
 }
 
-static struct status tokenize_lines(struct wordpiece_scratch *t)
+static struct status tokenize_lines(struct tokenizer_scratch *scratch)
 {
     struct status s = status_ok();
     struct id_list ids = {0};
@@ -74,7 +74,7 @@ static struct status tokenize_lines(struct wordpiece_scratch *t)
         }
         n -= n > 0 && line[n - 1] == '\n';
         ids.n = 0;
-        s = wordpiece_encode_ids(t, &ids, line, (size_t)n);
+        s = tokenizer_encode_ids(scratch, &ids, line, (size_t)n);
         if (!failed(s)) {
             s = write_ids(&out, &ids);
         }
@@ -90,21 +90,21 @@ static struct status run(const void *args, int n_positional, const char *const *
 {
     (void)n_positional, (void)positional;
     const struct tokenize_args *a = args;
-    struct vocab v;
-    TRY(vocab_open(&v, a->vocab_file));
+    struct tokenizer t;
+    TRY(tokenizer_open_vocabulary(&t, a->vocab_file, a->do_lower_case));
     if (a->dry_run) {
         log_info("%s is valid: %d pieces, hash %016llx; would write %s ids of each line of standard input",
-                 a->vocab_file, v.n, (unsigned long long)v.hash, a->do_lower_case ? "uncased" : "cased");
-        vocab_fini(&v);
+                 a->vocab_file, t.n, (unsigned long long)t.hash, a->do_lower_case ? "uncased" : "cased");
+        tokenizer_fini(&t);
         return status_ok();
     }
-    struct wordpiece_scratch t;
-    struct status s = wordpiece_scratch_init(&t, &v, a->do_lower_case);
+    struct tokenizer_scratch scratch;
+    struct status s = tokenizer_scratch_init(&scratch, &t);
     if (!failed(s)) {
-        s = tokenize_lines(&t);
-        wordpiece_scratch_fini(&t);
+        s = tokenize_lines(&scratch);
     }
-    vocab_fini(&v);
+    tokenizer_scratch_fini(&scratch);
+    tokenizer_fini(&t);
     return s;
 }
 

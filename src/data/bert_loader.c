@@ -64,6 +64,19 @@ struct status bert_loader_check(const struct bert_loader_config *c)
     return status_ok();
 }
 
+struct status bert_loader_set_tokens(struct bert_loader_config *c, const struct tokenizer *t)
+{
+    TRY(tokenizer_require(
+        t, 1U << SPECIAL_PAD | 1U << SPECIAL_BEGIN | 1U << SPECIAL_SEPARATOR | 1U << SPECIAL_MASK,
+        "predicting masked tokens"));
+    c->vocab_size = t->n;
+    c->pad_id = t->special[SPECIAL_PAD];
+    c->cls_id = t->special[SPECIAL_BEGIN];
+    c->sep_id = t->special[SPECIAL_SEPARATOR];
+    c->mask_id = t->special[SPECIAL_MASK];
+    return status_ok();
+}
+
 struct status bert_loader_open(struct bert_loader *l, struct bert_loader_config config)
 {
     *l = (struct bert_loader){.config = config};

@@ -14,6 +14,7 @@
 #include "data/batch_source.h"
 #include "data/bert_batch.h"
 #include "data/sample_map.h"
+#include "text/tokenizer.h"
 
 struct bert_loader_config {
     const struct indexed *store; /* borrowed; outlives the loader */
@@ -36,6 +37,9 @@ struct bert_loader {
 /* Checks the configuration (STATUS_USAGE names the flag) and builds the sample map (STATUS_DATA). */
 struct status bert_loader_open(struct bert_loader *l, struct bert_loader_config config);
 void bert_loader_close(struct bert_loader *l);
+
+/* Sets vocab_size and the special tokens of a configuration.  STATUS_DATA if the tokenizer lacks one of them. */
+struct status bert_loader_set_tokens(struct bert_loader_config *config, const struct tokenizer *t);
 
 /* Upper bounds of every micro-batch, from the configuration alone; it must have passed bert_loader_check. */
 struct batch_limits bert_loader_limits(const struct bert_loader_config *config);

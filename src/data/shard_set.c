@@ -1,8 +1,7 @@
 #include "data/shard_set.h"
 
-#include "core/json.h"
 #include "io/hdf5_file.h"
-#include "text/tokenizer_config.h"
+#include "text/tokenizer_files.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -32,25 +31,22 @@ static struct status make_work_path(char path[PATH_BYTES], const struct shard_se
                           : status_error(STATUS_USAGE, "the path %.60s... is too long", c->output_dir);
 }
 
-static struct bert_loader_config sample_config(const struct shard_set_config *c)
+static struct status sample_config(struct bert_loader_config *samples, const struct shard_set_config *c)
 {
-    return (struct bert_loader_config){.vocab_size = c->vocab->n,
-                                       .pad_id = c->vocab->pad,
-                                       .cls_id = c->vocab->cls,
-                                       .sep_id = c->vocab->sep,
-                                       .mask_id = c->vocab->mask,
-                                       .seed = c->seed,
-                                       .max_seq_length = c->max_seq_length,
-                                       .max_predictions_per_seq = c->max_predictions_per_seq,
-                                       .train_batch_size = 1,
-                                       .gradient_accumulation_steps = 1,
-                                       .masked_lm_prob = c->masked_lm_prob,
-                                       .short_seq_prob = c->short_seq_prob};
+    *samples = (struct bert_loader_config){.seed = c->seed,
+                                           .max_seq_length = c->max_seq_length,
+                                           .max_predictions_per_seq = c->max_predictions_per_seq,
+                                           .train_batch_size = 1,
+                                           .gradient_accumulation_steps = 1,
+                                           .masked_lm_prob = c->masked_lm_prob,
+                                           .short_seq_prob = c->short_seq_prob};
+    return bert_loader_set_tokens(samples, c->tokenizer);
 }
 
 struct status shard_set_check(const struct shard_set_config *c)
 {
-    struct bert_loader_config samples = sample_config(c);
+    struct bert_loader_config samples;
+    TRY(sample_config(&samples, c));
     TRY(bert_loader_check(&samples));
     if (hdf5_file_version() == NULL) {
         return status_error(STATUS_USAGE, "this kiln was built without HDF5 (libhdf5-dev was missing, or "
@@ -95,12 +91,12 @@ static struct status write_shards(const struct shard_set_config *c, enum store_b
     char directory[PATH_BYTES];
     TRY(make_work_path(directory, c, words[store], ""));
     TRY(file_make_directories(directory));
-    struct shard_writer_config config = {.samples = sample_config(c),
-                                         .directory = directory,
+    struct shard_writer_config config = {.directory = directory,
                                          .word = words[store],
                                          .dupe_factor = c->dupe_factor,
                                          .n_shards = c->n_shards,
                                          .packed = c->packed};
+    TRY(sample_config(&config.samples, c));
     config.samples.store = &samples->index;
     TRY(shard_writer_run(report, &config));
     return c->packed ? shard_directory_write_packing(directory, &report->packing) : status_ok();
@@ -136,31 +132,14 @@ static struct status move(const struct shard_set_config *c, const char *name, co
     return status_ok();
 }
 
-static struct status write_tokenizer(const struct shard_set_config *c)
-{
-    char path[PATH_BYTES];
-    TRY(make_path(path, c, "vocab.txt", "", ""));
-    TRY(file_write_atomic(path, c->vocab->text, c->vocab->text_bytes));
-    TRY(make_path(path, c, "tokenizer_config.json", "", ""));
-    struct tokenizer_config config = {.lower_case = c->lower_case, .model_max_length = c->max_seq_length};
-    json_t *root = tokenizer_config_to_json(&config);
-    char *text = root == NULL ? NULL : json_to_text(root);
-    json_decref(root);
-    if (text == NULL) {
-        return status_error(STATUS_MEMORY, "out of memory for %s", path);
-    }
-    struct status s = file_write_atomic(path, text, strlen(text));
-    free(text);
-    return s;
-}
-
 struct status shard_set_write(const struct shard_set_config *c,
                               struct shard_writer_report reports[STORE_COUNT])
 {
     for (int k = 0; k < STORE_COUNT; k++) {
         TRY(write_part(c, k, &reports[k]));
     }
-    TRY(write_tokenizer(c));
+    TRY(tokenizer_files_write(c->tokenizer, c->output_dir));
+    TRY(tokenizer_files_write_config(c->tokenizer, c->output_dir, c->max_seq_length));
     for (int k = 0; k < STORE_COUNT; k++) {
         TRY(move(c, words[k], "_metadata.json"));
         TRY(move(c, words[k], ""));

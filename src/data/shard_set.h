@@ -2,7 +2,7 @@
  *
  *   training/kiln_training_0.hdf5, ...   test/kiln_test_0.hdf5, ... from the held-out part, if there is any
  *   training_metadata.json, test_metadata.json   packed only: data/shard_directory.h
- *   vocab.txt, tokenizer_config.json
+ *   vocab.txt (the files of the vocabulary), tokenizer_config.json
  *
  * The token store that the samples are drawn from, and the shards, are made in a temporary directory in DIR
  * (io/temporary.h); the rule: nothing stands under its final name before all of it is written. */
@@ -15,15 +15,16 @@
 
 struct shard_set_config {
     const char *output_dir;
-    const struct vocab *vocab;
-    bool lower_case, overwrite, packed;
+    const struct tokenizer *tokenizer;
+    bool overwrite, packed;
     int64_t max_seq_length, max_predictions_per_seq, dupe_factor, n_shards;
     double masked_lm_prob, short_seq_prob;
     uint64_t seed;
     struct temporary *work; /* where all is made: the caller's, and shard_set_begin's to fill */
 };
 
-/* STATUS_USAGE if a flag is out of its range, or the directory has shards already and may not lose them. */
+/* STATUS_USAGE if a flag is out of its range, or the directory has shards already and may not lose them;
+ * STATUS_DATA if the tokenizer lacks what samples are made of. */
 struct status shard_set_check(const struct shard_set_config *c);
 
 /* Makes the empty directory in which the caller builds the token stores (data/store_builder.h). */

@@ -51,12 +51,12 @@ struct status store_builder_open(struct store_builder *b, struct store_builder_c
         b->writers[k].bin.fd = b->writers[k].idx.fd = -1;
         TRY(store_builder_prefix(b->prefixes[k], config.directory, k));
     }
-    struct status s = wordpiece_scratch_init(&b->tokenizer, config.vocab, config.lower_case);
+    struct status s = tokenizer_scratch_init(&b->scratch, config.tokenizer);
     if (failed(s)) {
         return s;
     }
     for (int k = 0; k < STORE_COUNT && !failed(s); k++) {
-        s = indexed_writer_open(&b->writers[k], b->prefixes[k], config.vocab->n);
+        s = indexed_writer_open(&b->writers[k], b->prefixes[k], config.tokenizer->n);
         b->writers[k].bin_sums = &b->sums[k].bin;
         b->writers[k].idx_sums = &b->sums[k].idx;
     }
@@ -106,7 +106,7 @@ static struct status add_sentence(struct store_builder *b, const char *text, siz
         TRY(b->writers[STORE_HELDOUT].bin.status);
     }
     size_t before = b->ids.n;
-    TRY(wordpiece_encode_ids(&b->tokenizer, &b->ids, text, n));
+    TRY(tokenizer_encode_ids(&b->scratch, &b->ids, text, n));
     if (b->ids.n > before) {
         b->ends[b->n_sentences++] = b->ids.n;
         b->part_ended = b->n_sentences == STORE_BUILDER_PART_SENTENCES;
@@ -147,10 +147,11 @@ static struct status commit_tokens(struct store_builder *b, enum store_builder_s
 {
     struct indexed_writer *w = &b->writers[store];
     struct token_store_info *info = &b->infos[store];
+    const struct tokenizer *t = b->config.tokenizer;
     *info = (struct token_store_info){.kiln_version = KILN_VERSION,
-                                      .vocab_hash = b->config.vocab->hash,
-                                      .vocab_size = b->config.vocab->n,
-                                      .lower_case = b->config.lower_case,
+                                      .vocab_hash = t->hash,
+                                      .vocab_size = t->n,
+                                      .lower_case = t->lower_case,
                                       .n_documents = indexed_writer_n_documents(w),
                                       .n_sentences = w->n_sequences,
                                       .n_tokens = w->n_tokens};
@@ -202,6 +203,6 @@ void store_builder_abandon(struct store_builder *b)
         block_sums_fini(&b->sums[k].bin);
         block_sums_fini(&b->sums[k].idx);
     }
-    wordpiece_scratch_fini(&b->tokenizer);
+    tokenizer_scratch_fini(&b->scratch);
     id_list_fini(&b->ids);
 }

@@ -12,7 +12,7 @@
 
 #include "data/documents.h"
 #include "data/token_store.h"
-#include "text/wordpiece.h"
+#include "text/tokenizer.h"
 
 /* About two pages: long enough for a sample of 512 tokens and sentences that follow, short enough that 2 % of
  * a book are a few parts. */
@@ -21,17 +21,16 @@ enum { STORE_BUILDER_PART_SENTENCES = 128, STORE_BUILDER_PATH_BYTES = 1024 };
 enum store_builder_store { STORE_TRAIN, STORE_HELDOUT, STORE_COUNT };
 
 struct store_builder_config {
-    const struct vocab *vocab; /* borrowed */
-    bool lower_case;
-    bool one_sentence_per_line; /* a paragraph is a sentence: nothing is split */
-    double holdout_fraction;    /* of the parts, in [0, 1) */
-    uint64_t seed;              /* of the choice of parts */
-    const char *directory;      /* borrowed; exists */
+    const struct tokenizer *tokenizer; /* borrowed */
+    bool one_sentence_per_line;        /* a paragraph is a sentence: nothing is split */
+    double holdout_fraction;           /* of the parts, in [0, 1) */
+    uint64_t seed;                     /* of the choice of parts */
+    const char *directory;             /* borrowed; exists */
 };
 
 struct store_builder {
     struct store_builder_config config;
-    struct wordpiece_scratch tokenizer;
+    struct tokenizer_scratch scratch;
     struct indexed_writer writers[STORE_COUNT];
     struct token_store_sums sums[STORE_COUNT];
     char prefixes[STORE_COUNT][STORE_BUILDER_PATH_BYTES];

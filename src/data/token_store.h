@@ -12,7 +12,7 @@
 
 struct token_store_info {
     char kiln_version[32]; /* of the program that wrote it */
-    uint64_t vocab_hash;   /* vocab.hash */
+    uint64_t vocab_hash;   /* the tokenizer's */
     int64_t vocab_size;
     bool lower_case;
     int64_t n_documents, n_sentences, n_tokens;

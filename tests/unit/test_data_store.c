@@ -4,21 +4,19 @@
 
 #include "data/store_builder.h"
 #include "data/store_check.h"
+#include "text/wordpiece_tokenizer.h"
 
 #include <time.h>
 
 static const char VOCAB[] = "[PAD]\n[UNK]\n[CLS]\n[SEP]\n[MASK]\na\nb\nc\n.\n";
 enum { ID_A = 5, ID_STOP = 8 };
 
-static struct vocab vocab;
+static struct tokenizer tokenizer;
 
 static struct store_builder_config config_of(const char *directory, double holdout_fraction)
 {
-    return (struct store_builder_config){.vocab = &vocab,
-                                         .lower_case = true,
-                                         .holdout_fraction = holdout_fraction,
-                                         .seed = 1,
-                                         .directory = directory};
+    return (struct store_builder_config){
+        .tokenizer = &tokenizer, .holdout_fraction = holdout_fraction, .seed = 1, .directory = directory};
 }
 
 static void add(struct store_builder *b, const char *text, bool starts_document)
@@ -46,7 +44,7 @@ static void open_store(struct token_store *s, const char *directory, const char 
     snprintf(prefix, sizeof prefix, "%s/%s", directory, name);
     EXPECT_OK(token_store_open(s, prefix));
     EXPECT_OK(token_store_verify(s, prefix, NULL));
-    EXPECT_OK(token_store_check_vocab(s, prefix, vocab.hash, vocab.n));
+    EXPECT_OK(token_store_check_vocab(s, prefix, tokenizer.hash, tokenizer.n));
 }
 
 static void paragraphs_become_sentences(const char *directory)
@@ -159,9 +157,9 @@ static void disagreeing_files_are_named(const char *directory)
     EXPECT_OK(token_store_write_info(prefix, &info, NULL));
     EXPECT_OK(token_store_open(&s, prefix));
     EXPECT_ERROR(token_store_verify(&s, prefix, NULL), STATUS_DATA, "train.bin is damaged");
-    EXPECT_ERROR(token_store_check_vocab(&s, prefix, vocab.hash + 1, vocab.n), STATUS_DATA,
+    EXPECT_ERROR(token_store_check_vocab(&s, prefix, tokenizer.hash + 1, tokenizer.n), STATUS_DATA,
                  "another vocabulary");
-    EXPECT_ERROR(token_store_check_vocab(&s, prefix, vocab.hash, vocab.n + 1), STATUS_DATA,
+    EXPECT_ERROR(token_store_check_vocab(&s, prefix, tokenizer.hash, tokenizer.n + 1), STATUS_DATA,
                  "another vocabulary");
     token_store_close(&s);
     info = good;
@@ -270,7 +268,7 @@ static void what_holds_is_kept(const char *directory)
 int main(void)
 {
     char directory[512];
-    EXPECT_OK(vocab_init(&vocab, VOCAB, sizeof VOCAB - 1, "test"));
+    EXPECT_OK(wordpiece_tokenizer_init(&tokenizer, VOCAB, sizeof VOCAB - 1, "test", true));
     snprintf(directory, sizeof directory, "%s", fixture_path("."));
     no_text_is_no_store(directory);
     paragraphs_become_sentences(directory);
@@ -279,7 +277,7 @@ int main(void)
     disagreeing_files_are_named(directory);
     damage_has_a_place(directory);
     what_holds_is_kept(directory);
-    vocab_fini(&vocab);
+    tokenizer_fini(&tokenizer);
     fixture_remove();
     return 0;
 }

@@ -4,6 +4,7 @@
 #include "fixture_store.h"
 
 #include "core/hash.h"
+#include "data/shard_set.h"
 #include "text/tokenizer_open.h"
 #include "text/wordpiece_tokenizer.h"
 
@@ -94,6 +95,36 @@ static void what_is_lacking_is_named(void)
     EXPECT_OK(tokenizer_require(&t, 1U << SPECIAL_MASK, "predicting masked tokens"));
     EXPECT_ERROR(tokenizer_require(&t, 1U << SPECIAL_MASK | 1U << SPECIAL_SEPARATOR, "a pair"), STATUS_DATA,
                  "no separator token, which a pair needs");
+    tokenizer_fini(&t);
+}
+
+/* Text becomes a store with any tokenizer; samples with masks want one that has them. */
+static void stores_take_any_tokenizer(void)
+{
+    struct tokenizer t;
+    struct store_builder b;
+    struct bert_loader_config samples = {.vocab_size = -7};
+    char directory[512];
+    bytes_tokenizer_init(&t);
+    snprintf(directory, sizeof directory, "%s", fixture_path("."));
+    EXPECT_OK(store_builder_open(&b, (struct store_builder_config){.tokenizer = &t, .directory = directory}));
+    EXPECT_OK(store_builder_add(&b, &(struct documents_text){"One. Two!", 9, true}));
+    EXPECT_OK(store_builder_commit(&b));
+    const struct token_store_info *info = &b.infos[STORE_TRAIN];
+    EXPECT(info->vocab_hash == t.hash && info->vocab_size == BYTES_N && !info->lower_case &&
+               info->n_sentences == 2 && info->n_tokens == 8,
+           "%lld tokens", (long long)info->n_tokens);
+    EXPECT(bytes_scratches == 0, "%d scratches are left", bytes_scratches);
+
+    struct shard_set_config shards = {.output_dir = directory, .tokenizer = &t};
+    EXPECT_ERROR(shard_set_check(&shards), STATUS_DATA, "which predicting masked tokens needs");
+    t.special[SPECIAL_PAD] = t.special[SPECIAL_BEGIN] = t.special[SPECIAL_SEPARATOR] = 0;
+    EXPECT_ERROR(bert_loader_set_tokens(&samples, &t), STATUS_DATA,
+                 "of a byte tokenizer, has no mask token, which predicting masked tokens needs");
+    EXPECT(samples.vocab_size == -7, "what was refused was set");
+    t.special[SPECIAL_MASK] = 9;
+    EXPECT_OK(bert_loader_set_tokens(&samples, &t));
+    EXPECT(samples.vocab_size == BYTES_N && samples.mask_id == 9 && samples.cls_id == 0, "the ids are taken");
     tokenizer_fini(&t);
 }
 
@@ -209,6 +240,7 @@ int main(void)
     letter_case_is_chosen_before_encoding();
     what_is_lacking_is_named();
     one_hash_is_of_all_files();
+    stores_take_any_tokenizer();
     files_are_written_by_their_list();
     directories_are_opened();
     unknown_vocabularies_encode_nothing();

@@ -3,6 +3,7 @@
 
 #include "core/json.h"
 #include "io/file.h"
+#include "io/json_file.h"
 
 #include <dirent.h>
 #include <errno.h>
@@ -179,13 +180,5 @@ struct status shard_directory_write_packing(const char *directory, const struct 
 {
     char path[PATH_BYTES];
     TRY(metadata_path(path, directory));
-    json_t *root = describe(p);
-    char *text = root == NULL ? NULL : json_to_text(root);
-    json_decref(root);
-    if (text == NULL) {
-        return status_error(STATUS_MEMORY, "out of memory for %s", path);
-    }
-    struct status s = file_write_atomic(path, text, strlen(text));
-    free(text);
-    return s;
+    return json_file_write(path, describe(p));
 }

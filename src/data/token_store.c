@@ -1,10 +1,9 @@
 #include "data/token_store.h"
 
 #include "core/hash.h"
-#include "core/json.h"
+#include "io/json_file.h"
 
 #include <inttypes.h>
-#include <stdlib.h>
 
 enum { PATH_BYTES = 1024 };
 
@@ -239,12 +238,9 @@ struct status token_store_write_info(const char *prefix, const struct token_stor
         vocab_hash, "vocab_size", (json_int_t)info->vocab_size, "lower_case", (int)info->lower_case,
         "documents", (json_int_t)info->n_documents, "sentences", (json_int_t)info->n_sentences, "tokens",
         (json_int_t)info->n_tokens, "bin_crc32c", bin_crc, "idx_crc32c", idx_crc);
-    char *text = root == NULL || !put_sums(root, sums) ? NULL : json_to_text(root);
-    json_decref(root);
-    if (text == NULL) {
-        return status_error(STATUS_MEMORY, "out of memory for %s", path);
+    if (root != NULL && !put_sums(root, sums)) {
+        json_decref(root);
+        root = NULL;
     }
-    struct status s = file_write_atomic(path, text, strlen(text));
-    free(text);
-    return s;
+    return json_file_write(path, root);
 }

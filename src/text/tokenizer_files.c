@@ -1,8 +1,8 @@
 #include "text/tokenizer_files.h"
 
 #include "io/file.h"
+#include "io/json_file.h"
 
-#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -69,42 +69,36 @@ void tokenizer_files_remove(const struct tokenizer *t, const char *directory)
     }
 }
 
-struct status tokenizer_files_write_json(const char *directory, const char *name, const json_t *root)
-{
-    char path[FILE_PATH_BYTES];
-    TRY(make_path(path, directory, name));
-    char *text = root == NULL ? NULL : json_to_text(root);
-    if (text == NULL) {
-        return status_error(STATUS_MEMORY, "out of memory for %s", path);
-    }
-    struct status s = file_write_atomic(path, text, strlen(text));
-    free(text);
-    return s;
-}
-
 struct status tokenizer_files_write_config(const struct tokenizer *t, const char *directory,
                                            int64_t max_length)
 {
-    json_t *root = t->kind->config(t, max_length);
-    struct status s = tokenizer_files_write_json(directory, TOKENIZER_CONFIG_NAME, root);
-    json_decref(root);
-    return s;
+    char path[FILE_PATH_BYTES];
+    TRY(make_path(path, directory, TOKENIZER_CONFIG_NAME));
+    return json_file_write(path, t->kind->config(t, max_length));
+}
+
+static struct status write_documents(const char *directory, json_t *documents)
+{
+    const char *name;
+    json_t *document;
+    json_object_foreach(documents, name, document)
+    {
+        char path[FILE_PATH_BYTES];
+        TRY(make_path(path, directory, name));
+        TRY(json_file_write(path, json_incref(document)));
+    }
+    return status_ok();
 }
 
 struct status tokenizer_files_write_all(const struct tokenizer *t, const char *directory, int64_t max_length)
 {
-    json_t *documents, *document;
-    const char *name;
+    json_t *documents;
     TRY(tokenizer_files_write(t, directory));
     TRY(tokenizer_files_write_config(t, directory, max_length));
     TRY(t->kind->documents(&documents, t));
     struct status s = documents == NULL
                           ? status_error(STATUS_MEMORY, "out of memory for the tokenizer's files")
-                          : status_ok();
-    json_object_foreach(documents, name, document)
-    {
-        s = failed(s) ? s : tokenizer_files_write_json(directory, name, document);
-    }
+                          : write_documents(directory, documents);
     json_decref(documents);
     return s;
 }

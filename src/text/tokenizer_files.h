@@ -26,7 +26,4 @@ struct status tokenizer_files_write_config(const struct tokenizer *t, const char
 /* Writes all that a model directory has of a tokenizer. */
 struct status tokenizer_files_write_all(const struct tokenizer *t, const char *directory, int64_t max_length);
 
-/* Writes a JSON document; NULL stands for memory that ran out. */
-struct status tokenizer_files_write_json(const char *directory, const char *name, const json_t *root);
-
 #endif

@@ -2,6 +2,7 @@
  * and the whole new one. */
 #include "core/clock.h"
 #include "core/log.h"
+#include "io/json_file.h"
 #include "train/checkpoint.h"
 
 #include <errno.h>
@@ -146,17 +147,12 @@ static struct status write_run(const struct save *s)
     }
     json_t *root = json_pack("{s:s, s:o, s:I, s:o}", "saved_at", when, "host", json_text(host), "pid",
                              (json_int_t)getpid(), "command_line", command_line());
-    char *text = json_to_text(root);
     struct status status = checkpoint_path(path, "%s/run.json", s->temporary.path);
-    if (text == NULL) {
-        status = status_error(STATUS_MEMORY, "out of memory for %s", path);
+    if (failed(status)) {
+        json_decref(root);
+        return status;
     }
-    if (!failed(status)) {
-        status = file_write_atomic(path, text, strlen(text));
-    }
-    free(text);
-    json_decref(root);
-    return status;
+    return json_file_write(path, root);
 }
 
 /* The manifest comes last, but no reader relies on that: the directory has no name yet that one would look

@@ -1,5 +1,6 @@
 /* model_dir_save: writing a model directory as `transformers` does: shared tensors once, the bare encoder
  * without the prefix "bert.", shards of whole tensors in the order of the parameter table. */
+#include "io/json_file.h"
 #include "text/tokenizer_json.h"
 #include "train/checkpoint.h"
 #include "train/model_dir.h"
@@ -27,27 +28,16 @@ static struct status out_of_memory(const char *what)
     return status_error(STATUS_MEMORY, "out of memory for %s", what);
 }
 
+/* Writes the document and takes it; NULL stands for memory that ran out. */
 static struct status write_json(const struct saving *s, const char *name, json_t *root)
 {
     char path[CHECKPOINT_PATH_BYTES];
-    char *text = root == NULL ? NULL : json_to_text(root);
     struct status status = checkpoint_path(path, "%s/%s", s->temporary.path, name);
-    if (text == NULL) {
-        status = out_of_memory(name);
+    if (failed(status)) {
+        json_decref(root);
+        return status;
     }
-    if (!failed(status)) {
-        status = file_write_atomic(path, text, strlen(text));
-    }
-    free(text);
-    return status;
-}
-
-/* Writes and frees; NULL stands for memory that ran out. */
-static struct status write_own_json(const struct saving *s, const char *name, json_t *root)
-{
-    struct status status = write_json(s, name, root);
-    json_decref(root);
-    return status;
+    return json_file_write(path, root);
 }
 
 static struct status write_config(const struct saving *s)
@@ -57,7 +47,7 @@ static struct status write_config(const struct saving *s)
         json_decref(root);
         root = NULL;
     }
-    return write_own_json(s, "config.json", root);
+    return write_json(s, "config.json", root);
 }
 
 static struct status write_tokenizer(const struct saving *s)
@@ -68,12 +58,12 @@ static struct status write_tokenizer(const struct saving *s)
     json_t *root;
     TRY(checkpoint_path(path, "%s/vocab.txt", s->temporary.path));
     TRY(file_write_atomic(path, v->text, v->text_bytes));
-    TRY(write_own_json(s, "tokenizer_config.json", tokenizer_config_to_json(&text)));
-    TRY(write_own_json(s, "special_tokens_map.json",
-                       json_pack("{s:s, s:s, s:s, s:s, s:s}", "unk_token", "[UNK]", "sep_token", "[SEP]",
-                                 "pad_token", "[PAD]", "cls_token", "[CLS]", "mask_token", "[MASK]")));
+    TRY(write_json(s, "tokenizer_config.json", tokenizer_config_to_json(&text)));
+    TRY(write_json(s, "special_tokens_map.json",
+                   json_pack("{s:s, s:s, s:s, s:s, s:s}", "unk_token", "[UNK]", "sep_token", "[SEP]",
+                             "pad_token", "[PAD]", "cls_token", "[CLS]", "mask_token", "[MASK]")));
     TRY(tokenizer_json_make(&root, v, s->c->lower_case));
-    return write_own_json(s, "tokenizer.json", root);
+    return write_json(s, "tokenizer.json", root);
 }
 
 /* The files of a bare encoder have no prefix. */
@@ -145,10 +135,11 @@ static struct status write_index(const struct saving *s)
     }
     json_t *root =
         json_pack("{s:{s:I}, s:o}", "metadata", "total_size", (json_int_t)total, "weight_map", map);
-    struct status status = complete ? write_json(s, "model.safetensors.index.json", root)
-                                    : out_of_memory("model.safetensors.index.json");
-    json_decref(root);
-    return status;
+    if (!complete) {
+        json_decref(root);
+        root = NULL;
+    }
+    return write_json(s, "model.safetensors.index.json", root);
 }
 
 static struct status write_weights(struct saving *s)

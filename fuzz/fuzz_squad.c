@@ -4,6 +4,7 @@
 #include "core/log.h"
 #include "data/squad_answers.h"
 #include "data/squad_score.h"
+#include "text/wordpiece_tokenizer.h"
 
 #include <stdlib.h>
 
@@ -52,13 +53,12 @@ static void check_answers(const struct squad_answers *a, const struct squad_exam
     buf_fini(&text);
 }
 
-static void answer(const struct squad_examples *e, const struct squad_features *f, const struct vocab *vocab,
+static void answer(const struct squad_examples *e, const struct squad_features *f, const struct tokenizer *t,
                    const uint8_t *settings)
 {
-    struct squad_answer_options o = {1 + settings[0] % 8, 1 + settings[1] % 8, settings[2] & 1,
-                                     settings[2] & 2, 0};
+    struct squad_answer_options o = {1 + settings[0] % 8, 1 + settings[1] % 8, settings[2] & 2, 0};
     struct squad_answers a;
-    CHECK(!failed(squad_answers_init(&a, e, f, vocab, o)), "init");
+    CHECK(!failed(squad_answers_init(&a, e, f, t, o)), "init");
     uint32_t state = settings[3];
     for (int64_t i = 0; i < f->n; i++) {
         float logits[2][MAX_SEQ_LENGTH];
@@ -75,28 +75,29 @@ static void answer(const struct squad_examples *e, const struct squad_features *
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n)
 {
-    static struct vocab vocab;
-    if (vocab.n == 0) {
+    static struct tokenizer t;
+    if (t.n == 0) {
         log_set_level(LOG_QUIET);
-        CHECK(!failed(vocab_init(&vocab, pieces, sizeof pieces - 1, "vocab")), "vocab");
+        CHECK(!failed(wordpiece_tokenizer_init(&t, pieces, sizeof pieces - 1, "vocab", true)), "vocab");
     }
     if (n < 4) {
         return 0;
     }
+    CHECK(!failed(tokenizer_set_lower_case(&t, data[2] & 1)), "letter case");
     bool training = data[2] & 4;
     struct squad_examples e;
     struct squad_features f;
     struct squad_feature_options o = {5 + data[0] % (MAX_SEQ_LENGTH - 4), 1 + data[1] % 16, 1 + data[1] / 16,
-                                      data[2] & 1, training};
+                                      training};
     if (failed(squad_examples_parse(&e, (const char *)data + 4, n - 4, "file",
                                     (struct squad_read_options){training, data[2] & 2}))) {
         return 0;
     }
-    if (!failed(squad_features_build(&f, &e, &vocab, o))) {
+    if (!failed(squad_features_build(&f, &e, &t, o))) {
         for (int64_t x = 0; x < f.n_examples; x++) {
             check_windows(&f, x);
         }
-        answer(&e, &f, &vocab, data);
+        answer(&e, &f, &t, data);
         squad_features_fini(&f);
     }
     squad_examples_fini(&e);

@@ -130,7 +130,7 @@ int64_t kiln_model_max_tokens(const struct kiln_model *model)
 
 int32_t kiln_model_vocab_size(const struct kiln_model *model)
 {
-    return model == NULL ? 0 : model->weights.vocab.n;
+    return model == NULL ? 0 : model->weights.tokenizer->n;
 }
 
 const char *kiln_model_piece(const struct kiln_model *model, int32_t id, size_t *n)
@@ -139,7 +139,8 @@ const char *kiln_model_piece(const struct kiln_model *model, int32_t id, size_t 
         return NULL;
     }
     *n = 0;
-    return id < 0 || id >= kiln_model_vocab_size(model) ? NULL : vocab_piece(&model->weights.vocab, id, n);
+    return id < 0 || id >= kiln_model_vocab_size(model) ? NULL
+                                                        : tokenizer_piece(model->weights.tokenizer, id, n);
 }
 
 static bool is_cancelled(const void *context)

@@ -6,11 +6,12 @@
 #include <string.h>
 
 /* One block: the words, then their pieces. */
-static struct status take_words(struct kiln_words *out, const struct vocab *v, const struct fill_result *r)
+static struct status take_words(struct kiln_words *out, const struct tokenizer *t,
+                                const struct fill_result *r)
 {
     size_t n = (size_t)(r->n_masks * r->top_k), n_text = 1, n_piece; /* never a block of nothing */
     for (size_t i = 0; i < n; i++) {
-        vocab_piece(v, r->candidates[i].id, &n_piece);
+        tokenizer_piece(t, r->candidates[i].id, &n_piece);
         n_text += n_piece + 1;
     }
     struct kiln_word *words = malloc(n * sizeof *words + n_text);
@@ -20,7 +21,7 @@ static struct status take_words(struct kiln_words *out, const struct vocab *v, c
     char *text = (char *)(words + n);
     for (size_t i = 0; i < n; i++) {
         const struct fill_candidate *c = &r->candidates[i];
-        const char *piece = vocab_piece(v, c->id, &n_piece);
+        const char *piece = tokenizer_piece(t, c->id, &n_piece);
         memcpy(text, piece, n_piece);
         text[n_piece] = '\0';
         words[i] = (struct kiln_word){.id = c->id, .piece = text, .probability = c->probability};
@@ -39,7 +40,7 @@ static struct status fill(struct kiln_session *session, struct kiln_words *words
     TRY(api_check_range("top_k", top_k, 1, INT32_MAX));
     struct status s = fill_mask(&session->session, text, n, top_k, &r);
     if (!failed(s)) {
-        s = take_words(words, &session->session.vocab, &r);
+        s = take_words(words, session->session.tokenizer, &r);
     }
     fill_result_fini(&r);
     return s;

@@ -23,7 +23,7 @@ static struct status tokenize(struct kiln_session *session, struct kiln_tokens *
     struct token_list list = {0};
     TRY(api_begin(session));
     TRY(api_check_text(&text, n, "text"));
-    struct status s = wordpiece_encode(&session->session.tokenizer, &list, text, n);
+    struct status s = tokenizer_encode(&session->session.scratch, &list, text, n);
     if (!failed(s)) {
         s = take_tokens(tokens, &list);
     }

@@ -58,8 +58,7 @@ static struct status convert(const struct export_args *a, const struct model_dir
         .params = params,
         .master = master,
         .config = &m->config,
-        .vocab = &m->vocab,
-        .lower_case = m->text.lower_case,
+        .tokenizer = &m->tokenizer,
         .max_shard_bytes = (uint64_t)a->max_shard_size,
     };
     TRY(model_dir_read_weights(m, params, master, task, 0, &report));

@@ -27,7 +27,7 @@ static void print_candidates(const struct session *s, const struct fill_result *
     for (int64_t k = 0; k < r->top_k; k++) {
         const struct fill_candidate *c = &r->candidates[mask * r->top_k + k];
         size_t n;
-        const char *piece = vocab_piece(&s->vocab, c->id, &n);
+        const char *piece = tokenizer_piece(s->tokenizer, c->id, &n);
         printf("  %6.4f  %.*s\n", c->probability, (int)n, piece);
     }
 }

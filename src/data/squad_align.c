@@ -11,10 +11,10 @@
  * characters, so no part is longer than a basic_word can hold. */
 enum { RUN_CHARS = BASIC_WORD_MAX_CHARS / UNICODE_DECOMPOSITION_MAX };
 
-struct status squad_align_init(struct squad_align *a, const struct vocab *vocab, bool lower_case)
+struct status squad_align_init(struct squad_align *a, const struct tokenizer *tokenizer)
 {
-    *a = (struct squad_align){.vocab = vocab};
-    return basic_tokenizer_init(&a->basic, lower_case);
+    *a = (struct squad_align){.tokenizer = tokenizer};
+    return basic_tokenizer_init(&a->basic, tokenizer->lower_case);
 }
 
 void squad_align_fini(struct squad_align *a)
@@ -47,7 +47,7 @@ static void spell(struct squad_align *a, const int32_t *ids, int64_t n)
     buf_clear(&a->answer);
     for (int64_t i = 0; i < n; i++) {
         size_t n_piece;
-        const char *piece = vocab_piece(a->vocab, ids[i], &n_piece);
+        const char *piece = tokenizer_piece(a->tokenizer, ids[i], &n_piece);
         if (i > 0) {
             buf_putc(&a->pieces, ' ');
         }

@@ -9,19 +9,19 @@
 
 #include "core/buf.h"
 #include "text/basic_tokenizer.h"
-#include "text/vocab.h"
+#include "text/tokenizer.h"
 
 /* Scratch of one thread. */
 struct squad_align {
-    const struct vocab *vocab;
+    const struct tokenizer *tokenizer;
     struct basic_tokenizer basic;
     struct buf pieces, answer, tokens;
     bool joins;    /* the next word goes on with the last one */
     bool too_long; /* a word could not be looked at in whole */
 };
 
-/* Borrows the vocabulary. */
-struct status squad_align_init(struct squad_align *a, const struct vocab *vocab, bool lower_case);
+/* Borrows the tokenizer. */
+struct status squad_align_init(struct squad_align *a, const struct tokenizer *tokenizer);
 void squad_align_fini(struct squad_align *a);
 
 /* Narrows [*start, *end), bytes of text that are the words which ids[0..n) come from, to what the ids spell.

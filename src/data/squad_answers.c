@@ -15,7 +15,7 @@ struct squad_span {
 };
 
 struct status squad_answers_init(struct squad_answers *a, const struct squad_examples *e,
-                                 const struct squad_features *f, const struct vocab *vocab,
+                                 const struct squad_features *f, const struct tokenizer *tokenizer,
                                  struct squad_answer_options o)
 {
     *a = (struct squad_answers){.examples = e, .features = f, .options = o};
@@ -26,7 +26,7 @@ struct status squad_answers_init(struct squad_answers *a, const struct squad_exa
                             (long long)o.n_best, SQUAD_MAX_N_BEST, (long long)o.max_answer_length);
     }
     size_t n_best = (size_t)o.n_best, n = (size_t)f->n;
-    TRY(squad_align_init(&a->align, vocab, o.lower_case));
+    TRY(squad_align_init(&a->align, tokenizer));
     a->found = calloc(n * n_best + 1, sizeof *a->found);
     a->n_found = malloc((n + 1) * sizeof *a->n_found);
     a->null_logits = calloc(2 * n + 1, sizeof *a->null_logits);

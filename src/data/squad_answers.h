@@ -17,7 +17,6 @@ enum { SQUAD_MAX_N_BEST = 1000 };
 struct squad_answer_options {
     int64_t n_best;                   /* 1 to SQUAD_MAX_N_BEST; 20 */
     int64_t max_answer_length;        /* tokens, at least 1; 30 */
-    bool lower_case;                  /* as the features were made */
     bool version_2;                   /* questions may have no answer */
     double null_score_diff_threshold; /* "" if the null score is higher than the best answer's by more */
 };
@@ -55,7 +54,7 @@ struct squad_answers {
 
 /* Borrows all but the options.  STATUS_USAGE: options outside their limits. */
 struct status squad_answers_init(struct squad_answers *a, const struct squad_examples *e,
-                                 const struct squad_features *f, const struct vocab *vocab,
+                                 const struct squad_features *f, const struct tokenizer *tokenizer,
                                  struct squad_answer_options o);
 void squad_answers_fini(struct squad_answers *a);
 

@@ -19,12 +19,13 @@ struct array {
 };
 
 struct status squad_cache_key_init(struct squad_cache_key *key, const char *data_file,
-                                   const struct vocab *vocab, struct squad_feature_options options,
+                                   const struct tokenizer *tokenizer, struct squad_feature_options options,
                                    bool version_2)
 {
     struct file_map m;
     TRY(file_map_open(&m, data_file));
-    *key = (struct squad_cache_key){hash_fnv1a(m.data, m.n), vocab->hash, options, version_2};
+    *key = (struct squad_cache_key){hash_fnv1a(m.data, m.n), tokenizer->hash, options, tokenizer->lower_case,
+                                    version_2};
     file_map_close(&m);
     return status_ok();
 }
@@ -47,15 +48,10 @@ void squad_cache_name(struct buf *out, const char *data_file, const char *cache_
 static void write_key(int64_t out[N_KEY], const struct squad_cache_key *key)
 {
     const struct squad_feature_options *o = &key->options;
-    int64_t fields[N_KEY] = {MAGIC,
-                             (int64_t)key->file_hash,
-                             (int64_t)key->vocab_hash,
-                             o->max_seq_length,
-                             o->doc_stride,
-                             o->max_query_length,
-                             o->lower_case,
-                             o->training,
-                             key->version_2};
+    int64_t fields[N_KEY] = {
+        MAGIC,         (int64_t)key->file_hash, (int64_t)key->vocab_hash, o->max_seq_length,
+        o->doc_stride, o->max_query_length,     key->lower_case,          o->training,
+        key->version_2};
     memcpy(out, fields, sizeof fields);
 }
 

@@ -13,12 +13,12 @@
 struct squad_cache_key {
     uint64_t file_hash, vocab_hash; /* FNV-1a */
     struct squad_feature_options options;
-    bool version_2;
+    bool lower_case, version_2;
 };
 
 /* Hashes the data file.  STATUS_DATA if it cannot be read. */
 struct status squad_cache_key_init(struct squad_cache_key *key, const char *data_file,
-                                   const struct vocab *vocab, struct squad_feature_options options,
+                                   const struct tokenizer *tokenizer, struct squad_feature_options options,
                                    bool version_2);
 
 /* Appends run_squad.py's name for it: `<data_file>_<model>_<seq>_<stride>_<query>`, in cache_dir if that is

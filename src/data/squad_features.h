@@ -8,7 +8,7 @@
 #define KILN_DATA_SQUAD_FEATURES_H
 
 #include "data/squad_examples.h"
-#include "text/vocab.h"
+#include "text/tokenizer.h"
 
 #include <stdint.h>
 
@@ -18,8 +18,7 @@ struct squad_feature_options {
     int64_t max_seq_length;   /* of a feature, at least 5; 384 */
     int64_t doc_stride;       /* from one window to the next, at least 1; 128 */
     int64_t max_query_length; /* a question is cut after so many pieces, at least 1; 64 */
-    bool lower_case;
-    bool training; /* answers were aligned: start and end are set */
+    bool training;            /* answers were aligned: start and end are set */
 };
 
 struct squad_feature {
@@ -45,10 +44,10 @@ struct squad_features {
 };
 
 /* Borrows nothing.  STATUS_USAGE: lengths outside their limits; STATUS_DATA: a question leaves no room for
- * its context.  A context whose words all vanish in tokenization has no features.  Warns of a doc_stride
+ * its context, or the tokenizer has no token to begin or separate texts.  A context whose words all vanish in tokenization has no features.  Warns of a doc_stride
  * longer than a window: windows then follow each other without overlap. */
 struct status squad_features_build(struct squad_features *f, const struct squad_examples *e,
-                                   const struct vocab *vocab, struct squad_feature_options o);
+                                   const struct tokenizer *tokenizer, struct squad_feature_options o);
 void squad_features_fini(struct squad_features *f);
 
 /* Tokens of a feature, and how many of them are segment 0: [CLS] question [SEP]. */

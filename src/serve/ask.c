@@ -28,26 +28,23 @@ static void asking_fini(struct asking *a)
 static struct status predict(struct session *s, struct asking *a, const char *question, const char *context,
                              size_t n, const struct ask_options *o)
 {
-    bool lower_case = s->tokenizer.basic.lower_case;
     int64_t stride = s->max_length < 2 * o->doc_stride ? s->max_length / 4 : o->doc_stride;
     struct squad_feature_options fo = {.max_seq_length = s->max_length,
                                        .doc_stride = stride < 1 ? 1 : stride,
-                                       .max_query_length = o->max_query_length,
-                                       .lower_case = lower_case};
+                                       .max_query_length = o->max_query_length};
     struct squad_answer_options ao = {.n_best = o->top_k < 20 ? 20 : o->top_k,
                                       .max_answer_length = o->max_answer_length,
-                                      .lower_case = lower_case,
                                       .version_2 = o->may_be_none};
     struct progress quiet = progress_begin(false);
     TRY(squad_examples_ask(&a->examples, context, n, &question, 1));
-    TRY(squad_features_build(&a->features, &a->examples, &s->vocab, fo));
+    TRY(squad_features_build(&a->features, &a->examples, s->tokenizer, fo));
     if (a->features.n == 0) {
         return status_error(STATUS_DATA, "the context has no text that the model's vocabulary can read");
     }
-    TRY(squad_answers_init(&a->answers, &a->examples, &a->features, &s->vocab, ao));
+    TRY(squad_answers_init(&a->answers, &a->examples, &a->features, s->tokenizer, ao));
     int64_t batch_size = s->batch_tokens / a->features.max_length;
-    return squad_predict(&s->model, &a->answers, batch_size < 1 ? 1 : batch_size, s->vocab.pad,
-                         o->progress == NULL ? &quiet : o->progress);
+    return squad_predict(&s->model, &a->answers, batch_size < 1 ? 1 : batch_size,
+                         s->tokenizer->special[SPECIAL_PAD], o->progress == NULL ? &quiet : o->progress);
 }
 
 static struct status take_answers(const struct asking *a, const struct ask_options *o, struct ask_result *r)

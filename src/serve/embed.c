@@ -68,7 +68,7 @@ static struct status encode_text(struct job *j, const char *prompt, const char *
         text = buf_text(&j->bytes);
         n = j->bytes.n;
     }
-    return wordpiece_encode_ids(&j->s->tokenizer, &j->ids, text, n);
+    return tokenizer_encode_ids(&j->s->scratch, &j->ids, text, n);
 }
 
 /* [CLS], the prompt and as much of the text as fits, [SEP]. */
@@ -76,13 +76,13 @@ static struct status encode(struct job *j, struct piece *p, const struct embed_t
 {
     size_t limit = (size_t)j->plan->max_length;
     p->start = j->ids.n;
-    TRY(append_id(&j->ids, j->s->vocab.cls));
+    TRY(append_id(&j->ids, j->s->tokenizer->special[SPECIAL_BEGIN]));
     TRY(encode_text(j, j->plan->prompt, text->bytes, text->n));
     if (j->ids.n - p->start > limit - 1) {
         j->ids.n = p->start + limit - 1;
         ++*n_cut;
     }
-    TRY(append_id(&j->ids, j->s->vocab.sep));
+    TRY(append_id(&j->ids, j->s->tokenizer->special[SPECIAL_SEPARATOR]));
     p->n = j->ids.n - p->start;
     return status_ok();
 }
@@ -119,7 +119,7 @@ static size_t fill_batch(struct job *j, const struct piece *next, const struct p
         memcpy(ids, j->ids.ids + next[n].start, next[n].n * sizeof *ids);
         n_tokens += next[n++].n;
     }
-    batch_finish(b, j->s->vocab.pad);
+    batch_finish(b, j->s->tokenizer->special[SPECIAL_PAD]);
     return n;
 }
 

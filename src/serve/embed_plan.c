@@ -49,7 +49,7 @@ struct status embed_plan_make(struct embed_plan *p, const struct session *s, con
     const struct sentence_model *m = s->sentence;
     *p = (struct embed_plan){.n_poolings = m->n_poolings,
                              .skips_prompt = m->skips_prompt,
-                             .lower_case = m->lower_case && !s->tokenizer.basic.lower_case,
+                             .lower_case = m->lower_case && !s->tokenizer->lower_case,
                              .prompt = o->prompt};
     for (int i = 0; i < m->n_poolings; i++) {
         p->poolings[i] = m->poolings[i];

@@ -21,17 +21,18 @@ static struct status append_id(struct id_list *ids, int32_t id)
 static struct status encode(struct session *s, struct id_list *ids, const char *text, size_t n)
 {
     const char *end = text + n;
-    TRY(append_id(ids, s->vocab.cls));
+    TRY(tokenizer_require(s->tokenizer, 1U << SPECIAL_MASK, "filling a [MASK]"));
+    TRY(append_id(ids, s->tokenizer->special[SPECIAL_BEGIN]));
     for (;;) {
         const char *mask = memmem(text, (size_t)(end - text), MASK, sizeof MASK - 1);
-        TRY(wordpiece_encode_ids(&s->tokenizer, ids, text, (size_t)((mask == NULL ? end : mask) - text)));
+        TRY(tokenizer_encode_ids(&s->scratch, ids, text, (size_t)((mask == NULL ? end : mask) - text)));
         if (mask == NULL) {
             break;
         }
-        TRY(append_id(ids, s->vocab.mask));
+        TRY(append_id(ids, s->tokenizer->special[SPECIAL_MASK]));
         text = mask + sizeof MASK - 1;
     }
-    return append_id(ids, s->vocab.sep);
+    return append_id(ids, s->tokenizer->special[SPECIAL_SEPARATOR]);
 }
 
 /* One sequence whose mask tokens are the positions to predict. */
@@ -46,7 +47,7 @@ static struct status make_batch(struct session *s, const struct id_list *ids)
     int32_t *out = bert_batch_add(&s->batch, (int64_t)ids->n, (int64_t)ids->n, -1, 0);
     memcpy(out, ids->ids, ids->n * sizeof *out);
     for (size_t i = 0; i < ids->n; i++) {
-        if (ids->ids[i] == s->vocab.mask) {
+        if (ids->ids[i] == s->tokenizer->special[SPECIAL_MASK]) {
             bert_batch_masked_positions(&s->batch)[m] = (int32_t)i;
             bert_batch_masked_labels(&s->batch)[m++] = -1;
         }
@@ -55,7 +56,7 @@ static struct status make_batch(struct session *s, const struct id_list *ids)
         return status_error(STATUS_DATA, "the text has no [MASK] to fill");
     }
     bert_batch_take_masked(&s->batch, m);
-    batch_finish(&s->batch, s->vocab.pad);
+    batch_finish(&s->batch, s->tokenizer->special[SPECIAL_PAD]);
     return status_ok();
 }
 
@@ -90,7 +91,7 @@ static struct status predict(struct session *s, int64_t top_k, struct fill_resul
     struct host_view logits;
     TRY(host_view_open(&logits, &s->model.x, stage_head_output(&s->model.stage, BERT_MLM_LOGITS)));
     *r = (struct fill_result){.n_masks = s->batch.n_real_labels,
-                              .top_k = top_k < s->vocab.n ? top_k : s->vocab.n};
+                              .top_k = top_k < s->tokenizer->n ? top_k : s->tokenizer->n};
     r->candidates = calloc((size_t)(r->n_masks * r->top_k), sizeof *r->candidates);
     if (r->candidates == NULL) {
         host_view_close(&logits);
@@ -100,7 +101,7 @@ static struct status predict(struct session *s, int64_t top_k, struct fill_resul
     struct status status =
         diagnose_result(&s->model, tensor_slice(logits.host, 0, r->n_masks), "the scores of the words");
     for (int64_t m = 0; m < r->n_masks && !failed(status); m++) {
-        take_best((const float *)logits.host.data + m * logits.host.strides[0], s->vocab.n,
+        take_best((const float *)logits.host.data + m * logits.host.strides[0], s->tokenizer->n,
                   r->candidates + m * r->top_k, r->top_k);
     }
     host_view_close(&logits);

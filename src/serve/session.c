@@ -59,8 +59,7 @@ static int64_t length_for(enum bert_task task, const struct bert_config *model, 
 static struct batch_limits limits_in(const struct model_dir *m, enum bert_task task,
                                      const struct session_options *o)
 {
-    return limits_of(length_for(task, &m->config, m->text.model_max_length), task,
-                     batch_tokens_on(o->backend.device));
+    return limits_of(length_for(task, &m->config, m->max_length), task, batch_tokens_on(o->backend.device));
 }
 
 static struct trainer_config config_of(const struct bert_model *bert, struct batch_limits limits,
@@ -80,7 +79,7 @@ static struct trainer_config config_of(const struct bert_model *bert, struct bat
 static int64_t text_length_of(const struct sentence_model *s, const struct model_dir *m)
 {
     int64_t positions = m->config.max_position_embeddings;
-    int64_t length = s->max_length > 0 ? s->max_length : m->text.model_max_length;
+    int64_t length = s->max_length > 0 ? s->max_length : m->max_length;
     return length < positions ? length : positions;
 }
 
@@ -91,13 +90,16 @@ static struct status open_from(struct session *s, struct model_dir *m, enum bert
     struct trainer_config config = config_of(&s->bert, limits, o);
     struct load_report report;
     unsigned may_be_new = task == BERT_TASK_ENCODER ? 1U << NAMES_POOLER : 0;
-    s->vocab = m->vocab;
-    m->vocab = (struct vocab){0};
-    s->max_length = m->text.model_max_length;
+    s->own_tokenizer = m->tokenizer;
+    m->tokenizer = (struct tokenizer){0};
+    s->tokenizer = &s->own_tokenizer;
+    s->max_length = m->max_length;
     s->sentence = &s->files;
     s->text_length = text_length_of(&s->files, m);
     s->batch_tokens = batch_tokens_on(o->backend.device);
-    TRY(wordpiece_scratch_init(&s->tokenizer, &s->vocab, m->text.lower_case));
+    TRY(tokenizer_require(s->tokenizer, 1U << SPECIAL_PAD | 1U << SPECIAL_BEGIN | 1U << SPECIAL_SEPARATOR,
+                          "the input of the model"));
+    TRY(tokenizer_scratch_init(&s->scratch, s->tokenizer));
     TRY(trainer_init(&s->model, &config));
     TRY(trainer_state_load(&s->model, m, task, may_be_new, &report));
     if (!load_report_is_plain(&report)) {
@@ -169,14 +171,14 @@ static struct status open_over(struct session *s, const struct session *model, e
     TRY(task_on(&task, model->bert.task));
     s->bert = bert_model(&model->bert.config, task);
     struct trainer_config config = config_of(&s->bert, limits, &o);
-    TRY(wordpiece_scratch_init(&s->tokenizer, &s->vocab, model->tokenizer.basic.lower_case));
+    TRY(tokenizer_scratch_init(&s->scratch, s->tokenizer));
     TRY(trainer_init_shared(&s->model, &config, &model->model));
     return bert_batch_init(&s->batch, limits);
 }
 
 struct status session_open_shared(struct session *s, const struct session *model, enum bert_task task)
 {
-    *s = (struct session){.vocab = model->vocab,
+    *s = (struct session){.tokenizer = model->tokenizer,
                           .shared = true,
                           .max_length = model->max_length,
                           .text_length = model->text_length,
@@ -193,9 +195,9 @@ void session_close(struct session *s)
 {
     batch_fini(&s->batch);
     trainer_fini(&s->model);
-    wordpiece_scratch_fini(&s->tokenizer);
+    tokenizer_scratch_fini(&s->scratch);
     if (!s->shared) {
-        vocab_fini(&s->vocab);
+        tokenizer_fini(&s->own_tokenizer);
         sentence_model_close(&s->files);
     }
     *s = (struct session){0};

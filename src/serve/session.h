@@ -6,7 +6,7 @@
 #include "nn/bert_model.h"
 #include "ops/backend.h"
 #include "serve/sentence_model.h"
-#include "text/wordpiece.h"
+#include "text/tokenizer.h"
 #include "train/model_dir.h"
 #include "train/trainer.h"
 
@@ -24,8 +24,9 @@ struct session_options session_defaults(void);
 struct status session_options_find(struct session_options *o, const char *device, const char *dtype);
 
 struct session {
-    struct vocab vocab;
-    struct wordpiece_scratch tokenizer;
+    struct tokenizer own_tokenizer;    /* what `tokenizer` views, where the session is no shared one */
+    const struct tokenizer *tokenizer; /* of the model */
+    struct tokenizer_scratch scratch;
     int64_t max_length;   /* tokens that the model reads at once, special ones included */
     int64_t batch_tokens; /* of the texts that are run at once, if one alone does not take more */
     struct bert_model bert;
@@ -35,7 +36,7 @@ struct session {
     struct sentence_model files;           /* what `sentence` views, where the session is no shared one */
     const struct sentence_model *sentence; /* how the model makes vectors */
     struct status sentence_status;         /* why kiln cannot make them, of session_open_model */
-    bool shared;                           /* vocabulary and weights are another session's */
+    bool shared;                           /* tokenizer and weights are another session's */
 };
 
 /* Opens a checkpoint or any model directory (train/model_dir.h) for a task, whose head it must have; the
@@ -48,7 +49,7 @@ struct status session_open(struct session *s, const char *path, enum bert_task t
 /* Opens all that a model directory holds, for session_open_shared: with next to no memory for activations. */
 struct status session_open_model(struct session *s, const char *path, const struct session_options *o);
 
-/* Opens a session for a task over the vocabulary and weights of `model`, which session_open_model opened and
+/* Opens a session for a task over the tokenizer and weights of `model`, which session_open_model opened and
  * which must outlive it; sessions over one model may run in different threads, on a device each in a context
  * of its own.  Neither of the two may be moved.  STATUS_DATA: the model lacks the task's head, or makes its
  * vectors in a way that kiln cannot. */

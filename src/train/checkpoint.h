@@ -13,6 +13,7 @@
 #include "core/json.h"
 #include "core/param.h"
 #include "io/safetensors.h"
+#include "text/tokenizer.h"
 #include "train/checkpoint_manifest.h"
 
 enum { CHECKPOINT_PATH_BYTES = 1024 };
@@ -20,12 +21,12 @@ enum { CHECKPOINT_PATH_BYTES = 1024 };
 /* What a save writes; everything is borrowed for the call. */
 struct checkpoint_contents {
     const struct param_table *params;
-    tensor master, exp_avg, exp_avg_sq; /* [params->n_elements] each, host, fp32 or fp64 */
-    const json_t *config;               /* for config.json */
-    const json_t *tokenizer;            /* for tokenizer_config.json */
-    const json_t *state;                /* for trainer_state.json */
-    const void *vocab;                  /* [vocab_bytes], for vocab.txt */
-    size_t vocab_bytes;
+    tensor master, exp_avg, exp_avg_sq;      /* [params->n_elements] each, host, fp32 or fp64 */
+    const json_t *config;                    /* for config.json */
+    const json_t *tokenizer;                 /* for tokenizer_config.json */
+    const json_t *state;                     /* for trainer_state.json */
+    const struct tokenizer_file *vocabulary; /* [n_vocabulary] */
+    int n_vocabulary;
     uint64_t vocab_hash;
     const char
         *choices; /* [choices_bytes], of the run's device (exec_choices), for cublaslt.cache; NULL: none */
@@ -38,6 +39,9 @@ struct checkpoint_contents {
  * bytes are checked first), nothing new is left behind, older checkpoints stand as they were, and training
  * can go on. */
 struct status checkpoint_save(const char *directory, const struct checkpoint_contents *c);
+
+/* STATUS_USAGE unless checkpoints have a place for the files of the vocabulary; what checkpoint_save wants. */
+struct status checkpoint_check_vocabulary(const struct tokenizer_file *files, int n_files);
 
 /* STATUS_IO unless the disk has room for what checkpoint_save would write. */
 struct status checkpoint_check_space(const char *directory, const struct checkpoint_contents *c);

@@ -33,8 +33,12 @@ struct status checkpoint_check_space(const char *directory, const struct checkpo
     const uint64_t header_bytes = 256;    /* per tensor, more than its entry takes */
     const uint64_t other_bytes = 1 << 20; /* configuration, state, manifest and the file system's own */
     uint64_t count = (uint64_t)param_table_count(c->params);
+    uint64_t vocabulary_bytes = 0;
+    for (int i = 0; i < c->n_vocabulary; i++) {
+        vocabulary_bytes += c->vocabulary[i].n;
+    }
     uint64_t needed = 3 * (count * dtype_bytes(c->master.dtype) + header_bytes * (uint64_t)c->params->n) +
-                      c->vocab_bytes + c->choices_bytes + other_bytes;
+                      vocabulary_bytes + c->choices_bytes + other_bytes;
     uint64_t available = file_free_bytes(directory);
     if (available < needed) {
         return status_error(STATUS_IO,
@@ -43,6 +47,16 @@ struct status checkpoint_check_space(const char *directory, const struct checkpo
                             c->step, needed, directory, available);
     }
     return status_ok();
+}
+
+struct status checkpoint_check_vocabulary(const struct tokenizer_file *files, int n_files)
+{
+    const char *name = checkpoint_manifest_file_name(CHECKPOINT_VOCAB);
+    return n_files == 1 && strcmp(files->name, name) == 0
+               ? status_ok()
+               : status_error(STATUS_USAGE,
+                              "a checkpoint holds a vocabulary as %s alone, but this one is %s%s", name,
+                              files->name, n_files > 1 ? " and others" : "");
 }
 
 /* Notes for the manifest what a writer was given, not what the disk made of it. */
@@ -166,7 +180,8 @@ static struct status fill(struct save *s)
     TRY(write_sections(s, CHECKPOINT_MODEL, weights, 1));
     TRY(write_sections(s, CHECKPOINT_OPTIMIZER, moments, 2));
     TRY(write_json(s, CHECKPOINT_CONFIG, c->config));
-    TRY(write_bytes(s, CHECKPOINT_VOCAB, c->vocab, c->vocab_bytes));
+    TRY(checkpoint_check_vocabulary(c->vocabulary, c->n_vocabulary));
+    TRY(write_bytes(s, CHECKPOINT_VOCAB, c->vocabulary->bytes, c->vocabulary->n));
     TRY(write_json(s, CHECKPOINT_TOKENIZER, c->tokenizer));
     TRY(write_json(s, CHECKPOINT_STATE, c->state));
     if (c->choices_bytes > 0) {

@@ -80,8 +80,7 @@ struct status loop_open(struct loop *l)
     l->save_run = (struct save_run){
         .trainer = l->trainer,
         .directory = l->directory,
-        .vocab = l->vocab,
-        .lower_case = l->lower_case,
+        .tokenizer = l->tokenizer,
         .keep_last = l->keep_last,
         .log = l->log,
         .profile = &l->profile,

@@ -43,8 +43,7 @@ struct loop {
     struct metrics *log;
     const char *directory;
     const char *data_flag; /* of what is trained on, for messages: "--input_dir" */
-    const struct vocab *vocab;
-    bool lower_case;
+    const struct tokenizer *tokenizer;
     struct schedule schedule;
     struct run_state state; /* position and settings; from the caller what a fresh run has */
     int64_t last_step;      /* in-phase step after which this run ends */

@@ -1,6 +1,6 @@
 #include "train/model_dir.h"
 
-#include "text/tokenizer_json.h"
+#include "text/tokenizer_open.h"
 #include "train/checkpoint.h"
 
 #include <string.h>
@@ -49,48 +49,11 @@ static struct status read_config(struct model_dir *m)
     return s;
 }
 
-/* The vocabulary of tokenizer.json and its letter case, which the other two files may overrule. */
-static struct status read_tokenizer_json(struct model_dir *m, bool *exists, bool wants_vocab)
-{
-    char path[CHECKPOINT_PATH_BYTES];
-    struct file_map map;
-    struct tokenizer_json t;
-    *exists = find_file(path, m->path, "tokenizer.json", NULL) != NULL;
-    if (!*exists) {
-        return wants_vocab ? status_error(STATUS_DATA, "%s has neither vocab.txt nor tokenizer.json", m->path)
-                           : status_ok();
-    }
-    TRY(file_map_open(&map, path));
-    struct status s = tokenizer_json_parse(&t, map.n == 0 ? "" : (const char *)map.data, map.n, path);
-    file_map_close(&map);
-    if (!failed(s)) {
-        m->text.lower_case = t.lower_case;
-        s = wants_vocab ? vocab_init(&m->vocab, t.vocab.data, t.vocab.n, path) : s;
-        tokenizer_json_fini(&t);
-    }
-    return s;
-}
-
 static struct status read_tokenizer(struct model_dir *m)
 {
-    char path[CHECKPOINT_PATH_BYTES];
-    struct file_map map;
-    bool has_json;
-    bool has_vocab = find_file(path, m->path, "vocab.txt", NULL) != NULL;
-    if (has_vocab) {
-        TRY(vocab_open(&m->vocab, path));
-    }
-    m->text = tokenizer_config_defaults();
-    TRY(read_tokenizer_json(m, &has_json, !has_vocab));
-    if (find_file(path, m->path, "tokenizer_config.json", NULL) != NULL) {
-        TRY(file_map_open(&map, path));
-        struct status s =
-            tokenizer_config_parse(&m->text, map.n == 0 ? "" : (const char *)map.data, map.n, has_json, path);
-        file_map_close(&map);
-        TRY(s);
-    }
-    if (m->text.model_max_length > m->config.max_position_embeddings) {
-        m->text.model_max_length = m->config.max_position_embeddings;
+    TRY(tokenizer_open_directory(&m->tokenizer, &m->max_length, m->path));
+    if (m->max_length > m->config.max_position_embeddings) {
+        m->max_length = m->config.max_position_embeddings;
     }
     return status_ok();
 }
@@ -115,7 +78,7 @@ static struct status check_vocab_size(struct model_dir *m)
     if (t == NULL) {
         return status_error(STATUS_DATA, "%s holds no tensor %s: it is no BERT", m->path, name);
     }
-    int64_t rows = t->entry->dims[0], says = m->config.vocab_size, n = m->vocab.n;
+    int64_t rows = t->entry->dims[0], says = m->config.vocab_size, n = m->tokenizer.n;
     if (!fits_padded(rows, n) || (says != 0 && says != rows && says != n)) {
         return status_error(
             STATUS_DATA,
@@ -190,6 +153,6 @@ struct status model_dir_open(struct model_dir *m, const char *path)
 void model_dir_close(struct model_dir *m)
 {
     model_files_close(&m->files);
-    vocab_fini(&m->vocab);
+    tokenizer_fini(&m->tokenizer);
     *m = (struct model_dir){0};
 }

@@ -1,5 +1,5 @@
 /* model_dir: a BERT model as a directory: config.json, model.safetensors (or shards and their index),
- * vocab.txt, tokenizer_config.json, tokenizer.json - what Hugging Face's `transformers` writes and reads, and
+ * and the tokenizer's files (vocab.txt, tokenizer_config.json, tokenizer.json) - what Hugging Face's `transformers` writes and reads, and
  * kiln's own checkpoints.
  *
  * The rule: nothing is guessed in silence.  What a model lacks, has too much, or says in two ways is an
@@ -9,8 +9,7 @@
 #ifndef KILN_TRAIN_MODEL_DIR_H
 #define KILN_TRAIN_MODEL_DIR_H
 
-#include "text/tokenizer_config.h"
-#include "text/vocab.h"
+#include "text/tokenizer.h"
 #include "train/load_report.h"
 #include "train/model_files.h"
 
@@ -18,11 +17,11 @@ enum { MODEL_DIR_PATH_BYTES = 1024 };
 
 struct model_dir {
     char path[MODEL_DIR_PATH_BYTES];
-    struct bert_config config;    /* vocab_size: of the vocabulary, without rows that pad the files */
-    struct vocab vocab;           /* of vocab.txt, or of tokenizer.json where there is none */
-    struct tokenizer_config text; /* model_max_length: at most the model's positions */
-    int64_t vocab_rows;           /* in the files: the vocabulary, or more */
-    enum bert_task task;          /* what the files hold: the heads that they have */
+    struct bert_config config; /* vocab_size: of the vocabulary, without rows that pad the files */
+    struct tokenizer tokenizer;
+    int64_t max_length;  /* tokens that it reads: at most the model's positions */
+    int64_t vocab_rows;  /* in the files: the vocabulary, or more */
+    enum bert_task task; /* what the files hold: the heads that they have */
     struct model_files files;
 };
 
@@ -52,8 +51,7 @@ struct model_dir_contents {
     const struct param_table *params; /* of the task */
     tensor master;                    /* [params->n_elements] host, fp32 */
     const struct bert_config *config;
-    const struct vocab *vocab;
-    bool lower_case;
+    const struct tokenizer *tokenizer;
     uint64_t max_shard_bytes; /* of tensors in one file; 0: MODEL_DIR_SHARD_BYTES */
 };
 

@@ -1,7 +1,8 @@
 /* model_dir_save: writing a model directory as `transformers` does: shared tensors once, the bare encoder
  * without the prefix "bert.", shards of whole tensors in the order of the parameter table. */
 #include "io/json_file.h"
-#include "text/tokenizer_json.h"
+#include "text/tokenizer_files.h"
+#include "text/tokenizer_open.h"
 #include "train/checkpoint.h"
 #include "train/model_dir.h"
 
@@ -43,27 +44,12 @@ static struct status write_json(const struct saving *s, const char *name, json_t
 static struct status write_config(const struct saving *s)
 {
     json_t *root = bert_config_to_json(s->c->config, bert_task_class(s->c->task));
-    if (root != NULL && json_object_set_new(root, "pad_token_id", json_integer(s->c->vocab->pad)) != 0) {
+    int32_t pad = s->c->tokenizer->special[SPECIAL_PAD];
+    if (root != NULL && pad >= 0 && json_object_set_new(root, "pad_token_id", json_integer(pad)) != 0) {
         json_decref(root);
         root = NULL;
     }
     return write_json(s, "config.json", root);
-}
-
-static struct status write_tokenizer(const struct saving *s)
-{
-    const struct vocab *v = s->c->vocab;
-    struct tokenizer_config text = {s->c->lower_case, s->c->config->max_position_embeddings};
-    char path[CHECKPOINT_PATH_BYTES];
-    json_t *root;
-    TRY(checkpoint_path(path, "%s/vocab.txt", s->temporary.path));
-    TRY(file_write_atomic(path, v->text, v->text_bytes));
-    TRY(write_json(s, "tokenizer_config.json", tokenizer_config_to_json(&text)));
-    TRY(write_json(s, "special_tokens_map.json",
-                   json_pack("{s:s, s:s, s:s, s:s, s:s}", "unk_token", "[UNK]", "sep_token", "[SEP]",
-                             "pad_token", "[PAD]", "cls_token", "[CLS]", "mask_token", "[MASK]")));
-    TRY(tokenizer_json_make(&root, v, s->c->lower_case));
-    return write_json(s, "tokenizer.json", root);
 }
 
 /* The files of a bare encoder have no prefix. */
@@ -160,19 +146,15 @@ static struct status write_weights(struct saving *s)
 /* The names that this file writes. */
 static bool is_of_model(const char *name)
 {
-    static const char *const names[] = {".",
-                                        "..",
-                                        "config.json",
-                                        "model.safetensors",
-                                        "model.safetensors.index.json",
-                                        "vocab.txt",
-                                        "tokenizer.json",
-                                        "tokenizer_config.json",
-                                        "special_tokens_map.json"};
+    static const char *const names[] = {".", "..", "config.json", "model.safetensors",
+                                        "model.safetensors.index.json"};
     for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
         if (strcmp(name, names[i]) == 0) {
             return true;
         }
+    }
+    if (tokenizer_open_writes(name)) {
+        return true;
     }
     int at = 0;
     return sscanf(name, "model-%*5[0-9]-of-%*5[0-9].safetensors%n", &at) == 0 && at > 0 && name[at] == '\0';
@@ -258,7 +240,7 @@ struct status model_dir_check_output(const char *path, uint64_t bytes_wanted)
 static struct status fill(struct saving *s)
 {
     TRY(write_config(s));
-    TRY(write_tokenizer(s));
+    TRY(tokenizer_files_write_all(s->c->tokenizer, s->temporary.path, s->c->config->max_position_embeddings));
     return write_weights(s);
 }
 

@@ -202,7 +202,7 @@ static struct status start_from_model(struct run *r, const char *path)
     struct model_dir m;
     struct load_report report;
     TRY(model_dir_open(&m, path));
-    struct status s = check_same_model(r, &m.config, m.vocab.hash, path);
+    struct status s = check_same_model(r, &m.config, m.tokenizer.hash, path);
     if (!failed(s)) {
         unsigned may_be_new = 1U << NAMES_POOLER | 1U << NAMES_MLM | 1U << NAMES_NSP;
         s = trainer_state_load(&r->trainer, &m, BERT_TASK_PRETRAINING, may_be_new, &report);
@@ -300,7 +300,7 @@ static struct loop loop_of(struct run *r)
         .log = &r->metrics,
         .directory = o->output_dir,
         .data_flag = "--input_dir",
-        .vocab = &r->in.vocab,
+        .tokenizer = &r->in.tokenizer,
         .schedule = schedule_of(o),
         .state = state_of(o, r->precision),
         .last_step = last_step(o),
@@ -493,7 +493,6 @@ struct status pretrain_run(const struct pretrain_options *o)
     TRY(precision_find(&r.precision, &o->precision, r.backend.device));
     r.loop = loop_of(&r);
     TRY(stop_explain(pretrain_inputs_open(&r.in, o)));
-    r.loop.lower_case = r.in.lower_case;
     r.loop.state.data = r.in.data_id;
     struct trainer_plan plan;
     struct trainer_config config = trainer_config_of(&r);

@@ -3,7 +3,7 @@
 #include "core/hash.h"
 #include "core/log.h"
 #include "data/bert_records.h"
-#include "text/tokenizer_config.h"
+#include "text/tokenizer_open.h"
 #include "train/checkpoint.h"
 
 #include <string.h>
@@ -18,21 +18,21 @@ static uint64_t unknown_vocab(void)
 /* The model's vocabulary is the file's; a configuration that gives another size is for another file. */
 static struct status check_model(struct pretrain_inputs *in, const struct pretrain_options *o)
 {
-    if (in->vocab.n == 0 && in->model.vocab_size == 0) {
+    if (in->tokenizer.n == 0 && in->model.vocab_size == 0) {
         return status_error(STATUS_USAGE,
                             "neither %s says \"vocab_size\" nor is there a vocab.txt in or beside %s; give "
                             "--vocab_file",
                             o->config_file, o->input_dir);
     }
     if (in->model.vocab_size == 0) {
-        in->model.vocab_size = in->vocab.n;
+        in->model.vocab_size = in->tokenizer.n;
     }
-    if (in->vocab.n > 0 && in->model.vocab_size != in->vocab.n) {
+    if (in->tokenizer.n > 0 && in->model.vocab_size != in->tokenizer.n) {
         return status_error(
             STATUS_DATA,
             "%s says \"vocab_size\" %lld, but the vocabulary has %d pieces; leave \"vocab_size\" out or "
             "use the vocabulary that the configuration was made for",
-            o->config_file, (long long)in->model.vocab_size, in->vocab.n);
+            o->config_file, (long long)in->model.vocab_size, in->tokenizer.n);
     }
     return status_ok();
 }
@@ -46,53 +46,28 @@ static struct status read_model(struct pretrain_inputs *in, const struct pretrai
     return failed(s) ? s : check_model(in, o);
 }
 
-/* tokenizer_config.json in the directory of the vocabulary tells how text was read for it. */
-static struct status read_letter_case(struct pretrain_inputs *in, const char *vocab_path)
-{
-    char path[CHECKPOINT_PATH_BYTES];
-    const char *slash = strrchr(vocab_path, '/');
-    int n = slash == NULL ? 0 : (int)(slash - vocab_path) + 1;
-    struct tokenizer_config c = tokenizer_config_defaults();
-    TRY(checkpoint_path(path, "%.*stokenizer_config.json", n, vocab_path));
-    if (file_exists(path)) {
-        struct file_map m;
-        TRY(file_map_open(&m, path));
-        struct status s = tokenizer_config_parse(&c, (const char *)m.data, m.n, true, path);
-        file_map_close(&m);
-        TRY(s);
-    }
-    in->lower_case = c.lower_case;
-    return status_ok();
-}
-
-static struct status open_vocab(struct pretrain_inputs *in, const char *path)
-{
-    TRY(vocab_open(&in->vocab, path));
-    return read_letter_case(in, path);
-}
-
 /* --vocab_file, or vocab.txt in --input_dir or beside it, where `kiln prepare` puts that of shards. */
 static struct status find_vocab(struct pretrain_inputs *in, const struct pretrain_options *o, bool is_shards)
 {
     char path[CHECKPOINT_PATH_BYTES];
     if (o->vocab_file != NULL) {
-        return open_vocab(in, o->vocab_file);
+        return tokenizer_open_beside(&in->tokenizer, o->vocab_file);
     }
     TRY(checkpoint_path(path, "%s/vocab.txt", in->train_dir));
     if (!is_shards) {
-        return status_context(open_vocab(in, path), "--input_dir wants a directory made by `kiln prepare` "
-                                                    "(of HDF5 files that of training/ and test/, or one of "
-                                                    "the two), or one with .hdf5 files");
+        return status_context(tokenizer_open_beside(&in->tokenizer, path),
+                              "--input_dir wants a directory made by `kiln prepare` "
+                              "(of HDF5 files that of training/ and test/, or one of "
+                              "the two), or one with .hdf5 files");
     }
     if (!file_exists(path)) {
         TRY(checkpoint_path(path, "%s/../vocab.txt", in->train_dir));
     }
     if (file_exists(path)) {
         log_info("vocabulary: %s", path);
-        return open_vocab(in, path);
+        return tokenizer_open_beside(&in->tokenizer, path);
     }
-    in->vocab.hash = unknown_vocab();
-    in->lower_case = tokenizer_config_defaults().lower_case;
+    tokenizer_open_unknown(&in->tokenizer);
     log_warning(
         "there is no vocab.txt in or beside %s: checkpoints will have an empty one, which `kiln fill`, "
         "`kiln squad` and others refuse; --vocab_file gives it, now or when the run is resumed",
@@ -113,25 +88,20 @@ static struct status open_loader(struct pretrain_data *d, const struct pretrain_
 {
     const struct shard_shape *shards = &in->train.shards.shape;
     bool flags_rule = shards->seq_length == 0;
-    TRY(bert_loader_open(&d->loader,
-                         (struct bert_loader_config){
-                             .store = &d->store.index,
-                             .vocab_size = in->vocab.n,
-                             .pad_id = in->vocab.pad,
-                             .cls_id = in->vocab.cls,
-                             .sep_id = in->vocab.sep,
-                             .mask_id = in->vocab.mask,
-                             .seed = data_seed(o),
-                             .max_seq_length = flags_rule ? o->max_seq_length : shards->seq_length,
-                             .max_predictions_per_seq =
-                                 flags_rule
-                                     ? o->max_predictions_per_seq
-                                     : shards->n_predictions - (shards->packed ? BERT_RECORDS_MAX_PACKED : 0),
-                             .train_batch_size = o->train_batch_size,
-                             .gradient_accumulation_steps = o->gradient_accumulation_steps,
-                             .masked_lm_prob = o->masked_lm_prob,
-                             .short_seq_prob = o->short_seq_prob,
-                         }));
+    struct bert_loader_config config = {
+        .store = &d->store.index,
+        .seed = data_seed(o),
+        .max_seq_length = flags_rule ? o->max_seq_length : shards->seq_length,
+        .max_predictions_per_seq =
+            flags_rule ? o->max_predictions_per_seq
+                       : shards->n_predictions - (shards->packed ? BERT_RECORDS_MAX_PACKED : 0),
+        .train_batch_size = o->train_batch_size,
+        .gradient_accumulation_steps = o->gradient_accumulation_steps,
+        .masked_lm_prob = o->masked_lm_prob,
+        .short_seq_prob = o->short_seq_prob,
+    };
+    TRY(bert_loader_set_tokens(&config, &in->tokenizer));
+    TRY(bert_loader_open(&d->loader, config));
     d->source = bert_loader_source(&d->loader);
     return status_ok();
 }
@@ -142,7 +112,7 @@ static struct status open_store(struct pretrain_data *d, const char *directory, 
     char path[CHECKPOINT_PATH_BYTES];
     TRY(checkpoint_path(path, "%s/%s", directory, name));
     TRY(token_store_open(&d->store, path));
-    TRY(token_store_check_vocab(&d->store, path, in->vocab.hash, in->vocab.n));
+    TRY(token_store_check_vocab(&d->store, path, in->tokenizer.hash, in->tokenizer.n));
     return status_context(open_loader(d, in, o), "%s", path);
 }
 
@@ -153,7 +123,7 @@ static struct status open_shards(struct pretrain_data *d, const char *directory,
                                           .directory = directory,
                                           .word = word,
                                           .vocab_size = in->model.vocab_size,
-                                          .pad_id = in->vocab.pad,
+                                          .pad_id = in->tokenizer.special[SPECIAL_PAD],
                                           .seed = data_seed(o),
                                           .train_batch_size = o->train_batch_size,
                                           .gradient_accumulation_steps = o->gradient_accumulation_steps,
@@ -188,11 +158,11 @@ static struct status open_heldout(struct pretrain_inputs *in, const struct pretr
         return open_shards(&in->heldout, in->heldout_dir, "test", in, o);
     }
     if (directory != NULL) {
-        return in->vocab.n > 0 ? open_store(&in->heldout, directory, "heldout", in, o)
-                               : status_error(STATUS_USAGE,
-                                              "--eval_input_dir %s is a token store, which wants a "
-                                              "vocabulary: add --vocab_file",
-                                              directory);
+        return in->tokenizer.n > 0 ? open_store(&in->heldout, directory, "heldout", in, o)
+                                   : status_error(STATUS_USAGE,
+                                                  "--eval_input_dir %s is a token store, which wants a "
+                                                  "vocabulary: add --vocab_file",
+                                                  directory);
     }
     if (in->train.shards.files.n > 0) {
         return open_test_shards(in, o);
@@ -251,7 +221,7 @@ static struct status open_all(struct pretrain_inputs *in, const struct pretrain_
         TRY(open_shards(&in->train, in->train_dir, "training", in, o));
     } else {
         TRY(open_store(&in->train, o->input_dir, "train", in, o));
-        in->lower_case = in->train.store.info.lower_case;
+        TRY(tokenizer_set_lower_case(&in->tokenizer, in->train.store.info.lower_case));
     }
     TRY(open_heldout(in, o));
     TRY(name_data(in));
@@ -311,7 +281,7 @@ void pretrain_inputs_close(struct pretrain_inputs *in)
 {
     close_data(&in->heldout);
     close_data(&in->train);
-    vocab_fini(&in->vocab);
+    tokenizer_fini(&in->tokenizer);
     *in = (struct pretrain_inputs){0};
 }
 
@@ -367,11 +337,11 @@ double pretrain_inputs_steps_per_epoch(const struct pretrain_inputs *in, const s
 struct status pretrain_inputs_check_vocab(const struct pretrain_inputs *in, uint64_t vocab_hash,
                                           const char *path)
 {
-    if (vocab_hash != in->vocab.hash && vocab_hash != unknown_vocab() && in->vocab.n > 0) {
+    if (vocab_hash != in->tokenizer.hash && vocab_hash != unknown_vocab() && in->tokenizer.n > 0) {
         return status_error(STATUS_DATA,
                             "%s was trained with another vocabulary than this run's (hash %016llx against "
                             "%016llx); prepare the text with the model's own vocab.txt",
-                            path, (unsigned long long)vocab_hash, (unsigned long long)in->vocab.hash);
+                            path, (unsigned long long)vocab_hash, (unsigned long long)in->tokenizer.hash);
     }
     return status_ok();
 }

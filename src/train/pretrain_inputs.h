@@ -8,7 +8,7 @@
 #include "data/store_check.h"
 #include "data/token_store.h"
 #include "nn/bert_config.h"
-#include "text/vocab.h"
+#include "text/tokenizer.h"
 #include "train/pretrain.h"
 
 /* One directory of samples: a token store or HDF5 shards; the other member is zero. */
@@ -20,9 +20,8 @@ struct pretrain_data {
 };
 
 struct pretrain_inputs {
-    struct vocab vocab;       /* n is 0 where shards came without one */
-    bool lower_case;          /* how the text became pieces of the vocabulary */
-    struct bert_config model; /* vocab_size filled in from the vocabulary if the file leaves it out */
+    struct tokenizer tokenizer; /* n is 0 where shards came without a vocabulary */
+    struct bert_config model;   /* vocab_size filled in from the vocabulary if the file leaves it out */
     struct pretrain_data train, heldout;
     struct batch_limits limits;                   /* of every batch of both */
     char train_dir[SHARD_DIRECTORY_PATH_BYTES];   /* --input_dir, or the directory of training shards in it */

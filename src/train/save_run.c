@@ -2,11 +2,11 @@
 
 #include "core/clock.h"
 #include "core/log.h"
-#include "text/tokenizer_config.h"
 #include "train/profile.h"
 
 struct status save_run_init(struct save_run *s)
 {
+    TRY(checkpoint_check_vocabulary(s->tokenizer->files, s->tokenizer->n_files));
     return background_save_init(&s->saver, s->trainer->plan.saving_bytes);
 }
 
@@ -49,7 +49,7 @@ void save_run_begin(struct save_run *s, json_t *state, int64_t step, bool phase_
 {
     struct trainer *t = s->trainer;
     const struct model *model = t->config.model;
-    struct tokenizer_config text = {s->lower_case, model->max_length};
+    const struct tokenizer *tokenizer = s->tokenizer;
     int64_t since = clock_ns();
     take(s, true);
     double wait_s = clock_since_s(since);
@@ -59,11 +59,11 @@ void save_run_begin(struct save_run *s, json_t *state, int64_t step, bool phase_
         .exp_avg = t->exp_avg,
         .exp_avg_sq = t->exp_avg_sq,
         .config = model->type->to_json(model),
-        .tokenizer = tokenizer_config_to_json(&text),
+        .tokenizer = tokenizer->kind->config(tokenizer, model->max_length),
         .state = state,
-        .vocab = s->vocab->text,
-        .vocab_bytes = s->vocab->text_bytes,
-        .vocab_hash = s->vocab->hash,
+        .vocabulary = tokenizer->files,
+        .n_vocabulary = tokenizer->n_files,
+        .vocab_hash = tokenizer->hash,
         .step = step,
         .phase_end = phase_end,
     };

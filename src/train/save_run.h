@@ -3,7 +3,7 @@
 #ifndef KILN_TRAIN_SAVE_RUN_H
 #define KILN_TRAIN_SAVE_RUN_H
 
-#include "text/vocab.h"
+#include "text/tokenizer.h"
 #include "train/background_save.h"
 #include "train/metrics.h"
 
@@ -11,8 +11,7 @@ struct save_run {
     /* set by the caller, all borrowed */
     struct trainer *trainer;
     const char *directory;
-    const struct vocab *vocab;
-    bool lower_case;
+    const struct tokenizer *tokenizer;
     int64_t keep_last; /* checkpoints; 0: all */
     struct metrics *log;
     struct profile *profile; /* may be NULL */

@@ -6,6 +6,7 @@
 #include "data/squad_score.h"
 #include "nn/bert_model.h"
 #include "ops/backend.h"
+#include "text/tokenizer_open.h"
 #include "train/memory_fit.h"
 #include "train/model_dir.h"
 #include "train/run_outputs.h"
@@ -77,10 +78,10 @@ static struct status open_model(struct job *j)
                            "%s is not the configuration of %s", o->config_file, o->init_checkpoint));
     }
     if (o->vocab_file != NULL) {
-        struct vocab given;
-        TRY(vocab_open(&given, o->vocab_file));
-        bool same = given.hash == j->model.vocab.hash;
-        vocab_fini(&given);
+        struct tokenizer given;
+        TRY(tokenizer_open_vocabulary(&given, o->vocab_file, false));
+        bool same = given.hash == j->model.tokenizer.hash;
+        tokenizer_fini(&given);
         if (!same) {
             return status_error(STATUS_DATA, "%s is not the vocabulary of %s", o->vocab_file,
                                 o->init_checkpoint);
@@ -91,12 +92,14 @@ static struct status open_model(struct job *j)
                             (long long)o->max_seq_length, (long long)j->model.config.max_position_embeddings,
                             o->init_checkpoint);
     }
-    if (o->do_lower_case && !j->model.text.lower_case) {
+    if (!o->do_lower_case) {
+        return status_ok();
+    }
+    if (!j->model.tokenizer.lower_case) {
         log_warning("%s is a cased model, but --do_lower_case was given: its text is lower-cased",
                     o->init_checkpoint);
     }
-    j->model.text.lower_case |= o->do_lower_case;
-    return status_ok();
+    return tokenizer_set_lower_case(&j->model.tokenizer, true);
 }
 
 static struct squad_feature_options feature_options(const struct job *j, bool training)
@@ -106,7 +109,6 @@ static struct squad_feature_options feature_options(const struct job *j, bool tr
         .max_seq_length = o->max_seq_length,
         .doc_stride = o->doc_stride,
         .max_query_length = o->max_query_length,
-        .lower_case = j->model.text.lower_case,
         .training = training,
     };
 }
@@ -117,7 +119,7 @@ static struct status training_features(struct job *j, struct squad_feature_optio
     const struct squad_options *o = j->options;
     struct squad_cache_key key;
     struct buf path = {0};
-    TRY(squad_cache_key_init(&key, o->train_file, &j->model.vocab, fo, o->version_2_with_negative));
+    TRY(squad_cache_key_init(&key, o->train_file, &j->model.tokenizer, fo, o->version_2_with_negative));
     squad_cache_name(&path, o->train_file, o->cache_dir, o->bert_model, &fo);
     struct status s = buf_status(&path);
     if (!failed(s) && file_exists(buf_text(&path))) {
@@ -129,7 +131,7 @@ static struct status training_features(struct job *j, struct squad_feature_optio
         }
         log_info("%s; the features are made again", s.message);
     }
-    s = squad_features_build(&j->train.features, &j->train.examples, &j->model.vocab, fo);
+    s = squad_features_build(&j->train.features, &j->train.examples, &j->model.tokenizer, fo);
     if (!failed(s) && !o->skip_cache && !o->dry_run) {
         struct status written = squad_cache_write(buf_text(&path), &j->train.features, &key);
         if (failed(written)) {
@@ -153,7 +155,7 @@ static struct status read_questions(struct job *j)
     if (o->do_predict) {
         struct squad_read_options predicting = {false, o->version_2_with_negative};
         TRY(squad_examples_open(&j->predict.examples, o->predict_file, predicting));
-        TRY(squad_features_build(&j->predict.features, &j->predict.examples, &j->model.vocab,
+        TRY(squad_features_build(&j->predict.features, &j->predict.examples, &j->model.tokenizer,
                                  feature_options(j, false)));
         log_info("prediction: %s: %lld questions, %lld features", o->predict_file,
                  (long long)j->predict.examples.n, (long long)j->predict.features.n);
@@ -228,8 +230,8 @@ static struct status train(struct job *j)
     const struct squad_options *o = j->options;
     struct squad_trained result;
     char path[MODEL_DIR_PATH_BYTES];
-    TRY(squad_train(&j->trainer, &j->train.features, j->train.examples.n, &j->model.vocab,
-                    j->model.text.lower_case, o, &j->log, &result));
+    TRY(squad_train(&j->trainer, &j->train.features, j->train.examples.n, &j->model.tokenizer, o, &j->log,
+                    &result));
     log_info("e2e_train_time %.1f s, training_sequences_per_second %.2f, final_loss %.4f", result.seconds,
              result.sequences_per_second, result.final_loss);
     if (result.n_steps > 0 && result.n_skipped == result.n_steps) {
@@ -247,8 +249,7 @@ static struct status train(struct job *j)
     struct model_dir_contents contents = {
         .task = BERT_TASK_QUESTION_ANSWERING,
         .config = &j->model.config,
-        .vocab = &j->model.vocab,
-        .lower_case = j->model.text.lower_case,
+        .tokenizer = &j->model.tokenizer,
     };
     TRY(trainer_state_export(&j->trainer, path, &contents));
     log_info("saved %s", path);
@@ -295,13 +296,12 @@ static struct status predict(struct job *j)
     struct squad_answer_options ao = {
         .n_best = o->n_best_size,
         .max_answer_length = o->max_answer_length,
-        .lower_case = j->model.text.lower_case,
         .version_2 = o->version_2_with_negative,
         .null_score_diff_threshold = o->null_score_diff_threshold,
     };
     TRY(output_path(predictions, j, "predictions.json"));
     TRY(output_path(nbest, j, "nbest_predictions.json"));
-    TRY(squad_answers_init(&answers, &j->predict.examples, &j->predict.features, &j->model.vocab, ao));
+    TRY(squad_answers_init(&answers, &j->predict.examples, &j->predict.features, &j->model.tokenizer, ao));
     metrics_event(&j->log, "predicting",
                   json_pack("{s:I, s:I, s:I}", "questions", (json_int_t)j->predict.examples.n, "features",
                             (json_int_t)j->predict.features.n, "batch_size",
@@ -313,7 +313,8 @@ static struct status predict(struct job *j)
     j->trainer.profile = &profile;
     int64_t start = clock_ns();
     if (!failed(s)) {
-        s = squad_predict(&j->trainer, &answers, o->predict_batch_size, j->model.vocab.pad, &j->log.progress);
+        s = squad_predict(&j->trainer, &answers, o->predict_batch_size,
+                          j->model.tokenizer.special[SPECIAL_PAD], &j->log.progress);
     }
     double seconds = clock_since_s(start);
     profile_close(&profile);

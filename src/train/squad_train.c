@@ -10,8 +10,7 @@
 struct tuning {
     struct trainer *trainer;
     const struct squad_options *options;
-    const struct vocab *vocab;
-    bool lower_case;
+    const struct tokenizer *tokenizer;
     struct squad_batches batches;
     struct batch_step step;
     struct loop loop;
@@ -179,8 +178,7 @@ static struct loop loop_of(struct tuning *t)
         .log = t->log,
         .directory = o->output_dir,
         .data_flag = "--train_file",
-        .vocab = t->vocab,
-        .lower_case = t->lower_case,
+        .tokenizer = t->tokenizer,
         .schedule = {SCHEDULE_LINEAR, o->learning_rate, o->warmup_proportion, 0, n_steps},
         .state = state_of(o, &t->trainer->config, n_steps),
         .last_step = o->max_steps > 0 ? (int64_t)o->max_steps
@@ -211,18 +209,17 @@ static struct status run(struct tuning *t)
 }
 
 struct status squad_train(struct trainer *trainer, const struct squad_features *features, int64_t n_examples,
-                          const struct vocab *vocab, bool lower_case, const struct squad_options *o,
+                          const struct tokenizer *tokenizer, const struct squad_options *o,
                           struct metrics *log, struct squad_trained *result)
 {
     *result = (struct squad_trained){0};
     struct tuning t = {.trainer = trainer,
                        .options = o,
-                       .vocab = vocab,
-                       .lower_case = lower_case,
+                       .tokenizer = tokenizer,
                        .log = log,
                        .result = result,
                        .n_examples = n_examples};
-    TRY(init_batches(&t.batches, features, o, vocab->pad));
+    TRY(init_batches(&t.batches, features, o, tokenizer->special[SPECIAL_PAD]));
     t.loop = loop_of(&t);
     struct status s = batch_step_init(&t.step, o->gradient_accumulation_steps, trainer->config.model->layout,
                                       squad_batches_limits(&t.batches));

@@ -19,9 +19,9 @@ struct squad_trained {
 };
 
 /* Trains `t`, whose weights are loaded, on the features; n_examples sets the length of the schedule, as in
- * the replaced script, and `lower_case` says how text became pieces of the vocabulary.  Saves checkpoints and resumes as the options say. */
+ * the replaced script.  Saves checkpoints and resumes as the options say. */
 struct status squad_train(struct trainer *t, const struct squad_features *features, int64_t n_examples,
-                          const struct vocab *vocab, bool lower_case, const struct squad_options *o,
+                          const struct tokenizer *tokenizer, const struct squad_options *o,
                           struct metrics *log, struct squad_trained *result);
 
 /* Limits of the batches that squad_train will make, for planning. */

@@ -13,6 +13,7 @@
 enum { CASE_SLAB = 2048, CASE_ELEMENTS = 2 * CASE_SLAB };
 
 static const char case_vocab[] = "[PAD]\n[UNK]\n[CLS]\n[SEP]\n[MASK]\nthe\n";
+static const struct tokenizer_file case_vocabulary = {"vocab.txt", case_vocab, sizeof case_vocab - 1};
 
 struct checkpoint_case {
     struct param_table params;
@@ -74,8 +75,8 @@ static inline struct checkpoint_contents case_contents(struct checkpoint_case *k
                                         .config = k->config,
                                         .tokenizer = k->tokenizer,
                                         .state = k->state,
-                                        .vocab = case_vocab,
-                                        .vocab_bytes = sizeof case_vocab - 1,
+                                        .vocabulary = &case_vocabulary,
+                                        .n_vocabulary = 1,
                                         .vocab_hash = hash_fnv1a(case_vocab, sizeof case_vocab - 1),
                                         .step = step};
 }

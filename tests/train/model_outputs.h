@@ -47,7 +47,7 @@ static inline void outputs_run(struct trainer *t, struct bert_model *bert, const
         }
         bert_batch_take_masked(&b, n);
     }
-    batch_finish(&b, m->vocab.pad);
+    batch_finish(&b, m->tokenizer.special[SPECIAL_PAD]);
     stage_infer(&t->stage, &b);
     EXPECT_OK(t->x.status);
     batch_fini(&b);

@@ -60,6 +60,26 @@ static void test_round_trip(void)
     case_fini(&k);
 }
 
+/* A vocabulary of other files is refused, and nothing is left of the save. */
+static void test_other_vocabulary(void)
+{
+    const struct tokenizer_file files[] = {{"vocab.json", "{}", 2}, {"merges.txt", "", 0}};
+    struct checkpoint_case k;
+    bool found;
+    struct checkpoint c;
+    case_init(&k);
+    struct checkpoint_contents contents = case_contents(&k, 1);
+    contents.vocabulary = files;
+    contents.n_vocabulary = 2;
+    EXPECT_ERROR(checkpoint_save(k.directory, &contents), STATUS_USAGE,
+                 "as vocab.txt alone, but this one is vocab.json and others");
+    contents.n_vocabulary = 1;
+    EXPECT_ERROR(checkpoint_save(k.directory, &contents), STATUS_USAGE, "but this one is vocab.json");
+    EXPECT_OK(checkpoint_dir_open_newest(&c, k.directory, &found));
+    EXPECT(!found, "something was saved");
+    case_fini(&k);
+}
+
 /* Two runs write the same bytes, whatever gaps and padded rows hold. */
 static void test_equal_bytes(void)
 {
@@ -310,6 +330,7 @@ int main(void)
 {
     test_choices();
     test_round_trip();
+    test_other_vocabulary();
     test_equal_bytes();
     test_damage();
     test_mixed();

@@ -32,7 +32,7 @@ static const char questions[] =
     "]}]}";
 
 static const struct squad_feature_options feature_options = {
-    .max_seq_length = 16, .doc_stride = 8, .max_query_length = 4, .lower_case = true, .training = true};
+    .max_seq_length = 16, .doc_stride = 8, .max_query_length = 4, .training = true};
 
 /* All that runs of one fine-tuning share. */
 struct tuning_case {
@@ -55,7 +55,7 @@ static void open_case(struct tuning_case *c, struct checkop_backend backend, con
     EXPECT_OK(model_dir_open(&c->model, path));
     EXPECT_OK(squad_examples_parse(&c->examples, questions, sizeof questions - 1, "questions",
                                    (struct squad_read_options){.training = true}));
-    EXPECT_OK(squad_features_build(&c->features, &c->examples, &c->model.vocab, feature_options));
+    EXPECT_OK(squad_features_build(&c->features, &c->examples, &c->model.tokenizer, feature_options));
     snprintf(c->train_file, sizeof c->train_file, "%s/questions.json", directory);
     EXPECT_OK(file_write_atomic(c->train_file, questions, sizeof questions - 1));
     c->options = (struct squad_options){
@@ -110,7 +110,7 @@ static struct status tune(struct trainer *t, const struct tuning_case *c, const 
     EXPECT_OK(trainer_init(t, &c->config));
     exec_keep_in(&t->x, c->directory);
     EXPECT_OK(trainer_state_load(t, &c->model, BERT_TASK_QUESTION_ANSWERING, 0, &report));
-    struct status s = squad_train(t, &c->features, c->examples.n, &c->model.vocab, true, &o, &log, result);
+    struct status s = squad_train(t, &c->features, c->examples.n, &c->model.tokenizer, &o, &log, result);
     metrics_close(&log);
     return s;
 }

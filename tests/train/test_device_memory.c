@@ -82,6 +82,7 @@ static void expect_same_bits(struct trainer *fenced_trainer, const struct traine
 static void save_and_resume(struct trainer *from, struct trainer *to, const struct trainer_config *config)
 {
     char directory[] = "/tmp/kiln_device_XXXXXX", path[64], command[64];
+    static const struct tokenizer_file vocabulary = {"vocab.txt", "a\n", 2};
     struct background_save b;
     struct background_save_result result;
     struct checkpoint c;
@@ -95,8 +96,8 @@ static void save_and_resume(struct trainer *from, struct trainer *to, const stru
                                                                   .config = json_object(),
                                                                   .tokenizer = json_object(),
                                                                   .state = json_object(),
-                                                                  .vocab = "a\n",
-                                                                  .vocab_bytes = 2,
+                                                                  .vocabulary = &vocabulary,
+                                                                  .n_vocabulary = 1,
                                                                   .step = STEPS},
                                     0, clock_ns(), 0));
     EXPECT(background_save_take(&b, true, &result), "nothing in flight");

@@ -127,9 +127,9 @@ static void run_and_compare(const struct fixture *f, const char *directory, cons
     struct trainer t;
     EXPECT_OK(model_dir_open(&m, path_of(f, directory)));
     EXPECT(m.task == task, "%s was taken for a %s", directory, bert_task_class(m.task));
-    EXPECT(m.config.vocab_size == 37 && m.vocab.n == 37 && m.text.model_max_length == 24, "%lld, %d, %lld",
-           (long long)m.config.vocab_size, m.vocab.n, (long long)m.text.model_max_length);
-    EXPECT(m.text.lower_case == (strcmp(name, "masked_lm") != 0), "%s lower_case", name);
+    EXPECT(m.config.vocab_size == 37 && m.tokenizer.n == 37 && m.max_length == 24, "%lld, %d, %lld",
+           (long long)m.config.vocab_size, m.tokenizer.n, (long long)m.max_length);
+    EXPECT(m.tokenizer.lower_case == (strcmp(name, "masked_lm") != 0), "%s lower_case", name);
     outputs_run(&t, &bert, &m, task, 0, &f->in);
     expect_golden(f, &t, name);
     trainer_fini(&t);
@@ -161,7 +161,7 @@ static void save_case(const struct fixture *f, const char *from, const char *to,
     struct param_table params;
     EXPECT_OK(model_dir_open(&m, path_of(f, from)));
     tensor flat = read_flat(&m, &params, task);
-    struct model_dir_contents c = {task, &params, flat, &m.config, &m.vocab, m.text.lower_case, shard};
+    struct model_dir_contents c = {task, &params, flat, &m.config, &m.tokenizer, shard};
     EXPECT_OK(model_dir_save(path_of(f, to), &c));
     free(flat.data);
     param_table_fini(&params);
@@ -217,7 +217,7 @@ static void test_replacing(const struct fixture *f)
     struct param_table params;
     EXPECT_OK(model_dir_open(&m, path_of(f, "encoder")));
     tensor flat = read_flat(&m, &params, BERT_TASK_ENCODER);
-    struct model_dir_contents c = {BERT_TASK_ENCODER, &params, flat, &m.config, &m.vocab, true, 0};
+    struct model_dir_contents c = {BERT_TASK_ENCODER, &params, flat, &m.config, &m.tokenizer, 0};
     EXPECT_OK(file_make_directories(path_of(f, "mine")));
     EXPECT_OK(model_dir_save(path_of(f, "mine/"), &c));
     EXPECT_OK(file_write_atomic(path_of(f, "mine/notes.txt"), "x", 1));
@@ -489,7 +489,7 @@ static void test_missing(const struct fixture *f)
     edit(f, "pretraining/tokenizer.json", "\"lowercase\": true", "\"lowercase\": false");
     struct model_dir m;
     EXPECT_OK(model_dir_open(&m, path_of(f, "pretraining")));
-    EXPECT(!m.text.lower_case, "tokenizer.json says cased");
+    EXPECT(!m.tokenizer.lower_case, "tokenizer.json says cased");
     model_dir_close(&m);
     unpack(f, "pretraining");
 }

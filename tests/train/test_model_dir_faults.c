@@ -5,6 +5,7 @@
 #include "faults.h"
 
 #include "core/log.h"
+#include "text/wordpiece_tokenizer.h"
 #include "train/model_dir.h"
 
 #include <dirent.h>
@@ -14,7 +15,7 @@ enum { OLD = 1, NEW = 2, LATER = 3 };
 struct model_case {
     struct bert_config config;
     struct param_table params;
-    struct vocab vocab;
+    struct tokenizer tokenizer;
     float *flat;
     bool no_exchange;
     char directory[256], place[300];
@@ -24,8 +25,8 @@ static void case_init(struct model_case *k)
 {
     static const char pieces[] = "[PAD]\n[UNK]\n[CLS]\n[SEP]\n[MASK]\nthe\n";
     *k = (struct model_case){0};
-    EXPECT_OK(vocab_init(&k->vocab, pieces, sizeof pieces - 1, "the test's"));
-    k->config = (struct bert_config){.vocab_size = k->vocab.n,
+    EXPECT_OK(wordpiece_tokenizer_init(&k->tokenizer, pieces, sizeof pieces - 1, "the test's", true));
+    k->config = (struct bert_config){.vocab_size = k->tokenizer.n,
                                      .hidden_size = 16,
                                      .num_hidden_layers = 1,
                                      .num_attention_heads = 2,
@@ -53,8 +54,7 @@ static struct status save(const struct model_case *k, float value)
                                    .params = &k->params,
                                    .master = tensor_1d(k->flat, DTYPE_F32, k->params.n_elements),
                                    .config = &k->config,
-                                   .vocab = &k->vocab,
-                                   .lower_case = true};
+                                   .tokenizer = &k->tokenizer};
     return model_dir_save(k->place, &c);
 }
 
@@ -137,6 +137,6 @@ int main(void)
     EXPECT_OK(file_remove_tree(k.directory));
     free(k.flat);
     param_table_fini(&k.params);
-    vocab_fini(&k.vocab);
+    tokenizer_fini(&k.tokenizer);
     return 0;
 }

@@ -8,6 +8,7 @@
 #include "core/json.h"
 #include "data/squad_answers.h"
 #include "data/squad_text.h"
+#include "text/wordpiece_tokenizer.h"
 
 #include <unistd.h>
 
@@ -43,22 +44,22 @@ struct answered {
 };
 
 /* Answers all questions; the parts of *r point to each other, so it stays where it is. */
-static void answer(struct answered *r, const json_t *c, const json_t *dataset, const struct vocab *vocab)
+static void answer(struct answered *r, const json_t *c, const json_t *dataset, struct tokenizer *t)
 {
     static float start[512], end[512];
     bool version_2 = json_is_true(json_object_get(c, "version_2"));
-    bool lower_case = json_is_true(json_object_get(c, "lower_case"));
     const json_t *s = json_object_get(c, "settings");
     char *text = json_dumps(dataset, 0);
     EXPECT_OK(squad_examples_parse(&r->examples, text, strlen(text), "data", (struct squad_read_options){0}));
     free(text);
     struct squad_feature_options fo = {json_integer_value(json_array_get(s, 0)),
                                        json_integer_value(json_array_get(s, 1)),
-                                       json_integer_value(json_array_get(s, 2)), lower_case, false};
-    EXPECT_OK(squad_features_build(&r->features, &r->examples, vocab, fo));
-    struct squad_answer_options ao = {get_int(c, "n_best"), get_int(c, "max_length"), lower_case, version_2,
+                                       json_integer_value(json_array_get(s, 2)), false};
+    EXPECT_OK(tokenizer_set_lower_case(t, json_is_true(json_object_get(c, "lower_case"))));
+    EXPECT_OK(squad_features_build(&r->features, &r->examples, t, fo));
+    struct squad_answer_options ao = {get_int(c, "n_best"), get_int(c, "max_length"), version_2,
                                       json_real_value(json_object_get(c, "threshold"))};
-    EXPECT_OK(squad_answers_init(&r->answers, &r->examples, &r->features, vocab, ao));
+    EXPECT_OK(squad_answers_init(&r->answers, &r->examples, &r->features, t, ao));
     uint64_t state = (uint64_t)get_int(c, "seed");
     for (int64_t i = 0; i < r->features.n; i++) {
         int64_t n = squad_feature_length(&r->features, i);
@@ -149,13 +150,13 @@ static void test_made_up(void)
     {
         buf_printf(&pieces, "%s\n", json_string_value(piece));
     }
-    struct vocab vocab;
-    EXPECT_OK(vocab_init(&vocab, pieces.data, pieces.n, "vocab"));
+    struct tokenizer t;
+    EXPECT_OK(wordpiece_tokenizer_init(&t, pieces.data, pieces.n, "vocab", true));
     buf_fini(&pieces);
     json_array_foreach(json_object_get(golden, "cases"), i, c)
     {
         struct answered r;
-        answer(&r, c, json_object_get(golden, "dataset"), &vocab);
+        answer(&r, c, json_object_get(golden, "dataset"), &t);
         EXPECT_OK(squad_answers_write(&r.answers, "test_predictions.json", "test_nbest.json"));
         struct buf predictions = read_file("test_predictions.json"), nbest = read_file("test_nbest.json");
         const char *wanted = json_string_value(json_object_get(c, "predictions"));
@@ -179,7 +180,7 @@ static void test_made_up(void)
         buf_fini(&nbest);
         answered_fini(&r);
     }
-    vocab_fini(&vocab);
+    tokenizer_fini(&t);
 }
 
 /* The text that the golden file has a hash of. */
@@ -207,8 +208,8 @@ static uint64_t hash_answers(const struct answered *r)
 static void test_squad_dev(void)
 {
     struct buf vocab_text = shared_read_member("vocab-oracles.tar.xz", "bert-base-uncased-vocab.txt");
-    struct vocab vocab;
-    EXPECT_OK(vocab_init(&vocab, vocab_text.data, vocab_text.n, "vocab.txt"));
+    struct tokenizer t;
+    EXPECT_OK(wordpiece_tokenizer_init(&t, vocab_text.data, vocab_text.n, "vocab.txt", true));
     json_t *dataset = NULL;
     const char *file = "";
     size_t k;
@@ -228,7 +229,7 @@ static void test_squad_dev(void)
             file = name;
         }
         struct answered r;
-        answer(&r, c, dataset, &vocab);
+        answer(&r, c, dataset, &t);
         EXPECT(r.features.n == get_int(c, "n_features"), "%lld features", (long long)r.features.n);
         int64_t n_answered = 0;
         for (int64_t x = 0; x < r.examples.n; x++) {
@@ -243,7 +244,7 @@ static void test_squad_dev(void)
         answered_fini(&r);
     }
     json_decref(dataset);
-    vocab_fini(&vocab);
+    tokenizer_fini(&t);
     buf_fini(&vocab_text);
 }
 
@@ -285,15 +286,15 @@ static void test_long_text(const char *vocab_text)
     for (int w = 0; w < N_WORDS; w++) {
         buf_puts(&text, w == AT ? "\t(the year)," : "  b");
     }
-    struct vocab vocab;
+    struct tokenizer t;
     struct answered r;
     const char *question = "when ?";
-    EXPECT_OK(vocab_init(&vocab, vocab_text, strlen(vocab_text), "vocab"));
+    EXPECT_OK(wordpiece_tokenizer_init(&t, vocab_text, strlen(vocab_text), "vocab", true));
     EXPECT_OK(squad_examples_ask(&r.examples, text.data, text.n, &question, 1));
-    EXPECT_OK(squad_features_build(&r.features, &r.examples, &vocab,
-                                   (struct squad_feature_options){64, 16, 8, true, false}));
-    EXPECT_OK(squad_answers_init(&r.answers, &r.examples, &r.features, &vocab,
-                                 (struct squad_answer_options){20, 30, true, false, 0}));
+    EXPECT_OK(
+        squad_features_build(&r.features, &r.examples, &t, (struct squad_feature_options){64, 16, 8, false}));
+    EXPECT_OK(squad_answers_init(&r.answers, &r.examples, &r.features, &t,
+                                 (struct squad_answer_options){20, 30, false, 0}));
     for (int64_t i = r.features.n - 1; i >= 0; i--) { /* in any order */
         float start[64] = {0}, end[64] = {0};
         for (int64_t p = 0; p < squad_feature_length(&r.features, i); p++) {
@@ -315,10 +316,10 @@ static void test_long_text(const char *vocab_text)
     buf_fini(&found);
     buf_fini(&text);
     answered_fini(&r);
-    EXPECT_ERROR(squad_answers_init(&r.answers, &r.examples, &r.features, &vocab,
-                                    (struct squad_answer_options){0, 30, true, false, 0}),
+    EXPECT_ERROR(squad_answers_init(&r.answers, &r.examples, &r.features, &t,
+                                    (struct squad_answer_options){0, 30, false, 0}),
                  STATUS_USAGE, "n_best_size");
-    vocab_fini(&vocab);
+    tokenizer_fini(&t);
 }
 
 int main(void)

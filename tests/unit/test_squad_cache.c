@@ -4,6 +4,7 @@
 
 #include "data/squad_cache.h"
 #include "io/file.h"
+#include "text/wordpiece_tokenizer.h"
 
 #include <unistd.h>
 
@@ -63,16 +64,16 @@ static void test_damage(const struct squad_cache_key *key)
 
 int main(void)
 {
-    struct vocab vocab;
+    struct tokenizer tokenizer;
     struct squad_examples e;
     struct squad_features made, read;
     struct squad_cache_key key, other;
-    struct squad_feature_options o = {12, 3, 4, true, true};
+    struct squad_feature_options o = {12, 3, 4, true};
     struct buf name = {0};
-    EXPECT_OK(vocab_init(&vocab, pieces, sizeof pieces - 1, "vocab"));
+    EXPECT_OK(wordpiece_tokenizer_init(&tokenizer, pieces, sizeof pieces - 1, "vocab", true));
     EXPECT_OK(file_write_atomic(data_file, json, sizeof json - 1));
     EXPECT_OK(squad_examples_open(&e, data_file, (struct squad_read_options){.training = true}));
-    EXPECT_OK(squad_features_build(&made, &e, &vocab, o));
+    EXPECT_OK(squad_features_build(&made, &e, &tokenizer, o));
     EXPECT(made.n == 2 && made.features[0].start > 0, "the set is as meant: %lld features",
            (long long)made.n);
 
@@ -82,7 +83,7 @@ int main(void)
     squad_cache_name(&name, "here/train.json", "there", "tiny", &o);
     EXPECT(strcmp(name.data, "there/train.json_tiny_12_3_4") == 0, "name: %s", name.data);
 
-    EXPECT_OK(squad_cache_key_init(&key, data_file, &vocab, o, false));
+    EXPECT_OK(squad_cache_key_init(&key, data_file, &tokenizer, o, false));
     EXPECT_ERROR(squad_cache_read(&read, "no/cache", &key), STATUS_DATA, "no/cache");
     EXPECT_OK(squad_cache_write(cache_file, &made, &key));
     EXPECT_OK(squad_cache_read(&read, cache_file, &key));
@@ -90,7 +91,7 @@ int main(void)
     squad_features_fini(&read);
 
     other = key;
-    other.options.lower_case = false;
+    other.lower_case = false;
     EXPECT_ERROR(squad_cache_read(&read, cache_file, &other), STATUS_DATA, "other settings");
     other = key;
     other.version_2 = true;
@@ -99,7 +100,7 @@ int main(void)
     other.vocab_hash++;
     EXPECT_ERROR(squad_cache_read(&read, cache_file, &other), STATUS_DATA, "another vocabulary");
     EXPECT_OK(file_write_atomic(data_file, json, sizeof json - 2));
-    EXPECT_OK(squad_cache_key_init(&other, data_file, &vocab, o, false));
+    EXPECT_OK(squad_cache_key_init(&other, data_file, &tokenizer, o, false));
     EXPECT_ERROR(squad_cache_read(&read, cache_file, &other), STATUS_DATA, "other data");
     test_damage(&key);
     EXPECT_ERROR(squad_cache_write("no/such/dir/cache", &made, &key), STATUS_IO, "no/such/dir");
@@ -109,6 +110,6 @@ int main(void)
     buf_fini(&name);
     squad_features_fini(&made);
     squad_examples_fini(&e);
-    vocab_fini(&vocab);
+    tokenizer_fini(&tokenizer);
     return 0;
 }

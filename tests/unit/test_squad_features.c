@@ -7,12 +7,13 @@
 #include "core/hash.h"
 #include "core/json.h"
 #include "data/squad_features.h"
+#include "text/wordpiece_tokenizer.h"
 
 #include <time.h>
 #include <unistd.h>
 
 static json_t *golden;
-static struct vocab small;
+static struct tokenizer small;
 
 static struct squad_read_options reading(const json_t *c)
 {
@@ -24,12 +25,16 @@ static struct squad_read_options reading(const json_t *c)
 static struct squad_feature_options settings(const json_t *c)
 {
     const json_t *s = json_object_get(c, "settings");
-    const json_t *lower_case = json_object_get(c, "lower_case");
     return (struct squad_feature_options){.max_seq_length = json_integer_value(json_array_get(s, 0)),
                                           .doc_stride = json_integer_value(json_array_get(s, 1)),
                                           .max_query_length = json_integer_value(json_array_get(s, 2)),
-                                          .lower_case = lower_case == NULL || json_is_true(lower_case),
                                           .training = json_is_true(json_object_get(c, "training"))};
+}
+
+static void set_lower_case(struct tokenizer *t, const json_t *c)
+{
+    const json_t *lower_case = json_object_get(c, "lower_case");
+    EXPECT_OK(tokenizer_set_lower_case(t, lower_case == NULL || json_is_true(lower_case)));
 }
 
 /* Every token of every context is in a window of every question about it. */
@@ -85,6 +90,7 @@ static void test_made_up(void)
         EXPECT_OK(squad_examples_parse(&e, text, strlen(text), "made up", reading(c)));
         EXPECT(e.n_misaligned == json_integer_value(json_object_get(c, "left_out")), "left out %lld",
                (long long)e.n_misaligned);
+        set_lower_case(&small, c);
         EXPECT_OK(squad_features_build(&f, &e, &small, settings(c)));
         const json_t *features = json_object_get(c, "features");
         EXPECT(f.n == (int64_t)json_array_size(features), "case %zu: %lld features", k, (long long)f.n);
@@ -130,8 +136,8 @@ static double seconds(void)
 static void test_squad_dev(void)
 {
     struct buf vocab_text = shared_read_member("vocab-oracles.tar.xz", "bert-base-uncased-vocab.txt");
-    struct vocab vocab;
-    EXPECT_OK(vocab_init(&vocab, vocab_text.data, vocab_text.n, "vocab.txt"));
+    struct tokenizer tokenizer;
+    EXPECT_OK(wordpiece_tokenizer_init(&tokenizer, vocab_text.data, vocab_text.n, "vocab.txt", true));
     struct buf text = {0};
     const char *file = "";
     size_t k;
@@ -149,7 +155,8 @@ static void test_squad_dev(void)
         double begin = seconds();
         EXPECT_OK(squad_examples_parse(&e, text.data, text.n, name, reading(c)));
         double middle = seconds();
-        EXPECT_OK(squad_features_build(&f, &e, &vocab, settings(c)));
+        set_lower_case(&tokenizer, c);
+        EXPECT_OK(squad_features_build(&f, &e, &tokenizer, settings(c)));
         double end = seconds();
         printf("%s: %lld features of %lld questions, read in %.3f s, made in %.3f s: %.0f features/s\n", name,
                (long long)f.n, (long long)e.n, middle - begin, end - middle, (double)f.n / (end - middle));
@@ -164,7 +171,7 @@ static void test_squad_dev(void)
         squad_examples_fini(&e);
     }
     buf_fini(&text);
-    vocab_fini(&vocab);
+    tokenizer_fini(&tokenizer);
     buf_fini(&vocab_text);
 }
 
@@ -211,11 +218,11 @@ static void test_errors(void)
     EXPECT_ERROR(squad_examples_ask(&e, " \t", 2, &who, 1), STATUS_DATA, "no words");
     struct squad_features f;
     EXPECT_OK(squad_examples_ask(&e, "the year", 8, &who, 1));
-    EXPECT_ERROR(squad_features_build(&f, &e, &small, (struct squad_feature_options){4, 1, 1, true, false}),
+    EXPECT_ERROR(squad_features_build(&f, &e, &small, (struct squad_feature_options){4, 1, 1, false}),
                  STATUS_USAGE, "max_seq_length");
-    EXPECT_ERROR(squad_features_build(&f, &e, &small, (struct squad_feature_options){64, 0, 1, true, false}),
+    EXPECT_ERROR(squad_features_build(&f, &e, &small, (struct squad_feature_options){64, 0, 1, false}),
                  STATUS_USAGE, "doc_stride");
-    EXPECT_ERROR(squad_features_build(&f, &e, &small, (struct squad_feature_options){7, 1, 64, true, false}),
+    EXPECT_ERROR(squad_features_build(&f, &e, &small, (struct squad_feature_options){7, 1, 64, false}),
                  STATUS_DATA, "leaves no room");
     squad_examples_fini(&e);
 }
@@ -230,12 +237,12 @@ int main(void)
     {
         buf_printf(&pieces, "%s\n", json_string_value(piece));
     }
-    EXPECT_OK(vocab_init(&small, pieces.data, pieces.n, "vocab"));
+    EXPECT_OK(wordpiece_tokenizer_init(&small, pieces.data, pieces.n, "vocab", true));
     buf_fini(&pieces);
     test_made_up();
     test_errors();
     test_squad_dev();
-    vocab_fini(&small);
+    tokenizer_fini(&small);
     json_decref(golden);
     return 0;
 }

@@ -8,6 +8,7 @@
 #include "core/hash.h"
 #include "data/shard_process.h"
 #include "data/token_store.h"
+#include "text/tokenizer_open.h"
 #include "train/checkpoint.h"
 
 #include <dirent.h>
@@ -209,6 +210,13 @@ static bool has_file(const char *directory, const char *name)
     return !failed(checkpoint_path(path, "%s/%s", directory, name)) && file_exists(path);
 }
 
+static bool has_vocabulary(const char *directory)
+{
+    char path[FILE_PATH_BYTES];
+    bool found;
+    return !failed(tokenizer_open_find(path, &found, directory)) && found;
+}
+
 static bool ends_with(const char *text, const char *end)
 {
     size_t n = strlen(text);
@@ -220,8 +228,8 @@ static struct status detect(const struct kind **kind, char *path)
 {
     static const char *const store_suffixes[] = {".idx", ".bin", ".json", ""};
     if (file_is_directory(path)) {
-        bool is_model = has_file(path, "model.safetensors") && has_file(path, "config.json") &&
-                        has_file(path, "vocab.txt");
+        bool is_model =
+            has_file(path, "model.safetensors") && has_file(path, "config.json") && has_vocabulary(path);
         *kind = has_file(path, "manifest.json") ? &checkpoint_kind
                 : is_model                      ? &model_kind
                                                 : &collection_kind;

@@ -3,7 +3,8 @@
  * Pieces are lower-cased and split, so the words they come from may hold more than the answer: "(1895-1943)."
  * for "1895".  The words are tokenized again and matched with the original character by character, spaces
  * left out; where that does not fit, the answer is the whole words.  The rule: the text is that of
- * run_squad.py's get_final_text. Source: Devlin et al. 2018, run_squad.py. */
+ * run_squad.py's get_final_text. Source: Devlin et al. 2018, run_squad.py.  It
+ * knows WordPiece's "##"; pieces that are written in another way do not fit, so their answers are whole words. */
 #ifndef KILN_DATA_SQUAD_ALIGN_H
 #define KILN_DATA_SQUAD_ALIGN_H
 

@@ -83,6 +83,13 @@ static int64_t text_length_of(const struct sentence_model *s, const struct model
     return length < positions ? length : positions;
 }
 
+static struct status init_scratch(struct session *s)
+{
+    TRY(tokenizer_require(s->tokenizer, 1U << SPECIAL_PAD | 1U << SPECIAL_BEGIN | 1U << SPECIAL_SEPARATOR,
+                          "the input of the model"));
+    return tokenizer_scratch_init(&s->scratch, s->tokenizer);
+}
+
 static struct status open_from(struct session *s, struct model_dir *m, enum bert_task task,
                                struct batch_limits limits, const struct session_options *o)
 {
@@ -97,9 +104,7 @@ static struct status open_from(struct session *s, struct model_dir *m, enum bert
     s->sentence = &s->files;
     s->text_length = text_length_of(&s->files, m);
     s->batch_tokens = batch_tokens_on(o->backend.device);
-    TRY(tokenizer_require(s->tokenizer, 1U << SPECIAL_PAD | 1U << SPECIAL_BEGIN | 1U << SPECIAL_SEPARATOR,
-                          "the input of the model"));
-    TRY(tokenizer_scratch_init(&s->scratch, s->tokenizer));
+    TRY(init_scratch(s));
     TRY(trainer_init(&s->model, &config));
     TRY(trainer_state_load(&s->model, m, task, may_be_new, &report));
     if (!load_report_is_plain(&report)) {
@@ -171,7 +176,7 @@ static struct status open_over(struct session *s, const struct session *model, e
     TRY(task_on(&task, model->bert.task));
     s->bert = bert_model(&model->bert.config, task);
     struct trainer_config config = config_of(&s->bert, limits, &o);
-    TRY(tokenizer_scratch_init(&s->scratch, s->tokenizer));
+    TRY(init_scratch(s));
     TRY(trainer_init_shared(&s->model, &config, &model->model));
     return bert_batch_init(&s->batch, limits);
 }

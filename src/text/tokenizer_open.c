@@ -1,6 +1,5 @@
 #include "text/tokenizer_open.h"
 
-#include "io/file.h"
 #include "text/tokenizer_config.h"
 #include "text/tokenizer_files.h"
 #include "text/tokenizer_json.h"
@@ -10,16 +9,27 @@
 
 static const struct tokenizer_kind *const kinds[] = {&wordpiece_tokenizer_kind};
 
+static struct status too_long(const char *path)
+{
+    return status_error(STATUS_USAGE, "the path %.60s... is longer than %d bytes", path, FILE_PATH_BYTES - 1);
+}
+
 struct status tokenizer_open_vocabulary(struct tokenizer *t, const char *path, bool lower_case)
 {
     return wordpiece_tokenizer_open(t, path, lower_case);
 }
 
-/* DIRECTORY/NAME, if it is there and the path not too long. */
-static bool find_file(char path[FILE_PATH_BYTES], const char *directory, const char *name)
+static struct status find_file(char path[FILE_PATH_BYTES], bool *found, const char *directory,
+                               const char *name)
 {
     int n = snprintf(path, FILE_PATH_BYTES, "%s/%s", directory, name);
-    return n < FILE_PATH_BYTES && file_exists(path);
+    *found = n < FILE_PATH_BYTES && file_exists(path);
+    return n < FILE_PATH_BYTES ? status_ok() : too_long(path);
+}
+
+struct status tokenizer_open_find(char path[FILE_PATH_BYTES], bool *found, const char *directory)
+{
+    return find_file(path, found, directory, "vocab.txt");
 }
 
 /* Overwrites what tokenizer_config.json says. */
@@ -41,8 +51,7 @@ static struct status read_beside(struct tokenizer *t, const char *vocabulary)
     int n_directory = slash == NULL ? 0 : (int)(slash - vocabulary) + 1;
     int n = snprintf(path, sizeof path, "%.*s" TOKENIZER_CONFIG_NAME, n_directory, vocabulary);
     if (n >= FILE_PATH_BYTES) {
-        return status_error(STATUS_USAGE, "the path %.60s... is longer than %d bytes", path,
-                            FILE_PATH_BYTES - 1);
+        return too_long(path);
     }
     if (file_exists(path)) {
         TRY(read_config(&c, path, true));
@@ -68,7 +77,7 @@ static struct status read_json(struct tokenizer *t, struct tokenizer_config *c, 
     struct file_map map;
     struct tokenizer_json json;
     bool wants_vocabulary = t->kind == NULL;
-    *exists = find_file(path, directory, "tokenizer.json");
+    TRY(find_file(path, exists, directory, "tokenizer.json"));
     if (!*exists) {
         return wants_vocabulary
                    ? status_error(STATUS_DATA, "%s has neither vocab.txt nor tokenizer.json", directory)
@@ -90,12 +99,14 @@ static struct status read_json(struct tokenizer *t, struct tokenizer_config *c, 
 static struct status read_directory(struct tokenizer *t, struct tokenizer_config *c, const char *directory)
 {
     char path[FILE_PATH_BYTES];
-    bool has_json;
-    if (find_file(path, directory, "vocab.txt")) {
+    bool has_vocabulary, has_json, has_config;
+    TRY(tokenizer_open_find(path, &has_vocabulary, directory));
+    if (has_vocabulary) {
         TRY(tokenizer_open_vocabulary(t, path, false));
     }
     TRY(read_json(t, c, &has_json, directory));
-    if (find_file(path, directory, TOKENIZER_CONFIG_NAME)) {
+    TRY(find_file(path, &has_config, directory, TOKENIZER_CONFIG_NAME));
+    if (has_config) {
         TRY(read_config(c, path, has_json));
     }
     return tokenizer_set_lower_case(t, c->lower_case);

@@ -3,6 +3,7 @@
 #ifndef KILN_TEXT_TOKENIZER_OPEN_H
 #define KILN_TEXT_TOKENIZER_OPEN_H
 
+#include "io/file.h"
 #include "text/tokenizer.h"
 
 /* Opens the tokenizer of a vocabulary file.  STATUS_DATA if the file is missing or no vocabulary, STATUS_USAGE if its
@@ -11,6 +12,10 @@ struct status tokenizer_open_vocabulary(struct tokenizer *t, const char *path, b
 
 /* The same with the letter case that tokenizer_config.json in the directory of the vocabulary says. */
 struct status tokenizer_open_beside(struct tokenizer *t, const char *path);
+
+/* The vocabulary file of a directory; if there is none, *found is false and the path is where it is looked for.
+ * STATUS_USAGE: the path is too long. */
+struct status tokenizer_open_find(char path[FILE_PATH_BYTES], bool *found, const char *directory);
 
 /* Opens the tokenizer of a model directory: vocab.txt or tokenizer.json, with what the latter and tokenizer_config.json
  * say.  *max_length gets the tokens that a model reads; INT64_MAX: no file says. */

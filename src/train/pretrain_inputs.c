@@ -49,21 +49,24 @@ static struct status read_model(struct pretrain_inputs *in, const struct pretrai
 /* --vocab_file, or vocab.txt in --input_dir or beside it, where `kiln prepare` puts that of shards. */
 static struct status find_vocab(struct pretrain_inputs *in, const struct pretrain_options *o, bool is_shards)
 {
-    char path[CHECKPOINT_PATH_BYTES];
+    char path[FILE_PATH_BYTES];
+    bool found;
     if (o->vocab_file != NULL) {
         return tokenizer_open_beside(&in->tokenizer, o->vocab_file);
     }
-    TRY(checkpoint_path(path, "%s/vocab.txt", in->train_dir));
+    TRY(tokenizer_open_find(path, &found, in->train_dir));
     if (!is_shards) {
         return status_context(tokenizer_open_beside(&in->tokenizer, path),
                               "--input_dir wants a directory made by `kiln prepare` "
                               "(of HDF5 files that of training/ and test/, or one of "
                               "the two), or one with .hdf5 files");
     }
-    if (!file_exists(path)) {
-        TRY(checkpoint_path(path, "%s/../vocab.txt", in->train_dir));
+    if (!found) {
+        char parent[CHECKPOINT_PATH_BYTES];
+        TRY(checkpoint_path(parent, "%s/..", in->train_dir));
+        TRY(tokenizer_open_find(path, &found, parent));
     }
-    if (file_exists(path)) {
+    if (found) {
         log_info("vocabulary: %s", path);
         return tokenizer_open_beside(&in->tokenizer, path);
     }
@@ -119,6 +122,7 @@ static struct status open_store(struct pretrain_data *d, const char *directory, 
 static struct status open_shards(struct pretrain_data *d, const char *directory, const char *word,
                                  const struct pretrain_inputs *in, const struct pretrain_options *o)
 {
+    TRY(tokenizer_require(&in->tokenizer, 1U << SPECIAL_PAD, "a batch of sequences"));
     TRY(shard_loader_open(&d->shards, (struct shard_loader_config){
                                           .directory = directory,
                                           .word = word,

@@ -66,6 +66,7 @@ static struct status open_model(struct job *j)
 {
     const struct squad_options *o = j->options;
     TRY(model_dir_open(&j->model, o->init_checkpoint));
+    TRY(tokenizer_require(&j->model.tokenizer, 1U << SPECIAL_PAD, "a batch of questions"));
     if (o->config_file != NULL) {
         json_t *object;
         struct bert_config given;

@@ -5,6 +5,7 @@
 
 #include "core/hash.h"
 #include "data/shard_set.h"
+#include "data/squad_features.h"
 #include "text/tokenizer_open.h"
 #include "text/wordpiece_tokenizer.h"
 
@@ -128,6 +129,30 @@ static void stores_take_any_tokenizer(void)
     tokenizer_fini(&t);
 }
 
+static void questions_want_a_separator(void)
+{
+    static const char *const question = "one?";
+    struct tokenizer t;
+    struct squad_examples e;
+    struct squad_features f;
+    const struct squad_feature_options options = {64, 16, 8, false};
+    bytes_tokenizer_init(&t);
+    EXPECT_OK(squad_examples_ask(&e, "a text", 6, &question, 1));
+    t.special[SPECIAL_BEGIN] = 1;
+    EXPECT_ERROR(squad_features_build(&f, &e, &t, options), STATUS_DATA,
+                 "has no separator token, which a question with its context needs");
+    t.special[SPECIAL_SEPARATOR] = 2;
+    EXPECT_OK(squad_features_build(&f, &e, &t, options));
+    EXPECT(f.n == 1 && squad_feature_length(&f, 0) == 3 + 4 + 5, "%lld features", (long long)f.n);
+    int32_t ids[12];
+    squad_feature_fill(&f, 0, ids);
+    EXPECT(ids[0] == 1 && ids[1] == 'o' && ids[5] == 2 && ids[6] == 'a' && ids[7] == 't' && ids[11] == 2,
+           "other tokens");
+    squad_features_fini(&f);
+    squad_examples_fini(&e);
+    tokenizer_fini(&t);
+}
+
 /* Stores and checkpoints hold the hash of vocab.txt, so it stays what it was. */
 static void one_hash_is_of_all_files(void)
 {
@@ -241,6 +266,7 @@ int main(void)
     what_is_lacking_is_named();
     one_hash_is_of_all_files();
     stores_take_any_tokenizer();
+    questions_want_a_separator();
     files_are_written_by_their_list();
     directories_are_opened();
     unknown_vocabularies_encode_nothing();

@@ -16,7 +16,6 @@ struct ops;
 struct exec_totals {
     double flops; /* a multiply-add is two */
     double bytes; /* read and written, each tensor once, what is updated twice */
-    int64_t n_ops;
     size_t workspace_bytes; /* the most that one op asked for */
     size_t beside_bytes;    /* the same of those that run beside */
 };

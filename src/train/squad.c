@@ -314,8 +314,9 @@ static struct status predict(struct job *j)
     j->trainer.profile = &profile;
     int64_t start = clock_ns();
     if (!failed(s)) {
+        stop_begin_work();
         s = squad_predict(&j->trainer, &answers, o->predict_batch_size,
-                          j->model.tokenizer.special[SPECIAL_PAD], &j->log.progress);
+                          j->model.tokenizer.special[SPECIAL_PAD], &j->log.progress, stop_requested);
     }
     double seconds = clock_since_s(start);
     profile_close(&profile);

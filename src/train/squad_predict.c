@@ -6,7 +6,6 @@
 #include "nn/bert_model.h"
 #include "train/diagnose.h"
 #include "train/profile.h"
-#include "train/stop.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -110,10 +109,9 @@ static void show(struct progress *progress, const struct prediction *p, int64_t 
 
 /* While the device computes a batch, the answers of the one before are found and the one behind it is put together. */
 static struct status run(struct prediction *p, struct trainer *t, struct squad_answers *answers,
-                         struct progress *progress)
+                         struct progress *progress, bool (*stopped)(void))
 {
     int64_t n_batches = squad_batches_per_epoch(&p->batches), start = clock_ns();
-    stop_begin_work();
     for (int64_t i = 0; i <= n_batches; i++) { /* one round more, for the last answers */
         if (i < n_batches) {
             profile_micro_step(t->profile);
@@ -133,7 +131,7 @@ static struct status run(struct prediction *p, struct trainer *t, struct squad_a
             TRY(take_logits(p, i - 1, answers));
             show(progress, p, i, n_batches, start);
         }
-        if (stop_requested()) {
+        if (stopped != NULL && stopped()) {
             return status_error(STATUS_PREEMPTED,
                                 "stopped by a signal while predicting; nothing was written");
         }
@@ -143,12 +141,12 @@ static struct status run(struct prediction *p, struct trainer *t, struct squad_a
 }
 
 struct status squad_predict(struct trainer *t, struct squad_answers *answers, int64_t batch_size,
-                            int32_t pad_id, struct progress *progress)
+                            int32_t pad_id, struct progress *progress, bool (*stopped)(void))
 {
     struct prediction p = {0};
     struct status s = prediction_init(&p, answers->features, batch_size, pad_id);
     if (!failed(s)) {
-        s = run(&p, t, answers, progress);
+        s = run(&p, t, answers, progress, stopped);
     }
     prediction_fini(&p);
     return s;

@@ -7,7 +7,7 @@
 #include "cmd/report.h"
 #include "core/hash.h"
 #include "data/shard_process.h"
-#include "data/token_store.h"
+#include "io/token_store.h"
 #include "text/tokenizer_open.h"
 #include "train/checkpoint.h"
 

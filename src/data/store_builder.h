@@ -11,7 +11,7 @@
 #define KILN_DATA_STORE_BUILDER_H
 
 #include "data/documents.h"
-#include "data/token_store.h"
+#include "io/token_store.h"
 #include "text/tokenizer.h"
 
 /* About two pages: long enough for a sample of 512 tokens and sentences that follow, short enough that 2 % of

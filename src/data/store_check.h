@@ -5,7 +5,7 @@
 #ifndef KILN_DATA_STORE_CHECK_H
 #define KILN_DATA_STORE_CHECK_H
 
-#include "data/token_store.h"
+#include "io/token_store.h"
 
 #include <pthread.h>
 

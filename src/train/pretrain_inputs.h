@@ -6,7 +6,7 @@
 #include "data/bert_loader.h"
 #include "data/shard_loader.h"
 #include "data/store_check.h"
-#include "data/token_store.h"
+#include "io/token_store.h"
 #include "nn/bert_config.h"
 #include "text/tokenizer.h"
 #include "train/pretrain.h"

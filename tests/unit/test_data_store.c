@@ -1,4 +1,4 @@
-/* Tests of data/store_builder and data/token_store: parts and what is held out, the description beside a
+/* Tests of data/store_builder and io/token_store: parts and what is held out, the description beside a
  * store, and every way in which the three files can disagree. */
 #include "fixture_store.h"
 

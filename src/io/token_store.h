@@ -3,8 +3,8 @@
  *
  * The rule: PREFIX.json is written last and removed first, so a store without it is unfinished and refused.
  * */
-#ifndef KILN_DATA_TOKEN_STORE_H
-#define KILN_DATA_TOKEN_STORE_H
+#ifndef KILN_IO_TOKEN_STORE_H
+#define KILN_IO_TOKEN_STORE_H
 
 #include "io/indexed.h"
 

@@ -1,4 +1,4 @@
-#include "data/token_store.h"
+#include "io/token_store.h"
 
 #include "core/hash.h"
 #include "io/json_file.h"

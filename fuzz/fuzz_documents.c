@@ -1,7 +1,7 @@
 /* fuzz_documents: any bytes as a file of text.  What comes out is trimmed, valid UTF-8 without line ends,
  * begins with a document, and is as much as the counts say.  Input: one byte for the settings, the rest is
  * the file. */
-#include "data/documents.h"
+#include "corpus/documents.h"
 #include "text/utf8.h"
 
 #include <stdlib.h>

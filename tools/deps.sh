@@ -31,13 +31,14 @@ dev:   core
 ops:   core dev
 io:    core
 text:  core io
-data:  core io text nn
+corpus: core io text
+data:  core io text corpus nn
 nn:    core dev ops
 optim: core dev ops
-train: core dev ops io text data nn optim
-serve: core dev ops io text data nn optim train
-api:   core dev ops io text data nn optim train serve
-cmd:   core dev ops io text data nn optim train serve
+train: core dev ops io text corpus data nn optim
+serve: core dev ops io text corpus data nn optim train
+api:   core dev ops io text corpus data nn optim train serve
+cmd:   core dev ops io text corpus data nn optim train serve
 '
 
 # A library is known to one place: its headers, and the file or folder that may include them.

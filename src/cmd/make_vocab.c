@@ -2,7 +2,7 @@
 #include "cmd/commands.h"
 #include "core/clock.h"
 #include "core/log.h"
-#include "data/documents_output.h"
+#include "corpus/documents_output.h"
 #include "io/file.h"
 #include "text/vocab.h"
 #include "text/wordpiece_train.h"

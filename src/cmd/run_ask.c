@@ -4,7 +4,7 @@
 #include "cmd/session_flags.h"
 #include "cmd/standard_streams.h"
 #include "core/log.h"
-#include "data/not_text.h"
+#include "corpus/not_text.h"
 #include "io/file.h"
 #include "serve/ask.h"
 

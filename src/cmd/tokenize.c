@@ -2,7 +2,7 @@
 #include "cmd/commands.h"
 #include "cmd/standard_streams.h"
 #include "core/log.h"
-#include "data/not_text.h"
+#include "corpus/not_text.h"
 #include "text/tokenizer_open.h"
 
 #include <errno.h>

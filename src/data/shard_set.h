@@ -10,7 +10,7 @@
 #define KILN_DATA_SHARD_SET_H
 
 #include "data/shard_writer.h"
-#include "data/store_builder.h"
+#include "corpus/store_builder.h"
 #include "io/temporary.h"
 
 struct shard_set_config {
@@ -27,7 +27,7 @@ struct shard_set_config {
  * STATUS_DATA if the tokenizer lacks what samples are made of. */
 struct status shard_set_check(const struct shard_set_config *c);
 
-/* Makes the empty directory in which the caller builds the token stores (data/store_builder.h). */
+/* Makes the empty directory in which the caller builds the token stores (corpus/store_builder.h). */
 struct status shard_set_begin(const struct shard_set_config *c,
                               char store_directory[STORE_BUILDER_PATH_BYTES]);
 

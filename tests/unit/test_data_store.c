@@ -1,8 +1,8 @@
-/* Tests of data/store_builder and io/token_store: parts and what is held out, the description beside a
+/* Tests of corpus/store_builder and io/token_store: parts and what is held out, the description beside a
  * store, and every way in which the three files can disagree. */
 #include "fixture_store.h"
 
-#include "data/store_builder.h"
+#include "corpus/store_builder.h"
 #include "data/store_check.h"
 #include "text/wordpiece_tokenizer.h"
 

@@ -1,4 +1,4 @@
-#include "data/store_builder.h"
+#include "corpus/store_builder.h"
 
 #include "core/rng.h"
 #include "text/sentence.h"

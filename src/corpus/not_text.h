@@ -1,7 +1,7 @@
 /* not_text: files that users have where a corpus is wanted, and that would be read as prose or as dirt: dumps,
  * JSON, archives, compressed files, tensors.  Each is known by its first bytes, and has a name and a way out. */
-#ifndef KILN_DATA_NOT_TEXT_H
-#define KILN_DATA_NOT_TEXT_H
+#ifndef KILN_CORPUS_NOT_TEXT_H
+#define KILN_CORPUS_NOT_TEXT_H
 
 #include "core/status.h"
 

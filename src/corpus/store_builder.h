@@ -7,10 +7,10 @@
  *
  * The rule: the same text, vocabulary and settings give the same bytes; nothing exists under the final names
  * before the commit, and nothing remains there if it fails. */
-#ifndef KILN_DATA_STORE_BUILDER_H
-#define KILN_DATA_STORE_BUILDER_H
+#ifndef KILN_CORPUS_STORE_BUILDER_H
+#define KILN_CORPUS_STORE_BUILDER_H
 
-#include "data/documents.h"
+#include "corpus/documents.h"
 #include "io/token_store.h"
 #include "text/tokenizer.h"
 

@@ -1,6 +1,6 @@
-#include "data/documents.h"
+#include "corpus/documents.h"
 
-#include "data/not_text.h"
+#include "corpus/not_text.h"
 #include "text/utf8.h"
 
 #include <dirent.h>

@@ -1,5 +1,5 @@
 #define _GNU_SOURCE /* memmem */
-#include "data/not_text.h"
+#include "corpus/not_text.h"
 
 #include <string.h>
 

@@ -1,7 +1,7 @@
-/* Tests of data/documents: what each format reads, how it is recognised, and what is refused. */
-#include "fixture_store.h"
+/* Tests of corpus/documents: what each format reads, how it is recognised, and what is refused. */
+#include "unit/fixture_store.h"
 
-#include "data/documents.h"
+#include "corpus/documents.h"
 
 #include <sys/stat.h>
 

@@ -4,8 +4,8 @@
  * Lines are known by a 64-bit hash; when the table is full, those seen least often are forgotten (after the
  * lossy counting of Manku and Motwani 2002), so memory is fixed, and the counts are exact for small texts and
  * lower bounds for large ones. */
-#ifndef KILN_DATA_REPEATS_H
-#define KILN_DATA_REPEATS_H
+#ifndef KILN_CORPUS_REPEATS_H
+#define KILN_CORPUS_REPEATS_H
 
 #include "core/status.h"
 

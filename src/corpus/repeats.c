@@ -1,4 +1,4 @@
-#include "data/repeats.h"
+#include "corpus/repeats.h"
 
 #include "core/hash.h"
 

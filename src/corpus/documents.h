@@ -5,14 +5,14 @@
  *   wiki   what WikiExtractor writes: <doc id= url= title=>, the title's line (dropped), paragraphs, </doc>
  *
  * `auto` looks at the beginning of each file: wiki if it begins with <doc id=, lines if most lines end like a
- * sentence and stand below one another, else text.  What data/not_text.h knows is refused by name; XML, HTML
+ * sentence and stand below one another, else text.  What corpus/not_text.h knows is refused by name; XML, HTML
  * and JSON are prose where `text` or `lines` says so.
  *
  * The rule: what comes out is valid UTF-8 without line ends; bytes that are not are an error with file and
  * offset, or, if asked for, U+FFFD.  The order depends on names only: directories are walked in byte order,
  * names that begin with a dot are left out. */
-#ifndef KILN_DATA_DOCUMENTS_H
-#define KILN_DATA_DOCUMENTS_H
+#ifndef KILN_CORPUS_DOCUMENTS_H
+#define KILN_CORPUS_DOCUMENTS_H
 
 #include "core/buf.h"
 #include "io/file.h"

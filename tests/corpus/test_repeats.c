@@ -1,8 +1,8 @@
 /* Repeated lines are counted: exactly in a small text, and in one that does not fit the table those that
  * recur. */
-#include "data/repeats.h"
+#include "corpus/repeats.h"
 
-#include "../test.h"
+#include "test.h"
 
 static void add(struct repeats *r, const char *line)
 {

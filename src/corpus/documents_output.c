@@ -1,5 +1,5 @@
 #define _GNU_SOURCE
-#include "data/documents_output.h"
+#include "corpus/documents_output.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -1,7 +1,8 @@
 /* fuzz_documents: any bytes as a file of text.  What comes out is trimmed, valid UTF-8 without line ends,
- * begins with a document, and is as much as the counts say.  Input: one byte for the settings, the rest is
- * the file. */
-#include "corpus/documents.h"
+ * begins with a document, and is as much as the counts say.  Input: one byte for the settings
+ * and the places from which reading goes on anew, the rest is the file. */
+#include "corpus/corpus.h"
+#include "corpus/source_formats.h"
 #include "text/utf8.h"
 
 #include <stdlib.h>
@@ -17,26 +18,37 @@ static void remove_file(void)
     unlink(path);
 }
 
-static void read_everything(struct documents *d)
+static void check_paragraph(struct paragraph p)
 {
-    int64_t n_documents = 0, n_paragraphs = 0;
+    CHECK(p.n > 0 && memchr(p.text, '\n', p.n) == NULL && utf8_find_invalid(p.text, p.n) == p.n, "paragraph");
+    CHECK(strchr(" \t\r\v\f", p.text[0]) == NULL || p.text[0] == '\0', "space in front");
+}
+
+/* Reads everything, and goes on as another run would where `seeks` has a bit for the piece. */
+static void read_everything(struct corpus *c, unsigned seeks)
+{
+    struct document d = {0};
+    int64_t n_documents = 0, n_pieces = 0;
     bool end = false;
-    for (;;) {
-        struct documents_text t;
-        if (failed(documents_next(d, &t, &end)) || end) {
-            break;
+    while (!failed(corpus_next(c, &d, &end)) && !end) {
+        CHECK(d.n_paragraphs > 0, "an empty piece");
+        for (int64_t i = 0; i < d.n_paragraphs; i++) {
+            check_paragraph(document_paragraph(&d, i));
         }
-        CHECK(t.n > 0 && memchr(t.text, '\n', t.n) == NULL && utf8_find_invalid(t.text, t.n) == t.n,
-              "paragraph");
-        CHECK(strchr(" \t\r\v\f", t.text[0]) == NULL || t.text[0] == '\0', "space in front");
-        CHECK(t.starts_document || n_paragraphs > 0, "the first paragraph starts a document");
-        n_documents += t.starts_document;
-        n_paragraphs++;
+        CHECK(d.begins || n_pieces > 0, "the first piece begins a document");
+        n_documents += d.begins;
+        uint64_t done = corpus_done_bytes(c);
+        if (seeks >> (n_pieces++ % 4) & 1) {
+            CHECK(!failed(corpus_seek(c, corpus_place(c))) && corpus_done_bytes(c) == done, "seek");
+        }
     }
-    CHECK(d->n_documents == n_documents && documents_done_bytes(d) <= d->total_bytes, "counts");
-    CHECK(!end || (documents_done_bytes(d) == d->total_bytes &&
-                   (n_documents > 0 || d->n_empty_documents > 0 || d->format == DOCUMENTS_WIKI)),
+    CHECK(corpus_done_bytes(c) <= c->files.total_bytes, "bytes done");
+    CHECK(!end || (corpus_done_bytes(c) == c->files.total_bytes && c->counts.n_documents == n_documents),
           "the end");
+    CHECK(!end || n_documents > 0 || c->counts.n_empty_documents > 0 ||
+              c->counts.n_by_format[source_formats_index(&wiki_source)] > 0,
+          "a file without documents");
+    document_fini(&d);
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n)
@@ -52,10 +64,13 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n)
     }
     CHECK(ftruncate(fd, 0) == 0 && pwrite(fd, data + 1, n - 1, 0) == (ssize_t)(n - 1), "write");
     const char *input = path;
-    struct documents d;
-    if (!failed(documents_open(&d, &input, 1, data[0] % DOCUMENTS_N_FORMATS, data[0] & 8))) {
-        read_everything(&d);
-        documents_close(&d);
+    int format = (data[0] & 3) - 1;
+    struct corpus_options o = {.format = format >= 0 ? source_formats[format] : NULL,
+                               .replace_invalid_utf8 = data[0] & 8};
+    struct corpus c;
+    if (!failed(corpus_open(&c, &input, 1, o))) {
+        read_everything(&c, data[0] >> 4);
+        corpus_close(&c);
     }
     return 0;
 }

@@ -2,7 +2,9 @@
 #include "cmd/commands.h"
 #include "core/clock.h"
 #include "core/log.h"
-#include "corpus/documents_output.h"
+#include "corpus/corpus.h"
+#include "corpus/input_guard.h"
+#include "corpus/source_formats.h"
 #include "io/file.h"
 #include "text/vocab.h"
 #include "text/wordpiece_train.h"
@@ -34,7 +36,7 @@ static const struct option options[] = {
                    "how often a piece must occur in the text"),
     OPTION_INT_ROW("limit_alphabet", offsetof(struct vocab_args, limit_alphabet), "1000", 1, 1114112,
                    "characters kept, the most frequent ones"),
-    OPTION_CHOICE_ROW("input_format", offsetof(struct vocab_args, format), "auto", "auto|text|lines|wiki",
+    OPTION_CHOICE_ROW("input_format", offsetof(struct vocab_args, format), "auto", SOURCE_FORMATS_NAMES,
                       "how the files hold documents, as for kiln prepare"),
     OPTION_FLAG_ROW("replace_invalid_utf8", offsetof(struct vocab_args, replace_invalid_utf8),
                     "go on where the text is not valid UTF-8, instead of naming the place"),
@@ -43,23 +45,33 @@ static const struct option options[] = {
     {0},
 };
 
-static struct status count_words(struct wordpiece_train *t, struct documents *d, struct progress *progress)
+static struct status add_document(struct wordpiece_train *t, const struct document *d)
 {
-    int64_t start = clock_ns();
-    struct documents_text text;
-    bool end;
-    TRY(documents_next(d, &text, &end));
-    while (!end) {
-        TRY(wordpiece_train_add(t, text.text, text.n));
-        if (progress_due(progress)) {
-            double done = (double)documents_done_bytes(d);
-            double speed = done / (clock_since_s(start) + 1e-9);
-            progress_show(progress, "counting words: %.0f of %.0f MB, %.0f MB/s", done / 1e6,
-                          (double)d->total_bytes / 1e6, speed / 1e6);
-        }
-        TRY(documents_next(d, &text, &end));
+    for (int64_t i = 0; i < d->n_paragraphs; i++) {
+        struct paragraph p = document_paragraph(d, i);
+        TRY(wordpiece_train_add(t, p.text, p.n));
     }
     return status_ok();
+}
+
+static struct status count_words(struct wordpiece_train *t, struct corpus *c, struct progress *progress)
+{
+    int64_t start = clock_ns();
+    struct document d = {0};
+    bool end = false;
+    struct status s = corpus_next(c, &d, &end);
+    while (!failed(s) && !end) {
+        s = add_document(t, &d);
+        if (progress_due(progress)) {
+            double done = (double)corpus_done_bytes(c);
+            double speed = done / (clock_since_s(start) + 1e-9);
+            progress_show(progress, "counting words: %.0f of %.0f MB, %.0f MB/s", done / 1e6,
+                          (double)c->files.total_bytes / 1e6, speed / 1e6);
+        }
+        s = failed(s) ? s : corpus_next(c, &d, &end);
+    }
+    document_fini(&d);
+    return s;
 }
 
 /* Reads it back as a user would, so that no vocabulary is written that kiln itself would refuse. */
@@ -75,7 +87,7 @@ static struct status write_vocab(const struct vocab_args *a, const struct buf *t
     return s;
 }
 
-static struct status make_vocab(const struct vocab_args *a, struct documents *d)
+static struct status make_vocab(const struct vocab_args *a, struct corpus *c)
 {
     int64_t start = clock_ns();
     struct wordpiece_train t;
@@ -84,14 +96,14 @@ static struct status make_vocab(const struct vocab_args *a, struct documents *d)
     struct buf text = {0};
     int64_t n_pieces = 0;
     struct wordpiece_train_options o = {a->vocab_size, a->min_frequency, a->limit_alphabet};
-    struct status s = count_words(&t, d, &progress);
+    struct status s = count_words(&t, c, &progress);
     if (!failed(s)) {
         s = wordpiece_train_finish(&t, &text, &n_pieces, &o, &progress);
     }
     progress_end(&progress);
     if (!failed(s)) {
-        log_info("%lld documents, %.1f MB, %zu distinct words, %.1f s", (long long)d->n_documents,
-                 (double)d->total_bytes / 1e6, t.words.n, clock_since_s(start));
+        log_info("%lld documents, %.1f MB, %zu distinct words, %.1f s", (long long)c->counts.n_documents,
+                 (double)c->files.total_bytes / 1e6, t.words.n, clock_since_s(start));
         if (n_pieces < a->vocab_size) {
             log_info(
                 "no more pairs are as frequent as --min_frequency %lld, so there are fewer pieces than %lld",
@@ -115,25 +127,26 @@ static struct status run(const void *args, int n_positional, const char *const *
     for (int i = 0; i < n_positional; i++) {
         inputs[i + 1] = positional[i];
     }
-    enum documents_format format = DOCUMENTS_AUTO;
-    CHECK(documents_find_format(a->format, &format), "no format %s", a->format);
-    struct documents d;
-    struct status s = documents_open(&d, inputs, n_positional + 1, format, a->replace_invalid_utf8);
+    struct corpus_options o = {.replace_invalid_utf8 = a->replace_invalid_utf8};
+    CHECK(source_formats_find(&o.format, a->format), "no format %s", a->format);
+    struct corpus c;
+    struct status s = corpus_open(&c, inputs, n_positional + 1, o);
     free(inputs);
     if (failed(s)) {
         return s;
     }
-    s = documents_output_check_file(&d, "--vocab_file", a->vocab_file);
+    s = input_guard_check_file(&c.files, "--vocab_file", a->vocab_file);
     if (!failed(s) && !a->dry_run) {
         s = file_check_output(a->vocab_file, 0);
     }
     if (a->dry_run && !failed(s)) {
         log_info("would make a vocabulary of at most %lld pieces from %lld files, %.1f MB, and write %s",
-                 (long long)a->vocab_size, (long long)d.n_files, (double)d.total_bytes / 1e6, a->vocab_file);
+                 (long long)a->vocab_size, (long long)c.files.n, (double)c.files.total_bytes / 1e6,
+                 a->vocab_file);
     } else if (!failed(s)) {
-        s = make_vocab(a, &d);
+        s = make_vocab(a, &c);
     }
-    documents_close(&d);
+    corpus_close(&c);
     return s;
 }
 

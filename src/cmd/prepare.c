@@ -3,8 +3,10 @@
 #include "core/clock.h"
 #include "core/log.h"
 #include "core/progress.h"
-#include "corpus/documents_output.h"
+#include "corpus/corpus.h"
+#include "corpus/input_guard.h"
 #include "corpus/repeats.h"
+#include "corpus/source_formats.h"
 #include "data/shard_set.h"
 #include "io/dir_lock.h"
 #include "text/tokenizer_files.h"
@@ -40,7 +42,7 @@ static const struct option options[] = {
     OPTION_FLAG_ROW("do_lower_case", offsetof(struct prepare_args, do_lower_case),
                     "lower case and strip accents: for the vocabulary of an uncased model"),
     OPTION_CHOICE_ROW(
-        "input_format", offsetof(struct prepare_args, input_format), "auto", "auto|text|lines|wiki",
+        "input_format", offsetof(struct prepare_args, input_format), "auto", SOURCE_FORMATS_NAMES,
         "text: a document a file, blank lines end paragraphs; lines: blank lines end documents, a line is a "
         "paragraph; wiki: the output of WikiExtractor; auto looks at each file, and refuses JSON, XML and "
         "HTML"),
@@ -82,13 +84,13 @@ static double megabytes(uint64_t n)
     return (double)n / 1e6;
 }
 
-static void show_progress(struct progress *p, const struct documents *d, int64_t start_ns)
+static void show_progress(struct progress *p, const struct corpus *c, int64_t start_ns)
 {
-    uint64_t done = documents_done_bytes(d);
+    uint64_t done = corpus_done_bytes(c), total = c->files.total_bytes;
     double rate = (double)done / clock_since_s(start_ns);
-    double left = (double)(d->total_bytes - done) / (rate > 0 ? rate : 1);
-    progress_show(p, "prepare: %.1f of %.1f MB, %.1f MB/s, %s left", megabytes(done),
-                  megabytes(d->total_bytes), rate / 1e6, progress_time(left).text);
+    double left = (double)(total - done) / (rate > 0 ? rate : 1);
+    progress_show(p, "prepare: %.1f of %.1f MB, %.1f MB/s, %s left", megabytes(done), megabytes(total),
+                  rate / 1e6, progress_time(left).text);
 }
 
 /* Repeats are warned of from a twentieth of the text. */
@@ -104,29 +106,30 @@ static void tell_about_repeats(const struct repeats *r)
 }
 
 /* Reads all text, into the builder unless it is NULL. */
-static struct status read_text(struct documents *d, struct store_builder *b)
+static struct status read_text(struct corpus *c, struct store_builder *b)
 {
+    struct document document = {0};
     struct repeats repeats;
     TRY(repeats_init(&repeats));
     struct progress p = progress_begin(true);
     int64_t start_ns = clock_ns();
     struct status s = status_ok();
     for (;;) {
-        struct documents_text paragraph;
         bool end;
-        s = documents_next(d, &paragraph, &end);
+        s = corpus_next(c, &document, &end);
         if (failed(s) || end) {
             break;
         }
-        repeats_add(&repeats, paragraph.text, paragraph.n);
-        if (b != NULL) {
-            s = store_builder_add(b, &paragraph);
-            if (failed(s)) {
-                break;
-            }
+        for (int64_t i = 0; i < document.n_paragraphs; i++) {
+            struct paragraph paragraph = document_paragraph(&document, i);
+            repeats_add(&repeats, paragraph.text, paragraph.n);
+        }
+        s = b == NULL ? status_ok() : store_builder_add(b, &document);
+        if (failed(s)) {
+            break;
         }
         if (progress_due(&p)) {
-            show_progress(&p, d, start_ns);
+            show_progress(&p, c, start_ns);
         }
     }
     progress_end(&p);
@@ -134,21 +137,39 @@ static struct status read_text(struct documents *d, struct store_builder *b)
         tell_about_repeats(&repeats);
     }
     repeats_fini(&repeats);
+    document_fini(&document);
     return s;
 }
 
-static void tell_about_text(const struct documents *d, double seconds)
+/* "3 as text, 0 as lines" */
+static void name_formats(char *text, size_t n, const struct source_counts *counts)
 {
-    log_info("read %" PRId64 " files (%" PRId64 " as text, %" PRId64 " as lines, %" PRId64
-             " as wiki), %.1f MB, %" PRId64 " documents, in %s (%.1f MB/s)",
-             d->n_opened, d->n_by_format[DOCUMENTS_TEXT], d->n_by_format[DOCUMENTS_LINES],
-             d->n_by_format[DOCUMENTS_WIKI], megabytes(d->total_bytes), d->n_documents,
-             progress_time(seconds).text, megabytes(d->total_bytes) / (seconds > 0 ? seconds : 1));
-    if (d->n_empty_documents > 0) {
-        log_warning("%" PRId64 " documents have no text and were left out", d->n_empty_documents);
+    size_t at = 0;
+    for (int i = 0; i < SOURCE_N_FORMATS && at < n; i++) {
+        at += (size_t)snprintf(text + at, n - at, "%s%" PRId64 " as %s", i == 0 ? "" : ", ",
+                               counts->n_by_format[i], source_formats[i]->name);
     }
-    if (d->n_replaced > 0) {
-        log_warning("%" PRId64 " ill-formed UTF-8 sequences were read as U+FFFD", d->n_replaced);
+}
+
+static void tell_about_text(const struct corpus *c, double seconds)
+{
+    const struct source_counts *counts = &c->counts;
+    double size = megabytes(c->files.total_bytes);
+    char formats[256];
+    name_formats(formats, sizeof formats, counts);
+    log_info("read %" PRId64 " files (%s), %.1f MB, %" PRId64 " documents, in %s (%.1f MB/s)",
+             counts->n_files, formats, size, counts->n_documents, progress_time(seconds).text,
+             size / (seconds > 0 ? seconds : 1));
+    if (counts->n_empty_documents > 0) {
+        log_warning("%" PRId64 " documents have no text and were left out", counts->n_empty_documents);
+    }
+    if (counts->n_replaced > 0) {
+        log_warning("%" PRId64 " ill-formed UTF-8 sequences were read as U+FFFD", counts->n_replaced);
+    }
+    if (counts->n_cut > 0) {
+        log_warning("paragraphs longer than %d MiB were cut, %" PRId64
+                    " times; do the files have ends of lines?",
+                    DOCUMENT_PARAGRAPH_BYTES >> 20, counts->n_cut);
     }
 }
 
@@ -205,20 +226,19 @@ static struct store_builder_config builder_config(const struct prepare_args *a, 
                                          .directory = directory};
 }
 
-static struct status build_stores(const struct prepare_args *a, const struct tokenizer *t,
-                                  struct documents *d)
+static struct status build_stores(const struct prepare_args *a, const struct tokenizer *t, struct corpus *c)
 {
     enum tokenizer_copy copy;
     TRY(check_output(a, t, &copy));
     struct store_builder b;
     TRY(store_builder_open(&b, builder_config(a, t, a->output_dir)));
     int64_t start_ns = clock_ns();
-    struct status s = read_text(d, &b);
+    struct status s = read_text(c, &b);
     if (!failed(s)) {
         s = commit(&b, a->output_dir, copy);
     }
     if (!failed(s)) {
-        tell_about_text(d, clock_since_s(start_ns));
+        tell_about_text(c, clock_since_s(start_ns));
         tell_about_stores(&b);
     }
     store_builder_abandon(&b);
@@ -257,32 +277,31 @@ static void tell_about_shards(const struct prepare_args *a, const struct shard_w
 }
 
 /* Samples from stores that are made for them and not kept. */
-static struct status build_shards(const struct prepare_args *a, const struct tokenizer *t,
-                                  struct documents *d)
+static struct status build_shards(const struct prepare_args *a, const struct tokenizer *t, struct corpus *c)
 {
     struct temporary work;
-    struct shard_set_config c = shard_config(a, t, &work);
+    struct shard_set_config shards = shard_config(a, t, &work);
     char directory[STORE_BUILDER_PATH_BYTES];
     struct store_builder b;
     struct shard_writer_report reports[STORE_COUNT];
     int64_t start_ns = clock_ns();
-    TRY(shard_set_check(&c));
-    TRY(shard_set_begin(&c, directory));
+    TRY(shard_set_check(&shards));
+    TRY(shard_set_begin(&shards, directory));
     struct status s = store_builder_open(&b, builder_config(a, t, directory));
     if (!failed(s)) {
-        s = read_text(d, &b);
+        s = read_text(c, &b);
         s = failed(s) ? s : store_builder_commit(&b);
         store_builder_abandon(&b);
     }
     if (!failed(s)) {
-        tell_about_text(d, clock_since_s(start_ns));
-        s = shard_set_write(&c, reports);
+        tell_about_text(c, clock_since_s(start_ns));
+        s = shard_set_write(&shards, reports);
     }
     if (!failed(s)) {
         tell_about_shards(a, &reports[STORE_TRAIN], "training");
         tell_about_shards(a, &reports[STORE_HELDOUT], "test");
     }
-    shard_set_abandon(&c);
+    shard_set_abandon(&shards);
     return s;
 }
 
@@ -291,18 +310,17 @@ static bool wants_shards(const struct prepare_args *a)
     return strcmp(a->format, "hdf5") == 0;
 }
 
-static struct status build_locked(const struct prepare_args *a, const struct tokenizer *t,
-                                  struct documents *d)
+static struct status build_locked(const struct prepare_args *a, const struct tokenizer *t, struct corpus *c)
 {
     struct dir_lock lock;
     TRY(file_make_directories(a->output_dir));
     TRY(dir_lock_acquire(&lock, a->output_dir));
-    struct status s = wants_shards(a) ? build_shards(a, t, d) : build_stores(a, t, d);
+    struct status s = wants_shards(a) ? build_shards(a, t, c) : build_stores(a, t, c);
     dir_lock_release(&lock);
     return s;
 }
 
-static struct status plan_stores(const struct prepare_args *a, const struct tokenizer *t, struct documents *d)
+static struct status plan_stores(const struct prepare_args *a, const struct tokenizer *t, struct corpus *c)
 {
     struct shard_set_config shards = shard_config(a, t, NULL);
     const char *existing = wants_shards(a) ? NULL : store_builder_find_existing(a->output_dir);
@@ -312,47 +330,48 @@ static struct status plan_stores(const struct prepare_args *a, const struct toke
     }
     TRY(wants_shards(a) ? shard_set_check(&shards) : status_ok());
     int64_t start_ns = clock_ns();
-    TRY(read_text(d, NULL));
-    tell_about_text(d, clock_since_s(start_ns));
+    TRY(read_text(c, NULL));
+    tell_about_text(c, clock_since_s(start_ns));
     log_info("would write %s with a vocabulary of %d pieces to %s and hold out %g of the text; nothing "
              "was written",
              wants_shards(a) ? "HDF5 files" : "token stores", t->n, a->output_dir, a->holdout_fraction);
     return status_ok();
 }
 
-static struct status choose_format(const struct prepare_args *a, enum documents_format *format)
+static struct status choose_format(const struct prepare_args *a, const struct source_format **format)
 {
-    CHECK(documents_find_format(a->input_format, format), "--input_format %s", a->input_format);
-    if (a->one_sentence_per_line && *format == DOCUMENTS_TEXT) {
+    CHECK(source_formats_find(format, a->input_format), "--input_format %s", a->input_format);
+    if (a->one_sentence_per_line && *format == &text_source) {
         return status_error(
             STATUS_USAGE, "--input_format text joins lines, so it does not go with --one_sentence_per_line");
     }
-    if (a->one_sentence_per_line && *format == DOCUMENTS_AUTO) {
-        *format = DOCUMENTS_LINES;
+    if (a->one_sentence_per_line && *format == NULL) {
+        *format = &lines_source;
     }
     return status_ok();
 }
 
-static struct status check_written(const struct prepare_args *a, const struct documents *d, const char *name)
+static struct status check_written(const struct prepare_args *a, const struct input_files *f,
+                                   const char *name)
 {
     char path[2 * FILE_PATH_BYTES];
     snprintf(path, sizeof path, "%s/%s", a->output_dir, name);
-    return documents_output_check_file(d, "--output_dir", path);
+    return input_guard_check_file(f, "--output_dir", path);
 }
 
 /* That the text is not among what is written, and that this can be written. */
 static struct status check_place(const struct prepare_args *a, const struct tokenizer *t,
-                                 const struct documents *d, int n_inputs, const char **inputs)
+                                 const struct input_files *f, int n_inputs, const char **inputs)
 {
     static const char *const names[] = {TOKENIZER_CONFIG_NAME, "train.bin",   "train.idx",   "train.json",
                                         "heldout.bin",         "heldout.idx", "heldout.json"};
     enum { LONGEST_SUFFIX = sizeof "/.prepare.kiln-0123456789abcdef.tmp/training/kiln_training_100000.hdf5" };
-    TRY(documents_output_check_directory(d, inputs, n_inputs, "--output_dir", a->output_dir));
+    TRY(input_guard_check_directory(f, inputs, n_inputs, "--output_dir", a->output_dir));
     for (int i = 0; i < t->n_files; i++) {
-        TRY(check_written(a, d, t->files[i].name));
+        TRY(check_written(a, f, t->files[i].name));
     }
     for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
-        TRY(check_written(a, d, names[i]));
+        TRY(check_written(a, f, names[i]));
     }
     return a->dry_run ? file_check_directory_path(a->output_dir, LONGEST_SUFFIX)
                       : file_check_output_directory(a->output_dir, LONGEST_SUFFIX, 0);
@@ -361,15 +380,15 @@ static struct status check_place(const struct prepare_args *a, const struct toke
 static struct status prepare(const struct prepare_args *a, const struct tokenizer *t, int n_inputs,
                              const char **inputs)
 {
-    enum documents_format format;
-    struct documents d;
-    TRY(choose_format(a, &format));
-    TRY(documents_open(&d, inputs, n_inputs, format, a->replace_invalid_utf8));
-    struct status s = check_place(a, t, &d, n_inputs, inputs);
+    struct corpus_options o = {.replace_invalid_utf8 = a->replace_invalid_utf8};
+    struct corpus c;
+    TRY(choose_format(a, &o.format));
+    TRY(corpus_open(&c, inputs, n_inputs, o));
+    struct status s = check_place(a, t, &c.files, n_inputs, inputs);
     if (!failed(s)) {
-        s = a->dry_run ? plan_stores(a, t, &d) : build_locked(a, t, &d);
+        s = a->dry_run ? plan_stores(a, t, &c) : build_locked(a, t, &c);
     }
-    documents_close(&d);
+    corpus_close(&c);
     return s;
 }
 

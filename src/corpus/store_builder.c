@@ -3,8 +3,9 @@
 #include "core/rng.h"
 #include "text/sentence.h"
 
-#include <dirent.h>
 #include <errno.h>
+#include <stdio.h>
+#include <string.h>
 #include <unistd.h>
 
 static const uint64_t PURPOSE_HOLDOUT = 0x686f6c64;
@@ -114,17 +115,25 @@ static struct status add_sentence(struct store_builder *b, const char *text, siz
     return status_ok();
 }
 
-struct status store_builder_add(struct store_builder *b, const struct documents_text *paragraph)
+static struct status add_paragraph(struct store_builder *b, struct paragraph p)
 {
-    if (paragraph->starts_document && b->n_sentences > 0) {
-        b->part_ended = true;
-    }
     if (b->config.one_sentence_per_line) {
-        return add_sentence(b, paragraph->text, paragraph->n);
+        return add_sentence(b, p.text, p.n);
     }
     struct sentence s;
-    for (size_t at = 0; sentence_next(&s, &at, paragraph->text, paragraph->n);) {
-        TRY(add_sentence(b, paragraph->text + s.start, s.end - s.start));
+    for (size_t at = 0; sentence_next(&s, &at, p.text, p.n);) {
+        TRY(add_sentence(b, p.text + s.start, s.end - s.start));
+    }
+    return status_ok();
+}
+
+struct status store_builder_add(struct store_builder *b, const struct document *d)
+{
+    if (d->begins && b->n_sentences > 0) {
+        b->part_ended = true;
+    }
+    for (int64_t i = 0; i < d->n_paragraphs; i++) {
+        TRY(add_paragraph(b, document_paragraph(d, i)));
     }
     return status_ok();
 }

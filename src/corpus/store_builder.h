@@ -10,7 +10,7 @@
 #ifndef KILN_CORPUS_STORE_BUILDER_H
 #define KILN_CORPUS_STORE_BUILDER_H
 
-#include "corpus/documents.h"
+#include "corpus/document.h"
 #include "io/token_store.h"
 #include "text/tokenizer.h"
 
@@ -52,8 +52,8 @@ const char *store_builder_find_existing(const char *directory);
 /* `b` must not be moved while it is open. */
 struct status store_builder_open(struct store_builder *b, struct store_builder_config config);
 
-/* Adds a paragraph. */
-struct status store_builder_add(struct store_builder *b, const struct documents_text *paragraph);
+/* Adds a document, or the next piece of one. */
+struct status store_builder_add(struct store_builder *b, const struct document *d);
 
 /* Puts the stores in place of whatever was there; with holdout_fraction 0, or a single part, only the train
  * store.  STATUS_DATA if there was no sentence.  Frees everything; `infos` and `n_parts` remain. */

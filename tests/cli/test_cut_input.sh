@@ -11,7 +11,13 @@ export OMP_NUM_THREADS=2
 make_store
 cd "$dir"
 
-# cut_while_reading FILE SIZE command...: stops the command once it has mapped the file, cuts it, and lets it go on;
+# is_reading PID FILE: whether the process has the file open
+is_reading()
+{
+    ls -l /proc/"$1"/fd 2>/dev/null | grep -q "/$2\$"
+}
+
+# cut_while_reading FILE SIZE command...: stops the command once it has opened the file, cuts it, and lets it go on;
 # $status is how it ended, log what it said.
 cut_while_reading()
 {
@@ -19,7 +25,7 @@ cut_while_reading()
     shift 2
     "$@" >/dev/null 2>log &
     pid=$!
-    await $pid grep -qs "$file" /proc/$pid/maps
+    await $pid is_reading $pid "$file"
     kill -STOP $pid
     truncate -s "$size" "$file"
     kill -CONT $pid

@@ -1,7 +1,10 @@
-/* Tests of corpus/documents: what each format reads, how it is recognised, and what is refused. */
+/* Tests of corpus/corpus: what each format reads, how it is recognised, what is refused, and that reading goes on from
+ * any place and holds little. */
 #include "unit/fixture_store.h"
 
-#include "corpus/documents.h"
+#include "corpus/corpus.h"
+#include "corpus/source_formats.h"
+#include "text/utf8.h"
 
 #include <sys/stat.h>
 
@@ -10,48 +13,73 @@ static void write_text(const char *name, const char *text)
     fixture_write(name, text, strlen(text));
 }
 
+static struct corpus_options options_of(const char *format, bool replace)
+{
+    struct corpus_options o = {.replace_invalid_utf8 = replace};
+    EXPECT(source_formats_find(&o.format, format), "no format %s", format);
+    return o;
+}
+
+static void print_document(struct buf *out, const struct document *d)
+{
+    buf_puts(out, d->begins ? "<" : "");
+    for (int64_t i = 0; i < d->n_paragraphs; i++) {
+        struct paragraph p = document_paragraph(d, i);
+        buf_append(out, p.text, p.n);
+        buf_putc(out, '|');
+    }
+}
+
+/* Reads to the end, or to an error. */
+static struct status print_rest(struct buf *out, struct corpus *c)
+{
+    struct document d = {0};
+    bool end = false;
+    struct status s = status_ok();
+    while (!failed(s) && !end) {
+        s = corpus_next(c, &d, &end);
+        if (!failed(s) && !end) {
+            EXPECT(d.n_paragraphs > 0, "a document without text");
+            print_document(out, &d);
+        }
+    }
+    document_fini(&d);
+    return s;
+}
+
 /* Everything of one input as text: "<" before a document, "|" behind a paragraph, "!message" for an error. */
-static const char *read_input(const char *path, enum documents_format format, bool replace,
-                              struct documents *counts)
+static const char *read_input(const char *path, const char *format, bool replace,
+                              struct source_counts *counts)
 {
     static struct buf out;
     static struct status s;
-    struct documents d;
+    struct corpus c;
     buf_clear(&out);
-    s = documents_open(&d, &path, 1, format, replace);
-    bool end = false;
-    while (!failed(s) && !end) {
-        struct documents_text t;
-        s = documents_next(&d, &t, &end);
-        if (!failed(s) && !end) {
-            buf_puts(&out, t.starts_document ? "<" : "");
-            buf_append(&out, t.text, t.n);
-            buf_putc(&out, '|');
-        }
+    s = corpus_open(&c, &path, 1, options_of(format, replace));
+    if (!failed(s)) {
+        s = print_rest(&out, &c);
+        EXPECT(failed(s) || corpus_done_bytes(&c) == c.files.total_bytes, "%llu of %llu bytes",
+               (unsigned long long)corpus_done_bytes(&c), (unsigned long long)c.files.total_bytes);
+        *counts = c.counts;
+        corpus_close(&c);
     }
     if (failed(s)) {
         buf_printf(&out, "!%s", s.message);
-    } else {
-        EXPECT(documents_done_bytes(&d) == d.total_bytes, "%llu of %llu bytes",
-               (unsigned long long)documents_done_bytes(&d), (unsigned long long)d.total_bytes);
     }
-    *counts = d;
-    documents_close(&d);
     return buf_text(&out);
 }
 
-static void expect_read(const char *text, enum documents_format format, const char *wanted)
+static void expect_read(const char *text, const char *format, const char *wanted)
 {
-    struct documents counts;
+    struct source_counts counts;
     write_text("one", text);
     const char *found = read_input(fixture_path("one"), format, false, &counts);
-    EXPECT(strcmp(found, wanted) == 0, "'%s' read as %s gives '%s', not '%s'", text,
-           documents_format_name(format), found, wanted);
+    EXPECT(strcmp(found, wanted) == 0, "'%s' read as %s gives '%s', not '%s'", text, format, found, wanted);
 }
 
-static void expect_refused(const char *text, enum documents_format format, const char *part)
+static void expect_refused(const char *text, const char *format, const char *part)
 {
-    struct documents counts;
+    struct source_counts counts;
     write_text("one", text);
     const char *found = read_input(fixture_path("one"), format, false, &counts);
     const char *error = strchr(found, '!');
@@ -60,17 +88,17 @@ static void expect_refused(const char *text, enum documents_format format, const
 
 static void text_joins_lines(void)
 {
-    expect_read("A b\nc d.\n\n\n  e \r\n\tf\n", DOCUMENTS_TEXT, "<A b c d.|e f|");
-    expect_read("a", DOCUMENTS_TEXT, "<a|");
-    expect_read("\xef\xbb\xbf\n a", DOCUMENTS_TEXT, "<a|");
-    expect_read("\n \n\t\n", DOCUMENTS_TEXT, "");
-    expect_read("\xef\xbb\xbf", DOCUMENTS_TEXT, "");
+    expect_read("A b\nc d.\n\n\n  e \r\n\tf\n", "text", "<A b c d.|e f|");
+    expect_read("a", "text", "<a|");
+    expect_read("\xef\xbb\xbf\n a", "text", "<a|");
+    expect_read("\n \n\t\n", "text", "");
+    expect_read("\xef\xbb\xbf", "text", "");
 }
 
 static void lines_are_paragraphs(void)
 {
-    expect_read("A b\nc d.\n\n\n  e \r\nf\n \n", DOCUMENTS_LINES, "<A b|c d.|<e|f|");
-    expect_read("\n\na", DOCUMENTS_LINES, "<a|");
+    expect_read("A b\nc d.\n\n\n  e \r\nf\n \n", "lines", "<A b|c d.|<e|f|");
+    expect_read("\n\na", "lines", "<a|");
 }
 
 static void wiki_drops_titles(void)
@@ -78,33 +106,32 @@ static void wiki_drops_titles(void)
     expect_read(
         "<doc id=\"1\" url=\"u\" title=\"T\">\nT\n\nOne.\nTwo.\n\n</doc>\n<doc id=\"2\">\nU\n</doc>\n<doc "
         "id=\"3\">\nV\nThree.\n</doc>\n",
-        DOCUMENTS_WIKI, "<One.|Two.|<Three.|");
-    expect_read("<doc id=\"1\">\n</doc>\n<doc id=\"2\">\nT\n1 < 2 <doc>\n</doc>", DOCUMENTS_WIKI,
-                "<1 < 2 <doc>|");
-    expect_refused("<doc id=\"1\">\nT\nOne.\n", DOCUMENTS_WIKI, "one ends inside a <doc>");
-    expect_refused("<doc id=\"1\">\nT\n<doc id=\"2\">\n", DOCUMENTS_WIKI, "one line 3: <doc> inside");
-    expect_refused("Hello.\n", DOCUMENTS_WIKI, "one line 1 is outside of <doc>");
+        "wiki", "<One.|Two.|<Three.|");
+    expect_read("<doc id=\"1\">\n</doc>\n<doc id=\"2\">\nT\n1 < 2 <doc>\n</doc>", "wiki", "<1 < 2 <doc>|");
+    expect_refused("<doc id=\"1\">\nT\nOne.\n", "wiki", "one ends inside a <doc>");
+    expect_refused("<doc id=\"1\">\nT\n<doc id=\"2\">\n", "wiki", "one line 3: <doc> inside");
+    expect_refused("Hello.\n", "wiki", "one line 1 is outside of <doc>");
+    expect_refused("<doc id=\"1\">\n</doc>\nHello.\n", "wiki", "one line 3 is outside of <doc>");
 }
 
 static void formats_are_recognised(void)
 {
-    expect_read("\n<doc id=\"1\">\nT\nOne.\n</doc>\n", DOCUMENTS_AUTO, "<One.|");
-    expect_read("One.\nTwo.\n\nThree!\nFour\xe2\x80\x9d\n", DOCUMENTS_AUTO,
-                "<One.|Two.|<Three!|Four\xe2\x80\x9d|");
-    expect_read("One line of\nwrapped prose,\nwhich ends.\n\nAnd goes\non.\n", DOCUMENTS_AUTO,
+    expect_read("\n<doc id=\"1\">\nT\nOne.\n</doc>\n", "auto", "<One.|");
+    expect_read("One.\nTwo.\n\nThree!\nFour\xe2\x80\x9d\n", "auto", "<One.|Two.|<Three!|Four\xe2\x80\x9d|");
+    expect_read("One line of\nwrapped prose,\nwhich ends.\n\nAnd goes\non.\n", "auto",
                 "<One line of wrapped prose, which ends.|And goes on.|");
-    expect_read("One.\n\nTwo.\n\nThree.\n", DOCUMENTS_AUTO, "<One.|Two.|Three.|");
-    enum documents_format f;
-    EXPECT(documents_find_format("wiki", &f) && f == DOCUMENTS_WIKI && !documents_find_format("html", &f),
-           "names");
+    expect_read("One.\n\nTwo.\n\nThree.\n", "auto", "<One.|Two.|Three.|");
+    const struct source_format *f;
+    EXPECT(source_formats_find(&f, "wiki") && f == &wiki_source && source_formats_index(f) == 2, "wiki");
+    EXPECT(source_formats_find(&f, "auto") && f == NULL && !source_formats_find(&f, "html"), "names");
 }
 
 static void expect_no_text(const char *bytes, size_t n, const char *part)
 {
-    struct documents counts;
+    struct source_counts counts;
     fixture_write("one", bytes, n);
     for (int replace = 0; replace < 2; replace++) {
-        const char *found = read_input(fixture_path("one"), DOCUMENTS_AUTO, replace, &counts);
+        const char *found = read_input(fixture_path("one"), "auto", replace, &counts);
         EXPECT(found[0] == '!' && strstr(found, part) != NULL && strstr(found, "not plain text") != NULL,
                "'%s', not '%s'", found, part);
     }
@@ -140,10 +167,10 @@ static void what_is_no_text_is_named(void)
     };
     for (size_t i = 0; i < sizeof readable / sizeof readable[0]; i++) {
         expect_no_text(readable[i][0], strlen(readable[i][0]), readable[i][1]);
-        expect_refused(readable[i][0], DOCUMENTS_WIKI, readable[i][1]);
+        expect_refused(readable[i][0], "wiki", readable[i][1]);
     }
-    expect_read("{\"a\": 1}\n", DOCUMENTS_TEXT, "<{\"a\": 1}|"); /* where the user says so */
-    expect_read("<html>\n", DOCUMENTS_LINES, "<<html>|");
+    expect_read("{\"a\": 1}\n", "text", "<{\"a\": 1}|"); /* where the user says so */
+    expect_read("<html>\n", "lines", "<<html>|");
     static const char *const prose[] = {"{Aside} he said.",
                                         "[1] \"A note\": so.",
                                         "{\"Quoted\"} in braces.",
@@ -152,41 +179,41 @@ static void what_is_no_text_is_named(void)
                                         "PAR1 is it.",
                                         "PK\n3"};
     for (size_t i = 0; i < sizeof prose / sizeof prose[0]; i++) {
-        struct documents counts;
+        struct source_counts counts;
         write_text("one", prose[i]);
-        const char *found = read_input(fixture_path("one"), DOCUMENTS_AUTO, false, &counts);
+        const char *found = read_input(fixture_path("one"), "auto", false, &counts);
         EXPECT(found[0] == '<', "'%s' gives '%s'", prose[i], found);
     }
 }
 
 static void counts_are_kept(void)
 {
-    struct documents counts;
+    struct source_counts counts;
     write_text("one", "<doc id=\"1\">\nT\n</doc>\n<doc id=\"2\">\nT\nOne.\nTwo.\n</doc>\n");
-    read_input(fixture_path("one"), DOCUMENTS_AUTO, false, &counts);
+    read_input(fixture_path("one"), "auto", false, &counts);
     EXPECT(counts.n_documents == 1 && counts.n_empty_documents == 1 &&
-               counts.n_by_format[DOCUMENTS_WIKI] == 1,
+               counts.n_by_format[source_formats_index(&wiki_source)] == 1,
            "%lld documents, %lld empty", (long long)counts.n_documents, (long long)counts.n_empty_documents);
     write_text("one", "a\n\n\n\nb\n\n");
-    read_input(fixture_path("one"), DOCUMENTS_LINES, false, &counts);
+    read_input(fixture_path("one"), "lines", false, &counts);
     EXPECT(counts.n_documents == 2 && counts.n_empty_documents == 0, "blank lines are no empty documents");
     write_text("one", " \n");
-    read_input(fixture_path("one"), DOCUMENTS_LINES, false, &counts);
+    read_input(fixture_path("one"), "lines", false, &counts);
     EXPECT(counts.n_documents == 0 && counts.n_empty_documents == 1, "a file of white space is one");
 }
 
 static void invalid_utf8_is_named_or_replaced(void)
 {
-    struct documents counts;
+    struct source_counts counts;
     expect_refused("abc\nd\xff"
                    "e",
-                   DOCUMENTS_TEXT, "one is not UTF-8: byte 5 is 0xff");
+                   "text", "one is not UTF-8: byte 5 is 0xff");
     expect_refused("\xff\xfe"
                    "a",
-                   DOCUMENTS_AUTO, "UTF-16");
+                   "auto", "UTF-16");
     write_text("one", "abc\nd\xff"
                       "e\xe2\x82\n\xc0\xaf");
-    const char *found = read_input(fixture_path("one"), DOCUMENTS_LINES, true, &counts);
+    const char *found = read_input(fixture_path("one"), "lines", true, &counts);
     EXPECT(strcmp(found, "<abc|d\xef\xbf\xbd"
                          "e\xef\xbf\xbd|\xef\xbf\xbd\xef\xbf\xbd|") == 0 &&
                counts.n_replaced == 4,
@@ -195,7 +222,7 @@ static void invalid_utf8_is_named_or_replaced(void)
 
 static void directories_are_walked_in_order(void)
 {
-    struct documents counts;
+    struct source_counts counts;
     EXPECT(mkdir(fixture_path("tree"), 0777) == 0 && mkdir(fixture_path("tree/b"), 0777) == 0 &&
                mkdir(fixture_path("tree/empty"), 0777) == 0,
            "mkdir");
@@ -206,19 +233,203 @@ static void directories_are_walked_in_order(void)
     write_text("tree/b.txt", "4");
     write_text("tree/.hidden", "0");
     write_text("tree/void", "");
-    const char *found = read_input(fixture_path("tree"), DOCUMENTS_AUTO, false, &counts);
+    const char *found = read_input(fixture_path("tree"), "auto", false, &counts);
     EXPECT(strcmp(found, "<1|<2|<3|<4|<5|") == 0 && counts.n_empty_documents == 1, "'%s'", found);
-    found = read_input(fixture_path("tree/empty"), DOCUMENTS_AUTO, false, &counts);
+    found = read_input(fixture_path("tree/empty"), "auto", false, &counts);
     EXPECT(strstr(found, "tree/empty has no files") != NULL, "'%s'", found);
-    found = read_input(fixture_path("tree/void"), DOCUMENTS_AUTO, false, &counts);
+    found = read_input(fixture_path("tree/void"), "auto", false, &counts);
     EXPECT(strstr(found, "tree/void is empty") != NULL, "'%s'", found);
-    found = read_input(fixture_path("tree/none"), DOCUMENTS_AUTO, false, &counts);
+    found = read_input(fixture_path("tree/none"), "auto", false, &counts);
     EXPECT(strstr(found, "tree/none: No such file") != NULL, "'%s'", found);
-    found = read_input("/dev/null", DOCUMENTS_AUTO, false, &counts);
+    found = read_input("/dev/null", "auto", false, &counts);
     EXPECT(strstr(found, "neither a file nor a directory") != NULL, "'%s'", found);
     EXPECT(symlink(".", fixture_path("tree/empty/loop")) == 0, "symlink");
-    found = read_input(fixture_path("tree/empty"), DOCUMENTS_AUTO, false, &counts);
+    found = read_input(fixture_path("tree/empty"), "auto", false, &counts);
     EXPECT(found[0] == '!', "a loop of links gives '%s'", found);
+}
+
+static void wiki_articles_have_names(void)
+{
+    static const char text[] =
+        "<doc id=\"12\" url=\"u\" title=\"T\">\nA title\n\nOne.\n</doc>\n<doc id=\"13\">\nEmpty\n</doc>\n"
+        "<doc id=x>\nB \xff\nTwo.\n</doc>\n";
+    struct corpus c;
+    struct document d = {0};
+    bool end;
+    write_text("one", text);
+    const char *path = fixture_path("one");
+    EXPECT_OK(corpus_open(&c, &path, 1, options_of("wiki", true)));
+    EXPECT_OK(corpus_next(&c, &d, &end));
+    EXPECT(!end && strcmp(buf_text(&d.id), "12") == 0 && strcmp(buf_text(&d.title), "A title") == 0,
+           "'%s', '%s'", buf_text(&d.id), buf_text(&d.title));
+    EXPECT_OK(corpus_next(&c, &d, &end));
+    EXPECT(!end && d.id.n == 0 && strcmp(buf_text(&d.title), "B \xef\xbf\xbd") == 0, "'%s', '%s'",
+           buf_text(&d.id), buf_text(&d.title));
+    EXPECT_OK(corpus_next(&c, &d, &end));
+    EXPECT(end, "a third article");
+    document_fini(&d);
+    corpus_close(&c);
+}
+
+/* Lines of `unit` up to at least n bytes. */
+static struct buf repeat(const char *unit, size_t n)
+{
+    struct buf out = {0};
+    while (out.n < n) {
+        buf_puts(&out, unit);
+    }
+    EXPECT_OK(buf_status(&out));
+    return out;
+}
+
+/* A place behind each piece leads to what came behind it, in a corpus that is opened anew. */
+static void expect_places(const char *input, const char *format, int64_t min_pieces)
+{
+    struct corpus c, other;
+    struct document d = {0};
+    struct buf whole = {0}, before = {0};
+    int64_t n_pieces = 0;
+    EXPECT_OK(corpus_open(&c, &input, 1, options_of(format, false)));
+    EXPECT_OK(print_rest(&whole, &c));
+    EXPECT_OK(corpus_seek(&c, (struct corpus_place){0}));
+    for (bool end = false; !end; n_pieces++) {
+        struct corpus_place place = corpus_place(&c);
+        struct buf rest = {0};
+        EXPECT_OK(corpus_open(&other, &input, 1, options_of(format, false)));
+        EXPECT_OK(corpus_seek(&other, place));
+        EXPECT(corpus_done_bytes(&other) == corpus_done_bytes(&c), "bytes done");
+        EXPECT_OK(print_rest(&rest, &other));
+        EXPECT(before.n + rest.n == whole.n &&
+                   memcmp(buf_text(&whole) + before.n, buf_text(&rest), rest.n) == 0,
+               "%s: piece %lld of %s: '%.80s'", format, (long long)n_pieces, input, buf_text(&rest));
+        buf_fini(&rest);
+        corpus_close(&other);
+        EXPECT_OK(corpus_next(&c, &d, &end));
+        if (!end) {
+            EXPECT(d.text.n < DOCUMENT_BYTES + 100, "a piece of %zu bytes", d.text.n);
+            print_document(&before, &d);
+        }
+    }
+    EXPECT(n_pieces > min_pieces, "%lld pieces", (long long)n_pieces);
+    buf_fini(&whole);
+    buf_fini(&before);
+    document_fini(&d);
+    corpus_close(&c);
+}
+
+static void reading_goes_on_from_any_place(void)
+{
+    EXPECT(mkdir(fixture_path("places"), 0777) == 0, "mkdir");
+    write_text("places/1", "\xef\xbb\xbfOne.\nTwo.\n\n\nThree.\nFour.\n");
+    write_text("places/2", "");
+    write_text(
+        "places/3",
+        "<doc id=\"1\">\nT\nOne.\n</doc>\n<doc id=\"2\">\nU\n</doc>\n<doc id=\"3\">\nV\nTwo.\n</doc>\n");
+    write_text("places/4", "Wrapped\nprose.\n\n  \n");
+    expect_places(fixture_path("places"), "auto", 5);
+    struct buf text = repeat("A line of 20 bytes.\nAnd\n\n", 3 * DOCUMENT_BYTES + 1000);
+    write_text("long", buf_text(&text));
+    expect_places(fixture_path("long"), "text", 3);
+    buf_fini(&text);
+    text = repeat("A line of 20 bytes.\nAnd\n", 3 * DOCUMENT_BYTES + 1000);
+    write_text("long", buf_text(&text));
+    expect_places(fixture_path("long"), "lines", 3);
+    struct source_counts counts;
+    read_input(fixture_path("long"), "lines", false, &counts);
+    EXPECT(counts.n_documents == 1 && counts.n_empty_documents == 0, "%lld documents",
+           (long long)counts.n_documents);
+    buf_fini(&text);
+
+    const char *path = fixture_path("long");
+    struct corpus c;
+    EXPECT_OK(corpus_open(&c, &path, 1, options_of("lines", false)));
+    struct corpus_place place = {.in_file.text.offset = 4 * DOCUMENT_BYTES};
+    EXPECT_ERROR(corpus_seek(&c, place), STATUS_DATA, "it has changed");
+    place.file = 2;
+    EXPECT_ERROR(corpus_seek(&c, place), STATUS_DATA, "1 files");
+    corpus_close(&c);
+}
+
+/* Characters of two, three and four bytes at every offset to the end of the first block. */
+static void characters_may_lie_across_blocks(void)
+{
+    struct source_counts counts;
+    for (size_t shift = 0; shift < 9; shift++) {
+        struct buf text = repeat("a", TEXT_READER_BLOCK_BYTES - 9 + shift);
+        buf_puts(&text, "\xc3\xa9\xe2\x82\xac\xf0\x9f\x98\x80 b\n");
+        struct buf wanted = {0};
+        buf_printf(&wanted, "<%.*s|", (int)text.n - 1, buf_text(&text));
+        fixture_write("one", text.data, text.n);
+        const char *found = read_input(fixture_path("one"), "lines", false, &counts);
+        EXPECT(strcmp(found, buf_text(&wanted)) == 0, "shift %zu: '...%s'", shift,
+               found + (strlen(found) > 30 ? strlen(found) - 30 : 0));
+        fixture_write("one", text.data, text.n - 4); /* the last character loses its last byte */
+        found = read_input(fixture_path("one"), "lines", false, &counts);
+        char part[64];
+        snprintf(part, sizeof part, "is not UTF-8: byte %zu is 0xf0", text.n - 7);
+        EXPECT(strstr(found, part) != NULL, "shift %zu: not '%s'", shift, part);
+        buf_fini(&wanted);
+        buf_fini(&text);
+    }
+}
+
+/* Longer than a reader holds: cut behind white space, or before a character; counted; and nothing is lost. */
+static void long_lines_are_cut(void)
+{
+    struct source_counts counts;
+    struct buf text = repeat("0123456789abcde ", 2 * TEXT_READER_LINE_BYTES + 100);
+    fixture_write("one", text.data, text.n);
+    static const char *const formats[] = {"lines", "text"};
+    for (int k = 0; k < 2; k++) {
+        const char *found = read_input(fixture_path("one"), formats[k], false, &counts);
+        EXPECT(counts.n_cut == 2 && counts.n_documents == 1 && found[0] == '<', "%lld cuts: '%.80s'",
+               (long long)counts.n_cut, found);
+        EXPECT(strlen(found) == text.n + 1 && strchr(found, '|') == found + TEXT_READER_LINE_BYTES &&
+                   strncmp(strchr(found, '|') + 1, "0123", 4) == 0,
+               "%zu bytes of %zu", strlen(found), text.n);
+    }
+    buf_fini(&text);
+    text = (struct buf){0};
+    buf_puts(&text, "x");
+    while (text.n < TEXT_READER_LINE_BYTES + 10) {
+        buf_puts(&text, "\xe2\x82\xac");
+    }
+    fixture_write("one", text.data, text.n);
+    const char *found = read_input(fixture_path("one"), "lines", false, &counts);
+    EXPECT(counts.n_cut == 1 && strlen(found) == text.n + 3 &&
+               utf8_find_invalid(found, strlen(found)) == strlen(found),
+           "%lld cuts, %zu bytes", (long long)counts.n_cut, strlen(found));
+    buf_fini(&text);
+    /* lines of ordinary length that make an endless paragraph */
+    text = repeat("A line of 20 bytes.\n", DOCUMENT_PARAGRAPH_BYTES + 1000);
+    fixture_write("one", text.data, text.n);
+    found = read_input(fixture_path("one"), "text", false, &counts);
+    EXPECT(counts.n_cut == 1 && strlen(found) == text.n + 1, "%lld cuts, %zu bytes", (long long)counts.n_cut,
+           strlen(found));
+    buf_fini(&text);
+}
+
+/* A file that loses bytes, between the listing and the opening or between two blocks, is an error with its name. */
+static void cut_files_are_noticed(void)
+{
+    struct buf text = repeat("A line of 20 bytes.\n", 4 * TEXT_READER_BLOCK_BYTES);
+    static const off_t sizes[] = {0, 10, TEXT_READER_BLOCK_BYTES + 10, 4 * TEXT_READER_BLOCK_BYTES - 1};
+    for (size_t i = 0; i < 2 * sizeof sizes / sizeof sizes[0]; i++) {
+        bool is_open = i % 2 == 1;
+        struct corpus c;
+        struct buf out = {0};
+        fixture_write("one", text.data, text.n);
+        const char *path = fixture_path("one");
+        EXPECT_OK(corpus_open(&c, &path, 1, options_of("lines", false)));
+        if (is_open) {
+            EXPECT_OK(corpus_seek(&c, (struct corpus_place){.in_file.text = {20, 1}}));
+        }
+        EXPECT(truncate(path, sizes[i / 2]) == 0, "truncate");
+        EXPECT_ERROR(print_rest(&out, &c), STATUS_IO, "while it was read");
+        buf_fini(&out);
+        corpus_close(&c);
+    }
+    buf_fini(&text);
 }
 
 int main(void)
@@ -226,11 +437,16 @@ int main(void)
     text_joins_lines();
     lines_are_paragraphs();
     wiki_drops_titles();
+    wiki_articles_have_names();
     formats_are_recognised();
     what_is_no_text_is_named();
     counts_are_kept();
     invalid_utf8_is_named_or_replaced();
     directories_are_walked_in_order();
+    reading_goes_on_from_any_place();
+    characters_may_lie_across_blocks();
+    long_lines_are_cut();
+    cut_files_are_noticed();
     fixture_remove();
     return 0;
 }

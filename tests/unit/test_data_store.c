@@ -21,8 +21,11 @@ static struct store_builder_config config_of(const char *directory, double holdo
 
 static void add(struct store_builder *b, const char *text, bool starts_document)
 {
-    struct documents_text t = {text, strlen(text), starts_document};
-    EXPECT_OK(store_builder_add(b, &t));
+    struct document d = {.begins = starts_document};
+    buf_puts(&d.text, text);
+    EXPECT_OK(document_end_paragraph(&d));
+    EXPECT_OK(store_builder_add(b, &d));
+    document_fini(&d);
 }
 
 /* Builds the stores of n_documents documents of n_sentences sentences each. */

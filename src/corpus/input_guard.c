@@ -1,21 +1,23 @@
 #define _GNU_SOURCE
-#include "corpus/documents_output.h"
+#include "corpus/input_guard.h"
+
+#include "io/file.h"
 
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 
-struct status documents_output_check_file(const struct documents *d, const char *flag, const char *path)
+struct status input_guard_check_file(const struct input_files *f, const char *flag, const char *path)
 {
     struct stat output, input;
     if (stat(path, &output) != 0) {
         return status_ok();
     }
-    for (int64_t i = 0; i < d->n_files; i++) {
-        if (stat(d->files[i].path, &input) == 0 && input.st_dev == output.st_dev &&
+    for (int64_t i = 0; i < f->n; i++) {
+        if (stat(f->files[i].path, &input) == 0 && input.st_dev == output.st_dev &&
             input.st_ino == output.st_ino) {
             return status_error(STATUS_USAGE, "%s would write %s over the input %s: choose another place",
-                                flag, path, d->files[i].path);
+                                flag, path, f->files[i].path);
         }
     }
     return status_ok();
@@ -30,7 +32,7 @@ static struct status inside(const char *flag, const char *path, const char *inpu
         flag, path, input);
 }
 
-/* Whether documents would come by the directory `real`, a path without links, on their walk from `input`: names that
+/* Whether the walk from `input` would come by the directory `real`, a path without links: names that
  * begin with a dot are left out. */
 static bool is_walked(const char *input, const char *real)
 {
@@ -49,12 +51,12 @@ static bool is_walked(const char *input, const char *real)
 }
 
 /* Files of the walk that stand in the directory: a link leads there. */
-static const char *find_in_directory(const struct documents *d, const char *input, const char *path)
+static const char *find_in_directory(const struct input_files *f, const char *input, const char *path)
 {
     size_t n = strlen(input);
-    for (int64_t i = 0; i < d->n_files; i++) {
+    for (int64_t i = 0; i < f->n; i++) {
         char parent[FILE_PATH_BYTES];
-        const char *file = d->files[i].path;
+        const char *file = f->files[i].path;
         if (strncmp(file, input, n) == 0 && file[n] == '/') {
             file_parent(parent, file);
             if (file_is_same(parent, path)) {
@@ -65,8 +67,8 @@ static const char *find_in_directory(const struct documents *d, const char *inpu
     return NULL;
 }
 
-struct status documents_output_check_directory(const struct documents *d, const char *const *inputs,
-                                               int n_inputs, const char *flag, const char *path)
+struct status input_guard_check_directory(const struct input_files *f, const char *const *inputs,
+                                          int n_inputs, const char *flag, const char *path)
 {
     char existing[FILE_PATH_BYTES];
     TRY(file_existing_part(existing, path));
@@ -76,7 +78,7 @@ struct status documents_output_check_directory(const struct documents *d, const 
         if (!file_is_directory(inputs[i])) {
             continue;
         }
-        const char *file = find_in_directory(d, inputs[i], path);
+        const char *file = find_in_directory(f, inputs[i], path);
         if (file != NULL || is_walked(inputs[i], real)) {
             s = inside(flag, path, file != NULL ? file : inputs[i]);
         }

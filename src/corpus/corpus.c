@@ -1,0 +1,91 @@
+#include "corpus/corpus.h"
+
+#include "corpus/source_formats.h"
+
+struct status corpus_open(struct corpus *c, const char *const *inputs, int n_inputs,
+                          struct corpus_options options)
+{
+    *c = (struct corpus){.options = options};
+    source_init(&c->source, &c->counts);
+    return input_files_list(&c->files, inputs, n_inputs);
+}
+
+void corpus_close(struct corpus *c)
+{
+    source_fini(&c->source);
+    input_files_fini(&c->files);
+}
+
+static struct status open_file(struct corpus *c)
+{
+    const struct input_file *f = &c->files.files[c->n_opened++];
+    TRY(source_open(&c->source, f->path, f->n_bytes, c->options.format, c->options.replace_invalid_utf8));
+    c->source_is_open = true;
+    return status_ok();
+}
+
+static void close_file(struct corpus *c)
+{
+    source_close(&c->source);
+    c->source_is_open = false;
+    c->old_bytes += c->files.files[c->n_opened - 1].n_bytes;
+}
+
+static void count_file(struct corpus *c)
+{
+    c->counts.n_files++;
+    if (c->source.reader.n_bytes > 0) {
+        c->counts.n_by_format[source_formats_index(c->source.format)]++;
+    }
+}
+
+struct status corpus_next(struct corpus *c, struct document *out, bool *end)
+{
+    *end = false;
+    for (;;) {
+        if (c->source_is_open) {
+            bool file_ended;
+            TRY(source_next(&c->source, out, &file_ended));
+            if (!file_ended) {
+                return status_ok();
+            }
+            close_file(c);
+        }
+        if (c->n_opened == c->files.n) {
+            *end = true;
+            return status_ok();
+        }
+        TRY(open_file(c));
+        count_file(c);
+    }
+}
+
+struct corpus_place corpus_place(const struct corpus *c)
+{
+    return c->source_is_open ? (struct corpus_place){c->n_opened - 1, source_place(&c->source)}
+                             : (struct corpus_place){.file = c->n_opened};
+}
+
+struct status corpus_seek(struct corpus *c, struct corpus_place place)
+{
+    if (place.file > c->files.n) {
+        return status_error(STATUS_DATA, "the inputs have %lld files, so reading cannot go on in number %lld",
+                            (long long)c->files.n, (long long)place.file + 1);
+    }
+    source_close(&c->source);
+    c->source_is_open = false;
+    c->old_bytes = 0;
+    for (c->n_opened = 0; c->n_opened < place.file; c->n_opened++) {
+        c->old_bytes += c->files.files[c->n_opened].n_bytes;
+    }
+    if (place.in_file.text.offset == 0) {
+        return status_ok();
+    }
+    TRY(open_file(c));
+    return source_seek(&c->source, place.in_file);
+}
+
+uint64_t corpus_done_bytes(const struct corpus *c)
+{
+    return c->old_bytes + (c->source_is_open ? source_place(&c->source).text.offset : 0);
+}

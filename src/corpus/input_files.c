@@ -1,0 +1,123 @@
+#include "corpus/input_files.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+static struct status add_file(struct input_files *f, const char *path, uint64_t n_bytes)
+{
+    if (f->n == f->capacity) {
+        int64_t capacity = f->capacity == 0 ? 64 : 2 * f->capacity;
+        struct input_file *files = realloc(f->files, (size_t)capacity * sizeof *files);
+        if (files == NULL) {
+            return status_error(STATUS_MEMORY, "out of memory for a list of %lld files", (long long)capacity);
+        }
+        f->files = files;
+        f->capacity = capacity;
+    }
+    char *copy = strdup(path);
+    if (copy == NULL) {
+        return status_error(STATUS_MEMORY, "out of memory for the path %s", path);
+    }
+    f->files[f->n++] = (struct input_file){copy, n_bytes};
+    f->total_bytes += n_bytes;
+    return status_ok();
+}
+
+static int by_bytes(const struct dirent **a, const struct dirent **b)
+{
+    return strcmp((*a)->d_name, (*b)->d_name);
+}
+
+static int is_visible(const struct dirent *entry)
+{
+    return entry->d_name[0] != '.';
+}
+
+static struct status add_tree(struct input_files *f, const char *path, int depth);
+
+static struct status add_entry(struct input_files *f, const char *directory, const char *name, int depth)
+{
+    char path[4096];
+    if ((size_t)snprintf(path, sizeof path, "%s/%s", directory, name) >= sizeof path) {
+        return status_error(STATUS_DATA, "a path in %.60s... is longer than %zu bytes", directory,
+                            sizeof path - 1);
+    }
+    struct stat info;
+    if (stat(path, &info) != 0) {
+        return status_error(STATUS_DATA, "cannot read %s: %s", path, strerror(errno));
+    }
+    if (S_ISDIR(info.st_mode)) {
+        return add_tree(f, path, depth + 1);
+    }
+    return S_ISREG(info.st_mode) ? add_file(f, path, (uint64_t)info.st_size) : status_ok();
+}
+
+static struct status add_tree(struct input_files *f, const char *path, int depth)
+{
+    enum { MAX_DEPTH = 64 }; /* deeper is a loop of symbolic links */
+    if (depth > MAX_DEPTH) {
+        return status_error(STATUS_DATA, "%.200s... is more than %d directories deep; is it a loop of links?",
+                            path, MAX_DEPTH);
+    }
+    struct dirent **entries;
+    int n = scandir(path, &entries, is_visible, by_bytes);
+    if (n < 0) {
+        return status_error(STATUS_DATA, "cannot list the directory %s: %s", path, strerror(errno));
+    }
+    struct status s = status_ok();
+    for (int i = 0; i < n; i++) {
+        if (!failed(s)) {
+            s = add_entry(f, path, entries[i]->d_name, depth);
+        }
+        free(entries[i]);
+    }
+    free(entries);
+    return s;
+}
+
+static struct status add_input(struct input_files *f, const char *path)
+{
+    struct stat info;
+    if (stat(path, &info) != 0) {
+        return status_error(STATUS_DATA, "cannot read the input %s: %s", path, strerror(errno));
+    }
+    if (S_ISDIR(info.st_mode)) {
+        int64_t n_before = f->n;
+        TRY(add_tree(f, path, 0));
+        return f->n > n_before ? status_ok()
+                               : status_error(STATUS_DATA, "the directory %s has no files", path);
+    }
+    if (!S_ISREG(info.st_mode)) {
+        return status_error(STATUS_DATA, "the input %s is neither a file nor a directory", path);
+    }
+    if (info.st_size == 0) {
+        return status_error(STATUS_DATA, "the input %s is empty", path);
+    }
+    return add_file(f, path, (uint64_t)info.st_size);
+}
+
+struct status input_files_list(struct input_files *f, const char *const *inputs, int n_inputs)
+{
+    *f = (struct input_files){0};
+    for (int i = 0; i < n_inputs; i++) {
+        struct status s = add_input(f, inputs[i]);
+        if (failed(s)) {
+            input_files_fini(f);
+            return s;
+        }
+    }
+    return status_ok();
+}
+
+void input_files_fini(struct input_files *f)
+{
+    for (int64_t i = 0; i < f->n; i++) {
+        free(f->files[i].path);
+    }
+    free(f->files);
+    *f = (struct input_files){0};
+}

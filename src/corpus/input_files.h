@@ -1,0 +1,27 @@
+/* input_files: the files that the user's inputs name, in order.
+ *
+ * The rule: the order depends on names only.  Directories are walked to the bottom in byte order; names that begin with
+ * a dot are left out, and so is what is no regular file. */
+#ifndef KILN_CORPUS_INPUT_FILES_H
+#define KILN_CORPUS_INPUT_FILES_H
+
+#include "core/status.h"
+
+#include <stdint.h>
+
+struct input_file {
+    char *path;
+    uint64_t n_bytes;
+};
+
+struct input_files {
+    struct input_file *files; /* [n] */
+    int64_t n, capacity;
+    uint64_t total_bytes;
+};
+
+/* STATUS_DATA: an input that is missing, empty or neither file nor directory, or a directory without files. */
+struct status input_files_list(struct input_files *f, const char *const *inputs, int n_inputs);
+void input_files_fini(struct input_files *f);
+
+#endif

@@ -1,0 +1,108 @@
+#include "corpus/source.h"
+
+#include "corpus/source_formats.h"
+
+void source_init(struct source *s, struct source_counts *counts)
+{
+    *s = (struct source){.counts = counts};
+    text_reader_init(&s->reader);
+}
+
+void source_fini(struct source *s)
+{
+    text_reader_fini(&s->reader);
+    s->format = NULL;
+}
+
+void source_close(struct source *s)
+{
+    text_reader_close(&s->reader);
+    s->format = NULL;
+    s->inside = s->has_text = s->title_next = false;
+}
+
+struct status source_open(struct source *s, const char *path, uint64_t n_bytes,
+                          const struct source_format *format, bool replace_invalid_utf8)
+{
+    source_close(s);
+    TRY(text_reader_open(&s->reader, path, n_bytes, replace_invalid_utf8));
+    size_t n;
+    const char *head = text_reader_head(&s->reader, &n);
+    struct status status = source_formats_choose(&s->format, format, path, head, n);
+    if (failed(status)) {
+        source_close(s);
+        return status;
+    }
+    if (s->format->file_is_document) {
+        source_begin_document(s);
+    }
+    return status_ok();
+}
+
+struct status source_next(struct source *s, struct document *out, bool *end)
+{
+    document_clear(out);
+    TRY(s->format->read(s, out));
+    *end = out->n_paragraphs == 0;
+    return status_ok();
+}
+
+struct source_place source_place(const struct source *s)
+{
+    return (struct source_place){text_reader_place(&s->reader), s->inside, s->has_text};
+}
+
+struct status source_seek(struct source *s, struct source_place place)
+{
+    TRY(text_reader_seek(&s->reader, place.text));
+    s->inside = place.inside;
+    s->has_text = place.has_text;
+    return status_ok();
+}
+
+void source_begin_document(struct source *s)
+{
+    s->inside = true;
+    s->has_text = false;
+}
+
+void source_end_document(struct source *s)
+{
+    s->counts->n_empty_documents += s->inside && !s->has_text;
+    s->inside = false;
+    s->has_text = false;
+}
+
+void source_append(struct source *s, struct document *out, struct text_line line)
+{
+    if (s->reader.replace_invalid_utf8) {
+        s->counts->n_replaced += text_reader_repair(&out->text, line.text, line.n);
+    } else {
+        buf_append(&out->text, line.text, line.n);
+    }
+}
+
+struct status source_end_paragraph(struct source *s, struct document *out)
+{
+    if (document_open_bytes(out) == 0) {
+        return buf_status(&out->text);
+    }
+    if (!s->has_text) {
+        s->has_text = true;
+        s->counts->n_documents++;
+        out->begins = true;
+    }
+    return document_end_paragraph(out);
+}
+
+struct status source_add_line(struct source *s, struct document *out, struct text_line line)
+{
+    s->counts->n_cut += line.continues;
+    source_append(s, out, line);
+    return source_end_paragraph(s, out);
+}
+
+bool source_is_full(const struct document *out)
+{
+    return out->text.n >= DOCUMENT_BYTES && document_open_bytes(out) == 0;
+}

@@ -1,0 +1,63 @@
+#include "corpus/source_formats.h"
+
+#include "corpus/not_text.h"
+
+#include <string.h>
+
+const struct source_format *const source_formats[SOURCE_N_FORMATS] = {&text_source, &lines_source,
+                                                                      &wiki_source};
+
+bool source_formats_find(const struct source_format **format, const char *name)
+{
+    *format = NULL;
+    for (int i = 0; i < SOURCE_N_FORMATS; i++) {
+        if (strcmp(name, source_formats[i]->name) == 0) {
+            *format = source_formats[i];
+        }
+    }
+    return *format != NULL || strcmp(name, "auto") == 0;
+}
+
+int source_formats_index(const struct source_format *format)
+{
+    int i = SOURCE_N_FORMATS - 1;
+    while (i > 0 && source_formats[i] != format) {
+        i--;
+    }
+    return i;
+}
+
+/* What is characters throughout may be asked for as prose. */
+static struct status check_text(const struct source_format *wanted, const char *path, const char *head,
+                                size_t n)
+{
+    const struct not_text *found = not_text_find(head, n);
+    if (found == NULL || (found->is_readable && wanted != NULL && wanted->is_prose)) {
+        found = not_text_find_binary(head, n);
+    }
+    return found == NULL
+               ? status_ok()
+               : not_text_refuse(found, path,
+                                 found->is_readable ? "; --input_format text reads it as prose all the same"
+                                                    : "");
+}
+
+struct status source_formats_choose(const struct source_format **format, const struct source_format *wanted,
+                                    const char *path, const char *head, size_t n)
+{
+    if (n == 0) {
+        *format = source_formats[0]; /* an empty file is an empty document, whatever was asked for */
+        return status_ok();
+    }
+    *format = wanted;
+    TRY(check_text(wanted, path, head, n));
+    size_t mark = text_reader_mark_bytes(head, n);
+    n = n < mark + TEXT_READER_HEAD_BYTES ? n : mark + TEXT_READER_HEAD_BYTES;
+    for (int i = SOURCE_N_FORMATS - 1; i > 0 && *format == NULL; i--) {
+        if (source_formats[i]->recognises(head + mark, n - mark)) {
+            *format = source_formats[i];
+        }
+    }
+    *format = *format == NULL ? source_formats[0] : *format;
+    return status_ok();
+}

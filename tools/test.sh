@@ -27,9 +27,9 @@ ci)
     fi
     ;;
 asan) select=(-E '^test_memory$') ;; # a sanitizer's own memory is in no plan
-tsan) # what has threads: prefetch, the pool of the cpu table, sessions over one model
-    target=(test_api test_data_prefetch test_gemm test_ops_cpu checkop)
-    select=(-R '^(test_api|test_data_prefetch|test_gemm|test_ops_cpu|checkop_cpu_(fp32|bf16))$')
+tsan) # what has threads: prefetch, the pass over text, the pool of the cpu table, sessions over one model
+    target=(test_api test_corpus_pass test_data_prefetch test_gemm test_ops_cpu checkop)
+    select=(-R '^(test_api|test_corpus_pass|test_data_prefetch|test_gemm|test_ops_cpu|checkop_cpu_(fp32|bf16))$')
     ;;
 esac
 [ ! -d ../shared ] || tools/install_deps.sh xz-utils # unpacks the data of the developers

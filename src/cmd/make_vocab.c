@@ -2,7 +2,7 @@
 #include "cmd/commands.h"
 #include "core/clock.h"
 #include "core/log.h"
-#include "corpus/corpus.h"
+#include "corpus/corpus_pass.h"
 #include "corpus/input_guard.h"
 #include "corpus/source_formats.h"
 #include "io/file.h"
@@ -45,33 +45,35 @@ static const struct option options[] = {
     {0},
 };
 
-static struct status add_document(struct wordpiece_train *t, const struct document *d)
+/* Where documents go: into the counts of words. */
+struct word_sink {
+    struct wordpiece_train *train;
+    struct progress *progress;
+    uint64_t total_bytes;
+    int64_t start_ns;
+};
+
+static struct status take(void *context, const struct corpus_item *item)
 {
-    for (int64_t i = 0; i < d->n_paragraphs; i++) {
-        struct paragraph p = document_paragraph(d, i);
-        TRY(wordpiece_train_add(t, p.text, p.n));
+    struct word_sink *k = context;
+    for (int64_t i = 0; i < item->document.n_paragraphs; i++) {
+        struct paragraph p = document_paragraph(&item->document, i);
+        TRY(wordpiece_train_add(k->train, p.text, p.n));
+    }
+    if (progress_due(k->progress)) {
+        double done = (double)item->done_bytes;
+        double speed = done / (clock_since_s(k->start_ns) + 1e-9);
+        progress_show(k->progress, "counting words: %.0f of %.0f MB, %.0f MB/s", done / 1e6,
+                      (double)k->total_bytes / 1e6, speed / 1e6);
     }
     return status_ok();
 }
 
 static struct status count_words(struct wordpiece_train *t, struct corpus *c, struct progress *progress)
 {
-    int64_t start = clock_ns();
-    struct document d = {0};
-    bool end = false;
-    struct status s = corpus_next(c, &d, &end);
-    while (!failed(s) && !end) {
-        s = add_document(t, &d);
-        if (progress_due(progress)) {
-            double done = (double)corpus_done_bytes(c);
-            double speed = done / (clock_since_s(start) + 1e-9);
-            progress_show(progress, "counting words: %.0f of %.0f MB, %.0f MB/s", done / 1e6,
-                          (double)c->files.total_bytes / 1e6, speed / 1e6);
-        }
-        s = failed(s) ? s : corpus_next(c, &d, &end);
-    }
-    document_fini(&d);
-    return s;
+    struct word_sink k = {t, progress, c->files.total_bytes, clock_ns()};
+    struct corpus_sink sink = {&k, take};
+    return corpus_pass_run(c, NULL, &sink);
 }
 
 /* Reads it back as a user would, so that no vocabulary is written that kiln itself would refuse. */

@@ -3,10 +3,9 @@
 #include "core/clock.h"
 #include "core/log.h"
 #include "core/progress.h"
-#include "corpus/corpus.h"
 #include "corpus/input_guard.h"
-#include "corpus/repeats.h"
 #include "corpus/source_formats.h"
+#include "corpus/store_pass.h"
 #include "data/shard_set.h"
 #include "io/dir_lock.h"
 #include "text/tokenizer_files.h"
@@ -84,63 +83,6 @@ static double megabytes(uint64_t n)
     return (double)n / 1e6;
 }
 
-static void show_progress(struct progress *p, const struct corpus *c, int64_t start_ns)
-{
-    uint64_t done = corpus_done_bytes(c), total = c->files.total_bytes;
-    double rate = (double)done / clock_since_s(start_ns);
-    double left = (double)(total - done) / (rate > 0 ? rate : 1);
-    progress_show(p, "prepare: %.1f of %.1f MB, %.1f MB/s, %s left", megabytes(done), megabytes(total),
-                  rate / 1e6, progress_time(left).text);
-}
-
-/* Repeats are warned of from a twentieth of the text. */
-static void tell_about_repeats(const struct repeats *r)
-{
-    enum { ONE_IN = 20 };
-    if (r->n_repeated * ONE_IN > r->n_bytes) {
-        log_warning("%.1f %% of the text is lines that were there before, \"%s\" most often (%" PRIu32
-                    " times); a model learns such lines by heart, and its losses look better than it is: "
-                    "remove the repeats",
-                    100.0 * (double)r->n_repeated / (double)r->n_bytes, r->example, r->most_count);
-    }
-}
-
-/* Reads all text, into the builder unless it is NULL. */
-static struct status read_text(struct corpus *c, struct store_builder *b)
-{
-    struct document document = {0};
-    struct repeats repeats;
-    TRY(repeats_init(&repeats));
-    struct progress p = progress_begin(true);
-    int64_t start_ns = clock_ns();
-    struct status s = status_ok();
-    for (;;) {
-        bool end;
-        s = corpus_next(c, &document, &end);
-        if (failed(s) || end) {
-            break;
-        }
-        for (int64_t i = 0; i < document.n_paragraphs; i++) {
-            struct paragraph paragraph = document_paragraph(&document, i);
-            repeats_add(&repeats, paragraph.text, paragraph.n);
-        }
-        s = b == NULL ? status_ok() : store_builder_add(b, &document);
-        if (failed(s)) {
-            break;
-        }
-        if (progress_due(&p)) {
-            show_progress(&p, c, start_ns);
-        }
-    }
-    progress_end(&p);
-    if (!failed(s)) {
-        tell_about_repeats(&repeats);
-    }
-    repeats_fini(&repeats);
-    document_fini(&document);
-    return s;
-}
-
 /* "3 as text, 0 as lines" */
 static void name_formats(char *text, size_t n, const struct source_counts *counts)
 {
@@ -171,6 +113,14 @@ static void tell_about_text(const struct corpus *c, double seconds)
                     " times; do the files have ends of lines?",
                     DOCUMENT_PARAGRAPH_BYTES >> 20, counts->n_cut);
     }
+}
+
+/* Reads all text, into the builder unless there is none: then there is no tokenizer either. */
+static struct status read_text(const struct prepare_args *a, const struct tokenizer *t, struct corpus *c,
+                               struct store_builder *b)
+{
+    struct document_ids_config ids = {.tokenizer = t, .one_sentence_per_line = a->one_sentence_per_line};
+    return store_pass_run(c, b, &ids);
 }
 
 static void tell_about_stores(const struct store_builder *b)
@@ -220,7 +170,6 @@ static struct store_builder_config builder_config(const struct prepare_args *a, 
                                                   const char *directory)
 {
     return (struct store_builder_config){.tokenizer = t,
-                                         .one_sentence_per_line = a->one_sentence_per_line,
                                          .holdout_fraction = a->holdout_fraction,
                                          .seed = (uint64_t)a->seed,
                                          .directory = directory};
@@ -233,7 +182,7 @@ static struct status build_stores(const struct prepare_args *a, const struct tok
     struct store_builder b;
     TRY(store_builder_open(&b, builder_config(a, t, a->output_dir)));
     int64_t start_ns = clock_ns();
-    struct status s = read_text(c, &b);
+    struct status s = read_text(a, t, c, &b);
     if (!failed(s)) {
         s = commit(&b, a->output_dir, copy);
     }
@@ -289,7 +238,7 @@ static struct status build_shards(const struct prepare_args *a, const struct tok
     TRY(shard_set_begin(&shards, directory));
     struct status s = store_builder_open(&b, builder_config(a, t, directory));
     if (!failed(s)) {
-        s = read_text(c, &b);
+        s = read_text(a, t, c, &b);
         s = failed(s) ? s : store_builder_commit(&b);
         store_builder_abandon(&b);
     }
@@ -330,7 +279,7 @@ static struct status plan_stores(const struct prepare_args *a, const struct toke
     }
     TRY(wants_shards(a) ? shard_set_check(&shards) : status_ok());
     int64_t start_ns = clock_ns();
-    TRY(read_text(c, NULL));
+    TRY(read_text(a, NULL, c, NULL));
     tell_about_text(c, clock_since_s(start_ns));
     log_info("would write %s with a vocabulary of %d pieces to %s and hold out %g of the text; nothing "
              "was written",

@@ -23,12 +23,17 @@ static void *run(void *argument)
     return NULL;
 }
 
+int parallel_n_parts(void)
+{
+    int n = omp_get_max_threads();
+    return n > MAX_PARTS ? MAX_PARTS : n;
+}
+
 void parallel_run(parallel_body *body, void *context)
 {
     struct part parts[MAX_PARTS];
     sigset_t before;
-    int n = omp_get_max_threads();
-    n = n > MAX_PARTS ? MAX_PARTS : n;
+    int n = parallel_n_parts();
     signals_block(&before); /* they are for the calling thread */
     for (int i = 0; i < n; i++) {
         parts[i] = (struct part){.body = body, .context = context, .part = i, .n_parts = n};

@@ -7,7 +7,10 @@
 /* Does `part` of `n_parts`. */
 typedef void parallel_body(void *context, int part, int n_parts);
 
-/* Runs the body for all parts, as many as OpenMP would have threads (OMP_NUM_THREADS, or the processors). */
+/* As many as OpenMP would have threads (OMP_NUM_THREADS, or the processors), 256 at most. */
+int parallel_n_parts(void);
+
+/* Runs the body for all parts. */
 void parallel_run(parallel_body *body, void *context);
 
 #endif

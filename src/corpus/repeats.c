@@ -1,7 +1,9 @@
 #include "corpus/repeats.h"
 
 #include "core/hash.h"
+#include "core/log.h"
 
+#include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -66,13 +68,18 @@ static void keep_example(struct repeats *r, const char *line, size_t n)
     r->example[kept] = '\0';
 }
 
-void repeats_add(struct repeats *r, const char *line, size_t n)
+uint64_t repeats_hash(const char *line, size_t n)
 {
     uint64_t hash = hash_fnv1a(line, n);
-    struct repeats_slot *slot = slot_of(r, hash != 0 ? hash : 1);
+    return hash != 0 ? hash : 1; /* 0 is an empty slot */
+}
+
+void repeats_add(struct repeats *r, uint64_t hash, const char *line, size_t n)
+{
+    struct repeats_slot *slot = slot_of(r, hash);
     r->n_bytes += n;
     if (slot->hash == 0) {
-        *slot = (struct repeats_slot){.hash = hash != 0 ? hash : 1, .count = 1};
+        *slot = (struct repeats_slot){.hash = hash, .count = 1};
         r->n_used++;
         make_room(r);
         return;
@@ -83,5 +90,16 @@ void repeats_add(struct repeats *r, const char *line, size_t n)
         r->most = (uint64_t)(slot->count - 1) * n;
         r->most_count = slot->count;
         keep_example(r, line, n);
+    }
+}
+
+void repeats_tell(const struct repeats *r)
+{
+    enum { ONE_IN = 20 };
+    if (r->n_repeated * ONE_IN > r->n_bytes) {
+        log_warning("%.1f %% of the text is lines that were there before, \"%s\" most often (%" PRIu32
+                    " times); a model learns such lines by heart, and its losses look better than it is: "
+                    "remove the repeats",
+                    100.0 * (double)r->n_repeated / (double)r->n_bytes, r->example, r->most_count);
     }
 }

@@ -33,7 +33,13 @@ struct repeats {
 struct status repeats_init(struct repeats *r);
 void repeats_fini(struct repeats *r);
 
-/* Counts a line of n bytes of UTF-8. */
-void repeats_add(struct repeats *r, const char *line, size_t n);
+/* What a line is known by. */
+uint64_t repeats_hash(const char *line, size_t n);
+
+/* Counts a line of n bytes of UTF-8, by its hash. */
+void repeats_add(struct repeats *r, uint64_t hash, const char *line, size_t n);
+
+/* Warns of repeats from a twentieth of the text. */
+void repeats_tell(const struct repeats *r);
 
 #endif

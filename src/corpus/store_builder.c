@@ -1,7 +1,6 @@
 #include "corpus/store_builder.h"
 
 #include "core/rng.h"
-#include "text/sentence.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -52,10 +51,7 @@ struct status store_builder_open(struct store_builder *b, struct store_builder_c
         b->writers[k].bin.fd = b->writers[k].idx.fd = -1;
         TRY(store_builder_prefix(b->prefixes[k], config.directory, k));
     }
-    struct status s = tokenizer_scratch_init(&b->scratch, config.tokenizer);
-    if (failed(s)) {
-        return s;
-    }
+    struct status s = status_ok();
     for (int k = 0; k < STORE_COUNT && !failed(s); k++) {
         s = indexed_writer_open(&b->writers[k], b->prefixes[k], config.tokenizer->n);
         b->writers[k].bin_sums = &b->sums[k].bin;
@@ -70,13 +66,14 @@ struct status store_builder_open(struct store_builder *b, struct store_builder_c
 static void write_part(struct store_builder *b, enum store_builder_store store)
 {
     struct indexed_writer *w = &b->writers[store];
+    const int32_t *ids = (const int32_t *)(const void *)buf_text(&b->ids);
     size_t begin = 0;
     for (int i = 0; i < b->n_sentences; i++) {
-        indexed_writer_add(w, b->ids.ids + begin, (int64_t)(b->ends[i] - begin));
+        indexed_writer_add(w, ids + begin, (int64_t)(b->ends[i] - begin));
         begin = b->ends[i];
     }
     indexed_writer_end_document(w);
-    b->ids.n = 0;
+    buf_clear(&b->ids);
     b->n_sentences = 0;
     b->part_ended = false;
     b->n_parts++;
@@ -99,41 +96,29 @@ static enum store_builder_store choose_last_store(const struct store_builder *b)
                                                                                  : choose_store(b);
 }
 
-static struct status add_sentence(struct store_builder *b, const char *text, size_t n)
+static struct status add_sentence(struct store_builder *b, const int32_t *ids, size_t n)
 {
     if (b->part_ended) {
         write_part(b, choose_store(b));
         TRY(b->writers[STORE_TRAIN].bin.status); /* a full disk ends a long run soon */
         TRY(b->writers[STORE_HELDOUT].bin.status);
     }
-    size_t before = b->ids.n;
-    TRY(tokenizer_encode_ids(&b->scratch, &b->ids, text, n));
-    if (b->ids.n > before) {
-        b->ends[b->n_sentences++] = b->ids.n;
-        b->part_ended = b->n_sentences == STORE_BUILDER_PART_SENTENCES;
-    }
+    buf_append(&b->ids, ids, n * sizeof *ids);
+    TRY(buf_status(&b->ids));
+    b->ends[b->n_sentences++] = b->ids.n / sizeof *ids;
+    b->part_ended = b->n_sentences == STORE_BUILDER_PART_SENTENCES;
     return status_ok();
 }
 
-static struct status add_paragraph(struct store_builder *b, struct paragraph p)
+struct status store_builder_add(struct store_builder *b, const struct document_ids *d, bool begins)
 {
-    if (b->config.one_sentence_per_line) {
-        return add_sentence(b, p.text, p.n);
-    }
-    struct sentence s;
-    for (size_t at = 0; sentence_next(&s, &at, p.text, p.n);) {
-        TRY(add_sentence(b, p.text + s.start, s.end - s.start));
-    }
-    return status_ok();
-}
-
-struct status store_builder_add(struct store_builder *b, const struct document *d)
-{
-    if (d->begins && b->n_sentences > 0) {
+    if (begins && b->n_sentences > 0) {
         b->part_ended = true;
     }
-    for (int64_t i = 0; i < d->n_paragraphs; i++) {
-        TRY(add_paragraph(b, document_paragraph(d, i)));
+    size_t start = 0;
+    for (int64_t i = 0; i < d->n_sentences; i++) {
+        TRY(add_sentence(b, d->ids.ids + start, d->ends[i] - start));
+        start = d->ends[i];
     }
     return status_ok();
 }
@@ -212,6 +197,5 @@ void store_builder_abandon(struct store_builder *b)
         block_sums_fini(&b->sums[k].bin);
         block_sums_fini(&b->sums[k].idx);
     }
-    tokenizer_scratch_fini(&b->scratch);
-    id_list_fini(&b->ids);
+    buf_fini(&b->ids);
 }

@@ -1,4 +1,4 @@
-/* store_builder: paragraphs to the token stores of a directory: DIR/train and DIR/heldout.
+/* store_builder: sentences of tokens to the token stores of a directory: DIR/train and DIR/heldout.
  *
  * Documents are stored as parts of at most 128 sentences, and each part is held out or not by a keyed hash of
  * its number, so that even a corpus of one book has held-out text.  The last part is held back until the end:
@@ -10,7 +10,7 @@
 #ifndef KILN_CORPUS_STORE_BUILDER_H
 #define KILN_CORPUS_STORE_BUILDER_H
 
-#include "corpus/document.h"
+#include "corpus/document_ids.h"
 #include "io/token_store.h"
 #include "text/tokenizer.h"
 
@@ -22,7 +22,6 @@ enum store_builder_store { STORE_TRAIN, STORE_HELDOUT, STORE_COUNT };
 
 struct store_builder_config {
     const struct tokenizer *tokenizer; /* borrowed */
-    bool one_sentence_per_line;        /* a paragraph is a sentence: nothing is split */
     double holdout_fraction;           /* of the parts, in [0, 1) */
     uint64_t seed;                     /* of the choice of parts */
     const char *directory;             /* borrowed; exists */
@@ -30,12 +29,11 @@ struct store_builder_config {
 
 struct store_builder {
     struct store_builder_config config;
-    struct tokenizer_scratch scratch;
     struct indexed_writer writers[STORE_COUNT];
     struct token_store_sums sums[STORE_COUNT];
     char prefixes[STORE_COUNT][STORE_BUILDER_PATH_BYTES];
-    struct id_list ids;                         /* of the current part */
-    size_t ends[STORE_BUILDER_PART_SENTENCES];  /* of its sentences, in ids */
+    struct buf ids;                             /* int32_t each: of the current part */
+    size_t ends[STORE_BUILDER_PART_SENTENCES];  /* of its sentences, in tokens */
     int n_sentences;                            /* of the current part */
     bool part_ended;                            /* it is complete, but its store is not decided */
     int64_t n_parts;                            /* the current one not included */
@@ -52,8 +50,8 @@ const char *store_builder_find_existing(const char *directory);
 /* `b` must not be moved while it is open. */
 struct status store_builder_open(struct store_builder *b, struct store_builder_config config);
 
-/* Adds a document, or the next piece of one. */
-struct status store_builder_add(struct store_builder *b, const struct document *d);
+/* Adds the sentences of a document, or, unless `begins`, of the next piece of the one before. */
+struct status store_builder_add(struct store_builder *b, const struct document_ids *d, bool begins);
 
 /* Puts the stores in place of whatever was there; with holdout_fraction 0, or a single part, only the train
  * store.  STATUS_DATA if there was no sentence.  Frees everything; `infos` and `n_parts` remain. */

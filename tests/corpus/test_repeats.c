@@ -6,7 +6,7 @@
 
 static void add(struct repeats *r, const char *line)
 {
-    repeats_add(r, line, strlen(line));
+    repeats_add(r, repeats_hash(line, strlen(line)), line, strlen(line));
 }
 
 static void small_texts_are_counted_exactly(void)

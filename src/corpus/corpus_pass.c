@@ -1,0 +1,258 @@
+#include "corpus/corpus_pass.h"
+
+#include "core/parallel.h"
+
+#include <pthread.h>
+#include <stdlib.h>
+
+/* Of text that a batch keeps room for once it is done. */
+enum { KEPT_BYTES = 8 * CORPUS_PASS_BATCH_BYTES };
+
+struct batch {
+    struct corpus_item items[CORPUS_PASS_BATCH_DOCUMENTS];
+    int n;                /* items read */
+    int n_transformed;    /* the first of them */
+    struct status status; /* of the item behind those: why it could not be read or transformed */
+    bool is_done;         /* goes to the sink */
+};
+
+/* Batches are numbered as they are read; batch i is in batches[i % n_batches].
+ * n_taken <= n_begun <= n_read <= n_taken + n_batches. */
+struct pass {
+    struct corpus *corpus;
+    const struct corpus_transform *transform;
+    const struct corpus_sink *sink;
+    int n_threads;
+    struct batch *batches;
+    int64_t n_batches;
+
+    pthread_mutex_t mutex; /* of all below */
+    pthread_cond_t changed;
+    int64_t n_read, n_begun, n_taken; /* read; taken up by a transforming thread; given to the sink */
+    bool is_reading, is_taking;
+    bool read_ended; /* nothing comes behind n_read */
+    bool stopped;    /* by an error */
+    struct status status;
+};
+
+static struct batch *batch_of(struct pass *p, int64_t number)
+{
+    return &p->batches[number % p->n_batches];
+}
+
+/* ---- the jobs, each without the mutex ---- */
+
+/* The result of an item: a struct that is made when it is first needed. */
+static struct status make_result(const struct pass *p, struct corpus_item *item)
+{
+    if (p->transform != NULL && item->result == NULL) {
+        item->result = calloc(1, p->transform->result_bytes);
+        if (item->result == NULL) {
+            return status_error(STATUS_MEMORY, "out of memory for what becomes of a document");
+        }
+    }
+    return status_ok();
+}
+
+/* Reads a batch; *end is true if nothing comes behind it. */
+static void read_batch(struct pass *p, struct batch *b, bool *end)
+{
+    size_t n_bytes = 0;
+    b->n = b->n_transformed = 0;
+    b->is_done = false;
+    b->status = status_ok();
+    *end = false;
+    while (b->n < CORPUS_PASS_BATCH_DOCUMENTS && n_bytes < CORPUS_PASS_BATCH_BYTES && !*end) {
+        struct corpus_item *item = &b->items[b->n];
+        b->status = make_result(p, item);
+        if (!failed(b->status)) {
+            b->status = corpus_next(p->corpus, &item->document, end);
+        }
+        *end = *end || failed(b->status);
+        if (!*end) {
+            item->place = corpus_place(p->corpus);
+            item->done_bytes = corpus_done_bytes(p->corpus);
+            n_bytes += item->document.text.n;
+            b->n++;
+        }
+    }
+}
+
+static void transform_batch(struct pass *p, struct batch *b, void *worker)
+{
+    struct status s = status_ok();
+    while (b->n_transformed < b->n && !failed(s)) {
+        struct corpus_item *item = &b->items[b->n_transformed];
+        if (p->transform != NULL) {
+            s = p->transform->run(worker, item->result, &item->document);
+        }
+        b->n_transformed += !failed(s);
+    }
+    if (failed(s)) {
+        b->status = s;
+    }
+}
+
+static void free_items(const struct pass *p, struct batch *b)
+{
+    for (int i = 0; i < CORPUS_PASS_BATCH_DOCUMENTS; i++) {
+        struct corpus_item *item = &b->items[i];
+        document_fini(&item->document);
+        if (item->result != NULL && p->transform->result_fini != NULL) {
+            p->transform->result_fini(item->result);
+        }
+        free(item->result);
+        item->result = NULL;
+    }
+}
+
+/* Any item may have held a long document once: together they would hold far more than a batch. */
+static void free_large(const struct pass *p, struct batch *b)
+{
+    size_t kept = 0;
+    for (int i = 0; i < CORPUS_PASS_BATCH_DOCUMENTS; i++) {
+        kept += b->items[i].document.text.capacity;
+    }
+    if (kept > KEPT_BYTES) {
+        free_items(p, b);
+    }
+}
+
+static struct status take_batch(struct pass *p, struct batch *b)
+{
+    for (int i = 0; i < b->n_transformed; i++) {
+        TRY(p->sink->take(p->sink->context, &b->items[i]));
+    }
+    free_large(p, b);
+    return b->status;
+}
+
+/* ---- who does what, all with the mutex ---- */
+
+enum job { JOB_NONE, JOB_READ, JOB_TRANSFORM, JOB_TAKE, JOB_WAIT };
+
+/* The end of a batch's way comes first, so that there is room; then reading, as long as a thread may be without work. */
+static enum job choose_job(struct pass *p)
+{
+    if (p->stopped || (p->read_ended && p->n_taken == p->n_read)) {
+        return JOB_NONE;
+    }
+    if (!p->is_taking && p->n_taken < p->n_begun && batch_of(p, p->n_taken)->is_done) {
+        return JOB_TAKE;
+    }
+    bool room = p->n_read < p->n_taken + p->n_batches;
+    if (!p->is_reading && !p->read_ended && room && p->n_read - p->n_begun < p->n_threads) {
+        return JOB_READ;
+    }
+    return p->n_begun < p->n_read ? JOB_TRANSFORM : JOB_WAIT;
+}
+
+static void stop(struct pass *p, struct status s)
+{
+    if (!p->stopped) {
+        p->stopped = true;
+        p->status = s;
+    }
+}
+
+static void do_read(struct pass *p)
+{
+    struct batch *b = batch_of(p, p->n_read);
+    bool end;
+    p->is_reading = true;
+    pthread_mutex_unlock(&p->mutex);
+    read_batch(p, b, &end);
+    pthread_mutex_lock(&p->mutex);
+    p->is_reading = false;
+    p->read_ended = end;
+    p->n_read++;
+}
+
+static void do_transform(struct pass *p, void *worker)
+{
+    struct batch *b = batch_of(p, p->n_begun++);
+    pthread_mutex_unlock(&p->mutex);
+    transform_batch(p, b, worker);
+    pthread_mutex_lock(&p->mutex);
+    b->is_done = true;
+}
+
+static void do_take(struct pass *p)
+{
+    struct batch *b = batch_of(p, p->n_taken);
+    p->is_taking = true;
+    pthread_mutex_unlock(&p->mutex);
+    struct status s = take_batch(p, b);
+    pthread_mutex_lock(&p->mutex);
+    p->is_taking = false;
+    p->n_taken++;
+    if (failed(s)) {
+        stop(p, s);
+    }
+}
+
+static void do_jobs(struct pass *p, void *worker)
+{
+    for (enum job job; (job = choose_job(p)) != JOB_NONE;) {
+        if (job == JOB_WAIT) {
+            pthread_cond_wait(&p->changed, &p->mutex);
+            continue;
+        }
+        if (job == JOB_READ) {
+            do_read(p);
+        } else if (job == JOB_TRANSFORM) {
+            do_transform(p, worker);
+        } else {
+            do_take(p);
+        }
+        pthread_cond_broadcast(&p->changed);
+    }
+}
+
+static void run_thread(void *context, int part, int n_parts)
+{
+    struct pass *p = context;
+    const struct corpus_transform *t = p->transform;
+    void *worker = NULL;
+    struct status s = status_ok();
+    (void)part;
+    (void)n_parts;
+    if (t != NULL && t->worker_create != NULL) {
+        s = t->worker_create(&worker, t->context);
+    }
+    pthread_mutex_lock(&p->mutex);
+    if (failed(s) && choose_job(p) != JOB_NONE) { /* without a thread, this part runs when all is done */
+        stop(p, s);
+        pthread_cond_broadcast(&p->changed);
+    }
+    do_jobs(p, worker);
+    pthread_mutex_unlock(&p->mutex);
+    if (worker != NULL && t->worker_destroy != NULL) {
+        t->worker_destroy(worker);
+    }
+}
+
+struct status corpus_pass_run(struct corpus *c, const struct corpus_transform *transform,
+                              const struct corpus_sink *sink)
+{
+    struct pass p = {.corpus = c,
+                     .transform = transform,
+                     .sink = sink,
+                     .n_threads = parallel_n_parts(),
+                     .mutex = PTHREAD_MUTEX_INITIALIZER,
+                     .changed = PTHREAD_COND_INITIALIZER};
+    /* in work, waiting for work and waiting for the sink: a batch of each a thread, so that a slow one stops nobody */
+    p.n_batches = 3 * (int64_t)p.n_threads;
+    p.batches = calloc((size_t)p.n_batches, sizeof *p.batches);
+    if (p.batches == NULL) {
+        return status_error(STATUS_MEMORY, "out of memory for the documents of %d threads", p.n_threads);
+    }
+    parallel_run(run_thread, &p);
+    for (int64_t i = 0; i < p.n_batches; i++) {
+        free_items(&p, &p.batches[i]);
+    }
+    free(p.batches);
+    pthread_cond_destroy(&p.changed);
+    pthread_mutex_destroy(&p.mutex);
+    return p.status;
+}

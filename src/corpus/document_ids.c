@@ -1,0 +1,138 @@
+#include "corpus/document_ids.h"
+
+#include "corpus/repeats.h"
+#include "text/sentence.h"
+
+#include <stdlib.h>
+
+struct document_ids_worker {
+    const struct document_ids_config *config;
+    struct tokenizer_scratch scratch;
+};
+
+struct status document_ids_worker_create(struct document_ids_worker **worker,
+                                         const struct document_ids_config *config)
+{
+    struct document_ids_worker *w = calloc(1, sizeof *w);
+    if (w == NULL) {
+        return status_error(STATUS_MEMORY, "out of memory for a tokenizer");
+    }
+    w->config = config;
+    struct status s =
+        config->tokenizer == NULL ? status_ok() : tokenizer_scratch_init(&w->scratch, config->tokenizer);
+    if (failed(s)) {
+        free(w);
+        w = NULL;
+    }
+    *worker = w;
+    return s;
+}
+
+void document_ids_worker_destroy(struct document_ids_worker *worker)
+{
+    tokenizer_scratch_fini(&worker->scratch);
+    free(worker);
+}
+
+void document_ids_fini(struct document_ids *ids)
+{
+    id_list_fini(&ids->ids);
+    free(ids->ends);
+    free(ids->hashes);
+    *ids = (struct document_ids){0};
+}
+
+/* Room for n items of 8 bytes: offsets and hashes. */
+static struct status make_room(void **items, size_t *capacity, size_t n, size_t item_bytes)
+{
+    if (n <= *capacity) {
+        return status_ok();
+    }
+    size_t wanted = n < 64 ? 64 : 2 * n;
+    void *grown = realloc(*items, wanted * item_bytes);
+    if (grown == NULL) {
+        return status_error(STATUS_MEMORY, "out of memory for %zu sentences", wanted);
+    }
+    *items = grown;
+    *capacity = wanted;
+    return status_ok();
+}
+
+static struct status add_sentence(struct document_ids_worker *w, struct document_ids *ids, const char *text,
+                                  size_t n)
+{
+    size_t before = ids->ids.n;
+    TRY(tokenizer_encode_ids(&w->scratch, &ids->ids, text, n));
+    if (ids->ids.n == before) {
+        return status_ok();
+    }
+    void *ends = ids->ends;
+    TRY(make_room(&ends, &ids->ends_capacity, (size_t)ids->n_sentences + 1, sizeof *ids->ends));
+    ids->ends = ends;
+    ids->ends[ids->n_sentences++] = ids->ids.n;
+    return status_ok();
+}
+
+static struct status add_paragraph(struct document_ids_worker *w, struct document_ids *ids,
+                                   struct paragraph p)
+{
+    if (w->config->one_sentence_per_line) {
+        return add_sentence(w, ids, p.text, p.n);
+    }
+    struct sentence s;
+    for (size_t at = 0; sentence_next(&s, &at, p.text, p.n);) {
+        TRY(add_sentence(w, ids, p.text + s.start, s.end - s.start));
+    }
+    return status_ok();
+}
+
+struct status document_ids_make(struct document_ids_worker *worker, struct document_ids *ids,
+                                const struct document *d)
+{
+    ids->ids.n = 0;
+    ids->n_sentences = 0;
+    void *hashes = ids->hashes;
+    TRY(make_room(&hashes, &ids->hashes_capacity, (size_t)d->n_paragraphs, sizeof *ids->hashes));
+    ids->hashes = hashes;
+    for (int64_t i = 0; i < d->n_paragraphs; i++) {
+        struct paragraph p = document_paragraph(d, i);
+        ids->hashes[i] = repeats_hash(p.text, p.n);
+        TRY(worker->config->tokenizer == NULL ? status_ok() : add_paragraph(worker, ids, p));
+    }
+    return status_ok();
+}
+
+/* ---- as a transform ---- */
+
+static struct status create(void **worker, const void *context)
+{
+    struct document_ids_worker *w = NULL;
+    struct status s = document_ids_worker_create(&w, context);
+    *worker = w;
+    return s;
+}
+
+static void destroy(void *worker)
+{
+    document_ids_worker_destroy(worker);
+}
+
+static struct status run(void *worker, void *result, const struct document *d)
+{
+    return document_ids_make(worker, result, d);
+}
+
+static void fini(void *result)
+{
+    document_ids_fini(result);
+}
+
+struct corpus_transform document_ids_transform(const struct document_ids_config *config)
+{
+    return (struct corpus_transform){.context = config,
+                                     .worker_create = create,
+                                     .worker_destroy = destroy,
+                                     .result_bytes = sizeof(struct document_ids),
+                                     .result_fini = fini,
+                                     .run = run};
+}

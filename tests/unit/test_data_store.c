@@ -145,6 +145,24 @@ static void both_stores_have_documents(const char *directory)
     }
 }
 
+/* What has no tokens is no part: behind the last one it changes nothing. */
+static void empty_sentences_change_nothing(const char *directory)
+{
+    for (uint64_t seed = 0; seed < 4; seed++) {
+        struct store_builder b;
+        struct store_builder_config config = config_of(directory, seed % 2 == 0 ? 0.02 : 0.9);
+        config.seed = seed;
+        EXPECT_OK(store_builder_open(&b, config));
+        add(&b, "A b c.", true);
+        add(&b, "B.", true);
+        add(&b, "\x01\x02", true);
+        EXPECT_OK(store_builder_commit(&b));
+        EXPECT(b.infos[STORE_TRAIN].n_documents == 1 && b.infos[STORE_HELDOUT].n_documents == 1,
+               "%lld and %lld parts", (long long)b.infos[STORE_TRAIN].n_documents,
+               (long long)b.infos[STORE_HELDOUT].n_documents);
+    }
+}
+
 static void no_text_is_no_store(const char *directory)
 {
     struct store_builder b;
@@ -300,6 +318,7 @@ int main(void)
     paragraphs_become_sentences(directory);
     long_documents_become_parts(directory);
     both_stores_have_documents(directory);
+    empty_sentences_change_nothing(directory);
     disagreeing_files_are_named(directory);
     damage_has_a_place(directory);
     what_holds_is_kept(directory);

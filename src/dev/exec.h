@@ -14,8 +14,8 @@ struct ops;
 
 /* What ops cost; summed by the plan table, which ops/op_watch.h asks about each call. */
 struct exec_totals {
-    double flops; /* a multiply-add is two */
-    double bytes; /* read and written, each tensor once, what is updated twice */
+    double flops;           /* a multiply-add is two */
+    double bytes;           /* read and written, each tensor once, what is updated twice */
     size_t workspace_bytes; /* the most that one op asked for */
     size_t beside_bytes;    /* the same of those that run beside */
 };

@@ -44,7 +44,8 @@ static struct status predict(struct session *s, struct asking *a, const char *qu
     TRY(squad_answers_init(&a->answers, &a->examples, &a->features, s->tokenizer, ao));
     int64_t batch_size = s->batch_tokens / a->features.max_length;
     return squad_predict(&s->model, &a->answers, batch_size < 1 ? 1 : batch_size,
-                         s->tokenizer->special[SPECIAL_PAD], o->progress == NULL ? &quiet : o->progress, NULL);
+                         s->tokenizer->special[SPECIAL_PAD], o->progress == NULL ? &quiet : o->progress,
+                         NULL);
 }
 
 static struct status take_answers(const struct asking *a, const struct ask_options *o, struct ask_result *r)

@@ -99,6 +99,22 @@ static void what_is_lacking_is_named(void)
     tokenizer_fini(&t);
 }
 
+static void add_document(struct store_builder *b, const struct tokenizer *t, const char *text)
+{
+    const struct document_ids_config config = {.tokenizer = t};
+    struct document_ids_worker *worker;
+    struct document d = {.begins = true};
+    struct document_ids ids = {0};
+    buf_puts(&d.text, text);
+    EXPECT_OK(document_end_paragraph(&d));
+    EXPECT_OK(document_ids_worker_create(&worker, &config));
+    EXPECT_OK(document_ids_make(worker, &ids, &d));
+    EXPECT_OK(store_builder_add(b, &ids, true));
+    document_ids_fini(&ids);
+    document_ids_worker_destroy(worker);
+    document_fini(&d);
+}
+
 /* Text becomes a store with any tokenizer; samples with masks want one that has them. */
 static void stores_take_any_tokenizer(void)
 {
@@ -109,7 +125,7 @@ static void stores_take_any_tokenizer(void)
     bytes_tokenizer_init(&t);
     snprintf(directory, sizeof directory, "%s", fixture_path("."));
     EXPECT_OK(store_builder_open(&b, (struct store_builder_config){.tokenizer = &t, .directory = directory}));
-    EXPECT_OK(store_builder_add(&b, &(struct documents_text){"One. Two!", 9, true}));
+    add_document(&b, &t, "One. Two!");
     EXPECT_OK(store_builder_commit(&b));
     const struct token_store_info *info = &b.infos[STORE_TRAIN];
     EXPECT(info->vocab_hash == t.hash && info->vocab_size == BYTES_N && !info->lower_case &&

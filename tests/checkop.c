@@ -159,6 +159,7 @@ static double fill_value(const struct checkop_arg *a, uint64_t key, int64_t i)
     case FILL_INDEX: return floor(rng_uniform_at(key, (uint64_t)i) * a->amount);
     case FILL_LABEL: return i % 4 == 1 ? -1 : floor(rng_uniform_at(key, (uint64_t)i) * a->amount);
     case FILL_CONSTANT: return a->amount;
+    case FILL_WORDS: return floor(ldexp(rng_uniform_at(key, (uint64_t)i), 32)) - 0x1p31;
     case FILL_SLOPES: return ldexp(1, -(int)i - 1);
     case FILL_HOLES:
         return a->amount < 0 || i < a->amount ? z : i == a->amount ? (double)NAN : (double)INFINITY;
@@ -590,6 +591,7 @@ static enum dtype parse_dtype(const char *name)
 static bool applies(const struct checkop_case *c, enum dtype dtype)
 {
     return !(c->shape.wide && tested.device->is_host) &&
+           (!c->shape.bits || tested.device->keeps_dropout_bits) &&
            (!c->shape.rounded || tested.device->takes_rounded_biases) &&
            (!c->shape.fp8 || (tested.device->computes_in_fp8 && dtype == DTYPE_BF16));
 }

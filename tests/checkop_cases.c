@@ -1,5 +1,7 @@
 #include "checkop_args.h"
 
+#include "ops/attention_bits.h"
+
 #include <stddef.h>
 
 /* fp32 sums over a whole inner dimension. */
@@ -471,7 +473,7 @@ static int64_t total(const int64_t *lens, int n, int64_t *max)
     return sum;
 }
 
-/* Its tensors are the last four arguments. */
+/* Its tensors are the last four arguments, and the one before where there are bits. */
 static struct attention attention_of(const struct checkop_case *c, const tensor *t)
 {
     const tensor *p = t + c->n_args - 4;
@@ -484,11 +486,20 @@ static struct attention attention_of(const struct checkop_case *c, const tensor 
     a.scale = 1.0 / sqrt((double)(c->shape.h / c->shape.heads));
     a.causal = c->shape.causal;
     a.alibi_slopes = c->shape.alibi ? p[2] : NULL_TENSOR;
+    a.bits = c->shape.bits ? p[-1] : NULL_TENSOR;
     return a;
 }
 
-static void add_attention_inputs(struct checkop_case *c, const struct checkop_shape *s, int64_t rows)
+static void add_attention_inputs(struct checkop_case *c, const struct checkop_shape *s, int64_t rows,
+                                 enum checkop_role of_bits)
 {
+    int64_t max;
+    total(c->lens_kv, c->n_sequences, &max);
+    if (s->bits) {
+        add(c, filled(matrix("bits", of_bits, KIND_I32, attention_bits_rows(s->heads, max),
+                             attention_bits_cols(rows, c->n_sequences)),
+                      FILL_WORDS, 0));
+    }
     add(c, indices("cu_seqlens_q", c->n_sequences + 1, FILL_BOUNDS_Q, 0));
     add(c, indices("cu_seqlens_kv", c->n_sequences + 1, FILL_BOUNDS_KV, 0));
     add(c, filled(vector("slopes", ROLE_IN, KIND_W, s->heads), FILL_SLOPES, 0));
@@ -521,7 +532,7 @@ static void make_attention(struct checkop_case *c, const struct checkop_shape *s
     add(c, heads("q", ROLE_IN, s, rows_q));
     add(c, heads("k", ROLE_IN, s, rows_kv));
     add(c, heads("v", ROLE_IN, s, rows_kv));
-    add_attention_inputs(c, s, rows_q);
+    add_attention_inputs(c, s, rows_q, ROLE_SCRATCH);
     c->run = run_attention;
     c->bound_fp32 = c->bound_bf16_w = 4e-6; /* exponentials of scores that were rounded to fp32 */
 }
@@ -535,7 +546,9 @@ RUN(attention_backward)
 static void forward_attention(const struct checkop_case *c, const struct ops *o, struct exec *x,
                               const tensor *t)
 {
-    o->attention(x, t[5], t[6], t[7], t[8], t[9], attention_of(c, t));
+    struct attention a = attention_of(c, t);
+    a.bits = c->shape.shared ? a.bits : NULL_TENSOR;
+    o->attention(x, t[5], t[6], t[7], t[8], t[9], a);
 }
 
 static void make_attention_backward(struct checkop_case *c, const struct checkop_shape *s)
@@ -555,7 +568,7 @@ static void make_attention_backward(struct checkop_case *c, const struct checkop
     add(c, heads("q", ROLE_IN, s, rows_q));
     add(c, heads("k", ROLE_IN, s, rows_kv));
     add(c, heads("v", ROLE_IN, s, rows_kv));
-    add_attention_inputs(c, s, rows_q);
+    add_attention_inputs(c, s, rows_q, ROLE_IN);
     c->run = run_attention_backward;
     c->forward = forward_attention;
     c->bound_fp32 = 1e-5; /* lse is rounded to fp32, and enters an exponential */
@@ -804,11 +817,11 @@ void checkop_make(struct checkop_case *c, const struct checkop_shape *s)
     c->bound_fp32 = 1e-6;
     c->bound_bf16_a = 4e-3; /* half a unit in the last of eight places, and as much again */
     c->bound_bf16_w = 1e-6;
-    snprintf(c->title, sizeof c->title, "%s t=%lld h=%lld f=%lld%s%s%s%s%s%s%s%s%s", s->op, (long long)s->t,
+    snprintf(c->title, sizeof c->title, "%s t=%lld h=%lld f=%lld%s%s%s%s%s%s%s%s%s%s", s->op, (long long)s->t,
              (long long)s->h, (long long)s->f, s->fp8 ? " fp8" : "", s->rounded ? " rounded" : "",
              s->p > 0 ? " dropout" : "", s->causal ? " causal" : "", s->alibi ? " alibi" : "",
              s->strided ? " strided" : "", s->plain ? " plain" : "", s->shared ? " in place" : "",
-             s->rest > 0 ? " rest" : "");
+             s->rest > 0 ? " rest" : "", s->bits ? " bits" : "");
     set_lengths(c, s);
     for (size_t i = 0; i < sizeof families / sizeof families[0]; i++) {
         if (strcmp(families[i].op, s->op) == 0) {

@@ -64,6 +64,10 @@ struct device {
      * anyway (ops/ops.h, dbias). */
     bool sums_in_attention;
 
+    /* Its attention writes which probabilities dropout keeps, and attention_backward reads it (ops/attention_bits.h);
+     * elsewhere both draw. */
+    bool keeps_dropout_bits;
+
     /* What an exec on this device holds beside it: a stream, handles of libraries.  NULL on the host. */
     struct status (*open)(void **context);
     void (*close)(void *context);

@@ -9,6 +9,7 @@
 #include "nn/bert_layer.h"
 
 #include "dev/queue.h"
+#include "ops/attention_bits.h"
 
 #include <math.h>
 
@@ -95,7 +96,7 @@ static struct dropout hidden_dropout(const struct bert_layer_call *call, enum si
     return dropout_at(call, site, call->config->hidden_dropout_prob);
 }
 
-static struct attention self_attention(const struct bert_layer_call *call)
+static struct attention self_attention(const struct bert_layer_call *call, const struct bert_layer_acts *a)
 {
     const struct bert_config *c = call->config;
     return (struct attention){
@@ -107,6 +108,7 @@ static struct attention self_attention(const struct bert_layer_call *call)
         .scale = 1.0 / sqrt((double)c->hidden_size / (double)c->num_attention_heads),
         .row_keys = call->stream->row_keys,
         .dropout = dropout_at(call, SITE_PROBABILITIES, c->attention_probs_dropout_prob),
+        .bits = call->training ? a->bits : NULL_TENSOR,
     };
 }
 
@@ -142,6 +144,17 @@ void bert_layer_carve_acts(struct bert_layer_acts *a, struct arena *arena, const
     linear_carve_fp8_input(&a->fp8_o, arena, fp8, t, h);
     linear_carve_fp8_input(&a->fp8_1, arena, fp8, t, h);
     linear_carve_fp8_input(&a->fp8_2, arena, fp8, t, f);
+}
+
+void bert_layer_carve_bits(struct bert_layer_acts *a, struct arena *arena, const struct bert_config *c,
+                           const struct device *device, const struct batch *sizes)
+{
+    struct dropout drop = {.p = c->attention_probs_dropout_prob};
+    if (attention_bits_are_kept(device, drop, sizes->max_seqlen)) {
+        a->bits =
+            arena_carve_2d(arena, DTYPE_I32, attention_bits_rows(c->num_attention_heads, sizes->max_seqlen),
+                           attention_bits_cols(sizes->n_tokens, sizes->n_streams));
+    }
 }
 
 void bert_layer_carve_weights(struct bert_layer_acts *a, struct arena *arena, const struct bert_config *c,
@@ -200,7 +213,7 @@ void bert_layer_forward(struct exec *x, const struct bert_layer_acts *a, const s
 
     /* A = dropout(softmax(Q K^T / sqrt(D))) V */
     op->attention(x, tensor_split_heads(a->heads, c->num_attention_heads), a->lse, heads_of(a->qkv, 0, c),
-                  heads_of(a->qkv, 1, c), heads_of(a->qkv, 2, c), self_attention(call));
+                  heads_of(a->qkv, 1, c), heads_of(a->qkv, 2, c), self_attention(call, a));
 
     /* h = LN_1(x + dropout(A W_o^T + b_o)) */
     linear_forward(x, s->branch, a->heads, w->w_o, NULL_TENSOR, &a->fp8_o);
@@ -249,7 +262,7 @@ void bert_layer_backward(struct exec *x, tensor dx, const struct bert_layer_weig
         x, heads_of(s->dqkv, 0, c), heads_of(s->dqkv, 1, c), heads_of(s->dqkv, 2, c),
         early ? g->b_qkv : NULL_TENSOR, tensor_split_heads(s->dheads, c->num_attention_heads),
         tensor_split_heads(a->heads, c->num_attention_heads), a->lse, heads_of(a->qkv, 0, c),
-        heads_of(a->qkv, 1, c), heads_of(a->qkv, 2, c), self_attention(call));
+        heads_of(a->qkv, 1, c), heads_of(a->qkv, 2, c), self_attention(call, a));
 
     /* [Q K V] = x W_qkv^T + b_qkv */
     linear_backward(x, dx, true, g->w_qkv, call->adds, early ? NULL_TENSOR : g->b_qkv, s->dqkv, in, w->w_qkv,

@@ -27,9 +27,10 @@ enum { BERT_LAYER_N_ROWS = sizeof(struct bert_layer_weights) / sizeof(tensor) };
 
 /* What the backward needs of the forward. */
 struct bert_layer_acts {
-    tensor qkv;                   /* [T, 3H] */
-    tensor lse;                   /* [T, N] */
-    tensor heads;                 /* [T, H] the heads' outputs, side by side */
+    tensor qkv;   /* [T, 3H] */
+    tensor lse;   /* [T, N] */
+    tensor bits;  /* which probabilities dropout keeps (ops/attention_bits.h); null where it draws */
+    tensor heads; /* [T, H] the heads' outputs, side by side */
     tensor sum_1, mean_1, rstd_1; /* [T, H], [T], [T] */
     tensor h;                     /* [T, H] */
     tensor ff_pre, ff_act;        /* [T, F] */
@@ -60,6 +61,12 @@ struct bert_layer_call {
 /* Without `kept`, which is for a backward, what only that reads stays null. */
 void bert_layer_carve_acts(struct bert_layer_acts *a, struct arena *arena, const struct bert_config *c,
                            enum dtype dtype, enum fp8_factors fp8, int64_t n_tokens, bool kept);
+
+/* Room for the bits of dropout, for activations that a backward will read, where the device keeps them for batches of these
+ * sizes. */
+void bert_layer_carve_bits(struct bert_layer_acts *a, struct arena *arena, const struct bert_config *c,
+                           const struct device *device, const struct batch *sizes);
+
 void bert_layer_carve_scratch(struct bert_layer_scratch *s, struct arena *arena, const struct bert_config *c,
                               enum dtype dtype, enum fp8_factors fp8, int64_t n_tokens);
 

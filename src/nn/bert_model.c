@@ -124,6 +124,9 @@ static void carve_layer(const struct model *m, void *acts, int64_t layer, struct
     } else {
         bert_layer_carve_acts(&a->layers[layer], arena, c, memory.dtype, memory.fp8, sizes->n_tokens,
                               memory.kept);
+        if (memory.kept) {
+            bert_layer_carve_bits(&a->layers[layer], arena, c, memory.device, sizes);
+        }
     }
 }
 

@@ -29,8 +29,9 @@ struct model_sum {
 /* How activations are held. */
 struct model_memory {
     enum dtype dtype;
-    enum fp8_factors fp8; /* of the products of layers */
-    bool kept;            /* for a backward; else only what forward reads */
+    enum fp8_factors fp8;        /* of the products of layers */
+    bool kept;                   /* for a backward; else only what forward reads */
+    const struct device *device; /* of all passes over them */
 };
 
 /* One pass over a micro-batch. */

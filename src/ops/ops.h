@@ -50,6 +50,10 @@ struct attention {
     tensor block_table;  /* null: keys and values are in the stream; paged generation will use it */
     tensor row_keys;     /* i32 [T, 2], of the query rows */
     struct dropout dropout; /* of the probabilities; column = head * 65536 + key position in its sequence */
+
+    /* i32, of ops/attention_bits.h, or null.  With dropout the forward writes there which probabilities it keeps, and the
+     * backward reads it in place of drawing; tables of devices that keep no bits (dev/device.h) draw, and leave it alone. */
+    tensor bits;
 };
 
 /* The state of an optimizer over flat buffers of one layout. */
@@ -182,7 +186,7 @@ struct ops {
      * section 3.2):
      *     P = softmax(scale q k^T);  out = dropout(P) v;  lse = log sum_j exp(scale q k_j)
      * out, q, k, v [T, N, D] A, strided rows allowed (views of one [T, 3H] product); lse [T, N] W.  Of rows
-     * behind the last sequence out is 0, and lse is not written. */
+     * behind the last sequence out is 0, and lse is not written.  a.bits, if not null, is written. */
     void (*attention)(struct exec *x, tensor out, tensor lse, tensor q, tensor k, tensor v,
                       struct attention a);
 
@@ -190,7 +194,7 @@ struct ops {
      *     dv = dropout(P)^T dout;  dP = dropout'(dout v^T);  dS = P (dP - rowsum(dout out))
      *     dq = scale dS k;  dk = scale dS^T q
      * and 0 in rows behind the last sequence;  dbias += sums over rows of dq, dk and dv.  dbias [3 N D] W, or null:
-     * the three side by side, where q and k have rows of one size. */
+     * the three side by side, where q and k have rows of one size.  a.bits, if not null, is read. */
     void (*attention_backward)(struct exec *x, tensor dq, tensor dk, tensor dv, tensor dbias, tensor dout,
                                tensor out, tensor lse, tensor q, tensor k, tensor v, struct attention a);
 

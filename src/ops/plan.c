@@ -2,6 +2,7 @@
  * op costs: FLOPs, bytes moved (each tensor once, twice if it is updated, of a table only the rows that are
  * used) and scratch.  A model run over this table is validated and measured before anything is allocated. */
 #include "core/fp8.h"
+#include "ops/attention_bits.h"
 #include "ops/ops.h"
 #include "ops/workspace.h"
 
@@ -316,6 +317,11 @@ static void plan_attention(struct exec *x, tensor out, tensor lse, tensor q, ten
          {"k", k, (int)q.dtype, kv_rows, d}, {"v", v, (int)q.dtype, kv_rows, d},
          {"cu_seqlens_kv", a.cu_seqlens_kv, DTYPE_I32, 1, tensor_cols(a.cu_seqlens_q)},
          {"row_keys", a.row_keys, DTYPE_I32, q.dims[0], 2});
+    if (!tensor_is_null(a.bits)) {
+        PLAN(x, "attention", 0, 0,
+             {"bits", a.bits, DTYPE_I32, attention_bits_rows(q.dims[1], a.max_seqlen_kv),
+              attention_bits_cols(q.dims[0], tensor_count(a.cu_seqlens_q) - 1)});
+    }
 }
 
 static void plan_attention_backward(struct exec *x, tensor dq, tensor dk, tensor dv, tensor dbias,

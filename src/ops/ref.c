@@ -5,6 +5,7 @@
  * other tables. */
 #include "core/fp8.h"
 #include "core/rng.h"
+#include "ops/attention_bits.h"
 #include "ops/ops.h"
 #include "ops/ref_optim.h"
 
@@ -351,9 +352,10 @@ static void add_head(tensor t, int64_t row, int64_t head, int64_t i, double valu
     tensor_store(t, offset, tensor_load(t, offset) + value);
 }
 
-/* One query of one head: its row of the stream, and the keys [k0, k0 + n_keys) that it sees. */
+/* One query of one head: its row of the stream, its sequence and where that begins, and the keys [k0, k0 + n_keys) that
+ * it sees. */
 struct query {
-    int64_t row, head, k0, n_keys;
+    int64_t row, head, k0, n_keys, sequence, q0;
 };
 
 static double score(struct query q, tensor queries, tensor keys, const struct attention *a, int64_t j)
@@ -371,6 +373,16 @@ static double probability_factor(const struct exec *x, const struct attention *a
     return dropout_factor(x, a->dropout, a->row_keys, q.row, q.head * 65536 + j);
 }
 
+static bool has_bits(const struct attention *a)
+{
+    return !tensor_is_null(a->bits) && dropout_threshold(a->dropout) > 0;
+}
+
+static struct attention_element element(struct query q, int64_t j)
+{
+    return (struct attention_element){q.sequence, q.q0, q.head, q.row - q.q0, j};
+}
+
 /* Calls `visit` for every query of every head, in order. */
 static void for_each_query(const struct attention *a, int64_t n_heads,
                            void (*visit)(struct query q, void *context), void *context)
@@ -381,7 +393,7 @@ static void for_each_query(const struct attention *a, int64_t n_heads,
         for (int64_t row = q0; row < q1; row++) {
             int64_t hidden_future = a->causal ? q1 - 1 - row : 0;
             for (int64_t head = 0; head < n_heads; head++) {
-                visit((struct query){row, head, k0, k1 - k0 - hidden_future}, context);
+                visit((struct query){row, head, k0, k1 - k0 - hidden_future, b, q0}, context);
             }
         }
     }
@@ -406,7 +418,11 @@ static void attend(struct query q, void *context)
     double lse = max + log(sum);
     set2(c->lse, q.row, q.head, lse);
     for (int64_t j = 0; j < q.n_keys; j++) {
-        double p = exp(score(q, c->q, c->k, c->a, j) - lse) * probability_factor(c->x, c->a, q, j);
+        double keep = probability_factor(c->x, c->a, q, j);
+        double p = exp(score(q, c->q, c->k, c->a, j) - lse) * keep;
+        if (has_bits(c->a)) {
+            attention_bits_set(c->a, element(q, j), keep != 0);
+        }
         for (int64_t i = 0; i < c->v.dims[2]; i++) {
             add_head(c->out, q.row, q.head, i, p * get_head(c->v, q.k0 + j, q.head, i));
         }
@@ -433,7 +449,9 @@ static void attend_backward(struct query q, void *context)
     }
     for (int64_t j = 0; j < q.n_keys; j++) {
         double p = exp(score(q, c->q, c->k, c->a, j) - lse);
-        double keep = probability_factor(c->x, c->a, q, j);
+        double keep = !has_bits(c->a)                           ? probability_factor(c->x, c->a, q, j)
+                      : attention_bits_get(c->a, element(q, j)) ? dropout_scale(c->a->dropout)
+                                                                : 0.0;
         double dp = 0;
         for (int64_t i = 0; i < c->v.dims[2]; i++) {
             double d = get_head(c->dout, q.row, q.head, i);

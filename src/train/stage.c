@@ -56,7 +56,7 @@ static void carve_layers(struct stage *s, struct model_memory memory, const stru
 static void carve(struct stage *s, const struct batch *sizes)
 {
     const struct model *m = s->model;
-    struct model_memory memory = {s->dtype, s->fp8, s->learns};
+    struct model_memory memory = {s->dtype, s->fp8, s->learns, s->x->device};
     s->capacity = *sizes;
     s->arena.used = 0;
     stage_batch_carve(&s->slot.block, &s->arena, m->layout, sizes);

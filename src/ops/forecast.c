@@ -49,6 +49,7 @@ struct device forecast_device(const struct gpu_chip *chip)
                            .takes_rounded_biases = true,
                            .computes_in_fp8 = chip->computes_in_fp8,
                            .sums_in_attention = true,
+                           .keeps_dropout_bits = true,
                            .graphs = &graphs,
                            .beside = &beside};
 }

@@ -106,7 +106,7 @@ inline void emulated_check(const launch_norm &n)
 
 inline void emulated_check(const launch_attention &a)
 {
-    emulated_check_all(a.cu_q, a.cu_kv, a.slopes, a.dropout.row_keys);
+    emulated_check_all(a.cu_q, a.cu_kv, a.slopes, a.dropout.row_keys, a.bits);
 }
 
 inline void emulated_check(const launch_optim &o)

@@ -1,6 +1,6 @@
 /* matrix_emulator: the instructions that ops/cuda/matrix_code.cuh wraps, between fibers, with the layouts of
  * fragments that the PTX ISA documents (8.7, "Matrix Fragments for mma.m16n8k16 with floating point type",
- * "ldmatrix", "cp.async"), written from there and not from their use.
+ * "ldmatrix", "movmatrix", "cp.async"), written from there and not from their use.
  *
  * An instruction of a warp needs all of its 32 lanes: one that another lane meets with another instruction
  * ends the program, as `.aligned` asks.  A copy into shared memory takes place when its thread waits for its
@@ -11,13 +11,14 @@
 #ifndef KILN_TESTS_MATRIX_EMULATOR_HPP
 #define KILN_TESTS_MATRIX_EMULATOR_HPP
 
-enum emulated_instruction { EMULATED_MMA, EMULATED_LDMATRIX, EMULATED_LDMATRIX_TRANS };
+enum emulated_instruction { EMULATED_MMA, EMULATED_LDMATRIX, EMULATED_LDMATRIX_TRANS, EMULATED_MOVMATRIX };
 
 /* What a lane brings to an instruction of its warp. */
 struct emulated_operand {
     emulated_instruction instruction;
     float a[8], b[4];
     const uint16_t *row;
+    uint32_t word;
 };
 
 /* Those of all 32 lanes, until this lane's next but one instruction of a warp. */
@@ -99,6 +100,20 @@ static inline factor ldmatrix_x4_trans(const void *row)
         f.word[m] = lanes[8 * m + 2 * t].row[g] | (uint32_t)lanes[8 * m + 2 * t + 1].row[g] << 16;
     }
     return f;
+}
+
+/* A lane brings elements 2 t and 2 t + 1 of row g, and receives rows 2 t and 2 t + 1 of column g. */
+static inline uint32_t movmatrix_trans(uint32_t word)
+{
+    emulated_operand own = {EMULATED_MOVMATRIX};
+    own.word = word;
+    const emulated_operand *lanes = emulated_meet(&own);
+    int g = threadIdx.x % 32 / 4, t = threadIdx.x % 4;
+    uint32_t both[2];
+    for (int i = 0; i < 2; i++) {
+        both[i] = lanes[4 * (2 * t + i) + g / 2].word >> (16 * (g % 2)) & 0xffff;
+    }
+    return both[0] | both[1] << 16;
 }
 
 template <int PENDING> static inline void cp_async_wait(void)

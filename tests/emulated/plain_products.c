@@ -268,6 +268,7 @@ const struct device device_emulated = {
     .name = "emulated cuda",
     .computes_in_f16 = true,
     .sums_in_attention = true,
+    .keeps_dropout_bits = true,
     .takes_rounded_biases = true,
     .computes_in_fp8 = true,
     .open = emulated_open,

@@ -162,20 +162,44 @@ __device__ static inline float score_squares(square *squares, const score_rule &
     return 1.0f;
 }
 
-/* Which elements dropout keeps, as bits (docs/math/dropout.md).  Eight neighbouring keys of a query share
+/* Which elements dropout keeps, as bits (docs/math/dropout.md), which a gradient reads where the forward left them
+ * (ops/attention_bits.h), and else draws.  Eight neighbouring keys of a query share
  * one block of random numbers, but no lane holds eight neighbours: four lanes do where rows of a square
  * are queries, eight where they are keys.  So each lane draws other blocks than its neighbours, makes a
  * byte of each, and words of up to four bytes change hands by shuffles: no block is drawn twice, and a
- * shuffle brings the bits of many elements. */
+ * shuffle brings the bits of many elements.
+ *
+ * What comes out is a word of up to four squares, square n in byte n: is_kept says where. */
 struct dropout_rule {
     uint64_t key;
     uint32_t threshold, site, first_block; /* the block of the head's first keys */
     const int32_t *row_keys;
     int q0, n_q;
+    bool has_bits;
+    uint8_t *bits; /* this lane's, of the warp's own queries or keys and the first of the others */
+    uint32_t chunk_bytes;
 };
 
+/* Element i of squares that begin with byte 0 of a word, eight a square: where rows are keys, bits of rows and of columns
+ * eight further down or across are where those across or down are otherwise. */
+template <bool KEYS_ARE_ROWS> __device__ static inline bool is_kept(uint32_t kept, int i)
+{
+    int bit = KEYS_ARE_ROWS ? i % 2 + i / 4 % 2 * 2 + i / 2 % 2 * 4 : i % 8;
+    return (kept >> (i / 8 * 8 + bit) & 1) != 0;
+}
+
+/* The words of 16 queries and 64 keys of this block's sequence and head. */
+__device__ static inline uint32_t *bits_of(const launch_attention &a, const place &p, int query, int key)
+{
+    int64_t chunks = (a.max_seqlen_kv + LAUNCH_BITS_CHUNK - 1) / LAUNCH_BITS_CHUNK;
+    int64_t tile = (unsigned)p.q0 / SIDE + blockIdx.z + (unsigned)query / SIDE;
+    return a.bits + (p.head * chunks + (unsigned)key / LAUNCH_BITS_CHUNK) * a.bit_cols +
+           tile * LAUNCH_BITS_WORDS;
+}
+
+/* For a warp whose own rows are the queries from `query` on, or the keys from `key` on, the other number 0. */
 __device__ static inline dropout_rule dropout_rule_of(const launch_attention &a, const place &p,
-                                                      const uint64_t *dropout_key)
+                                                      const uint64_t *dropout_key, int query, int key)
 {
     return dropout_rule{dropout_key_of(dropout_key, a.dropout),
                         a.dropout.threshold,
@@ -183,7 +207,10 @@ __device__ static inline dropout_rule dropout_rule_of(const launch_attention &a,
                         (uint32_t)p.head * (65536 / EIGHT),
                         a.dropout.row_keys,
                         p.q0,
-                        p.n_q};
+                        p.n_q,
+                        a.bits != NULL,
+                        (uint8_t *)(bits_of(a, p, query, key) + lane_of_warp()) + (unsigned)key / SIDE % 4,
+                        (uint32_t)a.bit_cols * (uint32_t)sizeof(uint32_t)};
 }
 
 /* The place of a query in the global batch; of the first one where there is no such query. */
@@ -212,47 +239,87 @@ __device__ static inline uint32_t kept_byte(const dropout_rule &d, row_key query
 
 /* For N squares side by side whose rows are the queries from `query` on and whose columns the keys from
  * `key` on: lane t of a quad draws the blocks [t N / 2, (t + 1) N / 2) of its two rows, a byte each, rows
- * fastest. */
+ * fastest.  For each half of a square a lane then asks the one that drew for it, and takes the bits of its columns. */
 template <int N> __device__ static inline uint32_t draw_by_query(const dropout_rule &d, int query, int key)
-{
-    uint32_t word = 0;
-    if (d.threshold != 0) {
-        UNROLL
-        for (int i = 0; i < N; i++) {
-            int block = key / EIGHT + lane_of_warp() % QUAD * (N / 2) + i / 2;
-            word |= kept_byte(d, load_row_key(d, query + square_row(2 * (i % 2))), block) << (8 * i);
-        }
-    }
-    return word;
-}
-
-/* Bit i: element i of square n is kept, from what the lanes drew. */
-template <int N> __device__ static inline uint32_t kept_by_query(const dropout_rule &d, uint32_t word, int n)
-{
-    uint32_t kept = 0;
-    if (d.threshold == 0) {
-        return 0xff;
-    }
-    UNROLL
-    for (int half = 0; half < 2; half++) {
-        int block = 2 * n + half, owner = lane_of_warp() / QUAD * QUAD + block / (N / 2);
-        uint32_t rows =
-            __shfl_sync(0xffffffffU, word, owner) >> (block % (N / 2) * 16 + lane_of_warp() % QUAD * 2);
-        kept |= ((rows & 3) | (rows >> 6 & 12)) << (4 * half);
-    }
-    return kept;
-}
-
-/* For N squares whose rows are the 16 keys from `key` on, and whose columns are queries, 16 each; row_key_of(i) is the
- * row_key of query i: lane l draws the block of query 16 n + l % 16 and key half l / 16, byte n of its word.  For
- * element i a lane then asks the one that drew for its query, and takes the bit of its key of each byte:
- * bit 8 n + i of what is returned says whether element i of square n is kept. */
-template <int N, typename ROW_KEYS>
-__device__ static inline uint32_t kept_by_key(const dropout_rule &d, const ROW_KEYS &row_key_of, int key)
 {
     uint32_t word = 0, kept = 0;
     if (d.threshold == 0) {
         return 0xffffffffU;
+    }
+    UNROLL
+    for (int i = 0; i < N; i++) {
+        int block = key / EIGHT + lane_of_warp() % QUAD * (N / 2) + i / 2;
+        word |= kept_byte(d, load_row_key(d, query + square_row(2 * (i % 2))), block) << (8 * i);
+    }
+    UNROLL
+    for (int n = 0; n < N;
+         n++) { /* two bits of each byte come to be side by side: no sum of the product has a carry */
+        int owner = lane_of_warp() / QUAD * QUAD + n * (4 / N);
+        uint32_t rows = __shfl_sync(0xffffffffU, word, owner);
+        rows |= N == 4 ? 0 : __shfl_sync(0xffffffffU, word, owner + 1) << 16;
+        kept |= ((rows >> (lane_of_warp() % QUAD * 2) & 0x03030303U) * 0x01041040U >> 24) << (8 * n);
+    }
+    return kept;
+}
+
+/* Leaves for the gradient what was drawn for N squares, 2 or 4. */
+template <int N> __device__ static inline void write_bits(const dropout_rule &d, int key, uint32_t kept)
+{
+    if (d.has_bits) {
+        uint8_t *at = d.bits + (uint64_t)((unsigned)key / LAUNCH_BITS_CHUNK) * d.chunk_bytes;
+        if (N == 4) {
+            *(uint32_t *)at = kept;
+        } else {
+            ((uint16_t *)at)[(unsigned)key / (2 * SIDE) % 2] = (uint16_t)kept;
+        }
+    }
+}
+
+/* The same N squares, read or drawn. */
+template <int N> __device__ static inline uint32_t kept_by_query(const dropout_rule &d, int query, int key)
+{
+    if (!d.has_bits) {
+        return draw_by_query<N>(d, query, key);
+    }
+    const uint8_t *at = d.bits + (uint64_t)((unsigned)key / LAUNCH_BITS_CHUNK) * d.chunk_bytes;
+    return N == 4 ? *(const uint32_t *)at : ((const uint16_t *)at)[(unsigned)key / (2 * SIDE) % 2];
+}
+
+/* Exchanges even bits of the upper half with odd bits of the lower one: of two neighbouring columns, one comes to be in
+ * each half. */
+__device__ static inline uint32_t part_columns(uint32_t word)
+{
+    return (word & 0xaaaa5555U) | (word >> 15 & 0xaaaa) | (word << 15 & 0x55550000U);
+}
+
+/* For N squares whose rows are a warp's 16 keys and whose columns the queries from `query` on, 16 each, what lies there as
+ * one byte of four squares whose rows are those queries; 0 where bits are drawn. */
+template <int N> __device__ static inline uint32_t read_by_key(const dropout_rule &d, int query)
+{
+    const int TILE_BYTES = LAUNCH_BITS_WORDS * (int)sizeof(uint32_t);
+    const uint8_t *at = d.bits + (unsigned)query / SIDE * TILE_BYTES;
+    uint32_t word = 0;
+    UNROLL
+    for (int n = 0; n < N && d.has_bits; n++) {
+        word |= (uint32_t)at[n * TILE_BYTES] << (8 * n);
+    }
+    return word;
+}
+
+/* Those squares, from what was read, or drawn.  Read: all their 8 x 8 bits are transposed at once, a lane's 16 of each
+ * column as one element.  Drawn, with row_key_of(i) the row_key of query i of them: lane l draws the block of query
+ * 16 n + l % 16 and key half l / 16, byte n of its word; for element i a lane then asks the one that drew for its query,
+ * and takes the bit of its key of each byte. */
+template <int N, typename ROW_KEYS>
+__device__ static inline uint32_t kept_by_key(const dropout_rule &d, const ROW_KEYS &row_key_of,
+                                              uint32_t read, int key)
+{
+    uint32_t word = 0, kept = 0;
+    if (d.threshold == 0) {
+        return 0xffffffffU;
+    }
+    if (d.has_bits) {
+        return part_columns(movmatrix_trans(part_columns(read)));
     }
     UNROLL
     for (int n = 0; n < N; n++) {
@@ -263,17 +330,17 @@ __device__ static inline uint32_t kept_by_key(const dropout_rule &d, const ROW_K
     UNROLL
     for (int i = 0; i < 8; i++) {
         uint32_t drawn = __shfl_sync(0xffffffffU, word, i / 2 % 2 * SIDE + square_column(i));
-        kept |= (drawn >> (lane_of_warp() / QUAD) & 0x01010101U) << i;
+        kept |= (drawn >> (lane_of_warp() / QUAD) & 0x01010101U) << (i % 2 + i / 4 * 2 + i / 2 % 2 * 4);
     }
     return kept;
 }
 
-/* The left factor of dropout(P) v, less its scale: bit i says that element i is kept. */
-template <typename E> __device__ static inline factor kept_factor(square s, uint32_t kept)
+/* The left factor of dropout(P) v, or of its transpose, less its scale. */
+template <typename E, bool KEYS_ARE_ROWS> __device__ static inline factor kept_factor(square s, uint32_t kept)
 {
     UNROLL
     for (int i = 0; i < 8; i++) {
-        s.v[i] = (kept >> i & 1) != 0 ? s.v[i] : 0.0f;
+        s.v[i] = is_kept<KEYS_ARE_ROWS>(kept, i) ? s.v[i] : 0.0f;
     }
     return left_factor<E>(s);
 }

@@ -83,18 +83,62 @@ __device__ static void product_add(tile out, const float *factor, tile a, bool a
     }
 }
 
-/* scale of the kept probabilities, or 0: element (query row, key) of a head. */
-__device__ static inline float keep_factor(const launch_attention &a, uint64_t key, int64_t head, int64_t row,
-                                           int64_t j)
+/* scale of the kept probabilities, or 0, of a query and key j of the sequence. */
+__device__ static inline float draw_factor(const launch_attention &a, const place &p, uint64_t key,
+                                           int64_t query, int64_t j)
 {
     if (a.dropout.threshold == 0) {
         return 1.0f;
     }
-    int64_t column = head * 65536 + j;
+    int64_t row = p.q0 + query, column = p.head * 65536 + j;
     dropout_eight numbers =
         dropout_numbers(key, (uint32_t)(column / EIGHT), (uint32_t)a.dropout.row_keys[2 * row + 1],
                         (uint32_t)a.dropout.row_keys[2 * row], a.dropout.site);
     return dropout_number(numbers, (int)(column % EIGHT)) < a.dropout.threshold ? 0.0f : a.dropout.scale;
+}
+
+/* The word of a tile of 16 queries and 64 keys that has a query and key, and the bit (ops/attention_bits.h). */
+__device__ static inline uint32_t *find_bit(const launch_attention &a, const place &p, int query, int key,
+                                            int *bit)
+{
+    int c = key % LAUNCH_BITS_CHUNK, lane = query % 8 * 4 + c % 8 / 2;
+    *bit = c / SIDE * 8 + c % SIDE / 8 * 4 + query % SIDE / 8 * 2 + c % 2;
+    return bits_of(a, p, query, key) + lane;
+}
+
+/* The same factor, read or drawn. */
+__device__ static inline float keep_factor(const launch_attention &a, const place &p, uint64_t key,
+                                           int64_t query, int64_t j)
+{
+    int bit;
+    if (a.bits == NULL || a.dropout.threshold == 0) {
+        return draw_factor(a, p, key, query, j);
+    }
+    return (*find_bit(a, p, (int)query, (int)j, &bit) >> bit & 1) != 0 ? a.dropout.scale : 0.0f;
+}
+
+/* A thread makes a word of the bits of this block's queries: two columns of a square lie side by side in it. */
+__device__ static void write_all_bits(const launch_attention &a, const place &p, uint64_t key)
+{
+    if (a.bits == NULL || a.dropout.threshold == 0) {
+        return;
+    }
+    int words = TILE / SIDE * LAUNCH_BITS_WORDS, keys = (p.n_k + LAUNCH_BITS_CHUNK - 1) / LAUNCH_BITS_CHUNK;
+    for (int i = (int)threadIdx.x; i < words * keys; i += (int)blockDim.x) {
+        int lane = i % LAUNCH_BITS_WORDS, chunk = i / words, bit;
+        int first = p.first + i % words / LAUNCH_BITS_WORDS * SIDE + lane / QUAD;
+        uint32_t word = 0;
+        for (int e = 0; e < 32; e++) {
+            int query = first + e / 2 % 2 * 8;
+            int j = chunk * LAUNCH_BITS_CHUNK + e / 8 * SIDE + e / 4 % 2 * 8 + lane % QUAD * 2 + e % 2;
+            if (query < p.n_q && j < p.n_k) {
+                word |= (uint32_t)(draw_factor(a, p, key, query, j) != 0.0f) << e;
+            }
+        }
+        if (first - lane / QUAD < p.n_q) {
+            *find_bit(a, p, first, chunk * LAUNCH_BITS_CHUNK + lane % QUAD * 2, &bit) = word;
+        }
+    }
 }
 
 /* The score of a query and key j, whose product is given; minus infinity where it is hidden. */
@@ -125,6 +169,7 @@ __global__ static void attention_kernel(launch_attention a, launch_rows out, flo
     int lane = threadIdx.x % WARP, warp = threadIdx.x / WARP, n_warps = blockDim.x / WARP;
     load_tile<A>(queries, q, p.head, d, p.q0, p.first, p.n_q);
     clear_tile(sums, d);
+    write_all_bits(a, p, key);
     if (threadIdx.x < TILE) {
         largest[threadIdx.x] = -INFINITY;
         total[threadIdx.x] = 0;
@@ -143,7 +188,7 @@ __global__ static void attention_kernel(launch_attention a, launch_rows out, flo
             float e = now == -INFINITY ? 0.0f : expf(s - now);
             float sum = warp_sum(e);
             if (e != 0.0f) {
-                e *= keep_factor(a, key, p.head, p.q0 + p.first + r, j0 + lane);
+                e *= draw_factor(a, p, key, p.first + r, j0 + lane);
             }
             *cell = e;
             if (lane == 0) {
@@ -177,7 +222,7 @@ __device__ static void differentiate(const launch_attention &a, const place &p, 
         float *s = &scores.at[r * scores.stride + c], *ds = &dp.at[r * dp.stride + c];
         bool seen = i0 + r < p.n_q && j0 + c < visible_keys(a, p, i0 + r);
         float e = seen ? expf(score(a, p, i0 + r, j0 + c, *s) - lse[r]) : 0.0f;
-        float keep = e != 0.0f ? keep_factor(a, key, p.head, p.q0 + i0 + r, j0 + c) : 0.0f;
+        float keep = e != 0.0f ? keep_factor(a, p, key, i0 + r, j0 + c) : 0.0f;
         *ds = a.scale * e * (keep * *ds - delta[r]);
         *s = e * keep;
     }

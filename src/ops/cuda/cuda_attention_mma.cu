@@ -15,13 +15,15 @@
  * before P v, 2^-9 of each for bf16; scores, statistics and sums are fp32. */
 #include "ops/cuda/attention_code.cuh"
 
-/* sums += dropout(P) v over one tile of keys. */
+/* sums += dropout(P) v over one tile of keys.  What is kept is drawn and written before scores fill the registers. */
 template <typename E, int D>
 __device__ static inline void attend(square (&sums)[cut<D>::SQUARES], softmax *s, const E *queries,
                                      const E *keys, const E *values, const score_rule &rule,
                                      const dropout_rule &drop, int query, int key)
 {
     const int STEPS = cut<D>::STEPS, STRIDE = cut<D>::STRIDE;
+    uint32_t kept = draw_by_query<STEPS>(drop, query, key);
+    write_bits<STEPS>(drop, key, kept);
     square scores[STEPS];
     clear_squares(scores);
     UNROLL
@@ -32,11 +34,10 @@ __device__ static inline void attend(square (&sums)[cut<D>::SQUARES], softmax *s
             add_product<E>(&scores[n], q, load_right_transposed<STRIDE>(keys + n * SIDE * STRIDE + c));
         }
     }
-    uint32_t drawn = draw_by_query<STEPS>(drop, query, key);
     soften(scores, sums, s, rule, query, key);
     UNROLL
     for (int n = 0; n < STEPS; n++) {
-        factor p = kept_factor<E>(scores[n], kept_by_query<STEPS>(drop, drawn, n));
+        factor p = kept_factor<E, false>(scores[n], kept >> (8 * n));
         UNROLL
         for (int c = 0; c < cut<D>::SQUARES; c++) {
             add_product<E>(&sums[c], p, load_right<STRIDE>(values + n * SIDE * STRIDE + c * SIDE));
@@ -62,7 +63,8 @@ __global__ __launch_bounds__(cut<D>::THREADS,
     int query = p.first + (int)(threadIdx.x / WARP) * SIDE;
     int n_keys = (int)visible_keys(a, p, (p.first + OWN < p.n_q ? p.first + OWN : p.n_q) - 1);
     score_rule rule = score_rule_of(a, p);
-    dropout_rule drop = dropout_rule_of(a, p, dropout_key);
+    dropout_rule drop = dropout_rule_of(a, p, dropout_key, query, 0);
+    drop.has_bits = drop.has_bits && query < p.n_q;
     softmax s = {{-INFINITY, -INFINITY}, {0, 0}};
     square sums[cut<D>::SQUARES];
     clear_squares(sums);

@@ -54,9 +54,9 @@ __device__ static inline void pass_queries(square (&dk)[cut<D>::SQUARES], square
     for (int i = 0; i < 8; i++) {
         int column = n * SIDE + square_column(i);
         scores.v[i] = probability_of(scores.v[i], unit, t.lse[column]);
-        dp.v[i] = score_gradient(scores.v[i], dp.v[i], t.delta[column], (kept >> i & 1) != 0, keep_scale);
+        dp.v[i] = score_gradient(scores.v[i], dp.v[i], t.delta[column], is_kept<true>(kept, i), keep_scale);
     }
-    factor probabilities = kept_factor<E>(scores, kept), ds = left_factor<E>(dp);
+    factor probabilities = kept_factor<E, true>(scores, kept), ds = left_factor<E>(dp);
     UNROLL
     for (int c = 0; c < cut<D>::SQUARES; c++) {
         add_product<E>(&dv[c], probabilities, load_right<STRIDE>(douts + c * SIDE));
@@ -119,7 +119,7 @@ __global__ __launch_bounds__(cut<D>::THREADS, cut<D>::BLOCKS) static void attent
     int blind = whole || !a.causal ? 0 : p.first + p.n_q - p.n_k; /* queries that see none of these keys */
     int first = blind < 0 ? 0 : blind / STREAM * STREAM, own_key = p.first + row;
     score_rule rule = score_rule_of(a, p);
-    dropout_rule drop = dropout_rule_of(a, p, dropout_key);
+    dropout_rule drop = dropout_rule_of(a, p, dropout_key, 0, own_key);
     square dk[cut<D>::SQUARES], dv[cut<D>::SQUARES];
     clear_squares(dk);
     clear_squares(dv);
@@ -140,7 +140,10 @@ __global__ __launch_bounds__(cut<D>::THREADS, cut<D>::BLOCKS) static void attent
         row_part<D> part = load_part<E, D>(r.out, p, t.first + reader);
         float own_lse = load_lse(a, r, p, t.first + reader);
         auto row_key_of = [&](int query) { return load_row_key(drop, t.first + query); };
-        uint32_t kept = kept_by_key<cut<D>::STEPS>(drop, row_key_of, own_key);
+        uint32_t kept = own_key < p.n_k
+                            ? kept_by_key<cut<D>::STEPS>(drop, row_key_of,
+                                                         read_by_key<cut<D>::STEPS>(drop, t.first), own_key)
+                            : 0;
         cp_async_wait<1>();
         __syncthreads();
         float own_delta = dot_row<plain_rows<STRIDE>>(part, t.douts, reader);
@@ -178,18 +181,17 @@ __device__ static inline void pass_keys(square (&dq)[cut<D>::SQUARES], const E *
                                         float keep_scale)
 {
     const int STEPS = cut<D>::STEPS, STRIDE = cut<D>::STRIDE;
-    uint32_t drawn = draw_by_query<STEPS>(drop, query, key);
+    uint32_t kept = kept_by_query<STEPS>(drop, query, key);
     ROLLED
     for (int n = 0; n < STEPS && key + n * SIDE < rule.n_k; n++) {
         square scores, dp;
         multiply_rows<E, D>(&scores, &dp, queries, keys + n * SIDE * STRIDE, douts,
                             values + n * SIDE * STRIDE);
-        uint32_t kept = kept_by_query<STEPS>(drop, drawn, n);
         float unit = score_squares<false, 1>(&scores, rule, query, key + n * SIDE);
         UNROLL
         for (int i = 0; i < 8; i++) {
             dp.v[i] = score_gradient(probability_of(scores.v[i], unit, lse[i / 2 % 2]), dp.v[i],
-                                     delta[i / 2 % 2], (kept >> i & 1) != 0, keep_scale);
+                                     delta[i / 2 % 2], is_kept<false>(kept >> (8 * n), i), keep_scale);
         }
         factor ds = left_factor<E>(dp);
         UNROLL
@@ -214,7 +216,7 @@ __global__ __launch_bounds__(cut<D>::THREADS, cut<D>::BLOCKS) static void attent
     int query = p.first + row;
     int n_keys = (int)visible_keys(a, p, (p.first + OWN < p.n_q ? p.first + OWN : p.n_q) - 1);
     score_rule rule = score_rule_of(a, p);
-    dropout_rule drop = dropout_rule_of(a, p, dropout_key);
+    dropout_rule drop = dropout_rule_of(a, p, dropout_key, query, 0);
     square dq[cut<D>::SQUARES];
     clear_squares(dq);
     start_copy<OWN, D, THREADS>(queries, r.q, p.q0 + p.first, p.n_q - p.first, p.head * D);

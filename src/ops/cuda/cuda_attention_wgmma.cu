@@ -16,27 +16,32 @@
 
 enum { STREAM = 128, DRAWN = 4 };
 
-/* sums += dropout(P) v over 16 N keys. */
+/* sums += dropout(P) v over 16 N keys.  What is kept is drawn and written before scores fill the registers: other warps
+ * have something to do while these multiply. */
 template <typename E, int D, int N>
 __device__ static inline void attend(square (&sums)[D / SIDE], softmax *s, uint64_t queries, uint64_t keys,
                                      uint64_t values, const score_rule &rule, const dropout_rule &drop,
                                      int query, int key)
 {
     square scores[N];
+    uint32_t kept[N / DRAWN];
+    UNROLL
+    for (int i = 0; i < N / DRAWN; i++) {
+        kept[i] = draw_by_query<DRAWN>(drop, query, key + i * DRAWN * SIDE);
+    }
+    UNROLL
+    for (int i = 0; i < N / DRAWN; i++) {
+        write_bits<DRAWN>(drop, key + i * DRAWN * SIDE, kept[i]);
+    }
     begin_products(scores);
     multiply_over_columns<E, D, OWN, STREAM>(scores, queries, keys);
     commit_products();
-    uint32_t drawn[N / DRAWN];
-    UNROLL
-    for (int i = 0; i < N / DRAWN; i++) {
-        drawn[i] = draw_by_query<DRAWN>(drop, query, key + i * DRAWN * SIDE);
-    }
     wait_for_products<0>(scores);
     soften(scores, sums, s, rule, query, key);
     factor probabilities[N];
     UNROLL
     for (int n = 0; n < N; n++) {
-        probabilities[n] = kept_factor<E>(scores[n], kept_by_query<DRAWN>(drop, drawn[n / DRAWN], n % DRAWN));
+        probabilities[n] = kept_factor<E, false>(scores[n], kept[n / DRAWN] >> (n % DRAWN * 8));
     }
     begin_products(sums, probabilities);
     multiply_factors<E>(sums, probabilities, values, true);
@@ -61,7 +66,8 @@ __global__ __launch_bounds__(THREADS,
     int query = p.first + rows.own;
     int n_keys = (int)visible_keys(a, p, (p.first + OWN < p.n_q ? p.first + OWN : p.n_q) - 1);
     score_rule rule = score_rule_of(a, p);
-    dropout_rule drop = dropout_rule_of(a, p, dropout_key);
+    dropout_rule drop = dropout_rule_of(a, p, dropout_key, query, 0);
+    drop.has_bits = drop.has_bits && query < p.n_q;
     softmax s = {{-INFINITY, -INFINITY}, {0, 0}};
     square sums[D / SIDE];
     clear_squares(sums);

@@ -44,7 +44,7 @@ __device__ static inline query_part<D> load_query(const launch_attention &a, con
                                                   const place &p, const dropout_rule &drop, int query)
 {
     query_part<D> part = {load_part<E, D>(r.out, p, query), load_lse(a, r, p, query), {0, 0}};
-    if (drop.threshold != 0) {
+    if (drop.threshold != 0 && !drop.has_bits) {
         part.key = load_row_key(drop, query);
     }
     return part;
@@ -105,9 +105,9 @@ __device__ static inline void pass_queries(square (&dv)[D / SIDE], factor (&ds)[
         UNROLL
         for (int i = 0; i < 8; i++) {
             dp[n].v[i] = score_gradient(scores[n].v[i], dp[n].v[i], delta[n * SIDE + square_column(i)],
-                                        (kept >> (8 * n + i) & 1) != 0, keep_scale);
+                                        is_kept<true>(kept, 8 * n + i), keep_scale);
         }
-        probabilities[n] = kept_factor<E>(scores[n], kept >> (8 * n));
+        probabilities[n] = kept_factor<E, true>(scores[n], kept >> (8 * n));
         ds[n] = left_factor<E>(dp[n]);
     }
     begin_products(dv, probabilities);
@@ -236,9 +236,10 @@ __global__ __launch_bounds__(THREADS, room<D>::BLOCKS) static void attention_wgm
     int reader = (int)(threadIdx.x / QUAD); /* a quad makes the statistics of two queries */
     query_part<D> part[2];
     uint64_t key_of_step = dropout_key_of(dropout_key, a.dropout);
+    dropout_rule drop = dropout_rule_of(a, p, NULL, 0, rows.own);
     UNROLL
     for (int half = 0; half < 2; half++) {
-        part[half] = load_query<E, D>(a, r, p, dropout_rule_of(a, p, NULL), reader + half * STREAM);
+        part[half] = load_query<E, D>(a, r, p, drop, reader + half * STREAM);
     }
     cp_async_wait<0>();
     fence_for_products();
@@ -256,7 +257,8 @@ __global__ __launch_bounds__(THREADS, room<D>::BLOCKS) static void attention_wgm
     ROLLED
     for (int i = 0; i < p.n_q && rows.group < p.n_k; i += STREAM) {
         auto row_key_of = [&](int query) { return all->keys[i + query]; };
-        uint32_t kept = kept_by_key<STEPS>(dropout_rule_of(a, p, &all->dropout_key), row_key_of, rows.own);
+        drop = dropout_rule_of(a, p, &all->dropout_key, 0, rows.own);
+        uint32_t kept = kept_by_key<STEPS>(drop, row_key_of, read_by_key<STEPS>(drop, i), rows.own);
         factor ds[STEPS];
         key_step t = {over_columns(keys) + at_row(rows.group), over_columns(values) + at_row(rows.group),
                       over_columns(queries) + at_row(i), over_columns(douts) + at_row(i),
@@ -325,7 +327,7 @@ __global__ __launch_bounds__(THREADS, room<D>::BLOCKS) static void attention_wgm
     int blind = a.causal ? p.first + p.n_q - p.n_k : 0; /* queries that see none of these keys */
     int first = blind < 0 ? 0 : blind / STREAM * STREAM, own_key = p.first + rows.own;
     score_rule rule = score_rule_of(a, p);
-    dropout_rule drop = dropout_rule_of(a, p, dropout_key);
+    dropout_rule drop = dropout_rule_of(a, p, dropout_key, 0, own_key);
     square dk[D / SIDE], dv[D / SIDE];
     clear_squares(dk);
     clear_squares(dv);
@@ -342,15 +344,17 @@ __global__ __launch_bounds__(THREADS, room<D>::BLOCKS) static void attention_wgm
         }
         cp_async_commit();
         query_part<D> part = load_query<E, D>(a, r, p, drop, i + reader);
+        bool active = p.first + rows.group < p.n_k;
+        uint32_t read = active ? read_by_key<STEPS>(drop, i) : 0;
         cp_async_wait<1>();
         fence_for_products();
         __syncthreads();
         put_statistics(tile, part, douts, reader);
         __syncthreads();
         auto row_key_of = [&](int query) { return tile->keys[query]; };
-        uint32_t kept = kept_by_key<STEPS>(drop, row_key_of, own_key);
+        uint32_t kept = active ? kept_by_key<STEPS>(drop, row_key_of, read, own_key) : 0;
         ROLLED
-        for (int n = 0; n < STREAM && p.first + rows.group < p.n_k; n += N * SIDE) {
+        for (int n = 0; n < STREAM && active; n += N * SIDE) {
             factor ds[N];
             key_step t = {over_columns(keys) + at_row(rows.group), over_columns(values) + at_row(rows.group),
                           over_columns(queries) + at_row(n), over_columns(douts) + at_row(n),
@@ -388,7 +392,7 @@ __device__ static inline void pass_keys(square (&dq)[D / SIDE], uint64_t queries
 {
     square scores[STEPS], dp[STEPS];
     factor ds[STEPS];
-    uint32_t drawn = draw_by_query<STEPS>(drop, query, key);
+    uint32_t kept = kept_by_query<STEPS>(drop, query, key);
     start_scores<E, D, OWN, STREAM>(scores, dp, queries, over_columns(keys), douts,
                                     over_columns(keys + STREAM * D));
     wait_for_products<1>(scores);
@@ -401,11 +405,10 @@ __device__ static inline void pass_keys(square (&dq)[D / SIDE], uint64_t queries
     wait_for_products<0>(dp);
     UNROLL
     for (int n = 0; n < STEPS; n++) {
-        uint32_t kept = kept_by_query<STEPS>(drop, drawn, n);
         UNROLL
         for (int i = 0; i < 8; i++) {
-            dp[n].v[i] = score_gradient(scores[n].v[i], dp[n].v[i], delta[i / 2 % 2], (kept >> i & 1) != 0,
-                                        keep_scale);
+            dp[n].v[i] = score_gradient(scores[n].v[i], dp[n].v[i], delta[i / 2 % 2],
+                                        is_kept<false>(kept, 8 * n + i), keep_scale);
         }
         ds[n] = left_factor<E>(dp[n]);
     }
@@ -433,7 +436,7 @@ __global__ __launch_bounds__(THREADS, room<D>::BLOCKS) static void attention_wgm
     int query = p.first + rows.own;
     int n_keys = (int)visible_keys(a, p, (p.first + OWN < p.n_q ? p.first + OWN : p.n_q) - 1);
     score_rule rule = score_rule_of(a, p);
-    dropout_rule drop = dropout_rule_of(a, p, dropout_key);
+    dropout_rule drop = dropout_rule_of(a, p, dropout_key, query, 0);
     square dq[D / SIDE];
     clear_squares(dq);
     copy_pair<OWN, D>(queries, r.q, r.dout, p.q0 + p.first, p.n_q - p.first, p.head);

@@ -169,11 +169,11 @@ enum { LOADED_BYTES = 96 << 20 };
 #define DEVICE(fp8)                                                                                          \
     {                                                                                                        \
         .name = "cuda", .computes_in_f16 = true, .takes_rounded_biases = true, .computes_in_fp8 = (fp8),     \
-        .sums_in_attention = true, .open = cuda_open, .close = cuda_close, .allocate = cuda_allocate,        \
-        .release = cuda_release, .copy_in = cuda_copy_in, .copy_out = cuda_copy_out,                         \
-        .copy_within = cuda_queue_copy_within, .stage = cuda_queue_stage, .send = cuda_queue_send,           \
-        .graphs = &cuda_queue_graphs, .beside = &cuda_queue_beside, .synchronize = cuda_synchronize,         \
-        .clock = &cuda_events, .free_bytes = cuda_free_bytes,                                                \
+        .sums_in_attention = true, .keeps_dropout_bits = true, .open = cuda_open, .close = cuda_close,       \
+        .allocate = cuda_allocate, .release = cuda_release, .copy_in = cuda_copy_in,                         \
+        .copy_out = cuda_copy_out, .copy_within = cuda_queue_copy_within, .stage = cuda_queue_stage,         \
+        .send = cuda_queue_send, .graphs = &cuda_queue_graphs, .beside = &cuda_queue_beside,                 \
+        .synchronize = cuda_synchronize, .clock = &cuda_events, .free_bytes = cuda_free_bytes,               \
         .overhead_bytes = 2 * (CUDA_PRODUCTS_WORKSPACE + CUDA_PRODUCTS_ROOM) + LOADED_BYTES,                 \
         .keep_in = cuda_keep_in, .choices = cuda_choices_of_run, .take_choices = cuda_take_choices,          \
     }

@@ -345,7 +345,9 @@ static struct launch_attention attention_of(const struct attention *a, tensor q,
                                      .slopes = a->alibi_slopes.data,
                                      .scale = (float)a->scale,
                                      .causal = a->causal,
-                                     .dropout = dropout_of(a->dropout, a->row_keys)};
+                                     .dropout = dropout_of(a->dropout, a->row_keys),
+                                     .bits = dropout_threshold(a->dropout) > 0 ? a->bits.data : NULL,
+                                     .bit_cols = tensor_is_null(a->bits) ? 0 : tensor_cols(a->bits)};
 }
 
 static bool accept_attention(struct exec *x, const char *op, const struct attention *a, tensor q)

@@ -21,6 +21,8 @@ enum {
     LAUNCH_SPAN_CHUNK = 1024,
     LAUNCH_SORTED_RUN = 64,
     LAUNCH_ATTENTION_TILE = 128,
+    LAUNCH_BITS_CHUNK = 64,
+    LAUNCH_BITS_WORDS = 32,
     LAUNCH_MOST_NORM_COLS = 8192,
     LAUNCH_MOST_MAXIMA = 1024
 };
@@ -60,6 +62,9 @@ struct launch_attention {
     float scale;
     int causal;
     struct launch_dropout dropout;
+    uint32_t
+        *bits; /* ops/attention_bits.h: the forward writes them, the backward reads them; NULL: both draw */
+    int64_t bit_cols;
 };
 
 /* One span of optim_span, and the number of its first chunk of LAUNCH_SPAN_CHUNK elements. */

@@ -1,8 +1,8 @@
 /* matrix_code: what attention with matrix instructions is written in: squares of 16 x 16 elements that a warp
  * holds in its registers, products of squares, and tiles of rows in shared memory.
  *
- * The instructions are those that sm_80 brought and later chips keep: mma.sync m16n8k16, ldmatrix, cp.async
- * (PTX ISA 8.7, "Matrix Fragments for mma.m16n8k16 with floating point type", "ldmatrix", "cp.async").  They
+ * The instructions are those that sm_80 brought and later chips keep: mma.sync m16n8k16, ldmatrix, movmatrix,
+ * cp.async (PTX ISA 8.7, "Matrix Fragments for mma.m16n8k16 with floating point type", "ldmatrix", "movmatrix", "cp.async").  They
  * are wrapped here and nowhere else; tests/emulated has functions of the same names that follow the
  * documented layouts.
  *
@@ -75,6 +75,14 @@ __device__ inline factor ldmatrix_x4(const void *row)
 __device__ inline factor ldmatrix_x4_trans(const void *row)
 {
     LDMATRIX(".trans");
+}
+
+/* Transposes a matrix of 8 x 8 halves of words, of which a lane has the elements 2 t and 2 t + 1 of row g. */
+__device__ inline uint32_t movmatrix_trans(uint32_t word)
+{
+    uint32_t transposed;
+    asm volatile("movmatrix.sync.aligned.m8n8.trans.b16 %0, %1;" : "=r"(transposed) : "r"(word));
+    return transposed;
 }
 
 /* Starts to copy `bytes` (0 or 16) of global memory and to clear the rest of 16 bytes of shared memory. */

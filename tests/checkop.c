@@ -159,7 +159,6 @@ static double fill_value(const struct checkop_arg *a, uint64_t key, int64_t i)
     case FILL_INDEX: return floor(rng_uniform_at(key, (uint64_t)i) * a->amount);
     case FILL_LABEL: return i % 4 == 1 ? -1 : floor(rng_uniform_at(key, (uint64_t)i) * a->amount);
     case FILL_CONSTANT: return a->amount;
-    case FILL_WORDS: return floor(ldexp(rng_uniform_at(key, (uint64_t)i), 32)) - 0x1p31;
     case FILL_SLOPES: return ldexp(1, -(int)i - 1);
     case FILL_HOLES:
         return a->amount < 0 || i < a->amount ? z : i == a->amount ? (double)NAN : (double)INFINITY;

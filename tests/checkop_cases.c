@@ -496,9 +496,8 @@ static void add_attention_inputs(struct checkop_case *c, const struct checkop_sh
     int64_t max;
     total(c->lens_kv, c->n_sequences, &max);
     if (s->bits) {
-        add(c, filled(matrix("bits", of_bits, KIND_I32, attention_bits_rows(s->heads, max),
-                             attention_bits_cols(rows, c->n_sequences)),
-                      FILL_WORDS, 0));
+        add(c, matrix("bits", of_bits, KIND_I32, attention_bits_rows(s->heads, max),
+                      attention_bits_cols(rows, c->n_sequences)));
     }
     add(c, indices("cu_seqlens_q", c->n_sequences + 1, FILL_BOUNDS_Q, 0));
     add(c, indices("cu_seqlens_kv", c->n_sequences + 1, FILL_BOUNDS_KV, 0));
@@ -546,9 +545,7 @@ RUN(attention_backward)
 static void forward_attention(const struct checkop_case *c, const struct ops *o, struct exec *x,
                               const tensor *t)
 {
-    struct attention a = attention_of(c, t);
-    a.bits = c->shape.shared ? a.bits : NULL_TENSOR;
-    o->attention(x, t[5], t[6], t[7], t[8], t[9], a);
+    o->attention(x, t[5], t[6], t[7], t[8], t[9], attention_of(c, t));
 }
 
 static void make_attention_backward(struct checkop_case *c, const struct checkop_shape *s)

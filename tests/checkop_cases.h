@@ -29,7 +29,6 @@ enum checkop_fill {
     FILL_SLOPES,    /* 2^-(i + 1) */
     FILL_SCALARS,   /* of an optimizer */
     FILL_CONSTANT,  /* amount */
-    FILL_WORDS,     /* all 32 bits at random */
     FILL_HOLES,     /* N(0, 1) with a NaN at `amount` and an infinity after it; none if amount < 0 */
 };
 
@@ -62,8 +61,7 @@ struct checkop_shape {
     int64_t rest; /* rows of the stream behind its last sequence */
     bool causal, alibi, strided, plain,
         shared; /* plain: without bias, not accumulating, without dlogits or what a backward reads; shared: in place, or dw assigned */
-    bool
-        bits; /* dropout of attention by bits in a tensor, where devices keep them: the forward's if shared, else any */
+    bool bits;  /* attention leaves and reads bits of dropout, on devices that keep them */
     bool rounded; /* the bias is of the dtype of out, on devices that take such */
     bool fp8;     /* factors of products are fp8, in bf16 runs of devices that compute in it */
     bool by_cpu;  /* too large for ref: other devices are held against the cpu's table in fp32 */

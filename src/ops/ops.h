@@ -52,7 +52,7 @@ struct attention {
     struct dropout dropout; /* of the probabilities; column = head * 65536 + key position in its sequence */
 
     /* i32, of ops/attention_bits.h, or null.  With dropout the forward writes there which probabilities it keeps, and the
-     * backward reads it in place of drawing; tables of devices that keep no bits (dev/device.h) draw, and leave it alone. */
+     * backward may read that in place of drawing; tables of devices that keep no bits (dev/device.h) leave it alone. */
     tensor bits;
 };
 
@@ -194,7 +194,7 @@ struct ops {
      *     dv = dropout(P)^T dout;  dP = dropout'(dout v^T);  dS = P (dP - rowsum(dout out))
      *     dq = scale dS k;  dk = scale dS^T q
      * and 0 in rows behind the last sequence;  dbias += sums over rows of dq, dk and dv.  dbias [3 N D] W, or null:
-     * the three side by side, where q and k have rows of one size.  a.bits, if not null, is read. */
+     * the three side by side, where q and k have rows of one size.  a.bits, if not null, may be read. */
     void (*attention_backward)(struct exec *x, tensor dq, tensor dk, tensor dv, tensor dbias, tensor dout,
                                tensor out, tensor lse, tensor q, tensor k, tensor v, struct attention a);
 

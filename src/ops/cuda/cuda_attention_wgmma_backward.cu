@@ -236,7 +236,8 @@ __global__ __launch_bounds__(THREADS, room<D>::BLOCKS) static void attention_wgm
     int reader = (int)(threadIdx.x / QUAD); /* a quad makes the statistics of two queries */
     query_part<D> part[2];
     uint64_t key_of_step = dropout_key_of(dropout_key, a.dropout);
-    dropout_rule drop = dropout_rule_of(a, p, NULL, 0, rows.own);
+    dropout_rule drop = dropout_rule_of(a, p, NULL, 0, 0);
+    drop.has_bits = false; /* memory bounds this kernel */
     UNROLL
     for (int half = 0; half < 2; half++) {
         part[half] = load_query<E, D>(a, r, p, drop, reader + half * STREAM);
@@ -257,8 +258,9 @@ __global__ __launch_bounds__(THREADS, room<D>::BLOCKS) static void attention_wgm
     ROLLED
     for (int i = 0; i < p.n_q && rows.group < p.n_k; i += STREAM) {
         auto row_key_of = [&](int query) { return all->keys[i + query]; };
-        drop = dropout_rule_of(a, p, &all->dropout_key, 0, rows.own);
-        uint32_t kept = kept_by_key<STEPS>(drop, row_key_of, read_by_key<STEPS>(drop, i), rows.own);
+        dropout_rule drop = dropout_rule_of(a, p, &all->dropout_key, 0, 0);
+        drop.has_bits = false;
+        uint32_t kept = kept_by_key<STEPS>(drop, row_key_of, 0, rows.own);
         factor ds[STEPS];
         key_step t = {over_columns(keys) + at_row(rows.group), over_columns(values) + at_row(rows.group),
                       over_columns(queries) + at_row(i), over_columns(douts) + at_row(i),

@@ -435,33 +435,40 @@ static void traffic_embed_backward(struct exec *x, tensor dsum, tensor dword, te
     scatter(x, dtype, dsum, rows);
 }
 
-/* A kernel of attention: instructions of all threads together for a score, and what dropout adds to them; scores that
- * are computed a second time count. */
+/* A kernel of attention: instructions of all threads together for a score, what dropout adds to them, and what in its place
+ * where there are bits of it (ops/attention_bits.h): a forward draws and writes, a gradient reads.  Scores that are
+ * computed a second time count. */
 struct attention_kernel {
     struct kernel kernel;
-    double a_score, of_dropout;
+    double a_score, of_dropout, of_bits;
 };
 
-/* By enum launch_attention_kernel: forward; backward of sequences that one block holds; by keys and by queries. */
+/* By enum launch_attention_kernel: forward; backward of sequences that one block holds; by keys and by queries.  Gradients
+ * of wgmma by keys and by queries: 8,733 and 5,643 a thread that draws for 128 rows and eight times 64 others, 6,837 and
+ * 3,779 that reads, less 45 for the copies of each 64 (docs/numbers.md). */
 static const struct attention_kernel FORWARDS[LAUNCH_ATTENTION_KERNELS] = {
-    {{"attention_kernel", .3, .5}, 300, 10},
-    {{"attention_mma_kernel", .57, .53}, 13, 6.2},
-    {{"attention_wgmma_kernel", .57, .53}, 9.6, 6.2}, /* 1,010 a thread for 128 x 128 scores */
+    {{"attention_kernel", .3, .5}, 300, 10, 70}, /* drawn again for each word */
+    {{"attention_mma_kernel", .57, .53}, 13, 6.2, 6.2},
+    {{"attention_wgmma_kernel", .57, .53},
+     9.6,
+     6.2,
+     6.2}, /* 990 a thread for 128 x 128 scores, written too */
 };
 static const struct attention_kernel WHOLES[LAUNCH_ATTENTION_KERNELS] = {
     [LAUNCH_ATTENTION_WGMMA] = {{"attention_wgmma_whole_kernel", .57, .53},
                                 43,
+                                6.2,
                                 6.2}, /* 3,270, sums of columns included, less 130 for copies */
 };
 static const struct attention_kernel BY_KEYS[LAUNCH_ATTENTION_KERNELS] = {
-    {{"key_gradient_kernel", .3, .5}, 600, 10},
-    {{"attention_mma_keys_kernel", .57, .53}, 34, 6.2},
-    {{"attention_wgmma_keys_kernel", .57, .53}, 22, 6.2},
+    {{"key_gradient_kernel", .3, .5}, 600, 10, 10},
+    {{"attention_mma_keys_kernel", .57, .53}, 31.5, 8.7, .9},
+    {{"attention_wgmma_keys_kernel", .57, .53}, 24.9, 7.8, .4},
 };
 static const struct attention_kernel BY_QUERIES[LAUNCH_ATTENTION_KERNELS] = {
-    {{"query_gradient_kernel", .3, .5}, 400, 10},
-    {{"attention_mma_queries_kernel", .57, .53}, 22, 6.2},
-    {{"attention_wgmma_queries_kernel", .57, .53}, 16, 6.2},
+    {{"query_gradient_kernel", .3, .5}, 400, 10, 10},
+    {{"attention_mma_queries_kernel", .57, .53}, 20.8, 7.4, .1},
+    {{"attention_wgmma_queries_kernel", .57, .53}, 13.2, 7.4, .1},
 };
 
 static enum launch_attention_kernel attention_kernel_of(const struct exec *x, tensor q)
@@ -484,11 +491,19 @@ static double scores_of(const struct attention *a, tensor q)
     return pairs * (double)q.dims[1] * (a->causal ? 0.5 : 1.0);
 }
 
+/* Bytes of the bits that a kernel writes or reads: those of the scores that there are. */
+static double bits_moved(const struct attention *a, tensor q)
+{
+    return a->dropout.p > 0 && !tensor_is_null(a->bits) ? scores_of(a, q) / 8 : 0;
+}
+
 static void attend(const struct exec *x, struct attention_kernel k, const struct attention *a, tensor q,
                    double bytes, int64_t longest, int64_t tile)
 {
+    bool drops = a->dropout.p > 0, has_bits = drops && !tensor_is_null(a->bits);
     struct cuda_launch l = memory_launch(k.kernel, bytes);
-    double d = (double)q.dims[2], instructions = k.a_score + (a->dropout.p > 0 ? k.of_dropout : 0);
+    double d = (double)q.dims[2];
+    double instructions = k.a_score + (has_bits ? k.of_bits : drops ? k.of_dropout : 0);
     int64_t sequences = tensor_count(a->cu_seqlens_q) - 1;
     int64_t filled = (q.dims[0] + tile - 1) / tile; /* sequences that only fill the batch up have no block */
     int64_t blocks = sequences * ((longest + tile - 1) / tile);
@@ -508,8 +523,8 @@ static void traffic_attention(struct exec *x, tensor out, tensor lse, tensor q, 
         return;
     }
     attend(x, FORWARDS[attention_kernel_of(x, q)], &a, q,
-           bytes_of(out) + bytes_of(lse) + bytes_of(q) + bytes_of(k) + bytes_of(v), a.max_seqlen_q,
-           ATTENTION_TILE);
+           bytes_of(out) + bytes_of(lse) + bytes_of(q) + bytes_of(k) + bytes_of(v) + bits_moved(&a, q),
+           a.max_seqlen_q, ATTENTION_TILE);
 }
 
 /* Sums of columns of gradients: of each tile, by the kernels that have them, then over tiles; or of the matrices. */
@@ -532,7 +547,7 @@ static void traffic_attention_backward(struct exec *x, tensor dq, tensor dk, ten
 {
     enum launch_attention_kernel kernel = attention_kernel_of(x, q);
     double read = bytes_of(dout) + bytes_of(out) + bytes_of(lse) + bytes_of(q) + bytes_of(k) + bytes_of(v);
-    double written = bytes_of(dq) + bytes_of(dk) + bytes_of(dv);
+    double written = bytes_of(dq) + bytes_of(dk) + bytes_of(dv), bits = bits_moved(&a, q);
     bool plain = kernel == LAUNCH_ATTENTION_PLAIN;
     int64_t own = kernel == LAUNCH_ATTENTION_WGMMA || (!plain && q.dims[2] <= 64) ? ATTENTION_TILE : 64;
     int64_t longest = a.max_seqlen_q > a.max_seqlen_kv ? a.max_seqlen_q : a.max_seqlen_kv;
@@ -552,16 +567,16 @@ static void traffic_attention_backward(struct exec *x, tensor dq, tensor dk, ten
         attend(x, WHOLES[kernel], whole ? &a : &none, q, whole ? read + written + sums : 0, own, own);
     }
     if (plain) {
-        attend(x, BY_QUERIES[kernel], &a, q, read + bytes_of(dq), a.max_seqlen_q, own);
+        attend(x, BY_QUERIES[kernel], &a, q, read + bits + bytes_of(dq), a.max_seqlen_q, own);
     }
     if (kernel != LAUNCH_ATTENTION_WGMMA || !whole) {
         struct attention_kernel by_keys = BY_KEYS[kernel];
         by_keys.a_score *= whole ? 1.3 : 1; /* dq comes from the same scores */
-        attend(x, by_keys, &a, q, read + written + (kernel == LAUNCH_ATTENTION_WGMMA ? sums : 0),
+        attend(x, by_keys, &a, q, read + written + bits + (kernel == LAUNCH_ATTENTION_WGMMA ? sums : 0),
                a.max_seqlen_kv, own);
     }
     if (!plain && !whole) {
-        attend(x, BY_QUERIES[kernel], &a, q, read + bytes_of(dq), a.max_seqlen_q, own);
+        attend(x, BY_QUERIES[kernel], &a, q, read + bits + bytes_of(dq), a.max_seqlen_q, own);
     }
     if (!tensor_is_null(dbias)) {
         sum_gradients(x, kernel, sums, dq, dk, dv);

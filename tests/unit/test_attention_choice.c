@@ -137,6 +137,12 @@ static void test_keys(void)
     expect_key(&call, &BOTH,
                "gpu\tattention forward bf16, 16 heads of 64, 8192x8192 rows, 64 sequences up to 128x128, "
                "dropout, aligned, of plain mma.sync");
+    static uint32_t bits[1];
+    call.sizes.bits = bits; /* a gradient that draws takes longer */
+    expect_key(&call, &BOTH,
+               "gpu\tattention forward bf16, 16 heads of 64, 8192x8192 rows, 64 sequences up to 128x128, "
+               "dropout, bits, aligned, of plain mma.sync");
+    call.sizes.bits = NULL;
     EXPECT(attention_served_why(&call, LAUNCH_ATTENTION_MMA, ATTENTION_ANY) == NULL, "as expected");
     EXPECT(strstr(attention_served_why(&call, LAUNCH_ATTENTION_PLAIN, ATTENTION_ANY), "head size"), "why");
     EXPECT(strstr(attention_served_why(&call, LAUNCH_ATTENTION_PLAIN, LAUNCH_ATTENTION_PLAIN),

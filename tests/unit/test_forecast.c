@@ -4,6 +4,7 @@
 #include "test.h"
 
 #include "dev/queue.h"
+#include "ops/attention_bits.h"
 #include "ops/forecast.h"
 
 #include <math.h>
@@ -270,6 +271,44 @@ static void test_beside(bool recording)
     EXPECT_NEAR(1e6 * (hot - forecast_streams_seconds(&f.hot)), recording ? 13.5 / .948 : 0, 0.2);
 }
 
+/* A gradient of attention over 64 sequences of 512, in milliseconds; what the forward moves is added to *moved. */
+static double long_gradient_ms(tensor bits, double *moved)
+{
+    enum { LONG = 512, SEQUENCES = T / LONG };
+    static struct forecast f;
+    forecast_init(&f, h200());
+    const struct ops *op = &f.watch.table;
+    struct exec x = {.device = &device_cpu, .ops = op, .layer_index = -1};
+    struct attention a = attention_of_128();
+    tensor heads = tensor_split_heads(matrix(T, H), HEADS), lse = tensor_2d(NULL, DTYPE_F32, T, HEADS);
+    a.cu_seqlens_q = a.cu_seqlens_kv = tensor_1d(NULL, DTYPE_I32, SEQUENCES + 1);
+    a.max_seqlen_q = a.max_seqlen_kv = LONG;
+    a.bits = bits;
+    op->attention(&x, heads, lse, heads, heads, heads, a);
+    *moved = f.kernels[0].bytes;
+    double before = forecast_seconds(&f);
+    op->attention_backward(&x, heads, heads, heads, NULL_TENSOR, heads, heads, lse, heads, heads, heads, a);
+    EXPECT(!failed(x.status), "%s", x.status.message);
+    return 1e3 * (forecast_seconds(&f) - before);
+}
+
+/* Of 54 instructions a score with dropout, 15 draw it (docs/numbers.md); the forward writes an eighth of a byte a score. */
+static void test_bits(void)
+{
+    double drawn_moved, moved;
+    tensor bits = tensor_2d(NULL, DTYPE_I32, attention_bits_rows(HEADS, 512), attention_bits_cols(T, 64));
+    double drawn = long_gradient_ms(NULL_TENSOR, &drawn_moved), read = long_gradient_ms(bits, &moved);
+    EXPECT(fabs(read / drawn - 39.0 / 54) < .02, "%g ms by bits, %g drawn", read, drawn);
+    EXPECT_NEAR(moved - drawn_moved, (double)T * 512 * HEADS / 8, 1);
+    bits.dims[0]--;
+    struct exec x = {.device = &device_cpu, .ops = &ops_plan, .layer_index = -1};
+    struct attention a = attention_of_128();
+    tensor heads = tensor_split_heads(matrix(T, H), HEADS);
+    a.bits = bits;
+    ops_plan.attention(&x, heads, tensor_2d(NULL, DTYPE_F32, T, HEADS), heads, heads, heads, a);
+    EXPECT(failed(x.status) && strstr(x.status.message, "bits must be") != NULL, "%s", x.status.message);
+}
+
 int main(void)
 {
     test_phases();
@@ -279,6 +318,7 @@ int main(void)
     test_products();
     test_launches();
     test_layer();
+    test_bits();
     printf("test_forecast: a layer takes what was counted by hand\n");
     return 0;
 }

@@ -13,106 +13,11 @@
  *
  * Deterministic: no atomic, and a fixed order of sums.  P and dS are rounded to the element type before products; scores,
  * differences and sums are fp32. */
-#include "ops/cuda/attention_gradient_code.cuh"
-#include "ops/cuda/warpgroup_code.cuh"
-
-enum { STREAM = GROUP_ROWS, STEPS = STREAM / SIDE };
-static_assert((int)OWN == (int)LAUNCH_ATTENTION_TILE, "a place for each tile's sums");
+#include "ops/cuda/warpgroup_gradient_code.cuh"
 
 __device__ static inline bool is_whole(const place &p)
 {
     return p.n_q <= OWN && p.n_k <= OWN;
-}
-
-/* What a step has to know of its queries, N of them in shared memory: read from global memory there, each number would be
- * waited for. */
-template <int N> struct statistics {
-    float lse[N], delta[N];
-    row_key keys[N];
-    uint64_t dropout_key;
-};
-
-/* The part of a quad's lane in those of a query, while it is under way. */
-template <int D> struct query_part {
-    row_part<D> out;
-    float lse;
-    row_key key;
-};
-
-template <typename E, int D>
-__device__ static inline query_part<D> load_query(const launch_attention &a, const attention_rows &r,
-                                                  const place &p, const dropout_rule &drop, int query)
-{
-    query_part<D> part = {load_part<E, D>(r.out, p, query), load_lse(a, r, p, query), {0, 0}};
-    if (drop.threshold != 0 && !drop.has_bits) {
-        part.key = load_row_key(drop, query);
-    }
-    return part;
-}
-
-/* A quad: those of query `row`, whose row of dout is in a tile. */
-template <typename E, int D, int N>
-__device__ static inline void put_statistics(statistics<N> *s, const query_part<D> &part, const E *douts,
-                                             int row)
-{
-    float delta = dot_row<panels<N>>(part.out, douts, row);
-    if (lane_of_warp() % QUAD == 0) {
-        s->lse[row] = part.lse;
-        s->delta[row] = delta;
-        s->keys[row] = part.key;
-    }
-}
-
-/* Starts scores = own x^T and dp = other y^T, 64 x 64. */
-template <typename E, int D, int OWN_ROWS, int ROWS, int N>
-__device__ static inline void start_scores(square (&scores)[N], square (&dp)[N], uint64_t own, uint64_t x,
-                                           uint64_t other, uint64_t y)
-{
-    begin_products(scores);
-    begin_products(dp);
-    multiply_over_columns<E, D, OWN_ROWS, ROWS>(scores, own, x);
-    commit_products();
-    multiply_over_columns<E, D, OWN_ROWS, ROWS>(dp, other, y);
-    commit_products();
-}
-
-/* Rows of keys and of values, and the tiles of 64 queries, for matrix instructions. */
-struct key_step {
-    uint64_t keys, values, queries, douts; /* over columns */
-    uint64_t douts_over_rows;
-};
-
-/* Starts dv += P^T dout, less its scale, for 64 keys and 64 queries; what is returned in `ds` is dS^T, less its scale.  `query`
- * is the first one, which lse and delta begin with. */
-template <typename E, int D, int ROWS, int N>
-__device__ static inline void pass_queries(square (&dv)[D / SIDE], factor (&ds)[N], const key_step &t,
-                                           const float *lse, const float *delta, const score_rule &rule,
-                                           uint32_t kept, int query, int key, float keep_scale)
-{
-    square scores[N], dp[N];
-    factor probabilities[N];
-    start_scores<E, D, OWN, ROWS>(scores, dp, t.keys, t.queries, t.values, t.douts);
-    wait_for_products<1>(scores);
-    float unit = score_squares<true, N>(scores, rule, query, key);
-    UNROLL
-    for (int i = 0; i < N * 8; i++) {
-        float *score = &scores[i / 8].v[i % 8];
-        *score = probability_of(*score, unit, lse[i / 8 * SIDE + square_column(i % 8)]);
-    }
-    wait_for_products<0>(dp);
-    UNROLL
-    for (int n = 0; n < N; n++) {
-        UNROLL
-        for (int i = 0; i < 8; i++) {
-            dp[n].v[i] = score_gradient(scores[n].v[i], dp[n].v[i], delta[n * SIDE + square_column(i)],
-                                        is_kept<true>(kept, 8 * n + i), keep_scale);
-        }
-        probabilities[n] = kept_factor<E, true>(scores[n], kept >> (8 * n));
-        ds[n] = left_factor<E>(dp[n]);
-    }
-    begin_products(dv, probabilities);
-    multiply_factors<E>(dv, probabilities, t.douts_over_rows, true);
-    commit_products();
 }
 
 /* sums = left right over ROWS rows of `right`; `left` grows by `step` with 16 of them and by `panel` with 64. */
@@ -145,68 +50,13 @@ __device__ static inline void multiply_first(int n, square (&sums)[N], uint64_t 
     }
 }
 
-/* Sums of columns of a block's gradients, as they are rounded.  Each warp puts those of its 16 rows, zeros behind the last
- * one, where no product reads any more; when all have, one thread a column adds them in order. */
-template <int D> struct column_sums {
-    float *of_warps; /* [tensors, warps, D] of shared memory */
-
-    /* Of the rows that store_rows left in a tile. */
-    template <typename E> __device__ void put(int tensor, const E *tile) const
-    {
-        float *own = of_warps + (tensor * (THREADS / WARP) + (int)(threadIdx.x / WARP)) * D;
-        UNROLL
-        for (int c = 0; c < D; c += SIDE) {
-            square sums = sum_over_rows<panels<OWN>>(tile, c);
-            if (lane_of_warp() < QUAD) {
-                UNROLL
-                for (int i = 0; i < 4; i++) {
-                    own[c + square_column(i / 2 * 4 + i % 2)] = sums.v[i / 2 * 4 + i % 2];
-                }
-            }
-        }
-    }
-};
-
-/* The place of a tile's sums of column i of tensor 0 (dq), 1 (dk) or 2 (dv). */
-template <int D>
-__device__ static inline float *sum_of_tile(const attention_rows &r, const launch_attention &a, int tensor,
-                                            int i)
-{
-    int64_t runs = a.n_sequences * r.tiles, run = blockIdx.z * r.tiles + blockIdx.x;
-    return r.partial_sums + ((tensor * runs + run) * a.n_heads + blockIdx.y) * D + i;
-}
-
-/* All threads: the sums that the warps put of `n` tensors from number `first` on. */
-template <int D>
-__device__ static inline void finish_sums(const attention_rows &r, const launch_attention &a,
-                                          const column_sums<D> &c, int first, int n)
-{
-    __syncthreads();
-    ROLLED
-    for (unsigned i = threadIdx.x; i < (unsigned)(n * D); i += THREADS) {
-        const float *of_warp = c.of_warps + i / D * (THREADS / WARP) * D + i % D;
-        float sum = 0;
-        UNROLL
-        for (int w = 0; w < THREADS / WARP; w++) {
-            sum += of_warp[w * D];
-        }
-        *sum_of_tile<D>(r, a, first + (int)(i / D), (int)(i % D)) = sum;
-    }
-}
-
-/* The same of a tile without rows. */
-template <int D>
-__device__ static inline void clear_sums(const attention_rows &r, const launch_attention &a, int first, int n)
-{
-    ROLLED
-    for (unsigned i = threadIdx.x; r.partial_sums != NULL && i < (unsigned)(n * D); i += THREADS) {
-        *sum_of_tile<D>(r, a, first + (int)(i / D), (int)(i % D)) = 0.0f;
-    }
-}
-
 /* Elements of the kernel of whole sequences in shared memory, before its statistics. */
 template <int D> struct whole {
     static const int GRADIENTS = 4 * OWN * D, ELEMENTS = GRADIENTS + OWN * OWN;
+};
+
+struct whole_statistics : statistics<OWN> {
+    uint64_t dropout_key;
 };
 
 /* Long because it is the algorithm. */
@@ -217,7 +67,7 @@ __global__ __launch_bounds__(THREADS, room<D>::BLOCKS) static void attention_wgm
     SHARED_TILES(memory);
     E *queries = (E *)memory, *douts = queries + OWN * D, *keys = douts + OWN * D, *values = keys + OWN * D;
     E *gradients = queries + whole<D>::GRADIENTS; /* dS^T: a row for each key */
-    statistics<OWN> *all = (statistics<OWN> *)(queries + whole<D>::ELEMENTS);
+    whole_statistics *all = (whole_statistics *)(queries + whole<D>::ELEMENTS);
     rows_of_warp rows = find_rows();
     place p;
     clear_outside_queries<E>(a, r.dq);
@@ -314,7 +164,6 @@ __global__ __launch_bounds__(THREADS, room<D>::BLOCKS) static void attention_wgm
     launch_attention a, attention_rows r, const uint64_t *dropout_key)
 {
     SHARED_TILES(memory);
-    const int N = D <= PANEL ? STEPS / 2 : STEPS;
     E *keys = (E *)memory, *values = keys + OWN * D, *buffers = values + OWN * D;
     statistics<STREAM> *tile = (statistics<STREAM> *)(buffers + 4 * STREAM * D);
     rows_of_warp rows = find_rows();
@@ -353,21 +202,12 @@ __global__ __launch_bounds__(THREADS, room<D>::BLOCKS) static void attention_wgm
         __syncthreads();
         put_statistics(tile, part, douts, reader);
         __syncthreads();
-        auto row_key_of = [&](int query) { return tile->keys[query]; };
-        uint32_t kept = active ? kept_by_key<STEPS>(drop, row_key_of, read, own_key) : 0;
-        ROLLED
-        for (int n = 0; n < STREAM && active; n += N * SIDE) {
-            factor ds[N];
-            key_step t = {over_columns(keys) + at_row(rows.group), over_columns(values) + at_row(rows.group),
-                          over_columns(queries) + at_row(n), over_columns(douts) + at_row(n),
-                          over_rows<STREAM>(douts) + at_row(n)};
-            pass_queries<E, D, STREAM>(dv, ds, t, tile->lse + n, tile->delta + n, rule,
-                                       kept >> (n / SIDE * 8), i + n, own_key, a.dropout.scale);
-            begin_products(dk, ds);
-            multiply_factors<E>(dk, ds, over_rows<STREAM>(queries) + at_row(n), true);
-            commit_products();
-            wait_for_products<0>(dv);
-            wait_for_products<0>(dk);
+        if (active) {
+            auto keep = [](int, const factor *) {};
+            pass_tile<E, D>(dk, dv, query_tile<E>{queries, douts, tile},
+                            over_columns(keys) + at_row(rows.group),
+                            over_columns(values) + at_row(rows.group), rule, drop, read, i, own_key,
+                            a.dropout.scale, keep);
         }
         __syncthreads();
     }
@@ -487,7 +327,7 @@ __global__ __launch_bounds__(THREADS, room<D>::BLOCKS) static void attention_wgm
 template <typename E, int D>
 static void launch_backward(const launch *l, const launch_attention *a, const attention_rows *r)
 {
-    const int of_whole = whole<D>::ELEMENTS * (int)sizeof(E) + (int)sizeof(statistics<OWN>);
+    const int of_whole = whole<D>::ELEMENTS * (int)sizeof(E) + (int)sizeof(whole_statistics);
     const int of_streams = streaming_bytes<D>();
     auto *whole = attention_wgmma_whole_kernel<E, D>, *by_key = attention_wgmma_keys_kernel<E, D>,
          *by_query = attention_wgmma_queries_kernel<E, D>;

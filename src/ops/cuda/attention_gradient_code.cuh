@@ -65,7 +65,7 @@ __device__ static inline float probability_of(float score, float unit, float lse
 __device__ static inline float score_gradient(float probability, float dp, float delta, bool kept,
                                               float keep_scale)
 {
-    return probability * ((kept ? keep_scale * dp : 0.0f) - delta);
+    return probability * fmaf(keep_scale, kept ? dp : 0.0f, -delta);
 }
 
 #endif

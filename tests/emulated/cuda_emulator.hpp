@@ -1,10 +1,11 @@
-/* cuda_emulator: enough of CUDA C for the kernels of ops/cuda to run on the cpu, one block at a time, so that
- * their arithmetic, indices and barriers are tested where there is no GPU.
+/* cuda_emulator: enough of CUDA C for the kernels of ops/cuda to run on the cpu, one block, or cluster of blocks, at a
+ * time, so that their arithmetic, indices and barriers are tested where there is no GPU.
  *
  * A thread of a block is a fiber.  It runs until it meets a barrier, of its block or of its warp.  A warp runs
  * from one barrier of the block to the next before other warps do, so that what is missing between them shows;
- * a barrier that some threads never reach ends the program.  Shared memory is static memory, since one block
- * exists at a time; it is filled with NaN before each block.  Lanes of a warp run in turn, forwards and backwards by
+ * a barrier that some threads never reach ends the program.  So do blocks of a cluster between two of its barriers; one
+ * that writes into another which has not begun, or has ended, ends the program.  Shared memory is static memory; it is filled
+ * with NaN before each block.  Lanes of a warp run in turn, forwards and backwards by
  * turns.  What is not tested: memory consistency beyond what these orders show, and speed. */
 #ifndef KILN_TESTS_CUDA_EMULATOR_HPP
 #define KILN_TESTS_CUDA_EMULATOR_HPP
@@ -58,7 +59,7 @@ struct emulated_thread {
 extern emulated_thread *emulated;
 
 void emulated_launch(const char *name, dim3 grid, dim3 block, size_t shared,
-                     const std::function<void()> &kernel, bool early = false);
+                     const std::function<void()> &kernel, bool early = false, unsigned cluster = 1);
 void emulated_launch_early(const char *name, dim3 grid, dim3 block, const std::function<void()> &kernel);
 void emulated_wait_for_launch_before(void);
 /* Who waits for whom. */
@@ -66,13 +67,24 @@ enum emulated_scope { EMULATED_WARP, EMULATED_WARPGROUP, EMULATED_BLOCK };
 
 void emulated_barrier(emulated_scope scope);
 void *emulated_shared(void);
-size_t emulated_shared_bytes(void); /* that the launch asked for */
-uint64_t *emulated_exchange(void);  /* [threads of a block] */
-unsigned emulated_index(void);      /* of the running thread */
-void emulated_end(void);            /* matrix_emulator.cpp: the running thread has returned */
-void emulated_end_products(void);   /* warpgroup_emulator.cpp: the same */
-void emulated_new_block(void);      /* the same: nothing was written to shared memory yet */
-void emulated_met(void);            /* the same: all threads of the block have met */
+size_t emulated_shared_bytes(void);   /* that the launch asked for */
+uint64_t *emulated_exchange(void);    /* [threads of a block] */
+unsigned emulated_index(void);        /* of the running thread, in its cluster */
+unsigned emulated_block(void);        /* of the running thread, in its cluster */
+void emulated_end(void);              /* matrix_emulator.cpp: the running thread has returned */
+void emulated_end_products(void);     /* warpgroup_emulator.cpp: the same */
+void emulated_new_blocks(unsigned n); /* the same: nothing was written to their shared memory yet */
+void emulated_met(unsigned first, unsigned end); /* the same: threads of a block, all of them, have met */
+
+/* The barrier of a cluster, and 16 bytes of the shared memory of one of its blocks, to be written. */
+void emulated_arrive(void);
+void emulated_wait_for_cluster(void);
+unsigned char *emulated_place_of(unsigned block, size_t offset);
+
+/* For tests of what the emulator finds: threads do not wait when they come to this wait for their cluster. */
+enum { EMULATED_NO_WAIT = -1 };
+
+void emulated_forget_wait(int number);
 
 /* What a kernel is given must not point to the host's memory: pointers, classes of pointers and integers without gaps word
  * by word, and those of launch.h that have gaps by their fields. */
@@ -141,6 +153,8 @@ static inline std::function<void()> emulated_call(void (*kernel)(P...), T... arg
 #define __syncwarp()    emulated_barrier(EMULATED_WARP)
 #define LAUNCH(l, kernel, grid, block, shared, ...)                                                          \
     emulated_launch(#kernel, dim3(grid), dim3(block), shared, emulated_call(kernel, __VA_ARGS__))
+#define LAUNCH_CLUSTERS(l, kernel, grid, block, shared, ...)                                                 \
+    emulated_launch(#kernel, grid, dim3(block), shared, emulated_call(kernel, __VA_ARGS__), false, (grid).x)
 
 /* As in device_code.cuh.  Until its first thread has waited the kernel finds no device memory; a thread that never waits
  * ends the program. */

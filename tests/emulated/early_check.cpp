@@ -1,20 +1,9 @@
 /* What the emulator says of kernels that begin before the launch before them has ended (device_code.cuh): each thread must
  * wait, and none may touch device memory before the first has. */
+#include "ending.hpp"
 #include "ops/cuda/device_code.cuh"
 
 #include <signal.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <sys/wait.h>
-#include <unistd.h>
-
-static void expect(bool holds, const char *what)
-{
-    if (!holds) {
-        fprintf(stderr, "%s\n", what);
-        exit(1);
-    }
-}
 
 __global__ static void waiting_kernel(early_start start, int32_t *number)
 {
@@ -38,30 +27,23 @@ __global__ static void leaving_kernel(early_start start, int32_t *number)
     number[threadIdx.x] += 1;
 }
 
-/* How a process ends that launches it: a signal, or 0. */
-static int end_of(void (*kernel)(early_start, int32_t *), int32_t *number)
+/* How a process ends that launches it. */
+static int end_of_launch(void (*kernel)(early_start, int32_t *), int32_t *number)
 {
-    fflush(stdout);
-    pid_t child = fork();
-    expect(child >= 0, "fork");
-    if (child == 0) {
+    return end_of([=] {
         launch l = {};
-        close(STDERR_FILENO);
         LAUNCH_EARLY(&l, kernel, 2, 64, number);
-        _exit(0);
-    }
-    int how = 0;
-    expect(waitpid(child, &how, 0) == child, "waitpid");
-    return WIFSIGNALED(how) ? WTERMSIG(how) : WEXITSTATUS(how);
+        return 0;
+    });
 }
 
 int main(void)
 {
     int32_t *number = (int32_t *)emulated_memory_take(64 * sizeof(int32_t));
     expect(number != NULL, "no memory");
-    expect(end_of(waiting_kernel, number) == 0, "a kernel that waits fails");
-    expect(end_of(hasty_kernel, number) == SIGSEGV, "memory is there before the first wait");
-    expect(end_of(leaving_kernel, number) == SIGABRT, "a thread may leave without a wait");
+    expect(end_of_launch(waiting_kernel, number) == 0, "a kernel that waits fails");
+    expect(end_of_launch(hasty_kernel, number) == SIGSEGV, "memory is there before the first wait");
+    expect(end_of_launch(leaving_kernel, number) == SIGABRT, "a thread may leave without a wait");
     printf("kernels that begin early: all threads wait, before they touch memory\n");
     return 0;
 }

@@ -31,7 +31,7 @@ const emulated_operand *emulated_meet(const emulated_operand *own)
 {
     unsigned i = emulated_index(), first = i / LANES * LANES;
     emulated_operand *now = operands[turn[i]];
-    if (first + LANES > blockDim.x) {
+    if (threadIdx.x / LANES * LANES + LANES > blockDim.x) {
         emulated_refuse("an instruction of a warp of fewer than 32 threads");
     }
     now[i] = *own;

@@ -11,7 +11,13 @@
 #ifndef KILN_TESTS_MATRIX_EMULATOR_HPP
 #define KILN_TESTS_MATRIX_EMULATOR_HPP
 
-enum emulated_instruction { EMULATED_MMA, EMULATED_LDMATRIX, EMULATED_LDMATRIX_TRANS, EMULATED_MOVMATRIX };
+enum emulated_instruction {
+    EMULATED_MMA,
+    EMULATED_LDMATRIX,
+    EMULATED_LDMATRIX_TRANS,
+    EMULATED_MOVMATRIX,
+    EMULATED_STMATRIX
+};
 
 /* What a lane brings to an instruction of its warp. */
 struct emulated_operand {
@@ -19,6 +25,7 @@ struct emulated_operand {
     float a[8], b[4];
     const uint16_t *row;
     uint32_t word;
+    factor stored;
 };
 
 /* Those of all 32 lanes, until this lane's next but one instruction of a warp. */
@@ -74,6 +81,14 @@ static inline const emulated_operand *emulated_rows(emulated_instruction instruc
     emulated_check_shared(row);
     emulated_operand own = {instruction};
     own.row = (const uint16_t *)row;
+    return emulated_meet(&own);
+}
+
+static inline const emulated_operand *emulated_stored(const void *row, factor f)
+{
+    emulated_check_shared(row);
+    emulated_operand own = {EMULATED_STMATRIX};
+    own.stored = f;
     return emulated_meet(&own);
 }
 

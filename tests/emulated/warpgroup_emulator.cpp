@@ -3,7 +3,7 @@
 
 #include <vector>
 
-enum { MOST_THREADS = 1024, GROUP = 128, PIECE = 16, MOST_PIECES = (227 << 10) / PIECE };
+enum { MOST_THREADS = 1024, GROUP = 128, PIECE = 16, MOST_BLOCKS = 8, MOST_PIECES = (227 << 10) / PIECE };
 
 /* NaNs of sums under way, which no arithmetic makes. */
 static const uint32_t UNDER_WAY = 0x7fc5a5a5;
@@ -48,19 +48,19 @@ static uint64_t now, fenced_at[MOST_THREADS], there_at[MOST_THREADS];
 static struct {
     uint64_t at; /* 0: never */
     unsigned writer;
-} written[MOST_PIECES];
+} written[MOST_BLOCKS][MOST_PIECES];
 
-void emulated_new_block(void)
+void emulated_new_blocks(unsigned n)
 {
     size_t pieces = emulated_shared_bytes() / PIECE;
-    for (size_t i = 0; i < pieces; i++) {
-        written[i].at = 0;
+    for (size_t i = 0; i < n * pieces; i++) {
+        written[i / pieces][i % pieces].at = 0;
     }
 }
 
-void emulated_met(void)
+void emulated_met(unsigned first, unsigned end)
 {
-    memcpy(there_at, fenced_at, sizeof there_at);
+    memcpy(there_at + first, fenced_at + first, (end - first) * sizeof there_at[0]);
 }
 
 void emulated_wrote(const void *p)
@@ -69,8 +69,47 @@ void emulated_wrote(const void *p)
     if (offset >= emulated_shared_bytes()) {
         emulated_refuse("a write outside of the shared memory that was asked for");
     }
-    written[offset / PIECE].at = ++now;
-    written[offset / PIECE].writer = emulated_index();
+    written[emulated_block()][offset / PIECE].at = ++now;
+    written[emulated_block()][offset / PIECE].writer = emulated_index();
+}
+
+/* A window for each block of the cluster. */
+enum { WINDOW = 1 << 20 };
+
+void stmatrix_x4_trans(void *row, factor f)
+{
+    const emulated_operand *lanes = emulated_stored(row, f);
+    unsigned own = emulated_index() % 32, m = own / 8, r = own % 8;
+    uint16_t elements[8];
+    for (int k = 0; k < 8; k++) { /* element r of row k of matrix m becomes element k of row r */
+        elements[k] = (uint16_t)(lanes[4 * k + r / 2].stored.word[m] >> (r % 2 * 16));
+    }
+    memcpy(row, elements, sizeof elements);
+    emulated_wrote(row);
+}
+
+void cluster_arrive(void)
+{
+    emulated_arrive();
+}
+
+void cluster_wait(void)
+{
+    emulated_wait_for_cluster();
+}
+
+uint32_t address_in_cluster(const void *shared, uint32_t block)
+{
+    return block * WINDOW + shared_address(shared);
+}
+
+void put_in_cluster(uint32_t address, uint4 v)
+{
+    uint32_t offset = address % WINDOW - EMULATED_SHARED_START;
+    if (offset % sizeof v != 0) {
+        emulated_refuse("not 16 aligned bytes of another block's shared memory");
+    }
+    memcpy(emulated_place_of(address / WINDOW, offset), &v, sizeof v);
 }
 
 void fence_for_products(void)
@@ -89,7 +128,7 @@ static const operand *meet(operand own)
     unsigned i = emulated_index(), first = i / GROUP * GROUP;
     operand *now = operands[threads[i].turn % 2];
     own.turn = ++threads[i].turn;
-    if (first + GROUP > blockDim.x) {
+    if (threadIdx.x / GROUP * GROUP + GROUP > blockDim.x) {
         emulated_refuse("an instruction of a warpgroup of fewer than 128 threads");
     }
     now[i] = own;
@@ -159,8 +198,8 @@ static uint16_t element(uint64_t descriptor, bool over_rows, int mn, int k)
     if (address < EMULATED_SHARED_START || offset + sizeof(uint16_t) > emulated_shared_bytes()) {
         emulated_refuse("a product reads outside of the shared memory that was asked for");
     }
-    if (written[offset / PIECE].at == 0 ||
-        written[offset / PIECE].at >= there_at[written[offset / PIECE].writer]) {
+    auto &piece = written[emulated_block()][offset / PIECE];
+    if (piece.at == 0 || piece.at >= there_at[piece.writer]) {
         emulated_refuse("a product reads what was written without a fence and a barrier behind it");
     }
     uint16_t bits;

@@ -28,12 +28,19 @@ enum { EMULATED_SHARED_START = 1024 };
 
 uint32_t shared_address(const void *shared);
 void fence_for_products(void);
+void stmatrix_x4_trans(void *row, factor f);
+void cluster_arrive(void);
+void cluster_wait(void);
+uint32_t address_in_cluster(const void *shared, uint32_t block);
+void put_in_cluster(uint32_t address, uint4 v);
 void commit_products(void);
 void emulated_begin_products(float *sums);
 void emulated_issue_product(const emulated_product &product, float *sums, factor left);
 void emulated_wait_for_products(int pending, const float *sums);
 
 static void warpgroup_probe_kernel(void) {}
+
+static inline void renew(int &) {}
 
 template <int N> static inline void begin_products(square (&sums)[N])
 {

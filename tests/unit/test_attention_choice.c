@@ -14,9 +14,12 @@ static bool captures;
 
 /* As the kernels do: matrix instructions want two bytes an element, 64 columns, alignment. */
 int cuda_attention_fits(enum launch_attention_kernel kernel, enum launch_type type, int64_t head_size,
-                        int aligned, int backward)
+                        int64_t longest, int aligned, int backward)
 {
-    (void)backward;
+    if (kernel == LAUNCH_ATTENTION_CLUSTER) {
+        return backward && aligned && head_size == 64 && type == LAUNCH_F16 && longest > 128 &&
+               longest <= 512;
+    }
     return kernel == LAUNCH_ATTENTION_PLAIN ||
            (kernel == LAUNCH_ATTENTION_MMA && aligned && head_size == 64 && type != LAUNCH_F32);
 }
@@ -70,14 +73,28 @@ static void expect_only(struct attention_candidates a, enum launch_attention_ker
 
 static void test_candidates(void)
 {
-    expect_only(attention_candidates_of(LAUNCH_F32, 64, true, false, ATTENTION_ANY), LAUNCH_ATTENTION_PLAIN);
-    expect_only(attention_candidates_of(LAUNCH_BF16, 48, true, false, ATTENTION_ANY), LAUNCH_ATTENTION_PLAIN);
-    expect_only(attention_candidates_of(LAUNCH_BF16, 64, false, true, ATTENTION_ANY), LAUNCH_ATTENTION_PLAIN);
-    expect_only(attention_candidates_of(LAUNCH_BF16, 64, true, true, ATTENTION_ANY), LAUNCH_ATTENTION_MMA);
-    expect_only(attention_candidates_of(LAUNCH_BF16, 64, true, true, LAUNCH_ATTENTION_PLAIN),
+    expect_only(attention_candidates_of(LAUNCH_F32, 64, 128, true, false, ATTENTION_ANY),
                 LAUNCH_ATTENTION_PLAIN);
-    expect_only(attention_candidates_of(LAUNCH_F32, 64, true, true, LAUNCH_ATTENTION_MMA),
+    expect_only(attention_candidates_of(LAUNCH_BF16, 48, 128, true, false, ATTENTION_ANY),
                 LAUNCH_ATTENTION_PLAIN);
+    expect_only(attention_candidates_of(LAUNCH_BF16, 64, 128, false, true, ATTENTION_ANY),
+                LAUNCH_ATTENTION_PLAIN);
+    expect_only(attention_candidates_of(LAUNCH_BF16, 64, 128, true, true, ATTENTION_ANY),
+                LAUNCH_ATTENTION_MMA);
+    expect_only(attention_candidates_of(LAUNCH_BF16, 64, 128, true, true, LAUNCH_ATTENTION_PLAIN),
+                LAUNCH_ATTENTION_PLAIN);
+    expect_only(attention_candidates_of(LAUNCH_F32, 64, 128, true, true, LAUNCH_ATTENTION_MMA),
+                LAUNCH_ATTENTION_PLAIN);
+    expect_only(attention_candidates_of(LAUNCH_F16, 64, 128, true, true, ATTENTION_ANY),
+                LAUNCH_ATTENTION_MMA);
+    expect_only(attention_candidates_of(LAUNCH_F16, 64, 513, true, true, ATTENTION_ANY),
+                LAUNCH_ATTENTION_MMA);
+    expect_only(attention_candidates_of(LAUNCH_F16, 64, 512, true, false, LAUNCH_ATTENTION_CLUSTER),
+                LAUNCH_ATTENTION_MMA);
+    expect_only(attention_candidates_of(LAUNCH_F16, 64, 512, true, true, LAUNCH_ATTENTION_CLUSTER),
+                LAUNCH_ATTENTION_CLUSTER);
+    struct attention_candidates two = attention_candidates_of(LAUNCH_F16, 64, 129, true, true, ATTENTION_ANY);
+    EXPECT(two.n == 2 && attention_is_candidate(&two, LAUNCH_ATTENTION_CLUSTER), "%d candidates", two.n);
 }
 
 static void test_names(void)
@@ -238,7 +255,9 @@ static void test_description(void)
     product_cache_open(&c, "");
     expect_says(&c, "gpu", "attention: 0 shapes timed on this GPU\n", true);
     expect_says(&c, "gpu",
-                "\nattention of a new shape, heads of 64: fp32 plain, bf16 mma.sync, fp16 mma.sync\n", true);
+                "\nattention of a new shape, heads of 64: fp32 plain, bf16 mma.sync, fp16 mma.sync (backward "
+                "of 512 tokens mma.sync or cluster)\n",
+                true);
     expect_says(&c, "gpu",
                 "\nattention of a new shape, heads of 96, 128, 160: fp32 plain, bf16 plain, fp16 plain",
                 true);

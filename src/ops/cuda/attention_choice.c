@@ -11,6 +11,7 @@ static const struct {
     [LAUNCH_ATTENTION_PLAIN] = {"plain", "own kernel, cuda: plain attention"},
     [LAUNCH_ATTENTION_MMA] = {"mma.sync", "own kernel, cuda: attention by mma.sync"},
     [LAUNCH_ATTENTION_WGMMA] = {"wgmma", "own kernel, cuda: attention by wgmma"},
+    [LAUNCH_ATTENTION_CLUSTER] = {"cluster", "own kernel, cuda: attention by wgmma in clusters"},
 };
 
 static const char *const TYPES[] = {[LAUNCH_F32] = "fp32", [LAUNCH_BF16] = "bf16", [LAUNCH_F16] = "fp16"};
@@ -78,18 +79,19 @@ bool attention_is_aligned(const struct attention_call *c)
     return aligned;
 }
 
-struct attention_candidates attention_candidates_of(enum launch_type type, int64_t head_size, bool aligned,
-                                                    bool backward, int asked_for)
+struct attention_candidates attention_candidates_of(enum launch_type type, int64_t head_size, int64_t longest,
+                                                    bool aligned, bool backward, int asked_for)
 {
     struct attention_candidates a = {1, {LAUNCH_ATTENTION_PLAIN}};
-    if (asked_for != ATTENTION_ANY &&
-        cuda_attention_fits((enum launch_attention_kernel)asked_for, type, head_size, aligned, backward)) {
+    if (asked_for != ATTENTION_ANY && cuda_attention_fits((enum launch_attention_kernel)asked_for, type,
+                                                          head_size, longest, aligned, backward)) {
         a.kernels[0] = (enum launch_attention_kernel)asked_for;
         return a;
     }
     int n = 0;
     for (int i = LAUNCH_ATTENTION_PLAIN + 1; i < LAUNCH_ATTENTION_KERNELS; i++) {
-        if (cuda_attention_fits((enum launch_attention_kernel)i, type, head_size, aligned, backward)) {
+        if (cuda_attention_fits((enum launch_attention_kernel)i, type, head_size, longest, aligned,
+                                backward)) {
             a.kernels[n++] = (enum launch_attention_kernel)i;
         }
     }
@@ -202,19 +204,21 @@ static void describe_rows(struct text *t, const struct product_cache *cache, con
     }
 }
 
-/* What competes for rows that begin at 16 bytes, forward and, where it differs, backward. */
+/* What competes for rows that begin at 16 bytes, forward and, where it differs, backward: most for sequences of one tile to
+ * four. */
 static void list_candidates(struct text *t, int64_t head_size, int asked_for)
 {
+    const int64_t longest = LAUNCH_ATTENTION_CLUSTER_ROWS;
     for (int type = 0; type < N_TYPES; type++) {
         struct attention_candidates a;
         char forward[NAMES_BYTES], backward[NAMES_BYTES];
-        a = attention_candidates_of((enum launch_type)type, head_size, true, false, asked_for);
+        a = attention_candidates_of((enum launch_type)type, head_size, longest, true, false, asked_for);
         join_names(forward, &a, " or ");
-        a = attention_candidates_of((enum launch_type)type, head_size, true, true, asked_for);
+        a = attention_candidates_of((enum launch_type)type, head_size, longest, true, true, asked_for);
         join_names(backward, &a, " or ");
         add(t, "%s%s %s", type > 0 ? ", " : "", TYPES[type], forward);
         if (strcmp(forward, backward) != 0) {
-            add(t, " (backward %s)", backward);
+            add(t, " (backward of %lld tokens %s)", (long long)longest, backward);
         }
     }
 }

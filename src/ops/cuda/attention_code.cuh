@@ -25,6 +25,11 @@ void attention_wgmma_forward(const launch *l, const launch_attention *a, const a
 void attention_wgmma_backward(const launch *l, const launch_attention *a, const attention_rows *r,
                               launch_type type);
 
+/* The gradient in one pass, by clusters of blocks, of up to LAUNCH_ATTENTION_CLUSTER_ROWS keys: where the others of sm_90a
+ * are. */
+void attention_wgmma_cluster_backward(const launch *l, const launch_attention *a, const attention_rows *r,
+                                      launch_type type);
+
 /* The head sizes that have kernels: calls function<E, size>(...) for this one. */
 #define BY_HEAD_SIZE(function, E, size, ...)                                                                 \
     switch (size) {                                                                                          \

@@ -373,10 +373,11 @@ static void plain_backward(const launch *l, const launch_attention *a, const att
     BY_TYPE(type, backward<A>(l, a, r));
 }
 
-/* What a kernel fits, and how it is launched; one without a gradient has no `has_backward`. */
+/* What a kernel fits, and how it is launched; one of a gradient alone has no `has_forward`. */
 struct attention_kernel_row {
-    bool wants_aligned; /* rows at multiples of 16 bytes */
-    bool sums_columns;  /* of gradients, in partial_sums */
+    bool wants_aligned;  /* rows at multiples of 16 bytes */
+    bool sums_columns;   /* of gradients, in partial_sums */
+    int64_t least, most; /* rows of the longest sequence */
     bool (*has_forward)(launch_type type, int64_t head_size);
     bool (*has_backward)(launch_type type, int64_t head_size);
     void (*forward)(const launch *l, const launch_attention *a, const attention_rows *r, launch_type type);
@@ -385,18 +386,23 @@ struct attention_kernel_row {
 
 /* In the order of enum launch_attention_kernel. */
 static const attention_kernel_row KERNELS[] = {
-    {false, false, plain_has, plain_has, plain_forward, plain_backward},
-    {true, false, attention_mma_has, attention_mma_has, attention_mma_forward, attention_mma_backward},
-    {true, true, attention_wgmma_has, attention_wgmma_has, attention_wgmma_forward, attention_wgmma_backward},
+    {false, false, 0, INT64_MAX, plain_has, plain_has, plain_forward, plain_backward},
+    {true, false, 0, INT64_MAX, attention_mma_has, attention_mma_has, attention_mma_forward,
+     attention_mma_backward},
+    {true, true, 0, INT64_MAX, attention_wgmma_has, attention_wgmma_has, attention_wgmma_forward,
+     attention_wgmma_backward},
+    {true, true, LAUNCH_ATTENTION_TILE + 1, LAUNCH_ATTENTION_CLUSTER_ROWS, NULL, attention_wgmma_has, NULL,
+     attention_wgmma_cluster_backward},
 };
 static_assert(sizeof KERNELS / sizeof KERNELS[0] == LAUNCH_ATTENTION_KERNELS, "a row for each kernel");
 
-int cuda_attention_fits(launch_attention_kernel kernel, launch_type type, int64_t head_size, int aligned,
-                        int backward)
+int cuda_attention_fits(launch_attention_kernel kernel, launch_type type, int64_t head_size, int64_t longest,
+                        int aligned, int backward)
 {
     const attention_kernel_row *row = &KERNELS[kernel];
     auto *has = backward ? row->has_backward : row->has_forward;
-    return (aligned || !row->wants_aligned) && has != NULL && has(type, head_size);
+    return (aligned || !row->wants_aligned) && longest >= row->least && longest <= row->most && has != NULL &&
+           has(type, head_size);
 }
 
 /* Without a sequence all rows are behind the last one. */

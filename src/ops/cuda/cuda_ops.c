@@ -372,7 +372,8 @@ static void run_attention(struct exec *x, const char *op, const struct attention
     int asked_for = ((struct cuda_context *)x->context)->attention_asked_for;
     struct launch l = launch_of(x, 0);
     struct attention_candidates a = attention_candidates_of(
-        call->type, s->head_size, attention_is_aligned(call), call->backward, asked_for);
+        call->type, s->head_size, s->max_seqlen_q > s->max_seqlen_kv ? s->max_seqlen_q : s->max_seqlen_kv,
+        attention_is_aligned(call), call->backward, asked_for);
     enum launch_attention_kernel kernel = a.kernels[0];
     bool has_work = s->n_sequences > 0 && s->max_seqlen_q > 0 && s->max_seqlen_kv > 0;
     if (a.n > 1 && has_work && !cuda_attention_choose(&kernel, x, op, &l, call, &a)) {

@@ -39,6 +39,22 @@ static inline void launch_early(const launch *l, void (*kernel)(early_start, P..
     cudaLaunchKernelEx(&config, kernel, early_start(), static_cast<P>(arguments)...);
 }
 
+/* The blocks of a row of the grid are a cluster: at most eight. */
+template <typename... P, typename... T>
+static inline void launch_clusters(const launch *l, void (*kernel)(P...), dim3 grid, unsigned block,
+                                   int shared, const T &...arguments)
+{
+    cudaLaunchAttribute cluster = {};
+    cluster.id = cudaLaunchAttributeClusterDimension;
+    cluster.val.clusterDim.x = grid.x, cluster.val.clusterDim.y = 1, cluster.val.clusterDim.z = 1;
+    cudaLaunchConfig_t config = {};
+    config.gridDim = grid, config.blockDim = dim3(block), config.stream = (cudaStream_t)l->stream;
+    config.dynamicSmemBytes = (size_t)shared, config.attrs = &cluster, config.numAttrs = 1;
+    cudaLaunchKernelEx(&config, kernel, static_cast<P>(arguments)...);
+}
+
+#    define LAUNCH_CLUSTERS(l, kernel, grid, block, shared, ...)                                             \
+        launch_clusters(l, kernel, grid, block, shared, __VA_ARGS__)
 #    define LAUNCH_EARLY(l, kernel, grid, block, ...) launch_early(l, kernel, grid, block, __VA_ARGS__)
 #    define SHARED_MEMORY(name)                       extern __shared__ __align__(16) float name[]
 /* clang-format off */

@@ -16,13 +16,14 @@ extern "C" {
 struct CUstream_st;
 
 /* What a block takes of a span, and of rows sorted by index, and the parts of a tensor that have a maximum each
- * (ops/workspace.h). */
+ * (ops/workspace.h); and the longest sequences of a kernel of attention. */
 enum {
     LAUNCH_SPAN_CHUNK = 1024,
     LAUNCH_SORTED_RUN = 64,
     LAUNCH_ATTENTION_TILE = 128,
     LAUNCH_BITS_CHUNK = 64,
     LAUNCH_BITS_WORDS = 32,
+    LAUNCH_ATTENTION_CLUSTER_ROWS = 512,
     LAUNCH_MOST_NORM_COLS = 8192,
     LAUNCH_MOST_MAXIMA = 1024
 };
@@ -211,6 +212,7 @@ enum launch_attention_kernel {
     LAUNCH_ATTENTION_PLAIN,
     LAUNCH_ATTENTION_MMA,
     LAUNCH_ATTENTION_WGMMA,
+    LAUNCH_ATTENTION_CLUSTER,
     LAUNCH_ATTENTION_KERNELS
 };
 
@@ -227,10 +229,10 @@ struct launch_attention_rows {
     int64_t tiles;           /* of LAUNCH_ATTENTION_TILE rows, of the longest sequence */
 };
 
-/* Whether a kernel computes attention of this type and head size on this device; `aligned`: the rows of all tensors
- * begin at multiples of 16 bytes.  The plain one computes all. */
+/* Whether a kernel computes attention of this type and head size, of sequences of which the longest has so many queries or
+ * keys, on this device; `aligned`: the rows of all tensors begin at multiples of 16 bytes.  The plain one computes all. */
 int cuda_attention_fits(enum launch_attention_kernel kernel, enum launch_type type, int64_t head_size,
-                        int aligned, int backward);
+                        int64_t longest, int aligned, int backward);
 
 /* By a kernel that fits.  Results are only written, but for dbias. */
 void cuda_launch_attention(const struct launch *l, enum launch_attention_kernel kernel,

@@ -76,6 +76,52 @@ __device__ inline void fence_for_products(void)
     WARPGROUP_ASM("fence.proxy.async.shared::cta;" : : : "memory");
 }
 
+/* Writes the transposes of four matrices of 8 x 8, which a warp has as a left factor: lane 8 m + r says where row r of the
+ * m-th is put (PTX ISA 9.0, "stmatrix"). */
+__device__ inline void stmatrix_x4_trans(void *row, factor f)
+{
+    WARPGROUP_ASM("stmatrix.sync.aligned.m8n8.x4.trans.shared.b16 [%0], {%1, %2, %3, %4};"
+                  :
+                  : "r"(shared_address(row)), "r"(f.word[0]), "r"(f.word[1]), "r"(f.word[2]), "r"(f.word[3])
+                  : "memory");
+}
+
+/* The barrier of a cluster of blocks, in two halves (PTX ISA 9.0, "barrier.cluster"): what a thread wrote before it
+ * arrived is there for those that have waited.  Blocks that have ended are not waited for. */
+__device__ inline void cluster_arrive(void)
+{
+    WARPGROUP_ASM("barrier.cluster.arrive.release.aligned;" : : : "memory");
+}
+
+__device__ inline void cluster_wait(void)
+{
+    WARPGROUP_ASM("barrier.cluster.wait.acquire.aligned;" : : : "memory");
+}
+
+/* The address of the same place in the shared memory of another block of the cluster, for put_in_cluster alone. */
+__device__ inline uint32_t address_in_cluster(const void *shared, uint32_t block)
+{
+    uint32_t address = 0;
+    WARPGROUP_ASM("mapa.shared::cluster.u32 %0, %1, %2;"
+                  : "=r"(address)
+                  : "r"(shared_address(shared)), "r"(block));
+    return address;
+}
+
+__device__ inline void put_in_cluster(uint32_t address, uint4 v)
+{
+    WARPGROUP_ASM("st.shared::cluster.v4.b32 [%0], {%1, %2, %3, %4};"
+                  :
+                  : "r"(address), "r"(v.x), "r"(v.y), "r"(v.z), "r"(v.w)
+                  : "memory");
+}
+
+/* A number that the compiler takes for another one. */
+__device__ inline void renew(int &number)
+{
+    asm volatile("" : "+r"(number));
+}
+
 /* Values are in their registers here, and what uses them does not move up: the compiler does not know that products
  * are still under way behind their instructions. */
 template <int N> __device__ inline void pin(square (&sums)[N])
@@ -266,6 +312,26 @@ struct rows_of_warp {
 __device__ inline rows_of_warp find_rows(void)
 {
     return rows_of_warp{warpgroup_of_block() * GROUP_ROWS, (int)(threadIdx.x / WARP) * SIDE};
+}
+
+/* Writes the transposes of left factors, one below the other, as squares of a tile from a column on. */
+template <typename LAYOUT, typename E, int N>
+__device__ inline void store_transposed(E *tile, int column, const factor (&f)[N])
+{
+    int lane = lane_of_warp();
+    E *to = tile + LAYOUT::at(lane % 8 + lane / SIDE * 8, column + lane / 8 % 2 * 8);
+    UNROLL
+    for (int i = 0; i < N; i++) {
+        stmatrix_x4_trans(to + 2 * i * LAYOUT::EIGHT_ROWS, f[i]);
+    }
+}
+
+/* The same, of which the compiler knows nothing: what a loop makes of it is made there, and not kept from before. */
+__device__ inline rows_of_warp anew(rows_of_warp rows)
+{
+    renew(rows.group);
+    renew(rows.own);
+    return rows;
 }
 
 /* Starts to copy ROWS rows of a head of two tensors, one tile behind the other. */

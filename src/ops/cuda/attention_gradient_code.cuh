@@ -32,18 +32,30 @@ template <typename E> __device__ static inline float dot_two(uint32_t a, uint32_
            to_float(E{(uint16_t)(a >> 16)}) * to_float(E{(uint16_t)(b >> 16)});
 }
 
-/* The product with a row of a tile in shared memory; the same in all lanes of the quad. */
-template <typename LAYOUT, typename E, int D>
-__device__ static inline float dot_row(const row_part<D> &part, const E *tile, int row)
+/* The product of two rows; the same in all lanes of the quad. */
+template <typename E, int D>
+__device__ static inline float dot_parts(const row_part<D> &one, const row_part<D> &other)
 {
     float sum = 0;
     UNROLL
     for (int i = 0; i < D / 32; i++) {
-        uint4 a = part.piece[i],
-              b = *(const uint4 *)(tile + LAYOUT::at(row, (lane_of_warp() % QUAD + i * QUAD) * EIGHT));
+        uint4 a = one.piece[i], b = other.piece[i];
         sum += dot_two<E>(a.x, b.x) + dot_two<E>(a.y, b.y) + dot_two<E>(a.z, b.z) + dot_two<E>(a.w, b.w);
     }
     return quad_sum(sum);
+}
+
+/* The same with a row of a tile in shared memory. */
+template <typename LAYOUT, typename E, int D>
+__device__ static inline float dot_row(const row_part<D> &part, const E *tile, int row)
+{
+    row_part<D> of_tile;
+    UNROLL
+    for (int i = 0; i < D / 32; i++) {
+        of_tile.piece[i] =
+            *(const uint4 *)(tile + LAYOUT::at(row, (lane_of_warp() % QUAD + i * QUAD) * EIGHT));
+    }
+    return dot_parts<E>(part, of_tile);
 }
 
 /* lse in units of log 2; so large that probabilities vanish where there is no query, or one that sees no

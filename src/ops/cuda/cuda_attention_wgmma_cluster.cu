@@ -13,6 +13,9 @@
  * step s + 1; it arrives at the barrier of the cluster behind that, and waits a step later, before it takes and puts its own.
  * So the barrier is behind the products of a whole step, and a place was read before it is written again.
  *
+ * delta = rowsum(dout out) of a query is wanted by all blocks.  Each makes some and leaves them in the rows of dq, where nobody
+ * writes before all have read them.
+ *
  * dq^T = K^T dS^T^T has columns for rows: 32 queries are a warpgroup's then, summed over all 128 keys of the block, which both
  * warpgroups have put dS of into shared memory as rows of queries. */
 #include "ops/cuda/warpgroup_gradient_code.cuh"
@@ -163,19 +166,66 @@ template <typename E, int D> struct task {
     }
 };
 
-/* The first tile of queries, keys and values; dS of keys that a warpgroup does not have is zero. */
-template <typename E, int D> __device__ static inline void begin(const task<E, D> &t, int query)
+/* Where a query's delta lies: instead of the first columns of its row of dq. */
+template <typename E, int D> __device__ static inline float *delta_of(const task<E, D> &t, int query)
 {
-    int reader = (int)(threadIdx.x / QUAD);
-    t.copy_queries(0, query);
-    cp_async_commit();
-    query_part<D> part = load_query<E, D>(t.a, t.r, t.p, t.drop, query + reader);
+    return (float *)((E *)t.r.dq.data + (int64_t)(t.p.q0 + query) * t.r.dq.stride + t.p.head * D);
+}
+
+/* Every n-th tile of queries is this block's. */
+template <typename E, int D> __device__ static inline void make_deltas(const task<E, D> &t, int n)
+{
+    ROLLED
+    for (int first = (int)blockIdx.x * STREAM; first < t.p.n_q; first += n * STREAM) {
+        int query = first + (int)(threadIdx.x / QUAD);
+        float delta =
+            dot_parts<E>(load_part<E, D>(t.r.out, t.p, query), load_part<E, D>(t.r.dout, t.p, query));
+        if (lane_of_warp() % QUAD == 0 && query < t.p.n_q) {
+            *delta_of(t, query) = delta;
+        }
+    }
+}
+
+/* What has to be known of a query, while it is under way: a thread has one, for a tile's number of threads. */
+struct query_numbers {
+    float lse, delta;
+    row_key key;
+
+    template <typename E, int D> __device__ void load(const task<E, D> &t, int first)
+    {
+        int query = first + (int)threadIdx.x;
+        if (threadIdx.x < STREAM) {
+            lse = load_lse(t.a, t.r, t.p, query);
+            delta = query < t.p.n_q ? *delta_of(t, query) : 0;
+            key = t.drop.threshold != 0 ? load_row_key(t.drop, query) : row_key{0, 0};
+        }
+    }
+    __device__ void put(statistics<STREAM> *s) const
+    {
+        if (threadIdx.x < STREAM) {
+            s->lse[threadIdx.x] = lse;
+            s->delta[threadIdx.x] = delta;
+            s->keys[threadIdx.x] = key;
+        }
+    }
+};
+
+/* The first tile of queries, keys and values; dS of keys that a warpgroup does not have is zero.  Behind it all blocks have
+ * begun, and may write into each other's memory. */
+template <typename E, int D> __device__ static inline void begin(const task<E, D> &t, const ring &at)
+{
     const factor none[STEPS] = {};
+    query_numbers numbers;
+    t.copy_queries(0, at.query());
+    cp_async_commit();
+    make_deltas(t, at.n);
+    cluster_arrive();
     store_transposed<panels<STREAM>>(t.m.gradients, t.rows.own, none);
+    cluster_wait();
+    numbers.load(t, at.query());
+    numbers.put(t.m.known);
     cp_async_wait<0>();
     fence_for_products();
-    __syncthreads();
-    put_statistics(t.m.known, part, t.m.queries(0) + STREAM * D, reader);
     __syncthreads();
 }
 
@@ -221,10 +271,8 @@ template <typename E, int D>
 __device__ static inline void walk(square (&dk)[D / SIDE], square (&dv)[D / SIDE], float (&sums)[D / PANEL],
                                    task<E, D> t, ring at, int steps)
 {
-    int reader = (int)(threadIdx.x / QUAD); /* a quad makes the statistics of a query */
     bool has_keys = t.p.first + t.rows.group < t.p.n_k;
-    cluster_arrive(); /* a block is there before another one writes into its memory */
-    begin(t, at.query());
+    begin(t, at);
     ROLLED
     for (int step = 0; step < steps; step++) {
         ring next = at;
@@ -237,18 +285,21 @@ __device__ static inline void walk(square (&dk)[D / SIDE], square (&dv)[D / SIDE
         if (has_keys && at.query() < t.p.n_q) {
             pass_queries_by(dk, dv, t, step, at.query());
         }
-        query_part<D> part = load_query<E, D>(t.a, t.r, t.p, t.drop, next.query() + reader);
+        query_numbers numbers;
+        numbers.load(t, next.query());
         cp_async_wait<0>();
         fence_for_products();
         __syncthreads();
         query_sums<D> dq;
         start_queries(dq, t.m, t.rows.group);
-        put_statistics(t.m.known, part, t.m.queries(step + 1) + STREAM * D, reader);
+        numbers.put(t.m.known);
         UNROLL
         for (int c = 0; c < D / PANEL; c++) {
             wait_for_products<0>(dq.of[c]);
         }
-        cluster_wait();
+        if (step > 0) {
+            cluster_wait();
+        }
         hand_on(dq, sums, t, at, step, steps);
         __syncthreads();
         at = next;

@@ -45,10 +45,13 @@ static bool is_name(const char *counted, const char *expected)
 {
     static const struct {
         const char *variable, *part;
-    } variables[] = {
-        {"kernel", "attention_"}, {"whole", "_whole_"}, {"by_key", "_keys_"}, {"by_query", "_queries_"}};
+    } variables[] = {{"kernel", "attention_"},
+                     {"whole", "_whole_"},
+                     {"by_key", "_keys_"},
+                     {"by_query", "_queries_"},
+                     {"cluster", "_cluster_"}};
     bool same = strcmp(counted, expected) == 0;
-    for (int i = 0; i < 4; i++) {
+    for (size_t i = 0; i < sizeof variables / sizeof variables[0]; i++) {
         same |= strcmp(counted, variables[i].variable) == 0 && strstr(expected, variables[i].part) != NULL;
     }
     return same;
@@ -73,6 +76,7 @@ static bool is_in_pieces(const char *kernel)
                                           "attention_mma_kernel",
                                           "attention_wgmma_kernel",
                                           "attention_wgmma_whole_kernel",
+                                          "attention_wgmma_cluster_kernel",
                                           "memset"};
     bool found = false;
     for (size_t i = 0; i < sizeof kernels / sizeof kernels[0]; i++) {
@@ -205,6 +209,8 @@ int main(void)
          192},
         {"mma.sync", LAUNCH_ATTENTION_MMA, DTYPE_BF16, false, true, BERT_TASK_PRETRAINING, PRODUCT_ALONE,
          192},
+        {"cluster", LAUNCH_ATTENTION_CLUSTER, DTYPE_BF16, false, false, BERT_TASK_PRETRAINING,
+         PRODUCT_EPILOGUE, 320},
         {"wgmma", LAUNCH_ATTENTION_WGMMA, DTYPE_BF16, false, false, BERT_TASK_QUESTION_ANSWERING,
          PRODUCT_EPILOGUE, 192},
     };

@@ -247,6 +247,15 @@ static int launches_of_form(struct cuda_launch launches[MOST_LAUNCHES], const st
     return n;
 }
 
+static double seconds_of(const struct exec *x, const struct cuda_launch *launches, int n)
+{
+    double seconds = 0;
+    for (int i = 0; i < n; i++) {
+        seconds += traffic_of(x)->seconds(traffic_of(x)->self, &launches[i]);
+    }
+    return seconds;
+}
+
 static void multiply(const struct exec *x, const struct linear_call *p)
 {
     struct cuda_traffic *t = traffic_of(x);
@@ -257,11 +266,8 @@ static void multiply(const struct exec *x, const struct linear_call *p)
         if (!is_candidate(t, (enum product_form)form, p)) {
             continue;
         }
-        double seconds = 0;
         int n = launches_of_form(now, x, p, (enum product_form)form);
-        for (int i = 0; i < n; i++) {
-            seconds += t->seconds(t->self, &now[i]);
-        }
+        double seconds = seconds_of(x, now, n);
         if (seconds < least) {
             least = seconds;
             n_best = n;
@@ -443,9 +449,9 @@ struct attention_kernel {
     double a_score, of_dropout, of_bits;
 };
 
-/* By enum launch_attention_kernel: forward; backward of sequences that one block holds; by keys and by queries.  Gradients
- * of wgmma by keys and by queries: 8,733 and 5,643 a thread that draws for 128 rows and eight times 64 others, 6,837 and
- * 3,779 that reads, less 45 for the copies of each 64 (docs/numbers.md). */
+/* By enum launch_attention_kernel: forward; backward of sequences that one block holds; by keys and by queries, in one pass.
+ * Those of wgmma by keys, by queries and in clusters: 7,900, 5,330 and 9,110 a thread that draws for 128 rows and eight times 64
+ * others, 5,980, 3,490 and 7,200 that reads, less 45 or, in clusters, 55 for the copies of each 64 (docs/numbers.md). */
 static const struct attention_kernel FORWARDS[LAUNCH_ATTENTION_KERNELS] = {
     {{"attention_kernel", .3, .5}, 300, 10, 70}, /* drawn again for each word */
     {{"attention_mma_kernel", .57, .53}, 13, 6.2, 6.2},
@@ -456,26 +462,29 @@ static const struct attention_kernel FORWARDS[LAUNCH_ATTENTION_KERNELS] = {
 };
 static const struct attention_kernel WHOLES[LAUNCH_ATTENTION_KERNELS] = {
     [LAUNCH_ATTENTION_WGMMA] = {{"attention_wgmma_whole_kernel", .57, .53},
-                                43,
+                                42,
                                 6.2,
-                                6.2}, /* 3,270, sums of columns included, less 130 for copies */
+                                6.2}, /* 3,210, sums of columns included, less 130 for copies */
 };
 static const struct attention_kernel BY_KEYS[LAUNCH_ATTENTION_KERNELS] = {
     {{"key_gradient_kernel", .3, .5}, 600, 10, 10},
     {{"attention_mma_keys_kernel", .57, .53}, 31.5, 8.7, .9},
-    {{"attention_wgmma_keys_kernel", .57, .53}, 24.9, 7.8, .4},
+    {{"attention_wgmma_keys_kernel", .57, .53}, 21.6, 7.8, .4},
 };
+static const struct attention_kernel IN_CLUSTERS = {
+    {"attention_wgmma_cluster_kernel", .57, .53}, 25.6, 8.1, .8};
 static const struct attention_kernel BY_QUERIES[LAUNCH_ATTENTION_KERNELS] = {
     {{"query_gradient_kernel", .3, .5}, 400, 10, 10},
     {{"attention_mma_queries_kernel", .57, .53}, 20.8, 7.4, .1},
-    {{"attention_wgmma_queries_kernel", .57, .53}, 13.2, 7.4, .1},
+    {{"attention_wgmma_queries_kernel", .57, .53}, 12.1, 7.4, .1},
 };
 
 static enum launch_attention_kernel attention_kernel_of(const struct exec *x, tensor q)
 {
     int64_t d = q.dims[2];
     int asked_for = traffic_of(x)->attention;
-    if (asked_for != CUDA_TRAFFIC_ANY) {
+    if (asked_for != CUDA_TRAFFIC_ANY &&
+        asked_for != LAUNCH_ATTENTION_CLUSTER) { /* which is a gradient's alone */
         return (enum launch_attention_kernel)asked_for;
     }
     bool plain = q.dtype == DTYPE_F32 || (d != 32 && d != 64 && d != 96 && d != 128 && d != 160);
@@ -497,8 +506,8 @@ static double bits_moved(const struct attention *a, tensor q)
     return a->dropout.p > 0 && !tensor_is_null(a->bits) ? scores_of(a, q) / 8 : 0;
 }
 
-static void attend(const struct exec *x, struct attention_kernel k, const struct attention *a, tensor q,
-                   double bytes, int64_t longest, int64_t tile)
+static struct cuda_launch attention_launch(struct attention_kernel k, const struct attention *a, tensor q,
+                                           double bytes, int64_t longest, int64_t tile)
 {
     bool drops = a->dropout.p > 0, has_bits = drops && !tensor_is_null(a->bits);
     struct cuda_launch l = memory_launch(k.kernel, bytes);
@@ -510,7 +519,7 @@ static void attend(const struct exec *x, struct attention_kernel k, const struct
     l.instructions = scores_of(a, q) * instructions * (d > 64 ? 0.6 + 0.4 * d / 64 : 1);
     l.issue_share = k.kernel.issue_share;
     l.blocks = workspace_at_most(blocks, filled) * q.dims[1];
-    tell(x, &l);
+    return l;
 }
 
 enum { ATTENTION_TILE = 128 };
@@ -522,16 +531,31 @@ static void traffic_attention(struct exec *x, tensor out, tensor lse, tensor q, 
         move(x, FILL, bytes_of(out)); /* all rows are behind the last sequence */
         return;
     }
-    attend(x, FORWARDS[attention_kernel_of(x, q)], &a, q,
-           bytes_of(out) + bytes_of(lse) + bytes_of(q) + bytes_of(k) + bytes_of(v) + bits_moved(&a, q),
-           a.max_seqlen_q, ATTENTION_TILE);
+    struct cuda_launch l = attention_launch(FORWARDS[attention_kernel_of(x, q)], &a, q,
+                                            bytes_of(out) + bytes_of(lse) + bytes_of(q) + bytes_of(k) +
+                                                bytes_of(v) + bits_moved(&a, q),
+                                            a.max_seqlen_q, ATTENTION_TILE);
+    tell(x, &l);
+}
+
+/* A call of attention_backward: bytes, bits of dropout and sums of columns of tiles among them. */
+struct gradient_call {
+    struct attention a;
+    tensor q;
+    double read, written, bits, of_dq, sums;
+    int64_t longest;
+};
+
+static bool sums_in_tiles(enum launch_attention_kernel kernel)
+{
+    return kernel == LAUNCH_ATTENTION_WGMMA || kernel == LAUNCH_ATTENTION_CLUSTER;
 }
 
 /* Sums of columns of gradients: of each tile, by the kernels that have them, then over tiles; or of the matrices. */
 static void sum_gradients(const struct exec *x, enum launch_attention_kernel kernel, double of_tiles,
                           tensor dq, tensor dk, tensor dv)
 {
-    if (kernel == LAUNCH_ATTENTION_WGMMA) {
+    if (sums_in_tiles(kernel)) {
         move(x, ADD_RUNS, of_tiles);
         return;
     }
@@ -541,20 +565,78 @@ static void sum_gradients(const struct exec *x, enum launch_attention_kernel ker
     sum_columns(x, COLUMNS, bytes_of(dv), dv.dims[0], cols, false);
 }
 
+/* The launches of a kernel in order; their number. */
+static int launches_of_gradient(struct cuda_launch launches[MOST_LAUNCHES], const struct gradient_call *g,
+                                enum launch_attention_kernel kernel)
+{
+    bool plain = kernel == LAUNCH_ATTENTION_PLAIN, wgmma = kernel == LAUNCH_ATTENTION_WGMMA;
+    int64_t own = wgmma || (!plain && g->q.dims[2] <= 64) ? ATTENTION_TILE : 64;
+    bool whole = !plain && g->longest <= own;
+    struct attention none = g->a;
+    int n = 0;
+    none.n_pairs = 1;
+    if (kernel == LAUNCH_ATTENTION_CLUSTER) {
+        launches[n++] = attention_launch(IN_CLUSTERS, &g->a, g->q, g->read + g->written + g->bits + g->sums,
+                                         g->a.max_seqlen_kv, ATTENTION_TILE);
+        return n;
+    }
+    if (wgmma) { /* launched for any length: longer sequences leave it at once */
+        launches[n++] = attention_launch(WHOLES[kernel], whole ? &g->a : &none, g->q,
+                                         whole ? g->read + g->written + g->sums : 0, own, own);
+    }
+    struct cuda_launch by_queries = attention_launch(BY_QUERIES[kernel], &g->a, g->q,
+                                                     g->read + g->bits + g->of_dq, g->a.max_seqlen_q, own);
+    if (plain) {
+        launches[n++] = by_queries;
+    }
+    if (!wgmma || !whole) {
+        struct attention_kernel by_keys = BY_KEYS[kernel];
+        by_keys.a_score *= whole ? 1.3 : 1; /* dq comes from the same scores */
+        launches[n++] =
+            attention_launch(by_keys, &g->a, g->q, g->read + g->written + g->bits + (wgmma ? g->sums : 0),
+                             g->a.max_seqlen_kv, own);
+    }
+    if (!plain && !whole) {
+        launches[n++] = by_queries;
+    }
+    return n;
+}
+
+/* Whether a device might take clusters: where wgmma competes, or they were asked for. */
+static bool may_take_clusters(const struct exec *x, const struct gradient_call *g)
+{
+    int asked_for = traffic_of(x)->attention;
+    return (asked_for == CUDA_TRAFFIC_ANY || asked_for == LAUNCH_ATTENTION_CLUSTER) &&
+           attention_kernel_of(x, g->q) == LAUNCH_ATTENTION_WGMMA && g->longest > LAUNCH_ATTENTION_TILE &&
+           g->longest <= LAUNCH_ATTENTION_CLUSTER_ROWS;
+}
+
+/* Tells the launches of the kernel whose price is least, which it returns. */
+static enum launch_attention_kernel tell_gradient(const struct exec *x, const struct gradient_call *g)
+{
+    enum launch_attention_kernel kernel = attention_kernel_of(x, g->q);
+    struct cuda_launch launches[MOST_LAUNCHES], in_clusters[MOST_LAUNCHES];
+    int n = launches_of_gradient(launches, g, kernel);
+    if (may_take_clusters(x, g)) {
+        int n_clusters = launches_of_gradient(in_clusters, g, LAUNCH_ATTENTION_CLUSTER);
+        if (traffic_of(x)->attention == LAUNCH_ATTENTION_CLUSTER ||
+            seconds_of(x, in_clusters, n_clusters) < seconds_of(x, launches, n)) {
+            kernel = LAUNCH_ATTENTION_CLUSTER;
+            n = n_clusters;
+            memcpy(launches, in_clusters, sizeof launches);
+        }
+    }
+    for (int i = 0; i < n; i++) {
+        tell(x, &launches[i]);
+    }
+    return kernel;
+}
+
 static void traffic_attention_backward(struct exec *x, tensor dq, tensor dk, tensor dv, tensor dbias,
                                        tensor dout, tensor out, tensor lse, tensor q, tensor k, tensor v,
                                        struct attention a)
 {
-    enum launch_attention_kernel kernel = attention_kernel_of(x, q);
-    double read = bytes_of(dout) + bytes_of(out) + bytes_of(lse) + bytes_of(q) + bytes_of(k) + bytes_of(v);
-    double written = bytes_of(dq) + bytes_of(dk) + bytes_of(dv), bits = bits_moved(&a, q);
-    bool plain = kernel == LAUNCH_ATTENTION_PLAIN;
-    int64_t own = kernel == LAUNCH_ATTENTION_WGMMA || (!plain && q.dims[2] <= 64) ? ATTENTION_TILE : 64;
-    int64_t longest = a.max_seqlen_q > a.max_seqlen_kv ? a.max_seqlen_q : a.max_seqlen_kv;
     int64_t sequences = tensor_count(a.cu_seqlens_q) - 1;
-    bool whole = !plain && longest <= own;
-    struct attention none = a;
-    none.n_pairs = 1;
     if (sequences == 0) {
         move(x, FILL, bytes_of(dq));
         move(x, FILL, bytes_of(dk));
@@ -562,24 +644,18 @@ static void traffic_attention_backward(struct exec *x, tensor dq, tensor dk, ten
         return;
     }
     int64_t tiles = sequences * workspace_attention_tiles(a.max_seqlen_q, a.max_seqlen_kv);
-    double sums = tensor_is_null(dbias) ? 0 : (double)tiles * bytes_of(dbias);
-    if (kernel == LAUNCH_ATTENTION_WGMMA) { /* launched for any length: longer sequences leave it at once */
-        attend(x, WHOLES[kernel], whole ? &a : &none, q, whole ? read + written + sums : 0, own, own);
-    }
-    if (plain) {
-        attend(x, BY_QUERIES[kernel], &a, q, read + bits + bytes_of(dq), a.max_seqlen_q, own);
-    }
-    if (kernel != LAUNCH_ATTENTION_WGMMA || !whole) {
-        struct attention_kernel by_keys = BY_KEYS[kernel];
-        by_keys.a_score *= whole ? 1.3 : 1; /* dq comes from the same scores */
-        attend(x, by_keys, &a, q, read + written + bits + (kernel == LAUNCH_ATTENTION_WGMMA ? sums : 0),
-               a.max_seqlen_kv, own);
-    }
-    if (!plain && !whole) {
-        attend(x, BY_QUERIES[kernel], &a, q, read + bits + bytes_of(dq), a.max_seqlen_q, own);
-    }
+    struct gradient_call g = {.a = a,
+                              .q = q,
+                              .read = bytes_of(dout) + bytes_of(out) + bytes_of(lse) + bytes_of(q) +
+                                      bytes_of(k) + bytes_of(v),
+                              .written = bytes_of(dq) + bytes_of(dk) + bytes_of(dv),
+                              .bits = bits_moved(&a, q),
+                              .of_dq = bytes_of(dq),
+                              .sums = tensor_is_null(dbias) ? 0 : (double)tiles * bytes_of(dbias),
+                              .longest = a.max_seqlen_q > a.max_seqlen_kv ? a.max_seqlen_q : a.max_seqlen_kv};
+    enum launch_attention_kernel kernel = tell_gradient(x, &g);
     if (!tensor_is_null(dbias)) {
-        sum_gradients(x, kernel, sums, dq, dk, dv);
+        sum_gradients(x, kernel, g.sums, dq, dk, dv);
     }
 }
 

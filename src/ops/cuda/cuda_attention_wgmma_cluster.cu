@@ -197,7 +197,7 @@ struct query_numbers {
         if (threadIdx.x < STREAM) {
             lse = load_lse(t.a, t.r, t.p, query);
             delta = query < t.p.n_q ? *delta_of(t, query) : 0;
-            key = t.drop.threshold != 0 ? load_row_key(t.drop, query) : row_key{0, 0};
+            key = t.drop.threshold != 0 && !t.drop.has_bits ? load_row_key(t.drop, query) : row_key{0, 0};
         }
     }
     __device__ void put(statistics<STREAM> *s) const
@@ -229,10 +229,16 @@ template <typename E, int D> __device__ static inline void begin(const task<E, D
     __syncthreads();
 }
 
+/* The bits of dropout that lie for the warp's keys and a tile of queries. */
+template <typename E, int D> __device__ static inline uint32_t read_bits(const task<E, D> &t, int query)
+{
+    return t.p.first + t.rows.group < t.p.n_k && query < t.p.n_q ? read_by_key<STEPS>(t.drop, query) : 0;
+}
+
 /* dk and dv, and dS into shared memory, of a tile of queries. */
 template <typename E, int D>
 __device__ static inline void pass_queries_by(square (&dk)[D / SIDE], square (&dv)[D / SIDE],
-                                              const task<E, D> &t, int step, int query)
+                                              const task<E, D> &t, int step, int query, uint32_t read)
 {
     const E *queries = t.m.queries(step);
     E *to = t.m.gradients;
@@ -240,8 +246,8 @@ __device__ static inline void pass_queries_by(square (&dk)[D / SIDE], square (&d
     auto spread = [&](int n, const auto &ds) { store_transposed<panels<STREAM>>(to + n * PANEL, row, ds); };
     pass_tile<E, D>(dk, dv, query_tile<E>{queries, queries + STREAM * D, t.m.known},
                     over_columns(t.m.keys) + at_row(t.rows.group),
-                    over_columns(t.m.values) + at_row(t.rows.group), score_rule_of(t.a, t.p), t.drop,
-                    read_by_key<STEPS>(t.drop, query), query, t.p.first + row, t.a.dropout.scale, spread);
+                    over_columns(t.m.values) + at_row(t.rows.group), score_rule_of(t.a, t.p), t.drop, read,
+                    query, t.p.first + row, t.a.dropout.scale, spread);
 }
 
 /* Adds the block's part to the sums of a tile of queries, which come from the block before and go to the next one, or to
@@ -272,6 +278,7 @@ __device__ static inline void walk(square (&dk)[D / SIDE], square (&dv)[D / SIDE
                                    task<E, D> t, ring at, int steps)
 {
     bool has_keys = t.p.first + t.rows.group < t.p.n_k;
+    uint32_t read = read_bits(t, at.query());
     begin(t, at);
     ROLLED
     for (int step = 0; step < steps; step++) {
@@ -283,10 +290,11 @@ __device__ static inline void walk(square (&dk)[D / SIDE], square (&dv)[D / SIDE
         }
         cp_async_commit();
         if (has_keys && at.query() < t.p.n_q) {
-            pass_queries_by(dk, dv, t, step, at.query());
+            pass_queries_by(dk, dv, t, step, at.query(), read);
         }
         query_numbers numbers;
         numbers.load(t, next.query());
+        read = read_bits(t, next.query());
         cp_async_wait<0>();
         fence_for_products();
         __syncthreads();
@@ -323,7 +331,8 @@ __device__ static inline void put_query_sums(const column_sums<D> &columns, cons
     }
 }
 
-template <typename E, int D>
+/* HAS_BITS: of dropout, which are read; without them the code that draws is there. */
+template <typename E, int D, bool HAS_BITS>
 __global__ __launch_bounds__(THREADS, room<D>::BLOCKS) static void attention_wgmma_cluster_kernel(
     launch_attention a, attention_rows r, const uint64_t *dropout_key)
 {
@@ -342,6 +351,7 @@ __global__ __launch_bounds__(THREADS, room<D>::BLOCKS) static void attention_wgm
     task<E, D> t = {a,           r,
                     p,           block_memory<E, D>(memory),
                     find_rows(), dropout_rule_of(a, p, dropout_key, 0, p.first + find_rows().own)};
+    t.drop.has_bits = HAS_BITS;
     square dk[D / SIDE], dv[D / SIDE];
     float sums[D / PANEL] = {};
     int own = t.rows.own * PANEL, key = p.first + t.rows.own;
@@ -371,7 +381,8 @@ template <typename E, int D>
 static void launch_backward(const launch *l, const launch_attention *a, const attention_rows *r)
 {
     const int bytes = block_memory<E, D>::BYTES;
-    auto *cluster = attention_wgmma_cluster_kernel<E, D>;
+    auto *cluster = a->bits != NULL ? attention_wgmma_cluster_kernel<E, D, true>
+                                    : attention_wgmma_cluster_kernel<E, D, false>;
     dim3 grid = attention_grid(a, a->max_seqlen_kv, OWN);
     grid.x = grid.x > 2 ? MOST_BLOCKS : grid.x; /* a size that all chips with clusters have */
     cudaFuncSetAttribute(cluster, cudaFuncAttributeMaxDynamicSharedMemorySize, bytes);

@@ -128,9 +128,11 @@ others=$("$checkop" ops | grep -vxF "$(printf '%s\n' $hot)")
 first_part()
 {
     attention_steps wgmma bf16 ""
+    KILN_ATTENTION=cluster op_steps " by cluster" bf16 attention_backward
     attention_steps mma.sync bf16 ""
     op_steps "" bf16 $hot
     attention_steps wgmma bf16 ", large"
+    KILN_ATTENTION=cluster op_steps ", large by cluster" bf16 attention_backward
     attention_steps mma.sync bf16 ", large"
     op_steps ", large" bf16 $hot
     limit=$((2 * limit)) step "two steps of BERT-Large, bf16" "$build/tests/test_cuda_large" ${LARGE:-24 1024 16 128} bf16
@@ -154,7 +156,7 @@ rest()
     step "memory as planned" memory_as_planned
     op_steps "" fp32 $hot $others
     op_steps "" fp16 $hot $others
-    for kernel in mma.sync wgmma; do attention_steps $kernel fp16 ""; done # where one does not fit, another is taken
+    for kernel in mma.sync wgmma cluster; do attention_steps $kernel fp16 ""; done # where one does not fit, another is taken
     for dtype in bf16 fp16; do attention_steps plain $dtype ""; done
     step "conversions of fp16" "$build/tests/test_cuda_half"
     step "training in fp16" "$build/tests/test_cuda_loss_scale"

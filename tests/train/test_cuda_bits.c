@@ -1,14 +1,15 @@
 /* Bits of dropout (ops/attention_bits.h), by each kernel of attention that the device has: the forward leaves those of the
  * addresses, and a backward that reads them gives dq, dk, dv and dbias of one that draws, to the bit; it reads indeed.
+ * Training with them has the results of training without, and more memory in its plan.
  * Linked twice, as test_cuda_training is. */
 #include "../checkop_backend.h"
-#include "../test.h"
+#include "../model/bert_fixture.h"
 #include "core/arena.h"
 #include "ops/attention_bits.h"
 
 #include <stdlib.h>
 
-enum { BYTES = 16 << 20, SCRATCH = 8 << 20, HEADS = 2, SEQUENCES = 5, LONGEST = 300, ROWS = LONGEST + 164 };
+enum { BYTES = 16 << 20, SCRATCH = 8 << 20, HEADS = 2, SEQUENCES = 5, LONGEST = 140, ROWS = LONGEST + 64 };
 
 static const int32_t bounds[SEQUENCES + 1] = {0, LONGEST, LONGEST + 17, LONGEST + 18, LONGEST + 18, ROWS - 6};
 
@@ -175,6 +176,55 @@ static void fill_row_keys(void)
     }
 }
 
+enum { LONG = 320, N_SEQUENCES = 1, STEPS = 2 };
+
+/* The results of a few steps, and the bytes of one micro-batch's activations. */
+static size_t train(struct trainer_result results[STEPS], const struct batch_step *step, bool keeps_bits,
+                    int64_t recompute)
+{
+    struct trainer t;
+    struct device device = *of.b.device;
+    struct trainer_config config = fixture_trainer(of.b.ops, DTYPE_BF16, step->micro[0].limits);
+    struct bert_model *bert = fixture_bert(&config);
+    bert->config.attention_probs_dropout_prob = 0.2;
+    bert->config.hidden_size = 64;
+    bert->config.max_position_embeddings = LONG;
+    fixture_bert_changed(bert);
+    device.keeps_dropout_bits = keeps_bits;
+    config.device = &device;
+    config.recompute = recompute;
+    EXPECT_OK(trainer_init(&t, &config));
+    for (int64_t i = 0; i < STEPS; i++) {
+        EXPECT_OK(trainer_step(&t, step, i + 1, i + 1, 1e-2, false, &results[i]));
+    }
+    size_t bytes = t.stage.arena.capacity;
+    trainer_fini(&t);
+    return bytes;
+}
+
+static void compare_training(int64_t recompute)
+{
+    struct batch_step step;
+    struct trainer_result drawn[STEPS], read[STEPS];
+    fixture_step(&step, 1, N_SEQUENCES, LONG);
+    EXPECT(step.micro[0].max_seqlen > ATTENTION_BITS_ABOVE, "only sequences of up to %lld tokens",
+           (long long)step.micro[0].max_seqlen);
+    setenv("KILN_ATTENTION", "mma.sync", 1);
+    size_t without = train(drawn, &step, false, recompute), with = train(read, &step, true, recompute);
+    for (int i = 0; i < STEPS; i++) {
+        double a = trainer_result_loss(&drawn[i]), b = trainer_result_loss(&read[i]);
+        EXPECT(a == b && drawn[i].grad_norm == read[i].grad_norm,
+               "step %d: loss %.17g and norm %.17g by bits, not %.17g and %.17g", i + 1, b, read[i].grad_norm,
+               a, drawn[i].grad_norm);
+    }
+    int64_t layers = recompute == 1 ? 1 : 2, chunks = (LONG + 63) / 64;
+    size_t bits = (size_t)(layers * 2 * chunks * LONG * N_SEQUENCES / 16 * 128);
+    EXPECT(with > without + bits && with < without + 2 * bits, "%zu bytes, without bits %zu", with, without);
+    printf("training, %s: equal losses, %zu bytes more\n", recompute > 0 ? "checkpointed" : "all kept",
+           with - without);
+    batch_step_fini(&step);
+}
+
 int main(void)
 {
     static const struct {
@@ -207,5 +257,7 @@ int main(void)
         of.b.device->release(scratch, SCRATCH);
         of.b.device->close(of.x.context);
     }
+    compare_training(0);
+    compare_training(1);
     return 0;
 }

@@ -46,6 +46,9 @@ awk '/^predicted, not measured: forward/ { a[n++] = $7 } /^predicted, not measur
     fail "work beside gains something else: $(tail -n 6 "$dir/out")"
 expect 0 "predicted, not measured: answers" "$kiln" bench --predict h200 --model large --task squad --train_batch_size 1 \
     --max_seq_length 384 --autocast
+# One question: at most 180 launches, and no kernel of its own for GELU.
+awk '/^all kernels/ { found = 1; bad = $3 > 180 } END { exit !found || bad }' "$dir/out" || fail "too many launches: $(cat "$dir/out")"
+grep -qE "^short_product_kernel +[0-9]+" "$dir/out" && ! grep -q "^bias_gelu_kernel" "$dir/out" || fail "$(cat "$dir/out")"
 expect 64 '--predict: no rates are tabulated of a GPU "abacus", only of h200' "$kiln" bench --predict abacus
 expect 64 "is more than --max_seq_length 32" "$kiln" bench --model tiny --max_seq_length 32 --min_seq_length 64
 expect 0 "tiny: s64 B4" "$kiln" bench --model tiny --max_seq_length 64 --min_seq_length 16 --train_batch_size 4 --steps 1

@@ -128,10 +128,20 @@ static void check_fp8(const struct cuda_product *p, enum product_form form)
 
 int emulated_form = -1;
 
+/* Shapes take turns, unless a test or KILN_EMULATED_FORM asks for one. */
 static enum product_form form_of(const struct cuda_product *p)
 {
-    int64_t form = emulated_form >= 0 ? emulated_form : (p->m + p->n + p->k) % PRODUCT_FORMS;
+    const char *asked_for = getenv("KILN_EMULATED_FORM");
+    int64_t form = emulated_form >= 0  ? emulated_form
+                   : asked_for != NULL ? atoi(asked_for) % PRODUCT_FORMS
+                                       : (p->m + p->n + p->k) % PRODUCT_FORMS;
     return product_form_from((enum product_form)form, p);
+}
+
+/* Shapes take turns at tiles too. */
+static enum launch_product_tile tile_of(const struct cuda_product *p)
+{
+    return (enum launch_product_tile)((p->m + p->n + p->k) / PRODUCT_FORMS % LAUNCH_PRODUCT_TILES);
 }
 
 void cuda_product_run(struct exec *x, const char *op, const struct cuda_product *p)
@@ -150,6 +160,11 @@ void cuda_product_run(struct exec *x, const char *op, const struct cuda_product 
         check_fp8(p, form);
     }
     l.scratch = p->bias_gradient != NULL ? exec_scratch(x, workspace_column_sum(p->k, p->m)) : NULL;
+    if (form == PRODUCT_SHORT) {
+        product_form_launch_short(&l, tile_of(p), p);
+        exec_queued(x, op);
+        return;
+    }
     product_form_before(&l, form, p, room);
     emulated_counts_launch("product");
     struct multiplication m = {form, *p, room};

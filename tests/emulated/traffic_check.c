@@ -77,6 +77,7 @@ static bool is_in_pieces(const char *kernel)
                                           "attention_wgmma_kernel",
                                           "attention_wgmma_whole_kernel",
                                           "attention_wgmma_cluster_kernel",
+                                          "short_product_kernel",
                                           "memset"};
     bool found = false;
     for (size_t i = 0; i < sizeof kernels / sizeof kernels[0]; i++) {
@@ -213,6 +214,10 @@ int main(void)
          PRODUCT_EPILOGUE, 320},
         {"wgmma", LAUNCH_ATTENTION_WGMMA, DTYPE_BF16, false, false, BERT_TASK_QUESTION_ANSWERING,
          PRODUCT_EPILOGUE, 192},
+        {"wgmma", LAUNCH_ATTENTION_WGMMA, DTYPE_BF16, false, false, BERT_TASK_QUESTION_ANSWERING,
+         PRODUCT_SHORT, 192},
+        {"mma.sync", LAUNCH_ATTENTION_MMA, DTYPE_BF16, false, false, BERT_TASK_PRETRAINING, PRODUCT_SHORT,
+         128},
     };
     for (size_t i = 0; i < sizeof runs / sizeof runs[0]; i++) {
         check.n_compared = 0;

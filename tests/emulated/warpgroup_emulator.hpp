@@ -57,6 +57,11 @@ template <int PENDING, int N> static inline void wait_for_products(square (&sums
     emulated_wait_for_products(PENDING, sums[0].v);
 }
 
+template <int PENDING> static inline void wait_for_tiles(void)
+{
+    emulated_wait_for_products(PENDING, NULL);
+}
+
 template <typename E> static float emulated_value(uint16_t bits)
 {
     return to_float(E{bits});

@@ -8,9 +8,9 @@
 #include <string.h>
 
 /* Of few rows there are more ways to fill the multiprocessors, small tiles and sums cut in parts, than of many. */
-enum { CANDIDATES = 8, SHORT_CANDIDATES = 24, SHORT_ROWS = 1024, MOST_ALIGNMENT = 256 };
+enum { CANDIDATES = 8, SHORT_CANDIDATES = 24, SHORT_ROWS = PRODUCT_SHORT_ROWS, MOST_ALIGNMENT = 256 };
 
-/* The library's candidates for one form. */
+/* The candidates for one form: the library's, or tiles of the own kernel. */
 struct candidates {
     int n;
     cublasLtMatmulHeuristicResult_t results[SHORT_CANDIDATES];
@@ -30,6 +30,24 @@ void cuda_plan_shape(struct product_shape *s, const struct cuda_product *p)
     s->tf32 = p->tf32 && p->a_dtype == DTYPE_F32;
     s->has_bias = p->bias != NULL, s->casts_bias = p->bias != NULL && !rounded, s->has_gelu = p->gelu != NULL,
     s->has_bias_gradient = p->bias_gradient != NULL;
+    s->may_be_short = product_form_is_short(p) && cuda_short_product_is_possible();
+}
+
+bool cuda_plan_fits(const struct product_shape *s, enum product_form form, const struct cuda_product *p)
+{
+    return form == PRODUCT_SHORT ? s->may_be_short : product_form_fits(form, p);
+}
+
+/* Where the library keeps what it calls an algorithm, the own kernel keeps its tile. */
+static void set_tile(cublasLtMatmulAlgo_t *algorithm, int tile)
+{
+    memset(algorithm, 0, sizeof *algorithm);
+    algorithm->data[0] = (uint64_t)tile;
+}
+
+static enum launch_product_tile tile_of(const struct product_plan *p)
+{
+    return (enum launch_product_tile)p->algorithm.data[0];
 }
 
 static cudaDataType_t type_of(enum dtype t)
@@ -106,6 +124,9 @@ cublasStatus_t cuda_plan_open(struct product_plan *p, const struct product_tools
     memset(p, 0, sizeof *p);
     memcpy(&p->shape, s, sizeof *s);
     p->form = form;
+    if (form == PRODUCT_SHORT) {
+        return CUBLAS_STATUS_SUCCESS;
+    }
     cublasComputeType_t compute = s->tf32 ? CUBLAS_COMPUTE_32F_FAST_TF32 : CUBLAS_COMPUTE_32F;
     cublasStatus_t e = cublasLtMatmulDescCreate(&p->operation, compute, CUDA_R_32F);
     if (e == CUBLAS_STATUS_SUCCESS) {
@@ -140,6 +161,9 @@ void cuda_plan_close(struct product_plan *p)
 bool cuda_plan_check(const struct product_plan *p, const struct product_tools *t)
 {
     cublasLtMatmulHeuristicResult_t r;
+    if (p->form == PRODUCT_SHORT) {
+        return p->shape.may_be_short && p->algorithm.data[0] < LAUNCH_PRODUCT_TILES;
+    }
     return cublasLtMatmulAlgoCheck(t->handle, p->operation, p->left, p->right, p->out, p->out, &p->algorithm,
                                    &r) == CUBLAS_STATUS_SUCCESS &&
            r.workspaceSize <= t->workspace_bytes;
@@ -164,6 +188,10 @@ cublasStatus_t cuda_plan_run(const struct product_plan *plan, const struct produ
                              const struct launch *l, const struct cuda_product *p)
 {
     const float one = 1, beta = p->accumulate || plan->form == PRODUCT_BROADCAST ? 1 : 0;
+    if (plan->form == PRODUCT_SHORT) {
+        product_form_launch_short(l, tile_of(plan), p);
+        return CUBLAS_STATUS_SUCCESS;
+    }
     cublasStatus_t e = set_pointers(plan, t, p);
     if (e != CUBLAS_STATUS_SUCCESS) {
         return e;
@@ -198,6 +226,12 @@ static cublasStatus_t find_candidates(struct candidates *c, const struct product
 {
     cublasLtMatmulPreference_t preference;
     c->n = 0;
+    if (p->form == PRODUCT_SHORT) {
+        for (; c->n < LAUNCH_PRODUCT_TILES; c->n++) {
+            set_tile(&c->results[c->n].algo, c->n);
+        }
+        return CUBLAS_STATUS_SUCCESS;
+    }
     cublasStatus_t e = cublasLtMatmulPreferenceCreate(&preference);
     if (e != CUBLAS_STATUS_SUCCESS) {
         return e;
@@ -290,7 +324,7 @@ cublasStatus_t cuda_algorithm_search(struct product_plan *best, double *micros, 
     void *scratch = divert_sums(&trial, l);
     bool timed = scratch != NULL || (!p->accumulate && p->bias_gradient == NULL);
     for (int form = 0; form < PRODUCT_FORMS; form++) {
-        if (product_form_fits((enum product_form)form, p)) {
+        if (cuda_plan_fits(&shape, (enum product_form)form, p)) {
             try_form(&f, t, timed ? choices : NULL, l, &shape, &trial, (enum product_form)form);
         }
     }

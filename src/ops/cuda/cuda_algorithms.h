@@ -1,5 +1,5 @@
-/* cuda_algorithms: how cuBLASLt is to compute one shape of product: the descriptors, the library's candidates, and
- * which of them was fastest on this device.
+/* cuda_algorithms: how cuBLASLt is to compute one shape of product: the descriptors, the library's candidates, the tiles of
+ * the own kernel for few rows beside them, and which of all was fastest on this device.
  *
  * Every candidate of every form runs on the real operands with what surrounds it.  Results that are only written
  * are written where they belong, since the last run is the real one; what is added to is replaced by scratch. */
@@ -17,7 +17,8 @@ struct product_shape {
     int64_t alignment; /* of all pointers, in bytes: 256 or less */
     enum dtype c_dtype, a_dtype, b_dtype;
     bool a_transposed, b_transposed, tf32, accumulate, has_bias, has_gelu, has_bias_gradient;
-    bool casts_bias; /* it is fp32 and C is not */
+    bool casts_bias;   /* it is fp32 and C is not */
+    bool may_be_short; /* an own kernel competes (cuda_short_product.cu) */
 };
 
 struct product_plan {
@@ -38,6 +39,9 @@ struct product_tools {
 
 /* The shape of a product; bytes between its fields are zero. */
 void cuda_plan_shape(struct product_shape *s, const struct cuda_product *p);
+
+/* Whether a form is a candidate for the shape, of this product, on this device. */
+bool cuda_plan_fits(const struct product_shape *s, enum product_form form, const struct cuda_product *p);
 
 /* Descriptors of a shape in a form; `plan` can be closed whatever comes of it. */
 cublasStatus_t cuda_plan_open(struct product_plan *plan, const struct product_tools *t,

@@ -17,6 +17,7 @@ static const char *const SERVED_BY[PRODUCT_FORMS] = {
     [PRODUCT_ALONE] = "cuBLASLt",
     [PRODUCT_EPILOGUE] = "cuBLASLt with its epilogue",
     [PRODUCT_BROADCAST] = "cuBLASLt onto the broadcast bias",
+    [PRODUCT_SHORT] = "own kernel, cuda: product of few rows by wgmma",
 };
 
 struct cuda_products {
@@ -118,18 +119,20 @@ static struct status make_place(struct cuda_products *p)
 }
 
 /* "MACHINE\t8192x4096x1024 bf16 = bf16 nt, strides 4096 1024 1024, aligned 256, bias gelu"; "bias in fp32" where it is
- * rounded first, "e5m2 e4m3" where the factors differ. */
+ * rounded first, "e5m2 e4m3" where the factors differ, "or own" where the own kernel competes: a kiln without it has timed
+ * fewer candidates. */
 static void make_key(char key[PRODUCT_KEY_BYTES], const char *machine, const struct product_shape *s)
 {
     bool differ = s->a_dtype != s->b_dtype;
     snprintf(key, PRODUCT_KEY_BYTES,
-             "%s\t%lldx%lldx%lld %s = %s%s%s%s %c%c, strides %lld %lld %lld, aligned %lld%s%s%s%s%s", machine,
-             (long long)s->m, (long long)s->n, (long long)s->k, dtype_name(s->c_dtype),
+             "%s\t%lldx%lldx%lld %s = %s%s%s%s %c%c, strides %lld %lld %lld, aligned %lld%s%s%s%s%s%s",
+             machine, (long long)s->m, (long long)s->n, (long long)s->k, dtype_name(s->c_dtype),
              dtype_name(s->a_dtype), differ ? " " : "", differ ? dtype_name(s->b_dtype) : "",
              s->tf32 ? " in tf32" : "", s->a_transposed ? 't' : 'n', s->b_transposed ? 't' : 'n',
              (long long)s->c_stride, (long long)s->a_stride, (long long)s->b_stride, (long long)s->alignment,
              s->accumulate ? ", added" : "", s->has_bias ? ", bias" : "", s->casts_bias ? " in fp32" : "",
-             s->has_gelu ? ", gelu" : "", s->has_bias_gradient ? ", bias gradient" : "");
+             s->has_gelu ? ", gelu" : "", s->has_bias_gradient ? ", bias gradient" : "",
+             s->may_be_short ? ", or own" : "");
 }
 
 /* Opens the plan that was kept; false if there is none, or none that this library takes. */
@@ -138,7 +141,7 @@ static bool open_kept(struct product_plan *plan, struct cuda_products *products,
 {
     const struct product_choice *choice = product_cache_find(&products->choices->cache, key);
     if (choice == NULL || choice->form >= PRODUCT_FORMS ||
-        !product_form_fits((enum product_form)choice->form, p)) {
+        !cuda_plan_fits(shape, (enum product_form)choice->form, p)) {
         return false;
     }
     cublasStatus_t e = cuda_plan_open(plan, &products->tools, shape, (enum product_form)choice->form);

@@ -53,6 +53,15 @@ static const struct kernel ADAMW = {"adamw_kernel", .87, 1};
 
 /* The library's own: its time is that of its products, unless it only moves bytes. */
 static const struct kernel PRODUCT = {"product", .9, 1};
+static const struct kernel SHORT_PRODUCT = {"short_product_kernel", .9, .8};
+
+/* Instructions of an element of its result for GELU: 1,180 a thread for 64, less than a tenth of which wait. */
+static const double SHORT_PRODUCT_GELU = 18.5;
+
+/* By enum launch_product_tile. */
+static const struct {
+    int64_t rows, cols;
+} SHORT_TILES[LAUNCH_PRODUCT_TILES] = {{64, 64}, {64, 128}, {64, 192}, {128, 128}};
 
 static struct cuda_traffic *traffic_of(const struct exec *x)
 {
@@ -71,7 +80,7 @@ static void tell(const struct exec *x, const struct cuda_launch *l)
 static bool begins_early(const char *kernel)
 {
     return kernel == LAYERNORM.name || kernel == BIAS_GELU.name || kernel == GELU.name ||
-           kernel == GELU_NOTING.name || kernel == TANH.name;
+           kernel == GELU_NOTING.name || kernel == TANH.name || kernel == SHORT_PRODUCT.name;
 }
 
 static struct cuda_launch memory_launch(struct kernel k, double bytes)
@@ -181,15 +190,18 @@ static enum dtype factor_of(const struct linear_call *p)
 /* As far as forms look at it. */
 static struct cuda_product product_of(const struct linear_call *p)
 {
-    static const float some;
+    static const _Alignas(16) float some = 0;
     return (struct cuda_product){.m = p->m,
                                  .n = p->n,
                                  .k = p->k,
                                  .a_dtype = p->a.dtype,
                                  .c_dtype = p->c.dtype,
+                                 .a_transposed = p->side == CUDA_WEIGHT_GRADIENT,
+                                 .b_transposed = p->side == CUDA_FORWARD,
                                  .accumulate = p->accumulates,
                                  .bias = p->has_bias ? &some : NULL,
                                  .gelu = tensor_is_null(p->gelu) ? NULL : (void *)&some,
+                                 .gelu_maxima = p->gelu.has_maxima ? (uint32_t *)&some : NULL,
                                  .bias_gradient = p->has_bias_gradient ? (float *)&some : NULL};
 }
 
@@ -213,6 +225,31 @@ static int add_clearing(struct cuda_launch launches[MOST_LAUNCHES], int n, tenso
     return n + result.has_maxima;
 }
 
+static struct cuda_launch product_launch(struct kernel k, const struct exec *x, const struct linear_call *p,
+                                         double bytes)
+{
+    struct cuda_launch l = memory_launch(k, bytes_of(p->a) + bytes_of(p->b) + bytes);
+    l.flops = 2.0 * (double)p->m * (double)p->n * (double)p->k;
+    l.side = p->side;
+    l.m = p->m, l.n = p->n, l.k = p->k;
+    l.factor = factor_of(p);
+    l.tf32 = x->allow_tf32;
+    return l;
+}
+
+/* The one launch of PRODUCT_SHORT. */
+static struct cuda_launch short_launch(const struct exec *x, const struct linear_call *p,
+                                       enum launch_product_tile tile)
+{
+    bool has_gelu = !tensor_is_null(p->gelu);
+    double written = (p->in_place ? 0 : bytes_of(p->c)) + (has_gelu ? bytes_of(p->gelu) : 0);
+    struct cuda_launch l = product_launch(SHORT_PRODUCT, x, p, written);
+    l.tile_rows = SHORT_TILES[tile].rows, l.tile_cols = SHORT_TILES[tile].cols;
+    l.instructions = has_gelu ? SHORT_PRODUCT_GELU * (double)p->m * (double)p->n : 0;
+    l.issue_share = SHORT_PRODUCT.issue_share;
+    return l;
+}
+
 /* The launches of a form in order; their number. */
 static int launches_of_form(struct cuda_launch launches[MOST_LAUNCHES], const struct exec *x,
                             const struct linear_call *p, enum product_form form)
@@ -224,13 +261,7 @@ static int launches_of_form(struct cuda_launch launches[MOST_LAUNCHES], const st
     } else if (form == PRODUCT_BROADCAST) {
         launches[n++] = memory_launch(BROADCAST, c);
     }
-    launches[n] = memory_launch(PRODUCT, bytes_of(p->a) + bytes_of(p->b) + c);
-    launches[n].flops = 2.0 * (double)p->m * (double)p->n * (double)p->k;
-    launches[n].side = p->side;
-    launches[n].m = p->m, launches[n].n = p->n, launches[n].k = p->k;
-    launches[n].factor = factor_of(p);
-    launches[n].tf32 = x->allow_tf32;
-    launches[n++].bytes += p->accumulates || form == PRODUCT_BROADCAST ? c : 0;
+    launches[n++] = product_launch(PRODUCT, x, p, c + (p->accumulates || form == PRODUCT_BROADCAST ? c : 0));
     if (!tensor_is_null(p->gelu) && p->has_bias && form == PRODUCT_ALONE) {
         n = add_clearing(launches, n, p->gelu);
         launches[n++] = memory_launch(BIAS_GELU, (p->in_place ? 1 : 2) * c + bytes_of(p->gelu));
@@ -256,26 +287,44 @@ static double seconds_of(const struct exec *x, const struct cuda_launch *launche
     return seconds;
 }
 
+/* The cheapest launches so far. */
+struct cheapest {
+    struct cuda_launch launches[MOST_LAUNCHES];
+    int n;
+    double seconds;
+};
+
+static void compare_launches(struct cheapest *best, const struct exec *x,
+                             const struct cuda_launch launches[MOST_LAUNCHES], int n)
+{
+    double seconds = seconds_of(x, launches, n);
+    if (seconds < best->seconds) {
+        best->seconds = seconds;
+        best->n = n;
+        memcpy(best->launches, launches, sizeof best->launches);
+    }
+}
+
 static void multiply(const struct exec *x, const struct linear_call *p)
 {
     struct cuda_traffic *t = traffic_of(x);
-    struct cuda_launch best[MOST_LAUNCHES] = {{0}}, now[MOST_LAUNCHES];
-    double least = INFINITY;
-    int n_best = 0;
+    struct cheapest best = {.seconds = INFINITY};
     for (int form = 0; form < PRODUCT_FORMS && p->m > 0 && p->n > 0; form++) {
-        if (!is_candidate(t, (enum product_form)form, p)) {
-            continue;
-        }
-        int n = launches_of_form(now, x, p, (enum product_form)form);
-        double seconds = seconds_of(x, now, n);
-        if (seconds < least) {
-            least = seconds;
-            n_best = n;
-            memcpy(best, now, sizeof best);
+        struct cuda_launch now[MOST_LAUNCHES] = {{0}};
+        bool is_short = form == PRODUCT_SHORT;
+        for (int tile = 0; is_candidate(t, (enum product_form)form, p) && tile < LAUNCH_PRODUCT_TILES;
+             tile += is_short ? 1 : LAUNCH_PRODUCT_TILES) {
+            int n = 1;
+            if (is_short) {
+                now[0] = short_launch(x, p, (enum launch_product_tile)tile);
+            } else {
+                n = launches_of_form(now, x, p, (enum product_form)form);
+            }
+            compare_launches(&best, x, now, n);
         }
     }
-    for (int i = 0; i < n_best; i++) {
-        tell(x, &best[i]);
+    for (int i = 0; i < best.n; i++) {
+        tell(x, &best.launches[i]);
     }
 }
 

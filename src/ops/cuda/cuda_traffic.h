@@ -16,15 +16,17 @@ enum cuda_product_side { CUDA_FORWARD, CUDA_INPUT_GRADIENT, CUDA_WEIGHT_GRADIENT
 
 /* One launch.  Its time is the longest of what its bytes, instructions and products take (gpu_chips.h). */
 struct cuda_launch {
-    const char *kernel;  /* its name in cuda_*.cu, "product" for the library's, "memset" for the runtime's */
-    double bytes;        /* read and written in device memory; what comes from the caches is left out */
-    double copy_share;   /* of the rate of copies that it comes to where it has nothing else to wait for */
-    double instructions; /* issued by all its threads together, where bytes are not what bounds it; or 0 */
-    double issue_share;  /* of the slots for instructions that it fills */
-    int64_t blocks;      /* that `instructions` are spread over, two of which share a multiprocessor */
-    bool early;          /* it may begin while the launch before it ends */
-    bool beside;         /* it was recorded between queue_beside and queue_back (dev/queue.h) */
-    double waits;        /* memory accesses in a row that nothing else runs beside */
+    const char *kernel; /* its name in cuda_*.cu, "product" for the library's, "memset" for the runtime's */
+    double bytes;       /* read and written in device memory; what comes from the caches is left out */
+    double copy_share;  /* of the rate of copies that it comes to where it has nothing else to wait for */
+    double
+        instructions; /* issued by all its threads together, where bytes are not what bounds it, or behind the
+                          * products of an own kernel; or 0 */
+    double issue_share; /* of the slots for instructions that it fills */
+    int64_t blocks;     /* that `instructions` are spread over, two of which share a multiprocessor */
+    bool early;         /* it may begin while the launch before it ends */
+    bool beside;        /* it was recorded between queue_beside and queue_back (dev/queue.h) */
+    double waits;       /* memory accesses in a row that nothing else runs beside */
 
     /* Of a product, [m, k] by [k, n]: flops > 0. */
     double flops;
@@ -32,6 +34,7 @@ struct cuda_launch {
     int64_t m, n, k;
     enum dtype factor; /* e4m3 for fp8 */
     bool tf32;
+    int64_t tile_rows, tile_cols; /* of an own kernel's blocks; 0: the library's, which chooses them */
 };
 
 enum { CUDA_TRAFFIC_ANY = -1 };

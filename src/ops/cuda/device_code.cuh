@@ -27,14 +27,15 @@ struct early_start {
 };
 
 template <typename... P, typename... T>
-static inline void launch_early(const launch *l, void (*kernel)(early_start, P...), unsigned grid,
-                                unsigned block, const T &...arguments)
+static inline void launch_early(const launch *l, void (*kernel)(early_start, P...), dim3 grid, unsigned block,
+                                size_t shared, const T &...arguments)
 {
     cudaLaunchAttribute early = {};
     early.id = cudaLaunchAttributeProgrammaticStreamSerialization;
     early.val.programmaticStreamSerializationAllowed = 1;
     cudaLaunchConfig_t config = {};
-    config.gridDim = dim3(grid), config.blockDim = dim3(block), config.stream = (cudaStream_t)l->stream;
+    config.gridDim = grid, config.blockDim = dim3(block), config.dynamicSmemBytes = shared;
+    config.stream = (cudaStream_t)l->stream;
     config.attrs = &early, config.numAttrs = l->begins_early ? 1 : 0;
     cudaLaunchKernelEx(&config, kernel, early_start(), static_cast<P>(arguments)...);
 }
@@ -55,14 +56,17 @@ static inline void launch_clusters(const launch *l, void (*kernel)(P...), dim3 g
 
 #    define LAUNCH_CLUSTERS(l, kernel, grid, block, shared, ...)                                             \
         launch_clusters(l, kernel, grid, block, shared, __VA_ARGS__)
-#    define LAUNCH_EARLY(l, kernel, grid, block, ...) launch_early(l, kernel, grid, block, __VA_ARGS__)
-#    define SHARED_MEMORY(name)                       extern __shared__ __align__(16) float name[]
+#    define LAUNCH_EARLY_SHARED(l, kernel, grid, block, shared, ...)                                         \
+        launch_early(l, kernel, grid, block, shared, __VA_ARGS__)
+#    define SHARED_MEMORY(name) extern __shared__ __align__(16) float name[]
 /* clang-format off */
 #    define PRAGMA(text)        _Pragma(#text)
 /* clang-format on */
-#    define UNROLL                                    PRAGMA(unroll)
-#    define UNROLL_BY(n)                              PRAGMA(unroll n)
+#    define UNROLL              PRAGMA(unroll)
+#    define UNROLL_BY(n)        PRAGMA(unroll n)
 #endif
+
+#define LAUNCH_EARLY(l, kernel, grid, block, ...) LAUNCH_EARLY_SHARED(l, kernel, grid, block, 0, __VA_ARGS__)
 
 static const int WARP = 32, BLOCK = 128, EIGHT = 8;
 

@@ -64,7 +64,8 @@ static const struct gpu_product h200_products[] = {
     {CUDA_FORWARD, false, 8192, 20480, 5120, 705},
 };
 
-/* Copies and products were measured; gaps, waits and the clock under load are assumed. */
+/* Copies and products were measured; gaps, waits, the clock under load and the cache, 32 bytes a cycle and multiprocessor,
+ * are assumed. */
 static const struct gpu_chip chips[] = {
     {.name = "h200",
      .title = "NVIDIA H200",
@@ -72,6 +73,7 @@ static const struct gpu_chip chips[] = {
      .multiprocessors = 132,
      .clock_hz = 1.755e9,
      .copy = 4.29e12,
+     .cached = 7.4e12,
      .hot = 0.948,
      .fp32_tflops = 50,
      .tf32_tflops = 380,
@@ -210,6 +212,45 @@ double gpu_chip_product_rate(const struct gpu_chip *chip, const struct cuda_laun
 
 enum { BLOCKS_AT_ONCE = 2 }; /* of those that `cuda_launch.blocks` counts */
 
+/* An own product's tiles, and what a multiprocessor reaches with one of the library's best: no more than the library with
+ * this tile, and no more than shared memory allows at 128 bytes a cycle, where a step of 64 of k is written once and
+ * read by each warpgroup (64 x 192: 512 cycles for 384 of products).  */
+static const struct tile own_tiles[] = {{64, 64, .45}, {64, 128, .65}, {64, 192, .73}, {128, 128, .8}};
+
+/* Of an own product: its loop waits for memory by cp.async and one barrier a step, and issues 80 to 100 instructions a warp
+ * and step beside the four products, of 256 to 640 cycles (docs/numbers.md). */
+static const double OWN_SHARE = .95;
+
+/* Blocks of an own product. */
+static double own_blocks(const struct cuda_launch *l)
+{
+    return ceil((double)l->m / (double)l->tile_rows) * ceil((double)l->n / (double)l->tile_cols);
+}
+
+/* Seconds of an own product, whose tiles come in waves and read their factors from the cache, and of what it computes of
+ * each result. */
+static double own_product_seconds(const struct gpu_chip *chip, const struct cuda_launch *l)
+{
+    enum { LANES = 128 };
+    const struct gpu_product *p;
+    double rate = full_rate(chip, l, &p), share = 0;
+    rate /= share_of_tiles(chip, p->m, p->n, p->k, rate);
+    for (size_t i = 0; i < sizeof own_tiles / sizeof own_tiles[0]; i++) {
+        const struct tile *t = &own_tiles[i];
+        share = t->m == l->tile_rows && t->n == l->tile_cols ? t->share * OWN_SHARE : share;
+    }
+    CHECK(share > 0, "no share is known of tiles of %lld x %lld", (long long)l->tile_rows,
+          (long long)l->tile_cols);
+    struct tile tile = {l->tile_rows, l->tile_cols, share};
+    double n_tiles = own_blocks(l);
+    double read = 2 * n_tiles * (double)(tile.m + tile.n) * (double)l->k;
+    double waves = ceil(n_tiles / chip->multiprocessors), elements = (double)(tile.m * tile.n);
+    double finish = l->instructions / ((double)l->m * (double)l->n) * elements * waves /
+                    (LANES * chip->clock_hz * l->issue_share);
+    double products = waves * 2 * elements * (double)l->k / (rate / chip->multiprocessors * share);
+    return fmax(products, read / chip->cached) + finish;
+}
+
 /* What the instructions take: blocks too few for all multiprocessors leave some idle. */
 static double issue_seconds(const struct gpu_chip *chip, const struct cuda_launch *l)
 {
@@ -232,12 +273,17 @@ static void part_last_wave(struct gpu_phases *p, double seconds, double n, doubl
 struct gpu_phases gpu_chip_phases(const struct gpu_chip *chip, const struct cuda_launch *l)
 {
     double all = chip->multiprocessors, moved = l->bytes / (chip->copy * l->copy_share);
-    double issued = l->instructions > 0 ? issue_seconds(chip, l) : 0;
-    double multiplied = l->flops > 0 ? l->flops / gpu_chip_product_rate(chip, l) : 0;
+    bool own = l->tile_rows > 0;
+    double issued = l->instructions > 0 && !own ? issue_seconds(chip, l) : 0;
+    double multiplied = own            ? own_product_seconds(chip, l)
+                        : l->flops > 0 ? l->flops / gpu_chip_product_rate(chip, l)
+                                       : 0;
     struct gpu_phases p = {.all_s = fmax(moved, fmax(issued, multiplied)), .last = all};
     p.idle_s = fmax(0, chip->least_s - p.all_s) + l->waits * chip->wait_s +
                (l->early ? chip->early_gap_s : chip->gap_s);
-    if (multiplied > fmax(moved, issued)) {
+    if (multiplied > fmax(moved, issued) && own) {
+        part_last_wave(&p, p.all_s, own_blocks(l), all, all);
+    } else if (multiplied > fmax(moved, issued)) {
         const struct gpu_product *tabulated;
         double rate = full_rate(chip, l, &tabulated);
         struct tiling t = fullest_tiling(chip, l->m, l->n, l->k, rate);

@@ -18,6 +18,7 @@ struct gpu_chip {
     int multiprocessors;
     double clock_hz;                 /* under load */
     double copy;                     /* bytes read and written a second */
+    double cached;                   /* bytes a second from the second-level cache, to all multiprocessors */
     double hot;                      /* of the tabulated rates, where products have run for seconds */
     double fp32_tflops, tf32_tflops; /* products of fp32 matrices; 16-bit and fp8 ones are tabulated */
     double gap_s;       /* from the end of one launch of a recording to the beginning of the next */

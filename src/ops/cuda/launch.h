@@ -49,6 +49,24 @@ struct launch_rows {
     int64_t stride;
 };
 
+/* C = A B^T + bias, and gelu(C), of few rows (cuda_short_product.cu). */
+struct launch_product {
+    int64_t m, n, k;            /* n a multiple of 8, k of 64 */
+    struct launch_rows c, a, b; /* [m, n], [m, k], [n, k]; rows begin at multiples of 16 bytes */
+    const void *bias;           /* [n], or NULL */
+    int64_t bias_is_float;      /* fp32; else of the type of the matrices */
+    void *gelu;                 /* [m, n] dense, or NULL; as c.data: C is not kept */
+};
+
+/* Its tiles, rows and columns.  Their numbers are kept in files (product_cache.h): they stay. */
+enum launch_product_tile {
+    LAUNCH_TILE_64_64,
+    LAUNCH_TILE_64_128,
+    LAUNCH_TILE_64_192,
+    LAUNCH_TILE_128_128,
+    LAUNCH_PRODUCT_TILES
+};
+
 struct launch_dropout {
     uint32_t threshold, site;
     float scale;
@@ -163,6 +181,11 @@ void cuda_launch_gelu_backward(const struct launch *l, void *dpre, float *dbias,
 void cuda_launch_tanh(const struct launch *l, void *out, const void *in, enum launch_type type, int64_t n);
 void cuda_launch_tanh_backward(const struct launch *l, void *din, const void *dout, const void *out,
                                enum launch_type type, int64_t n);
+
+/* bf16 or fp16, on a device for which cuda_short_product_is_possible. */
+void cuda_launch_short_product(const struct launch *l, enum launch_product_tile tile,
+                               const struct launch_product *p, enum launch_type type);
+int cuda_short_product_is_possible(void);
 
 struct launch_norm {
     int64_t rows, cols;

@@ -239,11 +239,11 @@ __device__ inline void start_copy(E *tile, launch_rows from, int row, int n, int
     }
 }
 
-/* A warp: writes its 16 rows of sums as rows [row, row + n) from `column` on, by way of 16 rows of a tile
- * that no other warp uses. */
+/* A warp: writes its 16 rows of sums as rows [row, row + n) from `column` on, at most n_columns of them, by way of 16
+ * rows of a tile that no other warp uses. */
 template <typename LAYOUT, typename E, int N>
 __device__ inline void store_rows(launch_rows to, int row, int n, int column, const square (&sums)[N],
-                                  E *tile)
+                                  E *tile, int n_columns = N * SIDE)
 {
     const int pieces = N * SIDE / EIGHT;
     __syncwarp();
@@ -255,7 +255,7 @@ __device__ inline void store_rows(launch_rows to, int row, int n, int column, co
     UNROLL
     for (int i = 0; i < SIDE * pieces / WARP; i++) {
         int piece = i * WARP + lane_of_warp(), r = piece / pieces, c = piece % pieces * EIGHT;
-        if (r < n) {
+        if (r < n && c < n_columns) {
             *(uint4 *)((E *)to.data + (int64_t)(row + r) * to.stride + column + c) =
                 *(const uint4 *)(tile + LAYOUT::at(r, c));
         }

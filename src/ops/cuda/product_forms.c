@@ -37,3 +37,18 @@ void product_form_after(const struct launch *l, enum product_form form, const st
                                launch_type_of(p->a_dtype), p->k, p->m, workspace_runs(p->k, p->m), NULL);
     }
 }
+
+void product_form_launch_short(const struct launch *l, enum launch_product_tile tile,
+                               const struct cuda_product *p)
+{
+    const struct launch_product q = {.m = p->m,
+                                     .n = p->n,
+                                     .k = p->k,
+                                     .c = {p->c, p->c_stride},
+                                     .a = {(void *)p->a, p->a_stride},
+                                     .b = {(void *)p->b, p->b_stride},
+                                     .bias = p->bias,
+                                     .bias_is_float = p->bias != NULL && p->bias_dtype == DTYPE_F32,
+                                     .gelu = p->gelu};
+    cuda_launch_short_product(l, tile, &q, launch_type_of(p->c_dtype));
+}

@@ -14,11 +14,28 @@ enum product_form {
     PRODUCT_ALONE,     /* own kernels do the rest after it */
     PRODUCT_EPILOGUE,  /* the library adds the bias, rounded to the type of C, or sums the bias's gradient */
     PRODUCT_BROADCAST, /* the rows of C begin as the bias, and the product adds to them */
+    PRODUCT_SHORT,     /* an own kernel for few rows does all of it (cuda_short_product.cu) */
     PRODUCT_FORMS
 };
 
+/* Rows up to which an own kernel competes. */
+enum { PRODUCT_SHORT_ROWS = 1024 };
+
 /* Elements of the room through which a bias goes to the library, or its gradient comes back. */
 enum { PRODUCT_ROOM = 1 << 18 };
+
+/* What cuda_short_product.cu can do: 16-bit factors that lie along k, in whole pieces of 16 bytes. */
+static inline bool product_form_is_short(const struct cuda_product *p)
+{
+    enum { PIECE = 8, STEP = 64 }; /* elements */
+    uintptr_t pointers = (uintptr_t)p->a | (uintptr_t)p->b | (uintptr_t)p->c | (uintptr_t)p->gelu;
+    int64_t columns = p->n | p->a_stride | p->b_stride | p->c_stride;
+    bool plain = !p->a_transposed && p->b_transposed && !p->accumulate && p->bias_gradient == NULL &&
+                 p->gelu_maxima == NULL;
+    return plain && (p->a_dtype == DTYPE_BF16 || p->a_dtype == DTYPE_F16) && p->c_dtype == p->a_dtype &&
+           p->m <= PRODUCT_SHORT_ROWS && p->k > 0 && p->k % STEP == 0 && columns % PIECE == 0 &&
+           pointers % (PIECE * 2) == 0;
+}
 
 static inline bool product_form_fits(enum product_form form, const struct cuda_product *p)
 {
@@ -30,6 +47,7 @@ static inline bool product_form_fits(enum product_form form, const struct cuda_p
         }
         return (p->bias != NULL && p->n <= PRODUCT_ROOM) ||
                (p->bias_gradient != NULL && p->m <= PRODUCT_ROOM);
+    case PRODUCT_SHORT: return product_form_is_short(p);
     default: return p->bias != NULL && !p->accumulate;
     }
 }
@@ -49,7 +67,11 @@ static inline const void *product_form_bias(const struct cuda_product *p, const 
     return p->bias_dtype == p->c_dtype ? p->bias : room;
 }
 
-/* What is launched before and after the product itself.  `room` is device memory for PRODUCT_ROOM floats: the
+/* PRODUCT_SHORT, all of it. */
+void product_form_launch_short(const struct launch *l, enum launch_product_tile tile,
+                               const struct cuda_product *p);
+
+/* What is launched before and after the library's product.  `room` is device memory for PRODUCT_ROOM floats: the
  * bias in the type of C before, where it is of another, its gradient [m] in fp32 after. */
 void product_form_before(const struct launch *l, enum product_form form, const struct cuda_product *p,
                          void *room);

@@ -166,18 +166,28 @@ template <int PENDING, int N> __device__ inline void wait_for_products(square (&
     pin(sums);
 }
 
+/* Returns when all groups but the last PENDING are done with their tiles; their sums are not to be used yet. */
+template <int PENDING> __device__ inline void wait_for_tiles(void)
+{
+    WARPGROUP_ASM("wgmma.wait_group.sync.aligned %0;" : : "n"(PENDING) : "memory");
+}
+
 #    define SQUARE(s)                                                                                        \
         "+f"(s.v[0]), "+f"(s.v[1]), "+f"(s.v[2]), "+f"(s.v[3]), "+f"(s.v[4]), "+f"(s.v[5]), "+f"(s.v[6]),    \
             "+f"(s.v[7])
-#    define SQUARES_2 SQUARE(sums[0]), SQUARE(sums[1])
-#    define SQUARES_4 SQUARES_2, SQUARE(sums[2]), SQUARE(sums[3])
-#    define SQUARES_8 SQUARES_4, SQUARE(sums[4]), SQUARE(sums[5]), SQUARE(sums[6]), SQUARE(sums[7])
-#    define PLACES_2  "%0, %1, %2, %3, %4, %5, %6, %7, %8, %9, %10, %11, %12, %13, %14, %15"
+#    define SQUARES_2  SQUARE(sums[0]), SQUARE(sums[1])
+#    define SQUARES_4  SQUARES_2, SQUARE(sums[2]), SQUARE(sums[3])
+#    define SQUARES_8  SQUARES_4, SQUARE(sums[4]), SQUARE(sums[5]), SQUARE(sums[6]), SQUARE(sums[7])
+#    define SQUARES_12 SQUARES_8, SQUARE(sums[8]), SQUARE(sums[9]), SQUARE(sums[10]), SQUARE(sums[11])
+#    define PLACES_2   "%0, %1, %2, %3, %4, %5, %6, %7, %8, %9, %10, %11, %12, %13, %14, %15"
 #    define PLACES_4                                                                                         \
         PLACES_2 ", %16, %17, %18, %19, %20, %21, %22, %23, %24, %25, %26, %27, %28, %29, %30, %31"
 #    define PLACES_8                                                                                         \
         PLACES_4 ", %32, %33, %34, %35, %36, %37, %38, %39, %40, %41, %42, %43, %44, %45, %46, %47, %48, "   \
                  "%49, %50, %51, %52, %53, %54, %55, %56, %57, %58, %59, %60, %61, %62, %63"
+#    define PLACES_12                                                                                        \
+        PLACES_8 ", %64, %65, %66, %67, %68, %69, %70, %71, %72, %73, %74, %75, %76, %77, %78, %79, %80, "   \
+                 "%81, %82, %83, %84, %85, %86, %87, %88, %89, %90, %91, %92, %93, %94, %95"
 
 /* The operands behind the sums: the left factor, the right one's descriptor, whether to add to the sums, and for each
  * descriptor whether sums run over rows. */
@@ -196,6 +206,10 @@ template <int PENDING, int N> __device__ inline void wait_for_products(square (&
         WARPGROUP_ASM(WGMMA_TEXT(PLACES_8, "128", type, "%64", "%65", "%66", "%67, %68")                     \
                       : SQUARES_8                                                                            \
                       : "l"(left), "l"(right), "r"((int)add), "n"(LEFT_OVER_ROWS), "n"(RIGHT_OVER_ROWS))
+#    define WGMMA_SHARED_12(type)                                                                            \
+        WARPGROUP_ASM(WGMMA_TEXT(PLACES_12, "192", type, "%96", "%97", "%98", "%99, %100")                   \
+                      : SQUARES_12                                                                           \
+                      : "l"(left), "l"(right), "r"((int)add), "n"(LEFT_OVER_ROWS), "n"(RIGHT_OVER_ROWS))
 #    define WORDS "r"(left.word[0]), "r"(left.word[1]), "r"(left.word[2]), "r"(left.word[3])
 #    define WGMMA_REGISTERS_2(type)                                                                          \
         WARPGROUP_ASM(WGMMA_TEXT(PLACES_2, "32", type, "{%16, %17, %18, %19}", "%20", "%21", "%22")          \
@@ -210,14 +224,16 @@ template <int PENDING, int N> __device__ inline void wait_for_products(square (&
                       : SQUARES_8                                                                            \
                       : WORDS, "l"(right), "r"((int)add), "n"(RIGHT_OVER_ROWS))
 
-/* sums = left right, or sums += left right, of 64 rows and 64 or 128 columns, over 16 columns or rows. */
-#    define DEFINE_WGMMA(squares, type, name)                                                                \
+/* sums = left right, or sums += left right, of 64 rows and 32 to 192 columns, over 16 columns or rows. */
+#    define DEFINE_WGMMA_SHARED(squares, type, name)                                                         \
         template <int LEFT_OVER_ROWS, int RIGHT_OVER_ROWS>                                                   \
         __device__ inline void wgmma_shared(square(&sums)[squares], uint64_t left, uint64_t right, bool add, \
                                             type)                                                            \
         {                                                                                                    \
             WGMMA_SHARED_##squares(name);                                                                    \
-        }                                                                                                    \
+        }
+#    define DEFINE_WGMMA(squares, type, name)                                                                \
+        DEFINE_WGMMA_SHARED(squares, type, name)                                                             \
         template <int RIGHT_OVER_ROWS>                                                                       \
         __device__ inline void wgmma_registers(square(&sums)[squares], factor left, uint64_t right,          \
                                                bool add, type)                                               \
@@ -230,6 +246,8 @@ DEFINE_WGMMA(8, bf16, "bf16")
 DEFINE_WGMMA(2, f16, "f16")
 DEFINE_WGMMA(4, f16, "f16")
 DEFINE_WGMMA(8, f16, "f16")
+DEFINE_WGMMA_SHARED(12, bf16, "bf16")
+DEFINE_WGMMA_SHARED(12, f16, "f16")
 #endif
 
 /* Whether the device runs code that was compiled for sm_90a. */
@@ -276,14 +294,15 @@ __device__ inline uint64_t at_row(int row)
     return (uint64_t)(row * PANEL_ROW_BYTES) >> 4;
 }
 
-/* sums = left right^T over COLUMNS columns of both, which are tiles of so many rows. */
+/* sums = left right^T, or sums += left right^T, over COLUMNS columns of both, which are tiles of so many rows. */
 template <typename E, int COLUMNS, int LEFT_ROWS, int RIGHT_ROWS, int N>
-__device__ inline void multiply_over_columns(square (&sums)[N], uint64_t left, uint64_t right)
+__device__ inline void multiply_over_columns(square (&sums)[N], uint64_t left, uint64_t right,
+                                             bool add = false)
 {
     UNROLL
     for (int c = 0; c < COLUMNS; c += SIDE) {
-        wgmma_shared<0, 0>(sums, left + at_column<LEFT_ROWS>(c), right + at_column<RIGHT_ROWS>(c), c != 0,
-                           E());
+        wgmma_shared<0, 0>(sums, left + at_column<LEFT_ROWS>(c), right + at_column<RIGHT_ROWS>(c),
+                           add || c != 0, E());
     }
 }
 

@@ -78,6 +78,7 @@ static bool is_in_pieces(const char *kernel)
                                           "attention_wgmma_whole_kernel",
                                           "attention_wgmma_cluster_kernel",
                                           "short_product_kernel",
+                                          "attention_split_kernel",
                                           "memset"};
     bool found = false;
     for (size_t i = 0; i < sizeof kernels / sizeof kernels[0]; i++) {

@@ -55,6 +55,8 @@ static const struct kernel ADAMW = {"adamw_kernel", .87, 1};
 static const struct kernel PRODUCT = {"product", .9, 1};
 static const struct kernel SHORT_PRODUCT = {"short_product_kernel", .9, .8};
 
+static const char SPLIT_NAME[] = "attention_split_kernel";
+
 /* Instructions of an element of its result for GELU: 1,180 a thread for 64, less than a tenth of which wait. */
 static const double SHORT_PRODUCT_GELU = 18.5;
 
@@ -80,7 +82,8 @@ static void tell(const struct exec *x, const struct cuda_launch *l)
 static bool begins_early(const char *kernel)
 {
     return kernel == LAYERNORM.name || kernel == BIAS_GELU.name || kernel == GELU.name ||
-           kernel == GELU_NOTING.name || kernel == TANH.name || kernel == SHORT_PRODUCT.name;
+           kernel == GELU_NOTING.name || kernel == TANH.name || kernel == SHORT_PRODUCT.name ||
+           kernel == SPLIT_NAME;
 }
 
 static struct cuda_launch memory_launch(struct kernel k, double bytes)
@@ -509,6 +512,10 @@ static const struct attention_kernel FORWARDS[LAUNCH_ATTENTION_KERNELS] = {
      6.2,
      6.2}, /* 990 a thread for 128 x 128 scores, written too */
 };
+/* Of LAUNCH_ATTENTION_WGMMA where it cuts keys among warpgroups: a thread runs 610, copies and the sums of all
+ * warpgroups included, and 424 for each 128 keys, which are 64 scores of its own. */
+static const struct kernel SPLIT = {SPLIT_NAME, .57, .53};
+static const double SPLIT_THREAD = 610, SPLIT_SCORE = 424. / 64;
 static const struct attention_kernel WHOLES[LAUNCH_ATTENTION_KERNELS] = {
     [LAUNCH_ATTENTION_WGMMA] = {{"attention_wgmma_whole_kernel", .57, .53},
                                 42,
@@ -573,6 +580,32 @@ static struct cuda_launch attention_launch(struct attention_kernel k, const stru
 
 enum { ATTENTION_TILE = 128 };
 
+/* Keys are cut among four warpgroups of a block of 64 queries.  All that a block reads is there before it computes. */
+static void attend_split(const struct exec *x, const struct attention *a, tensor q, double bytes)
+{
+    enum { TILE = 64, THREADS = 512 };
+    int64_t sequences = tensor_count(a->cu_seqlens_q) - 1, tiles = (a->max_seqlen_q + TILE - 1) / TILE;
+    int64_t blocks = workspace_at_most(sequences * tiles, (q.dims[0] + TILE - 1) / TILE) * q.dims[1];
+    struct cuda_launch l = memory_launch(SPLIT, bytes);
+    l.instructions = scores_of(a, q) * SPLIT_SCORE + (double)(blocks * THREADS) * SPLIT_THREAD;
+    l.issue_share = SPLIT.issue_share;
+    l.blocks = 2 * blocks; /* a block elsewhere is two warpgroups */
+    l.waits = 1;
+    tell(x, &l);
+}
+
+static bool splits_keys(const struct attention *a, tensor q)
+{
+    const struct launch_attention l = {.n_rows_q = q.dims[0],
+                                       .n_sequences = tensor_count(a->cu_seqlens_q) - 1,
+                                       .n_heads = q.dims[1],
+                                       .head_size = q.dims[2],
+                                       .max_seqlen_q = a->max_seqlen_q,
+                                       .max_seqlen_kv = a->max_seqlen_kv,
+                                       .dropout = {.threshold = a->dropout.p > 0}};
+    return cuda_attention_splits_keys(&l);
+}
+
 static void traffic_attention(struct exec *x, tensor out, tensor lse, tensor q, tensor k, tensor v,
                               struct attention a)
 {
@@ -580,10 +613,13 @@ static void traffic_attention(struct exec *x, tensor out, tensor lse, tensor q, 
         move(x, FILL, bytes_of(out)); /* all rows are behind the last sequence */
         return;
     }
-    struct cuda_launch l = attention_launch(FORWARDS[attention_kernel_of(x, q)], &a, q,
-                                            bytes_of(out) + bytes_of(lse) + bytes_of(q) + bytes_of(k) +
-                                                bytes_of(v) + bits_moved(&a, q),
-                                            a.max_seqlen_q, ATTENTION_TILE);
+    enum launch_attention_kernel kernel = attention_kernel_of(x, q);
+    double bytes = bytes_of(out) + bytes_of(lse) + bytes_of(q) + bytes_of(k) + bytes_of(v) + bits_moved(&a, q);
+    if (kernel == LAUNCH_ATTENTION_WGMMA && splits_keys(&a, q)) {
+        attend_split(x, &a, q, bytes);
+        return;
+    }
+    struct cuda_launch l = attention_launch(FORWARDS[kernel], &a, q, bytes, a.max_seqlen_q, ATTENTION_TILE);
     tell(x, &l);
 }
 

@@ -257,6 +257,17 @@ struct launch_attention_rows {
 int cuda_attention_fits(enum launch_attention_kernel kernel, enum launch_type type, int64_t head_size,
                         int64_t longest, int aligned, int backward);
 
+/* Whether the forward of LAUNCH_ATTENTION_WGMMA cuts keys among warpgroups: where twice as many blocks, of half the
+ * queries, still come to no more than one for each multiprocessor of the chips that have it. */
+static inline int cuda_attention_splits_keys(const struct launch_attention *a)
+{
+    enum { MULTIPROCESSORS = 132, TILE = LAUNCH_ATTENTION_TILE };
+    int64_t tiles = a->n_sequences * ((a->max_seqlen_q + TILE - 1) / TILE);
+    int64_t filled = (a->n_rows_q + TILE - 1) / TILE; /* sequences that only fill the batch up have no rows */
+    return a->head_size == 64 && a->dropout.threshold == 0 && a->max_seqlen_kv > TILE / 2 &&
+           2 * a->n_heads * (tiles < filled ? tiles : filled) <= MULTIPROCESSORS;
+}
+
 /* By a kernel that fits.  Results are only written, but for dbias. */
 void cuda_launch_attention(const struct launch *l, enum launch_attention_kernel kernel,
                            const struct launch_attention *a, const struct launch_attention_rows *r,

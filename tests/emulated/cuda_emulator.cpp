@@ -411,12 +411,6 @@ void emulated_launch(const char *name, dim3 grid, dim3 block, size_t shared,
     emulated_counts_done();
 }
 
-void emulated_launch_early(const char *name, dim3 grid, dim3 block, size_t shared,
-                           const std::function<void()> &kernel)
-{
-    emulated_launch(name, grid, block, shared, kernel, true);
-}
-
 cudaError_t cudaMemsetAsync(void *memory, int value, size_t bytes, cudaStream_t)
 {
     emulated_counts_launch("memset");

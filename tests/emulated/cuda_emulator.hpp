@@ -60,8 +60,6 @@ extern emulated_thread *emulated;
 
 void emulated_launch(const char *name, dim3 grid, dim3 block, size_t shared,
                      const std::function<void()> &kernel, bool early = false, unsigned cluster = 1);
-void emulated_launch_early(const char *name, dim3 grid, dim3 block, size_t shared,
-                           const std::function<void()> &kernel);
 void emulated_wait_for_launch_before(void);
 /* Who waits for whom. */
 enum emulated_scope { EMULATED_WARP, EMULATED_WARPGROUP, EMULATED_BLOCK };
@@ -167,8 +165,11 @@ struct early_start {
 };
 
 #define LAUNCH_EARLY_SHARED(l, kernel, grid, block, shared, ...)                                             \
-    emulated_launch_early(#kernel, dim3(grid), dim3(block), shared,                                          \
-                          emulated_call(kernel, early_start(), __VA_ARGS__))
+    emulated_launch(#kernel, dim3(grid), dim3(block), shared,                                                \
+                    emulated_call(kernel, early_start(), __VA_ARGS__), true)
+#define LAUNCH_EARLY_CLUSTERS(l, kernel, grid, block, shared, ...)                                           \
+    emulated_launch(#kernel, grid, dim3(block), shared, emulated_call(kernel, early_start(), __VA_ARGS__),   \
+                    true, (grid).x)
 
 /* The value of another thread of the block. */
 template <typename T> static inline T emulated_shuffle(T value, unsigned from)

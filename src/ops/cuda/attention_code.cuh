@@ -387,17 +387,18 @@ __device__ static inline void soften(square (&scores)[N], square (&sums)[M], sof
     }
 }
 
-/* Sums become rows of out, sums scale / total; lse is written. */
+/* Sums become rows of out, sums scale / total; lse is written, unless another warp does it. */
 template <int M>
 __device__ static inline void settle(square (&sums)[M], const softmax &s, const launch_attention &a,
-                                     const place &p, const attention_rows &r, int query)
+                                     const place &p, const attention_rows &r, int query,
+                                     bool writes_lse = true)
 {
     UNROLL
     for (int half = 0; half < 2; half++) {
         float total = quad_sum(s.total[half]),
               factor = total > 0 ? a.dropout.scale / total : total; /* a NaN stays one */
         int i = query + square_row(2 * half);
-        if (i < p.n_q && lane_of_warp() % QUAD == 0) {
+        if (writes_lse && i < p.n_q && lane_of_warp() % QUAD == 0) {
             r.lse[(int64_t)(p.q0 + i) * a.n_heads + p.head] = LN_2 * (s.largest[half] + log2f(total));
         }
         UNROLL

@@ -204,7 +204,7 @@ __global__ __launch_bounds__(SPLIT_THREADS, 1) static void attention_split_kerne
     cp_async_wait<0>();
     merge_splits(merged, &all, sums, s, (float *)keys);
     if (query < p.n_q) {
-        settle(merged, all, a, p, r, query); /* each warpgroup writes the same lse */
+        settle(merged, all, a, p, r, query, group == 0);
         store_rows<plain_rows<SIDE>>(r.out, p.q0 + query, p.n_q - query, p.head * SPLIT_D + group * SIDE,
                                      merged, queries + threadIdx.x / WARP * SIDE * SIDE);
     }

@@ -7,28 +7,49 @@
  * of a step are given before those of the step before are waited for, so the matrix units have work while copies are
  * started; a tile is filled anew two steps after it was read, so one barrier a step is enough.
  *
- * Deterministic: a sum runs over k in one thread group's order.  C is rounded once, with its bias, and gelu is that of
+ * Where there are few tiles and k is long, a cluster of four blocks has a tile, each a part of k.  They send each other sums
+ * through distributed shared memory, and each finishes a quarter of the columns.
+ *
+ * Deterministic: a sum runs over k in a fixed order, and parts of it are added in theirs.  C is rounded once, with its bias, and gelu is that of
  * the rounded number, in the erf form of ops.h. */
 #include "ops/cuda/gelu_code.cuh"
 #include "ops/cuda/warpgroup_code.cuh"
 
-/* A tile of 64 GROUPS rows and 16 N columns, and the ring that feeds it. */
-template <int GROUPS, int N> struct product_cut {
+/* A tile of 64 GROUPS rows and 16 N columns, of which PARTS blocks have a part of k each, and the ring that feeds it. */
+template <int GROUPS, int N, int PARTS_> struct product_cut {
+    static const int PARTS = PARTS_, SHARE = N / PARTS; /* squares side by side that a block finishes */
     static const int ROWS = GROUPS * GROUP_ROWS, COLUMNS = N * SIDE, WORKERS = GROUPS * WARPGROUP;
-    static const int STEP = (ROWS + COLUMNS) * PANEL; /* elements of both factors */
-    static const int MOST_STAGES = (192 << 10) / (STEP * 2), STAGES = MOST_STAGES < 8 ? MOST_STAGES : 8;
-    static const int BYTES = STAGES * STEP * 2 + COLUMNS * (int)sizeof(float); /* a bias behind the ring */
+    static const int STEP = (ROWS + COLUMNS) * PANEL;            /* elements of both factors */
+    static const int PLACES = PARTS > 1 ? ROWS *COLUMNS * 4 : 0; /* bytes for sums of all parts */
+    static const int BIAS = COLUMNS * 4;
+    static const int MOST_STAGES = ((226 << 10) - PLACES - BIAS) / (STEP * 2);
+    static const int STAGES = MOST_STAGES < 8 ? MOST_STAGES : 8;
+    static const int BYTES = STAGES * STEP * 2 + PLACES + BIAS;
+    static_assert(N % PARTS == 0 && STAGES >= 4, "a tile without a ring");
 };
+
+/* What a block works on. */
+struct tile_of_product {
+    int row, column, part, first_step, end_step;
+};
+
+template <typename CUT> __device__ static inline tile_of_product find_tile(const launch_product &p)
+{
+    int steps = (int)p.k / PANEL, part = (int)blockIdx.x;
+    return tile_of_product{(int)blockIdx.y * CUT::ROWS, (int)blockIdx.z * CUT::COLUMNS, part,
+                           steps * part / CUT::PARTS, steps * (part + 1) / CUT::PARTS};
+}
 
 /* Starts to copy a step of both factors, if there is one. */
 template <typename CUT, typename E>
-__device__ static inline void start_step(E *tiles, const launch_product &p, int row, int column, int step)
+__device__ static inline void start_step(E *tiles, const launch_product &p, const tile_of_product &t,
+                                         int step)
 {
-    if (step * PANEL < (int)p.k) {
-        start_copy<CUT::ROWS, PANEL, CUT::WORKERS, panels<CUT::ROWS>>(tiles, p.a, row, (int)p.m - row,
+    if (step < t.end_step) {
+        start_copy<CUT::ROWS, PANEL, CUT::WORKERS, panels<CUT::ROWS>>(tiles, p.a, t.row, (int)p.m - t.row,
                                                                       step * PANEL);
         start_copy<CUT::COLUMNS, PANEL, CUT::WORKERS, panels<CUT::COLUMNS>>(
-            tiles + CUT::ROWS * PANEL, p.b, column, (int)p.n - column, step * PANEL);
+            tiles + CUT::ROWS * PANEL, p.b, t.column, (int)p.n - t.column, step * PANEL);
     }
     cp_async_commit();
 }
@@ -46,21 +67,21 @@ __device__ static inline void load_bias(float *bias, const launch_product &p, in
     }
 }
 
-/* sums = the tile of A B^T; the bias is there too. */
+/* sums = the tile of A B^T, or of this part of k; the bias is there too. */
 template <typename CUT, typename E, int N>
 __device__ static inline void multiply(square (&sums)[N], E *ring, float *bias, const launch_product &p,
-                                       int row, int column)
+                                       const tile_of_product &t)
 {
     const int STAGES = CUT::STAGES, AHEAD = STAGES - 2;
     clear_squares(sums);
     ROLLED
     for (int i = 0; i < AHEAD; i++) {
-        start_step<CUT>(ring + i * CUT::STEP, p, row, column, i);
+        start_step<CUT>(ring + i * CUT::STEP, p, t, t.first_step + i);
     }
-    load_bias<CUT, E>(bias, p, column);
-    int n_steps = (int)p.k / PANEL, read = 0, filled = AHEAD;
+    load_bias<CUT, E>(bias, p, t.column);
+    int read = 0, filled = AHEAD;
     ROLLED
-    for (int i = 0; i < n_steps; i++) {
+    for (int i = t.first_step; i < t.end_step; i++) {
         E *a = ring + read * CUT::STEP, *b = a + CUT::ROWS * PANEL;
         cp_async_wait<AHEAD - 1>();
         fence_for_products();
@@ -69,7 +90,7 @@ __device__ static inline void multiply(square (&sums)[N], E *ring, float *bias, 
         multiply_over_columns<E, PANEL, CUT::ROWS, CUT::COLUMNS>(
             sums, over_columns(a) + at_row(warpgroup_of_block() * GROUP_ROWS), over_columns(b), true);
         commit_products();
-        start_step<CUT>(ring + filled * CUT::STEP, p, row, column, i + AHEAD);
+        start_step<CUT>(ring + filled * CUT::STEP, p, t, i + AHEAD);
         wait_for_tiles<1>();
         read = read + 1 < STAGES ? read + 1 : 0;
         filled = filled + 1 < STAGES ? filled + 1 : 0;
@@ -77,6 +98,39 @@ __device__ static inline void multiply(square (&sums)[N], E *ring, float *bias, 
     wait_for_products<0>(sums);
     cp_async_wait<0>();
     __syncthreads();
+}
+
+/* All blocks of a cluster have sums of the tile over their part of k.  Each sends to each what that one finishes, where the
+ * same thread finds it, and adds what it has got in the order of parts.  The first half of the barrier at which all blocks
+ * are known to run is behind this thread. */
+template <typename CUT, int N>
+__device__ static inline void add_parts(square (&own)[CUT::SHARE], const square (&sums)[N], uint4 *places,
+                                        int part)
+{
+    const int PIECES = 2 * CUT::SHARE; /* of 16 bytes */
+    uint4 *mine = places + threadIdx.x;
+    cluster_wait();
+    UNROLL
+    for (int to = 0; to < CUT::PARTS; to++) {
+        uint32_t address = address_in_cluster(mine + part * PIECES * CUT::WORKERS, (uint32_t)to);
+        UNROLL
+        for (int i = 0; i < PIECES; i++) {
+            const float *v = &sums[to * CUT::SHARE + i / 2].v[i % 2 * 4];
+            put_in_cluster(address + (uint32_t)(i * CUT::WORKERS * (int)sizeof(uint4)),
+                           make_uint4(__float_as_uint(v[0]), __float_as_uint(v[1]), __float_as_uint(v[2]),
+                                      __float_as_uint(v[3])));
+        }
+    }
+    cluster_arrive();
+    cluster_wait();
+    clear_squares(own);
+    UNROLL
+    for (int i = 0; i < CUT::PARTS * PIECES; i++) {
+        uint4 four = mine[i * CUT::WORKERS];
+        float *v = &own[i % PIECES / 2].v[i % 2 * 4];
+        v[0] += __uint_as_float(four.x), v[1] += __uint_as_float(four.y);
+        v[2] += __uint_as_float(four.z), v[3] += __uint_as_float(four.w);
+    }
 }
 
 /* sums += bias, rounded to E. */
@@ -92,51 +146,73 @@ template <typename E, int N> __device__ static inline void add_bias(square (&sum
     }
 }
 
-template <typename E, int GROUPS, int N>
-__global__ __launch_bounds__(GROUPS *WARPGROUP, 1) static void short_product_kernel(early_start start,
-                                                                                    launch_product p)
+/* Writes columns of C and of gelu(C), by way of what was the ring. */
+template <typename CUT, typename E, int N>
+__device__ static inline void finish(square (&sums)[N], E *ring, const float *bias, const launch_product &p,
+                                     int row, int column)
 {
-    typedef product_cut<GROUPS, N> cut;
-    SHARED_TILES(memory);
-    start.wait();
-    E *ring = (E *)memory;
-    float *bias = (float *)(ring + cut::STAGES * cut::STEP);
-    int row = (int)blockIdx.x * cut::ROWS, column = (int)blockIdx.y * cut::COLUMNS;
-    square sums[N];
-    multiply<cut>(sums, ring, bias, p, row, column);
-    add_bias<E>(sums, bias);
+    typedef panels<CUT::ROWS> layout;
     int own = (int)(threadIdx.x / WARP) * SIDE, n_rows = (int)p.m - row - own, n_columns = (int)p.n - column;
     E *tile = ring + own * PANEL;
+    add_bias<E>(sums, bias);
     if (p.c.data != p.gelu) {
-        store_rows<panels<cut::ROWS>>(p.c, row + own, n_rows, column, sums, tile, n_columns);
+        store_rows<layout>(p.c, row + own, n_rows, column, sums, tile, n_columns);
     }
     if (p.gelu != NULL) {
         UNROLL
         for (int i = 0; i < N * 8; i++) {
             sums[i / 8].v[i % 8] = gelu<E>(sums[i / 8].v[i % 8]);
         }
-        store_rows<panels<cut::ROWS>>(launch_rows{p.gelu, p.n}, row + own, n_rows, column, sums, tile,
-                                      n_columns);
+        store_rows<layout>(launch_rows{p.gelu, p.n}, row + own, n_rows, column, sums, tile, n_columns);
     }
 }
 
-template <typename E, int GROUPS, int N> static void launch_tiles(const launch *l, const launch_product *p)
+template <typename E, int GROUPS, int N, int PARTS>
+__global__ __launch_bounds__(GROUPS *WARPGROUP, 1) static void short_product_kernel(early_start start,
+                                                                                    launch_product p)
 {
-    typedef product_cut<GROUPS, N> cut;
-    cudaFuncSetAttribute(short_product_kernel<E, GROUPS, N>, cudaFuncAttributeMaxDynamicSharedMemorySize,
-                         cut::BYTES);
-    dim3 grid(blocks_of(p->m, cut::ROWS), blocks_of(p->n, cut::COLUMNS)); /* neighbours share weights */
-    LAUNCH_EARLY_SHARED(l, (short_product_kernel<E, GROUPS, N>), grid, cut::WORKERS, cut::BYTES, *p);
+    typedef product_cut<GROUPS, N, PARTS> cut;
+    SHARED_TILES(memory);
+    start.wait();
+    E *ring = (E *)memory;
+    uint4 *places = (uint4 *)(ring + cut::STAGES * cut::STEP);
+    float *bias = (float *)((unsigned char *)places + cut::PLACES);
+    tile_of_product t = find_tile<cut>(p);
+    square sums[N];
+    if constexpr (PARTS > 1) {
+        square own[cut::SHARE];
+        int column = t.part * cut::SHARE * SIDE;
+        cluster_arrive();
+        multiply<cut>(sums, ring, bias, p, t);
+        add_parts<cut>(own, sums, places, t.part);
+        finish<cut>(own, ring, bias + column, p, t.row, t.column + column);
+    } else {
+        multiply<cut>(sums, ring, bias, p, t);
+        finish<cut>(sums, ring, bias, p, t.row, t.column);
+    }
+}
+
+template <typename E, int GROUPS, int N, int PARTS>
+static void launch_tiles(const launch *l, const launch_product *p)
+{
+    typedef product_cut<GROUPS, N, PARTS> cut;
+    auto *kernel = short_product_kernel<E, GROUPS, N, PARTS>;
+    cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, cut::BYTES);
+    dim3 grid(PARTS, blocks_of(p->m, cut::ROWS),
+              blocks_of(p->n, cut::COLUMNS)); /* neighbours share weights */
+    LAUNCH_EARLY_CLUSTERS(l, (short_product_kernel<E, GROUPS, N, PARTS>), grid, cut::WORKERS, cut::BYTES, *p);
 }
 
 template <typename E>
 static void launch_product_of(const launch *l, launch_product_tile tile, const launch_product *p)
 {
     switch (tile) {
-    case LAUNCH_TILE_64_64: launch_tiles<E, 1, 4>(l, p); break;
-    case LAUNCH_TILE_64_128: launch_tiles<E, 1, 8>(l, p); break;
-    case LAUNCH_TILE_64_192: launch_tiles<E, 1, 12>(l, p); break;
-    default: launch_tiles<E, 2, 8>(l, p);
+    case LAUNCH_TILE_64_64: launch_tiles<E, 1, 4, 1>(l, p); break;
+    case LAUNCH_TILE_64_128: launch_tiles<E, 1, 8, 1>(l, p); break;
+    case LAUNCH_TILE_64_192: launch_tiles<E, 1, 12, 1>(l, p); break;
+    case LAUNCH_TILE_128_128: launch_tiles<E, 2, 8, 1>(l, p); break;
+    case LAUNCH_TILE_64_64_BY_4: launch_tiles<E, 1, 4, 4>(l, p); break;
+    default: launch_tiles<E, 2, 8, 4>(l, p);
     }
 }
 

@@ -62,8 +62,9 @@ static const double SHORT_PRODUCT_GELU = 11.2;
 
 /* By enum launch_product_tile. */
 static const struct {
-    int64_t rows, cols;
-} SHORT_TILES[LAUNCH_PRODUCT_TILES] = {{64, 64}, {64, 128}, {64, 192}, {128, 128}};
+    int64_t rows, cols, parts;
+} SHORT_TILES[LAUNCH_PRODUCT_TILES] = {{64, 64, 1},   {64, 128, 1}, {64, 192, 1},
+                                       {128, 128, 1}, {64, 64, 4},  {128, 128, 4}};
 
 static struct cuda_traffic *traffic_of(const struct exec *x)
 {
@@ -248,6 +249,7 @@ static struct cuda_launch short_launch(const struct exec *x, const struct linear
     double written = (p->in_place ? 0 : bytes_of(p->c)) + (has_gelu ? bytes_of(p->gelu) : 0);
     struct cuda_launch l = product_launch(SHORT_PRODUCT, x, p, written);
     l.tile_rows = SHORT_TILES[tile].rows, l.tile_cols = SHORT_TILES[tile].cols;
+    l.parts = SHORT_TILES[tile].parts;
     l.instructions = has_gelu ? SHORT_PRODUCT_GELU * (double)p->m * (double)p->n : 0;
     l.issue_share = SHORT_PRODUCT.issue_share;
     return l;

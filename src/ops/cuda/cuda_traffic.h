@@ -35,6 +35,7 @@ struct cuda_launch {
     enum dtype factor; /* e4m3 for fp8 */
     bool tf32;
     int64_t tile_rows, tile_cols; /* of an own kernel's blocks; 0: the library's, which chooses them */
+    int64_t parts;                /* of k, each a block's of a cluster */
 };
 
 enum { CUDA_TRAFFIC_ANY = -1 };

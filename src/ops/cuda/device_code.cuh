@@ -27,37 +27,34 @@ struct early_start {
 };
 
 template <typename... P, typename... T>
-static inline void launch_early(const launch *l, void (*kernel)(early_start, P...), dim3 grid, unsigned block,
-                                size_t shared, const T &...arguments)
+static inline void launch_with(const launch *l, bool early, unsigned cluster, void (*kernel)(P...), dim3 grid,
+                               unsigned block, size_t shared, const T &...arguments)
 {
-    cudaLaunchAttribute early = {};
-    early.id = cudaLaunchAttributeProgrammaticStreamSerialization;
-    early.val.programmaticStreamSerializationAllowed = 1;
+    cudaLaunchAttribute attributes[2] = {};
     cudaLaunchConfig_t config = {};
     config.gridDim = grid, config.blockDim = dim3(block), config.dynamicSmemBytes = shared;
     config.stream = (cudaStream_t)l->stream;
-    config.attrs = &early, config.numAttrs = l->begins_early ? 1 : 0;
-    cudaLaunchKernelEx(&config, kernel, early_start(), static_cast<P>(arguments)...);
-}
-
-/* The blocks of a row of the grid are a cluster: at most eight. */
-template <typename... P, typename... T>
-static inline void launch_clusters(const launch *l, void (*kernel)(P...), dim3 grid, unsigned block,
-                                   int shared, const T &...arguments)
-{
-    cudaLaunchAttribute cluster = {};
-    cluster.id = cudaLaunchAttributeClusterDimension;
-    cluster.val.clusterDim.x = grid.x, cluster.val.clusterDim.y = 1, cluster.val.clusterDim.z = 1;
-    cudaLaunchConfig_t config = {};
-    config.gridDim = grid, config.blockDim = dim3(block), config.stream = (cudaStream_t)l->stream;
-    config.dynamicSmemBytes = (size_t)shared, config.attrs = &cluster, config.numAttrs = 1;
+    config.attrs = attributes;
+    if (early && l->begins_early) {
+        attributes[config.numAttrs].id = cudaLaunchAttributeProgrammaticStreamSerialization;
+        attributes[config.numAttrs++].val.programmaticStreamSerializationAllowed = 1;
+    }
+    if (cluster > 1) {
+        attributes[config.numAttrs].id = cudaLaunchAttributeClusterDimension;
+        attributes[config.numAttrs].val.clusterDim.x = cluster;
+        attributes[config.numAttrs].val.clusterDim.y = 1;
+        attributes[config.numAttrs++].val.clusterDim.z = 1;
+    }
     cudaLaunchKernelEx(&config, kernel, static_cast<P>(arguments)...);
 }
 
+/* In CLUSTERS the blocks of a row of the grid are a cluster: at most eight. */
 #    define LAUNCH_CLUSTERS(l, kernel, grid, block, shared, ...)                                             \
-        launch_clusters(l, kernel, grid, block, shared, __VA_ARGS__)
+        launch_with(l, false, (grid).x, kernel, grid, block, shared, __VA_ARGS__)
 #    define LAUNCH_EARLY_SHARED(l, kernel, grid, block, shared, ...)                                         \
-        launch_early(l, kernel, grid, block, shared, __VA_ARGS__)
+        launch_with(l, true, 1, kernel, dim3(grid), block, shared, early_start(), __VA_ARGS__)
+#    define LAUNCH_EARLY_CLUSTERS(l, kernel, grid, block, shared, ...)                                       \
+        launch_with(l, true, (grid).x, kernel, grid, block, shared, early_start(), __VA_ARGS__)
 #    define SHARED_MEMORY(name) extern __shared__ __align__(16) float name[]
 /* clang-format off */
 #    define PRAGMA(text)        _Pragma(#text)

@@ -213,25 +213,33 @@ double gpu_chip_product_rate(const struct gpu_chip *chip, const struct cuda_laun
 enum { BLOCKS_AT_ONCE = 2 }; /* of those that `cuda_launch.blocks` counts */
 
 /* An own product's tiles, and what a multiprocessor reaches with one of the library's best: no more than the library with
- * this tile, and no more than shared memory allows at 128 bytes a cycle, where a step of 64 of k is written once and
- * read by each warpgroup (64 x 192: 512 cycles for 384 of products).  */
+ * this tile, and no more than shared memory allows (64 x 192: 512 cycles for 384 of products). */
 static const struct tile own_tiles[] = {{64, 64, .45}, {64, 128, .65}, {64, 192, .73}, {128, 128, .8}};
 
-/* Of an own product: its loop waits for memory by cp.async and one barrier a step, and issues 80 to 100 instructions a warp
- * and step beside the four products, of 256 to 640 cycles (docs/numbers.md). */
-static const double OWN_SHARE = .95;
+/* Of an own product beside the library's with the same tile: one barrier a step that the library's loops do not have, and 94
+ * to 130 instructions a warp and step, for which shared memory leaves 256 to 640 cycles, and this price 530 and more
+ * (docs/numbers.md).  Instructions of an element of its result, bias and rounding. */
+static const double OWN_SHARE = .95, OWN_RESULT = 8.4;
 
-/* Blocks of an own product. */
-static double own_blocks(const struct cuda_launch *l)
+/* How the blocks of an own product lie on a chip.  Clusters lie within parts of it, of 16 or 18 multiprocessors. */
+struct own_blocks {
+    double n, waves;
+    double k; /* of a block */
+};
+
+static struct own_blocks blocks_of_own(const struct gpu_chip *chip, const struct cuda_launch *l)
 {
-    return ceil((double)l->m / (double)l->tile_rows) * ceil((double)l->n / (double)l->tile_cols);
+    enum { PART = 16 };
+    double n = ceil((double)l->m / (double)l->tile_rows) * ceil((double)l->n / (double)l->tile_cols) *
+               (double)l->parts;
+    int places = l->parts > 1 ? chip->multiprocessors / PART * PART : chip->multiprocessors;
+    return (struct own_blocks){n, ceil(n / places), (double)l->k / (double)l->parts};
 }
 
-/* Seconds of an own product, whose tiles come in waves and read their factors from the cache, and of what it computes of
- * each result. */
-static double own_product_seconds(const struct gpu_chip *chip, const struct cuda_launch *l)
+/* Its products at the library's rate. */
+static double own_seconds_by_rate(const struct gpu_chip *chip, const struct cuda_launch *l,
+                                  struct own_blocks b)
 {
-    enum { LANES = 128 };
     const struct gpu_product *p;
     double rate = full_rate(chip, l, &p), share = 0;
     rate /= share_of_tiles(chip, p->m, p->n, p->k, rate);
@@ -241,14 +249,33 @@ static double own_product_seconds(const struct gpu_chip *chip, const struct cuda
     }
     CHECK(share > 0, "no share is known of tiles of %lld x %lld", (long long)l->tile_rows,
           (long long)l->tile_cols);
-    struct tile tile = {l->tile_rows, l->tile_cols, share};
-    double n_tiles = own_blocks(l);
-    double read = 2 * n_tiles * (double)(tile.m + tile.n) * (double)l->k;
-    double waves = ceil(n_tiles / chip->multiprocessors), elements = (double)(tile.m * tile.n);
-    double finish = l->instructions / ((double)l->m * (double)l->n) * elements * waves /
-                    (LANES * chip->clock_hz * l->issue_share);
-    double products = waves * 2 * elements * (double)l->k / (rate / chip->multiprocessors * share);
-    return fmax(products, read / chip->cached) + finish;
+    return b.waves * 2 * (double)(l->tile_rows * l->tile_cols) * b.k / (rate / chip->multiprocessors * share);
+}
+
+/* Its products as they are counted, less what is behind them: the first bytes are waited for; a step of 64 of k takes shared
+ * memory, of 128 bytes a cycle, one writing and for each 64 rows one reading; and all steps are read from the cache. */
+static double own_seconds_by_count(const struct gpu_chip *chip, const struct cuda_launch *l,
+                                   struct own_blocks b)
+{
+    enum { STEP = 64 };
+    double m = (double)l->tile_rows, n = (double)l->tile_cols, cycles = 2 * m + n + m * n / 64;
+    double shared = b.waves * b.k / STEP * cycles / chip->clock_hz;
+    return chip->wait_s + fmax(shared, 2 * b.n * (m + n) * b.k / chip->cached);
+}
+
+/* Seconds of an own product: the longer of both, with what it computes of each result, which the library's rate holds but for
+ * GELU; and that blocks of a cluster send each other their sums, at the rate of the cache, and wait for them. */
+static double own_product_seconds(const struct gpu_chip *chip, const struct cuda_launch *l)
+{
+    enum { LANES = 128 };
+    struct own_blocks b = blocks_of_own(chip, l);
+    double elements = b.waves * (double)(l->tile_rows * l->tile_cols) / (double)l->parts;
+    double one = elements / (LANES * chip->clock_hz * l->issue_share);
+    double gelu = l->instructions / ((double)l->m * (double)l->n) * one;
+    double sent = 4 * elements * (double)(l->parts - 1) * chip->multiprocessors;
+    double parts = l->parts > 1 ? sent / chip->cached + b.waves * chip->wait_s : 0;
+    return fmax(own_seconds_by_rate(chip, l, b), own_seconds_by_count(chip, l, b) + OWN_RESULT * one) + gelu +
+           parts;
 }
 
 /* What the instructions take: blocks too few for all multiprocessors leave some idle. */
@@ -282,7 +309,7 @@ struct gpu_phases gpu_chip_phases(const struct gpu_chip *chip, const struct cuda
     p.idle_s = fmax(0, chip->least_s - p.all_s) + l->waits * chip->wait_s +
                (l->early ? chip->early_gap_s : chip->gap_s);
     if (multiplied > fmax(moved, issued) && own) {
-        part_last_wave(&p, p.all_s, own_blocks(l), all, all);
+        part_last_wave(&p, p.all_s, blocks_of_own(chip, l).n, all, all);
     } else if (multiplied > fmax(moved, issued)) {
         const struct gpu_product *tabulated;
         double rate = full_rate(chip, l, &tabulated);

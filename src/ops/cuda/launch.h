@@ -64,6 +64,8 @@ enum launch_product_tile {
     LAUNCH_TILE_64_128,
     LAUNCH_TILE_64_192,
     LAUNCH_TILE_128_128,
+    LAUNCH_TILE_64_64_BY_4, /* four blocks have a part of k each */
+    LAUNCH_TILE_128_128_BY_4,
     LAUNCH_PRODUCT_TILES
 };
 

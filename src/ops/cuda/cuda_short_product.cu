@@ -133,37 +133,58 @@ __device__ static inline void add_parts(square (&own)[CUT::SHARE], const square 
     }
 }
 
-/* sums += bias, rounded to E. */
-template <typename E, int N> __device__ static inline void add_bias(square (&sums)[N], const float *bias)
+/* sums += bias. */
+template <int N> __device__ static inline void add_bias(square (&sums)[N], const float *bias)
+{
+    UNROLL
+    for (int i = 0; i < N * 8; i++) {
+        sums[i / 8].v[i % 8] += bias[i / 8 * SIDE + square_column(i % 8)];
+    }
+}
+
+/* sums = gelu of what they are rounded to. */
+template <typename E, int N> __device__ static inline void apply_gelu(square (&sums)[N])
 {
     UNROLL
     for (int i = 0; i < N * 4; i++) {
         float *pair = &sums[i / 4].v[i % 4 * 2];
-        const float *b = bias + i / 4 * SIDE + square_column(i % 4 * 2);
-        uint32_t word = pack_two(pair[0] + b[0], pair[1] + b[1], E());
-        pair[0] = to_float(E{(uint16_t)word});
-        pair[1] = to_float(E{(uint16_t)(word >> 16)});
+        uint32_t word = pack_two(pair[0], pair[1], E());
+        pair[0] = gelu<E>(to_float(E{(uint16_t)word}));
+        pair[1] = gelu<E>(to_float(E{(uint16_t)(word >> 16)}));
     }
 }
 
-/* Writes columns of C and of gelu(C), by way of what was the ring. */
+/* Writes a warp's rows of sums, a panel at a time, by way of what was the ring. */
+template <typename CUT, typename E, int N>
+__device__ static inline void store_panels(launch_rows to, const square (&sums)[N], E *ring,
+                                           const launch_product &p, int row, int column)
+{
+    const int SQUARES = N < PANEL / SIDE ? N : PANEL / SIDE;
+    int own = (int)(threadIdx.x / WARP) * SIDE;
+    UNROLL
+    for (int first = 0; first < N; first += SQUARES, column += PANEL) {
+        square some[SQUARES];
+        UNROLL
+        for (int i = 0; i < SQUARES; i++) {
+            some[i] = sums[first + i];
+        }
+        store_rows<panels<CUT::ROWS>>(to, row + own, (int)p.m - row - own, column, some, ring + own * PANEL,
+                                      (int)p.n - column);
+    }
+}
+
+/* Writes columns of C and of gelu(C). */
 template <typename CUT, typename E, int N>
 __device__ static inline void finish(square (&sums)[N], E *ring, const float *bias, const launch_product &p,
                                      int row, int column)
 {
-    typedef panels<CUT::ROWS> layout;
-    int own = (int)(threadIdx.x / WARP) * SIDE, n_rows = (int)p.m - row - own, n_columns = (int)p.n - column;
-    E *tile = ring + own * PANEL;
-    add_bias<E>(sums, bias);
+    add_bias(sums, bias);
     if (p.c.data != p.gelu) {
-        store_rows<layout>(p.c, row + own, n_rows, column, sums, tile, n_columns);
+        store_panels<CUT>(p.c, sums, ring, p, row, column);
     }
     if (p.gelu != NULL) {
-        UNROLL
-        for (int i = 0; i < N * 8; i++) {
-            sums[i / 8].v[i % 8] = gelu<E>(sums[i / 8].v[i % 8]);
-        }
-        store_rows<layout>(launch_rows{p.gelu, p.n}, row + own, n_rows, column, sums, tile, n_columns);
+        apply_gelu<E>(sums);
+        store_panels<CUT>(launch_rows{p.gelu, p.n}, sums, ring, p, row, column);
     }
 }
 

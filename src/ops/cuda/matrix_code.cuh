@@ -252,13 +252,21 @@ __device__ inline void store_rows(launch_rows to, int row, int n, int column, co
         store_left<LAYOUT>(tile, 0, i * SIDE, left_factor<E>(sums[i]));
     }
     __syncwarp();
+    const int step = WARP / pieces; /* rows of a turn, where they are whole */
+    int first = lane_of_warp() / pieces, c = lane_of_warp() % pieces * EIGHT;
+    E *next = (E *)to.data + (int64_t)(row + first) * to.stride + column + c;
     UNROLL
     for (int i = 0; i < SIDE * pieces / WARP; i++) {
-        int piece = i * WARP + lane_of_warp(), r = piece / pieces, c = piece % pieces * EIGHT;
-        if (r < n && c < n_columns) {
-            *(uint4 *)((E *)to.data + (int64_t)(row + r) * to.stride + column + c) =
-                *(const uint4 *)(tile + LAYOUT::at(r, c));
+        int r = first + i * step;
+        if (WARP % pieces != 0) {
+            int piece = i * WARP + lane_of_warp();
+            r = piece / pieces, c = piece % pieces * EIGHT;
+            next = (E *)to.data + (int64_t)(row + r) * to.stride + column + c;
         }
+        if (r < n && c < n_columns) {
+            *(uint4 *)next = *(const uint4 *)(tile + LAYOUT::at(r, c));
+        }
+        next += step * to.stride;
     }
 }
 

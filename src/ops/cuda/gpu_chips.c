@@ -217,7 +217,7 @@ enum { BLOCKS_AT_ONCE = 2 }; /* of those that `cuda_launch.blocks` counts */
 static const struct tile own_tiles[] = {{64, 64, .45}, {64, 128, .65}, {64, 192, .73}, {128, 128, .8}};
 
 /* Of an own product beside the library's with the same tile: one barrier a step that the library's loops do not have, and 94
- * to 131 instructions a warp and step, for which shared memory leaves 256 to 640 cycles, and this price 530 and more
+ * to 131 instructions a warp and step, for which shared memory leaves 256 to 640 cycles, and this price 380 and more
  * (docs/numbers.md).  Instructions of an element of its result, bias and rounding. */
 static const double OWN_SHARE = .95, OWN_RESULT = 4.9;
 

@@ -49,6 +49,34 @@ static void test_products(void)
     EXPECT(s.code == STATUS_USAGE && strstr(s.message, "only of h200") != NULL, "%s", s.message);
 }
 
+/* Of the own kernel for few rows: every tile has a price, which no multiprocessor beats and more instructions raise; parts of
+ * a long sum are worth what they cost, those of a short one are not. */
+static void test_own_products(void)
+{
+    static const int64_t tiles[][2] = {{64, 64}, {64, 128}, {64, 192}, {128, 128}};
+    const struct gpu_chip *chip = h200();
+    for (int i = 0; i < 4; i++) {
+        for (int64_t m = 1; m <= 1024; m = 2 * m + 1) {
+            struct cuda_launch l = product(CUDA_FORWARD, m, 1024, 1024, false);
+            l.tile_rows = tiles[i][0], l.tile_cols = tiles[i][1], l.parts = 1, l.issue_share = 1;
+            double plain = gpu_chip_seconds(chip, &l);
+            EXPECT(plain > chip->gap_s + chip->least_s && plain > l.flops / 807e12, "%g s of %lld rows",
+                   plain, (long long)m);
+            l.instructions = 12 * (double)(m * 1024);
+            EXPECT(gpu_chip_seconds(chip, &l) > plain, "GELU costs nothing");
+        }
+    }
+    struct cuda_launch l = product(CUDA_FORWARD, 384, 1024, 4096, false);
+    l.tile_rows = l.tile_cols = 128, l.parts = 1, l.issue_share = 1;
+    double whole = gpu_chip_seconds(chip, &l);
+    l.parts = 4;
+    EXPECT(gpu_chip_seconds(chip, &l) < 0.5 * whole, "96 blocks are as slow as 24");
+    l.k = 64, l.flops /= 64;
+    double in_parts = gpu_chip_seconds(chip, &l);
+    l.parts = 1;
+    EXPECT(gpu_chip_seconds(chip, &l) < in_parts, "sums are sent for nothing");
+}
+
 static void test_launches(void)
 {
     const struct gpu_chip *chip = h200();
@@ -324,6 +352,7 @@ int main(void)
     test_beside(true);
     test_beside(false);
     test_products();
+    test_own_products();
     test_launches();
     test_layer();
     test_bits();

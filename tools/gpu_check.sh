@@ -72,6 +72,11 @@ attention_steps() # kernel dtype words
     KILN_ATTENTION=$1 op_steps "$3 by $1" "$2" attention attention_backward
 }
 
+product_steps() # tile dtype
+{
+    KILN_PRODUCT=$1 op_steps ", by $1" "$2" linear linear_gelu
+}
+
 dir=$work # for corpus.sh
 . tests/cli/corpus.sh
 
@@ -130,6 +135,7 @@ first_part()
     attention_steps wgmma bf16 ""
     KILN_ATTENTION=cluster op_steps " by cluster" bf16 attention_backward
     attention_steps mma.sync bf16 ""
+    for tile in 64x64 64x128 64x192 128x128 64x64by4 128x128by4; do product_steps $tile bf16; done
     op_steps "" bf16 $hot
     attention_steps wgmma bf16 ", large"
     KILN_ATTENTION=cluster op_steps ", large by cluster" bf16 attention_backward
@@ -156,6 +162,7 @@ rest()
     step "memory as planned" memory_as_planned
     op_steps "" fp32 $hot $others
     op_steps "" fp16 $hot $others
+    for tile in 64x192 128x128by4; do product_steps $tile fp16; done
     for kernel in mma.sync wgmma cluster; do attention_steps $kernel fp16 ""; done # where one does not fit, another is taken
     for dtype in bf16 fp16; do attention_steps plain $dtype ""; done
     step "conversions of fp16" "$build/tests/test_cuda_half"

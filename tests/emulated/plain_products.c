@@ -128,20 +128,21 @@ static void check_fp8(const struct cuda_product *p, enum product_form form)
 
 int emulated_form = -1;
 
-/* Shapes take turns, unless a test or KILN_EMULATED_FORM asks for one. */
+static int asked_for = PRODUCT_ANY; /* KILN_PRODUCT */
+
+/* Shapes take turns, unless a test or KILN_PRODUCT asks for one. */
 static enum product_form form_of(const struct cuda_product *p)
 {
-    const char *asked_for = getenv("KILN_EMULATED_FORM");
-    int64_t form = emulated_form >= 0  ? emulated_form
-                   : asked_for != NULL ? atoi(asked_for) % PRODUCT_FORMS
-                                       : (p->m + p->n + p->k) % PRODUCT_FORMS;
+    int64_t turn = (p->m + p->n + p->k) % (asked_for == PRODUCT_LIBRARY ? PRODUCT_SHORT : PRODUCT_FORMS);
+    int64_t form = emulated_form >= 0 ? emulated_form : asked_for >= 0 ? PRODUCT_SHORT : turn;
     return product_form_from((enum product_form)form, p);
 }
 
-/* Shapes take turns at tiles too. */
+/* At tiles too. */
 static enum launch_product_tile tile_of(const struct cuda_product *p)
 {
-    return (enum launch_product_tile)((p->m + p->n + p->k) / PRODUCT_FORMS % LAUNCH_PRODUCT_TILES);
+    int64_t turn = (p->m + p->n + p->k) / PRODUCT_FORMS % LAUNCH_PRODUCT_TILES;
+    return (enum launch_product_tile)(asked_for >= 0 ? asked_for : turn);
 }
 
 void cuda_product_run(struct exec *x, const char *op, const struct cuda_product *p)
@@ -185,8 +186,9 @@ void cuda_product_run(struct exec *x, const char *op, const struct cuda_product 
 
 static struct status emulated_open(void **context)
 {
-    int asked_for;
-    TRY(attention_kernel_asked_for(&asked_for));
+    int attention_asked_for;
+    TRY(attention_kernel_asked_for(&attention_asked_for));
+    TRY(product_asked_for(&asked_for));
     struct cuda_context *c = calloc(1, sizeof *c);
     struct cuda_choices *choices = calloc(1, sizeof *choices);
     int32_t *fault = emulated_memory_take_pinned(LAUNCH_FAULT_WORDS * sizeof *fault);
@@ -200,7 +202,7 @@ static struct status emulated_open(void **context)
     snprintf(choices->machine, sizeof choices->machine, "emulator");
     c->choices = choices;
     c->launch.fault = fault;
-    c->attention_asked_for = asked_for;
+    c->attention_asked_for = attention_asked_for;
     emulated_queue_open(c);
     return status_ok();
 }

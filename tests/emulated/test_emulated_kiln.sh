@@ -25,6 +25,8 @@ train() # directory flags...
 
 KILN_ATTENTION=flash expect 64 "KILN_ATTENTION=flash: no kernel of attention is called that; there are plain" \
     train "$dir/flash" --device cuda
+KILN_PRODUCT=huge expect 64 "KILN_PRODUCT=huge: no form of a product is called that; there are library, 64x64," \
+    train "$dir/huge" --device cuda
 KILN_ATTENTION=plain expect 0 "memory" train "$dir/plain" --device cuda --max_steps 1 --migration_log "$dir/plain.log"
 grep -q "plain attention: KILN_ATTENTION asks for it" "$dir/plain.log" || fail "$(grep attention "$dir/plain.log")"
 

@@ -144,6 +144,14 @@ cublasStatus_t cuda_plan_open(struct product_plan *p, const struct product_tools
     return e == CUBLAS_STATUS_SUCCESS ? make_layouts(p) : e;
 }
 
+void cuda_plan_open_short(struct product_plan *p, const struct product_shape *s, int tile)
+{
+    memset(p, 0, sizeof *p);
+    memcpy(&p->shape, s, sizeof *s);
+    p->form = PRODUCT_SHORT;
+    set_tile(&p->algorithm, tile);
+}
+
 void cuda_plan_close(struct product_plan *p)
 {
     cublasLtMatrixLayout_t layouts[] = {p->left, p->right, p->out};
@@ -314,18 +322,16 @@ static void try_form(struct finding *f, const struct product_tools *t, struct cu
 
 cublasStatus_t cuda_algorithm_search(struct product_plan *best, double *micros, const struct product_tools *t,
                                      struct cuda_choices *choices, const struct launch *l,
-                                     const struct cuda_product *p)
+                                     const struct product_shape *shape, const struct cuda_product *p)
 {
-    struct product_shape shape;
     struct cuda_product trial = *p;
     struct finding f = {.why_not = CUBLAS_STATUS_NOT_SUPPORTED};
-    cuda_plan_shape(&shape, p);
     memset(best, 0, sizeof *best);
     void *scratch = divert_sums(&trial, l);
     bool timed = scratch != NULL || (!p->accumulate && p->bias_gradient == NULL);
     for (int form = 0; form < PRODUCT_FORMS; form++) {
-        if (cuda_plan_fits(&shape, (enum product_form)form, p)) {
-            try_form(&f, t, timed ? choices : NULL, l, &shape, &trial, (enum product_form)form);
+        if (cuda_plan_fits(shape, (enum product_form)form, p)) {
+            try_form(&f, t, timed ? choices : NULL, l, shape, &trial, (enum product_form)form);
         }
     }
     cudaFree(scratch);
@@ -337,7 +343,7 @@ cublasStatus_t cuda_algorithm_search(struct product_plan *best, double *micros, 
                     "choice is taken",
                     (long long)p->m, (long long)p->n, (long long)p->k);
     }
-    cublasStatus_t e = cuda_plan_open(best, t, &shape, f.form);
+    cublasStatus_t e = cuda_plan_open(best, t, shape, f.form);
     best->algorithm = f.algorithm;
     *micros = f.micros;
     return e;

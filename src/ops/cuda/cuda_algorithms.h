@@ -48,6 +48,9 @@ cublasStatus_t cuda_plan_open(struct product_plan *plan, const struct product_to
                               const struct product_shape *s, enum product_form form);
 void cuda_plan_close(struct product_plan *plan);
 
+/* The plan of PRODUCT_SHORT with this tile. */
+void cuda_plan_open_short(struct product_plan *plan, const struct product_shape *s, int tile);
+
 /* Whether the plan's algorithm can run on this device. */
 bool cuda_plan_check(const struct product_plan *plan, const struct product_tools *t);
 
@@ -59,6 +62,6 @@ cublasStatus_t cuda_plan_run(const struct product_plan *plan, const struct produ
  * and the library's first candidate was taken, which the log tells. */
 cublasStatus_t cuda_algorithm_search(struct product_plan *best, double *micros, const struct product_tools *t,
                                      struct cuda_choices *choices, const struct launch *l,
-                                     const struct cuda_product *p);
+                                     const struct product_shape *shape, const struct cuda_product *p);
 
 #endif

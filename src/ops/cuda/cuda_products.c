@@ -25,6 +25,7 @@ struct cuda_products {
     struct product_plan **plans;        /* [capacity] by hash of the shape; NULL: free */
     size_t n_plans, capacity;           /* a power of two */
     struct cuda_choices *choices;       /* the context's */
+    int asked_for;                      /* product_asked_for */
 };
 
 static struct status refused(const char *what, cublasStatus_t e)
@@ -60,6 +61,7 @@ struct status cuda_products_open(struct cuda_products **products, struct cuda_ch
         return status_error(STATUS_MEMORY, "out of memory for cuBLASLt");
     }
     p->choices = choices;
+    TRY(product_asked_for(&p->asked_for));
     return open_tools(p);
 }
 
@@ -155,10 +157,11 @@ static bool open_kept(struct product_plan *plan, struct cuda_products *products,
 
 /* Finds the fastest plan and keeps it. */
 static cublasStatus_t open_fastest(struct product_plan *plan, struct cuda_products *products, const char *key,
-                                   const struct launch *l, const struct cuda_product *p)
+                                   const struct launch *l, const struct product_shape *shape,
+                                   const struct cuda_product *p)
 {
     double micros = 0;
-    cublasStatus_t e = cuda_algorithm_search(plan, &micros, &products->tools, products->choices, l, p);
+    cublasStatus_t e = cuda_algorithm_search(plan, &micros, &products->tools, products->choices, l, shape, p);
     if (e != CUBLAS_STATUS_SUCCESS) {
         cuda_plan_close(plan);
         return e;
@@ -191,8 +194,10 @@ static struct product_plan *make_plan(struct exec *x, const char *op, const stru
         return NULL;
     }
     make_key(key, products->choices->machine, shape);
-    if (!open_kept(plan, products, key, shape, p)) {
-        cublasStatus_t e = open_fastest(plan, products, key, l, p);
+    if (products->asked_for >= 0 && shape->may_be_short) { /* nothing is timed, and nothing kept */
+        cuda_plan_open_short(plan, shape, products->asked_for);
+    } else if (!open_kept(plan, products, key, shape, p)) {
+        cublasStatus_t e = open_fastest(plan, products, key, l, shape, p);
         if (e != CUBLAS_STATUS_SUCCESS) {
             free(plan);
             exec_fail(x, STATUS_INTERNAL, op, "cuBLASLt has no product of %lld x %lld x %lld: %s",
@@ -212,6 +217,7 @@ static const struct product_plan *plan_of(struct exec *x, const char *op, const 
     struct cuda_products *products = ((struct cuda_context *)x->context)->products;
     struct product_shape shape;
     cuda_plan_shape(&shape, p);
+    shape.may_be_short = shape.may_be_short && products->asked_for != PRODUCT_LIBRARY;
     const struct product_plan *known =
         products->capacity > 0 ? *place_of(products->plans, products->capacity, &shape) : NULL;
     return known != NULL ? known : make_plan(x, op, l, &shape, p);

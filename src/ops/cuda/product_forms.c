@@ -2,6 +2,38 @@
 
 #include "ops/workspace.h"
 
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static const char VARIABLE[] = "KILN_PRODUCT", LIBRARY[] = "library";
+
+static const char *const TILES[LAUNCH_PRODUCT_TILES] = {
+    [LAUNCH_TILE_64_64] = "64x64",         [LAUNCH_TILE_64_128] = "64x128",
+    [LAUNCH_TILE_64_192] = "64x192",       [LAUNCH_TILE_128_128] = "128x128",
+    [LAUNCH_TILE_64_64_BY_4] = "64x64by4", [LAUNCH_TILE_128_128_BY_4] = "128x128by4",
+};
+
+struct status product_asked_for(int *asked_for)
+{
+    const char *name = getenv(VARIABLE);
+    char names[128];
+    int used = snprintf(names, sizeof names, "%s", LIBRARY);
+    *asked_for = PRODUCT_ANY;
+    if (name == NULL || name[0] == '\0') {
+        return status_ok();
+    }
+    *asked_for = strcmp(name, LIBRARY) == 0 ? PRODUCT_LIBRARY : PRODUCT_ANY;
+    for (int i = 0; i < LAUNCH_PRODUCT_TILES; i++) {
+        *asked_for = strcmp(name, TILES[i]) == 0 ? i : *asked_for;
+        used += snprintf(names + used, sizeof names - (size_t)used, ", %s", TILES[i]);
+    }
+    return *asked_for != PRODUCT_ANY
+               ? status_ok()
+               : status_error(STATUS_USAGE, "%s=%.40s: no form of a product is called that; there are %s",
+                              VARIABLE, name, names);
+}
+
 static enum launch_type launch_type_of(enum dtype t)
 {
     CHECK(t == DTYPE_F32 || t == DTYPE_BF16 || t == DTYPE_F16, "a product of %s", dtype_name(t));

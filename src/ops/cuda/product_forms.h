@@ -21,6 +21,12 @@ enum product_form {
 /* Rows up to which an own kernel competes. */
 enum { PRODUCT_SHORT_ROWS = 1024 };
 
+/* What KILN_PRODUCT asks for: nothing, the library alone, or a tile of the own kernel wherever it fits. */
+enum { PRODUCT_ANY = -1, PRODUCT_LIBRARY = -2 };
+
+/* That, from "library", "64x64" and so on; STATUS_USAGE for a name that is none. */
+struct status product_asked_for(int *asked_for);
+
 /* Elements of the room through which a bias goes to the library, or its gradient comes back. */
 enum { PRODUCT_ROOM = 1 << 18 };
 

@@ -264,7 +264,7 @@ struct trial {
 static bool run_trial(void *self)
 {
     const struct trial *t = self;
-    return cuda_plan_run(t->plan, t->t, t->l, t->p) == CUBLAS_STATUS_SUCCESS;
+    return cuda_plan_run(t->plan, t->t, t->l, t->p) == CUBLAS_STATUS_SUCCESS && cuda_launch_error() == NULL;
 }
 
 /* Device memory to add to in place of what the product adds to; NULL if there is none, and nothing to take. */

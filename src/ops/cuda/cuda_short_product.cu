@@ -10,8 +10,8 @@
  * Where there are few tiles and k is long, a cluster of four blocks has a tile, each a part of k.  They send each other sums
  * through distributed shared memory, and each finishes a quarter of the columns.
  *
- * Deterministic: a sum runs over k in a fixed order, and parts of it are added in theirs.  C is rounded once, with its bias, and gelu is that of
- * the rounded number, in the erf form of ops.h. */
+ * Deterministic: a sum runs over k in a fixed order, and parts of it are added in theirs.  C is rounded once, with its
+ * bias, and gelu is that of the rounded number, in the erf form of ops.h. */
 #include "ops/cuda/gelu_code.cuh"
 #include "ops/cuda/warpgroup_code.cuh"
 

@@ -35,10 +35,11 @@ corpus: core io text
 data:  core io text corpus nn
 nn:    core dev ops
 optim: core dev ops
-train: core dev ops io text corpus data nn optim
-serve: core dev ops io text corpus data nn optim train
-api:   core dev ops io text corpus data nn optim train serve
-cmd:   core dev ops io text corpus data nn optim train serve
+dist:  core dev ops
+train: core dev ops io text corpus data nn optim dist
+serve: core dev ops io text corpus data nn optim dist train
+api:   core dev ops io text corpus data nn optim dist train serve
+cmd:   core dev ops io text corpus data nn optim dist train serve
 '
 
 # A library is known to one place: its headers, and the file or folder that may include them.

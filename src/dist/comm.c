@@ -1,0 +1,69 @@
+#include "dist/comm.h"
+
+struct status comm_worse(struct status a, struct status b)
+{
+    bool only_b = !failed(a) || (a.code == STATUS_PREEMPTED && failed(b) && b.code != STATUS_PREEMPTED);
+    return only_b ? b : a;
+}
+
+struct status comm_named(struct status s, int rank, int size)
+{
+    return status_context(s, "rank %d of %d", rank, size);
+}
+
+struct status comm_agree(const struct comm *c, struct status mine)
+{
+    return c->type->agree(c->state, mine);
+}
+
+struct status comm_barrier(const struct comm *c)
+{
+    return comm_agree(c, status_ok());
+}
+
+/* With the rank in its message, where the exec's own error has none. */
+static void take(struct exec *x, struct status s)
+{
+    if (failed(s)) {
+        x->status = s;
+    }
+}
+
+static void check(const struct comm *c, tensor t, int rank)
+{
+    CHECK(tensor_is_dense(t), "a tensor with gaps");
+    CHECK(rank >= 0 && rank < c->size, "rank %d of %d", rank, c->size);
+}
+
+void comm_all_reduce_sum(const struct comm *c, struct exec *x, tensor t)
+{
+    check(c, t, c->rank);
+    struct status s = comm_agree(c, x->status);
+    take(x, failed(s) ? s : c->type->all_reduce_sum(c->state, x, t));
+}
+
+void comm_broadcast(const struct comm *c, struct exec *x, tensor t, int root)
+{
+    check(c, t, root);
+    struct status s = comm_agree(c, x->status);
+    take(x, failed(s) ? s : c->type->broadcast(c->state, x, t, root));
+}
+
+void comm_send(const struct comm *c, struct exec *x, tensor t, int to)
+{
+    check(c, t, to);
+    CHECK(to != c->rank, "rank %d sends to itself", to);
+    take(x, c->type->send(c->state, x, x->status, t, to));
+}
+
+void comm_receive(const struct comm *c, struct exec *x, tensor t, int from)
+{
+    check(c, t, from);
+    CHECK(from != c->rank, "rank %d receives from itself", from);
+    take(x, c->type->receive(c->state, x, x->status, t, from));
+}
+
+void comm_leave(const struct comm *c, struct status why)
+{
+    c->type->leave(c->state, why);
+}

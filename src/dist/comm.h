@@ -1,0 +1,68 @@
+/* comm: what ranks tell each other.  A communicator is a table and this rank's place in it; comm_self is one rank alone,
+ * comm_threads are ranks in one process, for tests; MPI and NCCL fill the same table.
+ *
+ * The rules, for every table (docs/decisions/0039_ranks.md):
+ *   - All ranks make the same calls in the same order, whatever has happened to them.  A rank that has failed makes them
+ *     too: then no data moves, its error goes instead, and sticks in the exec of every rank that hears of it, with the
+ *     failing rank's number in front.  So one rank's error ends all of them, and none waits for another for ever.
+ *   - The first error that a rank has heard of stays: every later call returns it.
+ *   - Every wait ends at a deadline, with an error that names the ranks that did not come.
+ *   - A sum is ((r0 + r1) + r2) + ..., in the order of ranks: the same bits on all ranks, at any time. */
+#ifndef KILN_DIST_COMM_H
+#define KILN_DIST_COMM_H
+
+#include "core/tensor.h"
+#include "dev/exec.h"
+
+/* What a kind of communicator is; `state` is this rank's. */
+struct comm_type {
+    const char *name; /* "threads" */
+
+    /* comm_agree. */
+    struct status (*agree)(void *state, struct status mine);
+
+    /* Of a dense tensor in the memory of the exec's device, after all ranks have agreed that nothing is wrong. */
+    struct status (*all_reduce_sum)(void *state, struct exec *x, tensor t);
+    struct status (*broadcast)(void *state, struct exec *x, tensor t, int root);
+
+    /* The same between two ranks, which have not agreed: `mine` goes along, and what is returned is the worse of the
+     * two.  A failed rank sends its error in place of the data. */
+    struct status (*send)(void *state, struct exec *x, struct status mine, tensor t, int to);
+    struct status (*receive)(void *state, struct exec *x, struct status mine, tensor t, int from);
+
+    /* comm_leave. */
+    void (*leave)(void *state, struct status why);
+};
+
+struct comm {
+    const struct comm_type *type;
+    int rank, size;
+    void *state;
+};
+
+/* Waits for all ranks; OK if `mine` of all ranks is, else the error that all of them return: the one of the lowest
+ * rank whose error is not only that it was asked to stop. */
+struct status comm_agree(const struct comm *c, struct status mine);
+
+/* All ranks have come here. */
+struct status comm_barrier(const struct comm *c);
+
+/* t = the sum of t over all ranks, in place.  Dense fp32, fp64, or bf16, which is summed in fp32 and rounded once. */
+void comm_all_reduce_sum(const struct comm *c, struct exec *x, tensor t);
+
+/* t = t of rank `root`.  Dense, any dtype. */
+void comm_broadcast(const struct comm *c, struct exec *x, tensor t, int root);
+
+/* Sends t to another rank, and returns when t may be written again: it does not wait for the receiver.  What one rank
+ * sends to one other arrives in order.  Dense, any dtype; both sides give the same size. */
+void comm_send(const struct comm *c, struct exec *x, tensor t, int to);
+void comm_receive(const struct comm *c, struct exec *x, tensor t, int from);
+
+/* This rank makes no more calls; `why` is OK at the end of its work.  Ranks that wait for it, or later will, fail. */
+void comm_leave(const struct comm *c, struct status why);
+
+/* For tables: the worse of the errors of two ranks, `a` the lower; an error with the number of its rank in front. */
+struct status comm_worse(struct status a, struct status b);
+struct status comm_named(struct status s, int rank, int size);
+
+#endif

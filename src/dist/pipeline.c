@@ -1,0 +1,30 @@
+#include "dist/pipeline.h"
+
+static int64_t smaller(int64_t a, int64_t b)
+{
+    return a < b ? a : b;
+}
+
+int64_t pipeline_in_flight(int stage, int n_stages, int64_t n_micro)
+{
+    return smaller(n_stages - stage, n_micro);
+}
+
+struct pipeline_action pipeline_action(int64_t i, int stage, int n_stages, int64_t n_micro)
+{
+    int64_t warm_up = smaller(n_stages - stage - 1, n_micro);
+    if (i < warm_up) {
+        return (struct pipeline_action){PIPELINE_FORWARD, i};
+    }
+    if (i >= 2 * n_micro - warm_up) {
+        return (struct pipeline_action){PIPELINE_BACKWARD, i - n_micro};
+    }
+    int64_t turn = (i - warm_up) / 2;
+    return (i - warm_up) % 2 == 0 ? (struct pipeline_action){PIPELINE_FORWARD, warm_up + turn}
+                                  : (struct pipeline_action){PIPELINE_BACKWARD, turn};
+}
+
+int64_t pipeline_first_layer(int64_t n_layers, int stage, int n_stages)
+{
+    return n_layers * stage / n_stages;
+}

@@ -1,0 +1,248 @@
+/* Communicators: sums in the order of ranks, to the bit, whoever comes first; broadcasts; messages in order; and that one
+ * rank's error, or its absence, ends all of them with its name, and soon. */
+#include "dist/comm_self.h"
+#include "core/clock.h"
+#include "core/rng.h"
+
+#include "ranks.h"
+
+#include <time.h>
+
+enum { N = 5000, ROUNDS = 20 };
+
+static const double DEADLINE_S = 30; /* never reached where all come */
+
+static struct exec host_exec(void)
+{
+    return (struct exec){.device = &device_cpu, .layer_index = -1};
+}
+
+/* Of rank r in a round: numbers whose sum depends on the order. */
+static double value_of(int r, int round, int64_t i)
+{
+    struct rng_stream s = rng_stream(rng_key((uint64_t)(100 * round + r), (uint64_t)i));
+    return ldexp((double)rng_below(&s, 1 << 23) - (1 << 22), (int)rng_below(&s, 24) - 34);
+}
+
+/* A rank comes late, and another one each time. */
+static void dawdle(int rank, int round)
+{
+    struct timespec t = {.tv_nsec = rank == round % 3 ? 1000000 : 0};
+    nanosleep(&t, NULL);
+}
+
+struct sum_case {
+    enum dtype dtype;
+};
+
+/* ((r0 + r1) + r2) + ... in fp32 or fp64, of numbers as the dtype holds them. */
+static double sum_in_order(enum dtype dtype, int size, int round, int64_t i)
+{
+    char memory[8];
+    tensor one = tensor_1d(memory, dtype, 1);
+    double f64 = 0;
+    float f32 = 0;
+    for (int r = 0; r < size; r++) {
+        tensor_set(one, 0, value_of(r, round, i));
+        f64 = r == 0 ? tensor_get(one, 0) : f64 + tensor_get(one, 0);
+        f32 = r == 0 ? (float)tensor_get(one, 0) : f32 + (float)tensor_get(one, 0);
+    }
+    tensor_set(one, 0, dtype == DTYPE_F64 ? f64 : (double)f32);
+    return tensor_get(one, 0);
+}
+
+static void sum_body(const struct comm *c, void *context)
+{
+    const struct sum_case *k = context;
+    struct exec x = host_exec();
+    tensor t = tensor_1d(malloc(N * sizeof(double)), k->dtype, N);
+    for (int round = 0; round < ROUNDS; round++) {
+        for (int64_t i = 0; i < N; i++) {
+            tensor_set(t, i, value_of(c->rank, round, i));
+        }
+        dawdle(c->rank, round);
+        comm_all_reduce_sum(c, &x, t);
+        EXPECT_OK(x.status);
+        for (int64_t i = 0; i < N; i += 7) {
+            double wanted = sum_in_order(k->dtype, c->size, round, i);
+            EXPECT(tensor_get(t, i) == wanted, "element %lld of rank %d: %g, not %g", (long long)i, c->rank,
+                   tensor_get(t, i), wanted);
+        }
+    }
+    free(t.data);
+}
+
+static void sums_are_in_the_order_of_ranks(void)
+{
+    static const enum dtype dtypes[] = {DTYPE_F32, DTYPE_F64, DTYPE_BF16};
+    for (int d = 0; d < 3; d++) {
+        struct sum_case k = {dtypes[d]};
+        for (int n = 1; n <= 5; n++) {
+            run_ranks(n, DEADLINE_S, sum_body, &k);
+        }
+    }
+}
+
+/* -0 of all ranks stays -0, and of one rank with +0 of another it is +0. */
+static void zero_body(const struct comm *c, void *context)
+{
+    (void)context;
+    struct exec x = host_exec();
+    float v[2] = {-0.0f, c->rank == 1 ? 0.0f : -0.0f};
+    comm_all_reduce_sum(c, &x, tensor_1d(v, DTYPE_F32, 2));
+    EXPECT_OK(x.status);
+    EXPECT(signbit(v[0]) && !signbit(v[1]), "%g %g", (double)v[0], (double)v[1]);
+}
+
+static void broadcast_body(const struct comm *c, void *context)
+{
+    (void)context;
+    struct exec x = host_exec();
+    for (int root = 0; root < c->size; root++) {
+        int32_t v[N];
+        for (int i = 0; i < N; i++) {
+            v[i] = i * (1 + c->rank);
+        }
+        dawdle(c->rank, root);
+        comm_broadcast(c, &x, tensor_1d(v, DTYPE_I32, N), root);
+        EXPECT_OK(x.status);
+        EXPECT(v[N - 1] == (N - 1) * (1 + root), "%d from %d", v[N - 1], root);
+    }
+}
+
+/* All send before anybody receives: a send does not wait, and messages keep their order. */
+static void message_body(const struct comm *c, void *context)
+{
+    (void)context;
+    struct exec x = host_exec();
+    int next = (c->rank + 1) % c->size, before = (c->rank + c->size - 1) % c->size;
+    for (int64_t k = 0; k < ROUNDS; k++) {
+        int64_t mine[2] = {c->rank, k};
+        comm_send(c, &x, tensor_1d(mine, DTYPE_I64, 2), next);
+        mine[0] = -1;
+    }
+    for (int64_t k = 0; k < ROUNDS; k++) {
+        int64_t got[2] = {-1, -1};
+        comm_receive(c, &x, tensor_1d(got, DTYPE_I64, 2), before);
+        EXPECT_OK(x.status);
+        EXPECT(got[0] == before && got[1] == k, "message %lld of %lld", (long long)got[1], (long long)got[0]);
+    }
+}
+
+/* What a failing rank does, and what all others then hear. */
+struct failing_case {
+    int failing;
+    enum { IN_A_SUM, IN_A_MESSAGE, LEAVES, LEAVES_IN_PEACE, IS_LATE, SUMS_ANOTHER_SIZE } how;
+    const char *wanted;
+    double deadline_s;
+};
+
+static void fail_as(const struct comm *c, struct exec *x, const struct failing_case *k)
+{
+    float v[8] = {0};
+    struct timespec long_time = {.tv_nsec = 600000000};
+    switch (k->how) {
+    case IN_A_SUM: /* its op failed, and it goes on with its list of calls */
+        exec_fail(x, STATUS_DATA, "embed", "token id 99 is outside");
+        comm_all_reduce_sum(c, x, tensor_1d(v, DTYPE_F32, 8));
+        break;
+    case IN_A_MESSAGE:
+        exec_fail(x, STATUS_DATA, "embed", "token id 99 is outside");
+        comm_send(c, x, tensor_1d(v, DTYPE_F32, 8), 0);
+        break;
+    case LEAVES: comm_leave(c, status_error(STATUS_IO, "the disk is full")); break;
+    case LEAVES_IN_PEACE: comm_leave(c, status_ok()); break;
+    case IS_LATE:
+        nanosleep(&long_time, NULL);
+        comm_all_reduce_sum(c, x, tensor_1d(v, DTYPE_F32, 8));
+        break;
+    case SUMS_ANOTHER_SIZE: comm_all_reduce_sum(c, x, tensor_1d(v, DTYPE_F32, 7)); break;
+    }
+}
+
+static void failing_body(const struct comm *c, void *context)
+{
+    const struct failing_case *k = context;
+    struct exec x = host_exec();
+    int64_t start = clock_ns();
+    float v[8] = {0};
+    if (c->rank == k->failing) {
+        fail_as(c, &x, k);
+    } else if (c->rank == 0 && k->how != IN_A_SUM && k->how != SUMS_ANOTHER_SIZE && k->how != IS_LATE) {
+        comm_receive(c, &x, tensor_1d(v, DTYPE_F32, 8), k->failing);
+    } else {
+        comm_all_reduce_sum(c, &x, tensor_1d(v, DTYPE_F32, 8));
+    }
+    if (c->rank != k->failing) {
+        EXPECT(failed(x.status) && strstr(x.status.message, k->wanted) != NULL, "rank %d: '%s' lacks '%s'",
+               c->rank, x.status.message, k->wanted);
+        EXPECT(clock_since_s(start) < 5, "%g s", clock_since_s(start));
+        struct exec later = host_exec(); /* the error stays */
+        comm_all_reduce_sum(c, &later, tensor_1d(v, DTYPE_F32, 8));
+        EXPECT(failed(later.status), "a sum after an error");
+    }
+}
+
+static void one_error_is_heard_by_all(void)
+{
+    static const struct failing_case cases[] = {
+        {2, IN_A_SUM, "rank 2 of 4: embed in no layer on cpu: token id 99", 30},
+        {2, IN_A_MESSAGE, "rank 2 of 4: embed in no layer on cpu: token id 99", 30},
+        {1, LEAVES, "rank 1 of 4: the disk is full", 30},
+        {3, LEAVES_IN_PEACE, "rank 3 of 4 has left", 30},
+        {1, IS_LATE, "s in an agreement for ranks: 1", 0.1},
+        {3, SUMS_ANOTHER_SIZE, "rank 3 is in a sum of 7 elements, rank 0 in a sum of 8", 30},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        run_ranks(4, cases[i].deadline_s, failing_body, (void *)&cases[i]);
+    }
+}
+
+/* Of several errors the one that is not only a stop; else that of the lowest rank. */
+static void worst_body(const struct comm *c, void *context)
+{
+    (void)context;
+    struct status mine = c->rank == 0   ? status_ok()
+                         : c->rank == 1 ? status_error(STATUS_PREEMPTED, "stopped")
+                                        : status_error(STATUS_DATA, "damaged %d", c->rank);
+    EXPECT_ERROR(comm_agree(c, mine), STATUS_DATA, "rank 2 of 4: damaged 2");
+}
+
+static void one_rank_alone(void)
+{
+    struct comm c = comm_self();
+    struct exec x = host_exec();
+    float v[2] = {3, 4};
+    comm_all_reduce_sum(&c, &x, tensor_1d(v, DTYPE_F32, 2));
+    comm_broadcast(&c, &x, tensor_1d(v, DTYPE_F32, 2), 0);
+    EXPECT_OK(x.status);
+    EXPECT_OK(comm_barrier(&c));
+    EXPECT(v[0] == 3 && v[1] == 4, "%g %g", (double)v[0], (double)v[1]);
+    EXPECT_ERROR(comm_agree(&c, status_error(STATUS_IO, "the disk is full")), STATUS_IO, "the disk is full");
+    comm_leave(&c, status_ok());
+}
+
+static void device_body(const struct comm *c, void *context)
+{
+    struct device device = device_cpu;
+    device.is_host = false;
+    device.name = "gpu";
+    struct exec x = {.device = &device, .layer_index = -1};
+    float v = 1;
+    (void)context;
+    comm_all_reduce_sum(c, &x, tensor_1d(&v, DTYPE_F32, 1));
+    EXPECT_ERROR(x.status, STATUS_USAGE, "not that of gpu");
+}
+
+int main(void)
+{
+    one_rank_alone();
+    sums_are_in_the_order_of_ranks();
+    run_ranks(3, DEADLINE_S, zero_body, NULL);
+    run_ranks(4, DEADLINE_S, broadcast_body, NULL);
+    run_ranks(4, DEADLINE_S, message_body, NULL);
+    one_error_is_heard_by_all();
+    run_ranks(4, DEADLINE_S, worst_body, NULL);
+    run_ranks(2, DEADLINE_S, device_body, NULL);
+    return 0;
+}

@@ -67,6 +67,27 @@ const struct param *param_table_find(const struct param_table *t, const char *na
     return NULL;
 }
 
+/* Where the parameters of this layer and of those behind it begin. */
+static int64_t layers_begin(const struct param_table *t, int64_t layer)
+{
+    for (int i = 0; i < t->n; i++) {
+        if (t->params[i].layer >= layer) {
+            return t->params[i].offset;
+        }
+    }
+    return t->n_elements;
+}
+
+void param_table_range(const struct param_table *t, int64_t first, int64_t end_layer, int64_t *begin, int64_t *end)
+{
+    for (int i = 1; i < t->n; i++) {
+        CHECK(t->params[i].layer >= t->params[i - 1].layer, "%s is of an earlier layer than %s", t->params[i].name,
+              t->params[i - 1].name);
+    }
+    *begin = layers_begin(t, first);
+    *end = layers_begin(t, end_layer);
+}
+
 tensor param_view(const struct param *p, tensor flat)
 {
     tensor t = tensor_slice(flat, p->offset, param_count(p));

@@ -39,6 +39,7 @@ struct param {
     bool decay; /* weight decay applies */
     enum param_split split;
     bool by_product; /* its gradient is one product, which the first micro-batch of a step assigns */
+    int64_t layer;   /* of the model (nn/model.h), whose backward is the last to add to its gradient */
     int64_t offset;  /* first element in the flat buffer */
 };
 
@@ -67,6 +68,10 @@ int64_t param_table_count(const struct param_table *t);
 
 /* NULL if there is none of this name. */
 const struct param *param_table_find(const struct param_table *t, const char *name);
+
+/* The elements [*begin, *end) of a flat buffer that hold the parameters of layers [first, end_layer), padding too; they lie
+ * side by side, since layers are declared in order. */
+void param_table_range(const struct param_table *t, int64_t first, int64_t end_layer, int64_t *begin, int64_t *end);
 
 /* The parameter's elements in `flat`, a flat buffer of this table's layout. */
 tensor param_view(const struct param *p, tensor flat);

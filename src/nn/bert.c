@@ -1,5 +1,7 @@
 #include "nn/bert.h"
 
+#include "nn/model.h"
+
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -37,30 +39,31 @@ const char *bert_task_class(enum bert_task task)
     return names[task];
 }
 
-/* A part of the model: where its weights are, their rows, and the prefix of their names. */
-typedef void visit_part(void *context, void *part, const char *prefix, const struct weight_row *rows,
+/* A part of the model: where its weights are, their rows, the prefix of their names, and the layer that they belong to. */
+typedef void visit_part(void *context, void *part, const char *prefix, int64_t layer, const struct weight_row *rows,
                         int n_rows);
 
 static void for_each_part(const struct bert_config *c, enum bert_task task, struct bert_weights *w,
                           visit_part *visit, void *context)
 {
-    visit(context, &w->embed, "bert.embeddings.", bert_embed_rows, BERT_EMBED_N_ROWS);
+    int64_t heads = c->num_hidden_layers;
+    visit(context, &w->embed, "bert.embeddings.", MODEL_INPUT_LAYER, bert_embed_rows, BERT_EMBED_N_ROWS);
     for (int64_t i = 0; i < c->num_hidden_layers; i++) {
         char prefix[48];
         snprintf(prefix, sizeof prefix, "bert.encoder.layer.%lld.", (long long)i);
-        visit(context, w->layers == NULL ? NULL : &w->layers[i], prefix, bert_layer_rows, BERT_LAYER_N_ROWS);
+        visit(context, w->layers == NULL ? NULL : &w->layers[i], prefix, i, bert_layer_rows, BERT_LAYER_N_ROWS);
     }
     if (task == BERT_TASK_PRETRAINING || task == BERT_TASK_ENCODER) {
-        visit(context, &w->heads, "bert.pooler.", bert_pooler_rows, BERT_POOLER_N_ROWS);
+        visit(context, &w->heads, "bert.pooler.", heads, bert_pooler_rows, BERT_POOLER_N_ROWS);
     }
     if (task == BERT_TASK_PRETRAINING || task == BERT_TASK_MASKED_LM) {
-        visit(context, &w->heads, "cls.predictions.", bert_mlm_rows, BERT_MLM_N_ROWS);
+        visit(context, &w->heads, "cls.predictions.", heads, bert_mlm_rows, BERT_MLM_N_ROWS);
     }
     if (task == BERT_TASK_PRETRAINING) {
-        visit(context, &w->heads, "cls.seq_relationship.", bert_nsp_rows, BERT_NSP_N_ROWS);
+        visit(context, &w->heads, "cls.seq_relationship.", heads, bert_nsp_rows, BERT_NSP_N_ROWS);
     }
     if (task == BERT_TASK_QUESTION_ANSWERING) {
-        visit(context, &w->qa, "qa_outputs.", bert_qa_rows, BERT_QA_N_ROWS);
+        visit(context, &w->qa, "qa_outputs.", heads, bert_qa_rows, BERT_QA_N_ROWS);
     }
 }
 
@@ -69,12 +72,12 @@ struct declaration {
     struct weight_sizes sizes;
 };
 
-static void declare_part(void *context, void *part, const char *prefix, const struct weight_row *rows,
-                         int n_rows)
+static void declare_part(void *context, void *part, const char *prefix, int64_t layer,
+                         const struct weight_row *rows, int n_rows)
 {
     (void)part;
     struct declaration *d = context;
-    weights_declare(d->table, prefix, rows, n_rows, &d->sizes);
+    weights_declare(d->table, prefix, layer, rows, n_rows, &d->sizes);
 }
 
 struct status bert_declare(struct param_table *table, const struct bert_config *c, enum bert_task task)
@@ -91,9 +94,10 @@ struct viewing {
     tensor matrices, vectors, biases;
 };
 
-static void view_part(void *context, void *part, const char *prefix, const struct weight_row *rows,
-                      int n_rows)
+static void view_part(void *context, void *part, const char *prefix, int64_t layer,
+                      const struct weight_row *rows, int n_rows)
 {
+    (void)layer;
     struct viewing *v = context;
     weights_view(part, v->table, prefix, rows, n_rows, &v->sizes, v->matrices, v->vectors, v->biases);
 }

@@ -353,6 +353,7 @@ struct bert_model bert_model(const struct bert_config *config, enum bert_task ta
         .task = task,
     };
     if (has_mlm(task)) {
+        b.model.tied = "bert.embeddings.word_embeddings.weight";
         add_sums(&b.model, "mlm_loss", "MLM loss", "mlm_accuracy", "MLM accuracy", BERT_MASKED_LABELS);
     }
     if (has_nsp(task)) {

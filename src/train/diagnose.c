@@ -58,7 +58,7 @@ static void look_at_layer(void *context, int64_t layer)
     struct culprit *c = context;
     const struct stage *s = &c->trainer->stage;
     struct looking l = {c, layer, s->model->n_layers};
-    s->model->type->visit(s->model, s->slot.acts, layer, look_at_activation, &l);
+    s->model->type->visit(s->model, s->slot->acts, layer, look_at_activation, &l);
 }
 
 static void look_at_activations(struct culprit *c, bool training)

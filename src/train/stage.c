@@ -3,23 +3,72 @@
 #include "dev/queue.h"
 #include "ops/op_watch.h"
 
+#include <stdlib.h>
+
 struct status stage_init(struct stage *s)
 {
-    return s->model->type->create_acts(s->model, &s->slot.acts);
+    s->slots = calloc((size_t)s->n_slots, sizeof *s->slots);
+    if (s->slots == NULL) {
+        return status_error(STATUS_MEMORY, "out of memory for %lld micro-batches in flight", (long long)s->n_slots);
+    }
+    s->slot = s->slots;
+    for (int64_t i = 0; i < s->n_slots; i++) {
+        TRY(s->model->type->create_acts(s->model, &s->slots[i].acts));
+    }
+    return status_ok();
 }
 
 void stage_fini(struct stage *s)
 {
-    if (s->slot.acts != NULL) {
-        s->model->type->destroy_acts(s->slot.acts);
-        s->slot.acts = NULL;
+    for (int64_t i = 0; s->slots != NULL && i < s->n_slots; i++) {
+        if (s->slots[i].acts != NULL) {
+            s->model->type->destroy_acts(s->slots[i].acts);
+        }
+    }
+    free(s->slots);
+    s->slots = NULL;
+    s->slot = NULL;
+}
+
+void stage_share_arena(struct stage *s, struct arena arena)
+{
+    size_t bytes = arena.capacity / (size_t)s->n_slots;
+    for (int64_t i = 0; i < s->n_slots; i++) {
+        s->slots[i].arena = arena.base == NULL ? arena : arena_over(arena.base + (size_t)i * bytes, bytes);
     }
 }
 
+void stage_select(struct stage *s, int64_t slot)
+{
+    CHECK(slot >= 0 && slot < s->n_slots, "slot %lld of %lld", (long long)slot, (long long)s->n_slots);
+    s->slot = &s->slots[slot];
+    s->x->dropout_key = s->slot->block.dropout_key.data;
+}
+
+size_t stage_bytes(const struct stage *s)
+{
+    return (size_t)s->n_slots * s->slot->arena.used;
+}
+
+static bool has_input(const struct stage *s)
+{
+    return s->first == 0;
+}
+
+static bool has_heads(const struct stage *s)
+{
+    return s->end == s->model->n_layers;
+}
+
+/* All slots view the same memory. */
 void stage_carve_weights(struct stage *s, struct arena *arena)
 {
-    for (int64_t i = 0; i < s->model->n_layers; i++) {
-        s->model->type->carve_weights(s->model, s->slot.acts, i, arena, s->fp8);
+    const struct arena before = *arena;
+    for (int64_t k = 0; k < s->n_slots; k++) {
+        *arena = before;
+        for (int64_t i = s->first; i < s->end; i++) {
+            s->model->type->carve_weights(s->model, s->slots[k].acts, i, arena, s->fp8);
+        }
     }
 }
 
@@ -29,26 +78,26 @@ static int64_t layers_kept(const struct stage *s)
     if (!s->learns) {
         return 2; /* without a backward, two layers' activations serve all in turn */
     }
-    return s->recompute > 0 ? s->recompute : s->model->n_layers;
+    return s->recompute > 0 ? s->recompute : s->end - s->first;
 }
 
 static bool ends_chunk(const struct stage *s, int64_t layer)
 {
-    return s->learns && s->recompute > 0 && (layer + 1) % s->recompute == 0;
+    return s->learns && s->recompute > 0 && (layer - s->first + 1) % s->recompute == 0;
 }
 
 static void carve_layers(struct stage *s, struct model_memory memory, const struct batch *sizes)
 {
     const struct model_type *type = s->model->type;
     int64_t kept = layers_kept(s);
-    for (int64_t i = 0; i < s->model->n_layers; i++) {
-        if (i < kept) {
-            type->carve_layer(s->model, s->slot.acts, i, &s->arena, memory, sizes);
+    for (int64_t i = s->first; i < s->end; i++) {
+        if (i - s->first < kept) {
+            type->carve_layer(s->model, s->slot->acts, i, &s->slot->arena, memory, sizes);
             continue;
         }
-        type->share_layer(s->slot.acts, i, i - kept);
+        type->share_layer(s->slot->acts, i, i - kept);
         if (ends_chunk(s, i)) { /* the input of the next chunk */
-            type->carve_output(s->model, s->slot.acts, i, &s->arena, memory, sizes);
+            type->carve_output(s->model, s->slot->acts, i, &s->slot->arena, memory, sizes);
         }
     }
 }
@@ -56,16 +105,23 @@ static void carve_layers(struct stage *s, struct model_memory memory, const stru
 static void carve(struct stage *s, const struct batch *sizes)
 {
     const struct model *m = s->model;
+    struct stage_slot *slot = s->slot;
     struct model_memory memory = {s->dtype, s->fp8, s->learns, s->x->device};
-    s->capacity = *sizes;
-    s->arena.used = 0;
-    stage_batch_carve(&s->slot.block, &s->arena, m->layout, sizes);
-    s->x->dropout_key = s->slot.block.dropout_key.data;
-    m->type->carve_layer(m, s->slot.acts, MODEL_INPUT_LAYER, &s->arena, memory, sizes);
+    slot->capacity = *sizes;
+    slot->arena.used = 0;
+    stage_batch_carve(&slot->block, &slot->arena, m->layout, sizes);
+    s->x->dropout_key = slot->block.dropout_key.data;
+    if (has_input(s)) {
+        m->type->carve_layer(m, slot->acts, MODEL_INPUT_LAYER, &slot->arena, memory, sizes);
+    } else { /* from the stage before */
+        m->type->carve_output(m, slot->acts, s->first - 1, &slot->arena, memory, sizes);
+    }
     carve_layers(s, memory, sizes);
-    m->type->carve_heads(m, s->slot.acts, &s->arena, memory, sizes);
-    m->type->carve_scratch(m, s->slot.acts, &s->arena, memory, sizes);
-    s->slot.dx = arena_carve_2d(&s->arena, s->dtype, sizes->n_tokens, m->hidden_size);
+    if (has_heads(s)) {
+        m->type->carve_heads(m, slot->acts, &slot->arena, memory, sizes);
+    }
+    m->type->carve_scratch(m, slot->acts, &slot->arena, memory, sizes);
+    slot->dx = arena_carve_2d(&slot->arena, s->dtype, sizes->n_tokens, m->hidden_size);
 }
 
 void stage_carve_largest(struct stage *s)
@@ -77,7 +133,7 @@ void stage_carve_largest(struct stage *s)
 void stage_reserve(struct stage *s)
 {
     stage_carve_largest(s);
-    queue_stage(s->x, s->slot.block.memory, s->slot.block.bytes);
+    queue_stage(s->x, s->slot->block.memory, s->slot->block.bytes);
 }
 
 void stage_begin(struct stage *s, const struct batch *batch, const struct stage_numbers *numbers)
@@ -85,17 +141,18 @@ void stage_begin(struct stage *s, const struct batch *batch, const struct stage_
     struct batch capacity = stage_batch_capacity(s->x->device, s->limits, batch);
     exec_enter(s->x, "a batch", -1);
     carve(s, &capacity);
-    stage_batch_send(&s->slot.block, s->x, batch, numbers);
+    stage_batch_send(&s->slot->block, s->x, batch, numbers);
 }
 
 bool stage_graph_begin(struct stage *s, enum stage_work work)
 {
     static const struct batch none;
-    const struct batch *c = work == STAGE_UPDATE ? &none : &s->capacity;
-    if (op_watch_is(s->x->ops)) {
+    const struct batch *c = work == STAGE_UPDATE ? &none : &s->slot->capacity;
+    if (op_watch_is(s->x->ops) || s->gradient_done != NULL) {
         return !failed(s->x->status);
     }
-    const int64_t key[] = {work, c->n_tokens, c->n_sequences, c->n_streams, c->n_labels, c->max_seqlen};
+    const int64_t key[] = {work,           s->slot - s->slots, c->n_tokens,  c->n_sequences,
+                           c->n_streams, c->n_labels,        c->max_seqlen};
     return queue_graph_begin(s->x, key, sizeof key);
 }
 
@@ -103,11 +160,11 @@ static struct model_pass pass_of(const struct stage *s, bool training, bool adds
 {
     return (struct model_pass){.x = s->x,
                                .model = s->model,
-                               .acts = s->slot.acts,
+                               .acts = s->slot->acts,
                                .weights = s->weights,
                                .grads = s->grads,
-                               .stream = &s->slot.block.stream,
-                               .loss_scales = s->slot.block.loss_scales,
+                               .stream = &s->slot->block.stream,
+                               .loss_scales = s->slot->block.loss_scales,
                                .training = training,
                                .adds = adds};
 }
@@ -115,7 +172,7 @@ static struct model_pass pass_of(const struct stage *s, bool training, bool adds
 void stage_round_weights(struct stage *s)
 {
     struct model_pass p = pass_of(s, false, false);
-    for (int64_t i = 0; s->fp8 != FP8_NONE && i < s->model->n_layers; i++) {
+    for (int64_t i = s->first; s->fp8 != FP8_NONE && i < s->end; i++) {
         s->model->type->round_weights(&p, i);
     }
 }
@@ -147,44 +204,69 @@ static void layers_forward(const struct stage *s, const struct model_pass *p, in
 void stage_forward(struct stage *s, bool training)
 {
     struct model_pass p = pass_of(s, training, false);
-    s->model->type->input_forward(&p);
-    tell_done(s, MODEL_INPUT_LAYER);
-    layers_forward(s, &p, 0, s->model->n_layers);
-    s->model->type->heads_forward(&p);
-    tell_done(s, s->model->n_layers);
+    if (has_input(s)) {
+        s->model->type->input_forward(&p);
+        tell_done(s, MODEL_INPUT_LAYER);
+    }
+    layers_forward(s, &p, s->first, s->end);
+    if (has_heads(s)) {
+        s->model->type->heads_forward(&p);
+        tell_done(s, s->model->n_layers);
+    }
 }
 
 tensor stage_head_output(const struct stage *s, int output)
 {
-    return s->model->type->head_output(s->slot.acts, output);
+    return s->model->type->head_output(s->slot->acts, output);
 }
 
 tensor stage_output(const struct stage *s)
 {
-    return s->model->type->output(s->slot.acts, s->model->n_layers - 1);
+    return s->model->type->output(s->slot->acts, s->end - 1);
+}
+
+tensor stage_input(const struct stage *s)
+{
+    return s->model->type->output(s->slot->acts, s->first - 1);
 }
 
 void stage_loss(struct stage *s, tensor sums)
 {
     struct model_pass p = pass_of(s, false, false);
-    s->model->type->loss(&p, sums);
+    if (has_heads(s)) {
+        s->model->type->loss(&p, sums);
+    }
+}
+
+static void tell_gradient(const struct stage *s, int64_t layer)
+{
+    if (s->gradient_done != NULL) {
+        s->gradient_done(s->gradient_done_context, layer);
+    }
 }
 
 void stage_backward(struct stage *s, bool training, bool adds)
 {
     const struct model_type *type = s->model->type;
     struct model_pass p = pass_of(s, training, adds);
-    int64_t n_layers = s->model->n_layers;
-    type->heads_backward(&p, s->slot.dx);
-    for (int64_t i = n_layers - 1; i >= 0; i--) {
-        if (ends_chunk(s, i) && i < n_layers - 1) {
+    tensor dx = s->slot->dx;
+    if (has_heads(s)) {
+        type->heads_backward(&p, dx);
+        tell_gradient(s, s->model->n_layers);
+    }
+    for (int64_t i = s->end - 1; i >= s->first; i--) {
+        if (ends_chunk(s, i) && i < s->end - 1) {
             queue_join(s->x, 0); /* the chunk above is done with the activations */
             layers_forward(s, &p, i + 1 - s->recompute, i + 1);
         }
-        type->layer_backward(&p, i, s->slot.dx);
+        type->layer_backward(&p, i, dx);
+        tell_gradient(s, i);
     }
     queue_join(s->x, 0);
-    type->input_backward(&p, s->slot.dx);
+    if (has_input(s)) {
+        type->input_backward(&p, dx);
+        tell_gradient(s, MODEL_INPUT_LAYER);
+    }
 }
 
 void stage_infer(struct stage *s, const struct batch *batch)

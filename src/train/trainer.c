@@ -116,6 +116,9 @@ static struct status declare(struct trainer *t, const struct trainer_config *con
         .fp8 = fp8_factors_of(config),
         .recompute = config->recompute,
         .limits = config->limits,
+        .first = config->first_layer,
+        .end = config->end_layer > 0 ? config->end_layer : config->model->n_layers,
+        .n_slots = config->n_slots > 0 ? config->n_slots : 1,
         .version = owner == NULL ? &t->version : &owner->version,
     };
     return stage_init(&t->stage);
@@ -146,7 +149,7 @@ static void update(struct trainer *t)
     exec_enter(&t->x, "optimizer", -1);
     t->x.ops->global_norm(&t->x, t->norm, t->grad, t->spans, t->params.n);
     optimizer_update(&t->x, &t->config.optimizer, buffers_of(t), t->spans, t->params.n, t->results,
-                     t->stage.slot.block.scalars);
+                     t->stage.slot->block.scalars);
 }
 
 /* Runs a whole step of one micro-batch of the largest size, on the plan table: this checks and counts it. */
@@ -159,7 +162,7 @@ static void plan_micro_step(struct trainer *t)
     if (t->config.training) {
         stage_backward(&t->stage, true, false);
     }
-    t->plan.activation_bytes = t->stage.arena.used;
+    t->plan.activation_bytes = stage_bytes(&t->stage);
     t->plan.micro_flops = t->x.totals.flops;
     t->plan.micro_bytes = t->x.totals.bytes;
     if (t->config.training) {
@@ -191,7 +194,7 @@ static struct status declare_planned(struct trainer *t, struct arena *state,
     *state = arena_measuring();
     carve_state(t, state);
     TRY(view_weights(t));
-    t->stage.arena = arena_measuring();
+    stage_share_arena(&t->stage, arena_measuring());
     return status_ok();
 }
 
@@ -317,7 +320,8 @@ static struct status init_over(struct trainer *t, const struct trainer_config *c
         t->x.workspace_bytes = plan.workspace_bytes;
         t->x.beside_workspace = arena_carve(&all, plan.beside_bytes);
         t->x.beside_bytes = plan.beside_bytes;
-        t->stage.arena = arena_over(arena_carve(&all, plan.activation_bytes), plan.activation_bytes);
+        stage_share_arena(&t->stage,
+                          arena_over(arena_carve(&all, plan.activation_bytes), plan.activation_bytes));
         t->plan = plan;
         s = view_weights(t);
         stage_reserve(&t->stage);
@@ -388,11 +392,11 @@ static double reciprocal(int64_t n)
     return n > 0 ? 1.0 / (double)n : 0.0;
 }
 
-/* What each label's loss is multiplied by. */
-static void put_loss_scales(struct stage_numbers *n, const struct model *m, const struct batch_step *batch,
-                            const struct batch *micro, double scale, bool mean_of_micro_batches)
+void trainer_scale_losses(const struct trainer *t, struct stage_numbers *n, const struct batch_step *batch,
+                          const struct batch *micro, bool mean_of_micro_batches)
 {
-    double share = reciprocal(batch->n_micro);
+    const struct model *m = t->config.model;
+    double scale = t->loss_scale.value, share = reciprocal(batch->n_micro);
     for (int i = 0, loss = 0; i < m->n_sums; i++) {
         int labels = m->sums[i].labels;
         if (!m->sums[i].is_loss) {
@@ -411,9 +415,11 @@ static struct stage_numbers numbers_of(const struct trainer *t, int64_t step)
 }
 
 static void micro_step(struct trainer *t, const struct batch *micro, const struct stage_numbers *n,
-                       bool first)
+                       bool first, bool last)
 {
     stage_begin(&t->stage, micro, n);
+    t->stage.gradient_done = last ? t->gradient_done : NULL;
+    t->stage.gradient_done_context = t->gradient_done_context;
     if (stage_graph_begin(&t->stage, first ? STAGE_TRAIN_FIRST : STAGE_TRAIN_NEXT)) {
         if (first) {
             stage_round_weights(&t->stage);
@@ -424,33 +430,48 @@ static void micro_step(struct trainer *t, const struct batch *micro, const struc
         stage_backward(&t->stage, true, !first);
         queue_graph_end(&t->x);
     }
+    t->stage.gradient_done = NULL;
     t->stage.rounded = failed(t->x.status) ? 0 : t->version;
 }
 
-/* Puts the gradients of the global batch in order, and with them the numbers of the step. */
-static void queue_gradients(struct trainer *t, const struct batch_step *batch, struct stage_numbers *n,
-                            bool mean_of_micro_batches)
+void trainer_clear(struct trainer *t)
+{
+    exec_enter(&t->x, "gradients", -1);
+    t->x.ops->fill(&t->x, t->results, 0);
+    clear_added(t);
+}
+
+/* Micro-batches with sequences: at the end of an epoch some have none. */
+static int64_t count_filled(const struct batch_step *batch)
+{
+    int64_t n = 0;
+    for (int64_t i = 0; i < batch->n_micro; i++) {
+        n += batch->micro[i].n_sequences > 0;
+    }
+    return n;
+}
+
+void trainer_queue_gradients(struct trainer *t, const struct batch_step *batch, struct stage_numbers *n,
+                             bool mean_of_micro_batches)
 {
     struct exec *x = &t->x;
-    int64_t n_run = 0;
-    exec_enter(x, "gradients", -1);
-    x->ops->fill(x, t->results, 0);
-    clear_added(t);
+    int64_t n_run = 0, n_filled = count_filled(batch);
+    trainer_clear(t);
     for (int64_t i = 0; i < batch->n_micro; i++) {
         const struct batch *micro = &batch->micro[i];
-        if (micro->n_sequences == 0) { /* the end of an epoch */
+        if (micro->n_sequences == 0) {
             continue;
         }
         if (n_run++ > 0) {
             profile_micro_step(t->profile);
             profile_phase(t->profile, "forward");
         }
-        put_loss_scales(n, t->config.model, batch, micro, t->loss_scale.value, mean_of_micro_batches);
-        micro_step(t, micro, n, n_run == 1);
+        trainer_scale_losses(t, n, batch, micro, mean_of_micro_batches);
+        micro_step(t, micro, n, n_run == 1, n_run == n_filled);
     }
     if (n_run == 0) {
         x->ops->fill(x, t->grad, 0);
-        stage_batch_send(&t->stage.slot.block, x, NULL, n);
+        stage_batch_send(&t->stage.slot->block, x, NULL, n);
     }
     profile_phase(t->profile, "optimizer");
 }
@@ -458,8 +479,8 @@ static void queue_gradients(struct trainer *t, const struct batch_step *batch, s
 struct status trainer_passes(struct trainer *t, const struct batch_step *batch, int64_t step)
 {
     struct stage_numbers n = numbers_of(t, step);
-    put_loss_scales(&n, t->config.model, batch, batch->micro, t->loss_scale.value, false);
-    micro_step(t, batch->micro, &n, true);
+    trainer_scale_losses(t, &n, batch, batch->micro, false);
+    micro_step(t, batch->micro, &n, true, true);
     exec_synchronize(&t->x);
     return t->x.status;
 }
@@ -507,19 +528,31 @@ struct status trainer_gradients(struct trainer *t, const struct batch_step *batc
                                 bool mean_of_micro_batches, struct trainer_result *result)
 {
     struct stage_numbers n = numbers_of(t, step);
-    queue_gradients(t, batch, &n, mean_of_micro_batches);
+    trainer_queue_gradients(t, batch, &n, mean_of_micro_batches);
     t->x.ops->global_norm(&t->x, t->norm, t->grad, t->spans, t->params.n);
     return read_results(t, batch, result);
+}
+
+struct stage_numbers trainer_numbers(const struct trainer *t, int64_t step, int64_t update_number, double lr)
+{
+    struct stage_numbers n = numbers_of(t, step);
+    optimizer_scalars(&t->config.optimizer, lr, update_number, 1 / t->loss_scale.value, n.scalars);
+    return n;
 }
 
 struct status trainer_step(struct trainer *t, const struct batch_step *batch, int64_t step,
                            int64_t update_number, double lr, bool mean_of_micro_batches,
                            struct trainer_result *result)
 {
-    struct stage_numbers n = numbers_of(t, step);
-    optimizer_scalars(&t->config.optimizer, lr, update_number, 1 / t->loss_scale.value, n.scalars);
+    struct stage_numbers n = trainer_numbers(t, step, update_number, lr);
     profile_phase(t->profile, "forward");
-    queue_gradients(t, batch, &n, mean_of_micro_batches);
+    trainer_queue_gradients(t, batch, &n, mean_of_micro_batches);
+    return trainer_update(t, batch, step, result);
+}
+
+struct status trainer_update(struct trainer *t, const struct batch_step *batch, int64_t step,
+                             struct trainer_result *result)
+{
     if (stage_graph_begin(&t->stage, STAGE_UPDATE)) {
         update(t);
         queue_graph_end(&t->x);

@@ -17,6 +17,9 @@ struct trainer_config {
     struct batch_limits limits; /* of every micro-batch, evaluation included */
     bool training;              /* false: weights and activations only */
     int64_t recompute;          /* stage.recompute; 0: none */
+    int64_t first_layer;        /* the range that passes run over, stage.first and stage.end; 0 and 0: all layers */
+    int64_t end_layer;
+    int64_t n_slots; /* micro-batches in flight; 0: one */
     bool saving;                /* checkpoints will be written (train/save_run.h) */
     uint64_t seed;              /* of the initial weights and of dropout */
     double loss_scale;          /* fp16 only: the fixed scale of the loss; 0: it is dynamic */
@@ -30,7 +33,7 @@ struct trainer_plan {
         weight_bytes; /* fp32 master and, in bf16 or fp16, the working copy; in fp8 what that makes of layers' */
     size_t gradient_bytes;
     size_t optimizer_bytes;               /* both moments */
-    size_t activation_bytes;              /* one micro-batch in flight */
+    size_t activation_bytes;              /* of all micro-batches in flight */
     size_t workspace_bytes, beside_bytes; /* scratch of an op, and of one that runs beside (dev/queue.h) */
     size_t saving_bytes;  /* copy of master and moments that is being saved: host memory, not the trainer's */
     size_t library_bytes; /* what the device's context, or the host's libraries and threads, take beside */
@@ -58,6 +61,10 @@ struct trainer {
     struct optim_span *added; /* [n_added] parameters whose gradients are sums, which begin at 0 */
     int64_t n_added;
     struct stage stage;
+
+    /* Told that the gradients of a layer are those of the whole step, as stage.gradient_done in its last micro-batch. */
+    void (*gradient_done)(void *context, int64_t layer);
+    void *gradient_done_context;
 };
 
 /* What a step or an evaluation came to. */
@@ -115,6 +122,21 @@ void trainer_weights_changed(struct trainer *t);
  * scale is lowered first, and the step is skipped, until it can be no lower. */
 struct status trainer_step(struct trainer *t, const struct batch_step *batch, int64_t step, int64_t update,
                            double lr, bool mean_of_micro_batches, struct trainer_result *result);
+
+/* The parts of trainer_step, for steps that several ranks take together (train/data_parallel_step.h, train/pipeline_step.h).
+ * Before them the numbers of the step, for the losses of any micro-batch; the gradients of the micro-batches, put in order
+ * with their sums; and, when those are of the whole step, its update and the wait for what it came to. */
+struct stage_numbers trainer_numbers(const struct trainer *t, int64_t step, int64_t update, double lr);
+void trainer_queue_gradients(struct trainer *t, const struct batch_step *batch, struct stage_numbers *n,
+                             bool mean_of_micro_batches);
+struct status trainer_update(struct trainer *t, const struct batch_step *batch, int64_t step,
+                             struct trainer_result *result);
+
+/* The parts of trainer_queue_gradients: sums and gradients at 0, before the first micro-batch; what the losses of one are
+ * multiplied by. */
+void trainer_clear(struct trainer *t);
+void trainer_scale_losses(const struct trainer *t, struct stage_numbers *n, const struct batch_step *batch,
+                          const struct batch *micro, bool mean_of_micro_batches);
 
 /* Losses and accuracies without dropout and without learning. */
 struct status trainer_evaluate(struct trainer *t, const struct batch_step *batch,

@@ -168,6 +168,7 @@ struct status batch_step_init(struct batch_step *step, int64_t n_micro, const st
             return s;
         }
     }
+    step->n_all_micro = n_micro;
     return status_ok();
 }
 
@@ -192,4 +193,35 @@ void batch_step_count(struct batch_step *step)
             step->n_labels[k] += b->layout->fields[k].is_label ? batch_count_labels(b, k) : 0;
         }
     }
+}
+
+struct batch_step batch_step_part(const struct batch_step *step, int part, int n_parts)
+{
+    struct batch_step p = *step;
+    int64_t first = step->n_micro * part / n_parts;
+    p.n_micro = step->n_micro * (part + 1) / n_parts - first;
+    p.micro += first;
+    return p;
+}
+
+int64_t batch_step_n_filled(const struct batch_step *step)
+{
+    int64_t n = 0;
+    for (int64_t i = 0; i < step->n_micro; i++) {
+        n += step->micro[i].n_sequences > 0;
+    }
+    return n;
+}
+
+const struct batch *batch_step_filled(const struct batch_step *step, int64_t k)
+{
+    int64_t i = 0;
+    for (int64_t n = -1; i < step->n_micro; i++) {
+        n += step->micro[i].n_sequences > 0;
+        if (n == k) {
+            break;
+        }
+    }
+    CHECK(i < step->n_micro, "micro-batch %lld", (long long)k);
+    return &step->micro[i];
 }

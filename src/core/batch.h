@@ -66,6 +66,7 @@ struct batch {
 struct batch_step {
     int64_t n_micro;
     struct batch *micro; /* [n_micro] */
+    int64_t n_all_micro; /* of the whole global batch: more than n_micro where others have some of them */
     int64_t n_tokens;    /* real tokens of the whole global batch */
     int64_t n_sequences;
     int64_t n_labels[BATCH_MOST_FIELDS]; /* labels in each field of the whole global batch */
@@ -101,5 +102,12 @@ void batch_step_fini(struct batch_step *step);
 
 /* Sums the counts of the global batch over its finished micro-batches. */
 void batch_step_count(struct batch_step *step);
+
+/* Part `part` of n_parts of a global batch: a view of micro-batches side by side, with the counts of all. */
+struct batch_step batch_step_part(const struct batch_step *step, int part, int n_parts);
+
+/* Micro-batches that have sequences - at the end of an epoch some have none - and the k-th of them. */
+int64_t batch_step_n_filled(const struct batch_step *step);
+const struct batch *batch_step_filled(const struct batch_step *step, int64_t k);
 
 #endif

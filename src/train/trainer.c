@@ -20,6 +20,29 @@ static bool has_working_copy(const struct trainer_config *c)
     return c->precision.dtype != dtype_of_vectors(c->precision.dtype);
 }
 
+/* On the first stage of a pipeline, whose last has the other reader of the parameter. */
+static void carve_tied(struct trainer *t, struct arena *a)
+{
+    const struct model *m = t->config.model;
+    if (m->tied != NULL && t->stage.first == 0 && t->stage.end < m->n_layers) {
+        t->tied_part = arena_carve_2d(a, t->grad.dtype, 1, param_count(param_table_find(&t->params, m->tied)));
+        t->tied_row = arena_carve_1d(a, DTYPE_I32, 1);
+    }
+}
+
+tensor trainer_tied(const struct trainer *t, tensor flat)
+{
+    const struct param *p = param_table_find(&t->params, t->config.model->tied);
+    tensor row = tensor_slice(flat, p->offset, param_count(p));
+    return tensor_2d(row.data, row.dtype, 1, param_count(p));
+}
+
+void trainer_add_tied(struct trainer *t)
+{
+    t->x.ops->fill(&t->x, t->tied_row, 0);
+    t->x.ops->scatter_add_rows(&t->x, trainer_tied(t, t->grad), t->tied_part, t->tied_row);
+}
+
 /* Carves everything but the activations; the order is that of the plan's table. */
 static void carve_state(struct trainer *t, struct arena *a)
 {
@@ -37,6 +60,7 @@ static void carve_state(struct trainer *t, struct arena *a)
     t->plan.weight_bytes = a->used;
     if (c->training) {
         t->grad = arena_carve_1d(a, vector, n);
+        carve_tied(t, a);
         t->plan.gradient_bytes = a->used - t->plan.weight_bytes;
         t->exp_avg = arena_carve_1d(a, vector, n);
         t->exp_avg_sq = arena_carve_1d(a, vector, n);
@@ -161,6 +185,9 @@ static void plan_micro_step(struct trainer *t)
     stage_loss(&t->stage, t->sums);
     if (t->config.training) {
         stage_backward(&t->stage, true, false);
+    }
+    if (!tensor_is_null(t->tied_part)) {
+        trainer_add_tied(t);
     }
     t->plan.activation_bytes = stage_bytes(&t->stage);
     t->plan.micro_flops = t->x.totals.flops;
@@ -396,7 +423,7 @@ void trainer_scale_losses(const struct trainer *t, struct stage_numbers *n, cons
                           const struct batch *micro, bool mean_of_micro_batches)
 {
     const struct model *m = t->config.model;
-    double scale = t->loss_scale.value, share = reciprocal(batch->n_micro);
+    double scale = t->loss_scale.value, share = reciprocal(batch->n_all_micro);
     for (int i = 0, loss = 0; i < m->n_sums; i++) {
         int labels = m->sums[i].labels;
         if (!m->sums[i].is_loss) {
@@ -441,37 +468,24 @@ void trainer_clear(struct trainer *t)
     clear_added(t);
 }
 
-/* Micro-batches with sequences: at the end of an epoch some have none. */
-static int64_t count_filled(const struct batch_step *batch)
-{
-    int64_t n = 0;
-    for (int64_t i = 0; i < batch->n_micro; i++) {
-        n += batch->micro[i].n_sequences > 0;
-    }
-    return n;
-}
-
-void trainer_queue_gradients(struct trainer *t, const struct batch_step *batch, struct stage_numbers *n,
+void trainer_queue_gradients(struct trainer *t, const struct batch_step *batch, struct stage_numbers *numbers,
                              bool mean_of_micro_batches)
 {
     struct exec *x = &t->x;
-    int64_t n_run = 0, n_filled = count_filled(batch);
+    int64_t n = batch_step_n_filled(batch);
     trainer_clear(t);
-    for (int64_t i = 0; i < batch->n_micro; i++) {
-        const struct batch *micro = &batch->micro[i];
-        if (micro->n_sequences == 0) {
-            continue;
-        }
-        if (n_run++ > 0) {
+    for (int64_t i = 0; i < n; i++) {
+        const struct batch *micro = batch_step_filled(batch, i);
+        if (i > 0) {
             profile_micro_step(t->profile);
             profile_phase(t->profile, "forward");
         }
-        trainer_scale_losses(t, n, batch, micro, mean_of_micro_batches);
-        micro_step(t, micro, n, n_run == 1, n_run == n_filled);
+        trainer_scale_losses(t, numbers, batch, micro, mean_of_micro_batches);
+        micro_step(t, micro, numbers, i == 0, i == n - 1);
     }
-    if (n_run == 0) {
+    if (n == 0) {
         x->ops->fill(x, t->grad, 0);
-        stage_batch_send(&t->stage.slot->block, x, NULL, n);
+        stage_batch_send(&t->stage.slot->block, x, NULL, numbers);
     }
     profile_phase(t->profile, "optimizer");
 }

@@ -52,6 +52,8 @@ struct trainer {
     void *memory;                /* everything below lies in it, but an owner's weights */
     tensor master, working, grad, exp_avg,
         exp_avg_sq;    /* flat buffers; working is null where it is the master */
+    tensor tied_part, tied_row; /* [1, n] of the gradient of model->tied, what the heads on another stage have added, and i32
+                                 * [1], for an op; null where the input layer and the heads are on one stage */
     tensor results;    /* f64 [1 + MODEL_MOST_SUMS] what a step is judged by: */
     tensor norm, sums; /* views of it: [1] the norm of the gradients, [MODEL_MOST_SUMS] the model's sums */
     struct loss_scale loss_scale;
@@ -127,10 +129,14 @@ struct status trainer_step(struct trainer *t, const struct batch_step *batch, in
  * Before them the numbers of the step, for the losses of any micro-batch; the gradients of the micro-batches, put in order
  * with their sums; and, when those are of the whole step, its update and the wait for what it came to. */
 struct stage_numbers trainer_numbers(const struct trainer *t, int64_t step, int64_t update, double lr);
-void trainer_queue_gradients(struct trainer *t, const struct batch_step *batch, struct stage_numbers *n,
+void trainer_queue_gradients(struct trainer *t, const struct batch_step *batch, struct stage_numbers *numbers,
                              bool mean_of_micro_batches);
 struct status trainer_update(struct trainer *t, const struct batch_step *batch, int64_t step,
                              struct trainer_result *result);
+
+/* In a pipeline: the elements of `flat` that hold model->tied, as one row; and adding t->tied_part to its gradient. */
+tensor trainer_tied(const struct trainer *t, tensor flat);
+void trainer_add_tied(struct trainer *t);
 
 /* The parts of trainer_queue_gradients: sums and gradients at 0, before the first micro-batch; what the losses of one are
  * multiplied by. */

@@ -1,0 +1,22 @@
+/* data_parallel_step: one optimizer step that the ranks of a communicator take together, each over its own micro-batches of
+ * the global batch.  All hold the same weights before and behind it.
+ *
+ * The gradients of a layer are summed over ranks, in their order, as soon as this rank's last micro-batch has given them,
+ * from the heads to the input: the same list of sums on every rank, whatever happens to it. */
+#ifndef KILN_TRAIN_DATA_PARALLEL_STEP_H
+#define KILN_TRAIN_DATA_PARALLEL_STEP_H
+
+#include "dist/comm.h"
+#include "train/trainer.h"
+
+/* The gradients and sums of the whole step, on every rank: what trainer_update takes. */
+void data_parallel_gradients(struct trainer *t, const struct comm *c, const struct batch_step *part,
+                             struct stage_numbers *numbers, bool mean_of_micro_batches);
+
+/* trainer_step over `part`, this rank's micro-batches with the counts of the global batch (batch_step_part).  The result is
+ * that of the global batch, on every rank; so is an error. */
+struct status data_parallel_step(struct trainer *t, const struct comm *c, const struct batch_step *part, int64_t step,
+                                 int64_t update, double lr, bool mean_of_micro_batches,
+                                 struct trainer_result *result);
+
+#endif

@@ -1,0 +1,146 @@
+#include "train/pipeline_step.h"
+
+#include "dev/queue.h"
+#include "dist/pipeline.h"
+
+struct status pipeline_configure(struct trainer_config *config, int stage, int n_stages, int64_t n_micro)
+{
+    int64_t n_layers = config->model->n_layers;
+    if (n_stages > n_layers) {
+        return status_error(STATUS_USAGE, "a pipeline of %d stages for a model of %lld layers: each stage needs one",
+                            n_stages, (long long)n_layers);
+    }
+    config->first_layer = pipeline_first_layer(n_layers, stage, n_stages);
+    config->end_layer = pipeline_first_layer(n_layers, stage + 1, n_stages);
+    config->n_slots = pipeline_in_flight(stage, n_stages, n_micro);
+    return status_ok();
+}
+
+struct pipeline {
+    struct trainer *t;
+    const struct comm *c;
+    const struct batch_step *batch;
+    struct stage_numbers *numbers;
+    bool mean_of_micro_batches;
+    int64_t n_micro; /* with sequences */
+    int last;        /* stage */
+    bool is_tied;    /* the first and the last have a parameter in common */
+};
+
+static void select_slot(const struct pipeline *p, int64_t micro)
+{
+    stage_select(&p->t->stage, micro % pipeline_in_flight(p->c->rank, p->c->size, p->n_micro));
+}
+
+static void forward(const struct pipeline *p, int64_t micro)
+{
+    struct trainer *t = p->t;
+    struct stage *s = &t->stage;
+    const struct batch *b = batch_step_filled(p->batch, micro);
+    select_slot(p, micro);
+    trainer_scale_losses(t, p->numbers, p->batch, b, p->mean_of_micro_batches);
+    stage_begin(s, b, p->numbers);
+    if (p->c->rank > 0) {
+        comm_receive(p->c, &t->x, stage_input(s), p->c->rank - 1);
+    }
+    if (stage_graph_begin(s, micro == 0 ? STAGE_FORWARD_FIRST : STAGE_FORWARD_NEXT)) {
+        if (micro == 0) {
+            stage_round_weights(s);
+        }
+        stage_forward(s, true);
+        stage_loss(s, t->sums);
+        queue_graph_end(&t->x);
+    }
+    if (p->c->rank < p->last) {
+        comm_send(p->c, &t->x, stage_output(s), p->c->rank + 1);
+    }
+}
+
+/* Before a backward.  The heads' part of the shared gradient is that of one micro-batch; with the input layer it is added
+ * to those of all before. */
+static void receive_gradients(const struct pipeline *p)
+{
+    struct trainer *t = p->t;
+    if (p->c->rank < p->last) {
+        comm_receive(p->c, &t->x, t->stage.slot->dx, p->c->rank + 1);
+    }
+    if (p->is_tied && p->c->rank == p->last) {
+        t->x.ops->fill(&t->x, trainer_tied(t, t->grad), 0);
+    }
+    if (p->is_tied && p->c->rank == 0) {
+        comm_receive(p->c, &t->x, t->tied_part, p->last);
+        trainer_add_tied(t);
+    }
+}
+
+static void send_gradients(const struct pipeline *p)
+{
+    struct trainer *t = p->t;
+    if (p->c->rank > 0) {
+        comm_send(p->c, &t->x, t->stage.slot->dx, p->c->rank - 1);
+    }
+    if (p->is_tied && p->c->rank == p->last) {
+        comm_send(p->c, &t->x, trainer_tied(t, t->grad), 0);
+    }
+}
+
+static void backward(const struct pipeline *p, int64_t micro)
+{
+    struct stage *s = &p->t->stage;
+    select_slot(p, micro);
+    receive_gradients(p);
+    if (stage_graph_begin(s, micro == 0 ? STAGE_BACKWARD_FIRST : STAGE_BACKWARD_NEXT)) {
+        stage_backward(s, true, micro > 0);
+        queue_graph_end(&p->t->x);
+    }
+    send_gradients(p);
+}
+
+/* The gradients of every stage's layers, and the sums of the last, to all. */
+static void share_results(const struct pipeline *p)
+{
+    struct trainer *t = p->t;
+    int64_t n_layers = t->config.model->n_layers;
+    for (int s = 0; s <= p->last; s++) {
+        int64_t first = s == 0 ? MODEL_INPUT_LAYER : pipeline_first_layer(n_layers, s, p->c->size);
+        int64_t end_layer = s == p->last ? n_layers + 1 : pipeline_first_layer(n_layers, s + 1, p->c->size);
+        int64_t begin, end;
+        param_table_range(&t->params, first, end_layer, &begin, &end);
+        comm_broadcast(p->c, &t->x, tensor_slice(t->grad, begin, end - begin), s);
+    }
+    comm_broadcast(p->c, &t->x, t->sums, p->last);
+}
+
+void pipeline_gradients(struct trainer *t, const struct comm *c, const struct batch_step *batch,
+                        struct stage_numbers *numbers, bool mean_of_micro_batches)
+{
+    struct pipeline p = {.t = t,
+                         .c = c,
+                         .batch = batch,
+                         .numbers = numbers,
+                         .mean_of_micro_batches = mean_of_micro_batches,
+                         .n_micro = batch_step_n_filled(batch),
+                         .last = c->size - 1,
+                         .is_tied = t->config.model->tied != NULL && c->size > 1};
+    CHECK(t->stage.first == pipeline_first_layer(t->config.model->n_layers, c->rank, c->size),
+          "the trainer is not that of stage %d of %d", c->rank, c->size);
+    if (p.n_micro == 0) {
+        trainer_queue_gradients(t, batch, numbers, mean_of_micro_batches);
+    } else {
+        trainer_clear(t);
+    }
+    for (int64_t i = 0; i < 2 * p.n_micro; i++) {
+        struct pipeline_action a = pipeline_action(i, c->rank, c->size, p.n_micro);
+        (a.work == PIPELINE_FORWARD ? forward : backward)(&p, a.micro);
+    }
+    share_results(&p);
+    t->stage.rounded = failed(t->x.status) ? 0 : t->version;
+}
+
+struct status pipeline_step(struct trainer *t, const struct comm *c, const struct batch_step *batch, int64_t step,
+                            int64_t update, double lr, bool mean_of_micro_batches, struct trainer_result *result)
+{
+    struct stage_numbers numbers = trainer_numbers(t, step, update, lr);
+    pipeline_gradients(t, c, batch, &numbers, mean_of_micro_batches);
+    return trainer_update(t, batch, step, result);
+}

@@ -1,0 +1,353 @@
+/* Steps that ranks take together, each rank a thread, against one trainer alone, to the bit: 1F1B over 1, 2 and 4 stages,
+ * and data parallel over 1, 2 and 4 ranks; gradients, sums, norms, weights and moments of several steps, with dropout.  And
+ * that one rank's error ends them all. */
+#include "train/data_parallel_step.h"
+#include "train/pipeline_step.h"
+
+#include "core/clock.h"
+
+#include "../model/bert_fixture.h"
+#include "ranks.h"
+
+enum { LONGEST = 14, N_MICRO = 6, SEQUENCES = 3, STEPS = 3 };
+
+static const double DEADLINE_S = 60, LR = 1e-2;
+
+struct rank_case {
+    const char *name;
+    struct precision precision;
+    enum optimizer_kind optimizer;
+    enum bert_task task;
+    int64_t recompute;
+    bool has_empty; /* a micro-batch without sequences */
+    bool mean_of_micro_batches;
+};
+
+/* What a run alone holds after the gradients of a step, and after its update. */
+struct state {
+    float *grad, *master, *exp_avg, *exp_avg_sq;
+    struct trainer_result result;
+};
+
+struct run {
+    const struct rank_case *of;
+    struct trainer_config config;
+    struct batch_step batch;
+    struct param_table params; /* of every trainer */
+    struct state states[STEPS];
+    int n_ranks;
+};
+
+static float *copy_of(tensor t)
+{
+    float *copy = malloc(tensor_bytes(t));
+    EXPECT(copy != NULL, "out of memory");
+    return memcpy(copy, t.data, tensor_bytes(t));
+}
+
+/* The parameters of a flat buffer; what is between them is nobody's. */
+static void expect_same(const struct run *r, const char *what, int step, int rank, tensor got, const float *wanted)
+{
+    for (int i = 0; i < r->params.n; i++) {
+        const struct param *p = &r->params.params[i];
+        const float *g = (const float *)got.data + p->offset, *w = wanted + p->offset;
+        for (int64_t k = 0; k < param_count(p); k++) {
+            EXPECT(memcmp(&g[k], &w[k], sizeof *g) == 0, "%s, %d ranks, step %d, rank %d: %s of %s, element %lld: %g, not %g",
+                   r->of->name, r->n_ranks, step, rank, what, p->name, (long long)k, (double)g[k], (double)w[k]);
+        }
+    }
+}
+
+static void expect_state(const struct run *r, int step, int rank, const struct trainer *t,
+                         const struct trainer_result *result)
+{
+    const struct state *wanted = &r->states[step];
+    expect_same(r, "weights", step, rank, t->master, wanted->master);
+    expect_same(r, "first moments", step, rank, t->exp_avg, wanted->exp_avg);
+    expect_same(r, "second moments", step, rank, t->exp_avg_sq, wanted->exp_avg_sq);
+    EXPECT(result->grad_norm == wanted->result.grad_norm, "norm %.17g, not %.17g", result->grad_norm,
+           wanted->result.grad_norm);
+    for (int i = 0; i < result->n_sums; i++) {
+        EXPECT(result->sums[i].sum == wanted->result.sums[i].sum && result->sums[i].count == wanted->result.sums[i].count,
+               "%s %.17g, not %.17g", result->sums[i].of->name, result->sums[i].sum, wanted->result.sums[i].sum);
+    }
+}
+
+/* ---- alone ---- */
+
+static void keep(struct state *s, const struct trainer *t)
+{
+    s->master = copy_of(t->master);
+    s->exp_avg = copy_of(t->exp_avg);
+    s->exp_avg_sq = copy_of(t->exp_avg_sq);
+}
+
+static void forget(struct run *r)
+{
+    for (int i = 0; i < STEPS; i++) {
+        free(r->states[i].grad);
+        free(r->states[i].master);
+        free(r->states[i].exp_avg);
+        free(r->states[i].exp_avg_sq);
+        r->states[i] = (struct state){0};
+    }
+}
+
+/* The steps of trainer_step. */
+static void run_alone(struct run *r)
+{
+    struct trainer t;
+    EXPECT_OK(trainer_init(&t, &r->config));
+    for (int i = 0; i < STEPS; i++) {
+        struct state *s = &r->states[i];
+        EXPECT_OK(trainer_gradients(&t, &r->batch, i + 1, r->of->mean_of_micro_batches, &s->result));
+        s->grad = copy_of(t.grad);
+        EXPECT_OK(trainer_step(&t, &r->batch, i + 1, i + 1, LR, r->of->mean_of_micro_batches, &s->result));
+        keep(s, &t);
+    }
+    trainer_fini(&t);
+}
+
+/* The same with each part of the micro-batches added up for itself, and then the parts in order: ((g0 + g1) + g2) + ... */
+static void run_alone_in_parts(struct run *r, int n_parts)
+{
+    struct trainer t;
+    EXPECT_OK(trainer_init(&t, &r->config));
+    int64_t n = tensor_count(t.grad);
+    for (int i = 0; i < STEPS; i++) {
+        struct state *s = &r->states[i];
+        struct stage_numbers numbers = trainer_numbers(&t, i + 1, i + 1, LR);
+        double sums[MODEL_MOST_SUMS];
+        for (int part = 0; part < n_parts; part++) {
+            struct batch_step mine = batch_step_part(&r->batch, part, n_parts);
+            trainer_queue_gradients(&t, &mine, &numbers, r->of->mean_of_micro_batches);
+            EXPECT_OK(t.x.status);
+            s->grad = part == 0 ? copy_of(t.grad) : s->grad;
+            for (int64_t k = 0; k < n && part > 0; k++) {
+                s->grad[k] += ((const float *)t.grad.data)[k];
+            }
+            for (int k = 0; k < MODEL_MOST_SUMS; k++) {
+                double sum = tensor_get(t.sums, k);
+                sums[k] = part == 0 ? sum : sums[k] + sum;
+            }
+        }
+        memcpy(t.grad.data, s->grad, (size_t)n * sizeof *s->grad);
+        memcpy(t.sums.data, sums, sizeof sums);
+        EXPECT_OK(trainer_update(&t, &r->batch, i + 1, &s->result));
+        keep(s, &t);
+    }
+    trainer_fini(&t);
+}
+
+/* ---- together ---- */
+
+static void pipeline_body(const struct comm *c, void *context)
+{
+    const struct run *r = context;
+    struct trainer t;
+    struct trainer_config config = r->config;
+    struct trainer_result result;
+    EXPECT_OK(pipeline_configure(&config, c->rank, c->size, r->batch.n_micro));
+    EXPECT_OK(trainer_init(&t, &config));
+    EXPECT(t.stage.n_slots == c->size - c->rank, "%lld slots", (long long)t.stage.n_slots);
+    for (int i = 0; i < STEPS; i++) {
+        struct stage_numbers numbers = trainer_numbers(&t, i + 1, i + 1, LR);
+        pipeline_gradients(&t, c, &r->batch, &numbers, r->of->mean_of_micro_batches);
+        EXPECT_OK(t.x.status);
+        expect_same(r, "gradient", i, c->rank, t.grad, r->states[i].grad);
+        EXPECT_OK(pipeline_step(&t, c, &r->batch, i + 1, i + 1, LR, r->of->mean_of_micro_batches, &result));
+        expect_state(r, i, c->rank, &t, &result);
+    }
+    trainer_fini(&t);
+}
+
+static void data_parallel_body(const struct comm *c, void *context)
+{
+    const struct run *r = context;
+    struct trainer t;
+    struct trainer_result result;
+    struct batch_step mine = batch_step_part(&r->batch, c->rank, c->size);
+    EXPECT_OK(trainer_init(&t, &r->config));
+    for (int i = 0; i < STEPS; i++) {
+        struct stage_numbers numbers = trainer_numbers(&t, i + 1, i + 1, LR);
+        data_parallel_gradients(&t, c, &mine, &numbers, r->of->mean_of_micro_batches);
+        EXPECT_OK(t.x.status);
+        expect_same(r, "gradient", i, c->rank, t.grad, r->states[i].grad);
+        EXPECT_OK(data_parallel_step(&t, c, &mine, i + 1, i + 1, LR, r->of->mean_of_micro_batches, &result));
+        expect_state(r, i, c->rank, &t, &result);
+    }
+    trainer_fini(&t);
+}
+
+static void open_run(struct run *r, const struct rank_case *k)
+{
+    *r = (struct run){.of = k};
+    fixture_step(&r->batch, N_MICRO, SEQUENCES, LONGEST);
+    for (int64_t i = 0; k->task == BERT_TASK_QUESTION_ANSWERING && i < N_MICRO; i++) {
+        for (int64_t j = 0; j < 2 * SEQUENCES; j++) {
+            r->batch.micro[i].fields[BERT_SPAN_LABELS][j] = (int32_t)(1 + (i + j) % 3);
+        }
+    }
+    if (k->has_empty) { /* with 4 ranks, all that the first one has */
+        batch_clear(&r->batch.micro[0]);
+    }
+    batch_step_count(&r->batch);
+    r->config = fixture_trainer(ops_cpu(), k->precision.dtype, r->batch.micro[1].limits);
+    r->config.precision = k->precision;
+    r->config.optimizer = optimizer_defaults(k->optimizer);
+    r->config.recompute = k->recompute;
+    struct bert_model *bert = fixture_bert(&r->config);
+    bert->config.num_hidden_layers = 4;
+    bert->config.intermediate_size = 32;
+    bert->task = k->task;
+    fixture_bert_changed(bert);
+    EXPECT_OK(r->config.model->type->declare(r->config.model, &r->params));
+}
+
+static void close_run(struct run *r)
+{
+    forget(r);
+    param_table_fini(&r->params);
+    batch_step_fini(&r->batch);
+}
+
+/* Of this parameter rows are looked up, and its gradient gets them one by one. */
+static bool is_table(const struct param *p)
+{
+    return p->layer == MODEL_INPUT_LAYER && p->n_dims == 2;
+}
+
+/* What += adds is a finished sum: gradients of micro-batches that are added up one after the other in one buffer are those
+ * that were made apart, and then added.  All but tables, in batches as short as these (docs/decisions/0039_ranks.md). */
+static void gradients_are_finished_sums(struct run *r)
+{
+    float *together = copy_of(tensor_1d(r->states[0].grad, DTYPE_F32, r->params.n_elements));
+    int n_same = 0;
+    forget(r);
+    run_alone_in_parts(r, N_MICRO);
+    for (int i = 0; i < r->params.n; i++) {
+        const struct param *p = &r->params.params[i];
+        size_t bytes = (size_t)param_count(p) * sizeof *together;
+        bool same = memcmp(together + p->offset, r->states[0].grad + p->offset, bytes) == 0;
+        EXPECT(same || is_table(p), "%s: the gradient of %s is another sum", r->of->name, p->name);
+        n_same += same;
+    }
+    EXPECT(n_same >= r->params.n - 3, "%d of %d", n_same, r->params.n);
+    free(together);
+}
+
+static void ranks_give_the_bits_of_one(const struct rank_case *k)
+{
+    static const int sizes[] = {1, 2, 4};
+    struct run r;
+    open_run(&r, k);
+    run_alone(&r);
+    for (int i = 0; i < 3; i++) {
+        r.n_ranks = sizes[i];
+        run_ranks(sizes[i], DEADLINE_S, pipeline_body, &r);
+    }
+    r.n_ranks = 1;
+    run_ranks(1, DEADLINE_S, data_parallel_body, &r);
+    gradients_are_finished_sums(&r);
+    for (int i = 0; i < 3; i++) {
+        forget(&r);
+        r.n_ranks = sizes[i];
+        run_alone_in_parts(&r, sizes[i]);
+        run_ranks(sizes[i], DEADLINE_S, data_parallel_body, &r);
+    }
+    close_run(&r);
+    printf("%s: the same bits\n", k->name);
+}
+
+/* What one rank finds wrong, and what all return. */
+struct failing {
+    struct run run;
+    bool in_pipeline;
+    int rank; /* that has the damaged batch */
+    const char *wanted;
+};
+
+static void failing_body(const struct comm *c, void *context)
+{
+    const struct failing *f = context;
+    struct trainer t;
+    struct trainer_config config = f->run.config;
+    struct trainer_result result;
+    struct batch_step batch = f->run.batch;
+    if (f->in_pipeline) {
+        EXPECT_OK(pipeline_configure(&config, c->rank, c->size, batch.n_micro));
+    }
+    EXPECT_OK(trainer_init(&t, &config));
+    int64_t start = clock_ns();
+    for (int64_t i = 1; i <= STEPS; i++) {
+        struct batch_step mine = f->in_pipeline ? batch : batch_step_part(&batch, c->rank, c->size);
+        struct status s = f->in_pipeline ? pipeline_step(&t, c, &mine, i, i, LR, false, &result)
+                                         : data_parallel_step(&t, c, &mine, i, i, LR, false, &result);
+        EXPECT_ERROR(s, STATUS_DATA, f->wanted);
+    }
+    EXPECT(clock_since_s(start) < DEADLINE_S / 2, "%g s", clock_since_s(start));
+    struct trainer fresh;
+    EXPECT_OK(trainer_init(&fresh, &config));
+    expect_same(&f->run, "weights", 0, c->rank, t.master, fresh.master.data);
+    trainer_fini(&fresh);
+    trainer_fini(&t);
+}
+
+/* A token that is not in the vocabulary, which the rank with the input layer sees. */
+static void one_error_ends_all_ranks(bool in_pipeline)
+{
+    static const struct rank_case k = {.name = "an error"};
+    struct failing f = {.in_pipeline = in_pipeline,
+                        .wanted = in_pipeline ? "rank 0 of 4: embed in embeddings" : "rank 2 of 4: embed in embeddings"};
+    open_run(&f.run, &k);
+    f.run.n_ranks = 4;
+    f.run.batch.micro[3].ids[1] = 1 << 20; /* of rank 2 of 4, which has [3, 4) of 6 */
+    run_ranks(4, DEADLINE_S, failing_body, &f);
+    close_run(&f.run);
+}
+
+/* The plan counts every slot, and only the layers of the range. */
+static void plans_count_slots_and_layers(void)
+{
+    static const struct rank_case k = {.name = "plans"};
+    struct run r;
+    struct trainer_plan whole, one, two, last;
+    open_run(&r, &k);
+    struct trainer_config config = r.config;
+    EXPECT_OK(trainer_plan(&whole, &config));
+    EXPECT_OK(pipeline_configure(&config, 0, 2, 1));
+    EXPECT_OK(trainer_plan(&one, &config));
+    EXPECT_OK(pipeline_configure(&config, 0, 2, N_MICRO));
+    EXPECT_OK(trainer_plan(&two, &config));
+    EXPECT_OK(pipeline_configure(&config, 1, 2, N_MICRO));
+    EXPECT_OK(trainer_plan(&last, &config));
+    EXPECT(two.activation_bytes == 2 * one.activation_bytes, "%zu and %zu", two.activation_bytes, one.activation_bytes);
+    EXPECT(one.activation_bytes < whole.activation_bytes && last.activation_bytes < whole.activation_bytes,
+           "%zu and %zu of %zu", one.activation_bytes, last.activation_bytes, whole.activation_bytes);
+    EXPECT(one.micro_flops + last.micro_flops < 1.001 * whole.micro_flops &&
+               one.micro_flops + last.micro_flops > 0.999 * whole.micro_flops,
+           "%g and %g of %g", one.micro_flops, last.micro_flops, whole.micro_flops);
+    EXPECT_ERROR(pipeline_configure(&config, 0, 5, 1), STATUS_USAGE, "5 stages for a model of 4 layers");
+    close_run(&r);
+}
+
+int main(void)
+{
+    static const struct rank_case cases[] = {
+        {.name = "fp32, lamb", .optimizer = OPTIMIZER_LAMB},
+        {.name = "fp32, adamw", .optimizer = OPTIMIZER_ADAMW, .mean_of_micro_batches = true},
+        {.name = "bf16, lamb", .precision = {.dtype = DTYPE_BF16}, .optimizer = OPTIMIZER_LAMB},
+        {.name = "bf16, adamw", .precision = {.dtype = DTYPE_BF16}, .optimizer = OPTIMIZER_ADAMW},
+        {.name = "fp8, lamb", .precision = {.dtype = DTYPE_BF16, .fp8 = true}, .optimizer = OPTIMIZER_LAMB},
+        {.name = "questions", .task = BERT_TASK_QUESTION_ANSWERING},
+        {.name = "recomputed", .recompute = 1},
+        {.name = "the end of an epoch", .has_empty = true},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        ranks_give_the_bits_of_one(&cases[i]);
+    }
+    one_error_ends_all_ranks(true);
+    one_error_ends_all_ranks(false);
+    plans_count_slots_and_layers();
+    return 0;
+}

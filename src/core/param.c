@@ -78,11 +78,12 @@ static int64_t layers_begin(const struct param_table *t, int64_t layer)
     return t->n_elements;
 }
 
-void param_table_range(const struct param_table *t, int64_t first, int64_t end_layer, int64_t *begin, int64_t *end)
+void param_table_range(const struct param_table *t, int64_t first, int64_t end_layer, int64_t *begin,
+                       int64_t *end)
 {
     for (int i = 1; i < t->n; i++) {
-        CHECK(t->params[i].layer >= t->params[i - 1].layer, "%s is of an earlier layer than %s", t->params[i].name,
-              t->params[i - 1].name);
+        CHECK(t->params[i].layer >= t->params[i - 1].layer, "%s is of an earlier layer than %s",
+              t->params[i].name, t->params[i - 1].name);
     }
     *begin = layers_begin(t, first);
     *end = layers_begin(t, end_layer);

@@ -71,7 +71,8 @@ const struct param *param_table_find(const struct param_table *t, const char *na
 
 /* The elements [*begin, *end) of a flat buffer that hold the parameters of layers [first, end_layer), padding too; they lie
  * side by side, since layers are declared in order. */
-void param_table_range(const struct param_table *t, int64_t first, int64_t end_layer, int64_t *begin, int64_t *end);
+void param_table_range(const struct param_table *t, int64_t first, int64_t end_layer, int64_t *begin,
+                       int64_t *end);
 
 /* The parameter's elements in `flat`, a flat buffer of this table's layout. */
 tensor param_view(const struct param *p, tensor flat);

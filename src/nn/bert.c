@@ -40,8 +40,8 @@ const char *bert_task_class(enum bert_task task)
 }
 
 /* A part of the model: where its weights are, their rows, the prefix of their names, and the layer that they belong to. */
-typedef void visit_part(void *context, void *part, const char *prefix, int64_t layer, const struct weight_row *rows,
-                        int n_rows);
+typedef void visit_part(void *context, void *part, const char *prefix, int64_t layer,
+                        const struct weight_row *rows, int n_rows);
 
 static void for_each_part(const struct bert_config *c, enum bert_task task, struct bert_weights *w,
                           visit_part *visit, void *context)
@@ -51,7 +51,8 @@ static void for_each_part(const struct bert_config *c, enum bert_task task, stru
     for (int64_t i = 0; i < c->num_hidden_layers; i++) {
         char prefix[48];
         snprintf(prefix, sizeof prefix, "bert.encoder.layer.%lld.", (long long)i);
-        visit(context, w->layers == NULL ? NULL : &w->layers[i], prefix, i, bert_layer_rows, BERT_LAYER_N_ROWS);
+        visit(context, w->layers == NULL ? NULL : &w->layers[i], prefix, i, bert_layer_rows,
+              BERT_LAYER_N_ROWS);
     }
     if (task == BERT_TASK_PRETRAINING || task == BERT_TASK_ENCODER) {
         visit(context, &w->heads, "bert.pooler.", heads, bert_pooler_rows, BERT_POOLER_N_ROWS);

@@ -118,7 +118,8 @@ struct model {
     int64_t max_length;        /* tokens of the longest sequence */
     int64_t feed_forward_size; /* the widest of a layer's products */
     const struct batch_layout *layout;
-    const char *tied; /* the parameter of the input layer that the heads read too, and add to its gradient; NULL: none */
+    const char *
+        tied; /* the parameter of the input layer that the heads read too, and add to its gradient; NULL: none */
     int n_sums;
     struct model_sum sums[MODEL_MOST_SUMS];
 };

@@ -29,8 +29,8 @@ static void full_name(char name[PARAM_NAME_BYTES], const char *prefix, const cha
     CHECK(n < PARAM_NAME_BYTES, "the parameter name %s%s is too long", prefix, rest);
 }
 
-void weights_declare(struct param_table *table, const char *prefix, int64_t layer, const struct weight_row *rows,
-                     int n_rows, const struct weight_sizes *sizes)
+void weights_declare(struct param_table *table, const char *prefix, int64_t layer,
+                     const struct weight_row *rows, int n_rows, const struct weight_sizes *sizes)
 {
     for (const struct weight_row *row = rows; row < rows + n_rows; row++) {
         int n_parts = count_parts(row);

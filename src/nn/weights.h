@@ -44,8 +44,8 @@ struct weight_row {
 };
 
 /* Declares the parameters of all rows, `prefix` before each name, as those of a layer of the model. */
-void weights_declare(struct param_table *table, const char *prefix, int64_t layer, const struct weight_row *rows,
-                     int n_rows, const struct weight_sizes *sizes);
+void weights_declare(struct param_table *table, const char *prefix, int64_t layer,
+                     const struct weight_row *rows, int n_rows, const struct weight_sizes *sizes);
 
 /* Points the tensors of the struct at `part` into flat buffers of the table's layout: matrices into
  * `matrices`, vectors into `vectors` (the same buffer, or the fp32 master beside a bf16 copy), and those of DIM_BIAS into

@@ -30,8 +30,8 @@ void data_parallel_gradients(struct trainer *t, const struct comm *c, const stru
     comm_all_reduce_sum(c, &t->x, t->sums);
 }
 
-struct status data_parallel_step(struct trainer *t, const struct comm *c, const struct batch_step *part, int64_t step,
-                                 int64_t update, double lr, bool mean_of_micro_batches,
+struct status data_parallel_step(struct trainer *t, const struct comm *c, const struct batch_step *part,
+                                 int64_t step, int64_t update, double lr, bool mean_of_micro_batches,
                                  struct trainer_result *result)
 {
     struct stage_numbers numbers = trainer_numbers(t, step, update, lr);

@@ -15,8 +15,8 @@ void data_parallel_gradients(struct trainer *t, const struct comm *c, const stru
 
 /* trainer_step over `part`, this rank's micro-batches with the counts of the global batch (batch_step_part).  The result is
  * that of the global batch, on every rank; so is an error. */
-struct status data_parallel_step(struct trainer *t, const struct comm *c, const struct batch_step *part, int64_t step,
-                                 int64_t update, double lr, bool mean_of_micro_batches,
+struct status data_parallel_step(struct trainer *t, const struct comm *c, const struct batch_step *part,
+                                 int64_t step, int64_t update, double lr, bool mean_of_micro_batches,
                                  struct trainer_result *result);
 
 #endif

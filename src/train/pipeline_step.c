@@ -7,7 +7,8 @@ struct status pipeline_configure(struct trainer_config *config, int stage, int n
 {
     int64_t n_layers = config->model->n_layers;
     if (n_stages > n_layers) {
-        return status_error(STATUS_USAGE, "a pipeline of %d stages for a model of %lld layers: each stage needs one",
+        return status_error(STATUS_USAGE,
+                            "a pipeline of %d stages for a model of %lld layers: each stage needs one",
                             n_stages, (long long)n_layers);
     }
     config->first_layer = pipeline_first_layer(n_layers, stage, n_stages);
@@ -137,8 +138,9 @@ void pipeline_gradients(struct trainer *t, const struct comm *c, const struct ba
     t->stage.rounded = failed(t->x.status) ? 0 : t->version;
 }
 
-struct status pipeline_step(struct trainer *t, const struct comm *c, const struct batch_step *batch, int64_t step,
-                            int64_t update, double lr, bool mean_of_micro_batches, struct trainer_result *result)
+struct status pipeline_step(struct trainer *t, const struct comm *c, const struct batch_step *batch,
+                            int64_t step, int64_t update, double lr, bool mean_of_micro_batches,
+                            struct trainer_result *result)
 {
     struct stage_numbers numbers = trainer_numbers(t, step, update, lr);
     pipeline_gradients(t, c, batch, &numbers, mean_of_micro_batches);

@@ -21,7 +21,8 @@ void pipeline_gradients(struct trainer *t, const struct comm *c, const struct ba
 
 /* trainer_step over the stages of a communicator; all have the whole batch.  The result, or the error, is the same on every
  * rank. */
-struct status pipeline_step(struct trainer *t, const struct comm *c, const struct batch_step *batch, int64_t step,
-                            int64_t update, double lr, bool mean_of_micro_batches, struct trainer_result *result);
+struct status pipeline_step(struct trainer *t, const struct comm *c, const struct batch_step *batch,
+                            int64_t step, int64_t update, double lr, bool mean_of_micro_batches,
+                            struct trainer_result *result);
 
 #endif

@@ -9,7 +9,8 @@ struct status stage_init(struct stage *s)
 {
     s->slots = calloc((size_t)s->n_slots, sizeof *s->slots);
     if (s->slots == NULL) {
-        return status_error(STATUS_MEMORY, "out of memory for %lld micro-batches in flight", (long long)s->n_slots);
+        return status_error(STATUS_MEMORY, "out of memory for %lld micro-batches in flight",
+                            (long long)s->n_slots);
     }
     s->slot = s->slots;
     for (int64_t i = 0; i < s->n_slots; i++) {
@@ -151,7 +152,7 @@ bool stage_graph_begin(struct stage *s, enum stage_work work)
     if (op_watch_is(s->x->ops) || s->gradient_done != NULL) {
         return !failed(s->x->status);
     }
-    const int64_t key[] = {work,           s->slot - s->slots, c->n_tokens,  c->n_sequences,
+    const int64_t key[] = {work,         s->slot - s->slots, c->n_tokens,  c->n_sequences,
                            c->n_streams, c->n_labels,        c->max_seqlen};
     return queue_graph_begin(s->x, key, sizeof key);
 }

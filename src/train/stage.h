@@ -32,13 +32,14 @@ struct stage {
         recompute; /* layers of a chunk; only its input is kept, its activations are made again in backward
                         * (Chen et al. 2016, arXiv:1604.06174); 0: the activations of all layers are kept */
     struct batch_limits limits; /* of every batch */
-    int64_t first, end;         /* of the model's layers, [first, end) run here; the input layer with the first of them, the
+    int64_t first,
+        end; /* of the model's layers, [first, end) run here; the input layer with the first of them, the
                                  * heads with the last; elsewhere what they would compute comes from another stage */
-    int64_t n_slots;            /* micro-batches in flight */
-    struct stage_slot *slots;   /* [n_slots] */
-    struct stage_slot *slot;    /* the one that the calls below are about: the first until stage_select */
-    const int64_t *version; /* of the weights: another number after each change */
-    int64_t rounded;        /* the version that is in fp8; 0: none */
+    int64_t n_slots;          /* micro-batches in flight */
+    struct stage_slot *slots; /* [n_slots] */
+    struct stage_slot *slot;  /* the one that the calls below are about: the first until stage_select */
+    const int64_t *version;   /* of the weights: another number after each change */
+    int64_t rounded;          /* the version that is in fp8; 0: none */
 
     /* Told of the model's input layer, as layer -1, of each layer once its forward was given, and of the heads, as the
      * layer behind the last; NULL: nobody asks. */

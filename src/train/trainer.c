@@ -25,7 +25,8 @@ static void carve_tied(struct trainer *t, struct arena *a)
 {
     const struct model *m = t->config.model;
     if (m->tied != NULL && t->stage.first == 0 && t->stage.end < m->n_layers) {
-        t->tied_part = arena_carve_2d(a, t->grad.dtype, 1, param_count(param_table_find(&t->params, m->tied)));
+        t->tied_part =
+            arena_carve_2d(a, t->grad.dtype, 1, param_count(param_table_find(&t->params, m->tied)));
         t->tied_row = arena_carve_1d(a, DTYPE_I32, 1);
     }
 }

@@ -17,13 +17,13 @@ struct trainer_config {
     struct batch_limits limits; /* of every micro-batch, evaluation included */
     bool training;              /* false: weights and activations only */
     int64_t recompute;          /* stage.recompute; 0: none */
-    int64_t first_layer;        /* the range that passes run over, stage.first and stage.end; 0 and 0: all layers */
+    int64_t first_layer; /* the range that passes run over, stage.first and stage.end; 0 and 0: all layers */
     int64_t end_layer;
-    int64_t n_slots; /* micro-batches in flight; 0: one */
-    bool saving;                /* checkpoints will be written (train/save_run.h) */
-    uint64_t seed;              /* of the initial weights and of dropout */
-    double loss_scale;          /* fp16 only: the fixed scale of the loss; 0: it is dynamic */
-    double first_loss_scale;    /* and begins as this; 0: LOSS_SCALE_FIRST */
+    int64_t n_slots;         /* micro-batches in flight; 0: one */
+    bool saving;             /* checkpoints will be written (train/save_run.h) */
+    uint64_t seed;           /* of the initial weights and of dropout */
+    double loss_scale;       /* fp16 only: the fixed scale of the loss; 0: it is dynamic */
+    double first_loss_scale; /* and begins as this; 0: LOSS_SCALE_FIRST */
 };
 
 /* What a trainer will need, known before anything is allocated. */
@@ -51,8 +51,9 @@ struct trainer {
     const struct trainer *owner; /* of the weights; NULL: they are this trainer's own */
     void *memory;                /* everything below lies in it, but an owner's weights */
     tensor master, working, grad, exp_avg,
-        exp_avg_sq;    /* flat buffers; working is null where it is the master */
-    tensor tied_part, tied_row; /* [1, n] of the gradient of model->tied, what the heads on another stage have added, and i32
+        exp_avg_sq; /* flat buffers; working is null where it is the master */
+    tensor tied_part,
+        tied_row; /* [1, n] of the gradient of model->tied, what the heads on another stage have added, and i32
                                  * [1], for an op; null where the input layer and the heads are on one stage */
     tensor results;    /* f64 [1 + MODEL_MOST_SUMS] what a step is judged by: */
     tensor norm, sums; /* views of it: [1] the norm of the gradients, [MODEL_MOST_SUMS] the model's sums */

@@ -132,7 +132,7 @@ static void message_body(const struct comm *c, void *context)
 /* What a failing rank does, and what all others then hear. */
 struct failing_case {
     int failing;
-    enum { IN_A_SUM, IN_A_MESSAGE, LEAVES, LEAVES_IN_PEACE, IS_LATE, SUMS_ANOTHER_SIZE } how;
+    enum { IN_A_SUM, IN_A_MESSAGE, LEAVES, LEAVES_IN_PEACE, HAS_LEFT, IS_LATE, SUMS_ANOTHER_SIZE } how;
     const char *wanted;
     double deadline_s;
 };
@@ -151,6 +151,7 @@ static void fail_as(const struct comm *c, struct exec *x, const struct failing_c
         comm_send(c, x, tensor_1d(v, DTYPE_F32, 8), 0);
         break;
     case LEAVES: comm_leave(c, status_error(STATUS_IO, "the disk is full")); break;
+    case HAS_LEFT:
     case LEAVES_IN_PEACE: comm_leave(c, status_ok()); break;
     case IS_LATE:
         nanosleep(&long_time, NULL);
@@ -160,17 +161,25 @@ static void fail_as(const struct comm *c, struct exec *x, const struct failing_c
     }
 }
 
+/* The one that waits for a message, while the others sum. */
+static bool is_receiver(const struct comm *c, const struct failing_case *k)
+{
+    return c->rank == 0 && (k->how == IN_A_MESSAGE || k->how == LEAVES || k->how == LEAVES_IN_PEACE);
+}
+
 static void failing_body(const struct comm *c, void *context)
 {
     const struct failing_case *k = context;
     struct exec x = host_exec();
     int64_t start = clock_ns();
     float v[8] = {0};
+    struct timespec pause = {.tv_nsec = k->how == HAS_LEFT ? 100000000 : 0};
     if (c->rank == k->failing) {
         fail_as(c, &x, k);
-    } else if (c->rank == 0 && k->how != IN_A_SUM && k->how != SUMS_ANOTHER_SIZE && k->how != IS_LATE) {
+    } else if (is_receiver(c, k)) {
         comm_receive(c, &x, tensor_1d(v, DTYPE_F32, 8), k->failing);
     } else {
+        nanosleep(&pause, NULL);
         comm_all_reduce_sum(c, &x, tensor_1d(v, DTYPE_F32, 8));
     }
     if (c->rank != k->failing) {
@@ -190,6 +199,7 @@ static void one_error_is_heard_by_all(void)
         {2, IN_A_MESSAGE, "rank 2 of 4: embed in no layer on cpu: token id 99", 30},
         {1, LEAVES, "rank 1 of 4: the disk is full", 30},
         {3, LEAVES_IN_PEACE, "rank 3 of 4 has left", 30},
+        {2, HAS_LEFT, "rank 2 of 4 has left", 30},
         {1, IS_LATE, "s in an agreement for ranks: 1", 0.1},
         {3, SUMS_ANOTHER_SIZE, "rank 3 is in a sum of 7 elements, rank 0 in a sum of 8", 30},
     };

@@ -46,14 +46,16 @@ static float *copy_of(tensor t)
 }
 
 /* The parameters of a flat buffer; what is between them is nobody's. */
-static void expect_same(const struct run *r, const char *what, int step, int rank, tensor got, const float *wanted)
+static void expect_same(const struct run *r, const char *what, int step, int rank, tensor got,
+                        const float *wanted)
 {
     for (int i = 0; i < r->params.n; i++) {
         const struct param *p = &r->params.params[i];
         const float *g = (const float *)got.data + p->offset, *w = wanted + p->offset;
         for (int64_t k = 0; k < param_count(p); k++) {
-            EXPECT(memcmp(&g[k], &w[k], sizeof *g) == 0, "%s, %d ranks, step %d, rank %d: %s of %s, element %lld: %g, not %g",
-                   r->of->name, r->n_ranks, step, rank, what, p->name, (long long)k, (double)g[k], (double)w[k]);
+            EXPECT(memcmp(&g[k], &w[k], sizeof *g) == 0,
+                   "%s, %d ranks, step %d, rank %d: %s of %s, element %lld: %g, not %g", r->of->name,
+                   r->n_ranks, step, rank, what, p->name, (long long)k, (double)g[k], (double)w[k]);
         }
     }
 }
@@ -68,8 +70,10 @@ static void expect_state(const struct run *r, int step, int rank, const struct t
     EXPECT(result->grad_norm == wanted->result.grad_norm, "norm %.17g, not %.17g", result->grad_norm,
            wanted->result.grad_norm);
     for (int i = 0; i < result->n_sums; i++) {
-        EXPECT(result->sums[i].sum == wanted->result.sums[i].sum && result->sums[i].count == wanted->result.sums[i].count,
-               "%s %.17g, not %.17g", result->sums[i].of->name, result->sums[i].sum, wanted->result.sums[i].sum);
+        EXPECT(result->sums[i].sum == wanted->result.sums[i].sum &&
+                   result->sums[i].count == wanted->result.sums[i].count,
+               "%s %.17g, not %.17g", result->sums[i].of->name, result->sums[i].sum,
+               wanted->result.sums[i].sum);
     }
 }
 
@@ -298,7 +302,8 @@ static void one_error_ends_all_ranks(bool in_pipeline)
 {
     static const struct rank_case k = {.name = "an error"};
     struct failing f = {.in_pipeline = in_pipeline,
-                        .wanted = in_pipeline ? "rank 0 of 4: embed in embeddings" : "rank 2 of 4: embed in embeddings"};
+                        .wanted = in_pipeline ? "rank 0 of 4: embed in embeddings"
+                                              : "rank 2 of 4: embed in embeddings"};
     open_run(&f.run, &k);
     f.run.n_ranks = 4;
     f.run.batch.micro[3].ids[1] = 1 << 20; /* of rank 2 of 4, which has [3, 4) of 6 */
@@ -321,12 +326,20 @@ static void plans_count_slots_and_layers(void)
     EXPECT_OK(trainer_plan(&two, &config));
     EXPECT_OK(pipeline_configure(&config, 1, 2, N_MICRO));
     EXPECT_OK(trainer_plan(&last, &config));
-    EXPECT(two.activation_bytes == 2 * one.activation_bytes, "%zu and %zu", two.activation_bytes, one.activation_bytes);
+    EXPECT(two.activation_bytes == 2 * one.activation_bytes, "%zu and %zu", two.activation_bytes,
+           one.activation_bytes);
     EXPECT(one.activation_bytes < whole.activation_bytes && last.activation_bytes < whole.activation_bytes,
            "%zu and %zu of %zu", one.activation_bytes, last.activation_bytes, whole.activation_bytes);
     EXPECT(one.micro_flops + last.micro_flops < 1.001 * whole.micro_flops &&
                one.micro_flops + last.micro_flops > 0.999 * whole.micro_flops,
            "%g and %g of %g", one.micro_flops, last.micro_flops, whole.micro_flops);
+    config.precision =
+        (struct precision){.dtype = DTYPE_BF16, .fp8 = true}; /* all slots read the same weights in fp8 */
+    EXPECT_OK(pipeline_configure(&config, 0, 2, 1));
+    EXPECT_OK(trainer_plan(&one, &config));
+    EXPECT_OK(pipeline_configure(&config, 0, 2, N_MICRO));
+    EXPECT_OK(trainer_plan(&two, &config));
+    EXPECT(two.weight_bytes == one.weight_bytes, "%zu and %zu", two.weight_bytes, one.weight_bytes);
     EXPECT_ERROR(pipeline_configure(&config, 0, 5, 1), STATUS_USAGE, "5 stages for a model of 4 layers");
     close_run(&r);
 }

@@ -197,7 +197,7 @@ static size_t train(struct trainer_result results[STEPS], const struct batch_ste
     for (int64_t i = 0; i < STEPS; i++) {
         EXPECT_OK(trainer_step(&t, step, i + 1, i + 1, 1e-2, false, &results[i]));
     }
-    size_t bytes = t.stage.arena.capacity;
+    size_t bytes = t.plan.activation_bytes;
     trainer_fini(&t);
     return bytes;
 }

@@ -44,11 +44,11 @@ static void make_cast(struct checkop_case *c, const struct checkop_shape *s)
 RUN(quantize)
 {
     enum dtype format = c->shape.plain ? DTYPE_E5M2 : DTYPE_E4M3;
-    o->quantize(x, t[0], c->shape.fp8 ? t[4] : NULL_TENSOR, t[1], c->shape.f > 0 ? t[2] : NULL_TENSOR, t[3],
-                format);
+    o->quantize(x, t[0], c->shape.fp8 ? t[5] : NULL_TENSOR, t[1], c->shape.heads > 0 ? t[4] : NULL_TENSOR,
+                c->shape.f > 0 ? t[2] : NULL_TENSOR, t[3], format);
 }
 
-/* plain: e5m2; f: 1 with sums of columns, 2 with infinities. */
+/* plain: e5m2; f: 1 with sums of columns, 2 with infinities; heads: 1 + number of a history. */
 static void make_quantize(struct checkop_case *c, const struct checkop_shape *s)
 {
     enum checkop_kind kind = s->plain ? KIND_E5M2 : KIND_E4M3;
@@ -57,6 +57,9 @@ static void make_quantize(struct checkop_case *c, const struct checkop_shape *s)
     add(c, vector("dbias", ROLE_INOUT, KIND_W, s->h));
     add(c, gapped(matrix("in", ROLE_IN, KIND_A, s->t, s->h), s->strided ? 8 : 0));
     c->args[3].fill = s->f == 2 ? FILL_HOLES : FILL_SPREAD;
+    bool has_history = s->heads > 0;
+    add(c, filled(vector("history", has_history ? ROLE_INOUT : ROLE_IN, KIND_F32, 2), FILL_HISTORY,
+                  has_history ? (double)(s->heads - 1) : 0));
     if (s->fp8) {
         int columns = add(c, matrix("columns", ROLE_OUT, kind, s->t, s->h));
         c->args[columns].by_columns = true;

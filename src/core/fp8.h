@@ -44,6 +44,16 @@ static inline float fp8_scale(enum dtype format, float largest)
     return scale;
 }
 
+/* Of a factor with a history (ops.h, quantize): room for twice what was the largest in the step before, if what is the
+ * largest now fits; else, as where nothing is known of a step before, the least. */
+static inline float fp8_scale_after(enum dtype format, float before, float largest)
+{
+    float held = 2.0F * fp8_scale(format, before);
+    bool fits = before > 0 && isfinite(largest) &&
+                largest <= 1.75F * (float)(1 << fp8_format_of(format).margin) * held;
+    return fits ? held : fp8_scale(format, largest);
+}
+
 /* `v`, already scaled, as the nearest number of the format, ties to even; what is too large becomes the largest, a NaN
  * stays a NaN. */
 static inline float fp8_round(enum dtype format, float v)

@@ -112,6 +112,11 @@ static struct attention self_attention(const struct bert_layer_call *call, const
     };
 }
 
+static tensor history_of(const struct bert_layer_call *call, enum bert_layer_factor factor)
+{
+    return tensor_is_null(call->histories) ? NULL_TENSOR : tensor_slice(call->histories, (int64_t)factor, 1);
+}
+
 /* Part 0, 1 or 2 (query, key, value) of [T, 3H] as [T, N, D]. */
 static tensor heads_of(tensor qkv, int64_t part, const struct bert_config *c)
 {
@@ -209,21 +214,23 @@ void bert_layer_forward(struct exec *x, const struct bert_layer_acts *a, const s
     exec_enter(x, "layer", call->layer);
 
     /* [Q K V] = x W_qkv^T + b_qkv */
-    linear_forward(x, a->qkv, in, w->w_qkv, w->b_qkv, &a->fp8_qkv);
+    linear_forward(x, a->qkv, in, w->w_qkv, w->b_qkv, &a->fp8_qkv, history_of(call, BERT_LAYER_IN_QKV));
 
     /* A = dropout(softmax(Q K^T / sqrt(D))) V */
     op->attention(x, tensor_split_heads(a->heads, c->num_attention_heads), a->lse, heads_of(a->qkv, 0, c),
                   heads_of(a->qkv, 1, c), heads_of(a->qkv, 2, c), self_attention(call, a));
 
     /* h = LN_1(x + dropout(A W_o^T + b_o)) */
-    linear_forward(x, s->branch, a->heads, w->w_o, NULL_TENSOR, &a->fp8_o);
+    linear_forward(x, s->branch, a->heads, w->w_o, NULL_TENSOR, &a->fp8_o, history_of(call, BERT_LAYER_IN_O));
     op->bias_dropout_add_layernorm(x, a->h, a->sum_1, a->mean_1, a->rstd_1, s->branch, w->b_o, in, w->gamma_1,
                                    w->beta_1, c->layer_norm_eps, call->stream->row_keys,
                                    hidden_dropout(call, SITE_ATTENTION_OUT));
 
     /* y = LN_2(h + dropout(gelu(h W_1^T + b_1) W_2^T + b_2)) */
-    linear_gelu_forward(x, a->ff_act, a->ff_pre, a->h, w->w_1, w->b_1, &a->fp8_1);
-    linear_forward(x, s->branch, a->ff_act, w->w_2, NULL_TENSOR, &a->fp8_2);
+    linear_gelu_forward(x, a->ff_act, a->ff_pre, a->h, w->w_1, w->b_1, &a->fp8_1,
+                        history_of(call, BERT_LAYER_IN_1));
+    linear_forward(x, s->branch, a->ff_act, w->w_2, NULL_TENSOR, &a->fp8_2,
+                   history_of(call, BERT_LAYER_IN_2));
     op->bias_dropout_add_layernorm(x, a->out, a->sum_2, a->mean_2, a->rstd_2, s->branch, w->b_2, a->h,
                                    w->gamma_2, w->beta_2, c->layer_norm_eps, call->stream->row_keys,
                                    hidden_dropout(call, SITE_FEED_FORWARD_OUT));
@@ -244,10 +251,10 @@ void bert_layer_backward(struct exec *x, tensor dx, const struct bert_layer_weig
                                             a->mean_2, a->rstd_2, w->gamma_2, call->stream->row_keys,
                                             hidden_dropout(call, SITE_FEED_FORWARD_OUT));
     linear_backward(x, s->dff, false, g->w_2, call->adds, NULL_TENSOR, s->branch, a->ff_act, w->w_2,
-                    &a->fp8_2, &s->fp8_branch);
+                    &a->fp8_2, &s->fp8_branch, history_of(call, BERT_LAYER_DOUT_2));
     op->gelu_backward(x, s->dff, g->b_1, s->dff, a->ff_pre);
     linear_backward(x, s->dh, true, g->w_1, call->adds, NULL_TENSOR, s->dff, a->h, w->w_1, &a->fp8_1,
-                    &s->fp8_dff);
+                    &s->fp8_dff, history_of(call, BERT_LAYER_DOUT_1));
 
     /* h = LN_1(x + dropout(A W_o^T + b_o)) */
     queue_join(x, 1); /* all but w_1: `branch` and `dqkv` are free */
@@ -255,7 +262,7 @@ void bert_layer_backward(struct exec *x, tensor dx, const struct bert_layer_weig
                                             a->mean_1, a->rstd_1, w->gamma_1, call->stream->row_keys,
                                             hidden_dropout(call, SITE_ATTENTION_OUT));
     linear_backward(x, s->dheads, false, g->w_o, call->adds, NULL_TENSOR, s->branch, a->heads, w->w_o,
-                    &a->fp8_o, &s->fp8_branch);
+                    &a->fp8_o, &s->fp8_branch, history_of(call, BERT_LAYER_DOUT_O));
 
     /* A = dropout(softmax(Q K^T / sqrt(D))) V */
     op->attention_backward(
@@ -266,5 +273,5 @@ void bert_layer_backward(struct exec *x, tensor dx, const struct bert_layer_weig
 
     /* [Q K V] = x W_qkv^T + b_qkv */
     linear_backward(x, dx, true, g->w_qkv, call->adds, early ? NULL_TENSOR : g->b_qkv, s->dqkv, in, w->w_qkv,
-                    &a->fp8_qkv, &s->fp8_dqkv);
+                    &a->fp8_qkv, &s->fp8_dqkv, history_of(call, BERT_LAYER_DOUT_QKV));
 }

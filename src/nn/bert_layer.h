@@ -49,13 +49,28 @@ struct bert_layer_scratch {
     struct fp8_factor fp8_branch, fp8_dff, fp8_dqkv; /* what those gradients become for products in fp8 */
 };
 
+/* What has a history of its own in a layer with products in fp8 (ops.h, quantize): the inputs of its linear layers, and
+ * the gradients of their outputs. */
+enum bert_layer_factor {
+    BERT_LAYER_IN_QKV,
+    BERT_LAYER_IN_O,
+    BERT_LAYER_IN_1,
+    BERT_LAYER_IN_2,
+    BERT_LAYER_DOUT_QKV,
+    BERT_LAYER_DOUT_O,
+    BERT_LAYER_DOUT_1,
+    BERT_LAYER_DOUT_2,
+    BERT_LAYER_N_FACTORS
+};
+
 /* Everything a layer needs to know of its surroundings. */
 struct bert_layer_call {
     const struct bert_config *config;
     const struct stream *stream;
-    int64_t layer; /* its number, for dropout addresses */
-    bool training; /* dropout on */
-    bool adds;     /* gradients are added to those of earlier micro-batches; else matrices' are assigned */
+    int64_t layer;    /* its number, for dropout addresses */
+    bool training;    /* dropout on */
+    tensor histories; /* f32 [BERT_LAYER_N_FACTORS, 2] of the layer, or null: scales are found */
+    bool adds;        /* gradients are added to those of earlier micro-batches; else matrices' are assigned */
 };
 
 /* Without `kept`, which is for a backward, what only that reads stays null. */

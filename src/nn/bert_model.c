@@ -16,12 +16,20 @@ static const struct bert_model *bert_of(const struct model *m)
     return (const struct bert_model *)m;
 }
 
+static tensor histories_of(const struct model_pass *p, int64_t layer)
+{
+    return tensor_is_null(p->histories)
+               ? NULL_TENSOR
+               : tensor_slice(p->histories, layer * BERT_LAYER_N_FACTORS, BERT_LAYER_N_FACTORS);
+}
+
 static struct bert_layer_call call_of(const struct model_pass *p, int64_t layer)
 {
     return (struct bert_layer_call){.config = &bert_of(p->model)->config,
                                     .stream = p->stream,
                                     .layer = layer,
                                     .training = p->training,
+                                    .histories = histories_of(p, layer),
                                     .adds = p->adds};
 }
 
@@ -348,6 +356,7 @@ struct bert_model bert_model(const struct bert_config *config, enum bert_task ta
                   .hidden_size = config->hidden_size,
                   .max_length = config->max_position_embeddings,
                   .feed_forward_size = config->intermediate_size,
+                  .n_factors = BERT_LAYER_N_FACTORS,
                   .layout = &bert_batch_layout},
         .config = *config,
         .task = task,

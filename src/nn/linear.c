@@ -44,15 +44,16 @@ static bool is_fp8(const struct linear_fp8 *l)
     return !tensor_is_null(l->w.rows);
 }
 
-static void quantize(struct exec *x, const struct fp8_factor *f, tensor dbias, tensor from, enum dtype format)
+static void quantize(struct exec *x, const struct fp8_factor *f, tensor history, tensor dbias, tensor from,
+                     enum dtype format)
 {
-    x->ops->quantize(x, f->rows, f->columns, f->scale, dbias, from, format);
+    x->ops->quantize(x, f->rows, f->columns, f->scale, history, dbias, from, format);
 }
 
 void linear_round_weight(struct exec *x, tensor w, const struct linear_fp8 *l)
 {
     if (is_fp8(l)) {
-        quantize(x, &l->w, NULL_TENSOR, w, DTYPE_E4M3);
+        quantize(x, &l->w, NULL_TENSOR, NULL_TENSOR, w, DTYPE_E4M3);
     }
 }
 
@@ -63,35 +64,37 @@ static tensor by_columns(const struct fp8_factor *f)
 }
 
 /* Puts in place of the factors of a forward product what they become in fp8. */
-static void quantize_factors(struct exec *x, tensor *in, tensor *w, const struct linear_fp8 *l)
+static void quantize_factors(struct exec *x, tensor *in, tensor *w, const struct linear_fp8 *l,
+                             tensor history)
 {
     if (is_fp8(l)) {
-        quantize(x, &l->in, NULL_TENSOR, *in, DTYPE_E4M3);
+        quantize(x, &l->in, history, NULL_TENSOR, *in, DTYPE_E4M3);
         *in = l->in.rows;
         *w = l->w.rows;
     }
 }
 
-void linear_forward(struct exec *x, tensor out, tensor in, tensor w, tensor bias, const struct linear_fp8 *l)
+void linear_forward(struct exec *x, tensor out, tensor in, tensor w, tensor bias, const struct linear_fp8 *l,
+                    tensor history)
 {
-    quantize_factors(x, &in, &w, l);
+    quantize_factors(x, &in, &w, l, history);
     x->ops->linear(x, out, in, w, bias);
 }
 
 void linear_gelu_forward(struct exec *x, tensor out, tensor pre, tensor in, tensor w, tensor bias,
-                         const struct linear_fp8 *l)
+                         const struct linear_fp8 *l, tensor history)
 {
-    quantize_factors(x, &in, &w, l);
+    quantize_factors(x, &in, &w, l, history);
     x->ops->linear_gelu(x, out, pre, in, w, bias);
 }
 
 void linear_backward(struct exec *x, tensor din, bool din_adds, tensor dw, bool dw_adds, tensor dbias,
                      tensor dout, tensor in, tensor w, const struct linear_fp8 *l,
-                     const struct fp8_factor *dout_fp8)
+                     const struct fp8_factor *dout_fp8, tensor history)
 {
     tensor dout_by_columns = dout;
     if (is_fp8(l)) {
-        quantize(x, dout_fp8, dbias, dout, DTYPE_E5M2);
+        quantize(x, dout_fp8, history, dbias, dout, DTYPE_E5M2);
         dbias = NULL_TENSOR;
         dout = dout_fp8->rows, dout_by_columns = by_columns(dout_fp8);
         in = by_columns(&l->in), w = by_columns(&l->w);

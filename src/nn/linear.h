@@ -1,7 +1,8 @@
 /* linear: the linear layers of a transformer layer, forward and backward, multiplied in the dtype of the activations or,
- * where room was carved for it, in fp8: activations and weights in e4m3, gradients in e5m2, each tensor under a scale
- * that is found when it is rounded: a weight once after it has changed, the others where they are used.  Biases and
- * results stay what they were. */
+ * where room was carved for it, in fp8: activations and weights in e4m3, gradients in e5m2, each tensor under one scale.
+ * A weight is rounded once after it has changed, the others where they are used; in training those have a history
+ * (ops.h, quantize) of the steps before, by which their scale is mostly known beforehand.  Biases and results stay what they
+ * were. */
 #ifndef KILN_NN_LINEAR_H
 #define KILN_NN_LINEAR_H
 
@@ -43,16 +44,17 @@ void linear_carve_fp8_input(struct linear_fp8 *l, struct arena *arena, enum fp8_
 /* Rounds a weight that has changed; nothing where products are not in fp8. */
 void linear_round_weight(struct exec *x, tensor w, const struct linear_fp8 *l);
 
-/* w as it was last rounded:
+/* w as it was last rounded, `history` that of `in`, or null:
  * out = in w^T + bias, and out = gelu(pre), pre = in w^T + bias (ops.h). */
-void linear_forward(struct exec *x, tensor out, tensor in, tensor w, tensor bias, const struct linear_fp8 *l);
+void linear_forward(struct exec *x, tensor out, tensor in, tensor w, tensor bias, const struct linear_fp8 *l,
+                    tensor history);
 void linear_gelu_forward(struct exec *x, tensor out, tensor pre, tensor in, tensor w, tensor bias,
-                         const struct linear_fp8 *l);
+                         const struct linear_fp8 *l, tensor history);
 
 /* dw += dout^T in;  dbias += sum over rows of dout, unless null;  din = dout w, or += if `accumulate`.  dout_fp8 is
- * scratch for the factor that dout becomes. */
+ * scratch for the factor that dout becomes, `history` that of dout, or null. */
 void linear_backward(struct exec *x, tensor din, bool din_adds, tensor dw, bool dw_adds, tensor dbias,
                      tensor dout, tensor in, tensor w, const struct linear_fp8 *l,
-                     const struct fp8_factor *dout_fp8);
+                     const struct fp8_factor *dout_fp8, tensor history);
 
 #endif

@@ -44,6 +44,8 @@ struct model_pass {
     const struct stream *stream;
     tensor
         loss_scales; /* f64, one of each loss in the order of model->sums: gradients of its logits are multiplied by it */
+    tensor
+        histories; /* f32 [n_layers * n_factors, 2] of factors in fp8 (ops.h, quantize); null: scales are found */
     bool training; /* dropout on */
     bool adds;     /* gradients are added to those of earlier micro-batches; else matrices' are assigned */
 };
@@ -117,6 +119,7 @@ struct model {
     int64_t n_layers, hidden_size;
     int64_t max_length;        /* tokens of the longest sequence */
     int64_t feed_forward_size; /* the widest of a layer's products */
+    int n_factors;             /* of a layer's products, that have histories in fp8 */
     const struct batch_layout *layout;
     const char *
         tied; /* the parameter of the input layer that the heads read too, and add to its gradient; NULL: none */

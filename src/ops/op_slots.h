@@ -13,8 +13,8 @@
 #define OP_SLOTS(_) \
     _(fill, (tensor out, double value), (out, value), out) \
     _(cast, (tensor out, tensor in), (out, in), out, in) \
-    _(quantize, (tensor rows, tensor columns, tensor scale, tensor dbias, tensor in, enum dtype format), \
-          (rows, columns, scale, dbias, in, format), rows, in) \
+    _(quantize, (tensor rows, tensor columns, tensor scale, tensor history, tensor dbias, tensor in, enum dtype \
+          format), (rows, columns, scale, history, dbias, in, format), rows, in) \
     _(sum, (tensor total, tensor in), (total, in), in) \
     _(find_nonfinite, (tensor index, tensor in), (index, in), in) \
     _(linear, (tensor out, tensor in, tensor w, tensor bias), (out, in, w, bias), out, in, w) \

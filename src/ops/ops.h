@@ -100,13 +100,17 @@ struct ops {
 
     /* The factors of products in fp8 (core/fp8.h; Micikevicius et al. 2022, arXiv:2209.05433), one scale a tensor:
      *     scale = fp8_scale(format, max |in|);  rows = columns = scale round(in / scale);  dbias += sum over rows of in
+     * or, with the largest magnitudes that tensors in this place had in the step before and in this one as its history:
+     *     history[1] = max(history[1], max |in|);  scale = fp8_scale_after(format, history[0], history[1])
+     * which hardly ever depends on max |in|, so that one reading of `in` does; a NaN is the largest of all.
      * rows and columns [T, I] are of `format` with this scale as theirs, columns stored one after the other
      * (tensor_transpose), as sums over rows and products with w from the left read them; or rows are A, bf16 or fp32,
-     * and columns null, on a device that does not compute in fp8.  scale f32 [1], dbias [I] W or null, in [T, I] A.
+     * and columns null, on a device that does not compute in fp8.  scale f32 [1], history f32 [2] or
+     * null, dbias [I] W or null, in [T, I] A.
      * Where `in` has maxima (core/tensor.h), those say what the largest is.  They are assigned with the tensor by its maker,
      * by the slots that say "notes maxima", in tables for devices that compute in fp8; elsewhere no tensor has any. */
-    void (*quantize)(struct exec *x, tensor rows, tensor columns, tensor scale, tensor dbias, tensor in,
-                     enum dtype format);
+    void (*quantize)(struct exec *x, tensor rows, tensor columns, tensor scale, tensor history, tensor dbias,
+                     tensor in, enum dtype format);
 
     /* total[0] += sum_i in[i].  total f64 [1], in W or i32 [n]. */
     void (*sum)(struct exec *x, tensor total, tensor in);

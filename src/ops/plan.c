@@ -98,11 +98,14 @@ static void plan_cast(struct exec *x, tensor out, tensor in)
          {"in", in, ANY, tensor_rows(in), tensor_cols(in)});
 }
 
-static void plan_quantize(struct exec *x, tensor rows, tensor columns, tensor scale, tensor dbias, tensor in,
-                          enum dtype format)
+static void plan_quantize(struct exec *x, tensor rows, tensor columns, tensor scale, tensor history,
+                          tensor dbias, tensor in, enum dtype format)
 {
     int64_t n = tensor_rows(in), cols = tensor_cols(in);
-    move(x, in.has_maxima ? 0 : 1, in);
+    move(x, in.has_maxima || !tensor_is_null(history) ? 0 : 1, in);
+    if (!tensor_is_null(history)) {
+        PLAN(x, "quantize", 0, 0, {"history", history, DTYPE_F32, 1, 2});
+    }
     PLAN(x, "quantize", 0, workspace_quantize(n, cols, !tensor_is_null(dbias)),
          {"rows", rows, (int)(dtype_is_fp8(rows.dtype) ? format : in.dtype), n, cols},
          {"scale", scale, DTYPE_F32, 1, 1}, {"in", in, ANY, n, cols});

@@ -79,8 +79,8 @@ static void ref_cast(struct exec *x, tensor out, tensor in)
     }
 }
 
-static void ref_quantize(struct exec *x, tensor rows, tensor columns, tensor scale, tensor dbias, tensor in,
-                         enum dtype format)
+static void ref_quantize(struct exec *x, tensor rows, tensor columns, tensor scale, tensor history,
+                         tensor dbias, tensor in, enum dtype format)
 {
     double largest = 0;
     for (int64_t i = 0; !stopped(x) && i < tensor_count(in); i++) {
@@ -88,6 +88,12 @@ static void ref_quantize(struct exec *x, tensor rows, tensor columns, tensor sca
         largest = size > largest || isnan(size) ? size : largest;
     }
     float s = fp8_scale(format, (float)largest);
+    if (!stopped(x) && !tensor_is_null(history)) {
+        double earlier = tensor_get(history, 1);
+        largest = earlier > largest || isnan(earlier) ? earlier : largest;
+        tensor_set(history, 1, largest);
+        s = fp8_scale_after(format, (float)tensor_get(history, 0), (float)largest);
+    }
     if (!stopped(x)) {
         tensor_set(scale, 0, (double)s);
     }

@@ -38,8 +38,9 @@ void background_save_fini(struct background_save *b)
 /* The tensor in host memory from here on, copied behind `*used` bytes of the block. */
 static tensor copy_of(struct background_save *b, struct exec *x, tensor t, size_t *used)
 {
-    tensor copy = tensor_1d((char *)b->memory + *used, t.dtype, tensor_count(t));
+    tensor copy = t;
     size_t bytes = tensor_bytes(t);
+    copy.data = (char *)b->memory + *used;
     CHECK(bytes <= b->bytes - *used, "a copy of %zu bytes was planned", b->bytes);
     exec_copy_out(x, copy.data, t.data, bytes);
     *used += bytes;
@@ -98,6 +99,9 @@ struct status background_save_begin(struct background_save *b, const char *direc
     b->contents.master = copy_of(b, x, c->master, &used);
     b->contents.exp_avg = copy_of(b, x, c->exp_avg, &used);
     b->contents.exp_avg_sq = copy_of(b, x, c->exp_avg_sq, &used);
+    if (!tensor_is_null(c->histories)) {
+        b->contents.histories = copy_of(b, x, c->histories, &used);
+    }
     if (failed(x->status)) {
         release_contents(b);
         return x->status;

@@ -37,7 +37,7 @@ struct background_save {
     atomic_bool done; /* the thread has nothing left to do */
 };
 
-/* Bytes of a copy of three flat buffers of this layout. */
+/* Bytes of a copy of three flat buffers of this layout; histories come on top. */
 size_t background_save_bytes(const struct param_table *params, enum dtype dtype);
 
 /* Allocates the copy's block, `bytes` from background_save_bytes. */

@@ -39,6 +39,7 @@ static struct status open_file(struct checkpoint *c, enum checkpoint_file file)
     switch (file) {
     case CHECKPOINT_MODEL: return safetensors_parse(&c->model, map->data, map->n, path);
     case CHECKPOINT_OPTIMIZER: return safetensors_parse(&c->optimizer, map->data, map->n, path);
+    case CHECKPOINT_FP8: return safetensors_parse(&c->fp8, map->data, map->n, path);
     case CHECKPOINT_CONFIG: return parse_object(&c->config, map, path);
     case CHECKPOINT_TOKENIZER: return parse_object(&c->tokenizer, map, path);
     case CHECKPOINT_STATE: return parse_object(&c->state, map, path);
@@ -129,6 +130,7 @@ void checkpoint_close(struct checkpoint *c)
 {
     safetensors_close(&c->model);
     safetensors_close(&c->optimizer);
+    safetensors_close(&c->fp8);
     json_decref(c->config);
     json_decref(c->tokenizer);
     json_decref(c->state);
@@ -175,4 +177,19 @@ struct status checkpoint_read_moments(const struct checkpoint *c, const struct p
     }
     TRY(read_flat(c, CHECKPOINT_OPTIMIZER, "exp_avg.", params, exp_avg));
     return read_flat(c, CHECKPOINT_OPTIMIZER, "exp_avg_sq.", params, exp_avg_sq);
+}
+
+struct status checkpoint_read_histories(const struct checkpoint *c, tensor histories)
+{
+    const char *file_name = checkpoint_manifest_file_name(CHECKPOINT_FP8);
+    memset(histories.data, 0, tensor_bytes(histories));
+    if (!checkpoint_manifest_has(&c->manifest, CHECKPOINT_FP8)) {
+        return status_ok();
+    }
+    const struct safetensors_entry *e = safetensors_find(&c->fp8, CHECKPOINT_HISTORIES);
+    if (e == NULL) {
+        return status_error(STATUS_DATA, "%s/%s has no tensor %s", c->path, file_name, CHECKPOINT_HISTORIES);
+    }
+    TRY(status_context(safetensors_read(e, histories), "%s/%s", c->path, file_name));
+    return file_map_check(&c->files[CHECKPOINT_FP8], c->path);
 }

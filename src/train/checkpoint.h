@@ -18,6 +18,9 @@
 
 enum { CHECKPOINT_PATH_BYTES = 1024 };
 
+/* The tensor of fp8.safetensors. */
+#define CHECKPOINT_HISTORIES "histories"
+
 /* What a save writes; everything is borrowed for the call. */
 struct checkpoint_contents {
     const struct param_table *params;
@@ -31,6 +34,7 @@ struct checkpoint_contents {
     const char
         *choices; /* [choices_bytes], of the run's device (exec_choices), for cublaslt.cache; NULL: none */
     size_t choices_bytes;
+    tensor histories; /* f32 of two columns, host, for fp8.safetensors; null: none */
     int64_t step;
     bool phase_end;
 };
@@ -52,10 +56,10 @@ struct checkpoint {
     bool has_manifest;
     struct checkpoint_manifest manifest;
     struct file_map files[CHECKPOINT_N_FILES];
-    struct safetensors model, optimizer; /* over the files */
-    json_t *config;                      /* an object */
-    json_t *tokenizer;                   /* an object */
-    json_t *state;                       /* an object; NULL in a model */
+    struct safetensors model, optimizer, fp8; /* over the files */
+    json_t *config;                           /* an object */
+    json_t *tokenizer;                        /* an object */
+    json_t *state;                            /* an object; NULL in a model */
 };
 
 /* Maps and verifies every file.  STATUS_DATA names the first one that is missing or damaged. */
@@ -77,6 +81,9 @@ struct status checkpoint_read_weights(const struct checkpoint *c, const struct p
 /* The same for both moments, whose tensors must be the table's exactly. */
 struct status checkpoint_read_moments(const struct checkpoint *c, const struct param_table *params,
                                       tensor exp_avg, tensor exp_avg_sq);
+
+/* Fills `histories` (stage.h); with 0 if the checkpoint has none: it is of a run without fp8.  STATUS_DATA if it has others. */
+struct status checkpoint_read_histories(const struct checkpoint *c, tensor histories);
 
 /* Opens the checkpoint of the highest step that is whole, with a warning that names each bad one and why.
  * *found is false if the directory has none at all; STATUS_NO_CHECKPOINT if it has some, but none is whole.

@@ -18,26 +18,29 @@ static const char *const file_names[] = {[CHECKPOINT_MODEL] = "model.safetensors
                                          [CHECKPOINT_VOCAB] = "vocab.txt",
                                          [CHECKPOINT_TOKENIZER] = "tokenizer_config.json",
                                          [CHECKPOINT_STATE] = "trainer_state.json",
-                                         [CHECKPOINT_CHOICES] = "cublaslt.cache"};
+                                         [CHECKPOINT_CHOICES] = "cublaslt.cache",
+                                         [CHECKPOINT_FP8] = "fp8.safetensors"};
 
 const char *checkpoint_manifest_file_name(enum checkpoint_file file)
 {
     return file_names[file];
 }
 
-bool checkpoint_manifest_has(const struct checkpoint_manifest *m, enum checkpoint_file file)
+static bool may_lack(enum checkpoint_file file)
 {
-    return file != CHECKPOINT_CHOICES || m->files[file].bytes > 0;
+    return file == CHECKPOINT_CHOICES || file == CHECKPOINT_FP8;
 }
 
-static int count_files(const struct checkpoint_manifest *m)
+bool checkpoint_manifest_has(const struct checkpoint_manifest *m, enum checkpoint_file file)
 {
-    return CHECKPOINT_CHOICES + (checkpoint_manifest_has(m, CHECKPOINT_CHOICES) ? 1 : 0);
+    return !may_lack(file) || m->files[file].bytes > 0;
 }
 
 static int version_of(const struct checkpoint_manifest *m)
 {
-    return checkpoint_manifest_has(m, CHECKPOINT_CHOICES) ? CHECKPOINT_FORMAT_VERSION : 1;
+    return checkpoint_manifest_has(m, CHECKPOINT_FP8)       ? 3
+           : checkpoint_manifest_has(m, CHECKPOINT_CHOICES) ? 2
+                                                            : 1;
 }
 
 /* `out` holds LAST_LINE_BYTES and a NUL. */
@@ -55,11 +58,13 @@ struct status checkpoint_manifest_write(const struct checkpoint_manifest *m, con
     buf_printf(&b, "  \"step\": %" PRId64 ",\n  \"phase_end\": %s,\n  \"vocab_hash\": \"%016" PRIx64 "\",\n",
                m->step, m->phase_end ? "true" : "false", m->vocab_hash);
     buf_puts(&b, "  \"files\": {\n");
-    for (int i = 0; i < count_files(m); i++) {
-        buf_printf(&b, "    \"%s\": {\"bytes\": %" PRIu64 ", \"crc32c\": \"%08" PRIx32 "\"}%s\n",
-                   file_names[i], m->files[i].bytes, m->files[i].crc, i + 1 < count_files(m) ? "," : "");
+    for (int i = 0; i < CHECKPOINT_N_FILES; i++) {
+        if (checkpoint_manifest_has(m, (enum checkpoint_file)i)) {
+            buf_printf(&b, "%s    \"%s\": {\"bytes\": %" PRIu64 ", \"crc32c\": \"%08" PRIx32 "\"}",
+                       i > 0 ? ",\n" : "", file_names[i], m->files[i].bytes, m->files[i].crc);
+        }
     }
-    buf_puts(&b, "  },\n");
+    buf_puts(&b, "\n  },\n");
     char last[LAST_LINE_BYTES + 1];
     format_last_line(last, buf_text(&b), b.n);
     buf_puts(&b, last);
@@ -87,28 +92,32 @@ static struct status get_hex(const json_t *object, const char *source, const cha
 static struct status read_files(struct checkpoint_manifest *m, const json_t *files, int64_t version,
                                 const char *source)
 {
-    size_t n_files = version == 1 ? CHECKPOINT_CHOICES : CHECKPOINT_N_FILES;
-    if (json_object_size(files) != n_files) {
-        return status_error(STATUS_DATA, "%s: \"files\" must list %zu files", source, n_files);
-    }
-    for (size_t i = 0; i < n_files; i++) {
+    size_t n_files = 0;
+    for (size_t i = 0; i < CHECKPOINT_N_FILES; i++) {
         const json_t *entry = json_object_get(files, file_names[i]);
         int64_t bytes = 0;
         uint64_t crc = 0;
+        if (entry == NULL && may_lack((enum checkpoint_file)i)) {
+            continue;
+        }
         if (!json_is_object(entry)) {
             return status_error(STATUS_DATA, "%s does not list %s", source, file_names[i]);
         }
+        n_files++;
         TRY(json_get_int(entry, source, "bytes", true, &bytes));
         TRY(get_hex(entry, source, "crc32c", 8, &crc));
-        if (bytes < 0) {
-            return status_error(STATUS_DATA, "%s: %s has a negative size", source, file_names[i]);
+        if (bytes < 0 || (bytes == 0 && may_lack((enum checkpoint_file)i))) {
+            return status_error(STATUS_DATA, "%s: %s has a size of %" PRId64, source, file_names[i], bytes);
         }
         m->files[i].bytes = (uint64_t)bytes;
         m->files[i].crc = (uint32_t)crc;
     }
+    if (json_object_size(files) != n_files) {
+        return status_error(STATUS_DATA, "%s: \"files\" lists one that no checkpoint has", source);
+    }
     if (version != version_of(m)) {
-        return status_error(STATUS_DATA, "%s: version %" PRId64 " lists %s, but of no bytes", source, version,
-                            file_names[CHECKPOINT_CHOICES]);
+        return status_error(STATUS_DATA, "%s is of version %" PRId64 ", but lists files of version %d",
+                            source, version, version_of(m));
     }
     return status_ok();
 }

@@ -8,8 +8,9 @@
 
 #include "io/file.h"
 
-/* 1 without the choices of a device, which only GPUs make; 2 with them. */
-enum { CHECKPOINT_FORMAT_VERSION = 2 };
+/* 1 with the files that each checkpoint has; 2 with the choices of a device too, which only GPUs make; 3 with histories of
+ * fp8, and choices or none. */
+enum { CHECKPOINT_FORMAT_VERSION = 3 };
 
 enum checkpoint_file {
     CHECKPOINT_MODEL,     /* model.safetensors: master weights under Hugging Face names */
@@ -19,6 +20,7 @@ enum checkpoint_file {
     CHECKPOINT_TOKENIZER, /* tokenizer_config.json: how text becomes pieces of the vocabulary */
     CHECKPOINT_STATE,     /* trainer_state.json: where training stands */
     CHECKPOINT_CHOICES, /* cublaslt.cache: what the run computes with on a GPU; of no bytes: there is no such file */
+    CHECKPOINT_FP8, /* fp8.safetensors: histories of factors in fp8; the same */
     CHECKPOINT_N_FILES,
 };
 
@@ -34,7 +36,7 @@ struct checkpoint_manifest {
 
 const char *checkpoint_manifest_file_name(enum checkpoint_file file);
 
-/* Whether a checkpoint has the file: each has all but the choices of a device. */
+/* Whether a checkpoint has the file: each has all but the choices of a device and histories of fp8. */
 bool checkpoint_manifest_has(const struct checkpoint_manifest *m, enum checkpoint_file file);
 
 /* Writes manifest.json; equal manifests give equal bytes. */

@@ -38,7 +38,7 @@ struct status checkpoint_check_space(const char *directory, const struct checkpo
         vocabulary_bytes += c->vocabulary[i].n;
     }
     uint64_t needed = 3 * (count * dtype_bytes(c->master.dtype) + header_bytes * (uint64_t)c->params->n) +
-                      vocabulary_bytes + c->choices_bytes + other_bytes;
+                      vocabulary_bytes + c->choices_bytes + tensor_bytes(c->histories) + other_bytes;
     uint64_t available = file_free_bytes(directory);
     if (available < needed) {
         return status_error(STATUS_IO,
@@ -131,6 +131,19 @@ static struct status write_sections(struct save *s, enum checkpoint_file file, c
     return status;
 }
 
+static struct status write_histories(struct save *s, tensor histories)
+{
+    char path[CHECKPOINT_PATH_BYTES];
+    struct safetensors_writer w;
+    const struct safetensors_item item = {CHECKPOINT_HISTORIES, histories};
+    TRY(checkpoint_path(path, "%s/%s", s->temporary.path, checkpoint_manifest_file_name(CHECKPOINT_FP8)));
+    TRY(safetensors_writer_open(&w, path, &item, 1));
+    safetensors_writer_put(&w, histories);
+    TRY(safetensors_writer_commit(&w));
+    record(s, CHECKPOINT_FP8, &w.file);
+    return status_ok();
+}
+
 static json_t *command_line(void)
 {
     char text[16384];
@@ -186,6 +199,9 @@ static struct status fill(struct save *s)
     TRY(write_json(s, CHECKPOINT_STATE, c->state));
     if (c->choices_bytes > 0) {
         TRY(write_bytes(s, CHECKPOINT_CHOICES, c->choices, c->choices_bytes));
+    }
+    if (!tensor_is_null(c->histories)) {
+        TRY(write_histories(s, c->histories));
     }
     TRY(write_run(s));
     TRY(checkpoint_path(path, "%s/manifest.json", s->temporary.path));

@@ -73,6 +73,22 @@ void stage_carve_weights(struct stage *s, struct arena *arena)
     }
 }
 
+void stage_carve_histories(struct stage *s, struct arena *arena)
+{
+    if (s->fp8 != FP8_NONE) {
+        s->histories = arena_carve_2d(arena, DTYPE_F32, s->model->n_layers * s->model->n_factors, 2);
+    }
+}
+
+void stage_advance_histories(struct stage *s)
+{
+    if (!tensor_is_null(s->histories)) {
+        tensor before = tensor_columns(s->histories, 0, 1), now = tensor_columns(s->histories, 1, 1);
+        s->x->ops->cast(s->x, before, now);
+        s->x->ops->fill(s->x, now, 0);
+    }
+}
+
 /* How many layers have activations of their own; layer i uses those of layer i minus this many. */
 static int64_t layers_kept(const struct stage *s)
 {
@@ -157,6 +173,8 @@ bool stage_graph_begin(struct stage *s, enum stage_work work)
     return queue_graph_begin(s->x, key, sizeof key);
 }
 
+/* Only training knows histories: what an evaluation or an answer comes to depends on the weights alone.  Nor does who
+ * looks at each layer, of a step whose numbers were not finite. */
 static struct model_pass pass_of(const struct stage *s, bool training, bool adds)
 {
     return (struct model_pass){.x = s->x,
@@ -166,6 +184,7 @@ static struct model_pass pass_of(const struct stage *s, bool training, bool adds
                                .grads = s->grads,
                                .stream = &s->slot->block.stream,
                                .loss_scales = s->slot->block.loss_scales,
+                               .histories = training && s->layer_done == NULL ? s->histories : NULL_TENSOR,
                                .training = training,
                                .adds = adds};
 }

@@ -38,6 +38,7 @@ struct stage {
     int64_t n_slots;          /* micro-batches in flight */
     struct stage_slot *slots; /* [n_slots] */
     struct stage_slot *slot;  /* the one that the calls below are about: the first until stage_select */
+    tensor histories;         /* f32 [n_layers * n_factors, 2] of factors in fp8; null: scales are found */
     const int64_t *version;   /* of the weights: another number after each change */
     int64_t rounded;          /* the version that is in fp8; 0: none */
 
@@ -64,6 +65,12 @@ void stage_select(struct stage *s, int64_t slot);
 
 /* Room for the weights in fp8, which outlives batches. */
 void stage_carve_weights(struct stage *s, struct arena *arena);
+
+/* Room for what is known of factors in fp8, which outlives steps; nothing without fp8. */
+void stage_carve_histories(struct stage *s, struct arena *arena);
+
+/* At the end of a step what was the largest in it becomes the largest in the step before. */
+void stage_advance_histories(struct stage *s);
 
 /* Carves the slot for the largest batch; on a measuring arena, only counts: no batch needs more. */
 void stage_carve_largest(struct stage *s);

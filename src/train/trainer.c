@@ -65,6 +65,7 @@ static void carve_state(struct trainer *t, struct arena *a)
         t->plan.gradient_bytes = a->used - t->plan.weight_bytes;
         t->exp_avg = arena_carve_1d(a, vector, n);
         t->exp_avg_sq = arena_carve_1d(a, vector, n);
+        stage_carve_histories(&t->stage, a);
         t->plan.optimizer_bytes = a->used - t->plan.weight_bytes - t->plan.gradient_bytes;
     }
     t->results = arena_carve_1d(a, DTYPE_F64, 1 + MODEL_MOST_SUMS);
@@ -175,6 +176,7 @@ static void update(struct trainer *t)
     t->x.ops->global_norm(&t->x, t->norm, t->grad, t->spans, t->params.n);
     optimizer_update(&t->x, &t->config.optimizer, buffers_of(t), t->spans, t->params.n, t->results,
                      t->stage.slot->block.scalars);
+    stage_advance_histories(&t->stage);
 }
 
 /* Runs a whole step of one micro-batch of the largest size, on the plan table: this checks and counts it. */
@@ -238,7 +240,9 @@ static struct status measure(struct trainer *t, const struct trainer_config *con
     arena_carve(&state, t->plan.workspace_bytes); /* as trainer_init will */
     arena_carve(&state, t->plan.beside_bytes);
     arena_carve(&state, t->plan.activation_bytes);
-    t->plan.saving_bytes = config->saving ? background_save_bytes(&t->params, t->master.dtype) : 0;
+    t->plan.saving_bytes =
+        config->saving ? background_save_bytes(&t->params, t->master.dtype) + tensor_bytes(t->stage.histories)
+                       : 0;
     t->plan.library_bytes =
         config->device->is_host
             ? host_memory_library_bytes(config->model->hidden_size, config->model->feed_forward_size,

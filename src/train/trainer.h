@@ -32,7 +32,7 @@ struct trainer_plan {
     size_t
         weight_bytes; /* fp32 master and, in bf16 or fp16, the working copy; in fp8 what that makes of layers' */
     size_t gradient_bytes;
-    size_t optimizer_bytes;               /* both moments */
+    size_t optimizer_bytes;               /* both moments, and histories of factors in fp8 */
     size_t activation_bytes;              /* of all micro-batches in flight */
     size_t workspace_bytes, beside_bytes; /* scratch of an op, and of one that runs beside (dev/queue.h) */
     size_t saving_bytes;  /* copy of master and moments that is being saved: host memory, not the trainer's */

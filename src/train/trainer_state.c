@@ -2,6 +2,22 @@
 
 #include "dev/host_view.h"
 
+/* Behind the ops before. */
+static struct status resume_histories(struct trainer *t, const struct checkpoint *c)
+{
+    struct host_view histories;
+    if (tensor_is_null(t->stage.histories)) {
+        return status_ok();
+    }
+    TRY(host_view_open_blank(&histories, &t->x, t->stage.histories));
+    struct status s = checkpoint_read_histories(c, histories.host);
+    if (!failed(s)) {
+        host_view_commit(&histories, &t->x, t->stage.histories);
+    }
+    host_view_close(&histories);
+    return s;
+}
+
 struct status trainer_state_resume(struct trainer *t, const struct checkpoint *c)
 {
     struct host_view master = {0}, m = {0}, v = {0};
@@ -21,6 +37,9 @@ struct status trainer_state_resume(struct trainer *t, const struct checkpoint *c
     }
     if (!failed(s)) {
         s = checkpoint_read_moments(c, &t->params, m.host, v.host);
+    }
+    if (!failed(s)) {
+        s = resume_histories(t, c);
     }
     if (!failed(s)) {
         host_view_commit(&master, &t->x, t->master);

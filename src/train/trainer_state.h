@@ -6,7 +6,7 @@
 #include "train/model_dir.h"
 #include "train/trainer.h"
 
-/* Weights and moments of a checkpoint of the same parameters. */
+/* Weights, moments and histories of fp8 of a checkpoint of the same parameters. */
 struct status trainer_state_resume(struct trainer *t, const struct checkpoint *c);
 
 /* Weights of a model directory for a task, the trainer's; `may_be_new` as for model_dir_read_weights: those keep

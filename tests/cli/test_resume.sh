@@ -31,7 +31,7 @@ pretrain()
 same()
 {
     for file in model.safetensors optimizer.safetensors config.json vocab.txt tokenizer_config.json trainer_state.json \
-        manifest.json; do
+        manifest.json $([ ! -e "$dir/$1/ckpt_$3/fp8.safetensors" ] || echo fp8.safetensors); do
         cmp "$dir/$1/ckpt_$3/$file" "$dir/$2/ckpt_$3/$file" || fail "$file of step $3 differs between $1 and $2"
     done
 }
@@ -88,6 +88,14 @@ phase2 run-killed --steps_this_run 3 2>/dev/null
 phase2 run-killed 2>"$dir/log"
 grep -q "phase 2, 3 steps done" "$dir/log" || fail "phase 2 did not go on at step 3"
 same run run-killed $((last + 8))
+
+# so it is in fp8, whose histories go on into the next phase
+phase2 runfp8 --fp8 2>/dev/null
+phase2 runfp8-killed --fp8 --steps_this_run 3 2>/dev/null
+phase2 runfp8-killed --fp8 2>/dev/null
+same runfp8 runfp8-killed $((last + 8))
+[ -s "$dir/runfp8/ckpt_$((last + 8))/fp8.safetensors" ] || fail "a run in fp8 keeps no histories"
+[ ! -e "$dir/run/ckpt_$((last + 8))/fp8.safetensors" ] || fail "a run without fp8 keeps histories"
 
 # what cannot be resumed says why
 pretrain run 2>"$dir/log" && fail "an output directory with checkpoints was written over"

@@ -15,6 +15,9 @@ enum { CASE_SLAB = 2048, CASE_ELEMENTS = 2 * CASE_SLAB };
 static const char case_vocab[] = "[PAD]\n[UNK]\n[CLS]\n[SEP]\n[MASK]\nthe\n";
 static const struct tokenizer_file case_vocabulary = {"vocab.txt", case_vocab, sizeof case_vocab - 1};
 
+enum { CASE_HISTORIES = 3 };
+static float case_histories[2 * CASE_HISTORIES] __attribute__((unused)) = {0.5f, 0, 3e-9f, 0, 60, 0};
+
 struct checkpoint_case {
     struct param_table params;
     float flat[3][CASE_ELEMENTS]; /* master, exp_avg, exp_avg_sq */

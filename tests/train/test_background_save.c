@@ -14,6 +14,7 @@ static struct checkpoint_contents shared_contents(struct checkpoint_case *k, int
     c.choices_bytes = sizeof "choices of a device" - 1;
     c.choices = strdup("choices of a device");
     EXPECT(c.choices != NULL, "memory");
+    c.histories = tensor_2d(case_histories, DTYPE_F32, CASE_HISTORIES, 2);
     return c;
 }
 
@@ -27,7 +28,7 @@ static struct status begin(struct background_save *b, struct checkpoint_case *k,
 
 static void init(struct background_save *b, struct checkpoint_case *k)
 {
-    EXPECT_OK(background_save_init(b, background_save_bytes(&k->params, DTYPE_F32)));
+    EXPECT_OK(background_save_init(b, background_save_bytes(&k->params, DTYPE_F32) + sizeof case_histories));
 }
 
 static void saves_the_state_of_the_beginning(struct checkpoint_case *k)
@@ -43,8 +44,8 @@ static void saves_the_state_of_the_beginning(struct checkpoint_case *k)
             case_set_values(k, 100 + n++ % 50);
         }
         EXPECT_OK(r.status);
-        EXPECT(r.step == step && r.bytes == sizeof k->flat, "step %lld, %llu bytes", (long long)r.step,
-               (unsigned long long)r.bytes);
+        EXPECT(r.step == step && r.bytes == sizeof k->flat + sizeof case_histories, "step %lld, %llu bytes",
+               (long long)r.step, (unsigned long long)r.bytes);
         EXPECT(r.wait_s == 0.25 && r.stall_s >= 0 && r.to_ns > r.from_ns,
                "stall %g, wait %g, written in %lld ns", r.stall_s, r.wait_s,
                (long long)(r.to_ns - r.from_ns));

@@ -326,9 +326,52 @@ static void test_choices(void)
     case_fini(&k);
 }
 
+/* So are the histories of a run in fp8, with or without choices; a run that has others is told. */
+static void test_histories(void)
+{
+    struct checkpoint_case k;
+    struct checkpoint c;
+    char path[CHECKPOINT_PATH_BYTES];
+    float read[2 * CASE_HISTORIES], nothing[2 * CASE_HISTORIES] = {0};
+    tensor histories = tensor_2d(read, DTYPE_F32, CASE_HISTORIES, 2);
+    case_init(&k);
+    EXPECT_OK(case_save(&k, 1));
+    for (int64_t step = 2; step <= 3; step++) {
+        struct checkpoint_contents contents = case_contents(&k, step);
+        contents.histories = tensor_2d(case_histories, DTYPE_F32, CASE_HISTORIES, 2);
+        contents.choices = "some";
+        contents.choices_bytes = step == 2 ? 0 : 4;
+        EXPECT_OK(checkpoint_save(k.directory, &contents));
+        EXPECT_OK(checkpoint_path(path, "%s/ckpt_%d", k.directory, (int)step));
+        EXPECT_OK(checkpoint_open(&c, path));
+        EXPECT_OK(checkpoint_read_histories(&c, histories));
+        EXPECT(memcmp(read, case_histories, sizeof read) == 0, "other histories");
+        EXPECT(c.files[CHECKPOINT_CHOICES].n == contents.choices_bytes, "choices");
+        EXPECT_ERROR(checkpoint_read_histories(&c, tensor_2d(read, DTYPE_F32, 2, 2)), STATUS_DATA,
+                     "fp8.safetensors");
+        checkpoint_close(&c);
+    }
+    EXPECT(manifest_says(&k, "ckpt_1", "\"format_version\": 1,") &&
+               !manifest_says(&k, "ckpt_1", "fp8.safetensors"),
+           "without histories");
+    EXPECT(manifest_says(&k, "ckpt_2", "\"format_version\": 3,") &&
+               manifest_says(&k, "ckpt_3", "\"format_version\": 3,"),
+           "with histories");
+    EXPECT_OK(checkpoint_path(path, "%s/ckpt_1", k.directory));
+    EXPECT_OK(checkpoint_open(&c, path));
+    EXPECT_OK(checkpoint_read_histories(&c, histories));
+    EXPECT(memcmp(read, nothing, sizeof read) == 0, "histories of nobody");
+    checkpoint_close(&c);
+    path_of(path, &k, "ckpt_3", "fp8.safetensors");
+    EXPECT(unlink(path) == 0, "unlink");
+    EXPECT(case_newest(&k) == 2, "newest");
+    case_fini(&k);
+}
+
 int main(void)
 {
     test_choices();
+    test_histories();
     test_round_trip();
     test_other_vocabulary();
     test_equal_bytes();

@@ -90,7 +90,7 @@ static void round_on(struct checkop_backend b, enum dtype format)
     tensor by_rows = tensor_2d(rows, format, SIDE, SIDE), by_columns = tensor_2d(columns, format, SIDE, SIDE);
     by_rows.scale = by_columns.scale = scale;
     b.ops->quantize(&x, by_rows, tensor_transpose(by_columns), tensor_1d(scale, DTYPE_F32, 1), NULL_TENSOR,
-                    tensor_2d(in, DTYPE_F32, SIDE, SIDE), format);
+                    NULL_TENSOR, tensor_2d(in, DTYPE_F32, SIDE, SIDE), format);
     exec_copy_out(&x, of.rows, rows, VALUES);
     exec_copy_out(&x, of.columns, columns, VALUES);
     exec_copy_out(&x, &of.scale, scale, sizeof of.scale);

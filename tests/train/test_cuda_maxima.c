@@ -130,7 +130,7 @@ static uint8_t *rounded(tensor in, tensor dbias, enum dtype format, bool in_fp8)
         columns = tensor_transpose(arena_carve_2d(&of.arena, format, of.cols, of.rows));
         rows.scale = columns.scale = scale.data;
     }
-    of.b.ops->quantize(&of.x, rows, columns, scale, dbias, in, format);
+    of.b.ops->quantize(&of.x, rows, columns, scale, NULL_TENSOR, dbias, in, format);
     exec_copy_out(&of.x, host, rows.data, bytes);
     exec_copy_out(&of.x, host + bytes, scale.data, sizeof(float));
     EXPECT_OK(of.x.status);

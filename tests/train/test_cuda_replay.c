@@ -71,11 +71,11 @@ static void train(struct trainer *t, struct batch_step *step, struct trainer_res
 
 static const struct ops *noting;
 
-static void quantize_by_finding(struct exec *x, tensor rows, tensor columns, tensor scale, tensor dbias,
-                                tensor in, enum dtype format)
+static void quantize_by_finding(struct exec *x, tensor rows, tensor columns, tensor scale, tensor history,
+                                tensor dbias, tensor in, enum dtype format)
 {
     in.has_maxima = false;
-    noting->quantize(x, rows, columns, scale, dbias, in, format);
+    noting->quantize(x, rows, columns, scale, history, dbias, in, format);
 }
 
 static struct trainer_config config_in_fp8(struct trainer_config config)

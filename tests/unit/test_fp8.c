@@ -100,6 +100,28 @@ static void test_scales(enum dtype format)
     }
 }
 
+/* Under the scale of the step before, with room for twice its largest, as long as that holds what there is now. */
+static void test_scales_after(enum dtype format)
+{
+    float largest = 1.75F * (float)(1 << fp8_format_of(format).margin);
+    for (int e = -60; e <= 60; e += 20) {
+        float before = ldexpf(largest, e), most = 2 * before, more = nextafterf(most, INFINITY);
+        EXPECT(fp8_scale_after(format, before, before) == ldexpf(2, e), "room for as much");
+        EXPECT(fp8_scale_after(format, before, 0x1p-90F) == ldexpf(2, e), "room for little");
+        EXPECT(fp8_scale_after(format, before, most) == ldexpf(2, e), "room for twice as much");
+        EXPECT(fp8_scale_after(format, before, more) == fp8_scale(format, more), "no room for more");
+    }
+    const float nothing[] = {0, NAN, INFINITY};
+    for (int i = 0; i < 3; i++) {
+        EXPECT(fp8_scale_after(format, nothing[i], 3) == fp8_scale(format, 3), "nothing is known of %g",
+               (double)nothing[i]);
+    }
+    EXPECT(isnan(fp8_scale_after(format, 1, NAN)) && isnan(fp8_scale_after(format, 1, INFINITY)) &&
+               isnan(fp8_scale_after(format, 0x1.fp127F, INFINITY)),
+           "what is not finite has none");
+    EXPECT(fp8_scale_after(format, 0x1.fp127F, 0x1.fp127F) == 2 * fp8_scale(format, 0x1.fp127F), "all fits");
+}
+
 /* A tensor of fp8 is read and written under its scale. */
 static void test_tensor(void)
 {
@@ -119,6 +141,7 @@ int main(void)
         test_codes_return(formats[i]);
         test_rounding(formats[i]);
         test_scales(formats[i]);
+        test_scales_after(formats[i]);
     }
     test_tensor();
     return 0;

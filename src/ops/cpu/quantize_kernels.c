@@ -108,10 +108,21 @@ static float largest_of(const struct quantize_call *c)
     return largest;
 }
 
-static void cpu_quantize(struct exec *x, tensor rows, tensor columns, tensor scale, tensor dbias, tensor in,
-                         enum dtype format)
+/* Under what is known of the step before, if there is a history, and what is known now. */
+static float scale_of(tensor history, enum dtype format, float largest)
 {
-    if (!accept_tensors(x, "quantize", ACCEPT_LIST(rows, in), ACCEPT_LIST(scale, dbias))) {
+    float *known = history.data;
+    if (tensor_is_null(history)) {
+        return fp8_scale(format, largest);
+    }
+    known[1] = known[1] > largest || isnan(known[1]) ? known[1] : largest;
+    return fp8_scale_after(format, known[0], known[1]);
+}
+
+static void cpu_quantize(struct exec *x, tensor rows, tensor columns, tensor scale, tensor history,
+                         tensor dbias, tensor in, enum dtype format)
+{
+    if (!accept_tensors(x, "quantize", ACCEPT_LIST(rows, in), ACCEPT_LIST(scale, history, dbias))) {
         return;
     }
     if (!tensor_is_null(columns)) {
@@ -129,8 +140,10 @@ static void cpu_quantize(struct exec *x, tensor rows, tensor columns, tensor sca
         .partials = exec_scratch(x, workspace_quantize(n_rows, cols, !tensor_is_null(dbias))),
     };
     lanes_run(x, "quantize", c.items, COLS_AT_ONCE * sizeof(float), maximum_item, &c);
-    c.scale = fp8_scale(format, largest_of(&c));
-    *(float *)scale.data = c.scale;
+    if (!failed(x->status)) {
+        c.scale = scale_of(history, format, largest_of(&c));
+        *(float *)scale.data = c.scale;
+    }
     lanes_run(x, "quantize", c.items, 2 * COLS_AT_ONCE * sizeof(float), round_item, &c);
     if (tensor_is_null(dbias) || runs == 0) {
         return;

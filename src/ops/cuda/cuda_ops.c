@@ -118,14 +118,14 @@ static void cuda_find_nonfinite(struct exec *x, tensor index, tensor in)
 }
 
 /* `by_columns` is the transpose of columns, which lies by rows, or null. */
-static bool accept_quantize(struct exec *x, tensor rows, tensor by_columns, tensor scale, tensor dbias,
-                            tensor in, enum dtype format)
+static bool accept_quantize(struct exec *x, tensor rows, tensor by_columns, tensor scale, tensor history,
+                            tensor dbias, tensor in, enum dtype format)
 {
     const char *op = "quantize";
     if (!dtype_is_fp8(rows.dtype) && tensor_is_null(by_columns)) {
-        return accept_tensors(x, op, ACCEPT_LIST(rows, in), ACCEPT_LIST(scale, dbias));
+        return accept_tensors(x, op, ACCEPT_LIST(rows, in), ACCEPT_LIST(scale, history, dbias));
     }
-    if (!accept_tensors(x, op, ACCEPT_LIST(in), ACCEPT_LIST(scale, dbias)) ||
+    if (!accept_tensors(x, op, ACCEPT_LIST(in), ACCEPT_LIST(scale, history, dbias)) ||
         !accept_fp8(x, op, ACCEPT_LIST(rows, by_columns))) {
         return false;
     }
@@ -138,11 +138,11 @@ static bool accept_quantize(struct exec *x, tensor rows, tensor by_columns, tens
     return !failed(x->status);
 }
 
-static void cuda_quantize(struct exec *x, tensor rows, tensor columns, tensor scale, tensor dbias, tensor in,
-                          enum dtype format)
+static void cuda_quantize(struct exec *x, tensor rows, tensor columns, tensor scale, tensor history,
+                          tensor dbias, tensor in, enum dtype format)
 {
     tensor by_columns = tensor_is_null(columns) ? columns : tensor_transpose(columns);
-    if (!accept_quantize(x, rows, by_columns, scale, dbias, in, format)) {
+    if (!accept_quantize(x, rows, by_columns, scale, history, dbias, in, format)) {
         return;
     }
     int64_t n_rows = tensor_rows(in), n_cols = tensor_cols(in);
@@ -152,6 +152,7 @@ static void cuda_quantize(struct exec *x, tensor rows, tensor columns, tensor sc
                                 .held = !dtype_is_fp8(rows.dtype),
                                 .format = format == DTYPE_E4M3 ? LAUNCH_E4M3 : LAUNCH_E5M2,
                                 .scale = scale.data,
+                                .history = history.data,
                                 .in = rows_of(in),
                                 .maxima = tensor_maxima(in),
                                 .type = type_of(in),

@@ -1,12 +1,16 @@
 /* cuda_quantize: a tensor rounded to fp8 under one scale, by rows and, transposed through shared memory, by columns.
  *
- * The scale is that of the largest element, which the tensor's maker has noted; else a kernel before looks for it, and sums
- * the columns in the same reading where a bias's gradient is wanted (cuda_sums.cu).  Bound by memory: of [T, I] in bf16 2 TI
- * bytes are read, twice if the largest is not known, and TI + TI written as fp8, or 2 TI where fp8 is kept in bf16.
+ * A tensor with a history is rounded under the scale of the step before while the largest element is looked for; only what
+ * has outgrown that scale is rounded again, by a kernel behind, whose blocks else leave at once.  Without a history the
+ * scale is that of the largest element, which the tensor's maker has noted; else a kernel before looks for it, and sums the
+ * columns in the same reading where a bias's gradient is wanted (cuda_sums.cu).  Bound by memory: of [T, I] in bf16 2 TI
+ * bytes are read, twice if the largest must be known and is not, and TI + TI written as fp8, or 2 TI where fp8 is kept in
+ * bf16.
  *
  * A block owns 64 x 64 elements at a time, a thread four rows of eight columns: a row of it is read in segments of
  * 128 bytes of bf16, and rows and columns are written in segments of 64 bytes. */
 #include "ops/cuda/fp8_code.cuh"
+#include "ops/cuda/maxima_code.cuh"
 
 enum {
     TILE = 64,
@@ -93,16 +97,33 @@ __global__ static void __launch_bounds__(TILE_THREADS)
     }
 }
 
+/* What is known of the tensors in a place, as bits of magnitudes: the largest of the step before, and of this one; both
+ * NULL without a history. */
+struct known {
+    const uint32_t *before;
+    uint32_t *now;
+};
+
 /* Of the whole tensor; block 0 writes it. */
-template <typename F> __device__ static inline float find_scale(float *scale, const uint32_t *maxima, int n)
+template <typename F>
+__device__ static inline float find_scale(float *scale, known k, const uint32_t *maxima, int n)
 {
     uint32_t largest = 0;
     for (int i = threadIdx.x; i < n; i += TILE_THREADS) {
         largest = maxima[i] > largest ? maxima[i] : largest;
     }
-    float found = fp8_scale<F>(block_max(largest));
+    largest = block_max(largest);
+    if (k.now != NULL) { /* whether block 0 has raised it or not yet, the larger of both is the same */
+        uint32_t earlier = *(volatile uint32_t *)k.now;
+        largest = earlier > largest ? earlier : largest;
+    }
+    bool holds = k.now != NULL && fp8_fits<F>(*k.before, largest);
+    float found = holds ? fp8_scale_before<F>(*k.before) : fp8_scale<F>(largest);
     if (blockIdx.x == 0 && threadIdx.x == 0) {
         *scale = found;
+        if (k.now != NULL) {
+            atomicMax(k.now, largest);
+        }
     }
     return found;
 }
@@ -110,10 +131,11 @@ template <typename F> __device__ static inline float find_scale(float *scale, co
 /* As A, what fp8 with this scale can hold. */
 template <typename A, typename F>
 __global__ static void __launch_bounds__(TILE_THREADS)
-    hold_kernel(launch_rows out, float *scale, const uint32_t *maxima, int n_maxima, launch_rows in, tiling t)
+    hold_kernel(launch_rows out, float *scale, known k, const uint32_t *maxima, int n_maxima, launch_rows in,
+                tiling t)
 {
     patch<A> p = load_patch<A>(in, t, (int)blockIdx.x); /* under way while the scale is found */
-    float s = find_scale<F>(scale, maxima, n_maxima), inverse = 1.0f / s; /* of a power of two: exact */
+    float s = find_scale<F>(scale, k, maxima, n_maxima), inverse = 1.0f / s; /* of a power of two: exact */
     for (int tile = (int)blockIdx.x; tile < t.n; tile += (int)gridDim.x) {
         UNROLL
         for (int r = 0; r < ROWS_OF_THREAD; r++) {
@@ -161,13 +183,16 @@ __device__ static inline void store_columns(launch_rows columns, const uint4 *tr
 }
 
 /* The four rows of a patch, in a word each for the left and the right four columns. */
-template <typename A, typename F>
-__device__ static inline void round_patch(uint32_t left[4], uint32_t right[4], const patch<A> &p,
-                                          float inverse)
+template <typename A, typename F, bool NOTES>
+__device__ static inline void round_patch(uint32_t left[4], uint32_t right[4], float *largest,
+                                          const patch<A> &p, float inverse)
 {
     UNROLL
     for (int r = 0; r < ROWS_OF_THREAD; r++) {
         eight e = unpack(p.in[r]);
+        if (NOTES) {
+            take_largest(largest, e);
+        }
         UNROLL
         for (int i = 0; i < EIGHT; i++) {
             e.v[i] *= inverse;
@@ -177,20 +202,19 @@ __device__ static inline void round_patch(uint32_t left[4], uint32_t right[4], c
     }
 }
 
-/* As fp8: rows and cols are multiples of 16, and rows of both results begin at such. */
-template <typename A, typename F>
-__global__ static void __launch_bounds__(TILE_THREADS)
-    round_kernel(launch_rows out, launch_rows columns, float *scale, const uint32_t *maxima, int n_maxima,
-                 launch_rows in, tiling t)
+/* As fp8: rows and cols are multiples of 16, and rows of both results begin at such.  `p` is the first patch; NOTES: the
+ * largest magnitude is looked for on the way. */
+template <typename A, typename F, bool NOTES>
+__device__ static inline float round_tiles(launch_rows out, launch_rows columns, launch_rows in,
+                                           const tiling &t, patch<A> p, float inverse)
 {
     __shared__ uint4 transposed[(TILE * COLUMN_WORDS + TILE / 8 * 4) / 4];
     uint32_t *words = (uint32_t *)transposed;
-    patch<A> p = load_patch<A>(in, t, (int)blockIdx.x); /* under way while the scale is found */
-    float inverse = 1.0f / find_scale<F>(scale, maxima, n_maxima);
+    float largest = 0;
     for (int tile = (int)blockIdx.x; tile < t.n; tile += (int)gridDim.x) {
         uint32_t left[ROWS_OF_THREAD], right[ROWS_OF_THREAD];
         int64_t row = p.row, column = p.column;
-        round_patch<A, F>(left, right, p, inverse);
+        round_patch<A, F, NOTES>(left, right, &largest, p, inverse);
         p = load_patch<A>(in, t, tile + (int)gridDim.x); /* and the next while this one is written */
         if (row < t.rows && column < t.cols) {
             UNROLL
@@ -214,6 +238,50 @@ __global__ static void __launch_bounds__(TILE_THREADS)
         store_columns(columns, transposed, row - row % TILE, column - column % TILE, t);
         __syncthreads();
     }
+    return largest;
+}
+
+/* Under the scale of the largest element, which is known. */
+template <typename A, typename F>
+__global__ static void __launch_bounds__(TILE_THREADS)
+    round_kernel(launch_rows out, launch_rows columns, float *scale, const uint32_t *maxima, int n_maxima,
+                 launch_rows in, tiling t)
+{
+    patch<A> p = load_patch<A>(in, t, (int)blockIdx.x); /* under way while the scale is found */
+    float inverse = 1.0f / find_scale<F>(scale, known{NULL, NULL}, maxima, n_maxima);
+    round_tiles<A, F, false>(out, columns, in, t, p, inverse);
+}
+
+/* Under the scale of the step before, as if all fitted it. */
+template <typename A, typename F>
+__global__ static void __launch_bounds__(TILE_THREADS)
+    round_noting_kernel(launch_rows out, launch_rows columns, known k, launch_rows in, tiling t)
+{
+    patch<A> p = load_patch<A>(in, t, (int)blockIdx.x);
+    float inverse = 1.0f / fp8_scale_before<F>(*k.before);
+    float largest = round_tiles<A, F, true>(out, columns, in, t, p, inverse);
+    uint32_t bits = block_max(__float_as_uint(largest) & 0x7fffffffU);
+    if (threadIdx.x == 0 && bits > *(volatile uint32_t *)k.now) {
+        atomicMax(k.now, bits);
+    }
+}
+
+/* And again, if it did not. */
+template <typename A, typename F>
+__global__ static void __launch_bounds__(TILE_THREADS)
+    round_again_kernel(early_start start, launch_rows out, launch_rows columns, float *scale, known k,
+                       launch_rows in, tiling t)
+{
+    start.wait();
+    bool holds = fp8_fits<F>(*k.before, *k.now);
+    float s = holds ? fp8_scale_before<F>(*k.before) : fp8_scale<F>(*k.now);
+    if (blockIdx.x == 0 && threadIdx.x == 0) {
+        *scale = s;
+    }
+    if (!holds) {
+        patch<A> p = load_patch<A>(in, t, (int)blockIdx.x);
+        round_tiles<A, F, false>(out, columns, in, t, p, 1.0f / s);
+    }
 }
 
 /* The maxima of a tensor that came without, in front of the partial sums of columns where those are summed in the same
@@ -233,10 +301,17 @@ static const uint32_t *find_maxima(const launch *l, const launch_quantize *q, co
     return maxima;
 }
 
-template <typename A, typename F> static void quantize(const launch *l, const launch_quantize *q)
+static known known_of(const launch_quantize *q)
 {
-    tiling t = tiling_of(q->n_rows, q->n_cols);
-    int parts = LAUNCH_MOST_MAXIMA, blocks = (int)blocks_of(t.n < MOST_BLOCKS ? t.n : MOST_BLOCKS, 1);
+    uint32_t *history = (uint32_t *)q->history;
+    return known{history, history == NULL ? NULL : history + 1};
+}
+
+/* Where the scale must be found first. */
+template <typename A, typename F>
+static void find_and_round(const launch *l, const launch_quantize *q, const tiling &t, unsigned blocks)
+{
+    int parts = LAUNCH_MOST_MAXIMA;
     const uint32_t *maxima = q->maxima;
     if (maxima == NULL) {
         maxima = find_maxima<A>(l, q, t, &parts);
@@ -244,11 +319,29 @@ template <typename A, typename F> static void quantize(const launch *l, const la
         cuda_launch_column_sum(l, q->dbias, q->in, q->type, q->n_rows, q->n_cols, q->runs, NULL);
     }
     if (q->held) {
-        LAUNCH(l, (hold_kernel<A, F>), blocks, TILE_THREADS, 0, q->rows, q->scale, maxima, parts, q->in, t);
+        LAUNCH(l, (hold_kernel<A, F>), blocks, TILE_THREADS, 0, q->rows, q->scale, known_of(q), maxima, parts,
+               q->in, t);
     } else {
         LAUNCH(l, (round_kernel<A, F>), blocks, TILE_THREADS, 0, q->rows, q->columns, q->scale, maxima, parts,
                q->in, t);
     }
+}
+
+template <typename A, typename F> static void quantize(const launch *l, const launch_quantize *q)
+{
+    tiling t = tiling_of(q->n_rows, q->n_cols);
+    unsigned blocks = blocks_of(t.n < MOST_BLOCKS ? t.n : MOST_BLOCKS, 1);
+    if (q->history == NULL || q->held) {
+        find_and_round<A, F>(l, q, t, blocks);
+        return;
+    }
+    if (q->dbias != NULL) {
+        cuda_launch_column_sum(l, q->dbias, q->in, q->type, q->n_rows, q->n_cols, q->runs, NULL);
+    }
+    LAUNCH(l, (round_noting_kernel<A, F>), blocks, TILE_THREADS, 0, q->rows, q->columns, known_of(q), q->in,
+           t);
+    LAUNCH_EARLY(l, (round_again_kernel<A, F>), blocks, TILE_THREADS, q->rows, q->columns, q->scale,
+                 known_of(q), q->in, t);
 }
 
 void cuda_launch_quantize(const launch *l, const launch_quantize *q)

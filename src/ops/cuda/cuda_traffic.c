@@ -37,6 +37,8 @@ static const struct kernel ADD_RUNS = {"add_runs_kernel", .7, 1};
 static const struct kernel MAXIMA = {"maxima_kernel", .87, 1};
 static const struct kernel HOLD = {"hold_kernel", .79, 1};
 static const struct kernel ROUND = {"round_kernel", .79, 1};
+static const struct kernel ROUND_NOTING = {"round_noting_kernel", .79, 1};
+static const struct kernel ROUND_AGAIN = {"round_again_kernel", 1, 1}; /* whose blocks leave at once */
 /* A row of 1,024 columns and 8 KiB is 1,296 instructions of a warp, and 1,680 in the time that its bytes take. */
 static const struct kernel LAYERNORM = {"norm_kernel", .88, 1};
 static const struct kernel LAYERNORM_BACKWARD = {"norm_backward_kernel", .86,
@@ -83,8 +85,8 @@ static void tell(const struct exec *x, const struct cuda_launch *l)
 static bool begins_early(const char *kernel)
 {
     return kernel == LAYERNORM.name || kernel == BIAS_GELU.name || kernel == GELU.name ||
-           kernel == GELU_NOTING.name || kernel == TANH.name || kernel == SHORT_PRODUCT.name ||
-           kernel == SPLIT_NAME;
+           kernel == GELU_NOTING.name || kernel == TANH.name || kernel == ROUND_AGAIN.name ||
+           kernel == SHORT_PRODUCT.name || kernel == SPLIT_NAME;
 }
 
 static struct cuda_launch memory_launch(struct kernel k, double bytes)
@@ -150,16 +152,21 @@ static void sum_columns(const struct exec *x, struct kernel k, double bytes, int
     move(x, ADD_RUNS, partials);
 }
 
-static void traffic_quantize(struct exec *x, tensor rows, tensor columns, tensor scale, tensor dbias,
-                             tensor in, enum dtype format)
+static void traffic_quantize(struct exec *x, tensor rows, tensor columns, tensor scale, tensor history,
+                             tensor dbias, tensor in, enum dtype format)
 {
     (void)scale, (void)format;
+    bool known = !tensor_is_null(history) && dtype_is_fp8(rows.dtype);
     if (!tensor_is_null(dbias)) {
-        sum_columns(x, COLUMNS, bytes_of(in), tensor_rows(in), tensor_cols(in), !in.has_maxima);
-    } else if (!in.has_maxima) {
+        sum_columns(x, COLUMNS, bytes_of(in), tensor_rows(in), tensor_cols(in), !in.has_maxima && !known);
+    } else if (!in.has_maxima && !known) {
         move(x, MAXIMA, bytes_of(in));
     }
-    move(x, dtype_is_fp8(rows.dtype) ? ROUND : HOLD, bytes_of(in) + bytes_of(rows) + bytes_of(columns));
+    struct kernel round = known ? ROUND_NOTING : dtype_is_fp8(rows.dtype) ? ROUND : HOLD;
+    move(x, round, bytes_of(in) + bytes_of(rows) + bytes_of(columns));
+    if (known) {
+        move(x, ROUND_AGAIN, 0);
+    }
 }
 
 static void traffic_sum(struct exec *x, tensor total, tensor in)

@@ -62,6 +62,19 @@ template <typename F> __device__ inline float fp8_scale(uint32_t largest)
     return __uint_as_float(largest >= 0x7f800000U ? 0x7fc00000U : (uint32_t)exponent << 23);
 }
 
+/* What is known of a tensor with a history before it is looked at: fp8_scale_after, of core/fp8.h, in two parts, for the
+ * bits of magnitudes.  What does not fit the scale of the step before takes fp8_scale. */
+template <typename F> __device__ inline float fp8_scale_before(uint32_t before)
+{
+    return 2.0f * fp8_scale<F>(before);
+}
+
+template <typename F> __device__ inline bool fp8_fits(uint32_t before, uint32_t largest)
+{
+    float most = 1.75f * (float)(1 << F::margin) * fp8_scale_before<F>(before);
+    return before > 0 && largest < 0x7f800000U && __uint_as_float(largest) <= most;
+}
+
 /* fp8_round: any device can. */
 template <typename F> __device__ inline float fp8_round(float v)
 {

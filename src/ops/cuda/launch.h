@@ -147,6 +147,7 @@ struct launch_quantize {
     int held;                         /* rows are of the type of `in`, not fp8 */
     enum launch_type format;          /* LAUNCH_E4M3 or LAUNCH_E5M2 */
     float *scale;
+    float *history; /* [2]: the largest magnitudes of the step before and of this one; or NULL */
     struct launch_rows in;
     const uint32_t *maxima; /* of `in`, [LAUNCH_MOST_MAXIMA]; or NULL: they are found */
     enum launch_type type;

@@ -152,6 +152,7 @@ rest()
     limit=$((2 * limit)) step "two steps of BERT-Large, fp32" "$build/tests/test_cuda_large" ${LARGE:-24 1024 16 128} fp32
     op_steps "" bf16 $others
     step "conversions to fp8" "$build/tests/test_cuda_fp8"
+    step "factors in fp8 rounded where they are made" "$build/tests/test_cuda_rounding"
     step "answers beside the cpu" "$build/tests/test_cuda_session"
     step "loss curves, bf16" same_curves 0.03 --autocast
     step "killed and resumed, bf16" resumes_to_the_bit --autocast

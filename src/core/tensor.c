@@ -105,6 +105,7 @@ tensor tensor_slice(tensor t, int64_t first, int64_t n)
     t.data = advance(t, first * t.strides[0]);
     t.dims[0] = n;
     t.has_maxima = false;
+    t.rounded = NULL;
     return t;
 }
 
@@ -115,6 +116,7 @@ tensor tensor_columns(tensor t, int64_t first, int64_t n)
     t.data = advance(t, first * t.strides[1]);
     t.dims[1] = n;
     t.has_maxima = false;
+    t.rounded = NULL;
     return t;
 }
 
@@ -123,6 +125,7 @@ tensor tensor_transpose(tensor t)
     CHECK(t.n_dims == 2, "a tensor of %d dims is no matrix", t.n_dims);
     tensor transposed = t;
     transposed.has_maxima = false;
+    transposed.rounded = NULL;
     for (int i = 0; i < 2; i++) {
         transposed.dims[i] = t.dims[1 - i];
         transposed.strides[i] = t.strides[1 - i];

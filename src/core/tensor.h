@@ -18,7 +18,16 @@ typedef struct tensor {
     int64_t strides[TENSOR_MAX_DIMS]; /* in elements */
     const float *scale;               /* fp8 only: value = stored * *scale, NULL for 1; NULL elsewhere */
     bool has_maxima; /* what makes it notes its largest magnitudes behind its elements: tensor_maxima */
+    const struct fp8_factor *rounded; /* what makes it rounds it to this too; NULL: it does not */
 } tensor;
+
+/* What a tensor becomes as a factor of products in fp8, and what is known of the largest magnitude in its place: ops.h,
+ * quantize. */
+struct fp8_factor {
+    tensor rows, columns; /* [n_rows, n_cols] */
+    tensor scale;         /* [1] */
+    tensor history;       /* [2], or null */
+};
 
 /* Stands for an absent optional argument: n_dims is 0. */
 #define NULL_TENSOR ((tensor){0})
@@ -49,7 +58,8 @@ uint32_t *tensor_maxima(tensor t);
 bool tensor_is_dense(tensor t);
 bool tensor_same_shape(tensor a, tensor b);
 
-/* Rows [first, first + n) of the slowest dim.  A part of a tensor has no maxima, nor has its transpose. */
+/* Rows [first, first + n) of the slowest dim.  A part of a tensor has no maxima and is not rounded by its maker, nor is its
+ * transpose. */
 tensor tensor_slice(tensor t, int64_t first, int64_t n);
 
 /* Columns [first, first + n) of a matrix, as a strided view. */

@@ -112,9 +112,20 @@ static struct attention self_attention(const struct bert_layer_call *call, const
     };
 }
 
-static tensor history_of(const struct bert_layer_call *call, enum bert_layer_factor factor)
+/* A factor with its history, if the call has one. */
+static struct fp8_factor factor_of(const struct fp8_factor *f, const struct bert_layer_call *call,
+                                   enum bert_layer_factor factor)
 {
-    return tensor_is_null(call->histories) ? NULL_TENSOR : tensor_slice(call->histories, (int64_t)factor, 1);
+    struct fp8_factor with = *f;
+    if (!tensor_is_null(call->histories)) {
+        with.history = tensor_slice(call->histories, (int64_t)factor, 1);
+    }
+    return with;
+}
+
+struct fp8_factor bert_layer_input_factor(const struct bert_layer_acts *a, const struct bert_layer_call *call)
+{
+    return factor_of(&a->fp8_qkv.in, call, BERT_LAYER_IN_QKV);
 }
 
 /* Part 0, 1 or 2 (query, key, value) of [T, 3H] as [T, N, D]. */
@@ -211,28 +222,32 @@ void bert_layer_forward(struct exec *x, const struct bert_layer_acts *a, const s
 {
     const struct ops *op = x->ops;
     const struct bert_config *c = call->config;
+    const struct fp8_factor in_fp8 = bert_layer_input_factor(a, call),
+                            heads_fp8 = factor_of(&a->fp8_o.in, call, BERT_LAYER_IN_O),
+                            h_fp8 = factor_of(&a->fp8_1.in, call, BERT_LAYER_IN_1),
+                            act_fp8 = factor_of(&a->fp8_2.in, call, BERT_LAYER_IN_2);
+    tensor h = fp8_rounded_by_maker(a->h, &h_fp8), act = fp8_rounded_by_maker(a->ff_act, &act_fp8);
+    tensor out = call->next == NULL ? a->out : fp8_rounded_by_maker(a->out, call->next);
     exec_enter(x, "layer", call->layer);
 
     /* [Q K V] = x W_qkv^T + b_qkv */
-    linear_forward(x, a->qkv, in, w->w_qkv, w->b_qkv, &a->fp8_qkv, history_of(call, BERT_LAYER_IN_QKV));
+    linear_forward(x, a->qkv, in, w->w_qkv, w->b_qkv, &a->fp8_qkv, &in_fp8);
 
     /* A = dropout(softmax(Q K^T / sqrt(D))) V */
     op->attention(x, tensor_split_heads(a->heads, c->num_attention_heads), a->lse, heads_of(a->qkv, 0, c),
                   heads_of(a->qkv, 1, c), heads_of(a->qkv, 2, c), self_attention(call, a));
 
     /* h = LN_1(x + dropout(A W_o^T + b_o)) */
-    linear_forward(x, s->branch, a->heads, w->w_o, NULL_TENSOR, &a->fp8_o, history_of(call, BERT_LAYER_IN_O));
-    op->bias_dropout_add_layernorm(x, a->h, a->sum_1, a->mean_1, a->rstd_1, s->branch, w->b_o, in, w->gamma_1,
+    linear_forward(x, s->branch, a->heads, w->w_o, NULL_TENSOR, &a->fp8_o, &heads_fp8);
+    op->bias_dropout_add_layernorm(x, h, a->sum_1, a->mean_1, a->rstd_1, s->branch, w->b_o, in, w->gamma_1,
                                    w->beta_1, c->layer_norm_eps, call->stream->row_keys,
                                    hidden_dropout(call, SITE_ATTENTION_OUT));
 
     /* y = LN_2(h + dropout(gelu(h W_1^T + b_1) W_2^T + b_2)) */
-    linear_gelu_forward(x, a->ff_act, a->ff_pre, a->h, w->w_1, w->b_1, &a->fp8_1,
-                        history_of(call, BERT_LAYER_IN_1));
-    linear_forward(x, s->branch, a->ff_act, w->w_2, NULL_TENSOR, &a->fp8_2,
-                   history_of(call, BERT_LAYER_IN_2));
-    op->bias_dropout_add_layernorm(x, a->out, a->sum_2, a->mean_2, a->rstd_2, s->branch, w->b_2, a->h,
-                                   w->gamma_2, w->beta_2, c->layer_norm_eps, call->stream->row_keys,
+    linear_gelu_forward(x, act, a->ff_pre, h, w->w_1, w->b_1, &a->fp8_1, &h_fp8);
+    linear_forward(x, s->branch, act, w->w_2, NULL_TENSOR, &a->fp8_2, &act_fp8);
+    op->bias_dropout_add_layernorm(x, out, a->sum_2, a->mean_2, a->rstd_2, s->branch, w->b_2, h, w->gamma_2,
+                                   w->beta_2, c->layer_norm_eps, call->stream->row_keys,
                                    hidden_dropout(call, SITE_FEED_FORWARD_OUT));
 }
 
@@ -243,26 +258,32 @@ void bert_layer_backward(struct exec *x, tensor dx, const struct bert_layer_weig
     const struct ops *op = x->ops;
     const struct bert_config *c = call->config;
     bool early = x->device->sums_in_attention; /* which of the last two columns has b_qkv's gradient */
+    const struct fp8_factor dqkv_fp8 = factor_of(&s->fp8_dqkv, call, BERT_LAYER_DOUT_QKV),
+                            dbranch_1_fp8 = factor_of(&s->fp8_branch, call, BERT_LAYER_DOUT_O),
+                            dff_fp8 = factor_of(&s->fp8_dff, call, BERT_LAYER_DOUT_1),
+                            dbranch_2_fp8 = factor_of(&s->fp8_branch, call, BERT_LAYER_DOUT_2);
+    tensor dbranch_1 = fp8_rounded_by_maker(s->branch, &dbranch_1_fp8),
+           dbranch_2 = fp8_rounded_by_maker(s->branch, &dbranch_2_fp8),
+           dpre = fp8_rounded_by_maker(s->dff, &dff_fp8);
     exec_enter(x, "layer", call->layer);
 
     /* y = LN_2(h + dropout(gelu(h W_1^T + b_1) W_2^T + b_2)) */
     queue_join(x, 1); /* all but w_qkv of the layer above: `branch` and `dff` are free */
-    op->bias_dropout_add_layernorm_backward(x, s->dh, s->branch, g->b_2, g->gamma_2, g->beta_2, dx, a->sum_2,
+    op->bias_dropout_add_layernorm_backward(x, s->dh, dbranch_2, g->b_2, g->gamma_2, g->beta_2, dx, a->sum_2,
                                             a->mean_2, a->rstd_2, w->gamma_2, call->stream->row_keys,
                                             hidden_dropout(call, SITE_FEED_FORWARD_OUT));
-    linear_backward(x, s->dff, false, g->w_2, call->adds, NULL_TENSOR, s->branch, a->ff_act, w->w_2,
-                    &a->fp8_2, &s->fp8_branch, history_of(call, BERT_LAYER_DOUT_2));
-    op->gelu_backward(x, s->dff, g->b_1, s->dff, a->ff_pre);
-    linear_backward(x, s->dh, true, g->w_1, call->adds, NULL_TENSOR, s->dff, a->h, w->w_1, &a->fp8_1,
-                    &s->fp8_dff, history_of(call, BERT_LAYER_DOUT_1));
+    linear_backward(x, s->dff, false, g->w_2, call->adds, NULL_TENSOR, dbranch_2, a->ff_act, w->w_2,
+                    &a->fp8_2, &dbranch_2_fp8);
+    op->gelu_backward(x, dpre, g->b_1, s->dff, a->ff_pre);
+    linear_backward(x, s->dh, true, g->w_1, call->adds, NULL_TENSOR, dpre, a->h, w->w_1, &a->fp8_1, &dff_fp8);
 
     /* h = LN_1(x + dropout(A W_o^T + b_o)) */
     queue_join(x, 1); /* all but w_1: `branch` and `dqkv` are free */
-    op->bias_dropout_add_layernorm_backward(x, dx, s->branch, g->b_o, g->gamma_1, g->beta_1, s->dh, a->sum_1,
+    op->bias_dropout_add_layernorm_backward(x, dx, dbranch_1, g->b_o, g->gamma_1, g->beta_1, s->dh, a->sum_1,
                                             a->mean_1, a->rstd_1, w->gamma_1, call->stream->row_keys,
                                             hidden_dropout(call, SITE_ATTENTION_OUT));
-    linear_backward(x, s->dheads, false, g->w_o, call->adds, NULL_TENSOR, s->branch, a->heads, w->w_o,
-                    &a->fp8_o, &s->fp8_branch, history_of(call, BERT_LAYER_DOUT_O));
+    linear_backward(x, s->dheads, false, g->w_o, call->adds, NULL_TENSOR, dbranch_1, a->heads, w->w_o,
+                    &a->fp8_o, &dbranch_1_fp8);
 
     /* A = dropout(softmax(Q K^T / sqrt(D))) V */
     op->attention_backward(
@@ -273,5 +294,5 @@ void bert_layer_backward(struct exec *x, tensor dx, const struct bert_layer_weig
 
     /* [Q K V] = x W_qkv^T + b_qkv */
     linear_backward(x, dx, true, g->w_qkv, call->adds, early ? NULL_TENSOR : g->b_qkv, s->dqkv, in, w->w_qkv,
-                    &a->fp8_qkv, &s->fp8_dqkv, history_of(call, BERT_LAYER_DOUT_QKV));
+                    &a->fp8_qkv, &dqkv_fp8);
 }

@@ -67,10 +67,11 @@ enum bert_layer_factor {
 struct bert_layer_call {
     const struct bert_config *config;
     const struct stream *stream;
-    int64_t layer;    /* its number, for dropout addresses */
-    bool training;    /* dropout on */
-    tensor histories; /* f32 [BERT_LAYER_N_FACTORS, 2] of the layer, or null: scales are found */
-    bool adds;        /* gradients are added to those of earlier micro-batches; else matrices' are assigned */
+    int64_t layer;                 /* its number, for dropout addresses */
+    bool training;                 /* dropout on */
+    const struct fp8_factor *next; /* what bert_layer_forward rounds its output to; NULL: to nothing */
+    tensor histories;              /* f32 [BERT_LAYER_N_FACTORS, 2] of the layer, or null: scales are found */
+    bool adds; /* gradients are added to those of earlier micro-batches; else matrices' are assigned */
 };
 
 /* Without `kept`, which is for a backward, what only that reads stays null. */
@@ -95,6 +96,10 @@ void bert_layer_share_acts(struct bert_layer_acts *a, const struct bert_layer_ac
 /* Rounds weights that have changed, before they are used; nothing without fp8. */
 void bert_layer_round_weights(struct exec *x, const struct bert_layer_acts *a,
                               const struct bert_layer_weights *w, int64_t layer);
+
+/* What the input of a layer becomes as a factor. */
+struct fp8_factor bert_layer_input_factor(const struct bert_layer_acts *a,
+                                          const struct bert_layer_call *call);
 
 /* a->out = layer(in). */
 void bert_layer_forward(struct exec *x, const struct bert_layer_acts *a, const struct bert_layer_scratch *s,

@@ -203,7 +203,17 @@ static void layer_forward(const struct model_pass *p, int64_t layer)
     const struct bert_acts *a = p->acts;
     const struct bert_weights *w = p->weights;
     struct bert_layer_call call = call_of(p, layer);
-    bert_layer_forward(p->x, &a->layers[layer], &a->scratch, input_of(a, layer), &w->layers[layer], &call);
+    struct fp8_factor in_fp8 = bert_layer_input_factor(&a->layers[layer], &call), next_fp8;
+    tensor in = input_of(a, layer);
+    if (layer > p->first) {
+        in = fp8_rounded_by_maker(in, &in_fp8);
+    }
+    if (layer + 1 < p->end) {
+        struct bert_layer_call next = call_of(p, layer + 1);
+        next_fp8 = bert_layer_input_factor(&a->layers[layer + 1], &next);
+        call.next = &next_fp8;
+    }
+    bert_layer_forward(p->x, &a->layers[layer], &a->scratch, in, &w->layers[layer], &call);
 }
 
 static void heads_forward(const struct model_pass *p)

@@ -44,16 +44,26 @@ static bool is_fp8(const struct linear_fp8 *l)
     return !tensor_is_null(l->w.rows);
 }
 
-static void quantize(struct exec *x, const struct fp8_factor *f, tensor history, tensor dbias, tensor from,
-                     enum dtype format)
+tensor fp8_rounded_by_maker(tensor t, const struct fp8_factor *f)
 {
-    x->ops->quantize(x, f->rows, f->columns, f->scale, history, dbias, from, format);
+    if (!tensor_is_null(f->columns) && !tensor_is_null(f->history)) {
+        t.rounded = f;
+        t.has_maxima = false;
+    }
+    return t;
+}
+
+static void quantize(struct exec *x, const struct fp8_factor *f, tensor dbias, tensor from, enum dtype format)
+{
+    if (from.rounded == NULL) {
+        x->ops->quantize(x, f->rows, f->columns, f->scale, f->history, dbias, from, format);
+    }
 }
 
 void linear_round_weight(struct exec *x, tensor w, const struct linear_fp8 *l)
 {
     if (is_fp8(l)) {
-        quantize(x, &l->w, NULL_TENSOR, NULL_TENSOR, w, DTYPE_E4M3);
+        quantize(x, &l->w, NULL_TENSOR, w, DTYPE_E4M3);
     }
 }
 
@@ -65,36 +75,37 @@ static tensor by_columns(const struct fp8_factor *f)
 
 /* Puts in place of the factors of a forward product what they become in fp8. */
 static void quantize_factors(struct exec *x, tensor *in, tensor *w, const struct linear_fp8 *l,
-                             tensor history)
+                             const struct fp8_factor *in_fp8)
 {
     if (is_fp8(l)) {
-        quantize(x, &l->in, history, NULL_TENSOR, *in, DTYPE_E4M3);
-        *in = l->in.rows;
+        quantize(x, in_fp8, NULL_TENSOR, *in, DTYPE_E4M3);
+        *in = in_fp8->rows;
         *w = l->w.rows;
     }
 }
 
 void linear_forward(struct exec *x, tensor out, tensor in, tensor w, tensor bias, const struct linear_fp8 *l,
-                    tensor history)
+                    const struct fp8_factor *in_fp8)
 {
-    quantize_factors(x, &in, &w, l, history);
+    quantize_factors(x, &in, &w, l, in_fp8);
     x->ops->linear(x, out, in, w, bias);
 }
 
 void linear_gelu_forward(struct exec *x, tensor out, tensor pre, tensor in, tensor w, tensor bias,
-                         const struct linear_fp8 *l, tensor history)
+                         const struct linear_fp8 *l, const struct fp8_factor *in_fp8)
 {
-    quantize_factors(x, &in, &w, l, history);
+    quantize_factors(x, &in, &w, l, in_fp8);
     x->ops->linear_gelu(x, out, pre, in, w, bias);
 }
 
 void linear_backward(struct exec *x, tensor din, bool din_adds, tensor dw, bool dw_adds, tensor dbias,
                      tensor dout, tensor in, tensor w, const struct linear_fp8 *l,
-                     const struct fp8_factor *dout_fp8, tensor history)
+                     const struct fp8_factor *dout_fp8)
 {
     tensor dout_by_columns = dout;
     if (is_fp8(l)) {
-        quantize(x, dout_fp8, history, dbias, dout, DTYPE_E5M2);
+        CHECK(dout.rounded == NULL || tensor_is_null(dbias), "sums of a gradient that may not be there");
+        quantize(x, dout_fp8, dbias, dout, DTYPE_E5M2);
         dbias = NULL_TENSOR;
         dout = dout_fp8->rows, dout_by_columns = by_columns(dout_fp8);
         in = by_columns(&l->in), w = by_columns(&l->w);

@@ -17,13 +17,7 @@ enum fp8_factors {
     FP8_ROWS_AND_COLUMNS, /* in fp8, for forward and backward */
 };
 
-/* A factor as ops->quantize leaves it; null tensors in FP8_NONE. */
-struct fp8_factor {
-    tensor rows, columns; /* [n_rows, n_cols] */
-    tensor scale;         /* [1] */
-};
-
-/* What the backward of a linear layer reads of its forward beside `in` and `w`. */
+/* What the backward of a linear layer reads of its forward beside `in` and `w`; null tensors in FP8_NONE. */
 struct linear_fp8 {
     struct fp8_factor in, w;
 };
@@ -35,6 +29,10 @@ void fp8_factor_carve(struct fp8_factor *f, struct arena *arena, enum fp8_factor
 tensor fp8_source_carve(struct arena *arena, enum fp8_factors kept, enum dtype dtype, int64_t n_rows,
                         int64_t n_cols);
 
+/* `t` for the op that makes it, which rounds it to `f` on the way where that has a history and is in fp8; and for the linear
+ * layer behind, which then does not. */
+tensor fp8_rounded_by_maker(tensor t, const struct fp8_factor *f);
+
 /* What w [n_out, n_in] becomes; and in [T, n_in], which leaves what w has. */
 void linear_carve_fp8_weight(struct linear_fp8 *l, struct arena *arena, enum fp8_factors kept, int64_t n_out,
                              int64_t n_in);
@@ -44,17 +42,17 @@ void linear_carve_fp8_input(struct linear_fp8 *l, struct arena *arena, enum fp8_
 /* Rounds a weight that has changed; nothing where products are not in fp8. */
 void linear_round_weight(struct exec *x, tensor w, const struct linear_fp8 *l);
 
-/* w as it was last rounded, `history` that of `in`, or null:
+/* w as it was last rounded, `in` as its maker has rounded it or as in_fp8, which is l->in with a history or without, is now:
  * out = in w^T + bias, and out = gelu(pre), pre = in w^T + bias (ops.h). */
 void linear_forward(struct exec *x, tensor out, tensor in, tensor w, tensor bias, const struct linear_fp8 *l,
-                    tensor history);
+                    const struct fp8_factor *in_fp8);
 void linear_gelu_forward(struct exec *x, tensor out, tensor pre, tensor in, tensor w, tensor bias,
-                         const struct linear_fp8 *l, tensor history);
+                         const struct linear_fp8 *l, const struct fp8_factor *in_fp8);
 
 /* dw += dout^T in;  dbias += sum over rows of dout, unless null;  din = dout w, or += if `accumulate`.  dout_fp8 is
- * scratch for the factor that dout becomes, `history` that of dout, or null. */
+ * the factor that dout becomes, if it is not already. */
 void linear_backward(struct exec *x, tensor din, bool din_adds, tensor dw, bool dw_adds, tensor dbias,
                      tensor dout, tensor in, tensor w, const struct linear_fp8 *l,
-                     const struct fp8_factor *dout_fp8, tensor history);
+                     const struct fp8_factor *dout_fp8);
 
 #endif

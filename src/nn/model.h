@@ -44,10 +44,10 @@ struct model_pass {
     const struct stream *stream;
     tensor
         loss_scales; /* f64, one of each loss in the order of model->sums: gradients of its logits are multiplied by it */
-    tensor
-        histories; /* f32 [n_layers * n_factors, 2] of factors in fp8 (ops.h, quantize); null: scales are found */
-    bool training; /* dropout on */
-    bool adds;     /* gradients are added to those of earlier micro-batches; else matrices' are assigned */
+    tensor histories;   /* f32 [n_layers * n_factors, 2] of factors in fp8, or null (ops.h, quantize) */
+    int64_t first, end; /* layers that are given in a row: each but the last rounds its output for the next */
+    bool training;      /* dropout on */
+    bool adds; /* gradients are added to those of earlier micro-batches; else matrices' are assigned */
 };
 
 /* Told the name and the value of an activation; a null tensor where the model has no such one. */

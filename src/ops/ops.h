@@ -108,7 +108,9 @@ struct ops {
      * and columns null, on a device that does not compute in fp8.  scale f32 [1], history f32 [2] or
      * null, dbias [I] W or null, in [T, I] A.
      * Where `in` has maxima (core/tensor.h), those say what the largest is.  They are assigned with the tensor by its maker,
-     * by the slots that say "notes maxima", in tables for devices that compute in fp8; elsewhere no tensor has any. */
+     * by the slots that say "notes maxima", in tables for devices that compute in fp8; elsewhere no tensor has any.
+     * Nor is any `rounded` elsewhere: a result of the slots that say "rounds" that points to a factor, with columns and a
+     * history, is rounded to that as quantize rounds what is stored.  "Rounds in place of it": it is then not stored. */
     void (*quantize)(struct exec *x, tensor rows, tensor columns, tensor scale, tensor history, tensor dbias,
                      tensor in, enum dtype format);
 
@@ -128,7 +130,7 @@ struct ops {
     /* Of this and the layer norms below, what only a backward reads, pre and sum, mean and rstd together, may be null.
      * pre = in w^T + bias;  out = gelu(pre) = pre Phi(pre), Phi the normal CDF: the erf form of Hendrycks and
      * Gimpel 2016 (arXiv:1606.08415) section 2, not its tanh approximation.  out, pre [T, O] A; bias [O] as in
-     * linear.  out notes maxima. */
+     * linear.  out notes maxima, and rounds in place of it. */
     void (*linear_gelu)(struct exec *x, tensor out, tensor pre, tensor in, tensor w, tensor bias);
 
     /* din = dout w, or din += dout w if `accumulate`.  din [T, I] A, dout [T, O] A, w [O, I] A. */
@@ -140,7 +142,8 @@ struct ops {
                                    bool accumulate);
 
     /* dpre = dout gelu'(pre), gelu'(z) = Phi(z) + z phi(z);  dbias += sum over rows of dpre, the gradient of
-     * linear_gelu's bias.  All [T, F] A, dbias [F] W; dpre may alias dout, and notes maxima. */
+     * linear_gelu's bias.  All [T, F] A, dbias [F] W; dpre may alias dout, notes maxima, and rounds in
+     * place of it. */
     void (*gelu_backward)(struct exec *x, tensor dpre, tensor dbias, tensor dout, tensor pre);
 
     /* out = tanh(in); out may alias in.  din = dout (1 - out^2); din may alias dout.  Any shape, A. */
@@ -173,14 +176,15 @@ struct ops {
                                tensor in, tensor mean, tensor rstd, tensor gamma);
 
     /* sum = residual + dropout(in + bias);  out = LN(sum).  One pass for the end of both halves of a
-     * transformer layer. out, sum, in, residual [T, H] A; mean, rstd [T], bias, gamma, beta [H] W.  out notes maxima. */
+     * transformer layer. out, sum, in, residual [T, H] A; mean, rstd [T], bias, gamma, beta [H] W.  out notes maxima, and
+     * rounds. */
     void (*bias_dropout_add_layernorm)(struct exec *x, tensor out, tensor sum, tensor mean, tensor rstd,
                                        tensor in, tensor bias, tensor residual, tensor gamma, tensor beta,
                                        double eps, tensor row_keys, struct dropout drop);
 
     /* dresidual = gradient of `sum`, also of the residual;  din = dropout'(dresidual);  dbias += sum over
      * rows of din; dgamma, dbeta += as in layernorm_backward.  dresidual and din [T, H] A are distinct;
-     * dresidual may alias dout.  din notes maxima. */
+     * dresidual may alias dout, but not where din is rounded.  din notes maxima, and rounds in place of it. */
     void (*bias_dropout_add_layernorm_backward)(struct exec *x, tensor dresidual, tensor din, tensor dbias,
                                                 tensor dgamma, tensor dbeta, tensor dout, tensor sum,
                                                 tensor mean, tensor rstd, tensor gamma, tensor row_keys,

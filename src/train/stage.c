@@ -212,9 +212,11 @@ static void tell_done(const struct stage *s, int64_t layer)
     }
 }
 
-/* Layers [first, end). */
-static void layers_forward(const struct stage *s, const struct model_pass *p, int64_t first, int64_t end)
+/* Layers [first, end).  The last rounds nothing for the next: the input of layers that are recomputed lies where that of those
+ * behind them would. */
+static void layers_forward(const struct stage *s, struct model_pass *p, int64_t first, int64_t end)
 {
+    p->first = first, p->end = end;
     for (int64_t i = first; i < end; i++) {
         s->model->type->layer_forward(p, i);
         tell_done(s, i);

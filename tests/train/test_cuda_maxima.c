@@ -1,49 +1,7 @@
 /* Maxima of tensors (core/tensor.h): every slot that notes them notes the largest magnitude that it stores, of any shape,
  * a NaN above all; and quantize rounds by them as it does by those that it finds.  Linked twice, as test_cuda_training is. */
-#include "../checkop_backend.h"
-#include "../test.h"
-#include "core/arena.h"
 #include "core/fp8.h"
-
-#include <stdlib.h>
-
-enum { BYTES = 64 << 20, BIG = 1 << 16 };
-
-static struct {
-    struct checkop_backend b;
-    struct exec x;
-    struct arena arena;
-    enum dtype dtype;
-    int64_t rows, cols;
-    uint32_t seed;
-} of;
-
-/* On the device, of numbers between -2 and 2 but for one. */
-static tensor filled(tensor t, double one)
-{
-    tensor host = t;
-    host.data = malloc(tensor_bytes(t));
-    for (int64_t i = 0; i < tensor_count(t); i++) {
-        of.seed = of.seed * 1664525U + 1013904223U;
-        tensor_set(host, i, t.dtype == DTYPE_I32 ? 0 : (double)(of.seed >> 8) / (1 << 22) - 2);
-    }
-    if (one != 0) {
-        tensor_set(host, tensor_count(t) / 2, one);
-    }
-    exec_copy_in(&of.x, t.data, host.data, tensor_bytes(t));
-    free(host.data);
-    return t;
-}
-
-static tensor matrix(double one)
-{
-    return filled(arena_carve_2d(&of.arena, of.dtype, of.rows, of.cols), one);
-}
-
-static tensor vector(int64_t n)
-{
-    return filled(arena_carve_1d(&of.arena, DTYPE_F32, n), 0);
-}
+#include "device_tensors.h"
 
 /* With maxima that say nothing yet. */
 static tensor result(void)
@@ -182,19 +140,9 @@ int main(void)
 {
     static const int64_t shapes[][2] = {{1, 1},    {37, 1030}, {9, 1024}, {264, 1000},
                                         {32, 512}, {3, 2048},  {5, 4096}, {130, 8}};
-    void *memory, *scratch;
-    of.b = checkop_find_backend("cuda");
-    of.x = (struct exec){.device = of.b.device,
-                         .ops = of.b.ops,
-                         .layer = "maxima",
-                         .layer_index = -1,
-                         .workspace_bytes = 8 << 20};
-    EXPECT_OK(of.b.device->open(&of.x.context));
-    EXPECT_OK(of.b.device->allocate(&memory, BYTES, "tensors"));
-    EXPECT_OK(of.b.device->allocate(&scratch, of.x.workspace_bytes, "scratch"));
-    of.x.workspace = scratch;
+    open_device("maxima");
     for (size_t i = 0; i < 2 * sizeof shapes / sizeof shapes[0]; i++) {
-        of.arena = arena_over(memory, BYTES);
+        of.arena.used = 0;
         of.dtype = i % 2 == 0 ? DTYPE_BF16 : DTYPE_F32;
         of.rows = shapes[i / 2][0], of.cols = shapes[i / 2][1];
         run_norms(0);
@@ -210,8 +158,6 @@ int main(void)
             run_quantize(DTYPE_E5M2, true);
         }
     }
-    of.b.device->release(memory, BYTES);
-    of.b.device->release(scratch, of.x.workspace_bytes);
-    of.b.device->close(of.x.context);
+    close_device();
     return 0;
 }

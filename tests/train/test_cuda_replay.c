@@ -128,6 +128,24 @@ static void compare(struct batch_step *step, struct checkop_backend backend, int
     trainer_fini(&plain);
 }
 
+/* Layers that are computed again round as they did, whoever rounds them. */
+static void recomputed_is_the_same(struct batch_step *step, struct checkop_backend backend)
+{
+    struct trainer_result results[2][STEPS];
+    struct trainer_config config =
+        config_in_fp8(fixture_trainer(backend.ops, DTYPE_F32, step->micro[0].limits));
+    config.device = backend.device;
+    for (int64_t recompute = 0; recompute < 2; recompute++) {
+        struct trainer t;
+        config.recompute = recompute;
+        EXPECT_OK(trainer_init(&t, &config));
+        train(&t, step, results[recompute]);
+        trainer_fini(&t);
+    }
+    EXPECT(memcmp(results[0], results[1], sizeof results[0]) == 0,
+           "other losses where layers are recomputed");
+}
+
 /* Work that fails while it is recorded leaves an error that names the op, and nothing that could be replayed. */
 static void failures_are_named(struct checkop_backend backend)
 {
@@ -161,6 +179,9 @@ int main(void)
         if (backend.device->computes_in_fp8) {
             compare(&step, backend, recompute, true);
         }
+    }
+    if (backend.device->computes_in_fp8) {
+        recomputed_is_the_same(&step, backend);
     }
     failures_are_named(backend);
     batch_step_fini(&step);

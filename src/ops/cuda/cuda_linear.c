@@ -2,8 +2,11 @@
 
 #include "core/fp8.h"
 #include "ops/accept.h"
+#include "ops/cuda/cuda_context.h"
 #include "ops/cuda/cuda_products.h"
+#include "ops/cuda/cuda_rounding.h"
 #include "ops/cuda/launch.h"
+#include "ops/cuda/product_forms.h"
 
 /* Kernels are launched around products too. */
 static void run(struct exec *x, const char *op, const struct cuda_product *p)
@@ -68,19 +71,36 @@ void cuda_linear(struct exec *x, tensor out, tensor in, tensor w, tensor bias)
     }
 }
 
+static void round_gelu(struct exec *x, const struct launch_rounding *to, tensor pre)
+{
+    struct launch l = ((struct cuda_context *)x->context)->launch;
+    cuda_launch_gelu_rounded(&l, to, pre.data, product_launch_type(pre.dtype), tensor_rows(pre),
+                             tensor_cols(pre));
+    const char *error = cuda_launch_error();
+    if (error != NULL) {
+        exec_fail(x, STATUS_INTERNAL, "linear_gelu", "the kernel was not launched: %s", error);
+    }
+}
+
 void cuda_linear_gelu(struct exec *x, tensor out, tensor pre, tensor in, tensor w, tensor bias)
 {
     bool fp8 = dtype_is_fp8(in.dtype);
+    const struct launch_rounding *to;
+    struct launch_rounding storage;
     pre = tensor_is_null(pre) ? out : pre;
     if (accept_tensors(x, "linear_gelu", ACCEPT_LIST(out, pre, fp8 ? pre : in, fp8 ? pre : w), NULL, 0) &&
         accept_bias(x, "linear_gelu", pre, bias) &&
-        (!fp8 || accept_fp8(x, "linear_gelu", ACCEPT_LIST(in, w)))) {
+        (!fp8 || accept_fp8(x, "linear_gelu", ACCEPT_LIST(in, w))) &&
+        cuda_rounding_of_result(&to, &storage, x, "linear_gelu", out, ACCEPT_LIST(pre), DTYPE_E4M3)) {
         struct cuda_product p = product_of(x, pre, in, false, w, true);
         p.bias = bias.data;
         p.bias_dtype = bias.dtype;
-        p.gelu = out.data;
+        p.gelu = to == NULL ? out.data : NULL;
         p.gelu_maxima = tensor_maxima(out);
         run(x, "linear_gelu", &p);
+        if (to != NULL && !failed(x->status)) {
+            round_gelu(x, to, pre);
+        }
     }
 }
 

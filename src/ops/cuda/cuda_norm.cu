@@ -5,6 +5,7 @@
  * used.  Bound by memory: bytes a row are those of its tensors, once. */
 #include "ops/cuda/maxima_code.cuh"
 #include "ops/cuda/norm_code.cuh"
+#include "ops/cuda/round_rows_code.cuh"
 
 /* What is normalized: `begin` a row, `load` a group of it as it is stored, `take` its values; `sum`, where there is one,
  * keeps them for the backward, or is NULL. */
@@ -155,21 +156,14 @@ template <typename A> static constexpr int blocks_for(int groups)
     return groups <= 4 ? 4 : sizeof(A) == 4 ? 2 : 3;
 }
 
-/* out = dropout(LN(input)). */
+/* A row of dropout(LN(input)), stored; 0 beyond its end. */
 template <typename S, typename Input>
-__global__ static void __launch_bounds__(BLOCK, blocks_for<typename Input::element>(S::GROUPS))
-    norm_kernel(early_start start, norm_call<Input> c)
+__device__ static inline void normalize_row(eight (&values)[S::GROUPS], const norm_call<Input> &c,
+                                            int64_t index, uint64_t key)
 {
-    start.wait();
-    int64_t index = (int64_t)blockIdx.x * S::ROWS + S::row();
     int cols = (int)c.norm.cols;
-    if (index >= c.norm.rows) {
-        return;
-    }
-    uint64_t key = dropout_key_of(c.dropout_key, c.dropout);
     typename Input::row row = c.input.begin(index, cols, c.fault);
     typename Input::loaded loaded[S::GROUPS];
-    eight values[S::GROUPS] = {};
     UNROLL
     for (int g = 0; g < S::GROUPS; g++) {
         if (S::column(g) < cols) {
@@ -178,11 +172,12 @@ __global__ static void __launch_bounds__(BLOCK, blocks_for<typename Input::eleme
     }
     UNROLL
     for (int g = 0; g < S::GROUPS; g++) {
+        values[g] = eight{};
         if (S::column(g) < cols) {
             values[g] = c.input.template take<S>(loaded[g], index, S::column(g), cols, key);
         }
     }
-    float mean, rstd, largest = 0;
+    float mean, rstd;
     statistics<S>(values, cols, c.norm.eps, &mean, &rstd);
     if (S::column(0) == 0 && c.norm.mean != NULL) {
         c.norm.mean[index] = mean;
@@ -193,23 +188,72 @@ __global__ static void __launch_bounds__(BLOCK, blocks_for<typename Input::eleme
         int column = S::column(g);
         if (column < cols) {
             eight gamma = load_values<S::WHOLE>(c.norm.gamma, column, cols),
-                  beta = load_values<S::WHOLE>(c.norm.beta, column, cols), e = values[g];
+                  beta = load_values<S::WHOLE>(c.norm.beta, column, cols);
             UNROLL
-            for (int k = 0; k < EIGHT; k++) {
-                e.v[k] = (e.v[k] - mean) * rstd * gamma.v[k] + beta.v[k];
+            for (int k = 0; k < EIGHT; k++) { /* beyond the end gamma and beta are 0 */
+                values[g].v[k] = (values[g].v[k] - mean) * rstd * gamma.v[k] + beta.v[k];
             }
             if (Input::DROPS_OUTPUT) {
                 eight factors = dropout_factors(key, c.dropout, index, column);
                 UNROLL
                 for (int k = 0; k < EIGHT; k++) {
-                    e.v[k] *= factors.v[k];
+                    values[g].v[k] *= factors.v[k];
                 }
             }
-            store_group<S::WHOLE>(c.out + index * cols, column, cols, e);
-            take_largest(&largest, e); /* beyond the end gamma and beta are 0 */
+            store_group<S::WHOLE>(c.out + index * cols, column, cols, values[g]);
+        }
+    }
+}
+
+/* out = dropout(LN(input)). */
+template <typename S, typename Input>
+__global__ static void __launch_bounds__(BLOCK, blocks_for<typename Input::element>(S::GROUPS))
+    norm_kernel(early_start start, norm_call<Input> c)
+{
+    start.wait();
+    int64_t index = (int64_t)blockIdx.x * S::ROWS + S::row();
+    if (index >= c.norm.rows) {
+        return;
+    }
+    eight values[S::GROUPS];
+    float largest = 0;
+    normalize_row<S>(values, c, index, dropout_key_of(c.dropout_key, c.dropout));
+    UNROLL
+    for (int g = 0; g < S::GROUPS; g++) {
+        if (S::column(g) < (int)c.norm.cols) {
+            take_largest(&largest, values[g]);
         }
     }
     raise_maxima<typename Input::element>(c.norm.maxima, largest);
+}
+
+/* The same, a band of rows a block, rounded too. */
+template <typename S, typename Input>
+__global__ static void __launch_bounds__(BLOCK, blocks_for<typename Input::element>(S::GROUPS))
+    norm_round_kernel(norm_call<Input> c, round_rows to)
+{
+    SHARED_MEMORY(band);
+    int64_t first = (int64_t)blockIdx.x * to.band;
+    int cols = (int)c.norm.cols;
+    uint64_t key = dropout_key_of(c.dropout_key, c.dropout);
+    float inverse, largest = 0;
+    if (!round_rows_begin<e4m3>(to, &inverse)) {
+        return;
+    }
+    for (int r = S::row(); r < to.band && first + r < c.norm.rows; r += S::ROWS) {
+        eight values[S::GROUPS];
+        normalize_row<S>(values, c, first + r, key);
+        rounded_row row = round_rows_at(to, (uint32_t *)band, r, first + r, cols);
+        UNROLL
+        for (int g = 0; g < S::GROUPS; g++) {
+            if (S::column(g) < cols) {
+                round_rows_put<typename Input::element, e4m3>(row, &largest, S::column(g), values[g],
+                                                              inverse);
+            }
+        }
+    }
+    round_rows_store(to, (const uint32_t *)band, first, c.norm.rows, cols);
+    raise_largest(to.to.now, largest);
 }
 
 template <typename S, typename Input> static void launch_shape(const launch *l, const norm_call<Input> &c)
@@ -236,6 +280,36 @@ static void launch_norm_of(const launch *l, const norm_call<Input> &c, const voi
     }
 }
 
+template <typename S, typename Input>
+static void launch_bands(const launch *l, const norm_call<Input> &c, const launch_rounding &to)
+{
+    for (int again = 0; again < 2; again++) {
+        round_rows rounding = {round_to_of(to), band_rows(c.norm.cols), again};
+        LAUNCH(l, (norm_round_kernel<S, Input>), blocks_of(c.norm.rows, rounding.band), BLOCK,
+               band_bytes(c.norm.cols), c, rounding);
+    }
+}
+
+/* The output is stored too: where it does not fit the kernel it is rounded from there. */
+template <typename Input>
+static void launch_rounded(const launch *l, const norm_call<Input> &c, const launch_rounding &to,
+                           const void *const *addresses, int n)
+{
+    int64_t rows = c.norm.rows, cols = c.norm.cols;
+    if (!rows_are_whole(cols, addresses, n) || !band_fits(rows, cols)) {
+        launch_norm_of(l, c, addresses, n);
+        round_stored<typename Input::element, e4m3>(l, round_to_of(to), launch_rows{c.out, cols}, rows, cols);
+    } else if (cols <= 512) {
+        launch_bands<row_shape<1, 2, true>>(l, c, to);
+    } else if (cols <= 1024) {
+        launch_bands<row_shape<1, 4, true>>(l, c, to);
+    } else if (cols <= 2048) {
+        launch_bands<row_shape<1, 8, true>>(l, c, to);
+    } else {
+        launch_bands<row_shape<4, 8, true>>(l, c, to);
+    }
+}
+
 static const launch_dropout NO_DROPOUT = {0, 0, 1.0f, NULL};
 
 void cuda_launch_layernorm(const launch *l, const launch_norm *n, void *out, const void *in, launch_type type)
@@ -249,15 +323,26 @@ void cuda_launch_layernorm(const launch *l, const launch_norm *n, void *out, con
                       addresses, 4));
 }
 
-void cuda_launch_bias_dropout_add_layernorm(const launch *l, const launch_norm *n, void *out, void *sum,
-                                            const void *in, const float *bias, const void *residual,
-                                            launch_type type, const launch_dropout *d)
+template <typename A>
+static void launch_residual(const launch *l, const norm_call<residual_input<A>> &c, const launch_rounding *to)
 {
-    const void *addresses[] = {out, sum, in, bias, residual, n->gamma, n->beta};
+    const void *addresses[] = {c.out,        c.input.sum, c.input.in, c.input.bias, c.input.residual,
+                               c.norm.gamma, c.norm.beta};
+    if (to != NULL) {
+        launch_rounded(l, c, *to, addresses, 7);
+    } else {
+        launch_norm_of(l, c, addresses, 7);
+    }
+}
+
+void cuda_launch_bias_dropout_add_layernorm(const launch *l, const launch_norm *n, const launch_rounding *to,
+                                            void *out, void *sum, const void *in, const float *bias,
+                                            const void *residual, launch_type type, const launch_dropout *d)
+{
     if (n->rows == 0) {
         return;
     }
-    BY_TYPE(type, launch_norm_of(
+    BY_TYPE(type, launch_residual(
                       l,
                       norm_call<residual_input<A>>{(A *)out,
                                                    {(const A *)in, (const A *)residual, bias, (A *)sum, *d},
@@ -265,7 +350,7 @@ void cuda_launch_bias_dropout_add_layernorm(const launch *l, const launch_norm *
                                                    *d,
                                                    l->dropout_key,
                                                    l->fault},
-                      addresses, 7));
+                      to));
 }
 
 void cuda_launch_embed(const launch *l, const launch_norm *n, const launch_tables *t, void *out, void *sum,

@@ -5,9 +5,10 @@
  * row are those of its tensors, once. */
 #include "ops/cuda/maxima_code.cuh"
 #include "ops/cuda/norm_code.cuh"
+#include "ops/cuda/round_rows_code.cuh"
 #include "ops/cuda/sums_code.cuh"
 
-/* What a backward reads and writes; dropped may be NULL. */
+/* What a backward reads and writes; dropped may be NULL, and is where it is rounded. */
 template <typename A> struct backward_call {
     A *din, *dropped;
     uint32_t *maxima; /* of dropped, or NULL */
@@ -57,12 +58,17 @@ template <int N> struct alignas(16) warp_sums {
     float column[N];
 };
 
+/* In shared memory. */
+template <typename S> struct block_sums {
+    warp_sums<S::TEAM == 1 ? S::GROUPS * WARP * EIGHT : EIGHT> of_warp[S::TEAM == 1 ? NORM_WARPS : 1];
+};
+
 /* The sums that a block's teams have, as the sums of its run.  A team of all warps has the columns for itself. */
 template <typename S>
-__device__ static inline void store_sums(float *partials, int cols, eight (*sums)[S::GROUPS])
+__device__ static inline void store_sums(float *partials, int cols, eight (*sums)[S::GROUPS],
+                                         block_sums<S> *block)
 {
-    __shared__ warp_sums<S::TEAM == 1 ? S::GROUPS * WARP * EIGHT : EIGHT>
-        of_warp[S::TEAM == 1 ? NORM_WARPS : 1];
+    auto *of_warp = block->of_warp;
     int64_t runs = gridDim.x;
     UNROLL
     for (int s = 0; s < SUMS; s++) {
@@ -96,19 +102,30 @@ template <typename A> static constexpr int blocks_for(int groups)
     return groups <= 2 ? (sizeof(A) == 4 ? 3 : 4) : groups <= 4 ? 2 : 1;
 }
 
-/* din = rstd (g - mean(g) - xhat mean(g xhat)), g = dout gamma, of a run of rows.  Long because it is one pass over them. */
-template <typename S, typename A>
-__global__ static void __launch_bounds__(BLOCK, blocks_for<A>(S::GROUPS))
-    norm_backward_kernel(backward_call<A> c)
+/* A run of rows, of whole bands. */
+__device__ static inline int64_t run_begin(int64_t rows, int band, int64_t run, int64_t runs)
+{
+    int64_t begin = (rows + band - 1) / band * run / runs * band;
+    return begin < rows ? begin : rows;
+}
+
+/* din = rstd (g - mean(g) - xhat mean(g xhat)), g = dout gamma, of a run of rows; ROUNDS: what is dropped of it is rounded,
+ * and not stored.  Long because it is one pass over them. */
+template <typename S, typename A, bool ROUNDS>
+__device__ static inline void norm_backward(const backward_call<A> &c, const round_rows &to, uint32_t *band,
+                                            block_sums<S> *shared_sums)
 {
     __shared__ float partial[2][NORM_WARPS][2];
     uint64_t key_before = dropout_key_of(c.dropout_key, c.before),
              key_after = dropout_key_of(c.dropout_key, c.after);
-    int64_t runs = gridDim.x, rows = c.n.rows, end = rows * (blockIdx.x + 1) / runs;
-    int64_t row = rows * blockIdx.x / runs + S::row();
+    int64_t runs = gridDim.x, first = run_begin(c.n.rows, to.band, blockIdx.x, runs),
+            end = run_begin(c.n.rows, to.band, blockIdx.x + 1, runs), row = first + S::row();
     int cols = (int)c.n.cols;
     eight sums[SUMS][S::GROUPS] = {};
-    float largest = 0;
+    float largest = 0, inverse = 0;
+    if (ROUNDS && !round_rows_begin<e5m2>(to, &inverse)) {
+        return;
+    }
     row_part<S, A> next;
     if (row < end) {
         next = load_part<S>(c, row);
@@ -141,6 +158,10 @@ __global__ static void __launch_bounds__(BLOCK, blocks_for<A>(S::GROUPS))
         }
         team_sums<S>(of_row, partial[row % 2]);
         float mean_g = of_row[0] / (float)cols, mean_g_xhat = of_row[1] / (float)cols;
+        rounded_row to_row = {};
+        if (ROUNDS) {
+            to_row = round_rows_at(to, band, (int)(row - first), row, cols);
+        }
         UNROLL
         for (int g = 0; g < S::GROUPS; g++) {
             int column = S::column(g);
@@ -157,7 +178,9 @@ __global__ static void __launch_bounds__(BLOCK, blocks_for<A>(S::GROUPS))
                     dy[g].v[k] *= factors.v[k];
                     sums[2][g].v[k] += dy[g].v[k];
                 }
-                if (c.dropped != NULL) {
+                if (ROUNDS) {
+                    round_rows_put<A, e5m2>(to_row, &largest, column, dy[g], inverse);
+                } else if (c.dropped != NULL) {
                     store_group<S::WHOLE>(c.dropped + row * cols, column, cols, dy[g]);
                     for (int k = 0; !S::WHOLE && k < EIGHT; k++) { /* beyond the end it is not */
                         dy[g].v[k] = column + k < cols ? dy[g].v[k] : 0.0f;
@@ -166,33 +189,70 @@ __global__ static void __launch_bounds__(BLOCK, blocks_for<A>(S::GROUPS))
                 }
             }
         }
+        int64_t begun = row - S::row() + S::ROWS; /* the same in all warps, whose rows are as many */
+        if (ROUNDS && (begun - first == to.band || begun >= end)) {
+            round_rows_store(to, band, first, end, cols);
+            first += to.band;
+        }
     }
-    assign_maxima<A>(c.maxima, largest);
-    store_sums<S>(c.partials, cols, sums);
+    if (ROUNDS) {
+        raise_largest(to.to.now, largest);
+    } else {
+        assign_maxima<A>(c.maxima, largest);
+    }
+    store_sums<S>(c.partials, cols, sums, shared_sums);
 }
 
 template <typename S, typename A>
-static void launch_shape(const launch *l, const backward_call<A> &c, unsigned runs)
+__global__ static void __launch_bounds__(BLOCK, blocks_for<A>(S::GROUPS))
+    norm_backward_kernel(backward_call<A> c)
 {
-    LAUNCH(l, (norm_backward_kernel<S, A>), runs, BLOCK, 0, c);
+    __shared__ block_sums<S> sums;
+    norm_backward<S, A, false>(c, round_rows{{}, 1, 0}, NULL, &sums);
 }
 
-template <typename A> static void launch_shapes(const launch *l, const backward_call<A> &c, unsigned runs)
+template <typename S, typename A>
+__global__ static void __launch_bounds__(BLOCK, blocks_for<A>(S::GROUPS))
+    norm_backward_round_kernel(backward_call<A> c, round_rows to)
+{
+    SHARED_MEMORY(memory); /* of the band, and of the sums once that is written */
+    norm_backward<S, A, true>(c, to, (uint32_t *)memory, (block_sums<S> *)memory);
+}
+
+template <typename S, typename A>
+static void launch_shape(const launch *l, const backward_call<A> &c, const launch_rounding *to, unsigned runs)
+{
+    for (int again = 0; to != NULL && again < 2; again++) {
+        round_rows rounding = {round_to_of(*to), band_rows(c.n.cols), again};
+        size_t band = band_bytes(c.n.cols), sums = sizeof(block_sums<S>);
+        LAUNCH(l, (norm_backward_round_kernel<S, A>), runs, BLOCK, band > sums ? band : sums, c, rounding);
+    }
+    if (to == NULL) {
+        LAUNCH(l, (norm_backward_kernel<S, A>), runs, BLOCK, 0, c);
+    }
+}
+
+template <typename A>
+static void launch_shapes(const launch *l, const backward_call<A> &c, const launch_rounding *to,
+                          unsigned runs)
 {
     const void *addresses[] = {c.din, c.dropped, c.dout, c.in, c.partials, c.n.gamma};
     int64_t cols = c.n.cols;
-    if (!rows_are_whole(cols, addresses, 6)) {
-        launch_shape<row_shape<4, 8, false>>(l, c, runs);
+    if (to != NULL && !(rows_are_whole(cols, addresses, 6) && band_fits(c.n.rows, cols))) {
+        launch_shapes(l, c, NULL, runs); /* and from where it is stored */
+        round_stored<A, e5m2>(l, round_to_of(*to), launch_rows{c.dropped, cols}, c.n.rows, cols);
+    } else if (!rows_are_whole(cols, addresses, 6)) {
+        launch_shape<row_shape<4, 8, false>>(l, c, NULL, runs);
     } else if (cols <= 512) {
-        launch_shape<row_shape<1, 2, true>>(l, c, runs);
+        launch_shape<row_shape<1, 2, true>>(l, c, to, runs);
     } else if (cols <= 1024 && sizeof(A) == 2) { /* in four bytes it would not fit the registers */
-        launch_shape<row_shape<1, 4, true>>(l, c, runs);
+        launch_shape<row_shape<1, 4, true>>(l, c, to, runs);
     } else if (cols <= 2048) {
-        launch_shape<row_shape<4, 2, true>>(l, c, runs);
+        launch_shape<row_shape<4, 2, true>>(l, c, to, runs);
     } else if (cols <= 4096) {
-        launch_shape<row_shape<4, 4, true>>(l, c, runs);
+        launch_shape<row_shape<4, 4, true>>(l, c, to, runs);
     } else {
-        launch_shape<row_shape<4, 8, true>>(l, c, runs);
+        launch_shape<row_shape<4, 8, true>>(l, c, NULL, runs);
     }
 }
 
@@ -210,7 +270,7 @@ static void launch_backward(const launch *l, const launch_norm *n, const launch_
                           l->dropout_key,
                           b->before == NULL ? none : *b->before,
                           b->after == NULL ? none : *b->after};
-    launch_shapes(l, c, (unsigned)b->runs);
+    launch_shapes(l, c, b->to, (unsigned)b->runs);
     add_runs(l, run_totals{{b->dgamma, b->dbeta, b->dbias}}, SUMS, l->scratch, b->runs, n->cols);
 }
 

@@ -9,6 +9,7 @@
 #include "ops/cuda/cuda_attention_choice.h"
 #include "ops/cuda/cuda_context.h"
 #include "ops/cuda/cuda_linear.h"
+#include "ops/cuda/cuda_rounding.h"
 #include "ops/workspace.h"
 
 _Static_assert((int)LAUNCH_GRAD_SCALE == (int)OPTIM_GRAD_SCALE &&
@@ -117,60 +118,54 @@ static void cuda_find_nonfinite(struct exec *x, tensor index, tensor in)
     }
 }
 
-/* `by_columns` is the transpose of columns, which lies by rows, or null. */
-static bool accept_quantize(struct exec *x, tensor rows, tensor by_columns, tensor scale, tensor history,
-                            tensor dbias, tensor in, enum dtype format)
+/* In bf16 or fp32, for devices without products in fp8. */
+static bool accept_held(struct launch_rounding *to, struct exec *x, const struct fp8_factor *f, tensor in,
+                        enum dtype format)
 {
-    const char *op = "quantize";
-    if (!dtype_is_fp8(rows.dtype) && tensor_is_null(by_columns)) {
-        return accept_tensors(x, op, ACCEPT_LIST(rows, in), ACCEPT_LIST(scale, history, dbias));
-    }
-    if (!accept_tensors(x, op, ACCEPT_LIST(in), ACCEPT_LIST(scale, history, dbias)) ||
-        !accept_fp8(x, op, ACCEPT_LIST(rows, by_columns))) {
-        return false;
-    }
-    bool fits = rows.dtype == format && rows.scale == scale.data;
-    if (!fits ||
-        (!tensor_is_null(by_columns) && (by_columns.dtype != format || by_columns.scale != scale.data))) {
-        exec_fail(x, STATUS_INTERNAL, op, "results must be of %s under the scale that is found",
-                  dtype_name(format));
-    }
-    return !failed(x->status);
+    *to = (struct launch_rounding){.rows = rows_of(f->rows),
+                                   .format = format == DTYPE_E4M3 ? LAUNCH_E4M3 : LAUNCH_E5M2,
+                                   .scale = f->scale.data,
+                                   .history = f->history.data};
+    return accept_tensors(x, "quantize", ACCEPT_LIST(f->rows, in), ACCEPT_LIST(f->scale, f->history));
 }
 
 static void cuda_quantize(struct exec *x, tensor rows, tensor columns, tensor scale, tensor history,
                           tensor dbias, tensor in, enum dtype format)
 {
-    tensor by_columns = tensor_is_null(columns) ? columns : tensor_transpose(columns);
-    if (!accept_quantize(x, rows, by_columns, scale, history, dbias, in, format)) {
+    struct fp8_factor f = {rows, columns, scale, history};
+    struct launch_quantize q = {.held = !dtype_is_fp8(rows.dtype) && tensor_is_null(columns)};
+    if (!(q.held ? accept_held(&q.to, x, &f, in, format)
+                 : cuda_rounding_accept(&q.to, x, "quantize", &f, in, format)) ||
+        !accept_tensors(x, "quantize", ACCEPT_LIST(in), ACCEPT_LIST(dbias))) {
         return;
     }
-    int64_t n_rows = tensor_rows(in), n_cols = tensor_cols(in);
-    struct launch l = launch_of(x, workspace_quantize(n_rows, n_cols, !tensor_is_null(dbias)));
-    struct launch_quantize q = {.rows = rows_of(rows),
-                                .columns = rows_of(by_columns),
-                                .held = !dtype_is_fp8(rows.dtype),
-                                .format = format == DTYPE_E4M3 ? LAUNCH_E4M3 : LAUNCH_E5M2,
-                                .scale = scale.data,
-                                .history = history.data,
-                                .in = rows_of(in),
-                                .maxima = tensor_maxima(in),
-                                .type = type_of(in),
-                                .n_rows = n_rows,
-                                .n_cols = n_cols,
-                                .dbias = dbias.data,
-                                .runs = workspace_runs(n_rows, n_cols)};
+    q.in = rows_of(in);
+    q.maxima = tensor_maxima(in);
+    q.type = type_of(in);
+    q.n_rows = tensor_rows(in), q.n_cols = tensor_cols(in);
+    q.dbias = dbias.data;
+    q.runs = workspace_runs(q.n_rows, q.n_cols);
+    struct launch l = launch_of(x, workspace_quantize(q.n_rows, q.n_cols, !tensor_is_null(dbias)));
     cuda_launch_quantize(&l, &q);
     finish(x, "quantize");
 }
 
 static void cuda_gelu_backward(struct exec *x, tensor dpre, tensor dbias, tensor dout, tensor pre)
 {
-    if (accept_tensors(x, "gelu_backward", ACCEPT_LIST(dpre, dout, pre), ACCEPT_LIST(dbias))) {
-        int64_t rows = tensor_rows(pre), cols = tensor_cols(pre);
+    const struct launch_rounding *to;
+    struct launch_rounding storage;
+    if (accept_tensors(x, "gelu_backward", ACCEPT_LIST(dpre, dout, pre), ACCEPT_LIST(dbias)) &&
+        cuda_rounding_of_result(&to, &storage, x, "gelu_backward", dpre, ACCEPT_LIST(dout, pre),
+                                DTYPE_E5M2)) {
+        int64_t rows = tensor_rows(pre), cols = tensor_cols(pre), runs = workspace_runs(rows, cols);
         struct launch l = launch_of(x, workspace_column_sum(rows, cols));
-        cuda_launch_gelu_backward(&l, dpre.data, dbias.data, dout.data, pre.data, type_of(pre), rows, cols,
-                                  workspace_runs(rows, cols), tensor_maxima(dpre));
+        if (to != NULL) {
+            cuda_launch_gelu_backward_rounded(&l, to, dbias.data, dout.data, pre.data, type_of(pre), rows,
+                                              cols, runs);
+        } else {
+            cuda_launch_gelu_backward(&l, dpre.data, dbias.data, dout.data, pre.data, type_of(pre), rows,
+                                      cols, runs, tensor_maxima(dpre));
+        }
         finish(x, "gelu_backward");
     }
 }
@@ -245,14 +240,17 @@ static void cuda_bias_dropout_add_layernorm(struct exec *x, tensor out, tensor s
                                             tensor beta, double eps, tensor row_keys, struct dropout drop)
 {
     const char *op = "bias_dropout_add_layernorm";
+    const struct launch_rounding *to;
+    struct launch_rounding storage;
     if (accept_tensors(x, op, ACCEPT_LIST(out, sum, in, residual),
-                       ACCEPT_LIST(mean, rstd, bias, gamma, beta))) {
+                       ACCEPT_LIST(mean, rstd, bias, gamma, beta)) &&
+        cuda_rounding_of_result(&to, &storage, x, op, out, ACCEPT_LIST(out), DTYPE_E4M3)) {
         struct launch l = launch_of(x, 0);
         struct launch_norm n = norm_of(in, mean, rstd, gamma, beta, eps);
         struct launch_dropout d = dropout_of(drop, row_keys);
         n.maxima = tensor_maxima(out);
-        cuda_launch_bias_dropout_add_layernorm(&l, &n, out.data, sum.data, in.data, bias.data, residual.data,
-                                               type_of(in), &d);
+        cuda_launch_bias_dropout_add_layernorm(&l, &n, to, out.data, sum.data, in.data, bias.data,
+                                               residual.data, type_of(in), &d);
         finish(x, op);
     }
 }
@@ -263,8 +261,16 @@ static void cuda_bias_dropout_add_layernorm_backward(struct exec *x, tensor dres
                                                      tensor row_keys, struct dropout drop)
 {
     const char *op = "bias_dropout_add_layernorm_backward";
+    const struct launch_rounding *to;
+    struct launch_rounding storage;
     if (accept_tensors(x, op, ACCEPT_LIST(dresidual, din, dout, sum),
-                       ACCEPT_LIST(dbias, dgamma, dbeta, mean, rstd, gamma))) {
+                       ACCEPT_LIST(dbias, dgamma, dbeta, mean, rstd, gamma)) &&
+        cuda_rounding_of_result(&to, &storage, x, op, din, ACCEPT_LIST(din), DTYPE_E5M2)) {
+        if (to != NULL && dresidual.data == dout.data) {
+            exec_fail(x, STATUS_USAGE, op,
+                      "what is rounded may be computed twice: dresidual may not be dout");
+            return;
+        }
         struct launch_norm n = norm_of(sum, mean, rstd, gamma, NULL_TENSOR, 0);
         struct launch_dropout d = dropout_of(drop, row_keys);
         norm_backward(x, op, &n,
@@ -276,7 +282,8 @@ static void cuda_bias_dropout_add_layernorm_backward(struct exec *x, tensor dres
                                                      .dout = dout.data,
                                                      .in = sum.data,
                                                      .after = &d,
-                                                     .maxima = tensor_maxima(din)},
+                                                     .maxima = tensor_maxima(din),
+                                                     .to = to},
                       sum);
     }
 }

@@ -142,16 +142,21 @@ void cuda_launch_sum(const struct launch *l, double *total, const void *in, enum
 void cuda_launch_find_nonfinite(const struct launch *l, int64_t *index, struct launch_rows in,
                                 enum launch_type type, int64_t rows, int64_t cols);
 
-struct launch_quantize {
-    struct launch_rows rows, columns; /* columns.data NULL: not wanted */
-    int held;                         /* rows are of the type of `in`, not fp8 */
+/* What a tensor becomes in fp8. */
+struct launch_rounding {
+    struct launch_rows rows, columns; /* strides are multiples of 16; columns.data NULL: not wanted */
     enum launch_type format;          /* LAUNCH_E4M3 or LAUNCH_E5M2 */
     float *scale;
     float *history; /* [2]: the largest magnitudes of the step before and of this one; or NULL */
+};
+
+struct launch_quantize {
+    struct launch_rounding to;
+    int held; /* rows are of the type of `in`, not fp8 */
     struct launch_rows in;
     const uint32_t *maxima; /* of `in`, [LAUNCH_MOST_MAXIMA]; or NULL: they are found */
     enum launch_type type;
-    int64_t n_rows, n_cols; /* multiples of 16 unless held, as are the strides of rows and columns */
+    int64_t n_rows, n_cols; /* multiples of 16 unless held */
     float *dbias;           /* += sum over rows, which are cut into `runs`; or NULL */
     int64_t runs;
 };
@@ -181,6 +186,12 @@ void cuda_launch_bias_gelu(const struct launch *l, void *out, void *pre, const v
 void cuda_launch_gelu_backward(const struct launch *l, void *dpre, float *dbias, const void *dout,
                                const void *pre, enum launch_type type, int64_t rows, int64_t cols,
                                int64_t runs, uint32_t *maxima);
+/* The same two rounded to fp8, of e4m3 and e5m2, and in no other form; pre and dout begin at multiples of 16 bytes. */
+void cuda_launch_gelu_rounded(const struct launch *l, const struct launch_rounding *to, const void *pre,
+                              enum launch_type type, int64_t rows, int64_t cols);
+void cuda_launch_gelu_backward_rounded(const struct launch *l, const struct launch_rounding *to, float *dbias,
+                                       const void *dout, const void *pre, enum launch_type type, int64_t rows,
+                                       int64_t cols, int64_t runs);
 void cuda_launch_tanh(const struct launch *l, void *out, const void *in, enum launch_type type, int64_t n);
 void cuda_launch_tanh_backward(const struct launch *l, void *din, const void *dout, const void *out,
                                enum launch_type type, int64_t n);
@@ -200,10 +211,11 @@ struct launch_norm {
 
 void cuda_launch_layernorm(const struct launch *l, const struct launch_norm *n, void *out, const void *in,
                            enum launch_type type);
-void cuda_launch_bias_dropout_add_layernorm(const struct launch *l, const struct launch_norm *n, void *out,
-                                            void *sum, const void *in, const float *bias,
-                                            const void *residual, enum launch_type type,
-                                            const struct launch_dropout *d);
+/* `to`: what `out` becomes in e4m3; NULL: nothing. */
+void cuda_launch_bias_dropout_add_layernorm(const struct launch *l, const struct launch_norm *n,
+                                            const struct launch_rounding *to, void *out, void *sum,
+                                            const void *in, const float *bias, const void *residual,
+                                            enum launch_type type, const struct launch_dropout *d);
 struct launch_norm_backward {
     int64_t runs;                                /* that the rows are cut into for the sums over them */
     void *din, *dropped;                         /* dropped = dropout'(din) with `after`, or NULL */
@@ -211,6 +223,8 @@ struct launch_norm_backward {
     const void *dout, *in;                       /* dout may be the memory of din */
     const struct launch_dropout *before, *after; /* of dout, and from din to dropped; NULL: none */
     uint32_t *maxima;                            /* of dropped, or NULL */
+    const struct launch_rounding
+        *to; /* what dropped becomes in e5m2, in whose place it is written; or NULL */
 };
 
 /* At most LAUNCH_MOST_NORM_COLS columns. */

@@ -34,7 +34,7 @@ struct status product_asked_for(int *asked_for)
                               VARIABLE, name, names);
 }
 
-static enum launch_type launch_type_of(enum dtype t)
+enum launch_type product_launch_type(enum dtype t)
 {
     CHECK(t == DTYPE_F32 || t == DTYPE_BF16 || t == DTYPE_F16, "a product of %s", dtype_name(t));
     return t == DTYPE_BF16 ? LAUNCH_BF16 : t == DTYPE_F16 ? LAUNCH_F16 : LAUNCH_F32;
@@ -45,10 +45,10 @@ void product_form_before(const struct launch *l, enum product_form form, const s
 {
     if (form == PRODUCT_EPILOGUE && p->bias != NULL && p->bias_dtype != p->c_dtype) {
         struct launch_rows to = {room, p->n}, from = {(void *)p->bias, p->n};
-        cuda_launch_cast(l, to, launch_type_of(p->c_dtype), from, LAUNCH_F32, 1, p->n);
+        cuda_launch_cast(l, to, product_launch_type(p->c_dtype), from, LAUNCH_F32, 1, p->n);
     } else if (form == PRODUCT_BROADCAST) {
-        cuda_launch_broadcast(l, (struct launch_rows){p->c, p->c_stride}, launch_type_of(p->c_dtype), p->bias,
-                              launch_type_of(p->bias_dtype), p->m, p->n);
+        cuda_launch_broadcast(l, (struct launch_rows){p->c, p->c_stride}, product_launch_type(p->c_dtype),
+                              p->bias, product_launch_type(p->bias_dtype), p->m, p->n);
     }
 }
 
@@ -56,17 +56,17 @@ void product_form_after(const struct launch *l, enum product_form form, const st
                         void *room)
 {
     if (p->gelu != NULL && p->bias != NULL && form == PRODUCT_ALONE) {
-        cuda_launch_bias_gelu(l, p->gelu, p->c, p->bias, launch_type_of(p->bias_dtype),
-                              launch_type_of(p->c_dtype), p->m, p->n, p->gelu_maxima);
+        cuda_launch_bias_gelu(l, p->gelu, p->c, p->bias, product_launch_type(p->bias_dtype),
+                              product_launch_type(p->c_dtype), p->m, p->n, p->gelu_maxima);
     } else if (p->gelu != NULL) {
-        cuda_launch_gelu(l, p->gelu, p->c, launch_type_of(p->c_dtype), p->m * p->n, p->gelu_maxima);
+        cuda_launch_gelu(l, p->gelu, p->c, product_launch_type(p->c_dtype), p->m * p->n, p->gelu_maxima);
     }
     if (p->bias_gradient != NULL && form == PRODUCT_EPILOGUE) {
         cuda_launch_column_sum(l, p->bias_gradient, (struct launch_rows){room, p->m}, LAUNCH_F32, 1, p->m, 1,
                                NULL);
     } else if (p->bias_gradient != NULL) {
         cuda_launch_column_sum(l, p->bias_gradient, (struct launch_rows){(void *)p->a, p->a_stride},
-                               launch_type_of(p->a_dtype), p->k, p->m, workspace_runs(p->k, p->m), NULL);
+                               product_launch_type(p->a_dtype), p->k, p->m, workspace_runs(p->k, p->m), NULL);
     }
 }
 
@@ -82,5 +82,5 @@ void product_form_launch_short(const struct launch *l, enum launch_product_tile 
                                      .bias = p->bias,
                                      .bias_is_float = p->bias != NULL && p->bias_dtype == DTYPE_F32,
                                      .gelu = p->gelu};
-    cuda_launch_short_product(l, tile, &q, launch_type_of(p->c_dtype));
+    cuda_launch_short_product(l, tile, &q, product_launch_type(p->c_dtype));
 }

@@ -27,6 +27,9 @@ enum { PRODUCT_ANY = -1, PRODUCT_LIBRARY = -2 };
 /* That, from "library", "64x64" and so on; STATUS_USAGE for a name that is none. */
 struct status product_asked_for(int *asked_for);
 
+/* What kernels call a dtype of matrices: fp32, bf16 or fp16. */
+enum launch_type product_launch_type(enum dtype t);
+
 /* Elements of the room through which a bias goes to the library, or its gradient comes back. */
 enum { PRODUCT_ROOM = 1 << 18 };
 

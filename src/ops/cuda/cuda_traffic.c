@@ -668,7 +668,8 @@ static void traffic_attention(struct exec *x, tensor out, tensor lse, tensor q, 
         return;
     }
     enum launch_attention_kernel kernel = attention_kernel_of(x, q);
-    double bytes = bytes_of(out) + bytes_of(lse) + bytes_of(q) + bytes_of(k) + bytes_of(v) + bits_moved(&a, q);
+    double bytes =
+        bytes_of(out) + bytes_of(lse) + bytes_of(q) + bytes_of(k) + bytes_of(v) + bits_moved(&a, q);
     if (kernel == LAUNCH_ATTENTION_WGMMA && splits_keys(&a, q)) {
         attend_split(x, &a, q, bytes);
         return;

@@ -163,6 +163,7 @@ static double fill_value(const struct checkop_arg *a, uint64_t key, int64_t i)
     case FILL_SQUARES: return z * z * a->amount;
     case FILL_IDENTITY: return i / a->dims[1] == i % a->dims[1];
     case FILL_INDEX: return floor(rng_uniform_at(key, (uint64_t)i) * a->amount);
+    case FILL_TARGET: return i % 4 == 1 ? NAN : rng_uniform_at(key, (uint64_t)i) * a->amount;
     case FILL_LABEL: return i % 4 == 1 ? -1 : floor(rng_uniform_at(key, (uint64_t)i) * a->amount);
     case FILL_CONSTANT: return a->amount;
     case FILL_SLOPES: return ldexp(1, -(int)i - 1);

@@ -676,6 +676,38 @@ static void make_span_cross_entropy(struct checkop_case *c, const struct checkop
     c->forward = forward_span_cross_entropy;
 }
 
+static enum pointwise_loss pointwise_kind(const struct checkop_case *c)
+{
+    return c->shape.causal ? POINTWISE_SIGMOID : POINTWISE_SQUARED;
+}
+
+RUN(pointwise)
+{
+    o->pointwise(x, t[0], t[1], c->shape.plain ? NULL_TENSOR : t[2], t[3], t[4], pointwise_kind(c), t[7]);
+}
+
+static void forward_pointwise(const struct checkop_case *c, const struct ops *o, struct exec *x,
+                              const tensor *t)
+{
+    o->pointwise(x, t[5], t[6], NULL_TENSOR, t[3], t[4], pointwise_kind(c), t[7]);
+}
+
+/* `causal` stands for sigmoid here. */
+static void make_pointwise(struct checkop_case *c, const struct checkop_shape *s)
+{
+    add(c, matrix("loss", ROLE_OUT, KIND_W, s->t, s->h));
+    add(c, matrix("correct", ROLE_OUT, KIND_I32, s->t, s->h));
+    add(c, gradient(matrix("dlogits", s->plain ? ROLE_SCRATCH : ROLE_OUT, KIND_A, s->t, s->h), 3));
+    add(c, filled(matrix("logits", ROLE_IN, KIND_W, s->t, s->h), FILL_NORMAL, 3));
+    add(c, filled(matrix("targets", ROLE_IN, KIND_F32, s->t, s->h), FILL_TARGET, 1));
+    c->value = add(c, matrix("loss2", ROLE_IN, KIND_W, s->t, s->h));
+    add(c, matrix("correct2", ROLE_IN, KIND_I32, s->t, s->h));
+    add(c, filled(vector("scale", ROLE_IN, KIND_F64, 1), FILL_CONSTANT, loss_scale));
+    c->seed_value = loss_scale;
+    c->run = run_pointwise;
+    c->forward = forward_pointwise;
+}
+
 /* Spans with holes between them, of less than a chunk, of several, with and without decay. */
 static void add_spans(struct checkop_case *c, int64_t n)
 {
@@ -793,6 +825,7 @@ static const struct family {
     FAMILY(scatter_add_rows),
     FAMILY(cross_entropy),
     FAMILY(span_cross_entropy),
+    FAMILY(pointwise),
     FAMILY(clear),
     FAMILY(global_norm),
     FAMILY(lamb),

@@ -23,6 +23,7 @@ enum checkop_fill {
     FILL_IDENTITY,  /* a unit matrix */
     FILL_INDEX,     /* uniform in [0, amount) */
     FILL_LABEL,     /* uniform in [0, amount), every fourth -1 */
+    FILL_TARGET,    /* uniform in [0, amount), every fourth a NaN */
     FILL_BOUNDS_Q,  /* the running sum of the sequence lengths */
     FILL_BOUNDS_KV, /* the same for keys and values */
     FILL_ROW_KEYS,  /* sequence and position of each query row */

@@ -209,6 +209,9 @@ static const struct checkop_shape test_shapes[] = {
     {"span_cross_entropy", .f = 7, .lens_q = LENS(7, 30, 384, 12, 9)},
     {"span_cross_entropy", .f = 1, .lens_q = LENS(1, 3)},
     {"span_cross_entropy", .f = 7, .lens_q = LENS(17, 7), .plain = true},
+    {"pointwise", .t = 9, .h = 1},
+    {"pointwise", .t = 33, .h = 28, .causal = true},
+    {"pointwise", .t = 5, .h = 300, .causal = true, .plain = true},
     {"clear", .t = 9},
     {"clear", .t = 100000},
     {"global_norm", .t = 9},
@@ -304,6 +307,8 @@ static const struct checkop_shape gradient_shapes[] = {
     {"scatter_add_rows", .t = 5, .h = 3, .f = 7},
     {"cross_entropy", .t = 6, .h = 9, .f = 7},
     {"span_cross_entropy", .f = 3, .lens_q = LENS(3, 8, 5)},
+    {"pointwise", .t = 4, .h = 3},
+    {"pointwise", .t = 4, .h = 3, .causal = true},
 };
 
 /* One training step of BERT-base at 4,096 tokens (32 sequences of 128; 8 of 512), of BERT-mini at as many

@@ -58,6 +58,8 @@
           n_classes, tensor scale), (loss, correct, dlogits, logits, labels, n_classes, scale), logits) \
     _(span_cross_entropy, (tensor loss, tensor correct, tensor dlogits, tensor logits, tensor cu_seqlens, \
           tensor labels, tensor scale), (loss, correct, dlogits, logits, cu_seqlens, labels, scale), logits) \
+    _(pointwise, (tensor loss, tensor correct, tensor dlogits, tensor logits, tensor targets, enum \
+          pointwise_loss kind, tensor scale), (loss, correct, dlogits, logits, targets, kind, scale), logits) \
     _(clear, (tensor flat, const struct optim_span *spans, int64_t n_spans), (flat, spans, n_spans), flat) \
     _(global_norm, (tensor norm, tensor in, const struct optim_span *spans, int64_t n_spans), (norm, in, \
           spans, n_spans), in) \

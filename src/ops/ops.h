@@ -85,6 +85,12 @@ enum optim_scalar {
     OPTIM_N_SCALARS,
 };
 
+/* Losses of single numbers: of logit z and target y. */
+enum pointwise_loss {
+    POINTWISE_SQUARED, /* (z - y)^2: regression */
+    POINTWISE_SIGMOID, /* -y log s - (1 - y) log (1 - s), s = sigmoid(z): labels that do not exclude each other */
+};
+
 /* Of every dim of a product in fp8. */
 enum { OPS_FP8_MULTIPLE = 16 };
 
@@ -230,6 +236,13 @@ struct ops {
      * scale f64 [1]; dlogits [T, 2] A, or null to skip it. */
     void (*span_cross_entropy)(struct exec *x, tensor loss, tensor correct, tensor dlogits, tensor logits,
                                tensor cu_seqlens, tensor labels, tensor scale);
+
+    /* For each element with target y, not a NaN: loss as above; correct = ((z > 0) == (y > 1/2)) of sigmoid, 0 of squared;
+     *     dlogits = scale times the gradient of the loss: 2 (z - y), or sigmoid(z) - y
+     * For targets that are NaN: loss 0, correct 0, dlogits 0.  loss W, correct i32, logits W, targets f32 of one shape
+     * [R, C]; dlogits [R, C] A, or null to skip it; scale f64 [1]. */
+    void (*pointwise)(struct exec *x, tensor loss, tensor correct, tensor dlogits, tensor logits,
+                      tensor targets, enum pointwise_loss kind, tensor scale);
 
     /* flat[i] = 0 for i in the spans.  flat W [n]. */
     void (*clear)(struct exec *x, tensor flat, const struct optim_span *spans, int64_t n_spans);

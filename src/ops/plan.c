@@ -406,6 +406,20 @@ static int64_t span_elements(const struct optim_span *spans, int64_t n_spans)
     return n;
 }
 
+static void plan_pointwise(struct exec *x, tensor loss, tensor correct, tensor dlogits, tensor logits,
+                           tensor targets, enum pointwise_loss kind, tensor scale)
+{
+    int64_t rows = tensor_rows(logits), cols = tensor_cols(logits);
+    (void)kind;
+    PLAN(x, "pointwise", 0, 0, {"loss", loss, (int)logits.dtype, rows, cols},
+         {"correct", correct, DTYPE_I32, rows, cols},
+         {"logits", logits, (int)dtype_of_vectors(logits.dtype), rows, cols},
+         {"targets", targets, DTYPE_F32, rows, cols}, {"scale", scale, DTYPE_F64, 1, 1});
+    if (!tensor_is_null(dlogits)) {
+        PLAN(x, "pointwise", 0, 0, {"dlogits", dlogits, ANY, rows, cols});
+    }
+}
+
 static void plan_clear(struct exec *x, tensor flat, const struct optim_span *spans, int64_t n_spans)
 {
     PLAN(x, "clear", 0, 0, {"flat", flat, ANY, 1, tensor_cols(flat)});
@@ -474,6 +488,7 @@ const struct ops ops_plan = {
     .scatter_add_rows = plan_scatter_add_rows,
     .cross_entropy = plan_cross_entropy,
     .span_cross_entropy = plan_span_cross_entropy,
+    .pointwise = plan_pointwise,
     .clear = plan_clear,
     .global_norm = plan_global_norm,
     .lamb = plan_lamb,

@@ -582,6 +582,24 @@ static void ref_span_cross_entropy(struct exec *x, tensor loss, tensor correct, 
     }
 }
 
+static void ref_pointwise(struct exec *x, tensor loss, tensor correct, tensor dlogits, tensor logits,
+                          tensor targets, enum pointwise_loss kind, tensor scale)
+{
+    double factor = tensor_get(scale, 0);
+    for (int64_t i = 0; !stopped(x) && i < tensor_count(logits); i++) {
+        double z = tensor_get(logits, i), y = tensor_get(targets, i), s = 1 / (1 + exp(-z));
+        double value =
+            kind == POINTWISE_SQUARED ? (z - y) * (z - y) : fmax(z, 0) - z * y + log1p(exp(-fabs(z)));
+        double slope = kind == POINTWISE_SQUARED ? 2 * (z - y) : s - y;
+        bool is_label = !isnan(y), right = kind == POINTWISE_SIGMOID && (z > 0) == (y > 0.5);
+        tensor_set(loss, i, is_label ? value : 0);
+        tensor_set(correct, i, is_label && right);
+        if (!tensor_is_null(dlogits)) {
+            tensor_set(dlogits, i, is_label ? factor * slope : 0);
+        }
+    }
+}
+
 const struct ops ops_ref = {
     .name = "ref",
     .fill = ref_fill,
@@ -608,6 +626,7 @@ const struct ops ops_ref = {
     .scatter_add_rows = ref_scatter_add_rows,
     .cross_entropy = ref_cross_entropy,
     .span_cross_entropy = ref_span_cross_entropy,
+    .pointwise = ref_pointwise,
     .clear = ref_clear,
     .global_norm = ref_global_norm,
     .lamb = ref_lamb,

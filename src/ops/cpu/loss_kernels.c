@@ -4,6 +4,7 @@
 #include "ops/cpu/rows.h"
 #include "ops/cpu/vmath.h"
 
+#include <math.h>
 #include <string.h>
 
 struct loss_call {
@@ -122,7 +123,51 @@ static void cpu_cross_entropy(struct exec *x, tensor loss, tensor correct, tenso
     lanes_run(x, op, tensor_rows(logits), (size_t)tensor_cols(logits) * sizeof(float), loss_item, &c);
 }
 
+struct pointwise_call {
+    tensor loss, correct, dlogits, logits, targets;
+    enum pointwise_loss kind;
+    float scale;
+};
+
+static void pointwise_item(const void *context, int64_t i, void *lane)
+{
+    const struct pointwise_call *c = context;
+    float z = ((const float *)c->logits.data)[i], y = ((const float *)c->targets.data)[i];
+    bool sigmoid = c->kind == POINTWISE_SIGMOID, is_label = !isnan(y);
+    float apart = z - y, small = expf(-fabsf(z)), s = z < 0 ? small / (1 + small) : 1 / (1 + small);
+    float value = sigmoid ? fmaxf(z, 0) - z * y + log1pf(small) : apart * apart;
+    float slope = is_label ? c->scale * (sigmoid ? s - y : 2 * apart) : 0;
+    (void)lane;
+    ((float *)c->loss.data)[i] = is_label ? value : 0;
+    ((int32_t *)c->correct.data)[i] = is_label && sigmoid && (z > 0) == (y > 0.5F);
+    if (c->dlogits.dtype == DTYPE_BF16) {
+        ((uint16_t *)c->dlogits.data)[i] = bf16_from_f32(slope);
+    } else if (!tensor_is_null(c->dlogits)) {
+        ((float *)c->dlogits.data)[i] = slope;
+    }
+}
+
+static void cpu_pointwise(struct exec *x, tensor loss, tensor correct, tensor dlogits, tensor logits,
+                          tensor targets, enum pointwise_loss kind, tensor scale)
+{
+    const char *op = "pointwise";
+    tensor matrix = tensor_is_null(dlogits) ? logits : dlogits;
+    if (!accept_tensors(x, op, ACCEPT_LIST(matrix), ACCEPT_LIST(loss)) ||
+        !accept_tensors(x, op, ACCEPT_LIST(logits, targets), NULL, 0)) {
+        return;
+    }
+    if (logits.dtype != DTYPE_F32 || targets.dtype != DTYPE_F32 || !tensor_is_dense(logits) ||
+        !tensor_is_dense(matrix) || scale.dtype != DTYPE_F64) {
+        exec_fail(x, STATUS_USAGE, op, "logits and targets must be dense and fp32, and scale fp64");
+        return;
+    }
+    struct pointwise_call c = {
+        loss, correct, dlogits, logits, targets, kind, (float)*(const double *)scale.data};
+    lanes_run(x, op, tensor_count(logits), 0, pointwise_item, &c);
+}
+
 KERNEL_FILL(loss, struct ops)
 {
+    t->pointwise = cpu_pointwise;
     t->cross_entropy = cpu_cross_entropy;
 }

@@ -172,3 +172,35 @@ void cuda_launch_span_cross_entropy(const launch *l, float *loss, int32_t *corre
     BY_TYPE(dlogits_type, LAUNCH(l, span_kernel<A>, grid, BLOCK, 0, loss, correct, (A *)dlogits, logits,
                                  cu_seqlens, labels, loss_scale, l->fault));
 }
+
+/* A thread an element; bound by its launch. */
+template <typename A>
+__global__ static void pointwise_kernel(float *loss, int32_t *correct, A *dlogits, const float *logits,
+                                        const float *targets, int64_t n, int sigmoid,
+                                        const double *loss_scale)
+{
+    float scale = (float)*loss_scale;
+    int64_t i = (int64_t)blockIdx.x * blockDim.x + threadIdx.x;
+    if (i >= n) {
+        return;
+    }
+    float z = logits[i], y = targets[i], apart = z - y;
+    float value = sigmoid ? fmaxf(z, 0.0f) - z * y + log1pf(expf(-fabsf(z))) : apart * apart;
+    float slope = sigmoid ? 1.0f / (1.0f + expf(-z)) - y : 2.0f * apart;
+    bool is_label = !isnan(y);
+    loss[i] = is_label ? value : 0.0f;
+    correct[i] = is_label && sigmoid && (z > 0.0f) == (y > 0.5f);
+    if (dlogits != NULL) {
+        from_float(&dlogits[i], is_label ? scale * slope : 0.0f);
+    }
+}
+
+void cuda_launch_pointwise(const launch *l, float *loss, int32_t *correct, void *dlogits,
+                           launch_type dlogits_type, const float *logits, const float *targets, int64_t n,
+                           int sigmoid, const double *loss_scale)
+{
+    if (n > 0) {
+        BY_TYPE(dlogits_type, LAUNCH(l, pointwise_kernel<A>, (unsigned)((n + BLOCK - 1) / BLOCK), BLOCK, 0,
+                                     loss, correct, (A *)dlogits, logits, targets, n, sigmoid, loss_scale));
+    }
+}

@@ -487,6 +487,17 @@ static void cuda_span_cross_entropy(struct exec *x, tensor loss, tensor correct,
     }
 }
 
+static void cuda_pointwise(struct exec *x, tensor loss, tensor correct, tensor dlogits, tensor logits,
+                           tensor targets, enum pointwise_loss kind, tensor scale)
+{
+    if (accept_type(x, "pointwise", dlogits)) {
+        struct launch l = launch_of(x, 0);
+        cuda_launch_pointwise(&l, loss.data, correct.data, dlogits.data, type_of(dlogits), logits.data,
+                              targets.data, tensor_count(logits), kind == POINTWISE_SIGMOID, scale.data);
+        finish(x, "pointwise");
+    }
+}
+
 static void cuda_clear(struct exec *x, tensor flat, const struct optim_span *spans, int64_t n_spans)
 {
     if (accept_tensors(x, "clear", ACCEPT_LIST(flat), NULL, 0)) {
@@ -587,6 +598,7 @@ const struct ops ops_cuda = {
     .scatter_add_rows = cuda_scatter_add_rows,
     .cross_entropy = cuda_cross_entropy,
     .span_cross_entropy = cuda_span_cross_entropy,
+    .pointwise = cuda_pointwise,
     .clear = cuda_clear,
     .global_norm = cuda_global_norm,
     .lamb = cuda_lamb,

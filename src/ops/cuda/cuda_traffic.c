@@ -53,6 +53,7 @@ static const struct kernel NORM_ROUND_AGAIN = {"norm_round_kernel", 1, 1}; /* wh
 static const struct kernel NORM_BACKWARD_ROUND_AGAIN = {"norm_backward_round_kernel", 1, 1};
 static const struct kernel CROSS_ENTROPY = {"cross_entropy_kernel", .7, 1};
 static const struct kernel SPAN = {"span_kernel", .2, 1};
+static const struct kernel POINTWISE = {"pointwise_kernel", .2, 1};
 static const struct kernel CLEAR = {"clear_kernel", .85, 1};
 static const struct kernel SQUARES = {"squares_kernel", .87, 1};
 static const struct kernel ROOT_OF_SUM = {"root_of_sum_kernel", .2, 1};
@@ -831,6 +832,14 @@ static void traffic_span_cross_entropy(struct exec *x, tensor loss, tensor corre
     move(x, SPAN, bytes_of(logits) + bytes_of(dlogits));
 }
 
+static void traffic_pointwise(struct exec *x, tensor loss, tensor correct, tensor dlogits, tensor logits,
+                              tensor targets, enum pointwise_loss kind, tensor scale)
+{
+    (void)kind, (void)scale;
+    move(x, POINTWISE,
+         bytes_of(loss) + bytes_of(correct) + bytes_of(dlogits) + bytes_of(logits) + bytes_of(targets));
+}
+
 static double span_elements(const struct optim_span *spans, int64_t n_spans, double *longest)
 {
     double n = 0;
@@ -917,6 +926,7 @@ void cuda_traffic_init(struct cuda_traffic *t)
                   .scatter_add_rows = traffic_scatter_add_rows,
                   .cross_entropy = traffic_cross_entropy,
                   .span_cross_entropy = traffic_span_cross_entropy,
+                  .pointwise = traffic_pointwise,
                   .clear = traffic_clear,
                   .global_norm = traffic_global_norm,
                   .lamb = traffic_lamb,

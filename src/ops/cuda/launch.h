@@ -302,6 +302,10 @@ void cuda_launch_span_cross_entropy(const struct launch *l, float *loss, int32_t
                                     const int32_t *cu_seqlens, const int32_t *labels, int64_t n_sequences,
                                     int64_t rows, const double *scale);
 
+void cuda_launch_pointwise(const struct launch *l, float *loss, int32_t *correct, void *dlogits,
+                           enum launch_type dlogits_type, const float *logits, const float *targets,
+                           int64_t n, int sigmoid, const double *scale);
+
 void cuda_launch_clear(const struct launch *l, float *flat, const struct launch_spans *spans);
 void cuda_launch_global_norm(const struct launch *l, double *norm, const float *in,
                              const struct launch_spans *spans);

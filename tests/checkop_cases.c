@@ -272,6 +272,30 @@ static void make_tanh_backward(struct checkop_case *c, const struct checkop_shap
     c->forward = forward_tanh;
 }
 
+RUN(dropout)
+{
+    o->dropout(x, t[0], t[1], t[2], c->drop);
+}
+
+static void forward_dropout(const struct checkop_case *c, const struct ops *o, struct exec *x,
+                            const tensor *t)
+{
+    o->dropout(x, t[3], t[4], t[2], c->drop);
+}
+
+/* Its gradient is itself. */
+static void make_dropout(struct checkop_case *c, const struct checkop_shape *s)
+{
+    add(c, gradient(matrix("out", ROLE_OUT, KIND_A, s->t, s->h), 4));
+    c->seed = add(c, matrix("in", ROLE_IN, KIND_A, s->t, s->h));
+    add(c, row_keys(s->t));
+    c->value = add(c, matrix("out2", ROLE_IN, KIND_A, s->t, s->h));
+    add(c, matrix("in2", ROLE_IN, KIND_A, s->t, s->h));
+    c->args[0].shares = s->shared ? 1 + 1 : 0;
+    c->run = run_dropout;
+    c->forward = forward_dropout;
+}
+
 enum { N_WORDS = 37, N_POSITIONS = 512, N_TYPES = 2 };
 
 static const double embed_eps = 1e-12;
@@ -813,6 +837,7 @@ static const struct family {
     FAMILY(gelu_backward),
     FAMILY(tanh),
     FAMILY(tanh_backward),
+    FAMILY(dropout),
     FAMILY(embed),
     FAMILY(embed_backward),
     FAMILY(layernorm),

@@ -28,6 +28,7 @@
     _(gelu_backward, (tensor dpre, tensor dbias, tensor dout, tensor pre), (dpre, dbias, dout, pre), dpre) \
     _(tanh, (tensor out, tensor in), (out, in), out) \
     _(tanh_backward, (tensor din, tensor dout, tensor out), (din, dout, out), din) \
+    _(dropout, (tensor out, tensor in, tensor row_keys, struct dropout drop), (out, in, row_keys, drop), out) \
     _(embed, (tensor out, tensor sum, tensor mean, tensor rstd, tensor ids, tensor types, tensor positions, \
           tensor word, tensor position, tensor type, tensor gamma, tensor beta, double eps, tensor row_keys, \
           struct dropout drop), (out, sum, mean, rstd, ids, types, positions, word, position, type, gamma, \

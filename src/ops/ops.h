@@ -156,6 +156,10 @@ struct ops {
     void (*tanh)(struct exec *x, tensor out, tensor in);
     void (*tanh_backward)(struct exec *x, tensor din, tensor dout, tensor out);
 
+    /* out = dropout(in), row i of which has the address row_keys[i]; with dout for `in`, its gradient.  out, in [R, C] A,
+     * out may alias in; row_keys i32 [R, 2].  Srivastava et al. 2014. */
+    void (*dropout)(struct exec *x, tensor out, tensor in, tensor row_keys, struct dropout drop);
+
     /* sum = word[id] + position[pos] + type[segment];  out = dropout(LN(sum)).  Devlin et al. 2018
      * (arXiv:1810.04805), figure 2.  out, sum [T, H] A; mean, rstd [T] W; ids, types, positions i32 [T]; word
      * [V, H], position [P, H], type [S, H] A; gamma, beta [H] W; row_keys i32 [T, 2].  out notes maxima. */

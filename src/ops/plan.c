@@ -239,6 +239,14 @@ static void plan_layernorm_backward(struct exec *x, tensor din, tensor dgamma, t
          {"gamma", gamma, vector, 1, cols});
 }
 
+static void plan_dropout(struct exec *x, tensor out, tensor in, tensor row_keys, struct dropout drop)
+{
+    int64_t rows = tensor_rows(in), cols = tensor_cols(in);
+    (void)drop;
+    PLAN(x, "dropout", 0, 0, {"out", out, (int)in.dtype, rows, cols}, {"in", in, ANY, rows, cols},
+         {"row_keys", row_keys, DTYPE_I32, rows, 2});
+}
+
 static void plan_embed(struct exec *x, tensor out, tensor sum, tensor mean, tensor rstd, tensor ids,
                        tensor types, tensor positions, tensor word, tensor position, tensor type,
                        tensor gamma, tensor beta, double eps, tensor row_keys, struct dropout drop)
@@ -476,6 +484,7 @@ const struct ops ops_plan = {
     .gelu_backward = plan_gelu_backward,
     .tanh = plan_tanh,
     .tanh_backward = plan_tanh_backward,
+    .dropout = plan_dropout,
     .embed = plan_embed,
     .embed_backward = plan_embed_backward,
     .layernorm = plan_layernorm,

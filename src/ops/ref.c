@@ -279,6 +279,15 @@ static void ref_layernorm_backward(struct exec *x, tensor din, tensor dgamma, te
     }
 }
 
+static void ref_dropout(struct exec *x, tensor out, tensor in, tensor row_keys, struct dropout drop)
+{
+    for (int64_t t = 0; !stopped(x) && t < tensor_rows(in); t++) {
+        for (int64_t i = 0; i < tensor_cols(in); i++) {
+            set2(out, t, i, get2(in, t, i) * dropout_factor(x, drop, row_keys, t, i));
+        }
+    }
+}
+
 static void ref_embed(struct exec *x, tensor out, tensor sum, tensor mean, tensor rstd, tensor ids,
                       tensor types, tensor positions, tensor word, tensor position, tensor type, tensor gamma,
                       tensor beta, double eps, tensor row_keys, struct dropout drop)
@@ -614,6 +623,7 @@ const struct ops ops_ref = {
     .gelu_backward = ref_gelu_backward,
     .tanh = ref_tanh,
     .tanh_backward = ref_tanh_backward,
+    .dropout = ref_dropout,
     .embed = ref_embed,
     .embed_backward = ref_embed_backward,
     .layernorm = ref_layernorm,

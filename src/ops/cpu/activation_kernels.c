@@ -1,5 +1,6 @@
 /* Elementwise activations and their gradients. */
 #include "ops/cpu/kernel.h"
+#include "ops/cpu/norm_row.h"
 #include "ops/cpu/row_runs.h"
 #include "ops/cpu/rows.h"
 #include "ops/cpu/vmath.h"
@@ -149,8 +150,49 @@ static void cpu_tanh_backward(struct exec *x, tensor din, tensor dout, tensor ou
     run(x, "tanh_backward", din, dout, out, tanh_backward_block);
 }
 
+struct dropout_call {
+    tensor out, in;
+    struct dropout_bits bits;
+    uint32_t threshold;
+    float scale;
+};
+
+static void dropout_row(const void *context, int64_t row, void *lane)
+{
+    const struct dropout_call *c = context;
+    int64_t cols = tensor_cols(c->in);
+    float *buffer = lane;
+    uint16_t *numbers = (uint16_t *)(buffer + cols);
+    struct dropout_bits d = c->bits;
+    const float *in = rows_load(c->in, row, 0, cols, buffer);
+    float *out = rows_target(c->out, row, 0, buffer);
+    d.row_keys += 2 * row;
+    dropout_bits(numbers, d, 1);
+    norm_row_dropout(out, in, numbers, c->threshold, c->scale, cols);
+    rows_store(c->out, row, 0, cols, out);
+}
+
+static void cpu_dropout(struct exec *x, tensor out, tensor in, tensor row_keys, struct dropout drop)
+{
+    const char *op = "dropout";
+    int64_t blocks = kernel_blocks(tensor_cols(in), DROPOUT_COLUMNS);
+    if (!accept_tensors(x, op, ACCEPT_LIST(out, in), NULL, 0) ||
+        !accept_indices(x, op, "row key", row_keys, INT32_MIN, INT64_MAX)) {
+        return;
+    }
+    struct dropout_call c = {.out = out,
+                             .in = in,
+                             .bits = {exec_dropout_key(x), drop.site, 0, blocks, row_keys.data},
+                             .threshold = dropout_threshold(drop),
+                             .scale = (float)dropout_scale(drop)};
+    size_t lane =
+        (size_t)tensor_cols(in) * sizeof(float) + (size_t)dropout_bits_count(1, blocks) * sizeof(uint16_t);
+    lanes_run(x, op, tensor_rows(in), lane, dropout_row, &c);
+}
+
 KERNEL_FILL(activation, struct ops)
 {
+    t->dropout = cpu_dropout;
     t->gelu_backward = cpu_gelu_backward;
     t->tanh = cpu_tanh;
     t->tanh_backward = cpu_tanh_backward;

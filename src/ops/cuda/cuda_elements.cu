@@ -349,3 +349,31 @@ void cuda_launch_gather(const launch *l, launch_rows out, launch_rows in, launch
     BY_TYPE(type,
             LAUNCH(l, gather_kernel<A>, (unsigned)rows, BLOCK, 0, out, in, index, in_rows, cols, l->fault));
 }
+
+/* A thread has eight columns of a row. */
+template <typename A>
+__global__ static void dropout_kernel(A *out, const A *in, int64_t rows, int64_t cols, unsigned groups,
+                                      launch_dropout d, const uint64_t *dropout_key)
+{
+    uint64_t key = dropout_key_of(dropout_key, d);
+    int64_t group = (int64_t)blockIdx.x * BLOCK + threadIdx.x, row = group / groups;
+    int64_t column = group % groups * EIGHT;
+    if (row < rows) {
+        eight x = load_eight(in + row * cols, column, cols), factors = dropout_factors(key, d, row, column);
+        UNROLL
+        for (int k = 0; k < EIGHT; k++) {
+            x.v[k] *= factors.v[k];
+        }
+        store_eight(out + row * cols, column, cols, x);
+    }
+}
+
+void cuda_launch_dropout(const launch *l, void *out, const void *in, launch_type type, int64_t rows,
+                         int64_t cols, const launch_dropout *d)
+{
+    unsigned groups = (unsigned)((cols + EIGHT - 1) / EIGHT);
+    if (rows > 0) {
+        BY_TYPE(type, LAUNCH(l, dropout_kernel<A>, blocks_of(rows * groups, BLOCK), BLOCK, 0, (A *)out,
+                             (const A *)in, rows, cols, groups, *d, l->dropout_key));
+    }
+}

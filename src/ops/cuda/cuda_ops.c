@@ -170,6 +170,16 @@ static void cuda_gelu_backward(struct exec *x, tensor dpre, tensor dbias, tensor
     }
 }
 
+static void cuda_dropout(struct exec *x, tensor out, tensor in, tensor row_keys, struct dropout drop)
+{
+    if (accept_tensors(x, "dropout", ACCEPT_LIST(out, in), NULL, 0)) {
+        struct launch l = launch_of(x, 0);
+        struct launch_dropout d = dropout_of(drop, row_keys);
+        cuda_launch_dropout(&l, out.data, in.data, type_of(in), tensor_rows(in), tensor_cols(in), &d);
+        finish(x, "dropout");
+    }
+}
+
 static void cuda_tanh(struct exec *x, tensor out, tensor in)
 {
     if (accept_tensors(x, "tanh", ACCEPT_LIST(out, in), NULL, 0)) {
@@ -586,6 +596,7 @@ const struct ops ops_cuda = {
     .gelu_backward = cuda_gelu_backward,
     .tanh = cuda_tanh,
     .tanh_backward = cuda_tanh_backward,
+    .dropout = cuda_dropout,
     .embed = cuda_embed,
     .embed_backward = cuda_embed_backward,
     .layernorm = cuda_layernorm,

@@ -53,6 +53,7 @@ static const struct kernel NORM_ROUND_AGAIN = {"norm_round_kernel", 1, 1}; /* wh
 static const struct kernel NORM_BACKWARD_ROUND_AGAIN = {"norm_backward_round_kernel", 1, 1};
 static const struct kernel CROSS_ENTROPY = {"cross_entropy_kernel", .7, 1};
 static const struct kernel SPAN = {"span_kernel", .2, 1};
+static const struct kernel DROPOUT = {"dropout_kernel", .8, 1};
 static const struct kernel POINTWISE = {"pointwise_kernel", .2, 1};
 static const struct kernel CLEAR = {"clear_kernel", .85, 1};
 static const struct kernel SQUARES = {"squares_kernel", .87, 1};
@@ -436,6 +437,12 @@ static void traffic_gelu_backward(struct exec *x, tensor dpre, tensor dbias, ten
     }
     sum_columns(x, GELU_BACKWARD, bytes_of(dpre) + bytes_of(dout) + bytes_of(pre), tensor_rows(pre),
                 tensor_cols(pre), dpre.has_maxima);
+}
+
+static void traffic_dropout(struct exec *x, tensor out, tensor in, tensor row_keys, struct dropout drop)
+{
+    (void)drop;
+    move(x, DROPOUT, bytes_of(out) + bytes_of(in) + bytes_of(row_keys));
 }
 
 static void traffic_tanh(struct exec *x, tensor out, tensor in)
@@ -912,6 +919,7 @@ void cuda_traffic_init(struct cuda_traffic *t)
                   .linear_backward_input = traffic_linear_backward_input,
                   .linear_backward_weight = traffic_linear_backward_weight,
                   .gelu_backward = traffic_gelu_backward,
+                  .dropout = traffic_dropout,
                   .tanh = traffic_tanh,
                   .tanh_backward = traffic_tanh_backward,
                   .embed = traffic_embed,

@@ -192,6 +192,8 @@ void cuda_launch_gelu_rounded(const struct launch *l, const struct launch_roundi
 void cuda_launch_gelu_backward_rounded(const struct launch *l, const struct launch_rounding *to, float *dbias,
                                        const void *dout, const void *pre, enum launch_type type, int64_t rows,
                                        int64_t cols, int64_t runs);
+void cuda_launch_dropout(const struct launch *l, void *out, const void *in, enum launch_type type,
+                         int64_t rows, int64_t cols, const struct launch_dropout *d);
 void cuda_launch_tanh(const struct launch *l, void *out, const void *in, enum launch_type type, int64_t n);
 void cuda_launch_tanh_backward(const struct launch *l, void *din, const void *dout, const void *out,
                                enum launch_type type, int64_t n);

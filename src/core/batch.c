@@ -38,7 +38,8 @@ int64_t batch_count_labels(const struct batch *b, int field)
     const struct batch_field *f = &b->layout->fields[field];
     int64_t n = 0, all = batch_real_rows(b, f->rows) * f->width;
     for (int64_t i = 0; i < all; i++) {
-        n += b->fields[field][i] >= 0;
+        int32_t bits = b->fields[field][i];
+        n += f->dtype == DTYPE_F32 ? (bits & INT32_MAX) <= 0x7f800000 : bits >= 0;
     }
     return n;
 }

@@ -7,6 +7,7 @@
 #ifndef KILN_CORE_BATCH_H
 #define KILN_CORE_BATCH_H
 
+#include "core/dtype.h"
 #include "core/status.h"
 
 #include <stdbool.h>
@@ -24,9 +25,10 @@ enum batch_rows { BATCH_OF_TOKENS, BATCH_OF_LABELS, BATCH_OF_SEQUENCES };
 struct batch_field {
     const char *name;
     enum batch_rows rows;
-    int width;       /* numbers a row */
-    bool is_label;   /* numbers of at least 0 are labels, which losses are means over */
-    int32_t nothing; /* in rows that only fill up */
+    int width;        /* numbers a row; 0: a batch has no such array */
+    enum dtype dtype; /* i32, or f32, whose bits the array holds */
+    bool is_label;    /* numbers of at least 0, or that are no NaN, are labels, which losses are means over */
+    int32_t nothing;  /* in rows that only fill up */
 };
 
 struct batch_layout {
@@ -74,6 +76,9 @@ struct batch_step {
 
 /* STATUS_USAGE unless a batch can be cut into that many equal micro-batches, by the names of the flags. */
 struct status batch_check_cut(int64_t train_batch_size, int64_t gradient_accumulation_steps);
+
+/* The bits of a NaN: no label of a field in fp32. */
+#define BATCH_NO_NUMBER 0x7fc00000
 
 /* Of `n` real rows of a field in the batch, and of all, with those that fill up. */
 int64_t batch_real_rows(const struct batch *b, enum batch_rows rows);

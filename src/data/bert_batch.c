@@ -30,6 +30,8 @@ int32_t *bert_batch_add(struct batch *b, int64_t n, int64_t n_first, int32_t nsp
         b->fields[BERT_TYPES][row + i] = i >= n_first;
     }
     b->fields[BERT_CLS_ROWS][sequence] = (int32_t)row;
+    b->fields[BERT_CLS_KEYS][2 * sequence] = sequence_key;
+    b->fields[BERT_CLS_KEYS][2 * sequence + 1] = 0;
     b->fields[BERT_NSP_LABELS][sequence] = nsp_label;
     bert_batch_set_span(b, -1, -1);
     return b->ids + row;

@@ -18,6 +18,7 @@ static struct weight_sizes sizes_of(const struct bert_config *c)
                 [DIM_POSITIONS] = c->max_position_embeddings,
                 [DIM_TYPES] = c->type_vocab_size,
                 [DIM_TWO] = 2,
+                [DIM_LABELS] = c->num_labels,
             },
         .initializer_range = c->initializer_range,
     };
@@ -35,8 +36,21 @@ const char *bert_task_class(enum bert_task task)
         [BERT_TASK_MASKED_LM] = "BertForMaskedLM",
         [BERT_TASK_QUESTION_ANSWERING] = "BertForQuestionAnswering",
         [BERT_TASK_ENCODER] = "BertModel",
+        [BERT_TASK_SEQUENCE_CLASSIFICATION] = "BertForSequenceClassification",
+        [BERT_TASK_TOKEN_CLASSIFICATION] = "BertForTokenClassification",
     };
     return names[task];
+}
+
+bool bert_task_has_pooler(enum bert_task task)
+{
+    return task == BERT_TASK_PRETRAINING || task == BERT_TASK_ENCODER ||
+           task == BERT_TASK_SEQUENCE_CLASSIFICATION;
+}
+
+bool bert_task_has_classifier(enum bert_task task)
+{
+    return task == BERT_TASK_SEQUENCE_CLASSIFICATION || task == BERT_TASK_TOKEN_CLASSIFICATION;
 }
 
 /* A part of the model: where its weights are, their rows, the prefix of their names, and the layer that they belong to. */
@@ -54,7 +68,7 @@ static void for_each_part(const struct bert_config *c, enum bert_task task, stru
         visit(context, w->layers == NULL ? NULL : &w->layers[i], prefix, i, bert_layer_rows,
               BERT_LAYER_N_ROWS);
     }
-    if (task == BERT_TASK_PRETRAINING || task == BERT_TASK_ENCODER) {
+    if (bert_task_has_pooler(task)) {
         visit(context, &w->heads, "bert.pooler.", heads, bert_pooler_rows, BERT_POOLER_N_ROWS);
     }
     if (task == BERT_TASK_PRETRAINING || task == BERT_TASK_MASKED_LM) {
@@ -65,6 +79,9 @@ static void for_each_part(const struct bert_config *c, enum bert_task task, stru
     }
     if (task == BERT_TASK_QUESTION_ANSWERING) {
         visit(context, &w->qa, "qa_outputs.", heads, bert_qa_rows, BERT_QA_N_ROWS);
+    }
+    if (bert_task_has_classifier(task)) {
+        visit(context, &w->classifier, "classifier.", heads, bert_classifier_rows, BERT_CLASSIFIER_N_ROWS);
     }
 }
 

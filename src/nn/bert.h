@@ -2,19 +2,25 @@
 #ifndef KILN_NN_BERT_H
 #define KILN_NN_BERT_H
 
+#include "nn/bert_classifier.h"
 #include "nn/bert_heads.h"
 #include "nn/bert_qa.h"
 
 /* What a model is for: which heads stand on the encoder.  Hugging Face has a class for each. */
 enum bert_task {
-    BERT_TASK_PRETRAINING,        /* BertForPreTraining: pooler, MLM and NSP heads */
-    BERT_TASK_MASKED_LM,          /* BertForMaskedLM: the MLM head */
-    BERT_TASK_QUESTION_ANSWERING, /* BertForQuestionAnswering: the QA head */
-    BERT_TASK_ENCODER,            /* BertModel: the pooler */
+    BERT_TASK_PRETRAINING,             /* BertForPreTraining: pooler, MLM and NSP heads */
+    BERT_TASK_MASKED_LM,               /* BertForMaskedLM: the MLM head */
+    BERT_TASK_QUESTION_ANSWERING,      /* BertForQuestionAnswering: the QA head */
+    BERT_TASK_ENCODER,                 /* BertModel: the pooler */
+    BERT_TASK_SEQUENCE_CLASSIFICATION, /* BertForSequenceClassification: pooler and classifier */
+    BERT_TASK_TOKEN_CLASSIFICATION,    /* BertForTokenClassification: a classifier of each token */
 };
 
 /* "BertForPreTraining" and so on. */
 const char *bert_task_class(enum bert_task task);
+
+bool bert_task_has_pooler(enum bert_task task);
+bool bert_task_has_classifier(enum bert_task task);
 
 /* Weights of all parts, or their gradients: views into flat buffers.  Heads that the task lacks are null
  * tensors. */
@@ -23,6 +29,7 @@ struct bert_weights {
     struct bert_layer_weights *layers; /* [num_hidden_layers] */
     struct bert_head_weights heads;
     struct bert_qa_weights qa;
+    struct bert_classifier_weights classifier;
 };
 
 /* Declares the task's model in `table` (zeroed), under the names of Hugging Face's classes with a head; the

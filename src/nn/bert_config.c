@@ -187,6 +187,50 @@ static void name_unknown_keys(const json_t *object, const char *source)
     buf_fini(&names);
 }
 
+static const char *const problem_names[] = {
+    [BERT_SINGLE_LABEL] = "single_label_classification",
+    [BERT_MULTI_LABEL] = "multi_label_classification",
+    [BERT_REGRESSION] = "regression",
+};
+
+const char *bert_problem_name(enum bert_problem p)
+{
+    return problem_names[p];
+}
+
+/* Without a problem one label is a number, and several are classes, as Hugging Face's models take it. */
+static struct status parse_labels(struct bert_config *c, const json_t *object, const char *source)
+{
+    enum { MOST_LABELS = 65536, USUAL_LABELS = 2 };
+    const json_t *names = json_object_get(object, "id2label");
+    const char *problem = NULL;
+    c->num_labels = json_is_object(names) ? (int64_t)json_object_size(names) : USUAL_LABELS;
+    TRY(json_get_int(object, source, "num_labels", false, &c->num_labels));
+    if (c->num_labels < 1 || c->num_labels > MOST_LABELS) {
+        return status_error(STATUS_DATA, "%s: \"num_labels\" is %lld, but must lie between 1 and %d", source,
+                            (long long)c->num_labels, MOST_LABELS);
+    }
+    c->classifier_dropout = c->hidden_dropout_prob;
+    if (!json_is_null(json_object_get(object, "classifier_dropout"))) {
+        TRY(json_get_real(object, source, "classifier_dropout", false, &c->classifier_dropout));
+    }
+    c->problem = c->num_labels == 1 ? BERT_REGRESSION : BERT_SINGLE_LABEL;
+    if (json_is_null(json_object_get(object, "problem_type"))) {
+        return status_ok();
+    }
+    TRY(json_get_string(object, source, "problem_type", false, &problem));
+    for (int i = 0; problem != NULL && i < 3; i++) {
+        if (strcmp(problem, problem_names[i]) == 0) {
+            c->problem = (enum bert_problem)i;
+            return status_ok();
+        }
+    }
+    return problem == NULL
+               ? status_ok()
+               : status_error(STATUS_DATA, "%s: \"problem_type\" is \"%.60s\", but must be %s, %s or %s",
+                              source, problem, problem_names[0], problem_names[1], problem_names[2]);
+}
+
 struct status bert_config_parse(struct bert_config *c, const json_t *object, const char *source)
 {
     *c = (struct bert_config){0};
@@ -201,6 +245,7 @@ struct status bert_config_parse(struct bert_config *c, const json_t *object, con
                             "%s: \"hidden_size\" %lld is not a multiple of \"num_attention_heads\" %lld",
                             source, (long long)c->hidden_size, (long long)c->num_attention_heads);
     }
+    TRY(parse_labels(c, object, source));
     name_unknown_keys(object, source);
     return status_ok();
 }

@@ -11,6 +11,16 @@
  * it. */
 enum { BERT_VOCAB_MULTIPLE = 64 };
 
+/* What a classifier's labels are, as Hugging Face's "problem_type" has it. */
+enum bert_problem {
+    BERT_SINGLE_LABEL, /* one of C classes */
+    BERT_MULTI_LABEL,  /* any of them */
+    BERT_REGRESSION,   /* C numbers */
+};
+
+/* "single_label_classification" and so on. */
+const char *bert_problem_name(enum bert_problem p);
+
 struct bert_config {
     int64_t vocab_size;
     int64_t hidden_size;
@@ -23,6 +33,11 @@ struct bert_config {
     double attention_probs_dropout_prob;
     double initializer_range;
     double layer_norm_eps;
+
+    /* Of a classifier (nn/bert_classifier.h); other models have the standard values. */
+    int64_t num_labels; /* C */
+    enum bert_problem problem;
+    double classifier_dropout; /* hidden_dropout_prob where the file has none */
 };
 
 /* From a JSON object; `source` names it in messages.  Absent keys get the defaults of Devlin et al.;

@@ -121,7 +121,7 @@ void bert_heads_nsp_loss(struct exec *x, tensor sums, const struct bert_head_act
     op->sum(x, tensor_slice(sums, 1, 1), a->nsp_correct);
 }
 
-void bert_heads_nsp_backward(struct exec *x, tensor dh, const struct bert_head_weights *g,
+void bert_heads_nsp_backward(struct exec *x, const struct bert_head_weights *g,
                              const struct bert_head_acts *a, const struct bert_head_weights *w,
                              const struct bert_layer_call *call)
 {
@@ -131,6 +131,14 @@ void bert_heads_nsp_backward(struct exec *x, tensor dh, const struct bert_head_w
     /* NSP logits = p W_nsp^T + b_nsp */
     op->linear_backward_weight(x, g->w_nsp, g->b_nsp, a->dnsp_logits, a->pooled, call->adds);
     op->linear_backward_input(x, a->dpooled, a->dnsp_logits, w->w_nsp, false);
+}
+
+void bert_heads_pool_backward(struct exec *x, tensor dh, const struct bert_head_weights *g,
+                              const struct bert_head_acts *a, const struct bert_head_weights *w,
+                              const struct bert_layer_call *call)
+{
+    const struct ops *op = x->ops;
+    exec_enter(x, "pooler", -1);
 
     /* p = tanh(h_cls W_pool^T + b_pool) */
     op->tanh_backward(x, a->dpooled, a->dpooled, a->pooled);

@@ -48,6 +48,11 @@ void bert_heads_mlm_forward(struct exec *x, const struct bert_head_acts *a, tens
 void bert_heads_pool(struct exec *x, const struct bert_head_acts *a, tensor h,
                      const struct bert_head_weights *w, const struct bert_layer_call *call);
 
+/* Adds the pooler's part to dh, the gradient of h, from a->dpooled; the gradients of the weights are added to g. */
+void bert_heads_pool_backward(struct exec *x, tensor dh, const struct bert_head_weights *g,
+                              const struct bert_head_acts *a, const struct bert_head_weights *w,
+                              const struct bert_layer_call *call);
+
 /* a->nsp_logits, from a->pooled. */
 void bert_heads_nsp_forward(struct exec *x, const struct bert_head_acts *a,
                             const struct bert_head_weights *w);
@@ -59,11 +64,12 @@ void bert_heads_mlm_loss(struct exec *x, tensor sums, const struct bert_head_act
 void bert_heads_nsp_loss(struct exec *x, tensor sums, const struct bert_head_acts *a, tensor scale,
                          const struct bert_layer_call *call);
 
-/* Adds a head's part to dh, the gradient of h; the gradients of the weights are added to g and dword. */
+/* The MLM head adds its part to dh, the gradient of h, the NSP head leaves a->dpooled; the gradients of the weights are
+ * added to g and dword. */
 void bert_heads_mlm_backward(struct exec *x, tensor dh, tensor dword, const struct bert_head_weights *g,
                              const struct bert_head_acts *a, tensor word, const struct bert_head_weights *w,
                              const struct bert_layer_call *call);
-void bert_heads_nsp_backward(struct exec *x, tensor dh, const struct bert_head_weights *g,
+void bert_heads_nsp_backward(struct exec *x, const struct bert_head_weights *g,
                              const struct bert_head_acts *a, const struct bert_head_weights *w,
                              const struct bert_layer_call *call);
 

@@ -8,6 +8,7 @@ struct bert_acts {
     struct bert_layer_acts *layers; /* [num_hidden_layers] */
     struct bert_head_acts heads;    /* of the task: the others are null tensors */
     struct bert_qa_acts qa;
+    struct bert_classifier_acts classifier;
     struct bert_layer_scratch scratch;
 };
 
@@ -42,11 +43,6 @@ static tensor input_of(const struct bert_acts *a, int64_t layer)
 static bool has_mlm(enum bert_task task)
 {
     return task == BERT_TASK_PRETRAINING || task == BERT_TASK_MASKED_LM;
-}
-
-static bool has_pooler(enum bert_task task)
-{
-    return task == BERT_TASK_PRETRAINING || task == BERT_TASK_ENCODER;
 }
 
 static bool has_nsp(enum bert_task task)
@@ -151,6 +147,12 @@ static void carve_output(const struct model *m, void *acts, int64_t layer, struc
     a->layers[layer].out = fp8_source_carve(arena, memory.fp8, memory.dtype, sizes->n_tokens, m->hidden_size);
 }
 
+/* What the classifier has a row of. */
+static enum batch_rows labelled_rows(enum bert_task task)
+{
+    return task == BERT_TASK_TOKEN_CLASSIFICATION ? BATCH_OF_TOKENS : BATCH_OF_SEQUENCES;
+}
+
 static void carve_heads(const struct model *m, void *acts, struct arena *arena, struct model_memory memory,
                         const struct batch *sizes)
 {
@@ -160,11 +162,15 @@ static void carve_heads(const struct model *m, void *acts, struct arena *arena, 
     if (has_mlm(task)) {
         bert_heads_carve_mlm(&a->heads, arena, c, memory.dtype, sizes->n_labels);
     }
-    if (has_pooler(task)) {
+    if (bert_task_has_pooler(task)) {
         bert_heads_carve_nsp(&a->heads, arena, c, memory.dtype, sizes->n_sequences);
     }
     if (has_qa(task)) {
         bert_qa_carve_acts(&a->qa, arena, memory.dtype, sizes->n_tokens, sizes->n_sequences);
+    }
+    if (bert_task_has_classifier(task)) {
+        bert_classifier_carve_acts(&a->classifier, arena, c, memory.dtype,
+                                   batch_all_rows(sizes, labelled_rows(task)));
     }
 }
 
@@ -216,6 +222,13 @@ static void layer_forward(const struct model_pass *p, int64_t layer)
     bert_layer_forward(p->x, &a->layers[layer], &a->scratch, in, &w->layers[layer], &call);
 }
 
+/* The dropout addresses of the classifier's rows. */
+static tensor keys_of(const struct model_pass *p)
+{
+    bool tokens = bert_of(p->model)->task == BERT_TASK_TOKEN_CLASSIFICATION;
+    return tokens ? p->stream->row_keys : p->stream->fields[BERT_CLS_KEYS];
+}
+
 static void heads_forward(const struct model_pass *p)
 {
     const struct bert_acts *a = p->acts;
@@ -226,7 +239,7 @@ static void heads_forward(const struct model_pass *p)
     if (has_mlm(task)) {
         bert_heads_mlm_forward(p->x, &a->heads, h, w->embed.word, &w->heads, &call);
     }
-    if (has_pooler(task)) {
+    if (bert_task_has_pooler(task)) {
         bert_heads_pool(p->x, &a->heads, h, &w->heads, &call);
     }
     if (has_nsp(task)) {
@@ -234,6 +247,11 @@ static void heads_forward(const struct model_pass *p)
     }
     if (has_qa(task)) {
         bert_qa_forward(p->x, &a->qa, h, &w->qa);
+    }
+    if (bert_task_has_classifier(task)) {
+        bool tokens = task == BERT_TASK_TOKEN_CLASSIFICATION;
+        bert_classifier_forward(p->x, &a->classifier, tokens ? h : a->heads.pooled, keys_of(p),
+                                &w->classifier, &call);
     }
 }
 
@@ -253,6 +271,10 @@ static void loss(const struct model_pass *p, tensor sums)
     if (has_qa(task)) {
         bert_qa_loss(p->x, tensor_slice(sums, 0, 2), &a->qa, first, &call);
     }
+    if (bert_task_has_classifier(task)) {
+        bert_classifier_loss(p->x, tensor_slice(sums, 0, 2), &a->classifier,
+                             p->stream->fields[BERT_CLASS_LABELS], first, &call);
+    }
 }
 
 static void heads_backward(const struct model_pass *p, tensor dx)
@@ -265,9 +287,20 @@ static void heads_backward(const struct model_pass *p, tensor dx)
         bert_qa_backward(p->x, dx, &g->qa, &a->qa, output(a, p->model->n_layers - 1), &w->qa, p->adds);
         return;
     }
+    if (task == BERT_TASK_TOKEN_CLASSIFICATION) {
+        bert_classifier_backward(p->x, dx, &g->classifier, &a->classifier, keys_of(p), &w->classifier, &call);
+        return;
+    }
     p->x->ops->fill(p->x, dx, 0);
+    if (task == BERT_TASK_SEQUENCE_CLASSIFICATION) {
+        bert_classifier_backward(p->x, a->heads.dpooled, &g->classifier, &a->classifier, keys_of(p),
+                                 &w->classifier, &call);
+    }
     if (has_nsp(task)) {
-        bert_heads_nsp_backward(p->x, dx, &g->heads, &a->heads, &w->heads, &call);
+        bert_heads_nsp_backward(p->x, &g->heads, &a->heads, &w->heads, &call);
+    }
+    if (bert_task_has_pooler(task)) {
+        bert_heads_pool_backward(p->x, dx, &g->heads, &a->heads, &w->heads, &call);
     }
     if (has_mlm(task)) {
         bert_heads_mlm_backward(p->x, dx, g->embed.word, &g->heads, &a->heads, w->embed.word, &w->heads,
@@ -304,6 +337,7 @@ static void visit(const struct model *m, const void *acts, int64_t layer, model_
         visitor(context, "MLM logits", a->heads.logits);
         visitor(context, "NSP logits", a->heads.nsp_logits);
         visitor(context, "logits of answers", a->qa.logits);
+        visitor(context, "logits of the classifier", a->classifier.logits);
     } else {
         const struct bert_layer_acts *l = &a->layers[layer];
         visitor(context, "query, key, value", l->qkv);
@@ -321,7 +355,8 @@ static tensor head_output(const void *acts, int output)
     return output == BERT_MLM_LOGITS    ? a->heads.logits
            : output == BERT_NSP_LOGITS  ? a->heads.nsp_logits
            : output == BERT_SPAN_LOGITS ? a->qa.logits
-                                        : a->heads.pooled;
+           : output == BERT_POOLED      ? a->heads.pooled
+                                        : a->classifier.logits;
 }
 
 static const struct model_type bert_type = {
@@ -358,6 +393,17 @@ static void add_sums(struct model *m, const char *loss_name, const char *loss_te
     m->sums[m->n_sums++] = (struct model_sum){accuracy_name, accuracy_text, labels, false};
 }
 
+static struct batch_field label_field(const struct bert_config *c, enum bert_task task)
+{
+    struct batch_field f = bert_batch_layout.fields[BERT_CLASS_LABELS];
+    bool single = c->problem == BERT_SINGLE_LABEL;
+    f.rows = labelled_rows(task);
+    f.width = single ? 1 : (int)c->num_labels;
+    f.dtype = single ? DTYPE_I32 : DTYPE_F32;
+    f.nothing = single ? -1 : BATCH_NO_NUMBER;
+    return f;
+}
+
 struct bert_model bert_model(const struct bert_config *config, enum bert_task task)
 {
     struct bert_model b = {
@@ -367,7 +413,7 @@ struct bert_model bert_model(const struct bert_config *config, enum bert_task ta
                   .max_length = config->max_position_embeddings,
                   .feed_forward_size = config->intermediate_size,
                   .n_factors = BERT_LAYER_N_FACTORS,
-                  .layout = &bert_batch_layout},
+                  .layout = bert_batch_layout},
         .config = *config,
         .task = task,
     };
@@ -380,6 +426,10 @@ struct bert_model bert_model(const struct bert_config *config, enum bert_task ta
     }
     if (has_qa(task)) {
         add_sums(&b.model, "span_loss", "answer loss", "span_accuracy", "answer accuracy", BERT_SPAN_LABELS);
+    }
+    if (bert_task_has_classifier(task)) {
+        b.model.layout.fields[BERT_CLASS_LABELS] = label_field(config, task);
+        add_sums(&b.model, "loss", "loss", "accuracy", "accuracy", BERT_CLASS_LABELS);
     }
     return b;
 }

@@ -14,10 +14,11 @@ struct bert_model {
 
 /* What head_output gives, null tensors where the task has no such head. */
 enum bert_output {
-    BERT_MLM_LOGITS,  /* [M, V] */
-    BERT_NSP_LOGITS,  /* [B, 2] */
-    BERT_SPAN_LOGITS, /* [T, 2] */
-    BERT_POOLED,      /* [B, H] */
+    BERT_MLM_LOGITS,   /* [M, V] */
+    BERT_NSP_LOGITS,   /* [B, 2] */
+    BERT_SPAN_LOGITS,  /* [T, 2] */
+    BERT_POOLED,       /* [B, H] */
+    BERT_CLASS_LOGITS, /* [B, C], or [T, C] of tokens */
 };
 
 /* The sums of BERT_TASK_PRETRAINING; a task with one loss has it and its correct answers as 0 and 1. */

@@ -120,7 +120,7 @@ struct model {
     int64_t max_length;        /* tokens of the longest sequence */
     int64_t feed_forward_size; /* the widest of a layer's products */
     int n_factors;             /* of a layer's products, that have histories in fp8 */
-    const struct batch_layout *layout;
+    struct batch_layout layout;
     const char *
         tied; /* the parameter of the input layer that the heads read too, and add to its gradient; NULL: none */
     int n_sums;

@@ -20,6 +20,7 @@ enum weight_dim {
     DIM_POSITIONS,
     DIM_TYPES,
     DIM_TWO,
+    DIM_LABELS,
     DIM_COUNT
 };
 

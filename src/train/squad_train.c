@@ -221,7 +221,7 @@ struct status squad_train(struct trainer *trainer, const struct squad_features *
                        .n_examples = n_examples};
     TRY(init_batches(&t.batches, features, o, tokenizer->special[SPECIAL_PAD]));
     t.loop = loop_of(&t);
-    struct status s = batch_step_init(&t.step, o->gradient_accumulation_steps, trainer->config.model->layout,
+    struct status s = batch_step_init(&t.step, o->gradient_accumulation_steps, &trainer->config.model->layout,
                                       squad_batches_limits(&t.batches));
     if (!failed(s)) {
         s = run(&t);

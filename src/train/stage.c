@@ -126,7 +126,7 @@ static void carve(struct stage *s, const struct batch *sizes)
     struct model_memory memory = {s->dtype, s->fp8, s->learns, s->x->device};
     slot->capacity = *sizes;
     slot->arena.used = 0;
-    stage_batch_carve(&slot->block, &slot->arena, m->layout, sizes);
+    stage_batch_carve(&slot->block, &slot->arena, &m->layout, sizes);
     s->x->dropout_key = slot->block.dropout_key.data;
     if (has_input(s)) {
         m->type->carve_layer(m, slot->acts, MODEL_INPUT_LAYER, &slot->arena, memory, sizes);

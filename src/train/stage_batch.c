@@ -92,8 +92,9 @@ void stage_batch_carve(struct stage_block *block, struct arena *arena, const str
     for (int i = 0; i < layout->n_fields; i++) {
         const struct batch_field *f = &layout->fields[i];
         int64_t rows = batch_all_rows(capacity, f->rows);
-        s->fields[i] = f->width == 1 ? arena_carve_1d(arena, DTYPE_I32, rows)
-                                     : arena_carve_2d(arena, DTYPE_I32, rows, f->width);
+        s->fields[i] = f->width == 0   ? NULL_TENSOR
+                       : f->width == 1 ? arena_carve_1d(arena, f->dtype, rows)
+                                       : arena_carve_2d(arena, f->dtype, rows, f->width);
     }
     s->max_seqlen = capacity->max_seqlen;
     s->n_pairs = 0;
@@ -151,7 +152,9 @@ static void put_batch(const struct image *image, const struct batch *b)
     put_bounds(image, b);
     for (int i = 0; i < b->layout->n_fields; i++) {
         const struct batch_field *f = &b->layout->fields[i];
-        put(image, s->fields[i], b->fields[i], batch_all_rows(b, f->rows) * f->width, f->nothing);
+        if (f->width > 0) {
+            put(image, s->fields[i], b->fields[i], batch_all_rows(b, f->rows) * f->width, f->nothing);
+        }
     }
 }
 

@@ -87,7 +87,7 @@ static void add_sequence(struct batch *b, const struct step_bench *s, int64_t i,
 
 struct status step_bench_make(struct batch_step *step, const struct step_bench *s)
 {
-    TRY(batch_step_init(step, 1, s->bert.model.layout, s->config.limits));
+    TRY(batch_step_init(step, 1, &s->bert.model.layout, s->config.limits));
     struct batch *b = step->micro;
     struct rng_stream r = rng_stream(rng_key(s->config.seed, 1));
     for (int64_t i = 0; i < s->n_sequences; i++) {

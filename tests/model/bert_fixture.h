@@ -47,11 +47,10 @@ static inline void fixture_add_sequence(struct batch *b, int32_t key, int64_t ma
 }
 
 /* A global batch of n_micro micro-batches of n_sequences each. */
-static inline void fixture_step(struct batch_step *step, int64_t n_micro, int64_t n_sequences,
-                                int64_t max_length)
+static inline void fixture_step_of(struct batch_step *step, const struct batch_layout *layout,
+                                   int64_t n_micro, int64_t n_sequences, int64_t max_length)
 {
-    EXPECT_OK(batch_step_init(step, n_micro, &bert_batch_layout,
-                              bert_batch_limits(n_sequences, max_length, max_length)));
+    EXPECT_OK(batch_step_init(step, n_micro, layout, bert_batch_limits(n_sequences, max_length, max_length)));
     for (int64_t i = 0; i < n_micro * n_sequences; i++) {
         fixture_add_sequence(&step->micro[i / n_sequences], (int32_t)i, max_length);
     }
@@ -59,6 +58,12 @@ static inline void fixture_step(struct batch_step *step, int64_t n_micro, int64_
         batch_finish(&step->micro[i], 0);
     }
     batch_step_count(step);
+}
+
+static inline void fixture_step(struct batch_step *step, int64_t n_micro, int64_t n_sequences,
+                                int64_t max_length)
+{
+    fixture_step_of(step, &bert_batch_layout, n_micro, n_sequences, max_length);
 }
 
 /* A model of the test's own, which lives as long as the test; in place of a configuration's model. */

@@ -4,7 +4,9 @@
 
 static double loss_of(struct trainer *t, const struct batch_step *step)
 {
+    const struct model *m = t->config.model;
     const struct stage_numbers numbers = {.dropout_key = *t->x.dropout_key}; /* as for the gradients */
+    double loss = 0;
     t->x.ops->fill(&t->x, t->sums, 0);
     for (int64_t i = 0; i < step->n_micro; i++) {
         stage_begin(&t->stage, &step->micro[i], &numbers);
@@ -12,8 +14,10 @@ static double loss_of(struct trainer *t, const struct batch_step *step)
         stage_loss(&t->stage, t->sums);
     }
     EXPECT_OK(t->x.status);
-    return tensor_get(t->sums, BERT_MLM_LOSS) / (double)step->n_labels[BERT_MASKED_LABELS] +
-           tensor_get(t->sums, BERT_NSP_LOSS) / (double)step->n_labels[BERT_NSP_LABELS];
+    for (int i = 0; i < m->n_sums; i++) {
+        loss += m->sums[i].is_loss ? tensor_get(t->sums, i) / (double)step->n_labels[m->sums[i].labels] : 0;
+    }
+    return loss;
 }
 
 static double central_difference(struct trainer *t, const struct batch_step *step, tensor weight, int64_t i)
@@ -28,13 +32,40 @@ static double central_difference(struct trainer *t, const struct batch_step *ste
     return (above - below) / (2 * h);
 }
 
-int main(void)
+/* Labels of a classifier: classes, or targets of which every fifth is none. */
+static void add_class_labels(struct batch *b)
 {
-    enum { SAMPLES = 4 };
+    const struct batch_field *f = &b->layout->fields[BERT_CLASS_LABELS];
+    struct rng_stream r = rng_stream(rng_key(4, 4));
+    int64_t n = batch_real_rows(b, f->rows) * f->width;
+    for (int64_t i = 0; i < n; i++) {
+        float target = (float)rng_below(&r, 2);
+        int32_t *label = &b->fields[BERT_CLASS_LABELS][i];
+        *label = i % 5 == 3 ? f->nothing : (int32_t)rng_below(&r, 3);
+        if (f->dtype == DTYPE_F32 && i % 5 != 3) {
+            memcpy(label, &target, sizeof target);
+        }
+    }
+}
+
+static void check_gradients(enum bert_task task, enum bert_problem problem)
+{
+    enum { SAMPLES = 4, SEQUENCES = 3, LONGEST = 12 };
     struct batch_step step;
     struct trainer t;
-    fixture_step(&step, 1, 3, 12);
-    struct trainer_config config = fixture_trainer(&ops_ref, DTYPE_F64, step.micro[0].limits);
+    struct trainer_config config =
+        fixture_trainer(&ops_ref, DTYPE_F64, bert_batch_limits(SEQUENCES, LONGEST, LONGEST));
+    struct bert_model *bert = fixture_bert(&config);
+    bert->task = task;
+    bert->config.num_labels = 3;
+    bert->config.problem = problem;
+    bert->config.classifier_dropout = 0.2;
+    fixture_bert_changed(bert);
+    fixture_step_of(&step, &config.model->layout, 1, SEQUENCES, LONGEST);
+    if (bert_task_has_classifier(task)) {
+        add_class_labels(step.micro);
+        batch_step_count(&step);
+    }
     EXPECT_OK(trainer_init(&t, &config));
     struct trainer_result r;
     EXPECT_OK(trainer_gradients(&t, &step, 1, false, &r));
@@ -56,9 +87,19 @@ int main(void)
             worst = fmax(worst, error);
         }
     }
-    printf("%d parameters, %d samples each: worst error %.2g of the largest gradient %.3g\n", t.params.n,
-           SAMPLES, worst, largest);
+    printf("%s: %d parameters, %d samples each: worst error %.2g of the largest gradient %.3g\n",
+           bert_task_class(task), t.params.n, SAMPLES, worst, largest);
+    EXPECT(largest > 0, "no gradient");
     trainer_fini(&t);
     batch_step_fini(&step);
+}
+
+int main(void)
+{
+    check_gradients(BERT_TASK_PRETRAINING, BERT_SINGLE_LABEL);
+    check_gradients(BERT_TASK_SEQUENCE_CLASSIFICATION, BERT_SINGLE_LABEL);
+    check_gradients(BERT_TASK_SEQUENCE_CLASSIFICATION, BERT_MULTI_LABEL);
+    check_gradients(BERT_TASK_SEQUENCE_CLASSIFICATION, BERT_REGRESSION);
+    check_gradients(BERT_TASK_TOKEN_CLASSIFICATION, BERT_SINGLE_LABEL);
     return 0;
 }

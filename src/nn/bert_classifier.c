@@ -1,0 +1,76 @@
+/* The equations, r a row: logits = dropout(r) W^T + b. */
+#include "nn/bert_classifier.h"
+
+#define FIELD(name) offsetof(struct bert_classifier_weights, name)
+
+const struct weight_row bert_classifier_rows[] = {
+    {FIELD(w_cls), DIM_LABELS, DIM_HIDDEN, PARAM_INIT_NORMAL, true, PARAM_WHOLE, {"weight"}},
+    {FIELD(b_cls), DIM_LABELS, DIM_ONE, PARAM_INIT_ZERO, false, PARAM_WHOLE, {"bias"}},
+};
+_Static_assert(sizeof bert_classifier_rows / sizeof bert_classifier_rows[0] == BERT_CLASSIFIER_N_ROWS,
+               "a row for every field");
+
+/* Above the sites of any layer, behind that of the embeddings. */
+static const uint32_t SITE_CLASSIFIER = 0xFFFF0001U;
+
+static struct dropout classifier_dropout(const struct bert_layer_call *call)
+{
+    const struct bert_config *c = call->config;
+    return (struct dropout){.p = call->training ? c->classifier_dropout : 0, .site = SITE_CLASSIFIER};
+}
+
+void bert_classifier_carve_acts(struct bert_classifier_acts *a, struct arena *arena,
+                                const struct bert_config *c, enum dtype dtype, int64_t n_rows)
+{
+    enum dtype vector = dtype_of_vectors(dtype);
+    bool single = c->problem == BERT_SINGLE_LABEL;
+    a->dropped = arena_carve_2d(arena, dtype, n_rows, c->hidden_size);
+    a->logits = arena_carve_2d(arena, vector, n_rows, c->num_labels);
+    a->dlogits = arena_carve_2d(arena, dtype, n_rows, c->num_labels);
+    a->loss =
+        single ? arena_carve_1d(arena, vector, n_rows) : arena_carve_2d(arena, vector, n_rows, c->num_labels);
+    a->correct = single ? arena_carve_1d(arena, DTYPE_I32, n_rows)
+                        : arena_carve_2d(arena, DTYPE_I32, n_rows, c->num_labels);
+}
+
+void bert_classifier_forward(struct exec *x, const struct bert_classifier_acts *a, tensor rows,
+                             tensor row_keys, const struct bert_classifier_weights *w,
+                             const struct bert_layer_call *call)
+{
+    exec_enter(x, "classifier", -1);
+    x->ops->dropout(x, a->dropped, rows, row_keys, classifier_dropout(call));
+    x->ops->linear(x, a->logits, a->dropped, w->w_cls, w->b_cls);
+}
+
+/* A dense matrix as the vector of its elements. */
+static tensor flat(tensor t)
+{
+    return tensor_1d(t.data, t.dtype, tensor_count(t));
+}
+
+void bert_classifier_loss(struct exec *x, tensor sums, const struct bert_classifier_acts *a, tensor labels,
+                          tensor scale, const struct bert_layer_call *call)
+{
+    const struct ops *op = x->ops;
+    const struct bert_config *c = call->config;
+    exec_enter(x, "classifier loss", -1);
+    if (c->problem == BERT_SINGLE_LABEL) {
+        op->cross_entropy(x, a->loss, a->correct, a->dlogits, a->logits, labels, c->num_labels, scale);
+    } else {
+        op->pointwise(x, a->loss, a->correct, a->dlogits, a->logits, labels,
+                      c->problem == BERT_REGRESSION ? POINTWISE_SQUARED : POINTWISE_SIGMOID, scale);
+    }
+    op->sum(x, tensor_slice(sums, 0, 1), flat(a->loss));
+    op->sum(x, tensor_slice(sums, 1, 1), flat(a->correct));
+}
+
+void bert_classifier_backward(struct exec *x, tensor drows, const struct bert_classifier_weights *g,
+                              const struct bert_classifier_acts *a, tensor row_keys,
+                              const struct bert_classifier_weights *w, const struct bert_layer_call *call)
+{
+    const struct ops *op = x->ops;
+    exec_enter(x, "classifier", -1);
+    op->linear_backward_weight(x, g->w_cls, g->b_cls, a->dlogits, a->dropped, call->adds);
+    op->linear_backward_input(x, drows, a->dlogits, w->w_cls, false);
+    op->dropout(x, drows, drows, row_keys, classifier_dropout(call));
+}

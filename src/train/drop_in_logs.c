@@ -38,7 +38,7 @@ static const struct dllog_name pretraining_dllog_names[] = {
     {NULL, NULL, DLLOG_SUMMARY, NULL},
 };
 
-static const struct dllog_name squad_dllog_names[] = {
+static const struct dllog_name finetuning_dllog_names[] = {
     {"start", "flags", DLLOG_PARAMETER, "Config"},
     {"start", "seed", DLLOG_PARAMETER, "SEED"},
     {"start", NULL, DLLOG_PARAMETER, "loading_checkpoint"},
@@ -87,7 +87,7 @@ static const struct tfevents_name pretraining_tfevents_names[] = {
     {NULL, NULL, NULL, STREAM_TRAIN},
 };
 
-static const struct tfevents_name squad_tfevents_names[] = {
+static const struct tfevents_name finetuning_tfevents_names[] = {
     {"step", "step_loss", "Loss", STREAM_TRAIN},
     {"step", "steps_per_second", "iters_per_sec", STREAM_TRAIN},
     {"step", "learning_rate", "learning_rate", STREAM_TRAIN},
@@ -108,8 +108,8 @@ void drop_in_logs_open(struct drop_in_logs *l, const struct drop_in_options *o)
 {
     bool pretraining = o->task == DROP_IN_PRETRAINING;
     *l = (struct drop_in_logs){
-        .dllog_names = pretraining ? pretraining_dllog_names : squad_dllog_names,
-        .tfevents_names = pretraining ? pretraining_tfevents_names : squad_tfevents_names,
+        .dllog_names = pretraining ? pretraining_dllog_names : finetuning_dllog_names,
+        .tfevents_names = pretraining ? pretraining_tfevents_names : finetuning_tfevents_names,
     };
     warn(dllog_open(&l->dllog, o->dllogger_file, o->append, o->dllogger_file != NULL));
     if (o->tensorboard_in != NULL) {

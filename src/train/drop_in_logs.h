@@ -9,7 +9,7 @@
 #include "io/tfevents.h"
 
 /* Which script was replaced. */
-enum drop_in_task { DROP_IN_PRETRAINING, DROP_IN_SQUAD };
+enum drop_in_task { DROP_IN_PRETRAINING, DROP_IN_FINETUNING };
 
 enum drop_in_stream { STREAM_TRAIN, STREAM_EVAL, N_STREAMS };
 

@@ -1,7 +1,7 @@
 /* loop: a training run, around what its task gives: batches, what to do with a result, an evaluation.
  *
  * Position, resumption, checkpoints, signals and the profiler's window are the same for every task and live here.  A task
- * (train/pretrain.c, train/squad_train.c) opens its inputs, fills in a loop, and calls loop_restore, loop_open and
+ * (train/pretrain.c, train/finetune_train.c) opens its inputs, fills in a loop, and calls loop_restore, loop_open and
  * loop_run. */
 #ifndef KILN_TRAIN_LOOP_H
 #define KILN_TRAIN_LOOP_H

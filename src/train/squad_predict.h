@@ -2,12 +2,21 @@
 #ifndef KILN_TRAIN_SQUAD_PREDICT_H
 #define KILN_TRAIN_SQUAD_PREDICT_H
 
-#include "core/progress.h"
 #include "data/squad_answers.h"
-#include "train/trainer.h"
+#include "train/predict.h"
 
-/* Limits of the batches that squad_predict will make, for planning. */
-struct batch_limits squad_predict_limits(const struct squad_features *features, int64_t batch_size);
+/* The logits of one feature as starts and ends, on their way to the answers. */
+struct squad_prediction {
+    struct squad_answers *answers; /* initialised for the features; borrowed */
+    float *start, *end;            /* [features->max_length] */
+};
+
+/* Fini is safe on a zeroed struct and after a failed init. */
+struct status squad_predict_init(struct squad_prediction *p, struct squad_answers *answers);
+void squad_predict_fini(struct squad_prediction *p);
+
+/* What predict_run wants of it, but batch size, padding and progress; answers are then to be finished. */
+struct predict_options squad_predict_options(struct squad_prediction *p);
 
 /* Runs the model on all features of `answers`, which was initialised for them, and finishes it. `progress`
  * shows how far it is.  `stopped` is asked after each batch whether to leave, and may be NULL.  STATUS_NUMERIC: the model

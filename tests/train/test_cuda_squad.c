@@ -8,7 +8,9 @@
 #include "checkop_backend.h"
 #include "core/clock.h"
 #include "nn/bert_model.h"
-#include "train/squad_train.h"
+#include "data/squad_batches.h"
+#include "data/squad_examples.h"
+#include "train/finetune_train.h"
 #include "train/stop.h"
 #include "train/trainer_state.h"
 
@@ -42,7 +44,8 @@ struct tuning_case {
     struct model_dir model;
     struct squad_examples examples;
     struct squad_features features;
-    struct squad_options options;
+    struct finetune_data data;
+    struct finetune_options options;
     struct trainer_config config;
 };
 
@@ -56,9 +59,14 @@ static void open_case(struct tuning_case *c, struct checkop_backend backend, con
     EXPECT_OK(squad_examples_parse(&c->examples, questions, sizeof questions - 1, "questions",
                                    (struct squad_read_options){.training = true}));
     EXPECT_OK(squad_features_build(&c->features, &c->examples, &c->model.tokenizer, feature_options));
+    c->data = (struct finetune_data){.task = "question answering",
+                                     .unit = "questions",
+                                     .n_examples = c->examples.n,
+                                     .counts_examples = true,
+                                     .source = squad_batches_source(&c->features)};
     snprintf(c->train_file, sizeof c->train_file, "%s/questions.json", directory);
     EXPECT_OK(file_write_atomic(c->train_file, questions, sizeof questions - 1));
-    c->options = (struct squad_options){
+    c->options = (struct finetune_options){
         .train_file = c->train_file,
         .train_batch_size = BATCH,
         .gradient_accumulation_steps = MICRO,
@@ -83,7 +91,7 @@ static void open_case(struct tuning_case *c, struct checkop_backend backend, con
         .saving = true,
         .seed = 3,
     };
-    EXPECT_OK(squad_train_limits(&c->features, &c->options, &c->config.limits));
+    EXPECT_OK(finetune_train_limits(&c->data, &c->options, &c->config.limits));
 }
 
 static void close_case(struct tuning_case *c)
@@ -95,12 +103,12 @@ static void close_case(struct tuning_case *c)
 
 /* What `kiln squad` does, in the directory of this name. */
 static struct status tune(struct trainer *t, const struct tuning_case *c, const char *name,
-                          struct squad_trained *result)
+                          struct finetune_trained *result)
 {
     char path[SESSION_CASE_PATH];
     struct metrics log = {0};
     struct load_report report;
-    struct squad_options o = c->options;
+    struct finetune_options o = c->options;
     snprintf(path, sizeof path, "%s/%s", c->directory, name);
     EXPECT_OK(file_make_directories(path));
     o.output_dir = path;
@@ -110,7 +118,7 @@ static struct status tune(struct trainer *t, const struct tuning_case *c, const 
     EXPECT_OK(trainer_init(t, &c->config));
     exec_keep_in(&t->x, c->directory);
     EXPECT_OK(trainer_state_load(t, &c->model, BERT_TASK_QUESTION_ANSWERING, 0, &report));
-    struct status s = squad_train(t, &c->features, c->examples.n, &c->model.tokenizer, &o, &log, result);
+    struct status s = finetune_train(t, &c->data, &c->model.tokenizer, &o, &log, result);
     metrics_close(&log);
     return s;
 }
@@ -127,7 +135,7 @@ static void *loaded_weights(const struct tuning_case *c)
 }
 
 /* A process for each step, as far as the run can tell, of which the last has a rate of 0; leaves its trainer in `t`. */
-static void tune_step_by_step(struct trainer *t, const struct tuning_case *c, struct squad_trained *result)
+static void tune_step_by_step(struct trainer *t, const struct tuning_case *c, struct finetune_trained *result)
 {
     double first_loss = 0, scale = LOSS_SCALE_FIRST;
     int n_skipped = 0;
@@ -173,7 +181,7 @@ int main(void)
     char directory[] = "/tmp/kiln_cuda_squad_XXXXXX";
     struct tuning_case c;
     struct trainer whole, steps;
-    struct squad_trained at_once, resumed;
+    struct finetune_trained at_once, resumed;
     EXPECT(mkdtemp(directory) != NULL, "%s", directory);
     open_case(&c, backend, directory);
     EXPECT_OK(tune(&whole, &c, "whole", &at_once));

@@ -1,65 +1,70 @@
-#include "train/squad_train.h"
+#include "train/finetune_train.h"
 
 #include "core/clock.h"
 #include "core/hash.h"
 #include "core/log.h"
-#include "data/squad_batches.h"
 #include "train/loop.h"
 
 /* A fine-tuning under way. */
 struct tuning {
     struct trainer *trainer;
-    const struct squad_options *options;
+    const struct finetune_options *options;
     const struct tokenizer *tokenizer;
-    struct squad_batches batches;
+    struct example_batches batches;
     struct batch_step step;
     struct loop loop;
     char data_id[40]; /* run_state's */
     struct metrics *log;
-    struct squad_trained *result;
-    int64_t n_examples;
+    struct finetune_trained *result;
+    const struct finetune_data *data;
     double window_loss; /* sum since the last line */
     int64_t window_steps, window_sequences, window_start_ns;
     double n_sequences; /* after the warm-up of the throughput */
     int64_t start_ns, measured_ns;
 };
 
-static struct status init_batches(struct squad_batches *b, const struct squad_features *features,
-                                  const struct squad_options *o, int32_t pad_id)
+static struct status init_batches(struct example_batches *b, const struct finetune_data *data,
+                                  const struct finetune_options *o, int32_t pad_id)
 {
-    return squad_batches_init(b, features, o->train_batch_size, o->gradient_accumulation_steps,
-                              (uint64_t)o->seed, pad_id);
+    return example_batches_init(b, &data->source, o->train_batch_size, o->gradient_accumulation_steps,
+                                (uint64_t)o->seed, pad_id);
 }
 
-struct status squad_train_limits(const struct squad_features *features, const struct squad_options *o,
-                                 struct batch_limits *limits)
+struct status finetune_train_limits(const struct finetune_data *data, const struct finetune_options *o,
+                                    struct batch_limits *limits)
 {
-    struct squad_batches b;
-    TRY(init_batches(&b, features, o, 0));
-    *limits = squad_batches_limits(&b);
-    squad_batches_fini(&b);
+    struct example_batches b;
+    TRY(init_batches(&b, data, o, 0));
+    *limits = example_batches_limits(&b);
+    example_batches_fini(&b);
     return status_ok();
 }
 
-/* The length of the schedule counts examples, not features, so the last few steps run at rate 0
- * (docs/quirks.md). */
-static int64_t schedule_steps(const struct squad_options *o, int64_t n_examples)
+int64_t finetune_train_steps(const struct finetune_data *data, const struct finetune_options *o)
 {
-    if (o->max_steps > 0) {
-        return (int64_t)o->max_steps;
+    int64_t per_epoch = (data->source.n + o->train_batch_size - 1) / o->train_batch_size;
+    return o->max_steps > 0 ? (int64_t)o->max_steps : per_epoch * (int64_t)o->num_train_epochs;
+}
+
+/* In the replaced script for questions the schedule's length counts examples, not features, so the last few steps run
+ * at rate 0 (docs/quirks.md). */
+static int64_t schedule_steps(const struct finetune_options *o, const struct finetune_data *data)
+{
+    if (o->max_steps > 0 || !data->counts_examples) {
+        return finetune_train_steps(data, o);
     }
-    int64_t steps = n_examples / o->train_batch_size * (int64_t)o->num_train_epochs;
+    int64_t steps = data->n_examples / o->train_batch_size * (int64_t)o->num_train_epochs;
     return steps < 1 ? 1 : steps;
 }
 
-static struct run_state state_of(const struct squad_options *o, const struct trainer_config *config,
+static struct run_state state_of(const struct finetune_options *o, const struct trainer_config *config,
                                  int64_t n_steps)
 {
     return (struct run_state){
         .phase = 1,
         .seed = o->seed,
         .dtype = precision_name(config->precision),
-        .optimizer = optimizer_name(OPTIMIZER_ADAMW),
+        .optimizer = optimizer_name(config->optimizer.kind),
         .max_seq_length = o->max_seq_length,
         .max_predictions_per_seq = 0,
         .train_batch_size = o->train_batch_size,
@@ -82,7 +87,7 @@ static struct status name_data(struct tuning *t)
 
 static void log_step(struct tuning *t, double lr, const struct trainer_result *r)
 {
-    const struct squad_options *o = t->options;
+    const struct finetune_options *o = t->options;
     struct progress *progress = &t->log->progress;
     if (r->skipped) {
         metrics_skipped(t->log, t->loop.state.step, r);
@@ -126,7 +131,7 @@ static void log_step(struct tuning *t, double lr, const struct trainer_result *r
 static struct status next_batch(void *self, int64_t step, const struct batch_step **batch)
 {
     struct tuning *t = self;
-    squad_batches_step(&t->batches, step, &t->step);
+    example_batches_step(&t->batches, step, &t->step);
     *batch = &t->step;
     return status_ok();
 }
@@ -147,30 +152,30 @@ static const struct loop_task fine_tuning = {.next_batch = next_batch, .on_resul
 
 static void start_log(struct tuning *t)
 {
-    const struct squad_options *o = t->options;
+    const struct finetune_options *o = t->options;
     struct metrics_start start = {
-        .task = "question answering",
-        .drop_in = DROP_IN_SQUAD,
+        .task = t->data->task,
+        .drop_in = DROP_IN_FINETUNING,
         .phase = 1,
         .step = t->loop.state.step,
         .global_step = t->loop.state.step,
         .last_step = t->loop.last_step,
-        .steps_per_epoch = (double)squad_batches_per_epoch(&t->batches),
+        .steps_per_epoch = (double)example_batches_per_epoch(&t->batches),
         .trainer = t->trainer,
         .flags = o->flags,
     };
     metrics_start(t->log, &start);
     metrics_event(t->log, "training",
-                  json_pack("{s:I, s:I, s:I, s:I}", "questions", (json_int_t)t->n_examples, "features",
-                            (json_int_t)t->batches.features->n, "micro_batch_size",
+                  json_pack("{s:I, s:I, s:I, s:I}", t->data->unit, (json_int_t)t->data->n_examples,
+                            "features", (json_int_t)t->data->source.n, "micro_batch_size",
                             (json_int_t)(o->train_batch_size / o->gradient_accumulation_steps), "steps",
                             (json_int_t)t->loop.last_step));
 }
 
 static struct loop loop_of(struct tuning *t)
 {
-    const struct squad_options *o = t->options;
-    int64_t n_steps = schedule_steps(o, t->n_examples);
+    const struct finetune_options *o = t->options;
+    int64_t n_steps = schedule_steps(o, t->data);
     return (struct loop){
         .task = &fine_tuning,
         .self = t,
@@ -181,10 +186,9 @@ static struct loop loop_of(struct tuning *t)
         .tokenizer = t->tokenizer,
         .schedule = {SCHEDULE_LINEAR, o->learning_rate, o->warmup_proportion, 0, n_steps},
         .state = state_of(o, &t->trainer->config, n_steps),
-        .last_step = o->max_steps > 0 ? (int64_t)o->max_steps
-                                      : squad_batches_per_epoch(&t->batches) * (int64_t)o->num_train_epochs,
+        .last_step = finetune_train_steps(t->data, o),
         .save_steps = o->num_steps_per_checkpoint,
-        .keep_last = SQUAD_TRAIN_KEPT,
+        .keep_last = FINETUNE_TRAIN_KEPT,
         .resume_step = -1,
         .resume = o->resume_from_checkpoint,
         .allow_other_data = o->allow_other_data,
@@ -208,26 +212,22 @@ static struct status run(struct tuning *t)
     return s;
 }
 
-struct status squad_train(struct trainer *trainer, const struct squad_features *features, int64_t n_examples,
-                          const struct tokenizer *tokenizer, const struct squad_options *o,
-                          struct metrics *log, struct squad_trained *result)
+struct status finetune_train(struct trainer *trainer, const struct finetune_data *data,
+                             const struct tokenizer *tokenizer, const struct finetune_options *o,
+                             struct metrics *log, struct finetune_trained *result)
 {
-    *result = (struct squad_trained){0};
-    struct tuning t = {.trainer = trainer,
-                       .options = o,
-                       .tokenizer = tokenizer,
-                       .log = log,
-                       .result = result,
-                       .n_examples = n_examples};
-    TRY(init_batches(&t.batches, features, o, tokenizer->special[SPECIAL_PAD]));
+    *result = (struct finetune_trained){0};
+    struct tuning t = {
+        .trainer = trainer, .options = o, .tokenizer = tokenizer, .log = log, .result = result, .data = data};
+    TRY(init_batches(&t.batches, data, o, tokenizer->special[SPECIAL_PAD]));
     t.loop = loop_of(&t);
     struct status s = batch_step_init(&t.step, o->gradient_accumulation_steps, &trainer->config.model->layout,
-                                      squad_batches_limits(&t.batches));
+                                      example_batches_limits(&t.batches));
     if (!failed(s)) {
         s = run(&t);
     }
     loop_close(&t.loop);
     batch_step_fini(&t.step);
-    squad_batches_fini(&t.batches);
+    example_batches_fini(&t.batches);
     return s;
 }

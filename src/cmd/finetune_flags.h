@@ -1,0 +1,51 @@
+/* finetune_flags: the flags that `kiln squad`, `kiln classify` and `kiln tag` share, for their option tables; AT(field)
+ * is the place in struct finetune_options of the command's own struct. */
+#ifndef KILN_CMD_FINETUNE_FLAGS_H
+#define KILN_CMD_FINETUNE_FLAGS_H
+
+#include "cmd/precision_flags.h"
+#include "cmd/run_log_flags.h"
+
+#define FINETUNE_MODEL_ROWS                                                                                  \
+    OPTION_STRING_ROW("config_file", AT(config_file), NULL, "FILE",                                          \
+                      "checked against the model's own config.json, which is used"),                         \
+        OPTION_STRING_ROW("vocab_file", AT(vocab_file), NULL, "FILE",                                        \
+                          "checked against the model's own vocabulary, which is used")
+
+#define FINETUNE_TRAINING_ROWS                                                                               \
+    OPTION_INT_ROW("train_batch_size", AT(train_batch_size), "32", 1, 1e6,                                   \
+                   "sequences of an optimizer step"),                                                        \
+        OPTION_INT_ROW("gradient_accumulation_steps", AT(gradient_accumulation_steps), "1", 1, 1e6,          \
+                       "micro-batches of an optimizer step; must divide --train_batch_size"),                \
+        OPTION_REAL_ROW("learning_rate", AT(learning_rate), "5e-5", 0, 100,                                  \
+                        "rate at the end of the warm-up; it falls to 0 on a line"),                          \
+        OPTION_REAL_ROW("warmup_proportion", AT(warmup_proportion), "0.1", 0, 1,                             \
+                        "part of the steps in which the rate rises"),                                        \
+        OPTION_REAL_ROW("num_train_epochs", AT(num_train_epochs), "3.0", 0, 1e6,                             \
+                        "times through --train_file; whole ones"),                                           \
+        OPTION_REAL_ROW("max_steps", AT(max_steps), "-1.0", -1, 1e12, "steps in place of epochs"),           \
+        OPTION_INT_ROW("seed", AT(seed), "42", 0, 2147483647, "of the new head, data order and dropout"),    \
+        PRECISION_ROWS, LOSS_SCALE_ROW,                                                                      \
+        OPTION_CHOICE_ROW("device", AT(device), "auto", "auto|cpu|cuda",                                     \
+                          "where to compute; auto is the cpu, since cuda has not been tested on a GPU yet"), \
+        OPTION_FLAG_ROW("skip_checkpoint", AT(skip_checkpoint),                                              \
+                        "save neither checkpoints nor the fine-tuned model"),                                \
+        OPTION_INT_ROW("num_steps_per_checkpoint", AT(num_steps_per_checkpoint), "1000", 0, 1e12,            \
+                       "steps between checkpoints to resume from; 0: only when stopped"),                    \
+        OPTION_FLAG_ROW("resume_from_checkpoint", AT(resume_from_checkpoint),                                \
+                        "go on from the newest valid checkpoint of --output_dir, to the bit"),               \
+        OPTION_FLAG_ROW("allow_other_data", AT(allow_other_data),                                            \
+                        "resume although --train_file is not what the checkpoint was trained on")
+
+#define FINETUNE_LOG_ROWS                                                                                    \
+    OPTION_GROUP_ROW("logs"),                                                                                \
+        OPTION_INT_ROW("log_freq", AT(log_freq), "50", 1, 1e9, "steps between log lines"),                   \
+        OPTION_INT_ROW("throughput_warmup_steps", AT(throughput_warmup_steps), "0", 0, 1e9,                  \
+                       "steps that training_sequences_per_second leaves out"),                               \
+        RUN_LOG_ROWS,                                                                                        \
+        OPTION_FLAG_ROW("disable-progress-bar", AT(disable_progress_bar), "no live line on a terminal"),     \
+        OPTION_FLAG_ROW(                                                                                     \
+            "dry_run", AT(dry_run),                                                                          \
+            "check everything, say what would be computed and in how much memory, touch nothing")
+
+#endif

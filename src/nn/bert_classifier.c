@@ -57,7 +57,10 @@ void bert_classifier_loss(struct exec *x, tensor sums, const struct bert_classif
     if (c->problem == BERT_SINGLE_LABEL) {
         op->cross_entropy(x, a->loss, a->correct, a->dlogits, a->logits, labels, c->num_labels, scale);
     } else {
-        op->pointwise(x, a->loss, a->correct, a->dlogits, a->logits, labels,
+        /* of one number a row the batch has a vector */
+        tensor targets =
+            tensor_2d(labels.data, labels.dtype, tensor_count(labels) / c->num_labels, c->num_labels);
+        op->pointwise(x, a->loss, a->correct, a->dlogits, a->logits, targets,
                       c->problem == BERT_REGRESSION ? POINTWISE_SQUARED : POINTWISE_SIGMOID, scale);
     }
     op->sum(x, tensor_slice(sums, 0, 1), flat(a->loss));

@@ -250,6 +250,18 @@ struct status bert_config_parse(struct bert_config *c, const json_t *object, con
     return status_ok();
 }
 
+/* What a model with a classifier has beside; false without memory. */
+static bool add_labels(json_t *object, const struct bert_config *c)
+{
+    bool complete =
+        label_names_to_json(c->labels, object) &&
+        json_object_set_new(object, "problem_type", json_string(bert_problem_name(c->problem))) == 0;
+    return c->classifier_dropout == c->hidden_dropout_prob
+               ? complete
+               : complete &&
+                     json_object_set_new(object, "classifier_dropout", json_real(c->classifier_dropout)) == 0;
+}
+
 json_t *bert_config_to_json(const struct bert_config *c, const char *architecture)
 {
     json_t *object =
@@ -262,6 +274,10 @@ json_t *bert_config_to_json(const struct bert_config *c, const char *architectur
             json_decref(object);
             object = NULL;
         }
+    }
+    if (object != NULL && c->labels != NULL && !add_labels(object, c)) {
+        json_decref(object);
+        object = NULL;
     }
     return object;
 }

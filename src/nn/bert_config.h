@@ -4,6 +4,7 @@
 
 #include "core/json.h"
 #include "core/status.h"
+#include "nn/label_names.h"
 
 #include <stdint.h>
 
@@ -37,7 +38,8 @@ struct bert_config {
     /* Of a classifier (nn/bert_classifier.h); other models have the standard values. */
     int64_t num_labels; /* C */
     enum bert_problem problem;
-    double classifier_dropout; /* hidden_dropout_prob where the file has none */
+    double classifier_dropout;        /* hidden_dropout_prob where the file has none */
+    const struct label_names *labels; /* of the scores, borrowed; NULL: no classifier */
 };
 
 /* From a JSON object; `source` names it in messages.  Absent keys get the defaults of Devlin et al.;

@@ -13,6 +13,7 @@ static const struct {
     [NAMES_MLM] = {"cls.predictions.", "cls.predictions.*"},
     [NAMES_NSP] = {"cls.seq_relationship.", "cls.seq_relationship.*"},
     [NAMES_QA] = {"qa_outputs.", "qa_outputs.*"},
+    [NAMES_CLASSIFIER] = {"classifier.", "classifier.*"},
     [NAMES_BUFFER] = {NULL, "buffers"},
     [NAMES_OTHER] = {NULL, "others"},
 };

@@ -17,6 +17,7 @@ enum names_part {
     NAMES_MLM,        /* cls.predictions.* */
     NAMES_NSP,        /* cls.seq_relationship.* */
     NAMES_QA,         /* qa_outputs.* */
+    NAMES_CLASSIFIER, /* classifier.* */
     NAMES_BUFFER,     /* constants that old files hold, such as bert.embeddings.position_ids */
     NAMES_OTHER,      /* no part of these models */
     NAMES_N_PARTS,

@@ -99,6 +99,8 @@ static struct status open_from(struct session *s, struct model_dir *m, enum bert
     unsigned may_be_new = task == BERT_TASK_ENCODER ? 1U << NAMES_POOLER : 0;
     s->own_tokenizer = m->tokenizer;
     m->tokenizer = (struct tokenizer){0};
+    s->labels = m->labels; /* which bert.config views */
+    m->labels = NULL;
     s->tokenizer = &s->own_tokenizer;
     s->max_length = m->max_length;
     s->sentence = &s->files;
@@ -110,7 +112,7 @@ static struct status open_from(struct session *s, struct model_dir *m, enum bert
     if (!load_report_is_plain(&report)) {
         load_report_print(&report, m->path);
     }
-    return bert_batch_init(&s->batch, config.limits);
+    return batch_init(&s->batch, &s->bert.model.layout, config.limits);
 }
 
 struct status session_open(struct session *s, const char *path, enum bert_task task,
@@ -178,7 +180,7 @@ static struct status open_over(struct session *s, const struct session *model, e
     struct trainer_config config = config_of(&s->bert, limits, &o);
     TRY(init_scratch(s));
     TRY(trainer_init_shared(&s->model, &config, &model->model));
-    return bert_batch_init(&s->batch, limits);
+    return batch_init(&s->batch, &s->bert.model.layout, limits);
 }
 
 struct status session_open_shared(struct session *s, const struct session *model, enum bert_task task)
@@ -203,6 +205,7 @@ void session_close(struct session *s)
     tokenizer_scratch_fini(&s->scratch);
     if (!s->shared) {
         tokenizer_fini(&s->own_tokenizer);
+        label_names_destroy(s->labels);
         sentence_model_close(&s->files);
     }
     *s = (struct session){0};

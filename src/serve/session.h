@@ -36,6 +36,7 @@ struct session {
     struct sentence_model files;           /* what `sentence` views, where the session is no shared one */
     const struct sentence_model *sentence; /* how the model makes vectors */
     struct status sentence_status;         /* why kiln cannot make them, of session_open_model */
+    struct label_names *labels;            /* of a classifier, where the session is no shared one */
     bool shared;                           /* tokenizer and weights are another session's */
 };
 

@@ -3,6 +3,7 @@
 #include "text/tokenizer_open.h"
 #include "train/checkpoint.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 /* The first of two files that exists, or NULL. */
@@ -32,10 +33,10 @@ static struct status parse_config(struct model_dir *m, const json_t *root, const
                : status_ok();
 }
 
-static struct status read_config(struct model_dir *m)
+/* The caller json_decref's it. */
+static struct status read_config(struct model_dir *m, json_t **root)
 {
     char path[CHECKPOINT_PATH_BYTES];
-    json_t *root;
     if (find_file(path, m->path, "config.json", "bert_config.json") == NULL) {
         return status_error(
             STATUS_DATA,
@@ -43,10 +44,8 @@ static struct status read_config(struct model_dir *m)
             "directories)",
             m->path);
     }
-    TRY(json_read_object(&root, path));
-    struct status s = parse_config(m, root, path);
-    json_decref(root);
-    return s;
+    TRY(json_read_object(root, path));
+    return parse_config(m, *root, path);
 }
 
 static struct status read_tokenizer(struct model_dir *m)
@@ -101,9 +100,30 @@ static bool has_part(const struct model_files *files, enum names_part part)
     return false;
 }
 
-/* The heads tell more than "architectures", which trainers forget to change. */
-static enum bert_task task_of(const struct model_files *files)
+/* Whether config.json names the class of a task. */
+static bool names_class(const json_t *config, enum bert_task task)
 {
+    size_t i;
+    const json_t *name;
+    json_array_foreach(json_object_get(config, "architectures"), i, name)
+    {
+        if (json_is_string(name) && strcmp(json_string_value(name), bert_task_class(task)) == 0) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* The heads tell more than "architectures", which trainers forget to change; but whether a classifier is of texts or of
+ * tokens only that says, and without it the pooler, which tokens have none of. */
+static enum bert_task task_of(const struct model_files *files, const json_t *config)
+{
+    if (has_part(files, NAMES_CLASSIFIER)) {
+        bool tokens =
+            names_class(config, BERT_TASK_TOKEN_CLASSIFICATION) ||
+            (!names_class(config, BERT_TASK_SEQUENCE_CLASSIFICATION) && !has_part(files, NAMES_POOLER));
+        return tokens ? BERT_TASK_TOKEN_CLASSIFICATION : BERT_TASK_SEQUENCE_CLASSIFICATION;
+    }
     if (has_part(files, NAMES_QA)) {
         return BERT_TASK_QUESTION_ANSWERING;
     }
@@ -112,6 +132,29 @@ static enum bert_task task_of(const struct model_files *files)
                                                                            : BERT_TASK_MASKED_LM;
     }
     return BERT_TASK_ENCODER;
+}
+
+static struct status read_labels(struct model_dir *m, const json_t *config)
+{
+    m->labels = calloc(1, sizeof *m->labels);
+    if (m->labels == NULL) {
+        return status_error(STATUS_MEMORY, "out of memory for the names of labels");
+    }
+    m->config.labels = m->labels;
+    if (m->task == BERT_TASK_TOKEN_CLASSIFICATION) {
+        m->config.problem = BERT_SINGLE_LABEL;
+    }
+    return label_names_parse(m->labels, config, m->config.num_labels, m->path);
+}
+
+/* Everything that config.json has a say in. */
+static struct status open_files(struct model_dir *m, const json_t *config)
+{
+    TRY(read_tokenizer(m));
+    TRY(model_files_open(&m->files, m->path));
+    TRY(check_vocab_size(m));
+    m->task = task_of(&m->files, config);
+    return bert_task_has_classifier(m->task) ? read_labels(m, config) : status_ok();
 }
 
 static struct status open_all(struct model_dir *m)
@@ -131,12 +174,13 @@ static struct status open_all(struct model_dir *m)
         TRY(checkpoint_open_model(&c, m->path));
         checkpoint_close(&c);
     }
-    TRY(read_config(m));
-    TRY(read_tokenizer(m));
-    TRY(model_files_open(&m->files, m->path));
-    TRY(check_vocab_size(m));
-    m->task = task_of(&m->files);
-    return status_ok();
+    json_t *config = NULL;
+    struct status s = read_config(m, &config);
+    if (!failed(s)) {
+        s = open_files(m, config);
+    }
+    json_decref(config);
+    return s;
 }
 
 struct status model_dir_open(struct model_dir *m, const char *path)
@@ -154,5 +198,6 @@ void model_dir_close(struct model_dir *m)
 {
     model_files_close(&m->files);
     tokenizer_fini(&m->tokenizer);
+    label_names_destroy(m->labels);
     *m = (struct model_dir){0};
 }

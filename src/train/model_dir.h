@@ -19,9 +19,10 @@ struct model_dir {
     char path[MODEL_DIR_PATH_BYTES];
     struct bert_config config; /* vocab_size: of the vocabulary, without rows that pad the files */
     struct tokenizer tokenizer;
-    int64_t max_length;  /* tokens that it reads: at most the model's positions */
-    int64_t vocab_rows;  /* in the files: the vocabulary, or more */
-    enum bert_task task; /* what the files hold: the heads that they have */
+    int64_t max_length;         /* tokens that it reads: at most the model's positions */
+    int64_t vocab_rows;         /* in the files: the vocabulary, or more */
+    enum bert_task task;        /* what the files hold: the heads that they have */
+    struct label_names *labels; /* config.labels of a model with a classifier; owned */
     struct model_files files;
 };
 

@@ -1,0 +1,42 @@
+/* label_names: what the scores of a classifier are called, in order, as "id2label" and "label2id" of Hugging Face's
+ * config.json say it. */
+#ifndef KILN_NN_LABEL_NAMES_H
+#define KILN_NN_LABEL_NAMES_H
+
+#include "core/buf.h"
+#include "core/json.h"
+
+struct label_names {
+    struct buf text;   /* the names, each ended by a NUL */
+    struct buf starts; /* size_t: where each begins */
+    struct buf order;  /* int64_t: the labels by name, for finding */
+    int64_t n;
+};
+
+/* Safe on a zeroed struct, which is a list without names. */
+void label_names_fini(struct label_names *l);
+
+/* On the heap, by calloc: the same, and the struct. */
+void label_names_destroy(struct label_names *l);
+
+/* Appends a name; label_names_find finds it after label_names_index.  STATUS_MEMORY. */
+struct status label_names_add(struct label_names *l, const char *name, size_t n);
+struct status label_names_index(struct label_names *l);
+
+/* Indexed in order, each name once: whole numbers by their value if all are such, else by their bytes. */
+struct status label_names_sort(struct label_names *l);
+
+/* Of label i; borrowed until the next change. */
+const char *label_names_get(const struct label_names *l, int64_t i);
+
+/* The first label of this name; -1: there is none. */
+int64_t label_names_find(const struct label_names *l, const char *name, size_t n);
+
+/* From "id2label" of a configuration, which has num_labels; without it "LABEL_0" and so on.  Indexed. */
+struct status label_names_parse(struct label_names *l, const json_t *config, int64_t num_labels,
+                                const char *source);
+
+/* Sets "id2label" and "label2id"; false without memory. */
+bool label_names_to_json(const struct label_names *l, json_t *config);
+
+#endif

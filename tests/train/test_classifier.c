@@ -1,0 +1,139 @@
+/* Classifiers of Hugging Face's classes (tests/golden/make_classify.py): their directories are read with task, problem and
+ * names of labels; logits and losses are those of `transformers` within 1e-5, of every problem; and what is saved is read
+ * as the same. */
+#define _GNU_SOURCE
+#include "session_case.h"
+
+#include "data/bert_batch.h"
+#include "nn/bert_model.h"
+#include "train/trainer_state.h"
+
+enum { B = 3, S = 24, MOST = B * S * 5 };
+
+struct golden {
+    const char *name;
+    enum bert_task task;
+    enum bert_problem problem;
+    int64_t n_labels;
+    const char *last; /* label */
+};
+
+static const struct golden cases[] = {
+    {"single", BERT_TASK_SEQUENCE_CLASSIFICATION, BERT_SINGLE_LABEL, 3,
+     "ja, \xC3\xBC"
+     "berall"},
+    {"multi", BERT_TASK_SEQUENCE_CLASSIFICATION, BERT_MULTI_LABEL, 4, "d"},
+    {"regression", BERT_TASK_SEQUENCE_CLASSIFICATION, BERT_REGRESSION, 1, "LABEL_0"},
+    {"tokens", BERT_TASK_TOKEN_CLASSIFICATION, BERT_SINGLE_LABEL, 5, "I-LOC"},
+};
+
+static int64_t read_entry(const struct safetensors *file, const char *case_name, const char *what, void *data,
+                          enum dtype dtype)
+{
+    char name[64];
+    snprintf(name, sizeof name, "%s%s%s", case_name, *case_name == '\0' ? "" : ":", what);
+    const struct safetensors_entry *e = safetensors_find(file, name);
+    EXPECT(e != NULL, "%s is missing", name);
+    tensor t =
+        e->n_dims == 1 ? tensor_1d(data, dtype, e->dims[0]) : tensor_2d(data, dtype, e->dims[0], e->dims[1]);
+    EXPECT(tensor_count(t) <= MOST, "%s is large", name);
+    EXPECT_OK(safetensors_read(e, t));
+    return tensor_count(t);
+}
+
+static void fill(struct batch_step *step, const struct safetensors *file, const struct golden *g)
+{
+    int32_t ids[MOST], types[MOST], lengths[MOST], labels[MOST];
+    struct batch *b = &step->micro[0];
+    bool numbers = g->problem != BERT_SINGLE_LABEL;
+    read_entry(file, "", "ids", ids, DTYPE_I32);
+    read_entry(file, "", "types", types, DTYPE_I32);
+    read_entry(file, "", "lengths", lengths, DTYPE_I32);
+    int64_t n = read_entry(file, g->name, "labels", labels, numbers ? DTYPE_F32 : DTYPE_I32);
+    for (int i = 0; i < B; i++) {
+        int64_t n_first = 0;
+        while (n_first < lengths[i] && types[i * S + n_first] == 0) {
+            n_first++;
+        }
+        memcpy(bert_batch_add(b, lengths[i], n_first, -1, i), ids + i * S, (size_t)lengths[i] * sizeof *ids);
+    }
+    memcpy(b->fields[BERT_CLASS_LABELS], labels, (size_t)n * sizeof *labels);
+    batch_finish(b, 0);
+    batch_step_count(step);
+}
+
+static void expect_golden(struct trainer *t, const struct batch_step *step, const struct safetensors *file,
+                          const struct golden *g)
+{
+    double wanted[MOST], loss, worst = 0, scale = 1;
+    struct trainer_result r;
+    stage_infer(&t->stage, &step->micro[0]);
+    EXPECT_OK(t->x.status);
+    tensor logits = stage_head_output(&t->stage, BERT_CLASS_LOGITS);
+    int64_t n = read_entry(file, g->name, "logits", wanted, DTYPE_F64);
+    for (int64_t i = 0; i < n; i++) {
+        worst = fmax(worst, fabs(tensor_get(logits, i) - wanted[i]));
+        scale = fmax(scale, fabs(wanted[i]));
+    }
+    EXPECT(worst <= 1e-5 * scale, "%s: logits differ by %g of %g", g->name, worst, scale);
+    read_entry(file, g->name, "loss", &loss, DTYPE_F64);
+    EXPECT_OK(trainer_evaluate(t, step, &r));
+    EXPECT_NEAR(trainer_result_loss(&r), loss, 1e-5 * fmax(1, loss));
+    printf("%s: logits within %.2g of %.3g, loss %.7f of %.7f\n", g->name, worst, scale,
+           trainer_result_loss(&r), loss);
+}
+
+/* Reads `path`, and saves what was read as `to`, if that is not NULL. */
+static void check_directory(const struct safetensors *file, const struct golden *g, const char *path,
+                            const char *to)
+{
+    struct model_dir m;
+    struct trainer t;
+    struct load_report report;
+    struct batch_step step;
+    EXPECT_OK(model_dir_open(&m, path));
+    EXPECT(m.task == g->task && m.config.problem == g->problem && m.config.num_labels == g->n_labels &&
+               m.config.classifier_dropout == 0.25,
+           "%s: %s, %s, %lld labels, dropout %g", path, bert_task_class(m.task),
+           bert_problem_name(m.config.problem), (long long)m.config.num_labels, m.config.classifier_dropout);
+    EXPECT(strcmp(label_names_get(m.labels, g->n_labels - 1), g->last) == 0, "%s: the last label is %s", path,
+           label_names_get(m.labels, g->n_labels - 1));
+    struct bert_model bert = bert_model(&m.config, m.task);
+    struct trainer_config config = {.model = &bert.model,
+                                    .device = &device_cpu,
+                                    .ops = ops_cpu(),
+                                    .precision = {.dtype = DTYPE_F32},
+                                    .optimizer = optimizer_defaults(OPTIMIZER_ADAMW),
+                                    .limits = bert_batch_limits(B, S, 0),
+                                    .training = true};
+    EXPECT_OK(trainer_init(&t, &config));
+    EXPECT_OK(trainer_state_load(&t, &m, m.task, 0, &report));
+    EXPECT_OK(batch_step_init(&step, 1, &bert.model.layout, config.limits));
+    fill(&step, file, g);
+    expect_golden(&t, &step, file, g);
+    if (to != NULL) {
+        struct model_dir_contents c = {.task = m.task, .config = &m.config, .tokenizer = &m.tokenizer};
+        EXPECT_OK(trainer_state_export(&t, to, &c));
+    }
+    batch_step_fini(&step);
+    trainer_fini(&t);
+    model_dir_close(&m);
+}
+
+int main(void)
+{
+    struct safetensors file;
+    char directory[SESSION_CASE_PATH], path[SESSION_CASE_PATH + 32], saved[SESSION_CASE_PATH + 32];
+    session_case_directory(directory, sizeof directory);
+    EXPECT_OK(safetensors_open(&file, KILN_SOURCE_DIR "/tests/golden/classify.safetensors"));
+    session_case_write(&file, directory, NULL);
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        snprintf(path, sizeof path, "%s/%s", directory, cases[i].name);
+        snprintf(saved, sizeof saved, "%s/%s_saved", directory, cases[i].name);
+        check_directory(&file, &cases[i], path, saved);
+        check_directory(&file, &cases[i], saved, NULL);
+    }
+    safetensors_close(&file);
+    EXPECT_OK(file_remove_tree(directory));
+    return 0;
+}

@@ -6,6 +6,23 @@
 #include "cmd/precision_flags.h"
 #include "cmd/run_log_flags.h"
 
+#define FINETUNE_PLACE_ROWS(output_help)                                                                     \
+    OPTION_REQUIRED_ROW(                                                                                     \
+        "init_checkpoint", AT(init_checkpoint), "DIR",                                                       \
+        "the model to start from: a checkpoint, or a directory as `transformers` writes it"),                \
+        OPTION_REQUIRED_ROW("output_dir", AT(output_dir), "DIR", output_help)
+
+/* With the names that scripts of `transformers` have for it. */
+#define FINETUNE_PREDICT_ROWS(predict_help)                                                                  \
+    OPTION_STRING_ROW("predict_file", AT(predict_file), NULL, "FILE", predict_help),                         \
+        OPTION_STRING_ROW("validation_file", AT(predict_file), NULL, "FILE", "the same as --predict_file"),  \
+        OPTION_STRING_ROW("test_file", AT(predict_file), NULL, "FILE", "the same as --predict_file")
+
+#define FINETUNE_DO_ROWS(predict_help, eval_help)                                                            \
+    OPTION_FLAG_ROW("do_train", AT(do_train), "fine-tune on --train_file"),                                  \
+        OPTION_FLAG_ROW("do_predict", AT(do_predict), predict_help),                                         \
+        OPTION_FLAG_ROW("do_eval", AT(do_eval), eval_help)
+
 #define FINETUNE_MODEL_ROWS                                                                                  \
     OPTION_STRING_ROW("config_file", AT(config_file), NULL, "FILE",                                          \
                       "checked against the model's own config.json, which is used"),                         \

@@ -17,18 +17,13 @@ struct squad_args {
 
 static const struct option options[] = {
     OPTION_GROUP_ROW("input and output"),
-    OPTION_REQUIRED_ROW("init_checkpoint", AT(init_checkpoint), "DIR",
-                        "the model to start from: a checkpoint, or a directory as `transformers` writes it"),
-    OPTION_REQUIRED_ROW(
-        "output_dir", AT(output_dir), "DIR",
+    FINETUNE_PLACE_ROWS(
         "where the fine-tuned model, predictions.json, nbest_predictions.json and log.jsonl are written"),
     OPTION_STRING_ROW("train_file", AT(train_file), NULL, "FILE", "SQuAD-format questions to train on"),
     OPTION_STRING_ROW("predict_file", AT(predict_file), NULL, "FILE", "SQuAD-format questions to answer"),
     FINETUNE_MODEL_ROWS,
     OPTION_STRING_ROW("bert_model", OWN(bert_model), "bert", "NAME", "part of the name of the feature cache"),
-    OPTION_FLAG_ROW("do_train", AT(do_train), "fine-tune on --train_file"),
-    OPTION_FLAG_ROW("do_predict", AT(do_predict), "answer --predict_file"),
-    OPTION_FLAG_ROW("do_eval", AT(do_eval), "score the predictions: exact match and F1"),
+    FINETUNE_DO_ROWS("answer --predict_file", "score the predictions: exact match and F1"),
     OPTION_STRING_ROW("eval_script", OWN(eval_script), NULL, "FILE",
                       "score with this Python script instead of the built-in metric"),
     OPTION_GROUP_ROW("text"),

@@ -1,0 +1,80 @@
+/* kiln classify: the command line of train/classify.h. */
+#include "cmd/commands.h"
+#include "cmd/finetune_flags.h"
+#include "cmd/launcher_flags.h"
+#include "train/classify.h"
+
+#include <stddef.h>
+
+struct classify_args {
+    struct classify_options run;
+    struct launcher_flags launcher;
+};
+
+#define AT(field)  offsetof(struct classify_args, run.run.field)
+#define OWN(field) offsetof(struct classify_args, run.field)
+
+static const struct option options[] = {
+    OPTION_GROUP_ROW("input and output"),
+    FINETUNE_PLACE_ROWS("where the fine-tuned model, predictions.jsonl and log.jsonl are written"),
+    OPTION_STRING_ROW("train_file", AT(train_file), NULL, "FILE",
+                      "texts and labels to train on: .csv, .tsv or, for JSON lines, .json or .jsonl"),
+    FINETUNE_PREDICT_ROWS("texts to classify, in the same form"),
+    OPTION_STRING_ROW("text_column_name", OWN(text_column_name), NULL, "NAME",
+                      "column of the text; without it sentence, text, or the first of a pair of GLUE's"),
+    OPTION_STRING_ROW("text_pair_column_name", OWN(text_pair_column_name), NULL, "NAME",
+                      "column of the second text of pairs; without it sentence2 or another of GLUE's"),
+    OPTION_STRING_ROW("label_column_name", OWN(label_column_name), NULL, "NAME",
+                      "column of the label; without it label or labels"),
+    OPTION_STRING_ROW(
+        "label_separator", OWN(label_separator), NULL, "CHARACTER",
+        "between the labels of a text with several; a comma without it, and nothing in JSON's lists"),
+    OPTION_STRING_ROW(
+        "problem_type", OWN(problem_type), "auto", "NAME",
+        "what labels are: single_label_classification, multi_label_classification or regression; "
+        "auto: as the model's config.json says, or for a new classifier lists are several labels, "
+        "numbers with a point regression, all else one label"),
+    FINETUNE_MODEL_ROWS,
+    FINETUNE_DO_ROWS("classify --predict_file",
+                     "score the predictions by GLUE's metrics; implies --do_predict"),
+    OPTION_GROUP_ROW("text"),
+    OPTION_INT_ROW("max_seq_length", AT(max_seq_length), "128", 5, 65536,
+                   "tokens of a text or pair; what is longer loses its end, of a pair the longer text's"),
+    OPTION_FLAG_ROW("do_lower_case", AT(do_lower_case),
+                    "lower case and strip accents; implied by an uncased model"),
+    OPTION_GROUP_ROW("training"),
+    FINETUNE_TRAINING_ROWS,
+    OPTION_REAL_ROW("weight_decay", OWN(weight_decay), "0", 0, 10, "of matrices, by AdamW"),
+    OPTION_GROUP_ROW("prediction"),
+    OPTION_INT_ROW("predict_batch_size", AT(predict_batch_size), "8", 1, 1e6,
+                   "texts at once, sorted by length"),
+    FINETUNE_LOG_ROWS,
+    LAUNCHER_FLAG_ROWS(offsetof(struct classify_args, launcher)),
+    {0},
+};
+
+static struct status run(const void *args, int n_positional, const char *const *positional)
+{
+    (void)n_positional, (void)positional;
+    const struct classify_args *a = args;
+    struct classify_options o = a->run;
+    TRY(launcher_check_alone(&a->launcher));
+    json_t *flags = option_values(&command_classify, args);
+    o.run.flags = flags;
+    o.run.do_predict = o.run.do_predict || o.run.do_eval;
+    struct status s = classify_run(&o);
+    json_decref(flags);
+    return s;
+}
+
+const struct command command_classify = {
+    .name = "classify",
+    .summary = "fine-tune BERT to tell what texts or pairs of texts are, and classify them",
+    .details = "The fine-tuned model goes to OUTPUT_DIR/model, for `transformers` too.  Labels are those of "
+               "the model, or "
+               "for a new classifier those of --train_file: sorted, numbers as numbers.",
+    .positional_usage = "",
+    .options = options,
+    .args_bytes = sizeof(struct classify_args),
+    .run = run,
+};

@@ -1,0 +1,281 @@
+#include "data/class_examples.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* ---- columns ---- */
+
+/* The first row whose columns are there is taken.  Source: task_to_keys of run_glue.py. */
+static const char *const usual_texts[][2] = {
+    {"sentence1", "sentence2"}, {"premise", "hypothesis"}, {"question1", "question2"},
+    {"question", "sentence"},   {"sentence", NULL},        {"text", NULL},
+};
+
+static struct status no_column(const struct table_file *t, const char *name, const char *flag)
+{
+    struct buf has = {0};
+    const char *at = t->names.data;
+    for (int64_t i = 0; i < t->n_columns; i++, at += strlen(at) + 1) {
+        buf_printf(&has, "%s%.40s", i == 0 ? "" : ", ", at);
+    }
+    struct status s = status_error(STATUS_DATA, "%s has no column %s; it has %.200s: name one by %s", t->path,
+                                   name, buf_text(&has), flag);
+    buf_fini(&has);
+    return s;
+}
+
+static struct status find_named(const struct table_file *t, int64_t *column, const char *name,
+                                const char *flag)
+{
+    *column = name == NULL ? -1 : table_file_column(t, name);
+    return name != NULL && *column < 0 ? no_column(t, name, flag) : status_ok();
+}
+
+static int64_t find_first(const struct table_file *t, const char *const *names)
+{
+    int64_t column = -1;
+    for (; *names != NULL && column < 0; names++) {
+        column = table_file_column(t, *names);
+    }
+    return column;
+}
+
+static struct status find_texts(struct class_examples *e, const struct class_columns *c)
+{
+    const struct table_file *t = &e->table;
+    if (c->text != NULL || c->pair != NULL) {
+        TRY(find_named(t, &e->text, c->text == NULL ? "text" : c->text, "--text_column_name"));
+        return find_named(t, &e->pair, c->pair, "--text_pair_column_name");
+    }
+    for (size_t i = 0; i < sizeof usual_texts / sizeof usual_texts[0]; i++) {
+        e->text = table_file_column(t, usual_texts[i][0]);
+        e->pair = usual_texts[i][1] == NULL ? -1 : table_file_column(t, usual_texts[i][1]);
+        if (e->text >= 0 && (usual_texts[i][1] == NULL || e->pair >= 0)) {
+            return status_ok();
+        }
+    }
+    return no_column(t, "for texts with a usual name (sentence, text, sentence1 and sentence2)",
+                     "--text_column_name and --text_pair_column_name");
+}
+
+struct status class_examples_open(struct class_examples *e, const char *path, const struct class_columns *c)
+{
+    *e = (struct class_examples){.separator = c->separator};
+    TRY(table_file_open(&e->table, path));
+    struct status s = find_texts(e, c);
+    e->label = find_first(&e->table, (const char *const[]){"label", "labels", NULL});
+    e->id = find_first(&e->table, (const char *const[]){"id", "idx", "index", NULL});
+    if (!failed(s) && c->label != NULL) {
+        s = find_named(&e->table, &e->label, c->label, "--label_column_name");
+    }
+    if (failed(s)) {
+        class_examples_fini(e);
+    }
+    return s;
+}
+
+void class_examples_fini(struct class_examples *e)
+{
+    labelled_texts_fini(&e->texts);
+    table_file_close(&e->table);
+    *e = (struct class_examples){0};
+}
+
+/* ---- labels ---- */
+
+/* The labels of a row, one after the other. */
+struct label_reader {
+    struct table_cell cell;
+    const char *at;
+    int64_t left; /* in a list */
+    char separator;
+};
+
+static struct label_reader labels_of(const struct class_examples *e, int64_t row, enum bert_problem problem)
+{
+    struct table_cell cell = table_file_cell(&e->table, row, e->label);
+    bool many = problem == BERT_MULTI_LABEL && !cell.is_list;
+    return (struct label_reader){cell, cell.n_items > 0 && (!many || cell.n > 0) ? cell.text : NULL,
+                                 cell.n_items, many ? e->separator : '\0'};
+}
+
+static bool next_label(struct label_reader *r, const char **name, size_t *n)
+{
+    if (r->at == NULL) {
+        return false;
+    }
+    *name = r->at;
+    *n = r->separator == '\0' ? strlen(r->at) : strcspn(r->at, (const char[]){r->separator, '\0'});
+    bool more = r->separator == '\0' ? --r->left > 0 : r->at[*n] != '\0';
+    r->at = more ? r->at + *n + 1 : NULL;
+    return true;
+}
+
+static bool is_number(const char *text, double *value)
+{
+    char *end;
+    *value = strtod(text, &end);
+    return end != text && *end == '\0' && isfinite(*value);
+}
+
+enum bert_problem class_examples_problem(const struct class_examples *e)
+{
+    bool numbers = e->table.n_rows > 0, points = false;
+    for (int64_t i = 0; i < e->table.n_rows; i++) {
+        struct table_cell cell = table_file_cell(&e->table, i, e->label);
+        double value;
+        if (cell.is_list) {
+            return BERT_MULTI_LABEL;
+        }
+        numbers = numbers && is_number(cell.text, &value);
+        points = points || strpbrk(cell.text, ".eE") != NULL;
+    }
+    return numbers && points ? BERT_REGRESSION : BERT_SINGLE_LABEL;
+}
+
+static struct status wrong_label(const struct class_examples *e, int64_t row, const char *what,
+                                 const char *label)
+{
+    return status_error(STATUS_DATA, "%s line %lld: %s%.80s", e->table.path,
+                        (long long)table_file_line(&e->table, row), what, label);
+}
+
+struct status class_examples_names(const struct class_examples *e, enum bert_problem problem,
+                                   struct label_names *names)
+{
+    if (problem == BERT_REGRESSION) {
+        return label_names_parse(names, NULL, 1, "");
+    }
+    for (int64_t i = 0; i < e->table.n_rows; i++) {
+        struct label_reader r = labels_of(e, i, problem);
+        const char *name;
+        size_t n;
+        if (!r.cell.is_there) {
+            return wrong_label(e, i, "there is no label", "");
+        }
+        while (next_label(&r, &name, &n)) {
+            TRY(label_names_add(names, name, n));
+        }
+        if (names->n > 1 << 20) { /* most of them are repeated */
+            TRY(label_names_sort(names));
+        }
+    }
+    return label_names_sort(names);
+}
+
+/* As the batch holds them; nothing in a row without labels. */
+static struct status encode_labels(const struct class_examples *e, int64_t row, const struct bert_config *c,
+                                   int32_t *labels)
+{
+    struct label_reader r = labels_of(e, row, c->problem);
+    int64_t at = 0, width = e->texts.width;
+    const char *name;
+    size_t n;
+    for (int64_t i = 0; i < width; i++) {
+        labels[i] = c->problem == BERT_SINGLE_LABEL ? -1 : BATCH_NO_NUMBER;
+        labels[i] = c->problem == BERT_MULTI_LABEL && r.cell.is_there ? 0 : labels[i]; /* the bits of 0 */
+    }
+    while (next_label(&r, &name, &n)) {
+        int64_t label = c->problem == BERT_REGRESSION ? at++ : label_names_find(c->labels, name, n);
+        double value = 1;
+        if (c->problem == BERT_REGRESSION && (!is_number(name, &value) || label >= width)) {
+            return wrong_label(e, row, "not the numbers of this regression: ", name);
+        }
+        if (label < 0 && strcmp(name, "-1") == 0 && c->problem == BERT_SINGLE_LABEL) {
+            return status_ok(); /* GLUE's mark of no label */
+        }
+        if (label < 0) {
+            return wrong_label(e, row, "the model has no label ", name);
+        }
+        float number = (float)value;
+        if (c->problem == BERT_SINGLE_LABEL) {
+            labels[0] = (int32_t)label;
+        } else {
+            memcpy(&labels[label], &number, sizeof number);
+        }
+    }
+    return status_ok();
+}
+
+/* ---- tokens ---- */
+
+/* From the crate tokenizers, truncate_encodings. */
+void class_examples_cut(int64_t *a, int64_t *b, int64_t room)
+{
+    bool swap = *a > *b;
+    int64_t shorter = swap ? *b : *a, longer = swap ? *a : *b;
+    if (shorter + longer > room) {
+        longer = shorter > room ? shorter : (shorter > room - shorter ? shorter : room - shorter);
+        if (shorter + longer > room) {
+            shorter = room / 2;
+            longer = shorter + room % 2;
+        }
+    }
+    *a = swap ? longer : shorter;
+    *b = swap ? shorter : longer;
+}
+
+struct encoding {
+    struct tokenizer_scratch scratch;
+    struct id_list a, b, whole;
+    int32_t *labels; /* [width] */
+};
+
+static bool put(struct id_list *out, const struct id_list *ids, int64_t n, int32_t separator)
+{
+    bool room = true;
+    for (int64_t i = 0; i < n; i++) {
+        room = room && id_list_append(out, ids->ids[i]);
+    }
+    return room && id_list_append(out, separator);
+}
+
+static struct status encode_row(struct class_examples *e, struct encoding *x, int64_t row, int64_t max_length)
+{
+    struct table_cell a = table_file_cell(&e->table, row, e->text),
+                      b = table_file_cell(&e->table, row, e->pair);
+    const int32_t *special = x->scratch.tokenizer->special;
+    bool pair = e->pair >= 0;
+    x->a.n = x->b.n = x->whole.n = 0;
+    TRY(tokenizer_encode_ids(&x->scratch, &x->a, a.text, a.n));
+    TRY(tokenizer_encode_ids(&x->scratch, &x->b, b.text, b.n));
+    int64_t n_a = (int64_t)x->a.n, n_b = (int64_t)x->b.n, room = max_length - (pair ? 3 : 2);
+    e->n_cut += n_a + n_b > room;
+    class_examples_cut(&n_a, &n_b, room);
+    bool has_room = id_list_append(&x->whole, special[SPECIAL_BEGIN]) &&
+                    put(&x->whole, &x->a, n_a, special[SPECIAL_SEPARATOR]) &&
+                    (!pair || put(&x->whole, &x->b, n_b, special[SPECIAL_SEPARATOR]));
+    return has_room ? labelled_texts_add(&e->texts, x->whole.ids, (int64_t)x->whole.n, n_a + 2, x->labels)
+                    : status_error(STATUS_MEMORY, "out of memory for the tokens of a text");
+}
+
+static struct status encode_all(struct class_examples *e, struct encoding *x, int64_t max_length,
+                                const struct bert_config *c, bool with_labels)
+{
+    struct class_examples unlabelled = *e;
+    unlabelled.label = -1;
+    for (int64_t i = 0; i < e->table.n_rows; i++) {
+        TRY(encode_labels(with_labels ? e : &unlabelled, i, c, x->labels));
+        TRY(encode_row(e, x, i, max_length));
+    }
+    return status_ok();
+}
+
+struct status class_examples_encode(struct class_examples *e, const struct tokenizer *tokenizer,
+                                    int64_t max_seq_length, const struct bert_config *c, bool with_labels)
+{
+    struct encoding x = {0};
+    e->texts.width = c->problem == BERT_SINGLE_LABEL ? 1 : c->num_labels;
+    TRY(tokenizer_require(tokenizer, 1U << SPECIAL_BEGIN | 1U << SPECIAL_SEPARATOR, "a text to classify"));
+    TRY(tokenizer_scratch_init(&x.scratch, tokenizer));
+    x.labels = malloc((size_t)e->texts.width * sizeof *x.labels);
+    struct status s = x.labels == NULL ? status_error(STATUS_MEMORY, "out of memory for labels")
+                                       : encode_all(e, &x, max_seq_length, c, with_labels);
+    tokenizer_scratch_fini(&x.scratch);
+    id_list_fini(&x.a);
+    id_list_fini(&x.b);
+    id_list_fini(&x.whole);
+    free(x.labels);
+    return s;
+}

@@ -1,0 +1,45 @@
+/* class_examples: texts, or pairs of them, and what they are to be classified as, from a table (data/table_file.h).
+ *
+ * The rule: a pair that is too long loses the ends of its longer text, both where both are, as `transformers`' truncation
+ * "longest_first" cuts.  Several labels of a text are a JSON array, or in a cell of text separated by a character. */
+#ifndef KILN_DATA_CLASS_EXAMPLES_H
+#define KILN_DATA_CLASS_EXAMPLES_H
+
+#include "data/labelled_texts.h"
+#include "data/table_file.h"
+#include "nn/bert_config.h"
+#include "text/tokenizer.h"
+
+/* Names of columns.  NULL: the usual ones, those of GLUE's tables or "text"; "label" or "labels". */
+struct class_columns {
+    const char *text, *pair, *label;
+    char separator; /* of labels in a cell */
+};
+
+struct class_examples {
+    struct table_file table;
+    int64_t text, pair, label, id; /* columns; -1: there is none */
+    char separator;
+    struct labelled_texts texts; /* by class_examples_encode */
+    int64_t n_cut;               /* texts that were too long */
+};
+
+/* Reads the table and finds its columns; `path` is borrowed.  STATUS_DATA names those that it has. */
+struct status class_examples_open(struct class_examples *e, const char *path, const struct class_columns *c);
+void class_examples_fini(struct class_examples *e);
+
+/* What the labels look like: lists are many labels, numbers with a point are regression, everything else is one. */
+enum bert_problem class_examples_problem(const struct class_examples *e);
+
+/* Appends the names of all labels to `names`, which is zeroed, and sorts them.  STATUS_DATA: a row has no label. */
+struct status class_examples_names(const struct class_examples *e, enum bert_problem problem,
+                                   struct label_names *names);
+
+/* Makes e->texts, with the labels of the configuration, or without any.  STATUS_DATA: a label is not among its names. */
+struct status class_examples_encode(struct class_examples *e, const struct tokenizer *tokenizer,
+                                    int64_t max_seq_length, const struct bert_config *c, bool with_labels);
+
+/* Lengths of two texts after truncation to `room` tokens in all. */
+void class_examples_cut(int64_t *a, int64_t *b, int64_t room);
+
+#endif

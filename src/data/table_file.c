@@ -1,0 +1,347 @@
+#include "data/table_file.h"
+
+#include "core/json.h"
+#include "io/file.h"
+
+#include <string.h>
+#include <strings.h>
+
+struct stored_cell {
+    size_t start, n;
+    int64_t n_items;
+    bool is_there, is_list;
+};
+
+struct stored_row {
+    int64_t first, n; /* in the cells: of the columns that were known then */
+    int64_t line;
+};
+
+/* What is read, and how far. */
+struct reader {
+    struct table_file *t;
+    const char *at, *end;
+    int64_t line;
+    char separator;
+    bool quotes;
+};
+
+static struct status wrong(const struct reader *r, const char *what)
+{
+    return status_error(STATUS_DATA, "%s line %lld: %s", r->t->path, (long long)r->line, what);
+}
+
+static struct status table_status(const struct table_file *t)
+{
+    TRY(buf_status(&t->names));
+    TRY(buf_status(&t->text));
+    TRY(buf_status(&t->cells));
+    return buf_status(&t->rows);
+}
+
+static struct stored_cell *cells_of(const struct table_file *t)
+{
+    return (struct stored_cell *)(void *)t->cells.data;
+}
+
+static const struct stored_row *rows_of(const struct table_file *t)
+{
+    return (const struct stored_row *)(const void *)t->rows.data;
+}
+
+int64_t table_file_column(const struct table_file *t, const char *name)
+{
+    const char *at = t->names.data;
+    for (int64_t i = 0; i < t->n_columns; i++, at += strlen(at) + 1) {
+        if (strcmp(at, name) == 0) {
+            return i;
+        }
+    }
+    return -1;
+}
+
+static struct status add_column(const struct reader *r, const char *name)
+{
+    struct table_file *t = r->t;
+    if (t->n_columns == TABLE_MOST_COLUMNS) {
+        return wrong(r, "more columns than a table may have");
+    }
+    if (table_file_column(t, name) >= 0) {
+        return status_error(STATUS_DATA, "%s: two columns are called \"%.100s\"", t->path, name);
+    }
+    buf_append(&t->names, name, strlen(name) + 1);
+    t->n_columns++;
+    return buf_status(&t->names);
+}
+
+/* ---- CSV and TSV ---- */
+
+static bool at_line_end(const struct reader *r)
+{
+    return r->at == r->end || *r->at == '\n' || (*r->at == '\r' && r->at + 1 < r->end && r->at[1] == '\n');
+}
+
+static void skip_line_end(struct reader *r)
+{
+    r->at += r->at < r->end && *r->at == '\r';
+    r->at += r->at < r->end;
+    r->line++;
+}
+
+/* The inside of quotes, the opening one taken. */
+static struct status read_quoted(struct reader *r, struct buf *out)
+{
+    for (;; r->at++) {
+        if (r->at == r->end) {
+            return wrong(r, "the file ends inside quotes");
+        }
+        if (*r->at == '"' && (r->at + 1 == r->end || r->at[1] != '"')) {
+            r->at++;
+            break;
+        }
+        r->at += *r->at == '"';
+        r->line += *r->at == '\n';
+        buf_putc(out, *r->at);
+    }
+    return at_line_end(r) || *r->at == r->separator ? status_ok()
+                                                    : wrong(r, "text behind the quotes of a field");
+}
+
+/* Appends a field and its NUL. */
+static struct status read_field(struct reader *r, struct buf *out)
+{
+    if (r->quotes && r->at < r->end && *r->at == '"') {
+        r->at++;
+        TRY(read_quoted(r, out));
+    } else {
+        const char *start = r->at;
+        while (!at_line_end(r) && *r->at != r->separator) {
+            r->at++;
+        }
+        buf_append(out, start, (size_t)(r->at - start));
+    }
+    buf_putc(out, '\0');
+    return status_ok();
+}
+
+static struct status read_header(struct reader *r)
+{
+    struct buf name = {0};
+    struct status s = status_ok();
+    for (bool more = true; more && !failed(s);) {
+        buf_clear(&name);
+        s = read_field(r, &name);
+        s = failed(s) ? s : buf_status(&name);
+        s = failed(s) ? s : add_column(r, buf_text(&name));
+        more = !failed(s) && !at_line_end(r);
+        r->at += more;
+    }
+    skip_line_end(r);
+    buf_fini(&name);
+    return s;
+}
+
+static struct status read_row(struct reader *r)
+{
+    struct table_file *t = r->t;
+    struct stored_row row = {.first = (int64_t)(t->cells.n / sizeof(struct stored_cell)), .line = r->line};
+    for (bool more = true; more; row.n++) {
+        struct stored_cell cell = {.start = t->text.n, .n_items = 1, .is_there = true};
+        TRY(read_field(r, &t->text));
+        cell.n = t->text.n - cell.start - 1;
+        buf_append(&t->cells, &cell, sizeof cell);
+        more = !at_line_end(r);
+        r->at += more;
+    }
+    if (row.n != t->n_columns) {
+        return status_error(STATUS_DATA,
+                            "%s line %lld has %lld fields, but the first line names %lld columns", t->path,
+                            (long long)row.line, (long long)row.n, (long long)t->n_columns);
+    }
+    skip_line_end(r);
+    buf_append(&t->rows, &row, sizeof row);
+    t->n_rows++;
+    return table_status(t);
+}
+
+static struct status read_separated(struct reader *r)
+{
+    TRY(read_header(r));
+    while (r->at < r->end) {
+        if (at_line_end(r)) {
+            skip_line_end(r); /* an empty line is no row */
+        } else {
+            TRY(read_row(r));
+        }
+    }
+    return status_ok();
+}
+
+/* ---- JSON lines ---- */
+
+static struct status put_item(struct buf *out, const json_t *value)
+{
+    if (json_is_string(value)) {
+        buf_append(out, json_string_value(value), json_string_length(value) + 1);
+        return buf_status(out);
+    }
+    char *text = json_dumps(value, JSON_ENCODE_ANY | JSON_COMPACT | JSON_REAL_PRECISION(15));
+    if (text == NULL) {
+        return status_error(STATUS_MEMORY, "out of memory for a value");
+    }
+    buf_append(out, text, strlen(text) + 1);
+    free(text);
+    return buf_status(out);
+}
+
+static struct status put_value(struct table_file *t, struct stored_cell *cell, const json_t *value)
+{
+    size_t i;
+    const json_t *item;
+    *cell = (struct stored_cell){
+        .start = t->text.n, .is_there = !json_is_null(value), .is_list = json_is_array(value)};
+    if (!cell->is_list) {
+        cell->n_items = 1;
+        TRY(put_item(&t->text, value));
+    }
+    json_array_foreach(value, i, item)
+    {
+        TRY(put_item(&t->text, item));
+        cell->n_items++;
+    }
+    cell->n = cell->n_items > 0 ? strlen(t->text.data + cell->start) : 0;
+    return status_ok();
+}
+
+static struct status put_object(struct reader *r, json_t *object)
+{
+    struct table_file *t = r->t;
+    const char *key;
+    json_t *value;
+    json_object_foreach(object, key, value)
+    {
+        if (table_file_column(t, key) < 0) {
+            TRY(add_column(r, key));
+        }
+    }
+    struct stored_row row = {
+        .first = (int64_t)(t->cells.n / sizeof(struct stored_cell)), .n = t->n_columns, .line = r->line};
+    const char *name = t->names.data;
+    for (int64_t i = 0; i < t->n_columns; i++, name += strlen(name) + 1) {
+        struct stored_cell cell = {0};
+        value = json_object_get(object, name);
+        if (value != NULL) {
+            TRY(put_value(t, &cell, value));
+        }
+        buf_append(&t->cells, &cell, sizeof cell);
+    }
+    buf_append(&t->rows, &row, sizeof row);
+    t->n_rows++;
+    return table_status(t);
+}
+
+static bool is_blank(const char *text, size_t n)
+{
+    size_t i = 0;
+    while (i < n && strchr(" \t\r", text[i]) != NULL && text[i] != '\0') {
+        i++;
+    }
+    return i == n;
+}
+
+static struct status read_json_lines(struct reader *r)
+{
+    for (; r->at < r->end; r->line++) {
+        const char *line_end = memchr(r->at, '\n', (size_t)(r->end - r->at));
+        size_t n = (size_t)((line_end == NULL ? r->end : line_end) - r->at);
+        if (!is_blank(r->at, n)) {
+            json_t *object;
+            char place[FILE_PATH_BYTES];
+            snprintf(place, sizeof place, "%.900s line %lld", r->t->path, (long long)r->line);
+            TRY(json_parse(&object, r->at, n, place));
+            struct status s = json_is_object(object)
+                                  ? put_object(r, object)
+                                  : wrong(r, "a line of JSON lines is an object, {\"column\": value, ...}");
+            json_decref(object);
+            TRY(s);
+        }
+        r->at += n + (line_end != NULL);
+    }
+    return status_ok();
+}
+
+/* ---- files ---- */
+
+static bool ends_with(const char *path, const char *end)
+{
+    size_t n = strlen(path), n_end = strlen(end);
+    return n >= n_end && strcasecmp(path + n - n_end, end) == 0;
+}
+
+static struct status read_map(struct table_file *t, const struct file_map *m)
+{
+    static const char mark[] = "\xEF\xBB\xBF"; /* that some editors put before UTF-8 */
+    const char *data = (const char *)m->data;
+    size_t skip = m->n >= 3 && memcmp(data, mark, 3) == 0 ? 3 : 0;
+    struct reader r = {.t = t, .at = data + skip, .end = data + m->n, .line = 1};
+    if (m->n == 0) {
+        return status_error(STATUS_DATA, "%s is empty", t->path);
+    }
+    if (memchr(data, '\0', m->n) != NULL) {
+        return status_error(STATUS_DATA, "%s holds NUL bytes: it is no text", t->path);
+    }
+    if (ends_with(t->path, ".csv") || ends_with(t->path, ".tsv")) {
+        r.quotes = ends_with(t->path, ".csv");
+        r.separator = r.quotes ? ',' : '\t';
+        return read_separated(&r);
+    }
+    return read_json_lines(&r);
+}
+
+struct status table_file_open(struct table_file *t, const char *path)
+{
+    struct file_map m;
+    *t = (struct table_file){.path = path};
+    if (!ends_with(path, ".csv") && !ends_with(path, ".tsv") && !ends_with(path, ".json") &&
+        !ends_with(path, ".jsonl") && !ends_with(path, ".ndjson")) {
+        return status_error(STATUS_USAGE,
+                            "%s: the name of a table ends in .csv, .tsv or, for JSON lines, .json or .jsonl",
+                            path);
+    }
+    TRY(file_map_open(&m, path));
+    struct status s = read_map(t, &m);
+    s = failed(s) ? s : file_map_check(&m, path);
+    file_map_close(&m);
+    if (failed(s)) {
+        table_file_close(t);
+    }
+    return s;
+}
+
+void table_file_close(struct table_file *t)
+{
+    buf_fini(&t->names);
+    buf_fini(&t->text);
+    buf_fini(&t->cells);
+    buf_fini(&t->rows);
+    *t = (struct table_file){0};
+}
+
+struct table_cell table_file_cell(const struct table_file *t, int64_t row, int64_t column)
+{
+    const struct stored_row *r = &rows_of(t)[row];
+    if (column < 0 || column >= r->n) {
+        return (struct table_cell){.text = ""};
+    }
+    const struct stored_cell *c = &cells_of(t)[r->first + column];
+    return (struct table_cell){.text = c->is_there && c->n_items > 0 ? t->text.data + c->start : "",
+                               .n = c->n,
+                               .n_items = c->is_there ? c->n_items : 0,
+                               .is_there = c->is_there,
+                               .is_list = c->is_list};
+}
+
+int64_t table_file_line(const struct table_file *t, int64_t row)
+{
+    return rows_of(t)[row].line;
+}

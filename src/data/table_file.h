@@ -1,0 +1,43 @@
+/* table_file: rows with named columns, from CSV, TSV and JSON lines.
+ *
+ * CSV is that of RFC 4180: a first line with the names; fields in quotes may hold commas, line ends and doubled quotes.
+ * TSV has a first line with the names too, and no quotes: a field is what lies between tabs.  Of JSON lines each is an
+ * object, whose keys are the columns; an array becomes a list of cells, numbers and booleans the text that JSON has for
+ * them. */
+#ifndef KILN_DATA_TABLE_FILE_H
+#define KILN_DATA_TABLE_FILE_H
+
+#include "core/buf.h"
+
+enum { TABLE_MOST_COLUMNS = 1024 };
+
+struct table_cell {
+    const char *text; /* its items, each ended by a NUL; borrowed from the table */
+    size_t n;         /* bytes of the first item */
+    int64_t n_items;  /* 1 but in a list; 0: an empty list, or no cell */
+    bool is_there, is_list;
+};
+
+struct table_file {
+    const char *path; /* borrowed */
+    struct buf names; /* of the columns, each ended by a NUL */
+    struct buf text;  /* of all cells */
+    struct buf cells; /* struct stored_cell, row after row */
+    struct buf rows;  /* struct stored_row */
+    int64_t n_columns, n_rows;
+};
+
+/* Reads the file, whose name ends in .csv, .tsv, .json, .jsonl or .ndjson (STATUS_USAGE).  STATUS_DATA names the line. */
+struct status table_file_open(struct table_file *t, const char *path);
+void table_file_close(struct table_file *t);
+
+/* The column of this name, -1: there is none. */
+int64_t table_file_column(const struct table_file *t, const char *name);
+
+/* Column -1 has no cells. */
+struct table_cell table_file_cell(const struct table_file *t, int64_t row, int64_t column);
+
+/* The line of the file on which the row begins, from 1. */
+int64_t table_file_line(const struct table_file *t, int64_t row);
+
+#endif

@@ -1,0 +1,126 @@
+#!/usr/bin/env bash
+# Classification as a user meets it: a pre-trained model learns to tell texts apart, from CSV, TSV and JSON lines, one label,
+# several or numbers; it goes on after kill -9 to the bit, is fine-tuned further with the labels it has, and says what is
+# wrong when something is.
+set -euo pipefail
+kiln=$1
+dir=$(mktemp -d)
+trap 'rm -rf "$dir"' EXIT
+. "$(dirname "$0")/corpus.sh"
+. "$(dirname "$0")/expect.sh"
+make_store
+export OMP_NUM_THREADS=1
+
+# Texts in which one word says what they are; the second table has the same as pairs whose label is whether both have it.
+awk -v dir="$dir" 'BEGIN {
+    n_kinds = split("city river house", kinds, " ")
+    n = split("king stone people light water day night men", w, " ")
+    print "id,sentence,label" >dir "/one.csv"; print "sentence1\tsentence2\tlabel" >dir "/pairs.tsv"
+    s = 7
+    for (p = 0; p < 240; p++) {
+        for (t = 1; t <= 2; t++) {
+            s = (s * 16807) % 2147483647; kind[t] = 1 + s % n_kinds
+            s = (s * 16807) % 2147483647; at = 1 + s % 6
+            text[t] = ""
+            for (i = 1; i <= 6; i++) {
+                s = (s * 16807) % 2147483647
+                text[t] = text[t] (i > 1 ? " " : "") (i == at ? kinds[kind[t]] : w[1 + s % n])
+            }
+        }
+        print "row" p ",\"" text[1] ", ok\"," kinds[kind[1]] >dir "/one.csv"
+        print text[1] "\t" text[2] "\t" (kind[1] == 1) + 0 >dir "/pairs.tsv"
+        printf "{\"text\": \"%s %s\", \"labels\": [\"%s\"%s]}\n", text[1], text[2], kinds[kind[1]],
+            kind[1] == kind[2] ? "" : ", \"" kinds[kind[2]] "\"" >dir "/many.jsonl"
+        printf "{\"text\": \"%s\", \"label\": %.1f}\n", text[1], kind[1] - 1.5 >dir "/numbers.json"
+    }
+}'
+
+"$kiln" pretrain --input_dir "$dir/store" --config_file "$dir/config.json" --output_dir "$dir/pre" --max_seq_length 32 \
+    --max_predictions_per_seq 5 --train_batch_size 16 --max_steps 5 --learning_rate 1e-3 --eval_steps 0 2>/dev/null
+model=$dir/pre/ckpt_5
+
+classify_command()
+{
+    local out=$1 table=$2
+    shift 2
+    command=("$kiln" classify --init_checkpoint "$model" --output_dir "$dir/$out" --train_file "$dir/$table"
+        --max_seq_length 32 --train_batch_size 16 --gradient_accumulation_steps 2 --learning_rate 2e-3 --num_train_epochs 8
+        --log_freq 50 --disable-progress-bar --do_train "$@")
+}
+
+# learns METRIC ABOVE: the command runs, and its score is higher
+learns()
+{
+    "${command[@]}" 2>"$dir/log" || fail "$(cat "$dir/log")"
+    awk -v name="$1" -v bound="$2" '{ for (i = 1; i < NF; i++) if ($i == name && $(i + 1) + 0 > bound) found = 1 }
+        END { exit !found }' "$dir/log" || fail "$1 is not above $2: $(tail -1 "$dir/log")"
+}
+
+classify_command whole one.csv --validation_file "$dir/one.csv" --do_eval
+learns accuracy 0.95
+grep -q "3 labels: city, house, river" "$dir/log" || fail "other labels: $(cat "$dir/log")"
+sed -n '$p' "$dir/log" | grep -q "matthews_correlation" || fail "no metrics: $(tail -1 "$dir/log")"
+[ "$(wc -l <"$dir/whole/predictions.jsonl")" -eq 240 ] || fail "not every text has a prediction"
+grep -Eq '^\{"id":"row0","label":"[a-z]+","scores":\{"city":[0-9.e-]+,"house":[0-9.e-]+,"river":[0-9.e-]+\}\}$' \
+    "$dir/whole/predictions.jsonl" || fail "$(head -1 "$dir/whole/predictions.jsonl")"
+grep -q '"1": "house"' "$dir/whole/model/config.json" || fail "no id2label"
+grep -q '"river": 2' "$dir/whole/model/config.json" || fail "no label2id"
+grep -q '"problem_type": "single_label_classification"' "$dir/whole/model/config.json" || fail "no problem_type"
+grep -q BertForSequenceClassification "$dir/whole/model/config.json" || fail "another class"
+grep -q '"event": *"score"' "$dir/whole/log.jsonl" || fail "no score in the log"
+
+classify_command pairs pairs.tsv --predict_file "$dir/pairs.tsv" --do_eval
+learns f1 0.9
+classify_command many many.jsonl --predict_file "$dir/many.jsonl" --do_eval
+learns f1_micro 0.9
+grep -q '"label":\["[a-z]*","[a-z]*"\]' "$dir/many/predictions.jsonl" || fail "never two labels"
+classify_command numbers numbers.json --predict_file "$dir/numbers.json" --do_eval --autocast
+learns pearson 0.9
+grep -q '"problem_type": "regression"' "$dir/numbers/model/config.json" || fail "no regression"
+
+# killed after a checkpoint, and gone on: the same model, and the same predictions from it
+classify_command killed one.csv --num_steps_per_checkpoint 10 --log_freq 1
+start_held "${command[@]}"
+stop_held KILL "$dir/killed"
+[ "$status" -eq 137 ] || fail "kill -9 gave exit code $status"
+classify_command killed one.csv --num_steps_per_checkpoint 10 --resume_from_checkpoint --predict_file "$dir/one.csv" --do_eval
+learns accuracy 0.95
+grep -q "resumed from" "$dir/log" || fail "nothing was resumed"
+cmp "$dir/whole/model/model.safetensors" "$dir/killed/model/model.safetensors" || fail "resumed to another model"
+cmp "$dir/whole/predictions.jsonl" "$dir/killed/predictions.jsonl" || fail "other predictions"
+grep -q '"2": "river"' "$dir"/killed/ckpt_*/config.json || fail "a checkpoint without its labels"
+
+# prediction alone, of texts without labels, is that of the run that trained; a model's labels stay when it learns more
+cut -d, -f1,2,3 "$dir/one.csv" | sed 's/,[a-z]*$//' >"$dir/unlabelled.csv"
+expect 0 "predictions.jsonl" "$kiln" classify --init_checkpoint "$dir/whole/model" --output_dir "$dir/again" --do_predict \
+    --predict_file "$dir/unlabelled.csv" --max_seq_length 32
+cmp "$dir/whole/predictions.jsonl" "$dir/again/predictions.jsonl" || fail "the saved model predicts something else"
+grep -E '^id|,(river|house)$' "$dir/one.csv" >"$dir/two.csv"
+model=$dir/whole/model
+classify_command further two.csv --max_steps 2 --predict_file "$dir/one.csv" --do_eval
+expect 0 "accuracy" "${command[@]}"
+! grep -q "a new classifier" "$dir/err" || fail "the labels of the model were lost"
+expect 0 BertForSequenceClassification "$kiln" export --model "$dir/whole/model" --output_dir "$dir/exported"
+cmp "$dir/whole/model/model.safetensors" "$dir/exported/model.safetensors" || fail "exported as something else"
+cmp "$dir/whole/model/config.json" "$dir/exported/config.json" || fail "exported with another configuration"
+
+# --dry_run touches nothing, and what is wrong is said
+classify_command dry one.csv --dry_run
+expect 0 "memory" "${command[@]}"
+[ ! -e "$dir/dry" ] || fail "--dry_run wrote something"
+sed 's/,city$/,town/' "$dir/one.csv" >"$dir/other.csv"
+classify_command none other.csv
+expect 65 "the model has no label town" "${command[@]}"
+model=$dir/pre/ckpt_5
+expect 65 "classifier" "$kiln" classify --init_checkpoint "$model" --output_dir "$dir/none" --do_predict \
+    --predict_file "$dir/one.csv" --max_seq_length 32
+expect 64 "nothing to do" "$kiln" classify --init_checkpoint "$model" --output_dir "$dir/none"
+classify_command none one.csv --text_column_name body
+expect 65 "has no column body; it has id, sentence, label" "${command[@]}"
+classify_command none numbers.json --problem_type multi_label_classification --text_column_name text --label_separator ab
+expect 64 "--label_separator" "${command[@]}"
+classify_command none one.csv --problem_type many
+expect 64 "must be auto, single_label_classification" "${command[@]}"
+classify_command none one.csv --max_seq_length 5
+expect 0 "lose their ends" "${command[@]}" --dry_run
+echo "test_classify: learnt, resumed and refused as it should"

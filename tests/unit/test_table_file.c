@@ -1,0 +1,165 @@
+/* Tables: CSV by RFC 4180, TSV and JSON lines with named columns, and what is wrong with them; and how texts, pairs and
+ * labels are found in them and cut. */
+#define _GNU_SOURCE
+#include "test.h"
+
+#include "data/class_examples.h"
+#include "io/file.h"
+
+#include <unistd.h>
+
+static char directory[64];
+
+static const char *write_file(const char *name, const char *text)
+{
+    static char path[128];
+    snprintf(path, sizeof path, "%s/%s", directory, name);
+    EXPECT_OK(file_write_atomic(path, text, strlen(text)));
+    return path;
+}
+
+static void expect_cell(const struct table_file *t, int64_t row, const char *column, const char *wanted)
+{
+    struct table_cell c = table_file_cell(t, row, table_file_column(t, column));
+    EXPECT(c.is_there && c.n == strlen(wanted) && strcmp(c.text, wanted) == 0, "row %lld, %s: '%s', not '%s'",
+           (long long)row, column, c.text, wanted);
+}
+
+static void test_csv(void)
+{
+    struct table_file t;
+    EXPECT_OK(table_file_open(
+        &t, write_file("a.csv", "\xEF\xBB\xBFtext,\"the \"\"label\"\"\",id\r\n"
+                                "\"one, two\",a,1\r\n\"two\nlines \"\"x\"\"\",,2\n\nplain \"y\",c,3")));
+    EXPECT(t.n_rows == 3 && t.n_columns == 3, "%lld rows", (long long)t.n_rows);
+    expect_cell(&t, 0, "text", "one, two");
+    expect_cell(&t, 0, "the \"label\"", "a");
+    expect_cell(&t, 1, "text", "two\nlines \"x\"");
+    expect_cell(&t, 1, "the \"label\"", "");
+    expect_cell(&t, 2, "text", "plain \"y\"");
+    expect_cell(&t, 2, "id", "3");
+    EXPECT(table_file_line(&t, 0) == 2 && table_file_line(&t, 1) == 3 && table_file_line(&t, 2) == 6,
+           "lines");
+    EXPECT(table_file_column(&t, "other") == -1 && !table_file_cell(&t, 0, -1).is_there, "no such column");
+    table_file_close(&t);
+}
+
+static void test_others(void)
+{
+    struct table_file t;
+    EXPECT_OK(table_file_open(&t, write_file("a.tsv", "sentence\tlabel\n\"a, b\t1\nc\"\t0\r\n")));
+    expect_cell(&t, 0, "sentence", "\"a, b");
+    expect_cell(&t, 1, "sentence", "c\"");
+    expect_cell(&t, 1, "label", "0");
+    table_file_close(&t);
+
+    EXPECT_OK(table_file_open(&t, write_file("a.jsonl",
+                                             "{\"text\": \"a\\nb\", \"label\": 1}\n\n"
+                                             "{\"text\": \"c\", \"more\": [\"x\", 2, true], \"none\": []}\n"
+                                             "{\"text\": null, \"label\": 0.5}")));
+    EXPECT(t.n_rows == 3 && t.n_columns == 4, "%lld columns", (long long)t.n_columns);
+    expect_cell(&t, 0, "text", "a\nb");
+    expect_cell(&t, 0, "label", "1");
+    expect_cell(&t, 2, "label", "0.5");
+    struct table_cell list = table_file_cell(&t, 1, table_file_column(&t, "more"));
+    EXPECT(list.is_list && list.n_items == 3 && strcmp(list.text + 2, "2") == 0 &&
+               strcmp(list.text + 4, "true") == 0,
+           "%lld items", (long long)list.n_items);
+    list = table_file_cell(&t, 1, table_file_column(&t, "none"));
+    EXPECT(list.is_there && list.is_list && list.n_items == 0, "an empty list");
+    EXPECT(!table_file_cell(&t, 2, 0).is_there && !table_file_cell(&t, 0, 2).is_there, "null, and absent");
+    EXPECT(table_file_line(&t, 1) == 3, "line %lld", (long long)table_file_line(&t, 1));
+    table_file_close(&t);
+}
+
+static void test_errors(void)
+{
+    static const struct {
+        const char *name, *text, *message;
+    } bad[] = {
+        {"b.csv", "a,b\n1,2,3\n", "line 2 has 3 fields"},
+        {"b.csv", "a,b\n\"1,2\n", "ends inside quotes"},
+        {"b.csv", "a,b\n\"1\"x,2\n", "line 2: text behind the quotes"},
+        {"b.csv", "a,a\n", "two columns are called \"a\""},
+        {"b.csv", "", "is empty"},
+        {"b.json", "{\"a\": 1}\n[2]\n", "line 2: a line of JSON lines is an object"},
+        {"b.json", "{\"a\": \n", "b.json line 1"},
+    };
+    struct table_file t;
+    for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++) {
+        EXPECT_ERROR(table_file_open(&t, write_file(bad[i].name, bad[i].text)), STATUS_DATA, bad[i].message);
+    }
+    EXPECT_ERROR(table_file_open(&t, write_file("b.txt", "a")), STATUS_USAGE, "ends in .csv");
+    EXPECT_ERROR(table_file_open(&t, "/nothing.csv"), STATUS_DATA, "nothing.csv");
+}
+
+static void expect_names(const char *name, const char *text, enum bert_problem wanted, const char *labels)
+{
+    struct class_examples e;
+    struct label_names names = {0};
+    struct buf all = {0};
+    EXPECT_OK(class_examples_open(&e, write_file(name, text), &(struct class_columns){.separator = ';'}));
+    EXPECT(class_examples_problem(&e) == wanted || *name == 's', "%s: problem %d", text,
+           class_examples_problem(&e));
+    EXPECT_OK(class_examples_names(&e, wanted, &names));
+    for (int64_t i = 0; i < names.n; i++) {
+        buf_printf(&all, "%s ", label_names_get(&names, i));
+        EXPECT(label_names_find(&names, label_names_get(&names, i), strlen(label_names_get(&names, i))) == i,
+               "label %lld is not found", (long long)i);
+    }
+    EXPECT(strcmp(buf_text(&all), labels) == 0, "labels '%s', not '%s'", buf_text(&all), labels);
+    EXPECT(label_names_find(&names, "nobody", 6) == -1, "a label that is not there");
+    buf_fini(&all);
+    label_names_fini(&names);
+    class_examples_fini(&e);
+}
+
+/* Labels are sorted, numbers as numbers; what they look like says the problem. */
+static void test_labels(void)
+{
+    expect_names("l.csv", "text,label\na,10\nb,9\nc,10\n", BERT_SINGLE_LABEL, "9 10 ");
+    expect_names("l.csv", "text,label\na,no\nb,yes\nc,9\n", BERT_SINGLE_LABEL, "9 no yes ");
+    expect_names("l.csv", "text,label\na,1.5\nb,9\n", BERT_REGRESSION, "LABEL_0 ");
+    expect_names("l.json",
+                 "{\"text\": \"a\", \"labels\": [\"y\", \"x\"]}\n{\"text\": \"b\", \"labels\": []}\n",
+                 BERT_MULTI_LABEL, "x y ");
+    expect_names("separated.tsv", "text\tlabels\na\ty;x\nb\t\nc\tz\n", BERT_MULTI_LABEL, "x y z ");
+    struct class_examples e;
+    struct class_columns given = {.text = "body", .label = "class"};
+    EXPECT_ERROR(class_examples_open(&e, write_file("l.csv", "text,label\na,1\n"), &given), STATUS_DATA,
+                 "has no column body; it has text, label");
+    EXPECT_ERROR(class_examples_open(&e, write_file("l.csv", "a,label\na,1\n"), &(struct class_columns){0}),
+                 STATUS_DATA, "--text_column_name");
+    EXPECT_OK(class_examples_open(&e, write_file("l.csv", "question,sentence,label\na,b,1\n"),
+                                  &(struct class_columns){0}));
+    EXPECT(e.text == 0 && e.pair == 1 && e.label == 2, "columns %lld, %lld", (long long)e.text,
+           (long long)e.pair);
+    class_examples_fini(&e);
+}
+
+/* Lengths from the crate tokenizers' truncation "longest_first". */
+static void test_cut(void)
+{
+    static const int64_t cut[][5] = {{5, 5, 10, 5, 5},   {9, 3, 10, 7, 3},  {3, 9, 10, 3, 7},
+                                     {20, 20, 11, 5, 6}, {20, 8, 11, 6, 5}, {8, 20, 11, 5, 6},
+                                     {20, 0, 11, 11, 0}, {30, 15, 11, 6, 5}};
+    for (size_t i = 0; i < sizeof cut / sizeof cut[0]; i++) {
+        int64_t a = cut[i][0], b = cut[i][1];
+        class_examples_cut(&a, &b, cut[i][2]);
+        EXPECT(a == cut[i][3] && b == cut[i][4], "%lld and %lld in %lld: %lld and %lld", (long long)cut[i][0],
+               (long long)cut[i][1], (long long)cut[i][2], (long long)a, (long long)b);
+    }
+}
+
+int main(void)
+{
+    snprintf(directory, sizeof directory, "/tmp/kiln_table_XXXXXX");
+    EXPECT(mkdtemp(directory) != NULL, "%s", directory);
+    test_csv();
+    test_others();
+    test_errors();
+    test_labels();
+    test_cut();
+    EXPECT_OK(file_remove_tree(directory));
+    return 0;
+}

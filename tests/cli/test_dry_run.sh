@@ -17,6 +17,7 @@ cat >"$dir/squad.json" <<JSON
  "qas": [{"id": "a", "question": "the king went ?", "answers": [{"text": "city", "answer_start": 21}]}]}]}]}
 JSON
 echo '{"a": "city"}' >"$dir/predictions.json"
+printf 'king B-PER\ncity O\n' >"$dir/names.conll"
 printf 'text,label\nthe king went,1\nthe river came,0\n' >"$dir/texts.csv"
 cd "$work"
 
@@ -42,6 +43,8 @@ declare -A words=(
         --train_file $dir/squad.json --do_predict --predict_file $dir/squad.json --json-summary new.json --cache_dir cache"
     [classify]="--init_checkpoint $model --output_dir new --max_seq_length 32 --do_train --train_file $dir/texts.csv --do_predict
         --predict_file $dir/texts.csv --json-summary new.json"
+    [tag]="--init_checkpoint $model --output_dir new --max_seq_length 32 --do_train --train_file $dir/names.conll --do_predict
+        --predict_file $dir/names.conll --json-summary new.json"
     [ask]="--model $model"
     [score]="$dir/squad.json $dir/predictions.json"
     [embed]="--model $model"
@@ -63,7 +66,7 @@ for command in $("$kiln" help | awk '/^  [a-z]/ { print $1 }'); do
     ! grep -nE ' $|.{101}' "$dir/out" || fail "kiln $command --help is not laid out"
     n=$((n + 1))
 done
-[ $n -eq 14 ] || fail "$n commands"
+[ $n -eq 15 ] || fail "$n commands"
 expect 65 "qa_outputs" "$kiln" ask --model "$model" --dry_run
 expect 0 "(fp32|bf16|fp16, default" "$kiln" ask --help
 expect 0 "refused: gradients" "$kiln" squad --help

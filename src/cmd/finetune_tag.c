@@ -1,0 +1,71 @@
+/* kiln tag: the command line of train/tag.h. */
+#include "cmd/commands.h"
+#include "cmd/finetune_flags.h"
+#include "cmd/launcher_flags.h"
+#include "train/tag.h"
+
+#include <stddef.h>
+
+struct tag_args {
+    struct tag_options run;
+    struct launcher_flags launcher;
+};
+
+#define AT(field)  offsetof(struct tag_args, run.run.field)
+#define OWN(field) offsetof(struct tag_args, run.field)
+
+static const struct option options[] = {
+    OPTION_GROUP_ROW("input and output"),
+    FINETUNE_PLACE_ROWS("where the fine-tuned model, predictions.conll and log.jsonl are written"),
+    OPTION_STRING_ROW(
+        "train_file", AT(train_file), NULL, "FILE",
+        "words and labels to train on: CoNLL columns, or JSON lines if it ends in .json or .jsonl"),
+    FINETUNE_PREDICT_ROWS("sentences to label, in the same form"),
+    OPTION_STRING_ROW("text_column_name", OWN(text_column_name), NULL, "NAME",
+                      "of JSON lines, the key of the words; without it tokens or words"),
+    OPTION_STRING_ROW("label_column_name", OWN(label_column_name), NULL, "NAME",
+                      "of JSON lines, the key of their labels; without it labels, ner_tags or tags"),
+    FINETUNE_MODEL_ROWS,
+    FINETUNE_DO_ROWS("label --predict_file", "score the entities as seqeval does; implies --do_predict"),
+    OPTION_GROUP_ROW("text"),
+    OPTION_INT_ROW("max_seq_length", AT(max_seq_length), "128", 5, 65536,
+                   "tokens of a sentence; a longer one is read in parts"),
+    OPTION_FLAG_ROW("do_lower_case", AT(do_lower_case),
+                    "lower case and strip accents; implied by an uncased model"),
+    OPTION_GROUP_ROW("training"),
+    FINETUNE_TRAINING_ROWS,
+    OPTION_REAL_ROW("weight_decay", OWN(weight_decay), "0", 0, 10, "of matrices, by AdamW"),
+    OPTION_GROUP_ROW("prediction"),
+    OPTION_INT_ROW("predict_batch_size", AT(predict_batch_size), "8", 1, 1e6,
+                   "sentences at once, sorted by length"),
+    FINETUNE_LOG_ROWS,
+    LAUNCHER_FLAG_ROWS(offsetof(struct tag_args, launcher)),
+    {0},
+};
+
+static struct status run(const void *args, int n_positional, const char *const *positional)
+{
+    (void)n_positional, (void)positional;
+    const struct tag_args *a = args;
+    struct tag_options o = a->run;
+    TRY(launcher_check_alone(&a->launcher));
+    json_t *flags = option_values(&command_tag, args);
+    o.run.flags = flags;
+    o.run.do_predict = o.run.do_predict || o.run.do_eval;
+    struct status s = tag_run(&o);
+    json_decref(flags);
+    return s;
+}
+
+const struct command command_tag = {
+    .name = "tag",
+    .summary = "fine-tune BERT to label the words of sentences, such as names, and label them",
+    .details = "The fine-tuned model goes to OUTPUT_DIR/model, for `transformers` too.  The first piece of a "
+               "word bears its label.  Labels are those of the model, or for a new classifier those of "
+               "--train_file, "
+               "sorted.",
+    .positional_usage = "",
+    .options = options,
+    .args_bytes = sizeof(struct tag_args),
+    .run = run,
+};

@@ -1,0 +1,289 @@
+#include "data/tag_examples.h"
+
+#include "data/table_file.h"
+#include "io/file.h"
+
+#include <string.h>
+#include <strings.h>
+
+struct tag_word *tag_examples_word(const struct tag_examples *e, int64_t i)
+{
+    return (struct tag_word *)(void *)e->words.data + i;
+}
+
+int64_t tag_examples_first(const struct tag_examples *e, int64_t i)
+{
+    return i < e->n ? ((const int64_t *)(const void *)e->sentences.data)[i] : e->n_words;
+}
+
+static struct status status_of(const struct tag_examples *e)
+{
+    TRY(buf_status(&e->text));
+    TRY(buf_status(&e->words));
+    return buf_status(&e->sentences);
+}
+
+static size_t put_text(struct tag_examples *e, const char *text, size_t n)
+{
+    size_t start = e->text.n;
+    buf_append(&e->text, text, n);
+    buf_putc(&e->text, '\0');
+    return start;
+}
+
+/* `label` may be NULL. */
+static void put_word(struct tag_examples *e, const char *word, size_t n, const char *label, size_t n_label,
+                     int64_t line)
+{
+    struct tag_word w = {
+        .text = put_text(e, word, n), .has_label = label != NULL && n_label > 0, .line = line};
+    w.label = w.has_label ? put_text(e, label, n_label) : 0;
+    buf_append(&e->words, &w, sizeof w);
+    e->n_words++;
+}
+
+static void begin_sentence(struct tag_examples *e)
+{
+    if (e->n == 0 || tag_examples_first(e, e->n - 1) < e->n_words) { /* else the last one is empty still */
+        buf_append(&e->sentences, &e->n_words, sizeof e->n_words);
+        e->n += !e->sentences.failed;
+    }
+}
+
+static struct status wrong(const struct tag_examples *e, int64_t line, const char *what, const char *name)
+{
+    return status_error(STATUS_DATA, "%s line %lld: %s%.80s", e->path, (long long)line, what, name);
+}
+
+/* ---- CoNLL ---- */
+
+static void read_line(struct tag_examples *e, const char *at, size_t n, int64_t line)
+{
+    static const char document[] = "-DOCSTART-";
+    char separator = memchr(at, '\t', n) != NULL ? '\t' : ' ';
+    while (n > 0 && strchr(" \t\r", at[n - 1]) != NULL) {
+        n--;
+    }
+    bool is_document = n >= sizeof document - 1 && memcmp(at, document, sizeof document - 1) == 0;
+    if (n == 0 || is_document) {
+        begin_sentence(e);
+        return;
+    }
+    const char *end = memchr(at, separator, n), *last = at + n;
+    while (last > at && last[-1] != separator) {
+        last--;
+    }
+    size_t n_word = end == NULL ? n : (size_t)(end - at);
+    put_word(e, at, n_word, end == NULL ? NULL : last, (size_t)(at + n - last), line);
+}
+
+static struct status read_columns(struct tag_examples *e)
+{
+    struct file_map m;
+    TRY(file_map_open(&m, e->path));
+    const char *at = (const char *)m.data, *end = at + m.n;
+    struct status s = m.n > 0 && memchr(at, '\0', m.n) != NULL
+                          ? status_error(STATUS_DATA, "%s holds NUL bytes: it is no text", e->path)
+                          : status_ok();
+    begin_sentence(e);
+    for (int64_t line = 1; !failed(s) && at < end; line++) {
+        const char *line_end = memchr(at, '\n', (size_t)(end - at));
+        size_t n = (size_t)((line_end == NULL ? end : line_end) - at);
+        read_line(e, at, n, line);
+        s = status_of(e);
+        at += n + (line_end != NULL);
+    }
+    s = failed(s) ? s : file_map_check(&m, e->path);
+    file_map_close(&m);
+    return s;
+}
+
+/* ---- JSON lines ---- */
+
+static int64_t find_column(const struct table_file *t, const char *given, const char *const *usual)
+{
+    int64_t column = given == NULL ? -1 : table_file_column(t, given);
+    for (; given == NULL && *usual != NULL && column < 0; usual++) {
+        column = table_file_column(t, *usual);
+    }
+    return column;
+}
+
+static struct status read_table(struct tag_examples *e, const struct table_file *t, const char *words,
+                                const char *labels)
+{
+    int64_t words_at = find_column(t, words, (const char *const[]){"tokens", "words", NULL});
+    int64_t labels_at = find_column(t, labels, (const char *const[]){"labels", "ner_tags", "tags", NULL});
+    if (words_at < 0 || (labels != NULL && labels_at < 0)) {
+        return status_error(STATUS_DATA, "%s has no column %s: name one by %s", e->path,
+                            words_at < 0 ? (words == NULL ? "tokens or words" : words) : labels,
+                            words_at < 0 ? "--text_column_name" : "--label_column_name");
+    }
+    for (int64_t i = 0; i < t->n_rows; i++) {
+        struct table_cell w = table_file_cell(t, i, words_at), l = table_file_cell(t, i, labels_at);
+        if (!w.is_list || (l.is_there && l.n_items != w.n_items)) {
+            return wrong(e, table_file_line(t, i), "words and labels must be arrays of the same length", "");
+        }
+        begin_sentence(e);
+        for (int64_t k = 0; k < w.n_items; k++) {
+            put_word(e, w.text, strlen(w.text), l.is_there ? l.text : NULL, strlen(l.text),
+                     table_file_line(t, i));
+            w.text += strlen(w.text) + 1;
+            l.text += l.is_there ? strlen(l.text) + 1 : 0;
+        }
+        TRY(status_of(e));
+    }
+    return status_ok();
+}
+
+static struct status read_json_lines(struct tag_examples *e, const char *words, const char *labels)
+{
+    struct table_file t;
+    TRY(table_file_open(&t, e->path));
+    struct status s = read_table(e, &t, words, labels);
+    table_file_close(&t);
+    return s;
+}
+
+struct status tag_examples_open(struct tag_examples *e, const char *path, const char *words,
+                                const char *labels)
+{
+    const char *point = strrchr(path, '.');
+    *e = (struct tag_examples){.path = path, .texts = {.of_tokens = true}};
+    bool json = point != NULL && (strcasecmp(point, ".json") == 0 || strcasecmp(point, ".jsonl") == 0 ||
+                                  strcasecmp(point, ".ndjson") == 0);
+    struct status s = json ? read_json_lines(e, words, labels) : read_columns(e);
+    e->n -=
+        e->n > 0 && tag_examples_first(e, e->n - 1) == e->n_words; /* the file ended behind an empty line */
+    if (!failed(s) && e->n == 0) {
+        s = status_error(STATUS_DATA, "%s has no words", path);
+    }
+    if (failed(s)) {
+        tag_examples_fini(e);
+    }
+    return s;
+}
+
+void tag_examples_fini(struct tag_examples *e)
+{
+    labelled_texts_fini(&e->texts);
+    buf_fini(&e->text);
+    buf_fini(&e->words);
+    buf_fini(&e->sentences);
+    *e = (struct tag_examples){0};
+}
+
+/* ---- labels and tokens ---- */
+
+struct status tag_examples_names(const struct tag_examples *e, struct label_names *names)
+{
+    for (int64_t i = 0; i < e->n_words; i++) {
+        const struct tag_word *w = tag_examples_word(e, i);
+        if (!w->has_label) {
+            return wrong(e, w->line, "there is no label behind the word ", e->text.data + w->text);
+        }
+        const char *label = e->text.data + w->label;
+        TRY(label_names_add(names, label, strlen(label)));
+        if (names->n > 1 << 20) { /* most of them are repeated */
+            TRY(label_names_sort(names));
+        }
+    }
+    return label_names_sort(names);
+}
+
+struct encoding {
+    const struct bert_config *config;
+    struct tokenizer_scratch scratch;
+    struct id_list word, ids, labels; /* of a text: labels of all pieces */
+    int64_t max_length;
+    bool with_labels;
+};
+
+static bool put(struct encoding *x, int32_t id, int32_t label)
+{
+    return id_list_append(&x->ids, id) && id_list_append(&x->labels, label);
+}
+
+static struct status out_of_memory(void)
+{
+    return status_error(STATUS_MEMORY, "out of memory for the tokens of sentences");
+}
+
+static struct status end_text(struct tag_examples *e, struct encoding *x)
+{
+    if (!put(x, x->scratch.tokenizer->special[SPECIAL_SEPARATOR], -1)) {
+        return out_of_memory();
+    }
+    TRY(labelled_texts_add(&e->texts, x->ids.ids, (int64_t)x->ids.n, (int64_t)x->ids.n, x->labels.ids));
+    x->ids.n = x->labels.n = 0;
+    return status_ok();
+}
+
+static struct status find_label(const struct tag_examples *e, const struct encoding *x,
+                                const struct tag_word *w, int32_t *label)
+{
+    *label = -1;
+    if (!x->with_labels) {
+        return status_ok();
+    }
+    const char *name = e->text.data + w->label;
+    *label = w->has_label ? (int32_t)label_names_find(x->config->labels, name, strlen(name)) : -1;
+    return *label >= 0    ? status_ok()
+           : w->has_label ? wrong(e, w->line, "the model has no label ", name)
+                          : wrong(e, w->line, "there is no label behind the word ", e->text.data + w->text);
+}
+
+/* Appends a word to the text under way, or ends that first. */
+static struct status encode_word(struct tag_examples *e, struct encoding *x, struct tag_word *w, bool *cut)
+{
+    const char *word = e->text.data + w->text;
+    const int32_t *special = x->scratch.tokenizer->special;
+    int64_t room = x->max_length - 2;
+    int32_t label;
+    x->word.n = 0;
+    TRY(find_label(e, x, w, &label));
+    TRY(tokenizer_encode_ids(&x->scratch, &x->word, word, strlen(word)));
+    if (x->word.n == 0 && !id_list_append(&x->word, special[SPECIAL_UNKNOWN])) {
+        return out_of_memory();
+    }
+    int64_t n = (int64_t)x->word.n < room ? (int64_t)x->word.n : room;
+    if (x->ids.n > 0 && (int64_t)x->ids.n + n + 1 > x->max_length) {
+        *cut = true;
+        TRY(end_text(e, x));
+    }
+    bool has_room = x->ids.n > 0 || put(x, special[SPECIAL_BEGIN], -1);
+    w->example = e->texts.n;
+    w->piece = (int64_t)x->ids.n;
+    for (int64_t i = 0; i < n; i++) {
+        has_room = has_room && put(x, x->word.ids[i], i == 0 ? label : -1);
+    }
+    return has_room ? status_ok() : out_of_memory();
+}
+
+static struct status encode_all(struct tag_examples *e, struct encoding *x)
+{
+    for (int64_t s = 0; s < e->n; s++) {
+        bool cut = false;
+        for (int64_t i = tag_examples_first(e, s); i < tag_examples_first(e, s + 1); i++) {
+            TRY(encode_word(e, x, tag_examples_word(e, i), &cut));
+        }
+        TRY(end_text(e, x));
+        e->n_cut += cut;
+    }
+    return status_ok();
+}
+
+struct status tag_examples_encode(struct tag_examples *e, const struct tokenizer *tokenizer,
+                                  int64_t max_seq_length, const struct bert_config *c, bool with_labels)
+{
+    struct encoding x = {.config = c, .max_length = max_seq_length, .with_labels = with_labels};
+    TRY(tokenizer_require(tokenizer, 1U << SPECIAL_BEGIN | 1U << SPECIAL_SEPARATOR | 1U << SPECIAL_UNKNOWN,
+                          "a sentence to label"));
+    struct status s = tokenizer_scratch_init(&x.scratch, tokenizer);
+    s = failed(s) ? s : encode_all(e, &x);
+    tokenizer_scratch_fini(&x.scratch);
+    id_list_fini(&x.word);
+    id_list_fini(&x.ids);
+    id_list_fini(&x.labels);
+    return s;
+}

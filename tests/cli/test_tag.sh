@@ -1,0 +1,104 @@
+#!/usr/bin/env bash
+# Labels of words as a user meets them: a pre-trained model learns which words are names, from CoNLL columns and from JSON
+# lines; it goes on after kill -9 to the bit, reads long sentences in parts, and says what is wrong when something is.
+set -euo pipefail
+kiln=$1
+dir=$(mktemp -d)
+trap 'rm -rf "$dir"' EXIT
+. "$(dirname "$0")/corpus.sh"
+. "$(dirname "$0")/expect.sh"
+make_store
+export OMP_NUM_THREADS=1
+
+# Sentences in which places have one word or two, in columns and as JSON lines.
+awk -v dir="$dir" 'BEGIN {
+    n = split("king stone people light water day night men", w, " ")
+    s = 7
+    for (p = 0; p < 200; p++) {
+        words = labels = ""; count = 0
+        s = (s * 16807) % 2147483647; at = 1 + s % 6
+        for (i = 1; i <= 6; i++) {
+            s = (s * 16807) % 2147483647
+            if (i != at) { add(w[1 + s % n], "O"); continue }
+            add(s % 3 == 0 ? "city" : "great", "B-PLACE")
+            if (s % 3 != 0) add(s % 3 == 1 ? "river" : "house", "I-PLACE")
+        }
+        print "" >dir "/names.conll"
+        printf "{\"tokens\": [%s], \"ner_tags\": [%s]}\n", words, labels >dir "/names.json"
+    }
+}
+function add(word, label) {
+    print word " x " label >dir "/names.conll"
+    words = words (count > 0 ? ", " : "") "\"" word "\""; labels = labels (count++ > 0 ? ", " : "") "\"" label "\""
+}'
+
+"$kiln" pretrain --input_dir "$dir/store" --config_file "$dir/config.json" --output_dir "$dir/pre" --max_seq_length 32 \
+    --max_predictions_per_seq 5 --train_batch_size 16 --max_steps 5 --learning_rate 1e-3 --eval_steps 0 2>/dev/null
+model=$dir/pre/ckpt_5
+
+tag_command()
+{
+    local out=$1 file=$2
+    shift 2
+    command=("$kiln" tag --init_checkpoint "$model" --output_dir "$dir/$out" --train_file "$dir/$file"
+        --max_seq_length 32 --train_batch_size 16 --gradient_accumulation_steps 2 --learning_rate 2e-3 --num_train_epochs 4
+        --log_freq 50 --disable-progress-bar --do_train "$@")
+}
+learns()
+{
+    "${command[@]}" 2>"$dir/log" || fail "$(cat "$dir/log")"
+    awk -v bound="$1" '{ for (i = 1; i < NF; i++) if ($i == "f1" && $(i + 1) + 0 > bound) found = 1 }
+        END { exit !found }' "$dir/log" || fail "f1 is not above $1: $(tail -1 "$dir/log")"
+}
+
+tag_command whole names.conll --validation_file "$dir/names.conll" --do_eval
+learns 0.95
+grep -q "3 labels: B-PLACE, I-PLACE, O" "$dir/log" || fail "other labels: $(cat "$dir/log")"
+grep -q BertForTokenClassification "$dir/whole/model/config.json" || fail "another class"
+grep -q '"2": "O"' "$dir/whole/model/config.json" || fail "no id2label"
+diff <(awk '{ print $1 }' "$dir/names.conll") <(awk '{ print $1 }' "$dir/whole/predictions.conll") >/dev/null ||
+    fail "not the words of the file"
+grep -Eq "^city	B-PLACE	B-PLACE$" "$dir/whole/predictions.conll" || fail "$(head "$dir/whole/predictions.conll")"
+
+# the same sentences as JSON lines make the same model
+tag_command json names.json --predict_file "$dir/names.json" --do_eval
+learns 0.95
+cmp "$dir/whole/model/model.safetensors" "$dir/json/model/model.safetensors" || fail "JSON lines train another model"
+cmp "$dir/whole/predictions.conll" "$dir/json/predictions.conll" || fail "JSON lines are predicted otherwise"
+
+# killed after a checkpoint, and gone on: the same model
+tag_command killed names.conll --num_steps_per_checkpoint 10 --log_freq 1
+start_held "${command[@]}"
+stop_held KILL "$dir/killed"
+[ "$status" -eq 137 ] || fail "kill -9 gave exit code $status"
+tag_command killed names.conll --num_steps_per_checkpoint 10 --resume_from_checkpoint
+"${command[@]}" 2>"$dir/log" || fail "$(cat "$dir/log")"
+grep -q "resumed from" "$dir/log" || fail "nothing was resumed"
+cmp "$dir/whole/model/model.safetensors" "$dir/killed/model/model.safetensors" || fail "resumed to another model"
+
+# words without labels; one long sentence, read in parts, has a label for every word
+awk 'NF { print $1 }' "$dir/names.conll" >"$dir/words.conll"
+expect 0 "are read in parts" "$kiln" tag --init_checkpoint "$dir/whole/model" --output_dir "$dir/again" --do_predict \
+    --predict_file "$dir/words.conll" --max_seq_length 32
+diff "$dir/words.conll" <(awk 'NF { print $1 }' "$dir/again/predictions.conll") >/dev/null || fail "words are missing"
+[ "$(awk 'NF == 2' "$dir/again/predictions.conll" | wc -l)" -eq "$(wc -l <"$dir/words.conll")" ] || fail "labels are missing"
+expect 65 "--do_eval wants a label" "$kiln" tag --init_checkpoint "$dir/whole/model" --output_dir "$dir/again" --do_eval \
+    --predict_file "$dir/words.conll" --max_seq_length 32
+
+# what is wrong is said
+tag_command none words.conll
+expect 65 "words.conll line 1: there is no label behind the word" "${command[@]}"
+sed 's/B-PLACE/B-SPOT/' "$dir/names.conll" >"$dir/other.conll"
+model=$dir/whole/model
+tag_command none other.conll
+expect 65 "the model has no label B-SPOT" "${command[@]}"
+printf 'text,label\na,x\nb,y\n' >"$dir/texts.csv"
+expect 65 "is a BertForTokenClassification" "$kiln" classify --init_checkpoint "$model" --output_dir "$dir/none" --do_train \
+    --train_file "$dir/texts.csv" --max_seq_length 32
+printf '{"tokens": ["a", "b"], "labels": ["O"]}\n' >"$dir/short.json"
+tag_command none short.json
+expect 65 "short.json line 1: words and labels" "${command[@]}"
+: >"$dir/empty.conll"
+tag_command none empty.conll
+expect 65 "has no words" "${command[@]}"
+echo "test_tag: learnt, resumed and refused as it should"

@@ -22,48 +22,11 @@ import json
 import time
 
 import torch
+from kiln_order import epoch_order
 from transformers import AutoTokenizer, BertForQuestionAnswering
 
 LENGTH, STRIDE, QUERY, ANSWER = 384, 128, 64, 30
-ORDER_PURPOSE, SEED, M64 = 0x73717561, 42, (1 << 64) - 1
-
-
-# The order of kiln's features: a Feistel network over Philox 4x32 with 7 rounds (src/core/rng.h).
-
-
-def mix(z):
-    z = (z + 0x9E3779B97F4A7C15) & M64
-    z = (z ^ z >> 30) * 0xBF58476D1CE4E5B9 & M64
-    z = (z ^ z >> 27) * 0x94D049BB133111EB & M64
-    return z ^ z >> 31
-
-
-def key_of(seed, purpose):
-    return mix(mix(seed) ^ purpose)
-
-
-def philox_word(key, counter):
-    k = [key & 0xFFFFFFFF, key >> 32]
-    c = list(counter)
-    for _ in range(7):
-        p, q = c[0] * 0xD2511F53, c[2] * 0xCD9E8D57
-        c = [q >> 32 ^ c[1] ^ k[0], q & 0xFFFFFFFF, p >> 32 ^ c[3] ^ k[1], p & 0xFFFFFFFF]
-        k = [(k[0] + 0x9E3779B9) & 0xFFFFFFFF, (k[1] + 0xBB67AE85) & 0xFFFFFFFF]
-    return c[0]
-
-
-def permuted(key, n, index):
-    half = 1
-    while (n - 1) >> (2 * half):
-        half += 1
-    mask = (1 << half) - 1
-    while True:
-        left, right = index >> half, index & mask
-        for turn in range(4):
-            left, right = right, left ^ (philox_word(key, (right, turn, 0, 1)) & mask)
-        index = left << half | right
-        if index < n:
-            return index
+SEED = 42
 
 
 def features_of(path, tokenizer):
@@ -120,10 +83,10 @@ def train(model, features, n_examples, args):
     model.train()
     step, began, window = 0, time.time(), 0.0
     for epoch in range(args.epochs):
-        key = key_of(key_of(SEED, ORDER_PURPOSE), epoch)
+        order = epoch_order(SEED, epoch, n)
         for first in range(0, n, args.batch):
             step += 1
-            batch = [features[permuted(key, n, i)] for i in range(first, min(first + args.batch, n))]
+            batch = [features[i] for i in order[first:first + args.batch]]
             batch.sort(key=lambda f: len(f["ids"]))
             for i in range(0, len(batch), 4):
                 part = batch[i:i + 4]

@@ -13,7 +13,7 @@ struct status classifier_find(const struct finetune *f, enum bert_task task, boo
 /* Gives the model a head with these labels, borrowed, and logs them. */
 void classifier_set_labels(struct finetune *f, const struct label_names *labels, enum bert_problem problem);
 
-/* AdamW as `transformers` has it: bias correction, eps 1e-8. */
+/* AdamW as `transformers` had it before its version 5: bias correction, eps 1e-8. */
 void classifier_set_optimizer(struct optimizer *o, double weight_decay);
 
 /* Logits of all texts, [n_labels] for each or for each of its tokens. */

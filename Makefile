@@ -1,7 +1,7 @@
 # Verbs only: everything is built by CMake (CMakePresets.json).
 SECONDS := 60# of each fuzz target
 
-.PHONY: all help deps demo demo-long test test-slow bench asan tsan portable tidy format format-check fuzz doctor install clean
+.PHONY: all help deps demo demo-long test check test-slow bench asan tsan portable tidy format format-check fuzz doctor install clean
 
 all: deps ## build the program: build/kiln
 	@cmake --preset release >/dev/null && cmake --build build
@@ -20,6 +20,9 @@ demo-long: all ## the same with a larger model, 1 to 2 hours
 
 test: deps ## build with warnings as errors and run the tests
 	@tools/test.sh ci
+
+check: deps ## build and run the tests of one room: make check ROOM=nn
+	@tools/test.sh check "$(ROOM)"
 
 test-slow: test asan portable tsan ## the tests, in every build that there is
 

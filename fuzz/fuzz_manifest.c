@@ -1,7 +1,7 @@
 /* Any bytes as a checkpoint's manifest.  A random input never has the right checksum, so each one is also
  * tried with its last line made right. */
 #include "core/hash.h"
-#include "train/checkpoint_manifest.h"
+#include "model/checkpoint_manifest.h"
 
 #include <inttypes.h>
 #include <stdlib.h>

@@ -1,5 +1,5 @@
 /* Any bytes as a run's log, and the page that is drawn of it. */
-#include "train/report_page.h"
+#include "report/report_page.h"
 
 #include <stddef.h>
 #include <stdint.h>

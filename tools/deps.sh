@@ -27,19 +27,23 @@ list_sources() { list '^(src|include|tests|fuzz|tools|bench|scripts|cmake|config
 # The arrows.  A room includes itself and the rooms on its line, no others.
 rooms='
 core:
-dev:   core
-ops:   core dev
-io:    core
-text:  core io
+dev:    core
+ops:    core dev
+io:     core
+text:   core io
 corpus: core io text
-data:  core io text corpus nn
-nn:    core dev ops
-optim: core dev ops
-dist:  core dev ops
-train: core dev ops io text corpus data nn optim dist
-serve: core dev ops io text corpus data nn optim dist train
-api:   core dev ops io text corpus data nn optim dist train serve
-cmd:   core dev ops io text corpus data nn optim dist train serve
+nn:     core dev ops
+data:   core io text corpus nn
+optim:  core dev ops
+dist:   core dev ops
+model:  core dev io text nn
+watch:  core dev ops io
+train:  core dev ops io text nn data optim dist model watch
+report: core dev ops io nn optim model watch train
+serve:  core dev ops io text nn data model watch train
+task:   core dev ops io text corpus nn data optim dist model watch train report serve
+api:    core dev ops io text corpus nn data optim dist model watch train report task serve
+cmd:    core dev ops io text corpus nn data optim dist model watch train report task serve
 '
 
 # A library is known to one place: its headers, and the file or folder that may include them.
@@ -116,7 +120,7 @@ find_cuda() {
 
 # Every header compiles alone; what needs CUDA's headers, where they are.
 check_headers() {
-    local flags=(-std=c17 -Isrc -Iinclude -Itests '-DKILN_VERSION=""' '-DKILN_SOURCE_DIR=""' -DKILN_ISA=baseline
+    local flags=(-std=c17 -Isrc -Iinclude -Itests -Itests/fixtures -Itests/ops '-DKILN_VERSION=""' '-DKILN_SOURCE_DIR=""' -DKILN_ISA=baseline
         -DKILN_HAVE_ONEDNN=0 -DKILN_HAVE_BLAS=0 -DKILN_HAVE_HDF5=0 -Wall -Wextra -Wno-unused -Werror -fopenmp -x c)
     local header headers=() cuda=()
     if find_cuda; then
@@ -141,7 +145,7 @@ check_words() {
     list '(\.([ch]|cu|cuh|cpp|hpp|sh|py|awk|cmake|md)|(^|/)(CMakeLists\.txt|Makefile|run))$' | search "\b($unfinished)\b"
     list '^src/' | grep -v '^src/cmd/main\.c$' | search '\b_?exit\('
     list '^src/' | grep -v '^src/core/status\.c$' | search '\babort\('
-    list '^src/' | grep -vE '^src/(core/(launcher|option|user_dir)|ops/(cuda/(attention_choice|product_forms)|cpu/gemm_blas|library_search))\.c$' | search '\bgetenv\('
+    list '^src/' | grep -vE '^src/(core/(launcher|option|user_dir)|ops/(cuda/choice/(attention_choice|product_forms)|cpu/gemm_blas|library_search))\.c$' | search '\bgetenv\('
     list '^src/' | search '\balloca\('
 }
 

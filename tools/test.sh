@@ -3,6 +3,7 @@
 # BUILD/results.xml.  KILN_REQUIRE=cuda,h5py turns skips for want of these features into failures (tools/sum_tests.sh lists
 # them).  KILN_NVCC_WHEELS=1 fetches nvcc for the preset ci where there is none (tools/install_nvcc.sh).
 # usage: tools/test.sh ci|asan|tsan|portable [ctest arguments]
+#        tools/test.sh check ROOM        the tests of one room, in the build of ci
 set -euo pipefail
 cd "$(dirname "$0")/.."
 preset=${1:?a preset: ci, asan, tsan or portable}
@@ -17,6 +18,14 @@ target=(all)
 select=()
 settings=()
 case $preset in
+check)
+    room=${2:?a room: $(ls -d tests/*/ | tr -d / | sed s/tests//  | tr '\n' ' ')}
+    preset=ci
+    build=build
+    target=("check_$room")
+    select=(-L "^$room\$")
+    set -- check
+    ;;
 ci)
     build=build
     if [ "${KILN_NVCC_WHEELS:-0}" = 1 ]; then

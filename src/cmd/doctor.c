@@ -5,7 +5,7 @@
 #include "io/hdf5_file.h"
 #include "ops/cpu/gemm.h"
 #include "ops/backend.h"
-#include "train/ceilings.h"
+#include "watch/ceilings.h"
 
 #include <omp.h>
 #include <stddef.h>

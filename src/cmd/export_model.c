@@ -1,8 +1,8 @@
 /* kiln export: a checkpoint or model directory as a directory that `transformers` and kiln load. */
 #include "cmd/commands.h"
 #include "core/log.h"
-#include "train/checkpoint.h"
-#include "train/model_dir.h"
+#include "model/checkpoint.h"
+#include "model/model_dir.h"
 
 #include <stdio.h>
 #include <stdlib.h>

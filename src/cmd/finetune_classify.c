@@ -1,8 +1,8 @@
-/* kiln classify: the command line of train/classify.h. */
+/* kiln classify: the command line of task/classify.h. */
 #include "cmd/commands.h"
 #include "cmd/finetune_flags.h"
 #include "cmd/launcher_flags.h"
-#include "train/classify.h"
+#include "task/classify.h"
 
 #include <stddef.h>
 

@@ -1,9 +1,9 @@
-/* kiln squad: the command line of train/squad.h. */
+/* kiln squad: the command line of task/squad.h. */
 #include "cmd/commands.h"
 #include "cmd/finetune_flags.h"
 #include "cmd/launcher_flags.h"
 #include "cmd/replaced_flags.h"
-#include "train/squad.h"
+#include "task/squad.h"
 
 #include <stddef.h>
 

@@ -1,8 +1,8 @@
-/* kiln tag: the command line of train/tag.h. */
+/* kiln tag: the command line of task/tag.h. */
 #include "cmd/commands.h"
 #include "cmd/finetune_flags.h"
 #include "cmd/launcher_flags.h"
-#include "train/tag.h"
+#include "task/tag.h"
 
 #include <stddef.h>
 

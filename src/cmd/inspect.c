@@ -9,7 +9,7 @@
 #include "data/shard_process.h"
 #include "io/token_store.h"
 #include "text/tokenizer_open.h"
-#include "train/checkpoint.h"
+#include "model/checkpoint.h"
 
 #include <dirent.h>
 #include <errno.h>

@@ -4,10 +4,10 @@
 #include "cmd/commands.h"
 #include "cmd/standard_streams.h"
 #include "cmd/precision_flags.h"
-#include "train/migration_log.h"
-#include "train/precision.h"
-#include "train/step_bench.h"
-#include "train/step_forecast.h"
+#include "watch/migration_log.h"
+#include "dev/precision.h"
+#include "task/step_bench.h"
+#include "task/step_forecast.h"
 
 #include <inttypes.h>
 #include <math.h>

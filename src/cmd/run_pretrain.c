@@ -1,10 +1,10 @@
-/* kiln pretrain: the command line of train/pretrain.h. */
+/* kiln pretrain: the command line of task/pretrain.h. */
 #include "cmd/commands.h"
 #include "cmd/launcher_flags.h"
 #include "cmd/precision_flags.h"
 #include "cmd/replaced_flags.h"
 #include "cmd/run_log_flags.h"
-#include "train/pretrain.h"
+#include "task/pretrain.h"
 
 #include <stddef.h>
 

@@ -3,7 +3,7 @@
 #include "core/buf.h"
 #include "core/log.h"
 #include "io/file.h"
-#include "train/report_page.h"
+#include "report/report_page.h"
 
 #include <stddef.h>
 

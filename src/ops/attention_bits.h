@@ -3,7 +3,7 @@
  *
  * One layout for all kernels.  The queries of a sequence are cut into tiles of 16, its keys into chunks of 64.  A tile of
  * a chunk is 32 words, one for each lane of a warp, in the order in which matrix instructions hold squares of 16 x 16
- * (ops/cuda/matrix_code.cuh): query r and key c of it are in
+ * (ops/cuda/kernels/matrix_code.cuh): query r and key c of it are in
  *
  *     word r % 8 * 4 + c % 8 / 2, bit c / 16 * 8 + c % 16 / 8 * 4 + r / 8 * 2 + c % 2
  *

@@ -1,12 +1,12 @@
 /* forecast: what ops would take on a GPU that is not here, from what their kernels move and compute
- * (ops/cuda/cuda_traffic.h) and what was measured on that GPU (ops/cuda/gpu_chips.h).  Predicted, not measured.
+ * (ops/cuda/forecast/cuda_traffic.h) and what was measured on that GPU (ops/cuda/forecast/gpu_chips.h).  Predicted, not measured.
  *
  * It is a table of operations that computes nothing: whatever runs its ops on f->watch.table is priced op by op, under the
  * names of ops/op_timer.h, and kernel by kernel. */
 #ifndef KILN_OPS_FORECAST_H
 #define KILN_OPS_FORECAST_H
 
-#include "ops/cuda/gpu_chips.h"
+#include "ops/cuda/forecast/gpu_chips.h"
 #include "ops/forecast_streams.h"
 #include "ops/op_timer.h"
 

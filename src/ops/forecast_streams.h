@@ -9,7 +9,7 @@
 #ifndef KILN_OPS_FORECAST_STREAMS_H
 #define KILN_OPS_FORECAST_STREAMS_H
 
-#include "ops/cuda/gpu_chips.h"
+#include "ops/cuda/forecast/gpu_chips.h"
 
 #include <stdbool.h>
 

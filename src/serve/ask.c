@@ -1,6 +1,6 @@
 #include "serve/ask.h"
 
-#include "train/squad_predict.h"
+#include "serve/squad_predict.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -9,7 +9,7 @@
 #define KILN_SERVE_SENTENCE_MODEL_H
 
 #include "core/json.h"
-#include "train/checkpoint.h"
+#include "model/checkpoint.h"
 
 /* Of the last layer's rows h_0..h_(n-1), [CLS] and [SEP] included. */
 enum sentence_pooling {

@@ -7,7 +7,7 @@
 #include "ops/backend.h"
 #include "serve/sentence_model.h"
 #include "text/tokenizer.h"
-#include "train/model_dir.h"
+#include "model/model_dir.h"
 #include "train/trainer.h"
 
 /* Where and in which numbers a model computes. */
@@ -40,7 +40,7 @@ struct session {
     bool shared;                           /* tokenizer and weights are another session's */
 };
 
-/* Opens a checkpoint or any model directory (train/model_dir.h) for a task, whose head it must have; the
+/* Opens a checkpoint or any model directory (model/model_dir.h) for a task, whose head it must have; the
  * pooler of BERT_TASK_ENCODER may be missing, since nothing reads it.  A batch of BERT_TASK_MASKED_LM is one
  * text; of the other tasks, as many as fit batch_tokens.  For BERT_TASK_ENCODER the files of a sentence model
  * are read too, and refused as sentence_model_open does. */

@@ -4,9 +4,9 @@
 #include "dev/host_memory.h"
 #include "dev/host_view.h"
 #include "dev/queue.h"
-#include "train/background_save.h"
+#include "model/background_save.h"
 #include "train/diagnose.h"
-#include "train/profile.h"
+#include "watch/profile.h"
 
 #include <math.h>
 #include <stdlib.h>

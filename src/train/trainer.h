@@ -5,7 +5,7 @@
 
 #include "optim/optimizer.h"
 #include "train/loss_scale.h"
-#include "train/precision.h"
+#include "dev/precision.h"
 #include "train/stage.h"
 
 struct trainer_config {
@@ -20,7 +20,7 @@ struct trainer_config {
     int64_t first_layer; /* the range that passes run over, stage.first and stage.end; 0 and 0: all layers */
     int64_t end_layer;
     int64_t n_slots;         /* micro-batches in flight; 0: one */
-    bool saving;             /* checkpoints will be written (train/save_run.h) */
+    bool saving;             /* checkpoints will be written (task/save_run.h) */
     uint64_t seed;           /* of the initial weights and of dropout */
     double loss_scale;       /* fp16 only: the fixed scale of the loss; 0: it is dynamic */
     double first_loss_scale; /* and begins as this; 0: LOSS_SCALE_FIRST */

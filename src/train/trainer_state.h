@@ -2,8 +2,8 @@
 #ifndef KILN_TRAIN_TRAINER_STATE_H
 #define KILN_TRAIN_TRAINER_STATE_H
 
-#include "train/checkpoint.h"
-#include "train/model_dir.h"
+#include "model/checkpoint.h"
+#include "model/model_dir.h"
 #include "train/trainer.h"
 
 /* Weights, moments and histories of fp8 of a checkpoint of the same parameters. */

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # What test_transformers holds with `transformers` at hand, from goldens, everywhere: kiln's exports are, byte for byte, those
 # that `transformers` loads without a complaint, with the same outputs and tokens; vectors of texts are those that it
-# computes.  tests/golden/make_exports.py makes the goldens; tests/train/test_model_dir.c holds the way back.
+# computes.  tests/golden/make_exports.py makes the goldens; tests/model/test_model_dir.c holds the way back.
 set -euo pipefail
 kiln=$(realpath "$1")
 dir=$(mktemp -d)

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # `kiln pretrain --profile`: the flags as the replaced scripts have them, and a trace that keeps the rules
-# (tools/check_trace.py, where there is a python3; tests/train/test_profile.c checks them in any case).
+# (tools/check_trace.py, where there is a python3; tests/watch/test_profile.c checks them in any case).
 set -euo pipefail
 kiln=$1
 dir=$(mktemp -d)

@@ -2,7 +2,7 @@
  * left; and it runs to its end however little a message may wait. */
 #include "dist/pipeline.h"
 
-#include "../test.h"
+#include "test.h"
 
 enum { MOST_STAGES = 9, MOST_MICRO = 20 };
 

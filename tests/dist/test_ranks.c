@@ -6,7 +6,7 @@
 
 #include "core/clock.h"
 
-#include "../model/bert_fixture.h"
+#include "bert_fixture.h"
 #include "ranks.h"
 
 enum { LONGEST = 14, N_MICRO = 6, SEQUENCES = 3, STEPS = 3 };

@@ -2,8 +2,8 @@
  * not be there, end the program.  And what it makes of attention's gradient in clusters (cuda_attention_wgmma_cluster.cu): the
  * same bits again, and other bits, or an end, if any wait for the cluster is left out. */
 #include "ending.hpp"
-#include "ops/cuda/attention_code.cuh"
-#include "ops/cuda/warpgroup_code.cuh"
+#include "ops/cuda/kernels/attention_code.cuh"
+#include "ops/cuda/kernels/warpgroup_code.cuh"
 
 #include <signal.h>
 #include <vector>

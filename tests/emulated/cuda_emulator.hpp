@@ -14,7 +14,7 @@
 #include "emulated_fp8.hpp"
 #include "emulated_half.hpp"
 #include "emulated_memory.h"
-#include "ops/cuda/launch.h"
+#include "ops/cuda/kernels/launch.h"
 
 #include <functional>
 #include <math.h>

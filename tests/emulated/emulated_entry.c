@@ -1,9 +1,9 @@
 /* What libkiln_cuda.so shows, for the library of emulated kernels: the whole program with --device cuda, where there is
  * no GPU. */
 #include "ops/backend.h"
-#include "ops/cuda/cuda_log.h"
-#include "ops/cuda/cuda_ops.h"
-#include "ops/cuda/attention_choice.h"
+#include "ops/cuda/table/cuda_log.h"
+#include "ops/cuda/table/cuda_ops.h"
+#include "ops/cuda/choice/attention_choice.h"
 #include "plain_products.h"
 
 #include <stdio.h>

@@ -1,9 +1,9 @@
-/* emulated_queue: the slots of ops/cuda/cuda_queue.h for the emulated device: copies at once, recordings by the
+/* emulated_queue: the slots of ops/cuda/table/cuda_queue.h for the emulated device: copies at once, recordings by the
  * emulator. */
 #ifndef KILN_TESTS_EMULATED_QUEUE_H
 #define KILN_TESTS_EMULATED_QUEUE_H
 
-#include "ops/cuda/cuda_context.h"
+#include "ops/cuda/table/cuda_context.h"
 
 void emulated_queue_open(struct cuda_context *c);
 void emulated_queue_close(struct cuda_context *c);

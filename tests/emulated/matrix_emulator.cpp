@@ -1,5 +1,5 @@
 /* The part of matrix_emulator.hpp that fibers share. */
-#include "ops/cuda/matrix_code.cuh"
+#include "ops/cuda/kernels/matrix_code.cuh"
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,4 +1,4 @@
-/* matrix_emulator: the instructions that ops/cuda/matrix_code.cuh wraps, between fibers, with the layouts of
+/* matrix_emulator: the instructions that ops/cuda/kernels/matrix_code.cuh wraps, between fibers, with the layouts of
  * fragments that the PTX ISA documents (8.7, "Matrix Fragments for mma.m16n8k16 with floating point type",
  * "ldmatrix", "movmatrix", "cp.async"), written from there and not from their use.
  *

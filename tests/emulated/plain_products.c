@@ -9,10 +9,10 @@
 #include "core/clock.h"
 #include "core/fp8.h"
 #include "core/tensor.h"
-#include "ops/cuda/attention_choice.h"
-#include "ops/cuda/cuda_choices.h"
-#include "ops/cuda/cuda_context.h"
-#include "ops/cuda/product_forms.h"
+#include "ops/cuda/choice/attention_choice.h"
+#include "ops/cuda/choice/cuda_choices.h"
+#include "ops/cuda/table/cuda_context.h"
+#include "ops/cuda/choice/product_forms.h"
 #include "ops/workspace.h"
 
 #include <math.h>

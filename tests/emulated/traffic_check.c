@@ -1,14 +1,14 @@
-/* What predictions count (ops/cuda/cuda_traffic.h) against the kernels themselves: in training steps and answers on the
+/* What predictions count (ops/cuda/forecast/cuda_traffic.h) against the kernels themselves: in training steps and answers on the
  * emulated device, every op launches what the model says, in that order, and each launch touches the bytes that it
  * says, where it touches them 16 at a time. */
 #define _GNU_SOURCE
-#include "../model/bert_fixture.h"
+#include "bert_fixture.h"
 #include "emulated_counts.h"
 #include "plain_products.h"
 
-#include "ops/cuda/cuda_ops.h"
-#include "ops/cuda/cuda_traffic.h"
-#include "ops/cuda/product_forms.h"
+#include "ops/cuda/table/cuda_ops.h"
+#include "ops/cuda/forecast/cuda_traffic.h"
+#include "ops/cuda/choice/product_forms.h"
 #include "ops/op_slots.h"
 
 #include <math.h>

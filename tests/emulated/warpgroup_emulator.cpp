@@ -1,5 +1,5 @@
 /* The part of warpgroup_emulator.hpp that fibers share. */
-#include "ops/cuda/warpgroup_code.cuh"
+#include "ops/cuda/kernels/warpgroup_code.cuh"
 
 #include <vector>
 

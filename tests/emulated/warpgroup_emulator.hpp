@@ -1,4 +1,4 @@
-/* warpgroup_emulator: the instructions that ops/cuda/warpgroup_code.cuh wraps, between the fibers of a warpgroup, with
+/* warpgroup_emulator: the instructions that ops/cuda/kernels/warpgroup_code.cuh wraps, between the fibers of a warpgroup, with
  * the fragments, descriptors and layouts that the PTX ISA documents (9.0, "Register Fragments and Shared Memory Matrix
  * Layouts", "wgmma.fence", "wgmma.mma_async"), written from there and not from their use.
  *

@@ -4,7 +4,7 @@ the replaced scripts' readers do it; the same arrays written again by h5py, with
 and layouts, must train to the same weights byte for byte.  usage: check_h5py.py KILN WORK_DIRECTORY
 WORK_DIRECTORY holds corpus.txt, vocab.txt and config.json.
 
-The goldens beside this script are checked too; with a third argument, --make, those of tests/unit/test_shard_goldens.c are
+The goldens beside this script are checked too; with a third argument, --make, those of tests/data/test_shard_goldens.c are
 made instead: kiln's files, taken apart in the same way, then written again by h5py."""
 import filecmp
 import glob

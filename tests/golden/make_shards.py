@@ -2,7 +2,7 @@
 """Writes shards_padded.hdf5 and shards_packed.hdf5 beside itself, with h5py, in the layouts of the replaced scripts:
 create_pretraining_data and pack_pretraining_data_pytorch of HabanaAI/Model-References 1.15.0; and the same arrays in other
 types and storage, as shards_padded_FORM.hdf5 and shards_packed_FORM.hdf5.  All hold the same 24 sequences, which
-tests/unit/test_shard_loader.c makes again by the same formulas.  usage: make_shards.py [DIRECTORY]
+tests/data/test_shard_loader.c makes again by the same formulas.  usage: make_shards.py [DIRECTORY]
 """
 import os
 import sys

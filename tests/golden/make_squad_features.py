@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Makes squad_features.json: what SQuAD questions look like as BERT features, for tests/unit/test_squad_features.c.
+"""Makes squad_features.json: what SQuAD questions look like as BERT features, for tests/data/test_squad_features.c.
 
 Written from the rules (reference: BERT's run_squad.py), plainly and slowly: words, windows, best context, the span
 of the answer.  Tokens are those of Hugging Face's `tokenizers`.  The file holds a made-up data set with its features

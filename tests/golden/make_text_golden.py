@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Makes text_unicode.txt and text_cases.json: what Hugging Face's `tokenizers` does, for tests/unit/test_text_*.c.
+"""Makes text_unicode.txt and text_cases.json: what Hugging Face's `tokenizers` does, for tests/text/test_text_*.c.
 
 text_unicode.txt: for each 4,096 code points a line `block uncased cased`: FNV-1a of all words and their byte offsets in
 two short texts around every code point (surrogates apart).  text_cases.json: a small vocabulary of characters and

@@ -1,5 +1,5 @@
 /* names of tensors, as other programs write them. */
-#include "nn/names_hf.h"
+#include "model/names_hf.h"
 #include "test.h"
 
 static void expect(const char *from, const char *to, enum names_part part, bool tied)

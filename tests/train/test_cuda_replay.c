@@ -3,7 +3,7 @@
  * (dev/queue.h) runs as late as it may in every other replay on the emulator; and in fp8 although the steps given op by
  * op look for the largest element of each factor, which those that are replayed have from its maker.  Linked twice: with the
  * library for a GPU, and with the kernels emulated on the cpu. */
-#include "../model/bert_fixture.h"
+#include "bert_fixture.h"
 #include "checkop_backend.h"
 #include "dev/host_view.h"
 

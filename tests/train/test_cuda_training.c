@@ -2,9 +2,9 @@
  * dropout masks; in fp16, with a loss that is not scaled, and in TF32 they stay beside those of the cpu's fp32;
  * in fp8, beside the cpu's, which keeps the same numbers in bf16.
  * Linked twice: with the library for a GPU, and with the kernels emulated on the cpu. */
-#include "../model/bert_fixture.h"
+#include "bert_fixture.h"
 #include "checkop_backend.h"
-#include "train/precision.h"
+#include "dev/precision.h"
 
 enum { LONGEST = 14, STEPS = 3 };
 

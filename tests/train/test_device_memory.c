@@ -1,12 +1,12 @@
 /* A device whose memory the host cannot read trains, evaluates, saves and resumes to the bits of the cpu:
  * whatever touches weights, moments, logits and metrics goes through copies. */
 #define _GNU_SOURCE
-#include "../model/bert_fixture.h"
+#include "bert_fixture.h"
 #include "fenced_device.h"
 
 #include "core/clock.h"
 #include "dev/host_view.h"
-#include "train/background_save.h"
+#include "model/background_save.h"
 #include "train/trainer_state.h"
 
 #include <stdlib.h>

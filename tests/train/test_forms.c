@@ -1,7 +1,7 @@
 /* The same sequences in three forms - ragged, packed and padded - give the same loss and the same gradients
  * within 1e-6 in fp32: as natural micro-batches, as records packed three to a row, and as rows padded to a
  * fixed length whose padding stays in the stream as sequences of their own. */
-#include "../model/bert_fixture.h"
+#include "bert_fixture.h"
 
 enum { N = 12, LONGEST = 14 };
 

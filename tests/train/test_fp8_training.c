@@ -1,6 +1,6 @@
 /* Training with products in fp8 on a device that keeps it in bf16: gradients lie beside those of bf16, the loss falls as
  * bf16's does, the bits do not depend on threads, histories are kept from step to step, changed weights are rounded anew, and dims that no product in fp8 has are refused. */
-#include "../model/bert_fixture.h"
+#include "bert_fixture.h"
 
 #include <math.h>
 #include <omp.h>

@@ -1,5 +1,5 @@
 /* What does not fit is refused before anything is allocated, with flags that do fit: on a device of any size. */
-#include "../model/bert_fixture.h"
+#include "bert_fixture.h"
 
 #include "train/memory_fit.h"
 

@@ -1,7 +1,7 @@
 /* What --autocast, --fp16, --fp8 and --tf32 come to, alone and together, on the cpu and on a device that knows fp16. */
-#include "../test.h"
+#include "test.h"
 
-#include "train/precision.h"
+#include "dev/precision.h"
 
 static const struct device host = {.name = "cpu", .is_host = true};
 static const struct device gpu = {.name = "gpu", .computes_in_f16 = true};

@@ -1,8 +1,8 @@
 /* The same samples as a token store, as padded and as packed HDF5 shards give the same losses and the same
  * gradients within 1e-6 in fp32, whatever the cut into micro-batches; dropout, which follows the place in the
  * batch, is off. */
-#include "../model/bert_fixture.h"
-#include "../unit/fixture_store.h"
+#include "bert_fixture.h"
+#include "fixture_store.h"
 
 #include "data/shard_loader.h"
 #include "data/shard_writer.h"

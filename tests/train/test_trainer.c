@@ -1,6 +1,6 @@
 /* A training step as a whole: it learns, bf16 follows fp32, the plan refuses what does not fit, a number that
  * is not finite is named and stops before the weights change. */
-#include "../model/bert_fixture.h"
+#include "bert_fixture.h"
 
 enum { LONGEST = 14 };
 

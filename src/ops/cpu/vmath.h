@@ -1,6 +1,6 @@
 /* vmath: exp, the normal distribution and tanh in fp32, written so that a loop over them becomes vector code:
  * no branch, no table, no call.  Errors are against the exact value and were measured over the whole range by
- * tests/unit/test_vmath. Polynomials are least-squares fits at Chebyshev nodes, reweighted towards the
+ * tests/ops/test_vmath. Polynomials are least-squares fits at Chebyshev nodes, reweighted towards the
  * minimax error. */
 #ifndef KILN_OPS_CPU_VMATH_H
 #define KILN_OPS_CPU_VMATH_H

@@ -1,0 +1,60 @@
+#include "core/stop.h"
+
+#include <signal.h>
+#include <stddef.h>
+
+static const int signals[] = {SIGTERM, SIGINT, SIGHUP};
+enum { N_SIGNALS = sizeof signals / sizeof signals[0] };
+
+static volatile sig_atomic_t requested;
+static bool working;
+
+static void on_signal(int signal_number)
+{
+    (void)signal_number;
+    requested = 1;
+}
+
+void stop_install(void)
+{
+    for (int i = 0; i < N_SIGNALS; i++) {
+        /* SA_RESETHAND: the second signal meets the default action */
+        struct sigaction action = {.sa_handler = on_signal, .sa_flags = (int)SA_RESETHAND}, before;
+        sigemptyset(&action.sa_mask);
+        sigaction(signals[i], NULL, &before);
+        if (signals[i] != SIGHUP || before.sa_handler != SIG_IGN) {
+            sigaction(signals[i], &action, NULL);
+        }
+    }
+    signal(SIGPIPE, SIG_IGN); /* who reads standard output may leave; training goes on */
+}
+
+struct status stop_before_work(void)
+{
+    return requested
+               ? status_error(STATUS_PREEMPTED, "stopped by a signal before the first step; the same command "
+                                                "begins where this one did")
+               : status_ok();
+}
+
+void stop_begin_work(void)
+{
+    working = true;
+    for (int i = 0; i < N_SIGNALS; i++) {
+        struct sigaction action;
+        if (sigaction(signals[i], NULL, &action) == 0 && action.sa_handler == on_signal) {
+            action.sa_flags |= SA_RESTART;
+            sigaction(signals[i], &action, NULL);
+        }
+    }
+}
+
+bool stop_requested(void)
+{
+    return requested != 0;
+}
+
+struct status stop_explain(struct status s)
+{
+    return failed(s) && !working && requested ? stop_before_work() : s;
+}

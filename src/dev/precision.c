@@ -1,0 +1,40 @@
+#include "dev/precision.h"
+
+#include "core/log.h"
+
+struct status precision_find(struct precision *p, const struct precision_flags *f,
+                             const struct device *device)
+{
+    *p = (struct precision){
+        .dtype = f->fp16                 ? DTYPE_F16
+                 : f->autocast || f->fp8 ? DTYPE_BF16
+                                         : DTYPE_F32,
+        .fp8 = f->fp8,
+    };
+    p->allow_tf32 = f->tf32 && !device->is_host && p->dtype == DTYPE_F32;
+    if (f->fp8 && f->fp16) {
+        return status_error(STATUS_USAGE, "--fp8 computes all but products in bf16: leave out --fp16");
+    }
+    if (f->fp8 && !device->computes_in_fp8) {
+        log_warning(
+            "--fp8: the %s has no products in fp8; the same numbers are multiplied in bf16, which is slower "
+            "than --autocast alone",
+            device->name);
+    }
+    if (f->fp16 && !device->computes_in_f16) {
+        return status_error(STATUS_USAGE,
+                            "--fp16: the %s does not compute in fp16; --autocast without it computes in bf16",
+                            device->name);
+    }
+    return status_ok();
+}
+
+enum dtype precision_factor(struct precision p, const struct device *device)
+{
+    return p.fp8 && device->computes_in_fp8 ? DTYPE_E4M3 : p.dtype;
+}
+
+const char *precision_name(struct precision p)
+{
+    return p.fp8 ? "fp8" : p.allow_tf32 ? "tf32" : dtype_name(p.dtype);
+}

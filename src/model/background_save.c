@@ -1,0 +1,129 @@
+#include "model/background_save.h"
+
+#include "core/clock.h"
+#include "core/signals.h"
+
+#include <stdlib.h>
+
+size_t background_save_bytes(const struct param_table *params, enum dtype dtype)
+{
+    return 3 * (size_t)params->n_elements * dtype_bytes(dtype);
+}
+
+struct status background_save_init(struct background_save *b, size_t bytes)
+{
+    *b = (struct background_save){.bytes = bytes};
+    return device_cpu.allocate(&b->memory, bytes, "the copy that is saved");
+}
+
+static void release_contents(struct background_save *b)
+{
+    json_decref((json_t *)b->contents.config);
+    json_decref((json_t *)b->contents.tokenizer);
+    json_decref((json_t *)b->contents.state);
+    free((char *)b->contents.choices);
+    b->contents = (struct checkpoint_contents){0};
+}
+
+void background_save_fini(struct background_save *b)
+{
+    struct background_save_result unused;
+    background_save_take(b, true, &unused);
+    if (b->memory != NULL) {
+        device_cpu.release(b->memory, b->bytes);
+    }
+    b->memory = NULL;
+}
+
+/* The tensor in host memory from here on, copied behind `*used` bytes of the block. */
+static tensor copy_of(struct background_save *b, struct exec *x, tensor t, size_t *used)
+{
+    tensor copy = t;
+    size_t bytes = tensor_bytes(t);
+    copy.data = (char *)b->memory + *used;
+    CHECK(bytes <= b->bytes - *used, "a copy of %zu bytes was planned", b->bytes);
+    exec_copy_out(x, copy.data, t.data, bytes);
+    *used += bytes;
+    return copy;
+}
+
+static void *write_copy(void *argument)
+{
+    struct background_save *b = argument;
+    struct background_save_result *r = &b->result;
+    r->from_ns = clock_ns();
+    r->status = checkpoint_save(b->directory, &b->contents);
+    if (!failed(r->status)) {
+        r->status = checkpoint_dir_prune(b->directory, b->contents.step, b->keep_last);
+    }
+    r->to_ns = clock_ns();
+    atomic_store(&b->done, true);
+    return NULL;
+}
+
+/* Signals are for the thread that trains.  Without a thread the save is done here and now. */
+static void start(struct background_save *b)
+{
+    sigset_t before;
+    atomic_store(&b->done, false);
+    signals_block(&before);
+    b->threaded = pthread_create(&b->thread, NULL, write_copy, b) == 0;
+    signals_restore(&before);
+    if (!b->threaded) {
+        write_copy(b);
+    }
+}
+
+static struct status prepare(struct background_save *b, const char *directory, int64_t keep_last)
+{
+    b->keep_last = keep_last;
+    TRY(checkpoint_path(b->directory, "%s", directory));
+    if (b->contents.config == NULL || b->contents.tokenizer == NULL || b->contents.state == NULL) {
+        return status_error(STATUS_MEMORY, "out of memory for a checkpoint");
+    }
+    return checkpoint_check_space(directory, &b->contents);
+}
+
+struct status background_save_begin(struct background_save *b, const char *directory, struct exec *x,
+                                    const struct checkpoint_contents *c, int64_t keep_last, int64_t since_ns,
+                                    double wait_s)
+{
+    CHECK(!b->in_flight, "a second save in flight");
+    size_t used = 0;
+    b->contents = *c;
+    struct status s = prepare(b, directory, keep_last);
+    if (failed(s)) {
+        release_contents(b);
+        return s;
+    }
+    b->contents.master = copy_of(b, x, c->master, &used);
+    b->contents.exp_avg = copy_of(b, x, c->exp_avg, &used);
+    b->contents.exp_avg_sq = copy_of(b, x, c->exp_avg_sq, &used);
+    if (!tensor_is_null(c->histories)) {
+        b->contents.histories = copy_of(b, x, c->histories, &used);
+    }
+    if (failed(x->status)) {
+        release_contents(b);
+        return x->status;
+    }
+    b->result = (struct background_save_result){.step = c->step, .bytes = used, .wait_s = wait_s};
+    b->in_flight = true;
+    start(b);
+    /* the thread does not look at this field, and its result is read only after it is joined */
+    b->result.stall_s = clock_since_s(since_ns);
+    return s;
+}
+
+bool background_save_take(struct background_save *b, bool wait, struct background_save_result *result)
+{
+    if (!b->in_flight || !(wait || atomic_load(&b->done))) {
+        return false;
+    }
+    if (b->threaded) {
+        pthread_join(b->thread, NULL);
+    }
+    *result = b->result;
+    release_contents(b);
+    b->in_flight = false;
+    return true;
+}

@@ -1,0 +1,29 @@
+/* load_report: what became of the tensors of a model's files and of the parameters of the model that read
+ * them. */
+#ifndef KILN_MODEL_LOAD_REPORT_H
+#define KILN_MODEL_LOAD_REPORT_H
+
+#include "nn/bert.h"
+#include "model/names_hf.h"
+
+enum load_outcome {
+    LOAD_LOADED,  /* parameters that got their values from the files */
+    LOAD_NEW,     /* parameters that the files lack: they keep their initial values */
+    LOAD_IGNORED, /* tensors that the model has no place for */
+    LOAD_N_OUTCOMES,
+};
+
+struct load_report {
+    enum bert_task task;
+    int n[LOAD_N_OUTCOMES][NAMES_N_PARTS]; /* tensors */
+    int n_tied;                            /* tensors that repeat another one, as they must */
+    char other[PARAM_NAME_BYTES];          /* the first ignored tensor of NAMES_OTHER */
+};
+
+/* Whether nothing is new and nothing strange was ignored: not worth a table where nobody asked for one. */
+bool load_report_is_plain(const struct load_report *r);
+
+/* One table with a line for each part and outcome, and the reason; `path` names the files. */
+void load_report_print(const struct load_report *r, const char *path);
+
+#endif

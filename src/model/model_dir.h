@@ -1,0 +1,76 @@
+/* model_dir: a BERT model as a directory: config.json, model.safetensors (or shards and their index),
+ * and the tokenizer's files (vocab.txt, tokenizer_config.json, tokenizer.json) - what Hugging Face's `transformers` writes and reads, and
+ * kiln's own checkpoints.
+ *
+ * The rule: nothing is guessed in silence.  What a model lacks, has too much, or says in two ways is an
+ * error, or a line of the load report where the task makes it normal. Source:
+ * huggingface.co/docs/transformers, model files; shared tensors are stored once there, so the decoder of the
+ * MLM head is absent, as a rule. */
+#ifndef KILN_MODEL_MODEL_DIR_H
+#define KILN_MODEL_MODEL_DIR_H
+
+#include "text/tokenizer.h"
+#include "model/load_report.h"
+#include "model/model_files.h"
+
+enum { MODEL_DIR_PATH_BYTES = 1024 };
+
+struct model_dir {
+    char path[MODEL_DIR_PATH_BYTES];
+    struct bert_config config; /* vocab_size: of the vocabulary, without rows that pad the files */
+    struct tokenizer tokenizer;
+    int64_t max_length;         /* tokens that it reads: at most the model's positions */
+    int64_t vocab_rows;         /* in the files: the vocabulary, or more */
+    enum bert_task task;        /* what the files hold: the heads that they have */
+    struct label_names *labels; /* config.labels of a model with a classifier; owned */
+    struct model_files files;
+};
+
+/* Reads and checks everything but the values of the weights; a checkpoint with a manifest is verified against
+ * it. bert_config.json of Google's and NVIDIA's releases stands in for config.json.  STATUS_DATA names the
+ * file, the key or the tensor. */
+struct status model_dir_open(struct model_dir *m, const char *path);
+
+/* Safe on a zeroed struct and after a failed open. */
+void model_dir_close(struct model_dir *m);
+
+/* Fills the parameters of the task's table (bert_declare with m->config) in `master`, a flat fp32 or fp64
+ * host buffer of its layout; padded rows and new parameters stay as they are.  Tensors are F32, F16, BF16 or
+ * F64.
+ *
+ * `may_be_new` has the bit 1 << part for each enum names_part that the files may lack as a whole: fine-tuning
+ * allows the task's head, sentence vectors the pooler they do not read, everything else nothing.  STATUS_DATA
+ * names what is missing otherwise, a shape that config.json contradicts, a decoder that is not tied, or an
+ * encoder's tensor that kiln would not read; STATUS_NUMERIC the first weight that is not finite. */
+struct status model_dir_read_weights(const struct model_dir *m, const struct param_table *params,
+                                     tensor master, enum bert_task task, unsigned may_be_new,
+                                     struct load_report *report);
+
+/* What a save writes; everything is borrowed for the call. */
+struct model_dir_contents {
+    enum bert_task task;
+    const struct param_table *params; /* of the task */
+    tensor master;                    /* [params->n_elements] host, fp32 */
+    const struct bert_config *config;
+    const struct tokenizer *tokenizer;
+    uint64_t max_shard_bytes; /* of tensors in one file; 0: MODEL_DIR_SHARD_BYTES */
+};
+
+#define MODEL_DIR_SHARD_BYTES 5000000000U /* as in `transformers` before its version 5 */
+
+/* Longer than what a save appends to the directory's path: its temporary name, and the names in it. */
+enum { MODEL_DIR_LONGEST_SUFFIX = 64 };
+
+/* Whether model_dir_save would write there, as far as can be seen without writing: STATUS_USAGE if the directory holds
+ * anything but such a model, is the current one or the top of a file system, or is none; STATUS_IO if it cannot be
+ * replaced. */
+struct status model_dir_check_place(const char *path);
+
+/* And whether it can: file_check_output_directory, for before the work. */
+struct status model_dir_check_output(const char *path, uint64_t bytes_wanted);
+
+/* Writes the directory under another name and puts it in its place: it is there as a whole or not at all.  One that
+ * holds nothing but such a model is exchanged for it (io/temporary.h); a link to a directory stays. */
+struct status model_dir_save(const char *path, const struct model_dir_contents *c);
+
+#endif

@@ -1,0 +1,267 @@
+/* model_dir_save: writing a model directory as `transformers` does: shared tensors once, the bare encoder
+ * without the prefix "bert.", shards of whole tensors in the order of the parameter table. */
+#include "io/json_file.h"
+#include "text/tokenizer_files.h"
+#include "text/tokenizer_open.h"
+#include "model/checkpoint.h"
+#include "model/model_dir.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+enum { SHARD_NAME_BYTES = 64 };
+
+struct saving {
+    const struct model_dir_contents *c;
+    struct temporary temporary;     /* the directory that is filled */
+    struct safetensors_item *items; /* [params->n] */
+    int *shards;                    /* [params->n] of each item, from 0 */
+    int n_shards;
+};
+
+static struct status out_of_memory(const char *what)
+{
+    return status_error(STATUS_MEMORY, "out of memory for %s", what);
+}
+
+/* Writes the document and takes it; NULL stands for memory that ran out. */
+static struct status write_json(const struct saving *s, const char *name, json_t *root)
+{
+    char path[CHECKPOINT_PATH_BYTES];
+    struct status status = checkpoint_path(path, "%s/%s", s->temporary.path, name);
+    if (failed(status)) {
+        json_decref(root);
+        return status;
+    }
+    return json_file_write(path, root);
+}
+
+static struct status write_config(const struct saving *s)
+{
+    json_t *root = bert_config_to_json(s->c->config, bert_task_class(s->c->task));
+    int32_t pad = s->c->tokenizer->special[SPECIAL_PAD];
+    if (root != NULL && pad >= 0 && json_object_set_new(root, "pad_token_id", json_integer(pad)) != 0) {
+        json_decref(root);
+        root = NULL;
+    }
+    return write_json(s, "config.json", root);
+}
+
+/* The files of a bare encoder have no prefix. */
+static const char *file_name_of(const struct saving *s, const struct param *p)
+{
+    static const char prefix[] = "bert.";
+    size_t n = sizeof prefix - 1;
+    return s->c->task == BERT_TASK_ENCODER && strncmp(p->name, prefix, n) == 0 ? p->name + n : p->name;
+}
+
+/* Fills shards in order; a tensor larger than a shard gets one of its own. */
+static struct status plan_shards(struct saving *s)
+{
+    const struct param_table *t = s->c->params;
+    uint64_t limit = s->c->max_shard_bytes == 0 ? MODEL_DIR_SHARD_BYTES : s->c->max_shard_bytes, used = 0;
+    s->items = calloc((size_t)t->n, sizeof *s->items);
+    s->shards = calloc((size_t)t->n, sizeof *s->shards);
+    if (s->items == NULL || s->shards == NULL) {
+        return out_of_memory("the list of tensors");
+    }
+    for (int i = 0; i < t->n; i++) {
+        s->items[i] = (struct safetensors_item){file_name_of(s, &t->params[i]),
+                                                param_view(&t->params[i], s->c->master)};
+        uint64_t bytes = tensor_bytes(s->items[i].shape);
+        if (used > 0 && used + bytes > limit) {
+            s->n_shards++;
+            used = 0;
+        }
+        used += bytes;
+        s->shards[i] = s->n_shards;
+    }
+    s->n_shards++;
+    return status_ok();
+}
+
+static void shard_name(char name[SHARD_NAME_BYTES], const struct saving *s, int shard)
+{
+    if (s->n_shards == 1) {
+        snprintf(name, SHARD_NAME_BYTES, "model.safetensors");
+    } else {
+        snprintf(name, SHARD_NAME_BYTES, "model-%05d-of-%05d.safetensors", shard + 1, s->n_shards);
+    }
+}
+
+/* Items [first, last) into the shard's file. */
+static struct status write_shard(const struct saving *s, int shard, int first, int last)
+{
+    char path[CHECKPOINT_PATH_BYTES], name[SHARD_NAME_BYTES];
+    struct safetensors_writer w;
+    shard_name(name, s, shard);
+    TRY(checkpoint_path(path, "%s/%s", s->temporary.path, name));
+    TRY(safetensors_writer_open(&w, path, s->items + first, last - first));
+    for (int i = first; i < last; i++) {
+        safetensors_writer_put(&w, s->items[i].shape);
+    }
+    return safetensors_writer_commit(&w);
+}
+
+static struct status write_index(const struct saving *s)
+{
+    json_t *map = json_object();
+    uint64_t total = 0;
+    bool complete = map != NULL;
+    for (int i = 0; i < s->c->params->n; i++) {
+        char name[SHARD_NAME_BYTES];
+        shard_name(name, s, s->shards[i]);
+        complete &= json_object_set_new(map, s->items[i].name, json_string(name)) == 0;
+        total += tensor_bytes(s->items[i].shape);
+    }
+    json_t *root =
+        json_pack("{s:{s:I}, s:o}", "metadata", "total_size", (json_int_t)total, "weight_map", map);
+    if (!complete) {
+        json_decref(root);
+        root = NULL;
+    }
+    return write_json(s, "model.safetensors.index.json", root);
+}
+
+static struct status write_weights(struct saving *s)
+{
+    int n = s->c->params->n;
+    TRY(plan_shards(s));
+    for (int first = 0; first < n;) {
+        int last = first + 1;
+        while (last < n && s->shards[last] == s->shards[first]) {
+            last++;
+        }
+        TRY(write_shard(s, s->shards[first], first, last));
+        first = last;
+    }
+    return s->n_shards > 1 ? write_index(s) : status_ok();
+}
+
+/* The names that this file writes. */
+static bool is_of_model(const char *name)
+{
+    static const char *const names[] = {".", "..", "config.json", "model.safetensors",
+                                        "model.safetensors.index.json"};
+    for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
+        if (strcmp(name, names[i]) == 0) {
+            return true;
+        }
+    }
+    if (tokenizer_open_writes(name)) {
+        return true;
+    }
+    int at = 0;
+    return sscanf(name, "model-%*5[0-9]-of-%*5[0-9].safetensors%n", &at) == 0 && at > 0 && name[at] == '\0';
+}
+
+/* That what is in the place is nothing that a user would miss. */
+static struct status check_contents(const char *path)
+{
+    DIR *dir = opendir(path);
+    if (dir == NULL) {
+        return errno == ENOENT
+                   ? status_ok()
+                   : status_error(STATUS_USAGE, "cannot write a model to %s: %s", path, strerror(errno));
+    }
+    struct status s = status_ok();
+    for (const struct dirent *e; !failed(s) && (e = readdir(dir)) != NULL;) {
+        if (!is_of_model(e->d_name) && !temporary_is_name(e->d_name)) {
+            s = status_error(
+                STATUS_USAGE,
+                "%s holds %.100s, which is no part of a model: a model gets a directory of its own", path,
+                e->d_name);
+        }
+    }
+    closedir(dir);
+    return s;
+}
+
+/* A directory in which someone stands, or that a file system begins with, keeps its place. */
+static struct status check_replaceable(const char *path)
+{
+    char parent[FILE_PATH_BYTES];
+    struct stat here, above, current;
+    file_parent(parent, path);
+    if (stat(path, &here) != 0) {
+        return status_ok();
+    }
+    bool is_mounted = stat(parent, &above) == 0 && above.st_dev != here.st_dev;
+    bool is_current =
+        stat(".", &current) == 0 && current.st_dev == here.st_dev && current.st_ino == here.st_ino;
+    if (is_mounted || is_current) {
+        return status_error(STATUS_USAGE,
+                            "%s is %s, and a model replaces its directory as a whole: choose another one",
+                            path, is_current ? "the current directory" : "where a file system is mounted");
+    }
+    return access(parent, W_OK) == 0 ? status_ok()
+                                     : status_error(STATUS_IO, "cannot replace %s: cannot write to %s: %s",
+                                                    path, parent, strerror(errno));
+}
+
+/* The directory that a model for `path` replaces: without slashes at its end, and behind a link, which stays. */
+static struct status find_place(char final[CHECKPOINT_PATH_BYTES], const char *path)
+{
+    TRY(checkpoint_path(final, "%s", path));
+    for (size_t n = strlen(final); n > 1 && final[n - 1] == '/'; n--) {
+        final[n - 1] = '\0';
+    }
+    const char *slash = strrchr(final, '/');
+    const char *name = slash == NULL ? final : slash + 1;
+    if (*path == '\0' || strcmp(name, ".") == 0 || strcmp(name, "..") == 0) {
+        return status_error(STATUS_USAGE, "a model needs a directory with a name of its own, not \"%s\"",
+                            path);
+    }
+    return file_follow_links(final);
+}
+
+struct status model_dir_check_place(const char *path)
+{
+    char final[CHECKPOINT_PATH_BYTES];
+    TRY(find_place(final, path));
+    TRY(check_contents(final));
+    TRY(check_replaceable(final));
+    return file_check_directory_path(final, MODEL_DIR_LONGEST_SUFFIX);
+}
+
+struct status model_dir_check_output(const char *path, uint64_t bytes_wanted)
+{
+    char final[CHECKPOINT_PATH_BYTES];
+    TRY(model_dir_check_place(path));
+    TRY(find_place(final, path));
+    return file_check_output_directory(final, MODEL_DIR_LONGEST_SUFFIX, bytes_wanted);
+}
+
+static struct status fill(struct saving *s)
+{
+    TRY(write_config(s));
+    TRY(tokenizer_files_write_all(s->c->tokenizer, s->temporary.path, s->c->config->max_position_embeddings));
+    return write_weights(s);
+}
+
+struct status model_dir_save(const char *path, const struct model_dir_contents *c)
+{
+    struct saving s = {.c = c};
+    char final[CHECKPOINT_PATH_BYTES], parent[FILE_PATH_BYTES];
+    TRY(model_dir_check_output(path, (uint64_t)param_table_count(c->params) * dtype_bytes(c->master.dtype)));
+    TRY(find_place(final, path));
+    file_parent(parent, final);
+    TRY(file_make_directories(parent));
+    temporary_clean(final);
+    struct status status = temporary_create_directory(&s.temporary, final);
+    if (!failed(status)) {
+        status = fill(&s);
+    }
+    if (!failed(status)) {
+        status = temporary_put_directory(&s.temporary, final);
+    }
+    temporary_remove(&s.temporary);
+    free(s.items);
+    free(s.shards);
+    return status_context(status, "cannot save the model %s", path);
+}

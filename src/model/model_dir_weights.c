@@ -1,0 +1,180 @@
+/* model_dir_weights: from the tensors of a model's files to the flat buffer of a task's parameters, with an
+ * account of every tensor on both sides. */
+#include "model/model_dir.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+struct reading {
+    const struct model_dir *m;
+    const struct param_table *params;
+    tensor master;
+    struct load_report *report;
+    int n_wanted[NAMES_N_PARTS]; /* parameters of the table */
+};
+
+static bool is_real(enum dtype t)
+{
+    return t == DTYPE_F32 || t == DTYPE_F16 || t == DTYPE_BF16 || t == DTYPE_F64;
+}
+
+/* Rows that pad the vocabulary were checked when the directory was opened. */
+static bool shape_fits(const struct reading *r, const struct safetensors_entry *e, const struct param *p)
+{
+    bool fits = e->n_dims == p->n_dims;
+    for (int i = 0; fits && i < p->n_dims; i++) {
+        bool padded = i == 0 && p->split == PARAM_BY_WORD && e->dims[0] == r->m->vocab_rows;
+        fits = e->dims[i] == p->dims[i] || padded;
+    }
+    return fits;
+}
+
+static struct status wrong_shape(const struct reading *r, const struct safetensors_entry *e,
+                                 const struct param *p)
+{
+    char has[64] = "[]", wants[64];
+    if (e->n_dims == 1) {
+        snprintf(has, sizeof has, "[%lld]", (long long)e->dims[0]);
+    } else if (e->n_dims > 1) {
+        snprintf(has, sizeof has, "[%lld, %lld%s]", (long long)e->dims[0], (long long)e->dims[1],
+                 e->n_dims > 2 ? ", ..." : "");
+    }
+    snprintf(wants, sizeof wants, p->n_dims == 1 ? "[%lld]" : "[%lld, %lld]", (long long)p->dims[0],
+             (long long)p->dims[1]);
+    return status_error(STATUS_DATA, "%s: the tensor %.80s has the shape %s, but config.json makes it %s",
+                        r->m->path, e->name, has, wants);
+}
+
+/* The rows of an entry that the parameter has. */
+static struct safetensors_entry cut_rows(const struct safetensors_entry *e, const struct param *p)
+{
+    struct safetensors_entry cut = *e;
+    cut.dims[0] = p->dims[0];
+    cut.bytes = (size_t)param_count(p) * dtype_bytes(e->dtype);
+    return cut;
+}
+
+/* kiln's MLM head multiplies with the word embeddings; a decoder of its own would make another model. */
+static struct status check_tied(const struct reading *r, const struct param *p,
+                                const struct safetensors_entry *e)
+{
+    const struct model_tensor *copy = model_files_find(&r->m->files, p->name, true);
+    if (copy == NULL || copy->entry == e || r->n_wanted[NAMES_MLM] == 0) {
+        return status_ok();
+    }
+    if (copy->entry->bytes != e->bytes || copy->entry->dtype != e->dtype ||
+        memcmp(copy->entry->data, e->data, e->bytes) != 0) {
+        return status_error(
+            STATUS_DATA,
+            "%s: %.80s differs from %.80s; only models whose decoder is tied to the word embeddings "
+            "are supported",
+            r->m->path, copy->entry->name, e->name);
+    }
+    return status_ok();
+}
+
+static struct status read_param(const struct reading *r, const struct param *p, bool *found)
+{
+    const struct model_tensor *t = model_files_find(&r->m->files, p->name, false);
+    t = t != NULL ? t : model_files_find(&r->m->files, p->name, true);
+    *found = t != NULL;
+    if (t == NULL) {
+        return status_ok();
+    }
+    if (!shape_fits(r, t->entry, p)) {
+        return wrong_shape(r, t->entry, p);
+    }
+    if (!is_real(t->entry->dtype)) {
+        return status_error(STATUS_DATA,
+                            "%s: the tensor %.80s has the dtype %s; weights are F32, F16, BF16 or F64",
+                            r->m->path, t->entry->name, t->entry->dtype_label);
+    }
+    TRY(check_tied(r, p, t->entry));
+    struct safetensors_entry cut = cut_rows(t->entry, p);
+    tensor values = param_view(p, r->master);
+    TRY(status_context(safetensors_read(&cut, values), "%s", r->m->path));
+    int64_t i = tensor_find_nonfinite(values);
+    return i < 0
+               ? status_ok()
+               : status_error(STATUS_NUMERIC,
+                              "%s: the weight %.80s is not finite (element %lld is %g): the file is damaged, "
+                              "or the training that wrote it had gone wrong; take an earlier checkpoint",
+                              r->m->path, t->entry->name, (long long)i, tensor_get(values, i));
+}
+
+static struct status read_all(struct reading *r)
+{
+    for (int i = 0; i < r->params->n; i++) {
+        bool found;
+        TRY(read_param(r, &r->params->params[i], &found));
+        r->report->n[found ? LOAD_LOADED : LOAD_NEW][names_hf_part(r->params->params[i].name)]++;
+    }
+    return status_ok();
+}
+
+/* A tensor that no parameter took: normal where the task lacks its part, and an error where it does not, for
+ * the model in the files then computes something else. */
+static struct status account_for(const struct reading *r, const struct model_tensor *t)
+{
+    enum names_part part = t->as.part;
+    if (param_table_find(r->params, t->as.name) != NULL) {
+        r->report->n_tied += t->as.tied && model_files_find(&r->m->files, t->as.name, false) != NULL;
+        return status_ok();
+    }
+    if (r->n_wanted[part] > 0) {
+        return status_error(
+            STATUS_DATA,
+            "%s: the files hold %.80s, but the %s that config.json describes (%lld layers) has no such "
+            "tensor",
+            r->m->path, t->entry->name, bert_task_class(r->report->task),
+            (long long)r->m->config.num_hidden_layers);
+    }
+    if (part == NAMES_OTHER && r->report->n[LOAD_IGNORED][part] == 0) {
+        memcpy(r->report->other, t->as.name, sizeof r->report->other);
+    }
+    r->report->n[LOAD_IGNORED][part]++;
+    return status_ok();
+}
+
+/* A part may be new only as a whole: half a head is damage. */
+static struct status check_new(const struct reading *r, unsigned may_be_new)
+{
+    for (int p = 0; p < NAMES_N_PARTS; p++) {
+        int n = r->report->n[LOAD_NEW][p];
+        if (n == 0 || ((may_be_new >> p & 1U) != 0 && n == r->n_wanted[p])) {
+            continue;
+        }
+        const char *first = NULL;
+        for (int i = 0; first == NULL; i++) {
+            const char *name = r->params->params[i].name;
+            bool missing = model_files_find(&r->m->files, name, false) == NULL &&
+                           model_files_find(&r->m->files, name, true) == NULL;
+            first = missing && (int)names_hf_part(name) == p ? name : NULL;
+        }
+        return status_error(
+            STATUS_DATA,
+            "%s lacks %d of the %d tensors of %s that %s needs here, %s first: the files hold a %s",
+            r->m->path, n, r->n_wanted[p], names_hf_pattern((enum names_part)p),
+            bert_task_class(r->report->task), first, bert_task_class(r->m->task));
+    }
+    return status_ok();
+}
+
+struct status model_dir_read_weights(const struct model_dir *m, const struct param_table *params,
+                                     tensor master, enum bert_task task, unsigned may_be_new,
+                                     struct load_report *report)
+{
+    struct reading r = {.m = m, .params = params, .master = master, .report = report};
+    *report = (struct load_report){.task = task};
+    for (int i = 0; i < params->n; i++) {
+        r.n_wanted[names_hf_part(params->params[i].name)]++;
+    }
+    TRY(read_all(&r));
+    for (int i = 0; i < m->files.n_tensors; i++) {
+        TRY(account_for(&r, &m->files.tensors[i]));
+    }
+    for (int i = 0; i < m->files.n_files; i++) {
+        TRY(file_map_check(&m->files.files[i].map, m->path));
+    }
+    return check_new(&r, may_be_new);
+}

@@ -1,0 +1,942 @@
+#include "ops/cuda/forecast/cuda_traffic.h"
+
+#include "core/fp8.h"
+#include "ops/cuda/choice/product_forms.h"
+#include "ops/workspace.h"
+
+#include <math.h>
+
+/* A kernel: how near to the rate of copies it comes, and to that of instructions.  Predicted from the instructions of an
+ * element in sm_90a's code; to be replaced by what a chip says (docs/numbers.md). */
+struct kernel {
+    const char *name;
+    double copy_share, issue_share;
+};
+
+static const struct kernel MEMSET = {"memset", .90, 1};
+static const struct kernel FILL = {"fill_kernel", .45, 1}; /* by element, through double */
+static const struct kernel CAST = {"cast_kernel", .58, 1}; /* the same, and a load of 2 to 4 bytes a thread */
+static const struct kernel SUM = {"sum_kernel", .2, 1};    /* one block */
+static const struct kernel CLEAR_INDEX = {"clear_index_kernel", 1, 1};
+static const struct kernel FIND_NONFINITE = {"find_nonfinite_kernel", .45, 1};
+static const struct kernel FINISH_INDEX = {"finish_index_kernel", 1, 1};
+static const struct kernel BROADCAST = {"broadcast_kernel", .85, 1};
+/* A polynomial and an exponential an element: 114 instructions for eight, of 216 that the bytes leave time for; 134 where
+ * maxima are noted. */
+static const struct kernel GELU = {"elements_kernel", .88, 1};
+static const struct kernel GELU_NOTING = {"elements_kernel", .87, 1};
+static const struct kernel BIAS_GELU = {"bias_gelu_kernel", .88, 1};
+static const struct kernel GELU_BACKWARD = {"column_partials_kernel", .88, 1}; /* 296 of 324 */
+static const struct kernel TANH = {"elements_kernel", .76, 1};
+static const struct kernel GATHER = {"gather_kernel", .7, 1};
+static const struct kernel SORT = {"sort_kernel", .2, 1};
+static const struct kernel ADD_RUN = {"add_run_kernel", .7, 1};
+static const struct kernel ADD_HEADS = {"add_heads_kernel", .7, 1};
+static const struct kernel COLUMNS = {"column_partials_kernel", .88, 1};
+static const struct kernel ADD_RUNS = {"add_runs_kernel", .7, 1};
+static const struct kernel MAXIMA = {"maxima_kernel", .87, 1};
+static const struct kernel HOLD = {"hold_kernel", .79, 1};
+static const struct kernel ROUND = {"round_kernel", .85, 1}; /* 55 for eight elements of 32 bytes, of 216 */
+static const struct kernel ROUND_NOTING = {"round_noting_kernel", .85, 1}; /* 64 */
+static const struct kernel ROUND_AGAIN = {"round_again_kernel", 1, 1};     /* whose blocks leave at once */
+/* GELU and its gradient, rounded: 186 for eight elements of 32 bytes, of 216, and 225 of 48, of 324. */
+static const struct kernel ROUND_GELU = {"round_noting_kernel", .85, 1};
+static const struct kernel ROUND_GELU_BACKWARD = {"round_noting_kernel", .86, 1};
+/* A row of 1,024 columns and 8 KiB is 1,296 instructions of a warp, and 1,680 in the time that its bytes take. */
+static const struct kernel LAYERNORM = {"norm_kernel", .88, 1};
+static const struct kernel LAYERNORM_BACKWARD = {"norm_backward_kernel", .86,
+                                                 1}; /* about 1,100, by 8 warps */
+/* The same rows rounded: 1,310 of a row of 10 KiB, of 2,100; and 230 more of one of 8 KiB. */
+static const struct kernel NORM_ROUND = {"norm_round_kernel", .86, 1};
+static const struct kernel NORM_BACKWARD_ROUND = {"norm_backward_round_kernel", .82, 1};
+static const struct kernel NORM_ROUND_AGAIN = {"norm_round_kernel", 1, 1}; /* whose blocks leave at once */
+static const struct kernel NORM_BACKWARD_ROUND_AGAIN = {"norm_backward_round_kernel", 1, 1};
+static const struct kernel CROSS_ENTROPY = {"cross_entropy_kernel", .7, 1};
+static const struct kernel SPAN = {"span_kernel", .2, 1};
+static const struct kernel DROPOUT = {"dropout_kernel", .8, 1};
+static const struct kernel POINTWISE = {"pointwise_kernel", .2, 1};
+static const struct kernel CLEAR = {"clear_kernel", .85, 1};
+static const struct kernel SQUARES = {"squares_kernel", .87, 1};
+static const struct kernel ROOT_OF_SUM = {"root_of_sum_kernel", .2, 1};
+static const struct kernel LAMB_DIRECTION = {"lamb_direction_kernel", .87, 1};
+static const struct kernel LAMB_RATIO = {"lamb_ratio_kernel", .2, 1};
+static const struct kernel LAMB_STEP = {"lamb_step_kernel", .89, 1};
+static const struct kernel ADAMW = {"adamw_kernel", .87, 1};
+
+/* The library's own: its time is that of its products, unless it only moves bytes. */
+static const struct kernel PRODUCT = {"product", .9, 1};
+static const struct kernel SHORT_PRODUCT = {"short_product_kernel", .9, .8};
+
+static const char SPLIT_NAME[] = "attention_split_kernel";
+
+/* Instructions of an element of its result for GELU, beside those that it has anyway (gpu_chips.c): 770 a thread for 64. */
+static const double SHORT_PRODUCT_GELU = 12;
+
+/* By enum launch_product_tile. */
+static const struct {
+    int64_t rows, cols, parts;
+} SHORT_TILES[LAUNCH_PRODUCT_TILES] = {{64, 64, 1},   {64, 128, 1}, {64, 192, 1},
+                                       {128, 128, 1}, {64, 64, 4},  {128, 128, 4}};
+
+static struct cuda_traffic *traffic_of(const struct exec *x)
+{
+    return (struct cuda_traffic *)x->ops;
+}
+
+static void tell(const struct exec *x, const struct cuda_launch *l)
+{
+    struct cuda_traffic *t = traffic_of(x);
+    struct cuda_launch told = *l;
+    told.beside = x->beside && x->recording;
+    t->launched(t->self, &told);
+}
+
+/* Those that LAUNCH_EARLY launches (device_code.cuh). */
+static bool begins_early(const char *kernel)
+{
+    return kernel == LAYERNORM.name || kernel == BIAS_GELU.name || kernel == GELU.name ||
+           kernel == GELU_NOTING.name || kernel == TANH.name || kernel == ROUND_AGAIN.name ||
+           kernel == SHORT_PRODUCT.name || kernel == SPLIT_NAME;
+}
+
+static struct cuda_launch memory_launch(struct kernel k, double bytes)
+{
+    return (struct cuda_launch){
+        .kernel = k.name, .bytes = bytes, .copy_share = k.copy_share, .early = begins_early(k.name)};
+}
+
+/* A launch that memory bounds. */
+static void move(const struct exec *x, struct kernel k, double bytes)
+{
+    struct cuda_launch l = memory_launch(k, bytes);
+    tell(x, &l);
+}
+
+/* One of few blocks, each of which waits so many times in a row. */
+static void wait(const struct exec *x, struct kernel k, double bytes, double waits)
+{
+    struct cuda_launch l = memory_launch(k, bytes);
+    l.waits = waits;
+    tell(x, &l);
+}
+
+static double bytes_of(tensor t)
+{
+    return tensor_is_null(t) ? 0 : (double)tensor_bytes(t);
+}
+
+static double rounds(double n, double at_once)
+{
+    return ceil(n / at_once);
+}
+
+static void traffic_fill(struct exec *x, tensor out, double value)
+{
+    bool dense = out.n_dims < 2 || out.strides[out.n_dims - 2] == tensor_cols(out);
+    move(x, value == 0 && (tensor_rows(out) == 1 || dense) ? MEMSET : FILL, bytes_of(out));
+}
+
+static void traffic_cast(struct exec *x, tensor out, tensor in)
+{
+    move(x, CAST, bytes_of(out) + bytes_of(in));
+}
+
+/* Before a kernel that raises the maxima of its result. */
+static void clear_maxima(const struct exec *x, tensor result)
+{
+    if (result.has_maxima) {
+        move(x, MEMSET, TENSOR_MAXIMA * sizeof(uint32_t));
+    }
+}
+
+/* Sums over rows of a matrix: the matrix once, then the partial sums, which are in the cache.  Each block has a maximum
+ * for itself, if there are enough. */
+static void sum_columns(const struct exec *x, struct kernel k, double bytes, int64_t rows, int64_t cols,
+                        bool maxima)
+{
+    double partials = (double)workspace_column_sum(rows, cols);
+    if (maxima && (cols + 255) / 256 * workspace_runs(rows, cols) > TENSOR_MAXIMA) {
+        move(x, MEMSET, TENSOR_MAXIMA * sizeof(uint32_t));
+    }
+    move(x, k, bytes + partials);
+    move(x, ADD_RUNS, partials);
+}
+
+static void traffic_quantize(struct exec *x, tensor rows, tensor columns, tensor scale, tensor history,
+                             tensor dbias, tensor in, enum dtype format)
+{
+    (void)scale, (void)format;
+    bool known = !tensor_is_null(history) && dtype_is_fp8(rows.dtype);
+    if (!tensor_is_null(dbias)) {
+        sum_columns(x, COLUMNS, bytes_of(in), tensor_rows(in), tensor_cols(in), !in.has_maxima && !known);
+    } else if (!in.has_maxima && !known) {
+        move(x, MAXIMA, bytes_of(in));
+    }
+    struct kernel round = known ? ROUND_NOTING : dtype_is_fp8(rows.dtype) ? ROUND : HOLD;
+    move(x, round, bytes_of(in) + bytes_of(rows) + bytes_of(columns));
+    if (known) {
+        move(x, ROUND_AGAIN, 0);
+    }
+}
+
+static void traffic_sum(struct exec *x, tensor total, tensor in)
+{
+    (void)total;
+    wait(x, SUM, bytes_of(in), rounds((double)tensor_count(in), 1024));
+}
+
+static void traffic_find_nonfinite(struct exec *x, tensor index, tensor in)
+{
+    (void)index;
+    move(x, CLEAR_INDEX, 0);
+    move(x, FIND_NONFINITE, bytes_of(in));
+    move(x, FINISH_INDEX, 0);
+}
+
+/* A product with what goes with it. */
+struct linear_call {
+    enum cuda_product_side side;
+    tensor c, a, b;
+    int64_t m, n, k;
+    bool accumulates, has_bias, casts_bias, has_bias_gradient; /* casts: into the dtype of c */
+    tensor gelu;                                               /* null: none */
+    bool in_place;                                             /* it takes the place of c */
+};
+
+static enum dtype factor_of(const struct linear_call *p)
+{
+    return dtype_is_fp8(p->a.dtype) ? DTYPE_E4M3 : p->a.dtype;
+}
+
+/* As far as forms look at it. */
+static struct cuda_product product_of(const struct linear_call *p)
+{
+    static const _Alignas(16) float some = 0;
+    return (struct cuda_product){.m = p->m,
+                                 .n = p->n,
+                                 .k = p->k,
+                                 .a_dtype = p->a.dtype,
+                                 .c_dtype = p->c.dtype,
+                                 .a_transposed = p->side == CUDA_WEIGHT_GRADIENT,
+                                 .b_transposed = p->side == CUDA_FORWARD,
+                                 .accumulate = p->accumulates,
+                                 .bias = p->has_bias ? &some : NULL,
+                                 .gelu = tensor_is_null(p->gelu) ? NULL : (void *)&some,
+                                 .gelu_maxima = p->gelu.has_maxima ? (uint32_t *)&some : NULL,
+                                 .bias_gradient = p->has_bias_gradient ? (float *)&some : NULL};
+}
+
+/* Whether a device might take this form: any that fits, or the one that was asked for.  What the library's sums of a
+ * bias's gradient cost is not known. */
+static bool is_candidate(const struct cuda_traffic *t, enum product_form form, const struct linear_call *p)
+{
+    struct cuda_product q = product_of(p);
+    if (t->form != CUDA_TRAFFIC_ANY) {
+        return form == product_form_from((enum product_form)t->form, &q);
+    }
+    return product_form_fits(form, &q) && !(form == PRODUCT_EPILOGUE && p->has_bias_gradient);
+}
+
+enum { MOST_LAUNCHES = 4 };
+
+/* As clear_maxima. */
+static int add_clearing(struct cuda_launch launches[MOST_LAUNCHES], int n, tensor result)
+{
+    launches[n] = memory_launch(MEMSET, TENSOR_MAXIMA * sizeof(uint32_t));
+    return n + result.has_maxima;
+}
+
+static struct cuda_launch product_launch(struct kernel k, const struct exec *x, const struct linear_call *p,
+                                         double bytes)
+{
+    struct cuda_launch l = memory_launch(k, bytes_of(p->a) + bytes_of(p->b) + bytes);
+    l.flops = 2.0 * (double)p->m * (double)p->n * (double)p->k;
+    l.side = p->side;
+    l.m = p->m, l.n = p->n, l.k = p->k;
+    l.factor = factor_of(p);
+    l.tf32 = x->allow_tf32;
+    return l;
+}
+
+/* The one launch of PRODUCT_SHORT. */
+static struct cuda_launch short_launch(const struct exec *x, const struct linear_call *p,
+                                       enum launch_product_tile tile)
+{
+    bool has_gelu = !tensor_is_null(p->gelu);
+    double written = (p->in_place ? 0 : bytes_of(p->c)) + (has_gelu ? bytes_of(p->gelu) : 0);
+    struct cuda_launch l = product_launch(SHORT_PRODUCT, x, p, written);
+    l.tile_rows = SHORT_TILES[tile].rows, l.tile_cols = SHORT_TILES[tile].cols;
+    l.parts = SHORT_TILES[tile].parts;
+    l.instructions = has_gelu ? SHORT_PRODUCT_GELU * (double)p->m * (double)p->n : 0;
+    l.issue_share = SHORT_PRODUCT.issue_share;
+    return l;
+}
+
+/* The launches of a form in order; their number. */
+static int launches_of_form(struct cuda_launch launches[MOST_LAUNCHES], const struct exec *x,
+                            const struct linear_call *p, enum product_form form)
+{
+    int n = 0;
+    double c = bytes_of(p->c);
+    if (form == PRODUCT_EPILOGUE && p->casts_bias) {
+        launches[n++] = memory_launch(CAST, (4.0 + (double)dtype_bytes(p->c.dtype)) * (double)p->n);
+    } else if (form == PRODUCT_BROADCAST) {
+        launches[n++] = memory_launch(BROADCAST, c);
+    }
+    launches[n++] = product_launch(PRODUCT, x, p, c + (p->accumulates || form == PRODUCT_BROADCAST ? c : 0));
+    if (!tensor_is_null(p->gelu) && p->has_bias && form == PRODUCT_ALONE) {
+        n = add_clearing(launches, n, p->gelu);
+        launches[n++] = memory_launch(BIAS_GELU, (p->in_place ? 1 : 2) * c + bytes_of(p->gelu));
+    } else if (!tensor_is_null(p->gelu)) {
+        n = add_clearing(launches, n, p->gelu);
+        launches[n++] = memory_launch(p->gelu.has_maxima ? GELU_NOTING : GELU, c + bytes_of(p->gelu));
+    }
+    if (p->has_bias_gradient) {
+        bool by_library = form == PRODUCT_EPILOGUE;
+        double partials = by_library ? 4.0 * (double)p->m : (double)workspace_column_sum(p->k, p->m);
+        launches[n++] = memory_launch(COLUMNS, (by_library ? partials : bytes_of(p->a)) + partials);
+        launches[n++] = memory_launch(ADD_RUNS, partials);
+    }
+    return n;
+}
+
+static double seconds_of(const struct exec *x, const struct cuda_launch *launches, int n)
+{
+    double seconds = 0;
+    for (int i = 0; i < n; i++) {
+        seconds += traffic_of(x)->seconds(traffic_of(x)->self, &launches[i]);
+    }
+    return seconds;
+}
+
+/* The cheapest launches so far. */
+struct cheapest {
+    struct cuda_launch launches[MOST_LAUNCHES];
+    int n;
+    double seconds;
+};
+
+static void compare_launches(struct cheapest *best, const struct exec *x,
+                             const struct cuda_launch launches[MOST_LAUNCHES], int n)
+{
+    double seconds = seconds_of(x, launches, n);
+    if (seconds < best->seconds) {
+        best->seconds = seconds;
+        best->n = n;
+        memcpy(best->launches, launches, sizeof best->launches);
+    }
+}
+
+static void multiply(const struct exec *x, const struct linear_call *p)
+{
+    struct cuda_traffic *t = traffic_of(x);
+    struct cheapest best = {.seconds = INFINITY};
+    for (int form = 0; form < PRODUCT_FORMS && p->m > 0 && p->n > 0; form++) {
+        struct cuda_launch now[MOST_LAUNCHES] = {{0}};
+        bool is_short = form == PRODUCT_SHORT;
+        for (int tile = 0; is_candidate(t, (enum product_form)form, p) && tile < LAUNCH_PRODUCT_TILES;
+             tile += is_short ? 1 : LAUNCH_PRODUCT_TILES) {
+            int n = 1;
+            if (is_short) {
+                now[0] = short_launch(x, p, (enum launch_product_tile)tile);
+            } else {
+                n = launches_of_form(now, x, p, (enum product_form)form);
+            }
+            compare_launches(&best, x, now, n);
+        }
+    }
+    for (int i = 0; i < best.n; i++) {
+        tell(x, &best.launches[i]);
+    }
+}
+
+static struct linear_call forward_call(tensor out, tensor in, tensor w, tensor bias)
+{
+    return (struct linear_call){.side = CUDA_FORWARD,
+                                .c = out,
+                                .a = in,
+                                .b = w,
+                                .m = tensor_rows(in),
+                                .n = tensor_rows(w),
+                                .k = tensor_cols(in),
+                                .has_bias = !tensor_is_null(bias),
+                                .casts_bias = !tensor_is_null(bias) && bias.dtype != out.dtype};
+}
+
+static void traffic_linear(struct exec *x, tensor out, tensor in, tensor w, tensor bias)
+{
+    struct linear_call p = forward_call(out, in, w, bias);
+    multiply(x, &p);
+}
+
+/* Of what a tensor is rounded to by its maker. */
+static double rounded_bytes(tensor t)
+{
+    return bytes_of(t.rounded->rows) + bytes_of(t.rounded->columns);
+}
+
+static void traffic_linear_gelu(struct exec *x, tensor out, tensor pre, tensor in, tensor w, tensor bias)
+{
+    struct linear_call p = forward_call(tensor_is_null(pre) ? out : pre, in, w, bias);
+    p.gelu = out.rounded == NULL ? out : NULL_TENSOR;
+    p.in_place = tensor_is_null(pre);
+    multiply(x, &p);
+    if (out.rounded != NULL) {
+        move(x, ROUND_GELU, bytes_of(p.c) + rounded_bytes(out));
+        move(x, ROUND_AGAIN, 0);
+    }
+}
+
+static void traffic_linear_backward_input(struct exec *x, tensor din, tensor dout, tensor w, bool accumulate)
+{
+    struct linear_call p = {.side = CUDA_INPUT_GRADIENT,
+                            .c = din,
+                            .a = dout,
+                            .b = w,
+                            .m = tensor_rows(dout),
+                            .n = tensor_cols(w),
+                            .k = tensor_cols(dout),
+                            .accumulates = accumulate};
+    multiply(x, &p);
+}
+
+static void traffic_linear_backward_weight(struct exec *x, tensor dw, tensor dbias, tensor dout, tensor in,
+                                           bool accumulate)
+{
+    struct linear_call p = {.side = CUDA_WEIGHT_GRADIENT,
+                            .c = dw,
+                            .a = dout,
+                            .b = in,
+                            .m = tensor_cols(dout),
+                            .n = tensor_cols(in),
+                            .k = tensor_rows(in),
+                            .accumulates = accumulate,
+                            .has_bias_gradient = !tensor_is_null(dbias)};
+    multiply(x, &p);
+}
+
+/* Of rows, that a kernel which rounds in tiles of 64 x 64 cuts for sums over them: round_code.cuh. */
+static int64_t tile_runs(int64_t rows, int64_t cols)
+{
+    enum { TILE = 64, MOST_BLOCKS = 6 * 132 };
+    int64_t runs = workspace_at_most(MOST_BLOCKS / ((cols + TILE - 1) / TILE), workspace_runs(rows, cols));
+    runs = workspace_at_most(runs, (rows + TILE - 1) / TILE);
+    return runs > 1 ? runs : 1;
+}
+
+static void traffic_gelu_backward(struct exec *x, tensor dpre, tensor dbias, tensor dout, tensor pre)
+{
+    (void)dbias;
+    if (dpre.rounded != NULL) {
+        int64_t rows = tensor_rows(pre), cols = tensor_cols(pre);
+        double partials = 4.0 * (double)(tile_runs(rows, cols) * cols);
+        move(x, ROUND_GELU_BACKWARD, bytes_of(dout) + bytes_of(pre) + rounded_bytes(dpre) + partials);
+        move(x, ADD_RUNS, partials);
+        move(x, ROUND_AGAIN, 0);
+        return;
+    }
+    sum_columns(x, GELU_BACKWARD, bytes_of(dpre) + bytes_of(dout) + bytes_of(pre), tensor_rows(pre),
+                tensor_cols(pre), dpre.has_maxima);
+}
+
+static void traffic_dropout(struct exec *x, tensor out, tensor in, tensor row_keys, struct dropout drop)
+{
+    (void)drop;
+    move(x, DROPOUT, bytes_of(out) + bytes_of(in) + bytes_of(row_keys));
+}
+
+static void traffic_tanh(struct exec *x, tensor out, tensor in)
+{
+    move(x, TANH, bytes_of(out) + bytes_of(in));
+}
+
+static void traffic_tanh_backward(struct exec *x, tensor din, tensor dout, tensor out)
+{
+    move(x, TANH, bytes_of(din) + bytes_of(dout) + bytes_of(out));
+}
+
+static void traffic_layernorm(struct exec *x, tensor out, tensor mean, tensor rstd, tensor in, tensor gamma,
+                              tensor beta, double eps)
+{
+    (void)gamma, (void)beta, (void)eps;
+    move(x, LAYERNORM, bytes_of(out) + bytes_of(in) + bytes_of(mean) + bytes_of(rstd));
+}
+
+/* The kernel that all layer norms' backward share, and the sums over its runs. */
+static void norm_backward(const struct exec *x, double bytes, int64_t rows, int64_t cols, bool rounds)
+{
+    double partials = (double)workspace_layernorm_backward(rows, cols);
+    move(x, rounds ? NORM_BACKWARD_ROUND : LAYERNORM_BACKWARD, bytes + 8.0 * (double)rows + partials);
+    if (rounds) {
+        move(x, NORM_BACKWARD_ROUND_AGAIN, 0);
+    }
+    move(x, ADD_RUNS, partials);
+}
+
+static void traffic_layernorm_backward(struct exec *x, tensor din, tensor dgamma, tensor dbeta, tensor dout,
+                                       tensor in, tensor mean, tensor rstd, tensor gamma)
+{
+    (void)dgamma, (void)dbeta, (void)mean, (void)rstd, (void)gamma;
+    norm_backward(x, bytes_of(din) + bytes_of(dout) + bytes_of(in), tensor_rows(in), tensor_cols(in), false);
+}
+
+static void traffic_bias_dropout_add_layernorm(struct exec *x, tensor out, tensor sum, tensor mean,
+                                               tensor rstd, tensor in, tensor bias, tensor residual,
+                                               tensor gamma, tensor beta, double eps, tensor row_keys,
+                                               struct dropout drop)
+{
+    (void)bias, (void)gamma, (void)beta, (void)eps, (void)drop;
+    double bytes = bytes_of(out) + bytes_of(sum) + bytes_of(in) + bytes_of(residual) + bytes_of(mean) +
+                   bytes_of(rstd) + bytes_of(row_keys);
+    if (out.rounded != NULL) {
+        move(x, NORM_ROUND, bytes + rounded_bytes(out));
+        move(x, NORM_ROUND_AGAIN, 0);
+        return;
+    }
+    clear_maxima(x, out);
+    move(x, LAYERNORM, bytes);
+}
+
+static void traffic_bias_dropout_add_layernorm_backward(struct exec *x, tensor dresidual, tensor din,
+                                                        tensor dbias, tensor dgamma, tensor dbeta,
+                                                        tensor dout, tensor sum, tensor mean, tensor rstd,
+                                                        tensor gamma, tensor row_keys, struct dropout drop)
+{
+    (void)dbias, (void)dgamma, (void)dbeta, (void)mean, (void)rstd, (void)gamma, (void)drop;
+    bool rounds = din.rounded != NULL;
+    norm_backward(x,
+                  bytes_of(dresidual) + (rounds ? rounded_bytes(din) : bytes_of(din)) + bytes_of(dout) +
+                      bytes_of(sum) + bytes_of(row_keys),
+                  tensor_rows(sum), tensor_cols(sum), rounds);
+}
+
+/* Rows of word lie anywhere; those of positions and types are few, and stay in the cache. */
+static void traffic_embed(struct exec *x, tensor out, tensor sum, tensor mean, tensor rstd, tensor ids,
+                          tensor types, tensor positions, tensor word, tensor position, tensor type,
+                          tensor gamma, tensor beta, double eps, tensor row_keys, struct dropout drop)
+{
+    (void)word, (void)position, (void)type, (void)gamma, (void)beta, (void)eps, (void)drop;
+    clear_maxima(x, out);
+    move(x, LAYERNORM,
+         2 * bytes_of(out) + bytes_of(sum) + bytes_of(mean) + bytes_of(rstd) + bytes_of(ids) +
+             bytes_of(types) + bytes_of(positions) + bytes_of(row_keys));
+}
+
+/* One block sorts: it reads and writes all pairs once a digit of eight bits, 1,024 at a time, twice over, and waits for
+ * each of them. */
+static void scatter(const struct exec *x, tensor table, tensor in, int64_t rows)
+{
+    int digits = 1;
+    int64_t runs = (rows + WORKSPACE_SORTED_RUN - 1) / WORKSPACE_SORTED_RUN;
+    double row_bytes = (double)(tensor_cols(in) * (int64_t)dtype_bytes(table.dtype));
+    double touched = (double)workspace_at_most(rows, tensor_rows(table)) * row_bytes;
+    double pairs = 8.0 * (double)rows, heads = 4.0 * (double)(runs * tensor_cols(in));
+    while ((tensor_rows(table) - 1) >> (digits * 8) > 0) {
+        digits++;
+    }
+    if (rows > 0) {
+        wait(x, SORT, (1.0 + 3.0 * digits) * pairs, (1 + 2 * digits) * rounds((double)rows, 1024));
+        move(x, ADD_RUN, bytes_of(in) + pairs + 2 * touched);
+        move(x, ADD_HEADS, heads);
+    }
+}
+
+static void traffic_embed_backward(struct exec *x, tensor dsum, tensor dword, tensor dposition, tensor dtype,
+                                   tensor dgamma, tensor dbeta, tensor dout, tensor sum, tensor mean,
+                                   tensor rstd, tensor ids, tensor types, tensor positions, tensor gamma,
+                                   tensor row_keys, struct dropout drop)
+{
+    (void)dgamma, (void)dbeta, (void)mean, (void)rstd, (void)types, (void)positions, (void)gamma, (void)drop;
+    int64_t rows = tensor_count(ids);
+    norm_backward(x, bytes_of(dsum) + bytes_of(dout) + bytes_of(sum) + bytes_of(row_keys), tensor_rows(sum),
+                  tensor_cols(sum), false);
+    scatter(x, dword, dsum, rows);
+    scatter(x, dposition, dsum, rows);
+    scatter(x, dtype, dsum, rows);
+}
+
+/* A kernel of attention: instructions of all threads together for a score, what dropout adds to them, and what in its place
+ * where there are bits of it (ops/attention_bits.h): a forward draws and writes, a gradient reads.  Scores that are
+ * computed a second time count. */
+struct attention_kernel {
+    struct kernel kernel;
+    double a_score, of_dropout, of_bits;
+};
+
+/* By enum launch_attention_kernel: forward; backward of sequences that one block holds; by keys and by queries, in one pass.
+ * Those of wgmma by keys, by queries and in clusters: 7,900, 5,330 and 9,110 a thread that draws for 128 rows and eight times 64
+ * others, 5,980, 3,490 and 7,200 that reads, less 45 or, in clusters, 55 for the copies of each 64 (docs/numbers.md). */
+static const struct attention_kernel FORWARDS[LAUNCH_ATTENTION_KERNELS] = {
+    {{"attention_kernel", .3, .5}, 300, 10, 70}, /* drawn again for each word */
+    {{"attention_mma_kernel", .57, .53}, 13, 6.2, 6.2},
+    {{"attention_wgmma_kernel", .57, .53},
+     9.6,
+     6.2,
+     6.2}, /* 990 a thread for 128 x 128 scores, written too */
+};
+/* Of LAUNCH_ATTENTION_WGMMA where it cuts keys among warpgroups: a thread runs 560, copies and the sums of all
+ * warpgroups included, and 424 for each 128 keys, which are 64 scores of its own. */
+static const struct kernel SPLIT = {SPLIT_NAME, .57, .53};
+static const double SPLIT_THREAD = 560, SPLIT_SCORE = 424. / 64;
+static const struct attention_kernel WHOLES[LAUNCH_ATTENTION_KERNELS] = {
+    [LAUNCH_ATTENTION_WGMMA] = {{"attention_wgmma_whole_kernel", .57, .53},
+                                42,
+                                6.2,
+                                6.2}, /* 3,210, sums of columns included, less 130 for copies */
+};
+static const struct attention_kernel BY_KEYS[LAUNCH_ATTENTION_KERNELS] = {
+    {{"key_gradient_kernel", .3, .5}, 600, 10, 10},
+    {{"attention_mma_keys_kernel", .57, .53}, 31.5, 8.7, .9},
+    {{"attention_wgmma_keys_kernel", .57, .53}, 21.6, 7.8, .4},
+};
+static const struct attention_kernel IN_CLUSTERS = {
+    {"attention_wgmma_cluster_kernel", .57, .53}, 25.6, 8.1, .8};
+static const struct attention_kernel BY_QUERIES[LAUNCH_ATTENTION_KERNELS] = {
+    {{"query_gradient_kernel", .3, .5}, 400, 10, 10},
+    {{"attention_mma_queries_kernel", .57, .53}, 20.8, 7.4, .1},
+    {{"attention_wgmma_queries_kernel", .57, .53}, 12.1, 7.4, .1},
+};
+
+static enum launch_attention_kernel attention_kernel_of(const struct exec *x, tensor q)
+{
+    int64_t d = q.dims[2];
+    int asked_for = traffic_of(x)->attention;
+    if (asked_for != CUDA_TRAFFIC_ANY &&
+        asked_for != LAUNCH_ATTENTION_CLUSTER) { /* which is a gradient's alone */
+        return (enum launch_attention_kernel)asked_for;
+    }
+    bool plain = q.dtype == DTYPE_F32 || (d != 32 && d != 64 && d != 96 && d != 128 && d != 160);
+    return plain                 ? LAUNCH_ATTENTION_PLAIN
+           : d == 64 || d == 128 ? LAUNCH_ATTENTION_WGMMA
+                                 : LAUNCH_ATTENTION_MMA;
+}
+
+/* Scores of all heads. */
+static double scores_of(const struct attention *a, tensor q)
+{
+    double pairs = a->n_pairs > 0 ? a->n_pairs : (double)q.dims[0] * (double)a->max_seqlen_kv;
+    return pairs * (double)q.dims[1] * (a->causal ? 0.5 : 1.0);
+}
+
+/* Bytes of the bits that a kernel writes or reads: those of the scores that there are. */
+static double bits_moved(const struct attention *a, tensor q)
+{
+    return a->dropout.p > 0 && !tensor_is_null(a->bits) ? scores_of(a, q) / 8 : 0;
+}
+
+static struct cuda_launch attention_launch(struct attention_kernel k, const struct attention *a, tensor q,
+                                           double bytes, int64_t longest, int64_t tile)
+{
+    bool drops = a->dropout.p > 0, has_bits = drops && !tensor_is_null(a->bits);
+    struct cuda_launch l = memory_launch(k.kernel, bytes);
+    double d = (double)q.dims[2];
+    double instructions = k.a_score + (has_bits ? k.of_bits : drops ? k.of_dropout : 0);
+    int64_t sequences = tensor_count(a->cu_seqlens_q) - 1;
+    int64_t filled = (q.dims[0] + tile - 1) / tile; /* sequences that only fill the batch up have no block */
+    int64_t blocks = sequences * ((longest + tile - 1) / tile);
+    l.instructions = scores_of(a, q) * instructions * (d > 64 ? 0.6 + 0.4 * d / 64 : 1);
+    l.issue_share = k.kernel.issue_share;
+    l.blocks = workspace_at_most(blocks, filled) * q.dims[1];
+    return l;
+}
+
+enum { ATTENTION_TILE = 128 };
+
+/* Keys are cut among four warpgroups of a block of 64 queries.  All that a block reads is there before it computes. */
+static void attend_split(const struct exec *x, const struct attention *a, tensor q, double bytes)
+{
+    enum { TILE = 64, THREADS = 512 };
+    int64_t sequences = tensor_count(a->cu_seqlens_q) - 1, tiles = (a->max_seqlen_q + TILE - 1) / TILE;
+    int64_t blocks = workspace_at_most(sequences * tiles, (q.dims[0] + TILE - 1) / TILE) * q.dims[1];
+    struct cuda_launch l = memory_launch(SPLIT, bytes);
+    l.instructions = scores_of(a, q) * SPLIT_SCORE + (double)(blocks * THREADS) * SPLIT_THREAD;
+    l.issue_share = SPLIT.issue_share;
+    l.blocks = 2 * blocks; /* a block elsewhere is two warpgroups */
+    l.waits = 1;
+    tell(x, &l);
+}
+
+static bool splits_keys(const struct attention *a, tensor q)
+{
+    const struct launch_attention l = {.n_rows_q = q.dims[0],
+                                       .n_sequences = tensor_count(a->cu_seqlens_q) - 1,
+                                       .n_heads = q.dims[1],
+                                       .head_size = q.dims[2],
+                                       .max_seqlen_q = a->max_seqlen_q,
+                                       .max_seqlen_kv = a->max_seqlen_kv,
+                                       .dropout = {.threshold = a->dropout.p > 0}};
+    return cuda_attention_splits_keys(&l);
+}
+
+static void traffic_attention(struct exec *x, tensor out, tensor lse, tensor q, tensor k, tensor v,
+                              struct attention a)
+{
+    if (tensor_count(a.cu_seqlens_q) <= 1) {
+        move(x, FILL, bytes_of(out)); /* all rows are behind the last sequence */
+        return;
+    }
+    enum launch_attention_kernel kernel = attention_kernel_of(x, q);
+    double bytes =
+        bytes_of(out) + bytes_of(lse) + bytes_of(q) + bytes_of(k) + bytes_of(v) + bits_moved(&a, q);
+    if (kernel == LAUNCH_ATTENTION_WGMMA && splits_keys(&a, q)) {
+        attend_split(x, &a, q, bytes);
+        return;
+    }
+    struct cuda_launch l = attention_launch(FORWARDS[kernel], &a, q, bytes, a.max_seqlen_q, ATTENTION_TILE);
+    tell(x, &l);
+}
+
+/* A call of attention_backward: bytes, bits of dropout and sums of columns of tiles among them. */
+struct gradient_call {
+    struct attention a;
+    tensor q;
+    double read, written, bits, of_dq, sums;
+    int64_t longest;
+};
+
+static bool sums_in_tiles(enum launch_attention_kernel kernel)
+{
+    return kernel == LAUNCH_ATTENTION_WGMMA || kernel == LAUNCH_ATTENTION_CLUSTER;
+}
+
+/* Sums of columns of gradients: of each tile, by the kernels that have them, then over tiles; or of the matrices. */
+static void sum_gradients(const struct exec *x, enum launch_attention_kernel kernel, double of_tiles,
+                          tensor dq, tensor dk, tensor dv)
+{
+    if (sums_in_tiles(kernel)) {
+        move(x, ADD_RUNS, of_tiles);
+        return;
+    }
+    int64_t cols = dq.dims[1] * dq.dims[2];
+    sum_columns(x, COLUMNS, bytes_of(dq), dq.dims[0], cols, false);
+    sum_columns(x, COLUMNS, bytes_of(dk), dk.dims[0], cols, false);
+    sum_columns(x, COLUMNS, bytes_of(dv), dv.dims[0], cols, false);
+}
+
+/* The launches of a kernel in order; their number. */
+static int launches_of_gradient(struct cuda_launch launches[MOST_LAUNCHES], const struct gradient_call *g,
+                                enum launch_attention_kernel kernel)
+{
+    bool plain = kernel == LAUNCH_ATTENTION_PLAIN, wgmma = kernel == LAUNCH_ATTENTION_WGMMA;
+    int64_t own = wgmma || (!plain && g->q.dims[2] <= 64) ? ATTENTION_TILE : 64;
+    bool whole = !plain && g->longest <= own;
+    struct attention none = g->a;
+    int n = 0;
+    none.n_pairs = 1;
+    if (kernel == LAUNCH_ATTENTION_CLUSTER) {
+        launches[n++] = attention_launch(IN_CLUSTERS, &g->a, g->q, g->read + g->written + g->bits + g->sums,
+                                         g->a.max_seqlen_kv, ATTENTION_TILE);
+        return n;
+    }
+    if (wgmma) { /* launched for any length: longer sequences leave it at once */
+        launches[n++] = attention_launch(WHOLES[kernel], whole ? &g->a : &none, g->q,
+                                         whole ? g->read + g->written + g->sums : 0, own, own);
+    }
+    struct cuda_launch by_queries = attention_launch(BY_QUERIES[kernel], &g->a, g->q,
+                                                     g->read + g->bits + g->of_dq, g->a.max_seqlen_q, own);
+    if (plain) {
+        launches[n++] = by_queries;
+    }
+    if (!wgmma || !whole) {
+        struct attention_kernel by_keys = BY_KEYS[kernel];
+        by_keys.a_score *= whole ? 1.3 : 1; /* dq comes from the same scores */
+        launches[n++] =
+            attention_launch(by_keys, &g->a, g->q, g->read + g->written + g->bits + (wgmma ? g->sums : 0),
+                             g->a.max_seqlen_kv, own);
+    }
+    if (!plain && !whole) {
+        launches[n++] = by_queries;
+    }
+    return n;
+}
+
+/* Whether a device might take clusters: where wgmma competes, or they were asked for. */
+static bool may_take_clusters(const struct exec *x, const struct gradient_call *g)
+{
+    int asked_for = traffic_of(x)->attention;
+    return (asked_for == CUDA_TRAFFIC_ANY || asked_for == LAUNCH_ATTENTION_CLUSTER) &&
+           attention_kernel_of(x, g->q) == LAUNCH_ATTENTION_WGMMA && g->longest > LAUNCH_ATTENTION_TILE &&
+           g->longest <= LAUNCH_ATTENTION_CLUSTER_ROWS;
+}
+
+/* Tells the launches of the kernel whose price is least, which it returns. */
+static enum launch_attention_kernel tell_gradient(const struct exec *x, const struct gradient_call *g)
+{
+    enum launch_attention_kernel kernel = attention_kernel_of(x, g->q);
+    struct cuda_launch launches[MOST_LAUNCHES], in_clusters[MOST_LAUNCHES];
+    int n = launches_of_gradient(launches, g, kernel);
+    if (may_take_clusters(x, g)) {
+        int n_clusters = launches_of_gradient(in_clusters, g, LAUNCH_ATTENTION_CLUSTER);
+        if (traffic_of(x)->attention == LAUNCH_ATTENTION_CLUSTER ||
+            seconds_of(x, in_clusters, n_clusters) < seconds_of(x, launches, n)) {
+            kernel = LAUNCH_ATTENTION_CLUSTER;
+            n = n_clusters;
+            memcpy(launches, in_clusters, sizeof launches);
+        }
+    }
+    for (int i = 0; i < n; i++) {
+        tell(x, &launches[i]);
+    }
+    return kernel;
+}
+
+static void traffic_attention_backward(struct exec *x, tensor dq, tensor dk, tensor dv, tensor dbias,
+                                       tensor dout, tensor out, tensor lse, tensor q, tensor k, tensor v,
+                                       struct attention a)
+{
+    int64_t sequences = tensor_count(a.cu_seqlens_q) - 1;
+    if (sequences == 0) {
+        move(x, FILL, bytes_of(dq));
+        move(x, FILL, bytes_of(dk));
+        move(x, FILL, bytes_of(dv));
+        return;
+    }
+    int64_t tiles = sequences * workspace_attention_tiles(a.max_seqlen_q, a.max_seqlen_kv);
+    struct gradient_call g = {.a = a,
+                              .q = q,
+                              .read = bytes_of(dout) + bytes_of(out) + bytes_of(lse) + bytes_of(q) +
+                                      bytes_of(k) + bytes_of(v),
+                              .written = bytes_of(dq) + bytes_of(dk) + bytes_of(dv),
+                              .bits = bits_moved(&a, q),
+                              .of_dq = bytes_of(dq),
+                              .sums = tensor_is_null(dbias) ? 0 : (double)tiles * bytes_of(dbias),
+                              .longest = a.max_seqlen_q > a.max_seqlen_kv ? a.max_seqlen_q : a.max_seqlen_kv};
+    enum launch_attention_kernel kernel = tell_gradient(x, &g);
+    if (!tensor_is_null(dbias)) {
+        sum_gradients(x, kernel, g.sums, dq, dk, dv);
+    }
+}
+
+static void traffic_gather_rows(struct exec *x, tensor out, tensor in, tensor rows)
+{
+    (void)in;
+    if (tensor_count(rows) > 0) {
+        move(x, GATHER, 2 * bytes_of(out));
+    }
+}
+
+static void traffic_scatter_add_rows(struct exec *x, tensor din, tensor dout, tensor rows)
+{
+    scatter(x, din, dout, tensor_count(rows));
+}
+
+/* The second reading of the logits is from the cache. */
+static void traffic_cross_entropy(struct exec *x, tensor loss, tensor correct, tensor dlogits, tensor logits,
+                                  tensor labels, int64_t n_classes, tensor scale)
+{
+    (void)n_classes, (void)scale;
+    move(x, CROSS_ENTROPY,
+         bytes_of(loss) + bytes_of(correct) + bytes_of(dlogits) + bytes_of(logits) + bytes_of(labels));
+}
+
+static void traffic_span_cross_entropy(struct exec *x, tensor loss, tensor correct, tensor dlogits,
+                                       tensor logits, tensor cu_seqlens, tensor labels, tensor scale)
+{
+    (void)loss, (void)correct, (void)cu_seqlens, (void)labels, (void)scale;
+    if (!tensor_is_null(dlogits)) {
+        move(x, MEMSET, bytes_of(dlogits));
+    }
+    move(x, SPAN, bytes_of(logits) + bytes_of(dlogits));
+}
+
+static void traffic_pointwise(struct exec *x, tensor loss, tensor correct, tensor dlogits, tensor logits,
+                              tensor targets, enum pointwise_loss kind, tensor scale)
+{
+    (void)kind, (void)scale;
+    move(x, POINTWISE,
+         bytes_of(loss) + bytes_of(correct) + bytes_of(dlogits) + bytes_of(logits) + bytes_of(targets));
+}
+
+static double span_elements(const struct optim_span *spans, int64_t n_spans, double *longest)
+{
+    double n = 0;
+    *longest = 0;
+    for (int64_t s = 0; s < n_spans; s++) {
+        n += (double)spans[s].n;
+        *longest = fmax(*longest, (double)spans[s].n);
+    }
+    return n;
+}
+
+static void traffic_clear(struct exec *x, tensor flat, const struct optim_span *spans, int64_t n_spans)
+{
+    (void)flat;
+    double longest, n = span_elements(spans, n_spans, &longest);
+    move(x, CLEAR, 4 * n);
+}
+
+static void traffic_global_norm(struct exec *x, tensor norm, tensor in, const struct optim_span *spans,
+                                int64_t n_spans)
+{
+    (void)norm, (void)in;
+    double longest, n = span_elements(spans, n_spans, &longest), chunks = n / WORKSPACE_SPAN_CHUNK;
+    move(x, SQUARES, 4 * n);
+    wait(x, ROOT_OF_SUM, 2 * chunks, rounds(chunks / 4, 8 * 1024)); /* eight loads are under way at once */
+}
+
+static double working_bytes(struct optim_buffers b, double n)
+{
+    return tensor_is_null(b.working) ? 0 : n * (double)dtype_bytes(b.working.dtype);
+}
+
+/* Reads w, g, m, v and writes m, v, u; then reads w, u and writes w and its copy. */
+static void traffic_lamb(struct exec *x, struct optim_buffers b, const struct optim_span *spans,
+                         int64_t n_spans, tensor norm, tensor scalars)
+{
+    (void)norm, (void)scalars;
+    double longest, n = span_elements(spans, n_spans, &longest), chunks = n / WORKSPACE_SPAN_CHUNK;
+    if (n > 0) {
+        move(x, LAMB_DIRECTION, 28 * n + 16 * chunks);
+        wait(x, LAMB_RATIO, 16 * chunks, rounds(longest / WORKSPACE_SPAN_CHUNK, 4 * 512));
+        move(x, LAMB_STEP, 12 * n + working_bytes(b, n));
+    }
+}
+
+/* Reads w, g, m, v and writes w, m, v and the copy. */
+static void traffic_adamw(struct exec *x, struct optim_buffers b, const struct optim_span *spans,
+                          int64_t n_spans, tensor norm, tensor scalars)
+{
+    (void)norm, (void)scalars;
+    double longest, n = span_elements(spans, n_spans, &longest);
+    if (n > 0) {
+        move(x, ADAMW, 28 * n + working_bytes(b, n));
+    }
+}
+
+void cuda_traffic_init(struct cuda_traffic *t)
+{
+    *t = (struct cuda_traffic){
+        .form = CUDA_TRAFFIC_ANY,
+        .attention = CUDA_TRAFFIC_ANY,
+        .table = {.name = "traffic",
+                  .fill = traffic_fill,
+                  .cast = traffic_cast,
+                  .quantize = traffic_quantize,
+                  .sum = traffic_sum,
+                  .find_nonfinite = traffic_find_nonfinite,
+                  .linear = traffic_linear,
+                  .linear_gelu = traffic_linear_gelu,
+                  .linear_backward_input = traffic_linear_backward_input,
+                  .linear_backward_weight = traffic_linear_backward_weight,
+                  .gelu_backward = traffic_gelu_backward,
+                  .dropout = traffic_dropout,
+                  .tanh = traffic_tanh,
+                  .tanh_backward = traffic_tanh_backward,
+                  .embed = traffic_embed,
+                  .embed_backward = traffic_embed_backward,
+                  .layernorm = traffic_layernorm,
+                  .layernorm_backward = traffic_layernorm_backward,
+                  .bias_dropout_add_layernorm = traffic_bias_dropout_add_layernorm,
+                  .bias_dropout_add_layernorm_backward = traffic_bias_dropout_add_layernorm_backward,
+                  .attention = traffic_attention,
+                  .attention_backward = traffic_attention_backward,
+                  .gather_rows = traffic_gather_rows,
+                  .scatter_add_rows = traffic_scatter_add_rows,
+                  .cross_entropy = traffic_cross_entropy,
+                  .span_cross_entropy = traffic_span_cross_entropy,
+                  .pointwise = traffic_pointwise,
+                  .clear = traffic_clear,
+                  .global_norm = traffic_global_norm,
+                  .lamb = traffic_lamb,
+                  .adamw = traffic_adamw}};
+}

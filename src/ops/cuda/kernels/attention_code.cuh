@@ -1,0 +1,411 @@
+/* attention_code: what the kernels of attention share: where a block works, which keys a query sees, and
+ * for those with matrix instructions how work is cut, scores, and dropout by bits. */
+#ifndef KILN_OPS_CUDA_KERNELS_ATTENTION_CODE_CUH
+#define KILN_OPS_CUDA_KERNELS_ATTENTION_CODE_CUH
+
+#include "ops/cuda/kernels/matrix_code.cuh"
+
+typedef launch_attention_rows attention_rows;
+
+/* Whether there is a kernel with matrix instructions for this element type and head size; its rows must
+ * start and be apart by multiples of 16 bytes. */
+bool attention_mma_has(launch_type type, int64_t head_size);
+
+/* Rows behind the last sequence become zero.  Sums of columns of gradients: those that say so leave those of each tile
+ * in partial_sums. */
+void attention_mma_forward(const launch *l, const launch_attention *a, const attention_rows *r,
+                           launch_type type);
+void attention_mma_backward(const launch *l, const launch_attention *a, const attention_rows *r,
+                            launch_type type);
+
+/* The same of kernels with the matrix instructions of sm_90a alone: false on another device. */
+bool attention_wgmma_has(launch_type type, int64_t head_size);
+void attention_wgmma_forward(const launch *l, const launch_attention *a, const attention_rows *r,
+                             launch_type type);
+void attention_wgmma_backward(const launch *l, const launch_attention *a, const attention_rows *r,
+                              launch_type type);
+
+/* The gradient in one pass, by clusters of blocks, of up to LAUNCH_ATTENTION_CLUSTER_ROWS keys: where the others of sm_90a
+ * are. */
+void attention_wgmma_cluster_backward(const launch *l, const launch_attention *a, const attention_rows *r,
+                                      launch_type type);
+
+/* The head sizes that have kernels: calls function<E, size>(...) for this one. */
+#define BY_HEAD_SIZE(function, E, size, ...)                                                                 \
+    switch (size) {                                                                                          \
+    case 32: function<E, 32>(__VA_ARGS__); break;                                                            \
+    case 64: function<E, 64>(__VA_ARGS__); break;                                                            \
+    case 96: function<E, 96>(__VA_ARGS__); break;                                                            \
+    case 128: function<E, 128>(__VA_ARGS__); break;                                                          \
+    case 160: function<E, 160>(__VA_ARGS__); break;                                                          \
+    }
+
+/* Where the work of this block is. */
+struct place {
+    int head, q0, n_q, k0, n_k; /* rows of the stream; lengths of the sequence */
+    int first;                  /* of its tile, in the sequence */
+};
+
+/* False for a block without rows: sequences are shorter than the longest. */
+__device__ static inline bool find_place(place *p, const launch_attention &a, bool by_queries, int tile)
+{
+    int b = (int)blockIdx.z;
+    p->head = (int)blockIdx.y;
+    p->q0 = a.cu_q[b];
+    p->n_q = a.cu_q[b + 1] - p->q0;
+    p->k0 = a.cu_kv[b];
+    p->n_k = a.cu_kv[b + 1] - p->k0;
+    p->first = (int)blockIdx.x * tile;
+    return p->first < (by_queries ? p->n_q : p->n_k);
+}
+
+/* Rows behind the last sequence, few, become zero in N tensors: each block clears some of them, its head's columns.
+ * `end` is where the last sequence ends. */
+template <typename E, int N>
+__device__ static inline void clear_outside(const launch_attention &a, const launch_rows (&tensors)[N],
+                                            const int32_t *end, int64_t n)
+{
+    int d = (int)a.head_size, first = *end + (int)(blockIdx.z * gridDim.x + blockIdx.x);
+    ROLLED
+    for (int row = first; row < (int)n; row += (int)(gridDim.z * gridDim.x)) {
+        ROLLED
+        for (int c = (int)threadIdx.x; c < d; c += (int)blockDim.x) {
+            UNROLL
+            for (int i = 0; i < N; i++) {
+                from_float((E *)tensors[i].data + row * tensors[i].stride + (int)blockIdx.y * d + c, 0.0f);
+            }
+        }
+    }
+}
+
+template <typename E>
+__device__ static inline void clear_outside_queries(const launch_attention &a, launch_rows rows)
+{
+    const launch_rows tensors[] = {rows};
+    clear_outside<E>(a, tensors, a.cu_q + a.n_sequences, a.n_rows_q);
+}
+
+template <typename E>
+__device__ static inline void clear_outside_keys(const launch_attention &a, launch_rows k, launch_rows v)
+{
+    const launch_rows tensors[] = {k, v};
+    clear_outside<E>(a, tensors, a.cu_kv + a.n_sequences, a.n_rows_kv);
+}
+
+/* Keys that a query of the sequence sees. */
+__device__ static inline int64_t visible_keys(const launch_attention &a, const place &p, int64_t query)
+{
+    int64_t n = a.causal ? query + 1 + p.n_k - p.n_q : p.n_k;
+    return n < 0 ? 0 : n;
+}
+
+static inline dim3 attention_grid(const launch_attention *a, int64_t longest, int tile)
+{
+    return dim3(blocks_of(longest, tile), (unsigned)a->n_heads, (unsigned)a->n_sequences);
+}
+
+/* How heads of D columns are cut: a block owns OWN rows (queries, or keys), 16 a warp; rows of the other
+ * kind pass by, STREAM at a time.  Shared memory stays below 99 KiB, which is what sm_86 and sm_89 have; a
+ * multiprocessor of more has room for BLOCKS. */
+template <int D> struct cut {
+    static const int OWN = D <= 64 ? 128 : 64, STREAM = OWN / 2, THREADS = OWN / SIDE * WARP, BLOCKS = 2;
+    static const int STRIDE = D + TILE_GAP, SQUARES = D / SIDE, STEPS = STREAM / SIDE;
+};
+
+/* Starts to copy STREAM rows of two tensors, one tile behind the other. */
+template <typename E, int D>
+__device__ static inline void copy_two(E *tiles, launch_rows one, launch_rows other, int row, int n, int head)
+{
+    const int STREAM = cut<D>::STREAM, THREADS = cut<D>::THREADS;
+    start_copy<STREAM, D, THREADS>(tiles, one, row, n, head * D);
+    start_copy<STREAM, D, THREADS>(tiles + STREAM * cut<D>::STRIDE, other, row, n, head * D);
+}
+
+static const int MOST_SHARED_BYTES = 99 << 10;
+
+static const float LOG2_E = 1.44269504088896340736f, LN_2 = 0.69314718055994530942f;
+
+/* Scores in units of log 2, so that exponentials are powers of two; `query` and `key` count within the
+ * sequence. */
+struct score_rule {
+    float scale, slope;
+    int n_k, reach; /* query i sees keys below min(n_k, i + reach) */
+};
+
+__device__ static inline score_rule score_rule_of(const launch_attention &a, const place &p)
+{
+    score_rule s;
+    s.scale = a.scale * LOG2_E;
+    s.slope = a.slopes == NULL ? 0.0f : a.slopes[p.head] * LOG2_E;
+    s.n_k = p.n_k;
+    s.reach = a.causal ? p.n_k - p.n_q + 1 : p.n_k;
+    return s;
+}
+
+__device__ static inline float score_of(const score_rule &s, int query, int key, float product)
+{
+    return key < s.n_k && key < query + s.reach ? s.scale * product + s.slope * (float)key : -INFINITY;
+}
+
+/* N squares of products, side by side, become scores; rows are queries and columns keys, or the other way round,
+ * `query` and `key` the first ones.  What is returned is what the scores are still to be multiplied by: where no key is
+ * hidden and nothing is added, which is most of a long sequence, that is all there is to do. */
+template <bool KEYS_ARE_ROWS, int N>
+__device__ static inline float score_squares(square *squares, const score_rule &rule, int query, int key)
+{
+    int end = key + (KEYS_ARE_ROWS ? SIDE : N * SIDE);
+    if (rule.slope == 0.0f && rule.scale > 0.0f && end <= rule.n_k && end <= query + rule.reach) {
+        return rule.scale;
+    }
+    UNROLL
+    for (int i = 0; i < N * 8; i++) {
+        int row = square_row(i % 8), column = i / 8 * SIDE + square_column(i % 8);
+        float *cell = &squares[i / 8].v[i % 8];
+        *cell = score_of(rule, query + (KEYS_ARE_ROWS ? column : row), key + (KEYS_ARE_ROWS ? row : column),
+                         *cell);
+    }
+    return 1.0f;
+}
+
+/* Which elements dropout keeps, as bits (docs/math/dropout.md), which a gradient reads where the forward left them
+ * (ops/attention_bits.h), and else draws.  Eight neighbouring keys of a query share
+ * one block of random numbers, but no lane holds eight neighbours: four lanes do where rows of a square
+ * are queries, eight where they are keys.  So each lane draws other blocks than its neighbours, makes a
+ * byte of each, and words of up to four bytes change hands by shuffles: no block is drawn twice, and a
+ * shuffle brings the bits of many elements.
+ *
+ * What comes out is a word of up to four squares, square n in byte n: is_kept says where. */
+struct dropout_rule {
+    uint64_t key;
+    uint32_t threshold, site, first_block; /* the block of the head's first keys */
+    const int32_t *row_keys;
+    int q0, n_q;
+    bool has_bits;
+    uint8_t *bits; /* this lane's, of the warp's own queries or keys and the first of the others */
+    uint32_t chunk_bytes;
+};
+
+/* Element i of squares that begin with byte 0 of a word, eight a square: where rows are keys, bits of rows and of columns
+ * eight further down or across are where those across or down are otherwise. */
+template <bool KEYS_ARE_ROWS> __device__ static inline bool is_kept(uint32_t kept, int i)
+{
+    int bit = KEYS_ARE_ROWS ? i % 2 + i / 4 % 2 * 2 + i / 2 % 2 * 4 : i % 8;
+    return (kept >> (i / 8 * 8 + bit) & 1) != 0;
+}
+
+/* The words of 16 queries and 64 keys of this block's sequence and head. */
+__device__ static inline uint32_t *bits_of(const launch_attention &a, const place &p, int query, int key)
+{
+    int64_t chunks = (a.max_seqlen_kv + LAUNCH_BITS_CHUNK - 1) / LAUNCH_BITS_CHUNK;
+    int64_t tile = (unsigned)p.q0 / SIDE + blockIdx.z + (unsigned)query / SIDE;
+    return a.bits + (p.head * chunks + (unsigned)key / LAUNCH_BITS_CHUNK) * a.bit_cols +
+           tile * LAUNCH_BITS_WORDS;
+}
+
+/* For a warp whose own rows are the queries from `query` on, or the keys from `key` on, the other number 0. */
+__device__ static inline dropout_rule dropout_rule_of(const launch_attention &a, const place &p,
+                                                      const uint64_t *dropout_key, int query, int key)
+{
+    return dropout_rule{dropout_key_of(dropout_key, a.dropout),
+                        a.dropout.threshold,
+                        a.dropout.site,
+                        (uint32_t)p.head * (65536 / EIGHT),
+                        a.dropout.row_keys,
+                        p.q0,
+                        p.n_q,
+                        a.bits != NULL,
+                        (uint8_t *)(bits_of(a, p, query, key) + lane_of_warp()) + (unsigned)key / SIDE % 4,
+                        (uint32_t)a.bit_cols * (uint32_t)sizeof(uint32_t)};
+}
+
+/* The place of a query in the global batch; of the first one where there is no such query. */
+struct row_key {
+    uint32_t sequence, position;
+};
+
+__device__ static inline row_key load_row_key(const dropout_rule &d, int query)
+{
+    const int32_t *words = d.row_keys + 2 * (int64_t)(d.q0 + (query < d.n_q ? query : 0));
+    return row_key{(uint32_t)words[0], (uint32_t)words[1]};
+}
+
+/* Bit i: key 8 block + i of the query is kept. */
+__device__ static inline uint32_t kept_byte(const dropout_rule &d, row_key query, int block)
+{
+    dropout_eight numbers =
+        dropout_numbers(d.key, d.first_block + (uint32_t)block, query.position, query.sequence, d.site);
+    uint32_t bits = 0;
+    UNROLL
+    for (int i = 0; i < EIGHT; i++) {
+        bits |= (uint32_t)(dropout_number(numbers, i) >= d.threshold) << i;
+    }
+    return bits;
+}
+
+/* For N squares side by side whose rows are the queries from `query` on and whose columns the keys from
+ * `key` on: lane t of a quad draws the blocks [t N / 2, (t + 1) N / 2) of its two rows, a byte each, rows
+ * fastest.  For each half of a square a lane then asks the one that drew for it, and takes the bits of its columns. */
+template <int N> __device__ static inline uint32_t draw_by_query(const dropout_rule &d, int query, int key)
+{
+    uint32_t word = 0, kept = 0;
+    if (d.threshold == 0) {
+        return 0xffffffffU;
+    }
+    UNROLL
+    for (int i = 0; i < N; i++) {
+        int block = key / EIGHT + lane_of_warp() % QUAD * (N / 2) + i / 2;
+        word |= kept_byte(d, load_row_key(d, query + square_row(2 * (i % 2))), block) << (8 * i);
+    }
+    UNROLL
+    for (int n = 0; n < N;
+         n++) { /* two bits of each byte come to be side by side: no sum of the product has a carry */
+        int owner = lane_of_warp() / QUAD * QUAD + n * (4 / N);
+        uint32_t rows = __shfl_sync(0xffffffffU, word, owner);
+        rows |= N == 4 ? 0 : __shfl_sync(0xffffffffU, word, owner + 1) << 16;
+        kept |= ((rows >> (lane_of_warp() % QUAD * 2) & 0x03030303U) * 0x01041040U >> 24) << (8 * n);
+    }
+    return kept;
+}
+
+/* Leaves for the gradient what was drawn for N squares, 2 or 4. */
+template <int N> __device__ static inline void write_bits(const dropout_rule &d, int key, uint32_t kept)
+{
+    if (d.has_bits) {
+        uint8_t *at = d.bits + (uint64_t)((unsigned)key / LAUNCH_BITS_CHUNK) * d.chunk_bytes;
+        if (N == 4) {
+            *(uint32_t *)at = kept;
+        } else {
+            ((uint16_t *)at)[(unsigned)key / (2 * SIDE) % 2] = (uint16_t)kept;
+        }
+    }
+}
+
+/* The same N squares, read or drawn. */
+template <int N> __device__ static inline uint32_t kept_by_query(const dropout_rule &d, int query, int key)
+{
+    if (!d.has_bits) {
+        return draw_by_query<N>(d, query, key);
+    }
+    const uint8_t *at = d.bits + (uint64_t)((unsigned)key / LAUNCH_BITS_CHUNK) * d.chunk_bytes;
+    return N == 4 ? *(const uint32_t *)at : ((const uint16_t *)at)[(unsigned)key / (2 * SIDE) % 2];
+}
+
+/* Exchanges even bits of the upper half with odd bits of the lower one: of two neighbouring columns, one comes to be in
+ * each half. */
+__device__ static inline uint32_t part_columns(uint32_t word)
+{
+    return (word & 0xaaaa5555U) | (word >> 15 & 0xaaaa) | (word << 15 & 0x55550000U);
+}
+
+/* For N squares whose rows are a warp's 16 keys and whose columns the queries from `query` on, 16 each, what lies there as
+ * one byte of four squares whose rows are those queries; 0 where bits are drawn. */
+template <int N> __device__ static inline uint32_t read_by_key(const dropout_rule &d, int query)
+{
+    const int TILE_BYTES = LAUNCH_BITS_WORDS * (int)sizeof(uint32_t);
+    const uint8_t *at = d.bits + (unsigned)query / SIDE * TILE_BYTES;
+    uint32_t word = 0;
+    UNROLL
+    for (int n = 0; n < N && d.has_bits; n++) {
+        word |= (uint32_t)at[n * TILE_BYTES] << (8 * n);
+    }
+    return word;
+}
+
+/* Those squares, from what was read, or drawn.  Read: all their 8 x 8 bits are transposed at once, a lane's 16 of each
+ * column as one element.  Drawn, with row_key_of(i) the row_key of query i of them: lane l draws the block of query
+ * 16 n + l % 16 and key half l / 16, byte n of its word; for element i a lane then asks the one that drew for its query,
+ * and takes the bit of its key of each byte. */
+template <int N, typename ROW_KEYS>
+__device__ static inline uint32_t kept_by_key(const dropout_rule &d, const ROW_KEYS &row_key_of,
+                                              uint32_t read, int key)
+{
+    uint32_t word = 0, kept = 0;
+    if (d.threshold == 0) {
+        return 0xffffffffU;
+    }
+    if (d.has_bits) {
+        return part_columns(movmatrix_trans(part_columns(read)));
+    }
+    UNROLL
+    for (int n = 0; n < N; n++) {
+        word |=
+            kept_byte(d, row_key_of(SIDE * n + lane_of_warp() % SIDE), key / EIGHT + lane_of_warp() / SIDE)
+            << (8 * n);
+    }
+    UNROLL
+    for (int i = 0; i < 8; i++) {
+        uint32_t drawn = __shfl_sync(0xffffffffU, word, i / 2 % 2 * SIDE + square_column(i));
+        kept |= (drawn >> (lane_of_warp() / QUAD) & 0x01010101U) << (i % 2 + i / 4 * 2 + i / 2 % 2 * 4);
+    }
+    return kept;
+}
+
+/* The left factor of dropout(P) v, or of its transpose, less its scale. */
+template <typename E, bool KEYS_ARE_ROWS> __device__ static inline factor kept_factor(square s, uint32_t kept)
+{
+    UNROLL
+    for (int i = 0; i < 8; i++) {
+        s.v[i] = is_kept<KEYS_ARE_ROWS>(kept, i) ? s.v[i] : 0.0f;
+    }
+    return left_factor<E>(s);
+}
+
+/* The softmax of this lane's two rows so far; totals are of this lane's columns alone. */
+struct softmax {
+    float largest[2], total[2];
+};
+
+/* Products of keys from `key` on become exponentials of scores against the largest so far; sums are brought to the same
+ * measure. */
+template <int N, int M>
+__device__ static inline void soften(square (&scores)[N], square (&sums)[M], softmax *s,
+                                     const score_rule &rule, int query, int key)
+{
+    float unit = score_squares<false, N>(scores, rule, query, key);
+    UNROLL
+    for (int half = 0; half < 2; half++) {
+        float largest = -INFINITY;
+        UNROLL
+        for (int i = 0; i < N * 4; i++) {
+            largest = fmaxf(largest, scores[i / 4].v[i % 4 / 2 * 4 + half * 2 + i % 2]);
+        }
+        largest = fmaxf(s->largest[half], unit * quad_max(largest));
+        float base = largest == -INFINITY ? 0.0f : largest, shrink = exp2_approx(s->largest[half] - base),
+              total = 0;
+        UNROLL
+        for (int i = 0; i < N * 4; i++) {
+            float *cell = &scores[i / 4].v[i % 4 / 2 * 4 + half * 2 + i % 2];
+            *cell = exp2_approx(fmaf(unit, *cell, -base));
+            total += *cell;
+        }
+        UNROLL
+        for (int i = 0; i < M * 4; i++) {
+            sums[i / 4].v[i % 4 / 2 * 4 + half * 2 + i % 2] *= shrink;
+        }
+        s->largest[half] = largest;
+        s->total[half] = s->total[half] * shrink + total;
+    }
+}
+
+/* Sums become rows of out, sums scale / total; lse is written, unless another warp does it. */
+template <int M>
+__device__ static inline void settle(square (&sums)[M], const softmax &s, const launch_attention &a,
+                                     const place &p, const attention_rows &r, int query,
+                                     bool writes_lse = true)
+{
+    UNROLL
+    for (int half = 0; half < 2; half++) {
+        float total = quad_sum(s.total[half]),
+              factor = total > 0 ? a.dropout.scale / total : total; /* a NaN stays one */
+        int i = query + square_row(2 * half);
+        if (writes_lse && i < p.n_q && lane_of_warp() % QUAD == 0) {
+            r.lse[(int64_t)(p.q0 + i) * a.n_heads + p.head] = LN_2 * (s.largest[half] + log2f(total));
+        }
+        UNROLL
+        for (int c = 0; c < M * 4; c++) {
+            sums[c / 4].v[c % 4 / 2 * 4 + half * 2 + c % 2] *= factor;
+        }
+    }
+}
+
+#endif

@@ -1,0 +1,354 @@
+/* cuda_attention_wgmma_backward: the gradient of attention with the matrix instructions of sm_90a (Dao 2023,
+ * arXiv:2307.08691, algorithm 2, without its atomic sums), for bf16 and fp16 and heads of 64 or 128 columns.
+ *
+ * Scores of 64 keys and 64 queries are a warpgroup's step.  Where keys are rows, P is the left factor of dv = P^T dout
+ * in registers, and so is dS of dk = dS^T q; where queries are rows, dS is that of dq = dS k.
+ *
+ * The kernel of whole sequences: those of at most 128 queries and 128 keys are one block's work a head.  Keys are rows;
+ * dS goes to shared memory, where it is the left factor of dk as it lies and that of dq transposed.  q, k, v, out and
+ * dout are read once, dq, dk, dv written once.
+ *
+ * The kernels by keys and by queries: other sequences, a block for 128 keys or 128 queries, the others streamed 64 at a
+ * time.  Scores are computed twice, and no sum crosses a block.
+ *
+ * Deterministic: no atomic, and a fixed order of sums.  P and dS are rounded to the element type before products; scores,
+ * differences and sums are fp32. */
+#include "ops/cuda/kernels/warpgroup_gradient_code.cuh"
+
+__device__ static inline bool is_whole(const place &p)
+{
+    return p.n_q <= OWN && p.n_k <= OWN;
+}
+
+/* sums = left right over ROWS rows of `right`; `left` grows by `step` with 16 of them and by `panel` with 64. */
+template <int ROWS, int LEFT_OVER_ROWS, typename E, int N>
+__device__ static inline void multiply_tiles(square (&sums)[N], uint64_t left, uint64_t step, uint64_t panel,
+                                             uint64_t right)
+{
+    begin_products(sums);
+    UNROLL
+    for (int i = 0; i < ROWS; i += SIDE) {
+        wgmma_shared<LEFT_OVER_ROWS, 1>(sums, left + i / STREAM * panel + i % STREAM / SIDE * step,
+                                        right + at_row(i), i != 0, E());
+    }
+    commit_products();
+    wait_for_products<0>(sums);
+}
+
+/* The same over the first n rows, 64 or 128 of them: zeros without any.  A product that is under way at the end of a branch
+ * would be serialized with what comes behind it. */
+template <int LEFT_OVER_ROWS, typename E, int N>
+__device__ static inline void multiply_first(int n, square (&sums)[N], uint64_t left, uint64_t step,
+                                             uint64_t panel, uint64_t right)
+{
+    if (n > STREAM) {
+        multiply_tiles<OWN, LEFT_OVER_ROWS, E>(sums, left, step, panel, right);
+    } else if (n > 0) {
+        multiply_tiles<STREAM, LEFT_OVER_ROWS, E>(sums, left, step, panel, right);
+    } else {
+        clear_squares(sums);
+    }
+}
+
+/* Elements of the kernel of whole sequences in shared memory, before its statistics. */
+template <int D> struct whole {
+    static const int GRADIENTS = 4 * OWN * D, ELEMENTS = GRADIENTS + OWN * OWN;
+};
+
+struct whole_statistics : statistics<OWN> {
+    uint64_t dropout_key;
+};
+
+/* Long because it is the algorithm. */
+template <typename E, int D>
+__global__ __launch_bounds__(THREADS, room<D>::BLOCKS) static void attention_wgmma_whole_kernel(
+    launch_attention a, attention_rows r, const uint64_t *dropout_key)
+{
+    SHARED_TILES(memory);
+    E *queries = (E *)memory, *douts = queries + OWN * D, *keys = douts + OWN * D, *values = keys + OWN * D;
+    E *gradients = queries + whole<D>::GRADIENTS; /* dS^T: a row for each key */
+    whole_statistics *all = (whole_statistics *)(queries + whole<D>::ELEMENTS);
+    rows_of_warp rows = find_rows();
+    place p;
+    clear_outside_queries<E>(a, r.dq);
+    clear_outside_keys<E>(a, r.dk, r.dv);
+    find_place(&p, a, true, OWN);
+    if (!is_whole(p)) {
+        return;
+    }
+    if (p.n_q + p.n_k == 0) {
+        clear_sums<D>(r, a, 0, 3);
+        return;
+    }
+    copy_pair<OWN, D>(queries, r.q, r.dout, p.q0, p.n_q, p.head);
+    copy_pair<OWN, D>(keys, r.k, r.v, p.k0, p.n_k, p.head);
+    cp_async_commit();
+    int reader = (int)(threadIdx.x / QUAD); /* a quad makes the statistics of two queries */
+    query_part<D> part[2];
+    uint64_t key_of_step = dropout_key_of(dropout_key, a.dropout);
+    dropout_rule drop = dropout_rule_of(a, p, NULL, 0, 0);
+    drop.has_bits = false; /* memory bounds this kernel */
+    UNROLL
+    for (int half = 0; half < 2; half++) {
+        part[half] = load_query<E, D>(a, r, p, drop, reader + half * STREAM);
+    }
+    cp_async_wait<0>();
+    fence_for_products();
+    __syncthreads();
+    UNROLL
+    for (int half = 0; half < 2; half++) {
+        put_statistics(all, part[half], douts, reader + half * STREAM);
+    }
+    if (threadIdx.x == 0) {
+        all->dropout_key = key_of_step;
+    }
+    __syncthreads();
+    square dv[D / SIDE];
+    clear_squares(dv);
+    ROLLED
+    for (int i = 0; i < p.n_q && rows.group < p.n_k; i += STREAM) {
+        auto row_key_of = [&](int query) { return all->keys[i + query]; };
+        dropout_rule drop = dropout_rule_of(a, p, &all->dropout_key, 0, 0);
+        drop.has_bits = false;
+        uint32_t kept = kept_by_key<STEPS>(drop, row_key_of, 0, rows.own);
+        factor ds[STEPS];
+        key_step t = {over_columns(keys) + at_row(rows.group), over_columns(values) + at_row(rows.group),
+                      over_columns(queries) + at_row(i), over_columns(douts) + at_row(i),
+                      over_rows<OWN>(douts) + at_row(i)};
+        pass_queries<E, D, OWN>(dv, ds, t, all->lse + i, all->delta + i, score_rule_of(a, p), kept, i,
+                                rows.own, a.dropout.scale);
+        UNROLL
+        for (int n = 0; n < STEPS; n++) {
+            store_left<panels<OWN>>(gradients, rows.own, i + n * SIDE, ds[n]);
+        }
+        wait_for_products<0>(dv);
+    }
+    fence_for_products();
+    __syncthreads();
+    E *own = values + rows.own * PANEL; /* which no product reads any more, nor dout */
+    column_sums<D> columns = {(float *)douts};
+    bool summed = r.partial_sums != NULL;
+    scale_squares(dv, a.dropout.scale);
+    store_rows<panels<OWN>>(r.dv, p.k0 + rows.own, p.n_k - rows.own, p.head * D, dv, own);
+    if (summed) {
+        columns.put(2, own);
+    }
+    square sums[D / SIDE];
+    multiply_first<0, E>(rows.group < p.n_k ? p.n_q : 0, sums, over_columns(gradients) + at_row(rows.group),
+                         at_column<OWN>(SIDE), at_column<OWN>(STREAM), over_rows<OWN>(queries));
+    scale_squares(sums, a.scale);
+    store_rows<panels<OWN>>(r.dk, p.k0 + rows.own, p.n_k - rows.own, p.head * D, sums, own);
+    if (summed) {
+        columns.put(1, own);
+    }
+    multiply_first<1, E>(rows.group < p.n_q ? p.n_k : 0, sums,
+                         over_rows<OWN>(gradients) + at_column<OWN>(rows.group), at_row(SIDE), at_row(STREAM),
+                         over_rows<OWN>(keys));
+    scale_squares(sums, a.scale);
+    store_rows<panels<OWN>>(r.dq, p.q0 + rows.own, p.n_q - rows.own, p.head * D, sums, own);
+    if (summed) {
+        columns.put(0, own);
+        finish_sums(r, a, columns, 0, 3);
+    }
+}
+
+/* Bytes of shared memory of the kernels by keys and by queries. */
+template <int D> static int streaming_bytes(void)
+{
+    return (2 * OWN + 4 * STREAM) * D * 2 + (int)sizeof(statistics<STREAM>);
+}
+
+/* Long because it is the algorithm. */
+template <typename E, int D>
+__global__ __launch_bounds__(THREADS, room<D>::BLOCKS) static void attention_wgmma_keys_kernel(
+    launch_attention a, attention_rows r, const uint64_t *dropout_key)
+{
+    SHARED_TILES(memory);
+    E *keys = (E *)memory, *values = keys + OWN * D, *buffers = values + OWN * D;
+    statistics<STREAM> *tile = (statistics<STREAM> *)(buffers + 4 * STREAM * D);
+    rows_of_warp rows = find_rows();
+    place p;
+    bool has_keys = find_place(&p, a, false, OWN);
+    if (!has_keys || is_whole(p)) {
+        if (!is_whole(p) || p.first > 0) { /* the kernel of whole sequences has a tile of each of them */
+            clear_sums<D>(r, a, 1, 2);
+        }
+        return;
+    }
+    int blind = a.causal ? p.first + p.n_q - p.n_k : 0; /* queries that see none of these keys */
+    int first = blind < 0 ? 0 : blind / STREAM * STREAM, own_key = p.first + rows.own;
+    score_rule rule = score_rule_of(a, p);
+    dropout_rule drop = dropout_rule_of(a, p, dropout_key, 0, own_key);
+    square dk[D / SIDE], dv[D / SIDE];
+    clear_squares(dk);
+    clear_squares(dv);
+    copy_pair<OWN, D>(keys, r.k, r.v, p.k0 + p.first, p.n_k - p.first, p.head);
+    copy_pair<STREAM, D>(buffers, r.q, r.dout, p.q0 + first, p.n_q - first, p.head);
+    cp_async_commit();
+    for (int i = first, turn = 0; i < p.n_q; i += STREAM, turn ^= 1) {
+        E *queries = buffers + turn * 2 * STREAM * D, *douts = queries + STREAM * D;
+        int later = i + STREAM,
+            reader = (int)(threadIdx.x / QUAD); /* a quad makes the statistics of a query */
+        if (later < p.n_q) {
+            copy_pair<STREAM, D>(buffers + (turn ^ 1) * 2 * STREAM * D, r.q, r.dout, p.q0 + later,
+                                 p.n_q - later, p.head);
+        }
+        cp_async_commit();
+        query_part<D> part = load_query<E, D>(a, r, p, drop, i + reader);
+        bool active = p.first + rows.group < p.n_k;
+        uint32_t read = active ? read_by_key<STEPS>(drop, i) : 0;
+        cp_async_wait<1>();
+        fence_for_products();
+        __syncthreads();
+        put_statistics(tile, part, douts, reader);
+        __syncthreads();
+        if (active) {
+            auto keep = [](int, const factor *) {};
+            pass_tile<E, D>(dk, dv, query_tile<E>{queries, douts, tile},
+                            over_columns(keys) + at_row(rows.group),
+                            over_columns(values) + at_row(rows.group), rule, drop, read, i, own_key,
+                            a.dropout.scale, keep);
+        }
+        __syncthreads();
+    }
+    cp_async_wait<0>();
+    __syncthreads();
+    scale_squares(dk, a.scale);
+    scale_squares(dv, a.dropout.scale);
+    store_rows<panels<OWN>>(r.dk, p.k0 + own_key, p.n_k - own_key, p.head * D, dk, keys + rows.own * PANEL);
+    store_rows<panels<OWN>>(r.dv, p.k0 + own_key, p.n_k - own_key, p.head * D, dv, values + rows.own * PANEL);
+    if (r.partial_sums != NULL) {
+        column_sums<D> columns = {(float *)buffers};
+        columns.put(0, keys + rows.own * PANEL);
+        columns.put(1, values + rows.own * PANEL);
+        finish_sums(r, a, columns, 1, 2);
+    }
+}
+
+/* dq += dS k, less its scale, for 64 queries and 64 keys; lse and delta are those of this lane's two rows. */
+template <typename E, int D>
+__device__ static inline void pass_keys(square (&dq)[D / SIDE], uint64_t queries, uint64_t douts,
+                                        const E *keys, const float *lse, const float *delta,
+                                        const score_rule &rule, const dropout_rule &drop, int query, int key,
+                                        float keep_scale)
+{
+    square scores[STEPS], dp[STEPS];
+    factor ds[STEPS];
+    uint32_t kept = kept_by_query<STEPS>(drop, query, key);
+    start_scores<E, D, OWN, STREAM>(scores, dp, queries, over_columns(keys), douts,
+                                    over_columns(keys + STREAM * D));
+    wait_for_products<1>(scores);
+    float unit = score_squares<false, STEPS>(scores, rule, query, key);
+    UNROLL
+    for (int i = 0; i < STEPS * 8; i++) {
+        float *score = &scores[i / 8].v[i % 8];
+        *score = probability_of(*score, unit, lse[i / 2 % 2]);
+    }
+    wait_for_products<0>(dp);
+    UNROLL
+    for (int n = 0; n < STEPS; n++) {
+        UNROLL
+        for (int i = 0; i < 8; i++) {
+            dp[n].v[i] = score_gradient(scores[n].v[i], dp[n].v[i], delta[i / 2 % 2],
+                                        is_kept<false>(kept, 8 * n + i), keep_scale);
+        }
+        ds[n] = left_factor<E>(dp[n]);
+    }
+    begin_products(dq, ds);
+    multiply_factors<E>(dq, ds, over_rows<STREAM>(keys), true);
+    commit_products();
+    wait_for_products<0>(dq);
+}
+
+template <typename E, int D>
+__global__ __launch_bounds__(THREADS, room<D>::BLOCKS) static void attention_wgmma_queries_kernel(
+    launch_attention a, attention_rows r, const uint64_t *dropout_key)
+{
+    SHARED_TILES(memory);
+    E *queries = (E *)memory, *douts = queries + OWN * D, *buffers = douts + OWN * D;
+    rows_of_warp rows = find_rows();
+    place p;
+    bool has_queries = find_place(&p, a, true, OWN);
+    if (!has_queries || is_whole(p)) {
+        if (!is_whole(p) || p.first > 0) {
+            clear_sums<D>(r, a, 0, 1);
+        }
+        return;
+    }
+    int query = p.first + rows.own;
+    int n_keys = (int)visible_keys(a, p, (p.first + OWN < p.n_q ? p.first + OWN : p.n_q) - 1);
+    score_rule rule = score_rule_of(a, p);
+    dropout_rule drop = dropout_rule_of(a, p, dropout_key, query, 0);
+    square dq[D / SIDE];
+    clear_squares(dq);
+    copy_pair<OWN, D>(queries, r.q, r.dout, p.q0 + p.first, p.n_q - p.first, p.head);
+    copy_pair<STREAM, D>(buffers, r.k, r.v, p.k0, p.n_k, p.head);
+    cp_async_commit();
+    float lse[2], delta[2];
+    row_part<D> part[2];
+    UNROLL
+    for (int half = 0; half < 2; half++) {
+        lse[half] = load_lse(a, r, p, query + square_row(2 * half));
+        part[half] = load_part<E, D>(r.out, p, query + square_row(2 * half));
+    }
+    cp_async_wait<0>();
+    fence_for_products();
+    __syncthreads();
+    UNROLL
+    for (int half = 0; half < 2; half++) {
+        delta[half] = dot_row<panels<OWN>>(part[half], douts, rows.own + square_row(2 * half));
+    }
+    for (int j = 0, turn = 0; j < n_keys; j += STREAM, turn ^= 1) {
+        E *keys = buffers + turn * 2 * STREAM * D;
+        int later = j + STREAM;
+        if (later < n_keys) {
+            copy_pair<STREAM, D>(buffers + (turn ^ 1) * 2 * STREAM * D, r.k, r.v, p.k0 + later, p.n_k - later,
+                                 p.head);
+        }
+        cp_async_commit();
+        if (p.first + rows.group < p.n_q) {
+            pass_keys<E, D>(dq, over_columns(queries) + at_row(rows.group),
+                            over_columns(douts) + at_row(rows.group), keys, lse, delta, rule, drop, query, j,
+                            a.dropout.scale);
+        }
+        cp_async_wait<0>();
+        fence_for_products();
+        __syncthreads();
+    }
+    scale_squares(dq, a.scale);
+    store_rows<panels<OWN>>(r.dq, p.q0 + query, p.n_q - query, p.head * D, dq, queries + rows.own * PANEL);
+    if (r.partial_sums != NULL) {
+        column_sums<D> columns = {(float *)buffers};
+        columns.put(0, queries + rows.own * PANEL);
+        finish_sums(r, a, columns, 0, 1);
+    }
+}
+
+template <typename E, int D>
+static void launch_backward(const launch *l, const launch_attention *a, const attention_rows *r)
+{
+    const int of_whole = whole<D>::ELEMENTS * (int)sizeof(E) + (int)sizeof(whole_statistics);
+    const int of_streams = streaming_bytes<D>();
+    auto *whole = attention_wgmma_whole_kernel<E, D>, *by_key = attention_wgmma_keys_kernel<E, D>,
+         *by_query = attention_wgmma_queries_kernel<E, D>;
+    cudaFuncSetAttribute(whole, cudaFuncAttributeMaxDynamicSharedMemorySize, of_whole);
+    LAUNCH(l, whole, attention_grid(a, 1, OWN), THREADS, of_whole, *a, *r, l->dropout_key);
+    if (a->max_seqlen_q <= OWN && a->max_seqlen_kv <= OWN) {
+        return;
+    }
+    cudaFuncSetAttribute(by_key, cudaFuncAttributeMaxDynamicSharedMemorySize, of_streams);
+    cudaFuncSetAttribute(by_query, cudaFuncAttributeMaxDynamicSharedMemorySize, of_streams);
+    dim3 grid = attention_grid(a, r->tiles * OWN, OWN); /* as many tiles as there are places for sums */
+    LAUNCH(l, by_key, grid, THREADS, of_streams, *a, *r, l->dropout_key);
+    LAUNCH(l, by_query, grid, THREADS, of_streams, *a, *r, l->dropout_key);
+}
+
+void attention_wgmma_backward(const launch *l, const launch_attention *a, const attention_rows *r,
+                              launch_type type)
+{
+    if (type == LAUNCH_BF16) {
+        BY_PANELS(launch_backward, bf16, a->head_size, l, a, r);
+    } else {
+        BY_PANELS(launch_backward, f16, a->head_size, l, a, r);
+    }
+}

@@ -1,0 +1,206 @@
+/* cuda_loss: cross-entropy with its gradient, over the columns of a row, and over the rows of a sequence.
+ *
+ * A block owns a row (a column of a sequence) and reads it twice, the second time from the cache: largest value and sum of
+ * exponentials at once (Milakov and Gimelshein 2018, arXiv:1805.02867), then the gradient.  Bound by memory: logits once
+ * in, gradients once out. */
+#include "ops/cuda/kernels/device_code.cuh"
+
+/* Of values seen so far: the largest, the first place where it is, and the sum of exponentials against it. */
+struct tally {
+    float largest;
+    int at;
+    float sum;
+};
+
+__device__ static inline tally empty_tally(void)
+{
+    return tally{-INFINITY, INT32_MAX, 0.0f};
+}
+
+__device__ static inline void take(tally *t, float v, int at)
+{
+    if (v > t->largest) {
+        t->sum = t->sum * expf(t->largest - v) + 1.0f;
+        t->largest = v;
+        t->at = at;
+    } else if (v != -INFINITY) { /* a NaN makes the sum one */
+        t->sum += expf(v - t->largest);
+        t->at = v == t->largest && at < t->at ? at : t->at;
+    }
+}
+
+__device__ static inline tally merge(const tally &a, const tally &b)
+{
+    bool second = b.largest > a.largest || (b.largest == a.largest && b.at < a.at);
+    const tally &more = second ? b : a, &less = second ? a : b;
+    float shrink = less.largest == -INFINITY ? 1.0f : expf(less.largest - more.largest);
+    return tally{more.largest, more.at, more.sum + less.sum * shrink};
+}
+
+__device__ static inline tally warp_tally(tally t)
+{
+    for (int distance = WARP / 2; distance > 0; distance /= 2) {
+        t = merge(t, tally{__shfl_xor_sync(0xffffffffU, t.largest, distance),
+                           __shfl_xor_sync(0xffffffffU, t.at, distance),
+                           __shfl_xor_sync(0xffffffffU, t.sum, distance)});
+    }
+    return t;
+}
+
+/* The same in all threads of the block. */
+__device__ static tally block_tally(tally t)
+{
+    __shared__ tally all[WARP];
+    int lane = threadIdx.x % WARP, warp = threadIdx.x / WARP, n_warps = blockDim.x / WARP;
+    t = warp_tally(t);
+    if (lane == 0) {
+        all[warp] = t;
+    }
+    __syncthreads();
+    if (warp == 0) {
+        t = warp_tally(lane < n_warps ? all[lane] : empty_tally());
+        __syncwarp();
+        if (lane == 0) {
+            all[0] = t;
+        }
+    }
+    __syncthreads();
+    return all[0];
+}
+
+__device__ static inline float log_sum_exp(const tally &t)
+{
+    return t.largest + logf(t.sum);
+}
+
+template <typename A>
+__global__ static void cross_entropy_kernel(float *loss, int32_t *correct, launch_rows dlogits,
+                                            launch_rows logits, const int32_t *labels, int64_t cols,
+                                            int64_t n_classes, const double *loss_scale, int32_t *fault)
+{
+    float scale = (float)*loss_scale;
+    int64_t row = blockIdx.x, step = (int64_t)blockDim.x * EIGHT;
+    const float *values = (const float *)logits.data + row * logits.stride;
+    A *gradient = dlogits.data == NULL ? NULL : (A *)dlogits.data + row * dlogits.stride;
+    int64_t label = labels[row] < 0 ? -1 : checked_index(labels, row, n_classes, fault);
+    tally t = empty_tally();
+    for (int64_t c = threadIdx.x * EIGHT; c < n_classes; c += step) {
+        eight e = load_eight(values, c, n_classes);
+        for (int k = 0; k < EIGHT && c + k < n_classes; k++) {
+            take(&t, e.v[k], (int)c + k);
+        }
+    }
+    t = block_tally(t);
+    float lse = log_sum_exp(t);
+    if (threadIdx.x == 0) {
+        loss[row] = label < 0 ? 0.0f : lse - values[label];
+        correct[row] = label >= 0 && t.at == label;
+    }
+    __syncthreads(); /* the gradient may take the place of the logits */
+    for (int64_t c = threadIdx.x * EIGHT; gradient != NULL && c < cols; c += step) {
+        eight e = load_eight(values, c, n_classes);
+        for (int k = 0; k < EIGHT; k++) {
+            float probability = c + k < n_classes ? expf(e.v[k] - lse) : 0.0f;
+            e.v[k] = label < 0 ? 0.0f : scale * (probability - (c + k == label ? 1.0f : 0.0f));
+        }
+        store_eight(gradient, c, cols, e);
+    }
+}
+
+/* Threads for a row: so many that the rows under way stay in the cache for their second reading. */
+static int threads_for(int64_t n_classes)
+{
+    return n_classes > 8 * BLOCK * EIGHT ? 8 * BLOCK : n_classes > BLOCK * EIGHT ? 2 * BLOCK : BLOCK;
+}
+
+void cuda_launch_cross_entropy(const launch *l, float *loss, int32_t *correct, launch_rows dlogits,
+                               launch_type dlogits_type, launch_rows logits, const int32_t *labels,
+                               int64_t rows, int64_t cols, int64_t n_classes, const double *loss_scale)
+{
+    if (rows == 0) {
+        return;
+    }
+    BY_TYPE(dlogits_type, LAUNCH(l, cross_entropy_kernel<A>, (unsigned)rows, threads_for(n_classes), 0, loss,
+                                 correct, dlogits, logits, labels, cols, n_classes, loss_scale, l->fault));
+}
+
+template <typename A>
+__global__ static void span_kernel(float *loss, int32_t *correct, A *dlogits, const float *logits,
+                                   const int32_t *cu_seqlens, const int32_t *labels, const double *loss_scale,
+                                   int32_t *fault)
+{
+    float scale = (float)*loss_scale;
+    int64_t b = blockIdx.x, e = blockIdx.y, first = cu_seqlens[b], n = cu_seqlens[b + 1] - first;
+    if (labels[2 * b + e] < 0) {
+        if (threadIdx.x == 0) {
+            loss[2 * b + e] = 0;
+            correct[2 * b + e] = 0;
+        }
+        return;
+    }
+    int64_t label = checked_index(labels, 2 * b + e, n, fault);
+    const float *values = logits + 2 * first + e;
+    tally seen = empty_tally();
+    for (int64_t t = threadIdx.x; t < n; t += blockDim.x) {
+        take(&seen, values[2 * t], (int)t);
+    }
+    seen = block_tally(seen);
+    float lse = log_sum_exp(seen);
+    if (threadIdx.x == 0) {
+        loss[2 * b + e] = lse - values[2 * label];
+        correct[2 * b + e] = seen.at == label;
+    }
+    for (int64_t t = threadIdx.x; dlogits != NULL && t < n; t += blockDim.x) {
+        from_float(&dlogits[2 * (first + t) + e],
+                   scale * (expf(values[2 * t] - lse) - (t == label ? 1.0f : 0.0f)));
+    }
+}
+
+void cuda_launch_span_cross_entropy(const launch *l, float *loss, int32_t *correct, void *dlogits,
+                                    launch_type dlogits_type, const float *logits, const int32_t *cu_seqlens,
+                                    const int32_t *labels, int64_t n_sequences, int64_t rows,
+                                    const double *loss_scale)
+{
+    launch_rows gradient = {dlogits, 2};
+    dim3 grid((unsigned)n_sequences, 2);
+    if (dlogits != NULL) {
+        cuda_launch_fill(l, gradient, dlogits_type, rows, 2, 0);
+    }
+    if (n_sequences == 0) {
+        return;
+    }
+    BY_TYPE(dlogits_type, LAUNCH(l, span_kernel<A>, grid, BLOCK, 0, loss, correct, (A *)dlogits, logits,
+                                 cu_seqlens, labels, loss_scale, l->fault));
+}
+
+/* A thread an element; bound by its launch. */
+template <typename A>
+__global__ static void pointwise_kernel(float *loss, int32_t *correct, A *dlogits, const float *logits,
+                                        const float *targets, int64_t n, int sigmoid,
+                                        const double *loss_scale)
+{
+    float scale = (float)*loss_scale;
+    int64_t i = (int64_t)blockIdx.x * blockDim.x + threadIdx.x;
+    if (i >= n) {
+        return;
+    }
+    float z = logits[i], y = targets[i], apart = z - y;
+    float value = sigmoid ? fmaxf(z, 0.0f) - z * y + log1pf(expf(-fabsf(z))) : apart * apart;
+    float slope = sigmoid ? 1.0f / (1.0f + expf(-z)) - y : 2.0f * apart;
+    bool is_label = !isnan(y);
+    loss[i] = is_label ? value : 0.0f;
+    correct[i] = is_label && sigmoid && (z > 0.0f) == (y > 0.5f);
+    if (dlogits != NULL) {
+        from_float(&dlogits[i], is_label ? scale * slope : 0.0f);
+    }
+}
+
+void cuda_launch_pointwise(const launch *l, float *loss, int32_t *correct, void *dlogits,
+                           launch_type dlogits_type, const float *logits, const float *targets, int64_t n,
+                           int sigmoid, const double *loss_scale)
+{
+    if (n > 0) {
+        BY_TYPE(dlogits_type, LAUNCH(l, pointwise_kernel<A>, (unsigned)((n + BLOCK - 1) / BLOCK), BLOCK, 0,
+                                     loss, correct, (A *)dlogits, logits, targets, n, sigmoid, loss_scale));
+    }
+}

@@ -1,0 +1,253 @@
+/* cuda_optim: clearing, the global norm, LAMB and AdamW over flat buffers of many spans at once (docs/math/optimizers.md).
+ *
+ * A block owns a chunk of 1,024 elements of one span, a thread eight of them.  Partial sums of chunks are doubles that one
+ * block adds in order, so the bits do not depend on scheduling.  Bound by memory: LAMB reads w, g, m, v and writes m, v, u,
+ * then reads w, u and writes w and its copy. */
+#include "ops/cuda/kernels/device_code.cuh"
+
+static_assert(LAUNCH_SPAN_CHUNK == BLOCK * EIGHT, "a chunk is what the threads of a block have");
+
+/* A chunk: its span, and its elements [first, first + n) of the buffers. */
+struct chunk {
+    int64_t first, n;
+    int span;
+    double weight_decay;
+};
+
+__device__ static inline chunk chunk_at(const launch_spans &spans, int64_t number)
+{
+    int span = spans.span_of_chunk[number];
+    launch_span s = spans.spans[span];
+    int64_t begin = (number - s.first_chunk) * LAUNCH_SPAN_CHUNK, left = s.n - begin;
+    return chunk{s.offset + begin, left < LAUNCH_SPAN_CHUNK ? left : LAUNCH_SPAN_CHUNK, span, s.weight_decay};
+}
+
+/* The first of this thread's elements of a chunk. */
+__device__ static inline int64_t own_column(void)
+{
+    return (int64_t)threadIdx.x * EIGHT;
+}
+
+enum { NORM_CHUNKS = 4 }; /* of a block that only reads */
+
+__global__ static void squares_kernel(double *partials, const float *in, launch_spans spans)
+{
+    __shared__ double partial[WARP];
+    packed_eight<float> own[NORM_CHUNKS];
+    double sum = 0;
+    UNROLL
+    for (int k = 0; k < NORM_CHUNKS; k++) {
+        int64_t number = (int64_t)blockIdx.x * NORM_CHUNKS + k;
+        chunk c = number < spans.n_chunks ? chunk_at(spans, number) : chunk{0, 0, 0, 0};
+        own[k] = load_packed(in + c.first, own_column(), c.n);
+    }
+    UNROLL
+    for (int k = 0; k < NORM_CHUNKS * EIGHT; k++) {
+        double v = (double)unpack(own[k / EIGHT]).v[k % EIGHT];
+        sum += v * v;
+    }
+    sum = block_sum(sum, partial);
+    if (threadIdx.x == 0) {
+        partials[blockIdx.x] = sum;
+    }
+}
+
+__global__ static void clear_kernel(float *flat, launch_spans spans)
+{
+    chunk c = chunk_at(spans, blockIdx.x);
+    if (own_column() < c.n) {
+        store_eight(flat + c.first, own_column(), c.n, eight{});
+    }
+}
+
+void cuda_launch_clear(const launch *l, float *flat, const launch_spans *spans)
+{
+    if (spans->n_chunks > 0) {
+        LAUNCH(l, clear_kernel, (unsigned)spans->n_chunks, BLOCK, 0, flat, *spans);
+    }
+}
+
+/* One block: a thread adds every 1024th partial sum, then the threads are added. */
+__global__ static void root_of_sum_kernel(double *norm, const double *partials, int64_t n)
+{
+    __shared__ double partial[WARP];
+    double sum = 0;
+    UNROLL_BY(8)
+    for (int64_t i = threadIdx.x; i < n; i += blockDim.x) {
+        sum += partials[i];
+    }
+    sum = block_sum(sum, partial);
+    if (threadIdx.x == 0) {
+        *norm = sqrt(sum);
+    }
+}
+
+void cuda_launch_global_norm(const launch *l, double *norm, const float *in, const launch_spans *spans)
+{
+    double *partials = (double *)l->scratch;
+    int64_t blocks = (spans->n_chunks + NORM_CHUNKS - 1) / NORM_CHUNKS;
+    if (blocks > 0) {
+        LAUNCH(l, squares_kernel, (unsigned)blocks, BLOCK, 0, partials, in, *spans);
+    }
+    LAUNCH(l, root_of_sum_kernel, 1, 8 * BLOCK, 0, norm, (const double *)partials, blocks);
+}
+
+/* Whether there is an update at all: the host has not looked at the norm yet. */
+__device__ static inline bool all_finite(const launch_optim &o)
+{
+    bool all = true;
+    for (int64_t i = 0; i < o.n_norm; i++) {
+        all = all && isfinite(o.norm[i]);
+    }
+    return all;
+}
+
+/* What gradients are multiplied by: the scale, and less if their norm would be above the limit. */
+__device__ static inline float gradient_factor(const launch_optim &o)
+{
+    double limit = o.scalars[LAUNCH_MAX_NORM], scale = o.scalars[LAUNCH_GRAD_SCALE], norm = scale * *o.norm;
+    return (float)(limit > 0 && norm > limit ? scale * (limit / norm) : scale);
+}
+
+/* What a thread has of a chunk; zeros beyond its end. */
+struct elements {
+    eight w, g, m, v;
+};
+
+__device__ static inline elements load_elements(const launch_optim &o, const chunk &c)
+{
+    int64_t i = own_column();
+    packed_eight<float> w = load_packed(o.master + c.first, i, c.n),
+                        g = load_packed(o.grad + c.first, i, c.n);
+    packed_eight<float> m = load_packed(o.exp_avg + c.first, i, c.n),
+                        v = load_packed(o.exp_avg_sq + c.first, i, c.n);
+    return elements{unpack(w), unpack(g), unpack(m), unpack(v)};
+}
+
+/* m = b1 m + (1 - b1) g;  v = b2 v + (1 - b2) g^2. */
+__device__ static inline void update_moments(const launch_optim &o, const chunk &c, elements *e)
+{
+    float beta1 = (float)o.scalars[LAUNCH_BETA1], beta2 = (float)o.scalars[LAUNCH_BETA2];
+    float rest1 = (float)(1 - o.scalars[LAUNCH_BETA1]), rest2 = (float)(1 - o.scalars[LAUNCH_BETA2]);
+    float scale = gradient_factor(o);
+    for (int k = 0; k < EIGHT; k++) {
+        float g = e->g.v[k] * scale;
+        e->m.v[k] = beta1 * e->m.v[k] + rest1 * g;
+        e->v.v[k] = beta2 * e->v.v[k] + rest2 * g * g;
+    }
+    store_eight(o.exp_avg + c.first, own_column(), c.n, e->m);
+    store_eight(o.exp_avg_sq + c.first, own_column(), c.n, e->v);
+}
+
+__device__ static inline void store_weights(const launch_optim &o, const chunk &c, const eight &w)
+{
+    store_eight(o.master + c.first, own_column(), c.n, w);
+    if (o.working != NULL && o.working_type == LAUNCH_F16) {
+        store_eight((f16 *)o.working + c.first, own_column(), c.n, w);
+    } else if (o.working != NULL) {
+        store_eight((bf16 *)o.working + c.first, own_column(), c.n, w);
+    }
+}
+
+/* Moments and the direction u, which takes the gradient's place; partial sums of w^2 and of u^2. */
+__global__ static void lamb_direction_kernel(double *partials, launch_optim o)
+{
+    if (!all_finite(o)) {
+        return;
+    }
+    __shared__ double partial[WARP];
+    chunk c = chunk_at(o.spans, blockIdx.x);
+    elements e = load_elements(o, c);
+    float eps = (float)o.scalars[LAUNCH_EPS], decay = (float)c.weight_decay;
+    float c1 = (float)o.scalars[LAUNCH_CORRECTION1], c2 = (float)o.scalars[LAUNCH_CORRECTION2];
+    double weights = 0, directions = 0;
+    update_moments(o, c, &e);
+    for (int k = 0; k < EIGHT; k++) { /* beyond the end all are 0 */
+        float u = e.m.v[k] / c1 / (sqrtf(e.v.v[k] / c2) + eps) + decay * e.w.v[k];
+        u = own_column() + k < c.n ? u : 0.0f;
+        e.g.v[k] = u;
+        weights += (double)e.w.v[k] * e.w.v[k];
+        directions += (double)u * u;
+    }
+    store_eight(o.grad + c.first, own_column(), c.n, e.g);
+    weights = block_sum(weights, partial);
+    directions = block_sum(directions, partial);
+    if (threadIdx.x == 0) {
+        partials[2 * blockIdx.x] = weights;
+        partials[2 * blockIdx.x + 1] = directions;
+    }
+}
+
+/* r = |w| / |u| of each span: a block adds the partial sums of its chunks. */
+__global__ static void lamb_ratio_kernel(launch_optim o, const double *partials)
+{
+    if (!all_finite(o)) {
+        return;
+    }
+    __shared__ double partial[WARP];
+    launch_span s = o.spans.spans[blockIdx.x];
+    int64_t n = (s.n + LAUNCH_SPAN_CHUNK - 1) / LAUNCH_SPAN_CHUNK;
+    double weights = 0, directions = 0;
+    UNROLL_BY(4)
+    for (int64_t i = threadIdx.x; i < n; i += blockDim.x) {
+        weights += partials[2 * (s.first_chunk + i)];
+        directions += partials[2 * (s.first_chunk + i) + 1];
+    }
+    weights = block_sum(weights, partial);
+    directions = block_sum(directions, partial);
+    if (threadIdx.x == 0) {
+        bool adapt = s.weight_decay != 0 && weights > 0 && directions > 0;
+        o.ratios[blockIdx.x] = adapt ? sqrt(weights) / sqrt(directions) : 1.0;
+    }
+}
+
+__global__ static void lamb_step_kernel(launch_optim o)
+{
+    if (!all_finite(o)) {
+        return;
+    }
+    chunk c = chunk_at(o.spans, blockIdx.x);
+    eight w = load_eight(o.master + c.first, own_column(), c.n),
+          u = load_eight(o.grad + c.first, own_column(), c.n);
+    float rate = (float)(o.scalars[LAUNCH_LR] * o.ratios[c.span]);
+    for (int k = 0; k < EIGHT; k++) {
+        w.v[k] -= rate * u.v[k];
+    }
+    store_weights(o, c, w);
+}
+
+void cuda_launch_lamb(const launch *l, const launch_optim *o)
+{
+    double *partials = (double *)l->scratch;
+    unsigned chunks = (unsigned)o->spans.n_chunks;
+    if (chunks == 0) {
+        return;
+    }
+    LAUNCH(l, lamb_direction_kernel, chunks, BLOCK, 0, partials, *o);
+    LAUNCH(l, lamb_ratio_kernel, (unsigned)o->spans.n_spans, 4 * BLOCK, 0, *o, (const double *)partials);
+    LAUNCH(l, lamb_step_kernel, chunks, BLOCK, 0, *o);
+}
+
+__global__ static void adamw_kernel(launch_optim o)
+{
+    if (!all_finite(o)) {
+        return;
+    }
+    chunk c = chunk_at(o.spans, blockIdx.x);
+    elements e = load_elements(o, c);
+    float eps = (float)o.scalars[LAUNCH_EPS], keep = (float)(1 - o.scalars[LAUNCH_LR] * c.weight_decay);
+    float step =
+        (float)(o.scalars[LAUNCH_LR] * sqrt(o.scalars[LAUNCH_CORRECTION2]) / o.scalars[LAUNCH_CORRECTION1]);
+    update_moments(o, c, &e);
+    for (int k = 0; k < EIGHT; k++) {
+        e.w.v[k] = e.w.v[k] * keep - step * e.m.v[k] / (sqrtf(e.v.v[k]) + eps);
+    }
+    store_weights(o, c, e.w);
+}
+
+void cuda_launch_adamw(const launch *l, const launch_optim *o)
+{
+    if (o->spans.n_chunks > 0) {
+        LAUNCH(l, adamw_kernel, (unsigned)o->spans.n_chunks, BLOCK, 0, *o);
+    }
+}

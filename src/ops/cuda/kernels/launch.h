@@ -1,0 +1,321 @@
+/* launch: the functions by which the C side of the cuda table (cuda_ops.c) runs kernels: plain pointers and
+ * sizes, so that neither side sees the other's language.
+ *
+ * Sizes are those of ops.h: T rows, H columns, N heads, D head size.  `type` says what matrices hold: fp32,
+ * bf16 or fp16, where no more is said; vectors are fp32.  A stride is that of rows, in elements.  Launches
+ * return at once; an error shows in cuda_launch_error(). */
+#ifndef KILN_OPS_CUDA_KERNELS_LAUNCH_H
+#define KILN_OPS_CUDA_KERNELS_LAUNCH_H
+
+#include <stdint.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+struct CUstream_st;
+
+/* What a block takes of a span, and of rows sorted by index, and the parts of a tensor that have a maximum each
+ * (ops/workspace.h); and the longest sequences of a kernel of attention. */
+enum {
+    LAUNCH_SPAN_CHUNK = 1024,
+    LAUNCH_SORTED_RUN = 64,
+    LAUNCH_ATTENTION_TILE = 128,
+    LAUNCH_BITS_CHUNK = 64,
+    LAUNCH_BITS_WORDS = 32,
+    LAUNCH_ATTENTION_CLUSTER_ROWS = 512,
+    LAUNCH_MOST_NORM_COLS = 8192,
+    LAUNCH_MOST_MAXIMA = 1024
+};
+
+/* Element types; only fill, cast, sum and find_nonfinite know fp64 and i32, and quantize fp8. */
+enum launch_type { LAUNCH_F32, LAUNCH_BF16, LAUNCH_F16, LAUNCH_F64, LAUNCH_I32, LAUNCH_E4M3, LAUNCH_E5M2 };
+
+/* What a number in an index tensor did wrong, written by kernels: the last such number; fault[0] is 0 until
+ * then. */
+enum { LAUNCH_FAULT_WORDS = 4 }; /* 1, number, limit, place */
+
+struct launch {
+    struct CUstream_st *stream;
+    float *scratch;              /* of one op at a time, as large as ops/workspace.h says */
+    int32_t *fault;              /* [LAUNCH_FAULT_WORDS], host memory that the device can write */
+    const uint64_t *dropout_key; /* device memory; NULL: 0 */
+    int begins_early; /* kernels that say when they must wait begin while the launch before them ends (device_code.cuh) */
+};
+
+/* Rows of a matrix or of heads. */
+struct launch_rows {
+    void *data;
+    int64_t stride;
+};
+
+/* C = A B^T + bias, and gelu(C), of few rows (cuda_short_product.cu). */
+struct launch_product {
+    int64_t m, n, k;            /* n a multiple of 8, k of 64 */
+    struct launch_rows c, a, b; /* [m, n], [m, k], [n, k]; rows begin at multiples of 16 bytes */
+    const void *bias;           /* [n], or NULL */
+    int64_t bias_is_float;      /* fp32; else of the type of the matrices */
+    void *gelu;                 /* [m, n] dense, or NULL; as c.data: C is not kept */
+};
+
+/* Its tiles, rows and columns.  Their numbers are kept in files (product_cache.h): they stay. */
+enum launch_product_tile {
+    LAUNCH_TILE_64_64,
+    LAUNCH_TILE_64_128,
+    LAUNCH_TILE_64_192,
+    LAUNCH_TILE_128_128,
+    LAUNCH_TILE_64_64_BY_4, /* four blocks have a part of k each */
+    LAUNCH_TILE_128_128_BY_4,
+    LAUNCH_PRODUCT_TILES
+};
+
+struct launch_dropout {
+    uint32_t threshold, site;
+    float scale;
+    const int32_t *row_keys; /* [T, 2] */
+};
+
+struct launch_attention {
+    int64_t n_rows_q, n_rows_kv, n_sequences, n_heads, head_size;
+    int64_t max_seqlen_q, max_seqlen_kv;
+    const int32_t *cu_q, *cu_kv; /* [n_sequences + 1] */
+    const float *slopes;         /* [N] or NULL */
+    float scale;
+    int causal;
+    struct launch_dropout dropout;
+    uint32_t
+        *bits; /* ops/attention_bits.h: the forward writes them, the backward reads them; NULL: both draw */
+    int64_t bit_cols;
+};
+
+/* One span of optim_span, and the number of its first chunk of LAUNCH_SPAN_CHUNK elements. */
+struct launch_span {
+    int64_t offset, n, first_chunk;
+    double weight_decay;
+};
+
+/* Spans and the span of each chunk: device memory, [n_spans] and [n_chunks]. */
+struct launch_spans {
+    const struct launch_span *spans;
+    const int32_t *span_of_chunk;
+    int64_t n_spans, n_chunks;
+};
+
+/* The scalars of an update: enum optim_scalar of ops.h. */
+enum launch_scalar {
+    LAUNCH_LR,
+    LAUNCH_BETA1,
+    LAUNCH_BETA2,
+    LAUNCH_EPS,
+    LAUNCH_CORRECTION1,
+    LAUNCH_CORRECTION2,
+    LAUNCH_MAX_NORM,
+    LAUNCH_GRAD_SCALE,
+    LAUNCH_N_SCALARS,
+};
+
+struct launch_optim {
+    float *master, *grad, *exp_avg, *exp_avg_sq;
+    void *working; /* bf16 or fp16, or NULL */
+    enum launch_type working_type;
+    struct launch_spans spans;
+    const double *norm, *scalars; /* device memory, [n_norm] and [LAUNCH_N_SCALARS] */
+    int64_t n_norm;               /* all of which must be finite, or nothing is written */
+    double *ratios;               /* [n_spans] device memory, LAMB's */
+};
+
+/* Whether kernels were compiled for this device. */
+int cuda_launch_is_possible(void);
+
+/* Launches something, then a kernel that begins early: whether the device takes it is found out from a recording of both.
+ * `numbers`: [16] device memory, which becomes 0. */
+void cuda_launch_early_probe(const struct launch *l, float *numbers);
+
+/* NULL, or what went wrong since the last call. */
+const char *cuda_launch_error(void);
+
+void cuda_launch_fill(const struct launch *l, struct launch_rows out, enum launch_type type, int64_t rows,
+                      int64_t cols, double value);
+void cuda_launch_cast(const struct launch *l, struct launch_rows out, enum launch_type out_type,
+                      struct launch_rows in, enum launch_type in_type, int64_t rows, int64_t cols);
+void cuda_launch_sum(const struct launch *l, double *total, const void *in, enum launch_type type, int64_t n);
+void cuda_launch_find_nonfinite(const struct launch *l, int64_t *index, struct launch_rows in,
+                                enum launch_type type, int64_t rows, int64_t cols);
+
+/* What a tensor becomes in fp8. */
+struct launch_rounding {
+    struct launch_rows rows, columns; /* strides are multiples of 16; columns.data NULL: not wanted */
+    enum launch_type format;          /* LAUNCH_E4M3 or LAUNCH_E5M2 */
+    float *scale;
+    float *history; /* [2]: the largest magnitudes of the step before and of this one; or NULL */
+};
+
+struct launch_quantize {
+    struct launch_rounding to;
+    int held; /* rows are of the type of `in`, not fp8 */
+    struct launch_rows in;
+    const uint32_t *maxima; /* of `in`, [LAUNCH_MOST_MAXIMA]; or NULL: they are found */
+    enum launch_type type;
+    int64_t n_rows, n_cols; /* multiples of 16 unless held */
+    float *dbias;           /* += sum over rows, which are cut into `runs`; or NULL */
+    int64_t runs;
+};
+
+/* rows = columns = scale round(in / scale): ops.h. */
+void cuda_launch_quantize(const struct launch *l, const struct launch_quantize *q);
+
+/* Whether kernels were compiled for a device that converts to fp8: of compute capability 8.9 or above. */
+int cuda_launch_fp8_is_possible(void);
+
+/* Every row of out = row, which is fp32 or of the type of out. */
+void cuda_launch_broadcast(const struct launch *l, struct launch_rows out, enum launch_type type,
+                           const void *row, enum launch_type row_type, int64_t rows, int64_t cols);
+/* total += sum over rows, which are cut into `runs`; maxima of `in`, or NULL. */
+void cuda_launch_column_sum(const struct launch *l, float *total, struct launch_rows in,
+                            enum launch_type type, int64_t rows, int64_t cols, int64_t runs,
+                            uint32_t *maxima);
+/* Here and below `maxima` are those of the first result, or NULL. */
+void cuda_launch_gelu(const struct launch *l, void *out, const void *pre, enum launch_type type, int64_t n,
+                      uint32_t *maxima);
+/* pre += bias, which is fp32 or of their type, out = gelu(pre): all dense [rows, cols]; out may be
+ * pre, which then is not kept. */
+void cuda_launch_bias_gelu(const struct launch *l, void *out, void *pre, const void *bias,
+                           enum launch_type bias_type, enum launch_type type, int64_t rows, int64_t cols,
+                           uint32_t *maxima);
+/* dpre = dout gelu'(pre); dbias += sum over rows of it, which are cut into `runs`: all dense [rows, cols]. */
+void cuda_launch_gelu_backward(const struct launch *l, void *dpre, float *dbias, const void *dout,
+                               const void *pre, enum launch_type type, int64_t rows, int64_t cols,
+                               int64_t runs, uint32_t *maxima);
+/* The same two rounded to fp8, of e4m3 and e5m2, and in no other form; pre and dout begin at multiples of 16 bytes. */
+void cuda_launch_gelu_rounded(const struct launch *l, const struct launch_rounding *to, const void *pre,
+                              enum launch_type type, int64_t rows, int64_t cols);
+void cuda_launch_gelu_backward_rounded(const struct launch *l, const struct launch_rounding *to, float *dbias,
+                                       const void *dout, const void *pre, enum launch_type type, int64_t rows,
+                                       int64_t cols, int64_t runs);
+void cuda_launch_dropout(const struct launch *l, void *out, const void *in, enum launch_type type,
+                         int64_t rows, int64_t cols, const struct launch_dropout *d);
+void cuda_launch_tanh(const struct launch *l, void *out, const void *in, enum launch_type type, int64_t n);
+void cuda_launch_tanh_backward(const struct launch *l, void *din, const void *dout, const void *out,
+                               enum launch_type type, int64_t n);
+
+/* bf16 or fp16, on a device for which cuda_short_product_is_possible. */
+void cuda_launch_short_product(const struct launch *l, enum launch_product_tile tile,
+                               const struct launch_product *p, enum launch_type type);
+int cuda_short_product_is_possible(void);
+
+struct launch_norm {
+    int64_t rows, cols;
+    const float *gamma, *beta;
+    float *mean, *rstd; /* [rows], or NULL forward, as `sum` may be */
+    float eps;
+    uint32_t *maxima; /* of the output of a forward, or NULL */
+};
+
+void cuda_launch_layernorm(const struct launch *l, const struct launch_norm *n, void *out, const void *in,
+                           enum launch_type type);
+/* `to`: what `out` becomes in e4m3; NULL: nothing. */
+void cuda_launch_bias_dropout_add_layernorm(const struct launch *l, const struct launch_norm *n,
+                                            const struct launch_rounding *to, void *out, void *sum,
+                                            const void *in, const float *bias, const void *residual,
+                                            enum launch_type type, const struct launch_dropout *d);
+struct launch_norm_backward {
+    int64_t runs;                                /* that the rows are cut into for the sums over them */
+    void *din, *dropped;                         /* dropped = dropout'(din) with `after`, or NULL */
+    float *dgamma, *dbeta, *dbias;               /* += ; dbias sums dropped, or NULL */
+    const void *dout, *in;                       /* dout may be the memory of din */
+    const struct launch_dropout *before, *after; /* of dout, and from din to dropped; NULL: none */
+    uint32_t *maxima;                            /* of dropped, or NULL */
+    const struct launch_rounding
+        *to; /* what dropped becomes in e5m2, in whose place it is written; or NULL */
+};
+
+/* At most LAUNCH_MOST_NORM_COLS columns. */
+void cuda_launch_layernorm_backward(const struct launch *l, const struct launch_norm *n,
+                                    const struct launch_norm_backward *b, enum launch_type type);
+
+struct launch_tables {
+    const int32_t *ids, *types, *positions; /* [rows] */
+    int64_t n_ids, n_types, n_positions;
+};
+
+void cuda_launch_embed(const struct launch *l, const struct launch_norm *n, const struct launch_tables *t,
+                       void *out, void *sum, const void *word, const void *position, const void *segment,
+                       enum launch_type type, const struct launch_dropout *d);
+/* table[index[i]] += rows[i]; table is fp32 or of the type of the rows. */
+void cuda_launch_scatter_add(const struct launch *l, struct launch_rows table, enum launch_type table_type,
+                             int64_t table_rows, struct launch_rows in, enum launch_type type,
+                             const int32_t *index, int64_t rows, int64_t cols);
+void cuda_launch_gather(const struct launch *l, struct launch_rows out, struct launch_rows in,
+                        enum launch_type type, const int32_t *index, int64_t rows, int64_t in_rows,
+                        int64_t cols);
+
+/* The kernels of attention (cuda_attention.cu).  Their numbers are kept in files (product_cache.h): they stay. */
+enum launch_attention_kernel {
+    LAUNCH_ATTENTION_PLAIN,
+    LAUNCH_ATTENTION_MMA,
+    LAUNCH_ATTENTION_WGMMA,
+    LAUNCH_ATTENTION_CLUSTER,
+    LAUNCH_ATTENTION_KERNELS
+};
+
+/* Tensors of the slots attention and attention_backward (ops/ops.h), rows of all heads side by side; the forward knows
+ * q, k, v, out and lse. */
+struct launch_attention_rows {
+    struct launch_rows q, k, v, out, dout, dq, dk, dv;
+    float *lse;     /* [T, N] */
+    float *dbias;   /* [3 N D] += sums over rows of dq, dk, dv; or NULL */
+    float *instead; /* of dbias, while kernels are timed */
+    float *
+        partial_sums; /* [3, n_sequences, tiles, N D], for kernels that sum columns of their tiles; or NULL */
+    int64_t runs_q, runs_kv; /* of rows, for those that do not */
+    int64_t tiles;           /* of LAUNCH_ATTENTION_TILE rows, of the longest sequence */
+};
+
+/* Whether a kernel computes attention of this type and head size, of sequences of which the longest has so many queries or
+ * keys, on this device; `aligned`: the rows of all tensors begin at multiples of 16 bytes.  The plain one computes all. */
+int cuda_attention_fits(enum launch_attention_kernel kernel, enum launch_type type, int64_t head_size,
+                        int64_t longest, int aligned, int backward);
+
+/* Whether the forward of LAUNCH_ATTENTION_WGMMA cuts keys among warpgroups: where twice as many blocks, of half the
+ * queries, still come to no more than one for each multiprocessor of the chips that have it. */
+static inline int cuda_attention_splits_keys(const struct launch_attention *a)
+{
+    enum { MULTIPROCESSORS = 132, TILE = LAUNCH_ATTENTION_TILE };
+    int64_t tiles = a->n_sequences * ((a->max_seqlen_q + TILE - 1) / TILE);
+    int64_t filled = (a->n_rows_q + TILE - 1) / TILE; /* sequences that only fill the batch up have no rows */
+    return a->head_size == 64 && a->dropout.threshold == 0 && a->max_seqlen_kv > TILE / 2 &&
+           2 * a->n_heads * (tiles < filled ? tiles : filled) <= MULTIPROCESSORS;
+}
+
+/* By a kernel that fits.  Results are only written, but for dbias. */
+void cuda_launch_attention(const struct launch *l, enum launch_attention_kernel kernel,
+                           const struct launch_attention *a, const struct launch_attention_rows *r,
+                           enum launch_type type);
+void cuda_launch_attention_backward(const struct launch *l, enum launch_attention_kernel kernel,
+                                    const struct launch_attention *a, const struct launch_attention_rows *r,
+                                    enum launch_type type);
+
+void cuda_launch_cross_entropy(const struct launch *l, float *loss, int32_t *correct,
+                               struct launch_rows dlogits, enum launch_type dlogits_type,
+                               struct launch_rows logits, const int32_t *labels, int64_t rows, int64_t cols,
+                               int64_t n_classes, const double *scale);
+void cuda_launch_span_cross_entropy(const struct launch *l, float *loss, int32_t *correct, void *dlogits,
+                                    enum launch_type dlogits_type, const float *logits,
+                                    const int32_t *cu_seqlens, const int32_t *labels, int64_t n_sequences,
+                                    int64_t rows, const double *scale);
+
+void cuda_launch_pointwise(const struct launch *l, float *loss, int32_t *correct, void *dlogits,
+                           enum launch_type dlogits_type, const float *logits, const float *targets,
+                           int64_t n, int sigmoid, const double *scale);
+
+void cuda_launch_clear(const struct launch *l, float *flat, const struct launch_spans *spans);
+void cuda_launch_global_norm(const struct launch *l, double *norm, const float *in,
+                             const struct launch_spans *spans);
+void cuda_launch_lamb(const struct launch *l, const struct launch_optim *o);
+void cuda_launch_adamw(const struct launch *l, const struct launch_optim *o);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

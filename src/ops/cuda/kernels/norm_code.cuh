@@ -1,0 +1,58 @@
+/* norm_code: rows in the registers of a team of warps, as the kernels of layer norms have them.
+ *
+ * A row of up to 2,048 columns is one warp's, a longer one's four; a lane has groups of eight columns, a team's width
+ * apart.  A warp whose lanes all lie beyond the end of a row skips the group.  So a row costs no barrier, and what is the
+ * same for all columns of a row is paid once for up to 64 of them. */
+#ifndef KILN_OPS_CUDA_KERNELS_NORM_CODE_CUH
+#define KILN_OPS_CUDA_KERNELS_NORM_CODE_CUH
+
+#include "ops/cuda/kernels/device_code.cuh"
+
+static const int NORM_WARPS = BLOCK / WARP;
+
+/* Which columns a lane has.  WHOLE: rows are whole groups, and every tensor begins at a multiple of 16 bytes. */
+template <int TEAM_, int GROUPS_, bool WHOLE_> struct row_shape {
+    static const int TEAM = TEAM_, GROUPS = GROUPS_, ROWS = NORM_WARPS / TEAM_; /* ROWS of a block at once */
+    static const bool WHOLE = WHOLE_;
+
+    /* The row of a block that the thread works on, of ROWS. */
+    __device__ static int row()
+    {
+        return (int)threadIdx.x / (TEAM * WARP);
+    }
+    /* Where group g of the thread begins. */
+    __device__ static int column(int g)
+    {
+        return (g * TEAM * WARP + (int)threadIdx.x % (TEAM * WARP)) * EIGHT;
+    }
+};
+
+/* N sums over a team, the same in all of its threads.  `partial` is shared memory, [warps][N]; two calls in a row need
+ * different memory. */
+template <typename S, int N> __device__ static inline void team_sums(float (&sums)[N], float (*partial)[N])
+{
+    UNROLL
+    for (int i = 0; i < N; i++) {
+        sums[i] = warp_sum(sums[i]);
+    }
+    if (S::TEAM == 1) {
+        return;
+    }
+    if (threadIdx.x % WARP == 0) {
+        UNROLL
+        for (int i = 0; i < N; i++) {
+            partial[threadIdx.x / WARP][i] = sums[i];
+        }
+    }
+    __syncthreads();
+    UNROLL
+    for (int i = 0; i < N; i++) {
+        sums[i] = 0;
+        UNROLL
+        for (int w = 0; w < NORM_WARPS; w++) {
+            sums[i] += partial[w][i];
+        }
+    }
+}
+
+#endif

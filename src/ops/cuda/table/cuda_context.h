@@ -1,0 +1,50 @@
+/* cuda_context: what an exec on a CUDA device holds: its stream, the handles of cuBLASLt, tables that ops
+ * keep in device memory, batches on their way to it, recordings of work. */
+#ifndef KILN_OPS_CUDA_TABLE_CUDA_CONTEXT_H
+#define KILN_OPS_CUDA_TABLE_CUDA_CONTEXT_H
+
+#include "dev/exec.h"
+#include "dev/graph_cache.h"
+#include "ops/cuda/table/cuda_queue.h"
+#include "ops/cuda/kernels/launch.h"
+#include "ops/ops.h"
+
+/* A table of spans on the device, by the host's table that it was made of. */
+struct cuda_spans {
+    const struct optim_span *host;
+    struct launch_spans table;
+    double *ratios; /* [n_spans] device memory */
+};
+
+enum { CUDA_CONTEXT_SPANS = 4 };
+
+struct cuda_choices;  /* cuda_choices.h */
+struct cuda_products; /* cuda_products.h */
+struct cuda_marks;    /* cuda_events.c */
+
+struct cuda_context {
+    struct launch launch; /* its scratch is set for each op */
+    struct cuda_spans spans[CUDA_CONTEXT_SPANS];
+    int n_spans; /* tables made so far; the oldest gives way */
+    struct cuda_choices *choices;
+    struct cuda_products *products;
+    int attention_asked_for;  /* attention_choice.h */
+    struct cuda_marks *marks; /* NULL: nobody asks for times */
+    struct cuda_staging staging;
+    struct cuda_beside beside;
+    struct graph_cache graphs; /* graphs.recording: nothing may wait or allocate now */
+};
+
+/* STATUS_DATA if a kernel has met an index outside of its table since the last call. */
+struct status cuda_context_fault(struct cuda_context *c);
+
+/* Device memory of a context's own, copied from the host; STATUS_MEMORY. */
+struct status cuda_context_upload(void **on_device, const void *on_host, size_t bytes);
+void cuda_context_free(void *on_device);
+
+/* The device's table for these spans, which must not change while the context lives; NULL after exec_fail. */
+const struct cuda_spans *cuda_spans_of(struct exec *x, const char *op, const struct optim_span *spans,
+                                       int64_t n);
+void cuda_spans_free(struct cuda_context *c);
+
+#endif

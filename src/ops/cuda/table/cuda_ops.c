@@ -1,0 +1,617 @@
+/* cuda_ops: the table of operations on a CUDA device.  Each slot checks dtypes and strides, takes the tensors
+ * apart and launches kernels (launch.h) or products (cuda_linear.h); nothing waits for the device but what is timed
+ * because its shape is new (cuda_products.h, cuda_attention_choice.h).  Indices
+ * are checked by the kernels, which note a wrong one; the next copy to the host tells of it. */
+#include "ops/cuda/table/cuda_ops.h"
+
+#include "core/fp8.h"
+#include "ops/accept.h"
+#include "ops/cuda/choice/cuda_attention_choice.h"
+#include "ops/cuda/table/cuda_context.h"
+#include "ops/cuda/table/cuda_linear.h"
+#include "ops/cuda/table/cuda_rounding.h"
+#include "ops/workspace.h"
+
+_Static_assert((int)LAUNCH_GRAD_SCALE == (int)OPTIM_GRAD_SCALE &&
+                   (int)LAUNCH_N_SCALARS == (int)OPTIM_N_SCALARS &&
+                   (int)LAUNCH_CORRECTION2 == (int)OPTIM_CORRECTION2,
+               "launch_scalar is optim_scalar");
+
+_Static_assert((int)LAUNCH_MOST_MAXIMA == (int)TENSOR_MAXIMA, "maxima are those of tensors");
+
+/* What kernels of this op need, with `scratch` bytes. */
+static struct launch launch_of(struct exec *x, size_t scratch)
+{
+    struct launch l = ((struct cuda_context *)x->context)->launch;
+    l.dropout_key = x->dropout_key;
+    l.scratch = scratch > 0 ? exec_scratch(x, scratch) : NULL;
+    return l;
+}
+
+/* After an op's launches. */
+static void finish(struct exec *x, const char *op)
+{
+    const char *error = cuda_launch_error();
+    exec_queued(x, op);
+    if (error != NULL) {
+        exec_fail(x, STATUS_INTERNAL, op, "the kernel was not launched: %s", error);
+    }
+}
+
+static struct launch_rows rows_of(tensor t)
+{
+    return (struct launch_rows){t.data, t.n_dims > 1 ? t.strides[t.n_dims - 2] : tensor_cols(t)};
+}
+
+/* Rows of all heads side by side. */
+static struct launch_rows heads_of(tensor t)
+{
+    return (struct launch_rows){t.data, t.strides[0]};
+}
+
+enum { UNKNOWN_TYPE = -1 };
+
+static int known_type(enum dtype t)
+{
+    static const int types[] = {
+        [DTYPE_F32] = LAUNCH_F32,  [DTYPE_BF16] = LAUNCH_BF16,  [DTYPE_F16] = LAUNCH_F16,
+        [DTYPE_F64] = LAUNCH_F64,  [DTYPE_I32] = LAUNCH_I32,    [DTYPE_I64] = UNKNOWN_TYPE,
+        [DTYPE_U8] = UNKNOWN_TYPE, [DTYPE_E4M3] = UNKNOWN_TYPE, [DTYPE_E5M2] = UNKNOWN_TYPE};
+    return types[t];
+}
+
+/* Of a tensor that was accepted. */
+static enum launch_type type_of(tensor t)
+{
+    return (enum launch_type)known_type(t.dtype);
+}
+
+/* For ops that take any dtype kernels know. */
+static bool accept_type(struct exec *x, const char *op, tensor t)
+{
+    if (!failed(x->status) && known_type(t.dtype) == UNKNOWN_TYPE) {
+        exec_fail(x, STATUS_USAGE, op, "the device knows no %s", dtype_name(t.dtype));
+    }
+    return !failed(x->status);
+}
+
+static struct launch_dropout dropout_of(struct dropout d, tensor row_keys)
+{
+    return (struct launch_dropout){dropout_threshold(d), d.site, (float)dropout_scale(d), row_keys.data};
+}
+
+static void cuda_fill(struct exec *x, tensor out, double value)
+{
+    if (accept_type(x, "fill", out)) {
+        struct launch l = launch_of(x, 0);
+        cuda_launch_fill(&l, rows_of(out), type_of(out), tensor_rows(out), tensor_cols(out), value);
+        finish(x, "fill");
+    }
+}
+
+static void cuda_cast(struct exec *x, tensor out, tensor in)
+{
+    if (accept_type(x, "cast", out) && accept_type(x, "cast", in)) {
+        struct launch l = launch_of(x, 0);
+        cuda_launch_cast(&l, rows_of(out), type_of(out), rows_of(in), type_of(in), tensor_rows(out),
+                         tensor_cols(out));
+        finish(x, "cast");
+    }
+}
+
+static void cuda_sum(struct exec *x, tensor total, tensor in)
+{
+    if (accept_type(x, "sum", in)) {
+        struct launch l = launch_of(x, 0);
+        cuda_launch_sum(&l, total.data, in.data, type_of(in), tensor_count(in));
+        finish(x, "sum");
+    }
+}
+
+static void cuda_find_nonfinite(struct exec *x, tensor index, tensor in)
+{
+    if (accept_type(x, "find_nonfinite", in)) {
+        struct launch l = launch_of(x, 0);
+        cuda_launch_find_nonfinite(&l, index.data, rows_of(in), type_of(in), tensor_rows(in),
+                                   tensor_cols(in));
+        finish(x, "find_nonfinite");
+    }
+}
+
+/* In bf16 or fp32, for devices without products in fp8. */
+static bool accept_held(struct launch_rounding *to, struct exec *x, const struct fp8_factor *f, tensor in,
+                        enum dtype format)
+{
+    *to = (struct launch_rounding){.rows = rows_of(f->rows),
+                                   .format = format == DTYPE_E4M3 ? LAUNCH_E4M3 : LAUNCH_E5M2,
+                                   .scale = f->scale.data,
+                                   .history = f->history.data};
+    return accept_tensors(x, "quantize", ACCEPT_LIST(f->rows, in), ACCEPT_LIST(f->scale, f->history));
+}
+
+static void cuda_quantize(struct exec *x, tensor rows, tensor columns, tensor scale, tensor history,
+                          tensor dbias, tensor in, enum dtype format)
+{
+    struct fp8_factor f = {rows, columns, scale, history};
+    struct launch_quantize q = {.held = !dtype_is_fp8(rows.dtype) && tensor_is_null(columns)};
+    if (!(q.held ? accept_held(&q.to, x, &f, in, format)
+                 : cuda_rounding_accept(&q.to, x, "quantize", &f, in, format)) ||
+        !accept_tensors(x, "quantize", ACCEPT_LIST(in), ACCEPT_LIST(dbias))) {
+        return;
+    }
+    q.in = rows_of(in);
+    q.maxima = tensor_maxima(in);
+    q.type = type_of(in);
+    q.n_rows = tensor_rows(in), q.n_cols = tensor_cols(in);
+    q.dbias = dbias.data;
+    q.runs = workspace_runs(q.n_rows, q.n_cols);
+    struct launch l = launch_of(x, workspace_quantize(q.n_rows, q.n_cols, !tensor_is_null(dbias)));
+    cuda_launch_quantize(&l, &q);
+    finish(x, "quantize");
+}
+
+static void cuda_gelu_backward(struct exec *x, tensor dpre, tensor dbias, tensor dout, tensor pre)
+{
+    const struct launch_rounding *to;
+    struct launch_rounding storage;
+    if (accept_tensors(x, "gelu_backward", ACCEPT_LIST(dpre, dout, pre), ACCEPT_LIST(dbias)) &&
+        cuda_rounding_of_result(&to, &storage, x, "gelu_backward", dpre, ACCEPT_LIST(dout, pre),
+                                DTYPE_E5M2)) {
+        int64_t rows = tensor_rows(pre), cols = tensor_cols(pre), runs = workspace_runs(rows, cols);
+        struct launch l = launch_of(x, workspace_column_sum(rows, cols));
+        if (to != NULL) {
+            cuda_launch_gelu_backward_rounded(&l, to, dbias.data, dout.data, pre.data, type_of(pre), rows,
+                                              cols, runs);
+        } else {
+            cuda_launch_gelu_backward(&l, dpre.data, dbias.data, dout.data, pre.data, type_of(pre), rows,
+                                      cols, runs, tensor_maxima(dpre));
+        }
+        finish(x, "gelu_backward");
+    }
+}
+
+static void cuda_dropout(struct exec *x, tensor out, tensor in, tensor row_keys, struct dropout drop)
+{
+    if (accept_tensors(x, "dropout", ACCEPT_LIST(out, in), NULL, 0)) {
+        struct launch l = launch_of(x, 0);
+        struct launch_dropout d = dropout_of(drop, row_keys);
+        cuda_launch_dropout(&l, out.data, in.data, type_of(in), tensor_rows(in), tensor_cols(in), &d);
+        finish(x, "dropout");
+    }
+}
+
+static void cuda_tanh(struct exec *x, tensor out, tensor in)
+{
+    if (accept_tensors(x, "tanh", ACCEPT_LIST(out, in), NULL, 0)) {
+        struct launch l = launch_of(x, 0);
+        cuda_launch_tanh(&l, out.data, in.data, type_of(in), tensor_count(in));
+        finish(x, "tanh");
+    }
+}
+
+static void cuda_tanh_backward(struct exec *x, tensor din, tensor dout, tensor out)
+{
+    if (accept_tensors(x, "tanh_backward", ACCEPT_LIST(din, dout, out), NULL, 0)) {
+        struct launch l = launch_of(x, 0);
+        cuda_launch_tanh_backward(&l, din.data, dout.data, out.data, type_of(out), tensor_count(out));
+        finish(x, "tanh_backward");
+    }
+}
+
+static struct launch_norm norm_of(tensor in, tensor mean, tensor rstd, tensor gamma, tensor beta, double eps)
+{
+    return (struct launch_norm){tensor_rows(in), tensor_cols(in), gamma.data, beta.data,
+                                mean.data,       rstd.data,       (float)eps, NULL};
+}
+
+static void cuda_layernorm(struct exec *x, tensor out, tensor mean, tensor rstd, tensor in, tensor gamma,
+                           tensor beta, double eps)
+{
+    if (accept_tensors(x, "layernorm", ACCEPT_LIST(out, in), ACCEPT_LIST(mean, rstd, gamma, beta))) {
+        struct launch l = launch_of(x, 0);
+        struct launch_norm n = norm_of(in, mean, rstd, gamma, beta, eps);
+        cuda_launch_layernorm(&l, &n, out.data, in.data, type_of(in));
+        finish(x, "layernorm");
+    }
+}
+
+static void norm_backward(struct exec *x, const char *op, const struct launch_norm *n,
+                          struct launch_norm_backward *b, tensor in)
+{
+    if (n->cols > LAUNCH_MOST_NORM_COLS) {
+        exec_fail(x, STATUS_USAGE, op, "rows of %lld columns; at most %d", (long long)n->cols,
+                  LAUNCH_MOST_NORM_COLS);
+        return;
+    }
+    struct launch l = launch_of(x, workspace_layernorm_backward(n->rows, n->cols));
+    b->runs = workspace_at_most(n->rows, WORKSPACE_NORM_RUNS);
+    cuda_launch_layernorm_backward(&l, n, b, type_of(in));
+    finish(x, op);
+}
+
+static void cuda_layernorm_backward(struct exec *x, tensor din, tensor dgamma, tensor dbeta, tensor dout,
+                                    tensor in, tensor mean, tensor rstd, tensor gamma)
+{
+    if (accept_tensors(x, "layernorm_backward", ACCEPT_LIST(din, dout, in),
+                       ACCEPT_LIST(dgamma, dbeta, mean, rstd, gamma))) {
+        struct launch_norm n = norm_of(in, mean, rstd, gamma, NULL_TENSOR, 0);
+        norm_backward(x, "layernorm_backward", &n,
+                      &(struct launch_norm_backward){.din = din.data,
+                                                     .dgamma = dgamma.data,
+                                                     .dbeta = dbeta.data,
+                                                     .dout = dout.data,
+                                                     .in = in.data},
+                      in);
+    }
+}
+
+static void cuda_bias_dropout_add_layernorm(struct exec *x, tensor out, tensor sum, tensor mean, tensor rstd,
+                                            tensor in, tensor bias, tensor residual, tensor gamma,
+                                            tensor beta, double eps, tensor row_keys, struct dropout drop)
+{
+    const char *op = "bias_dropout_add_layernorm";
+    const struct launch_rounding *to;
+    struct launch_rounding storage;
+    if (accept_tensors(x, op, ACCEPT_LIST(out, sum, in, residual),
+                       ACCEPT_LIST(mean, rstd, bias, gamma, beta)) &&
+        cuda_rounding_of_result(&to, &storage, x, op, out, ACCEPT_LIST(out), DTYPE_E4M3)) {
+        struct launch l = launch_of(x, 0);
+        struct launch_norm n = norm_of(in, mean, rstd, gamma, beta, eps);
+        struct launch_dropout d = dropout_of(drop, row_keys);
+        n.maxima = tensor_maxima(out);
+        cuda_launch_bias_dropout_add_layernorm(&l, &n, to, out.data, sum.data, in.data, bias.data,
+                                               residual.data, type_of(in), &d);
+        finish(x, op);
+    }
+}
+
+static void cuda_bias_dropout_add_layernorm_backward(struct exec *x, tensor dresidual, tensor din,
+                                                     tensor dbias, tensor dgamma, tensor dbeta, tensor dout,
+                                                     tensor sum, tensor mean, tensor rstd, tensor gamma,
+                                                     tensor row_keys, struct dropout drop)
+{
+    const char *op = "bias_dropout_add_layernorm_backward";
+    const struct launch_rounding *to;
+    struct launch_rounding storage;
+    if (accept_tensors(x, op, ACCEPT_LIST(dresidual, din, dout, sum),
+                       ACCEPT_LIST(dbias, dgamma, dbeta, mean, rstd, gamma)) &&
+        cuda_rounding_of_result(&to, &storage, x, op, din, ACCEPT_LIST(din), DTYPE_E5M2)) {
+        if (to != NULL && dresidual.data == dout.data) {
+            exec_fail(x, STATUS_USAGE, op,
+                      "what is rounded may be computed twice: dresidual may not be dout");
+            return;
+        }
+        struct launch_norm n = norm_of(sum, mean, rstd, gamma, NULL_TENSOR, 0);
+        struct launch_dropout d = dropout_of(drop, row_keys);
+        norm_backward(x, op, &n,
+                      &(struct launch_norm_backward){.din = dresidual.data,
+                                                     .dropped = din.data,
+                                                     .dgamma = dgamma.data,
+                                                     .dbeta = dbeta.data,
+                                                     .dbias = dbias.data,
+                                                     .dout = dout.data,
+                                                     .in = sum.data,
+                                                     .after = &d,
+                                                     .maxima = tensor_maxima(din),
+                                                     .to = to},
+                      sum);
+    }
+}
+
+static void cuda_embed(struct exec *x, tensor out, tensor sum, tensor mean, tensor rstd, tensor ids,
+                       tensor types, tensor positions, tensor word, tensor position, tensor type,
+                       tensor gamma, tensor beta, double eps, tensor row_keys, struct dropout drop)
+{
+    if (accept_tensors(x, "embed", ACCEPT_LIST(out, sum, word, position, type),
+                       ACCEPT_LIST(mean, rstd, gamma, beta))) {
+        struct launch l = launch_of(x, 0);
+        struct launch_norm n = norm_of(out, mean, rstd, gamma, beta, eps);
+        struct launch_dropout d = dropout_of(drop, row_keys);
+        struct launch_tables t = {ids.data,          types.data,        positions.data,
+                                  tensor_rows(word), tensor_rows(type), tensor_rows(position)};
+        n.maxima = tensor_maxima(out);
+        cuda_launch_embed(&l, &n, &t, out.data, sum.data, word.data, position.data, type.data, type_of(out),
+                          &d);
+        finish(x, "embed");
+    }
+}
+
+/* Adds rows of `in` to the rows of a table that `index` names. */
+static void scatter(struct exec *x, tensor table, tensor in, tensor index)
+{
+    int64_t rows = tensor_count(index), cols = tensor_cols(in);
+    struct launch l = launch_of(x, workspace_scatter_add(rows, cols));
+    cuda_launch_scatter_add(&l, rows_of(table), type_of(table), tensor_rows(table), rows_of(in), type_of(in),
+                            index.data, rows, cols);
+}
+
+static void cuda_embed_backward(struct exec *x, tensor dsum, tensor dword, tensor dposition, tensor dtype,
+                                tensor dgamma, tensor dbeta, tensor dout, tensor sum, tensor mean,
+                                tensor rstd, tensor ids, tensor types, tensor positions, tensor gamma,
+                                tensor row_keys, struct dropout drop)
+{
+    if (accept_tensors(x, "embed_backward", ACCEPT_LIST(dsum, dout, sum),
+                       ACCEPT_LIST(dword, dposition, dtype, dgamma, dbeta, mean, rstd, gamma))) {
+        struct launch_norm n = norm_of(sum, mean, rstd, gamma, NULL_TENSOR, 0);
+        struct launch_dropout d = dropout_of(drop, row_keys);
+        norm_backward(x, "embed_backward", &n,
+                      &(struct launch_norm_backward){.din = dsum.data,
+                                                     .dgamma = dgamma.data,
+                                                     .dbeta = dbeta.data,
+                                                     .dout = dout.data,
+                                                     .in = sum.data,
+                                                     .before = &d},
+                      sum);
+        scatter(x, dword, dsum, ids);
+        scatter(x, dposition, dsum, positions);
+        scatter(x, dtype, dsum, types);
+        finish(x, "embed_backward");
+    }
+}
+
+static struct launch_attention attention_of(const struct attention *a, tensor q, tensor k)
+{
+    return (struct launch_attention){.n_rows_q = q.dims[0],
+                                     .n_rows_kv = k.dims[0],
+                                     .n_sequences = tensor_count(a->cu_seqlens_q) - 1,
+                                     .n_heads = q.dims[1],
+                                     .head_size = q.dims[2],
+                                     .max_seqlen_q = a->max_seqlen_q,
+                                     .max_seqlen_kv = a->max_seqlen_kv,
+                                     .cu_q = a->cu_seqlens_q.data,
+                                     .cu_kv = a->cu_seqlens_kv.data,
+                                     .slopes = a->alibi_slopes.data,
+                                     .scale = (float)a->scale,
+                                     .causal = a->causal,
+                                     .dropout = dropout_of(a->dropout, a->row_keys),
+                                     .bits = dropout_threshold(a->dropout) > 0 ? a->bits.data : NULL,
+                                     .bit_cols = tensor_is_null(a->bits) ? 0 : tensor_cols(a->bits)};
+}
+
+static bool accept_attention(struct exec *x, const char *op, const struct attention *a, tensor q)
+{
+    enum { MOST_HEAD_SIZE = 256, MOST_IN_GRID = 65535 };
+    if (!tensor_is_null(a->block_table)) {
+        exec_fail(x, STATUS_USAGE, op, "keys and values in blocks are not known here");
+    } else if (q.dims[2] > MOST_HEAD_SIZE || q.dims[1] > MOST_IN_GRID ||
+               tensor_count(a->cu_seqlens_q) - 1 > MOST_IN_GRID) {
+        exec_fail(x, STATUS_USAGE, op,
+                  "at most %d sequences, %d heads of up to %d, but there are %lld, %lld of %lld",
+                  MOST_IN_GRID, MOST_IN_GRID, MOST_HEAD_SIZE, (long long)tensor_count(a->cu_seqlens_q) - 1,
+                  (long long)q.dims[1], (long long)q.dims[2]);
+    }
+    return !failed(x->status);
+}
+
+/* By the only kernel that competes, or by the fastest. */
+static void run_attention(struct exec *x, const char *op, const struct attention_call *call)
+{
+    const struct launch_attention *s = &call->sizes;
+    int asked_for = ((struct cuda_context *)x->context)->attention_asked_for;
+    struct launch l = launch_of(x, 0);
+    struct attention_candidates a = attention_candidates_of(
+        call->type, s->head_size, s->max_seqlen_q > s->max_seqlen_kv ? s->max_seqlen_q : s->max_seqlen_kv,
+        attention_is_aligned(call), call->backward, asked_for);
+    enum launch_attention_kernel kernel = a.kernels[0];
+    bool has_work = s->n_sequences > 0 && s->max_seqlen_q > 0 && s->max_seqlen_kv > 0;
+    if (a.n > 1 && has_work && !cuda_attention_choose(&kernel, x, op, &l, call, &a)) {
+        return;
+    }
+    attention_launch(&l, kernel, call);
+    x->served_by = attention_served_by(kernel);
+    x->served_why = attention_served_why(call, kernel, asked_for);
+    finish(x, op);
+}
+
+static void cuda_attention(struct exec *x, tensor out, tensor lse, tensor q, tensor k, tensor v,
+                           struct attention a)
+{
+    if (accept_tensors(x, "attention", ACCEPT_LIST(out, q, k, v), ACCEPT_LIST(lse)) &&
+        accept_attention(x, "attention", &a, q)) {
+        run_attention(x, "attention",
+                      &(struct attention_call){.type = type_of(q),
+                                               .sizes = attention_of(&a, q, k),
+                                               .rows = {.q = heads_of(q),
+                                                        .k = heads_of(k),
+                                                        .v = heads_of(v),
+                                                        .out = heads_of(out),
+                                                        .lse = lse.data}});
+    }
+}
+
+/* Scratch for sums of columns: the totals of runs that are only timed come first. */
+static void add_sums(struct exec *x, struct attention_call *call, tensor dbias)
+{
+    const struct launch_attention *s = &call->sizes;
+    int64_t sums = 3 * s->n_heads * s->head_size;
+    call->rows.dbias = dbias.data;
+    call->rows.instead =
+        exec_scratch(x, workspace_attention_sums(s->n_rows_q, s->n_rows_kv, sums, s->n_sequences,
+                                                 s->max_seqlen_q, s->max_seqlen_kv));
+    call->rows.partial_sums = call->rows.instead + sums;
+    call->rows.runs_q = workspace_runs(s->n_rows_q, sums / 3);
+    call->rows.runs_kv = workspace_runs(s->n_rows_kv, sums / 3);
+}
+
+static void cuda_attention_backward(struct exec *x, tensor dq, tensor dk, tensor dv, tensor dbias,
+                                    tensor dout, tensor out, tensor lse, tensor q, tensor k, tensor v,
+                                    struct attention a)
+{
+    const char *op = "attention_backward";
+    if (accept_tensors(x, op, ACCEPT_LIST(dq, dk, dv, dout, out, q, k, v), ACCEPT_LIST(lse, dbias)) &&
+        accept_attention(x, op, &a, q)) {
+        struct attention_call call = {
+            .backward = true,
+            .type = type_of(q),
+            .sizes = attention_of(&a, q, k),
+            .rows = {heads_of(q), heads_of(k), heads_of(v), heads_of(out), heads_of(dout), heads_of(dq),
+                     heads_of(dk), heads_of(dv), lse.data,
+                     .tiles = workspace_attention_tiles(a.max_seqlen_q, a.max_seqlen_kv)}};
+        if (!tensor_is_null(dbias)) {
+            add_sums(x, &call, dbias);
+        }
+        run_attention(x, op, &call);
+    }
+}
+
+static void cuda_gather_rows(struct exec *x, tensor out, tensor in, tensor rows)
+{
+    if (accept_tensors(x, "gather_rows", ACCEPT_LIST(out, in), NULL, 0)) {
+        struct launch l = launch_of(x, 0);
+        cuda_launch_gather(&l, rows_of(out), rows_of(in), type_of(in), rows.data, tensor_rows(out),
+                           tensor_rows(in), tensor_cols(in));
+        finish(x, "gather_rows");
+    }
+}
+
+static void cuda_scatter_add_rows(struct exec *x, tensor din, tensor dout, tensor rows)
+{
+    if (accept_tensors(x, "scatter_add_rows", ACCEPT_LIST(din, dout), NULL, 0)) {
+        scatter(x, din, dout, rows);
+        finish(x, "scatter_add_rows");
+    }
+}
+
+static void cuda_cross_entropy(struct exec *x, tensor loss, tensor correct, tensor dlogits, tensor logits,
+                               tensor labels, int64_t n_classes, tensor scale)
+{
+    if (accept_type(x, "cross_entropy", dlogits)) {
+        struct launch l = launch_of(x, 0);
+        cuda_launch_cross_entropy(&l, loss.data, correct.data,
+                                  tensor_is_null(dlogits) ? (struct launch_rows){0} : rows_of(dlogits),
+                                  type_of(dlogits), rows_of(logits), labels.data, tensor_rows(logits),
+                                  tensor_cols(logits), n_classes, scale.data);
+        finish(x, "cross_entropy");
+    }
+}
+
+static void cuda_span_cross_entropy(struct exec *x, tensor loss, tensor correct, tensor dlogits,
+                                    tensor logits, tensor cu_seqlens, tensor labels, tensor scale)
+{
+    if (!failed(x->status)) {
+        struct launch l = launch_of(x, 0);
+        cuda_launch_span_cross_entropy(&l, loss.data, correct.data, dlogits.data, type_of(dlogits),
+                                       logits.data, cu_seqlens.data, labels.data, tensor_rows(labels),
+                                       tensor_rows(logits), scale.data);
+        finish(x, "span_cross_entropy");
+    }
+}
+
+static void cuda_pointwise(struct exec *x, tensor loss, tensor correct, tensor dlogits, tensor logits,
+                           tensor targets, enum pointwise_loss kind, tensor scale)
+{
+    if (accept_type(x, "pointwise", dlogits)) {
+        struct launch l = launch_of(x, 0);
+        cuda_launch_pointwise(&l, loss.data, correct.data, dlogits.data, type_of(dlogits), logits.data,
+                              targets.data, tensor_count(logits), kind == POINTWISE_SIGMOID, scale.data);
+        finish(x, "pointwise");
+    }
+}
+
+static void cuda_clear(struct exec *x, tensor flat, const struct optim_span *spans, int64_t n_spans)
+{
+    if (accept_tensors(x, "clear", ACCEPT_LIST(flat), NULL, 0)) {
+        const struct cuda_spans *s = cuda_spans_of(x, "clear", spans, n_spans);
+        if (s != NULL) {
+            struct launch l = launch_of(x, 0);
+            cuda_launch_clear(&l, flat.data, &s->table);
+            finish(x, "clear");
+        }
+    }
+}
+
+static void cuda_global_norm(struct exec *x, tensor norm, tensor in, const struct optim_span *spans,
+                             int64_t n_spans)
+{
+    if (accept_tensors(x, "global_norm", ACCEPT_LIST(in), NULL, 0)) {
+        const struct cuda_spans *s = cuda_spans_of(x, "global_norm", spans, n_spans);
+        if (s != NULL) {
+            struct launch l = launch_of(x, workspace_optim(spans, n_spans));
+            cuda_launch_global_norm(&l, norm.data, in.data, &s->table);
+            finish(x, "global_norm");
+        }
+    }
+}
+
+/* Fills what LAMB and AdamW need; false after a failure. */
+static bool prepare_optim(struct exec *x, const char *op, struct launch *l, struct launch_optim *o,
+                          struct optim_buffers b, const struct optim_span *spans, int64_t n_spans,
+                          tensor norm, tensor scalars)
+{
+    if (!accept_tensors(x, op, ACCEPT_LIST(b.master, b.grad, b.exp_avg, b.exp_avg_sq), NULL, 0)) {
+        return false;
+    }
+    const struct cuda_spans *s = cuda_spans_of(x, op, spans, n_spans);
+    if (s == NULL) {
+        return false;
+    }
+    *l = launch_of(x, workspace_optim(spans, n_spans));
+    *o = (struct launch_optim){.master = b.master.data,
+                               .grad = b.grad.data,
+                               .exp_avg = b.exp_avg.data,
+                               .exp_avg_sq = b.exp_avg_sq.data,
+                               .working = b.working.data,
+                               .working_type = type_of(b.working),
+                               .spans = s->table,
+                               .norm = norm.data,
+                               .n_norm = tensor_count(norm),
+                               .scalars = scalars.data,
+                               .ratios = s->ratios};
+    return true;
+}
+
+static void cuda_lamb(struct exec *x, struct optim_buffers b, const struct optim_span *spans, int64_t n_spans,
+                      tensor norm, tensor scalars)
+{
+    struct launch l;
+    struct launch_optim o;
+    if (prepare_optim(x, "lamb", &l, &o, b, spans, n_spans, norm, scalars)) {
+        cuda_launch_lamb(&l, &o);
+        finish(x, "lamb");
+    }
+}
+
+static void cuda_adamw(struct exec *x, struct optim_buffers b, const struct optim_span *spans,
+                       int64_t n_spans, tensor norm, tensor scalars)
+{
+    struct launch l;
+    struct launch_optim o;
+    if (prepare_optim(x, "adamw", &l, &o, b, spans, n_spans, norm, scalars)) {
+        cuda_launch_adamw(&l, &o);
+        finish(x, "adamw");
+    }
+}
+
+const struct ops ops_cuda = {
+    .name = "cuda",
+    .fill = cuda_fill,
+    .cast = cuda_cast,
+    .quantize = cuda_quantize,
+    .sum = cuda_sum,
+    .find_nonfinite = cuda_find_nonfinite,
+    .linear = cuda_linear,
+    .linear_gelu = cuda_linear_gelu,
+    .linear_backward_input = cuda_linear_backward_input,
+    .linear_backward_weight = cuda_linear_backward_weight,
+    .gelu_backward = cuda_gelu_backward,
+    .tanh = cuda_tanh,
+    .tanh_backward = cuda_tanh_backward,
+    .dropout = cuda_dropout,
+    .embed = cuda_embed,
+    .embed_backward = cuda_embed_backward,
+    .layernorm = cuda_layernorm,
+    .layernorm_backward = cuda_layernorm_backward,
+    .bias_dropout_add_layernorm = cuda_bias_dropout_add_layernorm,
+    .bias_dropout_add_layernorm_backward = cuda_bias_dropout_add_layernorm_backward,
+    .attention = cuda_attention,
+    .attention_backward = cuda_attention_backward,
+    .gather_rows = cuda_gather_rows,
+    .scatter_add_rows = cuda_scatter_add_rows,
+    .cross_entropy = cuda_cross_entropy,
+    .span_cross_entropy = cuda_span_cross_entropy,
+    .pointwise = cuda_pointwise,
+    .clear = cuda_clear,
+    .global_norm = cuda_global_norm,
+    .lamb = cuda_lamb,
+    .adamw = cuda_adamw,
+};

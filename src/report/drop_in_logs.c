@@ -1,0 +1,227 @@
+#include "report/drop_in_logs.h"
+
+#include "core/log.h"
+
+#include <string.h>
+
+/* Neighbours of the same event and form make one record, but a parameter is one alone.  Without a key: true. */
+struct dllog_name {
+    const char *event, *key;
+    enum dllog_form form;
+    const char *name;
+};
+
+struct tfevents_name {
+    const char *event, *key, *tag;
+    enum drop_in_stream stream;
+};
+
+static const struct dllog_name pretraining_dllog_names[] = {
+    {"start", "flags", DLLOG_PARAMETER, "Config"},
+    {"start", "seed", DLLOG_PARAMETER, "SEED"},
+    {"start", NULL, DLLOG_PARAMETER, "train_start"},
+    {"start", "micro_batch_size", DLLOG_PARAMETER, "batch_size_per_pu"},
+    {"start", "learning_rate", DLLOG_PARAMETER, "learning_rate"},
+    {"saved", "global_step", DLLOG_PARAMETER, "checkpoint_step"},
+    {"step", "loss", DLLOG_ITERATION, "average_loss"},
+    {"step", "step_loss", DLLOG_ITERATION, "step_loss"},
+    {"step", "learning_rate", DLLOG_ITERATION, "learning_rate"},
+    {"step", "seconds_per_step", DLLOG_ITERATION, "average_training_time_step"},
+    {"step", "sequences_per_second", DLLOG_ITERATION, "average_perf_per_step"},
+    {"end", "final_loss", DLLOG_ITERATION, "final_loss"},
+    {"end", "seconds_per_step", DLLOG_ITERATION, "average_training_time_step"},
+    {"end", "sequences_per_second", DLLOG_ITERATION, "average_perf_per_step"},
+    {"end", "process_seconds", DLLOG_SUMMARY, "e2e_train_time"},
+    {"end", "sequences_per_second", DLLOG_SUMMARY, "training_sequences_per_second"},
+    {"end", "final_loss", DLLOG_SUMMARY, "final_loss"},
+    {"end", "seconds", DLLOG_SUMMARY, "raw_train_time"},
+    {NULL, NULL, DLLOG_SUMMARY, NULL},
+};
+
+static const struct dllog_name finetuning_dllog_names[] = {
+    {"start", "flags", DLLOG_PARAMETER, "Config"},
+    {"start", "seed", DLLOG_PARAMETER, "SEED"},
+    {"start", NULL, DLLOG_PARAMETER, "loading_checkpoint"},
+    {"start", NULL, DLLOG_PARAMETER, "loaded_checkpoint"},
+    {"start", "parameters", DLLOG_PARAMETER, "model_weights_num"},
+    {"training", NULL, DLLOG_PARAMETER, "train_start"},
+    {"training", "questions", DLLOG_PARAMETER, "training_samples"},
+    {"training", "texts", DLLOG_PARAMETER, "training_samples"},
+    {"training", "features", DLLOG_PARAMETER, "training_features"},
+    {"training", "micro_batch_size", DLLOG_PARAMETER, "train_batch_size"},
+    {"training", "steps", DLLOG_PARAMETER, "steps"},
+    {"predicting", NULL, DLLOG_PARAMETER, "infer_start"},
+    {"predicting", "questions", DLLOG_PARAMETER, "eval_samples"},
+    {"predicting", "texts", DLLOG_PARAMETER, "eval_samples"},
+    {"predicting", "features", DLLOG_PARAMETER, "eval_features"},
+    {"predicting", "batch_size", DLLOG_PARAMETER, "predict_batch_size"},
+    {"predicting", NULL, DLLOG_PARAMETER, "eval_start"},
+    {"saved", "global_step", DLLOG_PARAMETER, "checkpoint_step"},
+    {"step", "step_loss", DLLOG_ITERATION, "step_loss"},
+    {"step", "learning_rate", DLLOG_ITERATION, "learning_rate"},
+    {"trained", "e2e_train_time", DLLOG_SUMMARY, "e2e_train_time"},
+    {"trained", "training_sequences_per_second", DLLOG_SUMMARY, "training_sequences_per_second"},
+    {"trained", "final_loss", DLLOG_SUMMARY, "final_loss"},
+    {"predicted", "features", DLLOG_PARAMETER, "sample_number"},
+    {"predicted", "e2e_inference_time", DLLOG_SUMMARY, "e2e_inference_time"},
+    {"predicted", "inference_sequences_per_second", DLLOG_SUMMARY, "inference_sequences_per_second"},
+    {"score", "exact_match", DLLOG_SUMMARY, "exact_match"},
+    {"score", "F1", DLLOG_SUMMARY, "F1"},
+    {"score", "accuracy", DLLOG_SUMMARY, "accuracy"},
+    {"score", "precision", DLLOG_SUMMARY, "precision"},
+    {"score", "recall", DLLOG_SUMMARY, "recall"},
+    {"score", "f1", DLLOG_SUMMARY, "f1"},
+    {"score", "f1_micro", DLLOG_SUMMARY, "f1_micro"},
+    {"score", "f1_macro", DLLOG_SUMMARY, "f1_macro"},
+    {"score", "matthews_correlation", DLLOG_SUMMARY, "matthews_correlation"},
+    {"score", "pearson", DLLOG_SUMMARY, "pearson"},
+    {"score", "spearmanr", DLLOG_SUMMARY, "spearmanr"},
+    {"score", "mse", DLLOG_SUMMARY, "mse"},
+    {NULL, NULL, DLLOG_SUMMARY, NULL},
+};
+
+/* 'Loss', 'performance' and the start are the replaced script's; the others are kiln's own. */
+static const struct tfevents_name pretraining_tfevents_names[] = {
+    {"start", "time", "_hparams_/session_start_info", STREAM_TRAIN},
+    {"step", "loss", "Loss", STREAM_TRAIN},
+    {"step", "sequences_per_second", "performance", STREAM_TRAIN},
+    {"step", "learning_rate", "learning_rate", STREAM_TRAIN},
+    {"step", "grad_norm", "grad_norm", STREAM_TRAIN},
+    {"step", "mlm_loss", "train/mlm_loss", STREAM_TRAIN},
+    {"step", "mlm_accuracy", "train/mlm_accuracy", STREAM_TRAIN},
+    {"step", "nsp_loss", "train/nsp_loss", STREAM_TRAIN},
+    {"step", "nsp_accuracy", "train/nsp_accuracy", STREAM_TRAIN},
+    {"step", "tokens_per_second", "tokens_per_second", STREAM_TRAIN},
+    {"evaluation", "mlm_loss", "heldout/mlm_loss", STREAM_TRAIN},
+    {"evaluation", "mlm_accuracy", "heldout/mlm_accuracy", STREAM_TRAIN},
+    {"evaluation", "nsp_loss", "heldout/nsp_loss", STREAM_TRAIN},
+    {"evaluation", "nsp_accuracy", "heldout/nsp_accuracy", STREAM_TRAIN},
+    {NULL, NULL, NULL, STREAM_TRAIN},
+};
+
+static const struct tfevents_name finetuning_tfevents_names[] = {
+    {"step", "step_loss", "Loss", STREAM_TRAIN},
+    {"step", "steps_per_second", "iters_per_sec", STREAM_TRAIN},
+    {"step", "learning_rate", "learning_rate", STREAM_TRAIN},
+    {"step", "grad_norm", "grad_norm", STREAM_TRAIN},
+    {"score", "exact_match", "exact_match", STREAM_EVAL},
+    {"score", "F1", "F1", STREAM_EVAL},
+    {"score", "accuracy", "accuracy", STREAM_EVAL},
+    {"score", "precision", "precision", STREAM_EVAL},
+    {"score", "recall", "recall", STREAM_EVAL},
+    {"score", "f1", "f1", STREAM_EVAL},
+    {"score", "f1_micro", "f1_micro", STREAM_EVAL},
+    {"score", "f1_macro", "f1_macro", STREAM_EVAL},
+    {"score", "matthews_correlation", "matthews_correlation", STREAM_EVAL},
+    {"score", "pearson", "pearson", STREAM_EVAL},
+    {"score", "spearmanr", "spearmanr", STREAM_EVAL},
+    {"score", "mse", "mse", STREAM_EVAL},
+    {NULL, NULL, NULL, STREAM_TRAIN},
+};
+
+static void warn(struct status s)
+{
+    if (failed(s)) {
+        log_warning("%s; training goes on without this log", s.message);
+    }
+}
+
+void drop_in_logs_open(struct drop_in_logs *l, const struct drop_in_options *o)
+{
+    bool pretraining = o->task == DROP_IN_PRETRAINING;
+    *l = (struct drop_in_logs){
+        .dllog_names = pretraining ? pretraining_dllog_names : finetuning_dllog_names,
+        .tfevents_names = pretraining ? pretraining_tfevents_names : finetuning_tfevents_names,
+    };
+    warn(dllog_open(&l->dllog, o->dllogger_file, o->append, o->dllogger_file != NULL));
+    if (o->tensorboard_in != NULL) {
+        snprintf(l->directory, sizeof l->directory, "%s/worker_0", o->tensorboard_in);
+    }
+}
+
+void drop_in_logs_close(struct drop_in_logs *l)
+{
+    dllog_close(&l->dllog);
+    for (int i = 0; i < N_STREAMS; i++) {
+        tfevents_close(&l->streams[i]);
+    }
+}
+
+/* The value as the table wants it: borrowed for "true" and for fields, new for the list of the command line. */
+static json_t *dllog_value(const struct dllog_name *n, const json_t *fields)
+{
+    json_t *value = n->key == NULL ? json_true() : json_object_get(fields, n->key);
+    if (!json_is_object(value)) {
+        return json_incref(value);
+    }
+    struct buf text = {0};
+    dllog_append_namespace(&text, value);
+    value = failed(buf_status(&text)) ? NULL : json_pack("[s]", buf_text(&text));
+    buf_fini(&text);
+    return value;
+}
+
+static void tell_dllog(struct drop_in_logs *l, const char *event, const json_t *fields, int64_t epoch,
+                       int64_t step)
+{
+    for (const struct dllog_name *n = l->dllog_names; n->event != NULL; n++) {
+        if (strcmp(n->event, event) != 0) {
+            continue;
+        }
+        json_t *record = json_object();
+        const struct dllog_name *first = n;
+        json_object_set_new(record, n->name, dllog_value(n, fields)); /* an absent value is not set */
+        while (first->form != DLLOG_PARAMETER && n[1].event != NULL && strcmp(n[1].event, event) == 0 &&
+               n[1].form == first->form) {
+            n++;
+            json_object_set_new(record, n->name, dllog_value(n, fields));
+        }
+        if (json_object_size(record) > 0) {
+            warn(dllog_write(&l->dllog, (struct dllog_step){first->form, epoch, step}, record));
+        }
+        json_decref(record);
+    }
+}
+
+/* A stream's file is made by its first event, so an evaluation that never comes leaves no empty one. */
+static struct tfevents *open_stream(struct drop_in_logs *l, enum drop_in_stream stream)
+{
+    if (!l->stream_open[stream]) {
+        char path[1056];
+        snprintf(path, sizeof path, "%s%s", l->directory, stream == STREAM_EVAL ? "/eval" : "");
+        l->stream_open[stream] = true;
+        warn(tfevents_open(&l->streams[stream], path));
+    }
+    return &l->streams[stream];
+}
+
+static void tell_tensorboard(struct drop_in_logs *l, const char *event, const json_t *fields, int64_t step)
+{
+    enum { MAX_SCALARS = 16 };
+    double wall_s = json_number_value(json_object_get(fields, "time"));
+    for (int stream = 0; stream < N_STREAMS; stream++) {
+        struct tfevents_scalar scalars[MAX_SCALARS];
+        size_t n = 0;
+        for (const struct tfevents_name *t = l->tfevents_names; t->event != NULL; t++) {
+            const json_t *value = json_object_get(fields, t->key);
+            if ((int)t->stream == stream && strcmp(t->event, event) == 0 && json_is_number(value)) {
+                CHECK(n < MAX_SCALARS, "event %s has more than %d scalars", event, MAX_SCALARS);
+                scalars[n++] = (struct tfevents_scalar){t->tag, json_number_value(value)};
+            }
+        }
+        if (n > 0) {
+            warn(tfevents_write(open_stream(l, (enum drop_in_stream)stream), step, wall_s, scalars, n));
+        }
+    }
+}
+
+void drop_in_logs_event(struct drop_in_logs *l, const char *event, const json_t *fields, int64_t epoch,
+                        int64_t step, int64_t global_step)
+{
+    if (l->dllog.print || l->dllog.file != NULL) {
+        tell_dllog(l, event, fields, epoch, step);
+    }
+    if (l->directory[0] != '\0') {
+        tell_tensorboard(l, event, fields, global_step);
+    }
+}

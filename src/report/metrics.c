@@ -1,0 +1,328 @@
+#include "report/metrics.h"
+
+#include "core/clock.h"
+#include "core/host.h"
+#include "core/log.h"
+#include "io/file.h"
+#include "dev/precision.h"
+#include "report/report_page.h"
+
+#include <errno.h>
+#include <omp.h>
+#include <string.h>
+
+struct status metrics_open(struct metrics *m, const struct metrics_options *o)
+{
+    *m = (struct metrics){
+        .options = *o,
+        .progress = progress_begin(o->progress),
+        .phase = 1,
+        .start_ns = clock_ns(),
+        .window_start_ns = clock_ns(),
+    };
+    if (snprintf(m->directory, sizeof m->directory, "%s", o->directory) >= (int)sizeof m->directory) {
+        return status_error(STATUS_USAGE, "the path %.60s... is longer than %zu bytes", o->directory,
+                            sizeof m->directory - 1);
+    }
+    snprintf(m->path, sizeof m->path, "%s/log.jsonl", m->directory);
+    return file_lines_open(&m->file, m->path, true);
+}
+
+static json_int_t flag_int(const json_t *flags, const char *name)
+{
+    return json_integer_value(json_object_get(flags, name));
+}
+
+/* What tells one run from another: flags, model, versions, machine. */
+static json_t *start_fields(const struct metrics *m, const struct metrics_start *s)
+{
+    const struct trainer_config *c = &s->trainer->config;
+    json_t *fields = json_pack("{s:s, s:I, s:I, s:I, s:s, s:s, s:s, s:i, s:s, s:I, s:I}", "task", s->task,
+                               "step", (json_int_t)s->step, "global_step", (json_int_t)s->global_step,
+                               "last_step", (json_int_t)s->last_step, "kiln_version", KILN_VERSION, "host",
+                               host_name().text, "cpu", host_cpu_name().text, "threads",
+                               omp_get_max_threads(), "dtype", precision_name(c->precision), "parameters",
+                               (json_int_t)s->trainer->plan.n_params, "seed", (json_int_t)c->seed);
+    json_int_t n_micro = flag_int(s->flags, "gradient_accumulation_steps");
+    json_object_set_new(fields, "micro_batch_size",
+                        json_integer(flag_int(s->flags, "train_batch_size") / (n_micro < 1 ? 1 : n_micro)));
+    json_object_set(fields, "learning_rate", json_object_get(s->flags, "learning_rate"));
+    json_object_set_new(fields, "tensorboard", json_boolean(m->options.tensorboard));
+    json_object_set_new(fields, "model", c->model->type->to_json(c->model));
+    json_object_set(fields, "flags", (json_t *)s->flags);
+    return fields;
+}
+
+void metrics_start(struct metrics *m, const struct metrics_start *s)
+{
+    struct drop_in_options o = {
+        .task = s->drop_in,
+        .dllogger_file = m->options.dllogger_file,
+        .tensorboard_in = m->options.tensorboard ? m->directory : NULL,
+        .append = s->global_step > 0,
+    };
+    m->phase = s->phase;
+    m->first_step = s->step + 1;
+    m->last_step = s->last_step;
+    m->step = s->step;
+    m->phase_offset = s->global_step - s->step;
+    m->steps_per_epoch = s->steps_per_epoch;
+    m->started = true;
+    m->model = s->trainer->config.model;
+    drop_in_logs_open(&m->drop_in, &o);
+    metrics_event(m, "start", start_fields(m, s));
+    m->start_ns = m->window_start_ns = clock_ns();
+}
+
+/* report.html may take a hundredth of a run's time. */
+static void draw_report(struct metrics *m, bool at_any_rate)
+{
+    static const int64_t SHARE = 100;
+    int64_t begun = clock_ns();
+    char path[1056];
+    const char *run = m->directory;
+    if (!m->started || m->file == NULL || (!at_any_rate && begun < m->next_report_ns)) {
+        return;
+    }
+    snprintf(path, sizeof path, "%s/report.html", m->directory);
+    struct status s = report_write(path, &run, 1);
+    if (failed(s)) {
+        log_warning("%s; `kiln report %s` makes it later", s.message, m->directory);
+    }
+    m->next_report_ns = clock_ns() + SHARE * (clock_ns() - begun);
+}
+
+void metrics_close(struct metrics *m)
+{
+    progress_end(&m->progress);
+    draw_report(m, true);
+    drop_in_logs_close(&m->drop_in);
+    if (m->file != NULL) {
+        fclose(m->file);
+        m->file = NULL;
+    }
+}
+
+void metrics_event(struct metrics *m, const char *event, json_t *fields)
+{
+    json_t *line = json_pack("{s:s, s:f, s:i}", "event", event, "time", clock_wall_s(), "phase", m->phase);
+    json_object_update(line, fields);
+    json_decref(fields);
+    int64_t epoch =
+        m->steps_per_epoch > 0 && m->step > 0 ? (int64_t)((double)(m->step - 1) / m->steps_per_epoch) : 0;
+    drop_in_logs_event(&m->drop_in, event, line, epoch, m->step, m->phase_offset + m->step);
+    char *text = m->file == NULL ? NULL : json_dumps(line, JSON_COMPACT | JSON_REAL_PRECISION(13));
+    json_decref(line);
+    if (text != NULL && (fprintf(m->file, "%s\n", text) < 0 || fflush(m->file) != 0)) {
+        log_warning("cannot write %s: %s; training goes on without this log", m->path, strerror(errno));
+        fclose(m->file);
+        m->file = NULL;
+    }
+    free(text);
+}
+
+void metrics_at(struct metrics *m, int64_t step)
+{
+    m->step = step;
+}
+
+static void add_result(struct metrics *m, const struct trainer_result *r)
+{
+    for (int i = 0; i < r->n_sums; i++) {
+        m->window_means[i] += trainer_sum_mean(&r->sums[i]);
+    }
+    m->window_grad_norm += r->grad_norm;
+}
+
+static void clear_window(struct metrics *m)
+{
+    memset(m->window_means, 0, sizeof m->window_means);
+    m->window_grad_norm = 0;
+    m->window_sequences = m->window_tokens = 0;
+    m->window_steps = 0;
+    m->window_start_ns = clock_ns();
+}
+
+/* "12.3k", for rates. */
+struct rate_text {
+    char text[16];
+};
+
+static struct rate_text rate_text(double rate)
+{
+    struct rate_text t;
+    if (rate >= 1e6) {
+        snprintf(t.text, sizeof t.text, "%.2fM", rate / 1e6);
+    } else if (rate >= 1e4) {
+        snprintf(t.text, sizeof t.text, "%.1fk", rate / 1e3);
+    } else {
+        snprintf(t.text, sizeof t.text, "%.1f", rate);
+    }
+    return t;
+}
+
+/* What the steps of the window come to. */
+static double window_loss(const struct metrics *m)
+{
+    double loss = 0;
+    for (int i = 0; i < m->model->n_sums; i++) {
+        loss += m->model->sums[i].is_loss ? m->window_means[i] : 0;
+    }
+    return loss / (double)m->window_steps;
+}
+
+/* "mlm 3.210 nsp 0.690 acc 0.400": every loss, or the first alone, and the first accuracy; means over `n` values. */
+static void put_sums(char *text, size_t size, const struct model *model, const double *means, double n,
+                     bool first_alone)
+{
+    size_t used = 0;
+    int n_losses = 0, accuracy = -1;
+    for (int i = 0; i < model->n_sums && used < size; i++) {
+        const struct model_sum *s = &model->sums[i];
+        if (!s->is_loss) {
+            accuracy = accuracy < 0 ? i : accuracy;
+        } else if (n_losses++ == 0 || !first_alone) {
+            used += (size_t)snprintf(text + used, size - used, " %.*s %.3f", (int)strcspn(s->name, "_"),
+                                     s->name, means[i] / n);
+        }
+    }
+    if (accuracy >= 0 && used < size) {
+        snprintf(text + used, size - used, " acc %.3f", means[accuracy] / n);
+    }
+}
+
+/* What matters first: a terminal shows only as much as fits. */
+static void format_line(const struct metrics *m, int64_t step, double lr, char *line, size_t n)
+{
+    double steps = (double)m->window_steps;
+    double seconds = clock_since_s(m->window_start_ns);
+    double run_s = clock_since_s(m->start_ns) / (double)(step - m->first_step + 1);
+    char heldout[64] = "", sums[160] = "";
+    if (m->evaluated) {
+        put_sums(heldout, sizeof heldout, m->model, m->heldout_means, 1, true);
+    }
+    put_sums(sums, sizeof sums, m->model, m->window_means, steps, false);
+    snprintf(line, n, "phase %d %lld/%lld loss %.3f %s seq/s %s tok/s lr %.2e %s left |%s%s%s norm %.2f",
+             m->phase, (long long)step, (long long)m->last_step, window_loss(m),
+             rate_text(m->window_sequences / seconds).text, rate_text(m->window_tokens / seconds).text, lr,
+             progress_time(run_s * (double)(m->last_step - step)).text, m->evaluated ? " held-out" : "",
+             heldout, sums, m->window_grad_norm / steps);
+}
+
+/* The losses, then what else the model adds up. */
+static void put_means(json_t *fields, const struct model *model, const double *means, double n)
+{
+    for (int pass = 0; pass < 2; pass++) {
+        for (int i = 0; i < model->n_sums; i++) {
+            if (model->sums[i].is_loss == (pass == 0)) {
+                json_object_set_new(fields, model->sums[i].name, json_real(means[i] / n));
+            }
+        }
+    }
+}
+
+static void log_window(struct metrics *m, int64_t step, double lr, const struct trainer_result *r)
+{
+    double steps = (double)m->window_steps, seconds = clock_since_s(m->window_start_ns);
+    m->final_loss = window_loss(m);
+    json_t *fields = json_pack("{s:I, s:I, s:f, s:f}", "step", (json_int_t)step, "global_step",
+                               (json_int_t)(m->phase_offset + step), "loss", m->final_loss, "step_loss",
+                               trainer_result_loss(r));
+    put_means(fields, m->model, m->window_means, steps);
+    json_t *rates =
+        json_pack("{s:f, s:f, s:f, s:f, s:f}", "grad_norm", m->window_grad_norm / steps, "learning_rate", lr,
+                  "seconds_per_step", seconds / steps, "sequences_per_second", m->window_sequences / seconds,
+                  "tokens_per_second", m->window_tokens / seconds);
+    json_object_update(fields, rates);
+    json_decref(rates);
+    if (r->loss_scale != 1) {
+        json_object_set_new(fields, "loss_scale", json_real(r->loss_scale));
+    }
+    metrics_event(m, "step", fields);
+}
+
+void metrics_skipped(struct metrics *m, int64_t step, const struct trainer_result *r)
+{
+    metrics_at(m, step);
+    log_info("step %lld: not all gradients are finite at a loss scale of %g: no update, and half the scale",
+             (long long)step, r->loss_scale);
+    metrics_event(m, "step",
+                  json_pack("{s:I, s:I, s:b, s:f}", "step", (json_int_t)step, "global_step",
+                            (json_int_t)(m->phase_offset + step), "skipped", 1, "loss_scale", r->loss_scale));
+}
+
+void metrics_step(struct metrics *m, int64_t step, const struct batch_step *batch, double lr,
+                  const struct trainer_result *r)
+{
+    metrics_at(m, step);
+    m->n_sequences += (double)batch->n_sequences;
+    m->n_tokens += (double)batch->n_tokens;
+    if (r->skipped) {
+        metrics_skipped(m, step, r);
+        return;
+    }
+    m->window_sequences += (double)batch->n_sequences;
+    m->window_tokens += (double)batch->n_tokens;
+    m->window_steps++;
+    add_result(m, r);
+    bool at_line = step % m->options.log_every == 0 || step == m->last_step;
+    bool live = m->progress.terminal && progress_due(&m->progress);
+    if (!at_line && !live) {
+        return;
+    }
+    char line[320];
+    format_line(m, step, lr, line, sizeof line);
+    if (at_line) {
+        log_window(m, step, lr, r);
+    }
+    if (m->progress.terminal) {
+        progress_show(&m->progress, "%s", line);
+    } else if (at_line) {
+        log_info("%s", line);
+    }
+    if (at_line) {
+        clear_window(m);
+    }
+}
+
+void metrics_evaluation(struct metrics *m, int64_t step, const struct trainer_result *r,
+                        const struct unigram *u)
+{
+    double mlm_loss = trainer_result_mean(r, "mlm_loss"), nsp_loss = trainer_result_mean(r, "nsp_loss");
+    double mlm_accuracy = trainer_result_mean(r, "mlm_accuracy");
+    double nsp_accuracy = trainer_result_mean(r, "nsp_accuracy");
+    for (int i = 0; i < r->n_sums; i++) {
+        m->heldout_means[i] = trainer_sum_mean(&r->sums[i]);
+    }
+    m->evaluated = true;
+    metrics_event(m, "evaluation",
+                  json_pack("{s:I, s:I, s:f, s:f, s:f, s:f, s:f, s:f}", "step", (json_int_t)step,
+                            "global_step", (json_int_t)(m->phase_offset + step), "mlm_loss", mlm_loss,
+                            "mlm_accuracy", mlm_accuracy, "nsp_loss", nsp_loss, "nsp_accuracy", nsp_accuracy,
+                            "unigram_mlm_loss", u->mlm_loss, "unigram_mlm_accuracy", u->mlm_accuracy));
+    log_info("phase %d step %lld held-out: mlm loss %.4f (unigram %.4f), accuracy %.4f (unigram %.4f), nsp "
+             "loss %.4f, "
+             "accuracy %.3f",
+             m->phase, (long long)step, mlm_loss, u->mlm_loss, mlm_accuracy, u->mlm_accuracy, nsp_loss,
+             nsp_accuracy);
+    draw_report(m, false);
+    if (m->window_steps == 0) { /* the next line's rates are of training */
+        m->window_start_ns = clock_ns();
+    }
+}
+
+void metrics_summary(struct metrics *m, int64_t step)
+{
+    double seconds = clock_since_s(m->start_ns);
+    progress_end(&m->progress);
+    metrics_event(m, "end",
+                  json_pack("{s:I, s:I, s:f, s:f, s:f, s:f, s:f, s:f}", "step", (json_int_t)step,
+                            "global_step", (json_int_t)(m->phase_offset + step), "seconds", seconds,
+                            "process_seconds", clock_since_s(m->options.process_start_ns),
+                            "sequences_per_second", m->n_sequences / seconds, "tokens_per_second",
+                            m->n_tokens / seconds, "seconds_per_step",
+                            seconds / (double)(step - m->first_step + 1), "final_loss", m->final_loss));
+    log_info("phase %d: %lld steps of this run in %s, %s sequences/s, %s tokens/s", m->phase,
+             (long long)(step - m->first_step + 1), progress_time(seconds).text,
+             rate_text(m->n_sequences / seconds).text, rate_text(m->n_tokens / seconds).text);
+}

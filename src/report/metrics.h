@@ -1,0 +1,95 @@
+/* metrics: what a run tells, in one place: the live line on a terminal and plain lines elsewhere; each event as a JSON
+ * line of log.jsonl, which is appended to when a run goes on; the same events in the replaced scripts' logs
+ * (report/drop_in_logs); and report.html, drawn from log.jsonl (report/report_page).
+ *
+ * The rule: only log.jsonl must be there when a run starts; nothing that is written later ends a training. */
+#ifndef KILN_REPORT_METRICS_H
+#define KILN_REPORT_METRICS_H
+
+#include "core/json.h"
+#include "core/progress.h"
+#include "report/drop_in_logs.h"
+#include "train/evaluate.h"
+
+#include <stdio.h>
+
+struct metrics_options {
+    const char *directory;     /* of log.jsonl, report.html and worker_0 */
+    const char *dllogger_file; /* --json-summary; NULL: none */
+    bool tensorboard;          /* --enable-tensorboard-logging */
+    bool progress;             /* a live line on a terminal */
+    int64_t log_every;         /* steps between plain lines and between JSON lines */
+    int64_t process_start_ns;  /* when the command began */
+};
+
+/* Where a run begins and what its first event says. */
+struct metrics_start {
+    int phase;
+    int64_t step, global_step; /* done before: in the phase, over both */
+    int64_t last_step;         /* in-phase step after which this run ends */
+    double steps_per_epoch;    /* 0: no epochs */
+    const char *task;          /* "pre-training" */
+    enum drop_in_task drop_in; /* whose logs the replaced scripts wrote */
+    const struct trainer *trainer;
+    const json_t *flags; /* as given, for the logs; may be NULL */
+};
+
+struct metrics {
+    struct metrics_options options;
+    char directory[1024];
+    const struct model *model; /* whose sums it tells */
+    FILE *file;                /* the JSON lines; NULL: none */
+    char path[1056];
+    struct drop_in_logs drop_in;
+    struct progress progress;
+    int phase;
+    int64_t first_step, last_step; /* in-phase steps of this run */
+    int64_t step, phase_offset;    /* latest in-phase step; global step of the phase's step 0 */
+    double steps_per_epoch;
+    bool started;
+    int64_t start_ns;
+    int64_t next_report_ns;       /* report.html is not drawn before this */
+    double n_sequences, n_tokens; /* trained on in this run */
+    double final_loss;            /* mean of the last line's steps */
+    /* since the last line */
+    int64_t window_start_ns;
+    int64_t window_steps;
+    double window_sequences, window_tokens;
+    double window_means[MODEL_MOST_SUMS]; /* of the model's sums, added up over its steps */
+    double window_grad_norm;
+    bool evaluated;
+    double heldout_means[MODEL_MOST_SUMS]; /* of the latest evaluation */
+    struct unigram unigram;
+};
+
+/* Opens log.jsonl for appending.  Strings are borrowed until metrics_close. */
+struct status metrics_open(struct metrics *m, const struct metrics_options *o);
+
+/* The first event, "start"; the clock of the run begins. */
+void metrics_start(struct metrics *m, const struct metrics_start *start);
+
+/* Draws report.html a last time. */
+void metrics_close(struct metrics *m);
+
+/* One event with its fields, consumed: {"event": ..., "time": ..., "phase": ..., ...}. */
+void metrics_event(struct metrics *m, const char *event, json_t *fields);
+
+/* The in-phase step that following events belong to; metrics_step sets it too. */
+void metrics_at(struct metrics *m, int64_t step);
+
+/* After each optimizer step: updates the live line, and logs every log_every steps. */
+void metrics_step(struct metrics *m, int64_t step, const struct batch_step *batch, double lr,
+                  const struct trainer_result *r);
+
+/* Instead of a line of a step whose gradients overflowed in fp16; its losses may be no numbers and count in no
+ * mean. */
+void metrics_skipped(struct metrics *m, int64_t step, const struct trainer_result *r);
+
+/* After an evaluation: one line. */
+void metrics_evaluation(struct metrics *m, int64_t step, const struct trainer_result *r,
+                        const struct unigram *u);
+
+/* At the end of a run: totals and rates. */
+void metrics_summary(struct metrics *m, int64_t step);
+
+#endif

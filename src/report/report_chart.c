@@ -1,0 +1,274 @@
+#include "report/report_chart.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+/* The plot's own units; the page stretches them. */
+enum { WIDTH = 1000, HEIGHT = 300 };
+
+/* Columns of each style: few enough for the eye to see a course in noise. */
+enum { MAX_COLUMNS = 1000 };
+static const int n_columns[] = {
+    [CHART_LINE] = 120, [CHART_EXACT] = 1000, [CHART_DOTS] = 250, [CHART_FLOOR] = 250};
+
+/* Rows of one phase that fall into one column. */
+struct column {
+    double step, mean, low, high;
+    int64_t n;
+    int phase;
+};
+
+struct axis {
+    double from, to, tick;
+    bool log; /* from and to are then powers of ten's exponents */
+};
+
+void html_append(struct buf *b, const char *bytes)
+{
+    json_t *utf8 = json_text(bytes);
+    b->failed |= utf8 == NULL;
+    for (const char *text = utf8 == NULL ? "" : json_string_value(utf8); *text != '\0'; text++) {
+        unsigned char c = (unsigned char)*text;
+        switch (c) {
+        case '&': buf_puts(b, "&amp;"); break;
+        case '<': buf_puts(b, "&lt;"); break;
+        case '>': buf_puts(b, "&gt;"); break;
+        case '"': buf_puts(b, "&quot;"); break;
+        case '\'': buf_puts(b, "&#39;"); break;
+        default: buf_putc(b, c < ' ' || c == 0x7f ? '?' : (char)c);
+        }
+    }
+    json_decref(utf8);
+}
+
+struct number_text number_text(double value)
+{
+    struct number_text t;
+    double size = fabs(value);
+    if (size >= 1e6) {
+        snprintf(t.text, sizeof t.text, "%.4gM", value / 1e6);
+    } else if (size >= 1e4) {
+        snprintf(t.text, sizeof t.text, "%.4gk", value / 1e3);
+    } else if (size >= 1e-3 || size == 0) {
+        snprintf(t.text, sizeof t.text, "%.4g", value);
+    } else {
+        snprintf(t.text, sizeof t.text, "%.3g", value);
+        char *exponent = strstr(t.text, "e-0");
+        if (exponent != NULL) { /* "1e-5", not "1e-05" */
+            memmove(exponent + 2, exponent + 3, strlen(exponent + 2));
+        }
+    }
+    return t;
+}
+
+/* 1, 2 or 5 times a power of ten, so that about `n` of them make `range`. */
+static double tick_of(double range, int n)
+{
+    double raw = range / n, power = pow(10, floor(log10(raw)));
+    double times = raw / power;
+    return power * (times <= 1 ? 1 : times <= 2 ? 2 : times <= 5 ? 5 : 10);
+}
+
+/* The mean and the extremes of each column's rows, without the columns that have none; how many they are: as phase 2
+ * begins a column anew, at most one more than there are. */
+static size_t columns_of(struct column columns[MAX_COLUMNS + 1], const struct chart_curve *curve,
+                         int64_t last_step)
+{
+    size_t n = 0;
+    bool turned = false;
+    int64_t at = -1, limit = n_columns[curve->style];
+    double width = (double)(last_step < 1 ? 1 : last_step) / (double)limit;
+    for (size_t i = 0; i < curve->rows->n; i++) {
+        const struct run_row *row = &curve->rows->rows[i];
+        double value = (double)row->values[curve->column];
+        int64_t place = (int64_t)((double)row->step / width);
+        place = place >= limit ? limit - 1 : place;
+        if (!isfinite(value)) {
+            continue;
+        }
+        bool turns = !turned && n > 0 && row->phase != columns[n - 1].phase;
+        turned |= turns;
+        if (n == 0 || place != at || turns) {
+            columns[n++] = (struct column){.low = value, .high = value, .phase = row->phase};
+            at = place;
+        }
+        struct column *c = &columns[n - 1];
+        c->n++;
+        c->step += ((double)row->step - c->step) / (double)c->n;
+        c->mean += (value - c->mean) / (double)c->n;
+        c->low = fmin(c->low, value);
+        c->high = fmax(c->high, value);
+    }
+    return n;
+}
+
+/* Widens an axis to whole ticks. */
+static void round_axis(struct axis *a, int n_ticks)
+{
+    if (a->to - a->from < 1e-12 * fmax(fabs(a->from), fabs(a->to)) || a->to == a->from) {
+        double room = a->from == 0 ? 1 : 0.1 * fabs(a->from);
+        a->from -= room;
+        a->to += room;
+    }
+    a->tick = tick_of(a->to - a->from, n_ticks);
+    a->from = a->tick * floor(a->from / a->tick + 1e-9);
+    a->to = a->tick * ceil(a->to / a->tick - 1e-9);
+}
+
+/* false: there is nothing to show. */
+static bool value_axis(struct axis *a, const struct chart *c)
+{
+    double low = INFINITY, high = -INFINITY;
+    for (size_t i = 0; i < c->n_curves; i++) {
+        struct column columns[MAX_COLUMNS + 1];
+        size_t n = columns_of(columns, &c->curves[i], c->last_step);
+        for (size_t k = 0; k < n; k++) {
+            low = fmin(low, columns[k].low);
+            high = fmax(high, columns[k].high);
+        }
+    }
+    if (!(low <= high)) {
+        return false;
+    }
+    *a = (struct axis){.from = low, .to = high};
+    if (c->log_if_wide && low > 0 && high / low > 100) {
+        *a = (struct axis){.from = floor(log10(low)), .to = ceil(log10(high)), .log = true};
+        a->tick = ceil((a->to - a->from) / 5);
+        return true;
+    }
+    a->from = c->from_zero && low > 0 ? 0 : low;
+    round_axis(a, 4);
+    a->from = low >= 0 && a->from < 0 ? 0 : a->from;
+    return true;
+}
+
+static double x_of(const struct chart *c, double step)
+{
+    return WIDTH * step / (double)(c->last_step < 1 ? 1 : c->last_step);
+}
+
+static double y_of(const struct axis *a, double value)
+{
+    double v = a->log ? log10(value) : value;
+    return HEIGHT * (a->to - v) / (a->to - a->from);
+}
+
+static void append_place(struct buf *b, const struct chart *c, const struct axis *a, double step,
+                         double value)
+{
+    buf_printf(b, " %.5g %.5g", x_of(c, step), y_of(a, value));
+}
+
+static void append_band(struct buf *b, const struct chart *c, const struct axis *a,
+                        const struct column *columns, size_t n, int color)
+{
+    buf_printf(b, "<path class=\"r%d band\" d=\"M", color);
+    for (size_t k = 0; k < n; k++) {
+        append_place(b, c, a, columns[k].step, columns[k].high);
+    }
+    for (size_t k = n; k-- > 0;) {
+        append_place(b, c, a, columns[k].step, columns[k].low);
+    }
+    buf_puts(b, "z\"/>\n");
+}
+
+static void append_dots(struct buf *b, const struct chart *c, const struct axis *a,
+                        const struct column *columns, size_t n, int color)
+{
+    buf_printf(b, "<path class=\"r%d dots\" d=\"", color);
+    for (size_t k = 0; k < n; k++) {
+        buf_putc(b, 'M');
+        append_place(b, c, a, columns[k].step, columns[k].mean);
+        buf_puts(b, "h0");
+    }
+    buf_puts(b, "\"/>\n");
+}
+
+/* A line for each phase, over its band; dots where there are few values. */
+static void append_curve(struct buf *b, const struct chart *c, const struct axis *a,
+                         const struct chart_curve *curve)
+{
+    static const char *const classes[] = {
+        [CHART_LINE] = "line", [CHART_EXACT] = "line", [CHART_DOTS] = "heldout", [CHART_FLOOR] = "floor"};
+    enum { MAX_DOTS = 60 };
+    struct column columns[MAX_COLUMNS + 1];
+    size_t n = columns_of(columns, curve, c->last_step);
+    bool merged = false;
+    for (size_t k = 0; k < n; k++) {
+        merged |= columns[k].n > 1;
+    }
+    if (n == 0) {
+        return;
+    }
+    if (merged && curve->style == CHART_LINE) {
+        append_band(b, c, a, columns, n, curve->color);
+    }
+    buf_printf(b, "<path class=\"r%d %s\" data-run=\"", curve->color, classes[curve->style]);
+    html_append(b, curve->run);
+    buf_printf(b, "\" data-what=\"%s\" d=\"", curve->label);
+    for (size_t k = 0; k < n; k++) {
+        buf_puts(b, k == 0 || columns[k].phase != columns[k - 1].phase ? "M" : "");
+        append_place(b, c, a, columns[k].step, columns[k].mean);
+    }
+    buf_puts(b, "\"/>\n");
+    if (n == 1 || (n <= MAX_DOTS && curve->style == CHART_DOTS)) {
+        append_dots(b, c, a, columns, n, curve->color);
+    }
+}
+
+/* Where the ticks of an axis are: lines in the plot, and their labels beside it. */
+static void append_ticks(struct buf *lines, struct buf *labels, const struct chart *c, const struct axis *y)
+{
+    for (int i = 0; y->from + i * y->tick <= y->to + y->tick / 2; i++) {
+        double v = y->from + i * y->tick;
+        double place = y_of(y, y->log ? pow(10, v) : v);
+        double value = y->log ? pow(10, v) : fabs(v) < y->tick / 2 ? 0 : v;
+        buf_printf(lines, "M0 %.5gH%d", place, WIDTH);
+        buf_printf(labels, "<span class=\"y\" style=\"top:%.4g%%\">%s</span>", 100 * place / HEIGHT,
+                   number_text(value).text);
+    }
+    double tick = tick_of((double)(c->last_step < 1 ? 1 : c->last_step), 4);
+    tick = tick < 1 ? 1 : tick;
+    for (int i = 0; i * tick <= (double)c->last_step; i++) {
+        double place = x_of(c, i * tick);
+        buf_printf(lines, "M%.5g 0V%d", place, HEIGHT);
+        buf_printf(labels, "<span class=\"x\" style=\"left:%.4g%%\">%s</span>", 100 * place / WIDTH,
+                   number_text(i * tick).text);
+    }
+}
+
+static void append_svg(struct buf *b, const struct chart *c, const struct axis *y, const char *grid)
+{
+    buf_printf(b,
+               "<svg viewBox=\"0 0 %d %d\" preserveAspectRatio=\"none\" role=\"img\" aria-label=\"%s\" "
+               "data-last=\"%lld\" data-from=\"%.9g\" data-to=\"%.9g\" data-log=\"%d\">\n",
+               WIDTH, HEIGHT, c->title, (long long)(c->last_step < 1 ? 1 : c->last_step), y->from, y->to,
+               y->log);
+    buf_printf(b, "<path class=\"grid\" d=\"%s\"/>\n", grid);
+    for (size_t i = 0; i < c->n_marks; i++) {
+        buf_printf(b, "<path class=\"mark\" d=\"M%.5g 0V%d\"/>\n", x_of(c, (double)c->marks[i]), HEIGHT);
+    }
+    for (size_t i = 0; i < c->n_curves; i++) {
+        append_curve(b, c, y, &c->curves[i]);
+    }
+    buf_puts(b, "</svg>");
+}
+
+void chart_append(struct buf *b, const struct chart *c)
+{
+    struct axis y;
+    struct buf lines = {0}, labels = {0};
+    if (!value_axis(&y, c)) {
+        return;
+    }
+    append_ticks(&lines, &labels, c, &y);
+    buf_printf(b, "<figure><figcaption>%s <small>%s</small></figcaption>\n<div class=\"plot\">", c->title,
+               c->unit);
+    append_svg(b, c, &y, buf_text(&lines));
+    buf_puts(b, buf_text(&labels));
+    buf_puts(b, "</div></figure>\n");
+    b->failed |= lines.failed || labels.failed;
+    buf_fini(&lines);
+    buf_fini(&labels);
+}

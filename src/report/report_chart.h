@@ -1,0 +1,51 @@
+/* report_chart: a chart of a report as HTML: curves as SVG paths that stretch with the page, ticks as text that does
+ * not.
+ *
+ * However long a run was, a curve has as many points as its style has columns: where a column holds several rows it
+ * shows their mean, over a band from the least to the greatest of them. */
+#ifndef KILN_REPORT_REPORT_CHART_H
+#define KILN_REPORT_REPORT_CHART_H
+
+#include "core/buf.h"
+#include "report/run_log.h"
+
+enum chart_style {
+    CHART_LINE,  /* what training says, with its band */
+    CHART_EXACT, /* the same where nothing is noise */
+    CHART_DOTS,  /* what evaluations say */
+    CHART_FLOOR, /* what there is to beat, dashed */
+};
+
+struct chart_curve {
+    const char *run;   /* its name; escaped here */
+    const char *label; /* what of it: "training" */
+    int color;         /* class r0, r1, ... */
+    enum chart_style style;
+    const struct run_rows *rows;
+    enum run_column column;
+};
+
+struct chart {
+    const char *title, *unit;
+    bool from_zero;   /* the axis begins at 0 */
+    bool log_if_wide; /* powers of ten where the values span more than two */
+    const struct chart_curve *curves;
+    size_t n_curves;
+    int64_t last_step;    /* end of the horizontal axis, which begins at 0 */
+    const int64_t *marks; /* steps at which phases begin */
+    size_t n_marks;
+};
+
+/* Appends the chart as <figure>, or nothing if no curve has a value. */
+void chart_append(struct buf *b, const struct chart *c);
+
+/* Text as HTML's character data or attribute value; control characters become '?'. */
+void html_append(struct buf *b, const char *bytes);
+
+/* A number as people read it: "0.0002", "1,234", "12.3k". */
+struct number_text {
+    char text[32];
+};
+struct number_text number_text(double value);
+
+#endif

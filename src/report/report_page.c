@@ -1,0 +1,454 @@
+#include "report/report_page.h"
+
+#include "core/clock.h"
+#include "core/progress.h"
+#include "io/file.h"
+#include "report/report_chart.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+enum { MAX_CURVES = 3 };
+
+/* What is drawn: curves of one run; several runs repeat them in their colours. */
+static const struct {
+    const char *title, *unit;
+    bool from_zero, log_if_wide;
+    struct {
+        const char *label; /* NULL: no more */
+        enum chart_style style;
+        enum run_column column;
+    } curves[MAX_CURVES];
+} charts[] = {
+    {"Loss",
+     "nats, all of it",
+     false,
+     false,
+     {{"training", CHART_LINE, RUN_LOSS}, {"held-out", CHART_DOTS, RUN_LOSS}}},
+    {"Masked words: loss",
+     "nats",
+     false,
+     false,
+     {{"training", CHART_LINE, RUN_MLM_LOSS},
+      {"held-out", CHART_DOTS, RUN_MLM_LOSS},
+      {"word frequencies", CHART_FLOOR, RUN_UNIGRAM_LOSS}}},
+    {"Masked words: accuracy",
+     "share that is right",
+     true,
+     false,
+     {{"training", CHART_LINE, RUN_MLM_ACCURACY},
+      {"held-out", CHART_DOTS, RUN_MLM_ACCURACY},
+      {"word frequencies", CHART_FLOOR, RUN_UNIGRAM_ACCURACY}}},
+    {"Next sentence: loss",
+     "nats",
+     false,
+     false,
+     {{"training", CHART_LINE, RUN_NSP_LOSS}, {"held-out", CHART_DOTS, RUN_NSP_LOSS}}},
+    {"Next sentence: accuracy",
+     "share that is right",
+     false,
+     false,
+     {{"training", CHART_LINE, RUN_NSP_ACCURACY}, {"held-out", CHART_DOTS, RUN_NSP_ACCURACY}}},
+    {"Learning rate", "", true, false, {{"rate", CHART_EXACT, RUN_LEARNING_RATE}}},
+    {"Gradient norm", "before clipping", true, true, {{"norm", CHART_LINE, RUN_GRAD_NORM}}},
+    {"Throughput", "tokens/s", true, false, {{"tokens/s", CHART_LINE, RUN_TOKENS_PER_SECOND}}},
+    {"Throughput", "sequences/s", true, false, {{"sequences/s", CHART_LINE, RUN_SEQUENCES_PER_SECOND}}},
+};
+
+static const struct run_rows *rows_of(const struct run_log *log, enum chart_style style)
+{
+    return style == CHART_LINE || style == CHART_EXACT ? &log->steps : &log->evaluations;
+}
+
+static int64_t last_step_of(const struct run_log *log)
+{
+    const struct run_rows *s = &log->steps, *e = &log->evaluations;
+    int64_t last = s->n > 0 ? s->rows[s->n - 1].step : 0;
+    return e->n > 0 && e->rows[e->n - 1].step > last ? e->rows[e->n - 1].step : last;
+}
+
+static void append_charts(struct buf *b, const struct run_log *logs, int n_logs)
+{
+    int64_t marks[REPORT_MAX_RUNS], last_step = 0;
+    size_t n_marks = 0;
+    for (int r = 0; r < n_logs; r++) {
+        last_step = last_step_of(&logs[r]) > last_step ? last_step_of(&logs[r]) : last_step;
+        if (logs[r].phase2_from > 0) {
+            marks[n_marks++] = logs[r].phase2_from;
+        }
+    }
+    buf_puts(b, "<div class=\"charts\">\n");
+    for (size_t i = 0; i < sizeof charts / sizeof charts[0]; i++) {
+        struct chart_curve curves[REPORT_MAX_RUNS * MAX_CURVES];
+        size_t n = 0;
+        for (int k = 0; k < MAX_CURVES && charts[i].curves[k].label != NULL; k++) {
+            for (int r = 0; r < n_logs; r++) {
+                enum chart_style style = charts[i].curves[k].style;
+                curves[n++] =
+                    (struct chart_curve){logs[r].name, charts[i].curves[k].label, r,
+                                         style,        rows_of(&logs[r], style),  charts[i].curves[k].column};
+            }
+        }
+        chart_append(b, &(struct chart){charts[i].title, charts[i].unit, charts[i].from_zero,
+                                        charts[i].log_if_wide, curves, n, last_step, marks, n_marks});
+    }
+    buf_puts(b, "</div>\n");
+}
+
+/* The last value of a column that there is; NaN if none. */
+static double last_of(const struct run_rows *rows, enum run_column column)
+{
+    for (size_t i = rows->n; i-- > 0;) {
+        if (isfinite(rows->rows[i].values[column])) {
+            return (double)rows->rows[i].values[column];
+        }
+    }
+    return NAN;
+}
+
+static double mean_of(const struct run_rows *rows, enum run_column column)
+{
+    double sum = 0, n = 0;
+    for (size_t i = 0; i < rows->n; i++) {
+        if (isfinite(rows->rows[i].values[column])) {
+            sum += (double)rows->rows[i].values[column];
+            n++;
+        }
+    }
+    return n > 0 ? sum / n : NAN;
+}
+
+static void append_date(struct buf *b, double wall_s)
+{
+    char text[32] = "";
+    struct tm local;
+    time_t seconds = wall_s >= 0 && wall_s < 1e11 ? (time_t)wall_s : -1; /* else it is no time of a run */
+    if (seconds >= 0 && localtime_r(&seconds, &local) != NULL) {
+        strftime(text, sizeof text, "%Y-%m-%d %H:%M", &local);
+    }
+    buf_puts(b, text);
+}
+
+static double latest_of(const struct run_log *log, const char *event, const char *key)
+{
+    const json_t *value = json_object_get(json_object_get(log->latest, event), key);
+    return json_is_number(value) ? json_number_value(value) : NAN;
+}
+
+/* A row of the summary: one cell for each run. */
+enum summary_kind { SUMMARY_LOG, SUMMARY_STEPS, SUMMARY_TIME, SUMMARY_NUMBER, SUMMARY_MEAN, SUMMARY_SCORE };
+
+static const struct {
+    const char *label;
+    enum summary_kind kind;
+    enum chart_style from; /* where the column is: of training, or of evaluations */
+    enum run_column column;
+    const char *event, *key; /* of a score */
+} summary[] = {
+    {.label = "log", .kind = SUMMARY_LOG},
+    {.label = "steps", .kind = SUMMARY_STEPS},
+    {.label = "time in training", .kind = SUMMARY_TIME},
+    {"training loss", SUMMARY_NUMBER, CHART_LINE, RUN_LOSS, NULL, NULL},
+    {"held-out: loss of masked words", SUMMARY_NUMBER, CHART_DOTS, RUN_MLM_LOSS, NULL, NULL},
+    {"that of word frequencies alone", SUMMARY_NUMBER, CHART_FLOOR, RUN_UNIGRAM_LOSS, NULL, NULL},
+    {"held-out: accuracy of masked words", SUMMARY_NUMBER, CHART_DOTS, RUN_MLM_ACCURACY, NULL, NULL},
+    {"held-out: accuracy of next sentence", SUMMARY_NUMBER, CHART_DOTS, RUN_NSP_ACCURACY, NULL, NULL},
+    {"mean tokens/s", SUMMARY_MEAN, CHART_LINE, RUN_TOKENS_PER_SECOND, NULL, NULL},
+    {"mean sequences/s", SUMMARY_MEAN, CHART_LINE, RUN_SEQUENCES_PER_SECOND, NULL, NULL},
+    {.label = "exact match", .kind = SUMMARY_SCORE, .event = "score", .key = "exact_match"},
+    {.label = "F1", .kind = SUMMARY_SCORE, .event = "score", .key = "F1"},
+};
+
+static void append_cell(struct buf *b, size_t row, const struct run_log *log)
+{
+    double value = NAN;
+    switch (summary[row].kind) {
+    case SUMMARY_LOG:
+        append_date(b, log->first_s);
+        buf_puts(b, isnan(log->first_s) ? "" : " to ");
+        append_date(b, log->last_s);
+        return;
+    case SUMMARY_STEPS: buf_printf(b, "%lld", (long long)last_step_of(log)); return;
+    case SUMMARY_TIME: buf_puts(b, progress_time(fmin(log->seconds, 1e12)).text); return;
+    case SUMMARY_NUMBER: value = last_of(rows_of(log, summary[row].from), summary[row].column); break;
+    case SUMMARY_MEAN: value = mean_of(rows_of(log, summary[row].from), summary[row].column); break;
+    case SUMMARY_SCORE: value = latest_of(log, summary[row].event, summary[row].key); break;
+    }
+    if (isfinite(value)) {
+        buf_puts(b, number_text(value).text);
+    }
+}
+
+/* A row that has nothing to say of any run is left out. */
+static void append_summary_row(struct buf *b, size_t row, const struct run_log *logs, int n_logs)
+{
+    struct buf cells = {0};
+    bool any = false;
+    for (int r = 0; r < n_logs; r++) {
+        size_t before;
+        buf_puts(&cells, "<td>");
+        before = cells.n;
+        append_cell(&cells, row, &logs[r]);
+        any |= cells.n > before;
+        buf_puts(&cells, "</td>");
+    }
+    if (any) {
+        buf_printf(b, "<tr><th>%s</th>%s</tr>\n", summary[row].label, buf_text(&cells));
+    }
+    b->failed |= cells.failed;
+    buf_fini(&cells);
+}
+
+static void append_summary(struct buf *b, const struct run_log *logs, int n_logs)
+{
+    buf_puts(b, "<div class=\"scroll\"><table>\n<tr><th></th>");
+    for (int r = 0; r < n_logs; r++) {
+        buf_printf(b, "<td class=\"run\"><i class=\"r%d swatch\"></i>", r);
+        html_append(b, logs[r].name);
+        buf_puts(b, "</td>");
+    }
+    buf_puts(b, "</tr>\n");
+    for (size_t i = 0; i < sizeof summary / sizeof summary[0]; i++) {
+        append_summary_row(b, i, logs, n_logs);
+    }
+    buf_puts(b, "</table></div>\n");
+    for (int r = 0; r < n_logs; r++) {
+        if (logs[r].n_unreadable > 0) {
+            buf_puts(b, "<p class=\"note\">");
+            html_append(b, logs[r].path);
+            buf_printf(b, ": %lld lines could not be read and were passed over.</p>\n",
+                       (long long)logs[r].n_unreadable);
+        }
+    }
+}
+
+/* A column of the tables of settings: a run in one phase. */
+struct setting_column {
+    const struct run_log *log;
+    const char *phase;
+    int color;
+    json_t *settings; /* name -> value; owned */
+};
+
+/* Flags, model and machine of a start, in one object. */
+static json_t *settings_of(const json_t *start)
+{
+    static const char *const own[] = {"task", "parameters", "dtype",   "kiln_version",
+                                      "host", "cpu",        "threads", "input_dir"};
+    json_t *settings = json_object();
+    for (size_t i = 0; i < sizeof own / sizeof own[0]; i++) {
+        json_object_set(settings, own[i], json_object_get(start, own[i]));
+    }
+    json_object_update(settings, json_object_get(start, "flags"));
+    json_object_update_missing(settings, json_object_get(start, "model"));
+    return settings;
+}
+
+static size_t setting_columns(struct setting_column columns[2 * REPORT_MAX_RUNS], const struct run_log *logs,
+                              int n_logs)
+{
+    static const char *const phases[] = {"1", "2"};
+    size_t n = 0;
+    for (int r = 0; r < n_logs; r++) {
+        for (int p = 0; p < 2; p++) {
+            const json_t *start = json_object_get(logs[r].starts, phases[p]);
+            if (start != NULL) {
+                columns[n++] = (struct setting_column){&logs[r], phases[p], r, settings_of(start)};
+            }
+        }
+    }
+    return n;
+}
+
+/* A value as text; nothing if the run does not say. */
+static void append_setting(struct buf *b, const json_t *value)
+{
+    if (json_is_string(value)) {
+        html_append(b, json_string_value(value));
+    } else if (json_is_real(value)) {
+        buf_printf(b, "%.9g", json_real_value(value));
+    } else if (json_is_integer(value)) {
+        buf_printf(b, "%" JSON_INTEGER_FORMAT, json_integer_value(value));
+    } else if (json_is_boolean(value)) {
+        buf_puts(b, json_is_true(value) ? "yes" : "no");
+    }
+}
+
+/* The row of one setting, if it differs between the columns, or if it does not. */
+static bool append_setting_row(struct buf *b, const char *key, const struct setting_column *columns, size_t n,
+                               bool differing)
+{
+    struct buf cells = {0};
+    bool same = true, any = false;
+    const json_t *first = json_object_get(columns[0].settings, key);
+    for (size_t k = 0; k < n; k++) {
+        const json_t *value = json_object_get(columns[k].settings, key);
+        same &= (value == NULL && first == NULL) || json_equal(value, first);
+        any |= value != NULL && !json_is_null(value);
+        buf_puts(&cells, "<td>");
+        append_setting(&cells, value);
+        buf_puts(&cells, "</td>");
+    }
+    bool shown = any && same != differing;
+    if (shown) {
+        buf_puts(b, "<tr><th>");
+        html_append(b, key);
+        buf_printf(b, "</th>%s</tr>\n", buf_text(&cells));
+    }
+    b->failed |= cells.failed;
+    buf_fini(&cells);
+    return shown;
+}
+
+static void append_setting_table(struct buf *b, const char *title, const struct setting_column *columns,
+                                 size_t n, bool differing)
+{
+    json_t *keys = json_object(), *value; /* of all columns */
+    struct buf rows = {0};
+    const char *key;
+    bool any = false;
+    for (size_t k = 0; k < n; k++) {
+        json_object_update(keys, columns[k].settings);
+    }
+    json_object_foreach(keys, key, value)
+    {
+        any |= append_setting_row(&rows, key, columns, n, differing);
+    }
+    if (any) {
+        buf_printf(b, "<details%s><summary>%s</summary><div class=\"scroll\"><table>\n<tr><th></th>",
+                   differing ? " open" : "", title);
+        for (size_t k = 0; k < n; k++) {
+            buf_printf(b, "<td class=\"run\"><i class=\"r%d swatch\"></i>", columns[k].color);
+            html_append(b, columns[k].log->name);
+            buf_printf(b, ", phase %s</td>", columns[k].phase);
+        }
+        buf_printf(b, "</tr>\n%s</table></div></details>\n", buf_text(&rows));
+    }
+    b->failed |= rows.failed;
+    buf_fini(&rows);
+    json_decref(keys);
+}
+
+static void append_configuration(struct buf *b, const struct run_log *logs, int n_logs)
+{
+    struct setting_column columns[2 * REPORT_MAX_RUNS];
+    size_t n = setting_columns(columns, logs, n_logs);
+    if (n > 0) {
+        append_setting_table(b, "What differs", columns, n, true);
+        append_setting_table(b, n > 1 ? "What is the same" : "Configuration", columns, n, false);
+    }
+    for (size_t k = 0; k < n; k++) {
+        json_decref(columns[k].settings);
+    }
+}
+
+static void append_head(struct buf *b, const struct run_log *logs, int n_logs)
+{
+    buf_puts(b, "<!doctype html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n"
+                "<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n"
+                "<meta name=\"color-scheme\" content=\"light dark\">\n<title>kiln:");
+    for (int r = 0; r < n_logs; r++) {
+        buf_puts(b, r == 0 ? " " : ", ");
+        html_append(b, logs[r].name);
+    }
+    buf_printf(b, "</title>\n<style>\n%s</style>\n</head>\n<body>\n<h1>", report_page_css);
+    for (int r = 0; r < n_logs; r++) {
+        buf_printf(b, "<span><i class=\"r%d swatch\"></i>", r);
+        html_append(b, logs[r].name);
+        buf_puts(b, "</span> ");
+    }
+    buf_puts(b, "</h1>\n");
+}
+
+/* One sample of a style, and what it is. */
+static void append_sample(struct buf *b, const char *paths, const char *meaning)
+{
+    buf_printf(b, "<span><svg viewBox=\"0 0 30 10\">%s</svg>%s</span>\n", paths, meaning);
+}
+
+/* What the styles mean that the charts have. */
+static void append_key(struct buf *b, const struct run_log *logs, int n_logs)
+{
+    bool heldout = false, floor = false, phase2 = false;
+    for (int r = 0; r < n_logs; r++) {
+        heldout |= logs[r].evaluations.n > 0;
+        floor |= isfinite(last_of(&logs[r].evaluations, RUN_UNIGRAM_LOSS));
+        phase2 |= logs[r].phase2_from > 0;
+    }
+    buf_puts(b, "<p class=\"key\">\n");
+    append_sample(b, "<path class=\"line\" d=\"M0 5H30\"/>", "training");
+    if (heldout) {
+        append_sample(b, "<path class=\"heldout\" d=\"M0 5H30\"/><path class=\"dots\" d=\"M15 5h0\"/>",
+                      "held-out text");
+    }
+    if (floor) {
+        append_sample(b, "<path class=\"floor\" d=\"M0 5H30\"/>", "word frequencies alone");
+    }
+    if (phase2) {
+        append_sample(b, "<path class=\"mark\" d=\"M15 -2V12\"/>", "phase 2 begins");
+    }
+    buf_puts(b, "<span>Left to right: optimizer steps.</span></p>\n");
+}
+
+void report_append(struct buf *b, const struct run_log *logs, int n_logs)
+{
+    CHECK(n_logs >= 1 && n_logs <= REPORT_MAX_RUNS, "%d runs", n_logs);
+    append_head(b, logs, n_logs);
+    append_summary(b, logs, n_logs);
+    append_key(b, logs, n_logs);
+    append_charts(b, logs, n_logs);
+    append_configuration(b, logs, n_logs);
+    buf_puts(b, "<p class=\"note\">kiln " KILN_VERSION ", drawn ");
+    append_date(b, clock_wall_s());
+    buf_printf(b, "</p>\n<script>\n%s</script>\n</body>\n</html>\n", report_page_js);
+}
+
+/* Names that occur twice become paths. */
+static struct status tell_apart(struct run_log *logs, int n_logs)
+{
+    bool twice[REPORT_MAX_RUNS] = {false};
+    for (int i = 0; i < n_logs; i++) {
+        for (int k = 0; k < n_logs; k++) {
+            twice[i] |= i != k && strcmp(logs[i].name, logs[k].name) == 0;
+        }
+    }
+    for (int i = 0; i < n_logs; i++) {
+        char *path = twice[i] ? strdup(logs[i].path) : NULL;
+        if (twice[i] && path == NULL) {
+            return status_error(STATUS_MEMORY, "out of memory for the report");
+        }
+        if (twice[i]) {
+            free(logs[i].name);
+            logs[i].name = path;
+        }
+    }
+    return status_ok();
+}
+
+struct status report_write(const char *output, const char *const *runs, int n_runs)
+{
+    struct run_log logs[REPORT_MAX_RUNS] = {0};
+    struct buf page = {0};
+    struct status s = status_ok();
+    CHECK(n_runs >= 1 && n_runs <= REPORT_MAX_RUNS, "%d runs", n_runs);
+    for (int i = 0; i < n_runs && !failed(s); i++) {
+        s = run_log_open(&logs[i], runs[i]);
+    }
+    if (!failed(s)) {
+        s = tell_apart(logs, n_runs);
+    }
+    if (!failed(s)) {
+        report_append(&page, logs, n_runs);
+        s = buf_status(&page);
+    }
+    if (!failed(s)) {
+        s = file_write_atomic(output, page.data, page.n);
+    }
+    for (int i = 0; i < n_runs; i++) {
+        run_log_close(&logs[i]);
+    }
+    buf_fini(&page);
+    return s;
+}

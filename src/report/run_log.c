@@ -1,0 +1,241 @@
+#include "report/run_log.h"
+
+#include "io/file.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* Keys of the events, later rows over earlier ones. */
+static const struct {
+    const char *key;
+    enum run_column column;
+} columns[] = {
+    {"step_loss", RUN_LOSS}, /* question answering has no other */
+    {"loss", RUN_LOSS},
+    {"mlm_loss", RUN_MLM_LOSS},
+    {"mlm_accuracy", RUN_MLM_ACCURACY},
+    {"nsp_loss", RUN_NSP_LOSS},
+    {"nsp_accuracy", RUN_NSP_ACCURACY},
+    {"grad_norm", RUN_GRAD_NORM},
+    {"learning_rate", RUN_LEARNING_RATE},
+    {"sequences_per_second", RUN_SEQUENCES_PER_SECOND},
+    {"tokens_per_second", RUN_TOKENS_PER_SECOND},
+    {"unigram_mlm_loss", RUN_UNIGRAM_LOSS},
+    {"unigram_mlm_accuracy", RUN_UNIGRAM_ACCURACY},
+};
+
+static void drop_from(struct run_rows *r, int64_t step)
+{
+    while (r->n > 0 && r->rows[r->n - 1].step >= step) {
+        r->n--;
+    }
+}
+
+static struct status append_row(struct run_rows *r, const struct run_row *row)
+{
+    if (r->n == r->capacity) {
+        size_t capacity = r->capacity == 0 ? 256 : 2 * r->capacity;
+        struct run_row *grown = realloc(r->rows, capacity * sizeof *grown);
+        if (grown == NULL) {
+            return status_error(STATUS_MEMORY, "out of memory for %zu lines of a log", capacity);
+        }
+        r->rows = grown;
+        r->capacity = capacity;
+    }
+    r->rows[r->n++] = *row;
+    return status_ok();
+}
+
+/* Of an absent or absurd key: -1. */
+static int64_t step_at(const json_t *event, const char *key)
+{
+    static const int64_t MAX_STEP = 1000000000000000;
+    const json_t *step = json_object_get(event, key);
+    int64_t value = json_is_integer(step) ? json_integer_value(step) : -1;
+    return value <= MAX_STEP ? value : -1;
+}
+
+/* -1 if there is none.  Logs of before there was "global_step" have only the step in the phase. */
+static int64_t global_step_of(struct run_log *log, const json_t *event, int phase)
+{
+    int64_t step = step_at(event, "step"), global = step_at(event, "global_step");
+    if (step < 0) {
+        return -1;
+    }
+    if (phase == 2 && log->phase2_from < 0) {
+        int64_t last = log->steps.n > 0 ? log->steps.rows[log->steps.n - 1].step : 0;
+        log->phase2_from = global >= step ? global - step : last;
+    }
+    return global >= 0 ? global : step + (phase == 2 ? log->phase2_from : 0);
+}
+
+static struct status take_row(struct run_log *log, const json_t *event, int phase, bool evaluation)
+{
+    struct run_row row = {.step = global_step_of(log, event, phase), .phase = phase};
+    if (row.step < 0) {
+        log->n_unreadable++;
+        return status_ok();
+    }
+    for (int c = 0; c < RUN_N_COLUMNS; c++) {
+        row.values[c] = NAN;
+    }
+    for (size_t i = 0; i < sizeof columns / sizeof columns[0]; i++) {
+        const json_t *value = json_object_get(event, columns[i].key);
+        if (json_is_number(value)) {
+            row.values[columns[i].column] = (float)json_number_value(value);
+        }
+    }
+    if (evaluation) {
+        row.values[RUN_LOSS] = row.values[RUN_MLM_LOSS] + row.values[RUN_NSP_LOSS];
+    } else {
+        drop_from(&log->steps, row.step);
+    }
+    drop_from(&log->evaluations, row.step);
+    return append_row(evaluation ? &log->evaluations : &log->steps, &row);
+}
+
+/* What was logged after the place where a training goes on happened in a past that is no more.  A start that trains
+ * nothing, to answer questions, leaves all as it is. */
+static void take_start(struct run_log *log, json_t *event, int phase)
+{
+    char key[16];
+    if (step_at(event, "last_step") > step_at(event, "step")) {
+        log->phase2_from = -1;
+        int64_t done = global_step_of(log, event, phase);
+        drop_from(&log->steps, done + 1);
+        drop_from(&log->evaluations, done + 1);
+        if (phase == 1) {
+            json_object_clear(log->starts);
+            json_object_clear(log->latest);
+        }
+    }
+    snprintf(key, sizeof key, "%d", phase);
+    json_object_set(log->starts, key, event);
+    log->n_starts++;
+}
+
+static void take_time(struct run_log *log, const json_t *event, bool start)
+{
+    const json_t *time = json_object_get(event, "time");
+    if (!json_is_number(time)) {
+        return;
+    }
+    double now = json_number_value(time);
+    if (isnan(log->first_s)) {
+        log->first_s = now;
+    } else if (!start && now > log->last_s) {
+        log->seconds += now - log->last_s;
+    }
+    log->last_s = now;
+}
+
+static struct status take_event(struct run_log *log, json_t *event)
+{
+    const char *name = json_string_value(json_object_get(event, "event"));
+    int phase = json_integer_value(json_object_get(event, "phase")) == 2 ? 2 : 1;
+    if (name == NULL) {
+        log->n_unreadable++;
+        return status_ok();
+    }
+    bool start = strcmp(name, "start") == 0;
+    take_time(log, event, start);
+    if (strcmp(name, "step") == 0) {
+        return take_row(log, event, phase, false);
+    }
+    if (strcmp(name, "evaluation") == 0) {
+        return take_row(log, event, phase, true);
+    }
+    if (start) {
+        take_start(log, event, phase);
+    } else {
+        json_object_set(log->latest, name, event);
+    }
+    return status_ok();
+}
+
+static struct status parse_lines(struct run_log *log, const char *text, size_t n)
+{
+    while (n > 0) {
+        const char *newline = memchr(text, '\n', n);
+        size_t line = newline == NULL ? n : (size_t)(newline - text);
+        json_t *event = json_loadb(text, line, 0, NULL);
+        struct status s = status_ok();
+        if (json_is_object(event)) {
+            s = take_event(log, event);
+        } else if (line > 0) {
+            log->n_unreadable++;
+        }
+        json_decref(event);
+        TRY(s);
+        line += newline != NULL;
+        text += line;
+        n -= line;
+    }
+    return status_ok();
+}
+
+/* "a/b/" and "a/b/log.jsonl" are the run "b". */
+static char *name_of(const char *run)
+{
+    size_t n = strlen(run);
+    static const char file[] = "/log.jsonl";
+    if (n > sizeof file - 1 && strcmp(run + n - (sizeof file - 1), file) == 0) {
+        n -= sizeof file - 1;
+    }
+    while (n > 1 && run[n - 1] == '/') {
+        n--;
+    }
+    size_t from = n;
+    while (from > 0 && run[from - 1] != '/') {
+        from--;
+    }
+    return strndup(run + from, n - from);
+}
+
+struct status run_log_parse(struct run_log *log, const char *run, const char *text, size_t n)
+{
+    *log = (struct run_log){
+        .path = strdup(run),
+        .name = name_of(run),
+        .starts = json_object(),
+        .latest = json_object(),
+        .phase2_from = -1,
+        .first_s = NAN,
+        .last_s = NAN,
+    };
+    struct status s = status_error(STATUS_MEMORY, "out of memory for the log of %s", run);
+    if (log->path != NULL && log->name != NULL && log->starts != NULL && log->latest != NULL) {
+        s = parse_lines(log, text, n);
+    }
+    if (failed(s)) {
+        run_log_close(log);
+    }
+    return s;
+}
+
+struct status run_log_open(struct run_log *log, const char *run)
+{
+    char path[1024];
+    struct file_map m;
+    *log = (struct run_log){0};
+    int n = snprintf(path, sizeof path, "%s%s", run, file_is_directory(run) ? "/log.jsonl" : "");
+    if (n >= (int)sizeof path) {
+        return status_error(STATUS_DATA, "the path %.60s... is longer than %zu bytes", run, sizeof path - 1);
+    }
+    TRY(file_map_open(&m, path));
+    struct status s = run_log_parse(log, run, (const char *)m.data, m.n);
+    file_map_close(&m);
+    return s;
+}
+
+void run_log_close(struct run_log *log)
+{
+    free(log->path);
+    free(log->name);
+    free(log->steps.rows);
+    free(log->evaluations.rows);
+    json_decref(log->starts);
+    json_decref(log->latest);
+    *log = (struct run_log){0};
+}

@@ -1,0 +1,57 @@
+/* run_log: what a run's log.jsonl tells, put in order for people.
+ *
+ * The rule: a log is read as far as it can be.  A torn or foreign line is passed over and counted, and where a run was
+ * resumed before its last line, the later lines win.  Steps are global: phase 2 goes on where phase 1 ended. */
+#ifndef KILN_REPORT_RUN_LOG_H
+#define KILN_REPORT_RUN_LOG_H
+
+#include "core/json.h"
+
+enum run_column {
+    RUN_LOSS, /* all of it */
+    RUN_MLM_LOSS,
+    RUN_MLM_ACCURACY,
+    RUN_NSP_LOSS,
+    RUN_NSP_ACCURACY,
+    RUN_GRAD_NORM,
+    RUN_LEARNING_RATE,
+    RUN_SEQUENCES_PER_SECOND,
+    RUN_TOKENS_PER_SECOND,
+    RUN_UNIGRAM_LOSS,     /* evaluations only */
+    RUN_UNIGRAM_ACCURACY, /* evaluations only */
+    RUN_N_COLUMNS,
+};
+
+struct run_row {
+    int64_t step; /* global */
+    int phase;
+    float values[RUN_N_COLUMNS]; /* NaN: not in the log */
+};
+
+/* Rows by ascending step. */
+struct run_rows {
+    struct run_row *rows; /* [n] */
+    size_t n, capacity;
+};
+
+struct run_log {
+    char *path; /* of the log */
+    char *name; /* of the run: the last part of its directory's path */
+    struct run_rows steps, evaluations;
+    json_t *starts;   /* phase ("1", "2") -> the last event that started or resumed it */
+    json_t *latest;   /* event -> the last one of that name; starts, steps and evaluations left out */
+    int64_t n_starts; /* how often it was started */
+    int64_t n_unreadable;
+    int64_t phase2_from;    /* global step at which phase 2 begins; -1: none */
+    double first_s, last_s; /* seconds since 1970 of its first and last line; NaN: it has none */
+    double seconds;         /* between lines of the same start, added up */
+};
+
+/* Reads a directory's log.jsonl, or the file itself.  STATUS_DATA if there is none. */
+struct status run_log_open(struct run_log *log, const char *run);
+void run_log_close(struct run_log *log);
+
+/* The same from text, for tests; `run` names it. */
+struct status run_log_parse(struct run_log *log, const char *run, const char *text, size_t n);
+
+#endif

@@ -1,0 +1,143 @@
+#include "serve/predict.h"
+
+#include "core/clock.h"
+#include "dev/host_view.h"
+#include "train/diagnose.h"
+#include "watch/profile.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+struct batch_limits predict_limits(const struct example_source *source, int64_t batch_size)
+{
+    return bert_batch_limits(batch_size, source->max_length, 0);
+}
+
+/* A batch, and which examples its sequences are. */
+struct predicted_batch {
+    struct batch batch;
+    int64_t *indices; /* [batch_size] */
+};
+
+/* Memory of a prediction: the batch that is computed and the one before or after it, and the logits of a batch. */
+struct prediction {
+    const struct predict_options *options;
+    struct example_batches batches;
+    struct predicted_batch turns[2]; /* batch i is in turns[i % 2] */
+    float *logits;                   /* [rows of a batch, n_logits] */
+};
+
+static struct status prediction_init(struct prediction *p, const struct predict_options *o,
+                                     const struct batch_layout *layout)
+{
+    struct batch_limits limits = predict_limits(&o->source, o->batch_size);
+    int64_t n_rows = o->rows == BATCH_OF_TOKENS ? limits.n_tokens : limits.n_sequences;
+    p->options = o;
+    TRY(example_batches_init_sorted(&p->batches, &o->source, o->batch_size, o->pad_id));
+    for (int i = 0; i < 2; i++) {
+        TRY(batch_init(&p->turns[i].batch, layout, limits));
+        p->turns[i].indices = malloc((size_t)o->batch_size * sizeof *p->turns[i].indices);
+    }
+    p->logits = malloc((size_t)(n_rows * o->n_logits) * sizeof *p->logits);
+    if (p->turns[0].indices == NULL || p->turns[1].indices == NULL || p->logits == NULL) {
+        return status_error(STATUS_MEMORY, "out of memory for the logits of %lld tokens",
+                            (long long)limits.n_tokens);
+    }
+    return status_ok();
+}
+
+static void prediction_fini(struct prediction *p)
+{
+    for (int i = 0; i < 2; i++) {
+        free(p->turns[i].indices);
+        batch_fini(&p->turns[i].batch);
+    }
+    free(p->logits);
+    example_batches_fini(&p->batches);
+}
+
+static void fill(struct prediction *p, int64_t i)
+{
+    struct predicted_batch *b = &p->turns[i % 2];
+    example_batches_sorted(&p->batches, i, &b->batch, b->indices);
+}
+
+/* Waits for the logits of batch i, which was computed last. */
+static struct status fetch_logits(struct prediction *p, int64_t i, struct trainer *t)
+{
+    const struct predict_options *o = p->options;
+    struct host_view view;
+    int64_t n_rows = batch_all_rows(&p->turns[i % 2].batch, o->rows);
+    TRY(host_view_open(&view, &t->x, stage_head_output(&t->stage, o->output)));
+    memcpy(p->logits, view.host.data, (size_t)(n_rows * o->n_logits) * sizeof *p->logits);
+    host_view_close(&view);
+    return diagnose_result(t, tensor_2d(p->logits, DTYPE_F32, n_rows, o->n_logits), o->what);
+}
+
+/* Hands over the logits of each sequence of a batch. */
+static struct status take_logits(struct prediction *p, int64_t i)
+{
+    const struct predict_options *o = p->options;
+    const struct predicted_batch *turn = &p->turns[i % 2];
+    for (int64_t b = 0; b < turn->batch.n_sequences; b++) {
+        bool tokens = o->rows == BATCH_OF_TOKENS;
+        int64_t first = tokens ? turn->batch.cu_seqlens[b] : b;
+        int64_t n = tokens ? turn->batch.cu_seqlens[b + 1] - first : 1;
+        TRY(o->take(o->self, turn->indices[b], p->logits + first * o->n_logits, n));
+    }
+    return status_ok();
+}
+
+static void show(const struct prediction *p, int64_t done, int64_t n, int64_t start)
+{
+    struct progress *progress = p->options->progress;
+    if (progress_due(progress)) {
+        double part = (double)done / (double)n, seconds = clock_since_s(start);
+        progress_show(progress, "predicting %.0f %%, %.1f sequences/s, %s left", 100 * part,
+                      (double)(done * p->batches.batch_size) / seconds,
+                      progress_time(seconds / part * (1 - part)).text);
+    }
+}
+
+/* While the device computes a batch, those of the one before are taken and the one behind it is put together. */
+static struct status run(struct prediction *p, struct trainer *t)
+{
+    int64_t n_batches = example_batches_per_epoch(&p->batches), start = clock_ns();
+    for (int64_t i = 0; i <= n_batches; i++) { /* one round more, for the last logits */
+        if (i < n_batches) {
+            profile_micro_step(t->profile);
+            profile_phase(t->profile, "batch");
+            fill(p, i);
+        }
+        if (i > 0) {
+            profile_phase(t->profile, "logits");
+            TRY(fetch_logits(p, i - 1, t));
+        }
+        if (i < n_batches) {
+            profile_phase(t->profile, "forward");
+            stage_infer(&t->stage, &p->turns[i % 2].batch);
+        }
+        if (i > 0) {
+            profile_phase(t->profile, "answers");
+            TRY(take_logits(p, i - 1));
+            show(p, i, n_batches, start);
+        }
+        if (p->options->stopped != NULL && p->options->stopped()) {
+            return status_error(STATUS_PREEMPTED,
+                                "stopped by a signal while predicting; nothing was written");
+        }
+    }
+    progress_end(p->options->progress);
+    return status_ok();
+}
+
+struct status predict_run(struct trainer *t, const struct predict_options *o)
+{
+    struct prediction p = {0};
+    struct status s = prediction_init(&p, o, &t->config.model->layout);
+    if (!failed(s)) {
+        s = run(&p, t);
+    }
+    prediction_fini(&p);
+    return s;
+}

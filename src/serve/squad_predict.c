@@ -1,0 +1,62 @@
+#include "serve/squad_predict.h"
+
+#include "data/squad_batches.h"
+#include "nn/bert_model.h"
+
+#include <stdlib.h>
+
+struct status squad_predict_init(struct squad_prediction *p, struct squad_answers *answers)
+{
+    size_t longest = (size_t)answers->features->max_length + 1;
+    *p = (struct squad_prediction){.answers = answers,
+                                   .start = malloc(longest * sizeof *p->start),
+                                   .end = malloc(longest * sizeof *p->end)};
+    return p->start != NULL && p->end != NULL
+               ? status_ok()
+               : status_error(STATUS_MEMORY, "out of memory for the logits of %zu tokens", longest);
+}
+
+void squad_predict_fini(struct squad_prediction *p)
+{
+    free(p->start);
+    free(p->end);
+    *p = (struct squad_prediction){0};
+}
+
+static struct status take(void *self, int64_t feature, const float *logits, int64_t n)
+{
+    struct squad_prediction *p = self;
+    for (int64_t k = 0; k < n; k++) {
+        p->start[k] = logits[2 * k];
+        p->end[k] = logits[2 * k + 1];
+    }
+    return squad_answers_add(p->answers, feature, p->start, p->end);
+}
+
+struct predict_options squad_predict_options(struct squad_prediction *p)
+{
+    return (struct predict_options){.source = squad_batches_source(p->answers->features),
+                                    .output = BERT_SPAN_LOGITS,
+                                    .rows = BATCH_OF_TOKENS,
+                                    .n_logits = 2,
+                                    .what = "the scores of the answers",
+                                    .take = take,
+                                    .self = p};
+}
+
+struct status squad_predict(struct trainer *t, struct squad_answers *answers, int64_t batch_size,
+                            int32_t pad_id, struct progress *progress, bool (*stopped)(void))
+{
+    struct squad_prediction p;
+    struct status s = squad_predict_init(&p, answers);
+    if (!failed(s)) {
+        struct predict_options o = squad_predict_options(&p);
+        o.batch_size = batch_size;
+        o.pad_id = pad_id;
+        o.progress = progress;
+        o.stopped = stopped;
+        s = predict_run(t, &o);
+    }
+    squad_predict_fini(&p);
+    return failed(s) ? s : squad_answers_finish(answers);
+}

@@ -1,0 +1,223 @@
+#include "task/classify.h"
+
+#include "core/log.h"
+#include "data/class_examples.h"
+#include "data/class_score.h"
+#include "io/file.h"
+#include "task/classifier.h"
+
+#include <math.h>
+#include <string.h>
+
+struct classify_task {
+    const struct classify_options *options;
+    const struct bert_config *config; /* of the model, with its labels */
+    struct label_names new_labels;
+    struct class_examples train, predict;
+    struct classifier_logits logits;
+};
+
+static struct status open_tables(struct classify_task *c)
+{
+    const struct classify_options *o = c->options;
+    struct class_columns columns = {.text = o->text_column_name,
+                                    .pair = o->text_pair_column_name,
+                                    .label = o->label_column_name,
+                                    .separator = o->label_separator == NULL ? ',' : *o->label_separator};
+    if (o->label_separator != NULL && strlen(o->label_separator) != 1) {
+        return status_error(STATUS_USAGE, "--label_separator is \"%s\", but must be one byte",
+                            o->label_separator);
+    }
+    if (o->run.do_train) {
+        TRY(class_examples_open(&c->train, o->run.train_file, &columns));
+    }
+    return o->run.do_predict ? class_examples_open(&c->predict, o->run.predict_file, &columns) : status_ok();
+}
+
+/* The problem that --problem_type names; for "auto" it stays. */
+static struct status choose_problem(enum bert_problem *problem, const char *name)
+{
+    for (enum bert_problem p = BERT_SINGLE_LABEL; p <= BERT_REGRESSION; p++) {
+        if (strcmp(name, bert_problem_name(p)) == 0) {
+            *problem = p;
+            return status_ok();
+        }
+    }
+    return strcmp(name, "auto") == 0
+               ? status_ok()
+               : status_error(STATUS_USAGE, "--problem_type is \"%s\", but must be auto, %s, %s or %s", name,
+                              bert_problem_name(BERT_SINGLE_LABEL), bert_problem_name(BERT_MULTI_LABEL),
+                              bert_problem_name(BERT_REGRESSION));
+}
+
+/* The labels of the model, or without a head those of what it is trained on. */
+static struct status find_labels(struct classify_task *c, struct finetune *f)
+{
+    const struct classify_options *o = c->options;
+    bool has;
+    c->config = &f->model.config;
+    TRY(classifier_find(f, BERT_TASK_SEQUENCE_CLASSIFICATION, &has));
+    if (has || !o->run.do_train) {
+        return choose_problem(&f->model.config.problem, o->problem_type);
+    }
+    enum bert_problem problem = class_examples_problem(&c->train);
+    TRY(choose_problem(&problem, o->problem_type));
+    TRY(class_examples_names(&c->train, problem, &c->new_labels));
+    if (problem == BERT_SINGLE_LABEL && c->new_labels.n < 2) {
+        return status_error(STATUS_DATA, "%s has %lld labels in all, and to tell texts apart takes two",
+                            o->run.train_file, (long long)c->new_labels.n);
+    }
+    classifier_set_labels(f, &c->new_labels, problem);
+    return status_ok();
+}
+
+static struct status encode(struct classify_task *c, const struct finetune *f, struct class_examples *e,
+                            struct finetune_data *data, bool with_labels)
+{
+    int64_t longest = f->options->max_seq_length;
+    TRY(class_examples_encode(e, &f->model.tokenizer, longest, c->config, with_labels));
+    log_info("%s: %lld texts", e->table.path, (long long)e->texts.n);
+    if (e->n_cut > 0) {
+        log_warning("%s: %lld texts have more than the %lld tokens of --max_seq_length, and lose their ends",
+                    e->table.path, (long long)e->n_cut, (long long)longest);
+    }
+    data->n_examples = e->texts.n;
+    data->source = labelled_texts_source(&e->texts, "texts");
+    return status_ok();
+}
+
+static struct status read(void *self, struct finetune *f)
+{
+    struct classify_task *c = self;
+    const struct finetune_options *o = f->options;
+    f->train = f->predict = (struct finetune_data){.task = "text classification", .unit = "texts"};
+    TRY(open_tables(c));
+    TRY(find_labels(c, f));
+    if (o->do_train) {
+        TRY(encode(c, f, &c->train, &f->train, true));
+    }
+    if (o->do_predict) {
+        TRY(encode(c, f, &c->predict, &f->predict, o->do_eval));
+        TRY(classifier_logits_init(&c->logits, &c->predict.texts, c->config->num_labels));
+    }
+    return status_ok();
+}
+
+static void set_optimizer(const void *self, struct optimizer *o)
+{
+    const struct classify_task *c = self;
+    classifier_set_optimizer(o, c->options->weight_decay);
+}
+
+static struct predict_options prediction(void *self)
+{
+    struct classify_task *c = self;
+    return classifier_logits_prediction(&c->logits);
+}
+
+/* ---- predictions.jsonl ---- */
+
+static json_t *scores_of(const struct bert_config *c, const float *logits)
+{
+    json_t *scores = json_object();
+    double sum = 0, highest = logits[class_score_best(logits, c->num_labels)];
+    for (int64_t k = 0; k < c->num_labels; k++) {
+        sum += exp(logits[k] - highest);
+    }
+    for (int64_t k = 0; k < c->num_labels; k++) {
+        double score = c->problem == BERT_REGRESSION     ? logits[k]
+                       : c->problem == BERT_SINGLE_LABEL ? exp(logits[k] - highest) / sum
+                                                         : 1 / (1 + exp(-(double)logits[k]));
+        json_object_set_new(scores, label_names_get(c->labels, k), json_real(score));
+    }
+    return scores;
+}
+
+static json_t *answer_of(const struct bert_config *c, const float *logits)
+{
+    if (c->problem == BERT_SINGLE_LABEL) {
+        return json_string(label_names_get(c->labels, class_score_best(logits, c->num_labels)));
+    }
+    if (c->problem == BERT_REGRESSION && c->num_labels == 1) {
+        return json_real(logits[0]);
+    }
+    json_t *list = json_array();
+    for (int64_t k = 0; k < c->num_labels; k++) {
+        if (c->problem == BERT_REGRESSION) {
+            json_array_append_new(list, json_real(logits[k]));
+        } else if (logits[k] > 0) {
+            json_array_append_new(list, json_string(label_names_get(c->labels, k)));
+        }
+    }
+    return list;
+}
+
+static struct status put_line(struct file_writer *w, const struct classify_task *c, int64_t i)
+{
+    const float *logits = classifier_logits_get(&c->logits, i);
+    struct table_cell id = table_file_cell(&c->predict.table, i, c->predict.id);
+    json_t *line = json_pack("{s:o, s:o, s:o}", "id", id.is_there ? json_text(id.text) : json_integer(i),
+                             "label", answer_of(c->config, logits), "scores", scores_of(c->config, logits));
+    char *text = line == NULL ? NULL : json_dumps(line, JSON_COMPACT | JSON_REAL_PRECISION(9));
+    json_decref(line);
+    if (text == NULL) {
+        return status_error(STATUS_MEMORY, "out of memory for a prediction");
+    }
+    file_writer_put(w, text, strlen(text));
+    file_writer_put(w, "\n", 1);
+    free(text);
+    return status_ok();
+}
+
+static struct status write(void *self, struct buf *names)
+{
+    struct classify_task *c = self;
+    char path[MODEL_DIR_PATH_BYTES];
+    struct file_writer w;
+    TRY(finetune_output_path(path, &c->options->run, "predictions.jsonl"));
+    TRY(file_writer_open(&w, path));
+    for (int64_t i = 0; i < c->predict.texts.n; i++) {
+        struct status s = put_line(&w, c, i);
+        if (failed(s)) {
+            file_writer_abandon(&w);
+            return s;
+        }
+    }
+    TRY(file_writer_commit(&w));
+    buf_puts(names, path);
+    return buf_status(names);
+}
+
+static struct status score(void *self, struct metrics *log)
+{
+    const struct classify_task *c = self;
+    const struct labelled_texts *texts = &c->predict.texts;
+    struct score_list scores;
+    TRY(status_context(class_score(&scores, c->config->problem, texts->n, c->config->num_labels,
+                                   c->logits.values, (const int32_t *)(const void *)texts->labels.data),
+                       "%s", c->predict.table.path));
+    classifier_tell(log, &scores);
+    return status_ok();
+}
+
+static const struct finetune_task task = {
+    .command = "classify",
+    .bert = BERT_TASK_SEQUENCE_CLASSIFICATION,
+    .may_be_new = 1U << NAMES_CLASSIFIER | 1U << NAMES_POOLER,
+    .read = read,
+    .set_optimizer = set_optimizer,
+    .prediction = prediction,
+    .write = write,
+    .score = score,
+};
+
+struct status classify_run(const struct classify_options *o)
+{
+    struct classify_task c = {.options = o};
+    struct status s = finetune_run(&task, &c, &o->run);
+    classifier_logits_fini(&c.logits);
+    class_examples_fini(&c.predict);
+    class_examples_fini(&c.train);
+    label_names_fini(&c.new_labels);
+    return s;
+}

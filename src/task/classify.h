@@ -1,0 +1,20 @@
+/* classify: `kiln classify` without its command line: fine-tuning BERT to tell what a text, or a pair of texts, is, and
+ * predicting it.  Devlin et al. 2018 (arXiv:1810.04805) section 4.1; what run_glue.py and run_classification.py of
+ * `transformers` are for. */
+#ifndef KILN_TASK_CLASSIFY_H
+#define KILN_TASK_CLASSIFY_H
+
+#include "task/finetune_options.h"
+
+struct classify_options {
+    struct finetune_options run;
+    const char *text_column_name, *text_pair_column_name, *label_column_name; /* NULL: the usual ones */
+    const char *label_separator; /* one character between labels of a text; NULL: ',' */
+    const char *problem_type;    /* "auto", or as config.json names it */
+    double weight_decay;
+};
+
+/* STATUS_OK when everything asked for is done; STATUS_PREEMPTED after a signal, with the state saved. */
+struct status classify_run(const struct classify_options *o);
+
+#endif

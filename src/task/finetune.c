@@ -1,0 +1,312 @@
+#include "task/finetune.h"
+
+#include "core/clock.h"
+#include "core/log.h"
+#include "text/tokenizer_open.h"
+#include "train/memory_fit.h"
+#include "task/run_outputs.h"
+#include "watch/run_watch.h"
+#include "core/stop.h"
+#include "train/trainer_state.h"
+
+#include <stdio.h>
+
+/* A command under way. */
+struct job {
+    struct finetune open; /* what the task sees */
+    const struct finetune_options *options;
+    const struct finetune_task *task;
+    struct backend backend;
+    struct precision precision;
+    struct run_watch watch;
+    struct bert_model bert;
+    struct trainer trainer;
+    struct metrics log;
+    struct dir_lock lock;
+};
+
+static struct status check_options(const struct finetune_options *o)
+{
+    if (!o->do_train && !o->do_predict) {
+        return status_error(STATUS_USAGE, "nothing to do: give --do_train, --do_predict or both");
+    }
+    if (o->do_train && o->train_file == NULL) {
+        return status_error(STATUS_USAGE, "--do_train wants --train_file");
+    }
+    if (o->do_predict && o->predict_file == NULL) {
+        return status_error(STATUS_USAGE, "--do_predict wants --predict_file");
+    }
+    if (o->do_eval && !o->do_predict) {
+        return status_error(STATUS_USAGE, "--do_eval scores predictions: add --do_predict");
+    }
+    TRY(profile_check(&o->profile));
+    if (o->do_train && o->max_steps <= 0 && o->num_train_epochs < 1) {
+        return status_error(STATUS_USAGE, "--num_train_epochs %g is less than one whole epoch",
+                            o->num_train_epochs);
+    }
+    return o->dry_run ? status_ok() : run_outputs_check(o->output_dir);
+}
+
+/* The model, and the configuration and vocabulary that were given beside it, which must be its own. */
+static struct status open_model(struct job *j)
+{
+    const struct finetune_options *o = j->options;
+    TRY(model_dir_open(&j->open.model, o->init_checkpoint));
+    TRY(tokenizer_require(&j->open.model.tokenizer, 1U << SPECIAL_PAD, "a batch"));
+    if (o->config_file != NULL) {
+        json_t *object;
+        struct bert_config given;
+        TRY(json_read_object(&object, o->config_file));
+        struct status s = bert_config_parse(&given, object, o->config_file);
+        json_decref(object);
+        TRY(s);
+        given.vocab_size = j->open.model.config.vocab_size; /* files may count rows that pad the vocabulary */
+        TRY(status_context(bert_config_same_architecture(&given, &j->open.model.config),
+                           "%s is not the configuration of %s", o->config_file, o->init_checkpoint));
+    }
+    if (o->vocab_file != NULL) {
+        struct tokenizer given;
+        TRY(tokenizer_open_vocabulary(&given, o->vocab_file, false));
+        bool same = given.hash == j->open.model.tokenizer.hash;
+        tokenizer_fini(&given);
+        if (!same) {
+            return status_error(STATUS_DATA, "%s is not the vocabulary of %s", o->vocab_file,
+                                o->init_checkpoint);
+        }
+    }
+    if (o->max_seq_length > j->open.model.config.max_position_embeddings) {
+        return status_error(STATUS_USAGE, "--max_seq_length %lld is more than the %lld positions of %s",
+                            (long long)o->max_seq_length,
+                            (long long)j->open.model.config.max_position_embeddings, o->init_checkpoint);
+    }
+    if (!o->do_lower_case) {
+        return status_ok();
+    }
+    if (!j->open.model.tokenizer.lower_case) {
+        log_warning("%s is a cased model, but --do_lower_case was given: its text is lower-cased",
+                    o->init_checkpoint);
+    }
+    return tokenizer_set_lower_case(&j->open.model.tokenizer, true);
+}
+
+static int64_t larger(int64_t a, int64_t b)
+{
+    return a > b ? a : b;
+}
+
+/* Room for the batches of training and of prediction. */
+static struct status trainer_config_of(struct job *j, struct trainer_config *config)
+{
+    const struct finetune_options *o = j->options;
+    struct batch_limits train = {0}, predict = {0};
+    if (o->do_train) {
+        TRY(finetune_train_limits(&j->open.train, o, &train));
+    }
+    if (o->do_predict) {
+        predict = predict_limits(&j->open.predict.source, o->predict_batch_size);
+    }
+    j->bert = bert_model(&j->open.model.config, j->task->bert);
+    *config = (struct trainer_config){
+        .model = &j->bert.model,
+        .device = j->backend.device,
+        .ops = j->backend.ops,
+        .precision = j->precision,
+        .loss_scale = o->loss_scale,
+        .optimizer = optimizer_defaults(OPTIMIZER_ADAMW),
+        .limits = {larger(train.n_tokens, predict.n_tokens), larger(train.n_sequences, predict.n_sequences),
+                   larger(train.n_labels, predict.n_labels), larger(train.max_seqlen, predict.max_seqlen)},
+        .training = o->do_train,
+        .saving = o->do_train && !o->skip_checkpoint,
+        .seed = (uint64_t)o->seed,
+    };
+    j->task->set_optimizer(j->open.self, &config->optimizer);
+    return status_ok();
+}
+
+static struct memory_cut memory_cut_of(const struct finetune_options *o)
+{
+    if (!o->do_train) {
+        return (struct memory_cut){"--predict_batch_size", o->predict_batch_size, 1, false, 0};
+    }
+    return (struct memory_cut){"--train_batch_size", o->train_batch_size, o->gradient_accumulation_steps,
+                               true, 0};
+}
+
+/* The head may be new when it is going to be trained. */
+static struct status load_weights(struct job *j)
+{
+    struct load_report report;
+    unsigned may_be_new = j->options->do_train ? j->task->may_be_new : 0;
+    TRY(trainer_state_load(&j->trainer, &j->open.model, j->task->bert, may_be_new, &report));
+    load_report_print(&report, j->options->init_checkpoint);
+    return status_ok();
+}
+
+struct status finetune_output_path(char path[MODEL_DIR_PATH_BYTES], const struct finetune_options *o,
+                                   const char *name)
+{
+    int n = snprintf(path, MODEL_DIR_PATH_BYTES, "%s/%s", o->output_dir, name);
+    return n < MODEL_DIR_PATH_BYTES ? status_ok()
+                                    : status_error(STATUS_USAGE, "--output_dir is too long a path");
+}
+
+static struct status train(struct job *j)
+{
+    const struct finetune_options *o = j->options;
+    struct finetune_trained result;
+    char path[MODEL_DIR_PATH_BYTES];
+    TRY(finetune_train(&j->trainer, &j->open.train, &j->open.model.tokenizer, o, &j->log, &result));
+    log_info("e2e_train_time %.1f s, training_sequences_per_second %.2f, final_loss %.4f", result.seconds,
+             result.sequences_per_second, result.final_loss);
+    if (result.n_steps > 0 && result.n_skipped == result.n_steps) {
+        log_warning("the gradients of every step overflowed, so nothing was learnt: train longer, or give a "
+                    "--loss_scale");
+    }
+    metrics_event(&j->log, "trained",
+                  json_pack("{s:I, s:f, s:f, s:f}", "steps", (json_int_t)result.n_steps, "e2e_train_time",
+                            result.seconds, "training_sequences_per_second", result.sequences_per_second,
+                            "final_loss", result.final_loss));
+    if (o->skip_checkpoint) {
+        return status_ok();
+    }
+    TRY(finetune_output_path(path, o, "model"));
+    struct model_dir_contents contents = {
+        .task = j->task->bert,
+        .config = &j->open.model.config,
+        .tokenizer = &j->open.model.tokenizer,
+    };
+    TRY(trainer_state_export(&j->trainer, path, &contents));
+    log_info("saved %s", path);
+    return status_ok();
+}
+
+static struct status compute(struct job *j, const struct predict_options *how)
+{
+    const struct finetune_options *o = j->options;
+    struct profile profile = {0};
+    struct profile_options times = o->profile;
+    times.enabled = times.enabled && !o->do_train; /* where there is training, it is what is timed */
+    struct status s = profile_open(&profile, &times, o->output_dir, &j->trainer.x);
+    j->trainer.profile = &profile;
+    if (!failed(s)) {
+        stop_begin_work();
+        s = predict_run(&j->trainer, how);
+    }
+    profile_close(&profile);
+    j->trainer.profile = NULL;
+    return s;
+}
+
+static struct status predict(struct job *j)
+{
+    const struct finetune_options *o = j->options;
+    const struct finetune_data *data = &j->open.predict;
+    struct buf written = {0};
+    struct predict_options how = j->task->prediction(j->open.self);
+    how.batch_size = o->predict_batch_size;
+    how.pad_id = j->open.model.tokenizer.special[SPECIAL_PAD];
+    how.progress = &j->log.progress;
+    how.stopped = stop_requested;
+    metrics_event(&j->log, "predicting",
+                  json_pack("{s:I, s:I, s:I}", data->unit, (json_int_t)data->n_examples, "features",
+                            (json_int_t)data->source.n, "batch_size", (json_int_t)o->predict_batch_size));
+    int64_t start = clock_ns();
+    TRY(compute(j, &how));
+    double seconds = clock_since_s(start), rate = (double)data->source.n / seconds;
+    struct status s = j->task->write(j->open.self, &written);
+    if (!failed(s)) {
+        log_info("e2e_inference_time %.1f s, inference_sequences_per_second %.2f; wrote %s", seconds, rate,
+                 buf_text(&written));
+        metrics_event(&j->log, "predicted",
+                      json_pack("{s:I, s:f, s:f}", "features", (json_int_t)data->source.n,
+                                "e2e_inference_time", seconds, "inference_sequences_per_second", rate));
+    }
+    buf_fini(&written);
+    return failed(s) || !o->do_eval ? s : j->task->score(j->open.self, &j->log);
+}
+
+static struct status open_logs(struct job *j)
+{
+    const struct finetune_options *o = j->options;
+    struct metrics_options logs = {
+        .directory = o->output_dir,
+        .dllogger_file = o->json_summary,
+        .tensorboard = o->enable_tensorboard_logging,
+        .progress = !o->disable_progress_bar,
+        .log_every = o->log_freq,
+        .process_start_ns = clock_ns(),
+    };
+    return metrics_open(&j->log, &logs);
+}
+
+/* Room for the checkpoints and, beside them, the fine-tuned model. */
+static struct status open_outputs(struct job *j, const struct trainer_plan *plan)
+{
+    const struct finetune_options *o = j->options;
+    int64_t interval = o->num_steps_per_checkpoint;
+    int64_t steps = o->do_train ? finetune_train_steps(&j->open.train, o) : 0;
+    int64_t n_saves = interval > 0 ? steps / interval : 0;
+    n_saves = o->resume_from_checkpoint && n_saves > 1 ? 1 : n_saves;
+    uint64_t checkpoints = run_outputs_checkpoint_bytes(n_saves, FINETUNE_TRAIN_KEPT, plan->saving_bytes);
+    bool saves = o->do_train && !o->skip_checkpoint;
+    struct run_outputs outputs = {
+        .directory = o->output_dir,
+        .json_summary = o->json_summary,
+        .migration_log = o->migration_log,
+        .trace_dir = o->profile.enabled ? o->profile.directory : NULL,
+        .bytes = saves ? checkpoints + (uint64_t)plan->n_params * sizeof(float) : 0,
+    };
+    return run_outputs_open(&outputs, &j->lock);
+}
+
+static struct status run_job(struct job *j)
+{
+    const struct finetune_options *o = j->options;
+    struct trainer_config config;
+    TRY(open_model(j));
+    TRY(j->task->read(j->open.self, &j->open));
+    TRY(trainer_config_of(j, &config));
+    struct trainer_plan plan;
+    TRY(trainer_plan(&plan, &config));
+    log_info("model: %s: %.2f M parameters, %s; memory %.1f MiB", o->init_checkpoint,
+             (double)plan.n_params / 1e6, precision_name(j->precision), (double)plan.total_bytes / 0x1p20);
+    TRY(memory_fit_require(&config, &plan, memory_cut_of(o), o->dry_run));
+    if (o->dry_run) {
+        return status_ok();
+    }
+    TRY(open_outputs(j, &plan));
+    TRY(stop_before_work());
+    TRY(open_logs(j));
+    TRY(run_watch_open(&j->watch, &j->backend, j->task->command, o->migration_log, o->sync_ops));
+    config.ops = j->backend.ops;
+    TRY(trainer_init(&j->trainer, &config));
+    exec_keep_in(&j->trainer.x, o->output_dir);
+    TRY(load_weights(j));
+    TRY(stop_before_work());
+    if (o->do_train) {
+        TRY(train(j));
+    } else {
+        metrics_start(&j->log, &(struct metrics_start){.task = j->open.predict.task,
+                                                       .drop_in = DROP_IN_FINETUNING,
+                                                       .phase = 1,
+                                                       .trainer = &j->trainer,
+                                                       .flags = o->flags});
+    }
+    return o->do_predict ? predict(j) : status_ok();
+}
+
+struct status finetune_run(const struct finetune_task *task, void *self, const struct finetune_options *o)
+{
+    struct job j = {.options = o, .task = task, .lock = {.fd = -1}, .open = {.self = self, .options = o}};
+    stop_install();
+    TRY(check_options(o));
+    TRY(backend_find(&j.backend, o->device));
+    TRY(precision_find(&j.precision, &o->precision, j.backend.device));
+    struct status s = stop_explain(run_job(&j));
+    metrics_close(&j.log);
+    trainer_fini(&j.trainer);
+    model_dir_close(&j.open.model);
+    dir_lock_release(&j.lock);
+    run_watch_close(&j.watch, s);
+    return s;
+}

@@ -1,0 +1,54 @@
+/* finetune: what every command does that trains a head and predicts with it: opens the model, plans its memory, opens
+ * outputs and logs, trains, saves, predicts, scores.
+ *
+ * A task (task/squad.c, task/classify.c) reads its files into examples, says what a logit means to it, and writes its
+ * predictions; its options begin with the common ones. */
+#ifndef KILN_TASK_FINETUNE_H
+#define KILN_TASK_FINETUNE_H
+
+#include "nn/bert_model.h"
+#include "ops/backend.h"
+#include "task/finetune_train.h"
+#include "model/model_dir.h"
+#include "serve/predict.h"
+
+/* What a task sees of the job: the model is open, its configuration may still be changed by task->read, which sets what
+ * is trained on and predicted. */
+struct finetune {
+    void *self;
+    const struct finetune_options *options;
+    struct model_dir model;
+    struct finetune_data train, predict;
+};
+
+/* Each gets the task's `self`. */
+struct finetune_task {
+    const char *command; /* "squad" */
+    enum bert_task bert;
+    unsigned may_be_new; /* 1 << enum names_part: what training may begin anew */
+
+    /* Reads the files that the options ask for, and sets f->train and f->predict.  What it keeps of `f` stays where it
+     * is until the end. */
+    struct status (*read)(void *self, struct finetune *f);
+
+    void (*set_optimizer)(const void *self, struct optimizer *o);
+
+    /* How to predict f->predict: batch size, padding and progress are the job's. */
+    struct predict_options (*prediction)(void *self);
+
+    /* Writes the predictions, and appends the names of the files. */
+    struct status (*write)(void *self, struct buf *names);
+
+    /* Tells how good they are. */
+    struct status (*score)(void *self, struct metrics *log);
+};
+
+/* STATUS_OK when everything asked for is done; STATUS_PREEMPTED after a signal, with the state saved.  What `read` took
+ * is the caller's to free. */
+struct status finetune_run(const struct finetune_task *task, void *self, const struct finetune_options *o);
+
+/* OUTPUT_DIR/NAME. */
+struct status finetune_output_path(char path[MODEL_DIR_PATH_BYTES], const struct finetune_options *o,
+                                   const char *name);
+
+#endif

@@ -1,0 +1,32 @@
+/* finetune_options: the flags that every command for fine-tuning has, by the names of run_squad.py where that has them. */
+#ifndef KILN_TASK_FINETUNE_OPTIONS_H
+#define KILN_TASK_FINETUNE_OPTIONS_H
+
+#include "core/json.h"
+#include "dev/precision.h"
+#include "watch/profile.h"
+
+#include <stdint.h>
+
+struct finetune_options {
+    const char *init_checkpoint, *config_file, *vocab_file, *output_dir;
+    const char *train_file, *predict_file;
+    const char *device;
+    int64_t max_seq_length;
+    int64_t train_batch_size, gradient_accumulation_steps, predict_batch_size;
+    int64_t log_freq, seed, throughput_warmup_steps, num_steps_per_checkpoint;
+    double loss_scale; /* fp16 only: trainer_config's */
+    double learning_rate, num_train_epochs, max_steps, warmup_proportion;
+    struct profile_options profile;
+    struct precision_flags precision;
+    bool do_train, do_predict, do_eval, do_lower_case;
+    const char *json_summary;  /* dllogger's file; NULL: none */
+    const char *migration_log; /* which kernel served each op (watch/migration_log.h); NULL: none */
+    bool sync_ops;             /* wait after every op, so that a device's error is named with it */
+    const json_t *flags;       /* all of these by name, for the logs; may be NULL */
+    bool enable_tensorboard_logging;
+    bool allow_other_data; /* resume although --train_file is another than before */
+    bool skip_checkpoint, resume_from_checkpoint, disable_progress_bar, dry_run;
+};
+
+#endif

@@ -1,0 +1,233 @@
+#include "task/finetune_train.h"
+
+#include "core/clock.h"
+#include "core/hash.h"
+#include "core/log.h"
+#include "task/loop.h"
+
+/* A fine-tuning under way. */
+struct tuning {
+    struct trainer *trainer;
+    const struct finetune_options *options;
+    const struct tokenizer *tokenizer;
+    struct example_batches batches;
+    struct batch_step step;
+    struct loop loop;
+    char data_id[40]; /* run_state's */
+    struct metrics *log;
+    struct finetune_trained *result;
+    const struct finetune_data *data;
+    double window_loss; /* sum since the last line */
+    int64_t window_steps, window_sequences, window_start_ns;
+    double n_sequences; /* after the warm-up of the throughput */
+    int64_t start_ns, measured_ns;
+};
+
+static struct status init_batches(struct example_batches *b, const struct finetune_data *data,
+                                  const struct finetune_options *o, int32_t pad_id)
+{
+    return example_batches_init(b, &data->source, o->train_batch_size, o->gradient_accumulation_steps,
+                                (uint64_t)o->seed, pad_id);
+}
+
+struct status finetune_train_limits(const struct finetune_data *data, const struct finetune_options *o,
+                                    struct batch_limits *limits)
+{
+    struct example_batches b;
+    TRY(init_batches(&b, data, o, 0));
+    *limits = example_batches_limits(&b);
+    example_batches_fini(&b);
+    return status_ok();
+}
+
+int64_t finetune_train_steps(const struct finetune_data *data, const struct finetune_options *o)
+{
+    int64_t per_epoch = (data->source.n + o->train_batch_size - 1) / o->train_batch_size;
+    return o->max_steps > 0 ? (int64_t)o->max_steps : per_epoch * (int64_t)o->num_train_epochs;
+}
+
+/* In the replaced script for questions the schedule's length counts examples, not features, so the last few steps run
+ * at rate 0 (docs/quirks.md). */
+static int64_t schedule_steps(const struct finetune_options *o, const struct finetune_data *data)
+{
+    if (o->max_steps > 0 || !data->counts_examples) {
+        return finetune_train_steps(data, o);
+    }
+    int64_t steps = data->n_examples / o->train_batch_size * (int64_t)o->num_train_epochs;
+    return steps < 1 ? 1 : steps;
+}
+
+static struct run_state state_of(const struct finetune_options *o, const struct trainer_config *config,
+                                 int64_t n_steps)
+{
+    return (struct run_state){
+        .phase = 1,
+        .seed = o->seed,
+        .dtype = precision_name(config->precision),
+        .optimizer = optimizer_name(config->optimizer.kind),
+        .max_seq_length = o->max_seq_length,
+        .max_predictions_per_seq = 0,
+        .train_batch_size = o->train_batch_size,
+        .gradient_accumulation_steps = o->gradient_accumulation_steps,
+        .max_steps = n_steps,
+        .learning_rate = o->learning_rate,
+        .warmup_proportion = o->warmup_proportion,
+    };
+}
+
+static struct status name_data(struct tuning *t)
+{
+    struct file_map m;
+    TRY(file_map_open(&m, t->options->train_file));
+    snprintf(t->data_id, sizeof t->data_id, "file %016llx", (unsigned long long)hash_fnv1a(m.data, m.n));
+    t->loop.state.data = t->data_id;
+    file_map_close(&m);
+    return status_ok();
+}
+
+static void log_step(struct tuning *t, double lr, const struct trainer_result *r)
+{
+    const struct finetune_options *o = t->options;
+    struct progress *progress = &t->log->progress;
+    if (r->skipped) {
+        metrics_skipped(t->log, t->loop.state.step, r);
+        return;
+    }
+    t->window_loss += trainer_result_loss(r);
+    t->window_steps++;
+    t->window_sequences += t->step.n_sequences;
+    bool at_line = t->loop.state.step % o->log_freq == 0 || t->loop.state.step == t->loop.last_step;
+    if (!at_line && !(progress->terminal && progress_due(progress))) {
+        return;
+    }
+    double loss = t->window_loss / (double)t->window_steps;
+    double done = (double)(t->loop.state.step - t->log->first_step + 1);
+    double seconds = clock_since_s(t->start_ns);
+    double rate = done * (double)o->train_batch_size / seconds;
+    struct progress_time left =
+        progress_time(seconds / done * (double)(t->loop.last_step - t->loop.state.step));
+    if (progress->terminal) {
+        progress_show(progress, "step %lld/%lld loss %.4f %.1f seq/s lr %.2e %s left",
+                      (long long)t->loop.state.step, (long long)t->loop.last_step, loss, rate, lr, left.text);
+    } else {
+        log_info("step %lld/%lld loss %.4f %.1f seq/s lr %.2e %s left", (long long)t->loop.state.step,
+                 (long long)t->loop.last_step, loss, rate, lr, left.text);
+    }
+    if (at_line) {
+        double window_s = clock_since_s(t->window_start_ns);
+        metrics_at(t->log, t->loop.state.step);
+        metrics_event(t->log, "step",
+                      json_pack("{s:I, s:f, s:f, s:f, s:f, s:f}", "step", (json_int_t)t->loop.state.step,
+                                "step_loss", loss, "learning_rate", lr, "grad_norm", r->grad_norm,
+                                "sequences_per_second", (double)t->window_sequences / window_s,
+                                "steps_per_second", (double)t->window_steps / window_s));
+        t->result->final_loss = loss;
+        t->window_start_ns = clock_ns();
+        t->window_loss = 0;
+        t->window_steps = t->window_sequences = 0;
+    }
+}
+
+static struct status next_batch(void *self, int64_t step, const struct batch_step **batch)
+{
+    struct tuning *t = self;
+    example_batches_step(&t->batches, step, &t->step);
+    *batch = &t->step;
+    return status_ok();
+}
+
+static void on_result(void *self, const struct batch_step *batch, double lr, const struct trainer_result *r)
+{
+    struct tuning *t = self;
+    t->result->n_skipped += r->skipped;
+    if (++t->result->n_steps > t->options->throughput_warmup_steps) {
+        t->n_sequences += (double)batch->n_sequences;
+    } else {
+        t->measured_ns = clock_ns();
+    }
+    log_step(t, lr, r);
+}
+
+static const struct loop_task fine_tuning = {.next_batch = next_batch, .on_result = on_result};
+
+static void start_log(struct tuning *t)
+{
+    const struct finetune_options *o = t->options;
+    struct metrics_start start = {
+        .task = t->data->task,
+        .drop_in = DROP_IN_FINETUNING,
+        .phase = 1,
+        .step = t->loop.state.step,
+        .global_step = t->loop.state.step,
+        .last_step = t->loop.last_step,
+        .steps_per_epoch = (double)example_batches_per_epoch(&t->batches),
+        .trainer = t->trainer,
+        .flags = o->flags,
+    };
+    metrics_start(t->log, &start);
+    metrics_event(t->log, "training",
+                  json_pack("{s:I, s:I, s:I, s:I}", t->data->unit, (json_int_t)t->data->n_examples,
+                            "features", (json_int_t)t->data->source.n, "micro_batch_size",
+                            (json_int_t)(o->train_batch_size / o->gradient_accumulation_steps), "steps",
+                            (json_int_t)t->loop.last_step));
+}
+
+static struct loop loop_of(struct tuning *t)
+{
+    const struct finetune_options *o = t->options;
+    int64_t n_steps = schedule_steps(o, t->data);
+    return (struct loop){
+        .task = &fine_tuning,
+        .self = t,
+        .trainer = t->trainer,
+        .log = t->log,
+        .directory = o->output_dir,
+        .data_flag = "--train_file",
+        .tokenizer = t->tokenizer,
+        .schedule = {SCHEDULE_LINEAR, o->learning_rate, o->warmup_proportion, 0, n_steps},
+        .state = state_of(o, &t->trainer->config, n_steps),
+        .last_step = finetune_train_steps(t->data, o),
+        .save_steps = o->num_steps_per_checkpoint,
+        .keep_last = FINETUNE_TRAIN_KEPT,
+        .resume_step = -1,
+        .resume = o->resume_from_checkpoint,
+        .allow_other_data = o->allow_other_data,
+        .saves = !o->skip_checkpoint,
+        .profile_options = &o->profile,
+    };
+}
+
+static struct status run(struct tuning *t)
+{
+    bool found;
+    TRY(name_data(t));
+    TRY(loop_restore(&t->loop, &found));
+    TRY(loop_open(&t->loop));
+    start_log(t);
+    t->start_ns = t->measured_ns = t->window_start_ns = clock_ns();
+    struct status s = loop_run(&t->loop);
+    progress_end(&t->log->progress);
+    t->result->seconds = clock_since_s(t->start_ns);
+    t->result->sequences_per_second = t->n_sequences / clock_since_s(t->measured_ns);
+    return s;
+}
+
+struct status finetune_train(struct trainer *trainer, const struct finetune_data *data,
+                             const struct tokenizer *tokenizer, const struct finetune_options *o,
+                             struct metrics *log, struct finetune_trained *result)
+{
+    *result = (struct finetune_trained){0};
+    struct tuning t = {
+        .trainer = trainer, .options = o, .tokenizer = tokenizer, .log = log, .result = result, .data = data};
+    TRY(init_batches(&t.batches, data, o, tokenizer->special[SPECIAL_PAD]));
+    t.loop = loop_of(&t);
+    struct status s = batch_step_init(&t.step, o->gradient_accumulation_steps, &trainer->config.model->layout,
+                                      example_batches_limits(&t.batches));
+    if (!failed(s)) {
+        s = run(&t);
+    }
+    loop_close(&t.loop);
+    batch_step_fini(&t.step);
+    example_batches_fini(&t.batches);
+    return s;
+}

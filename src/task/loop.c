@@ -1,0 +1,191 @@
+#include "task/loop.h"
+
+#include "core/log.h"
+#include "core/stop.h"
+#include "train/trainer_state.h"
+
+/* ---- resumption ---- */
+
+static struct status open_to_resume(const struct loop *l, struct checkpoint *c, bool *found)
+{
+    char path[CHECKPOINT_PATH_BYTES];
+    *c = (struct checkpoint){0};
+    if (l->resume_step < 0) {
+        return checkpoint_dir_open_newest(c, l->directory, found);
+    }
+    TRY(checkpoint_path(path, "%s/ckpt_%lld", l->directory, (long long)l->resume_step));
+    *found = file_is_directory(path);
+    return *found
+               ? checkpoint_open(c, path)
+               : status_error(STATUS_NO_CHECKPOINT,
+                              "there is no %s for --resume_step %lld; without that flag the newest is taken",
+                              path, (long long)l->resume_step);
+}
+
+/* Where the saved position stands in the run that was asked for. */
+static struct status take_position(struct loop *l, const struct run_state *saved, const char *path)
+{
+    TRY(run_state_check_data(saved, &l->state, l->allow_other_data, path, l->data_flag));
+    if (saved->phase != l->state.phase && l->task->begin_phase != NULL) {
+        return l->task->begin_phase(l->self, saved, path);
+    }
+    run_state_warn_differences(saved, &l->state);
+    l->state.step = saved->step;
+    l->state.global_step = saved->global_step;
+    l->state.n_skipped = saved->n_skipped;
+    return status_ok();
+}
+
+static struct status resume_from(struct loop *l, const struct checkpoint *c)
+{
+    struct run_state saved;
+    char phase[40] = "";
+    TRY(run_state_parse(&saved, c->state, c->path));
+    if (l->task->check_checkpoint != NULL) {
+        TRY(l->task->check_checkpoint(l->self, c));
+    }
+    TRY(take_position(l, &saved, c->path));
+    run_state_resume_scale(&saved, &l->trainer->loss_scale);
+    TRY(trainer_state_resume(l->trainer, c));
+    if (l->task->begin_phase != NULL) {
+        snprintf(phase, sizeof phase, "phase %lld, ", (long long)l->state.phase);
+    }
+    log_info("resumed from %s: %s%lld steps done", c->path, phase, (long long)l->state.step);
+    return status_ok();
+}
+
+struct status loop_restore(struct loop *l, bool *found)
+{
+    struct checkpoint c;
+    TRY(open_to_resume(l, &c, found));
+    struct status s = status_ok();
+    if (*found) {
+        s = l->resume
+                ? resume_from(l, &c)
+                : status_error(STATUS_USAGE,
+                               "%s already has checkpoints; add --resume_from_checkpoint to go on, or give "
+                               "another --output_dir",
+                               l->directory);
+    }
+    checkpoint_close(&c);
+    l->first_step = l->state.step;
+    return s;
+}
+
+/* ---- what is written ---- */
+
+struct status loop_open(struct loop *l)
+{
+    l->first_step = l->state.step;
+    l->save_run = (struct save_run){
+        .trainer = l->trainer,
+        .directory = l->directory,
+        .tokenizer = l->tokenizer,
+        .keep_last = l->keep_last,
+        .log = l->log,
+        .profile = &l->profile,
+    };
+    if (l->saves) {
+        TRY(save_run_init(&l->save_run));
+    }
+    TRY(profile_open(&l->profile, l->profile_options, l->directory, &l->trainer->x));
+    l->trainer->profile = &l->profile;
+    return status_ok();
+}
+
+void loop_close(struct loop *l)
+{
+    save_run_fini(&l->save_run);
+    profile_close(&l->profile);
+    if (l->trainer != NULL) {
+        l->trainer->profile = NULL;
+    }
+}
+
+/* With `wait` its failure is the run's; else it goes on in the background. */
+static struct status save(struct loop *l, bool wait)
+{
+    if (!l->saves) {
+        return status_ok();
+    }
+    bool phase_end = l->saves_at_end && l->state.step == l->state.max_steps;
+    profile_phase(&l->profile, "save");
+    save_run_begin(&l->save_run, run_state_to_json(&l->state), l->state.global_step, phase_end);
+    struct status s = wait ? save_run_finish(&l->save_run) : status_ok();
+    profile_phase(&l->profile, NULL);
+    return s;
+}
+
+/* ---- steps ---- */
+
+/* Data that cannot be read ends the run, but what it has learnt is saved, if the task lets it. */
+static struct status next_batch(struct loop *l, const struct batch_step **batch)
+{
+    struct status s = l->task->next_batch(l->self, l->state.step + 1, batch);
+    if (failed(s) && l->task->before_save != NULL) {
+        TRY(l->task->before_save(l->self, true, false));
+    }
+    if (failed(s) && l->state.step > l->first_step) {
+        struct status saved = save(l, true);
+        s = failed(saved) ? status_context(s, "%s; and then", saved.message) : s;
+    }
+    return s;
+}
+
+static struct status one_step(struct loop *l)
+{
+    const struct batch_step *batch;
+    struct trainer_result result;
+    profile_micro_step(&l->profile);
+    profile_phase(&l->profile, "batch");
+    TRY(next_batch(l, &batch));
+    l->state.step++;
+    l->state.global_step++;
+    int64_t scheduled = l->state.step < l->schedule.n_steps ? l->state.step : l->schedule.n_steps;
+    double lr = schedule_rate(&l->schedule, scheduled);
+    TRY(trainer_step(l->trainer, batch, l->state.global_step, l->state.step - l->state.n_skipped, lr,
+                     l->mean_of_micro_batches, &result));
+    run_state_keep_scale(&l->state, &l->trainer->loss_scale, &result);
+    profile_phase(&l->profile, NULL);
+    l->task->on_result(l->self, batch, lr, &result);
+    save_run_tell(&l->save_run);
+    return status_ok();
+}
+
+static bool is_every(int64_t step, int64_t interval)
+{
+    return interval > 0 && step % interval == 0;
+}
+
+/* What the end of a step asks for beside the next one. */
+static struct status end_step(struct loop *l, bool stopping)
+{
+    bool last = l->state.step == l->last_step;
+    bool due = (last && l->saves_at_end) || is_every(l->state.step, l->save_steps);
+    if (l->task->before_save != NULL) {
+        TRY(l->task->before_save(l->self, due, stopping));
+    }
+    if (l->task->evaluate != NULL && (last || is_every(l->state.step, l->eval_steps))) {
+        TRY(l->task->evaluate(l->self));
+    }
+    return due || stopping ? save(l, (last && l->saves_at_end) || stopping) : status_ok();
+}
+
+struct status loop_run(struct loop *l)
+{
+    bool stopping = false;
+    stop_begin_work();
+    while (l->state.step < l->last_step && !stopping) {
+        TRY(one_step(l));
+        stopping = stop_requested();
+        TRY(end_step(l, stopping));
+    }
+    save_run_finish(&l->save_run); /* what it says was told; only a save that ends the run is its failure */
+    profile_close(&l->profile);
+    return stopping && l->state.step < l->last_step
+               ? status_error(STATUS_PREEMPTED,
+                              "stopped by a signal after step %lld; the same command with "
+                              "--resume_from_checkpoint goes on",
+                              (long long)l->state.step)
+               : status_ok();
+}

@@ -1,0 +1,55 @@
+#include "task/plateau.h"
+
+#include "core/log.h"
+
+/* Small models on small batches left it after 3,000 to 4,500 steps (docs/expected_losses.md); four times that
+ * is long. */
+enum { USUAL_FROM = 3000, USUAL_TO = 4500, LONG = 4 * USUAL_TO };
+
+static enum plateau_stage next_stage(enum plateau_stage stage, int64_t step, double loss, double floor)
+{
+    if (loss < 0.9 * floor) {
+        return PLATEAU_BEHIND;
+    }
+    if (step >= LONG || stage == PLATEAU_LONG) {
+        return PLATEAU_LONG;
+    }
+    return loss < 1.1 * floor || stage == PLATEAU_ON ? PLATEAU_ON : PLATEAU_UNKNOWN;
+}
+
+void plateau_watch(struct plateau *p, int64_t step, const struct trainer_result *heldout,
+                   const struct unigram *unigram)
+{
+    enum plateau_stage before = p->stage;
+    double loss = trainer_result_mean(heldout, "mlm_loss"), floor = unigram->mlm_loss;
+    p->stage = next_stage(before, step, loss, floor);
+    if (p->stage == before) {
+        return;
+    }
+    switch (p->stage) {
+    case PLATEAU_ON:
+        log_info("held-out mlm loss %.2f is about that of word frequencies alone (%.2f): the model knows "
+                 "which words are "
+                 "frequent, not yet what surrounds them. This is normal at first and ends suddenly, for "
+                 "small models after "
+                 "%d to %d steps; shorter sequences, more steps of smaller batches and a higher rate end it "
+                 "sooner",
+                 loss, floor, USUAL_FROM, USUAL_TO);
+        break;
+    case PLATEAU_LONG:
+        log_warning(
+            "held-out mlm loss %.2f is still that of word frequencies alone (%.2f) after %lld steps, which "
+            "is "
+            "longer than usual: look at --learning_rate (too low, or so high that grad_norm is always "
+            "clipped), "
+            "at the batch (very large ones take as many steps), and at what `kiln prepare` said of the text",
+            loss, floor, (long long)step);
+        break;
+    case PLATEAU_BEHIND:
+        if (before != PLATEAU_UNKNOWN) {
+            log_info("held-out mlm loss %.2f: the plateau of word frequencies (%.2f) is behind", loss, floor);
+        }
+        break;
+    case PLATEAU_UNKNOWN: break;
+    }
+}

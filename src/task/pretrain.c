@@ -1,0 +1,510 @@
+#include "task/pretrain.h"
+
+#include "core/clock.h"
+#include "core/log.h"
+#include "data/prefetch.h"
+#include "dev/host_memory.h"
+#include "ops/backend.h"
+#include "nn/bert_model.h"
+#include "task/loop.h"
+#include "train/memory_fit.h"
+#include "report/metrics.h"
+#include "task/plateau.h"
+#include "task/pretrain_inputs.h"
+#include "task/run_outputs.h"
+#include "watch/run_watch.h"
+#include "core/stop.h"
+#include "train/trainer_state.h"
+
+#include <stdio.h>
+#include <string.h>
+
+/* Everything a run holds, so that one function gives it all back. */
+struct run {
+    const struct pretrain_options *options;
+    struct pretrain_inputs in;
+    struct bert_model bert;
+    struct backend backend;
+    struct precision precision;
+    struct run_watch watch;
+    struct loop loop;
+    struct trainer trainer;
+    struct evaluation evaluation;
+    struct plateau plateau;
+    struct prefetch prefetch;
+    struct store_check check;
+    struct metrics metrics;
+    struct dir_lock lock;
+    int64_t start_ns;
+    size_t taken_bytes; /* of the host's memory before the model's is allocated */
+    bool prefetching;
+};
+
+static struct schedule schedule_of(const struct pretrain_options *o)
+{
+    return (struct schedule){
+        .kind = strcmp(o->schedule, "poly") == 0     ? SCHEDULE_POLY
+                : strcmp(o->schedule, "linear") == 0 ? SCHEDULE_LINEAR
+                                                     : SCHEDULE_CONSTANT,
+        .base = o->learning_rate,
+        .warmup = o->warmup_proportion,
+        .degree = o->scheduler_degree,
+        .n_steps = o->max_steps,
+    };
+}
+
+/* By default the root of the number of layers, rounded up, which keeps the fewest activations. */
+static int64_t recomputed_layers(const struct pretrain_options *o, const struct bert_config *model)
+{
+    if (o->checkpoint_activations_interval > 0) {
+        return o->checkpoint_activations_interval;
+    }
+    int64_t n = 1;
+    while (n * n < model->num_hidden_layers) {
+        n++;
+    }
+    return n;
+}
+
+static struct trainer_config trainer_config_of(struct run *r)
+{
+    const struct pretrain_options *o = r->options;
+    r->bert = bert_model(&r->in.model, BERT_TASK_PRETRAINING);
+    struct optimizer optimizer =
+        optimizer_defaults(strcmp(o->optimizer, "lamb") == 0 ? OPTIMIZER_LAMB : OPTIMIZER_ADAMW);
+    optimizer.weight_decay = o->weight_decay;
+    optimizer.max_grad_norm = o->max_grad_norm;
+    optimizer.beta1 = o->beta1;
+    optimizer.beta2 = o->beta2;
+    optimizer.eps = o->eps;
+    return (struct trainer_config){
+        .model = &r->bert.model,
+        .device = r->backend.device,
+        .ops = r->backend.ops,
+        .precision = r->precision,
+        .loss_scale = o->loss_scale,
+        .first_loss_scale = o->init_loss_scale,
+        .optimizer = optimizer,
+        .limits = r->in.limits,
+        .training = true,
+        .saving = !o->skip_checkpoint,
+        .recompute = o->checkpoint_activations ? recomputed_layers(o, &r->in.model) : 0,
+        .seed = (uint64_t)o->seed,
+    };
+}
+
+static struct run_state state_of(const struct pretrain_options *o, struct precision precision)
+{
+    return (struct run_state){
+        .phase = o->phase2 ? 2 : 1,
+        .global_step = o->phase2 ? o->phase1_end_step : 0,
+        .seed = o->seed,
+        .dtype = precision_name(precision),
+        .optimizer = o->optimizer,
+        .max_seq_length = o->max_seq_length,
+        .max_predictions_per_seq = o->max_predictions_per_seq,
+        .train_batch_size = o->train_batch_size,
+        .gradient_accumulation_steps = o->gradient_accumulation_steps,
+        .max_steps = o->max_steps,
+        .learning_rate = o->learning_rate,
+        .warmup_proportion = o->warmup_proportion,
+    };
+}
+
+static struct status check_options(const struct pretrain_options *o)
+{
+    if (o->phase2 && o->phase1_end_step < 1) {
+        return status_error(STATUS_USAGE,
+                            "--phase2 wants --phase1_end_step, the last step of phase 1, at least 1");
+    }
+    if (o->phase2 && !o->resume_from_checkpoint && o->init_checkpoint == NULL) {
+        return status_error(STATUS_USAGE, "--phase2 goes on from phase 1: add --resume_from_checkpoint, or "
+                                          "--init_checkpoint with the model to start from");
+    }
+    TRY(profile_check(&o->profile));
+    if (o->masked_lm_prob <= 0) {
+        return status_error(STATUS_USAGE, "--masked_lm_prob must be above 0");
+    }
+    return o->dry_run ? status_ok() : run_outputs_check(o->output_dir);
+}
+
+/* In-phase step after which this run ends. */
+static int64_t last_step(const struct pretrain_options *o)
+{
+    return o->steps_this_run < 0 || o->steps_this_run > o->max_steps ? o->max_steps : o->steps_this_run;
+}
+
+static double mib(size_t bytes)
+{
+    return (double)bytes / 0x1p20;
+}
+
+/* What is going to happen, before it does. */
+static void announce(const struct run *r, const struct trainer_plan *p)
+{
+    const struct pretrain_options *o = r->options;
+    const struct bert_config *m = &r->in.model;
+    double step_flops = p->micro_flops * (double)r->in.train.source.n_micro;
+    log_info("model: %lld layers x %lld, %lld heads, feed-forward %lld, vocabulary %lld: %.2f M parameters, "
+             "%s, %s",
+             (long long)m->num_hidden_layers, (long long)m->hidden_size, (long long)m->num_attention_heads,
+             (long long)m->intermediate_size, (long long)m->vocab_size, (double)p->n_params / 1e6,
+             r->loop.state.dtype, o->optimizer);
+    pretrain_inputs_announce(&r->in, o);
+    log_info(
+        "memory: weights %.1f + gradients %.1f + moments %.1f + activations %.1f + workspace %.1f + saving "
+        "%.1f + libraries %.1f = %.1f MiB",
+        mib(p->weight_bytes), mib(p->gradient_bytes), mib(p->optimizer_bytes), mib(p->activation_bytes),
+        mib(p->workspace_bytes), mib(p->saving_bytes), mib(p->library_bytes), mib(p->total_bytes));
+    log_info("work: phase %lld, %lld steps, at most %.3g GFLOP a step, %.3g TFLOP in all",
+             (long long)r->loop.state.phase, (long long)o->max_steps, step_flops / 1e9,
+             step_flops * (double)o->max_steps / 1e12);
+}
+
+/* Weights belong to this run only if architecture and vocabulary are the same. */
+static struct status check_same_model(const struct run *r, const struct bert_config *config,
+                                      uint64_t vocab_hash, const char *path)
+{
+    TRY(status_context(bert_config_same_architecture(config, &r->in.model),
+                       "%s has another architecture than --config_file", path));
+    return pretrain_inputs_check_vocab(&r->in, vocab_hash, path);
+}
+
+static struct status check_checkpoint(void *self, const struct checkpoint *c)
+{
+    struct bert_config saved;
+    TRY(bert_config_parse(&saved, c->config, c->path));
+    return check_same_model(self, &saved, c->manifest.vocab_hash, c->path);
+}
+
+/* Phase 2 begins where phase 1 ended, at a step 0 of its own. */
+static struct status begin_phase(void *self, const struct run_state *saved, const char *path)
+{
+    const struct pretrain_options *o = ((const struct run *)self)->options;
+    if (saved->phase > 1) {
+        return status_error(STATUS_USAGE, "%s is a checkpoint of phase 2; add --phase2 to go on from it",
+                            path);
+    }
+    if (saved->global_step != o->phase1_end_step) {
+        return status_error(
+            STATUS_USAGE,
+            "%s is at step %lld of phase 1, but --phase1_end_step is %lld; finish phase 1 first, or "
+            "pass --phase1_end_step=%lld",
+            path, (long long)saved->global_step, (long long)o->phase1_end_step,
+            (long long)saved->global_step);
+    }
+    return status_ok();
+}
+
+/* Weights of any model directory; heads that it lacks are new. */
+static struct status start_from_model(struct run *r, const char *path)
+{
+    struct model_dir m;
+    struct load_report report;
+    TRY(model_dir_open(&m, path));
+    struct status s = check_same_model(r, &m.config, m.tokenizer.hash, path);
+    if (!failed(s)) {
+        unsigned may_be_new = 1U << NAMES_POOLER | 1U << NAMES_MLM | 1U << NAMES_NSP;
+        s = trainer_state_load(&r->trainer, &m, BERT_TASK_PRETRAINING, may_be_new, &report);
+    }
+    if (!failed(s)) {
+        load_report_print(&report, path);
+    }
+    model_dir_close(&m);
+    return s;
+}
+
+/* Weights and position to start from: the newest checkpoint, a given model, or nothing. */
+static struct status restore(struct run *r)
+{
+    const struct pretrain_options *o = r->options;
+    bool found;
+    TRY(loop_restore(&r->loop, &found));
+    if (found) {
+        return status_ok();
+    }
+    if (o->init_checkpoint != NULL) {
+        return start_from_model(r, o->init_checkpoint);
+    }
+    if (o->phase2) {
+        return status_error(STATUS_NO_CHECKPOINT, "--phase2 goes on from phase 1, but %s has no checkpoint",
+                            o->output_dir);
+    }
+    if (o->resume_from_checkpoint) {
+        log_info("%s has no checkpoint yet: starting from the beginning", o->output_dir);
+    }
+    return status_ok();
+}
+
+static struct status evaluate(void *self)
+{
+    struct run *r = self;
+    struct trainer_result result;
+    if (r->evaluation.batches.n_micro == 0) {
+        return status_ok();
+    }
+    profile_phase(&r->loop.profile, "evaluation");
+    TRY(evaluation_run(&r->evaluation, &r->trainer, &result));
+    profile_phase(&r->loop.profile, NULL);
+    metrics_evaluation(&r->metrics, r->loop.state.step, &result, &r->evaluation.unigram);
+    plateau_watch(&r->plateau, r->loop.state.step, &result, &r->evaluation.unigram);
+    return status_ok();
+}
+
+static struct status next_batch(void *self, int64_t step, const struct batch_step **batch)
+{
+    (void)step; /* they come in order */
+    return prefetch_next(&((struct run *)self)->prefetch, batch);
+}
+
+static void on_result(void *self, const struct batch_step *batch, double lr,
+                      const struct trainer_result *result)
+{
+    struct run *r = self;
+    metrics_step(&r->metrics, r->loop.state.step, batch, lr, result);
+}
+
+/* What was learnt from damaged data is not saved.  But who is asked to leave does not wait for the checks: should the data
+ * be damaged, the run that goes on says so, and the checkpoints of before are still there. */
+static struct status before_save(void *self, bool due, bool stopping)
+{
+    struct run *r = self;
+    TRY(store_check_take(&r->check, due && !stopping));
+    bool pending = store_check_is_pending(&r->check),
+         saves = (due || stopping) && !r->options->skip_checkpoint;
+    r->loop.save_run.keep_last = pending ? 0 : r->options->keep_checkpoints;
+    if (pending && saves) {
+        log_warning(
+            "ckpt_%lld is saved before the checksums of the data are known to hold: the run that goes on "
+            "checks them, and older checkpoints are kept",
+            (long long)r->loop.state.global_step);
+    }
+    return status_ok();
+}
+
+static const struct loop_task pretraining = {.next_batch = next_batch,
+                                             .on_result = on_result,
+                                             .evaluate = evaluate,
+                                             .before_save = before_save,
+                                             .check_checkpoint = check_checkpoint,
+                                             .begin_phase = begin_phase};
+
+/* Its data is known once the inputs are open. */
+static struct loop loop_of(struct run *r)
+{
+    const struct pretrain_options *o = r->options;
+    return (struct loop){
+        .task = &pretraining,
+        .self = r,
+        .trainer = &r->trainer,
+        .log = &r->metrics,
+        .directory = o->output_dir,
+        .data_flag = "--input_dir",
+        .tokenizer = &r->in.tokenizer,
+        .schedule = schedule_of(o),
+        .state = state_of(o, r->precision),
+        .last_step = last_step(o),
+        .save_steps = o->num_steps_per_checkpoint,
+        .eval_steps = o->eval_steps,
+        .keep_last = o->keep_checkpoints,
+        .resume_step = o->resume_step,
+        .resume = o->resume_from_checkpoint,
+        .allow_other_data = o->allow_other_data,
+        .saves = !o->skip_checkpoint,
+        .saves_at_end = true,
+        .mean_of_micro_batches = strcmp(o->loss_norm, "micro") == 0,
+        .profile_options = &o->profile,
+    };
+}
+
+static struct status train(struct run *r)
+{
+    struct loop *l = &r->loop;
+    TRY(prefetch_open(&r->prefetch, &r->in.train.source, l->state.step + 1, l->last_step));
+    r->prefetching = true;
+    struct status s = loop_run(l);
+    if (!failed(s) || s.code == STATUS_PREEMPTED) {
+        metrics_summary(&r->metrics, l->state.step);
+    }
+    return s;
+}
+
+/* Lets the process's peak of resident memory count from now: what a checkpoint took while it was read is not
+ * training's (proc(5), clear_refs). */
+static void reset_peak_memory(void)
+{
+    FILE *f = fopen("/proc/self/clear_refs", "w");
+    if (f != NULL) {
+        fputs("5", f);
+        fclose(f);
+    }
+}
+
+/* The process's peak of resident memory, mapped files and files held in shared memory left out, in bytes; 0 if the system does not tell. */
+static size_t peak_memory(void)
+{
+    FILE *f = fopen("/proc/self/status", "r");
+    char line[128];
+    unsigned long long peak = 0, file_backed = 0, shared = 0;
+    while (f != NULL && fgets(line, sizeof line, f) != NULL) {
+        sscanf(line, "VmHWM: %llu kB", &peak);
+        sscanf(line, "RssFile: %llu kB", &file_backed);
+        sscanf(line, "RssShmem: %llu kB", &shared);
+    }
+    if (f != NULL) {
+        fclose(f);
+    }
+    return (size_t)(peak > file_backed + shared ? peak - file_backed - shared : 0) * 1024;
+}
+
+/* What the run has taken of the memory that it computes in, beside what was planned. */
+static void announce_peak(const struct run *r, size_t free_before)
+{
+    const struct device *d = r->backend.device;
+    const struct trainer_plan *p = &r->trainer.plan;
+    if (d->is_host) {
+        log_info("memory: peak %.1f MiB, planned %.1f MiB", mib(peak_memory()),
+                 mib(p->total_bytes + r->taken_bytes));
+        return;
+    }
+    size_t left = d->free_bytes();
+    log_info("memory: %s took %.1f MiB, planned %.1f MiB", d->name,
+             mib(free_before > left ? free_before - left : 0), mib(memory_fit_device_bytes(p, d)));
+}
+
+static struct status open_logs(struct run *r)
+{
+    const struct pretrain_options *o = r->options;
+    struct metrics_options logs = {
+        .directory = o->output_dir,
+        .dllogger_file = o->json_summary,
+        .tensorboard = o->enable_tensorboard_logging,
+        .progress = !o->disable_progress_bar,
+        .log_every = o->log_freq,
+        .process_start_ns = r->start_ns,
+    };
+    struct metrics_start start = {
+        .task = "pre-training",
+        .drop_in = DROP_IN_PRETRAINING,
+        .phase = (int)r->loop.state.phase,
+        .step = r->loop.state.step,
+        .global_step = r->loop.state.global_step,
+        .last_step = r->loop.last_step,
+        .steps_per_epoch = pretrain_inputs_steps_per_epoch(&r->in, o),
+        .trainer = &r->trainer,
+        .flags = o->flags,
+    };
+    TRY(metrics_open(&r->metrics, &logs));
+    metrics_start(&r->metrics, &start);
+    return status_ok();
+}
+
+static struct memory_cut memory_cut_of(const struct run *r)
+{
+    const struct pretrain_options *o = r->options;
+    return (struct memory_cut){.flag = "--train_batch_size",
+                               .batch_size = o->train_batch_size,
+                               .n_micro = o->gradient_accumulation_steps,
+                               .can_cut = true,
+                               .recompute =
+                                   o->checkpoint_activations ? 0 : recomputed_layers(o, &r->in.model)};
+}
+
+/* A run that goes on has checkpoints there already, one of which makes room for each new one. */
+static struct status open_outputs(struct run *r, const struct trainer_plan *plan)
+{
+    const struct pretrain_options *o = r->options;
+    int64_t last = last_step(o), interval = o->num_steps_per_checkpoint;
+    int64_t n_saves = interval == 0 ? 1 : (last + interval - 1) / interval;
+    n_saves = o->skip_checkpoint ? 0 : o->resume_from_checkpoint ? 1 : n_saves;
+    struct run_outputs outputs = {
+        .directory = o->output_dir,
+        .json_summary = o->json_summary,
+        .migration_log = o->migration_log,
+        .trace_dir = o->profile.enabled ? o->profile.directory : NULL,
+        .bytes = run_outputs_checkpoint_bytes(n_saves, o->keep_checkpoints, plan->saving_bytes),
+    };
+    return run_outputs_open(&outputs, &r->lock);
+}
+
+static struct status run_phase(struct run *r, const struct trainer_plan *plan)
+{
+    const struct pretrain_options *o = r->options;
+    TRY(open_outputs(r, plan));
+    TRY(run_watch_open(&r->watch, &r->backend, "pretrain", o->migration_log, o->sync_ops));
+    struct trainer_config config = trainer_config_of(r);
+    TRY(checkpoint_dir_clean(o->output_dir));
+    size_t free_before = config.device->free_bytes();
+    r->taken_bytes = host_memory_taken();
+    TRY(trainer_init(&r->trainer, &config));
+    exec_keep_in(&r->trainer.x, o->output_dir);
+    TRY(restore(r));
+    if (r->loop.state.step >= r->loop.last_step) {
+        log_info("phase %lld is complete: %lld of %lld steps done", (long long)r->loop.state.phase,
+                 (long long)r->loop.state.step, (long long)r->loop.last_step);
+        return status_ok();
+    }
+    TRY(pretrain_inputs_add_checks(&r->in, o, &r->check));
+    TRY(store_check_begin(&r->check, o->output_dir));
+    if (r->in.heldout.source.self != NULL) {
+        TRY(evaluation_init(&r->evaluation, &r->in.heldout.source, o->eval_samples, &r->in.train.source,
+                            r->in.model.vocab_size));
+        pretrain_inputs_close_heldout(&r->in);
+    }
+    TRY(stop_before_work());
+    TRY(open_logs(r));
+    TRY(loop_open(&r->loop));
+    reset_peak_memory();
+    TRY(stop_before_work());
+    TRY(train(r));
+    announce_peak(r, free_before);
+    return status_ok();
+}
+
+/* What goes wrong with damaged data, such as a word that is none, is told as what it comes from. */
+static struct status find_cause(struct run *r, struct status s)
+{
+    if (s.code == STATUS_DATA || s.code == STATUS_NUMERIC) {
+        TRY(store_check_take(&r->check, true));
+    }
+    return s;
+}
+
+static void close_run(struct run *r)
+{
+    if (r->prefetching) {
+        prefetch_close(&r->prefetch);
+    }
+    loop_close(&r->loop);
+    metrics_close(&r->metrics);
+    evaluation_fini(&r->evaluation);
+    trainer_fini(&r->trainer);
+    store_check_close(&r->check);
+    pretrain_inputs_close(&r->in);
+    dir_lock_release(&r->lock);
+}
+
+struct status pretrain_run(const struct pretrain_options *o)
+{
+    struct run r = {.options = o, .lock = {.fd = -1}, .start_ns = clock_ns()};
+    stop_install();
+    TRY(check_options(o));
+    TRY(backend_find(&r.backend, o->device));
+    TRY(precision_find(&r.precision, &o->precision, r.backend.device));
+    r.loop = loop_of(&r);
+    TRY(stop_explain(pretrain_inputs_open(&r.in, o)));
+    r.loop.state.data = r.in.data_id;
+    struct trainer_plan plan;
+    struct trainer_config config = trainer_config_of(&r);
+    struct status s = trainer_plan(&plan, &config);
+    if (!failed(s)) {
+        announce(&r, &plan);
+        s = memory_fit_require(&config, &plan, memory_cut_of(&r), o->dry_run);
+    }
+    if (!failed(s) && !o->dry_run) {
+        s = stop_explain(find_cause(&r, run_phase(&r, &plan)));
+    }
+    close_run(&r);
+    run_watch_close(&r.watch, s);
+    return s;
+}

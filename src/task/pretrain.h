@@ -1,0 +1,53 @@
+/* pretrain: `kiln pretrain` without its command line: masked language modelling and next-sentence prediction
+ * over a token store, in two phases, with held-out evaluation, checkpoints and exact resumption. */
+#ifndef KILN_TASK_PRETRAIN_H
+#define KILN_TASK_PRETRAIN_H
+
+#include "core/json.h"
+#include "dev/precision.h"
+#include "watch/profile.h"
+
+#include <stdint.h>
+
+/* The flags of the command, by the names of the script that it replaces. */
+struct pretrain_options {
+    const char *input_dir;      /* made by `kiln prepare`, or with .hdf5 files of the replaced scripts */
+    const char *eval_input_dir; /* the same, to measure on; NULL: what input_dir has of it */
+    const char *vocab_file;     /* NULL: that of input_dir */
+    bool enable_packed_data_mode;
+    const char *config_file;
+    const char *output_dir;
+    const char *init_checkpoint; /* weights to start from; NULL: fresh ones */
+    const char *optimizer;       /* "lamb" or "adamw" */
+    const char *device;          /* "auto", "cpu" or "cuda" */
+    const char *loss_norm;       /* "global" or "micro" */
+    const char *schedule;        /* "poly", "linear" or "constant" */
+    int64_t max_seq_length, max_predictions_per_seq;
+    int64_t train_batch_size, gradient_accumulation_steps;
+    int64_t max_steps, steps_this_run; /* steps_this_run -1: max_steps */
+    int64_t phase1_end_step, resume_step;
+    int64_t num_steps_per_checkpoint, keep_checkpoints;
+    int64_t eval_steps, eval_samples;
+    int64_t log_freq, seed;
+    int64_t checkpoint_activations_interval; /* layers of a chunk; 0: the root of their number */
+    double loss_scale, init_loss_scale;      /* fp16 only: trainer_config's */
+    double learning_rate, warmup_proportion, scheduler_degree, weight_decay, max_grad_norm;
+    double beta1, beta2, eps;
+    double masked_lm_prob, short_seq_prob;
+    bool checkpoint_activations;
+    struct profile_options profile;
+    struct precision_flags precision;
+    bool phase2, resume_from_checkpoint, skip_checkpoint, disable_progress_bar, dry_run;
+    bool allow_other_data; /* resume although --input_dir holds other data than before */
+    bool enable_tensorboard_logging;
+    const char *json_summary;  /* dllogger's file; NULL: none */
+    const char *migration_log; /* which kernel served each op (watch/migration_log.h); NULL: none */
+    bool sync_ops;             /* wait after every op, so that a device's error is named with it */
+    const json_t *flags;       /* all of these by name, for the logs; may be NULL */
+};
+
+/* STATUS_OK at the end of the phase or of steps_this_run; STATUS_PREEMPTED after a signal, with the state
+ * saved; STATUS_NUMERIC names the first tensor that is not finite. */
+struct status pretrain_run(const struct pretrain_options *o);
+
+#endif

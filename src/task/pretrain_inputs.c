@@ -1,0 +1,351 @@
+#include "task/pretrain_inputs.h"
+
+#include "core/hash.h"
+#include "core/log.h"
+#include "data/bert_records.h"
+#include "text/tokenizer_open.h"
+#include "model/checkpoint.h"
+
+#include <string.h>
+
+/* The hash of a vocabulary that is not known: of a file without a byte, which is what checkpoints then have.
+ */
+static uint64_t unknown_vocab(void)
+{
+    return hash_fnv1a("", 0);
+}
+
+/* The model's vocabulary is the file's; a configuration that gives another size is for another file. */
+static struct status check_model(struct pretrain_inputs *in, const struct pretrain_options *o)
+{
+    if (in->tokenizer.n == 0 && in->model.vocab_size == 0) {
+        return status_error(STATUS_USAGE,
+                            "neither %s says \"vocab_size\" nor is there a vocab.txt in or beside %s; give "
+                            "--vocab_file",
+                            o->config_file, o->input_dir);
+    }
+    if (in->model.vocab_size == 0) {
+        in->model.vocab_size = in->tokenizer.n;
+    }
+    if (in->tokenizer.n > 0 && in->model.vocab_size != in->tokenizer.n) {
+        return status_error(
+            STATUS_DATA,
+            "%s says \"vocab_size\" %lld, but the vocabulary has %d pieces; leave \"vocab_size\" out or "
+            "use the vocabulary that the configuration was made for",
+            o->config_file, (long long)in->model.vocab_size, in->tokenizer.n);
+    }
+    return status_ok();
+}
+
+static struct status read_model(struct pretrain_inputs *in, const struct pretrain_options *o)
+{
+    json_t *object;
+    TRY(json_read_object(&object, o->config_file));
+    struct status s = bert_config_parse(&in->model, object, o->config_file);
+    json_decref(object);
+    return failed(s) ? s : check_model(in, o);
+}
+
+/* --vocab_file, or vocab.txt in --input_dir or beside it, where `kiln prepare` puts that of shards. */
+static struct status find_vocab(struct pretrain_inputs *in, const struct pretrain_options *o, bool is_shards)
+{
+    char path[FILE_PATH_BYTES];
+    bool found;
+    if (o->vocab_file != NULL) {
+        return tokenizer_open_beside(&in->tokenizer, o->vocab_file);
+    }
+    TRY(tokenizer_open_find(path, &found, in->train_dir));
+    if (!is_shards) {
+        return status_context(tokenizer_open_beside(&in->tokenizer, path),
+                              "--input_dir wants a directory made by `kiln prepare` "
+                              "(of HDF5 files that of training/ and test/, or one of "
+                              "the two), or one with .hdf5 files");
+    }
+    if (!found) {
+        char parent[CHECKPOINT_PATH_BYTES];
+        TRY(checkpoint_path(parent, "%s/..", in->train_dir));
+        TRY(tokenizer_open_find(path, &found, parent));
+    }
+    if (found) {
+        log_info("vocabulary: %s", path);
+        return tokenizer_open_beside(&in->tokenizer, path);
+    }
+    tokenizer_open_unknown(&in->tokenizer);
+    log_warning(
+        "there is no vocab.txt in or beside %s: checkpoints will have an empty one, which `kiln fill`, "
+        "`kiln squad` and others refuse; --vocab_file gives it, now or when the run is resumed",
+        o->input_dir);
+    return status_ok();
+}
+
+/* Phase 2 draws other pairs and masks than phase 1; --seed is below 2^31, so no two seeds meet. */
+static uint64_t data_seed(const struct pretrain_options *o)
+{
+    const uint64_t phase2 = UINT64_C(1) << 31;
+    return (uint64_t)o->seed + (o->phase2 ? phase2 : 0);
+}
+
+/* Samples of a store are as long as those that are trained on, whatever the flags say. */
+static struct status open_loader(struct pretrain_data *d, const struct pretrain_inputs *in,
+                                 const struct pretrain_options *o)
+{
+    const struct shard_shape *shards = &in->train.shards.shape;
+    bool flags_rule = shards->seq_length == 0;
+    struct bert_loader_config config = {
+        .store = &d->store.index,
+        .seed = data_seed(o),
+        .max_seq_length = flags_rule ? o->max_seq_length : shards->seq_length,
+        .max_predictions_per_seq =
+            flags_rule ? o->max_predictions_per_seq
+                       : shards->n_predictions - (shards->packed ? BERT_RECORDS_MAX_PACKED : 0),
+        .train_batch_size = o->train_batch_size,
+        .gradient_accumulation_steps = o->gradient_accumulation_steps,
+        .masked_lm_prob = o->masked_lm_prob,
+        .short_seq_prob = o->short_seq_prob,
+    };
+    TRY(bert_loader_set_tokens(&config, &in->tokenizer));
+    TRY(bert_loader_open(&d->loader, config));
+    d->source = bert_loader_source(&d->loader);
+    return status_ok();
+}
+
+static struct status open_store(struct pretrain_data *d, const char *directory, const char *name,
+                                const struct pretrain_inputs *in, const struct pretrain_options *o)
+{
+    char path[CHECKPOINT_PATH_BYTES];
+    TRY(checkpoint_path(path, "%s/%s", directory, name));
+    TRY(token_store_open(&d->store, path));
+    TRY(token_store_check_vocab(&d->store, path, in->tokenizer.hash, in->tokenizer.n));
+    return status_context(open_loader(d, in, o), "%s", path);
+}
+
+static struct status open_shards(struct pretrain_data *d, const char *directory, const char *word,
+                                 const struct pretrain_inputs *in, const struct pretrain_options *o)
+{
+    TRY(tokenizer_require(&in->tokenizer, 1U << SPECIAL_PAD, "a batch of sequences"));
+    TRY(shard_loader_open(&d->shards, (struct shard_loader_config){
+                                          .directory = directory,
+                                          .word = word,
+                                          .vocab_size = in->model.vocab_size,
+                                          .pad_id = in->tokenizer.special[SPECIAL_PAD],
+                                          .seed = data_seed(o),
+                                          .train_batch_size = o->train_batch_size,
+                                          .gradient_accumulation_steps = o->gradient_accumulation_steps,
+                                          .allow_packed = o->enable_packed_data_mode,
+                                      }));
+    d->source = shard_loader_source(&d->shards);
+    return status_ok();
+}
+
+/* The test shards beside the training shards: in their directory if names tell them apart, or in its neighbour. */
+static struct status open_test_shards(struct pretrain_inputs *in, const struct pretrain_options *o)
+{
+    struct shard_list tests;
+    TRY(shard_directory_list(&tests, in->train_dir, "test"));
+    bool told_apart = tests.named && in->train.shards.files.named;
+    shard_list_fini(&tests);
+    if (told_apart) {
+        return open_shards(&in->heldout, in->train_dir, "test", in, o);
+    }
+    return shard_directory_find_test(in->heldout_dir, in->train_dir)
+               ? open_shards(&in->heldout, in->heldout_dir, "test", in, o)
+               : status_ok();
+}
+
+static struct status open_heldout(struct pretrain_inputs *in, const struct pretrain_options *o)
+{
+    const char *directory = o->eval_input_dir;
+    if (o->eval_steps == 0) {
+        return status_ok();
+    }
+    if (directory != NULL && shard_directory_find(in->heldout_dir, directory, "test")) {
+        return open_shards(&in->heldout, in->heldout_dir, "test", in, o);
+    }
+    if (directory != NULL) {
+        return in->tokenizer.n > 0 ? open_store(&in->heldout, directory, "heldout", in, o)
+                                   : status_error(STATUS_USAGE,
+                                                  "--eval_input_dir %s is a token store, which wants a "
+                                                  "vocabulary: add --vocab_file",
+                                                  directory);
+    }
+    if (in->train.shards.files.n > 0) {
+        return open_test_shards(in, o);
+    }
+    char path[CHECKPOINT_PATH_BYTES];
+    TRY(checkpoint_path(path, "%s/heldout.idx", o->input_dir));
+    return file_exists(path) ? open_store(&in->heldout, o->input_dir, "heldout", in, o) : status_ok();
+}
+
+static int64_t larger(int64_t a, int64_t b)
+{
+    return a > b ? a : b;
+}
+
+static struct status check_length(const struct pretrain_inputs *in, const struct pretrain_options *o)
+{
+    int64_t shards = larger(in->train.shards.shape.seq_length, in->heldout.shards.shape.seq_length);
+    int64_t longest = larger(shards, in->train.loader.config.max_seq_length);
+    if (in->model.max_position_embeddings < longest) {
+        return status_error(STATUS_DATA, "%s has \"max_position_embeddings\" %lld, fewer than %s %lld",
+                            o->config_file, (long long)in->model.max_position_embeddings,
+                            longest > shards ? "--max_seq_length" : "the length of the files,",
+                            (long long)longest);
+    }
+    return status_ok();
+}
+
+/* What the training data is: the checksums of a store, or a hash of the names and records of the shards, whose
+ * bytes are too many to be read for it. */
+static struct status name_data(struct pretrain_inputs *in)
+{
+    const struct shard_loader *shards = &in->train.shards;
+    struct buf list = {0};
+    if (shards->files.n == 0) {
+        const struct token_store_info *info = &in->train.store.info;
+        snprintf(in->data_id, sizeof in->data_id, "store %08x-%08x", info->bin_crc, info->idx_crc);
+        return status_ok();
+    }
+    for (int64_t i = 0; i < shards->files.n; i++) {
+        const char *path = shards->files.paths[i], *slash = strrchr(path, '/');
+        buf_printf(&list, "%s %lld\n", slash != NULL ? slash + 1 : path, (long long)shards->n_records[i]);
+    }
+    snprintf(in->data_id, sizeof in->data_id, "shards %016llx",
+             (unsigned long long)hash_fnv1a(list.data, list.n));
+    struct status s = buf_status(&list);
+    buf_fini(&list);
+    return s;
+}
+
+static struct status open_all(struct pretrain_inputs *in, const struct pretrain_options *o)
+{
+    bool is_shards = shard_directory_find(in->train_dir, o->input_dir, "training");
+    TRY(find_vocab(in, o, is_shards));
+    TRY(read_model(in, o));
+    if (is_shards) {
+        TRY(open_shards(&in->train, in->train_dir, "training", in, o));
+    } else {
+        TRY(open_store(&in->train, o->input_dir, "train", in, o));
+        TRY(tokenizer_set_lower_case(&in->tokenizer, in->train.store.info.lower_case));
+    }
+    TRY(open_heldout(in, o));
+    TRY(name_data(in));
+    const struct batch_limits *a = &in->train.source.limits, *b = &in->heldout.source.limits;
+    in->limits =
+        (struct batch_limits){larger(a->n_tokens, b->n_tokens), larger(a->n_sequences, b->n_sequences),
+                              larger(a->n_labels, b->n_labels), larger(a->max_seqlen, b->max_seqlen)};
+    return check_length(in, o);
+}
+
+struct status pretrain_inputs_open(struct pretrain_inputs *in, const struct pretrain_options *o)
+{
+    *in = (struct pretrain_inputs){0};
+    struct status s = open_all(in, o);
+    if (failed(s)) {
+        pretrain_inputs_close(in);
+    }
+    return s;
+}
+
+struct status pretrain_inputs_add_checks(const struct pretrain_inputs *in, const struct pretrain_options *o,
+                                         struct store_check *check)
+{
+    char path[CHECKPOINT_PATH_BYTES];
+    if (in->train.store.index.n_tokens > 0) {
+        TRY(checkpoint_path(path, "%s/train", o->input_dir));
+        TRY(store_check_add(check, &in->train.store, path));
+    }
+    if (in->heldout.store.index.n_tokens > 0) {
+        TRY(checkpoint_path(path, "%s/heldout",
+                            o->eval_input_dir != NULL ? o->eval_input_dir : o->input_dir));
+        TRY(store_check_add(check, &in->heldout.store, path));
+    }
+    return status_ok();
+}
+
+static void close_loaders(struct pretrain_data *d)
+{
+    shard_loader_close(&d->shards);
+    bert_loader_close(&d->loader);
+    d->source = (struct batch_source){0};
+}
+
+static void close_data(struct pretrain_data *d)
+{
+    close_loaders(d);
+    token_store_close(&d->store);
+    *d = (struct pretrain_data){0};
+}
+
+void pretrain_inputs_close_heldout(struct pretrain_inputs *in)
+{
+    close_loaders(&in->heldout);
+}
+
+void pretrain_inputs_close(struct pretrain_inputs *in)
+{
+    close_data(&in->heldout);
+    close_data(&in->train);
+    tokenizer_fini(&in->tokenizer);
+    *in = (struct pretrain_inputs){0};
+}
+
+static void announce_shards(const struct shard_loader *l, const struct pretrain_options *o)
+{
+    const char *unit = l->shape.packed ? "packs" : "sequences";
+    int64_t batch = l->micro_size * l->n_micro;
+    log_info(
+        "data: %s: %lld files, %lld %s of up to %lld tokens, two files in %.1f MiB of memory; an epoch is "
+        "%.1f steps of %lld %s",
+        l->config.directory, (long long)l->files.n, (long long)l->n_total, unit,
+        (long long)l->shape.seq_length, (double)(SHARD_PROCESS_SLOTS * l->process->slot_bytes) / 0x1p20,
+        (double)l->n_total / (double)batch, (long long)batch, unit);
+    if (l->shape.packed) {
+        log_info("packed data: %.4g sequences a pack, so %lld micro-batches of %lld packs stand for "
+                 "--gradient_accumulation_steps %lld",
+                 l->sequences_per_record, (long long)l->n_micro, (long long)l->micro_size,
+                 (long long)o->gradient_accumulation_steps);
+    } else if (o->enable_packed_data_mode) {
+        log_info("the data is not packed: --enable_packed_data_mode changes nothing");
+    }
+    if (l->shape.seq_length != o->max_seq_length) {
+        log_info("--max_seq_length %lld changes nothing: the files have %lld", (long long)o->max_seq_length,
+                 (long long)l->shape.seq_length);
+    }
+}
+
+void pretrain_inputs_announce(const struct pretrain_inputs *in, const struct pretrain_options *o)
+{
+    if (in->heldout.source.self == NULL && o->eval_steps > 0) {
+        log_info("nothing is measured on held-out text: %s has none, and there is no --eval_input_dir",
+                 o->input_dir);
+    }
+    if (in->train.shards.files.n > 0) {
+        announce_shards(&in->train.shards, o);
+        return;
+    }
+    int64_t n = in->train.loader.map.n_samples;
+    log_info("data: %s: %.2f M tokens, %lld samples of up to %lld tokens; an epoch is %.1f steps of %lld "
+             "sequences",
+             o->input_dir, (double)in->train.store.info.n_tokens / 1e6, (long long)n,
+             (long long)o->max_seq_length, (double)n / (double)o->train_batch_size,
+             (long long)o->train_batch_size);
+}
+
+double pretrain_inputs_steps_per_epoch(const struct pretrain_inputs *in, const struct pretrain_options *o)
+{
+    const struct shard_loader *shards = &in->train.shards;
+    return shards->n_total > 0 ? (double)shards->n_total / (double)(shards->micro_size * shards->n_micro)
+                               : (double)in->train.loader.map.n_samples / (double)o->train_batch_size;
+}
+
+struct status pretrain_inputs_check_vocab(const struct pretrain_inputs *in, uint64_t vocab_hash,
+                                          const char *path)
+{
+    if (vocab_hash != in->tokenizer.hash && vocab_hash != unknown_vocab() && in->tokenizer.n > 0) {
+        return status_error(STATUS_DATA,
+                            "%s was trained with another vocabulary than this run's (hash %016llx against "
+                            "%016llx); prepare the text with the model's own vocab.txt",
+                            path, (unsigned long long)vocab_hash, (unsigned long long)in->tokenizer.hash);
+    }
+    return status_ok();
+}

@@ -1,0 +1,164 @@
+#include "task/run_state.h"
+
+#include "core/log.h"
+
+#include <stddef.h>
+#include <string.h>
+
+enum kind { INTEGER, REAL, TEXT };
+
+/* One row per entry of the file, in its order. */
+struct entry {
+    const char *key;
+    enum kind kind;
+    size_t offset;
+    bool setting;  /* given by the user, as opposed to the position */
+    bool optional; /* 0 or NULL where it is not in the file */
+};
+
+#define ENTRY(name, kind, setting)                                                                           \
+    {                                                                                                        \
+#        name, kind, offsetof(struct run_state, name), setting, false                                        \
+    }
+
+#define OPTIONAL_ENTRY(name, kind)                                                                           \
+    {                                                                                                        \
+#        name, kind, offsetof(struct run_state, name), false, true                                           \
+    }
+
+static const struct entry entries[] = {
+    ENTRY(phase, INTEGER, false),
+    ENTRY(step, INTEGER, false),
+    ENTRY(global_step, INTEGER, false),
+    ENTRY(seed, INTEGER, true),
+    ENTRY(dtype, TEXT, true),
+    ENTRY(optimizer, TEXT, true),
+    ENTRY(max_seq_length, INTEGER, true),
+    ENTRY(max_predictions_per_seq, INTEGER, true),
+    ENTRY(train_batch_size, INTEGER, true),
+    ENTRY(gradient_accumulation_steps, INTEGER, true),
+    ENTRY(max_steps, INTEGER, true),
+    ENTRY(learning_rate, REAL, true),
+    ENTRY(warmup_proportion, REAL, true),
+    OPTIONAL_ENTRY(data, TEXT),
+    OPTIONAL_ENTRY(loss_scale, REAL),
+    OPTIONAL_ENTRY(loss_scale_steps, INTEGER),
+    OPTIONAL_ENTRY(n_skipped, INTEGER),
+};
+
+enum { N_ENTRIES = sizeof entries / sizeof entries[0] };
+
+static const void *field(const struct run_state *s, const struct entry *e)
+{
+    return (const char *)s + e->offset;
+}
+
+static bool is_zero(const struct run_state *s, const struct entry *e)
+{
+    const void *p = field(s, e);
+    switch (e->kind) {
+    case REAL: return !(*(const double *)p != 0);
+    case TEXT: return *(const char *const *)p == NULL;
+    default: return *(const int64_t *)p == 0;
+    }
+}
+
+json_t *run_state_to_json(const struct run_state *s)
+{
+    json_t *object = json_object();
+    for (int i = 0; object != NULL && i < N_ENTRIES; i++) {
+        const void *p = field(s, &entries[i]);
+        if (entries[i].optional && is_zero(s, &entries[i])) {
+            continue;
+        }
+        json_t *value = entries[i].kind == INTEGER ? json_integer(*(const int64_t *)p)
+                        : entries[i].kind == REAL  ? json_real(*(const double *)p)
+                                                   : json_string(*(const char *const *)p);
+        if (json_object_set_new(object, entries[i].key, value) != 0) {
+            json_decref(object);
+            object = NULL;
+        }
+    }
+    return object;
+}
+
+struct status run_state_parse(struct run_state *s, const json_t *object, const char *source)
+{
+    *s = (struct run_state){0};
+    for (int i = 0; i < N_ENTRIES; i++) {
+        void *p = (char *)s + entries[i].offset;
+        switch (entries[i].kind) {
+        case INTEGER: TRY(json_get_int(object, source, entries[i].key, !entries[i].optional, p)); break;
+        case REAL: TRY(json_get_real(object, source, entries[i].key, !entries[i].optional, p)); break;
+        case TEXT: TRY(json_get_string(object, source, entries[i].key, !entries[i].optional, p)); break;
+        }
+    }
+    if (s->phase < 1 || s->phase > 2 || s->step < 0 || s->global_step < s->step) {
+        return status_error(STATUS_DATA,
+                            "%s: phase %lld, step %lld, global step %lld is no position of a run", source,
+                            (long long)s->phase, (long long)s->step, (long long)s->global_step);
+    }
+    if (!(s->loss_scale >= 0) || s->loss_scale_steps < 0 || s->n_skipped < 0 || s->n_skipped > s->step) {
+        return status_error(STATUS_DATA,
+                            "%s: a loss scale of %g for %lld steps, %lld steps skipped of %lld, cannot be",
+                            source, s->loss_scale, (long long)s->loss_scale_steps, (long long)s->n_skipped,
+                            (long long)s->step);
+    }
+    return status_ok();
+}
+
+void run_state_keep_scale(struct run_state *s, const struct loss_scale *scale,
+                          const struct trainer_result *result)
+{
+    s->n_skipped += result->skipped;
+    if (scale->dynamic) {
+        s->loss_scale = scale->value;
+        s->loss_scale_steps = scale->n_good;
+    }
+}
+
+void run_state_resume_scale(const struct run_state *saved, struct loss_scale *scale)
+{
+    if (scale->dynamic && saved->loss_scale > 0) {
+        scale->value = saved->loss_scale;
+        scale->n_good = saved->loss_scale_steps;
+    }
+}
+
+struct status run_state_check_data(const struct run_state *saved, const struct run_state *now, bool allowed,
+                                   const char *path, const char *flag)
+{
+    if (saved->phase != now->phase || saved->data == NULL || strcmp(saved->data, now->data) == 0) {
+        return status_ok();
+    }
+    if (allowed) {
+        log_warning("%s was trained on other data (%s) than %s gives now (%s)", path, saved->data, flag,
+                    now->data);
+        return status_ok();
+    }
+    return status_error(
+        STATUS_DATA,
+        "%s was trained on other data (%s) than %s gives now (%s), so this would not be the run "
+        "that was interrupted; --allow_other_data goes on all the same",
+        path, saved->data, flag, now->data);
+}
+
+void run_state_warn_differences(const struct run_state *saved, const struct run_state *now)
+{
+    for (int i = 0; i < N_ENTRIES; i++) {
+        const void *a = field(saved, &entries[i]), *b = field(now, &entries[i]);
+        if (!entries[i].setting) {
+            continue;
+        }
+        if (entries[i].kind == INTEGER && *(const int64_t *)a != *(const int64_t *)b) {
+            log_warning("%s was %lld in the checkpoint and is %lld now", entries[i].key,
+                        (long long)*(const int64_t *)a, (long long)*(const int64_t *)b);
+        } else if (entries[i].kind == REAL && *(const double *)a != *(const double *)b) {
+            log_warning("%s was %g in the checkpoint and is %g now", entries[i].key, *(const double *)a,
+                        *(const double *)b);
+        } else if (entries[i].kind == TEXT && strcmp(*(const char *const *)a, *(const char *const *)b) != 0) {
+            log_warning("%s was %s in the checkpoint and is %s now", entries[i].key, *(const char *const *)a,
+                        *(const char *const *)b);
+        }
+    }
+}

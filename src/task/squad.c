@@ -1,0 +1,208 @@
+#include "task/squad.h"
+
+#include "core/log.h"
+#include "data/squad_batches.h"
+#include "data/squad_cache.h"
+#include "data/squad_score.h"
+#include "task/finetune.h"
+#include "serve/squad_predict.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* Questions and their windows, for training or for prediction. */
+struct questions {
+    struct squad_examples examples;
+    struct squad_features features;
+};
+
+struct squad_task {
+    const struct squad_options *options;
+    const struct tokenizer *tokenizer;
+    struct questions train, predict;
+    struct squad_answers answers;
+    struct squad_prediction prediction;
+};
+
+static struct squad_feature_options feature_options(const struct squad_task *q, bool training)
+{
+    const struct squad_options *o = q->options;
+    return (struct squad_feature_options){
+        .max_seq_length = o->run.max_seq_length,
+        .doc_stride = o->doc_stride,
+        .max_query_length = o->max_query_length,
+        .training = training,
+    };
+}
+
+/* From the cache if it holds just these, else made, and written there unless that is unwanted. */
+static struct status training_features(struct squad_task *q, struct squad_feature_options fo)
+{
+    const struct squad_options *o = q->options;
+    struct squad_cache_key key;
+    struct buf path = {0};
+    TRY(squad_cache_key_init(&key, o->run.train_file, q->tokenizer, fo, o->version_2_with_negative));
+    squad_cache_name(&path, o->run.train_file, o->cache_dir, o->bert_model, &fo);
+    struct status s = buf_status(&path);
+    if (!failed(s) && file_exists(buf_text(&path))) {
+        s = squad_cache_read(&q->train.features, buf_text(&path), &key);
+        if (!failed(s)) {
+            log_info("features read from %s", buf_text(&path));
+            buf_fini(&path);
+            return s;
+        }
+        log_info("%s; the features are made again", s.message);
+    }
+    s = squad_features_build(&q->train.features, &q->train.examples, q->tokenizer, fo);
+    if (!failed(s) && !o->skip_cache && !o->run.dry_run) {
+        struct status written = squad_cache_write(buf_text(&path), &q->train.features, &key);
+        if (failed(written)) {
+            log_warning("%s; going on without a cache of features", written.message);
+        }
+    }
+    buf_fini(&path);
+    return s;
+}
+
+static struct finetune_data data_of(const struct questions *q)
+{
+    return (struct finetune_data){.task = "question answering",
+                                  .unit = "questions",
+                                  .n_examples = q->examples.n,
+                                  .counts_examples = true,
+                                  .source = squad_batches_source(&q->features)};
+}
+
+static struct status read_training(struct squad_task *q)
+{
+    const struct squad_options *o = q->options;
+    struct squad_read_options training = {true, o->version_2_with_negative};
+    TRY(squad_examples_open(&q->train.examples, o->run.train_file, training));
+    TRY(training_features(q, feature_options(q, true)));
+    log_info("training: %s: %lld questions, %lld features", o->run.train_file, (long long)q->train.examples.n,
+             (long long)q->train.features.n);
+    return status_ok();
+}
+
+static struct status read_prediction(struct squad_task *q)
+{
+    const struct squad_options *o = q->options;
+    struct squad_read_options predicting = {false, o->version_2_with_negative};
+    struct squad_answer_options ao = {
+        .n_best = o->n_best_size,
+        .max_answer_length = o->max_answer_length,
+        .version_2 = o->version_2_with_negative,
+        .null_score_diff_threshold = o->null_score_diff_threshold,
+    };
+    TRY(squad_examples_open(&q->predict.examples, o->run.predict_file, predicting));
+    TRY(squad_features_build(&q->predict.features, &q->predict.examples, q->tokenizer,
+                             feature_options(q, false)));
+    log_info("prediction: %s: %lld questions, %lld features", o->run.predict_file,
+             (long long)q->predict.examples.n, (long long)q->predict.features.n);
+    TRY(squad_answers_init(&q->answers, &q->predict.examples, &q->predict.features, q->tokenizer, ao));
+    return squad_predict_init(&q->prediction, &q->answers);
+}
+
+static struct status read(void *self, struct finetune *f)
+{
+    struct squad_task *q = self;
+    q->tokenizer = &f->model.tokenizer;
+    if (f->options->do_train) {
+        TRY(read_training(q));
+        f->train = data_of(&q->train);
+    }
+    if (f->options->do_predict) {
+        TRY(read_prediction(q));
+    }
+    f->predict = data_of(&q->predict);
+    return status_ok();
+}
+
+/* The replaced script's: no decay, no bias correction (docs/quirks.md). */
+static void set_optimizer(const void *self, struct optimizer *o)
+{
+    (void)self;
+    o->weight_decay = 0;
+    o->bias_correction = false;
+}
+
+static struct predict_options prediction(void *self)
+{
+    struct squad_task *q = self;
+    return squad_predict_options(&q->prediction);
+}
+
+static struct status write(void *self, struct buf *names)
+{
+    struct squad_task *q = self;
+    char predictions[MODEL_DIR_PATH_BYTES], nbest[MODEL_DIR_PATH_BYTES];
+    TRY(finetune_output_path(predictions, &q->options->run, "predictions.json"));
+    TRY(finetune_output_path(nbest, &q->options->run, "nbest_predictions.json"));
+    TRY(squad_answers_finish(&q->answers));
+    TRY(squad_answers_write(&q->answers, predictions, nbest));
+    buf_printf(names, "%s and %s", predictions, nbest);
+    return buf_status(names);
+}
+
+/* Runs `python eval_script predict_file predictions.json` as the replaced script does; its output is the
+ * user's. */
+static struct status run_eval_script(const struct squad_task *q, const char *predictions)
+{
+    const struct squad_options *o = q->options;
+    char command[4 * MODEL_DIR_PATH_BYTES];
+    if (strpbrk(o->eval_script, "'\\") != NULL || strpbrk(o->run.predict_file, "'\\") != NULL ||
+        strpbrk(predictions, "'\\") != NULL) {
+        return status_error(STATUS_USAGE, "--eval_script cannot be run with quotes or backslashes in a path");
+    }
+    int n = snprintf(command, sizeof command, "python3 '%s' '%s' '%s'", o->eval_script, o->run.predict_file,
+                     predictions);
+    if (n >= (int)sizeof command || system(command) != 0) { /* NOLINT(cert-env33-c): the user's own script */
+        return status_error(STATUS_DATA, "--eval_script %s failed", o->eval_script);
+    }
+    return status_ok();
+}
+
+static struct status score(void *self, struct metrics *log)
+{
+    const struct squad_task *q = self;
+    const struct squad_options *o = q->options;
+    char predictions[MODEL_DIR_PATH_BYTES];
+    struct squad_scores score;
+    TRY(finetune_output_path(predictions, &o->run, "predictions.json"));
+    if (o->eval_script != NULL) {
+        return run_eval_script(q, predictions);
+    }
+    TRY(squad_score_files(&score, o->run.predict_file, predictions));
+    log_info("exact_match %.4f, F1 %.4f", score.exact_match, score.f1);
+    metrics_event(log, "score", json_pack("{s:f, s:f}", "exact_match", score.exact_match, "F1", score.f1));
+    return status_ok();
+}
+
+static void questions_fini(struct questions *q)
+{
+    squad_features_fini(&q->features);
+    squad_examples_fini(&q->examples);
+}
+
+static const struct finetune_task task = {
+    .command = "squad",
+    .bert = BERT_TASK_QUESTION_ANSWERING,
+    .may_be_new = 1U << NAMES_QA,
+    .read = read,
+    .set_optimizer = set_optimizer,
+    .prediction = prediction,
+    .write = write,
+    .score = score,
+};
+
+struct status squad_run(const struct squad_options *o)
+{
+    struct squad_task q = {.options = o};
+    struct status s = finetune_run(&task, &q, &o->run);
+    squad_predict_fini(&q.prediction);
+    squad_answers_fini(&q.answers);
+    questions_fini(&q.predict);
+    questions_fini(&q.train);
+    return s;
+}

@@ -1,0 +1,24 @@
+/* squad: `kiln squad` without its command line: fine-tuning BERT on questions whose answers are spans of a
+ * text, and predicting such answers.  A drop-in for run_squad.py; Devlin et al. 2018 (arXiv:1810.04805)
+ * section 4.2. */
+#ifndef KILN_TASK_SQUAD_H
+#define KILN_TASK_SQUAD_H
+
+#include "task/finetune_options.h"
+
+/* The flags of the command, by the names of the script that it replaces. */
+struct squad_options {
+    struct finetune_options run;
+    const char *bert_model;  /* only in the name of the feature cache */
+    const char *cache_dir;   /* NULL: beside the train_file */
+    const char *eval_script; /* NULL: the built-in metric */
+    int64_t doc_stride, max_query_length;
+    int64_t n_best_size, max_answer_length;
+    double null_score_diff_threshold;
+    bool version_2_with_negative, skip_cache;
+};
+
+/* STATUS_OK when everything asked for is done; STATUS_PREEMPTED after a signal, with the state saved. */
+struct status squad_run(const struct squad_options *o);
+
+#endif

@@ -1,0 +1,237 @@
+#include "task/step_bench.h"
+
+#include "core/clock.h"
+#include "core/rng.h"
+#include "data/bert_batch.h"
+#include "dev/host_view.h"
+#include "ops/op_timer.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* Lengths that are spread evenly, neighbours unlike each other: multiples of the golden ratio. */
+static int64_t length_of(const struct step_bench *b, int64_t i)
+{
+    double place = fmod(((double)i + 0.5) * 0.6180339887498949, 1);
+    return b->min_length == 0 || b->min_length >= b->length
+               ? b->length
+               : b->min_length + (int64_t)(place * (double)(b->length - b->min_length + 1));
+}
+
+static bool predicts_words(const struct step_bench *b)
+{
+    return b->bert.task == BERT_TASK_PRETRAINING || b->bert.task == BERT_TASK_MASKED_LM;
+}
+
+static int64_t masked_of(const struct step_bench *b, int64_t length)
+{
+    return predicts_words(b) ? lround(0.15 * (double)length) : 0;
+}
+
+/* What the sequences come to without rounding. */
+struct count {
+    int64_t tokens, masked;
+    double pairs;
+};
+
+static struct count count_sequences(const struct step_bench *b)
+{
+    struct count c = {0};
+    for (int64_t i = 0; i < b->n_sequences; i++) {
+        int64_t length = length_of(b, i);
+        c.tokens += length;
+        c.masked += masked_of(b, length);
+        c.pairs += (double)(length * length);
+    }
+    return c;
+}
+
+int64_t step_bench_tokens(const struct step_bench *b)
+{
+    return count_sequences(b).tokens;
+}
+
+/* Counts the work twice: with the rounding of batches for memory, without it for what is useful. */
+struct status step_bench_plan(struct step_bench *b)
+{
+    struct trainer_config exact;
+    struct count c = count_sequences(b);
+    double tokens = (double)c.tokens, passes = b->config.training ? 3 : 1;
+    b->config.model = &b->bert.model;
+    b->config.limits = bert_batch_limits(b->n_sequences, b->length, masked_of(b, b->length));
+    exact = b->config;
+    exact.limits = (struct batch_limits){c.tokens, b->n_sequences, c.masked, b->length};
+    TRY(trainer_plan(&b->plan, &exact));
+    /* the plan takes each sequence for the longest */
+    b->useful_flops = b->plan.micro_flops - passes * 4 * (tokens * (double)b->length - c.pairs) *
+                                                (double)b->bert.config.hidden_size *
+                                                (double)b->bert.config.num_hidden_layers;
+    return trainer_plan(&b->plan, &b->config);
+}
+
+static void add_sequence(struct batch *b, const struct step_bench *s, int64_t i, struct rng_stream *r)
+{
+    uint32_t n_words = (uint32_t)s->bert.config.vocab_size;
+    int64_t length = length_of(s, i), n_masked = masked_of(s, length);
+    int32_t *ids = bert_batch_add(b, length, length / 2, (int32_t)(i % 2), (int32_t)i);
+    for (int64_t k = 0; k < length; k++) {
+        ids[k] = (int32_t)rng_below(r, n_words);
+    }
+    for (int64_t k = 0; k < n_masked; k++) {
+        bert_batch_masked_positions(b)[k] = (int32_t)(1 + k * (length - 1) / n_masked);
+        bert_batch_masked_labels(b)[k] = (int32_t)rng_below(r, n_words);
+    }
+    bert_batch_take_masked(b, n_masked);
+}
+
+struct status step_bench_make(struct batch_step *step, const struct step_bench *s)
+{
+    TRY(batch_step_init(step, 1, &s->bert.model.layout, s->config.limits));
+    struct batch *b = step->micro;
+    struct rng_stream r = rng_stream(rng_key(s->config.seed, 1));
+    for (int64_t i = 0; i < s->n_sequences; i++) {
+        add_sequence(b, s, i, &r);
+    }
+    batch_finish(b, 0);
+    batch_step_count(step);
+    return status_ok();
+}
+
+static struct status raise_ceilings(struct op_ceilings *c, const struct step_bench *b)
+{
+    double products, copy;
+    TRY(ceiling_products(&b->plain, b->ceiling_size, b->config.precision, &products));
+    TRY(ceiling_copy(&b->plain, b->ceiling_size, &copy));
+    c->products = products > c->products ? products : c->products;
+    c->copy = copy > c->copy ? copy : c->copy;
+    return status_ok();
+}
+
+/* What comes of a batch of questions, where answers are looked for. */
+static struct status fetch_logits(struct trainer *t)
+{
+    struct host_view view;
+    TRY(host_view_open(&view, &t->x, stage_head_output(&t->stage, BERT_SPAN_LOGITS)));
+    host_view_close(&view);
+    return t->x.status;
+}
+
+/* One step with its end: a device may be at work after the call. */
+static struct status take_step(struct trainer *t, const struct batch_step *step, int64_t number,
+                               double *seconds)
+{
+    struct trainer_result unused;
+    struct status s;
+    int64_t start = clock_ns();
+    if (t->config.training) {
+        s = trainer_step(t, step, number, number, 1e-4, false, &unused);
+        exec_synchronize(&t->x);
+    } else {
+        stage_infer(&t->stage, step->micro);
+        s = fetch_logits(t);
+    }
+    *seconds = clock_since_s(start);
+    return failed(s) ? s : t->x.status;
+}
+
+static struct status take_timed_step(struct trainer *t, struct op_timer *timer, const struct batch_step *step,
+                                     int64_t number, double *seconds)
+{
+    op_timer_clear(timer);
+    op_timer_attach(timer);
+    struct status s = take_step(t, step, number, seconds);
+    op_timer_detach(timer);
+    return failed(s) ? s : t->x.status;
+}
+
+static struct status run_timed(struct step_times *out, const struct step_bench *b, struct trainer *t,
+                               const struct batch_step *step, int64_t n_steps)
+{
+    struct op_timer timer;
+    *out = (struct step_times){.seconds = INFINITY};
+    TRY(op_timer_init(&timer, &t->x, 0));
+    struct status s = status_ok();
+    for (int64_t i = 0; i <= n_steps && !failed(s); i++) { /* the first warms up */
+        double seconds;
+        s = raise_ceilings(&out->ceilings, b);
+        if (!failed(s)) {
+            s = take_timed_step(t, &timer, step, i + 1, &seconds);
+        }
+        if (i > 0 && !failed(s) && seconds < out->seconds) {
+            out->seconds = seconds;
+            memcpy(out->totals, timer.totals, sizeof out->totals);
+        }
+    }
+    op_timer_fini(&timer);
+    TRY(s);
+    return raise_ceilings(&out->ceilings, b);
+}
+
+static int ascending(const void *a, const void *b)
+{
+    const double *x = a, *y = b;
+    return (*x > *y) - (*x < *y);
+}
+
+static double sorted_at(double *seconds, int64_t n, int64_t i)
+{
+    qsort(seconds, (size_t)n, sizeof seconds[0], ascending);
+    return seconds[i];
+}
+
+/* The first of them runs as it is given, the second is recorded. */
+enum { LATENCY_WARM_UPS = 3, MOST_LATENCIES = 4096 };
+
+static struct status run_plain(struct step_latency *l, struct trainer *t, const struct batch_step *step,
+                               int64_t n_steps)
+{
+    static const double SECONDS = 1;
+    double seconds[MOST_LATENCIES], sum = 0;
+    int64_t i = 0;
+    *l = (struct step_latency){0};
+    for (; i < LATENCY_WARM_UPS; i++) {
+        TRY(take_step(t, step, i + 1, &seconds[0]));
+    }
+    while (l->n < MOST_LATENCIES && (l->n < n_steps || sum < SECONDS)) {
+        TRY(take_step(t, step, ++i, &seconds[l->n]));
+        sum += seconds[l->n++];
+    }
+    l->median_s = sorted_at(seconds, l->n, l->n / 2);
+    l->p99_s = sorted_at(seconds, l->n, (99 * l->n + 99) / 100 - 1);
+    for (int64_t k = 0; k < l->n && t->config.training; k++) { /* recorded by the steps before */
+        int64_t start = clock_ns();
+        TRY(trainer_passes(t, step, ++i));
+        seconds[k] = clock_since_s(start);
+    }
+    l->passes_s = t->config.training ? sorted_at(seconds, l->n, l->n / 2) : 0;
+    return status_ok();
+}
+
+/* On the host nothing is recorded, and ops that are timed are as fast as others. */
+static struct status run_all(struct step_times *times, const struct step_bench *b, struct trainer *t,
+                             const struct batch_step *step, int64_t n_steps)
+{
+    TRY(run_timed(times, b, t, step, n_steps));
+    return b->config.device->graphs != NULL || !b->config.training
+               ? run_plain(&times->latency, t, step, n_steps)
+               : status_ok();
+}
+
+struct status step_bench_run(const struct step_bench *b, int64_t n_steps, struct step_times *times)
+{
+    struct trainer t;
+    struct batch_step step = {0};
+    TRY(trainer_init(&t, &b->config));
+    struct status s =
+        b->config.training ? status_ok() : trainer_initialize(&t); /* zeros would cost less power */
+    if (!failed(s)) {
+        s = step_bench_make(&step, b);
+    }
+    if (!failed(s)) {
+        s = run_all(times, b, &t, &step, n_steps);
+    }
+    batch_step_fini(&step);
+    trainer_fini(&t);
+    return s;
+}

@@ -1,0 +1,175 @@
+#include "task/tag.h"
+
+#include "core/log.h"
+#include "data/class_score.h"
+#include "data/tag_examples.h"
+#include "data/tag_score.h"
+#include "io/file.h"
+#include "task/classifier.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+struct tag_task {
+    const struct tag_options *options;
+    const struct bert_config *config; /* of the model, with its labels */
+    struct label_names new_labels;
+    struct tag_examples train, predict;
+    struct classifier_logits logits;
+};
+
+/* The labels of the model, or without a head those of what it is trained on. */
+static struct status find_labels(struct tag_task *t, struct finetune *f)
+{
+    bool has;
+    t->config = &f->model.config;
+    TRY(classifier_find(f, BERT_TASK_TOKEN_CLASSIFICATION, &has));
+    if (has || !f->options->do_train) {
+        return status_ok();
+    }
+    TRY(tag_examples_names(&t->train, &t->new_labels));
+    classifier_set_labels(f, &t->new_labels, BERT_SINGLE_LABEL);
+    return status_ok();
+}
+
+static struct status encode(struct tag_task *t, const struct finetune *f, struct tag_examples *e,
+                            struct finetune_data *data, bool with_labels)
+{
+    int64_t longest = f->options->max_seq_length;
+    TRY(tag_examples_encode(e, &f->model.tokenizer, longest, t->config, with_labels));
+    log_info("%s: %lld sentences, %lld words", e->path, (long long)e->n, (long long)e->n_words);
+    if (e->n_cut > 0) {
+        log_warning(
+            "%s: %lld sentences have more than the %lld tokens of --max_seq_length, and are read in parts",
+            e->path, (long long)e->n_cut, (long long)longest);
+    }
+    data->n_examples = e->n;
+    data->source = labelled_texts_source(&e->texts, "sentences");
+    return status_ok();
+}
+
+static struct status read(void *self, struct finetune *f)
+{
+    struct tag_task *t = self;
+    const struct finetune_options *o = f->options;
+    const struct tag_options *own = t->options;
+    f->train = f->predict = (struct finetune_data){.task = "token classification", .unit = "texts"};
+    if (o->do_train) {
+        TRY(tag_examples_open(&t->train, o->train_file, own->text_column_name, own->label_column_name));
+    }
+    if (o->do_predict) {
+        TRY(tag_examples_open(&t->predict, o->predict_file, own->text_column_name, own->label_column_name));
+    }
+    TRY(find_labels(t, f));
+    if (o->do_train) {
+        TRY(encode(t, f, &t->train, &f->train, true));
+    }
+    if (o->do_predict) {
+        TRY(encode(t, f, &t->predict, &f->predict, false));
+        TRY(classifier_logits_init(&t->logits, &t->predict.texts, t->config->num_labels));
+    }
+    return status_ok();
+}
+
+static void set_optimizer(const void *self, struct optimizer *o)
+{
+    const struct tag_task *t = self;
+    classifier_set_optimizer(o, t->options->weight_decay);
+}
+
+static struct predict_options prediction(void *self)
+{
+    struct tag_task *t = self;
+    return classifier_logits_prediction(&t->logits);
+}
+
+static const char *label_of(const struct tag_task *t, const struct tag_word *w)
+{
+    int64_t n = t->config->num_labels;
+    const float *logits = classifier_logits_get(&t->logits, w->example) + w->piece * n;
+    return label_names_get(t->config->labels, class_score_best(logits, n));
+}
+
+/* The columns of conlleval: word, label where there is one, prediction. */
+static struct status write(void *self, struct buf *names)
+{
+    const struct tag_task *t = self;
+    const struct tag_examples *e = &t->predict;
+    char path[MODEL_DIR_PATH_BYTES];
+    struct buf text = {0};
+    TRY(finetune_output_path(path, &t->options->run, "predictions.conll"));
+    for (int64_t s = 0; s < e->n; s++) {
+        for (int64_t i = tag_examples_first(e, s); i < tag_examples_first(e, s + 1); i++) {
+            const struct tag_word *w = tag_examples_word(e, i);
+            buf_printf(&text, "%s\t", e->text.data + w->text);
+            buf_printf(&text, w->has_label ? "%s\t" : "%s", w->has_label ? e->text.data + w->label : "");
+            buf_printf(&text, "%s\n", label_of(t, w));
+        }
+        buf_putc(&text, '\n');
+    }
+    struct status s = buf_status(&text);
+    s = failed(s) ? s : file_write_atomic(path, text.data, text.n);
+    buf_fini(&text);
+    TRY(s);
+    buf_puts(names, path);
+    return buf_status(names);
+}
+
+static struct status count_entities(const struct tag_task *t, struct tag_counts *counts, const char **truth,
+                                    const char **said)
+{
+    const struct tag_examples *e = &t->predict;
+    for (int64_t s = 0; s < e->n; s++) {
+        int64_t first = tag_examples_first(e, s), n = tag_examples_first(e, s + 1) - first;
+        for (int64_t i = 0; i < n; i++) {
+            const struct tag_word *w = tag_examples_word(e, first + i);
+            if (!w->has_label) {
+                return status_error(STATUS_DATA, "%s line %lld: --do_eval wants a label for every word",
+                                    e->path, (long long)w->line);
+            }
+            truth[i] = e->text.data + w->label;
+            said[i] = label_of(t, w);
+        }
+        tag_score_add(counts, truth, said, n);
+    }
+    return status_ok();
+}
+
+static struct status score(void *self, struct metrics *log)
+{
+    const struct tag_task *t = self;
+    struct tag_counts counts = {0};
+    size_t most = (size_t)t->predict.n_words;
+    const char **truth = calloc(most, sizeof *truth), **said = calloc(most, sizeof *said);
+    struct status s = truth != NULL && said != NULL
+                          ? count_entities(t, &counts, truth, said)
+                          : status_error(STATUS_MEMORY, "out of memory for the labels of %zu words", most);
+    free(truth);
+    free(said);
+    TRY(s);
+    struct score_list scores = tag_score(&counts);
+    classifier_tell(log, &scores);
+    return status_ok();
+}
+
+static const struct finetune_task task = {
+    .command = "tag",
+    .bert = BERT_TASK_TOKEN_CLASSIFICATION,
+    .may_be_new = 1U << NAMES_CLASSIFIER,
+    .read = read,
+    .set_optimizer = set_optimizer,
+    .prediction = prediction,
+    .write = write,
+    .score = score,
+};
+
+struct status tag_run(const struct tag_options *o)
+{
+    struct tag_task t = {.options = o};
+    struct status s = finetune_run(&task, &t, &o->run);
+    classifier_logits_fini(&t.logits);
+    tag_examples_fini(&t.predict);
+    tag_examples_fini(&t.train);
+    label_names_fini(&t.new_labels);
+    return s;
+}

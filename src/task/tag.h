@@ -1,0 +1,18 @@
+/* tag: `kiln tag` without its command line: fine-tuning BERT to label the words of sentences, such as names of people and
+ * places, and predicting such labels.  Devlin et al. 2018 (arXiv:1810.04805) section 5.3; what run_ner.py of
+ * `transformers` is for. */
+#ifndef KILN_TASK_TAG_H
+#define KILN_TASK_TAG_H
+
+#include "task/finetune_options.h"
+
+struct tag_options {
+    struct finetune_options run;
+    const char *text_column_name, *label_column_name; /* of JSON lines; NULL: the usual ones */
+    double weight_decay;
+};
+
+/* STATUS_OK when everything asked for is done; STATUS_PREEMPTED after a signal, with the state saved. */
+struct status tag_run(const struct tag_options *o);
+
+#endif

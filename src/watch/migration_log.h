@@ -1,0 +1,42 @@
+/* migration_log: which kernel served each op of a run: `--migration-log FILE`.
+ *
+ * The counterpart of the log that the replaced platform's migration toolkit wrote, for every device: an entry for
+ * each op with its dtypes and shapes, tagged `match` where the device's first choice computed it, `modified`, with
+ * the reason, where another kernel did or the numbers are made otherwise than on the cpu.  docs/formats.md. */
+#ifndef KILN_WATCH_MIGRATION_LOG_H
+#define KILN_WATCH_MIGRATION_LOG_H
+
+#include "ops/backend.h"
+#include "ops/op_watch.h"
+
+enum { MIGRATION_LOG_ENTRIES = 4096, MIGRATION_LOG_PLACES = 4 * MIGRATION_LOG_ENTRIES };
+
+struct migration_entry {
+    struct op_call call;  /* the first */
+    const char *by, *why; /* exec.served_by, exec.served_why */
+    const char *layer;    /* of the first call */
+    int64_t layer_index;
+    double first_s; /* wall clock */
+    int64_t n_calls;
+};
+
+struct migration_log {
+    struct op_watch watch;
+    struct backend on;
+    const char *path, *command;      /* borrowed; path NULL: off */
+    struct migration_entry *entries; /* [n_entries] in the order of their first calls */
+    int16_t *places;                 /* [MIGRATION_LOG_PLACES] entry + 1 by hash; 0: none */
+    int64_t n_entries;
+    int64_t n_left_out; /* calls of other shapes, when there was no more room */
+};
+
+/* Puts the log around b->ops; off and nothing if path is NULL.  Writes a first file, so that a path that cannot be
+ * written is known now: STATUS_IO. */
+struct status migration_log_open(struct migration_log *log, const char *path, const char *command,
+                                 struct backend *b);
+
+/* Writes the file, which says how the run ended, and frees everything; safe on a zeroed struct.  Nothing may run on
+ * the table any more.  A failure is a warning: the run stands. */
+void migration_log_close(struct migration_log *log, struct status outcome);
+
+#endif

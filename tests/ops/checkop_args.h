@@ -1,0 +1,68 @@
+/* checkop_args: the words in which tests/ops/checkop_cases.c describes the arguments of an op. */
+#ifndef KILN_TESTS_CHECKOP_ARGS_H
+#define KILN_TESTS_CHECKOP_ARGS_H
+
+#include "checkop_cases.h"
+#include "test.h"
+
+/* Appends an argument and returns its index. */
+static inline int add(struct checkop_case *c, struct checkop_arg a)
+{
+    EXPECT(c->n_args < CHECKOP_MAX_ARGS, "%s has too many arguments", c->title);
+    c->args[c->n_args] = a;
+    return c->n_args++;
+}
+
+static inline struct checkop_arg vector(const char *name, enum checkop_role role, enum checkop_kind kind,
+                                        int64_t n)
+{
+    return (struct checkop_arg){
+        .name = name, .role = role, .kind = kind, .n_dims = 1, .dims = {n}, .amount = 1};
+}
+
+static inline struct checkop_arg matrix(const char *name, enum checkop_role role, enum checkop_kind kind,
+                                        int64_t rows, int64_t cols)
+{
+    return (struct checkop_arg){
+        .name = name, .role = role, .kind = kind, .n_dims = 2, .dims = {rows, cols}, .amount = 1};
+}
+
+static inline struct checkop_arg filled(struct checkop_arg a, enum checkop_fill fill, double amount)
+{
+    a.fill = fill;
+    a.amount = amount;
+    return a;
+}
+
+static inline struct checkop_arg gradient(struct checkop_arg a, int of)
+{
+    a.gradient_of = 1 + of;
+    return a;
+}
+
+static inline struct checkop_arg gapped(struct checkop_arg a, int64_t gap)
+{
+    a.gap = gap;
+    return a;
+}
+
+static inline struct checkop_arg indices(const char *name, int64_t n, enum checkop_fill fill, int64_t limit)
+{
+    return filled(vector(name, ROLE_IN, KIND_I32, n), fill, (double)limit);
+}
+
+/* Makes an argument one of fp8, by columns or rows; its scale is put behind all others. */
+static inline void in_fp8(struct checkop_case *c, int arg, enum checkop_kind kind, bool by_columns)
+{
+    c->args[arg].kind = kind;
+    c->args[arg].by_columns = by_columns;
+    c->args[arg].scaled_by = 1 + add(c, filled(vector("scale", ROLE_IN, KIND_F32, 1), FILL_CONSTANT,
+                                               kind == KIND_E4M3 ? 0x1p-6 : 0x1p-9));
+}
+
+static inline struct checkop_arg row_keys(int64_t t)
+{
+    return filled(matrix("row_keys", ROLE_IN, KIND_I32, t, 2), FILL_ROW_KEYS, 0);
+}
+
+#endif

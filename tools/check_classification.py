@@ -19,6 +19,7 @@ it behind the correction, which makes the first steps larger for gradients near 
 import argparse
 import csv
 import json
+import re
 
 import torch
 from kiln_order import epoch_order
@@ -40,7 +41,7 @@ def read_table(path, tokenizer, config, length):
 
 def read_columns(path, tokenizer, config, length):
     with open(path, encoding="utf-8") as f:
-        blocks = f.read().split("\n\n")
+        blocks = re.split(r"\n\s*\n", f.read())
     out = []
     for block in blocks:
         lines = [line.split("\t" if "\t" in line else " ") for line in block.split("\n") if line.strip()]

@@ -271,7 +271,7 @@ void bert_layer_backward(struct exec *x, tensor dx, const struct bert_layer_weig
     queue_join(x, 1); /* all but w_qkv of the layer above: `branch` and `dff` are free */
     op->bias_dropout_add_layernorm_backward(x, s->dh, dbranch_2, g->b_2, g->gamma_2, g->beta_2, dx, a->sum_2,
                                             a->mean_2, a->rstd_2, w->gamma_2, call->stream->row_keys,
-                                            hidden_dropout(call, SITE_FEED_FORWARD_OUT));
+                                            hidden_dropout(call, SITE_FEED_FORWARD_OUT), false);
     linear_backward(x, s->dff, false, g->w_2, call->adds, NULL_TENSOR, dbranch_2, a->ff_act, w->w_2,
                     &a->fp8_2, &dbranch_2_fp8);
     op->gelu_backward(x, dpre, g->b_1, s->dff, a->ff_pre);
@@ -281,7 +281,7 @@ void bert_layer_backward(struct exec *x, tensor dx, const struct bert_layer_weig
     queue_join(x, 1); /* all but w_1: `branch` and `dqkv` are free */
     op->bias_dropout_add_layernorm_backward(x, dx, dbranch_1, g->b_o, g->gamma_1, g->beta_1, s->dh, a->sum_1,
                                             a->mean_1, a->rstd_1, w->gamma_1, call->stream->row_keys,
-                                            hidden_dropout(call, SITE_ATTENTION_OUT));
+                                            hidden_dropout(call, SITE_ATTENTION_OUT), false);
     linear_backward(x, s->dheads, false, g->w_o, call->adds, NULL_TENSOR, dbranch_1, a->heads, w->w_o,
                     &a->fp8_o, &dbranch_1_fp8);
 

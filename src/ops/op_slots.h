@@ -46,8 +46,8 @@
           (out, sum, mean, rstd, in, bias, residual, gamma, beta, eps, row_keys, drop), out) \
     _(bias_dropout_add_layernorm_backward, (tensor dresidual, tensor din, tensor dbias, tensor dgamma, \
           tensor dbeta, tensor dout, tensor sum, tensor mean, tensor rstd, tensor gamma, tensor row_keys, \
-          struct dropout drop), (dresidual, din, dbias, dgamma, dbeta, dout, sum, mean, rstd, gamma, \
-          row_keys, drop), din) \
+          struct dropout drop, bool accumulate), (dresidual, din, dbias, dgamma, dbeta, dout, sum, mean, \
+          rstd, gamma, row_keys, drop, accumulate), din) \
     _(attention, (tensor out, tensor lse, tensor q, tensor k, tensor v, struct attention a), (out, lse, q, \
           k, v, a), q, k) \
     _(attention_backward, (tensor dq, tensor dk, tensor dv, tensor dbias, tensor dout, tensor out, tensor lse, \

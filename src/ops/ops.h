@@ -192,13 +192,14 @@ struct ops {
                                        tensor in, tensor bias, tensor residual, tensor gamma, tensor beta,
                                        double eps, tensor row_keys, struct dropout drop);
 
-    /* dresidual = gradient of `sum`, also of the residual;  din = dropout'(dresidual);  dbias += sum over
-     * rows of din; dgamma, dbeta += as in layernorm_backward.  dresidual and din [T, H] A are distinct;
-     * dresidual may alias dout, but not where din is rounded.  din notes maxima, and rounds in place of it. */
+    /* dresidual = gradient of `sum`, also of the residual, or += that if `accumulate`, where `sum` has another reader beside
+     * LN;  din = dropout'(dresidual);  dbias += sum over rows of din; dgamma, dbeta += as in layernorm_backward.  dresidual
+     * and din [T, H] A are distinct; dresidual may alias dout, unless it accumulates or din is rounded.  din notes maxima,
+     * and rounds in place of it. */
     void (*bias_dropout_add_layernorm_backward)(struct exec *x, tensor dresidual, tensor din, tensor dbias,
                                                 tensor dgamma, tensor dbeta, tensor dout, tensor sum,
                                                 tensor mean, tensor rstd, tensor gamma, tensor row_keys,
-                                                struct dropout drop);
+                                                struct dropout drop, bool accumulate);
 
     /* Scaled dot-product attention of each head inside each sequence (Vaswani et al. 2017, arXiv:1706.03762,
      * section 3.2):

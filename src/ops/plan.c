@@ -299,10 +299,11 @@ static void plan_bias_dropout_add_layernorm(struct exec *x, tensor out, tensor s
 static void plan_bias_dropout_add_layernorm_backward(struct exec *x, tensor dresidual, tensor din,
                                                      tensor dbias, tensor dgamma, tensor dbeta, tensor dout,
                                                      tensor sum, tensor mean, tensor rstd, tensor gamma,
-                                                     tensor row_keys, struct dropout drop)
+                                                     tensor row_keys, struct dropout drop, bool accumulate)
 {
     (void)drop;
     int64_t rows = tensor_rows(sum), cols = tensor_cols(sum);
+    move(x, accumulate ? 1 : 0, dresidual);
     plan_layernorm_backward(x, dresidual, dgamma, dbeta, dout, sum, mean, rstd, gamma);
     PLAN(x, "bias_dropout_add_layernorm_backward", 0, workspace_layernorm_backward(rows, cols),
          {"din", din, (int)sum.dtype, rows, cols},

@@ -256,8 +256,9 @@ static void ref_layernorm(struct exec *x, tensor out, tensor mean, tensor rstd, 
     }
 }
 
-static void ref_layernorm_backward(struct exec *x, tensor din, tensor dgamma, tensor dbeta, tensor dout,
-                                   tensor in, tensor mean, tensor rstd, tensor gamma)
+/* din = or += the gradient of `in`. */
+static void add_layernorm_gradient(struct exec *x, tensor din, tensor dgamma, tensor dbeta, tensor dout,
+                                   tensor in, tensor mean, tensor rstd, tensor gamma, bool accumulate)
 {
     int64_t n = tensor_cols(in);
     for (int64_t t = 0; !stopped(x) && t < tensor_rows(in); t++) {
@@ -274,9 +275,16 @@ static void ref_layernorm_backward(struct exec *x, tensor din, tensor dgamma, te
             double dy = get2(dout, t, i);
             add1(dgamma, i, dy * xhat);
             add1(dbeta, i, dy);
-            set2(din, t, i, r * (dy * tensor_get(gamma, i) - mean_g - xhat * mean_g_xhat));
+            double before = accumulate ? get2(din, t, i) : 0;
+            set2(din, t, i, before + r * (dy * tensor_get(gamma, i) - mean_g - xhat * mean_g_xhat));
         }
     }
+}
+
+static void ref_layernorm_backward(struct exec *x, tensor din, tensor dgamma, tensor dbeta, tensor dout,
+                                   tensor in, tensor mean, tensor rstd, tensor gamma)
+{
+    add_layernorm_gradient(x, din, dgamma, dbeta, dout, in, mean, rstd, gamma, false);
 }
 
 static void ref_dropout(struct exec *x, tensor out, tensor in, tensor row_keys, struct dropout drop)
@@ -344,9 +352,9 @@ static void ref_bias_dropout_add_layernorm(struct exec *x, tensor out, tensor su
 static void ref_bias_dropout_add_layernorm_backward(struct exec *x, tensor dresidual, tensor din,
                                                     tensor dbias, tensor dgamma, tensor dbeta, tensor dout,
                                                     tensor sum, tensor mean, tensor rstd, tensor gamma,
-                                                    tensor row_keys, struct dropout drop)
+                                                    tensor row_keys, struct dropout drop, bool accumulate)
 {
-    ref_layernorm_backward(x, dresidual, dgamma, dbeta, dout, sum, mean, rstd, gamma);
+    add_layernorm_gradient(x, dresidual, dgamma, dbeta, dout, sum, mean, rstd, gamma, accumulate);
     for (int64_t t = 0; !stopped(x) && t < tensor_rows(dout); t++) {
         for (int64_t i = 0; i < tensor_cols(dout); i++) {
             double d = get2(dresidual, t, i) * dropout_factor(x, drop, row_keys, t, i);

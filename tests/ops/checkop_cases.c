@@ -456,7 +456,7 @@ static void make_bias_dropout_add_layernorm(struct checkop_case *c, const struct
 RUN(bias_dropout_add_layernorm_backward)
 {
     o->bias_dropout_add_layernorm_backward(x, t[0], t[1], t[2], t[3], t[4], t[5], t[6], t[7], t[8], t[9],
-                                           last(c, t), c->drop);
+                                           last(c, t), c->drop, c->shape.adds);
 }
 
 static void forward_bias_dropout(const struct checkop_case *c, const struct ops *o, struct exec *x,
@@ -468,7 +468,7 @@ static void forward_bias_dropout(const struct checkop_case *c, const struct ops 
 
 static void make_bias_dropout_add_layernorm_backward(struct checkop_case *c, const struct checkop_shape *s)
 {
-    add(c, gradient(matrix("dresidual", ROLE_OUT, KIND_A, s->t, s->h), 13));
+    add(c, gradient(matrix("dresidual", s->adds ? ROLE_INOUT : ROLE_OUT, KIND_A, s->t, s->h), 13));
     add(c, gradient(matrix("din", ROLE_OUT, KIND_A, s->t, s->h), 11));
     add(c, gradient(vector("dbias", ROLE_INOUT, KIND_W, s->h), 12));
     add(c, gradient(vector("dgamma", ROLE_INOUT, KIND_W, s->h), 9));
@@ -875,11 +875,12 @@ void checkop_make(struct checkop_case *c, const struct checkop_shape *s)
     c->bound_fp32 = 1e-6;
     c->bound_bf16_a = 4e-3; /* half a unit in the last of eight places, and as much again */
     c->bound_bf16_w = 1e-6;
-    snprintf(c->title, sizeof c->title, "%s t=%lld h=%lld f=%lld%s%s%s%s%s%s%s%s%s%s", s->op, (long long)s->t,
-             (long long)s->h, (long long)s->f, s->fp8 ? " fp8" : "", s->rounded ? " rounded" : "",
-             s->p > 0 ? " dropout" : "", s->causal ? " causal" : "", s->alibi ? " alibi" : "",
-             s->strided ? " strided" : "", s->plain ? " plain" : "", s->shared ? " in place" : "",
-             s->rest > 0 ? " rest" : "", s->bits ? " bits" : "");
+    snprintf(c->title, sizeof c->title, "%s t=%lld h=%lld f=%lld%s%s%s%s%s%s%s%s%s%s%s", s->op,
+             (long long)s->t, (long long)s->h, (long long)s->f, s->fp8 ? " fp8" : "",
+             s->rounded ? " rounded" : "", s->p > 0 ? " dropout" : "", s->causal ? " causal" : "",
+             s->alibi ? " alibi" : "", s->strided ? " strided" : "", s->plain ? " plain" : "",
+             s->shared ? " in place" : "", s->adds ? " adds" : "", s->rest > 0 ? " rest" : "",
+             s->bits ? " bits" : "");
     set_lengths(c, s);
     for (size_t i = 0; i < sizeof families / sizeof families[0]; i++) {
         if (strcmp(families[i].op, s->op) == 0) {

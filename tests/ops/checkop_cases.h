@@ -64,6 +64,7 @@ struct checkop_shape {
     bool causal, alibi, strided, plain,
         shared; /* plain: without bias, not accumulating, without dlogits or what a backward reads; shared: in place, or dw assigned */
     bool bits;  /* attention leaves and reads bits of dropout, on devices that keep them */
+    bool adds;  /* the gradient of the residual is added to */
     bool rounded; /* the bias is of the dtype of out, on devices that take such */
     bool fp8;     /* factors of products are fp8, in bf16 runs of devices that compute in it */
     bool by_cpu;  /* too large for ref: other devices are held against the cpu's table in fp32 */

@@ -55,7 +55,7 @@ static void run_norms(double one)
     expect_maxima(out, "bias_dropout_add_layernorm");
     tensor din = result();
     o->bias_dropout_add_layernorm_backward(&of.x, matrix(0), din, vector(h), vector(h), vector(h),
-                                           matrix(one), sum, mean, rstd, gamma, keys, drop);
+                                           matrix(one), sum, mean, rstd, gamma, keys, drop, false);
     expect_maxima(din, "bias_dropout_add_layernorm_backward");
     tensor ids = filled(arena_carve_1d(&of.arena, DTYPE_I32, n), 0), embedded = result();
     o->embed(&of.x, embedded, sum, mean, rstd, ids, ids, ids, matrix(0), matrix(0), matrix(0), gamma,

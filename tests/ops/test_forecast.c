@@ -250,7 +250,7 @@ static void test_layer(void)
     struct dropout drop = {.p = 0.1};
     op->linear_gelu(&x, ff, ff, u, matrix(F, H), vector(F));
     op->bias_dropout_add_layernorm(&x, u, v, stat, stat, w, h, z, h, h, 1e-12, keys, drop);
-    op->bias_dropout_add_layernorm_backward(&x, u, v, h, h, h, w, z, stat, stat, h, keys, drop);
+    op->bias_dropout_add_layernorm_backward(&x, u, v, h, h, h, w, z, stat, stat, h, keys, drop, false);
     op->gelu_backward(&x, ff, vector(F), ff, ff);
     op->attention(&x, heads, lse, heads, heads, heads, attention_of_128());
     op->attention_backward(&x, heads, heads, heads, vector(3 * H), heads, heads, lse, heads, heads, heads,

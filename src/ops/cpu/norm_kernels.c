@@ -11,6 +11,7 @@ struct norm_call {
     uint64_t key;
     uint32_t site, threshold;
     float scale, eps;
+    bool adds;       /* to what is in dresidual */
     float *partials; /* [chunks][3][cols]: dgamma, dbeta, dbias */
 };
 
@@ -125,6 +126,18 @@ static void cpu_bias_dropout_add_layernorm(struct exec *x, tensor out, tensor su
     lanes_run(x, op, kernel_blocks(tensor_rows(in), ROWS_PER_ITEM), lane, bias_dropout_add_item, &c);
 }
 
+/* A row with `more` added to it, for rows_store. */
+static float *add_to_row(tensor t, int64_t row, const float *more, int64_t n, float *buffer)
+{
+    const float *before = rows_load(t, row, 0, n, buffer);
+    float *sum = rows_target(t, row, 0, buffer);
+#pragma omp simd
+    for (int64_t i = 0; i < n; i++) {
+        sum[i] = before[i] + more[i];
+    }
+    return sum;
+}
+
 /* One run of rows: dresidual of each row, din too where dropout follows, and the run's partial sums. */
 static void backward_chunk(const void *context, int64_t chunk, void *lane)
 {
@@ -146,9 +159,12 @@ static void backward_chunk(const void *context, int64_t chunk, void *lane)
         }
         const float *dout = rows_load(c->dout, row, 0, cols, buffer);
         const float *sum = rows_load(c->sum, row, 0, cols, buffer + cols);
-        float *dresidual = rows_target(c->dresidual, row, 0, buffer);
+        float *dresidual = c->adds ? buffer + 2 * cols : rows_target(c->dresidual, row, 0, buffer);
         norm_row_backward(dresidual, dgamma, dbeta, dout, sum, c->gamma.data,
                           ((const float *)c->mean.data)[row], ((const float *)c->rstd.data)[row], cols);
+        if (c->adds) {
+            dresidual = add_to_row(c->dresidual, row, dresidual, cols, buffer);
+        }
         if (with_din) {
             float *din = rows_target(c->din, row, 0, buffer + cols);
             if (c->threshold != 0) {
@@ -172,7 +188,7 @@ static void run_backward(struct exec *x, const char *op, struct norm_call *c, te
 {
     int64_t rows = tensor_rows(c->sum), cols = tensor_cols(c->sum), chunks = row_runs(rows);
     c->partials = exec_scratch(x, workspace_layernorm_backward(rows, cols));
-    lanes_run(x, op, chunks, bits_bytes(cols) + 2 * (size_t)cols * sizeof(float), backward_chunk, c);
+    lanes_run(x, op, chunks, bits_bytes(cols) + 3 * (size_t)cols * sizeof(float), backward_chunk, c);
     if (chunks == 0 || failed(x->status)) {
         return;
     }
@@ -198,7 +214,7 @@ static void cpu_layernorm_backward(struct exec *x, tensor din, tensor dgamma, te
 static void cpu_bias_dropout_add_layernorm_backward(struct exec *x, tensor dresidual, tensor din,
                                                     tensor dbias, tensor dgamma, tensor dbeta, tensor dout,
                                                     tensor sum, tensor mean, tensor rstd, tensor gamma,
-                                                    tensor row_keys, struct dropout drop)
+                                                    tensor row_keys, struct dropout drop, bool accumulate)
 {
     const char *op = "bias_dropout_add_layernorm_backward";
     if (!accept_tensors(x, op, ACCEPT_LIST(dresidual, din, dout, sum),
@@ -206,7 +222,7 @@ static void cpu_bias_dropout_add_layernorm_backward(struct exec *x, tensor dresi
         !accept_indices(x, op, "row key", row_keys, INT32_MIN, INT64_MAX)) {
         return;
     }
-    struct norm_call c = {.sum = sum, .mean = mean, .rstd = rstd, .gamma = gamma};
+    struct norm_call c = {.sum = sum, .mean = mean, .rstd = rstd, .gamma = gamma, .adds = accumulate};
     c.dresidual = dresidual;
     c.din = din;
     c.dout = dout;

@@ -500,13 +500,14 @@ static void traffic_bias_dropout_add_layernorm(struct exec *x, tensor out, tenso
 static void traffic_bias_dropout_add_layernorm_backward(struct exec *x, tensor dresidual, tensor din,
                                                         tensor dbias, tensor dgamma, tensor dbeta,
                                                         tensor dout, tensor sum, tensor mean, tensor rstd,
-                                                        tensor gamma, tensor row_keys, struct dropout drop)
+                                                        tensor gamma, tensor row_keys, struct dropout drop,
+                                                        bool accumulate)
 {
     (void)dbias, (void)dgamma, (void)dbeta, (void)mean, (void)rstd, (void)gamma, (void)drop;
     bool rounds = din.rounded != NULL;
     norm_backward(x,
-                  bytes_of(dresidual) + (rounds ? rounded_bytes(din) : bytes_of(din)) + bytes_of(dout) +
-                      bytes_of(sum) + bytes_of(row_keys),
+                  (accumulate ? 2 : 1) * bytes_of(dresidual) + (rounds ? rounded_bytes(din) : bytes_of(din)) +
+                      bytes_of(dout) + bytes_of(sum) + bytes_of(row_keys),
                   tensor_rows(sum), tensor_cols(sum), rounds);
 }
 

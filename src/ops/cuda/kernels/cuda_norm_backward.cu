@@ -13,6 +13,7 @@ template <typename A> struct backward_call {
     A *din, *dropped;
     uint32_t *maxima; /* of dropped, or NULL */
     const A *dout, *in;
+    bool adds;       /* to what is in din */
     float *partials; /* [SUMS][runs][cols]: of dgamma, dbeta, dbias */
     launch_norm n;
     const uint64_t *dropout_key;
@@ -109,9 +110,19 @@ __device__ static inline int64_t run_begin(int64_t rows, int band, int64_t run, 
     return begin < rows ? begin : rows;
 }
 
-/* din = rstd (g - mean(g) - xhat mean(g xhat)), g = dout gamma, of a run of rows; ROUNDS: what is dropped of it is rounded,
- * and not stored.  Long because it is one pass over them. */
-template <typename S, typename A, bool ROUNDS>
+/* What is added to, as it is stored: a kernel that is launched again finds the sum there, and drops from it what it dropped
+ * before, to the bit. */
+template <typename A> __device__ static inline eight added(eight sum, const eight &more, bool again)
+{
+    if (!again) {
+        add_eight(&sum, more);
+    }
+    return unpack(pack(sum, A()));
+}
+
+/* din = rstd (g - mean(g) - xhat mean(g xhat)), g = dout gamma, of a run of rows, or += that; ROUNDS: what is dropped of it
+ * is rounded, and not stored.  Long because it is one pass over them. */
+template <typename S, typename A, bool ADDS, bool ROUNDS>
 __device__ static inline void norm_backward(const backward_call<A> &c, const round_rows &to, uint32_t *band,
                                             block_sums<S> *shared_sums)
 {
@@ -133,6 +144,7 @@ __device__ static inline void norm_backward(const backward_call<A> &c, const rou
     for (; row < end; row += S::ROWS) {
         row_part<S, A> now = next;
         eight dy[S::GROUPS];
+        packed_eight<A> before[ADDS ? S::GROUPS : 1];
         float of_row[2] = {0, 0}; /* of g, and of g xhat */
         if (row + S::ROWS < end) {
             next = load_part<S>(c, row + S::ROWS);
@@ -140,6 +152,9 @@ __device__ static inline void norm_backward(const backward_call<A> &c, const rou
         UNROLL
         for (int g = 0; g < S::GROUPS; g++) {
             int column = S::column(g);
+            if (ADDS && column < cols) { /* on its way during the sums over the row */
+                before[ADDS ? g : 0] = load_group<S::WHOLE>(c.din + row * cols, column, cols);
+            }
             if (column < cols) {
                 eight factors = dropout_factors(key_before, c.before, row, column),
                       gamma = load_values<S::WHOLE>(c.n.gamma, column, cols),
@@ -172,6 +187,9 @@ __device__ static inline void norm_backward(const backward_call<A> &c, const rou
                 for (int k = 0; k < EIGHT; k++) {
                     dy[g].v[k] = now.rstd * (dy[g].v[k] - mean_g - xhat.v[k] * mean_g_xhat);
                 }
+                if (ADDS) {
+                    dy[g] = added<A>(unpack(before[ADDS ? g : 0]), dy[g], to.again != 0);
+                }
                 store_group<S::WHOLE>(c.din + row * cols, column, cols, dy[g]);
                 UNROLL
                 for (int k = 0; k < EIGHT; k++) {
@@ -203,32 +221,44 @@ __device__ static inline void norm_backward(const backward_call<A> &c, const rou
     store_sums<S>(c.partials, cols, sums, shared_sums);
 }
 
-template <typename S, typename A>
+template <typename S, typename A, bool ADDS>
 __global__ static void __launch_bounds__(BLOCK, blocks_for<A>(S::GROUPS))
     norm_backward_kernel(backward_call<A> c)
 {
     __shared__ block_sums<S> sums;
-    norm_backward<S, A, false>(c, round_rows{{}, 1, 0}, NULL, &sums);
+    norm_backward<S, A, ADDS, false>(c, round_rows{{}, 1, 0}, NULL, &sums);
 }
 
-template <typename S, typename A>
+template <typename S, typename A, bool ADDS>
 __global__ static void __launch_bounds__(BLOCK, blocks_for<A>(S::GROUPS))
     norm_backward_round_kernel(backward_call<A> c, round_rows to)
 {
     SHARED_MEMORY(memory); /* of the band, and of the sums once that is written */
-    norm_backward<S, A, true>(c, to, (uint32_t *)memory, (block_sums<S> *)memory);
+    norm_backward<S, A, ADDS, true>(c, to, (uint32_t *)memory, (block_sums<S> *)memory);
+}
+
+template <typename S, bool ADDS, typename A>
+static void launch_adding(const launch *l, const backward_call<A> &c, const launch_rounding *to,
+                          unsigned runs)
+{
+    for (int again = 0; to != NULL && again < 2; again++) {
+        round_rows rounding = {round_to_of(*to), band_rows(c.n.cols), again};
+        size_t band = band_bytes(c.n.cols), sums = sizeof(block_sums<S>);
+        LAUNCH(l, (norm_backward_round_kernel<S, A, ADDS>), runs, BLOCK, band > sums ? band : sums, c,
+               rounding);
+    }
+    if (to == NULL) {
+        LAUNCH(l, (norm_backward_kernel<S, A, ADDS>), runs, BLOCK, 0, c);
+    }
 }
 
 template <typename S, typename A>
 static void launch_shape(const launch *l, const backward_call<A> &c, const launch_rounding *to, unsigned runs)
 {
-    for (int again = 0; to != NULL && again < 2; again++) {
-        round_rows rounding = {round_to_of(*to), band_rows(c.n.cols), again};
-        size_t band = band_bytes(c.n.cols), sums = sizeof(block_sums<S>);
-        LAUNCH(l, (norm_backward_round_kernel<S, A>), runs, BLOCK, band > sums ? band : sums, c, rounding);
-    }
-    if (to == NULL) {
-        LAUNCH(l, (norm_backward_kernel<S, A>), runs, BLOCK, 0, c);
+    if (c.adds) {
+        launch_adding<S, true>(l, c, to, runs);
+    } else {
+        launch_adding<S, false>(l, c, to, runs);
     }
 }
 
@@ -265,6 +295,7 @@ static void launch_backward(const launch *l, const launch_norm *n, const launch_
                           b->maxima,
                           (const A *)b->dout,
                           (const A *)b->in,
+                          b->adds,
                           l->scratch,
                           *n,
                           l->dropout_key,

@@ -222,7 +222,8 @@ struct launch_norm_backward {
     int64_t runs;                                /* that the rows are cut into for the sums over them */
     void *din, *dropped;                         /* dropped = dropout'(din) with `after`, or NULL */
     float *dgamma, *dbeta, *dbias;               /* += ; dbias sums dropped, or NULL */
-    const void *dout, *in;                       /* dout may be the memory of din */
+    const void *dout, *in;                       /* dout may be the memory of din, unless it adds */
+    int adds;                                    /* 1: din is added to; else 0 */
     const struct launch_dropout *before, *after; /* of dout, and from din to dropped; NULL: none */
     uint32_t *maxima;                            /* of dropped, or NULL */
     const struct launch_rounding

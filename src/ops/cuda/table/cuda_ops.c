@@ -268,7 +268,7 @@ static void cuda_bias_dropout_add_layernorm(struct exec *x, tensor out, tensor s
 static void cuda_bias_dropout_add_layernorm_backward(struct exec *x, tensor dresidual, tensor din,
                                                      tensor dbias, tensor dgamma, tensor dbeta, tensor dout,
                                                      tensor sum, tensor mean, tensor rstd, tensor gamma,
-                                                     tensor row_keys, struct dropout drop)
+                                                     tensor row_keys, struct dropout drop, bool accumulate)
 {
     const char *op = "bias_dropout_add_layernorm_backward";
     const struct launch_rounding *to;
@@ -291,6 +291,7 @@ static void cuda_bias_dropout_add_layernorm_backward(struct exec *x, tensor dres
                                                      .dbias = dbias.data,
                                                      .dout = dout.data,
                                                      .in = sum.data,
+                                                     .adds = accumulate,
                                                      .after = &d,
                                                      .maxima = tensor_maxima(din),
                                                      .to = to},

@@ -7,23 +7,27 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* One row per number: key, field, kind, default, limits.  Parsing, writing and comparing all go by this
+/* One row per value: key, field, kind, default, limits.  Parsing, writing and comparing all go by this
  * table. */
 struct field {
     const char *key;
     size_t offset;
-    bool real;
+    enum { FIELD_INT, FIELD_REAL, FIELD_BOOL } kind;
     double standard, min, max;
     bool architecture; /* two models that differ here cannot share weights */
 };
 
 #define INT(key, standard, min, max)                                                                         \
     {                                                                                                        \
-#        key, offsetof(struct bert_config, key), false, standard, min, max, true                             \
+#        key, offsetof(struct bert_config, key), FIELD_INT, standard, min, max, true                         \
+    }
+#define BOOL(key)                                                                                            \
+    {                                                                                                        \
+#        key, offsetof(struct bert_config, key), FIELD_BOOL, 0, 0, 1, true                                   \
     }
 #define REAL(key, standard, min, max)                                                                        \
     {                                                                                                        \
-#        key, offsetof(struct bert_config, key), true, standard, min, max, false                             \
+#        key, offsetof(struct bert_config, key), FIELD_REAL, standard, min, max, false                       \
     }
 
 static const struct field fields[] = {
@@ -38,6 +42,7 @@ static const struct field fields[] = {
     REAL(attention_probs_dropout_prob, 0.1, 0, 0.99),
     REAL(initializer_range, 0.02, 0, 10),
     REAL(layer_norm_eps, 1e-12, 0, 1),
+    BOOL(layer_norm_large_model),
 };
 
 enum { N_FIELDS = sizeof fields / sizeof fields[0] };
@@ -52,15 +57,25 @@ static double *real_field(const struct bert_config *c, const struct field *f)
     return (double *)((char *)c + f->offset);
 }
 
+static bool *bool_field(const struct bert_config *c, const struct field *f)
+{
+    return (bool *)((char *)c + f->offset);
+}
+
 static double field_value(const struct bert_config *c, const struct field *f)
 {
-    return f->real ? *real_field(c, f) : (double)*int_field(c, f);
+    return f->kind == FIELD_REAL   ? *real_field(c, f)
+           : f->kind == FIELD_BOOL ? (double)*bool_field(c, f)
+                                   : (double)*int_field(c, f);
 }
 
 static struct status parse_field(struct bert_config *c, const struct field *f, const json_t *object,
                                  const char *source)
 {
-    if (f->real) {
+    if (f->kind == FIELD_BOOL) {
+        *bool_field(c, f) = f->standard != 0;
+        TRY(json_get_bool(object, source, f->key, false, bool_field(c, f)));
+    } else if (f->kind == FIELD_REAL) {
         *real_field(c, f) = f->standard;
         TRY(json_get_real(object, source, f->key, false, real_field(c, f)));
     } else {
@@ -83,10 +98,6 @@ static const struct constant {
     {"model_type", "\"bert\"", "other models are not built"},
     {"hidden_act", "\"gelu\"", "which is the exact form by erf; other activations are not built"},
     {"position_embedding_type", "\"absolute\"", "relative positions are not built"},
-    {"layer_norm_large_model", "false",
-     "pre-LN layers, those of the DeepSpeed scripts' BERT-1.5B and 5B, are not built; "
-     "configs/post_ln_1.5b.json and "
-     "post_ln_5b.json have those sizes with post-LN layers"},
     {"gated_layers", "[]", "layers that are switched off are not built; give fewer layers"},
     {"is_decoder", "false", "causal attention is not built"},
     {"is_encoder_decoder", "false", "decoders are not built"},
@@ -250,6 +261,13 @@ struct status bert_config_parse(struct bert_config *c, const json_t *object, con
     return status_ok();
 }
 
+static json_t *field_to_json(const struct bert_config *c, const struct field *f)
+{
+    return f->kind == FIELD_REAL   ? json_real(*real_field(c, f))
+           : f->kind == FIELD_BOOL ? json_boolean(*bool_field(c, f))
+                                   : json_integer(*int_field(c, f));
+}
+
 /* What a model with a classifier has beside; false without memory. */
 static bool add_labels(json_t *object, const struct bert_config *c)
 {
@@ -268,9 +286,9 @@ json_t *bert_config_to_json(const struct bert_config *c, const char *architectur
         json_pack("{s:[s], s:s, s:s, s:s, s:i}", "architectures", architecture, "model_type", "bert",
                   "hidden_act", "gelu", "position_embedding_type", "absolute", "pad_token_id", 0);
     for (int i = 0; object != NULL && i < N_FIELDS; i++) {
-        json_t *value =
-            fields[i].real ? json_real(*real_field(c, &fields[i])) : json_integer(*int_field(c, &fields[i]));
-        if (json_object_set_new(object, fields[i].key, value) != 0) {
+        const struct field *f = &fields[i];
+        bool unsaid = f->kind == FIELD_BOOL && !*bool_field(c, f); /* Hugging Face has no such key */
+        if (!unsaid && json_object_set_new(object, f->key, field_to_json(c, f)) != 0) {
             json_decref(object);
             object = NULL;
         }
@@ -297,4 +315,9 @@ struct status bert_config_same_architecture(const struct bert_config *a, const s
 int64_t bert_config_padded_vocab(const struct bert_config *c)
 {
     return (c->vocab_size + BERT_VOCAB_MULTIPLE - 1) / BERT_VOCAB_MULTIPLE * BERT_VOCAB_MULTIPLE;
+}
+
+int64_t bert_config_n_words(const struct bert_config *c)
+{
+    return c->n_words == 0 ? c->vocab_size : c->n_words;
 }

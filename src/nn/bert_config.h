@@ -34,6 +34,9 @@ struct bert_config {
     double attention_probs_dropout_prob;
     double initializer_range;
     double layer_norm_eps;
+    bool layer_norm_large_model; /* pre-LN layers (nn/bert_layer_pre.h), not post-LN */
+    int64_t
+        n_words; /* of the vocabulary, not in the file: ids from there on are never predicted; 0: all are words */
 
     /* Of a classifier (nn/bert_classifier.h); other models have the standard values. */
     int64_t num_labels; /* C */
@@ -55,5 +58,8 @@ json_t *bert_config_to_json(const struct bert_config *c, const char *architectur
 struct status bert_config_same_architecture(const struct bert_config *a, const struct bert_config *b);
 
 int64_t bert_config_padded_vocab(const struct bert_config *c);
+
+/* Ids that can be predicted. */
+int64_t bert_config_n_words(const struct bert_config *c);
 
 #endif

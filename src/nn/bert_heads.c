@@ -105,7 +105,7 @@ void bert_heads_mlm_loss(struct exec *x, tensor sums, const struct bert_head_act
     const struct ops *op = x->ops;
     exec_enter(x, "MLM loss", -1);
     op->cross_entropy(x, a->mlm_loss, a->mlm_correct, a->dlogits, a->logits,
-                      call->stream->fields[BERT_MASKED_LABELS], call->config->vocab_size, scale);
+                      call->stream->fields[BERT_MASKED_LABELS], bert_config_n_words(call->config), scale);
     op->sum(x, tensor_slice(sums, 0, 1), a->mlm_loss);
     op->sum(x, tensor_slice(sums, 1, 1), a->mlm_correct);
 }

@@ -1,4 +1,4 @@
-/* The equations of a post-LN layer, x the layer's input, D = H / N:
+/* The equations of the sublayers, and of a post-LN layer around them, x the layer's input, D = H / N:
  *
  *     [Q K V] = x W_qkv^T + b_qkv
  *     A = concat over heads of dropout(softmax(Q K^T / sqrt(D))) V
@@ -82,16 +82,13 @@ const struct weight_row bert_layer_rows[] = {
 _Static_assert(sizeof bert_layer_rows / sizeof bert_layer_rows[0] == BERT_LAYER_N_ROWS,
                "a row for every field");
 
-/* The dropouts of a layer, for their addresses. */
-enum site { SITE_PROBABILITIES, SITE_ATTENTION_OUT, SITE_FEED_FORWARD_OUT, SITES_PER_LAYER };
-
-static struct dropout dropout_at(const struct bert_layer_call *call, enum site site, double p)
+static struct dropout dropout_at(const struct bert_layer_call *call, enum bert_layer_site site, double p)
 {
     return (struct dropout){.p = call->training ? p : 0.0,
-                            .site = (uint32_t)(call->layer * SITES_PER_LAYER + site)};
+                            .site = (uint32_t)(call->layer * BERT_LAYER_N_SITES + site)};
 }
 
-static struct dropout hidden_dropout(const struct bert_layer_call *call, enum site site)
+struct dropout bert_layer_dropout(const struct bert_layer_call *call, enum bert_layer_site site)
 {
     return dropout_at(call, site, call->config->hidden_dropout_prob);
 }
@@ -107,14 +104,13 @@ static struct attention self_attention(const struct bert_layer_call *call, const
         .n_pairs = call->stream->n_pairs,
         .scale = 1.0 / sqrt((double)c->hidden_size / (double)c->num_attention_heads),
         .row_keys = call->stream->row_keys,
-        .dropout = dropout_at(call, SITE_PROBABILITIES, c->attention_probs_dropout_prob),
+        .dropout = dropout_at(call, BERT_LAYER_PROBABILITIES, c->attention_probs_dropout_prob),
         .bits = call->training ? a->bits : NULL_TENSOR,
     };
 }
 
-/* A factor with its history, if the call has one. */
-static struct fp8_factor factor_of(const struct fp8_factor *f, const struct bert_layer_call *call,
-                                   enum bert_layer_factor factor)
+struct fp8_factor bert_layer_factor_of(const struct fp8_factor *f, const struct bert_layer_call *call,
+                                       enum bert_layer_factor factor)
 {
     struct fp8_factor with = *f;
     if (!tensor_is_null(call->histories)) {
@@ -125,7 +121,12 @@ static struct fp8_factor factor_of(const struct fp8_factor *f, const struct bert
 
 struct fp8_factor bert_layer_input_factor(const struct bert_layer_acts *a, const struct bert_layer_call *call)
 {
-    return factor_of(&a->fp8_qkv.in, call, BERT_LAYER_IN_QKV);
+    return bert_layer_factor_of(&a->fp8_qkv.in, call, BERT_LAYER_IN_QKV);
+}
+
+tensor bert_layer_output(const struct bert_layer_acts *a, const struct bert_layer_call *call)
+{
+    return call->next == NULL ? a->out : fp8_rounded_by_maker(a->out, call->next);
 }
 
 /* Part 0, 1 or 2 (query, key, value) of [T, 3H] as [T, N, D]. */
@@ -148,13 +149,7 @@ void bert_layer_carve_acts(struct bert_layer_acts *a, struct arena *arena, const
     a->ff_act = fp8_source_carve(arena, fp8, dtype, t, f);
     a->out = fp8_source_carve(arena, fp8, dtype, t, h);
     if (kept) {
-        a->sum_1 = arena_carve_2d(arena, dtype, t, h);
-        a->mean_1 = arena_carve_1d(arena, vector, t);
-        a->rstd_1 = arena_carve_1d(arena, vector, t);
         a->ff_pre = arena_carve_2d(arena, dtype, t, f);
-        a->sum_2 = arena_carve_2d(arena, dtype, t, h);
-        a->mean_2 = arena_carve_1d(arena, vector, t);
-        a->rstd_2 = arena_carve_1d(arena, vector, t);
     }
     linear_carve_fp8_input(&a->fp8_qkv, arena, fp8, t, h);
     linear_carve_fp8_input(&a->fp8_o, arena, fp8, t, h);
@@ -171,6 +166,18 @@ void bert_layer_carve_bits(struct bert_layer_acts *a, struct arena *arena, const
             arena_carve_2d(arena, DTYPE_I32, attention_bits_rows(c->num_attention_heads, sizes->max_seqlen),
                            attention_bits_cols(sizes->n_tokens, sizes->n_streams));
     }
+}
+
+void bert_layer_carve_sums(struct bert_layer_acts *a, struct arena *arena, const struct bert_config *c,
+                           enum dtype dtype, int64_t n_tokens)
+{
+    enum dtype vector = dtype_of_vectors(dtype);
+    a->sum_1 = arena_carve_2d(arena, dtype, n_tokens, c->hidden_size);
+    a->mean_1 = arena_carve_1d(arena, vector, n_tokens);
+    a->rstd_1 = arena_carve_1d(arena, vector, n_tokens);
+    a->sum_2 = arena_carve_2d(arena, dtype, n_tokens, c->hidden_size);
+    a->mean_2 = arena_carve_1d(arena, vector, n_tokens);
+    a->rstd_2 = arena_carve_1d(arena, vector, n_tokens);
 }
 
 void bert_layer_carve_weights(struct bert_layer_acts *a, struct arena *arena, const struct bert_config *c,
@@ -217,82 +224,145 @@ void bert_layer_carve_scratch(struct bert_layer_scratch *s, struct arena *arena,
     fp8_factor_carve(&s->fp8_dqkv, arena, fp8, DTYPE_E5M2, t, 3 * h);
 }
 
-void bert_layer_forward(struct exec *x, const struct bert_layer_acts *a, const struct bert_layer_scratch *s,
-                        tensor in, const struct bert_layer_weights *w, const struct bert_layer_call *call)
+/* ---- the sublayers ---- */
+
+void bert_layer_attention(struct exec *x, const struct bert_layer_acts *a, const struct bert_layer_scratch *s,
+                          tensor in, const struct bert_layer_weights *w, const struct bert_layer_call *call)
 {
-    const struct ops *op = x->ops;
     const struct bert_config *c = call->config;
     const struct fp8_factor in_fp8 = bert_layer_input_factor(a, call),
-                            heads_fp8 = factor_of(&a->fp8_o.in, call, BERT_LAYER_IN_O),
-                            h_fp8 = factor_of(&a->fp8_1.in, call, BERT_LAYER_IN_1),
-                            act_fp8 = factor_of(&a->fp8_2.in, call, BERT_LAYER_IN_2);
-    tensor h = fp8_rounded_by_maker(a->h, &h_fp8), act = fp8_rounded_by_maker(a->ff_act, &act_fp8);
-    tensor out = call->next == NULL ? a->out : fp8_rounded_by_maker(a->out, call->next);
-    exec_enter(x, "layer", call->layer);
+                            heads_fp8 = bert_layer_factor_of(&a->fp8_o.in, call, BERT_LAYER_IN_O);
 
     /* [Q K V] = x W_qkv^T + b_qkv */
     linear_forward(x, a->qkv, in, w->w_qkv, w->b_qkv, &a->fp8_qkv, &in_fp8);
 
     /* A = dropout(softmax(Q K^T / sqrt(D))) V */
-    op->attention(x, tensor_split_heads(a->heads, c->num_attention_heads), a->lse, heads_of(a->qkv, 0, c),
-                  heads_of(a->qkv, 1, c), heads_of(a->qkv, 2, c), self_attention(call, a));
+    x->ops->attention(x, tensor_split_heads(a->heads, c->num_attention_heads), a->lse, heads_of(a->qkv, 0, c),
+                      heads_of(a->qkv, 1, c), heads_of(a->qkv, 2, c), self_attention(call, a));
 
-    /* h = LN_1(x + dropout(A W_o^T + b_o)) */
+    /* A W_o^T */
     linear_forward(x, s->branch, a->heads, w->w_o, NULL_TENSOR, &a->fp8_o, &heads_fp8);
-    op->bias_dropout_add_layernorm(x, h, a->sum_1, a->mean_1, a->rstd_1, s->branch, w->b_o, in, w->gamma_1,
-                                   w->beta_1, c->layer_norm_eps, call->stream->row_keys,
-                                   hidden_dropout(call, SITE_ATTENTION_OUT));
-
-    /* y = LN_2(h + dropout(gelu(h W_1^T + b_1) W_2^T + b_2)) */
-    linear_gelu_forward(x, act, a->ff_pre, h, w->w_1, w->b_1, &a->fp8_1, &h_fp8);
-    linear_forward(x, s->branch, act, w->w_2, NULL_TENSOR, &a->fp8_2, &act_fp8);
-    op->bias_dropout_add_layernorm(x, out, a->sum_2, a->mean_2, a->rstd_2, s->branch, w->b_2, h, w->gamma_2,
-                                   w->beta_2, c->layer_norm_eps, call->stream->row_keys,
-                                   hidden_dropout(call, SITE_FEED_FORWARD_OUT));
 }
 
-void bert_layer_backward(struct exec *x, tensor dx, const struct bert_layer_weights *g,
-                         const struct bert_layer_scratch *s, const struct bert_layer_acts *a, tensor in,
-                         const struct bert_layer_weights *w, const struct bert_layer_call *call)
+void bert_layer_feed_forward(struct exec *x, const struct bert_layer_acts *a,
+                             const struct bert_layer_scratch *s, tensor h, const struct bert_layer_weights *w,
+                             const struct bert_layer_call *call)
 {
-    const struct ops *op = x->ops;
+    const struct fp8_factor h_fp8 = bert_layer_factor_of(&a->fp8_1.in, call, BERT_LAYER_IN_1),
+                            act_fp8 = bert_layer_factor_of(&a->fp8_2.in, call, BERT_LAYER_IN_2);
+    tensor act = fp8_rounded_by_maker(a->ff_act, &act_fp8);
+
+    /* gelu(h W_1^T + b_1) W_2^T */
+    linear_gelu_forward(x, act, a->ff_pre, h, w->w_1, w->b_1, &a->fp8_1, &h_fp8);
+    linear_forward(x, s->branch, act, w->w_2, NULL_TENSOR, &a->fp8_2, &act_fp8);
+}
+
+void bert_layer_feed_forward_backward(struct exec *x, tensor dh, bool accumulate, tensor dout,
+                                      const struct bert_layer_weights *g, const struct bert_layer_scratch *s,
+                                      const struct bert_layer_acts *a, const struct bert_layer_weights *w,
+                                      const struct bert_layer_call *call)
+{
+    const struct fp8_factor dout_fp8 = bert_layer_factor_of(&s->fp8_branch, call, BERT_LAYER_DOUT_2),
+                            dpre_fp8 = bert_layer_factor_of(&s->fp8_dff, call, BERT_LAYER_DOUT_1);
+    tensor dpre = fp8_rounded_by_maker(s->dff, &dpre_fp8);
+
+    /* gelu(h W_1^T + b_1) W_2^T */
+    linear_backward(x, s->dff, false, g->w_2, call->adds, NULL_TENSOR, dout, a->ff_act, w->w_2, &a->fp8_2,
+                    &dout_fp8);
+    x->ops->gelu_backward(x, dpre, g->b_1, s->dff, a->ff_pre);
+    linear_backward(x, dh, accumulate, g->w_1, call->adds, NULL_TENSOR, dpre, a->h, w->w_1, &a->fp8_1,
+                    &dpre_fp8);
+}
+
+void bert_layer_attention_backward(struct exec *x, tensor dx, bool accumulate, tensor dout,
+                                   const struct bert_layer_weights *g, const struct bert_layer_scratch *s,
+                                   const struct bert_layer_acts *a, tensor in,
+                                   const struct bert_layer_weights *w, const struct bert_layer_call *call)
+{
     const struct bert_config *c = call->config;
     bool early = x->device->sums_in_attention; /* which of the last two columns has b_qkv's gradient */
-    const struct fp8_factor dqkv_fp8 = factor_of(&s->fp8_dqkv, call, BERT_LAYER_DOUT_QKV),
-                            dbranch_1_fp8 = factor_of(&s->fp8_branch, call, BERT_LAYER_DOUT_O),
-                            dff_fp8 = factor_of(&s->fp8_dff, call, BERT_LAYER_DOUT_1),
-                            dbranch_2_fp8 = factor_of(&s->fp8_branch, call, BERT_LAYER_DOUT_2);
-    tensor dbranch_1 = fp8_rounded_by_maker(s->branch, &dbranch_1_fp8),
-           dbranch_2 = fp8_rounded_by_maker(s->branch, &dbranch_2_fp8),
-           dpre = fp8_rounded_by_maker(s->dff, &dff_fp8);
-    exec_enter(x, "layer", call->layer);
+    const struct fp8_factor dqkv_fp8 = bert_layer_factor_of(&s->fp8_dqkv, call, BERT_LAYER_DOUT_QKV),
+                            dout_fp8 = bert_layer_factor_of(&s->fp8_branch, call, BERT_LAYER_DOUT_O);
 
-    /* y = LN_2(h + dropout(gelu(h W_1^T + b_1) W_2^T + b_2)) */
-    queue_join(x, 1); /* all but w_qkv of the layer above: `branch` and `dff` are free */
-    op->bias_dropout_add_layernorm_backward(x, s->dh, dbranch_2, g->b_2, g->gamma_2, g->beta_2, dx, a->sum_2,
-                                            a->mean_2, a->rstd_2, w->gamma_2, call->stream->row_keys,
-                                            hidden_dropout(call, SITE_FEED_FORWARD_OUT), false);
-    linear_backward(x, s->dff, false, g->w_2, call->adds, NULL_TENSOR, dbranch_2, a->ff_act, w->w_2,
-                    &a->fp8_2, &dbranch_2_fp8);
-    op->gelu_backward(x, dpre, g->b_1, s->dff, a->ff_pre);
-    linear_backward(x, s->dh, true, g->w_1, call->adds, NULL_TENSOR, dpre, a->h, w->w_1, &a->fp8_1, &dff_fp8);
-
-    /* h = LN_1(x + dropout(A W_o^T + b_o)) */
-    queue_join(x, 1); /* all but w_1: `branch` and `dqkv` are free */
-    op->bias_dropout_add_layernorm_backward(x, dx, dbranch_1, g->b_o, g->gamma_1, g->beta_1, s->dh, a->sum_1,
-                                            a->mean_1, a->rstd_1, w->gamma_1, call->stream->row_keys,
-                                            hidden_dropout(call, SITE_ATTENTION_OUT), false);
-    linear_backward(x, s->dheads, false, g->w_o, call->adds, NULL_TENSOR, dbranch_1, a->heads, w->w_o,
-                    &a->fp8_o, &dbranch_1_fp8);
+    /* A W_o^T */
+    linear_backward(x, s->dheads, false, g->w_o, call->adds, NULL_TENSOR, dout, a->heads, w->w_o, &a->fp8_o,
+                    &dout_fp8);
 
     /* A = dropout(softmax(Q K^T / sqrt(D))) V */
-    op->attention_backward(
+    x->ops->attention_backward(
         x, heads_of(s->dqkv, 0, c), heads_of(s->dqkv, 1, c), heads_of(s->dqkv, 2, c),
         early ? g->b_qkv : NULL_TENSOR, tensor_split_heads(s->dheads, c->num_attention_heads),
         tensor_split_heads(a->heads, c->num_attention_heads), a->lse, heads_of(a->qkv, 0, c),
         heads_of(a->qkv, 1, c), heads_of(a->qkv, 2, c), self_attention(call, a));
 
     /* [Q K V] = x W_qkv^T + b_qkv */
-    linear_backward(x, dx, true, g->w_qkv, call->adds, early ? NULL_TENSOR : g->b_qkv, s->dqkv, in, w->w_qkv,
-                    &a->fp8_qkv, &dqkv_fp8);
+    linear_backward(x, dx, accumulate, g->w_qkv, call->adds, early ? NULL_TENSOR : g->b_qkv, s->dqkv, in,
+                    w->w_qkv, &a->fp8_qkv, &dqkv_fp8);
 }
+
+/* ---- the post-LN wiring ---- */
+
+static void carve_acts(struct bert_layer_acts *a, struct arena *arena, const struct bert_config *c,
+                       enum dtype dtype, enum fp8_factors fp8, int64_t n_tokens, bool kept)
+{
+    bert_layer_carve_acts(a, arena, c, dtype, fp8, n_tokens, kept);
+    if (kept) {
+        bert_layer_carve_sums(a, arena, c, dtype, n_tokens);
+    }
+}
+
+static void carve_output(struct bert_layer_acts *a, struct arena *arena, const struct bert_config *c,
+                         enum dtype dtype, enum fp8_factors fp8, int64_t n_tokens)
+{
+    a->out = fp8_source_carve(arena, fp8, dtype, n_tokens, c->hidden_size);
+}
+
+static void forward(struct exec *x, const struct bert_layer_acts *a, const struct bert_layer_scratch *s,
+                    tensor in, const struct bert_layer_weights *w, const struct bert_layer_call *call)
+{
+    const struct ops *op = x->ops;
+    double eps = call->config->layer_norm_eps;
+    const struct fp8_factor h_fp8 = bert_layer_factor_of(&a->fp8_1.in, call, BERT_LAYER_IN_1);
+    tensor h = fp8_rounded_by_maker(a->h, &h_fp8);
+    exec_enter(x, "layer", call->layer);
+
+    /* h = LN_1(x + dropout(A W_o^T + b_o)) */
+    bert_layer_attention(x, a, s, in, w, call);
+    op->bias_dropout_add_layernorm(x, h, a->sum_1, a->mean_1, a->rstd_1, s->branch, w->b_o, in, w->gamma_1,
+                                   w->beta_1, eps, call->stream->row_keys,
+                                   bert_layer_dropout(call, BERT_LAYER_ATTENTION_OUT));
+
+    /* y = LN_2(h + dropout(gelu(h W_1^T + b_1) W_2^T + b_2)) */
+    bert_layer_feed_forward(x, a, s, h, w, call);
+    op->bias_dropout_add_layernorm(x, bert_layer_output(a, call), a->sum_2, a->mean_2, a->rstd_2, s->branch,
+                                   w->b_2, h, w->gamma_2, w->beta_2, eps, call->stream->row_keys,
+                                   bert_layer_dropout(call, BERT_LAYER_FEED_FORWARD_OUT));
+}
+
+static void backward(struct exec *x, tensor dx, const struct bert_layer_weights *g,
+                     const struct bert_layer_scratch *s, const struct bert_layer_acts *a, tensor in,
+                     const struct bert_layer_weights *w, const struct bert_layer_call *call)
+{
+    const struct ops *op = x->ops;
+    const struct fp8_factor dbranch_1_fp8 = bert_layer_factor_of(&s->fp8_branch, call, BERT_LAYER_DOUT_O),
+                            dbranch_2_fp8 = bert_layer_factor_of(&s->fp8_branch, call, BERT_LAYER_DOUT_2);
+    tensor dbranch_1 = fp8_rounded_by_maker(s->branch, &dbranch_1_fp8),
+           dbranch_2 = fp8_rounded_by_maker(s->branch, &dbranch_2_fp8);
+    exec_enter(x, "layer", call->layer);
+
+    /* y = LN_2(h + dropout(gelu(h W_1^T + b_1) W_2^T + b_2)) */
+    queue_join(x, 1); /* all but w_qkv of the layer above: `branch` and `dff` are free */
+    op->bias_dropout_add_layernorm_backward(x, s->dh, dbranch_2, g->b_2, g->gamma_2, g->beta_2, dx, a->sum_2,
+                                            a->mean_2, a->rstd_2, w->gamma_2, call->stream->row_keys,
+                                            bert_layer_dropout(call, BERT_LAYER_FEED_FORWARD_OUT), false);
+    bert_layer_feed_forward_backward(x, s->dh, true, dbranch_2, g, s, a, w, call);
+
+    /* h = LN_1(x + dropout(A W_o^T + b_o)) */
+    queue_join(x, 1); /* all but w_1: `branch` and `dqkv` are free */
+    op->bias_dropout_add_layernorm_backward(x, dx, dbranch_1, g->b_o, g->gamma_1, g->beta_1, s->dh, a->sum_1,
+                                            a->mean_1, a->rstd_1, w->gamma_1, call->stream->row_keys,
+                                            bert_layer_dropout(call, BERT_LAYER_ATTENTION_OUT), false);
+    bert_layer_attention_backward(x, dx, true, dbranch_1, g, s, a, in, w, call);
+}
+
+const struct bert_layer_wiring bert_layer_post = {carve_acts, carve_output, forward, backward};

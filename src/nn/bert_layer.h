@@ -1,4 +1,5 @@
-/* bert_layer: one post-LN transformer layer of BERT, forward and backward.
+/* bert_layer: a transformer layer of BERT, forward and backward: its weights and activations, its two sublayers, and the
+ * wiring that joins them, of which there are two: post-LN here, pre-LN in nn/bert_layer_pre.h.
  *
  * Vaswani et al. 2017 (arXiv:1706.03762) section 3.1, with the exact GELU; Devlin et al. 2018
  * (arXiv:1810.04805). */
@@ -25,7 +26,7 @@ struct bert_layer_weights {
 extern const struct weight_row bert_layer_rows[];
 enum { BERT_LAYER_N_ROWS = sizeof(struct bert_layer_weights) / sizeof(tensor) };
 
-/* What the backward needs of the forward. */
+/* What the backward needs of the forward; in a pre-LN layer the forward reads the sums too. */
 struct bert_layer_acts {
     tensor qkv;   /* [T, 3H] */
     tensor lse;   /* [T, N] */
@@ -42,7 +43,7 @@ struct bert_layer_acts {
 /* What no layer keeps: shared by all of them. */
 struct bert_layer_scratch {
     tensor branch; /* [T, H] a sublayer's output before the residual; its gradient */
-    tensor dh;     /* [T, H] */
+    tensor dh;     /* [T, H] the gradient of h; in a pre-LN layer that of the residual stream */
     tensor dheads; /* [T, H] */
     tensor dff;    /* [T, F] */
     tensor dqkv;   /* [T, 3H] */
@@ -67,16 +68,20 @@ enum bert_layer_factor {
 struct bert_layer_call {
     const struct bert_config *config;
     const struct stream *stream;
+    tensor residual;               /* [T, H] sum_2 of the layer below, null in the first: for pre-LN layers */
     int64_t layer;                 /* its number, for dropout addresses */
     bool training;                 /* dropout on */
-    const struct fp8_factor *next; /* what bert_layer_forward rounds its output to; NULL: to nothing */
+    const struct fp8_factor *next; /* what its forward rounds its output to; NULL: to nothing */
     tensor histories;              /* f32 [BERT_LAYER_N_FACTORS, 2] of the layer, or null: scales are found */
     bool adds; /* gradients are added to those of earlier micro-batches; else matrices' are assigned */
 };
 
-/* Without `kept`, which is for a backward, what only that reads stays null. */
+/* Without `kept`, which is for a backward, what only that reads stays null.  The sums with what stands beside them are
+ * carved apart. */
 void bert_layer_carve_acts(struct bert_layer_acts *a, struct arena *arena, const struct bert_config *c,
                            enum dtype dtype, enum fp8_factors fp8, int64_t n_tokens, bool kept);
+void bert_layer_carve_sums(struct bert_layer_acts *a, struct arena *arena, const struct bert_config *c,
+                           enum dtype dtype, int64_t n_tokens);
 
 /* Room for the bits of dropout, for activations that a backward will read, where the device keeps them for batches of these
  * sizes. */
@@ -97,18 +102,64 @@ void bert_layer_share_acts(struct bert_layer_acts *a, const struct bert_layer_ac
 void bert_layer_round_weights(struct exec *x, const struct bert_layer_acts *a,
                               const struct bert_layer_weights *w, int64_t layer);
 
-/* What the input of a layer becomes as a factor. */
+/* A factor with its history, if the call has one; and that of the input of a layer. */
+struct fp8_factor bert_layer_factor_of(const struct fp8_factor *f, const struct bert_layer_call *call,
+                                       enum bert_layer_factor factor);
 struct fp8_factor bert_layer_input_factor(const struct bert_layer_acts *a,
                                           const struct bert_layer_call *call);
 
-/* a->out = layer(in). */
-void bert_layer_forward(struct exec *x, const struct bert_layer_acts *a, const struct bert_layer_scratch *s,
-                        tensor in, const struct bert_layer_weights *w, const struct bert_layer_call *call);
+/* a->out, as it is rounded for the next layer. */
+tensor bert_layer_output(const struct bert_layer_acts *a, const struct bert_layer_call *call);
 
-/* On entry dx is the gradient of a->out, on return that of `in`; the gradients of the weights are added to g,
- * those of matrices assigned where the call does not add. */
-void bert_layer_backward(struct exec *x, tensor dx, const struct bert_layer_weights *g,
-                         const struct bert_layer_scratch *s, const struct bert_layer_acts *a, tensor in,
-                         const struct bert_layer_weights *w, const struct bert_layer_call *call);
+/* The dropouts of a layer, for their addresses. */
+enum bert_layer_site {
+    BERT_LAYER_PROBABILITIES,
+    BERT_LAYER_ATTENTION_OUT,
+    BERT_LAYER_FEED_FORWARD_OUT,
+    BERT_LAYER_N_SITES
+};
+
+/* That of a sublayer's output. */
+struct dropout bert_layer_dropout(const struct bert_layer_call *call, enum bert_layer_site site);
+
+/* The sublayers up to their last biases: s->branch = attention(in) W_o^T, and s->branch = gelu(h W_1^T + b_1) W_2^T; h is a->h
+ * as its maker rounded it. */
+void bert_layer_attention(struct exec *x, const struct bert_layer_acts *a, const struct bert_layer_scratch *s,
+                          tensor in, const struct bert_layer_weights *w, const struct bert_layer_call *call);
+void bert_layer_feed_forward(struct exec *x, const struct bert_layer_acts *a,
+                             const struct bert_layer_scratch *s, tensor h, const struct bert_layer_weights *w,
+                             const struct bert_layer_call *call);
+
+/* Their backward, dout being the gradient of their output in s->branch, as its maker rounded it: the gradient of the input
+ * is assigned to dx and dh, or added with `accumulate`; those of the weights as in bert_layer_wiring. */
+void bert_layer_attention_backward(struct exec *x, tensor dx, bool accumulate, tensor dout,
+                                   const struct bert_layer_weights *g, const struct bert_layer_scratch *s,
+                                   const struct bert_layer_acts *a, tensor in,
+                                   const struct bert_layer_weights *w, const struct bert_layer_call *call);
+void bert_layer_feed_forward_backward(struct exec *x, tensor dh, bool accumulate, tensor dout,
+                                      const struct bert_layer_weights *g, const struct bert_layer_scratch *s,
+                                      const struct bert_layer_acts *a, const struct bert_layer_weights *w,
+                                      const struct bert_layer_call *call);
+
+/* How the sublayers are joined to a layer. */
+struct bert_layer_wiring {
+    /* Room for a layer's activations; and for what it hands on, where it otherwise shares those of another. */
+    void (*carve_acts)(struct bert_layer_acts *a, struct arena *arena, const struct bert_config *c,
+                       enum dtype dtype, enum fp8_factors fp8, int64_t n_tokens, bool kept);
+    void (*carve_output)(struct bert_layer_acts *a, struct arena *arena, const struct bert_config *c,
+                         enum dtype dtype, enum fp8_factors fp8, int64_t n_tokens);
+
+    /* a->out = layer(in). */
+    void (*forward)(struct exec *x, const struct bert_layer_acts *a, const struct bert_layer_scratch *s,
+                    tensor in, const struct bert_layer_weights *w, const struct bert_layer_call *call);
+
+    /* On entry dx is the gradient of a->out, on return that of `in`; the gradients of the weights are added to g,
+     * those of matrices assigned where the call does not add. */
+    void (*backward)(struct exec *x, tensor dx, const struct bert_layer_weights *g,
+                     const struct bert_layer_scratch *s, const struct bert_layer_acts *a, tensor in,
+                     const struct bert_layer_weights *w, const struct bert_layer_call *call);
+};
+
+extern const struct bert_layer_wiring bert_layer_post;
 
 #endif

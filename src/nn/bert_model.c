@@ -1,5 +1,7 @@
 #include "nn/bert_model.h"
 
+#include "nn/bert_layer_pre.h"
+
 #include <stdlib.h>
 
 /* The activations of a micro-batch. */
@@ -26,8 +28,10 @@ static tensor histories_of(const struct model_pass *p, int64_t layer)
 
 static struct bert_layer_call call_of(const struct model_pass *p, int64_t layer)
 {
+    const struct bert_acts *a = p->acts;
     return (struct bert_layer_call){.config = &bert_of(p->model)->config,
                                     .stream = p->stream,
+                                    .residual = layer == 0 ? NULL_TENSOR : a->layers[layer - 1].sum_2,
                                     .layer = layer,
                                     .training = p->training,
                                     .histories = histories_of(p, layer),
@@ -126,8 +130,8 @@ static void carve_layer(const struct model *m, void *acts, int64_t layer, struct
     if (layer == MODEL_INPUT_LAYER) {
         bert_embed_carve_acts(&a->embed, arena, c, memory.dtype, memory.fp8, sizes->n_tokens, memory.kept);
     } else {
-        bert_layer_carve_acts(&a->layers[layer], arena, c, memory.dtype, memory.fp8, sizes->n_tokens,
-                              memory.kept);
+        bert_of(m)->wiring->carve_acts(&a->layers[layer], arena, c, memory.dtype, memory.fp8, sizes->n_tokens,
+                                       memory.kept);
         if (memory.kept) {
             bert_layer_carve_bits(&a->layers[layer], arena, c, memory.device, sizes);
         }
@@ -144,7 +148,8 @@ static void carve_output(const struct model *m, void *acts, int64_t layer, struc
                          struct model_memory memory, const struct batch *sizes)
 {
     struct bert_acts *a = acts;
-    a->layers[layer].out = fp8_source_carve(arena, memory.fp8, memory.dtype, sizes->n_tokens, m->hidden_size);
+    bert_of(m)->wiring->carve_output(&a->layers[layer], arena, &bert_of(m)->config, memory.dtype, memory.fp8,
+                                     sizes->n_tokens);
 }
 
 /* What the classifier has a row of. */
@@ -219,7 +224,7 @@ static void layer_forward(const struct model_pass *p, int64_t layer)
         next_fp8 = bert_layer_input_factor(&a->layers[layer + 1], &next);
         call.next = &next_fp8;
     }
-    bert_layer_forward(p->x, &a->layers[layer], &a->scratch, in, &w->layers[layer], &call);
+    bert_of(p->model)->wiring->forward(p->x, &a->layers[layer], &a->scratch, in, &w->layers[layer], &call);
 }
 
 /* The dropout addresses of the classifier's rows. */
@@ -313,8 +318,8 @@ static void layer_backward(const struct model_pass *p, int64_t layer, tensor dx)
     const struct bert_acts *a = p->acts;
     const struct bert_weights *w = p->weights, *g = p->grads;
     struct bert_layer_call call = call_of(p, layer);
-    bert_layer_backward(p->x, dx, &g->layers[layer], &a->scratch, &a->layers[layer], input_of(a, layer),
-                        &w->layers[layer], &call);
+    bert_of(p->model)->wiring->backward(p->x, dx, &g->layers[layer], &a->scratch, &a->layers[layer],
+                                        input_of(a, layer), &w->layers[layer], &call);
 }
 
 static void input_backward(const struct model_pass *p, tensor dx)
@@ -416,6 +421,7 @@ struct bert_model bert_model(const struct bert_config *config, enum bert_task ta
                   .layout = bert_batch_layout},
         .config = *config,
         .task = task,
+        .wiring = config->layer_norm_large_model ? &bert_layer_pre : &bert_layer_post,
     };
     if (has_mlm(task)) {
         b.model.tied = "bert.embeddings.word_embeddings.weight";

@@ -1,4 +1,4 @@
-/* bert_model: BERT, as the engine sees a model (nn/model.h): post-LN layers, and the heads of a task. */
+/* bert_model: BERT, as the engine sees a model (nn/model.h): layers of one wiring, and the heads of a task. */
 #ifndef KILN_NN_BERT_MODEL_H
 #define KILN_NN_BERT_MODEL_H
 
@@ -10,6 +10,7 @@ struct bert_model {
     struct model model; /* first */
     struct bert_config config;
     enum bert_task task;
+    const struct bert_layer_wiring *wiring; /* as the configuration says */
 };
 
 /* What head_output gives, null tensors where the task has no such head. */

@@ -77,8 +77,8 @@ struct model_type {
                           enum fp8_factors fp8);
     void (*round_weights)(const struct model_pass *p, int64_t layer);
 
-    /* Room for the activations of a batch of these sizes: of the input layer or a layer; of the output of a layer
-     * that otherwise shares the activations of another; of the heads; of what no layer keeps. */
+    /* Room for the activations of a batch of these sizes: of the input layer or a layer; of what a layer
+     * hands to the next, where it otherwise shares the activations of another; of the heads; of what no layer keeps. */
     void (*carve_layer)(const struct model *m, void *acts, int64_t layer, struct arena *arena,
                         struct model_memory memory, const struct batch *sizes);
     void (*share_layer)(void *acts, int64_t layer, int64_t of);
@@ -89,7 +89,8 @@ struct model_type {
     void (*carve_scratch)(const struct model *m, void *acts, struct arena *arena, struct model_memory memory,
                           const struct batch *sizes);
 
-    /* What a layer hands to the next, [T, hidden_size]. */
+    /* What the input layer or a layer computes, [T, hidden_size], which the next one reads; whatever else it hands on is the
+     * model's own. */
     tensor (*output)(const void *acts, int64_t layer);
 
     /* Forward. */
@@ -101,7 +102,7 @@ struct model_type {
     void (*loss)(const struct model_pass *p, tensor sums);
 
     /* Backward: dx is the gradient of the last layer's output on return of heads_backward, and is taken back through a
-     * layer, and into the input, by the others.  Gradients of the weights are added to grads. */
+     * layer, from the last down, and into the input, by the others.  Gradients of the weights are added to grads. */
     void (*heads_backward)(const struct model_pass *p, tensor dx);
     void (*layer_backward)(const struct model_pass *p, int64_t layer, tensor dx);
     void (*input_backward)(const struct model_pass *p, tensor dx);

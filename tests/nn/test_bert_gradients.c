@@ -1,4 +1,4 @@
-/* The gradients of a 2-layer BERT with dropout, on the reference ops in fp64, against central differences of
+/* The gradients of a small BERT with dropout, of either wiring, on the reference ops in fp64, against central differences of
  * its loss: within 1e-7 of the largest gradient, in sampled elements of every parameter. */
 #include "bert_fixture.h"
 
@@ -48,7 +48,16 @@ static void add_class_labels(struct batch *b)
     }
 }
 
-static void check_gradients(enum bert_task task, enum bert_problem problem)
+/* The model whose gradients are checked. */
+struct gradient_case {
+    enum bert_task task;
+    enum bert_problem problem;
+    int64_t n_layers;
+    bool pre_ln;
+    int64_t recompute;
+};
+
+static void check_gradients(const struct gradient_case *g)
 {
     enum { SAMPLES = 4, SEQUENCES = 3, LONGEST = 12 };
     struct batch_step step;
@@ -56,13 +65,16 @@ static void check_gradients(enum bert_task task, enum bert_problem problem)
     struct trainer_config config =
         fixture_trainer(&ops_ref, DTYPE_F64, bert_batch_limits(SEQUENCES, LONGEST, LONGEST));
     struct bert_model *bert = fixture_bert(&config);
-    bert->task = task;
+    bert->task = g->task;
     bert->config.num_labels = 3;
-    bert->config.problem = problem;
+    bert->config.problem = g->problem;
+    bert->config.num_hidden_layers = g->n_layers;
+    bert->config.layer_norm_large_model = g->pre_ln;
     bert->config.classifier_dropout = 0.2;
     fixture_bert_changed(bert);
+    config.recompute = g->recompute;
     fixture_step_of(&step, &config.model->layout, 1, SEQUENCES, LONGEST);
-    if (bert_task_has_classifier(task)) {
+    if (bert_task_has_classifier(g->task)) {
         add_class_labels(step.micro);
         batch_step_count(&step);
     }
@@ -87,8 +99,8 @@ static void check_gradients(enum bert_task task, enum bert_problem problem)
             worst = fmax(worst, error);
         }
     }
-    printf("%s: %d parameters, %d samples each: worst error %.2g of the largest gradient %.3g\n",
-           bert_task_class(task), t.params.n, SAMPLES, worst, largest);
+    printf("%s, %s-LN: %d parameters, %d samples each: worst error %.2g of the largest gradient %.3g\n",
+           bert_task_class(g->task), g->pre_ln ? "pre" : "post", t.params.n, SAMPLES, worst, largest);
     EXPECT(largest > 0, "no gradient");
     trainer_fini(&t);
     batch_step_fini(&step);
@@ -96,10 +108,18 @@ static void check_gradients(enum bert_task task, enum bert_problem problem)
 
 int main(void)
 {
-    check_gradients(BERT_TASK_PRETRAINING, BERT_SINGLE_LABEL);
-    check_gradients(BERT_TASK_SEQUENCE_CLASSIFICATION, BERT_SINGLE_LABEL);
-    check_gradients(BERT_TASK_SEQUENCE_CLASSIFICATION, BERT_MULTI_LABEL);
-    check_gradients(BERT_TASK_SEQUENCE_CLASSIFICATION, BERT_REGRESSION);
-    check_gradients(BERT_TASK_TOKEN_CLASSIFICATION, BERT_SINGLE_LABEL);
+    static const struct gradient_case cases[] = {
+        {BERT_TASK_PRETRAINING, BERT_SINGLE_LABEL, 2, false, 0},
+        {BERT_TASK_PRETRAINING, BERT_SINGLE_LABEL, 3, true, 0},
+        {BERT_TASK_PRETRAINING, BERT_SINGLE_LABEL, 3, true, 2}, /* a chunk takes its residual stream from the one below */
+        {BERT_TASK_PRETRAINING, BERT_SINGLE_LABEL, 1, true, 0}, /* the first layer is the last */
+        {BERT_TASK_SEQUENCE_CLASSIFICATION, BERT_SINGLE_LABEL, 2, false, 0},
+        {BERT_TASK_SEQUENCE_CLASSIFICATION, BERT_MULTI_LABEL, 2, false, 0},
+        {BERT_TASK_SEQUENCE_CLASSIFICATION, BERT_REGRESSION, 2, false, 0},
+        {BERT_TASK_TOKEN_CLASSIFICATION, BERT_SINGLE_LABEL, 2, false, 0},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        check_gradients(&cases[i]);
+    }
     return 0;
 }

@@ -1,5 +1,5 @@
-/* Parity with Hugging Face's BertForPreTraining on the same weights (tests/golden/make_bert_parity.py):
- * logits within 1e-5 x max(1, max |logit|) of its fp64 values, gradients, and the losses of 10 optimizer
+/* Parity with Hugging Face's BertForPreTraining on the same weights (tests/golden/make_bert_parity.py), and of pre-LN layers
+ * and a vocabulary with more rows than words with torch (make_bert_pre_parity.py): logits within 1e-5 x max(1, max |logit|) of its fp64 values, gradients, and the losses of 10 optimizer
  * steps to 6 digits; on the reference ops in fp64 and on the cpu ops in fp32. */
 #include "bert_fixture.h"
 
@@ -8,6 +8,8 @@
 struct golden {
     struct safetensors file;
     struct batch_step step;
+    int64_t n_layers, n_words;
+    bool pre_ln;
 };
 
 static tensor read_golden(const struct golden *g, const char *name, void *data, enum dtype dtype)
@@ -59,6 +61,9 @@ static void load(struct trainer *t, const struct golden *g, const struct ops *op
     config.optimizer = optimizer_defaults(kind);
     struct bert_model *bert = fixture_bert(&config);
     bert->config.vocab_size = 61;
+    bert->config.n_words = g->n_words;
+    bert->config.num_hidden_layers = g->n_layers;
+    bert->config.layer_norm_large_model = g->pre_ln;
     bert->config.hidden_size = 24;
     bert->config.num_attention_heads = 3;
     bert->config.intermediate_size = 40;
@@ -68,7 +73,7 @@ static void load(struct trainer *t, const struct golden *g, const struct ops *op
     EXPECT_OK(trainer_init(t, &config));
     for (int i = 0; i < t->params.n; i++) {
         const struct safetensors_entry *e = safetensors_find(&g->file, t->params.params[i].name);
-        EXPECT(e != NULL, "Hugging Face has no %s", t->params.params[i].name);
+        EXPECT(e != NULL, "the golden has no %s", t->params.params[i].name);
         EXPECT_OK(safetensors_read(e, param_view(&t->params.params[i], t->master)));
     }
     trainer_weights_changed(t);
@@ -165,14 +170,20 @@ static void check(const struct golden *g, const struct ops *ops, enum dtype dtyp
     trainer_fini(&t);
 }
 
-int main(void)
+static void check_golden(const char *path, int64_t n_layers, int64_t n_words, bool pre_ln)
 {
-    struct golden g;
-    EXPECT_OK(safetensors_open(&g.file, KILN_SOURCE_DIR "/tests/golden/bert_parity.safetensors"));
+    struct golden g = {.n_layers = n_layers, .n_words = n_words, .pre_ln = pre_ln};
+    EXPECT_OK(safetensors_open(&g.file, path));
     read_batch(&g);
     check(&g, &ops_ref, DTYPE_F64, 1e-12, 1e-10);
     check(&g, ops_cpu(), DTYPE_F32, 1e-5, 1e-6);
     batch_step_fini(&g.step);
     safetensors_close(&g.file);
+}
+
+int main(void)
+{
+    check_golden(KILN_SOURCE_DIR "/tests/golden/bert_parity.safetensors", 2, 61, false);
+    check_golden(KILN_SOURCE_DIR "/tests/golden/bert_pre_parity.safetensors", 3, 57, true);
     return 0;
 }

@@ -4,11 +4,24 @@
 
 enum { LONGEST = 14 };
 
-static double loss_after(const struct batch_step *step, enum dtype dtype, enum optimizer_kind kind, double lr)
+/* A model of so many layers of a wiring. */
+static struct trainer_config trainer_of(const struct batch_step *step, enum dtype dtype, int64_t n_layers,
+                                        bool pre_ln)
+{
+    struct trainer_config config = fixture_trainer(ops_cpu(), dtype, step->micro[0].limits);
+    struct bert_model *bert = fixture_bert(&config);
+    bert->config.num_hidden_layers = n_layers;
+    bert->config.layer_norm_large_model = pre_ln;
+    fixture_bert_changed(bert);
+    return config;
+}
+
+static double loss_after(const struct batch_step *step, enum dtype dtype, bool pre_ln,
+                         enum optimizer_kind kind, double lr)
 {
     struct trainer t;
     struct trainer_result r = {0};
-    struct trainer_config config = fixture_trainer(ops_cpu(), dtype, step->micro[0].limits);
+    struct trainer_config config = trainer_of(step, dtype, 2, pre_ln);
     config.optimizer = optimizer_defaults(kind);
     EXPECT_OK(trainer_init(&t, &config));
     for (int64_t i = 1; i <= 40; i++) {
@@ -19,18 +32,18 @@ static double loss_after(const struct batch_step *step, enum dtype dtype, enum o
     return trainer_result_mean(&r, "mlm_loss");
 }
 
-static void training_learns_in_both_precisions(const struct batch_step *step)
+static void training_learns_in_both_precisions(const struct batch_step *step, bool pre_ln)
 {
     static const struct {
         enum optimizer_kind kind;
         double lr;
     } cases[] = {{OPTIMIZER_LAMB, 1e-2}, {OPTIMIZER_ADAMW, 1e-2}};
     for (int i = 0; i < 2; i++) {
-        double before = loss_after(step, DTYPE_F32, cases[i].kind, 0);
-        double fp32 = loss_after(step, DTYPE_F32, cases[i].kind, cases[i].lr);
-        double bf16 = loss_after(step, DTYPE_BF16, cases[i].kind, cases[i].lr);
-        printf("%s: MLM loss %.4f before, %.4f after 40 steps in fp32, %.4f in bf16\n",
-               optimizer_name(cases[i].kind), before, fp32, bf16);
+        double before = loss_after(step, DTYPE_F32, pre_ln, cases[i].kind, 0);
+        double fp32 = loss_after(step, DTYPE_F32, pre_ln, cases[i].kind, cases[i].lr);
+        double bf16 = loss_after(step, DTYPE_BF16, pre_ln, cases[i].kind, cases[i].lr);
+        printf("%s, %s-LN: MLM loss %.4f before, %.4f after 40 steps in fp32, %.4f in bf16\n",
+               optimizer_name(cases[i].kind), pre_ln ? "pre" : "post", before, fp32, bf16);
         EXPECT(fp32 < 0.7 * before, "nothing was learnt: %g to %g", before, fp32);
         EXPECT_NEAR(bf16, fp32, 0.1 * before);
     }
@@ -141,11 +154,10 @@ static void dropout_masks_are_the_same_on_every_table(const struct batch_step *s
 }
 
 /* Activations that are made again are those that were dropped: gradients of equal bits, in less memory. */
-static void recomputation_changes_no_bit(const struct batch_step *step)
+static void recomputation_changes_no_bit(const struct batch_step *step, enum dtype dtype, bool pre_ln)
 {
-    struct trainer_config config = fixture_trainer(ops_cpu(), DTYPE_F32, step->micro[0].limits);
+    struct trainer_config config = trainer_of(step, dtype, 7, pre_ln);
     struct bert_model *bert = fixture_bert(&config);
-    bert->config.num_hidden_layers = 7;
     bert->config.hidden_dropout_prob = bert->config.attention_probs_dropout_prob = 0.3;
     fixture_bert_changed(bert);
     struct trainer all;
@@ -168,17 +180,53 @@ static void recomputation_changes_no_bit(const struct batch_step *step)
     trainer_fini(&all);
 }
 
+/* Where there is no backward, two layers' activations serve all in turn: the same losses, in less memory. */
+static void inference_keeps_two_layers(const struct batch_step *step, enum dtype dtype, bool pre_ln)
+{
+    struct trainer_config config = trainer_of(step, dtype, 5, pre_ln), reading = config;
+    struct trainer all, two;
+    struct trainer_result expected, r;
+    reading.training = false;
+    EXPECT_OK(trainer_init(&all, &config));
+    EXPECT_OK(trainer_init_shared(&two, &reading, &all));
+    EXPECT_OK(trainer_evaluate(&all, step, &expected));
+    EXPECT_OK(trainer_evaluate(&two, step, &r));
+    EXPECT(memcmp(&r, &expected, sizeof r) == 0, "another loss without a backward");
+    EXPECT(two.plan.activation_bytes < all.plan.activation_bytes, "%zu of %zu bytes",
+           two.plan.activation_bytes, all.plan.activation_bytes);
+    trainer_fini(&two);
+    trainer_fini(&all);
+}
+
+/* The gradient of the residual stream lies where a post-LN layer has one of its own. */
+static void wirings_take_the_same_memory(const struct batch_step *step)
+{
+    struct trainer_config post = trainer_of(step, DTYPE_BF16, 4, false),
+                          pre = trainer_of(step, DTYPE_BF16, 4, true);
+    struct trainer_plan of_post, of_pre;
+    EXPECT_OK(trainer_plan(&of_post, &post));
+    EXPECT_OK(trainer_plan(&of_pre, &pre));
+    EXPECT(of_pre.activation_bytes == of_post.activation_bytes && of_pre.n_params == of_post.n_params,
+           "%zu and %zu bytes", of_pre.activation_bytes, of_post.activation_bytes);
+}
+
 int main(void)
 {
     struct batch_step step;
     fixture_step(&step, 2, 8, LONGEST);
-    training_learns_in_both_precisions(&step);
+    wirings_take_the_same_memory(&step);
+    for (int pre_ln = 0; pre_ln < 2; pre_ln++) {
+        training_learns_in_both_precisions(&step, pre_ln == 1);
+        for (int bf16 = 0; bf16 < 2; bf16++) {
+            recomputation_changes_no_bit(&step, bf16 == 1 ? DTYPE_BF16 : DTYPE_F32, pre_ln == 1);
+            inference_keeps_two_layers(&step, bf16 == 1 ? DTYPE_BF16 : DTYPE_F32, pre_ln == 1);
+        }
+    }
     nonfinite_numbers_are_named(&step);
     nonfinite_activations_are_named(&step);
     plans_refuse_what_cannot_be(&step);
     same_seed_same_weights(&step);
     dropout_masks_are_the_same_on_every_table(&step);
-    recomputation_changes_no_bit(&step);
     batch_step_fini(&step);
     return 0;
 }

@@ -98,9 +98,9 @@ __device__ static inline void store_sums(float *partials, int cols, eight (*sums
 }
 
 /* Blocks of a multiprocessor, whose registers hold as many. */
-template <typename A> static constexpr int blocks_for(int groups)
+template <typename A, bool ADDS> static constexpr int blocks_for(int groups)
 {
-    return groups <= 2 ? (sizeof(A) == 4 ? 3 : 4) : groups <= 4 ? 2 : 1;
+    return groups <= 2 ? (sizeof(A) == 4 || ADDS ? 3 : 4) : groups <= 4 ? 2 : 1;
 }
 
 /* A run of rows, of whole bands. */
@@ -222,7 +222,7 @@ __device__ static inline void norm_backward(const backward_call<A> &c, const rou
 }
 
 template <typename S, typename A, bool ADDS>
-__global__ static void __launch_bounds__(BLOCK, blocks_for<A>(S::GROUPS))
+__global__ static void __launch_bounds__(BLOCK, blocks_for<A, ADDS>(S::GROUPS))
     norm_backward_kernel(backward_call<A> c)
 {
     __shared__ block_sums<S> sums;
@@ -230,7 +230,7 @@ __global__ static void __launch_bounds__(BLOCK, blocks_for<A>(S::GROUPS))
 }
 
 template <typename S, typename A, bool ADDS>
-__global__ static void __launch_bounds__(BLOCK, blocks_for<A>(S::GROUPS))
+__global__ static void __launch_bounds__(BLOCK, blocks_for<A, ADDS>(S::GROUPS))
     norm_backward_round_kernel(backward_call<A> c, round_rows to)
 {
     SHARED_MEMORY(memory); /* of the band, and of the sums once that is written */
@@ -295,7 +295,7 @@ static void launch_backward(const launch *l, const launch_norm *n, const launch_
                           b->maxima,
                           (const A *)b->dout,
                           (const A *)b->in,
-                          b->adds,
+                          b->adds != 0,
                           l->scratch,
                           *n,
                           l->dropout_key,

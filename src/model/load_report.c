@@ -45,6 +45,10 @@ void load_report_print(const struct load_report *r, const char *path)
             print_ignored(r, (enum names_part)p);
         }
     }
+    if (r->n_rows > r->n_words) {
+        log_info("  words   %5lld  of %lld rows of embeddings; the rows behind them are never predicted",
+                 (long long)r->n_words, (long long)r->n_rows);
+    }
     if (r->n_tied > 0) {
         log_info("  ignored %5d  cls.predictions.decoder.*: the same as the tensors they are tied to",
                  r->n_tied);

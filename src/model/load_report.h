@@ -16,6 +16,7 @@ enum load_outcome {
 struct load_report {
     enum bert_task task;
     int n[LOAD_N_OUTCOMES][NAMES_N_PARTS]; /* tensors */
+    int64_t n_rows, n_words;               /* of the word embeddings, and of the vocabulary */
     int n_tied;                            /* tensors that repeat another one, as they must */
     char other[PARAM_NAME_BYTES];          /* the first ignored tensor of NAMES_OTHER */
 };

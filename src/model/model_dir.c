@@ -57,7 +57,7 @@ static struct status read_tokenizer(struct model_dir *m)
     return status_ok();
 }
 
-/* NVIDIA's trainer and others round a vocabulary up; the rows behind its pieces mean nothing. */
+/* NVIDIA's trainer and others round a vocabulary up; rows that config.json does not count mean nothing. */
 static bool fits_padded(int64_t rows, int64_t n_pieces)
 {
     for (int64_t multiple = 1; multiple <= 128; multiple *= 2) {
@@ -78,14 +78,16 @@ static struct status check_vocab_size(struct model_dir *m)
         return status_error(STATUS_DATA, "%s holds no tensor %s: it is no BERT", m->path, name);
     }
     int64_t rows = t->entry->dims[0], says = m->config.vocab_size, n = m->tokenizer.n;
-    if (!fits_padded(rows, n) || (says != 0 && says != rows && says != n)) {
+    bool fits = says == rows ? rows >= n : (says == 0 || says == n) && fits_padded(rows, n);
+    if (!fits) {
         return status_error(
             STATUS_DATA,
             "%s: config.json has \"vocab_size\" %lld, %s has %lld rows, and the vocabulary has %lld "
             "pieces: they are not of one model",
             m->path, (long long)says, t->entry->name, (long long)rows, (long long)n);
     }
-    m->config.vocab_size = n;
+    m->config.vocab_size = says == rows ? rows : n;
+    m->config.n_words = n;
     m->vocab_rows = rows;
     return status_ok();
 }

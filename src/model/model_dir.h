@@ -17,7 +17,8 @@ enum { MODEL_DIR_PATH_BYTES = 1024 };
 
 struct model_dir {
     char path[MODEL_DIR_PATH_BYTES];
-    struct bert_config config; /* vocab_size: of the vocabulary, without rows that pad the files */
+    struct bert_config
+        config; /* vocab_size: of the vocabulary, or what config.json says if the files have as many rows */
     struct tokenizer tokenizer;
     int64_t max_length;         /* tokens that it reads: at most the model's positions */
     int64_t vocab_rows;         /* in the files: the vocabulary, or more */
@@ -35,7 +36,7 @@ struct status model_dir_open(struct model_dir *m, const char *path);
 void model_dir_close(struct model_dir *m);
 
 /* Fills the parameters of the task's table (bert_declare with m->config) in `master`, a flat fp32 or fp64
- * host buffer of its layout; padded rows and new parameters stay as they are.  Tensors are F32, F16, BF16 or
+ * host buffer of its layout; padded rows, rows that the files lack and new parameters stay as they are.  Tensors are F32, F16, BF16 or
  * F64.
  *
  * `may_be_new` has the bit 1 << part for each enum names_part that the files may lack as a whole: fine-tuning

@@ -18,13 +18,13 @@ static bool is_real(enum dtype t)
     return t == DTYPE_F32 || t == DTYPE_F16 || t == DTYPE_BF16 || t == DTYPE_F64;
 }
 
-/* Rows that pad the vocabulary were checked when the directory was opened. */
+/* How many rows stand behind the pieces of the vocabulary was checked when the directory was opened. */
 static bool shape_fits(const struct reading *r, const struct safetensors_entry *e, const struct param *p)
 {
     bool fits = e->n_dims == p->n_dims;
     for (int i = 0; fits && i < p->n_dims; i++) {
-        bool padded = i == 0 && p->split == PARAM_BY_WORD && e->dims[0] == r->m->vocab_rows;
-        fits = e->dims[i] == p->dims[i] || padded;
+        bool of_words = i == 0 && p->split == PARAM_BY_WORD && e->dims[0] == r->m->vocab_rows;
+        fits = e->dims[i] == p->dims[i] || of_words;
     }
     return fits;
 }
@@ -45,12 +45,15 @@ static struct status wrong_shape(const struct reading *r, const struct safetenso
                         r->m->path, e->name, has, wants);
 }
 
-/* The rows of an entry that the parameter has. */
-static struct safetensors_entry cut_rows(const struct safetensors_entry *e, const struct param *p)
+/* The rows that an entry and a parameter both have: of the entry, and in `values`, those of the parameter. */
+static struct safetensors_entry cut_rows(const struct safetensors_entry *e, tensor *values)
 {
     struct safetensors_entry cut = *e;
-    cut.dims[0] = p->dims[0];
-    cut.bytes = (size_t)param_count(p) * dtype_bytes(e->dtype);
+    if (e->dims[0] < values->dims[0]) {
+        *values = tensor_slice(*values, 0, e->dims[0]);
+    }
+    cut.dims[0] = values->dims[0];
+    cut.bytes = (size_t)tensor_count(*values) * dtype_bytes(e->dtype);
     return cut;
 }
 
@@ -90,8 +93,8 @@ static struct status read_param(const struct reading *r, const struct param *p, 
                             r->m->path, t->entry->name, t->entry->dtype_label);
     }
     TRY(check_tied(r, p, t->entry));
-    struct safetensors_entry cut = cut_rows(t->entry, p);
     tensor values = param_view(p, r->master);
+    struct safetensors_entry cut = cut_rows(t->entry, &values);
     TRY(status_context(safetensors_read(&cut, values), "%s", r->m->path));
     int64_t i = tensor_find_nonfinite(values);
     return i < 0
@@ -165,7 +168,7 @@ struct status model_dir_read_weights(const struct model_dir *m, const struct par
                                      struct load_report *report)
 {
     struct reading r = {.m = m, .params = params, .master = master, .report = report};
-    *report = (struct load_report){.task = task};
+    *report = (struct load_report){.task = task, .n_rows = m->config.vocab_size, .n_words = m->tokenizer.n};
     for (int i = 0; i < params->n; i++) {
         r.n_wanted[names_hf_part(params->params[i].name)]++;
     }

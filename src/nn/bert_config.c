@@ -74,7 +74,9 @@ static struct status parse_field(struct bert_config *c, const struct field *f, c
 {
     if (f->kind == FIELD_BOOL) {
         *bool_field(c, f) = f->standard != 0;
-        TRY(json_get_bool(object, source, f->key, false, bool_field(c, f)));
+        if (!json_is_null(json_object_get(object, f->key))) {
+            TRY(json_get_bool(object, source, f->key, false, bool_field(c, f)));
+        }
     } else if (f->kind == FIELD_REAL) {
         *real_field(c, f) = f->standard;
         TRY(json_get_real(object, source, f->key, false, real_field(c, f)));
@@ -89,6 +91,10 @@ static struct status parse_field(struct bert_config *c, const struct field *f, c
     }
     return status_ok();
 }
+
+/* The "model_type" that is written for pre-LN layers, which "bert" does not have elsewhere: a program that knows nothing of
+ * them shall stop at it, and not compute another model. */
+static const char PRE_LN_TYPE[] = "bert_pre_ln";
 
 /* Keys with one value that kiln computes; another value would silently make another model.  null is no value. */
 static const struct constant {
@@ -107,11 +113,14 @@ static const struct constant {
     {"quantization_config", "null", "quantized weights are not read"},
 };
 
-static struct status check_constant(const json_t *object, const char *source, const struct constant *c)
+/* `also` is another value that may be, as a string; or NULL. */
+static struct status check_constant(const json_t *object, const char *source, const struct constant *c,
+                                    const char *also)
 {
     const json_t *value = json_object_get(object, c->key);
     json_t *wanted = json_loads(c->wanted, JSON_DECODE_ANY, NULL);
-    bool same = value == NULL || json_is_null(value) || json_equal(value, wanted);
+    bool same = value == NULL || json_is_null(value) || json_equal(value, wanted) ||
+                (also != NULL && json_is_string(value) && strcmp(json_string_value(value), also) == 0);
     json_decref(wanted);
     if (same) {
         return status_ok();
@@ -249,7 +258,9 @@ struct status bert_config_parse(struct bert_config *c, const json_t *object, con
         TRY(parse_field(c, &fields[i], object, source));
     }
     for (size_t i = 0; i < sizeof constants / sizeof constants[0]; i++) {
-        TRY(check_constant(object, source, &constants[i]));
+        bool is_type = strcmp(constants[i].key, "model_type") == 0;
+        TRY(check_constant(object, source, &constants[i],
+                           is_type && c->layer_norm_large_model ? PRE_LN_TYPE : NULL));
     }
     if (c->hidden_size % c->num_attention_heads != 0) {
         return status_error(STATUS_DATA,
@@ -282,9 +293,9 @@ static bool add_labels(json_t *object, const struct bert_config *c)
 
 json_t *bert_config_to_json(const struct bert_config *c, const char *architecture)
 {
-    json_t *object =
-        json_pack("{s:[s], s:s, s:s, s:s, s:i}", "architectures", architecture, "model_type", "bert",
-                  "hidden_act", "gelu", "position_embedding_type", "absolute", "pad_token_id", 0);
+    json_t *object = json_pack("{s:[s], s:s, s:s, s:s, s:i}", "architectures", architecture, "model_type",
+                               c->layer_norm_large_model ? PRE_LN_TYPE : "bert", "hidden_act", "gelu",
+                               "position_embedding_type", "absolute", "pad_token_id", 0);
     for (int i = 0; object != NULL && i < N_FIELDS; i++) {
         const struct field *f = &fields[i];
         bool unsaid = f->kind == FIELD_BOOL && !*bool_field(c, f); /* Hugging Face has no such key */
@@ -305,8 +316,10 @@ struct status bert_config_same_architecture(const struct bert_config *a, const s
     for (int i = 0; i < N_FIELDS; i++) {
         const struct field *f = &fields[i];
         if (f->architecture && field_value(a, f) != field_value(b, f)) {
-            return status_error(STATUS_DATA, "\"%s\" is %g in one and %g in the other", f->key,
-                                field_value(a, f), field_value(b, f));
+            return f->kind == FIELD_BOOL
+                       ? status_error(STATUS_DATA, "\"%s\" is true in one and false in the other", f->key)
+                       : status_error(STATUS_DATA, "\"%s\" is %g in one and %g in the other", f->key,
+                                      field_value(a, f), field_value(b, f));
         }
     }
     return status_ok();

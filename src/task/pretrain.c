@@ -202,7 +202,11 @@ static struct status start_from_model(struct run *r, const char *path)
     struct model_dir m;
     struct load_report report;
     TRY(model_dir_open(&m, path));
-    struct status s = check_same_model(r, &m.config, m.tokenizer.hash, path);
+    struct bert_config config = m.config;
+    if (r->in.model.vocab_size >= m.tokenizer.n) {
+        config.vocab_size = r->in.model.vocab_size; /* rows behind the words may be more or fewer */
+    }
+    struct status s = check_same_model(r, &config, m.tokenizer.hash, path);
     if (!failed(s)) {
         unsigned may_be_new = 1U << NAMES_POOLER | 1U << NAMES_MLM | 1U << NAMES_NSP;
         s = trainer_state_load(&r->trainer, &m, BERT_TASK_PRETRAINING, may_be_new, &report);

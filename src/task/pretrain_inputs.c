@@ -15,7 +15,7 @@ static uint64_t unknown_vocab(void)
     return hash_fnv1a("", 0);
 }
 
-/* The model's vocabulary is the file's; a configuration that gives another size is for another file. */
+/* The model's vocabulary is the file's, behind which a configuration may have more rows, but not fewer. */
 static struct status check_model(struct pretrain_inputs *in, const struct pretrain_options *o)
 {
     if (in->tokenizer.n == 0 && in->model.vocab_size == 0) {
@@ -27,12 +27,20 @@ static struct status check_model(struct pretrain_inputs *in, const struct pretra
     if (in->model.vocab_size == 0) {
         in->model.vocab_size = in->tokenizer.n;
     }
-    if (in->tokenizer.n > 0 && in->model.vocab_size != in->tokenizer.n) {
+    if (in->model.vocab_size < in->tokenizer.n) {
         return status_error(
             STATUS_DATA,
             "%s says \"vocab_size\" %lld, but the vocabulary has %d pieces; leave \"vocab_size\" out or "
             "use the vocabulary that the configuration was made for",
             o->config_file, (long long)in->model.vocab_size, in->tokenizer.n);
+    }
+    in->model.n_words = in->tokenizer.n;
+    if (in->tokenizer.n > 0 && in->model.vocab_size > in->tokenizer.n) {
+        log_info(
+            "%s says \"vocab_size\" %lld, and the vocabulary has %d pieces: the other %lld rows are trained "
+            "with the rest and never predicted",
+            o->config_file, (long long)in->model.vocab_size, in->tokenizer.n,
+            (long long)(in->model.vocab_size - in->tokenizer.n));
     }
     return status_ok();
 }
@@ -126,7 +134,7 @@ static struct status open_shards(struct pretrain_data *d, const char *directory,
     TRY(shard_loader_open(&d->shards, (struct shard_loader_config){
                                           .directory = directory,
                                           .word = word,
-                                          .vocab_size = in->model.vocab_size,
+                                          .vocab_size = bert_config_n_words(&in->model),
                                           .pad_id = in->tokenizer.special[SPECIAL_PAD],
                                           .seed = data_seed(o),
                                           .train_batch_size = o->train_batch_size,

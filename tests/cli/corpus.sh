@@ -23,3 +23,27 @@ make_store()
  "max_position_embeddings": 64}
 JSON
 }
+
+# Questions whose answer is the one place in a text about people and things.
+make_questions()
+{
+    awk 'BEGIN {
+        n_places = split("city river house land", place, " ")
+        n = split("king stone people light water day night men", w, " ")
+        printf "{\"version\": \"1.1\", \"data\": [{\"title\": \"t\", \"paragraphs\": ["
+        s = 7
+        for (p = 0; p < 200; p++) {
+            s = (s * 16807) % 2147483647; answer = place[1 + s % n_places]
+            s = (s * 16807) % 2147483647; at_word = 1 + s % 10
+            context = ""
+            for (i = 1; i <= 10; i++) {
+                if (i == at_word) start = length(context) + (i > 1)
+                s = (s * 16807) % 2147483647
+                context = context (i > 1 ? " " : "") (i == at_word ? answer : w[1 + s % n])
+            }
+            printf "%s{\"context\": \"%s\", \"qas\": [{\"id\": \"q%d\", \"question\": \"in the\", \"answers\": [{\"text\": \"%s\", \"answer_start\": %d}]}]}",
+                (p > 0 ? ", " : ""), context, p, answer, start
+        }
+        print "]}]}"
+    }' >"$dir/questions.json"
+}

@@ -10,15 +10,17 @@ trap 'rm -rf "$dir"' EXIT
 
 plan() { "$kiln" bench --config_file "$1" --dry_run --train_batch_size 1; }
 
-# millions of parameters with 30,522 pieces: published counts of base and large (transformers' BertForPreTraining), and
-# those of the replaced scripts' larger models, whose own vocabularies are padded to 30,528
+# millions of parameters with 30,522 pieces, or as many rows as the file says: published counts of base and large
+# (transformers' BertForPreTraining), and those of the replaced scripts' larger models less the rows that pad their
+# vocabularies to a multiple of 8
 published() # NAME
 {
     case $1 in
     bert_base) echo 110.11 ;;
     bert_large) echo 336.23 ;;
     bert_1.2b) echo 1185.69 ;;
-    post_ln_1.5b) echo 1530.38 ;;
+    bert_1.5b | post_ln_1.5b) echo 1530.38 ;;
+    bert_5b) echo 6282.38 ;; # 512,035 rows
     post_ln_5b) echo 5049.23 ;;
     esac
 }
@@ -28,7 +30,8 @@ for file in "$configs"/*.json; do
     ! grep -q "unknown here" "$dir/err" || fail "$name has a key that nobody knows: $(cat "$dir/err")"
 done
 # a name that a pre-LN model has elsewhere is not given to a post-LN one
-[ ! -e "$configs/bert_1.5b.json" ] && [ ! -e "$configs/bert_5b.json" ] || fail "BERT-1.5B and 5B are pre-LN models"
+[ "$(grep -l '"layer_norm_large_model": true' "$configs"/*.json | xargs -n 1 basename | tr '\n' ' ')" = \
+    "bert_1.5b.json bert_5b.json " ] || fail "BERT-1.5B and 5B are pre-LN models, and no other is"
 
 # refused KEY VALUE: the configuration that has this
 refused()
@@ -36,9 +39,8 @@ refused()
     echo "{\"hidden_size\": 64, \"num_attention_heads\": 2, \"num_hidden_layers\": 1, \"$1\": $2}" >"$dir/config.json"
     expect 65 "\"$1\" is $2, but must be" plan "$dir/config.json"
 }
-refused layer_norm_large_model true
-expect 65 "configs/post_ln_1.5b.json" plan "$dir/config.json"
 refused model_type '"electra"'
+refused model_type '"bert_pre_ln"' # without the wiring that it stands for
 refused hidden_act '"relu"'
 refused hidden_act '"gelu_new"'
 refused position_embedding_type '"relative_key"'
@@ -61,4 +63,6 @@ expect 0 "M parameters" plan "$dir/config.json"
 ! grep -q "warning" "$dir/err" || fail "harmless keys: $(cat "$dir/err")"
 echo '{"num_hidden_layer": 24, "hidden_size": 64, "num_attention_heads": 2, "layer_norm_epsilon": 1e-5}' >"$dir/config.json"
 expect 0 'unknown here and ignored: "num_hidden_layer", "layer_norm_epsilon"' plan "$dir/config.json"
+echo '{"model_type": "bert_pre_ln", "layer_norm_large_model": 1}' >"$dir/config.json"
+expect 65 '"layer_norm_large_model" must be true or false' plan "$dir/config.json"
 echo "test_configs: $(ls "$configs" | wc -l) configurations are what they are called"

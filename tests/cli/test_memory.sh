@@ -31,3 +31,9 @@ for threads in 1 2; do
 done
 OMP_NUM_THREADS=4 within_plan mini # tiny's products have work for three threads only
 within_plan mini --train_batch_size 64
+# pre-LN layers hand on two tensors, and keep both where they are recomputed
+sed 's/"model_type"/"layer_norm_large_model": true, "model_type"/' "$configs/bert_mini.json" >"$dir/bert_pre_ln.json"
+grep -q layer_norm_large_model "$dir/bert_pre_ln.json"
+configs=$dir
+within_plan pre_ln --train_batch_size 64
+within_plan pre_ln --train_batch_size 64 --checkpoint_activations

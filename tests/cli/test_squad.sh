@@ -8,28 +8,8 @@ trap 'rm -rf "$dir"' EXIT
 . "$(dirname "$0")/corpus.sh"
 . "$(dirname "$0")/expect.sh"
 make_store
+make_questions
 export OMP_NUM_THREADS=1
-
-# Questions whose answer is the one place in a text about people and things.
-awk 'BEGIN {
-    n_places = split("city river house land", place, " ")
-    n = split("king stone people light water day night men", w, " ")
-    printf "{\"version\": \"1.1\", \"data\": [{\"title\": \"t\", \"paragraphs\": ["
-    s = 7
-    for (p = 0; p < 200; p++) {
-        s = (s * 16807) % 2147483647; answer = place[1 + s % n_places]
-        s = (s * 16807) % 2147483647; at_word = 1 + s % 10
-        context = ""
-        for (i = 1; i <= 10; i++) {
-            if (i == at_word) start = length(context) + (i > 1)
-            s = (s * 16807) % 2147483647
-            context = context (i > 1 ? " " : "") (i == at_word ? answer : w[1 + s % n])
-        }
-        printf "%s{\"context\": \"%s\", \"qas\": [{\"id\": \"q%d\", \"question\": \"in the\", \"answers\": [{\"text\": \"%s\", \"answer_start\": %d}]}]}",
-            (p > 0 ? ", " : ""), context, p, answer, start
-    }
-    print "]}]}"
-}' >"$dir/questions.json"
 
 "$kiln" pretrain --input_dir "$dir/store" --config_file "$dir/config.json" --output_dir "$dir/pre" --max_seq_length 32 \
     --max_predictions_per_seq 5 --train_batch_size 16 --max_steps 5 --learning_rate 1e-3 --eval_steps 0 2>/dev/null

@@ -1,0 +1,93 @@
+#!/usr/bin/env bash
+# A model with pre-LN layers ("layer_norm_large_model") and more rows of embeddings than its vocabulary has pieces, as a user
+# meets it: trained, resumed and recomputed to the bit, exported, fine-tuned, and not taken for a post-LN one.
+set -euo pipefail
+kiln=$1
+dir=$(mktemp -d)
+trap 'rm -rf "$dir"' EXIT
+. "$(dirname "$0")/corpus.sh"
+. "$(dirname "$0")/expect.sh"
+make_store
+make_questions
+export OMP_NUM_THREADS=1
+n_words=$(wc -l <"$dir/vocab.txt")
+
+# config ROWS WIRING FILE
+config()
+{
+    cat >"$dir/$3" <<JSON
+{"vocab_size": $1, "layer_norm_large_model": $2, "gated_layers": [], "hidden_size": 64, "num_hidden_layers": 5,
+ "num_attention_heads": 2, "intermediate_size": 128, "max_position_embeddings": 64}
+JSON
+}
+config 300 true pre.json
+config 300 false post.json
+config $((n_words - 1)) true small.json
+
+# pretrain OUT flags...
+pretrain()
+{
+    local out=$1
+    shift
+    "$kiln" pretrain --input_dir "$dir/store" --config_file "$dir/pre.json" --output_dir "$dir/$out" --max_seq_length 32 \
+        --max_predictions_per_seq 5 --train_batch_size 16 --gradient_accumulation_steps 2 --max_steps 20 \
+        --learning_rate 1e-3 --eval_steps 0 --disable_progress_bar "$@"
+}
+
+for precision in "" --autocast --fp8; do
+    name=run${precision#--}
+    expect 0 "the vocabulary has $n_words pieces: the other $((300 - n_words)) rows are trained with the rest and never predicted" \
+        pretrain "$name" $precision
+    pretrain "$name-halves" $precision --steps_this_run 9 2>/dev/null
+    pretrain "$name-halves" $precision --resume_from_checkpoint 2>"$dir/log"
+    grep -q "resumed from" "$dir/log" || fail "nothing was resumed"
+    pretrain "$name-again" $precision --checkpoint_activations 2>/dev/null
+    for file in model.safetensors optimizer.safetensors config.json; do
+        cmp "$dir/$name/ckpt_20/$file" "$dir/$name-halves/ckpt_20/$file" || fail "$file: resumed to another model"
+        cmp "$dir/$name/ckpt_20/$file" "$dir/$name-again/ckpt_20/$file" || fail "$file: recomputed to another model"
+    done
+done
+model=$dir/run/ckpt_20
+sed "s/true/false/" "$dir/pre.json" | cmp - "$dir/post.json"
+"$kiln" pretrain --input_dir "$dir/store" --config_file "$dir/post.json" --output_dir "$dir/post" --max_seq_length 32 \
+    --max_predictions_per_seq 5 --train_batch_size 16 --gradient_accumulation_steps 2 --max_steps 20 \
+    --learning_rate 1e-3 --eval_steps 0 2>/dev/null
+cmp -s "$model/model.safetensors" "$dir/post/ckpt_20/model.safetensors" && fail "the wiring changes nothing"
+
+# what it is, is in its files and told
+expect 0 '"layer_norm_large_model": true' "$kiln" inspect --json "$model"
+expect 0 'F32  [300, 64]' "$kiln" inspect "$model"
+expect 65 '"layer_norm_large_model" is true in one and false in the other' \
+    pretrain run --config_file "$dir/post.json" --resume_from_checkpoint --max_steps 30
+expect 65 "but the vocabulary has $n_words pieces" pretrain none --config_file "$dir/small.json"
+expect 0 "$n_words  of 300 rows of embeddings" "$kiln" export --model "$model" --output_dir "$dir/exported"
+grep -q '"model_type": "bert_pre_ln"' "$dir/exported/config.json" || fail "what knows no pre-LN layers would not see them"
+expect 0 "the" "$kiln" fill --model "$model" --top_k 300 "the king [MASK] the city"
+mv "$dir/out" "$dir/filled"
+expect 0 "the" "$kiln" fill --model "$dir/exported" --top_k 300 "the king [MASK] the city"
+cmp "$dir/out" "$dir/filled" || fail "the export answers otherwise"
+sed -i -z 's/,[^,]*"layer_norm_large_model": true//' "$dir/exported/config.json"
+expect 65 '"model_type" is "bert_pre_ln", but must be "bert"' "$kiln" fill --model "$dir/exported" "the [MASK]"
+
+# weights start a model with other rows behind the same words
+config "$n_words" true words.json
+expect 0 "weights of" pretrain rows --config_file "$dir/words.json" --init_checkpoint "$model" --max_steps 2
+expect 0 "F32  [$n_words, 64]" "$kiln" inspect "$dir/rows/ckpt_2"
+expect 0 "weights of" pretrain rows2 --init_checkpoint "$dir/rows/ckpt_2" --max_steps 2
+expect 0 "F32  [300, 64]" "$kiln" inspect "$dir/rows2/ckpt_2"
+
+# question answering
+squad()
+{
+    local out=$1
+    shift
+    "$kiln" squad --init_checkpoint "$model" --config_file "$dir/pre.json" --output_dir "$dir/$out" \
+        --train_file "$dir/questions.json" --max_seq_length 48 --doc_stride 16 --max_query_length 16 --train_batch_size 16 \
+        --learning_rate 2e-3 --num_train_epochs 16 --cache_dir "$dir" --disable-progress-bar --do_train "$@"
+}
+squad squad --do_predict --predict_file "$dir/questions.json" --do_eval 2>"$dir/log" || { cat "$dir/log" >&2; exit 1; }
+awk '/^exact_match/ { found = 1; exit !($2 + 0 > 80) } END { if (!found) exit 1 }' "$dir/log" ||
+    fail "the rule was not learnt: $(grep exact_match "$dir/log")"
+"$kiln" ask --model "$dir/squad/model" --context "$dir/corpus.txt" "in the" >"$dir/answer" 2>/dev/null
+grep -Eq '^0\.[0-9]+  .+  \[bytes [0-9]+ to [0-9]+\]$' "$dir/answer" || fail "no answer: $(cat "$dir/answer")"
+echo "test_pre_ln: trained, resumed, recomputed, exported and fine-tuned"

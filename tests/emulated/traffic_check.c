@@ -140,6 +140,7 @@ struct run {
     enum bert_task task;
     enum product_form form;
     int64_t length;
+    bool pre_ln;
 };
 
 static struct trainer_config config_of(const struct run *r, struct batch_limits limits)
@@ -157,6 +158,7 @@ static struct trainer_config config_of(const struct run *r, struct batch_limits 
     bert->config.num_hidden_layers = 1;
     bert->config.max_position_embeddings = 512;
     bert->config.vocab_size = 300;
+    bert->config.layer_norm_large_model = r->pre_ln;
     fixture_bert_changed(bert);
     return c;
 }
@@ -202,23 +204,26 @@ static void check_run(const struct run *r)
 int main(void)
 {
     static const struct run runs[] = {
-        {"plain", LAUNCH_ATTENTION_PLAIN, DTYPE_F32, false, true, BERT_TASK_PRETRAINING, PRODUCT_ALONE, 64},
+        {"plain", LAUNCH_ATTENTION_PLAIN, DTYPE_F32, false, true, BERT_TASK_PRETRAINING, PRODUCT_ALONE, 64,
+         false},
         {"mma.sync", LAUNCH_ATTENTION_MMA, DTYPE_BF16, false, false, BERT_TASK_PRETRAINING, PRODUCT_EPILOGUE,
-         128},
+         128, false},
         {"wgmma", LAUNCH_ATTENTION_WGMMA, DTYPE_BF16, false, false, BERT_TASK_PRETRAINING, PRODUCT_BROADCAST,
-         128},
+         128, false},
         {"wgmma", LAUNCH_ATTENTION_WGMMA, DTYPE_BF16, true, false, BERT_TASK_PRETRAINING, PRODUCT_EPILOGUE,
-         192},
-        {"mma.sync", LAUNCH_ATTENTION_MMA, DTYPE_BF16, false, true, BERT_TASK_PRETRAINING, PRODUCT_ALONE,
-         192},
+         192, false},
+        {"mma.sync", LAUNCH_ATTENTION_MMA, DTYPE_BF16, false, true, BERT_TASK_PRETRAINING, PRODUCT_ALONE, 192,
+         false},
         {"cluster", LAUNCH_ATTENTION_CLUSTER, DTYPE_BF16, false, false, BERT_TASK_PRETRAINING,
-         PRODUCT_EPILOGUE, 320},
+         PRODUCT_EPILOGUE, 320, false},
         {"wgmma", LAUNCH_ATTENTION_WGMMA, DTYPE_BF16, false, false, BERT_TASK_QUESTION_ANSWERING,
-         PRODUCT_EPILOGUE, 192},
+         PRODUCT_EPILOGUE, 192, false},
         {"wgmma", LAUNCH_ATTENTION_WGMMA, DTYPE_BF16, false, false, BERT_TASK_QUESTION_ANSWERING,
-         PRODUCT_SHORT, 192},
+         PRODUCT_SHORT, 192, false},
         {"mma.sync", LAUNCH_ATTENTION_MMA, DTYPE_BF16, false, false, BERT_TASK_PRETRAINING, PRODUCT_SHORT,
-         128},
+         128, false},
+        {"wgmma", LAUNCH_ATTENTION_WGMMA, DTYPE_BF16, true, false, BERT_TASK_PRETRAINING, PRODUCT_EPILOGUE,
+         192, true},
     };
     for (size_t i = 0; i < sizeof runs / sizeof runs[0]; i++) {
         check.n_compared = 0;

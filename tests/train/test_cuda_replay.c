@@ -88,7 +88,8 @@ static struct trainer_config config_in_fp8(struct trainer_config config)
     return config;
 }
 
-static void compare(struct batch_step *step, struct checkop_backend backend, int64_t recompute, bool fp8)
+static void compare(struct batch_step *step, struct checkop_backend backend, int64_t recompute, bool fp8,
+                    bool pre_ln)
 {
     struct ops finding = *backend.ops;
     struct device plain_device = *backend.device, counting_device = *backend.device;
@@ -102,6 +103,7 @@ static void compare(struct batch_step *step, struct checkop_backend backend, int
     config.recompute = recompute;
     struct bert_model *bert = fixture_bert(&config);
     bert->config.hidden_dropout_prob = bert->config.attention_probs_dropout_prob = 0.2;
+    bert->config.layer_norm_large_model = pre_ln;
     fixture_bert_changed(bert);
     config = fp8 ? config_in_fp8(config) : config;
     noting = backend.ops;
@@ -175,9 +177,11 @@ int main(void)
     struct batch_step step;
     fixture_step(&step, 2, SEQUENCES, LONGEST);
     for (int64_t recompute = 0; recompute < 2; recompute++) {
-        compare(&step, backend, recompute, false);
+        compare(&step, backend, recompute, false, false);
+        compare(&step, backend, recompute, false, true);
         if (backend.device->computes_in_fp8) {
-            compare(&step, backend, recompute, true);
+            compare(&step, backend, recompute, true, false);
+            compare(&step, backend, recompute, true, true);
         }
     }
     if (backend.device->computes_in_fp8) {

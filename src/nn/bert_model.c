@@ -418,6 +418,7 @@ struct bert_model bert_model(const struct bert_config *config, enum bert_task ta
                   .max_length = config->max_position_embeddings,
                   .feed_forward_size = config->intermediate_size,
                   .n_factors = BERT_LAYER_N_FACTORS,
+                  .hands_on_more = config->layer_norm_large_model,
                   .layout = bert_batch_layout},
         .config = *config,
         .task = task,

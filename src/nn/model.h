@@ -121,6 +121,7 @@ struct model {
     int64_t max_length;        /* tokens of the longest sequence */
     int64_t feed_forward_size; /* the widest of a layer's products */
     int n_factors;             /* of a layer's products, that have histories in fp8 */
+    bool hands_on_more;        /* than outputs, from layer to layer, so one stage runs all of them */
     struct batch_layout layout;
     const char *
         tied; /* the parameter of the input layer that the heads read too, and add to its gradient; NULL: none */

@@ -12,7 +12,7 @@
 #include "train/trainer.h"
 
 /* Makes `config` that of a stage, in steps of at most n_micro micro-batches.  STATUS_USAGE: there are more stages than
- * layers. */
+ * layers, or layers hand on what stages do not pass on. */
 struct status pipeline_configure(struct trainer_config *config, int stage, int n_stages, int64_t n_micro);
 
 /* The gradients and sums of the whole step, on every rank: what trainer_update takes. */

@@ -341,6 +341,11 @@ static void plans_count_slots_and_layers(void)
     EXPECT_OK(trainer_plan(&two, &config));
     EXPECT(two.weight_bytes == one.weight_bytes, "%zu and %zu", two.weight_bytes, one.weight_bytes);
     EXPECT_ERROR(pipeline_configure(&config, 0, 5, 1), STATUS_USAGE, "5 stages for a model of 4 layers");
+    struct bert_model *bert = fixture_bert(&config);
+    bert->config.layer_norm_large_model = true;
+    fixture_bert_changed(bert);
+    EXPECT_ERROR(pipeline_configure(&config, 0, 2, 1), STATUS_USAGE, "2 stages for a model of pre-LN layers");
+    EXPECT_OK(pipeline_configure(&config, 0, 1, 1));
     close_run(&r);
 }
 

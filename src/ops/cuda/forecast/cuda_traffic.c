@@ -463,12 +463,18 @@ static void traffic_layernorm(struct exec *x, tensor out, tensor mean, tensor rs
 }
 
 /* The kernel that all layer norms' backward share, and the sums over its runs. */
-static void norm_backward(const struct exec *x, double bytes, int64_t rows, int64_t cols, bool rounds)
+/* `stored` is what is rounded from where it is stored, or null. */
+static void norm_backward(const struct exec *x, double bytes, int64_t rows, int64_t cols, bool rounds,
+                          tensor stored)
 {
     double partials = (double)workspace_layernorm_backward(rows, cols);
     move(x, rounds ? NORM_BACKWARD_ROUND : LAYERNORM_BACKWARD, bytes + 8.0 * (double)rows + partials);
     if (rounds) {
         move(x, NORM_BACKWARD_ROUND_AGAIN, 0);
+    }
+    if (!tensor_is_null(stored)) {
+        move(x, ROUND_NOTING, bytes_of(stored) + rounded_bytes(stored));
+        move(x, ROUND_AGAIN, 0);
     }
     move(x, ADD_RUNS, partials);
 }
@@ -477,7 +483,8 @@ static void traffic_layernorm_backward(struct exec *x, tensor din, tensor dgamma
                                        tensor in, tensor mean, tensor rstd, tensor gamma)
 {
     (void)dgamma, (void)dbeta, (void)mean, (void)rstd, (void)gamma;
-    norm_backward(x, bytes_of(din) + bytes_of(dout) + bytes_of(in), tensor_rows(in), tensor_cols(in), false);
+    norm_backward(x, bytes_of(din) + bytes_of(dout) + bytes_of(in), tensor_rows(in), tensor_cols(in), false,
+                  NULL_TENSOR);
 }
 
 static void traffic_bias_dropout_add_layernorm(struct exec *x, tensor out, tensor sum, tensor mean,
@@ -504,11 +511,16 @@ static void traffic_bias_dropout_add_layernorm_backward(struct exec *x, tensor d
                                                         bool accumulate)
 {
     (void)dbias, (void)dgamma, (void)dbeta, (void)mean, (void)rstd, (void)gamma, (void)drop;
+    int64_t rows = tensor_rows(sum), cols = tensor_cols(sum);
+    double bytes = bytes_of(dresidual) + bytes_of(dout) + bytes_of(sum) + bytes_of(row_keys);
     bool rounds = din.rounded != NULL;
-    norm_backward(x,
-                  (accumulate ? 2 : 1) * bytes_of(dresidual) + (rounds ? rounded_bytes(din) : bytes_of(din)) +
-                      bytes_of(dout) + bytes_of(sum) + bytes_of(row_keys),
-                  tensor_rows(sum), tensor_cols(sum), rounds);
+    if (accumulate) {
+        bytes += bytes_of(dresidual) + bytes_of(din);
+        norm_backward(x, bytes, rows, cols, false, rounds ? din : NULL_TENSOR);
+    } else {
+        bytes += rounds ? rounded_bytes(din) : bytes_of(din);
+        norm_backward(x, bytes, rows, cols, rounds, NULL_TENSOR);
+    }
 }
 
 /* Rows of word lie anywhere; those of positions and types are few, and stay in the cache. */
@@ -550,7 +562,7 @@ static void traffic_embed_backward(struct exec *x, tensor dsum, tensor dword, te
     (void)dgamma, (void)dbeta, (void)mean, (void)rstd, (void)types, (void)positions, (void)gamma, (void)drop;
     int64_t rows = tensor_count(ids);
     norm_backward(x, bytes_of(dsum) + bytes_of(dout) + bytes_of(sum) + bytes_of(row_keys), tensor_rows(sum),
-                  tensor_cols(sum), false);
+                  tensor_cols(sum), false, NULL_TENSOR);
     scatter(x, dword, dsum, rows);
     scatter(x, dposition, dsum, rows);
     scatter(x, dtype, dsum, rows);

@@ -110,16 +110,6 @@ __device__ static inline int64_t run_begin(int64_t rows, int band, int64_t run, 
     return begin < rows ? begin : rows;
 }
 
-/* What is added to, as it is stored: a kernel that is launched again finds the sum there, and drops from it what it dropped
- * before, to the bit. */
-template <typename A> __device__ static inline eight added(eight sum, const eight &more, bool again)
-{
-    if (!again) {
-        add_eight(&sum, more);
-    }
-    return unpack(pack(sum, A()));
-}
-
 /* din = rstd (g - mean(g) - xhat mean(g xhat)), g = dout gamma, of a run of rows, or += that; ROUNDS: what is dropped of it
  * is rounded, and not stored.  Long because it is one pass over them. */
 template <typename S, typename A, bool ADDS, bool ROUNDS>
@@ -188,7 +178,7 @@ __device__ static inline void norm_backward(const backward_call<A> &c, const rou
                     dy[g].v[k] = now.rstd * (dy[g].v[k] - mean_g - xhat.v[k] * mean_g_xhat);
                 }
                 if (ADDS) {
-                    dy[g] = added<A>(unpack(before[ADDS ? g : 0]), dy[g], to.again != 0);
+                    add_eight(&dy[g], unpack(before[ADDS ? g : 0]));
                 }
                 store_group<S::WHOLE>(c.din + row * cols, column, cols, dy[g]);
                 UNROLL
@@ -229,36 +219,27 @@ __global__ static void __launch_bounds__(BLOCK, blocks_for<A, ADDS>(S::GROUPS))
     norm_backward<S, A, ADDS, false>(c, round_rows{{}, 1, 0}, NULL, &sums);
 }
 
-template <typename S, typename A, bool ADDS>
-__global__ static void __launch_bounds__(BLOCK, blocks_for<A, ADDS>(S::GROUPS))
+template <typename S, typename A>
+__global__ static void __launch_bounds__(BLOCK, blocks_for<A, false>(S::GROUPS))
     norm_backward_round_kernel(backward_call<A> c, round_rows to)
 {
     SHARED_MEMORY(memory); /* of the band, and of the sums once that is written */
-    norm_backward<S, A, ADDS, true>(c, to, (uint32_t *)memory, (block_sums<S> *)memory);
+    norm_backward<S, A, false, true>(c, to, (uint32_t *)memory, (block_sums<S> *)memory);
 }
 
-template <typename S, bool ADDS, typename A>
-static void launch_adding(const launch *l, const backward_call<A> &c, const launch_rounding *to,
-                          unsigned runs)
+/* A kernel that adds does not round, since it may not be launched again. */
+template <typename S, typename A>
+static void launch_shape(const launch *l, const backward_call<A> &c, const launch_rounding *to, unsigned runs)
 {
     for (int again = 0; to != NULL && again < 2; again++) {
         round_rows rounding = {round_to_of(*to), band_rows(c.n.cols), again};
         size_t band = band_bytes(c.n.cols), sums = sizeof(block_sums<S>);
-        LAUNCH(l, (norm_backward_round_kernel<S, A, ADDS>), runs, BLOCK, band > sums ? band : sums, c,
-               rounding);
+        LAUNCH(l, (norm_backward_round_kernel<S, A>), runs, BLOCK, band > sums ? band : sums, c, rounding);
     }
-    if (to == NULL) {
-        LAUNCH(l, (norm_backward_kernel<S, A, ADDS>), runs, BLOCK, 0, c);
-    }
-}
-
-template <typename S, typename A>
-static void launch_shape(const launch *l, const backward_call<A> &c, const launch_rounding *to, unsigned runs)
-{
-    if (c.adds) {
-        launch_adding<S, true>(l, c, to, runs);
-    } else {
-        launch_adding<S, false>(l, c, to, runs);
+    if (to == NULL && c.adds) {
+        LAUNCH(l, (norm_backward_kernel<S, A, true>), runs, BLOCK, 0, c);
+    } else if (to == NULL) {
+        LAUNCH(l, (norm_backward_kernel<S, A, false>), runs, BLOCK, 0, c);
     }
 }
 
@@ -268,7 +249,7 @@ static void launch_shapes(const launch *l, const backward_call<A> &c, const laun
 {
     const void *addresses[] = {c.din, c.dropped, c.dout, c.in, c.partials, c.n.gamma};
     int64_t cols = c.n.cols;
-    if (to != NULL && !(rows_are_whole(cols, addresses, 6) && band_fits(c.n.rows, cols))) {
+    if (to != NULL && (c.adds || !rows_are_whole(cols, addresses, 6) || !band_fits(c.n.rows, cols))) {
         launch_shapes(l, c, NULL, runs); /* and from where it is stored */
         round_stored<A, e5m2>(l, round_to_of(*to), launch_rows{c.dropped, cols}, c.n.rows, cols);
     } else if (!rows_are_whole(cols, addresses, 6)) {

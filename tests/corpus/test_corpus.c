@@ -1,6 +1,6 @@
 /* Tests of corpus/corpus: what each format reads, how it is recognised, what is refused, and that reading goes on from
  * any place and holds little. */
-#include "unit/fixture_store.h"
+#include "fixture_store.h"
 
 #include "corpus/corpus.h"
 #include "corpus/source_formats.h"

@@ -1,6 +1,6 @@
 /* Tests of corpus/corpus_pass: whatever the number of threads and their speed, the sink gets the same documents and
  * results in the same order, the same error ends the pass, and little is held; and a pass goes on from a place. */
-#include "unit/fixture_store.h"
+#include "fixture_store.h"
 
 #include "core/parallel.h"
 #include "corpus/corpus_pass.h"

@@ -111,7 +111,8 @@ int main(void)
     static const struct gradient_case cases[] = {
         {BERT_TASK_PRETRAINING, BERT_SINGLE_LABEL, 2, false, 0},
         {BERT_TASK_PRETRAINING, BERT_SINGLE_LABEL, 3, true, 0},
-        {BERT_TASK_PRETRAINING, BERT_SINGLE_LABEL, 3, true, 2}, /* a chunk takes its residual stream from the one below */
+        {BERT_TASK_PRETRAINING, BERT_SINGLE_LABEL, 3, true,
+         2}, /* a chunk takes its residual stream from the one below */
         {BERT_TASK_PRETRAINING, BERT_SINGLE_LABEL, 1, true, 0}, /* the first layer is the last */
         {BERT_TASK_SEQUENCE_CLASSIFICATION, BERT_SINGLE_LABEL, 2, false, 0},
         {BERT_TASK_SEQUENCE_CLASSIFICATION, BERT_MULTI_LABEL, 2, false, 0},

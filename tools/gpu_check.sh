@@ -22,7 +22,7 @@ open_gpu_build
 need_device cuda
 out=${OUT:-$work}
 log=$out/gpu_check.log table=$out/gpu_check.txt
-checkop=$build/tests/ops/checkop
+checkop=$build/tests/checkop
 limit=${LIMIT:-90}
 case_limit=$((limit > 30 ? 30 : limit)) # of a case of checkop
 failed=0

@@ -9,7 +9,7 @@ trap 'rm -rf "$dir"' EXIT
 . "$(dirname "$0")/expect.sh"
 files=()
 if grep -q '^KILN_STATIC:BOOL=ON' "$build/CMakeCache.txt"; then
-    files+=(kiln tests/ops/checkop)
+    files+=(kiln tests/checkop)
 fi
 if [ -f "$build/libkiln_cuda.so" ]; then
     files+=(libkiln_cuda.so)

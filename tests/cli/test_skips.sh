@@ -38,9 +38,9 @@ else
     try h5py "pip install h5py" bash tests/cli/test_h5py.sh "$kiln"
 fi
 code=0
-"$tests/ops/checkop" cuda fp32 fill >/dev/null 2>&1 || code=$?
+"$tests/checkop" cuda fp32 fill >/dev/null 2>&1 || code=$?
 if [ "$code" -ne 0 ]; then # there is no GPU
-    try cuda "NVIDIA GPU" "$tests/ops/checkop" cuda fp32
+    try cuda "NVIDIA GPU" "$tests/checkop" cuda fp32
 fi
 expect 64 "no feature of the tests: 'cdua'" env KILN_REQUIRE=cuda,cdua tools/test.sh ci
 

@@ -4,6 +4,7 @@
 #include "core/log.h"
 
 #include <stddef.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -311,15 +312,29 @@ json_t *bert_config_to_json(const struct bert_config *c, const char *architectur
     return object;
 }
 
+/* As a file has it. */
+struct field_text {
+    char text[32];
+};
+
+static struct field_text field_text(const struct bert_config *c, const struct field *f)
+{
+    struct field_text t;
+    if (f->kind == FIELD_BOOL) {
+        snprintf(t.text, sizeof t.text, "%s", *bool_field(c, f) ? "true" : "false");
+    } else {
+        snprintf(t.text, sizeof t.text, "%g", field_value(c, f));
+    }
+    return t;
+}
+
 struct status bert_config_same_architecture(const struct bert_config *a, const struct bert_config *b)
 {
     for (int i = 0; i < N_FIELDS; i++) {
         const struct field *f = &fields[i];
         if (f->architecture && field_value(a, f) != field_value(b, f)) {
-            return f->kind == FIELD_BOOL
-                       ? status_error(STATUS_DATA, "\"%s\" is true in one and false in the other", f->key)
-                       : status_error(STATUS_DATA, "\"%s\" is %g in one and %g in the other", f->key,
-                                      field_value(a, f), field_value(b, f));
+            return status_error(STATUS_DATA, "\"%s\" is %s in one and %s in the other", f->key,
+                                field_text(a, f).text, field_text(b, f).text);
         }
     }
     return status_ok();

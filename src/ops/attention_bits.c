@@ -37,7 +37,8 @@ static uint32_t *find(const struct attention *a, struct attention_element e, int
 bool attention_bits_get(const struct attention *a, struct attention_element e)
 {
     int bit;
-    return (*find(a, e, &bit) >> bit & 1) != 0;
+    const uint32_t *word = find(a, e, &bit);
+    return (*word >> bit & 1) != 0;
 }
 
 void attention_bits_set(const struct attention *a, struct attention_element e, bool kept)

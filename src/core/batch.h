@@ -80,7 +80,7 @@ struct status batch_check_cut(int64_t train_batch_size, int64_t gradient_accumul
 /* The bits of a NaN: no label of a field in fp32. */
 #define BATCH_NO_NUMBER 0x7fc00000
 
-/* Of `n` real rows of a field in the batch, and of all, with those that fill up. */
+/* The real rows of a field in the batch, and all, with those that fill up. */
 int64_t batch_real_rows(const struct batch *b, enum batch_rows rows);
 int64_t batch_all_rows(const struct batch *b, enum batch_rows rows);
 

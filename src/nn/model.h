@@ -15,7 +15,7 @@
 #include "nn/linear.h"
 #include "nn/stream.h"
 
-enum { MODEL_MOST_SUMS = 8, MODEL_MOST_OUTPUTS = 4, MODEL_INPUT_LAYER = -1 };
+enum { MODEL_MOST_SUMS = 8, MODEL_INPUT_LAYER = -1 };
 
 /* What a step or an evaluation adds up on the device.  A loss is followed by the number of its labels that were answered
  * correctly, where it counts them. */
@@ -111,7 +111,7 @@ struct model_type {
     void (*visit)(const struct model *m, const void *acts, int64_t layer, model_visitor *visitor,
                   void *context);
 
-    /* What the heads have computed, by the names of model->outputs. */
+    /* What the heads have computed, by the numbers of the model (enum bert_output); null where it has no such head. */
     tensor (*head_output)(const void *acts, int output);
 };
 
@@ -128,8 +128,5 @@ struct model {
     int n_sums;
     struct model_sum sums[MODEL_MOST_SUMS];
 };
-
-/* Of the sums. */
-int model_n_losses(const struct model *m);
 
 #endif

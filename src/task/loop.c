@@ -76,7 +76,6 @@ struct status loop_restore(struct loop *l, bool *found)
 
 struct status loop_open(struct loop *l)
 {
-    l->first_step = l->state.step;
     l->save_run = (struct save_run){
         .trainer = l->trainer,
         .directory = l->directory,

@@ -47,3 +47,11 @@ make_questions()
         print "]}]}"
     }' >"$dir/questions.json"
 }
+
+# learns METRIC ABOVE: the array `command` runs, and the score that it tells is higher
+learns()
+{
+    "${command[@]}" 2>"$dir/log" || fail "$(cat "$dir/log")"
+    awk -v name="$1" -v bound="$2" '{ for (i = 1; i < NF; i++) if ($i == name && $(i + 1) + 0 > bound) found = 1 }
+        END { exit !found }' "$dir/log" || fail "$1 is not above $2: $(tail -1 "$dir/log")"
+}

@@ -242,6 +242,7 @@ static double own_seconds_by_rate(const struct gpu_chip *chip, const struct cuda
 {
     const struct gpu_product *p;
     double rate = full_rate(chip, l, &p), share = 0;
+    CHECK(p != NULL, "an own product has factors of 16 bits");
     rate /= share_of_tiles(chip, p->m, p->n, p->k, rate);
     for (size_t i = 0; i < sizeof own_tiles / sizeof own_tiles[0]; i++) {
         const struct tile *t = &own_tiles[i];

@@ -1,7 +1,7 @@
 /* arena: one planned allocation, carved from front to back.
  *
  * The same carving code runs twice: on a measuring arena (no memory, only a size) to plan, then on a real
- * one.  So the bytes announced are the bytes used. */
+ * one.  So the bytes planned are the bytes used. */
 #ifndef KILN_CORE_ARENA_H
 #define KILN_CORE_ARENA_H
 
@@ -22,14 +22,15 @@ struct arena arena_measuring(void);
 /* Uses `capacity` bytes at `base`, which the caller owns. */
 struct arena arena_over(void *base, size_t capacity);
 
-/* The next `bytes`, aligned; NULL while measuring.  Asking for more than was planned is kiln's own mistake.
+/* The next `bytes`, aligned; NULL while measuring.  Asking for more than was planned is a bug in kiln, a
+ * CHECK.
  */
 void *arena_carve(struct arena *a, size_t bytes);
 
 tensor arena_carve_1d(struct arena *a, enum dtype dtype, int64_t d0);
 tensor arena_carve_2d(struct arena *a, enum dtype dtype, int64_t d0, int64_t d1);
 
-/* The same, with maxima (tensor.h). */
+/* The same, with room for maxima behind it (tensor.h). */
 tensor arena_carve_2d_maxima(struct arena *a, enum dtype dtype, int64_t d0, int64_t d1);
 
 #endif

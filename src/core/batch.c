@@ -50,7 +50,7 @@ static int64_t most_rows(const struct batch_limits *l, enum batch_rows rows)
     return rows == BATCH_OF_TOKENS ? l->n_tokens : rows == BATCH_OF_LABELS ? l->n_labels : l->n_sequences;
 }
 
-/* The next n numbers of the block; counts them where there is none yet. */
+/* The next n numbers of the block; only counts them while the block is NULL. */
 static int32_t *take(int32_t *block, int64_t *used, int64_t n)
 {
     int32_t *at = block == NULL ? NULL : block + *used;
@@ -128,7 +128,7 @@ int64_t batch_add(struct batch *b, int64_t n, int32_t sequence_key)
     return row;
 }
 
-/* Rows of a field behind the real ones. */
+/* Fills the padding rows of a field, behind the real ones. */
 static void fill_up(struct batch *b, int field)
 {
     const struct batch_field *f = &b->layout->fields[field];

@@ -1,9 +1,9 @@
 /* batch: one micro-batch on the host, as a model sees it: sequences laid end to end with no padding between them, and
  * named arrays of integers beside them.
  *
- * What every model reads is here by name: ids, positions, dropout addresses, bounds of sequences.  What else a model
- * reads it lists in a layout (nn/bert_batch_layout.h), which says how to allocate an array, what fills it up and what to send
- * to the device.  A loader fills the arrays. */
+ * What every model reads is here by name: ids, positions, dropout addresses, bounds of sequences.  Whatever
+ * else a model reads is listed in its layout (nn/bert_batch_layout.h), which says how large each array is,
+ * what pads it and what to send to the device.  A loader fills the arrays. */
 #ifndef KILN_CORE_BATCH_H
 #define KILN_CORE_BATCH_H
 
@@ -15,20 +15,20 @@
 
 enum {
     BATCH_TOKEN_BUCKET = 64, /* tokens of a stream are a multiple of this */
-    BATCH_LABEL_BUCKET = 16, /* so are rows that are picked for a label */
+    BATCH_LABEL_BUCKET = 16, /* and rows picked for a label of this */
     BATCH_MOST_FIELDS = 8,
 };
 
-/* What a field has a row of. */
+/* What one row of a field belongs to: a token, a label or a sequence. */
 enum batch_rows { BATCH_OF_TOKENS, BATCH_OF_LABELS, BATCH_OF_SEQUENCES };
 
 struct batch_field {
     const char *name;
     enum batch_rows rows;
-    int width;        /* numbers a row; 0: a batch has no such array */
+    int width;        /* numbers in a row; 0: the batch has no such array */
     enum dtype dtype; /* i32, or f32, whose bits the array holds */
-    bool is_label;    /* numbers of at least 0, or that are no NaN, are labels, which losses are means over */
-    int32_t nothing;  /* in rows that only fill up */
+    bool is_label;    /* numbers >= 0, and in f32 not NaN, are labels; losses are means over labels */
+    int32_t nothing;  /* the value in padding rows */
 };
 
 struct batch_layout {
@@ -38,19 +38,19 @@ struct batch_layout {
 
 /* Upper bounds of every micro-batch of a run, for planning. */
 struct batch_limits {
-    int64_t n_tokens;    /* T: bucketed */
+    int64_t n_tokens;    /* T, a multiple of BATCH_TOKEN_BUCKET */
     int64_t n_sequences; /* B: the tail sequence included */
-    int64_t n_labels;    /* M: bucketed */
+    int64_t n_labels;    /* M, a multiple of BATCH_LABEL_BUCKET */
     int64_t max_seqlen;
 };
 
 struct batch {
-    int64_t n_tokens; /* T, bucketed */
+    int64_t n_tokens; /* T, a multiple of BATCH_TOKEN_BUCKET */
     int64_t n_real_tokens;
     int64_t n_sequences;   /* B real sequences; the tail is not counted */
     int64_t n_streams;     /* sequences in cu_seqlens: B, or B + 1 with a tail */
-    int64_t n_labels;      /* M rows that are picked for a label, bucketed */
-    int64_t n_real_labels; /* without the rounding */
+    int64_t n_labels;      /* M rows picked for a label, a multiple of BATCH_LABEL_BUCKET */
+    int64_t n_real_labels; /* M before rounding up */
     int64_t max_seqlen;    /* longest of cu_seqlens */
 
     int32_t *ids;        /* [T] */
@@ -68,26 +68,27 @@ struct batch {
 struct batch_step {
     int64_t n_micro;
     struct batch *micro; /* [n_micro] */
-    int64_t n_all_micro; /* of the whole global batch: more than n_micro where others have some of them */
+    int64_t n_all_micro; /* of the whole global batch: more than n_micro where other ranks have some of
+                          * them */
     int64_t n_tokens;    /* real tokens of the whole global batch */
     int64_t n_sequences;
     int64_t n_labels[BATCH_MOST_FIELDS]; /* labels in each field of the whole global batch */
 };
 
-/* STATUS_USAGE unless a batch can be cut into that many equal micro-batches, by the names of the flags. */
+/* STATUS_USAGE, naming the flags, unless the batch splits into that many equal micro-batches. */
 struct status batch_check_cut(int64_t train_batch_size, int64_t gradient_accumulation_steps);
 
-/* The bits of a NaN: no label of a field in fp32. */
+/* The bits of a NaN: "no label" in a field of fp32. */
 #define BATCH_NO_NUMBER 0x7fc00000
 
-/* The real rows of a field in the batch, and all, with those that fill up. */
+/* Rows of a field in the batch: the real ones, and all with the padding rows. */
 int64_t batch_real_rows(const struct batch *b, enum batch_rows rows);
 int64_t batch_all_rows(const struct batch *b, enum batch_rows rows);
 
 /* Labels in a field of the layout. */
 int64_t batch_count_labels(const struct batch *b, int field);
 
-/* Allocates an empty batch with room for `limits`; `init` allocates, nothing later does.  The layout is borrowed. */
+/* Allocates an empty batch with room for `limits`; nothing after it allocates.  The layout is borrowed. */
 struct status batch_init(struct batch *b, const struct batch_layout *layout, struct batch_limits limits);
 void batch_fini(struct batch *b);
 void batch_clear(struct batch *b);
@@ -96,8 +97,8 @@ void batch_clear(struct batch *b);
  * fields are the caller's to fill. */
 int64_t batch_add(struct batch *b, int64_t n, int32_t sequence_key);
 
-/* Rounds tokens and picked rows up to their buckets: the stream's tail is one more sequence, of `pad_id`, that
- * carries no label, so it changes no loss and no gradient. */
+/* Rounds tokens and picked rows up to their buckets.  The stream's tail is one more sequence of `pad_id`s
+ * without labels, so it changes no loss and no gradient. */
 void batch_finish(struct batch *b, int32_t pad_id);
 
 /* Allocates n_micro empty batches. */
@@ -108,10 +109,11 @@ void batch_step_fini(struct batch_step *step);
 /* Sums the counts of the global batch over its finished micro-batches. */
 void batch_step_count(struct batch_step *step);
 
-/* Part `part` of n_parts of a global batch: a view of micro-batches side by side, with the counts of all. */
+/* Part `part` of n_parts of a global batch: a view of consecutive micro-batches, with the counts of all. */
 struct batch_step batch_step_part(const struct batch_step *step, int part, int n_parts);
 
-/* Micro-batches that have sequences - at the end of an epoch some have none - and the k-th of them. */
+/* The number of micro-batches that have sequences (at the end of an epoch some have none), and the k-th of
+ * them. */
 int64_t batch_step_n_filled(const struct batch_step *step);
 const struct batch *batch_step_filled(const struct batch_step *step, int64_t k);
 

@@ -1,7 +1,7 @@
-/* buf: a growing byte buffer, used for text and for binary files that are put together in memory.
+/* buf: a growing byte buffer, used for text and for binary files that are built in memory.
  *
  * Failure is sticky: an append that runs out of memory marks the buffer and later appends do nothing, so a
- * writer checks once, at its end, with buf_status.  The bytes are always followed by a NUL that does not
+ * writer checks once, at its end, with buf_status.  The bytes are always followed by a NUL, which n does not
  * count. */
 #ifndef KILN_CORE_BUF_H
 #define KILN_CORE_BUF_H

@@ -1,4 +1,4 @@
-/* bytes: binary fields read from files that nobody vouches for, and the arithmetic on them.
+/* bytes: binary fields read from untrusted files, and overflow-checked arithmetic on them.
  *
  * The rule: no offset, count or size from a file is used before one of these functions has checked it.  A
  * span's failure is sticky: a read past its end yields zero and marks it, so a reader checks once, after its
@@ -26,7 +26,7 @@ size_t bytes_left(const struct span *s);
 /* The next `n` bytes, borrowed; NULL and a failed span if there are fewer. */
 const unsigned char *bytes_take(struct span *s, size_t n);
 
-/* The same for `n` items of `item_bytes` each, with the product checked. */
+/* The same for `n` items of `item_bytes` each; the product is checked for overflow. */
 const unsigned char *bytes_take_items(struct span *s, uint64_t n, size_t item_bytes);
 
 uint8_t bytes_read_u8(struct span *s);

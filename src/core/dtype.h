@@ -1,4 +1,4 @@
-/* dtype: the element types of tensors, and the conversions between them.  One binary serves all of them. */
+/* dtype: the element types of tensors, and the conversions between them.  One build handles all of them. */
 #ifndef KILN_CORE_DTYPE_H
 #define KILN_CORE_DTYPE_H
 
@@ -34,7 +34,7 @@ static inline const char *dtype_name(enum dtype t)
     return names[t];
 }
 
-/* The dtype of vectors, statistics and parameter gradients beside activations of dtype `a`. */
+/* The dtype of vectors, statistics and parameter gradients where activations have dtype `a`. */
 static inline enum dtype dtype_of_vectors(enum dtype a)
 {
     return a == DTYPE_F64 ? DTYPE_F64 : DTYPE_F32;
@@ -59,7 +59,7 @@ static inline uint16_t bf16_from_f32(float f)
     return (uint16_t)((u & 0x7fffffffU) > 0x7f800000U ? nan : rounded);
 }
 
-/* IEEE 754 binary16: the tables of the reference backend and of file conversion, not a hot path. */
+/* IEEE 754 binary16, for the reference backend and for file conversion; not fast. */
 float f16_to_f32(uint16_t bits);
 uint16_t f16_from_f32(float f);
 

@@ -1,8 +1,9 @@
-/* fp8: the two formats of 8 bits of Micikevicius et al. 2022 (arXiv:2209.05433, table 1), under a scale: e4m3 for
+/* fp8: the two 8-bit formats of Micikevicius et al. 2022 (arXiv:2209.05433, table 1), with a scale: e4m3 for
  * activations and weights, e5m2, with more range and less precision, for gradients.
  *
- * A scale is a power of two, so scaling rounds nothing and bf16 holds every scaled number exactly: a device without
- * fp8 products keeps the rounded numbers in bf16 and computes what one with them computes. */
+ * A scale is a power of two, so scaling rounds nothing and bf16 holds every scaled number exactly.  A device
+ * without fp8 products keeps the rounded numbers in bf16 and multiplies the same values as a device with
+ * them. */
 #ifndef KILN_CORE_FP8_H
 #define KILN_CORE_FP8_H
 
@@ -27,11 +28,12 @@ static inline struct fp8_format fp8_format_of(enum dtype t)
     return t == DTYPE_E4M3 ? (struct fp8_format){3, -9, 8} : (struct fp8_format){2, -16, 15};
 }
 
-/* The exponent field of the least scale, 2^-100: under it bf16 still holds the smallest numbers of both formats. */
+/* The exponent field of the least scale, 2^-100: with it bf16 still holds the smallest numbers of both
+ * formats. */
 enum { FP8_LEAST_SCALE = 127 - 100 };
 
-/* The least power of two, but no less than 2^-100, by which numbers up to `largest` in magnitude fit; a NaN if `largest`
- * is not finite. */
+/* The smallest power of two, at least 2^-100, with which numbers up to `largest` in magnitude fit the format;
+ * a NaN if `largest` is not finite. */
 static inline float fp8_scale(enum dtype format, float largest)
 {
     uint32_t u;
@@ -44,8 +46,9 @@ static inline float fp8_scale(enum dtype format, float largest)
     return scale;
 }
 
-/* Of a factor with a history (ops.h, quantize): room for twice what was the largest in the step before, if what is the
- * largest now fits; else, as where nothing is known of a step before, the least. */
+/* The scale of a factor with a history (ops.h, quantize): it leaves room for twice the largest magnitude of
+ * the step before, if the largest magnitude now fits.  If it does not, or no step came before, it is the
+ * smallest scale that fits. */
 static inline float fp8_scale_after(enum dtype format, float before, float largest)
 {
     float held = 2.0F * fp8_scale(format, before);
@@ -54,8 +57,8 @@ static inline float fp8_scale_after(enum dtype format, float before, float large
     return fits ? held : fp8_scale(format, largest);
 }
 
-/* `v`, already scaled, as the nearest number of the format, ties to even; what is too large becomes the largest, a NaN
- * stays a NaN. */
+/* `v`, already scaled, rounded to the nearest number of the format, ties to even.  Too large a number becomes
+ * the largest one; a NaN stays a NaN. */
 static inline float fp8_round(enum dtype format, float v)
 {
     struct fp8_format f = fp8_format_of(format);
@@ -72,7 +75,7 @@ static inline float fp8_round(enum dtype format, float v)
     return copysignf((size + shift) - shift, v);
 }
 
-/* The code of a number, rounded as above, and the number of a code. */
+/* The 8-bit code of a number, rounded as above, and the number that a code stands for. */
 uint8_t fp8_from_f32(enum dtype format, float v);
 float fp8_to_f32(enum dtype format, uint8_t code);
 

@@ -19,7 +19,7 @@ static uint32_t crc32c_by_bits(uint32_t crc, const unsigned char *p, size_t n)
 }
 
 #if defined(__x86_64__)
-/* SSE 4.2 computes this very polynomial, 8 bytes an instruction. */
+/* SSE 4.2 has an instruction for this polynomial: 8 bytes each. */
 __attribute__((target("sse4.2"))) static uint32_t crc32c_by_words(uint32_t crc, const unsigned char *p,
                                                                   size_t n)
 {

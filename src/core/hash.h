@@ -5,7 +5,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* CRC-32C (Castagnoli polynomial, reflected; RFC 3720 appendix B.4), going on from `crc`: 0 to begin. */
+/* CRC-32C (Castagnoli polynomial, reflected; RFC 3720 appendix B.4), continued from `crc`, which is 0 at the
+ * beginning. */
 uint32_t hash_crc32c(uint32_t crc, const void *bytes, size_t n);
 
 /* 64-bit FNV-1a (Fowler, Noll, Vo). */

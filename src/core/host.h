@@ -1,4 +1,4 @@
-/* host: what the machine is called and made of, for logs and reports. */
+/* host: the names of the machine and of its processor, for logs and reports. */
 #ifndef KILN_CORE_HOST_H
 #define KILN_CORE_HOST_H
 
@@ -7,6 +7,6 @@ struct host_text {
 };
 
 struct host_text host_name(void);     /* "localhost" if unknown */
-struct host_text host_cpu_name(void); /* as the processor calls itself; "unknown" if it does not */
+struct host_text host_cpu_name(void); /* as /proc/cpuinfo has it; "unknown" if it has none */
 
 #endif

@@ -135,7 +135,7 @@ struct status json_get_string(const json_t *object, const char *source, const ch
     return status_ok();
 }
 
-/* Bytes of the code point at text[0..n), as jansson decodes it; 0 where there is none. */
+/* Bytes of the code point at text[0..n), as jansson decodes it; 0 if they are not UTF-8. */
 static size_t code_point_bytes(const char *text, size_t n)
 {
     for (size_t bytes = 1; bytes <= 4 && bytes <= n; bytes++) {
@@ -170,7 +170,7 @@ json_t *json_text(const char *text)
 
 char *json_to_text(const json_t *root)
 {
-    /* 15 digits: every decimal number of so many digits comes back as it was written */
+    /* 15 digits: every decimal number of up to 15 digits is written as it was read */
     char *text = json_dumps(root, JSON_INDENT(2) | JSON_REAL_PRECISION(15));
     if (text == NULL) {
         return NULL;

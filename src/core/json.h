@@ -26,12 +26,12 @@ struct status json_get_bool(const json_t *object, const char *source, const char
 struct status json_get_string(const json_t *object, const char *source, const char *key, bool required,
                               const char **value);
 
-/* A string of bytes from outside (a path, a message about one): what is not UTF-8 is written as \xNN, and so
- * is a backslash then, so that the bytes can be told.  NULL without memory. */
+/* A string of arbitrary bytes (a path, a message about one).  Bytes that are not UTF-8 become \xNN; a
+ * backslash is then escaped too, so that the bytes can be recovered.  NULL if memory runs out. */
 json_t *json_text(const char *text);
 
-/* Text with two-space indentation, in the order of insertion, ending in a newline; free() it.  NULL without
- * memory. */
+/* Text with two-space indentation, in the order of insertion, ending in a newline; free() it.  NULL if memory
+ * runs out. */
 char *json_to_text(const json_t *root);
 
 #endif

@@ -8,12 +8,12 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* What each launcher sets in every process that it starts.  SLURM_NTASKS is not among them: it is set in a
- * batch script too, which runs once; what srun starts has the variables of its step (srun(1), OUTPUT
- * ENVIRONMENT VARIABLES). */
+/* Variables that each launcher sets in every process it starts.  SLURM_NTASKS is not one of them: it is also
+ * set in a batch script, which runs once.  Processes started by srun have the variables of its job step
+ * (srun(1), OUTPUT ENVIRONMENT VARIABLES). */
 static const struct variable {
     const char *name;
-    bool is_count; /* of ranks; else a rank, from 0 */
+    bool is_count; /* the number of ranks; else this rank's number, from 0 */
 } variables[] = {
     {"WORLD_SIZE", true}, /* torchrun, deepspeed */
     {"RANK", false},
@@ -45,7 +45,7 @@ static struct status check_variable(const struct variable *v, const char *value)
     long long number = strtoll(value, &end, 10);
     if (end == value || *end != '\0' || errno != 0) {
         return status_error(STATUS_USAGE,
-                            "environment variable %s is '%s', but must be a %s; unset it or mend it", v->name,
+                            "environment variable %s is '%s', but must be a %s; unset it or correct it", v->name,
                             value, v->is_count ? "number of ranks" : "rank");
     }
     return number > (v->is_count ? 1 : 0) ? several(v->name, value) : status_ok();
@@ -79,7 +79,7 @@ static struct status check_world_info(const char *text)
     const char *host;
     size_t n_ranks = 0;
     if (!decode_base64(&decoded, text)) {
-        buf_clear(&decoded); /* which is no JSON */
+        buf_clear(&decoded); /* the empty text is not JSON, so it is refused below */
     }
     struct status s = buf_status(&decoded);
     s = failed(s) ? s

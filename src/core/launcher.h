@@ -1,5 +1,5 @@
-/* launcher: what a launcher (torchrun, deepspeed, mpirun, srun) told this process about its place among
- * others: by environment variables, whose names are in launcher.c, or by flags. */
+/* launcher: what a launcher (torchrun, deepspeed, mpirun, srun) tells this process about its rank: by
+ * environment variables, whose names are in launcher.c, or by flags. */
 #ifndef KILN_CORE_LAUNCHER_H
 #define KILN_CORE_LAUNCHER_H
 
@@ -8,12 +8,13 @@
 #include <stdint.h>
 
 struct launcher_flags {
-    int64_t local_rank; /* of torch.distributed.launch and deepspeed; -1 or 0: the only one, or the first */
+    int64_t local_rank; /* of torch.distributed.launch and deepspeed; -1 or 0: the only or first rank */
     const char *world_info; /* deepspeed's base64 of {"host": [slot, ...], ...}; NULL: not given */
 };
 
-/* For a command whose ranks would each do all the work and write over one another's files.  STATUS_USAGE
- * names the variable or flag that says there are several, or whose value is no number of ranks. */
+/* For commands that run in one process: several ranks would each do all the work and overwrite one another's
+ * files.  STATUS_USAGE names the variable or flag that says there are several ranks, or whose value is not a
+ * number of ranks. */
 struct status launcher_check_alone(const struct launcher_flags *flags);
 
 #endif

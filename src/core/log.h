@@ -1,5 +1,6 @@
-/* log: lines for people on standard error (or standard output for results), in lower case; the sink is the
- * one mutable global of the program.  The machine-readable twin, JSON lines, is written by report/metrics. */
+/* log: lines for people on standard error (or standard output for results), in lower case.  The sink is the
+ * only mutable global of the program.  The machine-readable twin, JSON lines, is written by
+ * report/metrics. */
 #ifndef KILN_CORE_LOG_H
 #define KILN_CORE_LOG_H
 

@@ -43,7 +43,7 @@ static struct status find(const struct command *c, const char *given, size_t n, 
             return status_ok();
         }
         if (prefix_of != NULL) {
-            return status_error(STATUS_USAGE, "--%.*s could be --%s or --%s; write more of it", (int)n, given,
+            return status_error(STATUS_USAGE, "--%.*s is ambiguous: --%s or --%s; write the whole name", (int)n, given,
                                 prefix_of->name, o->name);
         }
         prefix_of = o;
@@ -238,7 +238,7 @@ static struct status check_positional(const struct command *c, int n, const char
         return status_ok();
     }
     if (n > c->max_positional) {
-        return status_error(STATUS_USAGE, "'%s' is one argument too many: kiln %s takes flags%s%s",
+        return status_error(STATUS_USAGE, "unexpected argument '%s': kiln %s takes flags%s%s",
                             words[c->max_positional], c->name, c->max_positional == 0 ? " only" : " and ",
                             c->positional_usage);
     }
@@ -249,7 +249,7 @@ static struct status check_positional(const struct command *c, int n, const char
 struct status option_parse(const struct command *c, int argc, const char **argv, void *args,
                            int *n_positional, bool *wants_help)
 {
-    bool only_positional = false; /* behind "--" */
+    bool only_positional = false; /* "--" was seen */
     *n_positional = 0;
     *wants_help = false;
     memset(args, 0, c->args_bytes);
@@ -271,7 +271,7 @@ struct status option_parse(const struct command *c, int argc, const char **argv,
     return check_required(c, args);
 }
 
-/* Writes `text` from column `column` on, wrapped at 100 columns with later lines indented by `indent`. */
+/* Writes `text` from column `column` on, wrapped at 100 columns; later lines are indented by `indent`. */
 static void print_wrapped(const char *text, int column, int indent)
 {
     for (bool first = true; *text != '\0'; first = false) {
@@ -315,7 +315,7 @@ static void print_ignored(const struct command *c)
     buf_fini(&names);
 }
 
-/* What is behind the help of a flag: (fp32|bf16|fp16, default fp32) [VARIABLE] */
+/* The end of a flag's help: (fp32|bf16|fp16, default fp32) [VARIABLE] */
 static void append_facts(struct buf *text, const struct option *o)
 {
     const char *facts[] = {o->required ? "required" : NULL, o->choices, NULL};

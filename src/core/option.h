@@ -1,12 +1,12 @@
 /* option: one table per command; a row makes the flag, its checks, its environment variable, its help and its
  * docs.
  *
- * Accepted: `--name value`, `--name=value`, `-` and `_` alike.  Later flags win; behind `--` there are none.
+ * Accepted: `--name value`, `--name=value`, `-` and `_` alike.  Later flags win; `--` ends the flags.
  *
  * Two rules keep a flag from swallowing its neighbour.  A flag that takes a value takes the next word unless
- * that begins with `--` (`--name=--value` gives such a value; a negative number has one dash).  The beginning
- * of a name stands for it where no other name of the table begins so, and a line says for which; every flag
- * of the replaced scripts has a row of its own, so that none is taken for the beginning of another. */
+ * that begins with `--` (`--name=--value` gives such a value; a negative number has one dash).  A prefix of a
+ * name is accepted where it is unambiguous, and a log line says which flag it stands for; every flag of the
+ * replaced scripts has its own row, so that none is taken for a prefix of another. */
 #ifndef KILN_CORE_OPTION_H
 #define KILN_CORE_OPTION_H
 
@@ -18,14 +18,15 @@
 
 enum option_kind {
     OPTION_FLAG,   /* bool; no value */
-    OPTION_BOOL,   /* bool; true, yes, 1 or false, no, 0 in any case; true where a flag or nothing follows */
+    OPTION_BOOL,   /* bool; true, yes, 1 or false, no, 0, upper or lower case; true if another flag or nothing
+                    * follows */
     OPTION_INT,    /* int64_t; "1e3" is accepted where it is a whole number */
     OPTION_REAL,   /* double */
     OPTION_STRING, /* const char *, borrowed from argv, environment or table; "" is NULL if the default is "" */
     OPTION_MEANS,         /* no value; stores `means` in the string of another flag */
-    OPTION_IGNORED,       /* takes no value, has no meaning here; a line says so */
-    OPTION_IGNORED_VALUE, /* the same, with a value, which may be missing */
-    OPTION_REFUSED, /* asks for what is not there and must not be left out in silence; `help` says why */
+    OPTION_IGNORED,       /* takes no value, has no meaning here; a log line says so */
+    OPTION_IGNORED_VALUE, /* the same, with an optional value */
+    OPTION_REFUSED, /* asks for something that kiln lacks and must not silently ignore; `help` says why */
 };
 
 struct option {
@@ -39,10 +40,11 @@ struct option {
     double min, max;     /* numbers only; both 0: no limits */
     const char *choices; /* "a|b|c"; NULL: anything */
     const char *means;   /* OPTION_MEANS: the value that is stored */
-    const char *env;     /* name of an environment variable that stands in for an absent flag; NULL: none */
+    const char *env;     /* the environment variable that is read if the flag is absent; NULL: none */
 };
 
-/* Rows of a table, shorter: what a kind of flag does not have is left out.  An empty default is NULL. */
+/* Short forms of table rows: each leaves out the fields that its kind of flag lacks.  An empty default is
+ * NULL. */
 #define OPTION_GROUP_ROW(help_)                                                                              \
     {                                                                                                        \
         .name = "", .help = help_                                                                            \
@@ -113,12 +115,12 @@ enum { OPTION_ARGS_BYTES = 4096 };
 
 /* Parses argv[0..argc) into `args` (args_bytes, zeroed first) and compacts positional arguments to the front
  * of argv. STATUS_USAGE names the flag, the value and the limit; *wants_help is set by --help, and then
- * nothing is checked. */
+ * nothing else is checked. */
 struct status option_parse(const struct command *c, int argc, const char **argv, void *args,
                            int *n_positional, bool *wants_help);
 
-/* The parsed values by the names of their flags, in the order of the table, with '_' for '-'; a string that was not given
- * is null.  The caller json_decref's it; NULL without memory. */
+/* An object from flag names, with '_' for '-', to the parsed values, in the order of the table; an absent
+ * string is null.  The caller json_decref's it; NULL if memory runs out. */
 json_t *option_values(const struct command *c, const void *args);
 
 /* Writes the help of a command to standard output, wrapped to 100 columns. */

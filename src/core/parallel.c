@@ -34,7 +34,7 @@ void parallel_run(parallel_body *body, void *context)
     struct part parts[MAX_PARTS];
     sigset_t before;
     int n = parallel_n_parts();
-    signals_block(&before); /* they are for the calling thread */
+    signals_block(&before); /* only the calling thread takes signals */
     for (int i = 0; i < n; i++) {
         parts[i] = (struct part){.body = body, .context = context, .part = i, .n_parts = n};
         parts[i].running = i > 0 && pthread_create(&parts[i].thread, NULL, run, &parts[i]) == 0;

@@ -1,13 +1,13 @@
-/* parallel: work that is done once, cut into parts, each in a thread that lives as long as its part.
+/* parallel: one-off work split into parts, each run by a thread that ends with its part.
  *
- * OpenMP ends the process where a thread cannot be had; here the caller then does that part too. */
+ * OpenMP ends the process if a thread cannot be started; here the caller runs that part itself. */
 #ifndef KILN_CORE_PARALLEL_H
 #define KILN_CORE_PARALLEL_H
 
 /* Does `part` of `n_parts`. */
 typedef void parallel_body(void *context, int part, int n_parts);
 
-/* As many as OpenMP would have threads (OMP_NUM_THREADS, or the processors), 256 at most. */
+/* The number of threads OpenMP would use (OMP_NUM_THREADS, or the processors), 256 at most. */
 int parallel_n_parts(void);
 
 /* Runs the body for all parts. */

@@ -67,7 +67,7 @@ const struct param *param_table_find(const struct param_table *t, const char *na
     return NULL;
 }
 
-/* Where the parameters of this layer and of those behind it begin. */
+/* The offset where the parameters of this layer and all later ones begin. */
 static int64_t layers_begin(const struct param_table *t, int64_t layer)
 {
     for (int i = 0; i < t->n; i++) {
@@ -121,7 +121,7 @@ struct initializing {
     uint64_t seed;
 };
 
-/* A share of every parameter. */
+/* Initializes one part's share of every parameter. */
 static void initialize_part(void *context, int part, int n_parts)
 {
     const struct initializing *in = context;

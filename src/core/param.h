@@ -2,10 +2,10 @@
  *
  * A model declares each parameter once - name, shape, initialisation, decay, how tensor parallelism would
  * split it - and everything else follows from the table: the flat buffers, the checkpoint's names, the
- * optimizer's groups, the tests.  Parameters live in slabs of one flat buffer; a slab is what one op reads
- * (Q, K and V are one slab), a parameter is what a checkpoint names (Q, K and V are three).  Slabs start at
- * multiples of 1,024 elements, the chunk of all ordered reductions, so shards of the buffer never cut a
- * chunk. */
+ * optimizer's groups, the tests.  Parameters live in slabs of one flat buffer.  A slab is what one op reads
+ * (Q, K and V are one slab); a parameter is what a checkpoint names (Q, K and V are three).  Slabs start at
+ * multiples of 1,024 elements, the chunk size of all ordered reductions, so a shard of the buffer never
+ * splits a chunk. */
 #ifndef KILN_CORE_PARAM_H
 #define KILN_CORE_PARAM_H
 
@@ -21,7 +21,7 @@ enum param_init {
     PARAM_INIT_UNIFORM, /* U(-scale, scale) */
 };
 
-/* How a tensor-parallel group of n ranks would cut the tensor. */
+/* How a tensor-parallel group of n ranks would split the tensor. */
 enum param_split {
     PARAM_WHOLE,   /* every rank has all of it */
     PARAM_BY_ROW,  /* output features: rows [r/n, (r+1)/n) */
@@ -38,8 +38,8 @@ struct param {
     double init_scale;
     bool decay; /* weight decay applies */
     enum param_split split;
-    bool by_product; /* its gradient is one product, which the first micro-batch of a step assigns */
-    int64_t layer;   /* of the model (nn/model.h), whose backward is the last to add to its gradient */
+    bool by_product; /* its gradient is one product, so the first micro-batch of a step assigns it */
+    int64_t layer;   /* the layer (nn/model.h) whose backward is the last to add to its gradient */
     int64_t offset;  /* first element in the flat buffer */
 };
 
@@ -63,22 +63,22 @@ struct status param_table_status(const struct param_table *t);
 
 int64_t param_count(const struct param *p);
 
-/* Elements of all parameters, without gaps and padded rows: what a paper calls the number of parameters. */
+/* Elements of all parameters, without gaps and padded rows: the number of parameters as papers count it. */
 int64_t param_table_count(const struct param_table *t);
 
 /* NULL if there is none of this name. */
 const struct param *param_table_find(const struct param_table *t, const char *name);
 
-/* The elements [*begin, *end) of a flat buffer that hold the parameters of layers [first, end_layer), padding too; they lie
- * side by side, since layers are declared in order. */
+/* The elements [*begin, *end) of a flat buffer that hold the parameters of layers [first, end_layer), padding
+ * included.  They are contiguous, since layers are declared in order. */
 void param_table_range(const struct param_table *t, int64_t first, int64_t end_layer, int64_t *begin,
                        int64_t *end);
 
 /* The parameter's elements in `flat`, a flat buffer of this table's layout. */
 tensor param_view(const struct param *p, tensor flat);
 
-/* Gives the elements [begin, end) of a parameter in `flat`, a flat buffer of this table's layout, the values that they
- * have in a fresh model under `seed`. */
+/* Sets the elements [begin, end) of a parameter in `flat`, a flat buffer of this table's layout, to their
+ * initial values under `seed`. */
 void param_initialize(const struct param *p, tensor flat, uint64_t seed, int64_t begin, int64_t end);
 
 /* Fills `flat` (fp32 or fp64, host memory) with the initial parameters under `seed`; gaps and padded rows are

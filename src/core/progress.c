@@ -11,7 +11,7 @@
 static const int64_t LIVE_EVERY_NS = 100000000;
 static const int64_t PLAIN_EVERY_NS = 10000000000;
 
-/* Part of the log sink: whether the terminal's last line is a live one. */
+/* Part of the log sink: whether the terminal's last line is a live progress line. */
 static atomic_bool live_line;
 
 struct progress progress_begin(bool enabled)
@@ -19,7 +19,7 @@ struct progress progress_begin(bool enabled)
     return (struct progress){
         .enabled = enabled,
         .terminal = isatty(STDERR_FILENO) == 1,
-        .last_ns = clock_ns() - PLAIN_EVERY_NS / 2, /* a first plain line after half the time */
+        .last_ns = clock_ns() - PLAIN_EVERY_NS / 2, /* the first plain line after half the interval */
         .plain_every_ns = PLAIN_EVERY_NS,
     };
 }

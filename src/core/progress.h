@@ -1,5 +1,5 @@
-/* progress: one line that tells how far a long job is.  On a terminal it is rewritten in place, at most ten
- * times a second; elsewhere it is a plain line every few seconds. */
+/* progress: one line that shows how far a long job has come.  On a terminal it is rewritten in place, at most
+ * ten times a second; elsewhere it is a plain line every few seconds. */
 #ifndef KILN_CORE_PROGRESS_H
 #define KILN_CORE_PROGRESS_H
 

@@ -1,5 +1,6 @@
-/* regular_file: opening what a user named for reading, without ever waiting for it: a pipe that nobody writes to, a
- * terminal or a socket would keep the program, deaf to SIGTERM while a handler restarts the call. */
+/* regular_file: opens a path from the user for reading, and never blocks.  Opening a pipe that nobody writes
+ * to, a terminal or a socket would block the program, which then would not react to SIGTERM, since the call
+ * is restarted after the handler. */
 #ifndef KILN_CORE_REGULAR_FILE_H
 #define KILN_CORE_REGULAR_FILE_H
 
@@ -7,8 +8,8 @@
 
 #include <stddef.h>
 
-/* *fd is open for reading, of *n bytes; the caller closes it.  STATUS_DATA if it is missing, unreadable or no
- * regular file. */
+/* *fd is open for reading, of *n bytes; the caller closes it.  STATUS_DATA if it is missing, unreadable or
+ * not a regular file. */
 struct status regular_file_open(int *fd, size_t *n, const char *path);
 
 #endif

@@ -39,8 +39,7 @@ uint32_t rng_u32(struct rng_stream *s)
 uint32_t rng_below(struct rng_stream *s, uint32_t n)
 {
     CHECK(n > 0, "an empty range");
-    /* Lemire 2019: the high word of a product, rejecting the few low words that would make some values
-     * likelier */
+    /* Lemire 2019: the high word of a product; the few low words that would bias it are rejected */
     uint64_t product = (uint64_t)rng_u32(s) * n;
     uint32_t reject_below = (uint32_t)(-n) % n;
     while ((uint32_t)product < reject_below) {

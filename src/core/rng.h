@@ -1,8 +1,8 @@
 /* rng: randomness that is addressed, not drawn.
  *
  * Philox 4x32-7 (Salmon et al. 2011, "Parallel random numbers: as easy as 1, 2, 3") maps (key, counter) to
- * 128 random bits.  Whoever needs a random number names it - seed, step, site, sequence, position, element -
- * and every device, every recomputation and every split of the work gets the same one. */
+ * 128 random bits.  A random number is named by seed, step, site, sequence, position and element, so every
+ * device, every recomputation and every split of the work gets the same one. */
 #ifndef KILN_CORE_RNG_H
 #define KILN_CORE_RNG_H
 
@@ -35,7 +35,7 @@ static inline struct rng_block rng_philox(uint64_t key, uint32_t c0, uint32_t c1
 /* A key from two parts, well mixed (the finaliser of splitmix64, Steele et al. 2014). */
 uint64_t rng_key(uint64_t seed, uint64_t purpose);
 
-/* A sequence of draws under one key, for host code that makes decisions one after another. */
+/* A sequence of draws under one key, for host code that draws one number after another. */
 struct rng_stream {
     uint64_t key;
     uint64_t n_blocks; /* blocks used so far */
@@ -55,8 +55,8 @@ double rng_normal(uint64_t key, uint64_t index);
 double rng_uniform_at(uint64_t key, uint64_t index);
 
 /* The image of `index` under a pseudo-random permutation of [0, n): a balanced Feistel network over the next
- * even power of two, walked until it falls below n (Black and Rogaway 2002).  O(1) memory, O(1) expected
- * time. */
+ * even power of two, repeated until the result is below n (Black and Rogaway 2002).  O(1) memory, O(1)
+ * expected time. */
 uint64_t rng_permute(uint64_t key, uint64_t n, uint64_t index);
 
 #endif

@@ -4,7 +4,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-/* Leaves most of the message as it is: clearing it took a twentieth of reading text. */
+/* Does not clear the whole message: that took a twentieth of the time to read text. */
 struct status status_ok(void)
 {
     struct status s;

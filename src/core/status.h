@@ -1,8 +1,8 @@
 /* status: how every function outside the ops says that the world (a file, a flag, a device) was wrong.
  *
  * A status is a struct, so `return 3;` does not compile and a result cannot be mistaken for a count.  The
- * message says what, where, which value, which limit and what to do.  Mistakes of kiln itself are CHECKs,
- * which abort. */
+ * message says what, where, which value, which limit and what to do.  Bugs of kiln itself are caught by
+ * CHECKs, which abort. */
 #ifndef KILN_CORE_STATUS_H
 #define KILN_CORE_STATUS_H
 
@@ -18,7 +18,7 @@ enum status_code {
     STATUS_INTERNAL = 70,      /* a library failed in a way that kiln does not expect */
     STATUS_MEMORY = 71,        /* not enough memory */
     STATUS_IO = 74,            /* reading or writing failed: disk full, I/O error, directory in use */
-    STATUS_PREEMPTED = 75,     /* asked to stop; the state is saved, start again to go on */
+    STATUS_PREEMPTED = 75,     /* asked to stop; the state is saved, start again to continue */
     STATUS_NUMERIC = 99,       /* a weight, the loss, a gradient or an answer is not finite */
 };
 
@@ -51,7 +51,7 @@ static inline bool failed(struct status s)
         }                                                                                                    \
     } while (0)
 
-/* Aborts with file, line and a printf-formatted message unless `condition` holds: kiln itself is wrong. */
+/* Aborts with file, line and a printf-formatted message unless `condition` holds: for bugs of kiln itself. */
 #define CHECK(condition, ...)                                                                                \
     do {                                                                                                     \
         if (!(condition)) {                                                                                  \

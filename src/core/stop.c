@@ -18,7 +18,7 @@ static void on_signal(int signal_number)
 void stop_install(void)
 {
     for (int i = 0; i < N_SIGNALS; i++) {
-        /* SA_RESETHAND: the second signal meets the default action */
+        /* SA_RESETHAND: a second signal gets the default action */
         struct sigaction action = {.sa_handler = on_signal, .sa_flags = (int)SA_RESETHAND}, before;
         sigemptyset(&action.sa_mask);
         sigaction(signals[i], NULL, &before);
@@ -26,7 +26,7 @@ void stop_install(void)
             sigaction(signals[i], &action, NULL);
         }
     }
-    signal(SIGPIPE, SIG_IGN); /* who reads standard output may leave; training goes on */
+    signal(SIGPIPE, SIG_IGN); /* the reader of standard output may exit; training goes on */
 }
 
 struct status stop_before_work(void)

@@ -1,26 +1,29 @@
-/* stop: SIGTERM, SIGINT and SIGHUP ask the training loop to save and leave; a second one ends the process at once.
+/* stop: SIGTERM, SIGINT and SIGHUP ask the training loop to save and exit; a second one ends the process at
+ * once.
  *
- * Before the first step there is nothing to save, so a call that waits, such as opening a pipe that nobody reads, fails
- * after a signal.  In the loop calls go on, and the loop asks between steps. */
+ * Before the first step there is nothing to save, so a signal makes a blocking call, such as opening a pipe
+ * that nobody reads, fail.  Inside the loop such calls are restarted, and the loop checks for a signal
+ * between steps. */
 #ifndef KILN_CORE_STOP_H
 #define KILN_CORE_STOP_H
 
 #include "core/status.h"
 
-/* Installs the handlers; before MPI is initialised, once that is there.  A SIGHUP that is ignored, as under nohup, stays
- * so. */
+/* Installs the handlers; when kiln has MPI, call it before MPI is initialised.  A SIGHUP that is ignored, as
+ * under nohup, stays ignored. */
 void stop_install(void);
 
-/* STATUS_PREEMPTED if a signal has come: there is no need to begin. */
+/* STATUS_PREEMPTED if a signal has come, so that work need not begin. */
 struct status stop_before_work(void);
 
-/* The loop begins: from here on calls that wait go on after a signal. */
+/* The loop begins: from here on blocking calls are restarted after a signal. */
 void stop_begin_work(void);
 
 /* True once a signal has come. */
 bool stop_requested(void);
 
-/* What a command ends with, `s`, or STATUS_PREEMPTED if a signal made it fail before the loop. */
+/* The status that a command ends with: STATUS_PREEMPTED if a signal made it fail before the loop, else
+ * `s`. */
 struct status stop_explain(struct status s);
 
 #endif

@@ -122,7 +122,7 @@ tensor tensor_columns(tensor t, int64_t first, int64_t n)
 
 tensor tensor_transpose(tensor t)
 {
-    CHECK(t.n_dims == 2, "a tensor of %d dims is no matrix", t.n_dims);
+    CHECK(t.n_dims == 2, "a tensor of %d dims is not a matrix", t.n_dims);
     tensor transposed = t;
     transposed.has_maxima = false;
     transposed.rounded = NULL;
@@ -204,7 +204,7 @@ void tensor_store(tensor t, int64_t offset, double value)
     }
 }
 
-/* All bits of the exponent set, looked for without a branch. */
+/* Whether any exponent has all bits set; without branches. */
 static bool any_nonfinite_f32(const float *v, int64_t n)
 {
     uint32_t found = 0;

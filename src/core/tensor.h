@@ -1,4 +1,4 @@
-/* tensor: a typed, strided view of memory that somebody else owns.  Passed by value; never allocates, never
+/* tensor: a typed, strided view of memory that it does not own.  Passed by value; never allocates, never
  * frees. */
 #ifndef KILN_CORE_TENSOR_H
 #define KILN_CORE_TENSOR_H
@@ -17,19 +17,19 @@ typedef struct tensor {
     int64_t dims[TENSOR_MAX_DIMS];    /* [slow, ..., fast] */
     int64_t strides[TENSOR_MAX_DIMS]; /* in elements */
     const float *scale;               /* fp8 only: value = stored * *scale, NULL for 1; NULL elsewhere */
-    bool has_maxima; /* what makes it notes its largest magnitudes behind its elements: tensor_maxima */
-    const struct fp8_factor *rounded; /* what makes it rounds it to this too; NULL: it does not */
+    bool has_maxima; /* the op that writes it stores maxima behind its elements: tensor_maxima */
+    const struct fp8_factor *rounded; /* the op that writes it also rounds it into this; NULL: not */
 } tensor;
 
-/* What a tensor becomes as a factor of products in fp8, and what is known of the largest magnitude in its place: ops.h,
- * quantize. */
+/* A tensor rounded to fp8 as a factor of products, and the history of its largest magnitude over steps:
+ * ops.h, quantize. */
 struct fp8_factor {
     tensor rows, columns; /* [n_rows, n_cols] */
     tensor scale;         /* [1] */
     tensor history;       /* [2], or null */
 };
 
-/* Stands for an absent optional argument: n_dims is 0. */
+/* An absent optional argument: n_dims is 0. */
 #define NULL_TENSOR ((tensor){0})
 
 static inline bool tensor_is_null(tensor t)
@@ -51,21 +51,22 @@ int64_t tensor_cols(tensor t);
 
 size_t tensor_bytes(tensor t); /* of the elements, without gaps */
 
-/* The largest magnitudes of parts of a tensor, [TENSOR_MAXIMA] bits of fp32, which are in the order of numbers, infinity
- * and NaN above all: behind its elements, at the next multiple of 256 bytes.  NULL where it has none. */
+/* The largest magnitudes of parts of a tensor, [TENSOR_MAXIMA], as bits of fp32: as integers these sort like
+ * the numbers, with infinity and NaN on top.  They lie behind the elements, at the next multiple of 256
+ * bytes.  NULL if it has none. */
 uint32_t *tensor_maxima(tensor t);
 
 bool tensor_is_dense(tensor t);
 bool tensor_same_shape(tensor a, tensor b);
 
-/* Rows [first, first + n) of the slowest dim.  A part of a tensor has no maxima and is not rounded by its maker, nor is its
- * transpose. */
+/* Rows [first, first + n) of the slowest dim.  A part or a transpose of a tensor has no maxima and no fp8
+ * factor (`rounded`). */
 tensor tensor_slice(tensor t, int64_t first, int64_t n);
 
 /* Columns [first, first + n) of a matrix, as a strided view. */
 tensor tensor_columns(tensor t, int64_t first, int64_t n);
 
-/* A matrix with its dims exchanged: rows that are stored one after the other become columns that are. */
+/* A view of a matrix with its dims exchanged; the memory stays. */
 tensor tensor_transpose(tensor t);
 
 /* [T, A * D] seen as [T, A, D]. */
@@ -75,7 +76,7 @@ tensor tensor_split_heads(tensor t, int64_t n_heads);
 double tensor_get(tensor t, int64_t index);
 void tensor_set(tensor t, int64_t index, double value);
 
-/* The same, `offset` elements behind the first in memory. */
+/* The same for the element `offset` elements behind the first in memory. */
 double tensor_load(tensor t, int64_t offset);
 void tensor_store(tensor t, int64_t offset, double value);
 

@@ -1,4 +1,4 @@
-/* user_dir: where a user's own files of kiln lie. */
+/* user_dir: where kiln keeps its per-user files. */
 #ifndef KILN_CORE_USER_DIR_H
 #define KILN_CORE_USER_DIR_H
 

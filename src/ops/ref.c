@@ -20,7 +20,7 @@ static bool stopped(const struct exec *x)
 /* Element (row, col) of a matrix. */
 static int64_t offset2(tensor t, int64_t row, int64_t col)
 {
-    CHECK(t.n_dims == 2, "a tensor of %d dims is no matrix", t.n_dims);
+    CHECK(t.n_dims == 2, "a tensor of %d dims is not a matrix", t.n_dims);
     return row * t.strides[0] + col * t.strides[1];
 }
 

@@ -155,7 +155,7 @@ static void options_parse_and_refuse(void)
     EXPECT_ERROR(parse(&p, &n, 1, (const char *[]){"--mode=do"}), STATUS_USAGE, "cat|dog");
     EXPECT_ERROR(parse(&p, &n, 1, (const char *[]){"--mode"}), STATUS_USAGE, "wants a value");
     EXPECT_ERROR(parse(&p, &n, 1, (const char *[]){"--flag=1"}), STATUS_USAGE, "takes no value");
-    EXPECT_ERROR(parse(&p, &n, 2, (const char *[]){"a", "b"}), STATUS_USAGE, "'b' is one argument too many");
+    EXPECT_ERROR(parse(&p, &n, 2, (const char *[]){"a", "b"}), STATUS_USAGE, "unexpected argument 'b'");
 }
 
 /* No flag takes the next flag for its value, however it is written. */

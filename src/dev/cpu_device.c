@@ -20,7 +20,7 @@ static size_t cpu_free_bytes(void)
     return bytes < left ? bytes : left;
 }
 
-/* Of a part of what was planned: by then some of the libraries' addresses are taken. */
+/* Only a part of the libraries' planned addresses: by now they have taken some of them. */
 static struct status cpu_allocate(void **memory, size_t bytes, const char *what)
 {
     *memory = NULL;

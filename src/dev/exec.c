@@ -49,7 +49,7 @@ void exec_queued(struct exec *x, const char *op)
     }
 }
 
-/* After a wait: the failure of anything since the wait before. */
+/* After a wait: takes over any failure since the wait before. */
 static void take(struct exec *x, const char *what, struct status s)
 {
     char first[PLACE_BYTES] = "", last[PLACE_BYTES] = "";

@@ -1,6 +1,6 @@
-/* exec: in which order work happens.  Every op takes an exec; the first failure sticks in it with the names
- * of the op and of the layer, and later ops do nothing, so a model is a column of calls without a single
- * `if`. */
+/* exec: the context in which ops run, one after the other.  Every op takes an exec; the first failure sticks
+ * in it with the names of the op and of the layer, and later ops do nothing, so a model is a column of calls
+ * without a single `if`. */
 #ifndef KILN_DEV_EXEC_H
 #define KILN_DEV_EXEC_H
 
@@ -15,7 +15,7 @@ struct ops;
 /* What ops cost; summed by the plan table, which ops/op_watch.h asks about each call. */
 struct exec_totals {
     double flops;           /* a multiply-add is two */
-    double bytes;           /* read and written, each tensor once, what is updated twice */
+    double bytes;           /* read and written: each tensor once, an updated one twice */
     size_t workspace_bytes; /* the most that one op asked for */
     size_t beside_bytes;    /* the same of those that run beside */
 };
@@ -33,37 +33,37 @@ struct exec {
     struct status status;
     const char *layer;           /* where we are, for messages: "layer" or "embeddings" */
     int64_t layer_index;         /* -1: not a numbered layer */
-    const uint64_t *dropout_key; /* rng_key(seed, step), the same for every split of the work, in the device's
-                                  * memory, so that recorded work can be replayed with another; NULL: 0 */
+    const uint64_t *dropout_key; /* rng_key(seed, step), the same for every split of the work.  It is in
+                                  * device memory, so that a replay can use another key; NULL: 0 */
     bool allow_tf32; /* products of fp32 matrices may keep only 10 bits of each factor's fraction */
     void *workspace; /* scratch of one op at a time */
     size_t workspace_bytes;
-    void *beside_workspace; /* the same for work beside */
+    void *beside_workspace; /* the same for work that runs beside */
     size_t beside_bytes;
     struct exec_totals totals;
 
     /* The first and the last op that were queued since the last wait, for messages; op NULL: none. */
     struct exec_place first_queued, last_queued;
 
-    /* What computed the running op where there is a choice, "oneDNN fp32", and why another than the first choice
-     * did, or what it computes otherwise than the cpu; set by the op for ops/op_watch.h, NULL: nothing to say. */
+    /* Set by the running op for ops/op_watch.h: the kernel that computes it, such as "oneDNN fp32", and why
+     * it is not the first choice or where its results differ from the cpu's.  NULL: nothing to report. */
     const char *served_by, *served_why;
 
     bool recording; /* between queue_graph_begin and queue_graph_end (dev/queue.h) */
     bool beside;    /* between queue_beside and queue_back, where the device runs work beside */
 
-    /* Told of each copy of so many bytes that queue_send gives to a device, before it and, `given`, behind it.
-     * NULL: nobody asks. */
+    /* Called for each copy that queue_send gives to a device, before it and, with `given`, after it.  NULL:
+     * not called. */
     void (*sending)(void *context, size_t bytes, bool given);
     void *sending_context;
 
-    /* Asked whenever a layer is entered; true makes the exec fail with STATUS_PREEMPTED.  NULL: never
-     * asked. */
+    /* Called whenever a layer is entered; true makes the exec fail with STATUS_PREEMPTED.  NULL: not
+     * called. */
     bool (*cancelled)(const void *context);
     const void *cancel_context;
 };
 
-/* Sets the place for messages and returns true if ops still run. */
+/* Sets the layer for messages and returns true if ops still run. */
 bool exec_enter(struct exec *x, const char *layer, int64_t index);
 
 /* The dropout key, for tables of host devices. */
@@ -72,30 +72,31 @@ static inline uint64_t exec_dropout_key(const struct exec *x)
     return x->dropout_key == NULL ? 0 : *x->dropout_key;
 }
 
-/* Records an op's failure: `op` in the current layer, and the reason. */
+/* Stores an op's failure: `op` in the current layer, and the reason. */
 void exec_fail(struct exec *x, enum status_code code, const char *op, const char *format, ...)
     __attribute__((format(printf, 4, 5)));
 
 /* For tables of devices whose calls return before their work is done: `op` was queued in the current layer. */
 void exec_queued(struct exec *x, const char *op);
 
-/* Waits for what was queued.  A failure of it sticks in the exec and names the op it belongs to, or from which to
- * which one it may. */
+/* Waits for what was queued.  A failure sticks in the exec and names the op it belongs to, or the first and
+ * last op it may belong to. */
 void exec_synchronize(struct exec *x);
 
-/* Between host and device memory, behind the ops before it; done when it returns.  Nothing happens after a
+/* Copy between host and device memory, after the ops before it; complete on return.  They do nothing after a
  * failure. */
 void exec_copy_in(struct exec *x, void *on_device, const void *on_host, size_t bytes);
 void exec_copy_out(struct exec *x, void *on_host, const void *on_device, size_t bytes);
 
-/* What the device finds out by timing is kept in this directory too, if it times anything (device.keep_in). */
+/* Saves the choices that the device makes by timing in this directory too, if it times anything
+ * (device.keep_in). */
 void exec_keep_in(struct exec *x, const char *directory);
 
-/* The same for checkpoints (device.choices, device.take_choices); *text is NULL where nothing was timed. */
+/* The same for checkpoints (device.choices, device.take_choices); *text is NULL if nothing was timed. */
 struct status exec_choices(struct exec *x, char **text, size_t *n);
 void exec_take_choices(struct exec *x, const void *text, size_t n, const char *source);
 
-/* Scratch for the running op, valid until the next; its size was announced to the plan.  NULL while planning.
+/* Scratch for the running op, valid until the next op; the plan has counted its size.  NULL while planning.
  */
 void *exec_scratch(struct exec *x, size_t bytes);
 

@@ -28,8 +28,8 @@ static struct graph_entry *find(struct graph_cache *c, const void *key, size_t k
     return NULL;
 }
 
-/* Of the entries with a recording, or of those without, the one that was met least, and of these the longest ago: a free
- * one first. */
+/* Among the entries with a recording, or those without, the one met least often, and of these the least
+ * recent; a free one first. */
 static struct graph_entry *least_met(struct graph_cache *c, bool recorded)
 {
     struct graph_entry *least = NULL;
@@ -54,7 +54,7 @@ static void meet(struct graph_cache *c, struct graph_entry *e)
     e->last_met = c->clock;
 }
 
-/* Whether there is room for a recording of this work; another's gives way. */
+/* Whether there is room for a recording of this work, if necessary after dropping another's. */
 static bool take_room(struct graph_cache *c, const struct graph_entry *e)
 {
     if (c->n_graphs < GRAPH_CACHE_GRAPHS) {
@@ -105,7 +105,7 @@ struct status graph_cache_end(struct graph_cache *c, bool abandon)
     c->n_graphs += e->graph != NULL;
     if (failed(s) || abandon) {
         forget(c, e);
-        return abandon ? status_ok() : s; /* why it was abandoned is known already */
+        return abandon ? status_ok() : s; /* the caller already has the error that made it abandon */
     }
     c->n_recorded++;
     return c->runtime->launch(c->self, e->graph);

@@ -1,10 +1,10 @@
-/* graph_cache: which work of a device is recorded as a graph, and which recording is replayed.  The policy
- * alone: what records is behind function pointers, a stream of CUDA or a test.
+/* graph_cache: decides which work of a device is recorded as a graph, and which recording is replayed.  It is
+ * the policy only: the recorder, a CUDA stream or a test, is behind function pointers.
  *
- * Work is known by a key that holds all that its launches depend on.  The first time it runs plainly, so that
- * tables are made and algorithms chosen; the second time it is recorded; from then on it is replayed.  Where there
- * are as many recordings as there may be, one gives way only to work that was met more often of late: work of more
- * sizes than that, in any order, would else be recorded again and again and hardly ever replayed. */
+ * Work is identified by a key that holds everything its launches depend on.  The first time it runs directly,
+ * so that tables are made and algorithms chosen; the second time it is recorded; from then on it is replayed.
+ * When the cache is full, a recording is dropped only for work that was met more often of late.  Otherwise a
+ * run with more sizes than the cache holds would record all the time and hardly ever replay. */
 #ifndef KILN_DEV_GRAPH_CACHE_H
 #define KILN_DEV_GRAPH_CACHE_H
 
@@ -15,14 +15,14 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* Recordings at most; keys that are known, with a recording or without; after so much work what was met before counts
- * half. */
+/* The most recordings; the most keys known, with a recording or without; the number of works after which
+ * older counts are halved. */
 enum { GRAPH_CACHE_GRAPHS = 64, GRAPH_CACHE_KEYS = 256, GRAPH_CACHE_LATE = 1024, GRAPH_CACHE_KEY_BYTES = 64 };
 _Static_assert((int)GRAPH_CACHE_GRAPHS < (int)GRAPH_CACHE_KEYS,
                "there is always a key that can be forgotten");
 
-/* What records: between begin and end, work that is put in order is written down instead of done.  `end` sets
- * *graph, NULL after a failure. */
+/* The recorder: between begin and end, work that is queued is recorded and not run.  `end` sets *graph, NULL
+ * after a failure. */
 struct graph_runtime {
     struct status (*begin)(void *self);
     struct status (*end)(void *self, void **graph);
@@ -34,7 +34,7 @@ struct graph_entry {
     unsigned char key[GRAPH_CACHE_KEY_BYTES];
     size_t key_bytes; /* 0: free */
     void *graph;      /* NULL: it is not recorded */
-    int64_t n_met;    /* of late */
+    int64_t n_met;    /* a recent count: older ones are halved */
     int64_t last_met; /* by the clock of the cache */
 };
 
@@ -48,13 +48,13 @@ struct graph_cache {
     int64_t n_recorded, n_replayed;
 };
 
-/* Says what is to be done with the work of this key, at most GRAPH_CACHE_KEY_BYTES, and has done it if that
- * is DEVICE_WORK_REPLAYED. */
+/* Says what to do with the work of this key, at most GRAPH_CACHE_KEY_BYTES; DEVICE_WORK_REPLAYED means that
+ * it is already done. */
 struct status graph_cache_begin(struct graph_cache *c, const void *key, size_t key_bytes,
                                 enum device_work *work);
 
-/* Ends a recording, which DEVICE_WORK_RECORD asked for, and runs it once; if the work could not be put in
- * order (`abandon`), forgets it. */
+/* Ends a recording that DEVICE_WORK_RECORD began, and runs it once; with `abandon`, because the work failed
+ * midway, drops it. */
 struct status graph_cache_end(struct graph_cache *c, bool abandon);
 
 /* Destroys all graphs and forgets all keys. */

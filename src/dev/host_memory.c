@@ -12,13 +12,13 @@
 
 enum { PATH_BYTES = 4096 };
 
-/* Measured on x86-64 with oneDNN 2.6 and OpenBLAS 0.3.21: 45 MiB for the file of OpenBLAS and what it needs, some 20 MiB
- * for the code that oneDNN makes and tables for it.  Threads beside those that compute: batches, saving, checking of
- * data, a log. */
+/* Measured on x86-64 with oneDNN 2.6 and OpenBLAS 0.3.21: 45 MiB for OpenBLAS's library file and its
+ * dependencies, some 20 MiB for the code and tables that oneDNN generates.  Threads that do not compute:
+ * batches, saving, checking of data, a log. */
 static const size_t LIBRARY_ADDRESSES = (size_t)96 << 20, MORE_OF_A_THREAD = (size_t)1 << 20;
 enum { OWN_THREADS = 4 };
 
-/* Of a file of lines "KEY VALUE": the value of the key, in its unit; 0 without one. */
+/* The value of a key in a file of lines "KEY VALUE", in the file's unit; 0 if it is absent. */
 static unsigned long long read_value(const char *path, const char *key)
 {
     char line[256];
@@ -35,7 +35,7 @@ static unsigned long long read_value(const char *path, const char *key)
     return value;
 }
 
-/* What a cgroup allows beyond what it has; its cached files can be given back.  SIZE_MAX without a limit. */
+/* Bytes that a cgroup may still take; its cached files count as free.  SIZE_MAX without a limit. */
 static size_t cgroup_left(const char *directory, const char *limit_name, const char *usage_name,
                           const char *cached)
 {
@@ -53,8 +53,8 @@ static size_t cgroup_left(const char *directory, const char *limit_name, const c
     return limit > usage ? (size_t)(limit - usage) : 0;
 }
 
-/* Over the process's own group and those that it is in, as far as they are to be seen (cgroup version 2), and over the
- * whole of what a container sees (1). */
+/* The least over the process's own group and its visible parents (cgroup version 2), and over the root that a
+ * container sees (version 1). */
 static size_t all_cgroups_left(void)
 {
     char line[PATH_BYTES], path[PATH_BYTES + 32] = "/sys/fs/cgroup";
@@ -108,8 +108,9 @@ size_t host_memory_library_addresses(void)
 
 size_t host_memory_library_bytes(int64_t hidden_size, int64_t intermediate_size, bool in_fp32)
 {
-    /* Measured: resident memory of training steps beside the plan, for 1, 2 and 8 threads, BERT-tiny and BERT-mini, in fp32 and bf16.  What
-     * grows with the model are panels of its largest matrix, up to what fits a cache. */
+    /* Measured: resident memory of training steps beyond the plan, for 1, 2 and 8 threads, BERT-tiny and
+     * BERT-mini, in fp32 and bf16.  The part that grows with the model is panels of its largest matrix, up to
+     * the size of a cache. */
     const size_t lane = (size_t)512 << 10, most_panels = (size_t)1536 << 10;
     const size_t plain_lane = (size_t)4224 << 10; /* of plain products, whatever the model */
     if (!KILN_HAVE_ONEDNN) {

@@ -2,7 +2,7 @@
 
 #include <stdlib.h>
 
-/* A view that failed to open is closed: its caller has nothing to do. */
+/* Closes a view that failed to open, so its caller has nothing to do. */
 static struct status opened(struct host_view *v, const struct exec *x)
 {
     if (failed(x->status)) {

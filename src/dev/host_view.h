@@ -1,5 +1,5 @@
-/* host_view: a tensor's elements where the host can read and write them: the tensor itself where the device's
- * memory is the host's, else a copy. */
+/* host_view: a tensor's elements in memory that the host can read and write: the tensor itself if the
+ * device's memory is the host's, else a copy. */
 #ifndef KILN_DEV_HOST_VIEW_H
 #define KILN_DEV_HOST_VIEW_H
 
@@ -11,14 +11,14 @@ struct host_view {
     void *memory; /* of a copy; owned */
 };
 
-/* Views the dense tensor `t` of the exec's device, its contents included: behind the ops before it. 
- * STATUS_MEMORY, or the exec's failure. */
+/* Views the dense tensor `t` of the exec's device with its contents, after the ops before it.  STATUS_MEMORY,
+ * or the exec's failure. */
 struct status host_view_open(struct host_view *v, struct exec *x, tensor t);
 
-/* The same without the contents, which the host is going to write. */
+/* The same without the contents: the host is going to write them. */
 struct status host_view_open_blank(struct host_view *v, struct exec *x, tensor t);
 
-/* Puts what the host wrote into `t`. */
+/* Copies what the host wrote into `t`. */
 void host_view_commit(const struct host_view *v, struct exec *x, tensor t);
 
 /* Safe on a zeroed struct. */

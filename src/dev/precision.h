@@ -1,4 +1,4 @@
-/* precision: the numbers that a run computes in, from its flags and its device. */
+/* precision: the number format that a run computes in, from its flags and its device. */
 #ifndef KILN_DEV_PRECISION_H
 #define KILN_DEV_PRECISION_H
 
@@ -8,8 +8,8 @@
 /* As the user gave them. */
 struct precision_flags {
     bool autocast; /* bf16 */
-    bool fp16;     /* goes before autocast */
-    bool tf32;     /* of products of fp32 matrices, where the device knows it */
+    bool fp16;     /* takes precedence over autocast */
+    bool tf32;     /* of products of fp32 matrices, if the device has it */
     bool fp8;      /* of products of layers, all else in bf16 */
 };
 
@@ -19,11 +19,12 @@ struct precision {
     bool fp8;         /* products of layers are in fp8, all else in bf16 (nn/linear.h) */
 };
 
-/* STATUS_USAGE says what to take instead: fp16 is not for the cpu, and not together with fp8. */
+/* STATUS_USAGE, saying what to use instead: the cpu has no fp16, and fp16 excludes fp8. */
 struct status precision_find(struct precision *p, const struct precision_flags *f,
                              const struct device *device);
 
-/* What the factors of a layer's products are in forward: fp8 is kept in bf16 where the device has no products in it. */
+/* The dtype of a layer's factors in the forward: fp8 values are kept in bf16 if the device has no fp8
+ * products. */
 enum dtype precision_factor(struct precision p, const struct device *device);
 
 /* "fp32", "tf32", "bf16", "fp16" or "fp8". */

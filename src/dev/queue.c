@@ -71,7 +71,7 @@ void queue_beside(struct exec *x)
 
 void queue_back(struct exec *x)
 {
-    if (x->beside && x->recording) { /* after a failure too: what comes later is not beside */
+    if (x->beside && x->recording) { /* after a failure too, so that later work is not beside */
         take(x, "work beside", x->device->beside->end(x->context));
     }
     x->beside = false;

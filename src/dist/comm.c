@@ -21,7 +21,7 @@ struct status comm_barrier(const struct comm *c)
     return comm_agree(c, status_ok());
 }
 
-/* With the rank in its message, where the exec's own error has none. */
+/* Puts the rank in front of the exec's own error, which has none. */
 static void take(struct exec *x, struct status s)
 {
     if (failed(s)) {

@@ -1,5 +1,6 @@
-/* comm: what ranks tell each other.  A communicator is a table and this rank's place in it; comm_self is one rank alone,
- * comm_threads are ranks in one process, for tests; MPI and NCCL fill the same table.
+/* comm: collectives and messages between ranks.  A communicator is a table of functions and this rank's
+ * state. comm_self is a single rank, comm_threads are ranks in one process, for tests; MPI or NCCL would fill
+ * the same table.
  *
  * The rules, for every table (docs/decisions/0039_ranks.md):
  *   - All ranks make the same calls in the same order, whatever has happened to them.  A rank that has failed makes them
@@ -14,19 +15,20 @@
 #include "core/tensor.h"
 #include "dev/exec.h"
 
-/* What a kind of communicator is; `state` is this rank's. */
+/* The functions of a kind of communicator; `state` is this rank's. */
 struct comm_type {
     const char *name; /* "threads" */
 
     /* comm_agree. */
     struct status (*agree)(void *state, struct status mine);
 
-    /* Of a dense tensor in the memory of the exec's device, after all ranks have agreed that nothing is wrong. */
+    /* On a dense tensor in the memory of the exec's device, after all ranks have agreed that none has
+     * failed. */
     struct status (*all_reduce_sum)(void *state, struct exec *x, tensor t);
     struct status (*broadcast)(void *state, struct exec *x, tensor t, int root);
 
-    /* The same between two ranks, which have not agreed: `mine` goes along, and what is returned is the worse of the
-     * two.  A failed rank sends its error in place of the data. */
+    /* The same between two ranks, without an agreement before: `mine` is sent along, and the worse of the two
+     * ranks' statuses is returned.  A failed rank sends its error in place of the data. */
     struct status (*send)(void *state, struct exec *x, struct status mine, tensor t, int to);
     struct status (*receive)(void *state, struct exec *x, struct status mine, tensor t, int from);
 
@@ -40,11 +42,11 @@ struct comm {
     void *state;
 };
 
-/* Waits for all ranks; OK if `mine` of all ranks is, else the error that all of them return: the one of the lowest
- * rank whose error is not only that it was asked to stop. */
+/* Waits for all ranks.  OK if `mine` is OK on all ranks; else all ranks return the same error: that of the
+ * lowest rank which failed, or if none did but some were asked to stop, that of the lowest of these. */
 struct status comm_agree(const struct comm *c, struct status mine);
 
-/* All ranks have come here. */
+/* Returns when all ranks have called it. */
 struct status comm_barrier(const struct comm *c);
 
 /* t = the sum of t over all ranks, in place.  Dense fp32, fp64, or bf16, which is summed in fp32 and rounded once. */
@@ -53,15 +55,18 @@ void comm_all_reduce_sum(const struct comm *c, struct exec *x, tensor t);
 /* t = t of rank `root`.  Dense, any dtype. */
 void comm_broadcast(const struct comm *c, struct exec *x, tensor t, int root);
 
-/* Sends t to another rank, and returns when t may be written again: it does not wait for the receiver.  What one rank
- * sends to one other arrives in order.  Dense, any dtype; both sides give the same size. */
+/* Sends t to another rank, and returns when t may be overwritten: it does not wait for the receiver.
+ * Messages from one rank to another arrive in order.  Dense, any dtype; both sides must give the same
+ * size. */
 void comm_send(const struct comm *c, struct exec *x, tensor t, int to);
 void comm_receive(const struct comm *c, struct exec *x, tensor t, int from);
 
-/* This rank makes no more calls; `why` is OK at the end of its work.  Ranks that wait for it, or later will, fail. */
+/* Says that this rank makes no more calls; `why` is OK at the end of its work.  Ranks that wait for it now or
+ * later fail. */
 void comm_leave(const struct comm *c, struct status why);
 
-/* For tables: the worse of the errors of two ranks, `a` the lower; an error with the number of its rank in front. */
+/* For tables: the worse of the errors of two ranks, `a` being the lower rank; and an error with its rank's
+ * number in front. */
 struct status comm_worse(struct status a, struct status b);
 struct status comm_named(struct status s, int rank, int size);
 

@@ -1,6 +1,7 @@
-/* A collective is a meeting: each rank puts down what it calls, the last to come judges whether they fit and whether one has
- * failed, and wakes the others.  Data moves between two meetings: behind the first, all tensors are there, and until the
- * second, nobody takes his away.  So the second has no deadline: who is on the way to it waits for nobody. */
+/* A collective is a meeting: each rank posts its call; the last to arrive checks whether the calls match and
+ * whether a rank has failed, and wakes the others.  Data moves between two meetings: after the first all
+ * tensors are there, and until the second nobody frees or changes its own.  The second needs no deadline: a
+ * rank on its way there waits for nobody. */
 #include "dist/comm_threads.h"
 
 #include "core/clock.h"
@@ -14,7 +15,7 @@ enum call { CALL_AGREE, CALL_ALL_REDUCE_SUM, CALL_BROADCAST };
 
 static const char *const call_names[] = {"an agreement", "a sum", "a broadcast"};
 
-/* What a rank calls. */
+/* The call that a rank has posted. */
 struct posted {
     bool is_here;
     enum call call;
@@ -43,9 +44,9 @@ struct comm_threads {
     int64_t deadline_ns;
     pthread_mutex_t mutex;
     pthread_cond_t changed;
-    struct status failure;  /* the first that anybody heard of; it stays */
+    struct status failure;  /* the first failure of any rank; it stays */
     int64_t round;          /* meetings that have ended */
-    int n_here;             /* ranks that wait for the one that has not */
+    int n_here;             /* ranks that have arrived and wait for the rest */
     struct posted *posted;  /* [size] */
     bool *left;             /* [size] */
     struct queue *queues;   /* [size, size] from, to */
@@ -84,7 +85,7 @@ static void judge_left(struct comm_threads *a)
     }
 }
 
-/* Once all are here. */
+/* Once all are here: checks the calls against each other. */
 static void judge(struct comm_threads *a)
 {
     struct status worst = status_ok();
@@ -108,7 +109,7 @@ static void judge(struct comm_threads *a)
     }
 }
 
-/* The last to come ends the meeting. */
+/* Arrives; the last to arrive ends the meeting. */
 static bool come(struct comm_threads *a, int rank)
 {
     a->posted[rank].is_here = true;
@@ -130,7 +131,7 @@ static struct timespec time_after(int64_t ns)
     return (struct timespec){.tv_sec = end / 1000000000, .tv_nsec = end % 1000000000};
 }
 
-/* Puts down a call, and waits until all have, or one never will. */
+/* Posts a call, and waits until all ranks have, or one never will. */
 static struct status meet(struct comm_threads *a, int rank, struct posted p)
 {
     struct timespec end = time_after(a->deadline_ns);
@@ -211,8 +212,8 @@ static void add_bf16(float *sum, tensor t, int64_t first, int64_t n)
     }
 }
 
-/* Elements [first, first + n) of all ranks' tensors become their sum in the order of ranks.  It begins with rank 0's own,
- * so that one rank's -0 stays. */
+/* Elements [first, first + n) of all ranks' tensors become their sum in the order of ranks.  The sum starts
+ * with -0, so that a sum of -0 stays -0. */
 static void sum_piece(const struct comm_threads *a, int64_t first, int64_t n)
 {
     float sum[ELEMENTS_AT_ONCE];
@@ -286,7 +287,7 @@ static void append(struct queue *q, struct message *m)
     q->end = &m->next;
 }
 
-/* A copy of t; NULL and an error in *mine, if there is none yet, where there can be none. */
+/* A copy of t; NULL if it cannot be made, and then *mine gets the error unless it has one. */
 static struct message *message_of(tensor t, struct status *mine)
 {
     size_t bytes = tensor_bytes(t);

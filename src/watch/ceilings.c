@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* An exec with memory of its own. */
+/* An exec with its own memory. */
 struct place {
     struct exec x;
     void *memory;
@@ -37,7 +37,8 @@ static void place_close(struct place *p)
     }
 }
 
-/* Random numbers, the same again and again: zeros would cost a processor less power than a model's numbers do. */
+/* Random numbers, a short block repeated: zeros would cost a processor less power than a model's numbers
+ * do. */
 static void fill_random(struct exec *x, tensor t)
 {
     enum { CHUNK = 1 << 16 };
@@ -58,7 +59,7 @@ static void fill_random(struct exec *x, tensor t)
     free(chunk.data);
 }
 
-/* Products a second. */
+/* The number of products per second. */
 static double time_products(struct exec *x, struct ceiling_size size, tensor out, tensor in, tensor w)
 {
     double n = 0;
@@ -106,7 +107,7 @@ struct status ceiling_products(const struct backend *b, struct ceiling_size size
     return s;
 }
 
-/* Seconds of so many copies with the wait for them. */
+/* Seconds that n copies take, the wait for them included. */
 static double time_copies(struct exec *x, int64_t n, tensor to, tensor from, bool by_memcpy)
 {
     size_t bytes = tensor_bytes(to);
@@ -116,7 +117,7 @@ static double time_copies(struct exec *x, int64_t n, tensor to, tensor from, boo
             memcpy(to.data, from.data, bytes);
         } else if (x->device->is_host) {
             x->ops->cast(x, to, from);
-        } else { /* what a kernel of ours reaches is no ceiling for the others */
+        } else { /* the speed of one of our kernels is no ceiling for the others */
             x->status = x->device->copy_within(x->context, to.data, from.data, bytes);
         }
     }

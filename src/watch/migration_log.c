@@ -21,7 +21,8 @@ static bool same_shapes(const struct op_call *a, const struct op_call *b)
            memcmp(a->shapes, b->shapes, sizeof a->shapes) == 0;
 }
 
-/* Where the entry of a call is, or has its place: its shapes lead there. */
+/* The hash slot of the entry for this op, shapes and kernel; if there is none, the free slot where it
+ * goes. */
 static int16_t *place_of(struct migration_log *log, const struct op_call *call, const struct exec *x)
 {
     uint64_t hash = hash_fnv1a(call->shapes, sizeof call->shapes) + (uint64_t)call->slot * 2654435761U;
@@ -143,7 +144,8 @@ static void release(struct migration_log *log)
     *log = (struct migration_log){0};
 }
 
-/* The head alone says that a run was here; a pipe, whose reader would take it for all, gets the log at the end. */
+/* Writes the head, which shows that a run has started.  A pipe gets the log only at the end: its reader would
+ * take the head for all of it. */
 static struct status begin_file(const struct migration_log *log)
 {
     char target[FILE_PATH_BYTES];

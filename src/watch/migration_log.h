@@ -1,8 +1,9 @@
 /* migration_log: which kernel served each op of a run: `--migration-log FILE`.
  *
- * The counterpart of the log that the replaced platform's migration toolkit wrote, for every device: an entry for
- * each op with its dtypes and shapes, tagged `match` where the device's first choice computed it, `modified`, with
- * the reason, where another kernel did or the numbers are made otherwise than on the cpu.  docs/formats.md. */
+ * It replaces the log of the replaced platform's migration toolkit, for every device.  Each op with its
+ * dtypes and shapes has an entry, tagged `match` if the device's first choice of kernel computed it.  The tag
+ * is `modified`, with the reason, if another kernel did or if it computes otherwise than the cpu.
+ * docs/formats.md. */
 #ifndef KILN_WATCH_MIGRATION_LOG_H
 #define KILN_WATCH_MIGRATION_LOG_H
 
@@ -27,16 +28,16 @@ struct migration_log {
     struct migration_entry *entries; /* [n_entries] in the order of their first calls */
     int16_t *places;                 /* [MIGRATION_LOG_PLACES] entry + 1 by hash; 0: none */
     int64_t n_entries;
-    int64_t n_left_out; /* calls of other shapes, when there was no more room */
+    int64_t n_left_out; /* calls of further shapes, when the table was full */
 };
 
-/* Puts the log around b->ops; off and nothing if path is NULL.  Writes a first file, so that a path that cannot be
- * written is known now: STATUS_IO. */
+/* Wraps b->ops in the log; does nothing if path is NULL.  Writes a first version of the file now, so that a
+ * path that cannot be written fails now: STATUS_IO. */
 struct status migration_log_open(struct migration_log *log, const char *path, const char *command,
                                  struct backend *b);
 
-/* Writes the file, which says how the run ended, and frees everything; safe on a zeroed struct.  Nothing may run on
- * the table any more.  A failure is a warning: the run stands. */
+/* Writes the file, which says how the run ended, and frees everything; safe on a zeroed struct.  Nothing may
+ * use the table any more.  A failure is only a warning, since the run itself is fine. */
 void migration_log_close(struct migration_log *log, struct status outcome);
 
 #endif

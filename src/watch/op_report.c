@@ -10,13 +10,13 @@ static int slowest_first(const void *a, const void *b)
     return (x->ns < y->ns) - (x->ns > y->ns);
 }
 
-/* FLOP/s of the table's unit. */
+/* The table's unit, in FLOP/s. */
 static double unit_of(const struct op_ceilings *c)
 {
     return c != NULL && c->products >= 1e13 ? 1e12 : 1e9;
 }
 
-/* A rate, and of its ceiling so much; blank where nothing was counted. */
+/* A rate and its percentage of the ceiling; blank if nothing was counted. */
 static void append_rate(struct buf *b, double per_s, double unit, const double *ceiling)
 {
     if (per_s <= 0) {

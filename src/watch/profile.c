@@ -82,7 +82,7 @@ struct status profile_open(struct profile *p, const struct profile_options *o, c
     return s;
 }
 
-/* Ends a span that is under way and notes it in `list`. */
+/* Ends an open span and appends it to `list`. */
 static void end_span(struct profile *p, struct profile_span *span, int64_t end_ns, struct profile_span *list,
                      int64_t *n, int64_t capacity)
 {
@@ -133,13 +133,13 @@ static void log_table(const struct profile *p)
     buf_fini(&b);
 }
 
-/* The window is over: what was seen is written and told, and the rest of the run is not timed. */
+/* The window is over: writes the trace, logs the table, and stops timing. */
 static void end_window(struct profile *p)
 {
     char path[PROFILE_PATH_BYTES + 64];
-    op_timer_detach(&p->timer); /* a device may still be at work: that is part of the step */
+    op_timer_detach(&p->timer); /* waits for the device: its work is part of the step */
     end_step(p);
-    end_save(p, clock_ns()); /* one that is still in flight is shown up to here */
+    end_save(p, clock_ns()); /* a save still in progress is shown up to here */
     snprintf(path, sizeof path, "%s/trace_%" PRId64 "_%" PRId64 ".json", p->directory, p->first,
              p->micro_step);
     struct status s = profile_trace_write(p, path);

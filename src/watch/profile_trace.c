@@ -6,8 +6,8 @@
 #include <inttypes.h>
 #include <string.h>
 
-/* Threads of the trace.  On a device whose calls return before their work is done the host's calls are a row of
- * their own beside the stream's. */
+/* Threads of the trace.  On a device whose calls return before their work is done, the host's calls have
+ * their own row. */
 enum row { ROW_PHASES = 1, ROW_CALLS, ROW_OPS, ROW_SAVE, N_ROWS = ROW_SAVE };
 
 static const char *const row_names[2][N_ROWS + 1] = {
@@ -18,7 +18,7 @@ static const char *const row_names[2][N_ROWS + 1] = {
 struct trace {
     struct buf text;
     int64_t from_ns, to_ns; /* the window */
-    bool any;               /* an event is there already */
+    bool any;               /* an event has been written */
     bool has_stream;        /* ops were timed by the device's clock */
 };
 
@@ -67,7 +67,7 @@ static void begin_span(struct trace *t, enum row row, const char *category, cons
                name, suffix);
 }
 
-/* Micro-steps first: viewers want what encloses before what is enclosed. */
+/* Micro-steps first: viewers want an enclosing span before those inside it. */
 static void put_spans(struct trace *t, enum row row, const char *category, const struct profile_span *spans,
                       int64_t n)
 {
@@ -102,7 +102,7 @@ static bool is_copy(const struct op_event *e)
     return e->call.slot == OP_TIMER_COPY;
 }
 
-/* Micro-batches are all that is sent. */
+/* Only micro-batches are sent, so a copy is a batch's. */
 static const char *name_of(const struct op_event *e)
 {
     return is_copy(e) ? "copy batch" : op_watch_name(e->call.slot);
@@ -142,8 +142,8 @@ static bool same_layer(const struct op_event *a, const struct op_event *b)
     return !is_copy(b) && strcmp(layer_of(a), layer_of(b)) == 0 && a->layer_index == b->layer_index;
 }
 
-/* Calls in a row that one layer made stand inside a span with its name, where no phase ends between them; copies
- * stand alone. */
+/* Consecutive calls of one layer go inside a span with its name, unless a phase ends between them; copies are
+ * not part of it. */
 static void put_ops(struct trace *t, const struct profile *p)
 {
     int64_t n = p->timer.n_events, span = 0;
@@ -170,7 +170,7 @@ static void put_ops(struct trace *t, const struct profile *p)
     }
 }
 
-/* When the host called each op, and gave each copy. */
+/* When the host called each op, and queued each copy. */
 static void put_calls(struct trace *t, const struct profile *p)
 {
     for (int64_t i = 0; t->has_stream && i < p->timer.n_events; i++) {

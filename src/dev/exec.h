@@ -96,8 +96,8 @@ void exec_keep_in(struct exec *x, const char *directory);
 struct status exec_choices(struct exec *x, char **text, size_t *n);
 void exec_take_choices(struct exec *x, const void *text, size_t n, const char *source);
 
-/* Scratch for the running op, valid until the next op; the plan has counted its size.  NULL while planning.
- */
+/* Scratch for the running op, valid until the next op; the plan has counted its size.  NULL while
+ * planning. */
 void *exec_scratch(struct exec *x, size_t bytes);
 
 #endif

@@ -1,4 +1,4 @@
-/* block_sums: a CRC-32C of every MiB of a file, so that damage has a place in it. */
+/* block_sums: a CRC-32C of every MiB of a file, so that damage can be located. */
 #ifndef KILN_IO_BLOCK_SUMS_H
 #define KILN_IO_BLOCK_SUMS_H
 
@@ -9,12 +9,12 @@
 enum { BLOCK_SUMS_BYTES = 1 << 20 };
 
 struct block_sums {
-    struct buf crcs; /* u32 each: of the blocks that are complete, and after block_sums_end of the last one */
+    struct buf crcs; /* u32 each: of the complete blocks, and after block_sums_end also of the last one */
     uint32_t crc;    /* of the block that is being filled */
     size_t filled;   /* its bytes */
 };
 
-/* Goes on with the next bytes of the file.  Failure is sticky: buf_status of `crcs`. */
+/* Adds the next bytes of the file.  Failure is sticky: buf_status of `crcs`. */
 void block_sums_add(struct block_sums *b, const void *bytes, size_t n);
 
 /* Closes the last block. */

@@ -26,7 +26,7 @@ static struct status refused(const char *directory, int fd)
                         directory, *owner != '\0' ? owner : "which has just started");
 }
 
-/* What a second run is told; the lock holds without it. */
+/* Writes what a second run's error names; the lock works without it. */
 static void write_owner(int fd)
 {
     char host[256] = "";

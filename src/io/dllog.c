@@ -62,7 +62,7 @@ static void append_list(struct buf *b, const json_t *list)
     buf_putc(b, ']');
 }
 
-/* `repr`: strings are quoted, as inside of lists. */
+/* With `repr` strings are quoted, as inside lists. */
 static void append_python(struct buf *b, const json_t *value, bool repr)
 {
     switch (json_typeof(value)) {
@@ -164,7 +164,7 @@ void dllog_append_printed(struct buf *b, double wall_s, struct dllog_step step, 
     case DLLOG_SUMMARY: break;
     }
     buf_putc(b, ' ');
-    json_object_foreach((json_t *)data, key, value) /* the blank at the end stands before a unit */
+    json_object_foreach((json_t *)data, key, value) /* dllogger ends with " unit" */
     {
         buf_printf(b, "%s%s : ", separator, key);
         append_python(b, value, false);

@@ -1,4 +1,5 @@
-/* dllog: what the replaced scripts write by NVIDIA's dllogger, so that scripts which read it need no change.
+/* dllog: the logs that the replaced scripts write with NVIDIA's dllogger, so that programs which read them
+ * need no change.
  *
  * The file has a line `DLLL {...}` for each record, standard output a line `DLL <date> - <step> key : value`.  Both
  * spell values as Python does: str() on standard output, json.dumps in the file.  Source: NVIDIA/dllogger. */
@@ -19,9 +20,9 @@ struct dllog {
 
 /* What a record is about. */
 enum dllog_form {
-    DLLOG_PARAMETER, /* the run as a whole, known beforehand */
+    DLLOG_PARAMETER, /* the run as a whole, at its start */
     DLLOG_ITERATION, /* a step of training: [epoch, step] */
-    DLLOG_SUMMARY,   /* the run as a whole, known at its end: [] */
+    DLLOG_SUMMARY,   /* the run as a whole, at its end: [] */
 };
 
 struct dllog_step {
@@ -29,16 +30,17 @@ struct dllog_step {
     int64_t epoch, step; /* DLLOG_ITERATION only */
 };
 
-/* Opens PATH (NULL: no file) and creates its directory; `append` goes on with what is there, else it begins empty.
- * Without a path and without `print` every record vanishes.  STATUS_IO. */
+/* Opens PATH (NULL: no file) and creates its directory; `append` continues an existing file, else it is
+ * emptied.  Without a path and without `print` records are dropped.  STATUS_IO. */
 struct status dllog_open(struct dllog *d, const char *path, bool append, bool print);
 void dllog_close(struct dllog *d);
 
-/* One record of the members of the object `data`, in their order, flushed.  STATUS_IO; the file is then closed, and
- * standard output goes on. */
+/* Writes and flushes one record of the members of the object `data`, in their order.  After STATUS_IO the
+ * file is closed, and standard output still works. */
 struct status dllog_write(struct dllog *d, struct dllog_step step, const json_t *data);
 
-/* The pieces, for tests: the lines without their newline.  `wall_s` and `start_s` count from 1970. */
+/* The parts of it, for tests: the lines without their newline.  `wall_s` and `start_s` are seconds since
+ * 1970. */
 void dllog_append_line(struct buf *b, double wall_s, double start_s, struct dllog_step step,
                        const json_t *data);
 void dllog_append_printed(struct buf *b, double wall_s, struct dllog_step step, const json_t *data);

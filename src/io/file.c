@@ -98,7 +98,7 @@ struct status file_existing_part(char part[FILE_PATH_BYTES], const char *path)
     return status_ok();
 }
 
-/* One pass over the names of a path; `partial` is as far as it came. */
+/* One pass over the names of a path; `partial` is the path as far as it got. */
 static bool make_each(char partial[FILE_PATH_BYTES], const char *path)
 {
     size_t n = strlen(path);
@@ -118,7 +118,7 @@ struct status file_make_directories(const char *path)
 {
     enum {
         TRIES = 100
-    }; /* a parent may go while we make its child: file_check_output_directory of another run */
+    }; /* a parent may vanish while we make its child: another run's file_check_output_directory removes it */
     char partial[FILE_PATH_BYTES];
     if (strlen(path) >= sizeof partial) {
         return status_error(STATUS_USAGE, "the path %.60s... is longer than %zu bytes", path,

@@ -1,8 +1,9 @@
-/* file: reading by mmap, and writing so that a crash never leaves a file that looks whole: written beside its
- * place with another name (io/temporary.h), fsynced, renamed, and the directory fsynced.
+/* file: reading by mmap, and writing so that a crash never leaves a file that looks whole: it is written
+ * under a temporary name in the same directory (io/temporary.h), fsynced, renamed, and the directory fsynced.
  *
- * A link is followed: what it leads to is written, and the link stays.  What is there and no regular file cannot be
- * replaced: a pipe or a character device (/dev/stdout, /dev/null) is written in place, anything else refused. */
+ * A link is followed: its target is written, and the link stays.  An existing path that is not a regular file
+ * cannot be replaced: a pipe or a character device (/dev/stdout, /dev/null) is written in place, anything
+ * else is refused. */
 #ifndef KILN_IO_FILE_H
 #define KILN_IO_FILE_H
 
@@ -13,7 +14,7 @@
 #include <stdint.h>
 #include <stdio.h>
 
-/* Of every path that kiln writes to, the NUL included. */
+/* The limit of every path that kiln writes to, the NUL included. */
 enum { FILE_PATH_BYTES = 1024 };
 
 /* A whole file, read-only. */
@@ -26,15 +27,15 @@ struct file_map {
 /* STATUS_DATA if the file is missing, a directory or unreadable. */
 struct status file_map_open(struct file_map *m, const char *path);
 
-/* After reading: STATUS_IO if the file has become shorter since it was mapped.  What was cut off its last page reads as
- * zeros; behind that page, reading is SIGBUS (io/map_fault.h). */
+/* After reading: STATUS_IO if the file has become shorter since it was mapped.  A part cut off the last
+ * remaining page reads as zeros; reading beyond that page is a SIGBUS (io/map_fault.h). */
 struct status file_map_check(const struct file_map *m, const char *path);
 void file_map_close(struct file_map *m);
 
 /* A file being written, buffered.  Failure is sticky and reported by file_writer_commit. */
 struct file_writer {
-    char path[FILE_PATH_BYTES]; /* where it will stand, or is written in place */
-    struct temporary temporary; /* where it is written; its fd is -1 in place */
+    char path[FILE_PATH_BYTES]; /* the final path, or the one written in place */
+    struct temporary temporary; /* the file written until then; its fd is -1 when writing in place */
     int fd;                     /* written to: the temporary's, or our own */
     unsigned char *buffer;      /* NULL: not open */
     size_t buffered;
@@ -43,8 +44,9 @@ struct file_writer {
     struct status status;
 };
 
-/* Nothing exists at `path`, or what was there stands, until the commit.  What dead runs left of it is
- * removed.  STATUS_USAGE: a path that is empty, too long, or names something that is never written; STATUS_IO. */
+/* Until the commit `path` does not exist, or keeps its old file.  Temporaries of it that dead runs left are
+ * removed.  STATUS_USAGE: a path that is empty, too long, or names something that kiln never writes to;
+ * STATUS_IO. */
 struct status file_writer_open(struct file_writer *w, const char *path);
 void file_writer_put(struct file_writer *w, const void *bytes, size_t n);
 
@@ -52,47 +54,49 @@ void file_writer_put(struct file_writer *w, const void *bytes, size_t n);
  * way. */
 struct status file_writer_commit(struct file_writer *w);
 
-/* Gives up: removes what was written.  Safe after a commit and on a zeroed writer. */
+/* Abandons the file: removes what was written.  Safe after a commit and on a zeroed writer. */
 void file_writer_abandon(struct file_writer *w);
 
-/* The three steps in one. */
+/* Begin, write and commit in one call. */
 struct status file_write_atomic(const char *path, const void *bytes, size_t n);
 
-/* Replaces `path` by what its last name leads to, through all links, whether that is there or not.  STATUS_USAGE: too
- * long, or a loop. */
+/* Replaces `path` by the target of its last name, through all links; the target need not exist.
+ * STATUS_USAGE: too long, or a loop. */
 struct status file_follow_links(char path[FILE_PATH_BYTES]);
 
-/* Where a file for `path` is written: the end of its chain of links, which need not exist, or `path` itself with
- * *in_place for what is there and cannot be replaced.  STATUS_USAGE: empty, too long, or a loop. */
+/* Where a file for `path` is written: the end of its chain of links, which need not exist.  For something
+ * that exists and cannot be replaced it is `path` itself, and *in_place is set.  STATUS_USAGE: empty, too
+ * long, or a loop. */
 struct status file_find_target(char target[FILE_PATH_BYTES], const char *path, bool *in_place);
 
-/* Opens a log of lines for writing: at the end of what is there, which gets a newline first if a crash cut its last
- * line, or from the start if `append` is false.  The caller fcloses it. */
+/* Opens a log of lines for writing.  With `append` it continues an existing file, first adding a newline if a
+ * crash cut its last line; else it starts empty.  The caller fcloses it. */
 struct status file_lines_open(FILE **file, const char *path, bool append);
 
-/* The two below find out before any work whether its result can be written, by writing: a file of random name is
- * made and removed, directories that had to be made for it too, so that nothing is left.  Errors name the path and
- * the limit.  STATUS_USAGE: a path that is empty, "/" or too long; STATUS_IO: it cannot be made or written, or has
- * fewer than `bytes_wanted` bytes free (0: unknown). */
+/* The two functions below find out, before any work, whether its result can be written.  They create a file
+ * with a random name and remove it, and also any directories they had to make, so that nothing is left.
+ * Errors name the path and the limit.  STATUS_USAGE: a path that is empty, "/" or too long; STATUS_IO: it
+ * cannot be made or written, or its file system has fewer than `bytes_wanted` bytes free (0: unknown). */
 
-/* A file, to be written by file_writer or file_lines_open; its directory must be there.  A link is followed.  What
- * is there and no regular file would be written in place: it must be a pipe or a character device. */
+/* For a file that file_writer or file_lines_open will write; its directory must exist.  A link is followed.
+ * An existing path that is not a regular file would be written in place: it must be a pipe or a character
+ * device. */
 struct status file_check_output(const char *path, uint64_t bytes_wanted);
 
-/* A directory, made if missing, and its parents; to its path up to `longest_suffix` bytes will be appended, slash
- * included, temporary names too (those of file_writer need no room). */
+/* For a directory that will be made, with its parents, if missing.  Up to `longest_suffix` bytes will be
+ * appended to its path, slash and temporary names included (those of file_writer need no room). */
 struct status file_check_output_directory(const char *path, size_t longest_suffix, uint64_t bytes_wanted);
 
-/* The first part of it, which writes nothing: for a dry run. */
+/* The part of file_check_output_directory that writes nothing: for a dry run. */
 struct status file_check_directory_path(const char *path, size_t longest_suffix);
 
 bool file_exists(const char *path);
 bool file_is_directory(const char *path);
 
-/* Whether both lead to the same file or directory, by device and inode. */
+/* Whether both paths lead to the same file or directory, by device and inode. */
 bool file_is_same(const char *a, const char *b);
 
-/* The longest beginning of `path` that is there, whole names only: "" if not even the first is.  STATUS_USAGE: too
+/* The longest existing prefix of `path`, in whole names: "" if not even the first exists.  STATUS_USAGE: too
  * long. */
 struct status file_existing_part(char part[FILE_PATH_BYTES], const char *path);
 

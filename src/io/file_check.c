@@ -1,4 +1,4 @@
-/* file_check: whether a path can be written, found out by writing there, before hours of work rely on it. */
+/* file_check: finds out whether a path can be written, by writing there, before hours of work rely on it. */
 #define _GNU_SOURCE
 #include "io/file.h"
 #include "io/temporary.h"
@@ -21,7 +21,7 @@ static struct status check_space(const char *path, const char *directory, uint64
                               path, bytes_wanted, available);
 }
 
-/* One byte, since a disk that is full still makes files without any. */
+/* One byte, since a full disk still creates empty files. */
 static struct status write_probe(const char *final)
 {
     struct temporary t;
@@ -35,7 +35,7 @@ static struct status write_probe(const char *final)
     return s;
 }
 
-/* What stands in the place already. */
+/* Checks what already exists at the path. */
 static struct status check_existing(const char *path, mode_t mode)
 {
     if (S_ISDIR(mode)) {
@@ -74,8 +74,8 @@ static bool is_root(const char *path)
            root.st_dev == info.st_dev;
 }
 
-/* Removes the directories below the first `kept` bytes of `path` again, the deepest first, as far as they are
- * empty. */
+/* Removes the directories that were made below the first `kept` bytes of `path`, the deepest first, as long
+ * as they are empty. */
 static void remove_made(const char *path, size_t kept)
 {
     char part[FILE_PATH_BYTES];

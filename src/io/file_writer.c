@@ -27,7 +27,7 @@ static struct status follow_once(char path[FILE_PATH_BYTES], bool *is_link)
     ssize_t n = readlink(path, to, sizeof to);
     *is_link = n >= 0;
     if (n < 0) {
-        return status_ok(); /* no link, or nothing: whoever opens it tells */
+        return status_ok(); /* not a link, or missing: opening it gives the error */
     }
     const char *slash = strrchr(path, '/');
     int directory = to[0] == '/' || slash == NULL ? 0 : (int)(slash + 1 - path);
@@ -92,13 +92,13 @@ struct status file_find_target(char target[FILE_PATH_BYTES], const char *path, b
     }
     if (exists &&
         (lstat(target, &found) != 0 || found.st_ino != there.st_ino || found.st_dev != there.st_dev)) {
-        *in_place = true; /* a link of /proc to a file that has no name any more */
+        *in_place = true; /* a link in /proc to a file without a name */
         memcpy(target, path, n + 1);
     }
     return *in_place ? status_ok() : check_name(target);
 }
 
-/* Never waits for the reader of a pipe: it has one, or is refused. */
+/* Never waits for a pipe's reader: a pipe without one is refused. */
 static struct status open_in_place(int *fd, const char *path)
 {
     struct stat info;
@@ -197,8 +197,8 @@ static struct status write_and_sync(struct file_writer *w)
     return w->status;
 }
 
-/* The descriptor, which holds the temporary's lock, is closed behind the rename: in between, nobody takes it for
- * left over.  What a close could report, fsync has. */
+/* The descriptor holds the temporary's lock, so it is closed after the rename: until then no clean-up takes
+ * the file for a dead run's. fsync has reported any error that close could. */
 static struct status put_in_place(struct file_writer *w)
 {
     if (rename(w->temporary.path, w->path) != 0) {

@@ -9,7 +9,7 @@
 
 enum { DEFLATE_LEVEL = 4 }; /* h5py's for compression="gzip" */
 
-/* Rows of a chunk come to about this: what h5py's guess comes to for files of this kind. */
+/* The size that the rows of a chunk come to: about what h5py guesses for files of this kind. */
 static const size_t CHUNK_BYTES = 1 << 16;
 
 /* The image grows by this much while a file is made in memory. */
@@ -20,7 +20,8 @@ const char *hdf5_file_version(void)
     return H5_VERS_INFO + sizeof "HDF5 library version: " - 1;
 }
 
-/* The library's own list of errors would go to standard error; plugins are code from elsewhere. */
+/* Silences the library, which would print its errors to standard error, and disables plugins, which are
+ * foreign code. */
 static void tame(void)
 {
     H5Eset_auto2(H5E_DEFAULT, NULL, NULL);
@@ -49,7 +50,7 @@ static struct status open_file(hid_t *file, const char *path)
     size_t n;
     tame();
     *file = -1;
-    TRY(regular_file_open(&fd, &n, path)); /* which libhdf5 would wait for if it were a pipe */
+    TRY(regular_file_open(&fd, &n, path)); /* first, since libhdf5 would block on a pipe */
     close(fd);
     *file = H5Fopen(path, H5F_ACC_RDONLY, H5P_DEFAULT);
     return *file >= 0 ? status_ok() : library_error(STATUS_DATA, path, "open it as HDF5");
@@ -173,7 +174,7 @@ struct status hdf5_file_read(const char *path, const struct hdf5_array *arrays, 
     return s;
 }
 
-/* Chunks of whole rows; without the time of writing, which would make equal files differ. */
+/* Chunks of whole rows; no time stamp, which would make equal files differ. */
 static hid_t make_layout(const struct hdf5_array *a)
 {
     size_t row = (a->type == HDF5_I8 ? 1 : 4) * (a->n_dims == 2 ? (size_t)a->dims[1] : 1);
@@ -188,7 +189,7 @@ static hid_t make_layout(const struct hdf5_array *a)
     return layout;
 }
 
-/* The library forgets its errors in every call, so they are asked for before anything is closed. */
+/* Each library call clears the list of errors, so it is read before anything is closed. */
 static struct status write_dataset(hid_t file, const char *path, const struct hdf5_array *a)
 {
     hsize_t dims[2] = {(hsize_t)a->dims[0], (hsize_t)a->dims[1]};
@@ -208,7 +209,7 @@ static struct status write_dataset(hid_t file, const char *path, const struct hd
     return s;
 }
 
-/* The open file's bytes to `path`. */
+/* Writes the image of the open file to `path`. */
 static struct status put_image(hid_t file, const char *path)
 {
     ssize_t n = H5Fflush(file, H5F_SCOPE_GLOBAL) < 0 ? -1 : H5Fget_file_image(file, NULL, 0);

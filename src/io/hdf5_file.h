@@ -1,11 +1,11 @@
-/* hdf5_file: integer arrays in HDF5 files, by libhdf5, the one place that knows it.
+/* hdf5_file: integer arrays in HDF5 files; the only file that uses libhdf5.
  *
- * The rule: libhdf5 crashes on damaged files, so reading belongs into a process that may crash
- * (data/shard_process.h); nothing here may be called on a foreign file from the process that trains.  Writing
- * goes through memory: the library makes the file's image, io/file.h puts it in place whole or not at all,
- * and the same arrays give the same bytes.
+ * The rule: libhdf5 crashes on damaged files, so they are read in a separate process that may crash
+ * (data/shard_process.h); the training process may not call these functions on a user's file.  Writing goes
+ * through memory: the library makes the file's image, and io/file.h writes it whole or not at all. The same
+ * arrays give the same bytes.
  *
- * In a build without libhdf5 (KILN_HDF5=OFF) every function says so (hdf5_absent.c). */
+ * In a build without libhdf5 (KILN_HDF5=OFF) every function returns an error that says so (hdf5_absent.c). */
 #ifndef KILN_IO_HDF5_FILE_H
 #define KILN_IO_HDF5_FILE_H
 
@@ -30,15 +30,15 @@ const char *hdf5_file_version(void);
 /* Whether the file has something of this name in its root group. */
 struct status hdf5_file_has(const char *path, const char *name, bool *has);
 
-/* Fills in `dims` of arrays[n].  STATUS_DATA if the file is none of HDF5, or a dataset is missing, is not of
- * integers, or has not n_dims dimensions. */
+/* Fills in `dims` of arrays[n].  STATUS_DATA if the file is not HDF5, or if a dataset is missing, does not
+ * hold integers, or does not have n_dims dimensions. */
 struct status hdf5_file_measure(const char *path, struct hdf5_array *arrays, int n);
 
-/* Reads arrays[n], whose `dims` must be those of the file, into `data`.  Values that do not fit the type
+/* Reads arrays[n], whose `dims` must be those of the file, into `data`.  Values outside the type's range
  * become its nearest one. */
 struct status hdf5_file_read(const char *path, const struct hdf5_array *arrays, int n);
 
-/* Writes arrays[n], deflated, as the whole file `path`. */
+/* Writes arrays[n], compressed with deflate, as the file `path`, whole or not at all. */
 struct status hdf5_file_write(const char *path, const struct hdf5_array *arrays, int n);
 
 #endif

@@ -62,7 +62,8 @@ int64_t indexed_find_document(const struct indexed *x, int64_t sequence);
 /* Copies the tokens [begin, begin + n) of the whole store to ids[n]. */
 void indexed_copy(const struct indexed *x, int32_t *ids, int64_t begin, int64_t n);
 
-/* A store being written: tokens go out as they come, the index (12 bytes a sequence) when it is committed. */
+/* A store being written: tokens are written as they come, the index (12 bytes a sequence) is written at the
+ * commit. */
 struct indexed_writer {
     struct file_writer bin, idx;
     struct block_sums *bin_sums,
@@ -74,21 +75,22 @@ struct indexed_writer {
     struct buf bounds; /* i64 each, the first one 0 */
 };
 
-/* Nothing exists under the final names until the commit.  Tokens take 2 bytes below 65,500 words, else 4. */
+/* Nothing exists under the final names until the commit.  A token takes 2 bytes if the vocabulary has fewer
+ * than 65,500 pieces, else 4. */
 struct status indexed_writer_open(struct indexed_writer *w, const char *prefix, int64_t vocab_size);
 
 /* Appends one sequence; ids must be below the vocabulary's size.  Failure is sticky. */
 void indexed_writer_add(struct indexed_writer *w, const int32_t *ids, int64_t n);
 
-/* The sequences added since the last call are one document. */
+/* Ends a document: the sequences added since the last call. */
 void indexed_writer_end_document(struct indexed_writer *w);
 
 int64_t indexed_writer_n_documents(const struct indexed_writer *w);
 
-/* Puts both files in place; on failure neither of them is.  The CRC-32C of each is in bin.crc and idx.crc. */
+/* Renames both files into place, or on failure neither.  The CRC-32C of each is in bin.crc and idx.crc. */
 struct status indexed_writer_commit(struct indexed_writer *w);
 
-/* Gives up: removes what was written.  Safe after a commit and on a zeroed writer. */
+/* Abandons the store: removes what was written.  Safe after a commit and on a zeroed writer. */
 void indexed_writer_abandon(struct indexed_writer *w);
 
 #endif

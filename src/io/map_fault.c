@@ -18,7 +18,7 @@ static int digit_of(char c)
     return c >= '0' && c <= '9' ? c - '0' : c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
 }
 
-/* Takes in one byte of the line; its path goes to `path`. */
+/* Parses one byte of the line; the bytes of its path go to `path`. */
 static void take(struct line *l, char c, char *path, size_t n)
 {
     enum { PATH = 6 };

@@ -1,8 +1,8 @@
-/* map_fault: which mapped file a memory fault is about.
+/* map_fault: finds the mapped file that caused a memory fault.
  *
- * Who maps a file is shown its end for as long as it has one: a page behind it, when another process has cut the file,
- * or one that the disk does not give, is SIGBUS (mmap(2)).  A program that handles it asks here for the file's name,
- * which the kernel knows of every mapping: nothing has to be kept for it, by whoever maps
+ * Reading a mapped page is a SIGBUS (mmap(2)) if another process has truncated the file before that page, or
+ * if the disk fails to read it.  A signal handler asks here for the file's name.
+ * The kernel knows it for every mapping, so code that maps files need not record it
  * (docs/decisions/0029_cut_files.md). */
 #ifndef KILN_IO_MAP_FAULT_H
 #define KILN_IO_MAP_FAULT_H

@@ -133,7 +133,7 @@ static int compare_data(const void *a, const void *b)
     return (x->bytes > y->bytes) - (x->bytes < y->bytes);
 }
 
-/* Sorts the entries and checks that they tile the buffer: no hole, no overlap, nothing behind the last. */
+/* Sorts the entries and checks that they tile the buffer: no hole, no overlap, nothing after the last. */
 static struct status check_tiling(struct safetensors *f, const char *source, struct span buffer)
 {
     const unsigned char *expected = buffer.data;

@@ -5,8 +5,8 @@
  *
  * The reader is stricter than the reference reader: a header of at most 16 MiB, no duplicate and no unknown
  * key, no control character in a name, shapes whose size is checked for overflow, and byte ranges that tile
- * the buffer exactly.  The writer's files satisfy the reference reader and `transformers`, and depend on
- * nothing but the tensors.  Neither knows what a model is. */
+ * the buffer exactly.  The reference reader and `transformers` read the writer's files, whose bytes depend
+ * only on the tensors.  Neither reader nor writer knows what a model is. */
 #ifndef KILN_IO_SAFETENSORS_H
 #define KILN_IO_SAFETENSORS_H
 
@@ -37,7 +37,7 @@ struct safetensors {
 /* Maps the file and checks all of its header.  STATUS_DATA names the tensor and what is wrong with it. */
 struct status safetensors_open(struct safetensors *f, const char *path);
 
-/* The same over bytes that the caller keeps until the close; `source` names them in messages. */
+/* The same for bytes in memory, which the caller keeps until the close; `source` names them in messages. */
 struct status safetensors_parse(struct safetensors *f, const void *bytes, size_t n, const char *source);
 
 /* Safe on a zeroed struct and after a failed open. */
@@ -50,13 +50,13 @@ const struct safetensors_entry *safetensors_find(const struct safetensors *f, co
  * the same type copies bit for bit.  STATUS_DATA if the shape or the kind of number differs. */
 struct status safetensors_read(const struct safetensors_entry *e, tensor out);
 
-/* What the writer's header says of one tensor; the tensor's data pointer is not looked at. */
+/* One tensor in the writer's header; the data pointer of `shape` is not read. */
 struct safetensors_item {
     const char *name;
     tensor shape; /* dtype and dims, 1 to 4 */
 };
 
-/* A file being written.  The header goes out first, then one put per item, in the order of the items. */
+/* A file being written.  The header is written first, then one put per item, in the order of the items. */
 struct safetensors_writer {
     struct file_writer file;
     const struct safetensors_item *items; /* [n], borrowed until the commit */
@@ -64,7 +64,7 @@ struct safetensors_writer {
     int next; /* item that the next put must supply */
 };
 
-/* Nothing exists at `path` until the commit.  On failure there is nothing to abandon. */
+/* Nothing exists at `path` until the commit.  After a failure there is nothing to abandon. */
 struct status safetensors_writer_open(struct safetensors_writer *w, const char *path,
                                       const struct safetensors_item *items, int n);
 

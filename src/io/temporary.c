@@ -42,7 +42,7 @@ static struct status new_name(struct temporary *t, const char *final)
     return status_ok();
 }
 
-/* Whether the name is still that of what is open. */
+/* Whether the name still refers to the open file. */
 static bool is_there(int fd, const char *path)
 {
     struct stat there, here;
@@ -50,14 +50,14 @@ static bool is_there(int fd, const char *path)
            there.st_dev == here.st_dev;
 }
 
-/* Locks what was just created; false if a clean-up came first and took it.  A file system without locks has no
+/* Locks what was just created; false if a clean-up removed it first.  A file system without locks has no
  * clean-up either. */
 static bool keep(const struct temporary *t)
 {
     return (flock(t->fd, LOCK_EX | LOCK_NB) == 0 || errno != EWOULDBLOCK) && is_there(t->fd, t->path);
 }
 
-/* EEXIST: another name is to be tried, since this one is taken, or a clean-up took it at once. */
+/* EEXIST means that another name must be tried: this one is taken, or a clean-up removed it at once. */
 static int create(const char *path, bool is_directory)
 {
     if (!is_directory) {
@@ -118,14 +118,15 @@ static void remove_or_warn(const char *path)
     }
 }
 
-/* Where `final` goes for the instant between two renames: the temporary's name with another end. */
+/* The name of `final` for the instant between two renames: the temporary's name with another suffix. */
 static void aside_of(char aside[TEMPORARY_PATH_BYTES], const struct temporary *t)
 {
     snprintf(aside, TEMPORARY_PATH_BYTES, "%.*s%s", (int)(strlen(t->path) - strlen(TEMPORARY)), t->path,
              ASIDE);
 }
 
-/* Without an exchange.  The older one is locked meanwhile, so that no clean-up interferes. */
+/* Replaces without an atomic exchange.  The older directory is locked meanwhile, so that no clean-up
+ * interferes. */
 static struct status replace_in_two(const struct temporary *t, const char *final, const char *aside)
 {
     int older = open(final, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
@@ -146,7 +147,7 @@ static struct status replace_in_two(const struct temporary *t, const char *final
     return s;
 }
 
-/* Leaves the older one, if there is one, under the name `older` ("" if not). */
+/* Leaves the older directory under the name `older`, which is "" if there was none. */
 static struct status rename_over(const struct temporary *t, const char *final,
                                  char older[TEMPORARY_PATH_BYTES])
 {
@@ -223,7 +224,7 @@ void temporary_remove(struct temporary *t)
 
 /* ---- what dead runs left ---- */
 
-/* Whether `name`, from its MARK on, ends as a temporary's does. */
+/* Whether `name`, from its MARK on, has the form of a temporary's. */
 static bool is_end(const char *name, const char *end)
 {
     size_t n = sizeof MARK - 1;
@@ -237,14 +238,14 @@ bool temporary_is_name(const char *name)
     return name[0] == '.' && n > end && is_end(name + n - end, TEMPORARY);
 }
 
-/* Whether `name` is that of a temporary for `final`, with this end. */
+/* Whether `name` is that of a temporary for `final`, with this suffix. */
 static bool is_left_name(const char *name, const char *final, const char *end)
 {
     size_t n = strnlen(final, NAME_KEPT_BYTES);
     return name[0] == '.' && strncmp(name + 1, final, n) == 0 && is_end(name + 1 + n, end);
 }
 
-/* Opens and locks it; -1 if it is alive, or cannot be told from one that is. */
+/* Opens and locks it; -1 if its process is alive, or may be. */
 static int lock_left(const char *path)
 {
     struct stat info;
@@ -269,11 +270,11 @@ static int lock_left(const char *path)
     return fd;
 }
 
-/* A model that stands nowhere else goes back to its place. */
+/* Puts back a directory that exists under no other name. */
 static void put_back(const char *path, const char *final)
 {
     if (strlen(final + directory_bytes(final)) >
-        NAME_KEPT_BYTES) { /* it could be of another that begins so */
+        NAME_KEPT_BYTES) { /* it could belong to another name with the same beginning */
         log_warning("%s was moved aside by a run that died: rename it", path);
     } else if (rename(path, final) != 0) {
         log_warning("%s", cannot_rename(path, final).message);
@@ -299,7 +300,7 @@ static bool clean_one(const char *path, const char *final, bool is_aside, void *
     return false;
 }
 
-/* Calls visit(path, final, is_aside) for each left-over name beside `final`, until that returns true. */
+/* Calls visit(path, final, is_aside) for each temporary beside `final`, until it returns true. */
 static bool visit_left(const char *final, bool (*visit)(const char *, const char *, bool, void *),
                        void *context)
 {
@@ -309,7 +310,7 @@ static bool visit_left(const char *final, bool (*visit)(const char *, const char
     file_parent(parent, final);
     DIR *dir = opendir(parent);
     if (dir == NULL) {
-        return false; /* who writes there will tell */
+        return false; /* writing there will give the error */
     }
     for (const struct dirent *e; !done && (e = readdir(dir)) != NULL;) {
         bool is_aside = is_left_name(e->d_name, final + directory, ASIDE);

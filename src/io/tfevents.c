@@ -67,7 +67,7 @@ static void append_bytes(struct buf *b, unsigned field, const void *bytes, size_
     buf_append(b, bytes, n);
 }
 
-/* `inner` as a field of `outer`; inner is given back, and its failure passed on. */
+/* Appends `inner` as a field of `outer`; frees inner and passes on its failure. */
 static void append_message(struct buf *outer, unsigned field, struct buf *inner)
 {
     append_bytes(outer, field, inner->data, inner->n);
@@ -75,7 +75,8 @@ static void append_message(struct buf *outer, unsigned field, struct buf *inner)
     buf_fini(inner);
 }
 
-/* A checksum of bytes that hold checksums is rotated and moved, so that it does not vanish in them. */
+/* TFRecord's masked CRC: rotated and offset, because a CRC of bytes that contain their own CRC is
+ * degenerate. */
 static uint32_t masked_crc(const void *bytes, size_t n)
 {
     static const uint32_t DELTA = 0xa282ead8;
@@ -93,7 +94,7 @@ void tfevents_append_record(struct buf *b, const void *bytes, size_t n)
     append_u32(b, masked_crc(bytes, n));
 }
 
-/* The event as a record; it is given back, and its failure passed on. */
+/* Appends the event as a record; frees the event and passes on its failure. */
 static void append_event(struct buf *b, struct buf *event)
 {
     tfevents_append_record(b, event->data, event->n);
@@ -127,7 +128,7 @@ void tfevents_append_scalars(struct buf *b, int64_t step, double wall_s,
     append_event(b, &event);
 }
 
-/* Writes what `b` holds and gives it back. */
+/* Writes the contents of `b` and frees it. */
 static struct status write_records(struct tfevents *t, struct buf *b)
 {
     struct status s = buf_status(b);

@@ -21,16 +21,16 @@ struct tfevents_scalar {
     double value; /* stored as fp32 */
 };
 
-/* Creates DIRECTORY/events.out.tfevents.TIME.HOST.PID.0 and what is missing of DIRECTORY.  STATUS_IO. */
+/* Creates DIRECTORY/events.out.tfevents.TIME.HOST.PID.0, and DIRECTORY if it is missing.  STATUS_IO. */
 struct status tfevents_open(struct tfevents *t, const char *directory);
 void tfevents_close(struct tfevents *t);
 
-/* Appends n scalars of one step as one event and flushes; `wall_s` counts from 1970.  STATUS_IO, and the file is then
- * closed: what stands before the last whole record can be read. */
+/* Appends n scalars of one step as one event and flushes; `wall_s` is in seconds since 1970.  After STATUS_IO
+ * the file is closed; its whole records can still be read. */
 struct status tfevents_write(struct tfevents *t, int64_t step, double wall_s,
                              const struct tfevents_scalar *scalars, size_t n);
 
-/* The pieces, for tests: n bytes as a record, and one event as a whole record. */
+/* The parts of it, for tests: n bytes as a record, and one event as a whole record. */
 void tfevents_append_record(struct buf *b, const void *bytes, size_t n);
 void tfevents_append_version(struct buf *b, double wall_s);
 void tfevents_append_scalars(struct buf *b, int64_t step, double wall_s,

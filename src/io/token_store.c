@@ -16,7 +16,7 @@ static struct status info_path(char path[PATH_BYTES], const char *prefix)
     return status_ok();
 }
 
-/* 64 bits do not fit the numbers of JSON readers, so hashes are hexadecimal text. */
+/* JSON readers' numbers do not hold 64 bits, so hashes are hexadecimal text. */
 static struct status get_hex(const json_t *root, const char *path, const char *key, int n_digits,
                              uint64_t *value)
 {
@@ -153,7 +153,7 @@ void token_store_close(struct token_store *s)
     block_sums_fini(&s->sums.idx);
 }
 
-/* The first block whose checksum is another, or, where the blocks have none, the whole file. */
+/* The first block whose checksum differs, or the whole file if blocks have no checksums. */
 static struct status verify_file(const struct file_map *map, uint32_t crc, const struct block_sums *sums,
                                  const char *path, const atomic_bool *stop)
 {

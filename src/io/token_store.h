@@ -1,8 +1,8 @@
-/* token_store: what `kiln prepare` makes: PREFIX.bin and PREFIX.idx (io/indexed.h, a sentence a sequence),
- * and PREFIX.json, which says from which vocabulary and how.
+/* token_store: the output of `kiln prepare`: PREFIX.bin and PREFIX.idx (io/indexed.h; each sequence is a
+ * sentence), and PREFIX.json, which says with which vocabulary and settings.
  *
- * The rule: PREFIX.json is written last and removed first, so a store without it is unfinished and refused.
- * */
+ * The rule: PREFIX.json is written last and removed first, so a store without it is unfinished and
+ * refused. */
 #ifndef KILN_IO_TOKEN_STORE_H
 #define KILN_IO_TOKEN_STORE_H
 
@@ -19,7 +19,7 @@ struct token_store_info {
     uint32_t bin_crc, idx_crc; /* CRC-32C of the files */
 };
 
-/* The checksums of the blocks of a store's files; without any where an earlier version made it. */
+/* The checksums of the blocks of a store's files; empty if an earlier version of kiln made it. */
 struct token_store_sums {
     struct block_sums bin, idx;
 };
@@ -35,16 +35,15 @@ struct token_store {
 struct status token_store_open(struct token_store *s, const char *prefix);
 void token_store_close(struct token_store *s);
 
-/* Reads everything and compares the checksums.  STATUS_DATA names the file that is damaged, and between which bytes
- * where the store has checksums of its blocks.  Another thread may set *stop (NULL: none does): what is left is then
- * passed over. */
+/* Reads everything and compares the checksums.  STATUS_DATA names the damaged file, and the range of bytes if
+ * the store has checksums of its blocks.  Another thread may set *stop (NULL: none does) to end it early. */
 struct status token_store_verify(const struct token_store *s, const char *prefix, const atomic_bool *stop);
 
 /* STATUS_DATA unless the store was made with the vocabulary of this hash and size. */
 struct status token_store_check_vocab(const struct token_store *s, const char *prefix, uint64_t vocab_hash,
                                       int64_t vocab_size);
 
-/* Writes PREFIX.json.  Without `sums` damage will have no place. */
+/* Writes PREFIX.json.  Without `sums`, damage cannot be located later. */
 struct status token_store_write_info(const char *prefix, const struct token_store_info *info,
                                      const struct token_store_sums *sums);
 

@@ -60,7 +60,7 @@ static json_t *describe_tensor(const struct safetensors_entry *e)
                      (json_int_t)e->bytes, "name", e->name);
 }
 
-/* A row per tensor; NULL without memory. */
+/* A row per tensor; NULL if memory runs out. */
 static json_t *describe_tensors(const struct safetensors *f)
 {
     json_t *rows = json_array();
@@ -82,7 +82,7 @@ static json_int_t count_elements(const struct safetensors *f)
     return n;
 }
 
-/* File names to sizes; NULL without memory. */
+/* File names to sizes; NULL if memory runs out. */
 static json_t *describe_files(const struct checkpoint *c)
 {
     json_t *sizes = json_object();

@@ -25,7 +25,7 @@ struct document {
     size_t *ends, capacity; /* [n_paragraphs] where they end in it */
 };
 
-/* Zero one to begin. */
+/* A zeroed struct is empty. */
 void document_fini(struct document *d);
 void document_clear(struct document *d); /* keeps the memory */
 

@@ -204,7 +204,7 @@ struct status token_store_check_vocab(const struct token_store *s, const char *p
     return status_ok();
 }
 
-/* The checksums of the blocks, which may be many, as one text; NULL without memory. */
+/* The checksums of the blocks, which may be many, as one text; NULL if memory runs out. */
 static json_t *sums_to_json(const struct block_sums *b)
 {
     struct buf text = {0};

@@ -280,7 +280,7 @@ static json_t *field_to_json(const struct bert_config *c, const struct field *f)
                                    : json_integer(*int_field(c, f));
 }
 
-/* What a model with a classifier has beside; false without memory. */
+/* What a model with a classifier has beside; false if memory runs out. */
 static bool add_labels(json_t *object, const struct bert_config *c)
 {
     bool complete =

@@ -36,7 +36,7 @@ int64_t label_names_find(const struct label_names *l, const char *name, size_t n
 struct status label_names_parse(struct label_names *l, const json_t *config, int64_t num_labels,
                                 const char *source);
 
-/* Sets "id2label" and "label2id"; false without memory. */
+/* Sets "id2label" and "label2id"; false if memory runs out. */
 bool label_names_to_json(const struct label_names *l, json_t *config);
 
 #endif

@@ -56,7 +56,7 @@ typedef void model_visitor(void *context, const char *name, tensor value);
 struct model_type {
     const char *name; /* "bert" */
 
-    /* config.json, as Hugging Face has it; NULL without memory. */
+    /* config.json, as Hugging Face has it; NULL if memory runs out. */
     json_t *(*to_json)(const struct model *m);
 
     /* Declares the parameters, under the names that files have. */

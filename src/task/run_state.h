@@ -23,7 +23,7 @@ struct run_state {
     int64_t n_skipped;        /* steps of this phase without an update: the optimizer does not count them */
 };
 
-/* The caller json_decref's it; NULL without memory. */
+/* The caller json_decref's it; NULL if memory runs out. */
 json_t *run_state_to_json(const struct run_state *s);
 
 /* Strings are borrowed from `object`. */

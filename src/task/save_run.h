@@ -26,7 +26,7 @@ struct status save_run_init(struct save_run *s);
 /* Waits for the save in flight and tells of it; safe on a zeroed struct. */
 void save_run_fini(struct save_run *s);
 
-/* Begins to save DIRECTORY/ckpt_STEP; `state` for trainer_state.json is taken, NULL without memory.  Waits for
+/* Begins to save DIRECTORY/ckpt_STEP; `state` for trainer_state.json is taken, NULL if memory runs out.  Waits for
  * a save that is still in flight.  A failure is told of and kept for save_run_finish: training can go on,
  * older checkpoints are intact. */
 void save_run_begin(struct save_run *s, json_t *state, int64_t step, bool phase_end);

@@ -19,12 +19,12 @@ const uint8_t basic_kinds[256] = {
 struct basic_mark {
     uint32_t c;
     int combining_class;
-    bool inserted; /* a further part of a decomposition: has no source of its own */
+    bool inserted; /* a later part of a decomposition: has no source bytes of its own */
     size_t index;  /* keeps the sort stable */
 };
 
-/* What becomes of most code points, in the high byte of a fold; the low 24 bits are the code point to write.
- */
+/* The high byte of a fold says what to do with a code point; the low 24 bits are the code point to
+ * write. */
 enum { FOLD_LETTER = 1, FOLD_ALONE, FOLD_SPACE, FOLD_REMOVED, FOLD_GENERAL };
 enum { N_FOLDS = 0x10000 };
 
@@ -85,8 +85,8 @@ static void add_part(struct basic_tokenizer *b, uint32_t c, struct basic_span sp
     }
 }
 
-/* Offsets go to the parts by their place, not with them: ordering does not move them.  So it is in
- * `tokenizers`, whose offsets these are to equal. */
+/* Offsets belong to positions, not to the parts: ordering the parts does not move them.  `tokenizers` does
+ * so, and its offsets must be matched. */
 static struct basic_span take_source(struct basic_tokenizer *b, bool inserted)
 {
     if (!inserted) {
@@ -117,7 +117,7 @@ static void end_marks(struct basic_tokenizer *b)
     b->n_marks = 0;
 }
 
-/* Doubles an array that is full; false without memory. */
+/* Doubles a full array; false if memory runs out. */
 static bool make_room(void **array, size_t n, size_t *capacity, size_t item_bytes)
 {
     if (n < *capacity) {
@@ -133,7 +133,7 @@ static bool make_room(void **array, size_t n, size_t *capacity, size_t item_byte
     return true;
 }
 
-/* Decomposes a code point and writes its parts in canonical order, as soon as that is known. */
+/* Decomposes a code point and writes its parts in canonical order, as soon as that order is known. */
 static void add_decomposed(struct basic_tokenizer *b, uint32_t c, struct basic_span span)
 {
     uint32_t parts[UNICODE_DECOMPOSITION_MAX];
@@ -150,7 +150,7 @@ static void add_decomposed(struct basic_tokenizer *b, uint32_t c, struct basic_s
         b->out_of_memory = true;
         return;
     }
-    if (b->n_marks == 0) { /* every source so far was taken */
+    if (b->n_marks == 0) { /* every source so far has been used */
         b->n_sources = 0;
         b->next_source = 0;
     }
@@ -168,7 +168,7 @@ static void add_decomposed(struct basic_tokenizer *b, uint32_t c, struct basic_s
     }
 }
 
-/* A code point that is ordered with no other: ends the marks before it. */
+/* Writes a code point that takes no part in ordering: it ends the marks before it. */
 static void add_starter(struct basic_tokenizer *b, struct basic_span span)
 {
     if (b->n_sources > 0) {

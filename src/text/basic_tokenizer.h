@@ -19,7 +19,7 @@ struct basic_span {
 };
 
 struct basic_word {
-    char text[BASIC_WORD_MAX_CHARS * 4 + 4]; /* normalised, UTF-8; of a too long word, the beginning */
+    char text[BASIC_WORD_MAX_CHARS * 4 + 4]; /* normalised, UTF-8; of too long a word, its beginning */
     size_t n_bytes;
     int n_chars;                                    /* BASIC_WORD_MAX_CHARS + 1 for any too long word */
     uint16_t char_starts[BASIC_WORD_MAX_CHARS + 1]; /* [n_chars] offset of each character in text */
@@ -27,7 +27,7 @@ struct basic_word {
     struct basic_span whole;                        /* from the first character to the last */
 };
 
-/* What becomes of an ASCII byte; others belong to runs. */
+/* What to do with an ASCII byte; other bytes belong to runs. */
 enum basic_kind { BASIC_RUN, BASIC_SPACE, BASIC_PUNCTUATION };
 extern const uint8_t basic_kinds[256];
 
@@ -41,7 +41,7 @@ struct basic_tokenizer {
     struct basic_span *sources; /* where they came from, in the order of the text */
     size_t n_sources, sources_capacity, next_source;
     struct basic_span last_source;
-    uint32_t *folds; /* [65536] what becomes of a code point, filled as they are met; 0: not yet */
+    uint32_t *folds; /* [65536] what to do with each code point, filled when it is first met; 0: not yet */
     void (*on_word)(void *context, const struct basic_word *word);
     void *context;
 };
@@ -51,8 +51,8 @@ struct status basic_tokenizer_init(struct basic_tokenizer *b, bool lower_case);
 void basic_tokenizer_fini(struct basic_tokenizer *b);
 
 /* Calls on_word for each word of text[0..n), in order; spans are counted from `offset`.  The text must begin
- * and end at a white space, a punctuation or an end of the whole text: then words do not depend on what is
- * around. False if memory ran out for a sequence of marks. */
+ * and end at white space, punctuation or an end of the whole text, so that its words do not depend on what is
+ * around it.  False if memory ran out for a sequence of marks. */
 bool basic_tokenizer_words(struct basic_tokenizer *b, const char *text, size_t n, size_t offset,
                            void (*on_word)(void *context, const struct basic_word *word), void *context);
 

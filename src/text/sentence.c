@@ -19,8 +19,9 @@ static const char *const numbered[] = {
     "no", "nos", "nr",  "vol", "vols", "p",   "pp",  "fig", "figs", "ch",   "sec", "art", "op",  "ver",
     "eq", "jan", "feb", "mar", "apr",  "jun", "jul", "aug", "sep",  "sept", "oct", "nov", "dec", NULL};
 
-/* The end of a sentence only if a word that often begins one follows; so are words with stops inside, as U.S.
- */
+/* The end of a sentence only if a word that often begins one follows; the same holds for words with stops
+ * inside, such as
+ * U.S. */
 static const char *const ambiguous[] = {"inc", "ltd", "co",     "corp", "bros", "jr",
                                         "sr",  "ave", "blvd",   "rd",   "dept", "univ",
                                         "al",  "est", "approx", "assn", NULL};
@@ -177,8 +178,8 @@ static bool is_abbreviation(const char *text, size_t n, size_t start, size_t sto
     return is_word(word, n_word, titles);
 }
 
-/* Whether a sentence can begin behind the terminators that end at `end`; the last of them stands at `last`.
- */
+/* Whether a sentence can begin after the terminators that end at `end`; the last of them is at
+ * `last`. */
 static bool ends_here(const char *text, size_t n, size_t start, size_t last, size_t end, bool one_full_stop)
 {
     struct cursor k = look(text, n, end);
@@ -194,13 +195,14 @@ static bool ends_here(const char *text, size_t n, size_t start, size_t last, siz
         next = k.next;
         k = look(text, n, next);
     }
-    if (next < n && (is_small_letter(k.c) || is_terminator(k.c))) { /* the latter: a spaced ellipsis */
+    if (next < n && (is_small_letter(k.c) || is_terminator(k.c))) { /* a terminator: a spaced ellipsis */
         return false;
     }
     return next >= n || !one_full_stop || !is_abbreviation(text, n, start, last, next);
 }
 
-/* Moves over terminators and closers from the terminator at `at`: the end of the sentence if it is one. */
+/* Skips terminators and closers from the terminator at `at`, and returns the end of the sentence if it is
+ * one. */
 static size_t skip_terminators(const char *text, size_t n, size_t at, bool *wide, int *n_terminators)
 {
     struct cursor k = look(text, n, at);

@@ -3,7 +3,7 @@
  * A full stop, question or exclamation mark ends a sentence if white space follows (after closing quotes and
  * brackets) and then something that can begin one: not a small letter.  A full stop after an initial, a title
  * or a common abbreviation does not, nor one within a number.  The full stops of Chinese and Japanese end a
- * sentence without white space.  The rule: linear time, any bytes, and nothing but white space is lost. */
+ * sentence without white space.  The rule: linear time, any bytes, and only white space is lost. */
 #ifndef KILN_TEXT_SENTENCE_H
 #define KILN_TEXT_SENTENCE_H
 

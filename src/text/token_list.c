@@ -14,7 +14,7 @@ void id_list_fini(struct id_list *l)
     *l = (struct id_list){0};
 }
 
-/* Twice the room, or NULL, which leaves everything as it was. */
+/* Doubles the array; NULL leaves everything unchanged. */
 static void *grow(void *items, size_t *capacity, size_t item_bytes)
 {
     size_t wanted = *capacity == 0 ? 256 : *capacity * 2;

@@ -1,5 +1,5 @@
-/* token_list: what encoding appends to: tokens with their places in the text, or ids alone.  Zero a list to begin, free
- * it with its fini; n = 0 empties one and keeps the memory. */
+/* token_list: the output of encoding: tokens with their places in the text, or only ids.  A zeroed list is
+ * empty; its fini frees it; n = 0 empties it and keeps the memory. */
 #ifndef KILN_TEXT_TOKEN_LIST_H
 #define KILN_TEXT_TOKEN_LIST_H
 
@@ -27,7 +27,7 @@ void id_list_fini(struct id_list *l);
 bool token_list_grow(struct token_list *l);
 bool id_list_grow(struct id_list *l);
 
-/* Both return false when memory is out.  In the header, since they run for each token. */
+/* Both return false if memory runs out.  They are in the header because they run for each token. */
 static inline bool token_list_append(struct token_list *l, struct token token)
 {
     if (l->n == l->capacity && !token_list_grow(l)) {

@@ -11,7 +11,7 @@ static const char *const special_names[SPECIAL_COUNT] = {[SPECIAL_PAD] = "paddin
                                                          [SPECIAL_SEPARATOR] = "separator",
                                                          [SPECIAL_MASK] = "mask"};
 
-/* Names are short, so the list of so few files has a place of its own: hashing cannot fail. */
+/* Names are short and files few, so their list fits on the stack and hashing cannot fail. */
 static uint64_t hash_files(const struct tokenizer_file *files, int n_files)
 {
     enum { LINE_BYTES = 80 };

@@ -38,7 +38,7 @@ static struct status parse_length(struct tokenizer_config *c, const json_t *obje
     return status_ok();
 }
 
-/* A flag that may be null or absent, for "as BERT does". */
+/* A flag that may be null or absent, which means BERT's default. */
 static struct status check_flag(const json_t *object, const char *source, const char *key, bool wanted)
 {
     const json_t *value = json_object_get(object, key);

@@ -10,16 +10,16 @@ struct tokenizer_config {
     int64_t model_max_length; /* tokens, special ones included; INT64_MAX: no limit is known */
 };
 
-/* What holds where there is no file. */
+/* The values that hold if there is no file. */
 struct tokenizer_config tokenizer_config_defaults(void);
 
-/* Overwrites what text[0..n) says and leaves the rest alone.  STATUS_DATA for settings that would give other
- * ids than kiln's tokenizer; with `any_class`, for where tokenizer.json has told what the tokenizer is, its
- * class may be one of those that say nothing. `source` names the file in messages. */
+/* Overwrites the values that text[0..n) sets and leaves the rest.  STATUS_DATA for settings that would give
+ * other ids than kiln's tokenizer.  With `any_class`, for when tokenizer.json has already said what the
+ * tokenizer is, generic class names are accepted too.  `source` names the file in messages. */
 struct status tokenizer_config_parse(struct tokenizer_config *c, const char *text, size_t n, bool any_class,
                                      const char *source);
 
-/* The caller json_decref's it; NULL without memory. */
+/* The caller json_decref's it; NULL if memory runs out. */
 json_t *tokenizer_config_to_json(const struct tokenizer_config *c);
 
 #endif

@@ -7,23 +7,23 @@
 
 #define TOKENIZER_CONFIG_NAME "tokenizer_config.json"
 
-/* What the files of a vocabulary in a directory are to a tokenizer's own. */
+/* How the vocabulary files in a directory compare with a tokenizer's own. */
 enum tokenizer_copy { TOKENIZER_COPY_ABSENT, TOKENIZER_COPY_SAME, TOKENIZER_COPY_OTHER };
 
-/* Compares the files of the vocabulary.  Where some are another's, or only some are there, `name` gets the first of them;
- * it is left alone otherwise. */
+/* Compares the files of the vocabulary.  If some differ, or only some exist, `name` gets the first such file;
+ * else it is unchanged. */
 struct status tokenizer_files_compare(enum tokenizer_copy *copy, const char **name, const struct tokenizer *t,
                                       const char *directory);
 
-/* Writes the files of the vocabulary, each whole or not at all, or removes those that are there. */
+/* Writes the files of the vocabulary, each whole or not at all; and removes those that exist. */
 struct status tokenizer_files_write(const struct tokenizer *t, const char *directory);
 void tokenizer_files_remove(const struct tokenizer *t, const char *directory);
 
-/* Writes tokenizer_config.json; max_length is the tokens that a model reads. */
+/* Writes tokenizer_config.json; max_length is the number of tokens that the model can read. */
 struct status tokenizer_files_write_config(const struct tokenizer *t, const char *directory,
                                            int64_t max_length);
 
-/* Writes all that a model directory has of a tokenizer. */
+/* Writes all tokenizer files of a model directory. */
 struct status tokenizer_files_write_all(const struct tokenizer *t, const char *directory, int64_t max_length);
 
 #endif

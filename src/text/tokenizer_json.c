@@ -81,7 +81,7 @@ struct piece_list {
     size_t n; /* pieces that are there */
 };
 
-/* A piece that comes again under its id is fine: added tokens repeat those of the model. */
+/* A piece may occur again with the same id: added tokens repeat those of the model. */
 static struct status put_piece(struct piece_list *l, const char *source, const char *piece, const json_t *id)
 {
     json_int_t i = json_integer_value(id);
@@ -182,7 +182,7 @@ void tokenizer_json_fini(struct tokenizer_json *t)
     buf_fini(&t->vocab);
 }
 
-/* [n pieces] to ids; NULL without memory. */
+/* [n pieces] to ids; NULL if memory runs out. */
 static json_t *make_vocab(const struct vocab *v)
 {
     json_t *object = json_object();

@@ -2,7 +2,8 @@
  * one file (https://github.com/huggingface/tokenizers).
  *
  * The rule: a file of another tokenizer than kiln's wordpiece.h, or with settings that would give other ids,
- * is refused by the name of the setting; padding and truncation are not tokenization and are not read. */
+ * is refused, and the error names the setting.  Padding and truncation are not tokenization and are
+ * ignored. */
 #ifndef KILN_TEXT_TOKENIZER_JSON_H
 #define KILN_TEXT_TOKENIZER_JSON_H
 
@@ -22,8 +23,8 @@ struct status tokenizer_json_parse(struct tokenizer_json *t, const char *text, s
 /* Safe on a zeroed struct and after a failed parse. */
 void tokenizer_json_fini(struct tokenizer_json *t);
 
-/* The whole file for a vocabulary; the caller json_decref's it.  STATUS_DATA for a piece that JSON cannot
- * hold as a key (U+0000). */
+/* The contents of the file for a vocabulary; the caller json_decref's it.  STATUS_DATA for a piece that JSON
+ * cannot hold as a key (U+0000). */
 struct status tokenizer_json_make(json_t **root, const struct vocab *v, bool lower_case);
 
 #endif

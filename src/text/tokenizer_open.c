@@ -69,7 +69,8 @@ struct status tokenizer_open_beside(struct tokenizer *t, const char *path)
     return s;
 }
 
-/* The vocabulary of tokenizer.json, if that is wanted, and its letter case, which tokenizer_config.json may overrule. */
+/* Reads the vocabulary of tokenizer.json, if wanted, and its letter case, which tokenizer_config.json may
+ * override. */
 static struct status read_json(struct tokenizer *t, struct tokenizer_config *c, bool *exists,
                                const char *directory)
 {

@@ -1,5 +1,5 @@
-/* tokenizer_open: the one place that chooses a kind of tokenizer, by the files that are there.  Today each vocabulary is
- * WordPiece's. */
+/* tokenizer_open: the one place that chooses a kind of tokenizer, by the files that exist.  So far every
+ * vocabulary is WordPiece's. */
 #ifndef KILN_TEXT_TOKENIZER_OPEN_H
 #define KILN_TEXT_TOKENIZER_OPEN_H
 
@@ -10,18 +10,19 @@
  * kind cannot lower the case of text. */
 struct status tokenizer_open_vocabulary(struct tokenizer *t, const char *path, bool lower_case);
 
-/* The same with the letter case that tokenizer_config.json in the directory of the vocabulary says. */
+/* The same with the letter case that tokenizer_config.json beside the vocabulary file says. */
 struct status tokenizer_open_beside(struct tokenizer *t, const char *path);
 
-/* The vocabulary file of a directory; if there is none, *found is false and the path is where it is looked for.
- * STATUS_USAGE: the path is too long. */
+/* The vocabulary file of a directory; if there is none, *found is false and the path is the one that was
+ * looked for.  STATUS_USAGE: the path is too long. */
 struct status tokenizer_open_find(char path[FILE_PATH_BYTES], bool *found, const char *directory);
 
-/* Opens the tokenizer of a model directory: vocab.txt or tokenizer.json, with what the latter and tokenizer_config.json
- * say.  *max_length gets the tokens that a model reads; INT64_MAX: no file says. */
+/* Opens the tokenizer of a model directory: vocab.txt or tokenizer.json, with the settings of the latter and
+ * of tokenizer_config.json. *max_length gets the number of tokens that the model can read; INT64_MAX if no
+ * file says. */
 struct status tokenizer_open_directory(struct tokenizer *t, int64_t *max_length, const char *directory);
 
-/* For tokens that others have made with a vocabulary that is not known: n is 0, its file is empty. */
+/* For tokens that another program made with an unknown vocabulary: n is 0, its file is empty. */
 void tokenizer_open_unknown(struct tokenizer *t);
 
 /* Whether a kind of tokenizer writes a file of that name to a model directory. */

@@ -8,7 +8,7 @@
 
 static bool is_cjk(uint32_t c)
 {
-    /* The ranges of the BERT authors, which later extensions of Unicode are not in. */
+    /* The ranges of the BERT authors; later extensions of Unicode are not in them. */
     return (c >= 0x4E00 && c <= 0x9FFF) || (c >= 0x3400 && c <= 0x4DBF) || (c >= 0x20000 && c <= 0x2A6DF) ||
            (c >= 0x2A700 && c <= 0x2B73F) || (c >= 0x2B740 && c <= 0x2B81F) ||
            (c >= 0x2B920 && c <= 0x2CEAF) || (c >= 0xF900 && c <= 0xFAFF) || (c >= 0x2F800 && c <= 0x2FA1F);

@@ -1,7 +1,7 @@
-/* unicode: what BERT's tokenization asks about a code point.
+/* unicode: the properties of code points that BERT's tokenization uses.
  *
- * The rule: every answer is the one that Hugging Face's `tokenizers` gives, because models are trained and
- * served with it.  Most answers come from utf8proc; where the two differ (they follow different versions of
+ * The rule: every answer equals that of Hugging Face's `tokenizers`, because models are trained and served
+ * with it.  Most answers come from utf8proc; where the two differ (they follow different versions of
  * Unicode) a table made by tools/make_unicode_overrides.py decides.
  * Source: The Unicode Standard, chapter 3.11 (normalization forms) and UAX #44 (categories). */
 #ifndef KILN_TEXT_UNICODE_H
@@ -22,7 +22,7 @@ enum unicode_class {
 
 enum unicode_class unicode_class(uint32_t c);
 
-/* Canonical combining class, 0 to 254; 0 is a starter, which no mark is ordered across. */
+/* Canonical combining class, 0 to 254; 0 is a starter: marks are not reordered across it. */
 int unicode_combining_class(uint32_t c);
 
 enum { UNICODE_DECOMPOSITION_MAX = 4 };
@@ -30,7 +30,8 @@ enum { UNICODE_DECOMPOSITION_MAX = 4 };
 /* Full canonical decomposition (NFD) of one code point, not yet ordered; returns how many, at least 1. */
 int unicode_decompose(uint32_t out[UNICODE_DECOMPOSITION_MAX], uint32_t c);
 
-/* Lower case of a code point that has no decomposition, so it is a single one; no context (final sigma). */
+/* Lower case of a code point that has no decomposition, so the result is a single one; without context (final
+ * sigma). */
 uint32_t unicode_lower(uint32_t c);
 
 /* The generated table: ranges in ascending order. */

@@ -1,8 +1,8 @@
 /* utf8: reading and writing UTF-8 (RFC 3629: no surrogates, no overlong forms, nothing above U+10FFFF).
  *
- * The rule: bytes from outside are never trusted.  A reader that goes on takes U+FFFD for each maximal
- * ill-formed part (The Unicode Standard, chapter 3.9, as Python and Rust decode leniently); one that refuses
- * asks for the offset of the first. */
+ * The rule: bytes from outside are never trusted.  A lenient reader takes U+FFFD for each maximal ill-formed
+ * part (The Unicode Standard, chapter 3.9, as Python and Rust do); a strict reader asks for the offset of the
+ * first. */
 #ifndef KILN_TEXT_UTF8_H
 #define KILN_TEXT_UTF8_H
 

@@ -16,7 +16,7 @@ struct vocab_edge {
 
 enum { ROOT_BEGINS = 1, ROOT_CONTINUES = 2, N_ROOTS = 3 };
 
-static const size_t MAX_FILE_BYTES = 8 << 20; /* nodes stay below 2^24, what a key holds */
+static const size_t MAX_FILE_BYTES = 8 << 20; /* so that nodes stay below 2^24, the limit of a key */
 
 static struct status out_of_memory(const char *source)
 {
@@ -172,9 +172,9 @@ static struct status insert_all(struct vocab *v, int32_t *accepted, uint32_t *n_
     return status_ok();
 }
 
-/* Renumbers the nodes, so that piece i ends at node N_ROOTS + i and a walk touches nothing but edges, and
- * packs the edges into a table that fits the cache.  Until then `accepted` tells which piece ends at a node.
- */
+/* Renumbers the nodes so that piece i ends at node N_ROOTS + i and a walk reads only edges, and packs the
+ * edges into a table that fits the cache.  Until then `accepted` says which piece ends at a
+ * node. */
 static bool pack(struct vocab *v, int32_t *accepted, uint32_t n_nodes)
 {
     uint32_t next = N_ROOTS + (uint32_t)v->n;

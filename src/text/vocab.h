@@ -1,7 +1,7 @@
 /* vocab: the pieces of a WordPiece model, read from vocab.txt: one piece a line, its id is the line number
  * from 0.
  *
- * The rule: a file that could give other ids somewhere else is refused, with the line.  A carriage return
+ * The rule: a file that another program could read as other ids is refused, with the line.  A carriage return
  * before the line feed is not part of the piece; the last line feed may be missing. Pieces are found through
  * a trie over bytes with two roots: pieces that begin a word and pieces that continue one (written with "##"
  * in front), so the longest match costs one step per byte. */

@@ -1,4 +1,5 @@
-/* word_counts: how often each byte string was met, in the order of first meeting, which is also its index. */
+/* word_counts: how often each byte string occurred.  Strings are indexed in the order of their first
+ * occurrence. */
 #ifndef KILN_TEXT_WORD_COUNTS_H
 #define KILN_TEXT_WORD_COUNTS_H
 
@@ -23,10 +24,10 @@ struct word_counts {
     size_t n_slots;  /* a power of two */
 };
 
-/* Zero one to begin. */
+/* A zeroed struct is empty. */
 void word_counts_fini(struct word_counts *w);
 
-/* Adds `count` to a string and tells its index; false without memory, and then nothing changed. */
+/* Adds `count` to a string and returns its index; false if memory runs out, and then nothing has changed. */
 bool word_counts_add(struct word_counts *w, size_t *index, const char *text, size_t n, int64_t count);
 
 #endif

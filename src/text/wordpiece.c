@@ -3,8 +3,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* The ids of a run, by its bytes.  A run is what stands between ASCII white space and punctuation; its ids do
- * not depend on what is around it, so remembering them skips nearly all work on natural text (Zipf's law). */
+/* A cache from the bytes of a run to its ids.  A run is the text between ASCII white space and punctuation.
+ * Its ids do not depend on what is around it, so on natural text the cache saves nearly all work (Zipf's
+ * law). */
 enum {
     MEMO_RUN_BYTES = 16,
     MEMO_IDS = 3,
@@ -111,8 +112,8 @@ static size_t run_length(const char *text, size_t n)
     return i;
 }
 
-/* The only failure of encoding, kept until the text is done: a status for each run would cost more than the
- * run. */
+/* The only failure of encoding is stored until the text is done: returning a status for each run would cost
+ * more than the run. */
 static struct status take_status(struct wordpiece_scratch *t, size_t n)
 {
     bool out_of_memory = t->out_of_memory;
@@ -155,8 +156,8 @@ static uint64_t keep_bytes(size_t n)
 #endif
 }
 
-/* Reads the n bytes of a run, at most MEMO_RUN_BYTES, with zeros behind them; `readable` bytes may be read.
- */
+/* Reads the n bytes of a run, at most MEMO_RUN_BYTES, with zeros behind them; `readable` bytes may be
+ * read. */
 static void load_run(uint64_t run[2], const char *text, size_t n, size_t readable)
 {
     if (readable < MEMO_RUN_BYTES) {

@@ -12,13 +12,13 @@
 #include "text/token_list.h"
 #include "text/vocab.h"
 
-/* What encoding writes: of one thread; several may share a vocabulary. */
+/* The memory that encoding writes to.  Belongs to one thread; several may share a vocabulary. */
 struct wordpiece_scratch {
     const struct vocab *vocab;
     struct basic_tokenizer basic;
     int32_t punctuation_ids[128];  /* of the ASCII characters that stand alone */
-    struct wordpiece_memo *memos;  /* ids of the runs met lately */
-    struct token_list *tokens_out; /* where the text being encoded goes: one of the two */
+    struct wordpiece_memo *memos;  /* cache of recent runs */
+    struct token_list *tokens_out; /* the output: one of the two */
     struct id_list *ids_out;
     bool out_of_memory;
 };
@@ -31,7 +31,7 @@ void wordpiece_scratch_fini(struct wordpiece_scratch *t);
 struct status wordpiece_encode(struct wordpiece_scratch *t, struct token_list *out, const char *text,
                                size_t n);
 
-/* Appends the same ids alone, many times faster. */
+/* Appends only the ids, many times faster. */
 struct status wordpiece_encode_ids(struct wordpiece_scratch *t, struct id_list *out, const char *text,
                                    size_t n);
 

@@ -213,8 +213,8 @@ static void touch(struct wordpiece_merge *m, struct merge_pair *p)
     }
 }
 
-/* Adds a word's pairs to the counts, or takes them away.  Only pairs with the piece `merged` can be new in
- * the word. */
+/* Adds a word's pairs to the counts, or subtracts them.  Only pairs with the piece `merged` can be new in the
+ * word. */
 static void count_word(struct wordpiece_merge *m, uint32_t word, int sign, int32_t merged)
 {
     const struct merge_word *w = &m->words[word];
@@ -283,7 +283,7 @@ static void merge_pair(struct wordpiece_merge *m, uint32_t pair)
     if (merged < 0) {
         return;
     }
-    uint32_t *words = m->pairs[pair].words; /* taken: the pair disappears from all of them */
+    uint32_t *words = m->pairs[pair].words; /* take the list: the pair disappears from all these words */
     uint32_t n_words = m->pairs[pair].n_words;
     m->pairs[pair].words = NULL;
     m->pairs[pair].n_words = 0;
@@ -312,7 +312,7 @@ bool wordpiece_merge_next(struct wordpiece_merge *m, int64_t min_frequency)
             return true;
         }
         if (count < e.count && count >= min_frequency) {
-            heap_push(m, e.pair); /* merges of other pairs took some away */
+            heap_push(m, e.pair); /* its count has dropped since: merges of other pairs took some */
         }
     }
     return false;

@@ -1,7 +1,8 @@
-/* wordpiece_merge: words with counts, each a row of pieces, in which the most frequent neighbours are merged.
+/* wordpiece_merge: words with counts, each a sequence of pieces, of which the most frequent adjacent pair is
+ * merged repeatedly.
  *
  * The rule: the counts of all pairs are exact after every merge, and only words that contain the merged pair
- * are visited.  The heap may hold outdated entries; one is believed only if its count is the pair's. */
+ * are visited.  The heap may hold outdated entries: an entry is valid only if its count equals the pair's. */
 #ifndef KILN_TEXT_WORDPIECE_MERGE_H
 #define KILN_TEXT_WORDPIECE_MERGE_H
 
@@ -30,22 +31,22 @@ struct wordpiece_merge {
     bool out_of_memory; /* sticky: check it at the end */
 };
 
-/* Zero one to begin. */
+/* A zeroed struct is empty. */
 void wordpiece_merge_fini(struct wordpiece_merge *m);
 
-/* The id of a piece, which is added if it is new; -1 without memory. */
+/* The id of a piece, which is added if it is new; -1 if memory runs out. */
 int32_t wordpiece_merge_piece(struct wordpiece_merge *m, const char *text, size_t n);
 
 /* Appends a piece to the word being put together. */
 void wordpiece_merge_symbol(struct wordpiece_merge *m, int32_t id);
 
-/* Ends that word, which was met `count` times. */
+/* Ends that word, which occurred `count` times. */
 void wordpiece_merge_end_word(struct wordpiece_merge *m, int64_t count);
 
 /* Counts the pairs of all words; call it once, after the last of them. */
 void wordpiece_merge_begin(struct wordpiece_merge *m);
 
-/* Merges the most frequent pair; false if none is left that is as frequent as min_frequency. */
+/* Merges the most frequent pair; false if no pair left occurs min_frequency times. */
 bool wordpiece_merge_next(struct wordpiece_merge *m, int64_t min_frequency);
 
 #endif

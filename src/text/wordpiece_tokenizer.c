@@ -103,7 +103,7 @@ const struct tokenizer_kind wordpiece_tokenizer_kind = {
     .destroy = destroy,
 };
 
-/* Takes the vocabulary, which is on the heap, unless it failed to open. */
+/* Takes ownership of the vocabulary, which is on the heap, unless it failed to open. */
 static struct status take(struct tokenizer *t, struct vocab *v, struct status opened, bool lower_case)
 {
     *t = (struct tokenizer){0};

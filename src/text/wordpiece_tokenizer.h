@@ -14,8 +14,8 @@ struct status wordpiece_tokenizer_open(struct tokenizer *t, const char *path, bo
 struct status wordpiece_tokenizer_init(struct tokenizer *t, const char *text, size_t n, const char *source,
                                        bool lower_case);
 
-/* Stands for a vocabulary that is not known, of tokens that others have made: its file is empty, and it encodes nothing.
- * The padding token is 0, as BERT's vocabularies have it. */
+/* For tokens that another program made with an unknown vocabulary: its file is empty, and it encodes nothing.
+ * The padding token is 0, as in BERT's vocabularies. */
 void wordpiece_tokenizer_init_unknown(struct tokenizer *t, bool lower_case);
 
 #endif

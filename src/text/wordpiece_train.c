@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Longer runs (text without spaces) hardly ever come twice: they are cut into words at once. */
+/* Longer runs (text without spaces) hardly ever repeat: they are split into words at once. */
 static const size_t RUN_MAX_BYTES = 64;
 
 static const char *const specials[] = {"[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"};
@@ -89,7 +89,7 @@ struct status wordpiece_train_add(struct wordpiece_train *t, const char *text, s
     return status_ok();
 }
 
-/* From runs to words: each distinct run is folded once. */
+/* Counts words from runs, so that each distinct run is folded once. */
 static struct status count_runs(struct wordpiece_train *t)
 {
     for (size_t i = 0; i < t->runs.n; i++) {
@@ -195,8 +195,8 @@ static int32_t add_char(struct wordpiece_merge *m, uint32_t c, bool continues)
     return wordpiece_merge_piece(m, text, (size_t)n);
 }
 
-/* Special pieces, then every kept character in both forms, so that any word of kept characters can be
- * covered; those that always stand alone need only one. */
+/* Adds the special pieces, then every kept character in both forms, so that any word of kept characters can
+ * be covered; characters that always stand alone need only one form. */
 static void add_first_pieces(struct wordpiece_merge *m, const struct alphabet *a)
 {
     for (int i = 0; i < N_SPECIALS; i++) {
@@ -217,7 +217,7 @@ static bool is_covered(struct alphabet *a, const char *text, size_t n)
 {
     int n_bytes;
     for (size_t at = 0; at < n; at += (size_t)n_bytes) {
-        size_t index; /* the character has one already: nothing is added */
+        size_t index; /* every character was counted before, so a count of 0 adds nothing */
         if (!count_char(&a->counts, &index, &n_bytes, text + at, n - at, 0) || !a->kept[index]) {
             return false;
         }

@@ -23,7 +23,7 @@ struct wordpiece_train {
 };
 
 struct wordpiece_train_options {
-    int64_t vocab_size;     /* pieces wanted; fewer come out if the text has no more */
+    int64_t vocab_size;     /* pieces wanted; the result has fewer if the text does */
     int64_t min_frequency;  /* of a character or a merged pair in the text */
     int64_t limit_alphabet; /* characters kept, the most frequent ones; words with others are left out */
 };
@@ -31,10 +31,10 @@ struct wordpiece_train_options {
 struct status wordpiece_train_init(struct wordpiece_train *t, bool lower_case);
 void wordpiece_train_fini(struct wordpiece_train *t);
 
-/* Counts the words of text[0..n), any bytes; a word does not go on from one call to the next. */
+/* Counts the words of text[0..n), any bytes; a word does not continue from one call to the next. */
 struct status wordpiece_train_add(struct wordpiece_train *t, const char *text, size_t n);
 
-/* Appends vocab.txt to `out` and tells how many pieces it has.  STATUS_DATA if no word was counted,
+/* Appends vocab.txt to `out` and sets the number of its pieces.  STATUS_DATA if no word was counted,
  * STATUS_USAGE if vocab_size is too small for the characters. */
 struct status wordpiece_train_finish(struct wordpiece_train *t, struct buf *out, int64_t *n_pieces,
                                      const struct wordpiece_train_options *o, struct progress *progress);

@@ -64,7 +64,7 @@ static void lane_key_make(void)
     lane_key_made = pthread_key_create(&lane_key, lane_free) == 0;
 }
 
-/* The calling thread's lane, or NULL without memory. */
+/* The calling thread's lane, or NULL if memory runs out. */
 static struct lane *lane_of_thread(void)
 {
     pthread_once(&lane_key_once, lane_key_make);

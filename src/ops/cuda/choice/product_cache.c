@@ -50,7 +50,7 @@ static int64_t place_of(const struct product_rows *r, const char *key, bool *fou
     return low;
 }
 
-/* The row of `row->key`, inserted if there was none; NULL without memory. */
+/* The row of `row->key`, inserted if there was none; NULL if memory runs out. */
 static struct product_row *add_row(struct product_rows *r, const struct product_row *row, bool replaces)
 {
     bool found;

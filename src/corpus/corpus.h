@@ -1,7 +1,7 @@
 /* corpus: the user's text: all documents of all inputs, in order.
  *
- * The rule: the order and what comes out depend on the names and the bytes of the files only; memory does not grow with
- * them, but for the list of their names. */
+ * The rule: the documents and their order depend only on the names and the bytes of the files; memory does
+ * not grow with the text, only the list of file names does. */
 #ifndef KILN_CORPUS_CORPUS_H
 #define KILN_CORPUS_CORPUS_H
 
@@ -9,11 +9,11 @@
 #include "corpus/source.h"
 
 struct corpus_options {
-    const struct source_format *format; /* NULL: the one that each file is recognised as */
+    const struct source_format *format; /* NULL: each file's format is recognised */
     bool replace_invalid_utf8;          /* by U+FFFD; else it is an error */
 };
 
-/* Behind the documents that were given out: {0} is the beginning. */
+/* A place after the documents returned so far: {0} is the beginning. */
 struct corpus_place {
     int64_t file; /* of files.files */
     struct source_place in_file;
@@ -22,7 +22,7 @@ struct corpus_place {
 struct corpus {
     struct corpus_options options;
     struct input_files files;
-    int64_t n_opened;   /* files opened so far, or passed over by a seek; the last of them is current */
+    int64_t n_opened;   /* files opened so far, or skipped by a seek; the last of them is current */
     uint64_t old_bytes; /* of the files before it */
     struct source source;
     bool source_is_open;
@@ -34,14 +34,15 @@ struct status corpus_open(struct corpus *c, const char *const *inputs, int n_inp
                           struct corpus_options options);
 void corpus_close(struct corpus *c);
 
-/* Fills `out` with the next document, or piece of one; *end is true behind the last.  STATUS_DATA: invalid UTF-8, a file
- * that is not in its format, or that is no text; STATUS_IO: one that cannot be read, or was cut. */
+/* Fills `out` with the next document, or piece of one; *end is true after the last.  STATUS_DATA: invalid
+ * UTF-8, or a file that is not in its format or is not text; STATUS_IO: a file that cannot be read, or was
+ * truncated. */
 struct status corpus_next(struct corpus *c, struct document *out, bool *end);
 
-/* The place behind what corpus_next gave out last. */
+/* The place after what corpus_next returned last. */
 struct corpus_place corpus_place(const struct corpus *c);
 
-/* Goes on at a place of the same inputs, told before or in another run.  Counts go on from what they are. */
+/* Continues at a place of the same inputs, from this run or an earlier one.  Counts are not reset. */
 struct status corpus_seek(struct corpus *c, struct corpus_place place);
 
 /* Bytes read so far, of files.total_bytes. */

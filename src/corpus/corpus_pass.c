@@ -5,15 +5,15 @@
 #include <pthread.h>
 #include <stdlib.h>
 
-/* Of text that a batch keeps room for once it is done. */
+/* The most text that an idle batch keeps memory for. */
 enum { KEPT_BYTES = 8 * CORPUS_PASS_BATCH_BYTES };
 
 struct batch {
     struct corpus_item items[CORPUS_PASS_BATCH_DOCUMENTS];
     int n;                /* items read */
     int n_transformed;    /* the first of them */
-    struct status status; /* of the item behind those: why it could not be read or transformed */
-    bool is_done;         /* goes to the sink */
+    struct status status; /* of the item after those: why it could not be read or transformed */
+    bool is_done;         /* ready for the sink */
 };
 
 /* Batches are numbered as they are read; batch i is in batches[i % n_batches].
@@ -28,9 +28,9 @@ struct pass {
 
     pthread_mutex_t mutex; /* of all below */
     pthread_cond_t changed;
-    int64_t n_read, n_begun, n_taken; /* read; taken up by a transforming thread; given to the sink */
+    int64_t n_read, n_begun, n_taken; /* read; begun by a transforming thread; taken by the sink */
     bool is_reading, is_taking;
-    bool read_ended; /* nothing comes behind n_read */
+    bool read_ended; /* nothing follows n_read */
     bool stopped;    /* by an error */
     struct status status;
 };
@@ -42,7 +42,7 @@ static struct batch *batch_of(struct pass *p, int64_t number)
 
 /* ---- the jobs, each without the mutex ---- */
 
-/* The result of an item: a struct that is made when it is first needed. */
+/* The result of an item, allocated when it is first needed. */
 static struct status make_result(const struct pass *p, struct corpus_item *item)
 {
     if (p->transform != NULL && item->result == NULL) {
@@ -54,7 +54,7 @@ static struct status make_result(const struct pass *p, struct corpus_item *item)
     return status_ok();
 }
 
-/* Reads a batch; *end is true if nothing comes behind it. */
+/* Reads a batch; *end is true if nothing follows it. */
 static void read_batch(struct pass *p, struct batch *b, bool *end)
 {
     size_t n_bytes = 0;
@@ -106,7 +106,7 @@ static void free_items(const struct pass *p, struct batch *b)
     }
 }
 
-/* Any item may have held a long document once: together they would hold far more than a batch. */
+/* Any item may once have held a long document; if all kept that memory, it would be far more than a batch. */
 static void free_large(const struct pass *p, struct batch *b)
 {
     size_t kept = 0;
@@ -131,7 +131,7 @@ static struct status take_batch(struct pass *p, struct batch *b)
 
 enum job { JOB_NONE, JOB_READ, JOB_TRANSFORM, JOB_TAKE, JOB_WAIT };
 
-/* The end of a batch's way comes first, so that there is room; then reading, as long as a thread may be without work. */
+/* The sink comes first, so that there is room; then reading, as long as a thread may run out of work. */
 static enum job choose_job(struct pass *p)
 {
     if (p->stopped || (p->read_ended && p->n_taken == p->n_read)) {
@@ -221,7 +221,7 @@ static void run_thread(void *context, int part, int n_parts)
         s = t->worker_create(&worker, t->context);
     }
     pthread_mutex_lock(&p->mutex);
-    if (failed(s) && choose_job(p) != JOB_NONE) { /* without a thread, this part runs when all is done */
+    if (failed(s) && choose_job(p) != JOB_NONE) { /* not if this part runs last, for want of a thread */
         stop(p, s);
         pthread_cond_broadcast(&p->changed);
     }
@@ -241,7 +241,8 @@ struct status corpus_pass_run(struct corpus *c, const struct corpus_transform *t
                      .n_threads = parallel_n_parts(),
                      .mutex = PTHREAD_MUTEX_INITIALIZER,
                      .changed = PTHREAD_COND_INITIALIZER};
-    /* in work, waiting for work and waiting for the sink: a batch of each a thread, so that a slow one stops nobody */
+    /* per thread one batch in work, one waiting for work and one waiting for the sink, so that a slow one
+     * stops nobody */
     p.n_batches = 3 * (int64_t)p.n_threads;
     p.batches = calloc((size_t)p.n_batches, sizeof *p.batches);
     if (p.batches == NULL) {

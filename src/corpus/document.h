@@ -1,15 +1,17 @@
-/* document: paragraphs of the user's text, as a source gives them out: a whole document, or, of a long one, a piece.
+/* document: paragraphs of the user's text, as a source returns them: a whole document, or a piece of a long
+ * one.
  *
- * The rule: a paragraph is valid UTF-8, trimmed, not empty and without line ends; a piece ends where a paragraph
- * ends.  So whoever holds a document holds little: about DOCUMENT_BYTES, and one paragraph at most above. */
+ * The rule: a paragraph is valid UTF-8, trimmed, not empty and without line ends; a piece ends where a
+ * paragraph ends.  So a document takes little memory: about DOCUMENT_BYTES, and at most one paragraph
+ * more. */
 #ifndef KILN_CORPUS_DOCUMENT_H
 #define KILN_CORPUS_DOCUMENT_H
 
 #include "core/buf.h"
 
 enum {
-    DOCUMENT_BYTES = 1 << 20, /* of text, from which on a document is given out in pieces: two books */
-    DOCUMENT_PARAGRAPH_BYTES = 1 << 24, /* where a paragraph is cut: no prose has one like this */
+    DOCUMENT_BYTES = 1 << 20, /* of text; a longer document is returned in pieces: this is two books */
+    DOCUMENT_PARAGRAPH_BYTES = 1 << 24, /* where a paragraph is cut; no prose has a longer one */
 };
 
 struct paragraph {
@@ -18,9 +20,9 @@ struct paragraph {
 };
 
 struct document {
-    bool begins;            /* false: it goes on with the document whose piece came before */
-    int64_t n_paragraphs;   /* at least 1 in what a source gives out */
-    struct buf id, title;   /* where the format has them, and only in the first piece; else empty */
+    bool begins;            /* false: it continues the document of the piece before */
+    int64_t n_paragraphs;   /* at least 1 when a source returns it */
+    struct buf id, title;   /* if the format has them, and only in the first piece; else empty */
     struct buf text;        /* the paragraphs end to end */
     size_t *ends, capacity; /* [n_paragraphs] where they end in it */
 };
@@ -31,10 +33,10 @@ void document_clear(struct document *d); /* keeps the memory */
 
 struct paragraph document_paragraph(const struct document *d, int64_t i);
 
-/* Bytes of the paragraph that is being written: what was appended to `text` since the last end. */
+/* Bytes of the paragraph being written: what was appended to `text` since the last end. */
 size_t document_open_bytes(const struct document *d);
 
-/* Ends the paragraph that was appended to `text`.  STATUS_MEMORY, also for an append that failed. */
+/* Ends the paragraph that was appended to `text`.  STATUS_MEMORY, also if an append has failed. */
 struct status document_end_paragraph(struct document *d);
 
 #endif

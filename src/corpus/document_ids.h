@@ -1,6 +1,7 @@
-/* document_ids: what a document becomes on its way to a store: sentences of token ids, and hashes of its paragraphs.
+/* document_ids: turns a document into what a store needs: sentences of token ids, and hashes of its
+ * paragraphs.
  *
- * A transform of corpus/corpus_pass.h: a function of the document alone, for many threads at once. */
+ * It is a transform of corpus/corpus_pass.h: a function of the document alone, run by many threads. */
 #ifndef KILN_CORPUS_DOCUMENT_IDS_H
 #define KILN_CORPUS_DOCUMENT_IDS_H
 
@@ -16,14 +17,14 @@ struct document_ids {
 };
 
 struct document_ids_config {
-    const struct tokenizer *tokenizer; /* borrowed; NULL: there are hashes, but no sentences */
-    bool one_sentence_per_line;        /* a paragraph is a sentence: nothing is split */
+    const struct tokenizer *tokenizer; /* borrowed; NULL: only hashes, no sentences */
+    bool one_sentence_per_line;        /* each paragraph is one sentence */
 };
 
-/* The transform; its results are struct document_ids.  `config` is borrowed, and must stay. */
+/* The transform; its results are struct document_ids.  `config` is borrowed and must outlive it. */
 struct corpus_transform document_ids_transform(const struct document_ids_config *config);
 
-/* A scratch of its own, for one thread, and what it makes of a document; `ids` is zeroed to begin, and used again. */
+/* The same for one thread, with its own scratch; `ids` is zeroed before the first call, and may be reused. */
 struct document_ids_worker;
 struct status document_ids_worker_create(struct document_ids_worker **worker,
                                          const struct document_ids_config *config);

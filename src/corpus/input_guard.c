@@ -32,8 +32,8 @@ static struct status inside(const char *flag, const char *path, const char *inpu
         flag, path, input);
 }
 
-/* Whether the walk from `input` would come by the directory `real`, a path without links: names that
- * begin with a dot are left out. */
+/* Whether the walk from `input` would enter the directory `real`, a path without links.  The walk skips names
+ * that begin with a dot. */
 static bool is_walked(const char *input, const char *real)
 {
     char above[FILE_PATH_BYTES];
@@ -50,7 +50,7 @@ static bool is_walked(const char *input, const char *real)
     }
 }
 
-/* Files of the walk that stand in the directory: a link leads there. */
+/* A file of `input` that is in the directory `path`, reached through a link; NULL if there is none. */
 static const char *find_in_directory(const struct input_files *f, const char *input, const char *path)
 {
     size_t n = strlen(input);

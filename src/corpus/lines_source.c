@@ -1,7 +1,7 @@
 /* lines_source: blank lines end documents; a line is a paragraph, or a sentence. */
 #include "corpus/source_formats.h"
 
-/* Lines that stand below one another, most of which end like a sentence. */
+/* Recognises consecutive lines, most of which end like a sentence. */
 static bool recognises(const char *text, size_t n)
 {
     int64_t n_lines = 0, n_blocks = 0, n_ended = 0;

@@ -19,7 +19,7 @@ static const struct signature {
             name, advice, false                                                                              \
         }                                                                                                    \
     }
-    {4, "1AY&SY", 6, {"a bzip2 file", UNPACK("bunzip2"), false}}, /* behind BZh and a digit */
+    {4, "1AY&SY", 6, {"a bzip2 file", UNPACK("bunzip2"), false}}, /* after "BZh" and a digit */
     STARTS("\x1f\x8b", "a gzip file", UNPACK("gunzip")),
     STARTS("\xfd"
            "7zXZ",
@@ -73,7 +73,7 @@ static size_t skip_space(const char *text, size_t n, size_t at)
     return at;
 }
 
-/* {"key": ... or [{"key": ..., with any white space between: prose does not begin so. */
+/* {"key": ... or [{"key": ..., with any white space between: prose does not begin like this. */
 static bool is_json(const char *text, size_t n)
 {
     size_t at = skip_space(text, n, 0);

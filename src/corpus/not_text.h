@@ -1,5 +1,5 @@
-/* not_text: files that users have where a corpus is wanted, and that would be read as prose or as dirt: dumps,
- * JSON, archives, compressed files, tensors.  Each is known by its first bytes, and has a name and a way out. */
+/* not_text: recognises files that users give as text but that are not: dumps, JSON, archives, compressed
+ * files, tensors.  Each kind is recognised by its first bytes, and has a name and advice for the user. */
 #ifndef KILN_CORPUS_NOT_TEXT_H
 #define KILN_CORPUS_NOT_TEXT_H
 
@@ -7,22 +7,23 @@
 
 #include <stddef.h>
 
-/* Bytes from the beginning of a file that are looked at; more change nothing. */
+/* How many bytes from the beginning of a file are examined. */
 enum { NOT_TEXT_LOOK_BYTES = 1 << 16 };
 
 struct not_text {
     const char *name; /* "a MediaWiki dump (XML)" */
     const char *advice;
-    bool is_readable; /* characters throughout, which can be read as prose where the user says so */
+    bool is_readable; /* it consists of characters, and can be read as prose if the user asks for that */
 };
 
-/* What text[0..n), the beginning of a file, is; NULL if it may be plain text.  Owned by nobody. */
+/* The kind of file that begins with text[0..n); NULL if it may be plain text.  The result is static. */
 const struct not_text *not_text_find(const char *text, size_t n);
 
-/* The same for what has no name but too many control characters for text: "binary data", or NULL. */
+/* The same for a file of no known kind: "binary data" if it has too many control characters for text, or
+ * NULL. */
 const struct not_text *not_text_find_binary(const char *text, size_t n);
 
-/* STATUS_DATA: "PATH is NAME, not plain text: ADVICE", and `more` behind that. */
+/* STATUS_DATA: "PATH is NAME, not plain text: ADVICE", followed by `more`. */
 struct status not_text_refuse(const struct not_text *found, const char *path, const char *more);
 
 #endif

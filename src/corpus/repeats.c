@@ -22,7 +22,7 @@ void repeats_fini(struct repeats *r)
     r->slots = NULL;
 }
 
-/* The slot of a hash, or the empty one where it belongs. */
+/* The slot of a hash, or the empty slot where it goes. */
 static struct repeats_slot *slot_of(const struct repeats *r, uint64_t hash)
 {
     size_t at = hash % REPEATS_SLOTS;
@@ -32,7 +32,7 @@ static struct repeats_slot *slot_of(const struct repeats *r, uint64_t hash)
     return &r->slots[at];
 }
 
-/* Forgets lines seen at most `rarely` times.  Without memory for the copy it forgets all of them. */
+/* Forgets lines seen at most `rarely` times; all lines, if there is no memory for the copy. */
 static void forget(struct repeats *r, uint32_t rarely)
 {
     struct repeats_slot *old = malloc(REPEATS_SLOTS * sizeof *old);
@@ -97,8 +97,8 @@ void repeats_tell(const struct repeats *r)
 {
     enum { ONE_IN = 20 };
     if (r->n_repeated * ONE_IN > r->n_bytes) {
-        log_warning("%.1f %% of the text is lines that were there before, \"%s\" most often (%" PRIu32
-                    " times); a model learns such lines by heart, and its losses look better than it is: "
+        log_warning("%.1f %% of the text is repeated lines, most often \"%s\" (%" PRIu32
+                    " times); a model memorises such lines, and its losses look better than it is: "
                     "remove the repeats",
                     100.0 * (double)r->n_repeated / (double)r->n_bytes, r->example, r->most_count);
     }

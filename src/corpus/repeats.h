@@ -1,6 +1,6 @@
-/* repeats: how much of a text is lines that were there before.
+/* repeats: how much of a text is repeated lines.
  *
- * A model learns by heart what it reads a thousand times, and its loss looks good for the wrong reason. 
+ * A model memorises what it reads a thousand times, and its loss looks good for the wrong reason. 
  * Lines are known by a 64-bit hash; when the table is full, those seen least often are forgotten (after the
  * lossy counting of Manku and Motwani 2002), so memory is fixed, and the counts are exact for small texts and
  * lower bounds for large ones. */
@@ -24,8 +24,8 @@ struct repeats {
     int64_t n_used;
     uint64_t n_bytes;
     uint64_t n_repeated;                     /* bytes of lines that are equal to an earlier one */
-    uint64_t most;                           /* repeated bytes of the line that has most of them */
-    uint32_t most_count;                     /* how often it was there */
+    uint64_t most;                           /* repeated bytes of the line that accounts for the most */
+    uint32_t most_count;                     /* how often it occurred */
     char example[REPEATS_EXAMPLE_BYTES + 1]; /* its beginning */
 };
 
@@ -33,13 +33,13 @@ struct repeats {
 struct status repeats_init(struct repeats *r);
 void repeats_fini(struct repeats *r);
 
-/* What a line is known by. */
+/* The hash that identifies a line. */
 uint64_t repeats_hash(const char *line, size_t n);
 
 /* Counts a line of n bytes of UTF-8, by its hash. */
 void repeats_add(struct repeats *r, uint64_t hash, const char *line, size_t n);
 
-/* Warns of repeats from a twentieth of the text. */
+/* Warns if repeats are at least a twentieth of the text. */
 void repeats_tell(const struct repeats *r);
 
 #endif

@@ -1,9 +1,9 @@
-/* source: the documents of one file.  What a file of each kind looks like is said by a table, one file of this room a
- * format (text_source.c, lines_source.c, wiki_source.c); which it is, by corpus/source_formats.h.
- * docs/howto/add_a_text_source.md says how another is added.
+/* source: the documents of one file.  Each format is a table in its own file (text_source.c, lines_source.c,
+ * wiki_source.c); corpus/source_formats.h chooses one. docs/howto/add_a_text_source.md says how to add a
+ * format.
  *
- * The rule: a source reads forward and holds no more than a block of the file, a line, and what the document it fills
- * holds; and reading may go on from any place behind a document that it gave out. */
+ * The rule: a source reads forward and holds no more than a block of the file, a line and the document being
+ * filled; reading can continue from any place after a document that it returned. */
 #ifndef KILN_CORPUS_SOURCE_H
 #define KILN_CORPUS_SOURCE_H
 
@@ -12,21 +12,21 @@
 
 enum { SOURCE_N_FORMATS = 3 }; /* rows of source_formats */
 
-/* What was met so far. */
+/* Counts of what was read so far. */
 struct source_counts {
     int64_t n_files;
     int64_t n_by_format[SOURCE_N_FORMATS]; /* files that are not empty */
     int64_t n_documents;                   /* with text */
     int64_t n_empty_documents;             /* files without text included */
     int64_t n_replaced;                    /* ill-formed sequences that became U+FFFD */
-    int64_t n_cut;                         /* how often a paragraph was cut, being longer than is kept */
+    int64_t n_cut;                         /* paragraphs that were cut because they were too long */
 };
 
-/* Between two pieces of text that were given out, or before the first: {0}. */
+/* A place between two pieces of text that were returned; {0} is before the first. */
 struct source_place {
     struct text_place text;
-    bool inside;   /* of a document */
-    bool has_text; /* it has given some out already */
+    bool inside;   /* a document */
+    bool has_text; /* it has returned some text already */
 };
 
 struct source {
@@ -38,12 +38,12 @@ struct source {
 };
 
 struct source_format {
-    const char *name;      /* as flags and messages have it */
-    bool is_prose;         /* it may be asked for where a file looks like markup */
+    const char *name;      /* in flags and messages */
+    bool is_prose;         /* the user may choose it for a file that looks like markup */
     bool file_is_document; /* a file begins one; else a line of it does */
 
-    /* Whether a file that begins with text[0..n), without a byte order mark, is of this format.  NULL in the first row,
-     * which takes what is left. */
+    /* Whether a file that begins with text[0..n), without a byte order mark, is of this format.  NULL in the
+     * first row, which takes every other file. */
     bool (*recognises)(const char *text, size_t n);
 
     /* Adds paragraphs to the empty document, with the functions below, until the user's document ends and has text,
@@ -51,39 +51,40 @@ struct source_format {
     struct status (*read)(struct source *s, struct document *out);
 };
 
-/* One that is not open; it serves one file after the other. */
+/* A source that is not open; it serves one file after the other. */
 void source_init(struct source *s, struct source_counts *counts);
 void source_fini(struct source *s);
 
-/* Opens a file that had `n_bytes` when it was listed; `format` NULL: the one that recognises it.  STATUS_DATA:
- * it cannot be opened, or is no text. */
+/* Opens a file that had `n_bytes` when it was listed; `format` NULL: the one that recognises it.
+ * STATUS_DATA: it cannot be opened, or is not text. */
 struct status source_open(struct source *s, const char *path, uint64_t n_bytes,
                           const struct source_format *format, bool replace_invalid_utf8);
 void source_close(struct source *s);
 
-/* The next document, or piece of one, with text; *end is true behind the last.  STATUS_DATA: invalid UTF-8, or a file
- * that is not in its format; STATUS_IO. */
+/* The next document with text, or piece of one; *end is true after the last.  STATUS_DATA: invalid UTF-8, or
+ * a file that is not in its format; STATUS_IO. */
 struct status source_next(struct source *s, struct document *out, bool *end);
 
-/* The place behind what source_next gave out last, and going on from there, in the same file opened anew. */
+/* The place after what source_next returned last; and a seek to such a place, in the same file opened
+ * again. */
 struct source_place source_place(const struct source *s);
 struct status source_seek(struct source *s, struct source_place place);
 
 /* ---- for formats ---- */
 
 void source_begin_document(struct source *s);
-void source_end_document(struct source *s); /* does nothing outside of one */
+void source_end_document(struct source *s); /* does nothing outside a document */
 
-/* Appends a line, or a part of one, to the paragraph that is being written, repaired if that is asked for. */
+/* Appends a line, or a part of one, to the paragraph being written; repairs its UTF-8 if asked to. */
 void source_append(struct source *s, struct document *out, struct text_line line);
 
 /* Ends the paragraph, if anything was appended to it. */
 struct status source_end_paragraph(struct source *s, struct document *out);
 
-/* Both: a line that is a paragraph. */
+/* Both in one call: a line that is a paragraph. */
 struct status source_add_line(struct source *s, struct document *out, struct text_line line);
 
-/* Whether the piece is large enough to be given out, and no paragraph is being written. */
+/* Whether the piece is large enough to be returned, and no paragraph is being written. */
 bool source_is_full(const struct document *out);
 
 #endif

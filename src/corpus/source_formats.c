@@ -27,7 +27,7 @@ int source_formats_index(const struct source_format *format)
     return i;
 }
 
-/* What is characters throughout may be asked for as prose. */
+/* The user may choose to read a file that consists of characters as prose. */
 static struct status check_text(const struct source_format *wanted, const char *path, const char *head,
                                 size_t n)
 {
@@ -46,7 +46,7 @@ struct status source_formats_choose(const struct source_format **format, const s
                                     const char *path, const char *head, size_t n)
 {
     if (n == 0) {
-        *format = source_formats[0]; /* an empty file is an empty document, whatever was asked for */
+        *format = source_formats[0]; /* an empty file is an empty document, whatever format was asked for */
         return status_ok();
     }
     *format = wanted;

@@ -4,9 +4,9 @@
  *   lines  blank lines end documents; a line is a paragraph, or a sentence
  *   wiki   what WikiExtractor writes: <doc id= url= title=>, the title's line (dropped), paragraphs, </doc>
  *
- * Without a choice the beginning of each file decides: wiki if it begins with <doc id=, lines if most lines end like a
- * sentence and stand below one another, else text.  What corpus/not_text.h knows is refused by name; XML, HTML and JSON
- * are prose where `text` or `lines` is asked for. */
+ * Without a choice the beginning of each file decides: wiki if it begins with <doc id=, lines if most lines
+ * end like a sentence and are consecutive, else text.  Files that corpus/not_text.h recognises are refused by
+ * name, except that XML, HTML and JSON are read as prose if `text` or `lines` is asked for. */
 #ifndef KILN_CORPUS_SOURCE_FORMATS_H
 #define KILN_CORPUS_SOURCE_FORMATS_H
 
@@ -17,7 +17,7 @@
 
 extern const struct source_format text_source, lines_source, wiki_source;
 
-/* Each is asked only if those behind it do not recognise the file; the first, text, takes what is left. */
+/* Each is asked only if no later row recognises the file; the first, text, takes every other file. */
 extern const struct source_format *const source_formats[SOURCE_N_FORMATS];
 
 /* The format of this name; *format is NULL for "auto".  False if there is none. */
@@ -26,8 +26,8 @@ bool source_formats_find(const struct source_format **format, const char *name);
 /* The row of a format. */
 int source_formats_index(const struct source_format *format);
 
-/* Sets *format to `wanted`, or, if that is NULL, to what the file is that begins with head[0..n).  STATUS_DATA, naming
- * `path`: it is no text. */
+/* Sets *format to `wanted` or, if that is NULL, to the format of a file that begins with head[0..n).
+ * STATUS_DATA, naming `path`: it is not text. */
 struct status source_formats_choose(const struct source_format **format, const struct source_format *wanted,
                                     const char *path, const char *head, size_t n);
 

@@ -100,7 +100,7 @@ static struct status add_sentence(struct store_builder *b, const int32_t *ids, s
 {
     if (b->part_ended) {
         write_part(b, choose_store(b));
-        TRY(b->writers[STORE_TRAIN].bin.status); /* a full disk ends a long run soon */
+        TRY(b->writers[STORE_TRAIN].bin.status); /* so that a full disk ends a long run soon */
         TRY(b->writers[STORE_HELDOUT].bin.status);
     }
     buf_append(&b->ids, ids, n * sizeof *ids);
@@ -136,7 +136,7 @@ static struct status remove_store(const char *prefix)
     return status_ok();
 }
 
-/* Everything of a store but its description. */
+/* Writes everything of a store except its description. */
 static struct status commit_tokens(struct store_builder *b, enum store_builder_store store)
 {
     struct indexed_writer *w = &b->writers[store];

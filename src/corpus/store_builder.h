@@ -1,12 +1,12 @@
 /* store_builder: sentences of tokens to the token stores of a directory: DIR/train and DIR/heldout.
  *
  * Documents are stored as parts of at most 128 sentences, and each part is held out or not by a keyed hash of
- * its number, so that even a corpus of one book has held-out text.  The last part is held back until the end:
- * if either store would be without documents, it goes there, so both have some whenever there are two parts
- * (and a fraction above 0).
+ * its number, so that even a corpus of one book has held-out text.  The last part is kept until the end: if
+ * one of the stores would have no documents, the part goes there, so both have some whenever there are two
+ * parts (and the fraction is above 0).
  *
  * The rule: the same text, vocabulary and settings give the same bytes; nothing exists under the final names
- * before the commit, and nothing remains there if it fails. */
+ * before the commit, or after a commit that failed. */
 #ifndef KILN_CORPUS_STORE_BUILDER_H
 #define KILN_CORPUS_STORE_BUILDER_H
 
@@ -14,8 +14,8 @@
 #include "io/token_store.h"
 #include "text/tokenizer.h"
 
-/* About two pages: long enough for a sample of 512 tokens and sentences that follow, short enough that 2 % of
- * a book are a few parts. */
+/* About two pages: long enough for a sample of 512 tokens and the sentences after it, short enough that 2 %
+ * of a book is a few parts. */
 enum { STORE_BUILDER_PART_SENTENCES = 128, STORE_BUILDER_PATH_BYTES = 1024 };
 
 enum store_builder_store { STORE_TRAIN, STORE_HELDOUT, STORE_COUNT };
@@ -35,7 +35,7 @@ struct store_builder {
     struct buf ids;                             /* int32_t each: of the current part */
     size_t ends[STORE_BUILDER_PART_SENTENCES];  /* of its sentences, in tokens */
     int n_sentences;                            /* of the current part */
-    bool part_ended;                            /* it is complete, but its store is not decided */
+    bool part_ended;                            /* it is complete, but not yet assigned to a store */
     int64_t n_parts;                            /* the current one not included */
     struct token_store_info infos[STORE_COUNT]; /* after the commit; n_documents 0: no such store */
 };
@@ -50,14 +50,14 @@ const char *store_builder_find_existing(const char *directory);
 /* `b` must not be moved while it is open. */
 struct status store_builder_open(struct store_builder *b, struct store_builder_config config);
 
-/* Adds the sentences of a document, or, unless `begins`, of the next piece of the one before. */
+/* Adds the sentences of a document or, unless `begins`, of the next piece of the previous document. */
 struct status store_builder_add(struct store_builder *b, const struct document_ids *d, bool begins);
 
-/* Puts the stores in place of whatever was there; with holdout_fraction 0, or a single part, only the train
- * store.  STATUS_DATA if there was no sentence.  Frees everything; `infos` and `n_parts` remain. */
+/* Renames the stores into place, replacing old ones; with holdout_fraction 0, or a single part, only the
+ * train store.  STATUS_DATA if there was no sentence.  Frees everything except `infos` and `n_parts`. */
 struct status store_builder_commit(struct store_builder *b);
 
-/* Gives up: removes what was written.  Safe after a commit. */
+/* Abandons the stores: removes what was written.  Safe after a commit. */
 void store_builder_abandon(struct store_builder *b);
 
 #endif

@@ -5,7 +5,7 @@
 #include "corpus/repeats.h"
 
 struct store_sink {
-    struct store_builder *builder; /* NULL: nothing is kept */
+    struct store_builder *builder; /* NULL: a dry run */
     struct repeats repeats;
     struct progress progress;
     uint64_t total_bytes;

@@ -40,7 +40,7 @@ static struct status cut_short(const struct text_reader *r, uint64_t n_bytes)
                         (unsigned long long)r->n_bytes, (unsigned long long)n_bytes);
 }
 
-/* At the end: whoever cut the file may have changed what was read before, too. */
+/* Checked at the end of the file: whoever truncated it may also have changed what was read before. */
 static struct status check_size(const struct text_reader *r)
 {
     struct stat info;
@@ -48,7 +48,7 @@ static struct status check_size(const struct text_reader *r)
     return known && (uint64_t)info.st_size < r->n_bytes ? cut_short(r, (uint64_t)info.st_size) : status_ok();
 }
 
-/* Room for a block behind what is not read yet, which moves to the front. */
+/* Makes room for a block after the unread bytes, which move to the front. */
 static struct status make_room(struct text_reader *r)
 {
     if (r->at > 0) {
@@ -71,7 +71,7 @@ static struct status make_room(struct text_reader *r)
     return status_ok();
 }
 
-/* Reads a block, and not beyond the size that the file had when it was opened. */
+/* Reads a block, but not beyond the size that the file had when it was opened. */
 static struct status read_block(struct text_reader *r)
 {
     TRY(make_room(r));
@@ -93,7 +93,7 @@ static struct status read_block(struct text_reader *r)
     return at_end_of_file(r) ? check_size(r) : status_ok();
 }
 
-/* A sequence that the end of a block cuts is checked with the next. */
+/* A sequence that is split by the end of a block is checked with the next block. */
 static struct status check_block(struct text_reader *r)
 {
     if (r->replace_invalid_utf8) {
@@ -157,7 +157,8 @@ struct status text_reader_seek(struct text_reader *r, struct text_place place)
                             r->path, (unsigned long long)r->n_bytes, (unsigned long long)place.offset);
     }
     uint64_t begin =
-        place.offset > 0 ? place.offset - 1 : 0; /* one more: it tells whether a line begins here */
+        place.offset > 0 ? place.offset - 1 : 0; /* one byte earlier, which shows whether a line begins
+                                                  * here */
     if (lseek(r->fd, (off_t)begin, SEEK_SET) < 0) {
         return status_error(STATUS_IO, "cannot seek in %s: %s", r->path, strerror(errno));
     }
@@ -170,7 +171,8 @@ struct status text_reader_seek(struct text_reader *r, struct text_place place)
     return place.offset > 0 ? check_block(r) : status_ok();
 }
 
-/* Where to cut the line that begins at `at` and is too long: behind its last white space, or before a character. */
+/* Where to cut the line that begins at `at` and is too long: after its last white space, or before a
+ * character. */
 static size_t cut_line(const struct text_reader *r)
 {
     size_t limit = TEXT_READER_LINE_BYTES;
@@ -187,7 +189,7 @@ static size_t cut_line(const struct text_reader *r)
     return n;
 }
 
-/* Gives out n bytes, and passes over `skip` more: the end of the line, if it is its last part. */
+/* Returns n bytes, and skips `skip` more: the line end, if it is the line's last part. */
 static struct text_line take(struct text_reader *r, size_t n, size_t skip, bool ends)
 {
     struct text_line l = {.text = r->buffer + r->at, .n = n, .continues = r->inside_line};
@@ -204,7 +206,7 @@ struct status text_reader_next(struct text_reader *r, struct text_line *line, bo
         TRY(check_block(r));
         r->at = text_reader_mark_bytes(r->buffer, r->n);
     }
-    for (size_t scanned = 0;;) { /* bytes of the line without an end */
+    for (size_t scanned = 0;;) { /* bytes searched for the line's end */
         const char *begin = r->buffer + r->at;
         size_t there = r->checked - r->at;
         const char *found = there == scanned ? NULL : memchr(begin + scanned, '\n', there - scanned);

@@ -1,10 +1,10 @@
 /* text_reader: the lines of a file of UTF-8, read in blocks, so that memory does not grow with the file.
  *
- * The rule: a line is given out only after its bytes were checked; ill-formed ones are an error with file and
- * offset, or, if asked for, left in the lines for text_reader_repair.  A byte order mark at the beginning is no
- * text.  A file that becomes shorter while it is read is an error (docs/decisions/0037_corpus.md).
+ * The rule: a line is returned only after its bytes were checked.  Ill-formed bytes are an error with file
+ * and offset or, if asked for, left in the lines for text_reader_repair.  A byte order mark at the beginning
+ * is dropped.  A file that becomes shorter while it is read is an error (docs/decisions/0037_corpus.md).
  *
- * A line longer than TEXT_READER_LINE_BYTES comes in parts, cut behind white space where there is any. */
+ * A line longer than TEXT_READER_LINE_BYTES is returned in parts, cut after white space if there is any. */
 #ifndef KILN_CORPUS_TEXT_READER_H
 #define KILN_CORPUS_TEXT_READER_H
 
@@ -12,9 +12,9 @@
 #include "corpus/text_line.h"
 
 enum {
-    TEXT_READER_HEAD_BYTES = 1 << 16, /* of a file's beginning that are there to look at */
+    TEXT_READER_HEAD_BYTES = 1 << 16, /* of a file's beginning that can be examined */
     TEXT_READER_BLOCK_BYTES =
-        1 << 18, /* read at once: large beside the cost of a call, small beside a cache */
+        1 << 18, /* read at once: enough to hide the cost of a call, and less than a cache */
     TEXT_READER_LINE_BYTES = 1 << 24, /* more than a long book */
 };
 
@@ -32,35 +32,36 @@ struct text_reader {
     uint64_t buffer_at; /* offset of the buffer in the file */
     char *buffer;       /* [capacity], the first n are filled */
     size_t capacity, n;
-    size_t checked;   /* bytes that are UTF-8, or need not be */
+    size_t checked;   /* bytes checked to be UTF-8, or allowed not to be */
     size_t at;        /* next byte */
     int64_t line;     /* number of the line before it */
-    bool inside_line; /* a part of this line was given out */
+    bool inside_line; /* a part of this line was returned */
 };
 
-/* One that is not open; its buffer serves one file after the other. */
+/* A reader that is not open; its buffer serves one file after the other. */
 void text_reader_init(struct text_reader *r);
 void text_reader_fini(struct text_reader *r);
 
-/* Opens a file and reads its head, unchecked.  `wanted_bytes` is what it had when it was listed: STATUS_IO if it has
- * fewer.  STATUS_DATA if it cannot be opened. */
+/* Opens a file and reads its head, unchecked.  `wanted_bytes` is its size when it was listed: STATUS_IO if it
+ * is now shorter.  STATUS_DATA if it cannot be opened. */
 struct status text_reader_open(struct text_reader *r, const char *path, uint64_t wanted_bytes,
                                bool replace_invalid_utf8);
 void text_reader_close(struct text_reader *r);
 
-/* The first bytes of the file, at least TEXT_READER_HEAD_BYTES where it has them, the byte order mark included;
- * until the first line is asked for. */
+/* The first bytes of the file, at least TEXT_READER_HEAD_BYTES if it has them, the byte order mark included.
+ * Valid until the first line is read. */
 const char *text_reader_head(const struct text_reader *r, size_t *n);
 
-/* Bytes of the byte order mark that text[0..n), the beginning of a file, has: 3 or 0. */
+/* Bytes of the byte order mark at text[0..n), the beginning of a file: 3 or 0. */
 size_t text_reader_mark_bytes(const char *text, size_t n);
 
-/* Goes on at a place, of this file, that text_reader_place told.  STATUS_DATA if the file has no such place. */
+/* Continues at a place of this file that text_reader_place returned.  STATUS_DATA if the file has no such
+ * place. */
 struct status text_reader_seek(struct text_reader *r, struct text_place place);
 struct text_place text_reader_place(const struct text_reader *r);
 
-/* The next line, trimmed, borrowed until the next call; *end is true behind the last.  STATUS_DATA: not UTF-8;
- * STATUS_IO: it cannot be read, or was cut short. */
+/* The next line, trimmed, borrowed until the next call; *end is true after the last.  STATUS_DATA: not UTF-8;
+ * STATUS_IO: it cannot be read, or was truncated. */
 struct status text_reader_next(struct text_reader *r, struct text_line *line, bool *end);
 
 /* Appends text[0..n) with U+FFFD for each ill-formed sequence, and returns how many there were. */

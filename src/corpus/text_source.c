@@ -1,7 +1,7 @@
 /* text_source: prose and books.  A document is a file; blank lines end paragraphs, whose lines are joined. */
 #include "corpus/source_formats.h"
 
-/* Puts a line that is not blank behind the others of its paragraph. */
+/* Appends a line that is not blank to its paragraph. */
 static struct status join_line(struct source *s, struct document *out, struct text_line line)
 {
     size_t open_bytes = document_open_bytes(out);

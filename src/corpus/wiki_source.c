@@ -14,7 +14,7 @@ static bool recognises(const char *text, size_t n)
     return text_line_starts_with(line, BEGIN);
 }
 
-/* The value of id, in quotes, or "" if it is written in another way. */
+/* The value of id="...", or "" if it is written in another way. */
 static void take_id(struct document *out, struct text_line line)
 {
     const char *begin = line.text + sizeof BEGIN - 1, *limit = line.text + line.n;

@@ -45,8 +45,8 @@ static struct status check_variable(const struct variable *v, const char *value)
     long long number = strtoll(value, &end, 10);
     if (end == value || *end != '\0' || errno != 0) {
         return status_error(STATUS_USAGE,
-                            "environment variable %s is '%s', but must be a %s; unset it or correct it", v->name,
-                            value, v->is_count ? "number of ranks" : "rank");
+                            "environment variable %s is '%s', but must be a %s; unset it or correct it",
+                            v->name, value, v->is_count ? "number of ranks" : "rank");
     }
     return number > (v->is_count ? 1 : 0) ? several(v->name, value) : status_ok();
 }

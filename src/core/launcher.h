@@ -8,7 +8,7 @@
 #include <stdint.h>
 
 struct launcher_flags {
-    int64_t local_rank; /* of torch.distributed.launch and deepspeed; -1 or 0: the only or first rank */
+    int64_t local_rank;     /* of torch.distributed.launch and deepspeed; -1 or 0: the only or first rank */
     const char *world_info; /* deepspeed's base64 of {"host": [slot, ...], ...}; NULL: not given */
 };
 

@@ -43,8 +43,8 @@ static struct status find(const struct command *c, const char *given, size_t n, 
             return status_ok();
         }
         if (prefix_of != NULL) {
-            return status_error(STATUS_USAGE, "--%.*s is ambiguous: --%s or --%s; write the whole name", (int)n, given,
-                                prefix_of->name, o->name);
+            return status_error(STATUS_USAGE, "--%.*s is ambiguous: --%s or --%s; write the whole name",
+                                (int)n, given, prefix_of->name, o->name);
         }
         prefix_of = o;
     }

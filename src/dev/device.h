@@ -53,12 +53,11 @@ struct device_beside {
 enum { DEVICE_MOST_BESIDE = 3 };
 
 struct device {
-    const char *name;     /* "cpu" */
-    bool is_host;         /* its memory is the host's: the host may read and write it */
-    bool computes_in_f16; /* its ops also take matrices in fp16, not only fp32 and bf16 */
-    bool
-        takes_rounded_biases; /* its products add a bias that has the result's dtype without an extra pass */
-    bool computes_in_fp8; /* its products take factors in fp8; else fp8 values are kept in bf16
+    const char *name;          /* "cpu" */
+    bool is_host;              /* its memory is the host's: the host may read and write it */
+    bool computes_in_f16;      /* its ops also take matrices in fp16, not only fp32 and bf16 */
+    bool takes_rounded_biases; /* its products add a bias that has the result's dtype without an extra pass */
+    bool computes_in_fp8;      /* its products take factors in fp8; else fp8 values are kept in bf16
                            * (core/fp8.h) */
 
     /* Its attention_backward sums the bias gradient while it has the columns; else linear_backward_weight

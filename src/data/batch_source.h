@@ -1,8 +1,9 @@
-/* batch_source: where batches come from, whatever they are made of.  data/bert_loader makes them from a token
- * store, data/shard_loader reads them from HDF5 shards.
+/* batch_source: the interface of anything that makes batches. data/bert_loader makes them from a token store,
+ * data/shard_loader from HDF5 shards.
  *
- * The rule: what step s and held-out batch i hold depends on the source's configuration and on s or i alone.
- */
+ * The rule: the contents of step s and of held-out batch i depend only on the source's configuration and on s
+ * or
+ * i. */
 #ifndef KILN_DATA_BATCH_SOURCE_H
 #define KILN_DATA_BATCH_SOURCE_H
 
@@ -18,13 +19,14 @@ struct batch_source {
      * time. */
     struct status (*fill)(const void *self, int64_t step, struct batch_step *out);
 
-    /* How many batches the first min(n, all) samples make, in an order of their own, the same in every run. */
+    /* How many held-out batches the first min(n, all) samples make, in a fixed order that is the same in
+     * every run. */
     int64_t (*heldout_batches)(const void *self, int64_t n);
 
     /* Fills `out`, of these limits, with held-out batch `index`. */
     struct status (*heldout)(const void *self, int64_t n, int64_t index, struct batch *out);
 
-    /* Adds the occurrences of the words of the source's text, or of a fair part of it, to
+    /* Adds the number of occurrences of each piece in the source's text, or in a fair part of it, to
      * counts[vocab_size]. */
     struct status (*count_words)(const void *self, double *counts, int64_t vocab_size);
 };

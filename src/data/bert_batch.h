@@ -5,8 +5,8 @@
 
 #include "nn/bert_batch_layout.h"
 
-/* What at most `n_sequences` sequences of at most `max_seq_length` tokens and `max_masked` labels each come
- * to. */
+/* The limits of a batch of at most `n_sequences` sequences, each of at most `max_seq_length` tokens and
+ * `max_masked` labels. */
 struct batch_limits bert_batch_limits(int64_t n_sequences, int64_t max_seq_length, int64_t max_masked);
 
 struct status bert_batch_init(struct batch *b, struct batch_limits limits);
@@ -15,11 +15,11 @@ struct status bert_batch_init(struct batch *b, struct batch_limits limits);
  * returns ids[n], which the caller fills. */
 int32_t *bert_batch_add(struct batch *b, int64_t n, int64_t n_first, int32_t nsp_label, int32_t sequence_key);
 
-/* Says where in the last sequence the answer stands; without it there is no such label. */
+/* Sets the answer's place in the last sequence; without this call the sequence has no such label. */
 void bert_batch_set_span(struct batch *b, int32_t start, int32_t end);
 
-/* Room for the places in the last sequence and the labels of more predictions; bert_batch_take_masked makes
- * the first m of them count. */
+/* Room for more predictions in the last sequence, their places and labels; bert_batch_take_masked adds the
+ * first m of them to the batch. */
 int32_t *bert_batch_masked_positions(const struct batch *b);
 int32_t *bert_batch_masked_labels(const struct batch *b);
 void bert_batch_take_masked(struct batch *b, int64_t m);

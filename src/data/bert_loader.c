@@ -154,7 +154,7 @@ static struct status add_sequence(const struct bert_loader *l, struct batch *b, 
     return status_ok();
 }
 
-/* Number g of the run's sequences under `seed`. */
+/* Sequence number g of the run under `seed`. */
 static struct draw draw_at(const struct bert_loader *l, uint64_t seed, uint64_t g)
 {
     uint64_t n = (uint64_t)l->map.n_samples;

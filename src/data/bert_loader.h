@@ -3,9 +3,9 @@
  * The rule: what step s trains on is a pure function of the configuration and s.  Sequence i of step s (from
  * 1) is number g = (s - 1) * train_batch_size + i of the run; its epoch is g / n_samples, and in it the
  * sample is the image of g % n_samples under a permutation keyed by (seed, epoch).  Sentence pair, length and
- * masks are drawn from a stream keyed by (seed, epoch, sample).  So any step can be made at once, a resumed
- * run sees what an uninterrupted one sees, and how the batch is cut into micro-batches changes nothing but
- * the cut.
+ * masks are drawn from a stream keyed by (seed, epoch, sample).  So any step can be made directly, a resumed
+ * run sees what an uninterrupted one sees, and the number of micro-batches changes only how the sequences are
+ * grouped.
  *
  * Phase 2 is another loader with another length, whose steps count from 1 again. */
 #ifndef KILN_DATA_BERT_LOADER_H
@@ -44,7 +44,7 @@ struct status bert_loader_set_tokens(struct bert_loader_config *config, const st
 /* Upper bounds of every micro-batch, from the configuration alone; it must have passed bert_loader_check. */
 struct batch_limits bert_loader_limits(const struct bert_loader_config *config);
 
-/* The configuration's checks, without a store: what --dry-run needs. */
+/* Checks the configuration without a store, for --dry-run. */
 struct status bert_loader_check(const struct bert_loader_config *config);
 
 /* Allocates a step with the micro-batches of this configuration; batch_step_fini frees it. */
@@ -55,14 +55,14 @@ struct status bert_loader_init_step(const struct bert_loader_config *config, str
 struct status bert_loader_step(const struct bert_loader *l, int64_t step, struct batch_step *out);
 
 /* Evaluation on a held-out store: its first min(n, n_samples) samples in a fixed order with fixed draws,
- * whatever the seed, in batches of a micro-batch's size, the last of them smaller. */
+ * whatever the seed.  Batches have a micro-batch's size; the last one may be smaller. */
 int64_t bert_loader_heldout_batches(const struct bert_loader *l, int64_t n);
 
 /* Fills `out`, a batch with room for bert_loader_limits, with held-out batch `index` of
  * [0, bert_loader_heldout_batches(l, n)). */
 struct status bert_loader_heldout(const struct bert_loader *l, int64_t n, int64_t index, struct batch *out);
 
-/* The loader, which must outlive it, as a source.  Its words are those of the whole store. */
+/* The loader as a source, which it must outlive.  It counts the pieces of the whole store. */
 struct batch_source bert_loader_source(const struct bert_loader *l);
 
 #endif

@@ -2,7 +2,7 @@
 
 #include <string.h>
 
-/* One sequence of a record, wherever it begins. */
+/* One sequence of a record. */
 struct piece {
     int64_t record; /* for messages */
     int64_t begin, n;
@@ -19,7 +19,7 @@ static struct status bad_value(int64_t record, const char *field, int64_t place,
                         (long long)place, (long long)value, wanted);
 }
 
-/* Appends the tokens of a piece, whose segment numbers must be zeros, then ones. */
+/* Appends the tokens of a sequence, whose segment numbers must be zeros, then ones. */
 static struct status add_tokens(struct batch *b, const struct piece *p, int32_t vocab_size)
 {
     int64_t n_first = 0;
@@ -45,7 +45,7 @@ static struct status add_tokens(struct batch *b, const struct piece *p, int32_t 
 struct predictions {
     const int32_t *positions, *ids; /* [n] */
     int64_t n;
-    int64_t taken; /* by the sequences so far */
+    int64_t taken; /* used by the sequences so far */
 };
 
 /* The list ends at the first 0: position 0 is [CLS], which is never masked. */
@@ -58,7 +58,7 @@ static struct predictions find_predictions(const int32_t *positions, const int32
     return list;
 }
 
-/* Gives the last sequence of the batch the predictions that lie in the piece. */
+/* Gives the last sequence of the batch the predictions that lie in it. */
 static struct status add_predictions(struct batch *b, const struct piece *p, struct predictions *list,
                                      int32_t vocab_size)
 {

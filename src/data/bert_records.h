@@ -1,5 +1,5 @@
-/* bert_records: pre-training records in the two layouts of the replaced system, held in memory, to the ragged
- * stream.
+/* bert_records: converts pre-training records in memory, in the two layouts of the replaced system, to the
+ * ragged stream.
  *
  * padded: a record is one sequence, zero padded to S tokens and P predictions.
  * packed: a record is up to D = 3 sequences end to end; input_mask holds the number 1, 2, 3 of the sequence,

@@ -6,7 +6,7 @@
 
 /* ---- columns ---- */
 
-/* The first row whose columns are there is taken.  Source: task_to_keys of run_glue.py. */
+/* The first row whose columns all exist is used.  Source: task_to_keys of run_glue.py. */
 static const char *const usual_texts[][2] = {
     {"sentence1", "sentence2"}, {"premise", "hypothesis"}, {"question1", "question2"},
     {"question", "sentence"},   {"sentence", NULL},        {"text", NULL},
@@ -84,7 +84,7 @@ void class_examples_fini(struct class_examples *e)
 
 /* ---- labels ---- */
 
-/* The labels of a row, one after the other. */
+/* A walk over the labels of a row. */
 struct label_reader {
     struct table_cell cell;
     const char *at;
@@ -164,7 +164,7 @@ struct status class_examples_names(const struct class_examples *e, enum bert_pro
     return label_names_sort(names);
 }
 
-/* As the batch holds them; nothing in a row without labels. */
+/* The labels as the batch holds them; all "none" for a row without labels. */
 static struct status encode_labels(const struct class_examples *e, int64_t row, const struct bert_config *c,
                                    int32_t *labels)
 {

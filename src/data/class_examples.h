@@ -1,7 +1,8 @@
-/* class_examples: texts, or pairs of them, and what they are to be classified as, from a table (data/table_file.h).
+/* class_examples: texts or pairs of texts, and their labels, from a table (data/table_file.h).
  *
- * The rule: a pair that is too long loses the ends of its longer text, both where both are, as `transformers`' truncation
- * "longest_first" cuts.  Several labels of a text are a JSON array, or in a cell of text separated by a character. */
+ * The rule: in a pair that is too long the longer text is cut to fit; if the shorter one has more than half
+ * the room, both are cut to half.  That is `transformers`' truncation "longest_first".  Several labels of a
+ * text are a JSON array, or text with a separator character. */
 #ifndef KILN_DATA_CLASS_EXAMPLES_H
 #define KILN_DATA_CLASS_EXAMPLES_H
 
@@ -24,18 +25,21 @@ struct class_examples {
     int64_t n_cut;               /* texts that were too long */
 };
 
-/* Reads the table and finds its columns; `path` is borrowed.  STATUS_DATA names those that it has. */
+/* Reads the table and finds its columns; `path` is borrowed.  If one is missing, STATUS_DATA names those that
+ * exist. */
 struct status class_examples_open(struct class_examples *e, const char *path, const struct class_columns *c);
 void class_examples_fini(struct class_examples *e);
 
-/* What the labels look like: lists are many labels, numbers with a point are regression, everything else is one. */
+/* The kind of problem that the labels suggest: lists are multi-label, numbers with a decimal point are
+ * regression, everything else is single-label. */
 enum bert_problem class_examples_problem(const struct class_examples *e);
 
 /* Appends the names of all labels to `names`, which is zeroed, and sorts them.  STATUS_DATA: a row has no label. */
 struct status class_examples_names(const struct class_examples *e, enum bert_problem problem,
                                    struct label_names *names);
 
-/* Makes e->texts, with the labels of the configuration, or without any.  STATUS_DATA: a label is not among its names. */
+/* Fills e->texts, with labels by the configuration's names, or without labels.  STATUS_DATA: a label is not
+ * among the names. */
 struct status class_examples_encode(struct class_examples *e, const struct tokenizer *tokenizer,
                                     int64_t max_seq_length, const struct bert_config *c, bool with_labels);
 

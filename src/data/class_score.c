@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Decisions for a label: right ones, all, and how often it is the label. */
+/* Counts for one label: correct predictions of it, all predictions of it, and its true occurrences. */
 struct tally {
     double hit, said, meant;
 };
@@ -35,7 +35,8 @@ static double f1_of(struct tally t)
     return quotient(2 * t.hit, t.said + t.meant);
 }
 
-/* Over all decisions, and over labels; those that nobody says or should say count only with `all`. */
+/* F1 over all decisions (micro) and the mean over labels (macro); labels that are neither predicted nor true
+ * count only with `all`. */
 static void tell_f1(struct scoring *s, bool all)
 {
     struct tally sum = {0};
@@ -115,7 +116,7 @@ static void score_any_labels(struct scoring *s, int64_t n, const float *logits, 
     tell_f1(s, true);
 }
 
-/* A value and its row, on the way through qsort. */
+/* A value and its row, for qsort. */
 struct ranked {
     double value;
     int64_t row;
@@ -127,7 +128,7 @@ static int by_value(const void *a, const void *b)
     return (x->value > y->value) - (x->value < y->value);
 }
 
-/* Values become ranks; equal ones share the mean of theirs. */
+/* Replaces values by their ranks; equal values share their mean rank. */
 static void rank(struct ranked *list, int64_t n, double *values)
 {
     for (int64_t i = 0; i < n; i++) {

@@ -1,17 +1,18 @@
-/* example_batches: examples as ragged batches, for training in a keyed order and for prediction by length.
+/* example_batches: examples as ragged batches, in a keyed random order for training and sorted by length for
+ * prediction.
  *
- * What step s trains on is a pure function of (seed, s), as in data/bert_loader.h: the examples of epoch e
+ * The examples of step s are a pure function of (seed, s), as in data/bert_loader.h: the examples of epoch e
  * are those of a permutation keyed by (seed, e), batch after batch, the last one smaller. */
 #ifndef KILN_DATA_EXAMPLE_BATCHES_H
 #define KILN_DATA_EXAMPLE_BATCHES_H
 
 #include "data/bert_batch.h"
 
-/* What the batches are of: whoever makes examples fills it in, and it borrows them. */
+/* A source of examples: the code that makes them fills it in, and it borrows them. */
 struct example_source {
     const char *name; /* for messages: "features" */
     const void *self;
-    int64_t n, max_length; /* examples; tokens of the longest */
+    int64_t n, max_length; /* the number of examples; the length of the longest */
     int64_t (*length)(const void *self, int64_t i);
     /* Appends example i as a sequence, labels included, with the key of its dropout rows. */
     void (*add)(const void *self, int64_t i, int32_t key, struct batch *out);
@@ -20,7 +21,7 @@ struct example_source {
 struct example_batches {
     struct example_source source;
     int64_t *order;     /* [source.n] by length, longest first: the order of prediction; NULL for training */
-    int64_t batch_size; /* examples of an optimizer step, or of a prediction */
+    int64_t batch_size; /* examples of an optimizer step, or of a prediction batch */
     int64_t n_micro;    /* micro-batches of an optimizer step; 1 for prediction */
     uint64_t seed;
     int32_t pad_id;

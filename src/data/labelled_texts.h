@@ -1,5 +1,5 @@
-/* labelled_texts: texts as token ids, each with the labels of a classifier: what `kiln classify` and `kiln tag` train on
- * and predict. */
+/* labelled_texts: texts as token ids, each with its labels: what `kiln classify` and `kiln tag` train on and
+ * predict. */
 #ifndef KILN_DATA_LABELLED_TEXTS_H
 #define KILN_DATA_LABELLED_TEXTS_H
 
@@ -13,7 +13,7 @@ struct labelled_text {
     int64_t labels;   /* where they begin in labels */
 };
 
-/* Zeroed but for the first two, a list without texts. */
+/* A list without texts: all zero except the first two fields. */
 struct labelled_texts {
     bool of_tokens; /* a label for each token, -1: none; else `width` numbers for each text */
     int64_t width;
@@ -33,7 +33,7 @@ const struct labelled_text *labelled_texts_get(const struct labelled_texts *t, i
 /* The labels of text i. */
 const int32_t *labelled_texts_labels(const struct labelled_texts *t, int64_t i);
 
-/* For batches of them; `name` is that for messages.  Borrows the texts. */
+/* A source for example_batches; `name` is for messages.  Borrows the texts. */
 struct example_source labelled_texts_source(const struct labelled_texts *t, const char *name);
 
 #endif

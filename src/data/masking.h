@@ -1,4 +1,4 @@
-/* masking: draws which tokens of a sequence are to be predicted, and what stands in their place.
+/* masking: draws which tokens of a sequence are to be predicted, and what replaces them.
  *
  * Of the n tokens, min(max_predictions, max(1, round(n * prob))) are chosen uniformly among those other than
  * [CLS] and [SEP] (fewer if there are fewer); of these 80 % become [MASK], 10 % stay, and 10 % become a token

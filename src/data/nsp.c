@@ -10,7 +10,8 @@ static struct nsp_range tokens_of(const struct indexed *store, int64_t first, in
     return (struct nsp_range){indexed_offset(store, first), indexed_offset(store, end)};
 }
 
-/* The sentence behind the one with which [first, ...) has `target` tokens; `end` if they never have. */
+/* The smallest sentence index s such that sentences [first, s) have `target` tokens; `end` if there is
+ * none. */
 static int64_t reach(const struct indexed *store, int64_t first, int64_t end, int64_t target)
 {
     int64_t full = indexed_offset(store, first) + target;

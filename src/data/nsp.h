@@ -7,7 +7,7 @@
  *
  * Source: Devlin et al. 2018 (arXiv:1810.04805) section 3.1 and appendix A.2; the details are those of the
  * replaced create_pretraining_data, with one difference: sentences that a random B leaves unused are not put
- * back, because the samples are fixed and a later epoch splits them elsewhere. */
+ * back, because the samples are fixed and another epoch splits them at another place. */
 #ifndef KILN_DATA_NSP_H
 #define KILN_DATA_NSP_H
 
@@ -30,14 +30,14 @@ struct nsp_pair {
  * - the sample's sentences are taken until they reach the target; A ends at a uniform one of 1 .. n - 1 of
  * them;
  * - with probability 1/2, and always if there is only one, B is drawn from another document: up to 10 tries
- * to find one, a uniform first sentence, as many as fill the target.  If all tries hit the sample's own
- * document, B is drawn from it and labelled "next", as the replaced system does;
+ * to find one, a uniform first sentence, as many as fill the target.  If all tries find the sample's own
+ * document, B is drawn from it and labelled "next", as in the replaced system;
  * - while the pair is too long, the longer segment (B on a tie) loses a token, at its front or its back with
  *   probability 1/2. */
 struct nsp_pair nsp_draw(const struct indexed *store, struct sample sample, int64_t max_tokens,
                          double short_seq_prob, struct rng_stream *r);
 
-/* The last of these rules alone. */
+/* Only the last of these rules. */
 void nsp_truncate(struct nsp_range *a, struct nsp_range *b, int64_t max_tokens, struct rng_stream *r);
 
 #endif

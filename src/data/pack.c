@@ -4,7 +4,7 @@
 
 enum { NONE = -1 };
 
-/* Rows that can take more, in a list for each number of free tokens. */
+/* The rows that have room, in a list for each number of free tokens. */
 struct shelves {
     const struct pack_problem *problem;
     struct pack_row *rows;
@@ -13,7 +13,7 @@ struct shelves {
     int64_t *next;  /* [n] of each row */
 };
 
-/* The sequences in descending length, the order kept among equals: a counting sort. */
+/* The sequences by descending length, in a stable order: a counting sort. */
 static void sort_by_length(int64_t *order, int64_t *ends, const struct pack_problem *p)
 {
     for (int64_t i = 0; i < p->n; i++) {
@@ -29,7 +29,7 @@ static void sort_by_length(int64_t *order, int64_t *ends, const struct pack_prob
     }
 }
 
-/* Takes the row for the sequence from its shelf; NONE: there is no such row. */
+/* Takes the row in which the sequence fits best from its list; NONE: there is no such row. */
 static int64_t take_row(struct shelves *s, int64_t sequence)
 {
     const struct pack_problem *p = s->problem;

@@ -1,8 +1,8 @@
-/* pack: puts sequences together so that few tokens of fixed-length rows stay empty.
+/* pack: puts sequences into fixed-length rows so that few tokens stay empty.
  *
- * Longest first, each sequence goes to the row in which it leaves the least room, of those that still have
- * fewer than three sequences and room for its predictions; if there is none it begins a row.  No sequence is
- * left out.  One pass over the histogram of lengths, O(n S).
+ * Longest first, each sequence goes to the row in which it leaves the least room, among rows with fewer than
+ * three sequences and room for its predictions.  If there is none it begins a new row.  No sequence is left
+ * out.  One pass over the histogram of lengths, O(n S).
  *
  * Source: best fit decreasing on histograms; Krell et al. 2021 (arXiv:2107.02027) show that a limit of three
  * keeps nearly all of the gain and pack alike ("shortest-pack-first"). */
@@ -15,7 +15,7 @@
 
 enum { PACK_MOST = 3 };
 
-/* What is packed, and into what. */
+/* The sequences to pack, and the limits of a row. */
 struct pack_problem {
     int64_t n;              /* sequences */
     const int32_t *lengths; /* [n] in 1..row_length */

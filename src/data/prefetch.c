@@ -4,7 +4,7 @@
 
 #include <string.h>
 
-/* The trainer holds step next - 1, so steps up to next may be made: they do not share its slot. */
+/* The trainer uses step next - 1, so steps up to next may be made: they are in the other slot. */
 static bool wait_for_room(struct prefetch *p, int64_t number)
 {
     pthread_mutex_lock(&p->mutex);
@@ -34,7 +34,7 @@ static void *fill_steps(void *argument)
     return NULL;
 }
 
-/* Signals are for the thread that trains. */
+/* Only the training thread takes signals. */
 static int start_thread(struct prefetch *p)
 {
     sigset_t before;

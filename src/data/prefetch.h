@@ -1,7 +1,7 @@
-/* prefetch: makes the next step's batches while the current ones are trained on.
+/* prefetch: makes the next step's batches while the trainer uses the current ones.
  *
- * One thread fills the one of two steps that the trainer does not hold.  The steps are those of the source, so
- * nothing but time depends on the thread. */
+ * A thread fills the one of two slots that the trainer does not use.  The steps are those of the source, so
+ * the thread changes nothing but the time. */
 #ifndef KILN_DATA_PREFETCH_H
 #define KILN_DATA_PREFETCH_H
 
@@ -19,19 +19,19 @@ struct prefetch {
     struct batch_source source;
     struct prefetch_slot slots[2]; /* step s is in slot s % 2 */
     int64_t next;                  /* the step that prefetch_next returns next */
-    int64_t last;                  /* nothing is made behind it */
+    int64_t last;                  /* the last step to make */
     bool stopping;
     pthread_t thread;
     pthread_mutex_t mutex;
     pthread_cond_t changed;
 };
 
-/* Starts making steps first, first + 1, ... last.  What is behind the source must outlive the prefetch, which
- * must not be moved. */
+/* Starts making steps first, first + 1, ... last.  The source's `self` must outlive the prefetch, which must
+ * not be moved. */
 struct status prefetch_open(struct prefetch *p, const struct batch_source *source, int64_t first,
                             int64_t last);
 
-/* Stops the thread, which finishes the step it is at, and frees everything. */
+/* Stops the thread, which first finishes its current step, and frees everything. */
 void prefetch_close(struct prefetch *p);
 
 /* Waits for the next step, at most `last`; *step is borrowed until the next call.  Returns the error of

@@ -1,8 +1,8 @@
 /* sample_map: where the training samples of one sequence length begin in a token store.
  *
  * Inside a document sentences accumulate until they have max_seq_length - 3 tokens ([CLS] and two [SEP] take
- * the rest) or the document ends; what they make up is one sample.  So the samples tile the store: sample i
- * is the sentences [first[i], first[i + 1]), and 4 bytes a sample are the whole map.  Everything random about
+ * the rest) or the document ends; these sentences are one sample.  So the samples tile the store: sample i
+ * is the sentences [first[i], first[i + 1]), and the map takes 4 bytes a sample.  Everything random about
  * a sample (split point, next sentence, masks) is drawn when it is used.
  *
  * Source: create_pretraining_data of the replaced system, whose sentences accumulate in the same way. */

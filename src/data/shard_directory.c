@@ -54,7 +54,7 @@ static bool is_called(const char *directory, const char *name)
     return n >= m && memcmp(directory + n - m, name, m) == 0 && (n == m || directory[n - m - 1] == '/');
 }
 
-/* A path that is too long is nowhere. */
+/* A path that is too long does not exist. */
 static bool is_at(const char *path, int length)
 {
     return length < SHARD_DIRECTORY_PATH_BYTES && shard_directory_is_one(path);

@@ -1,8 +1,8 @@
 /* shard_directory: the HDF5 files of a directory, and the JSON file beside it that says how they were packed.
  *
- * The rule: the files are those whose names end in .hdf5 or .h5, in byte order; if some of them contain a word
- * that says what they are for ("training", "test"), only those.  Packed data DIR has DIR_metadata.json beside
- * it, as the replaced packing tool writes it. */
+ * The rule: the files are those whose names end in .hdf5 or .h5, in byte order; if some of their names
+ * contain the wanted word ("training" or "test"), only those count.  Packed data DIR has DIR_metadata.json
+ * beside it, as the replaced packing tool writes it. */
 #ifndef KILN_DATA_SHARD_DIRECTORY_H
 #define KILN_DATA_SHARD_DIRECTORY_H
 
@@ -16,30 +16,31 @@ struct shard_list {
     bool named; /* the names contain the word */
 };
 
-/* Whether the directory has files for shard_directory_list and no token store. */
+/* Whether the directory has HDF5 files and no token store. */
 bool shard_directory_is_one(const char *directory);
 
 enum { SHARD_DIRECTORY_PATH_BYTES = 1024 };
 
-/* Where the files for `word` ("training" or "test") of what the user names are: in `directory` itself or, as `kiln prepare
- * --format hdf5` leaves them, in DIRECTORY/word.  False, and the directory itself: nowhere. */
+/* Finds the files for `word` ("training" or "test"): in `directory` itself or, as `kiln prepare --format
+ * hdf5` writes them, in DIRECTORY/word.  If there are none: false, and the directory itself. */
 bool shard_directory_find(char found[SHARD_DIRECTORY_PATH_BYTES], const char *directory, const char *word);
 
-/* The same for the test shards beside those of a directory that is called "training": in DIRECTORY/../test. */
+/* The same for the test shards that belong to a directory called "training": in DIRECTORY/../test. */
 bool shard_directory_find_test(char found[SHARD_DIRECTORY_PATH_BYTES], const char *training);
 
 /* Lists the files for `word`.  STATUS_DATA if there are none. */
 struct status shard_directory_list(struct shard_list *list, const char *directory, const char *word);
 void shard_list_fini(struct shard_list *list);
 
-/* What the packing came to.  Lengths are tokens, and S is the length of a pack. */
+/* Statistics of the packing.  Lengths are in tokens, and S is the length of a pack. */
 struct shard_packing {
     int64_t seq_length;        /* S */
     int64_t n_sequences;       /* before packing */
     int64_t n_packs;           /* after */
     int64_t n_tokens;          /* of all sequences */
-    int64_t n_strategies;      /* different lists of lengths that share a pack */
-    int64_t top_strategies[8]; /* the commonest, as numbers in the sorted list of them; -1: there are fewer */
+    int64_t n_strategies;      /* distinct lists of the lengths in a pack */
+    int64_t top_strategies[8]; /* the most frequent, as indices in the sorted list of strategies; -1: there
+                                * are fewer */
 };
 
 /* Reads avg_seq_per_sample of the metadata; *found is false without the file.  STATUS_DATA if it lacks the

@@ -114,7 +114,7 @@ struct status shard_format_check(const struct shard_shape *shape, const char *pa
     return status_ok();
 }
 
-/* The arrays that were found must be of one N, one S and one P. */
+/* The arrays must agree on N, S and P. */
 static struct status take_shape(struct shard_shape *shape, const char *path, const struct hdf5_array *found,
                                 int n)
 {
@@ -150,7 +150,7 @@ struct status shard_format_measure(struct shard_shape *shape, const char *path)
     return take_shape(shape, path, arrays, n);
 }
 
-/* Arrays that are only read; hdf5_array is for both ways. */
+/* A struct hdf5_array for data that is only read; its pointer is not const. */
 static void view(struct hdf5_array *arrays, const struct shard_shape *shape, const void *memory)
 {
     shard_format_arrays(arrays, shape, (void *)memory);

@@ -32,13 +32,14 @@ struct shard_shape {
 int shard_format_arrays(struct hdf5_array arrays[SHARD_MAX_ARRAYS], const struct shard_shape *shape,
                         void *memory);
 
-/* Bytes that a shard of this shape takes in memory. */
+/* The memory that a shard of this shape takes. */
 size_t shard_format_bytes(const struct shard_shape *shape);
 
 /* STATUS_DATA unless the sizes are possible and a shard takes at most 4 GiB; `path` is for the message. */
 struct status shard_format_check(const struct shard_shape *shape, const char *path);
 
-/* What a file is.  It calls libhdf5, so only data/shard_serve may, or who wrote the file. */
+/* Measures a file.  It calls libhdf5, so only data/shard_serve may call it, or code that wrote the file
+ * itself. */
 struct status shard_format_measure(struct shard_shape *shape, const char *path);
 
 /* Appends the sequences of record `index` of the shard in `memory`, with keys sequence_key, sequence_key + 1,

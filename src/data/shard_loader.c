@@ -15,12 +15,12 @@ static const uint64_t HELDOUT_SEED = 0x68656c646f7574;
 
 enum { NO_FILE = -1 };
 
-/* Where reading stands: the order of the current epoch, and what the two slots hold. */
+/* The reading position: the order of the current epoch, and the contents of the two slots. */
 struct shard_cursor {
     uint64_t seed, epoch;
     int64_t *order; /* [files] */
     int64_t *start; /* [files + 1] records of the epoch before each file of the order */
-    bool ordered;   /* order and start are those of (seed, epoch) */
+    bool ordered;   /* order and start belong to (seed, epoch) */
     int64_t held[SHARD_PROCESS_SLOTS];
     int64_t asked; /* the file that is being read, or NO_FILE */
     int asked_slot;
@@ -28,7 +28,7 @@ struct shard_cursor {
 
 /* Record number g of the run under a seed. */
 struct place {
-    int64_t file, next_file; /* next_file follows in the order, over the end of an epoch if need be */
+    int64_t file, next_file; /* next_file follows in the order, if need be in the next epoch */
     int64_t record;
 };
 
@@ -118,7 +118,7 @@ static struct status ask(const struct shard_loader *l, int64_t file, int slot)
     return status_ok();
 }
 
-/* Waits until the file is in memory, and has the one behind it read meanwhile. */
+/* Waits until the file is in memory, and requests the next one. */
 static struct status hold(const struct shard_loader *l, struct place p, const void **memory)
 {
     struct shard_cursor *c = l->cursor;
@@ -190,7 +190,7 @@ static struct status heldout(const void *self, int64_t n, int64_t index, struct 
     return status_ok();
 }
 
-/* The labels of one file: words of the text, drawn uniformly when it was masked. */
+/* Counts the labels of one file: pieces of the text, drawn uniformly when it was masked. */
 static struct status count_words(const void *self, double *counts, int64_t vocab_size)
 {
     const struct shard_loader *l = self;
@@ -261,7 +261,7 @@ static struct status make_cursor(struct shard_loader *l)
     return status_ok();
 }
 
-/* Packed or not: what the datasets say and what the metadata beside the directory says must agree. */
+/* Packed or not: the datasets and the metadata file beside the directory must agree. */
 static struct status check_packing(const struct shard_loader *l, bool has_metadata)
 {
     const char *directory = l->config.directory;
@@ -302,7 +302,8 @@ static struct status find_average(struct shard_loader *l, bool has_metadata, dou
     return status_ok();
 }
 
-/* The replaced system rounds half to even, and would make 0 micro-batches of 1 with two sequences a pack. */
+/* The replaced system rounds half to even, which would turn 1 micro-batch into 0 with two sequences a
+ * pack. */
 static int64_t packed_micro_batches(int64_t n, double sequences_per_record)
 {
     double rounded = nearbyint((double)n / (sequences_per_record > 1 ? sequences_per_record : 1));

@@ -1,14 +1,14 @@
-/* shard_loader: batches of BERT pre-training from HDF5 shards, whose samples and masks were drawn when they
- * were written.
+/* shard_loader: batches of BERT pre-training from HDF5 shards, whose samples and masks were drawn when the
+ * shards were written.
  *
- * The rule: what step s trains on is a pure function of (seed, s).  Record i of step s is number
+ * The rule: the contents of step s are a pure function of (seed, s).  Record i of step s is number
  * g = (s - 1) * records per step + i of the run.  An epoch is all records of all files: files in an order
  * keyed by (seed, epoch), the records of each in an order keyed by (seed, epoch, file).  Epochs lie end to
  * end; nothing is dropped, and one file is enough.
  *
  * A record is a padded sequence or a pack of up to three; train_batch_size counts records, as in the replaced
- * system, which divides the micro-batches of packed data by the sequences per pack.  In a batch every sequence
- * stands for itself: padding and packing are gone. */
+ * system, which divides the micro-batches of packed data by the sequences per pack.  In a batch every
+ * sequence is separate: padding and packing have been removed. */
 #ifndef KILN_DATA_SHARD_LOADER_H
 #define KILN_DATA_SHARD_LOADER_H
 
@@ -23,7 +23,7 @@ struct shard_loader_config {
     int32_t pad_id;
     uint64_t seed;
     int64_t train_batch_size;            /* records of an optimizer step, before packing is accounted for */
-    int64_t gradient_accumulation_steps; /* likewise, micro-batches */
+    int64_t gradient_accumulation_steps; /* micro-batches of an optimizer step, likewise */
     bool allow_packed;                   /* false: packed data is an error */
 };
 
@@ -35,7 +35,7 @@ struct shard_loader {
     struct shard_shape shape;      /* of all files, with n = 0 */
     double sequences_per_record;   /* 1 unless packed */
     int64_t micro_size, n_micro;   /* records of a micro-batch, micro-batches of a step */
-    struct shard_process *process; /* the only thing that changes after opening, with `cursor` */
+    struct shard_process *process; /* only this and `cursor` change after opening */
     struct shard_cursor *cursor;
 };
 
@@ -45,7 +45,7 @@ struct status shard_loader_open(struct shard_loader *l, struct shard_loader_conf
 /* Safe on a zeroed struct. */
 void shard_loader_close(struct shard_loader *l);
 
-/* The loader, which must outlive it and must not be moved, as a source.  A held-out sample is a record. */
+/* The loader as a source, which it must outlive; it must not be moved.  A held-out sample is a record. */
 struct batch_source shard_loader_source(const struct shard_loader *l);
 
 #endif

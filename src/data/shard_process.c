@@ -22,7 +22,7 @@ bool shard_process_is_wanted(int argc, char **argv)
     return argc == 2 && strcmp(argv[1], HIDDEN_ARGUMENT) == 0;
 }
 
-/* A descriptor of its own above those that the child will have. */
+/* Duplicates a descriptor to a number above those that the child will use. */
 static int lift(int fd)
 {
     enum { ABOVE = 16 };
@@ -41,8 +41,8 @@ static struct status no_resource(const char *what)
                         strerror(errno));
 }
 
-/* Ctrl-C goes to the whole group of processes, but is for the one that trains: the child ends when its socket
- * closes. */
+/* Ctrl-C signals the whole process group, but only the training process must react: the child ends when its
+ * socket closes. */
 static int spawn(pid_t *pid, int socket, int memory)
 {
     char *const argv[] = {(char *)"kiln", (char *)HIDDEN_ARGUMENT, NULL};
@@ -108,7 +108,7 @@ struct status shard_process_open(struct shard_process *p)
     return s;
 }
 
-/* Kills the child, if there still is one, and says how it ended. */
+/* Kills the child, if it still runs, and returns how it ended. */
 static int reap(struct shard_process *p)
 {
     int how = 0;
@@ -136,8 +136,8 @@ void shard_process_close(struct shard_process *p)
     *p = (struct shard_process){.socket = -1, .memory = -1};
 }
 
-/* The child has closed its end: it is dead, or dies at once, and the first reason to die is the one that
- * counts.  A signal that tells of broken memory means the file; others come from outside. */
+/* The child has closed its end: it is dead or about to die, and only its first reason to die counts.  A
+ * signal of a memory error means a damaged file; other signals come from outside. */
 static struct status describe_end(struct shard_process *p)
 {
     int how = reap(p);
@@ -174,7 +174,7 @@ static struct status wait_readable(struct shard_process *p)
                         p->pending, SHARD_PROCESS_PATIENCE_S);
 }
 
-/* The answer to the pending request; nothing in it is believed before it is checked. */
+/* Receives the answer to the pending request, and checks everything in it. */
 static struct status take_answer(struct shard_process *p, uint32_t kind, struct shard_shape *shape)
 {
     struct shard_answer answer;

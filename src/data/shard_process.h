@@ -1,10 +1,9 @@
-/* shard_process: HDF5 files read by a process of their own, so that what a damaged file does to libhdf5 is an
- * error message here.
+/* shard_process: reads HDF5 files in a separate process, so that a damaged file that crashes libhdf5 is only
+ * an error message here.
  *
- * The process is this program itself, started anew with a hidden argument, so it shares nothing but a socket
- * and a block of memory with two slots: it inflates a whole shard into one while the other is in use.  The
- * parent waits for no answer longer than SHARD_PROCESS_PATIENCE_S, and an end of the process is an answer
- * too. */
+ * The process is this program itself, started with a hidden argument.  It shares only a socket and a block of
+ * memory with two slots: it decompresses a whole shard into one while the other is in use.  The parent waits
+ * at most SHARD_PROCESS_PATIENCE_S for an answer; the end of the process is an answer too. */
 #ifndef KILN_DATA_SHARD_PROCESS_H
 #define KILN_DATA_SHARD_PROCESS_H
 
@@ -30,14 +29,14 @@ struct status shard_process_open(struct shard_process *p);
 /* Ends it.  Safe on a zeroed struct and after a failed open. */
 void shard_process_close(struct shard_process *p);
 
-/* What a file is; STATUS_DATA names what is wrong with it. */
+/* Measures a file; STATUS_DATA says what is wrong with it. */
 struct status shard_process_measure(struct shard_process *p, const char *path, struct shard_shape *shape);
 
-/* Makes room for shards of up to slot_bytes.  Once, before the first request to read. */
+/* Makes room for shards of up to slot_bytes.  Call it once, before the first request to read. */
 struct status shard_process_make_room(struct shard_process *p, size_t slot_bytes);
 
-/* Asks for a file of a known shape in slot 0 or 1, which nobody may use until shard_process_wait has returned
- * the answer.  One request at a time. */
+/* Requests a file of a known shape into slot 0 or 1, which must not be used until shard_process_wait has
+ * returned.  One request at a time. */
 struct status shard_process_ask(struct shard_process *p, const char *path, const struct shard_shape *shape,
                                 int slot);
 struct status shard_process_wait(struct shard_process *p);

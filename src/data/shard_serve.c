@@ -1,4 +1,4 @@
-/* shard_serve: the process that data/shard_process starts: it answers requests until its parent is gone, and
+/* shard_serve: the process that data/shard_process starts.  It answers requests until its parent is gone, and
  * may crash at any time. */
 #include "data/shard_message.h"
 #include "data/shard_process.h"
@@ -59,7 +59,7 @@ int shard_process_serve(void)
     setrlimit(RLIMIT_CORE, &(struct rlimit){0, 0});
     while (recv(SHARD_MESSAGE_SOCKET, &request, sizeof request, 0) == (ssize_t)sizeof request) {
         struct shard_answer answer;
-        memset(&answer, 0, sizeof answer); /* padding included: all of it goes out */
+        memset(&answer, 0, sizeof answer); /* padding included, since all of it is sent */
         answer.magic = SHARD_MESSAGE_MAGIC;
         answer.kind = request.kind;
         answer.status = request.kind == SHARD_MESSAGE_MEASURE

@@ -8,7 +8,7 @@
 #include <string.h>
 #include <unistd.h>
 
-/* The words that names and directories have, by the store that they come from. */
+/* The word in file names and directories for each store. */
 static const char *const words[STORE_COUNT] = {[STORE_TRAIN] = "training", [STORE_HELDOUT] = "test"};
 
 enum { PATH_BYTES = STORE_BUILDER_PATH_BYTES };
@@ -22,7 +22,7 @@ static struct status make_path(char path[PATH_BYTES], const struct shard_set_con
                           : status_error(STATUS_USAGE, "the path %.60s... is too long", c->output_dir);
 }
 
-/* The same in the directory where all is made. */
+/* The same in the temporary directory. */
 static struct status make_work_path(char path[PATH_BYTES], const struct shard_set_config *c, const char *a,
                                     const char *end)
 {
@@ -119,7 +119,7 @@ static struct status write_part(const struct shard_set_config *c, enum store_bui
     return s;
 }
 
-/* Replaces OUTPUT_DIR/NAME by the one that was made aside, if that is there. */
+/* Replaces OUTPUT_DIR/NAME by the one in the temporary directory, if that exists. */
 static struct status move(const struct shard_set_config *c, const char *name, const char *end)
 {
     char from[PATH_BYTES], to[PATH_BYTES];

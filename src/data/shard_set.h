@@ -1,11 +1,11 @@
-/* shard_set: what `kiln prepare --format hdf5` leaves in its output directory:
+/* shard_set: the output directory of `kiln prepare --format hdf5`:
  *
  *   training/kiln_training_0.hdf5, ...   test/kiln_test_0.hdf5, ... from the held-out part, if there is any
  *   training_metadata.json, test_metadata.json   packed only: data/shard_directory.h
  *   vocab.txt (the files of the vocabulary), tokenizer_config.json
  *
  * The token store that the samples are drawn from, and the shards, are made in a temporary directory in DIR
- * (io/temporary.h); the rule: nothing stands under its final name before all of it is written. */
+ * (io/temporary.h).  The rule: nothing has its final name before all of it is written. */
 #ifndef KILN_DATA_SHARD_SET_H
 #define KILN_DATA_SHARD_SET_H
 
@@ -20,11 +20,11 @@ struct shard_set_config {
     int64_t max_seq_length, max_predictions_per_seq, dupe_factor, n_shards;
     double masked_lm_prob, short_seq_prob;
     uint64_t seed;
-    struct temporary *work; /* where all is made: the caller's, and shard_set_begin's to fill */
+    struct temporary *work; /* the temporary directory: owned by the caller, set by shard_set_begin */
 };
 
-/* STATUS_USAGE if a flag is out of its range, or the directory has shards already and may not lose them;
- * STATUS_DATA if the tokenizer lacks what samples are made of. */
+/* STATUS_USAGE if a flag is out of its range, or the directory already has shards and overwriting is not
+ * allowed; STATUS_DATA if the tokenizer lacks a special token of samples. */
 struct status shard_set_check(const struct shard_set_config *c);
 
 /* Makes the empty directory in which the caller builds the token stores (corpus/store_builder.h). */
@@ -36,7 +36,7 @@ struct status shard_set_begin(const struct shard_set_config *c,
 struct status shard_set_write(const struct shard_set_config *c,
                               struct shard_writer_report reports[STORE_COUNT]);
 
-/* Removes what is temporary.  To be called after begin, whatever came of it. */
+/* Removes the temporary directory.  Call it after begin, even if that failed. */
 void shard_set_abandon(const struct shard_set_config *c);
 
 #endif

@@ -13,7 +13,7 @@ static const int64_t SHARD_BYTES = INT64_C(64) << 20;
 
 enum { PURPOSE_ROWS = 0x726f7773, PATH_BYTES = 1024, N_TOP = 8 };
 
-/* Lists of lengths that share a pack, each a number, with how many packs have it. */
+/* The distinct lists of lengths in a pack, each coded as a number, with how many packs have it. */
 struct strategy {
     uint64_t lengths; /* 20 bits each, longest first */
     int64_t n;
@@ -28,7 +28,7 @@ struct writer {
     int64_t n_strategies, strategies_capacity;
 };
 
-/* Where a sequence goes: a record, its number in it, and the tokens and predictions before it. */
+/* Where a sequence goes: its record, its number in the record, and the tokens and predictions before it. */
 struct target {
     int64_t record;
     int slot;
@@ -109,7 +109,7 @@ static struct status write_file(const struct writer *w, int64_t shard, const str
     return hdf5_file_write(path, arrays, shard_format_arrays(arrays, shape, memory));
 }
 
-/* Where the n sequences of a file go, and of what shape it then is. */
+/* Where the n sequences of a file go, and the file's shape. */
 struct layout {
     struct target *targets; /* [n] */
     struct shard_shape shape;
@@ -160,7 +160,7 @@ static struct status count_strategy(struct writer *w, const struct pack_row *row
     return status_ok();
 }
 
-/* Packs come out longest first; in the file they stand in a keyed order, as samples do. */
+/* Packing yields the longest first; the file has them in a keyed random order, like samples. */
 static struct status place_rows(struct writer *w, struct layout *out, const struct pack_row *rows,
                                 int64_t n_rows, const int32_t *lengths, const int32_t *masked)
 {
@@ -265,7 +265,7 @@ static struct status write_shard(struct writer *w, int64_t shard, int64_t first,
     return s;
 }
 
-/* The commonest strategies, ties by number. */
+/* The most frequent strategies, ties by number. */
 static void take_top(const struct writer *w, struct shard_packing *sum)
 {
     sum->n_strategies = w->n_strategies;

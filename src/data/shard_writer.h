@@ -1,7 +1,7 @@
-/* shard_writer: the samples of a token store as HDF5 files, for trainers that read those.
+/* shard_writer: writes the samples of a token store as HDF5 files, for trainers that read those.
  *
- * The samples are those that training on the store would see in its first dupe_factor epochs, masks included:
- * sample g of the run of data/bert_loader is record g here, or in a pack with others of its file.  The rule:
+ * The samples are those of the first dupe_factor epochs of training on the store, masks included: sample g of
+ * data/bert_loader is record g here, or is in a pack with others of its file.  The rule:
  * the same store and configuration give the same bytes. */
 #ifndef KILN_DATA_SHARD_WRITER_H
 #define KILN_DATA_SHARD_WRITER_H
@@ -21,7 +21,7 @@ struct shard_writer_config {
 /* What was written. */
 struct shard_writer_report {
     int64_t n_shards;
-    struct shard_packing packing; /* padded: as if every sequence were a pack */
+    struct shard_packing packing; /* if padded, each sequence counts as a pack */
 };
 
 struct status shard_writer_run(struct shard_writer_report *report, const struct shard_writer_config *config);

@@ -7,7 +7,7 @@
 
 #include <string.h>
 
-/* A run of letters is cut after so many code points: each becomes at most UNICODE_DECOMPOSITION_MAX
+/* A run of letters is cut after this many code points: each becomes at most UNICODE_DECOMPOSITION_MAX
  * characters, so no part is longer than a basic_word can hold. */
 enum { RUN_CHARS = BASIC_WORD_MAX_CHARS / UNICODE_DECOMPOSITION_MAX };
 
@@ -70,7 +70,7 @@ static void add_word(void *context, const struct basic_word *w)
     buf_append(&a->tokens, w->text, w->n_bytes);
 }
 
-/* Whether the code point is a letter that takes part in no reordering of marks with what stands before it. */
+/* Whether the code point is a letter, so that marks are not reordered across it. */
 static bool is_plain(uint32_t c)
 {
     uint32_t parts[UNICODE_DECOMPOSITION_MAX];
@@ -79,7 +79,7 @@ static bool is_plain(uint32_t c)
            unicode_combining_class(parts[0]) == 0;
 }
 
-/* Bytes up to the end of text, or to a place between two letters in a very long run of them. */
+/* Bytes up to the end of the text, or up to a place between two letters in a very long run. */
 static size_t part_bytes(const char *text, size_t n)
 {
     int run = 0;
@@ -99,7 +99,7 @@ static size_t part_bytes(const char *text, size_t n)
     return n;
 }
 
-/* The words of text[0..n) as BERT's BasicTokenizer has them, of any length, with a space between them. */
+/* The words of text[0..n) by BERT's BasicTokenizer, of any length, with a space between them. */
 static struct status tokenize(struct squad_align *a, const char *text, size_t n)
 {
     buf_clear(&a->tokens);

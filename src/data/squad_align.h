@@ -1,10 +1,10 @@
-/* squad_align: where in a context an answer made of word pieces stands.
+/* squad_align: finds the place in a context of an answer made of word pieces.
  *
- * Pieces are lower-cased and split, so the words they come from may hold more than the answer: "(1895-1943)."
- * for "1895".  The words are tokenized again and matched with the original character by character, spaces
- * left out; where that does not fit, the answer is the whole words.  The rule: the text is that of
- * run_squad.py's get_final_text. Source: Devlin et al. 2018, run_squad.py.  It
- * knows WordPiece's "##"; pieces that are written in another way do not fit, so their answers are whole words. */
+ * Pieces are lower-cased and split, so the words they come from may contain more than the answer:
+ * "(1895-1943)." for "1895".  The words are tokenized again and matched with the original character by
+ * character, without spaces; if that fails, the answer is the whole words.  The rule: the text is that of
+ * run_squad.py's get_final_text. Source: Devlin et al. 2018, run_squad.py.  It expects WordPiece's "##";
+ * pieces of other tokenizers do not match, so their answers are whole words. */
 #ifndef KILN_DATA_SQUAD_ALIGN_H
 #define KILN_DATA_SQUAD_ALIGN_H
 
@@ -17,8 +17,8 @@ struct squad_align {
     const struct tokenizer *tokenizer;
     struct basic_tokenizer basic;
     struct buf pieces, answer, tokens;
-    bool joins;    /* the next word goes on with the last one */
-    bool too_long; /* a word could not be looked at in whole */
+    bool joins;    /* the next word continues the last one */
+    bool too_long; /* a word was too long to be checked whole */
 };
 
 /* Borrows the tokenizer. */

@@ -88,7 +88,7 @@ static int compare_spans(const void *left, const void *right)
     return a->order < b->order ? -1 : a->order > b->order;
 }
 
-/* The pairs of a good start and a good end that could be an answer, the best first. */
+/* The valid pairs of one of the best starts and one of the best ends, the best pair first. */
 static int64_t find_spans(struct squad_answers *a, int64_t feature, const float *start, const float *end)
 {
     int64_t length = squad_feature_length(a->features, feature), n = 0;
@@ -114,7 +114,7 @@ static int64_t find_spans(struct squad_answers *a, int64_t feature, const float 
     return n;
 }
 
-/* The words of the context that a span is from, narrowed to what its pieces spell. */
+/* The words of the context that a span comes from, narrowed to the text of its pieces. */
 static struct status place_span(struct squad_answers *a, struct squad_candidate *c, int64_t feature,
                                 const struct squad_span *s)
 {
@@ -130,8 +130,8 @@ static struct status place_span(struct squad_answers *a, struct squad_candidate 
                             f->context_ids + token, s->end - s->start + 1);
 }
 
-/* Whether the text of a candidate, appended to a->texts, is new there: texts stand end to end, each with a
- * NUL. */
+/* Appends the text of a candidate to a->texts and returns whether it is new there.  Texts are end to end,
+ * each with a NUL. */
 static bool is_new_text(struct squad_answers *a, int64_t example, const struct squad_candidate *c)
 {
     size_t at = a->texts.n;
@@ -333,7 +333,7 @@ static void put_nbest(struct buf *out, struct buf *scratch, const struct squad_a
     buf_puts(out, "\n    ]");
 }
 
-/* Writes one of the two files; sets of questions are small enough to be put together in memory. */
+/* Writes one of the two files, which are small enough to be built in memory. */
 static struct status write_file(const struct squad_answers *a, const char *path, bool nbest)
 {
     const struct squad_candidate none = {.start = SQUAD_PLACE_NULL};

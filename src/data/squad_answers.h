@@ -1,10 +1,10 @@
 /* squad_answers: from the logits of features to answers, their probabilities and their places.
  *
  * The rule: the n best answers of a question are those of run_squad.py for the same logits, with three
- * differences. Padding has no logits here, so it cannot take a place among the best starts and ends.  The
+ * differences. Padding has no logits here, so it cannot be one of the best starts and ends.  The
  * empty answer of a v2 question has that question's null logits; the reference gives all of them those of the
- * last question.  A question without any candidate is answered by "" (v2) or "empty" (v1), where the
- * reference fails or leaves it out. Source: Devlin et al. 2018 (arXiv:1810.04805) sections 4.2 and 4.3;
+ * last question.  A question without any candidate gets the answer "" (v2) or "empty" (v1); the reference
+ * fails or leaves it out. Source: Devlin et al. 2018 (arXiv:1810.04805) sections 4.2 and 4.3;
  * get_answers of run_squad.py. */
 #ifndef KILN_DATA_SQUAD_ANSWERS_H
 #define KILN_DATA_SQUAD_ANSWERS_H
@@ -21,7 +21,7 @@ struct squad_answer_options {
     double null_score_diff_threshold; /* "" if the null score is higher than the best answer's by more */
 };
 
-/* Places that are none. */
+/* Special values of a place. */
 enum { SQUAD_PLACE_NULL = -1, SQUAD_PLACE_EMPTY = -2 };
 
 struct squad_candidate {
@@ -74,8 +74,8 @@ const struct squad_candidate *squad_answers_candidate(const struct squad_answers
 void squad_answers_text(struct buf *out, const struct squad_answers *a, int64_t example,
                         const struct squad_candidate *c);
 
-/* Writes {id: text} and {id: [{text, probability, start_logit, end_logit}]} as Python's json.dumps with
- * indent 4 would; nothing stands at a path until it is whole.  A NULL path is not written. */
+/* Writes {id: text} and {id: [{text, probability, start_logit, end_logit}]} as Python's json.dumps does with
+ * indent 4, each file whole or not at all.  A NULL path is not written. */
 struct status squad_answers_write(const struct squad_answers *a, const char *predictions_path,
                                   const char *nbest_path);
 

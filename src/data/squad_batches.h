@@ -1,4 +1,4 @@
-/* squad_batches: the features of questions, as what batches are made of. */
+/* squad_batches: the features of questions as a source of examples (data/example_batches.h). */
 #ifndef KILN_DATA_SQUAD_BATCHES_H
 #define KILN_DATA_SQUAD_BATCHES_H
 

@@ -7,11 +7,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-static const int64_t MAGIC = 0x313051536E6C696B; /* "kilnSQ01"; another layout gets another one */
+static const int64_t MAGIC = 0x313051536E6C696B; /* "kilnSQ01"; change it with the layout */
 
 enum { N_KEY = 9, N_COUNTS = 8, N_HEADER = N_KEY + N_COUNTS, N_ARRAYS = 8 };
 
-/* Of each array, where its pointer is and what it has. */
+/* For each array, the address of its pointer and its size. */
 struct array {
     void **items;
     size_t item_bytes;

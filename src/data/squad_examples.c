@@ -13,7 +13,7 @@
 enum { PLACE_BYTES = 256, CHARS_PER_MARK = 256 };
 static const size_t MAX_FILE_BYTES = (size_t)1 << 30; /* so that every offset in a context fits 31 bits */
 
-/* While a file is read; the arrays move to squad_examples at the end. */
+/* State while a file is read; the arrays move to squad_examples at the end. */
 struct reader {
     struct squad_examples *e;
     struct squad_read_options options;
@@ -71,7 +71,7 @@ static struct squad_context *last_context(const struct reader *r)
     return (struct squad_context *)(void *)(r->contexts.data + r->contexts.n) - 1;
 }
 
-/* Splits a context into words and notes where its characters are. */
+/* Splits a context into words and records the byte positions of its characters. */
 static struct status add_context(struct reader *r, const char *text, size_t n)
 {
     struct squad_context c = {.text = put_text(r->e, text, n), .n_bytes = (int32_t)n};
@@ -126,7 +126,7 @@ static int32_t byte_of_char(const struct reader *r, int64_t index)
     return at < (uint32_t)c->n_bytes ? (int32_t)at : -1;
 }
 
-/* The word of the last context that a byte is in, or that stands before it; 0 before the first. */
+/* The word of the last context that contains or precedes a byte; 0 before the first word. */
 static int32_t word_at(const struct reader *r, int32_t byte)
 {
     const struct squad_context *c = last_context(r);
@@ -143,7 +143,7 @@ static int32_t word_at(const struct reader *r, int32_t byte)
     return low;
 }
 
-/* Whether the answer, its white space normalised, is in the words that it is said to be. */
+/* Whether the answer, its white space normalised, is in the words where the file says it is. */
 static struct status answer_is_found(struct reader *r, bool *is_found, const struct squad_example *x,
                                      const char *answer, size_t n)
 {
@@ -165,7 +165,7 @@ static struct status answer_is_found(struct reader *r, bool *is_found, const str
     return status_ok();
 }
 
-/* Finds the words of the first answer; the caller leaves the question out if they are not the answer. */
+/* Finds the words of the first answer; if they do not contain it, the caller leaves the question out. */
 static struct status align(struct reader *r, struct squad_example *x, bool *is_found, int64_t answer_start,
                            const struct squad_answer *a)
 {
@@ -209,7 +209,7 @@ static struct status add_answers(struct reader *r, struct squad_example *x, cons
     return buf_status(&r->answers);
 }
 
-/* Refuses an id that was met before.  Whole numbers are taken as well: some sets have them. */
+/* Refuses an id that occurred before.  Whole numbers are accepted too: some data sets have them. */
 static struct status add_id(struct reader *r, struct squad_example *x, const json_t *qa)
 {
     const json_t *found = json_object_get(qa, "id");
@@ -232,7 +232,7 @@ static struct status add_id(struct reader *r, struct squad_example *x, const jso
     return status_ok();
 }
 
-/* The list under a key; *list is NULL if it is absent and may be. */
+/* The list under a key; *list is NULL if the key is absent and optional. */
 static struct status get_list(const json_t *object, const char *place, const char *key, bool required,
                               const json_t **list)
 {
@@ -249,7 +249,7 @@ static struct status get_list(const json_t *object, const char *place, const cha
     return status_ok();
 }
 
-/* For training: finds the answer or decides to leave the question out. */
+/* For training: finds the answer, or says that the question must be left out. */
 static struct status check_for_training(struct reader *r, struct squad_example *x, bool *keep, int64_t start)
 {
     if (x->is_impossible && !r->options.version_2) {

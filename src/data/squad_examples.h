@@ -1,9 +1,9 @@
 /* squad_examples: questions about texts, in the SQuAD format (v1.1 and v2.0), from a file or from memory.
  *
- * The rule: a context is split into words at space, tab, CR, LF and U+202F, and answers are words of it; what
- * is kept is what run_squad.py keeps, in the order of the file.  answer_start counts characters in the file
- * and bytes here.  Memory is proportional to the file. Source: Rajpurkar et al. 2016 (arXiv:1606.05250), 2018
- * (arXiv:1806.03822); the example reader of run_squad.py. */
+ * The rule: a context is split into words at space, tab, CR, LF and U+202F, and answers are words of it; the
+ * questions kept are those that run_squad.py keeps, in the order of the file. answer_start counts characters
+ * in the file, and bytes here.  Memory is proportional to the file. Source: Rajpurkar et al. 2016
+ * (arXiv:1606.05250), 2018 (arXiv:1806.03822); the example reader of run_squad.py. */
 #ifndef KILN_DATA_SQUAD_EXAMPLES_H
 #define KILN_DATA_SQUAD_EXAMPLES_H
 
@@ -27,7 +27,7 @@ struct squad_context {
 struct squad_answer {
     size_t text; /* offset in squad_examples.text */
     int32_t n_bytes;
-    int32_t start; /* byte of the context; -1 if the file does not say, or says something outside */
+    int32_t start; /* byte of the context; -1 if the file has none, or one outside the context */
 };
 
 struct squad_example {
@@ -62,9 +62,9 @@ struct squad_read_options {
 };
 
 /* Reads a file.  STATUS_DATA names the file, the element (`data[3].paragraphs[0].qas[2]`) and the key: not
- * JSON, larger than 1 GiB, a missing key or wrong type, a context without words, an id met twice, training on
- * a question without an answer, no questions at all.  Questions left out are counted and reported in one
- * warning. */
+ * JSON, larger than 1 GiB, a missing key or wrong type, a context without words, an id that occurs twice,
+ * training on a question without an answer, no questions at all.  Questions left out are counted and reported
+ * in one warning. */
 struct status squad_examples_open(struct squad_examples *e, const char *path, struct squad_read_options o);
 
 /* The same from memory; `source` names it in messages. */

@@ -107,8 +107,8 @@ static struct status tokenize_context(struct builder *b, int64_t index)
     return buf_status(&b->words);
 }
 
-/* Narrows tokens [*first, *last] of the context to those that are exactly the answer's, where there are such:
- * the words of an answer may have pieces around it, as the year in "(1895-1943)." */
+/* Narrows tokens [*first, *last] of the context to exactly the answer's, if there are such: the words may
+ * have pieces around the answer, like the year in "(1895-1943)." */
 static struct status refine_answer(struct builder *b, int64_t *first, int64_t *last,
                                    const struct squad_answer *a)
 {
@@ -125,7 +125,8 @@ static struct status refine_answer(struct builder *b, int64_t *first, int64_t *l
     return status_ok();
 }
 
-/* Tokens of the context [*first, *last] that answer a question, counted from its first; -1, -1 if none do. */
+/* The tokens [*first, *last] of the context that answer a question, counted from the context's first token;
+ * -1, -1 if there are none. */
 static struct status find_answer(struct builder *b, int64_t *first, int64_t *last,
                                  const struct squad_example *x)
 {

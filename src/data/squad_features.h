@@ -17,14 +17,14 @@
 struct squad_feature_options {
     int64_t max_seq_length;   /* of a feature, at least 5; 384 */
     int64_t doc_stride;       /* from one window to the next, at least 1; 128 */
-    int64_t max_query_length; /* a question is cut after so many pieces, at least 1; 64 */
+    int64_t max_query_length; /* a question is cut after this many pieces, at least 1; 64 */
     bool training;            /* answers were aligned: start and end are set */
 };
 
 struct squad_feature {
     int32_t example;
     int32_t window_start, window_length; /* tokens of the context */
-    int32_t start, end; /* labels: positions in the feature, both included; 0, 0: not in here */
+    int32_t start, end; /* labels: positions in the feature, both included; 0, 0: not in this window */
 };
 
 struct squad_features {
@@ -32,7 +32,7 @@ struct squad_features {
     int64_t n;
     int64_t n_examples, n_contexts;
     int64_t
-        *first_features; /* [n_examples + 1] features of example x: [x], up to [x + 1]; there may be none */
+        *first_features; /* [n_examples + 1] features of example x: from [x] up to [x + 1]; may be empty */
     int64_t *question_starts;  /* [n_examples + 1] in question_ids */
     int32_t *question_ids;     /* already cut */
     int32_t *example_contexts; /* [n_examples] */

@@ -8,7 +8,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* A text as the metric sees it: words without case, punctuation and articles, with one space between them. */
+/* A text as the metric compares it: words without case, punctuation and articles, with one space between
+ * them. */
 struct words {
     struct buf text;
     struct buf starts; /* const char *: the words, sorted */
@@ -21,8 +22,8 @@ struct scorer {
     bool version_2;
 };
 
-/* Whether a sigma ends a word (Final_Sigma, the same chapter): what is before it is a letter, and after it is
- * none. `before` says the first; text[0..n) follows the sigma. */
+/* Whether a sigma ends a word (Final_Sigma, the same chapter): a letter is before it (`before`), and none
+ * after it. text[0..n) follows the sigma. */
 static bool is_final_sigma(bool before, const char *text, size_t n)
 {
     for (size_t at = 0; at < n && before;) {
@@ -44,13 +45,13 @@ static void put_char(struct buf *out, uint32_t c)
 /* Appends the text in lower case, as str.lower(), without ASCII punctuation. */
 static void put_lower(struct buf *out, const char *text, size_t n)
 {
-    bool after_letter = false; /* not counting what is ignored for case */
+    bool after_letter = false; /* skipping case-ignorable characters */
     for (size_t at = 0; at < n;) {
         uint32_t c;
         at += (size_t)utf8_decode(&c, text + at, n - at);
         if (c == 0x3A3) {
             put_char(out, is_final_sigma(after_letter, text + at, n - at) ? 0x3C2 : 0x3C3);
-        } else if (c == 0x130) { /* the one letter whose lower case is two: i and a dot above */
+        } else if (c == 0x130) { /* the one letter whose lower case is two code points: i and a dot above */
             buf_puts(out, "i\xCC\x87");
         } else if (c >= 0x80 || c == 0 || strchr("!\"#$%&'()*+,-./:;<=>?@[\\]^_`{|}~", (int)c) == NULL) {
             put_char(out, letter_case_lower(c));
@@ -149,8 +150,8 @@ static double f1_of(const struct scorer *s)
     return 2 * precision * recall / (precision + recall);
 }
 
-/* The best of a question over its answers.  With the rules of v2, answers of articles and punctuation alone
- * do not count, and a question without any has the answer "". */
+/* The best score of a question over its answers.  By the rules of v2, answers that consist of articles and
+ * punctuation do not count, and a question without any other answer has the answer "". */
 static struct status score_question(struct scorer *s, double *exact, double *f1,
                                     const struct squad_examples *e, int64_t i, const char *prediction)
 {

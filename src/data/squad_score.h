@@ -1,4 +1,4 @@
-/* squad_score: how good predictions are: exact match and token F1, in percent.
+/* squad_score: scores predictions: exact match and token F1, in percent.
  *
  * The rule: every digit is that of the official scripts, evaluate-v1.1.py and, for files whose questions may
  * have no answer, evaluate-v2.0.py; a question without a prediction counts 0 in both. Source: Rajpurkar et
@@ -15,8 +15,8 @@ struct squad_scores {
     int64_t n_missing;      /* without a prediction: each is a warning */
 };
 
-/* Scores {id: text} against examples that were not read for training, which leaves some out; `source` names
- * the predictions in messages.  STATUS_DATA if they are not an object of strings. */
+/* Scores {id: text} against examples that were not read for training (reading for training leaves some out);
+ * `source` names the predictions in messages.  STATUS_DATA if they are not an object of strings. */
 struct status squad_score(struct squad_scores *s, const struct squad_examples *e, const json_t *predictions,
                           const char *source);
 

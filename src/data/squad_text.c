@@ -69,8 +69,8 @@ void squad_text_json_string(struct buf *out, const char *text, size_t n)
 
 void squad_text_json_real(struct buf *out, double value)
 {
-    /* 17 digits always come back as the same number; fewer are written if they do, too.  15 have no shorter
-     * form but trailing zeros, except near 0, where numbers are sparse. */
+    /* 17 digits always read back as the same number; fewer are written if they do too.  Below 15 digits only
+     * trailing zeros can be dropped, except near 0, where numbers are sparse. */
     char text[32];
     for (int n_digits = value < DBL_MIN && value > -DBL_MIN ? 1 : 15; n_digits <= 17; n_digits++) {
         snprintf(text, sizeof text, "%.*e", n_digits - 1, value);
@@ -93,7 +93,7 @@ void squad_text_json_real(struct buf *out, double value)
     if (text[0] == '-') {
         buf_putc(out, '-');
     }
-    if (exponent < -4 || exponent >= 16) { /* where Python changes to an exponent */
+    if (exponent < -4 || exponent >= 16) { /* where Python switches to an exponent */
         buf_printf(out, n > 1 ? "%.1s.%.*s%s" : "%.1s%.*s%s", digits, n - 1, digits + 1, exponent_text);
         return;
     }

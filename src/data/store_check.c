@@ -43,7 +43,7 @@ static struct status describe(struct store_check *c)
     return buf_status(&c->identity);
 }
 
-/* Whether just these files were found to hold before. */
+/* Whether these very files passed the check before. */
 static bool is_kept(const struct store_check *c)
 {
     struct file_map m;
@@ -76,7 +76,7 @@ static void *verify(void *argument)
     return NULL;
 }
 
-/* Without a thread everything is read here and now. */
+/* If the thread cannot start, everything is read here. */
 static void start(struct store_check *c)
 {
     sigset_t before;
@@ -101,7 +101,7 @@ struct status store_check_begin(struct store_check *c, const char *directory)
     struct status described = describe(c);
     bool kept = !failed(described) && is_kept(c);
     if (failed(described) || kept) {
-        c->n = 0; /* nothing is going to be found out */
+        c->n = 0; /* nothing left to check */
     }
     TRY(described);
     if (kept) {
@@ -117,7 +117,7 @@ bool store_check_is_pending(const struct store_check *c)
     return c->running && !atomic_load(&c->done);
 }
 
-/* A result that cannot be kept is found again by the next run. */
+/* If the result cannot be saved, the next run checks again. */
 static void keep(const struct store_check *c)
 {
     struct status s = file_write_atomic(c->kept, c->identity.data, c->identity.n);

@@ -1,7 +1,8 @@
-/* store_check: whether the checksums of token stores hold, found out by a thread while the first steps run.
+/* store_check: checks the checksums of token stores in a thread while the first steps run.
  *
- * The rule: what holds is kept in a file beside the run, with the size, inode and time of last change (ctime) of each
- * file, so that a run that goes on does not read everything again, and a file that was touched since is read again. */
+ * The rule: a passed check is saved in the run's directory, with the size, inode and time of last change
+ * (ctime) of each file, so that a resumed run does not read everything again, but does read a file that has
+ * changed since. */
 #ifndef KILN_DATA_STORE_CHECK_H
 #define KILN_DATA_STORE_CHECK_H
 
@@ -15,8 +16,8 @@ struct store_check {
     const struct token_store *stores[STORE_CHECK_STORES]; /* borrowed, open until store_check_close */
     char prefixes[STORE_CHECK_STORES][STORE_CHECK_PATH_BYTES];
     int n;
-    char kept[STORE_CHECK_PATH_BYTES]; /* where the result is kept */
-    struct buf identity;               /* of all files: what is kept once they hold */
+    char kept[STORE_CHECK_PATH_BYTES]; /* where the result is saved */
+    struct buf identity;               /* of all files: saved once they pass */
     struct status status;              /* the thread's, after `done`, with the seconds it took */
     double seconds;
     pthread_t thread;
@@ -24,19 +25,21 @@ struct store_check {
     atomic_bool stop, done;
 };
 
-/* Adds a store to what is going to be checked; `prefix` is that of token_store_open. */
+/* Adds a store to be checked; `prefix` is that of token_store_open. */
 struct status store_check_add(struct store_check *c, const struct token_store *store, const char *prefix);
 
-/* Begins, unless DIRECTORY/.data_checked says that these files hold.  `c` was zeroed, and must not be moved. */
+/* Begins, unless DIRECTORY/.data_checked says that these files passed.  `c` was zeroed before, and must not
+ * be moved. */
 struct status store_check_begin(struct store_check *c, const char *directory);
 
-/* STATUS_DATA if a file is known to be damaged; with `wait` once everything has been read.  Keeps the result. */
+/* STATUS_DATA if a file is known to be damaged; with `wait` it first waits until everything has been read.
+ * Saves the result. */
 struct status store_check_take(struct store_check *c, bool wait);
 
-/* Whether a thread still reads, so that nothing is known yet. */
+/* Whether the thread still reads, so that the result is unknown. */
 bool store_check_is_pending(const struct store_check *c);
 
-/* Stops what still runs; safe on a zeroed struct. */
+/* Stops the thread; safe on a zeroed struct. */
 void store_check_close(struct store_check *c);
 
 #endif

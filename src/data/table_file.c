@@ -13,11 +13,11 @@ struct stored_cell {
 };
 
 struct stored_row {
-    int64_t first, n; /* in the cells: of the columns that were known then */
+    int64_t first, n; /* its range of cells: one for each column known at that time */
     int64_t line;
 };
 
-/* What is read, and how far. */
+/* The input and the position in it. */
 struct reader {
     struct table_file *t;
     const char *at, *end;
@@ -88,7 +88,7 @@ static void skip_line_end(struct reader *r)
     r->line++;
 }
 
-/* The inside of quotes, the opening one taken. */
+/* The inside of a quoted field, after the opening quote. */
 static struct status read_quoted(struct reader *r, struct buf *out)
 {
     for (;; r->at++) {
@@ -280,7 +280,7 @@ static bool ends_with(const char *path, const char *end)
 
 static struct status read_map(struct table_file *t, const struct file_map *m)
 {
-    static const char mark[] = "\xEF\xBB\xBF"; /* that some editors put before UTF-8 */
+    static const char mark[] = "\xEF\xBB\xBF"; /* which some editors put before UTF-8 */
     const char *data = (const char *)m->data;
     size_t skip = m->n >= 3 && memcmp(data, mark, 3) == 0 ? 3 : 0;
     struct reader r = {.t = t, .at = data + skip, .end = data + m->n, .line = 1};

@@ -1,9 +1,9 @@
 /* table_file: rows with named columns, from CSV, TSV and JSON lines.
  *
  * CSV is that of RFC 4180: a first line with the names; fields in quotes may hold commas, line ends and doubled quotes.
- * TSV has a first line with the names too, and no quotes: a field is what lies between tabs.  Of JSON lines each is an
- * object, whose keys are the columns; an array becomes a list of cells, numbers and booleans the text that JSON has for
- * them. */
+ * TSV also has a first line with the names, and no quotes: fields are separated by tabs.  Each line of JSON
+ * lines is an object whose keys are the columns; an array becomes a list of cells, and numbers and booleans
+ * become their JSON text. */
 #ifndef KILN_DATA_TABLE_FILE_H
 #define KILN_DATA_TABLE_FILE_H
 
@@ -14,7 +14,7 @@ enum { TABLE_MOST_COLUMNS = 1024 };
 struct table_cell {
     const char *text; /* its items, each ended by a NUL; borrowed from the table */
     size_t n;         /* bytes of the first item */
-    int64_t n_items;  /* 1 but in a list; 0: an empty list, or no cell */
+    int64_t n_items;  /* 1 except in a list; 0: an empty list, or no cell */
     bool is_there, is_list;
 };
 

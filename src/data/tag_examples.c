@@ -44,7 +44,8 @@ static void put_word(struct tag_examples *e, const char *word, size_t n, const c
 
 static void begin_sentence(struct tag_examples *e)
 {
-    if (e->n == 0 || tag_examples_first(e, e->n - 1) < e->n_words) { /* else the last one is empty still */
+    if (e->n == 0 || tag_examples_first(e, e->n - 1) < e->n_words) { /* else the last sentence is still
+                                                                      * empty */
         buf_append(&e->sentences, &e->n_words, sizeof e->n_words);
         e->n += !e->sentences.failed;
     }
@@ -153,8 +154,7 @@ struct status tag_examples_open(struct tag_examples *e, const char *path, const 
     bool json = point != NULL && (strcasecmp(point, ".json") == 0 || strcasecmp(point, ".jsonl") == 0 ||
                                   strcasecmp(point, ".ndjson") == 0);
     struct status s = json ? read_json_lines(e, words, labels) : read_columns(e);
-    e->n -=
-        e->n > 0 && tag_examples_first(e, e->n - 1) == e->n_words; /* the file ended behind an empty line */
+    e->n -= e->n > 0 && tag_examples_first(e, e->n - 1) == e->n_words; /* the file ended with an empty line */
     if (!failed(s) && e->n == 0) {
         s = status_error(STATUS_DATA, "%s has no words", path);
     }
@@ -233,7 +233,7 @@ static struct status find_label(const struct tag_examples *e, const struct encod
                           : wrong(e, w->line, "there is no label behind the word ", e->text.data + w->text);
 }
 
-/* Appends a word to the text under way, or ends that first. */
+/* Appends a word to the current text, or ends that text first if the word does not fit. */
 static struct status encode_word(struct tag_examples *e, struct encoding *x, struct tag_word *w, bool *cut)
 {
     const char *word = e->text.data + w->text;

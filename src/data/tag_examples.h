@@ -1,11 +1,12 @@
-/* tag_examples: sentences of words that are to be labelled one by one, from CoNLL columns or JSON lines.
+/* tag_examples: sentences with a label for each word, from CoNLL columns or JSON lines.
  *
- * CoNLL: a word a line, in its first column, and its label in the last; columns are separated by tabs, or by spaces in a
- * line without a tab; an empty line ends a sentence, and so does -DOCSTART-, which is no word.  JSON lines:
- * {"tokens": [...], "labels": [...]}, also "words", and "ner_tags" or "tags".
+ * CoNLL: one word per line, in the first column, and its label in the last.  Columns are separated by tabs,
+ * or by spaces in a line without a tab.  An empty line ends a sentence, and so does -DOCSTART-, which is not
+ * a word.  JSON lines: {"tokens": [...], "labels": [...]}, also "words", and "ner_tags" or "tags".
  *
- * The rule: the first piece of a word bears its label, as in `transformers`' run_ner.py; a word without pieces is the
- * unknown token.  A sentence that is too long becomes several texts of whole words, so every word is predicted. */
+ * The rule: the first piece of a word has its label, as in `transformers`' run_ner.py; a word without pieces
+ * becomes the unknown token.  A sentence that is too long is split into several texts at word boundaries, so
+ * every word gets a prediction. */
 #ifndef KILN_DATA_TAG_EXAMPLES_H
 #define KILN_DATA_TAG_EXAMPLES_H
 
@@ -30,21 +31,22 @@ struct tag_examples {
     int64_t n_cut;               /* sentences that were too long */
 };
 
-/* Reads the file, JSON lines where its name ends in .json, .jsonl or .ndjson.  Columns of JSON lines by name, NULL: the
- * usual ones.  STATUS_DATA names the line. */
+/* Reads the file, as JSON lines if its name ends in .json, .jsonl or .ndjson.  Columns of JSON lines by name,
+ * NULL: the usual ones.  STATUS_DATA names the line. */
 struct status tag_examples_open(struct tag_examples *e, const char *path, const char *words,
                                 const char *labels);
 void tag_examples_fini(struct tag_examples *e);
 
 struct tag_word *tag_examples_word(const struct tag_examples *e, int64_t i);
 
-/* The words of sentence i: from [i] up to [i + 1]. */
+/* The first word of sentence i; its words are those up to tag_examples_first(e, i + 1). */
 int64_t tag_examples_first(const struct tag_examples *e, int64_t i);
 
 /* Appends the names of all labels to `names`, which is zeroed, and sorts them.  STATUS_DATA: a word has no label. */
 struct status tag_examples_names(const struct tag_examples *e, struct label_names *names);
 
-/* Makes e->texts, with the labels of the configuration, or without any.  STATUS_DATA: a label is not among its names. */
+/* Fills e->texts, with labels by the configuration's names, or without labels.  STATUS_DATA: a label is not
+ * among the names. */
 struct status tag_examples_encode(struct tag_examples *e, const struct tokenizer *tokenizer,
                                   int64_t max_seq_length, const struct bert_config *c, bool with_labels);
 

@@ -2,14 +2,14 @@
 
 #include <string.h>
 
-/* An entity that ended; it ends before the label that shows it. */
+/* An entity that has ended, before the label that shows its end. */
 struct entity {
     const char *type;
     int64_t begin;
     bool ended;
 };
 
-/* What is behind the first letter and the next dash: "PER" of "B-PER", "_" of nothing. */
+/* The part after the first letter and the dash: "PER" of "B-PER", "_" if empty. */
 static const char *type_of(const char *label)
 {
     const char *rest = label + 1;
@@ -42,7 +42,7 @@ static struct entity step(struct tag_walk *w, const char *label)
 {
     char tag = *label;
     const char *type = type_of(label);
-    if (w->type == NULL) { /* the first label of all */
+    if (w->type == NULL) { /* the very first label */
         w->tag = 'O';
         w->type = "";
     }

@@ -53,7 +53,7 @@ bool bert_task_has_classifier(enum bert_task task)
     return task == BERT_TASK_SEQUENCE_CLASSIFICATION || task == BERT_TASK_TOKEN_CLASSIFICATION;
 }
 
-/* A part of the model: where its weights are, their rows, the prefix of their names, and the layer that they belong to. */
+/* A part of the model: its weights, their rows, the prefix of their names, and the number of their layer. */
 typedef void visit_part(void *context, void *part, const char *prefix, int64_t layer,
                         const struct weight_row *rows, int n_rows);
 

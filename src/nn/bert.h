@@ -1,4 +1,4 @@
-/* bert: the whole model - its parameter table, and its weights as the equations see them. */
+/* bert: the whole model: its parameter table, and its weights as views for the equations. */
 #ifndef KILN_NN_BERT_H
 #define KILN_NN_BERT_H
 
@@ -6,14 +6,14 @@
 #include "nn/bert_heads.h"
 #include "nn/bert_qa.h"
 
-/* What a model is for: which heads stand on the encoder.  Hugging Face has a class for each. */
+/* The heads of a model on top of the encoder.  Hugging Face has a class for each. */
 enum bert_task {
     BERT_TASK_PRETRAINING,             /* BertForPreTraining: pooler, MLM and NSP heads */
     BERT_TASK_MASKED_LM,               /* BertForMaskedLM: the MLM head */
     BERT_TASK_QUESTION_ANSWERING,      /* BertForQuestionAnswering: the QA head */
     BERT_TASK_ENCODER,                 /* BertModel: the pooler */
     BERT_TASK_SEQUENCE_CLASSIFICATION, /* BertForSequenceClassification: pooler and classifier */
-    BERT_TASK_TOKEN_CLASSIFICATION,    /* BertForTokenClassification: a classifier of each token */
+    BERT_TASK_TOKEN_CLASSIFICATION,    /* BertForTokenClassification: a classifier for each token */
 };
 
 /* "BertForPreTraining" and so on. */
@@ -37,7 +37,8 @@ struct bert_weights {
 struct status bert_declare(struct param_table *table, const struct bert_config *c, enum bert_task task);
 
 /* Points the weights into flat buffers of the table's layout: matrices into `matrices`, vectors into
- * `vectors`, biases that products add to activations into `biases`, which is one of the two.  Owns the array of layers until bert_weights_fini. */
+ * `vectors`, and biases that products add to activations into `biases`, which equals one of the two.  Owns
+ * the array of layers until bert_weights_fini. */
 struct status bert_weights_init(struct bert_weights *w, const struct param_table *table,
                                 const struct bert_config *c, enum bert_task task, tensor matrices,
                                 tensor vectors, tensor biases);

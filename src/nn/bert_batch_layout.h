@@ -1,4 +1,4 @@
-/* bert_batch_layout: what BERT reads of a batch beside its tokens (core/batch.h). */
+/* bert_batch_layout: the fields of a batch that BERT reads besides its tokens (core/batch.h). */
 #ifndef KILN_NN_BERT_BATCH_LAYOUT_H
 #define KILN_NN_BERT_BATCH_LAYOUT_H
 
@@ -7,8 +7,8 @@
 /* T tokens, M masked positions, B sequences. */
 enum bert_field {
     BERT_TYPES,         /* [T] segment, 0 or 1 */
-    BERT_MASKED_ROWS,   /* [M] rows of the stream, ascending; rounded up with row 0 */
-    BERT_MASKED_LABELS, /* [M] the original ids; -1 in the rounding */
+    BERT_MASKED_ROWS,   /* [M] rows of the stream, ascending; padded with row 0 */
+    BERT_MASKED_LABELS, /* [M] the original ids; -1 in padding */
     BERT_CLS_ROWS,      /* [B] row of each [CLS] */
     BERT_CLS_KEYS,      /* [B, 2] its dropout address */
     BERT_NSP_LABELS,    /* [B] 0 = next, 1 = random, -1 = none */

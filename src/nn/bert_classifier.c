@@ -10,7 +10,7 @@ const struct weight_row bert_classifier_rows[] = {
 _Static_assert(sizeof bert_classifier_rows / sizeof bert_classifier_rows[0] == BERT_CLASSIFIER_N_ROWS,
                "a row for every field");
 
-/* Above the sites of any layer, behind that of the embeddings. */
+/* Above the sites of all layers, one after that of the embeddings. */
 static const uint32_t SITE_CLASSIFIER = 0xFFFF0001U;
 
 static struct dropout classifier_dropout(const struct bert_layer_call *call)
@@ -42,7 +42,7 @@ void bert_classifier_forward(struct exec *x, const struct bert_classifier_acts *
     x->ops->linear(x, a->logits, a->dropped, w->w_cls, w->b_cls);
 }
 
-/* A dense matrix as the vector of its elements. */
+/* A view of a dense matrix as the vector of its elements. */
 static tensor flat(tensor t)
 {
     return tensor_1d(t.data, t.dtype, tensor_count(t));
@@ -57,7 +57,7 @@ void bert_classifier_loss(struct exec *x, tensor sums, const struct bert_classif
     if (c->problem == BERT_SINGLE_LABEL) {
         op->cross_entropy(x, a->loss, a->correct, a->dlogits, a->logits, labels, c->num_labels, scale);
     } else {
-        /* of one number a row the batch has a vector */
+        /* the batch's field is a vector if it has one number a row */
         tensor targets =
             tensor_2d(labels.data, labels.dtype, tensor_count(labels) / c->num_labels, c->num_labels);
         op->pointwise(x, a->loss, a->correct, a->dlogits, a->logits, targets,

@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* One row per value: key, field, kind, default, limits.  Parsing, writing and comparing all go by this
+/* One row per value: key, field, kind, default, limits.  Parsing, writing and comparing all use this
  * table. */
 struct field {
     const char *key;
@@ -93,11 +93,12 @@ static struct status parse_field(struct bert_config *c, const struct field *f, c
     return status_ok();
 }
 
-/* The "model_type" that is written for pre-LN layers, which "bert" does not have elsewhere: a program that knows nothing of
- * them shall stop at it, and not compute another model. */
+/* The "model_type" that is written for pre-LN layers, which other programs' "bert" does not have: they must
+ * stop at it and not compute a different model. */
 static const char PRE_LN_TYPE[] = "bert_pre_ln";
 
-/* Keys with one value that kiln computes; another value would silently make another model.  null is no value. */
+/* Keys with only one supported value: another value means another model, which must not be computed silently.
+ * null counts as absent. */
 static const struct constant {
     const char *key, *wanted; /* as JSON */
     const char *why;
@@ -114,7 +115,7 @@ static const struct constant {
     {"quantization_config", "null", "quantized weights are not read"},
 };
 
-/* `also` is another value that may be, as a string; or NULL. */
+/* `also` is a second supported value, as a string; or NULL. */
 static struct status check_constant(const json_t *object, const char *source, const struct constant *c,
                                     const char *also)
 {
@@ -133,7 +134,7 @@ static struct status check_constant(const json_t *object, const char *source, co
     return s;
 }
 
-/* Keys that files of Hugging Face, Google and NVIDIA carry, and that change nothing that kiln computes. */
+/* Keys in files of Hugging Face, Google and NVIDIA that do not change what kiln computes. */
 static bool is_harmless(const char *key)
 {
     static const char *const keys[] = {"_name_or_path",
@@ -190,13 +191,13 @@ static bool is_harmless(const char *key)
     return false;
 }
 
-/* A key that is misspelt, or asks for what kiln has never heard of, should not go unseen. */
+/* Warns of unknown keys: they may be misspelt, or ask for something that kiln lacks. */
 static void name_unknown_keys(const json_t *object, const char *source)
 {
     struct buf names = {0};
     const char *key;
     json_t *value;
-    json_object_foreach((json_t *)object, key, value) /* which only reads it */
+    json_object_foreach((json_t *)object, key, value) /* jansson's macro takes no const, but only reads */
     {
         if (!is_harmless(key)) {
             buf_printf(&names, "%s\"%s\"", names.n == 0 ? "" : ", ", key);
@@ -219,7 +220,8 @@ const char *bert_problem_name(enum bert_problem p)
     return problem_names[p];
 }
 
-/* Without a problem one label is a number, and several are classes, as Hugging Face's models take it. */
+/* Without "problem_type" one label means regression, and several mean classes, as in Hugging Face's
+ * models. */
 static struct status parse_labels(struct bert_config *c, const json_t *object, const char *source)
 {
     enum { MOST_LABELS = 65536, USUAL_LABELS = 2 };
@@ -280,7 +282,7 @@ static json_t *field_to_json(const struct bert_config *c, const struct field *f)
                                    : json_integer(*int_field(c, f));
 }
 
-/* What a model with a classifier has beside; false if memory runs out. */
+/* Adds the keys of a model with a classifier; false if memory runs out. */
 static bool add_labels(json_t *object, const struct bert_config *c)
 {
     bool complete =
@@ -312,7 +314,7 @@ json_t *bert_config_to_json(const struct bert_config *c, const char *architectur
     return object;
 }
 
-/* As a file has it. */
+/* The value as a file has it. */
 struct field_text {
     char text[32];
 };

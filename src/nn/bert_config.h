@@ -8,11 +8,11 @@
 
 #include <stdint.h>
 
-/* Rows of the vocabulary are rounded up to this inside kiln, for whole vectors and tiles; files never show
- * it. */
+/* Rows of the vocabulary are padded to a multiple of this in memory, for whole vectors and tiles; files never
+ * have the padding. */
 enum { BERT_VOCAB_MULTIPLE = 64 };
 
-/* What a classifier's labels are, as Hugging Face's "problem_type" has it. */
+/* The kind of a classifier's labels: Hugging Face's "problem_type". */
 enum bert_problem {
     BERT_SINGLE_LABEL, /* one of C classes */
     BERT_MULTI_LABEL,  /* any of them */
@@ -35,31 +35,32 @@ struct bert_config {
     double initializer_range;
     double layer_norm_eps;
     bool layer_norm_large_model; /* pre-LN layers (nn/bert_layer_pre.h), not post-LN */
-    int64_t
-        n_words; /* of the vocabulary, not in the file: ids from there on are never predicted; 0: all are words */
+    int64_t n_words; /* pieces in the vocabulary, not in the file: ids from there on are never predicted; 0:
+                  * vocab_size */
 
-    /* Of a classifier (nn/bert_classifier.h); other models have the standard values. */
+    /* For a classifier (nn/bert_classifier.h); other models have the defaults. */
     int64_t num_labels; /* C */
     enum bert_problem problem;
-    double classifier_dropout;        /* hidden_dropout_prob where the file has none */
-    const struct label_names *labels; /* of the scores, borrowed; NULL: no classifier */
+    double classifier_dropout;        /* hidden_dropout_prob if the file has none */
+    const struct label_names *labels; /* names of the scores, borrowed; NULL: no classifier */
 };
 
 /* From a JSON object; `source` names it in messages.  Absent keys get the defaults of Devlin et al.;
- * vocab_size may be absent or 0, for the vocabulary file to decide.  STATUS_DATA for values that make no
- * model, or one that kiln does not compute.  Keys that nobody knows are named in a warning. */
+ * vocab_size may be absent or 0, and then the vocabulary file decides.  STATUS_DATA for impossible values, or
+ * a model that kiln does not compute.  A warning names unknown keys. */
 struct status bert_config_parse(struct bert_config *c, const json_t *object, const char *source);
 
 /* The config.json of a Hugging Face class, e.g. "BertForPreTraining"; the caller json_decref's it.  NULL
  * without memory. */
 json_t *bert_config_to_json(const struct bert_config *c, const char *architecture);
 
-/* STATUS_DATA naming the first field in which two architectures differ; dropout and initialisation may. */
+/* STATUS_DATA naming the first field in which two architectures differ; dropout and initialisation may
+ * differ. */
 struct status bert_config_same_architecture(const struct bert_config *a, const struct bert_config *b);
 
 int64_t bert_config_padded_vocab(const struct bert_config *c);
 
-/* Ids that can be predicted. */
+/* The number of ids that can be predicted. */
 int64_t bert_config_n_words(const struct bert_config *c);
 
 #endif

@@ -24,7 +24,7 @@ struct bert_embed_acts {
 void bert_embed_carve_acts(struct bert_embed_acts *a, struct arena *arena, const struct bert_config *c,
                            enum dtype dtype, enum fp8_factors fp8, int64_t n_tokens, bool kept);
 
-/* a->out = dropout(LN(word[id] + position[p] + type[segment])). */
+/* Computes a->out = dropout(LN(word[id] + position[p] + type[segment])). */
 void bert_embed_forward(struct exec *x, const struct bert_embed_acts *a, const struct bert_embed_weights *w,
                         const struct bert_layer_call *call);
 

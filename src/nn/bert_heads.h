@@ -27,7 +27,7 @@ struct bert_head_acts {
     tensor t_pre, t_act, t_out;     /* [M, H] */
     tensor t_mean, t_rstd;          /* [M] */
     tensor logits;                  /* [M, V], in the dtype of vectors */
-    tensor dlogits;                 /* [M, V]; in the place of logits where the dtypes agree */
+    tensor dlogits;                 /* [M, V]; in the memory of logits if the dtypes agree */
     tensor dtransform;              /* [M, H] */
     tensor mlm_loss, mlm_correct;   /* [M] */
     tensor cls, pooled, dpooled;    /* [B, H] */
@@ -40,32 +40,33 @@ void bert_heads_carve_mlm(struct bert_head_acts *a, struct arena *arena, const s
 void bert_heads_carve_nsp(struct bert_head_acts *a, struct arena *arena, const struct bert_config *c,
                           enum dtype dtype, int64_t n_sequences);
 
-/* a->logits of the masked positions, from the last layer's output h [T, H] and the word embeddings [V, H]. */
+/* Computes a->logits of the masked positions from the last layer's output h [T, H] and the word embeddings
+ * [V, H]. */
 void bert_heads_mlm_forward(struct exec *x, const struct bert_head_acts *a, tensor h, tensor word,
                             const struct bert_head_weights *w, const struct bert_layer_call *call);
 
-/* a->pooled, from the hidden state of each [CLS]. */
+/* Computes a->pooled from the hidden state of each [CLS]. */
 void bert_heads_pool(struct exec *x, const struct bert_head_acts *a, tensor h,
                      const struct bert_head_weights *w, const struct bert_layer_call *call);
 
-/* Adds the pooler's part to dh, the gradient of h, from a->dpooled; the gradients of the weights are added to g. */
+/* Adds the pooler's part to dh, the gradient of h, from a->dpooled, and the gradients of the weights to g. */
 void bert_heads_pool_backward(struct exec *x, tensor dh, const struct bert_head_weights *g,
                               const struct bert_head_acts *a, const struct bert_head_weights *w,
                               const struct bert_layer_call *call);
 
-/* a->nsp_logits, from a->pooled. */
+/* Computes a->nsp_logits from a->pooled. */
 void bert_heads_nsp_forward(struct exec *x, const struct bert_head_acts *a,
                             const struct bert_head_weights *w);
 
-/* Adds a head's loss and correct answers to `sums`, f64 [2], and turns its logits into their gradients, times
- * scale, f64 [1]. */
+/* Adds a head's loss and number of correct answers to `sums`, f64 [2], and computes the gradients of its
+ * logits, times scale, f64 [1]. */
 void bert_heads_mlm_loss(struct exec *x, tensor sums, const struct bert_head_acts *a, tensor scale,
                          const struct bert_layer_call *call);
 void bert_heads_nsp_loss(struct exec *x, tensor sums, const struct bert_head_acts *a, tensor scale,
                          const struct bert_layer_call *call);
 
-/* The MLM head adds its part to dh, the gradient of h, the NSP head leaves a->dpooled; the gradients of the weights are
- * added to g and dword. */
+/* The MLM head adds its part to dh, the gradient of h; the NSP head assigns a->dpooled.  The gradients of the
+ * weights are added to g and dword. */
 void bert_heads_mlm_backward(struct exec *x, tensor dh, tensor dword, const struct bert_head_weights *g,
                              const struct bert_head_acts *a, tensor word, const struct bert_head_weights *w,
                              const struct bert_layer_call *call);

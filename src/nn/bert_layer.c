@@ -5,7 +5,7 @@
  *     h = LN_1(x + dropout(A W_o^T + b_o))
  *     y = LN_2(h + dropout(gelu(h W_1^T + b_1) W_2^T + b_2))
  *
- * Forward is a column of ops under each equation; backward is the same column read from below. */
+ * Forward is a column of ops under each equation; backward is the same column from bottom to top. */
 #include "nn/bert_layer.h"
 
 #include "dev/queue.h"
@@ -141,7 +141,7 @@ void bert_layer_carve_acts(struct bert_layer_acts *a, struct arena *arena, const
 {
     int64_t t = n_tokens, h = c->hidden_size, f = c->intermediate_size;
     enum dtype vector = dtype_of_vectors(dtype);
-    bert_layer_share_acts(a, &(struct bert_layer_acts){0}); /* but the weights stay */
+    bert_layer_share_acts(a, &(struct bert_layer_acts){0}); /* but keeps its own weights */
     a->qkv = arena_carve_2d(arena, dtype, t, 3 * h);
     a->lse = arena_carve_2d(arena, vector, t, c->num_attention_heads);
     a->heads = arena_carve_2d(arena, dtype, t, h);
@@ -280,7 +280,7 @@ void bert_layer_attention_backward(struct exec *x, tensor dx, bool accumulate, t
                                    const struct bert_layer_weights *w, const struct bert_layer_call *call)
 {
     const struct bert_config *c = call->config;
-    bool early = x->device->sums_in_attention; /* which of the last two columns has b_qkv's gradient */
+    bool early = x->device->sums_in_attention; /* which of the last two ops below computes b_qkv's gradient */
     const struct fp8_factor dqkv_fp8 = bert_layer_factor_of(&s->fp8_dqkv, call, BERT_LAYER_DOUT_QKV),
                             dout_fp8 = bert_layer_factor_of(&s->fp8_branch, call, BERT_LAYER_DOUT_O);
 

@@ -1,5 +1,6 @@
-/* bert_layer: a transformer layer of BERT, forward and backward: its weights and activations, its two sublayers, and the
- * wiring that joins them, of which there are two: post-LN here, pre-LN in nn/bert_layer_pre.h.
+/* bert_layer: a transformer layer of BERT, forward and backward: its weights and activations, its two
+ * sublayers, and the wiring that joins them.  There are two wirings: post-LN here, pre-LN in
+ * nn/bert_layer_pre.h.
  *
  * Vaswani et al. 2017 (arXiv:1706.03762) section 3.1, with the exact GELU; Devlin et al. 2018
  * (arXiv:1810.04805). */
@@ -26,32 +27,35 @@ struct bert_layer_weights {
 extern const struct weight_row bert_layer_rows[];
 enum { BERT_LAYER_N_ROWS = sizeof(struct bert_layer_weights) / sizeof(tensor) };
 
-/* What the backward needs of the forward; in a pre-LN layer the forward reads the sums too. */
+/* The activations: results of the forward that the backward reads.  In a pre-LN layer the forward reads the
+ * sums too. */
 struct bert_layer_acts {
     tensor qkv;   /* [T, 3H] */
     tensor lse;   /* [T, N] */
-    tensor bits;  /* which probabilities dropout keeps (ops/attention_bits.h); null where it draws */
+    tensor bits;  /* which probabilities dropout keeps (ops/attention_bits.h); null if the backward draws them
+                   * again */
     tensor heads; /* [T, H] the heads' outputs, side by side */
     tensor sum_1, mean_1, rstd_1; /* [T, H], [T], [T] */
     tensor h;                     /* [T, H] */
     tensor ff_pre, ff_act;        /* [T, F] */
     tensor sum_2, mean_2, rstd_2;
     tensor out;                                     /* [T, H] */
-    struct linear_fp8 fp8_qkv, fp8_o, fp8_1, fp8_2; /* of the four linear layers; null without fp8 */
+    struct linear_fp8 fp8_qkv, fp8_o, fp8_1, fp8_2; /* fp8 factors of the four linear layers; null without
+                                                     * fp8 */
 };
 
-/* What no layer keeps: shared by all of them. */
+/* Temporary tensors, shared by all layers. */
 struct bert_layer_scratch {
     tensor branch; /* [T, H] a sublayer's output before the residual; its gradient */
     tensor dh;     /* [T, H] the gradient of h; in a pre-LN layer that of the residual stream */
     tensor dheads; /* [T, H] */
     tensor dff;    /* [T, F] */
     tensor dqkv;   /* [T, 3H] */
-    struct fp8_factor fp8_branch, fp8_dff, fp8_dqkv; /* what those gradients become for products in fp8 */
+    struct fp8_factor fp8_branch, fp8_dff, fp8_dqkv; /* those gradients rounded for products in fp8 */
 };
 
-/* What has a history of its own in a layer with products in fp8 (ops.h, quantize): the inputs of its linear layers, and
- * the gradients of their outputs. */
+/* The factors that have a history in a layer with products in fp8 (ops.h, quantize): the inputs of its linear
+ * layers, and the gradients of their outputs. */
 enum bert_layer_factor {
     BERT_LAYER_IN_QKV,
     BERT_LAYER_IN_O,
@@ -64,54 +68,56 @@ enum bert_layer_factor {
     BERT_LAYER_N_FACTORS
 };
 
-/* Everything a layer needs to know of its surroundings. */
+/* The arguments of a layer's passes other than weights and activations. */
 struct bert_layer_call {
     const struct bert_config *config;
     const struct stream *stream;
-    tensor residual;               /* [T, H] sum_2 of the layer below, null in the first: for pre-LN layers */
+    tensor residual;               /* [T, H] for pre-LN layers: sum_2 of the layer below, null in the first */
     int64_t layer;                 /* its number, for dropout addresses */
     bool training;                 /* dropout on */
-    const struct fp8_factor *next; /* what its forward rounds its output to; NULL: to nothing */
-    tensor histories;              /* f32 [BERT_LAYER_N_FACTORS, 2] of the layer, or null: scales are found */
+    const struct fp8_factor *next; /* the fp8 factor that its forward rounds its output into; NULL: none */
+    tensor histories;              /* f32 [BERT_LAYER_N_FACTORS, 2] of the layer; null: scales are computed
+                                    * from the tensors */
     bool adds; /* gradients are added to those of earlier micro-batches; else matrices' are assigned */
 };
 
-/* Without `kept`, which is for a backward, what only that reads stays null.  The sums with what stands beside them are
- * carved apart. */
+/* Carves a layer's activations.  `kept` is for a backward: without it tensors that only the backward reads
+ * stay null.  The sums and their statistics are carved by the next function. */
 void bert_layer_carve_acts(struct bert_layer_acts *a, struct arena *arena, const struct bert_config *c,
                            enum dtype dtype, enum fp8_factors fp8, int64_t n_tokens, bool kept);
 void bert_layer_carve_sums(struct bert_layer_acts *a, struct arena *arena, const struct bert_config *c,
                            enum dtype dtype, int64_t n_tokens);
 
-/* Room for the bits of dropout, for activations that a backward will read, where the device keeps them for batches of these
- * sizes. */
+/* Carves room for the bits of dropout, for activations that a backward will read, if the device keeps them
+ * for batches of these sizes. */
 void bert_layer_carve_bits(struct bert_layer_acts *a, struct arena *arena, const struct bert_config *c,
                            const struct device *device, const struct batch *sizes);
 
 void bert_layer_carve_scratch(struct bert_layer_scratch *s, struct arena *arena, const struct bert_config *c,
                               enum dtype dtype, enum fp8_factors fp8, int64_t n_tokens);
 
-/* Room for the weights in fp8, which outlives a batch; carved before the activations, which leave it as it is. */
+/* Carves room for the weights in fp8, which outlives a batch: it comes before the activations in the
+ * arena. */
 void bert_layer_carve_weights(struct bert_layer_acts *a, struct arena *arena, const struct bert_config *c,
                               enum fp8_factors fp8);
 
-/* The activations of another layer beside its own weights. */
+/* Makes `a` share the activations of another layer; it keeps its own fp8 weights. */
 void bert_layer_share_acts(struct bert_layer_acts *a, const struct bert_layer_acts *of);
 
-/* Rounds weights that have changed, before they are used; nothing without fp8. */
+/* Rounds weights to fp8 after they have changed and before they are used; does nothing without fp8. */
 void bert_layer_round_weights(struct exec *x, const struct bert_layer_acts *a,
                               const struct bert_layer_weights *w, int64_t layer);
 
-/* A factor with its history, if the call has one; and that of the input of a layer. */
+/* A factor with its history, if the call has histories; and the factor of a layer's input. */
 struct fp8_factor bert_layer_factor_of(const struct fp8_factor *f, const struct bert_layer_call *call,
                                        enum bert_layer_factor factor);
 struct fp8_factor bert_layer_input_factor(const struct bert_layer_acts *a,
                                           const struct bert_layer_call *call);
 
-/* a->out, as it is rounded for the next layer. */
+/* a->out, to be rounded for the next layer by the op that writes it. */
 tensor bert_layer_output(const struct bert_layer_acts *a, const struct bert_layer_call *call);
 
-/* The dropouts of a layer, for their addresses. */
+/* The dropouts of a layer, numbered for their addresses. */
 enum bert_layer_site {
     BERT_LAYER_PROBABILITIES,
     BERT_LAYER_ATTENTION_OUT,
@@ -119,19 +125,20 @@ enum bert_layer_site {
     BERT_LAYER_N_SITES
 };
 
-/* That of a sublayer's output. */
+/* The dropout of a sublayer's output. */
 struct dropout bert_layer_dropout(const struct bert_layer_call *call, enum bert_layer_site site);
 
-/* The sublayers up to their last biases: s->branch = attention(in) W_o^T, and s->branch = gelu(h W_1^T + b_1) W_2^T; h is a->h
- * as its maker rounded it. */
+/* The sublayers without their last biases: s->branch = attention(in) W_o^T, and s->branch = gelu(h W_1^T +
+ * b_1) W_2^T. h is a->h with the fp8 factor that the op before rounded it into. */
 void bert_layer_attention(struct exec *x, const struct bert_layer_acts *a, const struct bert_layer_scratch *s,
                           tensor in, const struct bert_layer_weights *w, const struct bert_layer_call *call);
 void bert_layer_feed_forward(struct exec *x, const struct bert_layer_acts *a,
                              const struct bert_layer_scratch *s, tensor h, const struct bert_layer_weights *w,
                              const struct bert_layer_call *call);
 
-/* Their backward, dout being the gradient of their output in s->branch, as its maker rounded it: the gradient of the input
- * is assigned to dx and dh, or added with `accumulate`; those of the weights as in bert_layer_wiring. */
+/* Their backward. dout is the gradient of their output in s->branch, with the fp8 factor that the op before
+ * rounded it into.  The gradient of the input is assigned to dx and dh, or added with `accumulate`; those of
+ * the weights are as in bert_layer_wiring. */
 void bert_layer_attention_backward(struct exec *x, tensor dx, bool accumulate, tensor dout,
                                    const struct bert_layer_weights *g, const struct bert_layer_scratch *s,
                                    const struct bert_layer_acts *a, tensor in,
@@ -141,20 +148,21 @@ void bert_layer_feed_forward_backward(struct exec *x, tensor dh, bool accumulate
                                       const struct bert_layer_acts *a, const struct bert_layer_weights *w,
                                       const struct bert_layer_call *call);
 
-/* How the sublayers are joined to a layer. */
+/* How the sublayers are joined into a layer. */
 struct bert_layer_wiring {
-    /* Room for a layer's activations; and for what it hands on, where it otherwise shares those of another. */
+    /* Carve a layer's activations; and only those that it passes to the next layer, if it shares the others
+     * with another layer. */
     void (*carve_acts)(struct bert_layer_acts *a, struct arena *arena, const struct bert_config *c,
                        enum dtype dtype, enum fp8_factors fp8, int64_t n_tokens, bool kept);
     void (*carve_output)(struct bert_layer_acts *a, struct arena *arena, const struct bert_config *c,
                          enum dtype dtype, enum fp8_factors fp8, int64_t n_tokens);
 
-    /* a->out = layer(in). */
+    /* Computes a->out = layer(in). */
     void (*forward)(struct exec *x, const struct bert_layer_acts *a, const struct bert_layer_scratch *s,
                     tensor in, const struct bert_layer_weights *w, const struct bert_layer_call *call);
 
-    /* On entry dx is the gradient of a->out, on return that of `in`; the gradients of the weights are added to g,
-     * those of matrices assigned where the call does not add. */
+    /* On entry dx is the gradient of a->out, on return that of `in`.  The gradients of the weights are added
+     * to g; those of matrices are assigned unless call->adds. */
     void (*backward)(struct exec *x, tensor dx, const struct bert_layer_weights *g,
                      const struct bert_layer_scratch *s, const struct bert_layer_acts *a, tensor in,
                      const struct bert_layer_weights *w, const struct bert_layer_call *call);

@@ -5,13 +5,14 @@
  *     r_1 = r + dropout(A W_o^T + b_o),  h = LN_1(r_1)
  *     r_2 = r_1 + dropout(gelu(h W_1^T + b_1) W_2^T + b_2),  y = LN_2(r_2)
  *
- * The next layer has y for x and r_2 for r.  The last LN_2 is the final one of the model; nobody reads its r_2 but LN_2.
- * Forward is a column of ops under each equation; backward is the same column read from below. */
+ * In the next layer x is y and r is r_2.  The last LN_2 is the model's final LayerNorm, the only reader of
+ * the last r_2.  Forward is a column of ops under each equation; backward is the same column from bottom to
+ * top. */
 #include "nn/bert_layer_pre.h"
 
 #include "dev/queue.h"
 
-/* The sums are the residual stream, which a forward without a backward reads too. */
+/* The sums are the residual stream, which a forward reads even without a backward. */
 static void carve_acts(struct bert_layer_acts *a, struct arena *arena, const struct bert_config *c,
                        enum dtype dtype, enum fp8_factors fp8, int64_t n_tokens, bool kept)
 {
@@ -26,7 +27,7 @@ static void carve_output(struct bert_layer_acts *a, struct arena *arena, const s
     a->sum_2 = arena_carve_2d(arena, dtype, n_tokens, c->hidden_size);
 }
 
-/* r; under the first layer zeros, where no forward needs the memory. */
+/* r; below the first layer zeros, in memory that no forward uses. */
 static tensor residual_of(struct exec *x, const struct bert_layer_scratch *s,
                           const struct bert_layer_call *call)
 {
@@ -59,8 +60,8 @@ static void forward(struct exec *x, const struct bert_layer_acts *a, const struc
                                    bert_layer_dropout(call, BERT_LAYER_FEED_FORWARD_OUT));
 }
 
-/* dr, the gradient of the residual stream, grows by what comes back through each LayerNorm; a sublayer's gradient is
- * the dropped dr, and that of its input goes to the LayerNorm below it alone. */
+/* Each LayerNorm's backward adds to dr, the gradient of the residual stream.  A sublayer's output gradient is
+ * dr after dropout; its input gradient goes only to the LayerNorm below it. */
 static void backward(struct exec *x, tensor dx, const struct bert_layer_weights *g,
                      const struct bert_layer_scratch *s, const struct bert_layer_acts *a, tensor in,
                      const struct bert_layer_weights *w, const struct bert_layer_call *call)

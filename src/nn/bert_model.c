@@ -8,7 +8,7 @@
 struct bert_acts {
     struct bert_embed_acts embed;
     struct bert_layer_acts *layers; /* [num_hidden_layers] */
-    struct bert_head_acts heads;    /* of the task: the others are null tensors */
+    struct bert_head_acts heads;    /* of the task's heads: the others are null tensors */
     struct bert_qa_acts qa;
     struct bert_classifier_acts classifier;
     struct bert_layer_scratch scratch;
@@ -38,7 +38,7 @@ static struct bert_layer_call call_of(const struct model_pass *p, int64_t layer)
                                     .adds = p->adds};
 }
 
-/* The input of a layer: the output of what is below it. */
+/* The input of a layer: the output of the layer below, or of the input layer. */
 static tensor input_of(const struct bert_acts *a, int64_t layer)
 {
     return layer == 0 ? a->embed.out : a->layers[layer - 1].out;
@@ -152,7 +152,7 @@ static void carve_output(const struct model *m, void *acts, int64_t layer, struc
                                      sizes->n_tokens);
 }
 
-/* What the classifier has a row of. */
+/* The unit of the classifier's rows: sequences or tokens. */
 static enum batch_rows labelled_rows(enum bert_task task)
 {
     return task == BERT_TASK_TOKEN_CLASSIFICATION ? BATCH_OF_TOKENS : BATCH_OF_SEQUENCES;
@@ -330,7 +330,7 @@ static void input_backward(const struct model_pass *p, tensor dx)
     bert_embed_backward(p->x, dx, &g->embed, &a->embed, &w->embed, &call);
 }
 
-/* ---- for who looks into a model ---- */
+/* ---- for inspecting a model ---- */
 
 static void visit(const struct model *m, const void *acts, int64_t layer, model_visitor *visitor,
                   void *context)

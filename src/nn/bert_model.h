@@ -13,16 +13,17 @@ struct bert_model {
     const struct bert_layer_wiring *wiring; /* as the configuration says */
 };
 
-/* What head_output gives, null tensors where the task has no such head. */
+/* The outputs of head_output; null tensors if the task has no such head. */
 enum bert_output {
     BERT_MLM_LOGITS,   /* [M, V] */
     BERT_NSP_LOGITS,   /* [B, 2] */
     BERT_SPAN_LOGITS,  /* [T, 2] */
     BERT_POOLED,       /* [B, H] */
-    BERT_CLASS_LOGITS, /* [B, C], or [T, C] of tokens */
+    BERT_CLASS_LOGITS, /* [B, C], or [T, C] for tokens */
 };
 
-/* The sums of BERT_TASK_PRETRAINING; a task with one loss has it and its correct answers as 0 and 1. */
+/* The sums of BERT_TASK_PRETRAINING; a task with one loss has the loss as sum 0 and its correct answers as
+ * sum 1. */
 enum bert_sum { BERT_MLM_LOSS, BERT_MLM_CORRECT, BERT_NSP_LOSS, BERT_NSP_CORRECT };
 
 struct bert_model bert_model(const struct bert_config *config, enum bert_task task);

@@ -27,7 +27,7 @@ void bert_qa_forward(struct exec *x, const struct bert_qa_acts *a, tensor h, con
     x->ops->linear(x, a->logits, h, w->w_qa, w->b_qa);
 }
 
-/* A dense matrix as the vector of its elements. */
+/* A view of a dense matrix as the vector of its elements. */
 static tensor flat(tensor t)
 {
     return tensor_1d(t.data, t.dtype, tensor_count(t));

@@ -21,15 +21,16 @@ struct bert_qa_acts {
 void bert_qa_carve_acts(struct bert_qa_acts *a, struct arena *arena, enum dtype dtype, int64_t n_tokens,
                         int64_t n_sequences);
 
-/* a->logits, from the last layer's output h [T, H]. */
+/* Computes a->logits from the last layer's output h [T, H]. */
 void bert_qa_forward(struct exec *x, const struct bert_qa_acts *a, tensor h, const struct bert_qa_weights *w);
 
-/* Adds the losses of start and end and the correct ones to `sums`, f64 [2], and leaves the gradients of the logits,
- * times scale, f64 [1].  A sequence's softmax runs over its own tokens. */
+/* Adds the losses of start and end and the number of correct ones to `sums`, f64 [2], and computes
+ * a->dlogits, times scale, f64 [1].  A sequence's softmax runs over its own tokens. */
 void bert_qa_loss(struct exec *x, tensor sums, const struct bert_qa_acts *a, tensor scale,
                   const struct bert_layer_call *call);
 
-/* dh = gradient of h; the gradients of the weights are added to g, the matrix's assigned without `adds`. */
+/* Assigns dh, the gradient of h.  The gradients of the weights are added to g; without `adds` the matrix's is
+ * assigned. */
 void bert_qa_backward(struct exec *x, tensor dh, const struct bert_qa_weights *g,
                       const struct bert_qa_acts *a, tensor h, const struct bert_qa_weights *w, bool adds);
 

@@ -36,7 +36,7 @@ const char *label_names_get(const struct label_names *l, int64_t i)
     return l->text.data + ((const size_t *)(const void *)l->starts.data)[i];
 }
 
-/* A name on its way through qsort. */
+/* A name, for qsort. */
 struct named {
     const char *name;
     long long value;
@@ -81,7 +81,7 @@ struct status label_names_index(struct label_names *l)
     return buf_status(&l->order);
 }
 
-/* Sets the values; false if not all names are whole numbers. */
+/* Parses the names into values; false if they are not all whole numbers. */
 static bool take_values(struct named *list, int64_t n)
 {
     bool all = true;
@@ -121,7 +121,7 @@ int64_t label_names_find(const struct label_names *l, const char *name, size_t n
         int64_t middle = first + (last - first) / 2;
         const char *there = label_names_get(l, order[middle]);
         int less = strncmp(there, name, n);
-        bool before = less < 0; /* a longer name that begins so comes behind */
+        bool before = less < 0; /* a longer name with this prefix comes later */
         first = before ? middle + 1 : first;
         last = before ? last : middle;
     }

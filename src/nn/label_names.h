@@ -1,5 +1,5 @@
-/* label_names: what the scores of a classifier are called, in order, as "id2label" and "label2id" of Hugging Face's
- * config.json say it. */
+/* label_names: the names of a classifier's scores, in order: "id2label" and "label2id" of Hugging Face's
+ * config.json. */
 #ifndef KILN_NN_LABEL_NAMES_H
 #define KILN_NN_LABEL_NAMES_H
 
@@ -16,23 +16,25 @@ struct label_names {
 /* Safe on a zeroed struct, which is a list without names. */
 void label_names_fini(struct label_names *l);
 
-/* On the heap, by calloc: the same, and the struct. */
+/* The same for a struct on the heap, from calloc, which is freed too. */
 void label_names_destroy(struct label_names *l);
 
 /* Appends a name; label_names_find finds it after label_names_index.  STATUS_MEMORY. */
 struct status label_names_add(struct label_names *l, const char *name, size_t n);
 struct status label_names_index(struct label_names *l);
 
-/* Indexed in order, each name once: whole numbers by their value if all are such, else by their bytes. */
+/* Sorts the names, removes duplicates and indexes them: by value if all are whole numbers, else by their
+ * bytes. */
 struct status label_names_sort(struct label_names *l);
 
-/* Of label i; borrowed until the next change. */
+/* The name of label i; borrowed until the next change. */
 const char *label_names_get(const struct label_names *l, int64_t i);
 
 /* The first label of this name; -1: there is none. */
 int64_t label_names_find(const struct label_names *l, const char *name, size_t n);
 
-/* From "id2label" of a configuration, which has num_labels; without it "LABEL_0" and so on.  Indexed. */
+/* Reads "id2label" of a configuration with num_labels labels; without that key "LABEL_0" and so on.
+ * Indexed. */
 struct status label_names_parse(struct label_names *l, const json_t *config, int64_t num_labels,
                                 const char *source);
 

@@ -67,13 +67,13 @@ void linear_round_weight(struct exec *x, tensor w, const struct linear_fp8 *l)
     }
 }
 
-/* A factor for a product that sums over its rows. */
+/* The factor as read by a product that sums over its rows. */
 static tensor by_columns(const struct fp8_factor *f)
 {
     return tensor_is_null(f->columns) ? f->rows : f->columns;
 }
 
-/* Puts in place of the factors of a forward product what they become in fp8. */
+/* Replaces the factors of a forward product by their fp8 versions. */
 static void quantize_factors(struct exec *x, tensor *in, tensor *w, const struct linear_fp8 *l,
                              const struct fp8_factor *in_fp8)
 {

@@ -1,4 +1,4 @@
-/* stream: a micro-batch as a model sees it, on the model's device: sequences laid end to end, and the model's own fields
+/* stream: a micro-batch on the model's device: sequences laid end to end, and the model's own fields
  * (core/batch.h). */
 #ifndef KILN_NN_STREAM_H
 #define KILN_NN_STREAM_H

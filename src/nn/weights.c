@@ -17,7 +17,8 @@ static bool is_vector(const struct weight_row *row)
     return row->cols == DIM_ONE || row->cols == DIM_BIAS;
 }
 
-/* Rows of it are looked up, so its gradient is a sum of rows; every other matrix is a factor of a product. */
+/* Whether its rows are looked up, so that its gradient is a sum of rows; every other matrix is a factor of a
+ * product. */
 static bool is_table(const struct weight_row *row)
 {
     return row->rows == DIM_VOCAB || row->rows == DIM_POSITIONS || row->rows == DIM_TYPES;

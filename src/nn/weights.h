@@ -1,8 +1,8 @@
-/* weights: from one list of rows to the parameter table and to the tensors that a model's equations use.
+/* weights: one list of rows makes both the parameter table and the tensors that a model's equations use.
  *
- * A model part (a layer, the embeddings, a head) is a struct of tensors and nothing else, and a list with one
- * row per field.  The list declares the parameters and points the fields into flat buffers, so names, shapes,
- * initialisation and memory can never disagree. */
+ * A part of a model (a layer, the embeddings, a head) is a struct of tensors, and a list with one row per
+ * field.  The list declares the parameters and points the fields into flat buffers, so names, shapes,
+ * initialisation and memory cannot disagree. */
 #ifndef KILN_NN_WEIGHTS_H
 #define KILN_NN_WEIGHTS_H
 
@@ -10,7 +10,7 @@
 
 #include <stddef.h>
 
-/* The sizes that shapes are made of. */
+/* The dims that shapes are made of. */
 enum weight_dim {
     DIM_ONE,
     DIM_BIAS,
@@ -32,8 +32,8 @@ struct weight_sizes {
 
 enum { WEIGHT_MAX_PARTS = 3 };
 
-/* One field.  A matrix is [rows, cols]; a vector has cols DIM_ONE, or DIM_BIAS where a product adds it to a result of the
- * dtype of activations.  A slab of several parts (query, key,
+/* One field.  A matrix is [rows, cols].  A vector has cols DIM_ONE, or DIM_BIAS if a product adds it to a
+ * result that has the dtype of activations.  A slab of several parts (query, key,
  * value) is one tensor in memory and several parameters in files, stacked by rows. */
 struct weight_row {
     size_t field; /* offset of the tensor in the struct */
@@ -44,13 +44,13 @@ struct weight_row {
     const char *names[WEIGHT_MAX_PARTS]; /* after the prefix; NULL-terminated unless full */
 };
 
-/* Declares the parameters of all rows, `prefix` before each name, as those of a layer of the model. */
+/* Declares the parameters of all rows, with `prefix` before each name, as belonging to layer `layer`. */
 void weights_declare(struct param_table *table, const char *prefix, int64_t layer,
                      const struct weight_row *rows, int n_rows, const struct weight_sizes *sizes);
 
 /* Points the tensors of the struct at `part` into flat buffers of the table's layout: matrices into
- * `matrices`, vectors into `vectors` (the same buffer, or the fp32 master beside a bf16 copy), and those of DIM_BIAS into
- * `biases`, which is one of the two. */
+ * `matrices`, vectors into `vectors` (the same buffer, or the fp32 master when matrices are a bf16 copy), and
+ * those of DIM_BIAS into `biases`, which equals one of the two. */
 void weights_view(void *part, const struct param_table *table, const char *prefix,
                   const struct weight_row *rows, int n_rows, const struct weight_sizes *sizes,
                   tensor matrices, tensor vectors, tensor biases);

@@ -4,7 +4,8 @@
 
 #include <string.h>
 
-/* Neighbours of the same event and form make one record, but a parameter is one alone.  Without a key: true. */
+/* Adjacent rows of the same event and form make one record; each parameter is a record of its own.  A row
+ * without a key has the value true. */
 struct dllog_name {
     const char *event, *key;
     enum dllog_form form;
@@ -147,7 +148,7 @@ void drop_in_logs_close(struct drop_in_logs *l)
     }
 }
 
-/* The value as the table wants it: borrowed for "true" and for fields, new for the list of the command line. */
+/* The value as the table wants it: borrowed for "true" and for fields, new for the list of flags. */
 static json_t *dllog_value(const struct dllog_name *n, const json_t *fields)
 {
     json_t *value = n->key == NULL ? json_true() : json_object_get(fields, n->key);
@@ -183,7 +184,7 @@ static void tell_dllog(struct drop_in_logs *l, const char *event, const json_t *
     }
 }
 
-/* A stream's file is made by its first event, so an evaluation that never comes leaves no empty one. */
+/* A stream's file is created by its first event, so a run without evaluations leaves no empty file. */
 static struct tfevents *open_stream(struct drop_in_logs *l, enum drop_in_stream stream)
 {
     if (!l->stream_open[stream]) {

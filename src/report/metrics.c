@@ -33,7 +33,7 @@ static json_int_t flag_int(const json_t *flags, const char *name)
     return json_integer_value(json_object_get(flags, name));
 }
 
-/* What tells one run from another: flags, model, versions, machine. */
+/* The settings that distinguish runs: flags, model, versions, machine. */
 static json_t *start_fields(const struct metrics *m, const struct metrics_start *s)
 {
     const struct trainer_config *c = &s->trainer->config;
@@ -74,7 +74,7 @@ void metrics_start(struct metrics *m, const struct metrics_start *s)
     m->start_ns = m->window_start_ns = clock_ns();
 }
 
-/* report.html may take a hundredth of a run's time. */
+/* Drawing report.html may take at most a hundredth of a run's time. */
 static void draw_report(struct metrics *m, bool at_any_rate)
 {
     static const int64_t SHARE = 100;
@@ -161,7 +161,7 @@ static struct rate_text rate_text(double rate)
     return t;
 }
 
-/* What the steps of the window come to. */
+/* Means and rates over the steps of the window. */
 static double window_loss(const struct metrics *m)
 {
     double loss = 0;
@@ -191,7 +191,7 @@ static void put_sums(char *text, size_t size, const struct model *model, const d
     }
 }
 
-/* What matters first: a terminal shows only as much as fits. */
+/* The most important values come first: a terminal cuts the line. */
 static void format_line(const struct metrics *m, int64_t step, double lr, char *line, size_t n)
 {
     double steps = (double)m->window_steps;
@@ -244,7 +244,7 @@ static void log_window(struct metrics *m, int64_t step, double lr, const struct 
 void metrics_skipped(struct metrics *m, int64_t step, const struct trainer_result *r)
 {
     metrics_at(m, step);
-    log_info("step %lld: not all gradients are finite at a loss scale of %g: no update, and half the scale",
+    log_info("step %lld: not all gradients are finite at a loss scale of %g: step skipped, scale halved",
              (long long)step, r->loss_scale);
     metrics_event(m, "step",
                   json_pack("{s:I, s:I, s:b, s:f}", "step", (json_int_t)step, "global_step",
@@ -306,7 +306,7 @@ void metrics_evaluation(struct metrics *m, int64_t step, const struct trainer_re
              m->phase, (long long)step, mlm_loss, u->mlm_loss, mlm_accuracy, u->mlm_accuracy, nsp_loss,
              nsp_accuracy);
     draw_report(m, false);
-    if (m->window_steps == 0) { /* the next line's rates are of training */
+    if (m->window_steps == 0) { /* so that the next line's rates do not include the evaluation */
         m->window_start_ns = clock_ns();
     }
 }

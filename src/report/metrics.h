@@ -1,8 +1,8 @@
-/* metrics: what a run tells, in one place: the live line on a terminal and plain lines elsewhere; each event as a JSON
- * line of log.jsonl, which is appended to when a run goes on; the same events in the replaced scripts' logs
+/* metrics: all output of a run: the live line on a terminal and plain lines elsewhere; each event as a JSON
+ * line of log.jsonl, which a resumed run appends to; the same events in the replaced scripts' logs
  * (report/drop_in_logs); and report.html, drawn from log.jsonl (report/report_page).
  *
- * The rule: only log.jsonl must be there when a run starts; nothing that is written later ends a training. */
+ * The rule: a run starts only if log.jsonl can be opened; no later failure to write ends training. */
 #ifndef KILN_REPORT_METRICS_H
 #define KILN_REPORT_METRICS_H
 
@@ -22,14 +22,14 @@ struct metrics_options {
     int64_t process_start_ns;  /* when the command began */
 };
 
-/* Where a run begins and what its first event says. */
+/* Where a run begins, and the contents of its first event. */
 struct metrics_start {
     int phase;
-    int64_t step, global_step; /* done before: in the phase, over both */
+    int64_t step, global_step; /* done before this run: in the phase, over both phases */
     int64_t last_step;         /* in-phase step after which this run ends */
     double steps_per_epoch;    /* 0: no epochs */
     const char *task;          /* "pre-training" */
-    enum drop_in_task drop_in; /* whose logs the replaced scripts wrote */
+    enum drop_in_task drop_in; /* the replaced script whose logs to write */
     const struct trainer *trainer;
     const json_t *flags; /* as given, for the logs; may be NULL */
 };
@@ -37,7 +37,7 @@ struct metrics_start {
 struct metrics {
     struct metrics_options options;
     char directory[1024];
-    const struct model *model; /* whose sums it tells */
+    const struct model *model; /* whose sums are logged */
     FILE *file;                /* the JSON lines; NULL: none */
     char path[1056];
     struct drop_in_logs drop_in;
@@ -68,10 +68,10 @@ struct status metrics_open(struct metrics *m, const struct metrics_options *o);
 /* The first event, "start"; the clock of the run begins. */
 void metrics_start(struct metrics *m, const struct metrics_start *start);
 
-/* Draws report.html a last time. */
+/* Draws report.html for the last time. */
 void metrics_close(struct metrics *m);
 
-/* One event with its fields, consumed: {"event": ..., "time": ..., "phase": ..., ...}. */
+/* Logs one event with its fields, which are consumed: {"event": ..., "time": ..., "phase": ..., ...}. */
 void metrics_event(struct metrics *m, const char *event, json_t *fields);
 
 /* The in-phase step that following events belong to; metrics_step sets it too. */
@@ -81,8 +81,8 @@ void metrics_at(struct metrics *m, int64_t step);
 void metrics_step(struct metrics *m, int64_t step, const struct batch_step *batch, double lr,
                   const struct trainer_result *r);
 
-/* Instead of a line of a step whose gradients overflowed in fp16; its losses may be no numbers and count in no
- * mean. */
+/* Instead of metrics_step, for a step whose gradients overflowed in fp16.  Its losses may be NaN and count in
+ * no mean. */
 void metrics_skipped(struct metrics *m, int64_t step, const struct trainer_result *r);
 
 /* After an evaluation: one line. */

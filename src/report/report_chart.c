@@ -7,7 +7,7 @@
 /* The plot's own units; the page stretches them. */
 enum { WIDTH = 1000, HEIGHT = 300 };
 
-/* Columns of each style: few enough for the eye to see a course in noise. */
+/* The number of columns of each style: few enough to see the trend in noise. */
 enum { MAX_COLUMNS = 1000 };
 static const int n_columns[] = {
     [CHART_LINE] = 120, [CHART_EXACT] = 1000, [CHART_DOTS] = 250, [CHART_FLOOR] = 250};
@@ -62,7 +62,7 @@ struct number_text number_text(double value)
     return t;
 }
 
-/* 1, 2 or 5 times a power of ten, so that about `n` of them make `range`. */
+/* A tick distance, 1, 2 or 5 times a power of ten, of which about `n` fit in `range`. */
 static double tick_of(double range, int n)
 {
     double raw = range / n, power = pow(10, floor(log10(raw)));
@@ -70,8 +70,8 @@ static double tick_of(double range, int n)
     return power * (times <= 1 ? 1 : times <= 2 ? 2 : times <= 5 ? 5 : 10);
 }
 
-/* The mean and the extremes of each column's rows, without the columns that have none; how many they are: as phase 2
- * begins a column anew, at most one more than there are. */
+/* The mean and the extremes of each column's rows, without empty columns.  Returns how many: at most one more
+ * than the columns, since phase 2 begins a new one. */
 static size_t columns_of(struct column columns[MAX_COLUMNS + 1], const struct chart_curve *curve,
                          int64_t last_step)
 {
@@ -116,7 +116,7 @@ static void round_axis(struct axis *a, int n_ticks)
     a->to = a->tick * ceil(a->to / a->tick - 1e-9);
 }
 
-/* false: there is nothing to show. */
+/* False if there is nothing to show. */
 static bool value_axis(struct axis *a, const struct chart *c)
 {
     double low = INFINITY, high = -INFINITY;
@@ -185,7 +185,7 @@ static void append_dots(struct buf *b, const struct chart *c, const struct axis 
     buf_puts(b, "\"/>\n");
 }
 
-/* A line for each phase, over its band; dots where there are few values. */
+/* A line for each phase, over its band; dots if there are few values. */
 static void append_curve(struct buf *b, const struct chart *c, const struct axis *a,
                          const struct chart_curve *curve)
 {
@@ -217,7 +217,7 @@ static void append_curve(struct buf *b, const struct chart *c, const struct axis
     }
 }
 
-/* Where the ticks of an axis are: lines in the plot, and their labels beside it. */
+/* The ticks of an axis: lines in the plot, and labels beside it. */
 static void append_ticks(struct buf *lines, struct buf *labels, const struct chart *c, const struct axis *y)
 {
     for (int i = 0; y->from + i * y->tick <= y->to + y->tick / 2; i++) {

@@ -1,7 +1,7 @@
 /* report_chart: a chart of a report as HTML: curves as SVG paths that stretch with the page, ticks as text that does
  * not.
  *
- * However long a run was, a curve has as many points as its style has columns: where a column holds several rows it
+ * However long a run was, a curve has as many points as its style has columns.  A column with several rows
  * shows their mean, over a band from the least to the greatest of them. */
 #ifndef KILN_REPORT_REPORT_CHART_H
 #define KILN_REPORT_REPORT_CHART_H
@@ -10,15 +10,15 @@
 #include "report/run_log.h"
 
 enum chart_style {
-    CHART_LINE,  /* what training says, with its band */
-    CHART_EXACT, /* the same where nothing is noise */
-    CHART_DOTS,  /* what evaluations say */
-    CHART_FLOOR, /* what there is to beat, dashed */
+    CHART_LINE,  /* training, with its band */
+    CHART_EXACT, /* the same for values without noise */
+    CHART_DOTS,  /* evaluations */
+    CHART_FLOOR, /* the baseline, dashed */
 };
 
 struct chart_curve {
     const char *run;   /* its name; escaped here */
-    const char *label; /* what of it: "training" */
+    const char *label; /* what it shows: "training" */
     int color;         /* class r0, r1, ... */
     enum chart_style style;
     const struct run_rows *rows;
@@ -28,7 +28,7 @@ struct chart_curve {
 struct chart {
     const char *title, *unit;
     bool from_zero;   /* the axis begins at 0 */
-    bool log_if_wide; /* powers of ten where the values span more than two */
+    bool log_if_wide; /* powers of ten if the values span more than two */
     const struct chart_curve *curves;
     size_t n_curves;
     int64_t last_step;    /* end of the horizontal axis, which begins at 0 */

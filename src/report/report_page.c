@@ -12,7 +12,7 @@
 
 enum { MAX_CURVES = 3 };
 
-/* What is drawn: curves of one run; several runs repeat them in their colours. */
+/* The charts and their curves for one run; several runs repeat the curves in their colours. */
 static const struct {
     const char *title, *unit;
     bool from_zero, log_if_wide;
@@ -23,7 +23,7 @@ static const struct {
     } curves[MAX_CURVES];
 } charts[] = {
     {"Loss",
-     "nats, all of it",
+     "total, in nats",
      false,
      false,
      {{"training", CHART_LINE, RUN_LOSS}, {"held-out", CHART_DOTS, RUN_LOSS}}},
@@ -35,7 +35,7 @@ static const struct {
       {"held-out", CHART_DOTS, RUN_MLM_LOSS},
       {"word frequencies", CHART_FLOOR, RUN_UNIGRAM_LOSS}}},
     {"Masked words: accuracy",
-     "share that is right",
+     "fraction correct",
      true,
      false,
      {{"training", CHART_LINE, RUN_MLM_ACCURACY},
@@ -47,7 +47,7 @@ static const struct {
      false,
      {{"training", CHART_LINE, RUN_NSP_LOSS}, {"held-out", CHART_DOTS, RUN_NSP_LOSS}}},
     {"Next sentence: accuracy",
-     "share that is right",
+     "fraction correct",
      false,
      false,
      {{"training", CHART_LINE, RUN_NSP_ACCURACY}, {"held-out", CHART_DOTS, RUN_NSP_ACCURACY}}},
@@ -97,7 +97,7 @@ static void append_charts(struct buf *b, const struct run_log *logs, int n_logs)
     buf_puts(b, "</div>\n");
 }
 
-/* The last value of a column that there is; NaN if none. */
+/* The last value of a column that is present; NaN if there is none. */
 static double last_of(const struct run_rows *rows, enum run_column column)
 {
     for (size_t i = rows->n; i-- > 0;) {
@@ -124,7 +124,8 @@ static void append_date(struct buf *b, double wall_s)
 {
     char text[32] = "";
     struct tm local;
-    time_t seconds = wall_s >= 0 && wall_s < 1e11 ? (time_t)wall_s : -1; /* else it is no time of a run */
+    time_t seconds = wall_s >= 0 && wall_s < 1e11 ? (time_t)wall_s : -1; /* else it cannot be the time of a
+                                                                          * run */
     if (seconds >= 0 && localtime_r(&seconds, &local) != NULL) {
         strftime(text, sizeof text, "%Y-%m-%d %H:%M", &local);
     }
@@ -143,7 +144,7 @@ enum summary_kind { SUMMARY_LOG, SUMMARY_STEPS, SUMMARY_TIME, SUMMARY_NUMBER, SU
 static const struct {
     const char *label;
     enum summary_kind kind;
-    enum chart_style from; /* where the column is: of training, or of evaluations */
+    enum chart_style from; /* whether the column is of training or of evaluations */
     enum run_column column;
     const char *event, *key; /* of a score */
 } summary[] = {
@@ -181,7 +182,7 @@ static void append_cell(struct buf *b, size_t row, const struct run_log *log)
     }
 }
 
-/* A row that has nothing to say of any run is left out. */
+/* A row without a value for any run is left out. */
 static void append_summary_row(struct buf *b, size_t row, const struct run_log *logs, int n_logs)
 {
     struct buf cells = {0};
@@ -218,7 +219,7 @@ static void append_summary(struct buf *b, const struct run_log *logs, int n_logs
         if (logs[r].n_unreadable > 0) {
             buf_puts(b, "<p class=\"note\">");
             html_append(b, logs[r].path);
-            buf_printf(b, ": %lld lines could not be read and were passed over.</p>\n",
+            buf_printf(b, ": %lld lines could not be read and were skipped.</p>\n",
                        (long long)logs[r].n_unreadable);
         }
     }
@@ -262,7 +263,7 @@ static size_t setting_columns(struct setting_column columns[2 * REPORT_MAX_RUNS]
     return n;
 }
 
-/* A value as text; nothing if the run does not say. */
+/* A value as text; nothing if the run does not have it. */
 static void append_setting(struct buf *b, const json_t *value)
 {
     if (json_is_string(value)) {
@@ -276,7 +277,7 @@ static void append_setting(struct buf *b, const json_t *value)
     }
 }
 
-/* The row of one setting, if it differs between the columns, or if it does not. */
+/* Appends the row of one setting if its values differ between columns; without `differing`, if they agree. */
 static bool append_setting_row(struct buf *b, const char *key, const struct setting_column *columns, size_t n,
                                bool differing)
 {
@@ -337,7 +338,7 @@ static void append_configuration(struct buf *b, const struct run_log *logs, int 
     size_t n = setting_columns(columns, logs, n_logs);
     if (n > 0) {
         append_setting_table(b, "What differs", columns, n, true);
-        append_setting_table(b, n > 1 ? "What is the same" : "Configuration", columns, n, false);
+        append_setting_table(b, n > 1 ? "Same in all runs" : "Configuration", columns, n, false);
     }
     for (size_t k = 0; k < n; k++) {
         json_decref(columns[k].settings);
@@ -362,13 +363,13 @@ static void append_head(struct buf *b, const struct run_log *logs, int n_logs)
     buf_puts(b, "</h1>\n");
 }
 
-/* One sample of a style, and what it is. */
+/* One sample of a style, and its meaning. */
 static void append_sample(struct buf *b, const char *paths, const char *meaning)
 {
     buf_printf(b, "<span><svg viewBox=\"0 0 30 10\">%s</svg>%s</span>\n", paths, meaning);
 }
 
-/* What the styles mean that the charts have. */
+/* The legend of the styles. */
 static void append_key(struct buf *b, const struct run_log *logs, int n_logs)
 {
     bool heldout = false, floor = false, phase2 = false;
@@ -405,7 +406,7 @@ void report_append(struct buf *b, const struct run_log *logs, int n_logs)
     buf_printf(b, "</p>\n<script>\n%s</script>\n</body>\n</html>\n", report_page_js);
 }
 
-/* Names that occur twice become paths. */
+/* Runs with the same name are shown by their paths. */
 static struct status tell_apart(struct run_log *logs, int n_logs)
 {
     bool twice[REPORT_MAX_RUNS] = {false};

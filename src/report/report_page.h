@@ -1,18 +1,19 @@
-/* report_page: report.html - one or several runs side by side, on one page that needs nothing else: no network, no
- * other file.  Charts are SVG; the style and the small script that reads values under the pointer are
- * report_page.css and report_page.js, taken into the program when it is built. */
+/* report_page: report.html: one or several runs side by side, on one page that needs no network and no other
+ * file.  Charts are SVG; the style and the small script that shows the values under the pointer are
+ * report_page.css and report_page.js, which the build embeds in the program. */
 #ifndef KILN_REPORT_REPORT_PAGE_H
 #define KILN_REPORT_REPORT_PAGE_H
 
 #include "core/buf.h"
 #include "report/run_log.h"
 
-enum { REPORT_MAX_RUNS = 8 }; /* as many colours as people tell apart */
+enum { REPORT_MAX_RUNS = 8 }; /* as many colours as people can distinguish */
 
 /* Appends the page. */
 void report_append(struct buf *b, const struct run_log *logs, int n_logs);
 
-/* Reads the runs (directories, or their log.jsonl) and writes OUTPUT at once or not at all.  STATUS_DATA, STATUS_IO. */
+/* Reads the runs (directories, or their log.jsonl) and writes OUTPUT whole or not at all.  STATUS_DATA,
+ * STATUS_IO. */
 struct status report_write(const char *output, const char *const *runs, int n_runs);
 
 /* The embedded files. */

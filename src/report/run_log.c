@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Keys of the events, later rows over earlier ones. */
+/* Keys of the events; a later row takes precedence. */
 static const struct {
     const char *key;
     enum run_column column;
@@ -47,7 +47,7 @@ static struct status append_row(struct run_rows *r, const struct run_row *row)
     return status_ok();
 }
 
-/* Of an absent or absurd key: -1. */
+/* -1 if the key is absent or impossible. */
 static int64_t step_at(const json_t *event, const char *key)
 {
     static const int64_t MAX_STEP = 1000000000000000;
@@ -56,7 +56,7 @@ static int64_t step_at(const json_t *event, const char *key)
     return value <= MAX_STEP ? value : -1;
 }
 
-/* -1 if there is none.  Logs of before there was "global_step" have only the step in the phase. */
+/* -1 if there is none.  Logs from before there was "global_step" have only the step in the phase. */
 static int64_t global_step_of(struct run_log *log, const json_t *event, int phase)
 {
     int64_t step = step_at(event, "step"), global = step_at(event, "global_step");
@@ -95,8 +95,8 @@ static struct status take_row(struct run_log *log, const json_t *event, int phas
     return append_row(evaluation ? &log->evaluations : &log->steps, &row);
 }
 
-/* What was logged after the place where a training goes on happened in a past that is no more.  A start that trains
- * nothing, to answer questions, leaves all as it is. */
+/* Drops rows after the step at which training is resumed: those steps will be repeated.  A start that only
+ * predicts changes nothing. */
 static void take_start(struct run_log *log, json_t *event, int phase)
 {
     char key[16];

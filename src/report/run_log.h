@@ -1,14 +1,15 @@
-/* run_log: what a run's log.jsonl tells, put in order for people.
+/* run_log: the contents of a run's log.jsonl, prepared for charts.
  *
- * The rule: a log is read as far as it can be.  A torn or foreign line is passed over and counted, and where a run was
- * resumed before its last line, the later lines win.  Steps are global: phase 2 goes on where phase 1 ended. */
+ * The rule: a log is read as far as possible.  A torn or foreign line is skipped and counted, and where a run
+ * was resumed before its last line, the later lines win.  Steps are global: phase 2 continues the numbers of
+ * phase 1. */
 #ifndef KILN_REPORT_RUN_LOG_H
 #define KILN_REPORT_RUN_LOG_H
 
 #include "core/json.h"
 
 enum run_column {
-    RUN_LOSS, /* all of it */
+    RUN_LOSS, /* the total */
     RUN_MLM_LOSS,
     RUN_MLM_ACCURACY,
     RUN_NSP_LOSS,
@@ -39,12 +40,12 @@ struct run_log {
     char *name; /* of the run: the last part of its directory's path */
     struct run_rows steps, evaluations;
     json_t *starts;   /* phase ("1", "2") -> the last event that started or resumed it */
-    json_t *latest;   /* event -> the last one of that name; starts, steps and evaluations left out */
+    json_t *latest;   /* event -> the last one of that name, except starts, steps and evaluations */
     int64_t n_starts; /* how often it was started */
     int64_t n_unreadable;
     int64_t phase2_from;    /* global step at which phase 2 begins; -1: none */
-    double first_s, last_s; /* seconds since 1970 of its first and last line; NaN: it has none */
-    double seconds;         /* between lines of the same start, added up */
+    double first_s, last_s; /* of its first and last line, in seconds since 1970; NaN: no lines */
+    double seconds;         /* summed over each start, from its first line to its last */
 };
 
 /* Reads a directory's log.jsonl, or the file itself.  STATUS_DATA if there is none. */

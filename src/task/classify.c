@@ -34,7 +34,7 @@ static struct status open_tables(struct classify_task *c)
     return o->run.do_predict ? class_examples_open(&c->predict, o->run.predict_file, &columns) : status_ok();
 }
 
-/* The problem that --problem_type names; for "auto" it stays. */
+/* Sets *problem to the one that --problem_type names; "auto" leaves it. */
 static struct status choose_problem(enum bert_problem *problem, const char *name)
 {
     for (enum bert_problem p = BERT_SINGLE_LABEL; p <= BERT_REGRESSION; p++) {
@@ -50,7 +50,7 @@ static struct status choose_problem(enum bert_problem *problem, const char *name
                               bert_problem_name(BERT_REGRESSION));
 }
 
-/* The labels of the model, or without a head those of what it is trained on. */
+/* The labels of the model or, if it has no head, those of the training data. */
 static struct status find_labels(struct classify_task *c, struct finetune *f)
 {
     const struct classify_options *o = c->options;
@@ -64,7 +64,7 @@ static struct status find_labels(struct classify_task *c, struct finetune *f)
     TRY(choose_problem(&problem, o->problem_type));
     TRY(class_examples_names(&c->train, problem, &c->new_labels));
     if (problem == BERT_SINGLE_LABEL && c->new_labels.n < 2) {
-        return status_error(STATUS_DATA, "%s has %lld labels in all, and to tell texts apart takes two",
+        return status_error(STATUS_DATA, "%s has %lld labels in all, but classification needs two",
                             o->run.train_file, (long long)c->new_labels.n);
     }
     classifier_set_labels(f, &c->new_labels, problem);
@@ -78,7 +78,7 @@ static struct status encode(struct classify_task *c, const struct finetune *f, s
     TRY(class_examples_encode(e, &f->model.tokenizer, longest, c->config, with_labels));
     log_info("%s: %lld texts", e->table.path, (long long)e->texts.n);
     if (e->n_cut > 0) {
-        log_warning("%s: %lld texts have more than the %lld tokens of --max_seq_length, and lose their ends",
+        log_warning("%s: %lld texts have more than the %lld tokens of --max_seq_length, and are cut",
                     e->table.path, (long long)e->n_cut, (long long)longest);
     }
     data->n_examples = e->texts.n;

@@ -1,6 +1,6 @@
-/* classify: `kiln classify` without its command line: fine-tuning BERT to tell what a text, or a pair of texts, is, and
- * predicting it.  Devlin et al. 2018 (arXiv:1810.04805) section 4.1; what run_glue.py and run_classification.py of
- * `transformers` are for. */
+/* classify: `kiln classify` without its command line: fine-tuning BERT to classify texts or pairs of texts,
+ * and predicting their labels.  Devlin et al. 2018 (arXiv:1810.04805) section 4.1; it does the work of
+ * run_glue.py and run_classification.py of `transformers`. */
 #ifndef KILN_TASK_CLASSIFY_H
 #define KILN_TASK_CLASSIFY_H
 

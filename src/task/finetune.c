@@ -11,9 +11,9 @@
 
 #include <stdio.h>
 
-/* A command under way. */
+/* The state of a running command. */
 struct job {
-    struct finetune open; /* what the task sees */
+    struct finetune open; /* the part that the task sees */
     const struct finetune_options *options;
     const struct finetune_task *task;
     struct backend backend;
@@ -47,7 +47,7 @@ static struct status check_options(const struct finetune_options *o)
     return o->dry_run ? status_ok() : run_outputs_check(o->output_dir);
 }
 
-/* The model, and the configuration and vocabulary that were given beside it, which must be its own. */
+/* Opens the model.  A configuration and vocabulary that were given too must be the model's own. */
 static struct status open_model(struct job *j)
 {
     const struct finetune_options *o = j->options;
@@ -60,7 +60,8 @@ static struct status open_model(struct job *j)
         struct status s = bert_config_parse(&given, object, o->config_file);
         json_decref(object);
         TRY(s);
-        given.vocab_size = j->open.model.config.vocab_size; /* files may count rows that pad the vocabulary */
+        given.vocab_size = j->open.model.config.vocab_size; /* a file's number may include rows that pad the
+                                                             * vocabulary */
         TRY(status_context(bert_config_same_architecture(&given, &j->open.model.config),
                            "%s is not the configuration of %s", o->config_file, o->init_checkpoint));
     }
@@ -132,7 +133,7 @@ static struct memory_cut memory_cut_of(const struct finetune_options *o)
                                true, 0};
 }
 
-/* The head may be new when it is going to be trained. */
+/* The head may be new if it is going to be trained. */
 static struct status load_weights(struct job *j)
 {
     struct load_report report;
@@ -185,7 +186,7 @@ static struct status compute(struct job *j, const struct predict_options *how)
     const struct finetune_options *o = j->options;
     struct profile profile = {0};
     struct profile_options times = o->profile;
-    times.enabled = times.enabled && !o->do_train; /* where there is training, it is what is timed */
+    times.enabled = times.enabled && !o->do_train; /* with training, training is what is timed */
     struct status s = profile_open(&profile, &times, o->output_dir, &j->trainer.x);
     j->trainer.profile = &profile;
     if (!failed(s)) {
@@ -239,7 +240,7 @@ static struct status open_logs(struct job *j)
     return metrics_open(&j->log, &logs);
 }
 
-/* Room for the checkpoints and, beside them, the fine-tuned model. */
+/* Room on disk for the checkpoints and the fine-tuned model. */
 static struct status open_outputs(struct job *j, const struct trainer_plan *plan)
 {
     const struct finetune_options *o = j->options;

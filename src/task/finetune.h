@@ -1,7 +1,7 @@
-/* finetune: what every command does that trains a head and predicts with it: opens the model, plans its memory, opens
- * outputs and logs, trains, saves, predicts, scores.
+/* finetune: the common part of all commands that train a head and predict with it: it opens the model, plans
+ * its memory, opens outputs and logs, trains, saves, predicts, scores.
  *
- * A task (task/squad.c, task/classify.c) reads its files into examples, says what a logit means to it, and writes its
+ * A task (task/squad.c, task/classify.c) reads its files into examples, interprets logits, and writes its
  * predictions; its options begin with the common ones. */
 #ifndef KILN_TASK_FINETUNE_H
 #define KILN_TASK_FINETUNE_H
@@ -12,8 +12,8 @@
 #include "model/model_dir.h"
 #include "serve/predict.h"
 
-/* What a task sees of the job: the model is open, its configuration may still be changed by task->read, which sets what
- * is trained on and predicted. */
+/* The part of a job that its task sees.  The model is open; task->read may still change its configuration,
+ * and sets `train` and `predict`. */
 struct finetune {
     void *self;
     const struct finetune_options *options;
@@ -25,26 +25,27 @@ struct finetune {
 struct finetune_task {
     const char *command; /* "squad" */
     enum bert_task bert;
-    unsigned may_be_new; /* 1 << enum names_part: what training may begin anew */
+    unsigned may_be_new; /* 1 << enum names_part: the parts that may be missing in the model, to be trained
+                          * from scratch */
 
-    /* Reads the files that the options ask for, and sets f->train and f->predict.  What it keeps of `f` stays where it
-     * is until the end. */
+    /* Reads the files that the options ask for, and sets f->train and f->predict.  It may keep pointers into
+     * `f`, which does not move until the end. */
     struct status (*read)(void *self, struct finetune *f);
 
     void (*set_optimizer)(const void *self, struct optimizer *o);
 
-    /* How to predict f->predict: batch size, padding and progress are the job's. */
+    /* How to predict f->predict; the job sets batch size, padding and progress. */
     struct predict_options (*prediction)(void *self);
 
     /* Writes the predictions, and appends the names of the files. */
     struct status (*write)(void *self, struct buf *names);
 
-    /* Tells how good they are. */
+    /* Scores the predictions. */
     struct status (*score)(void *self, struct metrics *log);
 };
 
-/* STATUS_OK when everything asked for is done; STATUS_PREEMPTED after a signal, with the state saved.  What `read` took
- * is the caller's to free. */
+/* STATUS_OK when everything asked for is done; STATUS_PREEMPTED after a signal, with the state saved.  The
+ * caller frees what `read` allocated. */
 struct status finetune_run(const struct finetune_task *task, void *self, const struct finetune_options *o);
 
 /* OUTPUT_DIR/NAME. */

@@ -1,4 +1,4 @@
-/* finetune_options: the flags that every command for fine-tuning has, by the names of run_squad.py where that has them. */
+/* finetune_options: the flags of every fine-tuning command, with run_squad.py's names where it has them. */
 #ifndef KILN_TASK_FINETUNE_OPTIONS_H
 #define KILN_TASK_FINETUNE_OPTIONS_H
 
@@ -25,7 +25,7 @@ struct finetune_options {
     bool sync_ops;             /* wait after every op, so that a device's error is named with it */
     const json_t *flags;       /* all of these by name, for the logs; may be NULL */
     bool enable_tensorboard_logging;
-    bool allow_other_data; /* resume although --train_file is another than before */
+    bool allow_other_data; /* resume although --train_file has changed */
     bool skip_checkpoint, resume_from_checkpoint, disable_progress_bar, dry_run;
 };
 

@@ -5,7 +5,7 @@
 #include "core/log.h"
 #include "task/loop.h"
 
-/* A fine-tuning under way. */
+/* The state of a running fine-tuning. */
 struct tuning {
     struct trainer *trainer;
     const struct finetune_options *options;

@@ -1,4 +1,4 @@
-/* finetune_train: training a head on examples, whatever they are of. */
+/* finetune_train: training a head on examples of any kind. */
 #ifndef KILN_TASK_FINETUNE_TRAIN_H
 #define KILN_TASK_FINETUNE_TRAIN_H
 
@@ -7,19 +7,19 @@
 #include "task/finetune_options.h"
 #include "report/metrics.h"
 
-/* Checkpoints that are kept. */
+/* The number of checkpoints to keep. */
 enum { FINETUNE_TRAIN_KEPT = 2 };
 
-/* What is trained on or predicted. */
+/* Data to train on or to predict. */
 struct finetune_data {
     const char *task;             /* for the logs: "question answering" */
-    const char *unit;             /* of what n_examples counts: "questions" */
-    int64_t n_examples;           /* in the file; a long one may be several of the source */
-    bool counts_examples;         /* the schedule is as long as if there were n_examples in whole batches */
+    const char *unit;             /* the unit of n_examples: "questions" */
+    int64_t n_examples;           /* in the file; a long one may become several in the source */
+    bool counts_examples;         /* the schedule's length is computed from n_examples, in whole batches */
     struct example_source source; /* borrowed */
 };
 
-/* What fine-tuning came to. */
+/* The result of fine-tuning. */
 struct finetune_trained {
     int64_t n_steps;   /* of this run */
     int64_t n_skipped; /* of them, since their gradients overflowed */

@@ -22,7 +22,7 @@ static struct status open_to_resume(const struct loop *l, struct checkpoint *c, 
                               path, (long long)l->resume_step);
 }
 
-/* Where the saved position stands in the run that was asked for. */
+/* Checks the saved position against the run that was asked for. */
 static struct status take_position(struct loop *l, const struct run_state *saved, const char *path)
 {
     TRY(run_state_check_data(saved, &l->state, l->allow_other_data, path, l->data_flag));
@@ -60,19 +60,19 @@ struct status loop_restore(struct loop *l, bool *found)
     TRY(open_to_resume(l, &c, found));
     struct status s = status_ok();
     if (*found) {
-        s = l->resume
-                ? resume_from(l, &c)
-                : status_error(STATUS_USAGE,
-                               "%s already has checkpoints; add --resume_from_checkpoint to go on, or give "
-                               "another --output_dir",
-                               l->directory);
+        s = l->resume ? resume_from(l, &c)
+                      : status_error(
+                            STATUS_USAGE,
+                            "%s already has checkpoints; add --resume_from_checkpoint to continue, or give "
+                            "another --output_dir",
+                            l->directory);
     }
     checkpoint_close(&c);
     l->first_step = l->state.step;
     return s;
 }
 
-/* ---- what is written ---- */
+/* ---- output ---- */
 
 struct status loop_open(struct loop *l)
 {
@@ -101,7 +101,7 @@ void loop_close(struct loop *l)
     }
 }
 
-/* With `wait` its failure is the run's; else it goes on in the background. */
+/* Saves in the background; with `wait` it waits and returns the failure. */
 static struct status save(struct loop *l, bool wait)
 {
     if (!l->saves) {
@@ -117,7 +117,7 @@ static struct status save(struct loop *l, bool wait)
 
 /* ---- steps ---- */
 
-/* Data that cannot be read ends the run, but what it has learnt is saved, if the task lets it. */
+/* Data that cannot be read ends the run, but the weights are saved, if the task allows it. */
 static struct status next_batch(struct loop *l, const struct batch_step **batch)
 {
     struct status s = l->task->next_batch(l->self, l->state.step + 1, batch);
@@ -156,7 +156,7 @@ static bool is_every(int64_t step, int64_t interval)
     return interval > 0 && step % interval == 0;
 }
 
-/* What the end of a step asks for beside the next one. */
+/* What is due after a step: evaluation, checkpoint. */
 static struct status end_step(struct loop *l, bool stopping)
 {
     bool last = l->state.step == l->last_step;
@@ -179,12 +179,12 @@ struct status loop_run(struct loop *l)
         stopping = stop_requested();
         TRY(end_step(l, stopping));
     }
-    save_run_finish(&l->save_run); /* what it says was told; only a save that ends the run is its failure */
+    save_run_finish(&l->save_run); /* its failure was logged; only a failed save at the end fails the run */
     profile_close(&l->profile);
     return stopping && l->state.step < l->last_step
                ? status_error(STATUS_PREEMPTED,
                               "stopped by a signal after step %lld; the same command with "
-                              "--resume_from_checkpoint goes on",
+                              "--resume_from_checkpoint continues it",
                               (long long)l->state.step)
                : status_ok();
 }

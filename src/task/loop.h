@@ -1,8 +1,8 @@
-/* loop: a training run, around what its task gives: batches, what to do with a result, an evaluation.
+/* loop: a training run.  Its task provides batches, a handler of results, and an evaluation.
  *
- * Position, resumption, checkpoints, signals and the profiler's window are the same for every task and live here.  A task
- * (task/pretrain.c, task/finetune_train.c) opens its inputs, fills in a loop, and calls loop_restore, loop_open and
- * loop_run. */
+ * Position, resumption, checkpoints, signals and the profiler's window are the same for every task and are
+ * here.  A task (task/pretrain.c, task/finetune_train.c) opens its inputs, fills in a loop, and calls
+ * loop_restore, loop_open and loop_run. */
 #ifndef KILN_TASK_LOOP_H
 #define KILN_TASK_LOOP_H
 
@@ -11,10 +11,10 @@
 #include "task/run_state.h"
 #include "task/save_run.h"
 
-/* Each gets the loop's `self`; those that may be NULL say so. */
+/* Each function gets the loop's `self`.  Those that may be NULL say so. */
 struct loop_task {
-    /* The batch of in-phase step `step`, borrowed until the next call.  A failure ends the run, and what it has learnt is
-     * saved. */
+    /* The batch of in-phase step `step`, borrowed until the next call.  A failure ends the run, after its
+     * weights are saved. */
     struct status (*next_batch)(void *self, int64_t step, const struct batch_step **batch);
 
     /* After each step. */
@@ -24,35 +24,35 @@ struct loop_task {
     /* Every eval_steps steps and after the last.  May be NULL. */
     struct status (*evaluate)(void *self);
 
-    /* After each step, before it is evaluated and, if `due` or `stopping`, saved, and when no batch could be had; a
-     * failure ends the run unsaved.  May be NULL. */
+    /* Called after each step, before the evaluation and, if `due` or `stopping`, the save; also when a batch
+     * could not be read.  A failure ends the run without a save.  May be NULL. */
     struct status (*before_save)(void *self, bool due, bool stopping);
 
-    /* Whether weights of this checkpoint may become the run's.  May be NULL. */
+    /* Checks whether the run may use the weights of this checkpoint.  May be NULL. */
     struct status (*check_checkpoint)(void *self, const struct checkpoint *c);
 
-    /* The run goes on from a checkpoint of another phase.  NULL: a run of this task has one phase. */
+    /* Called if the run continues from a checkpoint of another phase.  NULL: this task has only one phase. */
     struct status (*begin_phase)(void *self, const struct run_state *saved, const char *path);
 };
 
 struct loop {
-    /* set by the caller; what is pointed at is borrowed */
+    /* set by the caller; pointers are borrowed */
     const struct loop_task *task;
     void *self;
     struct trainer *trainer;
     struct metrics *log;
     const char *directory;
-    const char *data_flag; /* of what is trained on, for messages: "--input_dir" */
+    const char *data_flag; /* the flag of the training data, for messages: "--input_dir" */
     const struct tokenizer *tokenizer;
     struct schedule schedule;
-    struct run_state state; /* position and settings; from the caller what a fresh run has */
+    struct run_state state; /* position and settings; the caller sets those of a fresh run */
     int64_t last_step;      /* in-phase step after which this run ends */
     int64_t save_steps;     /* between checkpoints; 0: none between */
     int64_t eval_steps;     /* between evaluations; 0: none between */
     int64_t keep_last;      /* checkpoints; 0: all */
-    int64_t resume_step;    /* of the checkpoint to go on from; -1: the newest */
+    int64_t resume_step;    /* of the checkpoint to resume from; -1: the newest */
     bool resume, allow_other_data;
-    bool saves, saves_at_end; /* checkpoints at all, and after the last step */
+    bool saves, saves_at_end; /* whether to save at all, and after the last step */
     bool mean_of_micro_batches;
     const struct profile_options *profile_options;
 
@@ -61,14 +61,14 @@ struct loop {
     struct profile profile;
 };
 
-/* Goes on from the checkpoint of resume_step, or from the newest, if there is one: weights, moments, position.
- * STATUS_USAGE if there is one, but the run was not asked to resume. */
+/* Loads weights, moments and position from the checkpoint of resume_step or, if there is one, from the
+ * newest.  STATUS_USAGE if there is one, but the run was not asked to resume. */
 struct status loop_restore(struct loop *l, bool *found);
 
-/* Opens what is written: checkpoints and the profile. */
+/* Opens the output: checkpoints and the profile. */
 struct status loop_open(struct loop *l);
 
-/* Takes the steps up to last_step; STATUS_PREEMPTED after a signal, with the state saved. */
+/* Runs the steps up to last_step; STATUS_PREEMPTED after a signal, with the state saved. */
 struct status loop_run(struct loop *l);
 
 /* Waits for the save in flight; safe on a zeroed struct. */

@@ -47,7 +47,8 @@ void plateau_watch(struct plateau *p, int64_t step, const struct trainer_result 
         break;
     case PLATEAU_BEHIND:
         if (before != PLATEAU_UNKNOWN) {
-            log_info("held-out mlm loss %.2f: the plateau of word frequencies (%.2f) is behind", loss, floor);
+            log_info("held-out mlm loss %.2f: it has left the plateau of word frequencies (%.2f)", loss,
+                     floor);
         }
         break;
     case PLATEAU_UNKNOWN: break;

@@ -19,7 +19,7 @@
 #include <stdio.h>
 #include <string.h>
 
-/* Everything a run holds, so that one function gives it all back. */
+/* Everything a run owns, so that one function frees it all. */
 struct run {
     const struct pretrain_options *options;
     struct pretrain_inputs in;
@@ -36,7 +36,7 @@ struct run {
     struct metrics metrics;
     struct dir_lock lock;
     int64_t start_ns;
-    size_t taken_bytes; /* of the host's memory before the model's is allocated */
+    size_t taken_bytes; /* of host memory, before the model's is allocated */
     bool prefetching;
 };
 
@@ -53,7 +53,7 @@ static struct schedule schedule_of(const struct pretrain_options *o)
     };
 }
 
-/* By default the root of the number of layers, rounded up, which keeps the fewest activations. */
+/* The default is the square root of the number of layers, rounded up, which keeps the fewest activations. */
 static int64_t recomputed_layers(const struct pretrain_options *o, const struct bert_config *model)
 {
     if (o->checkpoint_activations_interval > 0) {
@@ -139,7 +139,7 @@ static double mib(size_t bytes)
     return (double)bytes / 0x1p20;
 }
 
-/* What is going to happen, before it does. */
+/* Logs what is going to happen. */
 static void announce(const struct run *r, const struct trainer_plan *p)
 {
     const struct pretrain_options *o = r->options;
@@ -161,7 +161,7 @@ static void announce(const struct run *r, const struct trainer_plan *p)
              step_flops * (double)o->max_steps / 1e12);
 }
 
-/* Weights belong to this run only if architecture and vocabulary are the same. */
+/* A run accepts weights only of the same architecture and vocabulary. */
 static struct status check_same_model(const struct run *r, const struct bert_config *config,
                                       uint64_t vocab_hash, const char *path)
 {
@@ -177,7 +177,7 @@ static struct status check_checkpoint(void *self, const struct checkpoint *c)
     return check_same_model(self, &saved, c->manifest.vocab_hash, c->path);
 }
 
-/* Phase 2 begins where phase 1 ended, at a step 0 of its own. */
+/* Phase 2 begins where phase 1 ended, with its own step 0. */
 static struct status begin_phase(void *self, const struct run_state *saved, const char *path)
 {
     const struct pretrain_options *o = ((const struct run *)self)->options;
@@ -196,7 +196,7 @@ static struct status begin_phase(void *self, const struct run_state *saved, cons
     return status_ok();
 }
 
-/* Weights of any model directory; heads that it lacks are new. */
+/* Loads the weights of any model directory; heads that it lacks are new. */
 static struct status start_from_model(struct run *r, const char *path)
 {
     struct model_dir m;
@@ -204,7 +204,7 @@ static struct status start_from_model(struct run *r, const char *path)
     TRY(model_dir_open(&m, path));
     struct bert_config config = m.config;
     if (r->in.model.vocab_size >= m.tokenizer.n) {
-        config.vocab_size = r->in.model.vocab_size; /* rows behind the words may be more or fewer */
+        config.vocab_size = r->in.model.vocab_size; /* the number of padding rows may differ */
     }
     struct status s = check_same_model(r, &config, m.tokenizer.hash, path);
     if (!failed(s)) {
@@ -218,7 +218,7 @@ static struct status start_from_model(struct run *r, const char *path)
     return s;
 }
 
-/* Weights and position to start from: the newest checkpoint, a given model, or nothing. */
+/* Loads the weights and position to start from: the newest checkpoint, a given model, or nothing. */
 static struct status restore(struct run *r)
 {
     const struct pretrain_options *o = r->options;
@@ -268,8 +268,8 @@ static void on_result(void *self, const struct batch_step *batch, double lr,
     metrics_step(&r->metrics, r->loop.state.step, batch, lr, result);
 }
 
-/* What was learnt from damaged data is not saved.  But who is asked to leave does not wait for the checks: should the data
- * be damaged, the run that goes on says so, and the checkpoints of before are still there. */
+/* Weights trained on damaged data are not saved.  But a run that is asked to stop does not wait for the
+ * check: if the data is damaged, the resumed run says so, and the older checkpoints are still there. */
 static struct status before_save(void *self, bool due, bool stopping)
 {
     struct run *r = self;
@@ -278,10 +278,9 @@ static struct status before_save(void *self, bool due, bool stopping)
          saves = (due || stopping) && !r->options->skip_checkpoint;
     r->loop.save_run.keep_last = pending ? 0 : r->options->keep_checkpoints;
     if (pending && saves) {
-        log_warning(
-            "ckpt_%lld is saved before the checksums of the data are known to hold: the run that goes on "
-            "checks them, and older checkpoints are kept",
-            (long long)r->loop.state.global_step);
+        log_warning("ckpt_%lld is saved before the checksums of the data have been checked: the resumed run "
+                    "checks them, and older checkpoints are kept",
+                    (long long)r->loop.state.global_step);
     }
     return status_ok();
 }
@@ -293,7 +292,7 @@ static const struct loop_task pretraining = {.next_batch = next_batch,
                                              .check_checkpoint = check_checkpoint,
                                              .begin_phase = begin_phase};
 
-/* Its data is known once the inputs are open. */
+/* `data` is set once the inputs are open. */
 static struct loop loop_of(struct run *r)
 {
     const struct pretrain_options *o = r->options;
@@ -333,8 +332,8 @@ static struct status train(struct run *r)
     return s;
 }
 
-/* Lets the process's peak of resident memory count from now: what a checkpoint took while it was read is not
- * training's (proc(5), clear_refs). */
+/* Restarts the process's peak of resident memory from now, so that it does not include the reading of a
+ * checkpoint (proc(5), clear_refs). */
 static void reset_peak_memory(void)
 {
     FILE *f = fopen("/proc/self/clear_refs", "w");
@@ -344,7 +343,8 @@ static void reset_peak_memory(void)
     }
 }
 
-/* The process's peak of resident memory, mapped files and files held in shared memory left out, in bytes; 0 if the system does not tell. */
+/* The process's peak of resident memory, without mapped files and files in shared memory, in bytes; 0 if the
+ * system does not say. */
 static size_t peak_memory(void)
 {
     FILE *f = fopen("/proc/self/status", "r");
@@ -361,7 +361,7 @@ static size_t peak_memory(void)
     return (size_t)(peak > file_backed + shared ? peak - file_backed - shared : 0) * 1024;
 }
 
-/* What the run has taken of the memory that it computes in, beside what was planned. */
+/* Logs the memory that the run has taken on its device, and the plan. */
 static void announce_peak(const struct run *r, size_t free_before)
 {
     const struct device *d = r->backend.device;
@@ -414,7 +414,7 @@ static struct memory_cut memory_cut_of(const struct run *r)
                                    o->checkpoint_activations ? 0 : recomputed_layers(o, &r->in.model)};
 }
 
-/* A run that goes on has checkpoints there already, one of which makes room for each new one. */
+/* A resumed run has checkpoints already, one of which is removed for each new one. */
 static struct status open_outputs(struct run *r, const struct trainer_plan *plan)
 {
     const struct pretrain_options *o = r->options;
@@ -465,7 +465,7 @@ static struct status run_phase(struct run *r, const struct trainer_plan *plan)
     return status_ok();
 }
 
-/* What goes wrong with damaged data, such as a word that is none, is told as what it comes from. */
+/* An error that damaged data has caused, such as an invalid token, is reported as damage of the data. */
 static struct status find_cause(struct run *r, struct status s)
 {
     if (s.code == STATUS_DATA || s.code == STATUS_NUMERIC) {

@@ -12,7 +12,7 @@
 /* The flags of the command, by the names of the script that it replaces. */
 struct pretrain_options {
     const char *input_dir;      /* made by `kiln prepare`, or with .hdf5 files of the replaced scripts */
-    const char *eval_input_dir; /* the same, to measure on; NULL: what input_dir has of it */
+    const char *eval_input_dir; /* the same, to evaluate on; NULL: the held-out data of input_dir, if any */
     const char *vocab_file;     /* NULL: that of input_dir */
     bool enable_packed_data_mode;
     const char *config_file;
@@ -29,7 +29,7 @@ struct pretrain_options {
     int64_t num_steps_per_checkpoint, keep_checkpoints;
     int64_t eval_steps, eval_samples;
     int64_t log_freq, seed;
-    int64_t checkpoint_activations_interval; /* layers of a chunk; 0: the root of their number */
+    int64_t checkpoint_activations_interval; /* layers in a chunk; 0: the square root of their number */
     double loss_scale, init_loss_scale;      /* fp16 only: trainer_config's */
     double learning_rate, warmup_proportion, scheduler_degree, weight_decay, max_grad_norm;
     double beta1, beta2, eps;
@@ -38,7 +38,7 @@ struct pretrain_options {
     struct profile_options profile;
     struct precision_flags precision;
     bool phase2, resume_from_checkpoint, skip_checkpoint, disable_progress_bar, dry_run;
-    bool allow_other_data; /* resume although --input_dir holds other data than before */
+    bool allow_other_data; /* resume although the data of --input_dir has changed */
     bool enable_tensorboard_logging;
     const char *json_summary;  /* dllogger's file; NULL: none */
     const char *migration_log; /* which kernel served each op (watch/migration_log.h); NULL: none */

@@ -8,14 +8,14 @@
 
 #include <string.h>
 
-/* The hash of a vocabulary that is not known: of a file without a byte, which is what checkpoints then have.
- */
+/* The hash of an unknown vocabulary: that of an empty file, which is what checkpoints then
+ * have. */
 static uint64_t unknown_vocab(void)
 {
     return hash_fnv1a("", 0);
 }
 
-/* The model's vocabulary is the file's, behind which a configuration may have more rows, but not fewer. */
+/* The model's vocabulary is the file's; a configuration may have more rows, but not fewer. */
 static struct status check_model(struct pretrain_inputs *in, const struct pretrain_options *o)
 {
     if (in->tokenizer.n == 0 && in->model.vocab_size == 0) {
@@ -54,7 +54,7 @@ static struct status read_model(struct pretrain_inputs *in, const struct pretrai
     return failed(s) ? s : check_model(in, o);
 }
 
-/* --vocab_file, or vocab.txt in --input_dir or beside it, where `kiln prepare` puts that of shards. */
+/* --vocab_file, or vocab.txt in --input_dir, or beside it, where `kiln prepare` puts the one of shards. */
 static struct status find_vocab(struct pretrain_inputs *in, const struct pretrain_options *o, bool is_shards)
 {
     char path[FILE_PATH_BYTES];
@@ -86,14 +86,15 @@ static struct status find_vocab(struct pretrain_inputs *in, const struct pretrai
     return status_ok();
 }
 
-/* Phase 2 draws other pairs and masks than phase 1; --seed is below 2^31, so no two seeds meet. */
+/* Phase 2 draws other pairs and masks than phase 1; --seed is below 2^31, so the seeds of the phases never
+ * coincide. */
 static uint64_t data_seed(const struct pretrain_options *o)
 {
     const uint64_t phase2 = UINT64_C(1) << 31;
     return (uint64_t)o->seed + (o->phase2 ? phase2 : 0);
 }
 
-/* Samples of a store are as long as those that are trained on, whatever the flags say. */
+/* Held-out samples of a store are as long as the training samples, whatever the flags say. */
 static struct status open_loader(struct pretrain_data *d, const struct pretrain_inputs *in,
                                  const struct pretrain_options *o)
 {
@@ -145,7 +146,8 @@ static struct status open_shards(struct pretrain_data *d, const char *directory,
     return status_ok();
 }
 
-/* The test shards beside the training shards: in their directory if names tell them apart, or in its neighbour. */
+/* The test shards that belong to the training shards: in their directory if names distinguish them, or in its
+ * sibling. */
 static struct status open_test_shards(struct pretrain_inputs *in, const struct pretrain_options *o)
 {
     struct shard_list tests;
@@ -202,8 +204,8 @@ static struct status check_length(const struct pretrain_inputs *in, const struct
     return status_ok();
 }
 
-/* What the training data is: the checksums of a store, or a hash of the names and records of the shards, whose
- * bytes are too many to be read for it. */
+/* Identifies the training data: by the checksums of a store, or by a hash of the shards' names and numbers of
+ * records, since reading all their bytes would take too long. */
 static struct status name_data(struct pretrain_inputs *in)
 {
     const struct shard_loader *shards = &in->train.shards;
@@ -313,10 +315,10 @@ static void announce_shards(const struct shard_loader *l, const struct pretrain_
                  l->sequences_per_record, (long long)l->n_micro, (long long)l->micro_size,
                  (long long)o->gradient_accumulation_steps);
     } else if (o->enable_packed_data_mode) {
-        log_info("the data is not packed: --enable_packed_data_mode changes nothing");
+        log_info("the data is not packed: --enable_packed_data_mode has no effect");
     }
     if (l->shape.seq_length != o->max_seq_length) {
-        log_info("--max_seq_length %lld changes nothing: the files have %lld", (long long)o->max_seq_length,
+        log_info("--max_seq_length %lld has no effect: the files have %lld", (long long)o->max_seq_length,
                  (long long)l->shape.seq_length);
     }
 }
@@ -324,7 +326,7 @@ static void announce_shards(const struct shard_loader *l, const struct pretrain_
 void pretrain_inputs_announce(const struct pretrain_inputs *in, const struct pretrain_options *o)
 {
     if (in->heldout.source.self == NULL && o->eval_steps > 0) {
-        log_info("nothing is measured on held-out text: %s has none, and there is no --eval_input_dir",
+        log_info("no evaluation on held-out text: %s has none, and there is no --eval_input_dir",
                  o->input_dir);
     }
     if (in->train.shards.files.n > 0) {

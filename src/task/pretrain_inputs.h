@@ -16,16 +16,16 @@ struct pretrain_data {
     struct token_store store;
     struct bert_loader loader;
     struct shard_loader shards;
-    struct batch_source source; /* of whichever it is; its self is NULL: there is no such data */
+    struct batch_source source; /* of the one that is open; its self is NULL if there is no such data */
 };
 
 struct pretrain_inputs {
-    struct tokenizer tokenizer; /* n is 0 where shards came without a vocabulary */
-    struct bert_config model;   /* vocab_size filled in from the vocabulary if the file leaves it out */
+    struct tokenizer tokenizer; /* n is 0 if shards came without a vocabulary */
+    struct bert_config model;   /* vocab_size is set from the vocabulary if the file leaves it out */
     struct pretrain_data train, heldout;
     struct batch_limits limits;                   /* of every batch of both */
     char train_dir[SHARD_DIRECTORY_PATH_BYTES];   /* --input_dir, or the directory of training shards in it */
-    char heldout_dir[SHARD_DIRECTORY_PATH_BYTES]; /* of held-out shards; what a loader borrows */
+    char heldout_dir[SHARD_DIRECTORY_PATH_BYTES]; /* of held-out shards; a loader borrows it */
     char data_id[40];                             /* what the training data is: run_state's */
 };
 
@@ -35,17 +35,17 @@ struct status pretrain_inputs_open(struct pretrain_inputs *in, const struct pret
 /* Safe on a zeroed struct and after a failed open. */
 void pretrain_inputs_close(struct pretrain_inputs *in);
 
-/* What the held-out batches were made with, when they have been: it need not stay in memory.  A store stays open. */
+/* Closes the held-out data's loaders, once its batches are made, to free memory.  A store stays open. */
 void pretrain_inputs_close_heldout(struct pretrain_inputs *in);
 
-/* Adds the token stores to what is checked while training begins. */
+/* Adds the token stores to the check that runs while training begins. */
 struct status pretrain_inputs_add_checks(const struct pretrain_inputs *in, const struct pretrain_options *o,
                                          struct store_check *check);
 
-/* Logs what there is to train on, and which flags the data overrules. */
+/* Logs the training data, and the flags that it overrides. */
 void pretrain_inputs_announce(const struct pretrain_inputs *in, const struct pretrain_options *o);
 
-/* Optimizer steps that take each sample once; not a whole number. */
+/* Optimizer steps in an epoch; not a whole number. */
 double pretrain_inputs_steps_per_epoch(const struct pretrain_inputs *in, const struct pretrain_options *o);
 
 /* STATUS_DATA unless a model with a vocabulary of this hash, at `path`, may be trained on these inputs. */

@@ -13,7 +13,7 @@ struct status run_outputs_check(const char *directory)
     return status_context(file_check_output_directory(directory, LONGEST_NAME, 0), "--output_dir");
 }
 
-/* Its directory is made, as dllog_open does. */
+/* Makes its directory, as dllog_open does. */
 static struct status check_summary(const char *path)
 {
     char parent[FILE_PATH_BYTES];
@@ -45,7 +45,7 @@ struct status run_outputs_open(const struct run_outputs *o, struct dir_lock *loc
 uint64_t run_outputs_checkpoint_bytes(int64_t n_saves, int64_t keep_last, uint64_t bytes_each)
 {
     const uint64_t others =
-        5 << 18; /* of a checkpoint beside its tensors, as checkpoint_check_space counts it */
+        5 << 18; /* of a checkpoint besides its tensors, as checkpoint_check_space counts */
     int64_t most = keep_last == 0 ? 1 : keep_last + 1, n = n_saves < most ? n_saves : most;
     return n == 0 ? 0 : (uint64_t)n * bytes_each + others;
 }

@@ -12,8 +12,8 @@ struct entry {
     const char *key;
     enum kind kind;
     size_t offset;
-    bool setting;  /* given by the user, as opposed to the position */
-    bool optional; /* 0 or NULL where it is not in the file */
+    bool setting;  /* a setting by the user, not part of the position */
+    bool optional; /* 0 or NULL if it is not in the file */
 };
 
 #define ENTRY(name, kind, setting)                                                                           \
@@ -139,7 +139,7 @@ struct status run_state_check_data(const struct run_state *saved, const struct r
     return status_error(
         STATUS_DATA,
         "%s was trained on other data (%s) than %s gives now (%s), so this would not be the run "
-        "that was interrupted; --allow_other_data goes on all the same",
+        "that was interrupted; --allow_other_data resumes anyway",
         path, saved->data, flag, now->data);
 }
 

@@ -1,5 +1,5 @@
-/* run_state: where a pre-training run stands, as trainer_state.json keeps it.  Everything random is addressed
- * by seed and step, so these few numbers are the whole position: no generator state, no data cursor. */
+/* run_state: the position of a run, as saved in trainer_state.json.  Everything random is addressed by seed
+ * and step, so these few numbers are the whole position: no generator state, no data cursor. */
 #ifndef KILN_TASK_RUN_STATE_H
 #define KILN_TASK_RUN_STATE_H
 
@@ -13,13 +13,13 @@ struct run_state {
     int64_t seed;
     const char *dtype; /* precision_name */
     const char *optimizer;
-    const char *data; /* what is trained on, by a hash; NULL in checkpoints of earlier versions */
+    const char *data; /* a hash of the training data; NULL in checkpoints of earlier versions */
     int64_t max_seq_length, max_predictions_per_seq, train_batch_size, gradient_accumulation_steps, max_steps;
     double learning_rate, warmup_proportion;
 
-    /* fp16 only, else 0 and not in the file. */
+    /* For fp16 only; else 0 and not in the file. */
     double loss_scale;
-    int64_t loss_scale_steps; /* since the scale was changed last */
+    int64_t loss_scale_steps; /* since the last change of the scale */
     int64_t n_skipped;        /* steps of this phase without an update: the optimizer does not count them */
 };
 
@@ -29,18 +29,19 @@ json_t *run_state_to_json(const struct run_state *s);
 /* Strings are borrowed from `object`. */
 struct status run_state_parse(struct run_state *s, const json_t *object, const char *source);
 
-/* Keeps the scale that the next step has, after a step; and gives it back to a trainer whose scale is dynamic. */
+/* Takes the scale of the next step from the trainer, after a step; and restores it in a trainer whose scale
+ * is dynamic. */
 void run_state_keep_scale(struct run_state *s, const struct loss_scale *scale,
                           const struct trainer_result *result);
 void run_state_resume_scale(const struct run_state *saved, struct loss_scale *scale);
 
-/* STATUS_DATA if the checkpoint at `path` was trained on other data of the same phase, which --FLAG names now, unless
- * that is allowed: then a warning. */
+/* STATUS_DATA if the checkpoint at `path` was trained on other data, in the same phase, than --FLAG names
+ * now.  If that is allowed it is a warning. */
 struct status run_state_check_data(const struct run_state *saved, const struct run_state *now, bool allowed,
                                    const char *path, const char *flag);
 
-/* Logs each setting of the same phase that differs from the checkpoint's: allowed, but the run is then no
- * longer the one that was interrupted. */
+/* Logs each setting, within the same phase, that differs from the checkpoint's.  That is allowed, but the run
+ * then differs from the uninterrupted one. */
 void run_state_warn_differences(const struct run_state *saved, const struct run_state *now);
 
 #endif

@@ -10,7 +10,7 @@ struct status save_run_init(struct save_run *s)
     return background_save_init(&s->saver, s->trainer->plan.saving_bytes);
 }
 
-/* One line for people, one for programs. */
+/* Logs a save: one line for people, one for programs. */
 static void tell(struct save_run *s, const struct background_save_result *r)
 {
     s->latest = r->status;
@@ -22,7 +22,7 @@ static void tell(struct save_run *s, const struct background_save_result *r)
         return;
     }
     double write_s = (double)(r->to_ns - r->from_ns) * 1e-9;
-    log_info("saved %s/ckpt_%lld: %.1f MiB, training stood still for %.3f s, written in %.2f s", s->directory,
+    log_info("saved %s/ckpt_%lld: %.1f MiB, training paused for %.3f s, written in %.2f s", s->directory,
              (long long)r->step, (double)r->bytes / 0x1p20, r->stall_s, write_s);
     metrics_event(s->log, "saved",
                   json_pack("{s:I, s:f, s:f, s:f, s:I}", "global_step", (json_int_t)r->step, "stall_seconds",
@@ -72,7 +72,7 @@ void save_run_begin(struct save_run *s, json_t *state, int64_t step, bool phase_
     char *choices;
     refused.status = exec_choices(&t->x, &choices, &contents.choices_bytes);
     contents.choices = choices;
-    if (failed(refused.status)) { /* refused as what lacks a part is */
+    if (failed(refused.status)) { /* a checkpoint that would lack a part is refused */
         json_decref(state);
         contents.state = NULL;
     }

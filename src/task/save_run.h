@@ -1,5 +1,5 @@
-/* save_run: the checkpoints of a trainer, whatever it is trained for: begun between two steps, written in the
- * background, told of in the log. */
+/* save_run: the checkpoints of a trainer, for any task: begun between two steps, written in the background,
+ * and logged. */
 #ifndef KILN_TASK_SAVE_RUN_H
 #define KILN_TASK_SAVE_RUN_H
 
@@ -17,24 +17,24 @@ struct save_run {
     struct profile *profile; /* may be NULL */
 
     struct background_save saver;
-    struct status latest; /* of the newest save that was told of */
+    struct status latest; /* of the newest save that was logged */
 };
 
-/* Allocates the copy of the state, trainer->plan.saving_bytes, once the caller's fields are set. */
+/* Allocates the copy of the state, trainer->plan.saving_bytes.  The caller's fields must be set. */
 struct status save_run_init(struct save_run *s);
 
-/* Waits for the save in flight and tells of it; safe on a zeroed struct. */
+/* Waits for the save in flight and logs it; safe on a zeroed struct. */
 void save_run_fini(struct save_run *s);
 
-/* Begins to save DIRECTORY/ckpt_STEP; `state` for trainer_state.json is taken, NULL if memory runs out.  Waits for
- * a save that is still in flight.  A failure is told of and kept for save_run_finish: training can go on,
- * older checkpoints are intact. */
+/* Begins to save DIRECTORY/ckpt_STEP; takes `state`, for trainer_state.json, which is NULL if memory ran out.
+ * Waits for a save that is still in flight.  A failure is logged and kept for save_run_finish: training can
+ * continue, older checkpoints are intact. */
 void save_run_begin(struct save_run *s, json_t *state, int64_t step, bool phase_end);
 
-/* Tells of a save that has ended since; between any two steps. */
+/* Logs a save that has ended since the last call; call it between any two steps. */
 void save_run_tell(struct save_run *s);
 
-/* Waits for the save in flight, tells of it and returns what became of the newest one. */
+/* Waits for the save in flight, logs it and returns the status of the newest one. */
 struct status save_run_finish(struct save_run *s);
 
 #endif

@@ -11,7 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Questions and their windows, for training or for prediction. */
+/* Questions and their features, for training or for prediction. */
 struct questions {
     struct squad_examples examples;
     struct squad_features features;
@@ -36,7 +36,8 @@ static struct squad_feature_options feature_options(const struct squad_task *q, 
     };
 }
 
-/* From the cache if it holds just these, else made, and written there unless that is unwanted. */
+/* Reads the features from the cache if it has exactly these; else computes them and, unless unwanted, writes
+ * the cache. */
 static struct status training_features(struct squad_task *q, struct squad_feature_options fo)
 {
     const struct squad_options *o = q->options;
@@ -145,8 +146,8 @@ static struct status write(void *self, struct buf *names)
     return buf_status(names);
 }
 
-/* Runs `python eval_script predict_file predictions.json` as the replaced script does; its output is the
- * user's. */
+/* Runs `python eval_script predict_file predictions.json` as the replaced script does; its output goes to the
+ * user. */
 static struct status run_eval_script(const struct squad_task *q, const char *predictions)
 {
     const struct squad_options *o = q->options;

@@ -10,7 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Lengths that are spread evenly, neighbours unlike each other: multiples of the golden ratio. */
+/* Evenly spread lengths in which neighbours differ: multiples of the golden ratio. */
 static int64_t length_of(const struct step_bench *b, int64_t i)
 {
     double place = fmod(((double)i + 0.5) * 0.6180339887498949, 1);
@@ -29,7 +29,7 @@ static int64_t masked_of(const struct step_bench *b, int64_t length)
     return predicts_words(b) ? lround(0.15 * (double)length) : 0;
 }
 
-/* What the sequences come to without rounding. */
+/* The batch's sizes without rounding. */
 struct count {
     int64_t tokens, masked;
     double pairs;
@@ -52,7 +52,7 @@ int64_t step_bench_tokens(const struct step_bench *b)
     return count_sequences(b).tokens;
 }
 
-/* Counts the work twice: with the rounding of batches for memory, without it for what is useful. */
+/* Plans twice: with rounded batches, for memory, and without rounding, for the useful work. */
 struct status step_bench_plan(struct step_bench *b)
 {
     struct trainer_config exact;
@@ -63,7 +63,7 @@ struct status step_bench_plan(struct step_bench *b)
     exact = b->config;
     exact.limits = (struct batch_limits){c.tokens, b->n_sequences, c.masked, b->length};
     TRY(trainer_plan(&b->plan, &exact));
-    /* the plan takes each sequence for the longest */
+    /* the plan assumes the longest length for each sequence */
     b->useful_flops = b->plan.micro_flops - passes * 4 * (tokens * (double)b->length - c.pairs) *
                                                 (double)b->bert.config.hidden_size *
                                                 (double)b->bert.config.num_hidden_layers;
@@ -108,7 +108,7 @@ static struct status raise_ceilings(struct op_ceilings *c, const struct step_ben
     return status_ok();
 }
 
-/* What comes of a batch of questions, where answers are looked for. */
+/* Brings the logits of a batch of questions to host memory, as answering does. */
 static struct status fetch_logits(struct trainer *t)
 {
     struct host_view view;
@@ -117,7 +117,7 @@ static struct status fetch_logits(struct trainer *t)
     return t->x.status;
 }
 
-/* One step with its end: a device may be at work after the call. */
+/* One step, including the wait for the device, which may still be working after the call. */
 static struct status take_step(struct trainer *t, const struct batch_step *step, int64_t number,
                                double *seconds)
 {
@@ -180,7 +180,7 @@ static double sorted_at(double *seconds, int64_t n, int64_t i)
     return seconds[i];
 }
 
-/* The first of them runs as it is given, the second is recorded. */
+/* The first runs directly, the second is recorded. */
 enum { LATENCY_WARM_UPS = 3, MOST_LATENCIES = 4096 };
 
 static struct status run_plain(struct step_latency *l, struct trainer *t, const struct batch_step *step,
@@ -208,7 +208,7 @@ static struct status run_plain(struct step_latency *l, struct trainer *t, const 
     return status_ok();
 }
 
-/* On the host nothing is recorded, and ops that are timed are as fast as others. */
+/* On the host nothing is recorded, and timed ops are as fast as others. */
 static struct status run_all(struct step_times *times, const struct step_bench *b, struct trainer *t,
                              const struct batch_step *step, int64_t n_steps)
 {

@@ -1,5 +1,5 @@
-/* step_bench: where the time of a training step, or of answering a batch of questions, goes, beside what the device
- * reaches in the same run. */
+/* step_bench: where the time of a training step, or of answering a batch of questions, goes, compared with
+ * the device's peaks in the same run. */
 #ifndef KILN_TASK_STEP_BENCH_H
 #define KILN_TASK_STEP_BENCH_H
 
@@ -8,28 +8,29 @@
 #include "nn/bert_model.h"
 #include "train/trainer.h"
 
-/* A model to measure on sequences of random words, and what is known of it beforehand. */
+/* A model to measure on sequences of random tokens, and its planned work. */
 struct step_bench {
     struct bert_model bert;
     struct trainer_config config; /* of `bert` once planned */
-    struct backend plain;         /* of the ceilings: without what may stand around config.ops */
+    struct backend plain;         /* for the ceilings: without the wrappers around config.ops */
     struct ceiling_size ceiling_size;
     struct trainer_plan plan;
     int64_t n_sequences, length; /* the longest sequence */
-    int64_t min_length;          /* the others are spread evenly from here to the longest; 0: all are full */
+    int64_t min_length;          /* lengths are spread evenly from here to `length`; 0: all are `length` */
     double useful_flops;         /* products of one step over its real tokens and labels */
 };
 
-/* Steps as a run takes them: with nothing around the ops, so that they are recorded where the device records, when all
- * is chosen, recorded and warm. */
+/* Steps as in a run: without wrappers around the ops, so that a device that records replays them, once all
+ * algorithms are chosen and all is recorded and warm. */
 struct step_latency {
     int64_t n;
-    double median_s, p99_s; /* of a step with its end: of answers, logits in the host's memory */
+    double median_s, p99_s; /* of a step until its end; for answers, until the logits are in host memory */
     double
-        passes_s; /* of training, median of forward and backward alone, for comparisons with what has no optimizer */
+        passes_s; /* for training, the median of forward and backward only, to compare with benchmarks without
+                   * an optimizer */
 };
 
-/* The fastest step with its ops timed one by one, and the ceilings as high as they were seen between the steps. */
+/* The fastest step with its ops timed one by one, and the highest ceilings measured between the steps. */
 struct step_times {
     double seconds;
     struct op_total totals[OP_WATCH_N_OPS];
@@ -37,16 +38,16 @@ struct step_times {
     struct step_latency latency;
 };
 
-/* Sets limits, plan and useful_flops by the rest. */
+/* Sets limits, plan and useful_flops from the other fields. */
 struct status step_bench_plan(struct step_bench *b);
 
-/* One micro-batch of the planned sequences of random words; real tokens of it. */
+/* Fills one micro-batch with the planned sequences of random tokens; returns the number of real tokens. */
 struct status step_bench_make(struct batch_step *step, const struct step_bench *s);
 int64_t step_bench_tokens(const struct step_bench *b);
 
-/* Takes n_steps, answers if b->config.training is false, after one that warms up.  Steps and ceilings are measured in
- * turn, so that both meet the same machine.  Then, where work is recorded and of
- * answers, latency is measured over as many and over a second at least. */
+/* Runs n_steps training steps, or batches of answers if b->config.training is false, after one that warms up.
+ * Steps and ceilings are measured in turn, so that both see the same state of the machine.  Then, if work is
+ * recorded, or for answers, latency is measured over as many steps and at least a second. */
 struct status step_bench_run(const struct step_bench *b, int64_t n_steps, struct step_times *times);
 
 #endif

@@ -18,7 +18,7 @@ struct tag_task {
     struct classifier_logits logits;
 };
 
-/* The labels of the model, or without a head those of what it is trained on. */
+/* The labels of the model or, if it has no head, those of the training data. */
 static struct status find_labels(struct tag_task *t, struct finetune *f)
 {
     bool has;
@@ -39,9 +39,8 @@ static struct status encode(struct tag_task *t, const struct finetune *f, struct
     TRY(tag_examples_encode(e, &f->model.tokenizer, longest, t->config, with_labels));
     log_info("%s: %lld sentences, %lld words", e->path, (long long)e->n, (long long)e->n_words);
     if (e->n_cut > 0) {
-        log_warning(
-            "%s: %lld sentences have more than the %lld tokens of --max_seq_length, and are read in parts",
-            e->path, (long long)e->n_cut, (long long)longest);
+        log_warning("%s: %lld sentences have more than the %lld tokens of --max_seq_length, and are split",
+                    e->path, (long long)e->n_cut, (long long)longest);
     }
     data->n_examples = e->n;
     data->source = labelled_texts_source(&e->texts, "sentences");
@@ -90,7 +89,7 @@ static const char *label_of(const struct tag_task *t, const struct tag_word *w)
     return label_names_get(t->config->labels, class_score_best(logits, n));
 }
 
-/* The columns of conlleval: word, label where there is one, prediction. */
+/* The columns of conlleval: word, label if there is one, prediction. */
 static struct status write(void *self, struct buf *names)
 {
     const struct tag_task *t = self;

@@ -114,5 +114,5 @@ expect 64 "--label_separator" "${command[@]}"
 classify_command none one.csv --problem_type many
 expect 64 "must be auto, single_label_classification" "${command[@]}"
 classify_command none one.csv --max_seq_length 5
-expect 0 "lose their ends" "${command[@]}" --dry_run
+expect 0 "and are cut" "${command[@]}" --dry_run
 echo "test_classify: learnt, resumed and refused as it should"

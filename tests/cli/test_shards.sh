@@ -73,7 +73,7 @@ done
 expect 0 "stand for --gradient_accumulation_steps 4" pretrain packed/training dry --dry_run
 expect 64 "--enable_packed_data_mode is False" pretrain packed/training dry --dry_run --enable_packed_data_mode False
 expect 0 "not packed" pretrain padded/training dry --dry_run --enable_packed_data_mode True
-expect 0 "--max_seq_length 64 changes nothing" pretrain padded/training dry --dry_run --max_seq_length 64
+expect 0 "--max_seq_length 64 has no effect" pretrain padded/training dry --dry_run --max_seq_length 64
 
 # what `kiln prepare` made, as a whole: its training shards, measured on its test shards, as with the two given apart
 expect 0 "saved" pretrain padded run-whole

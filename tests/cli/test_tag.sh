@@ -71,7 +71,7 @@ cmp "$dir/whole/model/model.safetensors" "$dir/killed/model/model.safetensors" |
 
 # words without labels; one long sentence, read in parts, has a label for every word
 awk 'NF { print $1 }' "$dir/names.conll" >"$dir/words.conll"
-expect 0 "are read in parts" "$kiln" tag --init_checkpoint "$dir/whole/model" --output_dir "$dir/again" --do_predict \
+expect 0 "and are split" "$kiln" tag --init_checkpoint "$dir/whole/model" --output_dir "$dir/again" --do_predict \
     --predict_file "$dir/words.conll" --max_seq_length 32
 diff "$dir/words.conll" <(awk 'NF { print $1 }' "$dir/again/predictions.conll") >/dev/null || fail "words are missing"
 [ "$(awk 'NF == 2' "$dir/again/predictions.conll" | wc -l)" -eq "$(wc -l <"$dir/words.conll")" ] || fail "labels are missing"

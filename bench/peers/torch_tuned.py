@@ -75,7 +75,7 @@ def arguments():
     p.add_argument("length", type=int, nargs="?")
     p.add_argument("batch", type=int, nargs="?")
     p.add_argument("--vocab", type=int, default=30528)
-    p.add_argument("--masked", type=float, default=0.15, help="part of the tokens that is predicted")
+    p.add_argument("--masked", type=float, default=0.15, help="fraction of the tokens that is predicted")
     p.add_argument("--short", type=float, default=0, help="part of the sequences that is cut to a random length; all are padded")
     p.add_argument("--natural", type=int, default=0, help="answer sequences of 0.35 to 1.65 times this, sorted, padded to a batch's longest")
     p.add_argument("--checkpoint_activations", action="store_true")

@@ -1,5 +1,5 @@
-/* kiln doctor: what this machine and this build have - processor, memory, each optional library on or off and
- * why, and the rate of matrix products that training can hope for. */
+/* kiln doctor: what this machine and this build have: processor, memory, each optional library, on or off and
+ * why, and the rate of matrix products, which limits training. */
 #include "cmd/commands.h"
 #include "core/host.h"
 #include "io/hdf5_file.h"
@@ -18,7 +18,7 @@ struct doctor_args {
 };
 
 static const struct option options[] = {
-    OPTION_FLAG_ROW("dry_run", offsetof(struct doctor_args, dry_run), "list everything, measure nothing"),
+    OPTION_FLAG_ROW("dry_run", offsetof(struct doctor_args, dry_run), "list everything, without measuring"),
     {0},
 };
 
@@ -66,7 +66,7 @@ static struct status run(const void *args, int n_positional, const char *const *
 
 const struct command command_doctor = {
     .name = "doctor",
-    .summary = "what this machine and this build have, and how fast they multiply matrices",
+    .summary = "show what this machine and this build have, and how fast they multiply matrices",
     .positional_usage = "",
     .options = options,
     .args_bytes = sizeof(struct doctor_args),

@@ -1,4 +1,4 @@
-/* kiln embed: sentence vectors of texts, a JSON array each. */
+/* kiln embed: sentence vectors of texts, one JSON array per text. */
 #define _GNU_SOURCE
 #include "cmd/commands.h"
 #include "cmd/session_flags.h"
@@ -23,20 +23,21 @@ static const struct option options[] = {
     OPTION_GROUP_ROW("How vectors are made, where not as the model's own files say"),
     OPTION_CHOICE_ROW("pooling", offsetof(struct embed_args, pooling), NULL,
                       "cls|max|mean|mean_sqrt_len_tokens|weightedmean|lasttoken",
-                      "how the vectors of all tokens, [CLS] and [SEP] included, become one"),
-    OPTION_FLAG_ROW("normalize", offsetof(struct embed_args, normalize), "make vectors of length 1"),
-    OPTION_FLAG_ROW("no_normalize", offsetof(struct embed_args, no_normalize),
-                    "leave vectors as long as they are"),
+                      "how the vectors of all tokens, [CLS] and [SEP] included, are combined into one"),
+    OPTION_FLAG_ROW("normalize", offsetof(struct embed_args, normalize), "scale vectors to length 1"),
+    OPTION_FLAG_ROW("no_normalize", offsetof(struct embed_args, no_normalize), "do not scale vectors"),
     OPTION_INT_ROW("max_seq_length", offsetof(struct embed_args, max_seq_length), NULL, 2, 65536,
-                   "tokens of a text that count, [CLS] and [SEP] included"),
-    OPTION_STRING_ROW("prompt", offsetof(struct embed_args, prompt), NULL, "TEXT", "put before each text"),
+                   "most tokens of a text, [CLS] and [SEP] included; longer texts are cut"),
+    OPTION_STRING_ROW("prompt", offsetof(struct embed_args, prompt), NULL, "TEXT",
+                      "text to put before each text"),
     OPTION_FLAG_ROW("no_prompt", offsetof(struct embed_args, no_prompt), "put nothing before a text"),
     OPTION_STRING_ROW("prompt_name", offsetof(struct embed_args, prompt_name), NULL, "NAME",
                       "the same, by its name in config_sentence_transformers.json"),
     {0},
 };
 
-/* Texts that are run and printed together: enough to sort them by length, few enough to answer soon. */
+/* Texts that are computed and printed together: enough for sorting by length to pay, few enough for quick
+ * answers. */
 enum { GROUP_TEXTS = 1024 };
 
 struct group {
@@ -50,7 +51,7 @@ struct group {
     int64_t n_cut;
 };
 
-/* Nine digits bring a float back bit for bit. */
+/* With nine digits a float is read back bit for bit. */
 static struct status print_vector(struct buf *line, const float *v, int64_t n)
 {
     buf_clear(line);
@@ -119,13 +120,13 @@ static struct status embed_all(struct group *g, int n_positional, const char *co
     }
     TRY(run_group(g));
     if (g->n_cut > 0) {
-        log_warning("%lld texts were longer than the %lld tokens that count: only their beginnings do",
-                    (long long)g->n_cut, (long long)g->plan.max_length);
+        log_warning("%lld texts were longer than %lld tokens and were cut", (long long)g->n_cut,
+                    (long long)g->plan.max_length);
     }
     return status_ok();
 }
 
-/* What was chosen, and who chose it. */
+/* Logs how vectors are made, and where that setting is from. */
 static struct status plan(struct group *g, const struct embed_args *a)
 {
     struct embed_options o = {
@@ -191,14 +192,14 @@ static struct status run(const void *args, int n_positional, const char *const *
 
 const struct command command_embed = {
     .name = "embed",
-    .summary = "vectors of texts, for search and comparison",
+    .summary = "compute vectors of texts, for search and comparison",
     .details =
         "Texts are arguments, or lines of standard input; an empty line is a text too. Each becomes a "
         "line of "
         "output: a JSON array with all digits of fp32. The scalar product of two normalised vectors is the "
         "cosine of their angle. How vectors are made is read from the files of sentence-transformers beside "
         "the model (modules.json, 1_Pooling, sentence_bert_config.json, config_sentence_transformers.json); "
-        "without them it is the normalised mean over all tokens. A line on standard error says it. Longer "
+        "without them it is the normalised mean over all tokens. A line on standard error says which. Longer "
         "texts are cut, and counted in a warning.",
     .positional_usage = "[TEXT...]",
     .max_positional = 1000,

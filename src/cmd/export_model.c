@@ -1,4 +1,4 @@
-/* kiln export: a checkpoint or model directory as a directory that `transformers` and kiln load. */
+/* kiln export: writes a checkpoint or model directory as a directory that `transformers` and kiln load. */
 #include "cmd/commands.h"
 #include "core/log.h"
 #include "model/checkpoint.h"
@@ -19,14 +19,15 @@ struct export_args {
 static const struct option options[] = {
     OPTION_REQUIRED_ROW("model", offsetof(struct export_args, model), "DIR",
                         "a checkpoint or model directory"),
-    OPTION_REQUIRED_ROW("output_dir", offsetof(struct export_args, output_dir), "DIR",
-                        "the directory to make; one that holds nothing but an older export is replaced"),
+    OPTION_REQUIRED_ROW(
+        "output_dir", offsetof(struct export_args, output_dir), "DIR",
+        "the directory to make; it may exist if it holds only an older export, which is replaced"),
     OPTION_CHOICE_ROW("task", offsetof(struct export_args, task), NULL,
                       "pretraining|masked_lm|question_answering|encoder",
                       "the class to write: BertForPreTraining, BertForMaskedLM, BertForQuestionAnswering or "
                       "BertModel; without it, all heads that the model has"),
     OPTION_INT_ROW("max_shard_size", offsetof(struct export_args, max_shard_size), "5e9", 1, 1e15,
-                   "a larger model is written in several files with an index"),
+                   "write a larger model as several files with an index"),
     OPTION_FLAG_ROW("dry_run", offsetof(struct export_args, dry_run),
                     "read and check everything, write nothing"),
     {0},

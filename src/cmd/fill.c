@@ -1,4 +1,4 @@
-/* kiln fill: the words that a model would put where a text says [MASK]. */
+/* kiln fill: a model's predictions for each [MASK] of a text. */
 #define _GNU_SOURCE
 #include "cmd/commands.h"
 #include "cmd/session_flags.h"
@@ -47,7 +47,7 @@ static struct status fill_text(struct session *s, const char *text, size_t n, in
     return status_ok();
 }
 
-/* A line that cannot be filled is reported and the next one read. */
+/* A line that cannot be filled is reported, and the next one is read. */
 static struct status fill_lines(struct session *s, int64_t top_k)
 {
     char *line = NULL;
@@ -90,7 +90,7 @@ static struct status run(const void *args, int n_positional, const char *const *
 
 const struct command command_fill = {
     .name = "fill",
-    .summary = "the words that fit where a text says [MASK]",
+    .summary = "predict the words at each [MASK] of a text",
     .details = "Texts are arguments, or lines of standard input.",
     .positional_usage = "[TEXT...]",
     .max_positional = 1000,

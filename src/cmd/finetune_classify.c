@@ -21,33 +21,33 @@ static const struct option options[] = {
                       "texts and labels to train on: .csv, .tsv or, for JSON lines, .json or .jsonl"),
     FINETUNE_PREDICT_ROWS("texts to classify, in the same form"),
     OPTION_STRING_ROW("text_column_name", OWN(text_column_name), NULL, "NAME",
-                      "column of the text; without it sentence, text, or the first of a pair of GLUE's"),
+                      "column of the text; default: sentence, text, or the first of a pair of GLUE's"),
     OPTION_STRING_ROW("text_pair_column_name", OWN(text_pair_column_name), NULL, "NAME",
-                      "column of the second text of pairs; without it sentence2 or another of GLUE's"),
+                      "column of the second text of pairs; default: sentence2 or another of GLUE's"),
     OPTION_STRING_ROW("label_column_name", OWN(label_column_name), NULL, "NAME",
-                      "column of the label; without it label or labels"),
-    OPTION_STRING_ROW(
-        "label_separator", OWN(label_separator), NULL, "CHARACTER",
-        "between the labels of a text with several; a comma without it, and nothing in JSON's lists"),
+                      "column of the label; default: label or labels"),
+    OPTION_STRING_ROW("label_separator", OWN(label_separator), NULL, "CHARACTER",
+                      "separates several labels of a text; default: a comma; not used for JSON lists"),
     OPTION_STRING_ROW(
         "problem_type", OWN(problem_type), "auto", "NAME",
-        "what labels are: single_label_classification, multi_label_classification or regression; "
-        "auto: as the model's config.json says, or for a new classifier lists are several labels, "
-        "numbers with a point regression, all else one label"),
+        "kind of labels: single_label_classification, multi_label_classification or regression; "
+        "auto: that of the model's config.json, or for a new classifier lists are several labels, "
+        "numbers with a decimal point regression, all else one label"),
     FINETUNE_MODEL_ROWS,
     FINETUNE_DO_ROWS("classify --predict_file",
                      "score the predictions by GLUE's metrics; implies --do_predict"),
     OPTION_GROUP_ROW("text"),
-    OPTION_INT_ROW("max_seq_length", AT(max_seq_length), "128", 5, 65536,
-                   "tokens of a text or pair; what is longer loses its end, of a pair the longer text's"),
+    OPTION_INT_ROW(
+        "max_seq_length", AT(max_seq_length), "128", 5, 65536,
+        "most tokens of a text or pair; a longer text, or the longer text of a pair, is cut at its end"),
     OPTION_FLAG_ROW("do_lower_case", AT(do_lower_case),
                     "lower case and strip accents; implied by an uncased model"),
     OPTION_GROUP_ROW("training"),
     FINETUNE_TRAINING_ROWS,
-    OPTION_REAL_ROW("weight_decay", OWN(weight_decay), "0", 0, 10, "of matrices, by AdamW"),
+    OPTION_REAL_ROW("weight_decay", OWN(weight_decay), "0", 0, 10, "weight decay of matrices in AdamW"),
     OPTION_GROUP_ROW("prediction"),
     OPTION_INT_ROW("predict_batch_size", AT(predict_batch_size), "8", 1, 1e6,
-                   "texts at once, sorted by length"),
+                   "texts in a batch, sorted by length"),
     FINETUNE_LOG_ROWS,
     LAUNCHER_FLAG_ROWS(offsetof(struct classify_args, launcher)),
     {0},
@@ -69,10 +69,10 @@ static struct status run(const void *args, int n_positional, const char *const *
 
 const struct command command_classify = {
     .name = "classify",
-    .summary = "fine-tune BERT to tell what texts or pairs of texts are, and classify them",
+    .summary = "fine-tune BERT on labelled texts or pairs of texts, and classify texts",
     .details = "The fine-tuned model goes to OUTPUT_DIR/model, for `transformers` too.  Labels are those of "
                "the model, or "
-               "for a new classifier those of --train_file: sorted, numbers as numbers.",
+               "for a new classifier those of --train_file: sorted, numbers by value.",
     .positional_usage = "",
     .options = options,
     .args_bytes = sizeof(struct classify_args),

@@ -1,5 +1,5 @@
-/* finetune_flags: the flags that `kiln squad`, `kiln classify` and `kiln tag` share, for their option tables; AT(field)
- * is the place in struct finetune_options of the command's own struct. */
+/* finetune_flags: the flags that `kiln squad`, `kiln classify` and `kiln tag` share, for their option tables;
+ * AT(field) is the field's offset, in the command's own struct, of its struct finetune_options. */
 #ifndef KILN_CMD_FINETUNE_FLAGS_H
 #define KILN_CMD_FINETUNE_FLAGS_H
 
@@ -12,7 +12,7 @@
         "the model to start from: a checkpoint, or a directory as `transformers` writes it"),                \
         OPTION_REQUIRED_ROW("output_dir", AT(output_dir), "DIR", output_help)
 
-/* With the names that scripts of `transformers` have for it. */
+/* Flags with the names that scripts of `transformers` have. */
 #define FINETUNE_PREDICT_ROWS(predict_help)                                                                  \
     OPTION_STRING_ROW("predict_file", AT(predict_file), NULL, "FILE", predict_help),                         \
         OPTION_STRING_ROW("validation_file", AT(predict_file), NULL, "FILE", "the same as --predict_file"),  \
@@ -25,9 +25,9 @@
 
 #define FINETUNE_MODEL_ROWS                                                                                  \
     OPTION_STRING_ROW("config_file", AT(config_file), NULL, "FILE",                                          \
-                      "checked against the model's own config.json, which is used"),                         \
+                      "must match the model's own config.json, which is used"),                              \
         OPTION_STRING_ROW("vocab_file", AT(vocab_file), NULL, "FILE",                                        \
-                          "checked against the model's own vocabulary, which is used")
+                          "must match the model's own vocabulary, which is used")
 
 #define FINETUNE_TRAINING_ROWS                                                                               \
     OPTION_INT_ROW("train_batch_size", AT(train_batch_size), "32", 1, 1e6,                                   \
@@ -35,13 +35,15 @@
         OPTION_INT_ROW("gradient_accumulation_steps", AT(gradient_accumulation_steps), "1", 1, 1e6,          \
                        "micro-batches of an optimizer step; must divide --train_batch_size"),                \
         OPTION_REAL_ROW("learning_rate", AT(learning_rate), "5e-5", 0, 100,                                  \
-                        "rate at the end of the warm-up; it falls to 0 on a line"),                          \
+                        "learning rate at the end of the warm-up; then it falls linearly to 0"),             \
         OPTION_REAL_ROW("warmup_proportion", AT(warmup_proportion), "0.1", 0, 1,                             \
-                        "part of the steps in which the rate rises"),                                        \
+                        "fraction of the steps in which the learning rate rises"),                           \
         OPTION_REAL_ROW("num_train_epochs", AT(num_train_epochs), "3.0", 0, 1e6,                             \
-                        "times through --train_file; whole ones"),                                           \
-        OPTION_REAL_ROW("max_steps", AT(max_steps), "-1.0", -1, 1e12, "steps in place of epochs"),           \
-        OPTION_INT_ROW("seed", AT(seed), "42", 0, 2147483647, "of the new head, data order and dropout"),    \
+                        "passes through --train_file; a whole number"),                                      \
+        OPTION_REAL_ROW("max_steps", AT(max_steps), "-1.0", -1, 1e12,                                        \
+                        "number of steps, overrides --num_train_epochs"),                                    \
+        OPTION_INT_ROW("seed", AT(seed), "42", 0, 2147483647,                                                \
+                       "seed of the new head, data order and dropout"),                                      \
         PRECISION_ROWS, LOSS_SCALE_ROW,                                                                      \
         OPTION_CHOICE_ROW("device", AT(device), "auto", "auto|cpu|cuda",                                     \
                           "where to compute; auto is the cpu, since cuda has not been tested on a GPU yet"), \
@@ -50,7 +52,7 @@
         OPTION_INT_ROW("num_steps_per_checkpoint", AT(num_steps_per_checkpoint), "1000", 0, 1e12,            \
                        "steps between checkpoints to resume from; 0: only when stopped"),                    \
         OPTION_FLAG_ROW("resume_from_checkpoint", AT(resume_from_checkpoint),                                \
-                        "go on from the newest valid checkpoint of --output_dir, to the bit"),               \
+                        "resume from the newest valid checkpoint of --output_dir, with the same bits"),      \
         OPTION_FLAG_ROW("allow_other_data", AT(allow_other_data),                                            \
                         "resume although --train_file is not what the checkpoint was trained on")
 
@@ -58,11 +60,11 @@
     OPTION_GROUP_ROW("logs"),                                                                                \
         OPTION_INT_ROW("log_freq", AT(log_freq), "50", 1, 1e9, "steps between log lines"),                   \
         OPTION_INT_ROW("throughput_warmup_steps", AT(throughput_warmup_steps), "0", 0, 1e9,                  \
-                       "steps that training_sequences_per_second leaves out"),                               \
+                       "first steps that training_sequences_per_second does not count"),                     \
         RUN_LOG_ROWS,                                                                                        \
-        OPTION_FLAG_ROW("disable-progress-bar", AT(disable_progress_bar), "no live line on a terminal"),     \
-        OPTION_FLAG_ROW(                                                                                     \
-            "dry_run", AT(dry_run),                                                                          \
-            "check everything, say what would be computed and in how much memory, touch nothing")
+        OPTION_FLAG_ROW("disable-progress-bar", AT(disable_progress_bar),                                    \
+                        "do not show a live line on a terminal"),                                            \
+        OPTION_FLAG_ROW("dry_run", AT(dry_run),                                                              \
+                        "check everything, print the planned work and memory, write nothing")
 
 #endif

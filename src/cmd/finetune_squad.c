@@ -28,7 +28,7 @@ static const struct option options[] = {
                       "score with this Python script instead of the built-in metric"),
     OPTION_GROUP_ROW("text"),
     OPTION_INT_ROW("max_seq_length", AT(max_seq_length), "384", 5, 65536,
-                   "tokens of question and window together"),
+                   "most tokens of question and window together"),
     OPTION_INT_ROW("doc_stride", OWN(doc_stride), "128", 1, 65536, "tokens from one window to the next"),
     OPTION_INT_ROW("max_query_length", OWN(max_query_length), "64", 1, 65536, "longer questions are cut"),
     OPTION_FLAG_ROW("do_lower_case", AT(do_lower_case),
@@ -36,13 +36,13 @@ static const struct option options[] = {
     OPTION_FLAG_ROW("version_2_with_negative", OWN(version_2_with_negative),
                     "SQuAD v2: questions may have no answer"),
     OPTION_STRING_ROW("cache_dir", OWN(cache_dir), NULL, "DIR",
-                      "where training features are cached; beside --train_file without it"),
-    OPTION_FLAG_ROW("skip_cache", OWN(skip_cache), "write no cache; an existing one is read"),
+                      "directory of the feature cache; default: that of --train_file"),
+    OPTION_FLAG_ROW("skip_cache", OWN(skip_cache), "do not write a cache; an existing one is read"),
     OPTION_GROUP_ROW("training"),
     FINETUNE_TRAINING_ROWS,
     OPTION_GROUP_ROW("prediction"),
     OPTION_INT_ROW("predict_batch_size", AT(predict_batch_size), "8", 1, 1e6,
-                   "features at once, sorted by length"),
+                   "features in a batch, sorted by length"),
     OPTION_INT_ROW("n_best_size", OWN(n_best_size), "20", 1, 1000, "answers in nbest_predictions.json"),
     OPTION_INT_ROW("max_answer_length", OWN(max_answer_length), "30", 1, 65536, "longest answer in tokens"),
     OPTION_REAL_ROW("null_score_diff_threshold", OWN(null_score_diff_threshold), "0.0", -1e6, 1e6,
@@ -72,7 +72,7 @@ static struct status run(const void *args, int n_positional, const char *const *
 
 const struct command command_squad = {
     .name = "squad",
-    .summary = "fine-tune BERT on questions whose answers are in a text, and answer them",
+    .summary = "fine-tune BERT to find answers in a text, and answer questions",
     .details = "Takes the flags of run_squad.py.  The fine-tuned model goes to OUTPUT_DIR/model, for `kiln "
                "ask` and for "
                "`transformers`.",

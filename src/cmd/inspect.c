@@ -1,6 +1,6 @@
-/* inspect: `kiln inspect PATH`, what a file or directory is, what is in it, and whether its checksums hold.
+/* inspect: `kiln inspect PATH`, what a file or directory is, what is in it, and whether its checksums match.
  *
- * Each kind of thing makes one JSON report; --json prints it as it is, otherwise cmd/report lays it out for
+ * Each kind of file makes one JSON report; --json prints it as it is, otherwise cmd/report lays it out for
  * people. */
 #define _GNU_SOURCE
 #include "cmd/commands.h"
@@ -25,11 +25,11 @@ struct inspect_args {
 static const struct option options[] = {
     OPTION_FLAG_ROW("json", offsetof(struct inspect_args, json), "print one JSON object instead of a table"),
     OPTION_FLAG_ROW("dry-run", offsetof(struct inspect_args, dry_run),
-                    "say what PATH is, and read nothing of it"),
+                    "say what PATH is, without reading it"),
     {0},
 };
 
-/* A kind of thing and how it is reported.  The report of a damaged one is an error. */
+/* A kind of file or directory and the function that reports it.  The report of a damaged one is an error. */
 struct kind {
     const char *name;
     struct status (*report)(json_t **out, const char *path);
@@ -143,7 +143,7 @@ static json_t *describe_index(const struct indexed *x)
                      x->token_bytes, "bytes", (json_int_t)(x->bin.n + x->idx.n));
 }
 
-/* PREFIX.bin and PREFIX.idx of other programs have no PREFIX.json. */
+/* A store written by another program has no PREFIX.json. */
 static struct status report_foreign_store(json_t **out, const char *prefix)
 {
     struct indexed x;
@@ -223,7 +223,7 @@ static bool ends_with(const char *text, const char *end)
     return n > strlen(end) && strcmp(text + n - strlen(end), end) == 0;
 }
 
-/* Finds out what `path` is, from names alone; a store's suffix is cut off `path`. */
+/* Finds out what `path` is, from file names only; a store's suffix is removed from `path`. */
 static struct status detect(const struct kind **kind, char *path)
 {
     static const char *const store_suffixes[] = {".idx", ".bin", ".json", ""};
@@ -254,11 +254,11 @@ static struct status detect(const struct kind **kind, char *path)
         }
     }
     return status_error(STATUS_DATA, "%s %s", path,
-                        file_exists(path) ? "is no directory, .safetensors file, .hdf5 file or token store"
+                        file_exists(path) ? "is not a directory, .safetensors file, .hdf5 file or token store"
                                           : "does not exist, and there is no token store of that name");
 }
 
-/* What of a directory's entries a collection lists. */
+/* Whether the report of a directory lists this entry. */
 static int is_listed(const struct dirent *e)
 {
     return strncmp(e->d_name, "ckpt_", 5) == 0 || ends_with(e->d_name, ".idx") ||
@@ -284,7 +284,7 @@ static json_t *describe_member(const char *directory, const char *name, int *n_d
                      json_text(name), "state", json_text(failed(s) ? s.message : "whole"));
 }
 
-/* A directory with stores, checkpoints or tensor files: a line for each. */
+/* A directory with stores, checkpoints or tensor files: one line for each. */
 static struct status report_collection(json_t **out, const char *path)
 {
     struct dirent **names;
@@ -315,7 +315,7 @@ static struct status print(const json_t *report, bool as_json)
     if (text == NULL) {
         return status_error(STATUS_MEMORY, "out of memory for the report");
     }
-    fputs(text, stdout); /* main tells whether it was lost */
+    fputs(text, stdout); /* main checks whether it was written */
     free(text);
     return status_ok();
 }
@@ -346,12 +346,12 @@ static struct status run_inspect(const void *args, int n_positional, const char 
 
 const struct command command_inspect = {
     .name = "inspect",
-    .summary = "tell what is in a model, checkpoint, tensor file or token store, and whether it is whole",
+    .summary = "show what is in a model, checkpoint, tensor file or token store, and whether it is whole",
     .details =
         "PATH is a checkpoint (ckpt_STEP), a directory with config.json, vocab.txt and model.safetensors, a "
         ".safetensors file, an .hdf5 shard, a token store (its prefix, or one of its files), or a directory "
         "with several of "
-        "these.  The exit code is 65 if a checksum does not hold.",
+        "these.  The exit code is 65 if a checksum does not match.",
     .positional_usage = "PATH",
     .min_positional = 1,
     .max_positional = 1,

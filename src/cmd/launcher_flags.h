@@ -1,5 +1,6 @@
-/* launcher_flags: the flags that launchers of the replaced scripts add to a command line, for the tables of
- * the commands that train; `at` is the offset of a struct launcher_flags in that of the command. */
+/* launcher_flags: the flags that launchers of the replaced scripts add to a command line, for the option
+ * tables of the training commands; `at` is the offset of a struct launcher_flags in the command's own
+ * struct. */
 #ifndef KILN_CMD_LAUNCHER_FLAGS_H
 #define KILN_CMD_LAUNCHER_FLAGS_H
 
@@ -7,9 +8,9 @@
 
 #define LAUNCHER_FLAG_ROWS(at)                                                                               \
     OPTION_INT_ROW("local_rank", (at) + offsetof(struct launcher_flags, local_rank), "-1", -1, 1e6,          \
-                   "as torchrun and deepspeed number processes: -1 or 0, since kiln trains in one"),         \
+                   "rank given by torchrun or deepspeed: -1 or 0, since kiln trains in one process"),        \
         OPTION_STRING_ROW(                                                                                   \
             "world_info", (at) + offsetof(struct launcher_flags, world_info), NULL, "BASE64",                \
-            "as deepspeed tells its hosts and slots: one of each, since kiln trains in one process")
+            "hosts and slots given by deepspeed: one of each, since kiln trains in one process")
 
 #endif

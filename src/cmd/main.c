@@ -87,22 +87,22 @@ static struct status run(int argc, char **argv)
     return run_command(c, argc - 2, (const char **)(argv + 2));
 }
 
-/* A mapped file that another process cuts, or that its disk does not give, ends the program like any file that cannot be
- * read: with its name.  Nothing can be tidied up here, as after kill -9; what that leaves, the next run removes.  Any
- * other bus error is a mistake of kiln's own and dies of the signal. */
+/* If another process truncates a mapped file, or the disk fails to read it, the program ends with the file's
+ * name, as for any file that cannot be read.  Nothing can be cleaned up here, as after kill -9; the next run
+ * removes what is left.  Any other bus error is a bug of kiln's own, and the signal ends the program. */
 static void on_bus_error(int number, siginfo_t *info, void *context)
 {
     static const char begin[] = "kiln: error: ";
-    static const char end[] = " was cut short, or its disk failed, while it was read\n";
+    static const char end[] = " was truncated, or its disk failed, while it was read\n";
     static atomic_flag told = ATOMIC_FLAG_INIT;
     char line[sizeof begin + PATH_MAX + sizeof end];
     (void)context;
     memcpy(line, begin, sizeof begin - 1);
     if (info->si_code != BUS_ADRERR || !map_fault_find(line + sizeof begin - 1, PATH_MAX, info->si_addr)) {
-        signal(number, SIG_DFL); /* and the access, which comes again, ends us */
+        signal(number, SIG_DFL); /* and the access is repeated, which ends the program */
         return;
     }
-    if (atomic_flag_test_and_set(&told)) { /* another thread is at it */
+    if (atomic_flag_test_and_set(&told)) { /* another thread is already here */
         for (;;) {
             pause();
         }

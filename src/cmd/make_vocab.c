@@ -1,4 +1,4 @@
-/* make_vocab: `kiln vocab`, text to a WordPiece vocabulary. */
+/* make_vocab: `kiln vocab` builds a WordPiece vocabulary from text. */
 #include "cmd/commands.h"
 #include "core/clock.h"
 #include "core/log.h"
@@ -29,23 +29,23 @@ static const struct option options[] = {
     OPTION_REQUIRED_ROW("vocab_file", offsetof(struct vocab_args, vocab_file), "FILE",
                         "where to write vocab.txt"),
     OPTION_INT_ROW("vocab_size", offsetof(struct vocab_args, vocab_size), "30522", 6, 1000000,
-                   "pieces, the five special ones included"),
+                   "number of pieces, the five special ones included"),
     OPTION_FLAG_ROW("do_lower_case", offsetof(struct vocab_args, do_lower_case),
                     "lower case and strip accents: for an uncased model"),
     OPTION_INT_ROW("min_frequency", offsetof(struct vocab_args, min_frequency), "2", 1, 1e15,
                    "how often a piece must occur in the text"),
     OPTION_INT_ROW("limit_alphabet", offsetof(struct vocab_args, limit_alphabet), "1000", 1, 1114112,
-                   "characters kept, the most frequent ones"),
+                   "number of characters to keep, the most frequent ones"),
     OPTION_CHOICE_ROW("input_format", offsetof(struct vocab_args, format), "auto", SOURCE_FORMATS_NAMES,
                       "how the files hold documents, as for kiln prepare"),
     OPTION_FLAG_ROW("replace_invalid_utf8", offsetof(struct vocab_args, replace_invalid_utf8),
-                    "go on where the text is not valid UTF-8, instead of naming the place"),
+                    "read invalid UTF-8 as U+FFFD instead of ending with an error"),
     OPTION_FLAG_ROW("dry-run", offsetof(struct vocab_args, dry_run),
                     "check the flags and list the input, but read and write nothing"),
     {0},
 };
 
-/* Where documents go: into the counts of words. */
+/* The sink of documents: it counts their words. */
 struct word_sink {
     struct wordpiece_train *train;
     struct progress *progress;
@@ -76,7 +76,7 @@ static struct status count_words(struct wordpiece_train *t, struct corpus *c, st
     return corpus_pass_run(c, NULL, &sink);
 }
 
-/* Reads it back as a user would, so that no vocabulary is written that kiln itself would refuse. */
+/* Reads the vocabulary back, so that none is written that kiln itself would refuse. */
 static struct status write_vocab(const struct vocab_args *a, const struct buf *text)
 {
     struct vocab v;
@@ -154,7 +154,7 @@ static struct status run(const void *args, int n_positional, const char *const *
 
 const struct command command_vocab = {
     .name = "vocab",
-    .summary = "text to a WordPiece vocabulary",
+    .summary = "build a WordPiece vocabulary from text",
     .details = "Counts the words of the text as BERT's tokenizer sees them and merges the most frequent "
                "neighbouring "
                "pieces until the vocabulary is full. The same text always gives the same vocabulary.",

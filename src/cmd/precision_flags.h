@@ -1,5 +1,5 @@
-/* precision_flags: the flags by which `kiln pretrain` and `kiln squad` are told what numbers to compute in, for
- * their option tables; AT(field) is the place in the command's own struct. */
+/* precision_flags: the flags that choose the number format of training, for the option tables; AT(field) is
+ * the field's offset in the command's own struct. */
 #ifndef KILN_CMD_PRECISION_FLAGS_H
 #define KILN_CMD_PRECISION_FLAGS_H
 
@@ -7,7 +7,7 @@
     OPTION_FLAG_ROW(                                                                                         \
         "autocast", AT(precision.autocast),                                                                  \
         "compute in bf16, with fp32 master weights and statistics; without it everything is fp32"),          \
-        OPTION_FLAG_ROW("hmp", AT(precision.autocast), "the old name of --autocast"),                        \
+        OPTION_FLAG_ROW("hmp", AT(precision.autocast), "old name of --autocast"),                            \
         OPTION_FLAG_ROW("tf32", AT(precision.tf32),                                                          \
                         "on a GPU, multiply fp32 matrices in TF32, which keeps 10 bits of their mantissa; "  \
                         "ignored on the cpu"),                                                               \

@@ -1,4 +1,4 @@
-/* prepare: `kiln prepare`, text to token stores, or to HDF5 files for trainers that read those. */
+/* prepare: `kiln prepare` turns text into token stores, or into HDF5 files for trainers that read those. */
 #include "cmd/commands.h"
 #include "core/clock.h"
 #include "core/log.h"
@@ -35,29 +35,30 @@ static const struct option options[] = {
     OPTION_REQUIRED_ROW("input", offsetof(struct prepare_args, input), "PATH...",
                         "text files, or directories of them; more paths may follow"),
     OPTION_REQUIRED_ROW("vocab_file", offsetof(struct prepare_args, vocab_file), "FILE",
-                        "vocab.txt, one piece a line"),
+                        "vocab.txt, one piece per line"),
     OPTION_REQUIRED_ROW("output_dir", offsetof(struct prepare_args, output_dir), "DIR",
-                        "where everything goes, vocab.txt too; made if missing"),
+                        "directory for all output, vocab.txt included; made if missing"),
     OPTION_FLAG_ROW("do_lower_case", offsetof(struct prepare_args, do_lower_case),
                     "lower case and strip accents: for the vocabulary of an uncased model"),
     OPTION_CHOICE_ROW(
         "input_format", offsetof(struct prepare_args, input_format), "auto", SOURCE_FORMATS_NAMES,
-        "text: a document a file, blank lines end paragraphs; lines: blank lines end documents, a line is a "
+        "text: each file is a document, blank lines end paragraphs; lines: blank lines end documents, each "
+        "line is a "
         "paragraph; wiki: the output of WikiExtractor; auto looks at each file, and refuses JSON, XML and "
         "HTML"),
     OPTION_FLAG_ROW("one_sentence_per_line", offsetof(struct prepare_args, one_sentence_per_line),
-                    "lines are sentences already: split nothing"),
+                    "each line is a sentence: do not split lines"),
     OPTION_REAL_ROW("holdout_fraction", offsetof(struct prepare_args, holdout_fraction), "0.02", 0, 0.9,
-                    "fraction of the text that is kept from training, to measure on; 0: none"),
+                    "fraction of the text held out from training, for evaluation; 0: none"),
     OPTION_INT_ROW("seed", offsetof(struct prepare_args, seed), "12345", 0, 0,
-                   "chooses what is held out, and draws samples for --format hdf5"),
+                   "seed of the choice of held-out text, and of samples for --format hdf5"),
     OPTION_FLAG_ROW("replace_invalid_utf8", offsetof(struct prepare_args, replace_invalid_utf8),
-                    "read ill-formed UTF-8 as U+FFFD instead of ending with an error"),
+                    "read invalid UTF-8 as U+FFFD instead of ending with an error"),
     OPTION_FLAG_ROW("overwrite", offsetof(struct prepare_args, overwrite),
-                    "replace what an earlier run has left in the output directory"),
+                    "replace the output of an earlier run in the output directory"),
     OPTION_FLAG_ROW("dry-run", offsetof(struct prepare_args, dry_run),
-                    "read and check everything, say what would be made, and write nothing"),
-    OPTION_GROUP_ROW("what is written"),
+                    "read and check everything, say what would be written, and write nothing"),
+    OPTION_GROUP_ROW("output"),
     OPTION_CHOICE_ROW("format", offsetof(struct prepare_args, format), "store", "store|hdf5",
                       "store: tokens, from which `kiln pretrain` draws samples and masks anew in each epoch; "
                       "hdf5: samples with masks drawn now, in the layout of create_pretraining_data"),
@@ -66,15 +67,16 @@ static const struct option options[] = {
     OPTION_INT_ROW("max_predictions_per_seq", offsetof(struct prepare_args, max_predictions_per_seq), "20", 1,
                    65536, "hdf5: most masked positions of a sequence"),
     OPTION_REAL_ROW("masked_lm_prob", offsetof(struct prepare_args, masked_lm_prob), "0.15", 0, 1,
-                    "hdf5: part of the tokens that is masked"),
+                    "hdf5: fraction of the tokens that is masked"),
     OPTION_REAL_ROW("short_seq_prob", offsetof(struct prepare_args, short_seq_prob), "0.1", 0, 1,
-                    "hdf5: part of the sequences that is cut to a random length"),
+                    "hdf5: fraction of the sequences that is cut to a random length"),
     OPTION_INT_ROW("dupe_factor", offsetof(struct prepare_args, dupe_factor), "5", 1, 1000,
-                   "hdf5: how often each sample is written, each time with other masks"),
-    OPTION_INT_ROW("n_shards", offsetof(struct prepare_args, n_shards), "0", 0, 100000,
-                   "hdf5: files for training, and for testing; 0: as many as keep each near 64 MiB unpacked"),
+                   "hdf5: times that each sample is written, each time with other masks"),
+    OPTION_INT_ROW(
+        "n_shards", offsetof(struct prepare_args, n_shards), "0", 0, 100000,
+        "hdf5: number of files for training, and for testing; 0: files of about 64 MiB uncompressed"),
     OPTION_FLAG_ROW("packed", offsetof(struct prepare_args, packed),
-                    "hdf5: up to three sequences in a row, in the layout of pack_pretraining_data_pytorch"),
+                    "hdf5: up to three sequences per row, in the layout of pack_pretraining_data_pytorch"),
     {0},
 };
 
@@ -115,7 +117,7 @@ static void tell_about_text(const struct corpus *c, double seconds)
     }
 }
 
-/* Reads all text, into the builder unless there is none: then there is no tokenizer either. */
+/* Reads all text into the builder; for a dry run there is neither builder nor tokenizer. */
 static struct status read_text(const struct prepare_args *a, const struct tokenizer *t, struct corpus *c,
                                struct store_builder *b)
 {
@@ -152,7 +154,7 @@ static struct status check_output(const struct prepare_args *a, const struct tok
     return status_ok();
 }
 
-/* Puts the vocabulary and the stores in place: all of them, or nothing new. */
+/* Moves the vocabulary and the stores into place: all of them, or none. */
 static struct status commit(struct store_builder *b, const char *output_dir, enum tokenizer_copy copy)
 {
     const struct tokenizer *t = b->config.tokenizer;
@@ -225,7 +227,7 @@ static void tell_about_shards(const struct prepare_args *a, const struct shard_w
              100 * (double)p->n_tokens / ((double)p->n_packs * (double)p->seq_length));
 }
 
-/* Samples from stores that are made for them and not kept. */
+/* Writes samples, from stores that are made for that and removed. */
 static struct status build_shards(const struct prepare_args *a, const struct tokenizer *t, struct corpus *c)
 {
     struct temporary work;
@@ -308,7 +310,7 @@ static struct status check_written(const struct prepare_args *a, const struct in
     return input_guard_check_file(f, "--output_dir", path);
 }
 
-/* That the text is not among what is written, and that this can be written. */
+/* Checks that the output does not overwrite the text, and that it can be written. */
 static struct status check_place(const struct prepare_args *a, const struct tokenizer *t,
                                  const struct input_files *f, int n_inputs, const char **inputs)
 {
@@ -364,7 +366,7 @@ static struct status run(const void *args, int n_positional, const char *const *
 
 const struct command command_prepare = {
     .name = "prepare",
-    .summary = "text to the token stores or HDF5 files that training reads",
+    .summary = "turn text into the token stores or HDF5 files that training reads",
     .details = "Splits text into documents and sentences, turns them into token ids once, and writes "
                "DIR/train.* and "
                "DIR/heldout.* with vocab.txt beside them. Long documents are cut into parts of 128 "

@@ -1,7 +1,7 @@
 /* replaced_flags: flags of run_pretraining.py and run_squad.py that have no meaning here.  They are accepted,
- * each with a line that says why it changes nothing, so that an old command line runs as it stands.  A flag
- * that asks for another computation than kiln's is refused.  AT(field) is the place in the command's own
- * struct. */
+ * each with a log line that says why it has no effect, so that an old command line runs unchanged.  A flag
+ * that asks for a computation that kiln does not do is refused.  AT(field) is the field's offset in the
+ * command's own struct. */
 #ifndef KILN_CMD_REPLACED_FLAGS_H
 #define KILN_CMD_REPLACED_FLAGS_H
 

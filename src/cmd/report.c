@@ -14,7 +14,7 @@ static void append_printable(struct buf *b, const char *text)
     }
 }
 
-/* One value on one line; an object shows only that it is one. */
+/* One value on one line; a nested object is only shown as {...}. */
 static void append_value(struct buf *b, const json_t *value)
 {
     const json_t *item;
@@ -55,7 +55,7 @@ static size_t width_of(const json_t *value)
     return n;
 }
 
-/* Objects of the same keys, a row each; the last column is not padded. */
+/* A table of objects with the same keys, one row each; the last column is not padded. */
 static void append_table(struct buf *b, const json_t *rows, size_t indent)
 {
     size_t widths[MAX_COLUMNS] = {0};

@@ -1,4 +1,4 @@
-/* report: a JSON object laid out for people: a line per value, objects indented, lists of objects as
+/* report: lays out a JSON object for people: a line per value, objects indented, lists of objects as
  * tables. */
 #ifndef KILN_CMD_REPORT_H
 #define KILN_CMD_REPORT_H

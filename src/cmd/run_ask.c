@@ -1,4 +1,4 @@
-/* kiln ask: answers to questions about a text, from arguments, standard input or a prompt. */
+/* kiln ask: answers questions about a text, from arguments, standard input or a prompt. */
 #define _GNU_SOURCE
 #include "cmd/commands.h"
 #include "cmd/session_flags.h"
@@ -40,7 +40,7 @@ static const struct option options[] = {
     {0},
 };
 
-/* A text being asked about. */
+/* A text and the model that answers questions about it. */
 struct reading {
     struct session session;
     struct ask_options options;
@@ -69,8 +69,8 @@ static struct status answer(struct reading *r, const char *question)
     return s;
 }
 
-/* Questions from standard input, a line each, with a prompt on a terminal; one that cannot be answered does
- * not end it. */
+/* Reads questions from standard input, one per line, with a prompt on a terminal.  A question that cannot be
+ * answered does not end the loop. */
 static struct status answer_lines(struct reading *r)
 {
     bool terminal = isatty(STDIN_FILENO) == 1;

@@ -1,6 +1,6 @@
-/* kiln bench: where the time of a training step goes, op by op, beside what this machine reaches in the same
- * run, or beside nothing, as it is predicted for a GPU that is not here.  Models of the usual sizes and made-up tokens,
- * so that it needs no file. */
+/* kiln bench: where the time of a training step goes, op by op, compared with the peaks of this machine in
+ * the same run; or predicted for a GPU that is not here.  It uses models of the usual sizes and random
+ * tokens, so it needs no file. */
 #include "cmd/commands.h"
 #include "cmd/standard_streams.h"
 #include "cmd/precision_flags.h"
@@ -24,11 +24,11 @@ struct bench_args {
     bool dry_run;
 };
 
-/* Where the models run. */
+/* The device that the models run on. */
 struct bench_place {
     struct backend plain, watched; /* with the migration log around it */
     struct precision precision;
-    const struct gpu_chip *chip; /* it is not here: everything is predicted; NULL: it is measured */
+    const struct gpu_chip *chip; /* a GPU that is not here: everything is predicted; NULL: measured */
 };
 
 #define AT(field) offsetof(struct bench_args, field)
@@ -40,16 +40,16 @@ static const struct option options[] = {
                       "a model configuration instead (JSON, Hugging Face's keys; see configs/)"),
     OPTION_INT_ROW("max_seq_length", AT(max_seq_length), "128", 8, 65536, "tokens of every sequence"),
     OPTION_INT_ROW("min_seq_length", AT(min_seq_length), "0", 0, 65536,
-                   "lengths are spread evenly from here to --max_seq_length; 0: all are of that"),
+                   "lengths are spread evenly from this to --max_seq_length; 0: all are --max_seq_length"),
     OPTION_INT_ROW(
         "train_batch_size", AT(train_batch_size), "0", 0, 1e6,
-        "sequences of a step; 0: 4096 tokens, 1024 for hidden sizes of 768 and more, 32768 on a GPU"),
+        "sequences per step; 0: 4096 tokens, 1024 for hidden sizes of 768 and more, 32768 on a GPU"),
     OPTION_CHOICE_ROW("task", AT(task), "pretraining", "pretraining|squad",
                       "a step of pre-training, or answering questions"),
     OPTION_FLAG_ROW("checkpoint_activations", AT(recompute),
-                    "keep the input of each layer only, and compute the rest again"),
+                    "keep only the input of each layer, and recompute the rest"),
     OPTION_CHOICE_ROW("optimizer", AT(optimizer), "adamw", "lamb|adamw", "lamb or adamw"),
-    OPTION_INT_ROW("steps", AT(steps), "3", 1, 1e6, "steps to measure, of which the fastest is shown"),
+    OPTION_INT_ROW("steps", AT(steps), "3", 1, 1e6, "steps to measure; the fastest is shown"),
     PRECISION_ROWS,
     OPTION_CHOICE_ROW("device", AT(device), "auto", "auto|cpu|cuda",
                       "where to compute; auto is the cpu, since cuda has not been tested on a GPU yet"),
@@ -58,8 +58,8 @@ static const struct option options[] = {
         "measure nothing: predict the same table for this GPU (h200) from what the kernels move and "
         "compute and from rates that were measured there"),
     OPTION_STRING_ROW("migration_log", AT(migration_log), NULL, "FILE",
-                      "write there which kernel served each op, by dtype and shape"),
-    OPTION_FLAG_ROW("dry_run", AT(dry_run), "say what would be computed and in how much memory"),
+                      "write to this file which kernel computed each op, by dtype and shape"),
+    OPTION_FLAG_ROW("dry_run", AT(dry_run), "print the planned work and memory"),
     {0},
 };
 
@@ -98,7 +98,7 @@ static struct status config_of_file(struct bert_config *config, const char *path
     return s;
 }
 
-/* Tokens of a step that keep the device busy and are done soon. */
+/* The number of tokens in a step that keeps the device busy and still ends soon. */
 static int64_t usual_tokens(const struct bert_config *model, const struct device *device)
 {
     return !device->is_host ? 32768 : model->hidden_size < 768 ? 4096 : 1024;
@@ -177,7 +177,7 @@ static struct status print_times(const struct step_times *t, const struct step_b
     return failed(status) ? status : standard_streams_flush();
 }
 
-/* Milliseconds, and sequences a second: of a cool chip, and of one that has been at work. */
+/* Milliseconds, and sequences per second: on a cool chip, and on one that is warm from work. */
 static void print_range(const char *what, struct step_range r, int64_t n_sequences)
 {
     printf("predicted, not measured: %s %.2f to %.2f ms, %.0f to %.0f sequences/s\n", what, 1e3 * r.cool,
@@ -291,17 +291,17 @@ static struct status run(const void *args, int n_positional, const char *const *
 
 const struct command command_bench = {
     .name = "bench",
-    .summary = "where the time of a training step goes, beside what this machine reaches",
+    .summary = "measure where the time of a training step goes, compared with this machine's peak",
     .details =
         "Needs no files.  Steps and ceilings are measured in turn on the same device; the fastest step is "
         "shown, "
         "each op with its rate and the percentage of the highest ceiling seen: matrix products for GF/s, "
-        "copying for GB/s, which ops whose data are in the caches go beyond.  On a GPU, and of answers, a "
+        "copying for GB/s, which ops with data in the caches exceed.  On a GPU, and for answers, a "
         "line says what "
         "steps take once all is chosen, recorded and warm, with nothing timed inside them.  With --predict "
         "the same rows "
         "are "
-        "predicted, for a cool GPU and for one that has been at work, and each kernel's launches and bytes.",
+        "predicted, for a cool GPU and for one warm from work, and each kernel's launches and bytes.",
     .positional_usage = "",
     .options = options,
     .args_bytes = sizeof(struct bench_args),

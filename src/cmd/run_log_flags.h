@@ -1,12 +1,12 @@
-/* run_log_flags: the flags by which `kiln pretrain` and `kiln squad` tell of a run, for their option tables;
- * AT(field) is the place in the command's own struct. */
+/* run_log_flags: the flags for logs and profiles of a run, for the option tables of the training commands;
+ * AT(field) is the field's offset in the command's own struct. */
 #ifndef KILN_CMD_RUN_LOG_FLAGS_H
 #define KILN_CMD_RUN_LOG_FLAGS_H
 
 #define RUN_LOG_ROWS                                                                                         \
     OPTION_STRING_ROW(                                                                                       \
         "json-summary", AT(json_summary), NULL, "FILE",                                                      \
-        "write dllogger's lines there and on standard output, with the replaced script's keys"),             \
+        "write dllogger's lines to this file and to standard output, with the replaced script's keys"),      \
         OPTION_FLAG_ROW("enable-tensorboard-logging", AT(enable_tensorboard_logging),                        \
                         "write event files for TensorBoard into OUTPUT_DIR/worker_0"),                       \
         OPTION_BOOL_ROW(                                                                                     \
@@ -15,10 +15,11 @@
         OPTION_STRING_ROW("profile_steps", AT(profile.steps), "0", "X:Y",                                    \
                           "the first and the last micro-step to profile, counted from 1 in this run"),       \
         OPTION_STRING_ROW("tensorboard_logdir", AT(profile.directory), "", "DIR",                            \
-                          "where the trace is written; OUTPUT_DIR/profile without it"),                      \
-        OPTION_STRING_ROW("migration_log", AT(migration_log), NULL, "FILE",                                  \
-                          "write there which kernel served each op, by dtype and shape; slower on a GPU"),   \
+                          "directory of the trace; default: OUTPUT_DIR/profile"),                            \
+        OPTION_STRING_ROW(                                                                                   \
+            "migration_log", AT(migration_log), NULL, "FILE",                                                \
+            "write to this file which kernel computed each op, by dtype and shape; slower on a GPU"),        \
         OPTION_FLAG_ROW("sync_ops", AT(sync_ops),                                                            \
-                        "wait after every op: slower, but a device's error is named with its op and layer")
+                        "wait after every op: slower, but a device's error names its op and layer")
 
 #endif

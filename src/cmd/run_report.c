@@ -1,4 +1,4 @@
-/* kiln report: one page that shows what one or several runs came to. */
+/* kiln report: one page with the curves of one or several runs. */
 #include "cmd/commands.h"
 #include "core/buf.h"
 #include "core/log.h"
@@ -19,7 +19,7 @@ static const struct option options[] = {
     {0},
 };
 
-/* The page must not replace what it is made from. */
+/* The page must not overwrite a log that it is made from. */
 static struct status check_output(const char *output, int n_runs, const char *const *runs)
 {
     for (int i = 0; i < n_runs; i++) {
@@ -61,7 +61,7 @@ static struct status run(const void *args, int n_positional, const char *const *
 
 const struct command command_report = {
     .name = "report",
-    .summary = "a page with the curves of one or several runs side by side",
+    .summary = "write a page with the curves of one or several runs side by side",
     .details =
         "RUN is the output directory of `kiln pretrain` or `kiln squad`, or its log.jsonl; up to 8 are shown "
         "together.  The page needs no network and no other file.  Each run also keeps its own page up to "

@@ -48,7 +48,7 @@ static struct status run(const void *args, int n_positional, const char *const *
     squad_score_to_text(&text, &scores);
     struct status s = buf_status(&text);
     if (!failed(s)) {
-        puts(buf_text(&text)); /* main tells whether it was lost */
+        puts(buf_text(&text)); /* main checks whether it was written */
     }
     buf_fini(&text);
     return s;
@@ -56,7 +56,7 @@ static struct status run(const void *args, int n_positional, const char *const *
 
 const struct command command_score = {
     .name = "score",
-    .summary = "exact match and F1 of answers, as the official SQuAD scripts",
+    .summary = "compute exact match and F1 of answers, as the official SQuAD scripts",
     .details =
         "DATASET.json is a SQuAD file, v1.1 or v2.0; PREDICTIONS.json is {\"id\": \"answer\"}. Prints "
         "{\"exact_match\": ..., \"f1\": ...} in percent.  A question without a prediction counts 0 and is "

@@ -9,7 +9,7 @@ struct status session_flags_open(struct session *s, const struct session_flags *
     return session_open(s, f->model, task, &o);
 }
 
-/* The first parameter of the task that the files lack is what opening the model would end at. */
+/* Names the first parameter of the task that the files lack, on which opening the model would fail. */
 static struct status check_names(const struct model_dir *m, enum bert_task task)
 {
     struct param_table params = {0};

@@ -1,4 +1,4 @@
-/* session_flags: flags of the commands that open a model to answer with it, and what they do with them. */
+/* session_flags: flags of the commands that open a model for inference, and the functions that apply them. */
 #ifndef KILN_CMD_SESSION_FLAGS_H
 #define KILN_CMD_SESSION_FLAGS_H
 
@@ -9,13 +9,13 @@ struct session_flags {
     bool dry_run;
 };
 
-/* `at` is the offset of the struct in that of the command. */
+/* `at` is the offset of the struct in the command's own struct. */
 #define SESSION_FLAG_ROWS(at, model_help)                                                                    \
     OPTION_REQUIRED_ROW("model", (at) + offsetof(struct session_flags, model), "DIR", model_help),           \
         OPTION_CHOICE_ROW("device", (at) + offsetof(struct session_flags, device), "auto", "auto|cpu|cuda",  \
                           "where to compute; auto is the cpu, since cuda has not been tested on a GPU yet"), \
         OPTION_CHOICE_ROW("dtype", (at) + offsetof(struct session_flags, dtype), "fp32", "fp32|bf16|fp16",   \
-                          "numbers to compute in; fp16 only on cuda"),                                       \
+                          "number format to compute in; fp16 only on cuda"),                                 \
         OPTION_FLAG_ROW("dry_run", (at) + offsetof(struct session_flags, dry_run),                           \
                         "check the model and say what it needs, read no text")
 

@@ -8,13 +8,13 @@
 
 struct status standard_streams_open(void)
 {
-    /* each the wrong way round, but for standard error, so that using it fails */
+    /* standard input and output with the wrong direction, so that using them fails */
     static const int modes[] = {O_WRONLY, O_RDONLY, O_WRONLY};
     for (int fd = STDIN_FILENO; fd <= STDERR_FILENO; fd++) {
         if (fcntl(fd, F_GETFD) >= 0 || errno != EBADF) {
             continue;
         }
-        int opened = open("/dev/null", modes[fd]); /* the lowest that is free: fd */
+        int opened = open("/dev/null", modes[fd]); /* gets the lowest free number: fd */
         if (opened != fd) {
             return status_error(STATUS_IO, "descriptor %d is closed, and cannot be opened on /dev/null: %s",
                                 fd, opened < 0 ? strerror(errno) : "it got another number");

@@ -1,4 +1,4 @@
-/* tokenize: `kiln tokenize`, lines of text to lines of ids. */
+/* tokenize: `kiln tokenize` turns lines of text into lines of ids. */
 #include "cmd/commands.h"
 #include "cmd/standard_streams.h"
 #include "core/log.h"
@@ -18,7 +18,7 @@ struct tokenize_args {
 
 static const struct option options[] = {
     OPTION_REQUIRED_ROW("vocab_file", offsetof(struct tokenize_args, vocab_file), "FILE",
-                        "vocab.txt, one piece a line"),
+                        "vocab.txt, one piece per line"),
     OPTION_FLAG_ROW("do_lower_case", offsetof(struct tokenize_args, do_lower_case),
                     "lower case and strip accents: for the vocabulary of an uncased model"),
     OPTION_FLAG_ROW("dry-run", offsetof(struct tokenize_args, dry_run),
@@ -110,7 +110,7 @@ static struct status run(const void *args, int n_positional, const char *const *
 
 const struct command command_tokenize = {
     .name = "tokenize",
-    .summary = "text to token ids, a line each",
+    .summary = "turn lines of text into lines of token ids",
     .details =
         "Reads lines of text from standard input and writes the ids of each as a line, separated by spaces, "
         "without special tokens. The ids are those of Hugging Face's BertTokenizerFast; text such as [SEP] "

@@ -1,7 +1,9 @@
-/* Any bytes as a .safetensors file: refused, or every tensor of it lies inside them and can be read. */
-#include "io/safetensors.h"
+/* Any bytes as a .safetensors file: refused, or every tensor of it lies inside them and can be read; and as a set of slices
+ * of tensors: refused, or each is there from its first element to its last. */
+#include "io/tensor_set.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t n);
 
@@ -18,6 +20,31 @@ static void read_entry(const struct safetensors_entry *e, size_t file_bytes)
     free(out.data);
 }
 
+/* The last elements of a tensor that the slices must make whole: so many as have room. */
+static void read_last(const struct tensor_set *t, const struct tensor_piece *p)
+{
+    enum { MOST = 64 };
+    double values[MOST];
+    tensor shape = {.n_dims = p->slice.n_dims};
+    memcpy(shape.dims, p->slice.dims, sizeof shape.dims);
+    int64_t count = tensor_count(shape), n = count < MOST ? count : MOST;
+    bool real = p->entry->dtype != DTYPE_U8 && p->entry->dtype != DTYPE_I32 && p->entry->dtype != DTYPE_I64;
+    struct status s = tensor_set_read(t, p, shape, count - n, tensor_1d(values, DTYPE_F64, n));
+    CHECK(failed(s) != (real || n == 0), "%s: %s", p->entry->name, s.message);
+}
+
+static void read_set(const struct safetensors *f)
+{
+    static const char *const source = "input";
+    struct tensor_set t;
+    if (!failed(tensor_set_init(&t, &f, &source, 1))) {
+        for (int i = 0; i < t.n_pieces; i++) {
+            read_last(&t, tensor_set_find(&t, t.pieces[i].entry->name));
+        }
+    }
+    tensor_set_fini(&t);
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t n)
 {
     struct safetensors f;
@@ -25,6 +52,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t n)
         for (int i = 0; i < f.n; i++) {
             read_entry(&f.entries[i], n);
         }
+        read_set(&f);
     }
     safetensors_close(&f);
     return 0;

@@ -9,7 +9,7 @@
 #    error "tensor files are little-endian and are read and written without byte swaps"
 #endif
 
-enum { LENGTH_BYTES = 8 };
+enum { LENGTH_BYTES = 8, SLICE_KEY_BYTES = 256 };
 
 static const struct {
     const char *label;
@@ -329,12 +329,36 @@ struct status safetensors_read(const struct safetensors_entry *e, tensor out)
                             e->name, e->n_dims, (long long)d[0], (long long)d[1], out.n_dims,
                             (long long)out.dims[0], (long long)out.dims[1]);
     }
+    return safetensors_read_elements(e, 0, out);
+}
+
+struct status safetensors_read_elements(const struct safetensors_entry *e, int64_t first, tensor out)
+{
+    size_t size = dtype_bytes(e->dtype);
+    CHECK(tensor_is_dense(out) && out.data != NULL, "%s into a strided tensor", e->name);
+    CHECK(first >= 0 && first + tensor_count(out) <= (int64_t)(e->bytes / size), "%s has no such elements",
+          e->name);
     if (!converts(e->dtype, out.dtype)) {
         return status_error(STATUS_DATA, "tensor %.80s has dtype %s, which does not convert to %s", e->name,
                             e->dtype_label, dtype_name(out.dtype));
     }
-    convert(out.dtype, out.data, e->dtype, e->data, tensor_count(out));
+    convert(out.dtype, out.data, e->dtype, e->data + (size_t)first * size, tensor_count(out));
     return status_ok();
+}
+
+/* The key of the metadata; false if a name is too long to have one. */
+static bool slice_key(char out[SLICE_KEY_BYTES], const char *name)
+{
+    int n = snprintf(out, SLICE_KEY_BYTES, "slice.%s", name);
+    return n > 0 && n < SLICE_KEY_BYTES;
+}
+
+const char *safetensors_slice_text(const struct safetensors *f, const struct safetensors_entry *e)
+{
+    char key[SLICE_KEY_BYTES];
+    return f->metadata != NULL && slice_key(key, e->name)
+               ? json_string_value(json_object_get(f->metadata, key))
+               : NULL;
 }
 
 static json_t *describe(const struct safetensors_item *item, uint64_t begin)
@@ -351,6 +375,13 @@ static json_t *describe(const struct safetensors_item *item, uint64_t begin)
                      (json_int_t)begin, (json_int_t)(begin + tensor_bytes(t)));
 }
 
+static bool describe_slice(json_t *metadata, const struct safetensors_item *item)
+{
+    char key[SLICE_KEY_BYTES];
+    CHECK(slice_key(key, item->name), "a name too long: %s", item->name);
+    return json_object_set_new(metadata, key, json_string(item->slice)) == 0;
+}
+
 /* The length and the header, padded so that the data starts at a multiple of 8; free() it. */
 static struct status make_header(char **header, size_t *header_bytes, const struct safetensors_item *items,
                                  int n)
@@ -361,6 +392,8 @@ static struct status make_header(char **header, size_t *header_bytes, const stru
     for (int i = 0; i < n; i++) {
         CHECK(items[i].shape.n_dims > 0, "%s has no shape", items[i].name);
         complete &= json_object_set_new(root, items[i].name, describe(&items[i], begin)) == 0;
+        complete &=
+            items[i].slice == NULL || describe_slice(json_object_get(root, "__metadata__"), &items[i]);
         begin += tensor_bytes(items[i].shape);
     }
     size_t text_bytes = complete ? json_dumpb(root, NULL, 0, JSON_COMPACT) : 0;

@@ -50,10 +50,17 @@ const struct safetensors_entry *safetensors_find(const struct safetensors *f, co
  * the same type copies bit for bit.  STATUS_DATA if the shape or the kind of number differs. */
 struct status safetensors_read(const struct safetensors_entry *e, tensor out);
 
-/* One tensor in the writer's header; the data pointer of `shape` is not read. */
+/* Copies the elements from `first` on of the flattened entry into `out`, as many as it has; types convert as above. */
+struct status safetensors_read_elements(const struct safetensors_entry *e, int64_t first, tensor out);
+
+/* What the metadata says of which slice of a tensor an entry is (io/tensor_set.h); NULL: nothing, so it is whole. */
+const char *safetensors_slice_text(const struct safetensors *f, const struct safetensors_entry *e);
+
+/* What the writer's header says of one tensor; the tensor's data pointer is not looked at. */
 struct safetensors_item {
     const char *name;
-    tensor shape; /* dtype and dims, 1 to 4 */
+    tensor shape;      /* dtype and dims, 1 to 4 */
+    const char *slice; /* of which it is (tensor_slice_format); NULL: a whole tensor */
 };
 
 /* A file being written.  The header is written first, then one put per item, in the order of the items. */

@@ -121,7 +121,7 @@ static struct status write_sections(struct save *s, enum checkpoint_file file, c
         const struct section *section = &sections[k / (size_t)params->n];
         const struct param *p = &params->params[k % (size_t)params->n];
         snprintf(names[k], sizeof names[k], "%s%s", section->prefix, p->name);
-        items[k] = (struct safetensors_item){names[k], param_view(p, section->flat)};
+        items[k] = (struct safetensors_item){names[k], param_view(p, section->flat), NULL};
     }
     if (!failed(status)) {
         status = put_sections(s, file, sections, n_sections, items);
@@ -135,7 +135,7 @@ static struct status write_histories(struct save *s, tensor histories)
 {
     char path[CHECKPOINT_PATH_BYTES];
     struct safetensors_writer w;
-    const struct safetensors_item item = {CHECKPOINT_HISTORIES, histories};
+    const struct safetensors_item item = {CHECKPOINT_HISTORIES, histories, NULL};
     TRY(checkpoint_path(path, "%s/%s", s->temporary.path, checkpoint_manifest_file_name(CHECKPOINT_FP8)));
     TRY(safetensors_writer_open(&w, path, &item, 1));
     safetensors_writer_put(&w, histories);

@@ -72,7 +72,7 @@ static struct status plan_shards(struct saving *s)
     }
     for (int i = 0; i < t->n; i++) {
         s->items[i] = (struct safetensors_item){file_name_of(s, &t->params[i]),
-                                                param_view(&t->params[i], s->c->master)};
+                                                param_view(&t->params[i], s->c->master), NULL};
         uint64_t bytes = tensor_bytes(s->items[i].shape);
         if (used > 0 && used + bytes > limit) {
             s->n_shards++;

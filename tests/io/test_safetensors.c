@@ -164,14 +164,14 @@ static void test_writer(void)
     for (int i = 0; i < 5000; i++) {
         f64[i] = i / 3.0;
     }
-    const struct safetensors_item items[] = {{"single", tensor_2d(NULL, DTYPE_F32, 2, 3)},
-                                             {"brain", tensor_2d(NULL, DTYPE_BF16, 2, 3)},
-                                             {"half \"quoted\"", tensor_2d(NULL, DTYPE_F16, 2, 3)},
-                                             {"double", tensor_1d(NULL, DTYPE_F64, 5000)},
-                                             {"narrowed", tensor_1d(NULL, DTYPE_F32, 5000)},
-                                             {"int", tensor_1d(NULL, DTYPE_I32, 2)},
-                                             {"byte", tensor_1d(NULL, DTYPE_U8, 1)},
-                                             {"empty", tensor_1d(NULL, DTYPE_F32, 0)}};
+    const struct safetensors_item items[] = {{"single", tensor_2d(NULL, DTYPE_F32, 2, 3), NULL},
+                                             {"brain", tensor_2d(NULL, DTYPE_BF16, 2, 3), NULL},
+                                             {"half \"quoted\"", tensor_2d(NULL, DTYPE_F16, 2, 3), NULL},
+                                             {"double", tensor_1d(NULL, DTYPE_F64, 5000), NULL},
+                                             {"narrowed", tensor_1d(NULL, DTYPE_F32, 5000), NULL},
+                                             {"int", tensor_1d(NULL, DTYPE_I32, 2), NULL},
+                                             {"byte", tensor_1d(NULL, DTYPE_U8, 1), NULL},
+                                             {"empty", tensor_1d(NULL, DTYPE_F32, 0), NULL}};
     struct safetensors_writer w;
     EXPECT_OK(safetensors_writer_open(&w, path, items, 8));
     tensor single = tensor_2d(f32, DTYPE_F32, 2, 3);

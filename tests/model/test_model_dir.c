@@ -444,8 +444,8 @@ static void test_conflicts(const struct fixture *f)
     struct load_report r;
     float one[37 * 16] = {1};
     struct safetensors_item items[] = {
-        {"bert.pooler.dense.weight", tensor_2d(one, DTYPE_F32, 16, 16)},
-        {"module.bert.pooler.dense_act.weight", tensor_2d(one, DTYPE_F32, 16, 16)}};
+        {"bert.pooler.dense.weight", tensor_2d(one, DTYPE_F32, 16, 16), NULL},
+        {"module.bert.pooler.dense_act.weight", tensor_2d(one, DTYPE_F32, 16, 16), NULL}};
     struct safetensors_writer w;
     EXPECT_OK(safetensors_writer_open(&w, path_of(f, "encoder/model.safetensors"), items, 2));
     safetensors_writer_put(&w, items[0].shape);
@@ -541,7 +541,7 @@ static int write_outputs(const char *directory, const char *task, const char *fr
         for (int64_t i = 0; i < rows * cols; i++) {
             tensor_set(copy, i, tensor_load(view, i / cols * view.strides[0] + i % cols));
         }
-        items[n++] = (struct safetensors_item){outputs_names[k], copy};
+        items[n++] = (struct safetensors_item){outputs_names[k], copy, NULL};
     }
     EXPECT_OK(safetensors_writer_open(&w, to, items, n));
     for (int k = 0; k < n; k++) {

@@ -1,0 +1,59 @@
+/* tensor_set: the tensors of one or several safetensors files, each whole in one of them, or in slices in any number.
+ *
+ * A slice is a run of elements of the flattened tensor.  In its file it stands under the tensor's own name as one dim of
+ * elements, and the file's "__metadata__" says of what: "slice.NAME": "[begin, end) of [dims]", so other readers of
+ * safetensors open the file.  A file without such words holds whole tensors, like any other.
+ *
+ * The rule: the slices of a tensor tile it, and agree on its shape and type, or the set is refused. */
+#ifndef KILN_IO_TENSOR_SET_H
+#define KILN_IO_TENSOR_SET_H
+
+#include "io/safetensors.h"
+
+enum { TENSOR_SLICE_BYTES = 160 };
+
+/* Elements [begin, end) of a tensor of these dims, flattened. */
+struct tensor_slice {
+    int n_dims;
+    int64_t dims[TENSOR_MAX_DIMS];
+    int64_t begin, end;
+};
+
+/* What the metadata says of it, for safetensors_item.slice. */
+void tensor_slice_format(char out[TENSOR_SLICE_BYTES], const struct tensor_slice *s);
+
+/* What a file says that its entry holds.  STATUS_DATA if the words are not exactly such, or the entry is no such slice. */
+struct status tensor_slice_of(struct tensor_slice *s, const struct safetensors *f,
+                              const struct safetensors_entry *e, const char *source);
+
+/* A tensor, or a slice of one, in a file. */
+struct tensor_piece {
+    const struct safetensors_entry *entry;
+    struct tensor_slice slice;
+    const char *source; /* names the file */
+};
+
+struct tensor_set {
+    struct tensor_piece *pieces; /* [n_pieces], in the order of names, then of elements */
+    int n_pieces;
+    int n; /* tensors */
+};
+
+/* Over files and names of them that outlive the set.  STATUS_DATA names the tensor, and the file, where slices overlap, leave
+ * a hole, or disagree. */
+struct status tensor_set_init(struct tensor_set *t, const struct safetensors *const *files,
+                              const char *const *sources, int n_files);
+
+/* Safe on a zeroed struct. */
+void tensor_set_fini(struct tensor_set *t);
+
+/* The first piece of a tensor; the others follow it.  NULL if there is none of this name. */
+const struct tensor_piece *tensor_set_find(const struct tensor_set *t, const char *name);
+
+/* Copies the elements of the tensor from `begin` on into `out`, dense in host memory and as many as are wanted, whatever pieces
+ * they lie in; types convert as in safetensors_read.  `first` is from tensor_set_find, `shape` what the whole tensor must
+ * have: STATUS_DATA if it has another. */
+struct status tensor_set_read(const struct tensor_set *t, const struct tensor_piece *first, tensor shape,
+                              int64_t begin, tensor out);
+
+#endif

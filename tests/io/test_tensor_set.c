@@ -1,0 +1,195 @@
+/* tensor_set: slices in several files make the tensor that one file would hold, any part of it can be read alone, and slices
+ * that overlap, leave a hole or disagree are refused with the file and the tensor. */
+#include "test.h"
+
+#include "core/bytes.h"
+#include "io/tensor_set.h"
+
+#include <unistd.h>
+
+enum { MOST_FILES = 3, FILE_BYTES = 1024 };
+
+struct case_file {
+    unsigned char bytes[FILE_BYTES];
+    struct safetensors f;
+};
+
+struct set_case {
+    struct case_file files[MOST_FILES];
+    const struct safetensors *list[MOST_FILES];
+    struct tensor_set set;
+};
+
+static const char *const sources[MOST_FILES] = {"one", "two", "three"};
+
+static void add_file(struct set_case *c, int i, const char *header, const void *data, size_t n)
+{
+    struct case_file *file = &c->files[i];
+    bytes_store_u64(file->bytes, strlen(header));
+    memcpy(file->bytes + 8, header, strlen(header));
+    memcpy(file->bytes + 8 + strlen(header), data, n);
+    EXPECT_OK(safetensors_parse(&file->f, file->bytes, 8 + strlen(header) + n, sources[i]));
+    c->list[i] = &file->f;
+}
+
+static void close_files(struct set_case *c, int n)
+{
+    tensor_set_fini(&c->set);
+    for (int i = 0; i < n; i++) {
+        safetensors_close(&c->files[i].f);
+    }
+}
+
+/* A file with one slice `words` of the tensor w, of `n` floats. */
+static void add_slice(struct set_case *c, int i, const char *words, const float *data, int n)
+{
+    char header[512];
+    snprintf(
+        header, sizeof header,
+        "{\"__metadata__\":{\"slice.w\":\"%s\"},\"w\":{\"dtype\":\"F32\",\"shape\":[%d],\"data_offsets\":"
+        "[0,%d]}}",
+        words, n, 4 * n);
+    add_file(c, i, header, data, 4 * (size_t)n);
+}
+
+/* Every part of a tensor [2, 5] that lies in three files, in no order. */
+static void test_parts(void)
+{
+    static const float w[10] = {0, 1, 2, 3, 4, 5, 6, 7, 8, 9};
+    static struct set_case c;
+    tensor shape = tensor_2d(NULL, DTYPE_F32, 2, 5);
+    add_slice(&c, 0, "[7, 10) of [2, 5]", w + 7, 3);
+    add_slice(&c, 1, "[0, 1) of [2, 5]", w, 1);
+    add_slice(&c, 2, "[1, 7) of [2, 5]", w + 1, 6);
+    EXPECT_OK(tensor_set_init(&c.set, c.list, sources, 3));
+    EXPECT(c.set.n == 1 && c.set.n_pieces == 3, "%d tensors of %d pieces", c.set.n, c.set.n_pieces);
+    const struct tensor_piece *first = tensor_set_find(&c.set, "w");
+    EXPECT(first != NULL && strcmp(first->source, "two") == 0, "the first piece");
+    EXPECT(tensor_set_find(&c.set, "v") == NULL && tensor_set_find(&c.set, "x") == NULL, "no such tensors");
+    for (int begin = 0; begin <= 10; begin++) {
+        for (int end = begin; end <= 10; end++) {
+            double read[11];
+            for (int i = 0; i < 11; i++) {
+                read[i] = -1;
+            }
+            EXPECT_OK(tensor_set_read(&c.set, first, shape, begin, tensor_1d(read, DTYPE_F64, end - begin)));
+            for (int i = 0; i < 11; i++) {
+                double wanted = i < end - begin ? w[begin + i] : -1;
+                EXPECT(read[i] == wanted, "[%d, %d): element %d is %g", begin, end, i, read[i]);
+            }
+        }
+    }
+    float whole[10];
+    EXPECT_ERROR(
+        tensor_set_read(&c.set, first, tensor_2d(NULL, DTYPE_F32, 5, 2), 0, tensor_1d(whole, DTYPE_F32, 10)),
+        STATUS_DATA, "two: tensor w has the shape [2, 5], but [5, 2] is wanted");
+    close_files(&c, 3);
+}
+
+/* What two files say of w: the message. */
+static void expect_refused(const char *a, int n_a, const char *b, int n_b, const char *message)
+{
+    static const float data[16];
+    static struct set_case c;
+    add_slice(&c, 0, a, data, n_a);
+    add_slice(&c, 1, b, data, n_b);
+    EXPECT_ERROR(tensor_set_init(&c.set, c.list, sources, 2), STATUS_DATA, message);
+    close_files(&c, 2);
+}
+
+static void test_refused(void)
+{
+    expect_refused("[0, 4) of [10]", 4, "[5, 10) of [10]", 5, "two: tensor w lacks its elements [4, 5)");
+    expect_refused("[1, 4) of [10]", 3, "[4, 10) of [10]", 6, "one: tensor w lacks its elements [0, 1)");
+    expect_refused("[4, 9) of [10]", 5, "[0, 4) of [10]", 4, "one: tensor w lacks its elements [9, 10)");
+    expect_refused("[0, 6) of [10]", 6, "[5, 10) of [10]", 5,
+                   "two: tensor w: its elements from 5 on are in one too");
+    expect_refused("[0, 5) of [10]", 5, "[0, 5) of [10]", 5, "its elements from 0 on are in");
+    expect_refused("[0, 5) of [10]", 5, "[5, 10) of [2, 5]", 5,
+                   "two: tensor w is a slice of F32 [2, 5], but of F32 [10] in one");
+    static const char *const words[] = {"",
+                                        "whole",
+                                        "[0, 4)",
+                                        "[0, 4) of []",
+                                        "[0, 4) of [4",
+                                        "[0, 4) of [4] ",
+                                        "[0,4) of [4]",
+                                        "[ 0, 4) of [4]",
+                                        "[-1, 4) of [4]",
+                                        "[+0, 4) of [4]",
+                                        "[00, 4) of [4]",
+                                        "[0, 04) of [4]",
+                                        "[4, 0) of [4]",
+                                        "[2, 2) of [4]",
+                                        "[0, 5) of [4]",
+                                        "[0, 4) of [1, 1, 1, 1, 4]",
+                                        "[0, 4) of [4, ]",
+                                        "[0, 4) of [-4]",
+                                        "[0, 4) of [4294967296, 4294967296]",
+                                        "[0, 4) of [9999999999999999999]",
+                                        "[0, 18446744073709551616) of [4]"};
+    for (size_t i = 0; i < sizeof words / sizeof words[0]; i++) {
+        expect_refused(words[i], 4, "[4, 10) of [10]", 6, "one: tensor w: its metadata");
+    }
+    expect_refused("[0, 4) of [10]", 5, "[4, 10) of [10]", 6, "but it is not that many elements in one dim");
+}
+
+/* Whole tensors of two files, and one that both have. */
+static void test_whole(void)
+{
+    static struct set_case c;
+    static const char a[] = "{\"a\":{\"dtype\":\"U8\",\"shape\":[2,1],\"data_offsets\":[0,2]}}";
+    static const char b[] = "{\"b\":{\"dtype\":\"U8\",\"shape\":[],\"data_offsets\":[0,1]},"
+                            "\"e\":{\"dtype\":\"U8\",\"shape\":[0,3],\"data_offsets\":[1,1]}}";
+    unsigned char read[2];
+    add_file(&c, 0, a, "\1\2", 2);
+    add_file(&c, 1, b, "\3", 1);
+    EXPECT_OK(tensor_set_init(&c.set, c.list, sources, 2));
+    EXPECT(c.set.n == 3, "%d tensors", c.set.n);
+    EXPECT_OK(tensor_set_read(&c.set, tensor_set_find(&c.set, "a"), tensor_2d(NULL, DTYPE_U8, 2, 1), 0,
+                              tensor_1d(read, DTYPE_U8, 2)));
+    EXPECT(read[0] == 1 && read[1] == 2, "values");
+    tensor_set_fini(&c.set);
+    safetensors_close(&c.files[0].f);
+    add_file(&c, 0, b, "\3", 1);
+    EXPECT_ERROR(tensor_set_init(&c.set, c.list, sources, 2), STATUS_DATA, "tensor b");
+    close_files(&c, 2);
+}
+
+/* What the writer writes of a slice is read as that slice, and its words stand in the metadata. */
+static void test_written(void)
+{
+    float data[3] = {1, 2, 3};
+    char path[] = "/tmp/kiln_tensor_set_XXXXXX", words[TENSOR_SLICE_BYTES];
+    int fd = mkstemp(path);
+    EXPECT(fd >= 0 && close(fd) == 0, "no file");
+    const struct tensor_slice slice = {.n_dims = 2, .dims = {3, 4}, .begin = 5, .end = 8};
+    tensor_slice_format(words, &slice);
+    const struct safetensors_item items[] = {{"whole", tensor_1d(data, DTYPE_F32, 2), NULL},
+                                             {"part", tensor_1d(data, DTYPE_F32, 3), words}};
+    struct safetensors_writer w;
+    EXPECT_OK(safetensors_writer_open(&w, path, items, 2));
+    safetensors_writer_put(&w, items[0].shape);
+    safetensors_writer_put(&w, items[1].shape);
+    EXPECT_OK(safetensors_writer_commit(&w));
+    struct safetensors f;
+    struct tensor_slice read;
+    EXPECT_OK(safetensors_open(&f, path));
+    EXPECT_OK(tensor_slice_of(&read, &f, safetensors_find(&f, "part"), path));
+    EXPECT(memcmp(&read, &slice, sizeof read) == 0, "another slice");
+    EXPECT(strcmp(safetensors_slice_text(&f, safetensors_find(&f, "part")), "[5, 8) of [3, 4]") == 0,
+           "words");
+    EXPECT_OK(tensor_slice_of(&read, &f, safetensors_find(&f, "whole"), path));
+    EXPECT(read.begin == 0 && read.end == 2 && read.n_dims == 1 && read.dims[0] == 2, "no whole tensor");
+    safetensors_close(&f);
+    unlink(path);
+}
+
+int main(void)
+{
+    test_parts();
+    test_refused();
+    test_whole();
+    test_written();
+    return 0;
+}

@@ -14,7 +14,14 @@ static void parse(const void *bytes, size_t n)
     struct checkpoint_manifest m;
     if (!failed(checkpoint_manifest_parse(&m, bytes, n, "input"))) {
         CHECK(n > 100, "%zu bytes cannot list all files", n);
+        for (int i = 0; i < m.n; i++) {
+            CHECK(checkpoint_manifest_is_name(m.files[i].name) && strchr(m.files[i].name, '/') == NULL,
+                  "'%s' leads out of the directory", m.files[i].name);
+            CHECK(checkpoint_manifest_find(&m, m.files[i].name) == &m.files[i], "%s is there twice",
+                  m.files[i].name);
+        }
     }
+    checkpoint_manifest_fini(&m);
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t n)

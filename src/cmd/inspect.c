@@ -47,8 +47,10 @@ static json_t *hex(uint64_t value)
     return json_string(text);
 }
 
-static json_t *describe_tensor(const struct safetensors_entry *e)
+/* A slice says of what, in a column of its own. */
+static json_t *describe_tensor(const struct safetensors *f, const struct safetensors_entry *e)
 {
+    const char *slice = safetensors_slice_text(f, e);
     json_t *shape = json_array();
     for (int i = 0; i < e->n_dims; i++) {
         if (json_array_append_new(shape, json_integer(e->dims[i])) != 0) {
@@ -56,8 +58,8 @@ static json_t *describe_tensor(const struct safetensors_entry *e)
             return NULL;
         }
     }
-    return json_pack("{s:s, s:o, s:I, s:s}", "dtype", e->dtype_label, "shape", shape, "bytes",
-                     (json_int_t)e->bytes, "name", e->name);
+    return json_pack("{s:s, s:o, s:I, s:s, s:s*}", "dtype", e->dtype_label, "shape", shape, "bytes",
+                     (json_int_t)e->bytes, "name", e->name, "slice", slice);
 }
 
 /* A row per tensor; NULL if memory runs out. */
@@ -65,12 +67,39 @@ static json_t *describe_tensors(const struct safetensors *f)
 {
     json_t *rows = json_array();
     for (int i = 0; i < f->n; i++) {
-        if (json_array_append_new(rows, describe_tensor(&f->entries[i])) != 0) {
+        if (json_array_append_new(rows, describe_tensor(f, &f->entries[i])) != 0) {
             json_decref(rows);
             return NULL;
         }
     }
     return rows;
+}
+
+/* The same of all files of weights. */
+static json_t *describe_weights(const struct checkpoint *c)
+{
+    json_t *rows = json_array();
+    int part, n_parts;
+    for (int i = 0; i < c->n_files && rows != NULL; i++) {
+        if (checkpoint_manifest_is_of_set(c->files[i].name, CHECKPOINT_MODEL, &part, &n_parts)) {
+            json_t *more = describe_tensors(&c->files[i].tensors);
+            if (more == NULL || json_array_extend(rows, more) != 0) {
+                json_decref(rows);
+                rows = NULL;
+            }
+            json_decref(more);
+        }
+    }
+    return rows;
+}
+
+static json_int_t count_weights(const struct checkpoint *c)
+{
+    json_int_t n = 0;
+    for (int i = 0; i < c->model.n_pieces; i++) {
+        n += (json_int_t)(c->model.pieces[i].slice.end - c->model.pieces[i].slice.begin);
+    }
+    return n;
 }
 
 static json_int_t count_elements(const struct safetensors *f)
@@ -86,12 +115,9 @@ static json_int_t count_elements(const struct safetensors *f)
 static json_t *describe_files(const struct checkpoint *c)
 {
     json_t *sizes = json_object();
-    for (int i = 0; i < CHECKPOINT_N_FILES; i++) {
-        const char *name = checkpoint_manifest_file_name((enum checkpoint_file)i);
-        if (!checkpoint_manifest_has(&c->manifest, (enum checkpoint_file)i)) {
-            continue;
-        }
-        if (json_object_set_new(sizes, name, json_integer((json_int_t)c->files[i].n)) != 0) {
+    for (int i = 0; i < c->n_files; i++) {
+        json_t *bytes = json_integer((json_int_t)c->files[i].map.n);
+        if (json_object_set_new(sizes, c->files[i].name, bytes) != 0) {
             json_decref(sizes);
             return NULL;
         }
@@ -105,9 +131,9 @@ static struct status report_checkpoint(json_t **out, const char *path)
     TRY(checkpoint_open(&c, path));
     *out = json_pack("{s:I, s:b, s:o, s:s, s:I, s:I, s:o, s:O, s:O, s:o}", "step",
                      (json_int_t)c.manifest.step, "phase_end", (int)c.manifest.phase_end, "vocab_hash",
-                     hex(c.manifest.vocab_hash), "checksums", "hold", "parameters", count_elements(&c.model),
+                     hex(c.manifest.vocab_hash), "checksums", "hold", "parameters", count_weights(&c),
                      "optimizer_tensors", (json_int_t)c.optimizer.n, "file_bytes", describe_files(&c),
-                     "config", c.config, "trainer_state", c.state, "tensors", describe_tensors(&c.model));
+                     "config", c.config, "trainer_state", c.state, "tensors", describe_weights(&c));
     checkpoint_close(&c);
     return complete(*out);
 }
@@ -116,11 +142,11 @@ static struct status report_model(json_t **out, const char *path)
 {
     struct checkpoint c;
     TRY(checkpoint_open_model(&c, path));
-    const struct file_map *vocab = &c.files[CHECKPOINT_VOCAB];
+    const struct file_map *vocab = &checkpoint_find(&c, "vocab.txt")->map;
     *out = json_pack("{s:o, s:s, s:I, s:I, s:O, s:o}", "vocab_hash", hex(hash_fnv1a(vocab->data, vocab->n)),
-                     "checksums", "there are none: no manifest.json", "parameters", count_elements(&c.model),
-                     "bytes", (json_int_t)c.files[CHECKPOINT_MODEL].n, "config", c.config, "tensors",
-                     describe_tensors(&c.model));
+                     "checksums", "there are none: no manifest.json", "parameters", count_weights(&c),
+                     "bytes", (json_int_t)checkpoint_find(&c, CHECKPOINT_MODEL ".safetensors")->map.n,
+                     "config", c.config, "tensors", describe_weights(&c));
     checkpoint_close(&c);
     return complete(*out);
 }

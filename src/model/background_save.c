@@ -21,7 +21,11 @@ static void release_contents(struct background_save *b)
     json_decref((json_t *)b->contents.config);
     json_decref((json_t *)b->contents.tokenizer);
     json_decref((json_t *)b->contents.state);
-    free((char *)b->contents.choices);
+    for (int i = 0; i < b->contents.n_extras; i++) {
+        if (b->contents.extras[i].tensor == NULL) {
+            free(b->contents.extras[i].data.data);
+        }
+    }
     b->contents = (struct checkpoint_contents){0};
 }
 
@@ -99,8 +103,10 @@ struct status background_save_begin(struct background_save *b, const char *direc
     b->contents.master = copy_of(b, x, c->master, &used);
     b->contents.exp_avg = copy_of(b, x, c->exp_avg, &used);
     b->contents.exp_avg_sq = copy_of(b, x, c->exp_avg_sq, &used);
-    if (!tensor_is_null(c->histories)) {
-        b->contents.histories = copy_of(b, x, c->histories, &used);
+    for (int i = 0; i < c->n_extras; i++) {
+        if (c->extras[i].tensor != NULL) {
+            b->contents.extras[i].data = copy_of(b, x, c->extras[i].data, &used);
+        }
     }
     if (failed(x->status)) {
         release_contents(b);

@@ -1,9 +1,11 @@
 #include "model/checkpoint.h"
 
 #include "core/log.h"
+#include "text/tokenizer_open.h"
 
 #include <dirent.h>
 #include <stdarg.h>
+#include <stdlib.h>
 #include <string.h>
 
 struct status checkpoint_path(char *out, const char *format, ...)
@@ -27,38 +29,68 @@ static struct status parse_object(json_t **root, const struct file_map *map, con
     return status_ok();
 }
 
-static struct status open_file(struct checkpoint *c, enum checkpoint_file file)
+static bool is_tensors(const char *name)
 {
-    char path[CHECKPOINT_PATH_BYTES];
-    struct file_map *map = &c->files[file];
-    TRY(checkpoint_path(path, "%s/%s", c->path, checkpoint_manifest_file_name(file)));
-    TRY(file_map_open(map, path));
+    static const char ending[] = ".safetensors";
+    size_t n = strlen(name);
+    return n >= sizeof ending - 1 && strcmp(name + n - (sizeof ending - 1), ending) == 0;
+}
+
+/* Maps, verifies and parses. */
+static struct status open_file(struct checkpoint *c, const char *name)
+{
+    struct checkpoint_file *f = &c->files[c->n_files++];
+    snprintf(f->name, sizeof f->name, "%s", name);
+    TRY(checkpoint_path(f->path, "%s/%s", c->path, name));
+    TRY(file_map_open(&f->map, f->path));
     if (c->has_manifest) {
-        TRY(checkpoint_manifest_check(&c->manifest, file, map, path));
+        TRY(checkpoint_manifest_check(checkpoint_manifest_find(&c->manifest, name), &f->map, f->path));
     }
-    switch (file) {
-    case CHECKPOINT_MODEL: return safetensors_parse(&c->model, map->data, map->n, path);
-    case CHECKPOINT_OPTIMIZER: return safetensors_parse(&c->optimizer, map->data, map->n, path);
-    case CHECKPOINT_FP8: return safetensors_parse(&c->fp8, map->data, map->n, path);
-    case CHECKPOINT_CONFIG: return parse_object(&c->config, map, path);
-    case CHECKPOINT_TOKENIZER: return parse_object(&c->tokenizer, map, path);
-    case CHECKPOINT_STATE: return parse_object(&c->state, map, path);
-    case CHECKPOINT_VOCAB:
-    case CHECKPOINT_CHOICES:
-    case CHECKPOINT_N_FILES: break;
+    if (is_tensors(name)) {
+        return safetensors_parse(&f->tensors, f->map.data, f->map.n, f->path);
     }
-    return status_ok();
+    json_t **root = strcmp(name, CHECKPOINT_CONFIG) == 0      ? &c->config
+                    : strcmp(name, CHECKPOINT_TOKENIZER) == 0 ? &c->tokenizer
+                    : strcmp(name, CHECKPOINT_STATE) == 0     ? &c->state
+                                                              : NULL;
+    return root == NULL ? status_ok() : parse_object(root, &f->map, f->path);
+}
+
+/* Room for `n` open files. */
+static struct status make_room(struct checkpoint *c, int n)
+{
+    c->files = calloc((size_t)n, sizeof *c->files);
+    return c->files != NULL ? status_ok()
+                            : status_error(STATUS_MEMORY, "%s: out of memory for its %d files", c->path, n);
+}
+
+/* The set of tensors of the open files that are of it. */
+static struct status open_set(struct checkpoint *c, struct tensor_set *set, const char *name)
+{
+    const struct safetensors **files = calloc((size_t)c->n_files, sizeof(*files));
+    const char **sources = calloc((size_t)c->n_files, sizeof(*sources));
+    int n = 0, part, n_parts;
+    struct status s = files == NULL || sources == NULL
+                          ? status_error(STATUS_MEMORY, "%s: out of memory for its tensors", c->path)
+                          : status_ok();
+    for (int i = 0; i < c->n_files && !failed(s); i++) {
+        if (checkpoint_manifest_is_of_set(c->files[i].name, name, &part, &n_parts)) {
+            files[n] = &c->files[i].tensors;
+            sources[n++] = c->files[i].path;
+        }
+    }
+    if (!failed(s)) {
+        s = tensor_set_init(set, files, sources, n);
+    }
+    free(files);
+    free(sources);
+    return s;
 }
 
 static bool is_expected(const struct checkpoint_manifest *m, const char *name)
 {
-    for (int i = 0; i < CHECKPOINT_N_FILES; i++) {
-        if (strcmp(name, checkpoint_manifest_file_name((enum checkpoint_file)i)) == 0) {
-            return checkpoint_manifest_has(m, (enum checkpoint_file)i);
-        }
-    }
-    return strcmp(name, "manifest.json") == 0 || strcmp(name, "run.json") == 0 || strcmp(name, ".") == 0 ||
-           strcmp(name, "..") == 0;
+    return checkpoint_manifest_find(m, name) != NULL || strcmp(name, "manifest.json") == 0 ||
+           strcmp(name, "run.json") == 0 || strcmp(name, ".") == 0 || strcmp(name, "..") == 0;
 }
 
 /* A file that the manifest does not list does no harm, since it is not read, but someone may think it is. */
@@ -81,11 +113,12 @@ static struct status open_all(struct checkpoint *c)
     TRY(checkpoint_path(manifest, "%s/manifest.json", c->path));
     TRY(checkpoint_manifest_read(&c->manifest, manifest));
     c->has_manifest = true;
-    for (int i = 0; i < CHECKPOINT_N_FILES; i++) {
-        if (checkpoint_manifest_has(&c->manifest, (enum checkpoint_file)i)) {
-            TRY(open_file(c, (enum checkpoint_file)i));
-        }
+    TRY(make_room(c, c->manifest.n));
+    for (int i = 0; i < c->manifest.n; i++) {
+        TRY(open_file(c, c->manifest.files[i].name));
     }
+    TRY(open_set(c, &c->model, CHECKPOINT_MODEL));
+    TRY(open_set(c, &c->optimizer, CHECKPOINT_OPTIMIZER));
     warn_of_unlisted(&c->manifest, c->path);
     return status_ok();
 }
@@ -101,18 +134,35 @@ struct status checkpoint_open(struct checkpoint *c, const char *path)
     return s;
 }
 
+/* Whether a listed file is of the model; the others are of training. */
+static bool is_of_model(const char *name)
+{
+    int part, n_parts;
+    return strcmp(name, CHECKPOINT_CONFIG) == 0 || tokenizer_open_writes(name) ||
+           checkpoint_manifest_is_of_set(name, CHECKPOINT_MODEL, &part, &n_parts);
+}
+
 static struct status open_model(struct checkpoint *c)
 {
+    static const char *const names[] = {CHECKPOINT_CONFIG, "vocab.txt", CHECKPOINT_TOKENIZER,
+                                        CHECKPOINT_MODEL ".safetensors"};
+    enum { N_NAMES = sizeof names / sizeof names[0] };
     char manifest[CHECKPOINT_PATH_BYTES];
     TRY(checkpoint_path(manifest, "%s/manifest.json", c->path));
     if (file_exists(manifest)) {
         TRY(checkpoint_manifest_read(&c->manifest, manifest));
         c->has_manifest = true;
     }
-    TRY(open_file(c, CHECKPOINT_CONFIG));
-    TRY(open_file(c, CHECKPOINT_VOCAB));
-    TRY(open_file(c, CHECKPOINT_TOKENIZER));
-    return open_file(c, CHECKPOINT_MODEL);
+    TRY(make_room(c, N_NAMES + c->manifest.n));
+    for (int i = 0; i < N_NAMES && !c->has_manifest; i++) {
+        TRY(open_file(c, names[i]));
+    }
+    for (int i = 0; i < c->manifest.n; i++) {
+        if (is_of_model(c->manifest.files[i].name)) {
+            TRY(open_file(c, c->manifest.files[i].name));
+        }
+    }
+    return open_set(c, &c->model, CHECKPOINT_MODEL);
 }
 
 struct status checkpoint_open_model(struct checkpoint *c, const char *path)
@@ -128,46 +178,83 @@ struct status checkpoint_open_model(struct checkpoint *c, const char *path)
 
 void checkpoint_close(struct checkpoint *c)
 {
-    safetensors_close(&c->model);
-    safetensors_close(&c->optimizer);
-    safetensors_close(&c->fp8);
+    tensor_set_fini(&c->model);
+    tensor_set_fini(&c->optimizer);
     json_decref(c->config);
     json_decref(c->tokenizer);
     json_decref(c->state);
-    for (int i = 0; i < CHECKPOINT_N_FILES; i++) {
-        file_map_close(&c->files[i]);
+    for (int i = 0; i < c->n_files; i++) {
+        safetensors_close(&c->files[i].tensors);
+        file_map_close(&c->files[i].map);
     }
+    free(c->files);
+    checkpoint_manifest_fini(&c->manifest);
     *c = (struct checkpoint){0};
 }
 
-/* Reads PREFIX + name of every parameter into its place in `flat`. */
-static struct status read_flat(const struct checkpoint *c, enum checkpoint_file file, const char *prefix,
-                               const struct param_table *params, tensor flat)
+const struct checkpoint_file *checkpoint_find(const struct checkpoint *c, const char *name)
 {
-    const struct safetensors *tensors = file == CHECKPOINT_MODEL ? &c->model : &c->optimizer;
-    const char *file_name = checkpoint_manifest_file_name(file);
+    for (int i = 0; i < c->n_files; i++) {
+        if (strcmp(c->files[i].name, name) == 0) {
+            return &c->files[i];
+        }
+    }
+    return NULL;
+}
+
+/* That no file of a set has become shorter since it was opened. */
+static struct status check_maps(const struct checkpoint *c, const char *set)
+{
+    int part, n_parts;
+    for (int i = 0; i < c->n_files; i++) {
+        if (checkpoint_manifest_is_of_set(c->files[i].name, set, &part, &n_parts)) {
+            TRY(file_map_check(&c->files[i].map, c->files[i].path));
+        }
+    }
+    return status_ok();
+}
+
+void checkpoint_overlap(const struct param *p, int64_t begin, int64_t n, int64_t *from, int64_t *to)
+{
+    int64_t count = param_count(p), first = begin - p->offset, end = begin + n - p->offset;
+    *from = first < 0 ? 0 : first > count ? count : first;
+    *to = end < *from ? *from : end > count ? count : end;
+}
+
+/* Reads PREFIX + name of every parameter into its place in `flat`, which begins at element `begin` of the layout. */
+static struct status read_flat(const struct checkpoint *c, const struct tensor_set *set, const char *set_name,
+                               const char *prefix, const struct param_table *params, int64_t begin,
+                               tensor flat)
+{
     for (int i = 0; i < params->n; i++) {
         const struct param *p = &params->params[i];
         char name[2 * PARAM_NAME_BYTES];
-        snprintf(name, sizeof name, "%s%s", prefix, p->name);
-        const struct safetensors_entry *e = safetensors_find(tensors, name);
-        if (e == NULL) {
-            return status_error(STATUS_DATA, "%s/%s has no tensor %s: is it of another model?", c->path,
-                                file_name, name);
+        int64_t from, to;
+        checkpoint_overlap(p, begin, tensor_count(flat), &from, &to);
+        if (from == to) {
+            continue;
         }
-        TRY(status_context(safetensors_read(e, param_view(p, flat)), "%s/%s", c->path, file_name));
+        snprintf(name, sizeof name, "%s%s", prefix, p->name);
+        const struct tensor_piece *piece = tensor_set_find(set, name);
+        if (piece == NULL) {
+            return status_error(STATUS_DATA, "%s/%s.safetensors has no tensor %s: is it of another model?",
+                                c->path, set_name, name);
+        }
+        const tensor shape = {.n_dims = p->n_dims, .dims = {p->dims[0], p->dims[1]}};
+        TRY(tensor_set_read(set, piece, shape, from,
+                            tensor_slice(flat, p->offset + from - begin, to - from)));
     }
-    return file_map_check(&c->files[file], c->path);
+    return check_maps(c, set_name);
 }
 
 struct status checkpoint_read_weights(const struct checkpoint *c, const struct param_table *params,
-                                      tensor master)
+                                      int64_t begin, tensor master)
 {
-    return read_flat(c, CHECKPOINT_MODEL, "", params, master);
+    return read_flat(c, &c->model, CHECKPOINT_MODEL, "", params, begin, master);
 }
 
 struct status checkpoint_read_moments(const struct checkpoint *c, const struct param_table *params,
-                                      tensor exp_avg, tensor exp_avg_sq)
+                                      int64_t begin, tensor exp_avg, tensor exp_avg_sq)
 {
     if (c->optimizer.n != 2 * params->n) {
         return status_error(STATUS_DATA,
@@ -175,21 +262,22 @@ struct status checkpoint_read_moments(const struct checkpoint *c, const struct p
                             "parameters with 2 moments each: is it of another model?",
                             c->path, c->optimizer.n, params->n);
     }
-    TRY(read_flat(c, CHECKPOINT_OPTIMIZER, "exp_avg.", params, exp_avg));
-    return read_flat(c, CHECKPOINT_OPTIMIZER, "exp_avg_sq.", params, exp_avg_sq);
+    TRY(read_flat(c, &c->optimizer, CHECKPOINT_OPTIMIZER, "exp_avg.", params, begin, exp_avg));
+    return read_flat(c, &c->optimizer, CHECKPOINT_OPTIMIZER, "exp_avg_sq.", params, begin, exp_avg_sq);
 }
 
-struct status checkpoint_read_histories(const struct checkpoint *c, tensor histories)
+struct status checkpoint_read_extra(const struct checkpoint *c, const char *file, const char *name,
+                                    tensor out)
 {
-    const char *file_name = checkpoint_manifest_file_name(CHECKPOINT_FP8);
-    memset(histories.data, 0, tensor_bytes(histories));
-    if (!checkpoint_manifest_has(&c->manifest, CHECKPOINT_FP8)) {
+    const struct checkpoint_file *f = checkpoint_find(c, file);
+    memset(out.data, 0, tensor_bytes(out));
+    if (f == NULL) {
         return status_ok();
     }
-    const struct safetensors_entry *e = safetensors_find(&c->fp8, CHECKPOINT_HISTORIES);
+    const struct safetensors_entry *e = safetensors_find(&f->tensors, name);
     if (e == NULL) {
-        return status_error(STATUS_DATA, "%s/%s has no tensor %s", c->path, file_name, CHECKPOINT_HISTORIES);
+        return status_error(STATUS_DATA, "%s has no tensor %s", f->path, name);
     }
-    TRY(status_context(safetensors_read(e, histories), "%s/%s", c->path, file_name));
-    return file_map_check(&c->files[CHECKPOINT_FP8], c->path);
+    TRY(status_context(safetensors_read(e, out), "%s", f->path));
+    return file_map_check(&f->map, f->path);
 }

@@ -1,10 +1,11 @@
 /* checkpoint: the state of a training run on disk, one directory ckpt_STEP per saved step.
  *
  * A checkpoint knows no layout: each parameter stands under its Hugging Face name with its full, real shape,
- * whatever slabs, padding or devices it had in memory.  All files but run.json (host, time, command line)
- * depend only on the state, so equal runs write equal bytes.  A directory named ckpt_STEP is complete: it was
- * written under another name, every file and directory fsynced, then renamed.  Whether it is still whole is
- * decided by the checksums in its manifest, never by its name or time.
+ * whatever slabs, padding or devices it had in memory, whole in one file or in slices in the files of several ranks;
+ * and whoever reads puts together the slice that it wants, whatever slices were written.  All files but run.json
+ * (host, time, command line) depend only on the state, so equal runs write equal bytes.  A directory named ckpt_STEP
+ * is complete: it was written under another name, every file and directory fsynced, then renamed.  Whether it is still
+ * whole is decided by the checksums in its manifest, never by its name or time.
  *
  * The functions on an output directory need its lock (io/dir_lock.h), which the caller holds. */
 #ifndef KILN_MODEL_CHECKPOINT_H
@@ -12,29 +13,39 @@
 
 #include "core/json.h"
 #include "core/param.h"
-#include "io/safetensors.h"
+#include "io/tensor_set.h"
 #include "text/tokenizer.h"
 #include "model/checkpoint_manifest.h"
 
-enum { CHECKPOINT_PATH_BYTES = 1024 };
+enum { CHECKPOINT_PATH_BYTES = 1024, CHECKPOINT_MOST_EXTRAS = 4 };
 
-/* The tensor of fp8.safetensors. */
-#define CHECKPOINT_HISTORIES "histories"
+/* A file that only some checkpoints have, and that nobody needs who does not know it. */
+struct checkpoint_extra {
+    const char *file; /* its name */
+    const char
+        *tensor; /* of a safetensors file, its only tensor; NULL: the file is the bytes of `data`, u8 */
+    tensor data;
+};
 
-/* What a save writes; everything is borrowed for the call. */
+/* What a save writes; everything is borrowed for the call.  Of several ranks that save together, each has its own slices, and
+ * only the first needs what stands behind them. */
 struct checkpoint_contents {
     const struct param_table *params;
-    tensor master, exp_avg, exp_avg_sq;      /* [params->n_elements] each, host, fp32 or fp64 */
+
+    /* Elements [begin, begin + count) of flat buffers of the table's layout, host, fp32 or fp64; null where this rank
+     * writes none.  Both moments are the same slice. */
+    tensor master, exp_avg, exp_avg_sq;
+    int64_t master_begin, moments_begin;
+    int part, n_parts; /* of the ranks that have slices; looked at where one is not all of the buffer */
+
     const json_t *config;                    /* for config.json */
     const json_t *tokenizer;                 /* for tokenizer_config.json */
     const json_t *state;                     /* for trainer_state.json */
     const struct tokenizer_file *vocabulary; /* [n_vocabulary] */
     int n_vocabulary;
     uint64_t vocab_hash;
-    const char
-        *choices; /* [choices_bytes], of the run's device (exec_choices), for cublaslt.cache; NULL: none */
-    size_t choices_bytes;
-    tensor histories; /* f32 of two columns, host, for fp8.safetensors; null: none */
+    struct checkpoint_extra extras[CHECKPOINT_MOST_EXTRAS];
+    int n_extras;
     int64_t step;
     bool phase_end;
 };
@@ -44,46 +55,87 @@ struct checkpoint_contents {
  * can go on. */
 struct status checkpoint_save(const char *directory, const struct checkpoint_contents *c);
 
-/* STATUS_USAGE unless checkpoints have a place for the files of the vocabulary; what checkpoint_save wants. */
+/* The same in three steps, for several ranks (train/save_ranks.h): one begins, which makes a directory that has no name yet
+ * that a reader looks for; each writes the files of its slices into it; one, told of all of them, commits. */
+struct checkpoint_save {
+    char final[CHECKPOINT_PATH_BYTES]; /* the name it gets */
+    struct temporary temporary;        /* the directory that is filled */
+};
+
+/* The files that a rank has written: one of weights, one of moments, or fewer. */
+struct checkpoint_part {
+    struct checkpoint_listed files[2];
+    int n;
+};
+
+struct status checkpoint_save_begin(struct checkpoint_save *s, const char *directory,
+                                    const struct checkpoint_contents *c);
+struct status checkpoint_save_part(struct checkpoint_part *part, const char *path,
+                                   const struct checkpoint_contents *c);
+struct status checkpoint_save_commit(struct checkpoint_save *s, const struct checkpoint_contents *c,
+                                     const struct checkpoint_part *parts, int n_parts);
+
+/* Removes what was written; after a commit, nothing. */
+void checkpoint_save_end(struct checkpoint_save *s);
+
+/* STATUS_USAGE unless a checkpoint can hold the files of the vocabulary; what a save wants. */
 struct status checkpoint_check_vocabulary(const struct tokenizer_file *files, int n_files);
 
 /* STATUS_IO unless the disk has room for what checkpoint_save would write. */
 struct status checkpoint_check_space(const char *directory, const struct checkpoint_contents *c);
+
+/* A file of an open checkpoint. */
+struct checkpoint_file {
+    char name[CHECKPOINT_NAME_BYTES];
+    char path[CHECKPOINT_PATH_BYTES];
+    struct file_map map;
+    struct safetensors tensors; /* over it, of a .safetensors file */
+};
 
 /* A checkpoint or a model directory, open for reading. */
 struct checkpoint {
     char path[CHECKPOINT_PATH_BYTES];
     bool has_manifest;
     struct checkpoint_manifest manifest;
-    struct file_map files[CHECKPOINT_N_FILES];
-    struct safetensors model, optimizer, fp8; /* over the files */
-    json_t *config;                           /* an object */
-    json_t *tokenizer;                        /* an object */
-    json_t *state;                            /* an object; NULL in a model */
+    struct checkpoint_file *files; /* [n_files], those that were opened */
+    int n_files;
+    struct tensor_set model, optimizer; /* over the files */
+    json_t *config;                     /* an object */
+    json_t *tokenizer;                  /* an object */
+    json_t *state;                      /* an object; NULL in a model */
 };
 
-/* Maps and verifies every file.  STATUS_DATA names the first one that is missing or damaged. */
+/* Maps and verifies every file.  STATUS_DATA names the first one that is missing or damaged, or that lacks a part of a
+ * tensor. */
 struct status checkpoint_open(struct checkpoint *c, const char *path);
 
-/* Maps config.json, vocab.txt, tokenizer_config.json and model.safetensors of a checkpoint or of any
+/* Maps config.json, the vocabulary, tokenizer_config.json and the weights of a checkpoint or of any
  * directory that has them, and verifies them where there is a manifest. */
 struct status checkpoint_open_model(struct checkpoint *c, const char *path);
 
 /* Safe on a zeroed struct. */
 void checkpoint_close(struct checkpoint *c);
 
-/* Fills the parameters' elements of `master`, a flat host buffer of the table's layout, and leaves gaps and
- * padded rows alone.  STATUS_DATA if a tensor is missing or has another shape; tensors that the table lacks
- * are not read. */
+/* An open file; NULL if the checkpoint has none of this name. */
+const struct checkpoint_file *checkpoint_find(const struct checkpoint *c, const char *name);
+
+/* Fills the parameters' elements of `master`, the elements of a flat host buffer of the table's layout from `begin` on, as
+ * many as it has, and leaves gaps and padded rows alone.  STATUS_DATA if a tensor is missing or has another shape; tensors
+ * that the table lacks are not read. */
 struct status checkpoint_read_weights(const struct checkpoint *c, const struct param_table *params,
-                                      tensor master);
+                                      int64_t begin, tensor master);
 
 /* The same for both moments, whose tensors must be the table's exactly. */
 struct status checkpoint_read_moments(const struct checkpoint *c, const struct param_table *params,
-                                      tensor exp_avg, tensor exp_avg_sq);
+                                      int64_t begin, tensor exp_avg, tensor exp_avg_sq);
 
-/* Fills `histories` (stage.h); with 0 if the checkpoint has none: it is of a run without fp8.  STATUS_DATA if it has others. */
-struct status checkpoint_read_histories(const struct checkpoint *c, tensor histories);
+/* Fills `out` with the only tensor of a file that not all checkpoints have; with 0 if this one has none.  STATUS_DATA if it
+ * is another tensor. */
+struct status checkpoint_read_extra(const struct checkpoint *c, const char *file, const char *name,
+                                    tensor out);
+
+/* The elements [*from, *to) of a parameter that are among the `n` of a flat buffer from `begin` on. */
+void checkpoint_overlap(const struct param *p, int64_t begin, int64_t n, int64_t *from, int64_t *to);
 
 /* Opens the checkpoint of the highest step that is whole, with a warning that names each bad one and why.
  * *found is false if the directory has none at all; STATUS_NO_CHECKPOINT if it has some, but none is whole.

@@ -166,8 +166,10 @@ static struct status prune_step(const char *directory, int64_t step)
         log_warning("the old checkpoint of step %" PRId64 " is kept: %s", step, s.message);
         return status_ok();
     }
+    bool phase_end = manifest.phase_end;
+    checkpoint_manifest_fini(&manifest);
     TRY(checkpoint_path(path, "%s/ckpt_%" PRId64, directory, step));
-    return manifest.phase_end ? status_ok() : temporary_remove_directory(path);
+    return phase_end ? status_ok() : temporary_remove_directory(path);
 }
 
 struct status checkpoint_dir_prune(const char *directory, int64_t step, int64_t keep_last)

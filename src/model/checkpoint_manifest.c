@@ -12,35 +12,103 @@ static const char FORMAT[] = "kiln checkpoint";
 
 enum { MAX_BYTES = 1 << 20, LAST_LINE_BYTES = sizeof "  \"manifest_crc32c\": \"00000000\"\n}\n" - 1 };
 
-static const char *const file_names[] = {[CHECKPOINT_MODEL] = "model.safetensors",
-                                         [CHECKPOINT_OPTIMIZER] = "optimizer.safetensors",
-                                         [CHECKPOINT_CONFIG] = "config.json",
-                                         [CHECKPOINT_VOCAB] = "vocab.txt",
-                                         [CHECKPOINT_TOKENIZER] = "tokenizer_config.json",
-                                         [CHECKPOINT_STATE] = "trainer_state.json",
-                                         [CHECKPOINT_CHOICES] = "cublaslt.cache",
-                                         [CHECKPOINT_FP8] = "fp8.safetensors"};
+/* What versions before 4 list: these files, all but the optional ones, and no others. */
+static const struct {
+    const char *name;
+    int since; /* the version that has it, if that is optional; else 1 */
+} closed_list[] = {{"model.safetensors", 1}, {"optimizer.safetensors", 1}, {CHECKPOINT_CONFIG, 1},
+                   {"vocab.txt", 1},         {CHECKPOINT_TOKENIZER, 1},    {CHECKPOINT_STATE, 1},
+                   {"cublaslt.cache", 2},    {"fp8.safetensors", 3}};
+enum { N_CLOSED = sizeof closed_list / sizeof closed_list[0] };
 
-const char *checkpoint_manifest_file_name(enum checkpoint_file file)
+void checkpoint_manifest_fini(struct checkpoint_manifest *m)
 {
-    return file_names[file];
+    free(m->files);
+    *m = (struct checkpoint_manifest){0};
 }
 
-static bool may_lack(enum checkpoint_file file)
+bool checkpoint_manifest_is_name(const char *name)
 {
-    return file == CHECKPOINT_CHOICES || file == CHECKPOINT_FP8;
+    static const char allowed[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._-";
+    size_t n = strlen(name);
+    return n > 0 && n < CHECKPOINT_NAME_BYTES && strspn(name, allowed) == n && name[0] != '.' &&
+           strcmp(name, "manifest.json") != 0 && strcmp(name, "run.json") != 0;
 }
 
-bool checkpoint_manifest_has(const struct checkpoint_manifest *m, enum checkpoint_file file)
+const struct checkpoint_listed *checkpoint_manifest_find(const struct checkpoint_manifest *m,
+                                                         const char *name)
 {
-    return !may_lack(file) || m->files[file].bytes > 0;
+    for (int i = 0; i < m->n; i++) {
+        if (strcmp(m->files[i].name, name) == 0) {
+            return &m->files[i];
+        }
+    }
+    return NULL;
 }
 
+struct status checkpoint_manifest_add(struct checkpoint_manifest *m, const struct checkpoint_listed *file)
+{
+    if (!checkpoint_manifest_is_name(file->name) || m->n == CHECKPOINT_MAX_FILES) {
+        return status_error(STATUS_USAGE,
+                            "'%.60s' cannot be a file of a checkpoint, which has at most %d, with names of "
+                            "letters, digits, '.', '_' and '-'",
+                            file->name, CHECKPOINT_MAX_FILES);
+    }
+    if (checkpoint_manifest_find(m, file->name) != NULL) {
+        return status_error(STATUS_USAGE, "a checkpoint cannot have two files %s", file->name);
+    }
+    struct checkpoint_listed *files = realloc(m->files, (size_t)(m->n + 1) * sizeof *files);
+    if (files == NULL) {
+        return status_error(STATUS_MEMORY, "out of memory for a list of %d files", m->n + 1);
+    }
+    m->files = files;
+    m->files[m->n++] = *file;
+    return status_ok();
+}
+
+void checkpoint_manifest_part_name(char name[CHECKPOINT_NAME_BYTES], const char *set, int part, int n_parts)
+{
+    CHECK(0 <= part && part < n_parts && n_parts <= CHECKPOINT_MAX_FILES && strlen(set) < 24,
+          "part %d of %d of %s", part, n_parts, set);
+    if (n_parts == 1) {
+        snprintf(name, CHECKPOINT_NAME_BYTES, "%s.safetensors", set);
+    } else {
+        snprintf(name, CHECKPOINT_NAME_BYTES, "%s-%05d-of-%05d.safetensors", set, part + 1, n_parts);
+    }
+}
+
+bool checkpoint_manifest_is_of_set(const char *name, const char *set, int *part, int *n_parts)
+{
+    size_t n = strlen(set);
+    char whole[CHECKPOINT_NAME_BYTES];
+    *part = 0;
+    *n_parts = 1;
+    if (strncmp(name, set, n) != 0) {
+        return false;
+    }
+    if (sscanf(name + n, "-%5d-of-%5d", part, n_parts) == 2) {
+        *part -= 1;
+        if (*part < 0 || *n_parts < 2 || *part >= *n_parts || *n_parts > CHECKPOINT_MAX_FILES) {
+            return false;
+        }
+    }
+    checkpoint_manifest_part_name(whole, set, *part, *n_parts);
+    return strcmp(name, whole) == 0;
+}
+
+/* The first version whose list these files are. */
 static int version_of(const struct checkpoint_manifest *m)
 {
-    return checkpoint_manifest_has(m, CHECKPOINT_FP8)       ? 3
-           : checkpoint_manifest_has(m, CHECKPOINT_CHOICES) ? 2
-                                                            : 1;
+    int version = 1, n = 0;
+    for (int i = 0; i < N_CLOSED; i++) {
+        bool listed = checkpoint_manifest_find(m, closed_list[i].name) != NULL;
+        if (!listed && closed_list[i].since == 1) {
+            return CHECKPOINT_FORMAT_VERSION;
+        }
+        n += listed;
+        version = listed ? closed_list[i].since : version; /* since rises */
+    }
+    return n == m->n ? version : CHECKPOINT_FORMAT_VERSION;
 }
 
 /* `out` holds LAST_LINE_BYTES and a NUL. */
@@ -58,11 +126,9 @@ struct status checkpoint_manifest_write(const struct checkpoint_manifest *m, con
     buf_printf(&b, "  \"step\": %" PRId64 ",\n  \"phase_end\": %s,\n  \"vocab_hash\": \"%016" PRIx64 "\",\n",
                m->step, m->phase_end ? "true" : "false", m->vocab_hash);
     buf_puts(&b, "  \"files\": {\n");
-    for (int i = 0; i < CHECKPOINT_N_FILES; i++) {
-        if (checkpoint_manifest_has(m, (enum checkpoint_file)i)) {
-            buf_printf(&b, "%s    \"%s\": {\"bytes\": %" PRIu64 ", \"crc32c\": \"%08" PRIx32 "\"}",
-                       i > 0 ? ",\n" : "", file_names[i], m->files[i].bytes, m->files[i].crc);
-        }
+    for (int i = 0; i < m->n; i++) {
+        buf_printf(&b, "%s    \"%s\": {\"bytes\": %" PRIu64 ", \"crc32c\": \"%08" PRIx32 "\"}",
+                   i > 0 ? ",\n" : "", m->files[i].name, m->files[i].bytes, m->files[i].crc);
     }
     buf_puts(&b, "\n  },\n");
     char last[LAST_LINE_BYTES + 1];
@@ -89,31 +155,70 @@ static struct status get_hex(const json_t *object, const char *source, const cha
     return status_ok();
 }
 
+static struct status read_file(struct checkpoint_manifest *m, const char *name, const json_t *entry,
+                               const char *source)
+{
+    struct checkpoint_listed file = {0};
+    int64_t bytes = 0;
+    uint64_t crc = 0;
+    if (!checkpoint_manifest_is_name(name) || m->n == CHECKPOINT_MAX_FILES || !json_is_object(entry)) {
+        return status_error(
+            STATUS_DATA,
+            "%s: \"files\" must map at most %d names of files beside it to their sizes, but has "
+            "'%.60s'",
+            source, CHECKPOINT_MAX_FILES, name);
+    }
+    snprintf(file.name, sizeof file.name, "%s", name);
+    TRY(json_get_int(entry, source, "bytes", true, &bytes));
+    TRY(get_hex(entry, source, "crc32c", 8, &crc));
+    if (bytes < 0) {
+        return status_error(STATUS_DATA, "%s: %s has a size of %" PRId64, source, name, bytes);
+    }
+    file.bytes = (uint64_t)bytes;
+    file.crc = (uint32_t)crc;
+    return checkpoint_manifest_add(m, &file);
+}
+
+/* That a set of tensors has its only file, or all parts of as many as the names say. */
+static struct status check_set(const struct checkpoint_manifest *m, const char *set, const char *source)
+{
+    char name[CHECKPOINT_NAME_BYTES];
+    int part, n_parts = 1, all = 1;
+    for (int i = 0; i < m->n; i++) {
+        all = checkpoint_manifest_is_of_set(m->files[i].name, set, &part, &n_parts) ? n_parts : all;
+    }
+    int n = 0;
+    for (int i = 0; i < m->n; i++) {
+        n += checkpoint_manifest_is_of_set(m->files[i].name, set, &part, &n_parts);
+    }
+    for (int i = 0; i < all; i++) {
+        checkpoint_manifest_part_name(name, set, i, all);
+        if (checkpoint_manifest_find(m, name) == NULL) {
+            return status_error(STATUS_DATA, "%s does not list %s", source, name);
+        }
+    }
+    return n == all
+               ? status_ok()
+               : status_error(STATUS_DATA, "%s lists %d files of the %s, not the %d that one of them names",
+                              source, n, set, all);
+}
+
 static struct status read_files(struct checkpoint_manifest *m, const json_t *files, int64_t version,
                                 const char *source)
 {
-    size_t n_files = 0;
-    for (size_t i = 0; i < CHECKPOINT_N_FILES; i++) {
-        const json_t *entry = json_object_get(files, file_names[i]);
-        int64_t bytes = 0;
-        uint64_t crc = 0;
-        if (entry == NULL && may_lack((enum checkpoint_file)i)) {
-            continue;
-        }
-        if (!json_is_object(entry)) {
-            return status_error(STATUS_DATA, "%s does not list %s", source, file_names[i]);
-        }
-        n_files++;
-        TRY(json_get_int(entry, source, "bytes", true, &bytes));
-        TRY(get_hex(entry, source, "crc32c", 8, &crc));
-        if (bytes < 0 || (bytes == 0 && may_lack((enum checkpoint_file)i))) {
-            return status_error(STATUS_DATA, "%s: %s has a size of %" PRId64, source, file_names[i], bytes);
-        }
-        m->files[i].bytes = (uint64_t)bytes;
-        m->files[i].crc = (uint32_t)crc;
+    static const char *const of_each[] = {CHECKPOINT_CONFIG, CHECKPOINT_TOKENIZER, CHECKPOINT_STATE};
+    const char *name;
+    json_t *entry;
+    json_object_foreach((json_t *)files, name, entry)
+    {
+        TRY(read_file(m, name, entry, source));
     }
-    if (json_object_size(files) != n_files) {
-        return status_error(STATUS_DATA, "%s: \"files\" lists one that no checkpoint has", source);
+    TRY(check_set(m, CHECKPOINT_MODEL, source));
+    TRY(check_set(m, CHECKPOINT_OPTIMIZER, source));
+    for (size_t i = 0; i < sizeof of_each / sizeof of_each[0]; i++) {
+        if (checkpoint_manifest_find(m, of_each[i]) == NULL) {
+            return status_error(STATUS_DATA, "%s does not list %s", source, of_each[i]);
+        }
     }
     if (version != version_of(m)) {
         return status_error(STATUS_DATA, "%s is of version %" PRId64 ", but lists files of version %d",
@@ -157,6 +262,9 @@ struct status checkpoint_manifest_parse(struct checkpoint_manifest *m, const voi
     TRY(json_parse(&root, bytes, n, source));
     struct status s = read_fields(m, root, source);
     json_decref(root);
+    if (failed(s)) {
+        checkpoint_manifest_fini(m);
+    }
     return s;
 }
 
@@ -169,18 +277,18 @@ struct status checkpoint_manifest_read(struct checkpoint_manifest *m, const char
     return s;
 }
 
-struct status checkpoint_manifest_check(const struct checkpoint_manifest *m, enum checkpoint_file file,
-                                        const struct file_map *map, const char *path)
+struct status checkpoint_manifest_check(const struct checkpoint_listed *listed, const struct file_map *map,
+                                        const char *path)
 {
-    if (map->n != m->files[file].bytes) {
+    if (map->n != listed->bytes) {
         return status_error(STATUS_DATA, "%s is damaged: it has %zu bytes, but was written with %" PRIu64,
-                            path, map->n, m->files[file].bytes);
+                            path, map->n, listed->bytes);
     }
     uint32_t crc = hash_crc32c(0, map->data, map->n);
-    if (crc != m->files[file].crc) {
+    if (crc != listed->crc) {
         return status_error(STATUS_DATA,
                             "%s is damaged: its CRC-32C is %08" PRIx32 ", but was %08" PRIx32 " when written",
-                            path, crc, m->files[file].crc);
+                            path, crc, listed->crc);
     }
     return status_ok();
 }

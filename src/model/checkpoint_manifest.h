@@ -1,55 +1,75 @@
 /* checkpoint_manifest: the list of a checkpoint's files with their sizes and checksums.
  *
  * manifest.json is JSON whose last line is a CRC-32C over everything before it; that line is compared byte
- * for byte, so the manifest is protected to its last byte and in its length.  The set of files is closed: a
- * manifest cannot name a path. */
+ * for byte, so the manifest is protected to its last byte and in its length.  The list is open: any number of
+ * files under names that cannot lead out of the directory.  What a file of tensors holds, it says itself
+ * (io/tensor_set.h). */
 #ifndef KILN_MODEL_CHECKPOINT_MANIFEST_H
 #define KILN_MODEL_CHECKPOINT_MANIFEST_H
 
 #include "io/file.h"
 
-/* 1 with the files that each checkpoint has; 2 with the choices of a device too, which only GPUs make; 3 with histories of
- * fp8, and choices or none. */
-enum { CHECKPOINT_FORMAT_VERSION = 3 };
+/* 1: the files that each checkpoint has; 2: cublaslt.cache too; 3: fp8.safetensors, with cublaslt.cache or without; 4: any
+ * list.  A manifest is of the first version that has its files, so that earlier builds read what they can. */
+enum { CHECKPOINT_FORMAT_VERSION = 4 };
 
-enum checkpoint_file {
-    CHECKPOINT_MODEL,     /* model.safetensors: master weights under Hugging Face names */
-    CHECKPOINT_OPTIMIZER, /* optimizer.safetensors: exp_avg.NAME, then exp_avg_sq.NAME */
-    CHECKPOINT_CONFIG,    /* config.json: the model's configuration, Hugging Face keys */
-    CHECKPOINT_VOCAB,     /* vocab.txt */
-    CHECKPOINT_TOKENIZER, /* tokenizer_config.json: how text becomes pieces of the vocabulary */
-    CHECKPOINT_STATE,     /* trainer_state.json: where training stands */
-    CHECKPOINT_CHOICES, /* cublaslt.cache: what the run computes with on a GPU; of no bytes: there is no such file */
-    CHECKPOINT_FP8, /* fp8.safetensors: histories of factors in fp8; the same */
-    CHECKPOINT_N_FILES,
+enum { CHECKPOINT_NAME_BYTES = 64, CHECKPOINT_MAX_FILES = 4096 };
+
+/* Files that each checkpoint has; the sets of tensors (checkpoint_manifest_is_of_set) and the vocabulary come on top. */
+#define CHECKPOINT_CONFIG    "config.json"           /* the model's configuration, Hugging Face keys */
+#define CHECKPOINT_TOKENIZER "tokenizer_config.json" /* how text becomes pieces of the vocabulary */
+#define CHECKPOINT_STATE     "trainer_state.json"    /* where training stands */
+
+/* Sets of tensors: SET.safetensors, or SET-00001-of-00004.safetensors and so on of several ranks. */
+#define CHECKPOINT_MODEL     "model"     /* master weights under Hugging Face names */
+#define CHECKPOINT_OPTIMIZER "optimizer" /* exp_avg.NAME, then exp_avg_sq.NAME */
+
+struct checkpoint_listed {
+    char name[CHECKPOINT_NAME_BYTES];
+    uint64_t bytes;
+    uint32_t crc; /* CRC-32C */
 };
 
 struct checkpoint_manifest {
     int64_t step;
-    bool phase_end;      /* the last checkpoint of a phase: never pruned */
-    uint64_t vocab_hash; /* of the vocabulary, as the trainer computes it */
-    struct {
-        uint64_t bytes;
-        uint32_t crc; /* CRC-32C */
-    } files[CHECKPOINT_N_FILES];
+    bool phase_end;                  /* the last checkpoint of a phase: never pruned */
+    uint64_t vocab_hash;             /* of the vocabulary, as the trainer computes it */
+    struct checkpoint_listed *files; /* [n] */
+    int n;
 };
 
-const char *checkpoint_manifest_file_name(enum checkpoint_file file);
+/* Safe on a zeroed struct. */
+void checkpoint_manifest_fini(struct checkpoint_manifest *m);
 
-/* Whether a checkpoint has the file: each has all but the choices of a device and histories of fp8. */
-bool checkpoint_manifest_has(const struct checkpoint_manifest *m, enum checkpoint_file file);
+/* Whether a checkpoint may hold a file of this name: letters, digits, '.', '_' and '-', no '.' first, shorter than
+ * CHECKPOINT_NAME_BYTES, and neither the manifest's own nor that of run.json. */
+bool checkpoint_manifest_is_name(const char *name);
+
+/* Adds a file to the list.  STATUS_USAGE: a name that is no such name, or there already; STATUS_MEMORY. */
+struct status checkpoint_manifest_add(struct checkpoint_manifest *m, const struct checkpoint_listed *file);
+
+/* NULL if it is not listed. */
+const struct checkpoint_listed *checkpoint_manifest_find(const struct checkpoint_manifest *m,
+                                                         const char *name);
+
+/* The name of part `part` of `n_parts`, from 0, of a set of tensors; of its only file with one part. */
+void checkpoint_manifest_part_name(char name[CHECKPOINT_NAME_BYTES], const char *set, int part, int n_parts);
+
+/* Whether a file is of a set of tensors, and which part of how many: 0 of 1 for its only file. */
+bool checkpoint_manifest_is_of_set(const char *name, const char *set, int *part, int *n_parts);
 
 /* Writes manifest.json; equal manifests give equal bytes. */
 struct status checkpoint_manifest_write(const struct checkpoint_manifest *m, const char *path);
 
-/* STATUS_DATA if the bytes are not exactly what checkpoint_manifest_write wrote; `source` names them. */
+/* STATUS_DATA if the bytes are not exactly what checkpoint_manifest_write wrote, or a file that each checkpoint has is
+ * missing; `source` names them. */
 struct status checkpoint_manifest_parse(struct checkpoint_manifest *m, const void *bytes, size_t n,
                                         const char *source);
 
 struct status checkpoint_manifest_read(struct checkpoint_manifest *m, const char *path);
 
 /* STATUS_DATA unless the file has the listed size and checksum; `path` names it. */
-struct status checkpoint_manifest_check(const struct checkpoint_manifest *m, enum checkpoint_file file,
-                                        const struct file_map *map, const char *path);
+struct status checkpoint_manifest_check(const struct checkpoint_listed *listed, const struct file_map *map,
+                                        const char *path);
 
 #endif

@@ -12,33 +12,47 @@
 #include <time.h>
 #include <unistd.h>
 
-/* A save under way. */
-struct save {
-    const struct checkpoint_contents *contents;
-    char final[CHECKPOINT_PATH_BYTES]; /* the name it gets */
-    struct temporary temporary;        /* the directory that is filled */
-    struct checkpoint_manifest manifest;
-};
-
-/* A flat buffer whose parameters are written under PREFIX + name. */
+/* A flat buffer, or a slice of one from element `begin` on, whose parameters are written under PREFIX + name. */
 struct section {
     const char *prefix;
     tensor flat;
+    int64_t begin;
 };
 
 enum { PREFIX_BYTES = 16 };
 
+/* The names and words of a file of tensors that is written. */
+struct tensor_text {
+    char name[PREFIX_BYTES + PARAM_NAME_BYTES];
+    char slice[TENSOR_SLICE_BYTES];
+};
+
+/* ---- before anything is written ---- */
+
+/* Of the elements of parameters in a slice; 256 bytes a tensor are more than its entry in the header takes. */
+static uint64_t section_bytes(const struct param_table *params, tensor flat, int64_t begin)
+{
+    int64_t n = 0, from, to;
+    for (int i = 0; i < params->n && !tensor_is_null(flat); i++) {
+        checkpoint_overlap(&params->params[i], begin, tensor_count(flat), &from, &to);
+        n += to - from;
+    }
+    return tensor_is_null(flat) ? 0 : (uint64_t)n * dtype_bytes(flat.dtype) + 256 * (uint64_t)params->n;
+}
+
 struct status checkpoint_check_space(const char *directory, const struct checkpoint_contents *c)
 {
-    const uint64_t header_bytes = 256;    /* per tensor, more than its entry takes */
-    const uint64_t other_bytes = 1 << 20; /* configuration, state, manifest and the file system's own */
-    uint64_t count = (uint64_t)param_table_count(c->params);
-    uint64_t vocabulary_bytes = 0;
+    uint64_t needed = 1 << 20; /* configuration, state, manifest and the file system's own */
     for (int i = 0; i < c->n_vocabulary; i++) {
-        vocabulary_bytes += c->vocabulary[i].n;
+        needed += c->vocabulary[i].n;
     }
-    uint64_t needed = 3 * (count * dtype_bytes(c->master.dtype) + header_bytes * (uint64_t)c->params->n) +
-                      vocabulary_bytes + c->choices_bytes + tensor_bytes(c->histories) + other_bytes;
+    for (int i = 0; i < c->n_extras; i++) {
+        needed += tensor_bytes(c->extras[i].data);
+    }
+    needed += (section_bytes(c->params, c->master, c->master_begin) +
+               section_bytes(c->params, c->exp_avg, c->moments_begin) +
+               section_bytes(c->params, c->exp_avg_sq, c->moments_begin)) *
+              (c->n_parts > 1 ? (uint64_t)c->n_parts : 1); /* other ranks write as much */
     uint64_t available = file_free_bytes(directory);
     if (available < needed) {
         return status_error(STATUS_IO,
@@ -51,98 +65,134 @@ struct status checkpoint_check_space(const char *directory, const struct checkpo
 
 struct status checkpoint_check_vocabulary(const struct tokenizer_file *files, int n_files)
 {
-    const char *name = checkpoint_manifest_file_name(CHECKPOINT_VOCAB);
-    return n_files == 1 && strcmp(files->name, name) == 0
-               ? status_ok()
-               : status_error(STATUS_USAGE,
-                              "a checkpoint holds a vocabulary as %s alone, but this one is %s%s", name,
-                              files->name, n_files > 1 ? " and others" : "");
+    static const char *const taken[] = {CHECKPOINT_CONFIG, CHECKPOINT_TOKENIZER, CHECKPOINT_STATE};
+    for (int i = 0; i < n_files; i++) {
+        bool free =
+            checkpoint_manifest_is_name(files[i].name) && strstr(files[i].name, ".safetensors") == NULL;
+        for (size_t k = 0; k < sizeof taken / sizeof taken[0]; k++) {
+            free = free && strcmp(files[i].name, taken[k]) != 0;
+        }
+        if (!free) {
+            return status_error(STATUS_USAGE, "a checkpoint cannot hold a file of a vocabulary as '%.60s'",
+                                files[i].name);
+        }
+    }
+    return status_ok();
+}
+
+/* ---- files ---- */
+
+static struct status file_path(char path[CHECKPOINT_PATH_BYTES], struct checkpoint_listed *file,
+                               const char *directory, const char *name)
+{
+    *file = (struct checkpoint_listed){0};
+    snprintf(file->name, sizeof file->name, "%s", name);
+    return checkpoint_path(path, "%s/%s", directory, name);
 }
 
 /* Notes for the manifest what a writer was given, not what the disk made of it. */
-static void record(struct save *s, enum checkpoint_file file, const struct file_writer *w)
+static void record(struct checkpoint_listed *file, const struct file_writer *w)
 {
-    s->manifest.files[file].bytes = w->n_bytes;
-    s->manifest.files[file].crc = w->crc;
+    file->bytes = w->n_bytes;
+    file->crc = w->crc;
 }
 
-static struct status write_bytes(struct save *s, enum checkpoint_file file, const void *bytes, size_t n)
+static struct status write_bytes(struct checkpoint_listed *file, const char *directory, const char *name,
+                                 const void *bytes, size_t n)
 {
     char path[CHECKPOINT_PATH_BYTES];
     struct file_writer w;
-    TRY(checkpoint_path(path, "%s/%s", s->temporary.path, checkpoint_manifest_file_name(file)));
+    TRY(file_path(path, file, directory, name));
     TRY(file_writer_open(&w, path));
     file_writer_put(&w, bytes, n);
     TRY(file_writer_commit(&w));
-    record(s, file, &w);
+    record(file, &w);
     return status_ok();
 }
 
-static struct status write_json(struct save *s, enum checkpoint_file file, const json_t *root)
-{
-    char *text = json_to_text(root);
-    if (text == NULL) {
-        return status_error(STATUS_MEMORY, "out of memory for %s", checkpoint_manifest_file_name(file));
-    }
-    struct status status = write_bytes(s, file, text, strlen(text));
-    free(text);
-    return status;
-}
-
-static struct status put_sections(struct save *s, enum checkpoint_file file, const struct section *sections,
-                                  int n_sections, const struct safetensors_item *items)
+static struct status write_items(struct checkpoint_listed *file, const char *directory, const char *name,
+                                 const struct safetensors_item *items, int n)
 {
     char path[CHECKPOINT_PATH_BYTES];
     struct safetensors_writer w;
-    const struct param_table *params = s->contents->params;
-    TRY(checkpoint_path(path, "%s/%s", s->temporary.path, checkpoint_manifest_file_name(file)));
-    TRY(safetensors_writer_open(&w, path, items, n_sections * params->n));
-    for (int k = 0; k < n_sections; k++) {
-        for (int i = 0; i < params->n; i++) {
-            safetensors_writer_put(&w, param_view(&params->params[i], sections[k].flat));
-        }
+    TRY(file_path(path, file, directory, name));
+    TRY(safetensors_writer_open(&w, path, items, n));
+    for (int i = 0; i < n; i++) {
+        safetensors_writer_put(&w, items[i].shape);
     }
     TRY(safetensors_writer_commit(&w));
-    record(s, file, &w.file);
+    record(file, &w.file);
     return status_ok();
 }
 
-static struct status write_sections(struct save *s, enum checkpoint_file file, const struct section *sections,
-                                    int n_sections)
+/* ---- what one rank writes ---- */
+
+/* The elements of a parameter that the section has; false if it has none. */
+static bool fill_item(struct safetensors_item *item, struct tensor_text *text, const struct section *s,
+                      const struct param *p)
 {
-    const struct param_table *params = s->contents->params;
-    size_t n = (size_t)n_sections * (size_t)params->n;
-    char(*names)[PREFIX_BYTES + PARAM_NAME_BYTES] = calloc(n + 1, sizeof *names);
-    struct safetensors_item *items = calloc(n + 1, sizeof *items);
-    struct status status = names == NULL || items == NULL
-                               ? status_error(STATUS_MEMORY, "out of memory for the names of %zu tensors", n)
-                               : status_ok();
-    for (size_t k = 0; k < n && !failed(status); k++) {
-        const struct section *section = &sections[k / (size_t)params->n];
-        const struct param *p = &params->params[k % (size_t)params->n];
-        snprintf(names[k], sizeof names[k], "%s%s", section->prefix, p->name);
-        items[k] = (struct safetensors_item){names[k], param_view(p, section->flat), NULL};
+    int64_t from, to;
+    checkpoint_overlap(p, s->begin, tensor_count(s->flat), &from, &to);
+    bool whole = to - from == param_count(p);
+    tensor values = from < to ? tensor_slice(s->flat, p->offset + from - s->begin, to - from) : NULL_TENSOR;
+    snprintf(text->name, sizeof text->name, "%s%s", s->prefix, p->name);
+    *item = (struct safetensors_item){.name = text->name, .shape = values};
+    if (whole && p->n_dims == 2) {
+        item->shape = tensor_2d(values.data, values.dtype, p->dims[0], p->dims[1]);
+    } else if (!whole) {
+        tensor_slice_format(text->slice, &(struct tensor_slice){.n_dims = p->n_dims,
+                                                                .dims = {p->dims[0], p->dims[1]},
+                                                                .begin = from,
+                                                                .end = to});
+        item->slice = text->slice;
+    }
+    return from < to;
+}
+
+/* Sections of the same elements into the file of the set that this rank writes. */
+static struct status write_sections(struct checkpoint_part *part, const char *directory,
+                                    const struct checkpoint_contents *c, const char *set,
+                                    const struct section *sections, int n_sections)
+{
+    const struct param_table *params = c->params;
+    char name[CHECKPOINT_NAME_BYTES];
+    bool all = tensor_count(sections->flat) == params->n_elements;
+    size_t most = (size_t)n_sections * (size_t)params->n;
+    struct tensor_text *texts = calloc(most + 1, sizeof *texts);
+    struct safetensors_item *items = calloc(most + 1, sizeof *items);
+    struct status status =
+        texts == NULL || items == NULL
+            ? status_error(STATUS_MEMORY, "out of memory for the names of %zu tensors", most)
+            : status_ok();
+    int n = 0;
+    for (size_t k = 0; k < most && !failed(status); k++) {
+        n += fill_item(&items[n], &texts[n], &sections[k / (size_t)params->n],
+                       &params->params[k % (size_t)params->n]);
     }
     if (!failed(status)) {
-        status = put_sections(s, file, sections, n_sections, items);
+        checkpoint_manifest_part_name(name, set, all ? 0 : c->part, all ? 1 : c->n_parts);
+        status = write_items(&part->files[part->n++], directory, name, items, n);
     }
     free(items);
-    free(names);
+    free(texts);
     return status;
 }
 
-static struct status write_histories(struct save *s, tensor histories)
+struct status checkpoint_save_part(struct checkpoint_part *part, const char *path,
+                                   const struct checkpoint_contents *c)
 {
-    char path[CHECKPOINT_PATH_BYTES];
-    struct safetensors_writer w;
-    const struct safetensors_item item = {CHECKPOINT_HISTORIES, histories, NULL};
-    TRY(checkpoint_path(path, "%s/%s", s->temporary.path, checkpoint_manifest_file_name(CHECKPOINT_FP8)));
-    TRY(safetensors_writer_open(&w, path, &item, 1));
-    safetensors_writer_put(&w, histories);
-    TRY(safetensors_writer_commit(&w));
-    record(s, CHECKPOINT_FP8, &w.file);
-    return status_ok();
+    const struct section weights[] = {{"", c->master, c->master_begin}};
+    const struct section moments[] = {{"exp_avg.", c->exp_avg, c->moments_begin},
+                                      {"exp_avg_sq.", c->exp_avg_sq, c->moments_begin}};
+    *part = (struct checkpoint_part){0};
+    if (!tensor_is_null(c->master)) {
+        TRY(write_sections(part, path, c, CHECKPOINT_MODEL, weights, 1));
+    }
+    return tensor_is_null(c->exp_avg) ? status_ok()
+                                      : write_sections(part, path, c, CHECKPOINT_OPTIMIZER, moments, 2);
 }
+
+/* ---- what stands beside ---- */
 
 static json_t *command_line(void)
 {
@@ -161,7 +211,7 @@ static json_t *command_line(void)
 }
 
 /* run.json: what differs between two runs of the same training; for people, in no checksum. */
-static struct status write_run(const struct save *s)
+static struct status write_run(const char *directory)
 {
     char path[CHECKPOINT_PATH_BYTES];
     char host[256] = "";
@@ -174,7 +224,7 @@ static struct status write_run(const struct save *s)
     }
     json_t *root = json_pack("{s:s, s:o, s:I, s:o}", "saved_at", when, "host", json_text(host), "pid",
                              (json_int_t)getpid(), "command_line", command_line());
-    struct status status = checkpoint_path(path, "%s/run.json", s->temporary.path);
+    struct status status = checkpoint_path(path, "%s/run.json", directory);
     if (failed(status)) {
         json_decref(root);
         return status;
@@ -182,47 +232,105 @@ static struct status write_run(const struct save *s)
     return json_file_write(path, root);
 }
 
+/* A checkpoint that is filled by its first rank. */
+struct filling {
+    const char *directory;
+    struct checkpoint_manifest manifest;
+};
+
+static struct status add_bytes(struct filling *f, const char *name, const void *bytes, size_t n)
+{
+    struct checkpoint_listed file;
+    TRY(write_bytes(&file, f->directory, name, bytes, n));
+    return checkpoint_manifest_add(&f->manifest, &file);
+}
+
+static struct status add_json(struct filling *f, const char *name, const json_t *root)
+{
+    char *text = json_to_text(root);
+    if (text == NULL) {
+        return status_error(STATUS_MEMORY, "out of memory for %s", name);
+    }
+    struct status status = add_bytes(f, name, text, strlen(text));
+    free(text);
+    return status;
+}
+
+static struct status add_extra(struct filling *f, const struct checkpoint_extra *e)
+{
+    struct checkpoint_listed file;
+    const struct safetensors_item item = {.name = e->tensor, .shape = e->data};
+    if (e->tensor == NULL) {
+        return add_bytes(f, e->file, e->data.data, tensor_bytes(e->data));
+    }
+    TRY(write_items(&file, f->directory, e->file, &item, 1));
+    return checkpoint_manifest_add(&f->manifest, &file);
+}
+
 /* The manifest comes last, but no reader relies on that: the directory has no name yet that one would look
  * for. */
-static struct status fill(struct save *s)
+static struct status fill(struct filling *f, const struct checkpoint_contents *c,
+                          const struct checkpoint_part *parts, int n_parts)
 {
-    const struct checkpoint_contents *c = s->contents;
-    const struct section weights[] = {{"", c->master}};
-    const struct section moments[] = {{"exp_avg.", c->exp_avg}, {"exp_avg_sq.", c->exp_avg_sq}};
     char path[CHECKPOINT_PATH_BYTES];
-    TRY(write_sections(s, CHECKPOINT_MODEL, weights, 1));
-    TRY(write_sections(s, CHECKPOINT_OPTIMIZER, moments, 2));
-    TRY(write_json(s, CHECKPOINT_CONFIG, c->config));
+    for (int i = 0; i < n_parts; i++) {
+        for (int k = 0; k < parts[i].n; k++) {
+            TRY(checkpoint_manifest_add(&f->manifest, &parts[i].files[k]));
+        }
+    }
+    TRY(add_json(f, CHECKPOINT_CONFIG, c->config));
     TRY(checkpoint_check_vocabulary(c->vocabulary, c->n_vocabulary));
-    TRY(write_bytes(s, CHECKPOINT_VOCAB, c->vocabulary->bytes, c->vocabulary->n));
-    TRY(write_json(s, CHECKPOINT_TOKENIZER, c->tokenizer));
-    TRY(write_json(s, CHECKPOINT_STATE, c->state));
-    if (c->choices_bytes > 0) {
-        TRY(write_bytes(s, CHECKPOINT_CHOICES, c->choices, c->choices_bytes));
+    for (int i = 0; i < c->n_vocabulary; i++) {
+        TRY(add_bytes(f, c->vocabulary[i].name, c->vocabulary[i].bytes, c->vocabulary[i].n));
     }
-    if (!tensor_is_null(c->histories)) {
-        TRY(write_histories(s, c->histories));
+    TRY(add_json(f, CHECKPOINT_TOKENIZER, c->tokenizer));
+    TRY(add_json(f, CHECKPOINT_STATE, c->state));
+    for (int i = 0; i < c->n_extras; i++) {
+        TRY(add_extra(f, &c->extras[i]));
     }
-    TRY(write_run(s));
-    TRY(checkpoint_path(path, "%s/manifest.json", s->temporary.path));
-    return checkpoint_manifest_write(&s->manifest, path);
+    TRY(write_run(f->directory));
+    TRY(checkpoint_path(path, "%s/manifest.json", f->directory));
+    return checkpoint_manifest_write(&f->manifest, path);
+}
+
+/* ---- a save ---- */
+
+struct status checkpoint_save_begin(struct checkpoint_save *s, const char *directory,
+                                    const struct checkpoint_contents *c)
+{
+    *s = (struct checkpoint_save){.temporary = {.fd = -1}};
+    TRY(checkpoint_path(s->final, "%s/ckpt_%" PRId64, directory, c->step));
+    TRY(checkpoint_check_space(directory, c));
+    return temporary_create_directory(&s->temporary, s->final);
+}
+
+struct status checkpoint_save_commit(struct checkpoint_save *s, const struct checkpoint_contents *c,
+                                     const struct checkpoint_part *parts, int n_parts)
+{
+    struct filling f = {
+        .directory = s->temporary.path,
+        .manifest = {.step = c->step, .phase_end = c->phase_end, .vocab_hash = c->vocab_hash}};
+    struct status status = fill(&f, c, parts, n_parts);
+    checkpoint_manifest_fini(&f.manifest);
+    return failed(status) ? status : temporary_put_directory(&s->temporary, s->final);
+}
+
+void checkpoint_save_end(struct checkpoint_save *s)
+{
+    temporary_remove(&s->temporary);
 }
 
 struct status checkpoint_save(const char *directory, const struct checkpoint_contents *c)
 {
-    struct save s = {.contents = c};
-    s.manifest.step = c->step;
-    s.manifest.phase_end = c->phase_end;
-    s.manifest.vocab_hash = c->vocab_hash;
-    TRY(checkpoint_path(s.final, "%s/ckpt_%" PRId64, directory, c->step));
-    TRY(checkpoint_check_space(directory, c));
-    struct status status = temporary_create_directory(&s.temporary, s.final);
+    struct checkpoint_save s;
+    struct checkpoint_part part;
+    struct status status = checkpoint_save_begin(&s, directory, c);
     if (!failed(status)) {
-        status = fill(&s);
+        status = checkpoint_save_part(&part, s.temporary.path, c);
     }
     if (!failed(status)) {
-        status = temporary_put_directory(&s.temporary, s.final);
+        status = checkpoint_save_commit(&s, c, &part, 1);
     }
-    temporary_remove(&s.temporary);
+    checkpoint_save_end(&s);
     return status_context(status, "cannot save the checkpoint of step %" PRId64, c->step);
 }

@@ -2,6 +2,7 @@
 
 #include "core/clock.h"
 #include "core/log.h"
+#include "train/trainer_state.h"
 #include "watch/profile.h"
 
 struct status save_run_init(struct save_run *s)
@@ -58,7 +59,6 @@ void save_run_begin(struct save_run *s, json_t *state, int64_t step, bool phase_
         .master = t->master,
         .exp_avg = t->exp_avg,
         .exp_avg_sq = t->exp_avg_sq,
-        .histories = t->stage.histories,
         .config = model->type->to_json(model),
         .tokenizer = tokenizer->kind->config(tokenizer, model->max_length),
         .state = state,
@@ -69,10 +69,8 @@ void save_run_begin(struct save_run *s, json_t *state, int64_t step, bool phase_
         .phase_end = phase_end,
     };
     struct background_save_result refused = {.step = step};
-    char *choices;
-    refused.status = exec_choices(&t->x, &choices, &contents.choices_bytes);
-    contents.choices = choices;
-    if (failed(refused.status)) { /* a checkpoint that would lack a part is refused */
+    refused.status = trainer_state_extras(t, &contents);
+    if (failed(refused.status)) { /* refused as what lacks a part is */
         json_decref(state);
         contents.state = NULL;
     }

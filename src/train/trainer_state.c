@@ -2,6 +2,24 @@
 
 #include "dev/host_view.h"
 
+struct status trainer_state_extras(struct trainer *t, struct checkpoint_contents *contents)
+{
+    char *choices;
+    size_t n;
+    TRY(exec_choices(&t->x, &choices, &n));
+    if (choices != NULL) {
+        contents->extras[contents->n_extras++] = (struct checkpoint_extra){
+            .file = TRAINER_STATE_CHOICES_FILE, .data = tensor_1d(choices, DTYPE_U8, (int64_t)n)};
+    }
+    if (!tensor_is_null(t->stage.histories)) {
+        contents->extras[contents->n_extras++] =
+            (struct checkpoint_extra){.file = TRAINER_STATE_HISTORIES_FILE,
+                                      .tensor = TRAINER_STATE_HISTORIES,
+                                      .data = t->stage.histories};
+    }
+    return status_ok();
+}
+
 /* Behind the ops before. */
 static struct status resume_histories(struct trainer *t, const struct checkpoint *c)
 {
@@ -10,7 +28,8 @@ static struct status resume_histories(struct trainer *t, const struct checkpoint
         return status_ok();
     }
     TRY(host_view_open_blank(&histories, &t->x, t->stage.histories));
-    struct status s = checkpoint_read_histories(c, histories.host);
+    struct status s =
+        checkpoint_read_extra(c, TRAINER_STATE_HISTORIES_FILE, TRAINER_STATE_HISTORIES, histories.host);
     if (!failed(s)) {
         host_view_commit(&histories, &t->x, t->stage.histories);
     }
@@ -21,9 +40,9 @@ static struct status resume_histories(struct trainer *t, const struct checkpoint
 struct status trainer_state_resume(struct trainer *t, const struct checkpoint *c)
 {
     struct host_view master = {0}, m = {0}, v = {0};
-    const struct file_map *choices = &c->files[CHECKPOINT_CHOICES];
-    if (choices->n > 0) { /* before anything is timed */
-        exec_take_choices(&t->x, choices->data, choices->n, c->path);
+    const struct checkpoint_file *choices = checkpoint_find(c, TRAINER_STATE_CHOICES_FILE);
+    if (choices != NULL && choices->map.n > 0) { /* before anything is timed */
+        exec_take_choices(&t->x, choices->map.data, choices->map.n, c->path);
     }
     struct status s = host_view_open(&master, &t->x, t->master);
     if (!failed(s)) {
@@ -33,10 +52,10 @@ struct status trainer_state_resume(struct trainer *t, const struct checkpoint *c
         s = host_view_open(&v, &t->x, t->exp_avg_sq);
     }
     if (!failed(s)) {
-        s = checkpoint_read_weights(c, &t->params, master.host);
+        s = checkpoint_read_weights(c, &t->params, 0, master.host);
     }
     if (!failed(s)) {
-        s = checkpoint_read_moments(c, &t->params, m.host, v.host);
+        s = checkpoint_read_moments(c, &t->params, 0, m.host, v.host);
     }
     if (!failed(s)) {
         s = resume_histories(t, c);

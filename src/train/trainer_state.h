@@ -6,6 +6,14 @@
 #include "model/model_dir.h"
 #include "train/trainer.h"
 
+/* Files that only some checkpoints have. */
+#define TRAINER_STATE_CHOICES_FILE   "cublaslt.cache"  /* what the run computes with on a GPU */
+#define TRAINER_STATE_HISTORIES_FILE "fp8.safetensors" /* histories of factors in fp8 */
+#define TRAINER_STATE_HISTORIES      "histories"       /* its tensor */
+
+/* Adds those files to what is saved.  The text of choices is malloc'ed: background_save_begin takes it. */
+struct status trainer_state_extras(struct trainer *t, struct checkpoint_contents *contents);
+
 /* Weights, moments and histories of fp8 of a checkpoint of the same parameters. */
 struct status trainer_state_resume(struct trainer *t, const struct checkpoint *c);
 

@@ -35,6 +35,17 @@ static void write_bytes(const char *path, const void *bytes, size_t n)
     EXPECT(file != NULL && fwrite(bytes, 1, n, file) == n && fclose(file) == 0, "writing %s", path);
 }
 
+static bool manifest_says(struct checkpoint_case *k, const char *checkpoint, const char *what)
+{
+    char path[CHECKPOINT_PATH_BYTES];
+    size_t n;
+    path_of(path, k, checkpoint, "manifest.json");
+    unsigned char *bytes = read_bytes(path, &n);
+    bool found = memmem(bytes, n, what, strlen(what)) != NULL;
+    free(bytes);
+    return found;
+}
+
 static void test_round_trip(void)
 {
     struct checkpoint_case k;
@@ -50,33 +61,49 @@ static void test_round_trip(void)
     EXPECT(found && c.manifest.step == 20, "step %lld", (long long)c.manifest.step);
     case_expect_values(&k, &c, 20);
     EXPECT(json_equal(c.config, k.config) && json_equal(c.state, k.state), "config or state changed");
-    EXPECT(c.files[CHECKPOINT_VOCAB].n == sizeof case_vocab - 1 &&
-               memcmp(c.files[CHECKPOINT_VOCAB].data, case_vocab, sizeof case_vocab - 1) == 0,
+    const struct checkpoint_file *vocab = checkpoint_find(&c, "vocab.txt");
+    EXPECT(vocab->map.n == sizeof case_vocab - 1 && memcmp(vocab->map.data, case_vocab, vocab->map.n) == 0,
            "vocabulary changed");
     EXPECT(c.manifest.vocab_hash == hash_fnv1a(case_vocab, sizeof case_vocab - 1), "vocabulary hash");
-    EXPECT(json_string_value(json_object_get(c.model.metadata, "format")) != NULL,
+    EXPECT(json_string_value(
+               json_object_get(checkpoint_find(&c, "model.safetensors")->tensors.metadata, "format")) != NULL,
            "no format for transformers");
     checkpoint_close(&c);
     case_fini(&k);
 }
 
-/* A vocabulary of other files is refused, and nothing is left of the save. */
+/* A vocabulary may be other files, of any safe names; under another name nothing is left of the save. */
 static void test_other_vocabulary(void)
 {
     const struct tokenizer_file files[] = {{"vocab.json", "{}", 2}, {"merges.txt", "", 0}};
+    static const char *const refused[] = {
+        "../vocab.json",     "a/b",      ".hidden",     "",
+        "manifest.json",     "run.json", "config.json", "trainer_state.json",
+        "model.safetensors", "a b"};
     struct checkpoint_case k;
     bool found;
     struct checkpoint c;
     case_init(&k);
     struct checkpoint_contents contents = case_contents(&k, 1);
-    contents.vocabulary = files;
-    contents.n_vocabulary = 2;
-    EXPECT_ERROR(checkpoint_save(k.directory, &contents), STATUS_USAGE,
-                 "as vocab.txt alone, but this one is vocab.json and others");
     contents.n_vocabulary = 1;
-    EXPECT_ERROR(checkpoint_save(k.directory, &contents), STATUS_USAGE, "but this one is vocab.json");
+    for (size_t i = 0; i < sizeof refused / sizeof refused[0]; i++) {
+        contents.vocabulary = &(struct tokenizer_file){refused[i], "x", 1};
+        EXPECT_ERROR(checkpoint_save(k.directory, &contents), STATUS_USAGE, "a file of a vocabulary as '");
+    }
     EXPECT_OK(checkpoint_dir_open_newest(&c, k.directory, &found));
     EXPECT(!found, "something was saved");
+    contents.vocabulary = files;
+    contents.n_vocabulary = 2;
+    EXPECT_OK(checkpoint_save(k.directory, &contents));
+    EXPECT(case_newest(&k) == 1, "newest");
+    EXPECT(manifest_says(&k, "ckpt_1", "\"format_version\": 4,"), "version");
+    char path[CHECKPOINT_PATH_BYTES];
+    EXPECT_OK(checkpoint_path(path, "%s/ckpt_1", k.directory));
+    EXPECT_OK(checkpoint_open(&c, path));
+    const struct file_map *map = &checkpoint_find(&c, "vocab.json")->map;
+    EXPECT(map->n == 2 && memcmp(map->data, "{}", 2) == 0, "vocabulary changed");
+    EXPECT(checkpoint_find(&c, "merges.txt")->map.n == 0, "an empty file");
+    checkpoint_close(&c);
     case_fini(&k);
 }
 
@@ -188,14 +215,14 @@ static void test_other_model(void)
     EXPECT_OK(checkpoint_open(&c, path));
     tensor flat = tensor_1d(k.flat[0], DTYPE_F32, CASE_ELEMENTS);
     k.params.params[0].dims[0] = 5;
-    EXPECT_ERROR(checkpoint_read_weights(&c, &k.params, flat), STATUS_DATA, "word_embeddings");
+    EXPECT_ERROR(checkpoint_read_weights(&c, &k.params, 0, flat), STATUS_DATA, "word_embeddings");
     k.params.params[0].dims[0] = 6;
     k.params.n = 1;
-    EXPECT_OK(checkpoint_read_weights(&c, &k.params, flat));
-    EXPECT_ERROR(checkpoint_read_moments(&c, &k.params, flat, flat), STATUS_DATA, "4 tensors");
+    EXPECT_OK(checkpoint_read_weights(&c, &k.params, 0, flat));
+    EXPECT_ERROR(checkpoint_read_moments(&c, &k.params, 0, flat, flat), STATUS_DATA, "4 tensors");
     k.params.n = 2;
     snprintf(k.params.params[1].name, PARAM_NAME_BYTES, "other.bias");
-    EXPECT_ERROR(checkpoint_read_weights(&c, &k.params, flat), STATUS_DATA, "no tensor other.bias");
+    EXPECT_ERROR(checkpoint_read_weights(&c, &k.params, 0, flat), STATUS_DATA, "no tensor other.bias");
     checkpoint_close(&c);
     case_fini(&k);
 }
@@ -277,17 +304,6 @@ static void test_replace_and_clean(void)
     case_fini(&k);
 }
 
-static bool manifest_says(struct checkpoint_case *k, const char *checkpoint, const char *what)
-{
-    char path[CHECKPOINT_PATH_BYTES];
-    size_t n;
-    path_of(path, k, checkpoint, "manifest.json");
-    unsigned char *bytes = read_bytes(path, &n);
-    bool found = memmem(bytes, n, what, strlen(what)) != NULL;
-    free(bytes);
-    return found;
-}
-
 /* What a device has chosen is a file like the others, of checkpoints that have it; those without are of version 1, as
  * they were before there was such a file. */
 static void test_choices(void)
@@ -299,8 +315,7 @@ static void test_choices(void)
     case_init(&k);
     EXPECT_OK(case_save(&k, 1));
     struct checkpoint_contents contents = case_contents(&k, 2);
-    contents.choices = choices;
-    contents.choices_bytes = sizeof choices - 1;
+    case_add_choices(&contents, choices);
     EXPECT_OK(checkpoint_save(k.directory, &contents));
     EXPECT(manifest_says(&k, "ckpt_1", "\"format_version\": 1,") &&
                !manifest_says(&k, "ckpt_1", "cublaslt.cache"),
@@ -311,12 +326,12 @@ static void test_choices(void)
     EXPECT(case_newest(&k) == 2, "newest");
     EXPECT_OK(checkpoint_path(path, "%s/ckpt_2", k.directory));
     EXPECT_OK(checkpoint_open(&c, path));
-    const struct file_map *file = &c.files[CHECKPOINT_CHOICES];
+    const struct file_map *file = &checkpoint_find(&c, "cublaslt.cache")->map;
     EXPECT(file->n == sizeof choices - 1 && memcmp(file->data, choices, file->n) == 0, "other choices");
     checkpoint_close(&c);
     EXPECT_OK(checkpoint_path(path, "%s/ckpt_1", k.directory));
     EXPECT_OK(checkpoint_open(&c, path));
-    EXPECT(c.files[CHECKPOINT_CHOICES].n == 0, "choices of nobody");
+    EXPECT(checkpoint_find(&c, "cublaslt.cache") == NULL, "choices of nobody");
     checkpoint_close(&c);
     path_of(path, &k, "ckpt_2", "cublaslt.cache");
     write_bytes(path, "kiln products 2\n", sizeof choices - 1);
@@ -338,17 +353,19 @@ static void test_histories(void)
     EXPECT_OK(case_save(&k, 1));
     for (int64_t step = 2; step <= 3; step++) {
         struct checkpoint_contents contents = case_contents(&k, step);
-        contents.histories = tensor_2d(case_histories, DTYPE_F32, CASE_HISTORIES, 2);
-        contents.choices = "some";
-        contents.choices_bytes = step == 2 ? 0 : 4;
+        if (step == 3) {
+            case_add_choices(&contents, "some");
+        }
+        case_add_histories(&contents);
         EXPECT_OK(checkpoint_save(k.directory, &contents));
         EXPECT_OK(checkpoint_path(path, "%s/ckpt_%d", k.directory, (int)step));
         EXPECT_OK(checkpoint_open(&c, path));
-        EXPECT_OK(checkpoint_read_histories(&c, histories));
+        EXPECT_OK(checkpoint_read_extra(&c, "fp8.safetensors", "histories", histories));
         EXPECT(memcmp(read, case_histories, sizeof read) == 0, "other histories");
-        EXPECT(c.files[CHECKPOINT_CHOICES].n == contents.choices_bytes, "choices");
-        EXPECT_ERROR(checkpoint_read_histories(&c, tensor_2d(read, DTYPE_F32, 2, 2)), STATUS_DATA,
-                     "fp8.safetensors");
+        EXPECT((checkpoint_find(&c, "cublaslt.cache") != NULL) == (step == 3), "choices");
+        EXPECT_ERROR(
+            checkpoint_read_extra(&c, "fp8.safetensors", "histories", tensor_2d(read, DTYPE_F32, 2, 2)),
+            STATUS_DATA, "fp8.safetensors");
         checkpoint_close(&c);
     }
     EXPECT(manifest_says(&k, "ckpt_1", "\"format_version\": 1,") &&
@@ -359,7 +376,7 @@ static void test_histories(void)
            "with histories");
     EXPECT_OK(checkpoint_path(path, "%s/ckpt_1", k.directory));
     EXPECT_OK(checkpoint_open(&c, path));
-    EXPECT_OK(checkpoint_read_histories(&c, histories));
+    EXPECT_OK(checkpoint_read_extra(&c, "fp8.safetensors", "histories", histories));
     EXPECT(memcmp(read, nothing, sizeof read) == 0, "histories of nobody");
     checkpoint_close(&c);
     path_of(path, &k, "ckpt_3", "fp8.safetensors");

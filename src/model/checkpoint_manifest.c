@@ -81,17 +81,16 @@ bool checkpoint_manifest_is_of_set(const char *name, const char *set, int *part,
 {
     size_t n = strlen(set);
     char whole[CHECKPOINT_NAME_BYTES];
-    *part = 0;
-    *n_parts = 1;
+    int number = 1, of = 1;
     if (strncmp(name, set, n) != 0) {
         return false;
     }
-    if (sscanf(name + n, "-%5d-of-%5d", part, n_parts) == 2) {
-        *part -= 1;
-        if (*part < 0 || *n_parts < 2 || *part >= *n_parts || *n_parts > CHECKPOINT_MAX_FILES) {
-            return false;
-        }
+    bool numbered = sscanf(name + n, "-%5d-of-%5d", &number, &of) == 2;
+    if (numbered && (number < 1 || of < 2 || number > of || of > CHECKPOINT_MAX_FILES)) {
+        return false;
     }
+    *part = numbered ? number - 1 : 0;
+    *n_parts = numbered ? of : 1;
     checkpoint_manifest_part_name(whole, set, *part, *n_parts);
     return strcmp(name, whole) == 0;
 }

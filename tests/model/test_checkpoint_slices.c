@@ -254,6 +254,7 @@ static void test_manifests(void)
     expect_manifest(PLAIN "," ONE("optimizer-00001-of-00002.safetensors"), 4, "optimizer");
     expect_manifest(PLAIN "," ONE("optimizer-00001-of-00001.safetensors"), 4,
                     NULL); /* of no set, so an optional file */
+    expect_manifest(PLAIN "," ONE("optimizer-00003"), 4, NULL);
     static const char *const names[] = {
         ONE("../x"),
         ONE("a/b"),

@@ -67,8 +67,8 @@ static struct status make_room(struct checkpoint *c, int n)
 /* The set of tensors of the open files that are of it. */
 static struct status open_set(struct checkpoint *c, struct tensor_set *set, const char *name)
 {
-    const struct safetensors **files = calloc((size_t)c->n_files, sizeof(*files));
-    const char **sources = calloc((size_t)c->n_files, sizeof(*sources));
+    const struct safetensors **files = calloc((size_t)c->n_files, sizeof *files);
+    const char **sources = calloc((size_t)c->n_files, sizeof *sources);
     int n = 0, part, n_parts;
     struct status s = files == NULL || sources == NULL
                           ? status_error(STATUS_MEMORY, "%s: out of memory for its tensors", c->path)

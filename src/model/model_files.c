@@ -121,6 +121,67 @@ static struct status open_indexed(struct model_files *m, const char *directory, 
     return s;
 }
 
+/* Puts a tensor together from its slices, in memory of its own. */
+static struct status join(struct safetensors_entry *e, const struct tensor_set *set,
+                          const struct tensor_piece *first)
+{
+    *e = *first->entry;
+    e->n_dims = first->slice.n_dims;
+    memcpy(e->dims, first->slice.dims, sizeof e->dims);
+    tensor shape = {.dtype = e->dtype, .n_dims = e->n_dims};
+    memcpy(shape.dims, e->dims, sizeof shape.dims);
+    e->bytes = tensor_bytes(shape);
+    void *data = malloc(e->bytes + 1);
+    e->data = data;
+    return data == NULL
+               ? status_error(STATUS_MEMORY, "out of memory for the tensor %s", e->name)
+               : tensor_set_read(set, first, shape, 0, tensor_1d(data, e->dtype, tensor_count(shape)));
+}
+
+static struct status join_all(struct model_files *m, const struct tensor_set *set, const char *directory)
+{
+    m->joined = calloc((size_t)set->n + 1, sizeof *m->joined);
+    if (m->joined == NULL) {
+        return out_of_memory(directory);
+    }
+    for (int i = 0; i < set->n_pieces; i++) {
+        if (i == 0 || strcmp(set->pieces[i - 1].entry->name, set->pieces[i].entry->name) != 0) {
+            TRY(join(&m->joined[m->n_joined++], set, &set->pieces[i]));
+        }
+    }
+    return status_ok();
+}
+
+/* The files of weights that a checkpoint's manifest lists. */
+static struct status open_parts(struct model_files *m, const char *directory,
+                                const struct checkpoint_manifest *manifest)
+{
+    const struct safetensors **files = calloc((size_t)manifest->n, sizeof *files);
+    const char **sources = calloc((size_t)manifest->n, sizeof *sources);
+    struct tensor_set set = {0};
+    struct status s = files == NULL || sources == NULL ? out_of_memory(directory) : status_ok();
+    int part, n_parts;
+    for (int i = 0; i < manifest->n && !failed(s); i++) {
+        if (checkpoint_manifest_is_of_set(manifest->files[i].name, CHECKPOINT_MODEL, &part, &n_parts)) {
+            sources[m->n_files] = manifest->files[i].name;
+            s = open_file(m, directory, manifest->files[i].name);
+        }
+    }
+    for (int i = 0; i < m->n_files && !failed(s); i++) {
+        files[i] = &m->files[i];
+    }
+    if (!failed(s)) {
+        s = tensor_set_init(&set, files, sources, m->n_files);
+    }
+    if (!failed(s)) {
+        s = join_all(m, &set, directory);
+    }
+    tensor_set_fini(&set);
+    free(files);
+    free(sources);
+    return s;
+}
+
 static int compare(const void *a, const void *b)
 {
     const struct model_tensor *x = a;
@@ -128,20 +189,27 @@ static int compare(const void *a, const void *b)
     return x->as.tied != y->as.tied ? x->as.tied - y->as.tied : strcmp(x->as.name, y->as.name);
 }
 
+static void add_tensor(struct model_files *m, const struct safetensors_entry *e)
+{
+    m->tensors[m->n_tensors++] = (struct model_tensor){names_hf_canonical(e->name), e};
+}
+
 static struct status list_tensors(struct model_files *m, const char *directory)
 {
-    size_t n = 0;
-    for (int i = 0; i < m->n_files; i++) {
+    size_t n = (size_t)m->n_joined;
+    for (int i = 0; i < m->n_files && m->joined == NULL; i++) {
         n += (size_t)m->files[i].n;
     }
     m->tensors = calloc(n + 1, sizeof *m->tensors);
     if (m->tensors == NULL) {
         return out_of_memory(directory);
     }
-    for (int i = 0; i < m->n_files; i++) {
+    for (int i = 0; i < m->n_joined; i++) {
+        add_tensor(m, &m->joined[i]);
+    }
+    for (int i = 0; i < m->n_files && m->joined == NULL; i++) {
         for (int k = 0; k < m->files[i].n; k++) {
-            const struct safetensors_entry *e = &m->files[i].entries[k];
-            m->tensors[m->n_tensors++] = (struct model_tensor){names_hf_canonical(e->name), e};
+            add_tensor(m, &m->files[i].entries[k]);
         }
     }
     qsort(m->tensors, n, sizeof *m->tensors, compare);
@@ -157,13 +225,20 @@ static struct status list_tensors(struct model_files *m, const char *directory)
 
 static struct status open_files(struct model_files *m, const char *directory)
 {
-    char whole[CHECKPOINT_PATH_BYTES], index[CHECKPOINT_PATH_BYTES];
+    char whole[CHECKPOINT_PATH_BYTES], index[CHECKPOINT_PATH_BYTES], manifest[CHECKPOINT_PATH_BYTES];
+    struct checkpoint_manifest listed = {0};
     TRY(checkpoint_path(whole, "%s/model.safetensors", directory));
     TRY(checkpoint_path(index, "%s/model.safetensors.index.json", directory));
+    TRY(checkpoint_path(manifest, "%s/manifest.json", directory));
     if (file_exists(whole)) {
         TRY(open_file(m, directory, "model.safetensors"));
     } else if (file_exists(index)) {
         TRY(open_indexed(m, directory, index));
+    } else if (file_exists(manifest)) {
+        TRY(checkpoint_manifest_read(&listed, manifest));
+        struct status s = open_parts(m, directory, &listed);
+        checkpoint_manifest_fini(&listed);
+        TRY(s);
     } else {
         return status_error(
             STATUS_DATA,
@@ -189,6 +264,10 @@ void model_files_close(struct model_files *m)
     for (int i = 0; i < m->n_files; i++) {
         safetensors_close(&m->files[i]);
     }
+    for (int i = 0; i < m->n_joined; i++) {
+        free((void *)m->joined[i].data);
+    }
+    free(m->joined);
     free(m->files);
     free(m->tensors);
     *m = (struct model_files){0};

@@ -1,5 +1,5 @@
-/* model_files: the tensors of a model directory, in model.safetensors or in shards that
- * model.safetensors.index.json lists, under kiln's names.
+/* model_files: the tensors of a model directory, in model.safetensors, in shards that
+ * model.safetensors.index.json lists, or in slices that several ranks wrote into a checkpoint, under kiln's names.
  *
  * The rule: an index and its shards say the same: every tensor that one names is in the other, in the same
  * file, and nowhere else.  Whatever a file claims was checked by io/safetensors.h before anything is read. */
@@ -17,6 +17,9 @@ struct model_tensor {
 struct model_files {
     struct safetensors *files; /* [n_files] */
     int n_files;
+    struct safetensors_entry
+        *joined; /* [n_joined] the tensors of slices, put together; NULL: the files have them whole */
+    int n_joined;
     struct model_tensor *tensors; /* [n_tensors], tied ones last, each kind in the order of names */
     int n_tensors;
 };

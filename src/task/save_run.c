@@ -70,7 +70,7 @@ void save_run_begin(struct save_run *s, json_t *state, int64_t step, bool phase_
     };
     struct background_save_result refused = {.step = step};
     refused.status = trainer_state_extras(t, &contents);
-    if (failed(refused.status)) { /* refused as what lacks a part is */
+    if (failed(refused.status)) { /* a checkpoint that would lack a part is refused */
         json_decref(state);
         contents.state = NULL;
     }

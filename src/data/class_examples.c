@@ -200,82 +200,38 @@ static struct status encode_labels(const struct class_examples *e, int64_t row, 
 
 /* ---- tokens ---- */
 
-/* From the crate tokenizers, truncate_encodings. */
-void class_examples_cut(int64_t *a, int64_t *b, int64_t room)
-{
-    bool swap = *a > *b;
-    int64_t shorter = swap ? *b : *a, longer = swap ? *a : *b;
-    if (shorter + longer > room) {
-        longer = shorter > room ? shorter : (shorter > room - shorter ? shorter : room - shorter);
-        if (shorter + longer > room) {
-            shorter = room / 2;
-            longer = shorter + room % 2;
-        }
-    }
-    *a = swap ? longer : shorter;
-    *b = swap ? shorter : longer;
-}
-
-struct encoding {
-    struct tokenizer_scratch scratch;
-    struct id_list a, b, whole;
-    int32_t *labels; /* [width] */
-};
-
-static bool put(struct id_list *out, const struct id_list *ids, int64_t n, int32_t separator)
-{
-    bool room = true;
-    for (int64_t i = 0; i < n; i++) {
-        room = room && id_list_append(out, ids->ids[i]);
-    }
-    return room && id_list_append(out, separator);
-}
-
-static struct status encode_row(struct class_examples *e, struct encoding *x, int64_t row, int64_t max_length)
-{
-    struct table_cell a = table_file_cell(&e->table, row, e->text),
-                      b = table_file_cell(&e->table, row, e->pair);
-    const int32_t *special = x->scratch.tokenizer->special;
-    bool pair = e->pair >= 0;
-    x->a.n = x->b.n = x->whole.n = 0;
-    TRY(tokenizer_encode_ids(&x->scratch, &x->a, a.text, a.n));
-    TRY(tokenizer_encode_ids(&x->scratch, &x->b, b.text, b.n));
-    int64_t n_a = (int64_t)x->a.n, n_b = (int64_t)x->b.n, room = max_length - (pair ? 3 : 2);
-    e->n_cut += n_a + n_b > room;
-    class_examples_cut(&n_a, &n_b, room);
-    bool has_room = id_list_append(&x->whole, special[SPECIAL_BEGIN]) &&
-                    put(&x->whole, &x->a, n_a, special[SPECIAL_SEPARATOR]) &&
-                    (!pair || put(&x->whole, &x->b, n_b, special[SPECIAL_SEPARATOR]));
-    return has_room ? labelled_texts_add(&e->texts, x->whole.ids, (int64_t)x->whole.n, n_a + 2, x->labels)
-                    : status_error(STATUS_MEMORY, "out of memory for the tokens of a text");
-}
-
-static struct status encode_all(struct class_examples *e, struct encoding *x, int64_t max_length,
+static struct status encode_all(struct class_examples *e, struct pair_encoder *x, int32_t *labels,
                                 const struct bert_config *c, bool with_labels)
 {
     struct class_examples unlabelled = *e;
     unlabelled.label = -1;
     for (int64_t i = 0; i < e->table.n_rows; i++) {
-        TRY(encode_labels(with_labels ? e : &unlabelled, i, c, x->labels));
-        TRY(encode_row(e, x, i, max_length));
+        struct table_cell a = table_file_cell(&e->table, i, e->text),
+                          b = table_file_cell(&e->table, i, e->pair);
+        struct text_bytes pair = {b.text, b.n};
+        TRY(encode_labels(with_labels ? e : &unlabelled, i, c, labels));
+        TRY(pair_encoder_add(x, &e->texts, (struct text_bytes){a.text, a.n}, e->pair >= 0 ? &pair : NULL,
+                             labels));
     }
+    e->n_cut = x->n_cut;
     return status_ok();
 }
 
 struct status class_examples_encode(struct class_examples *e, const struct tokenizer *tokenizer,
                                     int64_t max_seq_length, const struct bert_config *c, bool with_labels)
 {
-    struct encoding x = {0};
+    struct tokenizer_scratch scratch;
+    struct pair_encoder x;
     e->texts.width = c->problem == BERT_SINGLE_LABEL ? 1 : c->num_labels;
-    TRY(tokenizer_require(tokenizer, 1U << SPECIAL_BEGIN | 1U << SPECIAL_SEPARATOR, "a text to classify"));
-    TRY(tokenizer_scratch_init(&x.scratch, tokenizer));
-    x.labels = malloc((size_t)e->texts.width * sizeof *x.labels);
-    struct status s = x.labels == NULL ? status_error(STATUS_MEMORY, "out of memory for labels")
-                                       : encode_all(e, &x, max_seq_length, c, with_labels);
-    tokenizer_scratch_fini(&x.scratch);
-    id_list_fini(&x.a);
-    id_list_fini(&x.b);
-    id_list_fini(&x.whole);
-    free(x.labels);
+    TRY(tokenizer_scratch_init(&scratch, tokenizer));
+    struct status s = pair_encoder_init(&x, &scratch, max_seq_length);
+    int32_t *labels = malloc((size_t)e->texts.width * sizeof *labels);
+    if (!failed(s)) {
+        s = labels == NULL ? status_error(STATUS_MEMORY, "out of memory for labels")
+                           : encode_all(e, &x, labels, c, with_labels);
+    }
+    pair_encoder_fini(&x);
+    tokenizer_scratch_fini(&scratch);
+    free(labels);
     return s;
 }

@@ -1,15 +1,12 @@
 /* class_examples: texts or pairs of texts, and their labels, from a table (data/table_file.h).
  *
- * The rule: in a pair that is too long the longer text is cut to fit; if the shorter one has more than half
- * the room, both are cut to half.  That is `transformers`' truncation "longest_first".  Several labels of a
- * text are a JSON array, or text with a separator character. */
+ * The rule: several labels of a text are a JSON array, or in a cell of text separated by a character. */
 #ifndef KILN_DATA_CLASS_EXAMPLES_H
 #define KILN_DATA_CLASS_EXAMPLES_H
 
-#include "data/labelled_texts.h"
+#include "data/pair_encoder.h"
 #include "data/table_file.h"
 #include "nn/bert_config.h"
-#include "text/tokenizer.h"
 
 /* Names of columns.  NULL: the usual ones, those of GLUE's tables or "text"; "label" or "labels". */
 struct class_columns {
@@ -42,8 +39,5 @@ struct status class_examples_names(const struct class_examples *e, enum bert_pro
  * among the names. */
 struct status class_examples_encode(struct class_examples *e, const struct tokenizer *tokenizer,
                                     int64_t max_seq_length, const struct bert_config *c, bool with_labels);
-
-/* Lengths of two texts after truncation to `room` tokens in all. */
-void class_examples_cut(int64_t *a, int64_t *b, int64_t room);
 
 #endif

@@ -2,6 +2,17 @@
 
 #include <string.h>
 
+static void put_labels(struct labelled_texts *t, const int32_t *labels, int64_t n)
+{
+    static const int32_t none = -1; /* in fp32, no number */
+    if (labels != NULL) {
+        buf_append(&t->labels, labels, (size_t)n * sizeof *labels);
+    }
+    for (int64_t i = 0; labels == NULL && i < n; i++) {
+        buf_append(&t->labels, &none, sizeof none);
+    }
+}
+
 struct status labelled_texts_add(struct labelled_texts *t, const int32_t *ids, int64_t n, int64_t n_first,
                                  const int32_t *labels)
 {
@@ -15,7 +26,7 @@ struct status labelled_texts_add(struct labelled_texts *t, const int32_t *ids, i
         }
     }
     buf_append(&t->texts, &text, sizeof text);
-    buf_append(&t->labels, labels, (size_t)(t->of_tokens ? n : t->width) * sizeof *labels);
+    put_labels(t, labels, t->of_tokens ? n : t->width);
     t->max_length = n > t->max_length ? n : t->max_length;
     t->n++;
     TRY(buf_status(&t->texts));

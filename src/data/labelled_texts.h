@@ -23,7 +23,8 @@ struct labelled_texts {
     int64_t n, max_length;
 };
 
-/* Appends a text of n ids, of which n_first are segment 0, and its labels, [n] of tokens, else [width].  STATUS_MEMORY. */
+/* Appends a text of n ids, of which n_first are segment 0, and its labels, [n] of tokens, else [width]; NULL:
+ * it has none.  STATUS_MEMORY. */
 struct status labelled_texts_add(struct labelled_texts *t, const int32_t *ids, int64_t n, int64_t n_first,
                                  const int32_t *labels);
 void labelled_texts_fini(struct labelled_texts *t);

@@ -36,7 +36,7 @@ static void put_word(struct tag_examples *e, const char *word, size_t n, const c
                      int64_t line)
 {
     struct tag_word w = {
-        .text = put_text(e, word, n), .has_label = label != NULL && n_label > 0, .line = line};
+        .text = put_text(e, word, n), .n = n, .has_label = label != NULL && n_label > 0, .line = line};
     w.label = w.has_label ? put_text(e, label, n_label) : 0;
     buf_append(&e->words, &w, sizeof w);
     e->n_words++;
@@ -49,6 +49,23 @@ static void begin_sentence(struct tag_examples *e)
         buf_append(&e->sentences, &e->n_words, sizeof e->n_words);
         e->n += !e->sentences.failed;
     }
+}
+
+void tag_examples_init(struct tag_examples *e, const char *name)
+{
+    *e = (struct tag_examples){.path = name, .texts = {.of_tokens = true}};
+}
+
+struct status tag_examples_add_sentence(struct tag_examples *e)
+{
+    begin_sentence(e);
+    return status_of(e);
+}
+
+struct status tag_examples_add_word(struct tag_examples *e, const char *word, size_t n)
+{
+    put_word(e, word, n, NULL, 0, 0);
+    return status_of(e);
 }
 
 static struct status wrong(const struct tag_examples *e, int64_t line, const char *what, const char *name)
@@ -150,7 +167,7 @@ struct status tag_examples_open(struct tag_examples *e, const char *path, const 
                                 const char *labels)
 {
     const char *point = strrchr(path, '.');
-    *e = (struct tag_examples){.path = path, .texts = {.of_tokens = true}};
+    tag_examples_init(e, path);
     bool json = point != NULL && (strcasecmp(point, ".json") == 0 || strcasecmp(point, ".jsonl") == 0 ||
                                   strcasecmp(point, ".ndjson") == 0);
     struct status s = json ? read_json_lines(e, words, labels) : read_columns(e);
@@ -236,13 +253,12 @@ static struct status find_label(const struct tag_examples *e, const struct encod
 /* Appends a word to the current text, or ends that text first if the word does not fit. */
 static struct status encode_word(struct tag_examples *e, struct encoding *x, struct tag_word *w, bool *cut)
 {
-    const char *word = e->text.data + w->text;
     const int32_t *special = x->scratch.tokenizer->special;
     int64_t room = x->max_length - 2;
     int32_t label;
     x->word.n = 0;
     TRY(find_label(e, x, w, &label));
-    TRY(tokenizer_encode_ids(&x->scratch, &x->word, word, strlen(word)));
+    TRY(tokenizer_encode_ids(&x->scratch, &x->word, e->text.data + w->text, w->n));
     if (x->word.n == 0 && !id_list_append(&x->word, special[SPECIAL_UNKNOWN])) {
         return out_of_memory();
     }
@@ -277,6 +293,10 @@ struct status tag_examples_encode(struct tag_examples *e, const struct tokenizer
                                   int64_t max_seq_length, const struct bert_config *c, bool with_labels)
 {
     struct encoding x = {.config = c, .max_length = max_seq_length, .with_labels = with_labels};
+    if (max_seq_length < 3) {
+        return status_error(STATUS_USAGE, "%lld tokens leave no room for a word between the special ones",
+                            (long long)max_seq_length);
+    }
     TRY(tokenizer_require(tokenizer, 1U << SPECIAL_BEGIN | 1U << SPECIAL_SEPARATOR | 1U << SPECIAL_UNKNOWN,
                           "a sentence to label"));
     struct status s = tokenizer_scratch_init(&x.scratch, tokenizer);

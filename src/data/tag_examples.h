@@ -16,13 +16,14 @@
 
 struct tag_word {
     size_t text, label; /* in tag_examples.text, each ended by a NUL */
+    size_t n;           /* bytes of the word */
     bool has_label;
     int64_t line;           /* of the file, from 1 */
     int64_t example, piece; /* where its first piece is, after encoding */
 };
 
 struct tag_examples {
-    const char *path; /* borrowed */
+    const char *path; /* borrowed, for messages */
     struct buf text;
     struct buf words;            /* struct tag_word */
     struct buf sentences;        /* int64_t: the first word of each */
@@ -35,6 +36,11 @@ struct tag_examples {
  * NULL: the usual ones.  STATUS_DATA names the line. */
 struct status tag_examples_open(struct tag_examples *e, const char *path, const char *words,
                                 const char *labels);
+
+/* Or sentences of the caller's: an empty list, a sentence, and a word without a label at its end.  STATUS_MEMORY. */
+void tag_examples_init(struct tag_examples *e, const char *name);
+struct status tag_examples_add_sentence(struct tag_examples *e);
+struct status tag_examples_add_word(struct tag_examples *e, const char *word, size_t n);
 void tag_examples_fini(struct tag_examples *e);
 
 struct tag_word *tag_examples_word(const struct tag_examples *e, int64_t i);
@@ -45,8 +51,8 @@ int64_t tag_examples_first(const struct tag_examples *e, int64_t i);
 /* Appends the names of all labels to `names`, which is zeroed, and sorts them.  STATUS_DATA: a word has no label. */
 struct status tag_examples_names(const struct tag_examples *e, struct label_names *names);
 
-/* Fills e->texts, with labels by the configuration's names, or without labels.  STATUS_DATA: a label is not
- * among the names. */
+/* Makes e->texts, with the labels of the configuration, or without any.  STATUS_DATA: a label is not among its names.
+ * STATUS_USAGE: max_seq_length leaves no room for a word. */
 struct status tag_examples_encode(struct tag_examples *e, const struct tokenizer *tokenizer,
                                   int64_t max_seq_length, const struct bert_config *c, bool with_labels);
 

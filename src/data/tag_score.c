@@ -66,6 +66,19 @@ void tag_score_add(struct tag_counts *c, const char *const *truth, const char *c
     c->n_tokens += n;
 }
 
+int64_t tag_score_entities(struct tag_entity *out, const char *const *labels, int64_t n)
+{
+    struct tag_walk walk = {0};
+    int64_t n_found = 0;
+    for (int64_t i = 0; i <= n; i++) {
+        struct entity e = step(&walk, i < n ? labels[i] : "O");
+        if (e.ended) { /* the first label ends nothing, so there are at most n */
+            out[n_found++] = (struct tag_entity){e.type, e.begin, i};
+        }
+    }
+    return n_found;
+}
+
 static double quotient(int64_t a, int64_t b)
 {
     return b == 0 ? 0 : (double)a / (double)b;

@@ -1,8 +1,8 @@
 /* tag_score: precision, recall and F1 of the entities that the labels of words mark, and the fraction of
  * labels that are correct.
  *
- * The rule: every count is that of seqeval's default (1.2.2, no mode, no scheme), over labels like "B-PER" in
- * any order.  An entity begins at B or S, at I or E after O, E or S, and where the type changes.  Source:
+ * The rule: every entity and every count is that of seqeval's default (1.2.2, no mode, no scheme), over labels like "B-PER", whatever order
+ * they stand in: an entity begins at B or S, at I or E behind O, E or S, and where the type changes.  Source:
  * get_entities, start_of_chunk and end_of_chunk of seqeval. */
 #ifndef KILN_DATA_TAG_SCORE_H
 #define KILN_DATA_TAG_SCORE_H
@@ -28,6 +28,15 @@ struct tag_counts {
 /* Adds a sentence to the counts, which are zeroed before the first one: its n labels by name, none of them
  * "".  The names must stay valid until the next sentence has been added. */
 void tag_score_add(struct tag_counts *c, const char *const *truth, const char *const *said, int64_t n);
+
+/* Words [begin, end) of a sentence, by the type of what they name. */
+struct tag_entity {
+    const char *type; /* "PER"; part of a label, or "_" where labels have no types */
+    int64_t begin, end;
+};
+
+/* Finds the entities that the n labels of a sentence mark, at most n, and returns how many they are. */
+int64_t tag_score_entities(struct tag_entity *out, const char *const *labels, int64_t n);
 
 struct score_list tag_score(const struct tag_counts *c);
 

@@ -12,7 +12,13 @@
 #include "core/status.h"
 #include "text/token_list.h"
 
-/* Special tokens, by their use in a model's input. */
+/* A text, or a word, of whoever calls. */
+struct text_bytes {
+    const char *bytes; /* [n], any */
+    size_t n;
+};
+
+/* Special tokens, by what a model's input uses them for. */
 enum special_token {
     SPECIAL_PAD,       /* padding */
     SPECIAL_UNKNOWN,   /* a word that no piece covers */

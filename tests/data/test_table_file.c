@@ -145,7 +145,7 @@ static void test_cut(void)
                                      {20, 0, 11, 11, 0}, {30, 15, 11, 6, 5}};
     for (size_t i = 0; i < sizeof cut / sizeof cut[0]; i++) {
         int64_t a = cut[i][0], b = cut[i][1];
-        class_examples_cut(&a, &b, cut[i][2]);
+        pair_encoder_cut(&a, &b, cut[i][2]);
         EXPECT(a == cut[i][3] && b == cut[i][4], "%lld and %lld in %lld: %lld and %lld", (long long)cut[i][0],
                (long long)cut[i][1], (long long)cut[i][2], (long long)a, (long long)b);
     }

@@ -16,11 +16,50 @@ static int64_t read_labels(const json_t *row, const char **labels)
     return (int64_t)n;
 }
 
+static int count_both(const struct tag_entity *a, int64_t n_a, const struct tag_entity *b, int64_t n_b)
+{
+    int n = 0;
+    for (int64_t i = 0; i < n_a; i++) {
+        for (int64_t k = 0; k < n_b; k++) {
+            n += a[i].begin == b[k].begin && a[i].end == b[k].end && strcmp(a[i].type, b[k].type) == 0;
+        }
+    }
+    return n;
+}
+
+/* The entities of a sentence are those that its counts count. */
+static void check_entities(const char *const *truth, const char *const *said, int64_t n)
+{
+    struct tag_entity t[LONGEST], s[LONGEST];
+    struct tag_counts c = {0};
+    int64_t n_t = tag_score_entities(t, truth, n), n_s = tag_score_entities(s, said, n);
+    tag_score_add(&c, truth, said, n);
+    EXPECT(n_t == c.n_truth && n_s == c.n_said && count_both(t, n_t, s, n_s) == c.n_hit,
+           "%lld, %lld entities, not %lld, %lld", (long long)n_t, (long long)n_s, (long long)c.n_truth,
+           (long long)c.n_said);
+    for (int64_t i = 0; i < n_t; i++) {
+        EXPECT(t[i].begin >= 0 && t[i].begin < t[i].end && t[i].end <= n && t[i].type[0] != '\0',
+               "entity %lld", (long long)i);
+    }
+}
+
+/* By hand, as seqeval's get_entities has them. */
+static void test_entities(void)
+{
+    const char *const labels[] = {"B-PER", "I-PER", "O", "B-LOC", "B-LOC", "I-PER", "O", "I-ORG", "O"};
+    const struct tag_entity wanted[] = {
+        {"PER", 0, 2}, {"LOC", 3, 4}, {"LOC", 4, 5}, {"PER", 5, 6}, {"ORG", 7, 8}};
+    struct tag_entity e[9];
+    EXPECT(tag_score_entities(e, labels, 9) == 5 && count_both(e, 5, wanted, 5) == 5, "other entities");
+    EXPECT(tag_score_entities(e, labels, 0) == 0, "entities of nothing");
+}
+
 int main(void)
 {
     json_t *golden;
     size_t i, k;
     const json_t *c, *row;
+    test_entities();
     EXPECT_OK(json_read_object(&golden, KILN_SOURCE_DIR "/tests/golden/classify_scores.json"));
     EXPECT(json_array_size(json_object_get(golden, "tags")) == 8, "other cases");
     json_array_foreach(json_object_get(golden, "tags"), i, c)
@@ -32,6 +71,7 @@ int main(void)
             int64_t n = read_labels(row, truth);
             EXPECT(n == read_labels(json_array_get(json_object_get(c, "said"), k), said), "row %zu", k);
             tag_score_add(&counts, truth, said, n);
+            check_entities(truth, said, n);
         }
         struct score_list s = tag_score(&counts);
         EXPECT(s.n == 4, "%d metrics", s.n);

@@ -1,0 +1,31 @@
+/* pair_encoder: a text, or a pair of them, as a classifier reads it: [CLS] a [SEP], and b [SEP] behind it as segment 1.
+ *
+ * The rule: a pair that is too long loses the ends of its longer text, both where both are, as `transformers`' truncation
+ * "longest_first" cuts. */
+#ifndef KILN_DATA_PAIR_ENCODER_H
+#define KILN_DATA_PAIR_ENCODER_H
+
+#include "data/labelled_texts.h"
+#include "text/tokenizer.h"
+
+struct pair_encoder {
+    struct tokenizer_scratch *scratch; /* borrowed */
+    int64_t max_length;                /* tokens of a text, special ones included */
+    int64_t n_cut;                     /* texts that were too long */
+    struct id_list a, b, whole;        /* of the text under way */
+};
+
+/* STATUS_DATA: the vocabulary lacks what frames a text. */
+struct status pair_encoder_init(struct pair_encoder *e, struct tokenizer_scratch *scratch,
+                                int64_t max_length);
+void pair_encoder_fini(struct pair_encoder *e);
+
+/* Appends text a, with `b` behind it unless that is NULL, and its labels (labelled_texts_add).  STATUS_USAGE: max_length leaves
+ * no room for the special tokens. */
+struct status pair_encoder_add(struct pair_encoder *e, struct labelled_texts *out, struct text_bytes a,
+                               const struct text_bytes *b, const int32_t *labels);
+
+/* Lengths of two texts after truncation to `room` tokens in all. */
+void pair_encoder_cut(int64_t *a, int64_t *b, int64_t room);
+
+#endif

@@ -1,4 +1,5 @@
-/* kiln: BERT models in a program of your own: words for [MASK], answers from a text, vectors of texts.
+/* kiln: BERT models in a program of your own: words for [MASK], answers from a text, vectors of texts, labels of texts and
+ * of words.
  *
  *     struct kiln_model *model;                                 one per model directory; all threads share it
  *     struct kiln_session *session;                             one per thread and task
@@ -52,14 +53,16 @@ struct kiln_model;   /* weights and vocabulary, never written after they are ope
 struct kiln_session; /* a tokenizer and the memory of one computation */
 
 enum kiln_task {
-    KILN_FILL,  /* needs the masked-word head */
-    KILN_ASK,   /* needs the question-answering head */
-    KILN_EMBED, /* any BERT */
+    KILN_FILL,     /* needs the masked-word head */
+    KILN_ASK,      /* needs the question-answering head */
+    KILN_EMBED,    /* any BERT */
+    KILN_CLASSIFY, /* needs a classifier of texts: BertForSequenceClassification */
+    KILN_TAG,      /* needs a classifier of tokens: BertForTokenClassification */
 };
 
 /* Reads a model directory: a checkpoint of kiln, or config.json, model.safetensors and vocab.txt as
- * `transformers` writes them.  A directory with the question-answering head is read for that, one with the
- * masked-word head for that; what sentence-transformers wrote beside it is for kiln_embed. */
+ * `transformers` writes them.  A directory with a classifier is read for that, one with the question-answering
+ * head for that, one with the masked-word head for that; what sentence-transformers wrote beside it is for kiln_embed. */
 struct kiln_status kiln_model_open(struct kiln_model **model, const char *path);
 
 struct kiln_model_options {
@@ -96,7 +99,8 @@ int32_t kiln_model_vocab_size(const struct kiln_model *model);
 const char *kiln_model_piece(const struct kiln_model *model, int32_t id, size_t *n);
 
 /* Allocates all that the task needs, so that calls allocate little but their results.  KILN_DATA: the model
- * has no head for the task, or makes vectors in a way that kiln cannot. */
+ * has no head for the task, and the message says of which class it is; or it makes vectors in a way that kiln
+ * cannot. */
 struct kiln_status kiln_session_open(struct kiln_session **session, struct kiln_model *model,
                                      enum kiln_task task);
 void kiln_session_close(struct kiln_session *session);
@@ -228,6 +232,70 @@ struct kiln_status kiln_embed(struct kiln_session *session, struct kiln_vectors 
                               const struct kiln_text *texts, size_t n_texts,
                               const struct kiln_embed_options *options);
 void kiln_vectors_free(struct kiln_vectors *vectors);
+
+/* ---- KILN_CLASSIFY: what texts are ---- */
+
+/* As "problem_type" of the model's config.json says. */
+enum kiln_problem {
+    KILN_ONE_LABEL,  /* of each text: probabilities of all labels, whose sum is 1 */
+    KILN_ANY_LABELS, /* each label for itself: probabilities that it holds */
+    KILN_NUMBERS,    /* regression: no probabilities, but the numbers that a text is given */
+};
+
+struct kiln_label {
+    int64_t id;       /* in the order of the model's "id2label" */
+    const char *name; /* NUL-terminated, part of the result */
+    double score;     /* the probability, or the number */
+    bool holds;       /* the most probable of KILN_ONE_LABEL; over one half, of KILN_ANY_LABELS; any number */
+};
+
+struct kiln_labels {
+    struct kiln_label *labels; /* [n, n_labels], the highest score first; numbers in the order of ids */
+    int64_t n, n_labels;
+    enum kiln_problem problem;
+    int64_t n_cut; /* texts of which only the beginning counts, having too many tokens */
+};
+
+/* Classifies texts, or pairs of them: `pairs` is NULL, or has n_texts too, and pairs[i] belongs behind texts[i].  A text does
+ * not depend on its neighbours. */
+struct kiln_status kiln_classify(struct kiln_session *session, struct kiln_labels *labels,
+                                 const struct kiln_text *texts, const struct kiln_text *pairs,
+                                 size_t n_texts);
+void kiln_labels_free(struct kiln_labels *labels);
+
+/* ---- KILN_TAG: what the words of a sentence are ---- */
+
+struct kiln_sentence {
+    const struct kiln_text *words; /* [n]; NULL where n is 0 */
+    size_t n;
+};
+
+struct kiln_word_label {
+    int64_t id;         /* in the order of the model's "id2label" */
+    const char *name;   /* NUL-terminated, part of the result: "B-PER" */
+    double probability; /* among all labels */
+};
+
+/* Words [start, end) of a sentence, by seqeval's reading of labels like B-PER, I-PER (BIO, IOB2, and IOBES). */
+struct kiln_entity {
+    const char *type;   /* NUL-terminated, part of the result: "PER"; "_" where labels have no types */
+    int64_t start, end; /* words are counted over all sentences of the call */
+};
+
+struct kiln_tags {
+    struct kiln_word_label *words; /* [n] the most probable label of each, over all sentences */
+    int64_t n;
+    struct kiln_entity *entities; /* [n_entities], in the order of the text */
+    int64_t n_entities;
+    int64_t
+        n_cut; /* sentences that were read in parts, having too many tokens: none of their words is left out */
+};
+
+/* Labels each word of the sentences, by what the model says of the first token of it.  A sentence does not depend on its
+ * neighbours. */
+struct kiln_status kiln_tag(struct kiln_session *session, struct kiln_tags *tags,
+                            const struct kiln_sentence *sentences, size_t n_sentences);
+void kiln_tags_free(struct kiln_tags *tags);
 
 #ifdef __cplusplus
 }

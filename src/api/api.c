@@ -38,7 +38,11 @@ struct status api_begin(struct kiln_session *s)
 
 struct status api_begin_task(struct kiln_session *s, enum kiln_task task)
 {
-    static const char *const names[] = {[KILN_FILL] = "fill", [KILN_ASK] = "ask", [KILN_EMBED] = "embed"};
+    static const char *const names[] = {[KILN_FILL] = "fill",
+                                        [KILN_ASK] = "ask",
+                                        [KILN_EMBED] = "embed",
+                                        [KILN_CLASSIFY] = "classify",
+                                        [KILN_TAG] = "tag"};
     TRY(api_begin(s));
     if (s->task != task) {
         return status_error(STATUS_USAGE, "a session opened to %s cannot %s", names[s->task], names[task]);
@@ -53,6 +57,29 @@ struct status api_check_text(const char **text, size_t n, const char *name)
     }
     *text = *text == NULL ? "" : *text;
     return status_ok();
+}
+
+struct status api_take_texts(struct text_bytes **out, const struct kiln_text *texts, size_t n,
+                             const char *name)
+{
+    if (texts == NULL && n > 0) {
+        return status_error(STATUS_USAGE, "%s is NULL, but has %zu", name, n);
+    }
+    struct text_bytes *inner = n > SIZE_MAX / sizeof *inner - 1 ? NULL : malloc((n + 1) * sizeof *inner);
+    if (inner == NULL) {
+        return status_error(STATUS_MEMORY, "out of memory for %zu texts", n);
+    }
+    struct status s = status_ok();
+    for (size_t i = 0; i < n && !failed(s); i++) {
+        inner[i] = (struct text_bytes){texts[i].bytes, texts[i].n};
+        s = api_check_text(&inner[i].bytes, texts[i].n, "a text");
+    }
+    if (failed(s)) {
+        free(inner);
+        return s;
+    }
+    *out = inner;
+    return s;
 }
 
 struct status api_check_range(const char *name, int64_t value, int64_t min, int64_t max)
@@ -154,8 +181,10 @@ static struct status open_session(struct kiln_session **session, struct kiln_mod
 {
     static const enum bert_task tasks[] = {[KILN_FILL] = BERT_TASK_MASKED_LM,
                                            [KILN_ASK] = BERT_TASK_QUESTION_ANSWERING,
-                                           [KILN_EMBED] = BERT_TASK_ENCODER};
-    TRY(api_check_range("task", (int64_t)task, KILN_FILL, KILN_EMBED));
+                                           [KILN_EMBED] = BERT_TASK_ENCODER,
+                                           [KILN_CLASSIFY] = BERT_TASK_SEQUENCE_CLASSIFICATION,
+                                           [KILN_TAG] = BERT_TASK_TOKEN_CLASSIFICATION};
+    TRY(api_check_range("task", (int64_t)task, KILN_FILL, KILN_TAG));
     struct kiln_session *s = calloc(1, sizeof *s);
     if (s == NULL) {
         return status_error(STATUS_MEMORY, "out of memory for a session");

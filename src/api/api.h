@@ -35,6 +35,10 @@ struct status api_begin_task(struct kiln_session *s, enum kiln_task task);
 /* STATUS_USAGE for text[0..n) that is not there; NULL of no bytes becomes "". */
 struct status api_check_text(const char **text, size_t n, const char *name);
 
+/* Texts in inner form, with one element more, which the caller frees; `name` for messages: "texts". */
+struct status api_take_texts(struct text_bytes **out, const struct kiln_text *texts, size_t n,
+                             const char *name);
+
 /* STATUS_USAGE unless min <= value <= max. */
 struct status api_check_range(const char *name, int64_t value, int64_t min, int64_t max);
 

@@ -19,31 +19,8 @@ struct kiln_embed_options kiln_embed_defaults(void)
     return (struct kiln_embed_options){.pooling = KILN_MODEL_POOLING, .length = KILN_MODEL_LENGTH};
 }
 
-/* The texts in inner form, which the caller frees. */
-static struct status take_texts(struct embed_text **out, const struct kiln_text *texts, size_t n)
-{
-    if (texts == NULL && n > 0) {
-        return status_error(STATUS_USAGE, "texts is NULL, but has %zu", n);
-    }
-    struct embed_text *inner = n > SIZE_MAX / sizeof *inner - 1 ? NULL : malloc((n + 1) * sizeof *inner);
-    if (inner == NULL) {
-        return status_error(STATUS_MEMORY, "out of memory for %zu texts", n);
-    }
-    struct status s = status_ok();
-    for (size_t i = 0; i < n && !failed(s); i++) {
-        inner[i] = (struct embed_text){texts[i].bytes, texts[i].n};
-        s = api_check_text(&inner[i].bytes, texts[i].n, "a text");
-    }
-    if (failed(s)) {
-        free(inner);
-        return s;
-    }
-    *out = inner;
-    return s;
-}
-
 static struct status run(struct kiln_session *session, struct kiln_vectors *out,
-                         const struct embed_text *texts, size_t n, const struct embed_plan *plan)
+                         const struct text_bytes *texts, size_t n, const struct embed_plan *plan)
 {
     size_t width = (size_t)plan->width;
     struct kiln_vectors v = {.n = (int64_t)n, .width = (int64_t)width};
@@ -64,7 +41,7 @@ static struct status run(struct kiln_session *session, struct kiln_vectors *out,
 static struct status embed(struct kiln_session *session, struct kiln_vectors *vectors,
                            const struct kiln_text *texts, size_t n, const struct kiln_embed_options *o)
 {
-    struct embed_text *inner = NULL;
+    struct text_bytes *inner = NULL;
     struct embed_plan plan;
     TRY(api_begin_task(session, KILN_EMBED));
     TRY(api_check_range("pooling", (int64_t)o->pooling, KILN_MODEL_POOLING, KILN_LAST_TOKEN));
@@ -81,7 +58,7 @@ static struct status embed(struct kiln_session *session, struct kiln_vectors *ve
                             .prompt_name = o->prompt_name,
                             .max_length = o->max_tokens,
                         }));
-    TRY(take_texts(&inner, texts, n));
+    TRY(api_take_texts(&inner, texts, n, "texts"));
     struct status s = run(session, vectors, inner, n, &plan);
     free(inner);
     return s;

@@ -45,7 +45,7 @@ struct group {
     struct embed_plan plan;
     struct buf bytes; /* of all texts, end to end */
     size_t lengths[GROUP_TEXTS];
-    struct embed_text texts[GROUP_TEXTS];
+    struct text_bytes texts[GROUP_TEXTS];
     size_t n;
     float *vectors; /* [GROUP_TEXTS, plan.width] */
     int64_t n_cut;
@@ -69,7 +69,7 @@ static struct status run_group(struct group *g)
     struct buf line = {0};
     size_t at = 0;
     for (size_t i = 0; i < g->n; i++) {
-        g->texts[i] = (struct embed_text){buf_text(&g->bytes) + at, g->lengths[i]};
+        g->texts[i] = (struct text_bytes){buf_text(&g->bytes) + at, g->lengths[i]};
         at += g->lengths[i];
     }
     TRY(embed_texts(g->s, g->vectors, &n_cut, g->texts, g->n, &g->plan));

@@ -42,8 +42,7 @@ static struct status predict(struct session *s, struct asking *a, const char *qu
         return status_error(STATUS_DATA, "the context has no text that the model's vocabulary can read");
     }
     TRY(squad_answers_init(&a->answers, &a->examples, &a->features, s->tokenizer, ao));
-    int64_t batch_size = s->batch_tokens / a->features.max_length;
-    return squad_predict(&s->model, &a->answers, batch_size < 1 ? 1 : batch_size,
+    return squad_predict(&s->model, &a->answers, session_batch_size(s, a->features.max_length),
                          s->tokenizer->special[SPECIAL_PAD], o->progress == NULL ? &quiet : o->progress,
                          NULL);
 }

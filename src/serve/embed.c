@@ -72,7 +72,7 @@ static struct status encode_text(struct job *j, const char *prompt, const char *
 }
 
 /* [CLS], the prompt and as much of the text as fits, [SEP]. */
-static struct status encode(struct job *j, struct piece *p, const struct embed_text *text, int64_t *n_cut)
+static struct status encode(struct job *j, struct piece *p, const struct text_bytes *text, int64_t *n_cut)
 {
     size_t limit = (size_t)j->plan->max_length;
     p->start = j->ids.n;
@@ -244,7 +244,7 @@ static struct status run(struct job *j, size_t n_texts)
     return status;
 }
 
-static struct status encode_and_run(struct job *j, int64_t *n_cut, const struct embed_text *texts,
+static struct status encode_and_run(struct job *j, int64_t *n_cut, const struct text_bytes *texts,
                                     size_t n_texts)
 {
     TRY(count_skipped(j));
@@ -256,7 +256,7 @@ static struct status encode_and_run(struct job *j, int64_t *n_cut, const struct 
     return run(j, n_texts);
 }
 
-struct status embed_texts(struct session *s, float *vectors, int64_t *n_cut, const struct embed_text *texts,
+struct status embed_texts(struct session *s, float *vectors, int64_t *n_cut, const struct text_bytes *texts,
                           size_t n_texts, const struct embed_plan *plan)
 {
     struct job j = {

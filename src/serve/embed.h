@@ -37,16 +37,11 @@ struct status embed_plan_make(struct embed_plan *p, const struct session *s, con
 /* Appends it in words: "pooling cls, normalised, at most 512 tokens". */
 void embed_plan_describe(struct buf *out, const struct embed_plan *p);
 
-struct embed_text {
-    const char *bytes; /* [n], any */
-    size_t n;
-};
-
 /* vectors [n_texts, plan->width], of the session that the plan is of.  Texts are run in the order of their
  * lengths, as many at once as fit a batch; a vector does not depend on its neighbours.  A text of more than
  * plan->max_length tokens is cut, and *n_cut counts those.  STATUS_NUMERIC if the model computes something
  * that is not finite. */
-struct status embed_texts(struct session *s, float *vectors, int64_t *n_cut, const struct embed_text *texts,
+struct status embed_texts(struct session *s, float *vectors, int64_t *n_cut, const struct text_bytes *texts,
                           size_t n_texts, const struct embed_plan *plan);
 
 #endif

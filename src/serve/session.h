@@ -5,6 +5,7 @@
 
 #include "nn/bert_model.h"
 #include "ops/backend.h"
+#include "serve/predict.h"
 #include "serve/sentence_model.h"
 #include "text/tokenizer.h"
 #include "model/model_dir.h"
@@ -58,6 +59,12 @@ struct status session_open_shared(struct session *s, const struct session *model
 
 /* Safe on a zeroed struct and after a failed open. */
 void session_close(struct session *s);
+
+/* Examples of up to max_length tokens that the session runs at once. */
+int64_t session_batch_size(const struct session *s, int64_t max_length);
+
+/* predict_run in the session's batches, showing nothing. */
+struct status session_predict(struct session *s, struct predict_options o);
 
 /* What a session on this model needs, reading no weights. */
 struct status session_plan(struct trainer_plan *plan, const char *path, enum bert_task task,

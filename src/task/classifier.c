@@ -2,9 +2,6 @@
 
 #include "core/log.h"
 
-#include <stdlib.h>
-#include <string.h>
-
 struct status classifier_find(const struct finetune *f, enum bert_task task, bool *has)
 {
     const struct model_dir *m = &f->model;
@@ -34,46 +31,6 @@ void classifier_set_optimizer(struct optimizer *o, double weight_decay)
 {
     o->weight_decay = weight_decay;
     o->eps = 1e-8;
-}
-
-struct status classifier_logits_init(struct classifier_logits *l, const struct labelled_texts *texts,
-                                     int64_t n_labels)
-{
-    size_t n = texts->of_tokens ? texts->ids.n : (size_t)texts->n;
-    *l = (struct classifier_logits){
-        .texts = texts, .n_labels = n_labels, .values = calloc(n * (size_t)n_labels + 1, sizeof *l->values)};
-    return l->values != NULL ? status_ok()
-                             : status_error(STATUS_MEMORY, "out of memory for the scores of %zu labels", n);
-}
-
-void classifier_logits_fini(struct classifier_logits *l)
-{
-    free(l->values);
-    *l = (struct classifier_logits){0};
-}
-
-float *classifier_logits_get(const struct classifier_logits *l, int64_t i)
-{
-    int64_t row = l->texts->of_tokens ? labelled_texts_get(l->texts, i)->first : i;
-    return l->values + row * l->n_labels;
-}
-
-static struct status take(void *self, int64_t example, const float *logits, int64_t n_rows)
-{
-    const struct classifier_logits *l = self;
-    memcpy(classifier_logits_get(l, example), logits, (size_t)(n_rows * l->n_labels) * sizeof *logits);
-    return status_ok();
-}
-
-struct predict_options classifier_logits_prediction(struct classifier_logits *l)
-{
-    return (struct predict_options){.source = labelled_texts_source(l->texts, "texts"),
-                                    .output = BERT_CLASS_LOGITS,
-                                    .rows = l->texts->of_tokens ? BATCH_OF_TOKENS : BATCH_OF_SEQUENCES,
-                                    .n_logits = l->n_labels,
-                                    .what = "the scores of the labels",
-                                    .take = take,
-                                    .self = l};
 }
 
 void classifier_tell(struct metrics *log, const struct score_list *scores)

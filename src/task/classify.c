@@ -6,7 +6,7 @@
 #include "io/file.h"
 #include "task/classifier.h"
 
-#include <math.h>
+#include <stdlib.h>
 #include <string.h>
 
 struct classify_task {
@@ -14,7 +14,8 @@ struct classify_task {
     const struct bert_config *config; /* of the model, with its labels */
     struct label_names new_labels;
     struct class_examples train, predict;
-    struct classifier_logits logits;
+    struct class_logits logits;
+    struct class_reading *readings; /* [num_labels] of the text under way */
 };
 
 static struct status open_tables(struct classify_task *c)
@@ -98,7 +99,7 @@ static struct status read(void *self, struct finetune *f)
     }
     if (o->do_predict) {
         TRY(encode(c, f, &c->predict, &f->predict, o->do_eval));
-        TRY(classifier_logits_init(&c->logits, &c->predict.texts, c->config->num_labels));
+        TRY(class_logits_init(&c->logits, &c->predict.texts, c->config->num_labels));
     }
     return status_ok();
 }
@@ -112,52 +113,46 @@ static void set_optimizer(const void *self, struct optimizer *o)
 static struct predict_options prediction(void *self)
 {
     struct classify_task *c = self;
-    return classifier_logits_prediction(&c->logits);
+    return class_logits_prediction(&c->logits);
 }
 
 /* ---- predictions.jsonl ---- */
 
-static json_t *scores_of(const struct bert_config *c, const float *logits)
+static json_t *scores_of(const struct bert_config *c, const struct class_reading *readings)
 {
     json_t *scores = json_object();
-    double sum = 0, highest = logits[class_score_best(logits, c->num_labels)];
     for (int64_t k = 0; k < c->num_labels; k++) {
-        sum += exp(logits[k] - highest);
-    }
-    for (int64_t k = 0; k < c->num_labels; k++) {
-        double score = c->problem == BERT_REGRESSION     ? logits[k]
-                       : c->problem == BERT_SINGLE_LABEL ? exp(logits[k] - highest) / sum
-                                                         : 1 / (1 + exp(-(double)logits[k]));
-        json_object_set_new(scores, label_names_get(c->labels, k), json_real(score));
+        json_object_set_new(scores, label_names_get(c->labels, k), json_real(readings[k].score));
     }
     return scores;
 }
 
-static json_t *answer_of(const struct bert_config *c, const float *logits)
+/* One label or number, or a list of them. */
+static json_t *answer_of(const struct bert_config *c, const struct class_reading *readings)
 {
-    if (c->problem == BERT_SINGLE_LABEL) {
-        return json_string(label_names_get(c->labels, class_score_best(logits, c->num_labels)));
-    }
-    if (c->problem == BERT_REGRESSION && c->num_labels == 1) {
-        return json_real(logits[0]);
-    }
+    bool numbers = c->problem == BERT_REGRESSION;
     json_t *list = json_array();
     for (int64_t k = 0; k < c->num_labels; k++) {
-        if (c->problem == BERT_REGRESSION) {
-            json_array_append_new(list, json_real(logits[k]));
-        } else if (logits[k] > 0) {
-            json_array_append_new(list, json_string(label_names_get(c->labels, k)));
+        if (readings[k].holds) {
+            json_array_append_new(list, numbers ? json_real(readings[k].score)
+                                                : json_string(label_names_get(c->labels, k)));
         }
     }
-    return list;
+    if (c->problem == BERT_MULTI_LABEL || (numbers && c->num_labels > 1)) {
+        return list;
+    }
+    json_t *one = json_incref(json_array_get(list, 0));
+    json_decref(list);
+    return one;
 }
 
 static struct status put_line(struct file_writer *w, const struct classify_task *c, int64_t i)
 {
-    const float *logits = classifier_logits_get(&c->logits, i);
+    class_logits_read(c->readings, class_logits_get(&c->logits, i), c->config);
     struct table_cell id = table_file_cell(&c->predict.table, i, c->predict.id);
-    json_t *line = json_pack("{s:o, s:o, s:o}", "id", id.is_there ? json_text(id.text) : json_integer(i),
-                             "label", answer_of(c->config, logits), "scores", scores_of(c->config, logits));
+    json_t *line =
+        json_pack("{s:o, s:o, s:o}", "id", id.is_there ? json_text(id.text) : json_integer(i), "label",
+                  answer_of(c->config, c->readings), "scores", scores_of(c->config, c->readings));
     char *text = line == NULL ? NULL : json_dumps(line, JSON_COMPACT | JSON_REAL_PRECISION(9));
     json_decref(line);
     if (text == NULL) {
@@ -175,6 +170,10 @@ static struct status write(void *self, struct buf *names)
     char path[MODEL_DIR_PATH_BYTES];
     struct file_writer w;
     TRY(finetune_output_path(path, &c->options->run, "predictions.jsonl"));
+    c->readings = calloc((size_t)c->config->num_labels, sizeof *c->readings);
+    if (c->readings == NULL) {
+        return status_error(STATUS_MEMORY, "out of memory for a prediction");
+    }
     TRY(file_writer_open(&w, path));
     for (int64_t i = 0; i < c->predict.texts.n; i++) {
         struct status s = put_line(&w, c, i);
@@ -215,7 +214,8 @@ struct status classify_run(const struct classify_options *o)
 {
     struct classify_task c = {.options = o};
     struct status s = finetune_run(&task, &c, &o->run);
-    classifier_logits_fini(&c.logits);
+    class_logits_fini(&c.logits);
+    free(c.readings);
     class_examples_fini(&c.predict);
     class_examples_fini(&c.train);
     label_names_fini(&c.new_labels);

@@ -2,9 +2,8 @@
 
 #include "core/log.h"
 #include "data/class_score.h"
-#include "data/tag_examples.h"
-#include "data/tag_score.h"
 #include "io/file.h"
+#include "serve/tag_words.h"
 #include "task/classifier.h"
 
 #include <stdlib.h>
@@ -15,7 +14,7 @@ struct tag_task {
     const struct bert_config *config; /* of the model, with its labels */
     struct label_names new_labels;
     struct tag_examples train, predict;
-    struct classifier_logits logits;
+    struct class_logits logits;
 };
 
 /* The labels of the model or, if it has no head, those of the training data. */
@@ -65,7 +64,7 @@ static struct status read(void *self, struct finetune *f)
     }
     if (o->do_predict) {
         TRY(encode(t, f, &t->predict, &f->predict, false));
-        TRY(classifier_logits_init(&t->logits, &t->predict.texts, t->config->num_labels));
+        TRY(class_logits_init(&t->logits, &t->predict.texts, t->config->num_labels));
     }
     return status_ok();
 }
@@ -79,14 +78,13 @@ static void set_optimizer(const void *self, struct optimizer *o)
 static struct predict_options prediction(void *self)
 {
     struct tag_task *t = self;
-    return classifier_logits_prediction(&t->logits);
+    return class_logits_prediction(&t->logits);
 }
 
 static const char *label_of(const struct tag_task *t, const struct tag_word *w)
 {
-    int64_t n = t->config->num_labels;
-    const float *logits = classifier_logits_get(&t->logits, w->example) + w->piece * n;
-    return label_names_get(t->config->labels, class_score_best(logits, n));
+    const float *logits = tag_words_logits(&t->logits, w);
+    return label_names_get(t->config->labels, class_score_best(logits, t->config->num_labels));
 }
 
 /* The columns of conlleval: word, label if there is one, prediction. */
@@ -166,7 +164,7 @@ struct status tag_run(const struct tag_options *o)
 {
     struct tag_task t = {.options = o};
     struct status s = finetune_run(&task, &t, &o->run);
-    classifier_logits_fini(&t.logits);
+    class_logits_fini(&t.logits);
     tag_examples_fini(&t.predict);
     tag_examples_fini(&t.train);
     label_names_fini(&t.new_labels);

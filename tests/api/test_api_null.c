@@ -10,7 +10,7 @@
 
 static char directory[64];
 static struct kiln_model *model, *asker;
-static struct kiln_session *fill, *ask, *embed;
+static struct kiln_session *fill, *ask, *embed, *classify, *tag;
 static const char *function; /* whose test runs */
 
 /* KILN_USAGE with a message that names the argument. */
@@ -142,6 +142,43 @@ static void null_embed(void)
     kiln_vectors_free(NULL);
 }
 
+static void null_classify(void)
+{
+    struct kiln_text text = {"a", 1}, none = {NULL, 1}, empty = {NULL, 0};
+    struct kiln_labels l = {.n = 3};
+    expect_usage(kiln_classify(NULL, &l, &text, NULL, 1), "session");
+    EXPECT_EMPTY(l);
+    expect_usage(kiln_classify(classify, NULL, &text, NULL, 1), "labels");
+    expect_usage(kiln_classify(classify, &l, NULL, NULL, 1), "texts");
+    l.n = 3;
+    expect_usage(kiln_classify(classify, &l, &none, NULL, 1), "text");
+    EXPECT_EMPTY(l);
+    expect_usage(kiln_classify(classify, &l, &text, &none, 1), "text");
+    EXPECT_EMPTY(l);
+    EXPECT(kiln_classify(classify, &l, &empty, NULL, 1).code == KILN_OK && l.n == 1, "no pairs");
+    kiln_labels_free(&l);
+    kiln_labels_free(NULL);
+}
+
+static void null_tag(void)
+{
+    struct kiln_text text = {"a", 1}, none = {NULL, 1}, empty = {NULL, 0};
+    struct kiln_sentence one = {&text, 1}, lost = {&none, 1}, gap = {&empty, 1}, missing = {NULL, 1};
+    struct kiln_tags t = {.n = 3};
+    expect_usage(kiln_tag(NULL, &t, &one, 1), "session");
+    EXPECT_EMPTY(t);
+    expect_usage(kiln_tag(tag, NULL, &one, 1), "tags");
+    expect_usage(kiln_tag(tag, &t, NULL, 1), "sentences");
+    t.n = 3;
+    expect_usage(kiln_tag(tag, &t, &missing, 1), "words");
+    EXPECT_EMPTY(t);
+    expect_usage(kiln_tag(tag, &t, &lost, 1), "text");
+    EXPECT_EMPTY(t);
+    EXPECT(kiln_tag(tag, &t, &gap, 1).code == KILN_OK && t.n == 1, "an empty word");
+    kiln_tags_free(&t);
+    kiln_tags_free(NULL);
+}
+
 static const struct {
     const char *name;
     void (*test)(void);
@@ -157,7 +194,9 @@ static const struct {
     {"kiln_tokens_free", null_tokenize},   {"kiln_fill", null_fill},
     {"kiln_words_free", null_fill},        {"kiln_ask", null_ask},
     {"kiln_answers_free", null_ask},       {"kiln_embed", null_embed},
-    {"kiln_vectors_free", null_embed},
+    {"kiln_vectors_free", null_embed},     {"kiln_classify", null_classify},
+    {"kiln_labels_free", null_classify},   {"kiln_tag", null_tag},
+    {"kiln_tags_free", null_tag},
 };
 enum { N_FUNCTIONS = sizeof functions / sizeof functions[0] };
 
@@ -213,16 +252,31 @@ static struct kiln_model *open_model(const char *name)
     return m;
 }
 
+/* A session of its own model. */
+static struct kiln_session *open_classifier(const char *name, enum kiln_task task)
+{
+    struct kiln_model *m = open_model(name);
+    struct kiln_session *s;
+    EXPECT(kiln_session_open(&s, m, task).code == KILN_OK, "%s", name);
+    kiln_model_close(m);
+    return s;
+}
+
 int main(void)
 {
     session_case_directory(directory, sizeof directory);
     session_case_unpack(directory);
+    session_case_unpack_classifiers(directory);
     model = open_model("pretraining");
     asker = open_model("question_answering");
     EXPECT(kiln_session_open(&fill, model, KILN_FILL).code == KILN_OK, "fill");
     EXPECT(kiln_session_open(&embed, model, KILN_EMBED).code == KILN_OK, "embed");
     EXPECT(kiln_session_open(&ask, asker, KILN_ASK).code == KILN_OK, "ask");
+    classify = open_classifier("single", KILN_CLASSIFY);
+    tag = open_classifier("tokens", KILN_TAG);
     run_header();
+    kiln_session_close(classify);
+    kiln_session_close(tag);
     kiln_session_close(fill);
     kiln_session_close(embed);
     kiln_session_close(ask);

@@ -11,7 +11,7 @@ enum { MAX_TEXTS = 16, MAX_WIDTH = 64 };
 
 static char directory[64];
 static struct safetensors golden;
-static struct embed_text texts[MAX_TEXTS];
+static struct text_bytes texts[MAX_TEXTS];
 static struct kiln_text public_texts[MAX_TEXTS];
 static size_t n_texts;
 
@@ -28,7 +28,7 @@ static void read_texts(void)
     EXPECT(e != NULL, "no texts");
     for (size_t at = 0; at < e->bytes; at += texts[n_texts - 1].n + 1) {
         const char *text = (const char *)e->data + at;
-        texts[n_texts] = (struct embed_text){text, strlen(text)};
+        texts[n_texts] = (struct text_bytes){text, strlen(text)};
         public_texts[n_texts++] = (struct kiln_text){text, strlen(text)};
     }
     EXPECT(n_texts > 5 && n_texts <= MAX_TEXTS, "%zu texts", n_texts);

@@ -1,0 +1,126 @@
+/* api_tag: kiln_tag of include/kiln/kiln.h. */
+#include "api/api.h"
+#include "serve/tag_words.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+/* Two blocks: the words' labels, then the names of all labels; the entities, then their types. */
+static struct status take_words(struct kiln_tags *out, const struct label_names *names,
+                                const struct tag_result *r)
+{
+    size_t n = (size_t)r->n;
+    out->words = malloc(n * sizeof *out->words + names->text.n);
+    if (out->words == NULL) {
+        return status_error(STATUS_MEMORY, "out of memory for the labels of %zu words", n);
+    }
+    char *text = (char *)(out->words + n);
+    memcpy(text, names->text.data, names->text.n);
+    for (size_t i = 0; i < n; i++) {
+        const char *name = label_names_get(names, r->words[i].label);
+        out->words[i] =
+            (struct kiln_word_label){r->words[i].label, text + (name - names->text.data), r->words[i].score};
+    }
+    return status_ok();
+}
+
+static struct status take_entities(struct kiln_tags *out, const struct tag_result *r)
+{
+    size_t n = (size_t)r->n_entities, n_text = 1; /* never a block of nothing */
+    for (size_t i = 0; i < n; i++) {
+        n_text += strlen(r->entities[i].type) + 1;
+    }
+    out->entities = malloc(n * sizeof *out->entities + n_text);
+    if (out->entities == NULL) {
+        return status_error(STATUS_MEMORY, "out of memory for %zu entities", n);
+    }
+    char *text = (char *)(out->entities + n);
+    for (size_t i = 0; i < n; i++) {
+        const struct tag_entity *e = &r->entities[i];
+        size_t n_type = strlen(e->type) + 1;
+        memcpy(text, e->type, n_type);
+        out->entities[i] = (struct kiln_entity){text, e->begin, e->end};
+        text += n_type;
+    }
+    return status_ok();
+}
+
+static struct status take_tags(struct kiln_tags *out, const struct label_names *names,
+                               const struct tag_result *r)
+{
+    struct kiln_tags t = {.n = r->n, .n_entities = r->n_entities, .n_cut = r->n_cut};
+    struct status s = take_words(&t, names, r);
+    if (!failed(s)) {
+        s = take_entities(&t, r);
+    }
+    if (failed(s)) {
+        kiln_tags_free(&t);
+    }
+    *out = t;
+    return s;
+}
+
+static struct status run(struct kiln_session *session, struct kiln_tags *out,
+                         const struct tag_sentence *sentences, size_t n)
+{
+    struct tag_result r;
+    struct status s = tag_words(&session->session, &r, sentences, n);
+    if (!failed(s)) {
+        s = take_tags(out, session->session.bert.config.labels, &r);
+    }
+    tag_result_fini(&r);
+    return s;
+}
+
+/* The sentences in inner form: `words` is a block for each. */
+static struct status take_sentences(struct tag_sentence *out, struct text_bytes **words,
+                                    const struct kiln_sentence *sentences, size_t n)
+{
+    for (size_t i = 0; i < n; i++) {
+        TRY(api_take_texts(&words[i], sentences[i].words, sentences[i].n, "words of a sentence"));
+        out[i] = (struct tag_sentence){words[i], sentences[i].n};
+    }
+    return status_ok();
+}
+
+static struct status tag(struct kiln_session *session, struct kiln_tags *tags,
+                         const struct kiln_sentence *sentences, size_t n)
+{
+    TRY(api_begin_task(session, KILN_TAG));
+    if (sentences == NULL && n > 0) {
+        return status_error(STATUS_USAGE, "sentences is NULL, but has %zu", n);
+    }
+    struct tag_sentence *inner = n == SIZE_MAX ? NULL : calloc(n + 1, sizeof *inner);
+    struct text_bytes **words = n == SIZE_MAX ? NULL : calloc(n + 1, sizeof *words);
+    struct status s = inner == NULL || words == NULL
+                          ? status_error(STATUS_MEMORY, "out of memory for %zu sentences", n)
+                          : take_sentences(inner, words, sentences, n);
+    if (!failed(s)) {
+        s = run(session, tags, inner, n);
+    }
+    for (size_t i = 0; words != NULL && i < n; i++) {
+        free(words[i]);
+    }
+    free(words);
+    free(inner);
+    return s;
+}
+
+struct kiln_status kiln_tag(struct kiln_session *session, struct kiln_tags *tags,
+                            const struct kiln_sentence *sentences, size_t n_sentences)
+{
+    if (tags == NULL) {
+        return api_status(status_error(STATUS_USAGE, "tags is NULL"));
+    }
+    *tags = (struct kiln_tags){0};
+    return api_status(tag(session, tags, sentences, n_sentences));
+}
+
+void kiln_tags_free(struct kiln_tags *tags)
+{
+    if (tags != NULL) {
+        free(tags->words);
+        free(tags->entities);
+        *tags = (struct kiln_tags){0};
+    }
+}

@@ -1,0 +1,66 @@
+#include "serve/class_logits.h"
+
+#include "data/class_score.h"
+#include "nn/bert_model.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+struct status class_logits_init(struct class_logits *l, const struct labelled_texts *texts, int64_t n_labels)
+{
+    size_t n = texts->of_tokens ? texts->ids.n : (size_t)texts->n;
+    *l = (struct class_logits){
+        .texts = texts, .n_labels = n_labels, .values = calloc(n * (size_t)n_labels + 1, sizeof *l->values)};
+    return l->values != NULL ? status_ok()
+                             : status_error(STATUS_MEMORY, "out of memory for the scores of %zu labels", n);
+}
+
+void class_logits_fini(struct class_logits *l)
+{
+    free(l->values);
+    *l = (struct class_logits){0};
+}
+
+float *class_logits_get(const struct class_logits *l, int64_t i)
+{
+    int64_t row = l->texts->of_tokens ? labelled_texts_get(l->texts, i)->first : i;
+    return l->values + row * l->n_labels;
+}
+
+static struct status take(void *self, int64_t example, const float *logits, int64_t n_rows)
+{
+    const struct class_logits *l = self;
+    memcpy(class_logits_get(l, example), logits, (size_t)(n_rows * l->n_labels) * sizeof *logits);
+    return status_ok();
+}
+
+struct predict_options class_logits_prediction(struct class_logits *l)
+{
+    return (struct predict_options){.source = labelled_texts_source(l->texts, "texts"),
+                                    .output = BERT_CLASS_LOGITS,
+                                    .rows = l->texts->of_tokens ? BATCH_OF_TOKENS : BATCH_OF_SEQUENCES,
+                                    .n_logits = l->n_labels,
+                                    .what = "the scores of the labels",
+                                    .take = take,
+                                    .self = l};
+}
+
+void class_logits_read(struct class_reading *out, const float *logits, const struct bert_config *c)
+{
+    int64_t best = class_score_best(logits, c->num_labels);
+    double sum = 0;
+    for (int64_t k = 0; k < c->num_labels; k++) {
+        sum += exp(logits[k] - (double)logits[best]);
+    }
+    for (int64_t k = 0; k < c->num_labels; k++) {
+        out[k] = (struct class_reading){.label = k, .score = logits[k], .holds = true};
+        if (c->problem == BERT_SINGLE_LABEL) {
+            out[k].score = exp(logits[k] - (double)logits[best]) / sum;
+            out[k].holds = k == best;
+        } else if (c->problem == BERT_MULTI_LABEL) {
+            out[k].score = 1 / (1 + exp(-(double)logits[k]));
+            out[k].holds = logits[k] > 0;
+        }
+    }
+}

@@ -1,0 +1,35 @@
+/* tag_words: what each word of a sentence is, and the entities that they name, by a model that was fine-tuned to tell
+ * (kiln tag, or a BertForTokenClassification of Hugging Face). */
+#ifndef KILN_SERVE_TAG_WORDS_H
+#define KILN_SERVE_TAG_WORDS_H
+
+#include "data/tag_examples.h"
+#include "data/tag_score.h"
+#include "serve/class_logits.h"
+#include "serve/session.h"
+
+struct tag_sentence {
+    const struct text_bytes *words; /* [n] */
+    size_t n;
+};
+
+struct tag_result {
+    struct class_reading
+        *words; /* [n] the label that holds of each word, over all sentences, and its probability */
+    struct tag_entity
+        *entities; /* [n_entities]; words are counted as above.  Types are the model's, or constant */
+    int64_t n, n_entities;
+    int64_t n_cut; /* sentences that were read in parts, having too many tokens */
+};
+
+/* Labels the words of sentences, in a session of BERT_TASK_TOKEN_CLASSIFICATION.  The label of a word is that of its first
+ * piece; entities are what data/tag_score.h finds in each sentence.  STATUS_NUMERIC if the model computes something that is
+ * not finite. */
+struct status tag_words(struct session *s, struct tag_result *result, const struct tag_sentence *sentences,
+                        size_t n_sentences);
+void tag_result_fini(struct tag_result *r);
+
+/* The logits of an encoded word, [num_labels]. */
+const float *tag_words_logits(const struct class_logits *l, const struct tag_word *w);
+
+#endif

@@ -1,8 +1,8 @@
 /* The public library (include/kiln): the same answers as from serve, the same bits from threads that share a
  * model, calls that are cancelled at every layer, and arguments that are wrong.
  *
- * With arguments it is a tool for tests/cli/test_install.sh: `test_api unpack DIR` writes the models of
- * tests/golden/hf_dirs.safetensors into DIR. */
+ * With arguments it is a tool for tests/cli: `test_api unpack DIR` writes the models of tests/golden/hf_dirs.safetensors
+ * and classify.safetensors into DIR. */
 #define _GNU_SOURCE
 #include "session_case.h"
 
@@ -92,10 +92,10 @@ static bool same_vectors(const struct kiln_vectors *a, const float *b)
 
 static void test_embed(void)
 {
-    struct embed_text in[N_TEXTS];
+    struct text_bytes in[N_TEXTS];
     float wanted[N_TEXTS * 16];
     for (int i = 0; i < N_TEXTS; i++) {
-        in[i] = (struct embed_text){texts[i], lengths[i]};
+        in[i] = (struct text_bytes){texts[i], lengths[i]};
     }
     for (int i = 0; i < N_MODELS; i++) {
         struct kiln_model *m = open_model(models[i]);
@@ -497,6 +497,7 @@ int main(int argc, char **argv)
 {
     if (argc == 3 && strcmp(argv[1], "unpack") == 0) {
         session_case_unpack(argv[2]);
+        session_case_unpack_classifiers(argv[2]);
         return 0;
     }
     make_models();

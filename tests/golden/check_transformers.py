@@ -22,15 +22,21 @@ import torch
 import transformers
 from safetensors.torch import load_file, save_file
 from transformers import (AutoConfig, AutoModel, AutoModelForMaskedLM, AutoModelForPreTraining,
-                          AutoModelForQuestionAnswering, AutoTokenizer, BertConfig, BertTokenizer)
+                          AutoModelForQuestionAnswering, AutoModelForSequenceClassification,
+                          AutoModelForTokenClassification, AutoTokenizer, BertConfig, BertTokenizer)
 
 transformers.utils.logging.set_verbosity_warning()
 transformers.utils.logging.disable_progress_bar()
 KILN, TOOL = sys.argv[1:3]
 AUTO = {"pretraining": AutoModelForPreTraining, "masked_lm": AutoModelForMaskedLM,
-        "question_answering": AutoModelForQuestionAnswering, "encoder": AutoModel}
+        "question_answering": AutoModelForQuestionAnswering, "encoder": AutoModel,
+        "sequence_classification": AutoModelForSequenceClassification,
+        "token_classification": AutoModelForTokenClassification}
 TASK_OF = {"BertForPreTraining": "pretraining", "BertForMaskedLM": "masked_lm",
-           "BertForQuestionAnswering": "question_answering", "BertModel": "encoder"}
+           "BertForQuestionAnswering": "question_answering", "BertModel": "encoder",
+           "BertForSequenceClassification": "sequence_classification",
+           "BertForTokenClassification": "token_classification"}
+LABELS = ["no", "yes", "ja, \u00fcberall"]
 TEXTS = ["The quick brown fox jumps over the lazy dog.", "Caf\u00e9 na\u00efve r\u00e9sum\u00e9 \u00c5ngstr\u00f6m",
          "HELLO World!? don't stop-me (now)", "\u6771\u4eac is \u4eac\u90fd", "tabs\tand\u00a0spaces  here", "\u0438\u0433\u0440\u0430 \u0130stanbul \u00df",
          "x" * 120, "3.14 + 2,718 = ? #hash @at", "word " * 40, "\u00e9\u0301\u0323 combining", "a\u200bb\ufeffc\u0000d"]
@@ -101,6 +107,10 @@ def wanted_outputs(model, batch, n_words):
         return {"mlm": out.prediction_logits[real][:, :n_words], "nsp": out.seq_relationship_logits}
     if "start_logits" in out:
         return {"qa": torch.stack([out.start_logits, out.end_logits], -1)[real]}
+    if type(model).__name__ == "BertForSequenceClassification":
+        return {"texts": out.logits}
+    if type(model).__name__ == "BertForTokenClassification":
+        return {"words": out.logits[real]}
     if "logits" in out:
         return {"mlm": out.logits[real][:, :n_words]}
     return {"hidden": out.last_hidden_state[real], "pooled": out.pooler_output}
@@ -137,6 +147,13 @@ def check_tokens(name, directory, other=None):
     assert pair["token_type_ids"][-2:] == [1, 1] and ours.model_max_length < 1 << 20, name
 
 
+def check_labels(name, wanted, actual):
+    """The configuration of a classifier tells what its labels are; kiln names the problem of several labels too."""
+    assert actual.id2label == wanted.id2label and actual.label2id == wanted.label2id, f"{name}: {actual.id2label}"
+    assert actual.num_labels == wanted.num_labels, f"{name}: {actual.num_labels} labels"
+    assert actual.problem_type == (wanted.problem_type or "single_label_classification"), f"{name}: {actual.problem_type}"
+
+
 def check_directory(name, directory, scratch, lengths, tokenizer=None):
     """A directory of either side: kiln's outputs are those of `transformers`, and so are those of kiln's export."""
     report = kiln("export", "--model", directory, "--output_dir", scratch / "exported")
@@ -145,6 +162,8 @@ def check_directory(name, directory, scratch, lengths, tokenizer=None):
     batch = make_batch(model.config.vocab_size, lengths)
     wanted = wanted_outputs(model, batch, model.config.vocab_size)
     compare(f"{name}, kiln's export", wanted, kiln_outputs(directory, task, batch, scratch))
+    if "classification" in task:
+        check_labels(name, AutoConfig.from_pretrained(directory), model.config)
     if (directory / "manifest.json").exists():
         check_tokens(name, scratch / "exported")
         return task
@@ -176,6 +195,9 @@ def check_drawn(scratch):
     for class_name, task in TASK_OF.items():
         for dtype, shard, lower_case in forms:
             torch.manual_seed(11)
+            if "classification" in task:
+                config.id2label, config.label2id = dict(enumerate(LABELS)), {n: i for i, n in enumerate(LABELS)}
+                config.problem_type = "multi_label_classification" if task.startswith("sequence") else None
             model = getattr(transformers, class_name)(config).to(dtype)
             with torch.no_grad():
                 for p in model.parameters():

@@ -2,8 +2,9 @@
 """Makes exports.sha256 and embeddings.txt beside itself, which let tests/cli/test_peer_goldens.sh hold kiln to
 `transformers` where there is no `transformers`.
 
-exports.sha256: every file of what `kiln export` makes of the directories in hf_dirs.safetensors, whole and in shards, after
-`transformers` has loaded it without a complaint, with the outputs of hf_dirs.safetensors and the tokens of `kiln tokenize`.
+exports.sha256: every file of what `kiln export` makes of the directories in hf_dirs.safetensors and classify.safetensors, whole
+and in shards, after `transformers` has loaded it without a complaint, with the outputs that those have, the tokens of `kiln
+tokenize`, and the labels of the original.
 embeddings.txt: texts and their vectors, by `transformers` in float64 with the weights of the case "encoder".
 
 usage: make_exports.py KILN TEST_MODEL_DIR [--check]   with --check, nothing is written, and what is there must be the same.
@@ -17,13 +18,15 @@ import tempfile
 sys.dont_write_bytecode = True
 import torch
 from safetensors.torch import load_file
-from transformers import AutoTokenizer
+from transformers import AutoConfig, AutoTokenizer
 
 import check_transformers as peer
 
 HERE = pathlib.Path(__file__).resolve().parent
 TASKS = {"pretraining": "pretraining", "masked_lm": "masked_lm", "question_answering": "question_answering",
          "encoder": "encoder", "nvidia": "pretraining", "fp16_shards": "encoder", "bf16_shards": "pretraining"}
+CLASSIFIERS = {"single": "sequence_classification", "multi": "sequence_classification",
+               "regression": "sequence_classification", "tokens": "token_classification"}
 FORMS = {"whole": [], "shards": ["--max_shard_size", "8000"]}
 TEXTS = ["a cab", "A man had a dog, in 3 parks!", "abcdefghijklmnop", "no home in a lake of ice and black ink " * 3,
          "p", "", "big ape  dig\u00e9 in \u6771\u4eac", "no\u00e9l Cafe\u0301"]
@@ -51,14 +54,26 @@ def check_export(case, directory, golden):
     peer.check_tokens(case, directory)
 
 
-def export_digests(golden, scratch):
+def check_classifier(case, directory, golden, original):
+    model = peer.load_model(CLASSIFIERS[case], directory)
+    peer.check_labels(case, AutoConfig.from_pretrained(original), model.config)
+    wanted = {"words" if case == "tokens" else "texts": golden[case + ":logits"]}
+    peer.compare(f"{case}, {directory.parent.name}", wanted, peer.wanted_outputs(model, golden_batch(golden), 37))
+    peer.check_tokens(case, directory)
+
+
+def export_digests(golden, classifiers, scratch):
     lines = []
     unpack(golden, scratch / "from")
+    unpack(classifiers, scratch / "from")
     for form, flags in FORMS.items():
-        for case in TASKS:
-            directory = scratch / form / case
-            peer.kiln("export", "--model", scratch / "from" / case, "--output_dir", directory, *flags)
-            check_export(case, directory, golden)
+        for case in TASKS | CLASSIFIERS:
+            directory, original = scratch / form / case, scratch / "from" / case
+            peer.kiln("export", "--model", original, "--output_dir", directory, *flags)
+            if case in TASKS:
+                check_export(case, directory, golden)
+            else:
+                check_classifier(case, directory, classifiers, original)
             assert form == "whole" or len(list(directory.glob("model-*.safetensors"))) > 1, f"{directory} is whole"
             for f in sorted(directory.iterdir()):
                 lines.append(f"{hashlib.sha256(f.read_bytes()).hexdigest()}  {form}/{case}/{f.name}\n")
@@ -84,10 +99,10 @@ def embeddings(scratch):
 
 
 def main():
-    golden = load_file(HERE / "hf_dirs.safetensors")
+    golden, classifiers = load_file(HERE / "hf_dirs.safetensors"), load_file(HERE / "classify.safetensors")
     with tempfile.TemporaryDirectory() as d:
         scratch = pathlib.Path(d)
-        made = {"exports.sha256": export_digests(golden, scratch), "embeddings.txt": embeddings(scratch)}
+        made = {"exports.sha256": export_digests(golden, classifiers, scratch), "embeddings.txt": embeddings(scratch)}
     for name, text in made.items():
         if "--check" not in sys.argv:
             (HERE / name).write_text(text)

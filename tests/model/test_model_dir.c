@@ -503,8 +503,9 @@ static enum bert_task task_named(const char *name)
             return tasks[i];
         }
     }
-    EXPECT(false, "no task %s", name);
-    return BERT_TASK_ENCODER;
+    bool texts = strcmp(name, "sequence_classification") == 0;
+    EXPECT(texts || strcmp(name, "token_classification") == 0, "no task %s", name);
+    return texts ? BERT_TASK_SEQUENCE_CLASSIFICATION : BERT_TASK_TOKEN_CLASSIFICATION;
 }
 
 /* Rows of the outputs without the rounding of the stream. */
@@ -514,7 +515,7 @@ static int64_t real_rows(const struct outputs_input *in, const char *name)
     for (int64_t i = 0; i < in->n_sequences; i++) {
         rows += in->lengths[i];
     }
-    return name[0] == 'n' || name[0] == 'p' ? in->n_sequences : rows;
+    return strchr("npt", name[0]) != NULL ? in->n_sequences : rows;
 }
 
 static int write_outputs(const char *directory, const char *task, const char *from, const char *to)

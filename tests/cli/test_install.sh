@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# `make install` and examples/ask_file as a user meets them: under a prefix that was moved, with nothing else of kiln in
-# sight, the example builds and answers as `kiln ask` does; the header compiles alone, as C17 and as C++17; the library
+# `make install` and the examples as a user meets them: under a prefix that was moved, with nothing else of kiln in
+# sight, they build and say what `kiln ask`, `kiln classify` and `kiln tag` say; the header compiles alone, as C17 and as C++17; the library
 # shows no name but kiln_....
 set -euo pipefail
 kiln=$1
@@ -51,6 +51,24 @@ ask_file "$dir/models/question_answering" "$dir/text" 'had a man?' 'a cab?' >"$d
     >"$dir/wanted" 2>/dev/null
 cmp "$dir/wanted" "$dir/actual" || fail "the library and the program answer differently"
 [ ! -s "$dir/log" ] || fail "the library talks: $(cat "$dir/log")"
+
+# the example for labels, beside the prediction files of `kiln classify` and `kiln tag`
+cp -r "$source/examples/label_lines" "$dir/labels"
+make -s -C "$dir/labels" clean label_lines
+printf 'sentence1,sentence2\na mad dog,had a man\nno home,a cab\n' >"$dir/pairs.csv"
+printf 'a\nmad\ndog\n\nno\nhome\n\n' >"$dir/words.conll"
+predict() { "$dir/prefix/bin/kiln" "$1" --init_checkpoint "$dir/models/$2" --output_dir "$dir/$2" --do_predict --predict_file "$3" \
+    --max_seq_length 24 2>/dev/null; }
+predict classify single "$dir/pairs.csv"
+predict tag tokens "$dir/words.conll"
+sed 1d "$dir/pairs.csv" | tr , '\t' | "$dir/labels/label_lines" classify "$dir/models/single" >"$dir/actual" 2>"$dir/log"
+diff <(sed 's/.*"label":"\([^"]*\)".*/\1/' "$dir/single/predictions.jsonl") <(sed 's/ [0-9.]*$//' "$dir/actual") ||
+    fail "label_lines and kiln classify differ"
+printf 'a mad dog\nno home\n' | "$dir/labels/label_lines" tag "$dir/models/tokens" >"$dir/actual" 2>>"$dir/log"
+cmp "$dir/tokens/predictions.conll" "$dir/actual" || fail "label_lines and kiln tag differ"
+[ ! -s "$dir/log" ] || fail "the library talks: $(cat "$dir/log")"
+! "$dir/labels/label_lines" tag "$dir/models/single" </dev/null 2>"$dir/log" || fail "words are labelled by a classifier of texts"
+grep -q 'is a BertForSequenceClassification and has no head of a BertForTokenClassification' "$dir/log" || fail "$(cat "$dir/log")"
 
 # expect CODE PATTERN ARGUMENT...: what the example's errors look like
 expect() {

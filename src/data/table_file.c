@@ -283,10 +283,10 @@ static struct status read_map(struct table_file *t, const struct file_map *m)
     static const char mark[] = "\xEF\xBB\xBF"; /* which some editors put before UTF-8 */
     const char *data = (const char *)m->data;
     size_t skip = m->n >= 3 && memcmp(data, mark, 3) == 0 ? 3 : 0;
-    struct reader r = {.t = t, .at = data + skip, .end = data + m->n, .line = 1};
     if (m->n == 0) {
         return status_error(STATUS_DATA, "%s is empty", t->path);
     }
+    struct reader r = {.t = t, .at = data + skip, .end = data + m->n, .line = 1};
     if (memchr(data, '\0', m->n) != NULL) {
         return status_error(STATUS_DATA, "%s holds NUL bytes: it is no text", t->path);
     }

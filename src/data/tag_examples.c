@@ -99,8 +99,8 @@ static struct status read_columns(struct tag_examples *e)
 {
     struct file_map m;
     TRY(file_map_open(&m, e->path));
-    const char *at = (const char *)m.data, *end = at + m.n;
-    struct status s = m.n > 0 && memchr(at, '\0', m.n) != NULL
+    const char *at = m.n > 0 ? (const char *)m.data : "", *end = at + m.n;
+    struct status s = memchr(at, '\0', m.n) != NULL
                           ? status_error(STATUS_DATA, "%s holds NUL bytes: it is no text", e->path)
                           : status_ok();
     begin_sentence(e);

@@ -2,7 +2,7 @@
  * kernel the bytes that it moves, the instructions and products that it issues, and the waits that it cannot hide.
  *
  * Bytes are those that the kernels really move, pass by pass, not the least that the op could do with (ops_plan counts
- * those).  Who changes what a kernel reads, writes or launches changes its line in cuda_traffic.c too:
+ * those).  Who changes what a kernel reads, writes or launches changes its line in cuda_traffic*.c too:
  * tests/emulated/traffic_check.c holds names and numbers of launches against the kernels as they run on the emulator.
  * Plain C, part of the program and not of libkiln_cuda.so: it needs no GPU. */
 #ifndef KILN_OPS_CUDA_FORECAST_CUDA_TRAFFIC_H

@@ -1,0 +1,88 @@
+/* cuda_traffic_parts: what the files of cuda_traffic share: a kernel's shares, and how a launch is told.  Private to them. */
+#ifndef KILN_OPS_CUDA_FORECAST_CUDA_TRAFFIC_PARTS_H
+#define KILN_OPS_CUDA_FORECAST_CUDA_TRAFFIC_PARTS_H
+
+#include "ops/cuda/forecast/cuda_traffic.h"
+
+#include <math.h>
+
+enum { MOST_LAUNCHES = 4 };
+
+/* A kernel: how near to the rate of copies it comes, and to that of instructions.  Predicted from the instructions of an
+ * element in sm_90a's code; to be replaced by what a chip says (docs/numbers.md). */
+struct kernel {
+    const char *name;
+    double copy_share, issue_share;
+};
+
+/* Those of cuda_traffic.c that LAUNCH_EARLY launches (device_code.cuh). */
+bool cuda_traffic_begins_early(const char *kernel);
+
+static inline struct cuda_traffic *traffic_of(const struct exec *x)
+{
+    return (struct cuda_traffic *)x->ops;
+}
+
+static inline void tell(const struct exec *x, const struct cuda_launch *l)
+{
+    struct cuda_traffic *t = traffic_of(x);
+    struct cuda_launch told = *l;
+    told.beside = x->beside && x->recording;
+    t->launched(t->self, &told);
+}
+
+static inline struct cuda_launch memory_launch(struct kernel k, double bytes)
+{
+    return (struct cuda_launch){.kernel = k.name,
+                                .bytes = bytes,
+                                .copy_share = k.copy_share,
+                                .early = cuda_traffic_begins_early(k.name)};
+}
+
+/* A launch that memory bounds. */
+static inline void move(const struct exec *x, struct kernel k, double bytes)
+{
+    struct cuda_launch l = memory_launch(k, bytes);
+    tell(x, &l);
+}
+
+/* One of few blocks, each of which waits so many times in a row. */
+static inline void wait(const struct exec *x, struct kernel k, double bytes, double waits)
+{
+    struct cuda_launch l = memory_launch(k, bytes);
+    l.waits = waits;
+    tell(x, &l);
+}
+
+static inline double bytes_of(tensor t)
+{
+    return tensor_is_null(t) ? 0 : (double)tensor_bytes(t);
+}
+
+static inline double rounds(double n, double at_once)
+{
+    return ceil(n / at_once);
+}
+
+static inline double seconds_of(const struct exec *x, const struct cuda_launch *launches, int n)
+{
+    double seconds = 0;
+    for (int i = 0; i < n; i++) {
+        seconds += traffic_of(x)->seconds(traffic_of(x)->self, &launches[i]);
+    }
+    return seconds;
+}
+
+/* Kernels that other ops launch too: rows become zero; partial sums of so many bytes are added; sums over rows of a matrix. */
+void cuda_traffic_clear_rows(const struct exec *x, tensor rows);
+void cuda_traffic_add_runs(const struct exec *x, double bytes);
+void cuda_traffic_sum_columns(const struct exec *x, double bytes, int64_t rows, int64_t cols);
+
+/* Slots of the table, by cuda_traffic_attention.c. */
+void cuda_traffic_attention(struct exec *x, tensor out, tensor lse, tensor q, tensor k, tensor v,
+                            struct attention a);
+void cuda_traffic_attention_backward(struct exec *x, tensor dq, tensor dk, tensor dv, tensor dbias,
+                                     tensor dout, tensor out, tensor lse, tensor q, tensor k, tensor v,
+                                     struct attention a);
+
+#endif

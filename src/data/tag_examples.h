@@ -51,7 +51,7 @@ int64_t tag_examples_first(const struct tag_examples *e, int64_t i);
 /* Appends the names of all labels to `names`, which is zeroed, and sorts them.  STATUS_DATA: a word has no label. */
 struct status tag_examples_names(const struct tag_examples *e, struct label_names *names);
 
-/* Makes e->texts, with the labels of the configuration, or without any.  STATUS_DATA: a label is not among its names.
+/* Fills e->texts, with labels by the configuration's names, or without labels.  STATUS_DATA: a label is not among its names.
  * STATUS_USAGE: max_seq_length leaves no room for a word. */
 struct status tag_examples_encode(struct tag_examples *e, const struct tokenizer *tokenizer,
                                   int64_t max_seq_length, const struct bert_config *c, bool with_labels);

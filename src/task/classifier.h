@@ -1,4 +1,4 @@
-/* classifier: what `kiln classify` and `kiln tag` share beside fine-tuning itself: where labels come from, metrics. */
+/* classifier: what `kiln classify` and `kiln tag` share beyond fine-tuning itself: the source of labels, and metrics. */
 #ifndef KILN_TASK_CLASSIFIER_H
 #define KILN_TASK_CLASSIFIER_H
 
@@ -16,7 +16,7 @@ void classifier_set_labels(struct finetune *f, const struct label_names *labels,
 /* AdamW as `transformers` had it before its version 5: bias correction, eps 1e-8. */
 void classifier_set_optimizer(struct optimizer *o, double weight_decay);
 
-/* Logs the metrics and tells them as the event "score". */
+/* Logs the metrics, also as the event "score". */
 void classifier_tell(struct metrics *log, const struct score_list *scores);
 
 #endif

@@ -12,13 +12,13 @@
 #include "core/status.h"
 #include "text/token_list.h"
 
-/* A text, or a word, of whoever calls. */
+/* A caller's text or word. */
 struct text_bytes {
     const char *bytes; /* [n], any */
     size_t n;
 };
 
-/* Special tokens, by what a model's input uses them for. */
+/* Special tokens, by their use in a model's input. */
 enum special_token {
     SPECIAL_PAD,       /* padding */
     SPECIAL_UNKNOWN,   /* a word that no piece covers */

@@ -1,19 +1,18 @@
-/* accept: what ops ask before they read memory.  Shapes were checked by the plan;
- * dtypes, strides and the numbers in index tensors are checked here, because a wrong one would read outside
- * of a tensor. */
+/* accept: checks that ops make before they read memory.  The plan has checked shapes; dtypes, strides and the
+ * numbers in index tensors are checked here, because a wrong one would make an op read outside a tensor. */
 #ifndef KILN_OPS_ACCEPT_H
 #define KILN_OPS_ACCEPT_H
 
 #include "ops/ops.h"
 
-/* True if the op may run: nothing has failed before, all `matrices` share one dtype, fp32, bf16 or, on a
- * device that computes in it, fp16, and have dense rows, and all `vectors` are dense fp32.  Null tensors pass.
+/* True if the op may run: nothing has failed before; all `matrices` have dense rows and one dtype, which is
+ * fp32, bf16 or, on a device that computes in it, fp16; and all `vectors` are dense fp32.  Null tensors pass.
  * Otherwise STATUS_USAGE sticks in the exec. */
 bool accept_tensors(struct exec *x, const char *op, const tensor *matrices, int n_matrices,
                     const tensor *vectors, int n_vectors);
 
-/* The same for fp8: the device computes in it, and all `matrices` are of it, with dense rows that begin at multiples of
- * OPS_FP8_MULTIPLE bytes and dims that are multiples of it. */
+/* The same for fp8: the device computes in fp8, and all `matrices` are fp8, with dense rows that begin at
+ * multiples of OPS_FP8_MULTIPLE bytes, and dims that are multiples of it. */
 bool accept_fp8(struct exec *x, const char *op, const tensor *matrices, int n_matrices);
 
 #define ACCEPT_LIST(...)                                                                                     \

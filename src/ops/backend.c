@@ -15,7 +15,7 @@ static const char LIBRARY[] = "libkiln_cuda.so";
 
 enum { PATH_BYTES = 1024, GPU_BYTES = 200, WHY_BYTES = 400 };
 
-/* What came of looking for a GPU, once. */
+/* The result of the one search for a GPU. */
 static struct {
     struct status status;
     const struct backend_entry *entry;
@@ -24,7 +24,7 @@ static struct {
 } found;
 static pthread_once_t once = PTHREAD_ONCE_INIT;
 
-/* The directory of the program, without the last slash; "" if the system does not tell. */
+/* The directory of the program, without the last slash; "" if unknown. */
 static void program_directory(char path[PATH_BYTES])
 {
     ssize_t n = readlink("/proc/self/exe", path, PATH_BYTES - 1);
@@ -47,7 +47,7 @@ static void *load(char why[WHY_BYTES])
     return library_search_open(LIBRARY, why, WHY_BYTES);
 }
 
-/* The library's lines go where the program's go. */
+/* Sends the library's log lines to the program's log. */
 static void write_line(enum log_level level, const char *line)
 {
     if (level == LOG_WARNING) {

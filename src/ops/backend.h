@@ -1,7 +1,8 @@
 /* backend: a device with its table of operations, by name.
  *
- * The cuda table is in a library of its own, libkiln_cuda.so, which is loaded when it is first asked for: from
- * beside the program, above it, ../lib, or from where the system looks; what it leans on, by library_search. */
+ * The cuda table is in a separate library, libkiln_cuda.so, which is loaded on first use from the program's
+ * directory, the one above it, ../lib, or the system's paths.  Its own dependencies are found by
+ * library_search. */
 #ifndef KILN_OPS_BACKEND_H
 #define KILN_OPS_BACKEND_H
 
@@ -14,20 +15,21 @@ struct backend {
     const struct ops *ops;
 };
 
-/* "cpu", "cuda", or "auto", which is the cpu as long as the cuda table has not been tested on a GPU. 
- * STATUS_USAGE says why cuda cannot be had, or that the name is none of these. */
+/* Opens "cpu", "cuda", or "auto", which is the cpu as long as the cuda table has not been tested on a GPU.
+ * STATUS_USAGE says why cuda is not available, or that the name is not one of these. */
 struct status backend_find(struct backend *b, const char *name);
 
 /* Describes the GPU in `text` [n], or fails with the reason why there is none. */
 struct status backend_describe_gpu(char *text, size_t n);
 
-/* What the GPU's library has chosen to compute with, a line each in `text` [n]; "" where there is no GPU. */
+/* The algorithms that the GPU's library has chosen, one line each, in `text` [n]; "" without a GPU. */
 void backend_describe_choices(char *text, size_t n);
 
 /* Appends a line for the device, and one for each library that computes on it. */
 void backend_describe(struct buf *text, const struct backend *b);
 
-/* What libkiln_cuda.so shows as `kiln_cuda_entry`: it fits only a program of the same version and layout. */
+/* The symbol `kiln_cuda_entry` of libkiln_cuda.so.  It only works with a program of the same version and
+ * layout. */
 struct backend_entry {
     char version[32];
     size_t entry_bytes, device_bytes, exec_bytes, ops_bytes, tensor_bytes;
@@ -37,7 +39,7 @@ struct backend_entry {
     void (*describe)(char *text, size_t n);                               /* as backend_describe_choices */
 };
 
-/* The first fields of an entry, as this program has them. */
+/* The first fields that this program expects in an entry. */
 #define BACKEND_ENTRY_LAYOUT                                                                                 \
     .version = KILN_VERSION, .entry_bytes = sizeof(struct backend_entry),                                    \
     .device_bytes = sizeof(struct device), .exec_bytes = sizeof(struct exec),                                \

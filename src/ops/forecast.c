@@ -2,7 +2,7 @@
 
 #include <string.h>
 
-/* As on the second replay and later: nothing but a recording counts. */
+/* As in a replay: only recorded work counts. */
 static struct status graph_begin(void *context, const void *key, size_t key_bytes, enum device_work *work)
 {
     (void)context, (void)key, (void)key_bytes;
@@ -72,7 +72,7 @@ static double price(void *forecast, const struct cuda_launch *l)
     return gpu_chip_seconds(((struct forecast *)forecast)->chip, l);
 }
 
-/* As forecast_hot_seconds has it. */
+/* See forecast_hot_seconds. */
 static struct gpu_phases slowed(struct gpu_phases p, double rate)
 {
     return (struct gpu_phases){p.idle_s / rate, p.all_s / rate, p.last_s / rate, p.last};

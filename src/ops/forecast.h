@@ -1,8 +1,8 @@
-/* forecast: what ops would take on a GPU that is not here, from what their kernels move and compute
- * (ops/cuda/forecast/cuda_traffic.h) and what was measured on that GPU (ops/cuda/forecast/gpu_chips.h).  Predicted, not measured.
+/* forecast: predicts the time of ops on a GPU that is not here, from the bytes and FLOPs of their kernels
+ * (ops/cuda/forecast/cuda_traffic.h) and from rates measured on that GPU (ops/cuda/forecast/gpu_chips.h).
  *
- * It is a table of operations that computes nothing: whatever runs its ops on f->watch.table is priced op by op, under the
- * names of ops/op_timer.h, and kernel by kernel. */
+ * It is an op table that computes nothing: code that runs its ops on f->watch.table gets a predicted time for
+ * each op, under the names of ops/op_timer.h, and for each kernel. */
 #ifndef KILN_OPS_FORECAST_H
 #define KILN_OPS_FORECAST_H
 
@@ -22,7 +22,7 @@ struct forecast {
     struct op_watch watch; /* first */
     struct cuda_traffic traffic;
     const struct gpu_chip *chip;
-    struct op_total totals[OP_WATCH_N_OPS];           /* FLOPs and bytes by the plan, as a timer has them */
+    struct op_total totals[OP_WATCH_N_OPS];           /* FLOPs and bytes by the plan, as in a timer */
     double seconds[OP_WATCH_N_OPS];                   /* of which totals.ns are the nanoseconds */
     struct forecast_kernel kernels[FORECAST_KERNELS]; /* [n_kernels] in the order in which they were met */
     int n_kernels;

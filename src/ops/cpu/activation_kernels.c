@@ -7,7 +7,7 @@
 
 enum { ELEMENTS_PER_BLOCK = 1024, BLOCKS_PER_ITEM = 8 };
 
-/* One block: out from a and, where the op has a second input, b. */
+/* Computes one block of out from a and, if the op has a second input, b. */
 typedef void block_function(float *out, const float *a, const float *b, int64_t n);
 
 struct activation_call {

@@ -14,7 +14,7 @@ struct tiles {
     float *q, *dout;          /* [QUERY_BLOCK, row_words] */
     float *dq;                /* [QUERY_BLOCK, width] */
     float *p, *ds;            /* [QUERY_BLOCK, stride]: scores and dP at first */
-    /* the same with pairs across the rows, half as many; without pairs the very same */
+    /* the same with pairs across the rows, in half as many rows; without pairs the same memory */
     float *keys_across, *q_across, *dout_across, *p_across, *ds_across;
     uint16_t *bits;
 };
@@ -66,7 +66,7 @@ static float dot(tensor a, tensor b, int64_t head, int64_t row)
     return sum;
 }
 
-/* One row of scores and of dP, and what else it needs. */
+/* One row of scores and of dP, and its statistics. */
 struct row {
     float *p, *ds;
     const uint16_t *bits;
@@ -118,7 +118,7 @@ static inline __attribute__((always_inline)) void two_paired_rows(const struct r
     }
 }
 
-/* Row r of the block, a row of the padding if it is not below n. */
+/* Row r of the block; a padding row if r >= n. */
 static struct row row_of(const struct attention_call *c, const struct attention_head *h,
                          const struct tiles *t, int64_t i0, int64_t r, int64_t n)
 {
@@ -140,7 +140,7 @@ static struct row row_of(const struct attention_call *c, const struct attention_
     return row;
 }
 
-/* p and ds from scores and dP, in the words of the products that follow. */
+/* Computes p and ds from scores and dP, as words for the products that follow. */
 static void softmax_backward(const struct attention_call *c, const struct attention_head *h,
                              const struct tiles *t, int64_t i0, int64_t n)
 {

@@ -34,7 +34,7 @@ static struct tiles carve(const struct attention_call *c, int64_t padded_k, void
     return t;
 }
 
-/* The largest score of a row that is masked; 0 if no key is visible. */
+/* The largest score among the visible keys of a row; 0 if no key is visible. */
 static float row_maximum(const float *s, int64_t visible, int64_t padded)
 {
     float max = -INFINITY;
@@ -46,7 +46,8 @@ static float row_maximum(const float *s, int64_t visible, int64_t padded)
     return visible == 0 ? 0.0f : max;
 }
 
-/* s = e^(scale (s - max)), then dropout, in words of the product with the values; returns the sum before dropout. */
+/* s = e^(scale (s - max)), then dropout, as words for the product with the values; returns the sum before
+ * dropout. */
 static inline __attribute__((always_inline)) float softmax_row(const struct attention_call *c, float *s,
                                                                const uint16_t *bits, int64_t padded,
                                                                float max, const bool drops, const bool pairs)

@@ -1,7 +1,7 @@
-/* attention_tile: what the forward and the backward of attention share.  An item is one head of one sequence;
- * its rows are laid out as padded tiles in the lane, and queries pass through in blocks, so the scores of a
- * block stay in the cache.  Tiles are fp32, or pairs of bf16 (tile_product.h) where the tensors are bf16 and the
- * processor can multiply them; scores, their softmax and all sums are fp32 in any case. */
+/* attention_tile: code shared by the forward and the backward of attention.  A work item is one head of one
+ * sequence.  Its rows are copied into padded tiles in the lane, and queries are processed in blocks, so the
+ * scores of a block stay in the cache.  Tiles are fp32, or pairs of bf16 (tile_product.h) if the tensors are
+ * bf16 and the processor can multiply them; scores, their softmax and all sums are always fp32. */
 #ifndef KILN_OPS_CPU_ATTENTION_TILE_H
 #define KILN_OPS_CPU_ATTENTION_TILE_H
 
@@ -15,7 +15,7 @@ struct attention_call {
     tensor dq, dk, dv, dout;           /* backward only */
     int64_t n_heads, head_size, width; /* width: head_size padded to whole tiles */
     int64_t row_words;                 /* the same in words, for pairs along the row */
-    bool pairs;                        /* tiles that are multiplied consist of pairs */
+    bool pairs;                        /* multiplied tiles consist of pairs */
     uint64_t key;
     uint32_t threshold;
     float keep_scale;
@@ -113,7 +113,7 @@ static inline struct attention_head attention_head_of(const struct attention_cal
     return h;
 }
 
-/* How many keys query i of the sequence sees: the first so many. */
+/* The number of keys that query i of the sequence sees; they are the first ones. */
 static inline int64_t attention_visible(const struct attention_call *c, const struct attention_head *h,
                                         int64_t i)
 {
@@ -121,7 +121,8 @@ static inline int64_t attention_visible(const struct attention_call *c, const st
     return n < 0 ? 0 : n;
 }
 
-/* Adds the slope to a row of scores, in units of the scale; keys that are not visible get no probability. */
+/* Adds the slope to a row of scores, in units of the scale, and gives keys that are not visible no
+ * probability. */
 static inline void attention_mask(float *s, int64_t visible, int64_t padded, float scale, float slope)
 {
     if (slope != 0.0f) {
@@ -140,7 +141,7 @@ static inline const void *attention_row(tensor t, int64_t head, int64_t row)
     return (const char *)t.data + (row * t.strides[0] + head * t.strides[1]) * (int64_t)dtype_bytes(t.dtype);
 }
 
-/* Rows of a head are far apart, and the processor does not guess them. */
+/* Prefetches rows: those of a head are far apart, so the processor does not predict them. */
 enum { ROWS_AHEAD = 16 };
 
 static inline void attention_ask_for(tensor t, int64_t head, int64_t row)
@@ -150,7 +151,7 @@ static inline void attention_ask_for(tensor t, int64_t head, int64_t row)
     __builtin_prefetch(bytes + 64);
 }
 
-/* Heads are short: a call of memcpy for each row would take longer than the copy. */
+/* Heads are short: a call of memcpy per row would take longer than the copy itself. */
 static inline void attention_copy(char *restrict out, const char *restrict in, size_t bytes)
 {
     enum { PIECE = 32 };
@@ -163,8 +164,8 @@ static inline void attention_copy(char *restrict out, const char *restrict in, s
     }
 }
 
-/* Rows [first, first + n) of a head, [padded_rows, c->row_words] words with pairs along the rows; zero beyond n
- * rows and head_size columns. */
+/* Copies rows [first, first + n) of a head into [padded_rows, c->row_words] words, with pairs along the rows;
+ * zero beyond n rows and head_size columns. */
 static inline void attention_load_along(float *restrict out, const struct attention_call *c, tensor t,
                                         int64_t head, int64_t first, int64_t n, int64_t padded_rows)
 {
@@ -184,7 +185,7 @@ static inline void attention_load_along(float *restrict out, const struct attent
     memset(out + n * stride, 0, (size_t)((padded_rows - n) * stride) * sizeof(float));
 }
 
-/* Such rows, an even number of them, as [rows in words, c->width] words with pairs across the rows. */
+/* The same for an even number of rows, into [rows in words, c->width] words, with pairs across the rows. */
 static inline void attention_pair_across(float *restrict out, const struct attention_call *c,
                                          const float *restrict along, int64_t rows)
 {

@@ -1,5 +1,5 @@
 /* The cpu table: each kernel file fills in its slots, once for each instruction set that the processor has;
- * the last that fits is the one in use. */
+ * the last one is used. */
 #include "ops/cpu/cpu_isa.h"
 #include "ops/cpu/gemm_backend.h"
 

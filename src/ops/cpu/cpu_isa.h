@@ -1,4 +1,4 @@
-/* cpu_isa: the cpu table of one instruction set, for tests; everybody else takes ops_cpu. */
+/* cpu_isa: the cpu table of one instruction set, for tests; other code uses ops_cpu. */
 #ifndef KILN_OPS_CPU_CPU_ISA_H
 #define KILN_OPS_CPU_CPU_ISA_H
 

@@ -10,8 +10,8 @@
 #    include <immintrin.h>
 #endif
 
-/* Counters are kept in the low halves of 64-bit lanes, where one instruction makes all products of a round;
- * GCC does not find it by itself.  What gathers in the high halves is never read. */
+/* Counters are in the low halves of 64-bit lanes, where one instruction computes all products of a round; GCC
+ * does not find it by itself.  The high halves are never read. */
 #if defined(__AVX512F__)
 enum { DROPOUT_LANES = 8 };
 #elif defined(__AVX2__)
@@ -24,7 +24,7 @@ enum { DROPOUT_COLUMNS = 8, DROPOUT_SLACK = DROPOUT_LANES * DROPOUT_COLUMNS };
 
 typedef uint64_t dropout_vector __attribute__((vector_size(DROPOUT_LANES * sizeof(uint64_t))));
 
-/* Which numbers: n_blocks blocks of eight columns, from column 8 first_block, of each row. */
+/* The numbers to draw: n_blocks blocks of eight columns, from column 8 first_block on, of each row. */
 struct dropout_bits {
     uint64_t key;
     uint32_t site;
@@ -53,7 +53,7 @@ static inline dropout_vector dropout_multiply(dropout_vector a, uint32_t b)
 #endif
 }
 
-/* The blocks with first counter c0 in each lane, as they lie in memory. */
+/* The blocks with first counter c0 in each lane, in memory order. */
 static inline void dropout_philox(uint16_t *out, dropout_vector c0, uint32_t position, uint32_t sequence,
                                   uint32_t site, uint64_t key)
 {
@@ -89,7 +89,7 @@ static inline void dropout_bits(uint16_t *restrict bits, struct dropout_bits d, 
     }
     for (int64_t r = 0; r < rows; r++) {
         uint16_t *row =
-            bits + r * d.n_blocks * DROPOUT_COLUMNS; /* what it writes past its end the next one rewrites */
+            bits + r * d.n_blocks * DROPOUT_COLUMNS; /* the next row overwrites what it writes past its end */
         uint32_t sequence = (uint32_t)d.row_keys[2 * r], position = (uint32_t)d.row_keys[2 * r + 1];
         for (int64_t b = 0; b < d.n_blocks; b += DROPOUT_LANES) {
             dropout_philox(row + b * DROPOUT_COLUMNS, first + (uint64_t)b, position, sequence, d.site, d.key);

@@ -1,6 +1,6 @@
 /* The three embeddings of BERT with their layer normalisation and dropout.  The backward adds the rows of
- * dsum to the tables by column blocks: each thread owns columns, so every element receives its rows in the
- * order of the stream. */
+ * dsum to the tables by blocks of columns: each thread owns columns, so rows are added to every element in
+ * the order of the stream. */
 #include "ops/cpu/norm_row.h"
 #include "ops/cpu/row_runs.h"
 

@@ -8,20 +8,21 @@
 #include <stdio.h>
 #include <string.h>
 
-/* Tiles as large as pays (measured on Zen 4: 256 x 1024 runs 3 to 8 % faster than 128 x 384), but enough of
- * them to keep threads busy. */
+/* Tiles are as large as is useful (measured on Zen 4: 256 x 1024 runs 3 to 8 % faster than 128 x 384), but
+ * numerous enough to keep all threads busy. */
 enum { TILES_WANTED = 16, ROWS_FOR_TALL_TILES = 2048, MIN_TILE_COLS = 128, MAX_TILE_DEPTH = 1024 };
 
 enum { MAX_BACKENDS = 3 };
 
-/* That must be free before the libraries are opened: their files, and code to find out what they can do. */
+/* Memory that must be free before the libraries are opened: for their files, and for code that probes what
+ * they support. */
 static const size_t OPENING_BYTES = (size_t)80 << 20;
 
 const char gemm_no_memory[] = "no memory";
 
 static struct {
     const struct gemm_backend
-        *on[MAX_BACKENDS]; /* fastest first; the last is the plain one, which can do everything */
+        *on[MAX_BACKENDS]; /* fastest first; the last is the plain one, which supports everything */
     int n_on;
     int first[2][2]; /* of `on`, for ab and c in fp32 (0) or bf16 (1) */
     char lines[MAX_BACKENDS][160];
@@ -89,7 +90,7 @@ static int64_t blocks(int64_t n, int64_t block)
     return (n + block - 1) / block;
 }
 
-/* n in equal parts, each a multiple of `grain` but the last, none above `max`. */
+/* The size of equal parts of n, a multiple of `grain`, at most `max`; only the last part may be smaller. */
 static int64_t part(int64_t n, int64_t n_parts, int64_t grain)
 {
     return blocks(blocks(n, n_parts), grain) * grain;
@@ -101,12 +102,13 @@ struct gemm_call {
     gemm_after *after;
     const void *context;
     size_t backend_bytes;           /* of the lane; `after` has the rest */
-    int64_t tile_m, tile_n, tile_k; /* full tiles; those at the end are smaller */
+    int64_t tile_m, tile_n, tile_k; /* full tiles; those at the edges are smaller */
     int64_t tiles_m, tiles_n;
     const void *forms
-        [GEMM_MAX_FORMS]; /* handle of a tile that is short (1) or full (0) in k, n and m: 4 k + 2 n + m */
+        [GEMM_MAX_FORMS]; /* handle of a tile that is smaller (1) or full (0) in k, n and m: index 4 k + 2 n +
+                           * m */
     atomic_bool *failed;
-    bool no_memory; /* for what the backend is about to take */
+    bool no_memory; /* for the memory that the backend needs */
 };
 
 static const void *elements(const void *p, enum dtype t, int64_t n)
@@ -180,7 +182,7 @@ static void cut_to(struct gemm_call *c, int64_t max_rows)
     c->tile_m = part(g->m, blocks(g->m, max_rows), 16);
     c->tiles_m = blocks(g->m, c->tile_m);
     int64_t parts_n = blocks(g->n, GEMM_MAX_TILE_COLS), wanted = blocks(TILES_WANTED, c->tiles_m);
-    int64_t most = g->n / (g->a_transposed ? 2 * MIN_TILE_COLS : MIN_TILE_COLS); /* A too is laid out anew */
+    int64_t most = g->n / (g->a_transposed ? 2 * MIN_TILE_COLS : MIN_TILE_COLS); /* A is packed too */
     wanted = wanted < most ? wanted : most;
     c->tile_n = part(g->n, parts_n > wanted ? parts_n : wanted, 64);
     c->tiles_n = blocks(g->n, c->tile_n);
@@ -190,18 +192,19 @@ static void cut(struct gemm_call *c)
 {
     const struct gemm *g = c->g;
     bool tall = g->m >= ROWS_FOR_TALL_TILES;
-    if (g->a_transposed) { /* B is laid out anew by every row of tiles: few of them, if two threads share them evenly */
+    if (g->a_transposed) { /* every row of tiles packs B again: so use few rows, if two threads share them
+                            * evenly */
         cut_to(c, GEMM_MAX_TILE_ROWS);
         int64_t tiles = c->tiles_m * c->tiles_n;
         tall = tall || (tiles >= 4 && tiles % 2 == 0);
     }
     cut_to(c, tall ? GEMM_MAX_TILE_ROWS : GEMM_MAX_TILE_ROWS / 2);
-    /* sums over tokens: short runs keep the panels in the cache and the number of forms small */
+    /* sums over tokens: short ranges keep the panels in the cache and the number of forms small */
     bool in_runs = g->accumulate && g->c_dtype == DTYPE_F32;
     c->tile_k = in_runs ? part(g->k, blocks(g->k, MAX_TILE_DEPTH), 64) : g->k;
 }
 
-/* Whether the libraries are open, or there is memory to open them. */
+/* Whether the libraries are open, or there is enough memory to open them. */
 static bool can_open(void)
 {
     return atomic_load(&backends_are_open) || host_memory_can_map(OPENING_BYTES);
@@ -237,11 +240,12 @@ void gemm_run(struct exec *x, const char *op, const struct gemm *g, gemm_after *
             fail_without_memory(x, op);
             return;
         }
-        b++; /* the plain one, last, takes every form */
+        b++; /* the last one, the plain one, supports every form */
         x->served_why = "the first choice has no product of this form";
     }
     x->served_by = c.backend->name;
-    /* Some kernels of oneDNN point the stack register at scratch on the heap, where no frame may go. */
+    /* Signals are blocked, since some kernels of oneDNN point the stack register at scratch on the heap,
+     * where no signal frame may go. */
     sigset_t before;
     signals_block(&before);
     lanes_run(x, op, c.tiles_m * c.tiles_n, c.backend_bytes + after_bytes, tile_item, &c);

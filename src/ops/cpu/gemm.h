@@ -1,8 +1,7 @@
-/* gemm: matrix products on the cpu, by the fastest library that is compiled in and can do the tile at hand.
+/* gemm: matrix products on the cpu, by the fastest library that is compiled in and supports the tile.
  *
- * A product is cut into tiles of C by its shape alone, and each tile is computed by one thread from the whole
- * of its row and column panels: the bits do not depend on the number of threads, whatever the library
- * does. */
+ * A product is split into tiles of C by its shape alone, and each tile is computed by one thread from its
+ * whole row and column panels: the bits do not depend on the number of threads, whatever the library does. */
 #ifndef KILN_OPS_CPU_GEMM_H
 #define KILN_OPS_CPU_GEMM_H
 
@@ -31,8 +30,8 @@ struct gemm_part {
     int64_t row, rows, col, cols, inner, depth;
 };
 
-/* Called with each part when it is done and its operands are in the cache.  The inner dimension is cut only where
- * fp32 sums are added to. */
+/* Called with each part when it is done and its operands are in the cache.  The inner dimension is split only
+ * if C is fp32 and added to. */
 typedef void gemm_after(const void *context, const struct gemm_part *part, void *lane);
 
 /* Computes the product, and `after`, which may be NULL, on each part of it, with after_bytes of scratch.  A
@@ -40,7 +39,7 @@ typedef void gemm_after(const void *context, const struct gemm_part *part, void 
 void gemm_run(struct exec *x, const char *op, const struct gemm *g, gemm_after *after, size_t after_bytes,
               const void *context);
 
-/* What computes products of this dtype: "oneDNN 2.6.3", "BLAS", "plain". */
+/* The backend of products of this dtype: "oneDNN 2.6.3", "BLAS", "plain". */
 const char *gemm_backend_name(enum dtype dtype);
 
 /* One line for each backend, on or why not, for `kiln doctor`; NULL past the last. */

@@ -1,4 +1,4 @@
-/* gemm_backend: what a library must offer to compute the tiles of ops/cpu/gemm.c. */
+/* gemm_backend: the functions that a library must provide to compute the tiles of ops/cpu/gemm.c. */
 #ifndef KILN_OPS_CPU_GEMM_BACKEND_H
 #define KILN_OPS_CPU_GEMM_BACKEND_H
 
@@ -6,24 +6,24 @@
 
 enum { GEMM_MAX_FORMS = 8 };
 
-/* What prepare returns where the memory that the library is about to take cannot be had. */
+/* What prepare returns if the memory that the library needs is not available. */
 extern const char gemm_no_memory[];
 
 struct gemm_backend {
     const char *name;
 
-    /* Of the library, once it is open: "2.6.0"; NULL: it has none. */
+    /* The version of the library, once it is open: "2.6.0"; NULL: it has none. */
     const char *(*version)(void);
 
-    /* Readies the library, once; false if it does not work on this machine. */
+    /* Opens the library, once; false if it does not work on this machine. */
     bool (*open)(void);
 
     /* Whether the library can compute with these dtypes on this processor, without emulation. */
     bool (*can)(enum dtype ab_dtype, enum dtype c_dtype);
 
-    /* A handle for tiles of this form (sizes, strides, dtypes, flags; not addresses) and the bytes of lane a
-     * tile needs; NULL if it cannot, gemm_no_memory if it cannot now.  Valid until a later product readies others; called by one thread at a
-     * time. */
+    /* A handle for tiles of this form (sizes, strides, dtypes, flags; not addresses) and the lane bytes that
+     * a tile needs.  NULL: the form is not supported; gemm_no_memory: not now.  Valid until a later product
+     * prepares others; called by one thread at a time. */
     const void *(*prepare)(const struct gemm *tile, size_t *lane_bytes);
 
     /* Computes one tile; false if the library failed. */

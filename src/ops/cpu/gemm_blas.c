@@ -1,9 +1,9 @@
 /* Matrix products by a BLAS, one sgemm call per tile; bf16 operands are converted, inner range by inner
  * range.
  *
- * The library is loaded when the first product is computed, and OpenBLAS then told by its environment variable to have
- * no threads of its own: tiles already keep every thread busy, and a thread that it cannot start, or give a buffer of
- * many MiB, when the program is loaded ends the process (blas_thread_init, blas_thread_server). */
+ * The library is loaded at the first product, and OpenBLAS is told by its environment variable not to start
+ * threads.  Tiles already keep every thread busy; and if OpenBLAS, loaded with the program, cannot start a
+ * thread or allocate its buffer of many MiB, it ends the process (blas_thread_init, blas_thread_server). */
 #include "dev/host_memory.h"
 #include "ops/cpu/gemm_backend.h"
 #include "ops/cpu/rows.h"
@@ -16,7 +16,8 @@
 
 enum { PANEL_K = 256 };
 
-/* That OpenBLAS maps for each thread that multiplies (BUFFER_SIZE of its x86-64 kernels), and asks for until it gets it. */
+/* The buffer that OpenBLAS maps for each multiplying thread (BUFFER_SIZE of its x86-64 kernels); it retries
+ * forever if it fails. */
 static const size_t BUFFER_BYTES = (size_t)128 << 20;
 
 static const char THREADS_VARIABLE[] = "OPENBLAS_NUM_THREADS";
@@ -28,7 +29,7 @@ typedef void sgemm_function(int order, int trans_a, int trans_b, int m, int n, i
 static struct {
     sgemm_function *sgemm;
     char *(*config)(void); /* OpenBLAS only */
-    int n_buffers;         /* that there was room for */
+    int n_buffers;         /* buffers that there was memory for */
 } lib;
 
 static void *load(void)
@@ -40,7 +41,7 @@ static void *load(void)
     if (before == NULL) {
         unsetenv(THREADS_VARIABLE);
     } else {
-        setenv(THREADS_VARIABLE, before, 1); /* as programs that are started from here know it */
+        setenv(THREADS_VARIABLE, before, 1); /* restored, since child processes inherit it */
     }
     free(before);
     return library;
@@ -72,7 +73,7 @@ static bool is_f32(const struct gemm *t)
     return t->ab_dtype == DTYPE_F32 && t->c_dtype == DTYPE_F32;
 }
 
-/* Layout of the lane of a converted tile: a panel of A, a panel of B, C. */
+/* Layout of the lane for a converted tile: a panel of A, a panel of B, C. */
 static const void *blas_prepare(const struct gemm *t, size_t *lane_bytes)
 {
     int threads = omp_get_max_threads();

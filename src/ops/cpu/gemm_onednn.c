@@ -16,8 +16,8 @@
 #    error "kiln uses the C API of oneDNN 2.x"
 #endif
 
-/* More than the code of a primitive and the tables behind it take; where that cannot be had, oneDNN writes it all the
- * same (Xbyak). */
+/* More than the code of a primitive and its tables take.  It is checked first, because oneDNN does not check
+ * and writes anyway (Xbyak). */
 static const size_t CODE_BYTES = (size_t)24 << 20;
 
 enum { CACHE_SETS = 64, CACHE_WAYS = 2 * GEMM_MAX_FORMS };
@@ -29,7 +29,7 @@ struct form {
 
 struct entry {
     struct form form;
-    dnnl_primitive_t primitive; /* NULL: the way is empty */
+    dnnl_primitive_t primitive; /* NULL: this way of the set is empty */
     dnnl_memory_desc_t a, b, c, bias, scratch;
     bool has_bias;
     uint64_t last_use;
@@ -48,7 +48,7 @@ static bool onednn_open(void)
     return dnnl_engine_create(&lib.engine, dnnl_cpu, 0) == dnnl_success &&
            dnnl_stream_create(&lib.stream, lib.engine, dnnl_stream_default_flags) == dnnl_success &&
            dnnl_set_primitive_cache_capacity(0) ==
-               dnnl_success; /* ours is the only cache: its size is known */
+               dnnl_success; /* only our cache is used: its size is bounded */
 }
 
 static const char *onednn_version(void)
@@ -127,8 +127,8 @@ static struct form form_of(const struct gemm *t)
     return (struct form){t->m, t->n, t->k, t->c_stride, t->a_stride, t->b_stride, flags};
 }
 
-/* The entry of this form, or the one to use for it: an empty way, else the way unused for longest.  A set has
- * more ways than a product has forms, so those of the running product are never the oldest. */
+/* The entry of this form, or the one to replace: an empty way, else the least recently used.  A set has more
+ * ways than a product has forms, so an entry of the running product is never replaced. */
 static struct entry *find(const struct form *f, bool *found)
 {
     struct entry *set = lib.entries[hash_fnv1a(f, sizeof *f) % CACHE_SETS], *oldest = set;
@@ -156,7 +156,7 @@ static const void *onednn_prepare(const struct gemm *t, size_t *lane_bytes)
         dnnl_primitive_destroy(e->primitive);
         e->form = f;
         int threads = omp_get_max_threads();
-        omp_set_num_threads(1); /* oneDNN plans its scratch and its blocking for this many */
+        omp_set_num_threads(1); /* oneDNN plans its scratch and its blocking for this number of threads */
         bool ok = compile(e, t);
         omp_set_num_threads(threads);
         if (!ok) {
@@ -195,7 +195,7 @@ static bool onednn_tile(const void *handle, const struct gemm *t, void *lane)
     return ok;
 }
 
-/* Asked of oneDNN itself: a small product either compiles to real code or not. */
+/* Tests it with a small product, which either compiles to real code or not. */
 static bool onednn_can(enum dtype ab_dtype, enum dtype c_dtype)
 {
     struct gemm t = {.m = 64, .n = 64, .k = 64, .c_stride = 64, .a_stride = 64, .b_stride = 64};

@@ -1,5 +1,5 @@
 /* Matrix products without a library: panels are packed into fp32, whatever their dtype and layout, and
- * multiplied by ops/cpu/tile_product.h.  It can compute every tile, and is what kiln falls back to. */
+ * multiplied by ops/cpu/tile_product.h.  It supports every tile, and is the fallback. */
 #include "ops/cpu/gemm_backend.h"
 #include "ops/cpu/kernel.h"
 #include "ops/cpu/rows.h"

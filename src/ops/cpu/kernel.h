@@ -1,6 +1,6 @@
-/* kernel: how a *_kernels.c file meets the rest.  It is compiled once per instruction set (cmake/isa.cmake);
- * everything in it is static but one function, which writes the file's kernels into a table; ops/cpu/cpu.c
- * calls the one that fits the processor. */
+/* kernel: how a *_kernels.c file connects to the rest.  It is compiled once per instruction set
+ * (cmake/isa.cmake).  Everything in it is static except one function, which writes the file's kernels into a
+ * table; ops/cpu/cpu.c calls the one for the processor. */
 #ifndef KILN_OPS_CPU_KERNEL_H
 #define KILN_OPS_CPU_KERNEL_H
 

@@ -1,10 +1,10 @@
-/* A pool of threads that never waits for a thread which has not begun.
+/* A pool of threads that never waits for a thread that has not begun.
  *
- * Parallel regions of OpenMP end when the whole team has come by, so one thread that a busy machine does not
- * schedule holds up all the others, at every op.  Here the caller publishes a job and works on it at once; a
- * worker that wakes in time joins and takes items; when the items are gone the job is closed and only workers
- * inside are waited for. oneDNN is an OpenMP program, so every thread of the pool is told to be a team of
- * one. */
+ * A parallel region of OpenMP ends when the whole team has arrived, so at every op one thread that a busy
+ * machine does not schedule delays all the others.  Here the caller publishes a job and starts on it at once.
+ * A worker that wakes in time joins and takes items.  When no items are left the job is closed, and the
+ * caller waits only for workers that have joined. oneDNN is an OpenMP program, so every thread of the pool is
+ * told to be a team of one. */
 #define _GNU_SOURCE
 #include "ops/cpu/lanes.h"
 
@@ -24,7 +24,7 @@ struct lane {
 
 enum { LANE_GRAIN = 65536, LANE_ALIGNMENT = 64, LANE_HUGE_PAGE = 2 << 20, MAX_WORKERS = 1023 };
 
-/* Turns of waiting with the processor busy, some tens of microseconds: as long as the gaps between ops. */
+/* Iterations of busy waiting, some tens of microseconds: as long as the gaps between ops. */
 enum { SPINS = 2000 };
 
 /* The job's state in one word: its number, whether workers may join, how many are inside. */
@@ -35,8 +35,8 @@ struct job {
     const void *context;
     size_t lane_bytes;
     int64_t n_items, grain;
-    atomic_int max_workers;   /* read before joining, when the next job may be on its way */
-    atomic_int_fast64_t next; /* first item that nobody has taken */
+    atomic_int max_workers;   /* read before joining, when the next job may already be being published */
+    atomic_int_fast64_t next; /* the first item not yet taken */
     atomic_bool short_of_memory;
 };
 
@@ -128,7 +128,7 @@ static void pause_briefly(void)
 #endif
 }
 
-/* Waits, first awake and then asleep, for another job than the one of `seen`. */
+/* Waits, first spinning and then asleep, for a job other than that of `seen`. */
 static uint64_t wait_for_job(uint64_t seen)
 {
     for (int i = 0; i < SPINS; i++) {
@@ -172,7 +172,7 @@ static void *worker(void *unused)
     return NULL;
 }
 
-/* Makes the workers that are missing; fewer are no failure. */
+/* Starts missing workers; if that fails, fewer will do. */
 static void hire(int wanted)
 {
     while (n_workers < wanted && n_workers < MAX_WORKERS) {
@@ -195,7 +195,7 @@ static void publish(void)
     }
 }
 
-/* Lets nobody in any more and waits for those who are. */
+/* Closes the job and waits for the workers that have joined. */
 static void close_job(void)
 {
     atomic_fetch_and(&state, ~OPEN);
@@ -237,7 +237,8 @@ void lanes_run(struct exec *x, const char *op, int64_t n_items, size_t lane_byte
         .context = context,
         .lane_bytes = lane_bytes,
         .n_items = n_items,
-        .grain = n_items / (8 * (int64_t)threads) + 1, /* eight turns a thread even out a busy machine */
+        .grain = n_items / (8 * (int64_t)threads) + 1, /* about eight grains a thread even out a busy
+                                                        * machine */
         .max_workers = (int)(n_items < threads ? n_items : threads) - 1,
     };
     omp_set_num_threads(1);
@@ -245,7 +246,7 @@ void lanes_run(struct exec *x, const char *op, int64_t n_items, size_t lane_byte
         run_together(&j);
         pthread_mutex_unlock(&submitting);
     } else {
-        work(&j); /* one thread is enough, or another session has the pool */
+        work(&j); /* one thread is enough, or another session is using the pool */
     }
     omp_set_num_threads(threads);
     if (atomic_load(&j.short_of_memory)) {

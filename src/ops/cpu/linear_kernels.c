@@ -48,7 +48,7 @@ static void gelu_row(float *out, const float *z, int64_t n)
     }
 }
 
-/* Piece by piece, so that the fp32 between two conversions stay in registers. */
+/* Piece by piece, so that the fp32 values between two conversions stay in registers. */
 static void gelu_row_bf16(uint16_t *out, const uint16_t *z, int64_t n)
 {
     for (int64_t i = 0; i < n; i += ROWS_PIECE) {
@@ -103,8 +103,8 @@ static void cpu_linear_gelu(struct exec *x, tensor out, tensor pre, tensor in, t
 
 enum { INNER_PER_RUN = 1024 };
 
-/* The product in runs of the inner dimension, one after another, so that all threads read the same part of the
- * operands while it is in the cache; gathered in fp32. */
+/* Computes the product in consecutive ranges of the inner dimension, so that all threads read the same part
+ * of the operands while it is in the cache; sums are in fp32. */
 static void product_in_runs(struct exec *x, const char *op, const struct gemm *g)
 {
     struct gemm run = *g;
@@ -179,7 +179,7 @@ static inline __attribute__((always_inline)) void add_rows(float *restrict sum, 
     }
 }
 
-/* Rows of the weight are columns of dout: the first tile of each row of tiles adds them up when it has just read
+/* Rows of the weight are columns of dout: the first tile of each row of tiles sums them right after reading
  * them. */
 static void bias_gradient_part(const void *context, const struct gemm_part *p, void *lane)
 {

@@ -38,8 +38,8 @@ static bool is_first(const float *v, int64_t at, float max)
     return equal_before == 0;
 }
 
-/* e^(v - max) into `out`, which may be `v`.  Their sum in runs of 256 added up in fp32, which are added in
- * fp64: the error does not grow with the vocabulary. */
+/* e^(v - max) into `out`, which may be `v`.  Returns their sum: runs of 256 are summed in fp32 and the runs
+ * in fp64, so the error does not grow with the vocabulary. */
 static double exponentials(float *out, const float *v, int64_t n, float max)
 {
     enum { RUN = 256 };
@@ -93,7 +93,7 @@ static void loss_item(const void *context, int64_t row, void *lane)
         double sum = exponentials(d, logits, live, max);
         loss = (float)log(sum) + (max - at_label);
         factor = (float)((double)c->scale / sum);
-        d[label] -= (float)sum; /* scale (p - 1), once it is multiplied */
+        d[label] -= (float)sum; /* becomes scale (p - 1) when it is multiplied below */
     }
     ((float *)c->loss.data)[row] = loss;
     ((int32_t *)c->correct.data)[row] = correct;

@@ -1,4 +1,4 @@
-/* Ops that move, convert or look at elements and compute next to nothing: bound by memory. */
+/* Ops that move, convert or inspect elements and compute almost nothing: bound by memory. */
 #include "ops/cpu/kernel.h"
 #include "ops/cpu/rows.h"
 
@@ -54,7 +54,7 @@ static void fill_item(const void *context, int64_t item, void *lane)
     size_t size = dtype_bytes(c->out.dtype);
     char *to = (c->rows == 1 ? (char *)c->out.data : row_begin(c->out, p.row)) + (size_t)p.first * size;
     tensor_set(tensor_1d(to, c->out.dtype, p.n), 0, c->value);
-    for (size_t done = size, all = (size_t)p.n * size; done < all;) { /* doubles what is there */
+    for (size_t done = size, all = (size_t)p.n * size; done < all;) { /* doubles the filled part */
         size_t more = done < all - done ? done : all - done;
         memcpy(to + done, to, more);
         done += more;
@@ -226,7 +226,7 @@ static void cpu_gather_rows(struct exec *x, tensor out, tensor in, tensor rows)
     lanes_run(x, op, kernel_blocks(c.rows, ROWS_PER_ITEM), 0, gather_item, &c);
 }
 
-/* Owns columns, so that a row that occurs twice receives its sums in the order of `indices`. */
+/* Each thread owns columns, so that sums into a row that occurs twice are in the order of `indices`. */
 static void scatter_item(const void *context, int64_t item, void *lane)
 {
     const struct move_call *c = context;

@@ -1,4 +1,4 @@
-/* Layer normalisation, alone and fused with the bias, dropout and residual that stand before it. */
+/* Layer normalisation, alone and fused with the bias, dropout and residual before it. */
 #include "ops/cpu/norm_row.h"
 #include "ops/cpu/row_runs.h"
 
@@ -63,7 +63,7 @@ static void cpu_layernorm(struct exec *x, tensor out, tensor mean, tensor rstd, 
               (size_t)tensor_cols(in) * sizeof(float), layernorm_item, &c);
 }
 
-/* sum = residual + dropout(in + bias); it may be `in`.  No bits: nothing is dropped. */
+/* sum = residual + dropout(in + bias); sum may be `in`.  Without bits nothing is dropped. */
 static void add_branch(float *sum, const float *in, const float *bias, const float *residual,
                        const uint16_t *bits, uint32_t threshold, float scale, int64_t n)
 {
@@ -138,7 +138,7 @@ static float *add_to_row(tensor t, int64_t row, const float *more, int64_t n, fl
     return sum;
 }
 
-/* One run of rows: dresidual of each row, din too where dropout follows, and the run's partial sums. */
+/* One run of rows: dresidual of each row, din too if there is dropout, and the run's partial sums. */
 static void backward_chunk(const void *context, int64_t chunk, void *lane)
 {
     const struct norm_call *c = context;

@@ -1,5 +1,5 @@
 /* norm_row: layer normalisation of one row in fp32 (Ba et al. 2016, arXiv:1607.06450), shared by the kernels
- * that end in one.  Mean and variance take two passes over a row that is in the first-level cache. */
+ * that end in one.  Mean and variance take two passes over a row in the first-level cache. */
 #ifndef KILN_OPS_CPU_NORM_ROW_H
 #define KILN_OPS_CPU_NORM_ROW_H
 

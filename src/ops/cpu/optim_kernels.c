@@ -1,5 +1,6 @@
-/* Optimizers over flat buffers.  A span is cut into chunks of 1,024 elements; each chunk's sums go to its own
- * place in the workspace and are added in order, so norms have the same bits for any number of threads. */
+/* Optimizers over flat buffers.  A span is split into chunks of 1,024 elements.  Each chunk's sums have their
+ * own place in the workspace and are added in order, so norms have the same bits for any number of
+ * threads. */
 #include "ops/cpu/kernel.h"
 #include "ops/cpu/rows.h"
 #include "ops/workspace.h"

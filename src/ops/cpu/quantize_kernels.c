@@ -1,4 +1,5 @@
-/* Rounding to fp8 where products are not of fp8: what bf16 or fp32 holds exactly (core/fp8.h). */
+/* Rounding to fp8 on a device without fp8 products: results are stored in bf16 or fp32, which hold them
+ * exactly (core/fp8.h). */
 #include "core/fp8.h"
 #include "ops/cpu/kernel.h"
 #include "ops/cpu/row_runs.h"
@@ -19,7 +20,7 @@ static int64_t item_begin(const struct quantize_call *c, int64_t item)
     return c->rows * item / c->items;
 }
 
-/* Of magnitudes as bits: those of numbers are in their order, infinity and NaN above all. */
+/* The largest magnitude, compared as bits: these sort like the numbers, with infinity and NaN on top. */
 static uint32_t largest_bits(const float *v, int64_t n)
 {
     uint32_t largest = 0;
@@ -50,7 +51,7 @@ static void maximum_item(const void *context, int64_t item, void *lane)
 
 static void round_row(float *out, const float *in, int64_t n, enum dtype format, float scale)
 {
-    float inverse = 1.0F / scale; /* of a power of two: exact */
+    float inverse = 1.0F / scale; /* the inverse of a power of two: exact */
 #pragma omp simd
     for (int64_t i = 0; i < n; i++) {
         out[i] = scale * fp8_round(format, inverse * in[i]);
@@ -108,7 +109,7 @@ static float largest_of(const struct quantize_call *c)
     return largest;
 }
 
-/* Under what is known of the step before, if there is a history, and what is known now. */
+/* The scale, from the history of the step before, if there is one, and the largest magnitude now. */
 static float scale_of(tensor history, enum dtype format, float largest)
 {
     float *known = history.data;

@@ -1,5 +1,5 @@
-/* rows: kernels compute in fp32; a row of a tensor is lent as fp32 and stored in the tensor's dtype.  An fp32
- * row is lent in place, so one code serves both dtypes and fp32 pays nothing. */
+/* rows: kernels compute in fp32: a row of a tensor is loaded as fp32 and stored in the tensor's dtype.  An
+ * fp32 row is used in place, so the same code serves both dtypes at no cost for fp32. */
 #ifndef KILN_OPS_CPU_ROWS_H
 #define KILN_OPS_CPU_ROWS_H
 
@@ -16,7 +16,7 @@ static inline void rows_from_bf16(float *restrict out, const uint16_t *restrict 
     }
 }
 
-/* The processor's own conversion takes subnormal numbers for zero. */
+/* The processor's own conversion treats subnormal numbers as zero. */
 static inline void rows_to_bf16(uint16_t *restrict out, const float *restrict in, int64_t n)
 {
     int64_t i = 0;
@@ -31,8 +31,8 @@ static inline void rows_to_bf16(uint16_t *restrict out, const float *restrict in
     }
 }
 
-/* Elements that pass through registers together.  A row is taken piece by piece; the last one is shorter, and the
- * length of the others is a constant that the compiler sees. */
+/* Elements that are processed in registers together.  A row is processed piece by piece; only the last piece
+ * is shorter, so the length of the others is a compile-time constant. */
 enum { ROWS_PIECE = 32 };
 
 /* A piece of n elements, zeros after them. */

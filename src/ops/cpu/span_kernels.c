@@ -61,8 +61,7 @@ static void span_item(const void *context, int64_t item, void *lane)
     }
 }
 
-/* The longest sequence; -1, with the reason in the exec, if bounds or labels would lead outside of the
- * logits. */
+/* The longest sequence; -1, with the reason in the exec, if bounds or labels point outside the logits. */
 static int64_t longest_sequence(struct exec *x, const char *op, tensor logits, tensor cu_seqlens,
                                 tensor labels)
 {

@@ -1,10 +1,10 @@
 /* tile_product: C = A B or C += A B on small matrices in the cache, with accumulators in registers; GCC
- * vectors of the width of the instruction set.  Operands are padded by their owner, so there are no edges: C
+ * vectors of the width of the instruction set.  The caller pads operands, so there are no edges: C
  * has a multiple of TILE_ROWS rows and of TILE_COLS columns.
  *
- * C is fp32.  A and B consist of words: a word is one fp32 or, where the processor multiplies bf16 (TILE_PAIRS),
- * a pair of bf16 that are neighbours along the inner dimension, the earlier one in the low half.  The loops are
- * the same; pairs make the inner dimension half as long. */
+ * C is fp32.  A and B consist of words: a word is one fp32 or, if the processor multiplies bf16 (TILE_PAIRS),
+ * a pair of bf16 adjacent along the inner dimension, the earlier one in the low half.  The loops are the
+ * same; with pairs the inner dimension is half as long. */
 #ifndef KILN_OPS_CPU_TILE_PRODUCT_H
 #define KILN_OPS_CPU_TILE_PRODUCT_H
 

@@ -1,5 +1,5 @@
-/* tile_vector: as many fp32 as a register of the instruction set holds, as a vector of GCC, and what its operators do
- * not say: the processor's own instructions where it has them, lane by lane elsewhere. */
+/* tile_vector: a GCC vector with as many fp32 as a register of the instruction set holds, and operations that
+ * GCC's operators lack: by the processor's own instructions if it has them, else lane by lane. */
 #ifndef KILN_OPS_CPU_TILE_VECTOR_H
 #define KILN_OPS_CPU_TILE_VECTOR_H
 
@@ -29,7 +29,7 @@ enum { TILE_PAIRS = false };
 
 typedef float tile_vector __attribute__((vector_size(TILE_VECTOR * sizeof(float)), aligned(4), may_alias));
 
-/* As many integers: what comparisons give, all bits of a lane or none. */
+/* The same number of integers: the type of comparisons, with all bits of a lane set or none. */
 typedef int32_t tile_ints __attribute__((vector_size(TILE_VECTOR * sizeof(int32_t))));
 typedef uint16_t tile_halves
     __attribute__((vector_size(TILE_VECTOR * sizeof(uint16_t)), aligned(2), may_alias));
@@ -62,7 +62,7 @@ static inline tile_vector tile_choose(tile_ints mask, tile_vector a, tile_vector
     return (tile_vector)((mask & (tile_ints)a) | (~mask & (tile_ints)b));
 }
 
-/* 2^x for x up to 88, relative error below 2e-7; next to nothing below -126, and for minus infinity. */
+/* 2^x for x up to 88, relative error below 2e-7; almost 0 below -126, and for minus infinity. */
 static inline tile_vector tile_exp2(tile_vector x)
 {
 #if defined(__AVX512F__)

@@ -1,7 +1,7 @@
-/* vmath: exp, the normal distribution and tanh in fp32, written so that a loop over them becomes vector code:
- * no branch, no table, no call.  Errors are against the exact value and were measured over the whole range by
- * tests/ops/test_vmath. Polynomials are least-squares fits at Chebyshev nodes, reweighted towards the
- * minimax error. */
+/* vmath: exp, the normal distribution and tanh in fp32, written so that the compiler vectorises a loop over
+ * them: no branch, no table, no call.  Errors are against the exact value and were measured over the whole
+ * range by tests/ops/test_vmath. Polynomials are least-squares fits at Chebyshev nodes, reweighted towards
+ * the minimax error. */
 #ifndef KILN_OPS_CPU_VMATH_H
 #define KILN_OPS_CPU_VMATH_H
 
@@ -46,8 +46,8 @@ static inline float vmath_exp(float x)
 
 static const float VMATH_LOG2_E = 1.44269504f;
 
-/* 2^x for x up to 88, relative error below 2e-7; 2^-126 below -126: one step of a softmax, whose numbers are
- * at most 0. */
+/* 2^x for x up to 88, relative error below 2e-7; 2^-126 below -126.  For softmax, whose arguments are at most
+ * 0. */
 static inline float vmath_exp2(float x)
 {
     const float to_integer = 0x1.8p23f;
@@ -89,7 +89,8 @@ static inline struct vmath_normal vmath_normal(float z)
     return (struct vmath_normal){.cdf = z > 0.0f ? 1.0f - tail : tail, .density = 0.398942280f * e};
 }
 
-/* z within [-limit, limit], a NaN too: on the bits, because GCC makes branches of comparisons with constants. */
+/* z clamped to [-limit, limit], a NaN too.  It works on the bits, because GCC turns comparisons with
+ * constants into branches. */
 static inline float vmath_clamp(float z, float limit)
 {
     const uint32_t sign = 0x80000000U;
@@ -97,8 +98,8 @@ static inline float vmath_clamp(float z, float limit)
     return vmath_float((magnitude < most ? magnitude : most) | (vmath_bits(z) & sign));
 }
 
-/* Phi(z) for results that are rounded to bf16, which is off by up to 2e-3 near 1: error below 5e-6; z times a
- * polynomial in z^2. */
+/* Phi(z) for results that are rounded to bf16, whose own rounding error near 1 is up to 2e-3: error below
+ * 5e-6; z times a polynomial in z^2. */
 static inline float vmath_cdf_bf16(float z)
 {
     float c = vmath_clamp(z, 4.5f);

@@ -93,7 +93,7 @@ static struct status run(int argc, char **argv)
 static void on_bus_error(int number, siginfo_t *info, void *context)
 {
     static const char begin[] = "kiln: error: ";
-    static const char end[] = " was truncated, or its disk failed, while it was read\n";
+    static const char end[] = " was cut short, or its disk failed, while it was read\n";
     static atomic_flag told = ATOMIC_FLAG_INIT;
     char line[sizeof begin + PATH_MAX + sizeof end];
     (void)context;

@@ -120,7 +120,7 @@ static struct status embed_all(struct group *g, int n_positional, const char *co
     }
     TRY(run_group(g));
     if (g->n_cut > 0) {
-        log_warning("%lld texts were longer than %lld tokens and were cut", (long long)g->n_cut,
+        log_warning("%lld texts were longer than the %lld tokens that fit, and were cut", (long long)g->n_cut,
                     (long long)g->plan.max_length);
     }
     return status_ok();

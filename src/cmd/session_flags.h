@@ -15,7 +15,7 @@ struct session_flags {
         OPTION_CHOICE_ROW("device", (at) + offsetof(struct session_flags, device), "auto", "auto|cpu|cuda",  \
                           "where to compute; auto is the cpu, since cuda has not been tested on a GPU yet"), \
         OPTION_CHOICE_ROW("dtype", (at) + offsetof(struct session_flags, dtype), "fp32", "fp32|bf16|fp16",   \
-                          "number format; fp16 only on cuda"),                                 \
+                          "number format; fp16 only on cuda"),                                               \
         OPTION_FLAG_ROW("dry_run", (at) + offsetof(struct session_flags, dry_run),                           \
                         "check the model and say what it needs, read no text")
 

@@ -1,9 +1,10 @@
-/* attention_bits: which probabilities dropout keeps, a bit each, that a forward of attention leaves for its backward (struct
- * attention, bits).  To draw them again takes a backward many times as many instructions as to read them.
+/* attention_bits: which probabilities dropout keeps, one bit each, written by attention's forward for its
+ * backward (struct attention, bits).  Drawing them again takes the backward many times as many instructions
+ * as reading them.
  *
- * One layout for all kernels.  The queries of a sequence are cut into tiles of 16, its keys into chunks of 64.  A tile of
- * a chunk is 32 words, one for each lane of a warp, in the order in which matrix instructions hold squares of 16 x 16
- * (ops/cuda/kernels/matrix_code.cuh): query r and key c of it are in
+ * One layout for all kernels.  The queries of a sequence are split into tiles of 16, its keys into chunks of
+ * 64.  A tile of a chunk is 32 words, one for each lane of a warp, in the order in which matrix instructions
+ * hold squares of 16 x 16 (ops/cuda/kernels/matrix_code.cuh): query r and key c of it are in
  *
  *     word r % 8 * 4 + c % 8 / 2, bit c / 16 * 8 + c % 16 / 8 * 4 + r / 8 * 2 + c % 2
  *
@@ -12,8 +13,8 @@
  *     a row for each head and each chunk of the longest sequence: head * chunks + key / 64
  *     32 columns for each tile: first / 16 + sequence + query / 16, `first` the sequence's first row of the stream
  *
- * Tiles of one sequence do not meet those of the next, and three stand behind the last, so that 64 queries can be read
- * wherever there is one.  What the bits say where there is no such query or key, or it is hidden, is undefined. */
+ * Tiles of different sequences do not overlap, and three more follow the last, so that 64 queries can be read
+ * from any query on.  Bits of a query or key that does not exist or is masked are undefined. */
 #ifndef KILN_OPS_ATTENTION_BITS_H
 #define KILN_OPS_ATTENTION_BITS_H
 
@@ -21,11 +22,11 @@
 
 enum { ATTENTION_BITS_TILE = 16, ATTENTION_BITS_CHUNK = 64, ATTENTION_BITS_WORDS = 32 };
 
-/* Sequences of up to so many tokens have a gradient that draws each bit once. */
+/* For sequences of up to this many tokens the gradient draws each bit only once. */
 enum { ATTENTION_BITS_ABOVE = 128 };
 
-/* Whether bits are kept for sequences of up to max_seqlen tokens: where the device's kernels write and read them, and its
- * backward would draw twice. */
+/* Whether bits are kept for sequences of up to max_seqlen tokens: if the device's kernels write and read
+ * them, and its backward would draw twice. */
 bool attention_bits_are_kept(const struct device *device, struct dropout dropout, int64_t max_seqlen);
 
 /* Dims of the tensor. */
@@ -37,7 +38,7 @@ struct attention_element {
     int64_t sequence, first, head, query, key;
 };
 
-/* Its bit in host memory. */
+/* The element's bit in host memory. */
 bool attention_bits_get(const struct attention *a, struct attention_element e);
 void attention_bits_set(const struct attention *a, struct attention_element e, bool kept);
 

@@ -23,25 +23,25 @@ struct forecast {
     struct cuda_traffic traffic;
     const struct gpu_chip *chip;
     struct op_total totals[OP_WATCH_N_OPS];           /* FLOPs and bytes by the plan, as in a timer */
-    double seconds[OP_WATCH_N_OPS];                   /* of which totals.ns are the nanoseconds */
-    struct forecast_kernel kernels[FORECAST_KERNELS]; /* [n_kernels] in the order in which they were met */
+    double seconds[OP_WATCH_N_OPS];                   /* totals.ns is the same in nanoseconds */
+    struct forecast_kernel kernels[FORECAST_KERNELS]; /* [n_kernels] in the order of their first launches */
     int n_kernels;
     int64_t n_launches;
     double product_seconds, call_seconds;
-    struct forecast_streams cool, hot; /* the same launches, those given beside in a stream of their own */
+    struct forecast_streams cool, hot; /* the same launches, with work beside in a second CUDA stream */
 };
 
-/* A device to plan for, of the chip's abilities: it has no memory and opens nothing.  Ops that are given to a forecast
- * with work beside have the forecast as their exec's context, and are given as a recording (dev/queue.h). */
+/* A device to plan for, with the chip's abilities but without memory.  For a forecast with work beside, set
+ * the exec's context to the forecast and give the ops as a recording (dev/queue.h). */
 struct device forecast_device(const struct gpu_chip *chip);
 
-/* Nothing was met yet; `f` must not move while its table is used. */
+/* An empty forecast; `f` must not move while its table is used. */
 void forecast_init(struct forecast *f, const struct gpu_chip *chip);
 
-/* Of all ops met, one after the other; forecast_streams_seconds has them with work beside. */
+/* The time of all ops so far, one after the other; forecast_streams_seconds is the time with work beside. */
 double forecast_seconds(const struct forecast *f);
 
-/* What `seconds` become where products have been running long enough for the chip to slow down. */
+/* The time that `seconds` become when products have run so long that the chip has slowed down. */
 double forecast_hot_seconds(const struct forecast *f, double seconds);
 
 #endif

@@ -12,7 +12,7 @@ static bool has_ended(const struct forecast_launch *l)
     return l->left.idle_s <= 0 && l->left.all_s <= 0 && l->left.last_s <= 0;
 }
 
-/* What is left of the phase that it is in, and the multiprocessors that it wants there. */
+/* The remaining time of a launch's current phase, and the multiprocessors that it wants in it. */
 static double *phase_of(struct forecast_launch *l, double all, double *wanted)
 {
     struct gpu_phases *p = &l->left;
@@ -20,7 +20,7 @@ static double *phase_of(struct forecast_launch *l, double all, double *wanted)
     return p->idle_s > 0 ? &p->idle_s : p->all_s > 0 ? &p->all_s : &p->last_s;
 }
 
-/* The share of its speed at which a launch runs that wants so many multiprocessors. */
+/* The fraction of its full speed at which a launch runs that wants this many multiprocessors. */
 static double speed(double wanted, double left)
 {
     return wanted > 0 ? fmin(wanted, left) / wanted : 1;
@@ -36,7 +36,7 @@ static void note_ready(const struct forecast_streams *s, struct forecast_launch 
     l->ready_s = l->left.idle_s > 0 ? INFINITY : fmin(l->ready_s, s->now_s);
 }
 
-/* Goes on to the end of a phase of either launch. */
+/* Advances to the end of a phase of either launch. */
 static void advance_both(struct forecast_streams *s, struct forecast_launch *main_launch,
                          struct forecast_launch *beside)
 {
@@ -60,14 +60,14 @@ static struct forecast_launch *oldest(struct forecast_streams *s)
     return &s->beside[s->n_ended % FORECAST_BESIDE_LAUNCHES];
 }
 
-/* Nothing else runs. */
+/* Runs a launch alone. */
 static void run_alone(struct forecast_streams *s, struct forecast_launch *l)
 {
     s->now_s += l->left.idle_s + l->left.all_s + l->left.last_s;
     l->left = (struct gpu_phases){0};
 }
 
-/* What was given to the stream beside is under way; the launch runs until it ends. */
+/* Runs a launch to its end, while launches of the stream beside run too. */
 static void run_main(struct forecast_streams *s, struct forecast_launch *l)
 {
     while (s->n_ended < s->n_given && !has_ended(l)) {
@@ -110,7 +110,7 @@ static void end_pieces(struct forecast_streams *s, int64_t piece)
 void forecast_streams_join(struct forecast_streams *s, int n_left)
 {
     int64_t piece = s->n_pieces - n_left;
-    if (piece > s->n_joined) { /* else it is waited for already */
+    if (piece > s->n_joined) { /* else it has been waited for already */
         s->n_joined = piece;
         s->joins = true;
         end_pieces(s, piece);

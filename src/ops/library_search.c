@@ -10,7 +10,8 @@
 
 enum { PATH_BYTES = 1024, MOST_MISSING = 8 };
 
-/* A folder of libraries, as a pattern: under the value of a variable, the prefix of the python3 on PATH (PYTHON), or the root. */
+/* A folder of libraries, as a pattern below the value of a variable, the prefix of the python3 on PATH
+ * (PYTHON), or the root. */
 static const char PYTHON[] = "prefix of python3";
 
 #define WHEELS "/lib/python3*/site-packages/nvidia/*/lib"
@@ -37,7 +38,8 @@ static const struct place {
 
 enum { N_PLACES = sizeof places / sizeof places[0] };
 
-/* The folder above the bin that holds the first python3 of PATH: of a virtual environment, its own. */
+/* The prefix of the first python3 on PATH, the folder above its bin; in a virtual environment, that of the
+ * environment. */
 static bool python_prefix(char prefix[PATH_BYTES])
 {
     static const char program[] = "/bin/python3";
@@ -55,7 +57,7 @@ static bool python_prefix(char prefix[PATH_BYTES])
     return false;
 }
 
-/* Whether there is such a place for this process; `folder` receives its pattern. */
+/* Whether the place exists for this process; `folder` receives its pattern. */
 static bool folder_of(char folder[PATH_BYTES], const struct place *p)
 {
     char prefix[PATH_BYTES] = "";
@@ -104,7 +106,8 @@ void library_search_describe(struct buf *text)
     }
 }
 
-/* "libcublasLt.so.13: cannot open shared object file: ..." names what the loader misses, if it is CUDA's. */
+/* "libcublasLt.so.13: cannot open shared object file: ..." names the library that the loader misses, if it is
+ * CUDA's. */
 static bool missing_name(char name[64], const char *error)
 {
     size_t length = strcspn(error, ":");

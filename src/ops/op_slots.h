@@ -1,4 +1,4 @@
-/* op_slots: every slot of struct ops, for tables that stand around another table: a timer, a fence.
+/* op_slots: every slot of struct ops, for tables that wrap another table, such as a timer.
  *
  * _(slot, (parameters after the exec), (the same as arguments), tensors whose shapes say what it was called
  * with: outputs first) */

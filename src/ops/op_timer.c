@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Calls between two readings of the marks: those of about ten steps of a large model. */
+/* Calls between two readings of the marks: about ten steps of a large model. */
 enum { MAX_PENDING = 1 << 14 };
 
 static void add_to_total(struct op_total *total, const struct op_event *e)
@@ -34,7 +34,8 @@ static int64_t mark_of(int64_t i)
     return 1 + 2 * i;
 }
 
-/* Sets the origin, when nothing is under way: the mark is passed between the two readings of the host's clock. */
+/* Sets the origin while the device is idle: the mark is reached between the two readings of the host's
+ * clock. */
 static void set_origin(struct op_timer *t)
 {
     struct exec *x = t->x;
@@ -46,7 +47,7 @@ static void set_origin(struct op_timer *t)
     t->last_ns = before;
 }
 
-/* A device's clock is coarser than the host's: calls in a row must not overlap by its rounding. */
+/* A device's clock is coarser than the host's: consecutive calls must not overlap because of its rounding. */
 static bool read_marks(struct op_timer *t, struct op_event *e, int64_t i)
 {
     const struct device_clock *clock = t->x->device->clock;

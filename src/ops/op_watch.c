@@ -25,7 +25,7 @@ static struct op_call call_of(enum slot slot, const struct exec_totals *cost, co
     return c;
 }
 
-/* The call goes to the table inside, which may be a watch too. */
+/* The inner table runs the call; it may be a watch too. */
 static void begin(struct op_watch *w, struct exec *x, const struct op_call *c)
 {
     x->served_by = x->served_why = NULL;

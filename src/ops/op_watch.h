@@ -1,8 +1,8 @@
-/* op_watch: a table of operations that runs those of another table and tells a watcher of each call, with what
- * it computes and moves by the plan's count.
+/* op_watch: an op table that wraps another table and reports each call to a watcher, with its FLOPs and bytes
+ * by the plan.
  *
- * Watches stand one around another: a run may be timed, logged and waited for at once.  An exec that has the
- * plain table pays nothing. */
+ * Watches can be nested: a run may be timed, logged and synchronized at once.  An exec with the plain table
+ * pays nothing. */
 #ifndef KILN_OPS_OP_WATCH_H
 #define KILN_OPS_OP_WATCH_H
 
@@ -20,17 +20,18 @@ struct op_call {
     int slot; /* number of the op, from 0 to OP_WATCH_N_OPS - 1 */
     double flops, bytes;
     int n_shapes;
-    struct op_shape shapes[OP_WATCH_MAX_SHAPES]; /* outputs first; the last has the dtype that it reads */
+    struct op_shape shapes[OP_WATCH_MAX_SHAPES]; /* outputs first; the last one is an input, whose dtype
+                                                  * counts as the op's */
 };
 
 struct op_watch {
-    struct ops table; /* first: what the exec points at while it is watched */
+    struct ops table; /* first: the exec points at it while it is watched */
     const struct ops *inner;
     void (*before)(struct op_watch *w, struct exec *x, const struct op_call *call); /* NULL: nothing to do */
     void (*after)(struct op_watch *w, struct exec *x, const struct op_call *call);
 };
 
-/* Stands around the table `inner`, which must outlive it; &w->table then takes its place. */
+/* Wraps the table `inner`, which must outlive it; then use &w->table instead. */
 void op_watch_init(struct op_watch *w, const struct ops *inner);
 
 /* The name of a slot: "linear". */
@@ -39,7 +40,7 @@ const char *op_watch_name(int slot);
 /* True for the name of a slot. */
 bool op_watch_knows(const char *op);
 
-/* True for the table of a watch: every call must be made then, none replayed unseen. */
+/* True for the table of a watch: then every call must be made, and none replayed. */
 bool op_watch_is(const struct ops *ops);
 
 #endif

@@ -38,12 +38,13 @@ uint32_t dropout_threshold(struct dropout d);
 /* 65536 / (65536 - threshold): what the kept elements are multiplied by. */
 double dropout_scale(struct dropout d);
 
-/* Which keys each query attends to. */
+/* The keys that each query attends to, and the options of attention. */
 struct attention {
-    tensor cu_seqlens_q;  /* i32 [B + 1]: sequence b has the query rows [cu[b], cu[b + 1]) */
+    tensor cu_seqlens_q;  /* i32 [B + 1]: the queries of sequence b are rows [cu[b], cu[b + 1]) */
     tensor cu_seqlens_kv; /* i32 [B + 1]: the same for keys and values */
     int64_t max_seqlen_q, max_seqlen_kv;
-    double n_pairs;      /* of queries and keys, for counts of work only; 0: each sequence is the longest */
+    double n_pairs;      /* pairs of queries and keys, only to count work; 0: assumes the longest length for
+                          * each sequence */
     double scale;        /* of the scores: 1 / sqrt(D) */
     bool causal;         /* query i sees keys j <= i + (kv length - q length) */
     tensor alibi_slopes; /* f32 [N] or null: slope * j is added to the scores */
@@ -51,8 +52,9 @@ struct attention {
     tensor row_keys;     /* i32 [T, 2], of the query rows */
     struct dropout dropout; /* of the probabilities; column = head * 65536 + key position in its sequence */
 
-    /* i32, of ops/attention_bits.h, or null.  With dropout the forward writes there which probabilities it keeps, and the
-     * backward may read that in place of drawing; tables of devices that keep no bits (dev/device.h) leave it alone. */
+    /* i32 bits of ops/attention_bits.h, or null.  With dropout the forward writes which probabilities it
+     * keeps, and the backward may read them and need not draw again.  Devices that keep no bits
+     * (dev/device.h) ignore it. */
     tensor bits;
 };
 
@@ -85,13 +87,13 @@ enum optim_scalar {
     OPTIM_N_SCALARS,
 };
 
-/* Losses of single numbers: of logit z and target y. */
+/* Losses of one logit z with target y. */
 enum pointwise_loss {
     POINTWISE_SQUARED, /* (z - y)^2: regression */
-    POINTWISE_SIGMOID, /* -y log s - (1 - y) log (1 - s), s = sigmoid(z): labels that do not exclude each other */
+    POINTWISE_SIGMOID, /* -y log s - (1 - y) log (1 - s), s = sigmoid(z): labels that are not exclusive */
 };
 
-/* Of every dim of a product in fp8. */
+/* Every dim of a product in fp8 is a multiple of this. */
 enum { OPS_FP8_MULTIPLE = 16 };
 
 struct ops {
@@ -104,19 +106,20 @@ struct ops {
      * allowed. */
     void (*cast)(struct exec *x, tensor out, tensor in);
 
-    /* The factors of products in fp8 (core/fp8.h; Micikevicius et al. 2022, arXiv:2209.05433), one scale a tensor:
+    /* Rounds a factor of products to fp8 (core/fp8.h; Micikevicius et al. 2022, arXiv:2209.05433), with one scale:
      *     scale = fp8_scale(format, max |in|);  rows = columns = scale round(in / scale);  dbias += sum over rows of in
-     * or, with the largest magnitudes that tensors in this place had in the step before and in this one as its history:
+     * With a history, which holds the largest magnitudes of this factor in the step before and in this one:
      *     history[1] = max(history[1], max |in|);  scale = fp8_scale_after(format, history[0], history[1])
-     * which hardly ever depends on max |in|, so that one reading of `in` does; a NaN is the largest of all.
-     * rows and columns [T, I] are of `format` with this scale as theirs, columns stored one after the other
-     * (tensor_transpose), as sums over rows and products with w from the left read them; or rows are A, bf16 or fp32,
-     * and columns null, on a device that does not compute in fp8.  scale f32 [1], history f32 [2] or
-     * null, dbias [I] W or null, in [T, I] A.
-     * Where `in` has maxima (core/tensor.h), those say what the largest is.  They are assigned with the tensor by its maker,
-     * by the slots that say "notes maxima", in tables for devices that compute in fp8; elsewhere no tensor has any.
-     * Nor is any `rounded` elsewhere: a result of the slots that say "rounds" that points to a factor, with columns and a
-     * history, is rounded to that as quantize rounds what is stored.  "Rounds in place of it": it is then not stored. */
+     * This scale hardly ever depends on max |in|, so `in` is read only once.  A NaN counts as the largest number.
+     *
+     * rows and columns [T, I] have dtype `format` and this scale.  columns is stored by columns (tensor_transpose), for
+     * products that sum over its rows.  On a device that does not compute in fp8, rows is A, bf16 or
+     * fp32, and columns is null.  scale f32 [1], history f32 [2] or null, dbias [I] W or null, in [T, I] A.
+     *
+     * Only tables of devices that compute in fp8 use maxima and `rounded` (core/tensor.h).  Slots that say "notes
+     * maxima" assign the maxima of a result together with it; if `in` has maxima, quantize takes the largest from them.
+     * Slots that say "rounds" also round a result whose `rounded` points to a factor, with columns and a history, as
+     * quantize does.  With "rounds in place of it" the result itself is then not stored. */
     void (*quantize)(struct exec *x, tensor rows, tensor columns, tensor scale, tensor history, tensor dbias,
                      tensor in, enum dtype format);
 
@@ -128,15 +131,17 @@ struct ops {
     void (*find_nonfinite)(struct exec *x, tensor index, tensor in);
 
     /* out = in w^T + bias.  out [T, O] A or W, in [T, I] A, w [O, I] A, bias [O] W, or of the dtype of out on a
-     * device that takes_rounded_biases, or null.  in and out may have strided rows.  Here and in the next three, on a device that computes in fp8, in and w may be e4m3 and dout
-     * e5m2 where both factors of the product are: by rows, but w in linear_backward_input and both factors of
-     * linear_backward_weight by columns.  T, I and O are then multiples of 16, and dbias is null. */
+     * device that takes_rounded_biases, or null.  in and out may have strided rows.
+     *
+     * Here and in the next three, on a device that computes in fp8, both factors of a product may be fp8: in and w
+     * e4m3, dout e5m2.  They are stored by rows, except w in linear_backward_input and both factors of
+     * linear_backward_weight, which are stored by columns.  T, I and O are then multiples of 16, and dbias is null. */
     void (*linear)(struct exec *x, tensor out, tensor in, tensor w, tensor bias);
 
-    /* Of this and the layer norms below, what only a backward reads, pre and sum, mean and rstd together, may be null.
-     * pre = in w^T + bias;  out = gelu(pre) = pre Phi(pre), Phi the normal CDF: the erf form of Hendrycks and
-     * Gimpel 2016 (arXiv:1606.08415) section 2, not its tanh approximation.  out, pre [T, O] A; bias [O] as in
-     * linear.  out notes maxima, and rounds in place of it. */
+    /* Here and in the layer norms below, tensors that only a backward reads may be null: pre; sum; mean and
+     * rstd together.  pre = in w^T + bias;  out = gelu(pre) = pre Phi(pre), Phi the normal CDF: the erf form
+     * of Hendrycks and Gimpel 2016 (arXiv:1606.08415) section 2, not its tanh approximation.  out, pre [T, O]
+     * A; bias [O] as in linear.  out notes maxima, and rounds in place of it. */
     void (*linear_gelu)(struct exec *x, tensor out, tensor pre, tensor in, tensor w, tensor bias);
 
     /* din = dout w, or din += dout w if `accumulate`.  din [T, I] A, dout [T, O] A, w [O, I] A. */
@@ -156,8 +161,8 @@ struct ops {
     void (*tanh)(struct exec *x, tensor out, tensor in);
     void (*tanh_backward)(struct exec *x, tensor din, tensor dout, tensor out);
 
-    /* out = dropout(in), row i of which has the address row_keys[i]; with dout for `in`, its gradient.  out, in [R, C] A,
-     * out may alias in; row_keys i32 [R, 2].  Srivastava et al. 2014. */
+    /* out = dropout(in); row i has the address row_keys[i].  Applied to dout it is the gradient.  out, in [R,
+     * C] A, out may alias in; row_keys i32 [R, 2].  Srivastava et al. 2014. */
     void (*dropout)(struct exec *x, tensor out, tensor in, tensor row_keys, struct dropout drop);
 
     /* sum = word[id] + position[pos] + type[segment];  out = dropout(LN(sum)).  Devlin et al. 2018
@@ -192,10 +197,10 @@ struct ops {
                                        tensor in, tensor bias, tensor residual, tensor gamma, tensor beta,
                                        double eps, tensor row_keys, struct dropout drop);
 
-    /* dresidual = gradient of `sum`, also of the residual, or += that if `accumulate`, where `sum` has another reader beside
-     * LN;  din = dropout'(dresidual);  dbias += sum over rows of din; dgamma, dbeta += as in layernorm_backward.  dresidual
-     * and din [T, H] A are distinct; dresidual may alias dout, unless it accumulates or din is rounded.  din notes maxima,
-     * and rounds in place of it. */
+    /* dresidual = gradient of `sum`, which is also that of the residual; or += it with `accumulate`, if `sum`
+     * has another reader than LN;  din = dropout'(dresidual);  dbias += sum over rows of din; dgamma, dbeta
+     * += as in layernorm_backward.  dresidual and din [T, H] A are distinct; dresidual may alias dout, unless
+     * it accumulates or din is rounded.  din notes maxima, and rounds in place of it. */
     void (*bias_dropout_add_layernorm_backward)(struct exec *x, tensor dresidual, tensor din, tensor dbias,
                                                 tensor dgamma, tensor dbeta, tensor dout, tensor sum,
                                                 tensor mean, tensor rstd, tensor gamma, tensor row_keys,
@@ -204,16 +209,16 @@ struct ops {
     /* Scaled dot-product attention of each head inside each sequence (Vaswani et al. 2017, arXiv:1706.03762,
      * section 3.2):
      *     P = softmax(scale q k^T);  out = dropout(P) v;  lse = log sum_j exp(scale q k_j)
-     * out, q, k, v [T, N, D] A, strided rows allowed (views of one [T, 3H] product); lse [T, N] W.  Of rows
-     * behind the last sequence out is 0, and lse is not written.  a.bits, if not null, is written. */
+     * out, q, k, v [T, N, D] A, strided rows allowed (views of one [T, 3H] product); lse [T, N] W.  In rows
+     * after the last sequence out is 0, and lse is not written.  a.bits, if not null, is written. */
     void (*attention)(struct exec *x, tensor out, tensor lse, tensor q, tensor k, tensor v,
                       struct attention a);
 
     /* With P recomputed from lse (Dao 2023, arXiv:2307.08691, algorithm 2), all assigned:
      *     dv = dropout(P)^T dout;  dP = dropout'(dout v^T);  dS = P (dP - rowsum(dout out))
      *     dq = scale dS k;  dk = scale dS^T q
-     * and 0 in rows behind the last sequence;  dbias += sums over rows of dq, dk and dv.  dbias [3 N D] W, or null:
-     * the three side by side, where q and k have rows of one size.  a.bits, if not null, may be read. */
+     * and 0 in rows after the last sequence;  dbias += sums over rows of dq, dk and dv.  dbias [3 N D] W, the three
+     * side by side, or null; only if q and k have rows of the same size.  a.bits, if not null, may be read. */
     void (*attention_backward)(struct exec *x, tensor dq, tensor dk, tensor dv, tensor dbias, tensor dout,
                                tensor out, tensor lse, tensor q, tensor k, tensor v, struct attention a);
 
@@ -279,11 +284,11 @@ struct ops {
 extern const struct ops ops_ref;
 extern const struct ops ops_plan;
 
-/* The fastest table this processor runs, and the instruction set its kernels were compiled for: "avx512". */
+/* The fastest table that this processor runs, and the instruction set of its kernels: "avx512". */
 const struct ops *ops_cpu(void);
 const char *ops_cpu_isa(void);
 
-/* A line for each library of matrix products, "oneDNN 2.6.3: on"; NULL behind the last. */
+/* A line for each library of matrix products, "oneDNN 2.6.3: on"; NULL after the last. */
 const char *ops_cpu_library(int i);
 
 #endif

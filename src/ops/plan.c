@@ -8,7 +8,8 @@
 
 #include <stdio.h>
 
-/* What one argument must be, seen as a matrix of its last dim; its bytes count as moved once. */
+/* What one argument must be, seen as a matrix whose columns are its last dim; its bytes count as moved
+ * once. */
 struct want {
     const char *name;
     tensor t;
@@ -54,7 +55,7 @@ static void plan(struct exec *x, const char *op, double flops, size_t scratch, c
     plan(x, op, flops, scratch, (const struct want[]){__VA_ARGS__},                                          \
          (int)(sizeof((const struct want[]){__VA_ARGS__}) / sizeof(struct want)))
 
-/* Moves the bytes of `t` so many times more, or less. */
+/* Counts the bytes of `t` as moved this many times more, or less. */
 static void move(struct exec *x, double times, tensor t)
 {
     x->totals.bytes += times * (double)tensor_bytes(t);
@@ -65,7 +66,8 @@ static double count(tensor t)
     return (double)tensor_count(t);
 }
 
-/* What gradient, factor and result of a product are of beside factors of this dtype, which fp8 alone tells apart. */
+/* The dtype of the gradient to a factor, of the factor to a gradient, and of the result; only fp8
+ * distinguishes them. */
 static int of_gradient(enum dtype t)
 {
     return (int)(t == DTYPE_E4M3 ? DTYPE_E5M2 : t);
@@ -134,7 +136,7 @@ static void plan_linear(struct exec *x, tensor out, tensor in, tensor w, tensor 
     PLAN(x, "linear", product_flops(w, rows), 0, {"out", out, ANY, rows, n_out}, {"in", in, ANY, rows, n_in},
          {"w", w, (int)in.dtype, n_out, n_in});
     if (!tensor_is_null(bias)) {
-        bool rounded = bias.dtype == out.dtype; /* whether the device takes such is its to say */
+        bool rounded = bias.dtype == out.dtype; /* whether it is supported is checked by the device */
         PLAN(x, "linear", 0, 0,
              {"bias", bias, (int)(rounded ? out.dtype : dtype_of_vectors(in.dtype)), 1, n_out});
     }
@@ -193,7 +195,7 @@ static void plan_tanh_backward(struct exec *x, tensor din, tensor dout, tensor o
          {"dout", dout, (int)out.dtype, rows, cols}, {"out", out, ANY, rows, cols});
 }
 
-/* Of a backward that there may not be. */
+/* A tensor for the backward, which may be null. */
 static void plan_statistics(struct exec *x, const char *op, tensor mean, tensor rstd, int64_t rows,
                             int vector)
 {
@@ -202,7 +204,7 @@ static void plan_statistics(struct exec *x, const char *op, tensor mean, tensor 
     }
 }
 
-/* What is normalized is there before, in `in`, or on its way to `sum`, which may be null. */
+/* What is normalized exists already, as `in`, or is computed here, as `sum`, which may be null. */
 static void plan_normalized_sum(struct exec *x, const char *op, tensor out, tensor sum, tensor mean,
                                 tensor rstd, tensor gamma, tensor beta)
 {
@@ -311,8 +313,8 @@ static void plan_bias_dropout_add_layernorm_backward(struct exec *x, tensor dres
          {"row_keys", row_keys, DTYPE_I32, rows, 2});
 }
 
-/* Scores of all queries and keys.  The bounds of the sequences are not looked at: they lie in the device's memory,
- * and while planning nowhere. */
+/* Scores of all queries and keys.  The bounds of the sequences are not read: they are in the device's memory,
+ * or while planning do not exist. */
 static double attention_pairs(const struct attention *a, int64_t rows)
 {
     return a->n_pairs > 0 ? a->n_pairs : (double)rows * (double)a->max_seqlen_kv;

@@ -49,7 +49,7 @@ static int64_t index_at(tensor t, int64_t i)
     return (int64_t)tensor_get(t, i);
 }
 
-/* What element `column` of the row with this key is multiplied by. */
+/* The factor of dropout for element `column` of the row with this key. */
 static double dropout_factor(const struct exec *x, struct dropout d, tensor row_keys, int64_t row,
                              int64_t column)
 {

@@ -1,13 +1,14 @@
-/* workspace: scratch bytes of each op, known to the plan before anything runs and taken by the kernels
- * through exec_scratch.  Sizes depend on shapes only, never on the number of threads, and so do the partial
- * sums kept there. */
+/* workspace: scratch bytes of each op.  The plan knows them before anything runs; kernels take them by
+ * exec_scratch.  Sizes depend on shapes only, never on the number of threads, and so do the partial sums kept
+ * there. */
 #ifndef KILN_OPS_WORKSPACE_H
 #define KILN_OPS_WORKSPACE_H
 
 #include "ops/ops.h"
 
-/* Sums over rows are cut into runs of rows, whose partial sums are added in order: at most ROW_RUNS on a cpu, more
- * where many are summed at once: as many as make PARTIAL_SUMS, or for layer norms NORM_RUNS. */
+/* Sums over rows are split into runs of rows, whose partial sums are added in order.  On a cpu there are at
+ * most ROW_RUNS.  Where many runs are summed in parallel, there are as many as give PARTIAL_SUMS partial
+ * sums, or for layer norms NORM_RUNS. */
 enum {
     WORKSPACE_ROW_RUNS = 32,
     WORKSPACE_MOST_RUNS = 1024,
@@ -23,7 +24,7 @@ static inline int64_t workspace_at_most(int64_t n, int64_t limit)
     return n < limit ? n : limit;
 }
 
-/* Runs that a sum over rows is cut into where many are summed at once. */
+/* The number of runs of a sum over rows where many runs are summed in parallel. */
 static inline int64_t workspace_runs(int64_t rows, int64_t cols)
 {
     int64_t runs = workspace_at_most(WORKSPACE_PARTIAL_SUMS / (cols > 0 ? cols : 1), WORKSPACE_MOST_RUNS);
@@ -35,14 +36,14 @@ static inline size_t workspace_column_sum(int64_t rows, int64_t cols)
     return (size_t)(workspace_runs(rows, cols) * cols) * sizeof(float);
 }
 
-/* The maxima of parts of a tensor, and behind them the sums of its columns. */
+/* The maxima of parts of a tensor, followed by the sums of its columns. */
 static inline size_t workspace_quantize(int64_t rows, int64_t cols, bool sums)
 {
     return WORKSPACE_MAXIMA * sizeof(float) + (sums ? workspace_column_sum(rows, cols) : 0);
 }
 
-/* A small din that sums over many rows of w, as the gradient behind the scores of a vocabulary does, gathers in
- * fp32. */
+/* A small din that sums over many rows of w, such as the gradient of the input of the vocabulary's decoder,
+ * is summed in fp32. */
 enum { WORKSPACE_LONG_SUM = 8192, WORKSPACE_SMALL_RESULT = 1 << 20 };
 
 static inline size_t workspace_linear_backward_input(int64_t rows, int64_t cols, int64_t inner)
@@ -57,7 +58,7 @@ static inline size_t workspace_layernorm_backward(int64_t rows, int64_t cols)
     return 3 * (size_t)(workspace_at_most(rows, WORKSPACE_NORM_RUNS) * cols) * sizeof(float);
 }
 
-/* Rows sorted by their index, twice, and the sum that each run of them leaves over. */
+/* Rows sorted by their index, in two buffers, and the leftover sum of each run of them. */
 static inline size_t workspace_scatter_add(int64_t rows, int64_t cols)
 {
     int64_t runs = (rows + WORKSPACE_SORTED_RUN - 1) / WORKSPACE_SORTED_RUN;
@@ -77,8 +78,8 @@ static inline size_t workspace_attention(int64_t n_heads, int64_t head_size, int
     return 0;
 }
 
-/* Sums of columns of dq, dk and dv, `sums` in all: one of every tile of every sequence, or those of runs of rows;
- * and room for as many totals. */
+/* Sums of columns of dq, dk and dv, `sums` in all: one for every tile of every sequence, or one for every run
+ * of rows; and room for as many totals. */
 enum { WORKSPACE_ATTENTION_TILE = 128 };
 
 static inline int64_t workspace_attention_tiles(int64_t max_seqlen_q, int64_t max_seqlen_kv)
@@ -105,7 +106,7 @@ static inline size_t workspace_find_nonfinite(int64_t count)
     return 0;
 }
 
-/* Two sums of every chunk of 1,024 elements of every span. */
+/* Two sums for every chunk of 1,024 elements of every span. */
 static inline size_t workspace_optim(const struct optim_span *spans, int64_t n_spans)
 {
     int64_t chunks = 0;

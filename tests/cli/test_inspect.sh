@@ -53,5 +53,5 @@ echo '{}' >"$dir/model/manifest.json"
 expect 65 'manifest' "$dir/model"
 
 expect 65 'does not exist' "$dir/nothing"
-expect 65 'is no directory' "$dir/model/vocab.txt"
+expect 65 'is not a directory' "$dir/model/vocab.txt"
 expect 64 '' 

@@ -84,7 +84,7 @@ check_libraries() {
 
 check_names() {
     list '^(src|include|tests|fuzz|tools|bench|scripts|cmake|configs|examples)/' |
-        grep -vE '^fuzz/corpus/|/CMakeLists\.txt$' | awk -F/ '
+        grep -vE '^fuzz/corpus/|/(CMakeLists\.txt|Makefile)$' | awk -F/ '
         $NF in first { print $0 ": there is already a " first[$NF] } { first[$NF] = $0 }'
 }
 

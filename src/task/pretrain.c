@@ -452,7 +452,7 @@ static struct status run_phase(struct run *r, const struct trainer_plan *plan)
     TRY(store_check_begin(&r->check, o->output_dir));
     if (r->in.heldout.source.self != NULL) {
         TRY(evaluation_init(&r->evaluation, &r->in.heldout.source, o->eval_samples, &r->in.train.source,
-                            r->in.model.vocab_size));
+                            r->bert.model.sums[BERT_MLM_LOSS].labels, r->in.model.vocab_size));
         pretrain_inputs_close_heldout(&r->in);
     }
     TRY(stop_before_work());

@@ -1,11 +1,9 @@
 #include "train/evaluate.h"
 
-#include "nn/bert_batch_layout.h"
-
 #include <math.h>
 #include <stdlib.h>
 
-static struct status measure_unigram(struct unigram *u, const struct batch_step *batches,
+static struct status measure_unigram(struct unigram *u, const struct batch_step *batches, int labels,
                                      const struct batch_source *train, int64_t vocab_size)
 {
     double *counts = malloc((size_t)vocab_size * sizeof *counts);
@@ -24,20 +22,21 @@ static struct status measure_unigram(struct unigram *u, const struct batch_step 
         most_frequent = counts[i] > counts[most_frequent] ? (int32_t)i : most_frequent;
     }
     for (int64_t b = 0; b < batches->n_micro && !failed(s); b++) {
-        for (int64_t m = 0; m < batches->micro[b].n_real_labels; m++) {
-            int32_t label = batches->micro[b].fields[BERT_MASKED_LABELS][m];
-            loss -= log(counts[label] / total);
+        const struct batch *batch = &batches->micro[b];
+        for (int64_t m = 0; m < batch_real_rows(batch, batch->layout->fields[labels].rows); m++) {
+            int32_t label = batch->fields[labels][m];
+            loss -= label < 0 ? 0 : log(counts[label] / total);
             hits += label == most_frequent;
         }
     }
     free(counts);
-    double n = batches->n_labels[BERT_MASKED_LABELS] > 0 ? (double)batches->n_labels[BERT_MASKED_LABELS] : 1;
+    double n = batches->n_labels[labels] > 0 ? (double)batches->n_labels[labels] : 1;
     *u = (struct unigram){.mlm_loss = loss / n, .mlm_accuracy = hits / n};
     return s;
 }
 
 struct status evaluation_init(struct evaluation *e, const struct batch_source *heldout, int64_t n_samples,
-                              const struct batch_source *train, int64_t vocab_size)
+                              const struct batch_source *train, int labels, int64_t vocab_size)
 {
     *e = (struct evaluation){0};
     int64_t n_batches = heldout->heldout_batches(heldout->self, n_samples);
@@ -48,7 +47,7 @@ struct status evaluation_init(struct evaluation *e, const struct batch_source *h
     }
     if (!failed(s)) {
         batch_step_count(&e->batches);
-        s = measure_unigram(&e->unigram, &e->batches, train, vocab_size);
+        s = measure_unigram(&e->unigram, &e->batches, labels, train, vocab_size);
     }
     if (failed(s)) {
         evaluation_fini(e);

@@ -19,9 +19,9 @@ struct evaluation {
 };
 
 /* Draws the first `n_samples` samples of the source `heldout` and measures the baseline, counting the words of
- * the source `train`. */
+ * the source `train`; `labels` is the batch's field that holds the words to predict, as the model has it (model.sums). */
 struct status evaluation_init(struct evaluation *e, const struct batch_source *heldout, int64_t n_samples,
-                              const struct batch_source *train, int64_t vocab_size);
+                              const struct batch_source *train, int labels, int64_t vocab_size);
 void evaluation_fini(struct evaluation *e);
 
 struct status evaluation_run(const struct evaluation *e, struct trainer *t, struct trainer_result *result);

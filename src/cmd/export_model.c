@@ -2,7 +2,7 @@
 #include "cmd/commands.h"
 #include "core/log.h"
 #include "model/checkpoint.h"
-#include "model/model_dir.h"
+#include "model/bert_family.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -46,7 +46,7 @@ static enum bert_task task_of(const struct export_args *a, const struct model_di
             return (enum bert_task)i;
         }
     }
-    return m->task;
+    return (enum bert_task)m->task;
 }
 
 /* Reads the weights into `master`, [params->n_elements] of fp32, and writes them. */
@@ -55,10 +55,11 @@ static struct status convert(const struct export_args *a, const struct model_dir
 {
     struct load_report report;
     struct model_dir_contents contents = {
+        .family = &bert_family,
         .task = task,
         .params = params,
         .master = master,
-        .config = &m->config,
+        .config = m->config,
         .tokenizer = &m->tokenizer,
         .max_shard_bytes = (uint64_t)a->max_shard_size,
     };
@@ -77,7 +78,7 @@ static struct status export_open(const struct export_args *a, const struct model
     struct param_table params = {0};
     enum bert_task task = task_of(a, m);
     float *flat = NULL;
-    struct status s = bert_declare(&params, &m->config, task);
+    struct status s = bert_declare(&params, bert_family_config(m), task);
     if (!failed(s)) {
         flat = calloc((size_t)params.n_elements, sizeof *flat);
         s = flat == NULL ? status_error(STATUS_MEMORY, "out of memory for %lld parameters",

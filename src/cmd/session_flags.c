@@ -13,13 +13,13 @@ struct status session_flags_open(struct session *s, const struct session_flags *
 static struct status check_names(const struct model_dir *m, enum bert_task task)
 {
     struct param_table params = {0};
-    struct status s = bert_declare(&params, &m->config, task);
+    struct status s = bert_declare(&params, bert_family_config(m), task);
     for (int i = 0; i < params.n && !failed(s); i++) {
         const char *name = params.params[i].name;
         if (model_files_find(&m->files, name, false) == NULL &&
             model_files_find(&m->files, name, true) == NULL) {
             s = status_error(STATUS_DATA, "%s holds a %s, which lacks %s of the %s that is wanted here",
-                             m->path, bert_task_class(m->task), name, bert_task_class(task));
+                             m->path, bert_task_class((enum bert_task)m->task), name, bert_task_class(task));
         }
     }
     param_table_fini(&params);

@@ -16,28 +16,29 @@ bool load_report_is_plain(const struct load_report *r)
 static void print_ignored(const struct load_report *r, enum names_part part)
 {
     int n = r->n[LOAD_IGNORED][part];
-    const char *class_name = bert_task_class(r->task);
+    const char *class_name = r->family->class_of(r->task);
     if (part == NAMES_OTHER) {
-        log_info("  ignored %5d  %s and the like: no part of any BERT that kiln knows", n, r->other);
+        log_info("  ignored %5d  %s and the like: no part of any %s that kiln knows", n, r->other,
+                 r->family->name);
     } else if (part == NAMES_BUFFER) {
         log_info("  ignored %5d  constants, no weights", n);
     } else {
-        log_info("  ignored %5d  %s: %s has none", n, names_hf_pattern(part), class_name);
+        log_info("  ignored %5d  %s: %s has none", n, r->family->patterns[part], class_name);
     }
 }
 
 void load_report_print(const struct load_report *r, const char *path)
 {
-    log_info("weights of %s, read as %s", path, bert_task_class(r->task));
+    log_info("weights of %s, read as %s", path, r->family->class_of(r->task));
     for (int p = 0; p < NAMES_N_PARTS; p++) {
         if (r->n[LOAD_LOADED][p] > 0) {
-            log_info("  loaded  %5d  %s", r->n[LOAD_LOADED][p], names_hf_pattern((enum names_part)p));
+            log_info("  loaded  %5d  %s", r->n[LOAD_LOADED][p], r->family->patterns[p]);
         }
     }
     for (int p = 0; p < NAMES_N_PARTS; p++) {
         if (r->n[LOAD_NEW][p] > 0) {
             log_info("  new     %5d  %s: not in the files, drawn from the seed", r->n[LOAD_NEW][p],
-                     names_hf_pattern((enum names_part)p));
+                     r->family->patterns[p]);
         }
     }
     for (int p = 0; p < NAMES_N_PARTS; p++) {
@@ -50,7 +51,7 @@ void load_report_print(const struct load_report *r, const char *path)
                  (long long)r->n_words, (long long)r->n_rows);
     }
     if (r->n_tied > 0) {
-        log_info("  ignored %5d  cls.predictions.decoder.*: the same as the tensors they are tied to",
-                 r->n_tied);
+        log_info("  ignored %5d  %s: the same as the tensors they are tied to", r->n_tied,
+                 r->family->tied_pattern);
     }
 }

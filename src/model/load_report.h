@@ -3,7 +3,6 @@
 #ifndef KILN_MODEL_LOAD_REPORT_H
 #define KILN_MODEL_LOAD_REPORT_H
 
-#include "nn/bert.h"
 #include "model/names_hf.h"
 
 enum load_outcome {
@@ -14,7 +13,8 @@ enum load_outcome {
 };
 
 struct load_report {
-    enum bert_task task;
+    const struct model_family *family;
+    int task;                              /* of the family */
     int n[LOAD_N_OUTCOMES][NAMES_N_PARTS]; /* tensors */
     int64_t n_rows, n_words;               /* of the word embeddings, and of the vocabulary */
     int n_tied;                            /* tensors that repeat another one, as they must */

@@ -6,38 +6,27 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* The first of two files that exists, or NULL. */
-static const char *find_file(char path[CHECKPOINT_PATH_BYTES], const char *directory, const char *name,
-                             const char *other)
+static bool find_file(char path[CHECKPOINT_PATH_BYTES], const char *directory, const char *name)
 {
-    if (failed(checkpoint_path(path, "%s/%s", directory, name))) {
-        return NULL;
-    }
-    if (!file_exists(path) && other != NULL && failed(checkpoint_path(path, "%s/%s", directory, other))) {
-        return NULL;
-    }
-    return file_exists(path) ? path : NULL;
+    return !failed(checkpoint_path(path, "%s/%s", directory, name)) && file_exists(path);
 }
 
-static struct status parse_config(struct model_dir *m, const json_t *root, const char *path)
+/* config.json, or the name that another release of a family has for it. */
+static bool find_config(char path[CHECKPOINT_PATH_BYTES], const char *directory)
 {
-    bool decoder = false, cross = false;
-    TRY(bert_config_parse(&m->config, root, path));
-    TRY(json_get_bool(root, path, "is_decoder", false, &decoder));
-    TRY(json_get_bool(root, path, "add_cross_attention", false, &cross));
-    return decoder || cross
-               ? status_error(STATUS_DATA,
-                              "%s: \"is_decoder\" or \"add_cross_attention\" is true; kiln's BERT is an "
-                              "encoder",
-                              path)
-               : status_ok();
+    bool found = find_file(path, directory, "config.json");
+    for (size_t i = 0; !found && model_family_at(i) != NULL; i++) {
+        const char *name = model_family_at(i)->old_config;
+        found = name != NULL && find_file(path, directory, name);
+    }
+    return found;
 }
 
 /* The caller json_decref's it. */
 static struct status read_config(struct model_dir *m, json_t **root)
 {
     char path[CHECKPOINT_PATH_BYTES];
-    if (find_file(path, m->path, "config.json", "bert_config.json") == NULL) {
+    if (!find_config(path, m->path)) {
         return status_error(
             STATUS_DATA,
             "%s has no config.json: is it a model? (a training run's models are its ckpt_STEP "
@@ -45,15 +34,17 @@ static struct status read_config(struct model_dir *m, json_t **root)
             m->path);
     }
     TRY(json_read_object(root, path));
-    return parse_config(m, *root, path);
+    m->family = model_family_find(*root);
+    m->config = calloc(1, m->family->config_bytes);
+    return m->config == NULL ? status_error(STATUS_MEMORY, "out of memory for %s", path)
+                             : m->family->parse_config(m->config, *root, path);
 }
 
 static struct status read_tokenizer(struct model_dir *m)
 {
     TRY(tokenizer_open_directory(&m->tokenizer, &m->max_length, m->path));
-    if (m->max_length > m->config.max_position_embeddings) {
-        m->max_length = m->config.max_position_embeddings;
-    }
+    int64_t positions = m->family->sizes(m->config).max_length;
+    m->max_length = m->max_length < positions ? m->max_length : positions;
     return status_ok();
 }
 
@@ -71,13 +62,14 @@ static bool fits_padded(int64_t rows, int64_t n_pieces)
 /* Three places say how large the vocabulary is: the pieces, config.json and the embeddings. */
 static struct status check_vocab_size(struct model_dir *m)
 {
-    static const char name[] = "bert.embeddings.word_embeddings.weight";
+    const char *name = m->family->words;
     const struct model_tensor *t = model_files_find(&m->files, name, false);
     t = t != NULL ? t : model_files_find(&m->files, name, true);
     if (t == NULL) {
-        return status_error(STATUS_DATA, "%s holds no tensor %s: it is no BERT", m->path, name);
+        return status_error(STATUS_DATA, "%s holds no tensor %s: it is no %s", m->path, name,
+                            m->family->name);
     }
-    int64_t rows = t->entry->dims[0], says = m->config.vocab_size, n = m->tokenizer.n;
+    int64_t rows = t->entry->dims[0], says = m->family->sizes(m->config).vocab_size, n = m->tokenizer.n;
     bool fits = says == rows ? rows >= n : (says == 0 || says == n) && fits_padded(rows, n);
     if (!fits) {
         return status_error(
@@ -86,54 +78,19 @@ static struct status check_vocab_size(struct model_dir *m)
             "pieces: they are not of one model",
             m->path, (long long)says, t->entry->name, (long long)rows, (long long)n);
     }
-    m->config.vocab_size = says == rows ? rows : n;
-    m->config.n_words = n;
+    m->family->set_words(m->config, says == rows ? rows : n, n);
     m->vocab_rows = rows;
     return status_ok();
 }
 
-static bool has_part(const struct model_files *files, enum names_part part)
+static int task_of(const struct model_dir *m, const json_t *config)
 {
-    for (int i = 0; i < files->n_tensors; i++) {
-        if (files->tensors[i].as.part == part && !files->tensors[i].as.tied) {
-            return true;
-        }
+    bool has[NAMES_N_PARTS] = {false};
+    for (int i = 0; i < m->files.n_tensors; i++) {
+        const struct names_hf *as = &m->files.tensors[i].as;
+        has[as->part] = has[as->part] || !as->tied;
     }
-    return false;
-}
-
-/* Whether config.json names the class of a task. */
-static bool names_class(const json_t *config, enum bert_task task)
-{
-    size_t i;
-    const json_t *name;
-    json_array_foreach(json_object_get(config, "architectures"), i, name)
-    {
-        if (json_is_string(name) && strcmp(json_string_value(name), bert_task_class(task)) == 0) {
-            return true;
-        }
-    }
-    return false;
-}
-
-/* The heads tell more than "architectures", which trainers forget to change; but whether a classifier is of texts or of
- * tokens only that says, and without it the pooler, which tokens have none of. */
-static enum bert_task task_of(const struct model_files *files, const json_t *config)
-{
-    if (has_part(files, NAMES_CLASSIFIER)) {
-        bool tokens =
-            names_class(config, BERT_TASK_TOKEN_CLASSIFICATION) ||
-            (!names_class(config, BERT_TASK_SEQUENCE_CLASSIFICATION) && !has_part(files, NAMES_POOLER));
-        return tokens ? BERT_TASK_TOKEN_CLASSIFICATION : BERT_TASK_SEQUENCE_CLASSIFICATION;
-    }
-    if (has_part(files, NAMES_QA)) {
-        return BERT_TASK_QUESTION_ANSWERING;
-    }
-    if (has_part(files, NAMES_MLM)) {
-        return has_part(files, NAMES_NSP) && has_part(files, NAMES_POOLER) ? BERT_TASK_PRETRAINING
-                                                                           : BERT_TASK_MASKED_LM;
-    }
-    return BERT_TASK_ENCODER;
+    return m->family->task_of(has, config);
 }
 
 static struct status read_labels(struct model_dir *m, const json_t *config)
@@ -142,21 +99,18 @@ static struct status read_labels(struct model_dir *m, const json_t *config)
     if (m->labels == NULL) {
         return status_error(STATUS_MEMORY, "out of memory for the names of labels");
     }
-    m->config.labels = m->labels;
-    if (m->task == BERT_TASK_TOKEN_CLASSIFICATION) {
-        m->config.problem = BERT_SINGLE_LABEL;
-    }
-    return label_names_parse(m->labels, config, m->config.num_labels, m->path);
+    int64_t n = m->family->set_labels(m->config, m->task, m->labels);
+    return label_names_parse(m->labels, config, n, m->path);
 }
 
 /* Everything that config.json has a say in. */
 static struct status open_files(struct model_dir *m, const json_t *config)
 {
     TRY(read_tokenizer(m));
-    TRY(model_files_open(&m->files, m->path));
+    TRY(model_files_open(&m->files, m->path, m->family));
     TRY(check_vocab_size(m));
-    m->task = task_of(&m->files, config);
-    return bert_task_has_classifier(m->task) ? read_labels(m, config) : status_ok();
+    m->task = task_of(m, config);
+    return m->family->has_labels(m->task) ? read_labels(m, config) : status_ok();
 }
 
 static struct status open_all(struct model_dir *m)
@@ -171,7 +125,7 @@ static struct status open_all(struct model_dir *m)
     if (!file_is_directory(m->path)) {
         return status_error(STATUS_DATA, "%s is no directory with a config.json", m->path);
     }
-    if (find_file(manifest, m->path, "manifest.json", NULL) != NULL) {
+    if (find_file(manifest, m->path, "manifest.json")) {
         struct checkpoint c;
         TRY(checkpoint_open_model(&c, m->path));
         checkpoint_close(&c);
@@ -201,5 +155,6 @@ void model_dir_close(struct model_dir *m)
     model_files_close(&m->files);
     tokenizer_fini(&m->tokenizer);
     label_names_destroy(m->labels);
+    free(m->config);
     *m = (struct model_dir){0};
 }

@@ -1,4 +1,4 @@
-/* model_dir: a BERT model as a directory: config.json, model.safetensors (or shards and their index),
+/* model_dir: a model as a directory: config.json, model.safetensors (or shards and their index),
  * and the tokenizer's files (vocab.txt, tokenizer_config.json, tokenizer.json) - what Hugging Face's `transformers` writes and reads, and
  * kiln's own checkpoints.
  *
@@ -17,25 +17,27 @@ enum { MODEL_DIR_PATH_BYTES = 1024 };
 
 struct model_dir {
     char path[MODEL_DIR_PATH_BYTES];
-    struct bert_config
-        config; /* vocab_size: of the vocabulary, or what config.json says if the files have as many rows */
+    const struct model_family *family;
+    void *
+        config; /* of the family; its vocab_size is of the vocabulary, or what config.json says if the files have as many
+                     rows */
     struct tokenizer tokenizer;
     int64_t max_length;         /* tokens that it reads: at most the model's positions */
     int64_t vocab_rows;         /* in the files: the vocabulary, or more */
-    enum bert_task task;        /* what the files hold: the heads that they have */
-    struct label_names *labels; /* config.labels of a model with a classifier; owned */
+    int task;                   /* of the family: what the files hold, the heads that they have */
+    struct label_names *labels; /* which config views, of a model with a classifier; owned */
     struct model_files files;
 };
 
 /* Reads and checks everything but the values of the weights; a checkpoint with a manifest is verified against
- * it. bert_config.json of Google's and NVIDIA's releases stands in for config.json.  STATUS_DATA names the
+ * it. The old_config of a family stands in for config.json.  STATUS_DATA names the
  * file, the key or the tensor. */
 struct status model_dir_open(struct model_dir *m, const char *path);
 
 /* Safe on a zeroed struct and after a failed open. */
 void model_dir_close(struct model_dir *m);
 
-/* Fills the parameters of the task's table (bert_declare with m->config) in `master`, a flat fp32 or fp64
+/* Fills the parameters of the task's table (declared with m->config) in `master`, a flat fp32 or fp64
  * host buffer of its layout; padded rows, rows that the files lack and new parameters stay as they are.  Tensors are F32, F16, BF16 or
  * F64.
  *
@@ -44,15 +46,16 @@ void model_dir_close(struct model_dir *m);
  * names what is missing otherwise, a shape that config.json contradicts, a decoder that is not tied, or an
  * encoder's tensor that kiln would not read; STATUS_NUMERIC the first weight that is not finite. */
 struct status model_dir_read_weights(const struct model_dir *m, const struct param_table *params,
-                                     tensor master, enum bert_task task, unsigned may_be_new,
+                                     tensor master, int task, unsigned may_be_new,
                                      struct load_report *report);
 
 /* What a save writes; everything is borrowed for the call. */
 struct model_dir_contents {
-    enum bert_task task;
+    const struct model_family *family;
+    int task;                         /* of the family */
     const struct param_table *params; /* of the task */
     tensor master;                    /* [params->n_elements] host, fp32 */
-    const struct bert_config *config;
+    const void *config;               /* of the family */
     const struct tokenizer *tokenizer;
     uint64_t max_shard_bytes; /* of tensors in one file; 0: MODEL_DIR_SHARD_BYTES */
 };

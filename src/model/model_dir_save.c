@@ -1,5 +1,5 @@
 /* model_dir_save: writing a model directory as `transformers` does: shared tensors once, the bare encoder
- * without the prefix "bert.", shards of whole tensors in the order of the parameter table. */
+ * without the prefix of the others, shards of whole tensors in the order of the parameter table. */
 #include "io/json_file.h"
 #include "text/tokenizer_files.h"
 #include "text/tokenizer_open.h"
@@ -43,7 +43,7 @@ static struct status write_json(const struct saving *s, const char *name, json_t
 
 static struct status write_config(const struct saving *s)
 {
-    json_t *root = bert_config_to_json(s->c->config, bert_task_class(s->c->task));
+    json_t *root = s->c->family->config_to_json(s->c->config, s->c->task);
     int32_t pad = s->c->tokenizer->special[SPECIAL_PAD];
     if (root != NULL && pad >= 0 && json_object_set_new(root, "pad_token_id", json_integer(pad)) != 0) {
         json_decref(root);
@@ -55,9 +55,9 @@ static struct status write_config(const struct saving *s)
 /* The files of a bare encoder have no prefix. */
 static const char *file_name_of(const struct saving *s, const struct param *p)
 {
-    static const char prefix[] = "bert.";
-    size_t n = sizeof prefix - 1;
-    return s->c->task == BERT_TASK_ENCODER && strncmp(p->name, prefix, n) == 0 ? p->name + n : p->name;
+    const struct model_family *f = s->c->family;
+    size_t n = strlen(f->root);
+    return s->c->task == f->bare_task && strncmp(p->name, f->root, n) == 0 ? p->name + n : p->name;
 }
 
 /* Fills shards in order; a tensor larger than a shard gets one of its own. */
@@ -240,7 +240,8 @@ struct status model_dir_check_output(const char *path, uint64_t bytes_wanted)
 static struct status fill(struct saving *s)
 {
     TRY(write_config(s));
-    TRY(tokenizer_files_write_all(s->c->tokenizer, s->temporary.path, s->c->config->max_position_embeddings));
+    TRY(tokenizer_files_write_all(s->c->tokenizer, s->temporary.path,
+                                  s->c->family->sizes(s->c->config).max_length));
     return write_weights(s);
 }
 

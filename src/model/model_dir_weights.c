@@ -57,12 +57,12 @@ static struct safetensors_entry cut_rows(const struct safetensors_entry *e, tens
     return cut;
 }
 
-/* kiln's MLM head multiplies with the word embeddings; a decoder of its own would make another model. */
+/* kiln's heads multiply with the word embeddings; a decoder of its own would make another model. */
 static struct status check_tied(const struct reading *r, const struct param *p,
                                 const struct safetensors_entry *e)
 {
     const struct model_tensor *copy = model_files_find(&r->m->files, p->name, true);
-    if (copy == NULL || copy->entry == e || r->n_wanted[NAMES_MLM] == 0) {
+    if (copy == NULL || copy->entry == e || r->n_wanted[r->m->family->tied_part] == 0) {
         return status_ok();
     }
     if (copy->entry->bytes != e->bytes || copy->entry->dtype != e->dtype ||
@@ -110,7 +110,8 @@ static struct status read_all(struct reading *r)
     for (int i = 0; i < r->params->n; i++) {
         bool found;
         TRY(read_param(r, &r->params->params[i], &found));
-        r->report->n[found ? LOAD_LOADED : LOAD_NEW][names_hf_part(r->params->params[i].name)]++;
+        r->report
+            ->n[found ? LOAD_LOADED : LOAD_NEW][names_hf_part(r->m->family, r->params->params[i].name)]++;
     }
     return status_ok();
 }
@@ -129,8 +130,8 @@ static struct status account_for(const struct reading *r, const struct model_ten
             STATUS_DATA,
             "%s: the files hold %.80s, but the %s that config.json describes (%lld layers) has no such "
             "tensor",
-            r->m->path, t->entry->name, bert_task_class(r->report->task),
-            (long long)r->m->config.num_hidden_layers);
+            r->m->path, t->entry->name, r->m->family->class_of(r->report->task),
+            (long long)r->m->family->sizes(r->m->config).n_layers);
     }
     if (part == NAMES_OTHER && r->report->n[LOAD_IGNORED][part] == 0) {
         memcpy(r->report->other, t->as.name, sizeof r->report->other);
@@ -152,25 +153,27 @@ static struct status check_new(const struct reading *r, unsigned may_be_new)
             const char *name = r->params->params[i].name;
             bool missing = model_files_find(&r->m->files, name, false) == NULL &&
                            model_files_find(&r->m->files, name, true) == NULL;
-            first = missing && (int)names_hf_part(name) == p ? name : NULL;
+            first = missing && (int)names_hf_part(r->m->family, name) == p ? name : NULL;
         }
         return status_error(
             STATUS_DATA,
             "%s lacks %d of the %d tensors of %s that %s needs here, %s first: the files hold a %s",
-            r->m->path, n, r->n_wanted[p], names_hf_pattern((enum names_part)p),
-            bert_task_class(r->report->task), first, bert_task_class(r->m->task));
+            r->m->path, n, r->n_wanted[p], r->m->family->patterns[p], r->m->family->class_of(r->report->task),
+            first, r->m->family->class_of(r->m->task));
     }
     return status_ok();
 }
 
 struct status model_dir_read_weights(const struct model_dir *m, const struct param_table *params,
-                                     tensor master, enum bert_task task, unsigned may_be_new,
-                                     struct load_report *report)
+                                     tensor master, int task, unsigned may_be_new, struct load_report *report)
 {
     struct reading r = {.m = m, .params = params, .master = master, .report = report};
-    *report = (struct load_report){.task = task, .n_rows = m->config.vocab_size, .n_words = m->tokenizer.n};
+    *report = (struct load_report){.family = m->family,
+                                   .task = task,
+                                   .n_rows = m->family->sizes(m->config).vocab_size,
+                                   .n_words = m->tokenizer.n};
     for (int i = 0; i < params->n; i++) {
-        r.n_wanted[names_hf_part(params->params[i].name)]++;
+        r.n_wanted[names_hf_part(m->family, params->params[i].name)]++;
     }
     TRY(read_all(&r));
     for (int i = 0; i < m->files.n_tensors; i++) {

@@ -191,7 +191,7 @@ static int compare(const void *a, const void *b)
 
 static void add_tensor(struct model_files *m, const struct safetensors_entry *e)
 {
-    m->tensors[m->n_tensors++] = (struct model_tensor){names_hf_canonical(e->name), e};
+    m->tensors[m->n_tensors++] = (struct model_tensor){names_hf_canonical(m->family, e->name), e};
 }
 
 static struct status list_tensors(struct model_files *m, const char *directory)
@@ -249,9 +249,10 @@ static struct status open_files(struct model_files *m, const char *directory)
     return list_tensors(m, directory);
 }
 
-struct status model_files_open(struct model_files *m, const char *directory)
+struct status model_files_open(struct model_files *m, const char *directory,
+                               const struct model_family *family)
 {
-    *m = (struct model_files){0};
+    *m = (struct model_files){.family = family};
     struct status s = open_files(m, directory);
     if (failed(s)) {
         model_files_close(m);

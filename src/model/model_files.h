@@ -15,7 +15,8 @@ struct model_tensor {
 };
 
 struct model_files {
-    struct safetensors *files; /* [n_files] */
+    const struct model_family *family; /* whose names they are */
+    struct safetensors *files;         /* [n_files] */
     int n_files;
     struct safetensors_entry
         *joined; /* [n_joined] the tensors of slices, put together; NULL: the files have them whole */
@@ -26,7 +27,8 @@ struct model_files {
 
 /* STATUS_DATA names the file and the tensor that are wrong: missing, damaged, listed elsewhere, or there
  * twice. */
-struct status model_files_open(struct model_files *m, const char *directory);
+struct status model_files_open(struct model_files *m, const char *directory,
+                               const struct model_family *family);
 
 /* Safe on a zeroed struct. */
 void model_files_close(struct model_files *m);

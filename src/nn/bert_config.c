@@ -97,6 +97,8 @@ static struct status parse_field(struct bert_config *c, const struct field *f, c
  * stop at it and not compute a different model. */
 static const char PRE_LN_TYPE[] = "bert_pre_ln";
 
+const char *const bert_config_model_types[] = {"bert", PRE_LN_TYPE, NULL};
+
 /* Keys with only one supported value: another value means another model, which must not be computed silently.
  * null counts as absent. */
 static const struct constant {

@@ -45,6 +45,9 @@ struct bert_config {
     const struct label_names *labels; /* names of the scores, borrowed; NULL: no classifier */
 };
 
+/* What "model_type" may be; NULL ends them. */
+extern const char *const bert_config_model_types[];
+
 /* From a JSON object; `source` names it in messages.  Absent keys get the defaults of Devlin et al.;
  * vocab_size may be absent or 0, and then the vocabulary file decides.  STATUS_DATA for impossible values, or
  * a model that kiln does not compute.  A warning names unknown keys. */

@@ -59,7 +59,8 @@ static int64_t length_for(enum bert_task task, const struct bert_config *model, 
 static struct batch_limits limits_in(const struct model_dir *m, enum bert_task task,
                                      const struct session_options *o)
 {
-    return limits_of(length_for(task, &m->config, m->max_length), task, batch_tokens_on(o->backend.device));
+    return limits_of(length_for(task, bert_family_config(m), m->max_length), task,
+                     batch_tokens_on(o->backend.device));
 }
 
 static struct trainer_config config_of(const struct bert_model *bert, struct batch_limits limits,
@@ -78,7 +79,7 @@ static struct trainer_config config_of(const struct bert_model *bert, struct bat
 /* Of both files the one for sentences counts, and where neither says anything, the model's positions do. */
 static int64_t text_length_of(const struct sentence_model *s, const struct model_dir *m)
 {
-    int64_t positions = m->config.max_position_embeddings;
+    int64_t positions = bert_family_config(m)->max_position_embeddings;
     int64_t length = s->max_length > 0 ? s->max_length : m->max_length;
     return length < positions ? length : positions;
 }
@@ -93,7 +94,7 @@ static struct status init_scratch(struct session *s)
 static struct status open_from(struct session *s, struct model_dir *m, enum bert_task task,
                                struct batch_limits limits, const struct session_options *o)
 {
-    s->bert = bert_model(&m->config, task);
+    s->bert = bert_model(bert_family_config(m), task);
     struct trainer_config config = config_of(&s->bert, limits, o);
     struct load_report report;
     unsigned may_be_new = task == BERT_TASK_ENCODER ? 1U << NAMES_POOLER : 0;
@@ -142,7 +143,7 @@ struct status session_open_model(struct session *s, const char *path, const stru
     s->sentence_status = sentence_model_open(&s->files, path);
     struct status status = model_dir_open(&m, failed(s->sentence_status) ? path : s->files.transformer);
     if (!failed(status)) {
-        status = open_from(s, &m, m.task, bert_batch_limits(1, 1, 0), o);
+        status = open_from(s, &m, (enum bert_task)m.task, bert_batch_limits(1, 1, 0), o);
         model_dir_close(&m);
     }
     if (failed(status)) {
@@ -237,7 +238,7 @@ struct status session_plan(struct trainer_plan *plan, const char *path, enum ber
     }
     struct status s = model_dir_open(&m, path);
     if (!failed(s)) {
-        struct bert_model bert = bert_model(&m.config, task);
+        struct bert_model bert = bert_model(bert_family_config(&m), task);
         struct trainer_config config = config_of(&bert, limits_in(&m, task, o), o);
         s = trainer_plan(plan, &config);
         model_dir_close(&m);

@@ -8,7 +8,7 @@
 #include "serve/predict.h"
 #include "serve/sentence_model.h"
 #include "text/tokenizer.h"
-#include "model/model_dir.h"
+#include "model/bert_family.h"
 #include "train/trainer.h"
 
 /* Where and in which numbers a model computes. */

@@ -5,20 +5,22 @@
 struct status classifier_find(const struct finetune *f, enum bert_task task, bool *has)
 {
     const struct model_dir *m = &f->model;
-    *has = m->task == task;
-    return *has || !bert_task_has_classifier(m->task)
+    enum bert_task held = (enum bert_task)m->task;
+    *has = held == task;
+    return *has || !bert_task_has_classifier(held)
                ? status_ok()
                : status_error(STATUS_DATA, "%s is a %s, whose labels are of another kind than those of a %s",
-                              m->path, bert_task_class(m->task), bert_task_class(task));
+                              m->path, bert_task_class(held), bert_task_class(task));
 }
 
 void classifier_set_labels(struct finetune *f, const struct label_names *labels, enum bert_problem problem)
 {
     enum { SHOWN = 20 };
     struct buf names = {0};
-    f->model.config.labels = labels;
-    f->model.config.num_labels = labels->n;
-    f->model.config.problem = problem;
+    struct bert_config *config = bert_family_config(&f->model);
+    config->labels = labels;
+    config->num_labels = labels->n;
+    config->problem = problem;
     for (int64_t i = 0; i < labels->n && i < SHOWN; i++) {
         buf_printf(&names, "%s%.40s", i == 0 ? "" : ", ", label_names_get(labels, i));
     }

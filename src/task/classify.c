@@ -56,10 +56,10 @@ static struct status find_labels(struct classify_task *c, struct finetune *f)
 {
     const struct classify_options *o = c->options;
     bool has;
-    c->config = &f->model.config;
+    c->config = bert_family_config(&f->model);
     TRY(classifier_find(f, BERT_TASK_SEQUENCE_CLASSIFICATION, &has));
     if (has || !o->run.do_train) {
-        return choose_problem(&f->model.config.problem, o->problem_type);
+        return choose_problem(&bert_family_config(&f->model)->problem, o->problem_type);
     }
     enum bert_problem problem = class_examples_problem(&c->train);
     TRY(choose_problem(&problem, o->problem_type));

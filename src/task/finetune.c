@@ -60,9 +60,9 @@ static struct status open_model(struct job *j)
         struct status s = bert_config_parse(&given, object, o->config_file);
         json_decref(object);
         TRY(s);
-        given.vocab_size = j->open.model.config.vocab_size; /* a file's number may include rows that pad the
-                                                             * vocabulary */
-        TRY(status_context(bert_config_same_architecture(&given, &j->open.model.config),
+        /* a file's number may include rows that pad the vocabulary */
+        given.vocab_size = bert_family_config(&j->open.model)->vocab_size;
+        TRY(status_context(bert_config_same_architecture(&given, bert_family_config(&j->open.model)),
                            "%s is not the configuration of %s", o->config_file, o->init_checkpoint));
     }
     if (o->vocab_file != NULL) {
@@ -75,10 +75,11 @@ static struct status open_model(struct job *j)
                                 o->init_checkpoint);
         }
     }
-    if (o->max_seq_length > j->open.model.config.max_position_embeddings) {
+    if (o->max_seq_length > bert_family_config(&j->open.model)->max_position_embeddings) {
         return status_error(STATUS_USAGE, "--max_seq_length %lld is more than the %lld positions of %s",
                             (long long)o->max_seq_length,
-                            (long long)j->open.model.config.max_position_embeddings, o->init_checkpoint);
+                            (long long)bert_family_config(&j->open.model)->max_position_embeddings,
+                            o->init_checkpoint);
     }
     if (!o->do_lower_case) {
         return status_ok();
@@ -106,7 +107,7 @@ static struct status trainer_config_of(struct job *j, struct trainer_config *con
     if (o->do_predict) {
         predict = predict_limits(&j->open.predict.source, o->predict_batch_size);
     }
-    j->bert = bert_model(&j->open.model.config, j->task->bert);
+    j->bert = bert_model(bert_family_config(&j->open.model), j->task->bert);
     *config = (struct trainer_config){
         .model = &j->bert.model,
         .device = j->backend.device,
@@ -172,8 +173,9 @@ static struct status train(struct job *j)
     }
     TRY(finetune_output_path(path, o, "model"));
     struct model_dir_contents contents = {
+        .family = &bert_family,
         .task = j->task->bert,
-        .config = &j->open.model.config,
+        .config = j->open.model.config,
         .tokenizer = &j->open.model.tokenizer,
     };
     TRY(trainer_state_export(&j->trainer, path, &contents));

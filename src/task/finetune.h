@@ -9,7 +9,7 @@
 #include "nn/bert_model.h"
 #include "ops/backend.h"
 #include "task/finetune_train.h"
-#include "model/model_dir.h"
+#include "model/bert_family.h"
 #include "serve/predict.h"
 
 /* The part of a job that its task sees.  The model is open; task->read may still change its configuration,

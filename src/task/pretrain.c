@@ -5,6 +5,7 @@
 #include "data/prefetch.h"
 #include "dev/host_memory.h"
 #include "ops/backend.h"
+#include "model/bert_family.h"
 #include "nn/bert_model.h"
 #include "task/loop.h"
 #include "train/memory_fit.h"
@@ -202,7 +203,7 @@ static struct status start_from_model(struct run *r, const char *path)
     struct model_dir m;
     struct load_report report;
     TRY(model_dir_open(&m, path));
-    struct bert_config config = m.config;
+    struct bert_config config = *bert_family_config(&m);
     if (r->in.model.vocab_size >= m.tokenizer.n) {
         config.vocab_size = r->in.model.vocab_size; /* the number of padding rows may differ */
     }

@@ -21,7 +21,7 @@ struct tag_task {
 static struct status find_labels(struct tag_task *t, struct finetune *f)
 {
     bool has;
-    t->config = &f->model.config;
+    t->config = bert_family_config(&f->model);
     TRY(classifier_find(f, BERT_TASK_TOKEN_CLASSIFICATION, &has));
     if (has || !f->options->do_train) {
         return status_ok();

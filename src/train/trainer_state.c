@@ -73,7 +73,7 @@ struct status trainer_state_resume(struct trainer *t, const struct checkpoint *c
     return s;
 }
 
-struct status trainer_state_load(struct trainer *t, const struct model_dir *m, enum bert_task task,
+struct status trainer_state_load(struct trainer *t, const struct model_dir *m, int task,
                                  unsigned may_be_new, struct load_report *report)
 {
     struct host_view master;

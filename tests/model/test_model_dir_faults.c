@@ -6,7 +6,7 @@
 
 #include "core/log.h"
 #include "text/wordpiece_tokenizer.h"
-#include "model/model_dir.h"
+#include "model/bert_family.h"
 
 #include <dirent.h>
 
@@ -50,7 +50,8 @@ static struct status save(const struct model_case *k, float value)
     for (int64_t i = 0; i < k->params.n_elements; i++) {
         k->flat[i] = value;
     }
-    struct model_dir_contents c = {.task = BERT_TASK_ENCODER,
+    struct model_dir_contents c = {.family = &bert_family,
+                                   .task = BERT_TASK_ENCODER,
                                    .params = &k->params,
                                    .master = tensor_1d(k->flat, DTYPE_F32, k->params.n_elements),
                                    .config = &k->config,

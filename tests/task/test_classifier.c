@@ -92,13 +92,14 @@ static void check_directory(const struct safetensors *file, const struct golden 
     struct load_report report;
     struct batch_step step;
     EXPECT_OK(model_dir_open(&m, path));
-    EXPECT(m.task == g->task && m.config.problem == g->problem && m.config.num_labels == g->n_labels &&
-               m.config.classifier_dropout == 0.25,
+    const struct bert_config *held = bert_family_config(&m);
+    EXPECT(m.task == (int)g->task && held->problem == g->problem && held->num_labels == g->n_labels &&
+               held->classifier_dropout == 0.25,
            "%s: %s, %s, %lld labels, dropout %g", path, bert_task_class(m.task),
-           bert_problem_name(m.config.problem), (long long)m.config.num_labels, m.config.classifier_dropout);
+           bert_problem_name(held->problem), (long long)held->num_labels, held->classifier_dropout);
     EXPECT(strcmp(label_names_get(m.labels, g->n_labels - 1), g->last) == 0, "%s: the last label is %s", path,
            label_names_get(m.labels, g->n_labels - 1));
-    struct bert_model bert = bert_model(&m.config, m.task);
+    struct bert_model bert = bert_model(held, (enum bert_task)m.task);
     struct trainer_config config = {.model = &bert.model,
                                     .device = &device_cpu,
                                     .ops = ops_cpu(),
@@ -112,7 +113,8 @@ static void check_directory(const struct safetensors *file, const struct golden 
     fill(&step, file, g);
     expect_golden(&t, &step, file, g);
     if (to != NULL) {
-        struct model_dir_contents c = {.task = m.task, .config = &m.config, .tokenizer = &m.tokenizer};
+        struct model_dir_contents c = {
+            .family = m.family, .task = m.task, .config = m.config, .tokenizer = &m.tokenizer};
         EXPECT_OK(trainer_state_export(&t, to, &c));
     }
     batch_step_fini(&step);

@@ -88,8 +88,8 @@ static void load_slice(const struct comm *comm, void *context)
 static void expect_same_tensors(const char *path, const char *other)
 {
     struct model_files a, b;
-    EXPECT_OK(model_files_open(&a, path));
-    EXPECT_OK(model_files_open(&b, other));
+    EXPECT_OK(model_files_open(&a, path, model_family_at(0)));
+    EXPECT_OK(model_files_open(&b, other, model_family_at(0)));
     EXPECT(a.n_tensors == 2 && b.n_tensors == 2, "%d and %d tensors", a.n_tensors, b.n_tensors);
     for (int i = 0; i < 2; i++) {
         const struct safetensors_entry *x = a.tensors[i].entry, *y = b.tensors[i].entry;

@@ -1,0 +1,149 @@
+#include "model/bert_family.h"
+
+#include <string.h>
+
+static struct status parse_config(void *config, const json_t *object, const char *source)
+{
+    bool decoder = false, cross = false;
+    TRY(bert_config_parse(config, object, source));
+    TRY(json_get_bool(object, source, "is_decoder", false, &decoder));
+    TRY(json_get_bool(object, source, "add_cross_attention", false, &cross));
+    return decoder || cross
+               ? status_error(STATUS_DATA,
+                              "%s: \"is_decoder\" or \"add_cross_attention\" is true; kiln's BERT is an "
+                              "encoder",
+                              source)
+               : status_ok();
+}
+
+static const char *class_of(int task)
+{
+    return bert_task_class((enum bert_task)task);
+}
+
+static json_t *config_to_json(const void *config, int task)
+{
+    return bert_config_to_json(config, class_of(task));
+}
+
+static struct model_family_sizes sizes(const void *config)
+{
+    const struct bert_config *c = config;
+    return (struct model_family_sizes){c->vocab_size, c->max_position_embeddings, c->num_hidden_layers};
+}
+
+static void set_words(void *config, int64_t vocab_size, int64_t n_words)
+{
+    struct bert_config *c = config;
+    c->vocab_size = vocab_size;
+    c->n_words = n_words;
+}
+
+/* Whether config.json names the class of a task. */
+static bool names_class(const json_t *config, enum bert_task task)
+{
+    size_t i;
+    const json_t *name;
+    json_array_foreach(json_object_get(config, "architectures"), i, name)
+    {
+        if (json_is_string(name) && strcmp(json_string_value(name), bert_task_class(task)) == 0) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* The heads tell more than "architectures", which trainers forget to change; but whether a classifier is of texts or of
+ * tokens only that says, and without it the pooler, which tokens have none of. */
+static int task_of(const bool has[NAMES_N_PARTS], const json_t *config)
+{
+    if (has[NAMES_CLASSIFIER]) {
+        bool tokens = names_class(config, BERT_TASK_TOKEN_CLASSIFICATION) ||
+                      (!names_class(config, BERT_TASK_SEQUENCE_CLASSIFICATION) && !has[NAMES_POOLER]);
+        return tokens ? BERT_TASK_TOKEN_CLASSIFICATION : BERT_TASK_SEQUENCE_CLASSIFICATION;
+    }
+    if (has[NAMES_QA]) {
+        return BERT_TASK_QUESTION_ANSWERING;
+    }
+    if (has[NAMES_MLM]) {
+        return has[NAMES_NSP] && has[NAMES_POOLER] ? BERT_TASK_PRETRAINING : BERT_TASK_MASKED_LM;
+    }
+    return BERT_TASK_ENCODER;
+}
+
+static bool has_labels(int task)
+{
+    return bert_task_has_classifier((enum bert_task)task);
+}
+
+static int64_t set_labels(void *config, int task, const struct label_names *labels)
+{
+    struct bert_config *c = config;
+    c->labels = labels;
+    if (task == BERT_TASK_TOKEN_CLASSIFICATION) {
+        c->problem = BERT_SINGLE_LABEL;
+    }
+    return c->num_labels;
+}
+
+static const char *const bare[] = {"embeddings.", "encoder.", "pooler.", NULL};
+static const char *const buffers[] = {"bert.embeddings.position_ids", "bert.embeddings.token_type_ids", NULL};
+static const char *const tied[][2] = {
+    {"cls.predictions.decoder.weight", "bert.embeddings.word_embeddings.weight"},
+    {"cls.predictions.decoder.bias", "cls.predictions.bias"},
+    {NULL, NULL},
+};
+
+/* Layer norms of TensorFlow's days, and NVIDIA's layers with their activations inside. */
+static const struct model_family_rename renames[] = {
+    {"LayerNorm.gamma", "LayerNorm.weight", true},
+    {"LayerNorm.beta", "LayerNorm.bias", true},
+    {".dense_act.", ".dense.", false},
+    {NULL, NULL, false},
+};
+
+const struct model_family bert_family = {
+    .name = "BERT",
+    .model_types = bert_config_model_types,
+    .old_config = "bert_config.json",
+    .config_bytes = sizeof(struct bert_config),
+    .parse_config = parse_config,
+    .config_to_json = config_to_json,
+    .sizes = sizes,
+    .set_words = set_words,
+    .class_of = class_of,
+    .task_of = task_of,
+    .has_labels = has_labels,
+    .set_labels = set_labels,
+    .bare_task = BERT_TASK_ENCODER,
+    .root = "bert.",
+    .bare = bare,
+    .renames = renames,
+    .tied = tied,
+    .tied_pattern = "cls.predictions.decoder.*",
+    .tied_part = NAMES_MLM,
+    .buffers = buffers,
+    .words = "bert.embeddings.word_embeddings.weight",
+    .parts = {[NAMES_EMBEDDINGS] = "bert.embeddings.",
+              [NAMES_ENCODER] = "bert.encoder.",
+              [NAMES_POOLER] = "bert.pooler.",
+              [NAMES_MLM] = "cls.predictions.",
+              [NAMES_NSP] = "cls.seq_relationship.",
+              [NAMES_QA] = "qa_outputs.",
+              [NAMES_CLASSIFIER] = "classifier."},
+    .patterns = {[NAMES_EMBEDDINGS] = "bert.embeddings.*",
+                 [NAMES_ENCODER] = "bert.encoder.*",
+                 [NAMES_POOLER] = "bert.pooler.*",
+                 [NAMES_MLM] = "cls.predictions.*",
+                 [NAMES_NSP] = "cls.seq_relationship.*",
+                 [NAMES_QA] = "qa_outputs.*",
+                 [NAMES_CLASSIFIER] = "classifier.*",
+                 [NAMES_BUFFER] = "buffers",
+                 [NAMES_OTHER] = "others"},
+};
+
+struct bert_config *bert_family_config(const struct model_dir *m)
+{
+    CHECK(m->family == &bert_family, "%s is no BERT", m->path);
+    return m->config;
+}

@@ -1,0 +1,14 @@
+/* bert_family: BERT in files: the row of model_family.h.  Its tasks are enum bert_task, its configuration is struct
+ * bert_config. */
+#ifndef KILN_MODEL_BERT_FAMILY_H
+#define KILN_MODEL_BERT_FAMILY_H
+
+#include "nn/bert.h"
+#include "model/model_dir.h"
+
+extern const struct model_family bert_family;
+
+/* The configuration of an open directory of this family; the directory owns it. */
+struct bert_config *bert_family_config(const struct model_dir *m);
+
+#endif

@@ -1,0 +1,88 @@
+/* The table of families: a configuration finds its row, each row is whole, and the names of tensors are read by the row alone:
+ * shown with a family that kiln does not have. */
+#include "model/bert_family.h"
+#include "model/names_hf.h"
+
+#include "test.h"
+
+static void test_find(void)
+{
+    static const struct {
+        const char *config;
+        const struct model_family *wanted;
+    } cases[] = {{"{\"model_type\": \"bert\"}", &bert_family},
+                 {"{\"model_type\": \"bert_pre_ln\"}", &bert_family},
+                 {"{}", &bert_family}, /* the first row tells what it does not know */
+                 {"{\"model_type\": 3}", &bert_family},
+                 {"{\"model_type\": \"unheard\"}", &bert_family}};
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        json_t *config;
+        EXPECT_OK(json_parse(&config, cases[i].config, strlen(cases[i].config), "config"));
+        EXPECT(model_family_find(config) == cases[i].wanted, "%s", cases[i].config);
+        json_decref(config);
+    }
+}
+
+static void test_rows(void)
+{
+    size_t n = 0;
+    for (; model_family_at(n) != NULL; n++) {
+        const struct model_family *f = model_family_at(n);
+        EXPECT(f->model_types[0] != NULL && f->config_bytes > 0, "%s has no configuration", f->name);
+        EXPECT(names_hf_part(f, f->words) == NAMES_EMBEDDINGS, "%s: %s", f->name, f->words);
+        EXPECT(strncmp(f->words, f->root, strlen(f->root)) == 0, "%s: %s", f->name, f->root);
+        for (int p = 0; p < NAMES_N_PARTS; p++) {
+            EXPECT(f->parts[p] == NULL || f->patterns[p] != NULL, "%s: part %d has no pattern", f->name, p);
+        }
+        for (size_t i = 0; f->tied[i][0] != NULL; i++) {
+            EXPECT(names_hf_part(f, f->tied[i][1]) != NAMES_OTHER, "%s: %s is tied to nothing", f->name,
+                   f->tied[i][0]);
+        }
+        for (const char *const *b = f->buffers; *b != NULL; b++) {
+            EXPECT(names_hf_part(f, *b) == NAMES_BUFFER, "%s: %s", f->name, *b);
+        }
+    }
+    EXPECT(n >= 1, "no family");
+}
+
+static const char *const other_bare[] = {"h.", "wte.", NULL};
+static const char *const other_buffers[] = {"transformer.h.0.attn.bias", NULL};
+static const char *const other_tied[][2] = {{"lm_head.weight", "transformer.wte.weight"}, {NULL, NULL}};
+static const struct model_family_rename other_renames[] = {
+    {".g", ".weight", true}, {".w.", ".longer.", false}, {NULL, NULL, false}};
+static const struct model_family other = {
+    .root = "transformer.",
+    .bare = other_bare,
+    .renames = other_renames,
+    .tied = other_tied,
+    .buffers = other_buffers,
+    .parts = {[NAMES_EMBEDDINGS] = "transformer.wte.", [NAMES_ENCODER] = "transformer.h."}};
+
+static void expect_name(const char *from, const char *to, enum names_part part, bool tied)
+{
+    struct names_hf r = names_hf_canonical(&other, from);
+    EXPECT(strcmp(r.name, to) == 0 && r.part == part && r.tied == tied, "%s became %s, part %d, tied %d",
+           from, r.name, r.part, r.tied);
+}
+
+static void test_another_family(void)
+{
+    expect_name("wte.weight", "transformer.wte.weight", NAMES_EMBEDDINGS, false);
+    expect_name("module.h.3.ln_1.g", "transformer.h.3.ln_1.weight", NAMES_ENCODER, false);
+    expect_name("h.3.w.bias", "transformer.h.3.longer.bias", NAMES_ENCODER, false);
+    expect_name("lm_head.weight", "transformer.wte.weight", NAMES_EMBEDDINGS, true);
+    expect_name("h.0.attn.bias", "transformer.h.0.attn.bias", NAMES_BUFFER, false);
+    expect_name("bert.pooler.dense.weight", "bert.pooler.dense.weight", NAMES_OTHER, false);
+    char longest[PARAM_NAME_BYTES]; /* a name that would grow past the limit stays */
+    memset(longest, 'x', sizeof longest);
+    memcpy(longest + sizeof longest - 4, ".w.", 4);
+    expect_name(longest, longest, NAMES_OTHER, false);
+}
+
+int main(void)
+{
+    test_find();
+    test_rows();
+    test_another_family();
+    return 0;
+}

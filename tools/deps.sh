@@ -149,6 +149,14 @@ check_words() {
     list '^src/' | search '\balloca\('
 }
 
+# Rooms that know models only by the tables that list them.
+check_models() {
+    list '^src/(dist|model|report|train|watch)/' | { grep -vE '^src/model/(bert_family\.[ch]|model_family\.c)$' || true; } |
+        search 'bert' -io | while IFS=: read -r file line word; do
+        echo "$file:$line: only the tables of models name $word here (nn/model.h, model/model_family.h)"
+    done
+}
+
 # Pages that comments and documents name are there.
 check_links() {
     list '^(src|tests|fuzz|tools|scripts|docs)/|^[^/]*\.md$' | search '\b(docs/[a-z0-9_/]+|[A-Z]+)\.md\b' -o |
@@ -158,7 +166,7 @@ check_links() {
 }
 
 left_out=
-for check in check_arrows check_libraries check_names check_lengths check_headers check_words check_links; do
+for check in check_arrows check_libraries check_names check_lengths check_headers check_words check_models check_links; do
     "$check" >>"$breaches" || echo "$check itself failed" >>"$breaches"
 done
 if [ -s "$breaches" ]; then

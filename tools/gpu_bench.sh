@@ -298,8 +298,9 @@ ops()
         awk '{ print $1 / 1000 }')" - -
     row "ceiling: copies, TB/s read and written" "$(sed -n 's|.*copies \([0-9.]*\) GB/s.*|\1|p' "$work/ops" |
         awk '{ print $1 / 1000 }')" - -
-    row "LAMB, % of the copies" "$(awk '$1 == "lamb" { print $(NF - 1) }' "$work/ops")" - 85
-    awk '$1 ~ /layernorm|gelu_backward|^embed|cross_entropy|global_norm|lamb/ && $NF == "%" && $4 >= 1 { print $(NF - 1), $1 }' \
+    row "LAMB, % of the copies" "$(awk '$1 ~ /^lamb_/ { ms += $3; part += $3 * $(NF - 1) }
+        END { if (ms > 0) printf "%.0f", part / ms }' "$work/ops")" - 85
+    awk '$1 ~ /layernorm|gelu_backward|^embed|cross_entropy|squares|lamb_/ && $NF == "%" && $4 >= 1 { print $(NF - 1), $1 }' \
         "$work/ops" | sort -g | head -n 1 >"$work/slowest"
     row "slowest memory-bound op, % ($(cut -d ' ' -f 2 "$work/slowest"))" "$(cut -d ' ' -f 1 "$work/slowest")" - 85
 }

@@ -127,7 +127,8 @@ memory_as_planned()
 }
 
 hot="linear linear_gelu linear_backward_input linear_backward_weight bias_dropout_add_layernorm
-    bias_dropout_add_layernorm_backward gelu_backward embed embed_backward cross_entropy quantize global_norm lamb"
+    bias_dropout_add_layernorm_backward gelu_backward embed embed_backward cross_entropy quantize squares lamb_direction
+    lamb_apply"
 others=$("$checkop" ops | grep -vxF "$(printf '%s\n' $hot)")
 
 first_part()
@@ -177,7 +178,7 @@ rest()
 sanitize()
 {
     local op
-    for op in quantize embed_backward attention attention_backward layernorm_backward cross_entropy lamb; do
+    for op in quantize embed_backward attention attention_backward layernorm_backward cross_entropy lamb_direction lamb_apply; do
         step "memory of $op" compute-sanitizer --error-exitcode 1 "$checkop" --one-process cuda bf16 $op
         step "races of $op" compute-sanitizer --tool racecheck --error-exitcode 1 "$checkop" --one-process cuda bf16 $op
     done

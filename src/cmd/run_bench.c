@@ -6,6 +6,7 @@
 #include "cmd/precision_flags.h"
 #include "watch/migration_log.h"
 #include "dev/precision.h"
+#include "optim/optimizer.h"
 #include "task/step_bench.h"
 #include "task/step_forecast.h"
 
@@ -48,7 +49,7 @@ static const struct option options[] = {
                       "a step of pre-training, or answering questions"),
     OPTION_FLAG_ROW("checkpoint_activations", AT(recompute),
                     "keep only the input of each layer, and recompute the rest"),
-    OPTION_CHOICE_ROW("optimizer", AT(optimizer), "adamw", "lamb|adamw", "lamb or adamw"),
+    OPTION_CHOICE_ROW("optimizer", AT(optimizer), "adamw", OPTIMIZER_NAMES, "the update of weights"),
     OPTION_INT_ROW("steps", AT(steps), "3", 1, 1e6, "steps to measure; the fastest is shown"),
     PRECISION_ROWS,
     OPTION_CHOICE_ROW("device", AT(device), "auto", "auto|cpu|cuda",
@@ -125,8 +126,7 @@ static struct status plan_bench(struct step_bench *s, const struct bench_args *a
         .config = {.device = at->watched.device,
                    .ops = at->watched.ops,
                    .precision = at->precision,
-                   .optimizer = optimizer_defaults(strcmp(a->optimizer, "lamb") == 0 ? OPTIMIZER_LAMB
-                                                                                     : OPTIMIZER_ADAMW),
+                   .optimizer = optimizer_defaults(optimizer_find(a->optimizer)),
                    .training = !answers,
                    .recompute = a->recompute ? 1 : 0,
                    .seed = 42},

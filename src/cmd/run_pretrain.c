@@ -4,6 +4,7 @@
 #include "cmd/precision_flags.h"
 #include "cmd/replaced_flags.h"
 #include "cmd/run_log_flags.h"
+#include "optim/optimizer.h"
 #include "task/pretrain.h"
 
 #include <stddef.h>
@@ -55,7 +56,7 @@ static const struct option options[] = {
     OPTION_CHOICE_ROW("lr_schedule", AT(schedule), "poly", "poly|linear|constant",
                       "after the warm-up: poly (1 - p)^degree, linear to 0, or constant"),
     OPTION_REAL_ROW("scheduler_degree", AT(scheduler_degree), "0.5", 0, 10, "degree of the poly schedule"),
-    OPTION_CHOICE_ROW("optimizer", AT(optimizer), "lamb", "lamb|adamw", "lamb or adamw"),
+    OPTION_CHOICE_ROW("optimizer", AT(optimizer), "lamb", OPTIMIZER_NAMES, "the update of weights"),
     OPTION_REAL_ROW("weight_decay", AT(weight_decay), "0.01", 0, 10,
                     "weight decay of matrices and embeddings; biases and LayerNorms have none"),
     OPTION_REAL_ROW("max_grad_norm", AT(max_grad_norm), "1.0", 0, 1e9,

@@ -15,6 +15,7 @@
     _(cast, (tensor out, tensor in), (out, in), out, in) \
     _(quantize, (tensor rows, tensor columns, tensor scale, tensor history, tensor dbias, tensor in, enum dtype \
           format), (rows, columns, scale, history, dbias, in, format), rows, in) \
+    _(add, (tensor out, tensor in), (out, in), out) \
     _(sum, (tensor total, tensor in), (total, in), in) \
     _(find_nonfinite, (tensor index, tensor in), (index, in), in) \
     _(linear, (tensor out, tensor in, tensor w, tensor bias), (out, in, w, bias), out, in, w) \
@@ -62,10 +63,13 @@
     _(pointwise, (tensor loss, tensor correct, tensor dlogits, tensor logits, tensor targets, enum \
           pointwise_loss kind, tensor scale), (loss, correct, dlogits, logits, targets, kind, scale), logits) \
     _(clear, (tensor flat, const struct optim_span *spans, int64_t n_spans), (flat, spans, n_spans), flat) \
-    _(global_norm, (tensor norm, tensor in, const struct optim_span *spans, int64_t n_spans), (norm, in, \
-          spans, n_spans), in) \
-    _(lamb, (struct optim_buffers b, const struct optim_span *spans, int64_t n_spans, tensor norm, tensor \
-          scalars), (b, spans, n_spans, norm, scalars), b.master) \
+    _(squares, (tensor sums, tensor in, const struct optim_span *spans, int64_t n_spans), (sums, in, spans, \
+          n_spans), in) \
+    _(norm_of, (tensor norm, tensor sums), (norm, sums), sums) \
+    _(lamb_direction, (tensor sums, struct optim_buffers b, const struct optim_span *spans, int64_t n_spans, \
+          tensor norm, tensor scalars), (sums, b, spans, n_spans, norm, scalars), b.master) \
+    _(lamb_apply, (struct optim_buffers b, const struct optim_span *spans, int64_t n_spans, tensor sums, \
+          tensor norm, tensor scalars), (b, spans, n_spans, sums, norm, scalars), b.master) \
     _(adamw, (struct optim_buffers b, const struct optim_span *spans, int64_t n_spans, tensor norm, tensor \
           scalars), (b, spans, n_spans, norm, scalars), b.master)
 /* clang-format on */

@@ -67,11 +67,18 @@ struct optim_buffers {
     tensor exp_avg_sq; /* W [n]: v */
 };
 
-/* A run of elements that is updated alike: one logical parameter. */
+/* A run of elements that is updated alike: one logical parameter, or the part of it that one rank updates.  Its sums are
+ * those of chunks of OPTIM_CHUNK elements, the last of which may be shorter. */
 struct optim_span {
     int64_t offset, n;
     double weight_decay;
+    int64_t first_chunk, n_chunks; /* of the whole parameter, in arrays of sums of all parameters */
 };
+
+enum { OPTIM_CHUNK = 1024 };
+
+/* Chunks of some spans, one span behind the other. */
+int64_t optim_chunks(const struct optim_span *spans, int64_t n_spans);
 
 /* Scalars of one update, in a tensor f64 [OPTIM_N_SCALARS] on the device, so that a captured graph can be
  * replayed. */
@@ -122,6 +129,9 @@ struct ops {
      * quantize does.  With "rounds in place of it" the result itself is then not stored. */
     void (*quantize)(struct exec *x, tensor rows, tensor columns, tensor scale, tensor history, tensor dbias,
                      tensor in, enum dtype format);
+
+    /* out[i] += in[i].  out, in W, of any one shape, dense. */
+    void (*add)(struct exec *x, tensor out, tensor in);
 
     /* total[0] += sum_i in[i].  total f64 [1], in W or i32 [n]. */
     void (*sum)(struct exec *x, tensor total, tensor in);
@@ -257,10 +267,11 @@ struct ops {
     /* flat[i] = 0 for i in the spans.  flat W [n]. */
     void (*clear)(struct exec *x, tensor flat, const struct optim_span *spans, int64_t n_spans);
 
-    /* norm[0] = sqrt(sum of in[i]^2 over the spans), in double, in chunks of 1,024 elements whose sums are
-     * added in order.  norm f64 [1], in W [n]. */
-    void (*global_norm)(struct exec *x, tensor norm, tensor in, const struct optim_span *spans,
-                        int64_t n_spans);
+    /* sums[k] = the sum of in[i]^2 over chunk k of the spans, in double.  sums f64 [optim_chunks], in W [n]. */
+    void (*squares)(struct exec *x, tensor sums, tensor in, const struct optim_span *spans, int64_t n_spans);
+
+    /* norm[0] = sqrt(sums[0] + sums[1] + ...), added in an order that n alone decides.  norm f64 [1], sums f64 [n]. */
+    void (*norm_of)(struct exec *x, tensor norm, tensor sums);
 
     /* LAMB (You et al. 2020, arXiv:1904.00962, algorithm 2; the variant of docs/math/optimizers.md).  For
      * every span, with c1, c2, s = grad_scale, ... of the scalars:
@@ -268,14 +279,19 @@ struct ops {
      *     m = b1 m + (1 - b1) g;  v = b2 v + (1 - b2) g^2
      *     u = (m / c1) / (sqrt(v / c2) + eps) + wd w
      *     r = |w| / |u| if wd != 0 and both > 0, else 1;  w -= lr r u
-     * norm f64 [n], n >= 1: the first from global_norm, then whatever else must be finite; scalars f64
+     * in two halves, between which ranks that update parts of parameters tell each other their sums.  The first leaves u in
+     * the place of the gradient, and in sums f64 [optim_chunks, 2] those of w^2 and of u^2 of each chunk of the spans; the
+     * second takes |w| and |u| of each span's whole parameter from sums f64 [all chunks, 2], added in order.
+     * norm f64 [n], n >= 1: the first from norm_of, then whatever else must be finite; scalars f64
      * [OPTIM_N_SCALARS].  Where one of norm is not finite nothing is written, gradients included: the update can
      * be queued before anybody has looked. */
-    void (*lamb)(struct exec *x, struct optim_buffers b, const struct optim_span *spans, int64_t n_spans,
-                 tensor norm, tensor scalars);
+    void (*lamb_direction)(struct exec *x, tensor sums, struct optim_buffers b,
+                           const struct optim_span *spans, int64_t n_spans, tensor norm, tensor scalars);
+    void (*lamb_apply)(struct exec *x, struct optim_buffers b, const struct optim_span *spans,
+                       int64_t n_spans, tensor sums, tensor norm, tensor scalars);
 
     /* AdamW (Loshchilov and Hutter 2019, arXiv:1711.05101; the variant of docs/math/optimizers.md), g, m and
-     * v, norm and scalars as in lamb:
+     * v, norm and scalars as in lamb_direction:
      *     w = w (1 - lr wd) - lr sqrt(c2) / c1 * m / (sqrt(v) + eps) */
     void (*adamw)(struct exec *x, struct optim_buffers b, const struct optim_span *spans, int64_t n_spans,
                   tensor norm, tensor scalars);

@@ -119,6 +119,13 @@ static void plan_quantize(struct exec *x, tensor rows, tensor columns, tensor sc
     }
 }
 
+static void plan_add(struct exec *x, tensor out, tensor in)
+{
+    move(x, 1, out);
+    PLAN(x, "add", count(out), 0, {"out", out, ANY, tensor_rows(out), tensor_cols(out)},
+         {"in", in, (int)out.dtype, tensor_rows(out), tensor_cols(out)});
+}
+
 static void plan_sum(struct exec *x, tensor total, tensor in)
 {
     PLAN(x, "sum", count(in), 0, {"total", total, DTYPE_F64, 1, 1}, {"in", in, ANY, 1, tensor_cols(in)});
@@ -437,40 +444,71 @@ static void plan_clear(struct exec *x, tensor flat, const struct optim_span *spa
     move(x, (double)span_elements(spans, n_spans) / count(flat) - 1, flat);
 }
 
-static void plan_global_norm(struct exec *x, tensor norm, tensor in, const struct optim_span *spans,
-                             int64_t n_spans)
+static void plan_squares(struct exec *x, tensor sums, tensor in, const struct optim_span *spans,
+                         int64_t n_spans)
 {
-    PLAN(x, "global_norm", 2.0 * (double)span_elements(spans, n_spans), workspace_optim(spans, n_spans),
-         {"norm", norm, DTYPE_F64, 1, 1}, {"in", in, ANY, 1, tensor_cols(in)});
+    PLAN(x, "squares", 2.0 * (double)span_elements(spans, n_spans), 0,
+         {"sums", sums, DTYPE_F64, 1, optim_chunks(spans, n_spans)}, {"in", in, ANY, 1, tensor_cols(in)});
 }
 
-static void plan_update(struct exec *x, const char *op, struct optim_buffers b,
-                        const struct optim_span *spans, int64_t n_spans, tensor norm, tensor scalars)
+static void plan_norm_of(struct exec *x, tensor norm, tensor sums)
+{
+    PLAN(x, "norm_of", count(sums), workspace_norm_of(tensor_cols(sums)), {"norm", norm, DTYPE_F64, 1, 1},
+         {"sums", sums, DTYPE_F64, 1, tensor_cols(sums)});
+}
+
+/* What every update reads. */
+static void plan_update(struct exec *x, const char *op, struct optim_buffers b, tensor norm, tensor scalars)
+{
+    int64_t n = tensor_cols(b.master);
+    PLAN(x, op, 0, 0, {"master", b.master, ANY, 1, n}, {"grad", b.grad, (int)b.master.dtype, 1, n},
+         {"norm", norm, DTYPE_F64, 1, tensor_cols(norm)},
+         {"scalars", scalars, DTYPE_F64, 1, OPTIM_N_SCALARS});
+}
+
+/* Reads and writes them. */
+static void plan_moments(struct exec *x, const char *op, struct optim_buffers b)
 {
     int64_t n = tensor_cols(b.master);
     int vector = (int)b.master.dtype;
-    move(x, 1, b.master);
     move(x, 1, b.exp_avg);
     move(x, 1, b.exp_avg_sq);
-    PLAN(x, op, 0, workspace_optim(spans, n_spans), {"master", b.master, ANY, 1, n},
-         {"grad", b.grad, vector, 1, n}, {"exp_avg", b.exp_avg, vector, 1, n},
-         {"exp_avg_sq", b.exp_avg_sq, vector, 1, n}, {"norm", norm, DTYPE_F64, 1, tensor_cols(norm)},
-         {"scalars", scalars, DTYPE_F64, 1, OPTIM_N_SCALARS});
+    PLAN(x, op, 0, 0, {"exp_avg", b.exp_avg, vector, 1, n}, {"exp_avg_sq", b.exp_avg_sq, vector, 1, n});
+}
+
+static void plan_new_weights(struct exec *x, const char *op, struct optim_buffers b)
+{
+    move(x, 1, b.master);
     if (!tensor_is_null(b.working)) {
-        PLAN(x, op, 0, 0, {"working", b.working, ANY, 1, n});
+        PLAN(x, op, 0, 0, {"working", b.working, ANY, 1, tensor_cols(b.master)});
     }
 }
 
-static void plan_lamb(struct exec *x, struct optim_buffers b, const struct optim_span *spans, int64_t n_spans,
-                      tensor norm, tensor scalars)
+static void plan_lamb_direction(struct exec *x, tensor sums, struct optim_buffers b,
+                                const struct optim_span *spans, int64_t n_spans, tensor norm, tensor scalars)
 {
-    plan_update(x, "lamb", b, spans, n_spans, norm, scalars);
+    plan_update(x, "lamb_direction", b, norm, scalars);
+    plan_moments(x, "lamb_direction", b);
+    move(x, 1, b.grad);
+    PLAN(x, "lamb_direction", 0, 0, {"sums", sums, DTYPE_F64, optim_chunks(spans, n_spans), 2});
+}
+
+static void plan_lamb_apply(struct exec *x, struct optim_buffers b, const struct optim_span *spans,
+                            int64_t n_spans, tensor sums, tensor norm, tensor scalars)
+{
+    (void)spans;
+    plan_update(x, "lamb_apply", b, norm, scalars);
+    plan_new_weights(x, "lamb_apply", b);
+    PLAN(x, "lamb_apply", 0, workspace_lamb_apply(n_spans), {"sums", sums, DTYPE_F64, tensor_rows(sums), 2});
 }
 
 static void plan_adamw(struct exec *x, struct optim_buffers b, const struct optim_span *spans,
                        int64_t n_spans, tensor norm, tensor scalars)
 {
-    plan_update(x, "adamw", b, spans, n_spans, norm, scalars);
+    (void)spans, (void)n_spans;
+    plan_update(x, "adamw", b, norm, scalars);
+    plan_moments(x, "adamw", b);
+    plan_new_weights(x, "adamw", b);
 }
 
 const struct ops ops_plan = {
@@ -478,6 +516,7 @@ const struct ops ops_plan = {
     .fill = plan_fill,
     .cast = plan_cast,
     .quantize = plan_quantize,
+    .add = plan_add,
     .sum = plan_sum,
     .find_nonfinite = plan_find_nonfinite,
     .linear = plan_linear,
@@ -502,7 +541,9 @@ const struct ops ops_plan = {
     .span_cross_entropy = plan_span_cross_entropy,
     .pointwise = plan_pointwise,
     .clear = plan_clear,
-    .global_norm = plan_global_norm,
-    .lamb = plan_lamb,
+    .squares = plan_squares,
+    .norm_of = plan_norm_of,
+    .lamb_direction = plan_lamb_direction,
+    .lamb_apply = plan_lamb_apply,
     .adamw = plan_adamw,
 };

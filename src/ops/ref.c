@@ -111,6 +111,13 @@ static void ref_quantize(struct exec *x, tensor rows, tensor columns, tensor sca
     }
 }
 
+static void ref_add(struct exec *x, tensor out, tensor in)
+{
+    for (int64_t i = 0; !stopped(x) && i < tensor_count(out); i++) {
+        add1(out, i, tensor_get(in, i));
+    }
+}
+
 static void ref_sum(struct exec *x, tensor total, tensor in)
 {
     for (int64_t i = 0; !stopped(x) && i < tensor_count(in); i++) {
@@ -622,6 +629,7 @@ const struct ops ops_ref = {
     .fill = ref_fill,
     .cast = ref_cast,
     .quantize = ref_quantize,
+    .add = ref_add,
     .sum = ref_sum,
     .find_nonfinite = ref_find_nonfinite,
     .linear = ref_linear,
@@ -646,7 +654,9 @@ const struct ops ops_ref = {
     .span_cross_entropy = ref_span_cross_entropy,
     .pointwise = ref_pointwise,
     .clear = ref_clear,
-    .global_norm = ref_global_norm,
-    .lamb = ref_lamb,
+    .squares = ref_squares,
+    .norm_of = ref_norm_of,
+    .lamb_direction = ref_lamb_direction,
+    .lamb_apply = ref_lamb_apply,
     .adamw = ref_adamw,
 };

@@ -11,18 +11,41 @@ void ref_clear(struct exec *x, tensor flat, const struct optim_span *spans, int6
     }
 }
 
-void ref_global_norm(struct exec *x, tensor norm, tensor in, const struct optim_span *spans, int64_t n_spans)
+/* Of the chunk of a span that begins here. */
+static int64_t end_of_chunk(const struct optim_span *s, int64_t begin)
 {
-    if (failed(x->status)) {
-        return;
-    }
+    int64_t end = begin + OPTIM_CHUNK;
+    return end < s->offset + s->n ? end : s->offset + s->n;
+}
+
+static double sum_of_squares(tensor in, int64_t begin, int64_t end)
+{
     double sum = 0;
-    for (int64_t s = 0; s < n_spans; s++) {
-        for (int64_t i = spans[s].offset; i < spans[s].offset + spans[s].n; i++) {
-            sum += tensor_get(in, i) * tensor_get(in, i);
+    for (int64_t i = begin; i < end; i++) {
+        sum += tensor_get(in, i) * tensor_get(in, i);
+    }
+    return sum;
+}
+
+void ref_squares(struct exec *x, tensor sums, tensor in, const struct optim_span *spans, int64_t n_spans)
+{
+    int64_t chunk = 0;
+    for (const struct optim_span *s = spans; !failed(x->status) && s < spans + n_spans; s++) {
+        for (int64_t i = s->offset; i < s->offset + s->n; i += OPTIM_CHUNK) {
+            tensor_set(sums, chunk++, sum_of_squares(in, i, end_of_chunk(s, i)));
         }
     }
-    tensor_set(norm, 0, sqrt(sum));
+}
+
+void ref_norm_of(struct exec *x, tensor norm, tensor sums)
+{
+    double sum = 0;
+    for (int64_t i = 0; i < tensor_count(sums); i++) {
+        sum += tensor_get(sums, i);
+    }
+    if (!failed(x->status)) {
+        tensor_set(norm, 0, sqrt(sum));
+    }
 }
 
 /* What gradients are multiplied by: the scale, and less if their norm would be above the limit. */
@@ -59,28 +82,49 @@ static void set_weight(struct optim_buffers b, int64_t i, double w)
     }
 }
 
-void ref_lamb(struct exec *x, struct optim_buffers b, const struct optim_span *spans, int64_t n_spans,
-              tensor norm, tensor scalars)
+void ref_lamb_direction(struct exec *x, tensor sums, struct optim_buffers b, const struct optim_span *spans,
+                        int64_t n_spans, tensor norm, tensor scalars)
 {
     if (failed(x->status) || !is_finite(norm)) {
         return;
     }
-    double factor = gradient_factor(norm, scalars), lr = tensor_get(scalars, OPTIM_LR);
+    double factor = gradient_factor(norm, scalars), eps = tensor_get(scalars, OPTIM_EPS);
     double c1 = tensor_get(scalars, OPTIM_CORRECTION1), c2 = tensor_get(scalars, OPTIM_CORRECTION2);
+    int64_t chunk = 0;
     for (const struct optim_span *s = spans; s < spans + n_spans; s++) {
-        double w_squares = 0, u_squares = 0;
         for (int64_t i = s->offset; i < s->offset + s->n; i++) {
             update_moments(b, scalars, i, factor);
-            double w = tensor_get(b.master, i);
-            double u = tensor_get(b.exp_avg, i) / c1 /
-                           (sqrt(tensor_get(b.exp_avg_sq, i) / c2) + tensor_get(scalars, OPTIM_EPS)) +
-                       s->weight_decay * w;
-            tensor_set(b.grad, i, u);
-            w_squares += w * w;
-            u_squares += u * u;
+            tensor_set(b.grad, i,
+                       tensor_get(b.exp_avg, i) / c1 / (sqrt(tensor_get(b.exp_avg_sq, i) / c2) + eps) +
+                           s->weight_decay * tensor_get(b.master, i));
         }
-        bool adapt = s->weight_decay != 0 && w_squares > 0 && u_squares > 0;
-        double ratio = adapt ? sqrt(w_squares) / sqrt(u_squares) : 1.0;
+        for (int64_t i = s->offset; i < s->offset + s->n; i += OPTIM_CHUNK) {
+            tensor_set(sums, 2 * chunk, sum_of_squares(b.master, i, end_of_chunk(s, i)));
+            tensor_set(sums, 2 * chunk++ + 1, sum_of_squares(b.grad, i, end_of_chunk(s, i)));
+        }
+    }
+}
+
+/* |w| / |u| of the whole parameter. */
+static double lamb_ratio(const struct optim_span *s, tensor sums)
+{
+    double w = 0, u = 0;
+    for (int64_t k = s->first_chunk; k < s->first_chunk + s->n_chunks; k++) {
+        w += tensor_get(sums, 2 * k);
+        u += tensor_get(sums, 2 * k + 1);
+    }
+    return s->weight_decay != 0 && w > 0 && u > 0 ? sqrt(w) / sqrt(u) : 1.0;
+}
+
+void ref_lamb_apply(struct exec *x, struct optim_buffers b, const struct optim_span *spans, int64_t n_spans,
+                    tensor sums, tensor norm, tensor scalars)
+{
+    if (failed(x->status) || !is_finite(norm)) {
+        return;
+    }
+    double lr = tensor_get(scalars, OPTIM_LR);
+    for (const struct optim_span *s = spans; s < spans + n_spans; s++) {
+        double ratio = lamb_ratio(s, sums);
         for (int64_t i = s->offset; i < s->offset + s->n; i++) {
             set_weight(b, i, tensor_get(b.master, i) - lr * ratio * tensor_get(b.grad, i));
         }

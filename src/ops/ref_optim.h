@@ -5,9 +5,12 @@
 #include "ops/ops.h"
 
 void ref_clear(struct exec *x, tensor flat, const struct optim_span *spans, int64_t n_spans);
-void ref_global_norm(struct exec *x, tensor norm, tensor in, const struct optim_span *spans, int64_t n_spans);
-void ref_lamb(struct exec *x, struct optim_buffers b, const struct optim_span *spans, int64_t n_spans,
-              tensor norm, tensor scalars);
+void ref_squares(struct exec *x, tensor sums, tensor in, const struct optim_span *spans, int64_t n_spans);
+void ref_norm_of(struct exec *x, tensor norm, tensor sums);
+void ref_lamb_direction(struct exec *x, tensor sums, struct optim_buffers b, const struct optim_span *spans,
+                        int64_t n_spans, tensor norm, tensor scalars);
+void ref_lamb_apply(struct exec *x, struct optim_buffers b, const struct optim_span *spans, int64_t n_spans,
+                    tensor sums, tensor norm, tensor scalars);
 void ref_adamw(struct exec *x, struct optim_buffers b, const struct optim_span *spans, int64_t n_spans,
                tensor norm, tensor scalars);
 

@@ -14,7 +14,6 @@ enum {
     WORKSPACE_MOST_RUNS = 1024,
     WORKSPACE_PARTIAL_SUMS = 1 << 18,
     WORKSPACE_NORM_RUNS = 512,
-    WORKSPACE_SPAN_CHUNK = 1024,
     WORKSPACE_SORTED_RUN = 64,
     WORKSPACE_MAXIMA = 1024
 };
@@ -106,14 +105,23 @@ static inline size_t workspace_find_nonfinite(int64_t count)
     return 0;
 }
 
-/* Two sums for every chunk of 1,024 elements of every span. */
-static inline size_t workspace_optim(const struct optim_span *spans, int64_t n_spans)
+/* Many sums are added in runs first. */
+enum { WORKSPACE_SUMS_AT_ONCE = 8192, WORKSPACE_RUN_OF_SUMS = 1024 };
+
+static inline int64_t workspace_runs_of_sums(int64_t n)
 {
-    int64_t chunks = 0;
-    for (int64_t s = 0; s < n_spans; s++) {
-        chunks += (spans[s].n + WORKSPACE_SPAN_CHUNK - 1) / WORKSPACE_SPAN_CHUNK;
-    }
-    return (size_t)(2 * chunks) * sizeof(double);
+    return n > WORKSPACE_SUMS_AT_ONCE ? (n + WORKSPACE_RUN_OF_SUMS - 1) / WORKSPACE_RUN_OF_SUMS : 0;
+}
+
+static inline size_t workspace_norm_of(int64_t n)
+{
+    return (size_t)workspace_runs_of_sums(n) * sizeof(double);
+}
+
+/* A ratio of each span. */
+static inline size_t workspace_lamb_apply(int64_t n_spans)
+{
+    return (size_t)n_spans * sizeof(double);
 }
 
 #endif

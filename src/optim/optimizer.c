@@ -2,8 +2,23 @@
 
 #include <math.h>
 #include <stdlib.h>
+#include <string.h>
 
-struct optimizer optimizer_defaults(enum optimizer_kind kind)
+_Static_assert((int)OPTIM_CHUNK == (int)PARAM_ALIGNMENT, "slabs are whole chunks");
+
+static const struct optimizer_kind *const kinds[] = {&optimizer_lamb, &optimizer_adamw};
+
+const struct optimizer_kind *optimizer_find(const char *name)
+{
+    for (size_t i = 0; i < sizeof kinds / sizeof kinds[0]; i++) {
+        if (strcmp(kinds[i]->name, name) == 0) {
+            return kinds[i];
+        }
+    }
+    return NULL;
+}
+
+struct optimizer optimizer_defaults(const struct optimizer_kind *kind)
 {
     return (struct optimizer){
         .kind = kind,
@@ -16,17 +31,18 @@ struct optimizer optimizer_defaults(enum optimizer_kind kind)
     };
 }
 
-const char *optimizer_name(enum optimizer_kind kind)
-{
-    return kind == OPTIMIZER_LAMB ? "lamb" : "adamw";
-}
-
 struct optim_span *optimizer_spans(const struct optimizer *o, const struct param_table *table)
 {
     struct optim_span *spans = malloc((size_t)table->n * sizeof *spans);
+    int64_t chunk = 0;
     for (int i = 0; spans != NULL && i < table->n; i++) {
         const struct param *p = &table->params[i];
-        spans[i] = (struct optim_span){p->offset, param_count(p), p->decay ? o->weight_decay : 0.0};
+        spans[i] = (struct optim_span){.offset = p->offset,
+                                       .n = param_count(p),
+                                       .weight_decay = p->decay ? o->weight_decay : 0.0,
+                                       .first_chunk = chunk};
+        spans[i].n_chunks = optim_chunks(&spans[i], 1);
+        chunk += spans[i].n_chunks;
     }
     return spans;
 }
@@ -42,14 +58,4 @@ void optimizer_scalars(const struct optimizer *o, double lr, int64_t t, double g
     scalars[OPTIM_CORRECTION2] = o->bias_correction ? 1 - pow(o->beta2, (double)t) : 1;
     scalars[OPTIM_MAX_NORM] = o->max_grad_norm;
     scalars[OPTIM_GRAD_SCALE] = grad_scale;
-}
-
-void optimizer_update(struct exec *x, const struct optimizer *o, struct optim_buffers b,
-                      const struct optim_span *spans, int64_t n_spans, tensor norm, tensor scalars)
-{
-    if (o->kind == OPTIMIZER_LAMB) {
-        x->ops->lamb(x, b, spans, n_spans, norm, scalars);
-    } else {
-        x->ops->adamw(x, b, spans, n_spans, norm, scalars);
-    }
 }

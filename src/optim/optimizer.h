@@ -1,15 +1,45 @@
-/* optimizer: which update, with which constants, on which groups.  The arithmetic is in the ops lamb and
- * adamw. */
+/* optimizer: which update, with which constants, on which groups.  An optimizer is a row, struct optimizer_kind, in a file of
+ * its own; the arithmetic is in the ops that it gives.  docs/howto/add_an_optimizer.md. */
 #ifndef KILN_OPTIM_OPTIMIZER_H
 #define KILN_OPTIM_OPTIMIZER_H
 
 #include "core/param.h"
 #include "ops/ops.h"
 
-enum optimizer_kind { OPTIMIZER_LAMB, OPTIMIZER_ADAMW };
+/* What an update is made of.  Buffers and spans are those of the elements that are updated here: all, or a rank's share. */
+struct optimizer_step {
+    struct optim_buffers buffers;
+    const struct optim_span *spans;
+    int64_t n_spans;
+    tensor squares; /* f64 [all chunks] of the gradients, of every rank */
+    tensor sums; /* f64 [all chunks, n_sums] of what `direction` leaves, of every rank; null if n_sums is 0 */
+    tensor own_sums; /* [chunks of the spans, n_sums], the part of it that is written here */
+    tensor norm;     /* f64 [n]: the first is the norm of all gradients, then whatever else must be finite */
+    tensor scalars;  /* f64 [OPTIM_N_SCALARS] */
+};
+
+struct optimizer_kind {
+    const char *name; /* of --optimizer, and in checkpoints */
+
+    /* For norms of whole parameters, beside that of their gradients: so many sums of each chunk, in fp64, which `direction`
+     * leaves and ranks tell each other before `apply`.  0: there are none, and no `direction`. */
+    int n_sums;
+
+    /* Both put ops in order, which write nothing where one of `norm` is not finite. */
+    void (*direction)(struct exec *x, const struct optimizer_step *s);
+    void (*apply)(struct exec *x, const struct optimizer_step *s);
+};
+
+extern const struct optimizer_kind optimizer_lamb, optimizer_adamw;
+
+/* The rows, as the flag --optimizer lists them. */
+#define OPTIMIZER_NAMES "lamb|adamw"
+
+/* NULL: there is none of this name. */
+const struct optimizer_kind *optimizer_find(const char *name);
 
 struct optimizer {
-    enum optimizer_kind kind;
+    const struct optimizer_kind *kind;
     double beta1, beta2, eps;
     double weight_decay;  /* of parameters declared with decay; biases and LayerNorms have none */
     double max_grad_norm; /* 0: no clipping */
@@ -18,10 +48,7 @@ struct optimizer {
 
 /* The constants of the replaced scripts: betas 0.9 and 0.999, eps 1e-6, decay 0.01, clip at norm 1, bias
  * correction. */
-struct optimizer optimizer_defaults(enum optimizer_kind kind);
-
-/* "lamb" or "adamw". */
-const char *optimizer_name(enum optimizer_kind kind);
+struct optimizer optimizer_defaults(const struct optimizer_kind *kind);
 
 /* One span per parameter of the table, in its order; free() them.  NULL without memory. */
 struct optim_span *optimizer_spans(const struct optimizer *o, const struct param_table *table);
@@ -30,10 +57,5 @@ struct optim_span *optimizer_spans(const struct optimizer *o, const struct param
  * grad_scale. */
 void optimizer_scalars(const struct optimizer *o, double lr, int64_t t, double grad_scale,
                        double scalars[OPTIM_N_SCALARS]);
-
-/* Clips and updates: b.grad in, b.master and b.working out; the first of norm f64 [n] is the global norm of
- * b.grad.  Nothing is written where one of norm is not finite. */
-void optimizer_update(struct exec *x, const struct optimizer *o, struct optim_buffers b,
-                      const struct optim_span *spans, int64_t n_spans, tensor norm, tensor scalars);
 
 #endif

@@ -71,7 +71,7 @@ static struct trainer_config config_of(const struct bert_model *bert, struct bat
         .device = o->backend.device,
         .ops = o->backend.ops,
         .precision = {.dtype = o->dtype},
-        .optimizer = optimizer_defaults(OPTIMIZER_ADAMW),
+        .optimizer = optimizer_defaults(&optimizer_adamw),
         .limits = limits,
     };
 }

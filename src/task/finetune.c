@@ -114,7 +114,7 @@ static struct status trainer_config_of(struct job *j, struct trainer_config *con
         .ops = j->backend.ops,
         .precision = j->precision,
         .loss_scale = o->loss_scale,
-        .optimizer = optimizer_defaults(OPTIMIZER_ADAMW),
+        .optimizer = optimizer_defaults(&optimizer_adamw),
         .limits = {larger(train.n_tokens, predict.n_tokens), larger(train.n_sequences, predict.n_sequences),
                    larger(train.n_labels, predict.n_labels), larger(train.max_seqlen, predict.max_seqlen)},
         .training = o->do_train,

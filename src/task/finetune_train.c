@@ -64,7 +64,7 @@ static struct run_state state_of(const struct finetune_options *o, const struct 
         .phase = 1,
         .seed = o->seed,
         .dtype = precision_name(config->precision),
-        .optimizer = optimizer_name(config->optimizer.kind),
+        .optimizer = config->optimizer.kind->name,
         .max_seq_length = o->max_seq_length,
         .max_predictions_per_seq = 0,
         .train_batch_size = o->train_batch_size,

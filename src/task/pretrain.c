@@ -71,8 +71,7 @@ static struct trainer_config trainer_config_of(struct run *r)
 {
     const struct pretrain_options *o = r->options;
     r->bert = bert_model(&r->in.model, BERT_TASK_PRETRAINING);
-    struct optimizer optimizer =
-        optimizer_defaults(strcmp(o->optimizer, "lamb") == 0 ? OPTIMIZER_LAMB : OPTIMIZER_ADAMW);
+    struct optimizer optimizer = optimizer_defaults(optimizer_find(o->optimizer));
     optimizer.weight_decay = o->weight_decay;
     optimizer.max_grad_norm = o->max_grad_norm;
     optimizer.beta1 = o->beta1;

@@ -18,7 +18,7 @@ struct pretrain_options {
     const char *config_file;
     const char *output_dir;
     const char *init_checkpoint; /* weights to start from; NULL: fresh ones */
-    const char *optimizer;       /* "lamb" or "adamw" */
+    const char *optimizer;       /* a name of optim/optimizer.h */
     const char *device;          /* "auto", "cpu" or "cuda" */
     const char *loss_norm;       /* "global" or "micro" */
     const char *schedule;        /* "poly", "linear" or "constant" */

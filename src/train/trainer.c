@@ -25,23 +25,26 @@ static void carve_tied(struct trainer *t, struct arena *a)
 {
     const struct model *m = t->config.model;
     if (m->tied != NULL && t->stage.first == 0 && t->stage.end < m->n_layers) {
-        t->tied_part =
-            arena_carve_2d(a, t->grad.dtype, 1, param_count(param_table_find(&t->params, m->tied)));
-        t->tied_row = arena_carve_1d(a, DTYPE_I32, 1);
+        t->tied_part = arena_carve_1d(a, t->grad.dtype, param_count(param_table_find(&t->params, m->tied)));
     }
 }
 
 tensor trainer_tied(const struct trainer *t, tensor flat)
 {
     const struct param *p = param_table_find(&t->params, t->config.model->tied);
-    tensor row = tensor_slice(flat, p->offset, param_count(p));
-    return tensor_2d(row.data, row.dtype, 1, param_count(p));
+    return tensor_slice(flat, p->offset, param_count(p));
 }
 
 void trainer_add_tied(struct trainer *t)
 {
-    t->x.ops->fill(&t->x, t->tied_row, 0);
-    t->x.ops->scatter_add_rows(&t->x, trainer_tied(t, t->grad), t->tied_part, t->tied_row);
+    t->x.ops->add(&t->x, trainer_tied(t, t->grad), t->tied_part);
+}
+
+static void carve_sums(struct trainer *t, struct arena *a)
+{
+    int64_t chunks = optim_chunks(t->spans, t->params.n), n_sums = t->config.optimizer.kind->n_sums;
+    t->squares = arena_carve_1d(a, DTYPE_F64, chunks);
+    t->direction_sums = n_sums > 0 ? arena_carve_2d(a, DTYPE_F64, chunks, n_sums) : NULL_TENSOR;
 }
 
 /* Carves everything but the activations; the order is that of the plan's table. */
@@ -65,6 +68,7 @@ static void carve_state(struct trainer *t, struct arena *a)
         t->plan.gradient_bytes = a->used - t->plan.weight_bytes;
         t->exp_avg = arena_carve_1d(a, vector, n);
         t->exp_avg_sq = arena_carve_1d(a, vector, n);
+        carve_sums(t, a);
         stage_carve_histories(&t->stage, a);
         t->plan.optimizer_bytes = a->used - t->plan.weight_bytes - t->plan.gradient_bytes;
     }
@@ -170,12 +174,29 @@ static void clear_added(struct trainer *t)
     t->x.ops->clear(&t->x, t->grad, t->added, t->n_added);
 }
 
+static void queue_norm(struct trainer *t)
+{
+    t->x.ops->squares(&t->x, t->squares, t->grad, t->spans, t->params.n);
+    t->x.ops->norm_of(&t->x, t->norm, t->squares);
+}
+
 static void update(struct trainer *t)
 {
+    const struct optimizer_kind *kind = t->config.optimizer.kind;
+    struct optimizer_step s = {.buffers = buffers_of(t),
+                               .spans = t->spans,
+                               .n_spans = t->params.n,
+                               .squares = t->squares,
+                               .sums = t->direction_sums,
+                               .own_sums = t->direction_sums,
+                               .norm = t->results,
+                               .scalars = t->stage.slot->block.scalars};
     exec_enter(&t->x, "optimizer", -1);
-    t->x.ops->global_norm(&t->x, t->norm, t->grad, t->spans, t->params.n);
-    optimizer_update(&t->x, &t->config.optimizer, buffers_of(t), t->spans, t->params.n, t->results,
-                     t->stage.slot->block.scalars);
+    queue_norm(t);
+    if (kind->n_sums > 0) {
+        kind->direction(&t->x, &s);
+    }
+    kind->apply(&t->x, &s);
     stage_advance_histories(&t->stage);
 }
 
@@ -548,7 +569,7 @@ struct status trainer_gradients(struct trainer *t, const struct batch_step *batc
 {
     struct stage_numbers n = numbers_of(t, step);
     trainer_queue_gradients(t, batch, &n, mean_of_micro_batches);
-    t->x.ops->global_norm(&t->x, t->norm, t->grad, t->spans, t->params.n);
+    queue_norm(t);
     return read_results(t, batch, result);
 }
 

@@ -32,7 +32,7 @@ struct trainer_plan {
     size_t
         weight_bytes; /* fp32 master and, in bf16 or fp16, the working copy; in fp8 what that makes of layers' */
     size_t gradient_bytes;
-    size_t optimizer_bytes;               /* both moments, and histories of factors in fp8 */
+    size_t optimizer_bytes;               /* both moments, sums for norms, and histories of factors in fp8 */
     size_t activation_bytes;              /* of all micro-batches in flight */
     size_t workspace_bytes, beside_bytes; /* scratch of an op, and of one that runs beside (dev/queue.h) */
     size_t saving_bytes;  /* copy of master and moments that is being saved: host memory, not the trainer's */
@@ -52,10 +52,11 @@ struct trainer {
     void *memory;                /* everything below lies in it, but an owner's weights */
     tensor master, working, grad, exp_avg,
         exp_avg_sq; /* flat buffers; working is null where it is the master */
-    tensor tied_part,
-        tied_row; /* [1, n] of the gradient of model->tied, what the heads on another stage have added, and i32
-                                 * [1], for an op; null where the input layer and the heads are on one stage */
-    tensor results;    /* f64 [1 + MODEL_MOST_SUMS] what a step is judged by: */
+    tensor
+        tied_part; /* [n] of the gradient of model->tied, what the heads on another stage have added; null where the
+                       * input layer and the heads are on one stage */
+    tensor squares, direction_sums; /* struct optimizer_step's squares and sums */
+    tensor results;                 /* f64 [1 + MODEL_MOST_SUMS] what a step is judged by: */
     tensor norm, sums; /* views of it: [1] the norm of the gradients, [MODEL_MOST_SUMS] the model's sums */
     struct loss_scale loss_scale;
     void *weights, *grads;    /* the model's views */
@@ -135,7 +136,7 @@ void trainer_queue_gradients(struct trainer *t, const struct batch_step *batch, 
 struct status trainer_update(struct trainer *t, const struct batch_step *batch, int64_t step,
                              struct trainer_result *result);
 
-/* In a pipeline: the elements of `flat` that hold model->tied, as one row; and adding t->tied_part to its gradient. */
+/* In a pipeline: the elements of `flat` that hold model->tied; and adding t->tied_part to its gradient. */
 tensor trainer_tied(const struct trainer *t, tensor flat);
 void trainer_add_tied(struct trainer *t);
 

@@ -11,7 +11,7 @@ expect 0 "mini: s512 B2 bf16 lamb" "$kiln" bench --model mini --max_seq_length 5
     --optimizer lamb --dry-run
 for precision in "" --autocast --fp8; do
     expect 0 "ceilings in this run" "$kiln" bench --model tiny --max_seq_length 32 --train_batch_size 4 --steps 1 $precision
-    for op in embed attention attention_backward linear_gelu linear_backward_weight cross_entropy global_norm adamw; do
+    for op in embed attention attention_backward linear_gelu linear_backward_weight cross_entropy squares norm_of adamw; do
         grep -qE "^$op +[0-9]+ +[0-9.]+ +[0-9.]+ %.* %$" "$dir/out" || fail "$op has no row: $(cat "$dir/out")"
     done
     # what the ops took is no more than the step
@@ -34,7 +34,7 @@ grep -qE "^warm, .*: median [0-9.]+ ms, 99 % of [0-9]+ within [0-9.]+ ms, [0-9.]
 
 # What a GPU that is not here would take: rows of the same names, and a rate of a cool and of a hot chip.
 expect 0 "Nothing here is measured" "$kiln" bench --predict h200 --model large --train_batch_size 256 --autocast --optimizer lamb
-for row in linear_backward_weight attention lamb "all ops" product norm_kernel "all kernels"; do
+for row in linear_backward_weight attention lamb_direction lamb_apply "all ops" product norm_kernel "all kernels"; do
     grep -qE "^$row +[0-9]+" "$dir/out" || fail "$row is not predicted: $(cat "$dir/out")"
 done
 # 256 sequences in 118 to 124 ms by a count made by hand (docs/numbers.md)

@@ -16,7 +16,7 @@ expect 0 "linear_backward_weight" "${pretrain[@]}" --output_dir "$dir/a" --profi
 trace=$dir/a/profile/trace_3_6.json
 [ -s "$trace" ] || fail "no trace"
 grep -q '"copy batch"' "$trace" && fail "nothing is copied to the cpu"
-for name in micro-step\ 3 micro-step\ 6 batch forward backward optimizer evaluation save attention lamb; do
+for name in micro-step\ 3 micro-step\ 6 batch forward backward optimizer evaluation save attention lamb_direction lamb_apply; do
     grep -q "\"name\":\"$name\"" "$trace" || fail "$name is not in the trace"
 done
 if command -v python3 >/dev/null; then
@@ -41,7 +41,7 @@ expect 0 "nothing was profiled" "${pretrain[@]}" --output_dir "$dir/d" --profile
 # which kernel served what; waiting after every op changes nothing either
 expect 0 "ops by dtype and shape" "${pretrain[@]}" --output_dir "$dir/e" --migration-log "$dir/migration.log" --sync_ops --profile --profile_steps 2
 cmp "$dir/a/ckpt_4/model.safetensors" "$dir/e/ckpt_4/model.safetensors" || fail "watching ops changed the weights"
-for line in "run        kiln pretrain, complete" "\[cpu_match\]: lamb(fp32 \[" "\[cpu_match\]: attention(fp32 \[" "    \[context\]: 8 calls of "; do
+for line in "run        kiln pretrain, complete" "\[cpu_match\]: lamb_direction(fp32 \[" "\[cpu_match\]: attention(fp32 \[" "    \[context\]: 8 calls of "; do
     grep -q "$line" "$dir/migration.log" || fail "'$line' is not in the migration log"
 done
 expect 64 "migration" "${pretrain[@]}" --output_dir "$dir/f" --migration_log

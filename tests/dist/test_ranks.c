@@ -16,7 +16,7 @@ static const double DEADLINE_S = 60, LR = 1e-2;
 struct rank_case {
     const char *name;
     struct precision precision;
-    enum optimizer_kind optimizer;
+    const struct optimizer_kind *optimizer;
     enum bert_task task;
     int64_t recompute;
     bool has_empty; /* a micro-batch without sequences */
@@ -198,7 +198,7 @@ static void open_run(struct run *r, const struct rank_case *k)
     batch_step_count(&r->batch);
     r->config = fixture_trainer(ops_cpu(), k->precision.dtype, r->batch.micro[1].limits);
     r->config.precision = k->precision;
-    r->config.optimizer = optimizer_defaults(k->optimizer);
+    r->config.optimizer = optimizer_defaults(k->optimizer != NULL ? k->optimizer : &optimizer_lamb);
     r->config.recompute = k->recompute;
     struct bert_model *bert = fixture_bert(&r->config);
     bert->config.num_hidden_layers = 4;
@@ -352,11 +352,11 @@ static void plans_count_slots_and_layers(void)
 int main(void)
 {
     static const struct rank_case cases[] = {
-        {.name = "fp32, lamb", .optimizer = OPTIMIZER_LAMB},
-        {.name = "fp32, adamw", .optimizer = OPTIMIZER_ADAMW, .mean_of_micro_batches = true},
-        {.name = "bf16, lamb", .precision = {.dtype = DTYPE_BF16}, .optimizer = OPTIMIZER_LAMB},
-        {.name = "bf16, adamw", .precision = {.dtype = DTYPE_BF16}, .optimizer = OPTIMIZER_ADAMW},
-        {.name = "fp8, lamb", .precision = {.dtype = DTYPE_BF16, .fp8 = true}, .optimizer = OPTIMIZER_LAMB},
+        {.name = "fp32, lamb", .optimizer = &optimizer_lamb},
+        {.name = "fp32, adamw", .optimizer = &optimizer_adamw, .mean_of_micro_batches = true},
+        {.name = "bf16, lamb", .precision = {.dtype = DTYPE_BF16}, .optimizer = &optimizer_lamb},
+        {.name = "bf16, adamw", .precision = {.dtype = DTYPE_BF16}, .optimizer = &optimizer_adamw},
+        {.name = "fp8, lamb", .precision = {.dtype = DTYPE_BF16, .fp8 = true}, .optimizer = &optimizer_lamb},
         {.name = "questions", .task = BERT_TASK_QUESTION_ANSWERING},
         {.name = "recomputed", .recompute = 1},
         {.name = "the end of an epoch", .has_empty = true},

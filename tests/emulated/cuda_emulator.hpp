@@ -123,7 +123,7 @@ inline void emulated_check(const launch_attention &a)
 inline void emulated_check(const launch_optim &o)
 {
     emulated_check_all(o.master, o.grad, o.exp_avg, o.exp_avg_sq, o.working, o.spans, o.norm, o.scalars,
-                       o.ratios);
+                       o.sums, o.ratios);
 }
 
 /* A call of a kernel with the values that its arguments have now: a recording outlives what they point to. */

@@ -38,7 +38,7 @@ expect 0 "memory: emulated cuda took" train "$dir/cuda" --device cuda --sync_ops
 paste <(losses "$dir/cpu") <(losses "$dir/cuda") | awk '
     { d = ($1 - $2) / $1; n++; if (d > 2e-5 || d < -2e-5) wrong++ } END { exit n != 4 || wrong > 0 }' ||
     fail "the losses are not the cpu's: $(losses "$dir/cpu") and $(losses "$dir/cuda")"
-for op in embed attention_backward linear_gelu lamb; do
+for op in embed attention_backward linear_gelu lamb_direction lamb_apply; do
     grep -q "$op" "$dir/ops.log" || fail "$op is not in the migration log"
 done
 trace=$dir/cuda/profile/trace_3_4.json

@@ -19,13 +19,13 @@ fake test_cuda_session 'echo "skipped: no reason"; exit 77'
 fake test_cuda_replay 'exit 0'
 
 export LIMIT=20 LARGE="1 64 1 8"
-STEPS='^(global_norm, bf16$|quantize, bf16$|training beside|replayed|conversions to|answers|two steps .* fp32|fill, bf16$)' \
+STEPS='^(squares, bf16$|quantize, bf16$|training beside|replayed|conversions to|answers|two steps .* fp32|fill, bf16$)' \
     OUT=$dir/results expect 1 "2 failed" tools/gpu_check.sh
 cp "$dir/results/gpu_check.txt" "$dir/table"
 says() { grep -qE "$1" "$dir/table" || fail "no line '$1': $(cat "$dir/table")"; }
 says '^cuda .*kernels emulated on the cpu'
 says '^passed  quantize, bf16 \([0-9]+ s\)$'
-says '^passed  global_norm, bf16 \([0-9]+ s\)$'
+says '^passed  squares, bf16 \([0-9]+ s\)$'
 says '^FAILED  training beside the cpu \([0-9]+ s\): not done in time$'
 says '^passed  replayed steps'
 says '^passed  two steps of BERT-Large, fp32'

@@ -150,7 +150,7 @@ static struct trainer_config config_of(const struct run *r, struct batch_limits 
     c.precision.fp8 = r->fp8;
     struct bert_model *bert = fixture_bert(&c);
     bert->task = r->task;
-    c.optimizer = optimizer_defaults(r->adamw ? OPTIMIZER_ADAMW : OPTIMIZER_LAMB);
+    c.optimizer = optimizer_defaults(r->adamw ? &optimizer_adamw : &optimizer_lamb);
     c.training = r->task == BERT_TASK_PRETRAINING;
     bert->config.hidden_size = 64;
     bert->config.num_attention_heads = 1;

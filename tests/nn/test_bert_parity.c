@@ -55,7 +55,7 @@ static void read_batch(struct golden *g)
 }
 
 static void load(struct trainer *t, const struct golden *g, const struct ops *ops, enum dtype dtype,
-                 enum optimizer_kind kind)
+                 const struct optimizer_kind *kind)
 {
     struct trainer_config config = fixture_trainer(ops, dtype, g->step.micro[0].limits);
     config.optimizer = optimizer_defaults(kind);
@@ -160,12 +160,12 @@ static void check(const struct golden *g, const struct ops *ops, enum dtype dtyp
                   double loss_bound)
 {
     struct trainer t;
-    load(&t, g, ops, dtype, OPTIMIZER_LAMB);
+    load(&t, g, ops, dtype, &optimizer_lamb);
     check_logits(&t, g, bound);
     check_gradients(&t, g, bound);
     check_losses(&t, g, "golden.lamb_losses", loss_bound);
     trainer_fini(&t);
-    load(&t, g, ops, dtype, OPTIMIZER_ADAMW);
+    load(&t, g, ops, dtype, &optimizer_adamw);
     check_losses(&t, g, "golden.adamw_losses", loss_bound);
     trainer_fini(&t);
 }

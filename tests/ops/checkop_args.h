@@ -1,9 +1,12 @@
-/* checkop_args: the words in which tests/ops/checkop_cases.c describes the arguments of an op. */
+/* checkop_args: the words in which checkop_cases.c and checkop_optim.c describe the arguments of an op. */
 #ifndef KILN_TESTS_CHECKOP_ARGS_H
 #define KILN_TESTS_CHECKOP_ARGS_H
 
 #include "checkop_cases.h"
 #include "test.h"
+
+#define RUN(name)                                                                                            \
+    static void run_##name(const struct checkop_case *c, const struct ops *o, struct exec *x, const tensor *t)
 
 /* Appends an argument and returns its index. */
 static inline int add(struct checkop_case *c, struct checkop_arg a)
@@ -64,5 +67,13 @@ static inline struct checkop_arg row_keys(int64_t t)
 {
     return filled(matrix("row_keys", ROLE_IN, KIND_I32, t, 2), FILL_ROW_KEYS, 0);
 }
+
+/* checkop_optim.c. */
+void checkop_make_clear(struct checkop_case *c, const struct checkop_shape *s);
+void checkop_make_squares(struct checkop_case *c, const struct checkop_shape *s);
+void checkop_make_norm_of(struct checkop_case *c, const struct checkop_shape *s);
+void checkop_make_lamb_direction(struct checkop_case *c, const struct checkop_shape *s);
+void checkop_make_lamb_apply(struct checkop_case *c, const struct checkop_shape *s);
+void checkop_make_adamw(struct checkop_case *c, const struct checkop_shape *s);
 
 #endif

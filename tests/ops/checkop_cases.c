@@ -12,9 +12,6 @@ static tensor last(const struct checkop_case *c, const tensor *t)
     return t[c->n_args - 1];
 }
 
-#define RUN(name)                                                                                            \
-    static void run_##name(const struct checkop_case *c, const struct ops *o, struct exec *x, const tensor *t)
-
 RUN(fill)
 {
     (void)c;
@@ -68,6 +65,19 @@ static void make_quantize(struct checkop_case *c, const struct checkop_shape *s)
     c->run = run_quantize;
     c->bound_bf16_a = 0;
     c->bound_fp32 = c->bound_bf16_w = product_bound;
+}
+
+RUN(add)
+{
+    (void)c;
+    o->add(x, t[0], t[1]);
+}
+
+static void make_add(struct checkop_case *c, const struct checkop_shape *s)
+{
+    add(c, vector("out", ROLE_INOUT, KIND_W, s->t));
+    add(c, vector("in", ROLE_IN, KIND_W, s->t));
+    c->run = run_add;
 }
 
 RUN(sum)
@@ -732,92 +742,15 @@ static void make_pointwise(struct checkop_case *c, const struct checkop_shape *s
     c->forward = forward_pointwise;
 }
 
-/* Spans with holes between them, of less than a chunk, of several, with and without decay. */
-static void add_spans(struct checkop_case *c, int64_t n)
-{
-    int64_t third = n / 3;
-    c->spans[0] = (struct optim_span){0, third - third / 8, 0.01};
-    c->spans[1] = (struct optim_span){third, third / 4, 0.0};
-    c->spans[2] = (struct optim_span){third + third / 2, n - third - third / 2, 0.1};
-    c->n_spans = 3;
-}
-
-RUN(global_norm)
-{
-    o->global_norm(x, t[0], t[1], c->spans, c->n_spans);
-}
-
-RUN(clear)
-{
-    o->clear(x, t[0], c->spans, c->n_spans);
-}
-
-static void make_clear(struct checkop_case *c, const struct checkop_shape *s)
-{
-    add(c, vector("flat", ROLE_INOUT, KIND_W, s->t));
-    add_spans(c, s->t);
-    c->run = run_clear;
-}
-
-static void make_global_norm(struct checkop_case *c, const struct checkop_shape *s)
-{
-    add(c, vector("norm", ROLE_OUT, KIND_F64, 1));
-    add(c, vector("in", ROLE_IN, KIND_W, s->t));
-    add_spans(c, s->t);
-    c->run = run_global_norm;
-    c->bound_fp32 = c->bound_bf16_w = 1e-12;
-}
-
-static struct optim_buffers buffers_of(const tensor *t)
-{
-    return (struct optim_buffers){t[0], t[1], t[2], t[3], t[4]};
-}
-
-RUN(lamb)
-{
-    o->lamb(x, buffers_of(t), c->spans, c->n_spans, t[5], t[6]);
-}
-
-RUN(adamw)
-{
-    o->adamw(x, buffers_of(t), c->spans, c->n_spans, t[5], t[6]);
-}
-
-static void forward_norm(const struct checkop_case *c, const struct ops *o, struct exec *x, const tensor *t)
-{
-    o->global_norm(x, tensor_slice(t[5], 0, 1), t[2], c->spans, c->n_spans);
-}
-
-/* `shared`: the second of the numbers that must be finite is not, so nothing may change. */
-static void add_optim(struct checkop_case *c, const struct checkop_shape *s)
-{
-    add(c, vector("master", ROLE_INOUT, KIND_W, s->t));
-    add(c, vector("working", ROLE_INOUT, KIND_A, s->t));
-    c->args[1].mixed_only = true;
-    add(c, vector("grad", ROLE_SCRATCH, KIND_W, s->t));
-    add(c, vector("exp_avg", ROLE_INOUT, KIND_W, s->t));
-    add(c, filled(vector("exp_avg_sq", ROLE_INOUT, KIND_W, s->t), FILL_SQUARES, 1));
-    add(c, filled(vector("norm", ROLE_IN, KIND_F64, 2), FILL_HOLES, s->shared ? 1 : -1));
-    add(c, filled(vector("scalars", ROLE_IN, KIND_F64, OPTIM_N_SCALARS), FILL_SCALARS, s->plain ? 0 : 1));
-    add_spans(c, s->t);
-    c->forward = forward_norm;
-}
-
-static void make_lamb(struct checkop_case *c, const struct checkop_shape *s)
-{
-    add_optim(c, s);
-    c->run = run_lamb;
-}
-
-static void make_adamw(struct checkop_case *c, const struct checkop_shape *s)
-{
-    add_optim(c, s);
-    c->run = run_adamw;
-}
-
 #define FAMILY(name)                                                                                         \
     {                                                                                                        \
 #        name, offsetof(struct ops, name), make_##name                                                       \
+    }
+
+/* In checkop_optim.c. */
+#define OPTIM_FAMILY(name)                                                                                   \
+    {                                                                                                        \
+#        name, offsetof(struct ops, name), checkop_make_##name                                               \
     }
 
 static const struct family {
@@ -828,6 +761,7 @@ static const struct family {
     FAMILY(fill),
     FAMILY(cast),
     FAMILY(quantize),
+    FAMILY(add),
     FAMILY(sum),
     FAMILY(find_nonfinite),
     FAMILY(linear),
@@ -851,10 +785,12 @@ static const struct family {
     FAMILY(cross_entropy),
     FAMILY(span_cross_entropy),
     FAMILY(pointwise),
-    FAMILY(clear),
-    FAMILY(global_norm),
-    FAMILY(lamb),
-    FAMILY(adamw),
+    OPTIM_FAMILY(clear),
+    OPTIM_FAMILY(squares),
+    OPTIM_FAMILY(norm_of),
+    OPTIM_FAMILY(lamb_direction),
+    OPTIM_FAMILY(lamb_apply),
+    OPTIM_FAMILY(adamw),
 };
 
 static void set_lengths(struct checkop_case *c, const struct checkop_shape *s)

@@ -104,7 +104,7 @@ static void check_directory(const struct safetensors *file, const struct golden 
                                     .device = &device_cpu,
                                     .ops = ops_cpu(),
                                     .precision = {.dtype = DTYPE_F32},
-                                    .optimizer = optimizer_defaults(OPTIMIZER_ADAMW),
+                                    .optimizer = optimizer_defaults(&optimizer_adamw),
                                     .limits = bert_batch_limits(B, S, 0),
                                     .training = true};
     EXPECT_OK(trainer_init(&t, &config));

@@ -112,7 +112,7 @@ int main(void)
     EXPECT_OK(migration_log_open(&log, path, "test", &watched));
     b.config.device = watched.device;
     b.config.ops = watched.ops;
-    b.config.optimizer = optimizer_defaults(OPTIMIZER_ADAMW);
+    b.config.optimizer = optimizer_defaults(&optimizer_adamw);
     b.bert = one_layer(BERT_TASK_PRETRAINING);
     EXPECT_OK(step_bench_plan(&b));
     EXPECT(b.useful_flops > 0 && b.useful_flops <= b.plan.micro_flops, "%g useful of %g", b.useful_flops,

@@ -86,7 +86,7 @@ static void open_case(struct tuning_case *c, struct checkop_backend backend, con
         .device = backend.device,
         .ops = backend.ops,
         .precision = {.dtype = DTYPE_F16},
-        .optimizer = optimizer_defaults(OPTIMIZER_ADAMW),
+        .optimizer = optimizer_defaults(&optimizer_adamw),
         .training = true,
         .saving = true,
         .seed = 3,

@@ -51,7 +51,7 @@ static struct trainer_config config_of(const int64_t sizes[4], struct checkop_ba
         .device = b.device,
         .ops = b.ops,
         .precision = {.dtype = dtype},
-        .optimizer = optimizer_defaults(OPTIMIZER_LAMB),
+        .optimizer = optimizer_defaults(&optimizer_lamb),
         .limits = bert_batch_limits(sizes[2], length, n_masked),
         .training = true,
         .seed = 3,

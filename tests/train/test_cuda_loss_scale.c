@@ -12,7 +12,7 @@ static struct trainer_config config_of(struct checkop_backend backend, const str
 {
     struct trainer_config config = fixture_trainer(backend.ops, DTYPE_F16, step->micro[0].limits);
     config.device = backend.device;
-    config.optimizer = optimizer_defaults(OPTIMIZER_ADAMW);
+    config.optimizer = optimizer_defaults(&optimizer_adamw);
     config.first_loss_scale = 1 << 24;
     return config;
 }

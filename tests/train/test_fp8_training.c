@@ -18,7 +18,7 @@ static struct trainer_config config_of(bool fp8, struct batch_limits limits)
     bert->config.intermediate_size = 64;
     bert->config.layer_norm_large_model = pre_ln;
     fixture_bert_changed(bert);
-    c.optimizer = optimizer_defaults(OPTIMIZER_ADAMW);
+    c.optimizer = optimizer_defaults(&optimizer_adamw);
     return c;
 }
 

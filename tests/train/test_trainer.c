@@ -17,7 +17,7 @@ static struct trainer_config trainer_of(const struct batch_step *step, enum dtyp
 }
 
 static double loss_after(const struct batch_step *step, enum dtype dtype, bool pre_ln,
-                         enum optimizer_kind kind, double lr)
+                         const struct optimizer_kind *kind, double lr)
 {
     struct trainer t;
     struct trainer_result r = {0};
@@ -35,15 +35,15 @@ static double loss_after(const struct batch_step *step, enum dtype dtype, bool p
 static void training_learns_in_both_precisions(const struct batch_step *step, bool pre_ln)
 {
     static const struct {
-        enum optimizer_kind kind;
+        const struct optimizer_kind *kind;
         double lr;
-    } cases[] = {{OPTIMIZER_LAMB, 1e-2}, {OPTIMIZER_ADAMW, 1e-2}};
+    } cases[] = {{&optimizer_lamb, 1e-2}, {&optimizer_adamw, 1e-2}};
     for (int i = 0; i < 2; i++) {
         double before = loss_after(step, DTYPE_F32, pre_ln, cases[i].kind, 0);
         double fp32 = loss_after(step, DTYPE_F32, pre_ln, cases[i].kind, cases[i].lr);
         double bf16 = loss_after(step, DTYPE_BF16, pre_ln, cases[i].kind, cases[i].lr);
         printf("%s, %s-LN: MLM loss %.4f before, %.4f after 40 steps in fp32, %.4f in bf16\n",
-               optimizer_name(cases[i].kind), pre_ln ? "pre" : "post", before, fp32, bf16);
+               cases[i].kind->name, pre_ln ? "pre" : "post", before, fp32, bf16);
         EXPECT(fp32 < 0.7 * before, "nothing was learnt: %g to %g", before, fp32);
         EXPECT_NEAR(bf16, fp32, 0.1 * before);
     }

@@ -119,6 +119,27 @@ static void cpu_cast(struct exec *x, tensor out, tensor in)
     lanes_run(x, "cast", cut(&c, out, dense), 0, cast_item, &c);
 }
 
+static void add_item(const void *context, int64_t item, void *lane)
+{
+    (void)lane;
+    const struct move_call *c = context;
+    struct piece p = piece_of(c, item);
+    float *restrict out = (float *)c->out.data + p.first;
+    const float *restrict in = (const float *)c->in.data + p.first;
+#pragma omp simd
+    for (int64_t i = 0; i < p.n; i++) {
+        out[i] += in[i];
+    }
+}
+
+static void cpu_add(struct exec *x, tensor out, tensor in)
+{
+    if (accept_tensors(x, "add", ACCEPT_LIST(out), ACCEPT_LIST(out, in))) {
+        struct move_call c = {.out = out, .in = in};
+        lanes_run(x, "add", cut(&c, out, true), 0, add_item, &c);
+    }
+}
+
 /* Losses and counts of a micro-batch: a few thousand numbers, not worth a second thread. */
 static void cpu_sum(struct exec *x, tensor total, tensor in)
 {
@@ -262,6 +283,7 @@ KERNEL_FILL(move, struct ops)
 {
     t->fill = cpu_fill;
     t->cast = cpu_cast;
+    t->add = cpu_add;
     t->sum = cpu_sum;
     t->find_nonfinite = cpu_find_nonfinite;
     t->gather_rows = cpu_gather_rows;

@@ -1,6 +1,5 @@
-/* Optimizers over flat buffers.  A span is split into chunks of 1,024 elements.  Each chunk's sums have their
- * own place in the workspace and are added in order, so norms have the same bits for any number of
- * threads. */
+/* Optimizers over flat buffers.  A span is split into chunks of 1,024 elements.  Each chunk's sums have their own
+ * place and are added in order, so norms have the same bits for any number of threads and of ranks. */
 #include "ops/cpu/kernel.h"
 #include "ops/cpu/rows.h"
 #include "ops/workspace.h"
@@ -13,25 +12,16 @@ struct optim_call {
     const float *in;
     float *flat, *w, *grad, *m, *v;
     tensor working;
-    double *sums; /* [chunks][2] squares of w and u; lamb then puts a span's ratio in its first chunk */
+    double *sums;         /* of each chunk: squares; or [2] squares of w and u */
+    const double *ratios; /* [n_spans] of LAMB */
     float factor, beta1, beta2, rest1, rest2, inverse_c1, inverse_c2, eps, lr, step;
 };
 
-/* A chunk: elements [first, first + n) of the buffers, which belong to one span whose chunks begin at
- * span_chunk. */
+/* A chunk: elements [first, first + n) of the buffers, which belong to one span. */
 struct chunk {
-    int64_t first, n, span_chunk;
+    int64_t first, n, span;
     double decay;
 };
-
-static int64_t count_chunks(const struct optim_span *spans, int64_t n_spans)
-{
-    int64_t chunks = 0;
-    for (int64_t s = 0; s < n_spans; s++) {
-        chunks += kernel_blocks(spans[s].n, WORKSPACE_SPAN_CHUNK);
-    }
-    return chunks;
-}
 
 /* An item is sixteen chunks; `visit` gets each with its number. */
 enum { CHUNKS_PER_ITEM = 16 };
@@ -41,11 +31,11 @@ static void for_each_chunk(const struct optim_call *c, int64_t item,
 {
     int64_t number = item * CHUNKS_PER_ITEM, span_chunk = 0;
     for (int64_t s = 0; s < c->n_spans; s++) {
-        int64_t chunks = kernel_blocks(c->spans[s].n, WORKSPACE_SPAN_CHUNK);
+        int64_t chunks = kernel_blocks(c->spans[s].n, OPTIM_CHUNK);
         while (number < span_chunk + chunks) {
-            int64_t offset = (number - span_chunk) * WORKSPACE_SPAN_CHUNK;
-            int64_t n = kernel_min(WORKSPACE_SPAN_CHUNK, c->spans[s].n - offset);
-            struct chunk k = {c->spans[s].offset + offset, n, span_chunk, c->spans[s].weight_decay};
+            int64_t offset = (number - span_chunk) * OPTIM_CHUNK;
+            int64_t n = kernel_min(OPTIM_CHUNK, c->spans[s].n - offset);
+            struct chunk k = {c->spans[s].offset + offset, n, s, c->spans[s].weight_decay};
             visit(c, k, number);
             number++;
             if (number == (item + 1) * CHUNKS_PER_ITEM) {
@@ -58,13 +48,14 @@ static void for_each_chunk(const struct optim_call *c, int64_t item,
 
 static void run(struct exec *x, const char *op, const struct optim_call *c, lanes_body *body)
 {
-    lanes_run(x, op, kernel_blocks(count_chunks(c->spans, c->n_spans), CHUNKS_PER_ITEM), 0, body, c);
+    lanes_run(x, op, kernel_blocks(optim_chunks(c->spans, c->n_spans), CHUNKS_PER_ITEM), 0, body, c);
 }
 
-static bool accept_norm(struct exec *x, const char *op, tensor norm)
+/* Norms, sums and scalars. */
+static bool accept_doubles(struct exec *x, const char *op, const char *name, tensor t)
 {
-    if (norm.dtype != DTYPE_F64) {
-        exec_fail(x, STATUS_USAGE, op, "the norm must be fp64, but is %s", dtype_name(norm.dtype));
+    if (!failed(x->status) && (t.dtype != DTYPE_F64 || !tensor_is_dense(t))) {
+        exec_fail(x, STATUS_USAGE, op, "%s must be dense fp64, but is %s", name, dtype_name(t.dtype));
     }
     return !failed(x->status);
 }
@@ -89,7 +80,7 @@ static void cpu_clear(struct exec *x, tensor flat, const struct optim_span *span
     }
 }
 
-static double squares(const float *v, int64_t n)
+static double sum_of_squares(const float *v, int64_t n)
 {
     double sum = 0;
 #pragma omp simd reduction(+ : sum)
@@ -99,32 +90,37 @@ static double squares(const float *v, int64_t n)
     return sum;
 }
 
-static void norm_chunk(const struct optim_call *c, struct chunk k, int64_t number)
+static void squares_chunk(const struct optim_call *c, struct chunk k, int64_t number)
 {
-    c->sums[number] = squares(c->in + k.first, k.n);
+    c->sums[number] = sum_of_squares(c->in + k.first, k.n);
 }
 
-static void norm_item(const void *context, int64_t item, void *lane)
+static void squares_item(const void *context, int64_t item, void *lane)
 {
     (void)lane;
-    for_each_chunk(context, item, norm_chunk);
+    for_each_chunk(context, item, squares_chunk);
 }
 
-static void cpu_global_norm(struct exec *x, tensor norm, tensor in, const struct optim_span *spans,
-                            int64_t n_spans)
+static void cpu_squares(struct exec *x, tensor sums, tensor in, const struct optim_span *spans,
+                        int64_t n_spans)
 {
-    if (!accept_tensors(x, "global_norm", ACCEPT_LIST(in), ACCEPT_LIST(in)) ||
-        !accept_norm(x, "global_norm", norm)) {
-        return;
+    if (accept_tensors(x, "squares", ACCEPT_LIST(in), ACCEPT_LIST(in)) &&
+        accept_doubles(x, "squares", "the sums", sums)) {
+        struct optim_call c = {.spans = spans, .n_spans = n_spans, .in = in.data, .sums = sums.data};
+        run(x, "squares", &c, squares_item);
     }
-    struct optim_call c = {.spans = spans, .n_spans = n_spans, .in = in.data};
-    c.sums = exec_scratch(x, workspace_optim(spans, n_spans));
-    run(x, "global_norm", &c, norm_item);
-    double sum = 0;
-    for (int64_t i = 0; i < count_chunks(spans, n_spans); i++) {
-        sum += c.sums[i];
+}
+
+static void cpu_norm_of(struct exec *x, tensor norm, tensor sums)
+{
+    if (accept_doubles(x, "norm_of", "the norm", norm) && accept_doubles(x, "norm_of", "the sums", sums)) {
+        const double *v = sums.data;
+        double sum = 0;
+        for (int64_t i = 0; i < tensor_count(sums); i++) {
+            sum += v[i];
+        }
+        *(double *)norm.data = sqrt(sum);
     }
-    *(double *)norm.data = sqrt(sum);
 }
 
 static bool is_finite(tensor norm)
@@ -143,7 +139,8 @@ static bool begin_update(struct exec *x, const char *op, struct optim_call *c, s
 {
     tensor matrix = tensor_is_null(b.working) ? b.master : b.working;
     if (!accept_tensors(x, op, ACCEPT_LIST(matrix), ACCEPT_LIST(b.master, b.grad, b.exp_avg, b.exp_avg_sq)) ||
-        !accept_norm(x, op, norm) || !accept_norm(x, op, scalars) || !is_finite(norm)) {
+        !accept_doubles(x, op, "the norm", norm) || !accept_doubles(x, op, "the scalars", scalars) ||
+        !is_finite(norm)) {
         return false;
     }
     const double *s = scalars.data;
@@ -156,7 +153,6 @@ static bool begin_update(struct exec *x, const char *op, struct optim_call *c, s
         .m = b.exp_avg.data,
         .v = b.exp_avg_sq.data,
         .working = b.working,
-        .sums = exec_scratch(x, workspace_optim(spans, n_spans)),
         .factor = (float)(limit > 0 && g > limit ? scale * (limit / g) : scale),
         .beta1 = (float)s[OPTIM_BETA1],
         .beta2 = (float)s[OPTIM_BETA2],
@@ -195,8 +191,8 @@ static void lamb_direction_chunk(const struct optim_call *c, struct chunk k, int
         v[i] = c->beta2 * v[i] + c->rest2 * g * g;
         grad[i] = m[i] * c->inverse_c1 / (sqrtf(v[i] * c->inverse_c2) + c->eps) + decay * w[i];
     }
-    c->sums[2 * number] = squares(w, k.n);
-    c->sums[2 * number + 1] = squares(grad, k.n);
+    c->sums[2 * number] = sum_of_squares(w, k.n);
+    c->sums[2 * number + 1] = sum_of_squares(grad, k.n);
 }
 
 static void lamb_direction_item(const void *context, int64_t item, void *lane)
@@ -205,20 +201,27 @@ static void lamb_direction_item(const void *context, int64_t item, void *lane)
     for_each_chunk(context, item, lamb_direction_chunk);
 }
 
-/* |w| / |u| of every span, into the place of its first chunk. */
-static void lamb_ratios(const struct optim_call *c)
+static void cpu_lamb_direction(struct exec *x, tensor sums, struct optim_buffers b,
+                               const struct optim_span *spans, int64_t n_spans, tensor norm, tensor scalars)
 {
-    int64_t chunk = 0;
-    for (int64_t s = 0; s < c->n_spans; s++) {
-        int64_t first = chunk;
+    struct optim_call c;
+    if (accept_doubles(x, "lamb_direction", "the sums", sums) &&
+        begin_update(x, "lamb_direction", &c, b, spans, n_spans, norm, scalars)) {
+        c.sums = sums.data;
+        run(x, "lamb_direction", &c, lamb_direction_item);
+    }
+}
+
+/* |w| / |u| of every span's whole parameter. */
+static void lamb_ratios(double *ratios, const double *sums, const struct optim_span *spans, int64_t n_spans)
+{
+    for (int64_t s = 0; s < n_spans; s++) {
         double w = 0, u = 0;
-        for (; chunk < first + kernel_blocks(c->spans[s].n, WORKSPACE_SPAN_CHUNK); chunk++) {
-            w += c->sums[2 * chunk];
-            u += c->sums[2 * chunk + 1];
+        for (int64_t k = spans[s].first_chunk; k < spans[s].first_chunk + spans[s].n_chunks; k++) {
+            w += sums[2 * k];
+            u += sums[2 * k + 1];
         }
-        if (chunk > first) {
-            c->sums[2 * first] = c->spans[s].weight_decay != 0 && w > 0 && u > 0 ? sqrt(w) / sqrt(u) : 1.0;
-        }
+        ratios[s] = spans[s].weight_decay != 0 && w > 0 && u > 0 ? sqrt(w) / sqrt(u) : 1.0;
     }
 }
 
@@ -227,7 +230,7 @@ static void lamb_apply_chunk(const struct optim_call *c, struct chunk k, int64_t
     (void)number;
     float *restrict w = c->w + k.first;
     const float *restrict u = c->grad + k.first;
-    float step = (float)((double)c->lr * c->sums[2 * k.span_chunk]);
+    float step = (float)((double)c->lr * c->ratios[k.span]);
 #pragma omp simd
     for (int64_t i = 0; i < k.n; i++) {
         w[i] -= step * u[i];
@@ -241,14 +244,16 @@ static void lamb_apply_item(const void *context, int64_t item, void *lane)
     for_each_chunk(context, item, lamb_apply_chunk);
 }
 
-static void cpu_lamb(struct exec *x, struct optim_buffers b, const struct optim_span *spans, int64_t n_spans,
-                     tensor norm, tensor scalars)
+static void cpu_lamb_apply(struct exec *x, struct optim_buffers b, const struct optim_span *spans,
+                           int64_t n_spans, tensor sums, tensor norm, tensor scalars)
 {
     struct optim_call c;
-    if (begin_update(x, "lamb", &c, b, spans, n_spans, norm, scalars)) {
-        run(x, "lamb", &c, lamb_direction_item);
-        lamb_ratios(&c);
-        run(x, "lamb", &c, lamb_apply_item);
+    if (accept_doubles(x, "lamb_apply", "the sums", sums) &&
+        begin_update(x, "lamb_apply", &c, b, spans, n_spans, norm, scalars)) {
+        double *ratios = exec_scratch(x, workspace_lamb_apply(n_spans));
+        lamb_ratios(ratios, sums.data, spans, n_spans);
+        c.ratios = ratios;
+        run(x, "lamb_apply", &c, lamb_apply_item);
     }
 }
 
@@ -286,7 +291,9 @@ static void cpu_adamw(struct exec *x, struct optim_buffers b, const struct optim
 KERNEL_FILL(optim, struct ops)
 {
     t->clear = cpu_clear;
-    t->global_norm = cpu_global_norm;
-    t->lamb = cpu_lamb;
+    t->squares = cpu_squares;
+    t->norm_of = cpu_norm_of;
+    t->lamb_direction = cpu_lamb_direction;
+    t->lamb_apply = cpu_lamb_apply;
     t->adamw = cpu_adamw;
 }

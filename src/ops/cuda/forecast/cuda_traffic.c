@@ -10,7 +10,8 @@
 static const struct kernel MEMSET = {"memset", .90, 1};
 static const struct kernel FILL = {"fill_kernel", .45, 1}; /* by element, through double */
 static const struct kernel CAST = {"cast_kernel", .58, 1}; /* the same, and a load of 2 to 4 bytes a thread */
-static const struct kernel SUM = {"sum_kernel", .2, 1};    /* one block */
+static const struct kernel ADD = {"elements_kernel", .88, 1};
+static const struct kernel SUM = {"sum_kernel", .2, 1}; /* one block */
 static const struct kernel CLEAR_INDEX = {"clear_index_kernel", 1, 1};
 static const struct kernel FIND_NONFINITE = {"find_nonfinite_kernel", .45, 1};
 static const struct kernel FINISH_INDEX = {"finish_index_kernel", 1, 1};
@@ -98,8 +99,8 @@ static void sum_columns(const struct exec *x, struct kernel k, double bytes, int
 bool cuda_traffic_begins_early(const char *kernel)
 {
     return kernel == LAYERNORM.name || kernel == BIAS_GELU.name || kernel == GELU.name ||
-           kernel == GELU_NOTING.name || kernel == TANH.name || kernel == ROUND_AGAIN.name ||
-           kernel == SHORT_PRODUCT.name;
+           kernel == GELU_NOTING.name || kernel == TANH.name || kernel == ADD.name ||
+           kernel == ROUND_AGAIN.name || kernel == SHORT_PRODUCT.name;
 }
 
 void cuda_traffic_clear_rows(const struct exec *x, tensor rows)
@@ -132,6 +133,11 @@ static void traffic_quantize(struct exec *x, tensor rows, tensor columns, tensor
     if (known) {
         move(x, ROUND_AGAIN, 0);
     }
+}
+
+static void traffic_add(struct exec *x, tensor out, tensor in)
+{
+    move(x, ADD, 2 * bytes_of(out) + bytes_of(in));
 }
 
 static void traffic_sum(struct exec *x, tensor total, tensor in)
@@ -561,6 +567,7 @@ void cuda_traffic_init(struct cuda_traffic *t)
                   .fill = traffic_fill,
                   .cast = traffic_cast,
                   .quantize = traffic_quantize,
+                  .add = traffic_add,
                   .sum = traffic_sum,
                   .find_nonfinite = traffic_find_nonfinite,
                   .linear = traffic_linear,
@@ -585,7 +592,9 @@ void cuda_traffic_init(struct cuda_traffic *t)
                   .span_cross_entropy = traffic_span_cross_entropy,
                   .pointwise = traffic_pointwise,
                   .clear = cuda_traffic_clear,
-                  .global_norm = cuda_traffic_global_norm,
-                  .lamb = cuda_traffic_lamb,
+                  .squares = cuda_traffic_squares,
+                  .norm_of = cuda_traffic_norm_of,
+                  .lamb_direction = cuda_traffic_lamb_direction,
+                  .lamb_apply = cuda_traffic_lamb_apply,
                   .adamw = cuda_traffic_adamw}};
 }

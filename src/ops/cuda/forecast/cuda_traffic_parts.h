@@ -87,10 +87,14 @@ void cuda_traffic_attention_backward(struct exec *x, tensor dq, tensor dk, tenso
 
 /* By cuda_traffic_optim.c. */
 void cuda_traffic_clear(struct exec *x, tensor flat, const struct optim_span *spans, int64_t n_spans);
-void cuda_traffic_global_norm(struct exec *x, tensor norm, tensor in, const struct optim_span *spans,
-                              int64_t n_spans);
-void cuda_traffic_lamb(struct exec *x, struct optim_buffers b, const struct optim_span *spans,
-                       int64_t n_spans, tensor norm, tensor scalars);
+void cuda_traffic_squares(struct exec *x, tensor sums, tensor in, const struct optim_span *spans,
+                          int64_t n_spans);
+void cuda_traffic_norm_of(struct exec *x, tensor norm, tensor sums);
+void cuda_traffic_lamb_direction(struct exec *x, tensor sums, struct optim_buffers b,
+                                 const struct optim_span *spans, int64_t n_spans, tensor norm,
+                                 tensor scalars);
+void cuda_traffic_lamb_apply(struct exec *x, struct optim_buffers b, const struct optim_span *spans,
+                             int64_t n_spans, tensor sums, tensor norm, tensor scalars);
 void cuda_traffic_adamw(struct exec *x, struct optim_buffers b, const struct optim_span *spans,
                         int64_t n_spans, tensor norm, tensor scalars);
 

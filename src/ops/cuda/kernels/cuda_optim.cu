@@ -1,7 +1,7 @@
-/* cuda_optim: clearing, the global norm, LAMB and AdamW over flat buffers of many spans at once (docs/math/optimizers.md).
+/* cuda_optim: clearing, norms, LAMB and AdamW over flat buffers of many spans at once (docs/math/optimizers.md).
  *
- * A block owns a chunk of 1,024 elements of one span, a thread eight of them.  Partial sums of chunks are doubles that one
- * block adds in order, so the bits do not depend on scheduling.  Bound by memory: LAMB reads w, g, m, v and writes m, v, u,
+ * A block owns a chunk of 1,024 elements of one span, a thread eight of them.  Sums of chunks are doubles that are
+ * added in an order of their own, so the bits do not depend on scheduling.  Bound by memory: LAMB reads w, g, m, v and writes m, v, u,
  * then reads w, u and writes w and its copy. */
 #include "ops/cuda/kernels/device_code.cuh"
 
@@ -30,11 +30,10 @@ __device__ static inline int64_t own_column(void)
 
 enum { NORM_CHUNKS = 4 }; /* of a block that only reads */
 
-__global__ static void squares_kernel(double *partials, const float *in, launch_spans spans)
+__global__ static void squares_kernel(double *sums, const float *in, launch_spans spans)
 {
     __shared__ double partial[WARP];
     packed_eight<float> own[NORM_CHUNKS];
-    double sum = 0;
     UNROLL
     for (int k = 0; k < NORM_CHUNKS; k++) {
         int64_t number = (int64_t)blockIdx.x * NORM_CHUNKS + k;
@@ -42,13 +41,25 @@ __global__ static void squares_kernel(double *partials, const float *in, launch_
         own[k] = load_packed(in + c.first, own_column(), c.n);
     }
     UNROLL
-    for (int k = 0; k < NORM_CHUNKS * EIGHT; k++) {
-        double v = (double)unpack(own[k / EIGHT]).v[k % EIGHT];
-        sum += v * v;
+    for (int k = 0; k < NORM_CHUNKS; k++) {
+        int64_t number = (int64_t)blockIdx.x * NORM_CHUNKS + k;
+        double sum = 0;
+        for (int i = 0; i < EIGHT; i++) {
+            double v = (double)unpack(own[k]).v[i];
+            sum += v * v;
+        }
+        sum = block_sum(sum, partial);
+        if (threadIdx.x == 0 && number < spans.n_chunks) {
+            sums[number] = sum;
+        }
     }
-    sum = block_sum(sum, partial);
-    if (threadIdx.x == 0) {
-        partials[blockIdx.x] = sum;
+}
+
+void cuda_launch_squares(const launch *l, double *sums, const float *in, const launch_spans *spans)
+{
+    int64_t blocks = (spans->n_chunks + NORM_CHUNKS - 1) / NORM_CHUNKS;
+    if (blocks > 0) {
+        LAUNCH(l, squares_kernel, (unsigned)blocks, BLOCK, 0, sums, in, *spans);
     }
 }
 
@@ -67,7 +78,25 @@ void cuda_launch_clear(const launch *l, float *flat, const launch_spans *spans)
     }
 }
 
-/* One block: a thread adds every 1024th partial sum, then the threads are added. */
+static_assert(LAUNCH_RUN_OF_SUMS == BLOCK * EIGHT, "a run is what the threads of a block have");
+
+/* A run of sums is added by a block. */
+__global__ static void sum_runs_kernel(double *partials, const double *sums, int64_t n)
+{
+    __shared__ double partial[WARP];
+    double sum = 0;
+    UNROLL
+    for (int k = 0; k < EIGHT; k++) {
+        int64_t i = ((int64_t)blockIdx.x * EIGHT + k) * BLOCK + threadIdx.x;
+        sum += i < n ? sums[i] : 0;
+    }
+    sum = block_sum(sum, partial);
+    if (threadIdx.x == 0) {
+        partials[blockIdx.x] = sum;
+    }
+}
+
+/* One block: a thread adds every 1024th sum, then the threads are added. */
 __global__ static void root_of_sum_kernel(double *norm, const double *partials, int64_t n)
 {
     __shared__ double partial[WARP];
@@ -82,14 +111,14 @@ __global__ static void root_of_sum_kernel(double *norm, const double *partials, 
     }
 }
 
-void cuda_launch_global_norm(const launch *l, double *norm, const float *in, const launch_spans *spans)
+void cuda_launch_norm_of(const launch *l, double *norm, const double *sums, int64_t n, int64_t runs)
 {
     double *partials = (double *)l->scratch;
-    int64_t blocks = (spans->n_chunks + NORM_CHUNKS - 1) / NORM_CHUNKS;
-    if (blocks > 0) {
-        LAUNCH(l, squares_kernel, (unsigned)blocks, BLOCK, 0, partials, in, *spans);
+    if (runs > 0) {
+        LAUNCH(l, sum_runs_kernel, (unsigned)runs, BLOCK, 0, partials, sums, n);
     }
-    LAUNCH(l, root_of_sum_kernel, 1, 8 * BLOCK, 0, norm, (const double *)partials, blocks);
+    LAUNCH(l, root_of_sum_kernel, 1, 8 * BLOCK, 0, norm, runs > 0 ? (const double *)partials : sums,
+           runs > 0 ? runs : n);
 }
 
 /* Whether there is an update at all: the host has not looked at the norm yet. */
@@ -149,8 +178,8 @@ __device__ static inline void store_weights(const launch_optim &o, const chunk &
     }
 }
 
-/* Moments and the direction u, which takes the gradient's place; partial sums of w^2 and of u^2. */
-__global__ static void lamb_direction_kernel(double *partials, launch_optim o)
+/* Moments and the direction u, which takes the gradient's place; sums of w^2 and of u^2. */
+__global__ static void lamb_direction_kernel(launch_optim o)
 {
     if (!all_finite(o)) {
         return;
@@ -173,25 +202,25 @@ __global__ static void lamb_direction_kernel(double *partials, launch_optim o)
     weights = block_sum(weights, partial);
     directions = block_sum(directions, partial);
     if (threadIdx.x == 0) {
-        partials[2 * blockIdx.x] = weights;
-        partials[2 * blockIdx.x + 1] = directions;
+        o.sums[2 * blockIdx.x] = weights;
+        o.sums[2 * blockIdx.x + 1] = directions;
     }
 }
 
-/* r = |w| / |u| of each span: a block adds the partial sums of its chunks. */
-__global__ static void lamb_ratio_kernel(launch_optim o, const double *partials)
+/* r = |w| / |u| of each span's whole parameter: a block adds the sums of its chunks. */
+__global__ static void lamb_ratio_kernel(launch_optim o)
 {
     if (!all_finite(o)) {
         return;
     }
     __shared__ double partial[WARP];
     launch_span s = o.spans.spans[blockIdx.x];
-    int64_t n = (s.n + LAUNCH_SPAN_CHUNK - 1) / LAUNCH_SPAN_CHUNK;
+    const double *sums = o.sums + 2 * s.first_of_all;
     double weights = 0, directions = 0;
     UNROLL_BY(4)
-    for (int64_t i = threadIdx.x; i < n; i += blockDim.x) {
-        weights += partials[2 * (s.first_chunk + i)];
-        directions += partials[2 * (s.first_chunk + i) + 1];
+    for (int64_t i = threadIdx.x; i < s.n_of_all; i += blockDim.x) {
+        weights += sums[2 * i];
+        directions += sums[2 * i + 1];
     }
     weights = block_sum(weights, partial);
     directions = block_sum(directions, partial);
@@ -216,16 +245,19 @@ __global__ static void lamb_step_kernel(launch_optim o)
     store_weights(o, c, w);
 }
 
-void cuda_launch_lamb(const launch *l, const launch_optim *o)
+void cuda_launch_lamb_direction(const launch *l, const launch_optim *o)
 {
-    double *partials = (double *)l->scratch;
-    unsigned chunks = (unsigned)o->spans.n_chunks;
-    if (chunks == 0) {
-        return;
+    if (o->spans.n_chunks > 0) {
+        LAUNCH(l, lamb_direction_kernel, (unsigned)o->spans.n_chunks, BLOCK, 0, *o);
     }
-    LAUNCH(l, lamb_direction_kernel, chunks, BLOCK, 0, partials, *o);
-    LAUNCH(l, lamb_ratio_kernel, (unsigned)o->spans.n_spans, 4 * BLOCK, 0, *o, (const double *)partials);
-    LAUNCH(l, lamb_step_kernel, chunks, BLOCK, 0, *o);
+}
+
+void cuda_launch_lamb_apply(const launch *l, const launch_optim *o)
+{
+    if (o->spans.n_chunks > 0) {
+        LAUNCH(l, lamb_ratio_kernel, (unsigned)o->spans.n_spans, 4 * BLOCK, 0, *o);
+        LAUNCH(l, lamb_step_kernel, (unsigned)o->spans.n_chunks, BLOCK, 0, *o);
+    }
 }
 
 __global__ static void adamw_kernel(launch_optim o)

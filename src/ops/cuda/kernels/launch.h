@@ -15,10 +15,11 @@ extern "C" {
 
 struct CUstream_st;
 
-/* What a block takes of a span, and of rows sorted by index, and the parts of a tensor that have a maximum each
+/* What a block takes of a span, of sums, and of rows sorted by index, and the parts of a tensor that have a maximum each
  * (ops/workspace.h); and the longest sequences of a kernel of attention. */
 enum {
     LAUNCH_SPAN_CHUNK = 1024,
+    LAUNCH_RUN_OF_SUMS = 1024,
     LAUNCH_SORTED_RUN = 64,
     LAUNCH_ATTENTION_TILE = 128,
     LAUNCH_BITS_CHUNK = 64,
@@ -88,10 +89,12 @@ struct launch_attention {
     int64_t bit_cols;
 };
 
-/* One span of optim_span, and the number of its first chunk of LAUNCH_SPAN_CHUNK elements. */
+/* One span of optim_span, the number of its first chunk of LAUNCH_SPAN_CHUNK elements here, and the chunks of its whole
+ * parameter in sums of all. */
 struct launch_span {
     int64_t offset, n, first_chunk;
     double weight_decay;
+    int64_t first_of_all, n_of_all;
 };
 
 /* Spans and the span of each chunk: device memory, [n_spans] and [n_chunks]. */
@@ -121,7 +124,8 @@ struct launch_optim {
     struct launch_spans spans;
     const double *norm, *scalars; /* device memory, [n_norm] and [LAUNCH_N_SCALARS] */
     int64_t n_norm;               /* all of which must be finite, or nothing is written */
-    double *ratios;               /* [n_spans] device memory, LAMB's */
+    double *sums;                 /* LAMB's, of each chunk [2]: device memory */
+    double *ratios;               /* [n_spans] device memory */
 };
 
 /* Whether kernels were compiled for this device. */
@@ -138,6 +142,7 @@ void cuda_launch_fill(const struct launch *l, struct launch_rows out, enum launc
                       int64_t cols, double value);
 void cuda_launch_cast(const struct launch *l, struct launch_rows out, enum launch_type out_type,
                       struct launch_rows in, enum launch_type in_type, int64_t rows, int64_t cols);
+void cuda_launch_add(const struct launch *l, float *out, const float *in, int64_t n);
 void cuda_launch_sum(const struct launch *l, double *total, const void *in, enum launch_type type, int64_t n);
 void cuda_launch_find_nonfinite(const struct launch *l, int64_t *index, struct launch_rows in,
                                 enum launch_type type, int64_t rows, int64_t cols);
@@ -310,9 +315,12 @@ void cuda_launch_pointwise(const struct launch *l, float *loss, int32_t *correct
                            int64_t n, int sigmoid, const double *scale);
 
 void cuda_launch_clear(const struct launch *l, float *flat, const struct launch_spans *spans);
-void cuda_launch_global_norm(const struct launch *l, double *norm, const float *in,
-                             const struct launch_spans *spans);
-void cuda_launch_lamb(const struct launch *l, const struct launch_optim *o);
+void cuda_launch_squares(const struct launch *l, double *sums, const float *in,
+                         const struct launch_spans *spans);
+/* n sums, by way of so many runs of LAUNCH_RUN_OF_SUMS, or 0. */
+void cuda_launch_norm_of(const struct launch *l, double *norm, const double *sums, int64_t n, int64_t runs);
+void cuda_launch_lamb_direction(const struct launch *l, const struct launch_optim *o);
+void cuda_launch_lamb_apply(const struct launch *l, const struct launch_optim *o);
 void cuda_launch_adamw(const struct launch *l, const struct launch_optim *o);
 
 #ifdef __cplusplus

@@ -3,7 +3,8 @@
 
 #include <stdlib.h>
 
-_Static_assert((int)LAUNCH_SPAN_CHUNK == (int)WORKSPACE_SPAN_CHUNK &&
+_Static_assert((int)LAUNCH_SPAN_CHUNK == (int)OPTIM_CHUNK &&
+                   (int)LAUNCH_RUN_OF_SUMS == (int)WORKSPACE_RUN_OF_SUMS &&
                    (int)LAUNCH_SORTED_RUN == (int)WORKSPACE_SORTED_RUN &&
                    (int)LAUNCH_ATTENTION_TILE == (int)WORKSPACE_ATTENTION_TILE &&
                    (int)LAUNCH_MOST_MAXIMA == (int)WORKSPACE_MAXIMA,
@@ -24,7 +25,6 @@ static void free_spans(struct cuda_spans *s)
 {
     cuda_context_free((void *)s->table.spans);
     cuda_context_free((void *)s->table.span_of_chunk);
-    cuda_context_free(s->ratios);
     *s = (struct cuda_spans){0};
 }
 
@@ -35,24 +35,19 @@ void cuda_spans_free(struct cuda_context *c)
     }
 }
 
-static int64_t chunks_of(const struct optim_span *span)
-{
-    return (span->n + LAUNCH_SPAN_CHUNK - 1) / LAUNCH_SPAN_CHUNK;
-}
-
 /* What the device's tables are copied from. */
 struct span_tables {
     struct launch_span *spans;
     int32_t *span_of_chunk;
-    double *ratios;
 };
 
 static void lay_out(struct span_tables *t, const struct optim_span *spans, int64_t n)
 {
     int64_t chunks = 0;
     for (int64_t i = 0; i < n; i++) {
-        t->spans[i] = (struct launch_span){spans[i].offset, spans[i].n, chunks, spans[i].weight_decay};
-        for (int64_t k = 0; k < chunks_of(&spans[i]); k++) {
+        t->spans[i] = (struct launch_span){spans[i].offset,       spans[i].n,           chunks,
+                                           spans[i].weight_decay, spans[i].first_chunk, spans[i].n_chunks};
+        for (int64_t k = 0; k < optim_chunks(&spans[i], 1); k++) {
             t->span_of_chunk[chunks++] = (int32_t)i;
         }
     }
@@ -61,38 +56,29 @@ static void lay_out(struct span_tables *t, const struct optim_span *spans, int64
 static struct status upload_tables(struct cuda_spans *s, const struct span_tables *t, int64_t n,
                                    int64_t n_chunks)
 {
-    void *spans = NULL, *span_of_chunk = NULL, *ratios = NULL;
+    void *spans = NULL, *span_of_chunk = NULL;
     struct status status = cuda_context_upload(&spans, t->spans, ((size_t)n + 1) * sizeof *t->spans);
     if (!failed(status)) {
         status = cuda_context_upload(&span_of_chunk, t->span_of_chunk,
                                      ((size_t)n_chunks + 1) * sizeof *t->span_of_chunk);
     }
-    if (!failed(status)) {
-        status = cuda_context_upload(&ratios, t->ratios, ((size_t)n + 1) * sizeof *t->ratios);
-    }
     s->table = (struct launch_spans){spans, span_of_chunk, n, n_chunks};
-    s->ratios = ratios;
     return status;
 }
 
 static struct status upload(struct cuda_spans *s, const struct optim_span *spans, int64_t n)
 {
-    int64_t n_chunks = 0;
-    for (int64_t i = 0; i < n; i++) {
-        n_chunks += chunks_of(&spans[i]);
-    }
+    int64_t n_chunks = optim_chunks(spans, n);
     struct span_tables t = {.spans = calloc((size_t)n + 1, sizeof *t.spans),
-                            .span_of_chunk = calloc((size_t)n_chunks + 1, sizeof *t.span_of_chunk),
-                            .ratios = calloc((size_t)n + 1, sizeof *t.ratios)};
+                            .span_of_chunk = calloc((size_t)n_chunks + 1, sizeof *t.span_of_chunk)};
     struct status status = status_error(STATUS_MEMORY, "out of memory for %lld spans", (long long)n);
-    if (t.spans != NULL && t.span_of_chunk != NULL && t.ratios != NULL) {
+    if (t.spans != NULL && t.span_of_chunk != NULL) {
         lay_out(&t, spans, n);
         s->host = spans;
         status = upload_tables(s, &t, n, n_chunks);
     }
     free(t.spans);
     free(t.span_of_chunk);
-    free(t.ratios);
     return status;
 }
 

@@ -13,7 +13,6 @@
 struct cuda_spans {
     const struct optim_span *host;
     struct launch_spans table;
-    double *ratios; /* [n_spans] device memory */
 };
 
 enum { CUDA_CONTEXT_SPANS = 4 };

@@ -99,6 +99,15 @@ static void cuda_cast(struct exec *x, tensor out, tensor in)
     }
 }
 
+static void cuda_add(struct exec *x, tensor out, tensor in)
+{
+    if (accept_tensors(x, "add", ACCEPT_LIST(out), ACCEPT_LIST(out, in))) {
+        struct launch l = launch_of(x, 0);
+        cuda_launch_add(&l, out.data, in.data, tensor_count(out));
+        finish(x, "add");
+    }
+}
+
 static void cuda_sum(struct exec *x, tensor total, tensor in)
 {
     if (accept_type(x, "sum", in)) {
@@ -521,23 +530,33 @@ static void cuda_clear(struct exec *x, tensor flat, const struct optim_span *spa
     }
 }
 
-static void cuda_global_norm(struct exec *x, tensor norm, tensor in, const struct optim_span *spans,
-                             int64_t n_spans)
+static void cuda_squares(struct exec *x, tensor sums, tensor in, const struct optim_span *spans,
+                         int64_t n_spans)
 {
-    if (accept_tensors(x, "global_norm", ACCEPT_LIST(in), NULL, 0)) {
-        const struct cuda_spans *s = cuda_spans_of(x, "global_norm", spans, n_spans);
+    if (accept_tensors(x, "squares", ACCEPT_LIST(in), NULL, 0)) {
+        const struct cuda_spans *s = cuda_spans_of(x, "squares", spans, n_spans);
         if (s != NULL) {
-            struct launch l = launch_of(x, workspace_optim(spans, n_spans));
-            cuda_launch_global_norm(&l, norm.data, in.data, &s->table);
-            finish(x, "global_norm");
+            struct launch l = launch_of(x, 0);
+            cuda_launch_squares(&l, sums.data, in.data, &s->table);
+            finish(x, "squares");
         }
+    }
+}
+
+static void cuda_norm_of(struct exec *x, tensor norm, tensor sums)
+{
+    if (!failed(x->status)) {
+        int64_t n = tensor_count(sums);
+        struct launch l = launch_of(x, workspace_norm_of(n));
+        cuda_launch_norm_of(&l, norm.data, sums.data, n, workspace_runs_of_sums(n));
+        finish(x, "norm_of");
     }
 }
 
 /* Fills what LAMB and AdamW need; false after a failure. */
 static bool prepare_optim(struct exec *x, const char *op, struct launch *l, struct launch_optim *o,
                           struct optim_buffers b, const struct optim_span *spans, int64_t n_spans,
-                          tensor norm, tensor scalars)
+                          tensor sums, tensor norm, tensor scalars)
 {
     if (!accept_tensors(x, op, ACCEPT_LIST(b.master, b.grad, b.exp_avg, b.exp_avg_sq), NULL, 0)) {
         return false;
@@ -546,7 +565,7 @@ static bool prepare_optim(struct exec *x, const char *op, struct launch *l, stru
     if (s == NULL) {
         return false;
     }
-    *l = launch_of(x, workspace_optim(spans, n_spans));
+    *l = launch_of(x, 0);
     *o = (struct launch_optim){.master = b.master.data,
                                .grad = b.grad.data,
                                .exp_avg = b.exp_avg.data,
@@ -557,18 +576,30 @@ static bool prepare_optim(struct exec *x, const char *op, struct launch *l, stru
                                .norm = norm.data,
                                .n_norm = tensor_count(norm),
                                .scalars = scalars.data,
-                               .ratios = s->ratios};
+                               .sums = sums.data};
     return true;
 }
 
-static void cuda_lamb(struct exec *x, struct optim_buffers b, const struct optim_span *spans, int64_t n_spans,
-                      tensor norm, tensor scalars)
+static void cuda_lamb_direction(struct exec *x, tensor sums, struct optim_buffers b,
+                                const struct optim_span *spans, int64_t n_spans, tensor norm, tensor scalars)
 {
     struct launch l;
     struct launch_optim o;
-    if (prepare_optim(x, "lamb", &l, &o, b, spans, n_spans, norm, scalars)) {
-        cuda_launch_lamb(&l, &o);
-        finish(x, "lamb");
+    if (prepare_optim(x, "lamb_direction", &l, &o, b, spans, n_spans, sums, norm, scalars)) {
+        cuda_launch_lamb_direction(&l, &o);
+        finish(x, "lamb_direction");
+    }
+}
+
+static void cuda_lamb_apply(struct exec *x, struct optim_buffers b, const struct optim_span *spans,
+                            int64_t n_spans, tensor sums, tensor norm, tensor scalars)
+{
+    struct launch l;
+    struct launch_optim o;
+    if (prepare_optim(x, "lamb_apply", &l, &o, b, spans, n_spans, sums, norm, scalars)) {
+        o.ratios = exec_scratch(x, workspace_lamb_apply(n_spans));
+        cuda_launch_lamb_apply(&l, &o);
+        finish(x, "lamb_apply");
     }
 }
 
@@ -577,7 +608,7 @@ static void cuda_adamw(struct exec *x, struct optim_buffers b, const struct opti
 {
     struct launch l;
     struct launch_optim o;
-    if (prepare_optim(x, "adamw", &l, &o, b, spans, n_spans, norm, scalars)) {
+    if (prepare_optim(x, "adamw", &l, &o, b, spans, n_spans, NULL_TENSOR, norm, scalars)) {
         cuda_launch_adamw(&l, &o);
         finish(x, "adamw");
     }
@@ -588,6 +619,7 @@ const struct ops ops_cuda = {
     .fill = cuda_fill,
     .cast = cuda_cast,
     .quantize = cuda_quantize,
+    .add = cuda_add,
     .sum = cuda_sum,
     .find_nonfinite = cuda_find_nonfinite,
     .linear = cuda_linear,
@@ -612,7 +644,9 @@ const struct ops ops_cuda = {
     .span_cross_entropy = cuda_span_cross_entropy,
     .pointwise = cuda_pointwise,
     .clear = cuda_clear,
-    .global_norm = cuda_global_norm,
-    .lamb = cuda_lamb,
+    .squares = cuda_squares,
+    .norm_of = cuda_norm_of,
+    .lamb_direction = cuda_lamb_direction,
+    .lamb_apply = cuda_lamb_apply,
     .adamw = cuda_adamw,
 };

@@ -1,0 +1,20 @@
+/* LAMB: a parameter's step is as long as its norm says (docs/math/optimizers.md), so the norms of weights and direction stand
+ * between the two halves of the update. */
+#include "optim/optimizer.h"
+
+static void direction(struct exec *x, const struct optimizer_step *s)
+{
+    x->ops->lamb_direction(x, s->own_sums, s->buffers, s->spans, s->n_spans, s->norm, s->scalars);
+}
+
+static void apply(struct exec *x, const struct optimizer_step *s)
+{
+    x->ops->lamb_apply(x, s->buffers, s->spans, s->n_spans, s->sums, s->norm, s->scalars);
+}
+
+const struct optimizer_kind optimizer_lamb = {
+    .name = "lamb",
+    .n_sums = 2,
+    .direction = direction,
+    .apply = apply,
+};

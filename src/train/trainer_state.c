@@ -73,8 +73,8 @@ struct status trainer_state_resume(struct trainer *t, const struct checkpoint *c
     return s;
 }
 
-struct status trainer_state_load(struct trainer *t, const struct model_dir *m, int task,
-                                 unsigned may_be_new, struct load_report *report)
+struct status trainer_state_load(struct trainer *t, const struct model_dir *m, int task, unsigned may_be_new,
+                                 struct load_report *report)
 {
     struct host_view master;
     struct status s = host_view_open(&master, &t->x, t->master);

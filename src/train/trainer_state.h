@@ -19,8 +19,8 @@ struct status trainer_state_resume(struct trainer *t, const struct checkpoint *c
 
 /* Weights of a model directory for a task of its family, the trainer's; `may_be_new` as for model_dir_read_weights: those keep
  * what they are. */
-struct status trainer_state_load(struct trainer *t, const struct model_dir *m, int task,
-                                 unsigned may_be_new, struct load_report *report);
+struct status trainer_state_load(struct trainer *t, const struct model_dir *m, int task, unsigned may_be_new,
+                                 struct load_report *report);
 
 /* Saves the weights as the model directory PATH; contents->params and ->master are set here. */
 struct status trainer_state_export(struct trainer *t, const char *path, struct model_dir_contents *contents);

@@ -147,7 +147,7 @@ static void options_parse_and_refuse(void)
     EXPECT(p.count == 7 && p.rate == 1e-3 && n == 1 && !p.flag, "values");
     EXPECT_OK(parse(&p, &n, 0, NULL));
     EXPECT(p.count == 3 && p.mode == NULL, "defaults");
-    EXPECT_ERROR(parse(&p, &n, 1, (const char *[]){"--max=7"}), STATUS_USAGE, "could be");
+    EXPECT_ERROR(parse(&p, &n, 1, (const char *[]){"--max=7"}), STATUS_USAGE, "is ambiguous");
     EXPECT_ERROR(parse(&p, &n, 1, (const char *[]){"--none"}), STATUS_USAGE, "unknown flag --none");
     EXPECT_ERROR(parse(&p, &n, 1, (const char *[]){"--max_count=11"}), STATUS_USAGE, "between 1 and 10");
     EXPECT_ERROR(parse(&p, &n, 1, (const char *[]){"--max_count=1.5"}), STATUS_USAGE, "whole number");

@@ -35,9 +35,9 @@ static void read_last(const struct tensor_set *t, const struct tensor_piece *p)
 
 static void read_set(const struct safetensors *f)
 {
-    static const char *const source = "input";
+    const struct tensor_set_file file = {f, "input"};
     struct tensor_set t;
-    if (!failed(tensor_set_init(&t, &f, &source, 1))) {
+    if (!failed(tensor_set_init(&t, &file, 1))) {
         for (int i = 0; i < t.n_pieces; i++) {
             read_last(&t, tensor_set_find(&t, t.pieces[i].entry->name));
         }

@@ -152,36 +152,36 @@ static struct status check(struct tensor_set *t)
     return status_ok();
 }
 
-static struct status list_pieces(struct tensor_set *t, const struct safetensors *const *files,
-                                 const char *const *sources, int n_files)
+static struct status list_pieces(struct tensor_set *t, const struct tensor_set_file *files, int n_files)
 {
-    size_t n = 0;
+    size_t most = 0;
+    int n = 0;
     for (int i = 0; i < n_files; i++) {
-        n += (size_t)files[i]->n;
+        most += (size_t)files[i].file->n;
     }
-    t->pieces = calloc(n + 1, sizeof *t->pieces);
+    t->pieces = calloc(most + 1, sizeof *t->pieces);
     if (t->pieces == NULL) {
-        return status_error(STATUS_MEMORY, "out of memory for a list of %zu tensors", n);
+        return status_error(STATUS_MEMORY, "out of memory for a list of %zu tensors", most);
     }
     for (int i = 0; i < n_files; i++) {
-        for (int k = 0; k < files[i]->n; k++) {
-            struct tensor_piece *p = &t->pieces[t->n_pieces++];
-            p->entry = &files[i]->entries[k];
-            p->source = sources[i];
-            TRY(tensor_slice_of(&p->slice, files[i], p->entry, p->source));
+        for (int k = 0; k < files[i].file->n; k++) {
+            struct tensor_piece *p = &t->pieces[n++];
+            p->entry = &files[i].file->entries[k];
+            p->source = files[i].source;
+            TRY(tensor_slice_of(&p->slice, files[i].file, p->entry, p->source));
         }
     }
+    t->n_pieces = n;
     if (n > 0) {
-        qsort(t->pieces, n, sizeof *t->pieces, compare);
+        qsort(t->pieces, (size_t)n, sizeof *t->pieces, compare);
     }
     return check(t);
 }
 
-struct status tensor_set_init(struct tensor_set *t, const struct safetensors *const *files,
-                              const char *const *sources, int n_files)
+struct status tensor_set_init(struct tensor_set *t, const struct tensor_set_file *files, int n_files)
 {
     *t = (struct tensor_set){0};
-    struct status s = list_pieces(t, files, sources, n_files);
+    struct status s = list_pieces(t, files, n_files);
     if (failed(s)) {
         tensor_set_fini(t);
     }

@@ -39,10 +39,15 @@ struct tensor_set {
     int n; /* tensors */
 };
 
-/* Over files and names of them that outlive the set.  STATUS_DATA names the tensor, and the file, where slices overlap, leave
+/* A file, and what names it in messages. */
+struct tensor_set_file {
+    const struct safetensors *file;
+    const char *source;
+};
+
+/* Over files, and names of them, that outlive the set.  STATUS_DATA names the tensor, and the file, where slices overlap, leave
  * a hole, or disagree. */
-struct status tensor_set_init(struct tensor_set *t, const struct safetensors *const *files,
-                              const char *const *sources, int n_files);
+struct status tensor_set_init(struct tensor_set *t, const struct tensor_set_file *files, int n_files);
 
 /* Safe on a zeroed struct. */
 void tensor_set_fini(struct tensor_set *t);

@@ -67,23 +67,18 @@ static struct status make_room(struct checkpoint *c, int n)
 /* The set of tensors of the open files that are of it. */
 static struct status open_set(struct checkpoint *c, struct tensor_set *set, const char *name)
 {
-    const struct safetensors **files = calloc((size_t)c->n_files, sizeof *files);
-    const char **sources = calloc((size_t)c->n_files, sizeof *sources);
+    struct tensor_set_file *files = calloc((size_t)c->n_files, sizeof *files);
     int n = 0, part, n_parts;
-    struct status s = files == NULL || sources == NULL
-                          ? status_error(STATUS_MEMORY, "%s: out of memory for its tensors", c->path)
-                          : status_ok();
-    for (int i = 0; i < c->n_files && !failed(s); i++) {
+    if (files == NULL) {
+        return status_error(STATUS_MEMORY, "%s: out of memory for its tensors", c->path);
+    }
+    for (int i = 0; i < c->n_files; i++) {
         if (checkpoint_manifest_is_of_set(c->files[i].name, name, &part, &n_parts)) {
-            files[n] = &c->files[i].tensors;
-            sources[n++] = c->files[i].path;
+            files[n++] = (struct tensor_set_file){&c->files[i].tensors, c->files[i].path};
         }
     }
-    if (!failed(s)) {
-        s = tensor_set_init(set, files, sources, n);
-    }
+    struct status s = tensor_set_init(set, files, n);
     free(files);
-    free(sources);
     return s;
 }
 

@@ -156,29 +156,27 @@ static struct status join_all(struct model_files *m, const struct tensor_set *se
 static struct status open_parts(struct model_files *m, const char *directory,
                                 const struct checkpoint_manifest *manifest)
 {
-    const struct safetensors **files = calloc((size_t)manifest->n, sizeof *files);
-    const char **sources = calloc((size_t)manifest->n, sizeof *sources);
+    struct tensor_set_file *files = calloc((size_t)manifest->n, sizeof *files);
     struct tensor_set set = {0};
-    struct status s = files == NULL || sources == NULL ? out_of_memory(directory) : status_ok();
+    struct status s = files == NULL ? out_of_memory(directory) : status_ok();
     int part, n_parts;
     for (int i = 0; i < manifest->n && !failed(s); i++) {
         if (checkpoint_manifest_is_of_set(manifest->files[i].name, CHECKPOINT_MODEL, &part, &n_parts)) {
-            sources[m->n_files] = manifest->files[i].name;
+            files[m->n_files].source = manifest->files[i].name;
             s = open_file(m, directory, manifest->files[i].name);
         }
     }
     for (int i = 0; i < m->n_files && !failed(s); i++) {
-        files[i] = &m->files[i];
+        files[i].file = &m->files[i]; /* which opening the next one may have moved */
     }
     if (!failed(s)) {
-        s = tensor_set_init(&set, files, sources, m->n_files);
+        s = tensor_set_init(&set, files, m->n_files);
     }
     if (!failed(s)) {
         s = join_all(m, &set, directory);
     }
     tensor_set_fini(&set);
     free(files);
-    free(sources);
     return s;
 }
 
@@ -204,7 +202,7 @@ static struct status list_tensors(struct model_files *m, const char *directory)
     if (m->tensors == NULL) {
         return out_of_memory(directory);
     }
-    for (int i = 0; i < m->n_joined; i++) {
+    for (int i = 0; m->joined != NULL && i < m->n_joined; i++) {
         add_tensor(m, &m->joined[i]);
     }
     for (int i = 0; i < m->n_files && m->joined == NULL; i++) {

@@ -16,6 +16,7 @@ static void gather(const struct comm *comm, struct exec *x, struct checkpoint_pa
         comm_send(comm, x, bytes_of(mine, sizeof *mine), 0);
         return;
     }
+    CHECK(parts != NULL, "rank %d has no list of the others", comm->rank);
     parts[0] = *mine;
     for (int rank = 1; rank < comm->size; rank++) {
         comm_receive(comm, x, bytes_of(&parts[rank], sizeof parts[rank]), rank);

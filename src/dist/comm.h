@@ -25,6 +25,8 @@ struct comm_type {
     /* On a dense tensor in the memory of the exec's device, after all ranks have agreed that none has
      * failed. */
     struct status (*all_reduce_sum)(void *state, struct exec *x, tensor t);
+    struct status (*all_reduce_max)(void *state, struct exec *x, tensor t);
+    struct status (*all_gather)(void *state, struct exec *x, tensor t, const int64_t *bounds);
     struct status (*broadcast)(void *state, struct exec *x, tensor t, int root);
 
     /* The same between two ranks, without an agreement before: `mine` is sent along, and the worse of the two
@@ -51,6 +53,13 @@ struct status comm_barrier(const struct comm *c);
 
 /* t = the sum of t over all ranks, in place.  Dense fp32, fp64, or bf16, which is summed in fp32 and rounded once. */
 void comm_all_reduce_sum(const struct comm *c, struct exec *x, tensor t);
+
+/* t = the largest of each element over all ranks, in place; a NaN is larger than all numbers.  Dense fp32. */
+void comm_all_reduce_max(const struct comm *c, struct exec *x, tensor t);
+
+/* Rows [bounds[r], bounds[r + 1]) of the slowest dim of t = those of rank r, for all r.  bounds [size + 1], the same on all
+ * ranks, from 0 to t.dims[0]; ranks may have none.  Dense, any dtype. */
+void comm_all_gather(const struct comm *c, struct exec *x, tensor t, const int64_t *bounds);
 
 /* t = t of rank `root`.  Dense, any dtype. */
 void comm_broadcast(const struct comm *c, struct exec *x, tensor t, int root);

@@ -12,6 +12,12 @@ static struct status all_reduce_sum(void *state, struct exec *x, tensor t)
     return status_ok();
 }
 
+static struct status all_gather(void *state, struct exec *x, tensor t, const int64_t *bounds)
+{
+    (void)bounds;
+    return all_reduce_sum(state, x, t);
+}
+
 static struct status broadcast(void *state, struct exec *x, tensor t, int root)
 {
     (void)root;
@@ -34,6 +40,8 @@ static const struct comm_type type = {
     .name = "self",
     .agree = agree,
     .all_reduce_sum = all_reduce_sum,
+    .all_reduce_max = all_reduce_sum,
+    .all_gather = all_gather,
     .broadcast = broadcast,
     .send = exchange,
     .receive = exchange,

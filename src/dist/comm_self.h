@@ -1,4 +1,4 @@
-/* comm_self: a single rank.  Sum and broadcast leave its tensor as it is; it can send to nobody. */
+/* comm_self: a single rank.  Every collective leaves its tensor as it is; it can send to nobody. */
 #ifndef KILN_DIST_COMM_SELF_H
 #define KILN_DIST_COMM_SELF_H
 

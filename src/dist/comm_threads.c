@@ -6,14 +6,15 @@
 
 #include "core/clock.h"
 
+#include <math.h>
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-enum call { CALL_AGREE, CALL_ALL_REDUCE_SUM, CALL_BROADCAST };
+enum call { CALL_AGREE, CALL_ALL_REDUCE_SUM, CALL_ALL_REDUCE_MAX, CALL_ALL_GATHER, CALL_BROADCAST };
 
-static const char *const call_names[] = {"an agreement", "a sum", "a broadcast"};
+static const char *const call_names[] = {"an agreement", "a sum", "a maximum", "a gathering", "a broadcast"};
 
 /* The call that a rank has posted. */
 struct posted {
@@ -22,6 +23,7 @@ struct posted {
     struct status status;
     tensor t;
     int root;
+    const int64_t *bounds; /* [size + 1] of a gathering */
 };
 
 struct message {
@@ -86,6 +88,12 @@ static void judge_left(struct comm_threads *a)
 }
 
 /* Once all are here: checks the calls against each other. */
+static bool same_bounds(const struct comm_threads *a, const struct posted *p, const struct posted *q)
+{
+    return p->bounds == NULL || q->bounds == NULL ||
+           memcmp(p->bounds, q->bounds, ((size_t)a->size + 1) * sizeof *p->bounds) == 0;
+}
+
 static void judge(struct comm_threads *a)
 {
     struct status worst = status_ok();
@@ -102,6 +110,9 @@ static void judge(struct comm_threads *a)
                                                "rank %d is in %s of %lld elements, rank 0 in %s of %lld", r,
                                                call_names[p->call], (long long)tensor_count(p->t),
                                                call_names[first->call], (long long)tensor_count(first->t)));
+        } else if (!same_bounds(a, p, first)) {
+            worst = comm_worse(worst,
+                               status_error(STATUS_INTERNAL, "rank %d gathers other parts than rank 0", r));
         }
     }
     if (failed(worst)) {
@@ -246,7 +257,31 @@ static void sum_piece(const struct comm_threads *a, int64_t first, int64_t n)
     }
 }
 
+/* Elements [first, first + n) of all ranks' tensors become the largest of theirs. */
+static void max_piece(const struct comm_threads *a, int64_t first, int64_t n)
+{
+    float *largest = (float *)a->posted[0].t.data + first;
+    for (int r = 1; r < a->size; r++) {
+        const float *in = (const float *)a->posted[r].t.data + first;
+        for (int64_t i = 0; i < n; i++) {
+            largest[i] = isnan(largest[i]) || largest[i] >= in[i] ? largest[i] : in[i];
+        }
+    }
+    for (int r = 1; r < a->size; r++) {
+        memcpy((float *)a->posted[r].t.data + first, largest, (size_t)n * sizeof *largest);
+    }
+}
+
 /* Each rank computes a part of the elements, for all ranks. */
+static void reduce_share(const struct rank_state *r, int64_t elements,
+                         void (*piece)(const struct comm_threads *a, int64_t first, int64_t n))
+{
+    int64_t size = r->all->size, end = elements * (r->rank + 1) / size;
+    for (int64_t i = elements * r->rank / size; i < end; i += ELEMENTS_AT_ONCE) {
+        piece(r->all, i, end - i < ELEMENTS_AT_ONCE ? end - i : ELEMENTS_AT_ONCE);
+    }
+}
+
 static struct status all_reduce_sum(void *state, struct exec *x, tensor t)
 {
     const struct rank_state *r = state;
@@ -257,9 +292,36 @@ static struct status all_reduce_sum(void *state, struct exec *x, tensor t)
                          dtype_name(t.dtype));
     }
     TRY(meet(a, r->rank, (struct posted){.call = CALL_ALL_REDUCE_SUM, .status = s, .t = t}));
-    int64_t n = tensor_count(t), end = n * (r->rank + 1) / a->size;
-    for (int64_t i = n * r->rank / a->size; i < end; i += ELEMENTS_AT_ONCE) {
-        sum_piece(a, i, end - i < ELEMENTS_AT_ONCE ? end - i : ELEMENTS_AT_ONCE);
+    reduce_share(r, tensor_count(t), sum_piece);
+    part(a, r->rank);
+    return status_ok();
+}
+
+static struct status all_reduce_max(void *state, struct exec *x, tensor t)
+{
+    const struct rank_state *r = state;
+    struct status s = of_host(x);
+    if (!failed(s) && t.dtype != DTYPE_F32) {
+        s = status_error(STATUS_USAGE, "a maximum over ranks is of fp32, not %s", dtype_name(t.dtype));
+    }
+    TRY(meet(r->all, r->rank, (struct posted){.call = CALL_ALL_REDUCE_MAX, .status = s, .t = t}));
+    reduce_share(r, tensor_count(t), max_piece);
+    part(r->all, r->rank);
+    return status_ok();
+}
+
+/* A rank writes where the others' parts are, and they read its own. */
+static struct status all_gather(void *state, struct exec *x, tensor t, const int64_t *bounds)
+{
+    const struct rank_state *r = state;
+    struct comm_threads *a = r->all;
+    TRY(meet(a, r->rank,
+             (struct posted){.call = CALL_ALL_GATHER, .status = of_host(x), .t = t, .bounds = bounds}));
+    for (int from = 0; from < a->size; from++) {
+        tensor theirs = tensor_slice(a->posted[from].t, bounds[from], bounds[from + 1] - bounds[from]);
+        if (from != r->rank) {
+            memcpy(tensor_slice(t, bounds[from], theirs.dims[0]).data, theirs.data, tensor_bytes(theirs));
+        }
     }
     part(a, r->rank);
     return status_ok();
@@ -384,6 +446,8 @@ static const struct comm_type type = {
     .name = "threads",
     .agree = agree,
     .all_reduce_sum = all_reduce_sum,
+    .all_reduce_max = all_reduce_max,
+    .all_gather = all_gather,
     .broadcast = broadcast,
     .send = send,
     .receive = receive,

@@ -1,4 +1,4 @@
-/* Communicators: sums in the order of ranks, to the bit, whoever comes first; broadcasts; messages in order; and that one
+/* Communicators: sums in the order of ranks, to the bit, whoever comes first; maxima, gathers, broadcasts; messages in order; and that one
  * rank's error, or its absence, ends all of them with its name, and soon. */
 #include "dist/comm_self.h"
 #include "core/clock.h"
@@ -110,6 +110,71 @@ static void broadcast_body(const struct comm *c, void *context)
     }
 }
 
+/* Rows of a matrix, rank r the first r + 1 that nobody before has; and of the last rank none. */
+static void gather_body(const struct comm *c, void *context)
+{
+    (void)context;
+    enum { COLS = 3, MOST = 64 };
+    struct exec x = host_exec();
+    int64_t bounds[RANKS_MOST + 1] = {0};
+    double v[MOST * COLS];
+    for (int r = 0; r < c->size; r++) {
+        bounds[r + 1] = bounds[r] + (r < c->size - 1 ? r + 1 : 0);
+    }
+    int64_t n = bounds[c->size] * COLS;
+    for (int round = 0; round < ROUNDS; round++) {
+        for (int64_t i = 0; i < n; i++) {
+            bool mine = i >= bounds[c->rank] * COLS && i < bounds[c->rank + 1] * COLS;
+            v[i] = mine ? (double)(i + 1000 * round) : -1;
+        }
+        dawdle(c->rank, round);
+        comm_all_gather(c, &x, tensor_2d(v, DTYPE_F64, bounds[c->size], COLS), bounds);
+        EXPECT_OK(x.status);
+        for (int64_t i = 0; i < n; i++) {
+            EXPECT(v[i] == (double)(i + 1000 * round), "element %lld of rank %d: %g", (long long)i, c->rank,
+                   v[i]);
+        }
+    }
+}
+
+/* Ranks that cut another way. */
+static void other_bounds_body(const struct comm *c, void *context)
+{
+    (void)context;
+    struct exec x = host_exec();
+    float v[6] = {0};
+    int64_t bounds[] = {0, c->rank == 1 ? 3 : 2, 4, 6};
+    comm_all_gather(c, &x, tensor_1d(v, DTYPE_F32, 6), bounds);
+    EXPECT_ERROR(x.status, STATUS_INTERNAL, "rank 1 gathers other parts than rank 0");
+}
+
+/* The largest of each element; a NaN is larger than all. */
+static void max_body(const struct comm *c, void *context)
+{
+    (void)context;
+    struct exec x = host_exec();
+    float v[N];
+    for (int round = 0; round < ROUNDS; round++) {
+        for (int64_t i = 0; i < N; i++) {
+            v[i] = (float)value_of(c->rank, round, i);
+        }
+        v[round] = c->rank == round % c->size ? NAN : INFINITY;
+        dawdle(c->rank, round);
+        comm_all_reduce_max(c, &x, tensor_1d(v, DTYPE_F32, N));
+        EXPECT_OK(x.status);
+        for (int64_t i = 0; i < N; i++) {
+            float wanted = (float)value_of(0, round, i);
+            for (int r = 1; r < c->size; r++) {
+                wanted = fmaxf(wanted, (float)value_of(r, round, i));
+            }
+            EXPECT(i == round ? isnan(v[i]) : v[i] == wanted, "element %lld of rank %d: %g, not %g",
+                   (long long)i, c->rank, (double)v[i], (double)wanted);
+        }
+    }
+    comm_all_reduce_max(c, &x, tensor_1d(v, DTYPE_BF16, N));
+    EXPECT_ERROR(x.status, STATUS_USAGE, "a maximum over ranks is of fp32, not bf16");
+}
+
 /* All send before anybody receives: a send does not wait, and messages keep their order. */
 static void message_body(const struct comm *c, void *context)
 {
@@ -132,7 +197,16 @@ static void message_body(const struct comm *c, void *context)
 /* What a failing rank does, and what all others then hear. */
 struct failing_case {
     int failing;
-    enum { IN_A_SUM, IN_A_MESSAGE, LEAVES, LEAVES_IN_PEACE, HAS_LEFT, IS_LATE, SUMS_ANOTHER_SIZE } how;
+    enum {
+        IN_A_SUM,
+        IN_A_GATHER,
+        IN_A_MESSAGE,
+        LEAVES,
+        LEAVES_IN_PEACE,
+        HAS_LEFT,
+        IS_LATE,
+        SUMS_ANOTHER_SIZE
+    } how;
     const char *wanted;
     double deadline_s;
 };
@@ -145,6 +219,10 @@ static void fail_as(const struct comm *c, struct exec *x, const struct failing_c
     case IN_A_SUM: /* its op failed, and it goes on with its list of calls */
         exec_fail(x, STATUS_DATA, "embed", "token id 99 is outside");
         comm_all_reduce_sum(c, x, tensor_1d(v, DTYPE_F32, 8));
+        break;
+    case IN_A_GATHER:
+        exec_fail(x, STATUS_DATA, "embed", "token id 99 is outside");
+        comm_all_gather(c, x, tensor_1d(v, DTYPE_F32, 8), (const int64_t[]){0, 2, 4, 6, 8});
         break;
     case IN_A_MESSAGE:
         exec_fail(x, STATUS_DATA, "embed", "token id 99 is outside");
@@ -178,6 +256,8 @@ static void failing_body(const struct comm *c, void *context)
         fail_as(c, &x, k);
     } else if (is_receiver(c, k)) {
         comm_receive(c, &x, tensor_1d(v, DTYPE_F32, 8), k->failing);
+    } else if (k->how == IN_A_GATHER) {
+        comm_all_gather(c, &x, tensor_1d(v, DTYPE_F32, 8), (const int64_t[]){0, 2, 4, 6, 8});
     } else {
         nanosleep(&pause, NULL);
         comm_all_reduce_sum(c, &x, tensor_1d(v, DTYPE_F32, 8));
@@ -196,6 +276,7 @@ static void one_error_is_heard_by_all(void)
 {
     static const struct failing_case cases[] = {
         {2, IN_A_SUM, "rank 2 of 4: embed in no layer on cpu: token id 99", 30},
+        {2, IN_A_GATHER, "rank 2 of 4: embed in no layer on cpu: token id 99", 30},
         {2, IN_A_MESSAGE, "rank 2 of 4: embed in no layer on cpu: token id 99", 30},
         {1, LEAVES, "rank 1 of 4: the disk is full", 30},
         {3, LEAVES_IN_PEACE, "rank 3 of 4 has left", 30},
@@ -225,6 +306,8 @@ static void one_rank_alone(void)
     float v[2] = {3, 4};
     comm_all_reduce_sum(&c, &x, tensor_1d(v, DTYPE_F32, 2));
     comm_broadcast(&c, &x, tensor_1d(v, DTYPE_F32, 2), 0);
+    comm_all_reduce_max(&c, &x, tensor_1d(v, DTYPE_F32, 2));
+    comm_all_gather(&c, &x, tensor_1d(v, DTYPE_F32, 2), (const int64_t[]){0, 2});
     EXPECT_OK(x.status);
     EXPECT_OK(comm_barrier(&c));
     EXPECT(v[0] == 3 && v[1] == 4, "%g %g", (double)v[0], (double)v[1]);
@@ -250,6 +333,11 @@ int main(void)
     sums_are_in_the_order_of_ranks();
     run_ranks(3, DEADLINE_S, zero_body, NULL);
     run_ranks(4, DEADLINE_S, broadcast_body, NULL);
+    for (int n = 1; n <= 5; n++) {
+        run_ranks(n, DEADLINE_S, gather_body, NULL);
+        run_ranks(n, DEADLINE_S, max_body, NULL);
+    }
+    run_ranks(3, DEADLINE_S, other_bounds_body, NULL);
     run_ranks(4, DEADLINE_S, message_body, NULL);
     one_error_is_heard_by_all();
     run_ranks(4, DEADLINE_S, worst_body, NULL);

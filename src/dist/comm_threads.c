@@ -87,13 +87,13 @@ static void judge_left(struct comm_threads *a)
     }
 }
 
-/* Once all are here: checks the calls against each other. */
 static bool same_bounds(const struct comm_threads *a, const struct posted *p, const struct posted *q)
 {
     return p->bounds == NULL || q->bounds == NULL ||
            memcmp(p->bounds, q->bounds, ((size_t)a->size + 1) * sizeof *p->bounds) == 0;
 }
 
+/* Once all are here: checks the calls against each other. */
 static void judge(struct comm_threads *a)
 {
     struct status worst = status_ok();

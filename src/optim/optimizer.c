@@ -31,19 +31,25 @@ struct optimizer optimizer_defaults(const struct optimizer_kind *kind)
     };
 }
 
-struct optim_span *optimizer_spans(const struct optimizer *o, const struct param_table *table)
+struct optim_span *optimizer_spans(const struct optimizer *o, const struct param_table *table,
+                                   struct param_shard shard, int64_t *n_spans)
 {
-    struct optim_span *spans = malloc((size_t)table->n * sizeof *spans);
-    int64_t chunk = 0;
+    struct optim_span *spans = malloc(((size_t)table->n + 1) * sizeof *spans);
+    int64_t chunk = 0, n = 0;
     for (int i = 0; spans != NULL && i < table->n; i++) {
         const struct param *p = &table->params[i];
-        spans[i] = (struct optim_span){.offset = p->offset,
-                                       .n = param_count(p),
-                                       .weight_decay = p->decay ? o->weight_decay : 0.0,
-                                       .first_chunk = chunk};
-        spans[i].n_chunks = optim_chunks(&spans[i], 1);
-        chunk += spans[i].n_chunks;
+        struct param_shard part = param_shard_cut(p, shard);
+        int64_t chunks = param_chunks(param_count(p));
+        if (part.end > part.begin) {
+            spans[n++] = (struct optim_span){.offset = part.begin - shard.begin,
+                                             .n = part.end - part.begin,
+                                             .weight_decay = p->decay ? o->weight_decay : 0.0,
+                                             .first_chunk = chunk,
+                                             .n_chunks = chunks};
+        }
+        chunk += chunks;
     }
+    *n_spans = n;
     return spans;
 }
 

@@ -3,7 +3,7 @@
 #ifndef KILN_OPTIM_OPTIMIZER_H
 #define KILN_OPTIM_OPTIMIZER_H
 
-#include "core/param.h"
+#include "core/param_shard.h"
 #include "ops/ops.h"
 
 /* What an update is made of.  Buffers and spans are those of the elements that are updated here: all, or a rank's share. */
@@ -50,8 +50,10 @@ struct optimizer {
  * correction. */
 struct optimizer optimizer_defaults(const struct optimizer_kind *kind);
 
-/* One span per parameter of the table, in its order; free() them.  NULL without memory. */
-struct optim_span *optimizer_spans(const struct optimizer *o, const struct param_table *table);
+/* One span for each parameter of the table that has elements in the shard, in its order; offsets count from the beginning of
+ * the shard.  free() them.  NULL without memory. */
+struct optim_span *optimizer_spans(const struct optimizer *o, const struct param_table *table,
+                                   struct param_shard shard, int64_t *n_spans);
 
 /* The scalars of update t (1 for the first) at this learning rate, of gradients that want to be multiplied by
  * grad_scale. */

@@ -59,6 +59,7 @@ void save_run_begin(struct save_run *s, json_t *state, int64_t step, bool phase_
         .master = t->master,
         .exp_avg = t->exp_avg,
         .exp_avg_sq = t->exp_avg_sq,
+        .moments_begin = t->update.shard.begin,
         .config = model->type->to_json(model),
         .tokenizer = tokenizer->kind->config(tokenizer, model->max_length),
         .state = state,

@@ -36,5 +36,5 @@ struct status data_parallel_step(struct trainer *t, const struct comm *c, const 
 {
     struct stage_numbers numbers = trainer_numbers(t, step, update, lr);
     data_parallel_gradients(t, c, part, &numbers, mean_of_micro_batches);
-    return trainer_update(t, part, step, result);
+    return trainer_update(t, t->config.n_shards > 1 ? c : NULL, part, step, result);
 }

@@ -151,5 +151,5 @@ struct status pipeline_step(struct trainer *t, const struct comm *c, const struc
 {
     struct stage_numbers numbers = trainer_numbers(t, step, update, lr);
     pipeline_gradients(t, c, batch, &numbers, mean_of_micro_batches);
-    return trainer_update(t, batch, step, result);
+    return trainer_update(t, NULL, batch, step, result);
 }

@@ -40,13 +40,6 @@ void trainer_add_tied(struct trainer *t)
     t->x.ops->add(&t->x, trainer_tied(t, t->grad), t->tied_part);
 }
 
-static void carve_sums(struct trainer *t, struct arena *a)
-{
-    int64_t chunks = optim_chunks(t->spans, t->params.n), n_sums = t->config.optimizer.kind->n_sums;
-    t->squares = arena_carve_1d(a, DTYPE_F64, chunks);
-    t->direction_sums = n_sums > 0 ? arena_carve_2d(a, DTYPE_F64, chunks, n_sums) : NULL_TENSOR;
-}
-
 /* Carves everything but the activations; the order is that of the plan's table. */
 static void carve_state(struct trainer *t, struct arena *a)
 {
@@ -66,9 +59,10 @@ static void carve_state(struct trainer *t, struct arena *a)
         t->grad = arena_carve_1d(a, vector, n);
         carve_tied(t, a);
         t->plan.gradient_bytes = a->used - t->plan.weight_bytes;
-        t->exp_avg = arena_carve_1d(a, vector, n);
-        t->exp_avg_sq = arena_carve_1d(a, vector, n);
-        carve_sums(t, a);
+        int64_t n_moments = t->update.shard.end - t->update.shard.begin;
+        t->exp_avg = arena_carve_1d(a, vector, n_moments);
+        t->exp_avg_sq = arena_carve_1d(a, vector, n_moments);
+        update_carve(&t->update, a);
         stage_carve_histories(&t->stage, a);
         t->plan.optimizer_bytes = a->used - t->plan.weight_bytes - t->plan.gradient_bytes;
     }
@@ -121,6 +115,25 @@ static struct status find_added(struct trainer *t)
     return status_ok();
 }
 
+/* Which elements this rank updates. */
+static struct status share_update(struct trainer *t)
+{
+    const struct trainer_config *c = &t->config;
+    int n = c->n_shards > 0 ? c->n_shards : 1;
+    int64_t *bounds = malloc(((size_t)n + 1) * sizeof *bounds);
+    if (bounds == NULL) {
+        return status_error(STATUS_MEMORY, "out of memory for the shards of %d ranks", n);
+    }
+    for (int r = 0; r < n; r++) {
+        struct param_shard s = param_shard_of(&t->params, r, n);
+        bounds[r] = s.begin;
+        bounds[r + 1] = s.end;
+    }
+    struct status s = update_init(&t->update, &c->optimizer, &t->params, bounds, c->shard, n);
+    free(bounds);
+    return s;
+}
+
 /* The parts that planning and running share: table, spans, views, stage.  Memory is carved by the caller. */
 static struct status declare(struct trainer *t, const struct trainer_config *config,
                              const struct trainer *owner)
@@ -131,10 +144,7 @@ static struct status declare(struct trainer *t, const struct trainer_config *con
                          .layer_index = -1,
                          .allow_tf32 = config->precision.allow_tf32};
     TRY(config->model->type->declare(config->model, &t->params));
-    t->spans = optimizer_spans(&config->optimizer, &t->params);
-    if (t->spans == NULL) {
-        return status_error(STATUS_MEMORY, "out of memory for the spans of %d parameters", t->params.n);
-    }
+    TRY(share_update(t));
     TRY(find_added(t));
     t->plan.n_params = param_table_count(&t->params);
     t->loss_scale = loss_scale_of_config(config);
@@ -174,29 +184,13 @@ static void clear_added(struct trainer *t)
     t->x.ops->clear(&t->x, t->grad, t->added, t->n_added);
 }
 
-static void queue_norm(struct trainer *t)
+/* c: NULL, or of the ranks that share it. */
+static void update(struct trainer *t, const struct comm *c)
 {
-    t->x.ops->squares(&t->x, t->squares, t->grad, t->spans, t->params.n);
-    t->x.ops->norm_of(&t->x, t->norm, t->squares);
-}
-
-static void update(struct trainer *t)
-{
-    const struct optimizer_kind *kind = t->config.optimizer.kind;
-    struct optimizer_step s = {.buffers = buffers_of(t),
-                               .spans = t->spans,
-                               .n_spans = t->params.n,
-                               .squares = t->squares,
-                               .sums = t->direction_sums,
-                               .own_sums = t->direction_sums,
-                               .norm = t->results,
-                               .scalars = t->stage.slot->block.scalars};
     exec_enter(&t->x, "optimizer", -1);
-    queue_norm(t);
-    if (kind->n_sums > 0) {
-        kind->direction(&t->x, &s);
-    }
-    kind->apply(&t->x, &s);
+    update_norm(&t->update, c, &t->x, t->grad, t->norm);
+    update_shard(&t->update, c, &t->x, buffers_of(t), t->results, t->stage.slot->block.scalars);
+    update_gather(&t->update, c, &t->x, t->master, t->working);
     stage_advance_histories(&t->stage);
 }
 
@@ -217,7 +211,7 @@ static void plan_micro_step(struct trainer *t)
     t->plan.micro_flops = t->x.totals.flops;
     t->plan.micro_bytes = t->x.totals.bytes;
     if (t->config.training) {
-        update(t);
+        update(t, NULL);
     }
 }
 
@@ -298,7 +292,7 @@ static struct status count_over(struct trainer *t, const struct trainer_config *
     }
     queue_graph_end(x);
     if (whole_step) {
-        update(t);
+        update(t, NULL);
     }
     t->x.context = NULL; /* the caller's */
     return x->status;
@@ -421,7 +415,7 @@ void trainer_fini(struct trainer *t)
         t->config.model->type->destroy_weights(t->grads);
     }
     param_table_fini(&t->params);
-    free(t->spans);
+    update_fini(&t->update);
     free(t->added);
     if (t->memory != NULL) {
         t->config.device->release(t->memory, own_bytes(&t->plan));
@@ -569,7 +563,8 @@ struct status trainer_gradients(struct trainer *t, const struct batch_step *batc
 {
     struct stage_numbers n = numbers_of(t, step);
     trainer_queue_gradients(t, batch, &n, mean_of_micro_batches);
-    queue_norm(t);
+    CHECK(t->update.n_ranks == 1, "the norm of a shard's gradients");
+    update_norm(&t->update, NULL, &t->x, t->grad, t->norm);
     return read_results(t, batch, result);
 }
 
@@ -587,14 +582,18 @@ struct status trainer_step(struct trainer *t, const struct batch_step *batch, in
     struct stage_numbers n = trainer_numbers(t, step, update_number, lr);
     profile_phase(t->profile, "forward");
     trainer_queue_gradients(t, batch, &n, mean_of_micro_batches);
-    return trainer_update(t, batch, step, result);
+    return trainer_update(t, NULL, batch, step, result);
 }
 
-struct status trainer_update(struct trainer *t, const struct batch_step *batch, int64_t step,
-                             struct trainer_result *result)
+struct status trainer_update(struct trainer *t, const struct comm *c, const struct batch_step *batch,
+                             int64_t step, struct trainer_result *result)
 {
-    if (stage_graph_begin(&t->stage, STAGE_UPDATE)) {
-        update(t);
+    CHECK(c == NULL ? t->update.n_ranks == 1 : c->size == t->update.n_ranks && c->rank == t->update.rank,
+          "an update by shard %d of %d", t->update.rank, t->update.n_ranks);
+    if (c != NULL) { /* calls between ranks are not recorded */
+        update(t, c);
+    } else if (stage_graph_begin(&t->stage, STAGE_UPDATE)) {
+        update(t, NULL);
         queue_graph_end(&t->x);
     }
     t->version++;

@@ -7,6 +7,7 @@
 #include "train/loss_scale.h"
 #include "dev/precision.h"
 #include "train/stage.h"
+#include "train/update.h"
 
 struct trainer_config {
     const struct model *model; /* borrowed */
@@ -19,7 +20,9 @@ struct trainer_config {
     int64_t recompute;          /* stage.recompute; 0: none */
     int64_t first_layer; /* the range that passes run over, stage.first and stage.end; 0 and 0: all layers */
     int64_t end_layer;
-    int64_t n_slots;         /* micro-batches in flight; 0: one */
+    int64_t n_slots; /* micro-batches in flight; 0: one */
+    int n_shards,
+        shard; /* ranks that share the update, and which of them this is (train/update.h); 0: it is not shared */
     bool saving;             /* checkpoints will be written (task/save_run.h) */
     uint64_t seed;           /* of the initial weights and of dropout */
     double loss_scale;       /* fp16 only: the fixed scale of the loss; 0: it is dynamic */
@@ -55,13 +58,13 @@ struct trainer {
     tensor
         tied_part; /* [n] of the gradient of model->tied, what the heads on another stage have added; null where the
                        * input layer and the heads are on one stage */
-    tensor squares, direction_sums; /* struct optimizer_step's squares and sums */
-    tensor results;                 /* f64 [1 + MODEL_MOST_SUMS] what a step is judged by: */
+    tensor results;    /* f64 [1 + MODEL_MOST_SUMS] what a step is judged by: */
     tensor norm, sums; /* views of it: [1] the norm of the gradients, [MODEL_MOST_SUMS] the model's sums */
     struct loss_scale loss_scale;
-    void *weights, *grads;    /* the model's views */
-    int64_t version;          /* of the weights: counts their changes */
-    struct optim_span *spans; /* [params.n] */
+    void *weights, *grads; /* the model's views */
+    int64_t version;       /* of the weights: counts their changes */
+    struct update
+        update; /* which elements of the buffers this rank updates; the moments are those of its shard */
     struct optim_span *added; /* [n_added] parameters whose gradients are sums, which begin at 0 */
     int64_t n_added;
     struct stage stage;
@@ -129,12 +132,13 @@ struct status trainer_step(struct trainer *t, const struct batch_step *batch, in
 
 /* The parts of trainer_step, for steps that several ranks take together (train/data_parallel_step.h, train/pipeline_step.h).
  * Before them the numbers of the step, for the losses of any micro-batch; the gradients of the micro-batches, put in order
- * with their sums; and, when those are of the whole step, its update and the wait for what it came to. */
+ * with their sums; and, when those are of the whole step, its update and the wait for what it came to.  c: of the ranks
+ * that share the update, config.n_shards of them; NULL: none does. */
 struct stage_numbers trainer_numbers(const struct trainer *t, int64_t step, int64_t update, double lr);
 void trainer_queue_gradients(struct trainer *t, const struct batch_step *batch, struct stage_numbers *numbers,
                              bool mean_of_micro_batches);
-struct status trainer_update(struct trainer *t, const struct batch_step *batch, int64_t step,
-                             struct trainer_result *result);
+struct status trainer_update(struct trainer *t, const struct comm *c, const struct batch_step *batch,
+                             int64_t step, struct trainer_result *result);
 
 /* In a pipeline: the elements of `flat` that hold model->tied; and adding t->tied_part to its gradient. */
 tensor trainer_tied(const struct trainer *t, tensor flat);

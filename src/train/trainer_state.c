@@ -55,7 +55,7 @@ struct status trainer_state_resume(struct trainer *t, const struct checkpoint *c
         s = checkpoint_read_weights(c, &t->params, 0, master.host);
     }
     if (!failed(s)) {
-        s = checkpoint_read_moments(c, &t->params, 0, m.host, v.host);
+        s = checkpoint_read_moments(c, &t->params, t->update.shard.begin, m.host, v.host);
     }
     if (!failed(s)) {
         s = resume_histories(t, c);

@@ -19,7 +19,8 @@ struct rank_case {
     const struct optimizer_kind *optimizer;
     enum bert_task task;
     int64_t recompute;
-    bool has_empty; /* a micro-batch without sequences */
+    int64_t hidden_size; /* 0: that of the fixture */
+    bool has_empty;      /* a micro-batch without sequences */
     bool mean_of_micro_batches;
 };
 
@@ -45,19 +46,28 @@ static float *copy_of(tensor t)
     return memcpy(copy, t.data, tensor_bytes(t));
 }
 
-/* The parameters of a flat buffer; what is between them is nobody's. */
+/* The parameters of a slice of a flat buffer, which is all that is there; what is between them is nobody's. */
+static void expect_same_slice(const struct run *r, const char *what, int step, int rank, tensor got,
+                              const float *wanted, struct param_shard slice)
+{
+    EXPECT(tensor_count(got) == slice.end - slice.begin, "%s: %lld elements", what,
+           (long long)tensor_count(got));
+    for (int i = 0; i < r->params.n; i++) {
+        const struct param *p = &r->params.params[i];
+        struct param_shard part = param_shard_cut(p, slice);
+        for (int64_t k = part.begin; k < part.end; k++) {
+            const float *g = (const float *)got.data + k - slice.begin, *w = wanted + k;
+            EXPECT(memcmp(g, w, sizeof *g) == 0,
+                   "%s, %d ranks, step %d, rank %d: %s of %s, element %lld: %g, not %g", r->of->name,
+                   r->n_ranks, step, rank, what, p->name, (long long)(k - p->offset), (double)*g, (double)*w);
+        }
+    }
+}
+
 static void expect_same(const struct run *r, const char *what, int step, int rank, tensor got,
                         const float *wanted)
 {
-    for (int i = 0; i < r->params.n; i++) {
-        const struct param *p = &r->params.params[i];
-        const float *g = (const float *)got.data + p->offset, *w = wanted + p->offset;
-        for (int64_t k = 0; k < param_count(p); k++) {
-            EXPECT(memcmp(&g[k], &w[k], sizeof *g) == 0,
-                   "%s, %d ranks, step %d, rank %d: %s of %s, element %lld: %g, not %g", r->of->name,
-                   r->n_ranks, step, rank, what, p->name, (long long)k, (double)g[k], (double)w[k]);
-        }
-    }
+    expect_same_slice(r, what, step, rank, got, wanted, (struct param_shard){0, r->params.n_elements});
 }
 
 static void expect_state(const struct run *r, int step, int rank, const struct trainer *t,
@@ -65,8 +75,8 @@ static void expect_state(const struct run *r, int step, int rank, const struct t
 {
     const struct state *wanted = &r->states[step];
     expect_same(r, "weights", step, rank, t->master, wanted->master);
-    expect_same(r, "first moments", step, rank, t->exp_avg, wanted->exp_avg);
-    expect_same(r, "second moments", step, rank, t->exp_avg_sq, wanted->exp_avg_sq);
+    expect_same_slice(r, "first moments", step, rank, t->exp_avg, wanted->exp_avg, t->update.shard);
+    expect_same_slice(r, "second moments", step, rank, t->exp_avg_sq, wanted->exp_avg_sq, t->update.shard);
     EXPECT(result->grad_norm == wanted->result.grad_norm, "norm %.17g, not %.17g", result->grad_norm,
            wanted->result.grad_norm);
     for (int i = 0; i < result->n_sums; i++) {
@@ -137,7 +147,7 @@ static void run_alone_in_parts(struct run *r, int n_parts)
         }
         memcpy(t.grad.data, s->grad, (size_t)n * sizeof *s->grad);
         memcpy(t.sums.data, sums, sizeof sums);
-        EXPECT_OK(trainer_update(&t, &r->batch, i + 1, &s->result));
+        EXPECT_OK(trainer_update(&t, NULL, &r->batch, i + 1, &s->result));
         keep(s, &t);
     }
     trainer_fini(&t);
@@ -183,6 +193,16 @@ static void data_parallel_body(const struct comm *c, void *context)
     trainer_fini(&t);
 }
 
+/* The same where each rank has the moments of its shard only, and updates that. */
+static void sharded_body(const struct comm *c, void *context)
+{
+    const struct run *r = context;
+    struct run sharded = *r;
+    sharded.config.n_shards = c->size;
+    sharded.config.shard = c->rank;
+    data_parallel_body(c, &sharded);
+}
+
 static void open_run(struct run *r, const struct rank_case *k)
 {
     *r = (struct run){.of = k};
@@ -203,6 +223,7 @@ static void open_run(struct run *r, const struct rank_case *k)
     struct bert_model *bert = fixture_bert(&r->config);
     bert->config.num_hidden_layers = 4;
     bert->config.intermediate_size = 32;
+    bert->config.hidden_size = k->hidden_size > 0 ? k->hidden_size : bert->config.hidden_size;
     bert->task = k->task;
     fixture_bert_changed(bert);
     EXPECT_OK(r->config.model->type->declare(r->config.model, &r->params));
@@ -258,15 +279,35 @@ static void ranks_give_the_bits_of_one(const struct rank_case *k)
         r.n_ranks = sizes[i];
         run_alone_in_parts(&r, sizes[i]);
         run_ranks(sizes[i], DEADLINE_S, data_parallel_body, &r);
+        run_ranks(sizes[i], DEADLINE_S, sharded_body, &r);
     }
     close_run(&r);
     printf("%s: the same bits\n", k->name);
 }
 
+/* Shards of the wide case cut parameters, or the cases above would not tell whether norms of parts of parameters are right. */
+static void shards_cut_parameters(const struct rank_case *k)
+{
+    struct run r;
+    int n_cut = 0;
+    open_run(&r, k);
+    for (int i = 1; i < 4; i++) {
+        int64_t at = param_shard_of(&r.params, i, 4).begin;
+        for (int p = 0; p < r.params.n; p++) {
+            int64_t within = at - r.params.params[p].offset;
+            n_cut += within > 0 && within < param_count(&r.params.params[p]);
+        }
+    }
+    EXPECT(n_cut >= 2, "%d parameters are cut", n_cut);
+    close_run(&r);
+}
+
 /* What one rank finds wrong, and what all return. */
+enum together { IN_A_PIPELINE, IN_DATA_PARALLEL, IN_SHARDS };
+
 struct failing {
     struct run run;
-    bool in_pipeline;
+    enum together how;
     int rank; /* that has the damaged batch */
     const char *wanted;
 };
@@ -278,15 +319,20 @@ static void failing_body(const struct comm *c, void *context)
     struct trainer_config config = f->run.config;
     struct trainer_result result;
     struct batch_step batch = f->run.batch;
-    if (f->in_pipeline) {
+    bool in_pipeline = f->how == IN_A_PIPELINE;
+    if (in_pipeline) {
         EXPECT_OK(pipeline_configure(&config, c->rank, c->size, batch.n_micro));
+    }
+    if (f->how == IN_SHARDS) {
+        config.n_shards = c->size;
+        config.shard = c->rank;
     }
     EXPECT_OK(trainer_init(&t, &config));
     int64_t start = clock_ns();
     for (int64_t i = 1; i <= STEPS; i++) {
-        struct batch_step mine = f->in_pipeline ? batch : batch_step_part(&batch, c->rank, c->size);
-        struct status s = f->in_pipeline ? pipeline_step(&t, c, &mine, i, i, LR, false, &result)
-                                         : data_parallel_step(&t, c, &mine, i, i, LR, false, &result);
+        struct batch_step mine = in_pipeline ? batch : batch_step_part(&batch, c->rank, c->size);
+        struct status s = in_pipeline ? pipeline_step(&t, c, &mine, i, i, LR, false, &result)
+                                      : data_parallel_step(&t, c, &mine, i, i, LR, false, &result);
         EXPECT_ERROR(s, STATUS_DATA, f->wanted);
     }
     EXPECT(clock_since_s(start) < DEADLINE_S / 2, "%g s", clock_since_s(start));
@@ -298,17 +344,42 @@ static void failing_body(const struct comm *c, void *context)
 }
 
 /* A token that is not in the vocabulary, which the rank with the input layer sees. */
-static void one_error_ends_all_ranks(bool in_pipeline)
+static void one_error_ends_all_ranks(enum together how)
 {
     static const struct rank_case k = {.name = "an error"};
-    struct failing f = {.in_pipeline = in_pipeline,
-                        .wanted = in_pipeline ? "rank 0 of 4: embed in embeddings"
-                                              : "rank 2 of 4: embed in embeddings"};
+    struct failing f = {.how = how,
+                        .wanted = how == IN_A_PIPELINE ? "rank 0 of 4: embed in embeddings"
+                                                       : "rank 2 of 4: embed in embeddings"};
     open_run(&f.run, &k);
     f.run.n_ranks = 4;
     f.run.batch.micro[3].ids[1] = 1 << 20; /* of rank 2 of 4, which has [3, 4) of 6 */
     run_ranks(4, DEADLINE_S, failing_body, &f);
     close_run(&f.run);
+}
+
+/* The plan of a rank that has a shard of the moments counts those alone; of one that has none, too. */
+static void plans_count_shards(void)
+{
+    static const struct rank_case k = {.name = "plans of shards", .hidden_size = 48};
+    struct run r;
+    struct trainer_plan whole, part;
+    size_t of_moments = 0;
+    open_run(&r, &k);
+    EXPECT_OK(trainer_plan(&whole, &r.config));
+    size_t moments = 2 * (size_t)r.params.n_elements * sizeof(float), sums = whole.optimizer_bytes - moments;
+    EXPECT(sums < moments / 40, "%zu bytes of sums", sums);
+    for (int i = 0; i < 1000; i++) {
+        struct trainer_config config = r.config;
+        config.n_shards = i < 4 ? 4 : 1000;
+        config.shard = i;
+        EXPECT_OK(trainer_plan(&part, &config));
+        EXPECT(part.weight_bytes == whole.weight_bytes && part.gradient_bytes == whole.gradient_bytes,
+               "%zu and %zu", part.weight_bytes, part.gradient_bytes);
+        of_moments += i < 4 ? part.optimizer_bytes - sums : 0;
+    }
+    EXPECT(of_moments == moments, "%zu of %zu bytes", of_moments, moments);
+    EXPECT(part.optimizer_bytes == sums, "%zu bytes of an empty shard", part.optimizer_bytes);
+    close_run(&r);
 }
 
 /* The plan counts every slot, and only the layers of the range. */
@@ -360,12 +431,18 @@ int main(void)
         {.name = "questions", .task = BERT_TASK_QUESTION_ANSWERING},
         {.name = "recomputed", .recompute = 1},
         {.name = "the end of an epoch", .has_empty = true},
+        {.name = "wide, adamw", .optimizer = &optimizer_adamw, .hidden_size = 48},
+        {.name = "wide, bf16, lamb", .precision = {.dtype = DTYPE_BF16}, .hidden_size = 48},
     };
-    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+    const size_t n_cases = sizeof cases / sizeof cases[0];
+    for (size_t i = 0; i < n_cases; i++) {
         ranks_give_the_bits_of_one(&cases[i]);
     }
-    one_error_ends_all_ranks(true);
-    one_error_ends_all_ranks(false);
+    shards_cut_parameters(&cases[n_cases - 1]);
+    one_error_ends_all_ranks(IN_A_PIPELINE);
+    one_error_ends_all_ranks(IN_DATA_PARALLEL);
+    one_error_ends_all_ranks(IN_SHARDS);
     plans_count_slots_and_layers();
+    plans_count_shards();
     return 0;
 }

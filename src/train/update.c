@@ -1,0 +1,111 @@
+#include "train/update.h"
+
+#include <stdlib.h>
+
+static struct status find_bounds(struct update *u, const struct param_table *params, const int64_t *bounds)
+{
+    size_t n = (size_t)u->n_ranks + 1;
+    u->bounds = malloc(n * sizeof *u->bounds);
+    u->chunk_bounds = malloc(n * sizeof *u->chunk_bounds);
+    if (u->bounds == NULL || u->chunk_bounds == NULL) {
+        return status_error(STATUS_MEMORY, "out of memory for the shards of %d ranks", u->n_ranks);
+    }
+    for (size_t i = 0; i < n; i++) {
+        u->bounds[i] = bounds[i];
+        u->chunk_bounds[i] = param_chunks_before(params, bounds[i]);
+    }
+    return status_ok();
+}
+
+struct status update_init(struct update *u, const struct optimizer *o, const struct param_table *params,
+                          const int64_t *bounds, int rank, int n_ranks)
+{
+    *u = (struct update){
+        .kind = o->kind, .rank = rank, .n_ranks = n_ranks, .shard = {bounds[rank], bounds[rank + 1]}};
+    TRY(find_bounds(u, params, bounds));
+    u->spans = optimizer_spans(o, params, u->shard, &u->n_spans);
+    return u->spans != NULL
+               ? status_ok()
+               : status_error(STATUS_MEMORY, "out of memory for the spans of %d parameters", params->n);
+}
+
+void update_fini(struct update *u)
+{
+    free(u->bounds);
+    free(u->chunk_bounds);
+    free(u->spans);
+    *u = (struct update){0};
+}
+
+void update_carve(struct update *u, struct arena *a)
+{
+    int64_t chunks = u->chunk_bounds[u->n_ranks], n_sums = u->kind->n_sums;
+    u->squares = arena_carve_1d(a, DTYPE_F64, chunks);
+    u->sums = n_sums > 0 ? arena_carve_2d(a, DTYPE_F64, chunks, n_sums) : NULL_TENSOR;
+}
+
+/* The part of a flat buffer, or of sums of all chunks. */
+static tensor own_elements(const struct update *u, tensor flat)
+{
+    return tensor_is_null(flat) ? flat : tensor_slice(flat, u->shard.begin, u->shard.end - u->shard.begin);
+}
+
+static tensor own_chunks(const struct update *u, tensor sums)
+{
+    int64_t begin = u->chunk_bounds[u->rank], end = u->chunk_bounds[u->rank + 1];
+    return tensor_is_null(sums) ? sums : tensor_slice(sums, begin, end - begin);
+}
+
+static void gather(const struct comm *c, struct exec *x, tensor t, const int64_t *bounds)
+{
+    if (c != NULL) {
+        comm_all_gather(c, x, t, bounds);
+    }
+}
+
+void update_norm(const struct update *u, const struct comm *c, struct exec *x, tensor grad, tensor norm)
+{
+    x->ops->squares(x, own_chunks(u, u->squares), own_elements(u, grad), u->spans, u->n_spans);
+    gather(c, x, u->squares, u->chunk_bounds);
+    x->ops->norm_of(x, norm, u->squares);
+}
+
+void update_shard(const struct update *u, const struct comm *c, struct exec *x, struct optim_buffers flat,
+                  tensor norm, tensor scalars)
+{
+    struct optimizer_step s = {.buffers = {.master = own_elements(u, flat.master),
+                                           .working = own_elements(u, flat.working),
+                                           .grad = own_elements(u, flat.grad),
+                                           .exp_avg = flat.exp_avg,
+                                           .exp_avg_sq = flat.exp_avg_sq},
+                               .spans = u->spans,
+                               .n_spans = u->n_spans,
+                               .squares = u->squares,
+                               .sums = u->sums,
+                               .own_sums = own_chunks(u, u->sums),
+                               .norm = norm,
+                               .scalars = scalars};
+    if (u->kind->n_sums > 0) {
+        u->kind->direction(x, &s);
+        gather(c, x, u->sums, u->chunk_bounds);
+    }
+    u->kind->apply(x, &s);
+}
+
+static void round_weights(struct exec *x, tensor working, tensor master, int64_t begin, int64_t end)
+{
+    if (!tensor_is_null(working) && end > begin) {
+        x->ops->cast(x, tensor_slice(working, begin, end - begin), tensor_slice(master, begin, end - begin));
+    }
+}
+
+/* The copies of what other ranks have updated are rounded here: less to send than both. */
+void update_gather(const struct update *u, const struct comm *c, struct exec *x, tensor master,
+                   tensor working)
+{
+    if (u->n_ranks > 1) {
+        gather(c, x, master, u->bounds);
+        round_weights(x, working, master, 0, u->shard.begin);
+        round_weights(x, working, master, u->shard.end, u->bounds[u->n_ranks]);
+    }
+}

@@ -28,6 +28,9 @@ void data_parallel_gradients(struct trainer *t, const struct comm *c, const stru
     t->gradient_done = NULL;
     reduce_down_to(&r, MODEL_INPUT_LAYER); /* without micro-batches, or after a failure, nobody was told */
     comm_all_reduce_sum(c, &t->x, t->sums);
+    if (!tensor_is_null(t->stage.histories)) { /* the scales of the next step are those of all ranks */
+        comm_all_reduce_max(c, &t->x, t->stage.histories);
+    }
 }
 
 struct status data_parallel_step(struct trainer *t, const struct comm *c, const struct batch_step *part,

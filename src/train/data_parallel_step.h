@@ -2,7 +2,10 @@
  * the global batch.  All hold the same weights before and behind it.
  *
  * The gradients of a layer are summed over ranks, in their order, as soon as this rank's last micro-batch has given them,
- * from the heads to the input: the same list of sums on every rank, whatever happens to it. */
+ * from the heads to the input: the same list of sums on every rank, whatever happens to it.  In fp8 the largest magnitudes of
+ * the step become those of all ranks, for the scales of the next.
+ *
+ * The update is done by each rank as a whole, or shared (train/update.h), as the trainer's config.n_shards says. */
 #ifndef KILN_TRAIN_DATA_PARALLEL_STEP_H
 #define KILN_TRAIN_DATA_PARALLEL_STEP_H
 

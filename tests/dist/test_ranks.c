@@ -9,7 +9,7 @@
 #include "bert_fixture.h"
 #include "ranks.h"
 
-enum { LONGEST = 14, N_MICRO = 6, SEQUENCES = 3, STEPS = 3 };
+enum { LONGEST = 14, N_MICRO = 6, SEQUENCES = 3, STEPS = 3, MOST_FACTORS = 64 };
 
 static const double DEADLINE_S = 60, LR = 1e-2;
 
@@ -122,20 +122,48 @@ static void run_alone(struct run *r)
     trainer_fini(&t);
 }
 
-/* The same with each part of the micro-batches added up for itself, and then the parts in order: ((g0 + g1) + g2) + ... */
+/* Of factors in fp8: the largest magnitudes of the step that runs are none yet. */
+static void forget_maxima(struct trainer *t)
+{
+    if (!tensor_is_null(t->stage.histories)) {
+        t->x.ops->fill(&t->x, tensor_columns(t->stage.histories, 1, 1), 0);
+    }
+}
+
+/* largest = the larger of it and those of the step so far. */
+static void raise_maxima(double *largest, const struct trainer *t)
+{
+    for (int64_t i = 0; !tensor_is_null(t->stage.histories) && i < tensor_rows(t->stage.histories); i++) {
+        largest[i] = fmax(largest[i], tensor_get(t->stage.histories, 2 * i + 1));
+    }
+}
+
+static void set_maxima(struct trainer *t, const double *largest)
+{
+    for (int64_t i = 0; !tensor_is_null(t->stage.histories) && i < tensor_rows(t->stage.histories); i++) {
+        tensor_set(t->stage.histories, 2 * i + 1, largest[i]);
+    }
+}
+
+/* The same with each part of the micro-batches added up for itself, and then the parts in order: ((g0 + g1) + g2) + ...
+ * Of factors in fp8 each part sees the largest magnitudes of the step before, and its own; the next step those of all. */
 static void run_alone_in_parts(struct run *r, int n_parts)
 {
     struct trainer t;
     EXPECT_OK(trainer_init(&t, &r->config));
+    EXPECT(tensor_is_null(t.stage.histories) || tensor_rows(t.stage.histories) <= MOST_FACTORS,
+           "more factors than %d", MOST_FACTORS);
     int64_t n = tensor_count(t.grad);
     for (int i = 0; i < STEPS; i++) {
         struct state *s = &r->states[i];
         struct stage_numbers numbers = trainer_numbers(&t, i + 1, i + 1, LR);
-        double sums[MODEL_MOST_SUMS];
+        double sums[MODEL_MOST_SUMS], largest[MOST_FACTORS] = {0};
         for (int part = 0; part < n_parts; part++) {
             struct batch_step mine = batch_step_part(&r->batch, part, n_parts);
+            forget_maxima(&t);
             trainer_queue_gradients(&t, &mine, &numbers, r->of->mean_of_micro_batches);
             EXPECT_OK(t.x.status);
+            raise_maxima(largest, &t);
             s->grad = part == 0 ? copy_of(t.grad) : s->grad;
             for (int64_t k = 0; k < n && part > 0; k++) {
                 s->grad[k] += ((const float *)t.grad.data)[k];
@@ -147,6 +175,7 @@ static void run_alone_in_parts(struct run *r, int n_parts)
         }
         memcpy(t.grad.data, s->grad, (size_t)n * sizeof *s->grad);
         memcpy(t.sums.data, sums, sizeof sums);
+        set_maxima(&t, largest);
         EXPECT_OK(trainer_update(&t, NULL, &r->batch, i + 1, &s->result));
         keep(s, &t);
     }
@@ -187,6 +216,7 @@ static void data_parallel_body(const struct comm *c, void *context)
         data_parallel_gradients(&t, c, &mine, &numbers, r->of->mean_of_micro_batches);
         EXPECT_OK(t.x.status);
         expect_same(r, "gradient", i, c->rank, t.grad, r->states[i].grad);
+        forget_maxima(&t);
         EXPECT_OK(data_parallel_step(&t, c, &mine, i + 1, i + 1, LR, r->of->mean_of_micro_batches, &result));
         expect_state(r, i, c->rank, &t, &result);
     }
@@ -274,7 +304,7 @@ static void ranks_give_the_bits_of_one(const struct rank_case *k)
     r.n_ranks = 1;
     run_ranks(1, DEADLINE_S, data_parallel_body, &r);
     gradients_are_finished_sums(&r);
-    for (int i = 0; i < (k->precision.fp8 ? 1 : 3); i++) { /* in fp8 each rank has histories of its own */
+    for (int i = 0; i < 3; i++) {
         forget(&r);
         r.n_ranks = sizes[i];
         run_alone_in_parts(&r, sizes[i]);

@@ -3,8 +3,8 @@
 #include <math.h>
 #include <stddef.h>
 
-/* Clocks rise within some ten milliseconds of work.  A launch costs the host some microseconds, a graph's about ten:
- * a twentieth of what is timed at once, or less. */
+/* Clocks rise within about ten milliseconds of work.  A launch costs the host a few microseconds, that of a
+ * graph about ten: at most a twentieth of the time of what is timed together. */
 static const double RISE_MICROS = 50e3, SHORT_MICROS = 200;
 
 enum { WARM_UPS = 3, AT_ONCE = 16, MOST_WARM_UPS = 4096, MOST_RECORDED = 64 };
@@ -45,7 +45,7 @@ static double median(double v[CHOICE_TIMING_RUNS])
     return v[CHOICE_TIMING_RUNS / 2];
 }
 
-/* A run as it is given, or a recording. */
+/* Runs the work directly, or replays its recording. */
 struct timed {
     struct choice_stream *s;
     bool (*run)(void *work);
@@ -58,7 +58,7 @@ static bool run_once(void *timed)
     return t->recording != NULL ? t->s->replay(t->s->self, t->recording) : t->run(t->work);
 }
 
-/* Between marks in a row; infinite if any of it fails. */
+/* The median time of a run, between consecutive marks; infinite if anything fails. */
 static double time_runs(struct timed *t, int warm_ups)
 {
     struct choice_stream *s = t->s;
@@ -76,7 +76,7 @@ static double time_runs(struct timed *t, int warm_ups)
     return fine ? median(micros) : (double)INFINITY;
 }
 
-/* So many runs one after the other, replayed. */
+/* Times n runs in a row as a replayed recording. */
 static double time_recorded(struct timed *t, int n)
 {
     struct choice_stream *s = t->s;
@@ -106,6 +106,7 @@ double choice_timing_run(struct choice_stream *s, bool (*run)(void *work), void 
     if (!isfinite(micros) || micros >= SHORT_MICROS) {
         return micros;
     }
-    int n = (int)ceil(SHORT_MICROS / fmax(micros, 1)); /* the host's launches are in it: never too many */
+    int n = (int)ceil(SHORT_MICROS / fmax(micros, 1)); /* the first timing includes the host's launches, so
+                                                        * this is never too many */
     return time_recorded(&t, n < MOST_RECORDED ? n : MOST_RECORDED);
 }

@@ -7,10 +7,11 @@
 #include <math.h>
 #include <string.h>
 
-/* Of few rows there are more ways to fill the multiprocessors, small tiles and sums cut in parts, than of many. */
+/* For few rows there are more ways to fill the multiprocessors than for many: small tiles, and sums split
+ * into parts. */
 enum { CANDIDATES = 8, SHORT_CANDIDATES = 24, SHORT_ROWS = PRODUCT_SHORT_ROWS, MOST_ALIGNMENT = 256 };
 
-/* The candidates for one form: the library's, or tiles of the own kernel. */
+/* The candidates for one form: the library's algorithms, or tiles of our kernel. */
 struct candidates {
     int n;
     cublasLtMatmulHeuristicResult_t results[SHORT_CANDIDATES];
@@ -38,7 +39,7 @@ bool cuda_plan_fits(const struct product_shape *s, enum product_form form, const
     return form == PRODUCT_SHORT ? s->may_be_short : product_form_fits(form, p);
 }
 
-/* Where the library keeps what it calls an algorithm, the own kernel keeps its tile. */
+/* For our own kernel the library's algorithm struct holds the tile's number. */
 static void set_tile(cublasLtMatmulAlgo_t *algorithm, int tile)
 {
     memset(algorithm, 0, sizeof *algorithm);
@@ -61,8 +62,8 @@ static cudaDataType_t type_of(enum dtype t)
     }
 }
 
-/* A stored matrix of `rows` x `cols` with row-major strides is one of cols x rows to the library, whose order
- * is by columns; so it is asked for C^T = B^T A^T. */
+/* The library's order is column-major: it sees a stored row-major matrix [rows, cols] as cols x rows.  So it
+ * is asked for C^T = B^T A^T. */
 static cublasStatus_t make_layout(cublasLtMatrixLayout_t *layout, enum dtype dtype, int64_t rows,
                                   int64_t cols, int64_t stride)
 {
@@ -86,7 +87,8 @@ static cublasStatus_t set(const struct product_plan *p, cublasLtMatmulDescAttrib
     return cublasLtMatmulDescSetAttribute(p->operation, name, value, n);
 }
 
-/* The bias's gradient sums A, the library's second operand: its "B".  What is in the room: product_forms.h. */
+/* The bias's gradient sums A, which is the library's second operand, its "B". product_forms.h says what
+ * `room` holds. */
 static cublasStatus_t set_epilogue(struct product_plan *p, void *room)
 {
     cublasLtEpilogue_t epilogue = p->shape.has_bias ? CUBLASLT_EPILOGUE_BIAS : CUBLASLT_EPILOGUE_BGRADB;
@@ -107,8 +109,8 @@ static cublasStatus_t set_scales(const struct product_plan *p, const float *a_sc
 }
 
 /* Sums of products of gradients are promoted to fp32 every few steps of k, those of forward products are not: as
- * Transformer Engine has it (_2X_ACC_FPROP, _2X_ACC_DGRAD and _2X_ACC_WGRAD of its module/base.py).  Until the
- * product runs the room stands for its scales. */
+ * Transformer Engine has it (_2X_ACC_FPROP, _2X_ACC_DGRAD and _2X_ACC_WGRAD of its module/base.py).  Until
+ * the product runs, the address of `room` stands in for its scales. */
 static cublasStatus_t set_fp8(const struct product_plan *p, const float *room)
 {
     int8_t fast = p->shape.a_dtype == DTYPE_E4M3 && p->shape.b_dtype == DTYPE_E4M3;
@@ -177,7 +179,7 @@ bool cuda_plan_check(const struct product_plan *p, const struct product_tools *t
            r.workspaceSize <= t->workspace_bytes;
 }
 
-/* What the product reads and writes beside its matrices. */
+/* What the product reads and writes besides its matrices. */
 static cublasStatus_t set_pointers(const struct product_plan *plan, const struct product_tools *t,
                                    const struct cuda_product *p)
 {
@@ -228,7 +230,7 @@ static cublasStatus_t set_preference(cublasLtMatmulPreference_t preference, cons
     return e;
 }
 
-/* None is an error of the library too. */
+/* The library also returns an error if there is none. */
 static cublasStatus_t find_candidates(struct candidates *c, const struct product_plan *p,
                                       const struct product_tools *t)
 {
@@ -267,7 +269,8 @@ static bool run_trial(void *self)
     return cuda_plan_run(t->plan, t->t, t->l, t->p) == CUBLAS_STATUS_SUCCESS && cuda_launch_error() == NULL;
 }
 
-/* Device memory to add to in place of what the product adds to; NULL if there is none, and nothing to take. */
+/* Scratch in device memory to add to while timing, instead of the real result; NULL if none is needed or
+ * available. */
 static void *divert_sums(struct cuda_product *trial, const struct launch *l)
 {
     size_t sums = trial->accumulate ? (size_t)(trial->m * trial->c_stride) * dtype_bytes(trial->c_dtype) : 0;
@@ -288,7 +291,7 @@ static void *divert_sums(struct cuda_product *trial, const struct launch *l)
     return scratch;
 }
 
-/* What a search has found so far. */
+/* The best candidate of a search so far. */
 struct finding {
     bool any;
     enum product_form form;
@@ -297,7 +300,7 @@ struct finding {
     cublasStatus_t why_not;
 };
 
-/* With choices == NULL the first candidate is taken. */
+/* With choices == NULL it takes the first candidate. */
 static void try_form(struct finding *f, const struct product_tools *t, struct cuda_choices *choices,
                      const struct launch *l, const struct product_shape *s,
                      const struct cuda_product *product, enum product_form form)

@@ -8,8 +8,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Bits depend on the chip, on the number of its multiprocessors and on the library's version (cuBLAS documentation,
- * results reproducibility). */
+/* Results depend, in their bits, on the chip, the number of its multiprocessors and the library's version
+ * (cuBLAS documentation, results reproducibility). */
 static void name_machine(char machine[CUDA_CHOICES_MACHINE_BYTES])
 {
     struct cudaDeviceProp p = {.name = "no GPU"};
@@ -124,7 +124,8 @@ double cuda_choices_time(struct cuda_choices *c, cudaStream_t stream, bool (*run
 {
     c->stream = stream;
     double micros = choice_timing_run(&c->timing, run, self);
-    cudaGetLastError(); /* forgets why a candidate did not run; what breaks the device itself comes again */
+    cudaGetLastError(); /* clears the error of a candidate that did not run; an error of the device itself
+                         * would come again */
     return micros;
 }
 

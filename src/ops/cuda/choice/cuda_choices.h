@@ -1,5 +1,5 @@
-/* cuda_choices: where several ways lead to one result, the fastest of them: timing on the device, and the file in
- * which winners are kept (product_cache.h), for products and attention alike. */
+/* cuda_choices: picks the fastest of several ways to compute a result, by timing on the device, and keeps the
+ * winners in a file (product_cache.h).  For products and for attention. */
 #ifndef KILN_OPS_CUDA_CHOICE_CUDA_CHOICES_H
 #define KILN_OPS_CUDA_CHOICE_CUDA_CHOICES_H
 
@@ -15,20 +15,22 @@ enum { CUDA_CHOICES_MACHINE_BYTES = 160 };
 
 struct cuda_choices {
     struct product_cache cache;
-    char machine[CUDA_CHOICES_MACHINE_BYTES];          /* what choices depend on beside shapes; begins keys */
-    struct CUevent_st *events[CHOICE_TIMING_RUNS + 1]; /* around runs that are timed */
-    struct CUstream_st *stream;                        /* of what is timed now */
+    char machine[CUDA_CHOICES_MACHINE_BYTES];          /* what choices depend on besides the shape; keys begin
+                                                        * with it */
+    struct CUevent_st *events[CHOICE_TIMING_RUNS + 1]; /* around timed runs */
+    struct CUstream_st *stream;                        /* of the work being timed */
     struct choice_stream timing;                       /* of that stream */
 };
 
-/* Choices of a context with what the user's file knows; after a failure they must still be closed. */
+/* Opens the choices of a context and reads the user's file; they must be closed even after a failure. */
 struct status cuda_choices_open(struct cuda_choices **choices);
 void cuda_choices_close(struct cuda_choices *choices);
 
-/* Keeps choices in the directory of a run too, and takes them from there first. */
+/* Also keeps choices in the directory of a run, which takes precedence. */
 void cuda_choices_keep_in(struct cuda_choices *choices, const char *directory);
 
-/* Takes those of a checkpoint before any; where it was written on another GPU, driver or library, the log says so. */
+/* Reads the choices of a checkpoint, which take precedence over all files.  If it was written with another
+ * GPU, driver or library, the log says so. */
 void cuda_choices_take(struct cuda_choices *choices, const void *text, size_t n, const char *source);
 
 /* Median microseconds of a run (choice_timing.h); infinite if one is refused.  Waits for the device, so never while a
@@ -37,7 +39,8 @@ double cuda_choices_time(struct cuda_choices *choices, struct CUstream_st *strea
                          void *self);
 bool cuda_choices_is_capturing(struct CUstream_st *stream);
 
-/* What is kept for this GPU, and where, in `text` [n]: a line of products, and those of attention. */
+/* Describes the choices kept for this GPU, and their file, in `text` [n]: one line for products, then those
+ * of attention. */
 void cuda_choices_describe(char *text, size_t n);
 
 #endif

@@ -32,7 +32,7 @@ void product_cache_shared_path(char path[PRODUCT_PATH_BYTES])
     user_dir_cache(path, PRODUCT_PATH_BYTES, "cublaslt.cache");
 }
 
-/* The place of a key, or where it belongs. */
+/* The index of a key, or where to insert it. */
 static int64_t place_of(const struct product_rows *r, const char *key, bool *found)
 {
     int64_t low = 0, high = r->n;
@@ -106,7 +106,7 @@ static bool is_possible(long form, double micros)
     return form >= 0 && form < MOST_FORMS && micros >= 0 && micros <= MOST_MICROS; /* false for a NaN */
 }
 
-/* Machine, shape, form, microseconds and algorithm, with tabs between them; cuts `line` up. */
+/* Parses machine, shape, form, microseconds and algorithm, separated by tabs; modifies `line`. */
 static bool parse_row(struct product_row *row, char *line)
 {
     char *shape = strchr(line, '\t');
@@ -127,11 +127,11 @@ static bool parse_row(struct product_row *row, char *line)
            is_possible(f, row->choice.micros) && parse_algorithm(row->choice.algorithm, algorithm);
 }
 
-/* A whole file with a NUL behind it; *text is NULL if there is none. */
+/* Reads a whole file and adds a NUL; *text is NULL if there is no file. */
 static struct status read_file(char **text, size_t *n, const char *path)
 {
     *text = NULL;
-    int fd = open(path, O_RDONLY | O_NONBLOCK | O_CLOEXEC); /* what is no file is not waited for */
+    int fd = open(path, O_RDONLY | O_NONBLOCK | O_CLOEXEC); /* never blocks on a pipe */
     if (fd < 0) {
         return errno == ENOENT ? status_ok() : status_error(STATUS_IO, "%s", strerror(errno));
     }
@@ -164,7 +164,7 @@ static struct status read_file(char **text, size_t *n, const char *path)
     return s;
 }
 
-/* Head and checksum are right; *end is where the rows end. */
+/* Checks head and checksum; *end is where the rows end. */
 static struct status check_file(const char *text, size_t n, size_t *end)
 {
     size_t head = sizeof HEAD - 1;
@@ -180,7 +180,8 @@ static struct status check_file(const char *text, size_t n, size_t *end)
     return status_ok();
 }
 
-/* Adds the rows of a file's text [n + 1], which is cut up.  Rows that cannot be read are counted; the others are taken. */
+/* Adds the rows of a file's text [n + 1], which it modifies.  Rows that cannot be read are counted and
+ * skipped. */
 static struct status parse_rows(struct product_rows *r, char *text, size_t n, bool of_run,
                                 int64_t *n_malformed)
 {
@@ -202,7 +203,7 @@ static struct status parse_rows(struct product_rows *r, char *text, size_t n, bo
     return status_ok();
 }
 
-/* The same of a file, if there is one. */
+/* The same for a file, if it exists. */
 static struct status read_rows(struct product_rows *r, const char *path, bool of_run, int64_t *n_malformed)
 {
     char *text;
@@ -217,7 +218,7 @@ static struct status read_rows(struct product_rows *r, const char *path, bool of
     return s;
 }
 
-/* Nothing but time is lost by what could not be read. */
+/* Warns of what could not be read: that only costs time. */
 static void tell_of(struct status s, int64_t n_malformed, const char *path)
 {
     if (failed(s)) {
@@ -326,7 +327,7 @@ static struct status make_parents(const char *path)
     return status_ok();
 }
 
-/* Text of a file with these rows; owned by the caller. */
+/* The text of a file with these rows; the caller frees it. */
 static char *make_text(const struct product_rows *r, size_t *n)
 {
     char *text = malloc(sizeof HEAD + (size_t)r->n * ROW_BYTES + CHECKSUM_BYTES + 1);
@@ -366,7 +367,7 @@ struct status product_cache_text_of_run(const struct product_cache *c, char **te
     return fits ? status_ok() : status_error(STATUS_MEMORY, "out of memory for the choices of a run");
 }
 
-/* In place of `path`, whose lock is held, so that the name beside it is ours. */
+/* Replaces `path`, whose lock is held, so that no other process uses the temporary name. */
 static struct status replace_file(const char *path, const char *text, size_t n)
 {
     char temporary[PRODUCT_PATH_BYTES + 8];
@@ -388,7 +389,7 @@ static struct status replace_file(const char *path, const char *text, size_t n)
     return status_ok();
 }
 
-/* The rows of the file with ours: what stands there stays, unless it could not be used. */
+/* Merges the file's rows with ours: a row of the file is kept unless it could not be used. */
 static struct status merge(const struct product_cache *c, const char *path, bool shared)
 {
     struct product_rows all = {0};
@@ -413,7 +414,8 @@ static struct status merge(const struct product_cache *c, const char *path, bool
     return s;
 }
 
-/* Others hold it for as long as they write a file; one that was stopped while it did is not waited for. */
+/* Other processes hold the lock only while they write a file; one that was stopped meanwhile is not waited
+ * for. */
 static bool lock_patiently(int fd)
 {
     enum { TRIES = 500, PAUSE_MS = 10 };

@@ -1,11 +1,12 @@
-/* product_cache: which algorithm won for which product, and which kernel for which attention, kept in files so that a
- * shape is timed once and its bits stay the same.  Plain C: an algorithm is 64 bytes that only cuBLASLt understands.
+/* product_cache: keeps in files which algorithm won for each product, and which kernel for each call of
+ * attention, so that a shape is timed once and its bits stay the same.  Plain C: an algorithm is 64 bytes
+ * that only cuBLASLt understands.
  *
- * There are two files.  The shared one belongs to the user: what any run has timed, other runs need not time
- * again.  The run's own lies in its output directory and goes before the shared one, and what it holds is in each of the
- * run's checkpoints and goes before both, so that a run that is resumed computes the bits that it would have computed,
- * whatever has become of the others, and wherever the checkpoint was taken.  A file is merged
- * under a lock and replaced as a whole: rows of concurrent runs and of other GPUs are kept (docs/formats.md). */
+ * Choices are read from three places.  The user's shared file saves other runs the timing.  The run's own
+ * file, in its output directory, takes precedence over it.  Each checkpoint of the run has a copy, which
+ * takes precedence over both files.  So a resumed run computes the same bits, whatever has happened to the
+ * files, and wherever the checkpoint was copied.  A file is merged under a lock and replaced as a whole: rows
+ * of concurrent runs and of other GPUs are kept (docs/formats.md). */
 #ifndef KILN_OPS_CUDA_CHOICE_PRODUCT_CACHE_H
 #define KILN_OPS_CUDA_CHOICE_PRODUCT_CACHE_H
 
@@ -21,19 +22,20 @@ enum {
 };
 
 struct product_choice {
-    int form; /* how bias and activation are added: enum product_form; of attention: enum launch_attention_kernel */
-    double
-        micros; /* median time when it won; 0: there was no memory to time it, and only the run itself keeps it */
+    int form;      /* how bias and activation are added: enum product_form; for attention enum
+               * launch_attention_kernel */
+    double micros; /* median time when it won; 0: there was no memory to time it, so only the run's file keeps
+                 * it */
     unsigned char algorithm[PRODUCT_ALGORITHM_BYTES]; /* zeros for attention */
 };
 
 struct product_row {
     char key[PRODUCT_KEY_BYTES]; /* machine, tab, shape */
     struct product_choice choice;
-    bool used;   /* by this process: the run's file wants it */
-    bool of_run; /* from the run's file or one of its checkpoints: they go on wanting it */
-    bool made;   /* by this process: the shared file wants it */
-    bool remade; /* what the files say of it cannot be used */
+    bool used;   /* by this process, so it belongs in the run's file */
+    bool of_run; /* from the run's file or one of its checkpoints, so it stays in them */
+    bool made;   /* by this process, so it belongs in the shared file */
+    bool remade; /* the files' row for it cannot be used */
 };
 
 /* Rows in the order of their keys. */
@@ -49,39 +51,39 @@ struct product_cache {
     bool shared_changed, run_changed;     /* there are rows to be written */
 };
 
-/* Where the shared file lies: $XDG_CACHE_HOME/kiln/cublaslt.cache, ~/.cache without it; "" without a home. */
+/* The path of the shared file: $XDG_CACHE_HOME/kiln/cublaslt.cache, by default below ~/.cache; "" without a
+ * home. */
 void product_cache_shared_path(char path[PRODUCT_PATH_BYTES]);
 
-/* Reads the shared file, if `path` is not "" and there is one.  A damaged file or row is told in a line of the log
- * and left out. */
+/* Reads the shared file, if `path` is not "" and there is one.  A damaged file or row is logged and
+ * skipped. */
 void product_cache_open(struct product_cache *c, const char *path);
 void product_cache_close(struct product_cache *c);
 
-/* The same for the run's own file, whose rows go before those of the shared one. */
+/* The same for the run's own file, whose rows take precedence over those of the shared one. */
 void product_cache_follow(struct product_cache *c, const char *path);
 
-/* The same for a file's bytes, as a checkpoint of the run holds them; they go before both files.  `source` names them in
- * the log. */
+/* The same for the copy in a checkpoint of the run, which takes precedence over both files.  `source` names
+ * it in the log. */
 void product_cache_take(struct product_cache *c, const void *text, size_t n, const char *source);
 
-/* The bytes of a file with all that the run has used, for a checkpoint: without times, so that equal runs write equal
- * bytes.  *text is the caller's to free, NULL if nothing was chosen.  STATUS_MEMORY. */
+/* The bytes of a file with all choices that the run has used, for a checkpoint: without times, so that equal
+ * runs write equal bytes.  The caller frees *text, which is NULL if nothing was chosen.  STATUS_MEMORY. */
 struct status product_cache_text_of_run(const struct product_cache *c, char **text, size_t *n);
 
 /* The choice for a key, or NULL.  It is valid until the next call. */
 const struct product_choice *product_cache_find(struct product_cache *c, const char *key);
 
-/* Keeps a new choice, in place of one that could not be used.  STATUS_MEMORY, or STATUS_USAGE for a key that is
- * too long, has no tab or holds a newline. */
+/* Keeps a new choice; it replaces one that could not be used.  STATUS_MEMORY, or STATUS_USAGE for a key that
+ * is too long, has no tab or holds a newline. */
 struct status product_cache_keep(struct product_cache *c, const char *key,
                                  const struct product_choice *choice);
 
-/* Merges what is new into the files.  A file that cannot be written is told once in the log and left alone
- * from then on. */
+/* Merges new choices into the files.  A file that cannot be written is logged once and not tried again. */
 void product_cache_write(struct product_cache *c);
 
-/* Says in a line of the log if the run has rows, and none of this machine: they were made on another, and its bits may
- * change here. */
+/* Logs a line if the run has rows but none of this machine: they are from another machine, and the run's bits
+ * may change here. */
 void product_cache_tell_of_machine(const struct product_cache *c, const char *machine, const char *source);
 
 /* Number of rows of a machine whose shape begins with `shape`. */

@@ -1,8 +1,9 @@
-/* product_forms: the ways in which a bias, an activation and a bias's gradient go with a product.  Which is fastest
- * depends on the shape and is found by timing (cuda_algorithms.h).
+/* product_forms: the ways to combine a product with a bias, an activation or a bias's gradient.  Which is
+ * fastest depends on the shape and is found by timing (cuda_algorithms.h).
  *
- * Two epilogues of the library are no forms (docs/decisions/0024_timed_algorithms.md): GELU, which PyTorch and XLA take
- * for the tanh approximation, where ops.h means the erf form; and dGELU with the bias's gradient. */
+ * Two epilogues of the library are not used (docs/decisions/0024_timed_algorithms.md): GELU, which PyTorch
+ * and XLA use as the tanh approximation, while ops.h means the erf form; and dGELU with the bias's
+ * gradient. */
 #ifndef KILN_OPS_CUDA_CHOICE_PRODUCT_FORMS_H
 #define KILN_OPS_CUDA_CHOICE_PRODUCT_FORMS_H
 
@@ -11,29 +12,29 @@
 #include "ops/cuda/kernels/launch.h"
 
 enum product_form {
-    PRODUCT_ALONE,     /* own kernels do the rest after it */
+    PRODUCT_ALONE,     /* our own kernels do the rest after it */
     PRODUCT_EPILOGUE,  /* the library adds the bias, rounded to the type of C, or sums the bias's gradient */
-    PRODUCT_BROADCAST, /* the rows of C begin as the bias, and the product adds to them */
-    PRODUCT_SHORT,     /* an own kernel for few rows does all of it (cuda_short_product.cu) */
+    PRODUCT_BROADCAST, /* the bias is first copied to every row of C, and the product adds to it */
+    PRODUCT_SHORT,     /* our own kernel for few rows does all of it (cuda_short_product.cu) */
     PRODUCT_FORMS
 };
 
-/* Rows up to which an own kernel competes. */
+/* The most rows for which our own kernel competes. */
 enum { PRODUCT_SHORT_ROWS = 1024 };
 
-/* What KILN_PRODUCT asks for: nothing, the library alone, or a tile of the own kernel wherever it fits. */
+/* What KILN_PRODUCT asks for: nothing, only the library, or a tile of our own kernel wherever it fits. */
 enum { PRODUCT_ANY = -1, PRODUCT_LIBRARY = -2 };
 
-/* That, from "library", "64x64" and so on; STATUS_USAGE for a name that is none. */
+/* Parses "library", "64x64" and so on; STATUS_USAGE for an unknown name. */
 struct status product_asked_for(int *asked_for);
 
-/* What kernels call a dtype of matrices: fp32, bf16 or fp16. */
+/* The kernels' name of a dtype of matrices: fp32, bf16 or fp16. */
 enum launch_type product_launch_type(enum dtype t);
 
-/* Elements of the room through which a bias goes to the library, or its gradient comes back. */
+/* Elements of `room`, the buffer that passes a bias to the library, or its gradient back. */
 enum { PRODUCT_ROOM = 1 << 18 };
 
-/* What cuda_short_product.cu can do: 16-bit factors that lie along k, in whole pieces of 16 bytes. */
+/* What cuda_short_product.cu supports: 16-bit factors stored along k, in whole pieces of 16 bytes. */
 static inline bool product_form_is_short(const struct cuda_product *p)
 {
     enum { PIECE = 8, STEP = 64 }; /* elements */
@@ -76,12 +77,13 @@ static inline const void *product_form_bias(const struct cuda_product *p, const 
     return p->bias_dtype == p->c_dtype ? p->bias : room;
 }
 
-/* PRODUCT_SHORT, all of it. */
+/* Runs all of PRODUCT_SHORT. */
 void product_form_launch_short(const struct launch *l, enum launch_product_tile tile,
                                const struct cuda_product *p);
 
-/* What is launched before and after the library's product.  `room` is device memory for PRODUCT_ROOM floats: the
- * bias in the type of C before, where it is of another, its gradient [m] in fp32 after. */
+/* The launches before and after the library's product.  `room` is device memory for PRODUCT_ROOM floats:
+ * before, it gets the bias converted to the type of C, if that differs; after, it holds the bias's gradient
+ * [m] in fp32. */
 void product_form_before(const struct launch *l, enum product_form form, const struct cuda_product *p,
                          void *room);
 void product_form_after(const struct launch *l, enum product_form form, const struct cuda_product *p,

@@ -1,4 +1,4 @@
-/* cuda_elements: kernels without neighbours: fill, cast, biases, activations, gathers, and what looks at every element.
+/* cuda_elements: elementwise kernels: fill, cast, biases, activations, gathers, and checks of every element.
  *
  * A thread owns eight columns of a row, twice eight elements, or one element; all are bound by memory: each element is read and written once. */
 #include "ops/cuda/kernels/gelu_code.cuh"
@@ -57,7 +57,7 @@ static size_t bytes_of(launch_type type)
 void cuda_launch_fill(const launch *l, launch_rows out, launch_type type, int64_t rows, int64_t cols,
                       double value)
 {
-    if (value == 0 && (rows == 1 || out.stride == cols)) { /* gradients, at the rate of memory */
+    if (value == 0 && (rows == 1 || out.stride == cols)) { /* clears gradients at the rate of memory */
         cudaMemsetAsync(out.data, 0, (size_t)(rows * cols) * bytes_of(type), (cudaStream_t)l->stream);
     } else if (rows * cols > 0) {
         LAUNCH(l, fill_kernel, blocks_of(rows * cols, BLOCK), BLOCK, 0, out, type, rows, cols, value);
@@ -195,7 +195,8 @@ struct sum_of {
     }
 };
 
-/* out[i] = f(a[i], b[i]) over n elements; a thread has GROUPS groups of eight, whose loads are under way at once. */
+/* out[i] = f(a[i], b[i]) over n elements; a thread has GROUPS groups of eight, whose loads are all issued
+ * before the first is used. */
 static const int GROUPS = 2;
 
 template <typename F, typename A, bool WHOLE>

@@ -1,11 +1,11 @@
 /* cuda_loss: cross-entropy with its gradient, over the columns of a row, and over the rows of a sequence.
  *
  * A block owns a row (a column of a sequence) and reads it twice, the second time from the cache: largest value and sum of
- * exponentials at once (Milakov and Gimelshein 2018, arXiv:1805.02867), then the gradient.  Bound by memory: logits once
- * in, gradients once out. */
+ * exponentials at once (Milakov and Gimelshein 2018, arXiv:1805.02867), then the gradient.  Bound by memory:
+ * logits are read once, gradients written once. */
 #include "ops/cuda/kernels/device_code.cuh"
 
-/* Of values seen so far: the largest, the first place where it is, and the sum of exponentials against it. */
+/* Over the values seen so far: the largest, its first index, and the sum of exponentials relative to it. */
 struct tally {
     float largest;
     int at;
@@ -96,7 +96,7 @@ __global__ static void cross_entropy_kernel(float *loss, int32_t *correct, launc
         loss[row] = label < 0 ? 0.0f : lse - values[label];
         correct[row] = label >= 0 && t.at == label;
     }
-    __syncthreads(); /* the gradient may take the place of the logits */
+    __syncthreads(); /* the gradient may overwrite the logits */
     for (int64_t c = threadIdx.x * EIGHT; gradient != NULL && c < cols; c += step) {
         eight e = load_eight(values, c, n_classes);
         for (int k = 0; k < EIGHT; k++) {
@@ -107,7 +107,7 @@ __global__ static void cross_entropy_kernel(float *loss, int32_t *correct, launc
     }
 }
 
-/* Threads for a row: so many that the rows under way stay in the cache for their second reading. */
+/* Threads per row: enough that the rows in progress stay in the cache for their second reading. */
 static int threads_for(int64_t n_classes)
 {
     return n_classes > 8 * BLOCK * EIGHT ? 8 * BLOCK : n_classes > BLOCK * EIGHT ? 2 * BLOCK : BLOCK;
@@ -173,7 +173,7 @@ void cuda_launch_span_cross_entropy(const launch *l, float *loss, int32_t *corre
                                  cu_seqlens, labels, loss_scale, l->fault));
 }
 
-/* A thread an element; bound by its launch. */
+/* One thread per element; bound by its launch. */
 template <typename A>
 __global__ static void pointwise_kernel(float *loss, int32_t *correct, A *dlogits, const float *logits,
                                         const float *targets, int64_t n, int sigmoid,

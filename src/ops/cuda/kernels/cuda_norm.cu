@@ -1,14 +1,14 @@
-/* cuda_norm: LayerNorm and what is fused with it: the embedding sum, and bias + dropout + residual at the end of both
- * halves of a layer; forward (cuda_norm_backward.cu: backward).
+/* cuda_norm: LayerNorm and the ops fused with it: the embedding sum, and bias + dropout + residual at the end
+ * of both halves of a layer; forward (cuda_norm_backward.cu: backward).
  *
- * A row is kept as fp32 in the registers of a team (norm_code.cuh).  All of its loads are under way before the first is
- * used.  Bound by memory: bytes a row are those of its tensors, once. */
+ * A row is kept as fp32 in the registers of a team (norm_code.cuh).  All of its loads are issued before the
+ * first is used.  Bound by memory: each row of each tensor is read or written once. */
 #include "ops/cuda/kernels/maxima_code.cuh"
 #include "ops/cuda/kernels/norm_code.cuh"
 #include "ops/cuda/kernels/round_rows_code.cuh"
 
-/* What is normalized: `begin` a row, `load` a group of it as it is stored, `take` its values; `sum`, where there is one,
- * keeps them for the backward, or is NULL. */
+/* A source of rows to normalize: `begin` a row, `load` a group of it as stored, `take` its values; `sum`, in
+ * sources that have one, keeps them for the backward, or is NULL. */
 template <typename A> struct plain_input {
     typedef A element;
     static const bool DROPS_OUTPUT = false;
@@ -70,7 +70,7 @@ template <typename A> struct residual_input {
     }
 };
 
-/* The sum of three rows of tables; what is normalized is dropped out. */
+/* The sum of three rows of tables; dropout is applied after normalization. */
 template <typename A> struct embedding_input {
     typedef A element;
     static const bool DROPS_OUTPUT = true;
@@ -111,7 +111,7 @@ template <typename A> struct embedding_input {
     }
 };
 
-/* What is the same for all rows; `dropout` of the output, where it drops. */
+/* Arguments that are the same for all rows; `dropout` is that of the output, if any. */
 template <typename Input> struct norm_call {
     typename Input::element *out;
     Input input;
@@ -150,7 +150,7 @@ __device__ static inline void statistics(const eight *values, int cols, float ep
     *rstd = 1.0f / sqrtf(squares[0] / (float)cols + eps);
 }
 
-/* Blocks of a multiprocessor that a kernel leaves registers for. */
+/* The blocks per multiprocessor for which a kernel's registers suffice. */
 template <typename A> static constexpr int blocks_for(int groups)
 {
     return groups <= 4 ? 4 : sizeof(A) == 4 ? 2 : 3;
@@ -227,7 +227,7 @@ __global__ static void __launch_bounds__(BLOCK, blocks_for<typename Input::eleme
     raise_maxima<typename Input::element>(c.norm.maxima, largest);
 }
 
-/* The same, a band of rows a block, rounded too. */
+/* The same with a band of rows per block, also rounded to fp8. */
 template <typename S, typename Input>
 __global__ static void __launch_bounds__(BLOCK, blocks_for<typename Input::element>(S::GROUPS))
     norm_round_kernel(norm_call<Input> c, round_rows to)
@@ -262,7 +262,7 @@ template <typename S, typename Input> static void launch_shape(const launch *l, 
     LAUNCH_EARLY(l, (norm_kernel<S, Input>), blocks_of(c.norm.rows, S::ROWS), BLOCK, c);
 }
 
-/* `addresses`: of all that is loaded and stored by groups. */
+/* `addresses`: those of everything that is loaded and stored in groups. */
 template <typename Input>
 static void launch_norm_of(const launch *l, const norm_call<Input> &c, const void *const *addresses, int n)
 {
@@ -290,7 +290,7 @@ static void launch_bands(const launch *l, const norm_call<Input> &c, const launc
     }
 }
 
-/* The output is stored too: where it does not fit the kernel it is rounded from there. */
+/* The output is stored too: if the row does not fit the kernel, it is rounded from there. */
 template <typename Input>
 static void launch_rounded(const launch *l, const norm_call<Input> &c, const launch_rounding &to,
                            const void *const *addresses, int n)

@@ -1,14 +1,14 @@
-/* cuda_norm_backward: the gradients of LayerNorm and of what is fused with it (cuda_norm.cu).
+/* cuda_norm_backward: the gradients of LayerNorm and of the ops fused with it (cuda_norm.cu).
  *
- * A block owns a run of rows; a team (norm_code.cuh) takes rows of it in turn, keeps the sums over them, for the gradients
- * of vectors, in registers, and has the next row on its way.  The runs' sums are added in order.  Bound by memory: bytes a
- * row are those of its tensors, once. */
+ * A block owns a run of rows; a team (norm_code.cuh) takes its rows in turn, keeps the sums over them, which
+ * become the gradients of vectors, in registers, and prefetches the next row.  The runs' sums are added in
+ * order.  Bound by memory: each row of each tensor is read or written once. */
 #include "ops/cuda/kernels/maxima_code.cuh"
 #include "ops/cuda/kernels/norm_code.cuh"
 #include "ops/cuda/kernels/round_rows_code.cuh"
 #include "ops/cuda/kernels/sums_code.cuh"
 
-/* What a backward reads and writes; dropped may be NULL, and is where it is rounded. */
+/* What a backward reads and writes; dropped may be NULL, and is NULL if it is rounded instead. */
 template <typename A> struct backward_call {
     A *din, *dropped;
     uint32_t *maxima; /* of dropped, or NULL */
@@ -22,7 +22,7 @@ template <typename A> struct backward_call {
 
 static const int SUMS = 3;
 
-/* A lane's part of the two tensors that a row is made of, and what the forward kept of the row. */
+/* A lane's part of a row of the two input tensors, and the row's statistics from the forward. */
 template <typename S, typename A> struct row_part {
     packed_eight<A> dout[S::GROUPS], in[S::GROUPS];
     float mean, rstd;
@@ -64,7 +64,8 @@ template <typename S> struct block_sums {
     warp_sums<S::TEAM == 1 ? S::GROUPS * WARP * EIGHT : EIGHT> of_warp[S::TEAM == 1 ? NORM_WARPS : 1];
 };
 
-/* The sums that a block's teams have, as the sums of its run.  A team of all warps has the columns for itself. */
+/* Adds the sums of a block's teams to the sums of its run.  A team of all warps is the only one in its
+ * columns. */
 template <typename S>
 __device__ static inline void store_sums(float *partials, int cols, eight (*sums)[S::GROUPS],
                                          block_sums<S> *block)
@@ -97,7 +98,7 @@ __device__ static inline void store_sums(float *partials, int cols, eight (*sums
     }
 }
 
-/* Blocks of a multiprocessor, whose registers hold as many. */
+/* The blocks per multiprocessor for which the registers suffice. */
 template <typename A, bool ADDS> static constexpr int blocks_for(int groups)
 {
     return groups <= 2 ? (sizeof(A) == 4 || ADDS ? 3 : 4) : groups <= 4 ? 2 : 1;
@@ -110,8 +111,8 @@ __device__ static inline int64_t run_begin(int64_t rows, int band, int64_t run, 
     return begin < rows ? begin : rows;
 }
 
-/* din = rstd (g - mean(g) - xhat mean(g xhat)), g = dout gamma, of a run of rows, or += that; ROUNDS: what is dropped of it
- * is rounded, and not stored.  Long because it is one pass over them. */
+/* din = rstd (g - mean(g) - xhat mean(g xhat)), g = dout gamma, of a run of rows, or += that.  ROUNDS:
+ * `dropped` is rounded and not stored.  Long because it is a single pass over the rows. */
 template <typename S, typename A, bool ADDS, bool ROUNDS>
 __device__ static inline void norm_backward(const backward_call<A> &c, const round_rows &to, uint32_t *band,
                                             block_sums<S> *shared_sums)
@@ -142,7 +143,7 @@ __device__ static inline void norm_backward(const backward_call<A> &c, const rou
         UNROLL
         for (int g = 0; g < S::GROUPS; g++) {
             int column = S::column(g);
-            if (ADDS && column < cols) { /* on its way during the sums over the row */
+            if (ADDS && column < cols) { /* loads in flight during the sums over the row */
                 before[ADDS ? g : 0] = load_group<S::WHOLE>(c.din + row * cols, column, cols);
             }
             if (column < cols) {
@@ -227,7 +228,7 @@ __global__ static void __launch_bounds__(BLOCK, blocks_for<A, false>(S::GROUPS))
     norm_backward<S, A, false, true>(c, to, (uint32_t *)memory, (block_sums<S> *)memory);
 }
 
-/* A kernel that adds does not round, since it may not be launched again. */
+/* A kernel that adds does not round: rounding may need a second launch, which would add twice. */
 template <typename S, typename A>
 static void launch_shape(const launch *l, const backward_call<A> &c, const launch_rounding *to, unsigned runs)
 {
@@ -256,7 +257,8 @@ static void launch_shapes(const launch *l, const backward_call<A> &c, const laun
         launch_shape<row_shape<4, 8, false>>(l, c, NULL, runs);
     } else if (cols <= 512) {
         launch_shape<row_shape<1, 2, true>>(l, c, to, runs);
-    } else if (cols <= 1024 && sizeof(A) == 2) { /* in four bytes it would not fit the registers */
+    } else if (cols <= 1024 && sizeof(A) == 2) { /* with elements of four bytes it would not fit the
+                                                  * registers */
         launch_shape<row_shape<1, 4, true>>(l, c, to, runs);
     } else if (cols <= 2048) {
         launch_shape<row_shape<4, 2, true>>(l, c, to, runs);

@@ -1,15 +1,15 @@
 /* cuda_quantize: a tensor rounded to fp8 under one scale, by rows and, transposed through shared memory, by columns.
  *
- * A tensor with a history is rounded under the scale of the step before while the largest element is looked for; only what
- * has outgrown that scale is rounded again, by a kernel behind, whose blocks else leave at once.  Without a history the
- * scale is that of the largest element, which the tensor's maker has noted; else a kernel before looks for it, and sums the
- * columns in the same reading where a bias's gradient is wanted (cuda_sums.cu).  Bound by memory: of [T, I] in bf16 2 TI
- * bytes are read, twice if the largest must be known and is not, and TI + TI written as fp8, or 2 TI where fp8 is kept in
- * bf16.
- */
+ * A tensor with a history is rounded with the scale of the step before, while the kernel finds the largest
+ * element.  If that does not fit the scale, a second kernel rounds again; else its blocks exit at once.
+ * Without a history the scale is that of the largest element.  The kernel that wrote the tensor may have
+ * noted it as maxima; else a kernel before this one finds it, and also sums the columns if a bias's gradient
+ * is wanted (cuda_sums.cu).  Bound by memory: for [T, I] in bf16 2 TI bytes are read, twice if the largest
+ * element must be found first, and TI + TI written as fp8, or 2 TI if fp8 is kept in
+ * bf16. */
 #include "ops/cuda/kernels/round_code.cuh"
 
-/* Magnitudes as bits: those of numbers are in their order, infinity and NaN above all. */
+/* Magnitudes compared as bits: these sort like the numbers, with infinity and NaN on top. */
 template <typename A>
 __global__ static void __launch_bounds__(TILE_THREADS)
     maxima_kernel(uint32_t *maxima, read_source<A, false> in, tiling t)
@@ -33,7 +33,7 @@ __global__ static void __launch_bounds__(TILE_THREADS)
     }
 }
 
-/* Of the whole tensor; block 0 writes it. */
+/* The scale of the whole tensor; block 0 writes it. */
 template <typename F>
 __device__ static inline float find_scale(const round_to &to, const uint32_t *maxima, int n)
 {
@@ -42,7 +42,7 @@ __device__ static inline float find_scale(const round_to &to, const uint32_t *ma
         largest = maxima[i] > largest ? maxima[i] : largest;
     }
     largest = block_max(largest);
-    if (to.now != NULL) { /* whether block 0 has raised it or not yet, the larger of both is the same */
+    if (to.now != NULL) { /* the larger of both is the same, whether block 0 has raised it yet or not */
         uint32_t earlier = *(volatile uint32_t *)to.now;
         largest = earlier > largest ? earlier : largest;
     }
@@ -57,7 +57,7 @@ __device__ static inline float find_scale(const round_to &to, const uint32_t *ma
     return found;
 }
 
-/* As A, what fp8 with this scale can hold. */
+/* A number rounded to fp8 with this scale, as an A. */
 template <typename A, typename F>
 __global__ static void __launch_bounds__(TILE_THREADS)
     hold_kernel(round_to to, const uint32_t *maxima, int n_maxima, read_source<A, false> in, tiling t)
@@ -81,7 +81,7 @@ __global__ static void __launch_bounds__(TILE_THREADS)
     }
 }
 
-/* Under the scale of the largest element, which is known. */
+/* Rounds with the scale of the largest element, which is known. */
 template <typename Source, typename F>
 __global__ static void __launch_bounds__(TILE_THREADS)
     round_kernel(round_to to, const uint32_t *maxima, int n_maxima, Source in, tiling t)
@@ -110,8 +110,8 @@ static void round_found(const launch *l, const launch_quantize *q, const tiling 
     }
 }
 
-/* The maxima of a tensor that came without, in front of the partial sums of columns where those are summed in the same
- * reading; their number. */
+/* Finds the maxima of a tensor that has none, in scratch before the partial sums of columns, if those are
+ * summed in the same pass; *n is their number. */
 template <typename A>
 static const uint32_t *find_maxima(const launch *l, const launch_quantize *q, const tiling &t, int *n)
 {
@@ -127,7 +127,7 @@ static const uint32_t *find_maxima(const launch *l, const launch_quantize *q, co
     return maxima;
 }
 
-/* Where the scale must be found first. */
+/* Rounds after finding the scale. */
 template <typename A, typename F> static void find_and_round(const launch *l, const launch_quantize *q)
 {
     tiling t = tiling_of(q->n_rows, q->n_cols);

@@ -1,6 +1,6 @@
-/* cuda_round_gelu: GELU and the gradient behind it, rounded to fp8 where they are computed (round_code.cuh): nobody reads
- * them in another form, so none is written.  Bound by memory: of [T, F] in bf16 2 TF bytes are read, or 4 backward, and TF + TF
- * written. */
+/* cuda_round_gelu: GELU and its gradient, rounded to fp8 where they are computed (round_code.cuh): only fp8
+ * is read later, so nothing else is written.  Bound by memory: for [T, F] in bf16 2 TF bytes are read, or 4
+ * TF in the backward, and TF + TF written. */
 #include "ops/cuda/kernels/gelu_code.cuh"
 #include "ops/cuda/kernels/round_code.cuh"
 

@@ -1,9 +1,10 @@
-/* cuda_scatter: rows that are added to the rows of a table which an index names, as gradients of embeddings are.
+/* cuda_scatter: adds rows to the rows of a table that an index selects, as in gradients of embeddings.
  *
- * Text repeats few words often, so neither a block for each row of the table nor atomics would do: one block sorts the
- * rows by index (radix sort: Knuth, The Art of Computer Programming 3, section 5.2.5); then a block adds 64 rows of that
- * order.  What it sums of an index that began before its 64 is left aside, and added by those that follow in order.  The
- * bits do not depend on scheduling.  Bound by memory: rows are read once, rows of the table that occur read and written. */
+ * Text repeats a few words often, so neither a block per row of the table nor atomics would be fast: one
+ * block sorts the rows by index (radix sort: Knuth, The Art of Computer Programming 3, section 5.2.5); then
+ * each block adds 64 rows in that order.  Its sum for an index that began before its 64 rows is set aside,
+ * and a later kernel adds these sums in order.  The bits do not depend on scheduling.  Bound by memory: rows
+ * are read once; rows of the table that occur are read and written. */
 #include "ops/cuda/kernels/device_code.cuh"
 
 static const int SORT_WARPS = 32, DIGIT_BITS = 8, DIGITS = 1 << DIGIT_BITS, DEPTH = 4;
@@ -21,8 +22,8 @@ __device__ static inline int64_t row_of(pair p)
     return (int64_t)(p & 0xffffffffU);
 }
 
-/* counts[w][d] becomes the place of the first pair with digit d that warp w has: smaller digits go first, then earlier
- * warps. */
+/* Turns counts[w][d] into the position of warp w's first pair with digit d: smaller digits go first, then
+ * earlier warps. */
 __device__ static void find_places(int (*counts)[DIGITS], int *starts)
 {
     int digit = threadIdx.x, sum = 0;
@@ -50,8 +51,8 @@ __device__ static void find_places(int (*counts)[DIGITS], int *starts)
     __syncthreads();
 }
 
-/* One pass of the sort: pairs in the order of one digit, and of `from` where it is the same.  A warp has a run of the pairs,
- * 32 at a time; those of them that share a digit are counted by the first of their lanes. */
+/* One pass of the sort: orders pairs by one digit, and equal digits as in `from`.  A warp has a run of the
+ * pairs, 32 at a time; the first lane of those with the same digit counts them. */
 __device__ static void sort_by_digit(pair *to, const pair *from, int64_t n, int shift, int (*counts)[DIGITS],
                                      int *starts)
 {
@@ -83,7 +84,7 @@ __device__ static void sort_by_digit(pair *to, const pair *from, int64_t n, int 
     }
 }
 
-/* Leaves the pairs in `sorted`; as many passes as an index below table_rows has digits. */
+/* Sorts the pairs into `sorted`, in as many passes as an index below table_rows has digits. */
 __global__ static void __launch_bounds__(SORT_WARPS *WARP)
     sort_kernel(pair *sorted, pair *spare, const int32_t *index, int64_t rows, int64_t table_rows, int passes,
                 int32_t *fault)
@@ -102,7 +103,7 @@ __global__ static void __launch_bounds__(SORT_WARPS *WARP)
     }
 }
 
-/* Whether the run of pairs that block b has begins with an index that the run before ends with. */
+/* Whether block b's run of pairs begins with the index that the previous run ends with. */
 __device__ static inline bool is_continued(const pair *sorted, int64_t b)
 {
     return b > 0 && index_of(sorted[b * LAUNCH_SORTED_RUN]) == index_of(sorted[b * LAUNCH_SORTED_RUN - 1]);
@@ -117,7 +118,8 @@ __device__ static inline void add_to_table(launch_rows table, int64_t row, int64
     store_eight(target, column, cols, sum);
 }
 
-/* Adds the run of pairs of block x, in the columns of block y; what continues an earlier run goes to `heads`. */
+/* Adds the run of pairs of block x, in the columns of block y; the sum that continues an earlier run goes to
+ * `heads`. */
 template <typename T, typename A>
 __global__ static void add_run_kernel(launch_rows table, float *heads, launch_rows in, const pair *sorted,
                                       int64_t rows, int64_t cols)
@@ -159,7 +161,8 @@ __global__ static void add_run_kernel(launch_rows table, float *heads, launch_ro
     }
 }
 
-/* The first block whose run begins with the index that another ended with adds all that was left aside for it. */
+/* The first block whose run begins with the index that the run before ended with adds all sums set aside for
+ * it. */
 template <typename T>
 __global__ static void add_heads_kernel(launch_rows table, const float *heads, const pair *sorted,
                                         int64_t rows, int64_t cols)

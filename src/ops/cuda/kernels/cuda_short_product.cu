@@ -1,21 +1,23 @@
 /* cuda_short_product: products of few rows with the matrix instructions of sm_90a, C = A B^T + bias and gelu(C) in one
- * launch, for bf16 and fp16.  Matrix products are the library's work; why there is this one:
+ * launch, for bf16 and fp16.  The library computes all other matrix products; why this one exists:
  * docs/decisions/0034_own_product_for_few_tokens.md.
  *
- * A block owns a tile of C, a warpgroup 64 rows of it, whose sums it keeps in registers.  Both factors lie along k and
- * pass by 64 columns at a time, through a ring of tiles in shared memory that cp.async fills some steps ahead.  Products
- * of a step are given before those of the step before are waited for, so the matrix units have work while copies are
- * started; a tile is filled anew two steps after it was read, so one barrier a step is enough.
+ * A block owns a tile of C, a warpgroup 64 rows of it, whose sums it keeps in registers.  Both factors are
+ * stored along k and are read 64 columns at a time, through a ring of tiles in shared memory that cp.async
+ * fills some steps ahead.  The products of a step are issued before those of the previous step are waited
+ * for, so the matrix units have work while copies are started.  A tile is refilled two steps after it was
+ * read, so one barrier per step is enough.
  *
- * Where there are few tiles and k is long, a cluster of four blocks has a tile, each a part of k.  They send each other sums
- * through distributed shared memory, and each finishes a quarter of the columns.
+ * If there are few tiles and k is long, a cluster of four blocks computes a tile, each block a part of k.
+ * They send each other sums through distributed shared memory, and each finishes a quarter of the columns.
  *
- * Deterministic: a sum runs over k in a fixed order, and parts of it are added in theirs.  C is rounded once, with its
- * bias, and gelu is that of the rounded number, in the erf form of ops.h. */
+ * Deterministic: a sum runs over k in a fixed order, and its parts are added in a fixed order.  C is rounded
+ * once, with its bias, and gelu is computed from the rounded number, in the erf form of ops.h. */
 #include "ops/cuda/kernels/gelu_code.cuh"
 #include "ops/cuda/kernels/warpgroup_code.cuh"
 
-/* A tile of 64 GROUPS rows and 16 N columns, of which PARTS blocks have a part of k each, and the ring that feeds it. */
+/* A tile of 64 GROUPS rows and 16 N columns, which PARTS blocks share, each with a part of k, and its ring of
+ * input tiles. */
 template <int GROUPS, int N, int PARTS_> struct product_cut {
     static const int PARTS = PARTS_, SHARE = N / PARTS; /* squares side by side that a block finishes */
     static const int ROWS = GROUPS * GROUP_ROWS, COLUMNS = N * SIDE, WORKERS = GROUPS * WARPGROUP;
@@ -28,7 +30,7 @@ template <int GROUPS, int N, int PARTS_> struct product_cut {
     static_assert(N % PARTS == 0 && STAGES >= 4, "a tile without a ring");
 };
 
-/* What a block works on. */
+/* The work of a block. */
 struct tile_of_product {
     int row, column, part, first_step, end_step;
 };
@@ -40,7 +42,7 @@ template <typename CUT> __device__ static inline tile_of_product find_tile(const
                            steps * part / CUT::PARTS, steps * (part + 1) / CUT::PARTS};
 }
 
-/* Starts to copy a step of both factors, if there is one. */
+/* Starts to copy one step of both factors, if there is one. */
 template <typename CUT, typename E>
 __device__ static inline void start_step(E *tiles, const launch_product &p, const tile_of_product &t,
                                          int step)
@@ -54,7 +56,7 @@ __device__ static inline void start_step(E *tiles, const launch_product &p, cons
     cp_async_commit();
 }
 
-/* The bias of the tile's columns, while the first steps are on their way. */
+/* Loads the bias of the tile's columns, while the first steps are being copied. */
 template <typename CUT, typename E>
 __device__ static inline void load_bias(float *bias, const launch_product &p, int column)
 {
@@ -67,7 +69,7 @@ __device__ static inline void load_bias(float *bias, const launch_product &p, in
     }
 }
 
-/* sums = the tile of A B^T, or of this part of k; the bias is there too. */
+/* sums = the tile of A B^T, or of this part of k; the bias has been loaded when it returns. */
 template <typename CUT, typename E, int N>
 __device__ static inline void multiply(square (&sums)[N], E *ring, float *bias, const launch_product &p,
                                        const tile_of_product &t)
@@ -100,9 +102,9 @@ __device__ static inline void multiply(square (&sums)[N], E *ring, float *bias, 
     __syncthreads();
 }
 
-/* All blocks of a cluster have sums of the tile over their part of k.  Each sends to each what that one finishes, where the
- * same thread finds it, and adds what it has got in the order of parts.  The first half of the barrier at which all blocks
- * are known to run is behind this thread. */
+/* All blocks of a cluster have sums of the tile over their part of k.  Each block sends every other block the
+ * columns which that block finishes, to where the same thread reads them, and adds what it has received in
+ * the order of parts.  This thread has already arrived at the barrier that shows that all blocks run. */
 template <typename CUT, int N>
 __device__ static inline void add_parts(square (&own)[CUT::SHARE], const square (&sums)[N], uint4 *places,
                                         int part)
@@ -154,7 +156,7 @@ template <typename E, int N> __device__ static inline void apply_gelu(square (&s
     }
 }
 
-/* Writes a warp's rows of sums, a panel at a time, by way of what was the ring. */
+/* Writes a warp's rows of sums, one panel at a time, through the memory of the ring. */
 template <typename CUT, typename E, int N>
 __device__ static inline void store_panels(launch_rows to, const square (&sums)[N], E *ring,
                                            const launch_product &p, int row, int column)

@@ -1,8 +1,8 @@
-/* cuda_sums: sums over the rows of a matrix, as gradients of biases are: of one that is there, or of the gradient behind
- * GELU while it is made.
+/* cuda_sums: sums over the rows of a matrix, such as gradients of biases: of a stored matrix, or of GELU's
+ * gradient while it is computed.
  *
- * A block owns 256 columns of a run of rows, a lane eight columns, a warp every fourth row.  Bound by memory: matrices are
- * read once, and so many runs are summed at once that the device is busy whatever the shape. */
+ * A block owns 256 columns of a run of rows, a lane eight columns, a warp every fourth row.  Bound by memory:
+ * matrices are read once, and enough runs are summed in parallel to keep the device busy for any shape. */
 #include "ops/cuda/kernels/gelu_code.cuh"
 #include "ops/cuda/kernels/maxima_code.cuh"
 #include "ops/cuda/kernels/sums_code.cuh"
@@ -46,7 +46,8 @@ void add_runs(const launch *l, const run_totals &totals, int n_totals, const flo
 
 static const int COLUMNS = WARP * EIGHT, WARPS = BLOCK / WARP, DEPTH = 4;
 
-/* Matrices [rows, cols] to sum over rows: what is loaded of a row, and what is added for it. */
+/* Matrices [rows, cols] to sum over rows: `load` reads a part of a row, and `take` gives the numbers to
+ * add. */
 template <typename A, bool WHOLE> struct plain_rows {
     typedef A element;
     launch_rows in;
@@ -63,7 +64,7 @@ template <typename A, bool WHOLE> struct plain_rows {
     }
 };
 
-/* dpre = dout gelu'(pre), on the way. */
+/* Computes dpre = dout gelu'(pre) while summing it. */
 template <typename A, bool WHOLE> struct gelu_rows {
     typedef A element;
     A *dpre;
@@ -90,7 +91,7 @@ template <typename A, bool WHOLE> struct gelu_rows {
     }
 };
 
-/* RAISES: more blocks than there are maxima, which were cleared. */
+/* RAISES: there are more blocks than maxima; these were cleared before. */
 template <typename Rows, bool RAISES>
 __global__ static void column_partials_kernel(float *partials, uint32_t *maxima, Rows of, int64_t rows)
 {

@@ -1,5 +1,5 @@
-/* device_code: what kernels share: elements of each type as floats, eight columns at a time; sums over a block; the
- * addressed random numbers of dropout.
+/* device_code: code shared by kernels: elements of each type as floats, eight columns at a time; sums over a
+ * block; the addressed random numbers of dropout.
  *
  * Every sum is a tree of fixed shape, so results do not depend on how blocks are scheduled. */
 #ifndef KILN_OPS_CUDA_KERNELS_DEVICE_CODE_CUH
@@ -14,9 +14,9 @@
 #    define LAUNCH(l, kernel, grid, block, shared, ...)                                                      \
         kernel<<<grid, block, shared, (cudaStream_t)(l)->stream>>>(__VA_ARGS__)
 
-/* The first parameter of a kernel that may begin while the launch before it still runs (PTX ISA 9.0, "griddepcontrol"): no
- * kernel without it is launched so.  Every thread waits before it touches memory; where it was launched like any other
- * kernel that returns at once. */
+/* The first parameter of a kernel that may begin while the previous launch still runs (PTX ISA 9.0,
+ * "griddepcontrol"); only kernels with it are launched so.  Every thread calls `wait` before it touches
+ * memory; after an ordinary launch that returns at once. */
 struct early_start {
     __device__ void wait(void) const
     {
@@ -91,8 +91,8 @@ struct f16 {
     } while (0)
 
 #ifndef KILN_EMULATED_CUDA
-/* Two elements in a word, `low` in its low half: to nearest, ties to even; a NaN stays a NaN, what is too large becomes
- * infinite. */
+/* Two elements in a word, `low` in its low half, rounded to nearest, ties to even; a NaN stays a NaN, too
+ * large a number becomes infinite. */
 #    define PACK(type)                                                                                       \
         uint32_t word;                                                                                       \
         asm("cvt.rn." type "x2.f32 %0, %1, %2;" : "=r"(word) : "f"(high), "f"(low));                         \
@@ -157,7 +157,7 @@ struct eight {
     float v[EIGHT];
 };
 
-/* The same as they are stored: loads of several, one after the other, are under way at once. */
+/* The same as stored, so that loads of several can be in flight at once. */
 template <typename A> struct packed_eight {
     uint32_t word[EIGHT * sizeof(A) / 4];
 };
@@ -199,7 +199,7 @@ template <typename H> __device__ inline packed_eight<H> pack(eight e, H)
     return p;
 }
 
-/* Eight columns that lie at a multiple of 16 bytes: one or two accesses. */
+/* Eight columns at an address that is a multiple of 16 bytes: one or two accesses. */
 template <typename A> __device__ inline packed_eight<A> load_whole(const A *p)
 {
     packed_eight<A> packed;
@@ -265,7 +265,7 @@ template <typename A> __device__ inline void store_eight(A *row, int64_t column,
     store_packed(row, column, n, pack(e, A()));
 }
 
-/* The same of a column before n.  WHOLE: rows_are_whole, so that nothing is asked of each group. */
+/* The same for a column below n.  WHOLE: rows_are_whole, so groups need no checks. */
 template <bool WHOLE, typename A>
 __device__ inline packed_eight<A> load_group(const A *row, int64_t column, int64_t n)
 {
@@ -368,13 +368,13 @@ __device__ inline uint32_t dropout_number(dropout_eight numbers, int column)
     return column % 2 == 0 ? word & 0xffffU : word >> 16;
 }
 
-/* The key of a kernel whose launch may be replayed with another; 0 where nothing is dropped. */
+/* The key of dropout; it is in memory, since a replay may use another one. 0 if nothing is dropped. */
 __device__ inline uint64_t dropout_key_of(const uint64_t *dropout_key, launch_dropout d)
 {
     return d.threshold == 0 || dropout_key == NULL ? 0 : *dropout_key;
 }
 
-/* What eight columns of a row are multiplied by. */
+/* The factors of dropout for eight columns of a row. */
 __device__ inline eight dropout_factors(uint64_t key, launch_dropout d, int64_t row, int64_t column)
 {
     eight f;
@@ -393,7 +393,7 @@ __device__ inline eight dropout_factors(uint64_t key, launch_dropout d, int64_t 
     return f;
 }
 
-/* An index, or 0 and a note if it lies outside [0, n). */
+/* The index, or 0 if it is outside [0, n), which is recorded as a fault. */
 __device__ inline int64_t checked_index(const int32_t *index, int64_t i, int64_t n, int32_t *fault)
 {
     int32_t value = index[i];
@@ -407,7 +407,7 @@ __device__ inline int64_t checked_index(const int32_t *index, int64_t i, int64_t
     return 0;
 }
 
-/* Blocks that n items of `size` each make, at most the most a grid may have in x. */
+/* The number of blocks of `size` items that hold n items, at most the limit of a grid in x. */
 static inline unsigned blocks_of(int64_t n, int64_t size)
 {
     int64_t blocks = (n + size - 1) / size;

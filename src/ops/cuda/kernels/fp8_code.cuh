@@ -1,4 +1,4 @@
-/* fp8_code: the two formats of core/fp8.h in kernels. */
+/* fp8_code: the two formats of core/fp8.h for kernels. */
 #ifndef KILN_OPS_CUDA_KERNELS_FP8_CODE_CUH
 #define KILN_OPS_CUDA_KERNELS_FP8_CODE_CUH
 
@@ -13,8 +13,8 @@ struct e5m2 {
     static const int fraction_bits = 2, lowest = -16, margin = 15;
 };
 
-/* Four elements in a word, the first in its low byte: to nearest, ties to even; a NaN stays a NaN, what is too large
- * becomes the largest.  Of two sources the first goes to the upper byte (PTX ISA, cvt). */
+/* Four elements in a word, the first in its low byte, rounded to nearest, ties to even; a NaN stays a NaN,
+ * too large a number becomes the largest.  Of two sources the first goes to the upper byte (PTX ISA, cvt). */
 #ifdef KILN_EMULATED_CUDA
 template <typename F> inline uint32_t pack_four(float a, float b, float c, float d)
 {
@@ -62,8 +62,8 @@ template <typename F> __device__ inline float fp8_scale(uint32_t largest)
     return __uint_as_float(largest >= 0x7f800000U ? 0x7fc00000U : (uint32_t)exponent << 23);
 }
 
-/* What is known of a tensor with a history before it is looked at: fp8_scale_after, of core/fp8.h, in two parts, for the
- * bits of magnitudes.  What does not fit the scale of the step before takes fp8_scale. */
+/* fp8_scale_after of core/fp8.h in two parts, for the bits of magnitudes: the scale from the history alone,
+ * before the tensor is read; and whether it fits.  If it does not, the scale is fp8_scale. */
 template <typename F> __device__ inline float fp8_scale_before(uint32_t before)
 {
     return 2.0f * fp8_scale<F>(before);

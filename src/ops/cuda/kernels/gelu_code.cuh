@@ -15,7 +15,7 @@ __device__ static inline normal normal_at(float z, float)
     return normal{0.5f * (1.0f + erff(z * 0.70710678118654752f)), inverse_sqrt_2pi * expf(-0.5f * z * z)};
 }
 
-/* 1 / x of 1 and more, without __fdividef's care for numbers near the ends of the range. */
+/* 1 / x for x >= 1, without __fdividef's handling of numbers near the ends of the range. */
 __device__ static inline float reciprocal_approx(float x)
 {
 #ifdef KILN_EMULATED_CUDA
@@ -27,8 +27,9 @@ __device__ static inline float reciprocal_approx(float x)
 #endif
 }
 
-/* To 1.5e-7, which two bytes do not show, and with one exponential for both, so that memory is the bound
- * (Abramowitz and Stegun, Handbook of Mathematical Functions, 7.1.26, with x = |z| / sqrt(2)). */
+/* Error up to 1.5e-7, invisible in two-byte types, with one exponential for both, so that the kernel stays
+ * bound by memory (Abramowitz and Stegun, Handbook of Mathematical Functions, 7.1.26, with x = |z| /
+ * sqrt(2)). */
 template <typename H> __device__ static inline normal normal_at(float z, H)
 {
     const float p = 0.3275911f * 0.70710678118654752f, log2_e = 1.44269504088896341f,
@@ -48,8 +49,8 @@ __device__ static inline float gelu_at(float z, float)
 }
 
 /* max(z, 0) - |z| Phi(-|z|), where the logarithm of Phi(-|z|) is a polynomial: one exponential, and no quotient.  It is the
- * one of degree 7 whose largest error over 0 to 7 is least (Lawson's iteration); Phi(-|z|) is within 1.3e-5 of itself
- * there, gelu within 1.5e-6, and beyond it goes on falling. */
+ * one of degree 7 whose largest error over 0 to 7 is least (Lawson's iteration); the relative error of
+ * Phi(-|z|) is at most 1.3e-5 there, the error of gelu 1.5e-6; beyond, it keeps falling. */
 template <typename H> __device__ static inline float gelu_at(float z, H)
 {
     float a = fabsf(z), power = -1.58822161e-06f;

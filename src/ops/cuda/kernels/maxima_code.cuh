@@ -1,6 +1,6 @@
-/* maxima_code: what makes a tensor notes its largest magnitudes on the way (core/tensor.h), so that nobody need read it
- * for them: bits of fp32 of numbers as they are stored.  A maximum does not depend on the order of its numbers, so neither
- * do its bits.  NULL: nobody asked. */
+/* maxima_code: a kernel that writes a tensor also stores its largest magnitudes (core/tensor.h), so that no
+ * other kernel need read the tensor to find them.  They are fp32 bits of the numbers as stored.  A maximum
+ * does not depend on the order of numbers, so neither do its bits.  NULL: not wanted. */
 #ifndef KILN_OPS_CUDA_KERNELS_MAXIMA_CODE_CUH
 #define KILN_OPS_CUDA_KERNELS_MAXIMA_CODE_CUH
 
@@ -18,7 +18,7 @@ __device__ inline float larger_magnitude(float a, float b)
 #endif
 }
 
-/* Of a lane's eight columns. */
+/* The maximum over a lane's eight columns. */
 __device__ inline void take_largest(float *largest, const eight &e)
 {
     UNROLL
@@ -27,8 +27,8 @@ __device__ inline void take_largest(float *largest, const eight &e)
     }
 }
 
-/* The largest magnitude that the lanes of a warp have seen, as the bits of what is stored of it: rounding to A keeps the
- * order of numbers, so the largest is rounded once, last. */
+/* The largest magnitude over the lanes of a warp, as the bits of the stored number: rounding to A keeps the
+ * order of numbers, so only the largest is rounded, at the end. */
 template <typename A> __device__ inline uint32_t warp_largest(float largest)
 {
     A stored;
@@ -48,7 +48,8 @@ template <typename A> __device__ inline void raise_maxima(uint32_t *maxima, floa
     }
 }
 
-/* Every block of a kernel, of at most LAUNCH_MOST_MAXIMA, assigns its own and clears those that are no block's. */
+/* For a kernel with at most LAUNCH_MOST_MAXIMA blocks: every block assigns its own maximum, and the maxima
+ * without a block are cleared. */
 template <typename A> __device__ inline void assign_maxima(uint32_t *maxima, float largest)
 {
     __shared__ uint32_t of_warp[BLOCK / WARP];
@@ -71,7 +72,7 @@ template <typename A> __device__ inline void assign_maxima(uint32_t *maxima, flo
     }
 }
 
-/* Before a kernel that raises them. */
+/* Clears maxima, before a kernel that raises them. */
 static inline void clear_maxima(const launch *l, uint32_t *maxima)
 {
     if (maxima != NULL) {

@@ -1,8 +1,8 @@
-/* norm_code: rows in the registers of a team of warps, as the kernels of layer norms have them.
+/* norm_code: rows in the registers of a team of warps, for the kernels of layer norms.
  *
- * A row of up to 2,048 columns is one warp's, a longer one's four; a lane has groups of eight columns, a team's width
- * apart.  A warp whose lanes all lie beyond the end of a row skips the group.  So a row costs no barrier, and what is the
- * same for all columns of a row is paid once for up to 64 of them. */
+ * The team of a row is one warp for up to 2,048 columns, four warps for more; a lane has groups of eight
+ * columns, a team's width apart.  A warp whose lanes are all beyond the end of a row skips the group.  So a
+ * row needs no barrier, and work per row is shared by up to 64 columns of a lane. */
 #ifndef KILN_OPS_CUDA_KERNELS_NORM_CODE_CUH
 #define KILN_OPS_CUDA_KERNELS_NORM_CODE_CUH
 
@@ -10,17 +10,17 @@
 
 static const int NORM_WARPS = BLOCK / WARP;
 
-/* Which columns a lane has.  WHOLE: rows are whole groups, and every tensor begins at a multiple of 16 bytes. */
+/* The columns of a lane.  WHOLE: rows are whole groups, and every tensor begins at a multiple of 16 bytes. */
 template <int TEAM_, int GROUPS_, bool WHOLE_> struct row_shape {
     static const int TEAM = TEAM_, GROUPS = GROUPS_, ROWS = NORM_WARPS / TEAM_; /* ROWS of a block at once */
     static const bool WHOLE = WHOLE_;
 
-    /* The row of a block that the thread works on, of ROWS. */
+    /* The thread's row among the ROWS of a block. */
     __device__ static int row()
     {
         return (int)threadIdx.x / (TEAM * WARP);
     }
-    /* Where group g of the thread begins. */
+    /* The first column of the thread's group g. */
     __device__ static int column(int g)
     {
         return (g * TEAM * WARP + (int)threadIdx.x % (TEAM * WARP)) * EIGHT;

@@ -1,5 +1,6 @@
-/* sums_code: sums over rows in two stages of fixed shape: runs of rows are summed side by side, each into a row of
- * partial sums of its own; then add_runs adds those in order.  No atomic, so the bits do not depend on scheduling. */
+/* sums_code: sums over rows in two stages of fixed shape: runs of rows are summed in parallel, each into its
+ * own row of partial sums; then add_runs adds those in order.  No atomic, so the bits do not depend on
+ * scheduling. */
 #ifndef KILN_OPS_CUDA_KERNELS_SUMS_CODE_CUH
 #define KILN_OPS_CUDA_KERNELS_SUMS_CODE_CUH
 

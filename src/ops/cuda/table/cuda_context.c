@@ -35,7 +35,7 @@ void cuda_spans_free(struct cuda_context *c)
     }
 }
 
-/* What the device's tables are copied from. */
+/* The host's arrays that the device's tables are copied from. */
 struct span_tables {
     struct launch_span *spans;
     int32_t *span_of_chunk;

@@ -1,5 +1,5 @@
-/* cuda_context: what an exec on a CUDA device holds: its stream, the handles of cuBLASLt, tables that ops
- * keep in device memory, batches on their way to it, recordings of work. */
+/* cuda_context: the state of an exec on a CUDA device: its CUDA stream, the handles of cuBLASLt, tables that
+ * ops keep in device memory, batches being copied to it, recordings of work. */
 #ifndef KILN_OPS_CUDA_TABLE_CUDA_CONTEXT_H
 #define KILN_OPS_CUDA_TABLE_CUDA_CONTEXT_H
 
@@ -9,7 +9,7 @@
 #include "ops/cuda/kernels/launch.h"
 #include "ops/ops.h"
 
-/* A table of spans on the device, by the host's table that it was made of. */
+/* A table of spans on the device, found by the host's table that it is a copy of. */
 struct cuda_spans {
     const struct optim_span *host;
     struct launch_spans table;
@@ -24,11 +24,11 @@ struct cuda_marks;    /* cuda_events.c */
 struct cuda_context {
     struct launch launch; /* its scratch is set for each op */
     struct cuda_spans spans[CUDA_CONTEXT_SPANS];
-    int n_spans; /* tables made so far; the oldest gives way */
+    int n_spans; /* tables made so far; a new one replaces the oldest */
     struct cuda_choices *choices;
     struct cuda_products *products;
     int attention_asked_for;  /* attention_choice.h */
-    struct cuda_marks *marks; /* NULL: nobody asks for times */
+    struct cuda_marks *marks; /* NULL: nothing is timed */
     struct cuda_staging staging;
     struct cuda_beside beside;
     struct graph_cache graphs; /* graphs.recording: nothing may wait or allocate now */
@@ -37,7 +37,7 @@ struct cuda_context {
 /* STATUS_DATA if a kernel has met an index outside of its table since the last call. */
 struct status cuda_context_fault(struct cuda_context *c);
 
-/* Device memory of a context's own, copied from the host; STATUS_MEMORY. */
+/* Allocates device memory and copies host data into it; STATUS_MEMORY. */
 struct status cuda_context_upload(void **on_device, const void *on_host, size_t bytes);
 void cuda_context_free(void *on_device);
 

@@ -38,7 +38,7 @@ static struct status cuda_allocate(void **memory, size_t bytes, const char *what
         e = cudaMemset(*memory, 0, bytes);
     }
     if (e == cudaSuccess) {
-        e = cudaDeviceSynchronize(); /* contexts' streams do not wait for what cudaMemset begins */
+        e = cudaDeviceSynchronize(); /* contexts' streams do not wait for cudaMemset */
     }
     if (e == cudaSuccess) {
         return status_ok();
@@ -102,7 +102,7 @@ static struct status cuda_open(void **context)
     return s;
 }
 
-/* An error of any kernel before shows here. */
+/* An error of any earlier kernel shows here. */
 static struct status cuda_synchronize(void *context)
 {
     struct cuda_context *c = context;
@@ -136,7 +136,7 @@ struct status cuda_context_upload(void **on_device, const void *on_host, size_t 
         e = cudaMemcpy(*on_device, on_host, bytes, cudaMemcpyHostToDevice);
     }
     if (e == cudaSuccess) {
-        e = cudaDeviceSynchronize(); /* from pageable memory it returns before the end */
+        e = cudaDeviceSynchronize(); /* a copy from pageable memory returns before it has ended */
     }
     return e == cudaSuccess ? status_ok() : failure(STATUS_MEMORY, "a table of an op", e);
 }
@@ -161,11 +161,11 @@ static void cuda_take_choices(void *context, const void *text, size_t n, const c
     cuda_choices_take(((struct cuda_context *)context)->choices, text, n, source);
 }
 
-/* Kernels of the libraries that are loaded when first used, graphs, tables of spans: an allowance, which
- * tools/gpu_check.sh holds against what a run has taken. */
+/* An allowance for kernels of libraries, which are loaded on first use, graphs, and tables of spans.
+ * tools/gpu_check.sh compares it with what a run takes. */
 enum { LOADED_BYTES = 96 << 20 };
 
-/* Two tables, for a table says what its GPU can. */
+/* Two tables, since a table says what its GPU supports. */
 #define DEVICE(fp8)                                                                                          \
     {                                                                                                        \
         .name = "cuda", .computes_in_f16 = true, .takes_rounded_biases = true, .computes_in_fp8 = (fp8),     \

@@ -1,4 +1,4 @@
-/* cuda_entry: the one name that libkiln_cuda.so shows. */
+/* cuda_entry: the one symbol that libkiln_cuda.so exports. */
 #include "ops/backend.h"
 #include "ops/cuda/choice/cuda_choices.h"
 #include "ops/cuda/table/cuda_device.h"

@@ -47,7 +47,7 @@ static void mark(void *context, int64_t i)
     cudaEventRecord(c->marks->events[i], c->launch.stream);
 }
 
-/* The runtime counts milliseconds, to half a microsecond. */
+/* The runtime returns milliseconds, with a resolution of half a microsecond. */
 static struct status elapsed(void *context, int64_t from, int64_t to, int64_t *ns)
 {
     struct cuda_context *c = context;

@@ -8,7 +8,7 @@
 #include "ops/cuda/kernels/launch.h"
 #include "ops/cuda/choice/product_forms.h"
 
-/* Kernels are launched around products too. */
+/* A product may also launch kernels of ours before and after it. */
 static void run(struct exec *x, const char *op, const struct cuda_product *p)
 {
     cuda_product_run(x, op, p);
@@ -23,7 +23,7 @@ static int64_t row_stride(tensor t)
     return t.n_dims > 1 ? t.strides[t.n_dims - 2] : tensor_cols(t);
 }
 
-/* What lies by columns as the transpose, which lies by rows. */
+/* A matrix stored by columns, as its transpose stored by rows. */
 static tensor stored(tensor t, bool by_columns)
 {
     return by_columns ? tensor_transpose(t) : t;
@@ -52,7 +52,7 @@ static struct cuda_product product_of(const struct exec *x, tensor c, tensor a, 
                                  .tf32 = x->allow_tf32};
 }
 
-/* fp32, or what it was rounded to. */
+/* Accepts a bias in fp32 or in the dtype of the result. */
 static bool accept_bias(struct exec *x, const char *op, tensor out, tensor bias)
 {
     return bias.dtype == out.dtype ? accept_tensors(x, op, ACCEPT_LIST(out, bias), NULL, 0)

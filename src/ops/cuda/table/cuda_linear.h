@@ -1,5 +1,5 @@
-/* cuda_linear: the slots of ops.h that are products, on a CUDA device.  Each checks its factors, by dtype and by the way
- * they lie in memory, and says how the library is to see them (cuda_products.h). */
+/* cuda_linear: the slots of ops.h that are products, on a CUDA device.  Each checks the dtype and the memory
+ * order of its factors, and describes them for the library (cuda_products.h). */
 #ifndef KILN_OPS_CUDA_TABLE_CUDA_LINEAR_H
 #define KILN_OPS_CUDA_TABLE_CUDA_LINEAR_H
 

@@ -1,7 +1,7 @@
 /* cuda_ops: the table of operations on a CUDA device.  Each slot checks dtypes and strides, takes the tensors
- * apart and launches kernels (launch.h) or products (cuda_linear.h); nothing waits for the device but what is timed
- * because its shape is new (cuda_products.h, cuda_attention_choice.h).  Indices
- * are checked by the kernels, which note a wrong one; the next copy to the host tells of it. */
+ * apart and launches kernels (launch.h) or products (cuda_linear.h); nothing waits for the device except the
+ * timing of a new shape (cuda_products.h, cuda_attention_choice.h).  The kernels check indices and record a
+ * wrong one; the next copy to the host reports it. */
 #include "ops/cuda/table/cuda_ops.h"
 
 #include "core/fp8.h"
@@ -19,7 +19,7 @@ _Static_assert((int)LAUNCH_GRAD_SCALE == (int)OPTIM_GRAD_SCALE &&
 
 _Static_assert((int)LAUNCH_MOST_MAXIMA == (int)TENSOR_MAXIMA, "maxima are those of tensors");
 
-/* What kernels of this op need, with `scratch` bytes. */
+/* The launch context of this op's kernels, with `scratch` bytes. */
 static struct launch launch_of(struct exec *x, size_t scratch)
 {
     struct launch l = ((struct cuda_context *)x->context)->launch;
@@ -28,7 +28,7 @@ static struct launch launch_of(struct exec *x, size_t scratch)
     return l;
 }
 
-/* After an op's launches. */
+/* Checks for errors after an op's launches. */
 static void finish(struct exec *x, const char *op)
 {
     const char *error = cuda_launch_error();
@@ -60,13 +60,13 @@ static int known_type(enum dtype t)
     return types[t];
 }
 
-/* Of a tensor that was accepted. */
+/* The launch type of a tensor that was accepted. */
 static enum launch_type type_of(tensor t)
 {
     return (enum launch_type)known_type(t.dtype);
 }
 
-/* For ops that take any dtype kernels know. */
+/* For ops that take every dtype that kernels support. */
 static bool accept_type(struct exec *x, const char *op, tensor t)
 {
     if (!failed(x->status) && known_type(t.dtype) == UNKNOWN_TYPE) {
@@ -127,7 +127,7 @@ static void cuda_find_nonfinite(struct exec *x, tensor index, tensor in)
     }
 }
 
-/* In bf16 or fp32, for devices without products in fp8. */
+/* Keeps the result in bf16 or fp32, for devices without products in fp8. */
 static bool accept_held(struct launch_rounding *to, struct exec *x, const struct fp8_factor *f, tensor in,
                         enum dtype format)
 {
@@ -393,7 +393,7 @@ static bool accept_attention(struct exec *x, const char *op, const struct attent
     return !failed(x->status);
 }
 
-/* By the only kernel that competes, or by the fastest. */
+/* Runs the only kernel that competes, or the fastest. */
 static void run_attention(struct exec *x, const char *op, const struct attention_call *call)
 {
     const struct launch_attention *s = &call->sizes;
@@ -429,7 +429,7 @@ static void cuda_attention(struct exec *x, tensor out, tensor lse, tensor q, ten
     }
 }
 
-/* Scratch for sums of columns: the totals of runs that are only timed come first. */
+/* Scratch for sums of columns: first the totals of runs that are only timed. */
 static void add_sums(struct exec *x, struct attention_call *call, tensor dbias)
 {
     const struct launch_attention *s = &call->sizes;

@@ -21,7 +21,7 @@ static const char *const SERVED_BY[PRODUCT_FORMS] = {
 };
 
 struct cuda_products {
-    struct product_tools tools, beside; /* beside: memory of its own for work beside */
+    struct product_tools tools, beside; /* beside: separate memory for work beside */
     struct product_plan **plans;        /* [capacity] by hash of the shape; NULL: free */
     size_t n_plans, capacity;           /* a power of two */
     struct cuda_choices *choices;       /* the context's */
@@ -87,7 +87,7 @@ void cuda_products_close(struct cuda_products *p)
     free(p);
 }
 
-/* The place of a shape among the plans: its own, or a free one. */
+/* The slot of a shape in the hash table of plans: its own, or a free one. */
 static struct product_plan **place_of(struct product_plan **plans, size_t capacity,
                                       const struct product_shape *s)
 {
@@ -98,7 +98,7 @@ static struct product_plan **place_of(struct product_plan **plans, size_t capaci
     return &plans[i];
 }
 
-/* Plans stay where they are: graphs may hold what they point to. */
+/* Plans never move: graphs may hold pointers into them. */
 static struct status make_place(struct cuda_products *p)
 {
     if (2 * (p->n_plans + 1) <= p->capacity) {
@@ -137,7 +137,7 @@ static void make_key(char key[PRODUCT_KEY_BYTES], const char *machine, const str
              s->may_be_short ? ", or own" : "");
 }
 
-/* Opens the plan that was kept; false if there is none, or none that this library takes. */
+/* Opens the plan that was kept; false if there is none, or this library does not accept it. */
 static bool open_kept(struct product_plan *plan, struct cuda_products *products, const char *key,
                       const struct product_shape *shape, const struct cuda_product *p)
 {
@@ -194,7 +194,7 @@ static struct product_plan *make_plan(struct exec *x, const char *op, const stru
         return NULL;
     }
     make_key(key, products->choices->machine, shape);
-    if (products->asked_for >= 0 && shape->may_be_short) { /* nothing is timed, and nothing kept */
+    if (products->asked_for >= 0 && shape->may_be_short) { /* neither timed nor kept */
         cuda_plan_open_short(plan, shape, products->asked_for);
     } else if (!open_kept(plan, products, key, shape, p)) {
         cublasStatus_t e = open_fastest(plan, products, key, l, shape, p);
@@ -223,7 +223,7 @@ static const struct product_plan *plan_of(struct exec *x, const char *op, const 
     return known != NULL ? known : make_plan(x, op, l, &shape, p);
 }
 
-/* What a product computes otherwise than the cpu; `why` if nothing. */
+/* How a product's computation differs from the cpu's; `why` if it does not. */
 static const char *why_of(const struct cuda_product *p, const char *why)
 {
     if (dtype_is_fp8(p->a_dtype)) {

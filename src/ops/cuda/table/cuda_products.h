@@ -9,17 +9,16 @@
 /* C = A B + bias, or C += A B.  A is [m, k], stored [k, m] if a_transposed; B is [k, n], stored [n, k] if
  * b_transposed.  Strides are those of stored rows, in elements.
  *
- * Of fp8 there is only B transposed and A not, so that both lie along k, in multiples of 16, not both e5m2 and
- * without a bias's gradient: what Hopper's cuBLASLt has (cuBLAS documentation, cublasLtMatmul). */
+ * fp8 requires B transposed and A not, so that both are stored along k, in multiples of 16; not both e5m2;
+ * and no bias gradient.  That is what cuBLASLt supports on Hopper (cuBLAS documentation, cublasLtMatmul). */
 struct cuda_product {
     int64_t m, n, k;
     void *c;
     const void *a, *b;
     int64_t c_stride, a_stride, b_stride;
-    enum dtype a_dtype, b_dtype; /* both fp32, bf16 or fp16, or both fp8 */
-    enum dtype c_dtype;          /* the same or fp32; of fp8 bf16, fp16 or fp32 */
-    const float *a_scale,
-        *b_scale; /* device memory, of fp8: what stored numbers are multiplied by; NULL: 1 */
+    enum dtype a_dtype, b_dtype;    /* both fp32, bf16 or fp16, or both fp8 */
+    enum dtype c_dtype;             /* the same or fp32; of fp8 bf16, fp16 or fp32 */
+    const float *a_scale, *b_scale; /* for fp8, in device memory: the factor of stored numbers; NULL: 1 */
     bool a_transposed, b_transposed, accumulate;
     bool tf32; /* fp32 factors may be rounded to 10 bits of fraction */
 
@@ -33,17 +32,18 @@ struct cuda_product {
 struct cuda_products;
 struct cuda_choices; /* cuda_choices.h */
 
-/* Device memory that a context's products take from beginning to end, and work beside them once more: a workspace of the
- * library, twice what NVIDIA recommends for Hopper (cuBLAS documentation, cublasSetWorkspace), as the rates of
- * docs/numbers.md were measured with, and room for a bias. */
+/* Device memory that a context's products hold all the time, and work beside again: room for a bias, and a
+ * workspace of the library.  The workspace is twice what NVIDIA recommends for Hopper (cuBLAS documentation,
+ * cublasSetWorkspace), as in the measurements behind the rates of docs/numbers.md. */
 enum { CUDA_PRODUCTS_WORKSPACE = 64 << 20, CUDA_PRODUCTS_ROOM = 1 << 20 };
 
-/* Handles and workspace of a context; after a failure they must still be closed.  Borrows `choices`. */
+/* Opens the handles and workspace of a context; they must be closed even after a failure.  Borrows
+ * `choices`. */
 struct status cuda_products_open(struct cuda_products **products, struct cuda_choices *choices);
 void cuda_products_close(struct cuda_products *products);
 
-/* Puts the product on the exec's stream; a failure sticks in the exec under the name `op`.  A shape that is met for
- * the first time is timed, which waits for the device and must not happen while a graph is captured. */
+/* Queues the product on the exec's CUDA stream; a failure sticks in the exec under the name `op`.  The first
+ * product of a shape is timed, which waits for the device and must not happen while a graph is captured. */
 void cuda_product_run(struct exec *x, const char *op, const struct cuda_product *p);
 
 #endif

@@ -15,8 +15,8 @@ static struct status answer(const char *what, cudaError_t e)
 static struct status begin_capture(void *self)
 {
     struct cuda_context *c = self;
-    c->beside.n_pieces = c->beside.n_joined = 0; /* marks of another recording are no marks of this one */
-    /* thread-local: other threads may go on allocating, this one may not */
+    c->beside.n_pieces = c->beside.n_joined = 0; /* marks of another recording are not valid in this one */
+    /* thread-local: other threads may continue to allocate, this one may not */
     return answer("recording cannot begin",
                   cudaStreamBeginCapture(c->launch.stream, cudaStreamCaptureModeThreadLocal));
 }
@@ -87,7 +87,7 @@ static void close_beside(struct cuda_beside *b)
     }
 }
 
-/* Records a launch and kernels behind it that begin early, and runs them. */
+/* Records a launch followed by kernels that begin early, and runs the recording. */
 static struct status try_early(struct cuda_context *c, float *numbers)
 {
     void *graph = NULL;
@@ -233,7 +233,7 @@ static struct status end_beside(void *context)
                   cudaEventRecord(b->ended[b->n_pieces++ % CUDA_QUEUE_PIECES], b->stream));
 }
 
-/* Pieces end in order, so the last of those that are waited for stands for all. */
+/* Pieces end in order, so it is enough to wait for the last one. */
 static struct status join_beside(void *context, int n_left)
 {
     struct cuda_context *c = context;

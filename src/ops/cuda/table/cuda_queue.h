@@ -1,8 +1,8 @@
-/* cuda_queue: work that a context is given without waiting for it: copies to the device through pinned memory,
+/* cuda_queue: work that a context queues without waiting for it: copies to the device through pinned memory,
  * and recordings of work as CUDA graphs.
  *
- * While a recording is made nothing may wait or allocate; the op that does fails, since its launch is refused.
- * What is recorded, and when, is decided in dev/graph_cache. */
+ * During a recording nothing may wait or allocate: an op that does so fails. dev/graph_cache decides what is
+ * recorded, and when. */
 #ifndef KILN_OPS_CUDA_TABLE_CUDA_QUEUE_H
 #define KILN_OPS_CUDA_TABLE_CUDA_QUEUE_H
 
@@ -12,16 +12,16 @@ struct cuda_context;
 
 enum { CUDA_QUEUE_PLACES = 2 };
 
-/* Pinned memory that takes turns: while one is on its way, the next is filled. */
+/* Pinned buffers used in turn: while one is being copied, the next is filled. */
 struct cuda_staging {
     void *places[CUDA_QUEUE_PLACES];
-    struct CUevent_st *sent[CUDA_QUEUE_PLACES]; /* passed when the place may be filled again */
+    struct CUevent_st *sent[CUDA_QUEUE_PLACES]; /* reached when the buffer may be filled again */
     size_t bytes;                               /* of each */
     int turn;
 };
 
-/* Work beside (dev/device.h): a stream of its own.  A piece begins behind the mark `begun`, and ends with one of the marks
- * `ended`, in turn. */
+/* Work beside (dev/device.h): a second CUDA stream.  A piece begins after the event `begun`, and ends with
+ * one of the events `ended`, in turn. */
 enum { CUDA_QUEUE_PIECES = DEVICE_MOST_BESIDE + 1 };
 
 struct cuda_beside {

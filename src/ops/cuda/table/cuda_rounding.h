@@ -1,4 +1,4 @@
-/* cuda_rounding: what a tensor becomes in fp8, taken apart for kernels. */
+/* cuda_rounding: the fp8 factor of a tensor, as arguments of kernels. */
 #ifndef KILN_OPS_CUDA_TABLE_CUDA_ROUNDING_H
 #define KILN_OPS_CUDA_TABLE_CUDA_ROUNDING_H
 
@@ -6,13 +6,14 @@
 #include "dev/exec.h"
 #include "ops/cuda/kernels/launch.h"
 
-/* Takes apart the factor that a tensor [rows, cols] becomes in fp8 of this format; columns and history may be null.  False,
- * and a failure sticks in the exec, if kernels cannot write it so. */
+/* Makes the kernels' arguments for rounding a tensor [rows, cols] to a factor of this fp8 format; columns and
+ * history may be null.  False, and a failure sticks in the exec, if kernels cannot write such a factor. */
 bool cuda_rounding_accept(struct launch_rounding *to, struct exec *x, const char *op,
                           const struct fp8_factor *f, tensor in, enum dtype format);
 
-/* The same for a tensor that its maker rounds, which has both; `read`, what that reads without looking, must be dense and lie
- * at multiples of 16 bytes.  *to is NULL or `storage`. */
+/* The same for a tensor that is rounded by the op that writes it, which has columns and history.  `read`,
+ * which that kernel reads without further checks, must be dense and aligned to 16 bytes. *to is NULL or
+ * `storage`. */
 bool cuda_rounding_of_result(const struct launch_rounding **to, struct launch_rounding *storage,
                              struct exec *x, const char *op, tensor result, const tensor *read, int n_read,
                              enum dtype format);

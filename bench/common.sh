@@ -1,8 +1,8 @@
-# What the benchmarks share: where things are, the peers' interpreter, the text and its vocabulary, medians and ratios.
+# Shared by the benchmarks: paths, the peers' interpreter, the text and its vocabulary, medians and ratios.
 # Sourced from the root of the tree.
 kiln=build/kiln
 work=build/bench
-make --no-print-directory all >/dev/null # never the figures of an older build
+make --no-print-directory all >/dev/null # so that figures are never those of an older build
 mkdir -p "$work"
 
 python=${PEERS_PYTHON:-build/peers/bin/python}

@@ -1,10 +1,10 @@
 #!/usr/bin/env bash
-# `make bench`: kiln beside its peers, measured in one run on this machine, alternating, medians of three.
+# `make bench`: kiln and its peers, measured in one run on this machine, alternating, medians of three.
 #
 # Peers: PyTorch with Hugging Face transformers, and Hugging Face tokenizers, from PyPI in a virtual environment under
-# build/ (PEERS_PYTHON names another interpreter that has them).  Text: what `make demo` made; it is made if missing.
-# BENCH="mini" measures one model only, BENCH=squad question answering only (bench/squad.sh); LENGTHS="512" and
-# DTYPES="bf16" leave rows out; REPEATS=1 is for the impatient.
+# build/ (PEERS_PYTHON names another interpreter that has them).  Text: that of `make demo`, which is made if
+# missing. BENCH="mini" measures one model only, BENCH=squad question answering only (bench/squad.sh);
+# LENGTHS="512" and DTYPES="bf16" select rows; REPEATS=1 is faster.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 . bench/common.sh
@@ -32,8 +32,8 @@ echo "$(date +%F), $(sed -n 's/^model name[^:]*: //p' /proc/cpuinfo | head -1), 
 print("torch", torch.__version__, torch.backends.mkldnn.is_available() and "with oneDNN", "transformers", transformers.__version__, "tokenizers", t.__version__)'
 $kiln doctor
 echo
-# "natural lengths": as many sequences are cut short as makes their mean that of English Wikipedia, of which 1.2 fill a row
-# of 128 tokens and 2.0 a row of 512; the peer pads.
+# "natural lengths": enough sequences are shortened to make the mean length that of English Wikipedia, of
+# which 1.2 fill a row of 128 tokens and 2.0 a row of 512; the peer pads.
 row "pre-training step, tokens/s" kiln PyTorch ratio
 for shape in "tiny 128 32 12 0.33" "mini 128 32 8 0.33" "mini 512 8 8 1" "base 128 8 6 0.33" "base 512 2 6 1"; do
     read -r name length batch steps cut <<<"$shape"

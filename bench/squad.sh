@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Question answering with BERT-base at 384 tokens, kiln beside PyTorch with Hugging Face transformers: answering and
-# fine-tuning, fp32 and bf16, alternating, medians of three.
+# Question answering with BERT-base at 384 tokens, kiln and PyTorch with Hugging Face transformers: answering
+# and fine-tuning, fp32 and bf16, alternating, medians of three.
 #
 # "full length" is a text so long that every window has 384 tokens.  "natural lengths" are paragraphs of the King James
 # Bible of 70 to 300 tokens whose mean is that of SQuAD, 178; SQUAD=dev-v1.1.json takes real ones, with the vocabulary
@@ -10,7 +10,7 @@ cd "$(dirname "$0")/.."
 . bench/common.sh
 vocab_file=${SQUAD_VOCAB:-$work/vocab.txt}
 
-# questions MEAN MAX: at most MAX paragraphs of 0.35 to 1.65 times MEAN words, a question about each.
+# questions MEAN MAX: at most MAX paragraphs of 0.35 to 1.65 times MEAN words, one question about each.
 questions()
 {
     LC_ALL=C awk -v MEAN="$1" -v MAX="$2" '

@@ -1,5 +1,5 @@
-# The cuda table is a library of its own, libkiln_cuda.so, which kiln loads at run time (src/ops/backend.h): one program
-# runs with and without a GPU.  KILN_CUDA is AUTO (build it if there is nvcc), ON or OFF.
+# The CUDA table is a separate library, libkiln_cuda.so, which kiln loads at run time (src/ops/backend.h): one
+# program runs with and without a GPU.  KILN_CUDA is AUTO (build it if there is nvcc), ON or OFF.
 set(KILN_CUDA AUTO CACHE STRING "AUTO, ON or OFF")
 set_property(CACHE KILN_CUDA PROPERTY STRINGS AUTO ON OFF)
 set(KILN_CUDA_ARCHITECTURES 90a CACHE STRING "compute capabilities to compile kernels for, from 80 on, as in 80;90a")
@@ -20,7 +20,7 @@ if(NOT KILN_CUDA STREQUAL "OFF")
 endif()
 message(STATUS "kiln: CUDA ${KILN_CUDA} -> ${KILN_HAVE_CUDA}")
 
-# What the library needs of the rooms below it comes as objects of its own, so that it leans on nothing in the program.
+# The library has its own objects of the rooms below it, so that it depends on nothing in the program.
 set(cuda_support src/ops/accept.c src/ops/ops.c src/dev/exec.c src/dev/graph_cache.c src/core/tensor.c src/core/dtype.c
   src/core/fp8.c src/core/status.c src/core/hash.c src/core/user_dir.c)
 list(TRANSFORM cuda_support PREPEND ${CMAKE_CURRENT_SOURCE_DIR}/)

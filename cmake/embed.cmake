@@ -1,5 +1,5 @@
 # kiln_embed(file list): makes a C source that holds the bytes of `file` as the string NAME_EXTENSION (report_page.css:
-# report_page_css), made again when the file changes, and adds it to the list variable.
+# report_page_css), remade when the file changes, and adds it to the list variable.
 function(kiln_embed file list)
   get_filename_component(name ${file} NAME)
   string(REPLACE "." "_" symbol ${name})

@@ -1,6 +1,6 @@
-# What `make install` puts under a prefix: the program, include/kiln, the library and its pkg-config file.  The installed
-# library is what src/api needs of libkiln.a as one object that shows nothing but kiln_...: a name like log_error is free
-# for the programs that link it.
+# What `make install` puts under a prefix: the program, include/kiln, the library and its pkg-config file.
+# The installed library is the part of libkiln.a that src/api needs, as one object that exports only kiln_...:
+# programs that link it may use a name like log_error.
 set(public ${CMAKE_BINARY_DIR}/public)
 file(MAKE_DIRECTORY ${public})
 add_custom_command(OUTPUT ${public}/libkiln.a

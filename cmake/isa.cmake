@@ -18,8 +18,8 @@ function(kiln_take_kernels list)
   list(FILTER rest EXCLUDE REGEX "_kernels\\.c$")
   set(objects)
   if(kernels)
-    # fast: after kiln_flags' "off"; nobody looks at floating-point exceptions, and GCC 12 makes no AVX2 code of a choice
-    # between two results unless it is told so
+    # fast: overrides kiln_flags' "off". Floating-point exceptions are not used; GCC 12 vectorises a choice
+    # between two results for AVX2 only if it knows that
     set_source_files_properties(${kernels} PROPERTIES COMPILE_OPTIONS "-ffp-contract=fast;-fno-trapping-math")
     foreach(isa IN LISTS KILN_ISAS)
       add_library(kiln_kernels_${isa} OBJECT ${kernels})

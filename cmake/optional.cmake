@@ -1,5 +1,5 @@
-# The libraries kiln stands on.  The required ones end the configuration when they are absent; the optional ones are
-# AUTO (use it if it is there), ON (its absence is an error) or OFF, and `kiln doctor` tells which are in.
+# The libraries that kiln uses. If a required one is absent, configuration fails. The optional ones are AUTO
+# (used if present), ON (an error if absent) or OFF, and `kiln doctor` shows which are built in.
 option(KILN_STATIC "Link jansson, utf8proc and libgomp statically, for machines that lack them" OFF)
 set(shared_suffixes ${CMAKE_FIND_LIBRARY_SUFFIXES})
 if(KILN_STATIC)
@@ -56,7 +56,7 @@ kiln_optional(ONEDNN ${onednn_found} ${ONEDNN_LIBRARY})
 find_path(CBLAS_INCLUDE cblas.h PATH_SUFFIXES openblas x86_64-linux-gnu aarch64-linux-gnu)
 find_library(CBLAS_LIBRARY NAMES openblas cblas)
 set(blas_found FALSE)
-if(CBLAS_INCLUDE AND CBLAS_LIBRARY AND CMAKE_OBJDUMP) # it is loaded when it is first needed (gemm_blas.c), by this name
+if(CBLAS_INCLUDE AND CBLAS_LIBRARY AND CMAKE_OBJDUMP) # loaded on first use (gemm_blas.c), by this name
   execute_process(COMMAND ${CMAKE_OBJDUMP} -p ${CBLAS_LIBRARY} OUTPUT_VARIABLE blas_headers ERROR_QUIET)
   if(blas_headers MATCHES "SONAME +([^ \n]+)")
     set(blas_found TRUE)
@@ -81,8 +81,8 @@ if(KILN_HAVE_HDF5)
   target_include_directories(kiln_libraries SYSTEM INTERFACE ${HDF5_INCLUDE})
 endif()
 
-# Sources that need an optional library are left out of the build without it: gemm_onednn.c needs ONEDNN.  Where the
-# library's place must not be empty, the source named *_absent.c stands in for it.
+# Sources that need an optional library are left out of the build without it: gemm_onednn.c needs ONEDNN.  If
+# something must replace it, the source named *_absent.c does.
 function(kiln_take_optional list)
   set(kept)
   foreach(source IN LISTS ${list})

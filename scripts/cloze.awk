@@ -1,12 +1,13 @@
-# Lines of two texts to SQuAD-format questions, after the entity questions of Hill et al. 2015 (arXiv:1511.02301): of a sentence
-# with two different names or more each name is hidden in its turn; the question is what stands around it, with [MASK] in
-# its place, and the answer is the name.  Every question of a sentence has another answer, so it has to be read.
+# Makes SQuAD-format questions from the lines of two texts, after the entity questions of Hill et al. 2015
+# (arXiv:1511.02301). In a sentence with at least two different names each name is hidden in turn: the
+# question is the text around it, with [MASK] in its place, and the answer is the name. Every question about a
+# sentence has a different answer, so the question has to be read.
 #
 #   awk -v OUT=DIR -v MAX=26000 -v ASKED=ASKED.txt -f cloze.awk ASKED.txt LEARN.txt
 #
 # writes MAX questions about the sentences of LEARN.txt to DIR/train.json, a tenth of that about those of ASKED.txt to
-# DIR/dev.json, and three of the latter as QUESTION|ANSWER|CONTEXT to DIR/examples.txt; fewer where the text has no more.
-# Sentences with other than ASCII characters are left out, so that bytes are characters.
+# DIR/dev.json, and three of the latter as QUESTION|ANSWER|CONTEXT to DIR/examples.txt; fewer if the text has
+# no more. Sentences with non-ASCII characters are left out, so that bytes are characters.
 
 function escaped(s) { gsub(/\\/, "\\\\", s); gsub(/"/, "\\\"", s); gsub(/\t/, " ", s); return s }
 

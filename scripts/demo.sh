@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# The main job, start to end: text -> vocabulary -> token store -> BERT in two phases -> filled masks -> questions about
+# The whole chain: text -> vocabulary -> token store -> BERT in two phases -> filled masks -> questions about
 # the text, fine-tuned with and without the pre-training -> the same with a published model.
 #
 #   scripts/demo.sh            about ten minutes on two cores
@@ -7,8 +7,9 @@
 #   scripts/demo.sh --ci       one minute: every stage, too short to learn much
 #
 # DATA=dir uses your own text (a document per file, or documents separated by blank lines, or WikiExtractor output) in
-# place of the two Bibles; DEMO_DIR says where everything is written (default: demo).  SEED=n draws other weights and another
-# order of the data, in a folder of their own.  Stop it with Ctrl-C or kill it, start it again, and it goes on where it was.
+# place of the two Bibles; DEMO_DIR says where everything is written (default: demo).  SEED=n draws other
+# weights and another order of the data, in a separate folder. Stop it with Ctrl-C or kill it, start it again,
+# and it continues where it was.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
@@ -17,7 +18,7 @@ kiln=build/kiln
 mode=${1:-}
 work=${DEMO_DIR:-demo}${mode:+/${mode#--}}
 seed=${SEED:-42}
-run=$work/seed_$seed # models; the text, its tokens and the questions are the same for all seeds
+run=$work/seed_$seed # models; all seeds share the text, its tokens and the questions
 config=configs/demo.json
 vocab_size=2048
 # phase 1: short sequences in many small steps leave the plateau of word frequencies; phase 2 reads a verse and its twin at once
@@ -26,7 +27,7 @@ phase2=(--max_seq_length 96 --max_predictions_per_seq 14 --train_batch_size 16 -
 phase1_steps=3000
 eval_steps=1000
 n_questions=26000
-# enough for weights that have learnt to match two sentences, too few for those that would have to learn it here
+# enough for weights that have already learnt to match two sentences, too few to learn it here
 fine_tuning=(--train_batch_size 8 --learning_rate 2.5e-4 --max_steps 1000)
 case $mode in
 "") ;;
@@ -50,14 +51,14 @@ case $mode in
     ;;
 esac
 
-# bf16 where the processor multiplies it faster than fp32
+# bf16 if the processor multiplies it faster than fp32
 precision=()
 if grep -qE 'avx512_bf16|amx_bf16' /proc/cpuinfo; then precision=(--autocast); fi
 
 say() { printf '\n== %s\n' "$*"; }
 
-# Real English prose from Debian packages: the King James Bible, and where it can be had the World English Bible, which
-# says the same in other words; scripts/two_bibles.awk puts them together.
+# Real English prose from Debian packages: the King James Bible and, if available, the World English Bible,
+# which says the same in other words; scripts/two_bibles.awk merges them.
 bibles()
 {
     tools/install_deps.sh bible-kjv bible-kjv-text >&2
@@ -147,7 +148,7 @@ fi
 say "7/9 questions about the text: $work/cloze"
 mkdir -p "$work/cloze"
 if [ ! -s "$work/cloze/examples.txt" ]; then
-    # two_bibles.awk has left out chapters to ask about; of other texts a tenth of the lines serves
+    # two_bibles.awk has left out chapters to ask about; for other texts a tenth of the lines is used
     [ -z "${DATA:-}" ] ||
         all_text | awk -v OUT="$work" '{ print > (OUT (NR % 10 == 0 ? "/asked.txt" : "/learn.txt")) }'
     LC_ALL=C awk -v OUT="$work/cloze" -v MAX="$n_questions" -v ASKED="$work/asked.txt" -f scripts/cloze.awk \

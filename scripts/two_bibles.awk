@@ -1,5 +1,6 @@
-# Two Bibles to the demo's text: each verse of the King James Bible, and after it the same verse of the World English Bible,
-# so that many a hidden word can be told by looking for its sentence's twin; a document is a chapter.
+# Makes the demo's text from two Bibles: each verse of the King James Bible, followed by the same verse of the
+# World English Bible, so that many hidden words can be found in the twin of their sentence; a document is a
+# chapter.
 #
 #   awk -v OUT=DIR -v BOOKS="Genesis;Exodus;..." -f two_bibles.awk reading=web WEB.txt reading=kjv KJV.txt
 #

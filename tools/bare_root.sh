@@ -1,11 +1,12 @@
 #!/usr/bin/env bash
-# The README's two commands as a new user meets them: in a Debian 12 of nothing but make, git and certificates, which
-# debootstrap makes, this commit is cloned, then `scripts/demo.sh --ci` and `make test`.  No data of the developers, no
-# settings of this machine but its mirror of Debian and its way to the network.  The counts are in build-bare/results.xml.
+# Runs the README's two commands as a new user would: debootstrap makes a Debian 12 with only make, git and
+# certificates, this commit is cloned there, then `scripts/demo.sh --ci` and `make test` run. It uses no data
+# of the developers, and of this machine's settings only the Debian mirror and the network. The counts are in
+# build-bare/results.xml.
 #
-# All of it happens in a mount and a process namespace that end with this script, however it ends: nothing outside sees a
-# mount, none is left behind, and the root is removed from outside, where it is plain files.
-# Skips with 77 where that is not allowed.  usage: tools/bare_root.sh, as root
+# Everything runs in a mount and a process namespace that end with this script, however it ends: no mount is
+# visible outside or left behind. The root is removed from outside, where it is plain files.
+# Skips with 77 if namespaces are not allowed.  usage: tools/bare_root.sh, as root
 set -euo pipefail
 cd "$(dirname "$0")/.."
 . tests/cli/expect.sh

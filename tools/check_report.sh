@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Opens report pages in headless Chromium and fails on an error of their script, on a page that is wider than its window,
-# at 1280 and at 390 pixels, and on a chart that shows no values under the pointer.  Skips with 77 where there is no
+# Opens report pages in headless Chromium. Fails on an error of their script, on a page wider than its window,
+# at 1280 and at 390 pixels, and on a chart that shows no values under the pointer. Skips with 77 without
 # Chromium.  usage: tools/check_report.sh REPORT.html...
 set -euo pipefail
 browser=$(command -v chromium || command -v chromium-browser || command -v google-chrome || true)
@@ -11,7 +11,7 @@ fi
 dir=$(mktemp -d)
 trap 'rm -rf "$dir"' EXIT
 
-# Runs before the page's own script and notes its errors.
+# Runs before the page's own script and records its errors.
 before='<script>window.failures = []; window.onerror = (message) => { window.failures.push(message); };</script>'
 # Runs after it: moves a pointer over every chart, measures, and sends the verdict to the page around it.
 after='<script>

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# The laws of the tree that a machine can check (ARCHITECTURE.md, STYLE.md).  Prints every breach and fails if there is
-# one.  They hold for the files that git tracks, whatever else lies beside them; without git (an unpacked archive), for all
+# Checks the rules of the tree that a machine can check (ARCHITECTURE.md, STYLE.md). Prints every breach and
+# fails if there is one. It checks only the files that git tracks; without git (an unpacked archive), all
 # files in the folders of the tree.  usage: tools/deps.sh [TREE]
 set -euo pipefail
 cd "${1:-$(dirname "$0")/..}"
@@ -24,7 +24,7 @@ search() { xargs -r -d '\n' grep -InHE "${@:2}" -e "$1" || true; }
 
 list_sources() { list '^(src|include|tests|fuzz|tools|bench|scripts|cmake|configs|examples)/.*\.(c|h|cu|cuh|cpp|hpp)$'; }
 
-# The arrows.  A room includes itself and the rooms on its line, no others.
+# Which rooms a room may include: itself and the rooms on its line, no others.
 rooms='
 core:
 dev:    core
@@ -46,7 +46,7 @@ api:    core dev ops io text corpus nn data optim dist model watch train report 
 cmd:    core dev ops io text corpus nn data optim dist model watch train report task serve
 '
 
-# A library is known to one place: its headers, and the file or folder that may include them.
+# Each library is used in one place: its headers, and the file or folder that may include them.
 libraries='
 oneapi/dnnl/ src/ops/cpu/gemm_onednn.c
 kiln/        src/api/
@@ -88,7 +88,7 @@ check_names() {
         $NF in first { print $0 ": there is already a " first[$NF] } { first[$NF] = $0 }'
 }
 
-# A function is what stands between "{" and "}" in the first column; clang-format sees to that.
+# A function is the text between "{" and "}" in the first column, as clang-format lays it out.
 check_lengths() {
     list_sources | grep -v '_table\.c$' | xargs -r awk '
         function end_file() { if (lines > 1000) print name ": " lines " lines, more than 1000" }
@@ -106,8 +106,8 @@ check_lengths() {
         END { end_file() }'
 }
 
-# find_cuda: sets cuda to what lets the compiler find CUDA's headers: nothing, or the folder beside nvcc or of
-# tools/install_nvcc.sh; fails where there are none.
+# find_cuda: sets cuda to the flags with which the compiler finds CUDA's headers: none, or the folder beside
+# nvcc or of tools/install_nvcc.sh; fails if there are no headers.
 find_cuda() {
     local nvcc home
     nvcc=$(command -v nvcc || true)
@@ -118,7 +118,7 @@ find_cuda() {
     return 1
 }
 
-# Every header compiles alone; what needs CUDA's headers, where they are.
+# Every header compiles alone; those that need CUDA's headers are checked only if there are any.
 check_headers() {
     local flags=(-std=c17 -Isrc -Iinclude -Itests -Itests/fixtures -Itests/ops '-DKILN_VERSION=""' '-DKILN_SOURCE_DIR=""' -DKILN_ISA=baseline
         -DKILN_HAVE_ONEDNN=0 -DKILN_HAVE_BLAS=0 -DKILN_HAVE_HDF5=0 -Wall -Wextra -Wno-unused -Werror -fopenmp -x c)
@@ -157,7 +157,7 @@ check_models() {
     done
 }
 
-# Pages that comments and documents name are there.
+# Pages that comments and documents name exist.
 check_links() {
     list '^(src|tests|fuzz|tools|scripts|docs)/|^[^/]*\.md$' | search '\b(docs/[a-z0-9_/]+|[A-Z]+)\.md\b' -o |
         while IFS=: read -r file line page; do

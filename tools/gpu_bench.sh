@@ -1,9 +1,10 @@
 #!/usr/bin/env bash
-# The goals of the cuda table on one GPU, the most telling first: medians, each row printed when it is known, each command with
-# a time limit of its own.  Made-up text of the size that is needed; nothing is downloaded.
+# Measures the goals of the CUDA table on one GPU, the most informative first: medians, each row printed as
+# soon as it is known, each command with its own time limit. Text is generated in the size that is needed;
+# nothing is downloaded.
 #
 #   tools/gpu_bench.sh [PART...]    all of these, in this order:
-#     ops     op by op where BERT-Large's time goes at 128 tokens, beside the ceilings of the same run
+#     ops where BERT-Large's time goes at 128 tokens, op by op, compared with the peaks of the same run
 #     goals   kiln's rows, of pre-training once forward and backward and once whole steps with LAMB
 #     tables  op by op at 512 tokens, in fp8, and of post-LN 1.5B
 #     peers   the same rows by tuned PyTorch (bench/peers/torch_tuned.py), with its fused AdamW
@@ -15,11 +16,11 @@
 #   BUILD=dir                   the build (build-carry/ of tools/gpu_carry.sh, else build-gpu/, compiled here)
 #   PEERS_PYTHON=python3        the interpreter that has torch
 #   ROW_SECONDS=150             time limit of a table; a row, of two runs, has twice that; LEARN_SECONDS=580 that of learn
-#   BUDGET=300                  seconds of all: what would begin later is left out
+#   BUDGET=300                  seconds in all: parts that would begin later are left out
 #   OUT=dir                     gpu_bench.txt (the rows), gpu_bench.log (what failed and why), gpu_ops.txt (bench/results)
 #   DEVICE=cpu SIZES=tiny       tries the script itself, with the smallest model for every row
 set -uo pipefail
-set -a # measurements run in shells of their own, with a time limit
+set -a # measurements run in separate shells, with a time limit
 cd "$(dirname "$0")/.." || exit 1
 . tools/gpu_common.sh
 open_gpu_build
@@ -42,7 +43,7 @@ logged() { sed -n "s/.*\"$1\":\([0-9.e+-]*\).*/\1/p" "$2" 2>/dev/null | tail -1;
 
 config_of() { if [ "${SIZES:-}" = tiny ]; then echo configs/bert_tiny.json; else echo "configs/$1.json"; fi; }
 
-# try SECONDS NAME COMMAND...: what it prints, or "-" with its last words in the log
+# try SECONDS NAME COMMAND...: prints its output, or "-", and then its last lines are in the log
 try()
 {
     local seconds=$1 name=$2 code=0
@@ -60,7 +61,7 @@ try()
     echo "-"
 }
 
-# A row: name, kiln, PyTorch, goal, and 1 where less is better, which turns the ratios round.
+# A row: name, kiln, PyTorch, goal, and 1 if less is better, which inverts the ratios.
 row()
 {
     awk -v name="$1" -v kiln="$2" -v torch="$3" -v goal="$4" -v less="${5:-0}" '
@@ -73,7 +74,7 @@ head_of_rows() { row "$1" kiln PyTorch goal; }
 
 wanted() { [[ $1 =~ ${ROWS:-.} ]]; }
 
-# What kiln reached is kept for the rows of the peers.
+# kiln's results are kept for the rows of the peers.
 keep() { printf '%s\t%s\n' "$1" "$2" >>"$work/kept"; }
 kept() { awk -F '\t' -v name="$1" '$1 == name { value = $2 } END { print value == "" ? "-" : value }' "$work/kept"; }
 
@@ -97,8 +98,9 @@ make_text()
         "$work/vocab.txt" --output_dir "$work/store" >/dev/null 2>"$work/errors" || { cat "$work/errors" >&2 && return 1; }
 }
 
-# Seconds of a step by its median, without the first, which time algorithms and record: config length batch short micro-batches
-# flags...  With short sequences a dozen sizes of batches must be met twice before most steps are of known ones.
+# The median seconds of a step, without the first steps, which time algorithms and record: config length batch
+# short micro-batches flags... With short sequences a dozen sizes of batches must occur twice before most
+# steps have known sizes.
 step_seconds()
 {
     local config=$1 length=$2 batch=$3 short=$4 micro=$5 steps=12 skipped=4
@@ -176,7 +178,7 @@ peer_training()
         --short "$6" --compile $compile "${@:7}")"
 }
 
-# A BERT-Large that answers questions, with random weights.
+# A BERT-Large for question answering, with random weights.
 make_answerer()
 {
     [ ! -d "$work/tuned/model" ] || return 0
@@ -205,7 +207,7 @@ questions()
     }' >"$3"
 }
 
-# Features and seconds of answering so many questions: mean count batch precision
+# Features and seconds of answering `count` questions: mean count batch precision
 answer_seconds()
 {
     local file=$work/questions_$1_$2.json
@@ -217,8 +219,8 @@ answer_seconds()
     echo "$(logged features "$work/answers/log.jsonl") $(logged e2e_inference_time "$work/answers/log.jsonl")"
 }
 
-# Sequences a second, of what many questions take longer than few: the start is in both.  Sizes that only the many have were
-# timed by a run before, and are in the cache of algorithms.
+# Sequences per second, from the difference in time between many questions and few, so that the start cancels.
+# Sizes that occur only among the many were timed by an earlier run, and are in the cache of algorithms.
 answer_rate() # mean few batch precision
 {
     local few many
@@ -229,7 +231,7 @@ answer_rate() # mean few batch precision
     awk -v few="$few" -v many="$many" 'BEGIN { split(few, f, " "); split(many, m, " "); printf("%.6g\n", (m[1] - f[1]) / (m[2] - f[2])) }'
 }
 
-# The same of one question at a time, full, warm: by the median of thousands.
+# The same for one question at a time, full length, warm: the median of thousands.
 single_rate() # precision
 {
     "$kiln" bench --device "$device" --task squad --config_file "$(config_of bert_large)" --train_batch_size 1 --max_seq_length 384 \
@@ -246,7 +248,7 @@ answer_rows()
     "$1" "BERT-Large answers s384, natural lengths, B128, fp8" 7500 178 "${QUESTIONS:-3000}" 128 --fp8
 }
 
-# Of one sequence, from sequences a second.
+# Milliseconds of one sequence, from sequences per second.
 milliseconds() { awk -v rate="$1" 'BEGIN { print (rate + 0 > 0 ? 1000 / rate : "-") }'; }
 
 print_answers() # name goal batch kiln PyTorch
@@ -288,7 +290,8 @@ op_table()
         --max_seq_length "$length" --train_batch_size "$batch" "$@" | tee "$work/ops" | tee -a "$out/gpu_ops.txt"
 }
 
-# The ceilings, LAMB and the slowest kernel that memory bounds and that takes a hundredth of the step: percent of the copies.
+# The peaks, LAMB, and the slowest memory-bound kernel that takes at least a hundredth of the step: percent of
+# the copying rate.
 ops()
 {
     op_table "ops of BERT-Large s128 B256" bert_large 128 256 --autocast

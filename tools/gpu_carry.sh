@@ -1,17 +1,17 @@
 #!/usr/bin/env bash
-# Makes build-carry/ where there is nvcc: kiln, libkiln_cuda.so, checkop and the tests of a GPU, stripped, for a GPU machine
-# with nothing but its driver, glibc, libstdc++ and CUDA's libcublasLt, which kiln finds where the toolkit or a wheel of
-# Python has it.  tools/gpu_check.sh and tools/gpu_bench.sh take it from there (docs/howto/first_gpu_hour.md).
+# With nvcc, makes build-carry/: kiln, libkiln_cuda.so, checkop and the GPU tests, stripped, for a GPU machine
+# with only its driver, glibc, libstdc++ and CUDA's libcublasLt, which kiln finds in the toolkit or in a
+# Python wheel.  tools/gpu_check.sh and tools/gpu_bench.sh take it from there (docs/howto/first_gpu_hour.md).
 #
 #   tools/gpu_carry.sh                  compiles in build-gpu/
-#   tools/gpu_carry.sh --check FILE...  what these files need, and their size: fails if it is more than that
+#   tools/gpu_carry.sh --check FILE...  checks what these files need, and their size: fails if they need more
 set -euo pipefail
 cd "$(dirname "$0")/.."
 . tools/gpu_common.sh
 most_mib=25
 newest_glibc=2.36 # Debian 12's
 
-# A file's libraries, and the newest version of glibc that it asks for.
+# A file's libraries, and the newest version of glibc that it needs.
 check_file()
 {
     local needed glibc

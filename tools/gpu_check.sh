@@ -1,17 +1,18 @@
 #!/usr/bin/env bash
-# Everything that must hold on a GPU, what says most first: the ops that training spends its time in, at odd sizes and at
-# BERT-Large's, two steps of BERT-Large beside the cpu; then every op, training, loss curves of both devices, a run that is
-# killed and resumed.  A step that fails or is not done in time is told, and the next one runs.
+# Checks everything that must hold on a GPU, the most informative first: the ops that training spends its time
+# in, at odd sizes and at BERT-Large's, and two steps of BERT-Large compared with the cpu; then every op,
+# training, loss curves of both devices, a run that is killed and resumed. A step that fails or exceeds its
+# time is reported, and the next one runs.
 #
 #   tools/gpu_check.sh              every step; `first` only the first part, `rest` the others
 #   STEPS=REGEX                     only those whose name matches
 #   SANITIZE=1                      compute-sanitizer's checks of memory and of races on some ops too
 #   BUILD=dir                       the build (build-carry/ of tools/gpu_carry.sh, else build-gpu/, compiled here)
-#   OUT=dir                         gpu_check.log, all that was printed, and gpu_check.txt, a line a step, go there
+#   OUT=dir                         gpu_check.log, all output, and gpu_check.txt, one line per step, go there
 #   LIMIT=90                        seconds of a step
-#   BUDGET=300                      seconds of all: what would begin later is left out
+#   BUDGET=300                      seconds in all: steps that would begin later are left out
 set -euo pipefail
-set -a # steps run in shells of their own, with a time limit
+set -a # steps run in separate shells, with a time limit
 cd "$(dirname "$0")/.."
 . tools/gpu_common.sh
 if [ "${1:-}" = --build ]; then
@@ -58,7 +59,7 @@ step()
     fi
 }
 
-# op_steps WORDS DTYPE OP...: each op in a process of its own; "large" in WORDS: at BERT-Large's sizes
+# op_steps WORDS DTYPE OP...: each op in a separate process; "large" in WORDS: at BERT-Large's sizes
 op_steps()
 {
     local words=$1 dtype=$2 op flags=("--seconds=$case_limit")
@@ -105,8 +106,8 @@ same_curves() # limit flags...
         END { printf "%d steps, at most %.4f apart\n", n, worst; exit !(n > 30 && worst < limit) }'
 }
 
-# The resumed run knows its algorithms from its own directory, while the user's cache is gone (docs/decisions/0024); it may also
-# meet shapes that it had not met before, for which it is given the choices of the run that was not stopped.
+# The resumed run reads its algorithms from its own directory, without the user's cache (docs/decisions/0024).
+# It may also meet new shapes, for which it gets the choices of the run that was not stopped.
 resumes_to_the_bit() # flags...
 {
     rm -rf "$work/whole" "$work/cut"
@@ -117,7 +118,7 @@ resumes_to_the_bit() # flags...
     cmp "$work/whole/ckpt_40/model.safetensors" "$work/cut/ckpt_40/model.safetensors"
 }
 
-# What BERT-base takes of the GPU, within 5 % of what was announced.
+# The memory that BERT-base takes on the GPU, within 5 % of the plan.
 memory_as_planned()
 {
     train cuda "$work/base" --config_file configs/bert_base.json --train_batch_size 256 --max_steps 3 --skip_checkpoint \

@@ -1,5 +1,5 @@
 # shellcheck shell=bash
-# What tools/gpu_check.sh, gpu_bench.sh and gpu_carry.sh share; sourced in the root of the checkout.
+# Functions of tools/gpu_check.sh, gpu_bench.sh and gpu_carry.sh; sourced in the root of the checkout.
 gpu_programs="checkop test_cuda_half test_cuda_fp8 test_cuda_rounding test_cuda_large test_cuda_training test_cuda_session
     test_cuda_replay test_cuda_loss_scale test_cuda_squad"
 
@@ -23,7 +23,7 @@ build_for_gpu()
         cmake --build "$1" --target kiln_program kiln_cuda $gpu_programs
 }
 
-# Sets $build, which is made if it is not there, and $work, which is removed at the end.
+# Sets $build, which is built if it does not exist, and $work, which is removed at the end.
 open_gpu_build()
 {
     build=${BUILD:-build-carry}
@@ -34,7 +34,8 @@ open_gpu_build()
     trap 'rm -rf "$work"' EXIT
 }
 
-# Ends the script, saying why, if this build finds no such device: nothing else would be said by every step.
+# Ends the script with the reason if this build finds no such device: otherwise every step would report the
+# same.
 need_device()
 {
     "$kiln" bench --model tiny --device "$1" --dry_run >/dev/null 2>"$work/none" && return
@@ -43,7 +44,7 @@ need_device()
     exit 1
 }
 
-# What is left of BUDGET seconds for the whole script, where it is set.
+# The rest of BUDGET seconds for the whole script, if it is set.
 seconds_left() { echo $((${BUDGET:-1000000} - SECONDS)); }
 
 # limited SECONDS COMMAND...: a program or an exported function; 124 or 137 if it was not done by then.
@@ -57,7 +58,7 @@ limited()
 
 ran_out() { [ "$1" = 124 ] || [ "$1" = 137 ]; }
 
-# What this machine is, in a few lines.
+# Describes this machine in a few lines.
 machine()
 {
     "$kiln" doctor --dry_run 2>&1 | grep -A 3 '^cuda'

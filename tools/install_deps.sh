@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Installs what building kiln needs on Debian or Ubuntu; does nothing where it is there already.
+# Installs the packages that building kiln needs on Debian or Ubuntu; does nothing if they are installed.
 set -euo pipefail
 required=(gcc cmake ninja-build pkg-config libjansson-dev libutf8proc-dev zlib1g-dev)
 optional=(libdnnl-dev libopenblas-dev libhdf5-dev g++)

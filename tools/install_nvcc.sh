@@ -1,8 +1,7 @@
 #!/usr/bin/env bash
-# Puts nvcc, the CUDA runtime and cuBLAS into DIR from PyPI's wheels (0.8 GB), for machines that have none: with them the
-# cuda library is compiled and linked by every run of CI.  Does nothing where there is an nvcc already.  Without a network
-# it says so, and kiln is built without CUDA.
-# usage: tools/install_nvcc.sh DIR
+# Puts nvcc, the CUDA runtime and cuBLAS into DIR from PyPI's wheels (0.8 GB), for machines without it, so
+# that every run of CI compiles and links the CUDA library. Does nothing if there is an nvcc. Without a
+# network it says so, and kiln is built without CUDA. usage: tools/install_nvcc.sh DIR
 set -euo pipefail
 dir=${1:?a directory}
 [ -x "$dir/bin/nvcc" ] && exit 0

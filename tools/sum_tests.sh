@@ -1,9 +1,10 @@
 #!/usr/bin/env bash
-# What came out of a run of CTest: which tests were skipped for which feature and what would enable them, then one line that
-# counts.  A test says "skipped[FEATURE]: what would enable it" (tests/test.h, tests/cli/expect.sh); a skip that does not is
-# a failure here.  usage: tools/sum_tests.sh RESULTS.xml (of ctest --output-junit), or: tools/sum_tests.sh --features
+# Summarises a run of CTest: which tests were skipped for which feature and what would enable them, then one
+# line of counts. A test says "skipped[FEATURE]: what would enable it" (tests/test.h, tests/cli/expect.sh); a
+# skip without that is a failure here.  usage: tools/sum_tests.sh RESULTS.xml (of ctest --output-junit), or:
+# tools/sum_tests.sh --features
 set -euo pipefail
-# what KILN_REQUIRE may name, and the word for its kind
+# the features that KILN_REQUIRE may name, and the word for their kind
 features='
 cuda          GPU
 fp8           GPU

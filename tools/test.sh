@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # Builds one preset (CMakePresets.json), runs its tests, and says what was skipped and why; the counts are in
-# BUILD/results.xml.  KILN_REQUIRE=cuda,h5py turns skips for want of these features into failures (tools/sum_tests.sh lists
-# them).  KILN_NVCC_WHEELS=1 fetches nvcc for the preset ci where there is none (tools/install_nvcc.sh).
-# usage: tools/test.sh ci|asan|tsan|portable [ctest arguments]
+# BUILD/results.xml.  KILN_REQUIRE=cuda,h5py turns skips for lack of these features into failures
+# (tools/sum_tests.sh lists them). KILN_NVCC_WHEELS=1 fetches nvcc for the preset ci if there is none
+# (tools/install_nvcc.sh). usage: tools/test.sh ci|asan|tsan|portable [ctest arguments]
 #        tools/test.sh check ROOM        the tests of one room, in the build of ci
 set -euo pipefail
 cd "$(dirname "$0")/.."
@@ -35,7 +35,7 @@ ci)
         settings=("-DCMAKE_CUDA_COMPILER=$PWD/$build/nvcc/bin/nvcc")
     fi
     ;;
-asan) select=(-E '^test_memory$') ;; # a sanitizer's own memory is in no plan
+asan) select=(-E '^test_memory$') ;; # the plan does not include a sanitizer's memory
 tsan) # what has threads: prefetch, the pass over text, the pool of the cpu table, sessions over one model
     target=(test_api test_corpus_pass test_data_prefetch test_gemm test_ops_cpu checkop)
     select=(-R '^(test_api|test_corpus_pass|test_data_prefetch|test_gemm|test_ops_cpu|checkop_cpu_(fp32|bf16))$')

@@ -7,7 +7,7 @@ cmake --preset tidy >/dev/null
 if [ $# -gt 0 ]; then
     files=("$@")
 else
-    # but for those that need the headers of CUDA, which are not in Debian
+    # except those that need CUDA's headers, which Debian does not have
     mapfile -t files < <(find src -name '*.c' -exec grep -L 'cublasLt\.h\|cuda_runtime_api\.h\|cuda_algorithms\.h' {} + | sort)
 fi
 

@@ -1,4 +1,4 @@
-# What the tests that drive the program share; sourced with $dir set to a directory of the test's own.
+# Functions for tests that run the program; sourced with $dir set to the test's own directory.
 
 fail()
 {
@@ -6,22 +6,22 @@ fail()
     exit 1
 }
 
-# lack FEATURE WHY: says that a part is left out and what would enable it; a failure if KILN_REQUIRE names the feature (a
-# comma-separated list).  tests/test.h has the same for programs.
+# lack FEATURE WHY: says that a part is skipped and what would enable it; a failure if KILN_REQUIRE names the
+# feature (a comma-separated list).  tests/test.h has the same for programs.
 lack()
 {
     [[ ,${KILN_REQUIRE:-}, != *,"$1",* ]] || fail "$1 is required, but: $2"
     echo "${lacking:-left out}[$1]: $2"
 }
 
-# skip FEATURE WHY: leaves the test for that; tools/test.sh counts skips by feature.
+# skip FEATURE WHY: ends the test as skipped; tools/test.sh counts skips by feature.
 skip()
 {
     lacking=skipped lack "$@"
     exit 77
 }
 
-# need_hdf5: skips in a build without it.
+# need_hdf5: skips in a build without HDF5.
 need_hdf5()
 {
     ! "$kiln" doctor --dry_run | grep '^hdf5 *not built in' >/dev/null ||
@@ -37,8 +37,8 @@ need_python()
         "KILN_PYTHON names no Python with ${modules// /, }; make it by: python3 -m venv V; V/bin/pip install $modules; export KILN_PYTHON=V/bin/python"
 }
 
-# expect CODE TEXT command...: the command ends with this exit code and what it prints contains the text; its output
-# is then in $dir/out and $dir/err.
+# expect CODE TEXT command...: the command must end with this exit code and print the text; its output is then
+# in $dir/out and $dir/err.
 expect()
 {
     local code=$1 text=$2 got=0
@@ -48,8 +48,8 @@ expect()
     grep -qF -- "$text" "$dir/out" "$dir/err" || fail "'$text' is not in what was printed: $* ($(cat "$dir/err"))"
 }
 
-# start_held command...: runs it in the background as $pid, with a log that has room for a page and then makes it wait:
-# it cannot end before it is sent a signal, however slow this shell is.
+# start_held command...: runs it in the background as $pid, with a log that blocks it after one page: so it
+# cannot end before it gets a signal, however slow this shell is.
 start_held()
 {
     mkfifo "$dir/held"
@@ -59,8 +59,8 @@ start_held()
     pid=$!
 }
 
-# stop_held SIGNAL DIR: sends it the signal once it has saved a checkpoint there, and lets it go on; $status is how it
-# ended.
+# stop_held SIGNAL DIR: sends it the signal once it has saved a checkpoint there, and lets it continue;
+# $status is its exit status.
 stop_held()
 {
     await "$pid" compgen -G "$2/ckpt_*" >/dev/null
@@ -72,7 +72,7 @@ stop_held()
     rm "$dir/held"
 }
 
-# await PID command...: until the command succeeds, which the process is there for.
+# await PID command...: waits until the command succeeds, while the process lives.
 await()
 {
     local process=$1

@@ -21,11 +21,7 @@ static void release_contents(struct background_save *b)
     json_decref((json_t *)b->contents.config);
     json_decref((json_t *)b->contents.tokenizer);
     json_decref((json_t *)b->contents.state);
-    for (int i = 0; i < b->contents.n_extras; i++) {
-        if (b->contents.extras[i].tensor == NULL) {
-            free(b->contents.extras[i].data.data);
-        }
-    }
+    free(b->contents.owned);
     b->contents = (struct checkpoint_contents){0};
 }
 

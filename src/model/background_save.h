@@ -46,8 +46,8 @@ struct status background_save_init(struct background_save *b, size_t bytes);
 /* Waits for the save in flight and frees everything; safe on a zeroed struct. */
 void background_save_fini(struct background_save *b);
 
-/* Copies the state from the device of `x`, takes c->config, c->tokenizer, c->state and the bytes of extras without a tensor (freed with the result,
- * or here on failure), and begins to save it as checkpoint_save and checkpoint_dir_prune do; params and vocab must live until the
+/* Copies the state from the device of `x`, takes c->config, c->tokenizer, c->state and c->owned (freed with the
+ * result, or here on failure), and begins to save it as checkpoint_save and checkpoint_dir_prune do; params and vocab must live until the
  * result is taken.  Nothing may be in flight.  `since_ns` is when training stopped for it, `wait_s` what it
  * waited before.  STATUS_IO without room on the disk: nothing was copied, nothing begun. */
 struct status background_save_begin(struct background_save *b, const char *directory, struct exec *x,

@@ -46,6 +46,8 @@ struct checkpoint_contents {
     uint64_t vocab_hash;
     struct checkpoint_extra extras[CHECKPOINT_MOST_EXTRAS];
     int n_extras;
+    void *
+        owned; /* malloc'ed, of bytes that an extra views, for background_save_begin to take; NULL: nothing */
     int64_t step;
     bool phase_end;
 };

@@ -7,7 +7,8 @@ struct status trainer_state_extras(struct trainer *t, struct checkpoint_contents
     char *choices;
     size_t n;
     TRY(exec_choices(&t->x, &choices, &n));
-    if (choices != NULL) {
+    contents->owned = choices;
+    if (n > 0) {
         contents->extras[contents->n_extras++] = (struct checkpoint_extra){
             .file = TRAINER_STATE_CHOICES_FILE, .data = tensor_1d(choices, DTYPE_U8, (int64_t)n)};
     }

@@ -11,7 +11,7 @@
 #define TRAINER_STATE_HISTORIES_FILE "fp8.safetensors" /* histories of factors in fp8 */
 #define TRAINER_STATE_HISTORIES      "histories"       /* its tensor */
 
-/* Adds those files to what is saved.  The text of choices is malloc'ed: background_save_begin takes it. */
+/* Adds those files to what is saved.  contents->owned is the text of choices. */
 struct status trainer_state_extras(struct trainer *t, struct checkpoint_contents *contents);
 
 /* Weights, moments and histories of fp8 of a checkpoint of the same parameters. */

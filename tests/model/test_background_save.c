@@ -13,6 +13,7 @@ static struct checkpoint_contents shared_contents(struct checkpoint_case *k, int
     json_incref(k->state);
     char *choices = strdup("choices of a device");
     EXPECT(choices != NULL, "memory");
+    c.owned = choices;
     case_add_choices(&c, choices);
     case_add_histories(&c);
     return c;
@@ -65,7 +66,7 @@ static void writes_the_bytes_of_the_foreground(struct checkpoint_case *k)
     EXPECT_OK(file_make_directories(other));
     struct checkpoint_contents c = shared_contents(k, 5);
     EXPECT_OK(checkpoint_save(k->directory, &c));
-    free(c.extras[0].data.data);
+    free(c.owned);
     json_decref(k->config);
     json_decref(k->tokenizer);
     json_decref(k->state);

@@ -21,6 +21,9 @@ struct status pipeline_configure(struct trainer_config *config, int stage, int n
     config->first_layer = pipeline_first_layer(n_layers, stage, n_stages);
     config->end_layer = pipeline_first_layer(n_layers, stage + 1, n_stages);
     config->n_slots = pipeline_in_flight(stage, n_stages, n_micro);
+    config->n_shards = n_stages;
+    config->shard = stage;
+    config->shards_are_stages = true;
     return status_ok();
 }
 
@@ -104,21 +107,6 @@ static void backward(const struct pipeline *p, int64_t micro)
     send_gradients(p);
 }
 
-/* The gradients of every stage's layers, and the sums of the last, to all. */
-static void share_results(const struct pipeline *p)
-{
-    struct trainer *t = p->t;
-    int64_t n_layers = t->config.model->n_layers;
-    for (int s = 0; s <= p->last; s++) {
-        int64_t first = s == 0 ? MODEL_INPUT_LAYER : pipeline_first_layer(n_layers, s, p->c->size);
-        int64_t end_layer = s == p->last ? n_layers + 1 : pipeline_first_layer(n_layers, s + 1, p->c->size);
-        int64_t begin, end;
-        param_table_range(&t->params, first, end_layer, &begin, &end);
-        comm_broadcast(p->c, &t->x, tensor_slice(t->grad, begin, end - begin), s);
-    }
-    comm_broadcast(p->c, &t->x, t->sums, p->last);
-}
-
 void pipeline_gradients(struct trainer *t, const struct comm *c, const struct batch_step *batch,
                         struct stage_numbers *numbers, bool mean_of_micro_batches)
 {
@@ -141,8 +129,24 @@ void pipeline_gradients(struct trainer *t, const struct comm *c, const struct ba
         struct pipeline_action a = pipeline_action(i, c->rank, c->size, p.n_micro);
         (a.work == PIPELINE_FORWARD ? forward : backward)(&p, a.micro);
     }
-    share_results(&p);
+    comm_broadcast(c, &t->x, t->sums, p.last);
     t->stage.rounded = failed(t->x.status) ? 0 : t->version;
+}
+
+/* The heads of the last stage read what the first has updated: its weights are as many bytes as its gradient would be, and
+ * the last stage needs no moments of it. */
+static void share_tied(struct trainer *t, const struct comm *c)
+{
+    tensor master = trainer_tied(t, t->master);
+    if (c->rank == 0) {
+        comm_send(c, &t->x, master, c->size - 1);
+    }
+    if (c->rank == c->size - 1) {
+        comm_receive(c, &t->x, master, 0);
+        if (!tensor_is_null(t->working)) {
+            t->x.ops->cast(&t->x, trainer_tied(t, t->working), master);
+        }
+    }
 }
 
 struct status pipeline_step(struct trainer *t, const struct comm *c, const struct batch_step *batch,
@@ -151,5 +155,16 @@ struct status pipeline_step(struct trainer *t, const struct comm *c, const struc
 {
     struct stage_numbers numbers = trainer_numbers(t, step, update, lr);
     pipeline_gradients(t, c, batch, &numbers, mean_of_micro_batches);
-    return trainer_update(t, NULL, batch, step, result);
+    struct status s = trainer_update(t, c->size > 1 ? c : NULL, batch, step, result);
+    if (t->config.model->tied != NULL &&
+        c->size > 1) { /* after a failure, too: the other one makes the call */
+        share_tied(t, c);
+    }
+    return failed(s) ? s : t->x.status;
+}
+
+void pipeline_gather_weights(struct trainer *t, const struct comm *c)
+{
+    trainer_gather_weights(t, c);
+    t->version++;
 }

@@ -3,8 +3,9 @@
  *
  * Every gradient gets what it gets in trainer_step in the same order, so the bits are the same.  That holds for the parameter
  * which the first stage shares with the last, too: what the heads add in a micro-batch is sent to the first stage, which adds
- * it before its own.  Every rank holds all weights and, behind the passes, all gradients, and updates all: what is cut is
- * the work of the passes and the memory of activations (docs/decisions/0039_ranks.md says what comes next). */
+ * it before its own.  A stage updates its own layers and has the moments of those alone; behind the update the first sends the
+ * weights that the heads read to the last.  Buffers of weights and gradients still have room for all layers
+ * (docs/decisions/0039_ranks.md). */
 #ifndef KILN_TRAIN_PIPELINE_STEP_H
 #define KILN_TRAIN_PIPELINE_STEP_H
 
@@ -15,7 +16,7 @@
  * layers, or layers hand on what stages do not pass on. */
 struct status pipeline_configure(struct trainer_config *config, int stage, int n_stages, int64_t n_micro);
 
-/* The gradients and sums of the whole step, on every rank: what trainer_update takes. */
+/* The gradients of this stage's layers, and the sums of the whole step on every rank: what trainer_update takes. */
 void pipeline_gradients(struct trainer *t, const struct comm *c, const struct batch_step *batch,
                         struct stage_numbers *numbers, bool mean_of_micro_batches);
 
@@ -24,5 +25,9 @@ void pipeline_gradients(struct trainer *t, const struct comm *c, const struct ba
 struct status pipeline_step(struct trainer *t, const struct comm *c, const struct batch_step *batch,
                             int64_t step, int64_t update, double lr, bool mean_of_micro_batches,
                             struct trainer_result *result);
+
+/* The weights of all stages, on every rank; after a step each has those of its own layers only, and what its heads read of the
+ * first's. */
+void pipeline_gather_weights(struct trainer *t, const struct comm *c);
 
 #endif

@@ -4,6 +4,7 @@
 #include "dev/host_memory.h"
 #include "dev/host_view.h"
 #include "dev/queue.h"
+#include "dist/pipeline.h"
 #include "model/background_save.h"
 #include "train/diagnose.h"
 #include "watch/profile.h"
@@ -115,6 +116,17 @@ static struct status find_added(struct trainer *t)
     return status_ok();
 }
 
+/* The input with the first stage, the heads with the last. */
+static struct param_shard layers_of_stage(const struct trainer *t, int stage, int n_stages)
+{
+    int64_t n = t->config.model->n_layers;
+    int64_t first = stage == 0 ? MODEL_INPUT_LAYER : pipeline_first_layer(n, stage, n_stages);
+    int64_t end = stage == n_stages - 1 ? n + 1 : pipeline_first_layer(n, stage + 1, n_stages);
+    struct param_shard s;
+    param_table_range(&t->params, first, end, &s.begin, &s.end);
+    return s;
+}
+
 /* Which elements this rank updates. */
 static struct status share_update(struct trainer *t)
 {
@@ -125,7 +137,8 @@ static struct status share_update(struct trainer *t)
         return status_error(STATUS_MEMORY, "out of memory for the shards of %d ranks", n);
     }
     for (int r = 0; r < n; r++) {
-        struct param_shard s = param_shard_of(&t->params, r, n);
+        struct param_shard s =
+            c->shards_are_stages ? layers_of_stage(t, r, n) : param_shard_of(&t->params, r, n);
         bounds[r] = s.begin;
         bounds[r + 1] = s.end;
     }
@@ -184,13 +197,20 @@ static void clear_added(struct trainer *t)
     t->x.ops->clear(&t->x, t->grad, t->added, t->n_added);
 }
 
+void trainer_gather_weights(struct trainer *t, const struct comm *c)
+{
+    update_gather(&t->update, c, &t->x, t->master, t->working);
+}
+
 /* c: NULL, or of the ranks that share it. */
 static void update(struct trainer *t, const struct comm *c)
 {
     exec_enter(&t->x, "optimizer", -1);
     update_norm(&t->update, c, &t->x, t->grad, t->norm);
     update_shard(&t->update, c, &t->x, buffers_of(t), t->results, t->stage.slot->block.scalars);
-    update_gather(&t->update, c, &t->x, t->master, t->working);
+    if (!t->config.shards_are_stages) {
+        trainer_gather_weights(t, c);
+    }
     stage_advance_histories(&t->stage);
 }
 

@@ -20,9 +20,9 @@ struct trainer_config {
     int64_t recompute;          /* stage.recompute; 0: none */
     int64_t first_layer; /* the range that passes run over, stage.first and stage.end; 0 and 0: all layers */
     int64_t end_layer;
-    int64_t n_slots; /* micro-batches in flight; 0: one */
-    int n_shards,
-        shard; /* ranks that share the update, and which of them this is (train/update.h); 0: it is not shared */
+    int64_t n_slots;     /* micro-batches in flight; 0: one */
+    int n_shards, shard; /* ranks that share the update, and this one's number (train/update.h); 0: none do */
+    bool shards_are_stages;  /* a shard is the layers of a pipeline's stage, not as much as the others */
     bool saving;             /* checkpoints will be written (task/save_run.h) */
     uint64_t seed;           /* of the initial weights and of dropout */
     double loss_scale;       /* fp16 only: the fixed scale of the loss; 0: it is dynamic */
@@ -139,6 +139,9 @@ void trainer_queue_gradients(struct trainer *t, const struct batch_step *batch, 
                              bool mean_of_micro_batches);
 struct status trainer_update(struct trainer *t, const struct comm *c, const struct batch_step *batch,
                              int64_t step, struct trainer_result *result);
+
+/* The weights of all shards, on every rank that shares the update. */
+void trainer_gather_weights(struct trainer *t, const struct comm *c);
 
 /* In a pipeline: the elements of `flat` that hold model->tied; and adding t->tied_part to its gradient. */
 tensor trainer_tied(const struct trainer *t, tensor flat);

@@ -64,17 +64,28 @@ static void expect_same_slice(const struct run *r, const char *what, int step, i
     }
 }
 
+static struct param_shard all_of(const struct run *r)
+{
+    return (struct param_shard){0, r->params.n_elements};
+}
+
+static tensor slice_of(tensor flat, struct param_shard slice)
+{
+    return tensor_slice(flat, slice.begin, slice.end - slice.begin);
+}
+
 static void expect_same(const struct run *r, const char *what, int step, int rank, tensor got,
                         const float *wanted)
 {
-    expect_same_slice(r, what, step, rank, got, wanted, (struct param_shard){0, r->params.n_elements});
+    expect_same_slice(r, what, step, rank, got, wanted, all_of(r));
 }
 
+/* `weights`: those that the rank must have. */
 static void expect_state(const struct run *r, int step, int rank, const struct trainer *t,
-                         const struct trainer_result *result)
+                         const struct trainer_result *result, struct param_shard weights)
 {
     const struct state *wanted = &r->states[step];
-    expect_same(r, "weights", step, rank, t->master, wanted->master);
+    expect_same_slice(r, "weights", step, rank, slice_of(t->master, weights), wanted->master, weights);
     expect_same_slice(r, "first moments", step, rank, t->exp_avg, wanted->exp_avg, t->update.shard);
     expect_same_slice(r, "second moments", step, rank, t->exp_avg_sq, wanted->exp_avg_sq, t->update.shard);
     EXPECT(result->grad_norm == wanted->result.grad_norm, "norm %.17g, not %.17g", result->grad_norm,
@@ -184,6 +195,27 @@ static void run_alone_in_parts(struct run *r, int n_parts)
 
 /* ---- together ---- */
 
+/* The elements of the layers of a stage, the input with the first and the heads with the last. */
+static struct param_shard layers_of(const struct run *r, const struct stage *s)
+{
+    int64_t n = s->model->n_layers;
+    struct param_shard own;
+    param_table_range(&r->params, s->first == 0 ? MODEL_INPUT_LAYER : s->first, s->end == n ? n + 1 : s->end,
+                      &own.begin, &own.end);
+    return own;
+}
+
+/* What the heads read of the first stage's layers. */
+static void expect_tied(const struct run *r, int step, const struct trainer *t)
+{
+    const struct param *p = param_table_find(&r->params, "bert.embeddings.word_embeddings.weight");
+    struct param_shard tied = {p->offset, p->offset + param_count(p)};
+    if (t->config.model->tied != NULL) {
+        expect_same_slice(r, "the tied weight", step, -1, slice_of(t->master, tied), r->states[step].master,
+                          tied);
+    }
+}
+
 static void pipeline_body(const struct comm *c, void *context)
 {
     const struct run *r = context;
@@ -193,14 +225,23 @@ static void pipeline_body(const struct comm *c, void *context)
     EXPECT_OK(pipeline_configure(&config, c->rank, c->size, r->batch.n_micro));
     EXPECT_OK(trainer_init(&t, &config));
     EXPECT(t.stage.n_slots == c->size - c->rank, "%lld slots", (long long)t.stage.n_slots);
+    struct param_shard own = layers_of(r, &t.stage);
+    EXPECT(tensor_count(t.exp_avg) == own.end - own.begin, "moments of %lld elements",
+           (long long)tensor_count(t.exp_avg));
     for (int i = 0; i < STEPS; i++) {
         struct stage_numbers numbers = trainer_numbers(&t, i + 1, i + 1, LR);
         pipeline_gradients(&t, c, &r->batch, &numbers, r->of->mean_of_micro_batches);
         EXPECT_OK(t.x.status);
-        expect_same(r, "gradient", i, c->rank, t.grad, r->states[i].grad);
+        expect_same_slice(r, "gradient", i, c->rank, slice_of(t.grad, own), r->states[i].grad, own);
         EXPECT_OK(pipeline_step(&t, c, &r->batch, i + 1, i + 1, LR, r->of->mean_of_micro_batches, &result));
-        expect_state(r, i, c->rank, &t, &result);
+        expect_state(r, i, c->rank, &t, &result, own);
+        if (c->rank == c->size - 1) {
+            expect_tied(r, i, &t);
+        }
     }
+    pipeline_gather_weights(&t, c);
+    EXPECT_OK(t.x.status);
+    expect_state(r, STEPS - 1, c->rank, &t, &result, all_of(r));
     trainer_fini(&t);
 }
 
@@ -218,7 +259,7 @@ static void data_parallel_body(const struct comm *c, void *context)
         expect_same(r, "gradient", i, c->rank, t.grad, r->states[i].grad);
         forget_maxima(&t);
         EXPECT_OK(data_parallel_step(&t, c, &mine, i + 1, i + 1, LR, r->of->mean_of_micro_batches, &result));
-        expect_state(r, i, c->rank, &t, &result);
+        expect_state(r, i, c->rank, &t, &result, all_of(r));
     }
     trainer_fini(&t);
 }
@@ -431,6 +472,10 @@ static void plans_count_slots_and_layers(void)
            one.activation_bytes);
     EXPECT(one.activation_bytes < whole.activation_bytes && last.activation_bytes < whole.activation_bytes,
            "%zu and %zu of %zu", one.activation_bytes, last.activation_bytes, whole.activation_bytes);
+    size_t sums = whole.optimizer_bytes - 2 * (size_t)r.params.n_elements * sizeof(float);
+    EXPECT(one.optimizer_bytes + last.optimizer_bytes == whole.optimizer_bytes + sums,
+           "%zu and %zu bytes of moments, of %zu", one.optimizer_bytes, last.optimizer_bytes,
+           whole.optimizer_bytes);
     EXPECT(one.micro_flops + last.micro_flops < 1.001 * whole.micro_flops &&
                one.micro_flops + last.micro_flops > 0.999 * whole.micro_flops,
            "%g and %g of %g", one.micro_flops, last.micro_flops, whole.micro_flops);

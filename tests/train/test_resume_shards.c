@@ -1,0 +1,137 @@
+/* Ranks that share the update save the moments of their shards, or of their stages, as one checkpoint; whoever resumes from it,
+ * alone, in shards or in stages, has the weights and moments that were saved, each what it needs of them. */
+#include "train/data_parallel_step.h"
+#include "train/pipeline_step.h"
+#include "train/save_ranks.h"
+#include "train/trainer_state.h"
+
+#include "bert_fixture.h"
+#include "checkpoint_case.h"
+#include "ranks.h"
+
+enum { N_FLAT = 3, N_MICRO = 4, SEQUENCES = 2, LONGEST = 14 };
+
+static const double DEADLINE_S = 60;
+
+struct way {
+    int n_ranks;
+    bool in_stages;
+};
+
+struct run {
+    struct trainer_config config;
+    struct batch_step batch;
+    struct checkpoint_case k;            /* its directory and JSON */
+    struct checkpoint_contents contents; /* all but tensors and table */
+    struct way way;
+    int64_t step;
+    float
+        *saved[N_FLAT]; /* [elements of the table] weights and moments, put together of what each rank has */
+};
+
+static struct trainer_config config_of(const struct run *r, const struct comm *c)
+{
+    struct trainer_config config = r->config;
+    if (r->way.in_stages) {
+        EXPECT_OK(pipeline_configure(&config, c->rank, c->size, N_MICRO));
+    } else {
+        config.n_shards = c->size;
+        config.shard = c->rank;
+    }
+    return config;
+}
+
+static tensor own_part(const struct trainer *t, tensor flat)
+{
+    struct param_shard own = t->update.shard;
+    return tensor_slice(flat, own.begin, own.end - own.begin);
+}
+
+static void train_and_save(const struct comm *c, void *context)
+{
+    struct run *r = context;
+    struct trainer_config config = config_of(r, c);
+    struct trainer t;
+    struct trainer_result result;
+    struct batch_step mine = batch_step_part(&r->batch, c->rank, c->size);
+    EXPECT_OK(trainer_init(&t, &config));
+    EXPECT_OK(r->way.in_stages ? pipeline_step(&t, c, &r->batch, 1, 1, 1e-2, false, &result)
+                               : data_parallel_step(&t, c, &mine, 1, 1, 1e-2, false, &result));
+    struct checkpoint_contents contents = r->contents;
+    contents.params = &t.params;
+    contents.master = own_part(&t, t.master);
+    contents.exp_avg = t.exp_avg;
+    contents.exp_avg_sq = t.exp_avg_sq;
+    contents.master_begin = contents.moments_begin = t.update.shard.begin;
+    EXPECT_OK(save_ranks(c, &t.x, r->k.directory, &contents));
+    const tensor parts[N_FLAT] = {contents.master, t.exp_avg, t.exp_avg_sq};
+    for (int f = 0; f < N_FLAT; f++) {
+        memcpy(r->saved[f] + t.update.shard.begin, parts[f].data, tensor_bytes(parts[f]));
+    }
+    trainer_fini(&t);
+}
+
+/* The parameters of a slice that begins at `begin`; what is between them is nobody's. */
+static void expect_saved(const struct run *r, const struct trainer *t, int f, tensor got, int64_t begin)
+{
+    struct param_shard slice = {begin, begin + tensor_count(got)};
+    for (int i = 0; i < t->params.n; i++) {
+        struct param_shard part = param_shard_cut(&t->params.params[i], slice);
+        EXPECT(memcmp((const float *)got.data + part.begin - begin, r->saved[f] + part.begin,
+                      (size_t)(part.end - part.begin) * sizeof(float)) == 0,
+               "%s, flat buffer %d: not what was saved", t->params.params[i].name, f);
+    }
+}
+
+static void resume(const struct comm *c, void *context)
+{
+    const struct run *r = context;
+    struct trainer_config config = config_of(r, c);
+    struct trainer t;
+    struct checkpoint checkpoint;
+    char path[CHECKPOINT_PATH_BYTES];
+    EXPECT_OK(trainer_init(&t, &config));
+    EXPECT_OK(checkpoint_path(path, "%s/ckpt_%lld", r->k.directory, (long long)r->step));
+    EXPECT_OK(checkpoint_open(&checkpoint, path));
+    EXPECT_OK(trainer_state_resume(&t, &checkpoint));
+    checkpoint_close(&checkpoint);
+    expect_saved(r, &t, 0, t.master, 0);
+    expect_saved(r, &t, 1, t.exp_avg, t.update.shard.begin);
+    expect_saved(r, &t, 2, t.exp_avg_sq, t.update.shard.begin);
+    trainer_fini(&t);
+}
+
+int main(void)
+{
+    static const struct way ways[] = {{1, false}, {2, false}, {4, false}, {2, true}, {4, true}};
+    struct run r = {0};
+    case_init(&r.k);
+    fixture_step(&r.batch, N_MICRO, SEQUENCES, LONGEST);
+    r.config = fixture_trainer(ops_cpu(), DTYPE_BF16, r.batch.micro[0].limits);
+    struct bert_model *bert = fixture_bert(&r.config);
+    bert->config.num_hidden_layers = 4;
+    fixture_bert_changed(bert);
+    struct param_table params = {0};
+    EXPECT_OK(r.config.model->type->declare(r.config.model, &params));
+    for (int f = 0; f < N_FLAT; f++) {
+        r.saved[f] = calloc((size_t)params.n_elements, sizeof *r.saved[f]);
+        EXPECT(r.saved[f] != NULL, "out of memory");
+    }
+    for (size_t w = 0; w < sizeof ways / sizeof ways[0]; w++) {
+        r.way = ways[w];
+        r.step = (int64_t)w + 1;
+        r.contents = case_contents(&r.k, r.step);
+        run_ranks(r.way.n_ranks, DEADLINE_S, train_and_save, &r);
+        for (size_t v = 0; v < sizeof ways / sizeof ways[0]; v++) {
+            r.way = ways[v];
+            run_ranks(r.way.n_ranks, DEADLINE_S, resume, &r);
+        }
+    }
+    for (int f = 0; f < N_FLAT; f++) {
+        free(r.saved[f]);
+    }
+    param_table_fini(&params);
+    batch_step_fini(&r.batch);
+    case_fini(&r.k);
+    return 0;
+}

@@ -41,6 +41,7 @@ alignas(1024) static unsigned char shared_memory[MOST_BLOCKS][SHARED_BYTES];
 static size_t shared_bytes;
 static int forgotten_wait = EMULATED_NO_WAIT;
 emulated_thread *emulated;
+int emulated_multiprocessors = 2;
 
 void *emulated_shared(void)
 {

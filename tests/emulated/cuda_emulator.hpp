@@ -276,6 +276,23 @@ enum cudaError_t { cudaSuccess };
 typedef struct CUstream_st *cudaStream_t;
 enum cudaFuncAttribute { cudaFuncAttributeMaxDynamicSharedMemorySize };
 
+enum cudaDeviceAttr { cudaDevAttrMultiProcessorCount };
+
+/* Few, so that blocks which stay as long as there is work have several pieces of it; tests of them have other numbers too. */
+extern int emulated_multiprocessors;
+
+static inline cudaError_t cudaGetDevice(int *device)
+{
+    *device = 0;
+    return cudaSuccess;
+}
+
+static inline cudaError_t cudaDeviceGetAttribute(int *value, cudaDeviceAttr, int)
+{
+    *value = emulated_multiprocessors;
+    return cudaSuccess;
+}
+
 struct cudaFuncAttributes {
     int ptxVersion, maxThreadsPerBlock;
 };

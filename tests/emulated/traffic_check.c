@@ -45,11 +45,8 @@ static bool is_name(const char *counted, const char *expected)
 {
     static const struct {
         const char *variable, *part;
-    } variables[] = {{"kernel", "attention_"},
-                     {"whole", "_whole_"},
-                     {"by_key", "_keys_"},
-                     {"by_query", "_queries_"},
-                     {"cluster", "_cluster_"}};
+    } variables[] = {{"kernel", "attention_"}, {"brief", "_short_"},      {"whole", "_whole_"},
+                     {"by_key", "_keys_"},     {"by_query", "_queries_"}, {"cluster", "_cluster_"}};
     bool same = strcmp(counted, expected) == 0;
     for (size_t i = 0; i < sizeof variables / sizeof variables[0]; i++) {
         same |= strcmp(counted, variables[i].variable) == 0 && strstr(expected, variables[i].part) != NULL;
@@ -75,6 +72,7 @@ static bool is_in_pieces(const char *kernel)
                                           "adamw_kernel",
                                           "attention_mma_kernel",
                                           "attention_wgmma_kernel",
+                                          "attention_wgmma_short_kernel",
                                           "attention_wgmma_whole_kernel",
                                           "attention_wgmma_cluster_kernel",
                                           "short_product_kernel",

@@ -98,6 +98,32 @@ static void expect_phases(const struct gpu_chip *chip, const struct cuda_launch 
     EXPECT_NEAR(gpu_chip_seconds(chip, l), p.idle_s + p.all_s + p.last_s, 1e-12);
 }
 
+/* What blocks bring before they compute is waited for once, by as many as there are at a time; what they bring later takes
+ * no time beside instructions, or all of it. */
+static void test_first_bytes(void)
+{
+    const struct gpu_chip *chip = h200();
+    struct cuda_launch l = {.kernel = "some",
+                            .bytes = 1e8,
+                            .copy_share = .9,
+                            .instructions = 1e9,
+                            .issue_share = .5,
+                            .blocks = 4096};
+    double computing = gpu_chip_seconds(chip, &l);
+    l.first_bytes = 50e3;
+    double waited = gpu_chip_seconds(chip, &l) - computing, few = 100 * 50e3 / chip->copy;
+    EXPECT(fabs(waited - 264 * 50e3 / chip->copy) < 1e-9, "%g us for the first rows", 1e6 * waited);
+    l.blocks = 100;
+    waited = gpu_chip_seconds(chip, &l);
+    l.first_bytes = 0;
+    waited -= gpu_chip_seconds(chip, &l);
+    EXPECT(fabs(waited - few) < 1e-9, "%g us for those of 100 blocks", 1e6 * waited);
+    l.bytes = 1e10;
+    double moving = gpu_chip_seconds(chip, &l);
+    l.first_bytes = 50e3;
+    EXPECT(gpu_chip_seconds(chip, &l) == moving, "they are counted among all bytes");
+}
+
 /* A chip of four multiprocessors on which 128 x 256 x 1,024 take one of them a second. */
 enum { FOUR = 4, TILE_M = 128, TILE_N = 256, DEPTH = 1024 };
 
@@ -262,8 +288,8 @@ static void test_layer(void)
     expect_ms(&f, "bias_dropout_add_layernorm", 4 * u_ms / .88);
     expect_ms(&f, "bias_dropout_add_layernorm_backward", 4 * u_ms / .86 + .004);
     expect_ms(&f, "gelu_backward", 12 * u_ms / .88);
-    expect_ms(&f, "attention", .11);
-    expect_ms(&f, "attention_backward", .22);
+    expect_ms(&f, "attention", 1e3 * 1350 * 256 * 4096 / (.53 * 132 * 128 * 1.755e9) + .003);
+    expect_ms(&f, "attention_backward", 1e3 * 2910 * 256 * 4096 / (.50 * 132 * 128 * 1.755e9) + .005 + .003);
     expect_ms(&f, "linear_backward_weight", 206.2 / 768);
     double ops_s = 0, kernels_s = 0;
     for (int i = 0; i < f.n_kernels; i++) {
@@ -354,6 +380,7 @@ int main(void)
     test_products();
     test_own_products();
     test_launches();
+    test_first_bytes();
     test_layer();
     test_bits();
     printf("test_forecast: a layer takes what was counted by hand\n");

@@ -23,6 +23,8 @@ struct cuda_launch {
         instructions; /* issued by all its threads together, where bytes are not what bounds it, or behind the
                           * products of an own kernel; or 0 */
     double issue_share; /* of the slots for instructions that it fills */
+    double first_bytes; /* that each block which runs at first waits for, where later ones are under way
+                         * beside its instructions */
     int64_t blocks;     /* that `instructions` are spread over, two of which share a multiprocessor */
     bool early;         /* it may begin while the launch before it ends */
     bool beside;        /* it was recorded between queue_beside and queue_back (dev/queue.h) */

@@ -18,19 +18,24 @@ static const struct attention_kernel FORWARDS[LAUNCH_ATTENTION_KERNELS] = {
     {{"attention_kernel", .3, .5}, 300, 10, 70}, /* drawn again for each word */
     {{"attention_mma_kernel", .57, .53}, 13, 6.2, 6.2},
     {{"attention_wgmma_kernel", .57, .53},
-     9.6,
-     6.2,
-     6.2}, /* 990 a thread for 128 x 128 scores, written too */
+     8.6,
+     6.9,
+     6.9}, /* 990 a thread for 128 x 128 scores, written too */
 };
+/* What a thread of the last one runs once for a block of 128 queries. */
+static const double FORWARD_ONCE = 450;
+
+/* Of LAUNCH_ATTENTION_WGMMA, of sequences that one block holds: the rows of a block's next piece are under way while it computes
+ * one (docs/decisions/0028_wgmma.md).  A thread runs 1,350 for 128 x 128 scores, all that there is included. */
+static const struct attention_kernel SHORT = {{"attention_wgmma_short_kernel", .86, .53}, 14.1, 7, 7};
 /* Of LAUNCH_ATTENTION_WGMMA where it cuts keys among warpgroups: a thread runs 560, copies and the sums of all
  * warpgroups included, and 424 for each 128 keys, which are 64 scores of its own. */
 static const struct kernel SPLIT = {"attention_split_kernel", .57, .53};
 static const double SPLIT_THREAD = 560, SPLIT_SCORE = 424. / 64;
+/* 2,470 that reads bits and 2,910 that draws, everything included.  The next piece's rows are under way in a quarter of that, and a
+ * block waits 1 us of 12 for the rest: .50 for the .53 of others. */
 static const struct attention_kernel WHOLES[LAUNCH_ATTENTION_KERNELS] = {
-    [LAUNCH_ATTENTION_WGMMA] = {{"attention_wgmma_whole_kernel", .57, .53},
-                                42,
-                                6.2,
-                                6.2}, /* 3,210, sums of columns included, less 130 for copies */
+    [LAUNCH_ATTENTION_WGMMA] = {{"attention_wgmma_whole_kernel", .86, .50}, 37.7, 7.8, .9},
 };
 static const struct attention_kernel BY_KEYS[LAUNCH_ATTENTION_KERNELS] = {
     {{"key_gradient_kernel", .3, .5}, 600, 10, 10},
@@ -88,7 +93,7 @@ static struct cuda_launch attention_launch(struct attention_kernel k, const stru
     return l;
 }
 
-enum { ATTENTION_TILE = 128 };
+enum { ATTENTION_TILE = 128, ATTENTION_THREADS = 256 };
 
 /* Keys are cut among four warpgroups of a block of 64 queries.  All that a block reads is there before it computes. */
 static void attend_split(const struct exec *x, const struct attention *a, tensor q, double bytes)
@@ -131,7 +136,15 @@ void cuda_traffic_attention(struct exec *x, tensor out, tensor lse, tensor q, te
         attend_split(x, &a, q, bytes);
         return;
     }
-    struct cuda_launch l = attention_launch(FORWARDS[kernel], &a, q, bytes, a.max_seqlen_q, ATTENTION_TILE);
+    bool is_short = kernel == LAUNCH_ATTENTION_WGMMA && a.max_seqlen_q <= ATTENTION_TILE &&
+                    a.max_seqlen_kv <= ATTENTION_TILE;
+    struct cuda_launch l =
+        attention_launch(is_short ? SHORT : FORWARDS[kernel], &a, q, bytes, a.max_seqlen_q, ATTENTION_TILE);
+    if (is_short) {
+        l.first_bytes = (bytes_of(q) + bytes_of(k) + bytes_of(v)) / (double)l.blocks;
+    } else if (kernel == LAUNCH_ATTENTION_WGMMA) {
+        l.instructions += (double)(l.blocks * ATTENTION_THREADS) * FORWARD_ONCE;
+    }
     tell(x, &l);
 }
 
@@ -179,7 +192,8 @@ static int launches_of_gradient(struct cuda_launch launches[MOST_LAUNCHES], cons
     }
     if (wgmma) { /* launched for any length: longer sequences leave it at once */
         launches[n++] = attention_launch(WHOLES[kernel], whole ? &g->a : &none, g->q,
-                                         whole ? g->read + g->written + g->sums : 0, own, own);
+                                         whole ? g->read + g->written + g->bits + g->sums : 0, own, own);
+        launches[n - 1].first_bytes = whole ? g->read / (double)launches[n - 1].blocks : 0;
     }
     struct cuda_launch by_queries = attention_launch(BY_QUERIES[kernel], &g->a, g->q,
                                                      g->read + g->bits + g->of_dq, g->a.max_seqlen_q, own);

@@ -279,14 +279,15 @@ static double own_product_seconds(const struct gpu_chip *chip, const struct cuda
            parts;
 }
 
-/* What the instructions take: blocks too few for all multiprocessors leave some idle. */
+/* What the instructions take, and before them what the first of them wait for: blocks too few for all multiprocessors leave some
+ * idle. */
 static double issue_seconds(const struct gpu_chip *chip, const struct cuda_launch *l)
 {
     enum { LANES = 128 };
     double rate = chip->multiprocessors * LANES * chip->clock_hz * l->issue_share;
     double slots = (double)chip->multiprocessors * BLOCKS_AT_ONCE, blocks = (double)l->blocks;
     double busy = blocks <= 0 ? 1 : blocks < slots ? blocks / slots : 1;
-    return l->instructions / (rate * busy);
+    return l->instructions / (rate * busy) + l->first_bytes * fmin(blocks, slots) / chip->copy;
 }
 
 /* Takes the last of the waves that `seconds` consist of out of p->all_s: of n blocks, `at_once` run at a time. */

@@ -42,30 +42,38 @@ void attention_wgmma_cluster_backward(const launch *l, const launch_attention *a
 
 /* Where the work of this block is. */
 struct place {
-    int head, q0, n_q, k0, n_k; /* rows of the stream; lengths of the sequence */
-    int first;                  /* of its tile, in the sequence */
+    int sequence, head, q0, n_q, k0, n_k; /* rows of the stream; lengths of the sequence */
+    int first;                            /* of its tile, in the sequence */
 };
+
+/* That of a tile, a head and a sequence. */
+__device__ static inline place place_at(const launch_attention &a, int sequence, int head, int first)
+{
+    place p;
+    p.sequence = sequence;
+    p.head = head;
+    p.q0 = a.cu_q[sequence];
+    p.n_q = a.cu_q[sequence + 1] - p.q0;
+    p.k0 = a.cu_kv[sequence];
+    p.n_k = a.cu_kv[sequence + 1] - p.k0;
+    p.first = first;
+    return p;
+}
 
 /* False for a block without rows: sequences are shorter than the longest. */
 __device__ static inline bool find_place(place *p, const launch_attention &a, bool by_queries, int tile)
 {
-    int b = (int)blockIdx.z;
-    p->head = (int)blockIdx.y;
-    p->q0 = a.cu_q[b];
-    p->n_q = a.cu_q[b + 1] - p->q0;
-    p->k0 = a.cu_kv[b];
-    p->n_k = a.cu_kv[b + 1] - p->k0;
-    p->first = (int)blockIdx.x * tile;
+    *p = place_at(a, (int)blockIdx.z, (int)blockIdx.y, (int)blockIdx.x * tile);
     return p->first < (by_queries ? p->n_q : p->n_k);
 }
 
-/* Rows behind the last sequence, few, become zero in N tensors: each block clears some of them, its head's columns.
- * `end` is where the last sequence ends. */
+/* Rows behind the last sequence, few, become zero in N tensors: each block clears some of them, so many columns: its head's,
+ * or all.  `end` is where the last sequence ends. */
 template <typename E, int N>
 __device__ static inline void clear_outside(const launch_attention &a, const launch_rows (&tensors)[N],
-                                            const int32_t *end, int64_t n)
+                                            const int32_t *end, int64_t n, int d)
 {
-    int d = (int)a.head_size, first = *end + (int)(blockIdx.z * gridDim.x + blockIdx.x);
+    int first = *end + (int)(blockIdx.z * gridDim.x + blockIdx.x);
     ROLLED
     for (int row = first; row < (int)n; row += (int)(gridDim.z * gridDim.x)) {
         ROLLED
@@ -79,17 +87,19 @@ __device__ static inline void clear_outside(const launch_attention &a, const lau
 }
 
 template <typename E>
-__device__ static inline void clear_outside_queries(const launch_attention &a, launch_rows rows)
+__device__ static inline void clear_outside_queries(const launch_attention &a, launch_rows rows,
+                                                    int heads = 1)
 {
     const launch_rows tensors[] = {rows};
-    clear_outside<E>(a, tensors, a.cu_q + a.n_sequences, a.n_rows_q);
+    clear_outside<E>(a, tensors, a.cu_q + a.n_sequences, a.n_rows_q, heads * (int)a.head_size);
 }
 
 template <typename E>
-__device__ static inline void clear_outside_keys(const launch_attention &a, launch_rows k, launch_rows v)
+__device__ static inline void clear_outside_keys(const launch_attention &a, launch_rows k, launch_rows v,
+                                                 int heads = 1)
 {
     const launch_rows tensors[] = {k, v};
-    clear_outside<E>(a, tensors, a.cu_kv + a.n_sequences, a.n_rows_kv);
+    clear_outside<E>(a, tensors, a.cu_kv + a.n_sequences, a.n_rows_kv, heads * (int)a.head_size);
 }
 
 /* Keys that a query of the sequence sees. */
@@ -197,7 +207,7 @@ template <bool KEYS_ARE_ROWS> __device__ static inline bool is_kept(uint32_t kep
 __device__ static inline uint32_t *bits_of(const launch_attention &a, const place &p, int query, int key)
 {
     int64_t chunks = (a.max_seqlen_kv + LAUNCH_BITS_CHUNK - 1) / LAUNCH_BITS_CHUNK;
-    int64_t tile = (unsigned)p.q0 / SIDE + blockIdx.z + (unsigned)query / SIDE;
+    int64_t tile = (unsigned)p.q0 / SIDE + (unsigned)p.sequence + (unsigned)query / SIDE;
     return a.bits + (p.head * chunks + (unsigned)key / LAUNCH_BITS_CHUNK) * a.bit_cols +
            tile * LAUNCH_BITS_WORDS;
 }
@@ -355,11 +365,11 @@ struct softmax {
     float largest[2], total[2];
 };
 
-/* Products of keys from `key` on become exponentials of scores against the largest so far; sums are brought to the same
- * measure. */
-template <int N, int M>
-__device__ static inline void soften(square (&scores)[N], square (&sums)[M], softmax *s,
-                                     const score_rule &rule, int query, int key)
+/* Products of keys from `key` on become exponentials of scores against the largest so far; shrink(half, by) is given what
+ * sums of each half's rows are to be multiplied by. */
+template <int N, typename SHRINK>
+__device__ static inline void soften_by(square (&scores)[N], softmax *s, const score_rule &rule, int query,
+                                        int key, const SHRINK &shrink)
 {
     float unit = score_squares<false, N>(scores, rule, query, key);
     UNROLL
@@ -370,7 +380,7 @@ __device__ static inline void soften(square (&scores)[N], square (&sums)[M], sof
             largest = fmaxf(largest, scores[i / 4].v[i % 4 / 2 * 4 + half * 2 + i % 2]);
         }
         largest = fmaxf(s->largest[half], unit * quad_max(largest));
-        float base = largest == -INFINITY ? 0.0f : largest, shrink = exp2_approx(s->largest[half] - base),
+        float base = largest == -INFINITY ? 0.0f : largest, by = exp2_approx(s->largest[half] - base),
               total = 0;
         UNROLL
         for (int i = 0; i < N * 4; i++) {
@@ -378,33 +388,57 @@ __device__ static inline void soften(square (&scores)[N], square (&sums)[M], sof
             *cell = exp2_approx(fmaf(unit, *cell, -base));
             total += *cell;
         }
-        UNROLL
-        for (int i = 0; i < M * 4; i++) {
-            sums[i / 4].v[i % 4 / 2 * 4 + half * 2 + i % 2] *= shrink;
-        }
+        shrink(half, by);
         s->largest[half] = largest;
-        s->total[half] = s->total[half] * shrink + total;
+        s->total[half] = s->total[half] * by + total;
     }
 }
 
-/* Sums become rows of out, sums scale / total; lse is written, unless another warp does it. */
+/* The same; sums are brought to the same measure. */
+template <int N, int M>
+__device__ static inline void soften(square (&scores)[N], square (&sums)[M], softmax *s,
+                                     const score_rule &rule, int query, int key)
+{
+    soften_by(scores, s, rule, query, key, [&](int half, float by) {
+        UNROLL
+        for (int i = 0; i < M * 4; i++) {
+            sums[i / 4].v[i % 4 / 2 * 4 + half * 2 + i % 2] *= by;
+        }
+    });
+}
+
+/* a / total, of a total of 1 and more: as it is rounded (Markstein 1990, "Computation of elementary functions on the IBM RISC
+ * System/6000 processor", theorem 8.3), without a call for the ends of the range. */
+__device__ static inline float divide_by_total(float a, float total)
+{
+    float reciprocal = reciprocal_approx(total);
+    reciprocal = fmaf(fmaf(-total, reciprocal, 1.0f), reciprocal, reciprocal);
+    float quotient = a * reciprocal;
+    return fmaf(fmaf(-total, quotient, a), reciprocal, quotient);
+}
+
+/* Sums become rows of out, sums scale / total; lse is written, unless another warp does it: by the quad's first two lanes,
+ * a row each. */
 template <int M>
 __device__ static inline void settle(square (&sums)[M], const softmax &s, const launch_attention &a,
                                      const place &p, const attention_rows &r, int query,
                                      bool writes_lse = true)
 {
+    float totals[2];
     UNROLL
     for (int half = 0; half < 2; half++) {
         float total = quad_sum(s.total[half]),
-              factor = total > 0 ? a.dropout.scale / total : total; /* a NaN stays one */
-        int i = query + square_row(2 * half);
-        if (writes_lse && i < p.n_q && lane_of_warp() % QUAD == 0) {
-            r.lse[(int64_t)(p.q0 + i) * a.n_heads + p.head] = LN_2 * (s.largest[half] + log2f(total));
-        }
+              factor = total > 0 ? divide_by_total(a.dropout.scale, total) : total; /* a NaN stays one */
+        totals[half] = total;
         UNROLL
         for (int c = 0; c < M * 4; c++) {
             sums[c / 4].v[c % 4 / 2 * 4 + half * 2 + c % 2] *= factor;
         }
+    }
+    int lane = lane_of_warp() % QUAD, i = query + square_row(2 * lane);
+    if (writes_lse && lane < 2 && i < p.n_q) {
+        float total = lane == 0 ? totals[0] : totals[1], largest = lane == 0 ? s.largest[0] : s.largest[1];
+        r.lse[(int64_t)(p.q0 + i) * a.n_heads + p.head] = LN_2 * (largest + log2f(total));
     }
 }
 

@@ -15,14 +15,13 @@
  * moves tiles into registers.  Which of the two is faster where is for a chip to say: docs/decisions/0028_wgmma.md.
  *
  * Deterministic: no atomic, and a fixed order of sums. */
-#include "ops/cuda/kernels/attention_code.cuh"
-#include "ops/cuda/kernels/warpgroup_code.cuh"
+#include "ops/cuda/kernels/attention_pieces_code.cuh"
 
 enum { STREAM = 128, DRAWN = 4 };
 
-/* sums += dropout(P) v over 16 N keys.  What is kept is drawn and written before scores fill the registers: other warps
+/* sums += dropout(P) v over 16 N keys, or, where they are all that there are, sums = dropout(P) v.  What is kept is drawn and written before scores fill the registers: other warps
  * have something to do while these multiply. */
-template <typename E, int D, int N>
+template <typename E, int D, int N, bool ALL = false>
 __device__ static inline void attend(square (&sums)[D / SIDE], softmax *s, uint64_t queries, uint64_t keys,
                                      uint64_t values, const score_rule &rule, const dropout_rule &drop,
                                      int query, int key)
@@ -41,14 +40,18 @@ __device__ static inline void attend(square (&sums)[D / SIDE], softmax *s, uint6
     multiply_over_columns<E, D, OWN, STREAM>(scores, queries, keys);
     commit_products();
     wait_for_products<0>(scores);
-    soften(scores, sums, s, rule, query, key);
+    if (ALL) {
+        soften_by(scores, s, rule, query, key, [](int, float) {});
+    } else {
+        soften(scores, sums, s, rule, query, key);
+    }
     factor probabilities[N];
     UNROLL
     for (int n = 0; n < N; n++) {
         probabilities[n] = kept_factor<E, false>(scores[n], kept[n / DRAWN] >> (n % DRAWN * 8));
     }
     begin_products(sums, probabilities);
-    multiply_factors<E>(sums, probabilities, values, true);
+    multiply_factors<E>(sums, probabilities, values, !ALL);
     commit_products();
     wait_for_products<0>(sums);
 }
@@ -105,6 +108,71 @@ __global__ __launch_bounds__(THREADS,
         store_rows<panels<OWN>>(r.out, p.q0 + query, p.n_q - query, p.head * D, sums,
                                 queries + rows.own * PANEL);
     }
+}
+
+/* Elements of the tiles of a piece: queries, keys, values. */
+template <int D> struct short_tiles {
+    static const int ELEMENTS = 3 * OWN * D;
+};
+
+template <typename E, int D>
+__device__ static inline void copy_piece(E *tiles, const attention_rows &r, const place &p)
+{
+    start_copy<OWN, D, THREADS, panels<OWN>>(tiles, r.q, p.q0, p.n_q, p.head * D);
+    copy_pair<STREAM, D>(tiles + OWN * D, r.k, r.v, p.k0, p.n_k, p.head);
+}
+
+/* Sequences of at most 128 queries and 128 keys, a head of one after the other: there is one barrier a piece, behind which the
+ * next one's rows are on their way, and rows of out go by way of memory that nothing else uses. */
+template <typename E, int D>
+__global__ __launch_bounds__(THREADS, room<D>::BLOCKS) static void attention_wgmma_short_kernel(
+    launch_attention a, attention_rows r, pieces all, const uint64_t *dropout_key)
+{
+    SHARED_TILES(memory);
+    const int TILES = short_tiles<D>::ELEMENTS;
+    E *tiles = (E *)memory;
+    const rows_of_warp of_warp = find_rows();
+    clear_outside_queries<E>(a, r.out, all.heads);
+    piece now = first_piece(all);
+    copy_piece<E, D>(tiles, r, place_of(a, now));
+    cp_async_commit();
+    unsigned turn = 0;
+    ROLLED
+    for (unsigned number = blockIdx.x; number < all.n; number += gridDim.x) {
+        E *queries =
+            tiles + __shfl_sync(0xffffffffU, turn, 0) * TILES; /* known to be the same in all lanes */
+        E *staged = tiles + 2 * TILES;
+        rows_of_warp rows = anew(of_warp);
+        int key = 0;
+        renew(key);
+        place p = place_of(a, now);
+        now = next_piece(now, all);
+        cp_async_wait<0>();
+        fence_for_products();
+        __syncthreads();
+        turn ^= 1;
+        if (number + gridDim.x < all.n) {
+            copy_piece<E, D>(tiles + turn * TILES, r, place_of(a, now));
+        }
+        cp_async_commit();
+        score_rule rule = score_rule_of(a, p);
+        dropout_rule drop = dropout_rule_of(a, p, dropout_key, rows.own, 0);
+        drop.has_bits = drop.has_bits && rows.own < p.n_q;
+        softmax s = {{-INFINITY, -INFINITY}, {0, 0}};
+        square sums[D / SIDE];
+        clear_squares(sums);
+        uint64_t own = over_columns(queries) + at_row(rows.group), k = over_columns(queries + OWN * D),
+                 v = over_rows<STREAM>(queries + (OWN + STREAM) * D);
+        if (rows.group < p.n_q && p.n_k > STREAM / 2) {
+            attend<E, D, STREAM / SIDE, true>(sums, &s, own, k, v, rule, drop, rows.own, key);
+        } else if (rows.group < p.n_q && p.n_k > 0) {
+            attend<E, D, STREAM / SIDE / 2, true>(sums, &s, own, k, v, rule, drop, rows.own, key);
+        }
+        settle(sums, s, a, p, r, rows.own);
+        store_rows<panels<OWN>>(r.out, p.q0 + rows.own, p.n_q - rows.own, p.head * D, sums,
+                                staged + rows.own * PANEL);
+    }
+    cp_async_wait<0>();
 }
 
 /* Of heads of 64 columns.  A turn brings 128 keys to each warpgroup, and all of a question at once. */
@@ -220,8 +288,23 @@ static void launch_split(const launch *l, const launch_attention *a, const atten
 }
 
 template <typename E, int D>
+static void launch_short(const launch *l, const launch_attention *a, const attention_rows *r)
+{
+    const int bytes = (2 * short_tiles<D>::ELEMENTS + OWN * D) * (int)sizeof(E);
+    auto *brief = attention_wgmma_short_kernel<E, D>;
+    unsigned blocks;
+    pieces all = cut_into_pieces(a, room<D>::BLOCKS, &blocks);
+    cudaFuncSetAttribute(brief, cudaFuncAttributeMaxDynamicSharedMemorySize, bytes);
+    LAUNCH(l, brief, blocks, THREADS, bytes, *a, *r, all, l->dropout_key);
+}
+
+template <typename E, int D>
 static void launch_forward(const launch *l, const launch_attention *a, const attention_rows *r)
 {
+    if (a->max_seqlen_q <= OWN && a->max_seqlen_kv <= STREAM) {
+        launch_short<E, D>(l, a, r);
+        return;
+    }
     const int bytes = (OWN + 4 * STREAM) * D * (int)sizeof(E);
     auto *kernel = attention_wgmma_kernel<E, D>;
     cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, bytes);

@@ -4,15 +4,18 @@
  * Scores of 64 keys and 64 queries are a warpgroup's step.  Where keys are rows, P is the left factor of dv = P^T dout
  * in registers, and so is dS of dk = dS^T q; where queries are rows, dS is that of dq = dS k.
  *
- * The kernel of whole sequences: those of at most 128 queries and 128 keys are one block's work a head.  Keys are rows;
- * dS goes to shared memory, where it is the left factor of dk as it lies and that of dq transposed.  q, k, v, out and
- * dout are read once, dq, dk, dv written once.
+ * The kernel of whole sequences: those of at most 128 queries and 128 keys are one block's work a head, and it takes one
+ * after the other.  Keys are rows; dS goes to shared memory, where it is the left factor of dk as it lies and that of dq
+ * transposed.  Behind these products the tiles are free: the next piece's rows are on their way while this one's dv, dk
+ * and dq are rounded, summed and stored, by way of the memory of dS.  q, k, v, out and dout are read once, dq, dk, dv
+ * written once.
  *
  * The kernels by keys and by queries: other sequences, a block for 128 keys or 128 queries, the others streamed 64 at a
  * time.  Scores are computed twice, and no sum crosses a block.
  *
  * Deterministic: no atomic, and a fixed order of sums.  P and dS are rounded to the element type before products; scores,
  * differences and sums are fp32. */
+#include "ops/cuda/kernels/attention_pieces_code.cuh"
 #include "ops/cuda/kernels/warpgroup_gradient_code.cuh"
 
 __device__ static inline bool is_whole(const place &p)
@@ -20,37 +23,26 @@ __device__ static inline bool is_whole(const place &p)
     return p.n_q <= OWN && p.n_k <= OWN;
 }
 
-/* sums = left right over ROWS rows of `right`; `left` grows by `step` with 16 of them and by `panel` with 64. */
-template <int ROWS, int LEFT_OVER_ROWS, typename E, int N>
-__device__ static inline void multiply_tiles(square (&sums)[N], uint64_t left, uint64_t step, uint64_t panel,
-                                             uint64_t right)
-{
-    begin_products(sums);
-    UNROLL
-    for (int i = 0; i < ROWS; i += SIDE) {
-        wgmma_shared<LEFT_OVER_ROWS, 1>(sums, left + i / STREAM * panel + i % STREAM / SIDE * step,
-                                        right + at_row(i), i != 0, E());
-    }
-    commit_products();
-    wait_for_products<0>(sums);
-}
-
-/* The same over the first n rows, 64 or 128 of them: zeros without any.  A product that is under way at the end of a branch
- * would be serialized with what comes behind it. */
+/* sums += left right over the first n rows of `right`, 64 at a time, which left grows by `panel` with, and by `step` with 16. */
 template <int LEFT_OVER_ROWS, typename E, int N>
 __device__ static inline void multiply_first(int n, square (&sums)[N], uint64_t left, uint64_t step,
                                              uint64_t panel, uint64_t right)
 {
-    if (n > STREAM) {
-        multiply_tiles<OWN, LEFT_OVER_ROWS, E>(sums, left, step, panel, right);
-    } else if (n > 0) {
-        multiply_tiles<STREAM, LEFT_OVER_ROWS, E>(sums, left, step, panel, right);
-    } else {
-        clear_squares(sums);
+    ROLLED
+    for (int first = 0; first < n; first += STREAM) {
+        begin_products(sums);
+        UNROLL
+        for (int i = 0; i < STREAM; i += SIDE) {
+            wgmma_shared<LEFT_OVER_ROWS, 1>(sums, left + i / SIDE * step, right + at_row(i), true, E());
+        }
+        commit_products();
+        wait_for_products<0>(sums);
+        left += panel;
+        right += at_row(STREAM);
     }
 }
 
-/* Elements of the kernel of whole sequences in shared memory, before its statistics. */
+/* Elements of the kernel of whole sequences in shared memory, before its statistics and sums of columns. */
 template <int D> struct whole {
     static const int GRADIENTS = 4 * OWN * D, ELEMENTS = GRADIENTS + OWN * OWN;
 };
@@ -59,97 +51,195 @@ struct whole_statistics : statistics<OWN> {
     uint64_t dropout_key;
 };
 
-/* Long because it is the algorithm. */
-template <typename E, int D>
-__global__ __launch_bounds__(THREADS, room<D>::BLOCKS) static void attention_wgmma_whole_kernel(
-    launch_attention a, attention_rows r, const uint64_t *dropout_key)
+/* A block's memory: tiles, then dS^T, a row for each key, in whose place gradients are later on their way out; then
+ * statistics. */
+template <typename E, int D> struct whole_memory {
+    E *queries;
+    __device__ E *douts() const
+    {
+        return queries + OWN * D;
+    }
+    __device__ E *keys() const
+    {
+        return queries + 2 * OWN * D;
+    }
+    __device__ E *values() const
+    {
+        return queries + 3 * OWN * D;
+    }
+    __device__ E *gradients() const
+    {
+        return queries + whole<D>::GRADIENTS;
+    }
+    __device__ whole_statistics *known() const
+    {
+        return (whole_statistics *)(queries + whole<D>::ELEMENTS);
+    }
+    __device__ column_sums<D> sums() const
+    {
+        return column_sums<D>{(float *)(known() + 1)};
+    }
+    static const int BYTES =
+        whole<D>::ELEMENTS * (int)sizeof(E) + (int)sizeof(whole_statistics) + column_sums<D>::BYTES;
+};
+
+/* That of a piece; longer sequences have no rows here. */
+__device__ static inline place place_of_whole(const launch_attention &a, piece i)
 {
-    SHARED_TILES(memory);
-    E *queries = (E *)memory, *douts = queries + OWN * D, *keys = douts + OWN * D, *values = keys + OWN * D;
-    E *gradients = queries + whole<D>::GRADIENTS; /* dS^T: a row for each key */
-    whole_statistics *all = (whole_statistics *)(queries + whole<D>::ELEMENTS);
-    rows_of_warp rows = find_rows();
-    place p;
-    clear_outside_queries<E>(a, r.dq);
-    clear_outside_keys<E>(a, r.dk, r.dv);
-    find_place(&p, a, true, OWN);
+    place p = place_of(a, i);
     if (!is_whole(p)) {
-        return;
+        p.n_q = p.n_k = 0;
     }
-    if (p.n_q + p.n_k == 0) {
-        clear_sums<D>(r, a, 0, 3);
-        return;
-    }
-    copy_pair<OWN, D>(queries, r.q, r.dout, p.q0, p.n_q, p.head);
-    copy_pair<OWN, D>(keys, r.k, r.v, p.k0, p.n_k, p.head);
-    cp_async_commit();
-    int reader = (int)(threadIdx.x / QUAD); /* a quad makes the statistics of two queries */
-    query_part<D> part[2];
-    uint64_t key_of_step = dropout_key_of(dropout_key, a.dropout);
+    return p;
+}
+
+/* Starts to bring what a piece begins with: its tiles. */
+template <typename E, int D>
+__device__ static inline void copy_whole(const whole_memory<E, D> &m, const attention_rows &r, const place &p)
+{
+    copy_pair<OWN, D>(m.queries, r.q, r.dout, p.q0, p.n_q, p.head);
+    copy_pair<OWN, D>(m.keys(), r.k, r.v, p.k0, p.n_k, p.head);
+}
+
+/* And what a quad makes the statistics of two queries from. */
+template <typename E, int D, bool HAS_BITS>
+__device__ static inline void load_queries(query_part<D> (&part)[2], const launch_attention &a,
+                                           const attention_rows &r, const place &p)
+{
     dropout_rule drop = dropout_rule_of(a, p, NULL, 0, 0);
-    drop.has_bits = false; /* memory bounds this kernel */
+    drop.has_bits = HAS_BITS;
     UNROLL
     for (int half = 0; half < 2; half++) {
-        part[half] = load_query<E, D>(a, r, p, drop, reader + half * STREAM);
+        part[half] = load_query<E, D>(a, r, p, drop, (int)(threadIdx.x / QUAD) + half * STREAM);
     }
-    cp_async_wait<0>();
-    fence_for_products();
-    __syncthreads();
+}
+
+/* A warp's bits of dropout, of 64 queries each, while they are under way. */
+struct bits_of_halves {
+    uint32_t read[2];
+};
+
+template <bool HAS_BITS>
+__device__ static inline bits_of_halves read_bits(const launch_attention &a, const place &p,
+                                                  rows_of_warp rows)
+{
+    bits_of_halves bits = {};
+    dropout_rule drop = dropout_rule_of(a, p, NULL, 0, rows.own);
     UNROLL
     for (int half = 0; half < 2; half++) {
-        put_statistics(all, part[half], douts, reader + half * STREAM);
+        if (HAS_BITS && rows.group < p.n_k && half * STREAM < p.n_q) {
+            bits.read[half] = read_by_key<STEPS>(drop, half * STREAM);
+        }
     }
-    if (threadIdx.x == 0) {
-        all->dropout_key = key_of_step;
-    }
-    __syncthreads();
-    square dv[D / SIDE];
+    return bits;
+}
+
+/* dv = P^T dout, less its scale, of a piece whose statistics are known; dS^T is left in memory. */
+template <typename E, int D, bool HAS_BITS>
+__device__ static inline void find_scores(square (&dv)[D / SIDE], const whole_memory<E, D> &m,
+                                          const launch_attention &a, const place &p, rows_of_warp rows,
+                                          const bits_of_halves &bits)
+{
+    const whole_statistics *known = m.known();
     clear_squares(dv);
     ROLLED
     for (int i = 0; i < p.n_q && rows.group < p.n_k; i += STREAM) {
-        auto row_key_of = [&](int query) { return all->keys[i + query]; };
-        dropout_rule drop = dropout_rule_of(a, p, &all->dropout_key, 0, 0);
-        drop.has_bits = false;
-        uint32_t kept = kept_by_key<STEPS>(drop, row_key_of, 0, rows.own);
+        auto row_key_of = [&](int query) { return known->keys[i + query]; };
+        dropout_rule drop = dropout_rule_of(a, p, &known->dropout_key, 0, 0);
+        drop.has_bits = HAS_BITS;
+        uint32_t kept = kept_by_key<STEPS>(drop, row_key_of, i == 0 ? bits.read[0] : bits.read[1], rows.own);
         factor ds[STEPS];
-        key_step t = {over_columns(keys) + at_row(rows.group), over_columns(values) + at_row(rows.group),
-                      over_columns(queries) + at_row(i), over_columns(douts) + at_row(i),
-                      over_rows<OWN>(douts) + at_row(i)};
-        pass_queries<E, D, OWN>(dv, ds, t, all->lse + i, all->delta + i, score_rule_of(a, p), kept, i,
+        key_step t = {over_columns(m.keys()) + at_row(rows.group),
+                      over_columns(m.values()) + at_row(rows.group), over_columns(m.queries) + at_row(i),
+                      over_columns(m.douts()) + at_row(i), over_rows<OWN>(m.douts()) + at_row(i)};
+        pass_queries<E, D, OWN>(dv, ds, t, known->lse + i, known->delta + i, score_rule_of(a, p), kept, i,
                                 rows.own, a.dropout.scale);
         UNROLL
         for (int n = 0; n < STEPS; n++) {
-            store_left<panels<OWN>>(gradients, rows.own, i + n * SIDE, ds[n]);
+            store_left<panels<OWN>>(m.gradients(), rows.own, i + n * SIDE, ds[n]);
         }
         wait_for_products<0>(dv);
     }
-    fence_for_products();
-    __syncthreads();
-    E *own = values + rows.own * PANEL; /* which no product reads any more, nor dout */
-    column_sums<D> columns = {(float *)douts};
-    bool summed = r.partial_sums != NULL;
-    scale_squares(dv, a.dropout.scale);
-    store_rows<panels<OWN>>(r.dv, p.k0 + rows.own, p.n_k - rows.own, p.head * D, dv, own);
+}
+
+/* One gradient of a piece, less its scale, is rounded and stored, and its columns are summed. */
+template <typename E, int D>
+__device__ static inline void store_gradient(square (&sums)[D / SIDE], float scale, launch_rows to, int row,
+                                             int n, int column, E *own, const column_sums<D> &columns,
+                                             int tensor, bool summed)
+{
+    scale_squares(sums, scale);
+    store_rows<panels<OWN>>(to, row, n, column, sums, own);
     if (summed) {
-        columns.put(2, own);
+        columns.put(tensor, own);
     }
-    square sums[D / SIDE];
-    multiply_first<0, E>(rows.group < p.n_k ? p.n_q : 0, sums, over_columns(gradients) + at_row(rows.group),
-                         at_column<OWN>(SIDE), at_column<OWN>(STREAM), over_rows<OWN>(queries));
-    scale_squares(sums, a.scale);
-    store_rows<panels<OWN>>(r.dk, p.k0 + rows.own, p.n_k - rows.own, p.head * D, sums, own);
-    if (summed) {
-        columns.put(1, own);
+}
+
+/* HAS_BITS: of dropout, which are read; without them the code that draws is there.  Long because it is the algorithm. */
+template <typename E, int D, bool HAS_BITS>
+__global__ __launch_bounds__(THREADS, room<D>::BLOCKS) static void attention_wgmma_whole_kernel(
+    launch_attention a, attention_rows r, pieces all, const uint64_t *dropout_key)
+{
+    SHARED_TILES(memory);
+    const whole_memory<E, D> m = {(E *)memory};
+    const rows_of_warp of_warp = find_rows();
+    const bool summed = r.partial_sums != NULL;
+    clear_outside_queries<E>(a, r.dq, all.heads);
+    clear_outside_keys<E>(a, r.dk, r.dv, all.heads);
+    piece now = first_piece(all);
+    place next = place_of_whole(a, now);
+    copy_whole(m, r, next);
+    cp_async_commit();
+    query_part<D> part[2];
+    load_queries<E, D, HAS_BITS>(part, a, r, next);
+    if (threadIdx.x == 0) {
+        m.known()->dropout_key = dropout_key_of(dropout_key, a.dropout);
     }
-    multiply_first<1, E>(rows.group < p.n_q ? p.n_k : 0, sums,
-                         over_rows<OWN>(gradients) + at_column<OWN>(rows.group), at_row(SIDE), at_row(STREAM),
-                         over_rows<OWN>(keys));
-    scale_squares(sums, a.scale);
-    store_rows<panels<OWN>>(r.dq, p.q0 + rows.own, p.n_q - rows.own, p.head * D, sums, own);
-    if (summed) {
-        columns.put(0, own);
-        finish_sums(r, a, columns, 0, 3);
+    ROLLED
+    for (unsigned number = blockIdx.x; number < all.n; number += gridDim.x) {
+        rows_of_warp rows = anew(of_warp);
+        place p = place_of_whole(a, now);
+        bits_of_halves bits = read_bits<HAS_BITS>(a, p, rows);
+        cp_async_wait<0>();
+        fence_for_products();
+        __syncthreads();
+        UNROLL
+        for (int half = 0; half < 2; half++) {
+            put_statistics(m.known(), part[half], m.douts(), (int)(threadIdx.x / QUAD) + half * STREAM);
+        }
+        __syncthreads();
+        square dv[D / SIDE], dk[D / SIDE], dq[D / SIDE];
+        find_scores<E, D, HAS_BITS>(dv, m, a, p, rows, bits);
+        fence_for_products();
+        __syncthreads();
+        E *own = m.values() + rows.own * PANEL; /* which no product reads any more */
+        int column = p.head * D;
+        store_gradient<E, D>(dv, a.dropout.scale, r.dv, p.k0 + rows.own, p.n_k - rows.own, column, own,
+                             m.sums(), 2, summed);
+        clear_squares(dk);
+        multiply_first<0, E>(rows.group < p.n_k ? p.n_q : 0, dk,
+                             over_columns(m.gradients()) + at_row(rows.group), at_column<OWN>(SIDE),
+                             at_column<OWN>(STREAM), over_rows<OWN>(m.queries));
+        clear_squares(dq);
+        multiply_first<1, E>(rows.group < p.n_q ? p.n_k : 0, dq,
+                             over_rows<OWN>(m.gradients()) + at_column<OWN>(rows.group), at_row(SIDE),
+                             at_row(STREAM), over_rows<OWN>(m.keys()));
+        now = next_piece(now, all);
+        __syncthreads(); /* no product reads a tile any more, and dv is out */
+        next = number + gridDim.x < all.n ? place_of_whole(a, now) : place{};
+        copy_whole(m, r, next);
+        cp_async_commit();
+        own = m.gradients() + rows.own * PANEL;
+        store_gradient<E, D>(dk, a.scale, r.dk, p.k0 + rows.own, p.n_k - rows.own, column, own, m.sums(), 1,
+                             summed);
+        load_queries<E, D, HAS_BITS>(part, a, r, next);
+        store_gradient<E, D>(dq, a.scale, r.dq, p.q0 + rows.own, p.n_q - rows.own, column, own, m.sums(), 0,
+                             summed);
+        if (summed) { /* what is none of its own others write later */
+            finish_sums(r, a, p, m.sums(), 0, 3);
+        }
     }
+    cp_async_wait<0>();
 }
 
 /* Bytes of shared memory of the kernels by keys and by queries. */
@@ -171,7 +261,7 @@ __global__ __launch_bounds__(THREADS, room<D>::BLOCKS) static void attention_wgm
     bool has_keys = find_place(&p, a, false, OWN);
     if (!has_keys || is_whole(p)) {
         if (!is_whole(p) || p.first > 0) { /* the kernel of whole sequences has a tile of each of them */
-            clear_sums<D>(r, a, 1, 2);
+            clear_sums<D>(r, a, p, 1, 2);
         }
         return;
     }
@@ -221,7 +311,7 @@ __global__ __launch_bounds__(THREADS, room<D>::BLOCKS) static void attention_wgm
         column_sums<D> columns = {(float *)buffers};
         columns.put(0, keys + rows.own * PANEL);
         columns.put(1, values + rows.own * PANEL);
-        finish_sums(r, a, columns, 1, 2);
+        finish_sums(r, a, p, columns, 1, 2);
     }
 }
 
@@ -271,7 +361,7 @@ __global__ __launch_bounds__(THREADS, room<D>::BLOCKS) static void attention_wgm
     bool has_queries = find_place(&p, a, true, OWN);
     if (!has_queries || is_whole(p)) {
         if (!is_whole(p) || p.first > 0) {
-            clear_sums<D>(r, a, 0, 1);
+            clear_sums<D>(r, a, p, 0, 1);
         }
         return;
     }
@@ -320,19 +410,22 @@ __global__ __launch_bounds__(THREADS, room<D>::BLOCKS) static void attention_wgm
     if (r.partial_sums != NULL) {
         column_sums<D> columns = {(float *)buffers};
         columns.put(0, queries + rows.own * PANEL);
-        finish_sums(r, a, columns, 0, 1);
+        finish_sums(r, a, p, columns, 0, 1);
     }
 }
 
 template <typename E, int D>
 static void launch_backward(const launch *l, const launch_attention *a, const attention_rows *r)
 {
-    const int of_whole = whole<D>::ELEMENTS * (int)sizeof(E) + (int)sizeof(whole_statistics);
+    const int of_whole = whole_memory<E, D>::BYTES;
     const int of_streams = streaming_bytes<D>();
-    auto *whole = attention_wgmma_whole_kernel<E, D>, *by_key = attention_wgmma_keys_kernel<E, D>,
-         *by_query = attention_wgmma_queries_kernel<E, D>;
+    auto *whole = a->bits != NULL ? attention_wgmma_whole_kernel<E, D, true>
+                                  : attention_wgmma_whole_kernel<E, D, false>;
+    auto *by_key = attention_wgmma_keys_kernel<E, D>, *by_query = attention_wgmma_queries_kernel<E, D>;
     cudaFuncSetAttribute(whole, cudaFuncAttributeMaxDynamicSharedMemorySize, of_whole);
-    LAUNCH(l, whole, attention_grid(a, 1, OWN), THREADS, of_whole, *a, *r, l->dropout_key);
+    unsigned blocks;
+    pieces all = cut_into_pieces(a, room<D>::BLOCKS, &blocks);
+    LAUNCH(l, whole, blocks, THREADS, of_whole, *a, *r, all, l->dropout_key);
     if (a->max_seqlen_q <= OWN && a->max_seqlen_kv <= OWN) {
         return;
     }

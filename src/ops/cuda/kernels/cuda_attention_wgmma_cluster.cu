@@ -344,7 +344,7 @@ __global__ __launch_bounds__(THREADS, room<D>::BLOCKS) static void attention_wgm
     int n = p.n_k > OWN ? (p.n_k + OWN - 1) / OWN : 1, rounds = (p.n_q + n * STREAM - 1) / (n * STREAM);
     if ((int)blockIdx.x >= n) {
         if ((int)blockIdx.x < r.tiles) {
-            clear_sums<D>(r, a, 0, 3);
+            clear_sums<D>(r, a, p, 0, 3);
         }
         return;
     }
@@ -373,7 +373,7 @@ __global__ __launch_bounds__(THREADS, room<D>::BLOCKS) static void attention_wgm
         put_query_sums(columns, sums);
         columns.put(1, t.m.keys + own);
         columns.put(2, t.m.values + own);
-        finish_sums(r, a, columns, 0, 3);
+        finish_sums(r, a, p, columns, 0, 3);
     }
 }
 

@@ -368,6 +368,18 @@ __device__ inline uint32_t dropout_number(dropout_eight numbers, int column)
     return column % 2 == 0 ? word & 0xffffU : word >> 16;
 }
 
+/* 1 / x for x >= 1, without __fdividef's handling of numbers near the ends of the range. */
+__device__ static inline float reciprocal_approx(float x)
+{
+#ifdef KILN_EMULATED_CUDA
+    return 1.0f / x;
+#else
+    float y;
+    asm("rcp.approx.ftz.f32 %0, %1;" : "=f"(y) : "f"(x));
+    return y;
+#endif
+}
+
 /* The key of dropout; it is in memory, since a replay may use another one. 0 if nothing is dropped. */
 __device__ inline uint64_t dropout_key_of(const uint64_t *dropout_key, launch_dropout d)
 {

@@ -15,18 +15,6 @@ __device__ static inline normal normal_at(float z, float)
     return normal{0.5f * (1.0f + erff(z * 0.70710678118654752f)), inverse_sqrt_2pi * expf(-0.5f * z * z)};
 }
 
-/* 1 / x for x >= 1, without __fdividef's handling of numbers near the ends of the range. */
-__device__ static inline float reciprocal_approx(float x)
-{
-#ifdef KILN_EMULATED_CUDA
-    return 1.0f / x;
-#else
-    float y;
-    asm("rcp.approx.ftz.f32 %0, %1;" : "=f"(y) : "f"(x));
-    return y;
-#endif
-}
-
 /* Error up to 1.5e-7, invisible in two-byte types, with one exponential for both, so that the kernel stays
  * bound by memory (Abramowitz and Stegun, Handbook of Mathematical Functions, 7.1.26, with x = |z| /
  * sqrt(2)). */

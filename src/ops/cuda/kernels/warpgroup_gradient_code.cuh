@@ -137,6 +137,7 @@ __device__ static inline void pass_tile(square (&dk)[D / SIDE], square (&dv)[D /
  * one, where no product reads any more; when all have, one thread a column adds them in order. */
 template <int D> struct column_sums {
     float *of_warps; /* [tensors, warps, D] of shared memory */
+    static const int BYTES = 3 * (THREADS / WARP) * D * (int)sizeof(float);
 
     /* Of the rows that store_rows left in a tile. */
     template <typename E> __device__ void put(int tensor, const E *tile) const
@@ -155,18 +156,18 @@ template <int D> struct column_sums {
     }
 };
 
-/* The place of a tile's sums of column i of tensor 0 (dq), 1 (dk) or 2 (dv). */
+/* Where a tile's sums are of column i of tensor 0 (dq), 1 (dk) or 2 (dv). */
 template <int D>
-__device__ static inline float *sum_of_tile(const attention_rows &r, const launch_attention &a, int tensor,
-                                            int i)
+__device__ static inline float *sum_of_tile(const attention_rows &r, const launch_attention &a,
+                                            const place &p, int tensor, int i)
 {
-    int64_t runs = a.n_sequences * r.tiles, run = blockIdx.z * r.tiles + blockIdx.x;
-    return r.partial_sums + ((tensor * runs + run) * a.n_heads + blockIdx.y) * D + i;
+    int64_t runs = a.n_sequences * r.tiles, run = p.sequence * r.tiles + (unsigned)p.first / OWN;
+    return r.partial_sums + ((tensor * runs + run) * a.n_heads + p.head) * D + i;
 }
 
 /* All threads: the sums that the warps put of `n` tensors from number `first` on. */
 template <int D>
-__device__ static inline void finish_sums(const attention_rows &r, const launch_attention &a,
+__device__ static inline void finish_sums(const attention_rows &r, const launch_attention &a, const place &p,
                                           const column_sums<D> &c, int first, int n)
 {
     __syncthreads();
@@ -178,17 +179,18 @@ __device__ static inline void finish_sums(const attention_rows &r, const launch_
         for (int w = 0; w < THREADS / WARP; w++) {
             sum += of_warp[w * D];
         }
-        *sum_of_tile<D>(r, a, first + (int)(i / D), (int)(i % D)) = sum;
+        *sum_of_tile<D>(r, a, p, first + (int)(i / D), (int)(i % D)) = sum;
     }
 }
 
 /* The same of a tile without rows. */
 template <int D>
-__device__ static inline void clear_sums(const attention_rows &r, const launch_attention &a, int first, int n)
+__device__ static inline void clear_sums(const attention_rows &r, const launch_attention &a, const place &p,
+                                         int first, int n)
 {
     ROLLED
     for (unsigned i = threadIdx.x; r.partial_sums != NULL && i < (unsigned)(n * D); i += THREADS) {
-        *sum_of_tile<D>(r, a, first + (int)(i / D), (int)(i % D)) = 0.0f;
+        *sum_of_tile<D>(r, a, p, first + (int)(i / D), (int)(i % D)) = 0.0f;
     }
 }
 

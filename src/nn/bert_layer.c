@@ -161,7 +161,7 @@ void bert_layer_carve_bits(struct bert_layer_acts *a, struct arena *arena, const
                            const struct device *device, const struct batch *sizes)
 {
     struct dropout drop = {.p = c->attention_probs_dropout_prob};
-    if (attention_bits_are_kept(device, drop, sizes->max_seqlen)) {
+    if (attention_bits_are_kept(device, drop)) {
         a->bits =
             arena_carve_2d(arena, DTYPE_I32, attention_bits_rows(c->num_attention_heads, sizes->max_seqlen),
                            attention_bits_cols(sizes->n_tokens, sizes->n_streams));

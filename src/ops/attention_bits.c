@@ -2,9 +2,9 @@
 
 enum { TILES_BEHIND = 3 };
 
-bool attention_bits_are_kept(const struct device *device, struct dropout dropout, int64_t max_seqlen)
+bool attention_bits_are_kept(const struct device *device, struct dropout dropout)
 {
-    return device->keeps_dropout_bits && dropout_threshold(dropout) > 0 && max_seqlen > ATTENTION_BITS_ABOVE;
+    return device->keeps_dropout_bits && dropout_threshold(dropout) > 0;
 }
 
 static int64_t chunks_of(int64_t max_seqlen_kv)

@@ -22,12 +22,8 @@
 
 enum { ATTENTION_BITS_TILE = 16, ATTENTION_BITS_CHUNK = 64, ATTENTION_BITS_WORDS = 32 };
 
-/* For sequences of up to this many tokens the gradient draws each bit only once. */
-enum { ATTENTION_BITS_ABOVE = 128 };
-
-/* Whether bits are kept for sequences of up to max_seqlen tokens: if the device's kernels write and read
- * them, and its backward would draw twice. */
-bool attention_bits_are_kept(const struct device *device, struct dropout dropout, int64_t max_seqlen);
+/* Whether bits are kept: where the device's kernels write and read them. */
+bool attention_bits_are_kept(const struct device *device, struct dropout dropout);
 
 /* Dims of the tensor. */
 int64_t attention_bits_rows(int64_t n_heads, int64_t max_seqlen_kv);

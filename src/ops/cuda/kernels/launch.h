@@ -1,9 +1,9 @@
-/* launch: the functions by which the C side of the cuda table (cuda_ops.c) runs kernels: plain pointers and
- * sizes, so that neither side sees the other's language.
+/* launch: the functions by which the C side of the CUDA table (cuda_ops.c) launches kernels: plain pointers
+ * and sizes, so that neither side needs the other's language.
  *
- * Sizes are those of ops.h: T rows, H columns, N heads, D head size.  `type` says what matrices hold: fp32,
- * bf16 or fp16, where no more is said; vectors are fp32.  A stride is that of rows, in elements.  Launches
- * return at once; an error shows in cuda_launch_error(). */
+ * Sizes are those of ops.h: T rows, H columns, N heads, D head size.  `type` is the element type of matrices:
+ * fp32, bf16 or fp16, unless a comment says otherwise; vectors are fp32.  Strides are those of rows, in
+ * elements.  Launches return at once; an error shows in cuda_launch_error(). */
 #ifndef KILN_OPS_CUDA_KERNELS_LAUNCH_H
 #define KILN_OPS_CUDA_KERNELS_LAUNCH_H
 
@@ -29,11 +29,10 @@ enum {
     LAUNCH_MOST_MAXIMA = 1024
 };
 
-/* Element types; only fill, cast, sum and find_nonfinite know fp64 and i32, and quantize fp8. */
+/* Element types; only fill, cast, sum and find_nonfinite support fp64 and i32, and only quantize fp8. */
 enum launch_type { LAUNCH_F32, LAUNCH_BF16, LAUNCH_F16, LAUNCH_F64, LAUNCH_I32, LAUNCH_E4M3, LAUNCH_E5M2 };
 
-/* What a number in an index tensor did wrong, written by kernels: the last such number; fault[0] is 0 until
- * then. */
+/* A bad number in an index tensor, written by kernels: the last one found; fault[0] is 0 until then. */
 enum { LAUNCH_FAULT_WORDS = 4 }; /* 1, number, limit, place */
 
 struct launch {
@@ -41,7 +40,8 @@ struct launch {
     float *scratch;              /* of one op at a time, as large as ops/workspace.h says */
     int32_t *fault;              /* [LAUNCH_FAULT_WORDS], host memory that the device can write */
     const uint64_t *dropout_key; /* device memory; NULL: 0 */
-    int begins_early; /* kernels that say when they must wait begin while the launch before them ends (device_code.cuh) */
+    int begins_early;            /* kernels with `early_start` may begin before the previous launch has ended
+                       * (device_code.cuh) */
 };
 
 /* Rows of a matrix or of heads. */
@@ -50,16 +50,17 @@ struct launch_rows {
     int64_t stride;
 };
 
-/* C = A B^T + bias, and gelu(C), of few rows (cuda_short_product.cu). */
+/* C = A B^T + bias, and gelu(C), for few rows (cuda_short_product.cu). */
 struct launch_product {
     int64_t m, n, k;            /* n a multiple of 8, k of 64 */
     struct launch_rows c, a, b; /* [m, n], [m, k], [n, k]; rows begin at multiples of 16 bytes */
     const void *bias;           /* [n], or NULL */
     int64_t bias_is_float;      /* fp32; else of the type of the matrices */
-    void *gelu;                 /* [m, n] dense, or NULL; as c.data: C is not kept */
+    void *gelu;                 /* [m, n] dense, or NULL; equal to c.data: C is not kept */
 };
 
-/* Its tiles, rows and columns.  Their numbers are kept in files (product_cache.h): they stay. */
+/* Its tiles, rows and columns.  Their numbers are stored in files (product_cache.h), so they must not
+ * change. */
 enum launch_product_tile {
     LAUNCH_TILE_64_64,
     LAUNCH_TILE_64_128,
@@ -131,11 +132,11 @@ struct launch_optim {
 /* Whether kernels were compiled for this device. */
 int cuda_launch_is_possible(void);
 
-/* Launches something, then a kernel that begins early: whether the device takes it is found out from a recording of both.
- * `numbers`: [16] device memory, which becomes 0. */
+/* Launches a memset, then kernels that begin early: a recording of this shows whether the device supports it.
+ * `numbers`: [16] in device memory, set to 0. */
 void cuda_launch_early_probe(const struct launch *l, float *numbers);
 
-/* NULL, or what went wrong since the last call. */
+/* NULL, or the error since the last call. */
 const char *cuda_launch_error(void);
 
 void cuda_launch_fill(const struct launch *l, struct launch_rows out, enum launch_type type, int64_t rows,
@@ -147,7 +148,7 @@ void cuda_launch_sum(const struct launch *l, double *total, const void *in, enum
 void cuda_launch_find_nonfinite(const struct launch *l, int64_t *index, struct launch_rows in,
                                 enum launch_type type, int64_t rows, int64_t cols);
 
-/* What a tensor becomes in fp8. */
+/* The fp8 factor that a tensor is rounded to. */
 struct launch_rounding {
     struct launch_rows rows, columns; /* strides are multiples of 16; columns.data NULL: not wanted */
     enum launch_type format;          /* LAUNCH_E4M3 or LAUNCH_E5M2 */
@@ -157,12 +158,12 @@ struct launch_rounding {
 
 struct launch_quantize {
     struct launch_rounding to;
-    int held; /* rows are of the type of `in`, not fp8 */
+    int held; /* rows have the type of `in`, not fp8 */
     struct launch_rows in;
-    const uint32_t *maxima; /* of `in`, [LAUNCH_MOST_MAXIMA]; or NULL: they are found */
+    const uint32_t *maxima; /* of `in`, [LAUNCH_MOST_MAXIMA]; NULL: the kernels find the largest */
     enum launch_type type;
     int64_t n_rows, n_cols; /* multiples of 16 unless held */
-    float *dbias;           /* += sum over rows, which are cut into `runs`; or NULL */
+    float *dbias;           /* += sum over rows, which are split into `runs`; or NULL */
     int64_t runs;
 };
 
@@ -172,10 +173,10 @@ void cuda_launch_quantize(const struct launch *l, const struct launch_quantize *
 /* Whether kernels were compiled for a device that converts to fp8: of compute capability 8.9 or above. */
 int cuda_launch_fp8_is_possible(void);
 
-/* Every row of out = row, which is fp32 or of the type of out. */
+/* Copies `row`, which is fp32 or of the type of out, to every row of out. */
 void cuda_launch_broadcast(const struct launch *l, struct launch_rows out, enum launch_type type,
                            const void *row, enum launch_type row_type, int64_t rows, int64_t cols);
-/* total += sum over rows, which are cut into `runs`; maxima of `in`, or NULL. */
+/* total += sum over rows, which are split into `runs`; maxima of `in`, or NULL. */
 void cuda_launch_column_sum(const struct launch *l, float *total, struct launch_rows in,
                             enum launch_type type, int64_t rows, int64_t cols, int64_t runs,
                             uint32_t *maxima);
@@ -187,11 +188,11 @@ void cuda_launch_gelu(const struct launch *l, void *out, const void *pre, enum l
 void cuda_launch_bias_gelu(const struct launch *l, void *out, void *pre, const void *bias,
                            enum launch_type bias_type, enum launch_type type, int64_t rows, int64_t cols,
                            uint32_t *maxima);
-/* dpre = dout gelu'(pre); dbias += sum over rows of it, which are cut into `runs`: all dense [rows, cols]. */
+/* dpre = dout gelu'(pre); dbias += its sum over rows, which are split into `runs`: all dense [rows, cols]. */
 void cuda_launch_gelu_backward(const struct launch *l, void *dpre, float *dbias, const void *dout,
                                const void *pre, enum launch_type type, int64_t rows, int64_t cols,
                                int64_t runs, uint32_t *maxima);
-/* The same two rounded to fp8, of e4m3 and e5m2, and in no other form; pre and dout begin at multiples of 16 bytes. */
+/* The same two, with results only in fp8, e4m3 and e5m2; pre and dout begin at multiples of 16 bytes. */
 void cuda_launch_gelu_rounded(const struct launch *l, const struct launch_rounding *to, const void *pre,
                               enum launch_type type, int64_t rows, int64_t cols);
 void cuda_launch_gelu_backward_rounded(const struct launch *l, const struct launch_rounding *to, float *dbias,
@@ -218,21 +219,20 @@ struct launch_norm {
 
 void cuda_launch_layernorm(const struct launch *l, const struct launch_norm *n, void *out, const void *in,
                            enum launch_type type);
-/* `to`: what `out` becomes in e4m3; NULL: nothing. */
+/* `to`: the factor in e4m3 that `out` is also rounded to; NULL: none. */
 void cuda_launch_bias_dropout_add_layernorm(const struct launch *l, const struct launch_norm *n,
                                             const struct launch_rounding *to, void *out, void *sum,
                                             const void *in, const float *bias, const void *residual,
                                             enum launch_type type, const struct launch_dropout *d);
 struct launch_norm_backward {
-    int64_t runs;                                /* that the rows are cut into for the sums over them */
+    int64_t runs;                                /* into which the rows are split for the sums over them */
     void *din, *dropped;                         /* dropped = dropout'(din) with `after`, or NULL */
     float *dgamma, *dbeta, *dbias;               /* += ; dbias sums dropped, or NULL */
-    const void *dout, *in;                       /* dout may be the memory of din, unless it adds */
-    int adds;                                    /* 1: din is added to; else 0 */
+    const void *dout, *in;                       /* dout may be the memory of din, unless `adds` */
+    int adds;                                    /* 1: the gradient is added to din; 0: assigned */
     const struct launch_dropout *before, *after; /* of dout, and from din to dropped; NULL: none */
     uint32_t *maxima;                            /* of dropped, or NULL */
-    const struct launch_rounding
-        *to; /* what dropped becomes in e5m2, in whose place it is written; or NULL */
+    const struct launch_rounding *to; /* the factor in e5m2 that is written instead of dropped; or NULL */
 };
 
 /* At most LAUNCH_MOST_NORM_COLS columns. */
@@ -255,7 +255,8 @@ void cuda_launch_gather(const struct launch *l, struct launch_rows out, struct l
                         enum launch_type type, const int32_t *index, int64_t rows, int64_t in_rows,
                         int64_t cols);
 
-/* The kernels of attention (cuda_attention.cu).  Their numbers are kept in files (product_cache.h): they stay. */
+/* The kernels of attention (cuda_attention.cu).  Their numbers are stored in files (product_cache.h), so they
+ * must not change. */
 enum launch_attention_kernel {
     LAUNCH_ATTENTION_PLAIN,
     LAUNCH_ATTENTION_MMA,
@@ -264,36 +265,37 @@ enum launch_attention_kernel {
     LAUNCH_ATTENTION_KERNELS
 };
 
-/* Tensors of the slots attention and attention_backward (ops/ops.h), rows of all heads side by side; the forward knows
- * q, k, v, out and lse. */
+/* Tensors of the slots attention and attention_backward (ops/ops.h), rows of all heads side by side; the
+ * forward uses q, k, v, out and lse. */
 struct launch_attention_rows {
     struct launch_rows q, k, v, out, dout, dq, dk, dv;
     float *lse;     /* [T, N] */
     float *dbias;   /* [3 N D] += sums over rows of dq, dk, dv; or NULL */
-    float *instead; /* of dbias, while kernels are timed */
+    float *instead; /* replaces dbias while kernels are timed */
     float *
         partial_sums; /* [3, n_sequences, tiles, N D], for kernels that sum columns of their tiles; or NULL */
     int64_t runs_q, runs_kv; /* of rows, for those that do not */
     int64_t tiles;           /* of LAUNCH_ATTENTION_TILE rows, of the longest sequence */
 };
 
-/* Whether a kernel computes attention of this type and head size, of sequences of which the longest has so many queries or
- * keys, on this device; `aligned`: the rows of all tensors begin at multiples of 16 bytes.  The plain one computes all. */
+/* Whether a kernel supports attention with this type, head size and longest sequence (in queries or keys) on
+ * this device; `aligned`: the rows of all tensors begin at multiples of 16 bytes.  The plain kernel supports
+ * everything. */
 int cuda_attention_fits(enum launch_attention_kernel kernel, enum launch_type type, int64_t head_size,
                         int64_t longest, int aligned, int backward);
 
-/* Whether the forward of LAUNCH_ATTENTION_WGMMA cuts keys among warpgroups: where twice as many blocks, of half the
- * queries, still come to no more than one for each multiprocessor of the chips that have it. */
+/* Whether the forward of LAUNCH_ATTENTION_WGMMA splits keys among warpgroups: if twice as many blocks, with
+ * half the queries each, are still at most one per multiprocessor of the chips that have wgmma. */
 static inline int cuda_attention_splits_keys(const struct launch_attention *a)
 {
     enum { MULTIPROCESSORS = 132, TILE = LAUNCH_ATTENTION_TILE };
     int64_t tiles = a->n_sequences * ((a->max_seqlen_q + TILE - 1) / TILE);
-    int64_t filled = (a->n_rows_q + TILE - 1) / TILE; /* sequences that only fill the batch up have no rows */
+    int64_t filled = (a->n_rows_q + TILE - 1) / TILE; /* sequences that only pad the batch have no rows */
     return a->head_size == 64 && a->dropout.threshold == 0 && a->max_seqlen_kv > TILE / 2 &&
            2 * a->n_heads * (tiles < filled ? tiles : filled) <= MULTIPROCESSORS;
 }
 
-/* By a kernel that fits.  Results are only written, but for dbias. */
+/* Launches a kernel that supports the call.  Results are only written, except dbias, which is added to. */
 void cuda_launch_attention(const struct launch *l, enum launch_attention_kernel kernel,
                            const struct launch_attention *a, const struct launch_attention_rows *r,
                            enum launch_type type);

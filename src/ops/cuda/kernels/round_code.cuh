@@ -1,9 +1,10 @@
-/* round_code: a tensor rounded to fp8 under one scale, by rows and, transposed through shared memory, by columns, whether it
- * is read or computed on the way.
+/* round_code: rounds a tensor to fp8 with one scale, by rows and, transposed through shared memory, by
+ * columns.  The tensor may be stored or computed on the fly.
  *
- * Where it has a history it is rounded under the scale of the step before while the largest element is looked for; only what
- * has outgrown that scale is rounded again, by a launch behind, whose blocks else leave at once.  Both compute a number in
- * the same way, as that of A that is stored or would be, so nothing depends on which was last.
+ * With a history it is rounded with the scale of the step before, while the largest element is found.  If the
+ * tensor has outgrown that scale, a second launch rounds it again; else its blocks exit at once.  Both
+ * launches round the same number, the A that is or would be stored, so the result does not depend on which
+ * ran last.
  *
  * A block owns 64 x 64 elements at a time, a thread four rows of eight columns: a row of it is read in segments of 128 bytes
  * of bf16, and rows and columns are written in segments of 64 bytes. */
@@ -24,8 +25,8 @@ enum {
     COLUMN_PIECES = TILE / PIECE_BYTES,
 };
 
-/* Where the results go, and what is known of tensors in this place, as bits of magnitudes: the largest of the step before and
- * of this one; both NULL without a history. */
+/* Where the results go, and the history as bits of magnitudes: the largest of the step before and of this
+ * one; both NULL without a history. */
 struct round_to {
     launch_rows rows, columns;
     float *scale;
@@ -39,7 +40,7 @@ static inline round_to round_to_of(const launch_rounding &to)
     return round_to{to.rows, to.columns, to.scale, history, history == NULL ? NULL : history + 1};
 }
 
-/* How a matrix is cut. */
+/* How a matrix is split into tiles. */
 struct tiling {
     int rows, cols, down, across;
 };
@@ -76,10 +77,10 @@ __device__ inline void walk_on(tile_walk *w, const tiling &t)
     }
 }
 
-/* Rows that are there already.  Sources of what is rounded load four rows of eight columns, and make numbers of each eight,
- * of 0 always 0; IS_STORED: of the element type; SUMS: their sums over rows are wanted; MOST_BLOCKS: as many as the registers
- * of an H100's 132 multiprocessors hold at once.  WHOLE: groups of eight at multiples of 16 bytes, and no part of four rows
- * is outside. */
+/* The source for stored rows.  A source loads four rows of eight columns, and turns each eight into numbers,
+ * 0 always into 0; IS_STORED: of the element type; SUMS: their sums over rows are wanted; MOST_BLOCKS: as
+ * many as the registers of an H100's 132 multiprocessors hold at once.  WHOLE: groups of eight at multiples
+ * of 16 bytes, and no part of four rows is outside. */
 template <typename A, bool WHOLE> struct read_source {
     typedef A element;
     typedef packed_eight<A> loaded;
@@ -207,7 +208,8 @@ struct noted {
     eight sum;
 };
 
-/* A patch that was rounded: into the rows, and with the other threads' by columns into shared memory and from there. */
+/* Stores a rounded patch: into the rows, and through shared memory, together with the other threads' patches,
+ * into the columns. */
 __device__ inline void store_patch(const round_to &to, const tiling &t, uint4 *transposed, int row,
                                    int column, bool inside, uint32_t left[4], uint32_t right[4])
 {
@@ -255,7 +257,7 @@ __device__ inline noted round_tiles(const round_to &to, const Source &source, co
     return seen;
 }
 
-/* A block raises what was the largest so far; hardly any finds that it must. */
+/* A block raises the largest magnitude so far; few blocks need to. */
 __device__ inline void raise_largest(uint32_t *now, float largest)
 {
     uint32_t bits = block_max(__float_as_uint(largest) & 0x7fffffffU);
@@ -289,7 +291,7 @@ __device__ inline void store_tile_sums(float *partials, const tiling &t, eight s
     }
 }
 
-/* Under the scale of the step before, as if all fitted it. */
+/* Rounds with the scale of the step before, as if everything fitted it. */
 template <typename Source, typename F>
 __global__ static void __launch_bounds__(TILE_THREADS)
     round_noting_kernel(round_to to, Source source, tiling t, float *partials)
@@ -304,7 +306,7 @@ __global__ static void __launch_bounds__(TILE_THREADS)
     }
 }
 
-/* Whether all fitted; *scale: what it is rounded under. */
+/* Whether everything fitted; *scale is the scale to round with. */
 template <typename F> __device__ inline bool holds(const round_to &to, float *scale)
 {
     bool fits = fp8_fits<F>(*to.before, *to.now);
@@ -315,7 +317,7 @@ template <typename F> __device__ inline bool holds(const round_to &to, float *sc
     return fits;
 }
 
-/* And again, if it did not. */
+/* Rounds again if it did not fit. */
 template <typename Source, typename F>
 __global__ static void __launch_bounds__(TILE_THREADS)
     round_again_kernel(early_start start, round_to to, Source source, tiling t)
@@ -328,7 +330,7 @@ __global__ static void __launch_bounds__(TILE_THREADS)
     }
 }
 
-/* Both.  `total` [cols] += sums over rows, in parts that lie in scratch, where the source sums. */
+/* Launches both.  `total` [cols] += sums over rows, whose partial sums are in scratch, if the source sums. */
 template <typename Source, typename F>
 static void round_by_tiles(const launch *l, const round_to &to, const Source &source, int64_t rows,
                            int64_t cols, float *total, int64_t most_runs)
@@ -349,7 +351,7 @@ static void round_by_tiles(const launch *l, const round_to &to, const Source &so
     LAUNCH_EARLY(l, (round_again_kernel<Source, F>), blocks, TILE_THREADS, to, source, t);
 }
 
-/* Of a tensor that is stored. */
+/* Rounds a stored tensor. */
 template <typename A, typename F>
 static void round_stored(const launch *l, const round_to &to, launch_rows in, int64_t rows, int64_t cols)
 {

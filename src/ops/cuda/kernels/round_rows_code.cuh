@@ -1,13 +1,13 @@
-/* round_rows_code: rows that a kernel has whole, as those of layer norms, rounded to fp8 by rows and by columns: a block
- * keeps a band of rows in shared memory, byte by byte, and writes its columns once all of them are there.  The rule for
- * scales is that of round_code.cuh; a kernel that has computed a tensor under one that was outgrown is launched again. */
+/* round_rows_code: rounds whole rows, such as those of layer norms, to fp8 by rows and by columns: a block
+ * keeps a band of rows in shared memory as bytes, and writes its columns once the band is complete.  The rule
+ * for scales is that of round_code.cuh; a kernel whose tensor has outgrown the scale is launched again. */
 #ifndef KILN_OPS_CUDA_KERNELS_ROUND_ROWS_CODE_CUH
 #define KILN_OPS_CUDA_KERNELS_ROUND_ROWS_CODE_CUH
 
 #include "ops/cuda/kernels/round_code.cuh"
 
-/* A band has 32 rows, so that its columns are written in whole sectors of memory, or 16 of longer rows; what is longer still
- * does not fit the 48 KiB that a block has unasked. */
+/* A band has 32 rows, so that its columns are written in whole sectors of memory, or 16 of longer rows;
+ * longer rows would not fit the 48 KiB that a block has by default. */
 static const int BAND = 32, HALF_BAND = 16, BAND_COLS = 1280, HALF_BAND_COLS = 2560;
 
 static inline bool band_fits(int64_t rows, int64_t cols)
@@ -20,7 +20,7 @@ static inline int band_rows(int64_t cols)
     return cols <= BAND_COLS ? BAND : HALF_BAND;
 }
 
-/* Its second half begins 16 banks behind the first, since neighbouring lanes read one each. */
+/* Its second half begins 16 banks after the first, since neighbouring lanes read one half each. */
 __device__ inline int band_word(int row, int cols)
 {
     return row * (cols / 4) + row / HALF_BAND * 16;
@@ -32,13 +32,13 @@ static inline size_t band_bytes(int64_t cols)
     return (size_t)rows * (size_t)cols + (size_t)(rows / HALF_BAND) * 64;
 }
 
-/* Where a kernel rounds to, and whether it does so again; to.now NULL: it does not round. */
+/* The destination of rounding, and whether this is the second launch; to.now NULL: no rounding. */
 struct round_rows {
     round_to to;
     int band, again;
 };
 
-/* False: nothing is left to do.  Else *inverse: 1 / the scale. */
+/* False if there is nothing to do.  Else *inverse is 1 / the scale. */
 template <typename F> __device__ inline bool round_rows_begin(const round_rows &r, float *inverse)
 {
     float scale = 0;
@@ -47,7 +47,7 @@ template <typename F> __device__ inline bool round_rows_begin(const round_rows &
     return !fits;
 }
 
-/* Where a row goes, which is number `in_band` of its band. */
+/* The place of the row with number `in_band` in its band. */
 struct rounded_row {
     uint8_t *to, *band;
 };
@@ -76,8 +76,8 @@ __device__ inline void round_rows_put(const rounded_row &row, float *largest, in
     *(uint64_t *)(row.band + column) = bytes;
 }
 
-/* Once all threads have put theirs: the columns of the band's rows, which begin at `first`.  A thread takes 16 rows of four
- * columns, and its neighbour the other half of the band. */
+/* Called once all threads have stored their parts: writes the columns of the band's rows, which begin at
+ * `first`.  A thread takes 16 rows of four columns, and its neighbour the other half of the band. */
 __device__ inline void round_rows_store(const round_rows &r, const uint32_t *band, int64_t first,
                                         int64_t rows, int cols)
 {

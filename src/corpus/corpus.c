@@ -69,7 +69,8 @@ struct corpus_place corpus_place(const struct corpus *c)
 struct status corpus_seek(struct corpus *c, struct corpus_place place)
 {
     if (place.file > c->files.n) {
-        return status_error(STATUS_DATA, "the inputs have %lld files, so reading cannot go on in number %lld",
+        return status_error(STATUS_DATA,
+                            "the inputs have %lld files, so reading cannot continue in number %lld",
                             (long long)c->files.n, (long long)place.file + 1);
     }
     source_close(&c->source);

@@ -1,7 +1,7 @@
 /* input_files: the files that the user's inputs name, in order.
  *
- * The rule: the order depends on names only.  Directories are walked to the bottom in byte order; names that begin with
- * a dot are left out, and so is what is no regular file. */
+ * The rule: the order depends on names only.  Directories are walked to the bottom in byte order; names that
+ * begin with a dot are skipped, and so are files that are not regular. */
 #ifndef KILN_CORPUS_INPUT_FILES_H
 #define KILN_CORPUS_INPUT_FILES_H
 

@@ -153,7 +153,7 @@ struct status text_reader_seek(struct text_reader *r, struct text_place place)
 {
     if (place.offset > r->n_bytes) {
         return status_error(STATUS_DATA,
-                            "%s has %llu bytes, so reading cannot go on at byte %llu: it has changed",
+                            "%s has %llu bytes, so reading cannot continue at byte %llu: it has changed",
                             r->path, (unsigned long long)r->n_bytes, (unsigned long long)place.offset);
     }
     uint64_t begin =

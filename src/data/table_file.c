@@ -169,7 +169,7 @@ static struct status read_separated(struct reader *r)
     TRY(read_header(r));
     while (r->at < r->end) {
         if (at_line_end(r)) {
-            skip_line_end(r); /* an empty line is no row */
+            skip_line_end(r); /* an empty line is not a row */
         } else {
             TRY(read_row(r));
         }
@@ -288,7 +288,7 @@ static struct status read_map(struct table_file *t, const struct file_map *m)
     }
     struct reader r = {.t = t, .at = data + skip, .end = data + m->n, .line = 1};
     if (memchr(data, '\0', m->n) != NULL) {
-        return status_error(STATUS_DATA, "%s holds NUL bytes: it is no text", t->path);
+        return status_error(STATUS_DATA, "%s holds NUL bytes: it is not text", t->path);
     }
     if (ends_with(t->path, ".csv") || ends_with(t->path, ".tsv")) {
         r.quotes = ends_with(t->path, ".csv");

@@ -101,7 +101,7 @@ static struct status read_columns(struct tag_examples *e)
     TRY(file_map_open(&m, e->path));
     const char *at = m.n > 0 ? (const char *)m.data : "", *end = at + m.n;
     struct status s = memchr(at, '\0', m.n) != NULL
-                          ? status_error(STATUS_DATA, "%s holds NUL bytes: it is no text", e->path)
+                          ? status_error(STATUS_DATA, "%s holds NUL bytes: it is not text", e->path)
                           : status_ok();
     begin_sentence(e);
     for (int64_t line = 1; !failed(s) && at < end; line++) {
@@ -197,7 +197,7 @@ struct status tag_examples_names(const struct tag_examples *e, struct label_name
     for (int64_t i = 0; i < e->n_words; i++) {
         const struct tag_word *w = tag_examples_word(e, i);
         if (!w->has_label) {
-            return wrong(e, w->line, "there is no label behind the word ", e->text.data + w->text);
+            return wrong(e, w->line, "there is no label after the word ", e->text.data + w->text);
         }
         const char *label = e->text.data + w->label;
         TRY(label_names_add(names, label, strlen(label)));
@@ -247,7 +247,7 @@ static struct status find_label(const struct tag_examples *e, const struct encod
     *label = w->has_label ? (int32_t)label_names_find(x->config->labels, name, strlen(name)) : -1;
     return *label >= 0    ? status_ok()
            : w->has_label ? wrong(e, w->line, "the model has no label ", name)
-                          : wrong(e, w->line, "there is no label behind the word ", e->text.data + w->text);
+                          : wrong(e, w->line, "there is no label after the word ", e->text.data + w->text);
 }
 
 /* Appends a word to the current text, or ends that text first if the word does not fit. */

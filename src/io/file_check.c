@@ -101,7 +101,7 @@ struct status file_check_directory_path(const char *path, size_t longest_suffix)
             STATUS_USAGE, "%s is the root of the file system: give the output a directory of its own", path);
     }
     if (file_exists(path) && !file_is_directory(path)) {
-        return status_error(STATUS_USAGE, "%s is there and is no directory", path);
+        return status_error(STATUS_USAGE, "%s exists and is not a directory", path);
     }
     if (strlen(path) + longest_suffix >= FILE_PATH_BYTES) {
         return status_error(STATUS_USAGE,

@@ -2,7 +2,7 @@
  *
  * A file is a sequence of TFRecords (u64 length, masked CRC-32C of it, the bytes, masked CRC-32C of them), each an
  * Event in Protocol Buffers' encoding; the first one names the version, "brain.Event:2".  Files are only ever
- * appended to, and TensorBoard merges all files of a directory, so a run that goes on opens another one.
+ * appended to, and TensorBoard merges all files of a directory, so a resumed run opens another one.
  * Source: tensorboard/compat/proto/{event,summary}.proto, tensorflow/core/lib/io/record_writer. */
 #ifndef KILN_IO_TFEVENTS_H
 #define KILN_IO_TFEVENTS_H

@@ -84,9 +84,9 @@ static struct status read_info(struct token_store *store, const char *prefix)
     char path[PATH_BYTES];
     TRY(info_path(path, prefix));
     if (!file_exists(path)) {
-        return status_error(STATUS_DATA,
-                            "%s is missing: there is no finished token store here; make it by `kiln prepare`",
-                            path);
+        return status_error(
+            STATUS_DATA, "%s is missing: there is no finished token store here; make it with `kiln prepare`",
+            path);
     }
     json_t *root;
     TRY(json_read_object(&root, path));
@@ -104,9 +104,9 @@ static struct status check_counts(const struct token_store *s, const char *prefi
     const struct indexed *x = &s->index;
     if (i->n_documents != x->n_documents || i->n_sentences != x->n_sequences || i->n_tokens != x->n_tokens) {
         return status_error(STATUS_DATA,
-                            "%s.json tells of %" PRId64 " documents, %" PRId64 " sentences, %" PRId64
+                            "%s.json has %" PRId64 " documents, %" PRId64 " sentences, %" PRId64
                             " tokens, but %s.idx of %" PRId64 ", %" PRId64 ", %" PRId64
-                            ": they are not of one run",
+                            ": they are from different runs",
                             prefix, i->n_documents, i->n_sentences, i->n_tokens, prefix, x->n_documents,
                             x->n_sequences, x->n_tokens);
     }
@@ -166,17 +166,17 @@ static struct status verify_file(const struct file_map *map, uint32_t crc, const
             uint32_t wanted, found = hash_crc32c(0, map->data + at, n);
             memcpy(&wanted, sums->crcs.data + at / BLOCK_SUMS_BYTES * sizeof wanted, sizeof wanted);
             if (found != wanted) {
-                return status_error(
-                    STATUS_DATA,
-                    "%s is damaged: the CRC-32C of its bytes %zu to %zu is %08x, not %08x; make it anew by "
-                    "`kiln prepare`",
-                    path, at, at + n - 1, found, wanted);
+                return status_error(STATUS_DATA,
+                                    "%s is damaged: the CRC-32C of its bytes %zu to %zu is %08x, not %08x; "
+                                    "make it again with "
+                                    "`kiln prepare`",
+                                    path, at, at + n - 1, found, wanted);
             }
         }
     }
     if (whole != crc && !(stop != NULL && atomic_load(stop))) {
         return status_error(STATUS_DATA,
-                            "%s is damaged: its CRC-32C is %08x, not %08x; make it anew by `kiln prepare`",
+                            "%s is damaged: its CRC-32C is %08x, not %08x; make it again with `kiln prepare`",
                             path, whole, crc);
     }
     return status_ok();

@@ -118,7 +118,7 @@ static struct status check_options(const struct pretrain_options *o)
                             "--phase2 wants --phase1_end_step, the last step of phase 1, at least 1");
     }
     if (o->phase2 && !o->resume_from_checkpoint && o->init_checkpoint == NULL) {
-        return status_error(STATUS_USAGE, "--phase2 goes on from phase 1: add --resume_from_checkpoint, or "
+        return status_error(STATUS_USAGE, "--phase2 continues phase 1: add --resume_from_checkpoint, or "
                                           "--init_checkpoint with the model to start from");
     }
     TRY(profile_check(&o->profile));
@@ -182,7 +182,7 @@ static struct status begin_phase(void *self, const struct run_state *saved, cons
 {
     const struct pretrain_options *o = ((const struct run *)self)->options;
     if (saved->phase > 1) {
-        return status_error(STATUS_USAGE, "%s is a checkpoint of phase 2; add --phase2 to go on from it",
+        return status_error(STATUS_USAGE, "%s is a checkpoint of phase 2; add --phase2 to continue from it",
                             path);
     }
     if (saved->global_step != o->phase1_end_step) {
@@ -231,7 +231,7 @@ static struct status restore(struct run *r)
         return start_from_model(r, o->init_checkpoint);
     }
     if (o->phase2) {
-        return status_error(STATUS_NO_CHECKPOINT, "--phase2 goes on from phase 1, but %s has no checkpoint",
+        return status_error(STATUS_NO_CHECKPOINT, "--phase2 continues phase 1, but %s has no checkpoint",
                             o->output_dir);
     }
     if (o->resume_from_checkpoint) {

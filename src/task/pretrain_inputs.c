@@ -310,10 +310,11 @@ static void announce_shards(const struct shard_loader *l, const struct pretrain_
         (long long)l->shape.seq_length, (double)(SHARD_PROCESS_SLOTS * l->process->slot_bytes) / 0x1p20,
         (double)l->n_total / (double)batch, (long long)batch, unit);
     if (l->shape.packed) {
-        log_info("packed data: %.4g sequences a pack, so %lld micro-batches of %lld packs stand for "
-                 "--gradient_accumulation_steps %lld",
-                 l->sequences_per_record, (long long)l->n_micro, (long long)l->micro_size,
-                 (long long)o->gradient_accumulation_steps);
+        log_info(
+            "packed data: %.4g sequences a pack, so a step has %lld micro-batches of %lld packs in place of "
+            "--gradient_accumulation_steps %lld",
+            l->sequences_per_record, (long long)l->n_micro, (long long)l->micro_size,
+            (long long)o->gradient_accumulation_steps);
     } else if (o->enable_packed_data_mode) {
         log_info("the data is not packed: --enable_packed_data_mode has no effect");
     }

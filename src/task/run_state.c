@@ -95,7 +95,7 @@ struct status run_state_parse(struct run_state *s, const json_t *object, const c
     }
     if (s->phase < 1 || s->phase > 2 || s->step < 0 || s->global_step < s->step) {
         return status_error(STATUS_DATA,
-                            "%s: phase %lld, step %lld, global step %lld is no position of a run", source,
+                            "%s: phase %lld, step %lld, global step %lld is not a position of a run", source,
                             (long long)s->phase, (long long)s->step, (long long)s->global_step);
     }
     if (!(s->loss_scale >= 0) || s->loss_scale_steps < 0 || s->n_skipped < 0 || s->n_skipped > s->step) {

@@ -1,5 +1,6 @@
-/* basic_tokenizer: text to words, as BERT's BasicTokenizer does: control characters vanish, ideographs stand
- * alone, case and accents are folded if asked, white space separates, punctuation stands alone.
+/* basic_tokenizer: text to words, as BERT's BasicTokenizer does: control characters vanish, each ideograph is
+ * a word, case and accents are folded if asked, white space separates words, each punctuation character is a
+ * word.
  *
  * The rule: words and offsets equal those of BertNormalizer followed by BertPreTokenizer of Hugging Face's
  * `tokenizers`, for any bytes; ill-formed UTF-8 vanishes, as U+FFFD does there.

@@ -12,7 +12,7 @@ bool letter_case_is_word(uint32_t c);
 /* An upper, lower or title case letter. */
 bool letter_case_has(uint32_t c);
 
-/* Case_Ignorable: marks, formats, modifiers, and what may stand in a word. */
+/* Case_Ignorable: marks, formats, modifiers, and punctuation that may occur inside a word. */
 bool letter_case_is_ignored(uint32_t c);
 
 /* Lower case of one code point, whatever is around it. */

@@ -1,9 +1,9 @@
 /* wordpiece: text to the ids of a BERT model, and back.
  *
  * The rule: ids and offsets are those of Hugging Face's BertTokenizerFast for every input, cased and uncased,
- * with one difference: "[SEP]" inside a text is text, not a special token.  Special tokens are added by
- * whoever builds the model's input. Source: Wu et al. 2016 (arXiv:1609.08144) section 4.1, as greedy longest
- * match: Devlin et al. 2018, tokenization.py. */
+ * with one difference: "[SEP]" inside a text is text, not a special token.  Special tokens are added by the
+ * code that builds the model's input. Source: Wu et al. 2016 (arXiv:1609.08144) section 4.1, as greedy
+ * longest match: Devlin et al. 2018, tokenization.py. */
 #ifndef KILN_TEXT_WORDPIECE_H
 #define KILN_TEXT_WORDPIECE_H
 

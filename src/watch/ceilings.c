@@ -117,7 +117,7 @@ static double time_copies(struct exec *x, int64_t n, tensor to, tensor from, boo
             memcpy(to.data, from.data, bytes);
         } else if (x->device->is_host) {
             x->ops->cast(x, to, from);
-        } else { /* the speed of one of our kernels is no ceiling for the others */
+        } else { /* the speed of one of our kernels does not limit the others */
             x->status = x->device->copy_within(x->context, to.data, from.data, bytes);
         }
     }

@@ -76,7 +76,7 @@ expect 64 'is a directory' "${vocab[@]}" --input corpus.txt --vocab_file texts
 expect 64 'is empty' "${vocab[@]}" --input corpus.txt --vocab_file ''
 expect 64 'root of the file system' "${prepare[@]}" --input corpus.txt --output_dir //
 expect 64 'is empty' "${prepare[@]}" --input corpus.txt --output_dir ''
-expect 64 'is there and is no directory' "${prepare[@]}" --input texts --output_dir corpus.txt
+expect 64 'exists and is not a directory' "${prepare[@]}" --input texts --output_dir corpus.txt
 expect 64 'at most' "${prepare[@]}" --input texts --output_dir "$(printf 'd%.0s' $(seq 1000))"
 expect 64 'root of the file system' "${prepare[@]}" --input corpus.txt --output_dir / --dry-run
 expect 64 'no part of a model' "$kiln" export --model nothing --output_dir texts --dry-run

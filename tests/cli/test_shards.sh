@@ -70,7 +70,7 @@ for form in padded packed one; do
     pretrain $form/training cut-$form --resume_from_checkpoint >/dev/null 2>&1
     same run-$form cut-$form 40
 done
-expect 0 "stand for --gradient_accumulation_steps 4" pretrain packed/training dry --dry_run
+expect 0 "in place of --gradient_accumulation_steps 4" pretrain packed/training dry --dry_run
 expect 64 "--enable_packed_data_mode is False" pretrain packed/training dry --dry_run --enable_packed_data_mode False
 expect 0 "not packed" pretrain padded/training dry --dry_run --enable_packed_data_mode True
 expect 0 "--max_seq_length 64 has no effect" pretrain padded/training dry --dry_run --max_seq_length 64

@@ -80,7 +80,7 @@ expect 65 "--do_eval wants a label" "$kiln" tag --init_checkpoint "$dir/whole/mo
 
 # what is wrong is said
 tag_command none words.conll
-expect 65 "words.conll line 1: there is no label behind the word" "${command[@]}"
+expect 65 "words.conll line 1: there is no label after the word" "${command[@]}"
 sed 's/B-PLACE/B-SPOT/' "$dir/names.conll" >"$dir/other.conll"
 model=$dir/whole/model
 tag_command none other.conll

@@ -195,7 +195,7 @@ static void disagreeing_files_are_named(const char *directory)
 
     info.n_tokens++;
     EXPECT_OK(token_store_write_info(prefix, &info, NULL));
-    EXPECT_ERROR(token_store_open(&s, prefix), STATUS_DATA, "not of one run");
+    EXPECT_ERROR(token_store_open(&s, prefix), STATUS_DATA, "from different runs");
     info = good;
     info.bin_crc ^= 1;
     EXPECT_OK(token_store_write_info(prefix, &info, NULL));

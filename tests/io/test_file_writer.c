@@ -255,7 +255,7 @@ static void test_check_directory(void)
     EXPECT_ERROR(file_check_output_directory("", 1, 0), STATUS_USAGE, "is empty");
     EXPECT_ERROR(file_check_output_directory("/", 1, 0), STATUS_USAGE, "root of the file system");
     EXPECT_ERROR(file_check_output_directory("/usr/..", 1, 0), STATUS_USAGE, "root of the file system");
-    EXPECT_ERROR(file_check_output_directory(path_of("target"), 1, 0), STATUS_USAGE, "is no directory");
+    EXPECT_ERROR(file_check_output_directory(path_of("target"), 1, 0), STATUS_USAGE, "is not a directory");
     EXPECT_ERROR(file_check_output_directory(path_of("target/sub"), 1, 0), STATUS_IO,
                  "cannot create the directory");
     EXPECT_ERROR(file_check_output_directory(path_of("x/y"), 1, UINT64_MAX - 1), STATUS_IO, "free some");

@@ -144,7 +144,7 @@ void cuda_choices_describe(char *text, size_t n)
     name_machine(machine);
     int64_t rows = product_cache_count(&c, machine, ""), attention = attention_count_kept(&c, machine);
     snprintf(text, n, "cuBLASLt %zu, %lld algorithms timed on this GPU kept in %s\n", cublasLtGetVersion(),
-             (long long)(rows - attention), path[0] != '\0' ? path : "no file: there is no home");
+             (long long)(rows - attention), path[0] != '\0' ? path : "no file: there is no home directory");
     size_t used = strlen(text);
     attention_describe(text + used, n - used, &c, machine);
     product_cache_close(&c);

@@ -138,7 +138,7 @@ static struct status read_file(char **text, size_t *n, const char *path)
     struct stat info;
     struct status s = status_ok();
     if (fstat(fd, &info) != 0 || !S_ISREG(info.st_mode) || info.st_size > MOST_FILE_BYTES) {
-        s = status_error(STATUS_DATA, "it is no file of at most %d MiB", MOST_FILE_BYTES >> 20);
+        s = status_error(STATUS_DATA, "it is not a file of at most %d MiB", MOST_FILE_BYTES >> 20);
     } else {
         *n = (size_t)info.st_size;
         *text = malloc(*n + 1);

@@ -187,7 +187,7 @@ static struct status take_answer(struct shard_process *p, uint32_t kind, struct 
     if (!whole || memchr(answer.status.message, '\0', sizeof answer.status.message) == NULL) {
         reap(p);
         return status_error(STATUS_DATA,
-                            "%s: the process that reads HDF5 files answered with nonsense; the file is "
+                            "%s: the process that reads HDF5 files sent an invalid answer; the file is "
                             "probably damaged",
                             p->pending);
     }

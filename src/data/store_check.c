@@ -105,7 +105,7 @@ struct status store_check_begin(struct store_check *c, const char *directory)
     }
     TRY(described);
     if (kept) {
-        log_info("data: unchanged since its checksums were found to hold");
+        log_info("data: unchanged since its checksums were checked");
         return status_ok();
     }
     start(c);
@@ -139,7 +139,7 @@ struct status store_check_take(struct store_check *c, bool wait)
         c->running = false;
     }
     if (!failed(c->status)) {
-        log_info("data: checksums hold: %.1f MiB read in %.2f s", (double)total_bytes(c) / 0x1p20,
+        log_info("data: checksums match: %.1f MiB read in %.2f s", (double)total_bytes(c) / 0x1p20,
                  c->seconds);
         keep(c);
     }

@@ -104,7 +104,7 @@ static struct status read_quoted(struct reader *r, struct buf *out)
         buf_putc(out, *r->at);
     }
     return at_line_end(r) || *r->at == r->separator ? status_ok()
-                                                    : wrong(r, "text behind the quotes of a field");
+                                                    : wrong(r, "text after the closing quote of a field");
 }
 
 /* Appends a field and its NUL. */
@@ -261,7 +261,7 @@ static struct status read_json_lines(struct reader *r)
             TRY(json_parse(&object, r->at, n, place));
             struct status s = json_is_object(object)
                                   ? put_object(r, object)
-                                  : wrong(r, "a line of JSON lines is an object, {\"column\": value, ...}");
+                                  : wrong(r, "each line must be a JSON object, {\"column\": value, ...}");
             json_decref(object);
             TRY(s);
         }

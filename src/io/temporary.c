@@ -261,7 +261,7 @@ static int lock_left(const char *path)
     }
     if (flock(fd, LOCK_EX | LOCK_NB) != 0) {
         if (errno != EWOULDBLOCK) {
-            log_warning("%s may be left by a run that died, but its lock cannot be tried: %s", path,
+            log_warning("%s may be left by a run that died, but it cannot be locked: %s", path,
                         strerror(errno));
         }
         close(fd);

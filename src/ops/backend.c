@@ -107,7 +107,7 @@ struct status backend_find(struct backend *b, const char *name)
         return status_ok();
     }
     if (strcmp(name, "cuda") != 0) {
-        return status_error(STATUS_USAGE, "no device is called %.40s: it is auto, cpu or cuda", name);
+        return status_error(STATUS_USAGE, "unknown device %.40s: use auto, cpu or cuda", name);
     }
     pthread_once(&once, open_once);
     if (failed(found.status)) {

@@ -79,10 +79,10 @@ static void test_errors(void)
     } bad[] = {
         {"b.csv", "a,b\n1,2,3\n", "line 2 has 3 fields"},
         {"b.csv", "a,b\n\"1,2\n", "ends inside quotes"},
-        {"b.csv", "a,b\n\"1\"x,2\n", "line 2: text behind the quotes"},
+        {"b.csv", "a,b\n\"1\"x,2\n", "line 2: text after the closing quote"},
         {"b.csv", "a,a\n", "two columns are called \"a\""},
         {"b.csv", "", "is empty"},
-        {"b.json", "{\"a\": 1}\n[2]\n", "line 2: a line of JSON lines is an object"},
+        {"b.json", "{\"a\": 1}\n[2]\n", "line 2: each line must be a JSON object"},
         {"b.json", "{\"a\": \n", "b.json line 1"},
     };
     struct table_file t;

@@ -14,7 +14,7 @@
 static bool takes_value(const struct option *o)
 {
     return o->kind != OPTION_FLAG && o->kind != OPTION_MEANS && o->kind != OPTION_IGNORED &&
-           o->kind != OPTION_REFUSED;
+           o->kind != OPTION_REFUSED && o->kind != OPTION_NOT_YET;
 }
 
 /* Compares the first n characters, '-' and '_' alike. */
@@ -100,6 +100,21 @@ static struct status parse_bool(const struct option *o, const char *text, bool *
                         text);
 }
 
+/* Two numbers with commas between them. */
+static struct status parse_pair(const struct option *o, const char *text, double *values)
+{
+    char words[2][64] = {"", ""};
+    size_t n = strcspn(text, ",");
+    const char *second = text + n + strspn(text + n, ",");
+    if (n >= sizeof words[0] || strlen(second) >= sizeof words[1] || *second == '\0') {
+        return status_error(STATUS_USAGE, "--%s wants two numbers, not '%s'", o->name, text);
+    }
+    memcpy(words[0], text, n);
+    memcpy(words[1], second, strlen(second));
+    TRY(parse_number(o, words[0], &values[0]));
+    return parse_number(o, words[1], &values[1]);
+}
+
 static struct status store(const struct option *o, const char *text, void *args)
 {
     void *field = (char *)args + o->offset;
@@ -115,6 +130,7 @@ static struct status store(const struct option *o, const char *text, void *args)
         TRY(parse_number(o, text, &number));
         *(double *)field = number;
         break;
+    case OPTION_PAIR: return parse_pair(o, text, field);
     case OPTION_STRING:
         if (text[0] == '\0' && (o->default_text == NULL || o->default_text[0] != '\0')) {
             return status_error(STATUS_USAGE, "--%s is empty: %s", o->name, o->help);
@@ -130,6 +146,8 @@ static struct status store(const struct option *o, const char *text, void *args)
     case OPTION_IGNORED_VALUE:
         log_info("--%s has no meaning here and is ignored: %s", o->name, o->help);
         break;
+    case OPTION_NOT_YET:
+        return status_error(STATUS_UNAVAILABLE, "--%s is not there yet: %s", o->name, o->help);
     case OPTION_REFUSED: return status_error(STATUS_USAGE, "--%s is refused: %s", o->name, o->help);
     }
     return status_ok();
@@ -148,9 +166,11 @@ static json_t *value_of(const struct option *o, const void *args)
         json_t *value = text == NULL ? NULL : json_text(text);
         return value == NULL ? json_null() : value;
     }
+    case OPTION_PAIR: /* its numbers have flags of their own */
     case OPTION_MEANS:
     case OPTION_IGNORED:
     case OPTION_IGNORED_VALUE:
+    case OPTION_NOT_YET:
     case OPTION_REFUSED: break;
     }
     return NULL;
@@ -204,32 +224,146 @@ static bool is_flag(const char *word)
     return strncmp(word, "--", 2) == 0;
 }
 
-/* Stores the flag argv[*i] and leaves *i at its last word. */
-static struct status parse_flag(const struct command *c, int argc, const char *const *argv, int *i,
-                                void *args)
+static const struct option *row_of(const struct command *c, const char *name)
 {
-    const char *name = argv[*i] + 2;
+    const struct option *o = c->options;
+    while (o->name != NULL && (strlen(o->name) != strlen(name) || !same_name(o->name, name, strlen(name)))) {
+        o++;
+    }
+    CHECK(o->name != NULL, "kiln %s has no flag %s", c->name, name);
+    return o;
+}
+
+static struct option_given *given_of(const struct command *c, const void *args)
+{
+    return c->given == 0 ? NULL : (struct option_given *)((char *)args + c->given);
+}
+
+static void note_given(const struct command *c, const struct option *o, void *args)
+{
+    struct option_given *given = given_of(c, args);
+    size_t row = (size_t)(o - c->options);
+    if (given != NULL) {
+        CHECK(row < sizeof given->rows * 8, "kiln %s has too many flags", c->name);
+        given->rows[row / 64] |= UINT64_C(1) << row % 64;
+    }
+}
+
+bool option_was_given(const struct command *c, const void *args, const char *name)
+{
+    size_t row = (size_t)(row_of(c, name) - c->options);
+    return given_of(c, args)->rows[row / 64] >> row % 64 & 1;
+}
+
+void option_set_default(const struct command *c, void *args, const char *name, const char *text)
+{
+    if (!option_was_given(c, args, name)) {
+        struct status s = store(row_of(c, name), text, args);
+        CHECK(!failed(s), "default of --%s: %s", name, s.message);
+    }
+}
+
+/* What is left of a word without the blanks and backslashes before a flag, or of a word that has nothing else; NULL: the
+ * word is neither. */
+static const char *without_backslash(const struct command *c, const char *word)
+{
+    const char *rest = word + strspn(word, "\\ \t\r\n");
+    return c->max_positional == 0 && rest != word && (is_flag(rest) || *rest == '\0') ? rest : NULL;
+}
+
+/* The word behind argv[i], which may be the value of a flag; NULL: there is none. */
+static const char *value_after(const struct command *c, int argc, const char *const *argv, int i)
+{
+    const char *next = i + 1 < argc ? argv[i + 1] : NULL;
+    return next == NULL || is_flag(next) || without_backslash(c, next) != NULL ? NULL : next;
+}
+
+/* Stores a pair whose second number, without a comma, is the next word. */
+static struct status store_pair(const struct command *c, const struct option *o, int argc,
+                                const char *const *argv, int *i, const char *first, void *args)
+{
+    char both[140];
+    const char *second = strchr(first, ',') == NULL ? value_after(c, argc, argv, *i) : NULL;
+    *i += second != NULL;
+    int n =
+        snprintf(both, sizeof both, "%s%s%s", first, second != NULL ? "," : "", second != NULL ? second : "");
+    return n < (int)sizeof both ? store(o, both, args)
+                                : status_error(STATUS_USAGE, "--%s wants two numbers", o->name);
+}
+
+static struct status missing_value(const struct option *o, const char *next)
+{
+    return status_error(STATUS_USAGE, "--%s wants a value%s%s: %s", o->name,
+                        next != NULL ? ", not the flag " : "", next != NULL ? next : "", o->help);
+}
+
+/* Stores the flag `word`, which is argv[*i] or the end of it, and leaves *i at its last word. */
+static struct status parse_flag(const struct command *c, const char *word, int argc, const char *const *argv,
+                                int *i, void *args)
+{
+    const char *name = word + 2;
     const char *value = strchr(name, '=');
     size_t n = value == NULL ? strlen(name) : (size_t)(value - name);
-    const char *next = *i + 1 < argc && !is_flag(argv[*i + 1]) ? argv[*i + 1] : NULL;
+    const char *next = value_after(c, argc, argv, *i);
     const struct option *o;
     TRY(find(c, name, n, &o));
+    note_given(c, o, args);
     if (value != NULL && !takes_value(o)) {
         return status_error(STATUS_USAGE, "--%s takes no value, but '%s' was given", o->name, value + 1);
     }
-    if (value != NULL) {
+    bool needs_value = takes_value(o) && o->kind != OPTION_BOOL && o->kind != OPTION_IGNORED_VALUE;
+    if (value != NULL && value[1] == '\0' && needs_value && next != NULL && c->max_positional == 0) {
+        log_info("--%s= %s: the space is left out", o->name, next);
+        value = NULL;
+    }
+    if (value != NULL && o->kind != OPTION_PAIR) {
         return store(o, value + 1, args);
     }
-    if (takes_value(o) && next != NULL) {
+    if (value == NULL && takes_value(o) && next != NULL) {
         (*i)++;
+    }
+    if (o->kind == OPTION_PAIR && (value != NULL || next != NULL)) {
+        return store_pair(c, o, argc, argv, i, value != NULL ? value + 1 : next, args);
+    }
+    if (takes_value(o) && next != NULL) {
         return store(o, next, args);
     }
-    if (takes_value(o) && o->kind != OPTION_BOOL && o->kind != OPTION_IGNORED_VALUE) {
-        return status_error(STATUS_USAGE, "--%s wants a value%s%s: %s", o->name,
-                            *i + 1 < argc ? ", not the flag " : "", *i + 1 < argc ? argv[*i + 1] : "",
-                            o->help);
+    return needs_value ? missing_value(o, *i + 1 < argc ? argv[*i + 1] : NULL) : store(o, "true", args);
+}
+
+static bool is_placeholder(const char *text)
+{
+    size_t n = text == NULL ? 0 : strlen(text);
+    return n > 2 && text[0] == '<' && text[n - 1] == '>';
+}
+
+static bool is_dry_run(const struct command *c, const void *args)
+{
+    for (const struct option *o = c->options; o->name != NULL; o++) {
+        if (o->kind == OPTION_FLAG && strlen(o->name) == 7 && same_name(o->name, "dry_run", 7)) {
+            return *(const bool *)((const char *)args + o->offset);
+        }
     }
-    return store(o, "true", args);
+    return false;
+}
+
+/* Values that a document wrote for the reader's own. */
+static struct status check_placeholders(const struct command *c, const void *args)
+{
+    for (const struct option *o = c->options; o->name != NULL; o++) {
+        const char *text =
+            o->kind == OPTION_STRING ? *(const char *const *)((const char *)args + o->offset) : NULL;
+        if (!is_placeholder(text)) {
+            continue;
+        }
+        struct status s =
+            status_error(STATUS_USAGE, "--%s is %s, a placeholder: put your own value there", o->name, text);
+        if (!is_dry_run(c, args)) {
+            return s;
+        }
+        log_warning("%s", s.message);
+    }
+    return status_ok();
 }
 
 static struct status check_positional(const struct command *c, int n, const char *const *words)
@@ -255,7 +389,14 @@ struct status option_parse(const struct command *c, int argc, const char **argv,
     memset(args, 0, c->args_bytes);
     TRY(store_defaults(c, args));
     for (int i = 0; i < argc; i++) {
-        const char *word = argv[i];
+        const char *word = argv[i], *rest = only_positional ? NULL : without_backslash(c, word);
+        if (rest != NULL) {
+            log_info("a backslash before '%s' is left out", rest);
+            word = rest;
+        }
+        if (rest != NULL && *rest == '\0') {
+            continue;
+        }
         if (only_positional || (!is_flag(word) && strcmp(word, "-h") != 0)) {
             argv[(*n_positional)++] = word;
         } else if (strcmp(word, "--help") == 0 || strcmp(word, "-h") == 0) {
@@ -264,11 +405,12 @@ struct status option_parse(const struct command *c, int argc, const char **argv,
         } else if (strcmp(word, "--") == 0) {
             only_positional = true;
         } else {
-            TRY(parse_flag(c, argc, argv, &i, args));
+            TRY(parse_flag(c, word, argc, argv, &i, args));
         }
     }
     TRY(check_positional(c, *n_positional, argv));
-    return check_required(c, args);
+    TRY(check_required(c, args));
+    return check_placeholders(c, args);
 }
 
 /* Writes `text` from column `column` on, wrapped at 100 columns; later lines are indented by `indent`. */
@@ -344,7 +486,11 @@ static void print_option(const struct option *o)
     int column = n < TEXT_COLUMN - 1 ? TEXT_COLUMN : n + 1;
     printf("%*s", column - n, "");
     struct buf text = {0};
-    buf_printf(&text, "%s%s", o->kind == OPTION_REFUSED ? "refused: " : "", o->help);
+    buf_printf(&text, "%s%s",
+               o->kind == OPTION_REFUSED   ? "refused: "
+               : o->kind == OPTION_NOT_YET ? "not there yet: "
+                                           : "",
+               o->help);
     append_facts(&text, o);
     print_wrapped(buf_text(&text), column, TEXT_COLUMN);
     buf_fini(&text);

@@ -6,7 +6,11 @@
  * Two rules keep a flag from swallowing its neighbour.  A flag that takes a value takes the next word unless
  * that begins with `--` (`--name=--value` gives such a value; a negative number has one dash).  A prefix of a
  * name is accepted where it is unambiguous, and a log line says which flag it stands for; every flag of the
- * replaced scripts has its own row, so that none is taken for a prefix of another. */
+ * replaced scripts has its own row, so that none is taken for a prefix of another.
+ *
+ * Slips of published command lines are read as they were meant, each with a log line, by commands that take
+ * flags only: a space after `--name=`, and a backslash before a flag or at the end of a line.  A value
+ * <in angle brackets> is a placeholder: an error, and in a dry run a warning. */
 #ifndef KILN_CORE_OPTION_H
 #define KILN_CORE_OPTION_H
 
@@ -22,10 +26,12 @@ enum option_kind {
                     * follows */
     OPTION_INT,    /* int64_t; "1e3" is accepted where it is a whole number */
     OPTION_REAL,   /* double */
+    OPTION_PAIR,   /* double [2]: two words, or one with commas between them */
     OPTION_STRING, /* const char *, borrowed from argv, environment or table; "" is NULL if the default is "" */
     OPTION_MEANS,         /* no value; stores `means` in the string of another flag */
     OPTION_IGNORED,       /* takes no value, has no meaning here; a log line says so */
     OPTION_IGNORED_VALUE, /* the same, with an optional value */
+    OPTION_NOT_YET,       /* a flag of the replaced scripts that kiln does not have yet: STATUS_UNAVAILABLE */
     OPTION_REFUSED, /* asks for something that kiln lacks and must not silently ignore; `help` says why */
 };
 
@@ -74,6 +80,15 @@ struct option {
     {                                                                                                        \
         .name = name_, .kind = OPTION_REFUSED, .help = help_                                                 \
     }
+#define OPTION_NOT_YET_ROW(name_, help_)                                                                     \
+    {                                                                                                        \
+        .name = name_, .kind = OPTION_NOT_YET, .help = help_                                                 \
+    }
+#define OPTION_PAIR_ROW(name_, at, min_, max_, help_)                                                        \
+    {                                                                                                        \
+        .name = name_, .kind = OPTION_PAIR, .offset = at, .value_name = "X Y", .help = help_, .min = min_,   \
+        .max = max_                                                                                          \
+    }
 #define OPTION_INT_ROW(name_, at, default_, min_, max_, help_)                                               \
     {                                                                                                        \
         .name = name_, .kind = OPTION_INT, .offset = at, .default_text = default_, .value_name = "N",        \
@@ -100,6 +115,11 @@ struct option {
         .help = help_, .choices = choices_                                                                   \
     }
 
+/* Which flags were given, by their rows in the table. */
+struct option_given {
+    uint64_t rows[4];
+};
+
 struct command {
     const char *name;
     const char *summary;          /* one line, for `kiln help` */
@@ -107,6 +127,7 @@ struct command {
     const char *positional_usage; /* "FILE..." or "" */
     int min_positional, max_positional;
     const struct option *options;
+    size_t given;      /* offset of a struct option_given in the argument struct; 0: the command has none */
     size_t args_bytes; /* size of the argument struct, at most OPTION_ARGS_BYTES */
     struct status (*run)(const void *args, int n_positional, const char *const *positional);
 };
@@ -118,6 +139,12 @@ enum { OPTION_ARGS_BYTES = 4096 };
  * nothing else is checked. */
 struct status option_parse(const struct command *c, int argc, const char **argv, void *args,
                            int *n_positional, bool *wants_help);
+
+/* Whether the command line of a command with a struct option_given had this flag. */
+bool option_was_given(const struct command *c, const void *args, const char *name);
+
+/* Sets the value of a flag that was not given, for a default that depends on other flags.  The text must be valid. */
+void option_set_default(const struct command *c, void *args, const char *name, const char *text);
 
 /* An object from flag names, with '_' for '-', to the parsed values, in the order of the table; an absent
  * string is null.  The caller json_decref's it; NULL if memory runs out. */

@@ -9,12 +9,13 @@
 #include <stdbool.h>
 
 /* Also the exit codes of the program (docs/exit_codes.md): a supervisor restarts on 74, 75 and signals, never
- * on 64 to 66. */
+ * on 64 to 69. */
 enum status_code {
     STATUS_OK = 0,
     STATUS_USAGE = 64,         /* a flag or a configuration is wrong */
     STATUS_DATA = 65,          /* an input file is missing, damaged or does not fit */
     STATUS_NO_CHECKPOINT = 66, /* nothing usable to resume from */
+    STATUS_UNAVAILABLE = 69,   /* kiln does not have this yet */
     STATUS_INTERNAL = 70,      /* a library failed in a way that kiln does not expect */
     STATUS_MEMORY = 71,        /* not enough memory */
     STATUS_IO = 74,            /* reading or writing failed: disk full, I/O error, directory in use */

@@ -197,6 +197,90 @@ static void options_know_two_truths(void)
     }
 }
 
+struct meant {
+    const char *place, *other;
+    double pair[2];
+    int64_t count;
+    bool flag, dry_run;
+    struct option_given given;
+};
+
+static const struct option meant_options[] = {
+    OPTION_STRING_ROW("place", offsetof(struct meant, place), NULL, "DIR", "h"),
+    OPTION_STRING_ROW("other", offsetof(struct meant, other), NULL, "DIR", "h"),
+    OPTION_PAIR_ROW("pair", offsetof(struct meant, pair), 0, 1, "h"),
+    OPTION_INT_ROW("count", offsetof(struct meant, count), "3", 0, 0, "h"),
+    OPTION_FLAG_ROW("flag", offsetof(struct meant, flag), "h"),
+    OPTION_FLAG_ROW("dry-run", offsetof(struct meant, dry_run), "h"),
+    OPTION_NOT_YET_ROW("rocket", "it has no fuel"),
+    {0},
+};
+
+static const struct command meant_command = {
+    .name = "meant",
+    .options = meant_options,
+    .args_bytes = sizeof(struct meant),
+    .given = offsetof(struct meant, given),
+    .positional_usage = "",
+};
+
+static struct status parse_meant(struct meant *p, int argc, const char **argv)
+{
+    bool help;
+    int n;
+    return option_parse(&meant_command, argc, argv, p, &n, &help);
+}
+
+/* Slips of published command lines, and what must not be taken for one. */
+static void options_read_slips_as_meant(void)
+{
+    struct meant p;
+    EXPECT_OK(parse_meant(&p, 3, (const char *[]){"--place=", "/tmp/a", "--flag"}));
+    EXPECT(strcmp(p.place, "/tmp/a") == 0 && p.flag, "a space after --place=");
+    EXPECT_ERROR(parse_meant(&p, 2, (const char *[]){"--place=", "--flag"}), STATUS_USAGE,
+                 "--place is empty");
+    EXPECT_OK(parse_meant(&p, 3, (const char *[]){"--place", "a", " --count=5"}));
+    EXPECT(p.count == 5 && strcmp(p.place, "a") == 0, "a backslash before a flag");
+    EXPECT_OK(parse_meant(&p, 4, (const char *[]){"--flag", " ", "\\", "\\ --count=6"}));
+    EXPECT(p.count == 6 && p.flag, "a backslash that stands alone");
+    EXPECT_ERROR(parse_meant(&p, 2, (const char *[]){"--place", " --count=5"}), STATUS_USAGE,
+                 "wants a value");
+    EXPECT_ERROR(parse_meant(&p, 1, (const char *[]){" word"}), STATUS_USAGE, "takes flags");
+    EXPECT_ERROR(parse_meant(&p, 1, (const char *[]){"--place=<path-to-it>"}), STATUS_USAGE,
+                 "--place is <path-to-it>, a placeholder");
+    EXPECT_OK(parse_meant(&p, 2, (const char *[]){"--place=<path-to-it>", "--dry_run"}));
+    EXPECT_ERROR(parse_meant(&p, 1, (const char *[]){"--rocket"}), STATUS_UNAVAILABLE,
+                 "--rocket is not there yet: it has no fuel");
+}
+
+static void options_take_pairs(void)
+{
+    struct meant p;
+    EXPECT_OK(parse_meant(&p, 4, (const char *[]){"--pair", "0.9", "0.98", "--flag"}));
+    EXPECT(p.pair[0] == 0.9 && p.pair[1] == 0.98 && p.flag, "two words");
+    EXPECT_OK(parse_meant(&p, 2, (const char *[]){"--pair=0.8,,0.95", "--flag"}));
+    EXPECT(p.pair[0] == 0.8 && p.pair[1] == 0.95 && p.flag, "a doubled comma");
+    EXPECT_OK(parse_meant(&p, 2, (const char *[]){"--pair=0.7", "0.6"}));
+    EXPECT(p.pair[0] == 0.7 && p.pair[1] == 0.6, "a word and the next");
+    EXPECT_ERROR(parse_meant(&p, 3, (const char *[]){"--pair", "0.9", "--flag"}), STATUS_USAGE,
+                 "wants two numbers");
+    EXPECT_ERROR(parse_meant(&p, 1, (const char *[]){"--pair=0.9,2"}), STATUS_USAGE, "between 0 and 1");
+    EXPECT_ERROR(parse_meant(&p, 1, (const char *[]){"--pair"}), STATUS_USAGE, "wants a value");
+}
+
+static void options_tell_what_was_given(void)
+{
+    struct meant p;
+    EXPECT_OK(parse_meant(&p, 3, (const char *[]){"--dry_run", "--count", "4"}));
+    EXPECT(option_was_given(&meant_command, &p, "count") && option_was_given(&meant_command, &p, "dry_run"),
+           "given");
+    EXPECT(!option_was_given(&meant_command, &p, "place") && !option_was_given(&meant_command, &p, "flag"),
+           "not given");
+    option_set_default(&meant_command, &p, "count", "9");
+    option_set_default(&meant_command, &p, "place", "there");
+    EXPECT(p.count == 4 && strcmp(p.place, "there") == 0, "a default that depends on other flags");
+}
+
 /* In dense order, past gaps between rows, in every kind of number. */
 static void test_find_nonfinite(void)
 {
@@ -246,6 +330,9 @@ int main(void)
     options_parse_and_refuse();
     options_leave_their_neighbours();
     options_know_two_truths();
+    options_read_slips_as_meant();
+    options_take_pairs();
+    options_tell_what_was_given();
     test_json_text();
     test_find_nonfinite();
     return 0;

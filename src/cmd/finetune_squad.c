@@ -2,6 +2,7 @@
 #include "cmd/commands.h"
 #include "cmd/finetune_flags.h"
 #include "cmd/launcher_flags.h"
+#include "cmd/replaced_environment.h"
 #include "cmd/replaced_flags.h"
 #include "task/squad.h"
 
@@ -48,12 +49,12 @@ static const struct option options[] = {
     OPTION_REAL_ROW("null_score_diff_threshold", OWN(null_score_diff_threshold), "0.0", -1e6, 1e6,
                     "v2: no answer if its score is higher than the best answer's by more than this"),
     FINETUNE_LOG_ROWS,
-    LAUNCHER_FLAG_ROWS(offsetof(struct squad_args, launcher)),
     REPLACED_FLAG_ROWS,
     OPTION_IGNORED_ROW("use_fused_adam", "AdamW is always fused"),
     OPTION_IGNORED_ROW("use_hpu_graphs", "a GPU's work is always captured, the cpu's never"),
     OPTION_IGNORED_ROW("verbose_logging", "warnings are never left out"),
     OPTION_REFUSED_ROW("per_param_grad_clipping", "gradients are clipped at their global norm; leave it out"),
+    LAUNCHER_FLAG_ROWS(offsetof(struct squad_args, launcher)),
     {0},
 };
 
@@ -62,6 +63,7 @@ static struct status run(const void *args, int n_positional, const char *const *
     (void)n_positional, (void)positional;
     const struct squad_args *a = args;
     struct squad_options o = a->run;
+    replaced_environment_tell();
     TRY(launcher_check_alone(&a->launcher));
     json_t *flags = option_values(&command_squad, args);
     o.run.flags = flags;

@@ -2,6 +2,7 @@
 #include "cmd/commands.h"
 #include "cmd/launcher_flags.h"
 #include "cmd/precision_flags.h"
+#include "cmd/replaced_environment.h"
 #include "cmd/replaced_flags.h"
 #include "cmd/run_log_flags.h"
 #include "optim/optimizer.h"
@@ -108,7 +109,6 @@ static const struct option options[] = {
                     "do not show a live line on a terminal"),
     OPTION_FLAG_ROW("dry_run", AT(dry_run),
                     "check everything, print the planned work and memory, write nothing"),
-    LAUNCHER_FLAG_ROWS(offsetof(struct pretrain_args, launcher)),
     REPLACED_FLAG_ROWS,
     OPTION_IGNORED_ROW("do_train", "training is what this command does"),
     OPTION_IGNORED_VALUE_ROW("bert_model", "NAME", "--config_file says what the model is"),
@@ -121,6 +121,7 @@ static const struct option options[] = {
     OPTION_IGNORED_VALUE_ROW("use_hpu_graphs", "BOOL", "a GPU's work is always captured, the cpu's never"),
     OPTION_IGNORED_VALUE_ROW("avg_seq_per_pack", "X", "sequences are counted"),
     OPTION_IGNORED_ROW("use_jit_trace", "everything is compiled already"),
+    LAUNCHER_FLAG_ROWS(offsetof(struct pretrain_args, launcher)),
     {0},
 };
 
@@ -129,6 +130,7 @@ static struct status run(const void *args, int n_positional, const char *const *
     (void)n_positional, (void)positional;
     const struct pretrain_args *a = args;
     struct pretrain_options o = a->run;
+    replaced_environment_tell();
     TRY(launcher_check_alone(&a->launcher));
     json_t *flags = option_values(&command_pretrain, args);
     o.flags = flags;

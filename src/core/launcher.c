@@ -32,9 +32,9 @@ static const struct variable {
 static struct status several(const char *name, const char *value)
 {
     return status_error(
-        STATUS_USAGE,
+        STATUS_UNAVAILABLE,
         "%s is %s: this process is one of several, and each would train alone and write over the "
-        "others' files; kiln trains in one process, start it once without a launcher%s%s",
+        "others' files; training with several ranks is not there yet, start kiln once without a launcher%s%s",
         name, value, name[0] == '-' ? "" : ", or unset ", name[0] == '-' ? "" : name);
 }
 
@@ -99,6 +99,13 @@ static struct status check_world_info(const char *text)
     return n_ranks > 1 ? several("--world_info", count) : status_ok();
 }
 
+static struct status check_count(const char *name, int64_t n)
+{
+    char text[32];
+    snprintf(text, sizeof text, "%" PRId64, n);
+    return n > 1 ? several(name, text) : status_ok();
+}
+
 struct status launcher_check_alone(const struct launcher_flags *flags)
 {
     for (size_t i = 0; i < sizeof variables / sizeof variables[0]; i++) {
@@ -111,6 +118,11 @@ struct status launcher_check_alone(const struct launcher_flags *flags)
         char rank[32];
         snprintf(rank, sizeof rank, "%" PRId64, flags->local_rank);
         return several("--local_rank", rank);
+    }
+    TRY(check_count("--num_nodes", flags->num_nodes));
+    TRY(check_count("--num_gpus", flags->num_gpus));
+    if (flags->hostfile != NULL) {
+        return several("--hostfile", flags->hostfile);
     }
     return flags->world_info == NULL ? status_ok() : check_world_info(flags->world_info);
 }

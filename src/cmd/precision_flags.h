@@ -13,7 +13,8 @@
                         "ignored on the cpu"),                                                               \
         OPTION_FLAG_ROW("fp16", AT(precision.fp16),                                                          \
                         "compute in fp16 on a GPU, with or without --autocast; in training with fp32 "       \
-                        "master weights and a scaled loss, which bf16 does not need"),                       \
+                        "master weights and a scaled loss, which bf16 does not need; prediction on the cpu " \
+                        "rounds to fp16 and computes in fp32"),                                              \
         OPTION_FLAG_ROW("amp", AT(precision.fp16), "the same as --fp16"),                                    \
         OPTION_FLAG_ROW("fp8", AT(precision.fp8),                                                            \
                         "multiply in the layers in fp8, e4m3 forward and e5m2 for gradients, all else in "   \

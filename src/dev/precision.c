@@ -29,6 +29,18 @@ struct status precision_find(struct precision *p, const struct precision_flags *
     return status_ok();
 }
 
+struct status precision_find_prediction(struct precision *p, const struct precision_flags *f,
+                                        const struct device *device)
+{
+    if (!f->fp16 || f->fp8 || device->computes_in_f16 || !device->is_host) {
+        return precision_find(p, f, device);
+    }
+    *p = (struct precision){.dtype = DTYPE_F32, .rounds_to_f16 = true};
+    log_info("--fp16: the %s rounds matrices and activations to fp16 and computes with them in fp32",
+             device->name);
+    return status_ok();
+}
+
 enum dtype precision_factor(struct precision p, const struct device *device)
 {
     return p.fp8 && device->computes_in_fp8 ? DTYPE_E4M3 : p.dtype;
@@ -36,5 +48,5 @@ enum dtype precision_factor(struct precision p, const struct device *device)
 
 const char *precision_name(struct precision p)
 {
-    return p.fp8 ? "fp8" : p.allow_tf32 ? "tf32" : dtype_name(p.dtype);
+    return p.fp8 ? "fp8" : p.allow_tf32 ? "tf32" : p.rounds_to_f16 ? "fp16" : dtype_name(p.dtype);
 }

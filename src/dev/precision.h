@@ -14,14 +14,19 @@ struct precision_flags {
 };
 
 struct precision {
-    enum dtype dtype; /* of activations and of the matrices that products read */
-    bool allow_tf32;  /* exec.allow_tf32 */
-    bool fp8;         /* products of layers are in fp8, all else in bf16 (nn/linear.h) */
+    enum dtype dtype;   /* of activations and of the matrices that products read */
+    bool allow_tf32;    /* exec.allow_tf32 */
+    bool rounds_to_f16; /* dtype is fp32, and matrices and activations are rounded to fp16 (ops/half_ops.h) */
+    bool fp8;           /* products of layers are in fp8, all else in bf16 (nn/linear.h) */
 };
 
 /* STATUS_USAGE, saying what to use instead: the cpu has no fp16, and fp16 excludes fp8. */
 struct status precision_find(struct precision *p, const struct precision_flags *f,
                              const struct device *device);
+
+/* The same for a run that only predicts: then the cpu takes fp16, rounding to it, which a log line says. */
+struct status precision_find_prediction(struct precision *p, const struct precision_flags *f,
+                                        const struct device *device);
 
 /* The dtype of a layer's factors in the forward: fp8 values are kept in bf16 if the device has no fp8
  * products. */

@@ -2,11 +2,13 @@
 
 #include "core/clock.h"
 #include "core/log.h"
+#include "task/finetune_missing.h"
 #include "text/tokenizer_open.h"
 #include "train/memory_fit.h"
 #include "task/run_outputs.h"
 #include "watch/run_watch.h"
 #include "core/stop.h"
+#include "ops/half_ops.h"
 #include "train/trainer_state.h"
 
 #include <stdio.h>
@@ -17,6 +19,7 @@ struct job {
     const struct finetune_options *options;
     const struct finetune_task *task;
     struct backend backend;
+    struct ops half; /* the backend's, where precision.rounds_to_f16 */
     struct precision precision;
     struct run_watch watch;
     struct bert_model bert;
@@ -96,19 +99,25 @@ static int64_t larger(int64_t a, int64_t b)
     return a > b ? a : b;
 }
 
-/* Room for the batches of training and of prediction. */
-static struct status trainer_config_of(struct job *j, struct trainer_config *config)
+static struct status limits_of(const struct job *j, struct batch_limits *train, struct batch_limits *predict)
 {
     const struct finetune_options *o = j->options;
-    struct batch_limits train = {0}, predict = {0};
     if (o->do_train) {
-        TRY(finetune_train_limits(&j->open.train, o, &train));
+        TRY(finetune_train_limits(&j->open.train, o, train));
     }
     if (o->do_predict) {
-        predict = predict_limits(&j->open.predict.source, o->predict_batch_size);
+        *predict = predict_limits(&j->open.predict.source, o->predict_batch_size);
     }
-    j->bert = bert_model(bert_family_config(&j->open.model), j->task->bert);
-    *config = (struct trainer_config){
+    return status_ok();
+}
+
+/* Room for the batches of training and of prediction. */
+static struct trainer_config trainer_config_of(struct job *j, const struct bert_config *model,
+                                               struct batch_limits train, struct batch_limits predict)
+{
+    const struct finetune_options *o = j->options;
+    j->bert = bert_model(model, j->task->bert);
+    struct trainer_config config = {
         .model = &j->bert.model,
         .device = j->backend.device,
         .ops = j->backend.ops,
@@ -121,8 +130,8 @@ static struct status trainer_config_of(struct job *j, struct trainer_config *con
         .saving = o->do_train && !o->skip_checkpoint,
         .seed = (uint64_t)o->seed,
     };
-    j->task->set_optimizer(j->open.self, &config->optimizer);
-    return status_ok();
+    j->task->set_optimizer(j->open.self, &config.optimizer);
+    return config;
 }
 
 static struct memory_cut memory_cut_of(const struct finetune_options *o)
@@ -134,6 +143,18 @@ static struct memory_cut memory_cut_of(const struct finetune_options *o)
                                true, 0};
 }
 
+/* As the working copy in fp16 has them; vectors are read in fp32 there too. */
+static void round_matrices(struct trainer *t)
+{
+    for (int i = 0; i < t->params.n; i++) {
+        const struct param *p = &t->params.params[i];
+        if (p->n_dims == 2) {
+            half_ops_round_tensor(param_view(p, t->master));
+        }
+    }
+    trainer_weights_changed(t);
+}
+
 /* The head may be new if it is going to be trained. */
 static struct status load_weights(struct job *j)
 {
@@ -141,6 +162,9 @@ static struct status load_weights(struct job *j)
     unsigned may_be_new = j->options->do_train ? j->task->may_be_new : 0;
     TRY(trainer_state_load(&j->trainer, &j->open.model, j->task->bert, may_be_new, &report));
     load_report_print(&report, j->options->init_checkpoint);
+    if (j->precision.rounds_to_f16) {
+        round_matrices(&j->trainer);
+    }
     return status_ok();
 }
 
@@ -262,18 +286,46 @@ static struct status open_outputs(struct job *j, const struct trainer_plan *plan
     return run_outputs_open(&outputs, &j->lock);
 }
 
+static struct status plan_job(const struct job *j, const struct trainer_config *config,
+                              struct trainer_plan *plan)
+{
+    const struct finetune_options *o = j->options;
+    TRY(trainer_plan(plan, config));
+    log_info("model: %s: %.2f M parameters, %s; memory %.1f MiB", o->init_checkpoint,
+             (double)plan->n_params / 1e6, precision_name(j->precision), (double)plan->total_bytes / 0x1p20);
+    return memory_fit_require(config, plan, memory_cut_of(o), o->dry_run);
+}
+
+/* A dry run goes on without what is not there yet. */
+static struct status plan_without_inputs(struct job *j, const struct missing *missing)
+{
+    struct bert_config model;
+    struct batch_limits train = {0}, predict = {0};
+    struct trainer_plan plan;
+    TRY(finetune_assume_limits(j->options, &train, &predict));
+    TRY(finetune_assume_model(&model, j->options));
+    if (model.hidden_size > 0) {
+        struct trainer_config config = trainer_config_of(j, &model, train, predict);
+        TRY(plan_job(j, &config, &plan));
+    }
+    missing_end(missing);
+    return status_ok();
+}
+
 static struct status run_job(struct job *j)
 {
     const struct finetune_options *o = j->options;
-    struct trainer_config config;
+    struct batch_limits train_limits = {0}, limits = {0};
+    struct missing missing = {0};
+    struct trainer_plan plan;
+    if (o->dry_run && finetune_find_missing(o, &missing)) {
+        return plan_without_inputs(j, &missing);
+    }
     TRY(open_model(j));
     TRY(j->task->read(j->open.self, &j->open));
-    TRY(trainer_config_of(j, &config));
-    struct trainer_plan plan;
-    TRY(trainer_plan(&plan, &config));
-    log_info("model: %s: %.2f M parameters, %s; memory %.1f MiB", o->init_checkpoint,
-             (double)plan.n_params / 1e6, precision_name(j->precision), (double)plan.total_bytes / 0x1p20);
-    TRY(memory_fit_require(&config, &plan, memory_cut_of(o), o->dry_run));
+    TRY(limits_of(j, &train_limits, &limits));
+    struct trainer_config config = trainer_config_of(j, bert_family_config(&j->open.model), train_limits, limits);
+    TRY(plan_job(j, &config, &plan));
     if (o->dry_run) {
         return status_ok();
     }
@@ -304,7 +356,12 @@ struct status finetune_run(const struct finetune_task *task, void *self, const s
     stop_install();
     TRY(check_options(o));
     TRY(backend_find(&j.backend, o->device));
-    TRY(precision_find(&j.precision, &o->precision, j.backend.device));
+    TRY((o->do_train ? precision_find : precision_find_prediction)(&j.precision, &o->precision,
+                                                                   j.backend.device));
+    if (j.precision.rounds_to_f16) {
+        j.half = half_ops();
+        j.backend.ops = &j.half;
+    }
     struct status s = stop_explain(run_job(&j));
     metrics_close(&j.log);
     trainer_fini(&j.trainer);

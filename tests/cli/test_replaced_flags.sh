@@ -26,7 +26,9 @@ grep -q '^DLLL ' "$dir/run/dllogger.json" || fail "no dllogger lines"
 expect 64 "computes in bf16" "$kiln" pretrain "${reference[@]}" --fp16
 for flag in --fp16 --amp; do
     expect 64 "the cpu does not compute in fp16; --autocast" "$kiln" squad --init_checkpoint "$dir/run/ckpt_3" \
-        --output_dir "$dir/answers" --do_predict --predict_file "$dir/none.json" --autocast $flag
+        --output_dir "$dir/answers" --do_train --train_file "$dir/none.json" --autocast $flag
+    expect 0 "the cpu rounds matrices and activations to fp16" "$kiln" squad --init_checkpoint "$dir/run/ckpt_3" \
+        --output_dir "$dir/answers" --do_predict --predict_file "$dir/none.json" --autocast $flag --dry_run --max_seq_length 32
 done
 expect 0 "cpu" "$kiln" pretrain "${reference[@]}" --dry_run --device cuda --no_cuda # the later one wins
 

@@ -60,6 +60,15 @@ expect 0 "profile: wrote" "$kiln" squad --init_checkpoint "$dir/whole/model" --o
 grep -q '"logits"' "$dir/timed/profile/trace_1_2.json" || fail "the trace lacks what was timed"
 grep -q '"attention"' "$dir/timed/profile/trace_1_2.json" || fail "the trace lacks ops"
 
+# in fp16 the cpu answers the same with other numbers
+answers=("$kiln" squad --init_checkpoint "$dir/whole/model" --do_predict --predict_file "$dir/questions.json" --max_seq_length 48)
+expect 0 "fp32" "${answers[@]}" --output_dir "$dir/fp32"
+expect 0 "rounds matrices and activations to fp16" "${answers[@]}" --output_dir "$dir/fp16" --autocast --fp16
+grep -q "M parameters, fp16" "$dir/err" || fail "the precision is not told: $(cat "$dir/err")"
+cmp -s "$dir/fp32/nbest_predictions.json" "$dir/fp16/nbest_predictions.json" && fail "nothing was rounded"
+n=$(diff "$dir/fp32/predictions.json" "$dir/fp16/predictions.json" | grep -c '^<' || true)
+[ "$n" -le 2 ] || fail "$n of 200 answers are others in fp16"
+
 # what is wrong is said
 expect 64 "nothing to do" "$kiln" squad --init_checkpoint "$model" --output_dir "$dir/none"
 expect 64 "--do_predict wants --predict_file" "$kiln" squad --init_checkpoint "$model" --output_dir "$dir/none" --do_predict

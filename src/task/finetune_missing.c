@@ -1,0 +1,71 @@
+#include "task/finetune_missing.h"
+
+#include "core/log.h"
+#include "data/bert_batch.h"
+#include "model/bert_family.h"
+
+enum { USUAL_WORDS = 30522 }; /* Google's uncased vocabulary, of the documents' models */
+
+bool finetune_find_missing(const struct finetune_options *o, struct missing *m)
+{
+    missing_config(m, o->config_file);
+    missing_path(m, "init_checkpoint", o->init_checkpoint,
+                 "a run of `kiln pretrain` makes it, or it comes as a Hugging Face directory");
+    missing_path(m, "vocab_file", o->vocab_file, "it comes with the model, and may be left out");
+    if (o->do_train) {
+        missing_path(m, "train_file", o->train_file, "yours to bring: SQuAD's is train-v1.1.json");
+    }
+    if (o->do_predict) {
+        missing_path(m, "predict_file", o->predict_file, "yours to bring: SQuAD's is dev-v1.1.json");
+    }
+    return m->n > 0;
+}
+
+static struct status read_config(struct bert_config *model, const char *path)
+{
+    json_t *object;
+    TRY(json_read_object(&object, path));
+    struct status s = bert_config_parse(model, object, path);
+    json_decref(object);
+    return s;
+}
+
+struct status finetune_assume_model(struct bert_config *model, const struct finetune_options *o)
+{
+    *model = (struct bert_config){0};
+    if (o->config_file != NULL && !missing_is(o->config_file)) {
+        TRY(read_config(model, o->config_file));
+    } else if (!missing_is(o->init_checkpoint)) {
+        struct model_dir m;
+        TRY(model_dir_open(&m, o->init_checkpoint));
+        *model = *bert_family_config(&m);
+        model->labels = NULL; /* the directory's */
+        model_dir_close(&m);
+    } else {
+        return status_ok();
+    }
+    if (model->vocab_size == 0) {
+        log_info("planned with a vocabulary of %d pieces", USUAL_WORDS);
+        model->vocab_size = USUAL_WORDS;
+    }
+    if (model->max_position_embeddings < o->max_seq_length) {
+        return status_error(STATUS_USAGE,
+                            "--max_seq_length %lld is more than the %lld positions of the model",
+                            (long long)o->max_seq_length, (long long)model->max_position_embeddings);
+    }
+    return status_ok();
+}
+
+struct status finetune_assume_limits(const struct finetune_options *o, struct batch_limits *train,
+                                     struct batch_limits *predict)
+{
+    if (o->do_train) {
+        TRY(batch_check_cut(o->train_batch_size, o->gradient_accumulation_steps));
+        *train =
+            bert_batch_limits(o->train_batch_size / o->gradient_accumulation_steps, o->max_seq_length, 0);
+    }
+    if (o->do_predict) {
+        *predict = bert_batch_limits(o->predict_batch_size, o->max_seq_length, 0);
+    }
+    return status_ok();
+}

@@ -1,0 +1,51 @@
+#include "task/missing.h"
+
+#include "core/log.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+/* What is there and cannot be read is an error as ever, which opening it tells. */
+bool missing_is(const char *path)
+{
+    return access(path, F_OK) != 0 && (errno == ENOENT || errno == ENOTDIR);
+}
+
+bool missing_path(struct missing *m, const char *flag, const char *path, const char *made_by)
+{
+    if (path == NULL || !missing_is(path)) {
+        return false;
+    }
+    m->n++;
+    log_info("missing: --%s %s: %s", flag, path, made_by);
+    return true;
+}
+
+bool missing_config(struct missing *m, const char *path)
+{
+    static const struct {
+        const char *name, *ours;
+    } configs[] = {
+        /* the replaced scripts' names */
+        {"bert_config.json", "bert_large.json"},
+        {"bert_config_1.2B.json", "bert_1.2b.json"},
+        {"bert_1.5b_config.json", "bert_1.5b.json"},
+        {"bert_5b_config.json", "bert_5b.json"},
+    };
+    char made_by[160] = "kiln's configs/ has models from tiny to 5 B parameters";
+    const char *slash = path == NULL ? NULL : strrchr(path, '/'), *name = slash == NULL ? path : slash + 1;
+    for (size_t i = 0; name != NULL && i < sizeof configs / sizeof configs[0]; i++) {
+        if (strcmp(name, configs[i].name) == 0) {
+            snprintf(made_by, sizeof made_by, "kiln's configs/%s is that model, copy it there",
+                     configs[i].ours);
+        }
+    }
+    return missing_path(m, "config_file", path, made_by);
+}
+
+void missing_end(const struct missing *m)
+{
+    log_info("dry run: %d of the inputs are missing, as listed; what the flags alone say is right", m->n);
+}

@@ -1,0 +1,23 @@
+/* missing: inputs that a dry run does not find.  It names each with what makes it, and plans without them. */
+#ifndef KILN_TASK_MISSING_H
+#define KILN_TASK_MISSING_H
+
+#include <stdbool.h>
+
+struct missing {
+    int n; /* inputs that were asked for and are not there */
+};
+
+/* Whether nothing is at this path. */
+bool missing_is(const char *path);
+
+/* True if --FLAG names a path where nothing is: a log line says so, and what makes it.  NULL: not asked for. */
+bool missing_path(struct missing *m, const char *flag, const char *path, const char *made_by);
+
+/* The same for a model's configuration: names the one in configs/ that is the documents' model. */
+bool missing_config(struct missing *m, const char *path);
+
+/* The last line of a dry run. */
+void missing_end(const struct missing *m);
+
+#endif

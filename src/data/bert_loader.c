@@ -155,12 +155,12 @@ static struct status add_sequence(const struct bert_loader *l, struct batch *b, 
 }
 
 /* Sequence number g of the run under `seed`. */
-static struct draw draw_at(const struct bert_loader *l, uint64_t seed, uint64_t g)
+static struct draw draw_at(const struct bert_loader *l, uint64_t seed, uint64_t g, bool in_order)
 {
     uint64_t n = (uint64_t)l->map.n_samples;
     struct draw d = {.seed = seed, .epoch = g / n};
     uint64_t order = rng_key(rng_key(seed, PURPOSE_ORDER), d.epoch);
-    d.sample = (int64_t)rng_permute(order, n, g % n);
+    d.sample = (int64_t)(in_order ? g % n : rng_permute(order, n, g % n));
     return d;
 }
 
@@ -175,7 +175,7 @@ struct status bert_loader_step(const struct bert_loader *l, int64_t step, struct
         struct batch *b = &out->micro[k];
         batch_clear(b);
         for (int64_t i = k * n; i < (k + 1) * n; i++) {
-            TRY(add_sequence(l, b, draw_at(l, c->seed, first + (uint64_t)i), (int32_t)i));
+            TRY(add_sequence(l, b, draw_at(l, c->seed, first + (uint64_t)i, c->in_order), (int32_t)i));
         }
         batch_finish(b, c->pad_id);
     }
@@ -204,7 +204,7 @@ struct status bert_loader_heldout(const struct bert_loader *l, int64_t n, int64_
     end = end - begin < size ? end : begin + size;
     batch_clear(out);
     for (int64_t i = begin; i < end; i++) {
-        TRY(add_sequence(l, out, draw_at(l, HELDOUT_SEED, (uint64_t)i), (int32_t)(i - begin)));
+        TRY(add_sequence(l, out, draw_at(l, HELDOUT_SEED, (uint64_t)i, false), (int32_t)(i - begin)));
     }
     batch_finish(out, l->config.pad_id);
     return status_ok();

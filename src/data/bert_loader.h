@@ -27,6 +27,7 @@ struct bert_loader_config {
     int64_t gradient_accumulation_steps; /* micro-batches of an optimizer step */
     double masked_lm_prob;               /* of the reference: 0.15 */
     double short_seq_prob;               /* of the reference: 0.1 */
+    bool in_order; /* samples of an epoch as they lie in the store, without the permutation */
 };
 
 struct bert_loader {

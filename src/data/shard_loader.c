@@ -68,11 +68,13 @@ static struct place find_place(const struct shard_loader *l, uint64_t seed, uint
     }
     int64_t file = c->order[low];
     uint64_t key = rng_key(rng_key(rng_key(seed, PURPOSE_RECORDS), c->epoch), (uint64_t)file);
+    uint64_t in_file = (uint64_t)(at - c->start[low]);
     return (struct place){
         .file = file,
         .next_file = low + 1 < l->files.n ? c->order[low + 1]
                                           : (int64_t)rng_permute(order_key(seed, c->epoch + 1), n_files, 0),
-        .record = (int64_t)rng_permute(key, (uint64_t)l->n_records[file], (uint64_t)(at - c->start[low])),
+        .record =
+            (int64_t)(l->config.in_order ? in_file : rng_permute(key, (uint64_t)l->n_records[file], in_file)),
     };
 }
 

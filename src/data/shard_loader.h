@@ -25,6 +25,7 @@ struct shard_loader_config {
     int64_t train_batch_size;            /* records of an optimizer step, before packing is accounted for */
     int64_t gradient_accumulation_steps; /* micro-batches of an optimizer step, likewise */
     bool allow_packed;                   /* false: packed data is an error */
+    bool in_order; /* records as they lie in their file, without the permutation; files keep theirs */
 };
 
 struct shard_loader {

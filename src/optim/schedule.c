@@ -2,8 +2,33 @@
 
 #include <math.h>
 
+/* How far from `min` to `max`. */
+static double warmup_part(const struct schedule *s, double i)
+{
+    double w = (double)s->warmup_steps, d = (double)s->decay_steps;
+    if (i < w) {
+        return s->is_log ? log(i + 1) / log(w) : i / w;
+    }
+    return s->decay_steps == 0 ? 1 : fmax((d - i) / fmax(d - w, 1), 0);
+}
+
+static double warmup_rate(const struct schedule *s, int64_t k)
+{
+    return k < 2 ? s->base : s->min + (s->max - s->min) * warmup_part(s, (double)(k - 2));
+}
+
+static double poly_constant_rate(const struct schedule *s, double p)
+{
+    double rest = 1 - s->warmup - s->constant;
+    return p < s->warmup + s->constant || rest <= 0 ? s->base
+                                                    : s->base * pow(fmax(1 - p, 0) / rest, s->degree);
+}
+
 double schedule_rate(const struct schedule *s, int64_t k)
 {
+    if (s->kind == SCHEDULE_WARMUP) {
+        return warmup_rate(s, k);
+    }
     double p = (double)k / (double)s->n_steps;
     if (p < s->warmup) {
         return s->base * p / s->warmup;
@@ -12,7 +37,9 @@ double schedule_rate(const struct schedule *s, int64_t k)
     switch (s->kind) {
     case SCHEDULE_POLY: return s->base * pow(left, s->degree);
     case SCHEDULE_LINEAR: return s->warmup < 1.0 ? s->base * left / (1.0 - s->warmup) : 0.0;
-    case SCHEDULE_CONSTANT: break;
+    case SCHEDULE_POLY_CONSTANT: return poly_constant_rate(s, p);
+    case SCHEDULE_CONSTANT:
+    case SCHEDULE_WARMUP: break;
     }
     return s->base;
 }

@@ -19,8 +19,9 @@ static bool parse_steps(const char *text, int64_t *first, int64_t *last)
         return false;
     }
     *first = *last = strtoll(text, &end, 10);
-    if (*end == ':' && end[1] >= '0' && end[1] <= '9') {
-        *last = strtoll(end + 1, &end, 10);
+    const char *second = end + (*end == ':' ? 1 : strspn(end, ","));
+    if (second != end && *second >= '0' && *second <= '9') {
+        *last = strtoll(second, &end, 10);
     } else if (*last < 1) {
         *last = 1;
     }

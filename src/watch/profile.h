@@ -14,7 +14,7 @@
 /* The flags of a command. */
 struct profile_options {
     bool enabled;          /* --profile */
-    const char *steps;     /* --profile_steps: "x:y", or "x" for x alone */
+    const char *steps;     /* --profile_steps: "x:y" or "x,y", or "x" for x alone */
     const char *directory; /* --tensorboard_logdir; NULL or "": OUTPUT_DIR/profile */
 };
 

@@ -168,6 +168,40 @@ static void steps_are_a_pure_function(const struct indexed *store)
     bert_loader_close(&l);
 }
 
+/* How many of the store's samples begin with the same word in two epochs. */
+static int64_t same_beginnings(const struct indexed *store, bool in_order, int64_t *n)
+{
+    struct bert_loader_config c = config_of(store);
+    struct bert_loader l;
+    struct batch_step epochs[2];
+    int64_t same = 0;
+    c.in_order = in_order;
+    c.train_batch_size = c.gradient_accumulation_steps = 1;
+    EXPECT_OK(bert_loader_open(&l, c));
+    EXPECT_OK(bert_loader_init_step(&c, &epochs[0]));
+    EXPECT_OK(bert_loader_init_step(&c, &epochs[1]));
+    *n = l.map.n_samples;
+    for (int64_t s = 1; s <= *n; s++) {
+        int32_t first[48], second[48];
+        EXPECT_OK(bert_loader_step(&l, s, &epochs[0]));
+        EXPECT_OK(bert_loader_step(&l, s + *n, &epochs[1]));
+        restore(&epochs[0].micro[0], 0, first);
+        restore(&epochs[1].micro[0], 0, second);
+        same += first[1] == second[1];
+    }
+    batch_step_fini(&epochs[0]);
+    batch_step_fini(&epochs[1]);
+    bert_loader_close(&l);
+    return same;
+}
+
+static void samples_may_come_in_the_stores_order(const struct indexed *store)
+{
+    int64_t n;
+    EXPECT(2 * same_beginnings(store, true, &n) > n, "the order changes from epoch to epoch");
+    EXPECT(4 * same_beginnings(store, false, &n) < n, "the order does not change");
+}
+
 static void cuts_change_only_the_cut(const struct indexed *store)
 {
     struct bert_loader_config whole = config_of(store), parts = whole;
@@ -310,6 +344,7 @@ int main(void)
     EXPECT(store.n_tokens < VOCAB - FIXTURE_N_SPECIAL, "%lld tokens", (long long)store.n_tokens);
     batches_are_what_their_head_says(&store);
     steps_are_a_pure_function(&store);
+    samples_may_come_in_the_stores_order(&store);
     cuts_change_only_the_cut(&store);
     epochs_differ_and_cover(&store);
     heldout_batches_are_fixed(&store);

@@ -5,27 +5,75 @@
 
 static void poly_schedule_has_its_published_rates(void)
 {
-    struct schedule phase1 = {SCHEDULE_POLY, 6e-3, 0.2843, 0.5, 7038};
+    struct schedule phase1 = {
+        .kind = SCHEDULE_POLY, .base = 6e-3, .warmup = 0.2843, .degree = 0.5, .n_steps = 7038};
     EXPECT_NEAR(schedule_rate(&phase1, 2000), 0.0059973, 5e-8);
     EXPECT_NEAR(schedule_rate(&phase1, 2001), 0.0050759, 5e-8);
     EXPECT_NEAR(schedule_rate(&phase1, 7038), 0, 0);
-    struct schedule phase2 = {SCHEDULE_POLY, 4e-3, 0.128, 0.5, 1563};
+    struct schedule phase2 = {
+        .kind = SCHEDULE_POLY, .base = 4e-3, .warmup = 0.128, .degree = 0.5, .n_steps = 1563};
     EXPECT_NEAR(schedule_rate(&phase2, 200), 0.0039987, 5e-8);
     EXPECT_NEAR(schedule_rate(&phase2, 201), 0.0037340, 5e-8);
 }
 
 static void linear_schedule_is_continuous(void)
 {
-    struct schedule s = {SCHEDULE_LINEAR, 1.0, 0.1, 0, 100};
+    struct schedule s = {.kind = SCHEDULE_LINEAR, .base = 1.0, .warmup = 0.1, .n_steps = 100};
     EXPECT_NEAR(schedule_rate(&s, 5), 0.5, 1e-12);
     EXPECT_NEAR(schedule_rate(&s, 10), 1.0, 1e-12);
     EXPECT_NEAR(schedule_rate(&s, 55), 0.5, 1e-12);
     EXPECT_NEAR(schedule_rate(&s, 100), 0.0, 1e-12);
 }
 
+/* BERT-1.5B's: 7,750 steps of warm-up, constant to 46,500, then on a line to 0 at 155,000. */
+static void constant_part_has_its_published_rates(void)
+{
+    struct schedule s = {.kind = SCHEDULE_POLY_CONSTANT,
+                         .base = 1.5e-3,
+                         .warmup = 0.05,
+                         .constant = 0.25,
+                         .degree = 1,
+                         .n_steps = 155000};
+    EXPECT_NEAR(schedule_rate(&s, 1), 1.5e-3 / 7750, 1e-15);
+    EXPECT_NEAR(schedule_rate(&s, 3875), 7.5e-4, 1e-12);
+    EXPECT_NEAR(schedule_rate(&s, 7750), 1.5e-3, 1e-15);
+    EXPECT_NEAR(schedule_rate(&s, 46500), 1.5e-3, 1e-15);
+    EXPECT_NEAR(schedule_rate(&s, 100000), 7.6037e-4, 5e-9);
+    EXPECT_NEAR(schedule_rate(&s, 155000), 0, 0);
+    s.degree = 0.5;
+    EXPECT_NEAR(schedule_rate(&s, 100750), 1.5e-3 * sqrt(0.5), 1e-15);
+    s.constant = 0; /* continuous, unlike the other script's */
+    EXPECT_NEAR(schedule_rate(&s, 7751), 1.5e-3, 1e-8);
+    s.constant = 0.95; /* nothing is left behind the constant part */
+    EXPECT_NEAR(schedule_rate(&s, 155000), 1.5e-3, 0);
+}
+
+/* That of BERT-5B's first recipe, with W = 10,000, D = 2,000,000 and the rate 1e-4. */
+static void warmup_counts_steps(void)
+{
+    struct schedule s = {
+        .kind = SCHEDULE_WARMUP, .base = 3e-4, .max = 1e-4, .warmup_steps = 10000, .decay_steps = 2000000};
+    EXPECT_NEAR(schedule_rate(&s, 1), 3e-4, 0);
+    EXPECT_NEAR(schedule_rate(&s, 2), 0, 0);
+    EXPECT_NEAR(schedule_rate(&s, 5002), 5e-5, 1e-18);
+    EXPECT_NEAR(schedule_rate(&s, 10002), 1e-4, 1e-18);
+    EXPECT_NEAR(schedule_rate(&s, 1005002), 5e-5, 1e-18);
+    EXPECT_NEAR(schedule_rate(&s, 2000002), 0, 0);
+    EXPECT_NEAR(schedule_rate(&s, 3000000), 0, 0);
+    s.decay_steps = 0;
+    EXPECT_NEAR(schedule_rate(&s, 3000000), 1e-4, 1e-18);
+    s.is_log = true;
+    s.min = 1e-5;
+    EXPECT_NEAR(schedule_rate(&s, 2), 1e-5, 1e-18);
+    EXPECT_NEAR(schedule_rate(&s, 101), 1e-5 + 9e-5 * 0.5, 1e-15); /* log(100) / log(10,000) */
+    EXPECT_NEAR(schedule_rate(&s, 10002), 1e-4, 1e-18);
+}
+
 int main(void)
 {
     poly_schedule_has_its_published_rates();
     linear_schedule_is_continuous();
+    constant_part_has_its_published_rates();
+    warmup_counts_steps();
     return 0;
 }

@@ -159,8 +159,8 @@ static void a_device_with_a_clock_is_asked(void)
 static void bad_windows_are_refused(void)
 {
     static const char *const bad[] = {
-        "", "x", "3:2", "-1:2", "1:", ":4", "1:2:3", "2;3", "1:9223372036854775807"};
-    static const char *const good[] = {"0", "5", "0:1", "3:3", "12:400"};
+        "", "x", "3:2", "-1:2", "1:", ":4", "1:2:3", "2;3", "2,", ",3", "1:9223372036854775807"};
+    static const char *const good[] = {"0", "5", "0:1", "3:3", "12:400", "2,3", "2,,3"};
     for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
         struct profile_options o = {.steps = bad[i]};
         EXPECT_ERROR(profile_check(&o), STATUS_USAGE, "--profile_steps");

@@ -1,0 +1,69 @@
+#!/usr/bin/env bash
+# Every command line of the five documents that kiln replaces, in kiln's form, as a dry run: in an empty folder, and in one
+# with the documents' configurations.  What needs several ranks is not there yet and says so; what is inside passes alone.
+set -euo pipefail
+shopt -s extglob
+kiln=$1
+tests=$(cd "$(dirname "$0")" && pwd)
+configs=$tests/../../configs
+dir=$(mktemp -d)
+trap 'rm -rf "$dir"' EXIT
+. "$tests/expect.sh"
+. "$tests/documents.sh"
+export OMP_NUM_THREADS=1
+unset "${!OMPI_@}" "${!SLURM_@}" WORLD_SIZE RANK LOCAL_RANK
+mkdir "$dir/empty" "$dir/configured" "$dir/configured/scripts"
+cp "$configs/bert_large.json" "$dir/configured/bert_config.json"
+cp "$configs/bert_1.2b.json" "$dir/configured/bert_config_1.2B.json"
+cp "$configs/bert_1.5b.json" "$dir/configured/scripts/bert_1.5b_config.json"
+
+declare -A command_of=([run_pretraining]=pretrain [run_squad]=squad [pack_pretraining_data_pytorch]=pack)
+declare -A n_of=([pretrain]=0 [squad]=0 [pack]=0)
+n_lines=0 n_launched=0 n_scripts=0
+
+# ranks: what the launcher's words ask for, as it would tell each process
+ranks()
+{
+    local i
+    for ((i = 0; i < ${#launcher[@]}; i++)); do
+        case ${launcher[i]} in
+        -n) told=("OMPI_COMM_WORLD_SIZE=${launcher[i + 1]}") named="OMPI_COMM_WORLD_SIZE is ${launcher[i + 1]}" ;;
+        --world_info=*) flags+=("${launcher[i]}") named="--world_info is for 8 ranks" ;;
+        --no_* | --master_*) flags+=("${launcher[i]}") ;;
+        esac
+    done
+}
+
+# walk COMMAND: dry runs of it
+walk()
+{
+    told=() flags=() named=
+    ranks
+    if [ -n "$named" ]; then
+        expect 69 "$named" env "${told[@]}" "$kiln" "$1" "${flags[@]}" "${words[@]}" --dry-run
+        n_launched=$((n_launched + 1))
+    fi
+    cd "$dir/empty"
+    expect 0 "missing: --" env "${exports[@]}" "$kiln" "$1" "${words[@]}" --dry-run
+    expect 0 "dry run: " env "${exports[@]}" "$kiln" "$1" "${words[@]}" --dry-run
+    expect 64 "unknown flag --no_such_flag" "$kiln" "$1" "${words[@]}" --dry-run --no_such_flag
+    [ -z "$(ls -A)" ] || fail "something was written: $(ls -A)"
+    cd "$dir/configured"
+    [ "$1" = pack ] || expect 0 "M parameters" env "${exports[@]}" "$kiln" "$1" "${words[@]}" --dry-run
+    n_of[$1]=$((n_of[$1] + 1))
+}
+
+read_documents "$tests"/documents/*.txt
+for i in "${!numbers[@]}"; do
+    split_command "${lines[i]}"
+    n_lines=$((n_lines + 1))
+    if [ -z "$script" ]; then
+        n_scripts=$((n_scripts + 1))
+        continue
+    fi
+    [ -n "${command_of[$script]:-}" ] || fail "${numbers[i]}: kiln has nothing for $script.py"
+    walk "${command_of[$script]}" || fail "${numbers[i]}"
+done
+echo "test_documents: $n_lines command lines: ${n_of[pretrain]} pretrain, ${n_of[squad]} squad, ${n_of[pack]} pack, $n_launched of them" \
+    "for a launcher; $n_scripts scripts have tests of their own"
+[ $n_lines -eq 54 ] && [ "${n_of[pretrain]}" -eq 26 ] && [ "${n_of[squad]}" -eq 13 ] && [ "${n_of[pack]}" -eq 2 ] || fail "counts"

@@ -9,9 +9,13 @@
         "write dllogger's lines to this file and to standard output, with the replaced script's keys"),      \
         OPTION_FLAG_ROW("enable-tensorboard-logging", AT(enable_tensorboard_logging),                        \
                         "write event files for TensorBoard into OUTPUT_DIR/worker_0"),                       \
-        OPTION_BOOL_ROW(                                                                                     \
-            "profile", AT(profile.enabled), "false",                                                         \
-            "time the ops of --profile_steps and write a trace for Perfetto or chrome://tracing"),           \
+        {.name = "profile",                                                                                  \
+         .kind = OPTION_BOOL,                                                                                \
+         .offset = AT(profile.enabled),                                                                      \
+         .default_text = "false",                                                                            \
+         .value_name = "BOOL",                                                                               \
+         .choices = "pt|pt-full|hltv",                                                                       \
+         .help = "time the ops of --profile_steps and write a trace for Perfetto or chrome://tracing"},      \
         OPTION_STRING_ROW("profile_steps", AT(profile.steps), "0", "X:Y",                                    \
                           "the first and the last micro-step to profile, counted from 1 in this run"),       \
         OPTION_STRING_ROW("tensorboard_logdir", AT(profile.directory), "", "DIR",                            \

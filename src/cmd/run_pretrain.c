@@ -2,20 +2,18 @@
 #include "cmd/commands.h"
 #include "cmd/launcher_flags.h"
 #include "cmd/precision_flags.h"
+#include "cmd/pretrain_variant.h"
 #include "cmd/replaced_environment.h"
 #include "cmd/replaced_flags.h"
 #include "cmd/run_log_flags.h"
-#include "optim/optimizer.h"
-#include "task/pretrain.h"
+#include "task/optimizer_names.h"
 
 #include <stddef.h>
 
-struct pretrain_args {
-    struct pretrain_options run;
-    struct launcher_flags launcher;
-};
+#define AT(field)  offsetof(struct pretrain_args, run.field)
+#define OWN(field) offsetof(struct pretrain_args, field)
 
-#define AT(field) offsetof(struct pretrain_args, run.field)
+_Static_assert(AT(beta2) == AT(beta1) + sizeof(double), "--betas stores both");
 
 static const struct option options[] = {
     OPTION_GROUP_ROW("input and output"),
@@ -54,16 +52,25 @@ static const struct option options[] = {
                     "learning rate at the end of the warm-up"),
     OPTION_REAL_ROW("warmup_proportion", AT(warmup_proportion), "0.01", 0, 1,
                     "fraction of max_steps in which the learning rate rises from 0"),
-    OPTION_CHOICE_ROW("lr_schedule", AT(schedule), "poly", "poly|linear|constant",
-                      "after the warm-up: poly (1 - p)^degree, linear to 0, or constant"),
-    OPTION_REAL_ROW("scheduler_degree", AT(scheduler_degree), "0.5", 0, 10, "degree of the poly schedule"),
-    OPTION_CHOICE_ROW("optimizer", AT(optimizer), "lamb", OPTIMIZER_NAMES, "the update of weights"),
+    OPTION_CHOICE_ROW(
+        "lr_schedule", AT(schedule), "poly", "poly|poly_constant|linear|constant",
+        "after the warm-up: poly (1 - p)^degree, poly_constant with a constant part before that of "
+        "what is left, linear to 0, or constant"),
+    OPTION_REAL_ROW("scheduler_degree", AT(scheduler_degree), "0.5", 0, 10,
+                    "degree of the poly schedules; 1 with --deepspeed"),
+    OPTION_REAL_ROW("constant_proportion", AT(constant_proportion), "0", 0, 1,
+                    "poly_constant: part of max_steps in which the rate stays"),
+    OPTION_MEANS_ROW("use_lr_scheduler", AT(schedule), "poly_constant",
+                     "the same as --lr_schedule poly_constant"),
+    OPTION_CHOICE_ROW("optimizer", AT(optimizer), "lamb", OPTIMIZER_ALL_NAMES,
+                      "the update of weights; names of the replaced scripts are understood"),
     OPTION_REAL_ROW("weight_decay", AT(weight_decay), "0.01", 0, 10,
                     "weight decay of matrices and embeddings; biases and LayerNorms have none"),
     OPTION_REAL_ROW("max_grad_norm", AT(max_grad_norm), "1.0", 0, 1e9,
                     "clip the global gradient norm at this; 0: never"),
     OPTION_REAL_ROW("adam_beta1", AT(beta1), "0.9", 0, 0.999999, "decay of the first moment"),
     OPTION_REAL_ROW("adam_beta2", AT(beta2), "0.999", 0, 0.999999, "decay of the second moment"),
+    OPTION_PAIR_ROW("betas", AT(beta1), 0, 0.999999, "both of them"),
     OPTION_REAL_ROW("adam_eps", AT(eps), "1e-6", 1e-30, 1, "added to the square root of the second moment"),
     OPTION_CHOICE_ROW(
         "loss_norm", AT(loss_norm), "global", "global|micro",
@@ -72,6 +79,8 @@ static const struct option options[] = {
                     "fraction of the tokens that is predicted"),
     OPTION_REAL_ROW("short_seq_prob", AT(short_seq_prob), "0.1", 0, 1,
                     "fraction of the sequences that is cut to a random length"),
+    OPTION_FLAG_ROW("disable_random_sampler", AT(in_order),
+                    "samples in the order in which they lie in the store or in their file"),
     OPTION_INT_ROW("seed", AT(seed), "42", 0, 2147483647, "seed of weights, data order, masks and dropout"),
     PRECISION_ROWS,
     LOSS_SCALE_ROW,
@@ -84,6 +93,17 @@ static const struct option options[] = {
                    "layers that are recomputed together; 0: the square root of the number of layers"),
     OPTION_CHOICE_ROW("device", AT(device), "auto", "auto|cpu|cuda",
                       "where to compute; auto is the cpu, since cuda has not been tested on a GPU yet"),
+    OPTION_GROUP_ROW("with DeepSpeed's JSON"),
+    OPTION_FLAG_ROW(
+        "deepspeed", OWN(deepspeed),
+        "take batch, precision and more from --deepspeed_config, as the script for BERT-1.5B does"),
+    OPTION_STRING_ROW("deepspeed_config", AT(deepspeed_config), NULL, "FILE",
+                      "DeepSpeed's JSON; of one process"),
+    OPTION_FLAG_ROW("deepscale", OWN(deepspeed), "the old name of --deepspeed"),
+    OPTION_STRING_ROW("deepscale_config", AT(deepspeed_config), NULL, "FILE",
+                      "the old name of --deepspeed_config"),
+    OPTION_FLAG_ROW("use_ds_lamb_bias_correction", OWN(use_ds_lamb_bias_correction),
+                    "with --optimizer nvlamb_exp only"),
     OPTION_GROUP_ROW("phases, checkpoints and resumption"),
     OPTION_FLAG_ROW("phase2", AT(phase2),
                     "phase 2: steps, schedule and optimizer counter restart; weights and moments are kept"),
@@ -121,6 +141,15 @@ static const struct option options[] = {
     OPTION_IGNORED_VALUE_ROW("use_hpu_graphs", "BOOL", "a GPU's work is always captured, the cpu's never"),
     OPTION_IGNORED_VALUE_ROW("avg_seq_per_pack", "X", "sequences are counted"),
     OPTION_IGNORED_ROW("use_jit_trace", "everything is compiled already"),
+    OPTION_IGNORED_ROW("run_loss_in_fp32", "losses are always computed in fp32"),
+    OPTION_IGNORED_ROW("allow_loss_in_bit16", "losses are always computed in fp32"),
+    OPTION_IGNORED_ROW("deepspeed_mpi", "there is one process"),
+    OPTION_NOT_YET_ROW("log_model_inputs", "a log of tensors"),
+    OPTION_NOT_YET_ROW("log_fwd_activations", "a log of tensors"),
+    OPTION_NOT_YET_ROW("log_bwd_grads", "a log of tensors"),
+    OPTION_NOT_YET_ROW("tensor_logger_max_iterations", "a log of tensors"),
+    OPTION_NOT_YET_ROW("tensor_logger_path", "a log of tensors"),
+    OPTION_NOT_YET_ROW("distributed_emulation_rank", "one rank that stands for many"),
     LAUNCHER_FLAG_ROWS(offsetof(struct pretrain_args, launcher)),
     {0},
 };
@@ -128,13 +157,13 @@ static const struct option options[] = {
 static struct status run(const void *args, int n_positional, const char *const *positional)
 {
     (void)n_positional, (void)positional;
-    const struct pretrain_args *a = args;
-    struct pretrain_options o = a->run;
+    struct pretrain_args a = *(const struct pretrain_args *)args;
     replaced_environment_tell();
-    TRY(launcher_check_alone(&a->launcher));
-    json_t *flags = option_values(&command_pretrain, args);
-    o.flags = flags;
-    struct status s = pretrain_run(&o);
+    TRY(launcher_check_alone(&a.launcher));
+    TRY(pretrain_variant_apply(&command_pretrain, &a));
+    json_t *flags = option_values(&command_pretrain, &a);
+    a.run.flags = flags;
+    struct status s = pretrain_run(&a.run);
     json_decref(flags);
     return s;
 }
@@ -152,5 +181,6 @@ const struct command command_pretrain = {
     .positional_usage = "",
     .options = options,
     .args_bytes = sizeof(struct pretrain_args),
+    .given = OWN(given),
     .run = run,
 };

@@ -17,6 +17,12 @@ static bool takes_value(const struct option *o)
            o->kind != OPTION_REFUSED && o->kind != OPTION_NOT_YET;
 }
 
+static bool stores(const struct option *o)
+{
+    return o->name[0] != '\0' && o->kind != OPTION_IGNORED && o->kind != OPTION_IGNORED_VALUE &&
+           o->kind != OPTION_REFUSED && o->kind != OPTION_NOT_YET;
+}
+
 /* Compares the first n characters, '-' and '_' alike. */
 static bool same_name(const char *name, const char *given, size_t n)
 {
@@ -96,8 +102,12 @@ static struct status parse_bool(const struct option *o, const char *text, bool *
             return status_ok();
         }
     }
-    return status_error(STATUS_USAGE, "--%s is '%s', but must be true or false, yes or no, 1 or 0", o->name,
-                        text);
+    *value = true; /* a way in which it is */
+    return o->choices != NULL && is_choice(o->choices, text)
+               ? status_ok()
+               : status_error(STATUS_USAGE, "--%s is '%s', but must be true or false, yes or no, 1 or 0%s%s",
+                              o->name, text, o->choices != NULL ? ", or one of " : "",
+                              o->choices != NULL ? o->choices : "");
 }
 
 /* Two numbers with commas between them. */
@@ -239,13 +249,16 @@ static struct option_given *given_of(const struct command *c, const void *args)
     return c->given == 0 ? NULL : (struct option_given *)((char *)args + c->given);
 }
 
-static void note_given(const struct command *c, const struct option *o, void *args)
+/* With all rows that store in the same place. */
+static void note_given(const struct command *c, const struct option *given_row, void *args)
 {
     struct option_given *given = given_of(c, args);
-    size_t row = (size_t)(o - c->options);
-    if (given != NULL) {
+    for (const struct option *o = c->options; given != NULL && o->name != NULL; o++) {
+        size_t row = (size_t)(o - c->options);
         CHECK(row < sizeof given->rows * 8, "kiln %s has too many flags", c->name);
-        given->rows[row / 64] |= UINT64_C(1) << row % 64;
+        if (o == given_row || (stores(o) && stores(given_row) && o->offset == given_row->offset)) {
+            given->rows[row / 64] |= UINT64_C(1) << row % 64;
+        }
     }
 }
 
@@ -418,7 +431,8 @@ static void print_wrapped(const char *text, int column, int indent)
 {
     for (bool first = true; *text != '\0'; first = false) {
         int space = (int)strspn(text, " ");
-        int word = (int)strcspn(text + space, " \n");
+        int word = (int)strcspn(text + space, " \n|");
+        word += text[space + word] == '|'; /* a list of choices may be broken */
         if (!first && column + space + word > 100) {
             printf("\n%*s", indent, "");
             column = indent;

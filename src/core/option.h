@@ -44,7 +44,7 @@ struct option {
     const char *help;
     bool required;       /* strings only */
     double min, max;     /* numbers only; both 0: no limits */
-    const char *choices; /* "a|b|c"; NULL: anything */
+    const char *choices; /* "a|b|c"; NULL: anything.  OPTION_BOOL: words that mean true */
     const char *means;   /* OPTION_MEANS: the value that is stored */
     const char *env;     /* the environment variable that is read if the flag is absent; NULL: none */
 };
@@ -140,7 +140,7 @@ enum { OPTION_ARGS_BYTES = 4096 };
 struct status option_parse(const struct command *c, int argc, const char **argv, void *args,
                            int *n_positional, bool *wants_help);
 
-/* Whether the command line of a command with a struct option_given had this flag. */
+/* Whether the command line of a command with a struct option_given had this flag, or another for the same value. */
 bool option_was_given(const struct command *c, const void *args, const char *name);
 
 /* Sets the value of a flag that was not given, for a default that depends on other flags.  The text must be valid. */

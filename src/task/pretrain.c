@@ -41,17 +41,34 @@ struct run {
     bool prefetching;
 };
 
+static enum schedule_kind schedule_kind_of(const char *name)
+{
+    static const struct {
+        const char *name;
+        enum schedule_kind kind;
+    } kinds[] = {{"poly", SCHEDULE_POLY},
+                 {"poly_constant", SCHEDULE_POLY_CONSTANT},
+                 {"linear", SCHEDULE_LINEAR},
+                 {"constant", SCHEDULE_CONSTANT},
+                 {"warmup", SCHEDULE_WARMUP}};
+    size_t i = 0;
+    while (strcmp(kinds[i].name, name) != 0) {
+        i++;
+        CHECK(i < sizeof kinds / sizeof kinds[0], "schedule %s", name);
+    }
+    return kinds[i].kind;
+}
+
 static struct schedule schedule_of(const struct pretrain_options *o)
 {
-    return (struct schedule){
-        .kind = strcmp(o->schedule, "poly") == 0     ? SCHEDULE_POLY
-                : strcmp(o->schedule, "linear") == 0 ? SCHEDULE_LINEAR
-                                                     : SCHEDULE_CONSTANT,
-        .base = o->learning_rate,
-        .warmup = o->warmup_proportion,
-        .degree = o->scheduler_degree,
-        .n_steps = o->max_steps,
-    };
+    struct schedule s = o->warmup;
+    s.kind = schedule_kind_of(o->schedule);
+    s.base = o->learning_rate;
+    s.warmup = o->warmup_proportion;
+    s.constant = o->constant_proportion;
+    s.degree = o->scheduler_degree;
+    s.n_steps = o->max_steps;
+    return s;
 }
 
 /* The default is the square root of the number of layers, rounded up, which keeps the fewest activations. */
@@ -120,6 +137,14 @@ static struct status check_options(const struct pretrain_options *o)
     if (o->phase2 && !o->resume_from_checkpoint && o->init_checkpoint == NULL) {
         return status_error(STATUS_USAGE, "--phase2 continues phase 1: add --resume_from_checkpoint, or "
                                           "--init_checkpoint with the model to start from");
+    }
+    if (o->constant_proportion > 0 && strcmp(o->schedule, "poly_constant") != 0) {
+        return status_error(STATUS_USAGE, "--constant_proportion goes with --use_lr_scheduler");
+    }
+    if (o->warmup_proportion + o->constant_proportion > 1) {
+        return status_error(STATUS_USAGE,
+                            "--warmup_proportion %g and --constant_proportion %g are more than all steps",
+                            o->warmup_proportion, o->constant_proportion);
     }
     TRY(profile_check(&o->profile));
     if (o->masked_lm_prob <= 0) {
@@ -488,22 +513,48 @@ static void close_run(struct run *r)
     dir_lock_release(&r->lock);
 }
 
+/* A dry run goes on without what is not there yet. */
+static struct status open_inputs(struct run *r, struct missing *missing)
+{
+    const struct pretrain_options *o = r->options;
+    if (!o->dry_run || !pretrain_inputs_find_missing(o, missing)) {
+        return stop_explain(pretrain_inputs_open(&r->in, o));
+    }
+    if (o->phase2) {
+        missing_path(missing, "output_dir", o->output_dir,
+                     "phase 1 makes it, with the checkpoint to go on from");
+    }
+    return pretrain_inputs_assume(&r->in, o);
+}
+
+static struct status plan_run(struct run *r, struct trainer_plan *plan)
+{
+    struct trainer_config config = trainer_config_of(r);
+    TRY(trainer_plan(plan, &config));
+    announce(r, plan);
+    return memory_fit_require(&config, plan, memory_cut_of(r), r->options->dry_run);
+}
+
 struct status pretrain_run(const struct pretrain_options *o)
 {
+    struct missing missing = {0};
+    struct trainer_plan plan;
     struct run r = {.options = o, .lock = {.fd = -1}, .start_ns = clock_ns()};
     stop_install();
     TRY(check_options(o));
     TRY(backend_find(&r.backend, o->device));
     TRY(precision_find(&r.precision, &o->precision, r.backend.device));
     r.loop = loop_of(&r);
-    TRY(stop_explain(pretrain_inputs_open(&r.in, o)));
+    TRY(open_inputs(&r, &missing));
     r.loop.state.data = r.in.data_id;
-    struct trainer_plan plan;
-    struct trainer_config config = trainer_config_of(&r);
-    struct status s = trainer_plan(&plan, &config);
-    if (!failed(s)) {
-        announce(&r, &plan);
-        s = memory_fit_require(&config, &plan, memory_cut_of(&r), o->dry_run);
+    bool has_model = r.in.model.hidden_size > 0;
+    if (!has_model) {
+        pretrain_inputs_announce(&r.in, o);
+        log_info("work: phase %d, %lld steps", o->phase2 ? 2 : 1, (long long)o->max_steps);
+    }
+    struct status s = has_model ? plan_run(&r, &plan) : status_ok();
+    if (!failed(s) && missing.n > 0) {
+        missing_end(&missing);
     }
     if (!failed(s) && !o->dry_run) {
         s = stop_explain(find_cause(&r, run_phase(&r, &plan)));

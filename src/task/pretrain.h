@@ -5,6 +5,7 @@
 
 #include "core/json.h"
 #include "dev/precision.h"
+#include "optim/schedule.h"
 #include "watch/profile.h"
 
 #include <stdint.h>
@@ -17,11 +18,13 @@ struct pretrain_options {
     bool enable_packed_data_mode;
     const char *config_file;
     const char *output_dir;
-    const char *init_checkpoint; /* weights to start from; NULL: fresh ones */
-    const char *optimizer;       /* a name of optim/optimizer.h */
-    const char *device;          /* "auto", "cpu" or "cuda" */
-    const char *loss_norm;       /* "global" or "micro" */
-    const char *schedule;        /* "poly", "linear" or "constant" */
+    const char *init_checkpoint;  /* weights to start from; NULL: fresh ones */
+    const char *optimizer;        /* a name of optim/optimizer.h */
+    const char *device;           /* "auto", "cpu" or "cuda" */
+    const char *loss_norm;        /* "global" or "micro" */
+    const char *schedule;         /* "poly", "poly_constant", "linear", "constant", or "warmup" */
+    struct schedule warmup;       /* of "warmup": all but its base */
+    const char *deepspeed_config; /* already read; to be named if it is missing */
     int64_t max_seq_length, max_predictions_per_seq;
     int64_t train_batch_size, gradient_accumulation_steps;
     int64_t max_steps, steps_this_run; /* steps_this_run -1: max_steps */
@@ -31,10 +34,11 @@ struct pretrain_options {
     int64_t log_freq, seed;
     int64_t checkpoint_activations_interval; /* layers in a chunk; 0: the square root of their number */
     double loss_scale, init_loss_scale;      /* fp16 only: trainer_config's */
-    double learning_rate, warmup_proportion, scheduler_degree, weight_decay, max_grad_norm;
+    double learning_rate, warmup_proportion, constant_proportion, scheduler_degree, weight_decay,
+        max_grad_norm;
     double beta1, beta2, eps;
     double masked_lm_prob, short_seq_prob;
-    bool checkpoint_activations;
+    bool checkpoint_activations, in_order; /* in_order: samples as they lie in their file */
     struct profile_options profile;
     struct precision_flags precision;
     bool phase2, resume_from_checkpoint, skip_checkpoint, disable_progress_bar, dry_run;

@@ -111,6 +111,7 @@ static struct status open_loader(struct pretrain_data *d, const struct pretrain_
         .gradient_accumulation_steps = o->gradient_accumulation_steps,
         .masked_lm_prob = o->masked_lm_prob,
         .short_seq_prob = o->short_seq_prob,
+        .in_order = o->in_order && d == &in->train,
     };
     TRY(bert_loader_set_tokens(&config, &in->tokenizer));
     TRY(bert_loader_open(&d->loader, config));
@@ -141,6 +142,7 @@ static struct status open_shards(struct pretrain_data *d, const char *directory,
                                           .train_batch_size = o->train_batch_size,
                                           .gradient_accumulation_steps = o->gradient_accumulation_steps,
                                           .allow_packed = o->enable_packed_data_mode,
+                                          .in_order = o->in_order && d == &in->train,
                                       }));
     d->source = shard_loader_source(&d->shards);
     return status_ok();
@@ -191,7 +193,7 @@ static int64_t larger(int64_t a, int64_t b)
     return a > b ? a : b;
 }
 
-static struct status check_length(const struct pretrain_inputs *in, const struct pretrain_options *o)
+struct status pretrain_inputs_check_length(const struct pretrain_inputs *in, const struct pretrain_options *o)
 {
     int64_t shards = larger(in->train.shards.shape.seq_length, in->heldout.shards.shape.seq_length);
     int64_t longest = larger(shards, in->train.loader.config.max_seq_length);
@@ -243,7 +245,7 @@ static struct status open_all(struct pretrain_inputs *in, const struct pretrain_
     in->limits =
         (struct batch_limits){larger(a->n_tokens, b->n_tokens), larger(a->n_sequences, b->n_sequences),
                               larger(a->n_labels, b->n_labels), larger(a->max_seqlen, b->max_seqlen)};
-    return check_length(in, o);
+    return pretrain_inputs_check_length(in, o);
 }
 
 struct status pretrain_inputs_open(struct pretrain_inputs *in, const struct pretrain_options *o)
@@ -326,6 +328,13 @@ static void announce_shards(const struct shard_loader *l, const struct pretrain_
 
 void pretrain_inputs_announce(const struct pretrain_inputs *in, const struct pretrain_options *o)
 {
+    if (in->assumed) {
+        log_info("data: planned for steps of %lld sequences of up to %lld tokens in %lld micro-batches, as "
+                 "the flags say",
+                 (long long)o->train_batch_size, (long long)o->max_seq_length,
+                 (long long)o->gradient_accumulation_steps);
+        return;
+    }
     if (in->heldout.source.self == NULL && o->eval_steps > 0) {
         log_info("no evaluation on held-out text: %s has none, and there is no --eval_input_dir",
                  o->input_dir);

@@ -9,6 +9,7 @@
 #include "io/token_store.h"
 #include "nn/bert_config.h"
 #include "text/tokenizer.h"
+#include "task/missing.h"
 #include "task/pretrain.h"
 
 /* One directory of samples: a token store or HDF5 shards; the other member is zero. */
@@ -26,11 +27,18 @@ struct pretrain_inputs {
     struct batch_limits limits;                   /* of every batch of both */
     char train_dir[SHARD_DIRECTORY_PATH_BYTES];   /* --input_dir, or the directory of training shards in it */
     char heldout_dir[SHARD_DIRECTORY_PATH_BYTES]; /* of held-out shards; a loader borrows it */
+    bool assumed;                                 /* by pretrain_inputs_assume: there is no data */
     char data_id[40];                             /* what the training data is: run_state's */
 };
 
 /* `in` must not be moved while it is open. */
 struct status pretrain_inputs_open(struct pretrain_inputs *in, const struct pretrain_options *o);
+
+/* For a dry run.  True if not all is there, and each that is not is named. */
+bool pretrain_inputs_find_missing(const struct pretrain_options *o, struct missing *m);
+
+/* In place of opening: limits and model as the flags alone say.  model.hidden_size is 0 where there is no --config_file. */
+struct status pretrain_inputs_assume(struct pretrain_inputs *in, const struct pretrain_options *o);
 
 /* Safe on a zeroed struct and after a failed open. */
 void pretrain_inputs_close(struct pretrain_inputs *in);
@@ -41,6 +49,10 @@ void pretrain_inputs_close_heldout(struct pretrain_inputs *in);
 /* Adds the token stores to the check that runs while training begins. */
 struct status pretrain_inputs_add_checks(const struct pretrain_inputs *in, const struct pretrain_options *o,
                                          struct store_check *check);
+
+/* STATUS_DATA if the model has fewer positions than the data. */
+struct status pretrain_inputs_check_length(const struct pretrain_inputs *in,
+                                           const struct pretrain_options *o);
 
 /* Logs the training data, and the flags that it overrides. */
 void pretrain_inputs_announce(const struct pretrain_inputs *in, const struct pretrain_options *o);

@@ -44,7 +44,11 @@ scripts() # SCRIPT: flags, those with a value as NAME=VALUE
         steps_this_run=-1 no_cuda use_habana use_hpu hpu autocast use_fused_lamb use_lazy_mode=True \
         enable_packed_data_mode=False use_zero_optimizer=False profile=False profile_steps=0 tensorboard_logdir=x \
         use-hpu-graphs=False use_torch_compile compiled_autograd no_compiled_autograd log_memory_usage=x \
-        enable-tensorboard-logging hmp hmp_bf16=x hmp_fp32=x hmp_opt_level=O1 hmp_verbose avg_seq_per_pack=1.2 use_jit_trace ;;
+        enable-tensorboard-logging hmp hmp_bf16=x hmp_fp32=x hmp_opt_level=O1 hmp_verbose avg_seq_per_pack=1.2 use_jit_trace \
+        deepspeed deepspeed_config=x deepscale deepscale_config=x deepspeed_mpi optimizer=nvlamb use_lr_scheduler \
+        scheduler_degree=1.0 constant_proportion=0.0 use_ds_lamb_bias_correction disable_random_sampler run_loss_in_fp32 \
+        allow_loss_in_bit16 checkpoint_activations_interval=1 num_nodes=1 num_gpus=1 hostfile=x master_addr=x master_port=1 \
+        no_python no_local_rank ;;
     squad) echo bert_model=x train_file=x predict_file=x max_seq_length=384 doc_stride=128 max_query_length=64 do_train \
         do_predict train_batch_size=32 predict_batch_size=8 learning_rate=5e-5 num_train_epochs=3.0 max_steps=-1.0 \
         warmup_proportion=0.1 n_best_size=20 max_answer_length=30 verbose_logging no_cuda seed=42 \

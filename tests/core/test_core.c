@@ -212,6 +212,7 @@ static const struct option meant_options[] = {
     OPTION_INT_ROW("count", offsetof(struct meant, count), "3", 0, 0, "h"),
     OPTION_FLAG_ROW("flag", offsetof(struct meant, flag), "h"),
     OPTION_FLAG_ROW("dry-run", offsetof(struct meant, dry_run), "h"),
+    OPTION_MEANS_ROW("nowhere", offsetof(struct meant, other), "no", "h"),
     OPTION_NOT_YET_ROW("rocket", "it has no fuel"),
     {0},
 };
@@ -279,6 +280,8 @@ static void options_tell_what_was_given(void)
     option_set_default(&meant_command, &p, "count", "9");
     option_set_default(&meant_command, &p, "place", "there");
     EXPECT(p.count == 4 && strcmp(p.place, "there") == 0, "a default that depends on other flags");
+    EXPECT_OK(parse_meant(&p, 1, (const char *[]){"--nowhere"}));
+    EXPECT(option_was_given(&meant_command, &p, "other"), "given by another flag");
 }
 
 /* In dense order, past gaps between rows, in every kind of number. */

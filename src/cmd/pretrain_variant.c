@@ -1,0 +1,152 @@
+#include "cmd/pretrain_variant.h"
+
+#include "core/log.h"
+#include "task/deepspeed_config.h"
+#include "task/missing.h"
+#include "task/optimizer_names.h"
+
+#include <string.h>
+
+enum { MOST_DEFAULTS = 8, MOST_FOREIGN = 10 };
+
+struct variant {
+    struct {
+        const char *flag, *text; /* where the flag's own default is not this variant's */
+    } defaults[MOST_DEFAULTS];
+    struct {
+        const char *flag, *instead; /* flags of the other script */
+    } foreign[MOST_FOREIGN];
+    bool batch_in_file; /* batch, precision and clipping are said by --deepspeed_config, not by flags */
+};
+
+static const struct variant bert = {
+    .foreign = {{"deepspeed_config", "it goes with --deepspeed"},
+                {"deepscale_config", "it goes with --deepspeed"}},
+};
+
+static const struct variant with_deepspeed = {
+    .defaults = {{"lr_schedule", "constant"}, /* without a scheduler the rate stays */
+                 {"scheduler_degree", "1.0"},
+                 {"enable_packed_data_mode", "False"},
+                 {"checkpoint_activations_interval", "1"},
+                 {"keep_checkpoints", "0"}, /* nothing is pruned */
+                 {"profile_steps", "2,3"}},
+    .foreign = {{"train_batch_size", "the file's \"train_batch_size\" says it"},
+                {"gradient_accumulation_steps", "the file's batch sizes say it"},
+                {"max_grad_norm", "the file's \"gradient_clipping\" says it"},
+                {"autocast", "the file's \"bf16\" says it"},
+                {"hmp", "the file's \"bf16\" says it"},
+                {"fp16", "the file's \"fp16\" says it"},
+                {"amp", "the file's \"fp16\" says it"},
+                {"use_fused_lamb", "--optimizer says it"},
+                {"use_zero_optimizer", "the file's \"zero_optimization\" says it"}},
+    .batch_in_file = true,
+};
+
+static struct status check_foreign(const struct command *c, const struct pretrain_args *a,
+                                   const struct variant *v)
+{
+    for (int i = 0; i < MOST_FOREIGN && v->foreign[i].flag != NULL; i++) {
+        if (option_was_given(c, a, v->foreign[i].flag)) {
+            return status_error(STATUS_USAGE, "--%s is a flag of the script %s --deepspeed: here %s",
+                                v->foreign[i].flag, v->batch_in_file ? "without" : "with",
+                                v->foreign[i].instead);
+        }
+    }
+    return status_ok();
+}
+
+/* NVLAMB clips at 1 whatever the file says, behind the file's own clipping. */
+static double clip_of(const struct deepspeed_config *d, const char *optimizer)
+{
+    bool own = strcmp(optimizer, "lamb") == 0;
+    return !own                                                   ? d->gradient_clipping
+           : d->gradient_clipping > 0 && d->gradient_clipping < 1 ? d->gradient_clipping
+                                                                  : 1;
+}
+
+static struct status take_optimizer(const struct command *c, struct pretrain_args *a,
+                                    const struct deepspeed_config *d)
+{
+    struct pretrain_options *o = &a->run;
+    if (d->optimizer == NULL) {
+        return status_error(STATUS_USAGE, "%s has no \"optimizer\", so one must be chosen by --optimizer",
+                            o->deepspeed_config);
+    }
+    o->optimizer = d->optimizer;
+    o->learning_rate = option_was_given(c, a, "learning_rate") ? o->learning_rate : d->learning_rate;
+    o->eps = option_was_given(c, a, "adam_eps") ? o->eps : d->eps;
+    if (!option_was_given(c, a, "betas")) {
+        o->beta1 = option_was_given(c, a, "adam_beta1") ? o->beta1 : d->beta1;
+        o->beta2 = option_was_given(c, a, "adam_beta2") ? o->beta2 : d->beta2;
+    }
+    return status_ok();
+}
+
+static void take_schedule(const struct command *c, struct pretrain_args *a, const struct deepspeed_config *d)
+{
+    struct pretrain_options *o = &a->run;
+    bool by_flag = option_was_given(c, a, "use_lr_scheduler") || option_was_given(c, a, "lr_schedule");
+    if (by_flag && d->has_scheduler) {
+        log_info("%s: \"scheduler\" gives way to the schedule of the flags", o->deepspeed_config);
+    } else if (d->has_scheduler) {
+        o->schedule = "warmup";
+        o->warmup = d->scheduler;
+    } else if (!by_flag) {
+        o->warmup_proportion = 0;
+    }
+}
+
+static struct status take_file(const struct command *c, struct pretrain_args *a)
+{
+    struct pretrain_options *o = &a->run;
+    struct deepspeed_config d;
+    bool own_optimizer = option_was_given(c, a, "optimizer");
+    TRY(deepspeed_config_read(&d, o->deepspeed_config, own_optimizer));
+    o->train_batch_size = d.train_batch_size;
+    o->gradient_accumulation_steps = d.gradient_accumulation_steps;
+    o->precision.autocast = d.bf16;
+    o->precision.fp16 = d.fp16;
+    o->loss_scale = d.loss_scale;
+    o->init_loss_scale = d.init_loss_scale;
+    o->enable_tensorboard_logging = o->enable_tensorboard_logging || d.tensorboard;
+    TRY(own_optimizer ? status_ok() : take_optimizer(c, a, &d));
+    o->max_grad_norm = clip_of(&d, o->optimizer);
+    take_schedule(c, a, &d);
+    return status_ok();
+}
+
+static struct status check_file(const struct pretrain_options *o)
+{
+    return o->deepspeed_config != NULL
+               ? status_ok()
+               : status_error(STATUS_USAGE,
+                              "--deepspeed wants --deepspeed_config, the JSON with batch and precision");
+}
+
+static struct status apply_deepspeed(const struct command *c, struct pretrain_args *a)
+{
+    struct pretrain_options *o = &a->run;
+    TRY(check_file(o));
+    if (option_was_given(c, a, "optimizer") && strcmp(o->optimizer, "adamw") == 0) {
+        option_set_default(c, a, "adam_eps", "1e-8"); /* torch's */
+    }
+    /* a dry run lists a file that is not there */
+    return o->dry_run && missing_is(o->deepspeed_config) ? status_ok() : take_file(c, a);
+}
+
+struct status pretrain_variant_apply(const struct command *c, struct pretrain_args *a)
+{
+    struct pretrain_options *o = &a->run;
+    const struct variant *v = a->deepspeed ? &with_deepspeed : &bert;
+    TRY(check_foreign(c, a, v));
+    for (int i = 0; i < MOST_DEFAULTS && v->defaults[i].flag != NULL; i++) {
+        option_set_default(c, a, v->defaults[i].flag, v->defaults[i].text);
+    }
+    if (a->use_ds_lamb_bias_correction && strcmp(o->optimizer, "nvlamb_exp") != 0) {
+        return status_error(STATUS_USAGE,
+                            "--use_ds_lamb_bias_correction goes with --optimizer nvlamb_exp only");
+    }
+    TRY(optimizer_names_find(&o->optimizer, o->optimizer, "--optimizer"));
+    return v->batch_in_file ? apply_deepspeed(c, a) : status_ok();
+}

@@ -1,0 +1,31 @@
+/* deepspeed_config: DeepSpeed's JSON of a run, read for one process: which of its keys are used, and what becomes of the
+ * others, is a table in deepspeed_keys.c. */
+#ifndef KILN_TASK_DEEPSPEED_CONFIG_H
+#define KILN_TASK_DEEPSPEED_CONFIG_H
+
+#include "core/json.h"
+#include "optim/schedule.h"
+
+struct deepspeed_config {
+    int64_t train_batch_size, gradient_accumulation_steps; /* of one rank, each found from the others */
+    double gradient_clipping;                              /* 0: none */
+    bool bf16, fp16;
+    double loss_scale, init_loss_scale; /* fp16 only */
+    bool tensorboard;
+
+    const char *optimizer;    /* kiln's name; NULL: the file has no such block */
+    double learning_rate;     /* of the block, or DeepSpeed's default */
+    double beta1, beta2, eps; /* likewise */
+    bool has_scheduler;
+    struct schedule scheduler; /* SCHEDULE_WARMUP; its base is not set */
+};
+
+/* Reads the file, for --deepspeed_config.  With `own_optimizer` a flag chose the optimizer, and the block is not read.
+ * STATUS_DATA names a key that nobody knows or that contradicts another, STATUS_UNAVAILABLE what kiln does not have yet. */
+struct status deepspeed_config_read(struct deepspeed_config *c, const char *path, bool own_optimizer);
+
+/* Logs each key that has no meaning here.  STATUS_DATA: a key is unknown; STATUS_UNAVAILABLE: it asks for what is not
+ * there yet. */
+struct status deepspeed_keys_check(const json_t *root, const char *path);
+
+#endif

@@ -1,0 +1,213 @@
+/* What becomes of each key of DeepSpeed's JSON (https://www.deepspeed.ai/docs/config-json).  A row with a '*' behind the
+ * last '.' stands for all keys of that block. */
+#include "core/log.h"
+#include "task/deepspeed_config.h"
+
+#include <stdio.h>
+#include <string.h>
+
+enum use {
+    USED,    /* by deepspeed_config.c */
+    BLOCK,   /* an object whose keys have rows of their own */
+    NEUTRAL, /* changes nothing here: `why` */
+    NOT_YET, /* kiln does not have it, so it must be off: absent, false, 0, null, or a block with "enabled": false */
+};
+
+#define ONE_RANK "one rank owns everything"
+
+static const struct key {
+    const char *path;
+    enum use use;
+    const char *why;
+} keys[] = {
+    {"train_batch_size", USED, NULL},
+    {"train_micro_batch_size_per_gpu", USED, NULL},
+    {"gradient_accumulation_steps", USED, NULL},
+    {"gradient_clipping", USED, NULL},
+    {"bf16", BLOCK, NULL},
+    {"bf16.enabled", USED, NULL},
+    {"bf16.*", NEUTRAL, "master weights and gradients are fp32"},
+    {"bfloat16", BLOCK, NULL},
+    {"bfloat16.enabled", USED, NULL},
+    {"fp16", BLOCK, NULL},
+    {"fp16.enabled", USED, NULL},
+    {"fp16.loss_scale", USED, NULL},
+    {"fp16.initial_scale_power", USED, NULL},
+    {"fp16.loss_scale_window", NEUTRAL, "the scale is doubled after 2000 steps without an overflow"},
+    {"fp16.hysteresis", NEUTRAL, "each overflow halves the scale"},
+    {"fp16.consecutive_hysteresis", NEUTRAL, "each overflow halves the scale"},
+    {"fp16.min_loss_scale", NEUTRAL, "a scale that can be no lower ends the run"},
+    {"fp16.auto_cast", NEUTRAL, "a model's inputs are integers"},
+    {"fp16.fp16_master_weights_and_grads", NOT_YET, "master weights are fp32"},
+    {"optimizer", BLOCK, NULL},
+    {"optimizer.type", USED, NULL},
+    {"optimizer.legacy_fusion", NEUTRAL, "optimizers are fused"},
+    {"optimizer.params", BLOCK, NULL},
+    {"optimizer.params.lr", USED, NULL},
+    {"optimizer.params.betas", USED, NULL},
+    {"optimizer.params.eps", USED, NULL},
+    {"optimizer.params.adam_w_mode", USED, NULL},
+    {"optimizer.params.bias_correction", USED, NULL},
+    {"optimizer.params.weight_decay", NEUTRAL,
+     "--weight_decay says it, as the script's groups of parameters did"},
+    {"optimizer.params.torch_adam", NEUTRAL, "there is one AdamW"},
+    {"optimizer.params.max_grad_norm", NEUTRAL, "gradient_clipping says it"},
+    {"optimizer.params.amsgrad", NOT_YET, "second moments are means"},
+    {"scheduler", BLOCK, NULL},
+    {"scheduler.type", USED, NULL},
+    {"scheduler.params", BLOCK, NULL},
+    {"scheduler.params.warmup_min_lr", USED, NULL},
+    {"scheduler.params.warmup_max_lr", USED, NULL},
+    {"scheduler.params.warmup_num_steps", USED, NULL},
+    {"scheduler.params.warmup_type", USED, NULL},
+    {"scheduler.params.total_num_steps", USED, NULL},
+    {"scheduler.params.last_batch_iteration", NEUTRAL, "a checkpoint says where a run goes on"},
+    {"zero_optimization", BLOCK, NULL},
+    {"zero_optimization.stage", USED, NULL},
+    {"zero_optimization.allgather_partitions", NEUTRAL, ONE_RANK},
+    {"zero_optimization.allgather_bucket_size", NEUTRAL, ONE_RANK},
+    {"zero_optimization.overlap_comm", NEUTRAL, ONE_RANK},
+    {"zero_optimization.reduce_scatter", NEUTRAL, ONE_RANK},
+    {"zero_optimization.reduce_bucket_size", NEUTRAL, ONE_RANK},
+    {"zero_optimization.contiguous_gradients", NEUTRAL, "gradients lie in one buffer"},
+    {"zero_optimization.max_group_size", NEUTRAL, "norms are those of whole parameters"},
+    {"zero_optimization.sub_group_size", NEUTRAL, ONE_RANK},
+    {"zero_optimization.round_robin_gradients", NEUTRAL, ONE_RANK},
+    {"zero_optimization.load_from_fp32_weights", NEUTRAL, "checkpoints have fp32 weights"},
+    {"zero_optimization.elastic_checkpoint", NEUTRAL, ONE_RANK},
+    {"zero_optimization.legacy_stage1", NEUTRAL, ONE_RANK},
+    {"zero_optimization.ignore_unused_parameters", NEUTRAL, "every parameter is used"},
+    {"zero_optimization.cpu_offload", NEUTRAL, "--device says where everything is"},
+    {"zero_optimization.cpu_offload_params", NEUTRAL, "--device says where everything is"},
+    {"zero_optimization.cpu_offload_use_pin_memory", NEUTRAL, "--device says where everything is"},
+    {"zero_optimization.offload_optimizer", BLOCK, NULL},
+    {"zero_optimization.offload_optimizer.*", NEUTRAL, "--device says where everything is"},
+    {"zero_optimization.offload_param", BLOCK, NULL},
+    {"zero_optimization.offload_param.*", NEUTRAL, "--device says where everything is"},
+    {"zero_optimization.stage3_max_live_parameters", NEUTRAL, ONE_RANK},
+    {"zero_optimization.stage3_max_reuse_distance", NEUTRAL, ONE_RANK},
+    {"zero_optimization.stage3_prefetch_bucket_size", NEUTRAL, ONE_RANK},
+    {"zero_optimization.stage3_param_persistence_threshold", NEUTRAL, ONE_RANK},
+    {"zero_optimization.stage3_gather_16bit_weights_on_model_save", NEUTRAL, ONE_RANK},
+    {"zero_optimization.stage3_gather_fp16_weights_on_model_save", NEUTRAL, ONE_RANK},
+    {"zero_allow_untested_optimizer", NEUTRAL, ONE_RANK},
+    {"zero_force_ds_cpu_optimizer", NEUTRAL, "--device says where everything is"},
+    {"tensorboard", BLOCK, NULL},
+    {"tensorboard.enabled", USED, NULL},
+    {"tensorboard.output_path", NEUTRAL, "event files are in OUTPUT_DIR/worker_0"},
+    {"tensorboard.job_name", NEUTRAL, "event files are in OUTPUT_DIR/worker_0"},
+    {"wandb", NOT_YET, "log.jsonl and event files are written"},
+    {"csv_monitor", NOT_YET, "log.jsonl and event files are written"},
+    {"steps_per_print", NEUTRAL, "--log_freq says how often"},
+    {"wall_clock_breakdown", NEUTRAL, "--profile times operations"},
+    {"memory_breakdown", NEUTRAL, "planned memory is always printed"},
+    {"dump_state", NEUTRAL, "the flags are in log.jsonl"},
+    {"timers", BLOCK, NULL},
+    {"timers.*", NEUTRAL, "throughput is always measured"},
+    {"flops_profiler", BLOCK, NULL},
+    {"flops_profiler.*", NEUTRAL, "--profile times operations"},
+    {"comms_logger", BLOCK, NULL},
+    {"comms_logger.*", NEUTRAL, "one rank has nobody to talk to"},
+    {"communication_data_type", NEUTRAL, "one rank has nobody to talk to"},
+    {"fp32_allreduce", NEUTRAL, "one rank has nobody to talk to"},
+    {"prescale_gradients", NEUTRAL, "one rank has nobody to talk to"},
+    {"gradient_predivide_factor", NEUTRAL, "one rank has nobody to talk to"},
+    {"disable_allgather", NEUTRAL, "one rank has nobody to talk to"},
+    {"sparse_gradients", NEUTRAL, "one rank has nobody to talk to"},
+    {"dataloader_drop_last", NEUTRAL, "nothing is dropped"},
+    {"vocabulary_size", NEUTRAL, "--config_file says what the model is"},
+    {"data_types", BLOCK, NULL},
+    {"data_types.*", NEUTRAL, "gradients are added in fp32"},
+    {"checkpoint", BLOCK, NULL},
+    {"checkpoint.*", NEUTRAL, "checkpoints are whole, or not there"},
+    {"activation_checkpointing", BLOCK, NULL},
+    {"activation_checkpointing.*", NEUTRAL, "--checkpoint_activations says it"},
+    {"aio", BLOCK, NULL},
+    {"aio.*", NEUTRAL, ONE_RANK},
+    {"autotuning", NOT_YET, "a dry run says what fits"},
+    {"amp", NOT_YET, "\"bf16\" and \"fp16\" are there"},
+    {"elasticity", NOT_YET, "the batch is what the file says"},
+    {"sparse_attention", NOT_YET, "every token of a sequence sees all others"},
+    {"progressive_layer_drop", NOT_YET, "every layer is computed"},
+    {"curriculum_learning", NOT_YET, "samples come as they are"},
+    {"data_efficiency", NOT_YET, "samples come as they are"},
+    {"quantize_training", NOT_YET, "weights are not quantized"},
+    {"compression_training", NOT_YET, "weights are not compressed"},
+    {"eigenvalue", NOT_YET, "weights are not quantized"},
+    {"pipeline", NOT_YET, "there is one rank"},
+};
+
+static const struct key *find(const char *path)
+{
+    const size_t n = sizeof keys / sizeof keys[0];
+    for (size_t i = 0; i < n; i++) {
+        if (strcmp(keys[i].path, path) == 0) {
+            return &keys[i];
+        }
+    }
+    const char *dot = strrchr(path, '.');
+    for (size_t i = 0; i < n && dot != NULL; i++) {
+        size_t block = (size_t)(dot - path) + 1;
+        if (strncmp(keys[i].path, path, block) == 0 && strcmp(keys[i].path + block, "*") == 0) {
+            return &keys[i];
+        }
+    }
+    return NULL;
+}
+
+static bool is_off(const json_t *value)
+{
+    const json_t *enabled = json_is_object(value) ? json_object_get(value, "enabled") : value;
+    bool zero = json_is_number(enabled) && json_number_value(enabled) == 0;
+    return json_is_false(enabled) || json_is_null(enabled) || zero ||
+           (json_is_object(value) && json_object_size(value) == 0);
+}
+
+static struct status check_key(const struct key *key, const char *path, const json_t *value, const char *file)
+{
+    switch (key->use) {
+    case USED: break;
+    case BLOCK:
+        if (!json_is_object(value)) {
+            return status_error(STATUS_DATA, "%s: \"%s\" must be an object", file, path);
+        }
+        break;
+    case NEUTRAL: log_info("%s: \"%s\" has no meaning here: %s", file, path, key->why); break;
+    case NOT_YET:
+        if (!is_off(value)) {
+            return status_error(STATUS_UNAVAILABLE, "%s: \"%s\" is not there yet: %s", file, path, key->why);
+        }
+        break;
+    }
+    return status_ok();
+}
+
+/* The keys of the block at `prefix`, "" or "fp16.", and of those in it: as deep as the table, which ends. */
+static struct status check_block(const json_t *block, const char *prefix,
+                                 const char *file) /* NOLINT(misc-no-recursion) */
+{
+    const char *name;
+    const json_t *value;
+    json_object_foreach((json_t *)block, name, value)
+    {
+        char path[160], inner[164];
+        int n = snprintf(path, sizeof path, "%s%s", prefix, name);
+        const struct key *key = n < (int)sizeof path ? find(path) : NULL;
+        if (key == NULL) {
+            return status_error(STATUS_DATA,
+                                "%s: nobody knows the key \"%s%.60s\"; mend its spelling or leave it out",
+                                file, prefix, name);
+        }
+        TRY(check_key(key, path, value, file));
+        if (key->use == BLOCK) {
+            snprintf(inner, sizeof inner, "%s.", path);
+            TRY(check_block(value, inner, file));
+        }
+    }
+    return status_ok();
+}
+
+struct status deepspeed_keys_check(const json_t *root, const char *path)
+{
+    return check_block(root, "", path);
+}

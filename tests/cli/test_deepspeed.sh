@@ -1,0 +1,108 @@
+#!/usr/bin/env bash
+# `kiln pretrain --deepspeed`: what DeepSpeed's JSON says is done, translated, or named, and what it asks for in vain is
+# refused by the name of the key.
+set -euo pipefail
+kiln=$1
+dir=$(mktemp -d)
+trap 'rm -rf "$dir"' EXIT
+. "$(dirname "$0")/corpus.sh"
+. "$(dirname "$0")/expect.sh"
+make_store
+export OMP_NUM_THREADS=1
+train=("$kiln" pretrain --input_dir "$dir/store" --config_file "$dir/config.json" --max_seq_length 32
+    --max_predictions_per_seq 5 --max_steps 8 --num_steps_per_checkpoint 2 --eval_steps 0 --deepspeed
+    --deepspeed_config "$dir/ds.json" --learning_rate 1e-3 --disable_progress_bar)
+
+json() { echo "$1" >"$dir/ds.json"; }
+# rates DIR: the learning rate of each step
+rates() { sed -n 's/.*"learning_rate": *\([0-9.e+-]*\).*/\1/p' "$1/log.jsonl" | tail -n +2 | awk '{ printf "%.6g ", $1 }'; }
+
+# the documents' file, smaller; their schedule: two steps of warm-up, two of the peak, four on a line to 0
+json '{"train_batch_size": 16, "train_micro_batch_size_per_gpu": 4, "steps_per_print": 48, "gradient_clipping": 1.0,
+  "tensorboard": {"enabled": true, "output_path": "t", "job_name": "j"}, "bf16": {"enabled": true},
+  "zero_optimization": {"stage": 1}, "zero_allow_untested_optimizer": true}'
+expect 0 '"steps_per_print" has no meaning here: --log_freq says how often' "${train[@]}" --output_dir "$dir/a" \
+    --optimizer nvlamb --use_lr_scheduler --warmup_proportion 0.25 --constant_proportion 0.25 --run_loss_in_fp32
+grep -q "bf16, lamb" "$dir/err" || fail "precision and optimizer: $(cat "$dir/err")"
+grep -q "ZeRO stage 1 with one rank" "$dir/err" || fail "ZeRO is not told"
+[ "$(rates "$dir/a")" = "0.0005 0.001 0.001 0.001 0.00075 0.0005 0.00025 0 " ] || fail "rates: $(rates "$dir/a")"
+[ "$(echo "$dir"/a/ckpt_*)" = "$dir/a/ckpt_2 $dir/a/ckpt_4 $dir/a/ckpt_6 $dir/a/ckpt_8" ] || fail "checkpoints were pruned"
+compgen -G "$dir/a/worker_0/*tfevents*" >/dev/null || fail "no event file"
+
+# the same by kiln's own flags: the same bits
+expect 0 "saved" "$kiln" pretrain --input_dir "$dir/store" --config_file "$dir/config.json" --max_seq_length 32 \
+    --max_predictions_per_seq 5 --max_steps 8 --num_steps_per_checkpoint 2 --eval_steps 0 --output_dir "$dir/b" \
+    --train_batch_size 16 --gradient_accumulation_steps 4 --autocast --learning_rate 1e-3 --lr_schedule poly_constant \
+    --warmup_proportion 0.25 --constant_proportion 0.25 --scheduler_degree 1
+cmp "$dir/a/ckpt_8/model.safetensors" "$dir/b/ckpt_8/model.safetensors" || fail "other weights than by flags"
+# and in the order of the store others
+expect 0 "saved" "${train[@]}" --output_dir "$dir/order" --optimizer nvlamb --use_lr_scheduler --warmup_proportion 0.25 \
+    --constant_proportion 0.25 --disable_random_sampler
+cmp -s "$dir/a/ckpt_8/model.safetensors" "$dir/order/ckpt_8/model.safetensors" && fail "the order changed nothing"
+
+# the file's own optimizer and scheduler; the first step is taken at the optimizer's rate
+json '{"train_micro_batch_size_per_gpu": 4, "gradient_accumulation_steps": 2,
+  "optimizer": {"type": "Adam", "params": {"lr": 2e-4, "betas": [0.9, 0.95], "eps": 1e-8}},
+  "scheduler": {"type": "WarmupDecayLR", "params": {"warmup_min_lr": 0, "warmup_max_lr": 1e-3, "warmup_num_steps": 2,
+    "total_num_steps": 10, "warmup_type": "linear"}}}'
+json_train=("$kiln" pretrain --input_dir "$dir/store" --config_file "$dir/config.json" --max_seq_length 32
+    --max_predictions_per_seq 5 --max_steps 6 --eval_steps 0 --deepspeed --deepspeed_config "$dir/ds.json")
+expect 0 "fp32, adamw" "${json_train[@]}" --output_dir "$dir/c"
+[ "$(rates "$dir/c")" = "0.0002 0 0.0005 0.001 0.000875 0.00075 " ] || fail "rates: $(rates "$dir/c")"
+grep -q '"adam_beta2": *0.95' "$dir/c/log.jsonl" || fail "betas of the file"
+expect 0 'gives way to --optimizer' "${json_train[@]}" --output_dir "$dir/d" --optimizer lamb --betas 0.9 0.98 --dry_run
+expect 0 'gives way to the schedule of the flags' "${json_train[@]}" --output_dir "$dir/d" --use_lr_scheduler --dry_run
+json '{"train_batch_size": 8, "optimizer": {"type": "AdamW", "params": {"lr": 2e-4}}}'
+expect 0 "saved" "${json_train[@]}" --output_dir "$dir/e"
+[ "$(rates "$dir/e")" = "0.0002 0.0002 0.0002 0.0002 0.0002 0.0002 " ] || fail "without a scheduler: $(rates "$dir/e")"
+
+# keys that contradict each other, that nobody knows, that have wrong values, that are not there yet
+refused() # CODE TEXT JSON
+{
+    json "$3"
+    expect "$1" "$2" "${train[@]}" --output_dir "$dir/none" --optimizer nvlamb --dry_run
+}
+refused 65 '"train_batch_size" 16 is not "train_micro_batch_size_per_gpu" 4 times' \
+    '{"train_batch_size": 16, "train_micro_batch_size_per_gpu": 4, "gradient_accumulation_steps": 3}'
+refused 65 '"train_batch_size" 18 is not' '{"train_batch_size": 18, "train_micro_batch_size_per_gpu": 4}'
+refused 65 '"train_batch_size" 2 is not' '{"train_batch_size": 2, "gradient_accumulation_steps": 4}'
+refused 65 'says no batch' '{"gradient_accumulation_steps": 4}'
+refused 65 '"bf16" and "fp16" are both enabled' '{"train_batch_size": 8, "bf16": {"enabled": true}, "fp16": {"enabled": true}}'
+refused 65 'nobody knows the key "gradient_cliping"' '{"train_batch_size": 8, "gradient_cliping": 1.0}'
+refused 65 'nobody knows the key "zero_optimization.stages"' '{"train_batch_size": 8, "zero_optimization": {"stages": 1}}'
+refused 65 '"zero_optimization.stage" is 4' '{"train_batch_size": 8, "zero_optimization": {"stage": 4}}'
+refused 65 '"train_batch_size" is 0' '{"train_batch_size": 0}'
+refused 65 '"train_batch_size" must be a whole number' '{"train_batch_size": "auto"}'
+refused 65 '"fp16" must be an object' '{"train_batch_size": 8, "fp16": true}'
+refused 65 'ds.json' '{"train_batch_size": 8,, "bf16": {"enabled": true}}'
+refused 65 '"warmup_type" is "cosine"' '{"train_batch_size": 8, "scheduler": {"type": "WarmupLR", "params": {"warmup_type": "cosine"}}}'
+refused 65 '"total_num_steps" belongs to WarmupDecayLR' '{"train_batch_size": 8, "scheduler": {"type": "WarmupDecayLR", "params": {}}}'
+refused 69 'scheduler OneCycle is not there yet' '{"train_batch_size": 8, "scheduler": {"type": "OneCycle", "params": {}}}'
+refused 69 '"curriculum_learning" is not there yet' '{"train_batch_size": 8, "curriculum_learning": {"enabled": true}}'
+refused 64 'the cpu does not compute in fp16; --autocast' '{"train_batch_size": 8, "fp16": {"enabled": true}}'
+json '{"train_batch_size": 8, "optimizer": {"type": "Lamb", "params": {}}}'
+expect 69 'optimizer ds_fused_lamb is not there yet' "${json_train[@]}" --output_dir "$dir/none" --dry_run
+json '{"train_batch_size": 8, "optimizer": {"type": "Madam", "params": {}}}'
+expect 65 'optimizer Madam is no optimizer' "${json_train[@]}" --output_dir "$dir/none" --dry_run
+json '{"train_batch_size": 8}'
+expect 64 'one must be chosen by --optimizer' "${json_train[@]}" --output_dir "$dir/none" --dry_run
+expect 0 "M parameters" "${train[@]}" --output_dir "$dir/none" --optimizer fused_adamw --profile pt-full --profile_steps 2,3 --dry_run
+
+# flags: of the other script, of the launcher, and what is not there yet
+expect 64 "--train_batch_size is a flag of the script without --deepspeed" "${train[@]}" --output_dir "$dir/none" --train_batch_size 8
+expect 64 "--autocast is a flag of the script without --deepspeed" "${train[@]}" --output_dir "$dir/none" --autocast
+expect 64 "--deepspeed_config is a flag of the script with --deepspeed" "$kiln" pretrain --input_dir x --config_file x \
+    --output_dir x --deepspeed_config "$dir/ds.json"
+expect 64 "--deepspeed wants --deepspeed_config" "$kiln" pretrain --input_dir x --config_file x --output_dir x --deepspeed
+expect 64 "goes with --optimizer nvlamb_exp only" "${train[@]}" --output_dir "$dir/none" --use_ds_lamb_bias_correction
+expect 64 "--constant_proportion goes with --use_lr_scheduler" "${train[@]}" --output_dir "$dir/none" --optimizer lamb \
+    --constant_proportion 0.5
+expect 64 "are more than all steps" "${train[@]}" --output_dir "$dir/none" --optimizer lamb --use_lr_scheduler \
+    --constant_proportion 0.9 --warmup_proportion 0.2
+expect 64 "--profile is 'xyz', but must be true or false, yes or no, 1 or 0, or one of pt|pt-full|hltv" "${train[@]}" --profile=xyz
+for name in lans nvlamb_exp adam ds_fused_lamb; do
+    expect 69 "--optimizer $name is not there yet" "${train[@]}" --output_dir "$dir/none" --optimizer $name
+done
+expect 69 "--log_fwd_activations is not there yet" "${train[@]}" --output_dir "$dir/none" --log_fwd_activations
+[ ! -e "$dir/none" ] || fail "something refused was written"
+echo "test_deepspeed: what the file says is done, or named"

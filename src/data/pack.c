@@ -55,7 +55,7 @@ static void put_sequence(struct shelves *s, int64_t sequence)
     r->length += p->lengths[sequence];
     r->masked += p->masked[sequence];
     int64_t room = p->row_length - r->length;
-    if (r->n < PACK_MOST && room > 0) {
+    if (r->n < (p->most > 0 ? p->most : PACK_MOST) && room > 0) {
         s->next[row] = s->first[room];
         s->first[room] = row;
     }

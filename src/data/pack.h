@@ -21,6 +21,7 @@ struct pack_problem {
     const int32_t *lengths; /* [n] in 1..row_length */
     const int32_t *masked;  /* [n] predictions, at most row_masked */
     int64_t row_length, row_masked;
+    int most; /* sequences of a row, at most PACK_MOST; 0: that many */
 };
 
 struct pack_row {

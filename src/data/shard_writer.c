@@ -2,8 +2,8 @@
 
 #include "core/rng.h"
 #include "data/bert_records.h"
-#include "data/pack.h"
-#include "data/shard_format.h"
+#include "data/pack_strategies.h"
+#include "data/shard_rows.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -11,28 +11,14 @@
 
 static const int64_t SHARD_BYTES = INT64_C(64) << 20;
 
-enum { PURPOSE_ROWS = 0x726f7773, PATH_BYTES = 1024, N_TOP = 8 };
-
-/* The distinct lists of lengths in a pack, each coded as a number, with how many packs have it. */
-struct strategy {
-    uint64_t lengths; /* 20 bits each, longest first */
-    int64_t n;
-};
+enum { PURPOSE_ROWS = 0x726f7773, PATH_BYTES = 1024 };
 
 struct writer {
     const struct shard_writer_config *config;
     struct bert_loader loader; /* of one sequence a step */
     struct batch_step step;
     int64_t n_samples; /* over all rounds */
-    struct strategy *strategies;
-    int64_t n_strategies, strategies_capacity;
-};
-
-/* Where a sequence goes: its record, its number in the record, and the tokens and predictions before it. */
-struct target {
-    int64_t record;
-    int slot;
-    int64_t at, masked_at;
+    struct pack_strategies strategies;
 };
 
 static struct status out_of_memory(const struct writer *w)
@@ -46,54 +32,6 @@ static struct status draw_sequence(struct writer *w, int64_t g, const struct bat
     TRY(bert_loader_step(&w->loader, g + 1, &w->step));
     *b = &w->step.micro[0];
     return status_ok();
-}
-
-static void *array_at(const struct hdf5_array *arrays, int n, const char *name, int64_t record,
-                      int64_t column)
-{
-    for (int i = 0; i < n; i++) {
-        const struct hdf5_array *a = &arrays[i];
-        if (strcmp(a->name, name) == 0) {
-            int64_t index = record * a->dims[1] + column;
-            return (char *)a->data + index * (a->type == HDF5_I8 ? 1 : (int64_t)sizeof(int32_t));
-        }
-    }
-    CHECK(false, "no array %s", name);
-    return NULL;
-}
-
-/* Writes a sequence into the arrays of a shard, which are zero where nothing was written. */
-static void put_sequence(void *memory, const struct shard_shape *shape, const struct target *t,
-                         const struct batch *b)
-{
-    struct hdf5_array arrays[SHARD_MAX_ARRAYS];
-    int n = shard_format_arrays(arrays, shape, memory);
-    int32_t *ids = array_at(arrays, n, "input_ids", t->record, t->at);
-    void *mask = array_at(arrays, n, "input_mask", t->record, t->at);
-    int8_t *segments = array_at(arrays, n, "segment_ids", t->record, t->at);
-    int32_t *places = array_at(arrays, n, "masked_lm_positions", t->record, t->masked_at);
-    int32_t *labels = array_at(arrays, n, "masked_lm_ids", t->record, t->masked_at);
-    memcpy(ids, b->ids, (size_t)b->n_real_tokens * sizeof *ids);
-    for (int64_t i = 0; i < b->n_real_tokens; i++) {
-        segments[i] = (int8_t)b->fields[BERT_TYPES][i];
-    }
-    for (int64_t i = 0; i < b->n_real_labels; i++) {
-        places[i] = (int32_t)(b->fields[BERT_MASKED_ROWS][i] + t->at);
-        labels[i] = b->fields[BERT_MASKED_LABELS][i];
-    }
-    *(int8_t *)array_at(arrays, n, "next_sentence_labels", t->record, t->slot) =
-        (int8_t)b->fields[BERT_NSP_LABELS][0];
-    if (!shape->packed) {
-        memset(mask, 1, (size_t)b->n_real_tokens);
-        return;
-    }
-    int32_t *positions = array_at(arrays, n, "positions", t->record, t->at);
-    for (int64_t i = 0; i < b->n_real_tokens; i++) {
-        ((int32_t *)mask)[i] = t->slot + 1;
-        positions[i] = (int32_t)i;
-    }
-    *(int32_t *)array_at(arrays, n, "next_sentence_positions", t->record, t->slot) = (int32_t)t->at;
-    *(int32_t *)array_at(arrays, n, "next_sentence_weights", t->record, t->slot) = 1;
 }
 
 static struct status write_file(const struct writer *w, int64_t shard, const struct shard_shape *shape,
@@ -111,7 +49,7 @@ static struct status write_file(const struct writer *w, int64_t shard, const str
 
 /* Where the n sequences of a file go, and the file's shape. */
 struct layout {
-    struct target *targets; /* [n] */
+    struct shard_place *targets; /* [n] */
     struct shard_shape shape;
 };
 
@@ -121,43 +59,8 @@ static void lay_out_padded(const struct writer *w, struct layout *out, int64_t n
     out->shape = (struct shard_shape){
         .n = n, .seq_length = c->max_seq_length, .n_predictions = c->max_predictions_per_seq};
     for (int64_t i = 0; i < n; i++) {
-        out->targets[i] = (struct target){.record = i};
+        out->targets[i] = (struct shard_place){.record = i};
     }
-}
-
-static struct status count_strategy(struct writer *w, const struct pack_row *row, const int32_t *lengths)
-{
-    uint64_t key = 0;
-    for (int k = 0; k < row->n; k++) {
-        key |= (uint64_t)lengths[row->sequences[k]] << (20 * (PACK_MOST - 1 - k));
-    }
-    int64_t low = 0, high = w->n_strategies;
-    while (low < high) {
-        int64_t middle = (low + high) / 2;
-        if (w->strategies[middle].lengths < key) {
-            low = middle + 1;
-        } else {
-            high = middle;
-        }
-    }
-    if (low < w->n_strategies && w->strategies[low].lengths == key) {
-        w->strategies[low].n++;
-        return status_ok();
-    }
-    if (w->n_strategies == w->strategies_capacity) {
-        int64_t capacity = 2 * w->strategies_capacity + 64;
-        struct strategy *more = realloc(w->strategies, (size_t)capacity * sizeof *more);
-        if (more == NULL) {
-            return out_of_memory(w);
-        }
-        w->strategies = more;
-        w->strategies_capacity = capacity;
-    }
-    memmove(w->strategies + low + 1, w->strategies + low,
-            (size_t)(w->n_strategies - low) * sizeof *w->strategies);
-    w->strategies[low] = (struct strategy){key, 1};
-    w->n_strategies++;
-    return status_ok();
 }
 
 /* Packing yields the longest first; the file has them in a keyed random order, like samples. */
@@ -166,14 +69,14 @@ static struct status place_rows(struct writer *w, struct layout *out, const stru
 {
     uint64_t key = rng_key(w->config->samples.seed, PURPOSE_ROWS);
     for (int64_t r = 0; r < n_rows; r++) {
-        struct target t = {.record = (int64_t)rng_permute(key, (uint64_t)n_rows, (uint64_t)r)};
+        struct shard_place t = {.record = (int64_t)rng_permute(key, (uint64_t)n_rows, (uint64_t)r)};
         for (t.slot = 0; t.slot < rows[r].n; t.slot++) {
             int64_t i = rows[r].sequences[t.slot];
             out->targets[i] = t;
             t.at += lengths[i];
             t.masked_at += masked[i];
         }
-        TRY(count_strategy(w, &rows[r], lengths));
+        TRY(pack_strategies_count(&w->strategies, &rows[r], lengths));
     }
     return status_ok();
 }
@@ -229,7 +132,7 @@ static struct status fill_and_write(struct writer *w, const struct layout *layou
         const struct batch *b;
         s = draw_sequence(w, first + i, &b);
         if (!failed(s)) {
-            put_sequence(memory, &layout->shape, &layout->targets[i], b);
+            shard_rows_put(memory, &layout->shape, &layout->targets[i], b);
             sum->n_tokens += b->n_real_tokens;
         }
     }
@@ -265,25 +168,6 @@ static struct status write_shard(struct writer *w, int64_t shard, int64_t first,
     return s;
 }
 
-/* The most frequent strategies, ties by number. */
-static void take_top(const struct writer *w, struct shard_packing *sum)
-{
-    sum->n_strategies = w->n_strategies;
-    for (int k = 0; k < N_TOP; k++) {
-        int64_t best = -1;
-        for (int64_t i = 0; i < w->n_strategies; i++) {
-            bool taken = false;
-            for (int j = 0; j < k; j++) {
-                taken |= sum->top_strategies[j] == i;
-            }
-            if (!taken && (best < 0 || w->strategies[i].n > w->strategies[best].n)) {
-                best = i;
-            }
-        }
-        sum->top_strategies[k] = best;
-    }
-}
-
 static int64_t count_shards(const struct writer *w)
 {
     const struct shard_writer_config *c = w->config;
@@ -308,7 +192,8 @@ static struct status write_all(struct writer *w, struct shard_writer_report *rep
         int64_t end = (k + 1) * w->n_samples / report->n_shards;
         TRY(write_shard(w, k, first, end - first, &report->packing));
     }
-    take_top(w, &report->packing);
+    report->packing.n_strategies = w->strategies.n;
+    pack_strategies_top(&w->strategies, report->packing.top_strategies);
     return status_ok();
 }
 
@@ -322,6 +207,6 @@ struct status shard_writer_run(struct shard_writer_report *report, const struct 
     struct status s = write_all(&w, report);
     batch_step_fini(&w.step);
     bert_loader_close(&w.loader);
-    free(w.strategies);
+    pack_strategies_fini(&w.strategies);
     return s;
 }

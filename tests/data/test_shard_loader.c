@@ -521,7 +521,7 @@ static void the_readers_end_is_an_error(const char *directory, int signal)
     shard_loader_close(&l);
 }
 
-static void packing_keeps_its_limits(void)
+static void packing_keeps_its_limits(int most)
 {
     enum { N = 500, ROOM = 64, MASKED = 12 };
     int32_t lengths[N], masked[N];
@@ -533,10 +533,10 @@ static void packing_keeps_its_limits(void)
         lengths[i] = (int32_t)(1 + rng_below(&r, i % 3 == 0 ? ROOM : ROOM / 3));
         masked[i] = lengths[i] / 6;
     }
-    EXPECT_OK(pack_sequences(&rows, &n_rows, &(struct pack_problem){N, lengths, masked, ROOM, MASKED}));
+    EXPECT_OK(pack_sequences(&rows, &n_rows, &(struct pack_problem){N, lengths, masked, ROOM, MASKED, most}));
     for (int64_t k = 0; k < n_rows; k++) {
         int32_t length = 0, predictions = 0;
-        EXPECT(rows[k].n >= 1 && rows[k].n <= PACK_MOST, "%d sequences", rows[k].n);
+        EXPECT(rows[k].n >= 1 && rows[k].n <= (most > 0 ? most : PACK_MOST), "%d sequences", rows[k].n);
         for (int j = 0; j < rows[k].n; j++) {
             int64_t i = rows[k].sequences[j];
             EXPECT(i >= 0 && i < N && !seen[i], "sequence %lld twice", (long long)i);
@@ -557,7 +557,9 @@ int main(int argc, char **argv)
     if (shard_process_is_wanted(argc, argv)) {
         return shard_process_serve();
     }
-    packing_keeps_its_limits();
+    for (int most = 0; most <= PACK_MOST; most++) {
+        packing_keeps_its_limits(most);
+    }
     if (hdf5_file_version() == NULL) {
         test_skip("hdf5", TEST_NO_HDF5);
     }

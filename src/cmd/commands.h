@@ -14,6 +14,7 @@ extern const struct command command_fill;
 extern const struct command command_inspect;
 extern const struct command command_pretrain;
 extern const struct command command_prepare;
+extern const struct command command_pack;
 extern const struct command command_report;
 extern const struct command command_score;
 extern const struct command command_squad;

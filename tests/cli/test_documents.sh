@@ -74,11 +74,6 @@ for i in "${!numbers[@]}"; do
         continue
     fi
     [ -n "${command_of[$script]:-}" ] || fail "${numbers[i]}: kiln has nothing for $script.py"
-    if [ "$script" = pack_pretraining_data_pytorch ]; then # kiln pack is not there yet
-        expect 64 "unknown command 'pack'" "$kiln" pack "${words[@]}" --dry-run
-        n_of[pack]=$((n_of[pack] + 1))
-        continue
-    fi
     walk "${command_of[$script]}" || fail "${numbers[i]}"
 done
 echo "test_documents: $n_lines command lines: ${n_of[pretrain]} pretrain, ${n_of[squad]} squad, ${n_of[pack]} pack, $n_launched of them" \

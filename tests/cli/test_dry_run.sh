@@ -35,6 +35,7 @@ declare -A words=(
     [vocab]="--input $dir/corpus.txt --vocab_file new/vocab.txt"
     [tokenize]="--vocab_file $dir/vocab.txt"
     [prepare]="--input $dir/corpus.txt --vocab_file $dir/vocab.txt --output_dir new"
+    [pack]="--input_dir none --output_dir new"
     [pretrain]="--input_dir $dir/store --config_file $dir/config.json --output_dir new --max_seq_length 32 --json-summary new.json
         --migration_log new.log --enable-tensorboard-logging --profile --tensorboard_logdir traces"
     [report]="$dir/run"
@@ -66,7 +67,7 @@ for command in $("$kiln" help | awk '/^  [a-z]/ { print $1 }'); do
     ! grep -nE ' $|.{101}' "$dir/out" || fail "kiln $command --help is not laid out"
     n=$((n + 1))
 done
-[ $n -eq 15 ] || fail "$n commands"
+[ $n -eq 16 ] || fail "$n commands"
 # what is not there yet is listed, and the rest is planned; what is there is checked as ever
 expect 0 "missing: --train_file none.json" "$kiln" squad --init_checkpoint "$model" --output_dir new --max_seq_length 32 --do_train \
     --train_file none.json --dry_run

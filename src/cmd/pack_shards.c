@@ -1,0 +1,144 @@
+/* kiln pack: the command line of data/shard_packer.h. */
+#define _GNU_SOURCE
+#include "cmd/commands.h"
+#include "cmd/replaced_environment.h"
+#include "core/log.h"
+#include "core/progress.h"
+#include "data/pack.h"
+#include "data/shard_packer.h"
+#include "io/dir_lock.h"
+#include "io/file.h"
+#include "task/missing.h"
+
+#include <inttypes.h>
+#include <stddef.h>
+#include <stdlib.h>
+#include <string.h>
+
+struct pack_args {
+    const char *input_dir, *output_dir;
+    int64_t max_sequence_length, max_predictions_per_sequence, max_sequences_per_pack, seed;
+    bool overwrite, disable_progress_bar, dry_run;
+};
+
+#define AT(field) offsetof(struct pack_args, field)
+
+static const struct option options[] = {
+    OPTION_REQUIRED_ROW("input_dir", AT(input_dir), "DIR",
+                        "padded .hdf5 files; those with \"training\" in their names, if there are any"),
+    OPTION_REQUIRED_ROW("output_dir", AT(output_dir), "DIR",
+                        "where the packed files go; DIR_metadata.json goes beside it; made if missing"),
+    OPTION_INT_ROW("max_sequence_length", AT(max_sequence_length), "512", 5, 65536, "tokens of a pack"),
+    OPTION_INT_ROW("max_predictions_per_sequence", AT(max_predictions_per_sequence), "80", 1, 65536,
+                   "most predictions of a sequence"),
+    OPTION_INT_ROW("max_sequences_per_pack", AT(max_sequences_per_pack), "3", 1, PACK_MOST,
+                   "most sequences of a pack; the layout has room for 3"),
+    OPTION_INT_ROW("seed", AT(seed), "42", 0, 2147483647, "of the order of packs"),
+    OPTION_FLAG_ROW("overwrite", AT(overwrite), "replace the packed files that are there"),
+    OPTION_FLAG_ROW("disable_progress_bar", AT(disable_progress_bar), "no live line on a terminal"),
+    OPTION_FLAG_ROW("dry_run", AT(dry_run), "check everything, say what would be packed, and write nothing"),
+    OPTION_GROUP_ROW("of the replaced script"),
+    OPTION_IGNORED_VALUE_ROW("train_batch_size", "N", "the replaced script does not use it either"),
+    OPTION_IGNORED_VALUE_ROW("local_rank", "N", "there is one process"),
+    {0},
+};
+
+static struct shard_packer_config config_of(const struct pack_args *a)
+{
+    return (struct shard_packer_config){.input_dir = a->input_dir,
+                                        .output_dir = a->output_dir,
+                                        .row_length = a->max_sequence_length,
+                                        .max_predictions = a->max_predictions_per_sequence,
+                                        .most = (int)a->max_sequences_per_pack,
+                                        .seed = (uint64_t)a->seed};
+}
+
+static bool is_same(const char *a, const char *b)
+{
+    char *real_a = realpath(a, NULL), *real_b = realpath(b, NULL);
+    bool same = real_a != NULL && real_b != NULL && strcmp(real_a, real_b) == 0;
+    free(real_a);
+    free(real_b);
+    return same;
+}
+
+static struct status check_output(const struct pack_args *a)
+{
+    enum { LONGEST_SUFFIX = sizeof "/.pack.kiln-0123456789abcdef.tmp/mixed_strategies_part_1000000.hdf5" };
+    if (is_same(a->input_dir, a->output_dir)) {
+        return status_error(STATUS_USAGE,
+                            "--input_dir and --output_dir are both %s; packed files go elsewhere",
+                            a->input_dir);
+    }
+    if (shard_directory_is_one(a->output_dir) && !a->overwrite) {
+        return status_error(STATUS_USAGE, "%s already has .hdf5 files; --overwrite replaces what is there",
+                            a->output_dir);
+    }
+    return a->dry_run ? file_check_directory_path(a->output_dir, LONGEST_SUFFIX)
+                      : file_check_output_directory(a->output_dir, LONGEST_SUFFIX, 0);
+}
+
+static void show(void *context, int64_t file)
+{
+    struct progress *progress = context;
+    if (progress_due(progress)) {
+        progress_show(progress, "packed %" PRId64 " files", file);
+    }
+}
+
+static struct status pack(struct shard_packer *p, const struct pack_args *a)
+{
+    struct shard_packing packing;
+    struct dir_lock lock;
+    int64_t n_files;
+    TRY(file_make_directories(a->output_dir));
+    TRY(dir_lock_acquire(&lock, a->output_dir));
+    struct progress progress = progress_begin(!a->disable_progress_bar);
+    p->config.progress = show;
+    p->config.context = &progress;
+    struct status s = shard_packer_run(p, &packing, &n_files);
+    progress_end(&progress);
+    dir_lock_release(&lock);
+    TRY(s);
+    log_info("%s: %" PRId64 " files, %" PRId64 " sequences in %" PRId64 " packs of %" PRId64
+             " tokens: %.4g sequences a pack, %.1f %% of the tokens are text",
+             a->output_dir, n_files, packing.n_sequences, packing.n_packs, packing.seq_length,
+             (double)packing.n_sequences / (double)packing.n_packs,
+             100 * (double)packing.n_tokens / ((double)packing.n_packs * (double)packing.seq_length));
+    return status_ok();
+}
+
+static struct status run(const void *args, int n_positional, const char *const *positional)
+{
+    (void)n_positional, (void)positional;
+    const struct pack_args *a = args;
+    struct missing missing = {0};
+    struct shard_packer p;
+    replaced_environment_tell();
+    TRY(check_output(a));
+    if (a->dry_run &&
+        missing_path(&missing, "input_dir", a->input_dir, "`kiln prepare --format hdf5` makes it of text")) {
+        missing_end(&missing);
+        return status_ok();
+    }
+    TRY(shard_packer_open(&p, config_of(a)));
+    struct status s = status_ok();
+    log_info("%s: %" PRId64 " files, %" PRId64 " sequences", a->input_dir, p.files.n, p.n_sequences);
+    if (!a->dry_run) {
+        s = pack(&p, a);
+    }
+    shard_packer_close(&p);
+    return s;
+}
+
+const struct command command_pack = {
+    .name = "pack",
+    .summary = "pack padded HDF5 files: up to three sequences in a row",
+    .details = "Takes the flags of pack_pretraining_data_pytorch.py.  `kiln prepare --format hdf5 --packed` "
+               "packs while "
+               "it makes samples from text.",
+    .positional_usage = "",
+    .options = options,
+    .args_bytes = sizeof(struct pack_args),
+    .run = run,
+};

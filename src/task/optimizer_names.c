@@ -1,16 +1,16 @@
 #include "task/optimizer_names.h"
 
 #include "core/log.h"
+#include "optim/optimizer.h"
 
-#include <stddef.h>
-#include <strings.h>
+#include <ctype.h>
+#include <string.h>
 
+/* Names that optim/optimizer.h does not have. */
 static const struct row {
     const char *name, *ours; /* ours NULL: not there yet */
     const char *why;
 } rows[] = {
-    {"lamb", "lamb", NULL},
-    {"adamw", "adamw", NULL},
     {"nvlamb", "lamb", "kiln's LAMB is NVLAMB"},
     {"fused_lamb", "lamb", "kiln's LAMB is fused"},
     {"fused_adam", "adamw", "kiln's AdamW is fused"},
@@ -26,19 +26,26 @@ static const struct row {
 
 struct status optimizer_names_find(const char **name, const char *given, const char *where)
 {
+    char lower[32] = "";
+    for (size_t i = 0; given[i] != '\0' && i + 1 < sizeof lower; i++) {
+        lower[i] = (char)tolower((unsigned char)given[i]);
+    }
+    const struct optimizer_kind *kind = optimizer_find(lower);
+    if (kind != NULL) {
+        *name = kind->name;
+        return status_ok();
+    }
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
         const struct row *r = &rows[i];
-        if (strcasecmp(r->name, given) != 0) {
+        if (strcmp(r->name, lower) != 0) {
             continue;
         }
         if (r->ours == NULL) {
             return status_error(STATUS_UNAVAILABLE, "%s %s is not there yet: %s", where, given, r->why);
         }
-        if (r->why != NULL) {
-            log_info("%s %s is %s here: %s", where, given, r->ours, r->why);
-        }
+        log_info("%s %s is %s here: %s", where, given, r->ours, r->why);
         *name = r->ours;
         return status_ok();
     }
-    return status_error(STATUS_USAGE, "%s %s is no optimizer; there are lamb and adamw", where, given);
+    return status_error(STATUS_USAGE, "%s %s is not an optimizer; there are " OPTIMIZER_NAMES, where, given);
 }

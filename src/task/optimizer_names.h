@@ -3,10 +3,11 @@
 #define KILN_TASK_OPTIMIZER_NAMES_H
 
 #include "core/status.h"
+#include "optim/optimizer.h"
 
 /* As a flag's choices. */
 #define OPTIMIZER_ALL_NAMES                                                                                  \
-    "lamb|adamw|lans|nvlamb|nvlamb_exp|adam|fused_lamb|ds_fused_lamb|fused_adam|fused_adamw"
+    OPTIMIZER_NAMES "|lans|nvlamb|nvlamb_exp|adam|fused_lamb|ds_fused_lamb|fused_adam|fused_adamw"
 
 /* kiln's name for `given`, which `where` says: a log line says why it is another.  STATUS_UNAVAILABLE: kiln does not have
  * this one yet; STATUS_USAGE: nobody does. */

@@ -83,7 +83,7 @@ refused 64 'the cpu does not compute in fp16; --autocast' '{"train_batch_size": 
 json '{"train_batch_size": 8, "optimizer": {"type": "Lamb", "params": {}}}'
 expect 69 'optimizer ds_fused_lamb is not there yet' "${json_train[@]}" --output_dir "$dir/none" --dry_run
 json '{"train_batch_size": 8, "optimizer": {"type": "Madam", "params": {}}}'
-expect 65 'optimizer Madam is no optimizer' "${json_train[@]}" --output_dir "$dir/none" --dry_run
+expect 65 'optimizer Madam is not an optimizer' "${json_train[@]}" --output_dir "$dir/none" --dry_run
 json '{"train_batch_size": 8}'
 expect 64 'one must be chosen by --optimizer' "${json_train[@]}" --output_dir "$dir/none" --dry_run
 expect 0 "M parameters" "${train[@]}" --output_dir "$dir/none" --optimizer fused_adamw --profile pt-full --profile_steps 2,3 --dry_run

@@ -2,6 +2,7 @@
 
 #include "core/clock.h"
 #include "core/log.h"
+#include "task/config_file.h"
 #include "task/finetune_missing.h"
 #include "text/tokenizer_open.h"
 #include "train/memory_fit.h"
@@ -57,12 +58,8 @@ static struct status open_model(struct job *j)
     TRY(model_dir_open(&j->open.model, o->init_checkpoint));
     TRY(tokenizer_require(&j->open.model.tokenizer, 1U << SPECIAL_PAD, "a batch"));
     if (o->config_file != NULL) {
-        json_t *object;
         struct bert_config given;
-        TRY(json_read_object(&object, o->config_file));
-        struct status s = bert_config_parse(&given, object, o->config_file);
-        json_decref(object);
-        TRY(s);
+        TRY(config_file_read(&given, o->config_file));
         /* a file's number may include rows that pad the vocabulary */
         given.vocab_size = bert_family_config(&j->open.model)->vocab_size;
         TRY(status_context(bert_config_same_architecture(&given, bert_family_config(&j->open.model)),
@@ -324,7 +321,8 @@ static struct status run_job(struct job *j)
     TRY(open_model(j));
     TRY(j->task->read(j->open.self, &j->open));
     TRY(limits_of(j, &train_limits, &limits));
-    struct trainer_config config = trainer_config_of(j, bert_family_config(&j->open.model), train_limits, limits);
+    struct trainer_config config =
+        trainer_config_of(j, bert_family_config(&j->open.model), train_limits, limits);
     TRY(plan_job(j, &config, &plan));
     if (o->dry_run) {
         return status_ok();

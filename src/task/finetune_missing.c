@@ -3,6 +3,7 @@
 #include "core/log.h"
 #include "data/bert_batch.h"
 #include "model/bert_family.h"
+#include "task/config_file.h"
 
 enum { USUAL_WORDS = 30522 }; /* Google's uncased vocabulary, of the documents' models */
 
@@ -21,20 +22,11 @@ bool finetune_find_missing(const struct finetune_options *o, struct missing *m)
     return m->n > 0;
 }
 
-static struct status read_config(struct bert_config *model, const char *path)
-{
-    json_t *object;
-    TRY(json_read_object(&object, path));
-    struct status s = bert_config_parse(model, object, path);
-    json_decref(object);
-    return s;
-}
-
 struct status finetune_assume_model(struct bert_config *model, const struct finetune_options *o)
 {
     *model = (struct bert_config){0};
     if (o->config_file != NULL && !missing_is(o->config_file)) {
-        TRY(read_config(model, o->config_file));
+        TRY(config_file_read(model, o->config_file));
     } else if (!missing_is(o->init_checkpoint)) {
         struct model_dir m;
         TRY(model_dir_open(&m, o->init_checkpoint));

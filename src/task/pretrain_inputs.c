@@ -3,6 +3,7 @@
 #include "core/hash.h"
 #include "core/log.h"
 #include "data/bert_records.h"
+#include "task/config_file.h"
 #include "text/tokenizer_open.h"
 #include "model/checkpoint.h"
 
@@ -47,11 +48,8 @@ static struct status check_model(struct pretrain_inputs *in, const struct pretra
 
 static struct status read_model(struct pretrain_inputs *in, const struct pretrain_options *o)
 {
-    json_t *object;
-    TRY(json_read_object(&object, o->config_file));
-    struct status s = bert_config_parse(&in->model, object, o->config_file);
-    json_decref(object);
-    return failed(s) ? s : check_model(in, o);
+    TRY(config_file_read(&in->model, o->config_file));
+    return check_model(in, o);
 }
 
 /* --vocab_file, or vocab.txt in --input_dir, or beside it, where `kiln prepare` puts the one of shards. */

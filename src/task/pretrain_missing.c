@@ -2,6 +2,7 @@
 #include "task/pretrain_inputs.h"
 
 #include "core/log.h"
+#include "task/config_file.h"
 #include "text/tokenizer_open.h"
 
 /* Google's uncased vocabulary, of the documents' models; and where its special tokens are. */
@@ -62,11 +63,7 @@ struct status pretrain_inputs_assume(struct pretrain_inputs *in, const struct pr
     if (missing_is(o->config_file)) {
         return status_ok();
     }
-    json_t *object;
-    TRY(json_read_object(&object, o->config_file));
-    struct status s = bert_config_parse(&in->model, object, o->config_file);
-    json_decref(object);
-    TRY(s);
+    TRY(config_file_read(&in->model, o->config_file));
     TRY(assume_words(&in->model, o));
     return pretrain_inputs_check_length(in, o);
 }

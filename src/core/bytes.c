@@ -65,6 +65,24 @@ int64_t bytes_read_i64(struct span *s)
     return (int64_t)bytes_read_u64(s);
 }
 
+uint64_t bytes_read_varint(struct span *s)
+{
+    uint64_t value = 0;
+    for (unsigned shift = 0; shift < 64; shift += 7) {
+        uint64_t byte = bytes_read_u8(s);
+        uint64_t bits = byte & 0x7f;
+        if (shift == 63 && bits > 1) {
+            break;
+        }
+        value |= bits << shift;
+        if (byte < 0x80) {
+            return s->failed ? 0 : value;
+        }
+    }
+    s->failed = true;
+    return 0;
+}
+
 static uint64_t load(const void *from, int n)
 {
     const unsigned char *p = from;

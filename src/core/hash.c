@@ -44,6 +44,19 @@ uint32_t hash_crc32c(uint32_t crc, const void *bytes, size_t n)
     return ~crc32c_by_bits(crc, bytes, n);
 }
 
+static const uint32_t MASK_DELTA = 0xA282EAD8U;
+
+uint32_t hash_mask_crc(uint32_t crc)
+{
+    return (crc >> 15 | crc << 17) + MASK_DELTA;
+}
+
+uint32_t hash_unmask_crc(uint32_t masked)
+{
+    uint32_t rotated = masked - MASK_DELTA;
+    return rotated << 15 | rotated >> 17;
+}
+
 uint64_t hash_fnv1a(const void *bytes, size_t n)
 {
     const unsigned char *p = bytes;

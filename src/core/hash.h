@@ -9,6 +9,11 @@
  * beginning. */
 uint32_t hash_crc32c(uint32_t crc, const void *bytes, size_t n);
 
+/* A checksum of bytes that hold checksums, rotated and moved so that it does not vanish in them, as LevelDB and TensorFlow
+ * store it; and the way back. */
+uint32_t hash_mask_crc(uint32_t crc);
+uint32_t hash_unmask_crc(uint32_t masked);
+
 /* 64-bit FNV-1a (Fowler, Noll, Vo). */
 uint64_t hash_fnv1a(const void *bytes, size_t n);
 

@@ -75,13 +75,9 @@ static void append_message(struct buf *outer, unsigned field, struct buf *inner)
     buf_fini(inner);
 }
 
-/* TFRecord's masked CRC: rotated and offset, because a CRC of bytes that contain their own CRC is
- * degenerate. */
 static uint32_t masked_crc(const void *bytes, size_t n)
 {
-    static const uint32_t DELTA = 0xa282ead8;
-    uint32_t crc = hash_crc32c(0, bytes, n);
-    return (crc >> 15 | crc << 17) + DELTA;
+    return hash_mask_crc(hash_crc32c(0, bytes, n));
 }
 
 void tfevents_append_record(struct buf *b, const void *bytes, size_t n)

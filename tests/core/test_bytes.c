@@ -37,6 +37,32 @@ static void test_end(void)
     EXPECT(bytes_read_u8(&s) == 0 && s.failed, "nothing to read");
 }
 
+static void test_varints(void)
+{
+    static const struct {
+        const char *bytes;
+        size_t n;
+        uint64_t value;
+        bool fails;
+    } cases[] = {
+        {"\0", 1, 0, false},
+        {"\x7f", 1, 127, false},
+        {"\x80\x01", 2, 128, false},
+        {"\xac\x02", 2, 300, false}, /* the example of Protocol Buffers' own page */
+        {"\xff\xff\xff\xff\xff\xff\xff\xff\xff\x01", 10, UINT64_MAX, false},
+        {"\xff\xff\xff\xff\xff\xff\xff\xff\xff\x02", 10, 0, true},
+        {"\x80\x80\x80\x80\x80\x80\x80\x80\x80\x80\x01", 11, 0, true},
+        {"\x80", 1, 0, true},
+        {"", 0, 0, true},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        struct span s = bytes_span(cases[i].bytes, cases[i].n);
+        uint64_t value = bytes_read_varint(&s);
+        EXPECT(value == cases[i].value && s.failed == cases[i].fails, "case %zu", i);
+        EXPECT(s.failed || bytes_left(&s) == 0, "case %zu: %zu left", i, bytes_left(&s));
+    }
+}
+
 static void test_arithmetic(void)
 {
     uint64_t r;
@@ -61,6 +87,7 @@ int main(void)
 {
     test_fields();
     test_end();
+    test_varints();
     test_arithmetic();
     test_store();
     return 0;

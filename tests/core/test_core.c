@@ -76,6 +76,9 @@ static void checksums_match_their_standards(void)
 {
     EXPECT(hash_crc32c(0, "123456789", 9) == 0xE3069283U, "CRC-32C check value"); /* RFC 3720, B.4 */
     EXPECT(hash_crc32c(hash_crc32c(0, "1234", 4), "56789", 5) == 0xE3069283U, "CRC-32C in two parts");
+    /* LevelDB's way to store it: util/crc32c.h. */
+    EXPECT(hash_mask_crc(0) == 0xA282EAD8U && hash_mask_crc(0xE3069283U) == 0xC78AB0E5U, "masked");
+    EXPECT(hash_unmask_crc(hash_mask_crc(0xE3069283U)) == 0xE3069283U, "and back");
     EXPECT(hash_fnv1a("a", 1) == 0xAF63DC4C8601EC8CU, "FNV-1a of 'a'");
 }
 

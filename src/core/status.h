@@ -15,7 +15,7 @@ enum status_code {
     STATUS_USAGE = 64,         /* a flag or a configuration is wrong */
     STATUS_DATA = 65,          /* an input file is missing, damaged or does not fit */
     STATUS_NO_CHECKPOINT = 66, /* nothing usable to resume from */
-    STATUS_UNAVAILABLE = 69,   /* kiln does not have this yet */
+    STATUS_UNAVAILABLE = 69,   /* what it needs is not there: a network, a server, a part of kiln */
     STATUS_INTERNAL = 70,      /* a library failed in a way that kiln does not expect */
     STATUS_MEMORY = 71,        /* not enough memory */
     STATUS_IO = 74,            /* reading or writing failed: disk full, I/O error, directory in use */

@@ -98,7 +98,7 @@ template <int D> struct by_keys {
     static const int ELEMENTS = GRADIENTS + cut<D>::OWN * (cut<D>::STREAM + TILE_GAP);
 };
 
-/* Long because it is the algorithm. */
+/* Long because one loop over queries makes dk and dv and, if the block has all keys, dq too. */
 template <typename E, int D>
 __global__ __launch_bounds__(cut<D>::THREADS, cut<D>::BLOCKS) static void attention_mma_keys_kernel(
     launch_attention a, attention_rows r, const uint64_t *dropout_key)

@@ -175,7 +175,8 @@ __device__ static inline void store_gradient(square (&sums)[D / SIDE], float sca
     }
 }
 
-/* HAS_BITS: of dropout, which are read; without them the code that draws is there.  Long because it is the algorithm. */
+/* HAS_BITS: the bits of dropout are read; else they are drawn.  Long because scores, dS and the three gradients of a head
+ * share registers, tiles and barriers. */
 template <typename E, int D, bool HAS_BITS>
 __global__ __launch_bounds__(THREADS, room<D>::BLOCKS) static void attention_wgmma_whole_kernel(
     launch_attention a, attention_rows r, pieces all, const uint64_t *dropout_key)
@@ -248,7 +249,7 @@ template <int D> static int streaming_bytes(void)
     return (2 * OWN + 4 * STREAM) * D * 2 + (int)sizeof(statistics<STREAM>);
 }
 
-/* Long because it is the algorithm. */
+/* Long because copies, products and the arithmetic between them overlap in one loop. */
 template <typename E, int D>
 __global__ __launch_bounds__(THREADS, room<D>::BLOCKS) static void attention_wgmma_keys_kernel(
     launch_attention a, attention_rows r, const uint64_t *dropout_key)

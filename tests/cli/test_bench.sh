@@ -37,7 +37,7 @@ expect 0 "Nothing here is measured" "$kiln" bench --predict h200 --model large -
 for row in linear_backward_weight attention lamb_direction lamb_apply "all ops" product norm_kernel "all kernels"; do
     grep -qE "^$row +[0-9]+" "$dir/out" || fail "$row is not predicted: $(cat "$dir/out")"
 done
-# 256 sequences in 118 to 124 ms by a count made by hand (docs/numbers.md)
+# 256 sequences in 118 to 124 ms by an earlier count by hand
 awk '/^predicted, not measured: step/ { found = 1; bad = $5 < 110 || $7 > 130 } END { exit !found || bad }' "$dir/out" ||
     fail "another step than was counted: $(tail -n 3 "$dir/out")"
 # and with work beside: all of a step but what the last waves and gaps of its backward leave idle, 1 to 3 ms

@@ -4,7 +4,7 @@
 # nothing is downloaded.
 #
 #   tools/gpu_bench.sh [PART...]    all of these, in this order:
-#     ops where BERT-Large's time goes at 128 tokens, op by op, compared with the peaks of the same run
+#     ops     where BERT-Large's time goes at 128 tokens, op by op, compared with the peaks of the same run
 #     goals   kiln's rows, of pre-training once forward and backward and once whole steps with LAMB
 #     tables  op by op at 512 tokens, in fp8, and of post-LN 1.5B
 #     peers   the same rows by tuned PyTorch (bench/peers/torch_tuned.py), with its fused AdamW

@@ -10,6 +10,11 @@ enum { LONGEST = 14, STEPS = 3 };
 
 static bool pre_ln; /* the wiring of all models here */
 
+/* AdamW's first steps divide each gradient by about its own magnitude, so one that is near zero, and noise in bf16, moves its
+ * weight by a whole step in a direction that noise decides.  In pre-LN layers there are so many that the cpu's loss in bf16 is
+ * 2.5 % from its own in fp32 after three steps with eps = 1e-6; gradients below this eps move weights less, and it is 0.03 %. */
+static const double PRE_LN_ADAMW_EPS = 1e-3;
+
 static double loss_of(const struct batch_step *step, struct checkop_backend backend,
                       struct precision precision, const struct optimizer_kind *kind)
 {
@@ -18,6 +23,9 @@ static double loss_of(const struct batch_step *step, struct checkop_backend back
     struct trainer_config config = fixture_trainer(ops_cpu(), precision.dtype, step->micro[0].limits);
     config.precision = precision;
     config.optimizer = optimizer_defaults(kind);
+    if (pre_ln && kind == &optimizer_adamw) {
+        config.optimizer.eps = PRE_LN_ADAMW_EPS;
+    }
     struct bert_model *bert = fixture_bert(&config);
     bert->config.hidden_dropout_prob = bert->config.attention_probs_dropout_prob = 0.2;
     bert->config.hidden_size = 32; /* a head of 32 columns goes through matrix instructions */
@@ -51,9 +59,8 @@ static const struct bounds {
 static void compare_cases(const struct batch_step *step, struct checkop_backend host,
                           struct checkop_backend gpu)
 {
-    double exact[2] = {0};         /* by kind: fp32 */
-    size_t every = pre_ln ? 2 : 1; /* optimizers know nothing of wirings */
-    for (size_t i = 0; i < 2 * sizeof cases / sizeof cases[0]; i += every) {
+    double exact[2] = {0}; /* by kind: fp32 */
+    for (size_t i = 0; i < 2 * sizeof cases / sizeof cases[0]; i++) {
         const struct bounds *c = &cases[i / 2];
         const struct optimizer_kind *kind = i % 2 == 0 ? &optimizer_lamb : &optimizer_adamw;
         double cpu = loss_of(step, host, c->cpu, kind), cuda = loss_of(step, gpu, c->cuda, kind);

@@ -1,7 +1,8 @@
-/* Attention by kernels of sm_90a whose blocks take several heads and tiles of sequences in turn, the next one's rows under way while
- * one is computed (cuda_attention_wgmma.cu, cuda_attention_wgmma_backward.cu): the bits are the same on chips of any
- * number of multiprocessors, down to one whose blocks take all of them, and up to one with a block for each.  The
- * emulator fills what is under way with NaN, and where it came from does not matter here: each turn reads other rows. */
+/* Attention by kernels of sm_90a whose blocks take one head of a sequence after the other and copy the rows
+ * of the next while they compute one (attention_pieces_code.cuh): the bits are the same on chips of any
+ * number of multiprocessors, from one, whose blocks take all heads, to so many that each head has a block.
+ * The emulator fills the place of a copy with NaN until it is waited for, so what is read or overwritten
+ * too early shows. */
 #include "ending.hpp"
 #include "ops/cuda/kernels/attention_code.cuh"
 

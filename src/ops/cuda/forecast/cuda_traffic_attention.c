@@ -25,15 +25,16 @@ static const struct attention_kernel FORWARDS[LAUNCH_ATTENTION_KERNELS] = {
 /* What a thread of the last one runs once for a block of 128 queries. */
 static const double FORWARD_ONCE = 450;
 
-/* Of LAUNCH_ATTENTION_WGMMA, of sequences that one block holds: the rows of a block's next piece are under way while it computes
- * one (docs/decisions/0028_wgmma.md).  A thread runs 1,350 for 128 x 128 scores, all that there is included. */
+/* LAUNCH_ATTENTION_WGMMA for sequences that one block holds: the rows of the next piece are on their way
+ * while a block computes one (docs/decisions/0028_wgmma.md).  A thread runs 1,350 for 128 x 128 scores,
+ * everything included. */
 static const struct attention_kernel SHORT = {{"attention_wgmma_short_kernel", .86, .53}, 14.1, 7, 7};
 /* Of LAUNCH_ATTENTION_WGMMA where it cuts keys among warpgroups: a thread runs 560, copies and the sums of all
  * warpgroups included, and 424 for each 128 keys, which are 64 scores of its own. */
 static const struct kernel SPLIT = {"attention_split_kernel", .57, .53};
 static const double SPLIT_THREAD = 560, SPLIT_SCORE = 424. / 64;
-/* 2,470 that reads bits and 2,910 that draws, everything included.  The next piece's rows are under way in a quarter of that, and a
- * block waits 1 us of 12 for the rest: .50 for the .53 of others. */
+/* 2,470 a thread that reads bits and 2,910 that draws, everything included.  The rows of the next piece are
+ * on their way for a quarter of that time, and a block waits 1 us of 12 for the rest: .50 in place of .53. */
 static const struct attention_kernel WHOLES[LAUNCH_ATTENTION_KERNELS] = {
     [LAUNCH_ATTENTION_WGMMA] = {{"attention_wgmma_whole_kernel", .86, .50}, 37.7, 7.8, .9},
 };

@@ -279,8 +279,8 @@ static double own_product_seconds(const struct gpu_chip *chip, const struct cuda
            parts;
 }
 
-/* What the instructions take, and before them what the first of them wait for: blocks too few for all multiprocessors leave some
- * idle. */
+/* What the instructions take, after the first bytes that they wait for: blocks too few for all
+ * multiprocessors leave some idle. */
 static double issue_seconds(const struct gpu_chip *chip, const struct cuda_launch *l)
 {
     enum { LANES = 128 };

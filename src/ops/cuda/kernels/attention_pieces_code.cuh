@@ -1,6 +1,6 @@
-/* attention_pieces_code: how blocks of attention with the matrix instructions of sm_90a take one piece of work after the other, so
- * that the rows of the next are copied while one is computed.  A piece is a head of a sequence that one block holds: of
- * at most 128 queries and 128 keys. */
+/* attention_pieces_code: how blocks of attention with the matrix instructions of sm_90a take one piece of
+ * work after the other, so that the rows of the next are copied while one is computed.  A piece is a head
+ * of a sequence that one block holds: of at most 128 queries and 128 keys. */
 #ifndef KILN_OPS_CUDA_KERNELS_ATTENTION_PIECES_CODE_CUH
 #define KILN_OPS_CUDA_KERNELS_ATTENTION_PIECES_CODE_CUH
 
@@ -12,8 +12,8 @@ struct piece {
     int sequence, head;
 };
 
-/* All blocks together stay no longer than there is work: as many as multiprocessors hold at a time, and a block's next piece is
- * as many further as there are blocks. */
+/* There are as many blocks as the multiprocessors hold at a time, which stay as long as there is work: the
+ * next piece of a block is as many further as there are blocks. */
 struct pieces {
     unsigned n;
     int heads;

@@ -7,6 +7,9 @@
  * softmax finds them, and rounded probabilities become the left factor of P v there; q, k and v are read from shared
  * memory by the instructions.  Up to 64 keys, the last ones of a sequence, take half the work.
  *
+ * Of sequences that one block holds, blocks take one head after the other, and copy the rows of the next while they
+ * compute one (attention_wgmma_short_kernel).
+ *
  * One question has too few blocks of that kind for a chip.  Where that is so, and nothing is dropped, a block owns 64
  * queries, and each of four warpgroups walks over keys of its own; in the end their sums are brought to one measure and
  * added in order (attention_split_kernel).
@@ -19,8 +22,9 @@
 
 enum { STREAM = 128, DRAWN = 4 };
 
-/* sums += dropout(P) v over 16 N keys, or, where they are all that there are, sums = dropout(P) v.  What is kept is drawn and written before scores fill the registers: other warps
- * have something to do while these multiply. */
+/* sums += dropout(P) v over 16 N keys, or, where these are ALL that there are, sums = dropout(P) v.  What
+ * is kept is drawn and written before scores fill the registers: other warps have something to do while
+ * these multiply. */
 template <typename E, int D, int N, bool ALL = false>
 __device__ static inline void attend(square (&sums)[D / SIDE], softmax *s, uint64_t queries, uint64_t keys,
                                      uint64_t values, const score_rule &rule, const dropout_rule &drop,
@@ -122,8 +126,9 @@ __device__ static inline void copy_piece(E *tiles, const attention_rows &r, cons
     copy_pair<STREAM, D>(tiles + OWN * D, r.k, r.v, p.k0, p.n_k, p.head);
 }
 
-/* Sequences of at most 128 queries and 128 keys, a head of one after the other: there is one barrier a piece, behind which the
- * next one's rows are on their way, and rows of out go by way of memory that nothing else uses. */
+/* Sequences of at most 128 queries and 128 keys, one head after the other: there is one barrier per piece,
+ * behind which the rows of the next piece are copied, and rows of out go through memory that nothing else
+ * uses. */
 template <typename E, int D>
 __global__ __launch_bounds__(THREADS, room<D>::BLOCKS) static void attention_wgmma_short_kernel(
     launch_attention a, attention_rows r, pieces all, const uint64_t *dropout_key)

@@ -23,7 +23,8 @@ __device__ static inline bool is_whole(const place &p)
     return p.n_q <= OWN && p.n_k <= OWN;
 }
 
-/* sums += left right over the first n rows of `right`, 64 at a time, which left grows by `panel` with, and by `step` with 16. */
+/* sums += left right over the first n rows of `right`, 64 at a time; `left` grows by `panel` with 64 of
+ * them and by `step` with 16. */
 template <int LEFT_OVER_ROWS, typename E, int N>
 __device__ static inline void multiply_first(int n, square (&sums)[N], uint64_t left, uint64_t step,
                                              uint64_t panel, uint64_t right)

@@ -156,8 +156,8 @@ struct status pipeline_step(struct trainer *t, const struct comm *c, const struc
     struct stage_numbers numbers = trainer_numbers(t, step, update, lr);
     pipeline_gradients(t, c, batch, &numbers, mean_of_micro_batches);
     struct status s = trainer_update(t, c->size > 1 ? c : NULL, batch, step, result);
-    if (t->config.model->tied != NULL &&
-        c->size > 1) { /* after a failure, too: the other one makes the call */
+    bool is_tied = t->config.model->tied != NULL && c->size > 1;
+    if (is_tied) { /* after a failure, too: the other stage makes the call */
         share_tied(t, c);
     }
     return failed(s) ? s : t->x.status;

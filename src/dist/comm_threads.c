@@ -93,27 +93,30 @@ static bool same_bounds(const struct comm_threads *a, const struct posted *p, co
            memcmp(p->bounds, q->bounds, ((size_t)a->size + 1) * sizeof *p->bounds) == 0;
 }
 
+/* Whether rank r calls what rank 0 does. */
+static struct status compare_calls(const struct comm_threads *a, int r)
+{
+    const struct posted *p = &a->posted[r], *first = &a->posted[0];
+    if (p->call != first->call || p->root != first->root || p->t.dtype != first->t.dtype ||
+        tensor_count(p->t) != tensor_count(first->t)) {
+        return status_error(STATUS_INTERNAL, "rank %d is in %s of %lld elements, rank 0 in %s of %lld", r,
+                            call_names[p->call], (long long)tensor_count(p->t), call_names[first->call],
+                            (long long)tensor_count(first->t));
+    }
+    return same_bounds(a, p, first)
+               ? status_ok()
+               : status_error(STATUS_INTERNAL, "rank %d gathers other parts than rank 0", r);
+}
+
 /* Once all are here: checks the calls against each other. */
 static void judge(struct comm_threads *a)
 {
     struct status worst = status_ok();
-    const struct posted *first = &a->posted[0];
     for (int r = 0; r < a->size; r++) {
         worst = comm_worse(worst, comm_named(a->posted[r].status, r, a->size));
     }
     for (int r = 1; r < a->size; r++) {
-        const struct posted *p = &a->posted[r];
-        if (p->call != first->call || p->root != first->root || p->t.dtype != first->t.dtype ||
-            tensor_count(p->t) != tensor_count(first->t)) {
-            worst =
-                comm_worse(worst, status_error(STATUS_INTERNAL,
-                                               "rank %d is in %s of %lld elements, rank 0 in %s of %lld", r,
-                                               call_names[p->call], (long long)tensor_count(p->t),
-                                               call_names[first->call], (long long)tensor_count(first->t)));
-        } else if (!same_bounds(a, p, first)) {
-            worst = comm_worse(worst,
-                               status_error(STATUS_INTERNAL, "rank %d gathers other parts than rank 0", r));
-        }
+        worst = comm_worse(worst, compare_calls(a, r));
     }
     if (failed(worst)) {
         fail(a, worst);

@@ -5,10 +5,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#if __BYTE_ORDER__ != __ORDER_LITTLE_ENDIAN__
-#    error "tensor files are little-endian and are read and written without byte swaps"
-#endif
-
 enum { LENGTH_BYTES = 8, SLICE_KEY_BYTES = 256 };
 
 static const struct {
@@ -85,21 +81,11 @@ static struct status parse_range(struct safetensors_entry *e, const json_t *valu
     return status_ok();
 }
 
-static bool is_printable(const char *name)
-{
-    for (const char *p = name; *p != '\0'; p++) {
-        if ((unsigned char)*p < ' ' || *p == 0x7f) {
-            return false;
-        }
-    }
-    return *name != '\0';
-}
-
 static struct status parse_entry(struct safetensors_entry *e, const char *name, const json_t *value,
                                  const char *source, struct span buffer)
 {
     *e = (struct safetensors_entry){.name = name};
-    if (!is_printable(name)) {
+    if (!stored_tensor_name_is_printable(name, strlen(name))) {
         return status_error(STATUS_DATA, "%s: a tensor's name is empty or has control characters", source);
     }
     const json_t *dtype = json_object_get(value, "dtype");
@@ -255,95 +241,30 @@ const struct safetensors_entry *safetensors_find(const struct safetensors *f, co
     return NULL;
 }
 
-static double load_real(enum dtype dtype, const unsigned char *p)
+struct stored_tensor safetensors_view(const struct safetensors_entry *e)
 {
-    uint16_t half;
-    float single;
-    double real;
-    switch (dtype) {
-    case DTYPE_F32: memcpy(&single, p, sizeof single); return single;
-    case DTYPE_F64: memcpy(&real, p, sizeof real); return real;
-    default: memcpy(&half, p, sizeof half); return dtype == DTYPE_BF16 ? bf16_to_f32(half) : f16_to_f32(half);
-    }
-}
-
-static void store_real(enum dtype dtype, unsigned char *p, double value)
-{
-    float single = (float)value;
-    uint16_t half;
-    switch (dtype) {
-    case DTYPE_F32: memcpy(p, &single, sizeof single); break;
-    case DTYPE_F64: memcpy(p, &value, sizeof value); break;
-    default:
-        half = dtype == DTYPE_BF16 ? bf16_from_f32(single) : f16_from_f32(single);
-        memcpy(p, &half, sizeof half);
-    }
-}
-
-static bool converts(enum dtype from, enum dtype to)
-{
-    const unsigned real = 1U << DTYPE_F32 | 1U << DTYPE_F64 | 1U << DTYPE_BF16 | 1U << DTYPE_F16;
-    return from == to || ((real >> from & 1U) != 0 && (real >> to & 1U) != 0);
-}
-
-/* Either side may be unaligned. */
-static void convert(enum dtype to_type, void *to, enum dtype from_type, const void *from, int64_t n)
-{
-    if (n == 0) {
-        return;
-    }
-    if (to_type == from_type) {
-        memcpy(to, from, (size_t)n * dtype_bytes(to_type));
-        return;
-    }
-    unsigned char *out = to;
-    const unsigned char *in = from;
-    for (int64_t i = 0; i < n; i++) {
-        store_real(to_type, out, load_real(from_type, in));
-        out += dtype_bytes(to_type);
-        in += dtype_bytes(from_type);
-    }
-}
-
-static bool shape_is(const struct safetensors_entry *e, tensor t)
-{
-    if (e->n_dims == 0) {
-        return t.n_dims == 1 && t.dims[0] == 1;
-    }
-    for (int i = 0; e->n_dims == t.n_dims && i < t.n_dims; i++) {
-        if (e->dims[i] != t.dims[i]) {
-            return false;
-        }
-    }
-    return e->n_dims == t.n_dims;
+    struct stored_tensor t = {.name = e->name,
+                              .dtype_label = e->dtype_label,
+                              .dtype = e->dtype,
+                              .n_dims = e->n_dims,
+                              .data = e->data,
+                              .storage = e->data,
+                              .storage_bytes = e->bytes};
+    memcpy(t.dims, e->dims, (size_t)e->n_dims * sizeof *t.dims);
+    CHECK(stored_tensor_make_dense(&t, dtype_bytes(e->dtype)), "%s has an impossible shape", e->name);
+    return t;
 }
 
 struct status safetensors_read(const struct safetensors_entry *e, tensor out)
 {
-    CHECK(tensor_is_dense(out) && out.data != NULL, "%s into a strided tensor", e->name);
-    if (!shape_is(e, out)) {
-        const int64_t *d = e->dims;
-        return status_error(STATUS_DATA,
-                            "tensor %.80s has %d dims [%lld, %lld], but %d dims [%lld, %lld] are "
-                            "wanted",
-                            e->name, e->n_dims, (long long)d[0], (long long)d[1], out.n_dims,
-                            (long long)out.dims[0], (long long)out.dims[1]);
-    }
-    return safetensors_read_elements(e, 0, out);
+    struct stored_tensor t = safetensors_view(e);
+    return stored_tensor_read(&t, out);
 }
 
 struct status safetensors_read_elements(const struct safetensors_entry *e, int64_t first, tensor out)
 {
-    size_t size = dtype_bytes(e->dtype);
-    CHECK(tensor_is_dense(out) && out.data != NULL, "%s into a strided tensor", e->name);
-    CHECK(first >= 0 && first + tensor_count(out) <= (int64_t)(e->bytes / size), "%s has no such elements",
-          e->name);
-    if (!converts(e->dtype, out.dtype)) {
-        return status_error(STATUS_DATA, "tensor %.80s has dtype %s, which does not convert to %s", e->name,
-                            e->dtype_label, dtype_name(out.dtype));
-    }
-    convert(out.dtype, out.data, e->dtype, e->data + (size_t)first * size, tensor_count(out));
-    return status_ok();
+    struct stored_tensor t = safetensors_view(e);
+    return stored_tensor_read_elements(&t, first, out);
 }
 
 /* The key of the metadata; false if a name is too long to have one. */
@@ -432,7 +353,8 @@ void safetensors_writer_put(struct safetensors_writer *w, tensor t)
     unsigned char converted[CHUNK * sizeof(double)];
     CHECK(w->next < w->n, "more tensors than the %d announced", w->n);
     const struct safetensors_item *item = &w->items[w->next++];
-    CHECK(tensor_is_dense(t) && tensor_same_shape(t, item->shape) && converts(t.dtype, item->shape.dtype),
+    CHECK(tensor_is_dense(t) && tensor_same_shape(t, item->shape) &&
+              stored_tensor_converts(t.dtype, item->shape.dtype),
           "%s is not what was announced", item->name);
     if (t.dtype == item->shape.dtype) {
         file_writer_put(&w->file, t.data, tensor_bytes(t));
@@ -441,7 +363,7 @@ void safetensors_writer_put(struct safetensors_writer *w, tensor t)
     const unsigned char *from = t.data;
     for (int64_t left = tensor_count(t); left > 0; left -= CHUNK) {
         int64_t n = left < CHUNK ? left : CHUNK;
-        convert(item->shape.dtype, converted, t.dtype, from, n);
+        stored_tensor_convert(item->shape.dtype, converted, t.dtype, from, n);
         file_writer_put(&w->file, converted, (size_t)n * dtype_bytes(item->shape.dtype));
         from += (size_t)n * dtype_bytes(t.dtype);
     }

@@ -13,6 +13,7 @@
 #include "core/json.h"
 #include "core/tensor.h"
 #include "io/file.h"
+#include "io/stored_tensor.h"
 
 enum { SAFETENSORS_MAX_HEADER_BYTES = 16 << 20 };
 
@@ -45,6 +46,9 @@ void safetensors_close(struct safetensors *f);
 
 /* Borrowed; NULL if there is none of this name. */
 const struct safetensors_entry *safetensors_find(const struct safetensors *f, const char *name);
+
+/* An entry as tensors of all formats are seen (io/stored_tensor.h). */
+struct stored_tensor safetensors_view(const struct safetensors_entry *e);
 
 /* Copies an entry into `out`, a dense host tensor of the same shape; floating-point types convert to `out`'s,
  * the same type copies bit for bit.  STATUS_DATA if the shape or the kind of number differs. */

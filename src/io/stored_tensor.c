@@ -1,0 +1,282 @@
+#include "io/stored_tensor.h"
+
+#include "core/bytes.h"
+#include "core/hash.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#if __BYTE_ORDER__ != __ORDER_LITTLE_ENDIAN__
+#    error "tensor files are little-endian and are read and written without byte swaps"
+#endif
+
+/* The number of elements times their size, if it is a possible one. */
+static bool count_bytes(const struct stored_tensor *t, size_t item_bytes, uint64_t *bytes)
+{
+    *bytes = item_bytes;
+    for (int i = 0; i < t->n_dims; i++) {
+        if (t->dims[i] < 0) {
+            return false;
+        }
+    }
+    for (int i = 0; i < t->n_dims; i++) {
+        if (t->dims[i] == 0) {
+            *bytes = 0;
+            return true;
+        }
+    }
+    for (int i = 0; i < t->n_dims; i++) {
+        if (!bytes_multiply(*bytes, (uint64_t)t->dims[i], bytes) || *bytes > INT64_MAX) {
+            return false;
+        }
+    }
+    return true;
+}
+
+bool stored_tensor_make_dense(struct stored_tensor *t, size_t item_bytes)
+{
+    uint64_t bytes;
+    if (!count_bytes(t, item_bytes, &bytes)) {
+        return false;
+    }
+    int64_t stride = 1;
+    for (int i = t->n_dims - 1; i >= 0; i--) {
+        t->strides[i] = stride;
+        stride = bytes == 0 ? 1 : stride * t->dims[i];
+    }
+    t->bytes = (size_t)bytes;
+    return true;
+}
+
+bool stored_tensor_place(struct stored_tensor *t, size_t item_bytes, int64_t first, const void *storage,
+                         size_t n)
+{
+    uint64_t bytes;
+    uint64_t last = (uint64_t)first;
+    if (first < 0 || !count_bytes(t, item_bytes, &bytes)) {
+        return false;
+    }
+    t->bytes = (size_t)bytes;
+    t->storage = t->data = storage;
+    t->storage_bytes = n;
+    for (int i = 0; i < t->n_dims; i++) {
+        uint64_t reach;
+        if (t->strides[i] < 0) {
+            return false;
+        }
+        if (bytes > 0 && (!bytes_multiply((uint64_t)t->dims[i] - 1, (uint64_t)t->strides[i], &reach) ||
+                          !bytes_add(last, reach, &last))) {
+            return false;
+        }
+    }
+    if (bytes == 0) {
+        return true;
+    }
+    if (last >= n / item_bytes) {
+        return false;
+    }
+    t->data += (size_t)first * item_bytes;
+    return true;
+}
+
+bool stored_tensor_is_dense(const struct stored_tensor *t)
+{
+    int64_t stride = 1;
+    for (int i = t->n_dims - 1; i >= 0 && t->bytes > 0; i--) {
+        if (t->dims[i] != 1 && t->strides[i] != stride) {
+            return false;
+        }
+        stride *= t->dims[i];
+    }
+    return true;
+}
+
+static double load_real(enum dtype dtype, const unsigned char *p)
+{
+    uint16_t half;
+    float single;
+    double real;
+    switch (dtype) {
+    case DTYPE_F32: memcpy(&single, p, sizeof single); return single;
+    case DTYPE_F64: memcpy(&real, p, sizeof real); return real;
+    default: memcpy(&half, p, sizeof half); return dtype == DTYPE_BF16 ? bf16_to_f32(half) : f16_to_f32(half);
+    }
+}
+
+static void store_real(enum dtype dtype, unsigned char *p, double value)
+{
+    float single = (float)value;
+    uint16_t half;
+    switch (dtype) {
+    case DTYPE_F32: memcpy(p, &single, sizeof single); break;
+    case DTYPE_F64: memcpy(p, &value, sizeof value); break;
+    default:
+        half = dtype == DTYPE_BF16 ? bf16_from_f32(single) : f16_from_f32(single);
+        memcpy(p, &half, sizeof half);
+    }
+}
+
+bool stored_tensor_converts(enum dtype from, enum dtype to)
+{
+    const unsigned real = 1U << DTYPE_F32 | 1U << DTYPE_F64 | 1U << DTYPE_BF16 | 1U << DTYPE_F16;
+    return from == to || ((real >> from & 1U) != 0 && (real >> to & 1U) != 0);
+}
+
+/* `n` elements that lie `stride` elements apart, made dense. */
+static void convert_strided(enum dtype to_type, unsigned char *to, enum dtype from_type,
+                            const unsigned char *from, int64_t n, int64_t stride)
+{
+    const size_t to_bytes = dtype_bytes(to_type);
+    const size_t step = dtype_bytes(from_type) * (size_t)stride;
+    for (int64_t i = 0; i < n; i++) {
+        if (to_type == from_type) {
+            memcpy(to, from, to_bytes);
+        } else {
+            store_real(to_type, to, load_real(from_type, from));
+        }
+        to += to_bytes;
+        from += step;
+    }
+}
+
+void stored_tensor_convert(enum dtype to_type, void *to, enum dtype from_type, const void *from, int64_t n)
+{
+    if (n > 0 && to_type == from_type) {
+        memcpy(to, from, (size_t)n * dtype_bytes(to_type));
+    } else {
+        convert_strided(to_type, to, from_type, from, n, 1);
+    }
+}
+
+/* A scalar is read into a tensor of one element. */
+static bool shape_is(const struct stored_tensor *e, tensor t)
+{
+    if (e->n_dims == 0) {
+        return t.n_dims == 1 && t.dims[0] == 1;
+    }
+    for (int i = 0; e->n_dims == t.n_dims && i < t.n_dims; i++) {
+        if (e->dims[i] != t.dims[i]) {
+            return false;
+        }
+    }
+    return e->n_dims == t.n_dims;
+}
+
+/* Row after row of the fastest dim, the others counting like the digits of a number. */
+static void gather(const struct stored_tensor *t, tensor out)
+{
+    int64_t index[TENSOR_MAX_DIMS] = {0};
+    const int fast = t->n_dims - 1;
+    const size_t row_bytes = (size_t)out.dims[fast] * dtype_bytes(out.dtype);
+    unsigned char *to = out.data;
+    for (int64_t left = tensor_rows(out); left > 0; left--) {
+        int64_t first = 0;
+        for (int i = 0; i < fast; i++) {
+            first += index[i] * t->strides[i];
+        }
+        convert_strided(out.dtype, to, t->dtype, t->data + (size_t)first * dtype_bytes(t->dtype),
+                        out.dims[fast], t->strides[fast]);
+        to += row_bytes;
+        for (int i = fast - 1; i >= 0 && ++index[i] == out.dims[i]; i--) {
+            index[i] = 0;
+        }
+    }
+}
+
+/* Whether its values are whole, and can be numbers of `out`. */
+static struct status check_values(const struct stored_tensor *t, tensor out)
+{
+    CHECK(tensor_is_dense(out) && (out.data != NULL || tensor_count(out) == 0), "%s into a strided tensor",
+          t->name);
+    if (t->unreadable != NULL) {
+        return status_error(STATUS_DATA, "tensor %.80s cannot be read: it %s", t->name, t->unreadable);
+    }
+    if (!stored_tensor_converts(t->dtype, out.dtype)) {
+        return status_error(STATUS_DATA, "tensor %.80s has dtype %s, which does not convert to %s", t->name,
+                            t->dtype_label, dtype_name(out.dtype));
+    }
+    if (t->has_crc && hash_crc32c(0, t->storage, t->storage_bytes) != t->crc) {
+        return status_error(STATUS_DATA, "tensor %.80s is damaged: its checksum does not hold", t->name);
+    }
+    return status_ok();
+}
+
+struct status stored_tensor_read(const struct stored_tensor *t, tensor out)
+{
+    if (!shape_is(t, out)) {
+        const int64_t *d = t->dims;
+        return status_error(STATUS_DATA,
+                            "tensor %.80s has %d dims [%lld, %lld], but %d dims [%lld, %lld] are "
+                            "wanted",
+                            t->name, t->n_dims, (long long)d[0], (long long)d[1], out.n_dims,
+                            (long long)out.dims[0], (long long)out.dims[1]);
+    }
+    TRY(check_values(t, out));
+    if (stored_tensor_is_dense(t)) {
+        stored_tensor_convert(out.dtype, out.data, t->dtype, t->data, tensor_count(out));
+    } else {
+        gather(t, out);
+    }
+    return status_ok();
+}
+
+struct status stored_tensor_read_elements(const struct stored_tensor *t, int64_t first, tensor out)
+{
+    size_t size = dtype_bytes(t->dtype);
+    TRY(check_values(t, out));
+    CHECK(first >= 0 && first + tensor_count(out) <= (int64_t)(t->bytes / size), "%s has no such elements",
+          t->name);
+    if (!stored_tensor_is_dense(t)) {
+        return status_error(STATUS_DATA, "tensor %.80s is strided, where its elements are wanted in a row",
+                            t->name);
+    }
+    stored_tensor_convert(out.dtype, out.data, t->dtype, t->data + (size_t)first * size, tensor_count(out));
+    return status_ok();
+}
+
+bool stored_tensor_name_is_printable(const char *name, size_t n)
+{
+    for (size_t i = 0; i < n; i++) {
+        if ((unsigned char)name[i] < ' ' || name[i] == 0x7f) {
+            return false;
+        }
+    }
+    return n > 0;
+}
+
+static int compare_names(const void *a, const void *b)
+{
+    const char *const *x = a;
+    const char *const *y = b;
+    return strcmp(*x, *y);
+}
+
+struct status stored_tensor_check_names(const struct stored_tensor *tensors, int n, const char *source)
+{
+    struct status s = status_ok();
+    const char **sorted = calloc((size_t)n + 1, sizeof *sorted);
+    if (sorted == NULL) {
+        return status_error(STATUS_MEMORY, "out of memory for the names of %d tensors of %s", n, source);
+    }
+    for (int i = 0; i < n; i++) {
+        sorted[i] = tensors[i].name;
+    }
+    qsort(sorted, (size_t)n, sizeof *sorted, compare_names);
+    for (int i = 1; i < n && !failed(s); i++) {
+        if (strcmp(sorted[i - 1], sorted[i]) == 0) {
+            s = status_error(STATUS_DATA, "%s has two tensors of the name %.80s", source, sorted[i]);
+        }
+    }
+    free(sorted);
+    return s;
+}
+
+const struct stored_tensor *stored_tensor_find(const struct stored_tensor *tensors, int n, const char *name)
+{
+    for (int i = 0; i < n; i++) {
+        if (strcmp(tensors[i].name, name) == 0) {
+            return &tensors[i];
+        }
+    }
+    return NULL;
+}

@@ -1,0 +1,64 @@
+/* stored_tensor: a tensor as it lies in somebody's file, whichever format the file has: what every reader of tensor
+ * files gives, and the one way to read it.
+ *
+ * The rule: who makes one has checked that all of its elements lie inside the file.  Elements may be strided, as
+ * torch.save leaves a transposed matrix; reading makes them dense. */
+#ifndef KILN_IO_STORED_TENSOR_H
+#define KILN_IO_STORED_TENSOR_H
+
+#include "core/status.h"
+#include "core/tensor.h"
+
+enum { STORED_MAX_DIMS = 8 };
+
+struct stored_tensor {
+    const char *name;        /* borrowed from the file's reader */
+    const char *dtype_label; /* as the format calls it */
+    const char *unreadable;  /* why it cannot be read, as what follows "it "; NULL: it can */
+    enum dtype dtype;        /* if it can be read */
+    int n_dims;              /* 0 is a scalar */
+    int64_t dims[STORED_MAX_DIMS];
+    int64_t strides[STORED_MAX_DIMS]; /* in elements */
+    const unsigned char *data;        /* its first element; may be unaligned */
+    size_t bytes;                     /* of its elements, without gaps */
+    const unsigned char *storage;     /* what it lies in; two of one storage share their values */
+    size_t storage_bytes;
+    bool has_crc;
+    uint32_t crc; /* CRC-32C of the storage, which reading compares */
+};
+
+/* Sets the strides of a dense tensor, and `bytes`, from its dims; false if its size is not a possible one. */
+bool stored_tensor_make_dense(struct stored_tensor *t, size_t item_bytes);
+
+/* Sets storage, data and `bytes` from dims and strides, of which some may be wrong: false if an element would lie outside
+ * the `n` bytes of the storage.  `first` counts elements. */
+bool stored_tensor_place(struct stored_tensor *t, size_t item_bytes, int64_t first, const void *storage,
+                         size_t n);
+
+/* Whether its elements lie in order and without gaps: `bytes` of them at `data`. */
+bool stored_tensor_is_dense(const struct stored_tensor *t);
+
+/* Copies it into `out`, a dense host tensor of the same shape; floating-point types convert to `out`'s, the same type
+ * copies bit for bit.  STATUS_DATA if the shape or the kind of number differs, or a checksum does not hold. */
+struct status stored_tensor_read(const struct stored_tensor *t, tensor out);
+
+/* The same of as many elements as `out` has, whatever its shape, from `first` on in the order of the tensor's own, which
+ * must have so many.  STATUS_DATA if it is strided. */
+struct status stored_tensor_read_elements(const struct stored_tensor *t, int64_t first, tensor out);
+
+/* Whether numbers of one type can be written as the other: the same type, or both are floating-point. */
+bool stored_tensor_converts(enum dtype from, enum dtype to);
+
+/* Converts `n` of them; either side may be unaligned. */
+void stored_tensor_convert(enum dtype to_type, void *to, enum dtype from_type, const void *from, int64_t n);
+
+/* Whether a name is not empty and has no control characters, which no message could show. */
+bool stored_tensor_name_is_printable(const char *name, size_t n);
+
+/* STATUS_DATA if two of the tensors have one name. */
+struct status stored_tensor_check_names(const struct stored_tensor *tensors, int n, const char *source);
+
+/* Borrowed; NULL if there is none of this name. */
+const struct stored_tensor *stored_tensor_find(const struct stored_tensor *tensors, int n, const char *name);
+
+#endif

@@ -1,0 +1,418 @@
+#include "io/torch_tensors.h"
+
+#include "core/bytes.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* What a call of an allowed name stands for. */
+enum meaning {
+    MEANS_UNKNOWN,        /* an object that is passed over */
+    MEANS_TENSOR,         /* (storage, first, sizes, strides, ...) */
+    MEANS_TENSOR_OF_TYPE, /* (storage, first, sizes, strides, requires_grad, hooks, dtype, ...) */
+    MEANS_FIRST,          /* (tensor, ...): a parameter, or what lay on a device of its own */
+    MEANS_SUBCLASS,       /* (function, type, arguments, state): a tensor with attributes */
+    MEANS_SIZE,           /* (tuple) */
+};
+
+static const struct pickle_allowed allowed[] = {
+    {"collections", "OrderedDict", PICKLE_MAKE_DICT, 0},
+    {"collections", "defaultdict", PICKLE_MAKE_DICT, 0},
+    {"torch._utils", "_rebuild_tensor", PICKLE_KEEP_OBJECT, MEANS_TENSOR},
+    {"torch._utils", "_rebuild_tensor_v2", PICKLE_KEEP_OBJECT, MEANS_TENSOR},
+    {"torch._utils", "_rebuild_tensor_v3", PICKLE_KEEP_OBJECT, MEANS_TENSOR_OF_TYPE},
+    {"torch._utils", "_rebuild_parameter", PICKLE_KEEP_OBJECT, MEANS_FIRST},
+    {"torch._utils", "_rebuild_parameter_with_state", PICKLE_KEEP_OBJECT, MEANS_FIRST},
+    {"torch._utils", "_rebuild_device_tensor_from_cpu_tensor", PICKLE_KEEP_OBJECT, MEANS_FIRST},
+    {"torch._tensor", "_rebuild_from_type*", PICKLE_KEEP_OBJECT, MEANS_SUBCLASS},
+    {"torch", "Size", PICKLE_KEEP_OBJECT, MEANS_SIZE},
+    {"torch", "*Storage", PICKLE_KEEP_OBJECT, MEANS_UNKNOWN},
+    {"torch.cuda", "*Storage", PICKLE_KEEP_OBJECT, MEANS_UNKNOWN},
+    {"torch.storage", "*Storage", PICKLE_KEEP_OBJECT, MEANS_UNKNOWN},
+    {"torch", "Tensor", PICKLE_KEEP_OBJECT, MEANS_UNKNOWN},
+    {"torch._tensor", "Tensor", PICKLE_KEEP_OBJECT, MEANS_UNKNOWN},
+    {"torch.nn.parameter", "Parameter", PICKLE_KEEP_OBJECT, MEANS_UNKNOWN},
+    {"torch", "device", PICKLE_KEEP_OBJECT, MEANS_UNKNOWN},
+    {"torch", "float*", PICKLE_KEEP_OBJECT, MEANS_UNKNOWN}, /* dtypes */
+    {"torch", "bfloat16", PICKLE_KEEP_OBJECT, MEANS_UNKNOWN},
+    {"torch", "int*", PICKLE_KEEP_OBJECT, MEANS_UNKNOWN},
+    {"torch", "uint*", PICKLE_KEEP_OBJECT, MEANS_UNKNOWN},
+    {"torch", "bool", PICKLE_KEEP_OBJECT, MEANS_UNKNOWN},
+    {"torch", "complex*", PICKLE_KEEP_OBJECT, MEANS_UNKNOWN},
+    /* What stands beside the tensors: arguments of the run, places in the data, loss scales, states of generators. */
+    {"argparse", "Namespace", PICKLE_KEEP_OBJECT, MEANS_UNKNOWN},
+    {"_codecs", "encode", PICKLE_KEEP_OBJECT, MEANS_UNKNOWN},
+    {"numpy", "dtype", PICKLE_KEEP_OBJECT, MEANS_UNKNOWN},
+    {"numpy", "ndarray", PICKLE_KEEP_OBJECT, MEANS_UNKNOWN},
+    {"numpy.core.multiarray", "*", PICKLE_KEEP_OBJECT, MEANS_UNKNOWN},
+    {"numpy._core.multiarray", "*", PICKLE_KEEP_OBJECT, MEANS_UNKNOWN},
+    {"torch.utils.data*", "*", PICKLE_KEEP_OBJECT, MEANS_UNKNOWN}, /* ckpt_N.pt holds its DataLoader */
+    {"__main__", "*", PICKLE_KEEP_OBJECT, MEANS_UNKNOWN},          /* and the script's own data set */
+    {"deepspeed.*", "*", PICKLE_KEEP_OBJECT, MEANS_UNKNOWN},       /* loss scalers, fragments, ZeRO's stage */
+    {"pathlib", "PosixPath", PICKLE_KEEP_OBJECT, MEANS_UNKNOWN},
+    {"__builtin__", "set", PICKLE_KEEP_OBJECT, MEANS_UNKNOWN}, /* Python 2's name of builtins */
+    {"__builtin__", "dict", PICKLE_KEEP_OBJECT, MEANS_UNKNOWN},
+    {"__builtin__", "list", PICKLE_KEEP_OBJECT, MEANS_UNKNOWN},
+    {"__builtin__", "int", PICKLE_KEEP_OBJECT, MEANS_UNKNOWN},
+    {"builtins", "set", PICKLE_KEEP_OBJECT, MEANS_UNKNOWN},
+    {"builtins", "dict", PICKLE_KEEP_OBJECT, MEANS_UNKNOWN},
+    {"builtins", "list", PICKLE_KEEP_OBJECT, MEANS_UNKNOWN},
+    {"builtins", "int", PICKLE_KEEP_OBJECT, MEANS_UNKNOWN},
+};
+
+#define NO_TYPE "is of a type that kiln has none for"
+
+static const struct torch_dtype {
+    const char *name;    /* torch.NAME */
+    const char *storage; /* torch.STORAGEStorage, if there is one */
+    size_t bytes;
+    enum dtype dtype;
+    const char *unreadable;
+} dtypes[] = {
+    {"float32", "Float", 4, DTYPE_F32, NULL},
+    {"float16", "Half", 2, DTYPE_F16, NULL},
+    {"bfloat16", "BFloat16", 2, DTYPE_BF16, NULL},
+    {"float64", "Double", 8, DTYPE_F64, NULL},
+    {"int64", "Long", 8, DTYPE_I64, NULL},
+    {"int32", "Int", 4, DTYPE_I32, NULL},
+    {"uint8", "Byte", 1, DTYPE_U8, NULL},
+    {"uint8", "Untyped", 1, DTYPE_U8, NULL},
+    {"bool", "Bool", 1, DTYPE_U8, NULL},
+    {"float8_e4m3fn", NULL, 1, DTYPE_E4M3, NULL},
+    {"float8_e5m2", NULL, 1, DTYPE_E5M2, NULL},
+    {"int8", "Char", 1, DTYPE_U8, NO_TYPE},
+    {"int16", "Short", 2, DTYPE_U8, NO_TYPE},
+    {"uint16", NULL, 2, DTYPE_U8, NO_TYPE},
+    {"uint32", NULL, 4, DTYPE_U8, NO_TYPE},
+    {"uint64", NULL, 8, DTYPE_U8, NO_TYPE},
+    {"complex64", "ComplexFloat", 8, DTYPE_U8, NO_TYPE},
+    {"complex128", "ComplexDouble", 16, DTYPE_U8, NO_TYPE},
+};
+
+enum { N_DTYPES = sizeof dtypes / sizeof *dtypes };
+
+const struct pickle_allowed *torch_tensors_allowed(size_t *n)
+{
+    *n = sizeof allowed / sizeof *allowed;
+    return allowed;
+}
+
+int torch_tensors_compare_keys(const void *a, const void *b)
+{
+    const struct torch_storage *x = a;
+    const struct torch_storage *y = b;
+    size_t shorter = x->key_bytes < y->key_bytes ? x->key_bytes : y->key_bytes;
+    int order = shorter == 0 ? 0 : memcmp(x->key, y->key, shorter);
+    return order != 0 ? order : (x->key_bytes > y->key_bytes) - (x->key_bytes < y->key_bytes);
+}
+
+/* The dtype of a storage's class, such as torch.FloatStorage; NULL for one that is not known. */
+static const struct torch_dtype *storage_dtype(const struct pickle_node *class)
+{
+    static const char ending[] = "Storage";
+    if (class == NULL || class->kind != PICKLE_NAME) {
+        return NULL;
+    }
+    const char *name = strrchr(class->text.data, '.') + 1; /* there is one: a name is module.name */
+    name += name[0] == '_';                                /* torch.storage._UntypedStorage, before 2.0 */
+    for (int i = 0; i < N_DTYPES; i++) {
+        size_t n = dtypes[i].storage == NULL ? 0 : strlen(dtypes[i].storage);
+        if (n > 0 && strncmp(name, dtypes[i].storage, n) == 0 && strcmp(name + n, ending) == 0) {
+            return &dtypes[i];
+        }
+    }
+    return NULL;
+}
+
+static const struct torch_dtype *named_dtype(const struct pickle_node *name)
+{
+    for (int i = 0; i < N_DTYPES; i++) {
+        char whole[32];
+        snprintf(whole, sizeof whole, "torch.%s", dtypes[i].name);
+        if (name != NULL && name->kind == PICKLE_NAME && pickle_is_text(name, whole)) {
+            return &dtypes[i];
+        }
+    }
+    return NULL;
+}
+
+/* ("storage", class, key, device, number of elements), of files before 1.6 with None or a view of it behind them. */
+struct status torch_tensors_storage(struct torch_storage *storage, const struct pickle_node *persistent,
+                                    const char *source)
+{
+    const struct pickle_node *id = persistent->persistent.id;
+    const struct torch_dtype *dtype = storage_dtype(pickle_item(id, 1));
+    const struct pickle_node *key = pickle_item(id, 2);
+    const struct pickle_node *count = pickle_item(id, 4);
+    const struct pickle_node *view = pickle_item(id, 5);
+    uint64_t bytes;
+    if (!pickle_is_text(pickle_item(id, 0), "storage") || key == NULL || key->kind != PICKLE_TEXT ||
+        count == NULL || count->kind != PICKLE_INT || count->integer < 0 ||
+        (view != NULL && view->kind != PICKLE_NONE)) {
+        return status_error(STATUS_DATA, "%s: its pickle refers to what is no storage of a tensor", source);
+    }
+    if (dtype == NULL) {
+        const struct pickle_node *class = pickle_item(id, 1);
+        bool has_name = class != NULL && class->kind == PICKLE_NAME;
+        return status_error(STATUS_DATA, "%s: its pickle has a storage of the unknown class %.80s", source,
+                            has_name ? class->text.data : "");
+    }
+    if (!bytes_multiply((uint64_t)count->integer, dtype->bytes, &bytes) || bytes > INT64_MAX) {
+        return status_error(STATUS_DATA, "%s: its pickle has a storage of %lld elements, which is impossible",
+                            source, (long long)count->integer);
+    }
+    *storage = (struct torch_storage){
+        .key = key->text.data, .key_bytes = key->text.n, .n = (size_t)bytes, .n_elements = count->integer};
+    return status_ok();
+}
+
+/* What a tensor is made of, from the arguments of a call. */
+struct making {
+    struct pickle *pickle;
+    const struct torch_storage *storages; /* [n_storages] */
+    size_t n_storages;
+    const char *source;
+};
+
+static struct status malformed(const struct making *m)
+{
+    return status_error(
+        STATUS_DATA, "%s: its pickle has a tensor that is none: its arguments are not a tensor's", m->source);
+}
+
+static struct status read_dims(const struct making *m, int64_t *dims, int *n, const struct pickle_node *tuple)
+{
+    if (tuple == NULL || tuple->kind != PICKLE_TUPLE) {
+        return malformed(m);
+    }
+    if (tuple->list.n > STORED_MAX_DIMS) {
+        return status_error(STATUS_DATA, "%s: its pickle has a tensor of %zu dims; the limit is %d",
+                            m->source, tuple->list.n, STORED_MAX_DIMS);
+    }
+    *n = (int)tuple->list.n;
+    for (int i = 0; i < *n; i++) {
+        const struct pickle_node *dim = tuple->list.items[i];
+        if (dim->kind != PICKLE_INT) {
+            return malformed(m);
+        }
+        dims[i] = dim->integer;
+    }
+    return status_ok();
+}
+
+/* The storage that a tensor is a view of, and its dtype. */
+static struct status find_storage(const struct making *m, const struct torch_storage **found,
+                                  const struct torch_dtype **dtype, const struct pickle_node *persistent)
+{
+    struct torch_storage wanted;
+    if (persistent == NULL || persistent->kind != PICKLE_PERSISTENT) {
+        return malformed(m);
+    }
+    TRY(torch_tensors_storage(&wanted, persistent, m->source));
+    *dtype = storage_dtype(pickle_item(persistent->persistent.id, 1));
+    *found = m->n_storages == 0
+                 ? NULL
+                 : bsearch(&wanted, m->storages, m->n_storages, sizeof wanted, torch_tensors_compare_keys);
+    int shown = wanted.key_bytes < 40 ? (int)wanted.key_bytes : 40;
+    if (!stored_tensor_name_is_printable(wanted.key, wanted.key_bytes)) {
+        return malformed(m);
+    }
+    if (*found == NULL) {
+        return status_error(STATUS_DATA,
+                            "%s: its pickle refers to the storage %.*s, which the file does not hold",
+                            m->source, shown, wanted.key);
+    }
+    if ((*found)->n != wanted.n) {
+        return status_error(
+            STATUS_DATA, "%s: its storage %.*s has %zu bytes, but by its pickle %zu (is the file cut short?)",
+            m->source, shown, wanted.key, (*found)->n, wanted.n);
+    }
+    return status_ok();
+}
+
+static struct status make_tensor(const struct making *m, struct pickle_node *node,
+                                 const struct pickle_node *arguments, bool has_type)
+{
+    const struct torch_storage *storage = NULL;
+    const struct torch_dtype *dtype = NULL;
+    const struct pickle_node *first = pickle_item(arguments, 1);
+    const struct pickle_node *flags = pickle_item(arguments, has_type ? 7 : 6); /* such as {"neg": True} */
+    int n_strides = 0;
+    struct stored_tensor *t = bump_take(&m->pickle->memory, sizeof *t);
+    if (t == NULL) {
+        return bump_status(&m->pickle->memory, m->source);
+    }
+    TRY(find_storage(m, &storage, &dtype, pickle_item(arguments, 0)));
+    dtype = has_type ? named_dtype(pickle_item(arguments, 6)) : dtype;
+    TRY(read_dims(m, t->dims, &t->n_dims, pickle_item(arguments, 2)));
+    TRY(read_dims(m, t->strides, &n_strides, pickle_item(arguments, 3)));
+    if (dtype == NULL || first == NULL || first->kind != PICKLE_INT || n_strides != t->n_dims) {
+        return malformed(m);
+    }
+    t->name = "";
+    t->dtype = dtype->dtype;
+    t->dtype_label = dtype->name;
+    bool has_flags = flags != NULL && flags->kind == PICKLE_DICT && flags->list.n > 0;
+    t->unreadable = has_flags ? "is stored conjugated or negated" : dtype->unreadable;
+    if (!stored_tensor_place(t, dtype->bytes, first->integer, storage->data, storage->n)) {
+        int shown = storage->key_bytes < 40 ? (int)storage->key_bytes : 40;
+        return status_error(STATUS_DATA,
+                            "%s: a tensor of %d dims does not lie in its storage %.*s of %zu bytes",
+                            m->source, t->n_dims, shown, storage->key, storage->n);
+    }
+    *node = (struct pickle_node){.kind = PICKLE_TENSOR, .tensor = t};
+    return status_ok();
+}
+
+/* Turns an object into the tensor, or the tuple, that it stands for. */
+static struct status bind(const struct making *m, struct pickle_node *object)
+{
+    int meaning = object->meaning;
+    const struct pickle_node *arguments = object->object.arguments;
+    const struct pickle_node *first = pickle_item(arguments, 0);
+    if (meaning == MEANS_SUBCLASS) {
+        if (first == NULL || first->kind != PICKLE_NAME || first->meaning == MEANS_SUBCLASS) {
+            return malformed(m);
+        }
+        meaning = first->meaning;
+        arguments = pickle_item(arguments, 2);
+        first = pickle_item(arguments, 0);
+    }
+    switch (meaning) {
+    case MEANS_TENSOR: return make_tensor(m, object, arguments, false);
+    case MEANS_TENSOR_OF_TYPE: return make_tensor(m, object, arguments, true);
+    case MEANS_FIRST:
+    case MEANS_SIZE:
+        if (first == NULL || first->kind != (meaning == MEANS_SIZE ? PICKLE_TUPLE : PICKLE_TENSOR)) {
+            return malformed(m);
+        }
+        *object = *first;
+        return status_ok();
+    default: return status_ok();
+    }
+}
+
+struct status torch_tensors_bind(struct pickle *p, const struct torch_storage *storages, size_t n_storages,
+                                 const char *source)
+{
+    const struct making m = {p, storages, n_storages, source};
+    for (struct pickle_node *object = p->objects, *next; object != NULL; object = next) {
+        next = object->object.next;
+        TRY(bind(&m, object));
+    }
+    p->objects = NULL; /* those that are tensors now have no successor */
+    return status_ok();
+}
+
+/* Bounds of a walk: parts may be shared, so that a small pickle can have more paths than there are atoms. */
+enum { MAX_DEPTH = 32, MAX_STEPS = 1 << 24, STEPS_OF_A_PART = 16 };
+
+struct walk {
+    struct stored_tensor *tensors; /* [n] */
+    int n, capacity;
+    struct pickle *pickle;
+    const char *source;
+    int64_t n_steps;
+    size_t path_bytes;
+    char path[TORCH_NAME_BYTES];
+};
+
+static struct status add_tensor(struct walk *w, const struct stored_tensor *t)
+{
+    if (w->n == TORCH_MAX_TENSORS) {
+        return status_error(STATUS_DATA, "%s has more than %d tensors", w->source, TORCH_MAX_TENSORS);
+    }
+    if (w->n == w->capacity) {
+        int capacity = w->capacity == 0 ? 64 : 2 * w->capacity;
+        struct stored_tensor *grown = realloc(w->tensors, (size_t)capacity * sizeof *grown);
+        if (grown == NULL) {
+            return status_error(STATUS_MEMORY, "out of memory for the list of tensors of %s", w->source);
+        }
+        w->tensors = grown;
+        w->capacity = capacity;
+    }
+    w->tensors[w->n] = *t;
+    w->tensors[w->n].name =
+        w->path_bytes == 0 ? "tensor" : bump_copy(&w->pickle->memory, w->path, w->path_bytes);
+    if (w->tensors[w->n].name == NULL) {
+        return bump_status(&w->pickle->memory, w->source);
+    }
+    w->n++;
+    return status_ok();
+}
+
+/* Appends a part to the path; a key that is neither text nor number is called by its place. */
+static struct status enter(struct walk *w, const struct pickle_node *key, size_t place)
+{
+    char number[32];
+    const char *part = number;
+    size_t n;
+    if (key != NULL && key->kind == PICKLE_TEXT) {
+        part = key->text.data;
+        n = key->text.n;
+    } else {
+        bool is_number = key != NULL && key->kind == PICKLE_INT;
+        n = (size_t)snprintf(number, sizeof number,
+                             is_number     ? "%lld"
+                             : key == NULL ? "%lld"
+                                           : "#%lld",
+                             is_number ? (long long)key->integer : (long long)place);
+    }
+    if (n + 2 > sizeof w->path - w->path_bytes) {
+        return status_error(STATUS_DATA, "%s: what its pickle holds has names of more than %d bytes",
+                            w->source, TORCH_NAME_BYTES - 1);
+    }
+    if (w->path_bytes > 0) {
+        w->path[w->path_bytes++] = '.';
+    }
+    memcpy(w->path + w->path_bytes, part, n);
+    w->path_bytes += n;
+    return status_ok();
+}
+
+/* Recursion of at most MAX_DEPTH. */
+static struct status walk(struct walk *w, const struct pickle_node *node, int depth)
+{
+    const bool is_dict = node->kind == PICKLE_DICT;
+    const bool has_items = is_dict || node->kind == PICKLE_LIST || node->kind == PICKLE_TUPLE;
+    w->n_steps += STEPS_OF_A_PART + (has_items ? (int64_t)node->list.n : 0);
+    if (w->n_steps > MAX_STEPS || depth > MAX_DEPTH) {
+        return status_error(STATUS_DATA, "%s: what its pickle holds is %s than any checkpoint", w->source,
+                            depth > MAX_DEPTH ? "nested deeper" : "more");
+    }
+    if (node->kind == PICKLE_TENSOR) {
+        if (w->path_bytes > 0 && !stored_tensor_name_is_printable(w->path, w->path_bytes)) {
+            return status_error(STATUS_DATA, "%s: a tensor's name has control characters", w->source);
+        }
+        return add_tensor(w, node->tensor);
+    }
+    const size_t before = w->path_bytes;
+    for (size_t i = 0; has_items && i < node->list.n; i += is_dict ? 2 : 1) {
+        const struct pickle_node *item = node->list.items[i + is_dict];
+        if (item->kind == PICKLE_TENSOR || item->kind == PICKLE_DICT || item->kind == PICKLE_LIST ||
+            item->kind == PICKLE_TUPLE) {
+            TRY(enter(w, is_dict ? node->list.items[i] : NULL, is_dict ? i / 2 : i));
+            TRY(walk(w, item, depth + 1));
+            w->path_bytes = before;
+        }
+    }
+    return status_ok();
+}
+
+struct status torch_tensors_list(struct stored_tensor **tensors, int *n, struct pickle *p, const char *source)
+{
+    struct walk w = {.pickle = p, .source = source};
+    struct status s = walk(&w, p->root, 0);
+    if (!failed(s)) {
+        s = stored_tensor_check_names(w.tensors, w.n, source);
+    }
+    if (failed(s)) {
+        free(w.tensors);
+        w.tensors = NULL;
+        w.n = 0;
+    }
+    *tensors = w.tensors;
+    *n = w.n;
+    return s;
+}

@@ -1,0 +1,45 @@
+/* sorted_table: keys and values in order, as LevelDB and TensorFlow write them in one file (LevelDB, doc/table_format.md).
+ *
+ * A table is blocks of entries, a block that lists them, and a footer that says where that is.  Keys are stored without
+ * what they share with the key before; blocks may be compressed with Snappy, and have a checksum each.
+ *
+ * The rule: blocks lie one behind the other, as writers put them, so that what they become is bounded by the size of the
+ * file; keys ascend. */
+#ifndef KILN_IO_SORTED_TABLE_H
+#define KILN_IO_SORTED_TABLE_H
+
+#include "io/bump.h"
+
+#include <stdint.h>
+
+/* Of keys and expanded blocks; a key, which in a checkpoint is the name of a tensor. */
+enum {
+    SORTED_TABLE_MAX_BYTES = 256 << 20,
+    SORTED_TABLE_KEY_BYTES = 4096,
+    SORTED_TABLE_TRAILER_BYTES = 5,
+    SORTED_TABLE_FOOTER_BYTES = 48
+};
+
+/* How a block's bytes are, in the first byte behind it. */
+enum sorted_table_compression { SORTED_TABLE_PLAIN = 0, SORTED_TABLE_SNAPPY = 1 };
+
+struct sorted_table_entry {
+    const char *key; /* [key_bytes] and a NUL */
+    size_t key_bytes;
+    const unsigned char *value; /* [value_bytes] */
+    size_t value_bytes;
+};
+
+struct sorted_table {
+    struct bump memory;                 /* owns keys, expanded blocks and the list */
+    struct sorted_table_entry *entries; /* [n], keys ascending */
+    size_t n, capacity;
+};
+
+/* All of a table, whose bytes the caller keeps until the close; `source` names them in messages. */
+struct status sorted_table_parse(struct sorted_table *t, const void *bytes, size_t n, const char *source);
+
+/* Safe on a zeroed struct and after a failed parse. */
+void sorted_table_close(struct sorted_table *t);
+
+#endif

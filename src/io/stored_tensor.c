@@ -230,7 +230,8 @@ struct status stored_tensor_read_elements(const struct stored_tensor *t, int64_t
         return status_error(STATUS_DATA, "tensor %.80s is strided, where its elements are wanted in a row",
                             t->name);
     }
-    stored_tensor_convert(out.dtype, out.data, t->dtype, t->data + (size_t)first * size, tensor_count(out));
+    const unsigned char *data = t->data == NULL ? NULL : t->data + (size_t)first * size;
+    stored_tensor_convert(out.dtype, out.data, t->dtype, data, tensor_count(out));
     return status_ok();
 }
 

@@ -1,0 +1,97 @@
+#include "io/tensor_file.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+static const char index_ending[] = ".index";
+
+const char *tensor_file_format_name(enum tensor_file_format format)
+{
+    static const char *const names[] = {[TENSOR_FILE_SAFETENSORS] = "safetensors",
+                                        [TENSOR_FILE_TORCH] = "torch.save",
+                                        [TENSOR_FILE_BUNDLE] = "TensorFlow checkpoint"};
+    return names[format];
+}
+
+/* The prefix of a bundle, if the path is one or its index. */
+static bool find_prefix(char prefix[FILE_PATH_BYTES], const char *path)
+{
+    char index[FILE_PATH_BYTES + sizeof index_ending];
+    size_t n = strlen(path);
+    size_t n_ending = sizeof index_ending - 1;
+    if (n >= FILE_PATH_BYTES) {
+        return false;
+    }
+    if (n > n_ending && strcmp(path + n - n_ending, index_ending) == 0) {
+        n -= n_ending;
+    }
+    memcpy(prefix, path, n);
+    prefix[n] = '\0';
+    snprintf(index, sizeof index, "%s%s", prefix, index_ending);
+    return (path[n] != '\0' || !file_exists(path)) && file_exists(index);
+}
+
+static struct status open_bundle(struct tensor_file *f, const char *prefix)
+{
+    f->format = TENSOR_FILE_BUNDLE;
+    TRY(tf_bundle_open(&f->bundle, prefix));
+    f->tensors = f->bundle.tensors;
+    f->n = f->bundle.n;
+    return status_ok();
+}
+
+static struct status open_torch(struct tensor_file *f, const char *path)
+{
+    f->format = TENSOR_FILE_TORCH;
+    TRY(torch_file_open(&f->torch, path));
+    f->tensors = f->torch.tensors;
+    f->n = f->torch.n;
+    return status_ok();
+}
+
+static struct status open_safetensors(struct tensor_file *f, const char *path)
+{
+    f->format = TENSOR_FILE_SAFETENSORS;
+    TRY(safetensors_open(&f->safetensors, path));
+    f->n = f->safetensors.n;
+    f->own = calloc((size_t)f->n + 1, sizeof *f->own);
+    if (f->own == NULL) {
+        return status_error(STATUS_MEMORY, "out of memory for the list of tensors of %s", path);
+    }
+    for (int i = 0; i < f->n; i++) {
+        f->own[i] = safetensors_view(&f->safetensors.entries[i]);
+    }
+    f->tensors = f->own;
+    return status_ok();
+}
+
+static struct status open_by_beginning(struct tensor_file *f, const char *path)
+{
+    struct file_map map;
+    TRY(file_map_open(&map, path));
+    bool is_torch = torch_file_is_one(map.data, map.n);
+    file_map_close(&map);
+    return is_torch ? open_torch(f, path) : open_safetensors(f, path);
+}
+
+struct status tensor_file_open(struct tensor_file *f, const char *path)
+{
+    char prefix[FILE_PATH_BYTES];
+    *f = (struct tensor_file){0};
+    struct status s = find_prefix(prefix, path) ? open_bundle(f, prefix) : open_by_beginning(f, path);
+    if (failed(s)) {
+        tensor_file_close(f);
+    }
+    return s;
+}
+
+void tensor_file_close(struct tensor_file *f)
+{
+    switch (f->format) {
+    case TENSOR_FILE_SAFETENSORS: safetensors_close(&f->safetensors); break;
+    case TENSOR_FILE_TORCH: torch_file_close(&f->torch); break;
+    case TENSOR_FILE_BUNDLE: tf_bundle_close(&f->bundle); break;
+    }
+    free(f->own);
+    *f = (struct tensor_file){0};
+}

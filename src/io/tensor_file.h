@@ -1,0 +1,35 @@
+/* tensor_file: a file of named tensors, whichever format it has: safetensors, torch.save's, or a TensorFlow bundle by its
+ * prefix.  The format is found by what the file begins with, not by its name. */
+#ifndef KILN_IO_TENSOR_FILE_H
+#define KILN_IO_TENSOR_FILE_H
+
+#include "io/safetensors.h"
+#include "io/tf_bundle.h"
+#include "io/torch_file.h"
+
+enum tensor_file_format { TENSOR_FILE_SAFETENSORS, TENSOR_FILE_TORCH, TENSOR_FILE_BUNDLE };
+
+struct tensor_file {
+    enum tensor_file_format format;
+    const struct stored_tensor
+        *tensors; /* [n], in the order of the file; io/stored_tensor.h reads and finds them */
+    int n;
+    struct stored_tensor *own; /* the list, where the format's reader has none of this kind */
+    union {
+        struct safetensors safetensors;
+        struct torch_file torch; /* its root has what is not a tensor: torch.root */
+        struct tf_bundle bundle;
+    };
+};
+
+/* `path` is a file, or the prefix of a bundle (or its PREFIX.index).  STATUS_DATA: missing, damaged, or of no format that is
+ * known. */
+struct status tensor_file_open(struct tensor_file *f, const char *path);
+
+/* Safe on a zeroed struct and after a failed open. */
+void tensor_file_close(struct tensor_file *f);
+
+/* Borrowed: what messages call the format. */
+const char *tensor_file_format_name(enum tensor_file_format format);
+
+#endif

@@ -538,7 +538,7 @@ static struct status plan_run(struct run *r, struct trainer_plan *plan)
 struct status pretrain_run(const struct pretrain_options *o)
 {
     struct missing missing = {0};
-    struct trainer_plan plan;
+    struct trainer_plan plan = {0};
     struct run r = {.options = o, .lock = {.fd = -1}, .start_ns = clock_ns()};
     stop_install();
     TRY(check_options(o));

@@ -12,12 +12,12 @@ bool pretrain_inputs_find_missing(const struct pretrain_options *o, struct missi
 {
     missing_config(m, o->config_file);
     missing_path(m, "input_dir", o->input_dir,
-                 "`kiln prepare` makes it of text, and `kiln prepare --format hdf5 --packed` packed files");
-    missing_path(m, "eval_input_dir", o->eval_input_dir, "`kiln prepare` makes it of text");
+                 "`kiln prepare` makes it from text, `kiln pack` makes packed files from padded ones");
+    missing_path(m, "eval_input_dir", o->eval_input_dir, "`kiln prepare` makes it from text");
     missing_path(m, "deepspeed_config", o->deepspeed_config,
                  "DeepSpeed's JSON; planned with the batch and precision of no file");
     missing_path(m, "vocab_file", o->vocab_file,
-                 "`kiln vocab` makes one of text; Google's models bring theirs along");
+                 "`kiln vocab` makes one from text; Google's models have theirs beside them");
     missing_path(m, "init_checkpoint", o->init_checkpoint,
                  "a run of `kiln pretrain` makes it, or it comes as a Hugging Face directory");
     return m->n > 0;

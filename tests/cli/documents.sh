@@ -46,3 +46,18 @@ split_command()
     done
     [ -n "$script" ] || words=("${all[@]}")
 }
+
+# read_page FILE NUMBER: the words of the command that a page of docs/migrating has below this number, in words.
+read_page()
+{
+    local line joined="" inside=false
+    while IFS= read -r line; do
+        if [[ $line =~ ^###\ ([0-9.]+) ]]; then
+            inside=false
+            [ "${BASH_REMATCH[1]}" != "$2" ] || inside=true
+        elif $inside && [[ $line == "    "* ]]; then
+            joined+=" ${line%\\}"
+        fi
+    done <"$1"
+    eval "words=($joined)" # the pages are ours
+}

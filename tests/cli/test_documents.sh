@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # Every command line of the five documents that kiln replaces, in kiln's form, as a dry run: in an empty folder, and in one
 # with the documents' configurations.  What needs several ranks is not there yet and says so; what is inside passes alone.
+# docs/migrating has each of them.
 set -euo pipefail
 shopt -s extglob
 kiln=$1
@@ -65,16 +66,34 @@ walk()
     n_of[$1]=$((n_of[$1] + 1))
 }
 
+# check_page NUMBER COMMAND: the page has the document's words behind kiln's, or for a script its name
+check_page()
+{
+    local number=$1 wanted=("${words[@]# }")
+    [ -z "$2" ] || wanted=(kiln "$2" "${wanted[@]}")
+    read_page "$tests/../../docs/migrating/${number%.*}.md" "$number"
+    [ ${#words[@]} -gt 0 ] || fail "docs/migrating has no command $number"
+    if [ -z "$2" ]; then
+        [ "$(basename "${words[-1]}")" = "$(basename "${wanted[-1]}")" ] || fail "$number: ${words[*]}, not ${wanted[*]}"
+    else
+        [ "${words[*]}" = "${wanted[*]}" ] || fail "$number: docs/migrating has ${words[*]}, not ${wanted[*]}"
+    fi
+    words=("${wanted[@]}")
+}
+
 read_documents "$tests"/documents/*.txt
 for i in "${!numbers[@]}"; do
     split_command "${lines[i]}"
     n_lines=$((n_lines + 1))
+    command=${command_of[${script:-none}]:-}
+    check_page "${numbers[i]}" "$command"
     if [ -z "$script" ]; then
         n_scripts=$((n_scripts + 1))
         continue
     fi
-    [ -n "${command_of[$script]:-}" ] || fail "${numbers[i]}: kiln has nothing for $script.py"
-    walk "${command_of[$script]}" || fail "${numbers[i]}"
+    [ -n "$command" ] || fail "${numbers[i]}: kiln has nothing for $script.py"
+    split_command "${lines[i]}"
+    walk "$command"
 done
 echo "test_documents: $n_lines command lines: ${n_of[pretrain]} pretrain, ${n_of[squad]} squad, ${n_of[pack]} pack, $n_launched of them" \
     "for a launcher, $n_lans for LANS; $n_scripts scripts have tests of their own"

@@ -5,6 +5,7 @@
 #include "data/squad_cache.h"
 #include "data/squad_score.h"
 #include "task/finetune.h"
+#include "task/missing.h"
 #include "serve/squad_predict.h"
 
 #include <stdio.h>
@@ -200,6 +201,10 @@ static const struct finetune_task task = {
 struct status squad_run(const struct squad_options *o)
 {
     struct squad_task q = {.options = o};
+    struct missing missing = {0};
+    if (o->run.dry_run) {
+        missing_path(&missing, "eval_script", o->eval_script, "leave it out: kiln scores without it");
+    }
     struct status s = finetune_run(&task, &q, &o->run);
     squad_predict_fini(&q.prediction);
     squad_answers_fini(&q.answers);

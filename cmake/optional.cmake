@@ -23,7 +23,7 @@ add_library(kiln_libraries INTERFACE)
 target_link_libraries(kiln_libraries INTERFACE PkgConfig::JANSSON PkgConfig::UTF8PROC OpenMP::OpenMP_C Threads::Threads
   m ${CMAKE_DL_LIBS})
 
-foreach(name ONEDNN BLAS HDF5)
+foreach(name ONEDNN BLAS HDF5 CURL ARCHIVE)
   set(KILN_${name} AUTO CACHE STRING "AUTO, ON or OFF")
   set_property(CACHE KILN_${name} PROPERTY STRINGS AUTO ON OFF)
 endforeach()
@@ -44,6 +44,18 @@ function(kiln_optional name found)
   message(STATUS "kiln: ${name} ${KILN_${name}} -> ${have}")
 endfunction()
 
+# kiln_find_soname(name include library): the name by which a library is loaded on first use; "" if it or its header is
+# missing.
+function(kiln_find_soname name include library)
+  set(${name} "" PARENT_SCOPE)
+  if(include AND library AND CMAKE_OBJDUMP)
+    execute_process(COMMAND ${CMAKE_OBJDUMP} -p ${library} OUTPUT_VARIABLE headers ERROR_QUIET)
+    if(headers MATCHES "SONAME +([^ \n]+)")
+      set(${name} ${CMAKE_MATCH_1} PARENT_SCOPE)
+    endif()
+  endif()
+endfunction()
+
 find_path(ONEDNN_INCLUDE oneapi/dnnl/dnnl.h)
 find_library(ONEDNN_LIBRARY dnnl)
 if(ONEDNN_INCLUDE AND ONEDNN_LIBRARY)
@@ -55,15 +67,8 @@ kiln_optional(ONEDNN ${onednn_found} ${ONEDNN_LIBRARY})
 
 find_path(CBLAS_INCLUDE cblas.h PATH_SUFFIXES openblas x86_64-linux-gnu aarch64-linux-gnu)
 find_library(CBLAS_LIBRARY NAMES openblas cblas)
-set(blas_found FALSE)
-if(CBLAS_INCLUDE AND CBLAS_LIBRARY AND CMAKE_OBJDUMP) # loaded on first use (gemm_blas.c), by this name
-  execute_process(COMMAND ${CMAKE_OBJDUMP} -p ${CBLAS_LIBRARY} OUTPUT_VARIABLE blas_headers ERROR_QUIET)
-  if(blas_headers MATCHES "SONAME +([^ \n]+)")
-    set(blas_found TRUE)
-    set(blas_soname ${CMAKE_MATCH_1})
-  endif()
-endif()
-kiln_optional(BLAS ${blas_found})
+kiln_find_soname(blas_soname "${CBLAS_INCLUDE}" "${CBLAS_LIBRARY}") # loaded by gemm_blas.c
+kiln_optional(BLAS "${blas_soname}")
 if(KILN_HAVE_BLAS)
   target_include_directories(kiln_libraries INTERFACE ${CBLAS_INCLUDE})
   target_compile_definitions(kiln_libraries INTERFACE KILN_BLAS_LIBRARY="${blas_soname}")
@@ -81,6 +86,24 @@ if(KILN_HAVE_HDF5)
   target_include_directories(kiln_libraries SYSTEM INTERFACE ${HDF5_INCLUDE})
 endif()
 
+find_path(CURL_INCLUDE curl/curl.h PATH_SUFFIXES x86_64-linux-gnu aarch64-linux-gnu)
+find_library(CURL_LIBRARY NAMES curl curl-gnutls)
+kiln_find_soname(curl_soname "${CURL_INCLUDE}" "${CURL_LIBRARY}") # loaded by http_curl.c
+kiln_optional(CURL "${curl_soname}")
+if(KILN_HAVE_CURL)
+  target_include_directories(kiln_libraries SYSTEM INTERFACE ${CURL_INCLUDE})
+  target_compile_definitions(kiln_libraries INTERFACE KILN_CURL_LIBRARY="${curl_soname}")
+endif()
+
+find_path(ARCHIVE_INCLUDE archive.h)
+find_library(ARCHIVE_LIBRARY NAMES archive)
+kiln_find_soname(archive_soname "${ARCHIVE_INCLUDE}" "${ARCHIVE_LIBRARY}") # loaded by unpack_archive.c
+kiln_optional(ARCHIVE "${archive_soname}")
+if(KILN_HAVE_ARCHIVE)
+  target_include_directories(kiln_libraries SYSTEM INTERFACE ${ARCHIVE_INCLUDE})
+  target_compile_definitions(kiln_libraries INTERFACE KILN_ARCHIVE_LIBRARY="${archive_soname}")
+endif()
+
 # Sources that need an optional library are left out of the build without it: gemm_onednn.c needs ONEDNN.  If
 # something must replace it, the source named *_absent.c does.
 function(kiln_take_optional list)
@@ -89,7 +112,11 @@ function(kiln_take_optional list)
     if((source MATCHES "_onednn\\.c$" AND NOT KILN_HAVE_ONEDNN)
        OR (source MATCHES "_blas\\.c$" AND NOT KILN_HAVE_BLAS)
        OR (source MATCHES "hdf5_file\\.c$" AND NOT KILN_HAVE_HDF5)
-       OR (source MATCHES "hdf5_absent\\.c$" AND KILN_HAVE_HDF5))
+       OR (source MATCHES "hdf5_absent\\.c$" AND KILN_HAVE_HDF5)
+       OR (source MATCHES "http_curl\\.c$" AND NOT KILN_HAVE_CURL)
+       OR (source MATCHES "http_absent\\.c$" AND KILN_HAVE_CURL)
+       OR (source MATCHES "unpack_archive\\.c$" AND NOT KILN_HAVE_ARCHIVE)
+       OR (source MATCHES "unpack_absent\\.c$" AND KILN_HAVE_ARCHIVE))
       continue()
     endif()
     list(APPEND kept ${source})

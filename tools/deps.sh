@@ -32,6 +32,7 @@ ops:    core dev
 io:     core
 text:   core io
 corpus: core io text
+fetch:  core io
 nn:     core dev ops
 data:   core io text corpus nn
 optim:  core dev ops
@@ -43,7 +44,7 @@ report: core dev ops io nn optim model watch train
 serve:  core dev ops io text nn data model watch train
 task:   core dev ops io text corpus nn data optim dist model watch train report serve
 api:    core dev ops io text corpus nn data optim dist model watch train report task serve
-cmd:    core dev ops io text corpus nn data optim dist model watch train report task serve
+cmd:    core dev ops io text fetch corpus nn data optim dist model watch train report task serve
 '
 
 # Each library is used in one place: its headers, and the file or folder that may include them.
@@ -52,6 +53,8 @@ oneapi/dnnl/ src/ops/cpu/gemm_onednn.c
 kiln/        src/api/
 cblas.h      src/ops/cpu/gemm_blas.c
 hdf5.h       src/io/hdf5_file.c
+archive      src/fetch/unpack_archive.c
+curl/        src/fetch/http_curl.c
 jansson.h    src/core/json.h
 utf8proc.h   src/text/
 '

@@ -2,7 +2,7 @@
 # Installs the packages that building kiln needs on Debian or Ubuntu; does nothing if they are installed.
 set -euo pipefail
 required=(gcc cmake ninja-build pkg-config libjansson-dev libutf8proc-dev zlib1g-dev)
-optional=(libdnnl-dev libopenblas-dev libhdf5-dev g++)
+optional=(libdnnl-dev libopenblas-dev libhdf5-dev libcurl4-openssl-dev libarchive-dev g++)
 
 missing=()
 for package in "${required[@]}" "${optional[@]}" "$@"; do

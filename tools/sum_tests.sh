@@ -11,6 +11,7 @@ fp8           GPU
 h5py          Python peers
 transformers  Python peers
 hdf5          HDF5
+curl          libcurl and libarchive
 shared        data of the developers
 c++           tools
 git           tools

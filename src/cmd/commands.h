@@ -10,6 +10,7 @@ extern const struct command command_classify;
 extern const struct command command_doctor;
 extern const struct command command_embed;
 extern const struct command command_export;
+extern const struct command command_fetch;
 extern const struct command command_fill;
 extern const struct command command_inspect;
 extern const struct command command_pretrain;

@@ -2,6 +2,8 @@
  * why, and the rate of matrix products, which limits training. */
 #include "cmd/commands.h"
 #include "core/host.h"
+#include "fetch/http.h"
+#include "fetch/unpack.h"
 #include "io/hdf5_file.h"
 #include "ops/cpu/gemm.h"
 #include "ops/backend.h"
@@ -35,6 +37,10 @@ static void print_backends(void)
         printf("%s%s\n", i == 0 ? "products   " : "           ", gemm_backend_line(i));
     }
     printf("hdf5       %s\n", hdf5_file_version() != NULL ? hdf5_file_version() : "not built in");
+    printf("network    %s\n",
+           http_version() != NULL ? http_version() : "not built in: kiln fetch needs libcurl");
+    printf("archives   %s\n",
+           unpack_version() != NULL ? unpack_version() : "not built in: unpacking needs libarchive");
     char gpu[200];
     struct status s = backend_describe_gpu(gpu, sizeof gpu);
     printf("cuda       %s\n", failed(s) ? s.message : gpu);

@@ -37,6 +37,13 @@ if "$kiln" doctor --dry_run | grep '^hdf5 *not built in' >/dev/null; then
 else
     try h5py "pip install h5py" bash tests/cli/test_h5py.sh "$kiln"
 fi
+if "$kiln" doctor --dry_run | grep '^network *not built in' >/dev/null; then
+    try curl libcurl4-openssl-dev "$tests/test_download"
+    try curl libcurl4-openssl-dev bash tests/cli/test_fetch.sh "$kiln"
+fi
+if "$kiln" doctor --dry_run | grep '^archives *not built in' >/dev/null; then
+    try curl libarchive-dev "$tests/test_unpack"
+fi
 code=0
 "$tests/checkop" cuda fp32 fill >/dev/null 2>&1 || code=$?
 if [ "$code" -ne 0 ]; then # there is no GPU

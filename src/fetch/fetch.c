@@ -1,0 +1,386 @@
+#define _GNU_SOURCE
+#include "fetch/fetch.h"
+
+#include "core/log.h"
+#include "fetch/fetch_sources.h"
+
+#include <errno.h>
+#include <fnmatch.h>
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+#include <unistd.h>
+
+/* ---- planning ---- */
+
+static const char *last_name(const char *path)
+{
+    const char *slash = strrchr(path, '/');
+    return slash == NULL ? path : slash + 1;
+}
+
+/* A code as Wikimedia has them: en, simple, zh-yue. */
+static bool is_language(const char *text)
+{
+    size_t n = strspn(text, "abcdefghijklmnopqrstuvwxyz-_");
+    return n >= 2 && n <= 20 && text[n] == '\0' && text[0] >= 'a';
+}
+
+static bool is_http(const char *url)
+{
+    return strncasecmp(url, "http://", 7) == 0 || strncasecmp(url, "https://", 8) == 0;
+}
+
+struct status fetch_plan_init(struct fetch_plan *plan, const struct fetch_request *request)
+{
+    *plan = (struct fetch_plan){.request = *request};
+    if (!is_language(request->language)) {
+        return status_error(STATUS_USAGE, "'%s' is no language code, such as en, de or simple",
+                            request->language);
+    }
+    if (request->mirror != NULL && !is_http(request->mirror)) {
+        return status_error(STATUS_USAGE, "the mirror '%s' begins neither with http:// nor with https://",
+                            request->mirror);
+    }
+    return request->sums_file == NULL ? status_ok() : sum_list_read(&plan->sums, request->sums_file);
+}
+
+void fetch_plan_fini(struct fetch_plan *plan)
+{
+    sum_list_fini(&plan->sums);
+    free(plan->items);
+    plan->items = NULL;
+}
+
+static struct status add_item(struct fetch_plan *plan, struct fetch_item **item)
+{
+    if (plan->n == plan->capacity) {
+        size_t capacity = 2 * plan->capacity + 8;
+        struct fetch_item *items = realloc(plan->items, capacity * sizeof *items);
+        if (items == NULL) {
+            return status_error(STATUS_MEMORY, "out of memory for a list of %zu files", capacity);
+        }
+        plan->items = items;
+        plan->capacity = capacity;
+    }
+    *item = &plan->items[plan->n++];
+    **item = (struct fetch_item){.bytes = -1};
+    return status_ok();
+}
+
+/* Appends `form` with `language` in place of each "{}", and '-' as '_' in it, as in names of dumps. */
+static void put_form(struct buf *b, const char *form, const char *language)
+{
+    for (const char *p = form; *p != '\0'; p++) {
+        if (strncmp(p, "{}", 2) != 0) {
+            buf_putc(b, *p);
+            continue;
+        }
+        for (const char *c = language; *c != '\0'; c++) {
+            buf_putc(b, *c == '-' ? '_' : *c);
+        }
+        p++;
+    }
+}
+
+static struct status copy_text(char *to, size_t room, struct buf *b, const char *what)
+{
+    struct status s = buf_status(b);
+    if (!failed(s) && b->n >= room) {
+        s = status_error(STATUS_USAGE, "the %s %.60s... is longer than %zu bytes", what, buf_text(b),
+                         room - 1);
+    }
+    if (!failed(s)) {
+        memcpy(to, buf_text(b), b->n + 1);
+    }
+    buf_fini(b);
+    return s;
+}
+
+static struct status make_url(char url[FETCH_URL_BYTES], const struct fetch_request *r, const char *form)
+{
+    struct buf b = {0};
+    if (r->mirror != NULL) {
+        size_t n = strlen(r->mirror);
+        n -= n > 0 && r->mirror[n - 1] == '/';
+        buf_append(&b, r->mirror, n);
+        buf_putc(&b, '/');
+        form = strstr(form, "://") + 3;
+    }
+    put_form(&b, form, r->language);
+    return copy_text(url, FETCH_URL_BYTES, &b, "URL");
+}
+
+static struct status make_path(char path[FILE_PATH_BYTES], const struct fetch_request *r, const char *form)
+{
+    struct buf b = {0};
+    buf_printf(&b, "%s/", r->directory);
+    put_form(&b, form, r->language);
+    return copy_text(path, FILE_PATH_BYTES, &b, "path");
+}
+
+/* What the whole request says of it: its checksum, and whether it is unpacked. */
+static void settle(const struct fetch_plan *plan, struct fetch_item *item, const char *sum, bool unpack)
+{
+    const char *given = sum_list_find(&plan->sums, last_name(item->path));
+    given = given == NULL ? sum_list_find(&plan->sums, last_name(item->url)) : given;
+    if (given != NULL) {
+        item->bytes = -1;
+        item->inside = NULL; /* another version than the published one may have other files too */
+    }
+    sum = given != NULL ? given : sum;
+    snprintf(item->sum, sizeof item->sum, "%s", sum == NULL ? "" : sum);
+    bool is_wanted =
+        plan->request.unpack == FETCH_UNPACK_YES || (plan->request.unpack == FETCH_UNPACK_AUTO && unpack);
+    item->kind = is_wanted ? unpack_target(item->target, item->path) : UNPACK_NONE;
+}
+
+static bool is_wanted(const struct fetch_plan *plan, const char *path)
+{
+    return plan->request.only == NULL || fnmatch(plan->request.only, last_name(path), 0) == 0;
+}
+
+static struct status plan_file(struct fetch_plan *plan, const struct fetch_file *f)
+{
+    struct fetch_item *item;
+    if (!f->is_list && !is_wanted(plan, f->path)) {
+        return status_ok();
+    }
+    TRY(add_item(plan, &item));
+    TRY(make_url(item->url, &plan->request, f->url));
+    TRY(make_path(item->path, &plan->request, f->path));
+    if (f->sums_url != NULL) {
+        TRY(make_url(item->sums_url, &plan->request, f->sums_url));
+    }
+    item->bytes = f->bytes;
+    item->about = f->about;
+    item->inside = f->inside;
+    item->is_list = f->is_list;
+    settle(plan, item, f->sum, f->unpack);
+    return status_ok();
+}
+
+static struct status unknown_source(const char *name)
+{
+    struct buf b = {0};
+    for (const struct fetch_source *s = fetch_source_first(); s->name != NULL; s++) {
+        buf_printf(&b, "%s%s", b.n > 0 ? ", " : "", s->name);
+    }
+    struct status s = status_error(
+        STATUS_USAGE, "no source is called '%.60s'; there are %s; --url takes any file", name, buf_text(&b));
+    buf_fini(&b);
+    return s;
+}
+
+struct status fetch_plan_source(struct fetch_plan *plan, const char *name)
+{
+    const struct fetch_source *source = fetch_source_find(name);
+    if (source == NULL) {
+        return unknown_source(name);
+    }
+    for (const struct fetch_file *f = source->files; f->url != NULL; f++) {
+        TRY(plan_file(plan, f));
+    }
+    return status_ok();
+}
+
+struct status fetch_plan_url(struct fetch_plan *plan, const char *url, const char *sum)
+{
+    enum digest_kind kind;
+    struct fetch_item *item;
+    struct buf b = {0};
+    if (!is_http(url)) {
+        return status_error(STATUS_USAGE, "'%.200s' begins neither with http:// nor with https://", url);
+    }
+    if (sum != NULL && !digest_kind_of(&kind, sum)) {
+        return status_error(
+            STATUS_USAGE, "'%.80s' is no checksum: 32 hexadecimal digits of an MD5, or 64 of a SHA-256", sum);
+    }
+    const char *path = strchr(strstr(url, "://") + 3, '/');
+    size_t n = path == NULL ? 0 : strcspn(path, "?#");
+    while (path != NULL && memchr(path, '/', n) != NULL) {
+        size_t step = (size_t)((const char *)memchr(path, '/', n) - path) + 1;
+        path += step;
+        n -= step;
+    }
+    if (n == 0 || path[0] == '.' || memchr(path, '\\', n) != NULL) {
+        return status_error(STATUS_USAGE, "'%.200s' ends with no name that a file could have", url);
+    }
+    TRY(add_item(plan, &item));
+    buf_puts(&b, url);
+    TRY(copy_text(item->url, sizeof item->url, &b, "URL"));
+    buf_printf(&b, "%s/%.*s", plan->request.directory, (int)n, path);
+    TRY(copy_text(item->path, sizeof item->path, &b, "path"));
+    settle(plan, item, sum, false);
+    return status_ok();
+}
+
+/* The files that a list names, which lie beside it. */
+static struct status plan_list(struct fetch_plan *plan, size_t of)
+{
+    struct sum_list list;
+    const char *name, *sum;
+    TRY(sum_list_read(&list, plan->items[of].path));
+    log_info("%s names %zu files", plan->items[of].path, list.n);
+    struct status s = status_ok();
+    for (size_t at = 0; !failed(s) && (sum = sum_list_next(&list, &at, &name)) != NULL;) {
+        struct fetch_item *item = NULL;
+        struct buf url = {0}, path = {0};
+        if (!is_wanted(plan, name)) {
+            continue;
+        }
+        s = add_item(plan, &item);
+        const struct fetch_item *from = &plan->items[of]; /* which moves when the plan grows */
+        if (!failed(s)) {
+            buf_printf(&url, "%.*s%s", (int)(last_name(from->url) - from->url), from->url, name);
+            s = copy_text(item->url, sizeof item->url, &url, "URL");
+        }
+        if (!failed(s)) {
+            buf_printf(&path, "%.*s%s", (int)(last_name(from->path) - from->path), from->path, name);
+            s = copy_text(item->path, sizeof item->path, &path, "path");
+        }
+        if (!failed(s)) {
+            settle(plan, item, sum, false);
+        }
+    }
+    sum_list_fini(&list);
+    return s;
+}
+
+/* ---- telling ---- */
+
+bool fetch_item_is_there(const struct fetch_item *item)
+{
+    return file_exists(item->path) || (item->kind != UNPACK_NONE && file_exists(item->target));
+}
+
+void fetch_print_item(const struct fetch_item *item)
+{
+    enum digest_kind kind;
+    printf("%s\n    -> %s", item->url, item->path);
+    if (item->bytes >= 0) {
+        printf(", %lld bytes", (long long)item->bytes);
+    } else if (item->about != NULL) {
+        printf(", about %s", item->about);
+    }
+    if (digest_kind_of(&kind, item->sum)) {
+        printf(", %s %s", digest_name(kind), item->sum);
+    }
+    if (item->sums_url[0] != '\0') {
+        printf(", checked by %s", item->sums_url);
+    }
+    if (item->kind != UNPACK_NONE) {
+        printf(", unpacked to %s%s", item->target,
+               item->inside != NULL ? ", whose files are checked by SHA-256" : "");
+    }
+    printf("%s%s\n", item->is_list ? ", and the files that it names" : "",
+           fetch_item_is_there(item) ? ": is there" : "");
+}
+
+/* What someone who has no network here can do. */
+static struct status tell_missing(const struct fetch_plan *plan, struct status why)
+{
+    int n = 0;
+    for (size_t i = 0; i < plan->n; i++) {
+        if (!fetch_item_is_there(&plan->items[i])) {
+            fetch_print_item(&plan->items[i]);
+            n++;
+        }
+    }
+    return status_error(
+        why.code,
+        "%.300s; what is listed above (%d) can be fetched elsewhere and put in its place: the same command "
+        "checks it and goes on",
+        why.message, n);
+}
+
+/* ---- fetching ---- */
+
+/* The checksum of a file that changes, from the list beside it, which changes too and is fetched anew.  Without a list, or
+ * without the file in it, only the length is checked. */
+static struct status find_published_sum(const struct fetch_plan *plan, struct fetch_item *item)
+{
+    char path[FILE_PATH_BYTES];
+    struct buf b = {0};
+    struct sum_list list;
+    bool was_there;
+    if (item->sums_url[0] == '\0' || item->sum[0] != '\0' || file_exists(item->path)) {
+        return status_ok();
+    }
+    buf_printf(&b, "%.*s%s", (int)(last_name(item->path) - item->path), item->path,
+               last_name(item->sums_url));
+    TRY(copy_text(path, sizeof path, &b, "path"));
+    unlink(path);
+    struct download d = {.url = item->sums_url, .path = path, .bytes = -1};
+    struct status s = download_file(&d, &plan->request.manner, &was_there);
+    if (!failed(s)) {
+        s = sum_list_read(&list, path);
+    }
+    if (s.code == STATUS_DATA) {
+        log_warning("%s; so only the length of %s is checked", s.message, item->path);
+        return status_ok();
+    }
+    TRY(s);
+    const char *sum = sum_list_find(&list, last_name(item->url));
+    if (sum == NULL) {
+        log_warning("%s has no checksum of %s, so only its length is checked", path, last_name(item->url));
+    }
+    snprintf(item->sum, sizeof item->sum, "%s", sum == NULL ? "" : sum);
+    sum_list_fini(&list);
+    return status_ok();
+}
+
+static struct status unpack_item(const struct fetch_item *item)
+{
+    if (item->kind == UNPACK_NONE) {
+        return status_ok();
+    }
+    TRY(unpack_archive(item->target, item->kind, item->path, item->inside));
+    log_info("%s: unpacked%s", item->target,
+             item->inside != NULL ? ", its files are the published ones" : "");
+    return status_ok();
+}
+
+static struct status fetch_item(const struct fetch_plan *plan, struct fetch_item *item)
+{
+    bool was_there;
+    if (item->kind != UNPACK_NONE && file_exists(item->target)) {
+        TRY(unpack_check(item->target, item->inside));
+        log_info("%s: is there%s", item->target,
+                 item->inside != NULL ? ", its files are the published ones" : "");
+        return status_ok();
+    }
+    TRY(find_published_sum(plan, item));
+    struct download d = {
+        .url = item->url,
+        .path = item->path,
+        .bytes = item->bytes,
+        .sum = item->sum[0] == '\0' ? NULL : item->sum,
+    };
+    TRY(download_file(&d, &plan->request.manner, &was_there));
+    log_info("%s: %s%s", item->path, was_there ? "is there" : "fetched",
+             d.sum != NULL ? ", its checksum is right" : "");
+    return unpack_item(item);
+}
+
+struct status fetch_run(struct fetch_plan *plan)
+{
+    struct status first = status_ok();
+    for (size_t i = 0; i < plan->n; i++) {
+        struct status s = fetch_item(plan, &plan->items[i]);
+        if (s.code == STATUS_UNAVAILABLE) {
+            return tell_missing(plan, s);
+        }
+        if (failed(s) && s.code != STATUS_DATA) {
+            return s;
+        }
+        if (!failed(s) && plan->items[i].is_list) {
+            s = plan_list(plan, i);
+        }
+        if (failed(s)) {
+            log_warning("%s", s.message);
+            first = failed(first) ? first : s;
+        }
+    }
+    return first;
+}

@@ -1,0 +1,325 @@
+/* http_curl: fetch/http.h by libcurl, which is loaded when the first file is fetched: it leans on some 30 libraries that no
+ * other command needs. */
+#include "core/shared_library.h"
+#include "core/stop.h"
+#include "fetch/http.h"
+
+#define CURL_DISABLE_TYPECHECK   /* its setopt is a macro, and we call by pointer */
+#define CURL_DISABLE_DEPRECATION /* CURLOPT_PROTOCOLS, which versions before 7.85 know too */
+#include <curl/curl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+
+#undef curl_easy_setopt
+#undef curl_easy_getinfo
+
+enum { MOST_REDIRECTS = 10, CONNECT_SECONDS = 30, SLOWEST_BYTES_PER_S = 1024 };
+
+static struct {
+    bool is_open;
+    CURLcode (*global_init)(long flags);
+    CURL *(*easy_init)(void);
+    CURLcode (*easy_setopt)(CURL *curl, CURLoption option, ...);
+    CURLcode (*easy_getinfo)(CURL *curl, CURLINFO info, ...);
+    CURLcode (*easy_perform)(CURL *curl);
+    void (*easy_cleanup)(CURL *curl);
+    const char *(*easy_strerror)(CURLcode code);
+    struct curl_slist *(*slist_append)(struct curl_slist *list, const char *text);
+    void (*slist_free_all)(struct curl_slist *list);
+    char *(*version)(void);
+} lib;
+
+static struct status open_library(void)
+{
+    static const struct shared_symbol symbols[] = {
+        {"curl_global_init", (void **)&lib.global_init},
+        {"curl_easy_init", (void **)&lib.easy_init},
+        {"curl_easy_setopt", (void **)&lib.easy_setopt},
+        {"curl_easy_getinfo", (void **)&lib.easy_getinfo},
+        {"curl_easy_perform", (void **)&lib.easy_perform},
+        {"curl_easy_cleanup", (void **)&lib.easy_cleanup},
+        {"curl_easy_strerror", (void **)&lib.easy_strerror},
+        {"curl_slist_append", (void **)&lib.slist_append},
+        {"curl_slist_free_all", (void **)&lib.slist_free_all},
+        {"curl_version", (void **)&lib.version},
+        {0},
+    };
+    if (lib.is_open) {
+        return status_ok();
+    }
+    TRY(shared_library_open(KILN_CURL_LIBRARY, "libcurl4", symbols));
+    if (lib.global_init(CURL_GLOBAL_DEFAULT) != CURLE_OK) {
+        return status_error(STATUS_INTERNAL, "%s does not begin", KILN_CURL_LIBRARY);
+    }
+    lib.is_open = true;
+    return status_ok();
+}
+
+struct transfer {
+    const struct http_get *get;
+    struct http_answer *answer;
+    bool is_http2;
+    bool has_begun;
+    struct status status; /* of the caller's functions */
+};
+
+/* ---- headers ---- */
+
+/* The value of a header line, without the spaces around it; NULL if it is another header. */
+static const char *header_value(const char *line, size_t n, const char *name, size_t *value_bytes)
+{
+    size_t name_bytes = strlen(name);
+    if (n <= name_bytes || strncasecmp(line, name, name_bytes) != 0 || line[name_bytes] != ':') {
+        return NULL;
+    }
+    const char *value = line + name_bytes + 1, *end = line + n;
+    while (value < end && (*value == ' ' || *value == '\t')) {
+        value++;
+    }
+    while (end > value && (end[-1] == '\r' || end[-1] == '\n' || end[-1] == ' ' || end[-1] == '\t')) {
+        end--;
+    }
+    *value_bytes = (size_t)(end - value);
+    return value;
+}
+
+/* A number of at most 18 digits and what stands behind it; -1 if there is none. */
+static int64_t read_number(const char **p, const char *end)
+{
+    int64_t value = 0;
+    int digits = 0;
+    for (; *p < end && **p >= '0' && **p <= '9' && digits < 19; digits++, (*p)++) {
+        value = digits < 18 ? value * 10 + (**p - '0') : -1;
+    }
+    return digits == 0 || digits > 18 ? -1 : value;
+}
+
+/* "bytes 100-199/200" (RFC 9110 section 14.4); the total may be "*". */
+static void read_content_range(struct http_answer *answer, const char *value, size_t n)
+{
+    const char *p = value, *end = value + n;
+    if (n < 6 || strncasecmp(p, "bytes ", 6) != 0) {
+        return;
+    }
+    p += 6;
+    int64_t begin = read_number(&p, end);
+    const char *slash = memchr(p, '/', (size_t)(end - p));
+    if (begin < 0 || slash == NULL) {
+        return;
+    }
+    p = slash + 1;
+    answer->begin = begin;
+    answer->total = read_number(&p, end);
+}
+
+static void take_validator(struct transfer *t, const char *value, size_t n, bool is_etag)
+{
+    struct http_answer *answer = t->answer;
+    bool is_weak = is_etag && n >= 2 && value[0] == 'W' && value[1] == '/';
+    if (is_weak || n >= sizeof answer->validator || (!is_etag && answer->validator[0] != '\0')) {
+        return; /* Last-Modified counts only without an ETag */
+    }
+    memcpy(answer->validator, value, n);
+    answer->validator[n] = '\0';
+}
+
+/* Each redirect has headers of its own: the last ones count. */
+static void begin_headers(struct transfer *t, const char *line, size_t n)
+{
+    const char *p = memchr(line, ' ', n), *end = line + n;
+    *t->answer = (struct http_answer){.total = -1, .retry_after_s = -1};
+    t->is_http2 = n > 5 && line[5] >= '2';
+    t->answer->marks_end = t->is_http2;
+    if (p != NULL) {
+        p++;
+        t->answer->code = (long)read_number(&p, end);
+    }
+}
+
+static void take_header(struct transfer *t, const char *line, size_t n)
+{
+    struct http_answer *answer = t->answer;
+    const char *value;
+    size_t m;
+    if ((value = header_value(line, n, "Content-Length", &m)) != NULL) {
+        const char *p = value;
+        int64_t length = read_number(&p, value + m);
+        answer->marks_end = answer->marks_end || length >= 0;
+        if (answer->code == 200) {
+            answer->total = length;
+        }
+    } else if ((value = header_value(line, n, "Transfer-Encoding", &m)) != NULL) {
+        answer->marks_end = answer->marks_end || (m >= 7 && strncasecmp(value + m - 7, "chunked", 7) == 0);
+    } else if ((value = header_value(line, n, "Content-Range", &m)) != NULL) {
+        read_content_range(answer, value, m);
+    } else if ((value = header_value(line, n, "Retry-After", &m)) != NULL) {
+        const char *p = value;
+        answer->retry_after_s = read_number(&p, value + m);
+    } else if ((value = header_value(line, n, "ETag", &m)) != NULL) {
+        take_validator(t, value, m, true);
+    } else if ((value = header_value(line, n, "Last-Modified", &m)) != NULL) {
+        take_validator(t, value, m, false);
+    }
+}
+
+static size_t on_header(char *line, size_t size, size_t n, void *context)
+{
+    struct transfer *t = context;
+    n *= size;
+    if (n > 5 && strncasecmp(line, "HTTP/", 5) == 0) {
+        begin_headers(t, line, n);
+    } else {
+        take_header(t, line, n);
+    }
+    return n;
+}
+
+/* ---- bytes ---- */
+
+static bool begin_body(struct transfer *t)
+{
+    if (!t->has_begun) {
+        t->has_begun = true;
+        t->status = t->get->begin(t->get->context, t->answer);
+    }
+    return !failed(t->status);
+}
+
+static size_t on_bytes(char *bytes, size_t size, size_t n, void *context)
+{
+    struct transfer *t = context;
+    n *= size;
+    if (begin_body(t)) {
+        t->status = t->get->put(t->get->context, bytes, n);
+    }
+    return failed(t->status) ? 0 : n;
+}
+
+static int on_tick(void *context, curl_off_t total, curl_off_t now, curl_off_t up_total, curl_off_t up_now)
+{
+    (void)context, (void)total, (void)now, (void)up_total, (void)up_now;
+    return stop_requested();
+}
+
+/* ---- the transfer ---- */
+
+static struct curl_slist *if_range_header(const struct http_get *get)
+{
+    char line[320];
+    if (get->from == 0 || get->validator == NULL || get->validator[0] == '\0') {
+        return NULL;
+    }
+    snprintf(line, sizeof line, "If-Range: %s", get->validator);
+    return lib.slist_append(NULL, line);
+}
+
+static void set_up(CURL *curl, struct transfer *t, struct curl_slist *headers, char *message)
+{
+    const struct http_get *get = t->get;
+    bool is_https = strncasecmp(get->url, "https:", 6) == 0;
+    lib.easy_setopt(curl, CURLOPT_URL, get->url);
+    lib.easy_setopt(curl, CURLOPT_ERRORBUFFER, message);
+    lib.easy_setopt(curl, CURLOPT_NOSIGNAL, 1L);
+    lib.easy_setopt(curl, CURLOPT_SUPPRESS_CONNECT_HEADERS, 1L); /* a proxy's are not the answer */
+    lib.easy_setopt(curl, CURLOPT_FAILONERROR, 1L);
+    lib.easy_setopt(curl, CURLOPT_USERAGENT, "kiln/" KILN_VERSION);
+    lib.easy_setopt(curl, CURLOPT_PROTOCOLS, (long)(CURLPROTO_HTTP | CURLPROTO_HTTPS));
+    lib.easy_setopt(curl, CURLOPT_REDIR_PROTOCOLS,
+                    (long)(is_https ? CURLPROTO_HTTPS : CURLPROTO_HTTP | CURLPROTO_HTTPS));
+    lib.easy_setopt(curl, CURLOPT_FOLLOWLOCATION, 1L);
+    lib.easy_setopt(curl, CURLOPT_MAXREDIRS, (long)MOST_REDIRECTS);
+    lib.easy_setopt(curl, CURLOPT_CONNECTTIMEOUT,
+                    (long)(get->stall_s < CONNECT_SECONDS ? get->stall_s : CONNECT_SECONDS));
+    lib.easy_setopt(curl, CURLOPT_LOW_SPEED_LIMIT, (long)SLOWEST_BYTES_PER_S);
+    lib.easy_setopt(curl, CURLOPT_LOW_SPEED_TIME, (long)get->stall_s);
+    lib.easy_setopt(curl, CURLOPT_HTTPHEADER, headers);
+    lib.easy_setopt(curl, CURLOPT_HEADERFUNCTION, on_header);
+    lib.easy_setopt(curl, CURLOPT_HEADERDATA, t);
+    lib.easy_setopt(curl, CURLOPT_WRITEFUNCTION, on_bytes);
+    lib.easy_setopt(curl, CURLOPT_WRITEDATA, t);
+    lib.easy_setopt(curl, CURLOPT_XFERINFOFUNCTION, on_tick);
+    lib.easy_setopt(curl, CURLOPT_NOPROGRESS, 0L);
+    if (get->proxy != NULL) {
+        lib.easy_setopt(curl, CURLOPT_PROXY, get->proxy);
+    }
+    if (get->from > 0) {
+        char range[32];
+        snprintf(range, sizeof range, "%lld-", (long long)get->from);
+        lib.easy_setopt(curl, CURLOPT_RANGE, range); /* libcurl copies it */
+    }
+}
+
+static enum http_end end_of(CURLcode code, const struct http_answer *answer)
+{
+    switch (code) {
+    case CURLE_OK: return HTTP_WHOLE;
+    case CURLE_COULDNT_RESOLVE_PROXY:
+    case CURLE_COULDNT_RESOLVE_HOST:
+    case CURLE_COULDNT_CONNECT:
+    case CURLE_SSL_CONNECT_ERROR: return HTTP_UNREACHABLE;
+    case CURLE_OPERATION_TIMEDOUT: return answer->code == 0 ? HTTP_UNREACHABLE : HTTP_BROKEN;
+    case CURLE_HTTP_RETURNED_ERROR: return HTTP_REFUSED;
+    case CURLE_PARTIAL_FILE:
+    case CURLE_RECV_ERROR:
+    case CURLE_SEND_ERROR:
+    case CURLE_GOT_NOTHING:
+    case CURLE_HTTP2:
+    case CURLE_HTTP2_STREAM: return HTTP_BROKEN;
+    default: return HTTP_FAILED;
+    }
+}
+
+static struct status explain(const struct transfer *t, enum http_end end, CURLcode code, const char *message)
+{
+    const char *url = t->get->url, *why = message[0] != '\0' ? message : lib.easy_strerror(code);
+    if (failed(t->status)) {
+        return t->status;
+    }
+    switch (end) {
+    case HTTP_WHOLE: return status_ok();
+    case HTTP_UNREACHABLE: return status_error(STATUS_UNAVAILABLE, "%s cannot be reached: %s", url, why);
+    case HTTP_REFUSED:
+        return status_error(STATUS_DATA, "%s: the server answers with code %ld", url, t->answer->code);
+    case HTTP_BROKEN: return status_error(STATUS_IO, "%s: the transfer ended early: %s", url, why);
+    case HTTP_FAILED: break;
+    }
+    if (code == CURLE_ABORTED_BY_CALLBACK) {
+        return status_error(STATUS_PREEMPTED, "%s: stopped by a signal", url);
+    }
+    if (code == CURLE_UNSUPPORTED_PROTOCOL) {
+        return status_error(STATUS_DATA, "%s: the server redirects to what is not followed: %s", url, why);
+    }
+    return status_error(STATUS_DATA, "%s: %s", url, why);
+}
+
+struct status http_get(const struct http_get *get, enum http_end *end, struct http_answer *answer)
+{
+    char message[CURL_ERROR_SIZE] = "";
+    struct transfer t = {.get = get, .answer = answer};
+    *answer = (struct http_answer){.total = -1, .retry_after_s = -1};
+    *end = HTTP_FAILED;
+    TRY(open_library());
+    CURL *curl = lib.easy_init();
+    struct curl_slist *headers = if_range_header(get);
+    if (curl == NULL) {
+        lib.slist_free_all(headers);
+        return status_error(STATUS_MEMORY, "out of memory for a transfer");
+    }
+    set_up(curl, &t, headers, message);
+    CURLcode code = lib.easy_perform(curl);
+    if (code == CURLE_OK && !begin_body(&t)) { /* an answer without a byte */
+        code = CURLE_WRITE_ERROR;
+    }
+    long proxy_code = 0;
+    lib.easy_getinfo(curl, CURLINFO_HTTP_CONNECTCODE, &proxy_code);
+    lib.easy_cleanup(curl);
+    lib.slist_free_all(headers);
+    *end = code != CURLE_OK && proxy_code >= 300 ? HTTP_UNREACHABLE : end_of(code, answer);
+    return explain(&t, *end, code, message);
+}
+
+const char *http_version(void)
+{
+    return failed(open_library()) ? NULL : lib.version();
+}

@@ -1,0 +1,276 @@
+/* Downloads from a server on this machine that breaks off, ignores Range, lies about lengths, changes its files, redirects,
+ * refuses, sends wrong bytes, falls silent and vanishes (http_server.h): the file is whole or not there. */
+#define _GNU_SOURCE
+#include "http_server.h"
+#include "test.h"
+
+#include "core/clock.h"
+#include "core/log.h"
+#include "core/stop.h"
+#include "fetch/download.h"
+#include "fetch/http.h"
+#include "fetch/sum_list.h"
+#include "io/file.h"
+
+#include <fcntl.h>
+#include <signal.h>
+#include <sys/file.h>
+#include <unistd.h>
+
+enum { N_BYTES = 300000 };
+
+static char root[FILE_PATH_BYTES], path[FILE_PATH_BYTES], part[FILE_PATH_BYTES + 16],
+    from[FILE_PATH_BYTES + 16];
+static unsigned char bytes[N_BYTES];
+static struct digest_text sum;
+static struct http_server server;
+
+static void make_root(void)
+{
+    char file[FILE_PATH_BYTES + 8];
+    snprintf(root, sizeof root, "/tmp/kiln_fetch_XXXXXX");
+    EXPECT(mkdtemp(root) != NULL, "no directory in /tmp");
+    for (size_t i = 0; i < N_BYTES; i++) {
+        bytes[i] = (unsigned char)(i * 2654435761U >> 13);
+    }
+    snprintf(file, sizeof file, "%s/file", root);
+    EXPECT_OK(file_write_atomic(file, bytes, N_BYTES));
+    EXPECT_OK(sum_of_file(&sum, DIGEST_SHA256, file));
+    snprintf(path, sizeof path, "%s/got/it", root);
+    snprintf(part, sizeof part, "%s.part", path);
+    snprintf(from, sizeof from, "%s.part.from", path);
+}
+
+static const struct download_manner manner = {.tries = 2, .retry_wait_s = 0.01, .stall_s = 1};
+
+/* Fetches the file from a server with that habit, of which nothing but its length or checksum is known before, if that. */
+static struct status fetch(enum habit habit, const char *checksum, int64_t length)
+{
+    char url[128];
+    bool was_there;
+    const char *name = http_server_habit_name(habit);
+    snprintf(url, sizeof url, "http://127.0.0.1:%d%s%s/file", server.port, name[0] == '\0' ? "" : "/~", name);
+    struct download d = {.url = url, .path = path, .bytes = length, .sum = checksum};
+    return download_file(&d, &manner, &was_there);
+}
+
+static void begin_case(void)
+{
+    unlink(path);
+    unlink(part);
+    unlink(from);
+    server.n_requests = 0;
+}
+
+static void expect_whole(const char *what)
+{
+    struct file_map m;
+    EXPECT_OK(file_map_open(&m, path));
+    EXPECT(m.n == N_BYTES && memcmp(m.data, bytes, N_BYTES) == 0, "%s: other bytes (%zu)", what, m.n);
+    file_map_close(&m);
+    EXPECT(!file_exists(part) && !file_exists(from), "%s: left something behind", what);
+}
+
+/* Nothing has the file's name; what came is kept or not. */
+static void expect_none(const char *what, bool is_kept)
+{
+    EXPECT(!file_exists(path), "%s: a file that is not whole has its name", what);
+    EXPECT(file_exists(part) == is_kept, "%s: what came is %s", what, is_kept ? "lost" : "left");
+}
+
+static void test_success(void)
+{
+    static const struct {
+        enum habit habit;
+        bool needs_sum;
+    } cases[] = {
+        {HABIT_NONE, false},         {HABIT_CUT, false},     {HABIT_NO_RANGE, false},
+        {HABIT_NO_SUCH_PART, false}, {HABIT_CHUNKED, false}, {HABIT_CHUNKED_CUT, false},
+        {HABIT_REDIRECT, false},     {HABIT_BUSY, false},    {HABIT_OTHER_PART, false},
+        {HABIT_NO_LENGTH, true},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        const char *name = http_server_habit_name(cases[i].habit);
+        for (int with_sum = cases[i].needs_sum; with_sum < 2; with_sum++) {
+            begin_case();
+            struct status s = fetch(cases[i].habit, with_sum ? sum.text : NULL, with_sum ? N_BYTES : -1);
+            EXPECT(!failed(s), "%s: %s", name, s.message);
+            expect_whole(name);
+        }
+    }
+    begin_case();
+    EXPECT_OK(fetch(HABIT_CUT, sum.text, -1));
+    EXPECT(server.n_requests > 5 && server.from > N_BYTES / 2, "%d requests, the last from %lld",
+           server.n_requests, (long long)server.from);
+}
+
+static void test_changed_file(void)
+{
+    static unsigned char changed[N_BYTES];
+    char hex[65];
+    struct digest d;
+    struct digest_text text;
+    struct file_map m;
+    for (size_t i = 0; i < N_BYTES; i++) {
+        changed[i] = bytes[i] ^ 0x55;
+    }
+    digest_init(&d, DIGEST_SHA256);
+    digest_put(&d, changed, N_BYTES);
+    digest_end(&d, &text);
+    snprintf(hex, sizeof hex, "%s", text.text);
+    static const enum habit habits[] = {HABIT_CHANGES, HABIT_CHANGES_MUTE};
+    for (int i = 0; i < 2; i++) { /* the second is found by its checksum alone */
+        begin_case();
+        EXPECT_OK(fetch(habits[i], i == 0 ? NULL : hex, -1));
+        EXPECT_OK(file_map_open(&m, path));
+        EXPECT(m.n == N_BYTES && memcmp(m.data, changed, N_BYTES) == 0, "a mixture of two versions");
+        file_map_close(&m);
+    }
+}
+
+static void test_failure(void)
+{
+    const struct {
+        enum habit habit;
+        const char *sum;
+        int64_t length;
+        enum status_code code;
+        const char *part;
+        bool is_kept;
+    } cases[] = {
+        {HABIT_NEVER_ALL, NULL, -1, STATUS_IO, "given up after 2 tries", true},
+        {HABIT_LONGER, NULL, -1, STATUS_IO, "given up after 2 tries", true},
+        {HABIT_LONGER, NULL, N_BYTES, STATUS_DATA, "says that it has 300100 bytes, but it should have 300000",
+         false},
+        {HABIT_SHORTER, sum.text, -1, STATUS_DATA, "the SHA-256 of", false},
+        {HABIT_SHORTER, NULL, N_BYTES, STATUS_DATA, "says that it has 299900 bytes", false},
+        {HABIT_TOO_MUCH, NULL, -1, STATUS_DATA, "more bytes come than", true},
+        {HABIT_WRONG, sum.text, N_BYTES, STATUS_DATA, "was removed again", false},
+        {HABIT_NO_LENGTH, NULL, -1, STATUS_DATA, "does not say how long it is", false},
+        {HABIT_REDIRECT_LOOP, NULL, -1, STATUS_DATA, "redirects", false},
+        {HABIT_REDIRECT_FILE, NULL, -1, STATUS_DATA, "redirects to what is not followed", false},
+        {HABIT_GONE, NULL, -1, STATUS_DATA, "code 404", false},
+        {HABIT_CLOSED, NULL, -1, STATUS_UNAVAILABLE, "asks to come back", false},
+        {HABIT_SILENT, NULL, -1, STATUS_IO, "given up after 2 tries", true},
+        {HABIT_DEAF, NULL, -1, STATUS_UNAVAILABLE, "cannot be reached", false},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        const char *name = http_server_habit_name(cases[i].habit);
+        begin_case();
+        int64_t start = clock_ns();
+        struct status s = fetch(cases[i].habit, cases[i].sum, cases[i].length);
+        EXPECT(s.code == cases[i].code && strstr(s.message, cases[i].part) != NULL, "%s: code %d, '%s'", name,
+               s.code, s.message);
+        EXPECT(clock_since_s(start) < 30, "%s took %.0f s", name, clock_since_s(start));
+        expect_none(name, cases[i].is_kept);
+    }
+}
+
+/* Another process, here another call, goes on where one broke off, and only there. */
+static void test_later(void)
+{
+    begin_case();
+    EXPECT(failed(fetch(HABIT_SILENT, NULL, -1)) && file_exists(part) && file_exists(from),
+           "the part is lost");
+    server.n_requests = 0;
+    EXPECT(failed(fetch(HABIT_SILENT, NULL, -1)), "half of a half");
+    EXPECT(server.from >= N_BYTES / 2, "begun anew at %lld", (long long)server.from);
+    EXPECT_OK(fetch(HABIT_NONE, NULL, -1)); /* another URL, so from its beginning */
+    EXPECT(server.from == 0, "gone on with what another URL gave, at %lld", (long long)server.from);
+    expect_whole("later");
+
+    begin_case(); /* a part of which nobody knows what it is of, and one longer than the file */
+    EXPECT_OK(file_write_atomic(part, bytes, 1000));
+    EXPECT_OK(fetch(HABIT_NONE, NULL, -1));
+    expect_whole("a strange part");
+    begin_case();
+    EXPECT_OK(file_write_atomic(part, bytes, 1000));
+    EXPECT_OK(file_write_atomic(from, "x\n\n\377\n", 6));
+    EXPECT_OK(fetch(HABIT_NONE, NULL, -1));
+    expect_whole("a damaged note of where it is from");
+}
+
+static void test_what_is_there(void)
+{
+    begin_case();
+    EXPECT_OK(fetch(HABIT_NONE, sum.text, N_BYTES));
+    server.n_requests = 0;
+    EXPECT_OK(fetch(HABIT_NONE, sum.text, N_BYTES));
+    EXPECT(server.n_requests == 0, "what is there was fetched again");
+    EXPECT_ERROR(fetch(HABIT_NONE, sum.text, N_BYTES + 1), STATUS_DATA, "but should have 300001; remove it");
+    EXPECT_OK(file_write_atomic(path, bytes, N_BYTES - 1));
+    EXPECT_ERROR(fetch(HABIT_NONE, sum.text, -1), STATUS_DATA, "; remove it, and it is fetched again");
+    EXPECT(file_exists(path), "what a user has was removed");
+}
+
+static void test_two_at_once(void)
+{
+    begin_case();
+    int fd = open(part, O_RDWR | O_CREAT, 0666);
+    EXPECT(fd >= 0 && flock(fd, LOCK_EX) == 0, "no lock");
+    EXPECT_ERROR(fetch(HABIT_NONE, NULL, -1), STATUS_IO, "another process is fetching");
+    EXPECT(file_exists(part), "the other's part was removed");
+    close(fd);
+    unlink(part);
+    EXPECT(symlink("/tmp/nowhere", part) == 0, "no link");
+    EXPECT_ERROR(fetch(HABIT_NONE, NULL, -1), STATUS_IO, "cannot write to");
+    unlink(part);
+}
+
+static void test_proxy(void)
+{
+    char url[128];
+    bool was_there;
+    struct download_manner by_proxy = manner;
+    snprintf(url, sizeof url, "http://127.0.0.1:%d", server.port);
+    by_proxy.proxy = url;
+    struct download d = {.url = "http://nowhere.invalid/file", .path = path, .bytes = -1};
+    begin_case(); /* a proxy gets the whole URL, which is no path below the root */
+    EXPECT_ERROR(download_file(&d, &by_proxy, &was_there), STATUS_IO, "given up");
+    by_proxy.proxy = "http://proxy.invalid:1";
+    EXPECT_ERROR(download_file(&d, &by_proxy, &was_there), STATUS_UNAVAILABLE, "cannot be reached");
+    EXPECT_ERROR(download_file(&d, &manner, &was_there), STATUS_UNAVAILABLE, "cannot be reached");
+}
+
+static void test_vanishing(void)
+{
+    begin_case();
+    EXPECT_ERROR(fetch(HABIT_VANISH, NULL, -1), STATUS_UNAVAILABLE, "cannot be reached");
+    expect_none("vanish", true);
+    http_server_end(&server);
+    http_server_begin(&server, root);
+}
+
+static void test_signal(void)
+{
+    begin_case();
+    stop_install();
+    raise(SIGTERM);
+    EXPECT_ERROR(fetch(HABIT_SILENT, NULL, -1), STATUS_PREEMPTED, "stopped by a signal");
+}
+
+int main(void)
+{
+    if (http_version() == NULL) {
+        test_skip("curl",
+                  "this build has no libcurl; install libcurl4-openssl-dev, and build without KILN_CURL=OFF");
+    }
+    static const char *const variables[] = {"http_proxy", "all_proxy", "ALL_PROXY"};
+    for (int i = 0; i < 3; i++) {
+        unsetenv(variables[i]);
+    }
+    make_root();
+    http_server_begin(&server, root);
+    test_success();
+    test_changed_file();
+    test_failure();
+    test_later();
+    test_what_is_there();
+    test_two_at_once();
+    test_proxy();
+    test_vanishing();
+    test_signal();
+    http_server_end(&server);
+    EXPECT_OK(file_remove_tree(root));
+    return 0;
+}

@@ -1,0 +1,84 @@
+#!/usr/bin/env bash
+# The data of both phases, from the beginning: fetched, read, and written as the HDF5 files of the documents.
+#
+#   scripts/create_datasets_from_start.sh              Wikipedia
+#   scripts/create_datasets_from_start.sh wiki_books   with BooksCorpus
+#   ... --dry-run                                      what it would run, and what is missing
+#
+# Everything lies in DATA_DIR (default: data, or here where this folder is called data), laid out as there:
+#
+#   download/wikicorpus_en     the dump
+#   download/bookscorpus       *.txt, a book each: they have no source any more that could be fetched, so bring them
+#   download/google_pretrained_weights/uncased_L-24_H-1024_A-16/vocab.txt
+#   extracted/wikicorpus_en    the output of WikiExtractor, if you have it: then the dump is not needed
+#   hdf5_lower_case_1_seq_len_128_..., hdf5_lower_case_1_seq_len_512_...
+#
+# VOCAB_FILE names another vocabulary, which is made of the text where it is not there; N_SHARDS (256) is the number of files.
+# Start it again after an interruption, and it goes on.
+set -euo pipefail
+. "$(dirname "$0")/document_script.sh"
+dataset=wikicorpus_en
+for word in "$@"; do
+    case $word in
+    wiki_only) ;;
+    wiki_books) dataset=books_wiki_en_corpus ;;
+    --dry-run) dry_run=true ;;
+    *) usage "[wiki_only|wiki_books] [--dry-run]" ;;
+    esac
+done
+data=${DATA_DIR:-data}
+[ -n "${DATA_DIR:-}" ] || [ "${PWD##*/}" != data ] || data=.
+download=$data/download
+extracted=$data/extracted/wikicorpus_en
+books=$download/bookscorpus
+google=uncased_L-24_H-1024_A-16 # the one archive of seven whose vocabulary is used
+vocab=${VOCAB_FILE:-$download/google_pretrained_weights/$google/vocab.txt}
+
+need_kiln
+$dry_run || tell
+
+# fetch SOURCE FLAGS...: goes on without what cannot be fetched, which is missed below, but not after Ctrl-C
+fetch()
+{
+    local code=0
+    run "$kiln" fetch "$1" --output_dir "$download" "${@:2}" || code=$?
+    [ $code -ne 75 ] || exit $code
+}
+
+# The text of Wikipedia: what WikiExtractor wrote, or the dump.
+if [ ! -d "$extracted" ]; then
+    dump=$download/wikicorpus_en/wikicorpus_en.xml.bz2
+    [ -e "$dump" ] || fetch wikipedia
+    [ -e "$dump" ] || miss "$dump: the dump, or $extracted: what WikiExtractor made of it"
+    later "the reader of Wikipedia's dumps; \`python -m wikiextractor.WikiExtractor $dump -b 100M -o $extracted\` reads it for now"
+fi
+input=("$extracted")
+if [ "$dataset" = books_wiki_en_corpus ]; then
+    compgen -G "$books/*.txt" >/dev/null || miss "$books: BooksCorpus, a book in each .txt"
+    input+=("$books")
+fi
+if [ -z "${VOCAB_FILE:-}" ] && [ ! -e "$vocab" ]; then
+    fetch google --only "$google.zip"
+    [ -e "$vocab" ] || miss "$vocab: Google's vocabulary, or another one by VOCAB_FILE"
+fi
+$dry_run || tell
+
+if [ -n "${VOCAB_FILE:-}" ] && [ ! -e "$vocab" ]; then
+    run "$kiln" vocab --input "${input[@]}" --vocab_file "$vocab" --do_lower_case
+fi
+
+# phase SEQ_LENGTH PREDICTIONS: the HDF5 files of a phase, all of them or none
+phase()
+{
+    local out=$data/hdf5_lower_case_1_seq_len_$1_max_pred_$2_masked_lm_prob_0.15_random_seed_12345_dupe_factor_5/$dataset
+    if [ -d "$out/training" ] && [ -d "$out/test" ]; then
+        echo "$out is there"
+        return
+    fi
+    run "$kiln" prepare --input "${input[@]}" --vocab_file "$vocab" --do_lower_case --output_dir "$out" --overwrite \
+        --format hdf5 --max_seq_length "$1" --max_predictions_per_seq "$2" --masked_lm_prob 0.15 --dupe_factor 5 \
+        --seed 12345 --holdout_fraction 0.1 --n_shards "${N_SHARDS:-256}"
+}
+phase 128 20
+phase 512 80
+tell

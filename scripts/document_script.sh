@@ -1,0 +1,65 @@
+# What the scripts under the names of the documents share; sourced.  Each prints its commands as it runs them.  With --dry-run
+# it only prints them, and what is missing.  What kiln has no part for yet is named, and the script ends with 69
+# (docs/exit_codes.md): with --dry-run after all commands, else before the one that cannot be run.
+here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
+dry_run=false
+missing=()
+not_yet=()
+
+# kiln of this tree, of KILN, or of the PATH
+kiln=${KILN:-}
+if [ -z "$kiln" ]; then
+    kiln=$(dirname "$here")/build/kiln
+    [ -x "$kiln" ] || kiln=$(command -v kiln || echo "$kiln")
+fi
+
+# usage TEXT: what the script takes; ends with 64
+usage()
+{
+    echo "usage: $(basename "$0") $1" >&2
+    exit 64
+}
+
+# miss TEXT: something that a user has to bring
+miss() { missing+=("$1"); }
+
+# need PATH WHAT: miss it if it is not there
+need() { [ -e "$1" ] || miss "$1: $2"; }
+
+# later TEXT: a part of kiln that is not there yet
+later() { not_yet+=("$1"); }
+
+need_kiln() { [ -x "$kiln" ] || miss "$kiln: the program; \`make\` in $(dirname "$here") builds it, and KILN names another"; }
+
+# whole NAME VALUE: ends with 64 unless the value of the variable is a whole number above 0
+whole()
+{
+    [[ $2 =~ ^[1-9][0-9]{0,8}$ ]] || { echo "$(basename "$0"): $1 is '$2', but must be a whole number above 0" >&2; exit 64; }
+}
+
+# show COMMAND...: prints it so that a shell reads it again
+show()
+{
+    printf '%q' "$1"
+    printf ' %q' "${@:2}"
+    echo
+}
+
+# run COMMAND...: shows it, and runs it unless this is a dry run
+run()
+{
+    show "$@"
+    $dry_run || "$@"
+}
+
+# tell: what is missing; ends the script if that, or this being a dry run, means that nothing more can be done
+tell()
+{
+    local line code=0
+    for line in "${missing[@]}"; do echo "missing: $line"; done
+    for line in "${not_yet[@]}"; do echo "not there yet: $line"; done
+    [ ${#missing[@]} -eq 0 ] || code=65
+    ! $dry_run || code=0
+    [ ${#not_yet[@]} -eq 0 ] || code=69
+    if $dry_run || [ $code -ne 0 ]; then exit $code; fi
+}

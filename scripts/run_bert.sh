@@ -1,0 +1,60 @@
+# The pre-training of BERT-1.5B and 5B as DeepSpeed's scripts start it; sourced with name, model_config, ds_config, results,
+# num_nodes, max_steps, steps_per_checkpoint, log_freq and more_flags set.  The variables are those of the documents:
+#
+#   HL_DATA_DIR_ROOT   the folder of the HDF5 datasets; DATA_DIR is the one to read
+#   HL_MODEL_CONFIG, HL_DS_CONFIG, HL_HOSTSFILE, HL_NUM_NODES, HL_NGPU_PER_NODE
+#   HL_RESULTS_DIR, HL_CHECKPOINTS_DIR, LOG_FILE
+#   HL_RUN_STEPS, HL_NUM_STEPS_PER_CP
+#
+# HL_NUM_NODES=1 HL_NGPU_PER_NODE=1 is one process, which kiln has; TOPOLOGY is told at the end, as there.
+. "$(dirname "${BASH_SOURCE[0]}")/document_script.sh"
+case ${1:-} in
+"") ;;
+--dry-run) dry_run=true ;;
+*) usage "[--dry-run]" ;;
+esac
+
+num_nodes=${HL_NUM_NODES:-$num_nodes}
+per_node=${HL_NGPU_PER_NODE:-8}
+hostsfile=${HL_HOSTSFILE:-$here/hostsfile}
+whole HL_NUM_NODES "$num_nodes"
+whole HL_NGPU_PER_NODE "$per_node"
+results=${HL_RESULTS_DIR:-$results}
+checkpoints=${HL_CHECKPOINTS_DIR:-$results/checkpoints}
+data_root=${HL_DATA_DIR_ROOT:-/data/pytorch/bert_pretraining}
+dataset=hdf5_lower_case_1_seq_len_128_max_pred_20_masked_lm_prob_0.15_random_seed_12345_dupe_factor_5/books_wiki_en_corpus
+data=${DATA_DIR:-$data_root/$dataset}
+model_config=${HL_MODEL_CONFIG:-$model_config}
+ds_config=${HL_DS_CONFIG:-$ds_config}
+log_file=${LOG_FILE:-$results/deepspeed-$name-$((num_nodes * per_node))-p1-$(date +%Y-%m-%d_%H-%M).log}
+
+command=("$kiln" pretrain --disable_progress_bar --optimizer=lans --use_lr_scheduler --resume_from_checkpoint --do_train
+    --bert_model=bert-base-uncased "--config_file=$model_config" "--json-summary=$results/dllogger.json"
+    "--output_dir=$checkpoints" --seed=12439 "--input_dir=$data" --max_seq_length=128 --max_predictions_per_seq=20
+    "--max_steps=$max_steps" "--steps_this_run=${HL_RUN_STEPS:--1}"
+    "--num_steps_per_checkpoint=${HL_NUM_STEPS_PER_CP:-$steps_per_checkpoint}" --learning_rate=0.0015
+    --warmup_proportion=0.05 --constant_proportion=0.25 --scheduler_degree=1.0 "--log_freq=$log_freq" "${more_flags[@]}"
+    --deepspeed "--deepspeed_config=$ds_config")
+
+need_kiln
+need "$data" "the HDF5 files of phase 1; $here/create_datasets_from_start.sh wiki_books makes them, and DATA_DIR names other ones"
+need "$model_config" "the model, by HL_MODEL_CONFIG"
+need "$ds_config" "the settings of DeepSpeed, by HL_DS_CONFIG"
+if [ "$num_nodes" -gt 1 ]; then
+    need "$hostsfile" "the hosts, by HL_HOSTSFILE"
+    hosts=$(awk 'NF' "$hostsfile" 2>/dev/null | wc -l)
+    [ "$hosts" -ge "$num_nodes" ] || miss "$hostsfile: it has $hosts hosts, and HL_NUM_NODES is $num_nodes"
+fi
+if [ $((num_nodes * per_node)) -gt 1 ]; then
+    later "training with $num_nodes x $per_node devices: kiln trains in one process; HL_NUM_NODES=1 HL_NGPU_PER_NODE=1 is one"
+    show "${command[@]}"
+    tell
+fi
+! $dry_run || show "${command[@]}"
+tell
+mkdir -p "$results" "$(dirname "$log_file")"
+status=0
+run "${command[@]}" 2>&1 | tee "$log_file" || status=$?
+echo "LOG_FILE   = $log_file"
+echo "TOPOLOGY   = ${TOPOLOGY:-pretraining}"
+exit "$status"

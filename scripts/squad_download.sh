@@ -1,0 +1,14 @@
+#!/usr/bin/env bash
+# SQuAD v1.1 and v2.0 with their evaluation scripts, to DATA_DIR/squad (default: data/squad, or here where this folder is called
+# squad), held to the published checksums.  usage: scripts/squad_download.sh [--dry-run] [flags of kiln fetch]
+set -euo pipefail
+. "$(dirname "$0")/document_script.sh"
+data=${DATA_DIR:-data}
+[ -n "${DATA_DIR:-}" ] || [ "${PWD##*/}" != squad ] || data=..
+for word in "$@"; do
+    case $word in --dry-run | --dry_run) dry_run=true ;; esac
+done
+need_kiln
+[ ${#missing[@]} -eq 0 ] || tell
+show "$kiln" fetch squad --output_dir "$data" "$@"
+exec "$kiln" fetch squad --output_dir "$data" "$@"

@@ -1,0 +1,120 @@
+#!/usr/bin/env bash
+# The scripts under the names of the documents: what each says with --dry-run in an empty folder, where it writes nothing, what
+# it refuses, and those that kiln can carry out, carried out.
+set -euo pipefail
+kiln=$(realpath "$1")
+scripts=$(cd "$(dirname "$0")/../../scripts" && pwd)
+dir=$(mktemp -d)
+server_pid=
+trap '[ -z "$server_pid" ] || kill "$server_pid"; rm -rf "$dir"' EXIT
+. "$(dirname "$0")/corpus.sh"
+. "$(dirname "$0")/expect.sh"
+. "$(dirname "$0")/server.sh"
+export KILN=$kiln OMP_NUM_THREADS=1
+unset "${!HL_@}" DATA_DIR LOG_FILE VOCAB_FILE N_SHARDS KILN_MIRROR
+mkdir "$dir/empty"
+cd "$dir/empty"
+
+# says TEXT...: the command that ran last printed these too
+says()
+{
+    local text
+    for text in "$@"; do grep -F -- "$text" "$dir/out" >/dev/null || fail "not told: $text ($(cat "$dir/out"))"; done
+}
+
+# every script, in an empty folder
+expect 0 "fetch squad --output_dir data --dry-run" "$scripts/squad_download.sh" --dry-run
+says "-> data/squad/v1.1/train-v1.1.json" "-> data/squad/v2.0/evaluate-v2.0.py"
+expect 69 "not there yet: the reader of Wikipedia's dumps" "$scripts/create_datasets_from_start.sh" --dry-run
+says "fetch wikipedia --output_dir data/download" "--max_seq_length 512 --max_predictions_per_seq 80" \
+    "missing: data/download/wikicorpus_en/wikicorpus_en.xml.bz2" "uncased_L-24_H-1024_A-16/vocab.txt: Google's vocabulary"
+expect 69 "missing: data/download/bookscorpus: BooksCorpus" "$scripts/create_datasets_from_start.sh" wiki_books --dry-run
+says dupe_factor_5/books_wiki_en_corpus
+expect 69 "not there yet: training with 1 x 8 devices" "$scripts/run_bert_1.5b_8x.sh" --dry-run
+says "--optimizer=lans" "--config_file=$scripts/bert_1.5b_config.json" "--max_steps=155000 --steps_this_run=-1" \
+    "--num_steps_per_checkpoint=200" "--output_dir=./results/bert_1.5b/checkpoints" \
+    "missing: /data/pytorch/bert_pretraining/hdf5_lower_case_1_seq_len_128_max_pred_20_masked_lm_prob_0.15_random_seed_12345_dupe_factor_5/books_wiki_en_corpus"
+expect 69 "not there yet: training with 4 x 8 devices" "$scripts/run_bert_1.5b_32x.sh" --dry-run
+! grep -F hostsfile "$dir/out" || fail "the hosts are four"
+expect 69 "it has 4 hosts, and HL_NUM_NODES is 16" "$scripts/run_bert_5b_128x.sh" --dry-run
+says "--checkpoint_activations" "--max_steps=75000" "--deepspeed_config=$scripts/deepspeed_config_bert_5b.json"
+expect 69 "not there yet: GPT" "$scripts/run_bloom13b.sh" --dry-run
+says "--tensor-model-parallel-size 4 --pipeline-model-parallel-size 1" "missing: /data/bigscience/oscar-en/meg-gpt2_text_document.bin"
+HL_HOSTSFILE=$scripts/hostsfile HL_NUM_NODES=1 HL_PP=2 HL_TP=4 HL_DP=1 expect 69 "_mb1_D1_T4_P2_GPUs8" "$scripts/run_bloom13b.sh"
+for script in "$scripts"/{create_datasets_from_start,run_bert_1.5b_8x,run_bloom13b}.sh; do
+    expect 64 "usage: $(basename "$script")" "$script" --now
+done
+[ -z "$(ls -A)" ] || fail "a dry run wrote $(ls -A)"
+n=$(ls "$scripts"/{create,squad,run}_*.sh | grep -vc run_bert.sh)
+[ "$n" -eq 6 ] || fail "$n scripts, and 6 are tried here"
+
+# the variables of the documents
+mkdir data
+export HL_DATA_DIR_ROOT=$dir/root HL_RESULTS_DIR=$dir/results HL_NUM_STEPS_PER_CP=7 HL_RUN_STEPS=3 HL_MODEL_CONFIG=m.json
+expect 69 "--input_dir=$dir/root/hdf5_lower" "$scripts/run_bert_1.5b_32x.sh" --dry-run
+says "--output_dir=$dir/results/checkpoints" --num_steps_per_checkpoint=7 --steps_this_run=3 "missing: m.json: the model"
+DATA_DIR=data HL_CHECKPOINTS_DIR=c HL_NUM_NODES=1 HL_NGPU_PER_NODE=1 HL_DS_CONFIG=$scripts/hostsfile \
+    expect 0 "--input_dir=data" "$scripts/run_bert_1.5b_32x.sh" --dry-run
+says "--output_dir=c" "--deepspeed_config=$scripts/hostsfile"
+DATA_DIR=data HL_NUM_NODES=1 HL_NGPU_PER_NODE=1 expect 65 "missing: m.json" "$scripts/run_bert_1.5b_32x.sh"
+HL_NUM_NODES=two expect 64 "HL_NUM_NODES is 'two'" "$scripts/run_bert_1.5b_32x.sh"
+HL_PP=3 expect 64 "no multiple of HL_TP 4 x HL_PP 3" "$scripts/run_bloom13b.sh"
+HL_TP=3 HL_NGPU_PER_NODE=6 expect 64 "32 attention heads are no multiple of HL_TP 3" "$scripts/run_bloom13b.sh"
+KILN=/nowhere/kiln expect 65 "missing: /nowhere/kiln: the program" "$scripts/squad_download.sh"
+unset "${!HL_@}"
+rmdir data
+
+# one process: the command runs, its log is kept, and its end is the script's
+cat >kiln <<'SH'
+#!/bin/sh
+echo "$1 ran with $# words"
+exit 75
+SH
+chmod +x kiln
+mkdir data
+KILN=$PWD/kiln DATA_DIR=data HL_NUM_NODES=1 HL_NGPU_PER_NODE=1 LOG_FILE=logs/a.log TOPOLOGY=mine \
+    expect 75 "TOPOLOGY   = mine" "$scripts/run_bert_1.5b_8x.sh"
+says "LOG_FILE   = logs/a.log" "pretrain ran with"
+grep "pretrain ran with" logs/a.log >/dev/null || fail "no log"
+rm -r kiln logs results data
+
+# the data of both phases, of what WikiExtractor wrote and of books, with a vocabulary of their own
+need_hdf5
+make_store
+mkdir -p data/extracted/wikicorpus_en/AA data/download/bookscorpus
+{
+    echo '<doc id="1" url="u" title="t">'
+    printf 't\n\n'
+    head -n 300 "$dir/corpus.txt" | sed '/^$/d'
+    echo '</doc>'
+} >data/extracted/wikicorpus_en/AA/wiki_00
+tail -n 300 "$dir/corpus.txt" >data/download/bookscorpus/book.txt
+cp "$dir/vocab.txt" vocab.txt
+(cd data && VOCAB_FILE=../vocab.txt N_SHARDS=2 expect 0 "" bash "$scripts/create_datasets_from_start.sh" wiki_books)
+for phase in seq_len_128_max_pred_20 seq_len_512_max_pred_80; do
+    data=data/hdf5_lower_case_1_${phase}_masked_lm_prob_0.15_random_seed_12345_dupe_factor_5/books_wiki_en_corpus
+    [ "$(ls $data/training/*.hdf5 | wc -l)" -eq 2 ] || fail "$phase has other files than two: $(find $data)"
+    expect 0 "" "$kiln" pretrain --input_dir $data --config_file "$scripts/../configs/bert_tiny.json" --output_dir run --max_steps 1 --dry-run \
+        --enable_packed_data_mode False --max_seq_length "$(cut -d _ -f 3 <<<"$phase")" --train_batch_size 1
+done
+(cd data && VOCAB_FILE=../vocab.txt expect 0 "books_wiki_en_corpus is there" bash "$scripts/create_datasets_from_start.sh" wiki_books)
+VOCAB_FILE=own.txt N_SHARDS=1 expect 0 "own.txt --do_lower_case" "$scripts/create_datasets_from_start.sh" # the text has few words: a small one
+[ -s own.txt ] || fail "no vocabulary was made"
+
+# SQuAD from a mirror on this machine
+need_curl
+start_server
+for name in train-v1.1 dev-v1.1 train-v2.0 dev-v2.0; do
+    publish https://rajpurkar.github.io/SQuAD-explorer/dataset/$name.json "{\"version\": \"$name\"}"
+    printf '%s  %s.json\n' "$(printf '{"version": "%s"}' $name | md5sum | cut -d ' ' -f 1)" $name
+done >sums
+for bundle in 0xbcd57bee090b421c982906709c8c27e1=evaluate-v1.1.py 0x6b567e1cf2e041ec80d7098f031c5c9e=evaluate-v2.0.py; do
+    publish "https://worksheets.codalab.org/rest/bundles/${bundle%=*}/contents/blob/" "# ${bundle#*=}"
+    printf '%s  %s\n' "$(printf '# %s' "${bundle#*=}" | md5sum | cut -d ' ' -f 1)" "${bundle#*=}"
+done >>sums
+mkdir squad
+(cd squad && KILN_MIRROR=$server expect 65 "it should have 30288272" bash "$scripts/squad_download.sh")
+(cd squad && KILN_MIRROR=$server/~cut expect 0 "evaluate-v2.0.py: fetched, its checksum is right" bash "$scripts/squad_download.sh" --sums ../sums)
+[ "$(cat squad/v1.1/evaluate-v1.1.py)" = "# evaluate-v1.1.py" ] || fail "not where the documents have it: $(find squad)"
+KILN_MIRROR=http://127.0.0.1:1 DATA_DIR=other expect 69 "put in its place" "$scripts/squad_download.sh"
+echo "test_scripts: six scripts under the documents' names"

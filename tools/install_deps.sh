@@ -2,7 +2,10 @@
 # Installs the packages that building kiln needs on Debian or Ubuntu; does nothing if they are installed.
 set -euo pipefail
 required=(gcc cmake ninja-build pkg-config libjansson-dev libutf8proc-dev zlib1g-dev)
-optional=(libdnnl-dev libopenblas-dev libhdf5-dev libcurl4-openssl-dev libarchive-dev g++)
+optional=(libdnnl-dev libopenblas-dev libhdf5-dev libarchive-dev g++)
+# one flavour of libcurl excludes the others
+dpkg-query -W -f='${Status}\n' 'libcurl4-*-dev' 2>/dev/null | grep 'install ok installed' >/dev/null ||
+    optional+=(libcurl4-openssl-dev)
 
 missing=()
 for package in "${required[@]}" "${optional[@]}" "$@"; do

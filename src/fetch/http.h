@@ -2,20 +2,7 @@
 #ifndef KILN_FETCH_HTTP_H
 #define KILN_FETCH_HTTP_H
 
-#include "core/status.h"
-
-#include <stddef.h>
-#include <stdint.h>
-
-/* What a server says before the bytes. */
-struct http_answer {
-    long code;             /* 200, 206, 404, ... */
-    int64_t begin;         /* where in the file the bytes begin: 0 but for 206 */
-    int64_t total;         /* bytes of the whole file; -1: not told */
-    bool marks_end;        /* an end that comes too early is noticed: a length, chunks, or HTTP/2 */
-    int64_t retry_after_s; /* -1: not told */
-    char validator[256];   /* what If-Range takes: a strong ETag, else Last-Modified; "" if there is none */
-};
+#include "fetch/http_answer.h"
 
 struct http_get {
     const char *url;

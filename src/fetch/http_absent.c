@@ -4,7 +4,7 @@
 struct status http_get(const struct http_get *get, enum http_end *end, struct http_answer *answer)
 {
     *end = HTTP_FAILED;
-    *answer = (struct http_answer){.begin = 0, .total = -1, .retry_after_s = -1};
+    http_answer_init(answer);
     return status_error(
         STATUS_UNAVAILABLE,
         "%s: this kiln was built without libcurl, so it fetches nothing; install libcurl4-openssl-dev "

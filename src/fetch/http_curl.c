@@ -59,123 +59,16 @@ static struct status open_library(void)
 struct transfer {
     const struct http_get *get;
     struct http_answer *answer;
-    bool is_http2;
     bool has_begun;
     struct status status; /* of the caller's functions */
 };
 
-/* ---- headers ---- */
-
-/* The value of a header line, without the spaces around it; NULL if it is another header. */
-static const char *header_value(const char *line, size_t n, const char *name, size_t *value_bytes)
-{
-    size_t name_bytes = strlen(name);
-    if (n <= name_bytes || strncasecmp(line, name, name_bytes) != 0 || line[name_bytes] != ':') {
-        return NULL;
-    }
-    const char *value = line + name_bytes + 1, *end = line + n;
-    while (value < end && (*value == ' ' || *value == '\t')) {
-        value++;
-    }
-    while (end > value && (end[-1] == '\r' || end[-1] == '\n' || end[-1] == ' ' || end[-1] == '\t')) {
-        end--;
-    }
-    *value_bytes = (size_t)(end - value);
-    return value;
-}
-
-/* A number of at most 18 digits and what stands behind it; -1 if there is none. */
-static int64_t read_number(const char **p, const char *end)
-{
-    int64_t value = 0;
-    int digits = 0;
-    for (; *p < end && **p >= '0' && **p <= '9' && digits < 19; digits++, (*p)++) {
-        value = digits < 18 ? value * 10 + (**p - '0') : -1;
-    }
-    return digits == 0 || digits > 18 ? -1 : value;
-}
-
-/* "bytes 100-199/200" (RFC 9110 section 14.4); the total may be "*". */
-static void read_content_range(struct http_answer *answer, const char *value, size_t n)
-{
-    const char *p = value, *end = value + n;
-    if (n < 6 || strncasecmp(p, "bytes ", 6) != 0) {
-        return;
-    }
-    p += 6;
-    int64_t begin = read_number(&p, end);
-    const char *slash = memchr(p, '/', (size_t)(end - p));
-    if (begin < 0 || slash == NULL) {
-        return;
-    }
-    p = slash + 1;
-    answer->begin = begin;
-    answer->total = read_number(&p, end);
-}
-
-static void take_validator(struct transfer *t, const char *value, size_t n, bool is_etag)
-{
-    struct http_answer *answer = t->answer;
-    bool is_weak = is_etag && n >= 2 && value[0] == 'W' && value[1] == '/';
-    if (is_weak || n >= sizeof answer->validator || (!is_etag && answer->validator[0] != '\0')) {
-        return; /* Last-Modified counts only without an ETag */
-    }
-    memcpy(answer->validator, value, n);
-    answer->validator[n] = '\0';
-}
-
-/* Each redirect has headers of its own: the last ones count. */
-static void begin_headers(struct transfer *t, const char *line, size_t n)
-{
-    const char *p = memchr(line, ' ', n), *end = line + n;
-    *t->answer = (struct http_answer){.total = -1, .retry_after_s = -1};
-    t->is_http2 = n > 5 && line[5] >= '2';
-    t->answer->marks_end = t->is_http2;
-    if (p != NULL) {
-        p++;
-        t->answer->code = (long)read_number(&p, end);
-    }
-}
-
-static void take_header(struct transfer *t, const char *line, size_t n)
-{
-    struct http_answer *answer = t->answer;
-    const char *value;
-    size_t m;
-    if ((value = header_value(line, n, "Content-Length", &m)) != NULL) {
-        const char *p = value;
-        int64_t length = read_number(&p, value + m);
-        answer->marks_end = answer->marks_end || length >= 0;
-        if (answer->code == 200) {
-            answer->total = length;
-        }
-    } else if ((value = header_value(line, n, "Transfer-Encoding", &m)) != NULL) {
-        answer->marks_end = answer->marks_end || (m >= 7 && strncasecmp(value + m - 7, "chunked", 7) == 0);
-    } else if ((value = header_value(line, n, "Content-Range", &m)) != NULL) {
-        read_content_range(answer, value, m);
-    } else if ((value = header_value(line, n, "Retry-After", &m)) != NULL) {
-        const char *p = value;
-        answer->retry_after_s = read_number(&p, value + m);
-    } else if ((value = header_value(line, n, "ETag", &m)) != NULL) {
-        take_validator(t, value, m, true);
-    } else if ((value = header_value(line, n, "Last-Modified", &m)) != NULL) {
-        take_validator(t, value, m, false);
-    }
-}
-
 static size_t on_header(char *line, size_t size, size_t n, void *context)
 {
     struct transfer *t = context;
-    n *= size;
-    if (n > 5 && strncasecmp(line, "HTTP/", 5) == 0) {
-        begin_headers(t, line, n);
-    } else {
-        take_header(t, line, n);
-    }
-    return n;
+    http_answer_take(t->answer, line, n * size);
+    return n * size;
 }
-
-/* ---- bytes ---- */
 
 static bool begin_body(struct transfer *t)
 {
@@ -297,7 +190,7 @@ struct status http_get(const struct http_get *get, enum http_end *end, struct ht
 {
     char message[CURL_ERROR_SIZE] = "";
     struct transfer t = {.get = get, .answer = answer};
-    *answer = (struct http_answer){.total = -1, .retry_after_s = -1};
+    http_answer_init(answer);
     *end = HTTP_FAILED;
     TRY(open_library());
     CURL *curl = lib.easy_init();

@@ -63,23 +63,18 @@ static struct status read_lines(struct sum_list *list, char *text, const char *p
     return buf_status(&list->text);
 }
 
-struct status sum_list_read(struct sum_list *list, const char *path)
+struct status sum_list_parse(struct sum_list *list, const void *bytes, size_t n, const char *path)
 {
     enum { MOST_BYTES = 16 << 20 };
-    struct file_map m;
     struct buf text = {0};
     *list = (struct sum_list){0};
-    TRY(file_map_open(&m, path));
-    struct status s = status_ok();
-    if (m.n > MOST_BYTES || (m.n > 0 && memchr(m.data, '\0', m.n) != NULL)) {
-        s = status_error(STATUS_DATA,
-                         "%s is no list of checksums: it has %zu bytes, and a list is text of at most %d",
-                         path, m.n, MOST_BYTES);
-    } else {
-        buf_append(&text, m.n > 0 ? (const char *)m.data : "", m.n);
-        s = buf_status(&text);
+    if (n > MOST_BYTES || (n > 0 && memchr(bytes, '\0', n) != NULL)) {
+        return status_error(STATUS_DATA,
+                            "%s is no list of checksums: it has %zu bytes, and a list is text of at most %d",
+                            path, n, MOST_BYTES);
     }
-    file_map_close(&m);
+    buf_append(&text, n > 0 ? bytes : "", n);
+    struct status s = buf_status(&text);
     if (!failed(s) && text.n > 0) {
         s = read_lines(list, text.data, path);
     }
@@ -87,6 +82,16 @@ struct status sum_list_read(struct sum_list *list, const char *path)
     if (failed(s)) {
         sum_list_fini(list);
     }
+    return s;
+}
+
+struct status sum_list_read(struct sum_list *list, const char *path)
+{
+    struct file_map m;
+    *list = (struct sum_list){0};
+    TRY(file_map_open(&m, path));
+    struct status s = sum_list_parse(list, m.data, m.n, path);
+    file_map_close(&m);
     return s;
 }
 

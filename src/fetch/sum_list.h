@@ -14,6 +14,10 @@ struct sum_list {
 /* Reads a list; empty lines and those that begin with '#' count for nothing.  STATUS_DATA names the line that is none of
  * it, a name that is not that of a plain file in one directory, and a file of more than 16 MiB. */
 struct status sum_list_read(struct sum_list *list, const char *path);
+
+/* The same of bytes; `path` is for messages. */
+struct status sum_list_parse(struct sum_list *list, const void *bytes, size_t n, const char *path);
+
 void sum_list_fini(struct sum_list *list);
 
 /* The checksum of a file, borrowed; NULL if the list has none.  In a list of dumps the day stands where "latest" stands in

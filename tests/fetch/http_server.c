@@ -21,6 +21,7 @@ static const char *const names[N_HABITS] = {
     [HABIT_CHANGES_MUTE] = "changes_mute",
     [HABIT_LONGER] = "longer",
     [HABIT_SHORTER] = "shorter",
+    [HABIT_ENORMOUS] = "enormous",
     [HABIT_TOO_MUCH] = "too_much",
     [HABIT_OTHER_PART] = "other_part",
     [HABIT_NO_SUCH_PART] = "no_such_part",
@@ -226,6 +227,7 @@ static void send_file(int fd, const struct request *r, struct body *b)
                 (r->if_range[0] == '\0' || strcmp(r->if_range, etag) == 0);
     int64_t from = part ? r->from : 0, left = b->n - from;
     int64_t lie = r->habit == HABIT_LONGER ? 100 : r->habit == HABIT_SHORTER ? -100 : 0;
+    lie = r->habit == HABIT_ENORMOUS ? INT64_C(1) << 58 : lie;
     bool is_odd = part && (r->habit == HABIT_OTHER_PART || r->habit == HABIT_TOO_MUCH);
     send_text(fd, "HTTP/1.1 %s\r\nETag: %s\r\nConnection: close\r\n", part ? "206 Partial Content" : "200 OK",
               etag);

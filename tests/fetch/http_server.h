@@ -17,6 +17,7 @@ enum habit {
     HABIT_CHANGES_MUTE,  /* the same with the same ETag */
     HABIT_LONGER,        /* says that it is 100 bytes longer than it is */
     HABIT_SHORTER,       /* says that it is 100 bytes shorter */
+    HABIT_ENORMOUS,      /* says that it has as many bytes as no disk */
     HABIT_TOO_MUCH,      /* breaks off; then says where the rest begins and sends more than that */
     HABIT_OTHER_PART,    /* breaks off; then sends another part than it was asked for, as 206 */
     HABIT_NO_SUCH_PART,  /* breaks off; then answers 416, and to a question without Range with all of it */

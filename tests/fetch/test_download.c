@@ -144,6 +144,7 @@ static void test_failure(void)
          false},
         {HABIT_SHORTER, sum.text, -1, STATUS_DATA, "the SHA-256 of", false},
         {HABIT_SHORTER, NULL, N_BYTES, STATUS_DATA, "says that it has 299900 bytes", false},
+        {HABIT_ENORMOUS, NULL, -1, STATUS_IO, "bytes more, but its file system has only", false},
         {HABIT_TOO_MUCH, NULL, -1, STATUS_DATA, "more bytes come than", true},
         {HABIT_WRONG, sum.text, N_BYTES, STATUS_DATA, "was removed again", false},
         {HABIT_NO_LENGTH, NULL, -1, STATUS_DATA, "does not say how long it is", false},

@@ -39,12 +39,13 @@ optim:  core dev ops
 dist:   core dev ops
 model:  core dev io text nn
 watch:  core dev ops io
-train:  core dev ops io text nn data optim dist model watch
-report: core dev ops io nn optim model watch train
-serve:  core dev ops io text nn data model watch train
-task:   core dev ops io text corpus nn data optim dist model watch train report serve
-api:    core dev ops io text corpus nn data optim dist model watch train report task serve
-cmd:    core dev ops io text fetch corpus nn data optim dist model watch train report task serve
+pass:   core dev ops io text nn model watch
+serve:  core dev ops io text nn data model watch pass
+train:  core dev ops io text nn data optim dist model watch pass
+report: core dev ops io nn optim model watch pass train
+task:   core dev ops io text corpus nn data optim dist model watch pass serve train report
+api:    core dev ops io text nn data model watch pass serve
+cmd:    core dev ops io text fetch corpus nn data optim dist model watch pass serve train report task
 '
 
 # Each library is used in one place: its headers, and the file or folder that may include them.

@@ -40,12 +40,12 @@ static struct status check_head(const char *path, enum bert_task task)
 
 struct status session_flags_plan(const struct session_flags *f, enum bert_task task)
 {
-    struct trainer_plan plan;
+    struct network_plan plan;
     struct session_options o;
     TRY(session_options_find(&o, f->device, f->dtype));
     TRY(session_plan(&plan, f->model, task, &o));
     TRY(check_head(f->model, task));
     printf("%s: %.2f M parameters, %.1f MiB, at most %.3g GFLOP a batch\n", f->model,
-           (double)plan.n_params / 1e6, (double)plan.total_bytes / 0x1p20, plan.micro_flops / 1e9);
+           (double)plan.n_params / 1e6, (double)plan.total_bytes / 0x1p20, plan.flops / 1e9);
     return status_ok();
 }

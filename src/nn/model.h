@@ -2,7 +2,7 @@
  * a table of functions, which nn/bert_model.c fills for BERT.
  *
  * A model is an input layer, `n_layers` layers of one kind, and heads.  Passes run over a range of them; the
- * loop over layers is in the engine (train/stage.h), so a model needs no code for recomputation, pipelines or
+ * loop over layers is in the engine (pass/stage.h), so a model needs no code for recomputation, pipelines or
  * overlap.
  *
  * The rule: a model owns no memory.  `acts` views memory that the engine carved for one micro-batch in

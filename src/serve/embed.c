@@ -4,7 +4,7 @@
 #include "dev/host_view.h"
 #include "text/letter_case.h"
 #include "text/utf8.h"
-#include "train/diagnose.h"
+#include "pass/culprit.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -221,7 +221,7 @@ static struct status take_vector(struct job *j, float *vector, tensor h, int64_t
     for (int64_t c = 0; c < width; c++) {
         vector[c] = (float)j->v[c];
     }
-    return diagnose_result(&j->s->model, tensor_1d(vector, DTYPE_F32, width), "the vectors");
+    return culprit_of_result(&j->s->model, tensor_1d(vector, DTYPE_F32, width), "the vectors");
 }
 
 static struct status run(struct job *j, size_t n_texts)

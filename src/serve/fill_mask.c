@@ -3,7 +3,7 @@
 
 #include "data/bert_batch.h"
 #include "dev/host_view.h"
-#include "train/diagnose.h"
+#include "pass/culprit.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -99,7 +99,7 @@ static struct status predict(struct session *s, int64_t top_k, struct fill_resul
                             (long long)(r->n_masks * r->top_k));
     }
     struct status status =
-        diagnose_result(&s->model, tensor_slice(logits.host, 0, r->n_masks), "the scores of the words");
+        culprit_of_result(&s->model, tensor_slice(logits.host, 0, r->n_masks), "the scores of the words");
     for (int64_t m = 0; m < r->n_masks && !failed(status); m++) {
         take_best((const float *)logits.host.data + m * logits.host.strides[0], s->tokenizer->n,
                   r->candidates + m * r->top_k, r->top_k);

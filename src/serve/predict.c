@@ -2,7 +2,7 @@
 
 #include "core/clock.h"
 #include "dev/host_view.h"
-#include "train/diagnose.h"
+#include "pass/culprit.h"
 #include "watch/profile.h"
 
 #include <stdlib.h>
@@ -63,15 +63,15 @@ static void fill(struct prediction *p, int64_t i)
 }
 
 /* Waits for the logits of batch i, which was computed last. */
-static struct status fetch_logits(struct prediction *p, int64_t i, struct trainer *t)
+static struct status fetch_logits(struct prediction *p, int64_t i, struct network *n)
 {
     const struct predict_options *o = p->options;
     struct host_view view;
     int64_t n_rows = batch_all_rows(&p->turns[i % 2].batch, o->rows);
-    TRY(host_view_open(&view, &t->x, stage_head_output(&t->stage, o->output)));
+    TRY(host_view_open(&view, &n->x, stage_head_output(&n->stage, o->output)));
     memcpy(p->logits, view.host.data, (size_t)(n_rows * o->n_logits) * sizeof *p->logits);
     host_view_close(&view);
-    return diagnose_result(t, tensor_2d(p->logits, DTYPE_F32, n_rows, o->n_logits), o->what);
+    return culprit_of_result(n, tensor_2d(p->logits, DTYPE_F32, n_rows, o->n_logits), o->what);
 }
 
 /* Hands over the logits of each sequence of a batch. */
@@ -100,25 +100,25 @@ static void show(const struct prediction *p, int64_t done, int64_t n, int64_t st
 }
 
 /* While the device computes a batch, those of the one before are taken and the one behind it is put together. */
-static struct status run(struct prediction *p, struct trainer *t)
+static struct status run(struct prediction *p, struct network *n)
 {
     int64_t n_batches = example_batches_per_epoch(&p->batches), start = clock_ns();
     for (int64_t i = 0; i <= n_batches; i++) { /* one round more, for the last logits */
         if (i < n_batches) {
-            profile_micro_step(t->profile);
-            profile_phase(t->profile, "batch");
+            profile_micro_step(n->profile);
+            profile_phase(n->profile, "batch");
             fill(p, i);
         }
         if (i > 0) {
-            profile_phase(t->profile, "logits");
-            TRY(fetch_logits(p, i - 1, t));
+            profile_phase(n->profile, "logits");
+            TRY(fetch_logits(p, i - 1, n));
         }
         if (i < n_batches) {
-            profile_phase(t->profile, "forward");
-            stage_infer(&t->stage, &p->turns[i % 2].batch);
+            profile_phase(n->profile, "forward");
+            stage_infer(&n->stage, &p->turns[i % 2].batch);
         }
         if (i > 0) {
-            profile_phase(t->profile, "answers");
+            profile_phase(n->profile, "answers");
             TRY(take_logits(p, i - 1));
             show(p, i, n_batches, start);
         }
@@ -131,12 +131,12 @@ static struct status run(struct prediction *p, struct trainer *t)
     return status_ok();
 }
 
-struct status predict_run(struct trainer *t, const struct predict_options *o)
+struct status predict_run(struct network *n, const struct predict_options *o)
 {
     struct prediction p = {0};
-    struct status s = prediction_init(&p, o, &t->config.model->layout);
+    struct status s = prediction_init(&p, o, &n->config.model->layout);
     if (!failed(s)) {
-        s = run(&p, t);
+        s = run(&p, n);
     }
     prediction_fini(&p);
     return s;

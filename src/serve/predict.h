@@ -5,7 +5,7 @@
 
 #include "core/progress.h"
 #include "data/example_batches.h"
-#include "train/trainer.h"
+#include "pass/network.h"
 
 struct predict_options {
     struct example_source source;
@@ -27,6 +27,6 @@ struct predict_options {
 struct batch_limits predict_limits(const struct example_source *source, int64_t batch_size);
 
 /* Ends with STATUS_PREEMPTED when it was stopped, STATUS_NUMERIC when a logit is not finite. */
-struct status predict_run(struct trainer *t, const struct predict_options *o);
+struct status predict_run(struct network *n, const struct predict_options *o);
 
 #endif

@@ -1,7 +1,7 @@
 #include "serve/session.h"
 
 #include "data/bert_batch.h"
-#include "train/trainer_state.h"
+#include "pass/network_files.h"
 
 #include <string.h>
 
@@ -63,15 +63,14 @@ static struct batch_limits limits_in(const struct model_dir *m, enum bert_task t
                      batch_tokens_on(o->backend.device));
 }
 
-static struct trainer_config config_of(const struct bert_model *bert, struct batch_limits limits,
+static struct network_config config_of(const struct bert_model *bert, struct batch_limits limits,
                                        const struct session_options *o)
 {
-    return (struct trainer_config){
+    return (struct network_config){
         .model = &bert->model,
         .device = o->backend.device,
         .ops = o->backend.ops,
         .precision = {.dtype = o->dtype},
-        .optimizer = optimizer_defaults(&optimizer_adamw),
         .limits = limits,
     };
 }
@@ -95,7 +94,7 @@ static struct status open_from(struct session *s, struct model_dir *m, enum bert
                                struct batch_limits limits, const struct session_options *o)
 {
     s->bert = bert_model(bert_family_config(m), task);
-    struct trainer_config config = config_of(&s->bert, limits, o);
+    struct network_config config = config_of(&s->bert, limits, o);
     struct load_report report;
     unsigned may_be_new = task == BERT_TASK_ENCODER ? 1U << NAMES_POOLER : 0;
     s->own_tokenizer = m->tokenizer;
@@ -108,8 +107,8 @@ static struct status open_from(struct session *s, struct model_dir *m, enum bert
     s->text_length = text_length_of(&s->files, m);
     s->batch_tokens = batch_tokens_on(o->backend.device);
     TRY(init_scratch(s));
-    TRY(trainer_init(&s->model, &config));
-    TRY(trainer_state_load(&s->model, m, task, may_be_new, &report));
+    TRY(network_init(&s->model, &config));
+    TRY(network_files_load(&s->model, m, task, may_be_new, &report));
     if (!load_report_is_plain(&report)) {
         load_report_print(&report, m->path);
     }
@@ -169,7 +168,7 @@ static struct status task_on(enum bert_task *task, enum bert_task held)
 
 static struct status open_over(struct session *s, const struct session *model, enum bert_task task)
 {
-    const struct trainer_config *owner = &model->model.config;
+    const struct network_config *owner = &model->model.config;
     struct session_options o = {.backend = {owner->device, owner->ops}, .dtype = owner->precision.dtype};
     struct batch_limits limits =
         limits_of(length_for(task, &model->bert.config, model->max_length), task, model->batch_tokens);
@@ -178,9 +177,9 @@ static struct status open_over(struct session *s, const struct session *model, e
     }
     TRY(task_on(&task, model->bert.task));
     s->bert = bert_model(&model->bert.config, task);
-    struct trainer_config config = config_of(&s->bert, limits, &o);
+    struct network_config config = config_of(&s->bert, limits, &o);
     TRY(init_scratch(s));
-    TRY(trainer_init_shared(&s->model, &config, &model->model));
+    TRY(network_init_shared(&s->model, &config, &model->model));
     return batch_init(&s->batch, &s->bert.model.layout, limits);
 }
 
@@ -217,7 +216,7 @@ struct status session_predict(struct session *s, struct predict_options o)
 void session_close(struct session *s)
 {
     batch_fini(&s->batch);
-    trainer_fini(&s->model);
+    network_fini(&s->model);
     tokenizer_scratch_fini(&s->scratch);
     if (!s->shared) {
         tokenizer_fini(&s->own_tokenizer);
@@ -227,7 +226,7 @@ void session_close(struct session *s)
     *s = (struct session){0};
 }
 
-struct status session_plan(struct trainer_plan *plan, const char *path, enum bert_task task,
+struct status session_plan(struct network_plan *plan, const char *path, enum bert_task task,
                            const struct session_options *o)
 {
     struct model_dir m;
@@ -239,8 +238,8 @@ struct status session_plan(struct trainer_plan *plan, const char *path, enum ber
     struct status s = model_dir_open(&m, path);
     if (!failed(s)) {
         struct bert_model bert = bert_model(bert_family_config(&m), task);
-        struct trainer_config config = config_of(&bert, limits_in(&m, task, o), o);
-        s = trainer_plan(plan, &config);
+        struct network_config config = config_of(&bert, limits_in(&m, task, o), o);
+        s = network_plan(plan, &config);
         model_dir_close(&m);
     }
     sentence_model_close(&files);

@@ -9,7 +9,6 @@
 #include "serve/sentence_model.h"
 #include "text/tokenizer.h"
 #include "model/bert_family.h"
-#include "train/trainer.h"
 
 /* Where and in which numbers a model computes. */
 struct session_options {
@@ -31,7 +30,7 @@ struct session {
     int64_t max_length;   /* tokens that the model reads at once, special ones included */
     int64_t batch_tokens; /* of the texts that are run at once, if one alone does not take more */
     struct bert_model bert;
-    struct trainer model; /* of `bert`, not training: weights and activations only */
+    struct network model; /* of `bert` */
     struct batch batch;
     int64_t text_length;                   /* of max_length, what serve/embed reads of a text */
     struct sentence_model files;           /* what `sentence` views, where the session is no shared one */
@@ -67,7 +66,7 @@ int64_t session_batch_size(const struct session *s, int64_t max_length);
 struct status session_predict(struct session *s, struct predict_options o);
 
 /* What a session on this model needs, reading no weights. */
-struct status session_plan(struct trainer_plan *plan, const char *path, enum bert_task task,
+struct status session_plan(struct network_plan *plan, const char *path, enum bert_task task,
                            const struct session_options *o);
 
 #endif

@@ -44,7 +44,7 @@ struct predict_options squad_predict_options(struct squad_prediction *p)
                                     .self = p};
 }
 
-struct status squad_predict(struct trainer *t, struct squad_answers *answers, int64_t batch_size,
+struct status squad_predict(struct network *n, struct squad_answers *answers, int64_t batch_size,
                             int32_t pad_id, struct progress *progress, bool (*stopped)(void))
 {
     struct squad_prediction p;
@@ -55,7 +55,7 @@ struct status squad_predict(struct trainer *t, struct squad_answers *answers, in
         o.pad_id = pad_id;
         o.progress = progress;
         o.stopped = stopped;
-        s = predict_run(t, &o);
+        s = predict_run(n, &o);
     }
     squad_predict_fini(&p);
     return failed(s) ? s : squad_answers_finish(answers);

@@ -21,7 +21,7 @@ struct predict_options squad_predict_options(struct squad_prediction *p);
 /* Runs the model on all features of `answers`, which was initialised for them, and finishes it. `progress`
  * shows how far it is.  `stopped` is asked after each batch whether to leave, and may be NULL.  STATUS_NUMERIC: the model
  * computes something that is not finite; STATUS_PREEMPTED if it was stopped. */
-struct status squad_predict(struct trainer *t, struct squad_answers *answers, int64_t batch_size,
+struct status squad_predict(struct network *n, struct squad_answers *answers, int64_t batch_size,
                             int32_t pad_id, struct progress *progress, bool (*stopped)(void));
 
 #endif

@@ -10,7 +10,7 @@
 #include "watch/run_watch.h"
 #include "core/stop.h"
 #include "ops/half_ops.h"
-#include "train/trainer_state.h"
+#include "pass/network_files.h"
 
 #include <stdio.h>
 
@@ -143,13 +143,13 @@ static struct memory_cut memory_cut_of(const struct finetune_options *o)
 /* As the working copy in fp16 has them; vectors are read in fp32 there too. */
 static void round_matrices(struct trainer *t)
 {
-    for (int i = 0; i < t->params.n; i++) {
-        const struct param *p = &t->params.params[i];
+    for (int i = 0; i < t->net.params.n; i++) {
+        const struct param *p = &t->net.params.params[i];
         if (p->n_dims == 2) {
-            half_ops_round_tensor(param_view(p, t->master));
+            half_ops_round_tensor(param_view(p, t->net.master));
         }
     }
-    trainer_weights_changed(t);
+    network_weights_changed(&t->net);
 }
 
 /* The head may be new if it is going to be trained. */
@@ -157,7 +157,7 @@ static struct status load_weights(struct job *j)
 {
     struct load_report report;
     unsigned may_be_new = j->options->do_train ? j->task->may_be_new : 0;
-    TRY(trainer_state_load(&j->trainer, &j->open.model, j->task->bert, may_be_new, &report));
+    TRY(network_files_load(&j->trainer.net, &j->open.model, j->task->bert, may_be_new, &report));
     load_report_print(&report, j->options->init_checkpoint);
     if (j->precision.rounds_to_f16) {
         round_matrices(&j->trainer);
@@ -199,7 +199,7 @@ static struct status train(struct job *j)
         .config = j->open.model.config,
         .tokenizer = &j->open.model.tokenizer,
     };
-    TRY(trainer_state_export(&j->trainer, path, &contents));
+    TRY(network_files_export(&j->trainer.net, path, &contents));
     log_info("saved %s", path);
     return status_ok();
 }
@@ -210,14 +210,14 @@ static struct status compute(struct job *j, const struct predict_options *how)
     struct profile profile = {0};
     struct profile_options times = o->profile;
     times.enabled = times.enabled && !o->do_train; /* with training, training is what is timed */
-    struct status s = profile_open(&profile, &times, o->output_dir, &j->trainer.x);
-    j->trainer.profile = &profile;
+    struct status s = profile_open(&profile, &times, o->output_dir, &j->trainer.net.x);
+    j->trainer.net.profile = &profile;
     if (!failed(s)) {
         stop_begin_work();
-        s = predict_run(&j->trainer, how);
+        s = predict_run(&j->trainer.net, how);
     }
     profile_close(&profile);
-    j->trainer.profile = NULL;
+    j->trainer.net.profile = NULL;
     return s;
 }
 
@@ -333,7 +333,7 @@ static struct status run_job(struct job *j)
     TRY(run_watch_open(&j->watch, &j->backend, j->task->command, o->migration_log, o->sync_ops));
     config.ops = j->backend.ops;
     TRY(trainer_init(&j->trainer, &config));
-    exec_keep_in(&j->trainer.x, o->output_dir);
+    exec_keep_in(&j->trainer.net.x, o->output_dir);
     TRY(load_weights(j));
     TRY(stop_before_work());
     if (o->do_train) {

@@ -87,8 +87,8 @@ struct status loop_open(struct loop *l)
     if (l->saves) {
         TRY(save_run_init(&l->save_run));
     }
-    TRY(profile_open(&l->profile, l->profile_options, l->directory, &l->trainer->x));
-    l->trainer->profile = &l->profile;
+    TRY(profile_open(&l->profile, l->profile_options, l->directory, &l->trainer->net.x));
+    l->trainer->net.profile = &l->profile;
     return status_ok();
 }
 
@@ -97,7 +97,7 @@ void loop_close(struct loop *l)
     save_run_fini(&l->save_run);
     profile_close(&l->profile);
     if (l->trainer != NULL) {
-        l->trainer->profile = NULL;
+        l->trainer->net.profile = NULL;
     }
 }
 

@@ -15,7 +15,7 @@
 #include "task/run_outputs.h"
 #include "watch/run_watch.h"
 #include "core/stop.h"
-#include "train/trainer_state.h"
+#include "pass/network_files.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -234,7 +234,7 @@ static struct status start_from_model(struct run *r, const char *path)
     struct status s = check_same_model(r, &config, m.tokenizer.hash, path);
     if (!failed(s)) {
         unsigned may_be_new = 1U << NAMES_POOLER | 1U << NAMES_MLM | 1U << NAMES_NSP;
-        s = trainer_state_load(&r->trainer, &m, BERT_TASK_PRETRAINING, may_be_new, &report);
+        s = network_files_load(&r->trainer.net, &m, BERT_TASK_PRETRAINING, may_be_new, &report);
     }
     if (!failed(s)) {
         load_report_print(&report, path);
@@ -466,7 +466,7 @@ static struct status run_phase(struct run *r, const struct trainer_plan *plan)
     size_t free_before = config.device->free_bytes();
     r->taken_bytes = host_memory_taken();
     TRY(trainer_init(&r->trainer, &config));
-    exec_keep_in(&r->trainer.x, o->output_dir);
+    exec_keep_in(&r->trainer.net.x, o->output_dir);
     TRY(restore(r));
     if (r->loop.state.step >= r->loop.last_step) {
         log_info("phase %lld is complete: %lld of %lld steps done", (long long)r->loop.state.phase,

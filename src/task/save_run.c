@@ -55,8 +55,8 @@ void save_run_begin(struct save_run *s, json_t *state, int64_t step, bool phase_
     take(s, true);
     double wait_s = clock_since_s(since);
     struct checkpoint_contents contents = {
-        .params = &t->params,
-        .master = t->master,
+        .params = &t->net.params,
+        .master = t->net.master,
         .exp_avg = t->exp_avg,
         .exp_avg_sq = t->exp_avg_sq,
         .moments_begin = t->update.shard.begin,
@@ -76,7 +76,7 @@ void save_run_begin(struct save_run *s, json_t *state, int64_t step, bool phase_
         contents.state = NULL;
     }
     struct status begun =
-        background_save_begin(&s->saver, s->directory, &t->x, &contents, s->keep_last, since, wait_s);
+        background_save_begin(&s->saver, s->directory, &t->net.x, &contents, s->keep_last, since, wait_s);
     refused.status = failed(refused.status) ? refused.status : begun;
     if (failed(refused.status)) {
         tell(s, &refused);

@@ -112,9 +112,9 @@ static struct status raise_ceilings(struct op_ceilings *c, const struct step_ben
 static struct status fetch_logits(struct trainer *t)
 {
     struct host_view view;
-    TRY(host_view_open(&view, &t->x, stage_head_output(&t->stage, BERT_SPAN_LOGITS)));
+    TRY(host_view_open(&view, &t->net.x, stage_head_output(&t->net.stage, BERT_SPAN_LOGITS)));
     host_view_close(&view);
-    return t->x.status;
+    return t->net.x.status;
 }
 
 /* One step, including the wait for the device, which may still be working after the call. */
@@ -126,13 +126,13 @@ static struct status take_step(struct trainer *t, const struct batch_step *step,
     int64_t start = clock_ns();
     if (t->config.training) {
         s = trainer_step(t, step, number, number, 1e-4, false, &unused);
-        exec_synchronize(&t->x);
+        exec_synchronize(&t->net.x);
     } else {
-        stage_infer(&t->stage, step->micro);
+        stage_infer(&t->net.stage, step->micro);
         s = fetch_logits(t);
     }
     *seconds = clock_since_s(start);
-    return failed(s) ? s : t->x.status;
+    return failed(s) ? s : t->net.x.status;
 }
 
 static struct status take_timed_step(struct trainer *t, struct op_timer *timer, const struct batch_step *step,
@@ -142,7 +142,7 @@ static struct status take_timed_step(struct trainer *t, struct op_timer *timer, 
     op_timer_attach(timer);
     struct status s = take_step(t, step, number, seconds);
     op_timer_detach(timer);
-    return failed(s) ? s : t->x.status;
+    return failed(s) ? s : t->net.x.status;
 }
 
 static struct status run_timed(struct step_times *out, const struct step_bench *b, struct trainer *t,
@@ -150,7 +150,7 @@ static struct status run_timed(struct step_times *out, const struct step_bench *
 {
     struct op_timer timer;
     *out = (struct step_times){.seconds = INFINITY};
-    TRY(op_timer_init(&timer, &t->x, 0));
+    TRY(op_timer_init(&timer, &t->net.x, 0));
     struct status s = status_ok();
     for (int64_t i = 0; i <= n_steps && !failed(s); i++) { /* the first warms up */
         double seconds;

@@ -13,8 +13,8 @@ static void reduce_down_to(void *context, int64_t layer)
     struct reduction *r = context;
     for (; r->next >= layer; r->next--) {
         int64_t begin, end;
-        param_table_range(&r->t->params, r->next, r->next + 1, &begin, &end);
-        comm_all_reduce_sum(r->c, &r->t->x, tensor_slice(r->t->grad, begin, end - begin));
+        param_table_range(&r->t->net.params, r->next, r->next + 1, &begin, &end);
+        comm_all_reduce_sum(r->c, &r->t->net.x, tensor_slice(r->t->grad, begin, end - begin));
     }
 }
 
@@ -27,9 +27,9 @@ void data_parallel_gradients(struct trainer *t, const struct comm *c, const stru
     trainer_queue_gradients(t, part, numbers, mean_of_micro_batches);
     t->gradient_done = NULL;
     reduce_down_to(&r, MODEL_INPUT_LAYER); /* without micro-batches, or after a failure, nobody was told */
-    comm_all_reduce_sum(c, &t->x, t->sums);
-    if (!tensor_is_null(t->stage.histories)) { /* the scales of the next step are those of all ranks */
-        comm_all_reduce_max(c, &t->x, t->stage.histories);
+    comm_all_reduce_sum(c, &t->net.x, t->sums);
+    if (!tensor_is_null(t->net.stage.histories)) { /* the scales of the next step are those of all ranks */
+        comm_all_reduce_max(c, &t->net.x, t->net.stage.histories);
     }
 }
 

@@ -40,19 +40,19 @@ struct pipeline {
 
 static void select_slot(const struct pipeline *p, int64_t micro)
 {
-    stage_select(&p->t->stage, micro % pipeline_in_flight(p->c->rank, p->c->size, p->n_micro));
+    stage_select(&p->t->net.stage, micro % pipeline_in_flight(p->c->rank, p->c->size, p->n_micro));
 }
 
 static void forward(const struct pipeline *p, int64_t micro)
 {
     struct trainer *t = p->t;
-    struct stage *s = &t->stage;
+    struct stage *s = &t->net.stage;
     const struct batch *b = batch_step_filled(p->batch, micro);
     select_slot(p, micro);
     trainer_scale_losses(t, p->numbers, p->batch, b, p->mean_of_micro_batches);
     stage_begin(s, b, p->numbers);
     if (p->c->rank > 0) {
-        comm_receive(p->c, &t->x, stage_input(s), p->c->rank - 1);
+        comm_receive(p->c, &t->net.x, stage_input(s), p->c->rank - 1);
     }
     if (stage_graph_begin(s, micro == 0 ? STAGE_FORWARD_FIRST : STAGE_FORWARD_NEXT)) {
         if (micro == 0) {
@@ -60,10 +60,10 @@ static void forward(const struct pipeline *p, int64_t micro)
         }
         stage_forward(s, true);
         stage_loss(s, t->sums);
-        queue_graph_end(&t->x);
+        queue_graph_end(&t->net.x);
     }
     if (p->c->rank < p->last) {
-        comm_send(p->c, &t->x, stage_output(s), p->c->rank + 1);
+        comm_send(p->c, &t->net.x, stage_output(s), p->c->rank + 1);
     }
 }
 
@@ -73,13 +73,13 @@ static void receive_gradients(const struct pipeline *p)
 {
     struct trainer *t = p->t;
     if (p->c->rank < p->last) {
-        comm_receive(p->c, &t->x, t->stage.slot->dx, p->c->rank + 1);
+        comm_receive(p->c, &t->net.x, t->net.stage.slot->dx, p->c->rank + 1);
     }
     if (p->is_tied && p->c->rank == p->last) {
-        t->x.ops->fill(&t->x, trainer_tied(t, t->grad), 0);
+        t->net.x.ops->fill(&t->net.x, trainer_tied(t, t->grad), 0);
     }
     if (p->is_tied && p->c->rank == 0) {
-        comm_receive(p->c, &t->x, t->tied_part, p->last);
+        comm_receive(p->c, &t->net.x, t->tied_part, p->last);
         trainer_add_tied(t);
     }
 }
@@ -88,21 +88,21 @@ static void send_gradients(const struct pipeline *p)
 {
     struct trainer *t = p->t;
     if (p->c->rank > 0) {
-        comm_send(p->c, &t->x, t->stage.slot->dx, p->c->rank - 1);
+        comm_send(p->c, &t->net.x, t->net.stage.slot->dx, p->c->rank - 1);
     }
     if (p->is_tied && p->c->rank == p->last) {
-        comm_send(p->c, &t->x, trainer_tied(t, t->grad), 0);
+        comm_send(p->c, &t->net.x, trainer_tied(t, t->grad), 0);
     }
 }
 
 static void backward(const struct pipeline *p, int64_t micro)
 {
-    struct stage *s = &p->t->stage;
+    struct stage *s = &p->t->net.stage;
     select_slot(p, micro);
     receive_gradients(p);
     if (stage_graph_begin(s, micro == 0 ? STAGE_BACKWARD_FIRST : STAGE_BACKWARD_NEXT)) {
         stage_backward(s, true, micro > 0);
-        queue_graph_end(&p->t->x);
+        queue_graph_end(&p->t->net.x);
     }
     send_gradients(p);
 }
@@ -118,7 +118,7 @@ void pipeline_gradients(struct trainer *t, const struct comm *c, const struct ba
                          .n_micro = batch_step_n_filled(batch),
                          .last = c->size - 1,
                          .is_tied = t->config.model->tied != NULL && c->size > 1};
-    CHECK(t->stage.first == pipeline_first_layer(t->config.model->n_layers, c->rank, c->size),
+    CHECK(t->net.stage.first == pipeline_first_layer(t->config.model->n_layers, c->rank, c->size),
           "the trainer is not that of stage %d of %d", c->rank, c->size);
     if (p.n_micro == 0) {
         trainer_queue_gradients(t, batch, numbers, mean_of_micro_batches);
@@ -129,22 +129,22 @@ void pipeline_gradients(struct trainer *t, const struct comm *c, const struct ba
         struct pipeline_action a = pipeline_action(i, c->rank, c->size, p.n_micro);
         (a.work == PIPELINE_FORWARD ? forward : backward)(&p, a.micro);
     }
-    comm_broadcast(c, &t->x, t->sums, p.last);
-    t->stage.rounded = failed(t->x.status) ? 0 : t->version;
+    comm_broadcast(c, &t->net.x, t->sums, p.last);
+    t->net.stage.rounded = failed(t->net.x.status) ? 0 : t->net.version;
 }
 
 /* The heads of the last stage read what the first has updated: its weights are as many bytes as its gradient would be, and
  * the last stage needs no moments of it. */
 static void share_tied(struct trainer *t, const struct comm *c)
 {
-    tensor master = trainer_tied(t, t->master);
+    tensor master = trainer_tied(t, t->net.master);
     if (c->rank == 0) {
-        comm_send(c, &t->x, master, c->size - 1);
+        comm_send(c, &t->net.x, master, c->size - 1);
     }
     if (c->rank == c->size - 1) {
-        comm_receive(c, &t->x, master, 0);
-        if (!tensor_is_null(t->working)) {
-            t->x.ops->cast(&t->x, trainer_tied(t, t->working), master);
+        comm_receive(c, &t->net.x, master, 0);
+        if (!tensor_is_null(t->net.working)) {
+            t->net.x.ops->cast(&t->net.x, trainer_tied(t, t->net.working), master);
         }
     }
 }
@@ -160,11 +160,11 @@ struct status pipeline_step(struct trainer *t, const struct comm *c, const struc
     if (is_tied) { /* after a failure, too: the other stage makes the call */
         share_tied(t, c);
     }
-    return failed(s) ? s : t->x.status;
+    return failed(s) ? s : t->net.x.status;
 }
 
 void pipeline_gather_weights(struct trainer *t, const struct comm *c)
 {
     trainer_gather_weights(t, c);
-    t->version++;
+    t->net.version++;
 }

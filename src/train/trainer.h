@@ -1,12 +1,11 @@
-/* trainer: a model, its gradients and its optimizer in one planned block of memory, and one optimizer step
+/* trainer: a network, its gradients and its optimizer in one planned block of memory, and one optimizer step
  * over the micro-batches of a global batch. */
 #ifndef KILN_TRAIN_TRAINER_H
 #define KILN_TRAIN_TRAINER_H
 
 #include "optim/optimizer.h"
+#include "pass/network.h"
 #include "train/loss_scale.h"
-#include "dev/precision.h"
-#include "train/stage.h"
 #include "train/update.h"
 
 struct trainer_config {
@@ -48,26 +47,19 @@ struct trainer_plan {
 struct trainer {
     struct trainer_config config;
     struct trainer_plan plan;
-    struct exec x;
-    struct profile *profile; /* told where a step is, if the run sets it; NULL: nobody asks */
-    struct param_table params;
-    const struct trainer *owner; /* of the weights; NULL: they are this trainer's own */
-    void *memory;                /* everything below lies in it, but an owner's weights */
-    tensor master, working, grad, exp_avg,
-        exp_avg_sq; /* flat buffers; working is null where it is the master */
+    struct network net;               /* weights, passes, and the memory in which all of this lies */
+    tensor grad, exp_avg, exp_avg_sq; /* flat buffers, as net.master */
     tensor
         tied_part; /* [n] of the gradient of model->tied, what the heads on another stage have added; null where the
                        * input layer and the heads are on one stage */
     tensor results;    /* f64 [1 + MODEL_MOST_SUMS] what a step is judged by: */
     tensor norm, sums; /* views of it: [1] the norm of the gradients, [MODEL_MOST_SUMS] the model's sums */
     struct loss_scale loss_scale;
-    void *weights, *grads; /* the model's views */
-    int64_t version;       /* of the weights: counts their changes */
+    void *grads; /* the model's views */
     struct update
         update; /* which elements of the buffers this rank updates; the moments are those of its shard */
     struct optim_span *added; /* [n_added] parameters whose gradients are sums, which begin at 0 */
     int64_t n_added;
-    struct stage stage;
 
     /* Told that the gradients of a layer are those of the whole step, as stage.gradient_done in its last micro-batch. */
     void (*gradient_done)(void *context, int64_t layer);
@@ -98,6 +90,9 @@ double trainer_result_loss(const struct trainer_result *r);
  * stays. */
 struct status trainer_plan(struct trainer_plan *plan, const struct trainer_config *config);
 
+/* What of a configuration is the network's. */
+struct network_config trainer_network(const struct trainer_config *config);
+
 /* Gives the ops of one micro-batch to `ops`, a table that computes nothing (ops/forecast.h), in the sizes that the batch
  * takes on config->device: forward and, for training, loss and backward, as a recording; `whole_step`: also what
  * surrounds them in trainer_step.  `context`: the device's, which is told of work beside. */
@@ -108,18 +103,10 @@ struct status trainer_count(const struct trainer_config *config, void *context, 
  * zero. */
 struct status trainer_init(struct trainer *t, const struct trainer_config *config);
 
-/* The same without weights: those of `owner`, which must outlive it and hold all parts that config->task
- * needs, are viewed and never written, so trainers over one owner may run in different threads.  Not for
- * training. */
-struct status trainer_init_shared(struct trainer *t, const struct trainer_config *config,
-                                  const struct trainer *owner);
 void trainer_fini(struct trainer *t);
 
 /* Random weights under the seed, in place of whatever there is. */
 struct status trainer_initialize(struct trainer *t);
-
-/* After the master weights were changed from outside (a checkpoint): refreshes what is made of them. */
-void trainer_weights_changed(struct trainer *t);
 
 /* One optimizer step: gradients of the global batch, clipping, update number `update` (1 for the first of a
  * phase) at rate lr.  `step` counts over all phases and addresses the dropout masks.  Losses are normalised

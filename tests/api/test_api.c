@@ -449,8 +449,8 @@ static void test_no_answer(void)
     struct kiln_model *m = open_model("question_answering");
     struct kiln_session *s = open_session(m, KILN_ASK);
     struct kiln_answers answers;
-    struct trainer *t = &m->weights.model;
-    tensor w = param_view(param_table_find(&t->params, "qa_outputs.weight"), t->master);
+    const struct network *n = &m->weights.model;
+    tensor w = param_view(param_table_find(&n->params, "qa_outputs.weight"), n->master);
     memset(w.data, 0, tensor_bytes(w)); /* all places are equal, and the first 20 are in the question */
     EXPECT_KILN_OK(kiln_ask(s, &answers, long_question, "dog", 3, NULL));
     EXPECT(answers.n == 1 && answers.answers[0].text[0] == '\0' && answers.answers[0].start == -1 &&

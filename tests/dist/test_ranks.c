@@ -85,7 +85,7 @@ static void expect_state(const struct run *r, int step, int rank, const struct t
                          const struct trainer_result *result, struct param_shard weights)
 {
     const struct state *wanted = &r->states[step];
-    expect_same_slice(r, "weights", step, rank, slice_of(t->master, weights), wanted->master, weights);
+    expect_same_slice(r, "weights", step, rank, slice_of(t->net.master, weights), wanted->master, weights);
     expect_same_slice(r, "first moments", step, rank, t->exp_avg, wanted->exp_avg, t->update.shard);
     expect_same_slice(r, "second moments", step, rank, t->exp_avg_sq, wanted->exp_avg_sq, t->update.shard);
     EXPECT(result->grad_norm == wanted->result.grad_norm, "norm %.17g, not %.17g", result->grad_norm,
@@ -102,7 +102,7 @@ static void expect_state(const struct run *r, int step, int rank, const struct t
 
 static void keep(struct state *s, const struct trainer *t)
 {
-    s->master = copy_of(t->master);
+    s->master = copy_of(t->net.master);
     s->exp_avg = copy_of(t->exp_avg);
     s->exp_avg_sq = copy_of(t->exp_avg_sq);
 }
@@ -136,23 +136,25 @@ static void run_alone(struct run *r)
 /* Of factors in fp8: the largest magnitudes of the step that runs are none yet. */
 static void forget_maxima(struct trainer *t)
 {
-    if (!tensor_is_null(t->stage.histories)) {
-        t->x.ops->fill(&t->x, tensor_columns(t->stage.histories, 1, 1), 0);
+    if (!tensor_is_null(t->net.stage.histories)) {
+        t->net.x.ops->fill(&t->net.x, tensor_columns(t->net.stage.histories, 1, 1), 0);
     }
 }
 
 /* largest = the larger of it and those of the step so far. */
 static void raise_maxima(double *largest, const struct trainer *t)
 {
-    for (int64_t i = 0; !tensor_is_null(t->stage.histories) && i < tensor_rows(t->stage.histories); i++) {
-        largest[i] = fmax(largest[i], tensor_get(t->stage.histories, 2 * i + 1));
+    for (int64_t i = 0; !tensor_is_null(t->net.stage.histories) && i < tensor_rows(t->net.stage.histories);
+         i++) {
+        largest[i] = fmax(largest[i], tensor_get(t->net.stage.histories, 2 * i + 1));
     }
 }
 
 static void set_maxima(struct trainer *t, const double *largest)
 {
-    for (int64_t i = 0; !tensor_is_null(t->stage.histories) && i < tensor_rows(t->stage.histories); i++) {
-        tensor_set(t->stage.histories, 2 * i + 1, largest[i]);
+    for (int64_t i = 0; !tensor_is_null(t->net.stage.histories) && i < tensor_rows(t->net.stage.histories);
+         i++) {
+        tensor_set(t->net.stage.histories, 2 * i + 1, largest[i]);
     }
 }
 
@@ -162,7 +164,7 @@ static void run_alone_in_parts(struct run *r, int n_parts)
 {
     struct trainer t;
     EXPECT_OK(trainer_init(&t, &r->config));
-    EXPECT(tensor_is_null(t.stage.histories) || tensor_rows(t.stage.histories) <= MOST_FACTORS,
+    EXPECT(tensor_is_null(t.net.stage.histories) || tensor_rows(t.net.stage.histories) <= MOST_FACTORS,
            "more factors than %d", MOST_FACTORS);
     int64_t n = tensor_count(t.grad);
     for (int i = 0; i < STEPS; i++) {
@@ -173,7 +175,7 @@ static void run_alone_in_parts(struct run *r, int n_parts)
             struct batch_step mine = batch_step_part(&r->batch, part, n_parts);
             forget_maxima(&t);
             trainer_queue_gradients(&t, &mine, &numbers, r->of->mean_of_micro_batches);
-            EXPECT_OK(t.x.status);
+            EXPECT_OK(t.net.x.status);
             raise_maxima(largest, &t);
             s->grad = part == 0 ? copy_of(t.grad) : s->grad;
             for (int64_t k = 0; k < n && part > 0; k++) {
@@ -211,8 +213,8 @@ static void expect_tied(const struct run *r, int step, const struct trainer *t)
     const struct param *p = param_table_find(&r->params, "bert.embeddings.word_embeddings.weight");
     struct param_shard tied = {p->offset, p->offset + param_count(p)};
     if (t->config.model->tied != NULL) {
-        expect_same_slice(r, "the tied weight", step, -1, slice_of(t->master, tied), r->states[step].master,
-                          tied);
+        expect_same_slice(r, "the tied weight", step, -1, slice_of(t->net.master, tied),
+                          r->states[step].master, tied);
     }
 }
 
@@ -224,14 +226,14 @@ static void pipeline_body(const struct comm *c, void *context)
     struct trainer_result result;
     EXPECT_OK(pipeline_configure(&config, c->rank, c->size, r->batch.n_micro));
     EXPECT_OK(trainer_init(&t, &config));
-    EXPECT(t.stage.n_slots == c->size - c->rank, "%lld slots", (long long)t.stage.n_slots);
-    struct param_shard own = layers_of(r, &t.stage);
+    EXPECT(t.net.stage.n_slots == c->size - c->rank, "%lld slots", (long long)t.net.stage.n_slots);
+    struct param_shard own = layers_of(r, &t.net.stage);
     EXPECT(tensor_count(t.exp_avg) == own.end - own.begin, "moments of %lld elements",
            (long long)tensor_count(t.exp_avg));
     for (int i = 0; i < STEPS; i++) {
         struct stage_numbers numbers = trainer_numbers(&t, i + 1, i + 1, LR);
         pipeline_gradients(&t, c, &r->batch, &numbers, r->of->mean_of_micro_batches);
-        EXPECT_OK(t.x.status);
+        EXPECT_OK(t.net.x.status);
         expect_same_slice(r, "gradient", i, c->rank, slice_of(t.grad, own), r->states[i].grad, own);
         EXPECT_OK(pipeline_step(&t, c, &r->batch, i + 1, i + 1, LR, r->of->mean_of_micro_batches, &result));
         expect_state(r, i, c->rank, &t, &result, own);
@@ -240,7 +242,7 @@ static void pipeline_body(const struct comm *c, void *context)
         }
     }
     pipeline_gather_weights(&t, c);
-    EXPECT_OK(t.x.status);
+    EXPECT_OK(t.net.x.status);
     expect_state(r, STEPS - 1, c->rank, &t, &result, all_of(r));
     trainer_fini(&t);
 }
@@ -255,7 +257,7 @@ static void data_parallel_body(const struct comm *c, void *context)
     for (int i = 0; i < STEPS; i++) {
         struct stage_numbers numbers = trainer_numbers(&t, i + 1, i + 1, LR);
         data_parallel_gradients(&t, c, &mine, &numbers, r->of->mean_of_micro_batches);
-        EXPECT_OK(t.x.status);
+        EXPECT_OK(t.net.x.status);
         expect_same(r, "gradient", i, c->rank, t.grad, r->states[i].grad);
         forget_maxima(&t);
         EXPECT_OK(data_parallel_step(&t, c, &mine, i + 1, i + 1, LR, r->of->mean_of_micro_batches, &result));
@@ -409,7 +411,7 @@ static void failing_body(const struct comm *c, void *context)
     EXPECT(clock_since_s(start) < DEADLINE_S / 2, "%g s", clock_since_s(start));
     struct trainer fresh;
     EXPECT_OK(trainer_init(&fresh, &config));
-    expect_same(&f->run, "weights", 0, c->rank, t.master, fresh.master.data);
+    expect_same(&f->run, "weights", 0, c->rank, t.net.master, fresh.net.master.data);
     trainer_fini(&fresh);
     trainer_fini(&t);
 }

@@ -191,8 +191,8 @@ static void check_run(const struct run *r)
     if (c.training) {
         EXPECT_OK(trainer_step(&t, &step, 1, 1, 1e-3, false, &result));
     } else {
-        stage_infer(&t.stage, step.micro);
-        EXPECT_OK(t.x.status);
+        stage_infer(&t.net.stage, step.micro);
+        EXPECT_OK(t.net.x.status);
         EXPECT(check.n_casts == 0, "an answer casts %lld biases", (long long)check.n_casts);
     }
     trainer_fini(&t);

@@ -95,7 +95,7 @@ static void fixture_fini(struct fixture *f)
 }
 
 /* The largest difference of an output from the golden one, relative to max(1, its largest element). */
-static void expect_golden(const struct fixture *f, const struct trainer *t, const char *name)
+static void expect_golden(const struct fixture *f, const struct network *net, const char *name)
 {
     for (int k = 0; k < OUTPUTS_N; k++) {
         char key[64];
@@ -103,7 +103,7 @@ static void expect_golden(const struct fixture *f, const struct trainer *t, cons
         if (safetensors_find(&f->golden, key) == NULL) {
             continue;
         }
-        tensor wanted = read_tensor(&f->golden, key, DTYPE_F64), actual = outputs_view(t, outputs_names[k]);
+        tensor wanted = read_tensor(&f->golden, key, DTYPE_F64), actual = outputs_view(net, outputs_names[k]);
         double worst = 0, scale = 1;
         EXPECT(!tensor_is_null(actual) && actual.dims[1] == wanted.dims[1], "%s", key);
         for (int64_t r = 0; r < wanted.dims[0]; r++) {
@@ -124,7 +124,7 @@ static void run_and_compare(const struct fixture *f, const char *directory, cons
 {
     struct model_dir m;
     struct bert_model bert;
-    struct trainer t;
+    struct network net;
     EXPECT_OK(model_dir_open(&m, path_of(f, directory)));
     EXPECT(m.task == (int)task, "%s was taken for a %s", directory, bert_task_class((enum bert_task)m.task));
     int64_t rows =
@@ -133,9 +133,9 @@ static void run_and_compare(const struct fixture *f, const char *directory, cons
            "%lld, %d, %lld", (long long)bert_family_config(&m)->vocab_size, m.tokenizer.n,
            (long long)m.max_length);
     EXPECT(m.tokenizer.lower_case == (strcmp(name, "masked_lm") != 0), "%s lower_case", name);
-    outputs_run(&t, &bert, &m, task, 0, &f->in);
-    expect_golden(f, &t, name);
-    trainer_fini(&t);
+    outputs_run(&net, &bert, &m, task, 0, &f->in);
+    expect_golden(f, &net, name);
+    network_fini(&net);
     model_dir_close(&m);
 }
 
@@ -525,16 +525,16 @@ static int write_outputs(const char *directory, const char *task, const char *fr
     struct outputs_input in;
     struct model_dir m;
     struct bert_model bert;
-    struct trainer t;
+    struct network net;
     struct safetensors_item items[OUTPUTS_N];
     struct safetensors_writer w;
     int n = 0;
     EXPECT_OK(safetensors_open(&f, from));
     read_input(&in, &f);
     EXPECT_OK(model_dir_open(&m, directory));
-    outputs_run(&t, &bert, &m, task_named(task), 0, &in);
+    outputs_run(&net, &bert, &m, task_named(task), 0, &in);
     for (int k = 0; k < OUTPUTS_N; k++) {
-        tensor view = outputs_view(&t, outputs_names[k]);
+        tensor view = outputs_view(&net, outputs_names[k]);
         if (tensor_is_null(view)) {
             continue;
         }
@@ -551,7 +551,7 @@ static int write_outputs(const char *directory, const char *task, const char *fr
         free(items[k].shape.data);
     }
     EXPECT_OK(safetensors_writer_commit(&w));
-    trainer_fini(&t);
+    network_fini(&net);
     model_dir_close(&m);
     input_fini(&in);
     safetensors_close(&f);

@@ -5,15 +5,15 @@
 static double loss_of(struct trainer *t, const struct batch_step *step)
 {
     const struct model *m = t->config.model;
-    const struct stage_numbers numbers = {.dropout_key = *t->x.dropout_key}; /* as for the gradients */
+    const struct stage_numbers numbers = {.dropout_key = *t->net.x.dropout_key}; /* as for the gradients */
     double loss = 0;
-    t->x.ops->fill(&t->x, t->sums, 0);
+    t->net.x.ops->fill(&t->net.x, t->sums, 0);
     for (int64_t i = 0; i < step->n_micro; i++) {
-        stage_begin(&t->stage, &step->micro[i], &numbers);
-        stage_forward(&t->stage, true);
-        stage_loss(&t->stage, t->sums);
+        stage_begin(&t->net.stage, &step->micro[i], &numbers);
+        stage_forward(&t->net.stage, true);
+        stage_loss(&t->net.stage, t->sums);
     }
-    EXPECT_OK(t->x.status);
+    EXPECT_OK(t->net.x.status);
     for (int i = 0; i < m->n_sums; i++) {
         loss += m->sums[i].is_loss ? tensor_get(t->sums, i) / (double)step->n_labels[m->sums[i].labels] : 0;
     }
@@ -83,12 +83,12 @@ static void check_gradients(const struct gradient_case *g)
     EXPECT_OK(trainer_gradients(&t, &step, 1, false, &r));
 
     double largest = 0, worst = 0;
-    for (int64_t i = 0; i < t.params.n_elements; i++) {
+    for (int64_t i = 0; i < t.net.params.n_elements; i++) {
         largest = fmax(largest, fabs(tensor_get(t.grad, i)));
     }
-    for (int p = 0; p < t.params.n; p++) {
-        const struct param *param = &t.params.params[p];
-        tensor weight = param_view(param, t.master), grad = param_view(param, t.grad);
+    for (int p = 0; p < t.net.params.n; p++) {
+        const struct param *param = &t.net.params.params[p];
+        tensor weight = param_view(param, t.net.master), grad = param_view(param, t.grad);
         for (uint64_t s = 0; s < SAMPLES; s++) {
             int64_t i =
                 (int64_t)rng_permute(9, (uint64_t)param_count(param), s % (uint64_t)param_count(param));
@@ -100,7 +100,7 @@ static void check_gradients(const struct gradient_case *g)
         }
     }
     printf("%s, %s-LN: %d parameters, %d samples each: worst error %.2g of the largest gradient %.3g\n",
-           bert_task_class(g->task), g->pre_ln ? "pre" : "post", t.params.n, SAMPLES, worst, largest);
+           bert_task_class(g->task), g->pre_ln ? "pre" : "post", t.net.params.n, SAMPLES, worst, largest);
     EXPECT(largest > 0, "no gradient");
     trainer_fini(&t);
     batch_step_fini(&step);

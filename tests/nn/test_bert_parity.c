@@ -71,12 +71,12 @@ static void load(struct trainer *t, const struct golden *g, const struct ops *op
     bert->config.hidden_dropout_prob = bert->config.attention_probs_dropout_prob = 0;
     fixture_bert_changed(bert);
     EXPECT_OK(trainer_init(t, &config));
-    for (int i = 0; i < t->params.n; i++) {
-        const struct safetensors_entry *e = safetensors_find(&g->file, t->params.params[i].name);
-        EXPECT(e != NULL, "the golden has no %s", t->params.params[i].name);
-        EXPECT_OK(safetensors_read(e, param_view(&t->params.params[i], t->master)));
+    for (int i = 0; i < t->net.params.n; i++) {
+        const struct safetensors_entry *e = safetensors_find(&g->file, t->net.params.params[i].name);
+        EXPECT(e != NULL, "the golden has no %s", t->net.params.params[i].name);
+        EXPECT_OK(safetensors_read(e, param_view(&t->net.params.params[i], t->net.master)));
     }
-    trainer_weights_changed(t);
+    network_weights_changed(&t->net);
 }
 
 /* Rows [first, first + n) of `wanted` against the first columns of `actual`. */
@@ -104,16 +104,16 @@ static void check_logits(struct trainer *t, const struct golden *g, double bound
     int64_t mlm_row = 0, nsp_row = 0;
     for (int64_t i = 0; i < g->step.n_micro; i++) {
         const struct batch *b = &g->step.micro[i];
-        stage_infer(&t->stage, b);
-        EXPECT_OK(t->x.status);
-        double error = worst_difference(stage_head_output(&t->stage, BERT_MLM_LOGITS), wanted_mlm, mlm_row,
-                                        b->n_real_labels);
-        EXPECT(error <= bound, "%s: MLM logits differ by %g", t->x.ops->name, error);
-        printf("%s %s micro-batch %lld: MLM logits within %.2g", t->x.ops->name,
+        stage_infer(&t->net.stage, b);
+        EXPECT_OK(t->net.x.status);
+        double error = worst_difference(stage_head_output(&t->net.stage, BERT_MLM_LOGITS), wanted_mlm,
+                                        mlm_row, b->n_real_labels);
+        EXPECT(error <= bound, "%s: MLM logits differ by %g", t->net.x.ops->name, error);
+        printf("%s %s micro-batch %lld: MLM logits within %.2g", t->net.x.ops->name,
                dtype_name(t->config.precision.dtype), (long long)i, error);
-        error = worst_difference(stage_head_output(&t->stage, BERT_NSP_LOGITS), wanted_nsp, nsp_row,
+        error = worst_difference(stage_head_output(&t->net.stage, BERT_NSP_LOGITS), wanted_nsp, nsp_row,
                                  b->n_sequences);
-        EXPECT(error <= bound, "%s: NSP logits differ by %g", t->x.ops->name, error);
+        EXPECT(error <= bound, "%s: NSP logits differ by %g", t->net.x.ops->name, error);
         printf(", NSP logits within %.2g\n", error);
         mlm_row += b->n_real_labels;
         nsp_row += b->n_sequences;
@@ -132,7 +132,7 @@ static void check_gradients(struct trainer *t, const struct golden *g, double bo
         char name[128];
         snprintf(name, sizeof name, "golden.grad.%s", names[i]);
         tensor wanted = read_golden(g, name, values, DTYPE_F64);
-        tensor actual = param_view(param_table_find(&t->params, names[i]), t->grad);
+        tensor actual = param_view(param_table_find(&t->net.params, names[i]), t->grad);
         for (int64_t k = 0; k < tensor_count(wanted); k++) {
             EXPECT_NEAR(tensor_get(actual, k), tensor_get(wanted, k), bound);
         }
@@ -153,7 +153,8 @@ static void check_losses(struct trainer *t, const struct golden *g, const char *
                tensor_get(wanted, step - 1));
         worst = fmax(worst, error);
     }
-    printf("%s %s: 10 %s within %.2g\n", t->x.ops->name, dtype_name(t->config.precision.dtype), name, worst);
+    printf("%s %s: 10 %s within %.2g\n", t->net.x.ops->name, dtype_name(t->config.precision.dtype), name,
+           worst);
 }
 
 static void check(const struct golden *g, const struct ops *ops, enum dtype dtype, double bound,

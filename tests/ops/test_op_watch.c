@@ -76,8 +76,8 @@ static void fail_at(const struct batch_step *step, int64_t bad, bool waits)
     faulty.n_queued = 0;
     faulty.bad = bad;
     struct status s = trainer_step(&t, step, 1, 1, 1e-3, false, &r);
-    exec_synchronize(&t.x); /* what was queued last is waited for in the next step */
-    s = failed(s) ? s : t.x.status;
+    exec_synchronize(&t.net.x); /* what was queued last is waited for in the next step */
+    s = failed(s) ? s : t.net.x.status;
     char index[24] = "";
     if (faulty.layer_index >= 0) {
         snprintf(index, sizeof index, " %lld", (long long)faulty.layer_index);
@@ -151,11 +151,12 @@ static void kernels_are_listed(const struct batch_step *step, const char *direct
     EXPECT_OK(migration_log_open(&log, path, "test", &b));
     config.ops = b.ops;
     EXPECT_OK(trainer_init(&logged, &config));
-    EXPECT_OK(op_timer_init(&timer, &logged.x, 0));
+    EXPECT_OK(op_timer_init(&timer, &logged.net.x, 0));
     op_timer_attach(&timer); /* tables around tables around tables */
     EXPECT_OK(trainer_step(&logged, step, 1, 1, 1e-3, false, &r));
     op_timer_detach(&timer);
-    EXPECT(memcmp(plain.master.data, logged.master.data, tensor_bytes(plain.master)) == 0, "other weights");
+    EXPECT(memcmp(plain.net.master.data, logged.net.master.data, tensor_bytes(plain.net.master)) == 0,
+           "other weights");
     int64_t timed = 0;
     for (int i = 0; i < OP_WATCH_N_OPS; i++) {
         timed += timer.totals[i].n_calls;

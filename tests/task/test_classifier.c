@@ -6,7 +6,8 @@
 
 #include "data/bert_batch.h"
 #include "nn/bert_model.h"
-#include "train/trainer_state.h"
+#include "pass/network_files.h"
+#include "train/trainer.h"
 
 enum { B = 3, S = 24, MOST = B * S * 5 };
 
@@ -67,9 +68,9 @@ static void expect_golden(struct trainer *t, const struct batch_step *step, cons
 {
     double wanted[MOST], loss, worst = 0, scale = 1;
     struct trainer_result r;
-    stage_infer(&t->stage, &step->micro[0]);
-    EXPECT_OK(t->x.status);
-    tensor logits = stage_head_output(&t->stage, BERT_CLASS_LOGITS);
+    stage_infer(&t->net.stage, &step->micro[0]);
+    EXPECT_OK(t->net.x.status);
+    tensor logits = stage_head_output(&t->net.stage, BERT_CLASS_LOGITS);
     int64_t n = read_entry(file, g->name, "logits", wanted, DTYPE_F64);
     for (int64_t i = 0; i < n; i++) {
         worst = fmax(worst, fabs(tensor_get(logits, i) - wanted[i]));
@@ -108,14 +109,14 @@ static void check_directory(const struct safetensors *file, const struct golden 
                                     .limits = bert_batch_limits(B, S, 0),
                                     .training = true};
     EXPECT_OK(trainer_init(&t, &config));
-    EXPECT_OK(trainer_state_load(&t, &m, m.task, 0, &report));
+    EXPECT_OK(network_files_load(&t.net, &m, m.task, 0, &report));
     EXPECT_OK(batch_step_init(&step, 1, &bert.model.layout, config.limits));
     fill(&step, file, g);
     expect_golden(&t, &step, file, g);
     if (to != NULL) {
         struct model_dir_contents c = {
             .family = m.family, .task = m.task, .config = m.config, .tokenizer = &m.tokenizer};
-        EXPECT_OK(trainer_state_export(&t, to, &c));
+        EXPECT_OK(network_files_export(&t.net, to, &c));
     }
     batch_step_fini(&step);
     trainer_fini(&t);

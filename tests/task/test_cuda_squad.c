@@ -12,7 +12,7 @@
 #include "data/squad_examples.h"
 #include "task/finetune_train.h"
 #include "core/stop.h"
-#include "train/trainer_state.h"
+#include "pass/network_files.h"
 
 #include <signal.h>
 #include <stdlib.h>
@@ -116,8 +116,8 @@ static struct status tune(struct trainer *t, const struct tuning_case *c, const 
                                                            .log_every = o.log_freq,
                                                            .process_start_ns = clock_ns()}));
     EXPECT_OK(trainer_init(t, &c->config));
-    exec_keep_in(&t->x, c->directory);
-    EXPECT_OK(trainer_state_load(t, &c->model, BERT_TASK_QUESTION_ANSWERING, 0, &report));
+    exec_keep_in(&t->net.x, c->directory);
+    EXPECT_OK(network_files_load(&t->net, &c->model, BERT_TASK_QUESTION_ANSWERING, 0, &report));
     struct status s = finetune_train(t, &c->data, &c->model.tokenizer, &o, &log, result);
     metrics_close(&log);
     return s;
@@ -128,8 +128,8 @@ static void *loaded_weights(const struct tuning_case *c)
     struct trainer t;
     struct load_report report;
     EXPECT_OK(trainer_init(&t, &c->config));
-    EXPECT_OK(trainer_state_load(&t, &c->model, BERT_TASK_QUESTION_ANSWERING, 0, &report));
-    void *weights = copy_of(&t, t.master);
+    EXPECT_OK(network_files_load(&t.net, &c->model, BERT_TASK_QUESTION_ANSWERING, 0, &report));
+    void *weights = copy_of(&t, t.net.master);
     trainer_fini(&t);
     return weights;
 }
@@ -145,9 +145,9 @@ static void tune_step_by_step(struct trainer *t, const struct tuning_case *c, st
         struct status s = tune(t, c, "steps", result);
         EXPECT(s.code == (step < STEPS ? STATUS_PREEMPTED : STATUS_OK) && result->n_steps == 1, "step %d: %s",
                step, s.message);
-        void *after = copy_of(t, t->master);
+        void *after = copy_of(t, t->net.master);
         bool skipped = t->loss_scale.value < scale,
-             same = memcmp(before, after, tensor_bytes(t->master)) == 0;
+             same = memcmp(before, after, tensor_bytes(t->net.master)) == 0;
         EXPECT(same == (skipped || step == STEPS) && (!skipped || t->loss_scale.value == scale / 2),
                "step %d at a scale of %g, then %g: %s weights", step, scale, t->loss_scale.value,
                same ? "the same" : "other");
@@ -190,7 +190,7 @@ int main(void)
     tune_step_by_step(&steps, &c, &resumed);
     EXPECT(resumed.final_loss == at_once.final_loss, "loss %.9g, resumed %.9g", at_once.final_loss,
            resumed.final_loss);
-    expect_same(&whole, whole.master, &steps, steps.master, "weights");
+    expect_same(&whole, whole.net.master, &steps, steps.net.master, "weights");
     expect_same(&whole, whole.exp_avg, &steps, steps.exp_avg, "first moments");
     expect_same(&whole, whole.exp_avg_sq, &steps, steps.exp_avg_sq, "second moments");
     trainer_fini(&steps);

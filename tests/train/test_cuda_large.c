@@ -89,7 +89,7 @@ static void train(struct outcome *o, struct trainer *t, const int64_t sizes[4], 
     for (int64_t i = 0; i < STEPS; i++) {
         EXPECT_OK(trainer_step(t, &step, i + 1, i + 1, 1e-3, false, &o->results[i]));
     }
-    o->master = copy_of(t, t->master);
+    o->master = copy_of(t, t->net.master);
     o->moment = copy_of(t, t->exp_avg);
     printf("%s: %.1f s\n", where, clock_since_s(start));
     batch_step_fini(&step);
@@ -167,13 +167,13 @@ static int test(const int64_t sizes[4], const struct bounds *c)
     printf("%s, %lld layers of %lld, %lld sequences of %lld\n", dtype_name(c->dtype), (long long)sizes[0],
            (long long)sizes[1], (long long)sizes[2], (long long)sizes[3]);
     EXPECT_OK(trainer_init(&t, &config));
-    float *initial = copy_of(&t, t.master);
+    float *initial = copy_of(&t, t.net.master);
     train(&cpu, &t, sizes, "cpu");
     trainer_fini(&t);
     config = config_of(sizes, gpu, c->dtype);
     EXPECT_OK(trainer_init(&t, &config));
     train(&cuda, &t, sizes, gpu.device->name);
-    int wrong = compare(&cpu, &cuda, initial, &t.params, c);
+    int wrong = compare(&cpu, &cuda, initial, &t.net.params, c);
     trainer_fini(&t);
     float *const copies[] = {initial, cpu.master, cpu.moment, cuda.master, cuda.moment};
     for (int i = 0; i < 5; i++) {

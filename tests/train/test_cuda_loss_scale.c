@@ -28,7 +28,7 @@ static void expect_same(struct trainer *a, tensor of_a, struct trainer *b, tenso
 static void put_copy(struct trainer *to, tensor t, struct trainer *from, tensor source)
 {
     void *copy = copy_of(from, source);
-    exec_copy_in(&to->x, t.data, copy, tensor_bytes(t));
+    exec_copy_in(&to->net.x, t.data, copy, tensor_bytes(t));
     free(copy);
 }
 
@@ -45,10 +45,10 @@ static void one_step(struct trainer *t, const struct batch_step *step, struct ru
 static void overflow(struct trainer *t, const struct batch_step *step, struct run_state *state)
 {
     struct trainer_result r = {.skipped = 1};
-    void *before = copy_of(t, t->master);
+    void *before = copy_of(t, t->net.master);
     while (r.skipped != 0 && state->step < MOST_SKIPPED) {
-        void *now = copy_of(t, t->master);
-        EXPECT(memcmp(now, before, tensor_bytes(t->master)) == 0, "a skipped step changed the weights");
+        void *now = copy_of(t, t->net.master);
+        EXPECT(memcmp(now, before, tensor_bytes(t->net.master)) == 0, "a skipped step changed the weights");
         free(now);
         double scale = t->loss_scale.value;
         one_step(t, step, state, &r);
@@ -69,10 +69,10 @@ static void resume(struct trainer *to, struct run_state *state, struct trainer *
     json_t *read = json_loads(text, 0, NULL);
     EXPECT_OK(run_state_parse(state, read, "a checkpoint"));
     run_state_resume_scale(state, &to->loss_scale);
-    put_copy(to, to->master, from, from->master);
+    put_copy(to, to->net.master, from, from->net.master);
     put_copy(to, to->exp_avg, from, from->exp_avg);
     put_copy(to, to->exp_avg_sq, from, from->exp_avg_sq);
-    trainer_weights_changed(to);
+    network_weights_changed(&to->net);
     EXPECT(to->loss_scale.value == from->loss_scale.value &&
                to->loss_scale.n_good == from->loss_scale.n_good && state->n_skipped == saved->n_skipped,
            "scale %g after %lld steps, %lld skipped", to->loss_scale.value, (long long)to->loss_scale.n_good,
@@ -104,7 +104,7 @@ static void training_survives_overflows(struct checkop_backend backend, const st
         EXPECT(memcmp(&last, &again, sizeof last) == 0, "loss %g, resumed %g",
                trainer_result_mean(&last, "mlm_loss"), trainer_result_mean(&again, "mlm_loss"));
     }
-    expect_same(&t, t.master, &resumed, resumed.master, "weights");
+    expect_same(&t, t.net.master, &resumed, resumed.net.master, "weights");
     expect_same(&t, t.exp_avg_sq, &resumed, resumed.exp_avg_sq, "moments");
     printf("%lld steps skipped, MLM loss %.3f to %.3f at a scale of %g, gradient norm %.3f\n",
            (long long)state.n_skipped, trainer_result_mean(&first, "mlm_loss"),
@@ -124,11 +124,11 @@ static void what_cannot_be_saved_is_named(struct checkop_backend backend, const 
     config.first_loss_scale = 2;
     EXPECT_OK(trainer_init(&t, &config));
     struct host_view v;
-    EXPECT_OK(host_view_open(&v, &t.x, t.master));
-    tensor_set(param_view(param_table_find(&t.params, "bert.embeddings.LayerNorm.bias"), v.host), 5, NAN);
-    host_view_commit(&v, &t.x, t.master);
+    EXPECT_OK(host_view_open(&v, &t.net.x, t.net.master));
+    tensor_set(param_view(param_table_find(&t.net.params, "bert.embeddings.LayerNorm.bias"), v.host), 5, NAN);
+    host_view_commit(&v, &t.net.x, t.net.master);
     host_view_close(&v);
-    trainer_weights_changed(&t);
+    network_weights_changed(&t.net);
     EXPECT_OK(trainer_step(&t, step, 1, 1, 1e-3, false, &r));
     EXPECT(r.skipped == 1 && t.loss_scale.value == LOSS_SCALE_LEAST, "at %g", t.loss_scale.value);
     EXPECT_ERROR(trainer_step(&t, step, 2, 1, 1e-3, false, &r), STATUS_NUMERIC,

@@ -117,9 +117,9 @@ static void compare(struct batch_step *step, struct checkop_backend backend, int
     train(&plain, step, wanted);
     train(&replaying, step, results);
     EXPECT(memcmp(results, wanted, sizeof results) == 0, "other losses");
-    EXPECT_OK(host_view_open(&a, &plain.x, plain.master));
-    EXPECT_OK(host_view_open(&b, &replaying.x, replaying.master));
-    EXPECT(memcmp(a.host.data, b.host.data, tensor_bytes(plain.master)) == 0, "other weights");
+    EXPECT_OK(host_view_open(&a, &plain.net.x, plain.net.master));
+    EXPECT_OK(host_view_open(&b, &replaying.net.x, replaying.net.master));
+    EXPECT(memcmp(a.host.data, b.host.data, tensor_bytes(plain.net.master)) == 0, "other weights");
     host_view_close(&b);
     host_view_close(&a);
     printf("%lld of %lld works were replayed, loss %g to %g\n", (long long)counts.n_replayed,
@@ -159,11 +159,11 @@ static void failures_are_named(struct checkop_backend backend)
     config.device = backend.device;
     EXPECT_OK(trainer_init(&t, &config));
     EXPECT_OK(trainer_step(&t, &step, 1, 1, 1e-3, false, &r));
-    enum dtype *dtype = &((struct bert_weights *)t.weights)->layers[1].w_qkv.dtype, right = *dtype;
+    enum dtype *dtype = &((struct bert_weights *)t.net.weights)->layers[1].w_qkv.dtype, right = *dtype;
     *dtype = DTYPE_I32;
     EXPECT_ERROR(trainer_step(&t, &step, 2, 2, 1e-3, false, &r), STATUS_USAGE, "linear in layer 1");
     *dtype = right;
-    t.x.status = status_ok();
+    t.net.x.status = status_ok();
     for (int64_t i = 2; i <= 4; i++) { /* plainly, recorded, replayed */
         EXPECT_OK(trainer_step(&t, &step, i, i, 1e-3, false, &r));
     }

@@ -72,9 +72,10 @@ static void expect_no_stalls(const struct batch_step *step)
 static void expect_same_bits(struct trainer *fenced_trainer, const struct trainer *plain)
 {
     struct host_view master;
-    EXPECT_OK(host_view_open(&master, &fenced_trainer->x, fenced_trainer->master));
-    EXPECT(master.host.data != fenced_trainer->master.data, "no copy was made");
-    EXPECT(memcmp(master.host.data, plain->master.data, tensor_bytes(plain->master)) == 0, "other weights");
+    EXPECT_OK(host_view_open(&master, &fenced_trainer->net.x, fenced_trainer->net.master));
+    EXPECT(master.host.data != fenced_trainer->net.master.data, "no copy was made");
+    EXPECT(memcmp(master.host.data, plain->net.master.data, tensor_bytes(plain->net.master)) == 0,
+           "other weights");
     host_view_close(&master);
 }
 
@@ -88,9 +89,9 @@ static void save_and_resume(struct trainer *from, struct trainer *to, const stru
     struct checkpoint c;
     EXPECT(mkdtemp(directory) != NULL, "mkdtemp");
     EXPECT_OK(background_save_init(&b, from->plan.saving_bytes));
-    EXPECT_OK(background_save_begin(&b, directory, &from->x,
-                                    &(struct checkpoint_contents){.params = &from->params,
-                                                                  .master = from->master,
+    EXPECT_OK(background_save_begin(&b, directory, &from->net.x,
+                                    &(struct checkpoint_contents){.params = &from->net.params,
+                                                                  .master = from->net.master,
                                                                   .exp_avg = from->exp_avg,
                                                                   .exp_avg_sq = from->exp_avg_sq,
                                                                   .config = json_object(),

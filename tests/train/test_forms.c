@@ -49,7 +49,7 @@ static void compare(const char *form, const struct batch_step *ragged, const str
     gradients_of(&a, ragged, &ra);
     gradients_of(&b, other, &rb);
     double worst = 0, largest = 1;
-    for (int64_t i = 0; i < a.params.n_elements; i++) {
+    for (int64_t i = 0; i < a.net.params.n_elements; i++) {
         largest = fmax(largest, fabs(tensor_get(a.grad, i)));
         worst = fmax(worst, fabs(tensor_get(a.grad, i) - tensor_get(b.grad, i)));
     }

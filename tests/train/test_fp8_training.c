@@ -94,7 +94,7 @@ static void test_learning(const struct batch_step *step)
 
 static const float *histories_of(const struct trainer *t)
 {
-    return t->stage.histories.data;
+    return t->net.stage.histories.data;
 }
 
 /* Histories: a step notes the largest magnitudes and keeps them for the next; evaluations neither read nor change them;
@@ -108,8 +108,8 @@ static void test_histories(const struct batch_step *step)
     EXPECT_OK(trainer_init(&forgetful, &c));
     c.recompute = 1;
     EXPECT_OK(trainer_init(&recomputing, &c));
-    int64_t n = tensor_count(t.stage.histories);
-    EXPECT(n == 2 * BERT_LAYER_N_FACTORS * t.stage.model->n_layers, "%lld numbers", (long long)n);
+    int64_t n = tensor_count(t.net.stage.histories);
+    EXPECT(n == 2 * BERT_LAYER_N_FACTORS * t.net.stage.model->n_layers, "%lld numbers", (long long)n);
     for (int64_t i = 1; i <= 4; i++) {
         EXPECT_OK(trainer_step(&t, step, i, i, 5e-3, false, &r));
         EXPECT_OK(trainer_step(&recomputing, step, i, i, 5e-3, false, &of_recomputing));
@@ -123,8 +123,8 @@ static void test_histories(const struct batch_step *step)
         }
     }
     EXPECT_OK(trainer_evaluate(&t, step, &before));
-    memcpy(forgetful.master.data, t.master.data, tensor_bytes(t.master));
-    trainer_weights_changed(&forgetful);
+    memcpy(forgetful.net.master.data, t.net.master.data, tensor_bytes(t.net.master));
+    network_weights_changed(&forgetful.net);
     EXPECT_OK(trainer_evaluate(&forgetful, step, &after));
     EXPECT(memcmp(&before, &after, sizeof before) == 0, "an evaluation reads histories");
     EXPECT(memcmp(histories_of(&t), histories_of(&recomputing), (size_t)n * sizeof(float)) == 0,
@@ -143,8 +143,9 @@ static void test_histories(const struct batch_step *step)
 /* Weights are rounded once for all that runs on them; whatever has changed them, nothing runs on those before. */
 static void test_changed_weights(const struct batch_step *step, int64_t recompute)
 {
-    struct trainer trained, fresh, shared;
-    struct trainer_result of_trained, of_fresh, of_shared;
+    struct trainer trained, fresh;
+    struct network shared;
+    struct trainer_result of_trained, of_fresh;
     struct trainer_config c = config_of(true, step->micro[0].limits), reading;
     struct bert_model *bert = fixture_bert(&c);
     bert->config.num_hidden_layers = 3; /* two share activations where there is no backward */
@@ -152,29 +153,30 @@ static void test_changed_weights(const struct batch_step *step, int64_t recomput
     c.recompute = recompute;
     reading = c;
     reading.training = false;
+    struct network_config viewing = trainer_network(&reading);
     EXPECT_OK(trainer_init(&trained, &c));
     EXPECT_OK(trainer_init(&fresh, &c));
-    EXPECT_OK(trainer_init_shared(&shared, &reading, &trained));
+    EXPECT_OK(network_init_shared(&shared, &viewing, &trained.net));
     for (int64_t i = 1; i <= 3; i++) {
         EXPECT_OK(trainer_step(&trained, step, i, i, 1e-2, false, &of_trained));
-        memcpy(fresh.master.data, trained.master.data, tensor_bytes(trained.master));
-        trainer_weights_changed(&fresh);
+        memcpy(fresh.net.master.data, trained.net.master.data, tensor_bytes(trained.net.master));
+        network_weights_changed(&fresh.net);
         for (int again = 0; again < 2; again++) {
             EXPECT_OK(trainer_evaluate(&trained, step, &of_trained));
             EXPECT_OK(trainer_evaluate(&fresh, step, &of_fresh));
-            EXPECT_OK(trainer_evaluate(&shared, step, &of_shared));
             EXPECT(memcmp(&of_trained, &of_fresh, sizeof of_fresh) == 0,
                    "step %d: evaluated by what was before", (int)i);
-            EXPECT(memcmp(&of_shared, &of_fresh, sizeof of_fresh) == 0,
-                   "step %d: another trainer's weights evaluated by what was before", (int)i);
+            fixture_expect_same_answers(&shared, &fresh.net, &step->micro[again],
+                                        "the weights of a trainer by what was before");
         }
-        memcpy(fresh.stage.histories.data, trained.stage.histories.data, tensor_bytes(fresh.stage.histories));
+        memcpy(fresh.net.stage.histories.data, trained.net.stage.histories.data,
+               tensor_bytes(fresh.net.stage.histories));
         EXPECT_OK(trainer_gradients(&trained, step, i, false, &of_trained));
         EXPECT_OK(trainer_gradients(&fresh, step, i, false, &of_fresh));
         EXPECT(memcmp(trained.grad.data, fresh.grad.data, tensor_bytes(fresh.grad)) == 0,
                "step %d: gradients of what was before", (int)i);
     }
-    trainer_fini(&shared);
+    network_fini(&shared);
     trainer_fini(&fresh);
     trainer_fini(&trained);
 }

@@ -75,22 +75,22 @@ static struct kiln_status answer_publicly(struct kiln_session *s, enum kiln_task
     return status;
 }
 
-static tensor weight_of(struct trainer *t, const char *name)
+static tensor weight_of(struct network *n, const char *name)
 {
-    const struct param *p = param_table_find(&t->params, name);
+    const struct param *p = param_table_find(&n->params, name);
     EXPECT(p != NULL, "no %s", name);
-    return param_view(p, t->master);
+    return param_view(p, n->master);
 }
 
 static const char INTERMEDIATE[] = "bert.encoder.layer.0.intermediate.dense.weight";
 
-static void spoil(struct trainer *t, double value)
+static void spoil(struct network *n, double value)
 {
-    tensor w = weight_of(t, INTERMEDIATE);
+    tensor w = weight_of(n, INTERMEDIATE);
     for (int64_t i = 0; i < tensor_count(w); i++) {
         tensor_set(w, i, value);
     }
-    trainer_weights_changed(t);
+    network_weights_changed(n);
 }
 
 /* The first layer's, though two layers' activations serve all in turn. */

@@ -49,7 +49,7 @@ static void compare(const char *form, struct trainer *a, const struct trainer_re
     struct trainer_result rb;
     gradients_of(&b, source, &rb);
     double worst = 0, largest = 1;
-    for (int64_t i = 0; i < a->params.n_elements; i++) {
+    for (int64_t i = 0; i < a->net.params.n_elements; i++) {
         largest = fmax(largest, fabs(tensor_get(a->grad, i)));
         worst = fmax(worst, fabs(tensor_get(a->grad, i) - tensor_get(b.grad, i)));
     }

@@ -58,8 +58,8 @@ static void nonfinite_numbers_are_named(const struct batch_step *step)
         struct trainer_result r;
         struct trainer_config config = fixture_trainer(ops_cpu(), DTYPE_F32, step->micro[0].limits);
         EXPECT_OK(trainer_init(&t, &config));
-        tensor weight = param_view(param_table_find(&t.params, names[i]), t.master);
-        tensor other = param_view(param_table_find(&t.params, "bert.pooler.dense.weight"), t.master);
+        tensor weight = param_view(param_table_find(&t.net.params, names[i]), t.net.master);
+        tensor other = param_view(param_table_find(&t.net.params, "bert.pooler.dense.weight"), t.net.master);
         double untouched = tensor_get(other, 3);
         tensor_set(weight, 5, NAN);
         struct status s = trainer_step(&t, step, 7, 7, 1e-3, false, &r);
@@ -96,7 +96,7 @@ static void nonfinite_activations_are_named(struct batch_step *step)
         }
         batch_step_count(step);
         EXPECT_OK(trainer_init(&t, &config));
-        tensor weight = param_view(param_table_find(&t.params, names[i]), t.master);
+        tensor weight = param_view(param_table_find(&t.net.params, names[i]), t.net.master);
         for (int64_t e = 0; e < tensor_count(weight); e++) {
             tensor_set(weight, e, 3e38);
         }
@@ -124,11 +124,13 @@ static void same_seed_same_weights(const struct batch_step *step)
     EXPECT_OK(trainer_init(&a, &config));
     config.ops = &ops_ref;
     EXPECT_OK(trainer_init(&b, &config));
-    EXPECT(memcmp(a.master.data, b.master.data, tensor_bytes(a.master)) == 0, "weights depend on the device");
+    EXPECT(memcmp(a.net.master.data, b.net.master.data, tensor_bytes(a.net.master)) == 0,
+           "weights depend on the device");
     trainer_fini(&b);
     config.seed++;
     EXPECT_OK(trainer_init(&b, &config));
-    EXPECT(memcmp(a.master.data, b.master.data, tensor_bytes(a.master)) != 0, "weights ignore the seed");
+    EXPECT(memcmp(a.net.master.data, b.net.master.data, tensor_bytes(a.net.master)) != 0,
+           "weights ignore the seed");
     trainer_fini(&b);
     trainer_fini(&a);
 }
@@ -185,15 +187,25 @@ static void inference_keeps_two_layers(const struct batch_step *step, enum dtype
 {
     struct trainer_config config = trainer_of(step, dtype, 5, pre_ln), reading = config;
     struct trainer all, two;
+    struct network viewing;
     struct trainer_result expected, r;
     reading.training = false;
+    struct network_config net = trainer_network(&reading);
     EXPECT_OK(trainer_init(&all, &config));
-    EXPECT_OK(trainer_init_shared(&two, &reading, &all));
+    EXPECT_OK(trainer_init(&two, &reading));
+    EXPECT_OK(network_init_shared(&viewing, &net, &all.net));
+    memcpy(two.net.master.data, all.net.master.data, tensor_bytes(all.net.master));
+    network_weights_changed(&two.net);
     EXPECT_OK(trainer_evaluate(&all, step, &expected));
     EXPECT_OK(trainer_evaluate(&two, step, &r));
     EXPECT(memcmp(&r, &expected, sizeof r) == 0, "another loss without a backward");
     EXPECT(two.plan.activation_bytes < all.plan.activation_bytes, "%zu of %zu bytes",
            two.plan.activation_bytes, all.plan.activation_bytes);
+    fixture_expect_same_answers(&viewing, &all.net, &step->micro[1], "a network on a trainer's weights");
+    EXPECT(viewing.plan.weight_bytes == 0 && viewing.plan.activation_bytes == two.plan.activation_bytes,
+           "%zu bytes of weights, %zu of activations", viewing.plan.weight_bytes,
+           viewing.plan.activation_bytes);
+    network_fini(&viewing);
     trainer_fini(&two);
     trainer_fini(&all);
 }

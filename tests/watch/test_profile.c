@@ -34,13 +34,14 @@ static void timed_ops_compute_the_same(const struct batch_step *step)
     struct op_timer timer;
     init_trainer(&plain, step);
     init_trainer(&timed, step);
-    EXPECT_OK(op_timer_init(&timer, &timed.x, 5)); /* too few for a step */
+    EXPECT_OK(op_timer_init(&timer, &timed.net.x, 5)); /* too few for a step */
     take_step(&plain, step, 1);
     op_timer_attach(&timer);
     take_step(&timed, step, 1);
     op_timer_detach(&timer);
-    EXPECT(timed.x.ops == ops_cpu(), "the plain table is not back");
-    EXPECT(memcmp(plain.master.data, timed.master.data, tensor_bytes(plain.master)) == 0, "other weights");
+    EXPECT(timed.net.x.ops == ops_cpu(), "the plain table is not back");
+    EXPECT(memcmp(plain.net.master.data, timed.net.master.data, tensor_bytes(plain.net.master)) == 0,
+           "other weights");
 
     int64_t calls = 0;
     for (int i = 0; i < OP_WATCH_N_OPS; i++) {
@@ -300,8 +301,8 @@ static void a_window_becomes_a_trace(const struct batch_step *step, const char *
     char path[512];
     struct profile_options o = {.enabled = true, .steps = "2:4", .directory = ""};
     init_trainer(&t, step);
-    EXPECT_OK(profile_open(&p, &o, directory, &t.x));
-    t.profile = &p;
+    EXPECT_OK(profile_open(&p, &o, directory, &t.net.x));
+    t.net.profile = &p;
     for (int64_t i = 1; i <= 3; i++) {
         profile_micro_step(&p);
         profile_phase(&p, "batch");
@@ -312,24 +313,24 @@ static void a_window_becomes_a_trace(const struct batch_step *step, const char *
             profile_save_ended(&p, now, now + 1000);
         }
     }
-    EXPECT(p.x == NULL && t.x.ops == ops_cpu(), "ops are still timed behind the window");
+    EXPECT(p.x == NULL && t.net.x.ops == ops_cpu(), "ops are still timed behind the window");
     profile_close(&p);
     snprintf(path, sizeof path, "%s/profile/trace_2_4.json", directory);
     expect_trace(path, (struct expected){.n_steps = 3, .n_saves = 2});
 
     o.steps = "9:12"; /* never reached: nothing is written */
-    EXPECT_OK(profile_open(&p, &o, directory, &t.x));
+    EXPECT_OK(profile_open(&p, &o, directory, &t.net.x));
     profile_micro_step(&p);
     profile_close(&p);
     o.steps = "1:12"; /* cut short by the end of the run */
-    EXPECT_OK(profile_open(&p, &o, directory, &t.x));
+    EXPECT_OK(profile_open(&p, &o, directory, &t.net.x));
     profile_micro_step(&p);
     take_step(&t, step, 4);
     profile_close(&p);
     snprintf(path, sizeof path, "%s/profile/trace_1_2.json", directory);
     expect_trace(path, (struct expected){.n_steps = 2});
     o.enabled = false;
-    EXPECT_OK(profile_open(&p, &o, "/dev/null/nowhere", &t.x));
+    EXPECT_OK(profile_open(&p, &o, "/dev/null/nowhere", &t.net.x));
     profile_micro_step(&p);
     profile_close(&p);
     trainer_fini(&t);
@@ -362,13 +363,14 @@ static void copies_are_shown(const struct batch_step *step, const char *director
     char path[512];
     config.device = &device;
     EXPECT_OK(trainer_init(&t, &config));
-    EXPECT_OK(profile_open(&p, &(struct profile_options){.enabled = true, .steps = "1:2"}, directory, &t.x));
-    t.profile = &p;
+    EXPECT_OK(
+        profile_open(&p, &(struct profile_options){.enabled = true, .steps = "1:2"}, directory, &t.net.x));
+    t.net.profile = &p;
     profile_micro_step(&p);
     take_step(&t, step, 1);
     profile_micro_step(&p);
     profile_close(&p);
-    EXPECT(t.x.sending == NULL, "copies are still timed behind the window");
+    EXPECT(t.net.x.sending == NULL, "copies are still timed behind the window");
     snprintf(path, sizeof path, "%s/profile/trace_1_2.json", directory);
     expect_trace(path, want);
     trainer_fini(&t);

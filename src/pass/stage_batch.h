@@ -4,11 +4,11 @@
  * copy that nobody waits for.  Where work is recorded (dev/queue.h) a batch is rounded up to few sizes, so that
  * few recordings serve all: the tail of [PAD] grows, in pieces of 64 tokens, and sequences without tokens,
  * labels of -1 and rows that nobody reads fill the rest.  Elsewhere a batch keeps its size. */
-#ifndef KILN_TRAIN_STAGE_BATCH_H
-#define KILN_TRAIN_STAGE_BATCH_H
+#ifndef KILN_PASS_STAGE_BATCH_H
+#define KILN_PASS_STAGE_BATCH_H
 
 #include "nn/model.h"
-#include "optim/optimizer.h"
+#include "ops/ops.h"
 
 /* Numbers that change from step to step and that ops read where they compute. */
 struct stage_numbers {

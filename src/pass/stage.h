@@ -4,11 +4,11 @@
  * Between stage_begin and the end of a micro-batch nothing allocates, waits for the device or passes it a
  * number that changes from call to call but in the block of stage_begin, so the work can be recorded once for
  * each capacity and replayed (dev/queue.h). */
-#ifndef KILN_TRAIN_STAGE_H
-#define KILN_TRAIN_STAGE_H
+#ifndef KILN_PASS_STAGE_H
+#define KILN_PASS_STAGE_H
 
 #include "nn/model.h"
-#include "train/stage_batch.h"
+#include "pass/stage_batch.h"
 
 /* The activations of one micro-batch in flight. */
 struct stage_slot {

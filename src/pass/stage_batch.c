@@ -1,4 +1,4 @@
-#include "train/stage_batch.h"
+#include "pass/stage_batch.h"
 
 #include "dev/queue.h"
 

@@ -1,4 +1,4 @@
-#include "train/stage.h"
+#include "pass/stage.h"
 
 #include "dev/queue.h"
 #include "ops/op_watch.h"

@@ -1,6 +1,6 @@
 /* A batch on its way to the device: as it is on a device that records nothing; rounded up to few sizes, with a tail
  * that changes nothing, on one that does. */
-#include "train/stage_batch.h"
+#include "pass/stage_batch.h"
 
 #include "core/rng.h"
 #include "data/bert_batch.h"

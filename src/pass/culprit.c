@@ -1,0 +1,89 @@
+#include "pass/culprit.h"
+
+#include <stdio.h>
+#include <string.h>
+
+/* Index of the first element that is not finite, or -1. */
+static int64_t first_nonfinite(struct network *n, tensor in)
+{
+    int64_t i = -1;
+    n->x.ops->find_nonfinite(&n->x, n->index, in);
+    exec_copy_out(&n->x, &i, n->index.data, sizeof i);
+    return failed(n->x.status) ? -1 : i;
+}
+
+/* What a task lacks is a null tensor. */
+static void look_at(struct culprit *c, tensor in, const char *kind, const char *name)
+{
+    if (c->index < 0 && !tensor_is_null(in)) {
+        c->index = first_nonfinite(c->network, in);
+        snprintf(c->name, sizeof c->name, "%s %s", kind, name);
+    }
+}
+
+void culprit_look_at_params(struct culprit *c, const struct param_table *params, tensor flat,
+                            const char *kind)
+{
+    for (int i = 0; i < params->n && c->index < 0 && !tensor_is_null(flat); i++) {
+        look_at(c, param_view(&params->params[i], flat), kind, params->params[i].name);
+    }
+}
+
+/* Where in the model an activation is. */
+struct looking {
+    struct culprit *culprit;
+    int64_t layer, n_layers;
+};
+
+static void look_at_activation(void *context, const char *name, tensor value)
+{
+    struct looking *l = context;
+    char place[80] = "";
+    if (l->layer >= 0 && l->layer < l->n_layers) {
+        snprintf(place, sizeof place, "layer %lld ", (long long)l->layer);
+    }
+    look_at(l->culprit, value, "activation", strncat(place, name, sizeof place - strlen(place) - 1));
+}
+
+/* Layers may share the memory of their activations, so each is looked at before the next is computed. */
+static void look_at_layer(void *context, int64_t layer)
+{
+    struct culprit *c = context;
+    const struct stage *s = &c->network->stage;
+    struct looking l = {c, layer, s->model->n_layers};
+    s->model->type->visit(s->model, s->slot->acts, layer, look_at_activation, &l);
+}
+
+static void look_at_activations(struct culprit *c, bool training)
+{
+    struct stage *s = &c->network->stage;
+    s->layer_done = look_at_layer;
+    s->layer_done_context = c;
+    stage_round_changed(s);
+    stage_forward(s, training);
+    s->layer_done = NULL;
+}
+
+struct culprit culprit_find(struct network *n, bool training)
+{
+    const struct param_table *params = n->owner == NULL ? &n->params : &n->owner->params;
+    struct culprit c = {.network = n, .index = -1};
+    culprit_look_at_params(&c, params, n->master, "weight");
+    culprit_look_at_params(&c, params, n->working, "rounded weight");
+    look_at_activations(&c, training);
+    return c;
+}
+
+struct status culprit_of_result(struct network *n, tensor result, const char *what)
+{
+    if (tensor_find_nonfinite(result) < 0) {
+        return status_ok();
+    }
+    struct culprit c = culprit_find(n, false);
+    TRY(n->x.status);
+    return status_error(
+        STATUS_NUMERIC,
+        "%s are not finite; the first tensor that is not is the %s (element %lld): the model is "
+        "damaged, or too large for %s",
+        what, c.index < 0 ? "result alone" : c.name, (long long)c.index, precision_name(n->config.precision));
+}

@@ -1,0 +1,247 @@
+#include "pass/network.h"
+
+#include "dev/host_memory.h"
+
+static enum fp8_factors fp8_factors_of(const struct network_config *c)
+{
+    if (!c->precision.fp8) {
+        return FP8_NONE;
+    }
+    if (!c->device->computes_in_fp8) {
+        return FP8_IN_BF16;
+    }
+    return c->learns ? FP8_ROWS_AND_COLUMNS : FP8_ROWS;
+}
+
+static struct status check_fp8(const struct network_config *c)
+{
+    int64_t h = c->model->hidden_size, f = c->model->feed_forward_size;
+    if (c->precision.fp8 && (h % OPS_FP8_MULTIPLE != 0 || f % OPS_FP8_MULTIPLE != 0)) {
+        return status_error(STATUS_USAGE,
+                            "products in fp8 have dims that are multiples of %d, but hidden_size is %lld and "
+                            "intermediate_size %lld: leave out --fp8",
+                            OPS_FP8_MULTIPLE, (long long)h, (long long)f);
+    }
+    return status_ok();
+}
+
+struct status network_declare(struct network *n, const struct network_config *config,
+                              const struct network *owner)
+{
+    *n = (struct network){.config = *config, .owner = owner, .version = 1};
+    n->x = (struct exec){.device = config->device,
+                         .ops = config->ops,
+                         .layer_index = -1,
+                         .allow_tf32 = config->precision.allow_tf32};
+    TRY(check_fp8(config));
+    TRY(config->model->type->declare(config->model, &n->params));
+    n->plan.n_params = param_table_count(&n->params);
+    n->stage = (struct stage){
+        .x = &n->x,
+        .model = config->model,
+        .learns = config->learns,
+        .dtype = config->precision.dtype,
+        .fp8 = fp8_factors_of(config),
+        .recompute = config->recompute,
+        .limits = config->limits,
+        .first = config->first_layer,
+        .end = config->end_layer > 0 ? config->end_layer : config->model->n_layers,
+        .n_slots = config->n_slots > 0 ? config->n_slots : 1,
+        .version = owner == NULL ? &n->version : &owner->version,
+    };
+    return stage_init(&n->stage);
+}
+
+void network_carve(struct network *n, struct arena *arena)
+{
+    enum dtype dtype = n->config.precision.dtype, vector = dtype_of_vectors(dtype);
+    int64_t n_elements = n->params.n_elements;
+    if (n->owner == NULL) {
+        n->master = arena_carve_1d(arena, vector, n_elements);
+        n->working = dtype != vector ? arena_carve_1d(arena, dtype, n_elements) : NULL_TENSOR;
+    } else {
+        n->master = n->owner->master;
+        n->working = n->owner->working;
+    }
+    stage_carve_weights(&n->stage, arena);
+    n->plan.weight_bytes = arena->used;
+    n->index = arena_carve_1d(arena, DTYPE_I64, 1);
+}
+
+struct status network_view(struct network *n)
+{
+    const struct param_table *layout = n->owner == NULL ? &n->params : &n->owner->params;
+    tensor matrices = tensor_is_null(n->working) ? n->master : n->working;
+    tensor biases = n->config.device->takes_rounded_biases ? matrices : n->master;
+    const struct model *m = n->config.model;
+    TRY(m->type->create_weights(m, &n->weights, layout, matrices, n->master, biases));
+    n->stage.weights = n->weights;
+    return status_ok();
+}
+
+struct status network_declare_planned(struct network *n, struct arena *block,
+                                      const struct network_config *config, const struct ops *ops,
+                                      const struct network *owner)
+{
+    struct network_config planned = *config;
+    planned.ops = ops;
+    TRY(network_declare(n, &planned, owner));
+    *block = arena_measuring();
+    network_carve(n, block);
+    stage_share_arena(&n->stage, arena_measuring());
+    return network_view(n);
+}
+
+static void carve_end(const struct network *n, struct arena *block, void *parts[3])
+{
+    parts[0] = arena_carve(block, n->plan.workspace_bytes);
+    parts[1] = arena_carve(block, n->plan.beside_bytes);
+    parts[2] = arena_carve(block, n->plan.activation_bytes);
+}
+
+void network_plan_end(struct network *n, struct arena *block)
+{
+    const struct network_config *c = &n->config;
+    void *parts[3];
+    n->plan.workspace_bytes = n->x.totals.workspace_bytes;
+    n->plan.beside_bytes = n->x.totals.beside_bytes;
+    n->plan.activation_bytes = stage_bytes(&n->stage);
+    carve_end(n, block, parts);
+    n->plan.library_bytes =
+        c->device->is_host ? host_memory_library_bytes(c->model->hidden_size, c->model->feed_forward_size,
+                                                       c->precision.dtype == DTYPE_F32)
+                           : c->device->overhead_bytes;
+    n->plan.total_bytes = block->used + n->plan.library_bytes;
+}
+
+static struct status measure(struct network *n, const struct network_config *config,
+                             const struct network *owner)
+{
+    struct arena block;
+    TRY(network_declare_planned(n, &block, config, &ops_plan, owner));
+    stage_carve_largest(&n->stage);
+    stage_round_weights(&n->stage);
+    stage_forward(&n->stage, false);
+    TRY(n->x.status);
+    n->plan.flops = n->x.totals.flops;
+    n->plan.bytes = n->x.totals.bytes;
+    network_plan_end(n, &block);
+    return status_ok();
+}
+
+static struct status plan_over(struct network_plan *plan, const struct network_config *config,
+                               const struct network *owner)
+{
+    struct network n;
+    struct status s = measure(&n, config, owner);
+    *plan = n.plan;
+    network_fini(&n);
+    return s;
+}
+
+struct status network_plan(struct network_plan *plan, const struct network_config *config)
+{
+    return plan_over(plan, config, NULL);
+}
+
+static size_t block_bytes(const struct network *n)
+{
+    return n->plan.total_bytes - n->plan.library_bytes;
+}
+
+/* Where addresses are limited, those that the libraries are going to take must be left. */
+static struct status leave_addresses(const struct network *n)
+{
+    const struct device *device = n->config.device;
+    size_t available = device->free_bytes();
+    if (device->is_host && block_bytes(n) > available) {
+        return status_error(
+            STATUS_MEMORY,
+            "the model needs %.2f GiB, but only %.2f GiB of memory are free beside what libraries "
+            "and threads take (free memory, the cgroup's limit, `ulimit -v`)",
+            (double)block_bytes(n) / 0x1p30, (double)available / 0x1p30);
+    }
+    return status_ok();
+}
+
+struct status network_allocate(struct network *n, struct arena *block)
+{
+    TRY(n->config.device->open(&n->x.context));
+    TRY(leave_addresses(n));
+    TRY(n->config.device->allocate(&n->memory, block_bytes(n), "the model"));
+    *block = arena_over(n->memory, block_bytes(n));
+    return status_ok();
+}
+
+struct status network_carve_end(struct network *n, struct arena *block)
+{
+    void *parts[3];
+    carve_end(n, block, parts);
+    n->x.workspace = parts[0];
+    n->x.workspace_bytes = n->plan.workspace_bytes;
+    n->x.beside_workspace = parts[1];
+    n->x.beside_bytes = n->plan.beside_bytes;
+    stage_share_arena(&n->stage, arena_over(parts[2], n->plan.activation_bytes));
+    TRY(network_view(n));
+    stage_reserve(&n->stage);
+    return n->x.status;
+}
+
+static struct status init_over(struct network *n, const struct network_config *config,
+                               const struct network *owner)
+{
+    struct network_plan plan;
+    struct arena block;
+    *n = (struct network){0};
+    TRY(plan_over(&plan, config, owner));
+    struct status s = network_declare(n, config, owner);
+    n->plan = plan;
+    if (!failed(s)) {
+        s = network_allocate(n, &block);
+    }
+    if (!failed(s)) {
+        network_carve(n, &block);
+        s = network_carve_end(n, &block);
+    }
+    if (failed(s)) {
+        network_fini(n);
+    }
+    return s;
+}
+
+struct status network_init(struct network *n, const struct network_config *config)
+{
+    return init_over(n, config, NULL);
+}
+
+struct status network_init_shared(struct network *n, const struct network_config *config,
+                                  const struct network *owner)
+{
+    CHECK(!config->learns && config->precision.dtype == owner->config.precision.dtype,
+          "the weights of another are read only");
+    return init_over(n, config, owner);
+}
+
+void network_fini(struct network *n)
+{
+    stage_fini(&n->stage);
+    if (n->config.model != NULL) {
+        n->config.model->type->destroy_weights(n->weights);
+    }
+    param_table_fini(&n->params);
+    if (n->memory != NULL) {
+        n->config.device->release(n->memory, block_bytes(n));
+    }
+    if (n->x.context != NULL) {
+        n->config.device->close(n->x.context);
+    }
+    *n = (struct network){0};
+}
+
+void network_weights_changed(struct network *n)
+{
+    n->version++;
+    if (!tensor_is_null(n->working)) {
+        n->x.ops->cast(&n->x, n->working, n->master);
+    }
+}

@@ -1,0 +1,97 @@
+/* network: a model in memory, ready to run: its weights, the layer loop (pass/stage.h) and room for batches, in one planned block.
+ * It is all that an answer needs, and belongs to one thread; networks in several threads may view one's weights.
+ *
+ * Whoever has more in the same block, as a trainer has, goes through the steps of network_init himself: they are below. */
+#ifndef KILN_PASS_NETWORK_H
+#define KILN_PASS_NETWORK_H
+
+#include "dev/precision.h"
+#include "pass/stage.h"
+
+struct network_config {
+    const struct model *model; /* borrowed */
+    const struct device *device;
+    const struct ops *ops;
+    struct precision precision;
+    struct batch_limits limits; /* of every batch */
+
+    /* For training, all zero where there is none. */
+    bool learns;         /* there is a backward */
+    int64_t recompute;   /* stage.recompute */
+    int64_t first_layer; /* the range that passes run over, stage.first and stage.end; 0 and 0: all layers */
+    int64_t end_layer;
+    int64_t n_slots; /* micro-batches in flight; 0: one */
+};
+
+/* What it will need, known before anything is allocated. */
+struct network_plan {
+    int64_t n_params;
+    size_t
+        weight_bytes; /* fp32 master and, in bf16 or fp16, the working copy; in fp8 what that makes of layers' */
+    size_t activation_bytes;              /* of all batches in flight */
+    size_t workspace_bytes, beside_bytes; /* scratch of an op, and of one that runs beside (dev/queue.h) */
+    size_t library_bytes; /* what the device's context, or the host's libraries and threads, take beside */
+    size_t total_bytes;   /* of everything above, and of what else is in the block */
+    double flops, bytes;  /* of the largest batch: bytes moved by its ops, each tensor once */
+};
+
+struct network {
+    struct network_config config;
+    struct network_plan plan;
+    struct exec x;
+    struct profile *profile; /* told where the work is, if somebody sets it; NULL: nobody asks */
+    struct param_table params;
+    const struct network *owner; /* of the weights; NULL: they are this network's own */
+    void *memory;                /* everything below lies in it, but an owner's weights */
+    tensor master, working;      /* flat buffers; working is null where it is the master */
+    tensor index;                /* i64 [1], of a search (pass/culprit.h) */
+    void *weights;               /* the model's views */
+    int64_t version;             /* of the weights: counts their changes */
+    struct stage stage;
+};
+
+/* Validates the configuration by running the largest batch forward on the plan table; allocates nothing that stays. */
+struct status network_plan(struct network_plan *plan, const struct network_config *config);
+
+/* Allocates what the plan says.  The weights are zero. */
+struct status network_init(struct network *n, const struct network_config *config);
+
+/* The same without weights: those of `owner`, which must outlive it and hold all parts that config->model needs, are viewed
+ * and never written.  Not for training. */
+struct status network_init_shared(struct network *n, const struct network_config *config,
+                                  const struct network *owner);
+
+/* Safe on a zeroed struct and after a failed init. */
+void network_fini(struct network *n);
+
+/* After the master weights were changed from outside: refreshes what is made of them. */
+void network_weights_changed(struct network *n);
+
+/* ---- the steps of network_init ---- */
+
+/* Table of parameters, exec and stage, without memory.  `owner` may be NULL.  STATUS_USAGE: the precision does not fit the
+ * model. */
+struct status network_declare(struct network *n, const struct network_config *config,
+                              const struct network *owner);
+
+/* Carves what lies in front of the block: weights, and what is found in them. */
+void network_carve(struct network *n, struct arena *arena);
+
+/* The model's views of the weights, once they are carved. */
+struct status network_view(struct network *n);
+
+/* Declared, carved and viewed with shapes and no memory, for an `ops` that computes nothing. */
+struct status network_declare_planned(struct network *n, struct arena *block,
+                                      const struct network_config *config, const struct ops *ops,
+                                      const struct network *owner);
+
+/* Completes n->plan but flops and bytes, after all ops of a batch were given to the plan table, and carves the end of the block. */
+void network_plan_end(struct network *n, struct arena *block);
+
+/* Opens the device and allocates the block of n->plan.  STATUS_MEMORY. */
+struct status network_allocate(struct network *n, struct arena *block);
+
+/* Carves the end of the block, and views everything. */
+struct status network_carve_end(struct network *n, struct arena *block);
+
+#endif

@@ -1,0 +1,16 @@
+/* network_files: the weights of a network from and to model directories, whatever memory its device has. */
+#ifndef KILN_PASS_NETWORK_FILES_H
+#define KILN_PASS_NETWORK_FILES_H
+
+#include "model/model_dir.h"
+#include "pass/network.h"
+
+/* Weights of a model directory for a task of its family, the network's; `may_be_new` as for model_dir_read_weights: those keep what they
+ * are. */
+struct status network_files_load(struct network *n, const struct model_dir *m, int task, unsigned may_be_new,
+                                 struct load_report *report);
+
+/* Saves the weights as the model directory PATH; contents->params and ->master are set here. */
+struct status network_files_export(struct network *n, const char *path, struct model_dir_contents *contents);
+
+#endif

@@ -116,8 +116,8 @@ static struct status run(const void *args, int n_positional, const char *const *
     struct shard_packer p;
     replaced_environment_tell();
     TRY(check_output(a));
-    if (a->dry_run &&
-        missing_path(&missing, "input_dir", a->input_dir, "`kiln prepare --format hdf5` makes it from text")) {
+    if (a->dry_run && missing_path(&missing, "input_dir", a->input_dir,
+                                   "`kiln prepare --format hdf5` makes it from text")) {
         missing_end(&missing);
         return status_ok();
     }

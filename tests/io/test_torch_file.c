@@ -339,7 +339,7 @@ static void expect_refused(const struct buf *pickle, const char *part)
     zip_fini(&z);
 }
 
-/* Parts of parts, more than there is time for, and names that are none. */
+/* Parts of parts, more than there is time for. */
 static void test_walk(void)
 {
     struct buf b = {0};
@@ -381,6 +381,14 @@ static void test_walk(void)
     }
     buf_puts(&b, "e.");
     expect_refused(&b, "more than 262144 tensors");
+    buf_fini(&b);
+}
+
+/* Names that are none, twice the same, or too long. */
+static void test_wrong_names(void)
+{
+    struct buf b = {0};
+    const struct pickled_tensor one = {"FloatStorage", "0", 6, 0, 1, 1, {6}, {1}};
     static const char *const wrong_names[][3] = {{"a\x1b[2J", "b", "control characters"},
                                                  {"a.b", "a.b", "two tensors of the name a.b"}};
     for (size_t i = 0; i < 2; i++) {
@@ -588,6 +596,7 @@ int main(void)
     test_tensors();
     test_pickles();
     test_walk();
+    test_wrong_names();
     test_names();
     test_archives();
     test_legacy();

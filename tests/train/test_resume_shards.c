@@ -58,12 +58,12 @@ static void train_and_save(const struct comm *c, void *context)
     EXPECT_OK(r->way.in_stages ? pipeline_step(&t, c, &r->batch, 1, 1, 1e-2, false, &result)
                                : data_parallel_step(&t, c, &mine, 1, 1, 1e-2, false, &result));
     struct checkpoint_contents contents = r->contents;
-    contents.params = &t.params;
-    contents.master = own_part(&t, t.master);
+    contents.params = &t.net.params;
+    contents.master = own_part(&t, t.net.master);
     contents.exp_avg = t.exp_avg;
     contents.exp_avg_sq = t.exp_avg_sq;
     contents.master_begin = contents.moments_begin = t.update.shard.begin;
-    EXPECT_OK(save_ranks(c, &t.x, r->k.directory, &contents));
+    EXPECT_OK(save_ranks(c, &t.net.x, r->k.directory, &contents));
     const tensor parts[N_FLAT] = {contents.master, t.exp_avg, t.exp_avg_sq};
     for (int f = 0; f < N_FLAT; f++) {
         memcpy(r->saved[f] + t.update.shard.begin, parts[f].data, tensor_bytes(parts[f]));
@@ -75,11 +75,11 @@ static void train_and_save(const struct comm *c, void *context)
 static void expect_saved(const struct run *r, const struct trainer *t, int f, tensor got, int64_t begin)
 {
     struct param_shard slice = {begin, begin + tensor_count(got)};
-    for (int i = 0; i < t->params.n; i++) {
-        struct param_shard part = param_shard_cut(&t->params.params[i], slice);
+    for (int i = 0; i < t->net.params.n; i++) {
+        struct param_shard part = param_shard_cut(&t->net.params.params[i], slice);
         EXPECT(memcmp((const float *)got.data + part.begin - begin, r->saved[f] + part.begin,
                       (size_t)(part.end - part.begin) * sizeof(float)) == 0,
-               "%s, flat buffer %d: not what was saved", t->params.params[i].name, f);
+               "%s, flat buffer %d: not what was saved", t->net.params.params[i].name, f);
     }
 }
 
@@ -95,7 +95,7 @@ static void resume(const struct comm *c, void *context)
     EXPECT_OK(checkpoint_open(&checkpoint, path));
     EXPECT_OK(trainer_state_resume(&t, &checkpoint));
     checkpoint_close(&checkpoint);
-    expect_saved(r, &t, 0, t.master, 0);
+    expect_saved(r, &t, 0, t.net.master, 0);
     expect_saved(r, &t, 1, t.exp_avg, t.update.shard.begin);
     expect_saved(r, &t, 2, t.exp_avg_sq, t.update.shard.begin);
     trainer_fini(&t);

@@ -72,13 +72,13 @@ static struct status run(struct kiln_session *session, struct kiln_tags *out,
     return s;
 }
 
-/* The sentences in inner form: `words` is a block for each. */
-static struct status take_sentences(struct tag_sentence *out, struct text_bytes **words,
-                                    const struct kiln_sentence *sentences, size_t n)
+/* The sentences in inner form, each with a block of its own for its words. */
+static struct status take_sentences(struct tag_sentence *out, const struct kiln_sentence *sentences, size_t n)
 {
     for (size_t i = 0; i < n; i++) {
-        TRY(api_take_texts(&words[i], sentences[i].words, sentences[i].n, "words of a sentence"));
-        out[i] = (struct tag_sentence){words[i], sentences[i].n};
+        struct text_bytes *words = NULL;
+        TRY(api_take_texts(&words, sentences[i].words, sentences[i].n, "words of a sentence"));
+        out[i] = (struct tag_sentence){words, sentences[i].n};
     }
     return status_ok();
 }
@@ -91,17 +91,14 @@ static struct status tag(struct kiln_session *session, struct kiln_tags *tags,
         return status_error(STATUS_USAGE, "sentences is NULL, but has %zu", n);
     }
     struct tag_sentence *inner = n == SIZE_MAX ? NULL : calloc(n + 1, sizeof *inner);
-    struct text_bytes **words = n == SIZE_MAX ? NULL : calloc(n + 1, sizeof *words);
-    struct status s = inner == NULL || words == NULL
-                          ? status_error(STATUS_MEMORY, "out of memory for %zu sentences", n)
-                          : take_sentences(inner, words, sentences, n);
+    struct status s = inner == NULL ? status_error(STATUS_MEMORY, "out of memory for %zu sentences", n)
+                                    : take_sentences(inner, sentences, n);
     if (!failed(s)) {
         s = run(session, tags, inner, n);
     }
-    for (size_t i = 0; words != NULL && i < n; i++) {
-        free(words[i]);
+    for (size_t i = 0; inner != NULL && i < n; i++) {
+        free((void *)inner[i].words);
     }
-    free(words);
     free(inner);
     return s;
 }

@@ -4,90 +4,141 @@
 
 enum { NONE = -1 };
 
-/* The rows that have room, in a list for each number of free tokens. */
+/* Sequences that are in no row yet, in a list for each length, the order kept. */
 struct shelves {
     const struct pack_problem *problem;
-    struct pack_row *rows;
-    int64_t n_rows;
-    int64_t *first; /* [row_length + 1] by free tokens */
-    int64_t *next;  /* [n] of each row */
+    int most;
+    int64_t *first; /* [row_length + 1] by length */
+    int64_t *next;  /* [n] */
+    int64_t *count; /* [row_length + 1] */
+    int64_t n_left, tokens_left;
+    double owed; /* rows of three that ought to have been made, less those that were */
 };
 
-/* The sequences by descending length, in a stable order: a counting sort. */
-static void sort_by_length(int64_t *order, int64_t *ends, const struct pack_problem *p)
-{
-    for (int64_t i = 0; i < p->n; i++) {
-        ends[p->row_length - p->lengths[i]]++;
-    }
-    for (int64_t k = 0, sum = 0; k <= p->row_length; k++) {
-        int64_t count = ends[k];
-        ends[k] = sum;
-        sum += count;
-    }
-    for (int64_t i = 0; i < p->n; i++) {
-        order[ends[p->row_length - p->lengths[i]]++] = i;
-    }
-}
-
-/* Takes the row in which the sequence fits best from its list; NONE: there is no such row. */
-static int64_t take_row(struct shelves *s, int64_t sequence)
+static void fill_shelves(struct shelves *s)
 {
     const struct pack_problem *p = s->problem;
-    for (int64_t room = p->lengths[sequence]; room <= p->row_length; room++) {
-        int64_t row = s->first[room];
-        if (row != NONE && s->rows[row].masked + p->masked[sequence] <= p->row_masked) {
-            s->first[room] = s->next[row];
-            return row;
+    for (int64_t l = 0; l <= p->row_length; l++) {
+        s->first[l] = NONE;
+    }
+    for (int64_t i = p->n - 1; i >= 0; i--) {
+        int64_t l = p->lengths[i];
+        s->next[i] = s->first[l];
+        s->first[l] = i;
+        s->count[l]++;
+        s->tokens_left += l;
+    }
+    s->n_left = p->n;
+}
+
+/* Moves the first sequence of this length into the row. */
+static void take(struct shelves *s, int64_t length, struct pack_row *r)
+{
+    int64_t i = s->first[length];
+    s->first[length] = s->next[i];
+    s->count[length]--;
+    s->n_left--;
+    s->tokens_left -= length;
+    r->sequences[r->n++] = i;
+    r->length += (int32_t)length;
+    r->masked += s->problem->masked[i];
+}
+
+/* Whether the first sequence of this length, and behind it the first of another, have room for their predictions. */
+static bool fits(const struct shelves *s, const struct pack_row *r, int64_t length, int64_t other)
+{
+    const int32_t *masked = s->problem->masked;
+    int64_t i = s->first[length], j = other > 0 ? s->first[other] : NONE;
+    if (j == i && i != NONE) {
+        j = s->next[i];
+    }
+    return i != NONE && (other == 0 || j != NONE) &&
+           r->masked + masked[i] + (other > 0 ? masked[j] : 0) <= s->problem->row_masked;
+}
+
+/* Two sequences that fill the row, the shorter of them as short as can be. */
+static bool add_two(struct shelves *s, struct pack_row *r)
+{
+    int64_t room = s->problem->row_length - r->length;
+    for (int64_t a = 1; a <= room - a; a++) {
+        if (s->count[a] > 0 && fits(s, r, a, room - a)) {
+            take(s, a, r);
+            take(s, room - a, r);
+            return true;
         }
     }
-    return NONE;
+    return false;
 }
 
-static void put_sequence(struct shelves *s, int64_t sequence)
+/* The longest that there is room for. */
+static void add_longest(struct shelves *s, struct pack_row *r)
 {
-    const struct pack_problem *p = s->problem;
-    int64_t row = take_row(s, sequence);
-    if (row == NONE) {
-        row = s->n_rows++;
+    for (int64_t l = s->problem->row_length - r->length; l > 0; l--) {
+        if (s->count[l] > 0 && fits(s, r, l, 0)) {
+            take(s, l, r);
+            return;
+        }
     }
-    struct pack_row *r = &s->rows[row];
-    r->sequences[r->n++] = sequence;
-    r->length += p->lengths[sequence];
-    r->masked += p->masked[sequence];
-    int64_t room = p->row_length - r->length;
-    if (r->n < (p->most > 0 ? p->most : PACK_MOST) && room > 0) {
-        s->next[row] = s->first[room];
-        s->first[room] = row;
+}
+
+/* Rows can be no fewer than what is left needs, by its tokens or by its number; when that is more than two sequences a row,
+ * so many rows of three must be made before the short ones have nothing to go with. */
+static bool owes_three(struct shelves *s)
+{
+    double by_tokens = (double)s->tokens_left / (double)s->problem->row_length;
+    double by_number = (double)s->n_left / PACK_MOST;
+    s->owed += (double)s->n_left / (by_tokens > by_number ? by_tokens : by_number) - 2;
+    s->owed = s->owed < -3 ? -3 : s->owed > 3 ? 3 : s->owed; /* forgets what is long past */
+    return s->owed >= 0.5;
+}
+
+/* Begins with a sequence of the longest length. */
+static void fill_row(struct shelves *s, int64_t longest, struct pack_row *r)
+{
+    bool more = longest < s->problem->row_length && s->most > 1 && s->n_left > 1;
+    bool three = more && s->most == PACK_MOST && owes_three(s);
+    take(s, longest, r);
+    if (three && add_two(s, r)) {
+        s->owed--;
+        return;
+    }
+    for (int n = r->n; more && n < s->most; n++) {
+        add_longest(s, r);
+    }
+}
+
+static void fill_rows(struct shelves *s, struct pack_row *rows, int64_t *n_rows)
+{
+    int64_t longest = s->problem->row_length;
+    fill_shelves(s);
+    while (s->n_left > 0) {
+        while (s->count[longest] == 0) {
+            longest--;
+        }
+        fill_row(s, longest, &rows[(*n_rows)++]);
     }
 }
 
 struct status pack_sequences(struct pack_row **rows, int64_t *n_rows, const struct pack_problem *p)
 {
-    size_t n = (size_t)p->n, shelves = (size_t)p->row_length + 1;
+    size_t n = (size_t)p->n, lengths = (size_t)p->row_length + 1;
     struct shelves s = {.problem = p,
-                        .rows = calloc(n, sizeof *s.rows),
-                        .first = calloc(shelves, sizeof *s.first),
+                        .most = p->most > 0 ? p->most : PACK_MOST,
+                        .first = calloc(lengths, sizeof *s.first),
+                        .count = calloc(lengths, sizeof *s.count),
                         .next = calloc(n, sizeof *s.next)};
-    int64_t *order = calloc(n, sizeof *order), *ends = calloc(shelves, sizeof *ends);
-    bool complete = s.rows != NULL && s.first != NULL && s.next != NULL && order != NULL && ends != NULL;
+    *n_rows = 0;
+    *rows = calloc(n, sizeof **rows);
+    bool complete = *rows != NULL && s.first != NULL && s.count != NULL && s.next != NULL;
     if (complete) {
-        for (size_t k = 0; k < shelves; k++) {
-            s.first[k] = NONE;
-        }
-        sort_by_length(order, ends, p);
-        for (size_t i = 0; i < n; i++) {
-            put_sequence(&s, order[i]);
-        }
+        fill_rows(&s, *rows, n_rows);
     }
-    free(order);
-    free(ends);
     free(s.first);
+    free(s.count);
     free(s.next);
     if (!complete) {
-        free(s.rows);
+        free(*rows);
         return status_error(STATUS_MEMORY, "out of memory for packing %lld sequences", (long long)p->n);
     }
-    *rows = s.rows;
-    *n_rows = s.n_rows;
     return status_ok();
 }

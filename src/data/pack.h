@@ -1,11 +1,11 @@
-/* pack: puts sequences into fixed-length rows so that few tokens stay empty.
+/* pack: puts sequences together so that few tokens of fixed-length rows stay empty.
  *
- * Longest first, each sequence goes to the row in which it leaves the least room, among rows with fewer than
- * three sequences and room for its predictions.  If there is none it begins a new row.  No sequence is left
- * out.  One pass over the histogram of lengths, O(n S).
+ * Row by row: the longest sequence that is left, then either two that fill the row exactly, the shortest that can, or the
+ * longest that fits, as often as the mean of what is left asks for rows of three.  A row has at most three sequences and room
+ * for their predictions.  No sequence is left out.  O(n S).
  *
- * Source: best fit decreasing on histograms; Krell et al. 2021 (arXiv:2107.02027) show that a limit of three
- * keeps nearly all of the gain and pack alike ("shortest-pack-first"). */
+ * The limit of three is the layout's.  Krell et al. 2021 (arXiv:2107.02027) choose mixtures of exact rows by least squares;
+ * tests/data/test_pack_nnls.c holds these rows against theirs. */
 #ifndef KILN_DATA_PACK_H
 #define KILN_DATA_PACK_H
 

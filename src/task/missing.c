@@ -47,5 +47,6 @@ bool missing_config(struct missing *m, const char *path)
 
 void missing_end(const struct missing *m)
 {
-    log_info("dry run: %d of the inputs are missing, as listed; what the flags alone say is right", m->n);
+    log_info("dry run: %d input%s not there yet, as listed; the rest is as it should be", m->n,
+             m->n == 1 ? " is" : "s are");
 }

@@ -88,6 +88,16 @@ json '{"train_batch_size": 8}'
 expect 64 'one must be chosen by --optimizer' "${json_train[@]}" --output_dir "$dir/none" --dry_run
 expect 0 "M parameters" "${train[@]}" --output_dir "$dir/none" --optimizer fused_adamw --profile pt-full --profile_steps 2,3 --dry_run
 
+# every key of the documents' files, BERT-5B's first one with its scheduler
+json '{"steps_per_print": 4, "train_batch_size": 16, "train_micro_batch_size_per_gpu": 8, "tensorboard": {"enabled": false,
+  "output_path": "t", "job_name": "j"}, "bf16": {"enabled": true}, "gradient_clipping": 1.0, "zero_optimization": {"stage": 2,
+  "overlap_comm": false, "reduce_scatter": false, "contiguous_gradients": false, "reduce_bucket_size": 150000000,
+  "max_group_size": 1310822400}, "zero_allow_untested_optimizer": true, "scheduler": {"type": "WarmupDecayLR", "params":
+  {"warmup_min_lr": 0, "warmup_max_lr": 1e-4, "warmup_num_steps": 10000, "total_num_steps": 2000000, "warmup_type": "linear"}},
+  "timers": {"throughput": {"enabled": true, "synchronized": false}}}'
+expect 0 '"zero_optimization.max_group_size" has no meaning here' "${train[@]}" --output_dir "$dir/none" --optimizer nvlamb \
+    --checkpoint_activations --dry_run
+
 # flags: of the other script, of the launcher, and what is not there yet
 expect 64 "--train_batch_size is a flag of the script without --deepspeed" "${train[@]}" --output_dir "$dir/none" --train_batch_size 8
 expect 64 "--autocast is a flag of the script without --deepspeed" "${train[@]}" --output_dir "$dir/none" --autocast

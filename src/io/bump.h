@@ -1,5 +1,5 @@
-/* bump: memory that is only added to, up to a limit, and given back as a whole: for what a reader makes of a file that
- * nobody vouches for, so that no file can ask for more than the limit. */
+/* bump: an allocator that only grows, up to a limit, and is freed as a whole.  Readers of untrusted files allocate from
+ * it, so that no file can make them use more memory than the limit. */
 #ifndef KILN_IO_BUMP_H
 #define KILN_IO_BUMP_H
 
@@ -14,19 +14,19 @@ struct bump {
     size_t left;   /* bytes free in the newest block */
     size_t used;   /* bytes of all blocks */
     size_t limit;  /* of them */
-    bool exceeded; /* more than the limit was asked for */
-    bool failed;   /* the limit, or the machine's memory */
+    bool exceeded; /* an allocation would have passed the limit */
+    bool failed;   /* an allocation failed, for the limit or for want of memory */
 };
 
 struct bump bump_with_limit(size_t limit);
 
-/* Zeroed bytes, aligned for every type; NULL and a failed bump (sticky) where there are no more. */
+/* Zeroed bytes, aligned for every type; NULL, and a failed bump (sticky), if they cannot be had. */
 void *bump_take(struct bump *b, size_t bytes);
 
-/* The same for a copy of `n` bytes, with a NUL behind it. */
+/* A copy of `n` bytes, with a NUL behind it. */
 char *bump_copy(struct bump *b, const void *bytes, size_t n);
 
-/* STATUS_DATA if `source` asked for more than the limit, STATUS_MEMORY if the machine has no more. */
+/* STATUS_DATA if `source` needed more than the limit, STATUS_MEMORY if the machine has no memory left. */
 struct status bump_status(const struct bump *b, const char *source);
 
 /* Safe on a zeroed struct. */

@@ -66,13 +66,13 @@ enum opcode {
 
 enum { MIN_PROTOCOL = 2, MAX_PROTOCOL = 5, POINTER_BYTES = sizeof(struct pickle_node *) };
 
-/* Pointers to nodes, growing. */
+/* A growing array of nodes. */
 struct pointers {
     struct pickle_node **items;
     size_t n, capacity;
 };
 
-/* Failure is sticky: after it, pops give `nothing`, and the loop ends. */
+/* Failure is sticky: afterwards pops return `nothing`, and the loop ends. */
 struct machine {
     struct pickle *pickle;
     struct span in;
@@ -80,11 +80,11 @@ struct machine {
     size_t n_allowed;
     const char *source;
     struct pointers stack;
-    struct pointers memo; /* [n], NULL where nothing was put */
-    size_t n_memoized;    /* by MEMOIZE: the next index */
-    size_t *marks;        /* [n_marks], each a height of the stack */
+    struct pointers memo; /* [n], NULL for unused indexes */
+    size_t n_memoized;    /* entries in use: the next index of MEMOIZE */
+    size_t *marks;        /* [n_marks] stack heights */
     size_t n_marks, marks_capacity;
-    struct pickle_node **last_object; /* where the next one is hung */
+    struct pickle_node **last_object; /* where to link the next one */
     struct pickle_node **last_persistent;
     struct pickle_node nothing;
     struct status status;
@@ -112,10 +112,10 @@ static void fail_for_memory(struct machine *m)
 
 static void fail_for_limit(struct machine *m)
 {
-    fail(m, "what its pickle holds takes more than the limit of %d MiB", PICKLE_MAX_BYTES >> 20);
+    fail(m, "the objects in its pickle need more than the limit of %d MiB", PICKLE_MAX_BYTES >> 20);
 }
 
-/* Room for `n` items of `item_bytes` in an array that doubles; false, and failed, where there is none. */
+/* Makes room for `n` items of `item_bytes` in the array that `array` points to; false, and failed, if it cannot. */
 static bool reserve(struct machine *m, void *array, size_t *capacity, size_t n, size_t item_bytes)
 {
     if (n <= *capacity) {
@@ -162,7 +162,7 @@ static void push(struct machine *m, struct pickle_node *node)
     }
 }
 
-/* What lies below the newest mark is not to be touched. */
+/* Items below the newest mark must not be popped. */
 static size_t stack_floor(const struct machine *m)
 {
     return m->n_marks > 0 ? m->marks[m->n_marks - 1] : 0;
@@ -185,12 +185,12 @@ static struct pickle_node *pop(struct machine *m)
     return node;
 }
 
-/* Takes the newest mark and what is above it, which stays valid till the next push. */
+/* Pops the newest mark and the items above it, which stay valid until the next push. */
 static struct pickle_node **pop_marked(struct machine *m, size_t *n)
 {
     *n = 0;
     if (m->n_marks == 0) {
-        fail(m, "its pickle has no mark where one is needed");
+        fail(m, "its pickle pops a mark that it never set");
         return NULL;
     }
     size_t first = m->marks[--m->n_marks];
@@ -208,7 +208,7 @@ static void append(struct machine *m, struct pickle_node *list, struct pickle_no
         size_t capacity = list->list.n + (n > list->list.n ? n : list->list.n);
         struct pickle_node **grown = bump_take(&m->pickle->memory, capacity * POINTER_BYTES);
         if (grown == NULL) {
-            make(m, PICKLE_NONE); /* says why */
+            make(m, PICKLE_NONE); /* fails again, and reports why */
             return;
         }
         if (list->list.n > 0) {
@@ -244,7 +244,7 @@ static void op_integer(struct machine *m, int op)
     push(m, node);
 }
 
-/* Two's complement, the lowest byte first, of any length; none is 0. */
+/* Two's complement, little-endian, of any length; length 0 is 0. */
 static void op_long(struct machine *m, int op)
 {
     size_t n = op == LONG1 ? bytes_read_u8(&m->in) : bytes_read_u32(&m->in);
@@ -270,7 +270,7 @@ static void op_float(struct machine *m, int op)
     (void)op;
     const unsigned char *p = bytes_take(&m->in, sizeof(double));
     struct pickle_node *node = make(m, PICKLE_FLOAT);
-    unsigned char reversed[sizeof(double)]; /* of all numbers of a pickle these alone are big-endian */
+    unsigned char reversed[sizeof(double)]; /* the only big-endian numbers of a pickle */
     for (size_t i = 0; p != NULL && i < sizeof reversed; i++) {
         reversed[i] = p[sizeof reversed - 1 - i];
     }
@@ -333,7 +333,7 @@ static void op_tuple(struct machine *m, int op)
     push_list(m, PICKLE_TUPLE, items, n);
 }
 
-/* Objects of classes that are lists or dicts too are given items: those are not kept. */
+/* Objects whose class derives from list or dict get items too; those are dropped. */
 static void add_items(struct machine *m, enum pickle_kind kind, struct pickle_node **items, size_t n)
 {
     struct pickle_node *list = top(m);
@@ -342,7 +342,7 @@ static void add_items(struct machine *m, enum pickle_kind kind, struct pickle_no
     } else if (list->kind == kind) {
         append(m, list, items, n);
     } else if (list->kind != PICKLE_OBJECT) {
-        fail(m, "its pickle adds items to what is no %s", kind == PICKLE_DICT ? "dict" : "list");
+        fail(m, "its pickle adds items to something that is not a %s", kind == PICKLE_DICT ? "dict" : "list");
     }
 }
 
@@ -374,14 +374,14 @@ static void op_stack(struct machine *m, int op)
     }
 }
 
-/* No index is larger than the number of bytes it took to come so far: picklers count up. */
+/* Picklers number memo entries from 0 up, so an index is never larger than the bytes read so far: this limits memory. */
 static void op_put(struct machine *m, int op)
 {
     size_t index = op == BINPUT        ? bytes_read_u8(&m->in)
                    : op == LONG_BINPUT ? bytes_read_u32(&m->in)
                                        : m->n_memoized;
     if (index > m->in.at) {
-        fail(m, "its pickle numbers its parts in jumps, which no pickler does");
+        fail(m, "its pickle writes memo entry %zu out of order, which no pickler does", index);
         return;
     }
     if (reserve(m, &m->memo.items, &m->memo.capacity, index + 1, POINTER_BYTES)) {
@@ -397,13 +397,13 @@ static void op_get(struct machine *m, int op)
 {
     size_t index = op == BINGET ? bytes_read_u8(&m->in) : bytes_read_u32(&m->in);
     if (index >= m->memo.n || m->memo.items[index] == NULL) {
-        fail(m, "its pickle refers to a part %zu that it did not number", index);
+        fail(m, "its pickle reads memo entry %zu, which it never wrote", index);
         return;
     }
     push(m, m->memo.items[index]);
 }
 
-/* Whether `text` matches a pattern with "*" in front or at the end. */
+/* Whether `text` matches a pattern that may begin or end with "*". */
 static bool matches(const char *pattern, const char *text)
 {
     size_t n = strlen(pattern);
@@ -425,7 +425,7 @@ static const struct pickle_allowed *find_allowed(const struct machine *m, const 
     return NULL;
 }
 
-/* Copies a part of a name, which becomes text that messages can show. */
+/* Copies a module or name and makes it printable, so that messages can show it. */
 static bool copy_name(char out[PICKLE_NAME_BYTES], const void *text, size_t n)
 {
     if (text == NULL || n == 0 || n >= PICKLE_NAME_BYTES) {
@@ -435,7 +435,7 @@ static bool copy_name(char out[PICKLE_NAME_BYTES], const void *text, size_t n)
     out[n] = '\0';
     for (size_t i = 0; i < n; i++) {
         if (out[i] <= ' ' || out[i] > '~') {
-            out[i] = '?'; /* is in no allowed name */
+            out[i] = '?'; /* no allowed name has one */
         }
     }
     return true;
@@ -458,7 +458,7 @@ static void push_name(struct machine *m, const char *module, const char *name)
     push(m, node);
 }
 
-/* The bytes up to the next newline, which is taken too. */
+/* The bytes before the next newline, which is skipped; NULL if it is too far. */
 static const void *take_line(struct span *s, size_t *n)
 {
     size_t most = bytes_left(s) < PICKLE_NAME_BYTES ? bytes_left(s) : PICKLE_NAME_BYTES;
@@ -488,11 +488,11 @@ static void op_name(struct machine *m, int op)
     if (complete) {
         push_name(m, module, name);
     } else {
-        fail(m, "its pickle asks for a name that is none");
+        fail(m, "its pickle asks for a malformed name");
     }
 }
 
-/* What collections.OrderedDict(...) is: empty, or of one list of pairs, as Python 2 wrote it. */
+/* collections.OrderedDict(...): empty, or with a list of pairs, as Python 2 pickled it. */
 static void push_dict(struct machine *m, const struct pickle_node *arguments)
 {
     struct pickle_node *dict = make(m, PICKLE_DICT);
@@ -503,7 +503,7 @@ static void push_dict(struct machine *m, const struct pickle_node *arguments)
     for (size_t i = 0; pickle_item(pairs, i) != NULL && !failed(m->status); i++) {
         const struct pickle_node *pair = pickle_item(pairs, i);
         if ((pair->kind != PICKLE_TUPLE && pair->kind != PICKLE_LIST) || pair->list.n != 2) {
-            fail(m, "its pickle makes a dict of what are no pairs");
+            fail(m, "its pickle makes a dict from items that are not pairs");
             return;
         }
         append(m, dict, pair->list.items, 2);
@@ -511,11 +511,11 @@ static void push_dict(struct machine *m, const struct pickle_node *arguments)
     push(m, dict);
 }
 
-/* Would be the call of a function, or of a class. */
+/* Python would call a function or make an instance here. */
 static void op_call(struct machine *m, int op)
 {
     if (op == NEWOBJ_EX) {
-        pop(m); /* arguments by name: nothing that is read has any */
+        pop(m); /* keyword arguments; nothing that kiln reads has any */
     }
     const struct pickle_node *arguments = pop(m);
     const struct pickle_node *name = pop(m);
@@ -523,7 +523,7 @@ static void op_call(struct machine *m, int op)
         return;
     }
     if (name->kind != PICKLE_NAME || arguments->kind != PICKLE_TUPLE) {
-        fail(m, "its pickle calls what is no name, or with what is no tuple");
+        fail(m, "its pickle calls something that is not a name, or with arguments that are not a tuple");
         return;
     }
     if (name->text.use == PICKLE_MAKE_DICT) {
@@ -542,7 +542,7 @@ static void op_call(struct machine *m, int op)
     push(m, object);
 }
 
-/* A dict's own attributes (`_metadata` of a state_dict) are not its items, and are not kept. */
+/* Attributes of a dict, such as `_metadata` of a state_dict, are dropped. */
 static void op_build(struct machine *m, int op)
 {
     (void)op;
@@ -551,7 +551,7 @@ static void op_build(struct machine *m, int op)
     if (object->kind == PICKLE_OBJECT) {
         object->object.state = state;
     } else if (object->kind != PICKLE_DICT) {
-        fail(m, "its pickle gives a state to what is no object");
+        fail(m, "its pickle gives a state to something that is not an object");
     }
 }
 
@@ -572,7 +572,7 @@ static void op_persistent(struct machine *m, int op)
 static void op_frame(struct machine *m, int op)
 {
     if (op == FRAME) {
-        bytes_take(&m->in, sizeof(uint64_t)); /* how many bytes to read at once: all are here */
+        bytes_take(&m->in, sizeof(uint64_t)); /* a hint for buffered readers */
         return;
     }
     int protocol = bytes_read_u8(&m->in);

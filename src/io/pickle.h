@@ -1,12 +1,13 @@
-/* pickle: what a Python pickle says, as plain nodes; nothing of it is run.
+/* pickle: reads a Python pickle as a tree of plain nodes, and runs nothing of it.
  *
- * A pickle is a program for a machine with a stack (CPython, Lib/pickletools.py), and may name any function of Python to
- * be called.  This machine makes nodes only: what would be a call becomes an object that tells what was asked for.  Even so
- * the names that may be asked for are a list, which the caller gives; a pickle that asks for another is refused by name.
- * Opcodes of protocols 2 to 5; what earlier protocols wrote as text, and what needs memory from outside, is refused.
+ * A pickle is a program for a stack machine (CPython, Lib/pickletools.py) and may call any function of Python.  This
+ * machine only makes nodes: a call becomes an object node with the name of the function and its arguments.  Names must
+ * also be on a list, which the caller gives; a pickle that uses any other is refused, and the message has the name.
+ * Known are the opcodes of protocols 2 to 5, except those for data outside the pickle; the text opcodes of protocols
+ * 0 and 1 are refused.
  *
- * The rule: no depth of nesting is followed by recursion, texts are borrowed from the pickle, and all that is made of one
- * is within PICKLE_MAX_BYTES.  Parts may be shared, and may even contain themselves: who walks them bounds his steps. */
+ * The rule: no recursion, texts are borrowed from the pickle, and everything made from one fits into PICKLE_MAX_BYTES.  Nodes
+ * may be shared and may even contain themselves, so whoever walks the tree must limit the number of steps. */
 #ifndef KILN_IO_PICKLE_H
 #define KILN_IO_PICKLE_H
 
@@ -17,7 +18,7 @@
 
 enum { PICKLE_MAX_BYTES = 256 << 20, PICKLE_NAME_BYTES = 256 };
 
-/* What the machine makes of the call of an allowed name. */
+/* What the machine makes when an allowed name is called. */
 enum pickle_use {
     PICKLE_KEEP_OBJECT, /* an object */
     PICKLE_MAKE_DICT,   /* a dict: collections.OrderedDict */
@@ -35,16 +36,16 @@ enum pickle_kind {
     PICKLE_LIST, /* a list or a set */
     PICKLE_DICT,
     PICKLE_NAME,       /* "module.name" of a function or class */
-    PICKLE_OBJECT,     /* what a call of a name would have given */
-    PICKLE_PERSISTENT, /* what the file has outside the pickle, by what it is called there */
-    PICKLE_TENSOR,     /* made of objects by io/torch_tensors */
+    PICKLE_OBJECT,     /* what calling a name would have returned */
+    PICKLE_PERSISTENT, /* something outside the pickle, by its id */
+    PICKLE_TENSOR,     /* made from objects by io/torch_tensors */
 };
 
 struct stored_tensor;
 
 struct pickle_node {
     enum pickle_kind kind;
-    int meaning; /* of a name, or of what it was called for: the caller's, pickle_allowed */
+    int meaning; /* of a name, and of objects made by calling it: from pickle_allowed */
     union {
         int64_t integer; /* bool too: 0 or 1 */
         double real;
@@ -61,8 +62,8 @@ struct pickle_node {
         struct {
             const struct pickle_node *name;
             const struct pickle_node *arguments; /* a tuple */
-            const struct pickle_node *state;     /* what it was told to be (BUILD), or NULL */
-            struct pickle_node *next;            /* the object that was made after it */
+            const struct pickle_node *state;     /* what BUILD gave it, or NULL */
+            struct pickle_node *next;            /* the object made after it */
         } object;
         struct {
             const struct pickle_node *id;
@@ -72,7 +73,7 @@ struct pickle_node {
     };
 };
 
-/* A name that may be asked for.  "*" at the end of `module`, and at either end of `name`, stands for anything. */
+/* A name that a pickle may use.  "*" at the end of `module`, and at either end of `name`, matches anything. */
 struct pickle_allowed {
     const char *module;
     const char *name;
@@ -81,9 +82,9 @@ struct pickle_allowed {
 };
 
 struct pickle {
-    struct bump memory;             /* of all nodes; a caller may take his own from it */
-    const struct pickle_node *root; /* what the pickle is */
-    struct pickle_node *objects;    /* in the order of their making: parts before what they are parts of */
+    struct bump memory;             /* holds all nodes; callers may allocate from it too */
+    const struct pickle_node *root; /* the unpickled object */
+    struct pickle_node *objects;    /* in the order they were made: arguments before the call */
     struct pickle_node *persistents;
     size_t n_read; /* bytes up to its end; others may follow */
 };

@@ -4,10 +4,10 @@
 
 #include <string.h>
 
-/* The two lowest bits of the byte that an element begins with. */
+/* The lowest two bits of an element's first byte. */
 enum tag { TAG_LITERAL, TAG_COPY_1, TAG_COPY_2, TAG_COPY_4 };
 
-/* No element gives more bytes for its own than a copy of 64 for 3. */
+/* The best compression that an element reaches: a copy of 64 bytes in 3. */
 enum { MOST_BYTES = 64, FOR_BYTES = 3 };
 
 bool snappy_length(size_t *length, const void *bytes, size_t n)
@@ -18,7 +18,7 @@ bool snappy_length(size_t *length, const void *bytes, size_t n)
     return !s.failed && wide <= UINT32_MAX && wide <= ((uint64_t)bytes_left(&s) / FOR_BYTES + 1) * MOST_BYTES;
 }
 
-/* Bytes that stand in the input, as many as the tag says, or as one to four bytes behind it do. */
+/* Copies bytes from the input; the length is in the tag, or in one to four bytes behind it. */
 static bool expand_literal(struct span *out, unsigned char *to, struct span *in, unsigned tag)
 {
     enum { LONGEST_IN_TAG = 60 };
@@ -39,7 +39,7 @@ static bool expand_literal(struct span *out, unsigned char *to, struct span *in,
     return true;
 }
 
-/* Bytes that the output has already, `offset` back; a copy may run into what it writes, and so repeats. */
+/* Copies bytes from `offset` back in the output; source and destination may overlap, which repeats a pattern. */
 static bool expand_copy(struct span *out, unsigned char *to, struct span *in, unsigned tag)
 {
     size_t n = (tag >> 2) + 1;

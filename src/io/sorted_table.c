@@ -25,7 +25,7 @@ static struct handle read_handle(struct span *s)
     return h;
 }
 
-/* The content of a block that ends before `end`, expanded. */
+/* Reads a block, which must end before `end`: checks its checksum and decompresses it. */
 static struct status read_block(struct sorted_table *t, struct span *block, struct handle h,
                                 const unsigned char *bytes, uint64_t end, const char *source)
 {
@@ -45,7 +45,7 @@ static struct status read_block(struct sorted_table *t, struct span *block, stru
     }
     size_t length;
     if (data[n] != SORTED_TABLE_SNAPPY || !snappy_length(&length, data, n)) {
-        return damaged(source, "a block is compressed as none is");
+        return damaged(source, "a block has an unknown compression, or an impossible size");
     }
     void *out = bump_take(&t->memory, length);
     if (out == NULL) {
@@ -56,7 +56,7 @@ static struct status read_block(struct sorted_table *t, struct span *block, stru
                                                : damaged(source, "a compressed block is damaged");
 }
 
-/* Leaves of a block its entries: behind them are places where keys are whole, which is for searching. */
+/* Cuts off the restart points behind the entries: offsets of whole keys, for binary search. */
 static bool cut_restarts(struct span *block)
 {
     if (block->n < sizeof(uint32_t)) {
@@ -71,7 +71,7 @@ static bool cut_restarts(struct span *block)
     return true;
 }
 
-/* The key that is being put together from entry to entry, and the value. */
+/* The current entry of a block. */
 struct cursor {
     struct span block;
     size_t key_bytes;
@@ -80,7 +80,7 @@ struct cursor {
     char key[SORTED_TABLE_KEY_BYTES];
 };
 
-/* The next entry of a block; false if it is damaged. */
+/* Reads the next entry; false if it is damaged. */
 static bool read_entry(struct cursor *c)
 {
     uint64_t shared = bytes_read_varint(&c->block);
@@ -131,7 +131,7 @@ static struct status read_entries(struct sorted_table *t, struct span block, con
 {
     struct cursor c = {.block = block};
     if (!cut_restarts(&c.block)) {
-        return damaged(source, "a block has no end");
+        return damaged(source, "a block lacks its restart points");
     }
     while (bytes_left(&c.block) > 0) {
         if (!read_entry(&c)) {
@@ -142,14 +142,14 @@ static struct status read_entries(struct sorted_table *t, struct span block, con
     return status_ok();
 }
 
-/* Values of the index are places of blocks; its keys, which separate them, are not needed. */
+/* The values of the index are handles of blocks; its keys only separate them and are not needed. */
 static struct status read_index(struct sorted_table *t, struct span index, const unsigned char *bytes,
                                 uint64_t end, const char *source)
 {
     struct cursor c = {.block = index};
     uint64_t last_end = 0;
     if (!cut_restarts(&c.block)) {
-        return damaged(source, "its index has no end");
+        return damaged(source, "its index lacks its restart points");
     }
     while (bytes_left(&c.block) > 0) {
         struct span block;
@@ -172,14 +172,15 @@ static struct status read_table(struct sorted_table *t, const unsigned char *byt
                                 const char *source)
 {
     if (n < SORTED_TABLE_FOOTER_BYTES || bytes_load_u64(bytes + n - sizeof MAGIC) != MAGIC) {
-        return status_error(STATUS_DATA,
-                            "%s is no index of a TensorFlow checkpoint, or cut short: it does not end as "
-                            "one",
-                            source);
+        return status_error(
+            STATUS_DATA,
+            "%s is not the index of a TensorFlow checkpoint, or is cut short: it does not end as "
+            "one",
+            source);
     }
     struct span block;
     struct span footer = bytes_span(bytes + n - SORTED_TABLE_FOOTER_BYTES, SORTED_TABLE_FOOTER_BYTES);
-    struct handle about = read_handle(&footer); /* of blocks about blocks, of which there are none */
+    struct handle about = read_handle(&footer); /* the metaindex, which is empty */
     struct handle index = read_handle(&footer);
     TRY(read_block(t, &block, about, bytes, n - SORTED_TABLE_FOOTER_BYTES, source));
     TRY(read_block(t, &block, index, bytes, n - SORTED_TABLE_FOOTER_BYTES, source));

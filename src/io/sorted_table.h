@@ -1,10 +1,9 @@
-/* sorted_table: keys and values in order, as LevelDB and TensorFlow write them in one file (LevelDB, doc/table_format.md).
+/* sorted_table: reads a file of sorted keys and values as LevelDB and TensorFlow write it (LevelDB, doc/table_format.md).
  *
- * A table is blocks of entries, a block that lists them, and a footer that says where that is.  Keys are stored without
- * what they share with the key before; blocks may be compressed with Snappy, and have a checksum each.
+ * A table consists of blocks of entries, an index block that lists them, and a footer that points to the index.  A key is
+ * stored without the prefix it shares with the key before it.  Blocks may be compressed with Snappy; each has a checksum.
  *
- * The rule: blocks lie one behind the other, as writers put them, so that what they become is bounded by the size of the
- * file; keys ascend. */
+ * The rule: blocks do not overlap, so that their decompressed size is limited by the size of the file, and keys ascend. */
 #ifndef KILN_IO_SORTED_TABLE_H
 #define KILN_IO_SORTED_TABLE_H
 
@@ -20,7 +19,7 @@ enum {
     SORTED_TABLE_FOOTER_BYTES = 48
 };
 
-/* How a block's bytes are, in the first byte behind it. */
+/* How a block is compressed: the byte behind it. */
 enum sorted_table_compression { SORTED_TABLE_PLAIN = 0, SORTED_TABLE_SNAPPY = 1 };
 
 struct sorted_table_entry {
@@ -36,7 +35,7 @@ struct sorted_table {
     size_t n, capacity;
 };
 
-/* All of a table, whose bytes the caller keeps until the close; `source` names them in messages. */
+/* Reads the whole table.  The caller keeps the bytes until the close; `source` names them in messages. */
 struct status sorted_table_parse(struct sorted_table *t, const void *bytes, size_t n, const char *source);
 
 /* Safe on a zeroed struct and after a failed parse. */

@@ -10,7 +10,7 @@
 #    error "tensor files are little-endian and are read and written without byte swaps"
 #endif
 
-/* The number of elements times their size, if it is a possible one. */
+/* The number of elements times their size; false if it does not fit, or a dim is negative. */
 static bool count_bytes(const struct stored_tensor *t, size_t item_bytes, uint64_t *bytes)
 {
     *bytes = item_bytes;
@@ -91,6 +91,17 @@ bool stored_tensor_is_dense(const struct stored_tensor *t)
     return true;
 }
 
+struct stored_tensor stored_tensor_transpose(const struct stored_tensor *t)
+{
+    CHECK(t->n_dims == 2, "%s has %d dims, but a matrix has 2", t->name, t->n_dims);
+    struct stored_tensor out = *t;
+    for (int i = 0; i < 2; i++) {
+        out.dims[i] = t->dims[1 - i];
+        out.strides[i] = t->strides[1 - i];
+    }
+    return out;
+}
+
 static double load_real(enum dtype dtype, const unsigned char *p)
 {
     uint16_t half;
@@ -122,7 +133,7 @@ bool stored_tensor_converts(enum dtype from, enum dtype to)
     return from == to || ((real >> from & 1U) != 0 && (real >> to & 1U) != 0);
 }
 
-/* `n` elements that lie `stride` elements apart, made dense. */
+/* Copies `n` elements that are `stride` elements apart, and converts them. */
 static void convert_strided(enum dtype to_type, unsigned char *to, enum dtype from_type,
                             const unsigned char *from, int64_t n, int64_t stride)
 {
@@ -162,7 +173,7 @@ static bool shape_is(const struct stored_tensor *e, tensor t)
     return e->n_dims == t.n_dims;
 }
 
-/* Row after row of the fastest dim, the others counting like the digits of a number. */
+/* Copies row after row of the fastest dim; `index` counts through the other dims. */
 static void gather(const struct stored_tensor *t, tensor out)
 {
     int64_t index[TENSOR_MAX_DIMS] = {0};
@@ -183,7 +194,7 @@ static void gather(const struct stored_tensor *t, tensor out)
     }
 }
 
-/* Whether its values are whole, and can be numbers of `out`. */
+/* Checks that it can be read into `out`, apart from its shape. */
 static struct status check_values(const struct stored_tensor *t, tensor out)
 {
     CHECK(tensor_is_dense(out) && (out.data != NULL || tensor_count(out) == 0), "%s into a strided tensor",
@@ -230,8 +241,10 @@ struct status stored_tensor_read_elements(const struct stored_tensor *t, int64_t
         return status_error(STATUS_DATA, "tensor %.80s is strided, where its elements are wanted in a row",
                             t->name);
     }
-    const unsigned char *data = t->data == NULL ? NULL : t->data + (size_t)first * size;
-    stored_tensor_convert(out.dtype, out.data, t->dtype, data, tensor_count(out));
+    if (tensor_count(out) > 0) {
+        stored_tensor_convert(out.dtype, out.data, t->dtype, t->data + (size_t)first * size,
+                              tensor_count(out));
+    }
     return status_ok();
 }
 

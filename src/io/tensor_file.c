@@ -13,7 +13,7 @@ const char *tensor_file_format_name(enum tensor_file_format format)
     return names[format];
 }
 
-/* The prefix of a bundle, if the path is one or its index. */
+/* Whether the path is the prefix of a bundle or its index; sets the prefix. */
 static bool find_prefix(char prefix[FILE_PATH_BYTES], const char *path)
 {
     char index[FILE_PATH_BYTES + sizeof index_ending];

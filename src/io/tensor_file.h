@@ -1,5 +1,5 @@
-/* tensor_file: a file of named tensors, whichever format it has: safetensors, torch.save's, or a TensorFlow bundle by its
- * prefix.  The format is found by what the file begins with, not by its name. */
+/* tensor_file: opens a file of named tensors of any known format: safetensors, torch.save's, or a TensorFlow checkpoint by
+ * its prefix.  The content decides which, not the name. */
 #ifndef KILN_IO_TENSOR_FILE_H
 #define KILN_IO_TENSOR_FILE_H
 
@@ -14,10 +14,10 @@ struct tensor_file {
     const struct stored_tensor
         *tensors; /* [n], in the order of the file; io/stored_tensor.h reads and finds them */
     int n;
-    struct stored_tensor *own; /* the list, where the format's reader has none of this kind */
+    struct stored_tensor *own; /* the list, for formats whose reader lists something else */
     union {
         struct safetensors safetensors;
-        struct torch_file torch; /* its root has what is not a tensor: torch.root */
+        struct torch_file torch; /* torch.root has everything else that was saved */
         struct tf_bundle bundle;
     };
 };

@@ -21,7 +21,7 @@ enum {
 };
 enum { SHAPE_DIM = 2, SHAPE_UNKNOWN_RANK = 3, DIM_SIZE = 1 };
 
-#define NO_TYPE "is of a type that kiln has none for"
+#define NO_TYPE "has a dtype that kiln does not support"
 
 /* DataType of tensorflow/core/framework/types.proto. */
 static const struct bundle_dtype {
@@ -37,7 +37,7 @@ static const struct bundle_dtype {
     {4, "uint8", 1, DTYPE_U8, NULL},
     {5, "int16", 2, DTYPE_U8, NO_TYPE},
     {6, "int8", 1, DTYPE_U8, NO_TYPE},
-    {7, "string", 0, DTYPE_U8, "is of strings"},
+    {7, "string", 0, DTYPE_U8, "holds strings"},
     {8, "complex64", 8, DTYPE_U8, NO_TYPE},
     {9, "int64", 8, DTYPE_I64, NULL},
     {10, "bool", 1, DTYPE_U8, NULL},
@@ -82,13 +82,13 @@ static bool read_field(struct field *f, struct span *message)
     return !message->failed;
 }
 
-/* What the table says of one tensor. */
+/* A BundleEntryProto. */
 struct entry {
     const struct bundle_dtype *dtype;
     uint64_t shard, offset, bytes;
     uint32_t crc;
     bool has_slices;
-    bool is_possible; /* its shape is one */
+    bool is_possible; /* its shape is valid */
 };
 
 static bool read_dim(struct span dim, int64_t *size)
@@ -156,7 +156,7 @@ static struct status wrong(const char *source, const struct sorted_table_entry *
     return status_error(STATUS_DATA, "%s: tensor %.80s %s", source, entry->key, what);
 }
 
-/* A tensor without its place yet: that is an offset in a shard. */
+/* Fills in everything but the data, which needs the shard. */
 static struct status describe(struct entry *e, struct stored_tensor *t, const struct tf_bundle *b,
                               const struct sorted_table_entry *entry, const char *source)
 {
@@ -192,7 +192,7 @@ static struct status read_header(struct tf_bundle *b, const char *source)
     struct field f;
     const struct sorted_table_entry *header = b->table.n > 0 ? &b->table.entries[0] : NULL;
     if (header == NULL || header->key_bytes != 0) {
-        return status_error(STATUS_DATA, "%s is no index of a TensorFlow checkpoint: it has no header",
+        return status_error(STATUS_DATA, "%s is not the index of a TensorFlow checkpoint: it has no header",
                             source);
     }
     struct span message = bytes_span(header->value, header->value_bytes);
@@ -206,14 +206,14 @@ static struct status read_header(struct tf_bundle *b, const char *source)
                             (unsigned long long)n_shards);
     }
     if (endianness != 0) {
-        return status_error(STATUS_DATA, "%s was written on a machine whose numbers are not little-endian",
-                            source);
+        return status_error(
+            STATUS_DATA, "%s was written on a big-endian machine, whose numbers kiln does not read", source);
     }
     b->n_shards = (int)n_shards;
     return status_ok();
 }
 
-/* Where the bytes of a shard come from: a file that is opened when it is first asked for, or the caller. */
+/* Where the bytes of shards come from: files that are opened when first needed, or the caller. */
 struct source {
     const char *name; /* of the index */
     const char *prefix;
@@ -263,7 +263,7 @@ static struct status add_tensor(struct tf_bundle *b, const struct sorted_table_e
     return status_ok();
 }
 
-/* Slices have keys of their own, which begin with a NUL: what they are part of says that it is in slices. */
+/* Keys that begin with a NUL are slices; the tensor they belong to has an entry of its own. */
 static struct status read_bundle(struct tf_bundle *b, const struct source *from, struct span index)
 {
     TRY(sorted_table_parse(&b->table, index.data, index.n, from->name));

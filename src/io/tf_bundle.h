@@ -1,8 +1,8 @@
-/* tf_bundle: a checkpoint of TensorFlow, as a prefix: PREFIX.index lists tensors, PREFIX.data-SSSSS-of-NNNNN hold their
- * bytes (tensorflow/core/util/tensor_bundle, protobuf/tensor_bundle.proto).
+/* tf_bundle: reads a TensorFlow checkpoint, which is named by a prefix: PREFIX.index lists the tensors, and files
+ * PREFIX.data-SSSSS-of-NNNNN hold their bytes (tensorflow/core/util/tensor_bundle, protobuf/tensor_bundle.proto).
  *
- * The index is a table (io/sorted_table.h) from names to messages of Protocol Buffers.  Reading a tensor compares its
- * checksum.  Strings and tensors that are stored in slices are listed, and cannot be read. */
+ * The index is a table (io/sorted_table.h) from names to Protocol Buffers messages.  Reading a tensor checks its
+ * checksum.  Strings and tensors stored in slices are listed, but cannot be read. */
 #ifndef KILN_IO_TF_BUNDLE_H
 #define KILN_IO_TF_BUNDLE_H
 
@@ -11,21 +11,21 @@
 #include "io/stored_tensor.h"
 #include "io/sorted_table.h"
 
-enum { BUNDLE_MAX_SHARDS = 99999 }; /* what the names of shards have digits for */
+enum { BUNDLE_MAX_SHARDS = 99999 }; /* their file names have five digits */
 
 struct tf_bundle {
     struct file_map index;
-    struct file_map *shards; /* [n_shards], those that hold no tensor not opened */
+    struct file_map *shards; /* [n_shards]; those without tensors are not opened */
     int n_shards;
     struct sorted_table table;     /* owns the names */
     struct stored_tensor *tensors; /* [n], in the order of names */
     int n;
 };
 
-/* Maps PREFIX.index and every shard that it needs.  STATUS_DATA names the file and the tensor that are wrong. */
+/* Maps PREFIX.index and the shards that hold tensors.  STATUS_DATA names the file and the tensor that are wrong. */
 struct status tf_bundle_open(struct tf_bundle *b, const char *prefix);
 
-/* The same over bytes that the caller keeps until the close, of an index and of all its shards. */
+/* The same over the bytes of an index and all its shards, which the caller keeps until the close. */
 struct status tf_bundle_parse(struct tf_bundle *b, struct span index, const struct span *shards, int n_shards,
                               const char *source);
 

@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* The magic number of files before 1.6, as the pickle of protocol 2 that they begin with, and the version behind it. */
+/* Files before PyTorch 1.6 begin with this pickle of the magic number 0x1950a86a20f9469cfc6c; a version follows. */
 static const unsigned char magic[] = {0x80, 2,    0x8a, 10,   0x6c, 0xfc, 0x9c, 0x46,
                                       0xf9, 0x20, 0x6a, 0xa8, 0x50, 0x19, '.'};
 enum { LEGACY_VERSION = 1001 };
@@ -31,7 +31,7 @@ static struct status parse_pickle(struct pickle *p, const void *bytes, size_t n,
     return pickle_parse(p, bytes, n, allowed, n_allowed, source);
 }
 
-/* The member ARCHIVE/`name`, ARCHIVE being the folder of `of`. */
+/* The member `name` in the same folder as `of`. */
 static const struct zip_member *find_member(const struct zip_file *z, const struct zip_member *of,
                                             const char *name)
 {
@@ -42,7 +42,7 @@ static const struct zip_member *find_member(const struct zip_file *z, const stru
     return n < (int)sizeof path ? zip_file_find(z, path, (size_t)n) : NULL;
 }
 
-/* The pickle of the object: ARCHIVE/data.pkl. */
+/* ARCHIVE/data.pkl. */
 static const struct zip_member *find_pickle(const struct zip_file *z)
 {
     static const char name[] = "/data.pkl";
@@ -61,12 +61,12 @@ static struct status check_archive(const struct zip_file *z, const struct zip_me
                                    const char *source)
 {
     if (pickle == NULL) {
-        return status_error(STATUS_DATA, "%s is a ZIP archive, but none of torch.save: it has no data.pkl",
+        return status_error(STATUS_DATA, "%s is a ZIP archive, but not one of torch.save: it has no data.pkl",
                             source);
     }
     if (find_member(z, pickle, "constants.pkl") != NULL) {
         return status_error(
-            STATUS_DATA, "%s is a program for TorchScript; save the state_dict of the model, with torch.save",
+            STATUS_DATA, "%s is a TorchScript program; save the model's state_dict with torch.save instead",
             source);
     }
     for (size_t i = 0; i < z->n; i++) {
@@ -81,13 +81,13 @@ static struct status check_archive(const struct zip_file *z, const struct zip_me
     }
     const struct zip_member *order = find_member(z, pickle, "byteorder");
     if (order != NULL && (order->n != 6 || memcmp(order->data, "little", 6) != 0)) {
-        return status_error(STATUS_DATA, "%s was written on a machine whose numbers are not little-endian",
-                            source);
+        return status_error(
+            STATUS_DATA, "%s was written on a big-endian machine, whose numbers kiln does not read", source);
     }
     return status_ok();
 }
 
-/* The members ARCHIVE/data/KEY, which the order of names keeps together, and in the order of keys. */
+/* Lists the members ARCHIVE/data/KEY; members are sorted by name, so these are sorted by key. */
 static struct status list_storages(struct torch_storage **storages, size_t *n, const struct zip_file *z,
                                    const struct zip_member *pickle, const char *source)
 {
@@ -134,7 +134,8 @@ static struct status parse_archive(struct torch_file *f, const void *bytes, size
     return s;
 }
 
-/* Steps over one of the small pickles around the object: `value` is its number, or what its dict has for `key`. */
+/* Reads one of the small pickles before the object: `value` is the int it holds, or that its dict has under `key`; -1 if
+ * there is none. */
 static struct status read_number(struct span *s, int64_t *value, const char *key, const char *source)
 {
     struct pickle p;
@@ -146,7 +147,7 @@ static struct status read_number(struct span *s, int64_t *value, const char *key
     return status_ok();
 }
 
-/* What the object's pickle says of its storages, in the order of keys. */
+/* The storages that the object's pickle uses, sorted by key. */
 static struct status list_wanted(struct torch_storage **storages, size_t *n, const struct pickle *p,
                                  const char *source)
 {
@@ -165,7 +166,7 @@ static struct status list_wanted(struct torch_storage **storages, size_t *n, con
     }
     qsort(*storages, *n, sizeof **storages, torch_tensors_compare_keys);
     size_t kept = 0;
-    for (size_t i = 0; i < *n; i++) { /* a storage that several tensors share is there several times */
+    for (size_t i = 0; i < *n; i++) { /* tensors that share a storage each list it */
         if (kept == 0 || torch_tensors_compare_keys(&(*storages)[kept - 1], &(*storages)[i]) != 0) {
             (*storages)[kept++] = (*storages)[i];
         }
@@ -174,7 +175,7 @@ static struct status list_wanted(struct torch_storage **storages, size_t *n, con
     return status_ok();
 }
 
-/* Behind the list of keys each storage stands in its order: how many elements, and they. */
+/* Behind the list of keys follow the storages in its order, each as a number of elements and the elements. */
 static struct status place_storages(struct torch_storage *storages, size_t n, const struct pickle_node *keys,
                                     struct span *s, const char *source)
 {
@@ -189,7 +190,8 @@ static struct status place_storages(struct torch_storage *storages, size_t n, co
             n == 0 ? NULL : bsearch(&wanted, storages, n, sizeof wanted, torch_tensors_compare_keys);
         if (found == NULL || found->data != NULL) {
             return status_error(STATUS_DATA,
-                                "%s holds a storage that its pickle does not have, or has it twice", source);
+                                "%s contains a storage that its pickle does not use, or contains it twice",
+                                source);
         }
         int64_t n_elements = bytes_read_i64(s);
         found->data = bytes_take(s, found->n);
@@ -204,7 +206,7 @@ static struct status place_storages(struct torch_storage *storages, size_t n, co
     }
     for (size_t i = 0; i < n; i++) {
         if (storages[i].data == NULL) {
-            return status_error(STATUS_DATA, "%s does not hold a storage that its pickle has", source);
+            return status_error(STATUS_DATA, "%s lacks a storage that its pickle uses", source);
         }
     }
     return status_ok();
@@ -243,8 +245,8 @@ static struct status parse_legacy(struct torch_file *f, const void *bytes, size_
     }
     TRY(read_number(&s, &is_little, "little_endian", source));
     if (is_little != 1) {
-        return status_error(STATUS_DATA, "%s was written on a machine whose numbers are not little-endian",
-                            source);
+        return status_error(
+            STATUS_DATA, "%s was written on a big-endian machine, whose numbers kiln does not read", source);
     }
     TRY(parse_pickle(&f->pickle, s.data + s.at, bytes_left(&s), source));
     bytes_take(&s, f->pickle.n_read);
@@ -260,7 +262,7 @@ static struct status parse(struct torch_file *f, const void *bytes, size_t n, co
     } else {
         return status_error(
             STATUS_DATA,
-            "%s is no file of torch.save: it begins neither like an archive nor like those before "
+            "%s is not a file of torch.save: it begins neither as a ZIP archive nor as files before "
             "PyTorch 1.6",
             source);
     }

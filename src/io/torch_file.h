@@ -1,9 +1,9 @@
-/* torch_file: what torch.save wrote: .pt, .pth, .bin.
+/* torch_file: reads files that torch.save wrote: .pt, .pth, .bin.
  *
- * Since PyTorch 1.6 a ZIP archive: ARCHIVE/data.pkl is a pickle of the object, ARCHIVE/data/KEY are its storages; before,
- * five pickles and the storages behind them (torch/serialization.py).  Both are read where they lie, by mapping, and
- * nothing of them is run: io/pickle.h.  What is in the object (`root`: the dict of a checkpoint) is a tree of nodes; all
- * tensors of it are a list too.  docs/decisions/0043_foreign_checkpoints.md says why this is our own. */
+ * Since PyTorch 1.6 such a file is a ZIP archive: ARCHIVE/data.pkl is the pickled object, ARCHIVE/data/KEY are its
+ * storages.  Before, it was five pickles with the storages behind them (torch/serialization.py).  Both forms are mapped and
+ * read in place, and nothing in them is run (io/pickle.h).  `root` is the saved object as a tree of nodes, usually the dict
+ * of a checkpoint; `tensors` lists all tensors in it.  docs/decisions/0043_foreign_checkpoints.md has the reasons. */
 #ifndef KILN_IO_TORCH_FILE_H
 #define KILN_IO_TORCH_FILE_H
 
@@ -14,7 +14,7 @@
 struct torch_file {
     struct file_map map;            /* the file, if torch_file_open mapped it */
     struct pickle pickle;           /* owns the nodes and the names */
-    const struct pickle_node *root; /* what was saved, borrowed */
+    const struct pickle_node *root; /* the saved object; borrowed */
     struct stored_tensor *tensors;  /* [n], in the order of the file: torch_tensors_list */
     int n;
 };
@@ -22,8 +22,8 @@ struct torch_file {
 /* Whether the bytes begin like a file of torch.save, of either form. */
 bool torch_file_is_one(const void *bytes, size_t n);
 
-/* Maps the file and checks all but the values of its tensors.  STATUS_DATA says what is wrong with it, and what it asks
- * for that is not allowed. */
+/* Maps the file and checks everything but the values of its tensors.  STATUS_DATA says what is wrong, or which name that is
+ * not allowed its pickle uses. */
 struct status torch_file_open(struct torch_file *f, const char *path);
 
 /* The same over bytes that the caller keeps until the close; `source` names them in messages. */

@@ -8,10 +8,10 @@
 
 /* What a call of an allowed name stands for. */
 enum meaning {
-    MEANS_UNKNOWN,        /* an object that is passed over */
+    MEANS_UNKNOWN,        /* an object that kiln does not interpret */
     MEANS_TENSOR,         /* (storage, first, sizes, strides, ...) */
     MEANS_TENSOR_OF_TYPE, /* (storage, first, sizes, strides, requires_grad, hooks, dtype, ...) */
-    MEANS_FIRST,          /* (tensor, ...): a parameter, or what lay on a device of its own */
+    MEANS_FIRST,          /* (tensor, ...): a parameter, or a tensor of another device */
     MEANS_SUBCLASS,       /* (function, type, arguments, state): a tensor with attributes */
     MEANS_SIZE,           /* (tuple) */
 };
@@ -40,7 +40,7 @@ static const struct pickle_allowed allowed[] = {
     {"torch", "uint*", PICKLE_KEEP_OBJECT, MEANS_UNKNOWN},
     {"torch", "bool", PICKLE_KEEP_OBJECT, MEANS_UNKNOWN},
     {"torch", "complex*", PICKLE_KEEP_OBJECT, MEANS_UNKNOWN},
-    /* What stands beside the tensors: arguments of the run, places in the data, loss scales, states of generators. */
+    /* Stored beside tensors: arguments of the run, position in the data, loss scales, random states. */
     {"argparse", "Namespace", PICKLE_KEEP_OBJECT, MEANS_UNKNOWN},
     {"_codecs", "encode", PICKLE_KEEP_OBJECT, MEANS_UNKNOWN},
     {"numpy", "dtype", PICKLE_KEEP_OBJECT, MEANS_UNKNOWN},
@@ -49,9 +49,9 @@ static const struct pickle_allowed allowed[] = {
     {"numpy._core.multiarray", "*", PICKLE_KEEP_OBJECT, MEANS_UNKNOWN},
     {"torch.utils.data*", "*", PICKLE_KEEP_OBJECT, MEANS_UNKNOWN}, /* ckpt_N.pt holds its DataLoader */
     {"__main__", "*", PICKLE_KEEP_OBJECT, MEANS_UNKNOWN},          /* and the script's own data set */
-    {"deepspeed.*", "*", PICKLE_KEEP_OBJECT, MEANS_UNKNOWN},       /* loss scalers, fragments, ZeRO's stage */
+    {"deepspeed.*", "*", PICKLE_KEEP_OBJECT, MEANS_UNKNOWN},       /* loss scalers, fragments, ZeRO stage */
     {"pathlib", "PosixPath", PICKLE_KEEP_OBJECT, MEANS_UNKNOWN},
-    {"__builtin__", "set", PICKLE_KEEP_OBJECT, MEANS_UNKNOWN}, /* Python 2's name of builtins */
+    {"__builtin__", "set", PICKLE_KEEP_OBJECT, MEANS_UNKNOWN}, /* builtins in Python 2, and in protocol 2 */
     {"__builtin__", "dict", PICKLE_KEEP_OBJECT, MEANS_UNKNOWN},
     {"__builtin__", "list", PICKLE_KEEP_OBJECT, MEANS_UNKNOWN},
     {"__builtin__", "int", PICKLE_KEEP_OBJECT, MEANS_UNKNOWN},
@@ -61,7 +61,7 @@ static const struct pickle_allowed allowed[] = {
     {"builtins", "int", PICKLE_KEEP_OBJECT, MEANS_UNKNOWN},
 };
 
-#define NO_TYPE "is of a type that kiln has none for"
+#define NO_TYPE "has a dtype that kiln does not support"
 
 static const struct torch_dtype {
     const char *name;    /* torch.NAME */
@@ -107,14 +107,14 @@ int torch_tensors_compare_keys(const void *a, const void *b)
     return order != 0 ? order : (x->key_bytes > y->key_bytes) - (x->key_bytes < y->key_bytes);
 }
 
-/* The dtype of a storage's class, such as torch.FloatStorage; NULL for one that is not known. */
+/* The dtype of a storage class such as torch.FloatStorage; NULL if it is unknown. */
 static const struct torch_dtype *storage_dtype(const struct pickle_node *class)
 {
     static const char ending[] = "Storage";
     if (class == NULL || class->kind != PICKLE_NAME) {
         return NULL;
     }
-    const char *name = strrchr(class->text.data, '.') + 1; /* there is one: a name is module.name */
+    const char *name = strrchr(class->text.data, '.') + 1; /* a name always has a dot: module.name */
     name += name[0] == '_';                                /* torch.storage._UntypedStorage, before 2.0 */
     for (int i = 0; i < N_DTYPES; i++) {
         size_t n = dtypes[i].storage == NULL ? 0 : strlen(dtypes[i].storage);
@@ -137,7 +137,7 @@ static const struct torch_dtype *named_dtype(const struct pickle_node *name)
     return NULL;
 }
 
-/* ("storage", class, key, device, number of elements), of files before 1.6 with None or a view of it behind them. */
+/* ("storage", class, key, device, number of elements); before 1.6 also a view, which is None since 0.4. */
 struct status torch_tensors_storage(struct torch_storage *storage, const struct pickle_node *persistent,
                                     const char *source)
 {
@@ -150,7 +150,9 @@ struct status torch_tensors_storage(struct torch_storage *storage, const struct 
     if (!pickle_is_text(pickle_item(id, 0), "storage") || key == NULL || key->kind != PICKLE_TEXT ||
         count == NULL || count->kind != PICKLE_INT || count->integer < 0 ||
         (view != NULL && view->kind != PICKLE_NONE)) {
-        return status_error(STATUS_DATA, "%s: its pickle refers to what is no storage of a tensor", source);
+        return status_error(STATUS_DATA,
+                            "%s: its pickle refers to something outside it that is not a tensor's storage",
+                            source);
     }
     if (dtype == NULL) {
         const struct pickle_node *class = pickle_item(id, 1);
@@ -167,7 +169,7 @@ struct status torch_tensors_storage(struct torch_storage *storage, const struct 
     return status_ok();
 }
 
-/* What a tensor is made of, from the arguments of a call. */
+/* What is needed to make tensors from the arguments of calls. */
 struct making {
     struct pickle *pickle;
     const struct torch_storage *storages; /* [n_storages] */
@@ -177,8 +179,8 @@ struct making {
 
 static struct status malformed(const struct making *m)
 {
-    return status_error(
-        STATUS_DATA, "%s: its pickle has a tensor that is none: its arguments are not a tensor's", m->source);
+    return status_error(STATUS_DATA, "%s: its pickle builds a tensor from arguments that are not a tensor's",
+                        m->source);
 }
 
 static struct status read_dims(const struct making *m, int64_t *dims, int *n, const struct pickle_node *tuple)
@@ -237,7 +239,8 @@ static struct status make_tensor(const struct making *m, struct pickle_node *nod
     const struct torch_storage *storage = NULL;
     const struct torch_dtype *dtype = NULL;
     const struct pickle_node *first = pickle_item(arguments, 1);
-    const struct pickle_node *flags = pickle_item(arguments, has_type ? 7 : 6); /* such as {"neg": True} */
+    const struct pickle_node *flags =
+        pickle_item(arguments, has_type ? 7 : 6); /* such as {"neg": True} for a negated view */
     int n_strides = 0;
     struct stored_tensor *t = bump_take(&m->pickle->memory, sizeof *t);
     if (t == NULL) {
@@ -301,11 +304,12 @@ struct status torch_tensors_bind(struct pickle *p, const struct torch_storage *s
         next = object->object.next;
         TRY(bind(&m, object));
     }
-    p->objects = NULL; /* those that are tensors now have no successor */
+    p->objects = NULL; /* the list is broken: tensors have no `next` */
     return status_ok();
 }
 
-/* Bounds of a walk: parts may be shared, so that a small pickle can have more paths than there are atoms. */
+/* Limits of the walk.  Nodes may be shared, so a small pickle can have an exponential number of paths; a node that is entered
+ * costs more steps than one that is only looked at. */
 enum { MAX_DEPTH = 32, MAX_STEPS = 1 << 24, STEPS_OF_A_PART = 16 };
 
 struct walk {
@@ -342,7 +346,7 @@ static struct status add_tensor(struct walk *w, const struct stored_tensor *t)
     return status_ok();
 }
 
-/* Appends a part to the path; a key that is neither text nor number is called by its place. */
+/* Appends a key or index to the path; a key that is neither text nor an int is named by its position, "#2". */
 static struct status enter(struct walk *w, const struct pickle_node *key, size_t place)
 {
     char number[32];
@@ -371,15 +375,23 @@ static struct status enter(struct walk *w, const struct pickle_node *key, size_t
     return status_ok();
 }
 
-/* Recursion of at most MAX_DEPTH. */
+/* Recursive, to at most MAX_DEPTH. */
 static struct status walk(struct walk *w, const struct pickle_node *node, int depth)
 {
     const bool is_dict = node->kind == PICKLE_DICT;
     const bool has_items = is_dict || node->kind == PICKLE_LIST || node->kind == PICKLE_TUPLE;
     w->n_steps += STEPS_OF_A_PART + (has_items ? (int64_t)node->list.n : 0);
-    if (w->n_steps > MAX_STEPS || depth > MAX_DEPTH) {
-        return status_error(STATUS_DATA, "%s: what its pickle holds is %s than any checkpoint", w->source,
-                            depth > MAX_DEPTH ? "nested deeper" : "more");
+    if (depth > MAX_DEPTH) {
+        return status_error(STATUS_DATA,
+                            "%s: its pickle nests objects more than %d deep, which no checkpoint does",
+                            w->source, MAX_DEPTH);
+    }
+    if (w->n_steps > MAX_STEPS) {
+        return status_error(
+            STATUS_DATA,
+            "%s: its pickle repeats its parts, so that there are more paths to them than the limit "
+            "of %d steps allows",
+            w->source, MAX_STEPS);
     }
     if (node->kind == PICKLE_TENSOR) {
         if (w->path_bytes > 0 && !stored_tensor_name_is_printable(w->path, w->path_bytes)) {

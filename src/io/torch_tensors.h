@@ -1,7 +1,7 @@
-/* torch_tensors: what the pickles of PyTorch say of tensors (torch/_utils.py, torch/serialization.py).
+/* torch_tensors: finds the tensors in a pickle that PyTorch wrote (torch/_utils.py, torch/serialization.py).
  *
- * A tensor is the call of a function that would rebuild it, with a storage outside the pickle, a first element, sizes and
- * strides.  Here such calls become tensors, whose elements all lie in their storages; other objects stay what they are. */
+ * PyTorch pickles a tensor as a call of a rebuild function with a storage outside the pickle, an offset, sizes and strides.
+ * Here these calls become tensors, checked to lie in their storages; other objects stay objects. */
 #ifndef KILN_IO_TORCH_TENSORS_H
 #define KILN_IO_TORCH_TENSORS_H
 
@@ -17,25 +17,26 @@ struct torch_storage {
     int64_t n_elements; /* by the pickle, if that was asked */
 };
 
-/* What pickles of PyTorch may ask for: what rebuilds tensors, and what stands beside them in the checkpoints of the
- * scripts that kiln replaces. */
+/* The names that such a pickle may use: functions that rebuild tensors, and classes that are stored beside tensors in
+ * checkpoints of the scripts that kiln replaces. */
 const struct pickle_allowed *torch_tensors_allowed(size_t *n);
 
 /* For qsort and bsearch by key. */
 int torch_tensors_compare_keys(const void *a, const void *b);
 
-/* What a persistent node calls for: the key of a storage, and how many bytes it has.  STATUS_DATA names `source`. */
+/* Reads the id of a persistent node: key and size of a storage.  STATUS_DATA names `source`. */
 struct status torch_tensors_storage(struct torch_storage *storage, const struct pickle_node *persistent,
                                     const char *source);
 
-/* Turns the objects that stand for tensors into them.  `storages` are in the order of keys. */
+/* Turns the objects that stand for tensors into tensors.  `storages` are sorted by key. */
 struct status torch_tensors_bind(struct pickle *p, const struct torch_storage *storages, size_t n_storages,
                                  const char *source);
 
 enum { TORCH_MAX_TENSORS = 1 << 18, TORCH_NAME_BYTES = 1024 };
 
-/* All tensors below `root` that dicts, lists and tuples lead to, by name: keys and numbers joined by dots, or "tensor" if
- * root is one.  free() the list; the names are in p->memory.  STATUS_DATA: more, deeper or longer than any checkpoint. */
+/* Lists all tensors that are reached from `root` through dicts, lists and tuples.  The name of each is its path, keys and
+ * indexes joined by dots, or "tensor" if the root is one.  The caller frees the list; the names are in p->memory.
+ * STATUS_DATA if there are too many, or the path is too deep or too long. */
 struct status torch_tensors_list(struct stored_tensor **tensors, int *n, struct pickle *p,
                                  const char *source);
 

@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Records by their signatures, and what is fixed of them. */
+/* Signatures of records, and sizes of their fixed parts. */
 enum {
     LOCAL_SIGNATURE = 0x04034b50,
     CENTRAL_SIGNATURE = 0x02014b50,
@@ -18,14 +18,14 @@ enum {
     MAX_COMMENT_BYTES = 65535,
 };
 
-/* What the records at the end of the archive say of its directory. */
+/* The directory, from the records at the end of the archive. */
 struct directory {
     uint64_t n_members;
     uint64_t bytes;
     uint64_t begin;
 };
 
-/* One entry of the directory, its ZIP64 fields taken in. */
+/* One entry of the directory, with its ZIP64 fields applied. */
 struct central {
     unsigned flags, method, disk;
     uint64_t compressed_bytes, bytes, begin;
@@ -38,7 +38,7 @@ static struct status damaged(const char *source, const char *what)
     return status_error(STATUS_DATA, "%s is a damaged archive, or cut short: %s", source, what);
 }
 
-/* The record at the end stands before a comment, whose length it tells. */
+/* The end record is followed by a comment, whose length it holds. */
 static bool find_end(const unsigned char *bytes, size_t n, size_t *at)
 {
     for (size_t back = END_BYTES; back <= n && back <= END_BYTES + MAX_COMMENT_BYTES; back++) {
@@ -51,7 +51,7 @@ static bool find_end(const unsigned char *bytes, size_t n, size_t *at)
     return false;
 }
 
-/* What the ZIP64 end record says, which its locator before the end record points to. */
+/* Reads the ZIP64 end record, to which a locator before the end record points. */
 static struct status read_end64(struct directory *d, const unsigned char *bytes, size_t end,
                                 const char *source)
 {
@@ -100,7 +100,7 @@ static struct status read_directory(struct directory *d, const unsigned char *by
     return status_ok();
 }
 
-/* Sizes and place that do not fit into 32 bits are in an extra field, those that do are not. */
+/* Only sizes and offsets that do not fit into 32 bits are in the ZIP64 extra field. */
 static bool read_extra64(struct central *c, struct span extra)
 {
     enum { ZIP64_TAG = 1 };
@@ -117,7 +117,7 @@ static bool read_extra64(struct central *c, struct span extra)
             return !s.failed;
         }
     }
-    return true; /* bytes that are no fields are nobody's business */
+    return true; /* a malformed extra field without ZIP64 is ignored */
 }
 
 static bool read_central(struct central *c, struct span *s)
@@ -141,7 +141,7 @@ static bool read_central(struct central *c, struct span *s)
     return !s->failed && signature == CENTRAL_SIGNATURE && read_extra64(c, bytes_span(extra, extra_bytes));
 }
 
-/* The data begins behind the local header, whose name and extra field have lengths of their own. */
+/* The data begins behind the local header, whose extra field may be longer than the one in the directory. */
 static bool place_member(struct zip_member *m, const struct central *c, const unsigned char *bytes,
                          uint64_t n)
 {
@@ -151,7 +151,7 @@ static bool place_member(struct zip_member *m, const struct central *c, const un
     }
     struct span s = bytes_span(bytes + c->begin, (size_t)(n - c->begin));
     uint32_t signature = bytes_read_u32(&s);
-    bytes_take(&s, 22); /* what the directory says again, or leaves open */
+    bytes_take(&s, 22); /* repeats the directory */
     size_t name_bytes = bytes_read_u16(&s);
     size_t extra_bytes = bytes_read_u16(&s);
     const unsigned char *name = bytes_take(&s, name_bytes);
@@ -199,7 +199,7 @@ static int compare_names(const void *a, const void *b)
     return order != 0 ? order : (x->name_bytes > y->name_bytes) - (x->name_bytes < y->name_bytes);
 }
 
-/* Leaves the members in the order of names. */
+/* Checks overlaps and duplicates; sorts the members by name. */
 static struct status check_members(struct zip_file *z, const unsigned char *bytes, const char *source)
 {
     qsort(z->members, z->n, sizeof *z->members, compare_places);
@@ -229,7 +229,7 @@ static struct status read_members(struct zip_file *z, const unsigned char *bytes
     for (; z->n < d->n_members; z->n++) {
         struct central c;
         if (!read_central(&c, &s)) {
-            return damaged(source, "its directory is not one");
+            return damaged(source, "its directory is malformed");
         }
         TRY(read_member(&z->members[z->n], &c, bytes, d->begin, source));
     }

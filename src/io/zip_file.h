@@ -1,9 +1,9 @@
 /* zip_file: the members of a ZIP archive, where they lie: for files that torch.save wrote (APPNOTE.TXT of PKWARE, 4.3,
  * with the ZIP64 fields of 4.5.3).
  *
- * The rule: members are read in place, so those that are compressed are not read at all; no two share a byte or a name.
- * So nothing that is in an archive can be larger than its file (docs/decisions/0043_foreign_checkpoints.md).
- * The CRC-32 of a member is not compared: PyTorch does not either, and may write none (torch.serialization.set_crc32_options). */
+ * The rule: members are read in place and never decompressed, and no two overlap or share a name.  So no archive can expand
+ * to more than its file (docs/decisions/0043_foreign_checkpoints.md).  CRC-32s are not checked: PyTorch does not check them
+ * either, and can be told to write wrong ones (torch.serialization.set_crc32_options). */
 #ifndef KILN_IO_ZIP_FILE_H
 #define KILN_IO_ZIP_FILE_H
 
@@ -18,7 +18,7 @@ struct zip_member {
     size_t name_bytes;
     const unsigned char *data; /* [n] */
     size_t n;
-    bool is_stored; /* data are what was put in: not compressed, not encrypted */
+    bool is_stored; /* `data` is the content: neither compressed nor encrypted */
     uint64_t begin; /* of its local header in the archive */
 };
 
@@ -27,7 +27,7 @@ struct zip_file {
     size_t n;
 };
 
-/* The archive whose `n` bytes the caller keeps until the close; `source` names them in messages. */
+/* Lists the members.  The caller keeps the bytes until the close; `source` names them in messages. */
 struct status zip_file_parse(struct zip_file *z, const void *bytes, size_t n, const char *source);
 
 /* Safe on a zeroed struct. */

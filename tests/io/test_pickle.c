@@ -128,14 +128,14 @@ static void test_refused(void)
         {PICKLE("\x80\x04\x8c\3o\0s\x8c\1x\x93."), "asks for o?s.x"},
         {PICKLE("\x80\x02"
                 "c" NAME_300 "\nx\n."),
-         "a name that is none"},
+         "a malformed name"},
         {PICKLE("\x80\x02"
                 "cos"),
-         "a name that is none"},
+         "a malformed name"},
         {PICKLE("\x80\x02"
                 "c\nx\n."),
-         "a name that is none"},
-        {PICKLE("\x80\x02K\1K\2\x93."), "a name that is none"},
+         "a malformed name"},
+        {PICKLE("\x80\x02K\1K\2\x93."), "a malformed name"},
         /* Opcodes that no checkpoint needs, the text forms of protocol 0 among them. */
         {PICKLE("(iposix\nsystem\n."), "opcode 0x69 at byte 1"},
         {PICKLE("\x80\x02(cargparse\nNamespace\no."), "opcode 0x6f"},
@@ -159,27 +159,27 @@ static void test_refused(void)
         {PICKLE("\x80\x02N(\x86."), "more from its stack"},
         {PICKLE("\x80\x02N(0000."), "more from its stack"},
         {PICKLE("\x80\x02q\0N."), "more from its stack"},
-        {PICKLE("\x80\x02t."), "no mark"},
-        {PICKLE("\x80\x02]Ne."), "no mark"},
-        {PICKLE("\x80\x02h\1."), "a part 1 that it did not number"},
-        {PICKLE("\x80\x02Nr\xff\xff\xff\xff."), "in jumps"},
-        {PICKLE("\x80\x02N\x94j\1\0\0\0."), "a part 1 that"},
+        {PICKLE("\x80\x02t."), "a mark that it never set"},
+        {PICKLE("\x80\x02]Ne."), "a mark that it never set"},
+        {PICKLE("\x80\x02h\1."), "memo entry 1, which it never wrote"},
+        {PICKLE("\x80\x02Nr\xff\xff\xff\xff."), "out of order"},
+        {PICKLE("\x80\x02N\x94j\1\0\0\0."), "memo entry 1, which"},
         /* Things that are used as what they are not. */
         {PICKLE("\x80\x02}(Nu."), "a key without a value"},
         {PICKLE("\x80\x02(Nd."), "a key without a value"},
-        {PICKLE("\x80\x02NNa."), "what is no list"},
-        {PICKLE("\x80\x02]NNs."), "what is no dict"},
-        {PICKLE("\x80\x02NNb."), "what is no object"},
-        {PICKLE("\x80\x02N)R."), "calls what is no name"},
+        {PICKLE("\x80\x02NNa."), "not a list"},
+        {PICKLE("\x80\x02]NNs."), "not a dict"},
+        {PICKLE("\x80\x02NNb."), "not an object"},
+        {PICKLE("\x80\x02N)R."), "something that is not a name"},
         {PICKLE("\x80\x02"
                 "cargparse\nNamespace\n]R."),
-         "with what is no tuple"},
+         "arguments that are not a tuple"},
         {PICKLE("\x80\x02"
                 "ccollections\nOrderedDict\n]NaR."),
-         "with what is no tuple"},
+         "arguments that are not a tuple"},
         {PICKLE("\x80\x02"
                 "ccollections\nOrderedDict\n]Na\x85R."),
-         "no pairs"},
+         "not pairs"},
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         struct pickle p;

@@ -58,7 +58,7 @@ static void test_formats(void)
     EXPECT_OK(file_write_atomic(in_directory("zip"), "PK\3\4 and no more", 16));
     EXPECT_ERROR(tensor_file_open(&f, in_directory("zip")), STATUS_DATA, "is a damaged archive");
     EXPECT_OK(file_write_atomic(in_directory("cut.index"), "PK", 2));
-    EXPECT_ERROR(tensor_file_open(&f, in_directory("cut")), STATUS_DATA, "cut.index is no index");
+    EXPECT_ERROR(tensor_file_open(&f, in_directory("cut")), STATUS_DATA, "cut.index is not the index");
     char long_name[FILE_PATH_BYTES + 10];
     memset(long_name, 'n', sizeof long_name - 1);
     long_name[sizeof long_name - 1] = '\0';

@@ -107,7 +107,7 @@ static void test_unreadable(void)
     EXPECT_OK(parse(&b, &files));
     const struct stored_tensor *t = stored_tensor_find(b.tensors, b.n, "strings");
     EXPECT(t != NULL && strcmp(t->dtype_label, "string") == 0 && t->dims[0] == 2, "strings");
-    EXPECT_ERROR(stored_tensor_read(t, tensor_1d(values, DTYPE_F32, 2)), STATUS_DATA, "it is of strings");
+    EXPECT_ERROR(stored_tensor_read(t, tensor_1d(values, DTYPE_F32, 2)), STATUS_DATA, "it holds strings");
     tf_bundle_close(&b);
     files = golden_case("sliced");
     EXPECT_OK(parse(&b, &files));
@@ -261,7 +261,7 @@ static void test_entries(void)
         {BYTES("\x08\x00"), "0 shards"},
         {BYTES(""), "0 shards"},
         {BYTES("\x08\xa0\x8d\x06"), "100000 shards"},
-        {BYTES("\x08\x01\x10\x01"), "not little-endian"},
+        {BYTES("\x08\x01\x10\x01"), "on a big-endian machine"},
         {BYTES("\x08\x02"), "has 2 shards, but 1 are here"},
         {BYTES("\x08"), "header is damaged"},
     };
@@ -312,15 +312,15 @@ static void test_blocks(void)
         {BYTES("\0\1\1ab\2\1\1ab" END), SORTED_TABLE_PLAIN, "an entry is damaged"},
         {BYTES("\0\1\2ab" END), SORTED_TABLE_PLAIN, "an entry is damaged"},
         {BYTES("\0\x80" END), SORTED_TABLE_PLAIN, "an entry is damaged"},
-        {BYTES("\0\0\0\0\3\0\0\0"), SORTED_TABLE_PLAIN, "a block has no end"},
-        {BYTES("\0\0\0\0\xff\xff\xff\xff"), SORTED_TABLE_PLAIN, "a block has no end"},
-        {BYTES("\0\0"), SORTED_TABLE_PLAIN, "a block has no end"},
-        {BYTES(END), 2, "compressed as none is"},
+        {BYTES("\0\0\0\0\3\0\0\0"), SORTED_TABLE_PLAIN, "a block lacks its restart points"},
+        {BYTES("\0\0\0\0\xff\xff\xff\xff"), SORTED_TABLE_PLAIN, "a block lacks its restart points"},
+        {BYTES("\0\0"), SORTED_TABLE_PLAIN, "a block lacks its restart points"},
+        {BYTES(END), 2, "an unknown compression"},
         {BYTES("\x08\x1c" END), SORTED_TABLE_SNAPPY, NULL},
         {BYTES("\x09\x1c" END), SORTED_TABLE_SNAPPY, "a compressed block is damaged"},
         {BYTES("\xff\xff\xff\xff\x0f\x1c" END), SORTED_TABLE_SNAPPY,
-         "compressed as none is"}, /* 4 GiB of 14 bytes */
-        {BYTES(""), SORTED_TABLE_SNAPPY, "compressed as none is"},
+         "an unknown compression"}, /* 4 GiB of 14 bytes */
+        {BYTES(""), SORTED_TABLE_SNAPPY, "an unknown compression"},
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         struct status s = try_block(cases[i].block, cases[i].n, cases[i].compression);
@@ -381,7 +381,7 @@ static void test_bounds(void)
                  "no header");
     table_maker_fini(&t);
     EXPECT_ERROR(sorted_table_parse(&file, "GGUF", 4, "x.index"), STATUS_DATA,
-                 "no index of a TensorFlow checkpoint");
+                 "not the index of a TensorFlow checkpoint");
     buf_fini(&block);
 }
 

@@ -128,6 +128,16 @@ static void test_strides(void)
     EXPECT_OK(stored_tensor_read(stored_tensor_find(f.tensors, f.n, "transposed"),
                                  tensor_2d(half, DTYPE_BF16, 4, 3)));
     EXPECT(bf16_to_f32(half[1]) == 4 && bf16_to_f32(half[11]) == 11, "transposed and rounded");
+    float values[12];
+    const struct stored_tensor *transposed = stored_tensor_find(f.tensors, f.n, "transposed");
+    struct stored_tensor back = stored_tensor_transpose(transposed);
+    EXPECT(stored_tensor_is_dense(&back), "transposed twice");
+    EXPECT_OK(stored_tensor_read(&back, tensor_2d(values, DTYPE_F32, 3, 4)));
+    EXPECT(values[1] == 1 && values[4] == 4, "%g %g", (double)values[1], (double)values[4]);
+    EXPECT_OK(stored_tensor_read_elements(&back, 3, tensor_1d(part, DTYPE_F32, 2)));
+    EXPECT(part[0] == 3 && part[1] == 4, "elements in a row");
+    EXPECT_ERROR(stored_tensor_read_elements(transposed, 3, tensor_1d(part, DTYPE_F32, 2)), STATUS_DATA,
+                 "tensor transposed is strided");
     torch_file_close(&f);
 }
 
@@ -259,11 +269,11 @@ static void test_tensors(void)
         {{"FloatStorage", "0", 6, 0, 2, 2, {big, big}, {0, 0}}, outside},
         {{"FloatStorage", "0", 6, INT64_MAX, 1, 1, {1}, {1}}, outside},
         {{"FloatStorage", "0", 6, 0, 9, 9, {1, 1, 1, 1, 1, 1, 1, 1, 1}, {0}}, "9 dims; the limit is 8"},
-        {{"FloatStorage", "0", 6, 0, 2, 1, {1, 1}, {1}}, "arguments are not a tensor's"},
+        {{"FloatStorage", "0", 6, 0, 2, 1, {1, 1}, {1}}, "arguments that are not a tensor's"},
         {{"FloatStorage", "0", 5, 0, 1, 1, {1}, {1}}, "storage 0 has 24 bytes, but by its pickle 20"},
         {{"DoubleStorage", "0", 6, 0, 1, 1, {1}, {1}}, "storage 0 has 24 bytes, but by its pickle 48"},
         {{"FloatStorage", "0", big << 22, 0, 1, 1, {1}, {1}}, "which is impossible"},
-        {{"FloatStorage", "0", -6, 0, 1, 1, {1}, {1}}, "no storage of a tensor"},
+        {{"FloatStorage", "0", -6, 0, 1, 1, {1}, {1}}, "not a tensor's storage"},
         {{"FloatStorage", "1", 6, 0, 1, 1, {1}, {1}}, "the storage 1, which the file does not hold"},
         {{"FloatStorage", "../0", 6, 0, 1, 1, {1}, {1}}, "the storage ../0, which the file does not hold"},
         {{"FooStorage", "0", 6, 0, 1, 1, {1}, {1}}, "unknown class torch.FooStorage"},
@@ -304,24 +314,24 @@ static void test_pickles(void)
         {PICKLE("\x80\x02"
                 "ctorch.jit._pickle\nrestore_type_tag\n."),
          "asks for torch.jit._pickle.restore_type_tag"},
-        {PICKLE("\x80\x02" TENSOR ")R."), "arguments are not a tensor's"},
-        {PICKLE("\x80\x02" TENSOR "(NNNNNNtR."), "arguments are not a tensor's"},
-        {PICKLE("\x80\x02" TENSOR "(X\1\0\0\000aQK\0))\x89NtR."), "no storage of a tensor"},
+        {PICKLE("\x80\x02" TENSOR ")R."), "arguments that are not a tensor's"},
+        {PICKLE("\x80\x02" TENSOR "(NNNNNNtR."), "arguments that are not a tensor's"},
+        {PICKLE("\x80\x02" TENSOR "(X\1\0\0\000aQK\0))\x89NtR."), "not a tensor's storage"},
         {PICKLE("\x80\x02" TENSOR
                 "((X\6\0\0\0modulectorch\nFloatStorage\nX\1\0\0\0000X\3\0\0\0cpuK\6tQK\0))\x89NtR."),
-         "no storage of a tensor"},
+         "not a tensor's storage"},
         {PICKLE("\x80\x02" TENSOR "((X\7\0\0\0storagectorch\nFloatStorage\nX\1\0\0\0000X\3\0\0\0cpuK\6("
                 "X\1\0\0\0001K\0K\1ttQK\0))\x89NtR."),
-         "no storage of a tensor"},
+         "not a tensor's storage"},
         {PICKLE("\x80\x02"
                 "ctorch._utils\n_rebuild_parameter\n(NtR."),
-         "arguments are not a tensor's"},
+         "arguments that are not a tensor's"},
         {PICKLE("\x80\x02"
                 "ctorch\nSize\n(NtR."),
-         "arguments are not a tensor's"},
+         "arguments that are not a tensor's"},
         {PICKLE("\x80\x02"
                 "ctorch._tensor\n_rebuild_from_type_v2\n)R."),
-         "arguments are not a tensor's"},
+         "arguments that are not a tensor's"},
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         struct zip_maker z = {0};
@@ -339,7 +349,7 @@ static void expect_refused(const struct buf *pickle, const char *part)
     zip_fini(&z);
 }
 
-/* Parts of parts, more than there is time for. */
+/* Nodes that are nested too deep, or have more paths than there is time for. */
 static void test_walk(void)
 {
     struct buf b = {0};
@@ -351,10 +361,10 @@ static void test_walk(void)
         buf_putc(&b, 'a');
     }
     buf_putc(&b, '.');
-    expect_refused(&b, "nested deeper than any checkpoint");
+    expect_refused(&b, "nests objects more than 32 deep");
     buf_clear(&b);
     buf_append(&b, "]q\0h\0a.", 7);
-    expect_refused(&b, "nested deeper than any checkpoint");
+    expect_refused(&b, "nests objects more than 32 deep");
     buf_clear(&b);
     buf_append(&b, "]q", 3);
     for (int level = 0; level < 20; level++) {
@@ -365,14 +375,14 @@ static void test_walk(void)
         buf_append(&b, "eq", 3);
     }
     buf_putc(&b, '.');
-    expect_refused(&b, "is more than any checkpoint");
+    expect_refused(&b, "more paths to them than the limit of 16777216 steps");
     buf_clear(&b);
     buf_append(&b, "]q", 3);
     for (int level = 0; level < 30; level++) {
         buf_append(&b, "](h\0h\0eq", 9);
     }
     buf_putc(&b, '.');
-    expect_refused(&b, "is more than any checkpoint");
+    expect_refused(&b, "more paths to them than the limit of 16777216 steps");
     buf_clear(&b);
     pickle_tensor(&b, &one);
     buf_append(&b, "q\0](", 4);
@@ -384,7 +394,7 @@ static void test_walk(void)
     buf_fini(&b);
 }
 
-/* Names that are none, twice the same, or too long. */
+/* Names that no message could show, that two tensors have, or that are too long. */
 static void test_wrong_names(void)
 {
     struct buf b = {0};
@@ -482,21 +492,21 @@ static void test_archives(void)
     zip_fini(&z);
     zip_put(&z, "a/weights.pkl", none, 4);
     zip_finish(&z, "");
-    EXPECT_ERROR(try_file(z.out.data, z.out.n), STATUS_DATA, "none of torch.save: it has no data.pkl");
+    EXPECT_ERROR(try_file(z.out.data, z.out.n), STATUS_DATA, "not one of torch.save: it has no data.pkl");
     zip_fini(&z);
     zip_put(&z, "a/data.pkl", none, 4);
     zip_put(&z, "a/byteorder", "big", 3);
     zip_finish(&z, "");
-    EXPECT_ERROR(try_file(z.out.data, z.out.n), STATUS_DATA, "not little-endian");
+    EXPECT_ERROR(try_file(z.out.data, z.out.n), STATUS_DATA, "on a big-endian machine");
     zip_fini(&z);
     zip_put(&z, "a/data.pkl", none, 4);
     zip_finish(&z, "a comment behind the end");
     EXPECT_OK(try_file(z.out.data, z.out.n));
     zip_fini(&z);
     const struct safetensors_entry *script = golden_file("script.pt");
-    EXPECT_ERROR(try_file(script->data, script->bytes), STATUS_DATA, "a program for TorchScript");
-    EXPECT_ERROR(try_file("GGUF", 4), STATUS_DATA, "no file of torch.save");
-    EXPECT_ERROR(try_file("", 0), STATUS_DATA, "no file of torch.save");
+    EXPECT_ERROR(try_file(script->data, script->bytes), STATUS_DATA, "is a TorchScript program");
+    EXPECT_ERROR(try_file("GGUF", 4), STATUS_DATA, "not a file of torch.save");
+    EXPECT_ERROR(try_file("", 0), STATUS_DATA, "not a file of torch.save");
 }
 
 /* Pickles before 1.6 with another version, another byte order, and other storages than the object has. */
@@ -517,14 +527,14 @@ static void test_legacy(void)
         {PICKLE(MAGIC VERSION LITTLE OBJECT KEYS "\1\0\0\0\0\0\0\0abc"), "ends in storage 1 of 1"},
         {PICKLE(MAGIC VERSION LITTLE OBJECT KEYS "\2\0\0\0\0\0\0\0abcd"),
          "storage 0 has 2 elements, but by its pickle 1"},
-        {PICKLE(MAGIC VERSION LITTLE OBJECT "\x80\x02]."), "does not hold a storage that its pickle has"},
+        {PICKLE(MAGIC VERSION LITTLE OBJECT "\x80\x02]."), "lacks a storage that its pickle uses"},
         {PICKLE(MAGIC VERSION LITTLE OBJECT "\x80\x02]X\1\0\0\0001a."),
-         "a storage that its pickle does not have"},
-        {PICKLE(MAGIC VERSION LITTLE OBJECT "\x80\x02]NX\1\0\0\0000a."), "no list"},
-        {PICKLE(MAGIC VERSION LITTLE OBJECT "\x80\x02N."), "does not hold a storage"},
+         "a storage that its pickle does not use"},
+        {PICKLE(MAGIC VERSION LITTLE OBJECT "\x80\x02]Na."), "contains a storage"},
+        {PICKLE(MAGIC VERSION LITTLE OBJECT "\x80\x02N."), "lacks a storage that its pickle uses"},
         {PICKLE(MAGIC "\x80\x02M\xea\3."), "version 1002"},
-        {PICKLE(MAGIC VERSION "\x80\x02}X\r\0\0\0little_endian\x89s."), "not little-endian"},
-        {PICKLE(MAGIC VERSION "\x80\x02N."), "not little-endian"},
+        {PICKLE(MAGIC VERSION "\x80\x02}X\r\0\0\0little_endian\x89s."), "on a big-endian machine"},
+        {PICKLE(MAGIC VERSION "\x80\x02N."), "on a big-endian machine"},
         {PICKLE(MAGIC VERSION LITTLE "\x80\x02"
                                      "cposix\nsystem\n."),
          "asks for posix.system"},

@@ -1,20 +1,20 @@
 #!/usr/bin/env bash
-# The data of both phases, from the beginning: fetched, read, and written as the HDF5 files of the documents.
+# Makes the data of both phases: downloads, reads, and writes the HDF5 files of the documents.
 #
 #   scripts/create_datasets_from_start.sh              Wikipedia
 #   scripts/create_datasets_from_start.sh wiki_books   with BooksCorpus
 #   ... --dry-run                                      what it would run, and what is missing
 #
-# Everything lies in DATA_DIR (default: data, or here where this folder is called data), laid out as there:
+# All files go to DATA_DIR (default: data, or the current folder if it is called data), in the documents' layout:
 #
 #   download/wikicorpus_en     the dump
-#   download/bookscorpus       *.txt, a book each: they have no source any more that could be fetched, so bring them
+#   download/bookscorpus       *.txt, a book each: they can no longer be downloaded, so provide them
 #   download/google_pretrained_weights/uncased_L-24_H-1024_A-16/vocab.txt
-#   extracted/wikicorpus_en    the output of WikiExtractor, if you have it: then the dump is not needed
+#   extracted/wikicorpus_en    the output of WikiExtractor, if you have it: then no dump is needed
 #   hdf5_lower_case_1_seq_len_128_..., hdf5_lower_case_1_seq_len_512_...
 #
-# VOCAB_FILE names another vocabulary, which is made of the text where it is not there; N_SHARDS (256) is the number of files.
-# Start it again after an interruption, and it goes on.
+# VOCAB_FILE names another vocabulary, which is made from the text if it does not exist; N_SHARDS (256) is the number of files.
+# Started again after an interruption, it continues.
 set -euo pipefail
 . "$(dirname "$0")/document_script.sh"
 dataset=wikicorpus_en
@@ -37,7 +37,7 @@ vocab=${VOCAB_FILE:-$download/google_pretrained_weights/$google/vocab.txt}
 need_kiln
 $dry_run || tell
 
-# fetch SOURCE FLAGS...: goes on without what cannot be fetched, which is missed below, but not after Ctrl-C
+# fetch SOURCE FLAGS...: continues if files cannot be downloaded, which are missed below, but not after Ctrl-C
 fetch()
 {
     local code=0
@@ -45,11 +45,11 @@ fetch()
     [ $code -ne 75 ] || exit $code
 }
 
-# The text of Wikipedia: what WikiExtractor wrote, or the dump.
+# The text of Wikipedia: the output of WikiExtractor, or the dump.
 if [ ! -d "$extracted" ]; then
     dump=$download/wikicorpus_en/wikicorpus_en.xml.bz2
     [ -e "$dump" ] || fetch wikipedia
-    [ -e "$dump" ] || miss "$dump: the dump, or $extracted: what WikiExtractor made of it"
+    [ -e "$dump" ] || miss "$dump: the dump, or $extracted: the output of WikiExtractor"
     later "the reader of Wikipedia's dumps; \`python -m wikiextractor.WikiExtractor $dump -b 100M -o $extracted\` reads it for now"
 fi
 input=("$extracted")

@@ -1,6 +1,6 @@
-# What the scripts under the names of the documents share; sourced.  Each prints its commands as it runs them.  With --dry-run
-# it only prints them, and what is missing.  What kiln has no part for yet is named, and the script ends with 69
-# (docs/exit_codes.md): with --dry-run after all commands, else before the one that cannot be run.
+# What the scripts under the documents' names share; sourced.  Each prints its commands as it runs them; with --dry-run it only
+# prints them, and what is missing.  A script names the parts that kiln does not have yet and ends with 69 (docs/exit_codes.md):
+# with --dry-run after all commands, else before the one that cannot run.
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
 dry_run=false
 missing=()
@@ -20,13 +20,13 @@ usage()
     exit 64
 }
 
-# miss TEXT: something that a user has to bring
+# miss TEXT: something that the user has to provide
 miss() { missing+=("$1"); }
 
 # need PATH WHAT: miss it if it is not there
 need() { [ -e "$1" ] || miss "$1: $2"; }
 
-# later TEXT: a part of kiln that is not there yet
+# later TEXT: a part that kiln does not have yet
 later() { not_yet+=("$1"); }
 
 need_kiln() { [ -x "$kiln" ] || miss "$kiln: the program; \`make\` in $(dirname "$here") builds it, and KILN names another"; }
@@ -52,7 +52,7 @@ run()
     $dry_run || "$@"
 }
 
-# tell: what is missing; ends the script if that, or this being a dry run, means that nothing more can be done
+# tell: prints what is missing; ends the script if something is, or in a dry run
 tell()
 {
     local line code=0

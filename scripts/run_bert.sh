@@ -1,12 +1,12 @@
-# The pre-training of BERT-1.5B and 5B as DeepSpeed's scripts start it; sourced with name, model_config, ds_config, results,
-# num_nodes, max_steps, steps_per_checkpoint, log_freq and more_flags set.  The variables are those of the documents:
+# Pre-training of BERT-1.5B and 5B with the settings of the DeepSpeed scripts; sourced with name, model_config, ds_config, results,
+# num_nodes, max_steps, steps_per_checkpoint, log_freq and more_flags set.  The variables of the documents:
 #
 #   HL_DATA_DIR_ROOT   the folder of the HDF5 datasets; DATA_DIR is the one to read
 #   HL_MODEL_CONFIG, HL_DS_CONFIG, HL_HOSTSFILE, HL_NUM_NODES, HL_NGPU_PER_NODE
 #   HL_RESULTS_DIR, HL_CHECKPOINTS_DIR, LOG_FILE
 #   HL_RUN_STEPS, HL_NUM_STEPS_PER_CP
 #
-# HL_NUM_NODES=1 HL_NGPU_PER_NODE=1 is one process, which kiln has; TOPOLOGY is told at the end, as there.
+# HL_NUM_NODES=1 HL_NGPU_PER_NODE=1 is one process, which runs today.  TOPOLOGY is printed at the end.
 . "$(dirname "${BASH_SOURCE[0]}")/document_script.sh"
 case ${1:-} in
 "") ;;

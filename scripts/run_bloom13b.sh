@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# BLOOM-13B as the document of Megatron-DeepSpeed starts it.  kiln has no GPT yet: this checks and prints the settings, says which
-# parts are not there, and ends with 69.  usage: scripts/run_bloom13b.sh [--dry-run]
+# BLOOM-13B with the settings of the Megatron-DeepSpeed document.  kiln has no GPT yet: this checks and prints the settings, says
+# which parts are missing, and ends with 69.  usage: scripts/run_bloom13b.sh [--dry-run]
 #
 # The variables of the document: HL_DATA_DIR_ROOT, HL_HOSTSFILE, HL_NUM_NODES, HL_NGPU_PER_NODE, HL_DP, HL_TP, HL_PP,
 # HL_MICRO_BATCH, HL_RESULTS_DIR, HL_CHECKPOINTS_DIR, HL_TENSORBOARD_DIR, HL_SAVE, HL_SAVE_INTERVAL, HL_EXIT_INTERVAL,
@@ -17,7 +17,7 @@ data=${HL_DATA_DIR_ROOT:-/data/bigscience/oscar-en}
 hostsfile=${HL_HOSTSFILE:-$here/hostsfile}
 nodes=${HL_NUM_NODES:-1}
 per_node=${HL_NGPU_PER_NODE:-8}
-dp=${HL_DP:-2} # of the name of the folder alone: what is left of the devices is what counts
+dp=${HL_DP:-2} # only part of the folder's name: the devices left by HL_TP and HL_PP count
 tp=${HL_TP:-4}
 pp=${HL_PP:-1}
 micro=${HL_MICRO_BATCH:-1}

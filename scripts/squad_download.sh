@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# SQuAD v1.1 and v2.0 with their evaluation scripts, to DATA_DIR/squad (default: data/squad, or here where this folder is called
-# squad), held to the published checksums.  usage: scripts/squad_download.sh [--dry-run] [flags of kiln fetch]
+# SQuAD v1.1 and v2.0 with their evaluation scripts, to DATA_DIR/squad (default: data/squad, or the current folder if it is
+# called squad), checked against the published checksums.  usage: scripts/squad_download.sh [--dry-run] [flags of kiln fetch]
 set -euo pipefail
 . "$(dirname "$0")/document_script.sh"
 data=${DATA_DIR:-data}

@@ -1,4 +1,4 @@
-/* run_fetch: `kiln fetch`, files from the network. */
+/* run_fetch: `kiln fetch`, downloads. */
 #include "cmd/commands.h"
 #include "core/log.h"
 #include "core/stop.h"
@@ -18,20 +18,19 @@ struct fetch_args {
 #define AT(field) offsetof(struct fetch_args, field)
 
 static const struct option options[] = {
-    OPTION_STRING_ROW("output_dir", AT(output_dir), "download", "DIR", "everything lies below it"),
+    OPTION_STRING_ROW("output_dir", AT(output_dir), "download", "DIR", "where all files go"),
     OPTION_STRING_ROW("language", AT(language), "en", "CODE",
-                      "of a dump or a corpus, as Wikimedia has it: en, de, simple"),
+                      "of a dump or a corpus, as Wikimedia abbreviates it: en, de, simple"),
     OPTION_STRING_ROW("only", AT(only), "", "PATTERN",
                       "only files whose name matches, such as '*-v1.1*' or 'uncased_L-24*'"),
     OPTION_CHOICE_ROW("unpack", AT(unpack), "auto", "auto|yes|no",
-                      "archives beside where they lie; auto: Google's only, since a dump is read as it is"),
-    OPTION_GROUP_ROW("any other file"),
-    OPTION_STRING_ROW("url", AT(url), "", "URL", "a file by its address, to its last name in --output_dir"),
+                      "unpack archives, beside them; auto: only Google's, since a dump is read as it is"),
+    OPTION_GROUP_ROW("other files"),
+    OPTION_STRING_ROW("url", AT(url), "", "URL", "a file by its address; it keeps its name"),
     OPTION_STRING_ROW("sha256", AT(sha256), "", "HEX", "its checksum"),
-    OPTION_STRING_ROW("md5", AT(md5), "", "HEX", "the same, if only that is known"),
-    OPTION_STRING_ROW(
-        "sums", AT(sums), "", "FILE",
-        "checksums in place of the published ones: lines of sha256sum or md5sum, by the names of files"),
+    OPTION_STRING_ROW("md5", AT(md5), "", "HEX", "the same, as MD5"),
+    OPTION_STRING_ROW("sums", AT(sums), "", "FILE",
+                      "checksums that replace the published ones: lines of sha256sum or md5sum"),
     OPTION_GROUP_ROW("the network"),
     {.name = "proxy",
      .kind = OPTION_STRING,
@@ -44,16 +43,16 @@ static const struct option options[] = {
      .offset = AT(mirror),
      .default_text = "",
      .value_name = "URL",
-     .help = "takes https://HOST/PATH of a source from URL/HOST/PATH, as `wget -x` lays files",
+     .help = "where to take https://HOST/PATH from: URL/HOST/PATH, the layout of `wget -x`",
      .env = "KILN_MIRROR"},
     OPTION_INT_ROW("tries", AT(tries), "5", 1, 1000,
-                   "in a row without a new byte, before a file is given up"),
+                   "consecutive attempts without a new byte before giving up"),
     OPTION_REAL_ROW("retry_wait", AT(retry_wait), "1", 0, 3600,
-                    "seconds before the second try, twice as many before the next, up to 60"),
+                    "seconds before the second attempt; doubles each time, up to 60"),
     OPTION_INT_ROW("stall_timeout", AT(stall_timeout), "60", 1, 86400,
-                   "seconds with less than a KiB each after which a transfer is broken off"),
+                   "seconds below 1 KiB/s after which an attempt ends"),
     OPTION_FLAG_ROW("dry-run", AT(dry_run),
-                    "list what would be fetched, how long it is and where it goes; ask nobody"),
+                    "list the files, their sizes and where they go; no network access"),
     {0},
 };
 
@@ -99,8 +98,7 @@ static struct status fill_plan(struct fetch_plan *plan, const struct fetch_args 
     if (n > 0) {
         return status_error(STATUS_USAGE, "no file of these sources is called '%s'", a->only);
     }
-    return status_error(STATUS_USAGE,
-                        "what to fetch is missing: a source (`kiln fetch --help` lists them) or a --url");
+    return status_error(STATUS_USAGE, "name a source (`kiln fetch --help` lists them) or give a --url");
 }
 
 static struct status carry_out(struct fetch_plan *plan, const struct fetch_args *a)
@@ -136,14 +134,14 @@ static struct status run(const void *args, int n_positional, const char *const *
 
 const struct command command_fetch = {
     .name = "fetch",
-    .summary = "files from the network: Wikipedia's dump, Google's archives, SQuAD, OSCAR, any URL",
-    .details = "Sources: wikipedia, google, squad, oscar. A file is downloaded beside its place, goes on "
-               "where it broke off, also when "
-               "the same command is started again, is held against its published length and checksum, and "
-               "only then gets its "
-               "name. What is there already is checked and kept. Without a network the command lists what is "
-               "missing and where "
-               "it belongs, and ends with 69: put the files there, and start it again.",
+    .summary = "downloads Wikipedia's dump, Google's archives, SQuAD, OSCAR or any URL",
+    .details = "Sources: wikipedia, google, squad, oscar. A download resumes where it stopped, also when the "
+               "command is started again, "
+               "and a file gets its name only when it is complete and its published length and checksum are "
+               "right. Files that are "
+               "there already are checked and kept. Without a network the command lists which files are "
+               "missing and where they "
+               "belong, and ends with 69: put them there and start it again.",
     .positional_usage = "SOURCE...",
     .min_positional = 0,
     .max_positional = 16,

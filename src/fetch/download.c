@@ -23,17 +23,17 @@
 static const double LONGEST_WAIT_S = 60;
 enum { LONGEST_RETRY_AFTER_S = 300 };
 
-/* One file on its way. */
-struct way {
+/* A file that is being downloaded. */
+struct partial {
     const struct download *d;
     const struct download_manner *manner;
     char part[FILE_PATH_BYTES], from[FILE_PATH_BYTES];
     int fd;
-    int64_t have;        /* bytes in the part */
-    int64_t total;       /* of the whole; -1: not told */
-    char validator[256]; /* of what the part is of; "": it cannot be gone on with */
-    bool is_resumed;     /* the part comes of several answers */
-    bool begin_anew;     /* the last answer did not go on where the part ends */
+    int64_t have;        /* bytes in the partial file */
+    int64_t total;       /* of the whole file; -1: unknown */
+    char validator[256]; /* of the version that the bytes belong to; "": they cannot be resumed */
+    bool is_resumed;     /* the bytes come from several answers */
+    bool restart;        /* the last answer did not continue where the bytes end */
     struct progress progress;
     int64_t begun_ns, begun_at;
 };
@@ -56,124 +56,153 @@ struct status download_check(const struct download *d)
 static struct status check_existing(const struct download *d)
 {
     struct status s = download_check(d);
-    return s.code == STATUS_DATA
-               ? status_error(STATUS_DATA, "%s; remove it, and it is fetched again", s.message)
-               : s;
+    return s.code == STATUS_DATA ? status_error(STATUS_DATA, "%s; remove it to download it again", s.message)
+                                 : s;
 }
 
 /* ---- the part and what it is of ---- */
 
-static struct status make_names(struct way *w)
+static struct status make_names(struct partial *f)
 {
-    const char *path = w->d->path;
+    const char *path = f->d->path;
     if (strlen(path) + sizeof ".part.from" > FILE_PATH_BYTES) {
-        return status_error(STATUS_USAGE, "the path %.60s... is too long: %d bytes are left for it", path,
-                            (int)(FILE_PATH_BYTES - sizeof ".part.from"));
+        return status_error(STATUS_USAGE, "the path %.60s... is too long; at most %d bytes are possible",
+                            path, (int)(FILE_PATH_BYTES - sizeof ".part.from"));
     }
-    snprintf(w->part, sizeof w->part, "%s.part", path);
-    snprintf(w->from, sizeof w->from, "%s.part.from", path);
+    snprintf(f->part, sizeof f->part, "%s.part", path);
+    snprintf(f->from, sizeof f->from, "%s.part.from", path);
     return status_ok();
 }
 
-/* Three lines: where from, how long, which version.  Whatever else the file is, the part is begun anew. */
-static void read_from(struct way *w)
+/* An identifier of this boot of the machine, "-" if there is none: bytes that no fsync has followed may be lost in a crash of
+ * the machine, but not of the process. */
+static void read_boot(char boot[64])
 {
+    FILE *file = fopen("/proc/sys/kernel/random/boot_id", "re");
+    snprintf(boot, 64, "-");
+    if (file == NULL) {
+        return;
+    }
+    if (fgets(boot, 64, file) == NULL || boot[0] == '\n') {
+        snprintf(boot, 64, "-");
+    }
+    boot[strcspn(boot, "\n")] = '\0';
+    fclose(file);
+}
+
+/* Five lines: URL, length, version, boot, bytes that an fsync followed.  Returns how many bytes of the partial file can be
+ * trusted: none if the file holds anything else. */
+static int64_t read_from(struct partial *f)
+{
+    enum { URL, TOTAL, VALIDATOR, BOOT, SYNCED, N_LINES };
     struct file_map m;
     struct buf text = {0};
-    char *line[3] = {NULL, NULL, NULL}, *save = NULL;
-    if (!file_exists(w->from) || failed(file_map_open(&m, w->from))) {
-        return;
+    char *line[N_LINES] = {NULL}, *save = NULL, boot[64];
+    int64_t trusted = 0;
+    if (!file_exists(f->from) || failed(file_map_open(&m, f->from))) {
+        return 0;
     }
     buf_append(&text, m.n > 0 ? (const char *)m.data : "", m.n < 4096 ? m.n : 0);
     file_map_close(&m);
-    char *rest = text.data;
-    for (int i = 0; i < 3 && rest != NULL; i++) {
-        line[i] = strtok_r(i == 0 ? rest : NULL, "\n", &save);
+    for (int i = 0; i < N_LINES && text.n > 0; i++) {
+        line[i] = strtok_r(i == 0 ? text.data : NULL, "\n", &save);
     }
-    if (line[2] != NULL && strcmp(line[0], w->d->url) == 0 && strlen(line[2]) < sizeof w->validator) {
-        w->total = strtoll(line[1], NULL, 10);
-        memcpy(w->validator, line[2], strlen(line[2]) + 1);
+    if (line[SYNCED] != NULL && strcmp(line[URL], f->d->url) == 0 &&
+        strlen(line[VALIDATOR]) < sizeof f->validator) {
+        f->total = strtoll(line[TOTAL], NULL, 10);
+        memcpy(f->validator, line[VALIDATOR], strlen(line[VALIDATOR]) + 1);
+        read_boot(boot);
+        bool is_same_boot = strcmp(boot, "-") != 0 && strcmp(boot, line[BOOT]) == 0;
+        trusted = is_same_boot ? INT64_MAX : strtoll(line[SYNCED], NULL, 10);
     }
     buf_fini(&text);
+    return trusted;
 }
 
-static struct status write_from(const struct way *w)
+static struct status write_from(const struct partial *f, int64_t synced)
 {
     struct buf text = {0};
-    if (w->validator[0] == '\0') {
-        return unlink(w->from) == 0 || errno == ENOENT
+    char boot[64];
+    if (f->validator[0] == '\0') {
+        return unlink(f->from) == 0 || errno == ENOENT
                    ? status_ok()
-                   : status_error(STATUS_IO, "cannot remove %s: %s", w->from, strerror(errno));
+                   : status_error(STATUS_IO, "cannot remove %s: %s", f->from, strerror(errno));
     }
-    buf_printf(&text, "%s\n%lld\n%s\n", w->d->url, (long long)w->total, w->validator);
+    read_boot(boot);
+    buf_printf(&text, "%s\n%lld\n%s\n%s\n%lld\n", f->d->url, (long long)f->total, f->validator, boot,
+               (long long)synced);
     struct status s = buf_status(&text);
     if (!failed(s)) {
-        s = file_write_atomic(w->from, text.data, text.n);
+        s = file_write_atomic(f->from, text.data, text.n);
     }
     buf_fini(&text);
     return s;
 }
 
-static struct status cut_part(struct way *w)
+static struct status cut_part(struct partial *f)
 {
-    w->have = 0;
-    w->is_resumed = false;
-    w->validator[0] = '\0';
-    w->total = -1;
-    return ftruncate(w->fd, 0) == 0
+    f->have = 0;
+    f->is_resumed = false;
+    f->validator[0] = '\0';
+    f->total = -1;
+    return ftruncate(f->fd, 0) == 0
                ? status_ok()
-               : status_error(STATUS_IO, "cannot empty %s: %s", w->part, strerror(errno));
+               : status_error(STATUS_IO, "cannot empty %s: %s", f->part, strerror(errno));
 }
 
-static struct status open_part(struct way *w)
+static struct status open_part(struct partial *f)
 {
     char parent[FILE_PATH_BYTES];
     struct stat info;
-    file_parent(parent, w->d->path);
+    file_parent(parent, f->d->path);
     TRY(file_make_directories(parent));
-    w->fd = open(w->part, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK, 0666);
-    if (w->fd < 0 || fstat(w->fd, &info) != 0 || !S_ISREG(info.st_mode)) {
-        return status_error(STATUS_IO, "cannot write to %s: %s", w->part,
-                            w->fd < 0 ? strerror(errno) : "it is no file");
+    f->fd = open(f->part, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK, 0666);
+    if (f->fd < 0 || fstat(f->fd, &info) != 0 || !S_ISREG(info.st_mode)) {
+        return status_error(STATUS_IO, "cannot write to %s: %s", f->part,
+                            f->fd < 0 ? strerror(errno) : "it is no file");
     }
-    if (flock(w->fd, LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK) {
-        close(w->fd);
-        w->fd = -1; /* the part is not ours */
-        return status_error(STATUS_IO, "another process is fetching %s", w->d->path);
+    if (flock(f->fd, LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK) {
+        close(f->fd);
+        f->fd = -1; /* it belongs to the other process */
+        return status_error(STATUS_IO, "another process is fetching %s", f->d->path);
     }
-    w->have = info.st_size;
-    read_from(w);
-    if (w->have == 0 || w->validator[0] == '\0' || (w->total >= 0 && w->have > w->total)) {
-        return cut_part(w);
+    f->have = info.st_size;
+    int64_t trusted = read_from(f);
+    f->have = f->have < trusted ? f->have : trusted;
+    if (f->have <= 0 || f->validator[0] == '\0' || (f->total >= 0 && f->have > f->total)) {
+        return cut_part(f);
     }
-    log_info("%s: going on behind %.1f MB that are there", w->d->path, (double)w->have * 1e-6);
-    w->is_resumed = true;
+    if (ftruncate(f->fd, f->have) != 0) {
+        return status_error(STATUS_IO, "cannot shorten %s: %s", f->part, strerror(errno));
+    }
+    log_info("%s: resuming after %.1f MB", f->d->path, (double)f->have * 1e-6);
+    f->is_resumed = true;
     return status_ok();
 }
 
 /* ---- an answer ---- */
 
-static struct status check_space(const struct way *w)
+static struct status check_space(const struct partial *f)
 {
     char parent[FILE_PATH_BYTES];
-    file_parent(parent, w->d->path);
+    file_parent(parent, f->d->path);
     uint64_t available = file_free_bytes(parent);
-    int64_t wanted = w->total - w->have;
-    return w->total < 0 || wanted <= 0 || (uint64_t)wanted <= available
+    int64_t wanted = f->total - f->have;
+    return f->total < 0 || wanted <= 0 || (uint64_t)wanted <= available
                ? status_ok()
                : status_error(
                      STATUS_IO,
                      "%s needs %lld bytes more, but its file system has only %llu free; free some, or "
                      "choose another --output_dir",
-                     w->d->path, (long long)wanted, (unsigned long long)available);
+                     f->d->path, (long long)wanted, (unsigned long long)available);
 }
 
-/* What the bytes that come are of, against what is there and what is known. */
-static struct status judge(struct way *w, const struct http_answer *answer)
+/* Whether the bytes that follow belong to the file that is wanted and continue what is there. */
+static struct status judge(struct partial *f, const struct http_answer *answer)
 {
-    const struct download *d = w->d;
+    const struct download *d = f->d;
     if (answer->code != 200 && answer->code != 206) {
-        return status_error(STATUS_DATA, "%s: the server answers with code %ld, and no file", d->url,
+        return status_error(STATUS_DATA, "%s: the server answers with code %ld instead of a file", d->url,
                             answer->code);
     }
     if (d->bytes >= 0 && answer->total >= 0 && answer->total != d->bytes) {
@@ -182,225 +211,225 @@ static struct status judge(struct way *w, const struct http_answer *answer)
                             (long long)answer->total, (long long)d->bytes);
     }
     if (!answer->marks_end && d->bytes < 0 && d->sum == NULL) {
-        return status_error(
-            STATUS_DATA,
-            "%s: the server does not say how long it is, so nothing tells whether it came whole; give its "
-            "--sha256 or --md5",
-            d->url);
+        return status_error(STATUS_DATA,
+                            "%s: the server does not say how long it is, so kiln cannot tell whether it is "
+                            "complete; give its "
+                            "--sha256 or --md5",
+                            d->url);
     }
-    if (answer->code == 206 && (answer->begin != w->have || (w->total >= 0 && answer->total != w->total))) {
-        w->begin_anew = true;
-        return status_error(STATUS_IO, "%s: the server sends another part than it was asked for", d->url);
+    if (answer->code == 206 && (answer->begin != f->have || (f->total >= 0 && answer->total != f->total))) {
+        f->restart = true;
+        return status_error(STATUS_IO, "%s: the server sends another range than the one asked for", d->url);
     }
     return status_ok();
 }
 
 static struct status begin(void *context, const struct http_answer *answer)
 {
-    struct way *w = context;
-    TRY(judge(w, answer));
+    struct partial *f = context;
+    TRY(judge(f, answer));
     if (answer->code == 200) {
-        if (w->have > 0) {
-            log_info("%s: the server sends it from its beginning", w->d->path);
+        if (f->have > 0) {
+            log_info("%s: the server sends it from the start", f->d->path);
         }
-        TRY(cut_part(w));
+        TRY(cut_part(f));
     } else {
-        w->is_resumed = w->is_resumed || w->have > 0;
+        f->is_resumed = f->is_resumed || f->have > 0;
     }
-    w->total = answer->total >= 0 ? answer->total : w->d->bytes;
-    memcpy(w->validator, answer->validator, sizeof w->validator);
-    w->begun_ns = clock_ns();
-    w->begun_at = w->have;
-    TRY(check_space(w));
-    return write_from(w);
+    f->total = answer->total >= 0 ? answer->total : f->d->bytes;
+    memcpy(f->validator, answer->validator, sizeof f->validator);
+    f->begun_ns = clock_ns();
+    f->begun_at = f->have;
+    TRY(check_space(f));
+    bool is_synced = f->have > 0 && fsync(f->fd) == 0;
+    return write_from(f, is_synced ? f->have : 0);
 }
 
-static void show(struct way *w)
+static void show(struct partial *f)
 {
-    const char *slash = strrchr(w->d->path, '/'), *name = slash == NULL ? w->d->path : slash + 1;
-    double rate = (double)(w->have - w->begun_at) / fmax(clock_since_s(w->begun_ns), 1e-3);
-    if (w->total < 0) {
-        progress_show(&w->progress, "%s: %.1f MB, %.1f MB/s", name, (double)w->have * 1e-6, rate * 1e-6);
+    const char *slash = strrchr(f->d->path, '/'), *name = slash == NULL ? f->d->path : slash + 1;
+    double rate = (double)(f->have - f->begun_at) / fmax(clock_since_s(f->begun_ns), 1e-3);
+    if (f->total < 0) {
+        progress_show(&f->progress, "%s: %.1f MB, %.1f MB/s", name, (double)f->have * 1e-6, rate * 1e-6);
         return;
     }
-    struct progress_time left = progress_time((double)(w->total - w->have) / fmax(rate, 1));
-    progress_show(&w->progress, "%s: %.1f of %.1f MB, %.1f MB/s, %s left", name, (double)w->have * 1e-6,
-                  (double)w->total * 1e-6, rate * 1e-6, left.text);
+    struct progress_time left = progress_time((double)(f->total - f->have) / fmax(rate, 1));
+    progress_show(&f->progress, "%s: %.1f of %.1f MB, %.1f MB/s, %s left", name, (double)f->have * 1e-6,
+                  (double)f->total * 1e-6, rate * 1e-6, left.text);
 }
 
 static struct status put(void *context, const void *bytes, size_t n)
 {
-    struct way *w = context;
+    struct partial *f = context;
     const char *p = bytes;
-    if (w->total >= 0 && (int64_t)n > w->total - w->have) {
-        return status_error(STATUS_DATA, "%s: more bytes come than the %lld that it has", w->d->url,
-                            (long long)w->total);
+    if (f->total >= 0 && (int64_t)n > f->total - f->have) {
+        return status_error(STATUS_DATA, "%s: the server sends more than the %lld bytes that it announced",
+                            f->d->url, (long long)f->total);
     }
     while (n > 0) {
-        ssize_t written = pwrite(w->fd, p, n, w->have);
+        ssize_t written = pwrite(f->fd, p, n, f->have);
         if (written < 0 && errno != EINTR) {
-            return status_error(STATUS_IO, "writing %s failed after %lld bytes: %s", w->part,
-                                (long long)w->have, strerror(errno));
+            return status_error(STATUS_IO, "writing %s failed after %lld bytes: %s", f->part,
+                                (long long)f->have, strerror(errno));
         }
         if (written > 0) {
             p += written;
             n -= (size_t)written;
-            w->have += written;
+            f->have += written;
         }
     }
-    if (progress_due(&w->progress)) {
-        show(w);
+    if (progress_due(&f->progress)) {
+        show(f);
     }
     return status_ok();
 }
 
 /* ---- tries ---- */
 
-static struct status stopped(const struct way *w)
+static struct status stopped(const struct partial *f)
 {
     return status_error(STATUS_PREEMPTED,
-                        "stopped by a signal with %lld bytes of %s there; the same command goes on",
-                        (long long)w->have, w->d->path);
+                        "stopped by a signal after %lld bytes of %s; the same command resumes",
+                        (long long)f->have, f->d->path);
 }
 
-static struct status wait_s(const struct way *w, double seconds)
+static struct status wait_s(const struct partial *f, double seconds)
 {
     for (int64_t start = clock_ns(); !stop_requested() && clock_since_s(start) < seconds;) {
         double left = fmin(seconds - clock_since_s(start), 0.2);
         struct timespec t = {.tv_nsec = (long)(fmax(left, 0) * 1e9)};
         nanosleep(&t, NULL);
     }
-    return stop_requested() ? stopped(w) : status_ok();
+    return stop_requested() ? stopped(f) : status_ok();
 }
 
-/* Codes that another try may change (RFC 9110 section 15, and 429 of RFC 6585). */
-static bool is_passing(long code)
+/* Codes of errors that may be temporary (RFC 9110 section 15, and 429 of RFC 6585). */
+static bool is_temporary(long code)
 {
     return code == 408 || code == 429 || code == 500 || code == 502 || code == 503 || code == 504;
 }
 
-/* Whether a try that failed with `s` is worth another; else *s is what to tell. */
-static bool is_worth_another(struct way *w, enum http_end end, const struct http_answer *answer,
-                             struct status *s)
+/* Whether to retry after an attempt that failed with *s; if not, *s is the error to report. */
+static bool should_retry(struct partial *f, enum http_end end, const struct http_answer *answer,
+                         struct status *s)
 {
     if (stop_requested()) {
-        *s = stopped(w);
+        *s = stopped(f);
         return false;
     }
-    if (w->begin_anew) {
+    if (f->restart) {
         return true;
     }
-    if (end == HTTP_REFUSED && answer->code == 416 &&
-        w->have > 0) { /* the part is not the beginning of what is there */
-        w->begin_anew = true;
+    if (end == HTTP_REFUSED && answer->code == 416 && f->have > 0) { /* the server's file is shorter */
+        f->restart = true;
         return true;
     }
-    if (end == HTTP_REFUSED && is_passing(answer->code)) {
+    if (end == HTTP_REFUSED && is_temporary(answer->code)) {
         bool is_long = answer->retry_after_s > LONGEST_RETRY_AFTER_S;
-        *s = status_error(STATUS_UNAVAILABLE, "%s: the server answers with code %ld%s", w->d->url,
-                          answer->code, is_long ? " and asks to come back in more than 5 minutes" : "");
+        *s = status_error(STATUS_UNAVAILABLE, "%s: the server answers with code %ld%s", f->d->url,
+                          answer->code, is_long ? " and asks for more than 5 minutes of patience" : "");
         return !is_long;
     }
-    return end == HTTP_BROKEN || (end == HTTP_UNREACHABLE && w->have > 0) || end == HTTP_WHOLE;
+    return end == HTTP_BROKEN || (end == HTTP_UNREACHABLE && f->have > 0) || end == HTTP_WHOLE;
 }
 
-static struct status try_once(struct way *w, enum http_end *end, struct http_answer *answer)
+static struct status try_once(struct partial *f, enum http_end *end, struct http_answer *answer)
 {
-    w->begin_anew = false;
+    f->restart = false;
     struct http_get get = {
-        .url = w->d->url,
-        .from = w->have,
-        .validator = w->validator,
-        .proxy = w->manner->proxy,
-        .stall_s = w->manner->stall_s,
-        .context = w,
+        .url = f->d->url,
+        .from = f->have,
+        .validator = f->validator,
+        .proxy = f->manner->proxy,
+        .stall_s = f->manner->stall_s,
+        .context = f,
         .begin = begin,
         .put = put,
     };
     struct status s = http_get(&get, end, answer);
-    progress_end(&w->progress);
-    if (!failed(s) && w->total >= 0 && w->have < w->total) {
-        return status_error(STATUS_IO, "%s: the server ended it after %lld of %lld bytes", w->d->url,
-                            (long long)w->have, (long long)w->total);
+    progress_end(&f->progress);
+    if (!failed(s) && f->total >= 0 && f->have < f->total) {
+        return status_error(STATUS_IO, "%s: the server stopped after %lld of %lld bytes", f->d->url,
+                            (long long)f->have, (long long)f->total);
     }
     return s;
 }
 
-/* Until all bytes are there.  A try counts as failed for good only if no byte came that no try had brought before. */
-static struct status get_bytes(struct way *w)
+/* Retries until all bytes are there.  Only attempts without a byte beyond all earlier ones count towards the limit. */
+static struct status get_bytes(struct partial *f)
 {
-    int64_t furthest = w->have, failures = 0;
-    double wait = w->manner->retry_wait_s;
+    int64_t furthest = f->have, failures = 0;
+    double wait = f->manner->retry_wait_s;
     for (;;) {
         enum http_end end;
         struct http_answer answer;
-        if (w->have > 0 && w->have == w->total) {
-            return status_ok(); /* an earlier process died before it gave the file its name */
+        if (f->have > 0 && f->have == f->total) {
+            return status_ok(); /* an earlier process died before the rename */
         }
-        struct status s = try_once(w, &end, &answer);
+        struct status s = try_once(f, &end, &answer);
         if (!failed(s)) {
             return s;
         }
-        bool moved = w->have > furthest;
-        furthest = moved ? w->have : furthest;
+        bool moved = f->have > furthest;
+        furthest = moved ? f->have : furthest;
         failures = moved ? 0 : failures + 1;
-        wait = moved ? w->manner->retry_wait_s : wait;
-        if (!is_worth_another(w, end, &answer, &s)) {
+        wait = moved ? f->manner->retry_wait_s : wait;
+        if (!should_retry(f, end, &answer, &s)) {
             return s;
         }
-        if (failures >= w->manner->tries) {
-            return status_context(s, "given up after %lld tries", (long long)failures);
+        if (failures >= f->manner->tries) {
+            return status_context(s, "gave up after %lld attempts", (long long)failures);
         }
         double pause =
             end == HTTP_REFUSED && answer.retry_after_s > wait ? (double)answer.retry_after_s : wait;
-        log_warning("%s; trying again in %.0f s", s.message, pause);
-        if (w->begin_anew) {
-            TRY(cut_part(w));
+        log_warning("%s; retrying in %.0f s", s.message, pause);
+        if (f->restart) {
+            TRY(cut_part(f));
         }
-        TRY(wait_s(w, pause));
+        TRY(wait_s(f, pause));
         wait = fmin(2 * wait, LONGEST_WAIT_S);
     }
 }
 
 /* ---- the end ---- */
 
-static struct status check_part(struct way *w)
+static struct status check_part(struct partial *f)
 {
-    struct download part = *w->d;
-    part.path = w->part;
-    if (fsync(w->fd) != 0) {
-        return status_error(STATUS_IO, "fsync of %s failed: %s", w->part, strerror(errno));
+    struct download part = *f->d;
+    part.path = f->part;
+    if (fsync(f->fd) != 0) {
+        return status_error(STATUS_IO, "fsync of %s failed: %s", f->part, strerror(errno));
     }
     return download_check(&part);
 }
 
-static struct status put_in_place(struct way *w)
+static struct status put_in_place(struct partial *f)
 {
     char parent[FILE_PATH_BYTES];
-    if (rename(w->part, w->d->path) != 0) {
-        return status_error(STATUS_IO, "cannot rename %s to %s: %s", w->part, w->d->path, strerror(errno));
+    if (rename(f->part, f->d->path) != 0) {
+        return status_error(STATUS_IO, "cannot rename %s to %s: %s", f->part, f->d->path, strerror(errno));
     }
-    unlink(w->from);
-    file_parent(parent, w->d->path);
+    unlink(f->from);
+    file_parent(parent, f->d->path);
     return file_sync_directory(parent);
 }
 
-/* A part of several answers may be of several versions of the file, whatever the server said of them: it gets one more
- * chance, from the beginning. */
-static struct status get_and_check(struct way *w)
+/* Bytes from several answers may belong to several versions of the file, whatever the server said: if the checksum is wrong,
+ * one download from the start follows. */
+static struct status get_and_check(struct partial *f)
 {
-    TRY(get_bytes(w));
-    struct status s = check_part(w);
-    if (s.code == STATUS_DATA && w->is_resumed) {
-        log_warning("%s; fetching it from its beginning", s.message);
-        TRY(cut_part(w));
-        TRY(get_bytes(w));
-        s = check_part(w);
+    TRY(get_bytes(f));
+    struct status s = check_part(f);
+    if (s.code == STATUS_DATA && f->is_resumed) {
+        log_warning("%s; downloading it again from the start", s.message);
+        TRY(cut_part(f));
+        TRY(get_bytes(f));
+        s = check_part(f);
     }
-    if (s.code == STATUS_DATA) { /* nothing of it is worth going on with */
-        unlink(w->part);
-        unlink(w->from);
-        return status_error(STATUS_DATA, "%s, fetched from %s, was removed again: %s", w->part, w->d->url,
+    if (s.code == STATUS_DATA) { /* nothing to resume from */
+        unlink(f->part);
+        unlink(f->from);
+        return status_error(STATUS_DATA, "%s, downloaded from %s, is removed: %s", f->part, f->d->url,
                             s.message);
     }
     return s;
@@ -408,24 +437,27 @@ static struct status get_and_check(struct way *w)
 
 struct status download_file(const struct download *d, const struct download_manner *manner, bool *was_there)
 {
-    struct way w = {.d = d, .manner = manner, .fd = -1, .total = -1, .progress = progress_begin(true)};
+    struct partial f = {.d = d, .manner = manner, .fd = -1, .total = -1, .progress = progress_begin(true)};
     *was_there = file_exists(d->path);
     if (*was_there) {
         return check_existing(d);
     }
-    TRY(make_names(&w));
-    struct status s = open_part(&w);
+    TRY(make_names(&f));
+    struct status s = open_part(&f);
     if (!failed(s)) {
-        s = get_and_check(&w);
+        s = get_and_check(&f);
     }
     if (!failed(s)) {
-        s = put_in_place(&w);
-    } else if (w.fd >= 0 && w.have == 0) {
-        unlink(w.part); /* nothing came: nothing is left lying about */
-        unlink(w.from);
+        s = put_in_place(&f);
+    } else if (f.fd >= 0 && f.have == 0) {
+        unlink(f.part);
+        unlink(f.from);
+    } else if (f.fd >= 0 && fsync(f.fd) == 0 && file_exists(f.from)) {
+        (void)write_from(&f,
+                         f.have); /* without it, the bytes are fetched again after a crash of the machine */
     }
-    if (w.fd >= 0) {
-        close(w.fd);
+    if (f.fd >= 0) {
+        close(f.fd);
     }
     return s;
 }

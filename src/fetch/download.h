@@ -1,8 +1,8 @@
-/* download: a file from the network in its place, whole and checked, or not there.
+/* download: a file from the network appears under its name only when it is complete and checked.
  *
- * The bytes gather in PATH.part, and PATH.part.from says what they are of: another process goes on where one broke off, if
- * the server still has the same file (its ETag or Last-Modified).  The .part gets its name when its length is what the server
- * said and its checksum, where one is known, is right; it is locked, so two processes never write to one. */
+ * Bytes collect in PATH.part; PATH.part.from records the URL and the version (ETag or Last-Modified) that they belong to, so that
+ * a later process can resume.  PATH.part is renamed to PATH when its length is the one that the server announced and its checksum,
+ * where known, is right.  It is locked, so that two processes never write the same file. */
 #ifndef KILN_FETCH_DOWNLOAD_H
 #define KILN_FETCH_DOWNLOAD_H
 
@@ -10,12 +10,12 @@
 
 #include <stdint.h>
 
-/* How, for all files of a run. */
+/* Settings for all files of a run. */
 struct download_manner {
-    const char *proxy;   /* NULL: by the environment */
-    int64_t tries;       /* in a row without a new byte, before it is given up */
-    double retry_wait_s; /* before the second try; it doubles each time, up to a minute */
-    int64_t stall_s;     /* less than a KiB a second for so long breaks a transfer off */
+    const char *proxy;   /* NULL: from the environment */
+    int64_t tries;       /* consecutive attempts without a new byte before giving up */
+    double retry_wait_s; /* before the second attempt; doubles each time, up to a minute */
+    int64_t stall_s;     /* less than a KiB a second for so long ends an attempt */
 };
 
 struct download {
@@ -24,13 +24,13 @@ struct download {
     const char *sum; /* MD5 or SHA-256 in hexadecimal digits; NULL: not known */
 };
 
-/* Directories are made.  A file that is there already and fits is left as it is (*was_there); one that does not is
- * STATUS_DATA.  STATUS_UNAVAILABLE: no network, no such server, or one that asks to come back later; STATUS_DATA: the file is
- * not there, not as long as it should be, or has another checksum; STATUS_IO: broken off too often, disk full, another process
- * at it; STATUS_PREEMPTED: a signal.  What has come is kept but after a wrong checksum. */
+/* Creates missing directories.  A file that is there already is checked and kept (*was_there), or is STATUS_DATA if it does not
+ * match.  STATUS_UNAVAILABLE: no network, no such server, or a server that is busy; STATUS_DATA: the server does not have the file,
+ * or its length or checksum is wrong; STATUS_IO: gave up after too many interruptions, disk full, or another process downloads it;
+ * STATUS_PREEMPTED: a signal.  Bytes that arrived are kept, except after a wrong checksum. */
 struct status download_file(const struct download *d, const struct download_manner *manner, bool *was_there);
 
-/* Whether a file that is there has the length and the checksum; STATUS_DATA says how not. */
+/* Whether a file that is there has the length and the checksum; STATUS_DATA says what is wrong. */
 struct status download_check(const struct download *d);
 
 #endif

@@ -119,14 +119,14 @@ static struct status make_path(char path[FILE_PATH_BYTES], const struct fetch_re
     return copy_text(path, FILE_PATH_BYTES, &b, "path");
 }
 
-/* What the whole request says of it: its checksum, and whether it is unpacked. */
+/* Applies the request to an item: --sums and --unpack. */
 static void settle(const struct fetch_plan *plan, struct fetch_item *item, const char *sum, bool unpack)
 {
     const char *given = sum_list_find(&plan->sums, last_name(item->path));
     given = given == NULL ? sum_list_find(&plan->sums, last_name(item->url)) : given;
     if (given != NULL) {
         item->bytes = -1;
-        item->inside = NULL; /* another version than the published one may have other files too */
+        item->inside = NULL; /* another version may hold other files */
     }
     sum = given != NULL ? given : sum;
     snprintf(item->sum, sizeof item->sum, "%s", sum == NULL ? "" : sum);
@@ -274,10 +274,10 @@ void fetch_print_item(const struct fetch_item *item)
                item->inside != NULL ? ", whose files are checked by SHA-256" : "");
     }
     printf("%s%s\n", item->is_list ? ", and the files that it names" : "",
-           fetch_item_is_there(item) ? ": is there" : "");
+           fetch_item_is_there(item) ? " (already there)" : "");
 }
 
-/* What someone who has no network here can do. */
+/* Lists what is missing, for users without a network on this machine. */
 static struct status tell_missing(const struct fetch_plan *plan, struct status why)
 {
     int n = 0;
@@ -287,17 +287,17 @@ static struct status tell_missing(const struct fetch_plan *plan, struct status w
             n++;
         }
     }
-    return status_error(
-        why.code,
-        "%.300s; what is listed above (%d) can be fetched elsewhere and put in its place: the same command "
-        "checks it and goes on",
-        why.message, n);
+    return status_error(why.code,
+                        "%.300s; download the files listed above (%d) elsewhere and put them there: the same "
+                        "command checks them "
+                        "and continues",
+                        why.message, n);
 }
 
 /* ---- fetching ---- */
 
-/* The checksum of a file that changes, from the list beside it, which changes too and is fetched anew.  Without a list, or
- * without the file in it, only the length is checked. */
+/* The checksum of a file that changes, from the published list, which changes too and is downloaded again.  Without a list, or a
+ * line for the file, only the length is checked. */
 static struct status find_published_sum(const struct fetch_plan *plan, struct fetch_item *item)
 {
     char path[FILE_PATH_BYTES];
@@ -337,7 +337,7 @@ static struct status unpack_item(const struct fetch_item *item)
     }
     TRY(unpack_archive(item->target, item->kind, item->path, item->inside));
     log_info("%s: unpacked%s", item->target,
-             item->inside != NULL ? ", its files are the published ones" : "");
+             item->inside != NULL ? ", its files have the published checksums" : "");
     return status_ok();
 }
 
@@ -346,8 +346,8 @@ static struct status fetch_item(const struct fetch_plan *plan, struct fetch_item
     bool was_there;
     if (item->kind != UNPACK_NONE && file_exists(item->target)) {
         TRY(unpack_check(item->target, item->inside));
-        log_info("%s: is there%s", item->target,
-                 item->inside != NULL ? ", its files are the published ones" : "");
+        log_info("%s: already there%s", item->target,
+                 item->inside != NULL ? ", its files have the published checksums" : "");
         return status_ok();
     }
     TRY(find_published_sum(plan, item));
@@ -358,7 +358,7 @@ static struct status fetch_item(const struct fetch_plan *plan, struct fetch_item
         .sum = item->sum[0] == '\0' ? NULL : item->sum,
     };
     TRY(download_file(&d, &plan->request.manner, &was_there));
-    log_info("%s: %s%s", item->path, was_there ? "is there" : "fetched",
+    log_info("%s: %s%s", item->path, was_there ? "already there" : "downloaded",
              d.sum != NULL ? ", its checksum is right" : "");
     return unpack_item(item);
 }

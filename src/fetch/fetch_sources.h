@@ -1,5 +1,5 @@
-/* fetch_sources: what the documents of the replaced scripts tell users to download, by names, and where it lies below the
- * directory that it is fetched to: as those scripts lay it. */
+/* fetch_sources: the named downloads of the replaced scripts' documents, and their paths below the output directory, which are
+ * those of the scripts. */
 #ifndef KILN_FETCH_FETCH_SOURCES_H
 #define KILN_FETCH_FETCH_SOURCES_H
 
@@ -11,11 +11,11 @@
 struct fetch_file {
     const char *url, *path;
     int64_t bytes;                   /* -1: not known before */
-    const char *about;               /* of a length that changes; NULL: nothing is known */
+    const char *about;               /* the size in words, where it changes; NULL: unknown */
     const char *sum;                 /* MD5 or SHA-256; NULL: not published with the source */
-    const char *sums_url;            /* of a list where it is published; NULL: none */
+    const char *sums_url;            /* of a published list of checksums; NULL: none */
     const struct unpack_sum *inside; /* of the files of an archive */
-    bool is_list;                    /* of further files, which lie beside it there and here */
+    bool is_list;                    /* of further files, in the same directory there and here */
     bool unpack;                     /* unless --unpack says otherwise */
 };
 

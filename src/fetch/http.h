@@ -6,29 +6,28 @@
 
 struct http_get {
     const char *url;
-    int64_t from; /* asks for the bytes from here on; 0: all */
-    const char
-        *validator;    /* ... if the file is still the one that this was said of (RFC 9110 section 13.1.5) */
-    const char *proxy; /* NULL: by the environment, as libcurl takes it (http_proxy, no_proxy and so on) */
-    int64_t stall_s;   /* less than a KiB a second for so long is an end */
-    void *context;     /* of the two below, whose errors end the transfer */
+    int64_t from;          /* first byte wanted; 0: all */
+    const char *validator; /* of the version of the bytes before `from` (If-Range, RFC 9110 section 13.1.5) */
+    const char *proxy;     /* NULL: from the environment, by libcurl's rules (http_proxy, no_proxy ...) */
+    int64_t stall_s;       /* less than a KiB a second for so long ends the transfer */
+    void *context;         /* of the two functions below, whose errors end the transfer */
     struct status (*begin)(void *context,
-                           const struct http_answer *answer); /* of 2xx, before the first byte */
+                           const struct http_answer *answer); /* for 2xx, before the first byte */
     struct status (*put)(void *context, const void *bytes, size_t n);
 };
 
 enum http_end {
-    HTTP_WHOLE,       /* all that the server wanted to send is here */
-    HTTP_UNREACHABLE, /* no connection came about */
-    HTTP_BROKEN,      /* one did, and ended early or stalled */
-    HTTP_REFUSED,     /* the code is 400 or more */
-    HTTP_FAILED, /* it would fail again: a certificate, redirects, the caller's own error, a signal (core/stop.h) */
+    HTTP_WHOLE,       /* the server sent all that it meant to */
+    HTTP_UNREACHABLE, /* no connection could be made */
+    HTTP_BROKEN,      /* the connection ended early or stalled */
+    HTTP_REFUSED,     /* HTTP code 400 or more */
+    HTTP_FAILED,      /* permanent: a certificate, redirects, the caller's error, a signal (core/stop.h) */
 };
 
 /* Follows up to 10 redirects, to HTTP and HTTPS only, and from HTTPS to HTTPS only.  OK only with HTTP_WHOLE. */
 struct status http_get(const struct http_get *get, enum http_end *end, struct http_answer *answer);
 
-/* libcurl's version and what it stands on; NULL if it is not built in or not on this machine. */
+/* libcurl's version and its libraries; NULL if it is not built in or not installed. */
 const char *http_version(void);
 
 #endif

@@ -11,7 +11,7 @@
 
 /* ---- lists ---- */
 
-/* What a name in a list, which may come from the network, can be. */
+/* A list may come from the network: a name must stay in its directory. */
 static bool is_plain_name(const char *name)
 {
     for (const char *p = name; *p != '\0'; p++) {
@@ -56,7 +56,7 @@ static struct status read_lines(struct sum_list *list, char *text, const char *p
         if (line[0] != '\0' && line[0] != '#' && !read_line(list, line)) {
             return status_error(
                 STATUS_DATA,
-                "%s, line %lld that is not empty: '%.60s' is no MD5 or SHA-256 with the name of a file", path,
+                "%s, line %lld that is not empty: '%.60s' is not an MD5 or SHA-256 and a file name", path,
                 (long long)number, line);
         }
     }

@@ -1,5 +1,5 @@
-/* sum_list: checksums by the names of files, as md5sum and sha256sum write them ("SUM  NAME"), or with the name first, as
- * OSCAR's lists have them. */
+/* sum_list: lists of checksums by file name, as md5sum and sha256sum write them ("SUM  NAME"), or with the name first, as OSCAR
+ * publishes them. */
 #ifndef KILN_FETCH_SUM_LIST_H
 #define KILN_FETCH_SUM_LIST_H
 
@@ -11,8 +11,8 @@ struct sum_list {
     size_t n;
 };
 
-/* Reads a list; empty lines and those that begin with '#' count for nothing.  STATUS_DATA names the line that is none of
- * it, a name that is not that of a plain file in one directory, and a file of more than 16 MiB. */
+/* Reads a list; empty lines and lines that begin with '#' are skipped.  STATUS_DATA names a line that does not fit, a name that is
+ * not a plain file name, and a file of more than 16 MiB. */
 struct status sum_list_read(struct sum_list *list, const char *path);
 
 /* The same of bytes; `path` is for messages. */
@@ -20,8 +20,8 @@ struct status sum_list_parse(struct sum_list *list, const void *bytes, size_t n,
 
 void sum_list_fini(struct sum_list *list);
 
-/* The checksum of a file, borrowed; NULL if the list has none.  In a list of dumps the day stands where "latest" stands in
- * the name: both are taken for the same. */
+/* The checksum of a file, borrowed; NULL if the list has none.  Lists of dumps have a date where the name of a download has
+ * "latest": both match. */
 const char *sum_list_find(const struct sum_list *list, const char *name);
 
 /* One after the other: *name, and its sum as the result; *at is 0 first.  NULL at the end. */

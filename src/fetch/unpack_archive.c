@@ -14,7 +14,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-/* Text shrinks to a fifth, zeros to a thousandth; what is more than this is made to fill disks. */
+/* Text compresses to a fifth, zeros to a thousandth: beyond this ratio it is an attack. */
 static const int64_t MOST_RATIO = 100, ALWAYS_ALLOWED = 64 << 20;
 enum { MOST_ENTRIES = 100000, BLOCK_BYTES = 1 << 20 };
 
@@ -74,13 +74,13 @@ struct unpacking {
     const char *path; /* of the archive */
     struct archive *archive;
     unsigned char *block;        /* [BLOCK_BYTES] */
-    int64_t most_bytes, n_bytes; /* that may come out, and that did */
+    int64_t most_bytes, n_bytes; /* the limit of the output, and the output so far */
 };
 
 static struct status damaged(const struct unpacking *u)
 {
     const char *why = lib.error_string(u->archive);
-    return status_error(STATUS_DATA, "%s is damaged or of another format than its name says: %s", u->path,
+    return status_error(STATUS_DATA, "%s is damaged, or not of the format of its suffix: %s", u->path,
                         why == NULL ? "it cannot be read" : why);
 }
 
@@ -115,7 +115,7 @@ static struct status unpack_file(struct unpacking *u, const char *target)
     }
     int filter = lib.filter_code(u->archive, 0);
     if (filter != ARCHIVE_FILTER_GZIP && filter != ARCHIVE_FILTER_BZIP2) {
-        return status_error(STATUS_DATA, "%s is no compressed file, whatever its name says", u->path);
+        return status_error(STATUS_DATA, "%s is not compressed, whatever its suffix says", u->path);
     }
     TRY(file_writer_open(&w, target));
     struct status s = status_ok();
@@ -158,7 +158,7 @@ static struct status write_entry(struct unpacking *u, const char *path)
     return s;
 }
 
-/* A file or a directory, below `directory`; anything else is refused: what a link names may lie anywhere. */
+/* Files and directories only: a link may lead anywhere. */
 static struct status unpack_entry(struct unpacking *u, struct archive_entry *entry, const char *directory,
                                   const char *top)
 {
@@ -166,9 +166,8 @@ static struct status unpack_entry(struct unpacking *u, struct archive_entry *ent
     const char *name = lib.entry_pathname_utf8(entry);
     name = name == NULL ? lib.entry_pathname(entry) : name;
     if (name == NULL || !unpack_name(&name, name, top)) {
-        return status_error(STATUS_DATA,
-                            "%s has a file whose name leads out of its place, or is none: '%.100s'", u->path,
-                            name == NULL ? "" : name);
+        return status_error(STATUS_DATA, "%s has a file whose name leads outside, or is not valid: '%.100s'",
+                            u->path, name == NULL ? "" : name);
     }
     unsigned type = lib.entry_filetype(entry);
     if ((type != AE_IFREG && type != AE_IFDIR) || lib.entry_hardlink(entry) != NULL) {

@@ -14,7 +14,7 @@ cd "$work"
 fetch() { "$kiln" fetch --retry_wait 0.05 --tries 2 --stall_timeout 2 "$@"; }
 
 # without a network, or without libcurl: what is missing and where it belongs
-expect 69 "can be fetched elsewhere and put in its place" fetch squad --only 'evaluate-*' --mirror http://127.0.0.1:1
+expect 69 "elsewhere and put them there" fetch squad --only 'evaluate-*' --mirror http://127.0.0.1:1
 for line in "-> download/squad/v1.1/evaluate-v1.1.py, MD5 afb04912d18ff20696f7f88eed49bea9" \
     "http://127.0.0.1:1/worksheets.codalab.org/rest/bundles/0x6b567e1cf2e041ec80d7098f031c5c9e/contents/blob/"; do
     grep -F -- "$line" "$dir/out" >/dev/null || fail "not listed: $line"
@@ -28,7 +28,7 @@ expect 0 "its checksum is right" fetch squad --only 'evaluate-v1.1*' --mirror ht
 rm -r download
 
 # flags
-expect 64 "what to fetch is missing" fetch
+expect 64 "name a source" fetch
 expect 64 "no source is called 'wikipidia'; there are wikipedia, google, squad, oscar" fetch wikipidia
 expect 64 "no file of these sources is called 'x*'" fetch squad --only 'x*'
 expect 64 "begins neither with http:// nor with https://" fetch --url file:///etc/passwd
@@ -40,7 +40,7 @@ expect 64 "is no checksum" fetch --url http://host/file --md5 12
 expect 64 "are of a --url" fetch squad --md5 981b29407e0affa3b1b156f72073b945
 expect 64 "'../en' is no language code" fetch wikipedia --language ../en
 echo '<html>' >page
-expect 65 "is no MD5 or SHA-256" fetch squad --sums page --dry-run
+expect 65 "is not an MD5 or SHA-256" fetch squad --sums page --dry-run
 rm page
 expect 0 "-> download/wikicorpus_zh_yue/wikicorpus_zh_yue.xml.bz2" fetch wikipedia --language zh-yue --dry-run
 expect 0 "-> d/google_pretrained_weights/chinese_L-12_H-768_A-12.zip, unpacked to d/google_pretrained_weights/chinese_L-12_H-768_A-12" \
@@ -57,8 +57,8 @@ publish $squad/dev-v1.1.json '{"data": [1]}'
 expect 65 "it should have 4854279" fetch squad --only 'dev-v1.1*' --mirror "$server"
 [ ! -e download/squad/v1.1/dev-v1.1.json ] || fail "a wrong file has its name"
 (cd "$dir/www/rajpurkar.github.io/SQuAD-explorer/dataset" && sha256sum ./*) | sed 's# \./# #' >sums
-expect 0 "dev-v1.1.json: fetched, its checksum is right" fetch squad --only '*-v1.1.json' --mirror "$server" --sums sums
-expect 0 "dev-v1.1.json: is there, its checksum is right" fetch squad --only '*-v1.1.json' --mirror "$server/~gone" --sums sums
+expect 0 "dev-v1.1.json: downloaded, its checksum is right" fetch squad --only '*-v1.1.json' --mirror "$server" --sums sums
+expect 0 "dev-v1.1.json: already there, its checksum is right" fetch squad --only '*-v1.1.json' --mirror "$server/~gone" --sums sums
 # one that the server does not have does not keep the others away
 rm -r download
 expect 65 "code 404" fetch squad --mirror "$server" --sums sums
@@ -72,7 +72,7 @@ publish $dumps/enwiki-latest-md5sums.txt "$(md5sum <dump | cut -d ' ' -f 1)  enw
 expect 0 "its checksum is right" fetch wikipedia --mirror "$server/~cut"
 cmp dump download/wikicorpus_en/wikicorpus_en.xml.bz2
 rm -r download
-expect 65 "was removed again" fetch wikipedia --mirror "$server/~wrong"
+expect 65 "is removed" fetch wikipedia --mirror "$server/~wrong"
 [ -z "$(find download -name 'wikicorpus_en.xml*')" ] || fail "a damaged dump is kept"
 rm "$dir/www/dumps.wikimedia.org/enwiki/latest/enwiki-latest-md5sums.txt"
 expect 0 "so only the length" fetch wikipedia --mirror "$server"
@@ -90,16 +90,16 @@ expect 0 "" fetch oscar --mirror "$server" --only '*_3.txt.gz'
 [ "$(ls download/oscar-en | tr '\n' ' ')" = "en_part_3.txt.gz en_sha256.txt " ] || fail "--only took $(ls download/oscar-en)"
 printf '../../evil\t%064d\n' 0 | publish $oscar/en_sha256.txt
 rm -r download
-expect 65 "is no MD5 or SHA-256 with the name of a file" fetch oscar --mirror "$server"
+expect 65 "is not an MD5 or SHA-256 and a file name" fetch oscar --mirror "$server"
 rm -r download
 
 # any URL, and archives: good, damaged, and made to fill a disk
 mkdir bert && echo '[PAD]' >bert/vocab.txt && tar czf bert.tar.gz bert && rm -r bert
 publish https://host/bert.tar.gz <bert.tar.gz
-expect 0 "fetched, its checksum is right" fetch --url "$server/host/bert.tar.gz" --output_dir a --unpack yes \
+expect 0 "downloaded, its checksum is right" fetch --url "$server/host/bert.tar.gz" --output_dir a --unpack yes \
     --sha256 "$(sha256sum <bert.tar.gz | cut -d ' ' -f 1)"
 [ "$(cat a/bert/vocab.txt)" = '[PAD]' ] || fail "not unpacked"
-expect 0 "a/bert: is there" fetch --url "$server/host/bert.tar.gz" --output_dir a --unpack yes
+expect 0 "a/bert: already there" fetch --url "$server/host/bert.tar.gz" --output_dir a --unpack yes
 head -c 200 bert.tar.gz | head -c 100 | publish https://host/cut.tar.gz
 expect 65 "damaged" fetch --url "$server/host/cut.tar.gz" --output_dir a --unpack yes
 head -c 300M /dev/zero | gzip -n | publish https://host/bomb.gz

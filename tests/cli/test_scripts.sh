@@ -121,7 +121,7 @@ for bundle in 0xbcd57bee090b421c982906709c8c27e1=evaluate-v1.1.py 0x6b567e1cf2e0
 done >>sums
 mkdir squad
 (cd squad && KILN_MIRROR=$server expect 65 "it should have 30288272" bash "$scripts/squad_download.sh")
-(cd squad && KILN_MIRROR=$server/~cut expect 0 "evaluate-v2.0.py: fetched, its checksum is right" bash "$scripts/squad_download.sh" --sums ../sums)
+(cd squad && KILN_MIRROR=$server/~cut expect 0 "evaluate-v2.0.py: downloaded, its checksum is right" bash "$scripts/squad_download.sh" --sums ../sums)
 [ "$(cat squad/v1.1/evaluate-v1.1.py)" = "# evaluate-v1.1.py" ] || fail "not where the documents have it: $(find squad)"
-KILN_MIRROR=http://127.0.0.1:1 DATA_DIR=other expect 69 "put in its place" "$scripts/squad_download.sh"
+KILN_MIRROR=http://127.0.0.1:1 DATA_DIR=other expect 69 "put them there" "$scripts/squad_download.sh"
 echo "test_scripts: six scripts under the documents' names"

@@ -4,6 +4,7 @@
 #include "http_server.h"
 #include "test.h"
 
+#include "core/buf.h"
 #include "core/clock.h"
 #include "core/log.h"
 #include "core/stop.h"
@@ -138,21 +139,21 @@ static void test_failure(void)
         const char *part;
         bool is_kept;
     } cases[] = {
-        {HABIT_NEVER_ALL, NULL, -1, STATUS_IO, "given up after 2 tries", true},
-        {HABIT_LONGER, NULL, -1, STATUS_IO, "given up after 2 tries", true},
+        {HABIT_NEVER_ALL, NULL, -1, STATUS_IO, "gave up after 2 attempts", true},
+        {HABIT_LONGER, NULL, -1, STATUS_IO, "gave up after 2 attempts", true},
         {HABIT_LONGER, NULL, N_BYTES, STATUS_DATA, "says that it has 300100 bytes, but it should have 300000",
          false},
         {HABIT_SHORTER, sum.text, -1, STATUS_DATA, "the SHA-256 of", false},
         {HABIT_SHORTER, NULL, N_BYTES, STATUS_DATA, "says that it has 299900 bytes", false},
         {HABIT_ENORMOUS, NULL, -1, STATUS_IO, "bytes more, but its file system has only", false},
-        {HABIT_TOO_MUCH, NULL, -1, STATUS_DATA, "more bytes come than", true},
-        {HABIT_WRONG, sum.text, N_BYTES, STATUS_DATA, "was removed again", false},
+        {HABIT_TOO_MUCH, NULL, -1, STATUS_DATA, "sends more than the", true},
+        {HABIT_WRONG, sum.text, N_BYTES, STATUS_DATA, "is removed", false},
         {HABIT_NO_LENGTH, NULL, -1, STATUS_DATA, "does not say how long it is", false},
         {HABIT_REDIRECT_LOOP, NULL, -1, STATUS_DATA, "redirects", false},
         {HABIT_REDIRECT_FILE, NULL, -1, STATUS_DATA, "redirects to what is not followed", false},
         {HABIT_GONE, NULL, -1, STATUS_DATA, "code 404", false},
-        {HABIT_CLOSED, NULL, -1, STATUS_UNAVAILABLE, "asks to come back", false},
-        {HABIT_SILENT, NULL, -1, STATUS_IO, "given up after 2 tries", true},
+        {HABIT_CLOSED, NULL, -1, STATUS_UNAVAILABLE, "5 minutes of patience", false},
+        {HABIT_SILENT, NULL, -1, STATUS_IO, "gave up after 2 attempts", true},
         {HABIT_DEAF, NULL, -1, STATUS_UNAVAILABLE, "cannot be reached", false},
     };
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
@@ -167,6 +168,25 @@ static void test_failure(void)
     }
 }
 
+/* The note beside the partial file, as a process of another boot would have left it. */
+static void change_from(const char *boot, int64_t synced)
+{
+    struct file_map m;
+    struct buf text = {0};
+    EXPECT_OK(file_map_open(&m, from));
+    const unsigned char *end = m.data;
+    for (int line = 0; line < 3; line++) {
+        end = memchr(end, '\n', m.n - (size_t)(end - m.data));
+        EXPECT(end != NULL, "the note has fewer than 5 lines");
+        end++;
+    }
+    buf_append(&text, m.data, (size_t)(end - m.data));
+    buf_printf(&text, "%s\n%lld\n", boot, (long long)synced);
+    file_map_close(&m);
+    EXPECT_OK(file_write_atomic(from, text.data, text.n));
+    buf_fini(&text);
+}
+
 /* Another process, here another call, goes on where one broke off, and only there. */
 static void test_later(void)
 {
@@ -176,6 +196,12 @@ static void test_later(void)
     server.n_requests = 0;
     EXPECT(failed(fetch(HABIT_SILENT, NULL, -1)), "half of a half");
     EXPECT(server.from >= N_BYTES / 2, "begun anew at %lld", (long long)server.from);
+    change_from("another-boot", N_BYTES / 2); /* all of it was synced when the process ended */
+    EXPECT(failed(fetch(HABIT_SILENT, NULL, -1)) && server.from == N_BYTES / 2, "resumed at %lld",
+           (long long)server.from);
+    change_from("another-boot", 1000); /* the machine crashed, and 1000 bytes are certain */
+    EXPECT(failed(fetch(HABIT_SILENT, NULL, -1)) && server.from == 1000, "resumed at %lld",
+           (long long)server.from);
     EXPECT_OK(fetch(HABIT_NONE, NULL, -1)); /* another URL, so from its beginning */
     EXPECT(server.from == 0, "gone on with what another URL gave, at %lld", (long long)server.from);
     expect_whole("later");
@@ -200,7 +226,7 @@ static void test_what_is_there(void)
     EXPECT(server.n_requests == 0, "what is there was fetched again");
     EXPECT_ERROR(fetch(HABIT_NONE, sum.text, N_BYTES + 1), STATUS_DATA, "but should have 300001; remove it");
     EXPECT_OK(file_write_atomic(path, bytes, N_BYTES - 1));
-    EXPECT_ERROR(fetch(HABIT_NONE, sum.text, -1), STATUS_DATA, "; remove it, and it is fetched again");
+    EXPECT_ERROR(fetch(HABIT_NONE, sum.text, -1), STATUS_DATA, "; remove it to download it again");
     EXPECT(file_exists(path), "what a user has was removed");
 }
 
@@ -227,7 +253,7 @@ static void test_proxy(void)
     by_proxy.proxy = url;
     struct download d = {.url = "http://nowhere.invalid/file", .path = path, .bytes = -1};
     begin_case(); /* a proxy gets the whole URL, which is no path below the root */
-    EXPECT_ERROR(download_file(&d, &by_proxy, &was_there), STATUS_IO, "given up");
+    EXPECT_ERROR(download_file(&d, &by_proxy, &was_there), STATUS_IO, "gave up");
     by_proxy.proxy = "http://proxy.invalid:1";
     EXPECT_ERROR(download_file(&d, &by_proxy, &was_there), STATUS_UNAVAILABLE, "cannot be reached");
     EXPECT_ERROR(download_file(&d, &manner, &was_there), STATUS_UNAVAILABLE, "cannot be reached");

@@ -188,8 +188,8 @@ static void test_hostile_zip(void)
     static const struct file file_as_folder[] = {{"a", "1", 0}, {"a/b", "2", 0}, {0}};
     static const struct file own_name[] = {{"bert", "1", 0}, {0}};
     static const struct file good[] = {{"vocab.txt", "abc", 0}, {0}};
-    expect_refused(up, NULL, "leads out of its place");
-    expect_refused(absolute, NULL, "leads out of its place");
+    expect_refused(up, NULL, "leads outside");
+    expect_refused(absolute, NULL, "leads outside");
     expect_refused(link, NULL, "neither a file nor a directory");
     expect_refused(twice, NULL, "the same name twice");
     expect_refused(own_name, NULL, "name of its own folder");
@@ -222,8 +222,8 @@ static void test_damage(void)
     }
     EXPECT_OK(file_write_atomic(archive, "no archive", 10));
     EXPECT_ERROR(unpack_archive(target, UNPACK_DIRECTORY, archive, NULL), STATUS_DATA,
-                 "damaged or of another format");
-    EXPECT_ERROR(unpack_archive(target, UNPACK_FILE, archive, NULL), STATUS_DATA, "is no compressed file");
+                 "damaged, or not of the format");
+    EXPECT_ERROR(unpack_archive(target, UNPACK_FILE, archive, NULL), STATUS_DATA, "is not compressed");
     buf_fini(&b);
 }
 

@@ -109,17 +109,24 @@ publish https://host/links.tar.gz <links.tar.gz
 expect 65 "neither a file nor a directory" fetch --url "$server/host/links.tar.gz" --output_dir a --unpack yes
 [ "$(find a -maxdepth 1 ! -name '*.gz' | sort | tr '\n' ' ')" = "a a/bert " ] || fail "half unpacked: $(find a)"
 
-# stopped, and gone on with
+# stopped by a signal or killed: the same command resumes
 head -c 1000000 /dev/zero | tr '\0' x >long
 publish https://host/long <long
-"$kiln" fetch --url "$server/~silent/host/long" --output_dir b --stall_timeout 600 2>"$dir/stopped" &
-pid=$!
-await $pid test -s b/long.part
-kill -TERM $pid
-wait $pid && status=0 || status=$?
-[ $status -eq 75 ] || fail "a signal ends it with $status: $(cat "$dir/stopped")"
-[ ! -e b/long ] || fail "half a file has its name"
-cp b/long.part part && cp b/long.part.from from
-kill "$server_pid" && wait "$server_pid" 2>/dev/null || true
-server_pid=
+publish https://host/longer <long
+stopped() # SIGNAL NAME CODE
+{
+    "$kiln" fetch --url "$server/~hangs/host/$2" --output_dir b --stall_timeout 600 2>"$dir/stopped" &
+    local pid=$! status=0
+    await $pid test -s "b/$2.part"
+    await $pid test -s "b/$2.part.from"
+    kill "-$1" $pid
+    { wait $pid || status=$?; } 2>/dev/null
+    [ $status -eq "$3" ] || fail "$1 ends it with $status: $(cat "$dir/stopped")"
+    [ ! -e "b/$2" ] || fail "half a file has its name"
+    expect 0 "resuming after" fetch --url "$server/~hangs/host/$2" --output_dir b
+    cmp long "b/$2"
+    [ ! -e "b/$2.part" ] && [ ! -e "b/$2.part.from" ] || fail "left something behind"
+}
+stopped TERM long 75
+stopped KILL longer 137
 echo "test_fetch: sources, lists, archives and ends of kiln fetch"

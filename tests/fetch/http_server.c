@@ -35,6 +35,7 @@ static const char *const names[N_HABITS] = {
     [HABIT_GONE] = "gone",
     [HABIT_BUSY] = "busy",
     [HABIT_CLOSED] = "closed",
+    [HABIT_HANGS] = "hangs",
     [HABIT_SILENT] = "silent",
     [HABIT_DEAF] = "deaf",
     [HABIT_VANISH] = "vanish",
@@ -49,7 +50,7 @@ struct request {
     char path[512], if_range[256];
     int64_t from;
     enum habit habit;
-    bool is_first; /* since the counter was set to 0 */
+    bool is_first; /* of its path and habit, since the counter was set to 0 */
 };
 
 /* ---- sockets ---- */
@@ -84,6 +85,15 @@ static void wait_for_close(int fd)
 
 /* ---- requests ---- */
 
+/* A proxy is asked for a whole URL, of which we serve the path. */
+static void strip_host(struct request *r)
+{
+    const char *path = strncmp(r->path, "http://", 7) == 0 ? strchr(r->path + 7, '/') : NULL;
+    if (path != NULL) {
+        memmove(r->path, path, strlen(path) + 1);
+    }
+}
+
 static void find_habit(struct request *r)
 {
     for (int i = 1; i < N_HABITS && r->path[1] == '~'; i++) {
@@ -95,7 +105,20 @@ static void find_habit(struct request *r)
     }
 }
 
-static bool read_request(int fd, struct request *r)
+static bool is_first_request(struct http_server *s, const char *path)
+{
+    s->n_seen = s->n_requests++ == 0 ? 0 : s->n_seen;
+    for (int i = 0; i < s->n_seen; i++) {
+        if (strcmp(s->seen[i], path) == 0) {
+            return false;
+        }
+    }
+    EXPECT(s->n_seen < (int)(sizeof s->seen / sizeof s->seen[0]), "more paths than the server can remember");
+    strcpy(s->seen[s->n_seen++], path);
+    return true;
+}
+
+static bool read_request(struct http_server *s, int fd, struct request *r)
 {
     char text[8192] = "", *save = NULL;
     *r = (struct request){0};
@@ -109,6 +132,8 @@ static bool read_request(int fd, struct request *r)
     }
     for (char *line = strtok_r(text, "\r\n", &save); line != NULL; line = strtok_r(NULL, "\r\n", &save)) {
         if (sscanf(line, "GET %511s", r->path) == 1) {
+            strip_host(r);
+            r->is_first = is_first_request(s, r->path);
             find_habit(r);
         } else if (strncasecmp(line, "Range: bytes=", 13) == 0) {
             r->from = strtoll(line + 13, NULL, 10);
@@ -200,8 +225,9 @@ static bool send_without_length(int fd, const struct request *r, const struct bo
 static bool is_cut(const struct request *r, int64_t left)
 {
     static const bool first[N_HABITS] = {
-        [HABIT_NO_RANGE] = true, [HABIT_CHANGES] = true,    [HABIT_CHANGES_MUTE] = true,
-        [HABIT_TOO_MUCH] = true, [HABIT_OTHER_PART] = true, [HABIT_NO_SUCH_PART] = true,
+        [HABIT_HANGS] = true,        [HABIT_NO_RANGE] = true, [HABIT_CHANGES] = true,
+        [HABIT_CHANGES_MUTE] = true, [HABIT_TOO_MUCH] = true, [HABIT_OTHER_PART] = true,
+        [HABIT_NO_SUCH_PART] = true,
     };
     return r->habit == HABIT_NEVER_ALL || r->habit == HABIT_SILENT || r->habit == HABIT_VANISH ||
            (r->habit == HABIT_CUT && left > 4096) || (first[r->habit] && r->is_first);
@@ -244,10 +270,9 @@ static void send_file(int fd, const struct request *r, struct body *b)
 static void answer(struct http_server *s, int fd)
 {
     struct request r;
-    if (!read_request(fd, &r)) {
+    if (!read_request(s, fd, &r)) {
         return;
     }
-    r.is_first = s->n_requests++ == 0;
     s->from = r.from;
     if (r.habit == HABIT_DEAF) {
         wait_for_close(fd);
@@ -257,7 +282,7 @@ static void answer(struct http_server *s, int fd)
     if (!redirect(fd, &r) && !refuse(fd, &r, &b) && !send_without_length(fd, &r, &b)) {
         send_file(fd, &r, &b);
     }
-    if (r.habit == HABIT_SILENT) {
+    if (r.habit == HABIT_SILENT || (r.habit == HABIT_HANGS && r.is_first)) {
         wait_for_close(fd);
     } else if (r.habit == HABIT_VANISH) {
         shutdown(s->listener, SHUT_RDWR);

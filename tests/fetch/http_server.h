@@ -31,6 +31,7 @@ enum habit {
     HABIT_GONE,          /* 404 */
     HABIT_BUSY,          /* 503 with Retry-After: 1, the first time */
     HABIT_CLOSED,        /* 503 with Retry-After: 86400 */
+    HABIT_HANGS,         /* half of it, then nothing more; the next time it is honest */
     HABIT_SILENT,        /* half of it, then nothing more, whoever asks for the rest */
     HABIT_DEAF,          /* takes the connection and says nothing */
     HABIT_VANISH,        /* half of it, then nobody listens any more */
@@ -41,8 +42,10 @@ struct http_server {
     int listener, port;
     char root[512];
     pthread_t thread;
-    int n_requests; /* answered so far; set it to 0 between cases */
-    int64_t from;   /* of the last request; 0: it had no Range */
+    int n_requests;     /* answered so far; set it to 0 between cases */
+    char seen[64][512]; /* [n_seen] paths with habits that were asked for since then */
+    int n_seen;
+    int64_t from; /* of the last request; 0: it had no Range */
 };
 
 /* Listens at a free port of 127.0.0.1. */

@@ -296,23 +296,41 @@ static struct status tell_missing(const struct fetch_plan *plan, struct status w
 
 /* ---- fetching ---- */
 
-/* The checksum of a file that changes, from the published list, which changes too and is downloaded again.  Without a list, or a
- * line for the file, only the length is checked. */
+/* Downloads the list of checksums again: it changes with the file.  The older list stays until the new one is complete. */
+static struct status renew_sums(const struct fetch_plan *plan, const struct fetch_item *item,
+                                const char *path)
+{
+    char renewed[FILE_PATH_BYTES];
+    struct buf b = {0};
+    bool was_there;
+    buf_printf(&b, "%s.new", path);
+    TRY(copy_text(renewed, sizeof renewed, &b, "path"));
+    unlink(renewed);
+    struct download d = {.url = item->sums_url, .path = renewed, .bytes = -1};
+    TRY(download_file(&d, &plan->request.manner, &was_there));
+    return rename(renewed, path) == 0
+               ? status_ok()
+               : status_error(STATUS_IO, "cannot rename %s to %s: %s", renewed, path, strerror(errno));
+}
+
+/* The checksum of a file that changes, from the published list.  Without a list, or a line for the file, only the length is
+ * checked.  A file that is there is checked with the list that is there. */
 static struct status find_published_sum(const struct fetch_plan *plan, struct fetch_item *item)
 {
     char path[FILE_PATH_BYTES];
     struct buf b = {0};
     struct sum_list list;
-    bool was_there;
-    if (item->sums_url[0] == '\0' || item->sum[0] != '\0' || file_exists(item->path)) {
+    if (item->sums_url[0] == '\0' || item->sum[0] != '\0') {
         return status_ok();
     }
     buf_printf(&b, "%.*s%s", (int)(last_name(item->path) - item->path), item->path,
                last_name(item->sums_url));
     TRY(copy_text(path, sizeof path, &b, "path"));
-    unlink(path);
-    struct download d = {.url = item->sums_url, .path = path, .bytes = -1};
-    struct status s = download_file(&d, &plan->request.manner, &was_there);
+    bool is_there = file_exists(item->path);
+    if (is_there && !file_exists(path)) {
+        return status_ok();
+    }
+    struct status s = is_there ? status_ok() : renew_sums(plan, item, path);
     if (!failed(s)) {
         s = sum_list_read(&list, path);
     }

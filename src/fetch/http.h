@@ -18,10 +18,10 @@ struct http_get {
 
 enum http_end {
     HTTP_WHOLE,       /* the server sent all that it meant to */
-    HTTP_UNREACHABLE, /* no connection could be made */
+    HTTP_UNREACHABLE, /* no connection, or none that can be trusted */
     HTTP_BROKEN,      /* the connection ended early or stalled */
     HTTP_REFUSED,     /* HTTP code 400 or more */
-    HTTP_FAILED,      /* permanent: a certificate, redirects, the caller's error, a signal (core/stop.h) */
+    HTTP_FAILED,      /* permanent: redirects, the caller's error, a signal (core/stop.h) */
 };
 
 /* Follows up to 10 redirects, to HTTP and HTTPS only, and from HTTPS to HTTPS only.  OK only with HTTP_WHOLE. */

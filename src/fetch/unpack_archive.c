@@ -75,6 +75,7 @@ struct unpacking {
     struct archive *archive;
     unsigned char *block;        /* [BLOCK_BYTES] */
     int64_t most_bytes, n_bytes; /* the limit of the output, and the output so far */
+    uint64_t free_bytes;         /* of the target's file system, before */
 };
 
 static struct status damaged(const struct unpacking *u)
@@ -97,6 +98,11 @@ static struct status read_block(struct unpacking *u, size_t *n)
         return status_error(STATUS_DATA,
                             "%s unpacks to more than %lld bytes, %d times its size: it is not unpacked",
                             u->path, (long long)u->most_bytes, (int)MOST_RATIO);
+    }
+    if ((uint64_t)u->n_bytes > u->free_bytes) {
+        return status_error(STATUS_IO,
+                            "%s unpacks to more than the %llu bytes that its file system has free; free some",
+                            u->path, (unsigned long long)u->free_bytes);
     }
     return stop_requested()
                ? status_error(STATUS_PREEMPTED, "stopped by a signal while %s was unpacked", u->path)
@@ -262,6 +268,9 @@ struct status unpack_archive(const char *target, enum unpack_kind kind, const ch
     }
     TRY(regular_file_open(&fd, &n, archive));
     struct unpacking u = {.path = archive, .most_bytes = (int64_t)n * MOST_RATIO + ALWAYS_ALLOWED};
+    char parent[FILE_PATH_BYTES];
+    file_parent(parent, target);
+    u.free_bytes = file_free_bytes(parent);
     struct status s = open_archive(&u, fd, kind);
     if (!failed(s)) {
         s = kind == UNPACK_FILE ? unpack_file(&u, target) : unpack_directory(&u, target, sums);

@@ -71,6 +71,12 @@ publish $dumps/enwiki-latest-pages-articles.xml.bz2 <dump
 publish $dumps/enwiki-latest-md5sums.txt "$(md5sum <dump | cut -d ' ' -f 1)  enwiki-20261101-pages-articles.xml.bz2"
 expect 0 "its checksum is right" fetch wikipedia --mirror "$server/~cut"
 cmp dump download/wikicorpus_en/wikicorpus_en.xml.bz2
+expect 0 "already there, its checksum is right" fetch wikipedia --mirror http://127.0.0.1:1
+echo x >>download/wikicorpus_en/wikicorpus_en.xml.bz2
+expect 65 "remove it to download it again" fetch wikipedia --mirror http://127.0.0.1:1
+rm download/wikicorpus_en/wikicorpus_en.xml.bz2
+expect 69 "elsewhere and put them there" fetch wikipedia --mirror http://127.0.0.1:1
+[ "$(ls download/wikicorpus_en)" = enwiki-latest-md5sums.txt ] || fail "the older list is lost: $(ls download/wikicorpus_en)"
 rm -r download
 expect 65 "is removed" fetch wikipedia --mirror "$server/~wrong"
 [ -z "$(find download -name 'wikicorpus_en.xml*')" ] || fail "a damaged dump is kept"

@@ -1,5 +1,6 @@
 # Verbs only: everything is built by CMake (CMakePresets.json).
 SECONDS := 60# of each fuzz target
+CTEST :=# more arguments for the ctest of `make test`
 
 .PHONY: all help deps demo demo-long test check test-slow bench asan tsan portable tidy format format-check fuzz doctor install clean
 
@@ -19,7 +20,7 @@ demo-long: all ## the same with a larger model, 1 to 2 hours
 	@scripts/demo.sh --long
 
 test: deps ## build with warnings as errors and run the tests
-	@tools/test.sh ci
+	@tools/test.sh ci $(CTEST)
 
 check: deps ## build and run the tests of one room: make check ROOM=nn
 	@tools/test.sh check "$(ROOM)"

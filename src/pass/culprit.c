@@ -12,7 +12,7 @@ static int64_t first_nonfinite(struct network *n, tensor in)
     return failed(n->x.status) ? -1 : i;
 }
 
-/* What a task lacks is a null tensor. */
+/* Tensors that a task does not have are null. */
 static void look_at(struct culprit *c, tensor in, const char *kind, const char *name)
 {
     if (c->index < 0 && !tensor_is_null(in)) {
@@ -29,7 +29,7 @@ void culprit_look_at_params(struct culprit *c, const struct param_table *params,
     }
 }
 
-/* Where in the model an activation is. */
+/* The place of an activation in the model. */
 struct looking {
     struct culprit *culprit;
     int64_t layer, n_layers;
@@ -81,9 +81,9 @@ struct status culprit_of_result(struct network *n, tensor result, const char *wh
     }
     struct culprit c = culprit_find(n, false);
     TRY(n->x.status);
-    return status_error(
-        STATUS_NUMERIC,
-        "%s are not finite; the first tensor that is not is the %s (element %lld): the model is "
-        "damaged, or too large for %s",
-        what, c.index < 0 ? "result alone" : c.name, (long long)c.index, precision_name(n->config.precision));
+    return status_error(STATUS_NUMERIC,
+                        "%s are not finite; the first such tensor is the %s (element %lld): the model is "
+                        "damaged, or too large for %s",
+                        what, c.index < 0 ? "result alone" : c.name, (long long)c.index,
+                        precision_name(n->config.precision));
 }

@@ -1,4 +1,4 @@
-/* culprit: which tensor of a network went wrong first, when something that it computed is not finite. */
+/* culprit: the first tensor of a network that is not finite, when a result is not. */
 #ifndef KILN_PASS_CULPRIT_H
 #define KILN_PASS_CULPRIT_H
 
@@ -14,12 +14,13 @@ struct culprit {
  * if it was `training`. */
 struct culprit culprit_find(struct network *n, bool training);
 
-/* Looks on, if there is none yet: at the parameters in a flat buffer, which may be null; "gradient of". */
+/* If none is found yet, searches the parameters in a flat buffer, which may be null; `kind` begins their
+ * names: "gradient of". */
 void culprit_look_at_params(struct culprit *c, const struct param_table *params, tensor flat,
                             const char *kind);
 
-/* STATUS_NUMERIC unless all of `result`, in host memory, is finite: `what` was computed from the batch that stage_infer ran last,
- * and the message names the first weight or activation that is not finite. */
+/* STATUS_NUMERIC unless all of `result`, in host memory, is finite: `what` names it, computed from the last
+ * batch of stage_infer; the message names the first weight or activation that is not finite. */
 struct status culprit_of_result(struct network *n, tensor result, const char *what);
 
 #endif

@@ -149,17 +149,16 @@ static size_t block_bytes(const struct network *n)
     return n->plan.total_bytes - n->plan.library_bytes;
 }
 
-/* Where addresses are limited, those that the libraries are going to take must be left. */
+/* Where addresses are limited, the libraries need some of them. */
 static struct status leave_addresses(const struct network *n)
 {
     const struct device *device = n->config.device;
     size_t available = device->free_bytes();
     if (device->is_host && block_bytes(n) > available) {
-        return status_error(
-            STATUS_MEMORY,
-            "the model needs %.2f GiB, but only %.2f GiB of memory are free beside what libraries "
-            "and threads take (free memory, the cgroup's limit, `ulimit -v`)",
-            (double)block_bytes(n) / 0x1p30, (double)available / 0x1p30);
+        return status_error(STATUS_MEMORY,
+                            "the model needs %.2f GiB, but only %.2f GiB of memory are free after the share "
+                            "of libraries and threads (free memory, the cgroup's limit, `ulimit -v`)",
+                            (double)block_bytes(n) / 0x1p30, (double)available / 0x1p30);
     }
     return status_ok();
 }
@@ -218,7 +217,7 @@ struct status network_init_shared(struct network *n, const struct network_config
                                   const struct network *owner)
 {
     CHECK(!config->learns && config->precision.dtype == owner->config.precision.dtype,
-          "the weights of another are read only");
+          "a network's borrowed weights are read only");
     return init_over(n, config, owner);
 }
 

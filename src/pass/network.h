@@ -1,7 +1,9 @@
 /* network: a model in memory, ready to run: its weights, the layer loop (pass/stage.h) and room for batches, in one planned block.
- * It is all that an answer needs, and belongs to one thread; networks in several threads may view one's weights.
+ * It is all that inference needs, and belongs to one thread; networks in several threads may share the
+ * weights of one.
  *
- * Whoever has more in the same block, as a trainer has, goes through the steps of network_init himself: they are below. */
+ * A caller with more in the same block, such as a trainer, calls the steps of network_init, which are
+ * below. */
 #ifndef KILN_PASS_NETWORK_H
 #define KILN_PASS_NETWORK_H
 
@@ -15,7 +17,7 @@ struct network_config {
     struct precision precision;
     struct batch_limits limits; /* of every batch */
 
-    /* For training, all zero where there is none. */
+    /* For training; all zero otherwise. */
     bool learns;         /* there is a backward */
     int64_t recompute;   /* stage.recompute */
     int64_t first_layer; /* the range that passes run over, stage.first and stage.end; 0 and 0: all layers */
@@ -23,15 +25,15 @@ struct network_config {
     int64_t n_slots; /* micro-batches in flight; 0: one */
 };
 
-/* What it will need, known before anything is allocated. */
+/* Its memory and work, known before anything is allocated. */
 struct network_plan {
     int64_t n_params;
     size_t
-        weight_bytes; /* fp32 master and, in bf16 or fp16, the working copy; in fp8 what that makes of layers' */
+        weight_bytes; /* fp32 master and, in bf16 or fp16, the working copy; in fp8 the layers' in fp8 too */
     size_t activation_bytes;              /* of all batches in flight */
-    size_t workspace_bytes, beside_bytes; /* scratch of an op, and of one that runs beside (dev/queue.h) */
-    size_t library_bytes; /* what the device's context, or the host's libraries and threads, take beside */
-    size_t total_bytes;   /* of everything above, and of what else is in the block */
+    size_t workspace_bytes, beside_bytes; /* scratch of an op, and of one that runs beside it (dev/queue.h) */
+    size_t library_bytes; /* used by the device's context, or the host's libraries and threads */
+    size_t total_bytes;   /* of everything above, and of the rest of the block */
     double flops, bytes;  /* of the largest batch: bytes moved by its ops, each tensor once */
 };
 
@@ -39,12 +41,12 @@ struct network {
     struct network_config config;
     struct network_plan plan;
     struct exec x;
-    struct profile *profile; /* told where the work is, if somebody sets it; NULL: nobody asks */
+    struct profile *profile; /* told of progress; NULL: nobody asks */
     struct param_table params;
     const struct network *owner; /* of the weights; NULL: they are this network's own */
-    void *memory;                /* everything below lies in it, but an owner's weights */
-    tensor master, working;      /* flat buffers; working is null where it is the master */
-    tensor index;                /* i64 [1], of a search (pass/culprit.h) */
+    void *memory;                /* holds everything below except an owner's weights */
+    tensor master, working;      /* flat buffers; working is null where the master serves as both */
+    tensor index;                /* i64 [1], result of a search (pass/culprit.h) */
     void *weights;               /* the model's views */
     int64_t version;             /* of the weights: counts their changes */
     struct stage stage;
@@ -53,18 +55,18 @@ struct network {
 /* Validates the configuration by running the largest batch forward on the plan table; allocates nothing that stays. */
 struct status network_plan(struct network_plan *plan, const struct network_config *config);
 
-/* Allocates what the plan says.  The weights are zero. */
+/* Allocates what is planned.  The weights are zero. */
 struct status network_init(struct network *n, const struct network_config *config);
 
-/* The same without weights: those of `owner`, which must outlive it and hold all parts that config->model needs, are viewed
- * and never written.  Not for training. */
+/* The same without weights: it views those of `owner`, which must outlive it and hold all parts that
+ * config->model needs, and never writes them.  Not for training. */
 struct status network_init_shared(struct network *n, const struct network_config *config,
                                   const struct network *owner);
 
 /* Safe on a zeroed struct and after a failed init. */
 void network_fini(struct network *n);
 
-/* After the master weights were changed from outside: refreshes what is made of them. */
+/* To be called after the master weights were changed from outside: refreshes their copies. */
 void network_weights_changed(struct network *n);
 
 /* ---- the steps of network_init ---- */
@@ -74,7 +76,7 @@ void network_weights_changed(struct network *n);
 struct status network_declare(struct network *n, const struct network_config *config,
                               const struct network *owner);
 
-/* Carves what lies in front of the block: weights, and what is found in them. */
+/* Carves the beginning of the block: weights, and the result of searches in them. */
 void network_carve(struct network *n, struct arena *arena);
 
 /* The model's views of the weights, once they are carved. */
@@ -85,7 +87,8 @@ struct status network_declare_planned(struct network *n, struct arena *block,
                                       const struct network_config *config, const struct ops *ops,
                                       const struct network *owner);
 
-/* Completes n->plan but flops and bytes, after all ops of a batch were given to the plan table, and carves the end of the block. */
+/* Completes n->plan except flops and bytes, after the plan table has seen all ops of a batch, and carves the
+end of the block. */
 void network_plan_end(struct network *n, struct arena *block);
 
 /* Opens the device and allocates the block of n->plan.  STATUS_MEMORY. */

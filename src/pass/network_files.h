@@ -5,8 +5,8 @@
 #include "model/model_dir.h"
 #include "pass/network.h"
 
-/* Weights of a model directory for a task of its family, the network's; `may_be_new` as for model_dir_read_weights: those keep what they
- * are. */
+/* Reads the weights of a model directory for the network's task, one of its family.  `may_be_new` as for
+ * model_dir_read_weights: those keep their values. */
 struct status network_files_load(struct network *n, const struct model_dir *m, int task, unsigned may_be_new,
                                  struct load_report *report);
 

@@ -89,11 +89,11 @@ void stage_advance_histories(struct stage *s)
     }
 }
 
-/* How many layers have activations of their own; layer i uses those of layer i minus this many. */
+/* The number of layers with their own activations; layer i uses those of layer i minus this number. */
 static int64_t layers_kept(const struct stage *s)
 {
     if (!s->learns) {
-        return 2; /* without a backward, two layers' activations serve all in turn */
+        return 2; /* without a backward, all layers share the activations of two, in turn */
     }
     return s->recompute > 0 ? s->recompute : s->end - s->first;
 }
@@ -130,7 +130,7 @@ static void carve(struct stage *s, const struct batch *sizes)
     s->x->dropout_key = slot->block.dropout_key.data;
     if (has_input(s)) {
         m->type->carve_layer(m, slot->acts, MODEL_INPUT_LAYER, &slot->arena, memory, sizes);
-    } else { /* from the stage before */
+    } else { /* from the previous stage */
         m->type->carve_output(m, slot->acts, s->first - 1, &slot->arena, memory, sizes);
     }
     carve_layers(s, memory, sizes);
@@ -173,8 +173,8 @@ bool stage_graph_begin(struct stage *s, enum stage_work work)
     return queue_graph_begin(s->x, key, sizeof key);
 }
 
-/* Only training knows histories: what an evaluation or an answer comes to depends on the weights alone.  Nor does who
- * looks at each layer, of a step whose numbers were not finite. */
+/* Only training uses histories: results of evaluations and inference depend on the weights alone.  A
+ * diagnosis, which reads every layer of a step that was not finite, does not use them either. */
 static struct model_pass pass_of(const struct stage *s, bool training, bool adds)
 {
     return (struct model_pass){.x = s->x,
@@ -212,8 +212,8 @@ static void tell_done(const struct stage *s, int64_t layer)
     }
 }
 
-/* Layers [first, end).  The last rounds nothing for the next: the input of layers that are recomputed lies where that of those
- * behind them would. */
+/* Layers [first, end).  The last rounds nothing for the next: the input of the recomputed layers is where
+ * that of the layers after them would be. */
 static void layers_forward(const struct stage *s, struct model_pass *p, int64_t first, int64_t end)
 {
     p->first = first, p->end = end;
@@ -278,7 +278,7 @@ void stage_backward(struct stage *s, bool training, bool adds)
     }
     for (int64_t i = s->end - 1; i >= s->first; i--) {
         if (ends_chunk(s, i) && i < s->end - 1) {
-            queue_join(s->x, 0); /* the chunk above is done with the activations */
+            queue_join(s->x, 0); /* the chunk above no longer needs the activations */
             layers_forward(s, &p, i + 1 - s->recompute, i + 1);
         }
         type->layer_backward(&p, i, dx);

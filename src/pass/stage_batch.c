@@ -4,8 +4,9 @@
 
 #include <string.h>
 
-/* On devices that record work: about how many sizes of streams, of picked rows and of numbers of sequences
- * there are below the limits; they mostly go together.  Tokens cost most, and picked rows little. */
+/* On devices that record work: about how many different sizes of streams, of picked rows and of numbers of
+ * sequences there are below the limits; they mostly grow together.  Tokens cost most, and picked rows
+ * little. */
 enum { TOKEN_SIZES = 64, LABEL_SIZES = 8, SEQUENCE_SIZES = 8, TAIL_PIECE = BATCH_TOKEN_BUCKET };
 
 static int64_t round_up(int64_t n, int64_t bucket)
@@ -18,14 +19,14 @@ static int64_t smaller(int64_t a, int64_t b)
     return a < b ? a : b;
 }
 
-/* Steps of at least `least`, a multiple of it, of which about `n` come to the limit. */
+/* The distance of sizes: a multiple of `least`, so that there are about `n` up to the limit. */
 static int64_t bucket_of(int64_t limit, int64_t n, int64_t least)
 {
     return limit > 0 ? round_up((limit + n - 1) / n, least) : least;
 }
 
-/* The longest length, doubled from that of a piece of the tail to the limit: it only bounds how many tiles attention looks
- * at, and blocks without a row end at once. */
+/* The longest length, doubled from that of a piece of the tail to the limit: it only bounds the number of
+ * attention's tiles, and blocks without a row end at once. */
 static int64_t longest_of(int64_t limit, int64_t longest)
 {
     int64_t doubled = TAIL_PIECE;
@@ -146,7 +147,7 @@ static void put_bounds(const struct image *image, const struct batch *b)
 static void put_batch(const struct image *image, const struct batch *b)
 {
     const struct stream *s = &image->block->stream;
-    put(image, s->ids, b->ids, b->n_tokens, 0); /* any id would do: nothing looks at the tail */
+    put(image, s->ids, b->ids, b->n_tokens, 0); /* any id would do: nothing reads the results of the tail */
     put(image, s->positions, b->positions, b->n_tokens, 0);
     put(image, s->row_keys, b->row_keys, 2 * b->n_tokens, 0);
     put_bounds(image, b);

@@ -1,16 +1,16 @@
-/* stage_batch: how a micro-batch gets to the device.
+/* stage_batch: sends a micro-batch to the device.
  *
- * Its arrays and the numbers of its step lie side by side in one block of device memory, which is filled by one
- * copy that nobody waits for.  Where work is recorded (dev/queue.h) a batch is rounded up to few sizes, so that
- * few recordings serve all: the tail of [PAD] grows, in pieces of 64 tokens, and sequences without tokens,
- * labels of -1 and rows that nobody reads fill the rest.  Elsewhere a batch keeps its size. */
+ * Its arrays and the numbers of its step are in one block of device memory, filled by one copy that nobody
+ * waits for.  Where work is recorded (dev/queue.h) a batch is rounded up to one of a few sizes, so that few
+ * recordings are enough: the tail of [PAD] grows, in pieces of 64 tokens, and sequences without tokens,
+ * labels of -1 and rows that nobody reads fill the rest.  Otherwise a batch keeps its size. */
 #ifndef KILN_PASS_STAGE_BATCH_H
 #define KILN_PASS_STAGE_BATCH_H
 
 #include "nn/model.h"
 #include "ops/ops.h"
 
-/* Numbers that change from step to step and that ops read where they compute. */
+/* Numbers that change from step to step, in memory that ops read. */
 struct stage_numbers {
     uint64_t dropout_key;
     double loss_scales
@@ -29,14 +29,14 @@ struct stage_block {
     struct stream stream;
 };
 
-/* The sizes that a batch within the limits takes on a device: its own, or rounded up.  Arrays are NULL. */
+/* The sizes of a batch within the limits on a device: its own, or rounded up.  Arrays are NULL. */
 struct batch stage_batch_capacity(const struct device *device, struct batch_limits limits,
                                   const struct batch *batch);
 
-/* A batch of exactly these limits, as it takes place on the device: the largest of all capacities. */
+/* A batch of exactly these limits, in its size on the device: the largest of all capacities. */
 struct batch stage_batch_largest(const struct device *device, struct batch_limits limits);
 
-/* Carves the block, first of all, for a batch of this capacity. */
+/* Carves the block for a batch of this capacity; must be the first carved. */
 void stage_batch_carve(struct stage_block *block, struct arena *arena, const struct batch_layout *layout,
                        const struct batch *capacity);
 

@@ -4,10 +4,10 @@
 struct reduction {
     struct trainer *t;
     const struct comm *c;
-    int64_t next; /* layer that is to be summed: those behind it were */
+    int64_t next; /* next layer to sum: those after it are done */
 };
 
-/* All layers down to this one that were not. */
+/* Sums all layers down to this one that are not summed yet. */
 static void reduce_down_to(void *context, int64_t layer)
 {
     struct reduction *r = context;
@@ -26,9 +26,9 @@ void data_parallel_gradients(struct trainer *t, const struct comm *c, const stru
     t->gradient_done_context = &r;
     trainer_queue_gradients(t, part, numbers, mean_of_micro_batches);
     t->gradient_done = NULL;
-    reduce_down_to(&r, MODEL_INPUT_LAYER); /* without micro-batches, or after a failure, nobody was told */
+    reduce_down_to(&r, MODEL_INPUT_LAYER); /* without micro-batches, or after a failure, nobody was called */
     comm_all_reduce_sum(c, &t->net.x, t->sums);
-    if (!tensor_is_null(t->net.stage.histories)) { /* the scales of the next step are those of all ranks */
+    if (!tensor_is_null(t->net.stage.histories)) { /* all ranks use the same scales in the next step */
         comm_all_reduce_max(c, &t->net.x, t->net.stage.histories);
     }
 }

@@ -1,18 +1,19 @@
 /* data_parallel_step: one optimizer step that the ranks of a communicator take together, each over its own micro-batches of
- * the global batch.  All hold the same weights before and behind it.
+ * the global batch.  All hold the same weights before and after it.
  *
- * The gradients of a layer are summed over ranks, in their order, as soon as this rank's last micro-batch has given them,
- * from the heads to the input: the same list of sums on every rank, whatever happens to it.  In fp8 the largest magnitudes of
- * the step become those of all ranks, for the scales of the next.
+ * The gradients of a layer are summed over ranks, in rank order, as soon as this rank's last micro-batch has
+ * computed them, from the heads to the input.  Every rank makes the same list of sums, even after a failure.
+ * In fp8 the ranks also take the maximum of their largest magnitudes, for the scales of the next step.
  *
- * The update is done by each rank as a whole, or shared (train/update.h), as the trainer's config.n_shards says. */
+ * Each rank does the whole update, or the ranks share it (train/update.h): config.n_shards of the trainer
+ * decides. */
 #ifndef KILN_TRAIN_DATA_PARALLEL_STEP_H
 #define KILN_TRAIN_DATA_PARALLEL_STEP_H
 
 #include "dist/comm.h"
 #include "train/trainer.h"
 
-/* The gradients and sums of the whole step, on every rank: what trainer_update takes. */
+/* The gradients and sums of the whole step, on every rank: the input of trainer_update. */
 void data_parallel_gradients(struct trainer *t, const struct comm *c, const struct batch_step *part,
                              struct stage_numbers *numbers, bool mean_of_micro_batches);
 

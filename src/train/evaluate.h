@@ -1,5 +1,5 @@
-/* evaluate: losses and accuracies on held-out text, beside what a model would reach that knows only how often
- * each word occurs. */
+/* evaluate: losses and accuracies on held-out text, and those of a model that knows only how often each word
+ * occurs. */
 #ifndef KILN_TRAIN_EVALUATE_H
 #define KILN_TRAIN_EVALUATE_H
 
@@ -19,7 +19,7 @@ struct evaluation {
 };
 
 /* Draws the first `n_samples` samples of the source `heldout` and measures the baseline, counting the words of
- * the source `train`; `labels` is the batch's field that holds the words to predict, as the model has it (model.sums). */
+ * the source `train`; `labels` is the batch's field that holds the words to predict (model.sums). */
 struct status evaluation_init(struct evaluation *e, const struct batch_source *heldout, int64_t n_samples,
                               const struct batch_source *train, int labels, int64_t vocab_size);
 void evaluation_fini(struct evaluation *e);

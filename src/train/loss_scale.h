@@ -1,9 +1,9 @@
-/* loss_scale: by what losses are multiplied before backward, so that small gradients do not vanish in fp16;
- * the update divides by it again.  Micikevicius et al. 2018 (arXiv:1710.03740), sections 3.2 and 4.
+/* loss_scale: the factor that multiplies losses before backward, so that small gradients do not vanish in
+ * fp16; the update divides by it.  Micikevicius et al. 2018 (arXiv:1710.03740), sections 3.2 and 4.
  *
- * A dynamic scale begins high, is halved by every step whose gradients overflow, whose update is left out, and
- * doubled after many steps that did not.  All scales that it takes from a power of two are powers of two, so
- * they change no bit of a gradient that neither vanishes nor overflows. */
+ * A dynamic scale begins high.  A step whose gradients overflow halves it and skips its update; many steps
+ * without an overflow double it.  From a power of two all its scales are powers of two, so they change no bit
+ * of a gradient that neither vanishes nor overflows. */
 #ifndef KILN_TRAIN_LOSS_SCALE_H
 #define KILN_TRAIN_LOSS_SCALE_H
 
@@ -21,16 +21,17 @@ enum {
 struct loss_scale {
     double value;
     bool dynamic;
-    int64_t n_good; /* steps since it was changed last */
+    int64_t n_good; /* steps since the last change */
 };
 
-/* Always `fixed`, or dynamic from `first` where `fixed` is 0. */
+/* Always `fixed`; with `fixed` 0 dynamic, beginning at `first`. */
 struct loss_scale loss_scale_of(double fixed, double first);
 
 /* After a step with finite gradients. */
 void loss_scale_raise(struct loss_scale *s);
 
-/* After a step without; false if it cannot be lowered: it is fixed, or has reached LOSS_SCALE_LEAST. */
+/* After a step whose gradients are not finite; false if it cannot be lowered: it is fixed, or at
+LOSS_SCALE_LEAST. */
 bool loss_scale_lower(struct loss_scale *s);
 
 #endif

@@ -72,8 +72,8 @@ static int64_t largest_divisor(int64_t n, int64_t most)
     return d;
 }
 
-/* "--gradient_accumulation_steps 16 (micro-batches of 4)": how the batch may be cut so that at most `most` sequences
- * are in flight. */
+/* "--gradient_accumulation_steps 16 (micro-batches of 4)": how the batch may be split so that at most `most`
+ * sequences are in flight. */
 static void put_cut(char text[160], const struct memory_cut *cut, int64_t most)
 {
     if (cut->can_cut) {
@@ -85,7 +85,7 @@ static void put_cut(char text[160], const struct memory_cut *cut, int64_t most)
     }
 }
 
-/* Whether it would fit without the copy that is saved. */
+/* Whether it would fit without the copy for a save. */
 static bool fits_unsaved(const struct trainer_config *config, const struct trainer_plan *plan, size_t budget)
 {
     return config->saving && memory_fit_device_bytes(plan, config->device) - plan->saving_bytes <= budget;
@@ -127,7 +127,7 @@ static void put_advice(struct buf *text, const struct trainer_config *config, co
 static void put_limit(struct buf *text, const struct device *device)
 {
     if (device->is_host && host_memory_addresses() != SIZE_MAX) {
-        buf_printf(text, " (addresses are limited by `ulimit -v`; libraries and threads take %s of them)",
+        buf_printf(text, " (`ulimit -v` limits addresses; libraries and threads take %s of them)",
                    size_of(host_memory_library_addresses()).text);
     }
 }

@@ -7,29 +7,30 @@
 
 #include "train/trainer.h"
 
-/* How the configuration's limits came about. */
+/* The flags that the configuration's limits come from. */
 struct memory_cut {
-    const char *flag;   /* "--train_batch_size": the flag that batch_size is of */
-    int64_t batch_size; /* sequences of a step */
-    int64_t n_micro; /* that it is cut into by --gradient_accumulation_steps; 1 where there is no such flag */
-    bool can_cut;    /* there is such a flag */
+    const char *flag;   /* "--train_batch_size": the flag that sets batch_size */
+    int64_t batch_size; /* sequences in a step */
+    int64_t n_micro;    /* micro-batches, by --gradient_accumulation_steps; 1 without such a flag */
+    bool can_cut;       /* there is such a flag */
     int64_t
-        recompute; /* trainer_config.recompute with --checkpoint_activations; 0: it is on, or is no flag */
+        recompute; /* trainer_config.recompute with --checkpoint_activations; 0: it is on, or there is no such
+                    * flag */
 };
 
-/* Bytes of the device's memory that the plan takes. */
+/* Bytes of the device's memory that the plan needs. */
 size_t memory_fit_device_bytes(const struct trainer_plan *plan, const struct device *device);
 
-/* The most sequences of a micro-batch that fit into `budget` bytes, 0 if not even one does.  Limits of `config` are
- * those of micro-batches of `n_sequences`, and others are in proportion. */
+/* The most sequences of a micro-batch that fit into `budget` bytes, 0 if not even one does.  The limits of
+ * `config` are for micro-batches of `n_sequences`; those of other sizes are in proportion. */
 int64_t memory_fit_micro_size(const struct trainer_config *config, int64_t n_sequences, size_t budget);
 
-/* STATUS_MEMORY if the plan of `config` needs more than its device has free: what is needed, what is there, and with
- * which flags it would fit. */
+/* STATUS_MEMORY if the plan of `config` needs more than its device has free: how much is needed, how much is
+ * free, and with which flags it would fit. */
 struct status memory_fit_check(const struct trainer_config *config, const struct trainer_plan *plan,
                                struct memory_cut cut);
 
-/* The same for a command: with `dry_run` it only warns, since what is looked at may be meant for another machine. */
+/* The same for a command: with `dry_run` it only warns, since the run may be meant for another machine. */
 struct status memory_fit_require(const struct trainer_config *config, const struct trainer_plan *plan,
                                  struct memory_cut cut, bool dry_run);
 

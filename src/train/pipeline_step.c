@@ -8,7 +8,7 @@ struct status pipeline_configure(struct trainer_config *config, int stage, int n
     int64_t n_layers = config->model->n_layers;
     if (n_stages > n_layers) {
         return status_error(STATUS_USAGE,
-                            "a pipeline of %d stages for a model of %lld layers: each stage needs one",
+                            "a pipeline of %d stages for a model of %lld layers: each stage needs a layer",
                             n_stages, (long long)n_layers);
     }
     if (n_stages > 1 && config->model->hands_on_more) {
@@ -67,8 +67,8 @@ static void forward(const struct pipeline *p, int64_t micro)
     }
 }
 
-/* Before a backward.  The heads' part of the shared gradient is that of one micro-batch; with the input layer it is added
- * to those of all before. */
+/* Before a backward.  On the heads' stage the shared gradient is that of one micro-batch; on the input
+ * layer's it is added to those of the earlier ones. */
 static void receive_gradients(const struct pipeline *p)
 {
     struct trainer *t = p->t;
@@ -119,7 +119,7 @@ void pipeline_gradients(struct trainer *t, const struct comm *c, const struct ba
                          .last = c->size - 1,
                          .is_tied = t->config.model->tied != NULL && c->size > 1};
     CHECK(t->net.stage.first == pipeline_first_layer(t->config.model->n_layers, c->rank, c->size),
-          "the trainer is not that of stage %d of %d", c->rank, c->size);
+          "the trainer is not for stage %d of %d", c->rank, c->size);
     if (p.n_micro == 0) {
         trainer_queue_gradients(t, batch, numbers, mean_of_micro_batches);
     } else {
@@ -133,8 +133,8 @@ void pipeline_gradients(struct trainer *t, const struct comm *c, const struct ba
     t->net.stage.rounded = failed(t->net.x.status) ? 0 : t->net.version;
 }
 
-/* The heads of the last stage read what the first has updated: its weights are as many bytes as its gradient would be, and
- * the last stage needs no moments of it. */
+/* The heads of the last stage read the weights that the first has updated: sending them costs as many bytes
+ * as sending the gradient would, and the last stage needs no moments for them. */
 static void share_tied(struct trainer *t, const struct comm *c)
 {
     tensor master = trainer_tied(t, t->net.master);

@@ -8,7 +8,7 @@ static tensor bytes_of(void *object, size_t n)
     return tensor_1d(object, DTYPE_U8, (int64_t)n);
 }
 
-/* The parts of all ranks, in their order, come to the first. */
+/* Sends the parts of all ranks to the first rank, in rank order. */
 static void gather(const struct comm *comm, struct exec *x, struct checkpoint_part *parts,
                    struct checkpoint_part *mine)
 {
@@ -23,7 +23,8 @@ static void gather(const struct comm *comm, struct exec *x, struct checkpoint_pa
     }
 }
 
-/* Between the steps all agree that each rank has come so far; so a rank that waits is never waiting for one that has given up. */
+/* Between the steps all ranks agree that each has succeeded so far, so no rank waits for one that has given
+ * up. */
 static struct status save(const struct comm *comm, struct exec *x, struct checkpoint_save *s,
                           struct checkpoint_part *parts, const char *directory,
                           const struct checkpoint_contents *c)

@@ -15,7 +15,7 @@
 /* Purposes of keys drawn from the run's seed. */
 enum { KEY_DROPOUT = 0x64726f70 };
 
-/* On the first stage of a pipeline, whose last has the other reader of the parameter. */
+/* On the first stage of a pipeline, if the last stage reads the parameter too. */
 static void carve_tied(struct trainer *t, struct arena *a)
 {
     const struct model *m = t->config.model;
@@ -36,7 +36,7 @@ void trainer_add_tied(struct trainer *t)
     t->net.x.ops->add(&t->net.x, trainer_tied(t, t->grad), t->tied_part);
 }
 
-/* Carves what a trainer has beside its network's weights; the order is that of the plan's table. */
+/* Carves what a trainer has besides its network's weights, in the order of the plan's table. */
 static void carve_state(struct trainer *t, struct arena *a)
 {
     const struct trainer_config *c = &t->config;
@@ -88,7 +88,7 @@ static struct status find_added(struct trainer *t)
     return status_ok();
 }
 
-/* The input with the first stage, the heads with the last. */
+/* The input layer is on the first stage, the heads on the last. */
 static struct param_shard layers_of_stage(const struct trainer *t, int stage, int n_stages)
 {
     int64_t n = t->config.model->n_layers;
@@ -135,7 +135,7 @@ struct network_config trainer_network(const struct trainer_config *c)
     };
 }
 
-/* What planning and running share, once the network has its parameters. */
+/* The set-up that planning and running share, once the network has its parameters. */
 static struct status declare(struct trainer *t)
 {
     TRY(share_update(t));
@@ -155,7 +155,7 @@ static struct status view_gradients(struct trainer *t)
     return status_ok();
 }
 
-/* Makes ready the gradients that the first micro-batch adds to; products assign the others. */
+/* Zeroes the gradients that the first micro-batch adds to; products assign the others. */
 static void clear_added(struct trainer *t)
 {
     t->net.x.ops->clear(&t->net.x, t->grad, t->added, t->n_added);
@@ -178,7 +178,7 @@ static void update(struct trainer *t, const struct comm *c)
     stage_advance_histories(&t->net.stage);
 }
 
-/* Runs a whole step of one micro-batch of the largest size, on the plan table: this checks and counts it. */
+/* Runs a whole step of one micro-batch of the largest size on the plan table, which checks and counts it. */
 static void plan_micro_step(struct trainer *t)
 {
     stage_carve_largest(&t->net.stage);
@@ -198,7 +198,7 @@ static void plan_micro_step(struct trainer *t)
     }
 }
 
-/* A trainer whose tensors have shapes and no memory, of which `ops` computes nothing. */
+/* A trainer whose tensors have shapes but no memory; `ops` computes nothing. */
 static struct status declare_planned(struct trainer *t, struct arena *block,
                                      const struct trainer_config *config, const struct ops *ops)
 {
@@ -263,7 +263,7 @@ struct status trainer_count(const struct trainer_config *config, void *context, 
                             const struct batch *batch, bool whole_step)
 {
     struct trainer t;
-    CHECK(config->training || !whole_step, "a step without learning");
+    CHECK(config->training || !whole_step, "a training step with a trainer that does not learn");
     struct status s = count_over(&t, config, context, ops, batch, whole_step);
     trainer_fini(&t);
     return s;
@@ -426,7 +426,7 @@ struct status trainer_passes(struct trainer *t, const struct batch_step *batch, 
     return t->net.x.status;
 }
 
-/* Waits for everything before. */
+/* Waits for all earlier work. */
 static struct status read_results(struct trainer *t, const struct batch_step *batch, struct trainer_result *r)
 {
     const struct model *m = t->config.model;
@@ -452,7 +452,7 @@ double trainer_result_mean(const struct trainer_result *r, const char *name)
     while (i < r->n_sums && strcmp(r->sums[i].of->name, name) != 0) {
         i++;
     }
-    CHECK(i < r->n_sums, "no %s in what a step came to", name);
+    CHECK(i < r->n_sums, "a step has no sum named %s", name);
     return trainer_sum_mean(&r->sums[i]);
 }
 

@@ -21,24 +21,24 @@ struct trainer_config {
     int64_t end_layer;
     int64_t n_slots;     /* micro-batches in flight; 0: one */
     int n_shards, shard; /* ranks that share the update, and this one's number (train/update.h); 0: none do */
-    bool shards_are_stages;  /* a shard is the layers of a pipeline's stage, not as much as the others */
+    bool shards_are_stages;  /* a shard is the layers of a pipeline's stage; shards are not equal */
     bool saving;             /* checkpoints will be written (task/save_run.h) */
     uint64_t seed;           /* of the initial weights and of dropout */
-    double loss_scale;       /* fp16 only: the fixed scale of the loss; 0: it is dynamic */
-    double first_loss_scale; /* and begins as this; 0: LOSS_SCALE_FIRST */
+    double loss_scale;       /* fp16 only: the fixed loss scale; 0: dynamic */
+    double first_loss_scale; /* and begins at this; 0: LOSS_SCALE_FIRST */
 };
 
-/* What a trainer will need, known before anything is allocated. */
+/* The memory and work of a trainer, known before anything is allocated. */
 struct trainer_plan {
     int64_t n_params;
     size_t
-        weight_bytes; /* fp32 master and, in bf16 or fp16, the working copy; in fp8 what that makes of layers' */
+        weight_bytes; /* fp32 master and, in bf16 or fp16, the working copy; in fp8 the layers' in fp8 too */
     size_t gradient_bytes;
     size_t optimizer_bytes;               /* both moments, sums for norms, and histories of factors in fp8 */
     size_t activation_bytes;              /* of all micro-batches in flight */
-    size_t workspace_bytes, beside_bytes; /* scratch of an op, and of one that runs beside (dev/queue.h) */
-    size_t saving_bytes;  /* copy of master and moments that is being saved: host memory, not the trainer's */
-    size_t library_bytes; /* what the device's context, or the host's libraries and threads, take beside */
+    size_t workspace_bytes, beside_bytes; /* scratch of an op, and of one that runs beside it (dev/queue.h) */
+    size_t saving_bytes;  /* copy of master and moments for a save: host memory, not the trainer's */
+    size_t library_bytes; /* used by the device's context, or the host's libraries and threads */
     size_t total_bytes;   /* of everything above */
     double micro_flops;   /* forward and backward of the largest micro-batch */
     double micro_bytes;   /* moved by its ops, each tensor once */
@@ -47,26 +47,27 @@ struct trainer_plan {
 struct trainer {
     struct trainer_config config;
     struct trainer_plan plan;
-    struct network net;               /* weights, passes, and the memory in which all of this lies */
+    struct network net;               /* weights, passes, and the memory of all of this */
     tensor grad, exp_avg, exp_avg_sq; /* flat buffers, as net.master */
     tensor
-        tied_part; /* [n] of the gradient of model->tied, what the heads on another stage have added; null where the
-                       * input layer and the heads are on one stage */
-    tensor results;    /* f64 [1 + MODEL_MOST_SUMS] what a step is judged by: */
+        tied_part;  /* [n] the part of the gradient of model->tied from heads on another stage; null where the
+                    * input layer and the heads are on one stage */
+    tensor results; /* f64 [1 + MODEL_MOST_SUMS] the numbers of a step's result: */
     tensor norm, sums; /* views of it: [1] the norm of the gradients, [MODEL_MOST_SUMS] the model's sums */
     struct loss_scale loss_scale;
     void *grads; /* the model's views */
     struct update
         update; /* which elements of the buffers this rank updates; the moments are those of its shard */
-    struct optim_span *added; /* [n_added] parameters whose gradients are sums, which begin at 0 */
+    struct optim_span *added; /* [n_added] parameters whose gradients are sums, so they begin at 0 */
     int64_t n_added;
 
-    /* Told that the gradients of a layer are those of the whole step, as stage.gradient_done in its last micro-batch. */
+    /* Called when the gradients of a layer are those of the whole step, like stage.gradient_done in its last
+     * micro-batch. */
     void (*gradient_done)(void *context, int64_t layer);
     void *gradient_done_context;
 };
 
-/* What a step or an evaluation came to. */
+/* The result of a step or an evaluation. */
 struct trainer_result {
     int n_sums;
     struct trainer_sum {
@@ -75,11 +76,11 @@ struct trainer_result {
         int64_t count;       /* of labels */
     } sums[MODEL_MOST_SUMS]; /* [n_sums] in the order of the model's */
     double grad_norm;        /* before clipping, without the loss scale; steps only */
-    double loss_scale;       /* that the step was computed with; 1 but in fp16 */
-    int64_t skipped;         /* 1: not all was finite at this scale, so nothing was updated */
+    double loss_scale;       /* used in this step; 1 except in fp16 */
+    int64_t skipped;         /* 1: something was not finite at this scale, so nothing was updated */
 };
 
-/* The mean of a sum over its labels, 0 without any; by the name of the model's sum, which it must have. */
+/* The mean of a sum over its labels, 0 without labels; `name` must be one of the model's sums. */
 double trainer_sum_mean(const struct trainer_sum *sum);
 double trainer_result_mean(const struct trainer_result *r, const char *name);
 
@@ -90,52 +91,51 @@ double trainer_result_loss(const struct trainer_result *r);
  * stays. */
 struct status trainer_plan(struct trainer_plan *plan, const struct trainer_config *config);
 
-/* What of a configuration is the network's. */
+/* The network's part of a configuration. */
 struct network_config trainer_network(const struct trainer_config *config);
 
-/* Gives the ops of one micro-batch to `ops`, a table that computes nothing (ops/forecast.h), in the sizes that the batch
- * takes on config->device: forward and, for training, loss and backward, as a recording; `whole_step`: also what
- * surrounds them in trainer_step.  `context`: the device's, which is told of work beside. */
+/* Passes the ops of one micro-batch to `ops`, a table that computes nothing (ops/forecast.h), in the sizes
+ * that the batch has on config->device: forward and, for training, loss and backward, as a recording; with
+ * `whole_step` also the rest of trainer_step.  `context`: the device's, which is told of work beside. */
 struct status trainer_count(const struct trainer_config *config, void *context, const struct ops *ops,
                             const struct batch *batch, bool whole_step);
 
-/* Allocates what the plan says.  For training the weights are initialised under the seed, else they are
- * zero. */
+/* Allocates what is planned.  For training the weights are initialised from the seed, else they are zero. */
 struct status trainer_init(struct trainer *t, const struct trainer_config *config);
 
 void trainer_fini(struct trainer *t);
 
-/* Random weights under the seed, in place of whatever there is. */
+/* Replaces the weights by random ones, drawn from the seed. */
 struct status trainer_initialize(struct trainer *t);
 
 /* One optimizer step: gradients of the global batch, clipping, update number `update` (1 for the first of a
  * phase) at rate lr.  `step` counts over all phases and addresses the dropout masks.  Losses are normalised
  * by the counts of the global batch, or with `mean_of_micro_batches` as the mean of each micro-batch's mean,
- * as the replaced scripts do.  It puts everything in order and then waits once, for the result.
- * STATUS_NUMERIC names the first tensor that is not finite; the weights are then unchanged.  In fp16 the loss
- * scale is lowered first, and the step is skipped, until it can be no lower. */
+ * as the replaced scripts do.  It queues everything and then waits once, for the result.  STATUS_NUMERIC
+ * names the first tensor that is not finite; the weights are then unchanged.  In fp16 the loss scale is
+ * lowered and the step skipped instead, until the scale can be no lower. */
 struct status trainer_step(struct trainer *t, const struct batch_step *batch, int64_t step, int64_t update,
                            double lr, bool mean_of_micro_batches, struct trainer_result *result);
 
 /* The parts of trainer_step, for steps that several ranks take together (train/data_parallel_step.h, train/pipeline_step.h).
- * Before them the numbers of the step, for the losses of any micro-batch; the gradients of the micro-batches, put in order
- * with their sums; and, when those are of the whole step, its update and the wait for what it came to.  c: of the ranks
- * that share the update, config.n_shards of them; NULL: none does. */
+ * First the numbers of the step, which the losses of all micro-batches need; then the gradients of the
+ * micro-batches and their sums, queued; and, when those are of the whole step, its update and the wait for
+ * its result.  c: of the config.n_shards ranks that share the update; NULL: the update is not shared. */
 struct stage_numbers trainer_numbers(const struct trainer *t, int64_t step, int64_t update, double lr);
 void trainer_queue_gradients(struct trainer *t, const struct batch_step *batch, struct stage_numbers *numbers,
                              bool mean_of_micro_batches);
 struct status trainer_update(struct trainer *t, const struct comm *c, const struct batch_step *batch,
                              int64_t step, struct trainer_result *result);
 
-/* The weights of all shards, on every rank that shares the update. */
+/* Gathers the weights of all shards on every rank that shares the update. */
 void trainer_gather_weights(struct trainer *t, const struct comm *c);
 
 /* In a pipeline: the elements of `flat` that hold model->tied; and adding t->tied_part to its gradient. */
 tensor trainer_tied(const struct trainer *t, tensor flat);
 void trainer_add_tied(struct trainer *t);
 
-/* The parts of trainer_queue_gradients: sums and gradients at 0, before the first micro-batch; what the losses of one are
- * multiplied by. */
+/* The parts of trainer_queue_gradients: zeroes sums and gradients before the first micro-batch; the factors
+ * of one micro-batch's losses. */
 void trainer_clear(struct trainer *t);
 void trainer_scale_losses(const struct trainer *t, struct stage_numbers *n, const struct batch_step *batch,
                           const struct batch *micro, bool mean_of_micro_batches);
@@ -148,7 +148,7 @@ struct status trainer_evaluate(struct trainer *t, const struct batch_step *batch
 struct status trainer_gradients(struct trainer *t, const struct batch_step *batch, int64_t step,
                                 bool mean_of_micro_batches, struct trainer_result *result);
 
-/* For measurements: forward, loss and backward of the first micro-batch alone, which adds to the gradients. */
+/* For measurements: forward, loss and backward of the first micro-batch only; adds to the gradients. */
 struct status trainer_passes(struct trainer *t, const struct batch_step *batch, int64_t step);
 
 #endif

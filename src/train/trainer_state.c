@@ -21,7 +21,7 @@ struct status trainer_state_extras(struct trainer *t, struct checkpoint_contents
     return status_ok();
 }
 
-/* Behind the ops before. */
+/* After the ops queued so far. */
 static struct status resume_histories(struct trainer *t, const struct checkpoint *c)
 {
     struct host_view histories;

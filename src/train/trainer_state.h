@@ -6,14 +6,14 @@
 #include "train/trainer.h"
 
 /* Files that only some checkpoints have. */
-#define TRAINER_STATE_CHOICES_FILE   "cublaslt.cache"  /* what the run computes with on a GPU */
+#define TRAINER_STATE_CHOICES_FILE   "cublaslt.cache"  /* the algorithms of the run on a GPU */
 #define TRAINER_STATE_HISTORIES_FILE "fp8.safetensors" /* histories of factors in fp8 */
 #define TRAINER_STATE_HISTORIES      "histories"       /* its tensor */
 
-/* Adds those files to what is saved.  contents->owned is the text of choices. */
+/* Adds those files to the contents of a save.  contents->owned is the text of choices. */
 struct status trainer_state_extras(struct trainer *t, struct checkpoint_contents *contents);
 
-/* Weights, moments and histories of fp8 of a checkpoint of the same parameters. */
+/* Loads the weights, moments and fp8 histories of a checkpoint of the same parameters. */
 struct status trainer_state_resume(struct trainer *t, const struct checkpoint *c);
 
 #endif

@@ -99,7 +99,8 @@ static void round_weights(struct exec *x, tensor working, tensor master, int64_t
     }
 }
 
-/* The copies of what other ranks have updated are rounded here: less to send than both. */
+/* Working copies of the weights that other ranks updated are rounded here: sending only the master is less
+ * than sending both. */
 void update_gather(const struct update *u, const struct comm *c, struct exec *x, tensor master,
                    tensor working)
 {

@@ -1,9 +1,9 @@
 /* update: the end of a step over flat buffers: the norm of all gradients, and the optimizer.
  *
- * One rank does all of it, or several share it: each has the moments of its shard of the elements alone, and updates that
- * (ZeRO, Rajbhandari et al. 2020, arXiv:1910.02054, section 5.1).  What a shard cannot know by itself are norms: sums of chunks,
- * which ranks gather and each adds in the same order, so weights and moments have the bits of one rank.  Gathers are calls
- * between ranks as all others (dist/comm.h): all ranks make them. */
+ * One rank does all of it, or several share it: each has only the moments of its shard of the elements, and
+ * updates that shard (ZeRO, Rajbhandari et al. 2020, arXiv:1910.02054, section 5.1).  Only norms need all
+ * shards: ranks gather sums of chunks, and each adds them in the same order, so weights and moments have the
+ * bits of one rank.  Gathers are calls between ranks like all others (dist/comm.h): all ranks make them. */
 #ifndef KILN_TRAIN_UPDATE_H
 #define KILN_TRAIN_UPDATE_H
 
@@ -16,14 +16,15 @@ struct update {
     const struct optimizer_kind *kind;
     int rank, n_ranks;        /* that share it */
     int64_t *bounds;          /* [n_ranks + 1] elements at which shards begin, and their number */
-    int64_t *chunk_bounds;    /* the same in chunks of all parameters */
+    int64_t *chunk_bounds;    /* the same, in chunks of all parameters */
     struct param_shard shard; /* this rank's */
-    struct optim_span *spans; /* [n_spans] of the shard, whose offsets count from its beginning */
+    struct optim_span *spans; /* [n_spans] of the shard; offsets count from its beginning */
     int64_t n_spans;
-    tensor squares, sums; /* struct optimizer_step's, of all chunks */
+    tensor squares, sums; /* as in struct optimizer_step, of all chunks */
 };
 
-/* `bounds` [n_ranks + 1]: where the shards of the table's flat buffers begin; they cut no chunk (core/param_shard.h).
+/* `bounds` [n_ranks + 1]: where the shards of the table's flat buffers begin, never inside a chunk
+ * (core/param_shard.h).
  * STATUS_MEMORY. */
 struct status update_init(struct update *u, const struct optimizer *o, const struct param_table *params,
                           const int64_t *bounds, int rank, int n_ranks);
@@ -31,17 +32,17 @@ void update_fini(struct update *u);
 
 void update_carve(struct update *u, struct arena *a);
 
-/* In the following `flat` has the moments of the shard and all of the rest.  c NULL: the ranks exchange nothing, as one alone
- * or a plan wants it. */
+/* In the following `flat` has the moments of the shard and everything else whole.  c NULL: the ranks exchange
+ * nothing, as for a single rank or a plan. */
 
-/* norm[0] = the norm of all gradients, of which this rank needs those of its shard. */
+/* norm[0] = the norm of all gradients; this rank needs only the gradients of its shard. */
 void update_norm(const struct update *u, const struct comm *c, struct exec *x, tensor grad, tensor norm);
 
-/* Updates the shard, behind update_norm.  `norm` and `scalars` are those of struct optimizer_step. */
+/* Updates the shard, after update_norm.  `norm` and `scalars` are those of struct optimizer_step. */
 void update_shard(const struct update *u, const struct comm *c, struct exec *x, struct optim_buffers flat,
                   tensor norm, tensor scalars);
 
-/* Then the weights of all shards, on every rank. */
+/* Then gathers the weights of all shards on every rank. */
 void update_gather(const struct update *u, const struct comm *c, struct exec *x, tensor master,
                    tensor working);
 

@@ -35,7 +35,7 @@ void background_save_fini(struct background_save *b)
     b->memory = NULL;
 }
 
-/* The tensor in host memory from here on, copied behind `*used` bytes of the block. */
+/* Copies the tensor into the block, after its first `*used` bytes; from here on it is in host memory. */
 static tensor copy_of(struct background_save *b, struct exec *x, tensor t, size_t *used)
 {
     tensor copy = t;
@@ -61,7 +61,7 @@ static void *write_copy(void *argument)
     return NULL;
 }
 
-/* Signals are for the thread that trains.  Without a thread the save is done here and now. */
+/* The training thread handles signals.  If no thread starts, the save is done here and now. */
 static void start(struct background_save *b)
 {
     sigset_t before;
@@ -111,7 +111,7 @@ struct status background_save_begin(struct background_save *b, const char *direc
     b->result = (struct background_save_result){.step = c->step, .bytes = used, .wait_s = wait_s};
     b->in_flight = true;
     start(b);
-    /* the thread does not look at this field, and its result is read only after it is joined */
+    /* the thread does not read this field, and its result is read only after the join */
     b->result.stall_s = clock_since_s(since_ns);
     return s;
 }

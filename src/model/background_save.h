@@ -1,9 +1,9 @@
 /* background_save: a checkpoint written by a thread while training goes on.
  *
  * The training thread copies the state into one block that was allocated before the first step, and starts a
- * thread that writes the copy, makes it durable and prunes; so training stands still for one copy of 12 bytes
- * a parameter.  One save is in flight at a time.  The thread touches nothing but its copy and what it was
- * given, and what became of it is told by the training thread. */
+ * thread that writes the copy, makes it durable and prunes; so training stops only for one copy of 12 bytes a
+ * parameter.  One save is in flight at a time.  The thread uses only its copy and its arguments; the training
+ * thread reports the result. */
 #ifndef KILN_MODEL_BACKGROUND_SAVE_H
 #define KILN_MODEL_BACKGROUND_SAVE_H
 
@@ -13,13 +13,13 @@
 #include <pthread.h>
 #include <stdatomic.h>
 
-/* What became of a save. */
+/* The result of a save. */
 struct background_save_result {
     struct status status;
     int64_t step;
     uint64_t bytes;  /* of the state that was copied */
-    double stall_s;  /* in which training stood still: the wait for an earlier save included */
-    double wait_s;   /* of it, for that earlier save */
+    double stall_s;  /* during which training stopped, including the wait for an earlier save */
+    double wait_s;   /* the part of it for that earlier save */
     int64_t from_ns; /* when writing began */
     int64_t to_ns;   /* when the checkpoint was durable and older ones were pruned */
 };
@@ -32,12 +32,12 @@ struct background_save {
     struct checkpoint_contents contents; /* of the copy */
     struct background_save_result result;
     pthread_t thread;
-    bool in_flight;   /* begun, and its result not taken */
-    bool threaded;    /* by a thread, which must be joined */
+    bool in_flight;   /* begun, but its result is not taken yet */
+    bool threaded;    /* a thread runs, and must be joined */
     atomic_bool done; /* the thread has nothing left to do */
 };
 
-/* Bytes of a copy of three flat buffers of this layout; tensors among the extras come on top. */
+/* Bytes of a copy of three flat buffers of this layout; the tensors of extras need more. */
 size_t background_save_bytes(const struct param_table *params, enum dtype dtype);
 
 /* Allocates the copy's block, `bytes` from background_save_bytes. */
@@ -47,14 +47,15 @@ struct status background_save_init(struct background_save *b, size_t bytes);
 void background_save_fini(struct background_save *b);
 
 /* Copies the state from the device of `x`, takes c->config, c->tokenizer, c->state and c->owned (freed with the
- * result, or here on failure), and begins to save it as checkpoint_save and checkpoint_dir_prune do; params and vocab must live until the
- * result is taken.  Nothing may be in flight.  `since_ns` is when training stopped for it, `wait_s` what it
- * waited before.  STATUS_IO without room on the disk: nothing was copied, nothing begun. */
+ * result, or here on failure), and begins to save it as checkpoint_save and checkpoint_dir_prune do; params
+ * and vocab must live until the result is taken.  No save may be in flight.  `since_ns` is the time at which
+ * training stopped, `wait_s` how long it waited for an earlier save.  STATUS_IO if the disk has no room: then
+ * nothing was copied or begun. */
 struct status background_save_begin(struct background_save *b, const char *directory, struct exec *x,
                                     const struct checkpoint_contents *c, int64_t keep_last, int64_t since_ns,
                                     double wait_s);
 
-/* True if a save was in flight and has ended, which gives its result, once; with `wait` it ends now. */
+/* True, once, if a save was in flight and has ended; gives its result.  With `wait` it waits for the end. */
 bool background_save_take(struct background_save *b, bool wait, struct background_save_result *result);
 
 #endif

@@ -64,7 +64,7 @@ static struct status make_room(struct checkpoint *c, int n)
                             : status_error(STATUS_MEMORY, "%s: out of memory for its %d files", c->path, n);
 }
 
-/* The set of tensors of the open files that are of it. */
+/* Fills a set of tensors with those open files that belong to it. */
 static struct status open_set(struct checkpoint *c, struct tensor_set *set, const char *name)
 {
     struct tensor_set_file *files = calloc((size_t)c->n_files, sizeof *files);
@@ -88,7 +88,8 @@ static bool is_expected(const struct checkpoint_manifest *m, const char *name)
            strcmp(name, "run.json") == 0 || strcmp(name, ".") == 0 || strcmp(name, "..") == 0;
 }
 
-/* A file that the manifest does not list does no harm, since it is not read, but someone may think it is. */
+/* A file that the manifest does not list is not read, so it does no harm; but a user may think that it is
+ * read. */
 static void warn_of_unlisted(const struct checkpoint_manifest *m, const char *path)
 {
     DIR *dir = opendir(path);
@@ -129,7 +130,7 @@ struct status checkpoint_open(struct checkpoint *c, const char *path)
     return s;
 }
 
-/* Whether a listed file is of the model; the others are of training. */
+/* Whether a listed file belongs to the model; the others belong to training. */
 static bool is_of_model(const char *name)
 {
     int part, n_parts;
@@ -197,7 +198,7 @@ const struct checkpoint_file *checkpoint_find(const struct checkpoint *c, const 
     return NULL;
 }
 
-/* That no file of a set has become shorter since it was opened. */
+/* STATUS_DATA if a file of a set has become shorter since it was opened. */
 static struct status check_maps(const struct checkpoint *c, const char *set)
 {
     int part, n_parts;
@@ -232,7 +233,7 @@ static struct status read_flat(const struct checkpoint *c, const struct tensor_s
         snprintf(name, sizeof name, "%s%s", prefix, p->name);
         const struct tensor_piece *piece = tensor_set_find(set, name);
         if (piece == NULL) {
-            return status_error(STATUS_DATA, "%s/%s.safetensors has no tensor %s: is it of another model?",
+            return status_error(STATUS_DATA, "%s/%s.safetensors has no tensor %s: is it from another model?",
                                 c->path, set_name, name);
         }
         const tensor shape = {.n_dims = p->n_dims, .dims = {p->dims[0], p->dims[1]}};
@@ -254,7 +255,7 @@ struct status checkpoint_read_moments(const struct checkpoint *c, const struct p
     if (c->optimizer.n != 2 * params->n) {
         return status_error(STATUS_DATA,
                             "%s/optimizer.safetensors has %d tensors, but the model has %d "
-                            "parameters with 2 moments each: is it of another model?",
+                            "parameters with 2 moments each: is it from another model?",
                             c->path, c->optimizer.n, params->n);
     }
     TRY(read_flat(c, &c->optimizer, CHECKPOINT_OPTIMIZER, "exp_avg.", params, begin, exp_avg));

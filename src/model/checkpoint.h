@@ -1,11 +1,12 @@
 /* checkpoint: the state of a training run on disk, one directory ckpt_STEP per saved step.
  *
- * A checkpoint knows no layout: each parameter stands under its Hugging Face name with its full, real shape,
- * whatever slabs, padding or devices it had in memory, whole in one file or in slices in the files of several ranks;
- * and whoever reads puts together the slice that it wants, whatever slices were written.  All files but run.json
+ * A checkpoint does not depend on the layout in memory: each parameter has its Hugging Face name and its
+ * full, real shape, whatever slabs, padding or devices it had in memory.  It is whole in one file, or in
+ * slices in the files of several ranks; a reader assembles the slice that it wants from whatever slices were
+ * written.  All files but run.json
  * (host, time, command line) depend only on the state, so equal runs write equal bytes.  A directory named ckpt_STEP
- * is complete: it was written under another name, every file and directory fsynced, then renamed.  Whether it is still
- * whole is decided by the checksums in its manifest, never by its name or time.
+ * is complete: it was written under another name, every file and directory fsynced, then renamed.  The
+ * checksums in its manifest, never its name or time, tell whether it is still whole.
  *
  * The functions on an output directory need its lock (io/dir_lock.h), which the caller holds. */
 #ifndef KILN_MODEL_CHECKPOINT_H
@@ -19,7 +20,7 @@
 
 enum { CHECKPOINT_PATH_BYTES = 1024, CHECKPOINT_MOST_EXTRAS = 4 };
 
-/* A file that only some checkpoints have, and that nobody needs who does not know it. */
+/* A file that only some checkpoints have, and that readers may ignore. */
 struct checkpoint_extra {
     const char *file; /* its name */
     const char
@@ -27,8 +28,8 @@ struct checkpoint_extra {
     tensor data;
 };
 
-/* What a save writes; everything is borrowed for the call.  Of several ranks that save together, each has its own slices, and
- * only the first needs what stands behind them. */
+/* What a save writes; everything is borrowed for the call.  If several ranks save together, each has its own
+ * slices, and only the first needs the fields after them. */
 struct checkpoint_contents {
     const struct param_table *params;
 
@@ -36,7 +37,7 @@ struct checkpoint_contents {
      * writes none.  Both moments are the same slice. */
     tensor master, exp_avg, exp_avg_sq;
     int64_t master_begin, moments_begin;
-    int part, n_parts; /* of the ranks that have slices; looked at where one is not all of the buffer */
+    int part, n_parts; /* of the ranks that have slices; read if a slice is not the whole buffer */
 
     const json_t *config;                    /* for config.json */
     const json_t *tokenizer;                 /* for tokenizer_config.json */
@@ -46,22 +47,22 @@ struct checkpoint_contents {
     uint64_t vocab_hash;
     struct checkpoint_extra extras[CHECKPOINT_MOST_EXTRAS];
     int n_extras;
-    void *
-        owned; /* malloc'ed, of bytes that an extra views, for background_save_begin to take; NULL: nothing */
+    void *owned; /* malloc'ed bytes that an extra views; background_save_begin takes them; NULL: none */
     int64_t step;
     bool phase_end;
 };
 
 /* Writes DIRECTORY/ckpt_STEP, replacing one that exists.  Whatever fails (STATUS_IO: the disk, whose free
- * bytes are checked first), nothing new is left behind, older checkpoints stand as they were, and training
- * can go on. */
+ * bytes are checked first), nothing new is left behind, older checkpoints stay as they were, and training can
+ * go on. */
 struct status checkpoint_save(const char *directory, const struct checkpoint_contents *c);
 
-/* The same in three steps, for several ranks (train/save_ranks.h): one begins, which makes a directory that has no name yet
- * that a reader looks for; each writes the files of its slices into it; one, told of all of them, commits. */
+/* The same in three steps, for several ranks (train/save_ranks.h): one rank begins, which makes a directory
+ * under a name that no reader looks for; each writes the files of its slices into it; one rank, given the
+ * list of all files, commits. */
 struct checkpoint_save {
-    char final[CHECKPOINT_PATH_BYTES]; /* the name it gets */
-    struct temporary temporary;        /* the directory that is filled */
+    char final[CHECKPOINT_PATH_BYTES]; /* its final name */
+    struct temporary temporary;        /* the directory being filled */
 };
 
 /* The files that a rank has written: one of weights, one of moments, or fewer. */
@@ -77,10 +78,10 @@ struct status checkpoint_save_part(struct checkpoint_part *part, const char *pat
 struct status checkpoint_save_commit(struct checkpoint_save *s, const struct checkpoint_contents *c,
                                      const struct checkpoint_part *parts, int n_parts);
 
-/* Removes what was written; after a commit, nothing. */
+/* Removes the files that were written; does nothing after a commit. */
 void checkpoint_save_end(struct checkpoint_save *s);
 
-/* STATUS_USAGE unless a checkpoint can hold the files of the vocabulary; what a save wants. */
+/* STATUS_USAGE unless a checkpoint can hold the files of the vocabulary, as a save needs. */
 struct status checkpoint_check_vocabulary(const struct tokenizer_file *files, int n_files);
 
 /* STATUS_IO unless the disk has room for what checkpoint_save would write. */
@@ -91,7 +92,7 @@ struct checkpoint_file {
     char name[CHECKPOINT_NAME_BYTES];
     char path[CHECKPOINT_PATH_BYTES];
     struct file_map map;
-    struct safetensors tensors; /* over it, of a .safetensors file */
+    struct safetensors tensors; /* over it, if it is a .safetensors file */
 };
 
 /* A checkpoint or a model directory, open for reading. */
@@ -99,7 +100,7 @@ struct checkpoint {
     char path[CHECKPOINT_PATH_BYTES];
     bool has_manifest;
     struct checkpoint_manifest manifest;
-    struct checkpoint_file *files; /* [n_files], those that were opened */
+    struct checkpoint_file *files; /* [n_files] the opened files */
     int n_files;
     struct tensor_set model, optimizer; /* over the files */
     json_t *config;                     /* an object */
@@ -107,8 +108,8 @@ struct checkpoint {
     json_t *state;                      /* an object; NULL in a model */
 };
 
-/* Maps and verifies every file.  STATUS_DATA names the first one that is missing or damaged, or that lacks a part of a
- * tensor. */
+/* Maps and verifies every file.  STATUS_DATA names the first file that is missing, damaged or lacks a part of
+ * a tensor. */
 struct status checkpoint_open(struct checkpoint *c, const char *path);
 
 /* Maps config.json, the vocabulary, tokenizer_config.json and the weights of a checkpoint or of any
@@ -121,17 +122,19 @@ void checkpoint_close(struct checkpoint *c);
 /* An open file; NULL if the checkpoint has none of this name. */
 const struct checkpoint_file *checkpoint_find(const struct checkpoint *c, const char *name);
 
-/* Fills the parameters' elements of `master`, the elements of a flat host buffer of the table's layout from `begin` on, as
- * many as it has, and leaves gaps and padded rows alone.  STATUS_DATA if a tensor is missing or has another shape; tensors
+/* Fills the parameters in `master`, the part of a flat host buffer of the table's layout that begins at
+ * element `begin`, and leaves gaps and padded rows alone.  STATUS_DATA if a tensor is missing or has another
+ * shape; tensors
  * that the table lacks are not read. */
 struct status checkpoint_read_weights(const struct checkpoint *c, const struct param_table *params,
                                       int64_t begin, tensor master);
 
-/* The same for both moments, whose tensors must be the table's exactly. */
+/* The same for both moments; their tensors must be exactly those of the table. */
 struct status checkpoint_read_moments(const struct checkpoint *c, const struct param_table *params,
                                       int64_t begin, tensor exp_avg, tensor exp_avg_sq);
 
-/* Fills `out` with the only tensor of a file that not all checkpoints have; with 0 if this one has none.  STATUS_DATA if it
+/* Fills `out` with the only tensor of an optional file, or with 0 if this checkpoint does not have the file.
+ * STATUS_DATA if it
  * is another tensor. */
 struct status checkpoint_read_extra(const struct checkpoint *c, const char *file, const char *name,
                                     tensor out);
@@ -144,7 +147,7 @@ void checkpoint_overlap(const struct param *p, int64_t begin, int64_t n, int64_t
  */
 struct status checkpoint_dir_open_newest(struct checkpoint *c, const char *directory, bool *found);
 
-/* Removes what saves and prunes of dead runs left half done; for the start of a run. */
+/* Removes what interrupted saves and prunes of earlier runs left; called at the start of a run. */
 struct status checkpoint_dir_clean(const char *directory);
 
 /* Removes checkpoints before `step`, the one just saved, but keeps it and its predecessors, `keep_last` in

@@ -1,5 +1,5 @@
-/* checkpoint_dir: the checkpoints of one output directory.  Which is newest is decided by the step in the
- * name, never by a file's time: clocks jump. */
+/* checkpoint_dir: the checkpoints of one output directory.  The newest is the one with the highest step in
+ * its name, never the one with the latest time: clocks jump. */
 #include "core/log.h"
 #include "model/checkpoint.h"
 
@@ -108,8 +108,7 @@ struct status checkpoint_dir_open_newest(struct checkpoint *c, const char *direc
         if (opened.code == STATUS_MEMORY) {
             s = opened;
         } else if (failed(opened)) {
-            log_warning("the checkpoint of step %" PRId64 " is passed over: %s", list.steps[i],
-                        opened.message);
+            log_warning("the checkpoint of step %" PRId64 " is skipped: %s", list.steps[i], opened.message);
         }
     }
     if (!failed(s) && list.n > 0 && !*found) {
@@ -122,8 +121,8 @@ struct status checkpoint_dir_open_newest(struct checkpoint *c, const char *direc
     return s;
 }
 
-/* What a save or a prune that died has left under this name is removed, or put back in its place.  Older versions
- * named it .ckpt_STEP.tmp.PID and .ckpt_STEP.old; their processes are dead, since we hold the directory's lock. */
+/* Removes what an interrupted save or prune left under this name, or moves it back.  Older versions named it
+ * .ckpt_STEP.tmp.PID and .ckpt_STEP.old; their processes are dead, since we hold the directory's lock. */
 static struct status clean_name(const char *name, void *context)
 {
     const char *directory = context;
@@ -142,7 +141,7 @@ static struct status clean_name(const char *name, void *context)
         return status_ok();
     }
     if (is_aside && !file_exists(final)) {
-        log_info("putting back %s, which a save that died had moved aside", final);
+        log_info("restoring %s, which an interrupted save had moved aside", final);
         return rename(path, final) == 0
                    ? status_ok()
                    : status_error(STATUS_IO, "cannot rename %s to %s: %s", path, final, strerror(errno));

@@ -12,10 +12,10 @@ static const char FORMAT[] = "kiln checkpoint";
 
 enum { MAX_BYTES = 1 << 20, LAST_LINE_BYTES = sizeof "  \"manifest_crc32c\": \"00000000\"\n}\n" - 1 };
 
-/* What versions before 4 list: these files, all but the optional ones, and no others. */
+/* The files of versions before 4: all of these except the optional ones, and no others. */
 static const struct {
     const char *name;
-    int since; /* the version that has it, if that is optional; else 1 */
+    int since; /* the version that introduced it, if it is optional; else 1 */
 } closed_list[] = {{"model.safetensors", 1}, {"optimizer.safetensors", 1}, {CHECKPOINT_CONFIG, 1},
                    {"vocab.txt", 1},         {CHECKPOINT_TOKENIZER, 1},    {CHECKPOINT_STATE, 1},
                    {"cublaslt.cache", 2},    {"fp8.safetensors", 3}};
@@ -95,7 +95,7 @@ bool checkpoint_manifest_is_of_set(const char *name, const char *set, int *part,
     return strcmp(name, whole) == 0;
 }
 
-/* The first version whose list these files are. */
+/* The first version that has exactly this list of files. */
 static int version_of(const struct checkpoint_manifest *m)
 {
     int version = 1, n = 0;
@@ -163,7 +163,7 @@ static struct status read_file(struct checkpoint_manifest *m, const char *name, 
     if (!checkpoint_manifest_is_name(name) || m->n == CHECKPOINT_MAX_FILES || !json_is_object(entry)) {
         return status_error(
             STATUS_DATA,
-            "%s: \"files\" must map at most %d names of files beside it to their sizes, but has "
+            "%s: \"files\" must map at most %d names of files in its directory to their sizes, but has "
             "'%.60s'",
             source, CHECKPOINT_MAX_FILES, name);
     }
@@ -178,7 +178,7 @@ static struct status read_file(struct checkpoint_manifest *m, const char *name, 
     return checkpoint_manifest_add(m, &file);
 }
 
-/* That a set of tensors has its only file, or all parts of as many as the names say. */
+/* STATUS_DATA unless a set of tensors has its only file, or all the parts that the names count. */
 static struct status check_set(const struct checkpoint_manifest *m, const char *set, const char *source)
 {
     char name[CHECKPOINT_NAME_BYTES];
@@ -255,7 +255,7 @@ struct status checkpoint_manifest_parse(struct checkpoint_manifest *m, const voi
     size_t before = n - LAST_LINE_BYTES;
     format_last_line(last, bytes, before);
     if (memcmp((const char *)bytes + before, last, LAST_LINE_BYTES) != 0) {
-        return status_error(STATUS_DATA, "%s is damaged: its own checksum does not hold", source);
+        return status_error(STATUS_DATA, "%s is damaged: its own checksum is wrong", source);
     }
     json_t *root;
     TRY(json_parse(&root, bytes, n, source));

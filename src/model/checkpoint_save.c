@@ -1,4 +1,4 @@
-/* checkpoint_save: writing one checkpoint, so that a crash at any instant leaves the old ones or the old ones
+/* checkpoint_save: writes one checkpoint, so that a crash at any instant leaves the old ones, or the old ones
  * and the whole new one. */
 #include "core/clock.h"
 #include "core/log.h"
@@ -21,7 +21,7 @@ struct section {
 
 enum { PREFIX_BYTES = 16 };
 
-/* The names and words of a file of tensors that is written. */
+/* The names and descriptions of a file of tensors that is written. */
 struct tensor_text {
     char name[PREFIX_BYTES + PARAM_NAME_BYTES];
     char slice[TENSOR_SLICE_BYTES];
@@ -29,7 +29,7 @@ struct tensor_text {
 
 /* ---- before anything is written ---- */
 
-/* Of the elements of parameters in a slice; 256 bytes a tensor are more than its entry in the header takes. */
+/* Bytes of the parameters in a slice; 256 bytes a tensor are more than its entry in the header needs. */
 static uint64_t section_bytes(const struct param_table *params, tensor flat, int64_t begin)
 {
     int64_t n = 0, from, to;
@@ -42,7 +42,7 @@ static uint64_t section_bytes(const struct param_table *params, tensor flat, int
 
 struct status checkpoint_check_space(const char *directory, const struct checkpoint_contents *c)
 {
-    uint64_t needed = 1 << 20; /* configuration, state, manifest and the file system's own */
+    uint64_t needed = 1 << 20; /* configuration, state, manifest and the file system's overhead */
     for (int i = 0; i < c->n_vocabulary; i++) {
         needed += c->vocabulary[i].n;
     }
@@ -90,7 +90,7 @@ static struct status file_path(char path[CHECKPOINT_PATH_BYTES], struct checkpoi
     return checkpoint_path(path, "%s/%s", directory, name);
 }
 
-/* Notes for the manifest what a writer was given, not what the disk made of it. */
+/* Records for the manifest the bytes that a writer was given, not those on the disk. */
 static void record(struct checkpoint_listed *file, const struct file_writer *w)
 {
     file->bytes = w->n_bytes;
@@ -149,7 +149,7 @@ static bool fill_item(struct safetensors_item *item, struct tensor_text *text, c
     return from < to;
 }
 
-/* Sections of the same elements into the file of the set that this rank writes. */
+/* Writes sections of the same elements into this rank's file of the set. */
 static struct status write_sections(struct checkpoint_part *part, const char *directory,
                                     const struct checkpoint_contents *c, const char *set,
                                     const struct section *sections, int n_sections)
@@ -192,7 +192,7 @@ struct status checkpoint_save_part(struct checkpoint_part *part, const char *pat
                                       : write_sections(part, path, c, CHECKPOINT_OPTIMIZER, moments, 2);
 }
 
-/* ---- what stands beside ---- */
+/* ---- the other files ---- */
 
 static json_t *command_line(void)
 {
@@ -210,7 +210,7 @@ static json_t *command_line(void)
     return words;
 }
 
-/* run.json: what differs between two runs of the same training; for people, in no checksum. */
+/* run.json: what differs between two runs of the same training; for people, not in a checksum. */
 static struct status write_run(const char *directory)
 {
     char path[CHECKPOINT_PATH_BYTES];
@@ -232,7 +232,7 @@ static struct status write_run(const char *directory)
     return json_file_write(path, root);
 }
 
-/* A checkpoint that is filled by its first rank. */
+/* Files of a checkpoint that its first rank writes. */
 struct filling {
     const char *directory;
     struct checkpoint_manifest manifest;
@@ -267,7 +267,7 @@ static struct status add_extra(struct filling *f, const struct checkpoint_extra 
     return checkpoint_manifest_add(&f->manifest, &file);
 }
 
-/* The manifest comes last, but no reader relies on that: the directory has no name yet that one would look
+/* The manifest comes last, but no reader relies on that: the directory still has a name that no reader looks
  * for. */
 static struct status fill(struct filling *f, const struct checkpoint_contents *c,
                           const struct checkpoint_part *parts, int n_parts)

@@ -18,7 +18,7 @@ static void print_ignored(const struct load_report *r, enum names_part part)
     int n = r->n[LOAD_IGNORED][part];
     const char *class_name = r->family->class_of(r->task);
     if (part == NAMES_OTHER) {
-        log_info("  ignored %5d  %s and the like: no part of any %s that kiln knows", n, r->other,
+        log_info("  ignored %5d  %s and others like it: no part of any %s that kiln knows", n, r->other,
                  r->family->name);
     } else if (part == NAMES_BUFFER) {
         log_info("  ignored %5d  constants, no weights", n);
@@ -47,7 +47,7 @@ void load_report_print(const struct load_report *r, const char *path)
         }
     }
     if (r->n_rows > r->n_words) {
-        log_info("  words   %5lld  of %lld rows of embeddings; the rows behind them are never predicted",
+        log_info("  words   %5lld  of %lld rows of embeddings; the rows after them are never predicted",
                  (long long)r->n_words, (long long)r->n_rows);
     }
     if (r->n_tied > 0) {

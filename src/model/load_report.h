@@ -1,5 +1,5 @@
-/* load_report: what became of the tensors of a model's files and of the parameters of the model that read
- * them. */
+/* load_report: counts which tensors of a model's files were read, and which parameters of the model they
+ * filled. */
 #ifndef KILN_MODEL_LOAD_REPORT_H
 #define KILN_MODEL_LOAD_REPORT_H
 
@@ -17,11 +17,11 @@ struct load_report {
     int task;                              /* of the family */
     int n[LOAD_N_OUTCOMES][NAMES_N_PARTS]; /* tensors */
     int64_t n_rows, n_words;               /* of the word embeddings, and of the vocabulary */
-    int n_tied;                            /* tensors that repeat another one, as they must */
+    int n_tied;                            /* tensors that equal another one, as they must */
     char other[PARAM_NAME_BYTES];          /* the first ignored tensor of NAMES_OTHER */
 };
 
-/* Whether nothing is new and nothing strange was ignored: not worth a table where nobody asked for one. */
+/* Whether nothing is new and nothing unusual was ignored: then no table is printed unless asked for. */
 bool load_report_is_plain(const struct load_report *r);
 
 /* One table with a line for each part and outcome, and the reason; `path` names the files. */

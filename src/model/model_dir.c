@@ -48,7 +48,7 @@ static struct status read_tokenizer(struct model_dir *m)
     return status_ok();
 }
 
-/* NVIDIA's trainer and others round a vocabulary up; rows that config.json does not count mean nothing. */
+/* NVIDIA's trainer and others round a vocabulary up; rows that config.json does not count are unused. */
 static bool fits_padded(int64_t rows, int64_t n_pieces)
 {
     for (int64_t multiple = 1; multiple <= 128; multiple *= 2) {
@@ -75,7 +75,7 @@ static struct status check_vocab_size(struct model_dir *m)
         return status_error(
             STATUS_DATA,
             "%s: config.json has \"vocab_size\" %lld, %s has %lld rows, and the vocabulary has %lld "
-            "pieces: they are not of one model",
+            "pieces: they are from different models",
             m->path, (long long)says, t->entry->name, (long long)rows, (long long)n);
     }
     m->family->set_words(m->config, says == rows ? rows : n, n);
@@ -103,7 +103,7 @@ static struct status read_labels(struct model_dir *m, const json_t *config)
     return label_names_parse(m->labels, config, n, m->path);
 }
 
-/* Everything that config.json has a say in. */
+/* Reads everything that config.json decides. */
 static struct status open_files(struct model_dir *m, const json_t *config)
 {
     TRY(read_tokenizer(m));
@@ -119,7 +119,7 @@ static struct status open_all(struct model_dir *m)
     char aside[TEMPORARY_PATH_BYTES];
     if (temporary_find_aside(aside, m->path)) {
         return status_error(STATUS_DATA,
-                            "%s is missing: a run that died while it replaced it left it as %s; rename that",
+                            "%s is missing: a run that died while replacing it left it as %s; rename that",
                             m->path, aside);
     }
     if (!file_is_directory(m->path)) {

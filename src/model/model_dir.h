@@ -1,9 +1,9 @@
 /* model_dir: a model as a directory: config.json, model.safetensors (or shards and their index),
- * and the tokenizer's files (vocab.txt, tokenizer_config.json, tokenizer.json) - what Hugging Face's `transformers` writes and reads, and
- * kiln's own checkpoints.
+ * and the tokenizer's files (vocab.txt, tokenizer_config.json, tokenizer.json) - the format of Hugging Face's
+ * `transformers`, and kiln's own checkpoints.
  *
- * The rule: nothing is guessed in silence.  What a model lacks, has too much, or says in two ways is an
- * error, or a line of the load report where the task makes it normal. Source:
+ * The rule: no silent guesses.  A tensor that is missing, unexpected or contradictory is an error, or a line
+ * of the load report where the task makes it normal. Source:
  * huggingface.co/docs/transformers, model files; shared tensors are stored once there, so the decoder of the
  * MLM head is absent, as a rule. */
 #ifndef KILN_MODEL_MODEL_DIR_H
@@ -18,19 +18,18 @@ enum { MODEL_DIR_PATH_BYTES = 1024 };
 struct model_dir {
     char path[MODEL_DIR_PATH_BYTES];
     const struct model_family *family;
-    void *
-        config; /* of the family; its vocab_size is of the vocabulary, or what config.json says if the files have as many
-                     rows */
+    void
+        *config; /* the family's; vocab_size: the vocabulary's, or config.json's if the files have the rows */
     struct tokenizer tokenizer;
-    int64_t max_length;         /* tokens that it reads: at most the model's positions */
+    int64_t max_length;         /* most tokens of a sequence: at most the model's positions */
     int64_t vocab_rows;         /* in the files: the vocabulary, or more */
-    int task;                   /* of the family: what the files hold, the heads that they have */
-    struct label_names *labels; /* which config views, of a model with a classifier; owned */
+    int task;                   /* of the family: the task whose heads the files have */
+    struct label_names *labels; /* of a model with a classifier; config views them; owned */
     struct model_files files;
 };
 
 /* Reads and checks everything but the values of the weights; a checkpoint with a manifest is verified against
- * it. The old_config of a family stands in for config.json.  STATUS_DATA names the
+ * it. The old_config of a family replaces a missing config.json.  STATUS_DATA names the
  * file, the key or the tensor. */
 struct status model_dir_open(struct model_dir *m, const char *path);
 
@@ -38,12 +37,12 @@ struct status model_dir_open(struct model_dir *m, const char *path);
 void model_dir_close(struct model_dir *m);
 
 /* Fills the parameters of the task's table (declared with m->config) in `master`, a flat fp32 or fp64
- * host buffer of its layout; padded rows, rows that the files lack and new parameters stay as they are.  Tensors are F32, F16, BF16 or
- * F64.
+ * host buffer of its layout; padded rows, rows that the files lack and new parameters keep their values.
+ * Tensors are F32, F16, BF16 or F64.
  *
  * `may_be_new` has the bit 1 << part for each enum names_part that the files may lack as a whole: fine-tuning
- * allows the task's head, sentence vectors the pooler they do not read, everything else nothing.  STATUS_DATA
- * names what is missing otherwise, a shape that config.json contradicts, a decoder that is not tied, or an
+ * allows the task's head, sentence vectors the pooler that they do not read, other uses nothing.  STATUS_DATA
+ * names any other missing tensor, a shape that config.json contradicts, a decoder that is not tied, or an
  * encoder's tensor that kiln would not read; STATUS_NUMERIC the first weight that is not finite. */
 struct status model_dir_read_weights(const struct model_dir *m, const struct param_table *params,
                                      tensor master, int task, unsigned may_be_new,
@@ -62,19 +61,19 @@ struct model_dir_contents {
 
 #define MODEL_DIR_SHARD_BYTES 5000000000U /* as in `transformers` before its version 5 */
 
-/* Longer than what a save appends to the directory's path: its temporary name, and the names in it. */
+/* More bytes than a save appends to the directory's path: its temporary name, and the names in it. */
 enum { MODEL_DIR_LONGEST_SUFFIX = 64 };
 
-/* Whether model_dir_save would write there, as far as can be seen without writing: STATUS_USAGE if the directory holds
- * anything but such a model, is the current one or the top of a file system, or is none; STATUS_IO if it cannot be
- * replaced. */
+/* Whether model_dir_save could write there, as far as can be checked without writing: STATUS_USAGE if the
+ * directory holds anything but such a model, is the current one or the top of a file system, or is not a
+ * directory; STATUS_IO if it cannot be replaced. */
 struct status model_dir_check_place(const char *path);
 
-/* And whether it can: file_check_output_directory, for before the work. */
+/* The same with a trial write (file_check_output_directory), for before the work. */
 struct status model_dir_check_output(const char *path, uint64_t bytes_wanted);
 
-/* Writes the directory under another name and puts it in its place: it is there as a whole or not at all.  One that
- * holds nothing but such a model is exchanged for it (io/temporary.h); a link to a directory stays. */
+/* Writes the directory under another name and renames it, so it is there as a whole or not at all.  It
+ * replaces a directory that holds nothing but such a model (io/temporary.h); a link to a directory stays. */
 struct status model_dir_save(const char *path, const struct model_dir_contents *c);
 
 #endif

@@ -1,4 +1,4 @@
-/* model_dir_save: writing a model directory as `transformers` does: shared tensors once, the bare encoder
+/* model_dir_save: writes a model directory as `transformers` does: shared tensors once, the bare encoder
  * without the prefix of the others, shards of whole tensors in the order of the parameter table. */
 #include "io/json_file.h"
 #include "text/tokenizer_files.h"
@@ -18,7 +18,7 @@ enum { SHARD_NAME_BYTES = 64 };
 
 struct saving {
     const struct model_dir_contents *c;
-    struct temporary temporary;     /* the directory that is filled */
+    struct temporary temporary;     /* the directory being filled */
     struct safetensors_item *items; /* [params->n] */
     int *shards;                    /* [params->n] of each item, from 0 */
     int n_shards;
@@ -29,7 +29,7 @@ static struct status out_of_memory(const char *what)
     return status_error(STATUS_MEMORY, "out of memory for %s", what);
 }
 
-/* Writes the document and takes it; NULL stands for memory that ran out. */
+/* Writes the document and takes it; a NULL document means that memory ran out. */
 static struct status write_json(const struct saving *s, const char *name, json_t *root)
 {
     char path[CHECKPOINT_PATH_BYTES];
@@ -60,7 +60,7 @@ static const char *file_name_of(const struct saving *s, const struct param *p)
     return s->c->task == f->bare_task && strncmp(p->name, f->root, n) == 0 ? p->name + n : p->name;
 }
 
-/* Fills shards in order; a tensor larger than a shard gets one of its own. */
+/* Fills shards in order; a tensor larger than a shard gets its own. */
 static struct status plan_shards(struct saving *s)
 {
     const struct param_table *t = s->c->params;
@@ -94,7 +94,7 @@ static void shard_name(char name[SHARD_NAME_BYTES], const struct saving *s, int 
     }
 }
 
-/* Items [first, last) into the shard's file. */
+/* Writes items [first, last) to the shard's file. */
 static struct status write_shard(const struct saving *s, int shard, int first, int last)
 {
     char path[CHECKPOINT_PATH_BYTES], name[SHARD_NAME_BYTES];
@@ -160,7 +160,7 @@ static bool is_of_model(const char *name)
     return sscanf(name, "model-%*5[0-9]-of-%*5[0-9].safetensors%n", &at) == 0 && at > 0 && name[at] == '\0';
 }
 
-/* That what is in the place is nothing that a user would miss. */
+/* Checks that the directory to be replaced holds nothing that a user would miss. */
 static struct status check_contents(const char *path)
 {
     DIR *dir = opendir(path);
@@ -172,17 +172,16 @@ static struct status check_contents(const char *path)
     struct status s = status_ok();
     for (const struct dirent *e; !failed(s) && (e = readdir(dir)) != NULL;) {
         if (!is_of_model(e->d_name) && !temporary_is_name(e->d_name)) {
-            s = status_error(
-                STATUS_USAGE,
-                "%s holds %.100s, which is no part of a model: a model gets a directory of its own", path,
-                e->d_name);
+            s = status_error(STATUS_USAGE,
+                             "%s holds %.100s, which is no part of a model: a model needs its own directory",
+                             path, e->d_name);
         }
     }
     closedir(dir);
     return s;
 }
 
-/* A directory in which someone stands, or that a file system begins with, keeps its place. */
+/* A process's current directory and the top of a file system are not replaced. */
 static struct status check_replaceable(const char *path)
 {
     char parent[FILE_PATH_BYTES];
@@ -195,16 +194,17 @@ static struct status check_replaceable(const char *path)
     bool is_current =
         stat(".", &current) == 0 && current.st_dev == here.st_dev && current.st_ino == here.st_ino;
     if (is_mounted || is_current) {
-        return status_error(STATUS_USAGE,
-                            "%s is %s, and a model replaces its directory as a whole: choose another one",
-                            path, is_current ? "the current directory" : "where a file system is mounted");
+        return status_error(
+            STATUS_USAGE, "%s is %s, and a model replaces its directory as a whole: choose another directory",
+            path, is_current ? "the current directory" : "where a file system is mounted");
     }
     return access(parent, W_OK) == 0 ? status_ok()
                                      : status_error(STATUS_IO, "cannot replace %s: cannot write to %s: %s",
                                                     path, parent, strerror(errno));
 }
 
-/* The directory that a model for `path` replaces: without slashes at its end, and behind a link, which stays. */
+/* The directory that a model for `path` replaces: without slashes at its end, and the target of a link, which
+ * stays. */
 static struct status find_place(char final[CHECKPOINT_PATH_BYTES], const char *path)
 {
     TRY(checkpoint_path(final, "%s", path));
@@ -214,8 +214,7 @@ static struct status find_place(char final[CHECKPOINT_PATH_BYTES], const char *p
     const char *slash = strrchr(final, '/');
     const char *name = slash == NULL ? final : slash + 1;
     if (*path == '\0' || strcmp(name, ".") == 0 || strcmp(name, "..") == 0) {
-        return status_error(STATUS_USAGE, "a model needs a directory with a name of its own, not \"%s\"",
-                            path);
+        return status_error(STATUS_USAGE, "a model needs a directory with its own name, not \"%s\"", path);
     }
     return file_follow_links(final);
 }

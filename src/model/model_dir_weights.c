@@ -1,5 +1,5 @@
-/* model_dir_weights: from the tensors of a model's files to the flat buffer of a task's parameters, with an
- * account of every tensor on both sides. */
+/* model_dir_weights: copies the tensors of a model's files to the flat buffer of a task's parameters, and
+ * accounts for every tensor on both sides. */
 #include "model/model_dir.h"
 
 #include <stdlib.h>
@@ -18,7 +18,7 @@ static bool is_real(enum dtype t)
     return t == DTYPE_F32 || t == DTYPE_F16 || t == DTYPE_BF16 || t == DTYPE_F64;
 }
 
-/* How many rows stand behind the pieces of the vocabulary was checked when the directory was opened. */
+/* The number of rows after the pieces of the vocabulary was checked when the directory was opened. */
 static bool shape_fits(const struct reading *r, const struct safetensors_entry *e, const struct param *p)
 {
     bool fits = e->n_dims == p->n_dims;
@@ -45,7 +45,8 @@ static struct status wrong_shape(const struct reading *r, const struct safetenso
                         r->m->path, e->name, has, wants);
 }
 
-/* The rows that an entry and a parameter both have: of the entry, and in `values`, those of the parameter. */
+/* The rows that an entry and a parameter have in common: returns those of the entry, and leaves in `values`
+ * those of the parameter. */
 static struct safetensors_entry cut_rows(const struct safetensors_entry *e, tensor *values)
 {
     struct safetensors_entry cut = *e;
@@ -57,7 +58,7 @@ static struct safetensors_entry cut_rows(const struct safetensors_entry *e, tens
     return cut;
 }
 
-/* kiln's heads multiply with the word embeddings; a decoder of its own would make another model. */
+/* kiln's heads multiply with the word embeddings; a separate decoder would be another model. */
 static struct status check_tied(const struct reading *r, const struct param *p,
                                 const struct safetensors_entry *e)
 {
@@ -101,7 +102,7 @@ static struct status read_param(const struct reading *r, const struct param *p, 
                ? status_ok()
                : status_error(STATUS_NUMERIC,
                               "%s: the weight %.80s is not finite (element %lld is %g): the file is damaged, "
-                              "or the training that wrote it had gone wrong; take an earlier checkpoint",
+                              "or its training had diverged; use an earlier checkpoint",
                               r->m->path, t->entry->name, (long long)i, tensor_get(values, i));
 }
 
@@ -116,8 +117,8 @@ static struct status read_all(struct reading *r)
     return status_ok();
 }
 
-/* A tensor that no parameter took: normal where the task lacks its part, and an error where it does not, for
- * the model in the files then computes something else. */
+/* A tensor that no parameter uses: normal if the task lacks its part, otherwise an error, since the model in
+ * the files computes something else. */
 static struct status account_for(const struct reading *r, const struct model_tensor *t)
 {
     enum names_part part = t->as.part;

@@ -4,7 +4,7 @@
 
 #include <string.h>
 
-/* The list of all families: here a new one is added. */
+/* All families; add a new one here. */
 static const struct model_family *const families[] = {&bert_family, NULL};
 
 const struct model_family *model_family_at(size_t i)

@@ -1,7 +1,7 @@
-/* model_family: what files say of a kind of model: its config.json, its classes, and the names of its tensors.  Model
- * directories are opened and written by a row of this table; model_family.c lists the rows.
+/* model_family: the files of a kind of model: its config.json, its classes, and the names of its tensors.  A
+ * row of this table tells how to read and write its model directories; model_family.c lists the rows.
  *
- * The rule: model_dir, model_files, names_hf and load_report know no model but by this table. */
+ * The rule: model_dir, model_files, names_hf and load_report know models only through this table. */
 #ifndef KILN_MODEL_MODEL_FAMILY_H
 #define KILN_MODEL_MODEL_FAMILY_H
 
@@ -19,20 +19,20 @@ enum names_part {
     NAMES_NSP,
     NAMES_QA,
     NAMES_CLASSIFIER,
-    NAMES_BUFFER, /* constants that old files hold, no weights */
+    NAMES_BUFFER, /* constants in old files, not weights */
     NAMES_OTHER,  /* no part of these models */
     NAMES_N_PARTS,
 };
 
-/* A replacement in a tensor's name: of `old` at its end, or, where it is not `at_end`, at its first place. */
+/* A replacement in a tensor's name: of `old` at its end or, without `at_end`, of its first occurrence. */
 struct model_family_rename {
     const char *old, *new;
     bool at_end;
 };
 
-/* What a model directory has to know of a configuration. */
+/* The numbers of a configuration that a model directory needs. */
 struct model_family_sizes {
-    int64_t vocab_size; /* rows of the word embeddings; 0: it does not say */
+    int64_t vocab_size; /* rows of the word embeddings; 0: not given */
     int64_t max_length; /* tokens that it has positions for */
     int64_t n_layers;
 };
@@ -43,24 +43,24 @@ struct model_family {
     const char *old_config;         /* the name of config.json in other releases; NULL: none */
     size_t config_bytes;            /* of the family's configuration, plain memory */
 
-    /* STATUS_DATA for a config.json that makes no model of the family. */
+    /* STATUS_DATA for a config.json that does not describe a model of the family. */
     struct status (*parse_config)(void *config, const json_t *object, const char *source);
     /* The config.json of a task's class; the caller json_decref's it.  NULL without memory. */
     json_t *(*config_to_json)(const void *config, int task);
     struct model_family_sizes (*sizes)(const void *config);
-    /* `n_words` pieces of the vocabulary, and rows for them. */
+    /* Sets `n_words` pieces of the vocabulary, and rows for them. */
     void (*set_words)(void *config, int64_t vocab_size, int64_t n_words);
 
     /* Tasks are numbers of the family's own. */
     const char *(*class_of)(int task); /* as "architectures" in config.json has it */
-    /* What files with these parts hold. */
+    /* The task of files with these parts. */
     int (*task_of)(const bool has[NAMES_N_PARTS], const json_t *config);
     /* Whether a task's model has names for its scores, num_labels of them; then the configuration views `labels`. */
     bool (*has_labels)(int task);
     int64_t (*set_labels)(void *config, int task, const struct label_names *labels);
 
-    /* Names of tensors.  The model without a head is written without the prefix `root`, and read so too where a name
-     * begins with one of `bare`. */
+    /* Names of tensors.  A model without a head is written without the prefix `root`, and read without it
+     * where a name begins with one of `bare`. */
     int bare_task;
     const char *root;
     const char *const *bare;                   /* NULL ends them */
@@ -70,14 +70,15 @@ struct model_family {
     enum names_part tied_part;                 /* the head that reads them */
     const char *const *buffers;                /* names of NAMES_BUFFER; NULL ends them */
     const char *words;                         /* the word embeddings */
-    const char *parts[NAMES_N_PARTS];          /* with what their names begin; NULL: no such part */
+    const char *parts[NAMES_N_PARTS];          /* prefixes of their names; NULL: no such part */
     const char *patterns[NAMES_N_PARTS];       /* the same, for messages */
 };
 
-/* The family of a configuration; of one that none knows, the first in the list, whose parse_config tells what is wrong. */
+/* The family of a configuration; if none knows it, the first in the list, whose parse_config reports the
+ * error. */
 const struct model_family *model_family_find(const json_t *config);
 
-/* The families in order; NULL behind the last. */
+/* The families in order; NULL after the last. */
 const struct model_family *model_family_at(size_t i);
 
 #endif

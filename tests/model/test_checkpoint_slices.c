@@ -267,7 +267,7 @@ static void test_manifests(void)
     for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
         char files[2048];
         snprintf(files, sizeof files, "%s,%s", PLAIN, names[i]);
-        expect_manifest(files, 4, i == 5 ? "JSON" : "names of files beside it");
+        expect_manifest(files, 4, i == 5 ? "JSON" : "names of files in its directory");
     }
     expect_manifest(PLAIN ",\"x\": {\"bytes\": -1, \"crc32c\": \"00000000\"}", 4, "x has a size of -1");
     expect_manifest(PLAIN ",\"x\": {\"bytes\": 1, \"crc32c\": \"0000000\"}", 4, "8 hexadecimal digits");

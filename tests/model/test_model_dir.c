@@ -233,8 +233,8 @@ static void test_replacing(const struct fixture *f)
     EXPECT_OK(model_dir_save(path_of(f, "link"), &c));
     struct stat info;
     EXPECT(lstat(path_of(f, "link"), &info) == 0 && S_ISLNK(info.st_mode), "the link was replaced");
-    EXPECT_ERROR(model_dir_save("", &c), STATUS_USAGE, "a name of its own");
-    EXPECT_ERROR(model_dir_save(path_of(f, "new/deep/model/."), &c), STATUS_USAGE, "a name of its own");
+    EXPECT_ERROR(model_dir_save("", &c), STATUS_USAGE, "its own name");
+    EXPECT_ERROR(model_dir_save(path_of(f, "new/deep/model/."), &c), STATUS_USAGE, "its own name");
     EXPECT_ERROR(model_dir_save("/", &c), STATUS_USAGE, "/ holds");
     EXPECT(chdir(path_of(f, "new/deep/model")) == 0, "chdir");
     EXPECT_ERROR(model_dir_save(path_of(f, "new/deep/model"), &c), STATUS_USAGE, "is the current directory");

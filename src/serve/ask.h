@@ -1,4 +1,4 @@
-/* ask: answers to questions about a text of any length, with their probabilities and places. */
+/* ask: answers questions about a text of any length, with the answers' probabilities and positions. */
 #ifndef KILN_SERVE_ASK_H
 #define KILN_SERVE_ASK_H
 
@@ -14,7 +14,7 @@ struct ask_options {
     int64_t max_query_length;  /* 64 */
     int64_t max_answer_length; /* tokens; 30 */
     bool may_be_none;          /* the model was trained on questions without an answer (SQuAD v2) */
-    struct progress *progress; /* shows how far it is; NULL: nothing does */
+    struct progress *progress; /* shows progress; NULL: none */
 };
 
 struct ask_options ask_defaults(void);
@@ -22,18 +22,19 @@ struct ask_options ask_defaults(void);
 struct ask_answer {
     size_t text; /* in ask_result.texts, NUL-terminated; "" means that there is no answer */
     double probability;
-    int32_t start, end; /* bytes of the context, end behind; both -1 for no answer */
+    int32_t start, end; /* bytes of the context [start, end); both -1 for no answer */
 };
 
 struct ask_result {
     struct ask_answer *answers; /* [n], the most probable first */
     int64_t n;
     struct buf texts;
-    int64_t n_windows; /* the context was read in so many */
+    int64_t n_windows; /* in which the context was read */
 };
 
-/* Answers one question about context[0..n), with a session of BERT_TASK_QUESTION_ANSWERING.  Every token of
- * the context is read, in overlapping windows.  STATUS_DATA: an empty context, a question that leaves no room
+/* Answers one question about context[0..n), with a session of BERT_TASK_QUESTION_ANSWERING.  Reads every
+ * token of the context, in overlapping windows.  STATUS_DATA: an empty context, a question that leaves no
+ * room
  * for it.  STATUS_NUMERIC if the model computes something that is not finite. */
 struct status ask_question(struct session *s, const char *question, const char *context, size_t n,
                            const struct ask_options *o, struct ask_result *result);

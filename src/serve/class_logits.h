@@ -1,5 +1,5 @@
-/* class_logits: the logits of a classifier for texts or for their tokens, kept until all are predicted, and what they mean
- * by the model's problem_type. */
+/* class_logits: the logits of a classifier for texts or for their tokens, kept until all are predicted, and
+ * the labels that they mean by the model's problem_type. */
 #ifndef KILN_SERVE_CLASS_LOGITS_H
 #define KILN_SERVE_CLASS_LOGITS_H
 
@@ -14,25 +14,28 @@ struct class_logits {
     float *values;
 };
 
-/* Room for them.  Borrows the texts.  STATUS_MEMORY.  Fini is safe on a zeroed struct and after a failed init. */
+/* Allocates them and borrows the texts.  STATUS_MEMORY.  Fini is safe on a zeroed struct and after a failed
+init. */
 struct status class_logits_init(struct class_logits *l, const struct labelled_texts *texts, int64_t n_labels);
 void class_logits_fini(struct class_logits *l);
 
-/* Those of text i. */
+/* The logits of text i. */
 float *class_logits_get(const struct class_logits *l, int64_t i);
 
-/* What predict_run wants of it, but batch size, padding and progress. */
+/* Fills the arguments of predict_run, except batch size, padding and progress. */
 struct predict_options class_logits_prediction(struct class_logits *l);
 
-/* What a model says of one of its labels. */
+/* A model's prediction for one of its labels. */
 struct class_reading {
     int64_t label;
     double
         score; /* the probability among all labels, or of this one alone (BERT_MULTI_LABEL), or the number itself */
-    bool holds; /* the most probable label, the first of equals; or one over one half; or a number */
+    bool holds; /* the most probable label, the first of equals; or a probability over one half; or a
+                 * number */
 };
 
-/* Reads the logits of a text, or of a token, as those of the configuration's problem: out [num_labels], in their order. */
+/* Turns the logits of a text, or of a token, into the predictions of the configuration's problem: out
+ * [num_labels], in their order. */
 void class_logits_read(struct class_reading *out, const float *logits, const struct bert_config *c);
 
 #endif

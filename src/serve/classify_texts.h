@@ -1,5 +1,5 @@
-/* classify_texts: what texts, or pairs of texts, are, by a model that was fine-tuned to tell (kiln classify, or a
- * BertForSequenceClassification of Hugging Face). */
+/* classify_texts: the labels of texts, or of pairs of texts, by a model fine-tuned for that (kiln classify,
+ * or a BertForSequenceClassification of Hugging Face). */
 #ifndef KILN_SERVE_CLASSIFY_TEXTS_H
 #define KILN_SERVE_CLASSIFY_TEXTS_H
 
@@ -9,12 +9,13 @@
 struct classify_result {
     struct class_reading *readings; /* [n, n_labels], as classify_texts orders them */
     int64_t n, n_labels;
-    int64_t n_cut; /* texts or pairs of which only the beginning counts, having too many tokens */
+    int64_t n_cut; /* texts or pairs with too many tokens, of which only the beginning was read */
 };
 
-/* Classifies `texts`, with pairs[i] behind texts[i] unless `pairs` is NULL, in a session of
- * BERT_TASK_SEQUENCE_CLASSIFICATION.  The labels of a text come by their score, the highest first; numbers
- * (BERT_REGRESSION) in the order of the model.  A text does not depend on its neighbours.  STATUS_NUMERIC if the model
+/* Classifies `texts`, with pairs[i] after texts[i] unless `pairs` is NULL, in a session of
+ * BERT_TASK_SEQUENCE_CLASSIFICATION.  The labels of a text are sorted by score, the highest first; numbers
+ * (BERT_REGRESSION) are in the model's order.  A text does not depend on its neighbours.  STATUS_NUMERIC if
+ * the model
  * computes something that is not finite. */
 struct status classify_texts(struct session *s, struct classify_result *result,
                              const struct text_bytes *texts, const struct text_bytes *pairs, size_t n);

@@ -10,7 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* A text's tokens in the list of all. */
+/* A text's tokens in the list of all tokens. */
 struct piece {
     size_t text;  /* number of the text */
     size_t start; /* in the ids */
@@ -24,7 +24,7 @@ struct job {
     struct id_list ids;
     struct piece *pieces; /* [n_texts], later by length */
     int64_t n_skipped;    /* tokens at the beginning of a text that are not pooled */
-    struct buf bytes;     /* of a text behind its prompt */
+    struct buf bytes;     /* of a text after its prompt */
     double *v, *next;     /* [max_width] */
     float *row;           /* [H] */
 };
@@ -35,7 +35,8 @@ static struct status append_id(struct id_list *ids, int32_t id)
                                    : status_error(STATUS_MEMORY, "out of memory for the tokens of texts");
 }
 
-/* Each code point for itself, as Rust's str does it but for a final sigma; one of them becomes two. */
+/* Lower-cases each code point by itself, as Rust's str does except for a final sigma; one code point becomes
+ * two. */
 static void append_lower(struct buf *out, const char *text, size_t n)
 {
     enum { I_WITH_DOT = 0x130, DOT_ABOVE = 0x307 };
@@ -55,7 +56,7 @@ static void append_bytes(struct buf *out, const char *text, size_t n)
     buf_append(out, text, n);
 }
 
-/* The ids of the text behind a prompt. */
+/* The ids of the text after a prompt. */
 static struct status encode_text(struct job *j, const char *prompt, const char *text, size_t n)
 {
     if (prompt[0] != '\0' || j->plan->lower_case) {
@@ -107,7 +108,7 @@ static int by_length(const void *a, const void *b)
     return x->n != y->n ? (x->n > y->n) - (x->n < y->n) : (x->text > y->text) - (x->text < y->text);
 }
 
-/* How many of the next texts fit a batch: at least one. */
+/* The number of next texts that fit a batch: at least one. */
 static size_t fill_batch(struct job *j, const struct piece *next, const struct piece *end)
 {
     struct batch *b = &j->s->batch;
@@ -136,8 +137,8 @@ static const float *row_of(const struct job *j, tensor h, int64_t i)
     return j->row;
 }
 
-/* v [H] = one pooling of the n rows of h from `first` on, without those that are skipped; where all are, CLS
- * takes the first, and the others are 0, as in sentence-transformers.  Summed in double. */
+/* v [H] = one pooling of the n rows of h from `first` on, except skipped ones; if all are skipped, CLS takes
+ * the first, and other poolings give 0, as in sentence-transformers.  Summed in double. */
 static void pool(const struct job *j, double *v, enum sentence_pooling pooling, tensor h, int64_t first,
                  int64_t n)
 {
@@ -185,7 +186,7 @@ static double dot(const float *w, const double *v, int64_t n)
     return sum;
 }
 
-/* v [n] through a layer, by way of `next`; returns how many numbers it then has. */
+/* Passes v [n] through a layer, using `next`; returns its new length. */
 static int64_t apply(const struct sentence_layer *l, double *v, double *next, int64_t n)
 {
     const double least = 1e-12; /* torch.nn.functional.normalize */

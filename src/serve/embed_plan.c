@@ -1,4 +1,4 @@
-/* embed_plan: what a model's files say about vectors, and what a caller wants otherwise. */
+/* embed_plan: combines what a model's files say about vectors with a caller's options. */
 #include "serve/embed.h"
 
 static const struct sentence_layer normalize_layer = {.normalize = true};

@@ -35,7 +35,7 @@ static struct status encode(struct session *s, struct id_list *ids, const char *
     return append_id(ids, s->tokenizer->special[SPECIAL_SEPARATOR]);
 }
 
-/* One sequence whose mask tokens are the positions to predict. */
+/* Makes a batch of one sequence; its mask tokens are the positions to predict. */
 static struct status make_batch(struct session *s, const struct id_list *ids)
 {
     int64_t m = 0;

@@ -1,4 +1,4 @@
-/* fill_mask: which words fit where a text says [MASK]. */
+/* fill_mask: the most probable words for each [MASK] of a text. */
 #ifndef KILN_SERVE_FILL_MASK_H
 #define KILN_SERVE_FILL_MASK_H
 
@@ -6,7 +6,7 @@
 
 struct fill_candidate {
     int32_t id;
-    double probability; /* of this word in this place, over the whole vocabulary */
+    double probability; /* of this word at this position, over the whole vocabulary */
 };
 
 struct fill_result {

@@ -13,13 +13,13 @@ struct batch_limits predict_limits(const struct example_source *source, int64_t 
     return bert_batch_limits(batch_size, source->max_length, 0);
 }
 
-/* A batch, and which examples its sequences are. */
+/* A batch, and the examples that its sequences are. */
 struct predicted_batch {
     struct batch batch;
     int64_t *indices; /* [batch_size] */
 };
 
-/* Memory of a prediction: the batch that is computed and the one before or after it, and the logits of a batch. */
+/* Memory of a prediction: the batch that runs, the one before or after it, and the logits of a batch. */
 struct prediction {
     const struct predict_options *options;
     struct example_batches batches;
@@ -62,7 +62,7 @@ static void fill(struct prediction *p, int64_t i)
     example_batches_sorted(&p->batches, i, &b->batch, b->indices);
 }
 
-/* Waits for the logits of batch i, which was computed last. */
+/* Waits for the logits of batch i, the last one queued. */
 static struct status fetch_logits(struct prediction *p, int64_t i, struct network *n)
 {
     const struct predict_options *o = p->options;
@@ -74,7 +74,7 @@ static struct status fetch_logits(struct prediction *p, int64_t i, struct networ
     return culprit_of_result(n, tensor_2d(p->logits, DTYPE_F32, n_rows, o->n_logits), o->what);
 }
 
-/* Hands over the logits of each sequence of a batch. */
+/* Passes on the logits of each sequence of a batch. */
 static struct status take_logits(struct prediction *p, int64_t i)
 {
     const struct predict_options *o = p->options;
@@ -99,11 +99,11 @@ static void show(const struct prediction *p, int64_t done, int64_t n, int64_t st
     }
 }
 
-/* While the device computes a batch, those of the one before are taken and the one behind it is put together. */
+/* While the device computes a batch, the host reads the logits of the previous one and assembles the next. */
 static struct status run(struct prediction *p, struct network *n)
 {
     int64_t n_batches = example_batches_per_epoch(&p->batches), start = clock_ns();
-    for (int64_t i = 0; i <= n_batches; i++) { /* one round more, for the last logits */
+    for (int64_t i = 0; i <= n_batches; i++) { /* one more round, for the last logits */
         if (i < n_batches) {
             profile_micro_step(n->profile);
             profile_phase(n->profile, "batch");

@@ -1,5 +1,5 @@
-/* predict: what a model's head says of many examples, a batch being computed while the one before it is looked at and the
- * one behind it is put together. */
+/* predict: the output of a model's head for many examples.  While the device computes a batch, the host reads
+ * the previous one's output and assembles the next batch. */
 #ifndef KILN_SERVE_PREDICT_H
 #define KILN_SERVE_PREDICT_H
 
@@ -16,14 +16,15 @@ struct predict_options {
     int64_t n_logits;
     const char *what; /* for messages: "the scores of the answers" */
 
-    /* Gets the logits of an example, [n_rows, n_logits], where n_rows is 1 or one for each of its tokens; in any order. */
+    /* Called with the logits of each example, [n_rows, n_logits], in any order of examples; n_rows is 1, or
+     * the number of its tokens. */
     struct status (*take)(void *self, int64_t example, const float *logits, int64_t n_rows);
     void *self;
     struct progress *progress;
-    bool (*stopped)(void); /* asked after each batch whether to leave; NULL: never */
+    bool (*stopped)(void); /* called after each batch: whether to stop; NULL: never */
 };
 
-/* Limits of its batches, for planning. */
+/* The limits of its batches, for planning. */
 struct batch_limits predict_limits(const struct example_source *source, int64_t batch_size);
 
 /* Ends with STATUS_PREEMPTED when it was stopped, STATUS_NUMERIC when a logit is not finite. */

@@ -28,7 +28,7 @@ enum sentence_pooling sentence_pooling_find(const char *name)
     return (enum sentence_pooling)p;
 }
 
-/* The file of a module; NULL in *root if it is not there and need not be. */
+/* Reads the file of a module; *root is NULL if the file is missing and optional. */
 static struct status read_object(json_t **root, char path[CHECKPOINT_PATH_BYTES], const char *directory,
                                  const char *file, bool required)
 {
@@ -37,7 +37,7 @@ static struct status read_object(json_t **root, char path[CHECKPOINT_PATH_BYTES]
     return required || file_exists(path) ? json_read_object(root, path) : status_ok();
 }
 
-/* A key of `object` that is null or absent is NULL. */
+/* The value of a key of `object`; NULL if it is null or absent. */
 static const json_t *value_of(const json_t *object, const char *key)
 {
     const json_t *value = json_object_get(object, key);
@@ -58,7 +58,7 @@ static struct status expect_text(const json_t *object, const char *source, const
 
 /* ---- 0_Transformer ---- */
 
-/* Settings of the tokenizer that would change the ids or their number. */
+/* Refuses settings of the tokenizer that would change the ids or their number. */
 static struct status refuse_settings(const json_t *c, const char *source)
 {
     static const char *const keys[] = {"processing_kwargs", "processor_kwargs", "tokenizer_kwargs",
@@ -130,7 +130,7 @@ static bool is_unknown_flag(const char *key)
     return unknown;
 }
 
-/* A flag for each mode, as in old versions; without one that is set, the mean. */
+/* A flag for each mode, as in old versions; the mean if none is set. */
 static struct status read_pooling_flags(struct sentence_model *m, const json_t *c, const char *source)
 {
     for (int p = 0; p < SENTENCE_N_POOLINGS; p++) {
@@ -199,8 +199,8 @@ static struct status read_activation(struct sentence_layer *l, const json_t *c, 
             return status_ok();
         }
     }
-    return status_error(STATUS_DATA, "%s: \"activation_function\" is %.80s, which kiln does not have", source,
-                        name);
+    return status_error(STATUS_DATA, "%s: \"activation_function\" is %.80s, which kiln does not support",
+                        source, name);
 }
 
 /* Reads [rows, cols], or [rows] where cols is 0. */
@@ -269,7 +269,7 @@ static struct status read_normalize(struct sentence_layer *l, const char *direct
 {
     char path[CHECKPOINT_PATH_BYTES];
     l->normalize = true;
-    TRY(read_object(c, path, directory, "config.json", false)); /* old versions write none */
+    TRY(read_object(c, path, directory, "config.json", false)); /* old versions do not write it */
     return check_features(*c, path);
 }
 
@@ -284,8 +284,8 @@ enum module_kind {
     N_MODULES
 };
 
-/* Classes are named by their place in the package, which changed; a package of somebody else's may mean
- * anything. */
+/* Classes are named by their path in the package, which has changed over time; a class of another package may
+ * do anything. */
 static enum module_kind kind_of(const char *type)
 {
     static const char *const names[] = {"Transformer", "Pooling", "Dense", "Normalize", "Dropout"};
@@ -301,7 +301,7 @@ static enum module_kind kind_of(const char *type)
     return (enum module_kind)kind;
 }
 
-/* A module's folder lies in the model's. */
+/* A module's folder must be in the model's. */
 static struct status folder_of(char out[CHECKPOINT_PATH_BYTES], const char *directory, const char *folder,
                                const char *source)
 {
@@ -329,7 +329,7 @@ static struct status read_module(struct sentence_model *m, size_t i, const json_
             source, i, type);
     }
     if (m->n_layers == SENTENCE_MAX_LAYERS) {
-        return status_error(STATUS_DATA, "%s has more than %d modules behind the pooling", source,
+        return status_error(STATUS_DATA, "%s has more than %d modules after the pooling", source,
                             SENTENCE_MAX_LAYERS);
     }
     json_t *config = NULL;
@@ -426,7 +426,7 @@ static struct status unknown_prompt(const json_t *prompts, const char *name, enu
          i = json_object_iter_next((json_t *)prompts, i)) {
         buf_printf(&names, "%s%s", names.n == 0 ? ": " : ", ", json_object_iter_key(i));
     }
-    struct status s = status_error(code, "no prompt of the model is called '%.60s'; it has %zu%.200s", name,
+    struct status s = status_error(code, "the model has no prompt named '%.60s'; it has %zu%.200s", name,
                                    json_object_size(prompts), buf_text(&names));
     buf_fini(&names);
     return s;

@@ -1,8 +1,9 @@
-/* sentence_model: how the authors of a model make a vector of a text, as the files say that
- * sentence-transformers writes beside it: modules.json, sentence_bert_config.json, N_Pooling/config.json,
+/* sentence_model: how a model makes a vector of a text, by the files that sentence-transformers writes with
+ * it: modules.json, sentence_bert_config.json, N_Pooling/config.json,
  * N_Dense, config_sentence_transformers.json.
  *
- * The rule: what kiln would compute otherwise is refused by name.  Keys are read in the spelling of every
+ * The rule: whatever kiln would compute differently is refused by name.  Keys are read in the spelling of
+ * every
  * version up to 6.2.  Source: sbert.net, "Creating Custom Models"; Reimers & Gurevych 2019
  * (arXiv:1908.10084). */
 #ifndef KILN_SERVE_SENTENCE_MODEL_H
@@ -22,20 +23,20 @@ enum sentence_pooling {
     SENTENCE_N_POOLINGS,
 };
 
-/* As sentence-transformers writes it. */
+/* The name that sentence-transformers uses. */
 const char *sentence_pooling_name(enum sentence_pooling p);
 
-/* SENTENCE_N_POOLINGS if none is called so. */
+/* SENTENCE_N_POOLINGS if none has this name. */
 enum sentence_pooling sentence_pooling_find(const char *name);
 
 enum sentence_activation { SENTENCE_IDENTITY, SENTENCE_TANH, SENTENCE_RELU, SENTENCE_GELU, SENTENCE_SIGMOID };
 
-/* A module behind the pooling: x / |x|, or f(W x + b), where asked for plus x or R x. */
+/* A module after the pooling: x / |x|, or f(W x + b), plus x or R x if the file says so. */
 struct sentence_layer {
     bool normalize;
     enum sentence_activation activation;
     int64_t n_in, n_out;
-    float *weight;   /* [n_out, n_in]; owned, as the others */
+    float *weight;   /* [n_out, n_in]; owned, like the others */
     float *bias;     /* [n_out]; NULL: none */
     float *residual; /* [n_out, n_in]; NULL: none, or x itself */
     bool adds_input;
@@ -44,28 +45,29 @@ struct sentence_layer {
 enum { SENTENCE_MAX_LAYERS = 8 };
 
 struct sentence_model {
-    bool found;                              /* there is a modules.json; else all below is kiln's choice */
+    bool found;                              /* there is a modules.json; else everything below is kiln's
+                                              * default */
     char transformer[CHECKPOINT_PATH_BYTES]; /* the directory of the BERT */
-    enum sentence_pooling poolings[SENTENCE_N_POOLINGS]; /* whose vectors stand side by side */
+    enum sentence_pooling poolings[SENTENCE_N_POOLINGS]; /* whose vectors are concatenated */
     int n_poolings;
     bool skips_prompt; /* the tokens of a prompt, [CLS] included, are not pooled */
     struct sentence_layer layers[SENTENCE_MAX_LAYERS];
     int n_layers;
-    int64_t max_length; /* tokens of a text, special ones included; 0: nothing is said */
+    int64_t max_length; /* tokens of a text, special ones included; 0: not given */
     bool lower_case;    /* before the tokenizer, which may keep case */
     json_t *config;     /* config_sentence_transformers.json, or NULL */
 };
 
-/* Reads what there is for the model directory `path`; without a modules.json: the mean, normalised.
- * STATUS_DATA names the file, the key and what kiln cannot do, STATUS_NUMERIC the weight that is not
+/* Reads the files in the model directory `path`; without a modules.json: the mean, normalised.
+ * STATUS_DATA names the file, the key and what is not supported; STATUS_NUMERIC names the weight that is not
  * finite. */
 struct status sentence_model_open(struct sentence_model *m, const char *path);
 
 /* Safe on a zeroed struct and after a failed open. */
 void sentence_model_close(struct sentence_model *m);
 
-/* The text of a prompt, borrowed.  `name` NULL: the one that is used by default, "" if there is none.
- * STATUS_USAGE lists the names that there are. */
+/* The text of a prompt, borrowed.  `name` NULL: the default prompt, "" if there is none.  STATUS_USAGE lists
+ * the names of all prompts. */
 struct status sentence_model_prompt(const struct sentence_model *m, const char *name, const char **text);
 
 /* Numbers in a vector of this model, whose rows have `hidden_size`. */

@@ -5,7 +5,7 @@
 
 #include <string.h>
 
-/* Tokens of a batch: on the cpu activations of this many stay in the caches of a core; a GPU has a hundred
+/* Tokens of a batch: on the CPU the activations of so many stay in a core's caches; a GPU has a hundred
  * processors to keep busy. */
 enum { HOST_BATCH_TOKENS = 1024, DEVICE_BATCH_TOKENS = 16384 };
 
@@ -26,11 +26,10 @@ struct status session_options_find(struct session_options *o, const char *device
         o->dtype = dtypes[i];
         return o->dtype != DTYPE_F16 || o->backend.device->computes_in_f16
                    ? status_ok()
-                   : status_error(STATUS_USAGE, "the device %s does not compute in fp16: take fp32 or bf16",
+                   : status_error(STATUS_USAGE, "the device %s does not compute in fp16: use fp32 or bf16",
                                   o->backend.device->name);
     }
-    return status_error(STATUS_USAGE, "no dtype to compute in is called %.40s: it is fp32, bf16 or fp16",
-                        dtype);
+    return status_error(STATUS_USAGE, "unknown dtype %.40s: it must be fp32, bf16 or fp16", dtype);
 }
 
 static int64_t batch_tokens_on(const struct device *device)
@@ -38,7 +37,7 @@ static int64_t batch_tokens_on(const struct device *device)
     return device->is_host ? HOST_BATCH_TOKENS : DEVICE_BATCH_TOKENS;
 }
 
-/* A text of n tokens takes at least 2 of them, [CLS] and [SEP]. */
+/* A text has at least 2 tokens, [CLS] and [SEP]. */
 static struct batch_limits limits_of(int64_t length, enum bert_task task, int64_t batch_tokens)
 {
     bool masked = task == BERT_TASK_MASKED_LM || task == BERT_TASK_PRETRAINING;
@@ -50,7 +49,7 @@ static struct batch_limits limits_of(int64_t length, enum bert_task task, int64_
     return limits;
 }
 
-/* Vectors may be asked for of longer texts than the model's files say. */
+/* A caller may ask for vectors of longer texts than the model's files say. */
 static int64_t length_for(enum bert_task task, const struct bert_config *model, int64_t max_length)
 {
     return task == BERT_TASK_ENCODER ? model->max_position_embeddings : max_length;
@@ -75,7 +74,7 @@ static struct network_config config_of(const struct bert_model *bert, struct bat
     };
 }
 
-/* Of both files the one for sentences counts, and where neither says anything, the model's positions do. */
+/* Of the two files the one for sentences decides; if neither gives a length, the model's positions do. */
 static int64_t text_length_of(const struct sentence_model *s, const struct model_dir *m)
 {
     int64_t positions = bert_family_config(m)->max_position_embeddings;
@@ -151,8 +150,8 @@ struct status session_open_model(struct session *s, const char *path, const stru
     return status;
 }
 
-/* The task to run for another: a model without a pooler makes sentence vectors as what it is, since they are
- * taken below the heads. */
+/* The task to open for a wanted one: a model without a pooler keeps its own task for sentence vectors, since
+ * these are taken below the heads. */
 static struct status task_on(enum bert_task *task, enum bert_task held)
 {
     if (*task == held || (held == BERT_TASK_PRETRAINING && *task != BERT_TASK_QUESTION_ANSWERING)) {

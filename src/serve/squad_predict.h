@@ -5,7 +5,7 @@
 #include "data/squad_answers.h"
 #include "serve/predict.h"
 
-/* The logits of one feature as starts and ends, on their way to the answers. */
+/* The logits of one feature as starts and ends, for the answers. */
 struct squad_prediction {
     struct squad_answers *answers; /* initialised for the features; borrowed */
     float *start, *end;            /* [features->max_length] */
@@ -15,12 +15,14 @@ struct squad_prediction {
 struct status squad_predict_init(struct squad_prediction *p, struct squad_answers *answers);
 void squad_predict_fini(struct squad_prediction *p);
 
-/* What predict_run wants of it, but batch size, padding and progress; answers are then to be finished. */
+/* Fills the arguments of predict_run, except batch size, padding and progress; the caller then finishes the
+ * answers. */
 struct predict_options squad_predict_options(struct squad_prediction *p);
 
-/* Runs the model on all features of `answers`, which was initialised for them, and finishes it. `progress`
- * shows how far it is.  `stopped` is asked after each batch whether to leave, and may be NULL.  STATUS_NUMERIC: the model
- * computes something that is not finite; STATUS_PREEMPTED if it was stopped. */
+/* Runs the model on all features of `answers`, which was initialised for them, and finishes it.  `progress`
+ * shows how far it is.  `stopped`, which may be NULL, is called after each batch and says whether to stop.
+ * STATUS_NUMERIC: the model computes
+ * something that is not finite; STATUS_PREEMPTED if it was stopped. */
 struct status squad_predict(struct network *n, struct squad_answers *answers, int64_t batch_size,
                             int32_t pad_id, struct progress *progress, bool (*stopped)(void));
 

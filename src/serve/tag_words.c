@@ -22,7 +22,7 @@ static struct status put_sentences(struct tag_examples *e, const struct tag_sent
     return status_ok();
 }
 
-/* The label of each word, whose names are then in `names` for what is found in a sentence. */
+/* Reads the label of each word; fills `names` with the labels' names, in which the entities are found. */
 static void read_words(struct tag_result *r, const struct tag_examples *e, const struct class_logits *logits,
                        const struct bert_config *c, struct class_reading *all, const char **names)
 {

@@ -1,5 +1,5 @@
-/* tag_words: what each word of a sentence is, and the entities that they name, by a model that was fine-tuned to tell
- * (kiln tag, or a BertForTokenClassification of Hugging Face). */
+/* tag_words: the label of each word of a sentence, and the entities that the words name, by a model
+ * fine-tuned for that (kiln tag, or a BertForTokenClassification of Hugging Face). */
 #ifndef KILN_SERVE_TAG_WORDS_H
 #define KILN_SERVE_TAG_WORDS_H
 
@@ -14,12 +14,11 @@ struct tag_sentence {
 };
 
 struct tag_result {
-    struct class_reading
-        *words; /* [n] the label that holds of each word, over all sentences, and its probability */
+    struct class_reading *words; /* [n] the label of each word, over all sentences, and its probability */
     struct tag_entity
         *entities; /* [n_entities]; words are counted as above.  Types are the model's, or constant */
     int64_t n, n_entities;
-    int64_t n_cut; /* sentences that were read in parts, having too many tokens */
+    int64_t n_cut; /* sentences with too many tokens, which were read in parts */
 };
 
 /* Labels the words of sentences, in a session of BERT_TASK_TOKEN_CLASSIFICATION.  The label of a word is that of its first

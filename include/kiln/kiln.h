@@ -1,5 +1,5 @@
-/* kiln: BERT models in a program of your own: words for [MASK], answers from a text, vectors of texts, labels of texts and
- * of words.
+/* kiln: BERT models in your own program: words for [MASK], answers from a text, vectors of texts, labels of
+ * texts and of words.
  *
  *     struct kiln_model *model;                                 one per model directory; all threads share it
  *     struct kiln_session *session;                             one per thread and task
@@ -7,10 +7,11 @@
  *
  * Rules that hold everywhere.  A function that can fail returns a kiln_status; it then leaves its result
  * empty and nothing to free.  Bad arguments, files and texts are such errors: the library never ends the
- * process and prints nothing.  Where NULL is not said to mean something, it is a bad argument too: KILN_USAGE
- * from a function that returns a kiln_status, 0 or NULL from one that returns anything else, and one that
- * returns nothing does nothing.  Texts are `n` bytes, any bytes, UTF-8 where they mean something, and may be
- * NULL where n is 0; places in them are bytes, the end behind. Results belong to the caller until their
+ * process and prints nothing.  NULL is a bad argument too, unless a comment gives it a meaning: a function
+ * that returns a kiln_status returns KILN_USAGE, one that returns anything else returns 0 or NULL, and one
+ * that returns nothing does nothing.  Texts are `n` bytes, read as UTF-8; any bytes are allowed, and NULL
+ * where n is 0.  Positions in them are byte ranges [start, end).  Results belong to the
+ * caller until their
  * kiln_..._free; freeing an empty or zeroed one does nothing.  A model may be used by any number of threads,
  * a session by one at a time, except for kiln_session_cancel.  The same call on the same model gives the same
  * bits in every session.
@@ -30,26 +31,26 @@ extern "C" {
 /* "0.1.0": of the library, which may be newer than this header. */
 const char *kiln_version(void);
 
-/* What went wrong; the numbers are the exit codes of the program `kiln`. */
+/* The kinds of errors; the numbers are the exit codes of the program `kiln`. */
 enum kiln_code {
     KILN_OK = 0,
     KILN_USAGE = 64,     /* an argument is out of range, or the session is not for this task */
-    KILN_DATA = 65,      /* a file is missing, damaged or no model for this; a text cannot be used */
-    KILN_INTERNAL = 70,  /* a library below kiln failed */
+    KILN_DATA = 65,      /* a file is missing, damaged or not a model for this task; a text cannot be used */
+    KILN_INTERNAL = 70,  /* a library that kiln uses failed */
     KILN_MEMORY = 71,    /* not enough memory */
     KILN_IO = 74,        /* reading failed */
     KILN_CANCELLED = 75, /* kiln_session_cancel */
-    KILN_NUMERIC = 99, /* a weight, or what the model computed, is not finite: the message names the tensor */
+    KILN_NUMERIC = 99,   /* a weight or a computed number is not finite: the message names the tensor */
 };
 
 struct kiln_status {
     enum kiln_code code;
-    char message[508]; /* for people: what, where, which value, which limit; "" for KILN_OK */
+    char message[508]; /* text for users: what, where, which value, which limit; "" for KILN_OK */
 };
 
 /* ---- models and sessions ---- */
 
-struct kiln_model;   /* weights and vocabulary, never written after they are opened */
+struct kiln_model;   /* weights and vocabulary, never written after opening */
 struct kiln_session; /* a tokenizer and the memory of one computation */
 
 enum kiln_task {
@@ -61,53 +62,53 @@ enum kiln_task {
 };
 
 /* Reads a model directory: a checkpoint of kiln, or config.json, model.safetensors and vocab.txt as
- * `transformers` writes them.  A directory with a classifier is read for that, one with the question-answering
- * head for that, one with the masked-word head for that; what sentence-transformers wrote beside it is for kiln_embed. */
+ * `transformers` writes them.  The model has the head that the directory has: a classifier, the
+ * question-answering head or the masked-word head.  Files that sentence-transformers wrote with it are for
+ * kiln_embed. */
 struct kiln_status kiln_model_open(struct kiln_model **model, const char *path);
 
 struct kiln_model_options {
-    const char
-        *device;       /* "cpu", "cuda", or "auto", which is the cpu as long as cuda is not tested on a GPU */
-    const char *dtype; /* "fp32", "bf16" or, on cuda, "fp16": the numbers to compute in */
+    const char *device; /* "cpu", "cuda", or "auto", which is the cpu until cuda has been tested on a GPU */
+    const char *dtype;  /* "fp32", "bf16" or, on cuda, "fp16": the precision to compute in */
 };
 
 /* "auto", "fp32": as kiln_model_open; NULL in either means the same. */
 struct kiln_model_options kiln_model_defaults(void);
 
-/* The same on a device, where all sessions on the model compute, each beside the others.  NULL options are
- * the defaults.  KILN_USAGE: there is no such device or dtype, and why. */
+/* The same on a device, on which all sessions on the model compute concurrently.  NULL options are the
+ * defaults.  KILN_USAGE: the device or dtype is not available; the message says why. */
 struct kiln_status kiln_model_open_on(struct kiln_model **model, const char *path,
                                       const struct kiln_model_options *options);
 
-/* Drops the caller's hold on the model: no new session may be opened on it, but those that are open keep it
- * until the last of them is closed. */
+/* Drops the caller's hold on the model: no new session may be opened on it, but open sessions keep it until
+ * the last of them is closed. */
 void kiln_model_close(struct kiln_model *model);
 
-/* Numbers in a vector of kiln_embed, as the model's files say; 0: it makes vectors in a way that kiln cannot,
- * and kiln_session_open says why. */
+/* Numbers in a vector of kiln_embed, as the model's files say; 0: it makes vectors in a way that kiln does
+ * not support; kiln_session_open says why. */
 int64_t kiln_model_width(const struct kiln_model *model);
 
-/* Tokens that the model reads at once, [CLS] and [SEP] included; of a text for kiln_embed its files may say
- * another number. */
+/* The most tokens that the model reads at once, [CLS] and [SEP] included; for kiln_embed its files may give
+ * another limit. */
 int64_t kiln_model_max_tokens(const struct kiln_model *model);
 
 /* The vocabulary: ids are 0 to kiln_model_vocab_size - 1. */
 int32_t kiln_model_vocab_size(const struct kiln_model *model);
 
-/* The piece of an id ("house", "##ing"), *n bytes without a NUL, borrowed from the model; NULL for no id
- * of it, and *n is 0. */
+/* The piece of an id ("house", "##ing"), *n bytes without a NUL, borrowed from the model; NULL, and *n is 0,
+ * for a number that is no id of it. */
 const char *kiln_model_piece(const struct kiln_model *model, int32_t id, size_t *n);
 
 /* Allocates all that the task needs, so that calls allocate little but their results.  KILN_DATA: the model
- * has no head for the task, and the message says of which class it is; or it makes vectors in a way that kiln
- * cannot. */
+ * has no head for the task, and the message names the model's class; or it makes vectors in a way that kiln
+ * does not support. */
 struct kiln_status kiln_session_open(struct kiln_session **session, struct kiln_model *model,
                                      enum kiln_task task);
 void kiln_session_close(struct kiln_session *session);
 
 /* From any thread, or a signal handler: the running call, if there is one, ends with KILN_CANCELLED before
- * its next layer, and so does every later one until kiln_session_resume.  kiln_tokenize, which has no layers,
- * is only kept from starting. */
+ * its next layer, and so does every later call until kiln_session_resume.  kiln_tokenize, which has no
+ * layers, does not start, but is not interrupted. */
 void kiln_session_cancel(struct kiln_session *session);
 void kiln_session_resume(struct kiln_session *session);
 
@@ -123,8 +124,8 @@ struct kiln_tokens {
     size_t n;
 };
 
-/* The text's tokens, as Hugging Face's BertTokenizerFast has them, without [CLS] and [SEP]; but "[SEP]" or
- * "[MASK]" in a text is text.  With a session of any task. */
+/* The text's tokens, like those of Hugging Face's BertTokenizerFast, without [CLS] and [SEP]; but "[SEP]" or
+ * "[MASK]" in a text is plain text.  With a session of any task. */
 struct kiln_status kiln_tokenize(struct kiln_session *session, struct kiln_tokens *tokens, const char *text,
                                  size_t n);
 void kiln_tokens_free(struct kiln_tokens *tokens);
@@ -140,7 +141,7 @@ struct kiln_word {
 struct kiln_words {
     struct kiln_word *words; /* [n_masks, top_k], the most probable first */
     int64_t n_masks;         /* in the order of the text */
-    int64_t top_k;           /* as asked, or the size of the vocabulary where that is less */
+    int64_t top_k;           /* as requested, or the size of the vocabulary if that is smaller */
 };
 
 /* Fills every "[MASK]" of the text with top_k words, from 1.  KILN_DATA: there is none, or the text is longer
@@ -151,20 +152,21 @@ void kiln_words_free(struct kiln_words *words);
 
 /* ---- KILN_ASK: answers from a text ---- */
 
-/* Numbers of tokens are 1 to 65536.  Where the model reads fewer than 2 doc_stride tokens at once, a quarter
- * of what it reads is the stride. */
+/* Numbers of tokens are 1 to 65536.  If the model reads fewer than 2 doc_stride tokens at once, the stride is
+ * a quarter of what it reads. */
 struct kiln_ask_options {
     int64_t top_k;             /* answers, 1 to 1000 */
     int64_t doc_stride;        /* tokens from one window of the context to the next */
     int64_t max_query_length;  /* tokens of the question that are read */
     int64_t max_answer_length; /* tokens */
-    bool may_be_none;          /* the model was trained on questions without an answer, and may say so */
+    bool may_be_none;          /* the model was trained on questions without an answer, and may answer that
+                                * there is none */
 };
 
 /* 1, 128, 64, 30, false: as the models were trained. */
 struct kiln_ask_options kiln_ask_defaults(void);
 
-/* The text is the bytes of the context from start to end, with a run of white space as one space. */
+/* The text is the bytes of the context from start to end; each run of white space becomes one space. */
 struct kiln_answer {
     const char *text; /* NUL-terminated, part of the result; "" means that there is no answer */
     double probability;
@@ -177,8 +179,8 @@ struct kiln_answers {
     int64_t n_windows; /* in which the context was read */
 };
 
-/* Answers a question, NUL-terminated, about a context of up to 1 GiB: every token of it is read, in
- * windows, which overlap where the question leaves room.  NULL options are the defaults.  KILN_DATA: an empty
+/* Answers a question, NUL-terminated, about a context of up to 1 GiB: every token of it is read, in windows
+ * that overlap if the question leaves room.  NULL options are the defaults.  KILN_DATA: an empty
  * context, a question that leaves no room for it, or one of more than 1 MiB. */
 struct kiln_status kiln_ask(struct kiln_session *session, struct kiln_answers *answers, const char *question,
                             const char *context, size_t n, const struct kiln_ask_options *options);
@@ -190,10 +192,10 @@ void kiln_answers_free(struct kiln_answers *answers);
 enum kiln_pooling {
     KILN_MODEL_POOLING, /* as the model's files say (modules.json, 1_Pooling); without them KILN_MEAN */
     KILN_CLS,           /* the first token */
-    KILN_MAX,           /* the largest of each number */
+    KILN_MAX,           /* the maximum of each number */
     KILN_MEAN,
     KILN_MEAN_SQRT_LEN, /* the sum over the square root of the number of tokens */
-    KILN_WEIGHTED_MEAN, /* token i weighs i + 1 */
+    KILN_WEIGHTED_MEAN, /* the mean in which token i has weight i + 1 */
     KILN_LAST_TOKEN,
 };
 
@@ -207,11 +209,11 @@ struct kiln_embed_options {
     enum kiln_pooling pooling;
     enum kiln_length length; /* of a vector */
     const char *prompt;      /* put before each text, "" for none; NULL: that of prompt_name */
-    const char *prompt_name; /* one of config_sentence_transformers.json; NULL: the one used by default */
+    const char *prompt_name; /* one of config_sentence_transformers.json; NULL: the default prompt */
     int64_t max_tokens;      /* of a text, [CLS] and [SEP] included, from 2; 0: as the model's files say */
 };
 
-/* Everything as the model's files say: the vectors of sentence-transformers. */
+/* Everything as the model's files say: the same vectors as sentence-transformers. */
 struct kiln_embed_options kiln_embed_defaults(void);
 
 struct kiln_text {
@@ -222,48 +224,48 @@ struct kiln_text {
 struct kiln_vectors {
     float *values; /* [n, width] */
     int64_t n, width;
-    int64_t n_cut; /* texts of which only the beginning counts, having too many tokens */
+    int64_t n_cut; /* texts with too many tokens, of which only the beginning was read */
 };
 
-/* A vector for each text, which does not depend on its neighbours.  NULL options are the defaults.
- * KILN_USAGE: the model has no such prompt, fewer positions than max_tokens, or a Dense module that another
+/* A vector for each text, which does not depend on the other texts.  NULL options are the defaults.
+ * KILN_USAGE: the model has no such prompt, fewer positions than max_tokens, or a Dense module that the
  * pooling does not fit. */
 struct kiln_status kiln_embed(struct kiln_session *session, struct kiln_vectors *vectors,
                               const struct kiln_text *texts, size_t n_texts,
                               const struct kiln_embed_options *options);
 void kiln_vectors_free(struct kiln_vectors *vectors);
 
-/* ---- KILN_CLASSIFY: what texts are ---- */
+/* ---- KILN_CLASSIFY: labels of texts ---- */
 
 /* As "problem_type" of the model's config.json says. */
 enum kiln_problem {
-    KILN_ONE_LABEL,  /* of each text: probabilities of all labels, whose sum is 1 */
-    KILN_ANY_LABELS, /* each label for itself: probabilities that it holds */
-    KILN_NUMBERS,    /* regression: no probabilities, but the numbers that a text is given */
+    KILN_ONE_LABEL,  /* probabilities over all labels; they sum to 1 */
+    KILN_ANY_LABELS, /* a probability for each label by itself */
+    KILN_NUMBERS,    /* regression: numbers, not probabilities */
 };
 
 struct kiln_label {
     int64_t id;       /* in the order of the model's "id2label" */
     const char *name; /* NUL-terminated, part of the result */
     double score;     /* the probability, or the number */
-    bool holds;       /* the most probable of KILN_ONE_LABEL; over one half, of KILN_ANY_LABELS; any number */
+    bool holds;       /* KILN_ONE_LABEL: the most probable; KILN_ANY_LABELS: over one half; else always */
 };
 
 struct kiln_labels {
     struct kiln_label *labels; /* [n, n_labels], the highest score first; numbers in the order of ids */
     int64_t n, n_labels;
     enum kiln_problem problem;
-    int64_t n_cut; /* texts of which only the beginning counts, having too many tokens */
+    int64_t n_cut; /* texts with too many tokens, of which only the beginning was read */
 };
 
-/* Classifies texts, or pairs of them: `pairs` is NULL, or has n_texts too, and pairs[i] belongs behind texts[i].  A text does
- * not depend on its neighbours. */
+/* Classifies texts, or pairs of them: `pairs` is NULL, or has n_texts too, and pairs[i] is read after
+ * texts[i].  A result does not depend on the other texts. */
 struct kiln_status kiln_classify(struct kiln_session *session, struct kiln_labels *labels,
                                  const struct kiln_text *texts, const struct kiln_text *pairs,
                                  size_t n_texts);
 void kiln_labels_free(struct kiln_labels *labels);
 
-/* ---- KILN_TAG: what the words of a sentence are ---- */
+/* ---- KILN_TAG: labels of words ---- */
 
 struct kiln_sentence {
     const struct kiln_text *words; /* [n]; NULL where n is 0 */
@@ -276,7 +278,7 @@ struct kiln_word_label {
     double probability; /* among all labels */
 };
 
-/* Words [start, end) of a sentence, by seqeval's reading of labels like B-PER, I-PER (BIO, IOB2, and IOBES). */
+/* Words [start, end) of a sentence, as seqeval reads labels like B-PER, I-PER (BIO, IOB2, and IOBES). */
 struct kiln_entity {
     const char *type;   /* NUL-terminated, part of the result: "PER"; "_" where labels have no types */
     int64_t start, end; /* words are counted over all sentences of the call */
@@ -288,11 +290,11 @@ struct kiln_tags {
     struct kiln_entity *entities; /* [n_entities], in the order of the text */
     int64_t n_entities;
     int64_t
-        n_cut; /* sentences that were read in parts, having too many tokens: none of their words is left out */
+        n_cut; /* sentences with too many tokens, which were read in parts: none of their words is left out */
 };
 
-/* Labels each word of the sentences, by what the model says of the first token of it.  A sentence does not depend on its
- * neighbours. */
+/* Labels each word of the sentences by the label of its first token.  A result does not depend on the other
+ * sentences. */
 struct kiln_status kiln_tag(struct kiln_session *session, struct kiln_tags *tags,
                             const struct kiln_sentence *sentences, size_t n_sentences);
 void kiln_tags_free(struct kiln_tags *tags);

@@ -31,7 +31,7 @@ struct status api_begin(struct kiln_session *s)
     if (s == NULL) {
         return status_error(STATUS_USAGE, "the session is NULL");
     }
-    s->session.model.x.status = status_ok(); /* a call that failed does not end the session */
+    s->session.model.x.status = status_ok(); /* a failed call does not end the session */
     return atomic_load(&s->cancelled) ? status_error(STATUS_PREEMPTED, "the session is cancelled")
                                       : status_ok();
 }

@@ -1,4 +1,4 @@
-/* api: what the handles of include/kiln/kiln.h hide, and what its functions share.
+/* api: the structs behind the handles of include/kiln/kiln.h, and what its functions share.
  *
  * The rule: every argument is checked here, so that nothing a caller passes reaches a CHECK; a call that
  * fails leaves an empty result. */
@@ -13,7 +13,7 @@
 
 struct kiln_model {
     struct session weights;  /* of session_open_model */
-    atomic_int n_references; /* the caller's, and one for each session */
+    atomic_int n_references; /* the caller's hold, and one for each session */
 };
 
 struct kiln_session {
@@ -23,19 +23,20 @@ struct kiln_session {
     atomic_bool cancelled;
 };
 
-/* An inner status in public form. */
+/* Converts an inner status to a public one. */
 struct kiln_status api_status(struct status s);
 
-/* Readies a session for a call: STATUS_USAGE if it is NULL, STATUS_PREEMPTED if it was cancelled. */
+/* Prepares a session for a call: STATUS_USAGE if it is NULL, STATUS_PREEMPTED if it was cancelled. */
 struct status api_begin(struct kiln_session *s);
 
 /* The same for a call of one task. */
 struct status api_begin_task(struct kiln_session *s, enum kiln_task task);
 
-/* STATUS_USAGE for text[0..n) that is not there; NULL of no bytes becomes "". */
+/* STATUS_USAGE for a NULL text with n > 0; NULL with n 0 becomes "". */
 struct status api_check_text(const char **text, size_t n, const char *name);
 
-/* Texts in inner form, with one element more, which the caller frees; `name` for messages: "texts". */
+/* Converts texts to inner form, in an array with one more element, which the caller frees; `name` is for
+ * messages: "texts". */
 struct status api_take_texts(struct text_bytes **out, const struct kiln_text *texts, size_t n,
                              const char *name);
 

@@ -9,7 +9,7 @@ _Static_assert((int)KILN_CLS == SENTENCE_CLS + 1 && (int)KILN_MAX == SENTENCE_MA
                    (int)KILN_MEAN_SQRT_LEN == SENTENCE_MEAN_SQRT_LEN + 1 &&
                    (int)KILN_WEIGHTED_MEAN == SENTENCE_WEIGHTED_MEAN + 1 &&
                    (int)KILN_LAST_TOKEN == SENTENCE_LAST_TOKEN + 1,
-               "public poolings are those of serve/sentence_model.h, behind one more");
+               "public poolings are those of serve/sentence_model.h, after one more");
 _Static_assert((int)KILN_MODEL_LENGTH == EMBED_AS_MODEL && (int)KILN_LENGTH_1 == EMBED_YES &&
                    (int)KILN_LENGTH_FREE == EMBED_NO,
                "public lengths are the choices of serve/embed.h");

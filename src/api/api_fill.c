@@ -9,7 +9,7 @@
 static struct status take_words(struct kiln_words *out, const struct tokenizer *t,
                                 const struct fill_result *r)
 {
-    size_t n = (size_t)(r->n_masks * r->top_k), n_text = 1, n_piece; /* never a block of nothing */
+    size_t n = (size_t)(r->n_masks * r->top_k), n_text = 1, n_piece; /* never an empty block */
     for (size_t i = 0; i < n; i++) {
         tokenizer_piece(t, r->candidates[i].id, &n_piece);
         n_text += n_piece + 1;

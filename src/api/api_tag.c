@@ -26,7 +26,7 @@ static struct status take_words(struct kiln_tags *out, const struct label_names 
 
 static struct status take_entities(struct kiln_tags *out, const struct tag_result *r)
 {
-    size_t n = (size_t)r->n_entities, n_text = 1; /* never a block of nothing */
+    size_t n = (size_t)r->n_entities, n_text = 1; /* never an empty block */
     for (size_t i = 0; i < n; i++) {
         n_text += strlen(r->entities[i].type) + 1;
     }
@@ -72,7 +72,7 @@ static struct status run(struct kiln_session *session, struct kiln_tags *out,
     return s;
 }
 
-/* The sentences in inner form, each with a block of its own for its words. */
+/* Converts the sentences to inner form, each with its own block of words. */
 static struct status take_sentences(struct tag_sentence *out, const struct kiln_sentence *sentences, size_t n)
 {
     for (size_t i = 0; i < n; i++) {

@@ -38,7 +38,7 @@ struct partial {
     int64_t begun_ns, begun_at;
 };
 
-/* ---- what is there ---- */
+/* ---- existing files ---- */
 
 struct status download_check(const struct download *d)
 {
@@ -60,7 +60,7 @@ static struct status check_existing(const struct download *d)
                                  : s;
 }
 
-/* ---- the part and what it is of ---- */
+/* ---- the partial file and its record ---- */
 
 static struct status make_names(struct partial *f)
 {
@@ -74,8 +74,8 @@ static struct status make_names(struct partial *f)
     return status_ok();
 }
 
-/* An identifier of this boot of the machine, "-" if there is none: bytes that no fsync has followed may be lost in a crash of
- * the machine, but not of the process. */
+/* An identifier of this boot of the machine, "-" if there is none: bytes without a later fsync may be lost in
+ * a crash of the machine, but not of the process. */
 static void read_boot(char boot[64])
 {
     FILE *file = fopen("/proc/sys/kernel/random/boot_id", "re");
@@ -192,12 +192,12 @@ static struct status check_space(const struct partial *f)
                ? status_ok()
                : status_error(
                      STATUS_IO,
-                     "%s needs %lld bytes more, but its file system has only %llu free; free some, or "
+                     "%s needs %lld more bytes, but its file system has only %llu free; free some, or "
                      "choose another --output_dir",
                      f->d->path, (long long)wanted, (unsigned long long)available);
 }
 
-/* Whether the bytes that follow belong to the file that is wanted and continue what is there. */
+/* Whether the bytes that follow belong to the wanted file and continue the partial one. */
 static struct status judge(struct partial *f, const struct http_answer *answer)
 {
     const struct download *d = f->d;
@@ -207,13 +207,13 @@ static struct status judge(struct partial *f, const struct http_answer *answer)
     }
     if (d->bytes >= 0 && answer->total >= 0 && answer->total != d->bytes) {
         return status_error(STATUS_DATA,
-                            "%s: the server says that it has %lld bytes, but it should have %lld", d->url,
-                            (long long)answer->total, (long long)d->bytes);
+                            "%s: the server says that the file has %lld bytes, but it should have %lld",
+                            d->url, (long long)answer->total, (long long)d->bytes);
     }
     if (!answer->marks_end && d->bytes < 0 && d->sum == NULL) {
         return status_error(STATUS_DATA,
-                            "%s: the server does not say how long it is, so kiln cannot tell whether it is "
-                            "complete; give its "
+                            "%s: the server does not say how long the file is, so kiln cannot tell whether "
+                            "it is complete; give its "
                             "--sha256 or --md5",
                             d->url);
     }
@@ -327,7 +327,7 @@ static bool should_retry(struct partial *f, enum http_end end, const struct http
     if (end == HTTP_REFUSED && is_temporary(answer->code)) {
         bool is_long = answer->retry_after_s > LONGEST_RETRY_AFTER_S;
         *s = status_error(STATUS_UNAVAILABLE, "%s: the server answers with code %ld%s", f->d->url,
-                          answer->code, is_long ? " and asks for more than 5 minutes of patience" : "");
+                          answer->code, is_long ? " and asks to wait for more than 5 minutes" : "");
         return !is_long;
     }
     return end == HTTP_BROKEN || (end == HTTP_UNREACHABLE && f->have > 0) || end == HTTP_WHOLE;
@@ -429,8 +429,7 @@ static struct status get_and_check(struct partial *f)
     if (s.code == STATUS_DATA) { /* nothing to resume from */
         unlink(f->part);
         unlink(f->from);
-        return status_error(STATUS_DATA, "%s, downloaded from %s, is removed: %s", f->part, f->d->url,
-                            s.message);
+        return status_error(STATUS_DATA, "removed %s, downloaded from %s: %s", f->part, f->d->url, s.message);
     }
     return s;
 }

@@ -24,13 +24,14 @@ struct download {
     const char *sum; /* MD5 or SHA-256 in hexadecimal digits; NULL: not known */
 };
 
-/* Creates missing directories.  A file that is there already is checked and kept (*was_there), or is STATUS_DATA if it does not
- * match.  STATUS_UNAVAILABLE: no network, no such server, or a server that is busy; STATUS_DATA: the server does not have the file,
+/* Creates missing directories.  An existing file is checked and kept (*was_there); STATUS_DATA if it does not
+ * match.  STATUS_UNAVAILABLE: no network, no such server, or a server that is busy; STATUS_DATA: the server
+ * does not have the file,
  * or its length or checksum is wrong; STATUS_IO: gave up after too many interruptions, disk full, or another process downloads it;
  * STATUS_PREEMPTED: a signal.  Bytes that arrived are kept, except after a wrong checksum. */
 struct status download_file(const struct download *d, const struct download_manner *manner, bool *was_there);
 
-/* Whether a file that is there has the length and the checksum; STATUS_DATA says what is wrong. */
+/* Whether an existing file has the length and the checksum; STATUS_DATA says what is wrong. */
 struct status download_check(const struct download *d);
 
 #endif

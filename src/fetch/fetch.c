@@ -19,7 +19,7 @@ static const char *last_name(const char *path)
     return slash == NULL ? path : slash + 1;
 }
 
-/* A code as Wikimedia has them: en, simple, zh-yue. */
+/* A language code of Wikimedia: en, simple, zh-yue. */
 static bool is_language(const char *text)
 {
     size_t n = strspn(text, "abcdefghijklmnopqrstuvwxyz-_");
@@ -68,7 +68,7 @@ static struct status add_item(struct fetch_plan *plan, struct fetch_item **item)
     return status_ok();
 }
 
-/* Appends `form` with `language` in place of each "{}", and '-' as '_' in it, as in names of dumps. */
+/* Appends `form` replacing each "{}" by `language`, whose '-' become '_', as in names of dumps. */
 static void put_form(struct buf *b, const char *form, const char *language)
 {
     for (const char *p = form; *p != '\0'; p++) {
@@ -166,8 +166,9 @@ static struct status unknown_source(const char *name)
     for (const struct fetch_source *s = fetch_source_first(); s->name != NULL; s++) {
         buf_printf(&b, "%s%s", b.n > 0 ? ", " : "", s->name);
     }
-    struct status s = status_error(
-        STATUS_USAGE, "no source is called '%.60s'; there are %s; --url takes any file", name, buf_text(&b));
+    struct status s =
+        status_error(STATUS_USAGE, "no source is called '%.60s'; there are %s; --url fetches any file", name,
+                     buf_text(&b));
     buf_fini(&b);
     return s;
 }
@@ -194,7 +195,8 @@ struct status fetch_plan_url(struct fetch_plan *plan, const char *url, const cha
     }
     if (sum != NULL && !digest_kind_of(&kind, sum)) {
         return status_error(
-            STATUS_USAGE, "'%.80s' is no checksum: 32 hexadecimal digits of an MD5, or 64 of a SHA-256", sum);
+            STATUS_USAGE,
+            "'%.80s' is not a checksum: it must have 32 hexadecimal digits (MD5) or 64 (SHA-256)", sum);
     }
     const char *path = strchr(strstr(url, "://") + 3, '/');
     size_t n = path == NULL ? 0 : strcspn(path, "?#");
@@ -204,7 +206,7 @@ struct status fetch_plan_url(struct fetch_plan *plan, const char *url, const cha
         n -= step;
     }
     if (n == 0 || path[0] == '.' || memchr(path, '\\', n) != NULL) {
-        return status_error(STATUS_USAGE, "'%.200s' ends with no name that a file could have", url);
+        return status_error(STATUS_USAGE, "'%.200s' does not end with a possible file name", url);
     }
     TRY(add_item(plan, &item));
     buf_puts(&b, url);
@@ -215,7 +217,7 @@ struct status fetch_plan_url(struct fetch_plan *plan, const char *url, const cha
     return status_ok();
 }
 
-/* The files that a list names, which lie beside it. */
+/* Plans the files that a list names, in its directory. */
 static struct status plan_list(struct fetch_plan *plan, size_t of)
 {
     struct sum_list list;
@@ -230,7 +232,7 @@ static struct status plan_list(struct fetch_plan *plan, size_t of)
             continue;
         }
         s = add_item(plan, &item);
-        const struct fetch_item *from = &plan->items[of]; /* which moves when the plan grows */
+        const struct fetch_item *from = &plan->items[of]; /* a copy: the plan moves when it grows */
         if (!failed(s)) {
             buf_printf(&url, "%.*s%s", (int)(last_name(from->url) - from->url), from->url, name);
             s = copy_text(item->url, sizeof item->url, &url, "URL");
@@ -247,7 +249,7 @@ static struct status plan_list(struct fetch_plan *plan, size_t of)
     return s;
 }
 
-/* ---- telling ---- */
+/* ---- messages ---- */
 
 bool fetch_item_is_there(const struct fetch_item *item)
 {
@@ -314,7 +316,7 @@ static struct status renew_sums(const struct fetch_plan *plan, const struct fetc
 }
 
 /* The checksum of a file that changes, from the published list.  Without a list, or a line for the file, only the length is
- * checked.  A file that is there is checked with the list that is there. */
+ * checked.  An existing file is checked with the existing list. */
 static struct status find_published_sum(const struct fetch_plan *plan, struct fetch_item *item)
 {
     char path[FILE_PATH_BYTES];

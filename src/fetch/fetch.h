@@ -43,20 +43,21 @@ struct fetch_plan {
 struct status fetch_plan_init(struct fetch_plan *plan, const struct fetch_request *request);
 void fetch_plan_fini(struct fetch_plan *plan);
 
-/* STATUS_USAGE lists the sources if there is none of this name. */
+/* STATUS_USAGE, with a list of the sources, if there is none of this name. */
 struct status fetch_plan_source(struct fetch_plan *plan, const char *name);
 
 /* A file by its URL, under its last name; `sum` may be NULL.  STATUS_USAGE: neither http:// nor https://, or without a name. */
 struct status fetch_plan_url(struct fetch_plan *plan, const char *url, const char *sum);
 
-/* Whether the file, or what it was unpacked to, is there. */
+/* Whether the file, or the result of unpacking it, exists. */
 bool fetch_item_is_there(const struct fetch_item *item);
 
-/* One line: from where, to where, how long, and what is known of it. */
+/* A line for messages: source, target, length, and how the file is checked. */
 void fetch_print_item(const struct fetch_item *item);
 
-/* Downloads what is missing and checks what is there.  After a file that the server does not have, or that is wrong, the others
- * still follow.  If no server can be reached, prints which files are missing and where they belong. */
+/* Downloads what is missing and checks what is there.  After a file that is wrong, or that the server does
+ * not have, it goes on with the others.  If no server can be reached, prints which files are missing and
+ * where they belong. */
 struct status fetch_run(struct fetch_plan *plan);
 
 #endif

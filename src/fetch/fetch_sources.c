@@ -1,4 +1,4 @@
-/* fetch_sources: the sources by name, with the checksums under which they were published. */
+/* fetch_sources: the sources by name, with their published checksums. */
 #include "fetch/fetch_sources.h"
 
 #include <stddef.h>
@@ -134,7 +134,7 @@ static const struct fetch_file wikipedia[] = {
     {0},
 };
 
-/* OSCAR 2019 as the BLOOM recipe takes it, in 670 parts for English */
+/* OSCAR 2019, as in the BLOOM recipe, in 670 parts for English */
 static const struct fetch_file oscar[] = {
     {.url = "https://s3.amazonaws.com/datasets.huggingface.co/oscar/1.0/unshuffled/deduplicated/{}/"
             "{}_sha256.txt",

@@ -1,5 +1,5 @@
-/* fetch_sources: the named downloads of the replaced scripts' documents, and their paths below the output directory, which are
- * those of the scripts. */
+/* fetch_sources: the named downloads of the replaced scripts' documents, and their paths below the output
+ * directory, the same as the scripts'. */
 #ifndef KILN_FETCH_FETCH_SOURCES_H
 #define KILN_FETCH_FETCH_SOURCES_H
 
@@ -7,15 +7,15 @@
 
 #include <stdint.h>
 
-/* "{}" in URLs and paths stands for the language. */
+/* "{}" in URLs and paths is replaced by the language. */
 struct fetch_file {
     const char *url, *path;
     int64_t bytes;                   /* -1: not known before */
-    const char *about;               /* the size in words, where it changes; NULL: unknown */
+    const char *about;               /* the size as text, if it changes; NULL: unknown */
     const char *sum;                 /* MD5 or SHA-256; NULL: not published with the source */
     const char *sums_url;            /* of a published list of checksums; NULL: none */
     const struct unpack_sum *inside; /* of the files of an archive */
-    bool is_list;                    /* of further files, in the same directory there and here */
+    bool is_list;                    /* of further files, in the list's directory on the server and here */
     bool unpack;                     /* unless --unpack says otherwise */
 };
 
@@ -24,7 +24,7 @@ struct fetch_source {
     const struct fetch_file *files; /* a row without a URL ends them */
 };
 
-/* NULL: no source is called so. */
+/* NULL: no source has this name. */
 const struct fetch_source *fetch_source_find(const char *name);
 
 /* All of them; a row without a name ends them. */

@@ -21,7 +21,7 @@ static const char *header_value(const char *line, size_t n, const char *name, si
     return value;
 }
 
-/* A number of at most 18 digits and what stands behind it; -1 if there is none. */
+/* A number of at most 18 digits and the text after it; -1 if there is none. */
 static int64_t read_number(const char **p, const char *end)
 {
     int64_t value = 0;
@@ -60,7 +60,8 @@ static bool is_text(const char *value, size_t n)
     return true;
 }
 
-/* Last-Modified counts only without a strong ETag.  What is said to a server again must be text of one line. */
+/* Last-Modified counts only without a strong ETag.  The value is sent back to the server, so it must be one
+ * line of text. */
 static void take_validator(struct http_answer *answer, const char *value, size_t n, bool is_etag)
 {
     bool is_weak = is_etag && n >= 2 && value[0] == 'W' && value[1] == '/';

@@ -1,11 +1,11 @@
-/* http_curl: fetch/http.h by libcurl, which is loaded when the first file is fetched: it leans on some 30 libraries that no
- * other command needs. */
+/* http_curl: fetch/http.h by libcurl, which is loaded when the first file is fetched: it depends on some 30
+ * libraries that no other command needs. */
 #include "core/shared_library.h"
 #include "core/stop.h"
 #include "fetch/http.h"
 
 #define CURL_DISABLE_TYPECHECK   /* its setopt is a macro, and we call by pointer */
-#define CURL_DISABLE_DEPRECATION /* CURLOPT_PROTOCOLS, which versions before 7.85 know too */
+#define CURL_DISABLE_DEPRECATION /* CURLOPT_PROTOCOLS, which versions before 7.85 support too */
 #include <curl/curl.h>
 #include <stdlib.h>
 #include <string.h>
@@ -151,7 +151,7 @@ static enum http_end end_of(CURLcode code, const struct http_answer *answer)
     case CURLE_COULDNT_RESOLVE_HOST:
     case CURLE_COULDNT_CONNECT:
     case CURLE_SSL_CONNECT_ERROR:
-    case CURLE_PEER_FAILED_VERIFICATION: /* of the server, or of a proxy that reads along */
+    case CURLE_PEER_FAILED_VERIFICATION: /* of the server, or of a proxy that decrypts the traffic */
     case CURLE_SSL_CACERT_BADFILE: return HTTP_UNREACHABLE;
     case CURLE_OPERATION_TIMEDOUT: return answer->code == 0 ? HTTP_UNREACHABLE : HTTP_BROKEN;
     case CURLE_HTTP_RETURNED_ERROR: return HTTP_REFUSED;
@@ -183,7 +183,7 @@ static struct status explain(const struct transfer *t, enum http_end end, CURLco
         return status_error(STATUS_PREEMPTED, "%s: stopped by a signal", url);
     }
     if (code == CURLE_UNSUPPORTED_PROTOCOL) {
-        return status_error(STATUS_DATA, "%s: the server redirects to what is not followed: %s", url, why);
+        return status_error(STATUS_DATA, "%s: a redirect of the server is not followed: %s", url, why);
     }
     return status_error(STATUS_DATA, "%s: %s", url, why);
 }

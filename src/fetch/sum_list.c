@@ -69,9 +69,9 @@ struct status sum_list_parse(struct sum_list *list, const void *bytes, size_t n,
     struct buf text = {0};
     *list = (struct sum_list){0};
     if (n > MOST_BYTES || (n > 0 && memchr(bytes, '\0', n) != NULL)) {
-        return status_error(STATUS_DATA,
-                            "%s is no list of checksums: it has %zu bytes, and a list is text of at most %d",
-                            path, n, MOST_BYTES);
+        return status_error(
+            STATUS_DATA, "%s is not a list of checksums: it has %zu bytes, but a list is text of at most %d",
+            path, n, MOST_BYTES);
     }
     buf_append(&text, n > 0 ? bytes : "", n);
     struct status s = buf_status(&text);
@@ -112,7 +112,7 @@ const char *sum_list_next(const struct sum_list *list, size_t *at, const char **
     return sum;
 }
 
-/* enwiki-20240101-x and enwiki-latest-x: alike but for the one word. */
+/* enwiki-20240101-x and enwiki-latest-x: equal except for one word. */
 static bool is_same_dump(const char *dated, const char *name)
 {
     static const char latest[] = "-latest-";
@@ -157,7 +157,7 @@ static struct status put_file(struct digest *d, int fd, const char *path)
             s = status_error(STATUS_IO, "reading %s failed: %s", path, strerror(errno));
         }
         if (stop_requested()) {
-            s = status_error(STATUS_PREEMPTED, "stopped by a signal while %s was checked", path);
+            s = status_error(STATUS_PREEMPTED, "stopped by a signal while checking %s", path);
         }
     }
     buf_fini(&block);
@@ -181,7 +181,7 @@ struct status sum_check_file(const char *path, const char *sum)
 {
     enum digest_kind kind;
     struct digest_text got;
-    CHECK(digest_kind_of(&kind, sum), "'%s' is no checksum", sum);
+    CHECK(digest_kind_of(&kind, sum), "'%s' is not a checksum", sum);
     TRY(sum_of_file(&got, kind, path));
     return strcasecmp(got.text, sum) == 0 ? status_ok()
                                           : status_error(STATUS_DATA, "the %s of %s is %s, but should be %s",

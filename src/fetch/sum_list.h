@@ -11,11 +11,11 @@ struct sum_list {
     size_t n;
 };
 
-/* Reads a list; empty lines and lines that begin with '#' are skipped.  STATUS_DATA names a line that does not fit, a name that is
- * not a plain file name, and a file of more than 16 MiB. */
+/* Reads a list; empty lines and lines that begin with '#' are skipped.  STATUS_DATA names a malformed line, a
+ * name that is not a plain file name, or a file of more than 16 MiB. */
 struct status sum_list_read(struct sum_list *list, const char *path);
 
-/* The same of bytes; `path` is for messages. */
+/* The same from bytes; `path` is for messages. */
 struct status sum_list_parse(struct sum_list *list, const void *bytes, size_t n, const char *path);
 
 void sum_list_fini(struct sum_list *list);
@@ -24,13 +24,13 @@ void sum_list_fini(struct sum_list *list);
  * "latest": both match. */
 const char *sum_list_find(const struct sum_list *list, const char *name);
 
-/* One after the other: *name, and its sum as the result; *at is 0 first.  NULL at the end. */
+/* Walks the list: sets *name and returns its sum; *at is 0 at first.  NULL at the end. */
 const char *sum_list_next(const struct sum_list *list, size_t *at, const char **name);
 
-/* The digest of a file's bytes.  STATUS_PREEMPTED if a signal comes in between. */
+/* The digest of a file's bytes.  STATUS_PREEMPTED if a signal interrupts it. */
 struct status sum_of_file(struct digest_text *hex, enum digest_kind kind, const char *path);
 
-/* Whether a file has the checksum, which is one.  STATUS_DATA names both if not. */
+/* Whether a file has this checksum, which must be valid.  STATUS_DATA, with both checksums, if not. */
 struct status sum_check_file(const char *path, const char *sum);
 
 #endif

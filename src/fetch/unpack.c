@@ -1,4 +1,4 @@
-/* unpack: the part that needs no library. */
+/* unpack: the part that needs no libarchive. */
 #include "fetch/unpack.h"
 
 #include "fetch/sum_list.h"
@@ -70,7 +70,7 @@ struct status unpack_check(const char *directory, const struct unpack_sum *sums)
         char path[TEMPORARY_PATH_BYTES + 64];
         snprintf(path, sizeof path, "%s/%s", directory, s->name);
         if (!file_exists(path)) {
-            return status_error(STATUS_DATA, "%s is not there", path);
+            return status_error(STATUS_DATA, "%s is missing", path);
         }
         TRY(sum_check_file(path, s->sum));
     }

@@ -105,7 +105,7 @@ static struct status read_block(struct unpacking *u, size_t *n)
                             u->path, (unsigned long long)u->free_bytes);
     }
     return stop_requested()
-               ? status_error(STATUS_PREEMPTED, "stopped by a signal while %s was unpacked", u->path)
+               ? status_error(STATUS_PREEMPTED, "stopped by a signal while unpacking %s", u->path)
                : status_ok();
 }
 
@@ -172,7 +172,8 @@ static struct status unpack_entry(struct unpacking *u, struct archive_entry *ent
     const char *name = lib.entry_pathname_utf8(entry);
     name = name == NULL ? lib.entry_pathname(entry) : name;
     if (name == NULL || !unpack_name(&name, name, top)) {
-        return status_error(STATUS_DATA, "%s has a file whose name leads outside, or is not valid: '%.100s'",
+        return status_error(STATUS_DATA,
+                            "%s has a file whose name leads out of the target or is invalid: '%.100s'",
                             u->path, name == NULL ? "" : name);
     }
     unsigned type = lib.entry_filetype(entry);
@@ -261,10 +262,11 @@ struct status unpack_archive(const char *target, enum unpack_kind kind, const ch
 {
     int fd;
     size_t n;
-    CHECK(kind != UNPACK_NONE, "%s is no archive", archive);
+    CHECK(kind != UNPACK_NONE, "%s is not an archive", archive);
     TRY(open_library());
     if (file_exists(target)) {
-        return status_error(STATUS_USAGE, "%s, to which %s would be unpacked, is there", target, archive);
+        return status_error(STATUS_USAGE, "%s, to which %s would be unpacked, already exists", target,
+                            archive);
     }
     TRY(regular_file_open(&fd, &n, archive));
     struct unpacking u = {.path = archive, .most_bytes = (int64_t)n * MOST_RATIO + ALWAYS_ALLOWED};

@@ -34,9 +34,9 @@ expect 64 "no file of these sources is called 'x*'" fetch squad --only 'x*'
 expect 64 "begins neither with http:// nor with https://" fetch --url file:///etc/passwd
 expect 64 "begins neither with http:// nor with https://" fetch --url ftp://host/file
 expect 64 "begins neither with http:// nor with https://" fetch squad --mirror /mnt/mirror
-expect 64 "ends with no name" fetch --url http://host/
-expect 64 "ends with no name" fetch --url http://host/a/..
-expect 64 "is no checksum" fetch --url http://host/file --md5 12
+expect 64 "does not end with a possible file name" fetch --url http://host/
+expect 64 "does not end with a possible file name" fetch --url http://host/a/..
+expect 64 "is not a checksum" fetch --url http://host/file --md5 12
 expect 64 "are of a --url" fetch squad --md5 981b29407e0affa3b1b156f72073b945
 expect 64 "'../en' is no language code" fetch wikipedia --language ../en
 echo '<html>' >page
@@ -78,7 +78,7 @@ rm download/wikicorpus_en/wikicorpus_en.xml.bz2
 expect 69 "elsewhere and put them there" fetch wikipedia --mirror http://127.0.0.1:1
 [ "$(ls download/wikicorpus_en)" = enwiki-latest-md5sums.txt ] || fail "the older list is lost: $(ls download/wikicorpus_en)"
 rm -r download
-expect 65 "is removed" fetch wikipedia --mirror "$server/~wrong"
+expect 65 "wikicorpus_en.xml.bz2.part, downloaded from" fetch wikipedia --mirror "$server/~wrong"
 [ -z "$(find download -name 'wikicorpus_en.xml*')" ] || fail "a damaged dump is kept"
 rm "$dir/www/dumps.wikimedia.org/enwiki/latest/enwiki-latest-md5sums.txt"
 expect 0 "so only the length" fetch wikipedia --mirror "$server"

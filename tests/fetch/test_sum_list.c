@@ -53,7 +53,7 @@ static void test_refused(void)
         EXPECT_ERROR(read_text(&list, lines[i]), STATUS_DATA, "line 1");
     }
     EXPECT_OK(file_write_atomic(path, "a\0b", 3));
-    EXPECT_ERROR(sum_list_read(&list, path), STATUS_DATA, "is no list of checksums");
+    EXPECT_ERROR(sum_list_read(&list, path), STATUS_DATA, "is not a list of checksums");
 }
 
 static void test_files(void)

@@ -161,7 +161,7 @@ static void test_zip(void)
     EXPECT_OK(unpack(in_folder, right));
     expect_text("vocab.txt", "abc");
     expect_text("deep/er/x", "");
-    EXPECT_ERROR(unpack(in_folder, right), STATUS_USAGE, "is there");
+    EXPECT_ERROR(unpack(in_folder, right), STATUS_USAGE, "already exists");
     EXPECT_OK(unpack_check(target, right));
     EXPECT_ERROR(unpack_check(target, wrong), STATUS_DATA, "the SHA-256 of");
     EXPECT_OK(file_remove_tree(target));
@@ -188,14 +188,14 @@ static void test_hostile_zip(void)
     static const struct file file_as_folder[] = {{"a", "1", 0}, {"a/b", "2", 0}, {0}};
     static const struct file own_name[] = {{"bert", "1", 0}, {0}};
     static const struct file good[] = {{"vocab.txt", "abc", 0}, {0}};
-    expect_refused(up, NULL, "leads outside");
-    expect_refused(absolute, NULL, "leads outside");
+    expect_refused(up, NULL, "leads out of the target");
+    expect_refused(absolute, NULL, "leads out of the target");
     expect_refused(link, NULL, "neither a file nor a directory");
     expect_refused(twice, NULL, "the same name twice");
     expect_refused(own_name, NULL, "name of its own folder");
     EXPECT(failed(unpack(file_as_folder, NULL)) && !file_exists(target), "a file that is a folder too");
     expect_refused(good, wrong, "the SHA-256 of");
-    expect_refused(good, missing, "is not there");
+    expect_refused(good, missing, "is missing");
 }
 
 /* Every length of a good archive but its own, and every byte changed: an error or the right bytes, and never a crash. */

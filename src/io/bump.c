@@ -18,7 +18,7 @@ struct bump bump_with_limit(size_t limit)
     return (struct bump){.limit = limit};
 }
 
-/* A block for `bytes` at least; what is left in the one before stays unused. */
+/* A block for at least `bytes`; the rest of the previous block stays unused. */
 static bool add_block(struct bump *b, size_t bytes)
 {
     size_t n = bytes > BLOCK_BYTES ? bytes : BLOCK_BYTES;

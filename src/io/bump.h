@@ -12,18 +12,18 @@ struct bump_block;
 struct bump {
     struct bump_block *newest;
     size_t left;   /* bytes free in the newest block */
-    size_t used;   /* bytes of all blocks */
-    size_t limit;  /* of them */
+    size_t used;   /* bytes in all blocks */
+    size_t limit;  /* the limit of total_bytes */
     bool exceeded; /* an allocation would have passed the limit */
-    bool failed;   /* an allocation failed, for the limit or for want of memory */
+    bool failed;   /* an allocation failed: over the limit, or out of memory */
 };
 
 struct bump bump_with_limit(size_t limit);
 
-/* Zeroed bytes, aligned for every type; NULL, and a failed bump (sticky), if they cannot be had. */
+/* Zeroed bytes, aligned for every type; on failure NULL, and the bump stays failed. */
 void *bump_take(struct bump *b, size_t bytes);
 
-/* A copy of `n` bytes, with a NUL behind it. */
+/* A copy of `n` bytes, with a NUL after it. */
 char *bump_copy(struct bump *b, const void *bytes, size_t n);
 
 /* STATUS_DATA if `source` needed more than the limit, STATUS_MEMORY if the machine has no memory left. */

@@ -403,7 +403,7 @@ static void op_get(struct machine *m, int op)
     push(m, m->memo.items[index]);
 }
 
-/* Whether `text` matches a pattern that may begin or end with "*". */
+/* Whether `text` matches a pattern, which may begin or end with "*". */
 static bool matches(const char *pattern, const char *text)
 {
     size_t n = strlen(pattern);
@@ -511,7 +511,7 @@ static void push_dict(struct machine *m, const struct pickle_node *arguments)
     push(m, dict);
 }
 
-/* Python would call a function or make an instance here. */
+/* Python would call a function or create an instance here. */
 static void op_call(struct machine *m, int op)
 {
     if (op == NEWOBJ_EX) {
@@ -551,7 +551,7 @@ static void op_build(struct machine *m, int op)
     if (object->kind == PICKLE_OBJECT) {
         object->object.state = state;
     } else if (object->kind != PICKLE_DICT) {
-        fail(m, "its pickle gives a state to something that is not an object");
+        fail(m, "its pickle sets the state of something that is not an object");
     }
 }
 

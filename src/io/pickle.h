@@ -1,13 +1,14 @@
-/* pickle: reads a Python pickle as a tree of plain nodes, and runs nothing of it.
+/* pickle: reads a Python pickle as a tree of plain nodes, without running any of it.
  *
  * A pickle is a program for a stack machine (CPython, Lib/pickletools.py) and may call any function of Python.  This
- * machine only makes nodes: a call becomes an object node with the name of the function and its arguments.  Names must
- * also be on a list, which the caller gives; a pickle that uses any other is refused, and the message has the name.
- * Known are the opcodes of protocols 2 to 5, except those for data outside the pickle; the text opcodes of protocols
- * 0 and 1 are refused.
+ * machine only makes nodes: a call becomes an object node with the name of the function and its arguments.
+ * Names must also be on the caller's list; a pickle that uses any other is refused, and the message has the
+ * name.  Supported are the opcodes of protocols 2 to 5, except those for data outside the pickle; the text
+ * opcodes of protocols 0 and 1 are refused.
  *
- * The rule: no recursion, texts are borrowed from the pickle, and everything made from one fits into PICKLE_MAX_BYTES.  Nodes
- * may be shared and may even contain themselves, so whoever walks the tree must limit the number of steps. */
+ * The rule: no recursion, texts are borrowed from the pickle, and all nodes of one pickle fit into
+ * PICKLE_MAX_BYTES.  Nodes may be shared and may even contain themselves, so code that walks the tree must
+ * limit the number of steps. */
 #ifndef KILN_IO_PICKLE_H
 #define KILN_IO_PICKLE_H
 
@@ -36,7 +37,7 @@ enum pickle_kind {
     PICKLE_LIST, /* a list or a set */
     PICKLE_DICT,
     PICKLE_NAME,       /* "module.name" of a function or class */
-    PICKLE_OBJECT,     /* what calling a name would have returned */
+    PICKLE_OBJECT,     /* the result that a call of a name would have had */
     PICKLE_PERSISTENT, /* something outside the pickle, by its id */
     PICKLE_TENSOR,     /* made from objects by io/torch_tensors */
 };
@@ -62,7 +63,7 @@ struct pickle_node {
         struct {
             const struct pickle_node *name;
             const struct pickle_node *arguments; /* a tuple */
-            const struct pickle_node *state;     /* what BUILD gave it, or NULL */
+            const struct pickle_node *state;     /* set by BUILD, or NULL */
             struct pickle_node *next;            /* the object made after it */
         } object;
         struct {
@@ -99,7 +100,7 @@ void pickle_close(struct pickle *p);
 /* The value of a key of a dict, the last if it has several; NULL if there is none, or `dict` is NULL or none. */
 const struct pickle_node *pickle_find(const struct pickle_node *dict, const char *key);
 
-/* Whether it is this text, or the name "module.name". */
+/* Whether the node is this text, or the name "module.name". */
 bool pickle_is_text(const struct pickle_node *node, const char *text);
 
 /* The item of a tuple or list; NULL if it has fewer, or `list` is NULL or neither. */

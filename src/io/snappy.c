@@ -18,7 +18,7 @@ bool snappy_length(size_t *length, const void *bytes, size_t n)
     return !s.failed && wide <= UINT32_MAX && wide <= ((uint64_t)bytes_left(&s) / FOR_BYTES + 1) * MOST_BYTES;
 }
 
-/* Copies bytes from the input; the length is in the tag, or in one to four bytes behind it. */
+/* Copies bytes from the input; the length is in the tag, or in one to four bytes after it. */
 static bool expand_literal(struct span *out, unsigned char *to, struct span *in, unsigned tag)
 {
     enum { LONGEST_IN_TAG = 60 };

@@ -32,12 +32,12 @@ static struct status read_block(struct sorted_table *t, struct span *block, stru
     uint64_t with_trailer;
     if (!bytes_add(h.n, SORTED_TABLE_TRAILER_BYTES, &with_trailer) || h.begin > end ||
         with_trailer > end - h.begin) {
-        return damaged(source, "a block does not lie in it");
+        return damaged(source, "a block is not inside it");
     }
     const unsigned char *data = bytes + h.begin;
     size_t n = (size_t)h.n;
     if (hash_mask_crc(hash_crc32c(0, data, n + 1)) != bytes_load_u32(data + n + 1)) {
-        return damaged(source, "the checksum of a block does not hold");
+        return damaged(source, "the checksum of a block is wrong");
     }
     *block = bytes_span(data, n);
     if (data[n] == SORTED_TABLE_PLAIN) {
@@ -56,7 +56,7 @@ static struct status read_block(struct sorted_table *t, struct span *block, stru
                                                : damaged(source, "a compressed block is damaged");
 }
 
-/* Cuts off the restart points behind the entries: offsets of whole keys, for binary search. */
+/* Skips the restart points after the entries: offsets of whole keys, for binary search. */
 static bool cut_restarts(struct span *block)
 {
     if (block->n < sizeof(uint32_t)) {

@@ -1,7 +1,8 @@
 /* sorted_table: reads a file of sorted keys and values as LevelDB and TensorFlow write it (LevelDB, doc/table_format.md).
  *
- * A table consists of blocks of entries, an index block that lists them, and a footer that points to the index.  A key is
- * stored without the prefix it shares with the key before it.  Blocks may be compressed with Snappy; each has a checksum.
+ * A table consists of blocks of entries, an index block that lists them, and a footer that points to the
+ * index.  A key is stored without the prefix that it shares with the previous key.  Blocks may be compressed
+ * with Snappy; each has a checksum.
  *
  * The rule: blocks do not overlap, so that their decompressed size is limited by the size of the file, and keys ascend. */
 #ifndef KILN_IO_SORTED_TABLE_H
@@ -19,7 +20,7 @@ enum {
     SORTED_TABLE_FOOTER_BYTES = 48
 };
 
-/* How a block is compressed: the byte behind it. */
+/* How a block is compressed: the byte after it. */
 enum sorted_table_compression { SORTED_TABLE_PLAIN = 0, SORTED_TABLE_SNAPPY = 1 };
 
 struct sorted_table_entry {

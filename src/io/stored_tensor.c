@@ -194,7 +194,7 @@ static void gather(const struct stored_tensor *t, tensor out)
     }
 }
 
-/* Checks that it can be read into `out`, apart from its shape. */
+/* Checks that it can be read into `out`, except for its shape. */
 static struct status check_values(const struct stored_tensor *t, tensor out)
 {
     CHECK(tensor_is_dense(out) && (out.data != NULL || tensor_count(out) == 0), "%s into a strided tensor",
@@ -207,7 +207,7 @@ static struct status check_values(const struct stored_tensor *t, tensor out)
                             t->dtype_label, dtype_name(out.dtype));
     }
     if (t->has_crc && hash_crc32c(0, t->storage, t->storage_bytes) != t->crc) {
-        return status_error(STATUS_DATA, "tensor %.80s is damaged: its checksum does not hold", t->name);
+        return status_error(STATUS_DATA, "tensor %.80s is damaged: its checksum is wrong", t->name);
     }
     return status_ok();
 }
@@ -238,7 +238,7 @@ struct status stored_tensor_read_elements(const struct stored_tensor *t, int64_t
     CHECK(first >= 0 && first + tensor_count(out) <= (int64_t)(t->bytes / size), "%s has no such elements",
           t->name);
     if (!stored_tensor_is_dense(t)) {
-        return status_error(STATUS_DATA, "tensor %.80s is strided, where its elements are wanted in a row",
+        return status_error(STATUS_DATA, "tensor %.80s is strided, but its elements must be contiguous",
                             t->name);
     }
     if (tensor_count(out) > 0) {
@@ -278,7 +278,7 @@ struct status stored_tensor_check_names(const struct stored_tensor *tensors, int
     qsort(sorted, (size_t)n, sizeof *sorted, compare_names);
     for (int i = 1; i < n && !failed(s); i++) {
         if (strcmp(sorted[i - 1], sorted[i]) == 0) {
-            s = status_error(STATUS_DATA, "%s has two tensors of the name %.80s", source, sorted[i]);
+            s = status_error(STATUS_DATA, "%s has two tensors named %.80s", source, sorted[i]);
         }
     }
     free(sorted);

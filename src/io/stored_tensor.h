@@ -1,8 +1,8 @@
 /* stored_tensor: a tensor inside a mapped file of any format.  Every reader of tensor files lists these, and all are read
  * by stored_tensor_read.
  *
- * The rule: whoever makes one has checked that all of its elements lie inside the file.  It may be strided, as torch.save
- * leaves a transposed matrix; reading makes it dense. */
+ * The rule: code that creates one has checked that all its elements are inside the file.  It may be strided,
+ * as torch.save writes a transposed matrix; reading makes it dense. */
 #ifndef KILN_IO_STORED_TENSOR_H
 #define KILN_IO_STORED_TENSOR_H
 
@@ -13,7 +13,7 @@ enum { STORED_MAX_DIMS = 8 };
 
 struct stored_tensor {
     const char *name;        /* borrowed from the file's reader */
-    const char *dtype_label; /* as the format calls it */
+    const char *dtype_label; /* the format's name of it */
     const char *unreadable;  /* why it cannot be read, worded to follow "it "; NULL if it can be */
     enum dtype dtype;        /* if it can be read */
     int n_dims;              /* 0 is a scalar */
@@ -27,38 +27,38 @@ struct stored_tensor {
     uint32_t crc; /* CRC-32C of the storage, checked by reading */
 };
 
-/* Sets the strides of a dense tensor, and `bytes`, from its dims; false if its size is not a possible one. */
+/* Sets the strides of a dense tensor, and `bytes`, from its dims; false if the size is impossible. */
 bool stored_tensor_make_dense(struct stored_tensor *t, size_t item_bytes);
 
-/* Sets storage, data and `bytes` from dims and strides that are not trusted: false if an element would lie outside the `n`
- * bytes of the storage.  `first` is the offset of the first element, in elements. */
+/* Sets storage, data and `bytes` from untrusted dims and strides: false if an element would be outside the
+ * `n` bytes of the storage.  `first` is the offset of the first element, in elements. */
 bool stored_tensor_place(struct stored_tensor *t, size_t item_bytes, int64_t first, const void *storage,
                          size_t n);
 
-/* Whether its elements lie in order and without gaps: `bytes` of them at `data`. */
+/* Whether its elements are in order and without gaps: `bytes` of them at `data`. */
 bool stored_tensor_is_dense(const struct stored_tensor *t);
 
 /* A matrix with its dims exchanged, over the same data. */
 struct stored_tensor stored_tensor_transpose(const struct stored_tensor *t);
 
 /* Copies it into `out`, a dense host tensor of the same shape; floating-point types convert to `out`'s, the same type
- * copies bit for bit.  STATUS_DATA if the shape or the kind of number differs, or a checksum does not hold. */
+ * copies bit for bit.  STATUS_DATA if the shape or the kind of number differs, or a checksum is wrong. */
 struct status stored_tensor_read(const struct stored_tensor *t, tensor out);
 
 /* Copies elements [first, first + count of out) of the flattened tensor into `out`, whatever its shape; types convert as
- * above.  The tensor must have that many.  STATUS_DATA if it is strided. */
+ * above.  The tensor must have enough elements.  STATUS_DATA if it is strided. */
 struct status stored_tensor_read_elements(const struct stored_tensor *t, int64_t first, tensor out);
 
 /* Whether one type converts to the other: the types are equal, or both floating-point. */
 bool stored_tensor_converts(enum dtype from, enum dtype to);
 
-/* Converts `n` of them; either side may be unaligned. */
+/* Converts `n` elements; either side may be unaligned. */
 void stored_tensor_convert(enum dtype to_type, void *to, enum dtype from_type, const void *from, int64_t n);
 
 /* Whether a name is not empty and has no control characters, so that messages can show it. */
 bool stored_tensor_name_is_printable(const char *name, size_t n);
 
-/* STATUS_DATA if two of the tensors have one name. */
+/* STATUS_DATA if two of the tensors have the same name. */
 struct status stored_tensor_check_names(const struct stored_tensor *tensors, int n, const char *source);
 
 /* Borrowed; NULL if there is none of this name. */

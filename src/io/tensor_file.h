@@ -1,5 +1,5 @@
-/* tensor_file: opens a file of named tensors of any known format: safetensors, torch.save's, or a TensorFlow checkpoint by
- * its prefix.  The content decides which, not the name. */
+/* tensor_file: opens a file of named tensors of any known format: safetensors, torch.save's, or a TensorFlow
+ * checkpoint by its prefix.  The content decides which format, not the name. */
 #ifndef KILN_IO_TENSOR_FILE_H
 #define KILN_IO_TENSOR_FILE_H
 
@@ -14,22 +14,22 @@ struct tensor_file {
     const struct stored_tensor
         *tensors; /* [n], in the order of the file; io/stored_tensor.h reads and finds them */
     int n;
-    struct stored_tensor *own; /* the list, for formats whose reader lists something else */
+    struct stored_tensor *own; /* owns the list, for formats whose reader lists something else */
     union {
         struct safetensors safetensors;
-        struct torch_file torch; /* torch.root has everything else that was saved */
+        struct torch_file torch; /* torch.root also has the objects that are not tensors */
         struct tf_bundle bundle;
     };
 };
 
-/* `path` is a file, or the prefix of a bundle (or its PREFIX.index).  STATUS_DATA: missing, damaged, or of no format that is
- * known. */
+/* `path` is a file, or the prefix of a bundle (or its PREFIX.index).  STATUS_DATA: missing, damaged, or of an
+ * unknown format. */
 struct status tensor_file_open(struct tensor_file *f, const char *path);
 
 /* Safe on a zeroed struct and after a failed open. */
 void tensor_file_close(struct tensor_file *f);
 
-/* Borrowed: what messages call the format. */
+/* Borrowed: the format's name for messages. */
 const char *tensor_file_format_name(enum tensor_file_format format);
 
 #endif

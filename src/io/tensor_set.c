@@ -31,7 +31,7 @@ void tensor_slice_format(char out[TENSOR_SLICE_BYTES], const struct tensor_slice
     snprintf(out, TENSOR_SLICE_BYTES, "[%" PRId64 ", %" PRId64 ") of %.100s", s->begin, s->end, dims);
 }
 
-/* A number without sign or leading zeros, and *at behind it; -1 for anything else. */
+/* A number without sign or leading zeros, and *at after it; -1 for anything else. */
 static int64_t take_number(const char **at)
 {
     size_t n = strspn(*at, "0123456789");
@@ -78,7 +78,8 @@ struct status tensor_slice_of(struct tensor_slice *s, const struct safetensors *
         return status_ok();
     }
     if (!parse(s, text)) {
-        return status_error(STATUS_DATA, "%s: tensor %.80s: its metadata '%.60s' is no slice of a tensor",
+        return status_error(STATUS_DATA,
+                            "%s: tensor %.80s: its metadata '%.60s' does not describe a slice of a tensor",
                             source, e->name, text);
     }
     if (e->n_dims != 1 || e->dims[0] != s->end - s->begin) {
@@ -112,7 +113,7 @@ static struct status lacks(const struct tensor_piece *p, int64_t begin, int64_t 
                         p->source, p->entry->name, begin, end);
 }
 
-/* That a piece goes on where the one before it ends. */
+/* Checks that a piece begins where the previous one ends. */
 static struct status check_next(const struct tensor_piece *before, const struct tensor_piece *p)
 {
     const struct tensor_slice *a = &before->slice, *b = &p->slice;
@@ -196,7 +197,7 @@ void tensor_set_fini(struct tensor_set *t)
 
 const struct tensor_piece *tensor_set_find(const struct tensor_set *t, const char *name)
 {
-    int low = 0, high = t->n_pieces; /* the first that is not before the name */
+    int low = 0, high = t->n_pieces; /* the first whose name is not less */
     while (low < high) {
         int middle = low + (high - low) / 2;
         if (strcmp(t->pieces[middle].entry->name, name) < 0) {

@@ -1,8 +1,10 @@
-/* tensor_set: the tensors of one or several safetensors files, each whole in one of them, or in slices in any number.
+/* tensor_set: the tensors of one or several safetensors files, each whole in one file, or in slices in any
+ * number of files.
  *
- * A slice is a run of elements of the flattened tensor.  In its file it stands under the tensor's own name as one dim of
- * elements, and the file's "__metadata__" says of what: "slice.NAME": "[begin, end) of [dims]", so other readers of
- * safetensors open the file.  A file without such words holds whole tensors, like any other.
+ * A slice is a run of elements of the flattened tensor.  In its file it has the tensor's own name and one dim
+ * of elements, and the file's "__metadata__" describes it: "slice.NAME": "[begin, end) of [dims]", so other
+ * readers of safetensors can open the file.  A file without such metadata holds whole tensors, like any
+ * other.
  *
  * The rule: the slices of a tensor tile it, and agree on its shape and type, or the set is refused. */
 #ifndef KILN_IO_TENSOR_SET_H
@@ -19,10 +21,11 @@ struct tensor_slice {
     int64_t begin, end;
 };
 
-/* What the metadata says of it, for safetensors_item.slice. */
+/* Its text in the metadata, for safetensors_item.slice. */
 void tensor_slice_format(char out[TENSOR_SLICE_BYTES], const struct tensor_slice *s);
 
-/* What a file says that its entry holds.  STATUS_DATA if the words are not exactly such, or the entry is no such slice. */
+/* Reads what a file's metadata says of an entry.  STATUS_DATA if the text is malformed or does not fit the
+ * entry. */
 struct status tensor_slice_of(struct tensor_slice *s, const struct safetensors *f,
                               const struct safetensors_entry *e, const char *source);
 
@@ -39,14 +42,14 @@ struct tensor_set {
     int n; /* tensors */
 };
 
-/* A file, and what names it in messages. */
+/* A file, and its name for messages. */
 struct tensor_set_file {
     const struct safetensors *file;
     const char *source;
 };
 
-/* Over files, and names of them, that outlive the set.  STATUS_DATA names the tensor, and the file, where slices overlap, leave
- * a hole, or disagree. */
+/* The files, and their names, must outlive the set.  STATUS_DATA names the tensor and the file if slices
+ * overlap, leave a hole or disagree. */
 struct status tensor_set_init(struct tensor_set *t, const struct tensor_set_file *files, int n_files);
 
 /* Safe on a zeroed struct. */
@@ -55,9 +58,9 @@ void tensor_set_fini(struct tensor_set *t);
 /* The first piece of a tensor; the others follow it.  NULL if there is none of this name. */
 const struct tensor_piece *tensor_set_find(const struct tensor_set *t, const char *name);
 
-/* Copies the elements of the tensor from `begin` on into `out`, dense in host memory and as many as are wanted, whatever pieces
- * they lie in; types convert as in safetensors_read.  `first` is from tensor_set_find, `shape` what the whole tensor must
- * have: STATUS_DATA if it has another. */
+/* Copies the elements of the tensor from `begin` on into `out`, dense in host memory, until `out` is full,
+ * from whatever pieces; types convert as in safetensors_read.  `first` is from tensor_set_find; `shape` is
+ * that of the whole tensor: STATUS_DATA if the tensor has another. */
 struct status tensor_set_read(const struct tensor_set *t, const struct tensor_piece *first, tensor shape,
                               int64_t begin, tensor out);
 

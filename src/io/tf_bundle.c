@@ -254,7 +254,7 @@ static struct status add_tensor(struct tf_bundle *b, const struct sorted_table_e
     }
     TRY(view_shard(&shard, b, from, (int)e.shard));
     if (e.offset > shard.n || t->bytes > shard.n - e.offset) {
-        return wrong(from->name, entry, "does not lie in its shard (is that file cut short?)");
+        return wrong(from->name, entry, "is not inside its shard (is that file cut short?)");
     }
     t->data = t->storage = shard.data + e.offset;
     t->storage_bytes = t->bytes;

@@ -134,8 +134,8 @@ static struct status parse_archive(struct torch_file *f, const void *bytes, size
     return s;
 }
 
-/* Reads one of the small pickles before the object: `value` is the int it holds, or that its dict has under `key`; -1 if
- * there is none. */
+/* Reads one of the small pickles before the object: `value` is the int it holds, or the value of `key` in its
+ * dict; -1 if there is none. */
 static struct status read_number(struct span *s, int64_t *value, const char *key, const char *source)
 {
     struct pickle p;
@@ -175,7 +175,7 @@ static struct status list_wanted(struct torch_storage **storages, size_t *n, con
     return status_ok();
 }
 
-/* Behind the list of keys follow the storages in its order, each as a number of elements and the elements. */
+/* After the list of keys come the storages in its order, each as a number of elements and the elements. */
 static struct status place_storages(struct torch_storage *storages, size_t n, const struct pickle_node *keys,
                                     struct span *s, const char *source)
 {

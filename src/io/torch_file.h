@@ -1,7 +1,8 @@
 /* torch_file: reads files that torch.save wrote: .pt, .pth, .bin.
  *
  * Since PyTorch 1.6 such a file is a ZIP archive: ARCHIVE/data.pkl is the pickled object, ARCHIVE/data/KEY are its
- * storages.  Before, it was five pickles with the storages behind them (torch/serialization.py).  Both forms are mapped and
+ * storages.  Before, it was five pickles followed by the storages (torch/serialization.py).  Both forms are
+ * mapped and
  * read in place, and nothing in them is run (io/pickle.h).  `root` is the saved object as a tree of nodes, usually the dict
  * of a checkpoint; `tensors` lists all tensors in it.  docs/decisions/0043_foreign_checkpoints.md has the reasons. */
 #ifndef KILN_IO_TORCH_FILE_H
@@ -22,8 +23,8 @@ struct torch_file {
 /* Whether the bytes begin like a file of torch.save, of either form. */
 bool torch_file_is_one(const void *bytes, size_t n);
 
-/* Maps the file and checks everything but the values of its tensors.  STATUS_DATA says what is wrong, or which name that is
- * not allowed its pickle uses. */
+/* Maps the file and checks everything but the values of its tensors.  STATUS_DATA says what is wrong, or
+ * which forbidden name its pickle uses. */
 struct status torch_file_open(struct torch_file *f, const char *path);
 
 /* The same over bytes that the caller keeps until the close; `source` names them in messages. */

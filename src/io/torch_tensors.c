@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* What a call of an allowed name stands for. */
+/* The meaning of a call of an allowed name. */
 enum meaning {
     MEANS_UNKNOWN,        /* an object that kiln does not interpret */
     MEANS_TENSOR,         /* (storage, first, sizes, strides, ...) */
@@ -40,7 +40,7 @@ static const struct pickle_allowed allowed[] = {
     {"torch", "uint*", PICKLE_KEEP_OBJECT, MEANS_UNKNOWN},
     {"torch", "bool", PICKLE_KEEP_OBJECT, MEANS_UNKNOWN},
     {"torch", "complex*", PICKLE_KEEP_OBJECT, MEANS_UNKNOWN},
-    /* Stored beside tensors: arguments of the run, position in the data, loss scales, random states. */
+    /* Saved with the tensors: arguments of the run, position in the data, loss scales, random states. */
     {"argparse", "Namespace", PICKLE_KEEP_OBJECT, MEANS_UNKNOWN},
     {"_codecs", "encode", PICKLE_KEEP_OBJECT, MEANS_UNKNOWN},
     {"numpy", "dtype", PICKLE_KEEP_OBJECT, MEANS_UNKNOWN},
@@ -261,14 +261,14 @@ static struct status make_tensor(const struct making *m, struct pickle_node *nod
     if (!stored_tensor_place(t, dtype->bytes, first->integer, storage->data, storage->n)) {
         int shown = storage->key_bytes < 40 ? (int)storage->key_bytes : 40;
         return status_error(STATUS_DATA,
-                            "%s: a tensor of %d dims does not lie in its storage %.*s of %zu bytes",
-                            m->source, t->n_dims, shown, storage->key, storage->n);
+                            "%s: a tensor of %d dims is not inside its storage %.*s of %zu bytes", m->source,
+                            t->n_dims, shown, storage->key, storage->n);
     }
     *node = (struct pickle_node){.kind = PICKLE_TENSOR, .tensor = t};
     return status_ok();
 }
 
-/* Turns an object into the tensor, or the tuple, that it stands for. */
+/* Turns an object into the tensor or the tuple that it represents. */
 static struct status bind(const struct making *m, struct pickle_node *object)
 {
     int meaning = object->meaning;
@@ -308,8 +308,8 @@ struct status torch_tensors_bind(struct pickle *p, const struct torch_storage *s
     return status_ok();
 }
 
-/* Limits of the walk.  Nodes may be shared, so a small pickle can have an exponential number of paths; a node that is entered
- * costs more steps than one that is only looked at. */
+/* Limits of the walk.  Nodes may be shared, so a small pickle can have an exponential number of paths;
+ * entering a node costs more steps than skipping one. */
 enum { MAX_DEPTH = 32, MAX_STEPS = 1 << 24, STEPS_OF_A_PART = 16 };
 
 struct walk {
@@ -364,7 +364,7 @@ static struct status enter(struct walk *w, const struct pickle_node *key, size_t
                              is_number ? (long long)key->integer : (long long)place);
     }
     if (n + 2 > sizeof w->path - w->path_bytes) {
-        return status_error(STATUS_DATA, "%s: what its pickle holds has names of more than %d bytes",
+        return status_error(STATUS_DATA, "%s: its pickle has a path of names of more than %d bytes",
                             w->source, TORCH_NAME_BYTES - 1);
     }
     if (w->path_bytes > 0) {

@@ -60,7 +60,7 @@ static struct status read_end64(struct directory *d, const unsigned char *bytes,
     uint64_t at = bytes_read_u64(&locator);
     uint32_t n_disks = bytes_read_u32(&locator);
     if (at > end - LOCATOR64_BYTES || n_disks > 1) {
-        return damaged(source, "its ZIP64 locator leads nowhere");
+        return damaged(source, "its ZIP64 locator points outside it");
     }
     struct span s = bytes_span(bytes + at, end - LOCATOR64_BYTES - (size_t)at);
     uint32_t signature = bytes_read_u32(&s);
@@ -95,7 +95,7 @@ static struct status read_directory(struct directory *d, const unsigned char *by
         return damaged(source, "archives of several parts are not read");
     }
     if (d->begin > end || d->bytes > end - d->begin || d->n_members > d->bytes / CENTRAL_BYTES) {
-        return damaged(source, "its directory does not lie in it");
+        return damaged(source, "its directory is not inside it");
     }
     return status_ok();
 }
@@ -212,7 +212,7 @@ static struct status check_members(struct zip_file *z, const unsigned char *byte
     qsort(z->members, z->n, sizeof *z->members, compare_names);
     for (size_t i = 1; i < z->n; i++) {
         if (compare_names(&z->members[i - 1], &z->members[i]) == 0) {
-            return damaged(source, "two of its members have one name");
+            return damaged(source, "two of its members have the same name");
         }
     }
     return status_ok();

@@ -1,7 +1,8 @@
-/* zip_file: the members of a ZIP archive, where they lie: for files that torch.save wrote (APPNOTE.TXT of PKWARE, 4.3,
+/* zip_file: the members of a ZIP archive, read in place, for files that torch.save wrote (APPNOTE.TXT of
+ * PKWARE, 4.3,
  * with the ZIP64 fields of 4.5.3).
  *
- * The rule: members are read in place and never decompressed, and no two overlap or share a name.  So no archive can expand
+ * The rule: members are never decompressed, and no two overlap or share a name.  So no archive can expand
  * to more than its file (docs/decisions/0043_foreign_checkpoints.md).  CRC-32s are not checked: PyTorch does not check them
  * either, and can be told to write wrong ones (torch.serialization.set_crc32_options). */
 #ifndef KILN_IO_ZIP_FILE_H

@@ -196,7 +196,7 @@ static void test_damage(void)
     }
     tf_bundle_close(&b);
     files.shards[0].n--;
-    EXPECT_ERROR(parse(&b, &files), STATUS_DATA, "does not lie in its shard");
+    EXPECT_ERROR(parse(&b, &files), STATUS_DATA, "is not inside its shard");
     free(copy);
 }
 
@@ -233,9 +233,9 @@ static void test_entries(void)
         {BYTES("\x08\x01\x12\x04\x12\x02\x08\x03\x20\x04\x28\x0c\x35\1\2\3\4"), NULL},
         {BYTES("\x08\x01\x28\x04\x58\x07\x61\1\2\3\4\5\6\7\x08\x6a\1x"), NULL}, /* fields of later versions */
         {BYTES("\x08\x01\x12\x04\x12\x02\x08\x03\x28\x10"), "tensor w has another size than its shape"},
-        {BYTES("\x08\x01\x12\x04\x12\x02\x08\x03\x20\x05\x28\x0c"), "tensor w does not lie in its shard"},
+        {BYTES("\x08\x01\x12\x04\x12\x02\x08\x03\x20\x05\x28\x0c"), "tensor w is not inside its shard"},
         {BYTES("\x08\x01\x12\x04\x12\x02\x08\x01\x20\xff\xff\xff\xff\xff\xff\xff\xff\xff\x01\x28\x04"),
-         "does not lie in its shard"},
+         "is not inside its shard"},
         {BYTES("\x08\x01\x12\x04\x12\x02\x08\x04\x18\x01\x28\x10"),
          "in a shard that the bundle does not have"},
         {BYTES("\x08\x01\x12\x0d\x12\x0b\x08\xff\xff\xff\xff\xff\xff\xff\xff\xff\x01\x28\x10"),
@@ -251,7 +251,7 @@ static void test_entries(void)
         {BYTES("\x08\x01\x12\x7f\x12"), "damaged entry"},
         {BYTES("\x08"), "damaged entry"},
         {BYTES("\x0b"), "damaged entry"}, /* a group, which no version has */
-        {BYTES("\x08\x07\x28\xff\xff\x03"), "does not lie in its shard"},
+        {BYTES("\x08\x07\x28\xff\xff\x03"), "is not inside its shard"},
     };
     static const struct {
         const char *header;
@@ -367,7 +367,7 @@ static void test_bounds(void)
     table_entry(&t.index, 0, "z", 1, "\x7f\x7f", 2);
     table_finish(&t);
     EXPECT_ERROR(sorted_table_parse(&file, t.out.data, t.out.n, "x.index"), STATUS_DATA,
-                 "a block does not lie in it");
+                 "a block is not inside it");
     table_maker_fini(&t);
     table_finish(&t);
     EXPECT_OK(sorted_table_parse(&file, t.out.data, t.out.n, "x.index"));

@@ -248,7 +248,7 @@ static void make_archive(struct zip_maker *z, const void *pickle, size_t n)
 static void test_tensors(void)
 {
     const int64_t big = INT64_C(1) << 40;
-    static const char outside[] = "does not lie in its storage 0 of 24 bytes";
+    static const char outside[] = "is not inside its storage 0 of 24 bytes";
     const struct {
         struct pickled_tensor tensor;
         const char *part; /* NULL: it is read */
@@ -400,7 +400,7 @@ static void test_wrong_names(void)
     struct buf b = {0};
     const struct pickled_tensor one = {"FloatStorage", "0", 6, 0, 1, 1, {6}, {1}};
     static const char *const wrong_names[][3] = {{"a\x1b[2J", "b", "control characters"},
-                                                 {"a.b", "a.b", "two tensors of the name a.b"}};
+                                                 {"a.b", "a.b", "two tensors named a.b"}};
     for (size_t i = 0; i < 2; i++) {
         buf_clear(&b);
         buf_puts(&b, "}(");
@@ -478,7 +478,7 @@ static void test_archives(void)
     zip_put(&z, "a/data.pkl", none, 4);
     zip_put(&z, "a/data.pkl", none, 4);
     zip_finish(&z, "");
-    EXPECT_ERROR(try_file(z.out.data, z.out.n), STATUS_DATA, "two of its members have one name");
+    EXPECT_ERROR(try_file(z.out.data, z.out.n), STATUS_DATA, "two of its members have the same name");
     zip_fini(&z);
     zip_put(&z, "a/data.pkl", none, 4);
     zip_list(&z, "a/data/0", 0, 4); /* the place of another name */

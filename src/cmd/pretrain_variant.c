@@ -11,12 +11,12 @@ enum { MOST_DEFAULTS = 8, MOST_FOREIGN = 10 };
 
 struct variant {
     struct {
-        const char *flag, *text; /* where the flag's own default is not this variant's */
+        const char *flag, *text; /* where this variant's default differs from the flag's */
     } defaults[MOST_DEFAULTS];
     struct {
         const char *flag, *instead; /* flags of the other script */
     } foreign[MOST_FOREIGN];
-    bool batch_in_file; /* batch, precision and clipping are said by --deepspeed_config, not by flags */
+    bool batch_in_file; /* --deepspeed_config sets batch, precision and clipping, not flags */
 };
 
 static const struct variant bert = {
@@ -25,7 +25,7 @@ static const struct variant bert = {
 };
 
 static const struct variant with_deepspeed = {
-    .defaults = {{"lr_schedule", "constant"}, /* without a scheduler the rate stays */
+    .defaults = {{"lr_schedule", "constant"}, /* without a scheduler the rate is constant */
                  {"scheduler_degree", "1.0"},
                  {"enable_packed_data_mode", "False"},
                  {"checkpoint_activations_interval", "1"},
@@ -56,7 +56,7 @@ static struct status check_foreign(const struct command *c, const struct pretrai
     return status_ok();
 }
 
-/* NVLAMB clips at 1 whatever the file says, behind the file's own clipping. */
+/* NVLAMB clips at 1 whatever the file says, after the file's own clipping. */
 static double clip_of(const struct deepspeed_config *d, const char *optimizer)
 {
     bool own = strcmp(optimizer, "lamb") == 0;
@@ -70,7 +70,7 @@ static struct status take_optimizer(const struct command *c, struct pretrain_arg
 {
     struct pretrain_options *o = &a->run;
     if (d->optimizer == NULL) {
-        return status_error(STATUS_USAGE, "%s has no \"optimizer\", so one must be chosen by --optimizer",
+        return status_error(STATUS_USAGE, "%s has no \"optimizer\", so --optimizer must choose one",
                             o->deepspeed_config);
     }
     o->optimizer = d->optimizer;
@@ -88,7 +88,7 @@ static void take_schedule(const struct command *c, struct pretrain_args *a, cons
     struct pretrain_options *o = &a->run;
     bool by_flag = option_was_given(c, a, "use_lr_scheduler") || option_was_given(c, a, "lr_schedule");
     if (by_flag && d->has_scheduler) {
-        log_info("%s: \"scheduler\" gives way to the schedule of the flags", o->deepspeed_config);
+        log_info("%s: the schedule of the flags replaces \"scheduler\"", o->deepspeed_config);
     } else if (d->has_scheduler) {
         o->schedule = "warmup";
         o->warmup = d->scheduler;
@@ -121,7 +121,7 @@ static struct status check_file(const struct pretrain_options *o)
     return o->deepspeed_config != NULL
                ? status_ok()
                : status_error(STATUS_USAGE,
-                              "--deepspeed wants --deepspeed_config, the JSON with batch and precision");
+                              "--deepspeed needs --deepspeed_config, the JSON with batch and precision");
 }
 
 static struct status apply_deepspeed(const struct command *c, struct pretrain_args *a)
@@ -131,7 +131,7 @@ static struct status apply_deepspeed(const struct command *c, struct pretrain_ar
     if (option_was_given(c, a, "optimizer") && strcmp(o->optimizer, "adamw") == 0) {
         option_set_default(c, a, "adam_eps", "1e-8"); /* torch's */
     }
-    /* a dry run lists a file that is not there */
+    /* a dry run lists a missing file */
     return o->dry_run && missing_is(o->deepspeed_config) ? status_ok() : take_file(c, a);
 }
 

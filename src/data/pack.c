@@ -4,7 +4,7 @@
 
 enum { NONE = -1 };
 
-/* Sequences that are in no row yet, in a list for each length, the order kept. */
+/* Sequences that are in no row yet, in a list for each length, in their order. */
 struct shelves {
     const struct pack_problem *problem;
     int most;
@@ -12,7 +12,7 @@ struct shelves {
     int64_t *next;  /* [n] */
     int64_t *count; /* [row_length + 1] */
     int64_t n_left, tokens_left;
-    double owed; /* rows of three that ought to have been made, less those that were */
+    double owed; /* rows of three that should have been made, minus those that were */
 };
 
 static void fill_shelves(struct shelves *s)
@@ -44,7 +44,8 @@ static void take(struct shelves *s, int64_t length, struct pack_row *r)
     r->masked += s->problem->masked[i];
 }
 
-/* Whether the first sequence of this length, and behind it the first of another, have room for their predictions. */
+/* Whether the row has room for the predictions of the first sequence of this length and of the first of
+ * another. */
 static bool fits(const struct shelves *s, const struct pack_row *r, int64_t length, int64_t other)
 {
     const int32_t *masked = s->problem->masked;
@@ -56,7 +57,7 @@ static bool fits(const struct shelves *s, const struct pack_row *r, int64_t leng
            r->masked + masked[i] + (other > 0 ? masked[j] : 0) <= s->problem->row_masked;
 }
 
-/* Two sequences that fill the row, the shorter of them as short as can be. */
+/* Finds two sequences that fill the row, the shorter one as short as possible. */
 static bool add_two(struct shelves *s, struct pack_row *r)
 {
     int64_t room = s->problem->row_length - r->length;
@@ -70,7 +71,7 @@ static bool add_two(struct shelves *s, struct pack_row *r)
     return false;
 }
 
-/* The longest that there is room for. */
+/* Finds the longest that fits. */
 static void add_longest(struct shelves *s, struct pack_row *r)
 {
     for (int64_t l = s->problem->row_length - r->length; l > 0; l--) {
@@ -81,14 +82,15 @@ static void add_longest(struct shelves *s, struct pack_row *r)
     }
 }
 
-/* Rows can be no fewer than what is left needs, by its tokens or by its number; when that is more than two sequences a row,
- * so many rows of three must be made before the short ones have nothing to go with. */
+/* The sequences left need some least number of rows, by their tokens or by their number.  If that means more
+ * than two sequences a row, so many rows of three must be made before the short sequences have no partners
+ * left. */
 static bool owes_three(struct shelves *s)
 {
     double by_tokens = (double)s->tokens_left / (double)s->problem->row_length;
     double by_number = (double)s->n_left / PACK_MOST;
     s->owed += (double)s->n_left / (by_tokens > by_number ? by_tokens : by_number) - 2;
-    s->owed = s->owed < -3 ? -3 : s->owed > 3 ? 3 : s->owed; /* forgets what is long past */
+    s->owed = s->owed < -3 ? -3 : s->owed > 3 ? 3 : s->owed; /* forgets the distant past */
     return s->owed >= 0.5;
 }
 

@@ -1,11 +1,13 @@
-/* pack: puts sequences together so that few tokens of fixed-length rows stay empty.
+/* pack: puts several sequences into each fixed-length row, so that few of its tokens stay empty.
  *
- * Row by row: the longest sequence that is left, then either two that fill the row exactly, the shortest that can, or the
- * longest that fits, as often as the mean of what is left asks for rows of three.  A row has at most three sequences and room
+ * Row by row: the longest sequence left, then either two that fill the row exactly, one of them as short as
+ * possible, or the longest that fits.  Rows of three are made as often as the mean length of the remaining
+ * sequences requires.  A row has at most three sequences and room
  * for their predictions.  No sequence is left out.  O(n S).
  *
- * The limit of three is the layout's.  Krell et al. 2021 (arXiv:2107.02027) choose mixtures of exact rows by least squares;
- * tests/data/test_pack_nnls.c holds these rows against theirs. */
+ * The limit of three comes from the layout.  Krell et al. 2021 (arXiv:2107.02027) choose mixtures of exact
+ * rows by least squares;
+ * tests/data/test_pack_nnls.c compares these rows with theirs. */
 #ifndef KILN_DATA_PACK_H
 #define KILN_DATA_PACK_H
 
@@ -21,7 +23,7 @@ struct pack_problem {
     const int32_t *lengths; /* [n] in 1..row_length */
     const int32_t *masked;  /* [n] predictions, at most row_masked */
     int64_t row_length, row_masked;
-    int most; /* sequences of a row, at most PACK_MOST; 0: that many */
+    int most; /* sequences of a row, at most PACK_MOST; 0: PACK_MOST */
 };
 
 struct pack_row {

@@ -1,4 +1,4 @@
-/* pack_strategies: lists of lengths that share a pack, counted, as the metadata of packed data tells them. */
+/* pack_strategies: counts the lists of lengths that share a pack, for the metadata of packed data. */
 #ifndef KILN_DATA_PACK_STRATEGIES_H
 #define KILN_DATA_PACK_STRATEGIES_H
 
@@ -18,7 +18,7 @@ struct pack_strategies {
 struct status pack_strategies_count(struct pack_strategies *s, const struct pack_row *row,
                                     const int32_t *lengths);
 
-/* The numbers of the commonest, ties by number; -1 where there are fewer. */
+/* The numbers of the most common ones, ties by number; -1 if there are fewer. */
 void pack_strategies_top(const struct pack_strategies *s, int64_t top[PACK_STRATEGIES_TOP]);
 
 /* Safe on a zeroed struct. */

@@ -8,7 +8,7 @@
 #include <string.h>
 #include <strings.h>
 
-/* A file under way: its blocks, NULL where there is none. */
+/* A file being read: its blocks, NULL if absent. */
 struct reader {
     const char *path;
     const json_t *root;
@@ -36,13 +36,13 @@ static struct status get_count(const struct reader *r, const json_t *object, con
     *value = 0;
     TRY(json_get_int(object, r->path, key, false, value));
     if (json_object_get(object, key) != NULL && (*value < 1 || *value > 1000000000)) {
-        return status_error(STATUS_DATA, "%s: \"%s\" is %lld, but must lie between 1 and 1e9", r->path, key,
+        return status_error(STATUS_DATA, "%s: \"%s\" is %lld, but must be between 1 and 1e9", r->path, key,
                             (long long)*value);
     }
     return status_ok();
 }
 
-/* Any two of the three say the third; of one rank. */
+/* Any two of the three give the third, for one rank. */
 static struct status read_batch(const struct reader *r)
 {
     int64_t train, micro, steps;
@@ -51,7 +51,8 @@ static struct status read_batch(const struct reader *r)
     TRY(get_count(r, r->root, "gradient_accumulation_steps", &steps));
     if (train == 0 && micro == 0) {
         return status_error(
-            STATUS_DATA, "%s says no batch: give \"train_batch_size\" and \"train_micro_batch_size_per_gpu\"",
+            STATUS_DATA,
+            "%s has no batch size: give \"train_batch_size\" and \"train_micro_batch_size_per_gpu\"",
             r->path);
     }
     micro = micro > 0 ? micro : train / (steps > 0 ? steps : 1);
@@ -85,7 +86,7 @@ static struct status read_precision(const struct reader *r)
         return status_error(STATUS_DATA, "%s: \"bf16\" and \"fp16\" are both enabled; leave one", r->path);
     }
     if (power < 0 || power > 33 || c->loss_scale < 0 || c->loss_scale > 1e9) {
-        return status_error(STATUS_DATA, "%s: \"fp16\" has a scale outside of 0 to 1e9 or of 2^0 to 2^33",
+        return status_error(STATUS_DATA, "%s: \"fp16\" has a scale outside 0 to 1e9, or outside 2^0 to 2^33",
                             r->path);
     }
     c->init_loss_scale = exp2(power);
@@ -155,7 +156,7 @@ static struct status read_optimizer(const struct reader *r)
                             r->path);
     }
     if (c->learning_rate < 0 || c->learning_rate > 100 || c->eps < 1e-30 || c->eps > 1) {
-        return status_error(STATUS_DATA, "%s: \"lr\" must lie between 0 and 100, \"eps\" between 1e-30 and 1",
+        return status_error(STATUS_DATA, "%s: \"lr\" must be between 0 and 100, \"eps\" between 1e-30 and 1",
                             r->path);
     }
     snprintf(where, sizeof where, "%.1000s: optimizer", r->path);
@@ -222,11 +223,11 @@ static struct status read_all(const struct reader *r, bool own_optimizer)
     TRY(get_bool(r, block(r->root, "tensorboard"), "enabled", &c->tensorboard));
     TRY(get_real(r, r->root, "gradient_clipping", &c->gradient_clipping));
     if (c->gradient_clipping < 0 || c->gradient_clipping > 1e9) {
-        return status_error(STATUS_DATA, "%s: \"gradient_clipping\" is %g, but must lie between 0 and 1e9",
+        return status_error(STATUS_DATA, "%s: \"gradient_clipping\" is %g, but must be between 0 and 1e9",
                             r->path, c->gradient_clipping);
     }
     if (own_optimizer && block(r->root, "optimizer") != NULL) {
-        log_info("%s: \"optimizer\" gives way to --optimizer", r->path);
+        log_info("%s: --optimizer replaces \"optimizer\"", r->path);
     }
     TRY(own_optimizer ? status_ok() : read_optimizer(r));
     return read_scheduler(r);

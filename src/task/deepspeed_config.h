@@ -1,5 +1,5 @@
-/* deepspeed_config: DeepSpeed's JSON of a run, read for one process: which of its keys are used, and what becomes of the
- * others, is a table in deepspeed_keys.c. */
+/* deepspeed_config: reads DeepSpeed's JSON of a run, for one process.  A table in deepspeed_keys.c says which
+ * keys are used, and what happens to the others. */
 #ifndef KILN_TASK_DEEPSPEED_CONFIG_H
 #define KILN_TASK_DEEPSPEED_CONFIG_H
 
@@ -20,12 +20,13 @@ struct deepspeed_config {
     struct schedule scheduler; /* SCHEDULE_WARMUP; its base is not set */
 };
 
-/* Reads the file, for --deepspeed_config.  With `own_optimizer` a flag chose the optimizer, and the block is not read.
- * STATUS_DATA names a key that nobody knows or that contradicts another, STATUS_UNAVAILABLE what kiln does not have yet. */
+/* Reads the file, for --deepspeed_config.  With `own_optimizer` a flag chose the optimizer, and the file's
+ * block is not read.  STATUS_DATA names a key that is unknown or contradicts another; STATUS_UNAVAILABLE
+ * names what kiln does not support yet. */
 struct status deepspeed_config_read(struct deepspeed_config *c, const char *path, bool own_optimizer);
 
-/* Logs each key that has no meaning here.  STATUS_DATA: a key is unknown; STATUS_UNAVAILABLE: it asks for what is not
- * there yet. */
+/* Logs each key that has no meaning here.  STATUS_DATA: a key is unknown; STATUS_UNAVAILABLE: a key asks for
+ * something that is not supported yet. */
 struct status deepspeed_keys_check(const json_t *root, const char *path);
 
 #endif

@@ -1,5 +1,5 @@
-/* What becomes of each key of DeepSpeed's JSON (https://www.deepspeed.ai/docs/config-json).  A row with a '*' behind the
- * last '.' stands for all keys of that block. */
+/* How each key of DeepSpeed's JSON is treated (https://www.deepspeed.ai/docs/config-json).  A row with a '*'
+after the last '.' matches all keys of that block. */
 #include "core/log.h"
 #include "task/deepspeed_config.h"
 
@@ -8,7 +8,7 @@
 
 enum use {
     USED,    /* by deepspeed_config.c */
-    BLOCK,   /* an object whose keys have rows of their own */
+    BLOCK,   /* an object whose keys have their own rows */
     NEUTRAL, /* changes nothing here: `why` */
     NOT_YET, /* kiln does not have it, so it must be off: absent, false, 0, null, or a block with "enabled": false */
 };
@@ -182,7 +182,7 @@ static struct status check_key(const struct key *key, const char *path, const js
     return status_ok();
 }
 
-/* The keys of the block at `prefix`, "" or "fp16.", and of those in it: as deep as the table, which ends. */
+/* The keys of the block at `prefix`, "" or "fp16.", and of those in it: no deeper than the table. */
 static struct status check_block(const json_t *block, const char *prefix,
                                  const char *file) /* NOLINT(misc-no-recursion) */
 {
@@ -195,8 +195,8 @@ static struct status check_block(const json_t *block, const char *prefix,
         const struct key *key = n < (int)sizeof path ? find(path) : NULL;
         if (key == NULL) {
             return status_error(STATUS_DATA,
-                                "%s: nobody knows the key \"%s%.60s\"; mend its spelling or leave it out",
-                                file, prefix, name);
+                                "%s: unknown key \"%s%.60s\"; correct its spelling or leave it out", file,
+                                prefix, name);
         }
         TRY(check_key(key, path, value, file));
         if (key->use == BLOCK) {

@@ -51,7 +51,7 @@ awk '/^predicted, not measured: answers/ { found = 1; bad = $5 < 0.9 || $5 > 1.0
     fail "another time than was counted: $(tail -n 3 "$dir/out")"
 awk '/^all kernels/ { found = 1; bad = $3 > 180 } END { exit !found || bad }' "$dir/out" || fail "too many launches: $(cat "$dir/out")"
 grep -qE "^short_product_kernel +[0-9]+" "$dir/out" && ! grep -q "^bias_gelu_kernel" "$dir/out" || fail "$(cat "$dir/out")"
-expect 64 '--predict: no rates are tabulated of a GPU "abacus", only of h200' "$kiln" bench --predict abacus
+expect 64 '--predict: no rates are known for a GPU "abacus", only for h200' "$kiln" bench --predict abacus
 expect 64 "is more than --max_seq_length 32" "$kiln" bench --model tiny --max_seq_length 32 --min_seq_length 64
 expect 0 "tiny: s64 B4" "$kiln" bench --model tiny --max_seq_length 64 --min_seq_length 16 --train_batch_size 4 --steps 1
 expect 64 "more than the 512 positions" "$kiln" bench --model tiny --max_seq_length 1024

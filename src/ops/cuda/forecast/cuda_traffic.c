@@ -8,16 +8,17 @@
 #include <math.h>
 
 static const struct kernel MEMSET = {"memset", .90, 1};
-static const struct kernel FILL = {"fill_kernel", .45, 1}; /* by element, through double */
-static const struct kernel CAST = {"cast_kernel", .58, 1}; /* the same, and a load of 2 to 4 bytes a thread */
+static const struct kernel FILL = {"fill_kernel", .45, 1}; /* one element at a time, through double */
+static const struct kernel CAST = {"cast_kernel", .58, 1}; /* the same, with a load of 2 to 4 bytes a
+thread */
 static const struct kernel ADD = {"elements_kernel", .88, 1};
 static const struct kernel SUM = {"sum_kernel", .2, 1}; /* one block */
 static const struct kernel CLEAR_INDEX = {"clear_index_kernel", 1, 1};
 static const struct kernel FIND_NONFINITE = {"find_nonfinite_kernel", .45, 1};
 static const struct kernel FINISH_INDEX = {"finish_index_kernel", 1, 1};
 static const struct kernel BROADCAST = {"broadcast_kernel", .85, 1};
-/* A polynomial and an exponential an element: 114 instructions for eight, of 216 that the bytes leave time for; 134 where
- * maxima are noted. */
+/* A polynomial and an exponential per element: 114 instructions for eight elements, of the 216 that fit in
+ * the time of their bytes; 134 if maxima are stored. */
 static const struct kernel GELU = {"elements_kernel", .88, 1};
 static const struct kernel GELU_NOTING = {"elements_kernel", .87, 1};
 static const struct kernel BIAS_GELU = {"bias_gelu_kernel", .88, 1};
@@ -33,29 +34,31 @@ static const struct kernel MAXIMA = {"maxima_kernel", .87, 1};
 static const struct kernel HOLD = {"hold_kernel", .79, 1};
 static const struct kernel ROUND = {"round_kernel", .85, 1}; /* 55 for eight elements of 32 bytes, of 216 */
 static const struct kernel ROUND_NOTING = {"round_noting_kernel", .85, 1}; /* 64 */
-static const struct kernel ROUND_AGAIN = {"round_again_kernel", 1, 1};     /* whose blocks leave at once */
-/* GELU and its gradient, rounded: 186 for eight elements of 32 bytes, of 216, and 225 of 48, of 324. */
+static const struct kernel ROUND_AGAIN = {"round_again_kernel", 1, 1};     /* whose blocks exit at once */
+/* GELU and its gradient, rounded: 186 instructions for eight elements of 32 bytes, of 216, and 225 for 48
+bytes, of 324. */
 static const struct kernel ROUND_GELU = {"round_noting_kernel", .85, 1};
 static const struct kernel ROUND_GELU_BACKWARD = {"round_noting_kernel", .86, 1};
-/* A row of 1,024 columns and 8 KiB is 1,296 instructions of a warp, and 1,680 in the time that its bytes take. */
+/* A row of 1,024 columns and 8 KiB takes 1,296 instructions of a warp; 1,680 fit in the time of its bytes. */
 static const struct kernel LAYERNORM = {"norm_kernel", .88, 1};
 static const struct kernel LAYERNORM_BACKWARD = {"norm_backward_kernel", .86,
                                                  1}; /* about 1,100, by 8 warps */
 /* The same rows rounded: 1,310 of a row of 10 KiB, of 2,100; and 230 more of one of 8 KiB. */
 static const struct kernel NORM_ROUND = {"norm_round_kernel", .86, 1};
 static const struct kernel NORM_BACKWARD_ROUND = {"norm_backward_round_kernel", .82, 1};
-static const struct kernel NORM_ROUND_AGAIN = {"norm_round_kernel", 1, 1}; /* whose blocks leave at once */
+static const struct kernel NORM_ROUND_AGAIN = {"norm_round_kernel", 1, 1}; /* whose blocks exit at once */
 static const struct kernel NORM_BACKWARD_ROUND_AGAIN = {"norm_backward_round_kernel", 1, 1};
 static const struct kernel CROSS_ENTROPY = {"cross_entropy_kernel", .7, 1};
 static const struct kernel SPAN = {"span_kernel", .2, 1};
 static const struct kernel DROPOUT = {"dropout_kernel", .8, 1};
 static const struct kernel POINTWISE = {"pointwise_kernel", .2, 1};
 
-/* The library's own: its time is that of its products, unless it only moves bytes. */
+/* The library's kernel: its time is that of its products, unless it only moves bytes. */
 static const struct kernel PRODUCT = {"product", .9, 1};
 static const struct kernel SHORT_PRODUCT = {"short_product_kernel", .9, .8};
 
-/* Instructions of an element of its result for GELU, beside those that it has anyway (gpu_chips.c): 770 a thread for 64. */
+/* Instructions per element of its result for GELU, besides those of every product (gpu_chips.c): 770 a thread
+ * for 64. */
 static const double SHORT_PRODUCT_GELU = 12;
 
 /* By enum launch_product_tile. */
@@ -75,7 +78,7 @@ static void traffic_cast(struct exec *x, tensor out, tensor in)
     move(x, CAST, bytes_of(out) + bytes_of(in));
 }
 
-/* Before a kernel that raises the maxima of its result. */
+/* Launched before a kernel that raises the maxima of its result. */
 static void clear_maxima(const struct exec *x, tensor result)
 {
     if (result.has_maxima) {
@@ -83,8 +86,8 @@ static void clear_maxima(const struct exec *x, tensor result)
     }
 }
 
-/* Sums over rows of a matrix: the matrix once, then the partial sums, which are in the cache.  Each block has a maximum
- * for itself, if there are enough. */
+/* Sums over rows of a matrix: reads the matrix once, then the partial sums, which are in the cache.  Each
+ * block has its own maximum, if there are enough. */
 static void sum_columns(const struct exec *x, struct kernel k, double bytes, int64_t rows, int64_t cols,
                         bool maxima)
 {
@@ -154,14 +157,14 @@ static void traffic_find_nonfinite(struct exec *x, tensor index, tensor in)
     move(x, FINISH_INDEX, 0);
 }
 
-/* A product with what goes with it. */
+/* A product with its bias, GELU and bias gradient. */
 struct linear_call {
     enum cuda_product_side side;
     tensor c, a, b;
     int64_t m, n, k;
     bool accumulates, has_bias, casts_bias, has_bias_gradient; /* casts: into the dtype of c */
     tensor gelu;                                               /* null: none */
-    bool in_place;                                             /* it takes the place of c */
+    bool in_place;                                             /* it overwrites c */
 };
 
 static enum dtype factor_of(const struct linear_call *p)
@@ -169,7 +172,7 @@ static enum dtype factor_of(const struct linear_call *p)
     return dtype_is_fp8(p->a.dtype) ? DTYPE_E4M3 : p->a.dtype;
 }
 
-/* As far as forms look at it. */
+/* The fields that forms read. */
 static struct cuda_product product_of(const struct linear_call *p)
 {
     static const _Alignas(16) float some = 0;
@@ -187,8 +190,8 @@ static struct cuda_product product_of(const struct linear_call *p)
                                  .bias_gradient = p->has_bias_gradient ? (float *)&some : NULL};
 }
 
-/* Whether a device might take this form: any that fits, or the one that was asked for.  What the library's sums of a
- * bias's gradient cost is not known. */
+/* Whether a device might choose this form: any that fits, or the one asked for.  The cost of the library's
+ * sums of a bias's gradient is unknown. */
 static bool is_candidate(const struct cuda_traffic *t, enum product_form form, const struct linear_call *p)
 {
     struct cuda_product q = product_of(p);
@@ -231,7 +234,7 @@ static struct cuda_launch short_launch(const struct exec *x, const struct linear
     return l;
 }
 
-/* The launches of a form in order; their number. */
+/* Fills in the launches of a form in order; returns their number. */
 static int launches_of_form(struct cuda_launch launches[MOST_LAUNCHES], const struct exec *x,
                             const struct linear_call *p, enum product_form form)
 {
@@ -259,7 +262,7 @@ static int launches_of_form(struct cuda_launch launches[MOST_LAUNCHES], const st
     return n;
 }
 
-/* The cheapest launches so far. */
+/* The launches with the least time so far. */
 struct cheapest {
     struct cuda_launch launches[MOST_LAUNCHES];
     int n;
@@ -319,7 +322,7 @@ static void traffic_linear(struct exec *x, tensor out, tensor in, tensor w, tens
     multiply(x, &p);
 }
 
-/* Of what a tensor is rounded to by its maker. */
+/* Bytes of the fp8 factor that the op which computes a tensor rounds it to. */
 static double rounded_bytes(tensor t)
 {
     return bytes_of(t.rounded->rows) + bytes_of(t.rounded->columns);
@@ -365,7 +368,7 @@ static void traffic_linear_backward_weight(struct exec *x, tensor dw, tensor dbi
     multiply(x, &p);
 }
 
-/* Of rows, that a kernel which rounds in tiles of 64 x 64 cuts for sums over them: round_code.cuh. */
+/* The number of runs of rows for sums, in a kernel that rounds in tiles of 64 x 64: round_code.cuh. */
 static int64_t tile_runs(int64_t rows, int64_t cols)
 {
     enum { TILE = 64, MOST_BLOCKS = 6 * 132 };
@@ -413,7 +416,7 @@ static void traffic_layernorm(struct exec *x, tensor out, tensor mean, tensor rs
 }
 
 /* The kernel that all layer norms' backward share, and the sums over its runs. */
-/* `stored` is what is rounded from where it is stored, or null. */
+/* `stored` is a tensor that is rounded from memory, or null. */
 static void norm_backward(const struct exec *x, double bytes, int64_t rows, int64_t cols, bool rounds,
                           tensor stored)
 {
@@ -473,7 +476,7 @@ static void traffic_bias_dropout_add_layernorm_backward(struct exec *x, tensor d
     }
 }
 
-/* Rows of word lie anywhere; those of positions and types are few, and stay in the cache. */
+/* Rows of `word` are anywhere in memory; those of positions and types are few, and stay in the cache. */
 static void traffic_embed(struct exec *x, tensor out, tensor sum, tensor mean, tensor rstd, tensor ids,
                           tensor types, tensor positions, tensor word, tensor position, tensor type,
                           tensor gamma, tensor beta, double eps, tensor row_keys, struct dropout drop)
@@ -485,8 +488,8 @@ static void traffic_embed(struct exec *x, tensor out, tensor sum, tensor mean, t
              bytes_of(types) + bytes_of(positions) + bytes_of(row_keys));
 }
 
-/* One block sorts: it reads and writes all pairs once a digit of eight bits, 1,024 at a time, twice over, and waits for
- * each of them. */
+/* One block sorts: for each digit of eight bits it reads and writes all pairs twice, 1,024 at a time, and
+ * waits for each. */
 static void scatter(const struct exec *x, tensor table, tensor in, int64_t rows)
 {
     int digits = 1;
@@ -531,7 +534,7 @@ static void traffic_scatter_add_rows(struct exec *x, tensor din, tensor dout, te
     scatter(x, din, dout, tensor_count(rows));
 }
 
-/* The second reading of the logits is from the cache. */
+/* The second read of the logits is from the cache. */
 static void traffic_cross_entropy(struct exec *x, tensor loss, tensor correct, tensor dlogits, tensor logits,
                                   tensor labels, int64_t n_classes, tensor scale)
 {

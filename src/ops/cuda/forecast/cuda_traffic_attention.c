@@ -1,17 +1,19 @@
-/* cuda_traffic_attention: what attention and its gradient launch (cuda_traffic.h), by each of their kernels. */
+/* cuda_traffic_attention: the launches of attention and its gradient (cuda_traffic.h), for each of their
+ * kernels. */
 #include "ops/cuda/forecast/cuda_traffic_parts.h"
 
 #include "ops/workspace.h"
 
-/* A kernel of attention: instructions of all threads together for a score, what dropout adds to them, and what in its place
- * where there are bits of it (ops/attention_bits.h): a forward draws and writes, a gradient reads.  Scores that are
- * computed a second time count. */
+/* A kernel of attention: instructions of all threads together for a score, those that dropout adds, and those
+ * that it adds instead with stored bits (ops/attention_bits.h): a forward draws and writes them, a gradient
+ * reads them.  Scores that are computed twice count twice. */
 struct attention_kernel {
     struct kernel kernel;
     double a_score, of_dropout, of_bits;
 };
 
-/* By enum launch_attention_kernel: forward; backward of sequences that one block holds; by keys and by queries, in one pass.
+/* By enum launch_attention_kernel: forward; backward of sequences that one block holds; backward by keys and
+ * by queries; backward in one pass.
  * Those of wgmma by keys, by queries and in clusters: 7,900, 5,330 and 9,110 a thread that draws for 128 rows and eight times 64
  * others, 5,980, 3,490 and 7,200 that reads, less 45 or, in clusters, 55 for the copies of each 64 (docs/numbers.md). */
 static const struct attention_kernel FORWARDS[LAUNCH_ATTENTION_KERNELS] = {
@@ -25,16 +27,16 @@ static const struct attention_kernel FORWARDS[LAUNCH_ATTENTION_KERNELS] = {
 /* What a thread of the last one runs once for a block of 128 queries. */
 static const double FORWARD_ONCE = 450;
 
-/* LAUNCH_ATTENTION_WGMMA for sequences that one block holds: the rows of the next piece are on their way
- * while a block computes one (docs/decisions/0028_wgmma.md).  A thread runs 1,350 for 128 x 128 scores,
+/* LAUNCH_ATTENTION_WGMMA for sequences that one block holds: the rows of the next piece are copied while a
+ * block computes one (docs/decisions/0028_wgmma.md).  A thread runs 1,350 for 128 x 128 scores,
  * everything included. */
 static const struct attention_kernel SHORT = {{"attention_wgmma_short_kernel", .86, .53}, 14.1, 7, 7};
-/* Of LAUNCH_ATTENTION_WGMMA where it cuts keys among warpgroups: a thread runs 560, copies and the sums of all
+/* LAUNCH_ATTENTION_WGMMA if it splits keys among warpgroups: a thread runs 560, copies and the sums of all
  * warpgroups included, and 424 for each 128 keys, which are 64 scores of its own. */
 static const struct kernel SPLIT = {"attention_split_kernel", .57, .53};
 static const double SPLIT_THREAD = 560, SPLIT_SCORE = 424. / 64;
 /* 2,470 a thread that reads bits and 2,910 that draws, everything included.  The rows of the next piece are
- * on their way for a quarter of that time, and a block waits 1 us of 12 for the rest: .50 in place of .53. */
+ * copied during a quarter of that time, and a block waits 1 us of 12 for the rest: .50 instead of .53. */
 static const struct attention_kernel WHOLES[LAUNCH_ATTENTION_KERNELS] = {
     [LAUNCH_ATTENTION_WGMMA] = {{"attention_wgmma_whole_kernel", .86, .50}, 37.7, 7.8, .9},
 };
@@ -56,7 +58,7 @@ static enum launch_attention_kernel attention_kernel_of(const struct exec *x, te
     int64_t d = q.dims[2];
     int asked_for = traffic_of(x)->attention;
     if (asked_for != CUDA_TRAFFIC_ANY &&
-        asked_for != LAUNCH_ATTENTION_CLUSTER) { /* which is a gradient's alone */
+        asked_for != LAUNCH_ATTENTION_CLUSTER) { /* which only gradients have */
         return (enum launch_attention_kernel)asked_for;
     }
     bool plain = q.dtype == DTYPE_F32 || (d != 32 && d != 64 && d != 96 && d != 128 && d != 160);
@@ -72,7 +74,7 @@ static double scores_of(const struct attention *a, tensor q)
     return pairs * (double)q.dims[1] * (a->causal ? 0.5 : 1.0);
 }
 
-/* Bytes of the bits that a kernel writes or reads: those of the scores that there are. */
+/* Bytes of the bits that a kernel writes or reads: one bit for each existing score. */
 static double bits_moved(const struct attention *a, tensor q)
 {
     return a->dropout.p > 0 && !tensor_is_null(a->bits) ? scores_of(a, q) / 8 : 0;
@@ -86,7 +88,7 @@ static struct cuda_launch attention_launch(struct attention_kernel k, const stru
     double d = (double)q.dims[2];
     double instructions = k.a_score + (has_bits ? k.of_bits : drops ? k.of_dropout : 0);
     int64_t sequences = tensor_count(a->cu_seqlens_q) - 1;
-    int64_t filled = (q.dims[0] + tile - 1) / tile; /* sequences that only fill the batch up have no block */
+    int64_t filled = (q.dims[0] + tile - 1) / tile; /* sequences that only fill up the batch have no block */
     int64_t blocks = sequences * ((longest + tile - 1) / tile);
     l.instructions = scores_of(a, q) * instructions * (d > 64 ? 0.6 + 0.4 * d / 64 : 1);
     l.issue_share = k.kernel.issue_share;
@@ -96,7 +98,8 @@ static struct cuda_launch attention_launch(struct attention_kernel k, const stru
 
 enum { ATTENTION_TILE = 128, ATTENTION_THREADS = 256 };
 
-/* Keys are cut among four warpgroups of a block of 64 queries.  All that a block reads is there before it computes. */
+/* Keys are split among four warpgroups of a block of 64 queries.  A block reads everything before it
+ * computes. */
 static void attend_split(const struct exec *x, const struct attention *a, tensor q, double bytes)
 {
     enum { TILE = 64, THREADS = 512 };
@@ -105,7 +108,7 @@ static void attend_split(const struct exec *x, const struct attention *a, tensor
     struct cuda_launch l = memory_launch(SPLIT, bytes);
     l.instructions = scores_of(a, q) * SPLIT_SCORE + (double)(blocks * THREADS) * SPLIT_THREAD;
     l.issue_share = SPLIT.issue_share;
-    l.blocks = 2 * blocks; /* a block elsewhere is two warpgroups */
+    l.blocks = 2 * blocks; /* other blocks are two warpgroups */
     l.early = true;
     l.waits = 1;
     tell(x, &l);
@@ -127,7 +130,7 @@ void cuda_traffic_attention(struct exec *x, tensor out, tensor lse, tensor q, te
                             struct attention a)
 {
     if (tensor_count(a.cu_seqlens_q) <= 1) {
-        cuda_traffic_clear_rows(x, out); /* all rows are behind the last sequence */
+        cuda_traffic_clear_rows(x, out); /* all rows are after the last sequence */
         return;
     }
     enum launch_attention_kernel kernel = attention_kernel_of(x, q);
@@ -162,7 +165,8 @@ static bool sums_in_tiles(enum launch_attention_kernel kernel)
     return kernel == LAUNCH_ATTENTION_WGMMA || kernel == LAUNCH_ATTENTION_CLUSTER;
 }
 
-/* Sums of columns of gradients: of each tile, by the kernels that have them, then over tiles; or of the matrices. */
+/* Sums of columns of gradients: of each tile, by kernels that have them, then over tiles; else over the
+ * matrices. */
 static void sum_gradients(const struct exec *x, enum launch_attention_kernel kernel, double of_tiles,
                           tensor dq, tensor dk, tensor dv)
 {
@@ -176,7 +180,7 @@ static void sum_gradients(const struct exec *x, enum launch_attention_kernel ker
     cuda_traffic_sum_columns(x, bytes_of(dv), dv.dims[0], cols);
 }
 
-/* The launches of a kernel in order; their number. */
+/* Fills in the launches of a kernel in order; returns their number. */
 static int launches_of_gradient(struct cuda_launch launches[MOST_LAUNCHES], const struct gradient_call *g,
                                 enum launch_attention_kernel kernel)
 {
@@ -191,7 +195,7 @@ static int launches_of_gradient(struct cuda_launch launches[MOST_LAUNCHES], cons
                                          g->a.max_seqlen_kv, ATTENTION_TILE);
         return n;
     }
-    if (wgmma) { /* launched for any length: longer sequences leave it at once */
+    if (wgmma) { /* launched for any length: blocks of longer sequences exit at once */
         launches[n++] = attention_launch(WHOLES[kernel], whole ? &g->a : &none, g->q,
                                          whole ? g->read + g->written + g->bits + g->sums : 0, own, own);
         launches[n - 1].first_bytes = whole ? g->read / (double)launches[n - 1].blocks : 0;
@@ -214,7 +218,7 @@ static int launches_of_gradient(struct cuda_launch launches[MOST_LAUNCHES], cons
     return n;
 }
 
-/* Whether a device might take clusters: where wgmma competes, or they were asked for. */
+/* Whether a device might choose clusters: if wgmma is possible, or they were asked for. */
 static bool may_take_clusters(const struct exec *x, const struct gradient_call *g)
 {
     int asked_for = traffic_of(x)->attention;
@@ -223,7 +227,7 @@ static bool may_take_clusters(const struct exec *x, const struct gradient_call *
            g->longest <= LAUNCH_ATTENTION_CLUSTER_ROWS;
 }
 
-/* Tells the launches of the kernel whose price is least, which it returns. */
+/* Reports the launches of the kernel with the least time, and returns that kernel. */
 static enum launch_attention_kernel tell_gradient(const struct exec *x, const struct gradient_call *g)
 {
     enum launch_attention_kernel kernel = attention_kernel_of(x, g->q);

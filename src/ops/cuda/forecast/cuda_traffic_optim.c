@@ -1,4 +1,4 @@
-/* What clearing, norms and optimizers launch (cuda_optim.cu). */
+/* The launches of clearing, norms and optimizers (cuda_optim.cu). */
 #include "ops/cuda/forecast/cuda_traffic_parts.h"
 #include "ops/workspace.h"
 
@@ -42,7 +42,7 @@ void cuda_traffic_norm_of(struct exec *x, tensor norm, tensor sums)
         move(x, SUM_RUNS, 8 * n);
     }
     n = runs > 0 ? runs : n;
-    wait(x, ROOT_OF_SUM, 8 * n, rounds(n, WORKSPACE_SUMS_AT_ONCE)); /* eight loads are under way at once */
+    wait(x, ROOT_OF_SUM, 8 * n, rounds(n, WORKSPACE_SUMS_AT_ONCE)); /* eight loads are in flight at once */
 }
 
 static double working_bytes(struct optim_buffers b, double n)

@@ -1,4 +1,5 @@
-/* cuda_traffic_parts: what the files of cuda_traffic share: a kernel's shares, and how a launch is told.  Private to them. */
+/* cuda_traffic_parts: shared by the files of cuda_traffic: a kernel's shares, and how a launch is reported.
+ * Private to them. */
 #ifndef KILN_OPS_CUDA_FORECAST_CUDA_TRAFFIC_PARTS_H
 #define KILN_OPS_CUDA_FORECAST_CUDA_TRAFFIC_PARTS_H
 
@@ -8,8 +9,8 @@
 
 enum { MOST_LAUNCHES = 4 };
 
-/* A kernel: how near to the rate of copies it comes, and to that of instructions.  Predicted from the instructions of an
- * element in sm_90a's code; to be replaced by what a chip says (docs/numbers.md). */
+/* A kernel: the share of the rate of copies that it reaches, and of that of instructions.  Predicted from the
+ * instructions per element in sm_90a's code; to be replaced by measurements (docs/numbers.md). */
 struct kernel {
     const char *name;
     double copy_share, issue_share;
@@ -39,14 +40,14 @@ static inline struct cuda_launch memory_launch(struct kernel k, double bytes)
                                 .early = cuda_traffic_begins_early(k.name)};
 }
 
-/* A launch that memory bounds. */
+/* A launch bounded by memory. */
 static inline void move(const struct exec *x, struct kernel k, double bytes)
 {
     struct cuda_launch l = memory_launch(k, bytes);
     tell(x, &l);
 }
 
-/* One of few blocks, each of which waits so many times in a row. */
+/* A launch of few blocks, each of which waits this many times in a row. */
 static inline void wait(const struct exec *x, struct kernel k, double bytes, double waits)
 {
     struct cuda_launch l = memory_launch(k, bytes);
@@ -73,19 +74,20 @@ static inline double seconds_of(const struct exec *x, const struct cuda_launch *
     return seconds;
 }
 
-/* Kernels that other ops launch too: rows become zero; partial sums of so many bytes are added; sums over rows of a matrix. */
+/* Kernels that other ops launch too: zeroing rows; adding partial sums of this many bytes; sums over rows of
+ * a matrix. */
 void cuda_traffic_clear_rows(const struct exec *x, tensor rows);
 void cuda_traffic_add_runs(const struct exec *x, double bytes);
 void cuda_traffic_sum_columns(const struct exec *x, double bytes, int64_t rows, int64_t cols);
 
-/* Slots of the table, by cuda_traffic_attention.c. */
+/* Slots of the table, in cuda_traffic_attention.c. */
 void cuda_traffic_attention(struct exec *x, tensor out, tensor lse, tensor q, tensor k, tensor v,
                             struct attention a);
 void cuda_traffic_attention_backward(struct exec *x, tensor dq, tensor dk, tensor dv, tensor dbias,
                                      tensor dout, tensor out, tensor lse, tensor q, tensor k, tensor v,
                                      struct attention a);
 
-/* By cuda_traffic_optim.c. */
+/* In cuda_traffic_optim.c. */
 void cuda_traffic_clear(struct exec *x, tensor flat, const struct optim_span *spans, int64_t n_spans);
 void cuda_traffic_squares(struct exec *x, tensor sums, tensor in, const struct optim_span *spans,
                           int64_t n_spans);

@@ -7,8 +7,8 @@
 #include <string.h>
 
 /* One H200, cuBLASLt 13.1, the best of the heuristic's eight candidates, random data, bias epilogue in QKV and FF1
- * (docs/numbers.md).  At hidden sizes of 1,600 and 2,560 only the sum over a layer's products was noted: its mean stands
- * for each. */
+ * (docs/numbers.md).  At hidden sizes of 1,600 and 2,560 only the sum over a layer's products was recorded:
+ * each product has its mean. */
 #define MEAN(fp8, t, h, f, rate)                                                                             \
     {CUDA_FORWARD, fp8, t, 3 * (h), h, rate}, {CUDA_FORWARD, fp8, t, h, h, rate},                            \
         {CUDA_FORWARD, fp8, t, f, h, rate}, {CUDA_FORWARD, fp8, t, h, f, rate},                              \
@@ -105,7 +105,7 @@ struct status gpu_chip_find(const struct gpu_chip **chip, const char *name)
         }
         snprintf(names + used, sizeof names - used, "%s%s", i > 0 ? ", " : "", chips[i].name);
     }
-    return status_error(STATUS_USAGE, "no rates are tabulated of a GPU \"%.40s\", only of %s", name, names);
+    return status_error(STATUS_USAGE, "no rates are known for a GPU \"%.40s\", only for %s", name, names);
 }
 
 static double ratio(int64_t a, int64_t b)
@@ -113,7 +113,7 @@ static double ratio(int64_t a, int64_t b)
     return fabs(log2((double)a / (double)b));
 }
 
-/* The nearest product of this side and these factors. */
+/* The tabulated product of this side and these factors with the nearest shape. */
 static const struct gpu_product *nearest_product(const struct gpu_chip *chip, const struct cuda_launch *l)
 {
     double nearest = INFINITY;
@@ -130,17 +130,17 @@ static const struct gpu_product *nearest_product(const struct gpu_chip *chip, co
     return found;
 }
 
-/* Tiles that the library cuts results into, and what a multiprocessor reaches with one, of its best: small ones read
- * more of the factors for each number of the result. */
+/* The library's tiles of a result, and the share of its best rate that a multiprocessor reaches with each:
+ * small tiles read more of the factors for each number of the result. */
 static const struct tile {
     int64_t m, n;
     double share;
 } tiles[] = {{128, 256, 1.0}, {128, 128, .85}, {64, 128, .65}, {64, 64, .45}};
 
-/* A product cut into tiles, one a multiprocessor at a time. */
+/* A product split into tiles; each multiprocessor runs one at a time. */
 struct tiling {
     double n_tiles, seconds;
-    double adding; /* of these seconds, for the sums of parts */
+    double adding; /* the part of `seconds` for the sums of parts */
 };
 
 enum { PARTS = 4, TILINGS = sizeof tiles / sizeof tiles[0] * PARTS }; /* sums over k in 1, 2, 4 or 8 parts */
@@ -157,7 +157,7 @@ static struct tiling tiling_at(int i, const struct gpu_chip *chip, int64_t m, in
     return (struct tiling){n_tiles, ceil(n_tiles / chip->multiprocessors) * flops / one + adding, adding};
 }
 
-/* That of the least time. */
+/* The tiling of the least time. */
 static struct tiling best_tiling(const struct gpu_chip *chip, int64_t m, int64_t n, int64_t k, double rate)
 {
     struct tiling best = {.seconds = INFINITY};
@@ -168,15 +168,15 @@ static struct tiling best_tiling(const struct gpu_chip *chip, int64_t m, int64_t
     return best;
 }
 
-/* The share of their multiprocessors and time that tiles leave idle in the last wave. */
+/* The share of multiprocessors and time that is idle in the last wave. */
 static double idle_share(const struct gpu_chip *chip, struct tiling t)
 {
     double places = ceil(t.n_tiles / chip->multiprocessors) * chip->multiprocessors;
     return 1 - t.n_tiles / places;
 }
 
-/* Which tiles the library takes is not known: of those that are hardly slower than the best, the ones that leave least to
- * others. */
+/* The library's choice of tiles is unknown: assumed are, among those hardly slower than the best, the ones
+ * that leave the fewest multiprocessors to others. */
 static struct tiling fullest_tiling(const struct gpu_chip *chip, int64_t m, int64_t n, int64_t k, double rate)
 {
     static const double hardly = 1.1;
@@ -189,13 +189,15 @@ static struct tiling fullest_tiling(const struct gpu_chip *chip, int64_t m, int6
     return fullest;
 }
 
-/* The share of a rate that is left where tiles do not come out even, or there are too few for all multiprocessors. */
+/* The share of a rate that is reached if the last wave is not full, or there are too few tiles for all
+ * multiprocessors. */
 static double share_of_tiles(const struct gpu_chip *chip, int64_t m, int64_t n, int64_t k, double rate)
 {
     return 2.0 * (double)m * (double)n * (double)k / rate / best_tiling(chip, m, n, k, rate).seconds;
 }
 
-/* What all multiprocessors reach where tiles come out even, FLOP/s; *p: the tabulated product behind it, or NULL. */
+/* The rate of all multiprocessors if every wave is full, FLOP/s; *p: the tabulated product that it comes
+ * from, or NULL. */
 static double full_rate(const struct gpu_chip *chip, const struct cuda_launch *l,
                         const struct gpu_product **p)
 {
@@ -212,16 +214,19 @@ double gpu_chip_product_rate(const struct gpu_chip *chip, const struct cuda_laun
 
 enum { BLOCKS_AT_ONCE = 2 }; /* of those that `cuda_launch.blocks` counts */
 
-/* An own product's tiles, and what a multiprocessor reaches with one of the library's best: no more than the library with
- * this tile, and no more than shared memory allows (64 x 192: 512 cycles for 384 of products). */
+/* The tiles of kiln's own product kernel, and the share of the library's best rate that a multiprocessor
+ * reaches with each: no more than the library with this tile, and no more than shared memory allows (64 x
+ * 192: 512 cycles for 384 of products). */
 static const struct tile own_tiles[] = {{64, 64, .45}, {64, 128, .65}, {64, 192, .73}, {128, 128, .8}};
 
-/* Of an own product beside the library's with the same tile: one barrier a step that the library's loops do not have, and 94
- * to 131 instructions a warp and step, for which shared memory leaves 256 to 640 cycles, and this price 380 and more
- * (docs/numbers.md).  Instructions of an element of its result, bias and rounding. */
+/* The share of the library's rate with the same tile: one barrier a step that the library's loops do not
+ * have, and 94 to 131 instructions a warp and step, for which shared memory leaves 256 to 640 cycles, and
+ * this share 380 and more (docs/numbers.md).  Instructions per element of the result, for bias and
+ * rounding. */
 static const double OWN_SHARE = .95, OWN_RESULT = 4.9;
 
-/* How the blocks of an own product lie on a chip.  Clusters lie within parts of it, of 16 or 18 multiprocessors. */
+/* How the blocks of an own product are distributed over a chip.  A cluster runs within a part of it, of 16 or
+ * 18 multiprocessors. */
 struct own_blocks {
     double n, waves;
     double k; /* of a block */
@@ -248,13 +253,14 @@ static double own_seconds_by_rate(const struct gpu_chip *chip, const struct cuda
         const struct tile *t = &own_tiles[i];
         share = t->m == l->tile_rows && t->n == l->tile_cols ? t->share * OWN_SHARE : share;
     }
-    CHECK(share > 0, "no share is known of tiles of %lld x %lld", (long long)l->tile_rows,
+    CHECK(share > 0, "no share is known for tiles of %lld x %lld", (long long)l->tile_rows,
           (long long)l->tile_cols);
     return b.waves * 2 * (double)(l->tile_rows * l->tile_cols) * b.k / (rate / chip->multiprocessors * share);
 }
 
-/* Its products as they are counted, less what is behind them: the first bytes are waited for; a step of 64 of k takes shared
- * memory, of 128 bytes a cycle, one writing and for each 64 rows one reading; and all steps are read from the cache. */
+/* Its products by counts, without the work after them: it waits for the first bytes; a step of 64 of k costs
+ * shared memory, with 128 bytes a cycle, one write and for each 64 rows one read; and all steps are read from
+ * the cache. */
 static double own_seconds_by_count(const struct gpu_chip *chip, const struct cuda_launch *l,
                                    struct own_blocks b)
 {
@@ -264,8 +270,9 @@ static double own_seconds_by_count(const struct gpu_chip *chip, const struct cud
     return chip->wait_s + fmax(shared, 2 * b.n * (m + n) * b.k / chip->cached);
 }
 
-/* Seconds of an own product: the longer of both, with what it computes of each result, which the library's rate holds but for
- * GELU; and that blocks of a cluster send each other their sums, at the rate of the cache, and wait for them. */
+/* Seconds of an own product: the longer of both, where the count needs the work on each result added and the
+ * library's rate includes it except for GELU; then the blocks of a cluster send each other their sums, at the
+ * rate of the cache, and wait for them. */
 static double own_product_seconds(const struct gpu_chip *chip, const struct cuda_launch *l)
 {
     enum { LANES = 128 };
@@ -279,7 +286,7 @@ static double own_product_seconds(const struct gpu_chip *chip, const struct cuda
            parts;
 }
 
-/* What the instructions take, after the first bytes that they wait for: blocks too few for all
+/* The time of the instructions, after the first bytes that they wait for: too few blocks for all
  * multiprocessors leave some idle. */
 static double issue_seconds(const struct gpu_chip *chip, const struct cuda_launch *l)
 {
@@ -290,12 +297,12 @@ static double issue_seconds(const struct gpu_chip *chip, const struct cuda_launc
     return l->instructions / (rate * busy) + l->first_bytes * fmin(blocks, slots) / chip->copy;
 }
 
-/* Takes the last of the waves that `seconds` consist of out of p->all_s: of n blocks, `at_once` run at a time. */
+/* Moves the last wave of `seconds` from p->all_s to p->last_s: of n blocks, `at_once` run at a time. */
 static void part_last_wave(struct gpu_phases *p, double seconds, double n, double at_once, double all)
 {
     double waves = ceil(n / at_once);
     p->last_s = seconds / waves;
-    p->last = fmin(all, n - (waves - 1) * at_once); /* blocks go where there is most room */
+    p->last = fmin(all, n - (waves - 1) * at_once); /* blocks go to the emptiest multiprocessors */
     p->all_s -= p->last_s;
 }
 

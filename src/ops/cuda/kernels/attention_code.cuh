@@ -1,5 +1,5 @@
-/* attention_code: what the kernels of attention share: where a block works, which keys a query sees, and
- * for those with matrix instructions how work is cut, scores, and dropout by bits. */
+/* attention_code: shared by the kernels of attention: where a block works and which keys a query sees; for
+ * kernels with matrix instructions also how work is split, scores, and dropout by bits. */
 #ifndef KILN_OPS_CUDA_KERNELS_ATTENTION_CODE_CUH
 #define KILN_OPS_CUDA_KERNELS_ATTENTION_CODE_CUH
 
@@ -11,26 +11,26 @@ typedef launch_attention_rows attention_rows;
  * start and be apart by multiples of 16 bytes. */
 bool attention_mma_has(launch_type type, int64_t head_size);
 
-/* Rows behind the last sequence become zero.  Sums of columns of gradients: those that say so leave those of each tile
- * in partial_sums. */
+/* Rows after the last sequence become zero.  Sums of columns of gradients: kernels that say so leave those of
+ * each tile in partial_sums. */
 void attention_mma_forward(const launch *l, const launch_attention *a, const attention_rows *r,
                            launch_type type);
 void attention_mma_backward(const launch *l, const launch_attention *a, const attention_rows *r,
                             launch_type type);
 
-/* The same of kernels with the matrix instructions of sm_90a alone: false on another device. */
+/* The same for kernels that need the matrix instructions of sm_90a: false on other devices. */
 bool attention_wgmma_has(launch_type type, int64_t head_size);
 void attention_wgmma_forward(const launch *l, const launch_attention *a, const attention_rows *r,
                              launch_type type);
 void attention_wgmma_backward(const launch *l, const launch_attention *a, const attention_rows *r,
                               launch_type type);
 
-/* The gradient in one pass, by clusters of blocks, of up to LAUNCH_ATTENTION_CLUSTER_ROWS keys: where the others of sm_90a
- * are. */
+/* The gradient in one pass, by clusters of blocks, for up to LAUNCH_ATTENTION_CLUSTER_ROWS keys: on the same
+ * devices as the other kernels of sm_90a. */
 void attention_wgmma_cluster_backward(const launch *l, const launch_attention *a, const attention_rows *r,
                                       launch_type type);
 
-/* The head sizes that have kernels: calls function<E, size>(...) for this one. */
+/* Calls function<E, size>(...) for this head size, one of those that have kernels. */
 #define BY_HEAD_SIZE(function, E, size, ...)                                                                 \
     switch (size) {                                                                                          \
     case 32: function<E, 32>(__VA_ARGS__); break;                                                            \
@@ -40,13 +40,13 @@ void attention_wgmma_cluster_backward(const launch *l, const launch_attention *a
     case 160: function<E, 160>(__VA_ARGS__); break;                                                          \
     }
 
-/* Where the work of this block is. */
+/* The place of this block's work. */
 struct place {
     int sequence, head, q0, n_q, k0, n_k; /* rows of the stream; lengths of the sequence */
     int first;                            /* of its tile, in the sequence */
 };
 
-/* That of a tile, a head and a sequence. */
+/* The place of a tile, a head and a sequence. */
 __device__ static inline place place_at(const launch_attention &a, int sequence, int head, int first)
 {
     place p;
@@ -67,8 +67,8 @@ __device__ static inline bool find_place(place *p, const launch_attention &a, bo
     return p->first < (by_queries ? p->n_q : p->n_k);
 }
 
-/* Rows behind the last sequence, few, become zero in N tensors: each block clears some of them, so many columns: its head's,
- * or all.  `end` is where the last sequence ends. */
+/* Zeroes the few rows after the last sequence in N tensors: each block clears some of them, in a number of
+ * columns: its head's, or all.  `end` is the end of the last sequence. */
 template <typename E, int N>
 __device__ static inline void clear_outside(const launch_attention &a, const launch_rows (&tensors)[N],
                                             const int32_t *end, int64_t n, int d)
@@ -102,7 +102,7 @@ __device__ static inline void clear_outside_keys(const launch_attention &a, laun
     clear_outside<E>(a, tensors, a.cu_kv + a.n_sequences, a.n_rows_kv, heads * (int)a.head_size);
 }
 
-/* Keys that a query of the sequence sees. */
+/* The number of keys that a query of the sequence sees. */
 __device__ static inline int64_t visible_keys(const launch_attention &a, const place &p, int64_t query)
 {
     int64_t n = a.causal ? query + 1 + p.n_k - p.n_q : p.n_k;
@@ -114,15 +114,15 @@ static inline dim3 attention_grid(const launch_attention *a, int64_t longest, in
     return dim3(blocks_of(longest, tile), (unsigned)a->n_heads, (unsigned)a->n_sequences);
 }
 
-/* How heads of D columns are cut: a block owns OWN rows (queries, or keys), 16 a warp; rows of the other
- * kind pass by, STREAM at a time.  Shared memory stays below 99 KiB, which is what sm_86 and sm_89 have; a
- * multiprocessor of more has room for BLOCKS. */
+/* How heads of D columns are split: a block owns OWN rows (queries, or keys), 16 a warp; rows of the other
+ * kind are streamed, STREAM at a time.  Shared memory stays below 99 KiB, the limit of sm_86 and sm_89; a
+ * multiprocessor with more has room for BLOCKS. */
 template <int D> struct cut {
     static const int OWN = D <= 64 ? 128 : 64, STREAM = OWN / 2, THREADS = OWN / SIDE * WARP, BLOCKS = 2;
     static const int STRIDE = D + TILE_GAP, SQUARES = D / SIDE, STEPS = STREAM / SIDE;
 };
 
-/* Starts to copy STREAM rows of two tensors, one tile behind the other. */
+/* Starts to copy STREAM rows of two tensors, one tile after the other. */
 template <typename E, int D>
 __device__ static inline void copy_two(E *tiles, launch_rows one, launch_rows other, int row, int n, int head)
 {
@@ -157,9 +157,9 @@ __device__ static inline float score_of(const score_rule &s, int query, int key,
     return key < s.n_k && key < query + s.reach ? s.scale * product + s.slope * (float)key : -INFINITY;
 }
 
-/* N squares of products, side by side, become scores; rows are queries and columns keys, or the other way round,
- * `query` and `key` the first ones.  What is returned is what the scores are still to be multiplied by: where no key is
- * hidden and nothing is added, which is most of a long sequence, that is all there is to do. */
+/* Turns N adjacent squares of products into scores; rows are queries and columns keys, or the other way
+ * round; `query` and `key` are the first ones.  Returns the factor that the scores still need: where no key
+ * is hidden and nothing is added, which is most of a long sequence, the factor is all there is to do. */
 template <bool KEYS_ARE_ROWS, int N>
 __device__ static inline float score_squares(square *squares, const score_rule &rule, int query, int key)
 {
@@ -177,26 +177,26 @@ __device__ static inline float score_squares(square *squares, const score_rule &
     return 1.0f;
 }
 
-/* Which elements dropout keeps, as bits (docs/math/dropout.md), which a gradient reads where the forward left them
- * (ops/attention_bits.h), and else draws.  Eight neighbouring keys of a query share
- * one block of random numbers, but no lane holds eight neighbours: four lanes do where rows of a square
- * are queries, eight where they are keys.  So each lane draws other blocks than its neighbours, makes a
- * byte of each, and words of up to four bytes change hands by shuffles: no block is drawn twice, and a
+/* The elements that dropout keeps, as bits (docs/math/dropout.md).  A gradient reads them if the forward
+ * stored them (ops/attention_bits.h), else it draws them.  Eight neighbouring keys of a query share
+ * one block of random numbers, but no lane holds eight neighbours: four lanes do if rows of a square are
+ * queries, eight if they are keys.  So each lane draws other blocks than its neighbours, makes a byte of
+ * each, and lanes exchange words of up to four bytes by shuffles: no block is drawn twice, and a
  * shuffle brings the bits of many elements.
  *
- * What comes out is a word of up to four squares, square n in byte n: is_kept says where. */
+ * The result is a word of up to four squares, square n in byte n: is_kept says where. */
 struct dropout_rule {
     uint64_t key;
     uint32_t threshold, site, first_block; /* the block of the head's first keys */
     const int32_t *row_keys;
     int q0, n_q;
     bool has_bits;
-    uint8_t *bits; /* this lane's, of the warp's own queries or keys and the first of the others */
+    uint8_t *bits; /* of this lane: of the warp's own queries or keys, and of the first of the others */
     uint32_t chunk_bytes;
 };
 
-/* Element i of squares that begin with byte 0 of a word, eight a square: where rows are keys, bits of rows and of columns
- * eight further down or across are where those across or down are otherwise. */
+/* Element i of squares that begin with byte 0 of a word, eight a square: if rows are keys, the bits for eight
+ * rows down and for eight columns across change places. */
 template <bool KEYS_ARE_ROWS> __device__ static inline bool is_kept(uint32_t kept, int i)
 {
     int bit = KEYS_ARE_ROWS ? i % 2 + i / 4 % 2 * 2 + i / 2 % 2 * 4 : i % 8;
@@ -212,7 +212,8 @@ __device__ static inline uint32_t *bits_of(const launch_attention &a, const plac
            tile * LAUNCH_BITS_WORDS;
 }
 
-/* For a warp whose own rows are the queries from `query` on, or the keys from `key` on, the other number 0. */
+/* For a warp whose own rows are the queries from `query` on, or the keys from `key` on; the other number is
+ * 0. */
 __device__ static inline dropout_rule dropout_rule_of(const launch_attention &a, const place &p,
                                                       const uint64_t *dropout_key, int query, int key)
 {
@@ -228,7 +229,7 @@ __device__ static inline dropout_rule dropout_rule_of(const launch_attention &a,
                         (uint32_t)a.bit_cols * (uint32_t)sizeof(uint32_t)};
 }
 
-/* The place of a query in the global batch; of the first one where there is no such query. */
+/* The place of a query in the global batch; that of the first one if there is no such query. */
 struct row_key {
     uint32_t sequence, position;
 };
@@ -254,7 +255,8 @@ __device__ static inline uint32_t kept_byte(const dropout_rule &d, row_key query
 
 /* For N squares side by side whose rows are the queries from `query` on and whose columns the keys from
  * `key` on: lane t of a quad draws the blocks [t N / 2, (t + 1) N / 2) of its two rows, a byte each, rows
- * fastest.  For each half of a square a lane then asks the one that drew for it, and takes the bits of its columns. */
+ * fastest.  For each half of a square a lane then gets the word of the lane that drew for it, and takes the
+ * bits of its columns. */
 template <int N> __device__ static inline uint32_t draw_by_query(const dropout_rule &d, int query, int key)
 {
     uint32_t word = 0, kept = 0;
@@ -268,7 +270,7 @@ template <int N> __device__ static inline uint32_t draw_by_query(const dropout_r
     }
     UNROLL
     for (int n = 0; n < N;
-         n++) { /* two bits of each byte come to be side by side: no sum of the product has a carry */
+         n++) { /* two bits of each byte become adjacent: no sum of the product has a carry */
         int owner = lane_of_warp() / QUAD * QUAD + n * (4 / N);
         uint32_t rows = __shfl_sync(0xffffffffU, word, owner);
         rows |= N == 4 ? 0 : __shfl_sync(0xffffffffU, word, owner + 1) << 16;
@@ -277,7 +279,7 @@ template <int N> __device__ static inline uint32_t draw_by_query(const dropout_r
     return kept;
 }
 
-/* Leaves for the gradient what was drawn for N squares, 2 or 4. */
+/* Stores the drawn bits of N squares, 2 or 4, for the gradient. */
 template <int N> __device__ static inline void write_bits(const dropout_rule &d, int key, uint32_t kept)
 {
     if (d.has_bits) {
@@ -300,15 +302,15 @@ template <int N> __device__ static inline uint32_t kept_by_query(const dropout_r
     return N == 4 ? *(const uint32_t *)at : ((const uint16_t *)at)[(unsigned)key / (2 * SIDE) % 2];
 }
 
-/* Exchanges even bits of the upper half with odd bits of the lower one: of two neighbouring columns, one comes to be in
- * each half. */
+/* Exchanges even bits of the upper half with odd bits of the lower one: of two neighbouring columns, each
+ * half then has one. */
 __device__ static inline uint32_t part_columns(uint32_t word)
 {
     return (word & 0xaaaa5555U) | (word >> 15 & 0xaaaa) | (word << 15 & 0x55550000U);
 }
 
-/* For N squares whose rows are a warp's 16 keys and whose columns the queries from `query` on, 16 each, what lies there as
- * one byte of four squares whose rows are those queries; 0 where bits are drawn. */
+/* For N squares whose rows are a warp's 16 keys and whose columns the queries from `query` on, 16 each, reads
+ * the stored bits as one byte of each of four squares whose rows are those queries; 0 if bits are drawn. */
 template <int N> __device__ static inline uint32_t read_by_key(const dropout_rule &d, int query)
 {
     const int TILE_BYTES = LAUNCH_BITS_WORDS * (int)sizeof(uint32_t);
@@ -321,10 +323,10 @@ template <int N> __device__ static inline uint32_t read_by_key(const dropout_rul
     return word;
 }
 
-/* Those squares, from what was read, or drawn.  Read: all their 8 x 8 bits are transposed at once, a lane's 16 of each
- * column as one element.  Drawn, with row_key_of(i) the row_key of query i of them: lane l draws the block of query
- * 16 n + l % 16 and key half l / 16, byte n of its word; for element i a lane then asks the one that drew for its query,
- * and takes the bit of its key of each byte. */
+/* Those squares, from the bits read, or drawn.  Read: all their 8 x 8 bits are transposed at once, a lane's
+ * 16 of each column as one element.  Drawn, with row_key_of(i) the row_key of query i of them: lane l draws
+ * the block of query 16 n + l % 16 and key half l / 16, byte n of its word; for element i a lane then gets
+ * the word of the lane that drew for its query, and takes the bit of its key from each byte. */
 template <int N, typename ROW_KEYS>
 __device__ static inline uint32_t kept_by_key(const dropout_rule &d, const ROW_KEYS &row_key_of,
                                               uint32_t read, int key)
@@ -350,7 +352,7 @@ __device__ static inline uint32_t kept_by_key(const dropout_rule &d, const ROW_K
     return kept;
 }
 
-/* The left factor of dropout(P) v, or of its transpose, less its scale. */
+/* The left factor of dropout(P) v, or of its transpose, without its scale. */
 template <typename E, bool KEYS_ARE_ROWS> __device__ static inline factor kept_factor(square s, uint32_t kept)
 {
     UNROLL
@@ -360,13 +362,13 @@ template <typename E, bool KEYS_ARE_ROWS> __device__ static inline factor kept_f
     return left_factor<E>(s);
 }
 
-/* The softmax of this lane's two rows so far; totals are of this lane's columns alone. */
+/* The softmax of this lane's two rows so far; totals are over this lane's columns only. */
 struct softmax {
     float largest[2], total[2];
 };
 
-/* Products of keys from `key` on become exponentials of scores against the largest so far; shrink(half, by) is given what
- * sums of each half's rows are to be multiplied by. */
+/* Products of keys from `key` on become exponentials of scores, relative to the largest so far; shrink(half,
+ * by) gets the factor by which the sums of each half's rows must be multiplied. */
 template <int N, typename SHRINK>
 __device__ static inline void soften_by(square (&scores)[N], softmax *s, const score_rule &rule, int query,
                                         int key, const SHRINK &shrink)
@@ -394,7 +396,7 @@ __device__ static inline void soften_by(square (&scores)[N], softmax *s, const s
     }
 }
 
-/* The same; sums are brought to the same measure. */
+/* The same; also rescales the sums. */
 template <int N, int M>
 __device__ static inline void soften(square (&scores)[N], square (&sums)[M], softmax *s,
                                      const score_rule &rule, int query, int key)
@@ -417,8 +419,8 @@ __device__ static inline float divide_by_total(float a, float total)
     return fmaf(fmaf(-total, quotient, a), reciprocal, quotient);
 }
 
-/* Sums become rows of out, sums scale / total; lse is written, unless another warp does it: by the quad's first two lanes,
- * a row each. */
+/* Sums become rows of out, sums scale / total; The quad's first two lanes write lse, a row each, unless
+ * another warp does. */
 template <int M>
 __device__ static inline void settle(square (&sums)[M], const softmax &s, const launch_attention &a,
                                      const place &p, const attention_rows &r, int query,

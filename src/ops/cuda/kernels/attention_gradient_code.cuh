@@ -1,5 +1,5 @@
-/* attention_gradient_code: what the kernels of attention's gradient share: the statistics of a query, and the gradient
- * of a score. */
+/* attention_gradient_code: shared by the kernels of attention's gradient: the statistics of a query, and the
+ * gradient of a score. */
 #ifndef KILN_OPS_CUDA_KERNELS_ATTENTION_GRADIENT_CODE_CUH
 #define KILN_OPS_CUDA_KERNELS_ATTENTION_GRADIENT_CODE_CUH
 
@@ -58,8 +58,7 @@ __device__ static inline float dot_row(const row_part<D> &part, const E *tile, i
     return dot_parts<E>(part, of_tile);
 }
 
-/* lse in units of log 2; so large that probabilities vanish where there is no query, or one that sees no
- * key. */
+/* lse in units of log 2; so large that probabilities vanish if there is no query, or it sees no key. */
 __device__ static inline float load_lse(const launch_attention &a, const attention_rows &r, const place &p,
                                         int query)
 {
@@ -67,13 +66,13 @@ __device__ static inline float load_lse(const launch_attention &a, const attenti
     return lse == -INFINITY ? INFINITY : lse * LOG2_E;
 }
 
-/* A probability, of a score less a factor `unit`. */
+/* A probability, from a score without its factor `unit`. */
 __device__ static inline float probability_of(float score, float unit, float lse)
 {
     return exp2_approx(fmaf(unit, score, -lse));
 }
 
-/* dS, less the scale of scores, of a probability and dP. */
+/* dS without the scale of scores, from a probability and dP. */
 __device__ static inline float score_gradient(float probability, float dp, float delta, bool kept,
                                               float keep_scale)
 {

@@ -1,5 +1,5 @@
-/* attention_pieces_code: how blocks of attention with the matrix instructions of sm_90a take one piece of
- * work after the other, so that the rows of the next are copied while one is computed.  A piece is a head
+/* attention_pieces_code: how blocks of attention with the matrix instructions of sm_90a compute one piece of
+ * work after the other, and copy the rows of the next piece meanwhile.  A piece is a head
  * of a sequence that one block holds: of at most 128 queries and 128 keys. */
 #ifndef KILN_OPS_CUDA_KERNELS_ATTENTION_PIECES_CODE_CUH
 #define KILN_OPS_CUDA_KERNELS_ATTENTION_PIECES_CODE_CUH
@@ -12,15 +12,15 @@ struct piece {
     int sequence, head;
 };
 
-/* There are as many blocks as the multiprocessors hold at a time, which stay as long as there is work: the
- * next piece of a block is as many further as there are blocks. */
+/* There are as many blocks as the multiprocessors hold at a time; they stay as long as there is work: after
+ * piece p a block computes piece p plus the number of blocks. */
 struct pieces {
     unsigned n;
     int heads;
     piece step;
 };
 
-/* And the number of blocks. */
+/* The number of blocks. */
 static inline pieces cut_into_pieces(const launch_attention *a, int blocks_of_multiprocessor,
                                      unsigned *blocks)
 {

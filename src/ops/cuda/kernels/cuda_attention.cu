@@ -1,10 +1,11 @@
 /* cuda_attention: scaled dot-product attention over ragged sequences, forward (Dao 2023, arXiv:2307.08691, algorithm 1)
  * and backward (algorithm 2), with addressed dropout.
  *
- * A block owns 32 queries of one head of one sequence (backward: also 32 keys, in a kernel of its own), walks over the keys
- * (queries) 32 at a time, and keeps everything in shared memory as fp32; nothing of size T x T reaches memory.  Products
- * are plain multiply-adds, so this is bound by arithmetic; it runs for every head size and type, where no other
- * kernel fits.  Which kernels there are stands at the end.  Deterministic: no atomic, and a fixed order of sums. */
+ * A block owns 32 queries of one head of one sequence (backward: also 32 keys, in its own kernel), walks over
+ * the keys (queries) 32 at a time, and keeps everything in shared memory as fp32; nothing of size T x T
+ * reaches memory.  Products are plain multiply-adds, so arithmetic bounds it; it runs for every head size and
+ * type that no other kernel fits.  All kernels are listed at the end.  Deterministic: no atomic, and a fixed
+ * order of sums. */
 #include "ops/cuda/kernels/attention_code.cuh"
 #include "ops/cuda/kernels/sums_code.cuh"
 
@@ -83,7 +84,7 @@ __device__ static void product_add(tile out, const float *factor, tile a, bool a
     }
 }
 
-/* scale of the kept probabilities, or 0, of a query and key j of the sequence. */
+/* The scale of a kept probability, or 0 for a dropped one, of a query and key j of the sequence. */
 __device__ static inline float draw_factor(const launch_attention &a, const place &p, uint64_t key,
                                            int64_t query, int64_t j)
 {
@@ -97,7 +98,8 @@ __device__ static inline float draw_factor(const launch_attention &a, const plac
     return dropout_number(numbers, (int)(column % EIGHT)) < a.dropout.threshold ? 0.0f : a.dropout.scale;
 }
 
-/* The word of a tile of 16 queries and 64 keys that has a query and key, and the bit (ops/attention_bits.h). */
+/* The word of a tile of 16 queries and 64 keys that holds the bit of a query and key, and the bit's number
+ * (ops/attention_bits.h). */
 __device__ static inline uint32_t *find_bit(const launch_attention &a, const place &p, int query, int key,
                                             int *bit)
 {
@@ -117,7 +119,7 @@ __device__ static inline float keep_factor(const launch_attention &a, const plac
     return (*find_bit(a, p, (int)query, (int)j, &bit) >> bit & 1) != 0 ? a.dropout.scale : 0.0f;
 }
 
-/* A thread makes a word of the bits of this block's queries: two columns of a square lie side by side in it. */
+/* A thread makes a word of the bits of this block's queries: two columns of a square are adjacent in it. */
 __device__ static void write_all_bits(const launch_attention &a, const place &p, uint64_t key)
 {
     if (a.bits == NULL || a.dropout.threshold == 0) {
@@ -141,7 +143,7 @@ __device__ static void write_all_bits(const launch_attention &a, const place &p,
     }
 }
 
-/* The score of a query and key j, whose product is given; minus infinity where it is hidden. */
+/* The score of a query and key j, from their product; minus infinity if it is hidden. */
 __device__ static inline float score(const launch_attention &a, const place &p, int64_t query, int64_t j,
                                      float product)
 {
@@ -373,7 +375,7 @@ static void plain_backward(const launch *l, const launch_attention *a, const att
     BY_TYPE(type, backward<A>(l, a, r));
 }
 
-/* What a kernel fits, and how it is launched; one of a gradient alone has no `has_forward`. */
+/* Where a kernel fits, and how it is launched; a kernel only for gradients does not set `has_forward`. */
 struct attention_kernel_row {
     bool wants_aligned;  /* rows at multiples of 16 bytes */
     bool sums_columns;   /* of gradients, in partial_sums */
@@ -405,7 +407,7 @@ int cuda_attention_fits(launch_attention_kernel kernel, launch_type type, int64_
            has(type, head_size);
 }
 
-/* Without a sequence all rows are behind the last one. */
+/* Without a sequence all rows are after the last one. */
 static void clear_rows(const launch *l, const launch_attention *a, launch_rows rows, int64_t n,
                        launch_type type)
 {

@@ -5,17 +5,18 @@
  * A block owns up to 128 queries of one head of one sequence, a warp 16 of them, and walks over the keys,
  * 64 at a time (half of both for heads above 64 columns), while the next ones are copied into the other half
  * of a double buffer.  A warp keeps scores, statistics of the softmax and sums in registers: rounded
- * probabilities become the left factor of P v where they are.
+ * probabilities become the left factor of P v in place.
  *
- * Bytes: q, k, v are read once and out and lse written once where a sequence has at most 128 tokens, and
- * memory bounds that case; longer ones read k and v once for 128 queries, from the second-level cache.  Why
+ * Bytes: q, k, v are read once and out and lse written once if a sequence has at most 128 tokens, and memory
+ * bounds that case; longer ones read k and v once per 128 queries, from the second-level cache.  Why
  * mma.sync and not the instructions of one generation of chips: docs/decisions/0021_attention.md.
  *
  * Deterministic: no atomic, and a fixed order of sums.  Probabilities are rounded to the element type
  * before P v, 2^-9 of each for bf16; scores, statistics and sums are fp32. */
 #include "ops/cuda/kernels/attention_code.cuh"
 
-/* sums += dropout(P) v over one tile of keys.  What is kept is drawn and written before scores fill the registers. */
+/* sums += dropout(P) v over one tile of keys.  Dropout's bits are drawn and written before scores fill the
+ * registers. */
 template <typename E, int D>
 __device__ static inline void attend(square (&sums)[cut<D>::SQUARES], softmax *s, const E *queries,
                                      const E *keys, const E *values, const score_rule &rule,

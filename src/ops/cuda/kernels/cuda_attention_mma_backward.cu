@@ -2,15 +2,15 @@
  * arXiv:2307.08691, algorithm 2, without its atomic sums), for bf16 and fp16.
  *
  * The kernel by keys: a block owns up to 128 keys of a head, a warp 16 of them, and walks over the queries,
- * 64 at a time.  Scores come with keys as rows, so that P and dS are left factors of dv = P^T dout and dk =
- * dS^T q where they are.  If these are all keys of the sequence, the block has everything that dq = dS k
- * needs: warps leave dS in shared memory and then take 16 queries and half of the columns each.  q, k, v,
- * out, dout are read once, dq, dk, dv written once: memory bounds this case, sequences of BERT's first phase.
+ * 64 at a time.  Scores have keys as rows, so that P and dS are left factors of dv = P^T dout and dk = dS^T q
+ * in place.  If these are all keys of the sequence, the block has everything that dq = dS k needs: warps
+ * store dS in shared memory and then compute 16 queries and half of the columns each.  q, k, v,
+ * out, dout are read once, dq, dk, dv written once: memory bounds this case, that of BERT's phase 1.
  *
  * The kernel by queries: dq of the sequences that have more keys, with the roles exchanged; scores are
- * computed again, and no sum crosses a block.
+ * computed again, and no sum needs several blocks.
  *
- * delta = rowsum(dout out) is made where it is needed, four lanes a row.  P = exp(score - lse).
+ * delta = rowsum(dout out) is computed where it is needed, four lanes a row.  P = exp(score - lse).
  *
  * Deterministic: no atomic, and a fixed order of sums.  P and dS are rounded to the element type before
  * products, 2^-9 of each for bf16; scores, differences and sums are fp32. */
@@ -69,7 +69,7 @@ __device__ static inline void pass_queries(square (&dk)[cut<D>::SQUARES], square
 }
 
 /* dq = scale dS k of the tile's queries, whose dS of all keys of the sequence are in `gradients` [OWN,
- * STREAM]: a warp takes 16 queries and half of the columns. */
+ * STREAM]: a warp computes 16 queries and half of the columns. */
 template <typename E, int D>
 __device__ static inline void finish_queries(const launch_attention &a, const attention_rows &r,
                                              const place &p, const query_tile<E> &t, const E *keys,
@@ -98,7 +98,7 @@ template <int D> struct by_keys {
     static const int ELEMENTS = GRADIENTS + cut<D>::OWN * (cut<D>::STREAM + TILE_GAP);
 };
 
-/* Long because one loop over queries makes dk and dv and, if the block has all keys, dq too. */
+/* Long because one loop over queries computes dk and dv and, if the block has all keys, dq too. */
 template <typename E, int D>
 __global__ __launch_bounds__(cut<D>::THREADS, cut<D>::BLOCKS) static void attention_mma_keys_kernel(
     launch_attention a, attention_rows r, const uint64_t *dropout_key)
@@ -136,7 +136,7 @@ __global__ __launch_bounds__(cut<D>::THREADS, cut<D>::BLOCKS) static void attent
                            p.n_q - later, p.head);
         }
         cp_async_commit();
-        int reader = (int)(threadIdx.x / QUAD); /* a quad makes the statistics of a query */
+        int reader = (int)(threadIdx.x / QUAD); /* a quad computes the statistics of a query */
         row_part<D> part = load_part<E, D>(r.out, p, t.first + reader);
         float own_lse = load_lse(a, r, p, t.first + reader);
         auto row_key_of = [&](int query) { return load_row_key(drop, t.first + query); };

@@ -3,28 +3,28 @@
  * cuda_attention_wgmma_backward.cu.
  *
  * A block owns 128 queries of one head of one sequence, a warpgroup 64 of them, and walks over the keys 128 at a time,
- * while the next ones are copied into the other half of a double buffer.  Scores and sums are in registers, where the
- * softmax finds them, and rounded probabilities become the left factor of P v there; q, k and v are read from shared
- * memory by the instructions.  Up to 64 keys, the last ones of a sequence, take half the work.
+ * while the next ones are copied into the other half of a double buffer.  Scores and sums are in registers,
+ * where the softmax reads them and rounded probabilities become the left factor of P v; the instructions read
+ * q, k and v from shared memory.  The last keys of a sequence, if 64 or fewer, need half the work.
  *
- * Of sequences that one block holds, blocks take one head after the other, and copy the rows of the next while they
- * compute one (attention_wgmma_short_kernel).
+ * For sequences that one block holds, blocks compute one head after the other, and copy the rows of the next
+ * meanwhile (attention_wgmma_short_kernel).
  *
- * One question has too few blocks of that kind for a chip.  Where that is so, and nothing is dropped, a block owns 64
- * queries, and each of four warpgroups walks over keys of its own; in the end their sums are brought to one measure and
- * added in order (attention_split_kernel).
+ * A single question has too few such blocks for a chip.  Then, without dropout, a block owns 64 queries, and
+ * each of four warpgroups walks over its own keys; at the end their sums are rescaled and added in order
+ * (attention_split_kernel).
  *
- * Against the kernel of cuda_attention_mma.cu, whose rules for scores, dropout and bytes hold here too: no instruction
- * moves tiles into registers.  Which of the two is faster where is for a chip to say: docs/decisions/0028_wgmma.md.
+ * The rules of cuda_attention_mma.cu for scores, dropout and bytes hold here too; unlike there, no
+ * instruction moves tiles into registers.  Only timing on a chip can tell where each of the two is faster:
+ * docs/decisions/0028_wgmma.md.
  *
  * Deterministic: no atomic, and a fixed order of sums. */
 #include "ops/cuda/kernels/attention_pieces_code.cuh"
 
 enum { STREAM = 128, DRAWN = 4 };
 
-/* sums += dropout(P) v over 16 N keys, or, where these are ALL that there are, sums = dropout(P) v.  What
- * is kept is drawn and written before scores fill the registers: other warps have something to do while
- * these multiply. */
+/* sums += dropout(P) v over 16 N keys, or, if these are ALL keys, sums = dropout(P) v.  Dropout's bits are
+ * drawn and written before scores fill the registers: warps that draw have work while others multiply. */
 template <typename E, int D, int N, bool ALL = false>
 __device__ static inline void attend(square (&sums)[D / SIDE], softmax *s, uint64_t queries, uint64_t keys,
                                      uint64_t values, const score_rule &rule, const dropout_rule &drop,
@@ -127,7 +127,7 @@ __device__ static inline void copy_piece(E *tiles, const attention_rows &r, cons
 }
 
 /* Sequences of at most 128 queries and 128 keys, one head after the other: there is one barrier per piece,
- * behind which the rows of the next piece are copied, and rows of out go through memory that nothing else
+ * after which the rows of the next piece are copied, and rows of out pass through memory that nothing else
  * uses. */
 template <typename E, int D>
 __global__ __launch_bounds__(THREADS, room<D>::BLOCKS) static void attention_wgmma_short_kernel(
@@ -180,17 +180,17 @@ __global__ __launch_bounds__(THREADS, room<D>::BLOCKS) static void attention_wgm
     cp_async_wait<0>();
 }
 
-/* Of heads of 64 columns.  A turn brings 128 keys to each warpgroup, and all of a question at once. */
+/* Of heads of 64 columns.  A turn copies 128 keys for each warpgroup: those of a whole question at once. */
 enum { SPLIT_D = 64, SPLITS = 4, SPLIT_THREADS = SPLITS * WARPGROUP, SPLIT_SQUARES = SPLIT_D / SIDE };
 enum { SPLIT_STREAM = SPLITS * STREAM };
 enum {
     SPLIT_VALUES = SPLIT_SQUARES * 8 + 4
-}; /* that a thread has: sums, and of two rows a maximum and a total */
+}; /* of a thread: sums, and a maximum and a total of each of two rows */
 
 static_assert(SPLITS == SPLIT_SQUARES, "each warpgroup finishes one square of columns");
 
-/* Sums and statistics of all warpgroups, each thread's one beside the other's, become those of the square of columns that
- * is this warpgroup's.  Each adds in the same order. */
+/* Combines the sums and statistics of all warpgroups, stored thread by thread, into those of this warpgroup's
+ * square of columns.  Each adds in the same order. */
 __device__ static inline void merge_splits(square *merged, softmax *all, const square (&sums)[SPLIT_SQUARES],
                                            const softmax &s, float *values)
 {

@@ -1,17 +1,17 @@
 /* cuda_attention_wgmma_backward: the gradient of attention with the matrix instructions of sm_90a (Dao 2023,
  * arXiv:2307.08691, algorithm 2, without its atomic sums), for bf16 and fp16 and heads of 64 or 128 columns.
  *
- * Scores of 64 keys and 64 queries are a warpgroup's step.  Where keys are rows, P is the left factor of dv = P^T dout
- * in registers, and so is dS of dk = dS^T q; where queries are rows, dS is that of dq = dS k.
+ * A warpgroup's step is the scores of 64 keys and 64 queries.  If keys are rows, P is the left factor of dv =
+ * P^T dout in registers, and dS that of dk = dS^T q; if queries are rows, dS is that of dq = dS k.
  *
- * The kernel of whole sequences: those of at most 128 queries and 128 keys are one block's work a head, and it takes one
- * after the other.  Keys are rows; dS goes to shared memory, where it is the left factor of dk as it lies and that of dq
- * transposed.  Behind these products the tiles are free: the next piece's rows are on their way while this one's dv, dk
- * and dq are rounded, summed and stored, by way of the memory of dS.  q, k, v, out and dout are read once, dq, dk, dv
- * written once.
+ * The kernel of whole sequences: for those of at most 128 queries and 128 keys one block computes a whole
+ * head, one head after the other.  Keys are rows; dS goes to shared memory, where it is the left factor of dk
+ * as stored and that of dq transposed.  After these products the tiles are free: the next piece's rows are
+ * copied while this one's dv, dk and dq are rounded, summed and stored, through the memory of dS.  q, k, v,
+ * out and dout are read once, dq, dk, dv written once.
  *
- * The kernels by keys and by queries: other sequences, a block for 128 keys or 128 queries, the others streamed 64 at a
- * time.  Scores are computed twice, and no sum crosses a block.
+ * The kernels by keys and by queries: for other sequences a block owns 128 keys or 128 queries, and the
+ * others are streamed 64 at a time.  Scores are computed twice, and no sum needs several blocks.
  *
  * Deterministic: no atomic, and a fixed order of sums.  P and dS are rounded to the element type before products; scores,
  * differences and sums are fp32. */
@@ -23,8 +23,8 @@ __device__ static inline bool is_whole(const place &p)
     return p.n_q <= OWN && p.n_k <= OWN;
 }
 
-/* sums += left right over the first n rows of `right`, 64 at a time; `left` grows by `panel` with 64 of
- * them and by `step` with 16. */
+/* sums += left right over the first n rows of `right`, 64 at a time; `left` advances by `panel` for 64 of
+ * them and by `step` for 16. */
 template <int LEFT_OVER_ROWS, typename E, int N>
 __device__ static inline void multiply_first(int n, square (&sums)[N], uint64_t left, uint64_t step,
                                              uint64_t panel, uint64_t right)
@@ -52,7 +52,7 @@ struct whole_statistics : statistics<OWN> {
     uint64_t dropout_key;
 };
 
-/* A block's memory: tiles, then dS^T, a row for each key, in whose place gradients are later on their way out; then
+/* A block's memory: tiles; dS^T, a row for each key, whose memory gradients use later on their way out; then
  * statistics. */
 template <typename E, int D> struct whole_memory {
     E *queries;
@@ -84,7 +84,7 @@ template <typename E, int D> struct whole_memory {
         whole<D>::ELEMENTS * (int)sizeof(E) + (int)sizeof(whole_statistics) + column_sums<D>::BYTES;
 };
 
-/* That of a piece; longer sequences have no rows here. */
+/* The place of a piece; longer sequences have no rows here. */
 __device__ static inline place place_of_whole(const launch_attention &a, piece i)
 {
     place p = place_of(a, i);
@@ -94,7 +94,7 @@ __device__ static inline place place_of_whole(const launch_attention &a, piece i
     return p;
 }
 
-/* Starts to bring what a piece begins with: its tiles. */
+/* Starts to copy a piece's tiles. */
 template <typename E, int D>
 __device__ static inline void copy_whole(const whole_memory<E, D> &m, const attention_rows &r, const place &p)
 {
@@ -102,7 +102,7 @@ __device__ static inline void copy_whole(const whole_memory<E, D> &m, const atte
     copy_pair<OWN, D>(m.keys(), r.k, r.v, p.k0, p.n_k, p.head);
 }
 
-/* And what a quad makes the statistics of two queries from. */
+/* And the inputs of the statistics of a quad's two queries. */
 template <typename E, int D, bool HAS_BITS>
 __device__ static inline void load_queries(query_part<D> (&part)[2], const launch_attention &a,
                                            const attention_rows &r, const place &p)
@@ -115,7 +115,7 @@ __device__ static inline void load_queries(query_part<D> (&part)[2], const launc
     }
 }
 
-/* A warp's bits of dropout, of 64 queries each, while they are under way. */
+/* A warp's dropout bits, of 64 queries each, while they are loaded. */
 struct bits_of_halves {
     uint32_t read[2];
 };
@@ -135,7 +135,7 @@ __device__ static inline bits_of_halves read_bits(const launch_attention &a, con
     return bits;
 }
 
-/* dv = P^T dout, less its scale, of a piece whose statistics are known; dS^T is left in memory. */
+/* dv = P^T dout, without its scale, of a piece whose statistics are known; stores dS^T in shared memory. */
 template <typename E, int D, bool HAS_BITS>
 __device__ static inline void find_scores(square (&dv)[D / SIDE], const whole_memory<E, D> &m,
                                           const launch_attention &a, const place &p, rows_of_warp rows,
@@ -163,7 +163,7 @@ __device__ static inline void find_scores(square (&dv)[D / SIDE], const whole_me
     }
 }
 
-/* One gradient of a piece, less its scale, is rounded and stored, and its columns are summed. */
+/* Rounds and stores one gradient of a piece, given without its scale, and sums its columns. */
 template <typename E, int D>
 __device__ static inline void store_gradient(square (&sums)[D / SIDE], float scale, launch_rows to, int row,
                                              int n, int column, E *own, const column_sums<D> &columns,
@@ -176,8 +176,8 @@ __device__ static inline void store_gradient(square (&sums)[D / SIDE], float sca
     }
 }
 
-/* HAS_BITS: the bits of dropout are read; else they are drawn.  Long because scores, dS and the three gradients of a head
- * share registers, tiles and barriers. */
+/* HAS_BITS: dropout's bits are read; else they are drawn.  Long because scores, dS and the three gradients of
+ * a head share registers, tiles and barriers. */
 template <typename E, int D, bool HAS_BITS>
 __global__ __launch_bounds__(THREADS, room<D>::BLOCKS) static void attention_wgmma_whole_kernel(
     launch_attention a, attention_rows r, pieces all, const uint64_t *dropout_key)
@@ -214,7 +214,7 @@ __global__ __launch_bounds__(THREADS, room<D>::BLOCKS) static void attention_wgm
         find_scores<E, D, HAS_BITS>(dv, m, a, p, rows, bits);
         fence_for_products();
         __syncthreads();
-        E *own = m.values() + rows.own * PANEL; /* which no product reads any more */
+        E *own = m.values() + rows.own * PANEL; /* no product reads it any more */
         int column = p.head * D;
         store_gradient<E, D>(dv, a.dropout.scale, r.dv, p.k0 + rows.own, p.n_k - rows.own, column, own,
                              m.sums(), 2, summed);
@@ -227,7 +227,7 @@ __global__ __launch_bounds__(THREADS, room<D>::BLOCKS) static void attention_wgm
                              over_rows<OWN>(m.gradients()) + at_column<OWN>(rows.group), at_row(SIDE),
                              at_row(STREAM), over_rows<OWN>(m.keys()));
         now = next_piece(now, all);
-        __syncthreads(); /* no product reads a tile any more, and dv is out */
+        __syncthreads(); /* no product reads a tile any more, and dv is stored */
         next = number + gridDim.x < all.n ? place_of_whole(a, now) : place{};
         copy_whole(m, r, next);
         cp_async_commit();
@@ -237,7 +237,7 @@ __global__ __launch_bounds__(THREADS, room<D>::BLOCKS) static void attention_wgm
         load_queries<E, D, HAS_BITS>(part, a, r, next);
         store_gradient<E, D>(dq, a.scale, r.dq, p.q0 + rows.own, p.n_q - rows.own, column, own, m.sums(), 0,
                              summed);
-        if (summed) { /* what is none of its own others write later */
+        if (summed) { /* other kernels write those of longer sequences later */
             finish_sums(r, a, p, m.sums(), 0, 3);
         }
     }
@@ -262,7 +262,7 @@ __global__ __launch_bounds__(THREADS, room<D>::BLOCKS) static void attention_wgm
     place p;
     bool has_keys = find_place(&p, a, false, OWN);
     if (!has_keys || is_whole(p)) {
-        if (!is_whole(p) || p.first > 0) { /* the kernel of whole sequences has a tile of each of them */
+        if (!is_whole(p) || p.first > 0) { /* the kernel of whole sequences has a tile of each */
             clear_sums<D>(r, a, p, 1, 2);
         }
         return;
@@ -280,7 +280,7 @@ __global__ __launch_bounds__(THREADS, room<D>::BLOCKS) static void attention_wgm
     for (int i = first, turn = 0; i < p.n_q; i += STREAM, turn ^= 1) {
         E *queries = buffers + turn * 2 * STREAM * D, *douts = queries + STREAM * D;
         int later = i + STREAM,
-            reader = (int)(threadIdx.x / QUAD); /* a quad makes the statistics of a query */
+            reader = (int)(threadIdx.x / QUAD); /* a quad computes the statistics of a query */
         if (later < p.n_q) {
             copy_pair<STREAM, D>(buffers + (turn ^ 1) * 2 * STREAM * D, r.q, r.dout, p.q0 + later,
                                  p.n_q - later, p.head);
@@ -317,7 +317,8 @@ __global__ __launch_bounds__(THREADS, room<D>::BLOCKS) static void attention_wgm
     }
 }
 
-/* dq += dS k, less its scale, for 64 queries and 64 keys; lse and delta are those of this lane's two rows. */
+/* dq += dS k, without its scale, for 64 queries and 64 keys; lse and delta are those of this lane's two
+ * rows. */
 template <typename E, int D>
 __device__ static inline void pass_keys(square (&dq)[D / SIDE], uint64_t queries, uint64_t douts,
                                         const E *keys, const float *lse, const float *delta,

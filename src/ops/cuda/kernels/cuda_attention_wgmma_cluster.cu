@@ -1,28 +1,30 @@
 /* cuda_attention_wgmma_cluster: the gradient of attention in one pass with the matrix instructions of sm_90a, for bf16 and
- * fp16, heads of 64 or 128 columns and up to 512 keys: scores, P and dS are computed once, five products in all, where the
- * kernels by keys and by queries (cuda_attention_wgmma_backward.cu) take seven.
+ * fp16, heads of 64 or 128 columns and up to 512 keys: scores, P and dS are computed once, five products in
+ * all, where the kernels by keys and by queries (cuda_attention_wgmma_backward.cu) need seven.
  *
- * A cluster of blocks has one head of one sequence, a block 128 of its keys: K and V lie in its shared memory, dk and dv in
- * its registers.  Queries pass by 64 at a time.  What a block cannot have alone is dq, a sum over all keys: it goes from
- * block to block through distributed shared memory, in fp32, and each adds its part.  Of n blocks with keys, block b has tile
- * b - j (modulo n) of a round of n tiles at its j-th turn, so that all of them work at all times and a tile is with one block
- * after the other; the last one rounds and writes it.  The order of the sum is fixed: there is no atomic.
+ * A cluster of blocks computes one head of one sequence, a block 128 of its keys: K and V are in its shared
+ * memory, dk and dv in its registers.  Queries are streamed 64 at a time.  Only dq is a sum over all keys: it
+ * goes from block to block through distributed shared memory, in fp32, and each adds its part.  Of n blocks
+ * with keys, block b has tile b - j (modulo n) of a round of n tiles at its j-th turn, so all blocks work at
+ * all times and a tile is with one block after the other; the last one rounds and writes it.  The order of
+ * the sum is fixed: there is no atomic.
  *
- * A thread finds its part of a sum where the same thread of the block before put it, sums being laid out alike in all of
- * them: no tile is needed for it.  Two places take turns.  A block puts a part of step s where the next one takes it in
- * step s + 1; it arrives at the barrier of the cluster behind that, and waits a step later, before it takes and puts its own.
- * So the barrier is behind the products of a whole step, and a place was read before it is written again.
+ * A thread finds its part of a sum where the same thread of the previous block put it, since all blocks lay
+ * out sums alike: no tile is needed for it.  Two buffers take turns.  A block puts its part in step s, and
+ * the next block takes it in step s + 1; the block arrives at the cluster's barrier after the put, and waits
+ * one step later, before it takes and puts again.  So the products of a whole step hide the barrier, and a
+ * buffer is read before it is written again.
  *
- * delta = rowsum(dout out) of a query is wanted by all blocks.  Each makes some and leaves them in the rows of dq, where nobody
- * writes before all have read them.
+ * All blocks need delta = rowsum(dout out) of a query.  Each computes some and stores them in the rows of dq,
+ * where no block writes before all have read them.
  *
- * dq^T = K^T dS^T^T has columns for rows: 32 queries are a warpgroup's then, summed over all 128 keys of the block, which both
- * warpgroups have put dS of into shared memory as rows of queries. */
+ * dq^T = K^T dS^T^T has the head's columns as rows: a warpgroup then has 32 queries, summed over all 128 keys
+ * of the block; both warpgroups have put their dS into shared memory, with queries as rows. */
 #include "ops/cuda/kernels/warpgroup_gradient_code.cuh"
 
 enum { QUERIES = STREAM / 2, QUERY_SQUARES = QUERIES / SIDE, MOST_BLOCKS = 4 };
 
-/* dq^T of a warpgroup's 32 queries, less its scale: 64 columns of the head are an instruction's rows. */
+/* dq^T of a warpgroup's 32 queries, without its scale: 64 columns of the head are an instruction's rows. */
 template <int D> struct query_sums {
     square of[D / PANEL][QUERY_SQUARES];
 };
@@ -34,7 +36,7 @@ template <typename E, int D> struct block_memory {
         ((2 * OWN + 4 * STREAM) * D + STREAM * OWN) * 2 + 2 * SUM_BYTES + (int)sizeof(statistics<STREAM>);
     E *keys, *values, *buffers; /* of two tiles of queries and of dout */
     E *gradients;               /* dS: a row for each query */
-    unsigned char *sums;        /* two places for what comes from the block before */
+    unsigned char *sums;        /* two buffers for the sums of the previous block */
     statistics<STREAM> *known;
 
     __device__ block_memory(unsigned char *memory)
@@ -53,7 +55,7 @@ template <typename E, int D> struct block_memory {
     }
 };
 
-/* The n blocks of a sequence, and which tile of queries block `own` has. */
+/* The n blocks of a sequence, and the tile of queries that block `own` has. */
 struct ring {
     int n, own, round, turn;
     __device__ int query(void) const
@@ -68,7 +70,7 @@ struct ring {
     }
 };
 
-/* Where a warp has rows of dq^T, its columns of dq. */
+/* The place of a warp's rows of dq^T, which are its columns of dq. */
 __device__ static inline int column_of_warp(void)
 {
     return (int)(threadIdx.x % WARPGROUP / WARP) * SIDE;
@@ -91,7 +93,7 @@ __device__ static inline void start_queries(query_sums<D> &dq, const block_memor
     commit_products();
 }
 
-/* Adds what the block before has put here. */
+/* Adds the sums that the previous block has put here. */
 template <int D> __device__ static inline void add_sums(query_sums<D> &dq, const uint4 *from)
 {
     UNROLL
@@ -119,8 +121,8 @@ __device__ static inline void pass_sums_on(const query_sums<D> &dq, const uint4 
     }
 }
 
-/* Writes the warp's columns of its 32 queries, by way of a tile that no product reads any more, and adds the sum of column
- * square_column(0, 1, 4 or 5) to that of this lane. */
+/* Writes the warp's columns of its 32 queries, through a tile that no product reads any more, and adds the
+ * sum of column square_column(0, 1, 4 or 5) to that of this lane. */
 template <typename E, int D>
 __device__ static inline void store_queries(query_sums<D> &dq, float (&column_sums)[D / PANEL], E *tile,
                                             const launch_rows &to, const place &p, int first, int own,
@@ -151,7 +153,7 @@ __device__ static inline void store_queries(query_sums<D> &dq, float (&column_su
     }
 }
 
-/* What a block is told of its work. */
+/* A block's work. */
 template <typename E, int D> struct task {
     const launch_attention &a;
     const attention_rows &r;
@@ -166,13 +168,13 @@ template <typename E, int D> struct task {
     }
 };
 
-/* Where a query's delta lies: instead of the first columns of its row of dq. */
+/* The place of a query's delta: the first columns of its row of dq. */
 template <typename E, int D> __device__ static inline float *delta_of(const task<E, D> &t, int query)
 {
     return (float *)((E *)t.r.dq.data + (int64_t)(t.p.q0 + query) * t.r.dq.stride + t.p.head * D);
 }
 
-/* Every n-th tile of queries is this block's. */
+/* The block computes those of every n-th tile of queries. */
 template <typename E, int D> __device__ static inline void make_deltas(const task<E, D> &t, int n)
 {
     ROLLED
@@ -186,7 +188,7 @@ template <typename E, int D> __device__ static inline void make_deltas(const tas
     }
 }
 
-/* What has to be known of a query, while it is under way: a thread has one, for a tile's number of threads. */
+/* A query's numbers while they are loaded: one query a thread, for as many threads as a tile has queries. */
 struct query_numbers {
     float lse, delta;
     row_key key;
@@ -210,8 +212,8 @@ struct query_numbers {
     }
 };
 
-/* The first tile of queries, keys and values; dS of keys that a warpgroup does not have is zero.  Behind it all blocks have
- * begun, and may write into each other's memory. */
+/* The first tile of queries, keys and values; dS of keys that a warpgroup does not have is zero.  Afterwards
+ * all blocks have begun, and may write into each other's memory. */
 template <typename E, int D> __device__ static inline void begin(const task<E, D> &t, const ring &at)
 {
     const factor none[STEPS] = {};
@@ -229,13 +231,13 @@ template <typename E, int D> __device__ static inline void begin(const task<E, D
     __syncthreads();
 }
 
-/* The bits of dropout that lie for the warp's keys and a tile of queries. */
+/* The stored dropout bits of the warp's keys and a tile of queries. */
 template <typename E, int D> __device__ static inline uint32_t read_bits(const task<E, D> &t, int query)
 {
     return t.p.first + t.rows.group < t.p.n_k && query < t.p.n_q ? read_by_key<STEPS>(t.drop, query) : 0;
 }
 
-/* dk and dv, and dS into shared memory, of a tile of queries. */
+/* Adds a tile of queries to dk and dv, and stores its dS in shared memory. */
 template <typename E, int D>
 __device__ static inline void pass_queries_by(square (&dk)[D / SIDE], square (&dv)[D / SIDE],
                                               const task<E, D> &t, int step, int query, uint32_t read)
@@ -250,8 +252,8 @@ __device__ static inline void pass_queries_by(square (&dk)[D / SIDE], square (&d
                     query, t.p.first + row, t.a.dropout.scale, spread);
 }
 
-/* Adds the block's part to the sums of a tile of queries, which come from the block before and go to the next one, or to
- * memory: the barrier of the cluster does not wait for that. */
+/* Adds the block's part to the sums of a tile of queries, which come from the previous block and go to the
+ * next one, or to memory: the cluster's barrier does not wait for the latter. */
 template <typename E, int D>
 __device__ static inline void hand_on(query_sums<D> &dq, float (&sums)[D / PANEL], const task<E, D> &t,
                                       const ring &at, int step, int steps)
@@ -272,7 +274,8 @@ __device__ static inline void hand_on(query_sums<D> &dq, float (&sums)[D / PANEL
     }
 }
 
-/* All tiles of queries: dk, dv, less their scales, and the sums of the columns of dq that this block has written. */
+/* All tiles of queries: dk and dv, without their scales, and the sums of the columns of dq that this block
+ * has written. */
 template <typename E, int D>
 __device__ static inline void walk(square (&dk)[D / SIDE], square (&dv)[D / SIDE], float (&sums)[D / PANEL],
                                    task<E, D> t, ring at, int steps)
@@ -331,7 +334,7 @@ __device__ static inline void put_query_sums(const column_sums<D> &columns, cons
     }
 }
 
-/* HAS_BITS: of dropout, which are read; without them the code that draws is there. */
+/* HAS_BITS: dropout's bits are read; else the code that draws them is compiled in. */
 template <typename E, int D, bool HAS_BITS>
 __global__ __launch_bounds__(THREADS, room<D>::BLOCKS) static void attention_wgmma_cluster_kernel(
     launch_attention a, attention_rows r, const uint64_t *dropout_key)

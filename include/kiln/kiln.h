@@ -11,10 +11,9 @@
  * that returns a kiln_status returns KILN_USAGE, one that returns anything else returns 0 or NULL, and one
  * that returns nothing does nothing.  Texts are `n` bytes, read as UTF-8; any bytes are allowed, and NULL
  * where n is 0.  Positions in them are byte ranges [start, end).  Results belong to the
- * caller until their
- * kiln_..._free; freeing an empty or zeroed one does nothing.  A model may be used by any number of threads,
- * a session by one at a time, except for kiln_session_cancel.  The same call on the same model gives the same
- * bits in every session.
+ * caller until their kiln_..._free; freeing an empty or zeroed one does nothing.  A model may be used by any
+ * number of threads, a session by one at a time, except for kiln_session_cancel.  The same call on the same
+ * model gives the same bits in every session.
  *
  * Compiles alone as C17 and as C++17. */
 #ifndef KILN_KILN_H

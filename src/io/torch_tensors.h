@@ -36,8 +36,7 @@ enum { TORCH_MAX_TENSORS = 1 << 18, TORCH_NAME_BYTES = 1024 };
 
 /* Lists all tensors reachable from `root` through dicts, lists and tuples.  The name of each is its path,
  * keys and indexes joined by dots, or "tensor" if the root is a tensor.  The caller frees the list; the names
- * are in p->memory.
- * STATUS_DATA if there are too many, or the path is too deep or too long. */
+ * are in p->memory.  STATUS_DATA if there are too many, or the path is too deep or too long. */
 struct status torch_tensors_list(struct stored_tensor **tensors, int *n, struct pickle *p,
                                  const char *source);
 

@@ -1,6 +1,5 @@
 /* zip_file: the members of a ZIP archive, read in place, for files that torch.save wrote (APPNOTE.TXT of
- * PKWARE, 4.3,
- * with the ZIP64 fields of 4.5.3).
+ * PKWARE, 4.3, with the ZIP64 fields of 4.5.3).
  *
  * The rule: members are never decompressed, and no two overlap or share a name.  So no archive can expand
  * to more than its file (docs/decisions/0043_foreign_checkpoints.md).  CRC-32s are not checked: PyTorch does not check them

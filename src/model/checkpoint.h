@@ -3,10 +3,9 @@
  * A checkpoint does not depend on the layout in memory: each parameter has its Hugging Face name and its
  * full, real shape, whatever slabs, padding or devices it had in memory.  It is whole in one file, or in
  * slices in the files of several ranks; a reader assembles the slice that it wants from whatever slices were
- * written.  All files but run.json
- * (host, time, command line) depend only on the state, so equal runs write equal bytes.  A directory named ckpt_STEP
- * is complete: it was written under another name, every file and directory fsynced, then renamed.  The
- * checksums in its manifest, never its name or time, tell whether it is still whole.
+ * written.  All files but run.json (host, time, command line) depend only on the state, so equal runs write equal
+ * bytes.  A directory named ckpt_STEP is complete: it was written under another name, every file and directory
+ * fsynced, then renamed.  The checksums in its manifest, never its name or time, tell whether it is still whole.
  *
  * The functions on an output directory need its lock (io/dir_lock.h), which the caller holds. */
 #ifndef KILN_MODEL_CHECKPOINT_H
@@ -124,8 +123,7 @@ const struct checkpoint_file *checkpoint_find(const struct checkpoint *c, const 
 
 /* Fills the parameters in `master`, the part of a flat host buffer of the table's layout that begins at
  * element `begin`, and leaves gaps and padded rows alone.  STATUS_DATA if a tensor is missing or has another
- * shape; tensors
- * that the table lacks are not read. */
+ * shape; tensors that the table lacks are not read. */
 struct status checkpoint_read_weights(const struct checkpoint *c, const struct param_table *params,
                                       int64_t begin, tensor master);
 
@@ -134,8 +132,7 @@ struct status checkpoint_read_moments(const struct checkpoint *c, const struct p
                                       int64_t begin, tensor exp_avg, tensor exp_avg_sq);
 
 /* Fills `out` with the only tensor of an optional file, or with 0 if this checkpoint does not have the file.
- * STATUS_DATA if it
- * is another tensor. */
+ * STATUS_DATA if it is another tensor. */
 struct status checkpoint_read_extra(const struct checkpoint *c, const char *file, const char *name,
                                     tensor out);
 

@@ -34,8 +34,7 @@ struct ask_result {
 
 /* Answers one question about context[0..n), with a session of BERT_TASK_QUESTION_ANSWERING.  Reads every
  * token of the context, in overlapping windows.  STATUS_DATA: an empty context, a question that leaves no
- * room
- * for it.  STATUS_NUMERIC if the model computes something that is not finite. */
+ * room for it.  STATUS_NUMERIC if the model computes something that is not finite. */
 struct status ask_question(struct session *s, const char *question, const char *context, size_t n,
                            const struct ask_options *o, struct ask_result *result);
 void ask_result_fini(struct ask_result *r);

@@ -1,10 +1,9 @@
 /* sentence_model: how a model makes a vector of a text, by the files that sentence-transformers writes with
- * it: modules.json, sentence_bert_config.json, N_Pooling/config.json,
- * N_Dense, config_sentence_transformers.json.
+ * it: modules.json, sentence_bert_config.json, N_Pooling/config.json, N_Dense,
+ * config_sentence_transformers.json.
  *
  * The rule: whatever kiln would compute differently is refused by name.  Keys are read in the spelling of
- * every
- * version up to 6.2.  Source: sbert.net, "Creating Custom Models"; Reimers & Gurevych 2019
+ * every version up to 6.2.  Source: sbert.net, "Creating Custom Models"; Reimers & Gurevych 2019
  * (arXiv:1908.10084). */
 #ifndef KILN_SERVE_SENTENCE_MODEL_H
 #define KILN_SERVE_SENTENCE_MODEL_H

@@ -21,8 +21,7 @@ struct predict_options squad_predict_options(struct squad_prediction *p);
 
 /* Runs the model on all features of `answers`, which was initialised for them, and finishes it.  `progress`
  * shows how far it is.  `stopped`, which may be NULL, is called after each batch and says whether to stop.
- * STATUS_NUMERIC: the model computes
- * something that is not finite; STATUS_PREEMPTED if it was stopped. */
+ * STATUS_NUMERIC: the model computes something that is not finite; STATUS_PREEMPTED if it was stopped. */
 struct status squad_predict(struct network *n, struct squad_answers *answers, int64_t batch_size,
                             int32_t pad_id, struct progress *progress, bool (*stopped)(void));
 

@@ -5,8 +5,7 @@
  * the parameter that the first and last stages share, too: the heads' gradient of a micro-batch is sent to
  * the first stage, which adds it before its own.  A stage updates its own layers and has only their moments;
  * after the update the first stage sends the weights that the heads read to the last.  Buffers of weights and
- * gradients still have room for all layers
- * (docs/decisions/0039_ranks.md). */
+ * gradients still have room for all layers (docs/decisions/0039_ranks.md). */
 #ifndef KILN_TRAIN_PIPELINE_STEP_H
 #define KILN_TRAIN_PIPELINE_STEP_H
 
@@ -23,8 +22,7 @@ void pipeline_gradients(struct trainer *t, const struct comm *c, const struct ba
                         struct stage_numbers *numbers, bool mean_of_micro_batches);
 
 /* trainer_step over the stages of a communicator; every rank has the whole batch.  The result, or the error,
- * is the same on every
- * rank. */
+ * is the same on every rank. */
 struct status pipeline_step(struct trainer *t, const struct comm *c, const struct batch_step *batch,
                             int64_t step, int64_t update, double lr, bool mean_of_micro_batches,
                             struct trainer_result *result);

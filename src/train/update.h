@@ -24,8 +24,7 @@ struct update {
 };
 
 /* `bounds` [n_ranks + 1]: where the shards of the table's flat buffers begin, never inside a chunk
- * (core/param_shard.h).
- * STATUS_MEMORY. */
+ * (core/param_shard.h).  STATUS_MEMORY. */
 struct status update_init(struct update *u, const struct optimizer *o, const struct param_table *params,
                           const int64_t *bounds, int rank, int n_ranks);
 void update_fini(struct update *u);

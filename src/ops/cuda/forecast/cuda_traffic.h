@@ -5,8 +5,7 @@
  * Bytes are those that the kernels really move, pass by pass, not the least that the op needs (ops_plan
  * counts those).  A change of what a kernel reads, writes or launches needs a change of its line in
  * cuda_traffic*.c: tests/emulated/traffic_check.c compares names and numbers of launches with the kernels as
- * they run on the emulator.
- * Plain C, part of the program and not of libkiln_cuda.so: it needs no GPU. */
+ * they run on the emulator.  Plain C, part of the program and not of libkiln_cuda.so: it needs no GPU. */
 #ifndef KILN_OPS_CUDA_FORECAST_CUDA_TRAFFIC_H
 #define KILN_OPS_CUDA_FORECAST_CUDA_TRAFFIC_H
 

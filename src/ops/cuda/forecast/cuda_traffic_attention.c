@@ -13,9 +13,9 @@ struct attention_kernel {
 };
 
 /* By enum launch_attention_kernel: forward; backward of sequences that one block holds; backward by keys and
- * by queries; backward in one pass.
- * Those of wgmma by keys, by queries and in clusters: 7,900, 5,330 and 9,110 a thread that draws for 128 rows and eight times 64
- * others, 5,980, 3,490 and 7,200 that reads, less 45 or, in clusters, 55 for the copies of each 64 (docs/numbers.md). */
+ * by queries; backward in one pass.  Those of wgmma by keys, by queries and in clusters: 7,900, 5,330 and 9,110 a thread that
+ * draws for 128 rows and eight times 64 others, 5,980, 3,490 and 7,200 that reads, less 45 or, in clusters, 55 for the copies of
+ * each 64 (docs/numbers.md). */
 static const struct attention_kernel FORWARDS[LAUNCH_ATTENTION_KERNELS] = {
     {{"attention_kernel", .3, .5}, 300, 10, 70}, /* drawn again for each word */
     {{"attention_mma_kernel", .57, .53}, 13, 6.2, 6.2},

@@ -1,4 +1,4 @@
-/* test: what every unit test uses.  One program per file, one process per test: the exit code is the verdict,
+/* test: shared by all unit tests.  One program per file, one process per test: the exit code is the verdict,
  * 77 is a skip, which KILN_REQUIRE turns into a failure. */
 #ifndef KILN_TESTS_TEST_H
 #define KILN_TESTS_TEST_H
@@ -14,7 +14,7 @@
 
 enum { TEST_SKIPPED = 77 };
 
-/* What enables the tests of the feature "hdf5". */
+/* How to enable the tests of the feature "hdf5". */
 #define TEST_NO_HDF5 "this build has no HDF5; install libhdf5-dev, and build without KILN_HDF5=OFF"
 
 /* Fails the test program with file, line and a printf-formatted message unless `condition` holds. */
@@ -51,9 +51,9 @@ enum { TEST_SKIPPED = 77 };
                test_wanted, (double)(bound));                                                                \
     } while (0)
 
-/* Leaves with a skip that says "skipped[feature]: " and what would enable the test, printf-formatted (a package, a
- * file, a device); tools/test.sh counts skips by feature.  A failure if KILN_REQUIRE names the feature (a
- * comma-separated list).  tests/cli/expect.sh has the same for scripts. */
+/* Exits with a skip that says "skipped[feature]: " and what would enable the test, printf-formatted (a
+ * package, a file, a device); tools/test.sh counts skips by feature.  A failure if KILN_REQUIRE names the
+ * feature (a comma-separated list).  tests/cli/expect.sh has the same for scripts. */
 __attribute__((format(printf, 2, 3), noreturn)) static inline void test_skip(const char *feature,
                                                                              const char *format, ...)
 {

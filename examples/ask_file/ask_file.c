@@ -1,9 +1,8 @@
-/* ask_file: asks a model about a text file.  It needs nothing of kiln but what `make install` put under a
- * prefix.
+/* ask_file: asks a model about a text file.  It needs only the files that `make install` put under a prefix.
  *
  *     ask_file MODEL_DIR FILE QUESTION...
  *
- * Ctrl-C ends the question that is being read. */
+ * Ctrl-C ends the current question. */
 #include <kiln/kiln.h>
 #include <signal.h>
 #include <stdio.h>

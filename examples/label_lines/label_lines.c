@@ -1,5 +1,5 @@
-/* label_lines: what each line of standard input is, or each of its words, by a fine-tuned model.  It needs nothing of kiln but
- * what `make install` put under a prefix.
+/* label_lines: labels each line of standard input, or each of its words, with a fine-tuned model.  It needs
+ * only the files that `make install` put under a prefix.
  *
  *     label_lines classify MODEL_DIR <FILE     a line is a text, or two with a tab between them; prints its label and score
  *     label_lines tag MODEL_DIR <FILE          a line is a sentence, words between spaces; prints each and its label */
@@ -14,7 +14,7 @@ static struct kiln_text text_of(const char *bytes)
     return (struct kiln_text){bytes, strlen(bytes)};
 }
 
-/* The label that holds, or all of them, or the number. */
+/* Prints the label that holds, all labels that hold, or the number. */
 static void print_labels(const struct kiln_labels *l)
 {
     const char *between = "";

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# `kiln pretrain --deepspeed`: what DeepSpeed's JSON says is done, translated, or named, and what it asks for in vain is
+# `kiln pretrain --deepspeed`: each key of DeepSpeed's JSON is used, translated or named, and what is not supported is
 # refused by the name of the key.
 set -euo pipefail
 kiln=$1
@@ -21,7 +21,7 @@ rates() { sed -n 's/.*"learning_rate": *\([0-9.e+-]*\).*/\1/p' "$1/log.jsonl" | 
 json '{"train_batch_size": 16, "train_micro_batch_size_per_gpu": 4, "steps_per_print": 48, "gradient_clipping": 1.0,
   "tensorboard": {"enabled": true, "output_path": "t", "job_name": "j"}, "bf16": {"enabled": true},
   "zero_optimization": {"stage": 1}, "zero_allow_untested_optimizer": true}'
-expect 0 '"steps_per_print" has no meaning here: --log_freq says how often' "${train[@]}" --output_dir "$dir/a" \
+expect 0 '"steps_per_print" has no meaning here: --log_freq sets how often' "${train[@]}" --output_dir "$dir/a" \
     --optimizer nvlamb --use_lr_scheduler --warmup_proportion 0.25 --constant_proportion 0.25 --run_loss_in_fp32
 grep -q "bf16, lamb" "$dir/err" || fail "precision and optimizer: $(cat "$dir/err")"
 grep -q "ZeRO stage 1 with one rank" "$dir/err" || fail "ZeRO is not told"

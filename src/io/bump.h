@@ -13,7 +13,7 @@ struct bump {
     struct bump_block *newest;
     size_t left;   /* bytes free in the newest block */
     size_t used;   /* bytes in all blocks */
-    size_t limit;  /* the limit of total_bytes */
+    size_t limit;  /* of `used` */
     bool exceeded; /* an allocation would have passed the limit */
     bool failed;   /* an allocation failed: over the limit, or out of memory */
 };

@@ -197,7 +197,7 @@ void tensor_set_fini(struct tensor_set *t)
 
 const struct tensor_piece *tensor_set_find(const struct tensor_set *t, const char *name)
 {
-    int low = 0, high = t->n_pieces; /* the first whose name is not less */
+    int low = 0, high = t->n_pieces; /* the first piece whose name is not before it */
     while (low < high) {
         int middle = low + (high - low) / 2;
         if (strcmp(t->pieces[middle].entry->name, name) < 0) {

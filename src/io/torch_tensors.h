@@ -14,7 +14,7 @@ struct torch_storage {
     size_t key_bytes;
     const unsigned char *data; /* [n] */
     size_t n;
-    int64_t n_elements; /* by the pickle, if it says so */
+    int64_t n_elements; /* according to the pickle */
 };
 
 /* The names that such a pickle may use: functions that rebuild tensors, and classes of other objects in

@@ -88,7 +88,7 @@ struct status network_declare_planned(struct network *n, struct arena *block,
                                       const struct network *owner);
 
 /* Completes n->plan except flops and bytes, after the plan table has seen all ops of a batch, and carves the
-end of the block. */
+ * end of the block. */
 void network_plan_end(struct network *n, struct arena *block);
 
 /* Opens the device and allocates the block of n->plan.  STATUS_MEMORY. */

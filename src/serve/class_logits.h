@@ -15,7 +15,7 @@ struct class_logits {
 };
 
 /* Allocates them and borrows the texts.  STATUS_MEMORY.  Fini is safe on a zeroed struct and after a failed
-init. */
+ * init. */
 struct status class_logits_init(struct class_logits *l, const struct labelled_texts *texts, int64_t n_labels);
 void class_logits_fini(struct class_logits *l);
 

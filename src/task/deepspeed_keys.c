@@ -1,5 +1,5 @@
 /* How each key of DeepSpeed's JSON is treated (https://www.deepspeed.ai/docs/config-json).  A row with a '*'
-after the last '.' matches all keys of that block. */
+ * after the last '.' matches all keys of that block. */
 #include "core/log.h"
 #include "task/deepspeed_config.h"
 

@@ -31,7 +31,7 @@ struct loss_scale loss_scale_of(double fixed, double first);
 void loss_scale_raise(struct loss_scale *s);
 
 /* After a step whose gradients are not finite; false if it cannot be lowered: it is fixed, or at
-LOSS_SCALE_LEAST. */
+ * LOSS_SCALE_LEAST. */
 bool loss_scale_lower(struct loss_scale *s);
 
 #endif

@@ -10,7 +10,7 @@
 static const struct kernel MEMSET = {"memset", .90, 1};
 static const struct kernel FILL = {"fill_kernel", .45, 1}; /* one element at a time, through double */
 static const struct kernel CAST = {"cast_kernel", .58, 1}; /* the same, with a load of 2 to 4 bytes a
-thread */
+ * thread */
 static const struct kernel ADD = {"elements_kernel", .88, 1};
 static const struct kernel SUM = {"sum_kernel", .2, 1}; /* one block */
 static const struct kernel CLEAR_INDEX = {"clear_index_kernel", 1, 1};
@@ -36,7 +36,7 @@ static const struct kernel ROUND = {"round_kernel", .85, 1}; /* 55 for eight ele
 static const struct kernel ROUND_NOTING = {"round_noting_kernel", .85, 1}; /* 64 */
 static const struct kernel ROUND_AGAIN = {"round_again_kernel", 1, 1};     /* whose blocks exit at once */
 /* GELU and its gradient, rounded: 186 instructions for eight elements of 32 bytes, of 216, and 225 for 48
-bytes, of 324. */
+ * bytes, of 324. */
 static const struct kernel ROUND_GELU = {"round_noting_kernel", .85, 1};
 static const struct kernel ROUND_GELU_BACKWARD = {"round_noting_kernel", .86, 1};
 /* A row of 1,024 columns and 8 KiB takes 1,296 instructions of a warp; 1,680 fit in the time of its bytes. */

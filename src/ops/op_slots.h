@@ -70,6 +70,10 @@
           tensor norm, tensor scalars), (sums, b, spans, n_spans, norm, scalars), b.master) \
     _(lamb_apply, (struct optim_buffers b, const struct optim_span *spans, int64_t n_spans, tensor sums, \
           tensor norm, tensor scalars), (b, spans, n_spans, sums, norm, scalars), b.master) \
+    _(lans_direction, (tensor sums, struct optim_buffers b, const struct optim_span *spans, int64_t n_spans, \
+          tensor squares, tensor norm, tensor scalars), (sums, b, spans, n_spans, squares, norm, scalars), b.master) \
+    _(lans_apply, (struct optim_buffers b, const struct optim_span *spans, int64_t n_spans, tensor sums, \
+          tensor norm, tensor scalars), (b, spans, n_spans, sums, norm, scalars), b.master) \
     _(adamw, (struct optim_buffers b, const struct optim_span *spans, int64_t n_spans, tensor norm, tensor \
           scalars), (b, spans, n_spans, norm, scalars), b.master)
 /* clang-format on */

@@ -290,6 +290,19 @@ struct ops {
     void (*lamb_apply)(struct exec *x, struct optim_buffers b, const struct optim_span *spans,
                        int64_t n_spans, tensor sums, tensor norm, tensor scalars);
 
+    /* LANS (Zheng et al. 2020, arXiv:2006.13484, algorithm 2), with g as in lamb_direction, and n = |g| of each span's whole
+     * parameter from squares f64 [all chunks], which `squares` has left:
+     *     g = g / (n + eps) if n > 0;  m, v as in lamb_direction, of this g;  d = sqrt(v / c2) + eps
+     *     r = (m / c1) / d + wd w;  c = g / d + wd w
+     *     w -= lr (b1 |w| / |r| r + (1 - b1) |w| / |c| c), where a ratio is 1 if one of its norms is 0, and wd may be 0
+     * in two halves as LAMB.  The first leaves the normalised g in the place of the gradient, and in sums f64 [optim_chunks, 3]
+     * those of w^2, r^2 and c^2; the second makes r and c again from m, v and g. */
+    void (*lans_direction)(struct exec *x, tensor sums, struct optim_buffers b,
+                           const struct optim_span *spans, int64_t n_spans, tensor squares, tensor norm,
+                           tensor scalars);
+    void (*lans_apply)(struct exec *x, struct optim_buffers b, const struct optim_span *spans,
+                       int64_t n_spans, tensor sums, tensor norm, tensor scalars);
+
     /* AdamW (Loshchilov and Hutter 2019, arXiv:1711.05101; the variant of docs/math/optimizers.md), g, m and
      * v, norm and scalars as in lamb_direction:
      *     w = w (1 - lr wd) - lr sqrt(c2) / c1 * m / (sqrt(v) + eps) */

@@ -502,6 +502,31 @@ static void plan_lamb_apply(struct exec *x, struct optim_buffers b, const struct
     PLAN(x, "lamb_apply", 0, workspace_lamb_apply(n_spans), {"sums", sums, DTYPE_F64, tensor_rows(sums), 2});
 }
 
+static void plan_lans_direction(struct exec *x, tensor sums, struct optim_buffers b,
+                                const struct optim_span *spans, int64_t n_spans, tensor squares, tensor norm,
+                                tensor scalars)
+{
+    plan_update(x, "lans_direction", b, norm, scalars);
+    plan_moments(x, "lans_direction", b);
+    move(x, 1, b.grad);
+    PLAN(x, "lans_direction", 0, workspace_lans_direction(n_spans),
+         {"sums", sums, DTYPE_F64, optim_chunks(spans, n_spans), 3},
+         {"squares", squares, DTYPE_F64, 1, tensor_cols(squares)});
+}
+
+/* Reads the moments once more. */
+static void plan_lans_apply(struct exec *x, struct optim_buffers b, const struct optim_span *spans,
+                            int64_t n_spans, tensor sums, tensor norm, tensor scalars)
+{
+    (void)spans;
+    int64_t n = tensor_cols(b.master);
+    int vector = (int)b.master.dtype;
+    plan_update(x, "lans_apply", b, norm, scalars);
+    plan_new_weights(x, "lans_apply", b);
+    PLAN(x, "lans_apply", 0, workspace_lans_apply(n_spans), {"sums", sums, DTYPE_F64, tensor_rows(sums), 3},
+         {"exp_avg", b.exp_avg, vector, 1, n}, {"exp_avg_sq", b.exp_avg_sq, vector, 1, n});
+}
+
 static void plan_adamw(struct exec *x, struct optim_buffers b, const struct optim_span *spans,
                        int64_t n_spans, tensor norm, tensor scalars)
 {
@@ -545,5 +570,7 @@ const struct ops ops_plan = {
     .norm_of = plan_norm_of,
     .lamb_direction = plan_lamb_direction,
     .lamb_apply = plan_lamb_apply,
+    .lans_direction = plan_lans_direction,
+    .lans_apply = plan_lans_apply,
     .adamw = plan_adamw,
 };

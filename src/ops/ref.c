@@ -658,5 +658,7 @@ const struct ops ops_ref = {
     .norm_of = ref_norm_of,
     .lamb_direction = ref_lamb_direction,
     .lamb_apply = ref_lamb_apply,
+    .lans_direction = ref_lans_direction,
+    .lans_apply = ref_lans_apply,
     .adamw = ref_adamw,
 };

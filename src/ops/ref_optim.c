@@ -105,15 +105,22 @@ void ref_lamb_direction(struct exec *x, tensor sums, struct optim_buffers b, con
     }
 }
 
-/* |w| / |u| of the whole parameter. */
-static double lamb_ratio(const struct optim_span *s, tensor sums)
+/* A column of sums [all chunks, cols], of the whole parameter. */
+static double sum_of_parameter(const struct optim_span *s, tensor sums, int64_t cols, int64_t col)
 {
-    double w = 0, u = 0;
+    double sum = 0;
     for (int64_t k = s->first_chunk; k < s->first_chunk + s->n_chunks; k++) {
-        w += tensor_get(sums, 2 * k);
-        u += tensor_get(sums, 2 * k + 1);
+        sum += tensor_get(sums, cols * k + col);
     }
-    return s->weight_decay != 0 && w > 0 && u > 0 ? sqrt(w) / sqrt(u) : 1.0;
+    return sum;
+}
+
+/* |w| / |u| of the whole parameter: the squares of w are the first column. */
+static double trust_ratio(const struct optim_span *s, tensor sums, int64_t col)
+{
+    double w = sum_of_parameter(s, sums, tensor_cols(sums), 0);
+    double u = sum_of_parameter(s, sums, tensor_cols(sums), col);
+    return w > 0 && u > 0 ? sqrt(w) / sqrt(u) : 1.0;
 }
 
 void ref_lamb_apply(struct exec *x, struct optim_buffers b, const struct optim_span *spans, int64_t n_spans,
@@ -124,9 +131,72 @@ void ref_lamb_apply(struct exec *x, struct optim_buffers b, const struct optim_s
     }
     double lr = tensor_get(scalars, OPTIM_LR);
     for (const struct optim_span *s = spans; s < spans + n_spans; s++) {
-        double ratio = lamb_ratio(s, sums);
+        double ratio = s->weight_decay != 0 ? trust_ratio(s, sums, 1) : 1.0;
         for (int64_t i = s->offset; i < s->offset + s->n; i++) {
             set_weight(b, i, tensor_get(b.master, i) - lr * ratio * tensor_get(b.grad, i));
+        }
+    }
+}
+
+/* Of element i, by its moments and its normalised gradient. */
+struct lans_directions {
+    double r, c;
+};
+
+static struct lans_directions lans_directions(struct optim_buffers b, tensor scalars, int64_t i, double decay)
+{
+    double c1 = tensor_get(scalars, OPTIM_CORRECTION1), c2 = tensor_get(scalars, OPTIM_CORRECTION2);
+    double d = sqrt(tensor_get(b.exp_avg_sq, i) / c2) + tensor_get(scalars, OPTIM_EPS);
+    double pull = decay * tensor_get(b.master, i);
+    return (struct lans_directions){tensor_get(b.exp_avg, i) / c1 / d + pull,
+                                    tensor_get(b.grad, i) / d + pull};
+}
+
+/* What a parameter's gradients are multiplied by, so that their norm is 1 or below. */
+static double normalising_factor(const struct optim_span *s, tensor squares, tensor norm, tensor scalars)
+{
+    double factor = gradient_factor(norm, scalars), n = factor * sqrt(sum_of_parameter(s, squares, 1, 0));
+    return n > 0 ? factor / (n + tensor_get(scalars, OPTIM_EPS)) : factor;
+}
+
+void ref_lans_direction(struct exec *x, tensor sums, struct optim_buffers b, const struct optim_span *spans,
+                        int64_t n_spans, tensor squares, tensor norm, tensor scalars)
+{
+    if (failed(x->status) || !is_finite(norm)) {
+        return;
+    }
+    int64_t chunk = 0;
+    for (const struct optim_span *s = spans; s < spans + n_spans; s++) {
+        double factor = normalising_factor(s, squares, norm, scalars);
+        for (int64_t i = s->offset; i < s->offset + s->n; i += OPTIM_CHUNK, chunk++) {
+            double r = 0, c = 0;
+            for (int64_t j = i; j < end_of_chunk(s, i); j++) {
+                update_moments(b, scalars, j, factor);
+                tensor_set(b.grad, j, tensor_get(b.grad, j) * factor);
+                struct lans_directions d = lans_directions(b, scalars, j, s->weight_decay);
+                r += d.r * d.r;
+                c += d.c * d.c;
+            }
+            tensor_set(sums, 3 * chunk, sum_of_squares(b.master, i, end_of_chunk(s, i)));
+            tensor_set(sums, 3 * chunk + 1, r);
+            tensor_set(sums, 3 * chunk + 2, c);
+        }
+    }
+}
+
+void ref_lans_apply(struct exec *x, struct optim_buffers b, const struct optim_span *spans, int64_t n_spans,
+                    tensor sums, tensor norm, tensor scalars)
+{
+    if (failed(x->status) || !is_finite(norm)) {
+        return;
+    }
+    double lr = tensor_get(scalars, OPTIM_LR), beta1 = tensor_get(scalars, OPTIM_BETA1);
+    for (const struct optim_span *s = spans; s < spans + n_spans; s++) {
+        double step_r = lr * beta1 * trust_ratio(s, sums, 1);
+        double step_c = lr * (1 - beta1) * trust_ratio(s, sums, 2);
+        for (int64_t i = s->offset; i < s->offset + s->n; i++) {
+            struct lans_directions d = lans_directions(b, scalars, i, s->weight_decay);
+            set_weight(b, i, tensor_get(b.master, i) - (step_r * d.r + step_c * d.c));
         }
     }
 }

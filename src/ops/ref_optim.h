@@ -11,6 +11,10 @@ void ref_lamb_direction(struct exec *x, tensor sums, struct optim_buffers b, con
                         int64_t n_spans, tensor norm, tensor scalars);
 void ref_lamb_apply(struct exec *x, struct optim_buffers b, const struct optim_span *spans, int64_t n_spans,
                     tensor sums, tensor norm, tensor scalars);
+void ref_lans_direction(struct exec *x, tensor sums, struct optim_buffers b, const struct optim_span *spans,
+                        int64_t n_spans, tensor squares, tensor norm, tensor scalars);
+void ref_lans_apply(struct exec *x, struct optim_buffers b, const struct optim_span *spans, int64_t n_spans,
+                    tensor sums, tensor norm, tensor scalars);
 void ref_adamw(struct exec *x, struct optim_buffers b, const struct optim_span *spans, int64_t n_spans,
                tensor norm, tensor scalars);
 

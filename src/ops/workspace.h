@@ -124,4 +124,16 @@ static inline size_t workspace_lamb_apply(int64_t n_spans)
     return (size_t)n_spans * sizeof(double);
 }
 
+/* What each span's gradients are multiplied by. */
+static inline size_t workspace_lans_direction(int64_t n_spans)
+{
+    return (size_t)n_spans * sizeof(double);
+}
+
+/* Two ratios of each span. */
+static inline size_t workspace_lans_apply(int64_t n_spans)
+{
+    return 2 * (size_t)n_spans * sizeof(double);
+}
+
 #endif

@@ -74,6 +74,8 @@ void checkop_make_squares(struct checkop_case *c, const struct checkop_shape *s)
 void checkop_make_norm_of(struct checkop_case *c, const struct checkop_shape *s);
 void checkop_make_lamb_direction(struct checkop_case *c, const struct checkop_shape *s);
 void checkop_make_lamb_apply(struct checkop_case *c, const struct checkop_shape *s);
+void checkop_make_lans_direction(struct checkop_case *c, const struct checkop_shape *s);
+void checkop_make_lans_apply(struct checkop_case *c, const struct checkop_shape *s);
 void checkop_make_adamw(struct checkop_case *c, const struct checkop_shape *s);
 
 #endif

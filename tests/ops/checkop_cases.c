@@ -790,6 +790,8 @@ static const struct family {
     OPTIM_FAMILY(norm_of),
     OPTIM_FAMILY(lamb_direction),
     OPTIM_FAMILY(lamb_apply),
+    OPTIM_FAMILY(lans_direction),
+    OPTIM_FAMILY(lans_apply),
     OPTIM_FAMILY(adamw),
 };
 

@@ -69,7 +69,7 @@ void checkop_make_norm_of(struct checkop_case *c, const struct checkop_shape *s)
 }
 
 /* Arguments of every optimizer. */
-enum { MASTER, WORKING, GRAD, EXP_AVG, EXP_AVG_SQ, NORM, SCALARS, SUMS };
+enum { MASTER, WORKING, GRAD, EXP_AVG, EXP_AVG_SQ, NORM, SCALARS, SUMS, SQUARES };
 
 static struct optim_buffers buffers_of(const tensor *t)
 {
@@ -84,6 +84,16 @@ RUN(lamb_direction)
 RUN(lamb_apply)
 {
     o->lamb_apply(x, buffers_of(t), c->spans, c->n_spans, t[SUMS], t[NORM], t[SCALARS]);
+}
+
+RUN(lans_direction)
+{
+    o->lans_direction(x, t[SUMS], buffers_of(t), c->spans, c->n_spans, t[SQUARES], t[NORM], t[SCALARS]);
+}
+
+RUN(lans_apply)
+{
+    o->lans_apply(x, buffers_of(t), c->spans, c->n_spans, t[SUMS], t[NORM], t[SCALARS]);
 }
 
 RUN(adamw)
@@ -129,6 +139,23 @@ void checkop_make_lamb_apply(struct checkop_case *c, const struct checkop_shape 
     add_optim(c, s, ROLE_IN);
     add(c, filled(matrix("sums", ROLE_IN, KIND_F64, all_chunks(c), 2), FILL_SQUARES, 1));
     c->run = run_lamb_apply;
+}
+
+/* `plain`: parameters without gradients, whose norms are 0. */
+void checkop_make_lans_direction(struct checkop_case *c, const struct checkop_shape *s)
+{
+    add_optim(c, s, ROLE_INOUT);
+    add(c, matrix("sums", ROLE_INOUT, KIND_F64, own_chunks(c), 3));
+    add(c, filled(vector("squares", ROLE_IN, KIND_F64, all_chunks(c)), FILL_SQUARES, s->plain ? 0 : 1));
+    c->run = run_lans_direction;
+}
+
+/* `plain`: norms are 0, so both ratios are 1. */
+void checkop_make_lans_apply(struct checkop_case *c, const struct checkop_shape *s)
+{
+    add_optim(c, s, ROLE_IN);
+    add(c, filled(matrix("sums", ROLE_IN, KIND_F64, all_chunks(c), 3), FILL_SQUARES, s->plain ? 0 : 1));
+    c->run = run_lans_apply;
 }
 
 void checkop_make_adamw(struct checkop_case *c, const struct checkop_shape *s)

@@ -241,6 +241,16 @@ static const struct checkop_shape test_shapes[] = {
     {"lamb_apply", .t = 50001, .f = 3},
     {"lamb_apply", .t = 5000, .plain = true},
     {"lamb_apply", .t = 3001, .shared = true},
+    {"lans_direction", .t = 9},
+    {"lans_direction", .t = 50001},
+    {"lans_direction", .t = 50001, .f = 3},
+    {"lans_direction", .t = 5000, .plain = true},
+    {"lans_direction", .t = 3001, .shared = true},
+    {"lans_apply", .t = 9},
+    {"lans_apply", .t = 50001},
+    {"lans_apply", .t = 50001, .f = 3},
+    {"lans_apply", .t = 5000, .plain = true},
+    {"lans_apply", .t = 3001, .shared = true},
     {"adamw", .t = 9},
     {"adamw", .t = 50001},
     {"adamw", .t = 5000, .plain = true},
@@ -307,6 +317,8 @@ static const struct checkop_shape large_shapes[] = {
     {"norm_of", .t = 7812},
     {"lamb_direction", .t = 8000000},
     {"lamb_apply", .t = 8000000},
+    {"lans_direction", .t = 8000000},
+    {"lans_apply", .t = 8000000},
     {"adamw", .t = 8000000},
 };
 
@@ -376,6 +388,8 @@ static const struct checkop_shape bench_shapes[] = {
     {"norm_of", .t = 19531},
     {"lamb_direction", .t = 20000000},
     {"lamb_apply", .t = 20000000},
+    {"lans_direction", .t = 20000000},
+    {"lans_apply", .t = 20000000},
     {"adamw", .t = 20000000},
 
     {"linear", .t = 4096, .h = 256, .f = 768},
@@ -425,6 +439,8 @@ static const struct checkop_shape bench_shapes[] = {
     {"cross_entropy", .t = 160, .h = 8192, .f = 8190},
     {"lamb_direction", .t = 4500000},
     {"lamb_apply", .t = 4500000},
+    {"lans_direction", .t = 4500000},
+    {"lans_apply", .t = 4500000},
 };
 
 #define COUNT(table) ((int)(sizeof(table) / sizeof(table)[0]))

@@ -6,29 +6,35 @@
 
 #include <math.h>
 
-struct optim_call {
-    const struct optim_span *spans;
-    int64_t n_spans;
-    const float *in;
-    float *flat, *w, *grad, *m, *v;
-    tensor working;
-    double *sums;         /* of each chunk: squares; or [2] squares of w and u */
-    const double *ratios; /* [n_spans] of LAMB */
-    float factor, beta1, beta2, rest1, rest2, inverse_c1, inverse_c2, eps, lr, step;
-};
-
 /* A chunk: elements [first, first + n) of the buffers, which belong to one span. */
 struct chunk {
     int64_t first, n, span;
     double decay;
 };
 
+struct optim_call;
+typedef void optim_visit(const struct optim_call *c, struct chunk k, int64_t number);
+
+struct optim_call {
+    optim_visit *visit;
+    const struct optim_span *spans;
+    int64_t n_spans;
+    const float *in;
+    float *flat, *w, *grad, *m, *v;
+    tensor working;
+    double *sums;          /* of each chunk: squares; or of w and of each direction, side by side */
+    const double *factors; /* [n_spans] of LANS, in the place of `factor` */
+    const double *ratios;  /* [n_spans] of LAMB, [n_spans, 2] of LANS */
+    float factor, beta1, beta2, rest1, rest2, inverse_c1, inverse_c2, eps, lr, step;
+};
+
 /* An item is sixteen chunks; `visit` gets each with its number. */
 enum { CHUNKS_PER_ITEM = 16 };
 
-static void for_each_chunk(const struct optim_call *c, int64_t item,
-                           void (*visit)(const struct optim_call *c, struct chunk k, int64_t number))
+static void visit_item(const void *context, int64_t item, void *lane)
 {
+    (void)lane;
+    const struct optim_call *c = context;
     int64_t number = item * CHUNKS_PER_ITEM, span_chunk = 0;
     for (int64_t s = 0; s < c->n_spans; s++) {
         int64_t chunks = kernel_blocks(c->spans[s].n, OPTIM_CHUNK);
@@ -36,7 +42,7 @@ static void for_each_chunk(const struct optim_call *c, int64_t item,
             int64_t offset = (number - span_chunk) * OPTIM_CHUNK;
             int64_t n = kernel_min(OPTIM_CHUNK, c->spans[s].n - offset);
             struct chunk k = {c->spans[s].offset + offset, n, s, c->spans[s].weight_decay};
-            visit(c, k, number);
+            c->visit(c, k, number);
             number++;
             if (number == (item + 1) * CHUNKS_PER_ITEM) {
                 return;
@@ -46,9 +52,10 @@ static void for_each_chunk(const struct optim_call *c, int64_t item,
     }
 }
 
-static void run(struct exec *x, const char *op, const struct optim_call *c, lanes_body *body)
+static void run(struct exec *x, const char *op, struct optim_call *c, optim_visit *visit)
 {
-    lanes_run(x, op, kernel_blocks(optim_chunks(c->spans, c->n_spans), CHUNKS_PER_ITEM), 0, body, c);
+    c->visit = visit;
+    lanes_run(x, op, kernel_blocks(optim_chunks(c->spans, c->n_spans), CHUNKS_PER_ITEM), 0, visit_item, c);
 }
 
 /* Norms, sums and scalars. */
@@ -66,17 +73,11 @@ static void clear_chunk(const struct optim_call *c, struct chunk k, int64_t numb
     memset(c->flat + k.first, 0, (size_t)k.n * sizeof *c->flat);
 }
 
-static void clear_item(const void *context, int64_t item, void *lane)
-{
-    (void)lane;
-    for_each_chunk(context, item, clear_chunk);
-}
-
 static void cpu_clear(struct exec *x, tensor flat, const struct optim_span *spans, int64_t n_spans)
 {
     if (accept_tensors(x, "clear", ACCEPT_LIST(flat), ACCEPT_LIST(flat))) {
         struct optim_call c = {.spans = spans, .n_spans = n_spans, .flat = flat.data};
-        run(x, "clear", &c, clear_item);
+        run(x, "clear", &c, clear_chunk);
     }
 }
 
@@ -95,19 +96,13 @@ static void squares_chunk(const struct optim_call *c, struct chunk k, int64_t nu
     c->sums[number] = sum_of_squares(c->in + k.first, k.n);
 }
 
-static void squares_item(const void *context, int64_t item, void *lane)
-{
-    (void)lane;
-    for_each_chunk(context, item, squares_chunk);
-}
-
 static void cpu_squares(struct exec *x, tensor sums, tensor in, const struct optim_span *spans,
                         int64_t n_spans)
 {
     if (accept_tensors(x, "squares", ACCEPT_LIST(in), ACCEPT_LIST(in)) &&
         accept_doubles(x, "squares", "the sums", sums)) {
         struct optim_call c = {.spans = spans, .n_spans = n_spans, .in = in.data, .sums = sums.data};
-        run(x, "squares", &c, squares_item);
+        run(x, "squares", &c, squares_chunk);
     }
 }
 
@@ -178,6 +173,13 @@ static void store_working(const struct optim_call *c, struct chunk k)
     }
 }
 
+/* m = b1 m + (1 - b1) g;  v = b2 v + (1 - b2) g^2. */
+static inline void update_moments(const struct optim_call *c, float *m, float *v, float g)
+{
+    *m = c->beta1 * *m + c->rest1 * g;
+    *v = c->beta2 * *v + c->rest2 * g * g;
+}
+
 /* The moments and the direction u, which takes the gradient's place; the squares of w and u. */
 static void lamb_direction_chunk(const struct optim_call *c, struct chunk k, int64_t number)
 {
@@ -187,18 +189,11 @@ static void lamb_direction_chunk(const struct optim_call *c, struct chunk k, int
 #pragma omp simd
     for (int64_t i = 0; i < k.n; i++) {
         float g = grad[i] * c->factor;
-        m[i] = c->beta1 * m[i] + c->rest1 * g;
-        v[i] = c->beta2 * v[i] + c->rest2 * g * g;
+        update_moments(c, &m[i], &v[i], g);
         grad[i] = m[i] * c->inverse_c1 / (sqrtf(v[i] * c->inverse_c2) + c->eps) + decay * w[i];
     }
     c->sums[2 * number] = sum_of_squares(w, k.n);
     c->sums[2 * number + 1] = sum_of_squares(grad, k.n);
-}
-
-static void lamb_direction_item(const void *context, int64_t item, void *lane)
-{
-    (void)lane;
-    for_each_chunk(context, item, lamb_direction_chunk);
 }
 
 static void cpu_lamb_direction(struct exec *x, tensor sums, struct optim_buffers b,
@@ -208,20 +203,50 @@ static void cpu_lamb_direction(struct exec *x, tensor sums, struct optim_buffers
     if (accept_doubles(x, "lamb_direction", "the sums", sums) &&
         begin_update(x, "lamb_direction", &c, b, spans, n_spans, norm, scalars)) {
         c.sums = sums.data;
-        run(x, "lamb_direction", &c, lamb_direction_item);
+        run(x, "lamb_direction", &c, lamb_direction_chunk);
     }
 }
 
-/* |w| / |u| of every span's whole parameter. */
-static void lamb_ratios(double *ratios, const double *sums, const struct optim_span *spans, int64_t n_spans)
+/* A column of sums [all chunks, cols], of the span's whole parameter. */
+static double sum_of_parameter(const double *sums, int64_t cols, int64_t col, const struct optim_span *s)
 {
-    for (int64_t s = 0; s < n_spans; s++) {
-        double w = 0, u = 0;
-        for (int64_t k = spans[s].first_chunk; k < spans[s].first_chunk + spans[s].n_chunks; k++) {
-            w += sums[2 * k];
-            u += sums[2 * k + 1];
+    double sum = 0;
+    for (int64_t k = s->first_chunk; k < s->first_chunk + s->n_chunks; k++) {
+        sum += sums[cols * k + col];
+    }
+    return sum;
+}
+
+/* |w| / |u| of a direction: the squares of w are the first column. */
+static double trust_ratio(tensor sums, int64_t col, const struct optim_span *s)
+{
+    double w = sum_of_parameter(sums.data, tensor_cols(sums), 0, s);
+    double u = sum_of_parameter(sums.data, tensor_cols(sums), col, s);
+    return w > 0 && u > 0 ? sqrt(w) / sqrt(u) : 1.0;
+}
+
+/* The second half of an update whose steps are as long as norms say. */
+struct apply {
+    const char *op;
+    optim_visit *visit;
+    bool only_decayed; /* the ratio of other parameters is 1 */
+    size_t workspace;
+};
+
+static void apply(struct exec *x, struct apply a, struct optim_buffers b, const struct optim_span *spans,
+                  int64_t n_spans, tensor sums, tensor norm, tensor scalars)
+{
+    struct optim_call c;
+    int64_t n = tensor_cols(sums) - 1; /* directions */
+    if (accept_doubles(x, a.op, "the sums", sums) &&
+        begin_update(x, a.op, &c, b, spans, n_spans, norm, scalars)) {
+        double *ratios = exec_scratch(x, a.workspace);
+        for (int64_t i = 0; i < n * n_spans; i++) {
+            const struct optim_span *s = &spans[i / n];
+            ratios[i] = a.only_decayed && s->weight_decay == 0 ? 1.0 : trust_ratio(sums, i % n + 1, s);
         }
-        ratios[s] = spans[s].weight_decay != 0 && w > 0 && u > 0 ? sqrt(w) / sqrt(u) : 1.0;
+        c.ratios = ratios;
+        run(x, a.op, &c, a.visit);
     }
 }
 
@@ -238,23 +263,86 @@ static void lamb_apply_chunk(const struct optim_call *c, struct chunk k, int64_t
     store_working(c, k);
 }
 
-static void lamb_apply_item(const void *context, int64_t item, void *lane)
-{
-    (void)lane;
-    for_each_chunk(context, item, lamb_apply_chunk);
-}
-
 static void cpu_lamb_apply(struct exec *x, struct optim_buffers b, const struct optim_span *spans,
                            int64_t n_spans, tensor sums, tensor norm, tensor scalars)
 {
-    struct optim_call c;
-    if (accept_doubles(x, "lamb_apply", "the sums", sums) &&
-        begin_update(x, "lamb_apply", &c, b, spans, n_spans, norm, scalars)) {
-        double *ratios = exec_scratch(x, workspace_lamb_apply(n_spans));
-        lamb_ratios(ratios, sums.data, spans, n_spans);
-        c.ratios = ratios;
-        run(x, "lamb_apply", &c, lamb_apply_item);
+    struct apply a = {"lamb_apply", lamb_apply_chunk, true, workspace_lamb_apply(n_spans)};
+    apply(x, a, b, spans, n_spans, sums, norm, scalars);
+}
+
+/* Of an element, by its moments and its normalised gradient. */
+struct lans_directions {
+    float r, c;
+};
+
+static inline struct lans_directions lans_directions(const struct optim_call *c, float m, float v, float g,
+                                                     float pull)
+{
+    float d = sqrtf(v * c->inverse_c2) + c->eps;
+    return (struct lans_directions){m * c->inverse_c1 / d + pull, g / d + pull};
+}
+
+/* The moments and the normalised gradient; the squares of w and of both directions. */
+static void lans_direction_chunk(const struct optim_call *c, struct chunk k, int64_t number)
+{
+    float *restrict m = c->m + k.first, *restrict v = c->v + k.first, *restrict grad = c->grad + k.first;
+    const float *restrict w = c->w + k.first;
+    float decay = (float)k.decay, factor = (float)c->factors[k.span];
+    double sum_r = 0, sum_c = 0;
+#pragma omp simd reduction(+ : sum_r, sum_c)
+    for (int64_t i = 0; i < k.n; i++) {
+        grad[i] *= factor;
+        update_moments(c, &m[i], &v[i], grad[i]);
+        struct lans_directions d = lans_directions(c, m[i], v[i], grad[i], decay * w[i]);
+        sum_r += (double)d.r * (double)d.r;
+        sum_c += (double)d.c * (double)d.c;
     }
+    c->sums[3 * number] = sum_of_squares(w, k.n);
+    c->sums[3 * number + 1] = sum_r;
+    c->sums[3 * number + 2] = sum_c;
+}
+
+static void cpu_lans_direction(struct exec *x, tensor sums, struct optim_buffers b,
+                               const struct optim_span *spans, int64_t n_spans, tensor squares, tensor norm,
+                               tensor scalars)
+{
+    struct optim_call c;
+    if (accept_doubles(x, "lans_direction", "the sums", sums) &&
+        accept_doubles(x, "lans_direction", "the squares", squares) &&
+        begin_update(x, "lans_direction", &c, b, spans, n_spans, norm, scalars)) {
+        double *factors = exec_scratch(x, workspace_lans_direction(n_spans));
+        for (int64_t s = 0; s < n_spans; s++) {
+            double n = (double)c.factor * sqrt(sum_of_parameter(squares.data, 1, 0, &spans[s]));
+            factors[s] = n > 0 ? (double)c.factor / (n + (double)c.eps) : (double)c.factor;
+        }
+        c.factors = factors;
+        c.sums = sums.data;
+        run(x, "lans_direction", &c, lans_direction_chunk);
+    }
+}
+
+static void lans_apply_chunk(const struct optim_call *c, struct chunk k, int64_t number)
+{
+    (void)number;
+    float *restrict w = c->w + k.first;
+    const float *restrict m = c->m + k.first, *restrict v = c->v + k.first,
+                          *restrict grad = c->grad + k.first;
+    float decay = (float)k.decay;
+    float step_r = (float)((double)c->lr * (double)c->beta1 * c->ratios[2 * k.span]);
+    float step_c = (float)((double)c->lr * (double)c->rest1 * c->ratios[2 * k.span + 1]);
+#pragma omp simd
+    for (int64_t i = 0; i < k.n; i++) {
+        struct lans_directions d = lans_directions(c, m[i], v[i], grad[i], decay * w[i]);
+        w[i] -= step_r * d.r + step_c * d.c;
+    }
+    store_working(c, k);
+}
+
+static void cpu_lans_apply(struct exec *x, struct optim_buffers b, const struct optim_span *spans,
+                           int64_t n_spans, tensor sums, tensor norm, tensor scalars)
+{
+    struct apply a = {"lans_apply", lans_apply_chunk, false, workspace_lans_apply(n_spans)};
+    apply(x, a, b, spans, n_spans, sums, norm, scalars);
 }
 
 static void adamw_chunk(const struct optim_call *c, struct chunk k, int64_t number)
@@ -266,17 +354,10 @@ static void adamw_chunk(const struct optim_call *c, struct chunk k, int64_t numb
 #pragma omp simd
     for (int64_t i = 0; i < k.n; i++) {
         float g = grad[i] * c->factor;
-        m[i] = c->beta1 * m[i] + c->rest1 * g;
-        v[i] = c->beta2 * v[i] + c->rest2 * g * g;
+        update_moments(c, &m[i], &v[i], g);
         w[i] = w[i] * keep - c->step * m[i] / (sqrtf(v[i]) + c->eps);
     }
     store_working(c, k);
-}
-
-static void adamw_item(const void *context, int64_t item, void *lane)
-{
-    (void)lane;
-    for_each_chunk(context, item, adamw_chunk);
 }
 
 static void cpu_adamw(struct exec *x, struct optim_buffers b, const struct optim_span *spans, int64_t n_spans,
@@ -284,7 +365,7 @@ static void cpu_adamw(struct exec *x, struct optim_buffers b, const struct optim
 {
     struct optim_call c;
     if (begin_update(x, "adamw", &c, b, spans, n_spans, norm, scalars)) {
-        run(x, "adamw", &c, adamw_item);
+        run(x, "adamw", &c, adamw_chunk);
     }
 }
 
@@ -295,5 +376,7 @@ KERNEL_FILL(optim, struct ops)
     t->norm_of = cpu_norm_of;
     t->lamb_direction = cpu_lamb_direction;
     t->lamb_apply = cpu_lamb_apply;
+    t->lans_direction = cpu_lans_direction;
+    t->lans_apply = cpu_lans_apply;
     t->adamw = cpu_adamw;
 }

@@ -599,5 +599,7 @@ void cuda_traffic_init(struct cuda_traffic *t)
                   .norm_of = cuda_traffic_norm_of,
                   .lamb_direction = cuda_traffic_lamb_direction,
                   .lamb_apply = cuda_traffic_lamb_apply,
+                  .lans_direction = cuda_traffic_lans_direction,
+                  .lans_apply = cuda_traffic_lans_apply,
                   .adamw = cuda_traffic_adamw}};
 }

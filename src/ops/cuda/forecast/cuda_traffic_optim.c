@@ -9,6 +9,10 @@ static const struct kernel ROOT_OF_SUM = {"root_of_sum_kernel", .2, 1};
 static const struct kernel LAMB_DIRECTION = {"lamb_direction_kernel", .87, 1};
 static const struct kernel LAMB_RATIO = {"lamb_ratio_kernel", .2, 1};
 static const struct kernel LAMB_STEP = {"lamb_step_kernel", .89, 1};
+static const struct kernel LANS_FACTOR = {"lans_factor_kernel", .2, 1};
+static const struct kernel LANS_DIRECTION = {"lans_direction_kernel", .87, 1};
+static const struct kernel LANS_RATIO = {"lans_ratio_kernel", .2, 1};
+static const struct kernel LANS_STEP = {"lans_step_kernel", .87, 1};
 static const struct kernel ADAMW = {"adamw_kernel", .87, 1};
 
 static double span_elements(const struct optim_span *spans, int64_t n_spans)
@@ -61,20 +65,56 @@ void cuda_traffic_lamb_direction(struct exec *x, tensor sums, struct optim_buffe
     }
 }
 
+/* A block adds `columns` sums of each chunk of a span's whole parameter. */
+static void wait_for_sums(struct exec *x, struct kernel kernel, int columns, const struct optim_span *spans,
+                          int64_t n_spans)
+{
+    double chunks = 0, most = 0;
+    for (int64_t s = 0; s < n_spans; s++) {
+        chunks += (double)spans[s].n_chunks;
+        most = fmax(most, (double)spans[s].n_chunks);
+    }
+    wait(x, kernel, 8 * columns * chunks, rounds(most, 4 * 512));
+}
+
+/* The second half of an update: ratios by sums of `columns`, then a step that moves so many bytes an element beside the copy. */
+static void apply(struct exec *x, struct kernel ratio, int columns, struct kernel step, double element_bytes,
+                  struct optim_buffers b, const struct optim_span *spans, int64_t n_spans)
+{
+    double n = span_elements(spans, n_spans);
+    if (n > 0) {
+        wait_for_sums(x, ratio, columns, spans, n_spans);
+        move(x, step, element_bytes * n + working_bytes(b, n));
+    }
+}
+
 /* Reads w, u and writes w and its copy. */
 void cuda_traffic_lamb_apply(struct exec *x, struct optim_buffers b, const struct optim_span *spans,
                              int64_t n_spans, tensor sums, tensor norm, tensor scalars)
 {
     (void)sums, (void)norm, (void)scalars;
-    double n = span_elements(spans, n_spans), chunks = 0, most = 0;
-    for (int64_t s = 0; s < n_spans; s++) {
-        chunks += (double)spans[s].n_chunks;
-        most = fmax(most, (double)spans[s].n_chunks);
-    }
+    apply(x, LAMB_RATIO, 2, LAMB_STEP, 12, b, spans, n_spans);
+}
+
+/* Reads w, g, m, v and writes m, v, g. */
+void cuda_traffic_lans_direction(struct exec *x, tensor sums, struct optim_buffers b,
+                                 const struct optim_span *spans, int64_t n_spans, tensor squares, tensor norm,
+                                 tensor scalars)
+{
+    (void)b, (void)squares, (void)norm, (void)scalars;
+    double n = span_elements(spans, n_spans);
     if (n > 0) {
-        wait(x, LAMB_RATIO, 16 * chunks, rounds(most, 4 * 512));
-        move(x, LAMB_STEP, 12 * n + working_bytes(b, n));
+        wait_for_sums(x, LANS_FACTOR, 1, spans, n_spans);
+        move(x, LANS_DIRECTION, 28 * n + bytes_of(sums));
     }
+}
+
+/* Reads w, g, m, v and writes w and its copy. */
+void cuda_traffic_lans_apply(struct exec *x, struct optim_buffers b, const struct optim_span *spans,
+                             int64_t n_spans, tensor sums, tensor norm, tensor scalars)
+{
+    (void)sums, (void)norm, (void)scalars;
+    apply(x, LANS_RATIO, 3, LANS_STEP, 20, b, spans, n_spans);
 }
 
 /* Reads w, g, m, v and writes w, m, v and the copy. */

@@ -97,6 +97,11 @@ void cuda_traffic_lamb_direction(struct exec *x, tensor sums, struct optim_buffe
                                  tensor scalars);
 void cuda_traffic_lamb_apply(struct exec *x, struct optim_buffers b, const struct optim_span *spans,
                              int64_t n_spans, tensor sums, tensor norm, tensor scalars);
+void cuda_traffic_lans_direction(struct exec *x, tensor sums, struct optim_buffers b,
+                                 const struct optim_span *spans, int64_t n_spans, tensor squares, tensor norm,
+                                 tensor scalars);
+void cuda_traffic_lans_apply(struct exec *x, struct optim_buffers b, const struct optim_span *spans,
+                             int64_t n_spans, tensor sums, tensor norm, tensor scalars);
 void cuda_traffic_adamw(struct exec *x, struct optim_buffers b, const struct optim_span *spans,
                         int64_t n_spans, tensor norm, tensor scalars);
 

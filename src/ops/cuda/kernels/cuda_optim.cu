@@ -1,8 +1,8 @@
-/* cuda_optim: clearing, norms, LAMB and AdamW over flat buffers of many spans at once (docs/math/optimizers.md).
+/* cuda_optim: clearing, norms, LAMB, LANS and AdamW over flat buffers of many spans at once (docs/math/optimizers.md).
  *
  * A block owns a chunk of 1,024 elements of one span, a thread eight of them.  Sums of chunks are doubles that are
  * added in an order of their own, so the bits do not depend on scheduling.  Bound by memory: LAMB reads w, g, m, v and writes m, v, u,
- * then reads w, u and writes w and its copy. */
+ * then reads w, u and writes w and its copy; LANS reads all four both times. */
 #include "ops/cuda/kernels/device_code.cuh"
 
 static_assert(LAUNCH_SPAN_CHUNK == BLOCK * EIGHT, "a chunk is what the threads of a block have");
@@ -153,14 +153,13 @@ __device__ static inline elements load_elements(const launch_optim &o, const chu
     return elements{unpack(w), unpack(g), unpack(m), unpack(v)};
 }
 
-/* m = b1 m + (1 - b1) g;  v = b2 v + (1 - b2) g^2. */
-__device__ static inline void update_moments(const launch_optim &o, const chunk &c, elements *e)
+/* g = scale g;  m = b1 m + (1 - b1) g;  v = b2 v + (1 - b2) g^2. */
+__device__ static inline void update_moments(const launch_optim &o, const chunk &c, float scale, elements *e)
 {
     float beta1 = (float)o.scalars[LAUNCH_BETA1], beta2 = (float)o.scalars[LAUNCH_BETA2];
     float rest1 = (float)(1 - o.scalars[LAUNCH_BETA1]), rest2 = (float)(1 - o.scalars[LAUNCH_BETA2]);
-    float scale = gradient_factor(o);
     for (int k = 0; k < EIGHT; k++) {
-        float g = e->g.v[k] * scale;
+        float g = e->g.v[k] *= scale;
         e->m.v[k] = beta1 * e->m.v[k] + rest1 * g;
         e->v.v[k] = beta2 * e->v.v[k] + rest2 * g * g;
     }
@@ -178,55 +177,83 @@ __device__ static inline void store_weights(const launch_optim &o, const chunk &
     }
 }
 
+template <int COLS> struct columns {
+    double v[COLS];
+};
+
+/* This chunk's sums [chunks, COLS] of what each thread has. */
+template <int COLS> __device__ static inline void store_sums(const launch_optim &o, const columns<COLS> &own)
+{
+    __shared__ double partial[WARP];
+    UNROLL
+    for (int k = 0; k < COLS; k++) {
+        double sum = block_sum(own.v[k], partial);
+        if (threadIdx.x == 0) {
+            o.sums[COLS * (int64_t)blockIdx.x + k] = sum;
+        }
+    }
+}
+
 /* Moments and the direction u, which takes the gradient's place; sums of w^2 and of u^2. */
 __global__ static void lamb_direction_kernel(launch_optim o)
 {
     if (!all_finite(o)) {
         return;
     }
-    __shared__ double partial[WARP];
     chunk c = chunk_at(o.spans, blockIdx.x);
     elements e = load_elements(o, c);
     float eps = (float)o.scalars[LAUNCH_EPS], decay = (float)c.weight_decay;
     float c1 = (float)o.scalars[LAUNCH_CORRECTION1], c2 = (float)o.scalars[LAUNCH_CORRECTION2];
-    double weights = 0, directions = 0;
-    update_moments(o, c, &e);
+    columns<2> sums = {};
+    update_moments(o, c, gradient_factor(o), &e);
     for (int k = 0; k < EIGHT; k++) { /* beyond the end all are 0 */
         float u = e.m.v[k] / c1 / (sqrtf(e.v.v[k] / c2) + eps) + decay * e.w.v[k];
         u = own_column() + k < c.n ? u : 0.0f;
         e.g.v[k] = u;
-        weights += (double)e.w.v[k] * e.w.v[k];
-        directions += (double)u * u;
+        sums.v[0] += (double)e.w.v[k] * e.w.v[k];
+        sums.v[1] += (double)u * u;
     }
     store_eight(o.grad + c.first, own_column(), c.n, e.g);
-    weights = block_sum(weights, partial);
-    directions = block_sum(directions, partial);
-    if (threadIdx.x == 0) {
-        o.sums[2 * blockIdx.x] = weights;
-        o.sums[2 * blockIdx.x + 1] = directions;
-    }
+    store_sums(o, sums);
 }
 
-/* r = |w| / |u| of each span's whole parameter: a block adds the sums of its chunks. */
+/* The sums [all chunks, COLS] of a span's whole parameter, added by a block. */
+template <int COLS>
+__device__ static inline columns<COLS> sums_of_parameter(const double *sums, const launch_span &s)
+{
+    __shared__ double partial[WARP];
+    columns<COLS> all = {};
+    sums += COLS * s.first_of_all;
+    UNROLL_BY(4)
+    for (int64_t i = threadIdx.x; i < s.n_of_all; i += blockDim.x) {
+        UNROLL
+        for (int k = 0; k < COLS; k++) {
+            all.v[k] += sums[COLS * i + k];
+        }
+    }
+    UNROLL
+    for (int k = 0; k < COLS; k++) {
+        all.v[k] = block_sum(all.v[k], partial);
+    }
+    return all;
+}
+
+/* |w| / |u|. */
+__device__ static inline double trust_ratio(double weights, double directions)
+{
+    return weights > 0 && directions > 0 ? sqrt(weights) / sqrt(directions) : 1.0;
+}
+
+/* r of each span. */
 __global__ static void lamb_ratio_kernel(launch_optim o)
 {
     if (!all_finite(o)) {
         return;
     }
-    __shared__ double partial[WARP];
     launch_span s = o.spans.spans[blockIdx.x];
-    const double *sums = o.sums + 2 * s.first_of_all;
-    double weights = 0, directions = 0;
-    UNROLL_BY(4)
-    for (int64_t i = threadIdx.x; i < s.n_of_all; i += blockDim.x) {
-        weights += sums[2 * i];
-        directions += sums[2 * i + 1];
-    }
-    weights = block_sum(weights, partial);
-    directions = block_sum(directions, partial);
+    columns<2> sums = sums_of_parameter<2>(o.sums, s);
     if (threadIdx.x == 0) {
-        bool adapt = s.weight_decay != 0 && weights > 0 && directions > 0;
-        o.ratios[blockIdx.x] = adapt ? sqrt(weights) / sqrt(directions) : 1.0;
+        o.ratios[blockIdx.x] = s.weight_decay != 0 ? trust_ratio(sums.v[0], sums.v[1]) : 1.0;
     }
 }
 
@@ -260,6 +287,104 @@ void cuda_launch_lamb_apply(const launch *l, const launch_optim *o)
     }
 }
 
+/* What each span's gradients are multiplied by, so that the norm of its parameter's is 1 or below. */
+__global__ static void lans_factor_kernel(launch_optim o)
+{
+    if (!all_finite(o)) {
+        return;
+    }
+    columns<1> squares = sums_of_parameter<1>(o.squares, o.spans.spans[blockIdx.x]);
+    if (threadIdx.x == 0) {
+        double factor = gradient_factor(o), n = factor * sqrt(squares.v[0]);
+        o.factors[blockIdx.x] = n > 0 ? factor / (n + o.scalars[LAUNCH_EPS]) : factor;
+    }
+}
+
+/* Both directions of a thread's elements, by their moments and their normalised gradients: those of r, then those of c. */
+struct lans_directions {
+    eight r, c;
+};
+
+__device__ static inline lans_directions directions_of(const launch_optim &o, const chunk &c,
+                                                       const elements &e)
+{
+    float eps = (float)o.scalars[LAUNCH_EPS], decay = (float)c.weight_decay;
+    float c1 = (float)o.scalars[LAUNCH_CORRECTION1], c2 = (float)o.scalars[LAUNCH_CORRECTION2];
+    lans_directions out;
+    for (int k = 0; k < EIGHT; k++) { /* beyond the end all are 0 */
+        float d = sqrtf(e.v.v[k] / c2) + eps, pull = decay * e.w.v[k];
+        out.r.v[k] = e.m.v[k] / c1 / d + pull;
+        out.c.v[k] = e.g.v[k] / d + pull;
+    }
+    return out;
+}
+
+/* Moments and the normalised gradient; sums of w^2, r^2 and c^2. */
+__global__ static void lans_direction_kernel(launch_optim o)
+{
+    if (!all_finite(o)) {
+        return;
+    }
+    chunk c = chunk_at(o.spans, blockIdx.x);
+    elements e = load_elements(o, c);
+    update_moments(o, c, (float)o.factors[c.span], &e);
+    store_eight(o.grad + c.first, own_column(), c.n, e.g);
+    lans_directions u = directions_of(o, c, e);
+    columns<3> sums = {};
+    for (int k = 0; k < EIGHT; k++) {
+        sums.v[0] += (double)e.w.v[k] * e.w.v[k];
+        sums.v[1] += (double)u.r.v[k] * u.r.v[k];
+        sums.v[2] += (double)u.c.v[k] * u.c.v[k];
+    }
+    store_sums(o, sums);
+}
+
+/* Both ratios of each span. */
+__global__ static void lans_ratio_kernel(launch_optim o)
+{
+    if (!all_finite(o)) {
+        return;
+    }
+    columns<3> sums = sums_of_parameter<3>(o.sums, o.spans.spans[blockIdx.x]);
+    if (threadIdx.x == 0) {
+        o.ratios[2 * blockIdx.x] = trust_ratio(sums.v[0], sums.v[1]);
+        o.ratios[2 * blockIdx.x + 1] = trust_ratio(sums.v[0], sums.v[2]);
+    }
+}
+
+__global__ static void lans_step_kernel(launch_optim o)
+{
+    if (!all_finite(o)) {
+        return;
+    }
+    chunk c = chunk_at(o.spans, blockIdx.x);
+    elements e = load_elements(o, c);
+    double lr = o.scalars[LAUNCH_LR], beta1 = o.scalars[LAUNCH_BETA1];
+    float rate_r = (float)(lr * beta1 * o.ratios[2 * c.span]);
+    float rate_c = (float)(lr * (1 - beta1) * o.ratios[2 * c.span + 1]);
+    lans_directions u = directions_of(o, c, e);
+    for (int k = 0; k < EIGHT; k++) {
+        e.w.v[k] -= rate_r * u.r.v[k] + rate_c * u.c.v[k];
+    }
+    store_weights(o, c, e.w);
+}
+
+void cuda_launch_lans_direction(const launch *l, const launch_optim *o)
+{
+    if (o->spans.n_chunks > 0) {
+        LAUNCH(l, lans_factor_kernel, (unsigned)o->spans.n_spans, 4 * BLOCK, 0, *o);
+        LAUNCH(l, lans_direction_kernel, (unsigned)o->spans.n_chunks, BLOCK, 0, *o);
+    }
+}
+
+void cuda_launch_lans_apply(const launch *l, const launch_optim *o)
+{
+    if (o->spans.n_chunks > 0) {
+        LAUNCH(l, lans_ratio_kernel, (unsigned)o->spans.n_spans, 4 * BLOCK, 0, *o);
+        LAUNCH(l, lans_step_kernel, (unsigned)o->spans.n_chunks, BLOCK, 0, *o);
+    }
+}
+
 __global__ static void adamw_kernel(launch_optim o)
 {
     if (!all_finite(o)) {
@@ -270,7 +395,7 @@ __global__ static void adamw_kernel(launch_optim o)
     float eps = (float)o.scalars[LAUNCH_EPS], keep = (float)(1 - o.scalars[LAUNCH_LR] * c.weight_decay);
     float step =
         (float)(o.scalars[LAUNCH_LR] * sqrt(o.scalars[LAUNCH_CORRECTION2]) / o.scalars[LAUNCH_CORRECTION1]);
-    update_moments(o, c, &e);
+    update_moments(o, c, gradient_factor(o), &e);
     for (int k = 0; k < EIGHT; k++) {
         e.w.v[k] = e.w.v[k] * keep - step * e.m.v[k] / (sqrtf(e.v.v[k]) + eps);
     }

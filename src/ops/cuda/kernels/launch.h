@@ -125,8 +125,11 @@ struct launch_optim {
     struct launch_spans spans;
     const double *norm, *scalars; /* device memory, [n_norm] and [LAUNCH_N_SCALARS] */
     int64_t n_norm;               /* all of which must be finite, or nothing is written */
-    double *sums;                 /* LAMB's, of each chunk [2]: device memory */
-    double *ratios;               /* [n_spans] device memory */
+    /* Device memory, too: */
+    double *sums;          /* of each chunk [2] by LAMB, [3] by LANS */
+    const double *squares; /* LANS's, of all chunks */
+    double *factors;       /* LANS's [n_spans] */
+    double *ratios;        /* [n_spans] by LAMB, [n_spans, 2] by LANS */
 };
 
 /* Whether kernels were compiled for this device. */
@@ -323,6 +326,8 @@ void cuda_launch_squares(const struct launch *l, double *sums, const float *in,
 void cuda_launch_norm_of(const struct launch *l, double *norm, const double *sums, int64_t n, int64_t runs);
 void cuda_launch_lamb_direction(const struct launch *l, const struct launch_optim *o);
 void cuda_launch_lamb_apply(const struct launch *l, const struct launch_optim *o);
+void cuda_launch_lans_direction(const struct launch *l, const struct launch_optim *o);
+void cuda_launch_lans_apply(const struct launch *l, const struct launch_optim *o);
 void cuda_launch_adamw(const struct launch *l, const struct launch_optim *o);
 
 #ifdef __cplusplus

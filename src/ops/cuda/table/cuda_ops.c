@@ -553,7 +553,7 @@ static void cuda_norm_of(struct exec *x, tensor norm, tensor sums)
     }
 }
 
-/* Fills what LAMB and AdamW need; false after a failure. */
+/* Fills what every optimizer needs; false after a failure. */
 static bool prepare_optim(struct exec *x, const char *op, struct launch *l, struct launch_optim *o,
                           struct optim_buffers b, const struct optim_span *spans, int64_t n_spans,
                           tensor sums, tensor norm, tensor scalars)
@@ -591,16 +591,46 @@ static void cuda_lamb_direction(struct exec *x, tensor sums, struct optim_buffer
     }
 }
 
-static void cuda_lamb_apply(struct exec *x, struct optim_buffers b, const struct optim_span *spans,
-                            int64_t n_spans, tensor sums, tensor norm, tensor scalars)
+/* The second half of an update that needs `workspace` bytes of ratios. */
+static void apply(struct exec *x, const char *op, size_t workspace,
+                  void (*launch)(const struct launch *, const struct launch_optim *), struct optim_buffers b,
+                  const struct optim_span *spans, int64_t n_spans, tensor sums, tensor norm, tensor scalars)
 {
     struct launch l;
     struct launch_optim o;
-    if (prepare_optim(x, "lamb_apply", &l, &o, b, spans, n_spans, sums, norm, scalars)) {
-        o.ratios = exec_scratch(x, workspace_lamb_apply(n_spans));
-        cuda_launch_lamb_apply(&l, &o);
-        finish(x, "lamb_apply");
+    if (prepare_optim(x, op, &l, &o, b, spans, n_spans, sums, norm, scalars)) {
+        o.ratios = exec_scratch(x, workspace);
+        launch(&l, &o);
+        finish(x, op);
     }
+}
+
+static void cuda_lamb_apply(struct exec *x, struct optim_buffers b, const struct optim_span *spans,
+                            int64_t n_spans, tensor sums, tensor norm, tensor scalars)
+{
+    apply(x, "lamb_apply", workspace_lamb_apply(n_spans), cuda_launch_lamb_apply, b, spans, n_spans, sums,
+          norm, scalars);
+}
+
+static void cuda_lans_direction(struct exec *x, tensor sums, struct optim_buffers b,
+                                const struct optim_span *spans, int64_t n_spans, tensor squares, tensor norm,
+                                tensor scalars)
+{
+    struct launch l;
+    struct launch_optim o;
+    if (prepare_optim(x, "lans_direction", &l, &o, b, spans, n_spans, sums, norm, scalars)) {
+        o.squares = squares.data;
+        o.factors = exec_scratch(x, workspace_lans_direction(n_spans));
+        cuda_launch_lans_direction(&l, &o);
+        finish(x, "lans_direction");
+    }
+}
+
+static void cuda_lans_apply(struct exec *x, struct optim_buffers b, const struct optim_span *spans,
+                            int64_t n_spans, tensor sums, tensor norm, tensor scalars)
+{
+    apply(x, "lans_apply", workspace_lans_apply(n_spans), cuda_launch_lans_apply, b, spans, n_spans, sums,
+          norm, scalars);
 }
 
 static void cuda_adamw(struct exec *x, struct optim_buffers b, const struct optim_span *spans,
@@ -648,5 +678,7 @@ const struct ops ops_cuda = {
     .norm_of = cuda_norm_of,
     .lamb_direction = cuda_lamb_direction,
     .lamb_apply = cuda_lamb_apply,
+    .lans_direction = cuda_lans_direction,
+    .lans_apply = cuda_lans_apply,
     .adamw = cuda_adamw,
 };

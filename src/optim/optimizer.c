@@ -6,7 +6,7 @@
 
 _Static_assert((int)OPTIM_CHUNK == (int)PARAM_ALIGNMENT, "slabs are whole chunks");
 
-static const struct optimizer_kind *const kinds[] = {&optimizer_lamb, &optimizer_adamw};
+static const struct optimizer_kind *const kinds[] = {&optimizer_lamb, &optimizer_lans, &optimizer_adamw};
 
 const struct optimizer_kind *optimizer_find(const char *name)
 {

@@ -30,10 +30,10 @@ struct optimizer_kind {
     void (*apply)(struct exec *x, const struct optimizer_step *s);
 };
 
-extern const struct optimizer_kind optimizer_lamb, optimizer_adamw;
+extern const struct optimizer_kind optimizer_lamb, optimizer_lans, optimizer_adamw;
 
 /* The rows, as the flag --optimizer lists them. */
-#define OPTIMIZER_NAMES "lamb|adamw"
+#define OPTIMIZER_NAMES "lamb|lans|adamw"
 
 /* NULL: there is none of this name. */
 const struct optimizer_kind *optimizer_find(const char *name);

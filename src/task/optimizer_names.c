@@ -15,7 +15,6 @@ static const struct row {
     {"fused_lamb", "lamb", "kiln's LAMB is fused"},
     {"fused_adam", "adamw", "kiln's AdamW is fused"},
     {"fused_adamw", "adamw", "kiln's AdamW is fused"},
-    {"lans", NULL, "nvlamb, lamb and adamw are there"},
     {"nvlamb_exp", NULL, "it bounds LAMB's ratio; nvlamb does not"},
     {"ds_fused_lamb", NULL, "it bounds LAMB's ratio; nvlamb does not"},
     {"adam", NULL, "it adds the decay to the gradient; adamw, which does not, is there"},

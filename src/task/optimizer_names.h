@@ -7,7 +7,7 @@
 
 /* As a flag's choices. */
 #define OPTIMIZER_ALL_NAMES                                                                                  \
-    OPTIMIZER_NAMES "|lans|nvlamb|nvlamb_exp|adam|fused_lamb|ds_fused_lamb|fused_adam|fused_adamw"
+    OPTIMIZER_NAMES "|nvlamb|nvlamb_exp|adam|fused_lamb|ds_fused_lamb|fused_adam|fused_adamw"
 
 /* kiln's name for `given`, which `where` says: a log line says why it is another.  STATUS_UNAVAILABLE: kiln does not have
  * this one yet; STATUS_USAGE: nobody does. */

@@ -40,6 +40,17 @@ expect 0 "saved" "${train[@]}" --output_dir "$dir/order" --optimizer nvlamb --us
     --constant_proportion 0.25 --disable_random_sampler
 cmp -s "$dir/a/ckpt_8/model.safetensors" "$dir/order/ckpt_8/model.safetensors" && fail "the order changed nothing"
 
+# LANS by the flags of the documents: other weights by the same rates, and resumed to the bit
+lans=("${train[@]}" --optimizer=lans --use_lr_scheduler --warmup_proportion 0.25 --constant_proportion 0.25)
+expect 0 "bf16, lans" "${lans[@]}" --output_dir "$dir/lans"
+[ "$(rates "$dir/lans")" = "$(rates "$dir/a")" ] || fail "rates of LANS: $(rates "$dir/lans")"
+cmp -s "$dir/a/ckpt_8/model.safetensors" "$dir/lans/ckpt_8/model.safetensors" && fail "LANS is LAMB"
+expect 0 "saved" "${lans[@]}" --output_dir "$dir/lans_cut" --steps_this_run 4
+expect 0 "saved" "${lans[@]}" --output_dir "$dir/lans_cut" --resume_from_checkpoint
+for file in model.safetensors optimizer.safetensors; do
+    cmp "$dir/lans/ckpt_8/$file" "$dir/lans_cut/ckpt_8/$file" || fail "LANS resumed to another $file"
+done
+
 # the file's own optimizer and scheduler; the first step is taken at the optimizer's rate
 json '{"train_micro_batch_size_per_gpu": 4, "gradient_accumulation_steps": 2,
   "optimizer": {"type": "Adam", "params": {"lr": 2e-4, "betas": [0.9, 0.95], "eps": 1e-8}},
@@ -54,6 +65,8 @@ expect 0 'optimizer replaces "optimizer"' "${json_train[@]}" --output_dir "$dir/
 expect 0 'the schedule of the flags replaces "scheduler"' "${json_train[@]}" --output_dir "$dir/d" --use_lr_scheduler --dry_run
 json '{"train_batch_size": 8, "optimizer": {"type": "AdamW", "params": {"lr": 2e-4}}}'
 expect 0 "saved" "${json_train[@]}" --output_dir "$dir/e"
+json '{"train_batch_size": 8, "optimizer": {"type": "LANS", "params": {"lr": 2e-4}}}'
+expect 0 "fp32, lans" "${json_train[@]}" --output_dir "$dir/f" --dry_run
 [ "$(rates "$dir/e")" = "0.0002 0.0002 0.0002 0.0002 0.0002 0.0002 " ] || fail "without a scheduler: $(rates "$dir/e")"
 
 # keys that contradict each other, unknown keys, wrong values, keys that are not there yet
@@ -110,7 +123,7 @@ expect 64 "--constant_proportion goes with --use_lr_scheduler" "${train[@]}" --o
 expect 64 "are more than all steps" "${train[@]}" --output_dir "$dir/none" --optimizer lamb --use_lr_scheduler \
     --constant_proportion 0.9 --warmup_proportion 0.2
 expect 64 "--profile is 'xyz', but must be true or false, yes or no, 1 or 0, or one of pt|pt-full|hltv" "${train[@]}" --profile=xyz
-for name in lans nvlamb_exp adam ds_fused_lamb; do
+for name in nvlamb_exp adam ds_fused_lamb; do
     expect 69 "--optimizer $name is not there yet" "${train[@]}" --output_dir "$dir/none" --optimizer $name
 done
 expect 69 "--log_fwd_activations is not there yet" "${train[@]}" --output_dir "$dir/none" --log_fwd_activations

@@ -45,7 +45,7 @@ run_small()
         [[ $all != *" --enable_packed_data_mode False "* && $all != *" --deepspeed "* ]] || small+=(--input_dir "$dir/padded/training")
         [[ $all != *" --phase2 "* ]] || { small+=(--phase1_end_step 2 --allow_other_data); cp -r "$dir/first" "$out"; }
         if [[ $all == *" --deepspeed "* ]]; then
-            small+=(--deepspeed_config "$dir/ds.json" --optimizer nvlamb)
+            small+=(--deepspeed_config "$dir/ds.json")
         else
             small+=(--train_batch_size 16 --gradient_accumulation_steps 2)
         fi

@@ -501,6 +501,8 @@ int main(void)
 {
     static const struct rank_case cases[] = {
         {.name = "fp32, lamb", .optimizer = &optimizer_lamb},
+        {.name = "fp32, lans", .optimizer = &optimizer_lans},
+        {.name = "bf16, lans", .precision = {.dtype = DTYPE_BF16}, .optimizer = &optimizer_lans},
         {.name = "fp32, adamw", .optimizer = &optimizer_adamw, .mean_of_micro_batches = true},
         {.name = "bf16, lamb", .precision = {.dtype = DTYPE_BF16}, .optimizer = &optimizer_lamb},
         {.name = "bf16, adamw", .precision = {.dtype = DTYPE_BF16}, .optimizer = &optimizer_adamw},
@@ -509,6 +511,7 @@ int main(void)
         {.name = "recomputed", .recompute = 1},
         {.name = "the end of an epoch", .has_empty = true},
         {.name = "wide, adamw", .optimizer = &optimizer_adamw, .hidden_size = 48},
+        {.name = "wide, lans", .optimizer = &optimizer_lans, .hidden_size = 48},
         {.name = "wide, bf16, lamb", .precision = {.dtype = DTYPE_BF16}, .hidden_size = 48},
     };
     const size_t n_cases = sizeof cases / sizeof cases[0];

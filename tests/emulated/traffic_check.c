@@ -69,6 +69,8 @@ static bool is_in_pieces(const char *kernel)
                                           "squares_kernel",
                                           "lamb_direction_kernel",
                                           "lamb_step_kernel",
+                                          "lans_direction_kernel",
+                                          "lans_step_kernel",
                                           "adamw_kernel",
                                           "attention_mma_kernel",
                                           "attention_wgmma_kernel",
@@ -134,7 +136,8 @@ struct run {
     const char *attention; /* KILN_ATTENTION */
     enum launch_attention_kernel kernel;
     enum dtype dtype;
-    bool fp8, adamw;
+    bool fp8;
+    const struct optimizer_kind *optimizer;
     enum bert_task task;
     enum product_form form;
     int64_t length;
@@ -148,7 +151,7 @@ static struct trainer_config config_of(const struct run *r, struct batch_limits 
     c.precision.fp8 = r->fp8;
     struct bert_model *bert = fixture_bert(&c);
     bert->task = r->task;
-    c.optimizer = optimizer_defaults(r->adamw ? &optimizer_adamw : &optimizer_lamb);
+    c.optimizer = optimizer_defaults(r->optimizer);
     c.training = r->task == BERT_TASK_PRETRAINING;
     bert->config.hidden_size = 64;
     bert->config.num_attention_heads = 1;
@@ -202,26 +205,26 @@ static void check_run(const struct run *r)
 int main(void)
 {
     static const struct run runs[] = {
-        {"plain", LAUNCH_ATTENTION_PLAIN, DTYPE_F32, false, true, BERT_TASK_PRETRAINING, PRODUCT_ALONE, 64,
-         false},
-        {"mma.sync", LAUNCH_ATTENTION_MMA, DTYPE_BF16, false, false, BERT_TASK_PRETRAINING, PRODUCT_EPILOGUE,
-         128, false},
-        {"wgmma", LAUNCH_ATTENTION_WGMMA, DTYPE_BF16, false, false, BERT_TASK_PRETRAINING, PRODUCT_BROADCAST,
-         128, false},
-        {"wgmma", LAUNCH_ATTENTION_WGMMA, DTYPE_BF16, true, false, BERT_TASK_PRETRAINING, PRODUCT_EPILOGUE,
-         192, false},
-        {"mma.sync", LAUNCH_ATTENTION_MMA, DTYPE_BF16, false, true, BERT_TASK_PRETRAINING, PRODUCT_ALONE, 192,
-         false},
-        {"cluster", LAUNCH_ATTENTION_CLUSTER, DTYPE_BF16, false, false, BERT_TASK_PRETRAINING,
-         PRODUCT_EPILOGUE, 320, false},
-        {"wgmma", LAUNCH_ATTENTION_WGMMA, DTYPE_BF16, false, false, BERT_TASK_QUESTION_ANSWERING,
+        {"plain", LAUNCH_ATTENTION_PLAIN, DTYPE_F32, false, &optimizer_adamw, BERT_TASK_PRETRAINING,
+         PRODUCT_ALONE, 64, false},
+        {"mma.sync", LAUNCH_ATTENTION_MMA, DTYPE_BF16, false, &optimizer_lamb, BERT_TASK_PRETRAINING,
+         PRODUCT_EPILOGUE, 128, false},
+        {"wgmma", LAUNCH_ATTENTION_WGMMA, DTYPE_BF16, false, &optimizer_lans, BERT_TASK_PRETRAINING,
+         PRODUCT_BROADCAST, 128, false},
+        {"wgmma", LAUNCH_ATTENTION_WGMMA, DTYPE_BF16, true, &optimizer_lamb, BERT_TASK_PRETRAINING,
          PRODUCT_EPILOGUE, 192, false},
-        {"wgmma", LAUNCH_ATTENTION_WGMMA, DTYPE_BF16, false, false, BERT_TASK_QUESTION_ANSWERING,
+        {"mma.sync", LAUNCH_ATTENTION_MMA, DTYPE_BF16, false, &optimizer_adamw, BERT_TASK_PRETRAINING,
+         PRODUCT_ALONE, 192, false},
+        {"cluster", LAUNCH_ATTENTION_CLUSTER, DTYPE_BF16, false, &optimizer_lamb, BERT_TASK_PRETRAINING,
+         PRODUCT_EPILOGUE, 320, false},
+        {"wgmma", LAUNCH_ATTENTION_WGMMA, DTYPE_BF16, false, &optimizer_lamb, BERT_TASK_QUESTION_ANSWERING,
+         PRODUCT_EPILOGUE, 192, false},
+        {"wgmma", LAUNCH_ATTENTION_WGMMA, DTYPE_BF16, false, &optimizer_lamb, BERT_TASK_QUESTION_ANSWERING,
          PRODUCT_SHORT, 192, false},
-        {"mma.sync", LAUNCH_ATTENTION_MMA, DTYPE_BF16, false, false, BERT_TASK_PRETRAINING, PRODUCT_SHORT,
-         128, false},
-        {"wgmma", LAUNCH_ATTENTION_WGMMA, DTYPE_BF16, true, false, BERT_TASK_PRETRAINING, PRODUCT_EPILOGUE,
-         192, true},
+        {"mma.sync", LAUNCH_ATTENTION_MMA, DTYPE_BF16, false, &optimizer_lamb, BERT_TASK_PRETRAINING,
+         PRODUCT_SHORT, 128, false},
+        {"wgmma", LAUNCH_ATTENTION_WGMMA, DTYPE_BF16, true, &optimizer_lamb, BERT_TASK_PRETRAINING,
+         PRODUCT_EPILOGUE, 192, true},
     };
     for (size_t i = 0; i < sizeof runs / sizeof runs[0]; i++) {
         check.n_compared = 0;

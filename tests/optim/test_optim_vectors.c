@@ -1,11 +1,13 @@
 /* Two steps of each optimizer on four weights, worked by hand in double precision from the equations of
  * ops.h: w = [0.5, -1, 2, 0.25], lr 0.01, gradients [0.3, -0.4, 1.2, 0] and [-0.1, 0.2, 0.4, -0.8], moments
- * from zero, betas (0.9, 0.999), eps 1e-6. */
+ * from zero, betas (0.9, 0.999), eps 1e-6.  LANS on several tensors at once, by tests/golden/make_lans.py. */
+#include "core/json.h"
 #include "ops/ops.h"
 #include "optim/optimizer.h"
+#include "optim/schedule.h"
 #include "test.h"
 
-enum { N = 4, STEPS = 2 };
+enum { N = 4, STEPS = 2, MOST_TENSORS = 6, MOST_ELEMENTS = 16 };
 
 static const double start[N] = {0.5, -1, 2, 0.25};
 static const double gradients[STEPS][N] = {{0.3, -0.4, 1.2, 0}, {-0.1, 0.2, 0.4, -0.8}};
@@ -30,6 +32,19 @@ static const struct vector {
      0,
      1,
      {{0.490000043, -0.990000032, 1.990000011, 0.25}, {0.486812380, -0.988439698, 1.980892363, 0.257441355}}},
+    {"lans, decay 0.01",
+     &optimizer_lans,
+     true,
+     0.01,
+     0,
+     {{0.486780710, -0.986714928, 1.986583363, 0.249967116},
+      {0.482645145, -0.985587711, 1.970200311, 0.263999233}}},
+    {"lans, no decay",
+     &optimizer_lans,
+     true,
+     0,
+     0,
+     {{0.486692753, -0.986692739, 1.986692710, 0.25}, {0.482581969, -0.985715359, 1.970468166, 0.264233133}}},
     {"adamw, uncorrected, no decay",
      &optimizer_adamw,
      false,
@@ -45,62 +60,182 @@ static const struct vector {
       {0.485009768, -0.985348608, 1.977301842, 0.256941324}}},
 };
 
-static void step(struct exec *x, const struct ops *o, const struct vector *v, struct optim_buffers b, int t)
+/* Memory of an update of a few small tensors. */
+struct state {
+    double elements[4][MOST_ELEMENTS], workspace[2 * MOST_TENSORS];
+    struct exec x;
+    struct optim_buffers buffers;
+    struct optim_span spans[MOST_TENSORS];
+    int64_t n_spans, n;
+};
+
+static void state_init(struct state *s, const struct ops *o, enum dtype dtype)
 {
-    struct optim_span span = {.n = N, .weight_decay = v->decay, .n_chunks = 1};
-    double norm = 0, squares = 0, sums[4],
-           scalars[OPTIM_N_SCALARS] = {
-               [OPTIM_LR] = 0.01,
-               [OPTIM_BETA1] = 0.9,
-               [OPTIM_BETA2] = 0.999,
-               [OPTIM_EPS] = 1e-6,
-               [OPTIM_CORRECTION1] = v->corrected ? 1 - pow(0.9, t + 1) : 1,
-               [OPTIM_CORRECTION2] = v->corrected ? 1 - pow(0.999, t + 1) : 1,
-               [OPTIM_MAX_NORM] = v->max_norm,
-               [OPTIM_GRAD_SCALE] = 1,
-           };
-    tensor norm_t = tensor_1d(&norm, DTYPE_F64, 1),
-           scalars_t = tensor_1d(scalars, DTYPE_F64, OPTIM_N_SCALARS);
-    for (int i = 0; i < N; i++) {
-        tensor_set(b.grad, i, gradients[t][i]);
+    *s = (struct state){.x = {.device = &device_cpu, .ops = o, .layer_index = -1}};
+    s->x.workspace = s->workspace;
+    s->x.workspace_bytes = sizeof s->workspace;
+    s->buffers = (struct optim_buffers){tensor_1d(s->elements[0], dtype, MOST_ELEMENTS), NULL_TENSOR,
+                                        tensor_1d(s->elements[1], dtype, MOST_ELEMENTS),
+                                        tensor_1d(s->elements[2], dtype, MOST_ELEMENTS),
+                                        tensor_1d(s->elements[3], dtype, MOST_ELEMENTS)};
+}
+
+/* The next weight of the last tensor. */
+static void add_weight(struct state *s, double w)
+{
+    EXPECT(s->n < MOST_ELEMENTS, "too many elements");
+    tensor_set(s->buffers.master, s->n++, w);
+    s->spans[s->n_spans - 1].n++;
+}
+
+static void add_tensor(struct state *s, double decay)
+{
+    EXPECT(s->n_spans < MOST_TENSORS, "too many tensors");
+    s->spans[s->n_spans] =
+        (struct optim_span){.offset = s->n, .weight_decay = decay, .first_chunk = s->n_spans, .n_chunks = 1};
+    s->n_spans++;
+}
+
+/* The update of gradients that lie in the buffers. */
+static void update(struct state *s, const struct optimizer_kind *kind, double scalars[OPTIM_N_SCALARS])
+{
+    double norm = 0, squares[MOST_TENSORS], sums[3 * MOST_TENSORS];
+    EXPECT(kind->n_sums <= 3, "%d sums", kind->n_sums);
+    tensor sums_t = kind->n_sums > 0 ? tensor_2d(sums, DTYPE_F64, s->n_spans, kind->n_sums) : NULL_TENSOR;
+    struct optimizer_step step = {.buffers = s->buffers,
+                                  .spans = s->spans,
+                                  .n_spans = s->n_spans,
+                                  .squares = tensor_1d(squares, DTYPE_F64, s->n_spans),
+                                  .sums = sums_t,
+                                  .own_sums = sums_t,
+                                  .norm = tensor_1d(&norm, DTYPE_F64, 1),
+                                  .scalars = tensor_1d(scalars, DTYPE_F64, OPTIM_N_SCALARS)};
+    s->x.ops->squares(&s->x, step.squares, s->buffers.grad, s->spans, s->n_spans);
+    s->x.ops->norm_of(&s->x, step.norm, step.squares);
+    if (kind->n_sums > 0) {
+        kind->direction(&s->x, &step);
     }
-    tensor sums_t = v->kind->n_sums > 0 ? tensor_2d(sums, DTYPE_F64, 1, v->kind->n_sums) : NULL_TENSOR;
-    struct optimizer_step s = {.buffers = b,
-                               .spans = &span,
-                               .n_spans = 1,
-                               .squares = tensor_1d(&squares, DTYPE_F64, 1),
-                               .sums = sums_t,
-                               .own_sums = sums_t,
-                               .norm = norm_t,
-                               .scalars = scalars_t};
-    o->squares(x, s.squares, b.grad, &span, 1);
-    o->norm_of(x, norm_t, s.squares);
-    if (v->kind->n_sums > 0) {
-        v->kind->direction(x, &s);
-    }
-    v->kind->apply(x, &s);
+    kind->apply(&s->x, &step);
+    EXPECT_OK(s->x.status);
 }
 
 static void check(const struct ops *o, enum dtype dtype, double bound, const struct vector *v)
 {
-    double memory[4][N] = {{0}}, workspace[1];
-    struct exec x = {.device = &device_cpu, .ops = o, .layer_index = -1};
-    x.workspace = workspace;
-    x.workspace_bytes = sizeof workspace;
-    struct optim_buffers b = {tensor_1d(memory[0], dtype, N), NULL_TENSOR, tensor_1d(memory[1], dtype, N),
-                              tensor_1d(memory[2], dtype, N), tensor_1d(memory[3], dtype, N)};
+    struct state s;
+    state_init(&s, o, dtype);
+    add_tensor(&s, v->decay);
     for (int i = 0; i < N; i++) {
-        tensor_set(b.master, i, start[i]);
+        add_weight(&s, start[i]);
     }
+    struct optimizer optimizer = optimizer_defaults(v->kind);
+    optimizer.max_grad_norm = v->max_norm;
+    optimizer.bias_correction = v->corrected;
     for (int t = 0; t < STEPS; t++) {
-        step(&x, o, v, b, t);
-        EXPECT_OK(x.status);
+        double scalars[OPTIM_N_SCALARS];
         for (int i = 0; i < N; i++) {
-            double w = tensor_get(b.master, i);
+            tensor_set(s.buffers.grad, i, gradients[t][i]);
+        }
+        optimizer_scalars(&optimizer, 0.01, t + 1, 1, scalars);
+        update(&s, v->kind, scalars);
+        for (int i = 0; i < N; i++) {
+            double w = tensor_get(s.buffers.master, i);
             EXPECT(fabs(w - v->want[t][i]) <= bound, "%s of %s: weight %d is %.9f after step %d, not %.9f",
                    v->name, o->name, i, w, t + 1, v->want[t][i]);
         }
     }
+}
+
+static double number_at(const json_t *array, size_t i)
+{
+    return json_number_value(json_array_get(array, i));
+}
+
+static double number_of(const json_t *object, const char *key)
+{
+    return json_number_value(json_object_get(object, key));
+}
+
+static void add_tensors(struct state *s, const json_t *c)
+{
+    const json_t *weights = json_object_get(c, "weights"), *decays = json_object_get(c, "decays");
+    for (size_t k = 0; k < json_array_size(weights); k++) {
+        const json_t *w = json_array_get(weights, k);
+        add_tensor(s, number_at(decays, k));
+        for (size_t i = 0; i < json_array_size(w); i++) {
+            add_weight(s, number_at(w, i));
+        }
+    }
+}
+
+/* The rates of a case are those of kiln's schedule, where it names one. */
+static void check_rate(const json_t *c, int64_t step, double rate)
+{
+    const json_t *named = json_object_get(c, "schedule");
+    if (json_is_object(named)) {
+        struct schedule s = {.kind = SCHEDULE_POLY_CONSTANT,
+                             .base = number_of(named, "base"),
+                             .warmup = number_of(named, "warmup"),
+                             .constant = number_of(named, "constant"),
+                             .degree = 1,
+                             .n_steps = (int64_t)number_of(named, "steps")};
+        EXPECT_NEAR(schedule_rate(&s, step), rate, 1e-15);
+    }
+}
+
+/* A step of a case: its gradients, its rate, and the weights behind it. */
+static void check_lans_step(struct state *s, const struct optimizer *o, const json_t *c, size_t t,
+                            double bound)
+{
+    const json_t *all_gradients = json_array_get(json_object_get(c, "gradients"), t),
+                 *want = json_array_get(json_object_get(c, "want"), t);
+    double scalars[OPTIM_N_SCALARS], rate = number_at(json_object_get(c, "rates"), t);
+    for (int64_t k = 0; k < s->n_spans; k++) {
+        const json_t *g = json_array_get(all_gradients, (size_t)k);
+        for (int64_t i = 0; i < s->spans[k].n; i++) {
+            tensor_set(s->buffers.grad, s->spans[k].offset + i, number_at(g, (size_t)i));
+        }
+    }
+    check_rate(c, (int64_t)t + 1, rate);
+    optimizer_scalars(o, rate, (int64_t)t + 1, 1 / number_of(c, "scale"), scalars);
+    update(s, &optimizer_lans, scalars);
+    for (int64_t k = 0; k < s->n_spans; k++) {
+        for (int64_t i = 0; i < s->spans[k].n; i++) {
+            double w = tensor_get(s->buffers.master, s->spans[k].offset + i),
+                   wanted = number_at(json_array_get(want, (size_t)k), (size_t)i);
+            EXPECT(fabs(w - wanted) <= bound,
+                   "%s of %s: weight %d of tensor %d is %.9f after step %d, not %.9f",
+                   json_string_value(json_object_get(c, "name")), s->x.ops->name, (int)i, (int)k, w,
+                   (int)t + 1, wanted);
+        }
+    }
+}
+
+static void check_lans(const struct ops *ops, enum dtype dtype, double bound, const json_t *c)
+{
+    struct state s;
+    struct optimizer o = optimizer_defaults(&optimizer_lans);
+    size_t steps = json_array_size(json_object_get(c, "want"));
+    o.max_grad_norm = number_of(c, "limit");
+    o.bias_correction = json_is_true(json_object_get(c, "corrected"));
+    EXPECT(steps >= 2, "%d steps", (int)steps);
+    state_init(&s, ops, dtype);
+    add_tensors(&s, c);
+    for (size_t t = 0; t < steps; t++) {
+        check_lans_step(&s, &o, c, t, bound);
+    }
+}
+
+static void lans_is_that_of_the_paper(void)
+{
+    json_t *root;
+    EXPECT_OK(json_read_object(&root, KILN_SOURCE_DIR "/tests/golden/lans.json"));
+    const json_t *cases = json_object_get(root, "cases");
+    EXPECT(json_array_size(cases) == 8, "%d cases", (int)json_array_size(cases));
+    for (size_t i = 0; i < json_array_size(cases); i++) {
+        check_lans(&ops_ref, DTYPE_F64, 1e-12, json_array_get(cases, i));
+        check_lans(ops_cpu(), DTYPE_F32, 2e-6, json_array_get(cases, i));
+    }
+    json_decref(root);
 }
 
 /* The names of the flag are those of the rows. */
@@ -114,7 +249,7 @@ static void every_name_has_a_row(void)
         EXPECT((kind->n_sums > 0) == (kind->direction != NULL), "%s: %d sums of what direction?", name,
                kind->n_sums);
     }
-    EXPECT(n == 2 && optimizer_find("sgd") == NULL, "%d names", n);
+    EXPECT(n == 3 && optimizer_find("sgd") == NULL, "%d names", n);
 }
 
 int main(void)
@@ -124,5 +259,6 @@ int main(void)
         check(&ops_ref, DTYPE_F64, 1e-8, &vectors[i]);
         check(ops_cpu(), DTYPE_F32, 1e-6, &vectors[i]);
     }
+    lans_is_that_of_the_paper();
     return 0;
 }

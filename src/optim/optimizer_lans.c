@@ -1,0 +1,20 @@
+/* LANS: gradients are normalised parameter by parameter, and a step is the sum of two, each as long as its own norm says
+ * (docs/math/optimizers.md). */
+#include "optim/optimizer.h"
+
+static void direction(struct exec *x, const struct optimizer_step *s)
+{
+    x->ops->lans_direction(x, s->own_sums, s->buffers, s->spans, s->n_spans, s->squares, s->norm, s->scalars);
+}
+
+static void apply(struct exec *x, const struct optimizer_step *s)
+{
+    x->ops->lans_apply(x, s->buffers, s->spans, s->n_spans, s->sums, s->norm, s->scalars);
+}
+
+const struct optimizer_kind optimizer_lans = {
+    .name = "lans",
+    .n_sums = 3,
+    .direction = direction,
+    .apply = apply,
+};

@@ -248,6 +248,49 @@ struct status stored_tensor_read_elements(const struct stored_tensor *t, int64_t
     return status_ok();
 }
 
+static bool same_kind(const struct stored_tensor *a, const struct stored_tensor *b)
+{
+    return a->unreadable == NULL && b->unreadable == NULL && a->dtype == b->dtype && a->n_dims == b->n_dims &&
+           memcmp(a->dims, b->dims, (size_t)a->n_dims * sizeof *a->dims) == 0;
+}
+
+static bool is_alias(const struct stored_tensor *a, const struct stored_tensor *b)
+{
+    return a->data == b->data && memcmp(a->strides, b->strides, (size_t)a->n_dims * sizeof *a->strides) == 0;
+}
+
+/* The values in order, in memory that the caller frees. */
+static struct status read_dense(unsigned char **values, const struct stored_tensor *t)
+{
+    *values = malloc(t->bytes + 1);
+    tensor out = {.data = *values, .dtype = t->dtype, .n_dims = t->n_dims > 0 ? t->n_dims : 1, .dims = {1}};
+    memcpy(out.dims, t->dims, (size_t)t->n_dims * sizeof *t->dims);
+    int64_t stride = 1;
+    for (int i = out.n_dims - 1; i >= 0; i--) {
+        out.strides[i] = stride;
+        stride *= out.dims[i];
+    }
+    return *values == NULL ? status_error(STATUS_MEMORY, "out of memory for the tensor %s", t->name)
+                           : stored_tensor_read(t, out);
+}
+
+struct status stored_tensor_compare(bool *same, const struct stored_tensor *a, const struct stored_tensor *b)
+{
+    *same = same_kind(a, b) && a->n_dims <= TENSOR_MAX_DIMS;
+    if (!*same || is_alias(a, b)) {
+        return status_ok();
+    }
+    unsigned char *x = NULL, *y = NULL;
+    struct status s = read_dense(&x, a);
+    if (!failed(s)) {
+        s = read_dense(&y, b);
+    }
+    *same = !failed(s) && memcmp(x, y, a->bytes) == 0;
+    free(x);
+    free(y);
+    return s;
+}
+
 bool stored_tensor_name_is_printable(const char *name, size_t n)
 {
     for (size_t i = 0; i < n; i++) {

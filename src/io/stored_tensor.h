@@ -49,6 +49,9 @@ struct status stored_tensor_read(const struct stored_tensor *t, tensor out);
  * above.  The tensor must have enough elements.  STATUS_DATA if it is strided. */
 struct status stored_tensor_read_elements(const struct stored_tensor *t, int64_t first, tensor out);
 
+/* Whether both have the same type, shape and values, bit for bit.  A tensor that cannot be read is the same as none. */
+struct status stored_tensor_compare(bool *same, const struct stored_tensor *a, const struct stored_tensor *b);
+
 /* Whether one type converts to the other: the types are equal, or both floating-point. */
 bool stored_tensor_converts(enum dtype from, enum dtype to);
 

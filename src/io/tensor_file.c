@@ -85,6 +85,22 @@ struct status tensor_file_open(struct tensor_file *f, const char *path)
     return s;
 }
 
+struct status tensor_file_check(const struct tensor_file *f, const char *path)
+{
+    switch (f->format) {
+    case TENSOR_FILE_SAFETENSORS: return file_map_check(&f->safetensors.map, path);
+    case TENSOR_FILE_TORCH: return file_map_check(&f->torch.map, path);
+    case TENSOR_FILE_BUNDLE: break;
+    }
+    TRY(file_map_check(&f->bundle.index, path));
+    for (int i = 0; i < f->bundle.n_shards; i++) {
+        if (f->bundle.shards[i].data != NULL) {
+            TRY(file_map_check(&f->bundle.shards[i], path));
+        }
+    }
+    return status_ok();
+}
+
 void tensor_file_close(struct tensor_file *f)
 {
     switch (f->format) {

@@ -29,6 +29,9 @@ struct status tensor_file_open(struct tensor_file *f, const char *path);
 /* Safe on a zeroed struct and after a failed open. */
 void tensor_file_close(struct tensor_file *f);
 
+/* After reading: file_map_check of all that is mapped; `path` names it in messages. */
+struct status tensor_file_check(const struct tensor_file *f, const char *path);
+
 /* Borrowed: the format's name for messages. */
 const char *tensor_file_format_name(enum tensor_file_format format);
 

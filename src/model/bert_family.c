@@ -88,24 +88,36 @@ static int64_t set_labels(void *config, int task, const struct label_names *labe
 
 static const char *const bare[] = {"embeddings.", "encoder.", "pooler.", NULL};
 static const char *const buffers[] = {"bert.embeddings.position_ids", "bert.embeddings.token_type_ids", NULL};
+/* Optimizers of google-research/bert and of NVIDIA's scripts for TensorFlow. */
+static const char *const states[] = {"adam_m", "adam_v", "LAMB", "global_step", NULL};
 static const char *const tied[][2] = {
     {"cls.predictions.decoder.weight", "bert.embeddings.word_embeddings.weight"},
     {"cls.predictions.decoder.bias", "cls.predictions.bias"},
     {NULL, NULL},
 };
 
-/* Layer norms of TensorFlow's days, and NVIDIA's layers with their activations inside. */
+/* Layer norms of TensorFlow's days, NVIDIA's layers with their activations inside, and google-research/bert, whose kernels
+ * are [in, out]. */
 static const struct model_family_rename renames[] = {
-    {"LayerNorm.gamma", "LayerNorm.weight", true},
-    {"LayerNorm.beta", "LayerNorm.bias", true},
-    {".dense_act.", ".dense.", false},
-    {NULL, NULL, false},
+    {"LayerNorm.gamma", "LayerNorm.weight", true, false},
+    {"LayerNorm.beta", "LayerNorm.bias", true, false},
+    {".dense_act.", ".dense.", false, false},
+    {".layer_", ".layer.", false, false},
+    {".kernel", ".weight", true, true},
+    {"_embeddings", "_embeddings.weight", true, false},
+    {"cls.predictions.output_bias", "cls.predictions.bias", true, false},
+    {"cls.seq_relationship.output_weights", "cls.seq_relationship.weight", true, false},
+    {"cls.seq_relationship.output_bias", "cls.seq_relationship.bias", true, false},
+    {"cls.squad.output_weights", "qa_outputs.weight", true, false},
+    {"cls.squad.output_bias", "qa_outputs.bias", true, false},
+    {NULL, NULL, false, false},
 };
 
 const struct model_family bert_family = {
     .name = "BERT",
     .model_types = bert_config_model_types,
     .old_config = "bert_config.json",
+    .old_prefix = "bert_model.ckpt",
     .config_bytes = sizeof(struct bert_config),
     .parse_config = parse_config,
     .config_to_json = config_to_json,
@@ -123,6 +135,7 @@ const struct model_family bert_family = {
     .tied_pattern = "cls.predictions.decoder.*",
     .tied_part = NAMES_MLM,
     .buffers = buffers,
+    .states = states,
     .words = "bert.embeddings.word_embeddings.weight",
     .parts = {[NAMES_EMBEDDINGS] = "bert.embeddings.",
               [NAMES_ENCODER] = "bert.encoder.",
@@ -139,6 +152,7 @@ const struct model_family bert_family = {
                  [NAMES_QA] = "qa_outputs.*",
                  [NAMES_CLASSIFIER] = "classifier.*",
                  [NAMES_BUFFER] = "buffers",
+                 [NAMES_STATE] = "states",
                  [NAMES_OTHER] = "others"},
 };
 

@@ -22,6 +22,8 @@ static void print_ignored(const struct load_report *r, enum names_part part)
                  r->family->name);
     } else if (part == NAMES_BUFFER) {
         log_info("  ignored %5d  constants, no weights", n);
+    } else if (part == NAMES_STATE) {
+        log_info("  ignored %5d  state of the run that saved them, no weights", n);
     } else {
         log_info("  ignored %5d  %s: %s has none", n, r->family->patterns[part], class_name);
     }

@@ -6,32 +6,22 @@
 #include <stdlib.h>
 #include <string.h>
 
-static bool find_file(char path[CHECKPOINT_PATH_BYTES], const char *directory, const char *name)
-{
-    return !failed(checkpoint_path(path, "%s/%s", directory, name)) && file_exists(path);
-}
-
-/* config.json, or the name that another release of a family has for it. */
-static bool find_config(char path[CHECKPOINT_PATH_BYTES], const char *directory)
-{
-    bool found = find_file(path, directory, "config.json");
-    for (size_t i = 0; !found && model_family_at(i) != NULL; i++) {
-        const char *name = model_family_at(i)->old_config;
-        found = name != NULL && find_file(path, directory, name);
-    }
-    return found;
-}
-
 /* The caller json_decref's it. */
-static struct status read_config(struct model_dir *m, json_t **root)
+static struct status read_config(struct model_dir *m, json_t **root, const char *given)
 {
     char path[CHECKPOINT_PATH_BYTES];
-    if (!find_config(path, m->path)) {
-        return status_error(
-            STATUS_DATA,
-            "%s has no config.json: is it a model? (a training run's models are its ckpt_STEP "
-            "directories)",
-            m->path);
+    if (!model_place_find_config(path, m->place.directory)) {
+        bool is_file = m->place.tensors[0] != '\0';
+        if (given == NULL && is_file) {
+            return status_error(STATUS_DATA,
+                                "there is no config.json or %s beside %s: put it there, or name it by "
+                                "--config_file where the command has that flag",
+                                model_family_at(0)->old_config, m->path);
+        }
+        if (given == NULL) {
+            return status_error(STATUS_DATA, "%s has no config.json: is it a model?", m->path);
+        }
+        TRY(checkpoint_path(path, "%s", given));
     }
     TRY(json_read_object(root, path));
     m->family = model_family_find(*root);
@@ -40,9 +30,16 @@ static struct status read_config(struct model_dir *m, json_t **root)
                              : m->family->parse_config(m->config, *root, path);
 }
 
-static struct status read_tokenizer(struct model_dir *m)
+static struct status read_tokenizer(struct model_dir *m, const char *given)
 {
-    TRY(tokenizer_open_directory(&m->tokenizer, &m->max_length, m->path));
+    char path[CHECKPOINT_PATH_BYTES];
+    if (given != NULL && !model_place_has(path, m->place.directory, "vocab.txt") &&
+        !model_place_has(path, m->place.directory, "tokenizer.json")) {
+        m->max_length = INT64_MAX;
+        TRY(tokenizer_open_beside(&m->tokenizer, given));
+    } else {
+        TRY(tokenizer_open_directory(&m->tokenizer, &m->max_length, m->place.directory));
+    }
     int64_t positions = m->family->sizes(m->config).max_length;
     m->max_length = m->max_length < positions ? m->max_length : positions;
     return status_ok();
@@ -59,6 +56,24 @@ static bool fits_padded(int64_t rows, int64_t n_pieces)
     return false;
 }
 
+/* The files have tensors, but not those of the family: the first says what they are. */
+static struct status no_model(const struct model_dir *m)
+{
+    const char *lacks = m->family->words;
+    if (m->files.n_tensors == 0) {
+        return status_error(STATUS_DATA, "%s holds no tensor at all, so no %s", m->path, lacks);
+    }
+    const struct model_tensor *first = &m->files.tensors[0];
+    if (first->as.part == NAMES_STATE || strncmp(first->as.name, "optimizer", strlen("optimizer")) == 0) {
+        return status_error(
+            STATUS_DATA,
+            "%s holds no tensor %s, but the state of an optimizer: the weights are in another file", m->path,
+            lacks);
+    }
+    return status_error(STATUS_DATA, "%s holds no tensor %s: it is no %s; its first is %.80s", m->path, lacks,
+                        m->family->name, first->stored.name);
+}
+
 /* Three places say how large the vocabulary is: the pieces, config.json and the embeddings. */
 static struct status check_vocab_size(struct model_dir *m)
 {
@@ -66,17 +81,16 @@ static struct status check_vocab_size(struct model_dir *m)
     const struct model_tensor *t = model_files_find(&m->files, name, false);
     t = t != NULL ? t : model_files_find(&m->files, name, true);
     if (t == NULL) {
-        return status_error(STATUS_DATA, "%s holds no tensor %s: it is no %s", m->path, name,
-                            m->family->name);
+        return no_model(m);
     }
-    int64_t rows = t->entry->dims[0], says = m->family->sizes(m->config).vocab_size, n = m->tokenizer.n;
+    int64_t rows = t->stored.dims[0], says = m->family->sizes(m->config).vocab_size, n = m->tokenizer.n;
     bool fits = says == rows ? rows >= n : (says == 0 || says == n) && fits_padded(rows, n);
     if (!fits) {
         return status_error(
             STATUS_DATA,
             "%s: config.json has \"vocab_size\" %lld, %s has %lld rows, and the vocabulary has %lld "
             "pieces: they are from different models",
-            m->path, (long long)says, t->entry->name, (long long)rows, (long long)n);
+            m->path, (long long)says, t->stored.name, (long long)rows, (long long)n);
     }
     m->family->set_words(m->config, says == rows ? rows : n, n);
     m->vocab_rows = rows;
@@ -104,50 +118,47 @@ static struct status read_labels(struct model_dir *m, const json_t *config)
 }
 
 /* Reads everything that config.json decides. */
-static struct status open_files(struct model_dir *m, const json_t *config)
+static struct status open_files(struct model_dir *m, const json_t *config, const char *vocab_file)
 {
-    TRY(read_tokenizer(m));
-    TRY(model_files_open(&m->files, m->path, m->family));
+    TRY(read_tokenizer(m, vocab_file));
+    TRY(model_files_open(&m->files, &m->place, m->family));
     TRY(check_vocab_size(m));
     m->task = task_of(m, config);
     return m->family->has_labels(m->task) ? read_labels(m, config) : status_ok();
 }
 
-static struct status open_all(struct model_dir *m)
+static struct status open_all(struct model_dir *m, struct model_dir_given given)
 {
     char manifest[CHECKPOINT_PATH_BYTES];
-    char aside[TEMPORARY_PATH_BYTES];
-    if (temporary_find_aside(aside, m->path)) {
-        return status_error(STATUS_DATA,
-                            "%s is missing: a run that died while replacing it left it as %s; rename that",
-                            m->path, aside);
-    }
-    if (!file_is_directory(m->path)) {
-        return status_error(STATUS_DATA, "%s is no directory with a config.json", m->path);
-    }
-    if (find_file(manifest, m->path, "manifest.json")) {
+    TRY(model_place_find(&m->place, m->path));
+    if (m->place.tensors[0] == '\0' && model_place_has(manifest, m->place.directory, "manifest.json")) {
         struct checkpoint c;
-        TRY(checkpoint_open_model(&c, m->path));
+        TRY(checkpoint_open_model(&c, m->place.directory));
         checkpoint_close(&c);
     }
     json_t *config = NULL;
-    struct status s = read_config(m, &config);
+    struct status s = read_config(m, &config, given.config_file);
     if (!failed(s)) {
-        s = open_files(m, config);
+        s = open_files(m, config, given.vocab_file);
     }
     json_decref(config);
     return s;
 }
 
-struct status model_dir_open(struct model_dir *m, const char *path)
+struct status model_dir_open_given(struct model_dir *m, const char *path, struct model_dir_given given)
 {
     *m = (struct model_dir){0};
     TRY(checkpoint_path(m->path, "%s", path));
-    struct status s = open_all(m);
+    struct status s = open_all(m, given);
     if (failed(s)) {
         model_dir_close(m);
     }
     return s;
+}
+
+struct status model_dir_open(struct model_dir *m, const char *path)
+{
+    return model_dir_open_given(m, path, (struct model_dir_given){0});
 }
 
 void model_dir_close(struct model_dir *m)

@@ -1,6 +1,7 @@
 /* model_dir: a model as a directory: config.json, model.safetensors (or shards and their index),
  * and the tokenizer's files (vocab.txt, tokenizer_config.json, tokenizer.json) - the format of Hugging Face's
- * `transformers`, and kiln's own checkpoints.
+ * `transformers`, and kiln's own checkpoints; or another program's file of tensors with these files beside it
+ * (model_place.h).
  *
  * The rule: no silent guesses.  A tensor that is missing, unexpected or contradictory is an error, or a line
  * of the load report where the task makes it normal. Source:
@@ -16,7 +17,8 @@
 enum { MODEL_DIR_PATH_BYTES = 1024 };
 
 struct model_dir {
-    char path[MODEL_DIR_PATH_BYTES];
+    char path[MODEL_DIR_PATH_BYTES]; /* as it was given */
+    struct model_place place;
     const struct model_family *family;
     void
         *config; /* the family's; vocab_size: the vocabulary's, or config.json's if the files have the rows */
@@ -32,6 +34,15 @@ struct model_dir {
  * it. The old_config of a family replaces a missing config.json.  STATUS_DATA names the
  * file, the key or the tensor. */
 struct status model_dir_open(struct model_dir *m, const char *path);
+
+/* What a command was told of the model; NULL: nothing.  It is used where the model has no such file, and not looked at where
+ * it has. */
+struct model_dir_given {
+    const char *config_file, *vocab_file;
+};
+
+/* The same with them. */
+struct status model_dir_open_given(struct model_dir *m, const char *path, struct model_dir_given given);
 
 /* Safe on a zeroed struct and after a failed open. */
 void model_dir_close(struct model_dir *m);

@@ -19,7 +19,7 @@ static bool is_real(enum dtype t)
 }
 
 /* The number of rows after the pieces of the vocabulary was checked when the directory was opened. */
-static bool shape_fits(const struct reading *r, const struct safetensors_entry *e, const struct param *p)
+static bool shape_fits(const struct reading *r, const struct stored_tensor *e, const struct param *p)
 {
     bool fits = e->n_dims == p->n_dims;
     for (int i = 0; fits && i < p->n_dims; i++) {
@@ -29,7 +29,7 @@ static bool shape_fits(const struct reading *r, const struct safetensors_entry *
     return fits;
 }
 
-static struct status wrong_shape(const struct reading *r, const struct safetensors_entry *e,
+static struct status wrong_shape(const struct reading *r, const struct stored_tensor *e,
                                  const struct param *p)
 {
     char has[64] = "[]", wants[64];
@@ -47,9 +47,9 @@ static struct status wrong_shape(const struct reading *r, const struct safetenso
 
 /* The rows that an entry and a parameter have in common: returns those of the entry, and leaves in `values`
  * those of the parameter. */
-static struct safetensors_entry cut_rows(const struct safetensors_entry *e, tensor *values)
+static struct stored_tensor cut_rows(const struct stored_tensor *e, tensor *values)
 {
-    struct safetensors_entry cut = *e;
+    struct stored_tensor cut = *e;
     if (e->dims[0] < values->dims[0]) {
         *values = tensor_slice(*values, 0, e->dims[0]);
     }
@@ -59,20 +59,20 @@ static struct safetensors_entry cut_rows(const struct safetensors_entry *e, tens
 }
 
 /* kiln's heads multiply with the word embeddings; a separate decoder would be another model. */
-static struct status check_tied(const struct reading *r, const struct param *p,
-                                const struct safetensors_entry *e)
+static struct status check_tied(const struct reading *r, const struct param *p, const struct model_tensor *t)
 {
     const struct model_tensor *copy = model_files_find(&r->m->files, p->name, true);
-    if (copy == NULL || copy->entry == e || r->n_wanted[r->m->family->tied_part] == 0) {
+    if (copy == NULL || copy == t || r->n_wanted[r->m->family->tied_part] == 0) {
         return status_ok();
     }
-    if (copy->entry->bytes != e->bytes || copy->entry->dtype != e->dtype ||
-        memcmp(copy->entry->data, e->data, e->bytes) != 0) {
+    bool same;
+    TRY(status_context(stored_tensor_compare(&same, &copy->stored, &t->stored), "%s", r->m->path));
+    if (!same) {
         return status_error(
             STATUS_DATA,
             "%s: %.80s differs from %.80s; only models whose decoder is tied to the word embeddings "
             "are supported",
-            r->m->path, copy->entry->name, e->name);
+            r->m->path, copy->stored.name, t->stored.name);
     }
     return status_ok();
 }
@@ -85,25 +85,25 @@ static struct status read_param(const struct reading *r, const struct param *p, 
     if (t == NULL) {
         return status_ok();
     }
-    if (!shape_fits(r, t->entry, p)) {
-        return wrong_shape(r, t->entry, p);
+    if (!shape_fits(r, &t->stored, p)) {
+        return wrong_shape(r, &t->stored, p);
     }
-    if (!is_real(t->entry->dtype)) {
+    if (t->stored.unreadable == NULL && !is_real(t->stored.dtype)) {
         return status_error(STATUS_DATA,
                             "%s: the tensor %.80s has the dtype %s; weights are F32, F16, BF16 or F64",
-                            r->m->path, t->entry->name, t->entry->dtype_label);
+                            r->m->path, t->stored.name, t->stored.dtype_label);
     }
-    TRY(check_tied(r, p, t->entry));
+    TRY(check_tied(r, p, t));
     tensor values = param_view(p, r->master);
-    struct safetensors_entry cut = cut_rows(t->entry, &values);
-    TRY(status_context(safetensors_read(&cut, values), "%s", r->m->path));
+    struct stored_tensor cut = cut_rows(&t->stored, &values);
+    TRY(status_context(stored_tensor_read(&cut, values), "%s", r->m->path));
     int64_t i = tensor_find_nonfinite(values);
     return i < 0
                ? status_ok()
                : status_error(STATUS_NUMERIC,
                               "%s: the weight %.80s is not finite (element %lld is %g): the file is damaged, "
                               "or its training had diverged; use an earlier checkpoint",
-                              r->m->path, t->entry->name, (long long)i, tensor_get(values, i));
+                              r->m->path, t->stored.name, (long long)i, tensor_get(values, i));
 }
 
 static struct status read_all(struct reading *r)
@@ -131,7 +131,7 @@ static struct status account_for(const struct reading *r, const struct model_ten
             STATUS_DATA,
             "%s: the files hold %.80s, but the %s that config.json describes (%lld layers) has no such "
             "tensor",
-            r->m->path, t->entry->name, r->m->family->class_of(r->report->task),
+            r->m->path, t->stored.name, r->m->family->class_of(r->report->task),
             (long long)r->m->family->sizes(r->m->config).n_layers);
     }
     if (part == NAMES_OTHER && r->report->n[LOAD_IGNORED][part] == 0) {
@@ -180,8 +180,9 @@ struct status model_dir_read_weights(const struct model_dir *m, const struct par
     for (int i = 0; i < m->files.n_tensors; i++) {
         TRY(account_for(&r, &m->files.tensors[i]));
     }
+    report->n[LOAD_IGNORED][NAMES_STATE] += m->files.n_beside;
     for (int i = 0; i < m->files.n_files; i++) {
-        TRY(file_map_check(&m->files.files[i].map, m->path));
+        TRY(tensor_file_check(&m->files.files[i], m->path));
     }
     return check_new(&r, may_be_new);
 }

@@ -20,6 +20,7 @@ enum names_part {
     NAMES_QA,
     NAMES_CLASSIFIER,
     NAMES_BUFFER, /* constants in old files, not weights */
+    NAMES_STATE,  /* the saving run's own: its optimizer, its step */
     NAMES_OTHER,  /* no part of these models */
     NAMES_N_PARTS,
 };
@@ -28,6 +29,7 @@ enum names_part {
 struct model_family_rename {
     const char *old, *new;
     bool at_end;
+    bool transposes; /* the matrix of the old name is the transpose of the new one's */
 };
 
 /* The numbers of a configuration that a model directory needs. */
@@ -41,6 +43,7 @@ struct model_family {
     const char *name;               /* for messages */
     const char *const *model_types; /* "model_type" in config.json; NULL ends them */
     const char *old_config;         /* the name of config.json in other releases; NULL: none */
+    const char *old_prefix;         /* of the TensorFlow checkpoint beside it; NULL: none */
     size_t config_bytes;            /* of the family's configuration, plain memory */
 
     /* STATUS_DATA for a config.json that does not describe a model of the family. */
@@ -69,9 +72,10 @@ struct model_family {
     const char *tied_pattern;                  /* of copies, for messages */
     enum names_part tied_part;                 /* the head that reads them */
     const char *const *buffers;                /* names of NAMES_BUFFER; NULL ends them */
-    const char *words;                         /* the word embeddings */
-    const char *parts[NAMES_N_PARTS];          /* prefixes of their names; NULL: no such part */
-    const char *patterns[NAMES_N_PARTS];       /* the same, for messages */
+    const char *const *states;        /* prefixes of the last parts of names of NAMES_STATE; NULL ends them */
+    const char *words;                /* the word embeddings */
+    const char *parts[NAMES_N_PARTS]; /* prefixes of their names; NULL: no such part */
+    const char *patterns[NAMES_N_PARTS]; /* the same, for messages */
 };
 
 /* The family of a configuration; if none knows it, the first in the list, whose parse_config reports the

@@ -1,7 +1,7 @@
 #include "model/model_files.h"
 
 #include "core/log.h"
-#include "model/checkpoint.h"
+#include "model/model_place.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -11,20 +11,32 @@ static struct status out_of_memory(const char *directory)
     return status_error(STATUS_MEMORY, "out of memory for the list of tensors of %s", directory);
 }
 
-/* A shard lies in the directory itself: an index must not lead anywhere else. */
+/* A shard lies in the directory itself: an index must not lead anywhere else.  It is named like the index,
+ * STEM.ENDING.index.json. */
 static struct status check_file_name(const char *index, const json_t *value)
 {
-    static const char ending[] = ".safetensors";
+    const char *wanted = strstr(index, ".safetensors.index.json") != NULL ? ".safetensors" : ".bin";
     const char *name = json_is_string(value) ? json_string_value(value) : "";
-    size_t n = strlen(name);
-    if (n < sizeof ending || strcmp(name + n - (sizeof ending - 1), ending) != 0 ||
-        strchr(name, '/') != NULL || name[0] == '.') {
-        return status_error(
-            STATUS_DATA,
-            "%s: \"weight_map\" must map tensors to names of .safetensors files beside it, but has "
-            "'%.60s'",
-            index, name);
+    const char *ending = strrchr(name, '.');
+    if (ending == NULL || ending == name || strcmp(ending, wanted) != 0 || strchr(name, '/') != NULL ||
+        name[0] == '.') {
+        return status_error(STATUS_DATA,
+                            "%s: \"weight_map\" must map tensors to names of %s files beside it, but has "
+                            "'%.60s'",
+                            index, wanted, name);
     }
+    return status_ok();
+}
+
+static struct status open_path(struct model_files *m, const char *path)
+{
+    struct tensor_file *files = realloc(m->files, (size_t)(m->n_files + 1) * sizeof *files);
+    if (files == NULL) {
+        return out_of_memory(path);
+    }
+    m->files = files;
+    TRY(tensor_file_open(&m->files[m->n_files], path));
+    m->n_files++;
     return status_ok();
 }
 
@@ -32,22 +44,15 @@ static struct status open_file(struct model_files *m, const char *directory, con
 {
     char path[CHECKPOINT_PATH_BYTES];
     TRY(checkpoint_path(path, "%s/%s", directory, name));
-    struct safetensors *files = realloc(m->files, (size_t)(m->n_files + 1) * sizeof *files);
-    if (files == NULL) {
-        return out_of_memory(directory);
-    }
-    m->files = files;
-    TRY(safetensors_open(&m->files[m->n_files], path));
-    m->n_files++;
-    return status_ok();
+    return open_path(m, path);
 }
 
 /* Takes the tensors of a shard from the map of those that are still to be found. */
-static struct status strike_out(json_t *left, const struct safetensors *f, const char *name,
+static struct status strike_out(json_t *left, const struct tensor_file *f, const char *name,
                                 const char *index)
 {
     for (int i = 0; i < f->n; i++) {
-        const char *tensor_name = f->entries[i].name;
+        const char *tensor_name = f->tensors[i].name;
         const char *place = json_string_value(json_object_get(left, tensor_name));
         if (place == NULL || strcmp(place, name) != 0) {
             return status_error(STATUS_DATA, "%s: its tensor %.80s is put %s%.60s by %s", name, tensor_name,
@@ -72,8 +77,8 @@ static struct status open_shards(struct model_files *m, const char *directory, j
         TRY(checkpoint_path(name, "%s", json_string_value(value)));
         size_t before = json_object_size(left);
         TRY(status_context(open_file(m, directory, name), "%s", index));
-        const struct safetensors *f = &m->files[m->n_files - 1];
-        if (safetensors_find(f, tensor_name) == NULL) {
+        const struct tensor_file *f = &m->files[m->n_files - 1];
+        if (stored_tensor_find(f->tensors, f->n, tensor_name) == NULL) {
             return status_error(STATUS_DATA, "%s puts the tensor %.80s into %.60s, which does not hold it",
                                 index, tensor_name, name);
         }
@@ -90,7 +95,7 @@ static void compare_total(const struct model_files *m, const json_t *root, const
     double bytes = 0;
     for (int i = 0; i < m->n_files; i++) {
         for (int k = 0; k < m->files[i].n; k++) {
-            bytes += (double)m->files[i].entries[k].bytes;
+            bytes += (double)m->files[i].tensors[k].bytes;
         }
     }
     if (json_is_number(total) && json_number_value(total) != bytes) {
@@ -99,9 +104,11 @@ static void compare_total(const struct model_files *m, const json_t *root, const
     }
 }
 
-static struct status open_indexed(struct model_files *m, const char *directory, const char *index)
+static struct status open_indexed(struct model_files *m, const char *directory, const char *name)
 {
+    char index[CHECKPOINT_PATH_BYTES];
     json_t *root;
+    TRY(checkpoint_path(index, "%s/%s", directory, name));
     TRY(json_read_object(&root, index));
     json_t *map = json_object_get(root, "weight_map");
     json_t *left = json_copy(map);
@@ -122,20 +129,21 @@ static struct status open_indexed(struct model_files *m, const char *directory, 
 }
 
 /* Puts a tensor together from its slices, in memory of its own. */
-static struct status join(struct safetensors_entry *e, const struct tensor_set *set,
+static struct status join(struct stored_tensor *t, const struct tensor_set *set,
                           const struct tensor_piece *first)
 {
-    *e = *first->entry;
-    e->n_dims = first->slice.n_dims;
-    memcpy(e->dims, first->slice.dims, sizeof e->dims);
-    tensor shape = {.dtype = e->dtype, .n_dims = e->n_dims};
-    memcpy(shape.dims, e->dims, sizeof shape.dims);
-    e->bytes = tensor_bytes(shape);
-    void *data = malloc(e->bytes + 1);
-    e->data = data;
+    struct safetensors_entry whole = *first->entry;
+    whole.n_dims = first->slice.n_dims;
+    memcpy(whole.dims, first->slice.dims, sizeof whole.dims);
+    tensor shape = {.dtype = whole.dtype, .n_dims = whole.n_dims};
+    memcpy(shape.dims, whole.dims, sizeof shape.dims);
+    whole.bytes = tensor_bytes(shape);
+    void *data = malloc(whole.bytes + 1);
+    whole.data = data;
+    *t = safetensors_view(&whole);
     return data == NULL
-               ? status_error(STATUS_MEMORY, "out of memory for the tensor %s", e->name)
-               : tensor_set_read(set, first, shape, 0, tensor_1d(data, e->dtype, tensor_count(shape)));
+               ? status_error(STATUS_MEMORY, "out of memory for the tensor %s", t->name)
+               : tensor_set_read(set, first, shape, 0, tensor_1d(data, t->dtype, tensor_count(shape)));
 }
 
 static struct status join_all(struct model_files *m, const struct tensor_set *set, const char *directory)
@@ -152,31 +160,59 @@ static struct status join_all(struct model_files *m, const struct tensor_set *se
     return status_ok();
 }
 
-/* The files of weights that a checkpoint's manifest lists. */
-static struct status open_parts(struct model_files *m, const char *directory,
-                                const struct checkpoint_manifest *manifest)
+/* Opens the slices that a checkpoint's manifest lists. */
+static struct status open_slices(struct model_files *m, const char *directory,
+                                 const struct checkpoint_manifest *manifest)
 {
-    struct tensor_set_file *files = calloc((size_t)manifest->n, sizeof *files);
-    struct tensor_set set = {0};
-    struct status s = files == NULL ? out_of_memory(directory) : status_ok();
     int part, n_parts;
-    for (int i = 0; i < manifest->n && !failed(s); i++) {
-        if (checkpoint_manifest_is_of_set(manifest->files[i].name, CHECKPOINT_MODEL, &part, &n_parts)) {
-            files[m->n_files].source = manifest->files[i].name;
-            s = open_file(m, directory, manifest->files[i].name);
+    for (int i = 0; i < manifest->n; i++) {
+        const char *name = manifest->files[i].name;
+        if (checkpoint_manifest_is_of_set(name, CHECKPOINT_MODEL, &part, &n_parts)) {
+            TRY(open_file(m, directory, name));
+            if (m->files[m->n_files - 1].format != TENSOR_FILE_SAFETENSORS) {
+                return status_error(STATUS_DATA, "%s/%s is no safetensors file", directory, name);
+            }
         }
     }
-    for (int i = 0; i < m->n_files && !failed(s); i++) {
-        files[i].file = &m->files[i]; /* which opening the next one may have moved */
+    return status_ok();
+}
+
+static struct status join_files(struct model_files *m, const char *directory,
+                                const struct checkpoint_manifest *manifest)
+{
+    struct tensor_set set = {0};
+    struct tensor_set_file *files = calloc((size_t)m->n_files + 1, sizeof *files);
+    if (files == NULL) {
+        return out_of_memory(directory);
     }
-    if (!failed(s)) {
-        s = tensor_set_init(&set, files, m->n_files);
+    int part, n_parts, n = 0;
+    for (int i = 0; i < manifest->n; i++) {
+        if (checkpoint_manifest_is_of_set(manifest->files[i].name, CHECKPOINT_MODEL, &part, &n_parts)) {
+            files[n].source = manifest->files[i].name;
+            files[n].file = &m->files[n].safetensors;
+            n++;
+        }
     }
+    struct status s = tensor_set_init(&set, files, n);
     if (!failed(s)) {
         s = join_all(m, &set, directory);
     }
     tensor_set_fini(&set);
     free(files);
+    return s;
+}
+
+static struct status open_listed(struct model_files *m, const char *directory, const char *name)
+{
+    char path[CHECKPOINT_PATH_BYTES];
+    struct checkpoint_manifest manifest;
+    TRY(checkpoint_path(path, "%s/%s", directory, name));
+    TRY(checkpoint_manifest_read(&manifest, path));
+    struct status s = open_slices(m, directory, &manifest);
+    if (!failed(s)) {
+        s = join_files(m, directory, &manifest);
+    }
+    checkpoint_manifest_fini(&manifest);
     return s;
 }
 
@@ -187,15 +223,51 @@ static int compare(const void *a, const void *b)
     return x->as.tied != y->as.tied ? x->as.tied - y->as.tied : strcmp(x->as.name, y->as.name);
 }
 
-static void add_tensor(struct model_files *m, const struct safetensors_entry *e)
+static void add_tensor(struct model_files *m, const struct stored_tensor *t, const char *name)
 {
-    m->tensors[m->n_tensors++] = (struct model_tensor){names_hf_canonical(m->family, e->name), e};
+    struct model_tensor *added = &m->tensors[m->n_tensors++];
+    *added = (struct model_tensor){names_hf_canonical(m->family, name), *t};
+    if (added->as.transposed && t->n_dims == 2) {
+        added->stored = stored_tensor_transpose(t);
+    }
+}
+
+static bool is_below(const struct stored_tensor *t, const char *root)
+{
+    return strncmp(t->name, root, strlen(root)) == 0;
+}
+
+/* Under which key of what a script saved its model is; "": there is nothing else.  Source: run_pretraining.py and run_squad.py of
+ * NVIDIA and Habana; deepspeed/runtime/engine.py. */
+static const char *root_of(const struct tensor_file *f)
+{
+    static const char *const roots[] = {"model.", "module."};
+    for (size_t r = 0; r < sizeof roots / sizeof roots[0]; r++) {
+        for (int i = 0; i < f->n && f->format == TENSOR_FILE_TORCH; i++) {
+            if (is_below(&f->tensors[i], roots[r])) {
+                return roots[r];
+            }
+        }
+    }
+    return "";
+}
+
+static void add_file(struct model_files *m, const struct tensor_file *f)
+{
+    const char *root = root_of(f);
+    for (int i = 0; i < f->n; i++) {
+        if (is_below(&f->tensors[i], root)) {
+            add_tensor(m, &f->tensors[i], f->tensors[i].name + strlen(root));
+        } else {
+            m->n_beside++;
+        }
+    }
 }
 
 static struct status list_tensors(struct model_files *m, const char *directory)
 {
     size_t n = (size_t)m->n_joined;
-    for (int i = 0; i < m->n_files && m->joined == NULL; i++) {
+    for (int i = 0; i < m->n_files; i++) {
         n += (size_t)m->files[i].n;
     }
     m->tensors = calloc(n + 1, sizeof *m->tensors);
@@ -203,55 +275,79 @@ static struct status list_tensors(struct model_files *m, const char *directory)
         return out_of_memory(directory);
     }
     for (int i = 0; m->joined != NULL && i < m->n_joined; i++) {
-        add_tensor(m, &m->joined[i]);
+        add_tensor(m, &m->joined[i], m->joined[i].name);
     }
     for (int i = 0; i < m->n_files && m->joined == NULL; i++) {
-        for (int k = 0; k < m->files[i].n; k++) {
-            add_tensor(m, &m->files[i].entries[k]);
-        }
+        add_file(m, &m->files[i]);
     }
-    qsort(m->tensors, n, sizeof *m->tensors, compare);
+    qsort(m->tensors, (size_t)m->n_tensors, sizeof *m->tensors, compare);
     for (int i = 1; i < m->n_tensors; i++) {
         const struct model_tensor *t = &m->tensors[i];
         if (t->as.part != NAMES_OTHER && compare(t - 1, t) == 0) {
             return status_error(STATUS_DATA, "%s: the tensors %.80s and %.80s both stand for %s", directory,
-                                t[-1].entry->name, t->entry->name, t->as.name);
+                                t[-1].stored.name, t->stored.name, t->as.name);
         }
     }
     return status_ok();
 }
 
-static struct status open_files(struct model_files *m, const char *directory)
+/* What weights a directory can have, in the order in which they are looked for.  The first is read. */
+static const struct form {
+    const char *name;
+    struct status (*open)(struct model_files *m, const char *directory, const char *name);
+    bool is_foreign; /* a copy beside kiln's own formats is worth a word */
+} forms[] = {
+    {"model.safetensors", open_file, false},
+    {"model.safetensors.index.json", open_indexed, false},
+    {"manifest.json", open_listed, false},
+    {"pytorch_model.bin", open_file, true},
+    {"pytorch_model.bin.index.json", open_indexed, true},
+    {"mp_rank_00_model_states.pt", open_file, true},
+};
+
+static struct status open_prefix(struct model_files *m, const char *directory)
 {
-    char whole[CHECKPOINT_PATH_BYTES], index[CHECKPOINT_PATH_BYTES], manifest[CHECKPOINT_PATH_BYTES];
-    struct checkpoint_manifest listed = {0};
-    TRY(checkpoint_path(whole, "%s/model.safetensors", directory));
-    TRY(checkpoint_path(index, "%s/model.safetensors.index.json", directory));
-    TRY(checkpoint_path(manifest, "%s/manifest.json", directory));
-    if (file_exists(whole)) {
-        TRY(open_file(m, directory, "model.safetensors"));
-    } else if (file_exists(index)) {
-        TRY(open_indexed(m, directory, index));
-    } else if (file_exists(manifest)) {
-        TRY(checkpoint_manifest_read(&listed, manifest));
-        struct status s = open_parts(m, directory, &listed);
-        checkpoint_manifest_fini(&listed);
-        TRY(s);
-    } else {
-        return status_error(
-            STATUS_DATA,
-            "%s has neither model.safetensors nor model.safetensors.index.json; weights in other "
-            "formats (pytorch_model.bin) must be saved as safetensors first",
-            directory);
+    char index[CHECKPOINT_PATH_BYTES];
+    const char *prefix = m->family->old_prefix;
+    if (prefix != NULL) {
+        TRY(checkpoint_path(index, "%s/%s.index", directory, prefix));
+        if (file_exists(index)) {
+            return open_file(m, directory, prefix);
+        }
     }
-    return list_tensors(m, directory);
+    return status_error(
+        STATUS_DATA,
+        "%s has neither model.safetensors nor pytorch_model.bin, no index of shards of them, and no "
+        "other weights that kiln finds by name",
+        directory);
 }
 
-struct status model_files_open(struct model_files *m, const char *directory,
+static struct status open_directory(struct model_files *m, const char *directory)
+{
+    char path[CHECKPOINT_PATH_BYTES];
+    const struct form *taken = NULL;
+    for (size_t i = 0; i < sizeof forms / sizeof forms[0]; i++) {
+        if (!model_place_has(path, directory, forms[i].name)) {
+            continue;
+        }
+        if (taken == NULL) {
+            taken = &forms[i];
+        } else if (forms[i].is_foreign) {
+            log_info("%s has %s and %s: the first is read", directory, taken->name, forms[i].name);
+        }
+    }
+    return taken != NULL ? taken->open(m, directory, taken->name) : open_prefix(m, directory);
+}
+
+struct status model_files_open(struct model_files *m, const struct model_place *place,
                                const struct model_family *family)
 {
     *m = (struct model_files){.family = family};
-    struct status s = open_files(m, directory);
+    bool is_file = place->tensors[0] != '\0';
+    struct status s = is_file ? open_path(m, place->tensors) : open_directory(m, place->directory);
+    if (!failed(s)) {
+        s = list_tensors(m, is_file ? place->tensors : place->directory);
+    }
     if (failed(s)) {
         model_files_close(m);
     }
@@ -261,7 +357,7 @@ struct status model_files_open(struct model_files *m, const char *directory,
 void model_files_close(struct model_files *m)
 {
     for (int i = 0; i < m->n_files; i++) {
-        safetensors_close(&m->files[i]);
+        tensor_file_close(&m->files[i]);
     }
     for (int i = 0; i < m->n_joined; i++) {
         free((void *)m->joined[i].data);

@@ -19,10 +19,12 @@ static const char *without_wrappers(const char *name)
     return name;
 }
 
+/* TensorFlow separates by "/" what PyTorch separates by ".". */
 static bool is_bare(const struct model_family *f, const char *name)
 {
     for (const char *const *b = f->bare; *b != NULL; b++) {
-        if (begins_with(name, *b)) {
+        size_t n = strlen(*b) - 1; /* a "." ends it */
+        if (strncmp(name, *b, n) == 0 && (name[n] == '.' || name[n] == '/')) {
             return true;
         }
     }
@@ -39,16 +41,18 @@ static char *place_of(char *name, const struct model_family_rename *r)
     return n >= n_old && strcmp(name + n - n_old, r->old) == 0 ? name + n - n_old : NULL;
 }
 
-/* A name that would grow past the limit stays as it is. */
-static void rename_one(char name[PARAM_NAME_BYTES], const struct model_family_rename *r)
+/* Whether it was renamed.  A name that would grow past the limit stays as it is. */
+static bool rename_one(char name[PARAM_NAME_BYTES], const struct model_family_rename *r)
 {
     char *at = place_of(name, r);
     size_t n_old = strlen(r->old), n_new = strlen(r->new);
-    if (at != NULL && strlen(name) - n_old + n_new < PARAM_NAME_BYTES) {
-        const char *rest = at + n_old;
-        memmove(at + n_new, rest, strlen(rest) + 1);
-        memcpy(at, r->new, n_new);
+    if (at == NULL || strlen(name) - n_old + n_new >= PARAM_NAME_BYTES) {
+        return false;
     }
+    const char *rest = at + n_old;
+    memmove(at + n_new, rest, strlen(rest) + 1);
+    memcpy(at, r->new, n_new);
+    return true;
 }
 
 static bool take_tied(const struct model_family *f, char *name)
@@ -62,12 +66,26 @@ static bool take_tied(const struct model_family *f, char *name)
     return false;
 }
 
+static bool is_state(const struct model_family *f, const char *name)
+{
+    const char *dot = strrchr(name, '.');
+    for (const char *const *s = f->states; *s != NULL; s++) {
+        if (begins_with(dot == NULL ? name : dot + 1, *s)) {
+            return true;
+        }
+    }
+    return false;
+}
+
 enum names_part names_hf_part(const struct model_family *f, const char *name)
 {
     for (const char *const *b = f->buffers; *b != NULL; b++) {
         if (strcmp(name, *b) == 0) {
             return NAMES_BUFFER;
         }
+    }
+    if (is_state(f, name)) {
+        return NAMES_STATE;
     }
     for (int p = 0; p < NAMES_N_PARTS; p++) {
         if (f->parts[p] != NULL && begins_with(name, f->parts[p])) {
@@ -85,8 +103,11 @@ struct names_hf names_hf_canonical(const struct model_family *f, const char *nam
     if (n < 0 || n >= (int)sizeof r.name) {
         return r;
     }
+    for (char *slash = r.name; (slash = strchr(slash, '/')) != NULL;) {
+        *slash = '.';
+    }
     for (const struct model_family_rename *rename = f->renames; rename->old != NULL; rename++) {
-        rename_one(r.name, rename);
+        r.transposed |= rename_one(r.name, rename) && rename->transposes;
     }
     r.tied = take_tied(f, r.name);
     r.part = names_hf_part(f, r.name);

@@ -34,7 +34,7 @@ expect 0 'wrote' export --model "$model" --output_dir "$dir/out/" --max_shard_si
 [ -z "$(find "$dir" -name '*.kiln-*')" ] || fail "something is left behind"
 expect 65 'lacks 2 of the 2 tensors of qa_outputs' export --model "$model" --output_dir "$dir/qa" --task question_answering
 expect 64 'no part of a model' export --model "$model" --output_dir "$dir"
-expect 65 'has no config.json.*ckpt_STEP' export --model "$dir/run" --output_dir "$dir/x"
+expect 0 'newest checkpoint is .*/ckpt_20' export --model "$dir/run" --output_dir "$dir/x" --dry_run
 expect 64 'task' export --model "$model" --output_dir "$dir/x" --task spelling
 [ ! -e "$dir/qa" ] && [ ! -e "$dir/x" ] || fail "a failed export left something"
 

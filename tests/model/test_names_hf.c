@@ -47,6 +47,39 @@ static void test_old_names(void)
     expect("gamma", "gamma", NAMES_OTHER, false);
 }
 
+static void expect_transposed(const char *from, const char *to, enum names_part part, bool transposed)
+{
+    expect(from, to, part, false);
+    EXPECT(names_hf_canonical(&bert_family, from).transposed == transposed, "%s: transposed %d", from,
+           !transposed);
+}
+
+/* Of google-research/bert: run_pretraining.py and run_squad.py. */
+static void test_tensorflow_names(void)
+{
+    expect_transposed("bert/encoder/layer_11/attention/output/dense/kernel",
+                      "bert.encoder.layer.11.attention.output.dense.weight", NAMES_ENCODER, true);
+    expect_transposed("bert/encoder/layer_0/intermediate/dense/bias",
+                      "bert.encoder.layer.0.intermediate.dense.bias", NAMES_ENCODER, false);
+    expect_transposed("bert/embeddings/LayerNorm/gamma", "bert.embeddings.LayerNorm.weight", NAMES_EMBEDDINGS,
+                      false);
+    expect_transposed("bert/embeddings/token_type_embeddings", "bert.embeddings.token_type_embeddings.weight",
+                      NAMES_EMBEDDINGS, false);
+    expect_transposed("bert/pooler/dense/kernel", "bert.pooler.dense.weight", NAMES_POOLER, true);
+    expect_transposed("cls/predictions/transform/LayerNorm/beta", "cls.predictions.transform.LayerNorm.bias",
+                      NAMES_MLM, false);
+    expect_transposed("cls/predictions/output_bias", "cls.predictions.bias", NAMES_MLM, false);
+    expect_transposed("cls/seq_relationship/output_weights", "cls.seq_relationship.weight", NAMES_NSP, false);
+    expect_transposed("cls/seq_relationship/output_bias", "cls.seq_relationship.bias", NAMES_NSP, false);
+    expect_transposed("cls/squad/output_weights", "qa_outputs.weight", NAMES_QA, false);
+    expect_transposed("cls/squad/output_bias", "qa_outputs.bias", NAMES_QA, false);
+    expect("global_step", "global_step", NAMES_STATE, false);
+    EXPECT(names_hf_canonical(&bert_family, "bert/encoder/layer_0/output/dense/kernel/adam_v").part ==
+               NAMES_STATE,
+           "adam_v");
+    EXPECT(names_hf_canonical(&bert_family, "bert/pooler/dense/kernel/LAMB_1").part == NAMES_STATE, "LAMB_1");
+}
+
 static void test_tied_and_buffers(void)
 {
     expect("cls.predictions.decoder.weight", "bert.embeddings.word_embeddings.weight", NAMES_EMBEDDINGS,
@@ -90,6 +123,7 @@ int main(void)
     test_own_names_stay();
     test_prefixes();
     test_old_names();
+    test_tensorflow_names();
     test_tied_and_buffers();
     test_foreign_names();
     test_patterns();

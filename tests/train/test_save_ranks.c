@@ -87,15 +87,18 @@ static void load_slice(const struct comm *comm, void *context)
 
 static void expect_same_tensors(const char *path, const char *other)
 {
+    struct model_place place, other_place;
     struct model_files a, b;
-    EXPECT_OK(model_files_open(&a, path, model_family_at(0)));
-    EXPECT_OK(model_files_open(&b, other, model_family_at(0)));
+    EXPECT_OK(model_place_find(&place, path));
+    EXPECT_OK(model_place_find(&other_place, other));
+    EXPECT_OK(model_files_open(&a, &place, model_family_at(0)));
+    EXPECT_OK(model_files_open(&b, &other_place, model_family_at(0)));
     EXPECT(a.n_tensors == 2 && b.n_tensors == 2, "%d and %d tensors", a.n_tensors, b.n_tensors);
     for (int i = 0; i < 2; i++) {
-        const struct safetensors_entry *x = a.tensors[i].entry, *y = b.tensors[i].entry;
-        EXPECT(x->bytes == y->bytes && memcmp(x->data, y->data, x->bytes) == 0 &&
-                   memcmp(x->dims, y->dims, sizeof x->dims) == 0,
-               "%s differs", x->name);
+        const struct stored_tensor *x = &a.tensors[i].stored, *y = &b.tensors[i].stored;
+        bool same;
+        EXPECT_OK(stored_tensor_compare(&same, x, y));
+        EXPECT(same && x->data != y->data, "%s differs", x->name);
     }
     model_files_close(&a);
     model_files_close(&b);

@@ -1,0 +1,27 @@
+/* model_place: from the path that a user names a model by to the directory of its configuration and vocabulary, and to the
+ * files of its tensors.  The one place that knows what may be named:
+ *
+ *   a model directory, or a checkpoint of kiln   its own files
+ *   an output directory with checkpoints         the newest whole one
+ *   a file of tensors                            what is beside it
+ *   the prefix of a TensorFlow checkpoint        the same */
+#ifndef KILN_MODEL_MODEL_PLACE_H
+#define KILN_MODEL_MODEL_PLACE_H
+
+#include "model/checkpoint.h"
+
+struct model_place {
+    char directory[CHECKPOINT_PATH_BYTES];
+    char tensors[CHECKPOINT_PATH_BYTES]; /* a file or a prefix; empty: those of the directory */
+};
+
+/* STATUS_DATA if there is no such thing, STATUS_NO_CHECKPOINT if a directory has checkpoints, but none is whole. */
+struct status model_place_find(struct model_place *p, const char *path);
+
+/* config.json of a directory, or the name that another release of a family has for it. */
+bool model_place_find_config(char path[CHECKPOINT_PATH_BYTES], const char *directory);
+
+/* Whether a directory has a file; its path. */
+bool model_place_has(char path[CHECKPOINT_PATH_BYTES], const char *directory, const char *name);
+
+#endif

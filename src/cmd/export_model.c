@@ -17,7 +17,7 @@ struct export_args {
 };
 
 static const struct option options[] = {
-    OPTION_REQUIRED_ROW("model", offsetof(struct export_args, model), "DIR",
+    OPTION_REQUIRED_ROW("model", offsetof(struct export_args, model), "PATH",
                         "a checkpoint or model directory"),
     OPTION_REQUIRED_ROW(
         "output_dir", offsetof(struct export_args, output_dir), "DIR",
@@ -120,9 +120,12 @@ const struct command command_export = {
     .name = "export",
     .summary = "write a model as a Hugging Face directory",
     .details =
-        "Reads kiln's checkpoints and Hugging Face directories (model.safetensors, whole or in shards; F32, "
-        "F16, "
-        "BF16; old names) and writes config.json, model.safetensors, vocab.txt, tokenizer.json and the files "
+        "Reads kiln's checkpoints and output directories, Hugging Face directories (model.safetensors or "
+        "pytorch_model.bin, whole or in shards; F32, F16, BF16; old names), ckpt_N.pt and "
+        "mp_rank_00_model_states.pt of PyTorch and DeepSpeed, and TensorFlow checkpoints by their prefix, "
+        "the "
+        "configuration and vocabulary beside them, and writes config.json, model.safetensors, vocab.txt, "
+        "tokenizer.json and the files "
         "around them, in fp32. Heads that the task lacks are left out and listed; heads that the model lacks "
         "are "
         "an error.",

@@ -8,8 +8,9 @@
 
 #define FINETUNE_PLACE_ROWS(output_help)                                                                     \
     OPTION_REQUIRED_ROW(                                                                                     \
-        "init_checkpoint", AT(init_checkpoint), "DIR",                                                       \
-        "the model to start from: a checkpoint, or a directory as `transformers` writes it"),                \
+        "init_checkpoint", AT(init_checkpoint), "PATH",                                                      \
+        "the model to start from: a checkpoint, an output directory, a directory as `transformers` writes "  \
+        "it, a file of PyTorch, or the prefix of a TensorFlow checkpoint"),                                  \
         OPTION_REQUIRED_ROW("output_dir", AT(output_dir), "DIR", output_help)
 
 /* Flags with the names that scripts of `transformers` have. */
@@ -25,9 +26,9 @@
 
 #define FINETUNE_MODEL_ROWS                                                                                  \
     OPTION_STRING_ROW("config_file", AT(config_file), NULL, "FILE",                                          \
-                      "must match the model's own config.json, which is used"),                              \
+                      "of a model without a config.json; must match the model's own, which is used"),        \
         OPTION_STRING_ROW("vocab_file", AT(vocab_file), NULL, "FILE",                                        \
-                          "must match the model's own vocabulary, which is used")
+                          "of a model without a vocab.txt; must match the model's own, which is used")
 
 #define FINETUNE_TRAINING_ROWS                                                                               \
     OPTION_INT_ROW("train_batch_size", AT(train_batch_size), "32", 1, 1e6,                                   \

@@ -7,6 +7,7 @@
 #include "cmd/report.h"
 #include "core/hash.h"
 #include "data/shard_process.h"
+#include "io/tensor_file.h"
 #include "io/token_store.h"
 #include "text/tokenizer_open.h"
 #include "model/checkpoint.h"
@@ -48,18 +49,17 @@ static json_t *hex(uint64_t value)
 }
 
 /* A slice says of what, in a column of its own. */
-static json_t *describe_tensor(const struct safetensors *f, const struct safetensors_entry *e)
+static json_t *describe_tensor(const struct stored_tensor *t, const char *slice)
 {
-    const char *slice = safetensors_slice_text(f, e);
     json_t *shape = json_array();
-    for (int i = 0; i < e->n_dims; i++) {
-        if (json_array_append_new(shape, json_integer(e->dims[i])) != 0) {
+    for (int i = 0; i < t->n_dims; i++) {
+        if (json_array_append_new(shape, json_integer(t->dims[i])) != 0) {
             json_decref(shape);
             return NULL;
         }
     }
-    return json_pack("{s:s, s:o, s:I, s:s, s:s*}", "dtype", e->dtype_label, "shape", shape, "bytes",
-                     (json_int_t)e->bytes, "name", e->name, "slice", slice);
+    return json_pack("{s:s, s:o, s:I, s:s, s:s*}", "dtype", t->dtype_label, "shape", shape, "bytes",
+                     (json_int_t)t->bytes, "name", t->name, "slice", slice);
 }
 
 /* A row per tensor; NULL if memory runs out. */
@@ -67,10 +67,31 @@ static json_t *describe_tensors(const struct safetensors *f)
 {
     json_t *rows = json_array();
     for (int i = 0; i < f->n; i++) {
-        if (json_array_append_new(rows, describe_tensor(f, &f->entries[i])) != 0) {
+        const struct stored_tensor t = safetensors_view(&f->entries[i]);
+        if (json_array_append_new(rows, describe_tensor(&t, safetensors_slice_text(f, &f->entries[i]))) !=
+            0) {
             json_decref(rows);
             return NULL;
         }
+    }
+    return rows;
+}
+
+/* Of a file of another program.  Tensors that kiln cannot read say why, in a column of their own. */
+static json_t *describe_foreign(const struct tensor_file *f, json_int_t *n_elements)
+{
+    json_t *rows = json_array();
+    *n_elements = 0;
+    for (int i = 0; i < f->n; i++) {
+        const struct stored_tensor *t = &f->tensors[i];
+        json_t *row = describe_tensor(t, NULL);
+        bool noted =
+            t->unreadable == NULL || json_object_set_new(row, "unreadable", json_text(t->unreadable)) == 0;
+        if (json_array_append_new(rows, row) != 0 || !noted) {
+            json_decref(rows);
+            return NULL;
+        }
+        *n_elements += t->unreadable == NULL ? (json_int_t)(t->bytes / dtype_bytes(t->dtype)) : 0;
     }
     return rows;
 }
@@ -162,6 +183,18 @@ static struct status report_safetensors(json_t **out, const char *path)
     return complete(*out);
 }
 
+static struct status report_foreign(json_t **out, const char *path)
+{
+    struct tensor_file f;
+    json_int_t n_elements;
+    TRY(tensor_file_open(&f, path));
+    json_t *tensors = describe_foreign(&f, &n_elements);
+    *out = json_pack("{s:s, s:I, s:o}", "format", tensor_file_format_name(f.format), "elements", n_elements,
+                     "tensors", tensors);
+    tensor_file_close(&f);
+    return complete(*out);
+}
+
 static json_t *describe_index(const struct indexed *x)
 {
     return json_pack("{s:I, s:I, s:I, s:i, s:I}", "documents", (json_int_t)x->n_documents, "sequences",
@@ -226,6 +259,8 @@ static struct status report_collection(json_t **out, const char *path);
 static const struct kind checkpoint_kind = {"checkpoint", report_checkpoint};
 static const struct kind model_kind = {"model", report_model};
 static const struct kind safetensors_kind = {"safetensors file", report_safetensors};
+static const struct kind torch_kind = {"PyTorch file", report_foreign};
+static const struct kind bundle_kind = {"TensorFlow checkpoint", report_foreign};
 static const struct kind store_kind = {"token store", report_store};
 static const struct kind shard_kind = {"HDF5 shard", report_shard};
 static const struct kind collection_kind = {"directory", report_collection};
@@ -249,7 +284,33 @@ static bool ends_with(const char *text, const char *end)
     return n > strlen(end) && strcmp(text + n - strlen(end), end) == 0;
 }
 
-/* Finds out what `path` is, from file names only; a store's suffix is removed from `path`. */
+/* Files of other programs, by how they begin, and prefixes. */
+static struct status detect_foreign(const struct kind **kind, const char *path)
+{
+    char index[CHECKPOINT_PATH_BYTES];
+    TRY(checkpoint_path(index, "%s.index", path));
+    bool exists = file_exists(path);
+    if (exists ? ends_with(path, ".index") : file_exists(index)) {
+        *kind = &bundle_kind;
+        return status_ok();
+    }
+    if (exists) {
+        struct file_map map;
+        TRY(file_map_open(&map, path));
+        bool is_torch = torch_file_is_one(map.data, map.n);
+        file_map_close(&map);
+        if (is_torch) {
+            *kind = &torch_kind;
+            return status_ok();
+        }
+    }
+    return status_error(
+        STATUS_DATA, "%s %s", path,
+        exists ? "is not a directory, .safetensors file, .hdf5 file, file of torch.save or token store"
+               : "does not exist, and there is no token store or TensorFlow checkpoint of that name");
+}
+
+/* Finds out what `path` is, from file names where these tell; a store's suffix is removed from `path`. */
 static struct status detect(const struct kind **kind, char *path)
 {
     static const char *const store_suffixes[] = {".idx", ".bin", ".json", ""};
@@ -279,9 +340,7 @@ static struct status detect(const struct kind **kind, char *path)
             return status_ok();
         }
     }
-    return status_error(STATUS_DATA, "%s %s", path,
-                        file_exists(path) ? "is not a directory, .safetensors file, .hdf5 file or token store"
-                                          : "does not exist, and there is no token store of that name");
+    return detect_foreign(kind, path);
 }
 
 /* Whether the report of a directory lists this entry. */
@@ -289,7 +348,9 @@ static int is_listed(const struct dirent *e)
 {
     return strncmp(e->d_name, "ckpt_", 5) == 0 || ends_with(e->d_name, ".idx") ||
            ends_with(e->d_name, ".safetensors") || ends_with(e->d_name, ".hdf5") ||
-           ends_with(e->d_name, ".h5");
+           ends_with(e->d_name, ".h5") || ends_with(e->d_name, ".pt") || ends_with(e->d_name, ".index") ||
+           (ends_with(e->d_name, ".bin") &&
+            strncmp(e->d_name, "pytorch_model", strlen("pytorch_model")) == 0);
 }
 
 static json_t *describe_member(const char *directory, const char *name, int *n_damaged)
@@ -329,8 +390,8 @@ static struct status report_collection(json_t **out, const char *path)
     *out = stored ? json_pack("{s:i, s:O}", "damaged", n_damaged, "members", members) : NULL;
     json_decref(members);
     if (n == 0) {
-        return status_error(STATUS_DATA, "%s holds no checkpoint, token store, .safetensors or .hdf5 file",
-                            path);
+        return status_error(STATUS_DATA,
+                            "%s holds no checkpoint, token store, .safetensors, .hdf5 or .pt file", path);
     }
     return complete(*out);
 }
@@ -375,7 +436,8 @@ const struct command command_inspect = {
     .summary = "show what is in a model, checkpoint, tensor file or token store, and whether it is whole",
     .details =
         "PATH is a checkpoint (ckpt_STEP), a directory with config.json, vocab.txt and model.safetensors, a "
-        ".safetensors file, an .hdf5 shard, a token store (its prefix, or one of its files), or a directory "
+        ".safetensors file, a file of torch.save (.pt, .bin), the prefix of a TensorFlow checkpoint, an "
+        ".hdf5 shard, a token store (its prefix, or one of its files), or a directory "
         "with several of "
         "these.  The exit code is 65 if a checksum does not match.",
     .positional_usage = "PATH",

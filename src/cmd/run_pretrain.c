@@ -23,8 +23,10 @@ static const struct option options[] = {
     OPTION_REQUIRED_ROW("config_file", AT(config_file), "FILE",
                         "model configuration (JSON, Hugging Face's keys; see configs/)"),
     OPTION_REQUIRED_ROW("output_dir", AT(output_dir), "DIR", "where checkpoints and log.jsonl are written"),
-    OPTION_STRING_ROW("init_checkpoint", AT(init_checkpoint), NULL, "DIR",
-                      "start at step 0 from the weights of this model or checkpoint"),
+    OPTION_STRING_ROW(
+        "init_checkpoint", AT(init_checkpoint), NULL, "PATH",
+        "start at step 0 from the weights of this model or checkpoint: kiln's, a directory as "
+        "`transformers` writes it, a file of PyTorch, or the prefix of a TensorFlow checkpoint"),
     OPTION_STRING_ROW("vocab_file", AT(vocab_file), NULL, "FILE",
                       "vocab.txt of the data; default: the one in --input_dir, or beside it"),
     OPTION_STRING_ROW(

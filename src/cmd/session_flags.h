@@ -11,7 +11,7 @@ struct session_flags {
 
 /* `at` is the offset of the struct in the command's own struct. */
 #define SESSION_FLAG_ROWS(at, model_help)                                                                    \
-    OPTION_REQUIRED_ROW("model", (at) + offsetof(struct session_flags, model), "DIR", model_help),           \
+    OPTION_REQUIRED_ROW("model", (at) + offsetof(struct session_flags, model), "PATH", model_help),          \
         OPTION_CHOICE_ROW("device", (at) + offsetof(struct session_flags, device), "auto", "auto|cpu|cuda",  \
                           "where to compute; auto is the cpu, since cuda has not been tested on a GPU yet"), \
         OPTION_CHOICE_ROW("dtype", (at) + offsetof(struct session_flags, dtype), "fp32", "fp32|bf16|fp16",   \

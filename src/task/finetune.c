@@ -55,7 +55,8 @@ static struct status check_options(const struct finetune_options *o)
 static struct status open_model(struct job *j)
 {
     const struct finetune_options *o = j->options;
-    TRY(model_dir_open(&j->open.model, o->init_checkpoint));
+    TRY(model_dir_open_given(&j->open.model, o->init_checkpoint,
+                             (struct model_dir_given){o->config_file, o->vocab_file}));
     TRY(tokenizer_require(&j->open.model.tokenizer, 1U << SPECIAL_PAD, "a batch"));
     if (o->config_file != NULL) {
         struct bert_config given;

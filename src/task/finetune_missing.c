@@ -10,8 +10,7 @@ enum { USUAL_WORDS = 30522 }; /* Google's uncased vocabulary, of the documents' 
 bool finetune_find_missing(const struct finetune_options *o, struct missing *m)
 {
     missing_config(m, o->config_file);
-    missing_path(m, "init_checkpoint", o->init_checkpoint,
-                 "a run of `kiln pretrain` makes it, or it comes as a Hugging Face directory");
+    missing_weights(m, o->init_checkpoint);
     missing_path(m, "vocab_file", o->vocab_file, "it comes with the model, and may be left out");
     if (o->do_train) {
         missing_path(m, "train_file", o->train_file, "yours to bring: SQuAD's is train-v1.1.json");
@@ -27,9 +26,9 @@ struct status finetune_assume_model(struct bert_config *model, const struct fine
     *model = (struct bert_config){0};
     if (o->config_file != NULL && !missing_is(o->config_file)) {
         TRY(config_file_read(model, o->config_file));
-    } else if (!missing_is(o->init_checkpoint)) {
+    } else if (!missing_weights_are(o->init_checkpoint)) {
         struct model_dir m;
-        TRY(model_dir_open(&m, o->init_checkpoint));
+        TRY(model_dir_open_given(&m, o->init_checkpoint, (struct model_dir_given){NULL, o->vocab_file}));
         *model = *bert_family_config(&m);
         model->labels = NULL; /* the directory's */
         model_dir_close(&m);

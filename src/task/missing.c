@@ -1,6 +1,7 @@
 #include "task/missing.h"
 
 #include "core/log.h"
+#include "io/file.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -13,14 +14,30 @@ bool missing_is(const char *path)
     return access(path, F_OK) != 0 && (errno == ENOENT || errno == ENOTDIR);
 }
 
-bool missing_path(struct missing *m, const char *flag, const char *path, const char *made_by)
+static bool say(struct missing *m, const char *flag, const char *path, const char *made_by)
 {
-    if (path == NULL || !missing_is(path)) {
-        return false;
-    }
     m->n++;
     log_info("missing: --%s %s: %s", flag, path, made_by);
     return true;
+}
+
+bool missing_path(struct missing *m, const char *flag, const char *path, const char *made_by)
+{
+    return path != NULL && missing_is(path) && say(m, flag, path, made_by);
+}
+
+bool missing_weights_are(const char *path)
+{
+    char index[FILE_PATH_BYTES];
+    int n = snprintf(index, sizeof index, "%s.index", path);
+    return missing_is(path) && (n >= (int)sizeof index || missing_is(index));
+}
+
+bool missing_weights(struct missing *m, const char *path)
+{
+    return path != NULL && missing_weights_are(path) &&
+           say(m, "init_checkpoint", path,
+               "a run of `kiln pretrain` makes it, or it comes as a Hugging Face directory");
 }
 
 bool missing_config(struct missing *m, const char *path)

@@ -14,6 +14,12 @@ bool missing_is(const char *path);
 /* True if --FLAG names a path where nothing is: a log line says so, and what makes it.  NULL: not asked for. */
 bool missing_path(struct missing *m, const char *flag, const char *path, const char *made_by);
 
+/* The same for weights to start from, which the prefix of a TensorFlow checkpoint may name. */
+bool missing_weights(struct missing *m, const char *path);
+
+/* Whether there are none. */
+bool missing_weights_are(const char *path);
+
 /* The same for a model's configuration: names the one in configs/ that is the documents' model. */
 bool missing_config(struct missing *m, const char *path);
 

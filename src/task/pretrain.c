@@ -226,7 +226,8 @@ static struct status start_from_model(struct run *r, const char *path)
 {
     struct model_dir m;
     struct load_report report;
-    TRY(model_dir_open(&m, path));
+    const char *vocabulary = r->in.vocab_path[0] == '\0' ? NULL : r->in.vocab_path;
+    TRY(model_dir_open_given(&m, path, (struct model_dir_given){r->options->config_file, vocabulary}));
     struct bert_config config = *bert_family_config(&m);
     if (r->in.model.vocab_size >= m.tokenizer.n) {
         config.vocab_size = r->in.model.vocab_size; /* the number of padding rows may differ */

@@ -55,10 +55,11 @@ static struct status read_model(struct pretrain_inputs *in, const struct pretrai
 /* --vocab_file, or vocab.txt in --input_dir, or beside it, where `kiln prepare` puts the one of shards. */
 static struct status find_vocab(struct pretrain_inputs *in, const struct pretrain_options *o, bool is_shards)
 {
-    char path[FILE_PATH_BYTES];
+    char *path = in->vocab_path;
     bool found;
     if (o->vocab_file != NULL) {
-        return tokenizer_open_beside(&in->tokenizer, o->vocab_file);
+        TRY(checkpoint_path(path, "%s", o->vocab_file));
+        return tokenizer_open_beside(&in->tokenizer, path);
     }
     TRY(tokenizer_open_find(path, &found, in->train_dir));
     if (!is_shards) {
@@ -76,6 +77,7 @@ static struct status find_vocab(struct pretrain_inputs *in, const struct pretrai
         log_info("vocabulary: %s", path);
         return tokenizer_open_beside(&in->tokenizer, path);
     }
+    path[0] = '\0';
     tokenizer_open_unknown(&in->tokenizer);
     log_warning(
         "there is no vocab.txt in or beside %s: checkpoints will have an empty one, which `kiln fill`, "

@@ -21,8 +21,9 @@ struct pretrain_data {
 };
 
 struct pretrain_inputs {
-    struct tokenizer tokenizer; /* n is 0 if shards came without a vocabulary */
-    struct bert_config model;   /* vocab_size is set from the vocabulary if the file leaves it out */
+    struct tokenizer tokenizer;       /* n is 0 if shards came without a vocabulary */
+    char vocab_path[FILE_PATH_BYTES]; /* its file; empty: unknown */
+    struct bert_config model;         /* vocab_size is set from the vocabulary if the file leaves it out */
     struct pretrain_data train, heldout;
     struct batch_limits limits;                   /* of every batch of both */
     char train_dir[SHARD_DIRECTORY_PATH_BYTES];   /* --input_dir, or the directory of training shards in it */

@@ -18,8 +18,7 @@ bool pretrain_inputs_find_missing(const struct pretrain_options *o, struct missi
                  "DeepSpeed's JSON; planned with the batch and precision of no file");
     missing_path(m, "vocab_file", o->vocab_file,
                  "`kiln vocab` makes one from text; Google's models have theirs beside them");
-    missing_path(m, "init_checkpoint", o->init_checkpoint,
-                 "a run of `kiln pretrain` makes it, or it comes as a Hugging Face directory");
+    missing_weights(m, o->init_checkpoint);
     return m->n > 0;
 }
 

@@ -155,6 +155,28 @@ struct status checkpoint_dir_clean(const char *directory)
     return for_each_name(directory, clean_name, (void *)directory);
 }
 
+static struct status note_foreign(const char *name, void *newest)
+{
+    const char *rest = "";
+    int64_t step = step_of_name(name, "ckpt_", &rest);
+    if (step > *(int64_t *)newest && strcmp(rest, ".pt") == 0) {
+        *(int64_t *)newest = step;
+    }
+    return status_ok();
+}
+
+struct status checkpoint_dir_refuse_foreign(const char *directory)
+{
+    int64_t newest = -1;
+    TRY(for_each_name(directory, note_foreign, &newest));
+    return newest < 0 ? status_ok()
+                      : status_error(STATUS_UNAVAILABLE,
+                                     "%s has no checkpoint of kiln, but ckpt_%" PRId64
+                                     ".pt of PyTorch: kiln does not go on from its optimizer's state yet; "
+                                     "--init_checkpoint with that file starts at step 0 from its weights",
+                                     directory, newest);
+}
+
 static struct status prune_step(const char *directory, int64_t step)
 {
     char path[CHECKPOINT_PATH_BYTES];

@@ -237,8 +237,8 @@ static bool is_below(const struct stored_tensor *t, const char *root)
     return strncmp(t->name, root, strlen(root)) == 0;
 }
 
-/* Under which key of what a script saved its model is; "": there is nothing else.  Source: run_pretraining.py and run_squad.py of
- * NVIDIA and Habana; deepspeed/runtime/engine.py. */
+/* Under which key of what was saved the model is: "model" in the scripts of NVIDIA and Habana, "module" in DeepSpeed; "": the
+ * file is the model. */
 static const char *root_of(const struct tensor_file *f)
 {
     static const char *const roots[] = {"model.", "module."};

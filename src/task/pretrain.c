@@ -256,6 +256,7 @@ static struct status restore(struct run *r)
     if (o->init_checkpoint != NULL) {
         return start_from_model(r, o->init_checkpoint);
     }
+    TRY(o->resume_from_checkpoint ? checkpoint_dir_refuse_foreign(o->output_dir) : status_ok());
     if (o->phase2) {
         return status_error(STATUS_NO_CHECKPOINT, "--phase2 continues phase 1, but %s has no checkpoint",
                             o->output_dir);

@@ -97,6 +97,12 @@ done
 expect 0 "" "${command[@]}" --init_checkpoint alone/bert_model.ckpt --output_dir planned --dry_run
 ! grep -q "missing:" err || fail "a prefix is no missing file: $(cat err)"
 expect 0 "missing: --init_checkpoint alone/none.ckpt" "${command[@]}" --init_checkpoint alone/none.ckpt --output_dir planned --dry_run
+mkdir replaced
+cp alone/ckpt_20.pt replaced/
+cp alone/ckpt_20.pt replaced/ckpt_3.pt
+expect 69 "has no checkpoint of kiln, but ckpt_20.pt of PyTorch" "${command[@]}" --output_dir replaced --resume_from_checkpoint
+expect 0 "weights of replaced/ckpt_20.pt" "${command[@]}" --output_dir replaced --resume_from_checkpoint \
+    --init_checkpoint replaced/ckpt_20.pt
 expect 0 "newest checkpoint is trained/ckpt_2" "$kiln" fill --model trained 'a b [MASK] d'
 expect 0 "newest checkpoint is trained/ckpt_2" "$kiln" squad --init_checkpoint trained --output_dir run_own "${short[@]}"
 echo "test_import_commands: the same from every form"

@@ -141,10 +141,10 @@ static void test_failure(void)
     } cases[] = {
         {HABIT_NEVER_ALL, NULL, -1, STATUS_IO, "gave up after 2 attempts", true},
         {HABIT_LONGER, NULL, -1, STATUS_IO, "gave up after 2 attempts", true},
-        {HABIT_LONGER, NULL, N_BYTES, STATUS_DATA, "says that it has 300100 bytes, but it should have 300000",
-         false},
+        {HABIT_LONGER, NULL, N_BYTES, STATUS_DATA,
+         "says that the file has 300100 bytes, but it should have 300000", false},
         {HABIT_SHORTER, sum.text, -1, STATUS_DATA, "the SHA-256 of", false},
-        {HABIT_SHORTER, NULL, N_BYTES, STATUS_DATA, "says that it has 299900 bytes", false},
+        {HABIT_SHORTER, NULL, N_BYTES, STATUS_DATA, "says that the file has 299900 bytes", false},
         {HABIT_ENORMOUS, NULL, -1, STATUS_IO, "more bytes, but its file system has only", false},
         {HABIT_TOO_MUCH, NULL, -1, STATUS_DATA, "sends more than the", true},
         {HABIT_WRONG, sum.text, N_BYTES, STATUS_DATA, "removed ", false},

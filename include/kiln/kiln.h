@@ -60,8 +60,9 @@ enum kiln_task {
     KILN_TAG,      /* needs a classifier of tokens: BertForTokenClassification */
 };
 
-/* Reads a model directory: a checkpoint of kiln, or config.json, model.safetensors and vocab.txt as
- * `transformers` writes them.  The model has the head that the directory has: a classifier, the
+/* Reads a model directory: a checkpoint of kiln, or config.json, vocab.txt and model.safetensors or
+ * pytorch_model.bin as `transformers` writes them; or a .pt file of PyTorch, or the prefix of a TensorFlow
+ * checkpoint, with the other files beside it.  The model has the head that the files have: a classifier, the
  * question-answering head or the masked-word head.  Files that sentence-transformers wrote with it are for
  * kiln_embed. */
 struct kiln_status kiln_model_open(struct kiln_model **model, const char *path);

@@ -20,8 +20,7 @@ struct model_dir {
     char path[MODEL_DIR_PATH_BYTES]; /* as it was given */
     struct model_place place;
     const struct model_family *family;
-    void
-        *config; /* the family's; vocab_size: the vocabulary's, or config.json's if the files have the rows */
+    void *config; /* the family's; vocab_size is the vocabulary's, or config.json's if the files have it */
     struct tokenizer tokenizer;
     int64_t max_length;         /* most tokens of a sequence: at most the model's positions */
     int64_t vocab_rows;         /* in the files: the vocabulary, or more */

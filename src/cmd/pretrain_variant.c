@@ -143,10 +143,13 @@ struct status pretrain_variant_apply(const struct command *c, struct pretrain_ar
     for (int i = 0; i < MOST_DEFAULTS && v->defaults[i].flag != NULL; i++) {
         option_set_default(c, a, v->defaults[i].flag, v->defaults[i].text);
     }
-    if (a->use_ds_lamb_bias_correction && strcmp(o->optimizer, "nvlamb_exp") != 0) {
+    if (o->use_ds_lamb_bias_correction && strcmp(o->optimizer, "nvlamb_exp") != 0) {
         return status_error(STATUS_USAGE,
                             "--use_ds_lamb_bias_correction goes with --optimizer nvlamb_exp only");
     }
     TRY(optimizer_names_find(&o->optimizer, o->optimizer, "--optimizer"));
+    if (strcmp(o->optimizer, "adam") == 0 || strcmp(o->optimizer, "nvlamb_exp") == 0) {
+        option_set_default(c, a, "adam_eps", "1e-8"); /* torch's, and the script's */
+    }
     return v->batch_in_file ? apply_deepspeed(c, a) : status_ok();
 }

@@ -11,7 +11,7 @@ struct pretrain_args {
     struct pretrain_options run;
     struct launcher_flags launcher;
     struct option_given given;
-    bool deepspeed, use_ds_lamb_bias_correction;
+    bool deepspeed;
 };
 
 /* Gives the flags that were not given the defaults of the variant that was asked for, reads --deepspeed_config, and

@@ -104,7 +104,7 @@ static const struct option options[] = {
     OPTION_FLAG_ROW("deepscale", OWN(deepspeed), "the old name of --deepspeed"),
     OPTION_STRING_ROW("deepscale_config", AT(deepspeed_config), NULL, "FILE",
                       "the old name of --deepspeed_config"),
-    OPTION_FLAG_ROW("use_ds_lamb_bias_correction", OWN(use_ds_lamb_bias_correction),
+    OPTION_FLAG_ROW("use_ds_lamb_bias_correction", AT(use_ds_lamb_bias_correction),
                     "with --optimizer nvlamb_exp only"),
     OPTION_GROUP_ROW("phases, checkpoints and resumption"),
     OPTION_FLAG_ROW("phase2", AT(phase2),

@@ -91,6 +91,10 @@ enum optim_scalar {
     OPTIM_CORRECTION2, /* 1 - beta2^t, or 1 */
     OPTIM_MAX_NORM,    /* gradients are divided by max(1, norm / MAX_NORM); 0: never */
     OPTIM_GRAD_SCALE,  /* gradients, and their norm, are multiplied by it first: 1 / the loss scale */
+    OPTIM_COUPLED, /* 1: decay is added to the gradient, as Adam has it; 0: it is taken from the weight, as AdamW has it */
+    OPTIM_RATIO_OF_ALL, /* 1: parameters without decay have a trust ratio, too; 0: theirs is 1 */
+    OPTIM_MIN_RATIO,    /* the bounds of trust ratios: 0 and infinity are none */
+    OPTIM_MAX_RATIO,
     OPTIM_N_SCALARS,
 };
 
@@ -278,7 +282,7 @@ struct ops {
      *     g = s grad / max(1, s norm / max_norm)
      *     m = b1 m + (1 - b1) g;  v = b2 v + (1 - b2) g^2
      *     u = (m / c1) / (sqrt(v / c2) + eps) + wd w
-     *     r = |w| / |u| if wd != 0 and both > 0, else 1;  w -= lr r u
+     *     r = |w| / |u| if both > 0 and (wd != 0 or ratio_of_all), else 1;  w -= lr max(min_ratio, min(r, max_ratio)) u
      * in two halves, between which ranks that update parts of parameters tell each other their sums.  The first leaves u in
      * the place of the gradient, and in sums f64 [optim_chunks, 2] those of w^2 and of u^2 of each chunk of the spans; the
      * second takes |w| and |u| of each span's whole parameter from sums f64 [all chunks, 2], added in order.
@@ -294,7 +298,7 @@ struct ops {
      * parameter from squares f64 [all chunks], which `squares` has left:
      *     g = g / (n + eps) if n > 0;  m, v as in lamb_direction, of this g;  d = sqrt(v / c2) + eps
      *     r = (m / c1) / d + wd w;  c = g / d + wd w
-     *     w -= lr (b1 |w| / |r| r + (1 - b1) |w| / |c| c), where a ratio is 1 if one of its norms is 0, and wd may be 0
+     *     w -= lr (b1 |w| / |r| r + (1 - b1) |w| / |c| c), with both ratios as LAMB's; the paper's are ratios of all
      * in two halves as LAMB.  The first leaves the normalised g in the place of the gradient, and in sums f64 [optim_chunks, 3]
      * those of w^2, r^2 and c^2; the second makes r and c again from m, v and g. */
     void (*lans_direction)(struct exec *x, tensor sums, struct optim_buffers b,
@@ -305,7 +309,8 @@ struct ops {
 
     /* AdamW (Loshchilov and Hutter 2019, arXiv:1711.05101; the variant of docs/math/optimizers.md), g, m and
      * v, norm and scalars as in lamb_direction:
-     *     w = w (1 - lr wd) - lr sqrt(c2) / c1 * m / (sqrt(v) + eps) */
+     *     w = w (1 - lr wd) - lr sqrt(c2) / c1 * m / (sqrt(v) + eps)
+     * or, coupled, g += wd w, and w has no factor: Adam (Kingma and Ba 2015, arXiv:1412.6980) with L2 regularisation. */
     void (*adamw)(struct exec *x, struct optim_buffers b, const struct optim_span *spans, int64_t n_spans,
                   tensor norm, tensor scalars);
 };

@@ -66,10 +66,9 @@ static bool is_finite(tensor norm)
 }
 
 /* m = b1 m + (1 - b1) g;  v = b2 v + (1 - b2) g^2. */
-static void update_moments(struct optim_buffers b, tensor scalars, int64_t i, double factor)
+static void update_moments(struct optim_buffers b, tensor scalars, int64_t i, double g)
 {
     double beta1 = tensor_get(scalars, OPTIM_BETA1), beta2 = tensor_get(scalars, OPTIM_BETA2);
-    double g = tensor_get(b.grad, i) * factor;
     tensor_set(b.exp_avg, i, beta1 * tensor_get(b.exp_avg, i) + (1 - beta1) * g);
     tensor_set(b.exp_avg_sq, i, beta2 * tensor_get(b.exp_avg_sq, i) + (1 - beta2) * g * g);
 }
@@ -93,7 +92,7 @@ void ref_lamb_direction(struct exec *x, tensor sums, struct optim_buffers b, con
     int64_t chunk = 0;
     for (const struct optim_span *s = spans; s < spans + n_spans; s++) {
         for (int64_t i = s->offset; i < s->offset + s->n; i++) {
-            update_moments(b, scalars, i, factor);
+            update_moments(b, scalars, i, tensor_get(b.grad, i) * factor);
             tensor_set(b.grad, i,
                        tensor_get(b.exp_avg, i) / c1 / (sqrt(tensor_get(b.exp_avg_sq, i) / c2) + eps) +
                            s->weight_decay * tensor_get(b.master, i));
@@ -116,11 +115,13 @@ static double sum_of_parameter(const struct optim_span *s, tensor sums, int64_t 
 }
 
 /* |w| / |u| of the whole parameter: the squares of w are the first column. */
-static double trust_ratio(const struct optim_span *s, tensor sums, int64_t col)
+static double trust_ratio(const struct optim_span *s, tensor sums, int64_t col, tensor scalars)
 {
     double w = sum_of_parameter(s, sums, tensor_cols(sums), 0);
     double u = sum_of_parameter(s, sums, tensor_cols(sums), col);
-    return w > 0 && u > 0 ? sqrt(w) / sqrt(u) : 1.0;
+    bool has_one = s->weight_decay != 0 || tensor_get(scalars, OPTIM_RATIO_OF_ALL) != 0;
+    double ratio = has_one && w > 0 && u > 0 ? sqrt(w) / sqrt(u) : 1.0;
+    return fmax(tensor_get(scalars, OPTIM_MIN_RATIO), fmin(ratio, tensor_get(scalars, OPTIM_MAX_RATIO)));
 }
 
 void ref_lamb_apply(struct exec *x, struct optim_buffers b, const struct optim_span *spans, int64_t n_spans,
@@ -131,7 +132,7 @@ void ref_lamb_apply(struct exec *x, struct optim_buffers b, const struct optim_s
     }
     double lr = tensor_get(scalars, OPTIM_LR);
     for (const struct optim_span *s = spans; s < spans + n_spans; s++) {
-        double ratio = s->weight_decay != 0 ? trust_ratio(s, sums, 1) : 1.0;
+        double ratio = trust_ratio(s, sums, 1, scalars);
         for (int64_t i = s->offset; i < s->offset + s->n; i++) {
             set_weight(b, i, tensor_get(b.master, i) - lr * ratio * tensor_get(b.grad, i));
         }
@@ -171,7 +172,7 @@ void ref_lans_direction(struct exec *x, tensor sums, struct optim_buffers b, con
         for (int64_t i = s->offset; i < s->offset + s->n; i += OPTIM_CHUNK, chunk++) {
             double r = 0, c = 0;
             for (int64_t j = i; j < end_of_chunk(s, i); j++) {
-                update_moments(b, scalars, j, factor);
+                update_moments(b, scalars, j, tensor_get(b.grad, j) * factor);
                 tensor_set(b.grad, j, tensor_get(b.grad, j) * factor);
                 struct lans_directions d = lans_directions(b, scalars, j, s->weight_decay);
                 r += d.r * d.r;
@@ -192,8 +193,8 @@ void ref_lans_apply(struct exec *x, struct optim_buffers b, const struct optim_s
     }
     double lr = tensor_get(scalars, OPTIM_LR), beta1 = tensor_get(scalars, OPTIM_BETA1);
     for (const struct optim_span *s = spans; s < spans + n_spans; s++) {
-        double step_r = lr * beta1 * trust_ratio(s, sums, 1);
-        double step_c = lr * (1 - beta1) * trust_ratio(s, sums, 2);
+        double step_r = lr * beta1 * trust_ratio(s, sums, 1, scalars);
+        double step_c = lr * (1 - beta1) * trust_ratio(s, sums, 2, scalars);
         for (int64_t i = s->offset; i < s->offset + s->n; i++) {
             struct lans_directions d = lans_directions(b, scalars, i, s->weight_decay);
             set_weight(b, i, tensor_get(b.master, i) - (step_r * d.r + step_c * d.c));
@@ -209,12 +210,14 @@ void ref_adamw(struct exec *x, struct optim_buffers b, const struct optim_span *
     }
     double factor = gradient_factor(norm, scalars), lr = tensor_get(scalars, OPTIM_LR);
     double step = lr * sqrt(tensor_get(scalars, OPTIM_CORRECTION2)) / tensor_get(scalars, OPTIM_CORRECTION1);
+    double coupled = tensor_get(scalars, OPTIM_COUPLED);
     for (const struct optim_span *s = spans; s < spans + n_spans; s++) {
         for (int64_t i = s->offset; i < s->offset + s->n; i++) {
-            update_moments(b, scalars, i, factor);
+            double w = tensor_get(b.master, i);
+            update_moments(b, scalars, i, tensor_get(b.grad, i) * factor + coupled * s->weight_decay * w);
             double direction = tensor_get(b.exp_avg, i) /
                                (sqrt(tensor_get(b.exp_avg_sq, i)) + tensor_get(scalars, OPTIM_EPS));
-            set_weight(b, i, tensor_get(b.master, i) * (1 - lr * s->weight_decay) - step * direction);
+            set_weight(b, i, w * (1 - (1 - coupled) * lr * s->weight_decay) - step * direction);
         }
     }
 }

@@ -6,7 +6,8 @@
 
 _Static_assert((int)OPTIM_CHUNK == (int)PARAM_ALIGNMENT, "slabs are whole chunks");
 
-static const struct optimizer_kind *const kinds[] = {&optimizer_lamb, &optimizer_lans, &optimizer_adamw};
+static const struct optimizer_kind *const kinds[] = {&optimizer_lamb, &optimizer_nvlamb_exp, &optimizer_lans,
+                                                     &optimizer_adam, &optimizer_adamw};
 
 const struct optimizer_kind *optimizer_find(const char *name)
 {
@@ -56,12 +57,19 @@ struct optim_span *optimizer_spans(const struct optimizer *o, const struct param
 void optimizer_scalars(const struct optimizer *o, double lr, int64_t t, double grad_scale,
                        double scalars[OPTIM_N_SCALARS])
 {
-    scalars[OPTIM_LR] = lr;
+    const struct optimizer_kind *k = o->kind;
+    double c1 = o->bias_correction ? 1 - pow(o->beta1, (double)t) : 1;
+    double c2 = o->bias_correction ? 1 - pow(o->beta2, (double)t) : 1;
+    scalars[OPTIM_LR] = o->corrects_steps ? lr * sqrt(c2) / c1 : lr;
     scalars[OPTIM_BETA1] = o->beta1;
     scalars[OPTIM_BETA2] = o->beta2;
-    scalars[OPTIM_EPS] = o->eps;
-    scalars[OPTIM_CORRECTION1] = o->bias_correction ? 1 - pow(o->beta1, (double)t) : 1;
-    scalars[OPTIM_CORRECTION2] = o->bias_correction ? 1 - pow(o->beta2, (double)t) : 1;
+    scalars[OPTIM_EPS] = k->corrects_eps ? o->eps * sqrt(c2) : o->eps;
+    scalars[OPTIM_CORRECTION1] = o->corrects_steps ? 1 : c1;
+    scalars[OPTIM_CORRECTION2] = o->corrects_steps ? 1 : c2;
     scalars[OPTIM_MAX_NORM] = o->max_grad_norm;
     scalars[OPTIM_GRAD_SCALE] = grad_scale;
+    scalars[OPTIM_COUPLED] = k->couples_decay;
+    scalars[OPTIM_RATIO_OF_ALL] = k->ratio_of_all;
+    scalars[OPTIM_MIN_RATIO] = k->min_ratio;
+    scalars[OPTIM_MAX_RATIO] = k->max_ratio > 0 ? k->max_ratio : INFINITY;
 }

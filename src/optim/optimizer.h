@@ -25,15 +25,21 @@ struct optimizer_kind {
      * leaves and ranks tell each other before `apply`.  0: there are none, and no `direction`. */
     int n_sums;
 
+    bool couples_decay;          /* it is added to the gradient (L2), not taken from the weight */
+    bool corrects_eps;           /* eps is added to the corrected root of the second moment, in `adamw` too */
+    bool ratio_of_all;           /* trust ratios are of parameters without decay, too */
+    double min_ratio, max_ratio; /* their bounds; 0: none */
+
     /* Both put ops in order, which write nothing where one of `norm` is not finite. */
     void (*direction)(struct exec *x, const struct optimizer_step *s);
     void (*apply)(struct exec *x, const struct optimizer_step *s);
 };
 
-extern const struct optimizer_kind optimizer_lamb, optimizer_lans, optimizer_adamw;
+extern const struct optimizer_kind optimizer_lamb, optimizer_nvlamb_exp, optimizer_lans, optimizer_adam,
+    optimizer_adamw;
 
 /* The rows, as the flag --optimizer lists them. */
-#define OPTIMIZER_NAMES "lamb|lans|adamw"
+#define OPTIMIZER_NAMES "lamb|nvlamb_exp|lans|adam|adamw"
 
 /* NULL: there is none of this name. */
 const struct optimizer_kind *optimizer_find(const char *name);
@@ -44,6 +50,8 @@ struct optimizer {
     double weight_decay;  /* of parameters declared with decay; biases and LayerNorms have none */
     double max_grad_norm; /* 0: no clipping */
     bool bias_correction;
+    bool
+        corrects_steps; /* bias correction multiplies whole steps, those of the decay among them, not the moments */
 };
 
 /* The constants of the replaced scripts: betas 0.9 and 0.999, eps 1e-6, decay 0.01, clip at norm 1, bias

@@ -1,4 +1,4 @@
-/* AdamW: no norm but that of all gradients, so its update is one op (docs/math/optimizers.md). */
+/* AdamW, and Adam as torch has it: no norm but that of all gradients, so its update is one op (docs/math/optimizers.md). */
 #include "optim/optimizer.h"
 
 static void apply(struct exec *x, const struct optimizer_step *s)
@@ -8,5 +8,12 @@ static void apply(struct exec *x, const struct optimizer_step *s)
 
 const struct optimizer_kind optimizer_adamw = {
     .name = "adamw",
+    .apply = apply,
+};
+
+const struct optimizer_kind optimizer_adam = {
+    .name = "adam",
+    .couples_decay = true,
+    .corrects_eps = true,
     .apply = apply,
 };

@@ -18,3 +18,14 @@ const struct optimizer_kind optimizer_lamb = {
     .direction = direction,
     .apply = apply,
 };
+
+/* LAMB in the experimental variant of the replaced DeepSpeed script, with ratios of all parameters, and bounds. */
+const struct optimizer_kind optimizer_nvlamb_exp = {
+    .name = "nvlamb_exp",
+    .n_sums = 2,
+    .ratio_of_all = true,
+    .min_ratio = 0.01,
+    .max_ratio = 10,
+    .direction = direction,
+    .apply = apply,
+};

@@ -15,6 +15,7 @@ static void apply(struct exec *x, const struct optimizer_step *s)
 const struct optimizer_kind optimizer_lans = {
     .name = "lans",
     .n_sums = 3,
+    .ratio_of_all = true,
     .direction = direction,
     .apply = apply,
 };

@@ -94,6 +94,7 @@ static struct trainer_config trainer_config_of(struct run *r)
     optimizer.beta1 = o->beta1;
     optimizer.beta2 = o->beta2;
     optimizer.eps = o->eps;
+    optimizer.corrects_steps = o->use_ds_lamb_bias_correction;
     return (struct trainer_config){
         .model = &r->bert.model,
         .device = r->backend.device,

@@ -38,6 +38,8 @@ struct pretrain_options {
         max_grad_norm;
     double beta1, beta2, eps;
     double masked_lm_prob, short_seq_prob;
+    bool
+        use_ds_lamb_bias_correction; /* of nvlamb_exp: the correction multiplies whole steps, not the moments */
     bool checkpoint_activations, in_order; /* in_order: samples as they lie in their file */
     struct profile_options profile;
     struct precision_flags precision;

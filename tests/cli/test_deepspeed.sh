@@ -51,6 +51,14 @@ for file in model.safetensors optimizer.safetensors; do
     cmp "$dir/lans/ckpt_8/$file" "$dir/lans_cut/ckpt_8/$file" || fail "LANS resumed to another $file"
 done
 
+# nvlamb_exp, with the moments corrected and with whole steps; torch's Adam
+exp=("${train[@]}" --use_lr_scheduler --warmup_proportion 0.25 --optimizer nvlamb_exp)
+expect 0 "bf16, nvlamb_exp" "${exp[@]}" --output_dir "$dir/exp"
+grep -q '"adam_eps": *1e-08\|"adam_eps": *1e-8' "$dir/exp/log.jsonl" || fail "the script's eps"
+expect 0 "saved" "${exp[@]}" --output_dir "$dir/exp_steps" --use_ds_lamb_bias_correction
+cmp -s "$dir/exp/ckpt_8/model.safetensors" "$dir/exp_steps/ckpt_8/model.safetensors" && fail "the correction changed nothing"
+expect 0 "bf16, adam" "${train[@]}" --use_lr_scheduler --optimizer adam --output_dir "$dir/adam"
+
 # the file's own optimizer and scheduler; the first step is taken at the optimizer's rate
 json '{"train_micro_batch_size_per_gpu": 4, "gradient_accumulation_steps": 2,
   "optimizer": {"type": "Adam", "params": {"lr": 2e-4, "betas": [0.9, 0.95], "eps": 1e-8}},
@@ -67,6 +75,9 @@ json '{"train_batch_size": 8, "optimizer": {"type": "AdamW", "params": {"lr": 2e
 expect 0 "saved" "${json_train[@]}" --output_dir "$dir/e"
 json '{"train_batch_size": 8, "optimizer": {"type": "LANS", "params": {"lr": 2e-4}}}'
 expect 0 "fp32, lans" "${json_train[@]}" --output_dir "$dir/f" --dry_run
+json '{"train_batch_size": 8, "optimizer": {"type": "Adam", "params": {"lr": 2e-4, "adam_w_mode": false}}}'
+expect 0 "fp32, adam" "${json_train[@]}" --output_dir "$dir/f" --dry_run
+grep -q "fp32, adam$" "$dir/err" || fail "decay in the gradient: $(cat "$dir/err")"
 [ "$(rates "$dir/e")" = "0.0002 0.0002 0.0002 0.0002 0.0002 0.0002 " ] || fail "without a scheduler: $(rates "$dir/e")"
 
 # keys that contradict each other, unknown keys, wrong values, keys that are not there yet
@@ -123,9 +134,7 @@ expect 64 "--constant_proportion goes with --use_lr_scheduler" "${train[@]}" --o
 expect 64 "are more than all steps" "${train[@]}" --output_dir "$dir/none" --optimizer lamb --use_lr_scheduler \
     --constant_proportion 0.9 --warmup_proportion 0.2
 expect 64 "--profile is 'xyz', but must be true or false, yes or no, 1 or 0, or one of pt|pt-full|hltv" "${train[@]}" --profile=xyz
-for name in nvlamb_exp adam ds_fused_lamb; do
-    expect 69 "--optimizer $name is not there yet" "${train[@]}" --output_dir "$dir/none" --optimizer $name
-done
+expect 69 "--optimizer ds_fused_lamb is not there yet" "${train[@]}" --output_dir "$dir/none" --optimizer ds_fused_lamb
 expect 69 "--log_fwd_activations is not there yet" "${train[@]}" --output_dir "$dir/none" --log_fwd_activations
 [ ! -e "$dir/none" ] || fail "something refused was written"
 echo "test_deepspeed: what the file says is done, or named"

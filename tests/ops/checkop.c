@@ -141,6 +141,10 @@ static void fill_scalars(tensor t, double amount)
         [OPTIM_CORRECTION2] = amount > 0 ? 1 - 0.999 * 0.999 : 1,
         [OPTIM_MAX_NORM] = amount > 0 ? 1 : 0,
         [OPTIM_GRAD_SCALE] = amount > 0 ? 0.5 : 0.25,
+        [OPTIM_COUPLED] = amount > 0 ? 0 : 1,
+        [OPTIM_RATIO_OF_ALL] = amount > 0 ? 0 : 1,
+        [OPTIM_MIN_RATIO] = amount > 0 ? 0 : 0.97,
+        [OPTIM_MAX_RATIO] = amount > 0 ? INFINITY : 1.01,
     };
     for (int i = 0; i < OPTIM_N_SCALARS; i++) {
         tensor_set(t, i, values[i]);

@@ -37,8 +37,12 @@ static void training_learns_in_both_precisions(const struct batch_step *step, bo
     static const struct {
         const struct optimizer_kind *kind;
         double lr;
-    } cases[] = {{&optimizer_lamb, 1e-2}, {&optimizer_lans, 1e-2}, {&optimizer_adamw, 1e-2}};
-    for (int i = 0; i < 3; i++) {
+    } cases[] = {{&optimizer_lamb, 1e-2},
+                 {&optimizer_nvlamb_exp, 1e-2},
+                 {&optimizer_lans, 1e-2},
+                 {&optimizer_adam, 1e-2},
+                 {&optimizer_adamw, 1e-2}};
+    for (int i = 0; i < 5; i++) {
         double before = loss_after(step, DTYPE_F32, pre_ln, cases[i].kind, 0);
         double fp32 = loss_after(step, DTYPE_F32, pre_ln, cases[i].kind, cases[i].lr);
         double bf16 = loss_after(step, DTYPE_BF16, pre_ln, cases[i].kind, cases[i].lr);

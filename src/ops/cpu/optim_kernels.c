@@ -25,7 +25,7 @@ struct optim_call {
     double *sums;          /* of each chunk: squares; or of w and of each direction, side by side */
     const double *factors; /* [n_spans] of LANS, in the place of `factor` */
     const double *ratios;  /* [n_spans] of LAMB, [n_spans, 2] of LANS */
-    float factor, beta1, beta2, rest1, rest2, inverse_c1, inverse_c2, eps, lr, step;
+    float factor, beta1, beta2, rest1, rest2, inverse_c1, inverse_c2, eps, lr, step, coupled;
 };
 
 /* An item is sixteen chunks; `visit` gets each with its number. */
@@ -157,6 +157,7 @@ static bool begin_update(struct exec *x, const char *op, struct optim_call *c, s
         .inverse_c2 = (float)(1.0 / s[OPTIM_CORRECTION2]),
         .eps = (float)s[OPTIM_EPS],
         .lr = (float)s[OPTIM_LR],
+        .coupled = (float)s[OPTIM_COUPLED],
         .step = (float)(s[OPTIM_LR] * sqrt(s[OPTIM_CORRECTION2]) / s[OPTIM_CORRECTION1]),
     };
     return true;
@@ -218,35 +219,30 @@ static double sum_of_parameter(const double *sums, int64_t cols, int64_t col, co
 }
 
 /* |w| / |u| of a direction: the squares of w are the first column. */
-static double trust_ratio(tensor sums, int64_t col, const struct optim_span *s)
+static double trust_ratio(tensor sums, int64_t col, const struct optim_span *s, const double *scalars)
 {
     double w = sum_of_parameter(sums.data, tensor_cols(sums), 0, s);
     double u = sum_of_parameter(sums.data, tensor_cols(sums), col, s);
-    return w > 0 && u > 0 ? sqrt(w) / sqrt(u) : 1.0;
+    bool has_one = s->weight_decay != 0 || scalars[OPTIM_RATIO_OF_ALL] != 0;
+    double ratio = has_one && w > 0 && u > 0 ? sqrt(w) / sqrt(u) : 1.0;
+    return fmax(scalars[OPTIM_MIN_RATIO], fmin(ratio, scalars[OPTIM_MAX_RATIO]));
 }
 
 /* The second half of an update whose steps are as long as norms say. */
-struct apply {
-    const char *op;
-    optim_visit *visit;
-    bool only_decayed; /* the ratio of other parameters is 1 */
-    size_t workspace;
-};
-
-static void apply(struct exec *x, struct apply a, struct optim_buffers b, const struct optim_span *spans,
-                  int64_t n_spans, tensor sums, tensor norm, tensor scalars)
+static void apply(struct exec *x, const char *op, size_t workspace, optim_visit *visit,
+                  struct optim_buffers b, const struct optim_span *spans, int64_t n_spans, tensor sums,
+                  tensor norm, tensor scalars)
 {
     struct optim_call c;
     int64_t n = tensor_cols(sums) - 1; /* directions */
-    if (accept_doubles(x, a.op, "the sums", sums) &&
-        begin_update(x, a.op, &c, b, spans, n_spans, norm, scalars)) {
-        double *ratios = exec_scratch(x, a.workspace);
+    if (accept_doubles(x, op, "the sums", sums) &&
+        begin_update(x, op, &c, b, spans, n_spans, norm, scalars)) {
+        double *ratios = exec_scratch(x, workspace);
         for (int64_t i = 0; i < n * n_spans; i++) {
-            const struct optim_span *s = &spans[i / n];
-            ratios[i] = a.only_decayed && s->weight_decay == 0 ? 1.0 : trust_ratio(sums, i % n + 1, s);
+            ratios[i] = trust_ratio(sums, i % n + 1, &spans[i / n], scalars.data);
         }
         c.ratios = ratios;
-        run(x, a.op, &c, a.visit);
+        run(x, op, &c, visit);
     }
 }
 
@@ -266,8 +262,8 @@ static void lamb_apply_chunk(const struct optim_call *c, struct chunk k, int64_t
 static void cpu_lamb_apply(struct exec *x, struct optim_buffers b, const struct optim_span *spans,
                            int64_t n_spans, tensor sums, tensor norm, tensor scalars)
 {
-    struct apply a = {"lamb_apply", lamb_apply_chunk, true, workspace_lamb_apply(n_spans)};
-    apply(x, a, b, spans, n_spans, sums, norm, scalars);
+    apply(x, "lamb_apply", workspace_lamb_apply(n_spans), lamb_apply_chunk, b, spans, n_spans, sums, norm,
+          scalars);
 }
 
 /* Of an element, by its moments and its normalised gradient. */
@@ -341,8 +337,8 @@ static void lans_apply_chunk(const struct optim_call *c, struct chunk k, int64_t
 static void cpu_lans_apply(struct exec *x, struct optim_buffers b, const struct optim_span *spans,
                            int64_t n_spans, tensor sums, tensor norm, tensor scalars)
 {
-    struct apply a = {"lans_apply", lans_apply_chunk, false, workspace_lans_apply(n_spans)};
-    apply(x, a, b, spans, n_spans, sums, norm, scalars);
+    apply(x, "lans_apply", workspace_lans_apply(n_spans), lans_apply_chunk, b, spans, n_spans, sums, norm,
+          scalars);
 }
 
 static void adamw_chunk(const struct optim_call *c, struct chunk k, int64_t number)
@@ -350,10 +346,11 @@ static void adamw_chunk(const struct optim_call *c, struct chunk k, int64_t numb
     (void)number;
     float *restrict m = c->m + k.first, *restrict v = c->v + k.first, *restrict w = c->w + k.first;
     const float *restrict grad = c->grad + k.first;
-    float keep = (float)(1.0 - (double)c->lr * k.decay);
+    float keep = (float)(1.0 - (1.0 - (double)c->coupled) * (double)c->lr * k.decay);
+    float pull = c->coupled * (float)k.decay;
 #pragma omp simd
     for (int64_t i = 0; i < k.n; i++) {
-        float g = grad[i] * c->factor;
+        float g = grad[i] * c->factor + pull * w[i];
         update_moments(c, &m[i], &v[i], g);
         w[i] = w[i] * keep - c->step * m[i] / (sqrtf(v[i]) + c->eps);
     }

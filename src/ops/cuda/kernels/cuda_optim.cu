@@ -153,13 +153,15 @@ __device__ static inline elements load_elements(const launch_optim &o, const chu
     return elements{unpack(w), unpack(g), unpack(m), unpack(v)};
 }
 
-/* g = scale g;  m = b1 m + (1 - b1) g;  v = b2 v + (1 - b2) g^2. */
-__device__ static inline void update_moments(const launch_optim &o, const chunk &c, float scale, elements *e)
+/* g = scale g + pull w;  m = b1 m + (1 - b1) g;  v = b2 v + (1 - b2) g^2. */
+__device__ static inline void update_moments(const launch_optim &o, const chunk &c, float scale, float pull,
+                                             elements *e)
 {
     float beta1 = (float)o.scalars[LAUNCH_BETA1], beta2 = (float)o.scalars[LAUNCH_BETA2];
     float rest1 = (float)(1 - o.scalars[LAUNCH_BETA1]), rest2 = (float)(1 - o.scalars[LAUNCH_BETA2]);
     for (int k = 0; k < EIGHT; k++) {
-        float g = e->g.v[k] *= scale;
+        float g = e->g.v[k] * scale + pull * e->w.v[k];
+        e->g.v[k] = g;
         e->m.v[k] = beta1 * e->m.v[k] + rest1 * g;
         e->v.v[k] = beta2 * e->v.v[k] + rest2 * g * g;
     }
@@ -205,7 +207,7 @@ __global__ static void lamb_direction_kernel(launch_optim o)
     float eps = (float)o.scalars[LAUNCH_EPS], decay = (float)c.weight_decay;
     float c1 = (float)o.scalars[LAUNCH_CORRECTION1], c2 = (float)o.scalars[LAUNCH_CORRECTION2];
     columns<2> sums = {};
-    update_moments(o, c, gradient_factor(o), &e);
+    update_moments(o, c, gradient_factor(o), 0, &e);
     for (int k = 0; k < EIGHT; k++) { /* beyond the end all are 0 */
         float u = e.m.v[k] / c1 / (sqrtf(e.v.v[k] / c2) + eps) + decay * e.w.v[k];
         u = own_column() + k < c.n ? u : 0.0f;
@@ -238,10 +240,12 @@ __device__ static inline columns<COLS> sums_of_parameter(const double *sums, con
     return all;
 }
 
-/* |w| / |u|. */
-__device__ static inline double trust_ratio(double weights, double directions)
+/* |w| / |u| by their squares. */
+__device__ static inline double trust_ratio(const launch_optim &o, const launch_span &s, double w, double u)
 {
-    return weights > 0 && directions > 0 ? sqrt(weights) / sqrt(directions) : 1.0;
+    bool has_one = s.weight_decay != 0 || o.scalars[LAUNCH_RATIO_OF_ALL] != 0;
+    double ratio = has_one && w > 0 && u > 0 ? sqrt(w) / sqrt(u) : 1.0;
+    return fmax(o.scalars[LAUNCH_MIN_RATIO], fmin(ratio, o.scalars[LAUNCH_MAX_RATIO]));
 }
 
 /* r of each span. */
@@ -253,7 +257,7 @@ __global__ static void lamb_ratio_kernel(launch_optim o)
     launch_span s = o.spans.spans[blockIdx.x];
     columns<2> sums = sums_of_parameter<2>(o.sums, s);
     if (threadIdx.x == 0) {
-        o.ratios[blockIdx.x] = s.weight_decay != 0 ? trust_ratio(sums.v[0], sums.v[1]) : 1.0;
+        o.ratios[blockIdx.x] = trust_ratio(o, s, sums.v[0], sums.v[1]);
     }
 }
 
@@ -327,7 +331,7 @@ __global__ static void lans_direction_kernel(launch_optim o)
     }
     chunk c = chunk_at(o.spans, blockIdx.x);
     elements e = load_elements(o, c);
-    update_moments(o, c, (float)o.factors[c.span], &e);
+    update_moments(o, c, (float)o.factors[c.span], 0, &e);
     store_eight(o.grad + c.first, own_column(), c.n, e.g);
     lans_directions u = directions_of(o, c, e);
     columns<3> sums = {};
@@ -345,10 +349,11 @@ __global__ static void lans_ratio_kernel(launch_optim o)
     if (!all_finite(o)) {
         return;
     }
-    columns<3> sums = sums_of_parameter<3>(o.sums, o.spans.spans[blockIdx.x]);
+    launch_span s = o.spans.spans[blockIdx.x];
+    columns<3> sums = sums_of_parameter<3>(o.sums, s);
     if (threadIdx.x == 0) {
-        o.ratios[2 * blockIdx.x] = trust_ratio(sums.v[0], sums.v[1]);
-        o.ratios[2 * blockIdx.x + 1] = trust_ratio(sums.v[0], sums.v[2]);
+        o.ratios[2 * blockIdx.x] = trust_ratio(o, s, sums.v[0], sums.v[1]);
+        o.ratios[2 * blockIdx.x + 1] = trust_ratio(o, s, sums.v[0], sums.v[2]);
     }
 }
 
@@ -392,10 +397,12 @@ __global__ static void adamw_kernel(launch_optim o)
     }
     chunk c = chunk_at(o.spans, blockIdx.x);
     elements e = load_elements(o, c);
-    float eps = (float)o.scalars[LAUNCH_EPS], keep = (float)(1 - o.scalars[LAUNCH_LR] * c.weight_decay);
+    double coupled = o.scalars[LAUNCH_COUPLED];
+    float eps = (float)o.scalars[LAUNCH_EPS],
+          keep = (float)(1 - (1 - coupled) * o.scalars[LAUNCH_LR] * c.weight_decay);
     float step =
         (float)(o.scalars[LAUNCH_LR] * sqrt(o.scalars[LAUNCH_CORRECTION2]) / o.scalars[LAUNCH_CORRECTION1]);
-    update_moments(o, c, gradient_factor(o), &e);
+    update_moments(o, c, gradient_factor(o), (float)(coupled * c.weight_decay), &e);
     for (int k = 0; k < EIGHT; k++) {
         e.w.v[k] = e.w.v[k] * keep - step * e.m.v[k] / (sqrtf(e.v.v[k]) + eps);
     }

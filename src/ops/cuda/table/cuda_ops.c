@@ -13,6 +13,7 @@
 #include "ops/workspace.h"
 
 _Static_assert((int)LAUNCH_GRAD_SCALE == (int)OPTIM_GRAD_SCALE &&
+                   (int)LAUNCH_RATIO_OF_ALL == (int)OPTIM_RATIO_OF_ALL &&
                    (int)LAUNCH_N_SCALARS == (int)OPTIM_N_SCALARS &&
                    (int)LAUNCH_CORRECTION2 == (int)OPTIM_CORRECTION2,
                "launch_scalar is optim_scalar");

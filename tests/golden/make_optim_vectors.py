@@ -1,0 +1,133 @@
+#!/usr/bin/env python3
+"""Steps of LANS (Zheng et al. 2020, arXiv:2006.13484, algorithm 2), of NVLAMB_EXP and of Adam with L2 regularisation in fp64, by
+the equations that the replaced scripts have, on several tensors at once, for tests/optim/test_optim_vectors.c.
+
+usage: make_optim_vectors.py >optim_vectors.json     (plain Python)
+"""
+import json
+import math
+
+BETA1, BETA2 = 0.9, 0.999
+
+
+def norm(values):
+    return math.sqrt(sum(v * v for v in values))
+
+
+def clipped(gradients, limit):
+    """Gradients of all tensors, whose norm together is at most `limit` (0: whatever it is)."""
+    total = norm([g for tensor in gradients for g in tensor])
+    factor = limit / total if 0 < limit < total else 1
+    return [[g * factor for g in tensor] for tensor in gradients]
+
+
+class Tensor:
+    """An optimizer is a function of a tensor, its gradient, the number of the step, the rate, eps and the corrections."""
+
+    def __init__(self, weights, decay):
+        self.w, self.decay = list(weights), decay
+        self.m, self.v = [0.0] * len(weights), [0.0] * len(weights)
+
+    def add_to_moments(self, g):
+        self.m = [BETA1 * m + (1 - BETA1) * x for m, x in zip(self.m, g)]
+        self.v = [BETA2 * v + (1 - BETA2) * x * x for v, x in zip(self.v, g)]
+
+    def ratio(self, direction):
+        weights, length = norm(self.w), norm(direction)
+        return weights / length if weights != 0 and length != 0 else 1
+
+
+def lans(p, g, lr, eps, c1, c2):
+    length = norm(g)
+    if length != 0:
+        g = [x / (length + eps) for x in g]
+    p.add_to_moments(g)
+    d = [math.sqrt(v / c2) + eps for v in p.v]
+    r = [m / c1 / y + p.decay * w for m, y, w in zip(p.m, d, p.w)]
+    c = [x / y + p.decay * w for x, y, w in zip(g, d, p.w)]
+    rho_r, rho_c = lr * p.ratio(r), lr * p.ratio(c)
+    p.w = [w - (BETA1 * rho_r * x + (1 - BETA1) * rho_c * y) for w, x, y in zip(p.w, r, c)]
+
+
+def nvlamb_exp(p, g, lr, eps, c1, c2):
+    p.add_to_moments(g)
+    u = [m / c1 / (math.sqrt(v / c2) + eps) + p.decay * w for m, v, w in zip(p.m, p.v, p.w)]
+    ratio = max(min(p.ratio(u), 10), 0.01)
+    p.w = [w - lr * ratio * x for w, x in zip(p.w, u)]
+
+
+def adam(p, g, lr, eps, c1, c2):
+    p.add_to_moments([x + p.decay * w for x, w in zip(g, p.w)])
+    p.w = [w - lr * m / c1 / (math.sqrt(v / c2) + eps) for w, m, v in zip(p.w, p.m, p.v)]
+
+
+def poly_constant(k, steps, base, warmup, constant):
+    p = k / steps
+    if p < warmup:
+        return base * p / warmup
+    return base if p < warmup + constant else base * (1 - p) / (1 - warmup - constant)
+
+
+def case(name, update, tensors, gradients, rates, limit=0, scale=1, eps=1e-6, corrected="moments", schedule=None):
+    """gradients[step][tensor] are those that the update is given: `scale` times those that count.  Corrected are the moments,
+    the steps, or nothing."""
+    state = [Tensor(weights, decay) for weights, decay in tensors]
+    want = []
+    for t, (all_of_step, lr) in enumerate(zip(gradients, rates), 1):
+        c1, c2 = 1 - BETA1**t, 1 - BETA2**t
+        rate = lr * math.sqrt(c2) / c1 if corrected == "steps" else lr
+        counted = clipped([[g / scale for g in tensor] for tensor in all_of_step], limit)
+        for tensor, g in zip(state, counted):
+            update(tensor, g, rate, eps, *((c1, c2) if corrected == "moments" else (1, 1)))
+        want.append([tensor.w for tensor in state])
+    return {"name": name, "optimizer": update.__name__, "weights": [w for w, _ in tensors],
+            "decays": [d for _, d in tensors], "gradients": gradients, "rates": rates, "limit": limit, "scale": scale, "eps": eps,
+            "corrected": corrected, "schedule": schedule, "want": want}
+
+
+# The worked vectors that the replaced script's reference gives: one tensor, two steps, with decay and without.
+SPEC = [[[0.3, -0.4, 1.2, 0.0]], [[-0.1, 0.2, 0.4, -0.8]]]
+START = [0.5, -1.0, 2.0, 0.25]
+SPEC_WANT = {0.01: [0.482645145, -0.985587711, 1.970200311, 0.263999233],
+             0.0: [0.482581969, -0.985715359, 1.970468166, 0.264233133]}
+
+# A matrix, a bias, weights of zeros, a tensor whose gradient is 0 now and then, and two that never have one.
+TENSORS = [(START, 0.01), ([0.1, 0.0, -0.2], 0.0), ([0.0, 0.0], 0.01), ([0.3, -0.6, 0.9], 0.01), ([1.0, -2.0], 0.01),
+           ([0.7, 0.4], 0.0)]
+# Weights so large, and so small, that the bounds of a ratio count.
+BOUNDED = [([100.0, -200.0], 0.0), ([1e-5, 2e-5], 0.01)]
+
+
+def wave(step, tensor, i):
+    return 0.0 if tensor in (4, 5) or tensor == 3 and step % 2 == 0 else math.sin(3 * step + 5 * tensor + 2 * i) / (tensor + 1)
+
+
+def waves(steps, scale=1, tensors=TENSORS):
+    return [[[scale * wave(s, k, i) for i in range(len(w))] for k, (w, _) in enumerate(tensors)] for s in range(steps)]
+
+
+def main():
+    cases = [case(f"the reference's vector, decay {decay}", lans, [(START, decay)], SPEC, [0.01] * 2) for decay in SPEC_WANT]
+    for c in cases:
+        off = max(abs(w - s) for w, s in zip(c["want"][1][0], SPEC_WANT[c["decays"][0]]))
+        assert off < 1e-9, f"{c['name']}: {off}"
+    schedule = {"steps": 10, "base": 0.02, "warmup": 0.25, "constant": 0.25}
+    rates = [poly_constant(k, *schedule.values()) for k in range(1, 11)]
+    cases += [
+        case("rates of the schedule", lans, TENSORS, waves(10), rates, schedule=schedule),
+        case("clipped to 1", lans, TENSORS, waves(3), [0.01] * 3, limit=1),
+        case("clipped to 1e-6, where eps counts", lans, TENSORS, waves(3), [0.01] * 3, limit=1e-6),
+        case("gradients of a scaled loss", lans, TENSORS, waves(3, 1024), [0.01] * 3, scale=1024),
+        case("moments as they are", lans, TENSORS, waves(3), [0.01] * 3, corrected="nothing"),
+        case("no gradient at all", lans, TENSORS, [[[0.0] * len(w) for w, _ in TENSORS]] * 2, [0.01] * 2),
+        case("ratios", nvlamb_exp, TENSORS + BOUNDED, waves(4, tensors=TENSORS + BOUNDED), [0.01] * 4, eps=1e-8),
+        case("whole steps corrected", nvlamb_exp, TENSORS + BOUNDED, waves(4, tensors=TENSORS + BOUNDED), [0.01] * 4, eps=1e-8,
+             corrected="steps"),
+        case("decay in the gradient", adam, TENSORS, waves(4), [0.01] * 4, eps=1e-8),
+        case("an eps that counts", adam, TENSORS, waves(4), [0.01] * 4, eps=0.5),
+    ]
+    rows = ",\n".join(json.dumps(c, separators=(",", ":")) for c in cases)
+    print('{"cases": [\n' + rows + "\n]}")
+
+
+main()

@@ -426,7 +426,7 @@ static struct status unknown_prompt(const json_t *prompts, const char *name, enu
          i = json_object_iter_next((json_t *)prompts, i)) {
         buf_printf(&names, "%s%s", names.n == 0 ? ": " : ", ", json_object_iter_key(i));
     }
-    struct status s = status_error(code, "the model has no prompt named '%.60s'; it has %zu%.200s", name,
+    struct status s = status_error(code, "no prompt of the model is called '%.60s'; it has %zu%.200s", name,
                                    json_object_size(prompts), buf_text(&names));
     buf_fini(&names);
     return s;

@@ -46,7 +46,7 @@ static void test_products(void)
     struct cuda_launch one = product(CUDA_FORWARD, 384, 1024, 1024, false);
     EXPECT(gpu_chip_product_rate(chip, &one) < 0.5e12 * best, "24 tiles fill 132 multiprocessors");
     struct status s = gpu_chip_find(&chip, "abacus");
-    EXPECT(s.code == STATUS_USAGE && strstr(s.message, "only of h200") != NULL, "%s", s.message);
+    EXPECT(s.code == STATUS_USAGE && strstr(s.message, "only for h200") != NULL, "%s", s.message);
 }
 
 /* Of the own kernel for few rows: every tile has a price, which no multiprocessor beats and more instructions raise; parts of

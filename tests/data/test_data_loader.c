@@ -1,26 +1,18 @@
 /* Tests of data/bert_loader and data/bert_batch: steps are a pure function, cuts into micro-batches change
  * only the cut, an epoch visits every sample once, and every field of a batch is what its head says. */
-#include "fixture_store.h"
-
-#include "data/bert_loader.h"
+#include "fixture_loader.h"
 
 enum { VOCAB = 60000 };
 
 static struct bert_loader_config config_of(const struct indexed *store)
 {
-    return (struct bert_loader_config){.store = store,
-                                       .vocab_size = VOCAB,
-                                       .pad_id = FIXTURE_PAD,
-                                       .cls_id = FIXTURE_CLS,
-                                       .sep_id = FIXTURE_SEP,
-                                       .mask_id = FIXTURE_MASK,
-                                       .seed = 42,
-                                       .max_seq_length = 48,
-                                       .max_predictions_per_seq = 7,
-                                       .train_batch_size = 12,
-                                       .gradient_accumulation_steps = 3,
-                                       .masked_lm_prob = 0.15,
-                                       .short_seq_prob = 0.1};
+    struct bert_loader_config c = fixture_loader(store, VOCAB);
+    c.seed = 42;
+    c.max_seq_length = 48;
+    c.max_predictions_per_seq = 7;
+    c.train_batch_size = 12;
+    c.gradient_accumulation_steps = 3;
+    return c;
 }
 
 static void same_ints(const int32_t *a, const int32_t *b, int64_t n, const char *what)

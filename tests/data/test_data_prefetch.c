@@ -1,8 +1,7 @@
 /* Tests of data/prefetch: the same steps as without it, an end at any moment, and errors that reach the
  * trainer. */
-#include "fixture_store.h"
+#include "fixture_loader.h"
 
-#include "data/bert_loader.h"
 #include "data/prefetch.h"
 
 #include <time.h>
@@ -11,19 +10,13 @@ enum { VOCAB = 5000, N_STEPS = 50 };
 
 static struct bert_loader_config config_of(const struct indexed *store, int32_t vocab_size)
 {
-    return (struct bert_loader_config){.store = store,
-                                       .vocab_size = vocab_size,
-                                       .pad_id = FIXTURE_PAD,
-                                       .cls_id = FIXTURE_CLS,
-                                       .sep_id = FIXTURE_SEP,
-                                       .mask_id = FIXTURE_MASK,
-                                       .seed = 1,
-                                       .max_seq_length = 32,
-                                       .max_predictions_per_seq = 5,
-                                       .train_batch_size = 6,
-                                       .gradient_accumulation_steps = 2,
-                                       .masked_lm_prob = 0.15,
-                                       .short_seq_prob = 0.1};
+    struct bert_loader_config c = fixture_loader(store, vocab_size);
+    c.seed = 1;
+    c.max_seq_length = 32;
+    c.max_predictions_per_seq = 5;
+    c.train_batch_size = 6;
+    c.gradient_accumulation_steps = 2;
+    return c;
 }
 
 static void expect_same(const struct batch_step *a, const struct batch_step *b, int64_t number)

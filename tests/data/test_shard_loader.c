@@ -1,7 +1,7 @@
 /* Tests of HDF5 shards, both ways: files that h5py wrote in the replaced system's layouts (tests/golden), files
  * that kiln writes, the order of an epoch, what damaged and contradictory files lead to, and the end of the
  * process that reads. */
-#include "fixture_store.h"
+#include "fixture_loader.h"
 
 #include "data/pack.h"
 #include "data/shard_loader.h"
@@ -174,19 +174,12 @@ static char *write_shards(const struct bert_loader_config *samples, const char *
 
 static struct bert_loader_config sample_config(const struct indexed *store)
 {
-    return (struct bert_loader_config){.store = store,
-                                       .vocab_size = VOCAB,
-                                       .pad_id = FIXTURE_PAD,
-                                       .cls_id = FIXTURE_CLS,
-                                       .sep_id = FIXTURE_SEP,
-                                       .mask_id = FIXTURE_MASK,
-                                       .seed = 3,
-                                       .max_seq_length = S,
-                                       .max_predictions_per_seq = P,
-                                       .train_batch_size = 1,
-                                       .gradient_accumulation_steps = 1,
-                                       .masked_lm_prob = 0.15,
-                                       .short_seq_prob = 0.5};
+    struct bert_loader_config c = fixture_loader(store, VOCAB);
+    c.seed = 3;
+    c.max_seq_length = S;
+    c.max_predictions_per_seq = P;
+    c.short_seq_prob = 0.5;
+    return c;
 }
 
 /* What is read from shards in one epoch. */

@@ -2,7 +2,7 @@
  * gradients within 1e-6 in fp32, whatever the cut into micro-batches; dropout, which follows the place in the
  * batch, is off. */
 #include "bert_fixture.h"
-#include "fixture_store.h"
+#include "fixture_loader.h"
 
 #include "data/shard_loader.h"
 #include "data/shard_writer.h"
@@ -13,19 +13,12 @@ enum { S = 16, P = 4 };
 
 static struct bert_loader_config samples_of(const struct indexed *store)
 {
-    return (struct bert_loader_config){.store = store,
-                                       .vocab_size = FIXTURE_VOCAB,
-                                       .pad_id = FIXTURE_PAD,
-                                       .cls_id = FIXTURE_CLS,
-                                       .sep_id = FIXTURE_SEP,
-                                       .mask_id = FIXTURE_MASK,
-                                       .seed = 2,
-                                       .max_seq_length = S,
-                                       .max_predictions_per_seq = P,
-                                       .train_batch_size = 1,
-                                       .gradient_accumulation_steps = 1,
-                                       .masked_lm_prob = 0.15,
-                                       .short_seq_prob = 0.5};
+    struct bert_loader_config c = fixture_loader(store, FIXTURE_VOCAB);
+    c.seed = 2;
+    c.max_seq_length = S;
+    c.max_predictions_per_seq = P;
+    c.short_seq_prob = 0.5;
+    return c;
 }
 
 static void gradients_of(struct trainer *t, const struct batch_source *source, struct trainer_result *r)

@@ -71,9 +71,9 @@ expect 74 'nobody reads it' timeout 30 "$kiln" report "$dir/run" --output "$dir/
 read_pipe()
 {
     exec 7<>"$dir/pipe"
-    cat "$dir/pipe" >"$dir/got" 7>&- &
+    cat <"$dir/pipe" >"$dir/got" 7>&- &
     reader=$!
-    await $reader test -e "/proc/$reader/fd/1"
+    await $reader test "/proc/$reader/fd/0" -ef "$dir/pipe"
 }
 # written command...: writes to the pipe, whose reader then comes to its end
 written()

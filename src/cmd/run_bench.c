@@ -56,8 +56,8 @@ static const struct option options[] = {
                       "where to compute; auto is the cpu, since cuda has not been tested on a GPU yet"),
     OPTION_STRING_ROW(
         "predict", AT(predict), NULL, "GPU",
-        "measure nothing: predict the same table for this GPU (h200) from what the kernels move and "
-        "compute and from rates that were measured there"),
+        "measure nothing: predict the same table for this GPU (h200, h100) from what the kernels move and "
+        "compute and from rates that were measured on an H200"),
     OPTION_STRING_ROW("migration_log", AT(migration_log), NULL, "FILE",
                       "write to this file which kernel computed each op, by dtype and shape"),
     OPTION_FLAG_ROW("dry_run", AT(dry_run), "print the planned work and memory"),
@@ -259,13 +259,13 @@ static void print_place(const struct backend *b)
 static struct status predict_models(const struct bench_args *a, struct bench_place *at, struct device *device)
 {
     TRY(status_context(gpu_chip_find(&at->chip, a->predict), "--predict"));
-    *device = forecast_device(at->chip);
+    *device = forecast_device(at->chip->name, at->chip->computes_in_fp8);
     at->plain = at->watched = (struct backend){device, &ops_plan};
     TRY(precision_find(&at->precision, &a->precision, device));
     printf("kiln       %s\nNothing here is measured: predicted for one %s, from what this kiln's kernels "
            "move and "
-           "compute, and rates that were\nmeasured there (docs/numbers.md).\n\n",
-           KILN_VERSION, at->chip->title);
+           "compute, and\n%s (docs/numbers.md).\n\n",
+           KILN_VERSION, at->chip->title, at->chip->rates);
     return bench_models(a, at);
 }
 

@@ -1,5 +1,7 @@
 #include "ops/forecast.h"
 
+#include "ops/cuda/table/cuda_overhead.h"
+
 #include <string.h>
 
 /* As in a replay: only recorded work counts. */
@@ -42,12 +44,13 @@ static struct status beside_join(void *context, int n_left)
 
 static const struct device_beside beside = {beside_begin, beside_end, beside_join};
 
-struct device forecast_device(const struct gpu_chip *chip)
+struct device forecast_device(const char *name, bool computes_in_fp8)
 {
-    return (struct device){.name = chip->name,
+    return (struct device){.name = name,
                            .computes_in_f16 = true,
                            .takes_rounded_biases = true,
-                           .computes_in_fp8 = chip->computes_in_fp8,
+                           .computes_in_fp8 = computes_in_fp8,
+                           .overhead_bytes = CUDA_OVERHEAD_BYTES,
                            .sums_in_attention = true,
                            .keeps_dropout_bits = true,
                            .graphs = &graphs,

@@ -31,9 +31,9 @@ struct forecast {
     struct forecast_streams cool, hot; /* the same launches, with work beside in a second CUDA stream */
 };
 
-/* A device to plan for, with the chip's abilities but without memory.  For a forecast with work beside, set
+/* A device to plan for: the table of CUDA devices, without memory.  For a forecast with work beside, set
  * the exec's context to the forecast and give the ops as a recording (dev/queue.h). */
-struct device forecast_device(const struct gpu_chip *chip);
+struct device forecast_device(const char *name, bool computes_in_fp8);
 
 /* An empty forecast; `f` must not move while its table is used. */
 void forecast_init(struct forecast *f, const struct gpu_chip *chip);

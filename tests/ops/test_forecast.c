@@ -309,7 +309,7 @@ static void test_beside(bool recording)
 {
     static struct forecast f;
     forecast_init(&f, h200());
-    struct device device = forecast_device(h200());
+    struct device device = forecast_device(h200()->name, h200()->computes_in_fp8);
     const struct ops *op = &f.watch.table;
     struct exec x = {.device = &device, .context = &f, .ops = op, .recording = recording, .layer_index = -1};
     queue_beside(&x);

@@ -1,4 +1,4 @@
-/* gpu_chips: tables of rates measured on GPUs, and the predicted time of a launch (cuda_traffic.h) on one. */
+/* gpu_chips: tables of rates of GPUs, measured there or taken over from one that was, and the predicted time of a launch (cuda_traffic.h) on one. */
 #ifndef KILN_OPS_CUDA_FORECAST_GPU_CHIPS_H
 #define KILN_OPS_CUDA_FORECAST_GPU_CHIPS_H
 
@@ -14,6 +14,7 @@ struct gpu_product {
 
 struct gpu_chip {
     const char *name, *title; /* "h200", "NVIDIA H200" */
+    const char *rates;        /* where the rates are from */
     bool computes_in_fp8;
     int multiprocessors;
     double clock_hz;                 /* under load */

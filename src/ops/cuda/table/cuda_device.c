@@ -161,10 +161,6 @@ static void cuda_take_choices(void *context, const void *text, size_t n, const c
     cuda_choices_take(((struct cuda_context *)context)->choices, text, n, source);
 }
 
-/* An allowance for kernels of libraries, which are loaded on first use, graphs, and tables of spans.
- * tools/gpu_check.sh compares it with what a run takes. */
-enum { LOADED_BYTES = 96 << 20 };
-
 /* Two tables, since a table says what its GPU supports. */
 #define DEVICE(fp8)                                                                                          \
     {                                                                                                        \
@@ -174,8 +170,8 @@ enum { LOADED_BYTES = 96 << 20 };
         .copy_out = cuda_copy_out, .copy_within = cuda_queue_copy_within, .stage = cuda_queue_stage,         \
         .send = cuda_queue_send, .graphs = &cuda_queue_graphs, .beside = &cuda_queue_beside,                 \
         .synchronize = cuda_synchronize, .clock = &cuda_events, .free_bytes = cuda_free_bytes,               \
-        .overhead_bytes = 2 * (CUDA_PRODUCTS_WORKSPACE + CUDA_PRODUCTS_ROOM) + LOADED_BYTES,                 \
-        .keep_in = cuda_keep_in, .choices = cuda_choices_of_run, .take_choices = cuda_take_choices,          \
+        .overhead_bytes = CUDA_OVERHEAD_BYTES, .keep_in = cuda_keep_in, .choices = cuda_choices_of_run,      \
+        .take_choices = cuda_take_choices,                                                                   \
     }
 
 static const struct device with_fp8 = DEVICE(true), without_fp8 = DEVICE(false);

@@ -5,6 +5,7 @@
 
 #include "core/dtype.h"
 #include "dev/exec.h"
+#include "ops/cuda/table/cuda_overhead.h"
 
 /* C = A B + bias, or C += A B.  A is [m, k], stored [k, m] if a_transposed; B is [k, n], stored [n, k] if
  * b_transposed.  Strides are those of stored rows, in elements.
@@ -31,11 +32,6 @@ struct cuda_product {
 
 struct cuda_products;
 struct cuda_choices; /* cuda_choices.h */
-
-/* Device memory that a context's products hold all the time, and work beside again: room for a bias, and a
- * workspace of the library.  The workspace is twice what NVIDIA recommends for Hopper (cuBLAS documentation,
- * cublasSetWorkspace), as in the measurements behind the rates of docs/numbers.md. */
-enum { CUDA_PRODUCTS_WORKSPACE = 64 << 20, CUDA_PRODUCTS_ROOM = 1 << 20 };
 
 /* Opens the handles and workspace of a context; they must be closed even after a failure.  Borrows
  * `choices`. */

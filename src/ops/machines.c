@@ -1,0 +1,102 @@
+#include "ops/machines.h"
+
+#include "core/buf.h"
+#include "ops/forecast.h"
+
+#include <string.h>
+
+const double MACHINE_LINK_SHARE = 0.8;
+
+/* docs/decisions/0046_plan.md has the sources at length, and how `reached` and the Gaudi's rate were found. */
+static const struct machine machines[] = {
+    {.name = "h200",
+     .title = "NVIDIA H200 SXM",
+     .chip = "h200",
+     .memory_bytes = 141e9,
+     .per_node = 8,
+     .within = 450e9,
+     .between = 50e9,
+     .computes_in_f16 = true,
+     .computes_in_fp8 = true,
+     .memory_source = "NVIDIA's datasheet, 141 GB",
+     .rates_source = "forecast of kiln's kernels by products and copies measured on one H200",
+     .links_source = "NVLink 900 GB/s both ways (datasheet); one 400 Gb/s adapter a device (DGX H200)"},
+    {.name = "h100",
+     .title = "NVIDIA H100 SXM",
+     .chip = "h100",
+     .memory_bytes = 80e9,
+     .per_node = 8,
+     .within = 450e9,
+     .between = 50e9,
+     .computes_in_f16 = true,
+     .computes_in_fp8 = true,
+     .memory_source = "NVIDIA's datasheet, 80 GB",
+     .rates_source =
+         "forecast of kiln's kernels by an H200's products; copies 3.35 / 4.8 of an H200's (datasheets)",
+     .links_source = "NVLink 900 GB/s both ways (datasheet); one 400 Gb/s adapter a device (DGX H100)"},
+    {.name = "a100",
+     .title = "NVIDIA A100 SXM 80 GB",
+     .rates = {.half = 312e12, .tf32 = 156e12, .fp32 = 19.5e12, .copy = 2.039e12, .reached = 0.513},
+     .memory_bytes = 80e9,
+     .per_node = 8,
+     .within = 300e9,
+     .between = 25e9,
+     .computes_in_f16 = true,
+     .memory_source = "NVIDIA's datasheet, 80 GB",
+     .rates_source =
+         "roofline of the datasheet's 312 TFLOP/s (bf16) and 2.039 TB/s, of which a step is assumed to "
+         "reach the share that NVIDIA's BERT-Large did (phase 1, 580 sequences/s)",
+     .links_source = "NVLink 600 GB/s both ways (datasheet); one 200 Gb/s adapter a device (DGX A100)"},
+    {.name = "gaudi1",
+     .title = "Habana Gaudi, first generation (HL-205)",
+     .rates = {.half = 46.4e12, .copy = 1e12, .reached = 1},
+     .memory_bytes = 32e9,
+     .per_node = 8,
+     .within = 87.5e9,
+     .between = 6.25e9,
+     .memory_source =
+         "32 GB, Hugging Face's pages on Gaudi; kiln does not run on it: bytes are as on its GPUs",
+     .rates_source =
+         "roofline; its makers publish no rate of products: assumed is the one by which BERT-Large reaches "
+         "what is published (phase 1, 1,489 sequences/s on 8); memory 1 TB/s",
+     .links_source = "AWS dl1.24xlarge: 700 Gb/s in the node, 400 Gb/s from node to node for 8 devices"},
+    {.name = "cpu",
+     .title = "this machine's processor",
+     .rates = {.reached = 0.9},
+     .per_node = 1,
+     .within = 1.25e9,
+     .between = 1.25e9,
+     .memory_source = "what is free here now",
+     .rates_source = "roofline of products and copies, of which a step is assumed to reach the share that "
+                     "kiln bench shows",
+     .links_source = "10 Gb/s between machines (assumed)"},
+};
+
+enum { N_MACHINES = sizeof machines / sizeof machines[0] };
+
+struct status machine_find(const struct machine **machine, const char *name)
+{
+    struct buf names = {0};
+    for (int i = 0; i < N_MACHINES; i++) {
+        if (strcmp(machines[i].name, name) == 0) {
+            *machine = &machines[i];
+            buf_fini(&names);
+            return status_ok();
+        }
+        buf_printf(&names, "%s%s", i > 0 ? ", " : "", machines[i].name);
+    }
+    struct status s = status_error(STATUS_USAGE, "nothing is known of a device \"%.40s\", only of %s", name,
+                                   buf_text(&names));
+    buf_fini(&names);
+    return s;
+}
+
+struct device machine_device(const struct machine *m)
+{
+    if (strcmp(m->name, device_cpu.name) == 0) {
+        return device_cpu;
+    }
+    struct device d = forecast_device(m->name, m->computes_in_fp8);
+    d.computes_in_f16 = m->computes_in_f16;
+    return d;
+}

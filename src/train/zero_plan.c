@@ -1,0 +1,169 @@
+#include "train/zero_plan.h"
+
+/* What the stage needs to know of the model's parameters. */
+struct shape {
+    int64_t n_elements; /* of a flat buffer */
+    int64_t n_vectors;  /* elements of LayerNorms and biases */
+    int64_t n_unsummed; /* the most elements of layers whose gradients may not be summed yet */
+    int64_t n_chunks;
+    int64_t shard, rank; /* the largest shard, and whose it is */
+};
+
+static int64_t larger(int64_t a, int64_t b)
+{
+    return a > b ? a : b;
+}
+
+static size_t smaller(size_t a, size_t b)
+{
+    return a < b ? a : b;
+}
+
+static int64_t elements_of_layer(const struct param_table *t, int64_t layer)
+{
+    int64_t begin, end;
+    param_table_range(t, layer, layer + 1, &begin, &end);
+    return end - begin;
+}
+
+/* Heads add to a tied parameter of the input layer first, and the input layer last: it waits for the whole
+ * backward. */
+static int64_t unsummed(const struct param_table *t, const struct model *m)
+{
+    int64_t most = 0, input = elements_of_layer(t, MODEL_INPUT_LAYER);
+    for (int64_t layer = 0; layer <= m->n_layers; layer++) {
+        most = larger(most, elements_of_layer(t, layer));
+    }
+    return m->tied != NULL ? input + most : larger(input, most);
+}
+
+static struct shape shape_of(const struct param_table *t, const struct model *m, int64_t world)
+{
+    struct shape s = {.n_elements = t->n_elements,
+                      .n_unsummed = unsummed(t, m),
+                      .n_chunks = param_chunks_before(t, t->n_elements)};
+    for (int i = 0; i < t->n; i++) {
+        s.n_vectors += t->params[i].n_dims == 1 ? param_count(&t->params[i]) : 0;
+    }
+    for (int rank = 0; rank < world; rank++) {
+        struct param_shard shard = param_shard_of(t, rank, (int)world);
+        if (shard.end - shard.begin > s.shard) {
+            s.shard = shard.end - shard.begin;
+            s.rank = rank;
+        }
+    }
+    return s;
+}
+
+static struct status find_shape(struct shape *s, const struct trainer_config *c, int64_t world)
+{
+    struct param_table t = {0};
+    struct status status = c->model->type->declare(c->model, &t);
+    if (!failed(status)) {
+        *s = shape_of(&t, c->model, world);
+    }
+    param_table_fini(&t);
+    return status;
+}
+
+static size_t sum_of_kinds(const struct zero_plan *z)
+{
+    return z->master_bytes + z->working_bytes + z->gradient_bytes + z->optimizer_bytes + z->activation_bytes +
+           z->scratch_bytes + z->library_bytes;
+}
+
+/* The kinds as the engine has them today. */
+static void take_plan(struct zero_plan *z, const struct shape *s, enum dtype dtype)
+{
+    const struct trainer_plan *p = &z->trainer;
+    size_t vector = dtype_bytes(dtype_of_vectors(dtype));
+    z->shard_elements = s->shard;
+    z->all_elements = s->n_elements;
+    z->master_bytes = (size_t)s->n_elements * vector;
+    z->working_bytes = p->weight_bytes - z->master_bytes;
+    z->gradient_bytes = p->gradient_bytes;
+    z->optimizer_bytes = p->optimizer_bytes;
+    z->activation_bytes = p->activation_bytes;
+    z->scratch_bytes = p->workspace_bytes + p->beside_bytes;
+    z->library_bytes = p->library_bytes;
+    z->host_bytes = p->saving_bytes;
+    z->rest_bytes = zero_plan_today(z) - sum_of_kinds(z);
+}
+
+/* Leaves out what the stage leaves to other devices. */
+static void share(struct zero_plan *z, const struct shape *s, size_t vector, int stage)
+{
+    size_t of_shard = (size_t)s->shard * vector;
+    if (stage > 0) {
+        z->host_bytes = (size_t)((double)z->host_bytes * (double)s->shard / (double)s->n_elements);
+    }
+    if (stage > 0 && z->working_bytes > 0) {
+        z->master_bytes = smaller(z->master_bytes, of_shard + (size_t)s->n_vectors * vector);
+    }
+    if (stage > 1) {
+        z->gradient_bytes = smaller(z->gradient_bytes, of_shard + (size_t)s->n_unsummed * vector);
+    }
+}
+
+/* Weights are gathered in the dtype that products read, and vectors in fp32 as well; norms need sums of chunks in
+ * fp64 (train/update.h). */
+static void count_traffic(struct zero_plan *z, const struct shape *s, const struct trainer_config *c,
+                          int stage, int64_t n_micro)
+{
+    size_t vector = dtype_bytes(dtype_of_vectors(c->precision.dtype)),
+           matrix = dtype_bytes(c->precision.dtype);
+    double n = (double)s->n_elements, vectors = matrix < vector ? (double)s->n_vectors : 0;
+    double sums = (double)(1 + c->optimizer.kind->n_sums) * (double)s->n_chunks * sizeof(double);
+    z->reduced_bytes = n * (double)vector;
+    z->n_reductions = stage > 1 ? n_micro : 1;
+    z->gathered_bytes = stage > 0 ? n * (double)matrix + vectors * (double)vector + sums : 0;
+}
+
+struct status zero_plan(struct zero_plan *z, const struct trainer_config *config, int64_t world, int stage,
+                        int64_t n_micro)
+{
+    struct shape s = {0};
+    struct trainer_config c = *config;
+    *z = (struct zero_plan){0};
+    CHECK(stage >= 0 && stage < ZERO_STAGES && world > 0 && world <= INT32_MAX, "stage %d of %lld", stage,
+          (long long)world);
+    TRY(find_shape(&s, config, world));
+    bool shares = stage > 0 && world > 1;
+    c.n_shards = shares ? (int)world : 0;
+    c.shard = shares ? (int)s.rank : 0;
+    TRY(trainer_plan(&z->trainer, &c));
+    enum dtype dtype = c.precision.dtype;
+    take_plan(z, &s, dtype);
+    if (shares) {
+        share(z, &s, dtype_bytes(dtype_of_vectors(dtype)), stage);
+    }
+    z->device_bytes = sum_of_kinds(z) + z->rest_bytes;
+    count_traffic(z, &s, &c, stage, n_micro);
+    return status_ok();
+}
+
+size_t zero_plan_today(const struct zero_plan *z)
+{
+    return z->trainer.total_bytes - z->trainer.saving_bytes;
+}
+
+size_t zero_plan_needed(const struct zero_plan *z, const struct device *device)
+{
+    return z->device_bytes + (device->is_host ? z->host_bytes : 0);
+}
+
+struct status zero_plan_smallest(const struct trainer_config *config, double bytes, int64_t *world,
+                                 int *stage)
+{
+    struct zero_plan z;
+    for (*world = 1; *world <= ZERO_MOST_WORLD; *world *= 2) {
+        for (*stage = 0; *stage < (*world > 1 ? ZERO_STAGES : 1); (*stage)++) {
+            TRY(zero_plan(&z, config, *world, *stage, 1));
+            if ((double)zero_plan_needed(&z, config->device) <= bytes) {
+                return status_ok();
+            }
+        }
+    }
+    *world = 0;
+    return status_ok();
+}

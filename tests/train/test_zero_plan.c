@@ -1,0 +1,161 @@
+/* The bytes of a device, by kind, are the parameter table's arithmetic for every stage and number of devices, and with one
+ * device those of trainer_plan, to the byte.
+ *
+ * By hand, of the fixture's model: 39 slabs of 1,024 elements: 6 of the input layer, 12 of each of two layers, 9 of the heads.
+ * Shards end where slabs do: 20 of 39 slabs are the larger half, 10 the largest quarter.  LayerNorms and biases: 32
+ * elements of the input layer, 48 + 16 + 32 + 24 + 16 + 32 of each layer, 16 + 16 + 32 + 70 + 2 of the heads.
+ * 46 parameters are 47 chunks, since the words' 70 x 16 are two. */
+#include "bert_fixture.h"
+
+#include "train/zero_plan.h"
+
+enum { SLAB = 1024, ALL = 39 * SLAB, VECTORS = 32 + 2 * 168 + 136, CHUNKS = 47, UNSUMMED = (6 + 12) * SLAB };
+
+static struct trainer_config config_of(enum dtype dtype)
+{
+    struct trainer_config c = fixture_trainer(ops_cpu(), dtype, bert_batch_limits(4, 16, 4));
+    c.saving = true;
+    return c;
+}
+
+static struct zero_plan plan_of(enum dtype dtype, int64_t world, int stage)
+{
+    struct trainer_config c = config_of(dtype);
+    struct zero_plan z;
+    EXPECT_OK(zero_plan(&z, &c, world, stage, 3));
+    return z;
+}
+
+static void expect_bytes(const char *what, size_t actual, size_t wanted)
+{
+    EXPECT(actual == wanted, "%s: %zu bytes, by hand %zu", what, actual, wanted);
+}
+
+/* One device shares nothing at any stage. */
+static void test_alone(enum dtype dtype)
+{
+    struct trainer_config c = config_of(dtype);
+    struct trainer_plan p;
+    EXPECT_OK(trainer_plan(&p, &c));
+    for (int stage = 0; stage < ZERO_STAGES; stage++) {
+        struct zero_plan z = plan_of(dtype, 1, stage);
+        expect_bytes("all", z.device_bytes + z.host_bytes, p.total_bytes);
+        expect_bytes("weights", z.master_bytes + z.working_bytes, p.weight_bytes);
+        expect_bytes("gradients", z.gradient_bytes, p.gradient_bytes);
+        expect_bytes("moments", z.optimizer_bytes, p.optimizer_bytes);
+        expect_bytes("activations", z.activation_bytes, p.activation_bytes);
+        expect_bytes("scratch", z.scratch_bytes, p.workspace_bytes + p.beside_bytes);
+        expect_bytes("libraries", z.library_bytes, p.library_bytes);
+        expect_bytes("host", z.host_bytes, p.saving_bytes);
+        expect_bytes("today", zero_plan_today(&z), z.device_bytes);
+        expect_bytes("needed", zero_plan_needed(&z, c.device), p.total_bytes);
+        EXPECT(z.rest_bytes < 1024, "%zu bytes are of no kind", z.rest_bytes);
+    }
+}
+
+/* Bytes that are shared out: [world][stage]. */
+static const struct by_hand {
+    int64_t world;
+    int stage;
+    size_t shard, master, gradients, host;
+} by_hand[] = {
+    {2, 0, 20 * SLAB, 4 * ALL, 4 * ALL, 12 * ALL},
+    {2, 1, 20 * SLAB, 4 * (20 * SLAB + VECTORS), 4 * ALL, 12 * 20 * SLAB},
+    {2, 2, 20 * SLAB, 4 * (20 * SLAB + VECTORS), 4 * (20 * SLAB + UNSUMMED), 12 * 20 * SLAB},
+    {4, 0, 10 * SLAB, 4 * ALL, 4 * ALL, 12 * ALL},
+    {4, 1, 10 * SLAB, 4 * (10 * SLAB + VECTORS), 4 * ALL, 12 * 10 * SLAB},
+    {4, 2, 10 * SLAB, 4 * (10 * SLAB + VECTORS), 4 * (10 * SLAB + UNSUMMED), 12 * 10 * SLAB},
+};
+
+/* Sums of chunks for norms stay whole, and their two buffers end at multiples of the arena's alignment. */
+static void expect_moments(const struct zero_plan *z, size_t elements)
+{
+    size_t least = 8 * elements + CHUNKS * 3 * sizeof(double);
+    EXPECT(z->optimizer_bytes >= least && z->optimizer_bytes <= least + 2 * ARENA_ALIGNMENT,
+           "%zu bytes of moments and sums, by hand %zu", z->optimizer_bytes, least);
+}
+
+static void test_shared(void)
+{
+    struct zero_plan alone = plan_of(DTYPE_BF16, 1, 0);
+    expect_bytes("master", alone.master_bytes, 4 * ALL);
+    expect_bytes("working copy", alone.working_bytes, 2 * ALL);
+    expect_bytes("gradients", alone.gradient_bytes, 4 * ALL);
+    expect_moments(&alone, ALL);
+    for (size_t i = 0; i < sizeof by_hand / sizeof by_hand[0]; i++) {
+        const struct by_hand *h = &by_hand[i];
+        struct zero_plan z = plan_of(DTYPE_BF16, h->world, h->stage);
+        expect_bytes("shard", (size_t)z.shard_elements, h->shard);
+        expect_bytes("master", z.master_bytes, h->master);
+        expect_bytes("working copy", z.working_bytes, 2 * ALL);
+        expect_bytes("gradients", z.gradient_bytes, h->gradients);
+        expect_bytes("host", z.host_bytes, h->host);
+        expect_moments(&z, h->stage > 0 ? h->shard : ALL);
+        expect_bytes("activations", z.activation_bytes, alone.activation_bytes);
+        expect_bytes("less than alone", alone.device_bytes - z.device_bytes,
+                     alone.master_bytes - z.master_bytes + alone.gradient_bytes - z.gradient_bytes +
+                         alone.optimizer_bytes - z.optimizer_bytes + alone.rest_bytes - z.rest_bytes);
+    }
+}
+
+/* Ranks of today share the moments, and what trainer_plan says of such a rank is what they take. */
+static void test_today(void)
+{
+    struct trainer_config c = config_of(DTYPE_BF16);
+    struct trainer_plan p;
+    struct zero_plan z = plan_of(DTYPE_BF16, 2, 2);
+    c.n_shards = 2;
+    EXPECT_OK(trainer_plan(&p, &c));
+    expect_bytes("today", zero_plan_today(&z), p.total_bytes - p.saving_bytes);
+    EXPECT(zero_plan_today(&z) > z.device_bytes, "the scheme shares out no more than today");
+}
+
+static void test_traffic(void)
+{
+    for (int stage = 0; stage < ZERO_STAGES; stage++) {
+        struct zero_plan z = plan_of(DTYPE_BF16, 2, stage);
+        EXPECT_NEAR(z.reduced_bytes, 4 * ALL, 0);
+        EXPECT(z.n_reductions == (stage == 2 ? 3 : 1), "%lld sums", (long long)z.n_reductions);
+        EXPECT_NEAR(z.gathered_bytes, stage == 0 ? 0 : 2 * ALL + 4 * VECTORS + 8 * 3 * CHUNKS, 0);
+    }
+    EXPECT_NEAR(plan_of(DTYPE_F32, 2, 1).gathered_bytes, 4 * ALL + 8 * 3 * CHUNKS, 0);
+}
+
+/* In fp32 passes read the master itself, which must be whole. */
+static void test_fp32(void)
+{
+    struct zero_plan z = plan_of(DTYPE_F32, 2, 2);
+    expect_bytes("master", z.master_bytes, 4 * ALL);
+    expect_bytes("no copy", z.working_bytes, 0);
+    expect_bytes("gradients", z.gradient_bytes, 4 * (20 * SLAB + UNSUMMED));
+}
+
+static void test_smallest(void)
+{
+    struct trainer_config c = config_of(DTYPE_BF16);
+    int64_t world;
+    int stage;
+    for (size_t i = 0; i < sizeof by_hand / sizeof by_hand[0]; i++) {
+        const struct by_hand *h = &by_hand[i];
+        struct zero_plan z = plan_of(DTYPE_BF16, h->world, h->stage);
+        EXPECT_OK(zero_plan_smallest(&c, (double)zero_plan_needed(&z, c.device), &world, &stage));
+        bool found = h->stage == 0 ? world == 1 && stage == 0 : world == h->world && stage == h->stage;
+        EXPECT(found, "%lld devices at stage %d for those of %lld at %d", (long long)world, stage,
+               (long long)h->world, h->stage);
+    }
+    EXPECT_OK(zero_plan_smallest(&c, 1000, &world, &stage));
+    EXPECT(world == 0, "%lld devices of 1,000 bytes", (long long)world);
+}
+
+int main(void)
+{
+    test_alone(DTYPE_F32);
+    test_alone(DTYPE_BF16);
+    test_shared();
+    test_today();
+    test_traffic();
+    test_fp32();
+    test_smallest();
+    printf("test_zero_plan: bytes of 1, 2 and 4 devices at three stages are those counted by hand\n");
+    return 0;
+}

@@ -72,16 +72,18 @@ static struct schedule schedule_of(const struct pretrain_options *o)
 }
 
 /* The default is the square root of the number of layers, rounded up, which keeps the fewest activations. */
-static int64_t recomputed_layers(const struct pretrain_options *o, const struct bert_config *model)
+int64_t pretrain_recomputed_layers(int64_t interval, int64_t n_layers)
 {
-    if (o->checkpoint_activations_interval > 0) {
-        return o->checkpoint_activations_interval;
-    }
     int64_t n = 1;
-    while (n * n < model->num_hidden_layers) {
+    while (n * n < n_layers) {
         n++;
     }
-    return n;
+    return interval > 0 ? interval : n;
+}
+
+static int64_t recomputed_layers(const struct pretrain_options *o, const struct bert_config *model)
+{
+    return pretrain_recomputed_layers(o->checkpoint_activations_interval, model->num_hidden_layers);
 }
 
 static struct trainer_config trainer_config_of(struct run *r)
@@ -171,9 +173,11 @@ static void announce(const struct run *r, const struct trainer_plan *p)
     const struct pretrain_options *o = r->options;
     const struct bert_config *m = &r->in.model;
     double step_flops = p->micro_flops * (double)r->in.train.source.n_micro;
-    log_info("model: %lld layers x %lld, %lld heads, feed-forward %lld, vocabulary %lld: %.2f M parameters, "
-             "%s, %s",
-             (long long)m->num_hidden_layers, (long long)m->hidden_size, (long long)m->num_attention_heads,
+    const char *slash = strrchr(o->config_file, '/'), *name = slash != NULL ? slash + 1 : o->config_file;
+    log_info("model: %s: %lld layers x %lld%s, %lld heads, feed-forward %lld, vocabulary %lld: %.2f M "
+             "parameters, %s, %s",
+             name, (long long)m->num_hidden_layers, (long long)m->hidden_size,
+             m->layer_norm_large_model ? ", pre-LN" : "", (long long)m->num_attention_heads,
              (long long)m->intermediate_size, (long long)m->vocab_size, (double)p->n_params / 1e6,
              r->loop.state.dtype, o->optimizer);
     pretrain_inputs_announce(&r->in, o);

@@ -26,7 +26,8 @@ static bool predicts_words(const struct step_bench *b)
 
 static int64_t masked_of(const struct step_bench *b, int64_t length)
 {
-    return predicts_words(b) ? lround(0.15 * (double)length) : 0;
+    double share = b->n_masked > 0 ? (double)b->n_masked / (double)b->length : 0.15;
+    return predicts_words(b) ? lround(share * (double)length) : 0;
 }
 
 /* The batch's sizes without rounding. */

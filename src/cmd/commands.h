@@ -13,6 +13,7 @@ extern const struct command command_export;
 extern const struct command command_fetch;
 extern const struct command command_fill;
 extern const struct command command_inspect;
+extern const struct command command_plan;
 extern const struct command command_pretrain;
 extern const struct command command_prepare;
 extern const struct command command_pack;

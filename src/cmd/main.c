@@ -14,25 +14,10 @@
 #include <unistd.h>
 
 static const struct command *const commands[] = {
-    &command_fetch,
-    &command_vocab,
-    &command_tokenize,
-    &command_prepare,
-    &command_pack,
-    &command_pretrain,
-    &command_report,
-    &command_fill,
-    &command_squad,
-    &command_ask,
-    &command_score,
-    &command_classify,
-    &command_tag,
-    &command_embed,
-    &command_export,
-    &command_inspect,
-    &command_doctor,
-    &command_bench,
-    NULL,
+    &command_fetch,    &command_vocab,    &command_tokenize, &command_prepare, &command_pack,
+    &command_pretrain, &command_report,   &command_fill,     &command_squad,   &command_ask,
+    &command_score,    &command_classify, &command_tag,      &command_embed,   &command_export,
+    &command_inspect,  &command_doctor,   &command_bench,    &command_plan,    NULL,
 };
 
 static void print_usage(void)

@@ -1,0 +1,305 @@
+#include "cmd/plan_report.h"
+
+#include "task/published_figures.h"
+
+#include <inttypes.h>
+
+/* A kind of memory, by its member of struct zero_plan. */
+static const struct kind {
+    const char *key, *title;
+    size_t offset;
+} kinds[] = {
+    {"working_bytes", "weights, the copy that products read", offsetof(struct zero_plan, working_bytes)},
+    {"master_bytes", "weights, fp32", offsetof(struct zero_plan, master_bytes)},
+    {"gradient_bytes", "gradients, fp32", offsetof(struct zero_plan, gradient_bytes)},
+    {"optimizer_bytes", "moments, fp32, and sums for norms", offsetof(struct zero_plan, optimizer_bytes)},
+    {"activation_bytes", "activations of a micro-batch", offsetof(struct zero_plan, activation_bytes)},
+    {"scratch_bytes", "scratch of ops", offsetof(struct zero_plan, scratch_bytes)},
+    {"library_bytes", "libraries", offsetof(struct zero_plan, library_bytes)},
+    {"rest_bytes", "results and ends of buffers", offsetof(struct zero_plan, rest_bytes)},
+    {"device_bytes", "in all", offsetof(struct zero_plan, device_bytes)},
+    {"host_bytes", "host memory, to save from", offsetof(struct zero_plan, host_bytes)},
+};
+
+enum { N_KINDS = sizeof kinds / sizeof kinds[0] };
+
+static size_t bytes_of(const struct kind *k, const struct zero_plan *z)
+{
+    return *(const size_t *)((const char *)z + k->offset);
+}
+
+/* What the tables count memory in: small models would be all zeros in GiB. */
+struct unit {
+    const char *name;
+    double bytes;
+};
+
+static struct unit unit_of(const struct plan_report *r)
+{
+    static const double SMALL = 0x1p31;
+    bool small = (double)r->stages[0].zero.device_bytes < SMALL;
+    return small ? (struct unit){"MiB", 0x1p20} : (struct unit){"GiB", 0x1p30};
+}
+
+static bool fits(const struct plan_report *r, const struct world_plan *p)
+{
+    return (double)zero_plan_needed(&p->zero, r->setup->bench.config.device) <= r->memory_bytes;
+}
+
+static const struct published_figure *figure_at(const struct plan_report *r, int i, int64_t world)
+{
+    const struct step_bench *b = &r->setup->bench;
+    return b->config.precision.dtype == DTYPE_F32 || b->config.precision.fp8
+               ? NULL
+               : published_figure_at(i, &b->bert.config, r->setup->machine->name, b->length, world);
+}
+
+static void append_head(struct buf *b, const struct plan_report *r)
+{
+    const struct step_bench *s = &r->setup->bench;
+    const struct bert_config *m = &s->bert.config;
+    const struct machine *d = r->setup->machine;
+    const struct world_plan *p = &r->stages[r->stage];
+    buf_printf(b,
+               "model    %s: %" PRId64 " layers x %" PRId64 "%s, %" PRId64 " heads, feed-forward %" PRId64
+               ", vocabulary %" PRId64 ": %.2f M parameters\n",
+               r->config_file, m->num_hidden_layers, m->hidden_size,
+               m->layer_norm_large_model ? ", pre-LN" : "", m->num_attention_heads, m->intermediate_size,
+               m->vocab_size, (double)p->zero.trainer.n_params / 1e6);
+    buf_printf(b, "device   %s, %s: %.2f GiB (%s)\n", d->name, d->title, r->memory_bytes / 0x1p30,
+               d->memory_source);
+    buf_printf(b,
+               "step     world %" PRId64 ", ZeRO stage %d, %s, %s: %" PRId64 " sequences of %" PRId64
+               " tokens, %" PRId64 " predicted; micro-batches of %" PRId64 ", %" PRId64 " on each device%s\n",
+               p->world, p->stage, precision_name(s->config.precision), s->config.optimizer.kind->name,
+               p->world * p->n_micro * s->n_sequences, s->length, s->n_masked, s->n_sequences, p->n_micro,
+               s->config.recompute > 0 ? ", checkpointed activations" : "");
+    buf_puts(b, "Nothing of this was run: bytes are those of the plan that a run is made from, times are "
+                "predicted.\n");
+}
+
+static void append_memory(struct buf *b, const struct plan_report *r)
+{
+    struct unit u = unit_of(r);
+    buf_printf(b, "\na device's memory, %-21s%10s%10s%10s\n", u.name, "ZeRO 0", "ZeRO 1", "ZeRO 2");
+    for (int k = 0; k < N_KINDS; k++) {
+        buf_printf(b, "%-40s", kinds[k].title);
+        for (int i = 0; i < ZERO_STAGES; i++) {
+            buf_printf(b, "%10.2f", (double)bytes_of(&kinds[k], &r->stages[i].zero) / u.bytes);
+        }
+        buf_putc(b, '\n');
+    }
+    buf_printf(b, "fits into %-30.2f", r->memory_bytes / u.bytes);
+    for (int i = 0; i < ZERO_STAGES; i++) {
+        buf_printf(b, "%10s", fits(r, &r->stages[i]) ? "yes" : "no");
+    }
+    buf_putc(b, '\n');
+    if (r->stages[0].world > 1) {
+        buf_printf(b,
+                   "No command starts ranks yet.  The engine's ranks share moments, and have all weights and "
+                   "gradients: "
+                   "%.2f %s at stages 1 and 2.\n",
+                   (double)zero_plan_today(&r->stages[1].zero) / u.bytes, u.name);
+    }
+}
+
+static void append_traffic(struct buf *b, const struct plan_report *r)
+{
+    const struct world_plan *p = &r->stages[r->stage];
+    const struct ring_links *l = &r->setup->links;
+    double flops = r->setup->bench.useful_flops * (double)p->n_micro;
+    buf_printf(b,
+               "\nwork of a step: %.4g TFLOP a device, %.4g in all (products of tokens and predictions%s)\n",
+               1e-12 * flops, 1e-12 * flops * (double)p->world,
+               r->setup->bench.config.recompute > 0 ? "; some twice" : "");
+    buf_printf(b, "%-40s%10s%10s%10s\n", "a device sends in a step, GB", "in node", "between", "s");
+    buf_printf(b, "%-40s%10.3f%10.3f%10.4f\n", "sums of gradients, fp32", 1e-9 * p->reduce.within_bytes,
+               1e-9 * p->reduce.between_bytes, p->reduce.seconds);
+    buf_printf(b, "%-40s%10.3f%10.3f%10.4f\n", "weights, and sums for norms, to all",
+               1e-9 * p->gather.within_bytes, 1e-9 * p->gather.between_bytes, p->gather.seconds);
+    buf_printf(b, "by rings, at %.0f %% of %.4g GB/s in a node of %" PRId64 ", %.4g between nodes: %s\n",
+               100 * MACHINE_LINK_SHARE, 1e-9 * l->within / MACHINE_LINK_SHARE, l->per_node,
+               1e-9 * l->between / MACHINE_LINK_SHARE, r->setup->machine->links_source);
+}
+
+static void append_time_row(struct buf *b, const char *what, double fast, double slow,
+                            const struct world_plan *p)
+{
+    buf_printf(b, "%-40s%10.4f%10.4f%9.1f %%\n", what, fast, slow, 100 * fast / p->step.cool);
+}
+
+/* What overlaps: task/world_plan.h. */
+static void append_times(struct buf *b, const struct plan_report *r)
+{
+    const struct world_plan *p = &r->stages[r->stage];
+    double n = (double)p->n_micro, rest = p->gather.seconds + p->between_s;
+    double rate = r->setup->bench.useful_flops * n / p->step.cool;
+    buf_printf(b, "\n%-40s%10s%10s%11s\n", "time of a step, s (predicted)", "fast", "slow", "of fast");
+    append_time_row(b, "forward and backward", n * p->passes.cool, n * p->passes.hot, p);
+    append_time_row(b, "sums that the backward does not hide", p->left_s, p->reduce.seconds, p);
+    append_time_row(b, "update", p->update.cool, p->update.hot, p);
+    append_time_row(b, "weights to all, and between steps", rest, rest, p);
+    append_time_row(b, "step", p->step.cool, p->step.hot, p);
+    buf_printf(b,
+               "expected: %.1f to %.1f sequences/s, %.1f to %.1f a device; %.4g TFLOP/s a device at best\n"
+               "fast: the sums run behind the last backward%s; slow: nothing overlaps, as with kiln's ranks "
+               "today, on a chip warm from work\n"
+               "rates: %s\n",
+               p->sequences.hot, p->sequences.cool, p->sequences.hot / (double)p->world,
+               p->sequences.cool / (double)p->world, 1e-12 * rate, p->stage > 1 ? " of each micro-batch" : "",
+               r->setup->machine->rates_source);
+}
+
+/* By how much the rate of a device is less than in one node. */
+static double scaling(const struct plan_report *r, const struct world_plan *p)
+{
+    for (int i = 0; i < r->n_rows; i++) {
+        const struct world_plan *node = &r->rows[i].stages[p->stage];
+        if (r->rows[i].has_times && node->world == r->setup->links.per_node) {
+            return p->sequences.cool / (double)p->world / (node->sequences.cool / (double)node->world);
+        }
+    }
+    return 0;
+}
+
+static void append_row(struct buf *b, const struct plan_report *r, const struct plan_row *row)
+{
+    const struct world_plan *p = &row->stages[r->stage];
+    buf_printf(b, "%7" PRId64, p->world);
+    for (int i = 0; i < ZERO_STAGES; i++) {
+        buf_printf(b, "%9.2f%c", (double)row->stages[i].zero.device_bytes / unit_of(r).bytes,
+                   fits(r, &row->stages[i]) ? ' ' : '!');
+    }
+    if (row->has_times) {
+        double scale = scaling(r, p);
+        buf_printf(b, "%12.1f%10.2f", p->sequences.cool, p->sequences.cool / (double)p->world);
+        scale > 0 ? buf_printf(b, "%9.1f %%", 100 * scale) : buf_printf(b, "%11s", "-");
+    } else {
+        buf_printf(b, "%12s%10s%11s", "-", "-", "-");
+    }
+    const struct published_figure *f = figure_at(r, 0, p->world);
+    if (f != NULL) {
+        buf_printf(b, "   %s [%s]", f->figure, f->source);
+    }
+    buf_putc(b, '\n');
+}
+
+static void append_rows(struct buf *b, const struct plan_report *r)
+{
+    buf_printf(b, "\n%7s%9s %9s %9s %12s%10s%11s   published\n", "devices", "ZeRO 0", "ZeRO 1", "ZeRO 2",
+               "sequences/s", "a device", "scaling");
+    for (int i = 0; i < r->n_rows; i++) {
+        append_row(b, r, &r->rows[i]);
+    }
+    buf_printf(b,
+               "%s of a device by stage, ! where they do not fit; sequences/s at stage %d, at best; "
+               "scaling: a device's "
+               "rate, of that in one node\n",
+               unit_of(r).name, r->stage);
+    const struct published_figure *f;
+    for (int i = 0; (f = figure_at(r, i, 0)) != NULL; i++) {
+        buf_printf(b, "published: %s [%s]\n", f->figure, f->source);
+    }
+}
+
+void plan_report_append(struct buf *b, const struct plan_report *r)
+{
+    append_head(b, r);
+    append_memory(b, r);
+    append_traffic(b, r);
+    if (r->has_times) {
+        append_times(b, r);
+    }
+    append_rows(b, r);
+}
+
+/* ---- the same as JSON ---- */
+
+static void put(json_t *object, const char *key, json_t *value)
+{
+    json_object_set_new(object, key, value);
+}
+
+static json_t *json_of_memory(const struct plan_report *r, const struct world_plan *p)
+{
+    json_t *o = json_object();
+    put(o, "zero", json_integer(p->stage));
+    for (int k = 0; k < N_KINDS; k++) {
+        put(o, kinds[k].key, json_integer((json_int_t)bytes_of(&kinds[k], &p->zero)));
+    }
+    put(o, "today_bytes", json_integer((json_int_t)zero_plan_today(&p->zero)));
+    put(o, "fits", json_boolean(fits(r, p)));
+    return o;
+}
+
+static json_t *json_of_ring(struct ring_cost c)
+{
+    return json_pack("{s:f, s:f, s:f}", "within_bytes", c.within_bytes, "between_bytes", c.between_bytes,
+                     "seconds", c.seconds);
+}
+
+static json_t *json_of_range(struct step_range r)
+{
+    return json_pack("[f, f]", r.cool, r.hot);
+}
+
+static json_t *json_of_world(const struct plan_report *r, const struct plan_row *row)
+{
+    json_t *o = json_object(), *memory = json_array(), *published = json_array();
+    const struct world_plan *p = &row->stages[r->stage];
+    const struct published_figure *f;
+    put(o, "devices", json_integer(p->world));
+    for (int i = 0; i < ZERO_STAGES; i++) {
+        json_array_append_new(memory, json_of_memory(r, &row->stages[i]));
+    }
+    put(o, "memory", memory);
+    put(o, "sequences_per_second", row->has_times ? json_of_range(p->sequences) : json_null());
+    put(o, "scaling", row->has_times && scaling(r, p) > 0 ? json_real(scaling(r, p)) : json_null());
+    for (int i = 0; (f = figure_at(r, i, p->world)) != NULL; i++) {
+        json_array_append_new(published, json_pack("{s:s, s:s}", "figure", f->figure, "source", f->source));
+    }
+    put(o, "published", published);
+    return o;
+}
+
+static void put_times(json_t *o, const struct plan_report *r)
+{
+    const struct world_plan *p = &r->stages[r->stage];
+    put(o, "passes_seconds", json_of_range(p->passes));
+    put(o, "update_seconds", json_of_range(p->update));
+    put(o, "step_seconds", json_of_range(p->step));
+    put(o, "sequences_per_second", json_of_range(p->sequences));
+    put(o, "rates", json_string(r->setup->machine->rates_source));
+}
+
+json_t *plan_report_json(const struct plan_report *r)
+{
+    const struct world_plan *p = &r->stages[r->stage];
+    const struct step_bench *s = &r->setup->bench;
+    json_t *o = json_object(), *memory = json_array(), *rows = json_array();
+    put(o, "config", json_text(r->config_file));
+    put(o, "parameters", json_integer(p->zero.trainer.n_params));
+    put(o, "device", json_string(r->setup->machine->name));
+    put(o, "device_memory_bytes", json_real(r->memory_bytes));
+    put(o, "world", json_integer(p->world));
+    put(o, "zero", json_integer(p->stage));
+    put(o, "precision", json_string(precision_name(s->config.precision)));
+    put(o, "optimizer", json_string(s->config.optimizer.kind->name));
+    put(o, "micro_batch_size", json_integer(s->n_sequences));
+    put(o, "micro_batches", json_integer(p->n_micro));
+    put(o, "flops", json_real(s->useful_flops * (double)p->n_micro));
+    for (int i = 0; i < ZERO_STAGES; i++) {
+        json_array_append_new(memory, json_of_memory(r, &r->stages[i]));
+    }
+    put(o, "memory", memory);
+    put(o, "reduce", json_of_ring(p->reduce));
+    put(o, "gather", json_of_ring(p->gather));
+    if (r->has_times) {
+        put_times(o, r);
+    }
+    for (int i = 0; i < r->n_rows; i++) {
+        json_array_append_new(rows, json_of_world(r, &r->rows[i]));
+    }
+    put(o, "worlds", rows);
+    return o;
+}

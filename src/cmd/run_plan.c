@@ -1,0 +1,341 @@
+/* kiln plan: what a training step takes on devices that need not be here, alone or together: memory, work, traffic and a
+ * predicted time, beside what others have published. */
+#include "cmd/commands.h"
+#include "cmd/plan_report.h"
+#include "cmd/precision_flags.h"
+#include "cmd/standard_streams.h"
+#include "core/log.h"
+#include "ops/backend.h"
+#include "task/config_file.h"
+#include "task/optimizer_names.h"
+#include "task/pretrain.h"
+#include "watch/ceilings.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+struct plan_args {
+    const char *config_file, *optimizer, *device;
+    int64_t world, zero, max_seq_length, max_predictions_per_seq;
+    int64_t micro_batch_size, train_batch_size, global_batch_size, interval;
+    double memory_gb, products_tflops, copy_gb_s, link_gb_s;
+    struct precision_flags precision;
+    bool recompute, skip_checkpoint, json, dry_run;
+};
+
+#define AT(field) offsetof(struct plan_args, field)
+
+static const struct option options[] = {
+    OPTION_STRING_ROW("config", AT(config_file), NULL, "FILE",
+                      "model configuration (JSON, Hugging Face's keys; see configs/)"),
+    OPTION_STRING_ROW("config_file", AT(config_file), NULL, "FILE", "the same"),
+    OPTION_INT_ROW("world", AT(world), "1", 1, ZERO_MOST_WORLD, "devices that train together"),
+    OPTION_INT_ROW("zero", AT(zero), "0", 0, 99,
+                   "ZeRO's stage: 0, each device has all; 1, moments and fp32 weights are shared out; 2, "
+                   "gradients too"),
+    OPTION_STRING_ROW("device", AT(device), "h200", "NAME",
+                      "h200, h100, a100, gaudi1, or cpu: this machine, whose rates are measured"),
+    OPTION_GROUP_ROW("a step"),
+    OPTION_INT_ROW("max_seq_length", AT(max_seq_length), "128", 5, 65536, "tokens of every sequence"),
+    OPTION_INT_ROW("max_predictions_per_seq", AT(max_predictions_per_seq), "20", 1, 65536,
+                   "masked positions of a sequence"),
+    OPTION_INT_ROW("micro_batch_size", AT(micro_batch_size), "16", 1, 1e6,
+                   "sequences that a device computes at once"),
+    OPTION_INT_ROW("train_batch_size", AT(train_batch_size), "0", 0, 1e9,
+                   "sequences of a device in a step; 0: one micro-batch"),
+    OPTION_INT_ROW("global_batch_size", AT(global_batch_size), "0", 0, 1e9,
+                   "sequences of all devices in a step, in place of --train_batch_size"),
+    OPTION_CHOICE_ROW("optimizer", AT(optimizer), "lamb", OPTIMIZER_ALL_NAMES, "the update of weights"),
+    PRECISION_ROWS,
+    OPTION_FLAG_ROW("checkpoint_activations", AT(recompute),
+                    "keep the activations of few layers and recompute the others in backward"),
+    OPTION_INT_ROW("checkpoint_activations_interval", AT(interval), "0", 0, 1e6,
+                   "layers that are recomputed together; 0: the square root of the number of layers"),
+    OPTION_FLAG_ROW("skip_checkpoint", AT(skip_checkpoint), "nothing is saved"),
+    OPTION_GROUP_ROW("what is known of the device, in place of what kiln knows"),
+    OPTION_REAL_ROW("memory_gb", AT(memory_gb), "0", 0, 1e9, "its memory, in GB of 1e9 bytes"),
+    OPTION_REAL_ROW("products_tflops", AT(products_tflops), "0", 0, 1e9,
+                    "rate of its matrix products, not of h200 and h100, whose kernels are known"),
+    OPTION_REAL_ROW("copy_gb_s", AT(copy_gb_s), "0", 0, 1e9,
+                    "rate of its memory, read and written; together with --products_tflops"),
+    OPTION_REAL_ROW("link_gb_s", AT(link_gb_s), "0", 0, 1e9,
+                    "what a device sends and receives at once, in a node and between nodes"),
+    OPTION_GROUP_ROW("output"),
+    OPTION_FLAG_ROW("json", AT(json), "print one JSON object: bytes, FLOPs and seconds"),
+    OPTION_FLAG_ROW("dry_run", AT(dry_run), "predict no times, so that nothing is measured either"),
+    {0},
+};
+
+static struct status check(const struct plan_args *a)
+{
+    if (a->config_file == NULL) {
+        return status_error(STATUS_USAGE, "--config is missing: a model's configuration, as in configs/");
+    }
+    if (a->zero == ZERO_STAGES) {
+        return status_error(
+            STATUS_UNAVAILABLE,
+            "--zero 3 is not offered: kiln keeps all weights on each device; 2 shares out all else");
+    }
+    if (a->zero > ZERO_STAGES) {
+        return status_error(STATUS_USAGE, "--zero is %lld, but ZeRO has the stages 0, 1 and 2 here",
+                            (long long)a->zero);
+    }
+    if (a->train_batch_size > 0 && a->global_batch_size > 0) {
+        return status_error(
+            STATUS_USAGE, "--train_batch_size is of a device, --global_batch_size of all: give one of them");
+    }
+    if ((a->products_tflops > 0) != (a->copy_gb_s > 0)) {
+        return status_error(STATUS_USAGE, "--products_tflops and --copy_gb_s go together");
+    }
+    if (a->max_predictions_per_seq > a->max_seq_length) {
+        return status_error(STATUS_USAGE, "--max_predictions_per_seq %lld is more than --max_seq_length %lld",
+                            (long long)a->max_predictions_per_seq, (long long)a->max_seq_length);
+    }
+    return status_ok();
+}
+
+/* Micro-batches of each of `world` devices; 0: the batch cannot be divided so. */
+static int64_t micro_batches(const struct plan_args *a, int64_t world)
+{
+    int64_t whole = a->global_batch_size > 0 ? world * a->micro_batch_size : a->micro_batch_size;
+    int64_t batch = a->global_batch_size > 0  ? a->global_batch_size
+                    : a->train_batch_size > 0 ? a->train_batch_size
+                                              : whole;
+    return batch % whole == 0 ? batch / whole : 0;
+}
+
+static struct status read_config(struct bert_config *config, const struct plan_args *a)
+{
+    enum { USUAL_VOCABULARY = 30522 }; /* of Google's BERT, uncased */
+    TRY(config_file_read(config, a->config_file));
+    if (config->vocab_size == 0) {
+        config->vocab_size = USUAL_VOCABULARY;
+    }
+    if (a->max_seq_length > config->max_position_embeddings) {
+        return status_error(STATUS_USAGE, "--max_seq_length %lld is more than the %lld positions of %s",
+                            (long long)a->max_seq_length, (long long)config->max_position_embeddings,
+                            a->config_file);
+    }
+    return status_ok();
+}
+
+/* Rates that were given, that the row has, or, of the cpu, that are measured now. */
+static struct status find_rates(struct world_setup *s, const struct plan_args *a)
+{
+    struct machine_rates *r = &s->rates;
+    struct backend here;
+    *r = s->machine->rates;
+    if (a->products_tflops > 0 && s->machine->chip != NULL) {
+        return status_error(
+            STATUS_USAGE, "--products_tflops: %s is predicted kernel by kernel, from rates of many products",
+            s->machine->name);
+    }
+    if (a->products_tflops > 0) {
+        r->half = r->tf32 = r->fp32 = 1e12 * a->products_tflops;
+        r->copy = 1e9 * a->copy_gb_s;
+        return status_ok();
+    }
+    if (!s->bench.config.device->is_host || a->dry_run) {
+        return status_ok();
+    }
+    TRY(backend_find(&here, s->machine->name));
+    struct ceiling_size size = ceiling_size_of(here.device);
+    TRY(ceiling_products(&here, size, s->bench.config.precision, &r->half));
+    r->tf32 = r->fp32 = r->half;
+    return ceiling_copy(&here, size, &r->copy);
+}
+
+static struct ring_links links_of(const struct machine *m, double given_gb_s)
+{
+    double within = given_gb_s > 0 ? 1e9 * given_gb_s : m->within;
+    double between = given_gb_s > 0 ? 1e9 * given_gb_s : m->between;
+    return (struct ring_links){m->per_node, MACHINE_LINK_SHARE * within, MACHINE_LINK_SHARE * between};
+}
+
+/* `device` is filled, and must live as long as the set-up. */
+static struct status set_up(struct world_setup *s, struct device *device, const struct plan_args *a)
+{
+    struct bert_config config;
+    struct step_bench *b = &s->bench;
+    const char *optimizer;
+    TRY(status_context(machine_find(&s->machine, a->device), "--device"));
+    TRY(optimizer_names_find(&optimizer, a->optimizer, "--optimizer"));
+    TRY(read_config(&config, a));
+    *device = machine_device(s->machine);
+    s->links = links_of(s->machine, a->link_gb_s);
+    *b = (struct step_bench){
+        .bert = bert_model(&config, BERT_TASK_PRETRAINING),
+        .config = {.device = device,
+                   .ops = &ops_plan,
+                   .optimizer = optimizer_defaults(optimizer_find(optimizer)),
+                   .training = true,
+                   .saving = !a->skip_checkpoint,
+                   .recompute =
+                       a->recompute ? pretrain_recomputed_layers(a->interval, config.num_hidden_layers) : 0,
+                   .seed = 42},
+        .length = a->max_seq_length,
+        .n_sequences = a->micro_batch_size,
+        .n_masked = a->max_predictions_per_seq,
+    };
+    TRY(precision_find(&b->config.precision, &a->precision, device));
+    TRY(find_rates(s, a));
+    return step_bench_plan(b);
+}
+
+static struct status plan_stages(struct world_plan plans[ZERO_STAGES], const struct plan_args *a,
+                                 const struct world_setup *s, int64_t world, bool *has_times)
+{
+    int64_t n_micro = micro_batches(a, world);
+    for (int stage = 0; stage < ZERO_STAGES; stage++) {
+        TRY(world_plan_bytes(&plans[stage], s, world, stage, n_micro > 0 ? n_micro : 1));
+    }
+    *has_times = n_micro > 0 && !a->dry_run;
+    return *has_times ? world_plan_times(&plans[a->zero], s) : status_ok();
+}
+
+static int ascending(const void *a, const void *b)
+{
+    const int64_t *x = a, *y = b;
+    return (*x > *y) - (*x < *y);
+}
+
+/* One device, the documents' numbers of devices, and the one that was asked for. */
+static struct status plan_rows(struct plan_report *r, const struct plan_args *a)
+{
+    int64_t worlds[PLAN_MOST_WORLDS] = {1, 8, 16, 32, 64, 128, a->world};
+    enum { N_WORLDS = 7 };
+    qsort(worlds, N_WORLDS, sizeof worlds[0], ascending);
+    for (int i = 0; i < N_WORLDS; i++) {
+        if (i == 0 || worlds[i] != worlds[i - 1]) {
+            struct plan_row *row = &r->rows[r->n_rows++];
+            TRY(plan_stages(row->stages, a, r->setup, worlds[i], &row->has_times));
+        }
+    }
+    return status_ok();
+}
+
+static struct status print_report(const struct plan_report *r, bool as_json)
+{
+    struct buf text = {0};
+    if (as_json) {
+        json_t *object = plan_report_json(r);
+        char *lines = object != NULL ? json_to_text(object) : NULL;
+        buf_puts(&text, lines != NULL ? lines : "");
+        text.failed = text.failed || lines == NULL;
+        free(lines);
+        json_decref(object);
+    } else {
+        plan_report_append(&text, r);
+    }
+    struct status s = buf_status(&text);
+    if (!failed(s)) {
+        fputs(buf_text(&text), stdout);
+        s = standard_streams_flush();
+    }
+    buf_fini(&text);
+    return s;
+}
+
+/* What would fit: "with --world 8 --zero 1"; false: nothing. */
+static struct status put_smallest(struct buf *text, bool *found, const struct plan_report *r,
+                                  int64_t recompute)
+{
+    struct trainer_config c = r->setup->bench.config;
+    int64_t world;
+    int stage;
+    c.recompute = recompute;
+    TRY(zero_plan_smallest(&c, r->memory_bytes, &world, &stage));
+    *found = world > 0;
+    if (*found) {
+        buf_printf(text, "%s--world %lld --zero %d", recompute > 0 ? "--checkpoint_activations " : "",
+                   (long long)world, stage);
+    }
+    return status_ok();
+}
+
+/* "it fits with --world 8 --zero 1, or with --checkpoint_activations --world 1 --zero 0" */
+static struct status put_advice(struct buf *text, const struct plan_report *r)
+{
+    const struct step_bench *b = &r->setup->bench;
+    int64_t layers = b->bert.config.num_hidden_layers;
+    struct buf plain = {0}, recomputed = {0};
+    bool fits_plain = false, fits_recomputed = false;
+    struct status s = put_smallest(&plain, &fits_plain, r, b->config.recompute);
+    if (!failed(s) && b->config.recompute == 0) {
+        s = put_smallest(&recomputed, &fits_recomputed, r, pretrain_recomputed_layers(0, layers));
+    }
+    if (fits_plain || fits_recomputed) {
+        buf_printf(text, "it fits with %s%s%s", buf_text(&plain),
+                   fits_plain && fits_recomputed ? ", or with " : "", buf_text(&recomputed));
+    } else {
+        buf_printf(text, "it does not fit even on %d devices with --zero 2%s", ZERO_MOST_WORLD,
+                   b->config.recompute == 0 ? " --checkpoint_activations" : "");
+    }
+    buf_fini(&plain);
+    buf_fini(&recomputed);
+    return s;
+}
+
+static struct status check_fit(const struct plan_report *r)
+{
+    double needed = (double)zero_plan_needed(&r->stages[r->stage].zero, r->setup->bench.config.device);
+    struct buf advice = {0};
+    if (needed <= r->memory_bytes) {
+        return status_ok();
+    }
+    struct status s = put_advice(&advice, r);
+    if (!failed(s)) {
+        s = status_error(
+            STATUS_MEMORY,
+            "%.2f GiB are needed of each %s, which has %.2f; %s; smaller micro-batches need less",
+            needed / 0x1p30, r->setup->machine->name, r->memory_bytes / 0x1p30, buf_text(&advice));
+    }
+    buf_fini(&advice);
+    return s;
+}
+
+static struct status run(const void *args, int n_positional, const char *const *positional)
+{
+    const struct plan_args *a = args;
+    struct world_setup setup = {0};
+    struct device device;
+    (void)n_positional, (void)positional;
+    TRY(check(a));
+    int64_t n_micro = micro_batches(a, a->world);
+    if (n_micro == 0) {
+        return status_error(
+            STATUS_USAGE, "%s %lld cannot be divided into micro-batches of %lld on %lld devices",
+            a->global_batch_size > 0 ? "--global_batch_size" : "--train_batch_size",
+            (long long)(a->global_batch_size > 0 ? a->global_batch_size : a->train_batch_size),
+            (long long)a->micro_batch_size, (long long)a->world);
+    }
+    TRY(set_up(&setup, &device, a));
+    struct plan_report r = {.config_file = a->config_file,
+                            .setup = &setup,
+                            .memory_bytes = a->memory_gb > 0                  ? 1e9 * a->memory_gb
+                                            : setup.machine->memory_bytes > 0 ? setup.machine->memory_bytes
+                                                                              : (double)device.free_bytes(),
+                            .stage = (int)a->zero};
+    TRY(plan_stages(r.stages, a, &setup, a->world, &r.has_times));
+    TRY(plan_rows(&r, a));
+    TRY(print_report(&r, a->json));
+    return check_fit(&r);
+}
+
+const struct command command_plan = {
+    .name = "plan",
+    .summary = "plan a model on devices that need not be here: memory, work, traffic, a predicted time",
+    .details =
+        "Needs no data and runs nothing.  Bytes are those of the plan that `kiln pretrain` is made from; "
+        "ZeRO's stages "
+        "leave out what other devices have.  The time of a step is predicted: for h200 and h100 from what "
+        "kiln's kernels "
+        "move and compute, for the others from two rates.  Below it are other numbers of devices, beside "
+        "what was published of the same model.  Ends with 71 if the model does not fit, and says where it "
+        "would.",
+    .positional_usage = "",
+    .options = options,
+    .args_bytes = sizeof(struct plan_args),
+    .run = run,
+};

@@ -1,0 +1,124 @@
+#!/usr/bin/env bash
+# `kiln plan`: on one device the bytes that `kiln pretrain --dry-run` plans, ZeRO's stages and what was published beside it, and
+# what is refused.  The documents' large models are announced, and train at small widths.
+set -euo pipefail
+kiln=$1
+tests=$(cd "$(dirname "$0")" && pwd)
+configs=$tests/../../configs
+dir=$(mktemp -d)
+trap 'rm -rf "$dir"' EXIT
+. "$tests/corpus.sh"
+. "$tests/expect.sh"
+export OMP_NUM_THREADS=1
+rates=(--products_tflops 0.2 --copy_gb_s 30 --memory_gb 1000)
+plan() { "$kiln" plan "$@"; }
+
+# value KEY N: of the N-th line with this key in the JSON that was printed
+value() { awk -v key="\"$1\":" -v n="$2" '$1 == key && --n == 0 { gsub(/[",]/, ""); print $2 }' "$dir/out"; }
+
+# same NAME KEY [KEY]: the bytes of the keys, in MiB, are those that a run announces
+same()
+{
+    local announced bytes=0 key
+    announced=$(sed -nE "s/.*[ =]$1 ([0-9.]+).*/\1/p" <<<"$memory")
+    for key in "${@:2}"; do
+        bytes=$((bytes + $(value "$key" 1)))
+    done
+    [ "$(awk -v b="$bytes" 'BEGIN { printf "%.1f", b / 1048576 }')" = "$announced" ] ||
+        fail "$config: $1 are $announced MiB in a run, and $bytes bytes in its plan"
+}
+
+# one device, as a run plans it
+for flags in "" "--autocast" "--autocast --checkpoint_activations --optimizer adamw"; do
+    for config in bert_mini bert_1.5b bert_5b; do
+        # shellcheck disable=SC2086 # words
+        expect 0 "memory: " "$kiln" pretrain --input_dir none --output_dir none --config_file "$configs/$config.json" \
+            --train_batch_size 24 --gradient_accumulation_steps 3 --max_seq_length 128 --dry-run $flags
+        memory=$(grep '^memory: ' "$dir/err")
+        # shellcheck disable=SC2086
+        expect 0 '"world": 1' plan --config "$configs/$config.json" --device cpu "${rates[@]}" --train_batch_size 24 --micro_batch_size 8 \
+            --json $flags
+        same weights working_bytes master_bytes
+        same gradients gradient_bytes
+        same moments optimizer_bytes
+        same activations activation_bytes
+        same saving host_bytes
+        same libraries library_bytes
+        total=$(awk -v a="$(value device_bytes 1)" -v b="$(value host_bytes 1)" 'BEGIN { printf "= %.1f MiB", (a + b) / 1048576 }')
+        [[ $memory == *"$total" ]] || fail "$config: $memory, but the plan says $total"
+    done
+done
+
+# the table of document 002: without ZeRO its model does not fit, with it it does; what was published has its source
+expect 0 "302.5 sequences/s, ZeRO-1 [document 002" plan --config "$configs/bert_1.5b.json" --world 8 --zero 1 --device gaudi1 --autocast \
+    --optimizer lans --global_batch_size 12288
+grep -qE '^fits into 29.80 +no +yes +yes$' "$dir/out" || fail "who fits: $(cat "$dir/out")"
+grep -qE '^weights, the copy that products read +2.85 +2.85 +2.85$' "$dir/out" || fail "the working copy: $(cat "$dir/out")"
+grep -qE '^weights, fp32 +5.70 +0.72 +0.72$' "$dir/out" || fail "the master: $(cat "$dir/out")"
+grep -q "^ *128 .*scaling 82.7 %, ZeRO-1" "$dir/out" || fail "no row of 128: $(cat "$dir/out")"
+grep -q "^published: Figure 3: without ZeRO out of memory" "$dir/out" || fail "no figure 3"
+grep -q "^No command starts ranks yet" "$dir/out" || fail "what runs today is not said"
+[ "$(grep -cE '^ +(1|8|16|32|64|128) ' "$dir/out")" -eq 6 ] || fail "six numbers of devices: $(cat "$dir/out")"
+expect 0 '"devices": 128' plan --config "$configs/bert_1.5b.json" --world 8 --zero 1 --device gaudi1 --autocast --optimizer lans \
+    --global_batch_size 12288 --json
+grep -q '"source": "document 002' "$dir/out" || fail "no source in JSON"
+[ "$(value fits 1) $(value fits 2) $(value fits 3)" = "false true true" ] || fail "who fits, in JSON"
+
+# BERT-5B alone and on 128: 6,282.4 M parameters of 18 bytes and their activations; a 128th of 12 bytes with ZeRO-2, and the
+# gradients of the embedding, which wait for the whole backward (tests/task/test_world_plan.c has them counted)
+expect 0 "6282.38 M parameters" plan --config "$configs/bert_5b.json" --world 128 --zero 2 --device gaudi1 --autocast --optimizer lans \
+    --global_batch_size 12288 --micro_batch_size 24 --checkpoint_activations --checkpoint_activations_interval 1
+grep -qE '^weights, fp32 +23.40 +0.19 +0.19$' "$dir/out" || fail "the master: $(cat "$dir/out")"
+grep -qE '^gradients, fp32 +23.40 +23.40 +5.36$' "$dir/out" || fail "gradients: $(cat "$dir/out")"
+grep -qE '^fits into 29.80 +no +no +yes$' "$dir/out" || fail "who fits: $(cat "$dir/out")"
+expect 71 "it fits with --world 64 --zero 2, or with --checkpoint_activations --world 16 --zero 2" plan --config "$configs/bert_5b.json" \
+    --device gaudi1 --autocast
+grep -q "^fits into" "$dir/out" || fail "no table where it does not fit"
+expect 71 "it does not fit even on 4096 devices with --zero 2 --checkpoint_activations;" plan --config "$configs/bert_5b.json" --device gaudi1 --autocast --memory_gb 1 --dry-run
+! grep -q "^time of a step" "$dir/out" || fail "a dry run predicts times"
+expect 0 "fits into" plan --config_file "$configs/bert_5b.json" --device h100 --autocast --world 8 --zero 2 --link_gb_s 100
+
+# rates of this machine, measured, and what is planned in fp8 stands beside no figure of 16 bits
+expect 0 "expected: " plan --config "$configs/bert_tiny.json" --device cpu --autocast
+grep -qE '^forward and backward +[0-9.]*[1-9]' "$dir/out" || fail "no time: $(cat "$dir/out")"
+expect 0 "1861 sequences/s" plan --config "$configs/bert_large.json" --autocast
+expect 0 "h200" plan --config "$configs/bert_large.json" --fp8
+! grep -q "1861 sequences/s" "$dir/out" || fail "another precision's figure"
+
+# what is refused
+tiny=(plan --config "$configs/bert_tiny.json")
+expect 64 '--device: nothing is known of a device "tpu", only of h200, h100, a100, gaudi1, cpu' "${tiny[@]}" --device tpu
+expect 64 "--world is 0" "${tiny[@]}" --world 0
+expect 69 "--zero 3 is not offered" "${tiny[@]}" --zero 3
+expect 64 "--zero is 4" "${tiny[@]}" --zero 4
+expect 64 "--config is missing" plan
+expect 65 "none.json" plan --config "$dir/none.json"
+expect 64 "give one of them" "${tiny[@]}" --train_batch_size 32 --global_batch_size 32
+expect 64 "--global_batch_size 48 cannot be divided into micro-batches of 16 on 2 devices" "${tiny[@]}" --global_batch_size 48 --world 2
+expect 64 "add --autocast" "${tiny[@]}" --device gaudi1
+expect 64 "gaudi1 does not compute in fp16" "${tiny[@]}" --device gaudi1 --fp16
+expect 64 "--products_tflops and --copy_gb_s go together" "${tiny[@]}" --device cpu --copy_gb_s 10
+expect 64 "h200 is predicted kernel by kernel" "${tiny[@]}" "${rates[@]}"
+expect 64 "--max_seq_length 1024 is more than the 512 positions" "${tiny[@]}" --max_seq_length 1024
+expect 64 "is more than --max_seq_length 8" "${tiny[@]}" --max_seq_length 8
+
+# the documents' large models, under their names: announced first, and trained at a small width
+make_store
+n=0
+for announced in "bert_1.2b: 40 layers x 1536, 16 heads, feed-forward 6144, vocabulary 30522: 1185.69 M" \
+    "bert_1.5b: 48 layers x 1600, pre-LN, 25 heads, feed-forward 6400, vocabulary 30522: 1530.38 M" \
+    "bert_5b: 63 layers x 2560, pre-LN, 40 heads, feed-forward 10240, vocabulary 512035: 6282.38 M"; do
+    name=${announced%%:*}
+    expect 0 "model: $name.json:${announced#*:} parameters, bf16, lans" "$kiln" pretrain --input_dir none --output_dir none \
+        --config_file "$configs/$name.json" --autocast --optimizer lans --train_batch_size 16 --dry-run
+    grep -A2 '^model: ' "$dir/err" | tail -1 | grep -q '^memory: weights ' || fail "bytes are not announced: $(cat "$dir/err")"
+    sed -E 's/("hidden_size": )[0-9]+/\132/; s/("num_attention_heads": )[0-9]+/\12/; s/("intermediate_size": )[0-9]+/\164/
+        s/("vocab_size": )[0-9]+/\1300/' "$configs/$name.json" >"$dir/$name.json"
+    expect 0 "saved" "$kiln" pretrain --input_dir "$dir/store" --config_file "$dir/$name.json" --output_dir "$dir/$name" --autocast \
+        --optimizer lans --max_seq_length 32 --max_predictions_per_seq 5 --train_batch_size 8 --gradient_accumulation_steps 2 --max_steps 3 \
+        --checkpoint_activations --eval_steps 0 --disable_progress_bar
+    grep -m 1 'layers x' "$dir/err" | grep -q "^model: $name.json: ${announced#*: }" && fail "$name is not small"
+    [ -s "$dir/$name/ckpt_3/model.safetensors" ] || fail "$name did not train"
+    n=$((n + 1))
+done
+echo "test_plan: plans are the bytes of runs; $n large models train small"

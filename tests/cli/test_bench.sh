@@ -51,6 +51,10 @@ awk '/^predicted, not measured: answers/ { found = 1; bad = $5 < 0.9 || $5 > 1.0
     fail "another time than was counted: $(tail -n 3 "$dir/out")"
 awk '/^all kernels/ { found = 1; bad = $3 > 180 } END { exit !found || bad }' "$dir/out" || fail "too many launches: $(cat "$dir/out")"
 grep -qE "^short_product_kernel +[0-9]+" "$dir/out" && ! grep -q "^bias_gelu_kernel" "$dir/out" || fail "$(cat "$dir/out")"
+# an H100 has an H200's products and slower memory
+expect 0 "an H200's rates, with copies slower" "$kiln" bench --predict h100 --model large --train_batch_size 256 --autocast --optimizer lamb
+awk '/^predicted, not measured: step/ { found = 1; bad = $5 < 120 || $5 > 150 } END { exit !found || bad }' "$dir/out" ||
+    fail "predicted for an H100: $(grep predicted, "$dir/out")"
 expect 64 '--predict: no rates are known for a GPU "abacus", only for h200' "$kiln" bench --predict abacus
 expect 64 "is more than --max_seq_length 32" "$kiln" bench --model tiny --max_seq_length 32 --min_seq_length 64
 expect 0 "tiny: s64 B4" "$kiln" bench --model tiny --max_seq_length 64 --min_seq_length 16 --train_batch_size 4 --steps 1

@@ -29,15 +29,25 @@ enum device_work {
     DEVICE_WORK_REPLAYED, /* its recording is already being replayed: the caller must not give it again */
 };
 
-/* Recordings of repeated work: replaying one costs the host next to nothing per launch. */
+/* Recordings of repeated work: replaying one costs the host next to nothing per launch.  A recording has one
+ * or more segments, at most DEVICE_MOST_SEGMENTS; between two of them the host may queue other work. */
 struct device_graphs {
-    /* Sets *work for the work with this key.  The key holds everything that the launches depend on
-     * (dev/graph_cache.h). */
+    /* Sets *work for the work with this key.  The key holds everything that the launches depend on, and where
+     * segments end (dev/graph_cache.h).  DEVICE_WORK_REPLAYED: so far only the first segment is replayed. */
     struct status (*begin)(void *context, const void *key, size_t key_bytes, enum device_work *work);
 
-    /* Ends a recording; `abandon`: the work failed midway, so the recording is dropped. */
+    /* Of a recording: ends a segment, which then runs.  `abandon`: the work failed midway, so the recording
+     * is dropped. */
+    struct status (*cut)(void *context, bool abandon);
+
+    /* Begins the next segment of a recording after a cut, or replays the next; sets *work. */
+    struct status (*next)(void *context, enum device_work *work);
+
+    /* Ends a recording; `abandon` as in cut. */
     struct status (*end)(void *context, bool abandon);
 };
+
+enum { DEVICE_MOST_SEGMENTS = 32 };
 
 /* Work beside: pieces of a recording that may run concurrently with what is given after them (dev/queue.h).
  * All three functions only queue ordering marks; the host does not wait. */

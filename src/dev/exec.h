@@ -49,7 +49,8 @@ struct exec {
      * it is not the first choice or where its results differ from the cpu's.  NULL: nothing to report. */
     const char *served_by, *served_why;
 
-    bool recording; /* between queue_graph_begin and queue_graph_end (dev/queue.h) */
+    bool recording; /* ops are recorded: between queue_graph_begin and queue_graph_end (dev/queue.h) */
+    bool between;   /* two segments of a recording: after queue_graph_cut */
     bool beside;    /* between queue_beside and queue_back, where the device runs work beside */
 
     /* Called for each copy that queue_send gives to a device, before it and, with `given`, after it.  NULL:

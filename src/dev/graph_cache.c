@@ -2,18 +2,17 @@
 
 #include <string.h>
 
-static void drop_graph(struct graph_cache *c, struct graph_entry *e)
+static void drop_graphs(struct graph_cache *c, struct graph_entry *e)
 {
-    if (e->graph != NULL) {
-        c->runtime->destroy(c->self, e->graph);
-        e->graph = NULL;
-        c->n_graphs--;
+    c->n_graphs -= e->n_segments > 0;
+    while (e->n_segments > 0) {
+        c->runtime->destroy(c->self, e->segments[--e->n_segments]);
     }
 }
 
 static void forget(struct graph_cache *c, struct graph_entry *e)
 {
-    drop_graph(c, e);
+    drop_graphs(c, e);
     *e = (struct graph_entry){0};
 }
 
@@ -35,8 +34,9 @@ static struct graph_entry *least_met(struct graph_cache *c, bool recorded)
     struct graph_entry *least = NULL;
     for (int i = 0; i < GRAPH_CACHE_KEYS; i++) {
         struct graph_entry *e = &c->entries[i];
-        if ((e->graph != NULL) == recorded && (least == NULL || e->n_met < least->n_met ||
-                                               (e->n_met == least->n_met && e->last_met < least->last_met))) {
+        if ((e->n_segments > 0) == recorded &&
+            (least == NULL || e->n_met < least->n_met ||
+             (e->n_met == least->n_met && e->last_met < least->last_met))) {
             least = e;
         }
     }
@@ -64,8 +64,22 @@ static bool take_room(struct graph_cache *c, const struct graph_entry *e)
     if (e->n_met <= least->n_met) {
         return false;
     }
-    drop_graph(c, least);
+    drop_graphs(c, least);
     return true;
+}
+
+static struct status begin_segment(struct graph_cache *c, enum device_work *work)
+{
+    TRY(c->runtime->begin(c->self));
+    *work = DEVICE_WORK_RECORD;
+    c->in_segment = true;
+    return status_ok();
+}
+
+static struct status launch_next(struct graph_cache *c, enum device_work *work)
+{
+    *work = DEVICE_WORK_REPLAYED;
+    return c->runtime->launch(c->self, c->replayed->segments[c->n_launched++]);
 }
 
 struct status graph_cache_begin(struct graph_cache *c, const void *key, size_t key_bytes,
@@ -82,33 +96,85 @@ struct status graph_cache_begin(struct graph_cache *c, const void *key, size_t k
         memcpy(e->key, key, key_bytes);
     }
     meet(c, e);
-    if (e->graph != NULL) {
-        *work = DEVICE_WORK_REPLAYED;
+    if (e->n_segments > 0) {
+        c->replayed = e;
+        c->n_launched = 0;
         c->n_replayed++;
-        return c->runtime->launch(c->self, e->graph);
+        return launch_next(c, work);
     }
     if (!known || !take_room(c, e)) {
         return status_ok();
     }
-    TRY(c->runtime->begin(c->self));
-    *work = DEVICE_WORK_RECORD;
+    TRY(begin_segment(c, work));
     c->recording = e;
     return status_ok();
+}
+
+static void abandon_recording(struct graph_cache *c)
+{
+    forget(c, c->recording);
+    c->recording = NULL;
+}
+
+/* Without a failure the segment is the newest of the recording. */
+static struct status end_segment(struct graph_cache *c, bool abandon)
+{
+    struct graph_entry *e = c->recording;
+    void *graph = NULL;
+    c->in_segment = false;
+    struct status s = c->runtime->end(c->self, &graph);
+    if (graph != NULL) {
+        c->n_graphs += e->n_segments == 0;
+        e->segments[e->n_segments++] = graph;
+    }
+    if (failed(s) || abandon) {
+        abandon_recording(c);
+    }
+    return abandon ? status_ok() : s; /* the caller already has the error that made it abandon */
+}
+
+struct status graph_cache_cut(struct graph_cache *c, bool abandon)
+{
+    CHECK(c->in_segment, "nothing is being recorded");
+    CHECK(c->recording->n_segments + 1 < DEVICE_MOST_SEGMENTS, "a recording of more than %d segments",
+          DEVICE_MOST_SEGMENTS);
+    struct status s = end_segment(c, abandon);
+    if (failed(s) || abandon) {
+        return s;
+    }
+    s = c->runtime->launch(c->self, c->recording->segments[c->recording->n_segments - 1]);
+    if (failed(s)) {
+        abandon_recording(c);
+    }
+    return s;
+}
+
+struct status graph_cache_next(struct graph_cache *c, enum device_work *work)
+{
+    if (c->recording != NULL) {
+        CHECK(!c->in_segment, "a segment within a segment");
+        return begin_segment(c, work);
+    }
+    CHECK(c->replayed != NULL && c->n_launched < c->replayed->n_segments, "no segment is left to replay");
+    return launch_next(c, work);
 }
 
 struct status graph_cache_end(struct graph_cache *c, bool abandon)
 {
     struct graph_entry *e = c->recording;
     CHECK(e != NULL, "nothing is being recorded");
+    CHECK(c->in_segment || abandon, "a recording ends between two segments");
+    if (!c->in_segment) {
+        abandon_recording(c);
+        return status_ok();
+    }
+    struct status s = end_segment(c, abandon);
     c->recording = NULL;
-    struct status s = c->runtime->end(c->self, &e->graph);
-    c->n_graphs += e->graph != NULL;
     if (failed(s) || abandon) {
-        forget(c, e);
-        return abandon ? status_ok() : s; /* the caller already has the error that made it abandon */
+        return s;
     }
     c->n_recorded++;
-    return c->runtime->launch(c->self, e->graph);
+    return c->runtime->launch(c->self, e->segments[e->n_segments - 1]);
 }
 
 void graph_cache_clear(struct graph_cache *c)
@@ -116,4 +182,5 @@ void graph_cache_clear(struct graph_cache *c)
     for (int i = 0; i < GRAPH_CACHE_KEYS; i++) {
         forget(c, &c->entries[i]);
     }
+    c->replayed = NULL;
 }

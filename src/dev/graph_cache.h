@@ -3,6 +3,7 @@
  *
  * Work is identified by a key that holds everything its launches depend on.  The first time it runs directly,
  * so that tables are made and algorithms chosen; the second time it is recorded; from then on it is replayed.
+ * A recording may have several segments.  They are kept, replayed and dropped together, and count as one.
  * When the cache is full, a recording is dropped only for work that was met more often of late.  Otherwise a
  * run with more sizes than the cache holds would record all the time and hardly ever replay. */
 #ifndef KILN_DEV_GRAPH_CACHE_H
@@ -21,8 +22,8 @@ enum { GRAPH_CACHE_GRAPHS = 64, GRAPH_CACHE_KEYS = 256, GRAPH_CACHE_LATE = 1024,
 _Static_assert((int)GRAPH_CACHE_GRAPHS < (int)GRAPH_CACHE_KEYS,
                "there is always a key that can be forgotten");
 
-/* The recorder: between begin and end, work that is queued is recorded and not run.  `end` sets *graph, NULL
- * after a failure. */
+/* The recorder: between begin and end, work that is queued is recorded and not run; a recording with several
+ * segments begins and ends several times.  `end` sets *graph, NULL after a failure. */
 struct graph_runtime {
     struct status (*begin)(void *self);
     struct status (*end)(void *self, void **graph);
@@ -32,29 +33,41 @@ struct graph_runtime {
 
 struct graph_entry {
     unsigned char key[GRAPH_CACHE_KEY_BYTES];
-    size_t key_bytes; /* 0: free */
-    void *graph;      /* NULL: it is not recorded */
-    int64_t n_met;    /* a recent count: older ones are halved */
-    int64_t last_met; /* by the clock of the cache */
+    size_t key_bytes;                     /* 0: free */
+    void *segments[DEVICE_MOST_SEGMENTS]; /* [n_segments] graphs, in order */
+    int n_segments;                       /* 0: it is not recorded */
+    int64_t n_met;                        /* a recent count: older ones are halved */
+    int64_t last_met;                     /* by the clock of the cache */
 };
 
 struct graph_cache {
     const struct graph_runtime *runtime;
     void *self; /* the runtime's */
     struct graph_entry entries[GRAPH_CACHE_KEYS];
-    struct graph_entry *recording; /* NULL: nothing is being recorded */
+    struct graph_entry *recording; /* from its begin to its end; NULL: there is none */
+    bool in_segment;               /* what is queued is being recorded: not so between two segments */
+    struct graph_entry *replayed;  /* the last */
+    int n_launched;                /* segments of it */
     int64_t clock;
-    int n_graphs;
-    int64_t n_recorded, n_replayed;
+    int n_graphs;                   /* recordings */
+    int64_t n_recorded, n_replayed; /* works */
 };
 
 /* Says what to do with the work of this key, at most GRAPH_CACHE_KEY_BYTES; DEVICE_WORK_REPLAYED means that
- * it is already done. */
+ * its first segment is already launched. */
 struct status graph_cache_begin(struct graph_cache *c, const void *key, size_t key_bytes,
                                 enum device_work *work);
 
-/* Ends a recording that DEVICE_WORK_RECORD began, and runs it once; with `abandon`, because the work failed
- * midway, drops it. */
+/* Ends a segment of a recording that DEVICE_WORK_RECORD began, and runs it once; with `abandon`, because the
+ * work failed midway, drops the recording.  After a failure there is no recording. */
+struct status graph_cache_cut(struct graph_cache *c, bool abandon);
+
+/* Begins the next segment after a cut, or launches the next segment of the work that was replayed last; *work
+ * says which. */
+struct status graph_cache_next(struct graph_cache *c, enum device_work *work);
+
+/* Ends the recording with its last segment, and runs that once; `abandon` as in graph_cache_cut.  Also called
+ * after a cut, to drop the recording. */
 struct status graph_cache_end(struct graph_cache *c, bool abandon);
 
 /* Destroys all graphs and forgets all keys. */

@@ -52,9 +52,39 @@ bool queue_graph_begin(struct exec *x, const void *key, size_t key_bytes)
 
 void queue_graph_end(struct exec *x)
 {
+    if (x->recording || x->between) {
+        x->recording = x->between = false;
+        take(x, "a recording", x->device->graphs->end(x->context, failed(x->status)));
+    }
+}
+
+/* A recording that a failure ended is not resumed. */
+void queue_graph_cut(struct exec *x)
+{
+    queue_join(x, 0);
     if (x->recording) {
         x->recording = false;
-        take(x, "a recording", x->device->graphs->end(x->context, failed(x->status)));
+        take(x, "a recording", x->device->graphs->cut(x->context, failed(x->status)));
+        x->between = !failed(x->status);
+    }
+}
+
+void queue_graph_resume(struct exec *x)
+{
+    enum device_work work = DEVICE_WORK_RUN;
+    if (x->between && !failed(x->status)) {
+        take(x, "a recording", x->device->graphs->next(x->context, &work));
+        x->recording = !failed(x->status);
+        x->between = !x->recording;
+    }
+}
+
+void queue_graph_replay(struct exec *x)
+{
+    enum device_work work = DEVICE_WORK_RUN;
+    if (!failed(x->status)) {
+        take(x, "a recording", x->device->graphs->next(x->context, &work));
+        exec_queued(x, "a replayed op");
     }
 }
 

@@ -19,12 +19,20 @@ void queue_send(struct exec *x, void *on_device, const void *on_host, size_t byt
 bool queue_graph_begin(struct exec *x, const void *key, size_t key_bytes);
 void queue_graph_end(struct exec *x);
 
+/* Work in segments, for a host that queues other work between them; the key says where they end.  While ops
+ * are given, queue_graph_cut ends a segment: what was given so far is queued, with all pieces that run
+ * beside, and no op may be given before queue_graph_resume.  When queue_graph_begin has returned false without a
+ * failure, the first segment was replayed, and each queue_graph_replay replays the next. */
+void queue_graph_cut(struct exec *x);
+void queue_graph_resume(struct exec *x);
+void queue_graph_replay(struct exec *x);
+
 /* A piece of work that the next ops do not depend on.  The ops between queue_beside and queue_back run after
  * all ops before them.  In a recording, on a device that can, they run concurrently with the ops after them,
  * with their own scratch (exec.beside_workspace).
  *
  * Call queue_join before ops that overwrite what a piece reads, or read what it writes: they wait for all
- * pieces except the last `n_left`.  A recording ends with all pieces joined. */
+ * pieces except the last `n_left`.  A recording ends with all pieces joined; queue_graph_cut joins them. */
 void queue_beside(struct exec *x);
 void queue_back(struct exec *x);
 void queue_join(struct exec *x, int n_left);

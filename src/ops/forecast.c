@@ -18,7 +18,7 @@ static struct status graph_end(void *context, bool abandon)
     return status_ok();
 }
 
-static const struct device_graphs graphs = {graph_begin, graph_end};
+static const struct device_graphs graphs = {.begin = graph_begin, .end = graph_end};
 
 static struct status beside_begin(void *context)
 {

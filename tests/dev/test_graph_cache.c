@@ -1,5 +1,5 @@
 /* Which work is recorded and which is replayed, with a runtime that only counts: first met, second met, later;
- * recordings that give way, and that do not; failures on the way. */
+ * recordings in segments; recordings that give way, and that do not; failures on the way. */
 #include "dev/graph_cache.h"
 
 #include "test.h"
@@ -190,9 +190,103 @@ static void failures_leave_nothing(void)
     EXPECT(f.n_alive == 0 && f.n_launched == 0, "%d alive, %d launched", f.n_alive, f.n_launched);
 }
 
+/* One turn of work in so many segments. */
+static enum device_work segmented_turn(struct graph_cache *c, int64_t key, int n_segments)
+{
+    enum device_work work, next;
+    EXPECT_OK(graph_cache_begin(c, &key, sizeof key, &work));
+    for (int i = 1; i < n_segments && work != DEVICE_WORK_RUN; i++) {
+        if (work == DEVICE_WORK_RECORD) {
+            EXPECT_OK(graph_cache_cut(c, false));
+        }
+        EXPECT_OK(graph_cache_next(c, &next));
+        EXPECT(next == work, "segment %d: %d, not %d", i, (int)next, (int)work);
+    }
+    if (work == DEVICE_WORK_RECORD) {
+        EXPECT_OK(graph_cache_end(c, false));
+    }
+    return work;
+}
+
+/* Segments are recorded and replayed one by one, but count as one recording, and give way together. */
+static void segments_are_one_recording(void)
+{
+    enum { SEGMENTS = 5 };
+    struct fake f;
+    struct graph_cache c = cache_of(&f);
+    EXPECT(segmented_turn(&c, 1, SEGMENTS) == DEVICE_WORK_RUN, "not run");
+    EXPECT(segmented_turn(&c, 1, SEGMENTS) == DEVICE_WORK_RECORD, "not recorded");
+    EXPECT(f.n_begun == SEGMENTS && f.n_launched == SEGMENTS && f.n_alive == SEGMENTS && c.n_graphs == 1 &&
+               c.n_recorded == 1,
+           "%d begun, %d launched, %d alive, %d recordings", f.n_begun, f.n_launched, f.n_alive, c.n_graphs);
+    EXPECT(segmented_turn(&c, 1, SEGMENTS) == DEVICE_WORK_REPLAYED, "not replayed");
+    EXPECT(f.n_begun == SEGMENTS && f.n_launched == 2 * SEGMENTS && c.n_replayed == 1,
+           "%d begun, %d launched, %lld replayed", f.n_begun, f.n_launched, (long long)c.n_replayed);
+    for (int64_t key = 2; key <= GRAPH_CACHE_GRAPHS; key++) {
+        expect_turn(&c, key, DEVICE_WORK_RUN);
+        expect_turn(&c, key, DEVICE_WORK_RECORD);
+        expect_turn(&c, key, DEVICE_WORK_REPLAYED);
+        expect_turn(&c, key, DEVICE_WORK_REPLAYED);
+    }
+    EXPECT(f.n_alive == GRAPH_CACHE_GRAPHS - 1 + SEGMENTS, "%d alive", f.n_alive);
+    for (int i = 0; i < 3; i++) {
+        expect_turn(&c, 1000, DEVICE_WORK_RUN);
+    }
+    expect_turn(&c, 1000, DEVICE_WORK_RECORD); /* in the place of key 1 */
+    EXPECT(f.n_alive == GRAPH_CACHE_GRAPHS && c.n_graphs == GRAPH_CACHE_GRAPHS, "%d alive, %d recordings",
+           f.n_alive, c.n_graphs);
+    graph_cache_clear(&c);
+    EXPECT(f.n_alive == 0 && c.n_graphs == 0, "%d graphs are left", f.n_alive);
+}
+
+/* Begins a recording of two segments, and ends the first. */
+static void cut_one(struct graph_cache *c, int64_t key)
+{
+    enum device_work work;
+    expect_turn(c, key, DEVICE_WORK_RUN);
+    EXPECT_OK(graph_cache_begin(c, &key, sizeof key, &work));
+    EXPECT_OK(graph_cache_cut(c, false));
+}
+
+static void failed_segments_leave_nothing(void)
+{
+    struct fake f;
+    struct graph_cache c = cache_of(&f);
+    enum device_work work;
+    cut_one(&c, 1);
+    EXPECT_OK(graph_cache_end(&c, true)); /* the host failed between two segments */
+    EXPECT(f.n_alive == 0 && c.n_graphs == 0, "%d alive, %d recordings", f.n_alive, c.n_graphs);
+    cut_one(&c, 1);
+    EXPECT_OK(graph_cache_next(&c, &work));
+    EXPECT_OK(graph_cache_end(&c, true)); /* an op in the second */
+    EXPECT(f.n_alive == 0 && c.n_graphs == 0, "%d alive, %d recordings", f.n_alive, c.n_graphs);
+    cut_one(&c, 1);
+    EXPECT_OK(graph_cache_next(&c, &work));
+    f.fail_end = true;
+    EXPECT_ERROR(graph_cache_cut(&c, false), STATUS_INTERNAL, "the recording is broken");
+    f.fail_end = false;
+    EXPECT(f.n_alive == 0 && c.n_graphs == 0, "%d alive, %d recordings", f.n_alive, c.n_graphs);
+    cut_one(&c, 1);
+    EXPECT_OK(graph_cache_next(&c, &work));
+    EXPECT_OK(graph_cache_cut(&c, true)); /* an op in the second, before its cut */
+    EXPECT(f.n_alive == 0 && c.n_graphs == 0, "%d alive, %d recordings", f.n_alive, c.n_graphs);
+    cut_one(&c, 1);
+    f.fail_begin = true;
+    EXPECT_ERROR(graph_cache_next(&c, &work), STATUS_INTERNAL, "no recording begins");
+    f.fail_begin = false;
+    EXPECT_OK(graph_cache_end(&c, true));
+    EXPECT(f.n_alive == 0 && c.n_graphs == 0, "%d alive, %d recordings", f.n_alive, c.n_graphs);
+    EXPECT(segmented_turn(&c, 1, 2) == DEVICE_WORK_RUN, "not run");
+    EXPECT(segmented_turn(&c, 1, 2) == DEVICE_WORK_RECORD, "not recorded");
+    EXPECT(segmented_turn(&c, 1, 2) == DEVICE_WORK_REPLAYED, "not replayed");
+    graph_cache_clear(&c);
+}
+
 int main(void)
 {
     work_is_recorded_the_second_time();
+    segments_are_one_recording();
+    failed_segments_leave_nothing();
     keys_are_compared_whole();
     recordings_give_way_to_what_is_met_more_often();
     more_sizes_than_recordings();

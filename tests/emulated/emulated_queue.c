@@ -72,12 +72,22 @@ static struct status graphs_begin(void *context, const void *key, size_t key_byt
     return graph_cache_begin(&((struct cuda_context *)context)->graphs, key, key_bytes, work);
 }
 
+static struct status graphs_cut(void *context, bool abandon)
+{
+    return graph_cache_cut(&((struct cuda_context *)context)->graphs, abandon);
+}
+
+static struct status graphs_next(void *context, enum device_work *work)
+{
+    return graph_cache_next(&((struct cuda_context *)context)->graphs, work);
+}
+
 static struct status graphs_end(void *context, bool abandon)
 {
     return graph_cache_end(&((struct cuda_context *)context)->graphs, abandon);
 }
 
-const struct device_graphs emulated_queue_graphs = {graphs_begin, graphs_end};
+const struct device_graphs emulated_queue_graphs = {graphs_begin, graphs_cut, graphs_next, graphs_end};
 
 static struct status begin_beside(void *context)
 {

@@ -5,45 +5,10 @@
  * library for a GPU, and with the kernels emulated on the cpu. */
 #include "bert_fixture.h"
 #include "checkop_backend.h"
+#include "counted_graphs.h"
 #include "dev/host_view.h"
 
 enum { LONGEST = 14, SEQUENCES = 6, STEPS = 8 };
-
-static struct status run_plainly(void *context, const void *key, size_t key_bytes, enum device_work *work)
-{
-    (void)context, (void)key, (void)key_bytes;
-    *work = DEVICE_WORK_RUN;
-    return status_ok();
-}
-
-static struct status never_ends(void *context, bool abandon)
-{
-    (void)context, (void)abandon;
-    return status_error(STATUS_INTERNAL, "nothing was recorded");
-}
-
-static const struct device_graphs no_graphs = {run_plainly, never_ends};
-
-/* Number of works that the device was asked to begin, and how many of them it replayed. */
-static struct counts {
-    const struct device_graphs *inner;
-    int64_t n_asked, n_replayed;
-} counts;
-
-static struct status count_begin(void *context, const void *key, size_t key_bytes, enum device_work *work)
-{
-    struct status s = counts.inner->begin(context, key, key_bytes, work);
-    counts.n_asked++;
-    counts.n_replayed += *work == DEVICE_WORK_REPLAYED;
-    return s;
-}
-
-static struct status count_end(void *context, bool abandon)
-{
-    return counts.inner->end(context, abandon);
-}
-
-static const struct device_graphs counted = {count_begin, count_end};
 
 /* Two micro-batches of other sequences for each step, of few sizes. */
 static void fill_step(struct batch_step *step, int64_t number)
@@ -97,9 +62,9 @@ static void compare(struct batch_step *step, struct checkop_backend backend, int
     struct trainer_result wanted[STEPS], results[STEPS];
     struct trainer_config config = fixture_trainer(backend.ops, DTYPE_F32, step->micro[0].limits);
     struct host_view a, b;
-    plain_device.graphs = &no_graphs; /* rounds batches up, but records nothing */
-    counting_device.graphs = &counted;
-    counts = (struct counts){.inner = backend.device->graphs};
+    plain_device.graphs = &graphs_none; /* rounds batches up, but records nothing */
+    counting_device.graphs = &graphs_counted;
+    graphs_count(backend.device->graphs);
     config.recompute = recompute;
     struct bert_model *bert = fixture_bert(&config);
     bert->config.hidden_dropout_prob = bert->config.attention_probs_dropout_prob = 0.2;
@@ -122,10 +87,10 @@ static void compare(struct batch_step *step, struct checkop_backend backend, int
     EXPECT(memcmp(a.host.data, b.host.data, tensor_bytes(plain.net.master)) == 0, "other weights");
     host_view_close(&b);
     host_view_close(&a);
-    printf("%lld of %lld works were replayed, loss %g to %g\n", (long long)counts.n_replayed,
-           (long long)counts.n_asked, trainer_result_mean(&wanted[0], "mlm_loss"),
+    printf("%lld of %lld works were replayed, loss %g to %g\n", (long long)graph_counts.n_replayed,
+           (long long)graph_counts.n_asked, trainer_result_mean(&wanted[0], "mlm_loss"),
            trainer_result_mean(&wanted[STEPS - 1], "mlm_loss"));
-    EXPECT(counts.n_replayed > counts.n_asked / 4, "few were replayed");
+    EXPECT(graph_counts.n_replayed > graph_counts.n_asked / 4, "few were replayed");
     trainer_fini(&replaying);
     trainer_fini(&plain);
 }

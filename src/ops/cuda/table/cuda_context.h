@@ -31,7 +31,7 @@ struct cuda_context {
     struct cuda_marks *marks; /* NULL: nothing is timed */
     struct cuda_staging staging;
     struct cuda_beside beside;
-    struct graph_cache graphs; /* graphs.recording: nothing may wait or allocate now */
+    struct graph_cache graphs; /* graphs.in_segment: nothing may wait or allocate now */
 };
 
 /* STATUS_DATA if a kernel has met an index outside of its table since the last call. */

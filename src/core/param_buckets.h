@@ -1,0 +1,28 @@
+/* param_buckets: groups of adjacent layers, from the heads down.  Ranks sum the gradients of a bucket by one
+ * collective, while the backward computes those of the next.  A bucket is whole layers, so it is a run of a
+ * flat buffer that is complete when the backward of its lowest layer has ended. */
+#ifndef KILN_CORE_PARAM_BUCKETS_H
+#define KILN_CORE_PARAM_BUCKETS_H
+
+#include "core/param.h"
+
+/* The default size is that of PyTorch's DDP, 25 MiB of fp32 (Li et al. 2020, arXiv:2006.15704). */
+enum { PARAM_MOST_BUCKETS = 32, PARAM_BUCKET_ELEMENTS = 25 * 1024 * 1024 / 4 };
+
+struct param_buckets {
+    int64_t bounds[PARAM_MOST_BUCKETS + 1]; /* bucket i has the layers [bounds[i + 1], bounds[i]) */
+    int n;
+};
+
+/* Buckets of the layers [first, end).  A bucket ends with the layer that brings it to `elements` elements; 0:
+ * PARAM_BUCKET_ELEMENTS.  They are larger where there would be too many. */
+struct param_buckets param_buckets_of(const struct param_table *t, int64_t first, int64_t end,
+                                      int64_t elements);
+
+/* The bucket whose lowest layer this is; -1: none. */
+int param_buckets_find(const struct param_buckets *b, int64_t layer);
+
+/* The elements of a flat buffer that hold bucket i. */
+tensor param_buckets_view(const struct param_buckets *b, int i, const struct param_table *t, tensor flat);
+
+#endif

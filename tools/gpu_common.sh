@@ -1,7 +1,7 @@
 # shellcheck shell=bash
 # Functions of tools/gpu_check.sh, gpu_bench.sh and gpu_carry.sh; sourced in the root of the checkout.
 gpu_programs="checkop test_cuda_half test_cuda_fp8 test_cuda_rounding test_cuda_large test_cuda_training test_cuda_session
-    test_cuda_replay test_cuda_loss_scale test_cuda_squad"
+    test_cuda_replay test_cuda_segments test_cuda_loss_scale test_cuda_squad"
 
 # build_for_gpu DIR: without the CPU libraries that a GPU machine may lack.
 build_for_gpu()

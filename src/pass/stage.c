@@ -5,6 +5,8 @@
 
 #include <stdlib.h>
 
+_Static_assert((int)PARAM_MOST_BUCKETS <= (int)DEVICE_MOST_SEGMENTS, "a segment for each bucket");
+
 struct status stage_init(struct stage *s)
 {
     s->slots = calloc((size_t)s->n_slots, sizeof *s->slots);
@@ -161,16 +163,47 @@ void stage_begin(struct stage *s, const struct batch *batch, const struct stage_
     stage_batch_send(&s->slot->block, s->x, batch, numbers);
 }
 
+/* Whether gradient_done is called in this work, so that a recording of it has segments. */
+static bool tells_gradients(const struct stage *s, enum stage_work work)
+{
+    bool has_backward = work == STAGE_TRAIN_FIRST || work == STAGE_TRAIN_NEXT ||
+                        work == STAGE_BACKWARD_FIRST || work == STAGE_BACKWARD_NEXT;
+    return has_backward && s->gradient_done != NULL;
+}
+
+static void replay_segments(struct stage *s)
+{
+    for (int i = 0; i < s->buckets.n; i++) {
+        if (i > 0) {
+            queue_graph_replay(s->x);
+        }
+        s->gradient_done(s->gradient_done_context, i);
+    }
+}
+
 bool stage_graph_begin(struct stage *s, enum stage_work work)
 {
     static const struct batch none;
     const struct batch *c = work == STAGE_UPDATE ? &none : &s->slot->capacity;
-    if (op_watch_is(s->x->ops) || s->gradient_done != NULL) {
+    bool tells = tells_gradients(s, work);
+    if (op_watch_is(s->x->ops)) {
         return !failed(s->x->status);
     }
-    const int64_t key[] = {work,         s->slot - s->slots, c->n_tokens,  c->n_sequences,
-                           c->n_streams, c->n_labels,        c->max_seqlen};
-    return queue_graph_begin(s->x, key, sizeof key);
+    const int64_t key[] = {work,         s->slot - s->slots, c->n_tokens,   c->n_sequences,
+                           c->n_streams, c->n_labels,        c->max_seqlen, tells};
+    bool gives = queue_graph_begin(s->x, key, sizeof key);
+    if (tells && !gives && !failed(s->x->status)) {
+        replay_segments(s);
+    }
+    return gives;
+}
+
+void stage_graph_end(struct stage *s, enum stage_work work)
+{
+    queue_graph_end(s->x);
+    if (tells_gradients(s, work)) {
+        s->gradient_done(s->gradient_done_context, s->buckets.n - 1);
+    }
 }
 
 /* Only training uses histories: results of evaluations and inference depend on the weights alone.  A
@@ -260,10 +293,14 @@ void stage_loss(struct stage *s, tensor sums)
     }
 }
 
+/* The last bucket ends with the work, so stage_graph_end tells of it. */
 static void tell_gradient(const struct stage *s, int64_t layer)
 {
-    if (s->gradient_done != NULL) {
-        s->gradient_done(s->gradient_done_context, layer);
+    int bucket = s->gradient_done == NULL ? -1 : param_buckets_find(&s->buckets, layer);
+    if (bucket >= 0 && bucket < s->buckets.n - 1) {
+        queue_graph_cut(s->x);
+        s->gradient_done(s->gradient_done_context, bucket);
+        queue_graph_resume(s->x);
     }
 }
 
@@ -287,7 +324,6 @@ void stage_backward(struct stage *s, bool training, bool adds)
     queue_join(s->x, 0);
     if (has_input(s)) {
         type->input_backward(&p, dx);
-        tell_gradient(s, MODEL_INPUT_LAYER);
     }
 }
 
@@ -297,6 +333,6 @@ void stage_infer(struct stage *s, const struct batch *batch)
     stage_round_changed(s);
     if (stage_graph_begin(s, STAGE_INFER)) {
         stage_forward(s, false);
-        queue_graph_end(s->x);
+        stage_graph_end(s, STAGE_INFER);
     }
 }

@@ -4,10 +4,11 @@
  *
  * Between stage_begin and the end of a micro-batch nothing allocates or waits for the device, and numbers
  * that change from call to call reach it only in the block of stage_begin, so the work can be recorded once
- * for each capacity and replayed (dev/queue.h). */
+ * for each capacity and replayed (dev/queue.h), in segments if the host must act between layers. */
 #ifndef KILN_PASS_STAGE_H
 #define KILN_PASS_STAGE_H
 
+#include "core/param_buckets.h"
 #include "nn/model.h"
 #include "pass/stage_batch.h"
 
@@ -48,10 +49,12 @@ struct stage {
     void (*layer_done)(void *context, int64_t layer);
     void *layer_done_context;
 
-    /* Called in a backward, for the heads, each layer and the input layer in this order, once their gradients
-     * are queued; NULL: nobody asks, and only then is work recorded. */
-    void (*gradient_done)(void *context, int64_t layer);
+    /* Called in a backward for each bucket in order, from the heads down, once the gradients of its layers are
+     * queued.  What it queues runs after them; so a recording has a segment for each bucket.  NULL: nobody
+     * asks, and a recording is one segment. */
+    void (*gradient_done)(void *context, int bucket);
     void *gradient_done_context;
+    struct param_buckets buckets; /* of the layers of this range; they do not change while it is used */
 };
 
 /* The slots, without memory; it and the rest are set by the caller. */
@@ -86,8 +89,9 @@ void stage_reserve(struct stage *s);
 /* Carves the slot for a batch and sends it to the device with the numbers of its step. */
 void stage_begin(struct stage *s, const struct batch *batch, const struct stage_numbers *numbers);
 
-/* Begins the work of a batch, or the update after the last, as one piece.  True: the caller must run its ops
- * and then call queue_graph_end; false: they were replayed.  Where ops are watched it is always true. */
+/* Begins the work of a batch, or the update after the last, as one recording.  True: the caller must run its
+ * ops and then call stage_graph_end; false: they were replayed, and gradient_done was called.  Where ops are
+ * watched it is always true. */
 enum stage_work {
     STAGE_INFER,
     STAGE_EVALUATE,
@@ -100,6 +104,7 @@ enum stage_work {
     STAGE_UPDATE
 };
 bool stage_graph_begin(struct stage *s, enum stage_work work);
+void stage_graph_end(struct stage *s, enum stage_work work);
 
 /* Rounds the weights of all layers to fp8; called before the first pass after a change, in the first
  * micro-batch of a step; nothing without fp8. */
@@ -124,7 +129,8 @@ void stage_loss(struct stage *s, tensor sums);
 /* Adds the gradients of the range's weights to s->grads; after stage_loss of the same batch.  If the range
  * has no heads, slot->dx must hold the gradient of its output before the call; after it, if the range has no
  * input layer, slot->dx is the gradient of its input.  In the first micro-batch of a step `adds` is false,
- * and gradients that are products are assigned (param.by_product). */
+ * and gradients that are products are assigned (param.by_product).  gradient_done is called for all buckets but
+ * the last, for which stage_graph_end calls it. */
 void stage_backward(struct stage *s, bool training, bool adds);
 
 /* Inference: begins with the batch and runs forward without dropout. */

@@ -1,32 +1,32 @@
 #include "train/data_parallel_step.h"
 
-/* Sums of gradients, a layer at a time. */
+/* Sums of gradients, a bucket at a time. */
 struct reduction {
     struct trainer *t;
     const struct comm *c;
-    int64_t next; /* next layer to sum: those after it are done */
+    int n_done;
 };
 
-/* Sums all layers down to this one that are not summed yet. */
-static void reduce_down_to(void *context, int64_t layer)
+/* Sums all buckets up to this one that are not summed yet. */
+static void reduce_up_to(void *context, int bucket)
 {
     struct reduction *r = context;
-    for (; r->next >= layer; r->next--) {
-        int64_t begin, end;
-        param_table_range(&r->t->net.params, r->next, r->next + 1, &begin, &end);
-        comm_all_reduce_sum(r->c, &r->t->net.x, tensor_slice(r->t->grad, begin, end - begin));
+    struct network *n = &r->t->net;
+    for (; r->n_done <= bucket; r->n_done++) {
+        tensor grad = param_buckets_view(&n->stage.buckets, r->n_done, &n->params, r->t->grad);
+        comm_all_reduce_sum(r->c, &n->x, grad);
     }
 }
 
 void data_parallel_gradients(struct trainer *t, const struct comm *c, const struct batch_step *part,
                              struct stage_numbers *numbers, bool mean_of_micro_batches)
 {
-    struct reduction r = {t, c, t->config.model->n_layers};
-    t->gradient_done = reduce_down_to;
+    struct reduction r = {.t = t, .c = c};
+    t->gradient_done = reduce_up_to;
     t->gradient_done_context = &r;
     trainer_queue_gradients(t, part, numbers, mean_of_micro_batches);
     t->gradient_done = NULL;
-    reduce_down_to(&r, MODEL_INPUT_LAYER); /* without micro-batches, or after a failure, nobody was called */
+    reduce_up_to(&r, t->net.stage.buckets.n - 1); /* without micro-batches, or after a failure */
     comm_all_reduce_sum(c, &t->net.x, t->sums);
     if (!tensor_is_null(t->net.stage.histories)) { /* all ranks use the same scales in the next step */
         comm_all_reduce_max(c, &t->net.x, t->net.stage.histories);

@@ -1,8 +1,9 @@
 /* data_parallel_step: one optimizer step that the ranks of a communicator take together, each over its own micro-batches of
  * the global batch.  All hold the same weights before and after it.
  *
- * The gradients of a layer are summed over ranks, in rank order, as soon as this rank's last micro-batch has
- * computed them, from the heads to the input.  Every rank makes the same list of sums, even after a failure.
+ * The gradients of a bucket of layers (core/param_buckets.h) are summed over ranks, in rank order, as soon as
+ * this rank's last micro-batch has queued them, from the heads to the input; so its recording has a segment
+ * for each bucket.  Every rank makes the same list of sums, even after a failure.
  * In fp8 the ranks also take the maximum of their largest magnitudes, for the scales of the next step.
  *
  * Each rank does the whole update, or the ranks share it (train/update.h): config.n_shards of the trainer

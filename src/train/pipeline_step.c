@@ -1,6 +1,5 @@
 #include "train/pipeline_step.h"
 
-#include "dev/queue.h"
 #include "dist/pipeline.h"
 
 struct status pipeline_configure(struct trainer_config *config, int stage, int n_stages, int64_t n_micro)
@@ -54,13 +53,14 @@ static void forward(const struct pipeline *p, int64_t micro)
     if (p->c->rank > 0) {
         comm_receive(p->c, &t->net.x, stage_input(s), p->c->rank - 1);
     }
-    if (stage_graph_begin(s, micro == 0 ? STAGE_FORWARD_FIRST : STAGE_FORWARD_NEXT)) {
+    enum stage_work work = micro == 0 ? STAGE_FORWARD_FIRST : STAGE_FORWARD_NEXT;
+    if (stage_graph_begin(s, work)) {
         if (micro == 0) {
             stage_round_weights(s);
         }
         stage_forward(s, true);
         stage_loss(s, t->sums);
-        queue_graph_end(&t->net.x);
+        stage_graph_end(s, work);
     }
     if (p->c->rank < p->last) {
         comm_send(p->c, &t->net.x, stage_output(s), p->c->rank + 1);
@@ -100,9 +100,10 @@ static void backward(const struct pipeline *p, int64_t micro)
     struct stage *s = &p->t->net.stage;
     select_slot(p, micro);
     receive_gradients(p);
-    if (stage_graph_begin(s, micro == 0 ? STAGE_BACKWARD_FIRST : STAGE_BACKWARD_NEXT)) {
+    enum stage_work work = micro == 0 ? STAGE_BACKWARD_FIRST : STAGE_BACKWARD_NEXT;
+    if (stage_graph_begin(s, work)) {
         stage_backward(s, true, micro > 0);
-        queue_graph_end(&p->t->net.x);
+        stage_graph_end(s, work);
     }
     send_gradients(p);
 }

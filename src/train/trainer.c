@@ -135,9 +135,19 @@ struct network_config trainer_network(const struct trainer_config *c)
     };
 }
 
+/* The input layer is run with the first layer, the heads with the last. */
+static struct param_buckets buckets_of(const struct trainer *t)
+{
+    const struct stage *s = &t->net.stage;
+    int64_t n = t->config.model->n_layers;
+    return param_buckets_of(&t->net.params, s->first == 0 ? MODEL_INPUT_LAYER : s->first,
+                            s->end == n ? n + 1 : s->end, t->config.bucket_elements);
+}
+
 /* The set-up that planning and running share, once the network has its parameters. */
 static struct status declare(struct trainer *t)
 {
+    t->net.stage.buckets = buckets_of(t);
     TRY(share_update(t));
     TRY(find_added(t));
     t->plan.n_params = t->net.plan.n_params;
@@ -371,10 +381,11 @@ static struct stage_numbers numbers_of(const struct trainer *t, int64_t step)
 static void micro_step(struct trainer *t, const struct batch *micro, const struct stage_numbers *n,
                        bool first, bool last)
 {
+    enum stage_work work = first ? STAGE_TRAIN_FIRST : STAGE_TRAIN_NEXT;
     stage_begin(&t->net.stage, micro, n);
     t->net.stage.gradient_done = last ? t->gradient_done : NULL;
     t->net.stage.gradient_done_context = t->gradient_done_context;
-    if (stage_graph_begin(&t->net.stage, first ? STAGE_TRAIN_FIRST : STAGE_TRAIN_NEXT)) {
+    if (stage_graph_begin(&t->net.stage, work)) {
         if (first) {
             stage_round_weights(&t->net.stage);
         }
@@ -382,7 +393,7 @@ static void micro_step(struct trainer *t, const struct batch *micro, const struc
         stage_loss(&t->net.stage, t->sums);
         profile_phase(t->net.profile, "backward");
         stage_backward(&t->net.stage, true, !first);
-        queue_graph_end(&t->net.x);
+        stage_graph_end(&t->net.stage, work);
     }
     t->net.stage.gradient_done = NULL;
     t->net.stage.rounded = failed(t->net.x.status) ? 0 : t->net.version;
@@ -501,7 +512,7 @@ struct status trainer_update(struct trainer *t, const struct comm *c, const stru
         update(t, c);
     } else if (stage_graph_begin(&t->net.stage, STAGE_UPDATE)) {
         update(t, NULL);
-        queue_graph_end(&t->net.x);
+        stage_graph_end(&t->net.stage, STAGE_UPDATE);
     }
     t->net.version++;
     TRY(read_results(t, batch, result));
@@ -523,7 +534,7 @@ struct status trainer_evaluate(struct trainer *t, const struct batch_step *batch
         if (stage_graph_begin(&t->net.stage, STAGE_EVALUATE)) {
             stage_forward(&t->net.stage, false);
             stage_loss(&t->net.stage, t->sums);
-            queue_graph_end(&t->net.x);
+            stage_graph_end(&t->net.stage, STAGE_EVALUATE);
         }
     }
     return read_results(t, batch, result);

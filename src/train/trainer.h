@@ -22,6 +22,7 @@ struct trainer_config {
     int64_t n_slots;     /* micro-batches in flight; 0: one */
     int n_shards, shard; /* ranks that share the update, and this one's number (train/update.h); 0: none do */
     bool shards_are_stages;  /* a shard is the layers of a pipeline's stage; shards are not equal */
+    int64_t bucket_elements; /* of a sum of gradients (core/param_buckets.h); 0: the default */
     bool saving;             /* checkpoints will be written (task/save_run.h) */
     uint64_t seed;           /* of the initial weights and of dropout */
     double loss_scale;       /* fp16 only: the fixed loss scale; 0: dynamic */
@@ -61,9 +62,9 @@ struct trainer {
     struct optim_span *added; /* [n_added] parameters whose gradients are sums, so they begin at 0 */
     int64_t n_added;
 
-    /* Called when the gradients of a layer are those of the whole step, like stage.gradient_done in its last
-     * micro-batch. */
-    void (*gradient_done)(void *context, int64_t layer);
+    /* Called when the gradients of a bucket of net.stage.buckets are those of the whole step, like
+     * stage.gradient_done in its last micro-batch. */
+    void (*gradient_done)(void *context, int bucket);
     void *gradient_done_context;
 };
 

@@ -19,8 +19,9 @@ struct rank_case {
     const struct optimizer_kind *optimizer;
     enum bert_task task;
     int64_t recompute;
-    int64_t hidden_size; /* 0: that of the fixture */
-    bool has_empty;      /* a micro-batch without sequences */
+    int64_t hidden_size;     /* 0: that of the fixture */
+    int64_t bucket_elements; /* 0: a bucket for each layer */
+    bool has_empty;          /* a micro-batch without sequences */
     bool mean_of_micro_batches;
 };
 
@@ -293,6 +294,7 @@ static void open_run(struct run *r, const struct rank_case *k)
     r->config.precision = k->precision;
     r->config.optimizer = optimizer_defaults(k->optimizer != NULL ? k->optimizer : &optimizer_lamb);
     r->config.recompute = k->recompute;
+    r->config.bucket_elements = k->bucket_elements > 0 ? k->bucket_elements : 1;
     struct bert_model *bert = fixture_bert(&r->config);
     bert->config.num_hidden_layers = 4;
     bert->config.intermediate_size = 32;
@@ -511,6 +513,8 @@ int main(void)
         {.name = "fp8, lamb", .precision = {.dtype = DTYPE_BF16, .fp8 = true}, .optimizer = &optimizer_lamb},
         {.name = "questions", .task = BERT_TASK_QUESTION_ANSWERING},
         {.name = "recomputed", .recompute = 1},
+        {.name = "buckets of some layers", .bucket_elements = 20000},
+        {.name = "one bucket", .bucket_elements = 1 << 30},
         {.name = "the end of an epoch", .has_empty = true},
         {.name = "wide, adamw", .optimizer = &optimizer_adamw, .hidden_size = 48},
         {.name = "wide, lans", .optimizer = &optimizer_lans, .hidden_size = 48},

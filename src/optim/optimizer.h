@@ -12,7 +12,8 @@ struct optimizer_step {
     const struct optim_span *spans;
     int64_t n_spans;
     tensor squares; /* f64 [all chunks] of the gradients, of every rank */
-    tensor sums; /* f64 [all chunks, n_sums] of what `direction` leaves, of every rank; null if n_sums is 0 */
+    tensor sums; /* f64 [all chunks, n_sums] of what `direction` leaves, at least for the chunks of the spans'
+                  * whole parameters, whichever rank has them; null if n_sums is 0 */
     tensor own_sums; /* [chunks of the spans, n_sums], the part of it that is written here */
     tensor norm;     /* f64 [n]: the first is the norm of all gradients, then whatever else must be finite */
     tensor scalars;  /* f64 [OPTIM_N_SCALARS] */
@@ -22,7 +23,7 @@ struct optimizer_kind {
     const char *name; /* of --optimizer, and in checkpoints */
 
     /* For norms of whole parameters, beside that of their gradients: so many sums of each chunk, in fp64, which `direction`
-     * leaves and ranks tell each other before `apply`.  0: there are none, and no `direction`. */
+     * leaves, and which ranks that share a parameter exchange before `apply`.  0: there are none, and no `direction`. */
     int n_sums;
 
     bool couples_decay;          /* it is added to the gradient (L2), not taken from the weight */

@@ -17,12 +17,26 @@ static struct status find_bounds(struct update *u, const struct param_table *par
     return status_ok();
 }
 
+static bool cuts_parameters(const struct update *u, const struct param_table *params)
+{
+    for (int r = 1; r < u->n_ranks; r++) {
+        for (int i = 0; i < params->n; i++) {
+            int64_t within = u->bounds[r] - params->params[i].offset;
+            if (within > 0 && within < param_count(&params->params[i])) {
+                return true;
+            }
+        }
+    }
+    return false;
+}
+
 struct status update_init(struct update *u, const struct optimizer *o, const struct param_table *params,
                           const int64_t *bounds, int rank, int n_ranks)
 {
     *u = (struct update){
         .kind = o->kind, .rank = rank, .n_ranks = n_ranks, .shard = {bounds[rank], bounds[rank + 1]}};
     TRY(find_bounds(u, params, bounds));
+    u->cuts = cuts_parameters(u, params);
     u->spans = optimizer_spans(o, params, u->shard, &u->n_spans);
     return u->spans != NULL
                ? status_ok()
@@ -87,7 +101,7 @@ void update_shard(const struct update *u, const struct comm *c, struct exec *x, 
                                .scalars = scalars};
     if (u->kind->n_sums > 0) {
         u->kind->direction(x, &s);
-        gather(c, x, u->sums, u->chunk_bounds);
+        gather(u->cuts ? c : NULL, x, u->sums, u->chunk_bounds); /* else this rank has all that it reads */
     }
     u->kind->apply(x, &s);
 }

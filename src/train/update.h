@@ -1,9 +1,10 @@
 /* update: the end of a step over flat buffers: the norm of all gradients, and the optimizer.
  *
  * One rank does all of it, or several share it: each has only the moments of its shard of the elements, and
- * updates that shard (ZeRO, Rajbhandari et al. 2020, arXiv:1910.02054, section 5.1).  Only norms need all
+ * updates that shard (ZeRO, Rajbhandari et al. 2020, arXiv:1910.02054, section 5.1).  Only norms need other
  * shards: ranks gather sums of chunks, and each adds them in the same order, so weights and moments have the
- * bits of one rank.  Gathers are calls between ranks like all others (dist/comm.h): all ranks make them. */
+ * bits of one rank.  Where shards are whole parameters, as the stages of a pipeline are, only the norm of all
+ * gradients does.  Gathers are calls between ranks like all others (dist/comm.h): all ranks make them. */
 #ifndef KILN_TRAIN_UPDATE_H
 #define KILN_TRAIN_UPDATE_H
 
@@ -18,6 +19,7 @@ struct update {
     int64_t *bounds;          /* [n_ranks + 1] elements at which shards begin, and their number */
     int64_t *chunk_bounds;    /* the same, in chunks of all parameters */
     struct param_shard shard; /* this rank's */
+    bool cuts;                /* some parameter is in several shards; the same on all ranks */
     struct optim_span *spans; /* [n_spans] of the shard; offsets count from its beginning */
     int64_t n_spans;
     tensor squares, sums; /* as in struct optimizer_step, of all chunks */

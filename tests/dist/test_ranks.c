@@ -377,6 +377,55 @@ static void shards_cut_parameters(const struct rank_case *k)
     close_run(&r);
 }
 
+/* Gathers of this rank. */
+static _Thread_local int n_gathers;
+static _Thread_local struct status (*gather_inside)(void *state, struct exec *x, tensor t,
+                                                    const int64_t *bounds);
+
+static struct status counting_gather(void *state, struct exec *x, tensor t, const int64_t *bounds)
+{
+    n_gathers++;
+    return gather_inside(state, x, t, bounds);
+}
+
+/* One step: those of the gradients' squares, of the sums of directions if shards cut parameters, and of weights that other
+ * ranks need. */
+static void count_gathers(const struct comm *c, void *context)
+{
+    const struct run *r = context;
+    struct comm counting = *c;
+    struct comm_type type = *c->type;
+    struct trainer_result result;
+    gather_inside = type.all_gather;
+    type.all_gather = counting_gather;
+    counting.type = &type;
+    for (int in_pipeline = 0; in_pipeline < 2; in_pipeline++) {
+        struct trainer t;
+        struct trainer_config config = r->config;
+        struct batch_step mine = in_pipeline ? r->batch : batch_step_part(&r->batch, c->rank, c->size);
+        config.n_shards = c->size;
+        config.shard = c->rank;
+        if (in_pipeline) {
+            EXPECT_OK(pipeline_configure(&config, c->rank, c->size, r->batch.n_micro));
+        }
+        EXPECT_OK(trainer_init(&t, &config));
+        n_gathers = 0;
+        EXPECT_OK(in_pipeline ? pipeline_step(&t, &counting, &mine, 1, 1, LR, false, &result)
+                              : data_parallel_step(&t, &counting, &mine, 1, 1, LR, false, &result));
+        EXPECT(n_gathers == (in_pipeline ? 1 : 3), "%d gathers, %s", n_gathers,
+               in_pipeline ? "in a pipeline" : "in shards");
+        trainer_fini(&t);
+    }
+}
+
+static void ranks_gather_what_they_need(const struct rank_case *k)
+{
+    struct run r;
+    open_run(&r, k);
+    run_ranks(4, DEADLINE_S, count_gathers, &r);
+    close_run(&r);
+}
+
 /* What one rank finds wrong, and what all return. */
 enum together { IN_A_PIPELINE, IN_DATA_PARALLEL, IN_SHARDS };
 
@@ -525,6 +574,7 @@ int main(void)
         ranks_give_the_bits_of_one(&cases[i]);
     }
     shards_cut_parameters(&cases[n_cases - 1]);
+    ranks_gather_what_they_need(&cases[n_cases - 1]);
     one_error_ends_all_ranks(IN_A_PIPELINE);
     one_error_ends_all_ranks(IN_DATA_PARALLEL);
     one_error_ends_all_ranks(IN_SHARDS);

@@ -53,8 +53,8 @@ static bool names_class(const json_t *config, enum bert_task task)
     return false;
 }
 
-/* The heads tell more than "architectures", which trainers forget to change; but whether a classifier is of texts or of
- * tokens only that says, and without it the pooler, which tokens have none of. */
+/* The heads in the files decide, since programs forget to update "architectures".  But a classifier may be of sequences or of
+ * tokens: "architectures" says which; if it does not, there is a pooler only for sequences. */
 static int task_of(const bool has[NAMES_N_PARTS], const json_t *config)
 {
     if (has[NAMES_CLASSIFIER]) {
@@ -96,8 +96,8 @@ static const char *const tied[][2] = {
     {NULL, NULL},
 };
 
-/* Layer norms of TensorFlow's days, NVIDIA's layers with their activations inside, and google-research/bert, whose kernels
- * are [in, out]. */
+/* Names of TensorFlow's LayerNorms, of NVIDIA's layers that contain their activation, and of google-research/bert, whose
+ * matrices are [in, out]. */
 static const struct model_family_rename renames[] = {
     {"LayerNorm.gamma", "LayerNorm.weight", true, false},
     {"LayerNorm.beta", "LayerNorm.bias", true, false},

@@ -11,7 +11,7 @@ static struct status out_of_memory(const char *directory)
     return status_error(STATUS_MEMORY, "out of memory for the list of tensors of %s", directory);
 }
 
-/* A shard lies in the directory itself: an index must not lead anywhere else.  It is named like the index,
+/* A shard is in the directory itself: an index must not point anywhere else.  Its ending is the one in the index's name,
  * STEM.ENDING.index.json. */
 static struct status check_file_name(const char *index, const json_t *value)
 {
@@ -47,7 +47,7 @@ static struct status open_file(struct model_files *m, const char *directory, con
     return open_path(m, path);
 }
 
-/* Takes the tensors of a shard from the map of those that are still to be found. */
+/* Removes the tensors of a shard from the map of those that were not found yet. */
 static struct status strike_out(json_t *left, const struct tensor_file *f, const char *name,
                                 const char *index)
 {
@@ -55,16 +55,15 @@ static struct status strike_out(json_t *left, const struct tensor_file *f, const
         const char *tensor_name = f->tensors[i].name;
         const char *place = json_string_value(json_object_get(left, tensor_name));
         if (place == NULL || strcmp(place, name) != 0) {
-            return status_error(STATUS_DATA, "%s: its tensor %.80s is put %s%.60s by %s", name, tensor_name,
-                                place == NULL ? "into no file or another one" : "into ",
-                                place == NULL ? "" : place, index);
+            return status_error(STATUS_DATA, "%s puts the tensor %.80s of %s into %.60s", index, tensor_name,
+                                name, place == NULL ? "no file or another one" : place);
         }
         json_object_del(left, tensor_name);
     }
     return status_ok();
 }
 
-/* The next tensor that is still to be found tells the next shard to open. */
+/* Opens the shard of any tensor that was not found yet, until all are. */
 static struct status open_shards(struct model_files *m, const char *directory, json_t *left,
                                  const char *index)
 {
@@ -88,7 +87,7 @@ static struct status open_shards(struct model_files *m, const char *directory, j
     return status_ok();
 }
 
-/* Nothing is read by the index's total, and it is often wrong in files made by hand: a warning is enough. */
+/* Nothing depends on the index's total, and in files made by hand it is often wrong: a warning is enough. */
 static void compare_total(const struct model_files *m, const json_t *root, const char *index)
 {
     const json_t *total = json_object_get(json_object_get(root, "metadata"), "total_size");
@@ -128,7 +127,7 @@ static struct status open_indexed(struct model_files *m, const char *directory, 
     return s;
 }
 
-/* Puts a tensor together from its slices, in memory of its own. */
+/* Joins the slices of a tensor in new memory. */
 static struct status join(struct stored_tensor *t, const struct tensor_set *set,
                           const struct tensor_piece *first)
 {
@@ -170,7 +169,7 @@ static struct status open_slices(struct model_files *m, const char *directory,
         if (checkpoint_manifest_is_of_set(name, CHECKPOINT_MODEL, &part, &n_parts)) {
             TRY(open_file(m, directory, name));
             if (m->files[m->n_files - 1].format != TENSOR_FILE_SAFETENSORS) {
-                return status_error(STATUS_DATA, "%s/%s is no safetensors file", directory, name);
+                return status_error(STATUS_DATA, "%s/%s is not a safetensors file", directory, name);
             }
         }
     }
@@ -237,8 +236,8 @@ static bool is_below(const struct stored_tensor *t, const char *root)
     return strncmp(t->name, root, strlen(root)) == 0;
 }
 
-/* Under which key of what was saved the model is: "model" in the scripts of NVIDIA and Habana, "module" in DeepSpeed; "": the
- * file is the model. */
+/* The prefix of the model's tensors in what a script saved: "model." in those of NVIDIA and Habana, "module." in DeepSpeed;
+ * "": there is only the model. */
 static const char *root_of(const struct tensor_file *f)
 {
     static const char *const roots[] = {"model.", "module."};
@@ -291,11 +290,11 @@ static struct status list_tensors(struct model_files *m, const char *directory)
     return status_ok();
 }
 
-/* What weights a directory can have, in the order in which they are looked for.  The first is read. */
+/* The files of weights that a directory may have; the first one found is read. */
 static const struct form {
     const char *name;
     struct status (*open)(struct model_files *m, const char *directory, const char *name);
-    bool is_foreign; /* a copy beside kiln's own formats is worth a word */
+    bool is_foreign; /* the log says if it is there but not read */
 } forms[] = {
     {"model.safetensors", open_file, false},
     {"model.safetensors.index.json", open_indexed, false},

@@ -1,9 +1,9 @@
-/* model_files: the tensors of a model under kiln's names: of a directory, in model.safetensors, in shards that
- * model.safetensors.index.json lists, in slices that several ranks wrote into a checkpoint, or as other programs leave them;
- * or of one file of any format that io/tensor_file opens.
+/* model_files: the tensors of a model under kiln's names.  They are in one file of any format that io/tensor_file opens, or in
+ * a directory: in model.safetensors, in shards that model.safetensors.index.json lists, in slices that several ranks wrote
+ * into a checkpoint, or in the files of other programs.
  *
- * The rule: an index and its shards say the same: every tensor that one names is in the other, in the same
- * file, and nowhere else.  Whatever a file claims was checked by its reader in io before anything is read. */
+ * The rule: an index and its shards agree: each tensor is in the one shard that the index names for it.  Readers in io check
+ * whatever a file claims before anything is read. */
 #ifndef KILN_MODEL_MODEL_FILES_H
 #define KILN_MODEL_MODEL_FILES_H
 
@@ -13,7 +13,7 @@
 
 struct model_tensor {
     struct names_hf as;          /* what it stands for */
-    struct stored_tensor stored; /* what the file has, transposed if need be */
+    struct stored_tensor stored; /* what the file has, transposed if necessary */
 };
 
 struct model_files {
@@ -21,14 +21,14 @@ struct model_files {
     struct tensor_file *files;         /* [n_files] */
     int n_files;
     struct stored_tensor
-        *joined; /* [n_joined] the tensors of slices, put together; NULL: the files have them whole */
+        *joined; /* [n_joined] tensors that were joined from slices; NULL: the files have them whole */
     int n_joined;
-    struct model_tensor *tensors; /* [n_tensors], tied ones last, each kind in the order of names */
+    struct model_tensor *tensors; /* [n_tensors] sorted by name, tied copies last */
     int n_tensors;
-    int n_beside; /* tensors that scripts saved beside the model's: of an optimizer */
+    int n_beside; /* tensors that scripts saved with the model's, such as an optimizer's */
 };
 
-/* STATUS_DATA names the file and the tensor that are wrong: missing, damaged, listed elsewhere, or there
+/* STATUS_DATA names the file and the tensor that is missing, damaged, in another shard than listed, or there
  * twice. */
 struct status model_files_open(struct model_files *m, const struct model_place *place,
                                const struct model_family *family);

@@ -19,7 +19,7 @@ static const char *without_wrappers(const char *name)
     return name;
 }
 
-/* TensorFlow separates by "/" what PyTorch separates by ".". */
+/* Names are separated by "." in PyTorch and by "/" in TensorFlow. */
 static bool is_bare(const struct model_family *f, const char *name)
 {
     for (const char *const *b = f->bare; *b != NULL; b++) {
@@ -31,7 +31,7 @@ static bool is_bare(const struct model_family *f, const char *name)
     return false;
 }
 
-/* Where in the name the old text stands that is replaced; NULL: nowhere. */
+/* The text in the name that is to be replaced; NULL: there is none. */
 static char *place_of(char *name, const struct model_family_rename *r)
 {
     size_t n = strlen(name), n_old = strlen(r->old);
@@ -41,7 +41,7 @@ static char *place_of(char *name, const struct model_family_rename *r)
     return n >= n_old && strcmp(name + n - n_old, r->old) == 0 ? name + n - n_old : NULL;
 }
 
-/* Whether it was renamed.  A name that would grow past the limit stays as it is. */
+/* True if the name was changed.  One that would become too long is left as it is. */
 static bool rename_one(char name[PARAM_NAME_BYTES], const struct model_family_rename *r)
 {
     char *at = place_of(name, r);

@@ -1,5 +1,5 @@
-/* LAMB: a parameter's step is as long as its norm says (docs/math/optimizers.md), so the norms of weights and direction stand
- * between the two halves of the update. */
+/* LAMB: the step of a parameter is proportional to its norm (docs/math/optimizers.md).  So the norms of weights and directions
+ * are computed between the two halves of the update. */
 #include "optim/optimizer.h"
 
 static void direction(struct exec *x, const struct optimizer_step *s)
@@ -19,7 +19,7 @@ const struct optimizer_kind optimizer_lamb = {
     .apply = apply,
 };
 
-/* LAMB in the experimental variant of the replaced DeepSpeed script, with ratios of all parameters, and bounds. */
+/* The experimental LAMB of the replaced DeepSpeed script: all parameters have trust ratios, and these are bounded. */
 const struct optimizer_kind optimizer_nvlamb_exp = {
     .name = "nvlamb_exp",
     .n_sums = 2,

@@ -1,4 +1,4 @@
-/* LANS: gradients are normalised parameter by parameter, and a step is the sum of two, each as long as its own norm says
+/* LANS: the gradient of each parameter is normalised, and a step is the sum of two directions, each with its own trust ratio
  * (docs/math/optimizers.md). */
 #include "optim/optimizer.h"
 

@@ -2,7 +2,7 @@
 
 #include <math.h>
 
-/* How far from `min` to `max`. */
+/* The rate as a fraction of the way from `min` to `max`. */
 static double warmup_part(const struct schedule *s, double i)
 {
     double w = (double)s->warmup_steps, d = (double)s->decay_steps;

@@ -1,9 +1,10 @@
 /* Where a host that sums gradients gets its turn: between the segments of a recording, after the one that computes
  * them.  A device of the host's memory, whose recorder runs ops as they are given and notes what it is told; so
- * replays compute nothing, and their order is all that is compared.  And errors of the host at its turn. */
+ * replays compute nothing, and their order is all that is compared.  And errors of the host at its turn, and of ops. */
 #include "bert_fixture.h"
 
 #include "dev/graph_cache.h"
+#include "ops/op_watch.h"
 
 enum { LONGEST = 14, SEQUENCES = 3, BUCKETS = 4, NOTES = 400 };
 
@@ -101,9 +102,14 @@ static struct status graphs_end(void *context, bool abandon)
 
 static const struct device_graphs graphs = {graphs_begin, graphs_cut, graphs_next, graphs_end};
 
+static int64_t failing_layer = -1; /* one op of its backward fails */
+
 static void linear_backward_input(struct exec *x, tensor din, tensor dout, tensor w, bool adds)
 {
     note_op(x);
+    if (failing_layer >= 0 && x->layer_index == failing_layer) {
+        exec_fail(x, STATUS_USAGE, "linear_backward_input", "made to fail");
+    }
     ops_cpu()->linear_backward_input(x, din, dout, w, adds);
 }
 
@@ -220,6 +226,44 @@ static void an_error_ends_the_step(struct trainer *t, const struct batch_step *b
     }
 }
 
+/* An op fails in the second segment: the host still has its turns, and nothing is recorded. */
+static void an_op_fails(struct trainer *t, const struct batch_step *batch)
+{
+    struct host h = {.t = t, .fails_at = -1};
+    gradients(t, &h, batch);
+    expect_notes("od0od1od2d3", "given");
+    failing_layer = 1;
+    gradients(t, &h, batch);
+    failing_layer = -1;
+    expect_notes("(o)L0d0(o)d1d2d3", "with an op that fails");
+    EXPECT(recorder.n_alive == 0, "%d graphs", recorder.n_alive);
+    EXPECT_ERROR(t->net.x.status, STATUS_USAGE, "linear_backward_input in layer 1");
+    t->net.x.status = status_ok();
+}
+
+static void watch_op(struct op_watch *w, struct exec *x, const struct op_call *call)
+{
+    (void)w, (void)call;
+    note_op(x);
+}
+
+/* Every op is given in every step, and the host has its turns. */
+static void watched_ops_are_given(struct trainer *t, const struct batch_step *batch)
+{
+    struct op_watch w;
+    struct host h = {.t = t, .fails_at = -1};
+    const struct ops *ops = t->net.x.ops;
+    op_watch_init(&w, ops_cpu());
+    w.after = watch_op;
+    t->net.x.ops = &w.table;
+    for (int i = 0; i < 3; i++) {
+        gradients(t, &h, batch);
+        expect_notes("od0od1od2od3", "watched");
+    }
+    t->net.x.ops = ops;
+    EXPECT_OK(t->net.x.status);
+}
+
 static void reset(void)
 {
     graph_cache_clear(&recorder.cache);
@@ -247,6 +291,9 @@ int main(void)
     reset();
     an_error_ends_the_step(&t, &batch);
     reset();
+    an_op_fails(&t, &batch);
+    reset();
+    watched_ops_are_given(&t, &batch);
     trainer_fini(&t);
     trainer_fini(&plain);
     batch_step_fini(&batch);

@@ -21,8 +21,9 @@ static struct param_table make_table(int64_t first, int64_t end, bool wide)
 static void cover_the_buffer(const struct param_table *t, const struct param_buckets *b, int64_t first,
                              int64_t end)
 {
-    static const char memory[1]; /* never read */
-    tensor flat = tensor_1d((void *)memory, DTYPE_U8, t->n_elements);
+    void *memory = malloc((size_t)t->n_elements);
+    EXPECT(memory != NULL, "out of memory");
+    tensor flat = tensor_1d(memory, DTYPE_U8, t->n_elements);
     const char *at = (const char *)flat.data + t->n_elements;
     EXPECT(b->n > 0 && b->n <= PARAM_MOST_BUCKETS, "%d buckets", b->n);
     EXPECT(b->bounds[0] == end && b->bounds[b->n] == first, "layers %lld to %lld", (long long)b->bounds[b->n],
@@ -35,6 +36,7 @@ static void cover_the_buffer(const struct param_table *t, const struct param_buc
         at = part.data;
     }
     EXPECT(at == flat.data, "the first elements are in no bucket");
+    free(memory);
 }
 
 static void expect_bounds(int64_t elements, const int64_t *wanted, int n)

@@ -7,7 +7,6 @@ tests/data/test_shard_loader.c makes again by the same formulas.  usage: make_sh
 import os
 import sys
 
-import h5py
 import numpy as np
 
 N, S, P, PACKED = 24, 32, 6, 3
@@ -44,6 +43,8 @@ def packs():
 
 
 def write(path, arrays):
+    import h5py  # here, so that others can have the sequences without it
+
     for form, how in FORMS.items():
         with h5py.File(path.replace(".hdf5", form + ".hdf5"), "w") as f:
             for name, (values, dtype) in arrays.items():

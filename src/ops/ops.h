@@ -282,7 +282,7 @@ struct ops {
      *     g = s grad / max(1, s norm / max_norm)
      *     m = b1 m + (1 - b1) g;  v = b2 v + (1 - b2) g^2
      *     u = (m / c1) / (sqrt(v / c2) + eps) + wd w
-     *     r = |w| / |u| if both > 0 and (wd != 0 or ratio_of_all), else 1;  w -= lr max(min_ratio, min(r, max_ratio)) u
+     *     r = max(min_ratio, min(|w| / |u|, max_ratio)) if both > 0 and (wd != 0 or ratio_of_all), else 1;  w -= lr r u
      * in two halves, between which ranks that update parts of parameters tell each other their sums.  The first leaves u in
      * the place of the gradient, and in sums f64 [optim_chunks, 2] those of w^2 and of u^2 of each chunk of the spans; the
      * second takes |w| and |u| of each span's whole parameter from sums f64 [all chunks, 2], added in order.

@@ -120,8 +120,11 @@ static double trust_ratio(const struct optim_span *s, tensor sums, int64_t col, 
     double w = sum_of_parameter(s, sums, tensor_cols(sums), 0);
     double u = sum_of_parameter(s, sums, tensor_cols(sums), col);
     bool has_one = s->weight_decay != 0 || tensor_get(scalars, OPTIM_RATIO_OF_ALL) != 0;
-    double ratio = has_one && w > 0 && u > 0 ? sqrt(w) / sqrt(u) : 1.0;
-    return fmax(tensor_get(scalars, OPTIM_MIN_RATIO), fmin(ratio, tensor_get(scalars, OPTIM_MAX_RATIO)));
+    if (!has_one || w == 0 || u == 0) {
+        return 1;
+    }
+    return fmax(tensor_get(scalars, OPTIM_MIN_RATIO),
+                fmin(sqrt(w) / sqrt(u), tensor_get(scalars, OPTIM_MAX_RATIO)));
 }
 
 void ref_lamb_apply(struct exec *x, struct optim_buffers b, const struct optim_span *spans, int64_t n_spans,

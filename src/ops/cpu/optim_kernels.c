@@ -224,8 +224,10 @@ static double trust_ratio(tensor sums, int64_t col, const struct optim_span *s, 
     double w = sum_of_parameter(sums.data, tensor_cols(sums), 0, s);
     double u = sum_of_parameter(sums.data, tensor_cols(sums), col, s);
     bool has_one = s->weight_decay != 0 || scalars[OPTIM_RATIO_OF_ALL] != 0;
-    double ratio = has_one && w > 0 && u > 0 ? sqrt(w) / sqrt(u) : 1.0;
-    return fmax(scalars[OPTIM_MIN_RATIO], fmin(ratio, scalars[OPTIM_MAX_RATIO]));
+    if (!has_one || w == 0 || u == 0) {
+        return 1;
+    }
+    return fmax(scalars[OPTIM_MIN_RATIO], fmin(sqrt(w) / sqrt(u), scalars[OPTIM_MAX_RATIO]));
 }
 
 /* The second half of an update whose steps are as long as norms say. */

@@ -244,8 +244,10 @@ __device__ static inline columns<COLS> sums_of_parameter(const double *sums, con
 __device__ static inline double trust_ratio(const launch_optim &o, const launch_span &s, double w, double u)
 {
     bool has_one = s.weight_decay != 0 || o.scalars[LAUNCH_RATIO_OF_ALL] != 0;
-    double ratio = has_one && w > 0 && u > 0 ? sqrt(w) / sqrt(u) : 1.0;
-    return fmax(o.scalars[LAUNCH_MIN_RATIO], fmin(ratio, o.scalars[LAUNCH_MAX_RATIO]));
+    if (!has_one || w == 0 || u == 0) {
+        return 1;
+    }
+    return fmax(o.scalars[LAUNCH_MIN_RATIO], fmin(sqrt(w) / sqrt(u), o.scalars[LAUNCH_MAX_RATIO]));
 }
 
 /* r of each span. */

@@ -76,6 +76,8 @@ static struct status take_optimizer(const struct command *c, struct pretrain_arg
     o->optimizer = d->optimizer;
     o->learning_rate = option_was_given(c, a, "learning_rate") ? o->learning_rate : d->learning_rate;
     o->eps = option_was_given(c, a, "adam_eps") ? o->eps : d->eps;
+    o->min_ratio = d->min_ratio;
+    o->max_ratio = d->max_ratio;
     if (!option_was_given(c, a, "betas")) {
         o->beta1 = option_was_given(c, a, "adam_beta1") ? o->beta1 : d->beta1;
         o->beta2 = option_was_given(c, a, "adam_beta2") ? o->beta2 : d->beta2;
@@ -148,8 +150,9 @@ struct status pretrain_variant_apply(const struct command *c, struct pretrain_ar
                             "--use_ds_lamb_bias_correction goes with --optimizer nvlamb_exp only");
     }
     TRY(optimizer_names_find(&o->optimizer, o->optimizer, "--optimizer"));
-    if (strcmp(o->optimizer, "adam") == 0 || strcmp(o->optimizer, "nvlamb_exp") == 0) {
-        option_set_default(c, a, "adam_eps", "1e-8"); /* torch's, and the script's */
+    if (strcmp(o->optimizer, "adam") == 0 || strcmp(o->optimizer, "nvlamb_exp") == 0 ||
+        strcmp(o->optimizer, "ds_fused_lamb") == 0) {
+        option_set_default(c, a, "adam_eps", "1e-8"); /* torch's, the script's and DeepSpeed's */
     }
     return v->batch_in_file ? apply_deepspeed(c, a) : status_ok();
 }

@@ -6,8 +6,9 @@
 
 _Static_assert((int)OPTIM_CHUNK == (int)PARAM_ALIGNMENT, "slabs are whole chunks");
 
-static const struct optimizer_kind *const kinds[] = {&optimizer_lamb, &optimizer_nvlamb_exp, &optimizer_lans,
-                                                     &optimizer_adam, &optimizer_adamw};
+static const struct optimizer_kind *const kinds[] = {&optimizer_lamb,          &optimizer_nvlamb_exp,
+                                                     &optimizer_ds_fused_lamb, &optimizer_lans,
+                                                     &optimizer_adam,          &optimizer_adamw};
 
 const struct optimizer_kind *optimizer_find(const char *name)
 {
@@ -28,7 +29,10 @@ struct optimizer optimizer_defaults(const struct optimizer_kind *kind)
         .eps = 1e-6,
         .weight_decay = 0.01,
         .max_grad_norm = 1.0,
+        .min_ratio = kind->min_ratio,
+        .max_ratio = kind->max_ratio,
         .bias_correction = true,
+        .corrects_steps = kind->corrects_steps,
     };
 }
 
@@ -70,6 +74,6 @@ void optimizer_scalars(const struct optimizer *o, double lr, int64_t t, double g
     scalars[OPTIM_GRAD_SCALE] = grad_scale;
     scalars[OPTIM_COUPLED] = k->couples_decay;
     scalars[OPTIM_RATIO_OF_ALL] = k->ratio_of_all;
-    scalars[OPTIM_MIN_RATIO] = k->min_ratio;
-    scalars[OPTIM_MAX_RATIO] = k->max_ratio > 0 ? k->max_ratio : INFINITY;
+    scalars[OPTIM_MIN_RATIO] = o->min_ratio;
+    scalars[OPTIM_MAX_RATIO] = o->max_ratio > 0 ? o->max_ratio : INFINITY;
 }

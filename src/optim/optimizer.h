@@ -30,17 +30,18 @@ struct optimizer_kind {
     bool corrects_eps;           /* `adamw` adds eps after the second moment's bias correction, not before */
     bool ratio_of_all;           /* parameters without decay have trust ratios too */
     double min_ratio, max_ratio; /* bounds of trust ratios; 0: none */
+    bool corrects_steps;         /* the optimizer's default */
 
     /* Both queue ops, which write nothing if a number in `norm` is not finite. */
     void (*direction)(struct exec *x, const struct optimizer_step *s);
     void (*apply)(struct exec *x, const struct optimizer_step *s);
 };
 
-extern const struct optimizer_kind optimizer_lamb, optimizer_nvlamb_exp, optimizer_lans, optimizer_adam,
-    optimizer_adamw;
+extern const struct optimizer_kind optimizer_lamb, optimizer_nvlamb_exp, optimizer_ds_fused_lamb,
+    optimizer_lans, optimizer_adam, optimizer_adamw;
 
 /* The names of all kinds, as the help of --optimizer lists them. */
-#define OPTIMIZER_NAMES "lamb|nvlamb_exp|lans|adam|adamw"
+#define OPTIMIZER_NAMES "lamb|nvlamb_exp|ds_fused_lamb|lans|adam|adamw"
 
 /* The kind of this name; NULL: none. */
 const struct optimizer_kind *optimizer_find(const char *name);
@@ -48,8 +49,9 @@ const struct optimizer_kind *optimizer_find(const char *name);
 struct optimizer {
     const struct optimizer_kind *kind;
     double beta1, beta2, eps;
-    double weight_decay;  /* of parameters declared with decay; biases and LayerNorms have none */
-    double max_grad_norm; /* 0: no clipping */
+    double weight_decay;         /* of parameters declared with decay; biases and LayerNorms have none */
+    double max_grad_norm;        /* 0: no clipping */
+    double min_ratio, max_ratio; /* the kind's, unless set */
     bool bias_correction;
     bool corrects_steps; /* bias correction multiplies the whole step, decay included, not the moments */
 };

@@ -29,3 +29,15 @@ const struct optimizer_kind optimizer_nvlamb_exp = {
     .direction = direction,
     .apply = apply,
 };
+
+/* DeepSpeed's own, its "Lamb": the same with bias correction of whole steps.  Source: csrc/lamb/fused_lamb_cuda_kernel.cu. */
+const struct optimizer_kind optimizer_ds_fused_lamb = {
+    .name = "ds_fused_lamb",
+    .n_sums = 2,
+    .ratio_of_all = true,
+    .min_ratio = 0.01,
+    .max_ratio = 10,
+    .corrects_steps = true,
+    .direction = direction,
+    .apply = apply,
+};

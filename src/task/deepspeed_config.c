@@ -134,6 +134,30 @@ static const char *optimizer_of(const char *type, bool decoupled)
                                                       : type;
 }
 
+/* The bounds of Lamb's ratio. */
+static struct status read_ratios(const struct reader *r, const json_t *params)
+{
+    struct deepspeed_config *c = r->c;
+    bool given = json_object_get(params, "max_coeff") != NULL || json_object_get(params, "min_coeff") != NULL;
+    if (!given) {
+        return status_ok();
+    }
+    if (c->optimizer == NULL || strcmp(c->optimizer, optimizer_ds_fused_lamb.name) != 0) {
+        return status_error(STATUS_DATA, "%s: \"max_coeff\" and \"min_coeff\" belong to the optimizer Lamb",
+                            r->path);
+    }
+    c->min_ratio = optimizer_ds_fused_lamb.min_ratio;
+    c->max_ratio = optimizer_ds_fused_lamb.max_ratio;
+    TRY(get_real(r, params, "min_coeff", &c->min_ratio));
+    TRY(get_real(r, params, "max_coeff", &c->max_ratio));
+    return c->min_ratio >= 0 && c->min_ratio <= c->max_ratio && c->max_ratio > 0 && c->max_ratio <= 1e6
+               ? status_ok()
+               : status_error(STATUS_DATA,
+                              "%s: \"min_coeff\" is %g and \"max_coeff\" %g, but the first must be between 0 "
+                              "and the second, which must be above 0 and at most 1e6",
+                              r->path, c->min_ratio, c->max_ratio);
+}
+
 static struct status read_optimizer(const struct reader *r)
 {
     struct deepspeed_config *c = r->c;
@@ -162,7 +186,8 @@ static struct status read_optimizer(const struct reader *r)
     snprintf(where, sizeof where, "%.1000s: optimizer", r->path);
     struct status s = optimizer_names_find(&c->optimizer, optimizer_of(type, decoupled), where);
     s.code = s.code == STATUS_USAGE ? STATUS_DATA : s.code;
-    return s;
+    TRY(s);
+    return read_ratios(r, params);
 }
 
 static struct status read_scheduler(const struct reader *r)

@@ -13,9 +13,10 @@ struct deepspeed_config {
     double loss_scale, init_loss_scale; /* fp16 only */
     bool tensorboard;
 
-    const char *optimizer;    /* kiln's name; NULL: the file has no such block */
-    double learning_rate;     /* of the block, or DeepSpeed's default */
-    double beta1, beta2, eps; /* likewise */
+    const char *optimizer;       /* kiln's name; NULL: the file has no such block */
+    double learning_rate;        /* of the block, or DeepSpeed's default */
+    double beta1, beta2, eps;    /* likewise */
+    double min_ratio, max_ratio; /* of Lamb: "min_coeff" and "max_coeff"; 0: the optimizer's */
     bool has_scheduler;
     struct schedule scheduler; /* SCHEDULE_WARMUP; its base is not set */
 };

@@ -48,6 +48,8 @@ static const struct key {
     {"optimizer.params.eps", USED, NULL},
     {"optimizer.params.adam_w_mode", USED, NULL},
     {"optimizer.params.bias_correction", USED, NULL},
+    {"optimizer.params.max_coeff", USED, NULL},
+    {"optimizer.params.min_coeff", USED, NULL},
     {"optimizer.params.weight_decay", NEUTRAL,
      "--weight_decay sets it, as the script's groups of parameters did"},
     {"optimizer.params.torch_adam", NEUTRAL, "there is one AdamW"},

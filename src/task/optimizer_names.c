@@ -15,7 +15,6 @@ static const struct row {
     {"fused_lamb", "lamb", "kiln's LAMB is fused"},
     {"fused_adam", "adamw", "kiln's AdamW is fused"},
     {"fused_adamw", "adamw", "kiln's AdamW is fused"},
-    {"ds_fused_lamb", NULL, "nvlamb_exp, which bounds LAMB's ratio as it does, is there"},
     {"onebitadam", NULL, "it compresses gradients between ranks"},
     {"zerooneadam", NULL, "it compresses gradients between ranks"},
     {"onebitlamb", NULL, "it compresses gradients between ranks"},

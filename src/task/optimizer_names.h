@@ -6,7 +6,7 @@
 #include "optim/optimizer.h"
 
 /* As a flag's choices. */
-#define OPTIMIZER_ALL_NAMES OPTIMIZER_NAMES "|nvlamb|fused_lamb|ds_fused_lamb|fused_adam|fused_adamw"
+#define OPTIMIZER_ALL_NAMES OPTIMIZER_NAMES "|nvlamb|fused_lamb|fused_adam|fused_adamw"
 
 /* kiln's name for `given`, which `where` says: a log line says why it is another.  STATUS_UNAVAILABLE: kiln does not have
  * this one yet; STATUS_USAGE: nobody does. */

@@ -96,7 +96,11 @@ static struct trainer_config trainer_config_of(struct run *r)
     optimizer.beta1 = o->beta1;
     optimizer.beta2 = o->beta2;
     optimizer.eps = o->eps;
-    optimizer.corrects_steps = o->use_ds_lamb_bias_correction;
+    optimizer.corrects_steps = optimizer.corrects_steps || o->use_ds_lamb_bias_correction;
+    if (o->max_ratio > 0) {
+        optimizer.min_ratio = o->min_ratio;
+        optimizer.max_ratio = o->max_ratio;
+    }
     return (struct trainer_config){
         .model = &r->bert.model,
         .device = r->backend.device,

@@ -37,6 +37,7 @@ struct pretrain_options {
     double learning_rate, warmup_proportion, constant_proportion, scheduler_degree, weight_decay,
         max_grad_norm;
     double beta1, beta2, eps;
+    double min_ratio, max_ratio; /* of ds_fused_lamb; max_ratio 0: its own */
     double masked_lm_prob, short_seq_prob;
     bool
         use_ds_lamb_bias_correction; /* of nvlamb_exp: the correction multiplies whole steps, not the moments */

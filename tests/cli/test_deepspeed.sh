@@ -78,6 +78,16 @@ expect 0 "fp32, lans" "${json_train[@]}" --output_dir "$dir/f" --dry_run
 json '{"train_batch_size": 8, "optimizer": {"type": "Adam", "params": {"lr": 2e-4, "adam_w_mode": false}}}'
 expect 0 "fp32, adam" "${json_train[@]}" --output_dir "$dir/f" --dry_run
 grep -q "fp32, adam$" "$dir/err" || fail "decay in the gradient: $(cat "$dir/err")"
+# DeepSpeed's own Lamb: the script's and the file's are the same update, by whole steps; and its bounds count
+json '{"train_batch_size": 8, "optimizer": {"type": "Lamb", "params": {"lr": 1e-3}}}'
+expect 0 "fp32, ds_fused_lamb" "${json_train[@]}" --output_dir "$dir/lamb_file"
+expect 0 "optimizer replaces" "${json_train[@]}" --output_dir "$dir/lamb_flag" --optimizer ds_fused_lamb --learning_rate 1e-3
+cmp "$dir/lamb_file/ckpt_6/model.safetensors" "$dir/lamb_flag/ckpt_6/model.safetensors" || fail "two ways to DeepSpeed's Lamb"
+expect 0 "saved" "${json_train[@]}" --output_dir "$dir/lamb_exp" --optimizer nvlamb_exp --use_ds_lamb_bias_correction --learning_rate 1e-3
+cmp "$dir/lamb_file/ckpt_6/model.safetensors" "$dir/lamb_exp/ckpt_6/model.safetensors" || fail "the script's copy of it"
+json '{"train_batch_size": 8, "optimizer": {"type": "Lamb", "params": {"lr": 1e-3, "max_coeff": 0.3}}}'
+expect 0 "saved" "${json_train[@]}" --output_dir "$dir/lamb_bound"
+cmp -s "$dir/lamb_file/ckpt_6/model.safetensors" "$dir/lamb_bound/ckpt_6/model.safetensors" && fail "max_coeff changed nothing"
 [ "$(rates "$dir/e")" = "0.0002 0.0002 0.0002 0.0002 0.0002 0.0002 " ] || fail "without a scheduler: $(rates "$dir/e")"
 
 # keys that contradict each other, unknown keys, wrong values, keys that are not there yet
@@ -104,8 +114,12 @@ refused 65 '"total_num_steps" belongs to WarmupDecayLR' '{"train_batch_size": 8,
 refused 69 'scheduler OneCycle is not there yet' '{"train_batch_size": 8, "scheduler": {"type": "OneCycle", "params": {}}}'
 refused 69 '"curriculum_learning" is not there yet' '{"train_batch_size": 8, "curriculum_learning": {"enabled": true}}'
 refused 64 'the cpu does not compute in fp16; --autocast' '{"train_batch_size": 8, "fp16": {"enabled": true}}'
-json '{"train_batch_size": 8, "optimizer": {"type": "Lamb", "params": {}}}'
-expect 69 'optimizer ds_fused_lamb is not there yet' "${json_train[@]}" --output_dir "$dir/none" --dry_run
+json '{"train_batch_size": 8, "optimizer": {"type": "OneBitLamb", "params": {}}}'
+expect 69 'optimizer OneBitLamb is not there yet' "${json_train[@]}" --output_dir "$dir/none" --dry_run
+json '{"train_batch_size": 8, "optimizer": {"type": "Lamb", "params": {"max_coeff": 0.3, "min_coeff": 0.4}}}'
+expect 65 '"min_coeff" is 0.4 and "max_coeff" 0.3' "${json_train[@]}" --output_dir "$dir/none" --dry_run
+json '{"train_batch_size": 8, "optimizer": {"type": "Adam", "params": {"max_coeff": 0.3}}}'
+expect 65 'belong to the optimizer Lamb' "${json_train[@]}" --output_dir "$dir/none" --dry_run
 json '{"train_batch_size": 8, "optimizer": {"type": "Madam", "params": {}}}'
 expect 65 'optimizer Madam is not an optimizer' "${json_train[@]}" --output_dir "$dir/none" --dry_run
 json '{"train_batch_size": 8}'
@@ -134,7 +148,6 @@ expect 64 "--constant_proportion goes with --use_lr_scheduler" "${train[@]}" --o
 expect 64 "are more than all steps" "${train[@]}" --output_dir "$dir/none" --optimizer lamb --use_lr_scheduler \
     --constant_proportion 0.9 --warmup_proportion 0.2
 expect 64 "--profile is 'xyz', but must be true or false, yes or no, 1 or 0, or one of pt|pt-full|hltv" "${train[@]}" --profile=xyz
-expect 69 "--optimizer ds_fused_lamb is not there yet" "${train[@]}" --output_dir "$dir/none" --optimizer ds_fused_lamb
 expect 69 "--log_fwd_activations is not there yet" "${train[@]}" --output_dir "$dir/none" --log_fwd_activations
 [ ! -e "$dir/none" ] || fail "something refused was written"
 echo "test_deepspeed: what the file says is done, or named"

@@ -554,6 +554,7 @@ int main(void)
         {.name = "fp32, lamb", .optimizer = &optimizer_lamb},
         {.name = "fp32, lans", .optimizer = &optimizer_lans},
         {.name = "fp32, nvlamb_exp", .optimizer = &optimizer_nvlamb_exp},
+        {.name = "fp32, ds_fused_lamb", .optimizer = &optimizer_ds_fused_lamb},
         {.name = "fp32, adam", .optimizer = &optimizer_adam},
         {.name = "bf16, lans", .precision = {.dtype = DTYPE_BF16}, .optimizer = &optimizer_lans},
         {.name = "fp32, adamw", .optimizer = &optimizer_adamw, .mean_of_micro_batches = true},

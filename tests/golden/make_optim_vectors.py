@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Steps of LANS (Zheng et al. 2020, arXiv:2006.13484, algorithm 2), of NVLAMB_EXP and of Adam with L2 regularisation in fp64, by
+"""Steps of LANS (Zheng et al. 2020, arXiv:2006.13484, algorithm 2), of NVLAMB_EXP, of DeepSpeed's Lamb and of Adam with L2 regularisation in fp64, by
 the equations that the replaced scripts have, on several tensors at once, for tests/optim/test_optim_vectors.c.
 
 usage: make_optim_vectors.py >optim_vectors.json     (plain Python)
@@ -56,6 +56,18 @@ def nvlamb_exp(p, g, lr, eps, c1, c2):
     p.w = [w - lr * ratio * x for w, x in zip(p.w, u)]
 
 
+def ds_fused_lamb(p, g, lr, eps, c1, c2, low=0.01, high=10):
+    """DeepSpeed's kernel: no corrected moments, and no bounds where a norm is 0."""
+    p.add_to_moments(g)
+    u = [m / (math.sqrt(v) + eps) + p.decay * w for m, v, w in zip(p.m, p.v, p.w)]
+    ratio = max(min(p.ratio(u), high), low) if norm(p.w) != 0 and norm(u) != 0 else 1
+    p.w = [w - lr * ratio * x for w, x in zip(p.w, u)]
+
+
+def ds_fused_lamb_bounded(*step):
+    ds_fused_lamb(*step, low=0.2, high=0.3)
+
+
 def adam(p, g, lr, eps, c1, c2):
     p.add_to_moments([x + p.decay * w for x, w in zip(g, p.w)])
     p.w = [w - lr * m / c1 / (math.sqrt(v / c2) + eps) for w, m, v in zip(p.w, p.m, p.v)]
@@ -68,7 +80,7 @@ def poly_constant(k, steps, base, warmup, constant):
     return base if p < warmup + constant else base * (1 - p) / (1 - warmup - constant)
 
 
-def case(name, update, tensors, gradients, rates, limit=0, scale=1, eps=1e-6, corrected="moments", schedule=None):
+def case(name, update, tensors, gradients, rates, limit=0, scale=1, eps=1e-6, corrected="moments", schedule=None, ratios=None):
     """gradients[step][tensor] are those that the update is given: `scale` times those that count.  Corrected are the moments,
     the steps, or nothing."""
     state = [Tensor(weights, decay) for weights, decay in tensors]
@@ -80,7 +92,7 @@ def case(name, update, tensors, gradients, rates, limit=0, scale=1, eps=1e-6, co
         for tensor, g in zip(state, counted):
             update(tensor, g, rate, eps, *((c1, c2) if corrected == "moments" else (1, 1)))
         want.append([tensor.w for tensor in state])
-    return {"name": name, "optimizer": update.__name__, "weights": [w for w, _ in tensors],
+    return {"name": name, "optimizer": update.__name__.removesuffix("_bounded"), "ratios": ratios, "weights": [w for w, _ in tensors],
             "decays": [d for _, d in tensors], "gradients": gradients, "rates": rates, "limit": limit, "scale": scale, "eps": eps,
             "corrected": corrected, "schedule": schedule, "want": want}
 
@@ -123,6 +135,10 @@ def main():
         case("ratios", nvlamb_exp, TENSORS + BOUNDED, waves(4, tensors=TENSORS + BOUNDED), [0.01] * 4, eps=1e-8),
         case("whole steps corrected", nvlamb_exp, TENSORS + BOUNDED, waves(4, tensors=TENSORS + BOUNDED), [0.01] * 4, eps=1e-8,
              corrected="steps"),
+        case("DeepSpeed's bounds", ds_fused_lamb, TENSORS + BOUNDED, waves(4, tensors=TENSORS + BOUNDED), [0.01] * 4, eps=1e-8,
+             corrected="steps"),
+        case("bounds below 1", ds_fused_lamb_bounded, TENSORS + BOUNDED, waves(4, tensors=TENSORS + BOUNDED), [0.01] * 4, eps=1e-8,
+             corrected="steps", ratios=(0.2, 0.3)),
         case("decay in the gradient", adam, TENSORS, waves(4), [0.01] * 4, eps=1e-8),
         case("an eps that counts", adam, TENSORS, waves(4), [0.01] * 4, eps=0.5),
     ]

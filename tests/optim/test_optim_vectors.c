@@ -225,6 +225,9 @@ static void check_case(const struct ops *ops, enum dtype dtype, double bound, co
     o.eps = number_of(c, "eps");
     o.bias_correction = strcmp(text_of(c, "corrected"), "nothing") != 0;
     o.corrects_steps = strcmp(text_of(c, "corrected"), "steps") == 0;
+    const json_t *ratios = json_object_get(c, "ratios");
+    o.min_ratio = json_is_array(ratios) ? number_at(ratios, 0) : o.min_ratio;
+    o.max_ratio = json_is_array(ratios) ? number_at(ratios, 1) : o.max_ratio;
     EXPECT(steps >= 2, "%d steps", (int)steps);
     state_init(&s, ops, dtype);
     add_tensors(&s, c);
@@ -238,7 +241,7 @@ static void cases_are_those_of_the_script(void)
     json_t *root;
     EXPECT_OK(json_read_object(&root, KILN_SOURCE_DIR "/tests/golden/optim_vectors.json"));
     const json_t *cases = json_object_get(root, "cases");
-    EXPECT(json_array_size(cases) == 12, "%d cases", (int)json_array_size(cases));
+    EXPECT(json_array_size(cases) == 14, "%d cases", (int)json_array_size(cases));
     for (size_t i = 0; i < json_array_size(cases); i++) {
         check_case(&ops_ref, DTYPE_F64, 1e-12, json_array_get(cases, i));
         check_case(ops_cpu(), DTYPE_F32, 2e-6, json_array_get(cases, i));
@@ -257,7 +260,7 @@ static void every_name_has_a_row(void)
         EXPECT((kind->n_sums > 0) == (kind->direction != NULL), "%s: %d sums of what direction?", name,
                kind->n_sums);
     }
-    EXPECT(n == 5 && optimizer_find("sgd") == NULL, "%d names", n);
+    EXPECT(n == 6 && optimizer_find("sgd") == NULL, "%d names", n);
 }
 
 int main(void)

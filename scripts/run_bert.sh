@@ -57,4 +57,17 @@ status=0
 run "${command[@]}" 2>&1 | tee "$log_file" || status=$?
 echo "LOG_FILE   = $log_file"
 echo "TOPOLOGY   = ${TOPOLOGY:-pretraining}"
+awk -v cards=$((num_nodes * per_node)) '
+    /^DLL .* Training Iteration: [0-9]+  average_loss : .* average_perf_per_step : / {
+        sub(/.* average_perf_per_step : /, "")
+        sum += $1
+        n++
+    }
+    END {
+        if (n > 0) {
+            print "Pretraining phase1 results"
+            printf "%d card(s) average sentences per second:%.4f\n", cards, cards * sum / n
+            printf "average dps: %.4f\n", sum / n
+        }
+    }' "$log_file"
 exit "$status"

@@ -111,7 +111,7 @@ static struct status take_file(const struct command *c, struct pretrain_args *a)
     o->precision.fp16 = d.fp16;
     o->loss_scale = d.loss_scale;
     o->init_loss_scale = d.init_loss_scale;
-    o->enable_tensorboard_logging = o->enable_tensorboard_logging || d.tensorboard;
+    o->deepspeed_log = d.log;
     TRY(own_optimizer ? status_ok() : take_optimizer(c, a, &d));
     o->max_grad_norm = clip_of(&d, o->optimizer);
     take_schedule(c, a, &d);

@@ -11,8 +11,8 @@
 #include <string.h>
 #include <time.h>
 
-/* Python's repr of a float: the fewest digits that read back the same, plain between 1e-4 and 1e16. */
-static void append_real(struct buf *b, double value)
+/* The fewest digits that read back the same, plain between 1e-4 and 1e16. */
+void dllog_append_real(struct buf *b, double value)
 {
     char digits[32];
     int precision = 0;
@@ -66,7 +66,7 @@ static void append_list(struct buf *b, const json_t *list)
 static void append_python(struct buf *b, const json_t *value, bool repr)
 {
     switch (json_typeof(value)) {
-    case JSON_REAL: append_real(b, json_real_value(value)); break;
+    case JSON_REAL: dllog_append_real(b, json_real_value(value)); break;
     case JSON_INTEGER: buf_printf(b, "%" PRId64, (int64_t)json_integer_value(value)); break;
     case JSON_TRUE: buf_puts(b, "True"); break;
     case JSON_FALSE: buf_puts(b, "False"); break;
@@ -101,7 +101,7 @@ void dllog_append_namespace(struct buf *b, const json_t *object)
 static void append_json(struct buf *b, const json_t *value)
 {
     if (json_is_real(value)) {
-        append_real(b, json_real_value(value));
+        dllog_append_real(b, json_real_value(value));
         return;
     }
     char *text = json_dumps(value, JSON_ENCODE_ANY | JSON_ENSURE_ASCII);
@@ -207,6 +207,13 @@ void dllog_close(struct dllog *d)
     }
 }
 
+void dllog_print(const char *line)
+{
+    progress_clear_line();
+    puts(line);
+    fflush(stdout);
+}
+
 struct status dllog_write(struct dllog *d, struct dllog_step step, const json_t *data)
 {
     double now = clock_wall_s();
@@ -214,9 +221,7 @@ struct status dllog_write(struct dllog *d, struct dllog_step step, const json_t 
     struct status s = status_ok();
     if (d->print) {
         dllog_append_printed(&b, now, step, data);
-        progress_clear_line();
-        puts(buf_text(&b));
-        fflush(stdout);
+        dllog_print(buf_text(&b));
         buf_clear(&b);
     }
     if (d->file != NULL) {

@@ -39,6 +39,12 @@ void dllog_close(struct dllog *d);
  * file is closed, and standard output still works. */
 struct status dllog_write(struct dllog *d, struct dllog_step step, const json_t *data);
 
+/* Prints a line that is no record, of the same programs, on standard output. */
+void dllog_print(const char *line);
+
+/* A real as Python's repr spells it. */
+void dllog_append_real(struct buf *b, double value);
+
 /* The parts of it, for tests: the lines without their newline.  `wall_s` and `start_s` are seconds since
  * 1970. */
 void dllog_append_line(struct buf *b, double wall_s, double start_s, struct dllog_step step,

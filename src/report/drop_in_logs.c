@@ -138,11 +138,15 @@ void drop_in_logs_open(struct drop_in_logs *l, const struct drop_in_options *o)
     if (o->tensorboard_in != NULL) {
         snprintf(l->directory, sizeof l->directory, "%s/worker_0", o->tensorboard_in);
     }
+    if (o->deepspeed != NULL) {
+        deepspeed_log_open(&l->deepspeed, o->deepspeed, l->dllog.print, o->step);
+    }
 }
 
 void drop_in_logs_close(struct drop_in_logs *l)
 {
     dllog_close(&l->dllog);
+    deepspeed_log_close(&l->deepspeed);
     for (int i = 0; i < N_STREAMS; i++) {
         tfevents_close(&l->streams[i]);
     }
@@ -225,4 +229,12 @@ void drop_in_logs_event(struct drop_in_logs *l, const char *event, const json_t 
     if (l->directory[0] != '\0') {
         tell_tensorboard(l, event, fields, global_step);
     }
+    if (strcmp(event, "saved") == 0) {
+        deepspeed_log_saved(&l->deepspeed, json_integer_value(json_object_get(fields, "global_step")));
+    }
+}
+
+void drop_in_logs_step(struct drop_in_logs *l, const struct deepspeed_step *s)
+{
+    deepspeed_log_step(&l->deepspeed, s);
 }

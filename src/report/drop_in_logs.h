@@ -8,6 +8,7 @@
 
 #include "io/dllog.h"
 #include "io/tfevents.h"
+#include "report/deepspeed_log.h"
 
 /* The script that was replaced. */
 enum drop_in_task { DROP_IN_PRETRAINING, DROP_IN_FINETUNING };
@@ -21,13 +22,16 @@ struct drop_in_logs {
     char directory[1024]; /* of the event files; "": none */
     struct tfevents streams[N_STREAMS];
     bool stream_open[N_STREAMS];
+    struct deepspeed_log deepspeed;
 };
 
 struct drop_in_options {
     enum drop_in_task task;
-    const char *dllogger_file;  /* NULL: none, and nothing on standard output */
-    const char *tensorboard_in; /* event files go to DIRECTORY/worker_0; NULL: none */
-    bool append;                /* the run is resumed: append to the dllogger file */
+    const char *dllogger_file;                     /* NULL: none, and nothing on standard output */
+    const char *tensorboard_in;                    /* event files go to DIRECTORY/worker_0; NULL: none */
+    bool append;                                   /* the run is resumed: append to the dllogger file */
+    const struct deepspeed_log_options *deepspeed; /* NULL: the run is not one of the DeepSpeed script */
+    int64_t step;                                  /* in-phase, done before this run */
 };
 
 /* With a dllogger file its lines also go to standard output. */
@@ -38,5 +42,8 @@ void drop_in_logs_close(struct drop_in_logs *l);
  * both. */
 void drop_in_logs_event(struct drop_in_logs *l, const char *event, const json_t *fields, int64_t epoch,
                         int64_t step, int64_t global_step);
+
+/* Logs one step, of which only DeepSpeed's script has something to say. */
+void drop_in_logs_step(struct drop_in_logs *l, const struct deepspeed_step *s);
 
 #endif

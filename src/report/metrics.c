@@ -60,6 +60,8 @@ void metrics_start(struct metrics *m, const struct metrics_start *s)
         .dllogger_file = m->options.dllogger_file,
         .tensorboard_in = m->options.tensorboard ? m->directory : NULL,
         .append = s->global_step > 0,
+        .deepspeed = s->deepspeed,
+        .step = s->step,
     };
     m->phase = s->phase;
     m->first_step = s->step + 1;
@@ -103,14 +105,18 @@ void metrics_close(struct metrics *m)
     }
 }
 
+/* The epoch of the latest step, from 0. */
+static int64_t epoch_of(const struct metrics *m)
+{
+    return m->steps_per_epoch > 0 && m->step > 0 ? (int64_t)((double)(m->step - 1) / m->steps_per_epoch) : 0;
+}
+
 void metrics_event(struct metrics *m, const char *event, json_t *fields)
 {
     json_t *line = json_pack("{s:s, s:f, s:i}", "event", event, "time", clock_wall_s(), "phase", m->phase);
     json_object_update(line, fields);
     json_decref(fields);
-    int64_t epoch =
-        m->steps_per_epoch > 0 && m->step > 0 ? (int64_t)((double)(m->step - 1) / m->steps_per_epoch) : 0;
-    drop_in_logs_event(&m->drop_in, event, line, epoch, m->step, m->phase_offset + m->step);
+    drop_in_logs_event(&m->drop_in, event, line, epoch_of(m), m->step, m->phase_offset + m->step);
     char *text = m->file == NULL ? NULL : json_dumps(line, JSON_COMPACT | JSON_REAL_PRECISION(13));
     json_decref(line);
     if (text != NULL && (fprintf(m->file, "%s\n", text) < 0 || fflush(m->file) != 0)) {
@@ -257,6 +263,14 @@ void metrics_step(struct metrics *m, int64_t step, const struct batch_step *batc
     metrics_at(m, step);
     m->n_sequences += (double)batch->n_sequences;
     m->n_tokens += (double)batch->n_tokens;
+    struct deepspeed_step deepspeed = {.epoch = epoch_of(m),
+                                       .step = step,
+                                       .wall_s = clock_wall_s(),
+                                       .loss = trainer_result_loss(r),
+                                       .lr = lr,
+                                       .loss_scale = r->loss_scale,
+                                       .skipped = r->skipped};
+    drop_in_logs_step(&m->drop_in, &deepspeed);
     if (r->skipped) {
         metrics_skipped(m, step, r);
         return;

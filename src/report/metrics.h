@@ -25,11 +25,12 @@ struct metrics_options {
 /* Where a run begins, and the contents of its first event. */
 struct metrics_start {
     int phase;
-    int64_t step, global_step; /* done before this run: in the phase, over both phases */
-    int64_t last_step;         /* in-phase step after which this run ends */
-    double steps_per_epoch;    /* 0: no epochs */
-    const char *task;          /* "pre-training" */
-    enum drop_in_task drop_in; /* the replaced script whose logs to write */
+    int64_t step, global_step;                     /* done before this run: in the phase, over both phases */
+    int64_t last_step;                             /* in-phase step after which this run ends */
+    double steps_per_epoch;                        /* 0: no epochs */
+    const char *task;                              /* "pre-training" */
+    enum drop_in_task drop_in;                     /* the replaced script whose logs to write */
+    const struct deepspeed_log_options *deepspeed; /* of its variant with DeepSpeed; NULL: it is not that */
     const struct trainer *trainer;
     const json_t *flags; /* as given, for the logs; may be NULL */
 };

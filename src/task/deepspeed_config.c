@@ -105,10 +105,40 @@ static struct status read_zero(const struct reader *r)
         return status_error(STATUS_DATA, "%s: \"zero_optimization.stage\" is %lld, but must be 0, 1, 2 or 3",
                             r->path, (long long)stage);
     }
+    r->c->log.zero_stage = stage;
     if (stage > 0) {
         log_info("%s: ZeRO stage %lld with one rank, which owns everything", r->path, (long long)stage);
     }
     return status_ok();
+}
+
+/* Event files are in OUTPUT_PATH/JOB_NAME, with DeepSpeed's defaults: the working directory and this name. */
+static struct status read_logs(const struct reader *r)
+{
+    struct deepspeed_log_settings *l = &r->c->log;
+    const json_t *o = block(r->root, "tensorboard");
+    const char *path = "", *name = "DeepSpeedJobName";
+    bool enabled = false;
+    *l = (struct deepspeed_log_settings){.on = true, .steps_per_print = 10};
+    TRY(json_get_int(r->root, r->path, "steps_per_print", false, &l->steps_per_print));
+    if (l->steps_per_print < 1) {
+        return status_error(STATUS_DATA, "%s: \"steps_per_print\" is %lld, but must be at least 1", r->path,
+                            (long long)l->steps_per_print);
+    }
+    TRY(get_bool(r, o, "enabled", &enabled));
+    if (o != NULL) {
+        TRY(json_get_string(o, r->path, "output_path", false, &path));
+        TRY(json_get_string(o, r->path, "job_name", false, &name));
+    }
+    int n = !enabled ? 0
+                     : snprintf(l->tensorboard, sizeof l->tensorboard, "%s%s%s", path,
+                                *path == '\0' ? "" : "/", *name == '\0' ? "." : name);
+    return n < (int)sizeof l->tensorboard
+               ? status_ok()
+               : status_error(STATUS_DATA,
+                              "%s: \"tensorboard.output_path\" and \"tensorboard.job_name\" are longer than "
+                              "%zu bytes",
+                              r->path, sizeof l->tensorboard - 1);
 }
 
 static struct status read_betas(const struct reader *r, const json_t *params)
@@ -244,8 +274,8 @@ static struct status read_all(const struct reader *r, bool own_optimizer)
     TRY(deepspeed_keys_check(r->root, r->path));
     TRY(read_batch(r));
     TRY(read_precision(r));
+    TRY(read_logs(r));
     TRY(read_zero(r));
-    TRY(get_bool(r, block(r->root, "tensorboard"), "enabled", &c->tensorboard));
     TRY(get_real(r, r->root, "gradient_clipping", &c->gradient_clipping));
     if (c->gradient_clipping < 0 || c->gradient_clipping > 1e9) {
         return status_error(STATUS_DATA, "%s: \"gradient_clipping\" is %g, but must be between 0 and 1e9",

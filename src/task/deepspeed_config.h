@@ -5,13 +5,14 @@
 
 #include "core/json.h"
 #include "optim/schedule.h"
+#include "report/deepspeed_log.h"
 
 struct deepspeed_config {
     int64_t train_batch_size, gradient_accumulation_steps; /* of one rank, each found from the others */
     double gradient_clipping;                              /* 0: none */
     bool bf16, fp16;
     double loss_scale, init_loss_scale; /* fp16 only */
-    bool tensorboard;
+    struct deepspeed_log_settings log;
 
     const char *optimizer;       /* kiln's name; NULL: the file has no such block */
     double learning_rate;        /* of the block, or DeepSpeed's default */

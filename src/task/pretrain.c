@@ -4,6 +4,7 @@
 #include "core/log.h"
 #include "data/prefetch.h"
 #include "dev/host_memory.h"
+#include "dist/comm_self.h"
 #include "ops/backend.h"
 #include "model/bert_family.h"
 #include "nn/bert_model.h"
@@ -412,9 +413,28 @@ static void announce_peak(const struct run *r, size_t free_before)
              mib(free_before > left ? free_before - left : 0), mib(memory_fit_device_bytes(p, d)));
 }
 
+static struct deepspeed_log_options deepspeed_log_of(const struct run *r)
+{
+    const struct pretrain_options *o = r->options;
+    const struct trainer_config *c = &r->trainer.config;
+    struct comm alone = comm_self();
+    return (struct deepspeed_log_options){
+        .settings = o->deepspeed_log,
+        .device = c->device->name,
+        .backend = alone.type->name,
+        .output_dir = o->output_dir,
+        .optimizer = c->optimizer,
+        .schedule = r->loop.schedule,
+        .batch_size = o->train_batch_size,
+        .n_micro = o->gradient_accumulation_steps,
+        .has_loss_scale = c->precision.dtype == DTYPE_F16,
+    };
+}
+
 static struct status open_logs(struct run *r)
 {
     const struct pretrain_options *o = r->options;
+    struct deepspeed_log_options deepspeed = deepspeed_log_of(r);
     struct metrics_options logs = {
         .directory = o->output_dir,
         .dllogger_file = o->json_summary,
@@ -426,6 +446,7 @@ static struct status open_logs(struct run *r)
     struct metrics_start start = {
         .task = "pre-training",
         .drop_in = DROP_IN_PRETRAINING,
+        .deepspeed = deepspeed.settings.on ? &deepspeed : NULL,
         .phase = (int)r->loop.state.phase,
         .step = r->loop.state.step,
         .global_step = r->loop.state.global_step,

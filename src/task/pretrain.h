@@ -6,6 +6,7 @@
 #include "core/json.h"
 #include "dev/precision.h"
 #include "optim/schedule.h"
+#include "report/deepspeed_log.h"
 #include "watch/profile.h"
 
 #include <stdint.h>
@@ -25,6 +26,7 @@ struct pretrain_options {
     const char *schedule;         /* "poly", "poly_constant", "linear", "constant", or "warmup" */
     struct schedule warmup;       /* of "warmup": all but its base */
     const char *deepspeed_config; /* already read; to be named if it is missing */
+    struct deepspeed_log_settings deepspeed_log; /* what it says of logs; not `on` without it */
     int64_t max_seq_length, max_predictions_per_seq;
     int64_t train_batch_size, gradient_accumulation_steps;
     int64_t max_steps, steps_this_run; /* steps_this_run -1: max_steps */

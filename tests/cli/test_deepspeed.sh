@@ -19,15 +19,16 @@ rates() { sed -n 's/.*"learning_rate": *\([0-9.e+-]*\).*/\1/p' "$1/log.jsonl" | 
 
 # the documents' file, smaller; their schedule: two steps of warm-up, two of the peak, four on a line to 0
 json '{"train_batch_size": 16, "train_micro_batch_size_per_gpu": 4, "steps_per_print": 48, "gradient_clipping": 1.0,
-  "tensorboard": {"enabled": true, "output_path": "t", "job_name": "j"}, "bf16": {"enabled": true},
+  "tensorboard": {"enabled": true, "output_path": "'"$dir"'/t", "job_name": "j"}, "bf16": {"enabled": true},
   "zero_optimization": {"stage": 1}, "zero_allow_untested_optimizer": true}'
-expect 0 '"steps_per_print" has no meaning here: --log_freq sets how often' "${train[@]}" --output_dir "$dir/a" \
+expect 0 '"zero_allow_untested_optimizer" has no meaning here: one rank owns everything' "${train[@]}" --output_dir "$dir/a" \
     --optimizer nvlamb --use_lr_scheduler --warmup_proportion 0.25 --constant_proportion 0.25 --run_loss_in_fp32
 grep -q "bf16, lamb" "$dir/err" || fail "precision and optimizer: $(cat "$dir/err")"
 grep -q "ZeRO stage 1 with one rank" "$dir/err" || fail "ZeRO is not told"
 [ "$(rates "$dir/a")" = "0.0005 0.001 0.001 0.001 0.00075 0.0005 0.00025 0 " ] || fail "rates: $(rates "$dir/a")"
 [ "$(echo "$dir"/a/ckpt_*)" = "$dir/a/ckpt_2 $dir/a/ckpt_4 $dir/a/ckpt_6 $dir/a/ckpt_8" ] || fail "checkpoints were pruned"
-compgen -G "$dir/a/worker_0/*tfevents*" >/dev/null || fail "no event file"
+compgen -G "$dir/t/j/*tfevents*" >/dev/null || fail "no event file"
+[ ! -e "$dir/a/worker_0" ] || fail "event files of the other script"
 
 # the same by kiln's own flags: the same bits
 expect 0 "saved" "$kiln" pretrain --input_dir "$dir/store" --config_file "$dir/config.json" --max_seq_length 32 \
@@ -35,6 +36,12 @@ expect 0 "saved" "$kiln" pretrain --input_dir "$dir/store" --config_file "$dir/c
     --train_batch_size 16 --gradient_accumulation_steps 4 --autocast --learning_rate 1e-3 --lr_schedule poly_constant \
     --warmup_proportion 0.25 --constant_proportion 0.25 --scheduler_degree 1
 cmp "$dir/a/ckpt_8/model.safetensors" "$dir/b/ckpt_8/model.safetensors" || fail "other weights than by flags"
+# event files that cannot be written are named, and end nothing
+json '{"train_batch_size": 16, "tensorboard": {"enabled": true, "output_path": "'"$dir"'/vocab.txt", "job_name": "j"}}'
+expect 0 'training goes on without this log' "${train[@]}" --output_dir "$dir/no_events" --optimizer nvlamb --max_steps 2
+[ ! -s "$dir/out" ] || fail "lines without --json-summary: $(cat "$dir/out")"
+json '{"train_batch_size": 16, "train_micro_batch_size_per_gpu": 4, "gradient_clipping": 1.0, "bf16": {"enabled": true}}'
+
 # and in the order of the store others
 expect 0 "saved" "${train[@]}" --output_dir "$dir/order" --optimizer nvlamb --use_lr_scheduler --warmup_proportion 0.25 \
     --constant_proportion 0.25 --disable_random_sampler
@@ -108,6 +115,7 @@ refused 65 '"zero_optimization.stage" is 4' '{"train_batch_size": 8, "zero_optim
 refused 65 '"train_batch_size" is 0' '{"train_batch_size": 0}'
 refused 65 '"train_batch_size" must be a whole number' '{"train_batch_size": "auto"}'
 refused 65 '"fp16" must be an object' '{"train_batch_size": 8, "fp16": true}'
+refused 65 '"steps_per_print" is 0, but must be at least 1' '{"train_batch_size": 8, "steps_per_print": 0}'
 refused 65 'ds.json' '{"train_batch_size": 8,, "bf16": {"enabled": true}}'
 refused 65 '"warmup_type" is "cosine"' '{"train_batch_size": 8, "scheduler": {"type": "WarmupLR", "params": {"warmup_type": "cosine"}}}'
 refused 65 '"total_num_steps" belongs to WarmupDecayLR' '{"train_batch_size": 8, "scheduler": {"type": "WarmupDecayLR", "params": {}}}'

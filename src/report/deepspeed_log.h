@@ -1,0 +1,61 @@
+/* deepspeed_log: what the replaced DeepSpeed script leaves besides dllogger's records: lines on standard output, and the
+ * scalars of DeepSpeed's event files.
+ *
+ * The rule: each line has the original's words and fields, which programs look for; where the original names its source file in
+ * brackets, kiln names itself.  A log never ends training.  docs/formats.md lists the lines.
+ * Sources: run_pretraining.py of deepspeed-bert, DeepSpeed 0.7's runtime/engine.py and utils/timer.py. */
+#ifndef KILN_REPORT_DEEPSPEED_LOG_H
+#define KILN_REPORT_DEEPSPEED_LOG_H
+
+#include "io/tfevents.h"
+#include "optim/optimizer.h"
+#include "optim/schedule.h"
+
+#include <stdint.h>
+
+/* What DeepSpeed's JSON says of logs. */
+struct deepspeed_log_settings {
+    bool on; /* the run is one of this script */
+    int64_t zero_stage, steps_per_print;
+    char tensorboard[1024]; /* directory of the event files: OUTPUT_PATH/JOB_NAME; "": none */
+};
+
+/* A run; pointers are borrowed until deepspeed_log_close. */
+struct deepspeed_log_options {
+    struct deepspeed_log_settings settings;
+    const char *device;  /* "cpu" */
+    const char *backend; /* of collectives: "self" */
+    const char *output_dir;
+    struct optimizer optimizer;
+    struct schedule schedule;
+    int64_t batch_size, n_micro;
+    bool has_loss_scale;
+};
+
+struct deepspeed_log {
+    struct deepspeed_log_options options;
+    bool prints;
+    struct tfevents events;
+    int64_t n_skipped;
+    int64_t start_ns, window_ns;      /* of this run, and of the steps since the last line */
+    int64_t first_step, window_first; /* done before them */
+};
+
+/* Without `on` all calls do nothing.  With `prints` lines go to standard output; the first ones now.  `step` is the in-phase step
+ * that the run begins at. */
+void deepspeed_log_open(struct deepspeed_log *l, const struct deepspeed_log_options *o, bool prints,
+                        int64_t step);
+void deepspeed_log_close(struct deepspeed_log *l);
+
+/* A checkpoint is whole. */
+void deepspeed_log_saved(struct deepspeed_log *l, int64_t global_step);
+
+/* One optimizer step, in-phase; `skipped` if its gradients overflowed, and the loss says nothing. */
+struct deepspeed_step {
+    int64_t epoch, step;
+    double wall_s, loss, lr, loss_scale;
+    bool skipped;
+};
+void deepspeed_log_step(struct deepspeed_log *l, const struct deepspeed_step *s);
+
+#endif

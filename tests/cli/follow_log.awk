@@ -2,11 +2,12 @@
 # 002 shows such a log: each line's words and fields, in this order.  Ends with 1 and a sentence where one is missing, misplaced,
 # or contradicts another.  Lines of other forms are whatever else a run says.  Lines that the launcher writes (its hosts, its
 # processes) are not among these: one process has no launcher.
-# usage: awk -v cards=N -v saves="10 20" -f follow_log.awk LOG
+# usage: awk -v cards=N -v saves="10 20" -f follow_log.awk LOG; or, to print the name of each line's form: awk -v forms=1 -f
+# follow_log.awk LOG
 BEGIN {
     number = "-?[0-9]+(\\.[0-9]+)?(e[-+]?[0-9]+)?"
     date = "^DLL [0-9]+-[0-9][0-9]-[0-9][0-9] [0-9][0-9]:[0-9][0-9]:[0-9][0-9]\\.[0-9]+ - "
-    speed = "average_training_time_step : " number "  average_perf_per_step : " number " $"
+    speed = "average_training_time_step : " number "  average_perf_per_step : " number " ?$"
     at_step = date "Training Epoch: [0-9]+ Training Iteration: [0-9]+  "
     n_saves = split(saves, save, " ")
     stage_of["command"] = 1; stage_of["ranks"] = 2; stage_of["backend"] = 3; stage_of["optimizer"] = 4; stage_of["schedule"] = 5
@@ -19,12 +20,13 @@ BEGIN {
 
 function bad(text)
 {
-    if (!wrong) print "line " NR ": " text
+    if (!wrong && !forms) print "line " NR ": " text
     wrong = 1
 }
 
 function found(name)
 {
+    if (forms) print name
     if (stage_of[name] < stage) bad("the line '" name "' is behind a later one")
     stage = stage_of[name]
     n[name]++
@@ -40,7 +42,7 @@ function value(words,    rest)
 
 function near(a, b) { return a - b < 2e-4 && b - a < 2e-4 }
 
-/ pretrain .*--optimizer=lans .*--deepspeed_config=/ { found("command") }
+/ .*pretrain.*--optimizer=lans .*--deepspeed_config=/ { found("command") }
 /^Distributed training with backend=[a-z]+, device=[a-z]+, local_rank=[0-9]+$/ { found("ranks"); backend = value("backend=") }
 /^\[INFO\] \[[^]]*init_distributed\] Initializing .* with backend [a-z]+$/ {
     found("backend")
@@ -49,10 +51,10 @@ function near(a, b) { return a - b < 2e-4 && b - a < 2e-4 }
 /^Using LANS$/ { found("optimizer") }
 /^Using PolyWarmUpScheduler with args={'warmup': 0\.05, 'total_steps': 155000\.0, 'degree': 1\.0, 'constant': 0\.25}$/ { found("schedule") }
 $0 ~ date "PARAMETER Config : \\[\"Namespace\\(.*\\)\"\\] $" { found("Config") }
-$0 ~ date "PARAMETER SEED : [0-9]+ $" { found("SEED") }
-$0 ~ date "PARAMETER train_start : True $" { found("train_start") }
-$0 ~ date "PARAMETER batch_size_per_pu : [0-9]+ $" { found("batch_size_per_pu") }
-$0 ~ date "PARAMETER learning_rate : " number " $" { found("learning_rate") }
+$0 ~ date "PARAMETER SEED : [0-9]+ ?$" { found("SEED") }
+$0 ~ date "PARAMETER train_start : True ?$" { found("train_start") }
+$0 ~ date "PARAMETER batch_size_per_pu : [0-9]+ ?$" { found("batch_size_per_pu") }
+$0 ~ date "PARAMETER learning_rate : " number " ?$" { found("learning_rate") }
 $0 ~ at_step "average_loss : " number "  step_loss : " number "  learning_rate : " number "  " speed {
     found("interval")
     if (value("Iteration: ") <= step + 0) bad("steps do not ascend")
@@ -72,9 +74,9 @@ $0 ~ "^\\[INFO\\] \\[[^]]*\\] epoch=[0-9]+/micro_step=[0-9]+/global_step=[0-9]+,
     found("ready")
     if (value("Checkpoint ") != save[n["ready"]]) bad("checkpoint " value("Checkpoint ") " is not the one that is due")
 }
-$0 ~ date "PARAMETER checkpoint_step : [0-9]+ $" { found("checkpoint_step") }
+$0 ~ date "PARAMETER checkpoint_step : [0-9]+ ?$" { found("checkpoint_step") }
 $0 ~ at_step "final_loss : " number "  " speed { found("final"); final = value("final_loss : ") }
-$0 ~ date " e2e_train_time : " number "  training_sequences_per_second : " number "  final_loss : " number "  raw_train_time : " number " $" {
+$0 ~ date " e2e_train_time : " number "  training_sequences_per_second : " number "  final_loss : " number "  raw_train_time : " number " ?$" {
     found("summary")
     if (value("final_loss : ") != final) bad("two final losses")
     if (value("raw_train_time : ") + 0 > value("e2e_train_time : ") + 0) bad("training took longer than everything")
@@ -94,6 +96,7 @@ $0 ~ date " e2e_train_time : " number "  training_sequences_per_second : " numbe
 }
 
 END {
+    if (forms) exit
     for (name in stage_of) {
         wanted = name ~ /^(zero|ready|checkpoint_step)$/ ? n_saves : 1
         several = name ~ /^(interval|progress|samples)$/

@@ -20,7 +20,7 @@ KILN=$kiln HL_NUM_NODES=1 HL_NGPU_PER_NODE=1 HL_MODEL_CONFIG=$dir/1.5b.json HL_D
     bash "$lans_root/scripts/run_bert_1.5b_8x.sh" >"$dir/log" 2>&1 || fail "$(cat "$dir/log")"
 
 follow() { awk -v cards=1 -v saves="10 20" -f "$tests/follow_log.awk" "$1"; }
-follow "$dir/log" || fail "$(cat "$dir/log")"
+follow "$dir/log" || fail "of this log: $(cut -c1-200 "$dir/log")"
 grep -q "^LOG_FILE   = $dir/results/deepspeed-bert_1.5b-1-p1-20..-..-.._..-..\.log$" "$dir/log" || fail "the name of LOG_FILE"
 
 # changed COMMAND...: the reader notices what the command does to the log
@@ -43,6 +43,37 @@ for change in 's/average_loss/mean_loss/' 's/\(average_loss : [^ ]*\)  \(step_lo
     changed sed "$change"
 done
 changed sed -n -e '/^Using LANS/!p' -e '$a Using LANS' # a line of the beginning at the end
+
+# the reader knows the original's lines, which name their source files, hosts and devices; and those of the document itself
+forms() { awk -v forms=1 -f "$tests/follow_log.awk" "$1" | uniq | tr '\n' ' '; }
+cat >"$dir/original" <<'LOG'
+[INFO] [launch.py:1:main] nnodes=1, num_local_procs=8, node_rank=0
+Distributed training with backend=hccl, device=hpu, local_rank=7
+[INFO] [comm.py:1:init_distributed] Initializing TorchBackend in DeepSpeed with backend hccl
+Using LANS
+DLL 2024-02-03 04:05:06.789 - PARAMETER SEED : 1 
+DLL 2024-02-03 04:05:06.789 - Training Epoch: 0 Training Iteration: 10  average_loss : 11.5  step_loss : 11.25  learning_rate : 1.9e-06  average_training_time_step : 2.5  average_perf_per_step : 38.5 
+[INFO] [logging.py:1:log_dist] [Rank 0] step=48, skipped=0, lr=[1e-06, 1e-06], mom=[(0.9, 0.999), (0.9, 0.999)]
+[INFO] [engine.py:1:_save_zero_checkpoint] zero checkpoint saved run/checkpoints/20/bf16_zero_pp_rank_0_mp_rank_00_optim_states.pt
+[INFO] [torch_checkpoint_engine.py:1:commit] [Torch] Checkpoint 20 is ready now!
+DLL 2024-02-03 04:05:06.789 -  e2e_train_time : 20.5  training_sequences_per_second : 63.5  final_loss : 11.5  raw_train_time : 19.5
+[INFO] [launch.py:1:main] Process 12345 exits successfully.
+LOG_FILE   = /deepspeed-bert_1.5b-8-p1-2024-02-03_04-05.log
+TOPOLOGY   = pretraining
+Pretraining phase1 results
+8 card(s) average sentences per second:308.0000
+average dps: 38.5000
+LOG
+[ "$(forms "$dir/original")" = "ranks backend optimizer SEED interval progress zero ready summary log_file topology results sentences dps " ] ||
+    fail "of the original's lines only: $(forms "$dir/original")"
+document=${KILN_SHARED:-$lans_root/../shared}/seeds/002.txt
+if [ -r "$document" ]; then
+    [ "$(forms "$document")" = "command ranks backend optimizer schedule zero ready summary log_file topology results sentences dps " ] ||
+        fail "of the document's lines only: $(forms "$document")"
+    echo "the document's own lines are known"
+else
+    lack shared "the documents are not there (KILN_SHARED)"
+fi
 
 # the same records in dllogger's file: data with the same keys in the same order
 json=$dir/results/dllogger.json

@@ -115,6 +115,9 @@ refused 65 '"zero_optimization.stage" is 4' '{"train_batch_size": 8, "zero_optim
 refused 65 '"train_batch_size" is 0' '{"train_batch_size": 0}'
 refused 65 '"train_batch_size" must be a whole number' '{"train_batch_size": "auto"}'
 refused 65 '"fp16" must be an object' '{"train_batch_size": 8, "fp16": true}'
+refused 65 '"tensorboard.job_name" are longer than 1023 bytes' \
+    '{"train_batch_size": 8, "tensorboard": {"enabled": true, "output_path": "'"$(printf 'x%.0s' {1..1020})"'", "job_name": "long"}}'
+refused 65 '"job_name" must be a string' '{"train_batch_size": 8, "tensorboard": {"enabled": true, "job_name": 5}}'
 refused 65 '"steps_per_print" is 0, but must be at least 1' '{"train_batch_size": 8, "steps_per_print": 0}'
 refused 65 'ds.json' '{"train_batch_size": 8,, "bf16": {"enabled": true}}'
 refused 65 '"warmup_type" is "cosine"' '{"train_batch_size": 8, "scheduler": {"type": "WarmupLR", "params": {"warmup_type": "cosine"}}}'

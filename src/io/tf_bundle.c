@@ -1,12 +1,10 @@
 #include "io/tf_bundle.h"
 
 #include "core/hash.h"
+#include "io/protobuf.h"
 
 #include <stdlib.h>
 #include <string.h>
-
-/* Protocol Buffers: a field begins with number << 3 | wire type. */
-enum wire_type { WIRE_VARINT = 0, WIRE_64 = 1, WIRE_BYTES = 2, WIRE_32 = 5 };
 
 /* BundleHeaderProto, BundleEntryProto, TensorShapeProto and its Dim, by their field numbers. */
 enum { HEADER_NUM_SHARDS = 1, HEADER_ENDIANNESS = 2 };
@@ -51,37 +49,6 @@ static const struct bundle_dtype {
 
 static const struct bundle_dtype unknown_dtype = {0, "unknown", 0, DTYPE_U8, NO_TYPE};
 
-/* One field of a message: a number, or bytes. */
-struct field {
-    unsigned number;
-    enum wire_type type;
-    uint64_t value;    /* of a number */
-    struct span bytes; /* of bytes */
-};
-
-/* The next field; false at the end, or with a failed span. */
-static bool read_field(struct field *f, struct span *message)
-{
-    if (bytes_left(message) == 0 || message->failed) {
-        return false;
-    }
-    uint64_t key = bytes_read_varint(message);
-    *f = (struct field){.number = (unsigned)(key >> 3), .type = (enum wire_type)(key & 7)};
-    switch (f->type) {
-    case WIRE_VARINT: f->value = bytes_read_varint(message); break;
-    case WIRE_64: f->value = bytes_read_u64(message); break;
-    case WIRE_32: f->value = bytes_read_u32(message); break;
-    case WIRE_BYTES: {
-        uint64_t n = bytes_read_varint(message);
-        const unsigned char *p = bytes_take_items(message, n, 1);
-        f->bytes = bytes_span(p, p == NULL ? 0 : (size_t)n);
-        break;
-    }
-    default: message->failed = true;
-    }
-    return !message->failed;
-}
-
 /* A BundleEntryProto. */
 struct entry {
     const struct bundle_dtype *dtype;
@@ -93,19 +60,19 @@ struct entry {
 
 static bool read_dim(struct span dim, int64_t *size)
 {
-    struct field f;
+    struct protobuf_field f;
     *size = 0;
-    while (read_field(&f, &dim)) {
-        *size = f.number == DIM_SIZE && f.type == WIRE_VARINT ? (int64_t)f.value : *size;
+    while (protobuf_read(&f, &dim)) {
+        *size = f.number == DIM_SIZE && f.type == PROTOBUF_VARINT ? (int64_t)f.value : *size;
     }
     return !dim.failed && *size >= 0;
 }
 
 static bool read_shape(struct stored_tensor *t, struct span shape)
 {
-    struct field f;
-    while (read_field(&f, &shape)) {
-        if (f.number == SHAPE_DIM && f.type == WIRE_BYTES) {
+    struct protobuf_field f;
+    while (protobuf_read(&f, &shape)) {
+        if (f.number == SHAPE_DIM && f.type == PROTOBUF_BYTES) {
             if (t->n_dims == STORED_MAX_DIMS || !read_dim(f.bytes, &t->dims[t->n_dims++])) {
                 return false;
             }
@@ -128,13 +95,13 @@ static const struct bundle_dtype *find_dtype(uint64_t number)
 
 static bool read_entry(struct entry *e, struct stored_tensor *t, struct span message)
 {
-    struct field f;
+    struct protobuf_field f;
     *e = (struct entry){.dtype = &unknown_dtype, .is_possible = true};
-    while (read_field(&f, &message)) {
-        bool is_number = f.type == WIRE_VARINT;
+    while (protobuf_read(&f, &message)) {
+        bool is_number = f.type == PROTOBUF_VARINT;
         if (f.number == ENTRY_DTYPE && is_number) {
             e->dtype = find_dtype(f.value);
-        } else if (f.number == ENTRY_SHAPE && f.type == WIRE_BYTES) {
+        } else if (f.number == ENTRY_SHAPE && f.type == PROTOBUF_BYTES) {
             e->is_possible = e->is_possible && t->n_dims == 0 && read_shape(t, f.bytes);
         } else if (f.number == ENTRY_SHARD_ID && is_number) {
             e->shard = f.value;
@@ -142,7 +109,7 @@ static bool read_entry(struct entry *e, struct stored_tensor *t, struct span mes
             e->offset = f.value;
         } else if (f.number == ENTRY_SIZE && is_number) {
             e->bytes = f.value;
-        } else if (f.number == ENTRY_CRC32C && f.type == WIRE_32) {
+        } else if (f.number == ENTRY_CRC32C && f.type == PROTOBUF_32) {
             e->crc = hash_unmask_crc((uint32_t)f.value);
         } else if (f.number == ENTRY_SLICES) {
             e->has_slices = true;
@@ -189,7 +156,7 @@ static struct status describe(struct entry *e, struct stored_tensor *t, const st
 
 static struct status read_header(struct tf_bundle *b, const char *source)
 {
-    struct field f;
+    struct protobuf_field f;
     const struct sorted_table_entry *header = b->table.n > 0 ? &b->table.entries[0] : NULL;
     if (header == NULL || header->key_bytes != 0) {
         return status_error(STATUS_DATA, "%s is not the index of a TensorFlow checkpoint: it has no header",
@@ -197,7 +164,7 @@ static struct status read_header(struct tf_bundle *b, const char *source)
     }
     struct span message = bytes_span(header->value, header->value_bytes);
     uint64_t n_shards = 0, endianness = 0;
-    while (read_field(&f, &message)) {
+    while (protobuf_read(&f, &message)) {
         n_shards = f.number == HEADER_NUM_SHARDS ? f.value : n_shards;
         endianness = f.number == HEADER_ENDIANNESS ? f.value : endianness;
     }
@@ -272,7 +239,7 @@ static struct status read_bundle(struct tf_bundle *b, const struct source *from,
         return status_error(STATUS_DATA, "%s has %d shards, but %d are here", from->name, b->n_shards,
                             from->n_given);
     }
-    b->shards = calloc((size_t)b->n_shards, sizeof *b->shards);
+    b->shards = calloc((size_t)b->n_shards + 1, sizeof *b->shards);
     b->tensors = calloc(b->table.n, sizeof *b->tensors);
     if (b->shards == NULL || b->tensors == NULL) {
         return status_error(STATUS_MEMORY, "out of memory for the list of tensors of %s", from->name);

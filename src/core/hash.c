@@ -1,5 +1,7 @@
 #include "core/hash.h"
 
+#include "core/bytes.h"
+
 #include <stdbool.h>
 #include <string.h>
 
@@ -42,6 +44,40 @@ uint32_t hash_crc32c(uint32_t crc, const void *bytes, size_t n)
     }
 #endif
     return ~crc32c_by_bits(crc, bytes, n);
+}
+
+void hash_crc32_init(struct hash_crc32_tables *tables)
+{
+    for (uint32_t i = 0; i < 256; i++) {
+        uint32_t crc = i;
+        for (int bit = 0; bit < 8; bit++) {
+            crc = (crc >> 1) ^ (0xEDB88320U & (0U - (crc & 1U)));
+        }
+        tables->t[0][i] = crc;
+    }
+    for (uint32_t i = 0; i < 256; i++) {
+        for (int k = 1; k < 8; k++) {
+            uint32_t before = tables->t[k - 1][i];
+            tables->t[k][i] = (before >> 8) ^ tables->t[0][before & 0xFF];
+        }
+    }
+}
+
+uint32_t hash_crc32(const struct hash_crc32_tables *tables, uint32_t crc, const void *bytes, size_t n)
+{
+    const unsigned char *p = bytes;
+    crc = ~crc;
+    for (; n >= 8; p += 8, n -= 8) {
+        uint64_t word = bytes_load_u64(p) ^ crc;
+        crc = 0;
+        for (int k = 0; k < 8; k++) {
+            crc ^= tables->t[7 - k][word >> 8 * k & 0xFF];
+        }
+    }
+    for (; n > 0; p++, n--) {
+        crc = (crc >> 8) ^ tables->t[0][(crc ^ *p) & 0xFF];
+    }
+    return ~crc;
 }
 
 static const uint32_t MASK_DELTA = 0xA282EAD8U;

@@ -1,0 +1,109 @@
+#include "io/pickle_writer.h"
+
+#include "core/bytes.h"
+
+#include <string.h>
+
+enum {
+    PROTO = 0x80,
+    STOP = '.',
+    MARK = '(',
+    EMPTY_DICT = '}',
+    EMPTY_TUPLE = ')',
+    SET_ITEMS = 'u',
+    TUPLE = 't',
+    GLOBAL = 'c',
+    REDUCE = 'R',
+    BINPERSID = 'Q',
+    BINUNICODE = 'X',
+    BININT = 'J',
+    LONG1 = 0x8a,
+    NEWFALSE = 0x89,
+};
+
+static void put(struct buf *b, int opcode)
+{
+    buf_putc(b, (char)opcode);
+}
+
+void pickle_put_begin(struct buf *b)
+{
+    put(b, PROTO);
+    put(b, 2);
+}
+
+void pickle_put_end(struct buf *b)
+{
+    put(b, STOP);
+}
+
+void pickle_put_text(struct buf *b, const char *text)
+{
+    unsigned char n[4];
+    bytes_store_u32(n, (uint32_t)strlen(text));
+    put(b, BINUNICODE);
+    buf_append(b, n, sizeof n);
+    buf_puts(b, text);
+}
+
+void pickle_put_int(struct buf *b, int64_t value)
+{
+    unsigned char bytes[8];
+    bytes_store_u64(bytes, (uint64_t)value);
+    if (value >= INT32_MIN && value <= INT32_MAX) {
+        put(b, BININT);
+        buf_append(b, bytes, 4);
+    } else {
+        put(b, LONG1);
+        put(b, sizeof bytes);
+        buf_append(b, bytes, sizeof bytes);
+    }
+}
+
+void pickle_put_false(struct buf *b)
+{
+    put(b, NEWFALSE);
+}
+
+void pickle_put_global(struct buf *b, const char *module, const char *name)
+{
+    put(b, GLOBAL);
+    buf_printf(b, "%s\n%s\n", module, name);
+}
+
+void pickle_put_mark(struct buf *b)
+{
+    put(b, MARK);
+}
+
+void pickle_put_tuple(struct buf *b)
+{
+    put(b, TUPLE);
+}
+
+void pickle_put_dict(struct buf *b)
+{
+    put(b, EMPTY_DICT);
+}
+
+void pickle_put_ordered_dict(struct buf *b)
+{
+    pickle_put_global(b, "collections", "OrderedDict");
+    put(b, EMPTY_TUPLE);
+    put(b, REDUCE);
+}
+
+void pickle_put_items(struct buf *b)
+{
+    put(b, SET_ITEMS);
+}
+
+void pickle_put_call(struct buf *b)
+{
+    put(b, REDUCE);
+}
+
+void pickle_put_outside(struct buf *b)
+{
+    put(b, BINPERSID);
+}

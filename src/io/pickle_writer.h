@@ -1,0 +1,32 @@
+/* pickle_writer: appends opcodes of a Python pickle, protocol 2 (CPython, Lib/pickletools.py), to a buffer: what a dict of
+ * tensors needs, and no more.  io/pickle.h reads it.
+ *
+ * A pickle is a program for a stack machine: each function below leaves one value on its stack, except those that end or join
+ * what lies above a mark. */
+#ifndef KILN_IO_PICKLE_WRITER_H
+#define KILN_IO_PICKLE_WRITER_H
+
+#include "core/buf.h"
+
+void pickle_put_begin(struct buf *b);
+void pickle_put_end(struct buf *b); /* the value left is the result */
+
+void pickle_put_text(struct buf *b, const char *text);
+void pickle_put_int(struct buf *b, int64_t value);
+void pickle_put_false(struct buf *b);
+void pickle_put_global(struct buf *b, const char *module, const char *name); /* a function or a class */
+
+/* A mark, and the tuple of all values above it. */
+void pickle_put_mark(struct buf *b);
+void pickle_put_tuple(struct buf *b);
+
+/* An empty dict, or collections.OrderedDict; then a mark, keys and values in turn, and the end of them. */
+void pickle_put_dict(struct buf *b);
+void pickle_put_ordered_dict(struct buf *b);
+void pickle_put_items(struct buf *b);
+
+/* Calls the function below the tuple of its arguments; and refers to something outside the pickle, by the tuple of its id. */
+void pickle_put_call(struct buf *b);
+void pickle_put_outside(struct buf *b);
+
+#endif

@@ -3,12 +3,14 @@
  *
  * With arguments it is a tool for tests/golden/check_transformers.py: `test_model_dir DIR TASK IN OUT` writes
  * the outputs for the batch in IN, both safetensors files. */
-#include "model_outputs.h"
+#include "test.h"
 
 #include "core/buf.h"
 #include "core/log.h"
 #include "io/file.h"
+#include "model/bert_family.h"
 #include "model/checkpoint.h"
+#include "serve/model_outputs.h"
 
 #include <dirent.h>
 #include <sys/stat.h>
@@ -43,13 +45,6 @@ static void read_input(struct outputs_input *in, const struct safetensors *f)
     tensor ids = read_tensor(f, "ids", DTYPE_I32);
     *in = (struct outputs_input){ids.dims[0], ids.dims[1], ids.data, read_tensor(f, "types", DTYPE_I32).data,
                                  read_tensor(f, "lengths", DTYPE_I32).data};
-}
-
-static void input_fini(struct outputs_input *in)
-{
-    free(in->ids);
-    free(in->types);
-    free(in->lengths);
 }
 
 static char *path_of(const struct fixture *f, const char *name)
@@ -90,12 +85,12 @@ static void fixture_init(struct fixture *f)
 static void fixture_fini(struct fixture *f)
 {
     EXPECT_OK(file_remove_tree(f->directory));
-    input_fini(&f->in);
+    outputs_input_fini(&f->in);
     safetensors_close(&f->golden);
 }
 
 /* The largest difference of an output from the golden one, relative to max(1, its largest element). */
-static void expect_golden(const struct fixture *f, const struct network *net, const char *name)
+static void expect_golden(const struct fixture *f, const struct model_outputs *o, const char *name)
 {
     for (int k = 0; k < OUTPUTS_N; k++) {
         char key[64];
@@ -103,15 +98,13 @@ static void expect_golden(const struct fixture *f, const struct network *net, co
         if (safetensors_find(&f->golden, key) == NULL) {
             continue;
         }
-        tensor wanted = read_tensor(&f->golden, key, DTYPE_F64), actual = outputs_view(net, outputs_names[k]);
+        tensor wanted = read_tensor(&f->golden, key, DTYPE_F64), actual = o->values[k];
         double worst = 0, scale = 1;
-        EXPECT(!tensor_is_null(actual) && actual.dims[1] == wanted.dims[1], "%s", key);
-        for (int64_t r = 0; r < wanted.dims[0]; r++) {
-            for (int64_t c = 0; c < wanted.dims[1]; c++) {
-                double w = tensor_get(wanted, r * wanted.dims[1] + c);
-                worst = fmax(worst, fabs(w - tensor_load(actual, r * actual.strides[0] + c)));
-                scale = fmax(scale, fabs(w));
-            }
+        EXPECT(!tensor_is_null(actual) && tensor_same_shape(actual, wanted), "%s", key);
+        for (int64_t i = 0; i < tensor_count(wanted); i++) {
+            double w = tensor_get(wanted, i);
+            worst = fmax(worst, fabs(w - tensor_get(actual, i)));
+            scale = fmax(scale, fabs(w));
         }
         printf("%s: difference %.2g of %.3g\n", key, worst, scale);
         EXPECT(worst <= 1e-5 * scale, "%s differs by %g", key, worst);
@@ -123,8 +116,7 @@ static void run_and_compare(const struct fixture *f, const char *directory, cons
                             enum bert_task task)
 {
     struct model_dir m;
-    struct bert_model bert;
-    struct network net;
+    struct model_outputs o;
     EXPECT_OK(model_dir_open(&m, path_of(f, directory)));
     EXPECT(m.task == (int)task, "%s was taken for a %s", directory, bert_task_class((enum bert_task)m.task));
     int64_t rows =
@@ -133,9 +125,9 @@ static void run_and_compare(const struct fixture *f, const char *directory, cons
            "%lld, %d, %lld", (long long)bert_family_config(&m)->vocab_size, m.tokenizer.n,
            (long long)m.max_length);
     EXPECT(m.tokenizer.lower_case == (strcmp(name, "masked_lm") != 0), "%s lower_case", name);
-    outputs_run(&net, &bert, &m, task, 0, &f->in);
-    expect_golden(f, &net, name);
-    network_fini(&net);
+    EXPECT_OK(model_outputs_compute(&o, &m, (int)task, &f->in));
+    expect_golden(f, &o, name);
+    model_outputs_fini(&o);
     model_dir_close(&m);
 }
 
@@ -509,51 +501,20 @@ static enum bert_task task_named(const char *name)
     return texts ? BERT_TASK_SEQUENCE_CLASSIFICATION : BERT_TASK_TOKEN_CLASSIFICATION;
 }
 
-/* Rows of the outputs without the rounding of the stream. */
-static int64_t real_rows(const struct outputs_input *in, const char *name)
-{
-    int64_t rows = 0;
-    for (int64_t i = 0; i < in->n_sequences; i++) {
-        rows += in->lengths[i];
-    }
-    return strchr("npt", name[0]) != NULL ? in->n_sequences : rows;
-}
-
 static int write_outputs(const char *directory, const char *task, const char *from, const char *to)
 {
     struct safetensors f;
     struct outputs_input in;
     struct model_dir m;
-    struct bert_model bert;
-    struct network net;
-    struct safetensors_item items[OUTPUTS_N];
-    struct safetensors_writer w;
-    int n = 0;
+    struct model_outputs o;
     EXPECT_OK(safetensors_open(&f, from));
     read_input(&in, &f);
     EXPECT_OK(model_dir_open(&m, directory));
-    outputs_run(&net, &bert, &m, task_named(task), 0, &in);
-    for (int k = 0; k < OUTPUTS_N; k++) {
-        tensor view = outputs_view(&net, outputs_names[k]);
-        if (tensor_is_null(view)) {
-            continue;
-        }
-        int64_t rows = real_rows(&in, outputs_names[k]), cols = view.dims[1];
-        tensor copy = tensor_2d(calloc((size_t)(rows * cols), sizeof(float)), DTYPE_F32, rows, cols);
-        for (int64_t i = 0; i < rows * cols; i++) {
-            tensor_set(copy, i, tensor_load(view, i / cols * view.strides[0] + i % cols));
-        }
-        items[n++] = (struct safetensors_item){outputs_names[k], copy, NULL};
-    }
-    EXPECT_OK(safetensors_writer_open(&w, to, items, n));
-    for (int k = 0; k < n; k++) {
-        safetensors_writer_put(&w, items[k].shape);
-        free(items[k].shape.data);
-    }
-    EXPECT_OK(safetensors_writer_commit(&w));
-    network_fini(&net);
+    EXPECT_OK(model_outputs_compute(&o, &m, (int)task_named(task), &in));
+    EXPECT_OK(model_outputs_save(to, &in, &o));
+    model_outputs_fini(&o);
     model_dir_close(&m);
-    input_fini(&in);
+    outputs_input_fini(&in);
     safetensors_close(&f);
     return 0;
 }

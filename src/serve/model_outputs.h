@@ -1,0 +1,52 @@
+/* model_outputs: everything that a model computes for a small batch, in host memory: so that two forms of a model can be
+ * compared, here or by another program. */
+#ifndef KILN_SERVE_MODEL_OUTPUTS_H
+#define KILN_SERVE_MODEL_OUTPUTS_H
+
+#include "model/model_dir.h"
+
+/* Sequences in a batch with padding. */
+struct outputs_input {
+    int64_t n_sequences, length;
+    int32_t *ids, *types, *lengths; /* [B, S], [B, S], [B] the real tokens of each */
+};
+
+/* Three sequences of different lengths, up to 64 tokens, of pieces spread over the vocabulary: the same for the same
+ * vocabulary and length.  outputs_input_fini frees it, and is safe on a zeroed struct.  STATUS_MEMORY. */
+struct status outputs_input_fixed(struct outputs_input *in, const struct model_dir *m);
+void outputs_input_fini(struct outputs_input *in);
+
+/* T is the sum of the lengths, without padding. */
+enum {
+    OUTPUTS_MLM,    /* [T, V] */
+    OUTPUTS_NSP,    /* [B, 2] */
+    OUTPUTS_QA,     /* [T, 2] */
+    OUTPUTS_HIDDEN, /* [T, H] */
+    OUTPUTS_POOLED, /* [B, H] */
+    OUTPUTS_TEXTS,  /* [B, C] */
+    OUTPUTS_WORDS,  /* [T, C] */
+    OUTPUTS_N
+};
+extern const char *const outputs_names[OUTPUTS_N];
+
+struct model_outputs {
+    tensor values[OUTPUTS_N]; /* fp32, dense; null where the task has no such output */
+};
+
+/* Computes them on the CPU in fp32, with the weights of the task that the directory's files have.  STATUS_NUMERIC: one is
+ * not finite. */
+struct status model_outputs_compute(struct model_outputs *o, const struct model_dir *m, int task,
+                                    const struct outputs_input *in);
+
+/* Safe on a zeroed struct and after a failed computation. */
+void model_outputs_fini(struct model_outputs *o);
+
+/* The largest difference and the largest magnitude of an output that both have; false if one has none. */
+bool model_outputs_compare(double *difference, double *largest, const struct model_outputs *a,
+                           const struct model_outputs *b, int output);
+
+/* Writes both as safetensors: "ids", "types", "lengths", and the outputs under their names. */
+struct status model_outputs_save(const char *path, const struct outputs_input *in,
+                                 const struct model_outputs *o);
+
+#endif

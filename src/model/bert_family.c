@@ -1,5 +1,7 @@
 #include "model/bert_family.h"
 
+#include "model/bert_onnx.h"
+
 #include <string.h>
 
 static struct status parse_config(void *config, const json_t *object, const char *source)
@@ -113,6 +115,19 @@ static const struct model_family_rename renames[] = {
     {NULL, NULL, false, false},
 };
 
+/* LinearActivation of NVIDIA's modeling.py, which also has the decoder's weight beside the embeddings. */
+static const struct model_family_rename script_renames[] = {
+    {".intermediate.dense.", ".intermediate.dense_act.", false, false},
+    {".pooler.dense.", ".pooler.dense_act.", false, false},
+    {".transform.dense.", ".transform.dense_act.", false, false},
+    {NULL, NULL, false, false},
+};
+static const char *const script_copies[][2] = {
+    {"cls.predictions.decoder.weight", "bert.embeddings.word_embeddings.weight"},
+    {NULL, NULL},
+};
+static const struct model_family_script script = {script_renames, script_copies, 8};
+
 const struct model_family bert_family = {
     .name = "BERT",
     .model_types = bert_config_model_types,
@@ -154,6 +169,8 @@ const struct model_family bert_family = {
                  [NAMES_BUFFER] = "buffers",
                  [NAMES_STATE] = "states",
                  [NAMES_OTHER] = "others"},
+    .script = &script,
+    .to_onnx = bert_onnx_build,
 };
 
 struct bert_config *bert_family_config(const struct model_dir *m)

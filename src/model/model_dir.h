@@ -58,6 +58,18 @@ struct status model_dir_read_weights(const struct model_dir *m, const struct par
                                      tensor master, int task, unsigned may_be_new,
                                      struct load_report *report);
 
+/* In which form a save writes the weights; the configuration and the tokenizer's files lie beside them. */
+enum model_dir_kind {
+    MODEL_DIR_HUGGING_FACE, /* model.safetensors, or shards and their index, and config.json */
+    MODEL_DIR_SCRIPT, /* ckpt_STEP.pt of the scripts that kiln replaces, and the older name of config.json */
+    MODEL_DIR_ONNX,   /* model.onnx, for a large model with model.onnx.data, and config.json */
+};
+
+struct model_dir_form {
+    enum model_dir_kind kind;
+    int64_t step; /* of MODEL_DIR_SCRIPT */
+};
+
 /* What a save writes; everything is borrowed for the call. */
 struct model_dir_contents {
     const struct model_family *family;
@@ -67,6 +79,7 @@ struct model_dir_contents {
     const void *config;               /* of the family */
     const struct tokenizer *tokenizer;
     uint64_t max_shard_bytes; /* of tensors in one file; 0: MODEL_DIR_SHARD_BYTES */
+    struct model_dir_form form;
 };
 
 #define MODEL_DIR_SHARD_BYTES 5000000000U /* as in `transformers` before its version 5 */
@@ -75,15 +88,23 @@ struct model_dir_contents {
 enum { MODEL_DIR_LONGEST_SUFFIX = 64 };
 
 /* Whether model_dir_save could write there, as far as can be checked without writing: STATUS_USAGE if the
- * directory holds anything but such a model, is the current one or the top of a file system, or is not a
+ * directory holds anything but a model of this form, is the current one or the top of a file system, or is not a
  * directory; STATUS_IO if it cannot be replaced. */
-struct status model_dir_check_place(const char *path);
+struct status model_dir_check_place(const char *path, struct model_dir_form form);
 
 /* The same with a trial write (file_check_output_directory), for before the work. */
-struct status model_dir_check_output(const char *path, uint64_t bytes_wanted);
+struct status model_dir_check_output(const char *path, struct model_dir_form form, uint64_t bytes_wanted);
 
 /* Writes the directory under another name and renames it, so it is there as a whole or not at all.  It
  * replaces a directory that holds nothing but such a model (io/temporary.h); a link to a directory stays. */
 struct status model_dir_save(const char *path, const struct model_dir_contents *c);
+
+/* Reads the weights of what was saved there and compares them with c->master, bit by bit: STATUS_IO names the first that
+ * differs. */
+struct status model_dir_verify(const char *path, const struct model_dir_contents *c);
+
+/* The path by which commands name what was saved there: the directory, or the file of the weights in it. */
+struct status model_dir_written_path(char out[MODEL_DIR_PATH_BYTES], const char *path,
+                                     struct model_dir_form form);
 
 #endif

@@ -5,6 +5,7 @@
 #include "text/tokenizer_open.h"
 #include "model/checkpoint.h"
 #include "model/model_dir.h"
+#include "model/model_dir_forms.h"
 
 #include <dirent.h>
 #include <errno.h>
@@ -41,15 +42,15 @@ static struct status write_json(const struct saving *s, const char *name, json_t
     return json_file_write(path, root);
 }
 
-static struct status write_config(const struct saving *s)
+static struct status write_config(const struct saving *s, const char *name, const void *config)
 {
-    json_t *root = s->c->family->config_to_json(s->c->config, s->c->task);
+    json_t *root = s->c->family->config_to_json(config, s->c->task);
     int32_t pad = s->c->tokenizer->special[SPECIAL_PAD];
     if (root != NULL && pad >= 0 && json_object_set_new(root, "pad_token_id", json_integer(pad)) != 0) {
         json_decref(root);
         root = NULL;
     }
-    return write_json(s, "config.json", root);
+    return write_json(s, name, root);
 }
 
 /* The files of a bare encoder have no prefix. */
@@ -143,25 +144,29 @@ static struct status write_weights(struct saving *s)
     return s->n_shards > 1 ? write_index(s) : status_ok();
 }
 
-/* The names that this file writes. */
-static bool is_of_model(const char *name)
+/* The names that a save in Hugging Face's form writes. */
+static bool is_of_hugging_face(const char *name)
 {
-    static const char *const names[] = {".", "..", "config.json", "model.safetensors",
-                                        "model.safetensors.index.json"};
+    static const char *const names[] = {"config.json", "model.safetensors", "model.safetensors.index.json"};
     for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
         if (strcmp(name, names[i]) == 0) {
             return true;
         }
     }
-    if (tokenizer_open_writes(name)) {
-        return true;
-    }
     int at = 0;
     return sscanf(name, "model-%*5[0-9]-of-%*5[0-9].safetensors%n", &at) == 0 && at > 0 && name[at] == '\0';
 }
 
+static bool is_of_model(const char *name, struct model_dir_form form)
+{
+    if (strcmp(name, ".") == 0 || strcmp(name, "..") == 0 || tokenizer_open_writes(name)) {
+        return true;
+    }
+    return form.kind == MODEL_DIR_HUGGING_FACE ? is_of_hugging_face(name) : model_dir_form_has(form, name);
+}
+
 /* Checks that the directory to be replaced holds nothing that a user would miss. */
-static struct status check_contents(const char *path)
+static struct status check_contents(const char *path, struct model_dir_form form)
 {
     DIR *dir = opendir(path);
     if (dir == NULL) {
@@ -171,10 +176,10 @@ static struct status check_contents(const char *path)
     }
     struct status s = status_ok();
     for (const struct dirent *e; !failed(s) && (e = readdir(dir)) != NULL;) {
-        if (!is_of_model(e->d_name) && !temporary_is_name(e->d_name)) {
+        if (!is_of_model(e->d_name, form) && !temporary_is_name(e->d_name)) {
             s = status_error(STATUS_USAGE,
-                             "%s holds %.100s, which is no part of a model: a model needs its own directory",
-                             path, e->d_name);
+                             "%s holds %.100s, which is no part of %s: a model needs its own directory", path,
+                             e->d_name, model_dir_form_name(form));
         }
     }
     closedir(dir);
@@ -219,36 +224,48 @@ static struct status find_place(char final[CHECKPOINT_PATH_BYTES], const char *p
     return file_follow_links(final);
 }
 
-struct status model_dir_check_place(const char *path)
+struct status model_dir_check_place(const char *path, struct model_dir_form form)
 {
     char final[CHECKPOINT_PATH_BYTES];
     TRY(find_place(final, path));
-    TRY(check_contents(final));
+    TRY(check_contents(final, form));
     TRY(check_replaceable(final));
     return file_check_directory_path(final, MODEL_DIR_LONGEST_SUFFIX);
 }
 
-struct status model_dir_check_output(const char *path, uint64_t bytes_wanted)
+struct status model_dir_check_output(const char *path, struct model_dir_form form, uint64_t bytes_wanted)
 {
     char final[CHECKPOINT_PATH_BYTES];
-    TRY(model_dir_check_place(path));
+    TRY(model_dir_check_place(path, form));
     TRY(find_place(final, path));
     return file_check_output_directory(final, MODEL_DIR_LONGEST_SUFFIX, bytes_wanted);
 }
 
 static struct status fill(struct saving *s)
 {
-    TRY(write_config(s));
-    TRY(tokenizer_files_write_all(s->c->tokenizer, s->temporary.path,
-                                  s->c->family->sizes(s->c->config).max_length));
-    return write_weights(s);
+    const struct model_dir_contents *c = s->c;
+    char path[MODEL_DIR_PATH_BYTES];
+    TRY(tokenizer_files_write_all(c->tokenizer, s->temporary.path, c->family->sizes(c->config).max_length));
+    TRY(model_dir_written_path(path, s->temporary.path, c->form));
+    switch (c->form.kind) {
+    case MODEL_DIR_SCRIPT: {
+        void *config;
+        TRY(model_dir_script_config(&config, c));
+        struct status status = write_config(s, c->family->old_config, config);
+        free(config);
+        return failed(status) ? status : model_dir_write_script(path, c);
+    }
+    case MODEL_DIR_ONNX: TRY(write_config(s, "config.json", c->config)); return model_dir_write_onnx(path, c);
+    default: TRY(write_config(s, "config.json", c->config)); return write_weights(s);
+    }
 }
 
 struct status model_dir_save(const char *path, const struct model_dir_contents *c)
 {
     struct saving s = {.c = c};
     char final[CHECKPOINT_PATH_BYTES], parent[FILE_PATH_BYTES];
-    TRY(model_dir_check_output(path, (uint64_t)param_table_count(c->params) * dtype_bytes(c->master.dtype)));
+    TRY(model_dir_check_output(path, c->form,
+                               (uint64_t)param_table_count(c->params) * dtype_bytes(c->master.dtype)));
     TRY(find_place(final, path));
     file_parent(parent, final);
     TRY(file_make_directories(parent));

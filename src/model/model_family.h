@@ -39,6 +39,15 @@ struct model_family_sizes {
     int64_t n_layers;
 };
 
+/* How the training scripts that kiln replaces keep a model of the family in their ckpt_N.pt. */
+struct model_family_script {
+    const struct model_family_rename *renames; /* from kiln's names to theirs */
+    const char *const (*copies)[2]; /* tied parameters that they list, and those they equal; NULL ends them */
+    int64_t word_multiple;          /* they round a vocabulary up to it */
+};
+
+struct onnx_graph;
+
 struct model_family {
     const char *name;               /* for messages */
     const char *const *model_types; /* "model_type" in config.json; NULL ends them */
@@ -76,6 +85,10 @@ struct model_family {
     const char *words;                /* the word embeddings */
     const char *parts[NAMES_N_PARTS]; /* prefixes of their names; NULL: no such part */
     const char *patterns[NAMES_N_PARTS]; /* the same, for messages */
+
+    const struct model_family_script *script; /* NULL: they have none */
+    /* Adds the network of a task to an empty graph, its weights under the names of the parameter table; NULL: kiln cannot. */
+    void (*to_onnx)(struct onnx_graph *g, const void *config, int task);
 };
 
 /* The family of a configuration; if none knows it, the first in the list, whose parse_config reports the

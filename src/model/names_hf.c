@@ -55,6 +55,15 @@ static bool rename_one(char name[PARAM_NAME_BYTES], const struct model_family_re
     return true;
 }
 
+bool names_hf_rename(char name[PARAM_NAME_BYTES], const struct model_family_rename *renames)
+{
+    bool transposes = false;
+    for (; renames->old != NULL; renames++) {
+        transposes |= rename_one(name, renames) && renames->transposes;
+    }
+    return transposes;
+}
+
 static bool take_tied(const struct model_family *f, char *name)
 {
     for (size_t i = 0; f->tied[i][0] != NULL; i++) {
@@ -106,9 +115,7 @@ struct names_hf names_hf_canonical(const struct model_family *f, const char *nam
     for (char *slash = r.name; (slash = strchr(slash, '/')) != NULL;) {
         *slash = '.';
     }
-    for (const struct model_family_rename *rename = f->renames; rename->old != NULL; rename++) {
-        r.transposed |= rename_one(r.name, rename) && rename->transposes;
-    }
+    r.transposed = names_hf_rename(r.name, f->renames);
     r.tied = take_tied(f, r.name);
     r.part = names_hf_part(f, r.name);
     return r;

@@ -20,6 +20,10 @@ struct names_hf {
  * and its part is NAMES_OTHER. */
 struct names_hf names_hf_canonical(const struct model_family *f, const char *name);
 
+/* Applies renames in order, of which the last has no `old`; whether one of them transposes.  A name that would grow past the
+ * limit stays as it is. */
+bool names_hf_rename(char name[PARAM_NAME_BYTES], const struct model_family_rename *renames);
+
 /* The part of a name in kiln's parameter table. */
 enum names_part names_hf_part(const struct model_family *f, const char *name);
 

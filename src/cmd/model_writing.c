@@ -1,0 +1,118 @@
+#include "cmd/model_writing.h"
+
+#include "core/log.h"
+#include "model/bert_family.h"
+#include "model/checkpoint.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static enum bert_task task_of(const struct model_writing_flags *f, const struct model_dir *m)
+{
+    static const char *const names[] = {
+        [BERT_TASK_PRETRAINING] = "pretraining",
+        [BERT_TASK_MASKED_LM] = "masked_lm",
+        [BERT_TASK_QUESTION_ANSWERING] = "question_answering",
+        [BERT_TASK_ENCODER] = "encoder",
+    };
+    for (size_t i = 0; f->task != NULL && i < sizeof names / sizeof names[0]; i++) {
+        if (strcmp(f->task, names[i]) == 0) {
+            return (enum bert_task)i;
+        }
+    }
+    return (enum bert_task)m->task;
+}
+
+/* Reads the weights into `master`, [params->n_elements] of fp32, and writes them. */
+static struct status write_weights(const struct model_writing *w, const struct model_dir *m,
+                                   enum bert_task task, const struct param_table *params, tensor master)
+{
+    const struct model_writing_flags *f = w->flags;
+    struct load_report report;
+    struct model_dir_contents contents = {
+        .family = &bert_family,
+        .task = task,
+        .params = params,
+        .master = master,
+        .config = m->config,
+        .tokenizer = &m->tokenizer,
+        .max_shard_bytes = (uint64_t)f->max_shard_size,
+        .form = w->form,
+    };
+    TRY(model_dir_read_weights(m, params, master, task, 0, &report));
+    load_report_print(&report, m->path);
+    if (!f->dry_run) {
+        TRY(model_dir_save(f->output_dir, &contents));
+    }
+    printf("%s %s: %s, %lld parameters, %d tensors\n", f->dry_run ? "would write" : "wrote", f->output_dir,
+           bert_task_class(task), (long long)param_table_count(params), params->n);
+    if (w->verify && !f->dry_run) {
+        TRY(model_dir_verify(f->output_dir, &contents));
+        puts("read back: all weights are the same, bit by bit");
+    }
+    return status_ok();
+}
+
+static struct status write_model(const struct model_writing *w, const struct model_dir *m,
+                                 enum bert_task task)
+{
+    struct param_table params = {0};
+    float *flat = NULL;
+    struct status s = bert_declare(&params, bert_family_config(m), task);
+    if (!failed(s)) {
+        flat = calloc((size_t)params.n_elements, sizeof *flat);
+        s = flat == NULL ? status_error(STATUS_MEMORY, "out of memory for %lld parameters",
+                                        (long long)params.n_elements)
+                         : write_weights(w, m, task, &params, tensor_1d(flat, DTYPE_F32, params.n_elements));
+    }
+    free(flat);
+    param_table_fini(&params);
+    return s;
+}
+
+static void warn_of_modules(const char *model)
+{
+    char modules[CHECKPOINT_PATH_BYTES];
+    if (!failed(checkpoint_path(modules, "%s/modules.json", model)) && file_exists(modules)) {
+        log_warning(
+            "%s and the files it names are not exported: vectors of the export are another model's until "
+            "they are copied beside it",
+            modules);
+    }
+}
+
+/* `from` is the model, or the directory that its files are in. */
+static struct status check_own(const struct model_writing_flags *f, const char *from)
+{
+    return file_is_same(from, f->output_dir)
+               ? status_error(STATUS_USAGE,
+                              "--output_dir %s is the --model %s, which the export would replace: choose "
+                              "another directory",
+                              f->output_dir, f->model)
+               : status_ok();
+}
+
+struct status model_writing_run(const struct model_writing *w)
+{
+    const struct model_writing_flags *f = w->flags;
+    struct model_dir_given given = {f->config_file, f->vocab_file};
+    struct model_dir m;
+    TRY(check_own(f, f->model));
+    TRY(f->dry_run ? model_dir_check_place(f->output_dir, w->form)
+                   : model_dir_check_output(f->output_dir, w->form, 0));
+    TRY(model_dir_open_given(&m, f->model, given));
+    enum bert_task task = task_of(f, &m);
+    struct status s = check_own(f, m.place.directory);
+    if (!failed(s)) {
+        s = write_model(w, &m, task);
+    }
+    if (!failed(s)) {
+        warn_of_modules(f->model);
+    }
+    if (!failed(s) && w->after != NULL && !f->dry_run) {
+        s = w->after(w, &m, (int)task);
+    }
+    model_dir_close(&m);
+    return s;
+}

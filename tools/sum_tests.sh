@@ -10,6 +10,8 @@ cuda          GPU
 fp8           GPU
 h5py          Python peers
 transformers  Python peers
+onnx          Python peers
+tensorflow    Python peers
 hdf5          HDF5
 curl          libcurl and libarchive
 shared        data of the developers

@@ -48,6 +48,20 @@ expect()
     grep -qF -- "$text" "$dir/out" "$dir/err" || fail "'$text' is not in what was printed: $* ($(cat "$dir/err"))"
 }
 
+# unpack_golden NAME: makes the files whose bytes are the tensors of tests/golden/NAME.safetensors, in the order of its table.
+unpack_golden()
+{
+    local golden at bytes name
+    golden=$(dirname "${BASH_SOURCE[0]}")/../golden/$1.safetensors
+    at=$((8 + $(od -An -t u8 -N 8 "$golden")))
+    while read -r bytes name; do
+        mkdir -p "$dir/${name%/*}"
+        tail -c +$((at + 1)) "$golden" | head -c "$bytes" >"$dir/$name" || true # the pipe is cut
+        [ "$(stat -c %s "$dir/$name")" = "$bytes" ] || fail "$name was not unpacked"
+        at=$((at + bytes))
+    done < <("$kiln" inspect "$golden" | awk '$1 == "U8" { print $(NF - 1), $NF }')
+}
+
 # start_held command...: runs it in the background as $pid, with a log that blocks it after one page: so it
 # cannot end before it gets a signal, however slow this shell is.
 start_held()

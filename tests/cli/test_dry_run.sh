@@ -51,6 +51,7 @@ declare -A words=(
     [score]="$dir/squad.json $dir/predictions.json"
     [embed]="--model $model"
     [export]="--model $model --output_dir new"
+    [convert]="--model $model --output_dir new --format onnx --logits new.safetensors"
     [inspect]="$model"
     [doctor]=""
     [bench]="--model tiny --migration_log new.log"

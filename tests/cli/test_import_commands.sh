@@ -5,20 +5,11 @@ set -euo pipefail
 kiln=$1
 dir=$(mktemp -d)
 trap 'rm -rf "$dir"' EXIT
-here=$(cd "$(dirname "$0")" && pwd)
-. "$here/expect.sh"
-. "$here/corpus.sh"
+. "$(dirname "$0")/expect.sh"
+. "$(dirname "$0")/corpus.sh"
 export OMP_NUM_THREADS=1
 
-# The tensors of the golden file are files, in the order of its table.
-golden=$here/../golden/imports.safetensors
-at=$((8 + $(od -An -t u8 -N 8 "$golden")))
-while read -r bytes name; do
-    mkdir -p "$dir/${name%/*}"
-    tail -c +$((at + 1)) "$golden" | head -c "$bytes" >"$dir/$name" || true # the pipe is cut
-    [ "$(stat -c %s "$dir/$name")" = "$bytes" ] || fail "$name was not unpacked"
-    at=$((at + bytes))
-done < <("$kiln" inspect "$golden" | awk '$1 == "U8" { print $(NF - 1), $NF }')
+unpack_golden imports
 cd "$dir"
 pretraining=(pretraining_bin pretraining_ckpt/ckpt_20.pt pretraining_states pretraining_states/mp_rank_00_model_states.pt
     pretraining_tf pretraining_tf/bert_model.ckpt)

@@ -8,11 +8,13 @@ bit.  The rest are files that are to be refused.
 
 Run: python make_imports.py torch       (needs torch, transformers, safetensors; made with torch 2.15 and transformers 5)
      python make_imports.py tensorflow  (after it; needs tensorflow-cpu, safetensors; made with tensorflow 2.21)
+check_imports.py makes larger models with these functions, in a file that follows the argument.
 """
 import collections
 import io
 import json
 import pathlib
+import re
 import sys
 import tempfile
 
@@ -20,8 +22,8 @@ import numpy as np
 
 GOLDEN = pathlib.Path(__file__).parent / "imports.safetensors"
 PIECES = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"] + [c for c in "abcdefghijklmnopqrstuvwxyz"] + ["##" + c for c in "abcdefghijklmnopqrstuvwxyz"]
-PADDED, LAYERS = 64, 2
-SIZES = {"hidden_size": 16, "num_hidden_layers": LAYERS, "num_attention_heads": 2, "intermediate_size": 20, "hidden_act": "gelu",
+PADDED = 64
+SIZES = {"hidden_size": 16, "num_hidden_layers": 2, "num_attention_heads": 2, "intermediate_size": 20, "hidden_act": "gelu",
          "hidden_dropout_prob": 0.1, "attention_probs_dropout_prob": 0.1, "max_position_embeddings": 24, "type_vocab_size": 2,
          "initializer_range": 0.02, "vocab_size": len(PIECES)}
 VOCABULARY = "".join(p + "\n" for p in PIECES).encode()
@@ -31,13 +33,14 @@ def as_u8(data):
     return np.frombuffer(data, dtype=np.uint8)
 
 
-def make_torch():
+def make_torch(golden=GOLDEN, seed=11, sizes=SIZES):
+    """Returns the models by their task."""
     import torch
     from safetensors.torch import save as save_safetensors
     from safetensors.numpy import save_file
     from transformers import BertConfig, BertForPreTraining, BertForQuestionAnswering
 
-    torch.manual_seed(11)
+    torch.manual_seed(seed)
     out = {}
 
     def saved(thing):
@@ -50,11 +53,11 @@ def make_torch():
             out[f"{case}/{name}"] = as_u8(data)
         if config is not None:
             model_type = {"model_type": "bert"} if config == "config.json" else {}
-            out[f"{case}/{config}"] = as_u8(json.dumps(model_type | SIZES, indent=1).encode())
+            out[f"{case}/{config}"] = as_u8(json.dumps(model_type | sizes, indent=1).encode())
             out[f"{case}/vocab.txt"] = as_u8(VOCABULARY)
 
     def make(cls):
-        model = cls(BertConfig(**SIZES)).eval()
+        model = cls(BertConfig(**sizes)).eval()
         with torch.no_grad():
             for p in model.parameters():
                 p.copy_((torch.randn_like(p) * 0.3).bfloat16().float())
@@ -119,7 +122,8 @@ def make_torch():
         "refused.pt": saved({"model": few, "call": io.BytesIO}),
         "untied.pt": saved({"model": few | {"cls.predictions.decoder.weight": torch.zeros(16, len(PIECES)).t()}}),
     }, "bert_config.json")
-    save_file(out, GOLDEN)
+    save_file(out, golden)
+    return models
 
 
 def google_name(name):
@@ -129,8 +133,7 @@ def google_name(name):
             return new + {"weight": "weights", "bias": "bias"}[name[len(head):]], False
     if name == "cls.predictions.bias":
         return "cls/predictions/output_bias", False
-    for i in range(LAYERS):
-        name = name.replace(f"layer.{i}.", f"layer_{i}.")
+    name = re.sub(r"layer\.(\d+)\.", r"layer_\1.", name)
     name = name.replace("LayerNorm.weight", "LayerNorm.gamma").replace("LayerNorm.bias", "LayerNorm.beta")
     if name.endswith("_embeddings.weight"):
         return name[: -len(".weight")].replace(".", "/"), False
@@ -139,11 +142,11 @@ def google_name(name):
     return name.replace(".", "/"), False
 
 
-def make_tensorflow():
+def make_tensorflow(golden=GOLDEN):
     import tensorflow as tf
     from safetensors.numpy import load, load_file, save_file
 
-    out = {k: v for k, v in load_file(GOLDEN).items() if "_tf/" not in k}
+    out = {k: v for k, v in load_file(golden).items() if "_tf/" not in k}
     for task, prefix in (("pretraining", "bert_model.ckpt"), ("qa", "model.ckpt-8")):
         tensors = {"global_step": np.int64(20)}
         for name, value in load(out[f"{task}_safetensors/model.safetensors"].tobytes()).items():
@@ -156,9 +159,11 @@ def make_tensorflow():
                               tensors=[tf.constant(v) for v in tensors.values()])
             for file in sorted(pathlib.Path(d).iterdir()):
                 out[f"{task}_tf/{file.name}"] = as_u8(file.read_bytes())
-        out[f"{task}_tf/bert_config.json"] = as_u8(json.dumps(SIZES, indent=1).encode())
+        sizes = {k: v for k, v in json.loads(out[f"{task}_safetensors/config.json"].tobytes()).items() if k != "model_type"}
+        out[f"{task}_tf/bert_config.json"] = as_u8(json.dumps(sizes, indent=1).encode())
         out[f"{task}_tf/vocab.txt"] = as_u8(VOCABULARY)
-    save_file(out, GOLDEN)
+    save_file(out, golden)
 
 
-{"torch": make_torch, "tensorflow": make_tensorflow}[sys.argv[1]]()
+if __name__ == "__main__":
+    {"torch": make_torch, "tensorflow": make_tensorflow}[sys.argv[1]](*map(pathlib.Path, sys.argv[2:]))

@@ -1,0 +1,157 @@
+/* kiln convert: writes any model that kiln reads in a form that other programs read, reads it back, and says by how much its
+ * logits differ. */
+#include "cmd/commands.h"
+#include "cmd/model_writing.h"
+#include "io/onnx_graph.h"
+#include "serve/model_outputs.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+struct convert_args {
+    struct model_writing_flags writing;
+    const char *format, *logits;
+    int64_t step;
+};
+
+static const struct option options[] = {
+    MODEL_WRITING_ROWS(offsetof(struct convert_args, writing)),
+    OPTION_CHOICE_ROW(
+        "format", offsetof(struct convert_args, format), "huggingface", "huggingface|pt|onnx",
+        "what to write: config.json and model.safetensors; ckpt_N.pt and bert_config.json, as NVIDIA's "
+        "and Habana's scripts keep a model; or config.json and model.onnx"),
+    OPTION_INT_ROW("step", offsetof(struct convert_args, step), "0", 0, 1e15, "the N of ckpt_N.pt"),
+    OPTION_STRING_ROW(
+        "logits", offsetof(struct convert_args, logits), NULL, "FILE",
+        "also write the tokens that the logits are compared on, and the logits, as safetensors: for "
+        "other programs to compare theirs with, such as tools/check_onnx.py"),
+    {0},
+};
+
+static enum model_dir_kind kind_of(const char *format)
+{
+    return strcmp(format, "pt") == 0     ? MODEL_DIR_SCRIPT
+           : strcmp(format, "onnx") == 0 ? MODEL_DIR_ONNX
+                                         : MODEL_DIR_HUGGING_FACE;
+}
+
+/* Prints the largest difference of each output.  The weights are the same, so a difference means that the files beside them
+ * say something else. */
+static struct status compare(const struct model_outputs *before, const struct model_outputs *after,
+                             const char *path)
+{
+    double worst = 0, scale = 1, difference, largest;
+    char text[256] = "";
+    size_t used = 0;
+    for (int k = 0; k < OUTPUTS_N; k++) {
+        if (!model_outputs_compare(&difference, &largest, before, after, k)) {
+            if (!tensor_is_null(before->values[k])) {
+                return status_error(STATUS_INTERNAL, "%s has no output %s of the model", path,
+                                    outputs_names[k]);
+            }
+            continue;
+        }
+        used += (size_t)snprintf(text + used, sizeof text - used, "%s%s %.3g of %.3g", used > 0 ? ", " : "",
+                                 outputs_names[k], difference, largest);
+        worst = fmax(worst, difference);
+        scale = fmax(scale, largest);
+    }
+    printf("largest difference of logits before and after: %.3g (%s)\n", worst, text);
+    return worst <= 1e-5 * scale
+               ? status_ok()
+               : status_error(STATUS_INTERNAL, "%s computes something else than the model it was made from",
+                              path);
+}
+
+static struct status compare_written(const struct model_writing *w, int task, const struct outputs_input *in,
+                                     const struct model_outputs *before)
+{
+    char path[MODEL_DIR_PATH_BYTES];
+    struct model_dir m;
+    struct model_outputs after;
+    TRY(model_dir_written_path(path, w->flags->output_dir, w->form));
+    if (w->form.kind == MODEL_DIR_ONNX) {
+        printf(
+            "opset %d; kiln does not run ONNX: tools/check_onnx.py %s FILE compares it with the logits that "
+            "--logits FILE writes\n",
+            ONNX_OPSET, path);
+        return status_ok();
+    }
+    TRY(model_dir_open(&m, path));
+    struct status s = model_outputs_compute(&after, &m, task, in);
+    model_dir_close(&m);
+    if (!failed(s)) {
+        s = compare(before, &after, path);
+        model_outputs_fini(&after);
+    }
+    return s;
+}
+
+static struct status compare_logits(const struct model_writing *w, const struct model_dir *m, int task)
+{
+    const struct convert_args *a = w->context;
+    struct outputs_input in = {0};
+    struct model_outputs before = {0};
+    struct status s = outputs_input_fixed(&in, m);
+    if (!failed(s)) {
+        s = model_outputs_compute(&before, m, task, &in);
+    }
+    if (!failed(s) && a->logits != NULL) {
+        s = model_outputs_save(a->logits, &in, &before);
+    }
+    if (!failed(s)) {
+        s = compare_written(w, task, &in, &before);
+    }
+    model_outputs_fini(&before);
+    outputs_input_fini(&in);
+    return s;
+}
+
+/* The logits must not replace a file of the model. */
+static struct status check_logits(const struct convert_args *a)
+{
+    char beside[FILE_PATH_BYTES];
+    const char *model = a->writing.model;
+    file_parent(beside, a->logits);
+    if (file_is_same(a->logits, model) || (file_is_same(beside, model) && file_exists(a->logits))) {
+        return status_error(STATUS_USAGE, "--logits %s is a file of the --model: choose another name",
+                            a->logits);
+    }
+    return a->writing.dry_run ? status_ok() : file_check_output(a->logits, 0);
+}
+
+static struct status run(const void *args, int n_positional, const char *const *positional)
+{
+    (void)n_positional, (void)positional;
+    const struct convert_args *a = args;
+    struct model_writing w = {.flags = &a->writing,
+                              .form = {.kind = kind_of(a->format), .step = a->step},
+                              .verify = true,
+                              .after = compare_logits,
+                              .context = a};
+    if (a->logits != NULL) {
+        TRY(check_logits(a));
+    }
+    return model_writing_run(&w);
+}
+
+const struct command command_convert = {
+    .name = "convert",
+    .summary = "write a model for PyTorch's scripts, `transformers` or ONNX, and compare the logits",
+    .details = "Reads what `kiln export` reads, and writes a directory: for `transformers` and kiln (as "
+               "`kiln export` does), for "
+               "the training scripts of NVIDIA and Habana (ckpt_N.pt with a state dict under \"model\", "
+               "their names of layers, "
+               "the vocabulary rounded up to a multiple of 8), or for ONNX runtimes (opset 17; input_ids, "
+               "attention_mask and "
+               "token_type_ids of any batch and length). All weights are read back and compared bit by bit; "
+               "the logits of both "
+               "are compared on fixed tokens, except those of ONNX, which kiln does not run. The state of an "
+               "optimizer is not "
+               "written.",
+    .positional_usage = "",
+    .options = options,
+    .args_bytes = sizeof(struct convert_args),
+    .run = run,
+};

@@ -20,6 +20,18 @@
                           "the first and the last micro-step to profile, counted from 1 in this run"),       \
         OPTION_STRING_ROW("tensorboard_logdir", AT(profile.directory), "", "DIR",                            \
                           "directory of the trace; default: OUTPUT_DIR/profile"),                            \
+        OPTION_FLAG_ROW("log_model_inputs", AT(tensor_log.inputs),                                           \
+                        "write the batches of --tensor_logger_max_iterations to files"),                     \
+        OPTION_FLAG_ROW("log_fwd_activations", AT(tensor_log.activations),                                   \
+                        "write the outputs of the model's modules to them"),                                 \
+        OPTION_FLAG_ROW("log_bwd_grads", AT(tensor_log.gradients),                                           \
+                        "write the gradients of modules and parameters to them"),                            \
+        OPTION_INT_ROW("tensor_logger_max_iterations", AT(tensor_log.max_iterations), "0", 0, 1e6,           \
+                       "micro-batches whose tensors are written; 0: none"),                                  \
+        OPTION_INT_ROW("tensor_logger_start_step", AT(tensor_log.start_step), "1", 1, 1e12,                  \
+                       "the first optimizer step, over both phases, whose tensors are written"),             \
+        OPTION_STRING_ROW("tensor_logger_path", AT(tensor_log.path), NULL, "DIR",                            \
+                          "directory of these files; default: OUTPUT_DIR/tensor_logger"),                    \
         OPTION_STRING_ROW(                                                                                   \
             "migration_log", AT(migration_log), NULL, "FILE",                                                \
             "write to this file which kernel computed each op, by dtype and shape; slower on a GPU"),        \

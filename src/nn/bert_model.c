@@ -2,6 +2,7 @@
 
 #include "nn/bert_layer_pre.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 
 /* The activations of a micro-batch. */
@@ -332,25 +333,81 @@ static void input_backward(const struct model_pass *p, tensor dx)
 
 /* ---- for inspecting a model ---- */
 
+/* The path of a module of a layer; of the layer itself for "". */
+struct module_path {
+    char text[MODEL_MODULE_BYTES];
+};
+
+static struct module_path module_path(int64_t layer, const char *name)
+{
+    struct module_path p;
+    snprintf(p.text, sizeof p.text, "bert.encoder.layer.%lld%s%s", (long long)layer, *name == '\0' ? "" : ".",
+             name);
+    return p;
+}
+
+static const char *const qkv_modules[] = {"attention.self.query", "attention.self.key",
+                                          "attention.self.value"};
+
+/* Columns of the product of queries, keys and values; null if it is null. */
+static tensor third_of(tensor qkv, int i)
+{
+    return tensor_is_null(qkv) ? qkv : tensor_columns(qkv, i * qkv.dims[1] / 3, qkv.dims[1] / 3);
+}
+
+static void visit_layer(const struct bert_layer_acts *l, int64_t layer, model_visitor *visitor, void *context)
+{
+    visitor(context, "query, key, value", NULL, BATCH_OF_TOKENS, l->qkv);
+    for (int i = 0; i < 3; i++) {
+        visitor(context, NULL, module_path(layer, qkv_modules[i]).text, BATCH_OF_TOKENS, third_of(l->qkv, i));
+    }
+    visitor(context, "attention", module_path(layer, "attention.self").text, BATCH_OF_TOKENS, l->heads);
+    visitor(context, "attention output", module_path(layer, "attention.output").text, BATCH_OF_TOKENS, l->h);
+    visitor(context, "intermediate", module_path(layer, "intermediate").text, BATCH_OF_TOKENS, l->ff_act);
+    visitor(context, "output before LayerNorm", NULL, BATCH_OF_TOKENS, l->sum_2);
+    visitor(context, "output", module_path(layer, "output").text, BATCH_OF_TOKENS, l->out);
+}
+
 static void visit(const struct model *m, const void *acts, int64_t layer, model_visitor *visitor,
                   void *context)
 {
     const struct bert_acts *a = acts;
+    enum batch_rows rows = labelled_rows(bert_of(m)->task);
     if (layer == MODEL_INPUT_LAYER) {
-        visitor(context, "embeddings", a->embed.out);
+        visitor(context, "embeddings", "bert.embeddings", BATCH_OF_TOKENS, a->embed.out);
     } else if (layer == m->n_layers) {
-        visitor(context, "MLM logits", a->heads.logits);
-        visitor(context, "NSP logits", a->heads.nsp_logits);
-        visitor(context, "logits of answers", a->qa.logits);
-        visitor(context, "logits of the classifier", a->classifier.logits);
+        visitor(context, "MLM logits", "cls.predictions", BATCH_OF_LABELS, a->heads.logits);
+        visitor(context, "pooled output", "bert.pooler", BATCH_OF_SEQUENCES, a->heads.pooled);
+        visitor(context, "NSP logits", "cls.seq_relationship", BATCH_OF_SEQUENCES, a->heads.nsp_logits);
+        visitor(context, "logits of answers", "qa_outputs", BATCH_OF_TOKENS, a->qa.logits);
+        visitor(context, "logits of the classifier", "classifier", rows, a->classifier.logits);
     } else {
-        const struct bert_layer_acts *l = &a->layers[layer];
-        visitor(context, "query, key, value", l->qkv);
-        visitor(context, "attention", l->heads);
-        visitor(context, "attention output", l->h);
-        visitor(context, "intermediate", l->ff_act);
-        visitor(context, "output before LayerNorm", l->sum_2);
-        visitor(context, "output", l->out);
+        visit_layer(&a->layers[layer], layer, visitor, context);
+    }
+}
+
+/* The gradient of the input layer's output is that of layer 0's input. */
+static void visit_gradients(const struct model *m, const void *acts, int64_t layer, tensor dx,
+                            model_gradient_visitor *visitor, void *context)
+{
+    const struct bert_acts *a = acts;
+    enum batch_rows rows = labelled_rows(bert_of(m)->task);
+    if (layer == m->n_layers) {
+        visitor(context, "cls.predictions", BATCH_OF_LABELS, false, a->heads.dlogits);
+        visitor(context, "cls.seq_relationship", BATCH_OF_SEQUENCES, false, a->heads.dnsp_logits);
+        visitor(context, "qa_outputs", BATCH_OF_TOKENS, false, a->qa.dlogits);
+        visitor(context, "classifier", rows, false, a->classifier.dlogits);
+        visitor(context, module_path(layer - 1, "").text, BATCH_OF_TOKENS, false, dx);
+    } else if (layer != MODEL_INPUT_LAYER) {
+        visitor(context, module_path(layer, "intermediate.dense").text, BATCH_OF_TOKENS, false,
+                a->scratch.dff);
+        visitor(context, module_path(layer, "attention.self").text, BATCH_OF_TOKENS, false,
+                a->scratch.dheads);
+        for (int i = 0; i < 3; i++) {
+            visitor(context, module_path(layer, qkv_modules[i]).text, BATCH_OF_TOKENS, false,
+                    third_of(a->scratch.dqkv, i));
+        }
+        visitor(context, module_path(layer, "").text, BATCH_OF_TOKENS, true, dx);
     }
 }
 
@@ -388,6 +445,7 @@ static const struct model_type bert_type = {
     .layer_backward = layer_backward,
     .input_backward = input_backward,
     .visit = visit,
+    .visit_gradients = visit_gradients,
     .head_output = head_output,
 };
 

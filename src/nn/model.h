@@ -52,8 +52,18 @@ struct model_pass {
     bool adds; /* gradients are added to those of earlier micro-batches; else matrices' are assigned */
 };
 
-/* Gets the name and the value of an activation; a null tensor if the model does not have it. */
-typedef void model_visitor(void *context, const char *name, tensor value);
+enum { MODEL_MODULE_BYTES = PARAM_NAME_BYTES };
+
+/* Gets an activation: its name for messages, or NULL for a part of the activation before; the module whose
+ * output it is, a path as in names of parameters ("bert.encoder.layer.3.intermediate"), or NULL if it is none's;
+ * what its rows belong to; and its value, a matrix that may have strided rows: a null tensor if the model does not
+ * have it. */
+typedef void model_visitor(void *context, const char *name, const char *module, enum batch_rows rows,
+                           tensor value);
+
+/* Gets a gradient that a backward left: that of a module's output or, with `of_input`, of its input. */
+typedef void model_gradient_visitor(void *context, const char *module, enum batch_rows rows, bool of_input,
+                                    tensor value);
 
 struct model_type {
     const char *name; /* "bert" */
@@ -117,6 +127,11 @@ struct model_type {
      * computation. */
     void (*visit)(const struct model *m, const void *acts, int64_t layer, model_visitor *visitor,
                   void *context);
+
+    /* Visits the gradients that the backward of the heads, a layer or the input layer has left, before the next
+     * overwrites them; dx is what it returned. */
+    void (*visit_gradients)(const struct model *m, const void *acts, int64_t layer, tensor dx,
+                            model_gradient_visitor *visitor, void *context);
 
     /* The outputs of the heads, by the model's own numbers (enum bert_output); null if it has no such
      * head. */

@@ -186,7 +186,7 @@ bool stage_graph_begin(struct stage *s, enum stage_work work)
     static const struct batch none;
     const struct batch *c = work == STAGE_UPDATE ? &none : &s->slot->capacity;
     bool tells = tells_gradients(s, work);
-    if (op_watch_is(s->x->ops)) {
+    if (op_watch_is(s->x->ops) || s->tap != NULL) {
         return !failed(s->x->status);
     }
     const int64_t key[] = {work,         s->slot - s->slots, c->n_tokens,   c->n_sequences,
@@ -242,6 +242,9 @@ static void tell_done(const struct stage *s, int64_t layer)
 {
     if (s->layer_done != NULL) {
         s->layer_done(s->layer_done_context, layer);
+    }
+    if (s->tap != NULL) {
+        s->tap->activations(s->tap, layer);
     }
 }
 
@@ -301,6 +304,9 @@ static void tell_gradient(const struct stage *s, int64_t layer)
         queue_graph_cut(s->x);
         s->gradient_done(s->gradient_done_context, bucket);
         queue_graph_resume(s->x);
+    }
+    if (s->tap != NULL) {
+        s->tap->gradients(s->tap, layer);
     }
 }
 

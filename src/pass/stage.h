@@ -21,6 +21,14 @@ struct stage_slot {
     struct batch capacity;    /* of the carving */
 };
 
+/* Looks at what a training pass leaves: at the activations of the input layer, of a layer or of the heads once
+ * their forward is queued, and at the gradients once their backward is.  Later layers may overwrite them.  A
+ * recomputation in a backward shows its activations again. */
+struct stage_tap {
+    void (*activations)(struct stage_tap *tap, int64_t layer);
+    void (*gradients)(struct stage_tap *tap, int64_t layer);
+};
+
 /* A model and the memory to run it: all that a training step and an evaluation need. */
 struct stage {
     struct exec *x;
@@ -55,6 +63,8 @@ struct stage {
     void (*gradient_done)(void *context, int bucket);
     void *gradient_done_context;
     struct param_buckets buckets; /* of the layers of this range; they do not change while it is used */
+
+    struct stage_tap *tap; /* NULL: nobody looks, and only then is work recorded */
 };
 
 /* The slots, without memory; it and the rest are set by the caller. */

@@ -4,6 +4,7 @@
 
 #include "core/json.h"
 #include "dev/precision.h"
+#include "pass/tensor_log.h"
 #include "watch/profile.h"
 
 #include <stdint.h>
@@ -18,6 +19,7 @@ struct finetune_options {
     double loss_scale; /* fp16 only: trainer_config's */
     double learning_rate, num_train_epochs, max_steps, warmup_proportion;
     struct profile_options profile;
+    struct tensor_log_options tensor_log;
     struct precision_flags precision;
     bool do_train, do_predict, do_eval, do_lower_case;
     const char *json_summary;  /* dllogger's file; NULL: none */

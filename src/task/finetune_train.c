@@ -194,6 +194,7 @@ static struct loop loop_of(struct tuning *t)
         .allow_other_data = o->allow_other_data,
         .saves = !o->skip_checkpoint,
         .profile_options = &o->profile,
+        .tensor_log_options = &o->tensor_log,
     };
 }
 

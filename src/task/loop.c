@@ -89,6 +89,9 @@ struct status loop_open(struct loop *l)
     }
     TRY(profile_open(&l->profile, l->profile_options, l->directory, &l->trainer->net.x));
     l->trainer->net.profile = &l->profile;
+    TRY(tensor_log_open(&l->tensor_log, l->tensor_log_options, l->directory, &l->trainer->net.stage,
+                        &l->trainer->net.params, l->trainer->grad));
+    l->trainer->tensor_log = &l->tensor_log;
     return status_ok();
 }
 
@@ -96,8 +99,10 @@ void loop_close(struct loop *l)
 {
     save_run_fini(&l->save_run);
     profile_close(&l->profile);
+    tensor_log_close(&l->tensor_log);
     if (l->trainer != NULL) {
         l->trainer->net.profile = NULL;
+        l->trainer->tensor_log = NULL;
     }
 }
 

@@ -55,10 +55,12 @@ struct loop {
     bool saves, saves_at_end; /* whether to save at all, and after the last step */
     bool mean_of_micro_batches;
     const struct profile_options *profile_options;
+    const struct tensor_log_options *tensor_log_options;
 
     int64_t first_step; /* done before this run */
     struct save_run save_run;
     struct profile profile;
+    struct tensor_log tensor_log;
 };
 
 /* Loads weights, moments and position from the checkpoint of resume_step or, if there is one, from the

@@ -354,6 +354,7 @@ static struct loop loop_of(struct run *r)
         .saves_at_end = true,
         .mean_of_micro_batches = strcmp(o->loss_norm, "micro") == 0,
         .profile_options = &o->profile,
+        .tensor_log_options = &o->tensor_log,
     };
 }
 

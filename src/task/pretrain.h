@@ -6,6 +6,7 @@
 #include "core/json.h"
 #include "dev/precision.h"
 #include "optim/schedule.h"
+#include "pass/tensor_log.h"
 #include "report/deepspeed_log.h"
 #include "watch/profile.h"
 
@@ -45,6 +46,7 @@ struct pretrain_options {
         use_ds_lamb_bias_correction; /* of nvlamb_exp: the correction multiplies whole steps, not the moments */
     bool checkpoint_activations, in_order; /* in_order: samples as they lie in their file */
     struct profile_options profile;
+    struct tensor_log_options tensor_log;
     struct precision_flags precision;
     bool phase2, resume_from_checkpoint, skip_checkpoint, disable_progress_bar, dry_run;
     bool allow_other_data; /* resume although the data of --input_dir has changed */

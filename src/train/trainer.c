@@ -383,6 +383,7 @@ static void micro_step(struct trainer *t, const struct batch *micro, const struc
 {
     enum stage_work work = first ? STAGE_TRAIN_FIRST : STAGE_TRAIN_NEXT;
     stage_begin(&t->net.stage, micro, n);
+    tensor_log_begin(t->tensor_log, &(struct tensor_log_pass){micro, first, last, t->loss_scale.value});
     t->net.stage.gradient_done = last ? t->gradient_done : NULL;
     t->net.stage.gradient_done_context = t->gradient_done_context;
     if (stage_graph_begin(&t->net.stage, work)) {
@@ -396,6 +397,7 @@ static void micro_step(struct trainer *t, const struct batch *micro, const struc
         stage_graph_end(&t->net.stage, work);
     }
     t->net.stage.gradient_done = NULL;
+    tensor_log_end(t->tensor_log);
     t->net.stage.rounded = failed(t->net.x.status) ? 0 : t->net.version;
 }
 
@@ -499,6 +501,7 @@ struct status trainer_step(struct trainer *t, const struct batch_step *batch, in
 {
     struct stage_numbers n = trainer_numbers(t, step, update_number, lr);
     profile_phase(t->net.profile, "forward");
+    tensor_log_step(t->tensor_log, step);
     trainer_queue_gradients(t, batch, &n, mean_of_micro_batches);
     return trainer_update(t, NULL, batch, step, result);
 }

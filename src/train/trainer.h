@@ -5,6 +5,7 @@
 
 #include "optim/optimizer.h"
 #include "pass/network.h"
+#include "pass/tensor_log.h"
 #include "train/loss_scale.h"
 #include "train/update.h"
 
@@ -66,6 +67,8 @@ struct trainer {
      * stage.gradient_done in its last micro-batch. */
     void (*gradient_done)(void *context, int bucket);
     void *gradient_done_context;
+
+    struct tensor_log *tensor_log; /* of what the steps compute; NULL: none */
 };
 
 /* The result of a step or an evaluation. */

@@ -147,6 +147,19 @@ json '{"steps_per_print": 4, "train_batch_size": 16, "train_micro_batch_size_per
 expect 0 '"zero_optimization.max_group_size" has no meaning here' "${train[@]}" --output_dir "$dir/none" --optimizer nvlamb \
     --checkpoint_activations --dry_run
 
+# TensorLogger by the flags of the script: a file for each of the first three micro-batches
+expect 0 "tensors of 3 micro-batches from step 1 on go to $dir/tensors" "${train[@]}" --use_lr_scheduler --optimizer nvlamb \
+    --output_dir "$dir/logged" --steps_this_run 2 --log_model_inputs --log_fwd_activations --log_bwd_grads \
+    --tensor_logger_max_iterations 3 --tensor_logger_path "$dir/tensors"
+[ "$(ls "$dir/tensors" | wc -l)" = 3 ] || fail "files of tensors: $(ls "$dir/tensors")"
+"$kiln" inspect "$dir/tensors/tensor_logger_rank_0_step_1_micro_0.safetensors" >"$dir/names"
+for name in model_inputs/input_ids fwd_act/model.bert.encoder.layer.1.attention.self bwd_grad_in/model.bert.encoder.layer.0; do
+    grep -q "$name" "$dir/names" || fail "$name is not in the log of tensors"
+done
+expect 0 "no tensors are logged: --tensor_logger_max_iterations" "${train[@]}" --use_lr_scheduler --optimizer nvlamb \
+    --output_dir "$dir/not_logged" --steps_this_run 1 --log_fwd_activations
+[ ! -e "$dir/not_logged/tensor_logger" ] || fail "tensors were logged"
+
 # flags: of the other script, of the launcher, and what is not there yet
 expect 64 "--train_batch_size is a flag of the script without --deepspeed" "${train[@]}" --output_dir "$dir/none" --train_batch_size 8
 expect 64 "--autocast is a flag of the script without --deepspeed" "${train[@]}" --output_dir "$dir/none" --autocast
@@ -159,6 +172,5 @@ expect 64 "--constant_proportion goes with --use_lr_scheduler" "${train[@]}" --o
 expect 64 "are more than all steps" "${train[@]}" --output_dir "$dir/none" --optimizer lamb --use_lr_scheduler \
     --constant_proportion 0.9 --warmup_proportion 0.2
 expect 64 "--profile is 'xyz', but must be true or false, yes or no, 1 or 0, or one of pt|pt-full|hltv" "${train[@]}" --profile=xyz
-expect 69 "--log_fwd_activations is not there yet" "${train[@]}" --output_dir "$dir/none" --log_fwd_activations
 [ ! -e "$dir/none" ] || fail "something refused was written"
 echo "test_deepspeed: what the file says is done, or named"

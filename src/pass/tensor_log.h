@@ -1,0 +1,74 @@
+/* tensor_log: writes the tensors of training passes to files: `--log_model_inputs`, `--log_fwd_activations` and
+ * `--log_bwd_grads`, for TensorLogger of the replaced script (docs/decisions/0047_tensor_log.md).
+ *
+ * Each micro-batch has a safetensors file, DIRECTORY/tensor_logger_rank_R_step_S_micro_M.safetensors, whose
+ * tensors are in the order in which they were computed; docs/formats.md lists their names.  A tensor is
+ * copied when it is there, so the log needs host memory for one tensor.
+ *
+ * The rule: it changes no bit of a run, and costs a run without it nothing but a comparison with NULL.  If a
+ * file cannot be written, a warning says so and training goes on without the log. */
+#ifndef KILN_PASS_TENSOR_LOG_H
+#define KILN_PASS_TENSOR_LOG_H
+
+#include "io/safetensors.h"
+#include "pass/stage.h"
+
+/* The flags of a command. */
+struct tensor_log_options {
+    bool inputs, activations, gradients;
+    int64_t max_iterations; /* micro-batches; 0: none */
+    int64_t start_step;     /* the first optimizer step whose micro-batches are logged */
+    const char *path;       /* NULL: OUTPUT_DIR/tensor_logger */
+};
+
+enum { TENSOR_LOG_NAME_BYTES = MODEL_MODULE_BYTES + 32 };
+
+/* One forward and backward. */
+struct tensor_log_pass {
+    const struct batch *batch;
+    bool first, last; /* of its step */
+    double loss_scale;
+};
+
+struct tensor_log {
+    struct stage_tap tap; /* first */
+    struct tensor_log_options options;
+    char directory[FILE_PATH_BYTES];
+    int rank;
+    struct stage *stage; /* NULL: nothing is logged */
+    const struct param_table *params;
+    tensor grad; /* flat, of their layout */
+    int64_t step, micro;
+    int64_t n_files;
+    struct tensor_log_pass pass;
+    bool backward;  /* the pass has begun its backward */
+    bool declaring; /* tensors are announced, not written */
+    bool writing;   /* a file is open */
+    struct safetensors_writer writer;
+    struct safetensors_item *items; /* [n] of the file */
+    char (*names)[TENSOR_LOG_NAME_BYTES];
+    int n, capacity;
+    uint64_t bytes; /* of the items */
+    void *copy;     /* [copy_bytes] of one tensor */
+    size_t copy_bytes;
+    struct status status; /* the first failure: nothing is logged after it */
+};
+
+/* Prepares a log of what `stage` computes; off if the options ask for nothing.  Carves the stage's slot for the
+ * largest batch, to learn sizes.  STATUS_USAGE or STATUS_IO if the directory cannot be written or its disk lacks
+ * room for all files; STATUS_USAGE if the device does not store what is asked for. */
+struct status tensor_log_open(struct tensor_log *l, const struct tensor_log_options *o,
+                              const char *output_dir, struct stage *stage, const struct param_table *params,
+                              tensor grad);
+
+/* Says what was written, then frees everything; safe on a zeroed struct. */
+void tensor_log_close(struct tensor_log *l);
+
+/* All of these do nothing on NULL or on a log that is off.  The step of the passes that follow; the pass begins,
+ * its batch carved and on the device; it has ended, and after the last of a step `grad` holds the step's
+ * gradients. */
+void tensor_log_step(struct tensor_log *l, int64_t step);
+void tensor_log_begin(struct tensor_log *l, const struct tensor_log_pass *pass);
+void tensor_log_end(struct tensor_log *l);
+
+#endif

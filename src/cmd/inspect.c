@@ -4,6 +4,7 @@
  * people. */
 #define _GNU_SOURCE
 #include "cmd/commands.h"
+#include "cmd/inspect_diff.h"
 #include "cmd/report.h"
 #include "core/hash.h"
 #include "data/shard_process.h"
@@ -20,11 +21,18 @@
 
 struct inspect_args {
     bool json;
+    bool diff;
     bool dry_run;
+    double atol, rtol;
 };
 
 static const struct option options[] = {
     OPTION_FLAG_ROW("json", offsetof(struct inspect_args, json), "print one JSON object instead of a table"),
+    OPTION_FLAG_ROW("diff", offsetof(struct inspect_args, diff),
+                    "compare two: name the first tensor that differs, where and by how much"),
+    OPTION_REAL_ROW("atol", offsetof(struct inspect_args, atol), "0", 0, 1e300,
+                    "with --diff: a and b are equal if |a - b| <= atol + rtol |b|"),
+    OPTION_REAL_ROW("rtol", offsetof(struct inspect_args, rtol), "0", 0, 1e300, "the relative part of it"),
     OPTION_FLAG_ROW("dry-run", offsetof(struct inspect_args, dry_run),
                     "say what PATH is, without reading it"),
     {0},
@@ -407,13 +415,36 @@ static struct status print(const json_t *report, bool as_json)
     return status_ok();
 }
 
+static struct status run_diff(const struct inspect_args *a, const char *const *paths)
+{
+    json_t *report = NULL;
+    bool same = true;
+    TRY(inspect_diff(&report, &same, paths[0], paths[1], (struct tensor_tolerance){a->atol, a->rtol}));
+    struct status s = print(report, a->json);
+    const char *first = json_string_value(json_object_get(json_object_get(report, "first"), "tensor"));
+    if (!failed(s) && !same) {
+        s = status_error(STATUS_DIFFERENT, "they differ, first in %.300s",
+                         first == NULL ? "a tensor that only one of them has" : first);
+    }
+    json_decref(report);
+    return s;
+}
+
 static struct status run_inspect(const void *args, int n_positional, const char *const *positional)
 {
     const struct inspect_args *a = args;
     const struct kind *kind;
     char path[CHECKPOINT_PATH_BYTES];
     json_t *details = NULL;
-    CHECK(n_positional == 1, "%d paths", n_positional);
+    if (n_positional != (a->diff ? 2 : 1)) {
+        return status_error(STATUS_USAGE,
+                            a->diff ? "--diff compares two paths, not %d"
+                                    : "%d paths: one is shown, or two are compared with --diff",
+                            n_positional);
+    }
+    if (a->diff && !a->dry_run) {
+        return run_diff(a, positional);
+    }
     TRY(checkpoint_path(path, "%s", positional[0]));
     TRY(detect(&kind, path));
     struct status s = a->dry_run ? status_ok() : kind->report(&details, path);
@@ -439,10 +470,13 @@ const struct command command_inspect = {
         ".safetensors file, a file of torch.save (.pt, .bin), the prefix of a TensorFlow checkpoint, an "
         ".hdf5 shard, a token store (its prefix, or one of its files), or a directory "
         "with several of "
-        "these.  The exit code is 65 if a checksum does not match.",
-    .positional_usage = "PATH",
+        "these.  The exit code is 65 if a checksum does not match.\n\n"
+        "--diff compares two logs of tensors (files or directories of --tensor_logger_path), checkpoints or "
+        "models, "
+        "also of different programs, in the order of computation.  The exit code is 1 if they differ.",
+    .positional_usage = "PATH, or --diff PATH PATH",
     .min_positional = 1,
-    .max_positional = 1,
+    .max_positional = 2,
     .options = options,
     .args_bytes = sizeof(struct inspect_args),
     .run = run_inspect,

@@ -9,9 +9,10 @@
 #include <stdbool.h>
 
 /* Also the exit codes of the program (docs/exit_codes.md): a supervisor restarts on 74, 75 and signals, never
- * on 64 to 69. */
+ * on 1 and 64 to 69. */
 enum status_code {
     STATUS_OK = 0,
+    STATUS_DIFFERENT = 1,      /* what was compared differs, as cmp(1) ends */
     STATUS_USAGE = 64,         /* a flag or a configuration is wrong */
     STATUS_DATA = 65,          /* an input file is missing, damaged or does not fit */
     STATUS_NO_CHECKPOINT = 66, /* nothing usable to resume from */

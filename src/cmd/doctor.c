@@ -7,6 +7,7 @@
 #include "io/hdf5_file.h"
 #include "ops/cpu/gemm.h"
 #include "ops/backend.h"
+#include "ops/plain_ops.h"
 #include "watch/ceilings.h"
 
 #include <omp.h>
@@ -16,10 +17,17 @@
 #include <unistd.h>
 
 struct doctor_args {
+    const char *plain_ops;
     bool dry_run;
 };
 
 static const struct option options[] = {
+    {.name = "plain_ops",
+     .kind = OPTION_STRING,
+     .offset = offsetof(struct doctor_args, plain_ops),
+     .value_name = "OPS",
+     .env = "KILN_PLAIN_OPS",
+     .help = "check the names of ops that a run is to compute by their definition"},
     OPTION_FLAG_ROW("dry_run", offsetof(struct doctor_args, dry_run), "list everything, without measuring"),
     {0},
 };
@@ -51,13 +59,30 @@ static void print_backends(void)
     }
 }
 
+/* Every op, and who serves it. */
+static void print_ops(const char *plain)
+{
+    enum { COLUMNS = 100 };
+    printf("ops        ");
+    for (int i = 0, column = 0; i < OP_WATCH_N_OPS; i++) {
+        int n = (int)strlen(op_watch_name(i)) + 2;
+        printf("%s%s%s", column + n > COLUMNS ? "\n           " : "", op_watch_name(i),
+               i + 1 < OP_WATCH_N_OPS ? ", " : "\n");
+        column = column + n > COLUMNS ? n : column + n;
+    }
+    printf("           by the device's kernels, but by their definition: %s (--plain_ops, KILN_PLAIN_OPS)\n",
+           plain == NULL ? "none" : plain);
+}
+
 static struct status run(const void *args, int n_positional, const char *const *positional)
 {
     (void)n_positional, (void)positional;
     const struct doctor_args *a = args;
+    TRY(plain_ops_check(a->plain_ops));
     printf("kiln       %s\n", KILN_VERSION);
     print_cpu();
     print_backends();
+    print_ops(a->plain_ops);
     static const enum dtype dtypes[] = {DTYPE_F32, DTYPE_BF16};
     struct backend cpu = {&device_cpu, ops_cpu()};
     for (int i = 0; i < 2 && !a->dry_run; i++) {

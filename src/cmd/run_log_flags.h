@@ -33,9 +33,17 @@
         OPTION_STRING_ROW("tensor_logger_path", AT(tensor_log.path), NULL, "DIR",                            \
                           "directory of these files; default: OUTPUT_DIR/tensor_logger"),                    \
         OPTION_STRING_ROW(                                                                                   \
-            "migration_log", AT(migration_log), NULL, "FILE",                                                \
+            "migration_log", AT(watch.migration_log), NULL, "FILE",                                          \
             "write to this file which kernel computed each op, by dtype and shape; slower on a GPU"),        \
-        OPTION_FLAG_ROW("sync_ops", AT(sync_ops),                                                            \
+        {.name = "plain_ops",                                                                                \
+         .kind = OPTION_STRING,                                                                              \
+         .offset = AT(watch.plain_ops),                                                                      \
+         .value_name = "OPS",                                                                                \
+         .env = "KILN_PLAIN_OPS",                                                                            \
+         .help = "compute these ops (names with commas between them, or all) by their definition instead "   \
+                 "of the device's kernels: "                                                                 \
+                 "slow; to find the one that makes a difference"},                                           \
+        OPTION_FLAG_ROW("sync_ops", AT(watch.sync_ops),                                                      \
                         "wait after every op: slower, but a device's error names its op and layer")
 
 #endif

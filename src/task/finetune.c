@@ -44,6 +44,7 @@ static struct status check_options(const struct finetune_options *o)
         return status_error(STATUS_USAGE, "--do_eval scores predictions: add --do_predict");
     }
     TRY(profile_check(&o->profile));
+    TRY(plain_ops_check(o->watch.plain_ops));
     if (o->do_train && o->max_steps <= 0 && o->num_train_epochs < 1) {
         return status_error(STATUS_USAGE, "--num_train_epochs %g is less than one whole epoch",
                             o->num_train_epochs);
@@ -277,7 +278,7 @@ static struct status open_outputs(struct job *j, const struct trainer_plan *plan
     struct run_outputs outputs = {
         .directory = o->output_dir,
         .json_summary = o->json_summary,
-        .migration_log = o->migration_log,
+        .migration_log = o->watch.migration_log,
         .trace_dir = o->profile.enabled ? o->profile.directory : NULL,
         .bytes = saves ? checkpoints + (uint64_t)plan->n_params * sizeof(float) : 0,
     };
@@ -331,7 +332,7 @@ static struct status run_job(struct job *j)
     TRY(open_outputs(j, &plan));
     TRY(stop_before_work());
     TRY(open_logs(j));
-    TRY(run_watch_open(&j->watch, &j->backend, j->task->command, o->migration_log, o->sync_ops));
+    TRY(run_watch_open(&j->watch, &j->backend, j->task->command, &o->watch));
     config.ops = j->backend.ops;
     TRY(trainer_init(&j->trainer, &config));
     exec_keep_in(&j->trainer.net.x, o->output_dir);
@@ -357,6 +358,11 @@ struct status finetune_run(const struct finetune_task *task, void *self, const s
     TRY(backend_find(&j.backend, o->device));
     TRY((o->do_train ? precision_find : precision_find_prediction)(&j.precision, &o->precision,
                                                                    j.backend.device));
+    if (j.precision.rounds_to_f16 && o->watch.plain_ops != NULL) {
+        return status_error(STATUS_USAGE,
+                            "--plain_ops: the definitions of ops do not round to fp16 as --fp16 does on "
+                            "the cpu; without --fp16 they can be used");
+    }
     if (j.precision.rounds_to_f16) {
         j.half = half_ops();
         j.backend.ops = &j.half;

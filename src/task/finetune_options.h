@@ -6,6 +6,7 @@
 #include "dev/precision.h"
 #include "pass/tensor_log.h"
 #include "watch/profile.h"
+#include "watch/run_watch.h"
 
 #include <stdint.h>
 
@@ -20,12 +21,11 @@ struct finetune_options {
     double learning_rate, num_train_epochs, max_steps, warmup_proportion;
     struct profile_options profile;
     struct tensor_log_options tensor_log;
+    struct run_watch_options watch;
     struct precision_flags precision;
     bool do_train, do_predict, do_eval, do_lower_case;
-    const char *json_summary;  /* dllogger's file; NULL: none */
-    const char *migration_log; /* which kernel served each op (watch/migration_log.h); NULL: none */
-    bool sync_ops;             /* wait after every op, so that a device's error is named with it */
-    const json_t *flags;       /* all of these by name, for the logs; may be NULL */
+    const char *json_summary; /* dllogger's file; NULL: none */
+    const json_t *flags;      /* all of these by name, for the logs; may be NULL */
     bool enable_tensorboard_logging;
     bool allow_other_data; /* resume although --train_file has changed */
     bool skip_checkpoint, resume_from_checkpoint, disable_progress_bar, dry_run;

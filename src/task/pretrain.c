@@ -155,6 +155,7 @@ static struct status check_options(const struct pretrain_options *o)
                             o->warmup_proportion, o->constant_proportion);
     }
     TRY(profile_check(&o->profile));
+    TRY(plain_ops_check(o->watch.plain_ops));
     if (o->masked_lm_prob <= 0) {
         return status_error(STATUS_USAGE, "--masked_lm_prob must be above 0");
     }
@@ -482,7 +483,7 @@ static struct status open_outputs(struct run *r, const struct trainer_plan *plan
     struct run_outputs outputs = {
         .directory = o->output_dir,
         .json_summary = o->json_summary,
-        .migration_log = o->migration_log,
+        .migration_log = o->watch.migration_log,
         .trace_dir = o->profile.enabled ? o->profile.directory : NULL,
         .bytes = run_outputs_checkpoint_bytes(n_saves, o->keep_checkpoints, plan->saving_bytes),
     };
@@ -493,7 +494,7 @@ static struct status run_phase(struct run *r, const struct trainer_plan *plan)
 {
     const struct pretrain_options *o = r->options;
     TRY(open_outputs(r, plan));
-    TRY(run_watch_open(&r->watch, &r->backend, "pretrain", o->migration_log, o->sync_ops));
+    TRY(run_watch_open(&r->watch, &r->backend, "pretrain", &o->watch));
     struct trainer_config config = trainer_config_of(r);
     TRY(checkpoint_dir_clean(o->output_dir));
     size_t free_before = config.device->free_bytes();

@@ -9,6 +9,7 @@
 #include "pass/tensor_log.h"
 #include "report/deepspeed_log.h"
 #include "watch/profile.h"
+#include "watch/run_watch.h"
 
 #include <stdint.h>
 
@@ -47,14 +48,13 @@ struct pretrain_options {
     bool checkpoint_activations, in_order; /* in_order: samples as they lie in their file */
     struct profile_options profile;
     struct tensor_log_options tensor_log;
+    struct run_watch_options watch;
     struct precision_flags precision;
     bool phase2, resume_from_checkpoint, skip_checkpoint, disable_progress_bar, dry_run;
     bool allow_other_data; /* resume although the data of --input_dir has changed */
     bool enable_tensorboard_logging;
-    const char *json_summary;  /* dllogger's file; NULL: none */
-    const char *migration_log; /* which kernel served each op (watch/migration_log.h); NULL: none */
-    bool sync_ops;             /* wait after every op, so that a device's error is named with it */
-    const json_t *flags;       /* all of these by name, for the logs; may be NULL */
+    const char *json_summary; /* dllogger's file; NULL: none */
+    const json_t *flags;      /* all of these by name, for the logs; may be NULL */
 };
 
 /* Layers that --checkpoint_activations recomputes together, at this --checkpoint_activations_interval. */

@@ -1,10 +1,11 @@
 #include "watch/run_watch.h"
 
 struct status run_watch_open(struct run_watch *w, struct backend *b, const char *command,
-                             const char *migration_log, bool sync_ops)
+                             const struct run_watch_options *o)
 {
-    TRY(migration_log_open(&w->migration, migration_log, command, b));
-    if (sync_ops) {
+    TRY(plain_ops_init(&w->plain, b, o->plain_ops));
+    TRY(migration_log_open(&w->migration, o->migration_log, command, b));
+    if (o->sync_ops) {
         op_sync_init(&w->sync, b->ops);
         b->ops = &w->sync.table;
     }

@@ -1,20 +1,29 @@
-/* run_watch: the wrappers that a run's flags put around its backend's op table: `--migration-log` and
+/* run_watch: the wrappers that a run's flags put around its backend's op table: `--plain_ops`, `--migration-log` and
  * `--sync_ops`. */
 #ifndef KILN_WATCH_RUN_WATCH_H
 #define KILN_WATCH_RUN_WATCH_H
 
 #include "ops/op_sync.h"
+#include "ops/plain_ops.h"
 #include "watch/migration_log.h"
 
+/* The flags of a command. */
+struct run_watch_options {
+    const char *plain_ops;     /* NULL: none */
+    const char *migration_log; /* which kernel served each op; NULL: none */
+    bool sync_ops;             /* wait after every op, so that a device's error is named with it */
+};
+
 struct run_watch {
+    struct plain_ops plain;
     struct migration_log migration;
     struct op_watch sync;
 };
 
-/* Wraps b->ops, which the run then uses; `migration_log` may be NULL.  STATUS_IO if that file cannot be
- * written. */
+/* Wraps b->ops, which the run then uses.  STATUS_IO if the log cannot be written, STATUS_USAGE if there is no op that
+ * --plain_ops names. */
 struct status run_watch_open(struct run_watch *w, struct backend *b, const char *command,
-                             const char *migration_log, bool sync_ops);
+                             const struct run_watch_options *o);
 
 /* Says in the log how the run ended; safe on a zeroed struct.  Nothing may use the tables any more. */
 void run_watch_close(struct run_watch *w, struct status outcome);

@@ -41,6 +41,17 @@ paste <(losses "$dir/cpu") <(losses "$dir/cuda") | awk '
 for op in embed attention_backward linear_gelu lamb_direction lamb_apply; do
     grep -q "$op" "$dir/ops.log" || fail "$op is not in the migration log"
 done
+# Tensors of the first step are the cpu's within rounding, and logging them changes nothing; with one wrong op the log
+# would say where; every op can be its definition.
+logs=(--log_model_inputs --log_fwd_activations --log_bwd_grads --tensor_logger_max_iterations 2)
+train "$dir/cpu_log" --device cpu --steps_this_run 1 "${logs[@]}" 2>/dev/null
+expect 0 "their work is not replayed" train "$dir/cuda_log" --device cuda "${logs[@]}"
+expect 0 "compared  " "$kiln" inspect --diff --atol 1e-5 --rtol 1e-4 "$dir/cpu_log/tensor_logger" "$dir/cuda_log/tensor_logger"
+cmp "$dir/cuda/ckpt_4/model.safetensors" "$dir/cuda_log/ckpt_4/model.safetensors" || fail "logging tensors changed the weights"
+expect 0 "on the host through copies" train "$dir/plain_ops" --device cuda --steps_this_run 1 --plain_ops all "${logs[@]}"
+expect 0 "compared  " "$kiln" inspect --diff --atol 1e-5 --rtol 1e-4 "$dir/cpu_log/tensor_logger" "$dir/plain_ops/tensor_logger"
+expect 64 "no op that computes in fp8" train "$dir/plain_fp8" --device cuda --fp8 --plain_ops gelu_backward
+expect 64 "with --fp8 on" train "$dir/log_fp8" --device cuda --fp8 "${logs[@]}"
 trace=$dir/cuda/profile/trace_3_4.json
 grep -q '"copy batch"' "$trace" || fail "the copies of batches are not in the trace"
 ! command -v python3 >/dev/null || python3 "$here/../../tools/check_trace.py" "$trace" >/dev/null || fail "a bad trace"

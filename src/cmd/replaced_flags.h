@@ -16,7 +16,6 @@
         OPTION_IGNORED_ROW("use_torch_compile", "everything is compiled already"),                           \
         OPTION_IGNORED_ROW("compiled_autograd", "everything is compiled already"),                           \
         OPTION_IGNORED_ROW("no_compiled_autograd", "everything is compiled already"),                        \
-        OPTION_IGNORED_VALUE_ROW("log_memory_usage", "BOOL", "planned memory is always printed"),            \
         OPTION_IGNORED_VALUE_ROW("hmp_bf16", "FILE", "--autocast has no lists of operations"),               \
         OPTION_IGNORED_VALUE_ROW("hmp_fp32", "FILE", "--autocast has no lists of operations"),               \
         OPTION_IGNORED_VALUE_ROW("hmp_opt_level", "NAME", "--autocast has one level"),                       \

@@ -20,6 +20,15 @@
                           "the first and the last micro-step to profile, counted from 1 in this run"),       \
         OPTION_STRING_ROW("tensorboard_logdir", AT(profile.directory), "", "DIR",                            \
                           "directory of the trace; default: OUTPUT_DIR/profile"),                            \
+        {.name = "log_memory_usage",                                                                         \
+         .kind = OPTION_BOOL,                                                                                \
+         .offset = AT(log_memory_usage),                                                                     \
+         .default_text = "false",                                                                            \
+         .value_name = "BOOL",                                                                               \
+         .choices = OPTION_ANY_WORD,                                                                         \
+         .help =                                                                                             \
+             "log the memory in use and its peak with every line of steps; any word but false, no and 0 "    \
+             "is true"},                                                                                     \
         OPTION_FLAG_ROW("log_model_inputs", AT(tensor_log.inputs),                                           \
                         "write the batches of --tensor_logger_max_iterations to files"),                     \
         OPTION_FLAG_ROW("log_fwd_activations", AT(tensor_log.activations),                                   \

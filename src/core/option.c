@@ -93,6 +93,11 @@ static struct status parse_number(const struct option *o, const char *text, doub
     return status_ok();
 }
 
+static bool takes_any(const struct option *o)
+{
+    return o->choices != NULL && strcmp(o->choices, OPTION_ANY_WORD) == 0;
+}
+
 static struct status parse_bool(const struct option *o, const char *text, bool *value)
 {
     static const char *const words[] = {"false", "true", "0", "1", "no", "yes"};
@@ -103,7 +108,7 @@ static struct status parse_bool(const struct option *o, const char *text, bool *
         }
     }
     *value = true; /* a way in which it is */
-    return o->choices != NULL && is_choice(o->choices, text)
+    return takes_any(o) || (o->choices != NULL && is_choice(o->choices, text))
                ? status_ok()
                : status_error(STATUS_USAGE, "--%s is '%s', but must be true or false, yes or no, 1 or 0%s%s",
                               o->name, text, o->choices != NULL ? ", or one of " : "",
@@ -474,7 +479,7 @@ static void print_ignored(const struct command *c)
 /* The end of a flag's help: (fp32|bf16|fp16, default fp32) [VARIABLE] */
 static void append_facts(struct buf *text, const struct option *o)
 {
-    const char *facts[] = {o->required ? "required" : NULL, o->choices, NULL};
+    const char *facts[] = {o->required ? "required" : NULL, takes_any(o) ? NULL : o->choices, NULL};
     char by_default[256];
     if (o->default_text != NULL && o->default_text[0] != '\0') {
         snprintf(by_default, sizeof by_default, "default %s", o->default_text);

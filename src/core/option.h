@@ -35,6 +35,9 @@ enum option_kind {
     OPTION_REFUSED, /* asks for something that kiln lacks and must not silently ignore; `help` says why */
 };
 
+/* The choices of an OPTION_BOOL that is true for all words but those for false, as in the replaced scripts. */
+#define OPTION_ANY_WORD "*"
+
 struct option {
     const char *name; /* without dashes; NULL ends a table; "" starts a group headed by `help` */
     enum option_kind kind;
@@ -44,7 +47,7 @@ struct option {
     const char *help;
     bool required;       /* strings only */
     double min, max;     /* numbers only; both 0: no limits */
-    const char *choices; /* "a|b|c"; NULL: anything.  OPTION_BOOL: words that mean true */
+    const char *choices; /* "a|b|c"; NULL: anything.  OPTION_BOOL: words that mean true, or OPTION_ANY_WORD */
     const char *means;   /* OPTION_MEANS: the value that is stored */
     const char *env;     /* the environment variable that is read if the flag is absent; NULL: none */
 };

@@ -26,6 +26,10 @@ size_t host_memory_library_bytes(int64_t hidden_size, int64_t intermediate_size,
 /* Memory that the process holds now, without mapped files. */
 size_t host_memory_taken(void);
 
+/* The most that it has held since the last reset, or since it began; 0 if the system does not say (proc(5), clear_refs). */
+size_t host_memory_peak(void);
+void host_memory_reset_peak(void);
+
 /* Whether that many bytes can be mapped now. */
 bool host_memory_can_map(size_t bytes);
 

@@ -36,6 +36,7 @@ static const struct dllog_name pretraining_dllog_names[] = {
     {"end", "sequences_per_second", DLLOG_SUMMARY, "training_sequences_per_second"},
     {"end", "final_loss", DLLOG_SUMMARY, "final_loss"},
     {"end", "seconds", DLLOG_SUMMARY, "raw_train_time"},
+    {"end", "memory_usage", DLLOG_SUMMARY, "memory usage"},
     {NULL, NULL, DLLOG_SUMMARY, NULL},
 };
 
@@ -63,6 +64,7 @@ static const struct dllog_name finetuning_dllog_names[] = {
     {"trained", "e2e_train_time", DLLOG_SUMMARY, "e2e_train_time"},
     {"trained", "training_sequences_per_second", DLLOG_SUMMARY, "training_sequences_per_second"},
     {"trained", "final_loss", DLLOG_SUMMARY, "final_loss"},
+    {"trained", "memory_usage", DLLOG_SUMMARY, "memory usage"},
     {"predicted", "features", DLLOG_PARAMETER, "sample_number"},
     {"predicted", "e2e_inference_time", DLLOG_SUMMARY, "e2e_inference_time"},
     {"predicted", "inference_sequences_per_second", DLLOG_SUMMARY, "inference_sequences_per_second"},

@@ -111,11 +111,30 @@ static int64_t epoch_of(const struct metrics *m)
     return m->steps_per_epoch > 0 && m->step > 0 ? (int64_t)((double)(m->step - 1) / m->steps_per_epoch) : 0;
 }
 
+/* At lines of steps and at the end of training. */
+static void add_memory(struct metrics *m, const char *event, json_t *line)
+{
+    struct memory_use *memory = &m->options.memory;
+    char text[MEMORY_USE_TEXT];
+    bool at_end = strcmp(event, "end") == 0 || strcmp(event, "trained") == 0;
+    if (memory->device == NULL || (!at_end && strcmp(event, "step") != 0)) {
+        return;
+    }
+    memory_use_ask(memory);
+    memory_use_put(line, memory);
+    memory_use_text(text, memory);
+    if (at_end) {
+        json_object_set_new(line, "memory_usage", json_string(text));
+    }
+    log_info("memory: %s", text);
+}
+
 void metrics_event(struct metrics *m, const char *event, json_t *fields)
 {
     json_t *line = json_pack("{s:s, s:f, s:i}", "event", event, "time", clock_wall_s(), "phase", m->phase);
     json_object_update(line, fields);
     json_decref(fields);
+    add_memory(m, event, line);
     drop_in_logs_event(&m->drop_in, event, line, epoch_of(m), m->step, m->phase_offset + m->step);
     char *text = m->file == NULL ? NULL : json_dumps(line, JSON_COMPACT | JSON_REAL_PRECISION(13));
     json_decref(line);

@@ -9,6 +9,7 @@
 #include "core/json.h"
 #include "core/progress.h"
 #include "report/drop_in_logs.h"
+#include "report/memory_use.h"
 #include "train/evaluate.h"
 
 #include <stdio.h>
@@ -18,6 +19,7 @@ struct metrics_options {
     const char *dllogger_file; /* --json-summary; NULL: none */
     bool tensorboard;          /* --enable-tensorboard-logging */
     bool progress;             /* a live line on a terminal */
+    struct memory_use memory;  /* --log_memory_usage: asked at each of these lines, too; device NULL: not */
     int64_t log_every;         /* steps between plain lines and between JSON lines */
     int64_t process_start_ns;  /* when the command began */
 };

@@ -254,12 +254,14 @@ static struct status predict(struct job *j)
 static struct status open_logs(struct job *j)
 {
     const struct finetune_options *o = j->options;
+    const struct device *device = j->backend.device;
     struct metrics_options logs = {
         .directory = o->output_dir,
         .dllogger_file = o->json_summary,
         .tensorboard = o->enable_tensorboard_logging,
         .progress = !o->disable_progress_bar,
         .log_every = o->log_freq,
+        .memory = {o->log_memory_usage ? device : NULL, device->free_bytes(), {0}, {0}},
         .process_start_ns = clock_ns(),
     };
     return metrics_open(&j->log, &logs);

@@ -26,7 +26,7 @@ struct finetune_options {
     bool do_train, do_predict, do_eval, do_lower_case;
     const char *json_summary; /* dllogger's file; NULL: none */
     const json_t *flags;      /* all of these by name, for the logs; may be NULL */
-    bool enable_tensorboard_logging;
+    bool enable_tensorboard_logging, log_memory_usage;
     bool allow_other_data; /* resume although --train_file has changed */
     bool skip_checkpoint, resume_from_checkpoint, disable_progress_bar, dry_run;
 };

@@ -371,42 +371,13 @@ static struct status train(struct run *r)
     return s;
 }
 
-/* Restarts the process's peak of resident memory from now, so that it does not include the reading of a
- * checkpoint (proc(5), clear_refs). */
-static void reset_peak_memory(void)
-{
-    FILE *f = fopen("/proc/self/clear_refs", "w");
-    if (f != NULL) {
-        fputs("5", f);
-        fclose(f);
-    }
-}
-
-/* The process's peak of resident memory, without mapped files and files in shared memory, in bytes; 0 if the
- * system does not say. */
-static size_t peak_memory(void)
-{
-    FILE *f = fopen("/proc/self/status", "r");
-    char line[128];
-    unsigned long long peak = 0, file_backed = 0, shared = 0;
-    while (f != NULL && fgets(line, sizeof line, f) != NULL) {
-        sscanf(line, "VmHWM: %llu kB", &peak);
-        sscanf(line, "RssFile: %llu kB", &file_backed);
-        sscanf(line, "RssShmem: %llu kB", &shared);
-    }
-    if (f != NULL) {
-        fclose(f);
-    }
-    return (size_t)(peak > file_backed + shared ? peak - file_backed - shared : 0) * 1024;
-}
-
 /* Logs the memory that the run has taken on its device, and the plan. */
 static void announce_peak(const struct run *r, size_t free_before)
 {
     const struct device *d = r->backend.device;
     const struct trainer_plan *p = &r->trainer.plan;
     if (d->is_host) {
-        log_info("memory: peak %.1f MiB, planned %.1f MiB", mib(peak_memory()),
+        log_info("memory: peak %.1f MiB, planned %.1f MiB", mib(host_memory_peak()),
                  mib(p->total_bytes + r->taken_bytes));
         return;
     }
@@ -433,7 +404,7 @@ static struct deepspeed_log_options deepspeed_log_of(const struct run *r)
     };
 }
 
-static struct status open_logs(struct run *r)
+static struct status open_logs(struct run *r, size_t free_before)
 {
     const struct pretrain_options *o = r->options;
     struct deepspeed_log_options deepspeed = deepspeed_log_of(r);
@@ -443,6 +414,7 @@ static struct status open_logs(struct run *r)
         .tensorboard = o->enable_tensorboard_logging,
         .progress = !o->disable_progress_bar,
         .log_every = o->log_freq,
+        .memory = {o->log_memory_usage ? r->backend.device : NULL, free_before, {0}, {0}},
         .process_start_ns = r->start_ns,
     };
     struct metrics_start start = {
@@ -515,9 +487,9 @@ static struct status run_phase(struct run *r, const struct trainer_plan *plan)
         pretrain_inputs_close_heldout(&r->in);
     }
     TRY(stop_before_work());
-    TRY(open_logs(r));
+    TRY(open_logs(r, free_before));
     TRY(loop_open(&r->loop));
-    reset_peak_memory();
+    host_memory_reset_peak(); /* so that it does not include the reading of a checkpoint */
     TRY(stop_before_work());
     TRY(train(r));
     announce_peak(r, free_before);

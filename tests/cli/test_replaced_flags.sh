@@ -23,6 +23,13 @@ expect 0 "--use_habana has no meaning here and is ignored" "$kiln" pretrain "${r
 [ -s "$dir/run/ckpt_3/model.safetensors" ] || fail "no checkpoint"
 grep -q '^DLLL ' "$dir/run/dllogger.json" || fail "no dllogger lines"
 [ ! -e "$dir/profile" ] || fail "--profile False profiled"
+[ "$(grep -c 'memory: [0-9.]* GiB, at most [0-9.]* GiB ([0-9.]* % of [0-9.]* GiB)' "$dir/err")" = 4 ] ||
+    fail "--log_memory_usage: three steps and the end: $(grep memory "$dir/err")"
+grep -q '"memory usage": "[0-9.]* GiB, at most' "$dir/run/dllogger.json" || fail "no memory usage in dllogger's summary"
+awk -F'"memory_bytes":|,"memory_peak_bytes":|,"memory_limit_bytes":' 'NF > 3 { n++; if (!($2 > 1e6 && $3 + 0 >= $2 && $4 + 0 > $2)) bad++ }
+    END { exit n != 4 || bad > 0 }' "$dir/run/log.jsonl" || fail "memory in log.jsonl: $(grep memory_bytes "$dir/run/log.jsonl")"
+expect 0 "saved" "$kiln" pretrain "${reference[@]}" --log_memory_usage False --output_dir="$dir/unmeasured"
+! grep -q memory_bytes "$dir/unmeasured/log.jsonl" || fail "--log_memory_usage False logged it"
 expect 64 "computes in bf16" "$kiln" pretrain "${reference[@]}" --fp16
 for flag in --fp16 --amp; do
     expect 64 "the cpu does not compute in fp16; --autocast" "$kiln" squad --init_checkpoint "$dir/run/ckpt_3" \

@@ -45,7 +45,8 @@ done
 # would say where; every op can be its definition.
 logs=(--log_model_inputs --log_fwd_activations --log_bwd_grads --tensor_logger_max_iterations 2)
 train "$dir/cpu_log" --device cpu --steps_this_run 1 "${logs[@]}" 2>/dev/null
-expect 0 "their work is not replayed" train "$dir/cuda_log" --device cuda "${logs[@]}"
+expect 0 "their work is not replayed" train "$dir/cuda_log" --device cuda --log_memory_usage "${logs[@]}"
+grep -q "memory: emulated cuda [0-9.]* GiB, at most .*; host [0-9.]* GiB, at most" "$dir/err" || fail "$(grep memory: "$dir/err")"
 expect 0 "compared  " "$kiln" inspect --diff --atol 1e-5 --rtol 1e-4 "$dir/cpu_log/tensor_logger" "$dir/cuda_log/tensor_logger"
 cmp "$dir/cuda/ckpt_4/model.safetensors" "$dir/cuda_log/ckpt_4/model.safetensors" || fail "logging tensors changed the weights"
 expect 0 "on the host through copies" train "$dir/plain_ops" --device cuda --steps_this_run 1 --plain_ops all "${logs[@]}"

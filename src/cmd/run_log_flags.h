@@ -44,6 +44,15 @@
         OPTION_STRING_ROW(                                                                                   \
             "migration_log", AT(watch.migration_log), NULL, "FILE",                                          \
             "write to this file which kernel computed each op, by dtype and shape; slower on a GPU"),        \
+        {.name = "migration_log_level",                                                                      \
+         .kind = OPTION_STRING,                                                                              \
+         .offset = AT(watch.log_level),                                                                      \
+         .value_name = "N",                                                                                  \
+         .choices = "1|2|3",                                                                                 \
+         .env = "GPU_MIGRATION_LOG_LEVEL",                                                                   \
+         .help = "what is in it: 1 all, 2 modified and mismatch, 3 mismatch; without --migration_log it "    \
+                 "goes to "                                                                                  \
+                 "gpu_migration_logs/gpu_migration_PID.log"},                                                \
         {.name = "plain_ops",                                                                                \
          .kind = OPTION_STRING,                                                                              \
          .offset = AT(watch.plain_ops),                                                                      \

@@ -4,10 +4,12 @@
 #include <stdio.h>
 #include <string.h>
 
-bool exec_enter(struct exec *x, const char *layer, int64_t index)
+bool exec_enter_from(struct exec *x, const char *layer, int64_t index, const char *file, int line)
 {
     x->layer = layer;
     x->layer_index = index;
+    x->file = file;
+    x->line = line;
     if (!failed(x->status) && x->cancelled != NULL && x->cancelled(x->cancel_context)) {
         x->status = status_error(STATUS_PREEMPTED, "cancelled before the next layer");
     }

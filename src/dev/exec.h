@@ -31,8 +31,10 @@ struct exec {
     const struct ops *ops;
     void *context; /* the device's, for this exec alone */
     struct status status;
-    const char *layer;           /* where we are, for messages: "layer" or "embeddings" */
-    int64_t layer_index;         /* -1: not a numbered layer */
+    const char *layer;   /* where we are, for messages: "layer" or "embeddings" */
+    int64_t layer_index; /* -1: not a numbered layer */
+    const char *file;    /* the source that entered it, and its line; NULL: none was entered */
+    int line;
     const uint64_t *dropout_key; /* rng_key(seed, step), the same for every split of the work.  It is in
                                   * device memory, so that a replay can use another key; NULL: 0 */
     bool allow_tf32; /* products of fp32 matrices may keep only 10 bits of each factor's fraction */
@@ -64,8 +66,9 @@ struct exec {
     const void *cancel_context;
 };
 
-/* Sets the layer for messages and returns true if ops still run. */
-bool exec_enter(struct exec *x, const char *layer, int64_t index);
+/* Sets the layer for messages, and the place in the source, and returns true if ops still run. */
+#define exec_enter(x, layer, index) exec_enter_from(x, layer, index, __FILE__, __LINE__)
+bool exec_enter_from(struct exec *x, const char *layer, int64_t index, const char *file, int line);
 
 /* The dropout key, for tables of host devices. */
 static inline uint64_t exec_dropout_key(const struct exec *x)

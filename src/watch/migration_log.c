@@ -4,6 +4,7 @@
 #include "core/hash.h"
 #include "core/log.h"
 #include "io/file.h"
+#include "ops/plain_ops.h"
 
 #include <inttypes.h>
 #include <stdlib.h>
@@ -48,8 +49,9 @@ static void after_call(struct op_watch *w, struct exec *x, const struct op_call 
         return;
     }
     if (*place == 0) {
-        log->entries[log->n_entries++] = (struct migration_entry){
-            *call, x->served_by, x->served_why, x->layer, x->layer_index, clock_wall_s(), 0};
+        log->entries[log->n_entries++] =
+            (struct migration_entry){*call,   x->served_by, x->served_why,  x->layer, x->layer_index,
+                                     x->file, x->line,      clock_wall_s(), 0};
         *place = (int16_t)log->n_entries;
     }
     log->entries[*place - 1].n_calls++;
@@ -81,17 +83,43 @@ static void put_call(struct buf *b, const struct op_call *c)
     buf_putc(b, ')');
 }
 
+/* "src/train/trainer.c:172", whatever directory the build was in. */
+static void put_place(struct buf *b, const char *file, int line)
+{
+    const char *room = file == NULL ? NULL : strstr(file, "src/");
+    for (const char *next = room; next != NULL; next = strstr(next + 1, "/src/")) {
+        room = *next == '/' ? next + 1 : next;
+    }
+    if (file == NULL) {
+        buf_puts(b, "before any layer");
+    } else {
+        buf_printf(b, "%s:%d", room == NULL ? file : room, line);
+    }
+}
+
+static enum migration_tag tag_of(const struct migration_log *log, const struct migration_entry *e)
+{
+    bool elsewhere = e->by == plain_ops_served_by && !log->on.device->is_host;
+    return e->why == NULL ? MIGRATION_MATCH : elsewhere ? MIGRATION_MISMATCH : MIGRATION_MODIFIED;
+}
+
 static void put_entry(struct buf *b, const struct migration_log *log, const struct migration_entry *e)
 {
+    static const char *const tags[] = {
+        [MIGRATION_MATCH] = "match", [MIGRATION_MODIFIED] = "modified", [MIGRATION_MISMATCH] = "mismatch"};
     buf_putc(b, '[');
     put_time(b, e->first_s);
-    buf_printf(b, "] %s", e->layer == NULL ? "before any layer" : e->layer);
-    if (e->layer_index >= 0) {
+    buf_puts(b, "] ");
+    put_place(b, e->file, e->line);
+    buf_printf(b, "\n    [context]: %" PRId64 " call%s of %.3g GFLOP and %.3g MB", e->n_calls,
+               e->n_calls == 1 ? "" : "s", e->call.flops * 1e-9, e->call.bytes * 1e-6);
+    if (e->layer != NULL) {
+        buf_printf(b, ", first in %s", e->layer);
+    }
+    if (e->layer != NULL && e->layer_index >= 0) {
         buf_printf(b, " %" PRId64, e->layer_index);
     }
-    buf_printf(b, "\n    [context]: %" PRId64 " call%s of %.3g GFLOP and %.3g MB\n    [%s_%s]: ", e->n_calls,
-               e->n_calls == 1 ? "" : "s", e->call.flops * 1e-9, e->call.bytes * 1e-6, log->on.device->name,
-               e->why == NULL ? "match" : "modified");
+    buf_printf(b, "\n    [%s_%s]: ", log->on.device->name, tags[tag_of(log, e)]);
     put_call(b, &e->call);
     if (e->by != NULL) {
         buf_printf(b, " --> %s", e->by);
@@ -103,9 +131,9 @@ static void put_entry(struct buf *b, const struct migration_log *log, const stru
 
 static void put_head(struct buf *b, const struct migration_log *log, const char *state)
 {
-    int64_t n_modified = 0;
+    int64_t n[MIGRATION_MISMATCH + 1] = {0};
     for (int64_t i = 0; i < log->n_entries; i++) {
-        n_modified += log->entries[i].why != NULL;
+        n[tag_of(log, &log->entries[i])]++;
     }
     buf_printf(b,
                "kiln %s migration log: the kernel that served each op\nrun        kiln %s, %s\nwritten    ",
@@ -113,8 +141,12 @@ static void put_head(struct buf *b, const struct migration_log *log, const char 
     put_time(b, clock_wall_s());
     buf_putc(b, '\n');
     backend_describe(b, &log->on);
-    buf_printf(b, "entries    %" PRId64 ": %" PRId64 " match, %" PRId64 " modified\n", log->n_entries,
-               log->n_entries - n_modified, n_modified);
+    buf_printf(b, "entries    %" PRId64 ": %" PRId64 " match, %" PRId64 " modified, %" PRId64 " mismatch\n",
+               log->n_entries, n[MIGRATION_MATCH], n[MIGRATION_MODIFIED], n[MIGRATION_MISMATCH]);
+    if (log->level > MIGRATION_MATCH) {
+        buf_printf(b, "level      %d: %s\n", log->level,
+                   log->level == MIGRATION_MODIFIED ? "modified and mismatch only" : "mismatch only");
+    }
     if (log->n_left_out > 0) {
         buf_printf(b, "left out   %" PRId64 " calls of other shapes, beyond %d entries\n", log->n_left_out,
                    MIGRATION_LOG_ENTRIES);
@@ -127,7 +159,9 @@ static struct status write_log(const struct migration_log *log, const char *stat
     struct buf b = {0};
     put_head(&b, log, state);
     for (int64_t i = 0; i < log->n_entries; i++) {
-        put_entry(&b, log, &log->entries[i]);
+        if (tag_of(log, &log->entries[i]) >= log->level) {
+            put_entry(&b, log, &log->entries[i]);
+        }
     }
     struct status s = buf_status(&b);
     if (!failed(s)) {
@@ -160,7 +194,7 @@ static struct status begin_file(const struct migration_log *log)
 struct status migration_log_open(struct migration_log *log, const char *path, const char *command,
                                  struct backend *b)
 {
-    *log = (struct migration_log){.path = path, .command = command, .on = *b};
+    *log = (struct migration_log){.path = path, .command = command, .on = *b, .level = MIGRATION_MATCH};
     if (path == NULL) {
         return status_ok();
     }

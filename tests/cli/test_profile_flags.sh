@@ -44,6 +44,25 @@ cmp "$dir/a/ckpt_4/model.safetensors" "$dir/e/ckpt_4/model.safetensors" || fail 
 for line in "run        kiln pretrain, complete" "\[cpu_match\]: lamb_direction(fp32 \[" "\[cpu_match\]: attention(fp32 \[" "    \[context\]: 8 calls of "; do
     grep -q "$line" "$dir/migration.log" || fail "'$line' is not in the migration log"
 done
+awk 'NR > 1 && /^\[/ && !/^\[[-0-9]* [:0-9]*\] (src\/[a-z_\/]*\.c:[0-9]+|before any layer)$/ { bad++; print } END { exit bad > 0 }' \
+    "$dir/migration.log" || fail "an entry without its place in the source"
+grep -q "\] src/nn/bert_layer.c:[0-9]*$" "$dir/migration.log" || fail "no entry of a layer"
+grep -q "calls of .*, first in layer 0" "$dir/migration.log" || fail "no layer is named"
+
+# as the toolkit is asked for its log: a level in the environment, a file with the number of the process
+mkdir "$dir/here"
+(cd "$dir/here" && GPU_MIGRATION_LOG_LEVEL=1 expect 0 "wrote gpu_migration_logs/gpu_migration_" "${pretrain[@]}" \
+    --output_dir "$dir/level" --steps_this_run 1)
+[[ $(ls "$dir/here/gpu_migration_logs") =~ ^gpu_migration_[0-9]+\.log$ ]] || fail "no log of the process"
+grep -q "\[cpu_match\]: attention(" "$dir"/here/gpu_migration_logs/*.log || fail "level 1 has no matches"
+GPU_MIGRATION_LOG_LEVEL=2 expect 0 "wrote $dir/two.log" "${pretrain[@]}" --output_dir "$dir/two" --steps_this_run 1 \
+    --migration_log "$dir/two.log" --plain_ops tanh
+grep "_match\]" "$dir/two.log" && fail "level 2 has matches"
+grep -q "\[cpu_modified\]: tanh(" "$dir/two.log" || fail "level 2 lacks what was modified"
+grep -q "^level      2: modified and mismatch only" "$dir/two.log" || fail "the level is not told"
+GPU_MIGRATION_LOG_LEVEL=4 expect 64 "migration_log_level is '4', but must be one of 1|2|3" "${pretrain[@]}" --output_dir "$dir/f"
+[ "$(find "$dir/here" "$dir/f" 2>/dev/null | wc -l)" = 3 ] || fail "a refused level wrote something"
+
 # ops by their definition: named in the log, losses within rounding; wrong names are refused, also in a dry run
 expect 0 "ops by their definition, slowly: linear_gelu,layernorm" "${pretrain[@]}" --output_dir "$dir/plain" \
     --plain_ops linear_gelu,layernorm --migration-log "$dir/plain.log"

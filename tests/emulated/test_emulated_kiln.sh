@@ -49,7 +49,9 @@ expect 0 "their work is not replayed" train "$dir/cuda_log" --device cuda --log_
 grep -q "memory: emulated cuda [0-9.]* GiB, at most .*; host [0-9.]* GiB, at most" "$dir/err" || fail "$(grep memory: "$dir/err")"
 expect 0 "compared  " "$kiln" inspect --diff --atol 1e-5 --rtol 1e-4 "$dir/cpu_log/tensor_logger" "$dir/cuda_log/tensor_logger"
 cmp "$dir/cuda/ckpt_4/model.safetensors" "$dir/cuda_log/ckpt_4/model.safetensors" || fail "logging tensors changed the weights"
-expect 0 "on the host through copies" train "$dir/plain_ops" --device cuda --steps_this_run 1 --plain_ops all "${logs[@]}"
+expect 0 "on the host through copies" train "$dir/plain_ops" --device cuda --steps_this_run 1 --plain_ops all "${logs[@]}" \
+    --migration_log "$dir/mismatch.log" --migration_log_level 3
+grep -q "cuda_mismatch\]: attention_backward(.* --> its definition" "$dir/mismatch.log" || fail "no mismatch"
 expect 0 "compared  " "$kiln" inspect --diff --atol 1e-5 --rtol 1e-4 "$dir/cpu_log/tensor_logger" "$dir/plain_ops/tensor_logger"
 expect 64 "no op that computes in fp8" train "$dir/plain_fp8" --device cuda --fp8 --plain_ops gelu_backward
 expect 64 "with --fp8 on" train "$dir/log_fp8" --device cuda --fp8 "${logs[@]}"

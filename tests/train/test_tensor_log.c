@@ -3,6 +3,9 @@
  * bit of the step, in any window, with and without recomputation. */
 #include "bert_fixture.h"
 
+#include "io/tensor_diff.h"
+#include "ops/plain_ops.h"
+
 #include <unistd.h>
 
 enum { LONGEST = 14, SEQUENCES = 6 };
@@ -255,6 +258,89 @@ static void a_log_changes_nothing(void)
     free(recomputed.data);
 }
 
+/* Kernels with an error in one element. */
+static void wrong_gelu_backward(struct exec *x, tensor dpre, tensor dbias, tensor dout, tensor pre)
+{
+    ops_cpu()->gelu_backward(x, dpre, dbias, dout, pre);
+    if (dpre.dims[1] == fixture_config().intermediate_size) { /* not in the head */
+        tensor_set(dpre, 7, tensor_get(dpre, 7) + 0.01);
+    }
+}
+
+static void wrong_attention(struct exec *x, tensor out, tensor lse, tensor q, tensor k, tensor v,
+                            struct attention a)
+{
+    ops_cpu()->attention(x, out, lse, q, k, v, a);
+    tensor_set(out, 5, tensor_get(out, 5) * 1.5);
+}
+
+static void log_one_step(const struct ops *ops, const char *plain, const char *folder)
+{
+    struct batch_step step;
+    struct trainer t;
+    struct trainer_result r;
+    struct tensor_log log;
+    static struct plain_ops table;
+    struct backend b = {&device_cpu, ops};
+    struct tensor_log_options o = everything(folder_of(folder));
+    fixture_step(&step, 1, SEQUENCES, LONGEST);
+    EXPECT_OK(plain_ops_init(&table, &b, plain));
+    struct trainer_config config = fixture_trainer(b.ops, DTYPE_F32, step.micro[0].limits);
+    EXPECT_OK(trainer_init(&t, &config));
+    open_log(&log, &t, &o);
+    EXPECT_OK(trainer_step(&t, &step, 1, 1, 1e-3, false, &r));
+    tensor_log_close(&log);
+    trainer_fini(&t);
+    batch_step_fini(&step);
+}
+
+/* The first tensor of the file that differs between two folders, and where; NULL: none does. */
+static const char *first_difference(const char *a, const char *b, struct tensor_diff *d)
+{
+    static char name[TENSOR_LOG_NAME_BYTES];
+    struct safetensors of_a, of_b;
+    bool found = false;
+    EXPECT_OK(safetensors_open(&of_a, path_of(a, 1, 0)));
+    EXPECT_OK(safetensors_open(&of_b, path_of(b, 1, 0)));
+    EXPECT(of_a.n == of_b.n, "other tensors");
+    for (int i = 0; i < of_a.n && !found; i++) {
+        struct stored_tensor x = safetensors_view(&of_a.entries[i]), y = safetensors_view(&of_b.entries[i]);
+        EXPECT(strcmp(x.name, y.name) == 0, "another order");
+        EXPECT_OK(tensor_diff_compare(d, &x, &y, (struct tensor_tolerance){1e-5, 1e-4}));
+        found = d->first >= 0;
+        snprintf(name, sizeof name, "%s", x.name);
+    }
+    safetensors_close(&of_a);
+    safetensors_close(&of_b);
+    return found ? name : NULL;
+}
+
+/* As docs/howto/debug_a_run.md goes about it: the log says where it begins, and plain ops say which op it is. */
+static void a_wrong_op_is_found(void)
+{
+    struct ops backward = *ops_cpu(), forward = *ops_cpu();
+    struct tensor_diff d;
+    backward.gelu_backward = wrong_gelu_backward;
+    forward.attention = wrong_attention;
+    log_one_step(ops_cpu(), NULL, "right");
+    log_one_step(&backward, NULL, "backward");
+    log_one_step(&forward, NULL, "forward");
+    const char *name = first_difference("right", "backward", &d);
+    EXPECT(name != NULL && strcmp(name, "bwd_grad_out/model.bert.encoder.layer.1.intermediate.dense") == 0 &&
+               d.first == 7 && d.n_different == 1,
+           "%s, element %lld", name, (long long)d.first);
+    EXPECT_NEAR(d.max_abs, 0.01, 1e-4);
+    name = first_difference("right", "forward", &d);
+    EXPECT(name != NULL && strcmp(name, "fwd_act/model.bert.encoder.layer.0.attention.self") == 0 &&
+               d.first == 5,
+           "%s, element %lld", name, (long long)d.first);
+    log_one_step(&backward, "linear,attention", "innocent");
+    EXPECT(first_difference("right", "innocent", &d) != NULL, "other ops were at fault");
+    log_one_step(&backward, "gelu_backward", "cured");
+    name = first_difference("right", "cured", &d);
+    EXPECT(name == NULL, "%s differs still", name);
+}
+
 static void bad_places_are_named(void)
 {
     struct batch_step step;
@@ -299,6 +385,7 @@ int main(void)
     tensors_fit_each_other(false);
     tensors_fit_each_other(true);
     a_log_changes_nothing();
+    a_wrong_op_is_found();
     bad_places_are_named();
     EXPECT_OK(file_remove_tree(directory));
     puts("test_tensor_log: files hold what steps computed, and change nothing");

@@ -1,7 +1,8 @@
 /* fuzz_torch_file: any bytes as a file of torch.save, and as the pickle in a file that is otherwise whole: refused, or every
- * tensor of it lies inside it and can be read. */
+ * tensor of it lies inside it and can be read; and what is "optimizer" in it is refused, or has moments or none. */
 #include "fixture_zip.h"
 #include "io/torch_file.h"
+#include "io/torch_optimizer.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n);
 
@@ -25,6 +26,17 @@ static void read_tensor(const struct stored_tensor *t)
     CHECK(!failed(s), "%s does not read as what it says it is: %s", t->name, s.message);
 }
 
+static void try_optimizer(const struct pickle_node *root)
+{
+    struct torch_optimizer o;
+    struct status s = torch_optimizer_open(&o, root, "input");
+    CHECK(!failed(s) || s.code == STATUS_DATA, "%s", s.message);
+    for (int i = 0; i < o.n; i++) {
+        CHECK(o.items[i].group < o.n_groups && (o.items[i].exp_avg != NULL) == o.has_moments, "item %d", i);
+    }
+    torch_optimizer_close(&o);
+}
+
 static void try_file(const void *bytes, size_t n)
 {
     struct torch_file f;
@@ -32,6 +44,10 @@ static void try_file(const void *bytes, size_t n)
     CHECK(!failed(s) || s.code == STATUS_DATA, "%s", s.message);
     for (int i = 0; i < f.n; i++) {
         read_tensor(&f.tensors[i]);
+    }
+    if (!failed(s)) {
+        try_optimizer(pickle_find(f.root, "optimizer"));
+        try_optimizer(f.root);
     }
     torch_file_close(&f);
 }

@@ -697,14 +697,29 @@ bool pickle_is_text(const struct pickle_node *node, const char *text)
            node->text.n == strlen(text) && memcmp(node->text.data, text, node->text.n) == 0;
 }
 
-const struct pickle_node *pickle_find(const struct pickle_node *dict, const char *key)
+/* The last place of a key, one after it; 0: it has none.  `text` is NULL for a key that is an int. */
+static size_t place_after(const struct pickle_node *dict, const char *text, int64_t integer)
 {
-    for (size_t i = dict != NULL && dict->kind == PICKLE_DICT ? dict->list.n / 2 : 0; i > 0; i--) {
-        if (pickle_is_text(dict->list.items[2 * i - 2], key)) {
-            return dict->list.items[2 * i - 1];
+    size_t i = dict != NULL && dict->kind == PICKLE_DICT ? dict->list.n / 2 : 0;
+    for (; i > 0; i--) {
+        const struct pickle_node *key = dict->list.items[2 * i - 2];
+        if (text != NULL ? pickle_is_text(key, text) : key->kind == PICKLE_INT && key->integer == integer) {
+            break;
         }
     }
-    return NULL;
+    return i;
+}
+
+const struct pickle_node *pickle_find_integer(const struct pickle_node *dict, int64_t key)
+{
+    size_t i = place_after(dict, NULL, key);
+    return i == 0 ? NULL : dict->list.items[2 * i - 1];
+}
+
+const struct pickle_node *pickle_find(const struct pickle_node *dict, const char *key)
+{
+    size_t i = place_after(dict, key, 0);
+    return i == 0 ? NULL : dict->list.items[2 * i - 1];
 }
 
 const struct pickle_node *pickle_item(const struct pickle_node *list, size_t i)

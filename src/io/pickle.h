@@ -100,6 +100,9 @@ void pickle_close(struct pickle *p);
 /* The value of a key of a dict, the last if it has several; NULL if there is none, or `dict` is NULL or none. */
 const struct pickle_node *pickle_find(const struct pickle_node *dict, const char *key);
 
+/* The same for a key that is an int. */
+const struct pickle_node *pickle_find_integer(const struct pickle_node *dict, int64_t key);
+
 /* Whether the node is this text, or the name "module.name". */
 bool pickle_is_text(const struct pickle_node *node, const char *text);
 

@@ -93,6 +93,7 @@ bool stored_tensor_is_dense(const struct stored_tensor *t)
 
 struct stored_tensor stored_tensor_transpose(const struct stored_tensor *t)
 {
+    CHECK(t->pieces == NULL, "%s is in pieces", t->name);
     CHECK(t->n_dims == 2, "%s has %d dims, but a matrix has 2", t->name, t->n_dims);
     struct stored_tensor out = *t;
     for (int i = 0; i < 2; i++) {
@@ -212,6 +213,23 @@ static struct status check_values(const struct stored_tensor *t, tensor out)
     return status_ok();
 }
 
+/* Elements [first, first + count of out) of a dense tensor, which has them. */
+static void copy_elements(const struct stored_tensor *t, int64_t first, tensor out)
+{
+    const struct stored_piece whole = {t->data, INT64_MAX}, *piece = t->pieces == NULL ? &whole : t->pieces;
+    unsigned char *to = out.data;
+    for (int64_t left = tensor_count(out); left > 0; piece++) {
+        int64_t n = piece->n - first < left ? piece->n - first : left;
+        if (n > 0) {
+            stored_tensor_convert(out.dtype, to, t->dtype,
+                                  piece->data + (size_t)first * dtype_bytes(t->dtype), n);
+            to += (size_t)n * dtype_bytes(out.dtype);
+            left -= n;
+        }
+        first = n > 0 ? 0 : first - piece->n;
+    }
+}
+
 struct status stored_tensor_read(const struct stored_tensor *t, tensor out)
 {
     if (!shape_is(t, out)) {
@@ -224,7 +242,7 @@ struct status stored_tensor_read(const struct stored_tensor *t, tensor out)
     }
     TRY(check_values(t, out));
     if (stored_tensor_is_dense(t)) {
-        stored_tensor_convert(out.dtype, out.data, t->dtype, t->data, tensor_count(out));
+        copy_elements(t, 0, out);
     } else {
         gather(t, out);
     }
@@ -241,10 +259,7 @@ struct status stored_tensor_read_elements(const struct stored_tensor *t, int64_t
         return status_error(STATUS_DATA, "tensor %.80s is strided, but its elements must be contiguous",
                             t->name);
     }
-    if (tensor_count(out) > 0) {
-        stored_tensor_convert(out.dtype, out.data, t->dtype, t->data + (size_t)first * size,
-                              tensor_count(out));
-    }
+    copy_elements(t, first, out);
     return status_ok();
 }
 
@@ -256,7 +271,8 @@ static bool same_kind(const struct stored_tensor *a, const struct stored_tensor 
 
 static bool is_alias(const struct stored_tensor *a, const struct stored_tensor *b)
 {
-    return a->data == b->data && memcmp(a->strides, b->strides, (size_t)a->n_dims * sizeof *a->strides) == 0;
+    return a->data == b->data && a->pieces == b->pieces &&
+           memcmp(a->strides, b->strides, (size_t)a->n_dims * sizeof *a->strides) == 0;
 }
 
 /* The values in order, in memory that the caller frees. */

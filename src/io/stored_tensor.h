@@ -11,6 +11,12 @@
 
 enum { STORED_MAX_DIMS = 8 };
 
+/* A run of elements. */
+struct stored_piece {
+    const unsigned char *data;
+    int64_t n;
+};
+
 struct stored_tensor {
     const char *name;        /* borrowed from the file's reader */
     const char *dtype_label; /* the format's name of it */
@@ -23,6 +29,8 @@ struct stored_tensor {
     size_t bytes;                     /* of its elements, without gaps */
     const unsigned char *storage;     /* the bytes it is a view of; tensors of one storage share values */
     size_t storage_bytes;
+    const struct stored_piece *pieces; /* a dense tensor whose elements lie in several places, in their order;
+                                        * NULL: they lie at `data` */
     bool has_crc;
     uint32_t crc; /* CRC-32C of the storage, checked by reading */
 };

@@ -50,6 +50,12 @@ static const struct pickle_allowed allowed[] = {
     {"torch.utils.data*", "*", PICKLE_KEEP_OBJECT, MEANS_UNKNOWN}, /* ckpt_N.pt holds its DataLoader */
     {"__main__", "*", PICKLE_KEEP_OBJECT, MEANS_UNKNOWN},          /* and the script's own data set */
     {"deepspeed.*", "*", PICKLE_KEEP_OBJECT, MEANS_UNKNOWN},       /* loss scalers, fragments, ZeRO stage */
+    {"torch.optim*", "*", PICKLE_KEEP_OBJECT, MEANS_UNKNOWN}, /* optimizers and schedules saved as objects */
+    {"torch.amp*", "*", PICKLE_KEEP_OBJECT, MEANS_UNKNOWN},
+    {"torch.cuda.amp*", "*", PICKLE_KEEP_OBJECT, MEANS_UNKNOWN},
+    {"torch.torch_version", "TorchVersion", PICKLE_KEEP_OBJECT, MEANS_UNKNOWN},
+    {"apex.*", "*", PICKLE_KEEP_OBJECT, MEANS_UNKNOWN}, /* loss scalers */
+    {"types", "SimpleNamespace", PICKLE_KEEP_OBJECT, MEANS_UNKNOWN},
     {"pathlib", "PosixPath", PICKLE_KEEP_OBJECT, MEANS_UNKNOWN},
     {"__builtin__", "set", PICKLE_KEEP_OBJECT, MEANS_UNKNOWN}, /* builtins in Python 2, and in protocol 2 */
     {"__builtin__", "dict", PICKLE_KEEP_OBJECT, MEANS_UNKNOWN},
@@ -59,6 +65,8 @@ static const struct pickle_allowed allowed[] = {
     {"builtins", "dict", PICKLE_KEEP_OBJECT, MEANS_UNKNOWN},
     {"builtins", "list", PICKLE_KEEP_OBJECT, MEANS_UNKNOWN},
     {"builtins", "int", PICKLE_KEEP_OBJECT, MEANS_UNKNOWN},
+    {"builtins", "range", PICKLE_KEEP_OBJECT, MEANS_UNKNOWN}, /* of a DataLoader's sampler */
+    {"__builtin__", "xrange", PICKLE_KEEP_OBJECT, MEANS_UNKNOWN},
 };
 
 #define NO_TYPE "has a dtype that kiln does not support"

@@ -1,0 +1,491 @@
+#include "io/zero_folder.h"
+
+#include "core/bytes.h"
+#include "io/torch_tensors.h"
+
+#include <dirent.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define STATES_ENDING "_mp_rank_00_optim_states.pt"
+
+/* Releases before 0.3.14 wrote no "_" before "optim". */
+static const char *const prefixes[] = {"zero_pp_rank_", "bf16_zero_pp_rank_"};
+static const char *const endings[] = {STATES_ENDING, "_mp_rank_00optim_states.pt"};
+
+/* How a folder names its files. */
+struct naming {
+    const char *directory, *prefix, *ending;
+    int n_files, highest; /* rank */
+};
+
+/* The rank of a file's name; -1: it is no such file. */
+static int rank_of(const char *name, const char *prefix, const char *ending)
+{
+    size_t n = strlen(prefix), digits = 0;
+    if (strncmp(name, prefix, n) == 0) {
+        digits = strspn(name + n, "0123456789");
+    }
+    return digits > 0 && digits < 7 && strcmp(name + n + digits, ending) == 0 ? atoi(name + n) : -1;
+}
+
+static void note(struct naming *found, const char *name)
+{
+    for (int i = 0; i < 4; i++) {
+        int rank = rank_of(name, prefixes[i % 2], endings[i / 2]);
+        if (rank >= 0) {
+            found->prefix = prefixes[i % 2];
+            found->ending = endings[i / 2];
+            found->n_files++;
+            found->highest = rank > found->highest ? rank : found->highest;
+        }
+    }
+}
+
+static struct naming look(const char *directory)
+{
+    struct naming found = {.directory = directory, .highest = -1};
+    DIR *dir = opendir(directory);
+    for (const struct dirent *e; dir != NULL && (e = readdir(dir)) != NULL;) {
+        note(&found, e->d_name);
+    }
+    if (dir != NULL) {
+        closedir(dir);
+    }
+    return found;
+}
+
+bool zero_folder_is_one(const char *directory)
+{
+    return look(directory).n_files > 0;
+}
+
+static struct status out_of_memory(const char *directory)
+{
+    return status_error(STATUS_MEMORY, "out of memory for the optimizer of %s", directory);
+}
+
+/* ---- the files of the ranks ---- */
+
+static const struct pickle_node *optimizer_of(const struct zero_folder *z, int rank)
+{
+    return pickle_find(z->ranks[rank].root, "optimizer_state_dict");
+}
+
+/* Of a rank's file: a number, or the largest of a list with one for each group. */
+static int64_t partition_count(const struct pickle_node *optimizer)
+{
+    const struct pickle_node *count = pickle_find(optimizer, "partition_count");
+    int64_t most = -1, n;
+    if (torch_optimizer_number(&most, count)) {
+        return most;
+    }
+    for (size_t i = 0; i < torch_optimizer_length(count); i++) {
+        most = torch_optimizer_number(&n, count->list.items[i]) && n > most ? n : most;
+    }
+    return most;
+}
+
+static struct status open_rank(struct zero_folder *z, const struct naming *f, int rank, int n_ranks)
+{
+    char path[FILE_PATH_BYTES];
+    int n = snprintf(path, sizeof path, "%s/%s%d%s", f->directory, f->prefix, rank, f->ending);
+    if (n < 0 || n >= (int)sizeof path) {
+        return status_error(STATUS_USAGE, "the path %.60s... is longer than %d bytes", path,
+                            (int)sizeof path - 1);
+    }
+    if (!file_exists(path)) {
+        return status_error(
+            STATUS_DATA,
+            "%s is half a checkpoint: it has %d of the files of its %d ranks, but no %s%d%s; copy it "
+            "from the machine of that rank",
+            f->directory, f->n_files, n_ranks, f->prefix, rank, f->ending);
+    }
+    TRY(torch_file_open(&z->ranks[z->n_ranks], path));
+    z->n_ranks++;
+    size_t used = 0;
+    for (int i = 0; i < z->n_ranks; i++) {
+        used += z->ranks[i].pickle.memory.used;
+    }
+    if (used > PICKLE_MAX_BYTES) {
+        return status_error(STATUS_DATA, "%s: the pickles of its ranks need more than %d MiB", f->directory,
+                            PICKLE_MAX_BYTES >> 20);
+    }
+    const struct pickle_node *optimizer = optimizer_of(z, rank);
+    if (optimizer == NULL || optimizer->kind != PICKLE_DICT) {
+        return status_error(STATUS_DATA, "%s has no \"optimizer_state_dict\": it is no part of ZeRO", path);
+    }
+    int64_t count = partition_count(optimizer);
+    if (rank > 0 && count != n_ranks) {
+        return status_error(
+            STATUS_DATA, "%s is of %lld ranks, but that of rank 0 of %d: they are of different checkpoints",
+            path, (long long)count, n_ranks);
+    }
+    return status_ok();
+}
+
+/* DeepSpeed numbers its stages; an enum of them is an object with the number. */
+static int64_t stage_of(const struct pickle_node *optimizer)
+{
+    const struct pickle_node *stage = pickle_find(optimizer, "zero_stage");
+    int64_t number;
+    if (stage != NULL && stage->kind == PICKLE_OBJECT) {
+        stage = pickle_item(stage->object.arguments, 0);
+    }
+    return torch_optimizer_number(&number, stage) ? number : -1;
+}
+
+static struct status check_first(const struct zero_folder *z, const struct naming *f)
+{
+    const struct pickle_node *optimizer = optimizer_of(z, 0);
+    int64_t n_ranks = partition_count(optimizer), stage = stage_of(optimizer);
+    if (stage == 3) {
+        return status_error(
+            STATUS_UNAVAILABLE,
+            "%s is of ZeRO 3, which cuts each parameter; kiln reads the folders of ZeRO 1 and 2",
+            f->directory);
+    }
+    if (n_ranks < 1 || n_ranks > ZERO_FOLDER_MOST_RANKS) {
+        return status_error(STATUS_DATA,
+                            "%s: the file of rank 0 says that it is of %lld ranks; kiln knows 1 to %d",
+                            f->directory, (long long)n_ranks, ZERO_FOLDER_MOST_RANKS);
+    }
+    if (f->highest >= n_ranks) {
+        return status_error(
+            STATUS_DATA,
+            "%s has the file of rank %d, but that of rank 0 is of %lld ranks: they are of different "
+            "checkpoints",
+            f->directory, f->highest, (long long)n_ranks);
+    }
+    return status_ok();
+}
+
+static struct status open_ranks(struct zero_folder *z, const struct naming *f)
+{
+    z->ranks = calloc(ZERO_FOLDER_MOST_RANKS, sizeof *z->ranks);
+    z->optimizers = calloc(ZERO_FOLDER_MOST_RANKS, sizeof *z->optimizers);
+    if (z->ranks == NULL || z->optimizers == NULL) {
+        return out_of_memory(f->directory);
+    }
+    TRY(open_rank(z, f, 0, f->highest + 1));
+    TRY(check_first(z, f));
+    int n_ranks = (int)partition_count(optimizer_of(z, 0));
+    for (int r = 1; r < n_ranks; r++) {
+        TRY(open_rank(z, f, r, n_ranks));
+    }
+    return status_ok();
+}
+
+/* Early releases had the state of the optimizer in a dict of the same name as the one around it. */
+static const struct pickle_node *base_of(const struct pickle_node *optimizer)
+{
+    const struct pickle_node *base = pickle_find(optimizer, "base_optimizer_state");
+    return base != NULL ? base : pickle_find(optimizer, "optimizer_state_dict");
+}
+
+static struct status open_optimizers(struct zero_folder *z, const char *directory)
+{
+    char source[FILE_PATH_BYTES + 40];
+    for (int r = 0; r < z->n_ranks; r++) {
+        struct torch_optimizer *o = &z->optimizers[r];
+        const struct pickle_node *all = optimizer_of(z, r);
+        int64_t beside;
+        snprintf(source, sizeof source, "%s, the file of rank %d", directory, r);
+        TRY(torch_optimizer_open(o, base_of(all), source));
+        if (o->n_steps < 0 &&
+            torch_optimizer_number(&beside, pickle_find(all, "base_optimizer_state_step"))) {
+            o->n_steps = beside;
+        }
+        if (o->n_steps != z->optimizers[0].n_steps || o->n != z->optimizers[0].n ||
+            o->has_moments != z->optimizers[0].has_moments) {
+            return status_error(
+                STATUS_DATA,
+                "%s: the optimizer of rank %d is at step %lld, with %d groups, that of rank 0 at step "
+                "%lld, with %d: they are of different checkpoints",
+                directory, r, (long long)o->n_steps, o->n, (long long)z->optimizers[0].n_steps,
+                z->optimizers[0].n);
+        }
+    }
+    z->n_steps = z->optimizers[0].n_steps;
+    z->has_moments = z->optimizers[0].has_moments;
+    z->loss_scaler = pickle_find(optimizer_of(z, 0), "loss_scaler");
+    return status_ok();
+}
+
+/* ---- the flat buffers ---- */
+
+/* A group of parameters, and its flat buffers as the ranks have them. */
+struct flat {
+    const struct zero_folder *z;
+    const char *directory;
+    const struct pickle_node *shapes; /* a dict from names to dims */
+    int group;
+    int64_t part;  /* elements of each rank */
+    int64_t total; /* elements of its parameters */
+};
+
+/* What a rank has of a group; NULL: not a tensor. */
+static const struct stored_tensor *part_of(const struct flat *f, enum zero_kept kept, int rank)
+{
+    const struct torch_optimizer *o = &f->z->optimizers[rank];
+    const struct pickle_node *weights = pickle_item(
+        pickle_find(optimizer_of(f->z, rank), "single_partition_of_fp32_groups"), (size_t)f->group);
+    switch (kept) {
+    case ZERO_WEIGHT: return weights != NULL && weights->kind == PICKLE_TENSOR ? weights->tensor : NULL;
+    case ZERO_EXP_AVG: return o->items[f->group].exp_avg;
+    default: return o->items[f->group].exp_avg_sq;
+    }
+}
+
+static struct status bad_shape(const struct flat *f, const struct pickle_node *name)
+{
+    bool is_text =
+        name->kind == PICKLE_TEXT && stored_tensor_name_is_printable(name->text.data, name->text.n);
+    return status_error(STATUS_DATA,
+                        "%s: \"param_shapes\" of " ZERO_FOLDER_STATES " has no possible shape for %.*s",
+                        f->directory, is_text ? (int)(name->text.n < 80 ? name->text.n : 80) : 7,
+                        is_text ? name->text.data : "a name");
+}
+
+/* The name and the shape of a parameter. */
+static struct status take_shape(struct zero_folder *z, struct stored_tensor *t, const struct flat *f,
+                                const struct pickle_node *name, const struct pickle_node *dims)
+{
+    size_t n = torch_optimizer_length(dims);
+    if (name->kind != PICKLE_TEXT || name->text.n >= (size_t)TORCH_NAME_BYTES ||
+        !stored_tensor_name_is_printable(name->text.data, name->text.n) || dims->kind != PICKLE_TUPLE ||
+        n > STORED_MAX_DIMS) {
+        return bad_shape(f, name);
+    }
+    *t = (struct stored_tensor){.dtype_label = "float32", .dtype = DTYPE_F32, .n_dims = (int)n};
+    for (size_t i = 0; i < n; i++) {
+        if (dims->list.items[i]->kind != PICKLE_INT) {
+            return bad_shape(f, name);
+        }
+        t->dims[i] = dims->list.items[i]->integer;
+    }
+    if (!stored_tensor_make_dense(t, sizeof(float)) || t->bytes == 0) {
+        return bad_shape(f, name);
+    }
+    t->name = bump_copy(&z->memory, name->text.data, name->text.n);
+    return t->name == NULL ? bump_status(&z->memory, f->directory) : status_ok();
+}
+
+/* The parts have room for all parameters, and not for many more: padding makes the buffer a multiple of twice the number of
+ * ranks.  Weights may be saved without it. */
+static struct status check_parts(const struct flat *f, enum zero_kept kept)
+{
+    int64_t part = f->part, padding = part * f->z->n_ranks - f->total;
+    for (int r = 0; r < f->z->n_ranks; r++) {
+        const struct stored_tensor *t = part_of(f, kept, r);
+        int64_t left = f->total - r * part, needed = left < 0 ? 0 : left < part ? left : part;
+        if (t == NULL || t->n_dims != 1 || t->unreadable != NULL || !stored_tensor_is_dense(t) ||
+            !stored_tensor_converts(t->dtype, DTYPE_F32) || t->dtype != part_of(f, kept, 0)->dtype) {
+            return status_error(STATUS_DATA, "%s: rank %d has no flat buffer of numbers for group %d",
+                                f->directory, r, f->group);
+        }
+        if (t->dims[0] < needed || t->dims[0] > part || padding < 0 || padding >= 2 * f->z->n_ranks) {
+            return status_error(
+                STATUS_DATA,
+                "%s: rank %d has %lld elements of group %d, whose parameters have %lld in parts of %lld "
+                "for %d ranks: they are of different checkpoints",
+                f->directory, r, (long long)t->dims[0], f->group, (long long)f->total, (long long)part,
+                f->z->n_ranks);
+        }
+    }
+    return status_ok();
+}
+
+/* Lays a parameter over the parts, from element `first` of the group's buffer. */
+static struct status place(struct zero_folder *z, const struct flat *f, enum zero_kept kept,
+                           struct stored_tensor *t, int64_t first)
+{
+    const struct stored_tensor *own = part_of(f, kept, (int)(first / f->part));
+    size_t size = dtype_bytes(own->dtype);
+    int64_t n = (int64_t)(t->bytes / sizeof(float)), end = first + n;
+    int from = (int)(first / f->part), to = (int)((end - 1) / f->part);
+    struct stored_piece *pieces =
+        from == to ? NULL : bump_take(&z->memory, (size_t)(to - from + 1) * sizeof *pieces);
+    if (from != to && pieces == NULL) {
+        return bump_status(&z->memory, f->directory);
+    }
+    t->dtype = own->dtype;
+    t->dtype_label = own->dtype_label;
+    t->bytes = (size_t)n * size;
+    t->data = own->data + (size_t)(first % f->part) * size;
+    t->storage = own->storage;
+    t->storage_bytes = own->storage_bytes;
+    for (int r = from; r <= to && pieces != NULL; r++) {
+        int64_t begin = r * f->part > first ? r * f->part : first;
+        int64_t stop = (r + 1) * f->part < end ? (r + 1) * f->part : end;
+        pieces[r - from] = (struct stored_piece){
+            part_of(f, kept, r)->data + (size_t)(begin - r * f->part) * size, stop - begin};
+    }
+    t->pieces = pieces;
+    return status_ok();
+}
+
+static struct status place_all(struct zero_folder *z, const struct flat *f, int n)
+{
+    for (int kept = 0; kept < (z->has_moments ? ZERO_N_KEPT : 1); kept++) {
+        int64_t first = 0;
+        TRY(check_parts(f, (enum zero_kept)kept));
+        for (int i = z->n; i < z->n + n; i++) {
+            struct stored_tensor *t = &z->tensors[kept][i];
+            *t = z->tensors[ZERO_WEIGHT][i];
+            int64_t count = (int64_t)(t->bytes / dtype_bytes(t->dtype));
+            t->bytes = (size_t)count * sizeof(float);
+            TRY(place(z, f, (enum zero_kept)kept, t, first));
+            first += count;
+        }
+    }
+    return status_ok();
+}
+
+static struct status take_group(struct zero_folder *z, struct flat *f)
+{
+    int n = (int)(f->shapes->list.n / 2);
+    const struct stored_tensor *first = part_of(f, ZERO_WEIGHT, 0);
+    for (int i = 0; i < n; i++) {
+        struct stored_tensor *t = &z->tensors[ZERO_WEIGHT][z->n + i];
+        TRY(take_shape(z, t, f, f->shapes->list.items[(size_t)2 * (size_t)i],
+                       f->shapes->list.items[(size_t)2 * (size_t)i + 1]));
+        int64_t count = (int64_t)(t->bytes / sizeof(float));
+        if (count > INT64_MAX / 4 - f->total) {
+            return bad_shape(f, f->shapes->list.items[(size_t)2 * (size_t)i]);
+        }
+        f->total += count;
+    }
+    if (first == NULL || first->n_dims != 1 || first->dims[0] < 1) {
+        return status_error(
+            STATUS_DATA,
+            "%s: rank 0 has no \"single_partition_of_fp32_groups\" for group %d of \"param_shapes\"",
+            f->directory, f->group);
+    }
+    /* Those of rank 0 are whole, but for weights where one rank has all. */
+    const struct stored_tensor *moment = part_of(f, ZERO_EXP_AVG, 0);
+    f->part = moment != NULL && moment->n_dims == 1 && moment->dims[0] > first->dims[0] ? moment->dims[0]
+                                                                                        : first->dims[0];
+    TRY(place_all(z, f, n));
+    z->n += n;
+    return status_ok();
+}
+
+/* Early releases save the shapes of one group alone, not in a list. */
+static const struct pickle_node *shapes_of(const struct pickle_node *shapes, size_t g)
+{
+    const struct pickle_node *group = shapes->kind == PICKLE_DICT && g == 0 ? shapes : pickle_item(shapes, g);
+    return group != NULL && group->kind == PICKLE_DICT ? group : NULL;
+}
+
+static struct status take_groups(struct zero_folder *z, const char *directory,
+                                 const struct pickle_node *states)
+{
+    const struct pickle_node *shapes = pickle_find(states, "param_shapes");
+    size_t n_groups = shapes == NULL                ? 0
+                      : shapes->kind == PICKLE_DICT ? 1
+                                                    : torch_optimizer_length(shapes),
+           n = 0;
+    if (n_groups == 0 || n_groups != (size_t)z->optimizers[0].n) {
+        return status_error(STATUS_DATA,
+                            "%s: " ZERO_FOLDER_STATES
+                            " has the \"param_shapes\" of %zu groups, the ranks have %d",
+                            directory, n_groups, z->optimizers[0].n);
+    }
+    for (size_t g = 0; g < n_groups; g++) {
+        const struct pickle_node *group = shapes_of(shapes, g);
+        n += group == NULL ? 0 : group->list.n / 2;
+        if (group == NULL || n > TORCH_OPTIMIZER_MOST_ITEMS) {
+            return status_error(STATUS_DATA,
+                                "%s: \"param_shapes\" of group %zu is no list of at most %d shapes",
+                                directory, g, TORCH_OPTIMIZER_MOST_ITEMS);
+        }
+    }
+    for (int kept = 0; kept < ZERO_N_KEPT; kept++) {
+        z->tensors[kept] = calloc(n + 1, sizeof *z->tensors[kept]);
+        if (z->tensors[kept] == NULL) {
+            return out_of_memory(directory);
+        }
+    }
+    for (size_t g = 0; g < n_groups; g++) {
+        struct flat flat = {.z = z, .directory = directory, .shapes = shapes_of(shapes, g), .group = (int)g};
+        CHECK(flat.shapes != NULL, "group %zu", g);
+        TRY(take_group(z, &flat));
+    }
+    return stored_tensor_check_names(z->tensors[ZERO_WEIGHT], z->n, directory);
+}
+
+/* Releases since 0.19 can pad each parameter, and pipelines cut models; kiln knows neither. */
+static struct status check_layout(const struct zero_folder *z, const char *directory,
+                                  const struct pickle_node *states)
+{
+    const struct pickle_node *paddings = pickle_find(optimizer_of(z, 0), "param_alignment_paddings");
+    int64_t n = 0;
+    if (torch_optimizer_number(&n, pickle_find(states, "mp_world_size")) && n > 1) {
+        return status_error(STATUS_UNAVAILABLE,
+                            "%s is of a model cut among %lld ranks, which kiln does not join", directory,
+                            (long long)n);
+    }
+    if (torch_optimizer_number(&n, pickle_find(states, "dp_world_size")) && n != z->n_ranks) {
+        return status_error(STATUS_DATA,
+                            "%s: " ZERO_FOLDER_STATES
+                            " is of %lld ranks, the files of the optimizer of %d: they are of "
+                            "different checkpoints",
+                            directory, (long long)n, z->n_ranks);
+    }
+    for (size_t g = 0; g < torch_optimizer_length(paddings); g++) {
+        const struct pickle_node *group = paddings->list.items[g];
+        for (size_t i = 0; i < torch_optimizer_length(group); i++) {
+            if (!torch_optimizer_number(&n, group->list.items[i]) || n != 0) {
+                return status_error(
+                    STATUS_UNAVAILABLE,
+                    "%s has padding between its parameters (\"parameter_alignment\"), which kiln does not "
+                    "read",
+                    directory);
+            }
+        }
+    }
+    return status_ok();
+}
+
+static struct status open_all(struct zero_folder *z, const char *directory, const struct pickle_node *states)
+{
+    struct naming f = look(directory);
+    TRY(open_ranks(z, &f));
+    TRY(check_layout(z, directory, states));
+    TRY(open_optimizers(z, directory));
+    return take_groups(z, directory, states);
+}
+
+struct status zero_folder_open(struct zero_folder *z, const char *directory, const struct pickle_node *states)
+{
+    *z = (struct zero_folder){.memory = bump_with_limit(PICKLE_MAX_BYTES)};
+    struct status s = open_all(z, directory, states);
+    if (failed(s)) {
+        zero_folder_close(z);
+    }
+    return s;
+}
+
+void zero_folder_close(struct zero_folder *z)
+{
+    for (int r = 0; r < z->n_ranks; r++) {
+        torch_optimizer_close(&z->optimizers[r]);
+        torch_file_close(&z->ranks[r]);
+    }
+    for (int kept = 0; kept < ZERO_N_KEPT; kept++) {
+        free(z->tensors[kept]);
+    }
+    free(z->ranks);
+    free(z->optimizers);
+    bump_fini(&z->memory);
+    *z = (struct zero_folder){0};
+}
+
+struct status zero_folder_check(const struct zero_folder *z, const char *directory)
+{
+    for (int r = 0; r < z->n_ranks; r++) {
+        TRY(file_map_check(&z->ranks[r].map, directory));
+    }
+    return status_ok();
+}

@@ -1,0 +1,50 @@
+/* zero_folder: what DeepSpeed leaves in a folder where ZeRO 1 or 2 shares the optimizer among ranks (its
+ * runtime/zero/stage_1_and_2.py and runtime/bf16_optimizer.py): mp_rank_00_model_states.pt, written by one rank, and
+ * [bf16_]zero_pp_rank_R_mp_rank_00_optim_states.pt of each.
+ *
+ * The parameters of a group lie one after the other in one flat buffer of fp32, in the order of "param_shapes"; it is padded
+ * and cut into as many equal parts as there are ranks, and the moments the same.  Here each parameter, and each of its
+ * moments, is a stored_tensor over the mapped files, in pieces where it crosses from one rank's part to the next: nothing
+ * is copied.  No idea of a model.
+ *
+ * The rule: the files of all ranks are there, say the same number of ranks and steps, and have room for all parameters. */
+#ifndef KILN_IO_ZERO_FOLDER_H
+#define KILN_IO_ZERO_FOLDER_H
+
+#include "io/torch_file.h"
+#include "io/torch_optimizer.h"
+
+#define ZERO_FOLDER_STATES "mp_rank_00_model_states.pt"
+
+enum { ZERO_FOLDER_MOST_RANKS = 4096 };
+
+/* What is kept of each element. */
+enum zero_kept { ZERO_WEIGHT, ZERO_EXP_AVG, ZERO_EXP_AVG_SQ, ZERO_N_KEPT };
+
+struct zero_folder {
+    struct torch_file *ranks; /* [n_ranks] */
+    int n_ranks;
+    struct torch_optimizer *optimizers;         /* [n_ranks] */
+    struct stored_tensor *tensors[ZERO_N_KEPT]; /* [n] each, under DeepSpeed's names */
+    int n;
+    bool has_moments;                      /* else there is only ZERO_WEIGHT */
+    int64_t n_steps;                       /* that the optimizers counted; -1: they do not say */
+    const struct pickle_node *loss_scaler; /* of the first rank; NULL: it has none */
+    struct bump memory;
+};
+
+/* Whether a folder has the file of any rank. */
+bool zero_folder_is_one(const char *directory);
+
+/* `states` is the root of its ZERO_FOLDER_STATES and stays open as long as the folder.  STATUS_DATA names the file that is
+ * missing, damaged, or contradicts the others. */
+struct status zero_folder_open(struct zero_folder *z, const char *directory,
+                               const struct pickle_node *states);
+
+/* Safe on a zeroed struct and after a failed open. */
+void zero_folder_close(struct zero_folder *z);
+
+/* After reading: file_map_check of all that is mapped. */
+struct status zero_folder_check(const struct zero_folder *z, const char *directory);
+
+#endif

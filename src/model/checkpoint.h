@@ -144,8 +144,8 @@ void checkpoint_overlap(const struct param *p, int64_t begin, int64_t n, int64_t
  */
 struct status checkpoint_dir_open_newest(struct checkpoint *c, const char *directory, bool *found);
 
-/* STATUS_UNAVAILABLE if the directory has checkpoints ckpt_STEP.pt of the replaced scripts, which no run can resume. */
-struct status checkpoint_dir_refuse_foreign(const char *directory);
+/* The highest step of the checkpoints ckpt_STEP.pt of the replaced scripts; -1 if there is none. */
+struct status checkpoint_dir_newest_file(int64_t *step, const char *directory);
 
 /* Removes what interrupted saves and prunes of earlier runs left; called at the start of a run. */
 struct status checkpoint_dir_clean(const char *directory);

@@ -165,16 +165,10 @@ static struct status note_foreign(const char *name, void *newest)
     return status_ok();
 }
 
-struct status checkpoint_dir_refuse_foreign(const char *directory)
+struct status checkpoint_dir_newest_file(int64_t *step, const char *directory)
 {
-    int64_t newest = -1;
-    TRY(for_each_name(directory, note_foreign, &newest));
-    return newest < 0 ? status_ok()
-                      : status_error(STATUS_UNAVAILABLE,
-                                     "%s has no checkpoint of kiln, but ckpt_%" PRId64
-                                     ".pt of PyTorch: kiln does not go on from its optimizer's state yet; "
-                                     "--init_checkpoint with that file starts at step 0 from its weights",
-                                     directory, newest);
+    *step = -1;
+    return for_each_name(directory, note_foreign, step);
 }
 
 static struct status prune_step(const char *directory, int64_t step)

@@ -251,13 +251,34 @@ static const char *root_of(const struct tensor_file *f)
     return "";
 }
 
+/* The weights of the ranks come first, and in the order of names until the rest is there. */
+static void add_zero(struct model_files *m)
+{
+    for (int i = 0; m->zero != NULL && i < m->zero->n; i++) {
+        const struct stored_tensor *t = &m->zero->tensors[ZERO_WEIGHT][i];
+        add_tensor(m, t, t->name);
+    }
+    if (m->zero != NULL) {
+        qsort(m->tensors, (size_t)m->n_tensors, sizeof *m->tensors, compare);
+    }
+}
+
+/* Whether the ranks have the weights that a tensor of the states stands for, tied ones too. */
+static bool is_superseded(const struct model_files *m, const char *name)
+{
+    struct model_tensor key = {.as = names_hf_canonical(m->family, name)};
+    key.as.tied = false;
+    return m->zero != NULL && bsearch(&key, m->tensors, (size_t)m->zero->n, sizeof key, compare) != NULL;
+}
+
 static void add_file(struct model_files *m, const struct tensor_file *f)
 {
     const char *root = root_of(f);
     for (int i = 0; i < f->n; i++) {
-        if (is_below(&f->tensors[i], root)) {
-            add_tensor(m, &f->tensors[i], f->tensors[i].name + strlen(root));
-        } else {
+        const char *name = f->tensors[i].name + strlen(root);
+        if (is_below(&f->tensors[i], root) && !is_superseded(m, name)) {
+            add_tensor(m, &f->tensors[i], name);
+        } else if (!is_below(&f->tensors[i], root)) {
             m->n_beside++;
         }
     }
@@ -265,7 +286,7 @@ static void add_file(struct model_files *m, const struct tensor_file *f)
 
 static struct status list_tensors(struct model_files *m, const char *directory)
 {
-    size_t n = (size_t)m->n_joined;
+    size_t n = (size_t)m->n_joined + (size_t)(m->zero == NULL ? 0 : m->zero->n);
     for (int i = 0; i < m->n_files; i++) {
         n += (size_t)m->files[i].n;
     }
@@ -276,6 +297,7 @@ static struct status list_tensors(struct model_files *m, const char *directory)
     for (int i = 0; m->joined != NULL && i < m->n_joined; i++) {
         add_tensor(m, &m->joined[i], m->joined[i].name);
     }
+    add_zero(m);
     for (int i = 0; i < m->n_files && m->joined == NULL; i++) {
         add_file(m, &m->files[i]);
     }
@@ -290,6 +312,22 @@ static struct status list_tensors(struct model_files *m, const char *directory)
     return status_ok();
 }
 
+/* DeepSpeed's states: the weights of the ranks beside them are those that the optimizer updates. */
+static struct status open_states(struct model_files *m, const char *directory, const char *name)
+{
+    TRY(open_file(m, directory, name));
+    if (!zero_folder_is_one(directory) || m->files[0].format != TENSOR_FILE_TORCH) {
+        return status_ok();
+    }
+    m->zero = calloc(1, sizeof *m->zero);
+    if (m->zero == NULL) {
+        return out_of_memory(directory);
+    }
+    TRY(zero_folder_open(m->zero, directory, m->files[0].torch.root));
+    log_info("%s: the weights in fp32 of %d ranks", directory, m->zero->n_ranks);
+    return status_ok();
+}
+
 /* The files of weights that a directory may have; the first one found is read. */
 static const struct form {
     const char *name;
@@ -301,7 +339,7 @@ static const struct form {
     {"manifest.json", open_listed, false},
     {"pytorch_model.bin", open_file, true},
     {"pytorch_model.bin.index.json", open_indexed, true},
-    {"mp_rank_00_model_states.pt", open_file, true},
+    {ZERO_FOLDER_STATES, open_states, true},
 };
 
 static struct status open_prefix(struct model_files *m, const char *directory)
@@ -338,12 +376,20 @@ static struct status open_directory(struct model_files *m, const char *directory
     return taken != NULL ? taken->open(m, directory, taken->name) : open_prefix(m, directory);
 }
 
+static struct status open_named(struct model_files *m, const char *path)
+{
+    char directory[CHECKPOINT_PATH_BYTES];
+    const char *slash = strrchr(path, '/'), *name = slash == NULL ? path : slash + 1;
+    file_parent(directory, path);
+    return strcmp(name, ZERO_FOLDER_STATES) == 0 ? open_states(m, directory, name) : open_path(m, path);
+}
+
 struct status model_files_open(struct model_files *m, const struct model_place *place,
                                const struct model_family *family)
 {
     *m = (struct model_files){.family = family};
     bool is_file = place->tensors[0] != '\0';
-    struct status s = is_file ? open_path(m, place->tensors) : open_directory(m, place->directory);
+    struct status s = is_file ? open_named(m, place->tensors) : open_directory(m, place->directory);
     if (!failed(s)) {
         s = list_tensors(m, is_file ? place->tensors : place->directory);
     }
@@ -361,6 +407,10 @@ void model_files_close(struct model_files *m)
     for (int i = 0; i < m->n_joined; i++) {
         free((void *)m->joined[i].data);
     }
+    if (m->zero != NULL) {
+        zero_folder_close(m->zero);
+    }
+    free(m->zero);
     free(m->joined);
     free(m->files);
     free(m->tensors);

@@ -8,6 +8,7 @@
 #define KILN_MODEL_MODEL_FILES_H
 
 #include "io/tensor_file.h"
+#include "io/zero_folder.h"
 #include "model/model_place.h"
 #include "model/names_hf.h"
 
@@ -23,6 +24,8 @@ struct model_files {
     struct stored_tensor
         *joined; /* [n_joined] tensors that were joined from slices; NULL: the files have them whole */
     int n_joined;
+    struct zero_folder *zero; /* owned; the weights in fp32 of DeepSpeed's ranks, which stand for those of the
+                               * only file; NULL: there are none */
     struct model_tensor *tensors; /* [n_tensors] sorted by name, tied copies last */
     int n_tensors;
     int n_beside; /* tensors that scripts saved with the model's, such as an optimizer's */

@@ -1,9 +1,12 @@
 #include "model/model_place.h"
 
 #include "core/log.h"
+#include "io/stored_tensor.h"
 #include "io/temporary.h"
+#include "io/zero_folder.h"
 #include "model/model_family.h"
 
+#include <ctype.h>
 #include <string.h>
 
 bool model_place_has(char path[CHECKPOINT_PATH_BYTES], const char *directory, const char *name)
@@ -21,12 +24,56 @@ bool model_place_find_config(char path[CHECKPOINT_PATH_BYTES], const char *direc
     return found;
 }
 
+struct status model_place_latest(char folder[CHECKPOINT_PATH_BYTES], const char *directory)
+{
+    enum { MOST_BYTES = 128 };
+    char path[CHECKPOINT_PATH_BYTES], tag[MOST_BYTES] = "";
+    struct file_map map;
+    folder[0] = '\0';
+    if (!model_place_has(path, directory, "latest") || file_is_directory(path)) {
+        return status_ok();
+    }
+    TRY(file_map_open(&map, path));
+    size_t n = map.n;
+    while (n > 0 && isspace(map.data[n - 1])) {
+        n--;
+    }
+    bool fits = n > 0 && n < MOST_BYTES && map.data[0] != '.' && memchr(map.data, '/', n) == NULL &&
+                stored_tensor_name_is_printable((const char *)map.data, n);
+    if (fits) {
+        memcpy(tag, map.data, n);
+    }
+    file_map_close(&map);
+    if (!fits) {
+        return status_error(STATUS_DATA,
+                            "%s must have the name of a folder beside it, as DeepSpeed writes it", path);
+    }
+    TRY(checkpoint_path(folder, "%s/%s", directory, tag));
+    return file_is_directory(folder)
+               ? status_ok()
+               : status_error(STATUS_DATA, "%s names the folder %s, which is not there: copy it, too", path,
+                              tag);
+}
+
+/* The weights of a folder of DeepSpeed; the configuration lies there or above. */
+static struct status take_folder(struct model_place *p, const char *folder, const char *above)
+{
+    char file[CHECKPOINT_PATH_BYTES];
+    log_info("%s: its newest checkpoint is %s", above, folder);
+    TRY(checkpoint_path(p->tensors, "%s/" ZERO_FOLDER_STATES, folder));
+    return checkpoint_path(p->directory, "%s", model_place_find_config(file, folder) ? folder : above);
+}
+
 /* An output directory stands for its newest checkpoint; any other directory for itself. */
 static struct status find_in_directory(struct model_place *p, const char *path)
 {
     char file[CHECKPOINT_PATH_BYTES];
     struct checkpoint newest;
     bool found;
+    TRY(model_place_latest(file, path));
+    if (file[0] != '\0') {
+        return take_folder(p, file, path);
+    }
     TRY(checkpoint_path(p->directory, "%s", path));
     if (model_place_find_config(file, path) || model_place_has(file, path, "manifest.json")) {
         return status_ok();

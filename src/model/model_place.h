@@ -3,6 +3,7 @@
  *
  *   a model directory, or a checkpoint of kiln   its own files
  *   an output directory with checkpoints         the newest whole one
+ *   a directory of DeepSpeed's folders           the one that its file "latest" names
  *   a file of tensors                            what is beside it
  *   the prefix of a TensorFlow checkpoint        the same */
 #ifndef KILN_MODEL_MODEL_PLACE_H
@@ -23,5 +24,8 @@ bool model_place_find_config(char path[CHECKPOINT_PATH_BYTES], const char *direc
 
 /* Whether a directory has a file; its path. */
 bool model_place_has(char path[CHECKPOINT_PATH_BYTES], const char *directory, const char *name);
+
+/* The folder that the file "latest" of DeepSpeed names; empty: there is no such file.  STATUS_DATA if it names none. */
+struct status model_place_latest(char folder[CHECKPOINT_PATH_BYTES], const char *directory);
 
 #endif

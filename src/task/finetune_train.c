@@ -189,7 +189,7 @@ static struct loop loop_of(struct tuning *t)
         .last_step = finetune_train_steps(t->data, o),
         .save_steps = o->num_steps_per_checkpoint,
         .keep_last = FINETUNE_TRAIN_KEPT,
-        .resume_step = -1,
+        .place = {.step = -1},
         .resume = o->resume_from_checkpoint,
         .allow_other_data = o->allow_other_data,
         .saves = !o->skip_checkpoint,

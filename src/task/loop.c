@@ -6,22 +6,6 @@
 
 /* ---- resumption ---- */
 
-static struct status open_to_resume(const struct loop *l, struct checkpoint *c, bool *found)
-{
-    char path[CHECKPOINT_PATH_BYTES];
-    *c = (struct checkpoint){0};
-    if (l->resume_step < 0) {
-        return checkpoint_dir_open_newest(c, l->directory, found);
-    }
-    TRY(checkpoint_path(path, "%s/ckpt_%lld", l->directory, (long long)l->resume_step));
-    *found = file_is_directory(path);
-    return *found
-               ? checkpoint_open(c, path)
-               : status_error(STATUS_NO_CHECKPOINT,
-                              "there is no %s for --resume_step %lld; without that flag the newest is taken",
-                              path, (long long)l->resume_step);
-}
-
 /* Checks the saved position against the run that was asked for. */
 static struct status take_position(struct loop *l, const struct run_state *saved, const char *path)
 {
@@ -36,38 +20,42 @@ static struct status take_position(struct loop *l, const struct run_state *saved
     return status_ok();
 }
 
-static struct status resume_from(struct loop *l, const struct checkpoint *c)
+static struct status resume_from(struct loop *l, const struct training_state *from)
 {
     struct run_state saved;
     char phase[40] = "";
-    TRY(run_state_parse(&saved, c->state, c->path));
+    TRY(run_state_parse(&saved, &l->state, from->position, from->path));
     if (l->task->check_checkpoint != NULL) {
-        TRY(l->task->check_checkpoint(l->self, c));
+        TRY(l->task->check_checkpoint(l->self, from));
     }
-    TRY(take_position(l, &saved, c->path));
+    TRY(take_position(l, &saved, from->path));
     run_state_resume_scale(&saved, &l->trainer->loss_scale);
-    TRY(trainer_state_resume(l->trainer, c));
+    TRY(trainer_state_resume(l->trainer, from));
     if (l->task->begin_phase != NULL) {
         snprintf(phase, sizeof phase, "phase %lld, ", (long long)l->state.phase);
     }
-    log_info("resumed from %s: %s%lld steps done", c->path, phase, (long long)l->state.step);
+    log_info("resumed from %s: %s%lld steps done", from->path, phase, (long long)l->state.step);
     return status_ok();
 }
 
 struct status loop_restore(struct loop *l, bool *found)
 {
-    struct checkpoint c;
-    TRY(open_to_resume(l, &c, found));
+    struct training_state from;
+    struct training_state_place place = l->place;
+    place.directory = l->directory;
+    place.phase_began = l->state.global_step;
+    TRY(training_state_open(&from, &place));
     struct status s = status_ok();
+    *found = from.kind != NULL;
     if (*found) {
-        s = l->resume ? resume_from(l, &c)
+        s = l->resume ? resume_from(l, &from)
                       : status_error(
                             STATUS_USAGE,
                             "%s already has checkpoints; add --resume_from_checkpoint to continue, or give "
                             "another --output_dir",
                             l->directory);
     }
-    checkpoint_close(&c);
+    training_state_close(&from);
     l->first_step = l->state.step;
     return s;
 }

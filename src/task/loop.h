@@ -9,6 +9,7 @@
 #include "optim/schedule.h"
 #include "watch/profile.h"
 #include "task/run_state.h"
+#include "model/training_state.h"
 #include "task/save_run.h"
 
 /* Each function gets the loop's `self`.  Those that may be NULL say so. */
@@ -29,7 +30,7 @@ struct loop_task {
     struct status (*before_save)(void *self, bool due, bool stopping);
 
     /* Checks whether the run may use the weights of this checkpoint.  May be NULL. */
-    struct status (*check_checkpoint)(void *self, const struct checkpoint *c);
+    struct status (*check_checkpoint)(void *self, const struct training_state *from);
 
     /* Called if the run continues from a checkpoint of another phase.  NULL: this task has only one phase. */
     struct status (*begin_phase)(void *self, const struct run_state *saved, const char *path);
@@ -45,12 +46,12 @@ struct loop {
     const char *data_flag; /* the flag of the training data, for messages: "--input_dir" */
     const struct tokenizer *tokenizer;
     struct schedule schedule;
-    struct run_state state; /* position and settings; the caller sets those of a fresh run */
-    int64_t last_step;      /* in-phase step after which this run ends */
-    int64_t save_steps;     /* between checkpoints; 0: none between */
-    int64_t eval_steps;     /* between evaluations; 0: none between */
-    int64_t keep_last;      /* checkpoints; 0: all */
-    int64_t resume_step;    /* of the checkpoint to resume from; -1: the newest */
+    struct run_state state;            /* position and settings; the caller sets those of a fresh run */
+    int64_t last_step;                 /* in-phase step after which this run ends */
+    int64_t save_steps;                /* between checkpoints; 0: none between */
+    int64_t eval_steps;                /* between evaluations; 0: none between */
+    int64_t keep_last;                 /* checkpoints; 0: all */
+    struct training_state_place place; /* which checkpoint to resume from; its directory is set here */
     bool resume, allow_other_data;
     bool saves, saves_at_end; /* whether to save at all, and after the last step */
     bool mean_of_micro_batches;
@@ -63,7 +64,7 @@ struct loop {
     struct tensor_log tensor_log;
 };
 
-/* Loads weights, moments and position from the checkpoint of resume_step or, if there is one, from the
+/* Loads weights, moments and position from the checkpoint of place.step or, if there is one, from the
  * newest.  STATUS_USAGE if there is one, but the run was not asked to resume. */
 struct status loop_restore(struct loop *l, bool *found);
 

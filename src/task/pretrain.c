@@ -206,11 +206,12 @@ static struct status check_same_model(const struct run *r, const struct bert_con
     return pretrain_inputs_check_vocab(&r->in, vocab_hash, path);
 }
 
-static struct status check_checkpoint(void *self, const struct checkpoint *c)
+static struct status check_checkpoint(void *self, const struct training_state *from)
 {
-    struct bert_config saved;
-    TRY(bert_config_parse(&saved, c->config, c->path));
-    return check_same_model(self, &saved, c->manifest.vocab_hash, c->path);
+    const struct run *r = self;
+    struct bert_config saved = r->in.model;
+    TRY(from->config == NULL ? status_ok() : bert_config_parse(&saved, from->config, from->path));
+    return check_same_model(r, &saved, from->vocab_hash, from->path);
 }
 
 /* Phase 2 begins where phase 1 ended, with its own step 0. */
@@ -232,13 +233,19 @@ static struct status begin_phase(void *self, const struct run_state *saved, cons
     return status_ok();
 }
 
+/* What the run's own files are, where a model has none beside it. */
+static struct model_dir_given given_of(const struct run *r)
+{
+    const char *vocabulary = r->in.vocab_path[0] == '\0' ? NULL : r->in.vocab_path;
+    return (struct model_dir_given){r->options->config_file, vocabulary};
+}
+
 /* Loads the weights of any model directory; heads that it lacks are new. */
 static struct status start_from_model(struct run *r, const char *path)
 {
     struct model_dir m;
     struct load_report report;
-    const char *vocabulary = r->in.vocab_path[0] == '\0' ? NULL : r->in.vocab_path;
-    TRY(model_dir_open_given(&m, path, (struct model_dir_given){r->options->config_file, vocabulary}));
+    TRY(model_dir_open_given(&m, path, given_of(r)));
     struct bert_config config = *bert_family_config(&m);
     if (r->in.model.vocab_size >= m.tokenizer.n) {
         config.vocab_size = r->in.model.vocab_size; /* the number of padding rows may differ */
@@ -255,11 +262,22 @@ static struct status start_from_model(struct run *r, const char *path)
     return s;
 }
 
+/* --init_checkpoint asks for its weights, not for what another program left in --output_dir. */
+static struct training_state_place place_of(const struct run *r)
+{
+    const struct pretrain_options *o = r->options;
+    return (struct training_state_place){.step = o->resume_step,
+                                         .others = o->resume_from_checkpoint && o->init_checkpoint == NULL,
+                                         .given = given_of(r),
+                                         .task = BERT_TASK_PRETRAINING};
+}
+
 /* Loads the weights and position to start from: the newest checkpoint, a given model, or nothing. */
 static struct status restore(struct run *r)
 {
     const struct pretrain_options *o = r->options;
     bool found;
+    r->loop.place = place_of(r);
     TRY(loop_restore(&r->loop, &found));
     if (found) {
         return status_ok();
@@ -267,7 +285,6 @@ static struct status restore(struct run *r)
     if (o->init_checkpoint != NULL) {
         return start_from_model(r, o->init_checkpoint);
     }
-    TRY(o->resume_from_checkpoint ? checkpoint_dir_refuse_foreign(o->output_dir) : status_ok());
     if (o->phase2) {
         return status_error(STATUS_NO_CHECKPOINT, "--phase2 continues phase 1, but %s has no checkpoint",
                             o->output_dir);
@@ -348,7 +365,6 @@ static struct loop loop_of(struct run *r)
         .save_steps = o->num_steps_per_checkpoint,
         .eval_steps = o->eval_steps,
         .keep_last = o->keep_checkpoints,
-        .resume_step = o->resume_step,
         .resume = o->resume_from_checkpoint,
         .allow_other_data = o->allow_other_data,
         .saves = !o->skip_checkpoint,

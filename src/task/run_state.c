@@ -82,15 +82,20 @@ json_t *run_state_to_json(const struct run_state *s)
     return object;
 }
 
-struct status run_state_parse(struct run_state *s, const json_t *object, const char *source)
+struct status run_state_parse(struct run_state *s, const struct run_state *now, const json_t *object,
+                              const char *source)
 {
-    *s = (struct run_state){0};
+    *s = *now;
+    s->data = NULL;
+    s->loss_scale = 0;
+    s->loss_scale_steps = s->n_skipped = 0;
     for (int i = 0; i < N_ENTRIES; i++) {
         void *p = (char *)s + entries[i].offset;
+        bool must = !entries[i].optional && !entries[i].setting;
         switch (entries[i].kind) {
-        case INTEGER: TRY(json_get_int(object, source, entries[i].key, !entries[i].optional, p)); break;
-        case REAL: TRY(json_get_real(object, source, entries[i].key, !entries[i].optional, p)); break;
-        case TEXT: TRY(json_get_string(object, source, entries[i].key, !entries[i].optional, p)); break;
+        case INTEGER: TRY(json_get_int(object, source, entries[i].key, must, p)); break;
+        case REAL: TRY(json_get_real(object, source, entries[i].key, must, p)); break;
+        case TEXT: TRY(json_get_string(object, source, entries[i].key, must, p)); break;
         }
     }
     if (s->phase < 1 || s->phase > 2 || s->step < 0 || s->global_step < s->step) {

@@ -26,8 +26,9 @@ struct run_state {
 /* The caller json_decref's it; NULL if memory runs out. */
 json_t *run_state_to_json(const struct run_state *s);
 
-/* Strings are borrowed from `object`. */
-struct status run_state_parse(struct run_state *s, const json_t *object, const char *source);
+/* Strings are borrowed from `object`.  Settings that it does not have are those of `now`, which is this run's. */
+struct status run_state_parse(struct run_state *s, const struct run_state *now, const json_t *object,
+                              const char *source);
 
 /* Takes the scale of the next step from the trainer, after a step; and restores it in a trainer whose scale
  * is dynamic. */

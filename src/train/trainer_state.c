@@ -22,15 +22,15 @@ struct status trainer_state_extras(struct trainer *t, struct checkpoint_contents
 }
 
 /* After the ops queued so far. */
-static struct status resume_histories(struct trainer *t, const struct checkpoint *c)
+static struct status resume_histories(struct trainer *t, const struct training_state *from)
 {
     struct host_view histories;
     if (tensor_is_null(t->net.stage.histories)) {
         return status_ok();
     }
     TRY(host_view_open_blank(&histories, &t->net.x, t->net.stage.histories));
-    struct status s =
-        checkpoint_read_extra(c, TRAINER_STATE_HISTORIES_FILE, TRAINER_STATE_HISTORIES, histories.host);
+    struct status s = from->kind->read_extra(from->self, TRAINER_STATE_HISTORIES_FILE,
+                                             TRAINER_STATE_HISTORIES, histories.host);
     if (!failed(s)) {
         host_view_commit(&histories, &t->net.x, t->net.stage.histories);
     }
@@ -38,12 +38,12 @@ static struct status resume_histories(struct trainer *t, const struct checkpoint
     return s;
 }
 
-struct status trainer_state_resume(struct trainer *t, const struct checkpoint *c)
+struct status trainer_state_resume(struct trainer *t, const struct training_state *from)
 {
     struct host_view master = {0}, m = {0}, v = {0};
-    const struct checkpoint_file *choices = checkpoint_find(c, TRAINER_STATE_CHOICES_FILE);
-    if (choices != NULL && choices->map.n > 0) { /* before anything is timed */
-        exec_take_choices(&t->net.x, choices->map.data, choices->map.n, c->path);
+    const struct file_map *choices = from->kind->find_file(from->self, TRAINER_STATE_CHOICES_FILE);
+    if (choices != NULL && choices->n > 0) { /* before anything is timed */
+        exec_take_choices(&t->net.x, choices->data, choices->n, from->path);
     }
     struct status s = host_view_open(&master, &t->net.x, t->net.master);
     if (!failed(s)) {
@@ -53,13 +53,13 @@ struct status trainer_state_resume(struct trainer *t, const struct checkpoint *c
         s = host_view_open(&v, &t->net.x, t->exp_avg_sq);
     }
     if (!failed(s)) {
-        s = checkpoint_read_weights(c, &t->net.params, 0, master.host);
+        s = from->kind->read_weights(from->self, &t->net.params, 0, master.host);
     }
     if (!failed(s)) {
-        s = checkpoint_read_moments(c, &t->net.params, t->update.shard.begin, m.host, v.host);
+        s = from->kind->read_moments(from->self, &t->net.params, t->update.shard.begin, m.host, v.host);
     }
     if (!failed(s)) {
-        s = resume_histories(t, c);
+        s = resume_histories(t, from);
     }
     if (!failed(s)) {
         host_view_commit(&master, &t->net.x, t->net.master);

@@ -2,7 +2,7 @@
 #ifndef KILN_TRAIN_TRAINER_STATE_H
 #define KILN_TRAIN_TRAINER_STATE_H
 
-#include "model/checkpoint.h"
+#include "model/training_state.h"
 #include "train/trainer.h"
 
 /* Files that only some checkpoints have. */
@@ -13,7 +13,7 @@
 /* Adds those files to the contents of a save.  contents->owned is the text of choices. */
 struct status trainer_state_extras(struct trainer *t, struct checkpoint_contents *contents);
 
-/* Loads the weights, moments and fp8 histories of a checkpoint of the same parameters. */
-struct status trainer_state_resume(struct trainer *t, const struct checkpoint *c);
+/* Loads the weights, moments and fp8 histories of a state of the same parameters. */
+struct status trainer_state_resume(struct trainer *t, const struct training_state *s);
 
 #endif

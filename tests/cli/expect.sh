@@ -48,18 +48,24 @@ expect()
     grep -qF -- "$text" "$dir/out" "$dir/err" || fail "'$text' is not in what was printed: $* ($(cat "$dir/err"))"
 }
 
-# unpack_golden NAME: makes the files whose bytes are the tensors of tests/golden/NAME.safetensors, in the order of its table.
+# unpack_golden NAME: the tensors of tests/golden/NAME.safetensors, in the order of its table.  DIR/FILE, of bytes, becomes that
+# file in $dir; NAME, of numbers, becomes lines of numbers/NAME.
 unpack_golden()
 {
-    local golden at bytes name
+    local golden at bytes type name
     golden=$(dirname "${BASH_SOURCE[0]}")/../golden/$1.safetensors
     at=$((8 + $(od -An -t u8 -N 8 "$golden")))
-    while read -r bytes name; do
-        mkdir -p "$dir/${name%/*}"
-        tail -c +$((at + 1)) "$golden" | head -c "$bytes" >"$dir/$name" || true # the pipe is cut
-        [ "$(stat -c %s "$dir/$name")" = "$bytes" ] || fail "$name was not unpacked"
+    while read -r bytes type name; do
+        if [ "$type" = U8 ]; then
+            mkdir -p "$dir/${name%/*}"
+            tail -c +$((at + 1)) "$golden" | head -c "$bytes" >"$dir/$name" || true # the pipe is cut
+            [ "$(stat -c %s "$dir/$name")" = "$bytes" ] || fail "$name was not unpacked"
+        elif [ "$type" = F64 ]; then
+            mkdir -p "$dir/numbers"
+            tail -c +$((at + 1)) "$golden" | head -c "$bytes" | od -An -v -t f8 -w8 >"$dir/numbers/$name" || true
+        fi
         at=$((at + bytes))
-    done < <("$kiln" inspect "$golden" | awk '$1 == "U8" { print $(NF - 1), $NF }')
+    done < <("$kiln" inspect "$golden" | awk '$1 ~ /^(U8|F32|F64)$/ { print $(NF - 1), $1, $NF }')
 }
 
 # start_held command...: runs it in the background as $pid, with a log that blocks it after one page: so it

@@ -91,7 +91,7 @@ expect 0 "missing: --init_checkpoint alone/none.ckpt" "${command[@]}" --init_che
 mkdir replaced
 cp alone/ckpt_20.pt replaced/
 cp alone/ckpt_20.pt replaced/ckpt_3.pt
-expect 69 "has no checkpoint of kiln, but ckpt_20.pt of PyTorch" "${command[@]}" --output_dir replaced --resume_from_checkpoint
+expect 65 "its optimizer has 1 parameters in 1 group(s)" "${command[@]}" --output_dir replaced --resume_from_checkpoint
 expect 0 "weights of replaced/ckpt_20.pt" "${command[@]}" --output_dir replaced --resume_from_checkpoint \
     --init_checkpoint replaced/ckpt_20.pt
 expect 0 "newest checkpoint is trained/ckpt_2" "$kiln" fill --model trained 'a b [MASK] d'

@@ -67,7 +67,7 @@ static void resume(struct trainer *to, struct run_state *state, struct trainer *
     json_t *json = run_state_to_json(saved);
     char *text = json_dumps(json, 0);
     json_t *read = json_loads(text, 0, NULL);
-    EXPECT_OK(run_state_parse(state, read, "a checkpoint"));
+    EXPECT_OK(run_state_parse(state, state, read, "a checkpoint"));
     run_state_resume_scale(state, &to->loss_scale);
     put_copy(to, to->net.master, from, from->net.master);
     put_copy(to, to->exp_avg, from, from->exp_avg);

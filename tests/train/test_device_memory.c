@@ -107,7 +107,8 @@ static void save_and_resume(struct trainer *from, struct trainer *to, const stru
     snprintf(path, sizeof path, "%s/ckpt_%d", directory, STEPS);
     EXPECT_OK(checkpoint_open(&c, path));
     EXPECT_OK(trainer_init(to, config));
-    EXPECT_OK(trainer_state_resume(to, &c));
+    struct training_state state = training_state_of(&c);
+    EXPECT_OK(trainer_state_resume(to, &state));
     checkpoint_close(&c);
     snprintf(command, sizeof command, "rm -r %s", directory);
     EXPECT(system(command) == 0, "%s", command);

@@ -93,7 +93,8 @@ static void resume(const struct comm *c, void *context)
     EXPECT_OK(trainer_init(&t, &config));
     EXPECT_OK(checkpoint_path(path, "%s/ckpt_%lld", r->k.directory, (long long)r->step));
     EXPECT_OK(checkpoint_open(&checkpoint, path));
-    EXPECT_OK(trainer_state_resume(&t, &checkpoint));
+    struct training_state state = training_state_of(&checkpoint);
+    EXPECT_OK(trainer_state_resume(&t, &state));
     checkpoint_close(&checkpoint);
     expect_saved(r, &t, 0, t.net.master, 0);
     expect_saved(r, &t, 1, t.exp_avg, t.update.shard.begin);

@@ -1,0 +1,272 @@
+#include "model/foreign_state.h"
+
+#include "core/log.h"
+#include "model/foreign_moments.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+/* An open checkpoint of another program. */
+struct foreign {
+    struct model_dir m;
+    struct foreign_moments moments;
+    json_t *position;
+    int task;
+};
+
+/* ---- the table's functions ---- */
+
+/* The rows that a tensor and a parameter have in common, as elements of both: the number of padded rows may differ. */
+static int64_t common(const struct stored_tensor *t, const struct param *p)
+{
+    int64_t n = param_count(p), stored = (int64_t)(t->bytes / dtype_bytes(t->dtype));
+    return stored < n ? stored : n;
+}
+
+/* Fills the elements of a parameter that are in `flat` from a tensor of the weight's shape. */
+static struct status fill(const struct foreign *f, const struct stored_tensor *t, const struct param *p,
+                          int64_t begin, tensor flat)
+{
+    int64_t from, to, end = common(t, p);
+    checkpoint_overlap(p, begin, tensor_count(flat), &from, &to);
+    to = to < end ? to : end;
+    if (from >= to) {
+        return status_ok();
+    }
+    tensor values = tensor_slice(flat, p->offset + from - begin, to - from);
+    if (stored_tensor_is_dense(t)) {
+        TRY(status_context(stored_tensor_read_elements(t, from, values), "%s", f->m.path));
+    } else if (from == 0 && to == end) {
+        struct stored_tensor cut = *t;
+        cut.dims[0] = end / (param_count(p) / p->dims[0]);
+        values = tensor_slice(param_view(p, flat), 0, cut.dims[0]);
+        TRY(status_context(stored_tensor_read(&cut, values), "%s", f->m.path));
+    } else {
+        return status_error(STATUS_DATA, "%s: %s is stored column by column, so no part of it can be read",
+                            f->m.path, p->name);
+    }
+    int64_t i = tensor_find_nonfinite(values);
+    return i < 0 ? status_ok()
+                 : status_error(
+                       STATUS_NUMERIC,
+                       "%s: the state of %s is not finite (element %lld is %g); use an earlier checkpoint",
+                       f->m.path, p->name, (long long)i, tensor_get(values, i));
+}
+
+static struct status read_weights(const void *self, const struct param_table *params, int64_t begin,
+                                  tensor master)
+{
+    const struct foreign *f = self;
+    struct load_report report;
+    CHECK(begin == 0, "weights from element %lld on", (long long)begin);
+    TRY(model_dir_read_weights(&f->m, params, master, f->task, 0, &report));
+    for (int i = 0; i < params->n; i++) {
+        const struct foreign_moment *m = foreign_moments_find(&f->moments, params->params[i].name);
+        if (m != NULL && m->weight != NULL) {
+            TRY(fill(f, m->weight, &params->params[i], begin, master));
+        }
+    }
+    return status_ok();
+}
+
+static struct status read_moments(const void *self, const struct param_table *params, int64_t begin,
+                                  tensor exp_avg, tensor exp_avg_sq)
+{
+    const struct foreign *f = self;
+    memset(exp_avg.data, 0, tensor_bytes(exp_avg));
+    memset(exp_avg_sq.data, 0, tensor_bytes(exp_avg_sq));
+    for (int i = 0; i < params->n && f->moments.has; i++) {
+        const struct param *p = &params->params[i];
+        const struct foreign_moment *m = foreign_moments_find(&f->moments, p->name);
+        if (m == NULL) {
+            return status_error(STATUS_DATA, "%s: its optimizer has no moments of %s", f->m.path, p->name);
+        }
+        TRY(fill(f, m->exp_avg, p, begin, exp_avg));
+        TRY(fill(f, m->exp_avg_sq, p, begin, exp_avg_sq));
+    }
+    for (int i = 0; i < f->m.files.n_files; i++) {
+        TRY(tensor_file_check(&f->m.files.files[i], f->m.path));
+    }
+    return f->m.files.zero == NULL ? status_ok() : zero_folder_check(f->m.files.zero, f->m.path);
+}
+
+/* Other programs have no files of kiln's. */
+static struct status read_extra(const void *self, const char *file, const char *name, tensor out)
+{
+    (void)self, (void)file, (void)name;
+    memset(out.data, 0, tensor_bytes(out));
+    return status_ok();
+}
+
+static const struct file_map *find_file(const void *self, const char *file)
+{
+    (void)self, (void)file;
+    return NULL;
+}
+
+static void close_foreign(void *self)
+{
+    struct foreign *f = self;
+    foreign_moments_fini(&f->moments);
+    model_dir_close(&f->m);
+    json_decref(f->position);
+    free(f);
+}
+
+static const struct training_state_kind foreign_kind = {.read_weights = read_weights,
+                                                        .read_moments = read_moments,
+                                                        .read_extra = read_extra,
+                                                        .find_file = find_file,
+                                                        .close = close_foreign};
+
+/* ---- the position ---- */
+
+/* Of a file named by step N whose optimizer counted c steps in its phase, or by a tag of DeepSpeed, which has both: the rest was
+ * in the phase before. */
+struct position {
+    int64_t named;   /* -1: the name says nothing */
+    int64_t counted; /* -1: nothing counted */
+    int64_t updates; /* that the optimizer counted */
+};
+
+static struct status set_position(struct foreign *f, struct position at,
+                                  const struct training_state_place *place, const char *path)
+{
+    int64_t named = at.named < 0 ? at.counted : at.named, step = at.counted;
+    if (step < 0) {
+        step = named > place->phase_began ? named - place->phase_began : named;
+    }
+    if (step > named) {
+        return status_error(
+            STATUS_DATA,
+            "%s is named after step %lld, but counts %lld steps: was it renamed? name it after its "
+            "step",
+            path, (long long)named, (long long)step);
+    }
+    /* Moments that begin at zero are corrected as those of a first step. */
+    int64_t updates = f->moments.has ? at.updates : 0,
+            skipped = updates >= 0 && updates < step ? step - updates : 0;
+    f->position =
+        json_pack("{s:I, s:I, s:I, s:I}", "phase", (json_int_t)(step < named ? 2 : 1), "step",
+                  (json_int_t)step, "global_step", (json_int_t)named, "n_skipped", (json_int_t)skipped);
+    return f->position == NULL ? status_error(STATUS_MEMORY, "out of memory for the position of %s", path)
+                               : status_ok();
+}
+
+/* DeepSpeed's dynamic loss scale: it doubles after scale_window steps without an overflow (its
+ * runtime/fp16/loss_scaler.py). */
+static bool take_loss_scale(struct foreign *f, const struct pickle_node *scaler)
+{
+    const struct pickle_node *state =
+        scaler != NULL && scaler->kind == PICKLE_OBJECT ? scaler->object.state : NULL;
+    const struct pickle_node *last = pickle_find(state, "last_overflow_iter");
+    int64_t scale, window, now;
+    if (!torch_optimizer_number(&scale, pickle_find(state, "cur_scale")) || scale < 1 ||
+        !torch_optimizer_number(&window, pickle_find(state, "scale_window")) || window < 1 ||
+        !torch_optimizer_number(&now, pickle_find(state, "cur_iter")) || last == NULL ||
+        last->kind != PICKLE_INT || last->integer < -1 || last->integer >= now) {
+        return false;
+    }
+    return json_object_set_new(f->position, "loss_scale", json_real((double)scale)) == 0 &&
+           json_object_set_new(f->position, "loss_scale_steps",
+                               json_integer((now - last->integer - 1) % window)) == 0;
+}
+
+/* What was not taken over, in one line. */
+static void tell(const struct foreign *f, bool has_scale, const char *path)
+{
+    if (!f->moments.has) {
+        log_warning(
+            "%s has no state of an optimizer: its moments begin at zero, and the optimizer counts from 1",
+            path);
+    }
+    log_info("%s: its place in the data and its random states%s cannot be taken over: batches and dropout "
+             "are those that "
+             "--seed gives for the steps after it",
+             path, has_scale ? "" : ", and a loss scale if it had one,");
+}
+
+/* ---- opening ---- */
+
+static struct status open_foreign(struct training_state *s, const char *path, int64_t named,
+                                  const struct training_state_place *place)
+{
+    struct foreign *f = calloc(1, sizeof *f);
+    if (f == NULL) {
+        return status_error(STATUS_MEMORY, "out of memory for %s", path);
+    }
+    *s = (struct training_state){.kind = &foreign_kind, .self = f};
+    f->task = place->task;
+    TRY(checkpoint_path(s->path, "%s", path));
+    TRY(model_dir_open_given(&f->m, path, place->given));
+    if (f->m.files.files[0].format != TENSOR_FILE_TORCH) {
+        return status_error(STATUS_DATA, "%s is no file of torch.save", path);
+    }
+    TRY(foreign_moments_init(&f->moments, &f->m));
+    const struct pickle_node *root = f->m.files.files[0].torch.root;
+    struct position at = {.named = named, .counted = f->moments.n_steps, .updates = f->moments.n_steps};
+    const struct pickle_node *steps = pickle_find(root, "global_steps");
+    if (steps != NULL && !torch_optimizer_number(&at.counted, steps)) {
+        return status_error(STATUS_DATA, "%s: its \"global_steps\" is not a number of steps", path);
+    }
+    TRY(set_position(f, at, place, path));
+    tell(f, f->m.files.zero != NULL && take_loss_scale(f, f->m.files.zero->loss_scaler), path);
+    s->vocab_hash = f->m.tokenizer.hash;
+    s->position = f->position;
+    return status_ok();
+}
+
+/* The step in a tag: "200" and "200_phase2_adjusted" of Habana's script, "global_step200" of DeepSpeed; -1: none. */
+static int64_t step_of_tag(const char *tag)
+{
+    static const char prefix[] = "global_step";
+    tag += strncmp(tag, prefix, sizeof prefix - 1) == 0 ? sizeof prefix - 1 : 0;
+    size_t n = strspn(tag, "0123456789");
+    return n == 0 || n > 18 ? -1 : strtoll(tag, NULL, 10);
+}
+
+static struct status open_folder(struct training_state *s, const char *folder,
+                                 const struct training_state_place *place)
+{
+    char path[CHECKPOINT_PATH_BYTES];
+    const char *slash = strrchr(folder, '/');
+    if (!model_place_has(path, folder, ZERO_FOLDER_STATES)) {
+        return status_error(
+            STATUS_DATA,
+            "%s is half a checkpoint: it has no " ZERO_FOLDER_STATES ", which the first rank writes", folder);
+    }
+    return open_foreign(s, path, step_of_tag(slash + 1), place);
+}
+
+/* The folder of a step; empty: there is none. */
+static struct status find_folder(char folder[CHECKPOINT_PATH_BYTES], const struct training_state_place *place)
+{
+    char states[CHECKPOINT_PATH_BYTES];
+    if (place->step < 0) {
+        return model_place_latest(folder, place->directory);
+    }
+    TRY(checkpoint_path(folder, "%s/%lld", place->directory, (long long)place->step));
+    if (!model_place_has(states, folder, ZERO_FOLDER_STATES)) {
+        TRY(checkpoint_path(folder, "%s/global_step%lld", place->directory, (long long)place->step));
+    }
+    if (!model_place_has(states, folder, ZERO_FOLDER_STATES)) {
+        folder[0] = '\0';
+    }
+    return status_ok();
+}
+
+struct status foreign_state_open(struct training_state *s, const struct training_state_place *place)
+{
+    char path[CHECKPOINT_PATH_BYTES];
+    int64_t newest = place->step;
+    TRY(find_folder(path, place));
+    if (path[0] != '\0') {
+        return open_folder(s, path, place);
+    }
+    TRY(newest < 0 ? checkpoint_dir_newest_file(&newest, place->directory) : status_ok());
+    if (newest < 0) {
+        return status_ok();
+    }
+    TRY(checkpoint_path(path, "%s/ckpt_%lld.pt", place->directory, (long long)newest));
+    return file_exists(path) ? open_foreign(s, path, newest, place) : status_ok();
+}

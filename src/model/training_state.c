@@ -1,0 +1,113 @@
+#include "model/training_state.h"
+
+#include "core/log.h"
+#include "model/foreign_state.h"
+
+#include <stdlib.h>
+
+static struct status read_weights(const void *self, const struct param_table *params, int64_t begin,
+                                  tensor master)
+{
+    return checkpoint_read_weights(self, params, begin, master);
+}
+
+static struct status read_moments(const void *self, const struct param_table *params, int64_t begin,
+                                  tensor exp_avg, tensor exp_avg_sq)
+{
+    return checkpoint_read_moments(self, params, begin, exp_avg, exp_avg_sq);
+}
+
+static struct status read_extra(const void *self, const char *file, const char *name, tensor out)
+{
+    return checkpoint_read_extra(self, file, name, out);
+}
+
+static const struct file_map *find_file(const void *self, const char *file)
+{
+    const struct checkpoint_file *found = checkpoint_find(self, file);
+    return found == NULL ? NULL : &found->map;
+}
+
+static void close_viewed(void *self)
+{
+    (void)self;
+}
+
+static void close_owned(void *self)
+{
+    checkpoint_close(self);
+    free(self);
+}
+
+#define OF_CHECKPOINT                                                                                        \
+    .read_weights = read_weights, .read_moments = read_moments, .read_extra = read_extra,                    \
+    .find_file = find_file
+
+static const struct training_state_kind viewed = {OF_CHECKPOINT, .close = close_viewed};
+static const struct training_state_kind owned = {OF_CHECKPOINT, .close = close_owned};
+
+struct training_state training_state_of(const struct checkpoint *c)
+{
+    struct training_state s = {.kind = &viewed,
+                               .self = (void *)c,
+                               .config = c->config,
+                               .vocab_hash = c->manifest.vocab_hash,
+                               .position = c->state};
+    snprintf(s.path, sizeof s.path, "%s", c->path);
+    return s;
+}
+
+static struct status open_checkpoint(struct checkpoint *c, const struct training_state_place *p, bool *found)
+{
+    char path[CHECKPOINT_PATH_BYTES];
+    if (p->step < 0) {
+        return checkpoint_dir_open_newest(c, p->directory, found);
+    }
+    TRY(checkpoint_path(path, "%s/ckpt_%lld", p->directory, (long long)p->step));
+    *found = file_is_directory(path);
+    return *found ? checkpoint_open(c, path) : status_ok();
+}
+
+static struct status open_own(struct training_state *s, const struct training_state_place *p)
+{
+    bool found = false;
+    struct checkpoint *c = calloc(1, sizeof *c);
+    if (c == NULL) {
+        return status_error(STATUS_MEMORY, "out of memory for the checkpoint in %s", p->directory);
+    }
+    struct status opened = open_checkpoint(c, p, &found);
+    if (failed(opened) || !found) {
+        free(c);
+        return opened;
+    }
+    *s = training_state_of(c);
+    s->kind = &owned;
+    return opened;
+}
+
+struct status training_state_open(struct training_state *s, const struct training_state_place *p)
+{
+    *s = (struct training_state){0};
+    struct status opened = open_own(s, p);
+    if (!failed(opened) && s->kind == NULL && p->others) {
+        opened = foreign_state_open(s, p);
+    }
+    if (failed(opened)) {
+        training_state_close(s);
+        return opened;
+    }
+    return s->kind != NULL || p->step < 0
+               ? status_ok()
+               : status_error(
+                     STATUS_NO_CHECKPOINT,
+                     "there is no %s/ckpt_%lld for --resume_step %lld; without that flag the newest is taken",
+                     p->directory, (long long)p->step, (long long)p->step);
+}
+
+void training_state_close(struct training_state *s)
+{
+    if (s->kind != NULL) {
+        s->kind->close(s->self);
+    }
+    *s = (struct training_state){0};
+}

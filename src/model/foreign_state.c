@@ -23,6 +23,26 @@ static int64_t common(const struct stored_tensor *t, const struct param *p)
     return stored < n ? stored : n;
 }
 
+/* Elements [from, to) of a matrix that is stored column by column. */
+static struct status gather(const struct stored_tensor *t, const struct param *p, int64_t from, tensor values)
+{
+    struct stored_tensor cut = *t;
+    int64_t columns = param_count(p) / p->dims[0];
+    cut.dims[0] = common(t, p) / columns;
+    tensor whole =
+        tensor_2d(malloc((size_t)(cut.dims[0] * columns) * sizeof(float)), DTYPE_F32, cut.dims[0], columns);
+    if (whole.data == NULL) {
+        return status_error(STATUS_MEMORY, "out of memory for %s", p->name);
+    }
+    struct status s = stored_tensor_read(&cut, whole);
+    if (!failed(s)) {
+        stored_tensor_convert(values.dtype, values.data, DTYPE_F32, (const float *)whole.data + from,
+                              tensor_count(values));
+    }
+    free(whole.data);
+    return s;
+}
+
 /* Fills the elements of a parameter that are in `flat` from a tensor of the weight's shape. */
 static struct status fill(const struct foreign *f, const struct stored_tensor *t, const struct param *p,
                           int64_t begin, tensor flat)
@@ -34,22 +54,14 @@ static struct status fill(const struct foreign *f, const struct stored_tensor *t
         return status_ok();
     }
     tensor values = tensor_slice(flat, p->offset + from - begin, to - from);
-    if (stored_tensor_is_dense(t)) {
-        TRY(status_context(stored_tensor_read_elements(t, from, values), "%s", f->m.path));
-    } else if (from == 0 && to == end) {
-        struct stored_tensor cut = *t;
-        cut.dims[0] = end / (param_count(p) / p->dims[0]);
-        values = tensor_slice(param_view(p, flat), 0, cut.dims[0]);
-        TRY(status_context(stored_tensor_read(&cut, values), "%s", f->m.path));
-    } else {
-        return status_error(STATUS_DATA, "%s: %s is stored column by column, so no part of it can be read",
-                            f->m.path, p->name);
-    }
+    TRY(status_context(stored_tensor_is_dense(t) ? stored_tensor_read_elements(t, from, values)
+                                                 : gather(t, p, from, values),
+                       "%s", f->m.path));
     int64_t i = tensor_find_nonfinite(values);
     return i < 0 ? status_ok()
                  : status_error(
                        STATUS_NUMERIC,
-                       "%s: the state of %s is not finite (element %lld is %g); use an earlier checkpoint",
+                       "%s: the state of %s is not finite (element %lld is %g): use an earlier checkpoint",
                        f->m.path, p->name, (long long)i, tensor_get(values, i));
 }
 

@@ -38,6 +38,8 @@ same_losses zero1_2 3 adamw "${phase2[@]}"
 grep -q "weights in fp32 of 2 ranks" err || fail "not a word on ranks: $(cat err)"
 [ "$(grep -c "cannot be taken over" err)" = 1 ] || fail "what is lost takes one line: $(cat err)"
 same_losses zero2_4 3 adamw
+same_losses plain_1 3 adamw
+same_losses bf16_2 3 adamw
 same_losses zero2_1 3 adamw --resume_step 3
 same_losses old_zero 3 adamw
 

@@ -8,6 +8,8 @@ that every step trains on the same samples.  The other cases are output director
     masters   the same in fp16: weights in fp16, and in fp32 as "master params"; in the format before PyTorch 1.6
     adamw     ckpt_15.pt of phase 2, which began after step 10: torch's AdamW, which counts in tensors; "module." before names
     weights   ckpt_4.pt without an optimizer
+    plain_1   a folder of DeepSpeed without ZeRO, fp32, AdamW
+    bf16_2    ZeRO 1, 2 ranks, bf16 with gradients in fp32, which is another class of DeepSpeed (bf16_optimizer.py)
     zero1_2   a folder of DeepSpeed with ZeRO 1, 2 ranks, bf16, AdamW; written by DeepSpeed itself, with gloo
     zero2_4   ZeRO 2, 4 ranks, bf16, AdamW
     zero2_1   ZeRO 2, one rank, fp32, AdamW, tag "global_step3"; written with a dynamic loss scale
@@ -181,6 +183,8 @@ def make_scripts(add):
         next_losses("lamb", of_optimizer(model, lamb), 6))
 
     model = make_model(6)
+    query = model.bert.encoder.layer[1].attention.self.query.weight
+    query.data = query.data.t().contiguous().t()  # its moments are stored column by column, too
     adamw = torch.optim.AdamW(groups(model), lr=1e-3)
     train(model, adamw, 5)
     whole = {"model": scripts_names(model.state_dict(), "module."), "optimizer": adamw.state_dict(), "files": files, "epoch": 1,
@@ -217,15 +221,22 @@ def of_folder(folder, n_ranks):
     """What DeepSpeed's own converter finds, and the moments by the same order, from the files."""
     from deepspeed.utils.zero_to_fp32 import get_fp32_state_dict_from_zero_checkpoint
 
-    weights = get_fp32_state_dict_from_zero_checkpoint(str(folder.parent), folder.name)
-    shapes = torch.load(folder / "mp_rank_00_model_states.pt", weights_only=False)["param_shapes"]
+    states = torch.load(folder / "mp_rank_00_model_states.pt", weights_only=False)
+    if not list(folder.glob("*zero_pp_rank_0_*")):
+        kept = states["optimizer"]["state"]
+        return {n: (states["module"][n], kept[i]["exp_avg"], kept[i]["exp_avg_sq"]) for i, n in enumerate(in_order(make_model()))}
+    shapes = states["param_shapes"]
     ranks = [torch.load(next(folder.glob(f"*zero_pp_rank_{r}_*")), weights_only=False)["optimizer_state_dict"] for r in range(n_ranks)]
+    weights = get_fp32_state_dict_from_zero_checkpoint(str(folder.parent), folder.name) if "zero_stage" in ranks[0] else {}
     out = {}
     for g, group in enumerate(shapes):
         flat = [torch.cat([r["base_optimizer_state"]["state"][g][k] for r in ranks]) for k in ("exp_avg", "exp_avg_sq")]
+        own = torch.cat([r["single_partition_of_fp32_groups"][g] for r in ranks])
         at = 0
         for name, shape in group.items():
-            out[name] = (weights[name].float(), *(f[at:at + shape.numel()].view(shape) for f in flat))
+            weight = own[at:at + shape.numel()].view(shape)
+            assert name not in weights or torch.equal(weights[name], weight), name
+            out[name] = (weight, *(f[at:at + shape.numel()].view(shape) for f in flat))
             at += shape.numel()
     return out
 
@@ -280,7 +291,7 @@ def bad_folders(add):
     folder("bad_many", count=10 ** 9)
 
 
-def deepspeed_rank(rank, n_ranks, stage, bf16, steps, tag, directory, port):
+def deepspeed_rank(rank, n_ranks, stage, bf16, steps, tag, directory, port, wide):
     os.environ |= {"RANK": str(rank), "LOCAL_RANK": str(rank), "WORLD_SIZE": str(n_ranks), "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(port)}
     import deepspeed
 
@@ -290,7 +301,7 @@ def deepspeed_rank(rank, n_ranks, stage, bf16, steps, tag, directory, port):
     engine, *_ = deepspeed.initialize(
         model=model, optimizer=torch.optim.AdamW(groups(model), lr=1e-3),
         config={"train_micro_batch_size_per_gpu": B // n_ranks, "train_batch_size": B, "bf16": {"enabled": bf16},
-                "zero_optimization": {"stage": stage}, "gradient_clipping": 1.0, "zero_allow_untested_optimizer": True,
+                "zero_optimization": {"stage": stage}, "data_types": {"grad_accum_dtype": "fp32" if wide or not bf16 else "bf16"}, "gradient_clipping": 1.0, "zero_allow_untested_optimizer": True,
                 "zero_force_ds_cpu_optimizer": False})
     mine = tuple(t[rank::n_ranks].contiguous() for t in batch())
     for _ in range(steps):
@@ -302,10 +313,10 @@ def deepspeed_rank(rank, n_ranks, stage, bf16, steps, tag, directory, port):
 
 
 def make_deepspeed(add):
-    runs = (("zero1_2", 2, 1, True, 3, "13"), ("zero2_4", 4, 2, True, 3, "3"), ("zero2_1", 1, 2, False, 3, None))
+    runs = (("plain_1", 1, 0, False, 3, "3"), ("bf16_2", 2, 1, True, 3, "3"), ("zero1_2", 2, 1, True, 3, "13"), ("zero2_4", 4, 2, True, 3, "3"), ("zero2_1", 1, 2, False, 3, None))
     for i, (case, n_ranks, stage, bf16, steps, tag) in enumerate(runs):
         with tempfile.TemporaryDirectory() as d:
-            torch.multiprocessing.spawn(deepspeed_rank, (n_ranks, stage, bf16, steps, tag, d, 29510 + i), n_ranks)
+            torch.multiprocessing.spawn(deepspeed_rank, (n_ranks, stage, bf16, steps, tag, d, 29510 + i, case == "bf16_2"), n_ranks)
             top = pathlib.Path(d)
             folder = top / (top / "latest").read_text()
             state = of_folder(folder, n_ranks)

@@ -111,7 +111,8 @@ static const struct option options[] = {
                     "phase 2: steps, schedule and optimizer counter restart; weights and moments are kept"),
     OPTION_INT_ROW("phase1_end_step", AT(phase1_end_step), "7038", 0, 1e12, "the last step of phase 1"),
     OPTION_FLAG_ROW("resume_from_checkpoint", AT(resume_from_checkpoint),
-                    "resume from the newest valid checkpoint of --output_dir, with the same bits"),
+                    "resume from the newest valid checkpoint of --output_dir: kiln's, with the same bits, or "
+                    "another program's"),
     OPTION_FLAG_ROW("allow_other_data", AT(allow_other_data),
                     "resume although --input_dir does not hold what the checkpoint was trained on"),
     OPTION_INT_ROW("resume_step", AT(resume_step), "-1", -1, 1e12,

@@ -165,6 +165,12 @@ static struct status set_position(struct foreign *f, struct position at,
                                : status_ok();
 }
 
+static bool put_loss_scale(struct foreign *f, int64_t scale, int64_t steps)
+{
+    return json_object_set_new(f->position, "loss_scale", json_real((double)scale)) == 0 &&
+           json_object_set_new(f->position, "loss_scale_steps", json_integer(steps)) == 0;
+}
+
 /* DeepSpeed's dynamic loss scale: it doubles after scale_window steps without an overflow (its
  * runtime/fp16/loss_scaler.py). */
 static bool take_loss_scale(struct foreign *f, const struct pickle_node *scaler)
@@ -179,23 +185,36 @@ static bool take_loss_scale(struct foreign *f, const struct pickle_node *scaler)
         last->kind != PICKLE_INT || last->integer < -1 || last->integer >= now) {
         return false;
     }
-    return json_object_set_new(f->position, "loss_scale", json_real((double)scale)) == 0 &&
-           json_object_set_new(f->position, "loss_scale_steps",
-                               json_integer((now - last->integer - 1) % window)) == 0;
+    return put_loss_scale(f, scale, (now - last->integer - 1) % window);
+}
+
+/* The state of torch's GradScaler, which later scripts of NVIDIA save. */
+static bool take_grad_scaler(struct foreign *f, const struct pickle_node *state)
+{
+    int64_t scale, steps;
+    return torch_optimizer_number(&scale, pickle_find(state, "scale")) && scale >= 1 &&
+           torch_optimizer_number(&steps, pickle_find(state, "_growth_tracker")) &&
+           put_loss_scale(f, scale, steps);
 }
 
 /* What was not taken over, in one line. */
 static void tell(const struct foreign *f, bool has_scale, const char *path)
 {
+    const struct pickle_node *root = f->m.files.files[0].torch.root;
+    char file[40] = "";
+    int64_t next;
+    if (torch_optimizer_number(&next, pickle_item(pickle_find(root, "files"), 0))) {
+        snprintf(file, sizeof file, " (file %lld)", (long long)next);
+    }
     if (!f->moments.has) {
         log_warning(
             "%s has no state of an optimizer: its moments begin at zero, and the optimizer counts from 1",
             path);
     }
-    log_info("%s: its place in the data and its random states%s cannot be taken over: batches and dropout "
+    log_info("%s: its place in the data%s and its random states%s cannot be taken over: batches and dropout "
              "are those that "
              "--seed gives for the steps after it",
-             path, has_scale ? "" : ", and a loss scale if it had one,");
+             path, file, has_scale ? "" : ", and a loss scale if it had one,");
 }
 
 /* ---- opening ---- */
@@ -222,7 +241,11 @@ static struct status open_foreign(struct training_state *s, const char *path, in
         return status_error(STATUS_DATA, "%s: its \"global_steps\" is not a number of steps", path);
     }
     TRY(set_position(f, at, place, path));
-    tell(f, f->m.files.zero != NULL && take_loss_scale(f, f->m.files.zero->loss_scaler), path);
+    const struct zero_folder *zero = f->m.files.zero;
+    tell(f,
+         zero != NULL ? take_loss_scale(f, zero->loss_scaler)
+                      : take_grad_scaler(f, pickle_find(root, "grad_scaler")),
+         path);
     s->vocab_hash = f->m.tokenizer.hash;
     s->position = f->position;
     return status_ok();
@@ -253,17 +276,17 @@ static struct status open_folder(struct training_state *s, const char *folder,
 /* The folder of a step; empty: there is none. */
 static struct status find_folder(char folder[CHECKPOINT_PATH_BYTES], const struct training_state_place *place)
 {
-    char states[CHECKPOINT_PATH_BYTES];
+    static const char *const prefixes[] = {"", "global_step"};
     if (place->step < 0) {
         return model_place_latest(folder, place->directory);
     }
-    TRY(checkpoint_path(folder, "%s/%lld", place->directory, (long long)place->step));
-    if (!model_place_has(states, folder, ZERO_FOLDER_STATES)) {
-        TRY(checkpoint_path(folder, "%s/global_step%lld", place->directory, (long long)place->step));
+    for (int i = 0; i < 2; i++) {
+        TRY(checkpoint_path(folder, "%s/%s%lld", place->directory, prefixes[i], (long long)place->step));
+        if (file_is_directory(folder)) {
+            return status_ok();
+        }
     }
-    if (!model_place_has(states, folder, ZERO_FOLDER_STATES)) {
-        folder[0] = '\0';
-    }
+    folder[0] = '\0';
     return status_ok();
 }
 

@@ -85,11 +85,26 @@ static struct status open_own(struct training_state *s, const struct training_st
     return opened;
 }
 
+/* A run of kiln may have been left for another program, which went on. */
+static struct status warn_of_later(const struct training_state *s, const struct training_state_place *p)
+{
+    int64_t file, own = json_integer_value(json_object_get(s->position, "global_step"));
+    TRY(checkpoint_dir_newest_file(&file, p->directory));
+    if (file > own) {
+        log_warning("%s is taken, not %s/ckpt_%lld.pt, though that is of a later step: kiln's own "
+                    "checkpoints come first",
+                    s->path, p->directory, (long long)file);
+    }
+    return status_ok();
+}
+
 struct status training_state_open(struct training_state *s, const struct training_state_place *p)
 {
     *s = (struct training_state){0};
     struct status opened = open_own(s, p);
-    if (!failed(opened) && s->kind == NULL && p->others) {
+    if (!failed(opened) && p->others && p->step < 0 && s->kind != NULL) {
+        opened = warn_of_later(s, p);
+    } else if (!failed(opened) && p->others && s->kind == NULL) {
         opened = foreign_state_open(s, p);
     }
     if (failed(opened)) {

@@ -82,6 +82,15 @@ json_t *run_state_to_json(const struct run_state *s)
     return object;
 }
 
+static bool has_settings(const json_t *object)
+{
+    bool has = false;
+    for (int i = 0; i < N_ENTRIES; i++) {
+        has = has || (entries[i].setting && json_object_get(object, entries[i].key) != NULL);
+    }
+    return has;
+}
+
 struct status run_state_parse(struct run_state *s, const struct run_state *now, const json_t *object,
                               const char *source)
 {
@@ -89,9 +98,10 @@ struct status run_state_parse(struct run_state *s, const struct run_state *now, 
     s->data = NULL;
     s->loss_scale = 0;
     s->loss_scale_steps = s->n_skipped = 0;
+    bool settings = has_settings(object);
     for (int i = 0; i < N_ENTRIES; i++) {
         void *p = (char *)s + entries[i].offset;
-        bool must = !entries[i].optional && !entries[i].setting;
+        bool must = !entries[i].optional && (settings || !entries[i].setting);
         switch (entries[i].kind) {
         case INTEGER: TRY(json_get_int(object, source, entries[i].key, must, p)); break;
         case REAL: TRY(json_get_real(object, source, entries[i].key, must, p)); break;

@@ -26,7 +26,8 @@ struct run_state {
 /* The caller json_decref's it; NULL if memory runs out. */
 json_t *run_state_to_json(const struct run_state *s);
 
-/* Strings are borrowed from `object`.  Settings that it does not have are those of `now`, which is this run's. */
+/* Strings are borrowed from `object`.  It has all settings or none; then they are those of `now`,
+ * which is this run's. */
 struct status run_state_parse(struct run_state *s, const struct run_state *now, const json_t *object,
                               const char *source);
 

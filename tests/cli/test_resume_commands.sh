@@ -36,6 +36,7 @@ same_losses weights 4 adamw
 grep -q "has no state of an optimizer: its moments begin at zero" err || fail "not a word on moments: $(cat err)"
 same_losses zero1_2 3 adamw "${phase2[@]}"
 grep -q "weights in fp32 of 2 ranks" err || fail "not a word on ranks: $(cat err)"
+grep -q "its place in the data (file 0)" err || fail "not a word on data: $(cat err)"
 [ "$(grep -c "cannot be taken over" err)" = 1 ] || fail "what is lost takes one line: $(cat err)"
 same_losses zero2_4 3 adamw
 same_losses plain_1 3 adamw
@@ -46,6 +47,10 @@ same_losses old_zero 3 adamw
 # From then on kiln's own checkpoints count, and the same command continues.
 expect 0 "resumed from lamb/ckpt_9: phase 1, 9 steps done" "${command[@]}" --output_dir lamb --optimizer lamb \
     --resume_from_checkpoint --steps_this_run 10
+# Another program may have gone on beside them.
+cp lamb/ckpt_6.pt lamb/ckpt_50.pt
+expect 0 "lamb/ckpt_10 is taken, not lamb/ckpt_50.pt, though that is of a later step" "${command[@]}" --output_dir lamb \
+    --optimizer lamb --resume_from_checkpoint --steps_this_run 10
 # The end of phase 1 begins phase 2, as the documents' second command has it.
 cp -r masters/ckpt_6.pt data/ && mkdir begun && mv data/ckpt_6.pt begun/
 expect 0 "resumed from begun/ckpt_6.pt: phase 2, 0 steps done" "${command[@]}" --output_dir begun --optimizer lamb \

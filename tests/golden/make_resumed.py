@@ -193,6 +193,7 @@ def make_scripts(add):
 
     beside = {"args": argparse.Namespace(lr=np.float64(1e-3), ids=np.arange(3)), "scheduler": torch.optim.lr_scheduler.LinearLR(adamw),
               "data_loader": torch.utils.data.DataLoader(torch.utils.data.TensorDataset(torch.zeros(2)), sampler=range(2))}
+    beside["grad_scaler"] = {"scale": 65536.0, "growth_factor": 2.0, "backoff_factor": 0.5, "growth_interval": 2000, "_growth_tracker": 2}
     add("objects", {"ckpt_5.pt": saved({"model": scripts_names(model.state_dict()), "optimizer": adamw.state_dict()} | beside)}, None, None)
 
     zero = {n: (p.detach().clone(), torch.zeros_like(p), torch.zeros_like(p)) for n, p in model.named_parameters()}

@@ -150,7 +150,7 @@ static void test_states(void)
         {"masters", "lamb", "masters/ckpt_6.pt", 0, 1, 6, 6, 0, 0, true},
         {"adamw", "adamw", "adamw/ckpt_15.pt", 10, 2, 5, 15, 0, 0, true},
         {"adamw", "adamw", "adamw/ckpt_15.pt", 0, 2, 5, 15, 0, 0, true}, /* whatever the run is told */
-        {"objects", "adamw", "objects/ckpt_5.pt", 0, 1, 5, 5, 0, 0, true},
+        {"objects", "adamw", "objects/ckpt_5.pt", 0, 1, 5, 5, 0, 65536, true},
         {"weights", "adamw", "weights/ckpt_4.pt", 0, 1, 4, 4, 4, 0, false},
         {"weights", "adamw", "weights/ckpt_4.pt", 3, 2, 1, 4, 1, 0, false}, /* it says nothing of phases */
         {"weights", "adamw", "weights/ckpt_4.pt", 4, 1, 4, 4, 4, 0, false},
@@ -243,6 +243,7 @@ static void test_half_folders(void)
                  "half a checkpoint: it has 3 of the files of its 4 ranks, but no " RANK(3));
     copy_ranks("headless/3", 4);
     EXPECT(unlink(path_of("headless/3/" STATES)) == 0, "unlink");
+    EXPECT_ERROR(try("headless", 3), STATUS_DATA, "has no " STATES);
     EXPECT_OK(file_write_atomic(path_of("headless/latest"), "3", 1));
     EXPECT_ERROR(try("headless", -1), STATUS_DATA, "has no " STATES);
     copy_ranks("short/3", 4);

@@ -14,6 +14,6 @@
 struct status trainer_state_extras(struct trainer *t, struct checkpoint_contents *contents);
 
 /* Loads the weights, moments and fp8 histories of a state of the same parameters. */
-struct status trainer_state_resume(struct trainer *t, const struct training_state *s);
+struct status trainer_state_resume(struct trainer *t, const struct training_state *from);
 
 #endif

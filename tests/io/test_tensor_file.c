@@ -73,10 +73,50 @@ static void remove_directory(void)
     file_remove_tree(directory);
 }
 
+/* Elements that lie in several places read as if they lay in one, from any of them on. */
+static void test_pieces(void)
+{
+    enum { N = 12 };
+    static const float values[N] = {0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11};
+    const struct stored_piece pieces[] = {{(const unsigned char *)(values + 7), 5},
+                                          {(const unsigned char *)values, 1},
+                                          {(const unsigned char *)(values + 1), 6}};
+    struct stored_tensor t = {
+        .name = "cut", .dtype = DTYPE_F32, .n_dims = 2, .dims = {4, 3}, .pieces = pieces};
+    struct stored_tensor whole = t;
+    float wanted[N], read[N];
+    bool same;
+    for (int i = 0; i < N; i++) {
+        wanted[i] = values[(i + 7) % N];
+    }
+    EXPECT(stored_tensor_make_dense(&t, sizeof(float)) && stored_tensor_make_dense(&whole, sizeof(float)),
+           "dims");
+    t.data = pieces[0].data;
+    whole.data = (const unsigned char *)wanted;
+    whole.pieces = NULL;
+    EXPECT_OK(stored_tensor_read(&t, tensor_2d(read, DTYPE_F32, 4, 3)));
+    for (int i = 0; i < N; i++) {
+        EXPECT_NEAR(read[i], wanted[i], 0);
+    }
+    EXPECT_OK(stored_tensor_compare(&same, &t, &whole));
+    EXPECT(same, "in pieces it is another");
+    for (int first = 0; first < N; first++) {
+        for (int n = 1; n <= N - first; n++) {
+            double wide[N];
+            EXPECT_OK(stored_tensor_read_elements(&t, first, tensor_1d(wide, DTYPE_F64, n)));
+            for (int i = 0; i < n; i++) {
+                EXPECT(wide[i] == wanted[first + i], "element %d of %d from %d on is %g", i, n, first,
+                       wide[i]);
+            }
+        }
+    }
+}
+
 int main(void)
 {
     EXPECT(mkdtemp(directory) != NULL, "mkdtemp");
     atexit(remove_directory);
     test_formats();
+    test_pieces();
     return 0;
 }

@@ -64,26 +64,25 @@ static struct status take_folder(struct model_place *p, const char *folder, cons
     return checkpoint_path(p->directory, "%s", model_place_find_config(file, folder) ? folder : above);
 }
 
-/* An output directory stands for its newest checkpoint; any other directory for itself. */
+/* An output directory stands for its newest checkpoint, kiln's or else DeepSpeed's; any other directory for itself. */
 static struct status find_in_directory(struct model_place *p, const char *path)
 {
-    char file[CHECKPOINT_PATH_BYTES];
+    char file[CHECKPOINT_PATH_BYTES], latest[CHECKPOINT_PATH_BYTES];
     struct checkpoint newest;
     bool found;
-    TRY(model_place_latest(file, path));
-    if (file[0] != '\0') {
-        return take_folder(p, file, path);
-    }
     TRY(checkpoint_path(p->directory, "%s", path));
-    if (model_place_find_config(file, path) || model_place_has(file, path, "manifest.json")) {
+    TRY(model_place_latest(latest, path));
+    bool is_model = latest[0] == '\0' && model_place_find_config(file, path);
+    if (is_model || model_place_has(file, path, "manifest.json")) {
         return status_ok();
     }
     TRY(checkpoint_dir_open_newest(&newest, path, &found));
-    if (found) {
-        log_info("%s: its newest checkpoint is %s", path, newest.path);
-        TRY(checkpoint_path(p->directory, "%s", newest.path));
-        checkpoint_close(&newest);
+    if (!found) {
+        return latest[0] == '\0' ? status_ok() : take_folder(p, latest, path);
     }
+    log_info("%s: its newest checkpoint is %s", path, newest.path);
+    TRY(checkpoint_path(p->directory, "%s", newest.path));
+    checkpoint_close(&newest);
     return status_ok();
 }
 

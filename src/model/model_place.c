@@ -64,6 +64,19 @@ static struct status take_folder(struct model_place *p, const char *folder, cons
     return checkpoint_path(p->directory, "%s", model_place_find_config(file, folder) ? folder : above);
 }
 
+/* Hugging Face's trainer leaves "latest" beside a model, often without its folder. */
+static bool has_weights(const char *path)
+{
+    static const char *const names[] = {"manifest.json", "model.safetensors", "model.safetensors.index.json",
+                                        "pytorch_model.bin", "pytorch_model.bin.index.json"};
+    char file[CHECKPOINT_PATH_BYTES];
+    bool has = false;
+    for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
+        has = has || model_place_has(file, path, names[i]);
+    }
+    return has;
+}
+
 /* An output directory stands for its newest checkpoint, kiln's or else DeepSpeed's; any other directory for itself. */
 static struct status find_in_directory(struct model_place *p, const char *path)
 {
@@ -71,9 +84,11 @@ static struct status find_in_directory(struct model_place *p, const char *path)
     struct checkpoint newest;
     bool found;
     TRY(checkpoint_path(p->directory, "%s", path));
+    if (has_weights(path)) {
+        return status_ok();
+    }
     TRY(model_place_latest(latest, path));
-    bool is_model = latest[0] == '\0' && model_place_find_config(file, path);
-    if (is_model || model_place_has(file, path, "manifest.json")) {
+    if (latest[0] == '\0' && model_place_find_config(file, path)) {
         return status_ok();
     }
     TRY(checkpoint_dir_open_newest(&newest, path, &found));

@@ -76,4 +76,7 @@ for folder in zero2_4 zero2_4/3; do
     expect 0 "weights in fp32 of 4 ranks" "$kiln" export --model "$folder" --output_dir exported
     expect 0 "bert.pooler.dense.weight" "$kiln" inspect exported/model.safetensors
 done
+echo global_step9 >exported/latest # as Hugging Face's trainer leaves it
+expect 0 "bert.encoder.*" "$kiln" export --model exported --output_dir again
+cmp exported/model.safetensors again/model.safetensors || fail "a model is another with DeepSpeed's file beside it"
 echo "test_resume_commands: $n_cases runs go on with the losses of torch"

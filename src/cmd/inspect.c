@@ -430,22 +430,12 @@ static struct status run_diff(const struct inspect_args *a, const char *const *p
     return s;
 }
 
-static struct status run_inspect(const void *args, int n_positional, const char *const *positional)
+static struct status run_one(const struct inspect_args *a, const char *given)
 {
-    const struct inspect_args *a = args;
     const struct kind *kind;
     char path[CHECKPOINT_PATH_BYTES];
     json_t *details = NULL;
-    if (n_positional != (a->diff ? 2 : 1)) {
-        return status_error(STATUS_USAGE,
-                            a->diff ? "--diff compares two paths, not %d"
-                                    : "%d paths: one is shown, or two are compared with --diff",
-                            n_positional);
-    }
-    if (a->diff && !a->dry_run) {
-        return run_diff(a, positional);
-    }
-    TRY(checkpoint_path(path, "%s", positional[0]));
+    TRY(checkpoint_path(path, "%s", given));
     TRY(detect(&kind, path));
     struct status s = a->dry_run ? status_ok() : kind->report(&details, path);
     if (!failed(s)) {
@@ -460,6 +450,24 @@ static struct status run_inspect(const void *args, int n_positional, const char 
         s = status_error(STATUS_DATA, "%s holds %" PRId64 " damaged, named above", path, n_damaged);
     }
     return s;
+}
+
+static struct status run_inspect(const void *args, int n_positional, const char *const *positional)
+{
+    const struct inspect_args *a = args;
+    if (n_positional != (a->diff ? 2 : 1)) {
+        return status_error(STATUS_USAGE,
+                            a->diff ? "--diff compares two paths, not %d"
+                                    : "%d paths: one is shown, or two are compared with --diff",
+                            n_positional);
+    }
+    if (a->diff && !a->dry_run) {
+        return run_diff(a, positional);
+    }
+    for (int i = 0; i < n_positional; i++) {
+        TRY(run_one(a, positional[i]));
+    }
+    return status_ok();
 }
 
 const struct command command_inspect = {

@@ -160,8 +160,13 @@ static struct status add_model(struct side *s)
     struct model_place place;
     TRY(model_place_find(&place, s->path));
     TRY(add_weights(s, &place));
-    if (place.tensors[0] != '\0' ||
-        !model_place_has(path, place.directory, CHECKPOINT_OPTIMIZER ".safetensors")) {
+    if (place.tensors[0] != '\0') {
+        return status_ok();
+    }
+    if (!model_place_has(path, place.directory, CHECKPOINT_OPTIMIZER ".safetensors")) {
+        if (model_place_has(path, place.directory, "manifest.json")) {
+            log_info("%s has its moments in slices of several ranks: they are not compared", s->path);
+        }
         return status_ok();
     }
     TRY(add_file(s, path, MOMENTS));

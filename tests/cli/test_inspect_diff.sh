@@ -49,6 +49,8 @@ expect 65 "nothing.safetensors" "${diff[@]}" "$dir/a.safetensors" "$dir/nothing.
 head -c 120 "$dir/a.safetensors" >"$dir/cut.safetensors"
 expect 65 "cut.safetensors" "${diff[@]}" "$dir/a.safetensors" "$dir/cut.safetensors"
 expect 64 "--diff compares two paths, not 1" "${diff[@]}" "$dir/a.safetensors"
+expect 0 "b.safetensors" "${diff[@]}" --dry-run "$dir/a.safetensors" "$dir/b.safetensors"
+grep -q "a.safetensors" "$dir/out" || fail "a dry run does not say what the first is"
 expect 64 "two are compared with --diff" "$kiln" inspect "$dir/a.safetensors" "$dir/b.safetensors"
 expect 64 "--atol" "${diff[@]}" --atol -1 "$dir/a.safetensors" "$dir/b.safetensors"
 
@@ -78,4 +80,14 @@ expect 0 "" "${diff[@]}" "$dir/one" "$dir/two/ckpt_2"
 expect 1 "they differ, first in weights: bert.embeddings.LayerNorm.bias" "${diff[@]}" "$dir/one" "$dir/bf16"
 "$kiln" export --model "$dir/one/ckpt_2" --output_dir "$dir/exported" 2>/dev/null
 expect 0 "only weights are compared" "${diff[@]}" "$dir/one/ckpt_2" "$dir/exported"
+
+# fine-tuning has a log of its own head
+make_questions
+expect 0 "wrote the tensors of 1 micro-batches" "$kiln" squad --init_checkpoint "$dir/one/ckpt_2" --output_dir "$dir/qa" --do_train \
+    --train_file "$dir/questions.json" --max_seq_length 32 --train_batch_size 4 --max_steps 1 --skip_checkpoint --log_model_inputs \
+    --log_fwd_activations --log_bwd_grads --tensor_logger_max_iterations 1
+"$kiln" inspect "$dir/qa/tensor_logger/tensor_logger_rank_0_step_1_micro_0.safetensors" >"$dir/names"
+for name in model_inputs/span_labels fwd_act/model.qa_outputs bwd_grad_out/model.qa_outputs param_grad/qa_outputs.weight; do
+    grep -q "$name" "$dir/names" || fail "$name is not in the log of fine-tuning: $(cat "$dir/names")"
+done
 echo "test_inspect_diff: the first difference is named"

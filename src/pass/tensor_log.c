@@ -208,7 +208,7 @@ static struct status open_file(struct tensor_log *l)
     }
     l->copy = copy;
     snprintf(path, sizeof path, "%s/tensor_logger_rank_%d_step_%lld_micro_%lld.safetensors", l->directory,
-             l->rank, (long long)l->step, (long long)l->micro);
+             l->options.rank, (long long)l->step, (long long)l->micro);
     return safetensors_writer_open(&l->writer, path, l->items, l->n);
 }
 

@@ -19,6 +19,7 @@ struct tensor_log_options {
     int64_t max_iterations; /* micro-batches; 0: none */
     int64_t start_step;     /* the first optimizer step whose micro-batches are logged */
     const char *path;       /* NULL: OUTPUT_DIR/tensor_logger */
+    int rank;               /* whose passes they are, in the names of files */
 };
 
 enum { TENSOR_LOG_NAME_BYTES = MODEL_MODULE_BYTES + 32 };
@@ -34,7 +35,6 @@ struct tensor_log {
     struct stage_tap tap; /* first */
     struct tensor_log_options options;
     char directory[FILE_PATH_BYTES];
-    int rank;
     struct stage *stage; /* NULL: nothing is logged */
     const struct param_table *params;
     tensor grad; /* flat, of their layout */

@@ -491,6 +491,7 @@ struct status trainer_gradients(struct trainer *t, const struct batch_step *batc
 struct stage_numbers trainer_numbers(const struct trainer *t, int64_t step, int64_t update_number, double lr)
 {
     struct stage_numbers n = numbers_of(t, step);
+    tensor_log_step(t->tensor_log, step);
     optimizer_scalars(&t->config.optimizer, lr, update_number, 1 / t->loss_scale.value, n.scalars);
     return n;
 }
@@ -501,7 +502,6 @@ struct status trainer_step(struct trainer *t, const struct batch_step *batch, in
 {
     struct stage_numbers n = trainer_numbers(t, step, update_number, lr);
     profile_phase(t->net.profile, "forward");
-    tensor_log_step(t->tensor_log, step);
     trainer_queue_gradients(t, batch, &n, mean_of_micro_batches);
     return trainer_update(t, NULL, batch, step, result);
 }

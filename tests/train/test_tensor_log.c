@@ -2,9 +2,11 @@
  * other by formulas written here; the gradients of parameters that another trainer computes.  And it changes no
  * bit of the step, in any window, with and without recomputation. */
 #include "bert_fixture.h"
+#include "ranks.h"
 
 #include "io/tensor_diff.h"
 #include "ops/plain_ops.h"
+#include "train/data_parallel_step.h"
 
 #include <unistd.h>
 
@@ -14,7 +16,7 @@ static char directory[64];
 
 static struct tensor_log_options everything(const char *path)
 {
-    return (struct tensor_log_options){true, true, true, 4, 1, path};
+    return (struct tensor_log_options){true, true, true, 4, 1, path, 0};
 }
 
 static void open_log(struct tensor_log *l, struct trainer *t, const struct tensor_log_options *o)
@@ -235,7 +237,7 @@ static void expect_same_files(const char *a, const char *b, int64_t step, int64_
 static void a_log_changes_nothing(void)
 {
     tensor plain, logged, recomputed;
-    struct tensor_log_options o = {true, true, true, 3, 2, NULL};
+    struct tensor_log_options o = {true, true, true, 3, 2, NULL, 0};
     train(NULL, NULL, 0, &plain);
     train("window", &o, 0, &logged);
     train("again", &o, 2, &recomputed);
@@ -341,6 +343,59 @@ static void a_wrong_op_is_found(void)
     EXPECT(name == NULL, "%s differs still", name);
 }
 
+/* Each rank has its own files: of other sequences, and of the same gradients once they are summed. */
+static void log_a_rank(const struct comm *c, void *context)
+{
+    const struct trainer_config *config = context;
+    struct batch_step step, mine;
+    struct trainer t;
+    struct trainer_result r;
+    struct tensor_log log;
+    struct tensor_log_options o = everything(NULL);
+    fixture_step(&step, 2, SEQUENCES, LONGEST);
+    mine = batch_step_part(&step, c->rank, c->size);
+    o.rank = c->rank;
+    EXPECT_OK(trainer_init(&t, config));
+    open_log(&log, &t, &o);
+    EXPECT_OK(data_parallel_step(&t, c, &mine, 5, 1, 1e-3, false, &r));
+    tensor_log_close(&log);
+    trainer_fini(&t);
+    batch_step_fini(&step);
+}
+
+static bool same_in_both(const struct safetensors files[2], const char *name)
+{
+    tensor a = read_tensor(&files[0], name), b = read_tensor(&files[1], name);
+    bool same = tensor_bytes(a) == tensor_bytes(b) && memcmp(a.data, b.data, tensor_bytes(a)) == 0;
+    free(a.data);
+    free(b.data);
+    return same;
+}
+
+static void ranks_have_their_own_files(void)
+{
+    struct safetensors files[2];
+    char path[256];
+    struct batch_step step;
+    fixture_step(&step, 2, SEQUENCES, LONGEST);
+    struct trainer_config config = fixture_trainer(ops_cpu(), DTYPE_F32, step.micro[0].limits);
+    batch_step_fini(&step);
+    run_ranks(2, 60, log_a_rank, &config);
+    for (int rank = 0; rank < 2; rank++) {
+        snprintf(path, sizeof path, "%s/tensor_logger/tensor_logger_rank_%d_step_5_micro_0.safetensors",
+                 directory, rank);
+        EXPECT_OK(safetensors_open(&files[rank], path));
+    }
+    EXPECT(same_in_both(files, "param_grad/bert.pooler.dense.weight") &&
+               same_in_both(files, "param_grad/bert.embeddings.word_embeddings.weight"),
+           "gradients that were not summed");
+    EXPECT(!same_in_both(files, "model_inputs/input_ids") &&
+               !same_in_both(files, "fwd_act/model.bert.embeddings"),
+           "both ranks had the same sequences");
+    safetensors_close(&files[0]);
+    safetensors_close(&files[1]);
+}
+
 static void bad_places_are_named(void)
 {
     struct batch_step step;
@@ -386,6 +441,7 @@ int main(void)
     tensors_fit_each_other(true);
     a_log_changes_nothing();
     a_wrong_op_is_found();
+    ranks_have_their_own_files();
     bad_places_are_named();
     EXPECT_OK(file_remove_tree(directory));
     puts("test_tensor_log: files hold what steps computed, and change nothing");

@@ -39,6 +39,12 @@
                         "learning rate at the end of the warm-up; then it falls linearly to 0"),             \
         OPTION_REAL_ROW("warmup_proportion", AT(warmup_proportion), "0.1", 0, 1,                             \
                         "fraction of the steps in which the learning rate rises"),                           \
+        OPTION_STRING_ROW("freeze", AT(freeze), NULL, "LIST",                                                \
+                          "what stays as it is, with commas between: embeddings, layers as 3 or 0-5, names " \
+                          "of parameters, or patterns of them with *"),                                      \
+        OPTION_REAL_ROW("layerwise_lr_decay", AT(layerwise_lr_decay), "1", 1e-6, 1,                          \
+                        "layer l of L learns at this to the power of L - l, the embeddings as layer -1; "    \
+                        "the head at the whole rate"),                                                       \
         OPTION_REAL_ROW("num_train_epochs", AT(num_train_epochs), "3.0", 0, 1e6,                             \
                         "passes through --train_file; a whole number"),                                      \
         OPTION_REAL_ROW("max_steps", AT(max_steps), "-1.0", -1, 1e12,                                        \

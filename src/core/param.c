@@ -33,6 +33,7 @@ void param_table_add(struct param_table *t, struct param p)
         }
     }
     if (!t->failed) {
+        p.rate = 1;
         t->params[t->n++] = p;
     }
 }

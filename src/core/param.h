@@ -36,7 +36,8 @@ struct param {
     int64_t dims[2];             /* real shape, without padded rows */
     enum param_init init;
     double init_scale;
-    bool decay; /* weight decay applies */
+    bool decay;  /* weight decay applies */
+    double rate; /* of the learning rate: 1 until somebody says else; 0: frozen, no update touches it */
     enum param_split split;
     bool by_product; /* its gradient is one product, so the first micro-batch of a step assigns it */
     int64_t layer;   /* the layer (nn/model.h) whose backward is the last to add to its gradient */
@@ -56,7 +57,7 @@ void param_table_fini(struct param_table *t);
 /* Reserves a slab of `elements` and returns its offset. */
 int64_t param_table_slab(struct param_table *t, int64_t elements);
 
-/* Declares a parameter; its offset must lie inside a reserved slab. */
+/* Declares a parameter, of rate 1; its offset must lie inside a reserved slab. */
 void param_table_add(struct param_table *t, struct param p);
 
 struct status param_table_status(const struct param_table *t);

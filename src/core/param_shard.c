@@ -60,6 +60,9 @@ int64_t param_chunks_before(const struct param_table *t, int64_t element)
 {
     int64_t chunks = 0;
     for (int i = 0; i < t->n; i++) {
+        if (t->params[i].rate == 0) {
+            continue;
+        }
         struct param_shard before = param_shard_cut(&t->params[i], (struct param_shard){0, element});
         chunks += param_chunks(before.end - before.begin);
     }

@@ -22,7 +22,7 @@ struct param_shard param_shard_cut(const struct param *p, struct param_shard sha
 /* Chunks of a parameter of so many elements. */
 int64_t param_chunks(int64_t elements);
 
-/* Chunks of the parameters before this element, where a shard may begin. */
+/* Chunks of the parameters before this element, where a shard may begin; frozen ones have none. */
 int64_t param_chunks_before(const struct param_table *t, int64_t element);
 
 #endif

@@ -72,6 +72,8 @@ struct optim_buffers {
 struct optim_span {
     int64_t offset, n;
     double weight_decay;
+    double
+        rate; /* the learning rate of its elements, as a part of OPTIM_LR: lr in the formulas below is their product */
     int64_t first_chunk, n_chunks; /* of the whole parameter, in arrays of sums of all parameters */
 };
 

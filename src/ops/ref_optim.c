@@ -133,9 +133,8 @@ void ref_lamb_apply(struct exec *x, struct optim_buffers b, const struct optim_s
     if (failed(x->status) || !is_finite(norm)) {
         return;
     }
-    double lr = tensor_get(scalars, OPTIM_LR);
     for (const struct optim_span *s = spans; s < spans + n_spans; s++) {
-        double ratio = trust_ratio(s, sums, 1, scalars);
+        double lr = tensor_get(scalars, OPTIM_LR) * s->rate, ratio = trust_ratio(s, sums, 1, scalars);
         for (int64_t i = s->offset; i < s->offset + s->n; i++) {
             set_weight(b, i, tensor_get(b.master, i) - lr * ratio * tensor_get(b.grad, i));
         }
@@ -194,8 +193,9 @@ void ref_lans_apply(struct exec *x, struct optim_buffers b, const struct optim_s
     if (failed(x->status) || !is_finite(norm)) {
         return;
     }
-    double lr = tensor_get(scalars, OPTIM_LR), beta1 = tensor_get(scalars, OPTIM_BETA1);
+    double beta1 = tensor_get(scalars, OPTIM_BETA1);
     for (const struct optim_span *s = spans; s < spans + n_spans; s++) {
+        double lr = tensor_get(scalars, OPTIM_LR) * s->rate;
         double step_r = lr * beta1 * trust_ratio(s, sums, 1, scalars);
         double step_c = lr * (1 - beta1) * trust_ratio(s, sums, 2, scalars);
         for (int64_t i = s->offset; i < s->offset + s->n; i++) {
@@ -211,10 +211,10 @@ void ref_adamw(struct exec *x, struct optim_buffers b, const struct optim_span *
     if (failed(x->status) || !is_finite(norm)) {
         return;
     }
-    double factor = gradient_factor(norm, scalars), lr = tensor_get(scalars, OPTIM_LR);
-    double step = lr * sqrt(tensor_get(scalars, OPTIM_CORRECTION2)) / tensor_get(scalars, OPTIM_CORRECTION1);
-    double coupled = tensor_get(scalars, OPTIM_COUPLED);
+    double factor = gradient_factor(norm, scalars), coupled = tensor_get(scalars, OPTIM_COUPLED);
+    double correction = sqrt(tensor_get(scalars, OPTIM_CORRECTION2)) / tensor_get(scalars, OPTIM_CORRECTION1);
     for (const struct optim_span *s = spans; s < spans + n_spans; s++) {
+        double lr = tensor_get(scalars, OPTIM_LR) * s->rate, step = lr * correction;
         for (int64_t i = s->offset; i < s->offset + s->n; i++) {
             double w = tensor_get(b.master, i);
             update_moments(b, scalars, i, tensor_get(b.grad, i) * factor + coupled * s->weight_decay * w);

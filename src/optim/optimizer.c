@@ -43,12 +43,16 @@ struct optim_span *optimizer_spans(const struct optimizer *o, const struct param
     int64_t chunk = 0, n = 0;
     for (int i = 0; spans != NULL && i < table->n; i++) {
         const struct param *p = &table->params[i];
+        if (p->rate == 0) {
+            continue;
+        }
         struct param_shard part = param_shard_cut(p, shard);
         int64_t chunks = param_chunks(param_count(p));
         if (part.end > part.begin) {
             spans[n++] = (struct optim_span){.offset = part.begin - shard.begin,
                                              .n = part.end - part.begin,
                                              .weight_decay = p->decay ? o->weight_decay : 0.0,
+                                             .rate = p->rate,
                                              .first_chunk = chunk,
                                              .n_chunks = chunks};
         }

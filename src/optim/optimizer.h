@@ -60,7 +60,7 @@ struct optimizer {
  * correction. */
 struct optimizer optimizer_defaults(const struct optimizer_kind *kind);
 
-/* A span for each parameter that has elements in the shard, in the table's order; offsets count from the shard's first
+/* A span for each parameter that is not frozen and has elements in the shard, in the table's order; offsets count from the shard's first
  * element.  The caller frees them.  NULL: out of memory. */
 struct optim_span *optimizer_spans(const struct optimizer *o, const struct param_table *table,
                                    struct param_shard shard, int64_t *n_spans);

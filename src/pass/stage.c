@@ -310,6 +310,11 @@ static void tell_gradient(const struct stage *s, int64_t layer)
     }
 }
 
+static bool has_backward(const struct stage *s, int64_t layer)
+{
+    return layer - MODEL_INPUT_LAYER >= s->n_frozen;
+}
+
 void stage_backward(struct stage *s, bool training, bool adds)
 {
     const struct model_type *type = s->model->type;
@@ -319,7 +324,7 @@ void stage_backward(struct stage *s, bool training, bool adds)
         type->heads_backward(&p, dx);
         tell_gradient(s, s->model->n_layers);
     }
-    for (int64_t i = s->end - 1; i >= s->first; i--) {
+    for (int64_t i = s->end - 1; i >= s->first && has_backward(s, i); i--) {
         if (ends_chunk(s, i) && i < s->end - 1) {
             queue_join(s->x, 0); /* the chunk above no longer needs the activations */
             layers_forward(s, &p, i + 1 - s->recompute, i + 1);
@@ -328,7 +333,7 @@ void stage_backward(struct stage *s, bool training, bool adds)
         tell_gradient(s, i);
     }
     queue_join(s->x, 0);
-    if (has_input(s)) {
+    if (has_input(s) && has_backward(s, MODEL_INPUT_LAYER)) {
         type->input_backward(&p, dx);
     }
 }

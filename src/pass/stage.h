@@ -45,6 +45,8 @@ struct stage {
     int64_t first,
         end; /* of the model's layers, [first, end) run here; the input layer runs with the model's first
               * layer, the heads with its last; otherwise another stage computes them */
+    int64_t
+        n_frozen; /* of the input layer and the layers above it, from below: no backward runs through them */
     int64_t n_slots;          /* micro-batches in flight */
     struct stage_slot *slots; /* [n_slots] */
     struct stage_slot *slot;  /* used by the calls below: the first until stage_select */

@@ -3,7 +3,7 @@
  *
  * The rule: each line has the original's words and fields, which programs look for; where the original names its source file in
  * brackets, kiln names itself.  A log never ends training.  docs/formats.md lists the lines.
- * Sources: run_pretraining.py of deepspeed-bert, DeepSpeed 0.7's runtime/engine.py and utils/timer.py. */
+ * Sources: the replaced run_pretraining.py, DeepSpeed 0.7's runtime/engine.py and utils/timer.py. */
 #ifndef KILN_REPORT_DEEPSPEED_LOG_H
 #define KILN_REPORT_DEEPSPEED_LOG_H
 

@@ -123,6 +123,7 @@ static struct trainer_config trainer_config_of(struct job *j, const struct bert_
         .precision = j->precision,
         .loss_scale = o->loss_scale,
         .optimizer = optimizer_defaults(&optimizer_adamw),
+        .rates = {.freeze = o->do_train ? o->freeze : NULL, .layer_decay = o->layerwise_lr_decay},
         .limits = {larger(train.n_tokens, predict.n_tokens), larger(train.n_sequences, predict.n_sequences),
                    larger(train.n_labels, predict.n_labels), larger(train.max_seqlen, predict.max_seqlen)},
         .training = o->do_train,

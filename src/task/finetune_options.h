@@ -17,7 +17,9 @@ struct finetune_options {
     int64_t max_seq_length;
     int64_t train_batch_size, gradient_accumulation_steps, predict_batch_size;
     int64_t log_freq, seed, throughput_warmup_steps, num_steps_per_checkpoint;
-    double loss_scale; /* fp16 only: trainer_config's */
+    double loss_scale;         /* fp16 only: trainer_config's */
+    const char *freeze;        /* optim/param_rates.h */
+    double layerwise_lr_decay; /* and its layer_decay */
     double learning_rate, num_train_epochs, max_steps, warmup_proportion;
     struct profile_options profile;
     struct tensor_log_options tensor_log;

@@ -21,9 +21,9 @@ struct entry {
 #        name, kind, offsetof(struct run_state, name), setting, false                                        \
     }
 
-#define OPTIONAL_ENTRY(name, kind)                                                                           \
+#define OPTIONAL_ENTRY(name, kind, setting)                                                                  \
     {                                                                                                        \
-#        name, kind, offsetof(struct run_state, name), false, true                                           \
+#        name, kind, offsetof(struct run_state, name), setting, true                                         \
     }
 
 static const struct entry entries[] = {
@@ -40,10 +40,12 @@ static const struct entry entries[] = {
     ENTRY(max_steps, INTEGER, true),
     ENTRY(learning_rate, REAL, true),
     ENTRY(warmup_proportion, REAL, true),
-    OPTIONAL_ENTRY(data, TEXT),
-    OPTIONAL_ENTRY(loss_scale, REAL),
-    OPTIONAL_ENTRY(loss_scale_steps, INTEGER),
-    OPTIONAL_ENTRY(n_skipped, INTEGER),
+    OPTIONAL_ENTRY(data, TEXT, false),
+    OPTIONAL_ENTRY(freeze, TEXT, true),
+    OPTIONAL_ENTRY(layerwise_lr_decay, REAL, true),
+    OPTIONAL_ENTRY(loss_scale, REAL, false),
+    OPTIONAL_ENTRY(loss_scale_steps, INTEGER, false),
+    OPTIONAL_ENTRY(n_skipped, INTEGER, false),
 };
 
 enum { N_ENTRIES = sizeof entries / sizeof entries[0] };
@@ -158,6 +160,12 @@ struct status run_state_check_data(const struct run_state *saved, const struct r
         path, saved->data, flag, now->data);
 }
 
+static const char *text_or_none(const void *field)
+{
+    const char *text = *(const char *const *)field;
+    return text != NULL ? text : "nothing";
+}
+
 void run_state_warn_differences(const struct run_state *saved, const struct run_state *now)
 {
     for (int i = 0; i < N_ENTRIES; i++) {
@@ -171,9 +179,9 @@ void run_state_warn_differences(const struct run_state *saved, const struct run_
         } else if (entries[i].kind == REAL && *(const double *)a != *(const double *)b) {
             log_warning("%s was %g in the checkpoint and is %g now", entries[i].key, *(const double *)a,
                         *(const double *)b);
-        } else if (entries[i].kind == TEXT && strcmp(*(const char *const *)a, *(const char *const *)b) != 0) {
-            log_warning("%s was %s in the checkpoint and is %s now", entries[i].key, *(const char *const *)a,
-                        *(const char *const *)b);
+        } else if (entries[i].kind == TEXT && strcmp(text_or_none(a), text_or_none(b)) != 0) {
+            log_warning("%s was %s in the checkpoint and is %s now", entries[i].key, text_or_none(a),
+                        text_or_none(b));
         }
     }
 }

@@ -17,6 +17,10 @@ struct run_state {
     int64_t max_seq_length, max_predictions_per_seq, train_batch_size, gradient_accumulation_steps, max_steps;
     double learning_rate, warmup_proportion;
 
+    /* Of fine-tuning; 0 or NULL, and not in the file, where they are as usual. */
+    const char *freeze;
+    double layerwise_lr_decay;
+
     /* For fp16 only; else 0 and not in the file. */
     double loss_scale;
     int64_t loss_scale_steps; /* since the last change of the scale */

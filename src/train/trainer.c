@@ -81,7 +81,7 @@ static struct status find_added(struct trainer *t)
     }
     for (int i = 0; i < t->net.params.n; i++) {
         const struct param *p = &t->net.params.params[i];
-        if (!p->by_product) {
+        if (!p->by_product || p->rate == 0) { /* a diagnosis reads those of frozen ones, too */
             t->added[t->n_added++] = (struct optim_span){.offset = p->offset, .n = param_count(p)};
         }
     }
@@ -135,18 +135,21 @@ struct network_config trainer_network(const struct trainer_config *c)
     };
 }
 
-/* The input layer is run with the first layer, the heads with the last. */
+/* The input layer is run with the first layer, the heads with the last.  Layers without a backward are in no bucket. */
 static struct param_buckets buckets_of(const struct trainer *t)
 {
     const struct stage *s = &t->net.stage;
-    int64_t n = t->config.model->n_layers;
-    return param_buckets_of(&t->net.params, s->first == 0 ? MODEL_INPUT_LAYER : s->first,
-                            s->end == n ? n + 1 : s->end, t->config.bucket_elements);
+    int64_t n = t->config.model->n_layers, lowest = s->n_frozen + MODEL_INPUT_LAYER;
+    int64_t first = s->first == 0 ? MODEL_INPUT_LAYER : s->first, end = s->end == n ? n + 1 : s->end;
+    return param_buckets_of(&t->net.params, lowest > first && lowest < end ? lowest : first, end,
+                            t->config.bucket_elements);
 }
 
 /* The set-up that planning and running share, once the network has its parameters. */
 static struct status declare(struct trainer *t)
 {
+    TRY(param_rates_apply(&t->net.params, t->config.model->n_layers, &t->config.rates));
+    t->net.stage.n_frozen = param_rates_lowest(&t->net.params) - MODEL_INPUT_LAYER;
     t->net.stage.buckets = buckets_of(t);
     TRY(share_update(t));
     TRY(find_added(t));

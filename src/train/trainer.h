@@ -4,6 +4,7 @@
 #define KILN_TRAIN_TRAINER_H
 
 #include "optim/optimizer.h"
+#include "optim/param_rates.h"
 #include "pass/network.h"
 #include "pass/tensor_log.h"
 #include "train/loss_scale.h"
@@ -15,6 +16,7 @@ struct trainer_config {
     const struct ops *ops;
     struct precision precision;
     struct optimizer optimizer;
+    struct param_rates rates;
     struct batch_limits limits; /* of every micro-batch, evaluation included */
     bool training;              /* false: weights and activations only */
     int64_t recompute;          /* stage.recompute; 0: none */
@@ -60,7 +62,8 @@ struct trainer {
     void *grads; /* the model's views */
     struct update
         update; /* which elements of the buffers this rank updates; the moments are those of its shard */
-    struct optim_span *added; /* [n_added] parameters whose gradients are sums, so they begin at 0 */
+    struct optim_span
+        *added; /* [n_added] parameters whose gradients are sums, so they begin at 0, and frozen ones */
     int64_t n_added;
 
     /* Called when the gradients of a bucket of net.stage.buckets are those of the whole step, like

@@ -18,6 +18,7 @@ struct rank_case {
     struct precision precision;
     const struct optimizer_kind *optimizer;
     enum bert_task task;
+    struct param_rates rates;
     int64_t recompute;
     int64_t hidden_size;     /* 0: that of the fixture */
     int64_t bucket_elements; /* 0: a bucket for each layer */
@@ -47,7 +48,8 @@ static float *copy_of(tensor t)
     return memcpy(copy, t.data, tensor_bytes(t));
 }
 
-/* The parameters of a slice of a flat buffer, which is all that is there; what is between them is nobody's. */
+/* The parameters of a slice of a flat buffer, which is all that is there; what is between them is nobody's, nor are gradients of
+ * frozen ones. */
 static void expect_same_slice(const struct run *r, const char *what, int step, int rank, tensor got,
                               const float *wanted, struct param_shard slice)
 {
@@ -56,6 +58,9 @@ static void expect_same_slice(const struct run *r, const char *what, int step, i
     for (int i = 0; i < r->params.n; i++) {
         const struct param *p = &r->params.params[i];
         struct param_shard part = param_shard_cut(p, slice);
+        if (p->rate == 0 && strcmp(what, "gradient") == 0) {
+            continue;
+        }
         for (int64_t k = part.begin; k < part.end; k++) {
             const float *g = (const float *)got.data + k - slice.begin, *w = wanted + k;
             EXPECT(memcmp(g, w, sizeof *g) == 0,
@@ -295,6 +300,7 @@ static void open_run(struct run *r, const struct rank_case *k)
     r->config.optimizer = optimizer_defaults(k->optimizer != NULL ? k->optimizer : &optimizer_lamb);
     r->config.recompute = k->recompute;
     r->config.bucket_elements = k->bucket_elements > 0 ? k->bucket_elements : 1;
+    r->config.rates = k->rates;
     struct bert_model *bert = fixture_bert(&r->config);
     bert->config.num_hidden_layers = 4;
     bert->config.intermediate_size = 32;
@@ -302,6 +308,7 @@ static void open_run(struct run *r, const struct rank_case *k)
     bert->task = k->task;
     fixture_bert_changed(bert);
     EXPECT_OK(r->config.model->type->declare(r->config.model, &r->params));
+    EXPECT_OK(param_rates_apply(&r->params, r->config.model->n_layers, &k->rates));
 }
 
 static void close_run(struct run *r)
@@ -565,6 +572,14 @@ int main(void)
         {.name = "recomputed", .recompute = 1},
         {.name = "buckets of some layers", .bucket_elements = 20000},
         {.name = "one bucket", .bucket_elements = 1 << 30},
+        {.name = "rates of layers, lamb", .rates = {.layer_decay = 0.7}, .optimizer = &optimizer_lamb},
+        {.name = "frozen, lans",
+         .rates = {"embeddings,0-1,bert.encoder.layer.2.output", 0.7},
+         .optimizer = &optimizer_lans},
+        {.name = "frozen, wide, adamw",
+         .rates = {"embeddings,*.attention.*.bias,cls", 0.7},
+         .optimizer = &optimizer_adamw,
+         .hidden_size = 48},
         {.name = "the end of an epoch", .has_empty = true},
         {.name = "wide, adamw", .optimizer = &optimizer_adamw, .hidden_size = 48},
         {.name = "wide, lans", .optimizer = &optimizer_lans, .hidden_size = 48},

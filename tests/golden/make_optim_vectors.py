@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Steps of LANS (Zheng et al. 2020, arXiv:2006.13484, algorithm 2), of NVLAMB_EXP, of DeepSpeed's Lamb and of Adam with L2 regularisation in fp64, by
+"""Steps of LANS (Zheng et al. 2020, arXiv:2006.13484, algorithm 2), of NVLAMB_EXP, of LAMB, of DeepSpeed's Lamb, and of Adam with L2 regularisation and with decay of its own in fp64, by
 the equations that the replaced scripts have, on several tensors at once, for tests/optim/test_optim_vectors.c.
 
 usage: make_optim_vectors.py >optim_vectors.json     (plain Python)
@@ -73,6 +73,18 @@ def adam(p, g, lr, eps, c1, c2):
     p.w = [w - lr * m / c1 / (math.sqrt(v / c2) + eps) for w, m, v in zip(p.w, p.m, p.v)]
 
 
+def lamb(p, g, lr, eps, c1, c2):
+    p.add_to_moments(g)
+    u = [m / c1 / (math.sqrt(v / c2) + eps) + p.decay * w for m, v, w in zip(p.m, p.v, p.w)]
+    ratio = p.ratio(u) if p.decay != 0 else 1
+    p.w = [w - lr * ratio * x for w, x in zip(p.w, u)]
+
+
+def adamw(p, g, lr, eps, c1, c2):
+    p.add_to_moments(g)
+    p.w = [w * (1 - lr * p.decay) - lr * math.sqrt(c2) / c1 * m / (math.sqrt(v) + eps) for w, m, v in zip(p.w, p.m, p.v)]
+
+
 def poly_constant(k, steps, base, warmup, constant):
     p = k / steps
     if p < warmup:
@@ -80,20 +92,22 @@ def poly_constant(k, steps, base, warmup, constant):
     return base if p < warmup + constant else base * (1 - p) / (1 - warmup - constant)
 
 
-def case(name, update, tensors, gradients, rates, limit=0, scale=1, eps=1e-6, corrected="moments", schedule=None, ratios=None):
+def case(name, update, tensors, gradients, rates, limit=0, scale=1, eps=1e-6, corrected="moments", schedule=None, ratios=None,
+         parts=None):
     """gradients[step][tensor] are those that the update is given: `scale` times those that count.  Corrected are the moments,
-    the steps, or nothing."""
+    the steps, or nothing.  parts[tensor] of the rate are those of the tensors (all 1 if there are none)."""
+    parts = parts or [1.0] * len(tensors)
     state = [Tensor(weights, decay) for weights, decay in tensors]
     want = []
     for t, (all_of_step, lr) in enumerate(zip(gradients, rates), 1):
         c1, c2 = 1 - BETA1**t, 1 - BETA2**t
         rate = lr * math.sqrt(c2) / c1 if corrected == "steps" else lr
         counted = clipped([[g / scale for g in tensor] for tensor in all_of_step], limit)
-        for tensor, g in zip(state, counted):
-            update(tensor, g, rate, eps, *((c1, c2) if corrected == "moments" else (1, 1)))
+        for tensor, g, part in zip(state, counted, parts):
+            update(tensor, g, rate * part, eps, *((c1, c2) if corrected == "moments" else (1, 1)))
         want.append([tensor.w for tensor in state])
     return {"name": name, "optimizer": update.__name__.removesuffix("_bounded"), "ratios": ratios, "weights": [w for w, _ in tensors],
-            "decays": [d for _, d in tensors], "gradients": gradients, "rates": rates, "limit": limit, "scale": scale, "eps": eps,
+            "decays": [d for _, d in tensors], "parts": parts, "gradients": gradients, "rates": rates, "limit": limit, "scale": scale, "eps": eps,
             "corrected": corrected, "schedule": schedule, "want": want}
 
 
@@ -142,6 +156,9 @@ def main():
         case("decay in the gradient", adam, TENSORS, waves(4), [0.01] * 4, eps=1e-8),
         case("an eps that counts", adam, TENSORS, waves(4), [0.01] * 4, eps=0.5),
     ]
+    parts = [0.9**k for k in range(len(TENSORS))]
+    cases += [case(f"rates of layers, {u.__name__}", u, TENSORS, waves(3), [0.01] * 3, limit=1, parts=parts)
+              for u in (lamb, lans, nvlamb_exp, adam, adamw)]
     rows = ",\n".join(json.dumps(c, separators=(",", ":")) for c in cases)
     print('{"cases": [\n' + rows + "\n]}")
 

@@ -6,10 +6,10 @@
 static void add_spans(struct checkop_case *c, const struct checkop_shape *s)
 {
     int64_t n = s->t, third = n / 3, chunk = 0;
-    c->spans[0] = (struct optim_span){.offset = 0, .n = third - third / 8, .weight_decay = 0.01};
-    c->spans[1] = (struct optim_span){.offset = third, .n = third / 4};
-    c->spans[2] =
-        (struct optim_span){.offset = third + third / 2, .n = n - third - third / 2, .weight_decay = 0.1};
+    c->spans[0] = (struct optim_span){.offset = 0, .n = third - third / 8, .weight_decay = 0.01, .rate = 1};
+    c->spans[1] = (struct optim_span){.offset = third, .n = third / 4, .rate = 0.25};
+    c->spans[2] = (struct optim_span){
+        .offset = third + third / 2, .n = n - third - third / 2, .weight_decay = 0.1, .rate = 0.9};
     c->n_spans = 3;
     for (int i = 0; i < c->n_spans; i++) {
         c->spans[i].first_chunk = chunk;

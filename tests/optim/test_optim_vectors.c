@@ -89,11 +89,11 @@ static void add_weight(struct state *s, double w)
     s->spans[s->n_spans - 1].n++;
 }
 
-static void add_tensor(struct state *s, double decay)
+static void add_tensor(struct state *s, double decay, double rate)
 {
     EXPECT(s->n_spans < MOST_TENSORS, "too many tensors");
-    s->spans[s->n_spans] =
-        (struct optim_span){.offset = s->n, .weight_decay = decay, .first_chunk = s->n_spans, .n_chunks = 1};
+    s->spans[s->n_spans] = (struct optim_span){
+        .offset = s->n, .weight_decay = decay, .rate = rate, .first_chunk = s->n_spans, .n_chunks = 1};
     s->n_spans++;
 }
 
@@ -124,7 +124,7 @@ static void check(const struct ops *o, enum dtype dtype, double bound, const str
 {
     struct state s;
     state_init(&s, o, dtype);
-    add_tensor(&s, v->decay);
+    add_tensor(&s, v->decay, 1);
     for (int i = 0; i < N; i++) {
         add_weight(&s, start[i]);
     }
@@ -163,10 +163,11 @@ static const char *text_of(const json_t *object, const char *key)
 
 static void add_tensors(struct state *s, const json_t *c)
 {
-    const json_t *weights = json_object_get(c, "weights"), *decays = json_object_get(c, "decays");
+    const json_t *weights = json_object_get(c, "weights"), *decays = json_object_get(c, "decays"),
+                 *parts = json_object_get(c, "parts");
     for (size_t k = 0; k < json_array_size(weights); k++) {
         const json_t *w = json_array_get(weights, k);
-        add_tensor(s, number_at(decays, k));
+        add_tensor(s, number_at(decays, k), number_at(parts, k));
         for (size_t i = 0; i < json_array_size(w); i++) {
             add_weight(s, number_at(w, i));
         }
@@ -241,7 +242,7 @@ static void cases_are_those_of_the_script(void)
     json_t *root;
     EXPECT_OK(json_read_object(&root, KILN_SOURCE_DIR "/tests/golden/optim_vectors.json"));
     const json_t *cases = json_object_get(root, "cases");
-    EXPECT(json_array_size(cases) == 14, "%d cases", (int)json_array_size(cases));
+    EXPECT(json_array_size(cases) == 19, "%d cases", (int)json_array_size(cases));
     for (size_t i = 0; i < json_array_size(cases); i++) {
         check_case(&ops_ref, DTYPE_F64, 1e-12, json_array_get(cases, i));
         check_case(ops_cpu(), DTYPE_F32, 2e-6, json_array_get(cases, i));

@@ -9,7 +9,7 @@
 /* A chunk: elements [first, first + n) of the buffers, which belong to one span. */
 struct chunk {
     int64_t first, n, span;
-    double decay;
+    double decay, rate;
 };
 
 struct optim_call;
@@ -41,7 +41,7 @@ static void visit_item(const void *context, int64_t item, void *lane)
         while (number < span_chunk + chunks) {
             int64_t offset = (number - span_chunk) * OPTIM_CHUNK;
             int64_t n = kernel_min(OPTIM_CHUNK, c->spans[s].n - offset);
-            struct chunk k = {c->spans[s].offset + offset, n, s, c->spans[s].weight_decay};
+            struct chunk k = {c->spans[s].offset + offset, n, s, c->spans[s].weight_decay, c->spans[s].rate};
             c->visit(c, k, number);
             number++;
             if (number == (item + 1) * CHUNKS_PER_ITEM) {
@@ -253,7 +253,7 @@ static void lamb_apply_chunk(const struct optim_call *c, struct chunk k, int64_t
     (void)number;
     float *restrict w = c->w + k.first;
     const float *restrict u = c->grad + k.first;
-    float step = (float)((double)c->lr * c->ratios[k.span]);
+    float step = (float)((double)c->lr * k.rate * c->ratios[k.span]);
 #pragma omp simd
     for (int64_t i = 0; i < k.n; i++) {
         w[i] -= step * u[i];
@@ -326,8 +326,8 @@ static void lans_apply_chunk(const struct optim_call *c, struct chunk k, int64_t
     const float *restrict m = c->m + k.first, *restrict v = c->v + k.first,
                           *restrict grad = c->grad + k.first;
     float decay = (float)k.decay;
-    float step_r = (float)((double)c->lr * (double)c->beta1 * c->ratios[2 * k.span]);
-    float step_c = (float)((double)c->lr * (double)c->rest1 * c->ratios[2 * k.span + 1]);
+    float step_r = (float)((double)c->lr * k.rate * (double)c->beta1 * c->ratios[2 * k.span]);
+    float step_c = (float)((double)c->lr * k.rate * (double)c->rest1 * c->ratios[2 * k.span + 1]);
 #pragma omp simd
     for (int64_t i = 0; i < k.n; i++) {
         struct lans_directions d = lans_directions(c, m[i], v[i], grad[i], decay * w[i]);
@@ -348,13 +348,13 @@ static void adamw_chunk(const struct optim_call *c, struct chunk k, int64_t numb
     (void)number;
     float *restrict m = c->m + k.first, *restrict v = c->v + k.first, *restrict w = c->w + k.first;
     const float *restrict grad = c->grad + k.first;
-    float keep = (float)(1.0 - (1.0 - (double)c->coupled) * (double)c->lr * k.decay);
-    float pull = c->coupled * (float)k.decay;
+    float keep = (float)(1.0 - (1.0 - (double)c->coupled) * (double)c->lr * k.rate * k.decay);
+    float step = (float)((double)c->step * k.rate), pull = c->coupled * (float)k.decay;
 #pragma omp simd
     for (int64_t i = 0; i < k.n; i++) {
         float g = grad[i] * c->factor + pull * w[i];
         update_moments(c, &m[i], &v[i], g);
-        w[i] = w[i] * keep - c->step * m[i] / (sqrtf(v[i]) + c->eps);
+        w[i] = w[i] * keep - step * m[i] / (sqrtf(v[i]) + c->eps);
     }
     store_working(c, k);
 }

@@ -11,7 +11,7 @@ static_assert(LAUNCH_SPAN_CHUNK == BLOCK * EIGHT, "a chunk is what the threads o
 struct chunk {
     int64_t first, n;
     int span;
-    double weight_decay;
+    double weight_decay, rate;
 };
 
 __device__ static inline chunk chunk_at(const launch_spans &spans, int64_t number)
@@ -19,7 +19,8 @@ __device__ static inline chunk chunk_at(const launch_spans &spans, int64_t numbe
     int span = spans.span_of_chunk[number];
     launch_span s = spans.spans[span];
     int64_t begin = (number - s.first_chunk) * LAUNCH_SPAN_CHUNK, left = s.n - begin;
-    return chunk{s.offset + begin, left < LAUNCH_SPAN_CHUNK ? left : LAUNCH_SPAN_CHUNK, span, s.weight_decay};
+    int64_t n = left < LAUNCH_SPAN_CHUNK ? left : LAUNCH_SPAN_CHUNK;
+    return chunk{s.offset + begin, n, span, s.weight_decay, s.rate};
 }
 
 /* The first of this thread's elements of a chunk. */
@@ -37,7 +38,7 @@ __global__ static void squares_kernel(double *sums, const float *in, launch_span
     UNROLL
     for (int k = 0; k < NORM_CHUNKS; k++) {
         int64_t number = (int64_t)blockIdx.x * NORM_CHUNKS + k;
-        chunk c = number < spans.n_chunks ? chunk_at(spans, number) : chunk{0, 0, 0, 0};
+        chunk c = number < spans.n_chunks ? chunk_at(spans, number) : chunk{};
         own[k] = load_packed(in + c.first, own_column(), c.n);
     }
     UNROLL
@@ -271,7 +272,7 @@ __global__ static void lamb_step_kernel(launch_optim o)
     chunk c = chunk_at(o.spans, blockIdx.x);
     eight w = load_eight(o.master + c.first, own_column(), c.n),
           u = load_eight(o.grad + c.first, own_column(), c.n);
-    float rate = (float)(o.scalars[LAUNCH_LR] * o.ratios[c.span]);
+    float rate = (float)(o.scalars[LAUNCH_LR] * c.rate * o.ratios[c.span]);
     for (int k = 0; k < EIGHT; k++) {
         w.v[k] -= rate * u.v[k];
     }
@@ -366,7 +367,7 @@ __global__ static void lans_step_kernel(launch_optim o)
     }
     chunk c = chunk_at(o.spans, blockIdx.x);
     elements e = load_elements(o, c);
-    double lr = o.scalars[LAUNCH_LR], beta1 = o.scalars[LAUNCH_BETA1];
+    double lr = o.scalars[LAUNCH_LR] * c.rate, beta1 = o.scalars[LAUNCH_BETA1];
     float rate_r = (float)(lr * beta1 * o.ratios[2 * c.span]);
     float rate_c = (float)(lr * (1 - beta1) * o.ratios[2 * c.span + 1]);
     lans_directions u = directions_of(o, c, e);
@@ -399,11 +400,9 @@ __global__ static void adamw_kernel(launch_optim o)
     }
     chunk c = chunk_at(o.spans, blockIdx.x);
     elements e = load_elements(o, c);
-    double coupled = o.scalars[LAUNCH_COUPLED];
-    float eps = (float)o.scalars[LAUNCH_EPS],
-          keep = (float)(1 - (1 - coupled) * o.scalars[LAUNCH_LR] * c.weight_decay);
-    float step =
-        (float)(o.scalars[LAUNCH_LR] * sqrt(o.scalars[LAUNCH_CORRECTION2]) / o.scalars[LAUNCH_CORRECTION1]);
+    double coupled = o.scalars[LAUNCH_COUPLED], lr = o.scalars[LAUNCH_LR] * c.rate;
+    float eps = (float)o.scalars[LAUNCH_EPS], keep = (float)(1 - (1 - coupled) * lr * c.weight_decay);
+    float step = (float)(lr * sqrt(o.scalars[LAUNCH_CORRECTION2]) / o.scalars[LAUNCH_CORRECTION1]);
     update_moments(o, c, gradient_factor(o), (float)(coupled * c.weight_decay), &e);
     for (int k = 0; k < EIGHT; k++) {
         e.w.v[k] = e.w.v[k] * keep - step * e.m.v[k] / (sqrtf(e.v.v[k]) + eps);

@@ -94,7 +94,7 @@ struct launch_attention {
  * parameter in sums of all. */
 struct launch_span {
     int64_t offset, n, first_chunk;
-    double weight_decay;
+    double weight_decay, rate;
     int64_t first_of_all, n_of_all;
 };
 

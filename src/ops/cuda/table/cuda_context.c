@@ -45,8 +45,13 @@ static void lay_out(struct span_tables *t, const struct optim_span *spans, int64
 {
     int64_t chunks = 0;
     for (int64_t i = 0; i < n; i++) {
-        t->spans[i] = (struct launch_span){spans[i].offset,       spans[i].n,           chunks,
-                                           spans[i].weight_decay, spans[i].first_chunk, spans[i].n_chunks};
+        t->spans[i] = (struct launch_span){.offset = spans[i].offset,
+                                           .n = spans[i].n,
+                                           .first_chunk = chunks,
+                                           .weight_decay = spans[i].weight_decay,
+                                           .rate = spans[i].rate,
+                                           .first_of_all = spans[i].first_chunk,
+                                           .n_of_all = spans[i].n_chunks};
         for (int64_t k = 0; k < optim_chunks(&spans[i], 1); k++) {
             t->span_of_chunk[chunks++] = (int32_t)i;
         }

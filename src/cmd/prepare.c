@@ -26,7 +26,7 @@ struct prepare_args {
     bool replace_invalid_utf8;
     bool overwrite;
     bool dry_run;
-    bool packed;
+    bool packed, whole_word_masks;
     double holdout_fraction, masked_lm_prob, short_seq_prob;
     int64_t seed, max_seq_length, max_predictions_per_seq, dupe_factor, n_shards;
 };
@@ -68,6 +68,8 @@ static const struct option options[] = {
                    65536, "hdf5: most masked positions of a sequence"),
     OPTION_REAL_ROW("masked_lm_prob", offsetof(struct prepare_args, masked_lm_prob), "0.15", 0, 1,
                     "hdf5: fraction of the tokens that is masked"),
+    OPTION_FLAG_ROW("whole_word_masks", offsetof(struct prepare_args, whole_word_masks),
+                    "hdf5: mask all pieces of a word, or none"),
     OPTION_REAL_ROW("short_seq_prob", offsetof(struct prepare_args, short_seq_prob), "0.1", 0, 1,
                     "hdf5: fraction of the sequences that is cut to a random length"),
     OPTION_INT_ROW("dupe_factor", offsetof(struct prepare_args, dupe_factor), "5", 1, 1000,
@@ -209,6 +211,7 @@ static struct shard_set_config shard_config(const struct prepare_args *a, const 
                                      .n_shards = a->n_shards,
                                      .masked_lm_prob = a->masked_lm_prob,
                                      .short_seq_prob = a->short_seq_prob,
+                                     .whole_word_masks = a->whole_word_masks,
                                      .seed = (uint64_t)a->seed,
                                      .work = work};
 }

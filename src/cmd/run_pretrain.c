@@ -8,6 +8,7 @@
 #include "cmd/run_log_flags.h"
 #include "task/optimizer_names.h"
 
+#include <math.h>
 #include <stddef.h>
 
 #define AT(field)  offsetof(struct pretrain_args, run.field)
@@ -77,8 +78,15 @@ static const struct option options[] = {
     OPTION_CHOICE_ROW(
         "loss_norm", AT(loss_norm), "global", "global|micro",
         "divide losses by the counts of the global batch, or take the mean of each micro-batch's mean"),
-    OPTION_REAL_ROW("masked_lm_prob", AT(masked_lm_prob), "0.15", 0, 1,
-                    "fraction of the tokens that is predicted"),
+    OPTION_REAL_ROW("mask_rate", AT(masked_lm_prob), "0.15", 0, 1,
+                    "fraction of the tokens that is predicted, of a token store"),
+    OPTION_REAL_ROW("masked_lm_prob", AT(masked_lm_prob), "0.15", 0, 1, "the same as --mask_rate"),
+    OPTION_FLAG_ROW("whole_word_masks", AT(whole_word_masks),
+                    "of a token store: mask all pieces of a word, or none"),
+    OPTION_FLAG_ROW(
+        "no_nsp", AT(no_nsp),
+        "of a token store: no next sentences; a sequence is one segment of a document, and the model has "
+        "neither pooler nor their head"),
     OPTION_REAL_ROW("short_seq_prob", AT(short_seq_prob), "0.1", 0, 1,
                     "fraction of the sequences that is cut to a random length"),
     OPTION_FLAG_ROW("disable_random_sampler", AT(in_order),
@@ -152,6 +160,22 @@ static const struct option options[] = {
     {0},
 };
 
+/* Room for the predictions follows the rate, if only that was given. */
+static void find_mask_flags(struct pretrain_args *a)
+{
+    static const char *const names[] = {"mask_rate", "whole_word_masks", "no_nsp"};
+    for (int i = 2; i >= 0; i--) {
+        if (option_was_given(&command_pretrain, a, names[i])) {
+            a->run.mask_flag = names[i];
+        }
+    }
+    if (option_was_given(&command_pretrain, a, "mask_rate") &&
+        !option_was_given(&command_pretrain, a, "max_predictions_per_seq")) {
+        int64_t n = (int64_t)ceil((double)a->run.max_seq_length * a->run.masked_lm_prob);
+        a->run.max_predictions_per_seq = n > 0 ? n : 1;
+    }
+}
+
 static struct status run(const void *args, int n_positional, const char *const *positional)
 {
     (void)n_positional, (void)positional;
@@ -159,6 +183,7 @@ static struct status run(const void *args, int n_positional, const char *const *
     replaced_environment_tell();
     TRY(launcher_check_alone(&a.launcher));
     TRY(pretrain_variant_apply(&command_pretrain, &a));
+    find_mask_flags(&a);
     json_t *flags = option_values(&command_pretrain, &a);
     a.run.flags = flags;
     struct status s = pretrain_run(&a.run);

@@ -12,7 +12,9 @@ enum { PURPOSE_ORDER = 0x6f726472, PURPOSE_PAIR = 0x70616972, PURPOSE_MASK = 0x6
 /* Held-out draws are the same in every run, so that their losses can be compared between runs. */
 static const uint64_t HELDOUT_SEED = 0x68656c646f7574;
 
-enum { MIN_SEQ_LENGTH = SAMPLE_MAP_SPECIAL_TOKENS + 2 }; /* one token in each segment */
+enum { PAIR_SPECIAL_TOKENS = 3, WINDOW_SPECIAL_TOKENS = 2 }; /* [CLS] A [SEP] B [SEP]; [CLS] A [SEP] */
+
+enum { MIN_SEQ_LENGTH = PAIR_SPECIAL_TOKENS + 2 }; /* one token in each segment */
 
 struct draw {
     uint64_t seed, epoch;
@@ -77,16 +79,45 @@ struct status bert_loader_set_tokens(struct bert_loader_config *c, const struct 
     return status_ok();
 }
 
+/* Tokens of a sequence without the special ones. */
+static int64_t most_tokens(const struct bert_loader_config *c)
+{
+    return c->max_seq_length - (c->no_nsp ? WINDOW_SPECIAL_TOKENS : PAIR_SPECIAL_TOKENS);
+}
+
+static struct status find_continuing(struct bert_loader *l)
+{
+    const struct tokenizer *t = l->config.whole_words;
+    CHECK(t->n == l->config.vocab_size, "words of %d pieces, not %d", (int)t->n, (int)l->config.vocab_size);
+    l->continues = malloc((size_t)t->n);
+    if (l->continues == NULL) {
+        return status_error(STATUS_MEMORY, "out of memory for the words of %d pieces", (int)t->n);
+    }
+    for (int32_t id = 0; id < t->n; id++) {
+        l->continues[id] = tokenizer_continues_word(t, id);
+    }
+    l->config.whole_words = NULL;
+    return status_ok();
+}
+
 struct status bert_loader_open(struct bert_loader *l, struct bert_loader_config config)
 {
     *l = (struct bert_loader){.config = config};
     TRY(bert_loader_check(&config));
-    return sample_map_build(&l->map, config.store, config.max_seq_length);
+    struct status s = config.whole_words != NULL ? find_continuing(l) : status_ok();
+    if (!failed(s)) {
+        s = sample_map_build(&l->map, config.store, most_tokens(&config));
+    }
+    if (failed(s)) {
+        bert_loader_close(l);
+    }
+    return s;
 }
 
 void bert_loader_close(struct bert_loader *l)
 {
     sample_map_fini(&l->map);
+    free(l->continues);
     *l = (struct bert_loader){0};
 }
 
@@ -121,36 +152,68 @@ static struct status copy_tokens(const struct bert_loader *l, int32_t *ids, stru
     return status_ok();
 }
 
-/* Appends [CLS] A [SEP] B [SEP] of one sample, masked. */
-static struct status add_sequence(const struct bert_loader *l, struct batch *b, struct draw draw,
-                                  int32_t sequence_key)
+static int64_t length(struct nsp_range range)
+{
+    return range.end - range.begin;
+}
+
+/* Appends [CLS] A [SEP] B [SEP] of one sample. */
+static struct status add_pair(const struct bert_loader *l, struct batch *b, struct draw draw,
+                              int32_t sequence_key)
 {
     const struct bert_loader_config *c = &l->config;
-    struct rng_stream pair_stream = rng_stream(draw_key(draw, PURPOSE_PAIR));
+    struct rng_stream stream = rng_stream(draw_key(draw, PURPOSE_PAIR));
     struct nsp_pair pair =
-        nsp_draw(c->store, sample_map_at(&l->map, draw.sample), c->max_seq_length - SAMPLE_MAP_SPECIAL_TOKENS,
-                 c->short_seq_prob, &pair_stream);
-    int64_t n_a = pair.a.end - pair.a.begin;
-    int64_t n_b = pair.b.end - pair.b.begin;
-    int64_t n = n_a + n_b + SAMPLE_MAP_SPECIAL_TOKENS;
-
+        nsp_draw(c->store, sample_map_at(&l->map, draw.sample), most_tokens(c), c->short_seq_prob, &stream);
+    int64_t n_a = length(pair.a), n = n_a + length(pair.b) + PAIR_SPECIAL_TOKENS;
     int32_t *ids = bert_batch_add(b, n, n_a + 2, pair.label, sequence_key);
     ids[0] = c->cls_id;
     TRY(copy_tokens(l, ids + 1, pair.a));
     ids[n_a + 1] = c->sep_id;
     TRY(copy_tokens(l, ids + n_a + 2, pair.b));
     ids[n - 1] = c->sep_id;
+    return status_ok();
+}
 
+/* Appends [CLS] A [SEP] of one sample. */
+static struct status add_window(const struct bert_loader *l, struct batch *b, struct draw draw,
+                                int32_t sequence_key)
+{
+    const struct bert_loader_config *c = &l->config;
+    struct rng_stream stream = rng_stream(draw_key(draw, PURPOSE_PAIR));
+    struct nsp_range window = nsp_draw_window(c->store, sample_map_at(&l->map, draw.sample), most_tokens(c),
+                                              c->short_seq_prob, &stream);
+    int64_t n = length(window) + WINDOW_SPECIAL_TOKENS;
+    int32_t *ids = bert_batch_add(b, n, n, NSP_NO_LABEL, sequence_key);
+    ids[0] = c->cls_id;
+    TRY(copy_tokens(l, ids + 1, window));
+    ids[n - 1] = c->sep_id;
+    return status_ok();
+}
+
+/* Masks the batch's last sequence. */
+static void mask_last(const struct bert_loader *l, struct batch *b, struct draw draw)
+{
+    const struct bert_loader_config *c = &l->config;
+    int64_t begin = b->fields[BERT_CLS_ROWS][b->n_sequences - 1], n = b->n_real_tokens - begin;
     const struct masking_rules rules = {.masked_lm_prob = c->masked_lm_prob,
                                         .max_predictions = c->max_predictions_per_seq,
                                         .cls_id = c->cls_id,
                                         .sep_id = c->sep_id,
                                         .mask_id = c->mask_id,
-                                        .vocab_size = c->vocab_size};
+                                        .vocab_size = c->vocab_size,
+                                        .continues = l->continues};
     struct rng_stream mask_stream = rng_stream(draw_key(draw, PURPOSE_MASK));
-    int64_t m = masking_apply(&rules, ids, n, bert_batch_masked_positions(b), bert_batch_masked_labels(b),
-                              &mask_stream);
+    int64_t m = masking_apply(&rules, b->ids + begin, n, bert_batch_masked_positions(b),
+                              bert_batch_masked_labels(b), &mask_stream);
     bert_batch_take_masked(b, m);
+}
+
+static struct status add_sequence(const struct bert_loader *l, struct batch *b, struct draw draw,
+                                  int32_t sequence_key)
+{
+    TRY((l->config.no_nsp ? add_window : add_pair)(l, b, draw, sequence_key));
+    mask_last(l, b, draw);
     return status_ok();
 }
 

@@ -21,18 +21,23 @@ struct bert_loader_config {
     int32_t vocab_size;          /* real words */
     int32_t pad_id, cls_id, sep_id, mask_id;
     uint64_t seed;
-    int64_t max_seq_length;              /* S, with [CLS] and two [SEP]; at least 5 */
+    int64_t max_seq_length;              /* S, with [CLS] and [SEP]; at least 5 */
     int64_t max_predictions_per_seq;     /* P */
     int64_t train_batch_size;            /* sequences of an optimizer step */
     int64_t gradient_accumulation_steps; /* micro-batches of an optimizer step */
     double masked_lm_prob;               /* of the reference: 0.15 */
     double short_seq_prob;               /* of the reference: 0.1 */
-    bool in_order; /* samples of an epoch as they lie in the store, without the permutation */
+    bool
+        no_nsp; /* one segment, [CLS] A [SEP], of consecutive sentences of a document, and no next-sentence label */
+    const struct tokenizer
+        *whole_words; /* whose words are masked as a whole; borrowed until it is open; NULL: none are */
+    bool in_order;    /* samples of an epoch as they lie in the store, without the permutation */
 };
 
 struct bert_loader {
     struct bert_loader_config config;
     struct sample_map map;
+    uint8_t *continues; /* masking_rules' */
 };
 
 /* Checks the configuration (STATUS_USAGE names the flag) and builds the sample map (STATUS_DATA). */

@@ -1,7 +1,10 @@
 #include "data/masking.h"
 
+#include "core/status.h"
+
 #include <math.h>
 #include <stdbool.h>
+#include <stddef.h>
 
 static bool is_candidate(const struct masking_rules *rules, int32_t id)
 {
@@ -25,6 +28,68 @@ static int32_t replacement(const struct masking_rules *rules, int32_t id, struct
     return tenth == 8 ? id : (int32_t)rng_below(r, (uint32_t)rules->vocab_size);
 }
 
+static bool continues(const struct masking_rules *rules, const int32_t *ids, int64_t i)
+{
+    return is_candidate(rules, ids[i]) && rules->continues[ids[i]];
+}
+
+/* The first token of each word.  What goes on with a word that is not in the sequence is a word. */
+static int64_t find_words(const struct masking_rules *rules, const int32_t *ids, int64_t n, uint16_t *first)
+{
+    int64_t n_words = 0;
+    for (int64_t i = 0; i < n; i++) {
+        bool goes_on = i > 0 && is_candidate(rules, ids[i - 1]) && continues(rules, ids, i);
+        if (is_candidate(rules, ids[i]) && !goes_on) {
+            first[n_words++] = (uint16_t)i;
+        }
+    }
+    return n_words;
+}
+
+/* Puts tokens [begin, end) into a list of m places that ascend. */
+static void insert_places(int32_t *positions, int64_t m, int64_t begin, int64_t end)
+{
+    int64_t at = m, n = end - begin;
+    for (; at > 0 && positions[at - 1] > begin; at--) {
+        positions[at - 1 + n] = positions[at - 1];
+    }
+    for (int64_t i = 0; i < n; i++) {
+        positions[at + i] = (int32_t)(begin + i);
+    }
+}
+
+/* Draws words (Fisher and Yates' shuffle, as far as it is needed). */
+static int64_t choose_words(const struct masking_rules *rules, const int32_t *ids, int64_t n, int64_t wanted,
+                            int32_t *positions, struct rng_stream *r)
+{
+    uint16_t first[MASKING_MOST_TOKENS];
+    CHECK(n <= MASKING_MOST_TOKENS, "whole words of %lld tokens", (long long)n);
+    int64_t n_words = find_words(rules, ids, n, first), m = 0;
+    for (int64_t left = n_words; left > 0 && m < wanted; left--) {
+        int64_t drawn = rng_below(r, (uint32_t)left), begin = first[drawn], end = begin + 1;
+        first[drawn] = first[left - 1];
+        while (end < n && continues(rules, ids, end)) {
+            end++;
+        }
+        if (m + end - begin <= wanted) {
+            insert_places(positions, m, begin, end);
+            m += end - begin;
+        }
+    }
+    return m;
+}
+
+static int64_t mask_words(const struct masking_rules *rules, int32_t *ids, int64_t n, int64_t wanted,
+                          int32_t *positions, int32_t *labels, struct rng_stream *r)
+{
+    int64_t m = choose_words(rules, ids, n, wanted, positions, r);
+    for (int64_t i = 0; i < m; i++) {
+        labels[i] = ids[positions[i]];
+        ids[positions[i]] = replacement(rules, labels[i], r);
+    }
+    return m;
+}
+
 int64_t masking_apply(const struct masking_rules *rules, int32_t *ids, int64_t n, int32_t *positions,
                       int32_t *labels, struct rng_stream *r)
 {
@@ -34,6 +99,9 @@ int64_t masking_apply(const struct masking_rules *rules, int32_t *ids, int64_t n
     }
     int64_t n_predictions = count_predictions(rules, n, n_candidates);
     int64_t m = 0;
+    if (rules->continues != NULL) {
+        return mask_words(rules, ids, n, n_predictions, positions, labels, r);
+    }
     /* Selection sampling (Knuth, The Art of Computer Programming 2, 3.4.2, algorithm S): a uniform subset, in
      * order. */
     for (int64_t i = 0; m < n_predictions; i++) {

@@ -4,8 +4,11 @@
  * [CLS] and [SEP] (fewer if there are fewer); of these 80 % become [MASK], 10 % stay, and 10 % become a token
  * drawn uniformly from the whole vocabulary, special tokens included.
  *
+ * With whole words, words are drawn in place of tokens, in random order, and all tokens of a word are chosen or none: a word
+ * that would be more than is left of that number is passed over, so there may be fewer.  Each token is replaced on its own.
+ *
  * Source: Devlin et al. 2018 (arXiv:1810.04805) section 3.1; the count and its rounding (half to even) as in
- * the replaced create_pretraining_data. */
+ * the replaced create_pretraining_data; whole words as in that of google-research/bert. */
 #ifndef KILN_DATA_MASKING_H
 #define KILN_DATA_MASKING_H
 
@@ -13,11 +16,15 @@
 
 #include <stdint.h>
 
+enum { MASKING_MOST_TOKENS = 65536 }; /* of a sequence in whole words */
+
 struct masking_rules {
     double masked_lm_prob;
     int64_t max_predictions; /* per sequence, >= 1 */
     int32_t cls_id, sep_id, mask_id;
     int32_t vocab_size; /* real words: no padded rows */
+    const uint8_t
+        *continues; /* [vocab_size] whether a token goes on with the word before it; NULL: no whole words */
 };
 
 /* Masks ids[n] in place; returns the number of predictions m and writes their places, ascending, to

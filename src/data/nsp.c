@@ -54,13 +54,30 @@ void nsp_truncate(struct nsp_range *a, struct nsp_range *b, int64_t max_tokens, 
     }
 }
 
+/* The length that a sample aims at. */
+static int64_t draw_target(int64_t max_tokens, double short_seq_prob, struct rng_stream *r)
+{
+    return rng_uniform(r) < short_seq_prob ? 2 + (int64_t)rng_below(r, (uint32_t)(max_tokens - 1))
+                                           : max_tokens;
+}
+
+struct nsp_range nsp_draw_window(const struct indexed *store, struct sample sample, int64_t max_tokens,
+                                 double short_seq_prob, struct rng_stream *r)
+{
+    int64_t target = draw_target(max_tokens, short_seq_prob, r);
+    int64_t end = reach(store, sample.first, sample.first + sample.n_sentences, target);
+    struct nsp_range window = tokens_of(store, sample.first, end);
+    if (length(window) > target) {
+        window.begin += rng_below(r, (uint32_t)(length(window) - target + 1));
+        window.end = window.begin + target;
+    }
+    return window;
+}
+
 struct nsp_pair nsp_draw(const struct indexed *store, struct sample sample, int64_t max_tokens,
                          double short_seq_prob, struct rng_stream *r)
 {
-    int64_t target = max_tokens;
-    if (rng_uniform(r) < short_seq_prob) {
-        target = 2 + rng_below(r, (uint32_t)(max_tokens - 1));
-    }
+    int64_t target = draw_target(max_tokens, short_seq_prob, r);
     int64_t end = reach(store, sample.first, sample.first + sample.n_sentences, target);
     int64_t n = end - sample.first;
     int64_t split = sample.first + (n == 1 ? 1 : 1 + rng_below(r, (uint32_t)(n - 1)));

@@ -14,7 +14,7 @@
 #include "core/rng.h"
 #include "data/sample_map.h"
 
-enum { NSP_IS_NEXT = 0, NSP_IS_RANDOM = 1 };
+enum { NSP_NO_LABEL = -1, NSP_IS_NEXT = 0, NSP_IS_RANDOM = 1 };
 
 struct nsp_range {
     int64_t begin, end; /* tokens of the store; begin < end */
@@ -37,7 +37,12 @@ struct nsp_pair {
 struct nsp_pair nsp_draw(const struct indexed *store, struct sample sample, int64_t max_tokens,
                          double short_seq_prob, struct rng_stream *r);
 
-/* Only the last of these rules. */
+/* Without next-sentence prediction: one range of at most max_tokens tokens of a sample, whose target length is drawn in the
+ * same way.  Its sentences up to that are taken; what is too much is left out at both ends together, at a uniform place. */
+struct nsp_range nsp_draw_window(const struct indexed *store, struct sample sample, int64_t max_tokens,
+                                 double short_seq_prob, struct rng_stream *r);
+
+/* Only the last of the rules of a pair. */
 void nsp_truncate(struct nsp_range *a, struct nsp_range *b, int64_t max_tokens, struct rng_stream *r);
 
 #endif

@@ -47,11 +47,10 @@ static int64_t walk_samples(const struct indexed *store, int64_t max_tokens, uin
     return n;
 }
 
-struct status sample_map_build(struct sample_map *m, const struct indexed *store, int64_t max_seq_length)
+struct status sample_map_build(struct sample_map *m, const struct indexed *store, int64_t max_tokens)
 {
     *m = (struct sample_map){.store = store};
     TRY(check_store(store));
-    int64_t max_tokens = max_seq_length - SAMPLE_MAP_SPECIAL_TOKENS;
     m->n_samples = walk_samples(store, max_tokens, NULL);
     m->first = malloc(((size_t)m->n_samples + 1) * sizeof *m->first);
     if (m->first == NULL) {

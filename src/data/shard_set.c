@@ -39,7 +39,8 @@ static struct status sample_config(struct bert_loader_config *samples, const str
                                            .train_batch_size = 1,
                                            .gradient_accumulation_steps = 1,
                                            .masked_lm_prob = c->masked_lm_prob,
-                                           .short_seq_prob = c->short_seq_prob};
+                                           .short_seq_prob = c->short_seq_prob,
+                                           .whole_words = c->whole_word_masks ? c->tokenizer : NULL};
     return bert_loader_set_tokens(samples, c->tokenizer);
 }
 

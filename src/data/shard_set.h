@@ -17,6 +17,7 @@ struct shard_set_config {
     const char *output_dir;
     const struct tokenizer *tokenizer;
     bool overwrite, packed;
+    bool whole_word_masks;
     int64_t max_seq_length, max_predictions_per_seq, dupe_factor, n_shards;
     double masked_lm_prob, short_seq_prob;
     uint64_t seed;

@@ -321,23 +321,24 @@ void metrics_step(struct metrics *m, int64_t step, const struct batch_step *batc
 void metrics_evaluation(struct metrics *m, int64_t step, const struct trainer_result *r,
                         const struct unigram *u)
 {
-    double mlm_loss = trainer_result_mean(r, "mlm_loss"), nsp_loss = trainer_result_mean(r, "nsp_loss");
-    double mlm_accuracy = trainer_result_mean(r, "mlm_accuracy");
-    double nsp_accuracy = trainer_result_mean(r, "nsp_accuracy");
+    json_t *event = json_pack("{s:I, s:I}", "step", (json_int_t)step, "global_step",
+                              (json_int_t)(m->phase_offset + step));
+    char nsp[80] = "";
     for (int i = 0; i < r->n_sums; i++) {
         m->heldout_means[i] = trainer_sum_mean(&r->sums[i]);
+        json_object_set_new(event, r->sums[i].of->name, json_real(m->heldout_means[i]));
     }
+    json_object_set_new(event, "unigram_mlm_loss", json_real(u->mlm_loss));
+    json_object_set_new(event, "unigram_mlm_accuracy", json_real(u->mlm_accuracy));
     m->evaluated = true;
-    metrics_event(m, "evaluation",
-                  json_pack("{s:I, s:I, s:f, s:f, s:f, s:f, s:f, s:f}", "step", (json_int_t)step,
-                            "global_step", (json_int_t)(m->phase_offset + step), "mlm_loss", mlm_loss,
-                            "mlm_accuracy", mlm_accuracy, "nsp_loss", nsp_loss, "nsp_accuracy", nsp_accuracy,
-                            "unigram_mlm_loss", u->mlm_loss, "unigram_mlm_accuracy", u->mlm_accuracy));
-    log_info("phase %d step %lld held-out: mlm loss %.4f (unigram %.4f), accuracy %.4f (unigram %.4f), nsp "
-             "loss %.4f, "
-             "accuracy %.3f",
-             m->phase, (long long)step, mlm_loss, u->mlm_loss, mlm_accuracy, u->mlm_accuracy, nsp_loss,
-             nsp_accuracy);
+    metrics_event(m, "evaluation", event);
+    if (trainer_result_has(r, "nsp_loss")) {
+        snprintf(nsp, sizeof nsp, ", nsp loss %.4f, accuracy %.3f", trainer_result_mean(r, "nsp_loss"),
+                 trainer_result_mean(r, "nsp_accuracy"));
+    }
+    log_info("phase %d step %lld held-out: mlm loss %.4f (unigram %.4f), accuracy %.4f (unigram %.4f)%s",
+             m->phase, (long long)step, trainer_result_mean(r, "mlm_loss"), u->mlm_loss,
+             trainer_result_mean(r, "mlm_accuracy"), u->mlm_accuracy, nsp);
     draw_report(m, false);
     if (m->window_steps == 0) { /* so that the next line's rates do not include the evaluation */
         m->window_start_ns = clock_ns();

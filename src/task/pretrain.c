@@ -87,10 +87,15 @@ static int64_t recomputed_layers(const struct pretrain_options *o, const struct 
     return pretrain_recomputed_layers(o->checkpoint_activations_interval, model->num_hidden_layers);
 }
 
+static enum bert_task task_of(const struct pretrain_options *o)
+{
+    return o->no_nsp ? BERT_TASK_MASKED_LM : BERT_TASK_PRETRAINING;
+}
+
 static struct trainer_config trainer_config_of(struct run *r)
 {
     const struct pretrain_options *o = r->options;
-    r->bert = bert_model(&r->in.model, BERT_TASK_PRETRAINING);
+    r->bert = bert_model(&r->in.model, task_of(o));
     struct optimizer optimizer = optimizer_defaults(optimizer_find(o->optimizer));
     optimizer.weight_decay = o->weight_decay;
     optimizer.max_grad_norm = o->max_grad_norm;
@@ -157,7 +162,7 @@ static struct status check_options(const struct pretrain_options *o)
     TRY(profile_check(&o->profile));
     TRY(plain_ops_check(o->watch.plain_ops));
     if (o->masked_lm_prob <= 0) {
-        return status_error(STATUS_USAGE, "--masked_lm_prob must be above 0");
+        return status_error(STATUS_USAGE, "--mask_rate must be above 0, and at most 1");
     }
     return o->dry_run ? status_ok() : run_outputs_check(o->output_dir);
 }
@@ -253,7 +258,7 @@ static struct status start_from_model(struct run *r, const char *path)
     struct status s = check_same_model(r, &config, m.tokenizer.hash, path);
     if (!failed(s)) {
         unsigned may_be_new = 1U << NAMES_POOLER | 1U << NAMES_MLM | 1U << NAMES_NSP;
-        s = network_files_load(&r->trainer.net, &m, BERT_TASK_PRETRAINING, may_be_new, &report);
+        s = network_files_load(&r->trainer.net, &m, task_of(r->options), may_be_new, &report);
     }
     if (!failed(s)) {
         load_report_print(&report, path);

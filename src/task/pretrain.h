@@ -1,5 +1,5 @@
-/* pretrain: `kiln pretrain` without its command line: masked language modelling and next-sentence prediction
- * over a token store, in two phases, with held-out evaluation, checkpoints and exact resumption. */
+/* pretrain: `kiln pretrain` without its command line: masked language modelling and next-sentence prediction,
+ * or the first alone, over a token store, in two phases, with held-out evaluation, checkpoints and exact resumption. */
 #ifndef KILN_TASK_PRETRAIN_H
 #define KILN_TASK_PRETRAIN_H
 
@@ -43,6 +43,8 @@ struct pretrain_options {
     double beta1, beta2, eps;
     double min_ratio, max_ratio; /* of ds_fused_lamb; max_ratio 0: its own */
     double masked_lm_prob, short_seq_prob;
+    bool no_nsp, whole_word_masks; /* bert_loader_config's */
+    const char *mask_flag; /* the flag given that says how samples of a store are drawn; NULL: none was */
     bool
         use_ds_lamb_bias_correction; /* of nvlamb_exp: the correction multiplies whole steps, not the moments */
     bool checkpoint_activations, in_order; /* in_order: samples as they lie in their file */

@@ -7,7 +7,11 @@
 #include "text/tokenizer_open.h"
 #include "model/checkpoint.h"
 
+#include <math.h>
 #include <string.h>
+
+static const double USUAL_MASK_RATE =
+    0.15; /* Devlin et al. 2018, section 3.1: a run that has it says nothing of it */
 
 /* The hash of an unknown vocabulary: that of an empty file, which is what checkpoints then
  * have. */
@@ -111,6 +115,8 @@ static struct status open_loader(struct pretrain_data *d, const struct pretrain_
         .gradient_accumulation_steps = o->gradient_accumulation_steps,
         .masked_lm_prob = o->masked_lm_prob,
         .short_seq_prob = o->short_seq_prob,
+        .no_nsp = o->no_nsp,
+        .whole_words = o->whole_word_masks ? &in->tokenizer : NULL,
         .in_order = o->in_order && d == &in->train,
     };
     TRY(bert_loader_set_tokens(&config, &in->tokenizer));
@@ -206,15 +212,19 @@ struct status pretrain_inputs_check_length(const struct pretrain_inputs *in, con
     return status_ok();
 }
 
-/* Identifies the training data: by the checksums of a store, or by a hash of the shards' names and numbers of
+/* Identifies the training data: by the checksums of a store and how samples are drawn from it where that is not as usual, or by a hash of the shards' names and numbers of
  * records, since reading all their bytes would take too long. */
-static struct status name_data(struct pretrain_inputs *in)
+static struct status name_data(struct pretrain_inputs *in, const struct pretrain_options *o)
 {
     const struct shard_loader *shards = &in->train.shards;
     struct buf list = {0};
     if (shards->files.n == 0) {
         const struct token_store_info *info = &in->train.store.info;
-        snprintf(in->data_id, sizeof in->data_id, "store %08x-%08x", info->bin_crc, info->idx_crc);
+        int n = snprintf(in->data_id, sizeof in->data_id, "store %08x-%08x%s%s", info->bin_crc, info->idx_crc,
+                         o->no_nsp ? ", no pairs" : "", o->whole_word_masks ? ", whole words" : "");
+        if (o->masked_lm_prob != USUAL_MASK_RATE) {
+            snprintf(in->data_id + n, sizeof in->data_id - (size_t)n, ", masks %.9g", o->masked_lm_prob);
+        }
         return status_ok();
     }
     for (int64_t i = 0; i < shards->files.n; i++) {
@@ -228,19 +238,32 @@ static struct status name_data(struct pretrain_inputs *in)
     return s;
 }
 
+/* The samples of files are drawn. */
+static struct status refuse_drawing(const struct pretrain_inputs *in, const struct pretrain_options *o)
+{
+    return o->mask_flag == NULL
+               ? status_ok()
+               : status_error(
+                     STATUS_USAGE,
+                     "--%s cannot be: the .hdf5 files of %s have pairs and masks that were drawn already; "
+                     "leave it out, or train on a token store, which `kiln prepare` makes",
+                     o->mask_flag, in->train_dir);
+}
+
 static struct status open_all(struct pretrain_inputs *in, const struct pretrain_options *o)
 {
     bool is_shards = shard_directory_find(in->train_dir, o->input_dir, "training");
     TRY(find_vocab(in, o, is_shards));
     TRY(read_model(in, o));
     if (is_shards) {
+        TRY(refuse_drawing(in, o));
         TRY(open_shards(&in->train, in->train_dir, "training", in, o));
     } else {
         TRY(open_store(&in->train, o->input_dir, "train", in, o));
         TRY(tokenizer_set_lower_case(&in->tokenizer, in->train.store.info.lower_case));
     }
     TRY(open_heldout(in, o));
-    TRY(name_data(in));
+    TRY(name_data(in, o));
     const struct batch_limits *a = &in->train.source.limits, *b = &in->heldout.source.limits;
     in->limits =
         (struct batch_limits){larger(a->n_tokens, b->n_tokens), larger(a->n_sequences, b->n_sequences),
@@ -326,6 +349,22 @@ static void announce_shards(const struct shard_loader *l, const struct pretrain_
     }
 }
 
+/* How samples are drawn, where the flags say it; and the limit that cuts the masks of the longest. */
+static void announce_masks(const struct pretrain_inputs *in, const struct pretrain_options *o)
+{
+    int64_t wanted = (int64_t)nearbyint((double)o->max_seq_length * o->masked_lm_prob);
+    if (o->mask_flag != NULL) {
+        log_info("samples: %s, masks of %g of the %s",
+                 o->no_nsp ? "one segment each, without next sentences" : "pairs of segments",
+                 o->masked_lm_prob, o->whole_word_masks ? "tokens, in whole words" : "tokens");
+    }
+    if (wanted > o->max_predictions_per_seq) {
+        log_info("masks: %g of %lld tokens are %lld, but --max_predictions_per_seq allows %lld in a sequence",
+                 o->masked_lm_prob, (long long)in->train.loader.config.max_seq_length, (long long)wanted,
+                 (long long)o->max_predictions_per_seq);
+    }
+}
+
 void pretrain_inputs_announce(const struct pretrain_inputs *in, const struct pretrain_options *o)
 {
     if (in->assumed) {
@@ -344,6 +383,7 @@ void pretrain_inputs_announce(const struct pretrain_inputs *in, const struct pre
         return;
     }
     int64_t n = in->train.loader.map.n_samples;
+    announce_masks(in, o);
     log_info("data: %s: %.2f M tokens, %lld samples of up to %lld tokens; an epoch is %.1f steps of %lld "
              "sequences",
              o->input_dir, (double)in->train.store.info.n_tokens / 1e6, (long long)n,

@@ -29,7 +29,7 @@ struct pretrain_inputs {
     char train_dir[SHARD_DIRECTORY_PATH_BYTES];   /* --input_dir, or the directory of training shards in it */
     char heldout_dir[SHARD_DIRECTORY_PATH_BYTES]; /* of held-out shards; a loader borrows it */
     bool assumed;                                 /* by pretrain_inputs_assume: there is no data */
-    char data_id[40];                             /* what the training data is: run_state's */
+    char data_id[80];                             /* what the training data is: run_state's */
 };
 
 /* `in` must not be moved while it is open. */

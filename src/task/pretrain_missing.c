@@ -54,6 +54,7 @@ struct status pretrain_inputs_assume(struct pretrain_inputs *in, const struct pr
         .gradient_accumulation_steps = o->gradient_accumulation_steps,
         .masked_lm_prob = o->masked_lm_prob,
         .short_seq_prob = o->short_seq_prob,
+        .no_nsp = o->no_nsp,
     };
     TRY(bert_loader_check(&c));
     in->limits = bert_loader_limits(&c);

@@ -462,12 +462,23 @@ double trainer_sum_mean(const struct trainer_sum *sum)
     return sum->sum * reciprocal(sum->count);
 }
 
-double trainer_result_mean(const struct trainer_result *r, const char *name)
+static int sum_named(const struct trainer_result *r, const char *name)
 {
     int i = 0;
     while (i < r->n_sums && strcmp(r->sums[i].of->name, name) != 0) {
         i++;
     }
+    return i;
+}
+
+bool trainer_result_has(const struct trainer_result *r, const char *name)
+{
+    return sum_named(r, name) < r->n_sums;
+}
+
+double trainer_result_mean(const struct trainer_result *r, const char *name)
+{
+    int i = sum_named(r, name);
     CHECK(i < r->n_sums, "a step has no sum named %s", name);
     return trainer_sum_mean(&r->sums[i]);
 }

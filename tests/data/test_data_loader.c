@@ -328,6 +328,51 @@ static void tokens_outside_the_vocabulary_are_refused(const struct indexed *stor
     bert_loader_close(&l);
 }
 
+/* Without next sentences: [CLS] A [SEP], all of segment 0, consecutive words of the store, and no label; the rate is that of
+ * the configuration. */
+static void windows_are_one_segment(const struct indexed *store)
+{
+    struct bert_loader_config c = config_of(store);
+    struct bert_loader l;
+    struct batch_step step, again;
+    int64_t n_tokens = 0, n_masked = 0, longest = 0;
+    c.no_nsp = true;
+    c.masked_lm_prob = 0.3;
+    c.max_predictions_per_seq = 15;
+    EXPECT_OK(bert_loader_open(&l, c));
+    EXPECT_OK(bert_loader_init_step(&c, &step));
+    EXPECT_OK(bert_loader_init_step(&c, &again));
+    for (int64_t s = 1; s <= 200; s++) {
+        EXPECT_OK(bert_loader_step(&l, s, &step));
+        EXPECT(step.n_labels[BERT_NSP_LABELS] == 0, "%lld labels", (long long)step.n_labels[BERT_NSP_LABELS]);
+        for (int64_t k = 0; k < step.n_micro * step.micro[0].n_sequences; k++) {
+            const struct batch *b = &step.micro[k / step.micro[0].n_sequences];
+            int64_t of = k % step.micro[0].n_sequences, begin = b->cu_seqlens[of];
+            int32_t ids[64];
+            int64_t n = restore(b, of, ids);
+            longest = n > longest ? n : longest;
+            EXPECT(n >= 3 && n <= c.max_seq_length && ids[0] == FIXTURE_CLS && ids[n - 1] == FIXTURE_SEP,
+                   "a sequence of %lld tokens", (long long)n);
+            for (int64_t i = 0; i < n; i++) {
+                EXPECT(b->fields[BERT_TYPES][begin + i] == 0 && b->positions[begin + i] == i, "token %lld",
+                       (long long)i);
+                EXPECT(i < 2 || i == n - 1 || ids[i] == ids[i - 1] + 1, "a window is a range of the store");
+            }
+        }
+        n_tokens += step.n_tokens;
+        n_masked += step.n_labels[BERT_MASKED_LABELS];
+    }
+    EXPECT(longest == c.max_seq_length, "the longest has %lld tokens", (long long)longest);
+    EXPECT_NEAR((double)n_masked / (double)n_tokens, 0.3, 0.01);
+    EXPECT_OK(bert_loader_step(&l, 200, &again));
+    for (int64_t k = 0; k < step.n_micro; k++) {
+        same_batches(&step.micro[k], &again.micro[k]);
+    }
+    batch_step_fini(&step);
+    batch_step_fini(&again);
+    bert_loader_close(&l);
+}
+
 int main(void)
 {
     struct indexed store;
@@ -335,6 +380,7 @@ int main(void)
                   VOCAB); /* fewer tokens than words: every token tells its place */
     EXPECT(store.n_tokens < VOCAB - FIXTURE_N_SPECIAL, "%lld tokens", (long long)store.n_tokens);
     batches_are_what_their_head_says(&store);
+    windows_are_one_segment(&store);
     steps_are_a_pure_function(&store);
     samples_may_come_in_the_stores_order(&store);
     cuts_change_only_the_cut(&store);

@@ -22,7 +22,7 @@ static void samples_tile_the_store(const struct indexed *store)
     static const int64_t lengths[] = {5, 16, 32, 128, 512, 100000};
     for (size_t k = 0; k < sizeof lengths / sizeof lengths[0]; k++) {
         struct sample_map m;
-        EXPECT_OK(sample_map_build(&m, store, lengths[k]));
+        EXPECT_OK(sample_map_build(&m, store, lengths[k] - 3));
         int64_t next = 0;
         for (int64_t i = 0; i < m.n_samples; i++) {
             struct sample s = sample_map_at(&m, i);
@@ -49,7 +49,7 @@ static void damaged_stores_have_no_map(void)
     EXPECT_OK(indexed_writer_open(&w, fixture_path("none"), 100));
     EXPECT_OK(indexed_writer_commit(&w));
     EXPECT_OK(indexed_open(&x, fixture_path("none")));
-    EXPECT_ERROR(sample_map_build(&m, &x, 32), STATUS_DATA, "is empty");
+    EXPECT_ERROR(sample_map_build(&m, &x, 29), STATUS_DATA, "is empty");
     indexed_close(&x);
     EXPECT_OK(indexed_writer_open(&w, fixture_path("hollow"), 100));
     indexed_writer_add(&w, (int32_t[]){5}, 1);
@@ -57,7 +57,7 @@ static void damaged_stores_have_no_map(void)
     indexed_writer_end_document(&w);
     EXPECT_OK(indexed_writer_commit(&w));
     EXPECT_OK(indexed_open(&x, fixture_path("hollow")));
-    EXPECT_ERROR(sample_map_build(&m, &x, 32), STATUS_DATA, "document 1 of the token store has no sentences");
+    EXPECT_ERROR(sample_map_build(&m, &x, 29), STATUS_DATA, "document 1 of the token store has no sentences");
     indexed_close(&x);
     EXPECT_OK(indexed_writer_open(&w, fixture_path("silent"), 100));
     indexed_writer_add(&w, (int32_t[]){5}, 1);
@@ -65,7 +65,7 @@ static void damaged_stores_have_no_map(void)
     indexed_writer_end_document(&w);
     EXPECT_OK(indexed_writer_commit(&w));
     EXPECT_OK(indexed_open(&x, fixture_path("silent")));
-    EXPECT_ERROR(sample_map_build(&m, &x, 32), STATUS_DATA, "sentence 1 of the token store has no tokens");
+    EXPECT_ERROR(sample_map_build(&m, &x, 29), STATUS_DATA, "sentence 1 of the token store has no tokens");
     indexed_close(&x);
 }
 
@@ -97,7 +97,7 @@ static int64_t length(struct nsp_range range)
 static void pairs_obey_their_rules(const struct indexed *store, int64_t max_tokens)
 {
     struct sample_map m;
-    EXPECT_OK(sample_map_build(&m, store, max_tokens + 3));
+    EXPECT_OK(sample_map_build(&m, store, max_tokens));
     for (int64_t i = 0; i < 20000; i++) {
         struct sample s = sample_map_at(&m, i % m.n_samples);
         struct rng_stream r = rng_stream(rng_key(5, (uint64_t)i));
@@ -218,7 +218,7 @@ static void one_document_is_never_random(void)
     struct indexed store;
     fixture_store(&store, "single", 1, 30, 12, VOCAB);
     struct sample_map m;
-    EXPECT_OK(sample_map_build(&m, &store, 32));
+    EXPECT_OK(sample_map_build(&m, &store, 29));
     for (int64_t i = 0; i < 2000; i++) {
         struct rng_stream r = rng_stream(rng_key(8, (uint64_t)i));
         struct nsp_pair p = nsp_draw(&store, sample_map_at(&m, i % m.n_samples), 29, 0.1, &r);
@@ -285,7 +285,7 @@ static void masks_obey_their_rules(void)
 
 static void everything_can_be_masked(void)
 {
-    struct masking_rules rules = {1.0, 50, FIXTURE_CLS, FIXTURE_SEP, FIXTURE_MASK, 10};
+    struct masking_rules rules = {1.0, 50, FIXTURE_CLS, FIXTURE_SEP, FIXTURE_MASK, 10, NULL};
     int32_t ids[] = {FIXTURE_CLS, 5, FIXTURE_SEP, 6, FIXTURE_SEP}, positions[50], labels[50];
     struct rng_stream r = rng_stream(1);
     EXPECT(masking_apply(&rules, ids, 5, positions, labels, &r) == 2, "two candidates");
@@ -334,6 +334,131 @@ static void masks_have_their_statistics(void)
     }
 }
 
+/* ---- whole words ---- */
+
+/* A vocabulary in which ids that are odd and above 1000 go on with a word. */
+static const uint8_t *continuing(void)
+{
+    static uint8_t table[VOCAB];
+    for (int32_t id = 1001; id < VOCAB; id += 2) {
+        table[id] = 1;
+    }
+    return table;
+}
+
+/* Fills a sequence of two segments whose words have 1 to 4 pieces. */
+static void fill_with_words(int32_t *ids, int64_t n, struct rng_stream *r)
+{
+    for (int64_t i = 0; i < n; i++) {
+        bool goes_on = rng_below(r, 3) == 0;
+        ids[i] = 1000 + 2 * (int32_t)rng_below(r, 5000) + goes_on;
+    }
+    ids[0] = FIXTURE_CLS;
+    ids[n / 2] = ids[n - 1] = FIXTURE_SEP;
+}
+
+/* Where the word that token i belongs to begins. */
+static int64_t word_of(const int32_t *ids, int64_t i)
+{
+    while (i > 0 && ids[i] % 2 == 1 && ids[i - 1] >= 1000) {
+        i--;
+    }
+    return i;
+}
+
+static void words_are_masked_whole(void)
+{
+    enum { MOST = 256, TRIES = 3000 };
+    static const double rates[] = {0.02, 0.15, 0.4, 1};
+    const uint8_t *continues = continuing();
+    for (int k = 0; k < 4; k++) {
+        int64_t n_tokens = 0, n_chosen = 0, longest = 0;
+        const struct masking_rules rules = {rates[k],     60,    FIXTURE_CLS, FIXTURE_SEP,
+                                            FIXTURE_MASK, VOCAB, continues};
+        for (uint64_t seed = 0; seed < TRIES; seed++) {
+            int32_t ids[MOST], before[MOST], positions[60], labels[60];
+            bool chosen[MOST] = {false};
+            struct rng_stream r = rng_stream(rng_key(21, seed));
+            int64_t n = 5 + rng_below(&r, MOST - 5), limit = (int64_t)nearbyint((double)n * rates[k]);
+            fill_with_words(before, n, &r);
+            memcpy(ids, before, sizeof ids);
+            int64_t m = masking_apply(&rules, ids, n, positions, labels, &r);
+            limit = limit < 1 ? 1 : limit > 60 ? 60 : limit;
+            EXPECT(m <= limit, "%lld of %lld", (long long)m, (long long)limit);
+            for (int64_t j = 0; j < m; j++) {
+                EXPECT(j == 0 || positions[j] > positions[j - 1], "places ascend");
+                EXPECT(labels[j] == before[positions[j]] && labels[j] >= 1000, "label %lld", (long long)j);
+                chosen[positions[j]] = true;
+            }
+            for (int64_t i = 0; i < n; i++) {
+                EXPECT(before[i] < 1000 || chosen[i] == chosen[word_of(before, i)], "half a word at %lld",
+                       (long long)i);
+                EXPECT(chosen[i] || ids[i] == before[i], "token %lld changed", (long long)i);
+                longest = i - word_of(before, i) >= longest ? i - word_of(before, i) + 1 : longest;
+            }
+            n_tokens += limit;
+            n_chosen += m;
+        }
+        printf("whole words, rate %g: %lld of %lld tokens that were wanted, words of up to %lld pieces\n",
+               rates[k], (long long)n_chosen, (long long)n_tokens, (long long)longest);
+        EXPECT((double)n_chosen > (k == 0 ? 0.75 : 0.97) * (double)n_tokens, "too few");
+    }
+}
+
+/* Words of one piece each are tokens: every word is as likely as any other, and 80 %, 10 % and 10 % hold. */
+static void words_have_their_statistics(void)
+{
+    enum { N = 20000, LENGTH = 42, PAIRS = (LENGTH - 2) / 2 };
+    const struct masking_rules rules = {0.15,         20,    FIXTURE_CLS, FIXTURE_SEP,
+                                        FIXTURE_MASK, VOCAB, continuing()};
+    int64_t at[PAIRS] = {0}, n_chosen = 0, n_mask = 0, n_kept = 0;
+    for (uint64_t seed = 0; seed < N; seed++) {
+        int32_t ids[LENGTH], positions[20], labels[20];
+        for (int i = 1; i < LENGTH - 1; i++) {
+            ids[i] = 2000 + (i + 1) % 2; /* words of two pieces */
+        }
+        ids[0] = FIXTURE_CLS, ids[LENGTH - 1] = FIXTURE_SEP;
+        struct rng_stream r = rng_stream(rng_key(23, seed));
+        int64_t m = masking_apply(&rules, ids, LENGTH, positions, labels, &r);
+        EXPECT(m == 6, "%lld: round(0.15 * 42), of pairs", (long long)m);
+        for (int64_t j = 0; j < m; j++) {
+            at[(positions[j] - 1) / 2]++;
+            n_mask += ids[positions[j]] == FIXTURE_MASK;
+            n_kept += ids[positions[j]] == labels[j];
+        }
+        n_chosen += m;
+    }
+    for (int i = 0; i < PAIRS; i++) {
+        EXPECT_SHARE(at[i] / 2, (double)N, 3.0 / PAIRS);
+    }
+    EXPECT_SHARE(n_mask, (double)n_chosen, 0.8);
+    EXPECT_SHARE(n_kept, (double)n_chosen, 0.1);
+}
+
+/* ---- windows ---- */
+
+static void windows_obey_their_rules(const struct indexed *store, int64_t max_tokens)
+{
+    struct sample_map m;
+    int64_t n_short = 0, n = 20000, n_full = 0;
+    EXPECT_OK(sample_map_build(&m, store, max_tokens));
+    for (int64_t i = 0; i < n; i++) {
+        struct sample s = sample_map_at(&m, i % m.n_samples);
+        struct rng_stream r = rng_stream(rng_key(31, (uint64_t)i));
+        struct nsp_range w = nsp_draw_window(store, s, max_tokens, 0.1, &r);
+        int64_t all = n_tokens_of(store, s.first, s.n_sentences);
+        EXPECT(length(w) >= 1 && length(w) <= max_tokens, "%lld tokens", (long long)length(w));
+        EXPECT(w.begin >= indexed_offset(store, s.first) &&
+                   w.end <= indexed_offset(store, s.first + s.n_sentences),
+               "a window lies in its sample");
+        n_full += all >= max_tokens;
+        n_short += all >= max_tokens && length(w) < max_tokens;
+    }
+    EXPECT(n_full == 0 || (double)n_short < 0.1 * (double)n_full + 4 * sqrt(0.09 * (double)n_full),
+           "%lld of %lld are short", (long long)n_short, (long long)n_full);
+    sample_map_fini(&m);
+}
+
 int main(void)
 {
     struct indexed store;
@@ -350,6 +475,10 @@ int main(void)
     masks_obey_their_rules();
     everything_can_be_masked();
     masks_have_their_statistics();
+    words_are_masked_whole();
+    words_have_their_statistics();
+    windows_obey_their_rules(&store, 13);
+    windows_obey_their_rules(&store, 126);
     indexed_close(&store);
     fixture_remove();
     return 0;

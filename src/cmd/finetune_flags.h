@@ -3,6 +3,7 @@
 #ifndef KILN_CMD_FINETUNE_FLAGS_H
 #define KILN_CMD_FINETUNE_FLAGS_H
 
+#include "cmd/early_stopping_flags.h"
 #include "cmd/precision_flags.h"
 #include "cmd/run_log_flags.h"
 
@@ -49,6 +50,11 @@
                         "passes through --train_file; a whole number"),                                      \
         OPTION_REAL_ROW("max_steps", AT(max_steps), "-1.0", -1, 1e12,                                        \
                         "number of steps, overrides --num_train_epochs"),                                    \
+        OPTION_STRING_ROW("eval_file", AT(eval_file), NULL, "FILE",                                          \
+                          "labelled data whose loss is computed as training goes on"),                       \
+        OPTION_INT_ROW("eval_steps", AT(eval_steps), "0", 0, 1e12,                                           \
+                       "steps between those; 0: at the end of each epoch"),                                  \
+        EARLY_STOPPING_ROWS,                                                                                 \
         OPTION_INT_ROW("seed", AT(seed), "42", 0, 2147483647,                                                \
                        "seed of the new head, data order and dropout"),                                      \
         PRECISION_ROWS, LOSS_SCALE_ROW,                                                                      \

@@ -1,5 +1,6 @@
 /* kiln pretrain: the command line of task/pretrain.h. */
 #include "cmd/commands.h"
+#include "cmd/early_stopping_flags.h"
 #include "cmd/launcher_flags.h"
 #include "cmd/precision_flags.h"
 #include "cmd/pretrain_variant.h"
@@ -133,6 +134,7 @@ static const struct option options[] = {
     OPTION_GROUP_ROW("logs and evaluation"),
     OPTION_INT_ROW("eval_steps", AT(eval_steps), "500", 0, 1e12,
                    "steps between evaluations on the held-out text; 0: never"),
+    EARLY_STOPPING_ROWS,
     OPTION_INT_ROW("eval_samples", AT(eval_samples), "512", 1, 1e9, "held-out sequences of an evaluation"),
     OPTION_INT_ROW("log_freq", AT(log_freq), "1", 1, 1e9, "steps between log lines"),
     RUN_LOG_ROWS,

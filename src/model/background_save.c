@@ -54,7 +54,7 @@ static void *write_copy(void *argument)
     r->from_ns = clock_ns();
     r->status = checkpoint_save(b->directory, &b->contents);
     if (!failed(r->status)) {
-        r->status = checkpoint_dir_prune(b->directory, b->contents.step, b->keep_last);
+        r->status = checkpoint_dir_prune(b->directory, b->contents.step, b->keep_last, b->contents.best_step);
     }
     r->to_ns = clock_ns();
     atomic_store(&b->done, true);

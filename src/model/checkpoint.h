@@ -49,6 +49,7 @@ struct checkpoint_contents {
     void *owned; /* malloc'ed bytes that an extra views; background_save_begin takes them; NULL: none */
     int64_t step;
     bool phase_end;
+    int64_t best_step; /* of another checkpoint, which pruning keeps; 0: there is none */
 };
 
 /* Writes DIRECTORY/ckpt_STEP, replacing one that exists.  Whatever fails (STATUS_IO: the disk, whose free
@@ -150,10 +151,13 @@ struct status checkpoint_dir_newest_file(int64_t *step, const char *directory);
 /* Removes what interrupted saves and prunes of earlier runs left; called at the start of a run. */
 struct status checkpoint_dir_clean(const char *directory);
 
+/* Opens DIRECTORY/ckpt_STEP. */
+struct status checkpoint_dir_open_step(struct checkpoint *c, const char *directory, int64_t step);
+
 /* Removes checkpoints before `step`, the one just saved, but keeps it and its predecessors, `keep_last` in
- * all, those that end a phase, and those whose manifest is unreadable (with a warning).  keep_last 0 keeps
- * all. */
-struct status checkpoint_dir_prune(const char *directory, int64_t step, int64_t keep_last);
+ * all, that of best_step (0: none), those that end a phase, and those whose manifest is unreadable (with a warning).  keep_last 0
+ * keeps all. */
+struct status checkpoint_dir_prune(const char *directory, int64_t step, int64_t keep_last, int64_t best_step);
 
 /* Formats a path into `out` [CHECKPOINT_PATH_BYTES]; STATUS_USAGE if it is too long. */
 struct status checkpoint_path(char *out, const char *format, ...) __attribute__((format(printf, 2, 3)));

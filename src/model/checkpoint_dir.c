@@ -82,7 +82,7 @@ static struct status list_steps(struct step_list *list, const char *directory)
     return status_ok();
 }
 
-static struct status open_step(struct checkpoint *c, const char *directory, int64_t step)
+struct status checkpoint_dir_open_step(struct checkpoint *c, const char *directory, int64_t step)
 {
     char path[CHECKPOINT_PATH_BYTES];
     TRY(checkpoint_path(path, "%s/ckpt_%" PRId64, directory, step));
@@ -103,7 +103,7 @@ struct status checkpoint_dir_open_newest(struct checkpoint *c, const char *direc
     *found = false;
     struct status s = list_steps(&list, directory);
     for (int i = 0; i < list.n && !failed(s) && !*found; i++) {
-        struct status opened = open_step(c, directory, list.steps[i]);
+        struct status opened = checkpoint_dir_open_step(c, directory, list.steps[i]);
         *found = !failed(opened);
         if (opened.code == STATUS_MEMORY) {
             s = opened;
@@ -187,13 +187,13 @@ static struct status prune_step(const char *directory, int64_t step)
     return phase_end ? status_ok() : temporary_remove_directory(path);
 }
 
-struct status checkpoint_dir_prune(const char *directory, int64_t step, int64_t keep_last)
+struct status checkpoint_dir_prune(const char *directory, int64_t step, int64_t keep_last, int64_t best_step)
 {
     struct step_list list;
     int64_t kept = 0;
     struct status s = list_steps(&list, directory);
     for (int i = 0; i < list.n && !failed(s) && keep_last > 0; i++) {
-        if (list.steps[i] <= step && kept++ >= keep_last) {
+        if (list.steps[i] <= step && kept++ >= keep_last && list.steps[i] != best_step) {
             s = prune_step(directory, list.steps[i]);
         }
     }

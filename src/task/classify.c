@@ -13,7 +13,7 @@ struct classify_task {
     const struct classify_options *options;
     const struct bert_config *config; /* of the model, with its labels */
     struct label_names new_labels;
-    struct class_examples train, predict;
+    struct class_examples train, heldout, predict;
     struct class_logits logits;
     struct class_reading *readings; /* [num_labels] of the text under way */
 };
@@ -31,6 +31,9 @@ static struct status open_tables(struct classify_task *c)
     }
     if (o->run.do_train) {
         TRY(class_examples_open(&c->train, o->run.train_file, &columns));
+    }
+    if (o->run.eval_file != NULL) {
+        TRY(class_examples_open(&c->heldout, o->run.eval_file, &columns));
     }
     return o->run.do_predict ? class_examples_open(&c->predict, o->run.predict_file, &columns) : status_ok();
 }
@@ -91,11 +94,15 @@ static struct status read(void *self, struct finetune *f)
 {
     struct classify_task *c = self;
     const struct finetune_options *o = f->options;
-    f->train = f->predict = (struct finetune_data){.task = "text classification", .unit = "texts"};
+    f->train = f->heldout = f->predict =
+        (struct finetune_data){.task = "text classification", .unit = "texts"};
     TRY(open_tables(c));
     TRY(find_labels(c, f));
     if (o->do_train) {
         TRY(encode(c, f, &c->train, &f->train, true));
+    }
+    if (o->eval_file != NULL) {
+        TRY(encode(c, f, &c->heldout, &f->heldout, true));
     }
     if (o->do_predict) {
         TRY(encode(c, f, &c->predict, &f->predict, o->do_eval));
@@ -217,6 +224,7 @@ struct status classify_run(const struct classify_options *o)
     class_logits_fini(&c.logits);
     free(c.readings);
     class_examples_fini(&c.predict);
+    class_examples_fini(&c.heldout);
     class_examples_fini(&c.train);
     label_names_fini(&c.new_labels);
     return s;

@@ -29,6 +29,24 @@ struct job {
     struct dir_lock lock;
 };
 
+static struct status check_evaluation(const struct finetune_options *o)
+{
+    if (o->eval_file != NULL && !o->do_train) {
+        return status_error(STATUS_USAGE, "--eval_file is for a loss as training goes on: add --do_train, or "
+                                          "give the file as --predict_file");
+    }
+    if (o->eval_file == NULL && (o->early.patience > 0 || o->eval_steps > 0)) {
+        return status_error(STATUS_USAGE, "--%s wants --eval_file, labelled data that is not trained on",
+                            o->early.patience > 0 ? "early_stopping_patience" : "eval_steps");
+    }
+    if (o->early.patience > 0 && o->skip_checkpoint) {
+        return status_error(STATUS_USAGE,
+                            "--early_stopping_patience takes the weights of the best checkpoint: "
+                            "leave out --skip_checkpoint");
+    }
+    return status_ok();
+}
+
 static struct status check_options(const struct finetune_options *o)
 {
     if (!o->do_train && !o->do_predict) {
@@ -43,6 +61,7 @@ static struct status check_options(const struct finetune_options *o)
     if (o->do_eval && !o->do_predict) {
         return status_error(STATUS_USAGE, "--do_eval scores predictions: add --do_predict");
     }
+    TRY(check_evaluation(o));
     TRY(profile_check(&o->profile));
     TRY(plain_ops_check(o->watch.plain_ops));
     if (o->do_train && o->max_steps <= 0 && o->num_train_epochs < 1) {
@@ -98,11 +117,20 @@ static int64_t larger(int64_t a, int64_t b)
     return a > b ? a : b;
 }
 
+static struct batch_limits both_of(struct batch_limits a, struct batch_limits b)
+{
+    return (struct batch_limits){larger(a.n_tokens, b.n_tokens), larger(a.n_sequences, b.n_sequences),
+                                 larger(a.n_labels, b.n_labels), larger(a.max_seqlen, b.max_seqlen)};
+}
+
 static struct status limits_of(const struct job *j, struct batch_limits *train, struct batch_limits *predict)
 {
     const struct finetune_options *o = j->options;
     if (o->do_train) {
         TRY(finetune_train_limits(&j->open.train, o, train));
+    }
+    if (o->eval_file != NULL) {
+        *train = both_of(*train, predict_limits(&j->open.heldout.source, o->predict_batch_size));
     }
     if (o->do_predict) {
         *predict = predict_limits(&j->open.predict.source, o->predict_batch_size);
@@ -124,8 +152,7 @@ static struct trainer_config trainer_config_of(struct job *j, const struct bert_
         .loss_scale = o->loss_scale,
         .optimizer = optimizer_defaults(&optimizer_adamw),
         .rates = {.freeze = o->do_train ? o->freeze : NULL, .layer_decay = o->layerwise_lr_decay},
-        .limits = {larger(train.n_tokens, predict.n_tokens), larger(train.n_sequences, predict.n_sequences),
-                   larger(train.n_labels, predict.n_labels), larger(train.max_seqlen, predict.max_seqlen)},
+        .limits = both_of(train, predict),
         .training = o->do_train,
         .saving = o->do_train && !o->skip_checkpoint,
         .seed = (uint64_t)o->seed,
@@ -181,7 +208,8 @@ static struct status train(struct job *j)
     const struct finetune_options *o = j->options;
     struct finetune_trained result;
     char path[MODEL_DIR_PATH_BYTES];
-    TRY(finetune_train(&j->trainer, &j->open.train, &j->open.model.tokenizer, o, &j->log, &result));
+    TRY(finetune_train(&j->trainer, &j->open.train, &j->open.heldout, &j->open.model.tokenizer, o, &j->log,
+                       &result));
     log_info("e2e_train_time %.1f s, training_sequences_per_second %.2f, final_loss %.4f", result.seconds,
              result.sequences_per_second, result.final_loss);
     if (result.n_steps > 0 && result.n_skipped == result.n_steps) {
@@ -274,9 +302,13 @@ static struct status open_outputs(struct job *j, const struct trainer_plan *plan
     const struct finetune_options *o = j->options;
     int64_t interval = o->num_steps_per_checkpoint;
     int64_t steps = o->do_train ? finetune_train_steps(&j->open.train, o) : 0;
-    int64_t n_saves = interval > 0 ? steps / interval : 0;
+    int64_t n_saves = interval > 0 ? steps / interval : 0, kept = FINETUNE_TRAIN_KEPT;
     n_saves = o->resume_from_checkpoint && n_saves > 1 ? 1 : n_saves;
-    uint64_t checkpoints = run_outputs_checkpoint_bytes(n_saves, FINETUNE_TRAIN_KEPT, plan->saving_bytes);
+    if (o->early.patience > 0) { /* the best is saved when it comes, and kept */
+        n_saves += 2;
+        kept++;
+    }
+    uint64_t checkpoints = run_outputs_checkpoint_bytes(n_saves, kept, plan->saving_bytes);
     bool saves = o->do_train && !o->skip_checkpoint;
     struct run_outputs outputs = {
         .directory = o->output_dir,

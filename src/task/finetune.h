@@ -13,12 +13,12 @@
 #include "serve/predict.h"
 
 /* The part of a job that its task sees.  The model is open; task->read may still change its configuration,
- * and sets `train` and `predict`. */
+ * and sets `train`, `heldout` and `predict`. */
 struct finetune {
     void *self;
     const struct finetune_options *options;
     struct model_dir model;
-    struct finetune_data train, predict;
+    struct finetune_data train, heldout, predict;
 };
 
 /* Each gets the task's `self`. */
@@ -28,7 +28,7 @@ struct finetune_task {
     unsigned may_be_new; /* 1 << enum names_part: the parts that may be missing in the model, to be trained
                           * from scratch */
 
-    /* Reads the files that the options ask for, and sets f->train and f->predict.  It may keep pointers into
+    /* Reads the files that the options ask for, and sets f->train, f->heldout and f->predict.  It may keep pointers into
      * `f`, which does not move until the end. */
     struct status (*read)(void *self, struct finetune *f);
 

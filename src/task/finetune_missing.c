@@ -15,6 +15,7 @@ bool finetune_find_missing(const struct finetune_options *o, struct missing *m)
     if (o->do_train) {
         missing_path(m, "train_file", o->train_file, "yours to bring: SQuAD's is train-v1.1.json");
     }
+    missing_path(m, "eval_file", o->eval_file, "yours to bring: labelled data that is not trained on");
     if (o->do_predict) {
         missing_path(m, "predict_file", o->predict_file, "yours to bring: SQuAD's is dev-v1.1.json");
     }

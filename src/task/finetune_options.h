@@ -5,6 +5,7 @@
 #include "core/json.h"
 #include "dev/precision.h"
 #include "pass/tensor_log.h"
+#include "task/early_stop.h"
 #include "watch/profile.h"
 #include "watch/run_watch.h"
 
@@ -13,6 +14,9 @@
 struct finetune_options {
     const char *init_checkpoint, *config_file, *vocab_file, *output_dir;
     const char *train_file, *predict_file;
+    const char *eval_file; /* labelled, for a loss as training goes on; NULL: none */
+    int64_t eval_steps;    /* between those; 0: once an epoch */
+    struct early_stop_options early;
     const char *device;
     int64_t max_seq_length;
     int64_t train_batch_size, gradient_accumulation_steps, predict_batch_size;

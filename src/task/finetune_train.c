@@ -3,6 +3,7 @@
 #include "core/clock.h"
 #include "core/hash.h"
 #include "core/log.h"
+#include "task/finetune_heldout.h"
 #include "task/loop.h"
 
 /* The state of a running fine-tuning. */
@@ -13,7 +14,8 @@ struct tuning {
     struct example_batches batches;
     struct batch_step step;
     struct loop loop;
-    char data_id[40]; /* run_state's */
+    struct finetune_heldout heldout;
+    char data_id[80]; /* run_state's */
     struct metrics *log;
     struct finetune_trained *result;
     const struct finetune_data *data;
@@ -77,13 +79,27 @@ static struct run_state state_of(const struct finetune_options *o, const struct 
     };
 }
 
-static struct status name_data(struct tuning *t)
+static struct status hash_file(unsigned long long *hash, const char *path)
 {
     struct file_map m;
-    TRY(file_map_open(&m, t->options->train_file));
-    snprintf(t->data_id, sizeof t->data_id, "file %016llx", (unsigned long long)hash_fnv1a(m.data, m.n));
-    t->loop.state.data = t->data_id;
+    TRY(file_map_open(&m, path));
+    *hash = hash_fnv1a(m.data, m.n);
     file_map_close(&m);
+    return status_ok();
+}
+
+/* Held-out data is part of what a run does where it decides when the run ends. */
+static struct status name_data(struct tuning *t)
+{
+    const struct finetune_options *o = t->options;
+    unsigned long long hash;
+    TRY(hash_file(&hash, o->train_file));
+    int n = snprintf(t->data_id, sizeof t->data_id, "file %016llx", hash);
+    if (o->early.patience > 0) {
+        TRY(hash_file(&hash, o->eval_file));
+        snprintf(t->data_id + n, sizeof t->data_id - (size_t)n, ", held out %016llx", hash);
+    }
+    t->loop.state.data = t->data_id;
     return status_ok();
 }
 
@@ -150,7 +166,31 @@ static void on_result(void *self, const struct batch_step *batch, double lr, con
     log_step(t, lr, r);
 }
 
+static struct status evaluate(void *self, double *loss)
+{
+    struct tuning *t = self;
+    struct trainer_result r;
+    char line[160] = "";
+    size_t used = 0;
+    profile_phase(&t->loop.profile, "evaluation");
+    TRY(finetune_heldout_run(&t->heldout, t->trainer, &r));
+    profile_phase(&t->loop.profile, NULL);
+    json_t *event = json_pack("{s:I}", "step", (json_int_t)t->loop.state.step);
+    for (int i = 0; i < r.n_sums && used < sizeof line; i++) {
+        double mean = trainer_sum_mean(&r.sums[i]);
+        json_object_set_new(event, r.sums[i].of->name, json_real(mean));
+        used += (size_t)snprintf(line + used, sizeof line - used, "%s%s %.4f", i == 0 ? "" : ", ",
+                                 r.sums[i].of->text, mean);
+    }
+    log_info("step %lld held-out: %s", (long long)t->loop.state.step, line);
+    metrics_event(t->log, "evaluation", event);
+    *loss = trainer_result_loss(&r);
+    return status_ok();
+}
+
 static const struct loop_task fine_tuning = {.next_batch = next_batch, .on_result = on_result};
+static const struct loop_task fine_tuning_evaluated = {
+    .next_batch = next_batch, .on_result = on_result, .evaluate = evaluate};
 
 static void start_log(struct tuning *t)
 {
@@ -179,7 +219,7 @@ static struct loop loop_of(struct tuning *t)
     const struct finetune_options *o = t->options;
     int64_t n_steps = schedule_steps(o, t->data);
     return (struct loop){
-        .task = &fine_tuning,
+        .task = o->eval_file != NULL ? &fine_tuning_evaluated : &fine_tuning,
         .self = t,
         .trainer = t->trainer,
         .log = t->log,
@@ -190,6 +230,8 @@ static struct loop loop_of(struct tuning *t)
         .state = state_of(o, &t->trainer->config, n_steps),
         .last_step = finetune_train_steps(t->data, o),
         .save_steps = o->num_steps_per_checkpoint,
+        .eval_steps = o->eval_steps > 0 ? o->eval_steps : example_batches_per_epoch(&t->batches),
+        .early = o->early,
         .keep_last = FINETUNE_TRAIN_KEPT,
         .place = {.step = -1},
         .resume = o->resume_from_checkpoint,
@@ -212,12 +254,13 @@ static struct status run(struct tuning *t)
     progress_end(&t->log->progress);
     t->result->seconds = clock_since_s(t->start_ns);
     t->result->sequences_per_second = t->n_sequences / clock_since_s(t->measured_ns);
-    return s;
+    return failed(s) ? s : loop_take_best(&t->loop);
 }
 
 struct status finetune_train(struct trainer *trainer, const struct finetune_data *data,
-                             const struct tokenizer *tokenizer, const struct finetune_options *o,
-                             struct metrics *log, struct finetune_trained *result)
+                             const struct finetune_data *heldout, const struct tokenizer *tokenizer,
+                             const struct finetune_options *o, struct metrics *log,
+                             struct finetune_trained *result)
 {
     *result = (struct finetune_trained){0};
     struct tuning t = {
@@ -226,10 +269,15 @@ struct status finetune_train(struct trainer *trainer, const struct finetune_data
     t.loop = loop_of(&t);
     struct status s = batch_step_init(&t.step, o->gradient_accumulation_steps, &trainer->config.model->layout,
                                       example_batches_limits(&t.batches));
+    if (!failed(s) && heldout->source.n > 0) {
+        s = finetune_heldout_init(&t.heldout, &heldout->source, o->predict_batch_size,
+                                  &trainer->config.model->layout, tokenizer->special[SPECIAL_PAD]);
+    }
     if (!failed(s)) {
         s = run(&t);
     }
     loop_close(&t.loop);
+    finetune_heldout_fini(&t.heldout);
     batch_step_fini(&t.step);
     example_batches_fini(&t.batches);
     return s;

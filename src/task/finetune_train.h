@@ -28,10 +28,12 @@ struct finetune_trained {
     double final_loss;           /* mean of the last log_freq steps */
 };
 
-/* Trains `t`, whose weights are loaded.  Saves checkpoints and resumes as the options say. */
+/* Trains `t`, whose weights are loaded; with early stopping the best it had are then its weights.  `heldout` is without examples
+ * unless there is an eval_file.  Saves checkpoints and resumes as the options say. */
 struct status finetune_train(struct trainer *t, const struct finetune_data *data,
-                             const struct tokenizer *tokenizer, const struct finetune_options *o,
-                             struct metrics *log, struct finetune_trained *result);
+                             const struct finetune_data *heldout, const struct tokenizer *tokenizer,
+                             const struct finetune_options *o, struct metrics *log,
+                             struct finetune_trained *result);
 
 /* Limits of the batches that finetune_train will make, for planning, and the steps of a whole run. */
 struct status finetune_train_limits(const struct finetune_data *data, const struct finetune_options *o,

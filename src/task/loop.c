@@ -17,6 +17,7 @@ static struct status take_position(struct loop *l, const struct run_state *saved
     l->state.step = saved->step;
     l->state.global_step = saved->global_step;
     l->state.n_skipped = saved->n_skipped;
+    l->state.early = saved->early;
     return status_ok();
 }
 
@@ -100,7 +101,8 @@ static struct status save(struct loop *l, bool wait)
     if (!l->saves) {
         return status_ok();
     }
-    bool phase_end = l->saves_at_end && l->state.step == l->state.max_steps;
+    bool phase_end = l->saves_at_end && (l->state.step == l->state.max_steps || loop_is_over(l));
+    l->save_run.best_step = l->state.early.best_step;
     profile_phase(&l->profile, "save");
     save_run_begin(&l->save_run, run_state_to_json(&l->state), l->state.global_step, phase_end);
     struct status s = wait ? save_run_finish(&l->save_run) : status_ok();
@@ -149,32 +151,77 @@ static bool is_every(int64_t step, int64_t interval)
     return interval > 0 && step % interval == 0;
 }
 
-/* What is due after a step: evaluation, checkpoint. */
+bool loop_is_over(const struct loop *l)
+{
+    return l->state.step >= l->last_step || early_stop_is_over(&l->state.early, &l->early);
+}
+
+static struct status before_save(struct loop *l, bool due, bool stopping)
+{
+    return l->task->before_save != NULL ? l->task->before_save(l->self, due, stopping) : status_ok();
+}
+
+/* *best: no evaluation before had a loss as low. */
+static struct status evaluate(struct loop *l, bool *best)
+{
+    double loss;
+    TRY(l->task->evaluate(l->self, &loss));
+    *best = early_stop_take(&l->state.early, &l->early, l->state.global_step, loss);
+    if (early_stop_is_over(&l->state.early, &l->early) && l->state.step < l->last_step) {
+        log_info("step %lld: the held-out loss has not fallen for %lld evaluations, so the run ends: it was "
+                 "%.6g at step %lld",
+                 (long long)l->state.step, (long long)l->early.patience, l->state.early.best_loss,
+                 (long long)l->state.early.best_step);
+    }
+    return status_ok();
+}
+
+/* What is due after a step: evaluation, checkpoint.  The best checkpoint, and that of a run that ends early, are due too. */
 static struct status end_step(struct loop *l, bool stopping)
 {
-    bool last = l->state.step == l->last_step;
+    bool last = l->state.step == l->last_step, best = false;
     bool due = (last && l->saves_at_end) || is_every(l->state.step, l->save_steps);
-    if (l->task->before_save != NULL) {
-        TRY(l->task->before_save(l->self, due, stopping));
-    }
+    TRY(before_save(l, due, stopping));
     if (l->task->evaluate != NULL && (last || is_every(l->state.step, l->eval_steps))) {
-        TRY(l->task->evaluate(l->self));
+        TRY(evaluate(l, &best));
     }
-    return due || stopping ? save(l, (last && l->saves_at_end) || stopping) : status_ok();
+    bool at_end = l->saves_at_end && loop_is_over(l);
+    if ((best || at_end) && !due) {
+        due = true;
+        TRY(before_save(l, due, stopping));
+    }
+    return due || stopping ? save(l, at_end || stopping) : status_ok();
+}
+
+struct status loop_take_best(struct loop *l)
+{
+    struct checkpoint c;
+    int64_t best = l->state.early.best_step;
+    if (l->early.patience == 0 || best == 0 || best == l->state.global_step) {
+        return status_ok();
+    }
+    TRY(checkpoint_dir_open_step(&c, l->directory, best));
+    struct status s = trainer_state_resume(l->trainer, &c);
+    checkpoint_close(&c);
+    if (!failed(s)) {
+        log_info("the best weights are those of step %lld, of a held-out loss of %.6g", (long long)best,
+                 l->state.early.best_loss);
+    }
+    return s;
 }
 
 struct status loop_run(struct loop *l)
 {
     bool stopping = false;
     stop_begin_work();
-    while (l->state.step < l->last_step && !stopping) {
+    while (!loop_is_over(l) && !stopping) {
         TRY(one_step(l));
         stopping = stop_requested();
         TRY(end_step(l, stopping));
     }
     save_run_finish(&l->save_run); /* its failure was logged; only a failed save at the end fails the run */
     profile_close(&l->profile);
-    return stopping && l->state.step < l->last_step
+    return stopping && !loop_is_over(l)
                ? status_error(STATUS_PREEMPTED,
                               "stopped by a signal after step %lld; the same command with "
                               "--resume_from_checkpoint continues it",

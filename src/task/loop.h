@@ -7,6 +7,7 @@
 #define KILN_TASK_LOOP_H
 
 #include "optim/schedule.h"
+#include "task/early_stop.h"
 #include "watch/profile.h"
 #include "task/run_state.h"
 #include "model/training_state.h"
@@ -22,8 +23,8 @@ struct loop_task {
     void (*on_result)(void *self, const struct batch_step *batch, double lr,
                       const struct trainer_result *result);
 
-    /* Every eval_steps steps and after the last.  May be NULL. */
-    struct status (*evaluate)(void *self);
+    /* Every eval_steps steps and after the last: the loss of held-out data.  May be NULL. */
+    struct status (*evaluate)(void *self, double *loss);
 
     /* Called after each step, before the evaluation and, if `due` or `stopping`, the save; also when a batch
      * could not be read.  A failure ends the run without a save.  May be NULL. */
@@ -50,6 +51,7 @@ struct loop {
     int64_t last_step;                 /* in-phase step after which this run ends */
     int64_t save_steps;                /* between checkpoints; 0: none between */
     int64_t eval_steps;                /* between evaluations; 0: none between */
+    struct early_stop_options early;
     int64_t keep_last;                 /* checkpoints; 0: all */
     struct training_state_place place; /* which checkpoint to resume from; its directory is set here */
     bool resume, allow_other_data;
@@ -71,7 +73,13 @@ struct status loop_restore(struct loop *l, bool *found);
 /* Opens the output: checkpoints and the profile. */
 struct status loop_open(struct loop *l);
 
-/* Runs the steps up to last_step; STATUS_PREEMPTED after a signal, with the state saved. */
+/* Whether the run is at its end: at last_step, or before it, since the loss of held-out data no longer fell. */
+bool loop_is_over(const struct loop *l);
+
+/* With early.patience, after the last step: gives the trainer the weights of the best checkpoint. */
+struct status loop_take_best(struct loop *l);
+
+/* Runs the steps up to last_step, or until held-out data says enough; STATUS_PREEMPTED after a signal, with the state saved. */
 struct status loop_run(struct loop *l);
 
 /* Waits for the save in flight; safe on a zeroed struct. */

@@ -18,6 +18,7 @@
 #include "core/stop.h"
 #include "pass/network_files.h"
 
+#include <math.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -158,6 +159,13 @@ static struct status check_options(const struct pretrain_options *o)
         return status_error(STATUS_USAGE,
                             "--warmup_proportion %g and --constant_proportion %g are more than all steps",
                             o->warmup_proportion, o->constant_proportion);
+    }
+    if (o->early.patience > 0 && (o->eval_steps == 0 || o->skip_checkpoint)) {
+        return status_error(STATUS_USAGE,
+                            o->eval_steps == 0
+                                ? "--early_stopping_patience counts evaluations: give --eval_steps above 0"
+                                : "--early_stopping_patience takes the weights of the best "
+                                  "checkpoint: leave out --skip_checkpoint");
     }
     TRY(profile_check(&o->profile));
     TRY(plain_ops_check(o->watch.plain_ops));
@@ -300,10 +308,11 @@ static struct status restore(struct run *r)
     return status_ok();
 }
 
-static struct status evaluate(void *self)
+static struct status evaluate(void *self, double *loss)
 {
     struct run *r = self;
     struct trainer_result result;
+    *loss = NAN;
     if (r->evaluation.batches.n_micro == 0) {
         return status_ok();
     }
@@ -312,6 +321,7 @@ static struct status evaluate(void *self)
     profile_phase(&r->loop.profile, NULL);
     metrics_evaluation(&r->metrics, r->loop.state.step, &result, &r->evaluation.unigram);
     plateau_watch(&r->plateau, r->loop.state.step, &result, &r->evaluation.unigram);
+    *loss = trainer_result_loss(&result);
     return status_ok();
 }
 
@@ -369,6 +379,7 @@ static struct loop loop_of(struct run *r)
         .last_step = last_step(o),
         .save_steps = o->num_steps_per_checkpoint,
         .eval_steps = o->eval_steps,
+        .early = o->early,
         .keep_last = o->keep_checkpoints,
         .resume = o->resume_from_checkpoint,
         .allow_other_data = o->allow_other_data,
@@ -473,14 +484,37 @@ static struct status open_outputs(struct run *r, const struct trainer_plan *plan
     int64_t last = last_step(o), interval = o->num_steps_per_checkpoint;
     int64_t n_saves = interval == 0 ? 1 : (last + interval - 1) / interval;
     n_saves = o->skip_checkpoint ? 0 : o->resume_from_checkpoint ? 1 : n_saves;
+    int64_t best = o->early.patience > 0; /* one more, and the model of its weights */
     struct run_outputs outputs = {
         .directory = o->output_dir,
         .json_summary = o->json_summary,
         .migration_log = o->watch.migration_log,
         .trace_dir = o->profile.enabled ? o->profile.directory : NULL,
-        .bytes = run_outputs_checkpoint_bytes(n_saves, o->keep_checkpoints, plan->saving_bytes),
+        .bytes = run_outputs_checkpoint_bytes(n_saves + best,
+                                              o->keep_checkpoints + (o->keep_checkpoints > 0 ? best : 0),
+                                              plan->saving_bytes) +
+                 (uint64_t)best * (uint64_t)plan->n_params * sizeof(float),
     };
     return run_outputs_open(&outputs, &r->lock);
+}
+
+/* With early stopping, the best weights become OUTPUT_DIR/best, once the phase is over. */
+static struct status export_best(struct run *r)
+{
+    const struct pretrain_options *o = r->options;
+    struct loop *l = &r->loop;
+    char path[CHECKPOINT_PATH_BYTES];
+    bool whole = l->state.step == o->max_steps || early_stop_is_over(&l->state.early, &l->early);
+    if (l->state.early.best_step == 0 || o->early.patience == 0 || !whole) {
+        return status_ok();
+    }
+    TRY(checkpoint_path(path, "%s/best", o->output_dir));
+    TRY(loop_take_best(l));
+    struct model_dir_contents contents = {
+        .family = &bert_family, .task = task_of(o), .config = &r->bert.config, .tokenizer = &r->in.tokenizer};
+    TRY(network_files_export(&r->trainer.net, path, &contents));
+    log_info("saved %s, of ckpt_%lld", path, (long long)l->state.early.best_step);
+    return status_ok();
 }
 
 static struct status run_phase(struct run *r, const struct trainer_plan *plan)
@@ -495,10 +529,10 @@ static struct status run_phase(struct run *r, const struct trainer_plan *plan)
     TRY(trainer_init(&r->trainer, &config));
     exec_keep_in(&r->trainer.net.x, o->output_dir);
     TRY(restore(r));
-    if (r->loop.state.step >= r->loop.last_step) {
+    if (loop_is_over(&r->loop)) {
         log_info("phase %lld is complete: %lld of %lld steps done", (long long)r->loop.state.phase,
                  (long long)r->loop.state.step, (long long)r->loop.last_step);
-        return status_ok();
+        return export_best(r);
     }
     TRY(pretrain_inputs_add_checks(&r->in, o, &r->check));
     TRY(store_check_begin(&r->check, o->output_dir));
@@ -514,7 +548,7 @@ static struct status run_phase(struct run *r, const struct trainer_plan *plan)
     TRY(stop_before_work());
     TRY(train(r));
     announce_peak(r, free_before);
-    return status_ok();
+    return export_best(r);
 }
 
 /* An error that damaged data has caused, such as an invalid token, is reported as damage of the data. */
@@ -573,6 +607,13 @@ struct status pretrain_run(const struct pretrain_options *o)
     TRY(precision_find(&r.precision, &o->precision, r.backend.device));
     r.loop = loop_of(&r);
     TRY(open_inputs(&r, &missing));
+    if (o->early.patience > 0 && !r.in.assumed && r.in.heldout.source.self == NULL) {
+        struct status s = status_error(
+            STATUS_USAGE, "--early_stopping_patience wants held-out text: %s has none; give --eval_input_dir",
+            o->input_dir);
+        close_run(&r);
+        return s;
+    }
     r.loop.state.data = r.in.data_id;
     bool has_model = r.in.model.hidden_size > 0;
     if (!has_model) {

@@ -8,6 +8,7 @@
 #include "optim/schedule.h"
 #include "pass/tensor_log.h"
 #include "report/deepspeed_log.h"
+#include "task/early_stop.h"
 #include "watch/profile.h"
 #include "watch/run_watch.h"
 
@@ -35,6 +36,7 @@ struct pretrain_options {
     int64_t phase1_end_step, resume_step;
     int64_t num_steps_per_checkpoint, keep_checkpoints;
     int64_t eval_steps, eval_samples;
+    struct early_stop_options early;
     int64_t log_freq, seed;
     int64_t checkpoint_activations_interval; /* layers in a chunk; 0: the square root of their number */
     double loss_scale, init_loss_scale;      /* fp16 only: trainer_config's */

@@ -2,6 +2,7 @@
 
 #include "core/log.h"
 
+#include <math.h>
 #include <stddef.h>
 #include <string.h>
 
@@ -43,6 +44,9 @@ static const struct entry entries[] = {
     OPTIONAL_ENTRY(data, TEXT, false),
     OPTIONAL_ENTRY(freeze, TEXT, true),
     OPTIONAL_ENTRY(layerwise_lr_decay, REAL, true),
+    {"best_loss", REAL, offsetof(struct run_state, early.best_loss), false, true},
+    {"best_step", INTEGER, offsetof(struct run_state, early.best_step), false, true},
+    {"n_worse_evaluations", INTEGER, offsetof(struct run_state, early.n_worse), false, true},
     OPTIONAL_ENTRY(loss_scale, REAL, false),
     OPTIONAL_ENTRY(loss_scale_steps, INTEGER, false),
     OPTIONAL_ENTRY(n_skipped, INTEGER, false),
@@ -120,6 +124,12 @@ struct status run_state_parse(struct run_state *s, const struct run_state *now, 
                             "%s: a loss scale of %g for %lld steps, %lld steps skipped of %lld, cannot be",
                             source, s->loss_scale, (long long)s->loss_scale_steps, (long long)s->n_skipped,
                             (long long)s->step);
+    }
+    if (!isfinite(s->early.best_loss) || s->early.best_step < 0 || s->early.best_step > s->global_step ||
+        s->early.n_worse < 0 || s->early.n_worse > s->step) {
+        return status_error(STATUS_DATA,
+                            "%s: a best loss of %g at step %lld, %lld evaluations before, cannot be", source,
+                            s->early.best_loss, (long long)s->early.best_step, (long long)s->early.n_worse);
     }
     return status_ok();
 }

@@ -4,6 +4,7 @@
 #define KILN_TASK_RUN_STATE_H
 
 #include "core/json.h"
+#include "task/early_stop.h"
 #include "train/trainer.h"
 
 struct run_state {
@@ -20,6 +21,8 @@ struct run_state {
     /* Of fine-tuning; 0 or NULL, and not in the file, where they are as usual. */
     const char *freeze;
     double layerwise_lr_decay;
+
+    struct early_stop_state early; /* 0, and not in the file, without --early_stopping_patience */
 
     /* For fp16 only; else 0 and not in the file. */
     double loss_scale;

@@ -68,6 +68,7 @@ void save_run_begin(struct save_run *s, json_t *state, int64_t step, bool phase_
         .vocab_hash = tokenizer->hash,
         .step = step,
         .phase_end = phase_end,
+        .best_step = s->best_step,
     };
     struct background_save_result refused = {.step = step};
     refused.status = trainer_state_extras(t, &contents);

@@ -13,6 +13,7 @@ struct save_run {
     const char *directory;
     const struct tokenizer *tokenizer;
     int64_t keep_last; /* checkpoints; 0: all */
+    int64_t best_step; /* of a checkpoint that is kept besides; 0: none */
     struct metrics *log;
     struct profile *profile; /* may be NULL */
 

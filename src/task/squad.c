@@ -21,7 +21,7 @@ struct questions {
 struct squad_task {
     const struct squad_options *options;
     const struct tokenizer *tokenizer;
-    struct questions train, predict;
+    struct questions train, heldout, predict;
     struct squad_answers answers;
     struct squad_prediction prediction;
 };
@@ -87,6 +87,18 @@ static struct status read_training(struct squad_task *q)
     return status_ok();
 }
 
+static struct status read_heldout(struct squad_task *q)
+{
+    const struct squad_options *o = q->options;
+    struct squad_read_options training = {true, o->version_2_with_negative};
+    TRY(squad_examples_open(&q->heldout.examples, o->run.eval_file, training));
+    TRY(squad_features_build(&q->heldout.features, &q->heldout.examples, q->tokenizer,
+                             feature_options(q, true)));
+    log_info("held out: %s: %lld questions, %lld features", o->run.eval_file,
+             (long long)q->heldout.examples.n, (long long)q->heldout.features.n);
+    return status_ok();
+}
+
 static struct status read_prediction(struct squad_task *q)
 {
     const struct squad_options *o = q->options;
@@ -113,6 +125,10 @@ static struct status read(void *self, struct finetune *f)
     if (f->options->do_train) {
         TRY(read_training(q));
         f->train = data_of(&q->train);
+    }
+    if (f->options->eval_file != NULL) {
+        TRY(read_heldout(q));
+        f->heldout = data_of(&q->heldout);
     }
     if (f->options->do_predict) {
         TRY(read_prediction(q));
@@ -209,6 +225,7 @@ struct status squad_run(const struct squad_options *o)
     squad_predict_fini(&q.prediction);
     squad_answers_fini(&q.answers);
     questions_fini(&q.predict);
+    questions_fini(&q.heldout);
     questions_fini(&q.train);
     return s;
 }

@@ -13,7 +13,7 @@ struct tag_task {
     const struct tag_options *options;
     const struct bert_config *config; /* of the model, with its labels */
     struct label_names new_labels;
-    struct tag_examples train, predict;
+    struct tag_examples train, heldout, predict;
     struct class_logits logits;
 };
 
@@ -51,9 +51,13 @@ static struct status read(void *self, struct finetune *f)
     struct tag_task *t = self;
     const struct finetune_options *o = f->options;
     const struct tag_options *own = t->options;
-    f->train = f->predict = (struct finetune_data){.task = "token classification", .unit = "texts"};
+    f->train = f->heldout = f->predict =
+        (struct finetune_data){.task = "token classification", .unit = "texts"};
     if (o->do_train) {
         TRY(tag_examples_open(&t->train, o->train_file, own->text_column_name, own->label_column_name));
+    }
+    if (o->eval_file != NULL) {
+        TRY(tag_examples_open(&t->heldout, o->eval_file, own->text_column_name, own->label_column_name));
     }
     if (o->do_predict) {
         TRY(tag_examples_open(&t->predict, o->predict_file, own->text_column_name, own->label_column_name));
@@ -61,6 +65,9 @@ static struct status read(void *self, struct finetune *f)
     TRY(find_labels(t, f));
     if (o->do_train) {
         TRY(encode(t, f, &t->train, &f->train, true));
+    }
+    if (o->eval_file != NULL) {
+        TRY(encode(t, f, &t->heldout, &f->heldout, true));
     }
     if (o->do_predict) {
         TRY(encode(t, f, &t->predict, &f->predict, false));
@@ -166,6 +173,7 @@ struct status tag_run(const struct tag_options *o)
     struct status s = finetune_run(&task, &t, &o->run);
     class_logits_fini(&t.logits);
     tag_examples_fini(&t.predict);
+    tag_examples_fini(&t.heldout);
     tag_examples_fini(&t.train);
     label_names_fini(&t.new_labels);
     return s;

@@ -268,8 +268,11 @@ static void test_prune(void)
     char path[CHECKPOINT_PATH_BYTES];
     path_of(path, &k, "ckpt_3", "manifest.json");
     EXPECT(unlink(path) == 0, "unlink");
-    EXPECT_OK(checkpoint_dir_prune(k.directory, 5, 0));
-    EXPECT_OK(checkpoint_dir_prune(k.directory, 5, 1)); /* 6 is of another life and does not count */
+    EXPECT_OK(checkpoint_dir_prune(k.directory, 5, 0, 0));
+    EXPECT_OK(checkpoint_dir_prune(k.directory, 5, 1, 4)); /* 6 is of another life and does not count */
+    EXPECT_OK(checkpoint_path(path, "%s/ckpt_4", k.directory));
+    EXPECT(file_exists(path), "the best checkpoint was removed");
+    EXPECT_OK(checkpoint_dir_prune(k.directory, 5, 1, 0));
     static const bool kept[] = {false, true, true, false, true, true};
     for (int step = 1; step <= 6; step++) {
         EXPECT_OK(checkpoint_path(path, "%s/ckpt_%d", k.directory, step));

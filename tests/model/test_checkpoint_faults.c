@@ -57,7 +57,7 @@ static int save_over_in_two(void *context)
 static int prune_all_but_one(void *context)
 {
     struct checkpoint_case *k = context;
-    return (int)checkpoint_dir_prune(k->directory, 3, 1).code;
+    return (int)checkpoint_dir_prune(k->directory, 3, 1, 0).code;
 }
 
 static const struct scenario scenarios[] = {

@@ -57,6 +57,9 @@
         EARLY_STOPPING_ROWS,                                                                                 \
         OPTION_INT_ROW("seed", AT(seed), "42", 0, 2147483647,                                                \
                        "seed of the new head, data order and dropout"),                                      \
+        OPTION_INT_ROW("seeds", AT(seeds), NULL, 1, 1000,                                                    \
+                       "runs with the seeds --seed, --seed + 1, ..., each in OUTPUT_DIR/seed_S; then a "     \
+                       "table of their scores, also as seeds.json"),                                         \
         PRECISION_ROWS, LOSS_SCALE_ROW,                                                                      \
         OPTION_CHOICE_ROW("device", AT(device), "auto", "auto|cpu|cuda",                                     \
                           "where to compute; auto is the cpu, since cuda has not been tested on a GPU yet"), \

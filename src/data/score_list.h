@@ -4,7 +4,7 @@
 
 #include "core/status.h"
 
-enum { SCORE_LIST_MOST = 8 };
+enum { SCORE_LIST_MOST = 16 };
 
 struct score_list {
     int n;

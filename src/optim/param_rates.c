@@ -113,3 +113,12 @@ int64_t param_rates_lowest(const struct param_table *t)
     }
     return lowest;
 }
+
+int64_t param_rates_count_frozen(const struct param_table *t)
+{
+    int64_t n = 0;
+    for (int i = 0; i < t->n; i++) {
+        n += t->params[i].rate == 0 ? param_count(&t->params[i]) : 0;
+    }
+    return n;
+}

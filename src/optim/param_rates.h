@@ -19,6 +19,9 @@ struct param_rates {
  * nothing is left to train. */
 struct status param_rates_apply(struct param_table *t, int64_t n_layers, const struct param_rates *r);
 
+/* Elements of all frozen parameters. */
+int64_t param_rates_count_frozen(const struct param_table *t);
+
 /* The lowest layer with a parameter that is not frozen (nn/model.h): no backward runs below it. */
 int64_t param_rates_lowest(const struct param_table *t);
 

@@ -34,17 +34,3 @@ void classifier_set_optimizer(struct optimizer *o, double weight_decay)
     o->weight_decay = weight_decay;
     o->eps = 1e-8;
 }
-
-void classifier_tell(struct metrics *log, const struct score_list *scores)
-{
-    struct buf line = {0};
-    json_t *fields = json_object();
-    for (int i = 0; i < scores->n; i++) {
-        const struct score *s = &scores->scores[i];
-        buf_printf(&line, "%s%s %.4f", i == 0 ? "" : ", ", s->name, s->value);
-        json_object_set_new(fields, s->name, json_real(s->value));
-    }
-    log_info("%s", buf_text(&line));
-    metrics_event(log, "score", fields);
-    buf_fini(&line);
-}

@@ -1,8 +1,7 @@
-/* classifier: what `kiln classify` and `kiln tag` share beyond fine-tuning itself: the source of labels, and metrics. */
+/* classifier: what `kiln classify` and `kiln tag` share beyond fine-tuning itself: the source of labels. */
 #ifndef KILN_TASK_CLASSIFIER_H
 #define KILN_TASK_CLASSIFIER_H
 
-#include "data/score_list.h"
 #include "serve/class_logits.h"
 #include "task/finetune.h"
 
@@ -15,8 +14,5 @@ void classifier_set_labels(struct finetune *f, const struct label_names *labels,
 
 /* AdamW as `transformers` had it before its version 5: bias correction, eps 1e-8. */
 void classifier_set_optimizer(struct optimizer *o, double weight_decay);
-
-/* Logs the metrics, also as the event "score". */
-void classifier_tell(struct metrics *log, const struct score_list *scores);
 
 #endif

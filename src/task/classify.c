@@ -5,6 +5,7 @@
 #include "data/class_score.h"
 #include "io/file.h"
 #include "task/classifier.h"
+#include "task/seed_series.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -194,16 +195,13 @@ static struct status write(void *self, struct buf *names)
     return buf_status(names);
 }
 
-static struct status score(void *self, struct metrics *log)
+static struct status score(void *self, struct score_list *scores)
 {
     const struct classify_task *c = self;
     const struct labelled_texts *texts = &c->predict.texts;
-    struct score_list scores;
-    TRY(status_context(class_score(&scores, c->config->problem, texts->n, c->config->num_labels,
-                                   c->logits.values, (const int32_t *)(const void *)texts->labels.data),
-                       "%s", c->predict.table.path));
-    classifier_tell(log, &scores);
-    return status_ok();
+    return status_context(class_score(scores, c->config->problem, texts->n, c->config->num_labels,
+                                      c->logits.values, (const int32_t *)(const void *)texts->labels.data),
+                          "%s", c->predict.table.path);
 }
 
 static const struct finetune_task task = {
@@ -217,7 +215,7 @@ static const struct finetune_task task = {
     .score = score,
 };
 
-struct status classify_run(const struct classify_options *o)
+static struct status run_alone(const struct classify_options *o)
 {
     struct classify_task c = {.options = o};
     struct status s = finetune_run(&task, &c, &o->run);
@@ -228,4 +226,17 @@ struct status classify_run(const struct classify_options *o)
     class_examples_fini(&c.train);
     label_names_fini(&c.new_labels);
     return s;
+}
+
+static struct status run_one(const void *self, const struct finetune_options *one)
+{
+    struct classify_options o = *(const struct classify_options *)self;
+    o.run = *one;
+    return run_alone(&o);
+}
+
+struct status classify_run(const struct classify_options *o)
+{
+    const struct seed_series series = {.options = &o->run, .run = run_one, .self = o};
+    return o->run.seeds > 0 ? seed_series_run(&series) : run_alone(o);
 }

@@ -203,6 +203,13 @@ struct status finetune_output_path(char path[MODEL_DIR_PATH_BYTES], const struct
                                     : status_error(STATUS_USAGE, "--output_dir is too long a path");
 }
 
+static void keep_score(const struct job *j, const char *name, double value)
+{
+    if (j->options->scores != NULL) {
+        score_list_add(j->options->scores, name, value);
+    }
+}
+
 static struct status train(struct job *j)
 {
     const struct finetune_options *o = j->options;
@@ -220,6 +227,9 @@ static struct status train(struct job *j)
                   json_pack("{s:I, s:f, s:f, s:f}", "steps", (json_int_t)result.n_steps, "e2e_train_time",
                             result.seconds, "training_sequences_per_second", result.sequences_per_second,
                             "final_loss", result.final_loss));
+    if (o->eval_file != NULL) {
+        keep_score(j, "heldout_loss", result.heldout_loss);
+    }
     if (o->skip_checkpoint) {
         return status_ok();
     }
@@ -252,6 +262,28 @@ static struct status compute(struct job *j, const struct predict_options *how)
     return s;
 }
 
+/* Scores the predictions, for people, for programs and for a series. */
+static struct status score(struct job *j)
+{
+    struct score_list scores = {0};
+    struct buf line = {0};
+    TRY(j->task->score(j->open.self, &scores));
+    json_t *fields = json_object();
+    for (int i = 0; i < scores.n; i++) {
+        const struct score *s = &scores.scores[i];
+        buf_printf(&line, "%s%s %.4f", i == 0 ? "" : ", ", s->name, s->value);
+        json_object_set_new(fields, s->name, json_real(s->value));
+        keep_score(j, s->name, s->value);
+    }
+    if (scores.n > 0) {
+        log_info("%s", buf_text(&line));
+        metrics_event(&j->log, "score", json_incref(fields));
+    }
+    json_decref(fields);
+    buf_fini(&line);
+    return status_ok();
+}
+
 static struct status predict(struct job *j)
 {
     const struct finetune_options *o = j->options;
@@ -277,7 +309,7 @@ static struct status predict(struct job *j)
                                 "e2e_inference_time", seconds, "inference_sequences_per_second", rate));
     }
     buf_fini(&written);
-    return failed(s) || !o->do_eval ? s : j->task->score(j->open.self, &j->log);
+    return failed(s) || !o->do_eval ? s : score(j);
 }
 
 static struct status open_logs(struct job *j)
@@ -327,6 +359,9 @@ static struct status plan_job(const struct job *j, const struct trainer_config *
     TRY(trainer_plan(plan, config));
     log_info("model: %s: %.2f M parameters, %s; memory %.1f MiB", o->init_checkpoint,
              (double)plan->n_params / 1e6, precision_name(j->precision), (double)plan->total_bytes / 0x1p20);
+    if (plan->n_frozen > 0) {
+        log_info("frozen: %.2f M parameters stay as they are", (double)plan->n_frozen / 1e6);
+    }
     return memory_fit_require(config, plan, memory_cut_of(o), o->dry_run);
 }
 

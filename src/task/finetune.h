@@ -40,8 +40,8 @@ struct finetune_task {
     /* Writes the predictions, and appends the names of the files. */
     struct status (*write)(void *self, struct buf *names);
 
-    /* Scores the predictions. */
-    struct status (*score)(void *self, struct metrics *log);
+    /* Scores the predictions; the job logs the scores. */
+    struct status (*score)(void *self, struct score_list *scores);
 };
 
 /* STATUS_OK when everything asked for is done; STATUS_PREEMPTED after a signal, with the state saved.  The

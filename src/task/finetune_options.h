@@ -3,6 +3,7 @@
 #define KILN_TASK_FINETUNE_OPTIONS_H
 
 #include "core/json.h"
+#include "data/score_list.h"
 #include "dev/precision.h"
 #include "pass/tensor_log.h"
 #include "task/early_stop.h"
@@ -17,6 +18,8 @@ struct finetune_options {
     const char *eval_file; /* labelled, for a loss as training goes on; NULL: none */
     int64_t eval_steps;    /* between those; 0: once an epoch */
     struct early_stop_options early;
+    int64_t seeds;             /* runs of a series (task/seed_series.h); 0: a single run */
+    struct score_list *scores; /* gets what the run scores; NULL: nobody asks */
     const char *device;
     int64_t max_seq_length;
     int64_t train_batch_size, gradient_accumulation_steps, predict_batch_size;

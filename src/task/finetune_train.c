@@ -6,6 +6,8 @@
 #include "task/finetune_heldout.h"
 #include "task/loop.h"
 
+#include <math.h>
+
 /* The state of a running fine-tuning. */
 struct tuning {
     struct trainer *trainer;
@@ -185,6 +187,7 @@ static struct status evaluate(void *self, double *loss)
     log_info("step %lld held-out: %s", (long long)t->loop.state.step, line);
     metrics_event(t->log, "evaluation", event);
     *loss = trainer_result_loss(&r);
+    t->result->heldout_loss = *loss;
     return status_ok();
 }
 
@@ -242,6 +245,19 @@ static struct loop loop_of(struct tuning *t)
     };
 }
 
+/* A run that resumed behind its last evaluation makes that again. */
+static struct status find_heldout_loss(struct tuning *t)
+{
+    const struct run_state *state = &t->loop.state;
+    TRY(loop_take_best(&t->loop));
+    if (t->options->early.patience > 0 && state->early.best_step > 0) {
+        t->result->heldout_loss = state->early.best_loss;
+        return status_ok();
+    }
+    double loss;
+    return t->options->eval_file != NULL && t->result->n_steps == 0 ? evaluate(t, &loss) : status_ok();
+}
+
 static struct status run(struct tuning *t)
 {
     bool found;
@@ -254,7 +270,7 @@ static struct status run(struct tuning *t)
     progress_end(&t->log->progress);
     t->result->seconds = clock_since_s(t->start_ns);
     t->result->sequences_per_second = t->n_sequences / clock_since_s(t->measured_ns);
-    return failed(s) ? s : loop_take_best(&t->loop);
+    return failed(s) ? s : find_heldout_loss(t);
 }
 
 struct status finetune_train(struct trainer *trainer, const struct finetune_data *data,
@@ -262,7 +278,7 @@ struct status finetune_train(struct trainer *trainer, const struct finetune_data
                              const struct finetune_options *o, struct metrics *log,
                              struct finetune_trained *result)
 {
-    *result = (struct finetune_trained){0};
+    *result = (struct finetune_trained){.heldout_loss = NAN};
     struct tuning t = {
         .trainer = trainer, .options = o, .tokenizer = tokenizer, .log = log, .result = result, .data = data};
     TRY(init_batches(&t.batches, data, o, tokenizer->special[SPECIAL_PAD]));

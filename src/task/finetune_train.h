@@ -26,6 +26,8 @@ struct finetune_trained {
     double seconds;
     double sequences_per_second; /* after throughput_warmup_steps */
     double final_loss;           /* mean of the last log_freq steps */
+    double
+        heldout_loss; /* of the last evaluation or, with early stopping, of the best; NAN without eval_file */
 };
 
 /* Trains `t`, whose weights are loaded; with early stopping the best it had are then its weights.  `heldout` is without examples

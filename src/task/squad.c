@@ -6,6 +6,7 @@
 #include "data/squad_score.h"
 #include "task/finetune.h"
 #include "task/missing.h"
+#include "task/seed_series.h"
 #include "serve/squad_predict.h"
 
 #include <stdio.h>
@@ -181,7 +182,7 @@ static struct status run_eval_script(const struct squad_task *q, const char *pre
     return status_ok();
 }
 
-static struct status score(void *self, struct metrics *log)
+static struct status score(void *self, struct score_list *scores)
 {
     const struct squad_task *q = self;
     const struct squad_options *o = q->options;
@@ -192,8 +193,8 @@ static struct status score(void *self, struct metrics *log)
         return run_eval_script(q, predictions);
     }
     TRY(squad_score_files(&score, o->run.predict_file, predictions));
-    log_info("exact_match %.4f, F1 %.4f", score.exact_match, score.f1);
-    metrics_event(log, "score", json_pack("{s:f, s:f}", "exact_match", score.exact_match, "F1", score.f1));
+    score_list_add(scores, "exact_match", score.exact_match);
+    score_list_add(scores, "F1", score.f1);
     return status_ok();
 }
 
@@ -214,7 +215,7 @@ static const struct finetune_task task = {
     .score = score,
 };
 
-struct status squad_run(const struct squad_options *o)
+static struct status run_alone(const struct squad_options *o)
 {
     struct squad_task q = {.options = o};
     struct missing missing = {0};
@@ -228,4 +229,21 @@ struct status squad_run(const struct squad_options *o)
     questions_fini(&q.heldout);
     questions_fini(&q.train);
     return s;
+}
+
+static struct status run_one(const void *self, const struct finetune_options *one)
+{
+    struct squad_options o = *(const struct squad_options *)self;
+    o.run = *one;
+    return run_alone(&o);
+}
+
+struct status squad_run(const struct squad_options *o)
+{
+    if (o->run.seeds > 0 && o->eval_script != NULL) {
+        return status_error(STATUS_USAGE,
+                            "--seeds compares kiln's own scores: leave out --eval_script, which only prints");
+    }
+    const struct seed_series series = {.options = &o->run, .run = run_one, .self = o};
+    return o->run.seeds > 0 ? seed_series_run(&series) : run_alone(o);
 }

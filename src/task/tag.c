@@ -5,6 +5,7 @@
 #include "io/file.h"
 #include "serve/tag_words.h"
 #include "task/classifier.h"
+#include "task/seed_series.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -139,7 +140,7 @@ static struct status count_entities(const struct tag_task *t, struct tag_counts 
     return status_ok();
 }
 
-static struct status score(void *self, struct metrics *log)
+static struct status score(void *self, struct score_list *scores)
 {
     const struct tag_task *t = self;
     struct tag_counts counts = {0};
@@ -151,8 +152,7 @@ static struct status score(void *self, struct metrics *log)
     free(truth);
     free(said);
     TRY(s);
-    struct score_list scores = tag_score(&counts);
-    classifier_tell(log, &scores);
+    *scores = tag_score(&counts);
     return status_ok();
 }
 
@@ -167,7 +167,7 @@ static const struct finetune_task task = {
     .score = score,
 };
 
-struct status tag_run(const struct tag_options *o)
+static struct status run_alone(const struct tag_options *o)
 {
     struct tag_task t = {.options = o};
     struct status s = finetune_run(&task, &t, &o->run);
@@ -177,4 +177,17 @@ struct status tag_run(const struct tag_options *o)
     tag_examples_fini(&t.train);
     label_names_fini(&t.new_labels);
     return s;
+}
+
+static struct status run_one(const void *self, const struct finetune_options *one)
+{
+    struct tag_options o = *(const struct tag_options *)self;
+    o.run = *one;
+    return run_alone(&o);
+}
+
+struct status tag_run(const struct tag_options *o)
+{
+    const struct seed_series series = {.options = &o->run, .run = run_one, .self = o};
+    return o->run.seeds > 0 ? seed_series_run(&series) : run_alone(o);
 }

@@ -154,6 +154,7 @@ static struct status declare(struct trainer *t)
     TRY(share_update(t));
     TRY(find_added(t));
     t->plan.n_params = t->net.plan.n_params;
+    t->plan.n_frozen = param_rates_count_frozen(&t->net.params);
     t->loss_scale = loss_scale_of_config(&t->config);
     return status_ok();
 }

@@ -34,7 +34,7 @@ struct trainer_config {
 
 /* The memory and work of a trainer, known before anything is allocated. */
 struct trainer_plan {
-    int64_t n_params;
+    int64_t n_params, n_frozen; /* n_frozen: of them that no update touches */
     size_t
         weight_bytes; /* fp32 master and, in bf16 or fp16, the working copy; in fp8 the layers' in fp8 too */
     size_t gradient_bytes;

@@ -1,0 +1,282 @@
+#include "task/seed_series.h"
+
+#include "core/hash.h"
+#include "core/log.h"
+#include "io/file.h"
+#include "io/json_file.h"
+
+#include <inttypes.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static const int64_t LARGEST_SEED = INT32_MAX; /* of the flag --seed */
+
+static struct status check(const struct finetune_options *o)
+{
+    if (!o->do_train || !(o->do_eval || o->eval_file != NULL)) {
+        return status_error(STATUS_USAGE,
+                            "--seeds compares what runs score: it wants --do_train, and --do_eval with "
+                            "--predict_file, or --eval_file");
+    }
+    if (o->skip_checkpoint) {
+        return status_error(STATUS_USAGE,
+                            "--seeds keeps the model of each seed: leave out --skip_checkpoint");
+    }
+    if (o->seed > LARGEST_SEED - (o->seeds - 1)) {
+        return status_error(STATUS_USAGE,
+                            "--seed %" PRId64 " and --seeds %" PRId64 " go beyond %" PRId64
+                            ", the largest seed",
+                            o->seed, o->seeds, LARGEST_SEED);
+    }
+    return status_ok();
+}
+
+static struct status path_of(char path[FILE_PATH_BYTES], const struct finetune_options *o, int64_t seed,
+                             const char *name)
+{
+    int n = seed < 0 ? snprintf(path, FILE_PATH_BYTES, "%s/%s", o->output_dir, name)
+                     : snprintf(path, FILE_PATH_BYTES, "%s/seed_%" PRId64 "%s", o->output_dir, seed, name);
+    return n < FILE_PATH_BYTES ? status_ok() : status_error(STATUS_USAGE, "--output_dir is too long a path");
+}
+
+/* What decides the scores: all flags but these. */
+static struct status fingerprint(char text[24], const json_t *flags)
+{
+    static const char *const others[] = {"seeds",
+                                         "seed",
+                                         "output_dir",
+                                         "resume_from_checkpoint",
+                                         "dry_run",
+                                         "log_freq",
+                                         "disable_progress_bar",
+                                         "json_summary",
+                                         "num_steps_per_checkpoint"};
+    json_t *rest = json_copy((json_t *)flags);
+    for (size_t i = 0; rest != NULL && i < sizeof others / sizeof others[0]; i++) {
+        json_object_del(rest, others[i]);
+    }
+    char *all = rest != NULL ? json_dumps(rest, JSON_COMPACT | JSON_SORT_KEYS) : NULL;
+    json_decref(rest);
+    if (all == NULL) {
+        return status_error(STATUS_MEMORY, "out of memory for the flags of a series");
+    }
+    snprintf(text, 24, "%016" PRIx64, hash_fnv1a(all, strlen(all)));
+    free(all);
+    return status_ok();
+}
+
+static json_t *number_or_null(double value)
+{
+    return isfinite(value) ? json_real(value) : json_null();
+}
+
+static struct status write_result(const char *path, const char *flags, int64_t seed,
+                                  const struct score_list *scores)
+{
+    json_t *all = json_object();
+    for (int i = 0; i < scores->n; i++) {
+        json_object_set_new(all, scores->scores[i].name, number_or_null(scores->scores[i].value));
+    }
+    return json_file_write(
+        path, json_pack("{s:I, s:s, s:o}", "seed", (json_int_t)seed, "flags", flags, "scores", all));
+}
+
+/* The scores of a run that is done, in `scores`, or NULL. */
+static struct status find_result(json_t **scores, const struct finetune_options *o, const char *flags,
+                                 const char *path)
+{
+    json_t *root;
+    const char *with;
+    *scores = NULL;
+    if (!file_exists(path)) {
+        return status_ok();
+    }
+    if (!o->resume_from_checkpoint) {
+        return status_error(
+            STATUS_USAGE,
+            "%s is there already; add --resume_from_checkpoint to go on with the seeds that are "
+            "missing, or give another --output_dir",
+            path);
+    }
+    TRY(json_read_object(&root, path));
+    struct status s = json_get_string(root, path, "flags", true, &with);
+    if (!failed(s) && strcmp(with, flags) != 0) {
+        s = status_error(STATUS_USAGE,
+                         "%s is the result of other flags than these; give another --output_dir", path);
+    }
+    json_t *found = json_object_get(root, "scores");
+    if (!failed(s) && !json_is_object(found)) {
+        s = status_error(STATUS_DATA, "%s has no \"scores\"", path);
+    }
+    *scores = failed(s) ? NULL : json_incref(found);
+    json_decref(root);
+    return s;
+}
+
+/* One seed: its scores, of this run or an earlier one. */
+static struct status run_seed(const struct seed_series *series, int64_t seed,
+                              const char *fingerprint_of_flags, json_t **scores)
+{
+    struct finetune_options one = *series->options;
+    struct score_list got = {0};
+    char directory[FILE_PATH_BYTES], result[FILE_PATH_BYTES];
+    TRY(path_of(directory, series->options, seed, ""));
+    TRY(path_of(result, series->options, seed, "/result.json"));
+    TRY(find_result(scores, series->options, fingerprint_of_flags, result));
+    if (*scores != NULL) {
+        log_info("seed %" PRId64 ": its result is there already", seed);
+        return status_ok();
+    }
+    json_t *flags = json_copy((json_t *)series->options->flags);
+    json_object_set_new(flags, "seed", json_integer(seed));
+    json_object_set_new(flags, "output_dir", json_text(directory));
+    one.seed = seed;
+    one.output_dir = directory;
+    one.scores = &got;
+    one.flags = flags;
+    log_info("seed %" PRId64 ": %s", seed, directory);
+    struct status s = series->run(series->self, &one);
+    json_decref(flags);
+    if (failed(s) || one.dry_run) {
+        return s;
+    }
+    if (got.n == 0) {
+        return status_error(
+            STATUS_USAGE,
+            "--seeds has nothing to compare: the run scored nothing (--eval_script only prints)");
+    }
+    TRY(write_result(result, fingerprint_of_flags, seed, &got));
+    json_t *root;
+    TRY(json_read_object(&root, result)); /* as a resumed series does */
+    *scores = json_incref(json_object_get(root, "scores"));
+    json_decref(root);
+    return status_ok();
+}
+
+/* ---- the table ---- */
+
+static double value_at(const json_t *runs, size_t k, const char *name)
+{
+    const json_t *value = json_object_get(json_array_get(runs, k), name);
+    return json_is_number(value) ? json_number_value(value) : NAN;
+}
+
+static double mean_of(const json_t *runs, const char *name)
+{
+    double sum = 0, n = (double)json_array_size(runs);
+    for (size_t k = 0; k < json_array_size(runs); k++) {
+        sum += value_at(runs, k, name);
+    }
+    return sum / n;
+}
+
+/* NAN for a single run. */
+static double deviation_of(const json_t *runs, const char *name)
+{
+    double mean = mean_of(runs, name), sum = 0, n = (double)json_array_size(runs);
+    for (size_t k = 0; k < json_array_size(runs); k++) {
+        double off = value_at(runs, k, name) - mean;
+        sum += off * off;
+    }
+    return n > 1 ? sqrt(sum / (n - 1)) : NAN;
+}
+
+static void print_number(double value)
+{
+    if (isfinite(value)) {
+        printf("  %20.4f", value);
+    } else {
+        printf("  %20s", "-");
+    }
+}
+
+static void print_row(const char *head, const json_t *runs, double (*of)(const json_t *, const char *))
+{
+    const char *name;
+    json_t *ignored;
+    printf("%-10s", head);
+    json_object_foreach((json_t *)json_array_get(runs, 0), name, ignored)
+    {
+        print_number(of(runs, name));
+    }
+    printf("\n");
+}
+
+static void print_table(const json_t *runs, int64_t first_seed)
+{
+    const char *name;
+    json_t *ignored, *names = json_array_get(runs, 0);
+    printf("%-10s", "seed");
+    json_object_foreach(names, name, ignored)
+    {
+        printf("  %20s", name);
+    }
+    printf("\n");
+    for (size_t k = 0; k < json_array_size(runs); k++) {
+        printf("%-10" PRId64, first_seed + (int64_t)k);
+        json_object_foreach(names, name, ignored)
+        {
+            print_number(value_at(runs, k, name));
+        }
+        printf("\n");
+    }
+    print_row("mean", runs, mean_of);
+    print_row("deviation", runs, deviation_of);
+}
+
+static struct status write_table(const struct finetune_options *o, const json_t *runs)
+{
+    char path[FILE_PATH_BYTES];
+    const char *name;
+    json_t *ignored, *seeds = json_array(), *metrics = json_object();
+    TRY(path_of(path, o, -1, "seeds.json"));
+    for (int64_t k = 0; k < o->seeds; k++) {
+        json_array_append_new(seeds, json_integer(o->seed + k));
+    }
+    json_object_foreach(json_array_get(runs, 0), name, ignored)
+    {
+        json_t *values = json_array();
+        for (size_t k = 0; k < json_array_size(runs); k++) {
+            json_array_append_new(values, number_or_null(value_at(runs, k, name)));
+        }
+        json_object_set_new(metrics, name,
+                            json_pack("{s:o, s:o, s:o}", "values", values, "mean",
+                                      number_or_null(mean_of(runs, name)), "deviation",
+                                      number_or_null(deviation_of(runs, name))));
+    }
+    TRY(json_file_write(path, json_pack("{s:o, s:o}", "seeds", seeds, "metrics", metrics)));
+    log_info("wrote %s", path);
+    return status_ok();
+}
+
+static struct status run_all(const struct seed_series *s, const char *fingerprint_of_flags, json_t *runs)
+{
+    const struct finetune_options *o = s->options;
+    for (int64_t k = 0; k < (o->dry_run ? 1 : o->seeds); k++) {
+        json_t *scores = NULL;
+        TRY(status_context(run_seed(s, o->seed + k, fingerprint_of_flags, &scores), "seed %" PRId64,
+                           o->seed + k));
+        json_array_append_new(runs, scores);
+    }
+    return status_ok();
+}
+
+struct status seed_series_run(const struct seed_series *s)
+{
+    const struct finetune_options *o = s->options;
+    char flags[24];
+    TRY(check(o));
+    TRY(fingerprint(flags, o->flags));
+    json_t *runs = json_array();
+    struct status status = run_all(s, flags, runs);
+    if (!failed(status) && o->dry_run) {
+        log_info("--seeds %" PRId64 ": so many runs like this, one after the other", o->seeds);
+    } else if (!failed(status)) {
+        print_table(runs, o->seed);
+        status = write_table(o, runs);
+    }
+    json_decref(runs);
+    return status;
+}

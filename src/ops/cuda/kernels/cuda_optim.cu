@@ -251,7 +251,7 @@ __device__ static inline double trust_ratio(const launch_optim &o, const launch_
     return fmax(o.scalars[LAUNCH_MIN_RATIO], fmin(sqrt(w) / sqrt(u), o.scalars[LAUNCH_MAX_RATIO]));
 }
 
-/* r of each span. */
+/* r of each span, times its part of the rate. */
 __global__ static void lamb_ratio_kernel(launch_optim o)
 {
     if (!all_finite(o)) {
@@ -260,7 +260,7 @@ __global__ static void lamb_ratio_kernel(launch_optim o)
     launch_span s = o.spans.spans[blockIdx.x];
     columns<2> sums = sums_of_parameter<2>(o.sums, s);
     if (threadIdx.x == 0) {
-        o.ratios[blockIdx.x] = trust_ratio(o, s, sums.v[0], sums.v[1]);
+        o.ratios[blockIdx.x] = s.rate * trust_ratio(o, s, sums.v[0], sums.v[1]);
     }
 }
 
@@ -272,7 +272,7 @@ __global__ static void lamb_step_kernel(launch_optim o)
     chunk c = chunk_at(o.spans, blockIdx.x);
     eight w = load_eight(o.master + c.first, own_column(), c.n),
           u = load_eight(o.grad + c.first, own_column(), c.n);
-    float rate = (float)(o.scalars[LAUNCH_LR] * c.rate * o.ratios[c.span]);
+    float rate = (float)(o.scalars[LAUNCH_LR] * o.ratios[c.span]);
     for (int k = 0; k < EIGHT; k++) {
         w.v[k] -= rate * u.v[k];
     }
@@ -346,7 +346,7 @@ __global__ static void lans_direction_kernel(launch_optim o)
     store_sums(o, sums);
 }
 
-/* Both ratios of each span. */
+/* Both ratios of each span, times its part of the rate. */
 __global__ static void lans_ratio_kernel(launch_optim o)
 {
     if (!all_finite(o)) {
@@ -355,8 +355,8 @@ __global__ static void lans_ratio_kernel(launch_optim o)
     launch_span s = o.spans.spans[blockIdx.x];
     columns<3> sums = sums_of_parameter<3>(o.sums, s);
     if (threadIdx.x == 0) {
-        o.ratios[2 * blockIdx.x] = trust_ratio(o, s, sums.v[0], sums.v[1]);
-        o.ratios[2 * blockIdx.x + 1] = trust_ratio(o, s, sums.v[0], sums.v[2]);
+        o.ratios[2 * blockIdx.x] = s.rate * trust_ratio(o, s, sums.v[0], sums.v[1]);
+        o.ratios[2 * blockIdx.x + 1] = s.rate * trust_ratio(o, s, sums.v[0], sums.v[2]);
     }
 }
 
@@ -367,7 +367,7 @@ __global__ static void lans_step_kernel(launch_optim o)
     }
     chunk c = chunk_at(o.spans, blockIdx.x);
     elements e = load_elements(o, c);
-    double lr = o.scalars[LAUNCH_LR] * c.rate, beta1 = o.scalars[LAUNCH_BETA1];
+    double lr = o.scalars[LAUNCH_LR], beta1 = o.scalars[LAUNCH_BETA1];
     float rate_r = (float)(lr * beta1 * o.ratios[2 * c.span]);
     float rate_c = (float)(lr * (1 - beta1) * o.ratios[2 * c.span + 1]);
     lans_directions u = directions_of(o, c, e);

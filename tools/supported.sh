@@ -1,0 +1,135 @@
+#!/usr/bin/env bash
+# Runs every mode of kiln in every number format of a device, on a small model and text of its own, and prints a table in Markdown:
+# what runs, and what is refused with a sentence.  README.md's table "Supported configurations" is made by it, and test_supported
+# holds the two together.
+# usage: tools/supported.sh KILN [cpu|cuda [MODES]]      MODES: an extended regular expression of the rows to run
+# On cuda with a GPU, or with the kernels emulated on the cpu (build/tests/emulated_kiln/kiln, 10 minutes for all rows).
+set -euo pipefail
+kiln=${1:?usage: tools/supported.sh KILN [cpu|cuda [MODES]]}
+device=${2:-cpu}
+modes=${3:-.}
+dir=$(mktemp -d)
+trap 'rm -rf "$dir"' EXIT
+. "$(dirname "$0")/../tests/cli/corpus.sh"
+export OMP_NUM_THREADS=${OMP_NUM_THREADS:-1}
+
+make_store
+make_questions
+printf 'sentence,label\nthe king went,yes\nthe river came,no\nthe city gave,yes\n' >"$dir/texts.csv"
+printf 'the\tO\nking\tB-X\n\nthe\tO\nriver\tO\n\n' >"$dir/words.conll"
+awk '{ print } NR == 40 { exit }' "$dir/corpus.txt" >"$dir/book.txt"
+for packed in "" --packed; do
+    "$kiln" prepare --input "$dir/corpus.txt" --vocab_file "$dir/vocab.txt" --do_lower_case --input_format lines \
+        --one_sentence_per_line --output_dir "$dir/files$packed" --format hdf5 --dupe_factor 1 --max_seq_length 32 \
+        --max_predictions_per_seq 5 $packed 2>/dev/null
+done
+
+formats="fp32 bf16 fp8 fp16"
+[ "$device" = cpu ] || formats="fp32 tf32 bf16 fp8 fp16"
+
+# The flags of a format, of commands that train.
+flags_of() { case $1 in fp32) ;; bf16) echo --autocast ;; *) echo "--$1" ;; esac; }
+
+# cell command...: what becomes of it.
+cell()
+{
+    local code=0
+    "$@" >"$dir/out" 2>"$dir/err" || code=$?
+    case $code in
+        0) echo "runs" ;;
+        64) grep -Eq "fp16|fp8|tf32" "$dir/err" && echo "refused" || code=1 ;;
+    esac
+    [ "$code" -eq 0 ] || [ "$code" -eq 64 ] || { echo "fails"; cat "$dir/err" >&2; }
+}
+
+n=0
+pretrain() # directory, flags...
+{
+    "$kiln" pretrain --device "$device" --input_dir "$1" --config_file "$dir/config.json" --output_dir "$dir/run$n" \
+        --max_seq_length 32 --max_predictions_per_seq 5 --train_batch_size 8 --max_steps 2 --learning_rate 1e-3 --eval_steps 2 \
+        --eval_samples 8 --disable_progress_bar "${@:2}"
+}
+
+phase2() # flags...
+{
+    pretrain "$dir/store" "$@" &&
+        pretrain "$dir/store" "$@" --phase2 --phase1_end_step 2 --max_seq_length 48 --resume_from_checkpoint
+}
+
+tune() # command, file, flags...
+{
+    "$kiln" "$1" --device "$device" --init_checkpoint "$dir/model" --output_dir "$dir/run$n" --max_seq_length 48 --train_batch_size 8 \
+        --max_steps 2 --disable-progress-bar --train_file "$2" --predict_file "$2" "${@:3}"
+}
+
+squad_flags="--max_query_length 24 --skip_cache"
+
+# infer command, format, the rest...: --dtype is the flag of a format where nothing is trained.
+infer() { "$kiln" "$1" --device "$device" --dtype "$2" "${@:3}"; }
+
+mode() # a mode and a format
+{
+    local flags
+    flags=$(flags_of "$2")
+    case $1 in
+        "pretrain, token store") cell pretrain "$dir/store" $flags ;;
+        "pretrain, phase 2") cell phase2 $flags ;;
+        "pretrain, HDF5 files") cell pretrain "$dir/files" $flags ;;
+        "pretrain, packed HDF5 files") cell pretrain "$dir/files--packed" $flags ;;
+        "squad, training") cell tune squad "$dir/questions.json" --do_train $squad_flags $flags ;;
+        "squad, prediction") cell tune squad "$dir/questions.json" --do_predict --do_eval $squad_flags --init_checkpoint "$dir/squad/model" $flags ;;
+        "classify, training") cell tune classify "$dir/texts.csv" --do_train $flags ;;
+        "classify, prediction") cell tune classify "$dir/texts.csv" --do_predict --init_checkpoint "$dir/classify/model" $flags ;;
+        "tag, training") cell tune tag "$dir/words.conll" --do_train $flags ;;
+        "tag, prediction") cell tune tag "$dir/words.conll" --do_predict --init_checkpoint "$dir/tag/model" $flags ;;
+        fill) cell infer fill "$2" --model "$dir/model" "the king went to the [MASK]" ;;
+        ask) cell infer ask "$2" --model "$dir/squad/model" --context "$dir/book.txt" "who came" ;;
+        embed) cell infer embed "$2" --model "$dir/model" "the king went" ;;
+        export) cell "$kiln" export --model "$dir/model" --output_dir "$dir/run$n" ;;
+    esac
+}
+
+# The models that prediction starts from are trained on the cpu, in fp32.
+wanted=$device
+device=cpu
+pretrain "$dir/store" >/dev/null 2>&1
+mv "$dir/run0/ckpt_2" "$dir/model"
+for command in "squad questions.json $squad_flags" "classify texts.csv" "tag words.conll"; do
+    set -- $command
+    n=$1
+    tune "$1" "$dir/$2" --do_train "${@:3}" >/dev/null 2>&1
+    mv "$dir/run$1" "$dir/$1"
+done
+n=0
+device=$wanted
+
+echo "| on $device | $(echo "$formats" | sed 's/ / | /g') |"
+echo "|---|$(echo "$formats" | sed 's/[a-z0-9]* */---|/g')"
+while read -r name; do
+    [[ $name =~ $modes ]] || continue
+    row="| $name |"
+    for format in $formats; do
+        n=$((n + 1))
+        if [ "$name" = export ] && [ "$format" != fp32 ]; then
+            row="$row |" # a model directory is always fp32
+        else
+            row="$row $(mode "$name" "$format") |"
+        fi
+    done
+    echo "$row"
+done <<MODES
+pretrain, token store
+pretrain, phase 2
+pretrain, HDF5 files
+pretrain, packed HDF5 files
+squad, training
+squad, prediction
+classify, training
+classify, prediction
+tag, training
+tag, prediction
+fill
+ask
+embed
+export
+MODES

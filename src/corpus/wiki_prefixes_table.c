@@ -1,0 +1,40 @@
+/* wiki_prefixes_table: what links to other wikis begin with, sorted; made by tools/make_wikitext_tables.py. */
+#include "corpus/wiki_site.h"
+
+/* clang-format off */
+const char *const wiki_site_prefixes[] = {
+    "aa", "ab", "ace", "ady", "af", "ak", "als", "alt", "am", "ami", "an", "ang", "ann", "anp", "ar",
+    "arc", "ary", "arz", "as", "ast", "atj", "av", "avk", "awa", "ay", "az", "azb", "b", "ba", "ban",
+    "bar", "bat-smg", "bbc", "bcl", "bdr", "be", "be-tarask", "be-x-old", "betawiki", "bew", "bg", "bh",
+    "bi", "bjn", "blk", "bm", "bn", "bo", "bol", "bpy", "br", "bs", "btm", "bug", "bugzilla", "bxr",
+    "c", "ca", "cbk-zam", "cdo", "ce", "ceb", "ch", "cho", "chr", "chy", "ckb", "co", "commons", "cr",
+    "crh", "cs", "csb", "cu", "cv", "cy", "d", "da", "dag", "dbdump", "de", "dga", "din", "diq", "dk",
+    "dsb", "dtp", "dty", "dv", "dz", "ee", "el", "eml", "en", "eo", "es", "et", "eu", "ext", "f", "fa",
+    "fat", "ff", "fi", "fiu-vro", "fj", "fo", "fon", "foundation", "fr", "frp", "frr", "fur", "fy",
+    "ga", "gag", "gan", "gcr", "gd", "gerrit", "gl", "glk", "gn", "gom", "gor", "got", "gpe", "gsw",
+    "gu", "guc", "gur", "guw", "gv", "ha", "hak", "haw", "he", "hi", "hif", "ho", "hr", "hsb", "ht",
+    "hu", "hy", "hyw", "hz", "ia", "iba", "id", "ie", "ig", "igl", "ii", "ik", "ilo", "incubator",
+    "inh", "io", "is", "isv", "it", "iu", "ja", "jam", "jbo", "jp", "jv", "ka", "kaa", "kab", "kai",
+    "kaj", "kbd", "kbp", "kcg", "kg", "kge", "ki", "kj", "kk", "kl", "km", "kn", "knc", "ko", "koi",
+    "kr", "krc", "ks", "ksh", "ku", "kus", "kv", "kw", "ky", "la", "lad", "lb", "lbe", "lez", "lfn",
+    "lg", "li", "lij", "lld", "lmo", "ln", "lo", "lrc", "lt", "ltg", "lv", "lzh", "m", "mad", "mag",
+    "mai", "mail", "mailarchive", "map-bms", "mdf", "mediawikiwiki", "mediazilla", "meta",
+    "metawikipedia", "mg", "mh", "mhr", "mi", "min", "minnan", "mk", "ml", "mn", "mni", "mnw", "mo",
+    "mos", "mr", "mrj", "ms", "mt", "mus", "mw", "mwl", "my", "myv", "mzn", "n", "na", "nah", "nan",
+    "nap", "nb", "nds", "nds-nl", "ne", "new", "ng", "nia", "nl", "nn", "no", "nost", "nostalgia",
+    "nov", "nqo", "nr", "nrm", "nso", "nup", "nv", "ny", "oc", "oldwikisource", "olo", "om", "or", "os",
+    "otrswiki", "outreach", "pa", "pag", "pam", "pap", "pcd", "pcm", "pdc", "pfl", "phab",
+    "phabricator", "pi", "pih", "pl", "pms", "pnb", "pnt", "ppl", "ps", "pt", "pwn", "q", "qu", "rki",
+    "rm", "rmy", "rn", "ro", "roa-rup", "roa-tara", "rsk", "ru", "ru-sib", "rue", "rup", "rw", "s",
+    "sa", "sah", "sat", "sc", "scn", "sco", "sd", "se", "sep11", "sg", "sgs", "sh", "shi", "shn", "si",
+    "simple", "sk", "skr", "sl", "sm", "smn", "sn", "so", "species", "sq", "sr", "srn", "ss", "st",
+    "stq", "strategy", "su", "sv", "sw", "syl", "szl", "szy", "ta", "tay", "tcy", "tdd", "te", "ten",
+    "testwiki", "tet", "tg", "th", "ti", "ticket", "tig", "tk", "tl", "tlh", "tly", "tn", "to", "tok",
+    "tokipona", "toolforge", "toollabs", "tools", "tpi", "tr", "translatewiki", "trv", "ts", "tt",
+    "tum", "tw", "ty", "tyv", "udm", "ug", "uk", "ur", "uz", "v", "ve", "vec", "vep", "vi", "vls", "vo",
+    "voy", "vro", "w", "wa", "war", "wikia", "wikibooks", "wikidata", "wikifunctions", "wikilivres",
+    "wikimedia", "wikinews", "wikipedia", "wikiquote", "wikisource", "wikispecies", "wikitech",
+    "wikiversity", "wikivoyage", "wikt", "wiktionary", "wmf", "wo", "wuu", "xal", "xh", "xmf", "yi",
+    "yo", "za", "zea", "zgh", "zh", "zh-classical", "zh-cn", "zh-min-nan", "zh-tw", "zh-yue", "zu",
+};
+const int wiki_site_n_prefixes = sizeof wiki_site_prefixes / sizeof wiki_site_prefixes[0];

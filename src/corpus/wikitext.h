@@ -1,0 +1,65 @@
+/* wikitext: the markup of a page of a wiki becomes the paragraphs of its text.
+ *
+ * Three passes, each of linear time: wikitext_spans.c finds what belongs together ({{ }}, [[ ]], {| |}, elements),
+ * wikitext_emit.c writes text without what is dropped, wikitext_lines.c makes paragraphs of its lines.
+ *
+ * The rule: bytes out are a function of bytes in.  Nothing goes back in the text; nesting and work are
+ * limited by counts, never by a clock; markup that is not closed is text without its marks.
+ * What is kept is what WikiExtractor keeps, as docs/decisions/0050_wikitext.md lists it. */
+#ifndef KILN_CORPUS_WIKITEXT_H
+#define KILN_CORPUS_WIKITEXT_H
+
+#include "corpus/document.h"
+#include "corpus/wiki_site.h"
+
+enum {
+    WIKITEXT_PAGE_BYTES =
+        1 << 23,         /* a longer page is dropped; MediaWiki's limit is 2 MiB ($wgMaxArticleSize) */
+    WIKITEXT_DEPTH = 40, /* of templates, links and tables: as MediaWiki's for templates */
+    WIKITEXT_WORK_PER_BYTE = 64,  /* a page that takes more is dropped; the sample dump's take up to 6 */
+    WIKITEXT_WORK_FREE = 1 << 16, /* for pages of a few bytes */
+};
+
+/* What became of a page. */
+enum wikitext_outcome {
+    WIKITEXT_KEPT,
+    WIKITEXT_EMPTY,     /* nothing was left: tables and lists only */
+    WIKITEXT_TOO_LARGE, /* these three give no paragraphs */
+    WIKITEXT_TOO_DEEP,
+    WIKITEXT_TOO_MUCH_WORK,
+    WIKITEXT_N_OUTCOMES,
+};
+
+/* "kept", "without text", "longer than 8 MiB", ...: for a report. */
+extern const char *const wikitext_outcome_names[WIKITEXT_N_OUTCOMES];
+
+/* Of all pages so far; sums of several threads are sums of their fields. */
+struct wikitext_counts {
+    int64_t n_pages[WIKITEXT_N_OUTCOMES];
+    int64_t n_bytes;      /* of markup */
+    int64_t n_text_bytes; /* of paragraphs */
+    int64_t n_paragraphs;
+    int64_t n_work;              /* bytes that were looked at or moved, over all passes */
+    int64_t n_templates_dropped; /* whole, with what is in them */
+    int64_t n_templates_expanded;
+    int64_t n_tables, n_refs; /* dropped */
+    int64_t n_unclosed;       /* marks whose other half is missing */
+};
+
+void wikitext_add_counts(struct wikitext_counts *sum, const struct wikitext_counts *more);
+
+struct
+    wikitext; /* the scratch memory of one thread; it allocates no more once it has seen its largest page */
+
+/* NULL if there is no memory.  `site` is borrowed, and may gain names until the first page. */
+struct wikitext *wikitext_create(const struct wiki_site *site);
+void wikitext_destroy(struct wikitext *w);
+
+/* Appends to `out` the paragraphs of markup[0..n), valid UTF-8 as it is between <text> and </text> with XML's
+ * entities decoded; id and title of the document are left alone.  No paragraph is appended to a page that has no
+ * text or is dropped: *counts says why.  `title` is what {{PAGENAME}} stands for.
+ * STATUS_MEMORY. */
+struct status wikitext_convert(struct wikitext *w, struct document *out, struct wikitext_counts *counts,
+                               const char *title, size_t title_bytes, const char *markup, size_t n);
+
+#endif

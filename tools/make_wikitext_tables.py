@@ -23,14 +23,13 @@ def c_string(text):
 
 def entities():
     table = sorted((name[:-1], value) for name, value in html.entities.html5.items() if name.endswith(";"))
-    bare = {name for name in html.entities.html5 if not name.endswith(";")}
     print("/* html_entities_table: HTML's named characters, sorted by name; made by tools/make_wikitext_tables.py. */")
     print('#include "corpus/html_entities.h"\n')
     print("/* clang-format off */")
     print("const struct html_entity html_entities[] = {")
     for name, value in table:
         assert re.fullmatch("[A-Za-z0-9]+", name) and len(value.encode()) <= 6
-        print('    {"%s", %s, %d, %d},' % (name, c_string(value), len(value.encode()), name in bare))
+        print('    {"%s", %s, %d},' % (name, c_string(value), len(value.encode())))
     print("};")
     print("const int html_n_entities = sizeof html_entities / sizeof html_entities[0];")
 

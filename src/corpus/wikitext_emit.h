@@ -1,0 +1,84 @@
+/* wikitext_emit: the second pass over a page: writes its text, line for line, without what is dropped, and
+ * with the common templates expanded.  Links are in wikitext_links.c, templates in wikitext_templates.c.
+ *
+ * The rule: markup is read once, from left to right; the spans of the first pass say where things end.  What is
+ * inside a link or an expanded template is written behind where that began, and replaced at its end.
+ * Control characters cannot occur in the text, so some stand for marks that only the next pass can resolve. */
+#ifndef KILN_CORPUS_WIKITEXT_EMIT_H
+#define KILN_CORPUS_WIKITEXT_EMIT_H
+
+#include "corpus/wikitext_spans.h"
+
+/* In the text that is written. */
+enum wikitext_sign {
+    WIKITEXT_SIGN_ITALIC = 1,  /* '' */
+    WIKITEXT_SIGN_BOLD = 2,    /* ''' */
+    WIKITEXT_SIGN_BOTH = 3,    /* ''''' */
+    WIKITEXT_SIGN_INDENT = 4,  /* the line began with a space: text as it stands, which is dropped */
+    WIKITEXT_SIGN_LITERAL = 5, /* what follows is text, whatever it looks like */
+    WIKITEXT_SIGN_END,
+};
+
+/* A part of a link or template between bars, in the text that was written: [begin, end), after a name and '='
+ * if name_end > 0. */
+struct wikitext_part {
+    size_t begin, name_end, end;
+};
+
+struct wikitext_template;
+
+/* A link or template that is being read. */
+struct wikitext_frame {
+    enum wikitext_span_kind kind;
+    size_t close, end;                        /* in markup: where what closes it begins and ends */
+    size_t text;                              /* in the text: where it began */
+    size_t first_part;                        /* in `parts` */
+    size_t target;                            /* a link's, in markup */
+    bool has_bar;                             /* a link has a label */
+    const struct wikitext_template *template; /* its row */
+    size_t name, name_bytes;                  /* of the template, in markup */
+};
+
+struct wikitext_emit {
+    struct buf text;    /* what was written so far */
+    struct buf scratch; /* one expansion */
+    struct wikitext_part *parts;
+    size_t n_parts, parts_capacity;
+    struct wikitext_frame frames[WIKITEXT_DEPTH + 1];
+    int n_frames;
+
+    const struct wiki_site *site;
+    struct wikitext_counts *counts;
+    const char *title, *markup;
+    size_t title_bytes, n, at;
+    const struct wikitext_span *spans;
+    size_t n_spans, span; /* the next one */
+    int n_formulas, n_codes;
+    bool external; /* inside a link of one bracket */
+    bool too_much, too_deep, no_memory;
+};
+
+void wikitext_emit_fini(struct wikitext_emit *e);
+
+/* Writes e->text; sets too_deep or too_much, and stops, where counts->n_work reaches `most_work`.  Memory stays from page to
+ * page.  STATUS_MEMORY. */
+struct status wikitext_emit_page(struct wikitext_emit *e, struct wikitext_counts *counts,
+                                 const struct wikitext_spans *spans, const char *title, size_t title_bytes,
+                                 int64_t most_work);
+
+/* ---- for links and templates ---- */
+
+/* Opens a frame for the span, whose content begins at markup[content] and ends `mark_bytes` before its end. */
+struct wikitext_frame *wikitext_emit_push(struct wikitext_emit *e, const struct wikitext_span *span,
+                                          size_t content, size_t mark_bytes);
+
+/* Closes the top frame; its text becomes that of `scratch`. */
+void wikitext_emit_replace(struct wikitext_emit *e);
+
+/* wikitext_links.c */
+void wikitext_links_open(struct wikitext_emit *e, const struct wikitext_span *span);
+void wikitext_links_close(struct wikitext_emit *e);
+bool wikitext_links_open_external(struct wikitext_emit *e); /* at '['; false: it is a bracket */
+void wikitext_links_close_variant(struct wikitext_emit *e);
+
+#endif

@@ -1,0 +1,131 @@
+/* What the templates of the table stand for. */
+#include "corpus/html_entities.h"
+#include "corpus/wikitext_templates.h"
+#include "wikitext_fixture.h"
+
+#define NDASH "\342\200\223"
+
+static const struct wikitext_case words[] = {
+    {"a{{ndash}}b{{nbsp}}c{{snd}}d{{mdash}}e", "a\342\200\223b c \342\200\223 d\342\200\224e"},
+    {"{{ lang | fr | mot }} a", "mot a"},
+    {"{{Lang|fr|[[mot|b]]}} a", "b a"},
+    {"{{subst:lang|fr|mot}} {{Template:lang|fr|mot}}", "mot mot"},
+    {"{{lang-fr|mot}} a", "French: mot a"},
+    {"{{lang-fr|label=none|mot}} a", "mot a"},
+    {"{{lang-ru|a|b|lit=c}} d", "Russian: a, romanized: b, lit. 'c' d"},
+    {"{{langx|de|Wort}} a", "German: Wort a"},
+    {"{{lang-xyz|a}} b", "a b"},
+    {"{{transl|ar|DIN|a}} {{transl|ar|b}}", "a b"},
+    {"{{nowrap|a {{nowrap|b}}}} c", "a b c"},
+    {"{{abbr|a|b c}} d", "a d"},
+    {"{{sic|a}} b", "a b"},
+    {"{{color|red|a}} b", "a b"},
+    {"{{nihongo|a|b|c}} d", "a (b, c) d"},
+    {"{{nihongo||b|c}} d", "b (c) d"},
+    {"{{nihongo3|a|b|c}} d", "a (b, c) d"},
+    {"({{zh|s=a|t=b|p=c}})x", "(traditional Chinese: b; simplified Chinese: a; pinyin: c)x"},
+    {"{{korean|hangul=a|rr=b}} x", "Korean: a; RR: b x"},
+    {"{{ill|a|de|b}} c", "a c"},
+    {"{{ill|de|Name|b}} c", "Name c"},
+    {"{{ill|a|de|b|lt=c}} d", "c d"},
+    {"{{linktext|a|b}} c", "ab c"},
+    {"{{chem|C|2|H|6}} a", "C2H6 a"},
+    {"{{flag|France}} a", "France a"},
+    {"{{flagicon|France}} a", "a"},
+    {"{{circa|1900}} a", "c. 1900 a"},
+    {"{{US$|5}} and {{GBP|6}}", "US$5 and \302\2436"},
+    {"{{literally|a}} b", "lit. 'a' b"},
+    {"{{sortname|Ann|Bee}} c", "Ann Bee c"},
+    {"a {{frac|1|2}} {{frac|3|1|2}} {{frac|4}} b", "a 1/2 3 1/2 1/4 b"},
+    {"{{music|flat}} {{music|sharp}} {{music|E}}", "\342\231\255 \342\231\257 E"},
+    {"{{USS|Hornet|CV-12}} {{USS|Hornet|CV-12|6}} {{HMS|Ark|R07|3}} {{SS|Oceanic||2}}x",
+     "USS Hornet (CV-12) Hornet (CV-12) HMS Ark Oceanicx"},
+    {"{{ship|French cruiser|Foch}} {{USS|Hornet|CV-12|1}} {{sclass|Nimitz|carrier}}",
+     "French cruiser Foch CV-12 Nimitz-class carrier"},
+    {"a{{quote|b c|d}}e", "a\nb c\ne"},
+    {"{{quote|text=b c}}", "b c"},
+    {"{{IPA|a}} {{pronunciation|b}} c", "c"},
+    {"a {{citation needed|date=b}} c", "a c"},
+    {"{{#if:a|b|c}} {{#if: |b|c}}", "b c"},
+    {"{{lc:ABC}} {{uc:abc}} {{ucfirst:abc}} {{lcfirst:ABC}}", "abc ABC Abc aBC"},
+    {"{{formatnum:1234567.8901}} {{formatnum:12}} {{formatnum:a1234}}", "1,234,567.8901 12 a1,234"},
+    {"{{nowrap|1=a=b}} {{nowrap|a=b}}c", "a=b c"},
+    {"{{nowrap}}a {{convert}} {{lang-}} {{frac}} {{val}}b", "a b"},
+    {"{{val|6.241|0.005|e=18|u=kg|up=s}} {{val|12345}}", "6.241\302\2610.005\303\22710^18 kg/s 12,345"},
+};
+
+static const struct wikitext_case dates[] = {
+    {"{{birth date|1879|3|14}} a", "March 14, 1879 a"},
+    {"{{birth date and age|df=yes|1879|03|14}} a", "14 March 1879 a"},
+    {"{{birth date|1879|3}} {{birth date|1879}} {{start date|spring}}", "March 1879 1879 spring"},
+    {"{{birth date|1879|13|40}} a", "1879 a"},
+    {"{{death date and age|1955|4|18|1879|3|14}} a", "April 18, 1955 (aged 76) a"},
+    {"{{death date and age|1955|3|13|1879|3|14|df=y}} a", "13 March 1955 (aged 75) a"},
+    {"{{death date and age|1955}} a", "1955 a"},
+    {"{{as of|2010}} {{as of|2010|3|lc=y}} {{As of|2010|3|5|df=US}}",
+     "As of 2010 as of March 2010 As of March 5, 2010"},
+    {"{{as of|2010|since=y|lc=y}} {{as of|2010|alt=b}} {{as of|2010|bare=y}}", "since 2010 b 2010"},
+    {"{{OldStyleDate|February 2|1905|January 20}} a", "February 2 [O.S. January 20] 1905 a"},
+};
+
+/* As the documentation of Template:Convert shows them. */
+static const struct wikitext_case units[] = {
+    {"{{convert|5|km}}", "5 kilometres (3.1 mi)"},
+    {"{{convert|5|km|mi}}", "5 kilometres (3.1 mi)"},
+    {"{{convert|1|km|mi}}", "1 kilometre (0.62 mi)"},
+    {"{{convert|5|km|mi|2}}", "5 kilometres (3.11 mi)"},
+    {"{{convert|5|km|mi|abbr=on}}", "5 km (3.1 mi)"},
+    {"{{cvt|5|km|mi}}", "5 km (3.1 mi)"},
+    {"{{convert|5|km|mi|sp=us}}", "5 kilometers (3.1 mi)"},
+    {"{{convert|5|km|mi|adj=on}} road", "5-kilometre (3.1 mi) road"},
+    {"{{convert|5|km|mi|disp=or}}", "5 kilometres or 3.1 miles"},
+    {"{{convert|5|km|mi|abbr=off}}", "5 kilometres (3.1 miles)"},
+    {"{{convert|100|C|F}}", "100 degrees Celsius (212 \302\260F)"},
+    {"{{convert|10|C|F|abbr=on}}", "10 \302\260C (50 \302\260F)"},
+    {"{{convert|60|to|170|kg|lb}}", "60 to 170 kilograms (130 to 370 lb)"},
+    {"{{convert|60|-|170|kg|lb|abbr=on}}", "60" NDASH "170 kg (130" NDASH "370 lb)"},
+    {"{{convert|106,400,000|km2|sqmi|abbr=on}}", "106,400,000 km2 (41,100,000 sq mi)"},
+    {"{{convert|2300|ft|m}}", "2,300 feet (700 m)"},
+    {"{{convert|30.5|mi}}", "30.5 miles (49.1 km)"},
+    {"{{convert|-40|C}}", "-40 degrees Celsius (\342\210\22240 \302\260F)"},
+    {"{{convert|0|km}}", "0 kilometres (0 mi)"},
+    {"{{convert|5|km|mi|disp=out}}", "3.1 miles"},
+    {"{{convert|5|furlong|km}}", "5 furlong"},
+    {"{{convert|five|km}} {{convert|1.2.3|km}} {{convert|1|to|x|km}}", "five km 1.2.3 km 1 to x km"},
+    {"{{convert|99999999999999999999999999|km}}", "99999999999999999999999999 km"},
+    {"{{convert|5|km|kg}}", "5 kilometres (3.1 mi)"},
+};
+
+/* Tables that are searched by halves. */
+static void tables_are_in_order(void)
+{
+    for (int i = 1; i < wikitext_n_template_rows; i++) {
+        EXPECT(strcmp(wikitext_template_rows[i - 1].name, wikitext_template_rows[i].name) < 0, "%s",
+               wikitext_template_rows[i].name);
+    }
+    for (int i = 1; i < html_n_entities; i++) {
+        EXPECT(strcmp(html_entities[i - 1].name, html_entities[i].name) < 0, "%s", html_entities[i].name);
+    }
+    char out[HTML_ENTITY_TEXT_BYTES];
+    for (int i = 0; i < html_n_entities; i++) {
+        char text[HTML_ENTITY_NAME_BYTES + 3];
+        size_t bytes, n = (size_t)snprintf(text, sizeof text, "&%s;", html_entities[i].name);
+        EXPECT(html_entities_decode(out, &bytes, text, n) == n && bytes == strlen(html_entities[i].text),
+               "%s", text);
+        EXPECT(html_entities_decode(out, &bytes, text, n - 1) == 0, "%s without its end", text);
+    }
+}
+
+#define CHECK_CASES(f, cases) wikitext_fixture_check(f, cases, sizeof(cases) / sizeof *(cases))
+
+int main(void)
+{
+    struct wikitext_fixture f;
+    wikitext_fixture_init(&f, "en", "File", "Category");
+    CHECK_CASES(&f, words);
+    CHECK_CASES(&f, dates);
+    CHECK_CASES(&f, units);
+    wikitext_fixture_fini(&f);
+    tables_are_in_order();
+    return 0;
+}

@@ -4,6 +4,7 @@
 
 #include <stdbool.h>
 #include <stddef.h>
+#include <string.h>
 
 struct text_line {
     const char *text; /* [n] borrowed; no line end */
@@ -16,6 +17,12 @@ struct text_line text_line_trim(struct text_line l);
 
 /* The trimmed line at *at of text[0..n), *at < n; moves *at past its end. */
 struct text_line text_line_take(const char *text, size_t n, size_t *at);
+
+/* Whether c is one of the characters of `set`; a NUL is not. */
+static inline bool text_line_is_one_of(char c, const char *set)
+{
+    return c != '\0' && strchr(set, c) != NULL;
+}
 
 bool text_line_starts_with(struct text_line l, const char *prefix);
 

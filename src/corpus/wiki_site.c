@@ -1,5 +1,6 @@
 #include "corpus/wiki_site.h"
 
+#include "corpus/text_line.h"
 #include "text/letter_case.h"
 #include "text/utf8.h"
 
@@ -195,7 +196,7 @@ bool wiki_site_is_other_wiki(const struct wiki_site *site, const char *prefix, s
 bool wiki_site_is_redirect(const char *markup, size_t n)
 {
     size_t at = 0;
-    while (at < n && memchr(" \t\r\n", markup[at], 4) != NULL) {
+    while (at < n && text_line_is_one_of(markup[at], " \t\r\n")) {
         at++;
     }
     if (at == n || markup[at] != '#') {
@@ -203,13 +204,13 @@ bool wiki_site_is_redirect(const char *markup, size_t n)
     }
     size_t word = ++at;
     while (at < n && at - word < WIKI_SITE_NAME_BYTES &&
-           memchr(" \t\r\n:[]|{}<>*#", markup[at], 14) == NULL) {
+           !text_line_is_one_of(markup[at], " \t\r\n:[]|{}<>*#")) {
         at++;
     }
     if (at == word) {
         return false;
     }
-    while (at < n && at - word < WIKI_SITE_NAME_BYTES && memchr(" \t:", markup[at], 3) != NULL) {
+    while (at < n && at - word < WIKI_SITE_NAME_BYTES && text_line_is_one_of(markup[at], " \t:")) {
         at++;
     }
     return n - at > 2 && memcmp(markup + at, "[[", 2) == 0;

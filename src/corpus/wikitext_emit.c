@@ -27,6 +27,11 @@ void wikitext_emit_fini(struct wikitext_emit *e)
     *e = (struct wikitext_emit){0};
 }
 
+bool wikitext_emit_is_text(char c)
+{
+    return (unsigned char)c >= ' ' && c != 127;
+}
+
 /* Where what is being read ends: the close of the frame, or the page. */
 static size_t read_limit(const struct wikitext_emit *e)
 {
@@ -243,8 +248,9 @@ static void write_nowiki(struct wikitext_emit *e, const struct wikitext_span *sp
     buf_putc(&e->text, WIKITEXT_SIGN_LITERAL);
     for (const char *at = begin + 1; at < end;) {
         size_t taken = *at == '&' ? decode(&e->text, at, (size_t)(end - at)) : 0;
-        if (taken == 0 && ((unsigned char)*at >= ' ' || *at == '\n' || *at == '\t')) {
-            buf_putc(&e->text, (char)((unsigned char)*at >= ' ' ? *at : ' '));
+        bool blank = *at == '\n' || *at == '\t';
+        if (taken == 0 && (blank || wikitext_emit_is_text(*at))) {
+            buf_putc(&e->text, (char)(blank ? ' ' : *at));
         }
         at += taken == 0 ? 1 : taken;
     }

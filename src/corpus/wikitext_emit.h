@@ -75,6 +75,9 @@ struct wikitext_frame *wikitext_emit_push(struct wikitext_emit *e, const struct 
 /* Closes the top frame; its text becomes that of `scratch`. */
 void wikitext_emit_replace(struct wikitext_emit *e);
 
+/* Whether it is no control character; those stand for signs. */
+bool wikitext_emit_is_text(char c);
+
 /* wikitext_links.c */
 void wikitext_links_open(struct wikitext_emit *e, const struct wikitext_span *span);
 void wikitext_links_close(struct wikitext_emit *e);

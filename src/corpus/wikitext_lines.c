@@ -1,6 +1,7 @@
 #include "corpus/wikitext_lines.h"
 
 #include "corpus/wikitext_emit.h"
+#include "corpus/text_line.h"
 #include "text/letter_case.h"
 #include "text/utf8.h"
 
@@ -52,14 +53,18 @@ static void put_space(struct line *l)
 
 /* ---- quotes ---- */
 
-/* Takes back a quotation mark that was opened. */
+/* Takes back a quotation mark that was opened, and one of two blanks around it. */
 static void remove_quote(struct line *l)
 {
-    if (l->quote != SIZE_MAX && !l->out->failed) {
-        char *quote = l->out->data + l->quote;
-        memmove(quote, quote + 1, l->out->n - l->quote - 1);
-        l->out->n--;
+    if (l->quote == SIZE_MAX || l->out->failed) {
+        return;
     }
+    char *quote = l->out->data + l->quote;
+    size_t behind = l->out->n - l->quote - 1;
+    bool blanks = behind > 0 && quote[1] == ' ' && (l->quote == l->begin || quote[-1] == ' ');
+    size_t n = blanks ? 2 : 1;
+    memmove(quote, quote + n, behind + 1 - n);
+    l->out->n -= n;
 }
 
 /* '' is a quotation mark, unless there is one already: ''"a"'' is "a". */
@@ -73,10 +78,9 @@ static void take_italic(struct line *l, bool five)
         l->by_five = five;
         return;
     }
-    if (five && l->by_five) {
-        remove_quote(l); /* '''''a''''' is a */
-    } else if (l->quote != SIZE_MAX && l->quote + 1 == l->out->n) {
-        remove_quote(l); /* nothing between */
+    bool empty = l->quote != SIZE_MAX && l->quote + 1 == l->out->n;
+    if (empty || (five && l->by_five)) { /* '''''a''''' is a */
+        remove_quote(l);
     } else {
         buf_append(l->out, "\"", l->quote != SIZE_MAX);
     }
@@ -103,9 +107,8 @@ static bool ends_word(const char *at, const char *end)
 static void take_dots(struct line *l)
 {
     size_t n = run_length(l);
-    if (last(l) == ' ' && n == 1 && ends_word(l->at + 1, l->end) && written(l) > 0) {
-        l->out->n--; /* a word was dropped before it */
-    } else if (last(l) == ',' && n == 1) {
+    bool detached = last(l) == ' ' && written(l) > 0 && ends_word(l->at + 1, l->end); /* a word was dropped */
+    if (n == 1 && (detached || last(l) == ',')) {
         l->out->n--;
     }
     buf_append(l->out, "....", n > 3 ? 3 : n);
@@ -237,7 +240,7 @@ static bool is_dropped(const char *text, size_t n)
     if (at == n) {
         return true;
     }
-    return text[at] == '=' ? is_title(text + at, n - at) : memchr("*#;:{|", text[at], 6) != NULL;
+    return text[at] == '=' ? is_title(text + at, n - at) : text_line_is_one_of(text[at], "*#;:{|");
 }
 
 /* Whether there is a letter or a digit in it. */
@@ -278,7 +281,7 @@ static struct status add_line(struct document *out, const char *text, size_t n)
     if (l.italic) {
         remove_quote(&l);
     }
-    while (written(&l) > 0 && memchr(" \t\v\f\r", last(&l), 5) != NULL) {
+    while (written(&l) > 0 && text_line_is_one_of(last(&l), " \t\v\f\r")) {
         l.out->n--;
     }
     TRY(buf_status(l.out));

@@ -2,6 +2,8 @@
  * categories, other namespaces and other wikis.  Source: WikiExtractor's makeInternalLink, MediaWiki's Help:Links. */
 #include "corpus/wikitext_emit.h"
 
+#include "corpus/text_line.h"
+
 #include <string.h>
 #include <strings.h>
 
@@ -22,7 +24,7 @@ static bool is_url(const char *text, size_t n)
     for (size_t i = 0; i < sizeof protocols / sizeof *protocols; i++) {
         size_t length = strlen(protocols[i]);
         if (n > length && strncasecmp(text, protocols[i], length) == 0) {
-            return memchr(" ]\n[", text[length], 4) == NULL;
+            return !text_line_is_one_of(text[length], " ]\n[");
         }
     }
     return false;
@@ -32,7 +34,7 @@ static bool is_url(const char *text, size_t n)
 static void skip_url(struct wikitext_emit *e, size_t limit)
 {
     while (e->at < limit && (unsigned char)e->markup[e->at] > ' ' &&
-           memchr("]<>\"[", e->markup[e->at], 5) == NULL) {
+           !text_line_is_one_of(e->markup[e->at], "]<>\"[")) {
         while (e->span < e->n_spans && e->spans[e->span].begin < e->at) {
             e->span++;
         }
@@ -131,7 +133,7 @@ static void write_short_name(struct wikitext_emit *e, const struct wikitext_fram
         n--;
     }
     for (size_t i = 0; i < n; i++) {
-        bool text = (unsigned char)name[i] >= ' ' && memchr("[]{}<>", name[i], 6) == NULL;
+        bool text = wikitext_emit_is_text(name[i]) && !text_line_is_one_of(name[i], "[]{}<>");
         buf_append(&e->text, &name[i], text);
     }
 }
@@ -160,7 +162,8 @@ static void write_first_variant(struct wikitext_emit *e, const char *rules, size
 {
     const char *colon = n == 0 ? NULL : memchr(rules, ':', n < 16 ? n : 16);
     size_t length = colon == NULL ? 0 : (size_t)(colon - rules), at = 0;
-    while (at < length && ((rules[at] >= 'a' && rules[at] <= 'z') || memchr("- \n", rules[at], 3) != NULL)) {
+    while (at < length &&
+           ((rules[at] >= 'a' && rules[at] <= 'z') || text_line_is_one_of(rules[at], "- \n"))) {
         at++;
     }
     if (length > 0 && at == length) {

@@ -1,4 +1,5 @@
 #include "corpus/wikitext_tags.h"
+#include "corpus/text_line.h"
 
 #include "core/status.h"
 
@@ -196,7 +197,7 @@ bool wikitext_tags_is_end(const char *text, size_t n, const char *name, size_t *
         return false;
     }
     at += length;
-    while (at < n && memchr(" \t\n", text[at], 3) != NULL) {
+    while (at < n && text_line_is_one_of(text[at], " \t\n")) {
         at++;
     }
     *tag_bytes = at + 1;

@@ -1,5 +1,7 @@
 #include "corpus/wikitext_templates.h"
 
+#include "corpus/text_line.h"
+
 #include <stdlib.h>
 #include <string.h>
 
@@ -72,14 +74,18 @@ void wikitext_templates_put(struct wikitext_emit *e, struct wikitext_value value
 
 int64_t wikitext_templates_number(struct wikitext_value value)
 {
+    enum { MOST_DIGITS = 9 };
     int64_t number = 0;
+    if (value.n == 0 || value.n > MOST_DIGITS) {
+        return -1;
+    }
     for (size_t i = 0; i < value.n; i++) {
         if (value.text[i] < '0' || value.text[i] > '9') {
             return -1;
         }
         number = 10 * number + (value.text[i] - '0');
     }
-    return value.n == 0 || value.n > 9 ? -1 : number;
+    return number;
 }
 
 /* ---- which template it is ---- */
@@ -113,7 +119,7 @@ static struct name read_name(const struct wikitext_emit *e, size_t at, size_t li
         at++;
     }
     name.begin = at;
-    for (; at < limit && name.n < NAME_BYTES && memchr("|:<[{", e->markup[at], 5) == NULL; at++) {
+    for (; at < limit && name.n < NAME_BYTES && !text_line_is_one_of(e->markup[at], "|:<[{"); at++) {
         char c = e->markup[at];
         bool space = is_blank(c) || c == '_';
         if (!space || (name.n > 0 && name.text[name.n - 1] != ' ')) {
@@ -321,6 +327,13 @@ static bool write_words(struct wikitext_emit *e, const struct wikitext_frame *fr
     }
 }
 
+static void write_title(struct wikitext_emit *e)
+{
+    for (size_t i = 0; i < e->title_bytes; i++) {
+        buf_append(&e->scratch, &e->title[i], wikitext_emit_is_text(e->title[i]));
+    }
+}
+
 /* Actions that write their arguments as they are, or nearly. */
 static void write_arguments(struct wikitext_emit *e, const struct wikitext_template *row)
 {
@@ -328,7 +341,7 @@ static void write_arguments(struct wikitext_emit *e, const struct wikitext_templ
     case WIKITEXT_TEXT: put_text(e, row->text); break;
     case WIKITEXT_LAST: write_last(e); break;
     case WIKITEXT_JOIN: write_joined(e, row->text); break;
-    case WIKITEXT_PAGE_NAME: buf_append(&e->scratch, e->title, e->title_bytes); break;
+    case WIKITEXT_PAGE_NAME: write_title(e); break;
     case WIKITEXT_IF: write_if(e); break;
     case WIKITEXT_CASE: write_case(e, row->text[0]); break;
     case WIKITEXT_NUMBER: write_number(e, row->number); break;

@@ -107,6 +107,8 @@ static const struct wikitext_case quotes[] = {
     {"''a is", "a is"},
     {"''a\nb'' c", "a\nb c"},
     {"a '' '' b", "a \" \" b"},
+    {"'' a b", "a b"},
+    {"a '' b", "a b"},
     {"a '''' b", "a ' b"},
 };
 
@@ -123,7 +125,7 @@ static const struct wikitext_case characters[] = {
     {"a\302\240 b", "a b"},
     {"\303\251\302\260 \302", "\303\251\302\260 \302"},
     {"a\001\002b\003\004\005\006c", "abc"},
-    {"a\rb", "ab"},
+    {"a\rb\177c <nowiki>d\001\177e</nowiki>", "abc de"},
     {"a .... b ......", "a ... b ..."},
     {"a .. b", "a .. b"},
     {"a,, b,. c", "a, b. c"},

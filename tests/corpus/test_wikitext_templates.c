@@ -61,6 +61,7 @@ static const struct wikitext_case dates[] = {
     {"{{birth date|1879|13|40}} a", "1879 a"},
     {"{{death date and age|1955|4|18|1879|3|14}} a", "April 18, 1955 (aged 76) a"},
     {"{{death date and age|1955|3|13|1879|3|14|df=y}} a", "13 March 1955 (aged 75) a"},
+    {"{{death date and age|1955|88888888888888888884|18|1879|3|14}} a", "1955 a"},
     {"{{death date and age|1955}} a", "1955 a"},
     {"{{as of|2010}} {{as of|2010|3|lc=y}} {{As of|2010|3|5|df=US}}",
      "As of 2010 as of March 2010 As of March 5, 2010"},

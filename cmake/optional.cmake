@@ -1,12 +1,15 @@
 # The libraries that kiln uses. If a required one is absent, configuration fails. The optional ones are AUTO
 # (used if present), ON (an error if absent) or OFF, and `kiln doctor` shows which are built in.
-option(KILN_STATIC "Link jansson, utf8proc and libgomp statically, for machines that lack them" OFF)
+option(KILN_STATIC "Link jansson, utf8proc, zlib, bzip2, expat and libgomp statically, for machines that lack them" OFF)
 set(shared_suffixes ${CMAKE_FIND_LIBRARY_SUFFIXES})
 if(KILN_STATIC)
   set(CMAKE_FIND_LIBRARY_SUFFIXES .a)
 endif()
 find_package(Threads REQUIRED)
 find_package(OpenMP REQUIRED COMPONENTS C)
+find_package(BZip2 REQUIRED)
+find_package(ZLIB REQUIRED)
+find_package(EXPAT REQUIRED)
 find_package(PkgConfig)
 if(PKG_CONFIG_FOUND)
   pkg_check_modules(JANSSON IMPORTED_TARGET jansson)
@@ -20,7 +23,7 @@ endif()
 set(CMAKE_FIND_LIBRARY_SUFFIXES ${shared_suffixes})
 
 add_library(kiln_libraries INTERFACE)
-target_link_libraries(kiln_libraries INTERFACE PkgConfig::JANSSON PkgConfig::UTF8PROC OpenMP::OpenMP_C Threads::Threads
+target_link_libraries(kiln_libraries INTERFACE PkgConfig::JANSSON PkgConfig::UTF8PROC BZip2::BZip2 ZLIB::ZLIB EXPAT::EXPAT OpenMP::OpenMP_C Threads::Threads
   m ${CMAKE_DL_LIBS})
 
 foreach(name ONEDNN BLAS HDF5 CURL ARCHIVE)

@@ -57,6 +57,9 @@ hdf5.h       src/io/hdf5_file.c
 archive      src/fetch/unpack_archive.c
 curl/        src/fetch/http_curl.c
 jansson.h    src/core/json.h
+zlib.h       src/io/gzip_stream.c
+bzlib.h      src/io/bzip2_block.c
+expat.h      src/corpus/dump_page.c
 utf8proc.h   src/text/
 '
 

@@ -104,7 +104,7 @@ static struct status make_vocab(const struct vocab_args *a, struct corpus *c)
     }
     progress_end(&progress);
     if (!failed(s)) {
-        log_info("%lld documents, %.1f MB, %zu distinct words, %.1f s", (long long)c->counts.n_documents,
+        log_info("%lld documents, %.1f MB, %zu distinct words, %.1f s", (long long)corpus_n_documents(c),
                  (double)c->files.total_bytes / 1e6, t.words.n, clock_since_s(start));
         if (n_pieces < a->vocab_size) {
             log_info(
@@ -129,7 +129,7 @@ static struct status run(const void *args, int n_positional, const char *const *
     for (int i = 0; i < n_positional; i++) {
         inputs[i + 1] = positional[i];
     }
-    struct corpus_options o = {.replace_invalid_utf8 = a->replace_invalid_utf8};
+    struct source_options o = {.replace_invalid_utf8 = a->replace_invalid_utf8};
     CHECK(source_formats_find(&o.format, a->format), "no format %s", a->format);
     struct corpus c;
     struct status s = corpus_open(&c, inputs, n_positional + 1, o);

@@ -97,6 +97,24 @@ static void name_formats(char *text, size_t n, const struct source_counts *count
     }
 }
 
+/* Pages and lines that became no text: "206 documents: 105 kept, 100 redirects, 1 cut ..." */
+static void tell_about_fates(const struct corpus *c)
+{
+    char text[512];
+    size_t at = 0;
+    int64_t n = 0;
+    for (int i = 0; i < DOCUMENT_N_FATES && at < sizeof text; i++) {
+        n += c->fates[i];
+        if (c->fates[i] > 0) {
+            at += (size_t)snprintf(text + at, sizeof text - at, "%s%" PRId64 " %s", at == 0 ? "" : ", ",
+                                   c->fates[i], document_fate_names[i]);
+        }
+    }
+    if (n > 0) {
+        log_info("pages, or lines of JSON: %" PRId64 ": %s", n, text);
+    }
+}
+
 static void tell_about_text(const struct corpus *c, double seconds)
 {
     const struct source_counts *counts = &c->counts;
@@ -104,8 +122,13 @@ static void tell_about_text(const struct corpus *c, double seconds)
     char formats[256];
     name_formats(formats, sizeof formats, counts);
     log_info("read %" PRId64 " files (%s), %.1f MB, %" PRId64 " documents, in %s (%.1f MB/s)",
-             counts->n_files, formats, size, counts->n_documents, progress_time(seconds).text,
+             counts->n_files, formats, size, corpus_n_documents(c), progress_time(seconds).text,
              size / (seconds > 0 ? seconds : 1));
+    tell_about_fates(c);
+    if (counts->n_damaged_parts + counts->n_cut_files > 0) {
+        log_warning("%" PRId64 " damaged parts were left out, and %" PRId64 " compressed files are cut",
+                    counts->n_damaged_parts, counts->n_cut_files);
+    }
     if (counts->n_empty_documents > 0) {
         log_warning("%" PRId64 " documents have no text and were left out", counts->n_empty_documents);
     }
@@ -334,7 +357,7 @@ static struct status check_place(const struct prepare_args *a, const struct toke
 static struct status prepare(const struct prepare_args *a, const struct tokenizer *t, int n_inputs,
                              const char **inputs)
 {
-    struct corpus_options o = {.replace_invalid_utf8 = a->replace_invalid_utf8};
+    struct source_options o = {.replace_invalid_utf8 = a->replace_invalid_utf8};
     struct corpus c;
     TRY(choose_format(a, &o.format));
     TRY(corpus_open(&c, inputs, n_inputs, o));

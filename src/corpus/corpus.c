@@ -3,7 +3,7 @@
 #include "corpus/source_formats.h"
 
 struct status corpus_open(struct corpus *c, const char *const *inputs, int n_inputs,
-                          struct corpus_options options)
+                          struct source_options options)
 {
     *c = (struct corpus){.options = options};
     source_init(&c->source, &c->counts);
@@ -19,13 +19,16 @@ void corpus_close(struct corpus *c)
 static struct status open_file(struct corpus *c)
 {
     const struct input_file *f = &c->files.files[c->n_opened++];
-    TRY(source_open(&c->source, f->path, f->n_bytes, c->options.format, c->options.replace_invalid_utf8));
+    TRY(source_open(&c->source, f->path, f->n_bytes, &c->options));
     c->source_is_open = true;
     return status_ok();
 }
 
 static void close_file(struct corpus *c)
 {
+    const struct byte_stream *stream = &c->source.reader.stream;
+    c->counts.n_damaged_parts += stream->n_damaged;
+    c->counts.n_cut_files += stream->ends_early;
     source_close(&c->source);
     c->source_is_open = false;
     c->old_bytes += c->files.files[c->n_opened - 1].n_bytes;
@@ -34,7 +37,7 @@ static void close_file(struct corpus *c)
 static void count_file(struct corpus *c)
 {
     c->counts.n_files++;
-    if (c->source.reader.n_bytes > 0) {
+    if (c->source.reader.stream.file_bytes > 0) {
         c->counts.n_by_format[source_formats_index(c->source.format)]++;
     }
 }
@@ -88,5 +91,15 @@ struct status corpus_seek(struct corpus *c, struct corpus_place place)
 
 uint64_t corpus_done_bytes(const struct corpus *c)
 {
-    return c->old_bytes + (c->source_is_open ? source_place(&c->source).text.offset : 0);
+    return c->old_bytes + (c->source_is_open ? text_reader_done_bytes(&c->source.reader) : 0);
+}
+
+int64_t corpus_n_documents(const struct corpus *c)
+{
+    return c->counts.n_documents + c->fates[DOCUMENT_KEPT];
+}
+
+bool corpus_help(struct corpus *c)
+{
+    return byte_stream_help(&c->source.reader.stream);
 }

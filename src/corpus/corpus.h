@@ -8,11 +8,6 @@
 #include "corpus/input_files.h"
 #include "corpus/source.h"
 
-struct corpus_options {
-    const struct source_format *format; /* NULL: each file's format is recognised */
-    bool replace_invalid_utf8;          /* by U+FFFD; else it is an error */
-};
-
 /* A place after the documents returned so far: {0} is the beginning. */
 struct corpus_place {
     int64_t file; /* of files.files */
@@ -20,21 +15,22 @@ struct corpus_place {
 };
 
 struct corpus {
-    struct corpus_options options;
+    struct source_options options;
     struct input_files files;
     int64_t n_opened;   /* files opened so far, or skipped by a seek; the last of them is current */
     uint64_t old_bytes; /* of the files before it */
     struct source source;
     bool source_is_open;
-    struct source_counts counts; /* since the corpus was opened */
+    struct source_counts counts;     /* since the corpus was opened */
+    int64_t fates[DOCUMENT_N_FATES]; /* of raw documents, as corpus_pass counts them */
 };
 
 /* Lists the files of `inputs`.  `c` must not be moved while it is open.  STATUS_DATA: input_files_list. */
 struct status corpus_open(struct corpus *c, const char *const *inputs, int n_inputs,
-                          struct corpus_options options);
+                          struct source_options options);
 void corpus_close(struct corpus *c);
 
-/* Fills `out` with the next document, or piece of one; *end is true after the last.  STATUS_DATA: invalid
+/* Fills `out` with the next document, or piece of one, or raw document; *end is true after the last.  STATUS_DATA: invalid
  * UTF-8, or a file that is not in its format or is not text; STATUS_IO: a file that cannot be read, or was
  * truncated. */
 struct status corpus_next(struct corpus *c, struct document *out, bool *end);
@@ -47,5 +43,12 @@ struct status corpus_seek(struct corpus *c, struct corpus_place place);
 
 /* Bytes read so far, of files.total_bytes. */
 uint64_t corpus_done_bytes(const struct corpus *c);
+
+/* Documents with text so far. */
+int64_t corpus_n_documents(const struct corpus *c);
+
+/* Unpacks a piece of the current file ahead of the thread that reads; any thread may call it.  False: there is
+ * nothing to do now. */
+bool corpus_help(struct corpus *c);
 
 #endif

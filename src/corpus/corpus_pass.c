@@ -1,6 +1,7 @@
 #include "corpus/corpus_pass.h"
 
 #include "core/parallel.h"
+#include "corpus/converter.h"
 
 #include <pthread.h>
 #include <stdlib.h>
@@ -30,8 +31,9 @@ struct pass {
     pthread_cond_t changed;
     int64_t n_read, n_begun, n_taken; /* read; begun by a transforming thread; taken by the sink */
     bool is_reading, is_taking;
-    bool read_ended; /* nothing follows n_read */
-    bool stopped;    /* by an error */
+    bool read_ended;    /* nothing follows n_read */
+    bool stopped;       /* by an error */
+    uint64_t n_changes; /* jobs done */
     struct status status;
 };
 
@@ -72,20 +74,31 @@ static void read_batch(struct pass *p, struct batch *b, bool *end)
         if (!*end) {
             item->place = corpus_place(p->corpus);
             item->done_bytes = corpus_done_bytes(p->corpus);
-            n_bytes += item->document.text.n;
+            n_bytes += item->document.text.n + item->document.raw.n;
             b->n++;
         }
     }
 }
 
-static void transform_batch(struct pass *p, struct batch *b, void *worker)
+/* What a thread has of its own. */
+struct worker {
+    struct converter converter;
+    void *transform;
+};
+
+static struct status transform_item(struct pass *p, struct corpus_item *item, struct worker *w)
+{
+    TRY(converter_run(&w->converter, &item->document));
+    return p->transform == NULL || item->document.fate != DOCUMENT_KEPT
+               ? status_ok()
+               : p->transform->run(w->transform, item->result, &item->document);
+}
+
+static void transform_batch(struct pass *p, struct batch *b, struct worker *w)
 {
     struct status s = status_ok();
     while (b->n_transformed < b->n && !failed(s)) {
-        struct corpus_item *item = &b->items[b->n_transformed];
-        if (p->transform != NULL) {
-            s = p->transform->run(worker, item->result, &item->document);
-        }
+        s = transform_item(p, &b->items[b->n_transformed], w);
         b->n_transformed += !failed(s);
     }
     if (failed(s)) {
@@ -111,7 +124,7 @@ static void free_large(const struct pass *p, struct batch *b)
 {
     size_t kept = 0;
     for (int i = 0; i < CORPUS_PASS_BATCH_DOCUMENTS; i++) {
-        kept += b->items[i].document.text.capacity;
+        kept += b->items[i].document.text.capacity + b->items[i].document.raw.capacity;
     }
     if (kept > KEPT_BYTES) {
         free_items(p, b);
@@ -121,7 +134,11 @@ static void free_large(const struct pass *p, struct batch *b)
 static struct status take_batch(struct pass *p, struct batch *b)
 {
     for (int i = 0; i < b->n_transformed; i++) {
-        TRY(p->sink->take(p->sink->context, &b->items[i]));
+        const struct document *d = &b->items[i].document;
+        p->corpus->fates[d->fate] += d->format != NULL;
+        if (d->fate == DOCUMENT_KEPT) {
+            TRY(p->sink->take(p->sink->context, &b->items[i]));
+        }
     }
     free_large(p, b);
     return b->status;
@@ -129,9 +146,10 @@ static struct status take_batch(struct pass *p, struct batch *b)
 
 /* ---- who does what, all with the mutex ---- */
 
-enum job { JOB_NONE, JOB_READ, JOB_TRANSFORM, JOB_TAKE, JOB_WAIT };
+enum job { JOB_NONE, JOB_READ, JOB_TRANSFORM, JOB_TAKE, JOB_HELP };
 
-/* The sink comes first, so that there is room; then reading, as long as a thread may run out of work. */
+/* The sink comes first, so that there is room; then reading, as long as a thread may run out of work.  Who finds
+ * nothing to do helps to unpack, or waits. */
 static enum job choose_job(struct pass *p)
 {
     if (p->stopped || (p->read_ended && p->n_taken == p->n_read)) {
@@ -144,7 +162,7 @@ static enum job choose_job(struct pass *p)
     if (!p->is_reading && !p->read_ended && room && p->n_read - p->n_begun < p->n_threads) {
         return JOB_READ;
     }
-    return p->n_begun < p->n_read ? JOB_TRANSFORM : JOB_WAIT;
+    return p->n_begun < p->n_read ? JOB_TRANSFORM : JOB_HELP;
 }
 
 static void stop(struct pass *p, struct status s)
@@ -168,7 +186,7 @@ static void do_read(struct pass *p)
     p->n_read++;
 }
 
-static void do_transform(struct pass *p, void *worker)
+static void do_transform(struct pass *p, struct worker *worker)
 {
     struct batch *b = batch_of(p, p->n_begun++);
     pthread_mutex_unlock(&p->mutex);
@@ -191,11 +209,23 @@ static void do_take(struct pass *p)
     }
 }
 
-static void do_jobs(struct pass *p, void *worker)
+/* Waits, unless something has changed meanwhile, if there is nothing to unpack. */
+static void do_help(struct pass *p)
+{
+    uint64_t n_changes = p->n_changes;
+    pthread_mutex_unlock(&p->mutex);
+    bool helped = corpus_help(p->corpus);
+    pthread_mutex_lock(&p->mutex);
+    if (!helped && p->n_changes == n_changes) {
+        pthread_cond_wait(&p->changed, &p->mutex);
+    }
+}
+
+static void do_jobs(struct pass *p, struct worker *worker)
 {
     for (enum job job; (job = choose_job(p)) != JOB_NONE;) {
-        if (job == JOB_WAIT) {
-            pthread_cond_wait(&p->changed, &p->mutex);
+        if (job == JOB_HELP) {
+            do_help(p);
             continue;
         }
         if (job == JOB_READ) {
@@ -205,6 +235,7 @@ static void do_jobs(struct pass *p, void *worker)
         } else {
             do_take(p);
         }
+        p->n_changes++;
         pthread_cond_broadcast(&p->changed);
     }
 }
@@ -213,23 +244,26 @@ static void run_thread(void *context, int part, int n_parts)
 {
     struct pass *p = context;
     const struct corpus_transform *t = p->transform;
-    void *worker = NULL;
+    struct worker worker = {.transform = NULL};
     struct status s = status_ok();
+    converter_init(&worker.converter, &p->corpus->options);
     (void)part;
     (void)n_parts;
     if (t != NULL && t->worker_create != NULL) {
-        s = t->worker_create(&worker, t->context);
+        s = t->worker_create(&worker.transform, t->context);
     }
     pthread_mutex_lock(&p->mutex);
     if (failed(s) && choose_job(p) != JOB_NONE) { /* not if this part runs last, for want of a thread */
         stop(p, s);
+        p->n_changes++;
         pthread_cond_broadcast(&p->changed);
     }
-    do_jobs(p, worker);
+    do_jobs(p, &worker);
     pthread_mutex_unlock(&p->mutex);
-    if (worker != NULL && t->worker_destroy != NULL) {
-        t->worker_destroy(worker);
+    if (t != NULL && worker.transform != NULL && t->worker_destroy != NULL) {
+        t->worker_destroy(worker.transform);
     }
+    converter_fini(&worker.converter);
 }
 
 struct status corpus_pass_run(struct corpus *c, const struct corpus_transform *transform,

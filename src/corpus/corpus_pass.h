@@ -1,8 +1,9 @@
 /* corpus_pass: the loop over the user's text, on all threads, in order.
  *
- * Threads share three jobs: reading documents, transforming them, and passing documents and results to the
- * sink.  Any thread takes whichever job is due.  One thread at a time reads, and one at a time passes to the
- * sink, in the order of the corpus; in between, several threads transform.
+ * Threads share four jobs: reading documents, transforming them, passing documents and results to the sink, and
+ * unpacking compressed files ahead of the reader.  Any thread takes whichever job is due.  One thread at a time
+ * reads, and one at a time passes to the sink, in the order of the corpus; in between, several threads transform.
+ * Raw documents are converted first; those that are left out are counted and never reach transform or sink.
  *
  * The rule: what the sink gets, and the error that ends a pass, do not depend on the number of threads or on their speed.
  * That holds because a transform is a function of its document alone, and because an error keeps its position

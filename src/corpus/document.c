@@ -2,11 +2,26 @@
 
 #include <stdlib.h>
 
+const char *const document_fate_names[DOCUMENT_N_FATES] = {
+    [DOCUMENT_KEPT] = "kept",
+    [DOCUMENT_WITHOUT_TEXT] = "without text",
+    [DOCUMENT_REDIRECT] = "redirects",
+    [DOCUMENT_OTHER_NAMESPACE] = "in another namespace than articles",
+    [DOCUMENT_OTHER_MODEL] = "of another content model than wikitext",
+    [DOCUMENT_MALFORMED] = "malformed",
+    [DOCUMENT_WITHOUT_FIELD] = "without the field of the text",
+    [DOCUMENT_TOO_LARGE] = "larger than the limit",
+    [DOCUMENT_TOO_DEEP] = "nested deeper than the limit",
+    [DOCUMENT_TOO_MUCH_WORK] = "over the limit of work for their size",
+    [DOCUMENT_CUT] = "cut by the end of a file or a damaged part",
+};
+
 void document_fini(struct document *d)
 {
     buf_fini(&d->id);
     buf_fini(&d->title);
     buf_fini(&d->text);
+    buf_fini(&d->raw);
     free(d->ends);
     *d = (struct document){0};
 }
@@ -16,8 +31,17 @@ void document_clear(struct document *d)
     buf_clear(&d->id);
     buf_clear(&d->title);
     buf_clear(&d->text);
+    buf_clear(&d->raw);
     d->begins = false;
     d->n_paragraphs = 0;
+    d->format = NULL;
+    d->site = NULL;
+    d->fate = DOCUMENT_KEPT;
+}
+
+bool document_is_there(const struct document *d)
+{
+    return d->n_paragraphs > 0 || d->format != NULL;
 }
 
 static size_t paragraph_start(const struct document *d, int64_t i)

@@ -1,9 +1,10 @@
 /* document: paragraphs of the user's text, as a source returns them: a whole document, or a piece of a long
- * one.
+ * one.  Where that takes work, as with markup, the source returns a raw document, and any thread converts it
+ * (corpus/converter.h).
  *
  * The rule: a paragraph is valid UTF-8, trimmed, not empty and without line ends; a piece ends where a
  * paragraph ends.  So a document takes little memory: about DOCUMENT_BYTES, and at most one paragraph
- * more. */
+ * more; a raw one at most DOCUMENT_RAW_BYTES. */
 #ifndef KILN_CORPUS_DOCUMENT_H
 #define KILN_CORPUS_DOCUMENT_H
 
@@ -12,7 +13,30 @@
 enum {
     DOCUMENT_BYTES = 1 << 20, /* of text; a longer document is returned in pieces: this is two books */
     DOCUMENT_PARAGRAPH_BYTES = 1 << 24, /* where a paragraph is cut; no prose has a longer one */
+    DOCUMENT_RAW_BYTES = 1 << 24,       /* of a page or a line of JSON; a longer one is left out */
 };
+
+struct source_format;
+struct wiki_site;
+
+/* Whether a raw document has become text, or why not. */
+enum document_fate {
+    DOCUMENT_KEPT,
+    DOCUMENT_WITHOUT_TEXT,
+    DOCUMENT_REDIRECT,
+    DOCUMENT_OTHER_NAMESPACE, /* of a wiki: a talk page, a user's page, a template */
+    DOCUMENT_OTHER_MODEL,     /* not wikitext: JSON, CSS */
+    DOCUMENT_MALFORMED,       /* XML or JSON that is none */
+    DOCUMENT_WITHOUT_FIELD,   /* JSON without the field of the text */
+    DOCUMENT_TOO_LARGE,
+    DOCUMENT_TOO_DEEP, /* markup nested beyond the limit */
+    DOCUMENT_TOO_MUCH_WORK,
+    DOCUMENT_CUT, /* by the end of the file or a damaged part */
+    DOCUMENT_N_FATES,
+};
+
+/* "kept", "redirects", ...: what to call such documents in a report. */
+extern const char *const document_fate_names[DOCUMENT_N_FATES];
 
 struct paragraph {
     const char *text; /* [n] borrowed from the document */
@@ -25,11 +49,20 @@ struct document {
     struct buf id, title;   /* if the format has them, and only in the first piece; else empty */
     struct buf text;        /* the paragraphs end to end */
     size_t *ends, capacity; /* [n_paragraphs] where they end in it */
+
+    /* of a raw document, which has no paragraphs before it is converted */
+    const struct source_format *format; /* that converts it; NULL: it is not raw */
+    struct buf raw;                     /* as the file has it */
+    const struct wiki_site *site;       /* of a page of a wiki; borrowed from the corpus */
+    enum document_fate fate;            /* not DOCUMENT_KEPT: it is left out */
 };
 
 /* A zeroed struct is empty. */
 void document_fini(struct document *d);
 void document_clear(struct document *d); /* keeps the memory */
+
+/* Whether there is something to convert, to use or to count. */
+bool document_is_there(const struct document *d);
 
 struct paragraph document_paragraph(const struct document *d, int64_t i);
 

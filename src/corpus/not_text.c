@@ -38,15 +38,14 @@ static const struct signature {
     STARTS("\xfe\xff", "UTF-16", "convert it first (iconv -f UTF-16 -t UTF-8)"),
 };
 
-static const struct not_text mediawiki = {"a MediaWiki dump (XML)",
-                                          "run WikiExtractor on it and give its output directory", true},
-                             xml = {"XML", "take its text out first", true},
-                             html = {"HTML", "take its text out first", true},
-                             json = {"JSON, whole or in lines",
-                                     "write the texts in it to plain text first; for the output of "
-                                     "WikiExtractor, run it without --json",
-                                     true},
-                             binary = {"binary data", "give plain text in UTF-8", false};
+static const struct not_text
+    mediawiki = {"a MediaWiki dump (XML)", "it is read as one by --input_format dump, or auto", true},
+    xml = {"XML", "take its text out first", true}, html = {"HTML", "take its text out first", true},
+    json = {"JSON, but not in lines",
+            "write each object to a line of its own first (jq -c '.[]'), with its text "
+            "in a field \"text\"",
+            true},
+    binary = {"binary data", "give plain text in UTF-8", false};
 
 static bool contains(const char *text, size_t n, const char *part)
 {

@@ -1,6 +1,7 @@
 #include "corpus/source.h"
 
 #include "corpus/source_formats.h"
+#include "corpus/wiki_site.h"
 
 void source_init(struct source *s, struct source_counts *counts)
 {
@@ -11,6 +12,8 @@ void source_init(struct source *s, struct source_counts *counts)
 void source_fini(struct source *s)
 {
     text_reader_fini(&s->reader);
+    wiki_site_free_list(s->sites);
+    s->site = s->sites = NULL;
     s->format = NULL;
 }
 
@@ -21,14 +24,21 @@ void source_close(struct source *s)
     s->inside = s->has_text = s->title_next = false;
 }
 
-struct status source_open(struct source *s, const char *path, uint64_t n_bytes,
-                          const struct source_format *format, bool replace_invalid_utf8)
+static struct status choose_format(struct source *s, const struct source_format *wanted)
 {
-    source_close(s);
-    TRY(text_reader_open(&s->reader, path, n_bytes, replace_invalid_utf8));
     size_t n;
     const char *head = text_reader_head(&s->reader, &n);
-    struct status status = source_formats_choose(&s->format, format, path, head, n);
+    TRY(source_formats_choose(&s->format, wanted, s->reader.path, head, n));
+    s->reader.keeps_blanks = s->format->keeps_blanks;
+    return s->format->open == NULL ? status_ok() : s->format->open(s);
+}
+
+struct status source_open(struct source *s, const char *path, uint64_t n_bytes,
+                          const struct source_options *o)
+{
+    source_close(s);
+    TRY(text_reader_open(&s->reader, path, n_bytes, o->replace_invalid_utf8));
+    struct status status = choose_format(s, o->format);
     if (failed(status)) {
         source_close(s);
         return status;
@@ -43,7 +53,7 @@ struct status source_next(struct source *s, struct document *out, bool *end)
 {
     document_clear(out);
     TRY(s->format->read(s, out));
-    *end = out->n_paragraphs == 0;
+    *end = !document_is_there(out);
     return status_ok();
 }
 

@@ -10,7 +10,13 @@
 #include "corpus/document.h"
 #include "corpus/text_reader.h"
 
-enum { SOURCE_N_FORMATS = 3 }; /* rows of source_formats */
+enum { SOURCE_N_FORMATS = 5 }; /* rows of source_formats */
+
+struct source_options {
+    const struct source_format *format; /* NULL: each file's format is recognised */
+    bool replace_invalid_utf8;          /* by U+FFFD; else it is an error */
+    const char *text_field;             /* of a line of JSON; NULL: "text" */
+};
 
 /* Counts of what was read so far. */
 struct source_counts {
@@ -20,6 +26,8 @@ struct source_counts {
     int64_t n_empty_documents;             /* files without text included */
     int64_t n_replaced;                    /* ill-formed sequences that became U+FFFD */
     int64_t n_cut;                         /* paragraphs that were cut because they were too long */
+    int64_t n_damaged_parts;               /* of compressed files, left out */
+    int64_t n_cut_files;                   /* compressed files that end in the middle of their data */
 };
 
 /* A place between two pieces of text that were returned; {0} is before the first. */
@@ -33,35 +41,45 @@ struct source {
     const struct source_format *format;
     struct source_counts *counts; /* borrowed */
     struct text_reader reader;
-    bool inside, has_text; /* as in source_place */
-    bool title_next;       /* wiki: the next line is a title */
+    bool inside, has_text;          /* as in source_place */
+    bool title_next;                /* wiki: the next line is a title */
+    struct wiki_site *site, *sites; /* dump: of this file; a list of those of all files, freed at the end */
 };
 
 struct source_format {
     const char *name;      /* in flags and messages */
     bool is_prose;         /* the user may choose it for a file that looks like markup */
     bool file_is_document; /* a file begins one; else a line of it does */
+    bool keeps_blanks;     /* its lines are returned as they are, not trimmed */
 
     /* Whether a file that begins with text[0..n), without a byte order mark, is of this format.  NULL in the
      * first row, which takes every other file. */
     bool (*recognises)(const char *text, size_t n);
 
+    /* Reads what stands before the first document; NULL: nothing does. */
+    struct status (*open)(struct source *s);
+
     /* Adds paragraphs to the empty document, with the functions below, until the user's document ends and has text,
-     * until it is full, or until the file ends, where it leaves no document open. */
+     * until it is full, or until the file ends, where it leaves no document open.  A format that converts sets
+     * out->format, and out->raw or a fate, and counts nothing. */
     struct status (*read)(struct source *s, struct document *out);
+
+    /* Makes the paragraphs, id and title of a raw document, or sets its fate; NULL: its documents are not raw.
+     * *state is the calling thread's own, NULL at first, and convert_fini frees it. */
+    struct status (*convert)(void **state, const struct source_options *o, struct document *d);
+    void (*convert_fini)(void *state);
 };
 
 /* A source that is not open; it serves one file after the other. */
 void source_init(struct source *s, struct source_counts *counts);
 void source_fini(struct source *s);
 
-/* Opens a file that had `n_bytes` when it was listed; `format` NULL: the one that recognises it.
- * STATUS_DATA: it cannot be opened, or is not text. */
+/* Opens a file that had `n_bytes` when it was listed.  STATUS_DATA: it cannot be opened, or is not text. */
 struct status source_open(struct source *s, const char *path, uint64_t n_bytes,
-                          const struct source_format *format, bool replace_invalid_utf8);
+                          const struct source_options *o);
 void source_close(struct source *s);
 
-/* The next document with text, or piece of one; *end is true after the last.  STATUS_DATA: invalid UTF-8, or
+/* The next document with text, or piece of one, or raw document; *end is true after the last.  STATUS_DATA: invalid UTF-8, or
  * a file that is not in its format; STATUS_IO. */
 struct status source_next(struct source *s, struct document *out, bool *end);
 

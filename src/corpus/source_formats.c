@@ -4,8 +4,8 @@
 
 #include <string.h>
 
-const struct source_format *const source_formats[SOURCE_N_FORMATS] = {&text_source, &lines_source,
-                                                                      &wiki_source};
+const struct source_format *const source_formats[SOURCE_N_FORMATS] = {
+    &text_source, &lines_source, &wiki_source, &json_source, &dump_source};
 
 bool source_formats_find(const struct source_format **format, const char *name)
 {
@@ -42,6 +42,18 @@ static struct status check_text(const struct source_format *wanted, const char *
                                                     : "");
 }
 
+/* The last row, of those that convert or of the others, that recognises the beginning of a file; NULL: none. */
+static const struct source_format *recognise(const char *head, size_t n, bool converts)
+{
+    for (int i = SOURCE_N_FORMATS - 1; i > 0; i--) {
+        const struct source_format *f = source_formats[i];
+        if ((f->convert != NULL) == converts && f->recognises(head, n)) {
+            return f;
+        }
+    }
+    return NULL;
+}
+
 struct status source_formats_choose(const struct source_format **format, const struct source_format *wanted,
                                     const char *path, const char *head, size_t n)
 {
@@ -49,15 +61,14 @@ struct status source_formats_choose(const struct source_format **format, const s
         *format = source_formats[0]; /* an empty file is an empty document, whatever format was asked for */
         return status_ok();
     }
-    *format = wanted;
-    TRY(check_text(wanted, path, head, n));
     size_t mark = text_reader_mark_bytes(head, n);
-    n = n < mark + TEXT_READER_HEAD_BYTES ? n : mark + TEXT_READER_HEAD_BYTES;
-    for (int i = SOURCE_N_FORMATS - 1; i > 0 && *format == NULL; i--) {
-        if (source_formats[i]->recognises(head + mark, n - mark)) {
-            *format = source_formats[i];
-        }
+    size_t n_head = n < mark + TEXT_READER_HEAD_BYTES ? n - mark : TEXT_READER_HEAD_BYTES;
+    *format = wanted == NULL ? recognise(head + mark, n_head, true) : wanted;
+    if (*format != NULL && (*format)->convert != NULL) {
+        return status_ok(); /* it checks each document */
     }
+    TRY(check_text(wanted, path, head, n));
+    *format = *format == NULL ? recognise(head + mark, n_head, false) : *format;
     *format = *format == NULL ? source_formats[0] : *format;
     return status_ok();
 }

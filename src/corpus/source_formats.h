@@ -3,19 +3,22 @@
  *   text   a document is a file; blank lines end paragraphs, whose lines are joined (wrapped prose, books)
  *   lines  blank lines end documents; a line is a paragraph, or a sentence
  *   wiki   what WikiExtractor writes: <doc id= url= title=>, the title's line (dropped), paragraphs, </doc>
+ *   json   JSON lines: a line is an object, its text is in a field
+ *   dump   a MediaWiki export (XML), such as Wikipedia's pages-articles: a page is a document
  *
- * Without a choice the beginning of each file decides: wiki if it begins with <doc id=, lines if most lines
- * end like a sentence and are consecutive, else text.  Files that corpus/not_text.h recognises are refused by
- * name, except that XML, HTML and JSON are read as prose if `text` or `lines` is asked for. */
+ * Without a choice the beginning of each file decides: dump if it begins with <mediawiki, json if its first line is an
+ * object, wiki if it begins with <doc id=, lines if most lines end like a sentence and are consecutive, else text.
+ * Files that corpus/not_text.h recognises are refused by name, except that XML, HTML and JSON are read as prose
+ * if `text` or `lines` is asked for. */
 #ifndef KILN_CORPUS_SOURCE_FORMATS_H
 #define KILN_CORPUS_SOURCE_FORMATS_H
 
 #include "corpus/source.h"
 
 /* The names, for a flag's values. */
-#define SOURCE_FORMATS_NAMES "auto|text|lines|wiki"
+#define SOURCE_FORMATS_NAMES "auto|text|lines|wiki|json|dump"
 
-extern const struct source_format text_source, lines_source, wiki_source;
+extern const struct source_format text_source, lines_source, wiki_source, json_source, dump_source;
 
 /* Each is asked only if no later row recognises the file; the first, text, takes every other file. */
 extern const struct source_format *const source_formats[SOURCE_N_FORMATS];

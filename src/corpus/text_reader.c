@@ -1,51 +1,30 @@
 #include "corpus/text_reader.h"
 
-#include "core/regular_file.h"
 #include "text/utf8.h"
 
-#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
 void text_reader_init(struct text_reader *r)
 {
-    *r = (struct text_reader){.fd = -1};
+    *r = (struct text_reader){0};
+    byte_stream_init(&r->stream);
 }
 
 void text_reader_fini(struct text_reader *r)
 {
-    text_reader_close(r);
+    byte_stream_fini(&r->stream);
     free(r->buffer);
-    text_reader_init(r);
+    *r = (struct text_reader){0};
 }
 
 void text_reader_close(struct text_reader *r)
 {
-    if (r->fd >= 0) {
-        close(r->fd);
-    }
-    *r = (struct text_reader){.fd = -1, .buffer = r->buffer, .capacity = r->capacity};
-}
-
-static bool at_end_of_file(const struct text_reader *r)
-{
-    return r->buffer_at + r->n == r->n_bytes;
-}
-
-static struct status cut_short(const struct text_reader *r, uint64_t n_bytes)
-{
-    return status_error(STATUS_IO, "%s was cut from %llu to %llu bytes while it was read", r->path,
-                        (unsigned long long)r->n_bytes, (unsigned long long)n_bytes);
-}
-
-/* Checked at the end of the file: whoever truncated it may also have changed what was read before. */
-static struct status check_size(const struct text_reader *r)
-{
-    struct stat info;
-    bool known = fstat(r->fd, &info) == 0;
-    return known && (uint64_t)info.st_size < r->n_bytes ? cut_short(r, (uint64_t)info.st_size) : status_ok();
+    byte_stream_close(&r->stream);
+    r->buffer_at = 0;
+    r->n = r->checked = r->at = 0;
+    r->line = r->n_gaps = 0;
+    r->inside_line = r->ended = r->keeps_blanks = false;
 }
 
 /* Makes room for a block after the unread bytes, which move to the front. */
@@ -71,26 +50,16 @@ static struct status make_room(struct text_reader *r)
     return status_ok();
 }
 
-/* Reads a block, but not beyond the size that the file had when it was opened. */
+/* Reads a block, or less if the stream ends or has a gap. */
 static struct status read_block(struct text_reader *r)
 {
     TRY(make_room(r));
-    uint64_t left = r->n_bytes - r->buffer_at - r->n;
-    size_t wanted = left < TEXT_READER_BLOCK_BYTES ? (size_t)left : TEXT_READER_BLOCK_BYTES;
-    while (wanted > 0) {
-        ssize_t n = read(r->fd, r->buffer + r->n, wanted);
-        if (n == 0) {
-            TRY(check_size(r));
-            return cut_short(r, r->buffer_at + r->n);
-        }
-        if (n < 0 && errno != EINTR) {
-            return status_error(STATUS_IO, "cannot read %s: %s", r->path, strerror(errno));
-        }
-        size_t got = n < 0 ? 0 : (size_t)n;
+    for (size_t wanted = TEXT_READER_BLOCK_BYTES, got = 1; wanted > 0 && got > 0; wanted -= got) {
+        TRY(byte_stream_read(&r->stream, r->buffer + r->n, wanted, &got));
         r->n += got;
-        wanted -= got;
+        r->ended = got == 0;
     }
-    return at_end_of_file(r) ? check_size(r) : status_ok();
+    return status_ok();
 }
 
 /* A sequence that is split by the end of a block is checked with the next block. */
@@ -101,7 +70,8 @@ static struct status check_block(struct text_reader *r)
         return status_ok();
     }
     size_t bad = r->checked + utf8_find_invalid(r->buffer + r->checked, r->n - r->checked);
-    if (bad < r->n && (at_end_of_file(r) || r->n - bad >= UTF8_MAX_BYTES)) {
+    bool is_cut = !r->ended || r->stream.at_gap || r->stream.ends_early;
+    if (bad < r->n && (!is_cut || r->n - bad >= UTF8_MAX_BYTES)) {
         return status_error(
             STATUS_DATA,
             "%s is not UTF-8: byte %llu is 0x%02x; convert it with iconv, or replace such bytes by "
@@ -115,17 +85,11 @@ static struct status check_block(struct text_reader *r)
 struct status text_reader_open(struct text_reader *r, const char *path, uint64_t wanted_bytes,
                                bool replace_invalid_utf8)
 {
-    size_t n_bytes;
     text_reader_close(r);
     r->path = path;
     r->replace_invalid_utf8 = replace_invalid_utf8;
-    TRY(regular_file_open(&r->fd, &n_bytes, path));
-    r->n_bytes = wanted_bytes;
-    struct status s = n_bytes < wanted_bytes ? cut_short(r, n_bytes) : status_ok();
-    r->n_bytes = n_bytes;
-    if (!failed(s)) {
-        s = read_block(r);
-    }
+    TRY(byte_stream_open(&r->stream, path, wanted_bytes));
+    struct status s = read_block(r);
     if (failed(s)) {
         text_reader_close(r);
     }
@@ -146,26 +110,28 @@ size_t text_reader_mark_bytes(const char *text, size_t n)
 
 struct text_place text_reader_place(const struct text_reader *r)
 {
-    return (struct text_place){r->buffer_at + r->at, r->line};
+    uint64_t offset = r->buffer_at + r->at;
+    return (struct text_place){offset, byte_stream_place(&r->stream, offset > 0 ? offset - 1 : 0), r->line};
+}
+
+uint64_t text_reader_done_bytes(const struct text_reader *r)
+{
+    return byte_stream_is_packed(&r->stream) ? r->stream.file_at : r->buffer_at + r->at;
 }
 
 struct status text_reader_seek(struct text_reader *r, struct text_place place)
 {
-    if (place.offset > r->n_bytes) {
-        return status_error(STATUS_DATA,
-                            "%s has %llu bytes, so reading cannot continue at byte %llu: it has changed",
-                            r->path, (unsigned long long)r->n_bytes, (unsigned long long)place.offset);
-    }
-    uint64_t begin =
-        place.offset > 0 ? place.offset - 1 : 0; /* one byte earlier, which shows whether a line begins
-                                                  * here */
-    if (lseek(r->fd, (off_t)begin, SEEK_SET) < 0) {
-        return status_error(STATUS_IO, "cannot seek in %s: %s", r->path, strerror(errno));
-    }
-    r->buffer_at = begin;
+    TRY(byte_stream_seek(&r->stream, place.before));
+    r->buffer_at = place.before.offset;
     r->n = r->checked = r->at = 0;
     TRY(read_block(r));
-    r->at = r->checked = (size_t)(place.offset - begin);
+    size_t skip = (size_t)(place.offset - place.before.offset);
+    if (skip > r->n) {
+        return status_error(
+            STATUS_DATA, "%s has %llu bytes, so reading cannot continue at byte %llu: it has changed",
+            r->path, (unsigned long long)(r->buffer_at + r->n), (unsigned long long)place.offset);
+    }
+    r->at = r->checked = skip;
     r->inside_line = r->at > 0 && r->buffer[0] != '\n';
     r->line = place.line;
     return place.offset > 0 ? check_block(r) : status_ok();
@@ -196,7 +162,24 @@ static struct text_line take(struct text_reader *r, size_t n, size_t skip, bool 
     r->line += !r->inside_line;
     r->inside_line = !ends;
     r->at += n + skip;
-    return text_line_trim(l);
+    return r->keeps_blanks ? l : text_line_trim(l);
+}
+
+/* Leaves out the line that the gap has cut, and the rest of the line behind it, wherever it ends. */
+static struct status pass_gap(struct text_reader *r)
+{
+    const char *found = NULL;
+    r->n_gaps++;
+    r->inside_line = false;
+    r->ended = false;
+    byte_stream_pass_gap(&r->stream);
+    while (found == NULL && !r->ended) {
+        r->at = r->checked = r->n;
+        TRY(read_block(r));
+        found = memchr(r->buffer + r->at, '\n', r->n - r->at);
+    }
+    r->at = r->checked = found == NULL ? r->n : (size_t)(found + 1 - r->buffer);
+    return check_block(r);
 }
 
 struct status text_reader_next(struct text_reader *r, struct text_line *line, bool *end)
@@ -219,7 +202,12 @@ struct status text_reader_next(struct text_reader *r, struct text_line *line, bo
             return status_ok();
         }
         scanned = there;
-        if (at_end_of_file(r)) {
+        if (r->ended && r->stream.at_gap) {
+            TRY(pass_gap(r));
+            scanned = 0;
+            continue;
+        }
+        if (r->ended) {
             *end = there == 0;
             if (!*end) {
                 *line = take(r, there, 0, true);

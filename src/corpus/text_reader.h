@@ -1,8 +1,10 @@
-/* text_reader: the lines of a file of UTF-8, read in blocks, so that memory does not grow with the file.
+/* text_reader: the lines of a file of UTF-8, unpacked if it is compressed (io/byte_stream.h) and read in blocks, so
+ * that memory does not grow with the file.
  *
  * The rule: a line is returned only after its bytes were checked.  Ill-formed bytes are an error with file
  * and offset or, if asked for, left in the lines for text_reader_repair.  A byte order mark at the beginning
- * is dropped.  A file that becomes shorter while it is read is an error (docs/decisions/0037_corpus.md).
+ * is dropped.  A file that becomes shorter while it is read is an error (docs/decisions/0037_corpus.md).  Where
+ * the stream has a gap, the line that was cut and the rest of the line behind it are left out.
  *
  * A line longer than TEXT_READER_LINE_BYTES is returned in parts, cut after white space if there is any. */
 #ifndef KILN_CORPUS_TEXT_READER_H
@@ -10,6 +12,7 @@
 
 #include "core/buf.h"
 #include "corpus/text_line.h"
+#include "io/byte_stream.h"
 
 enum {
     TEXT_READER_HEAD_BYTES = 1 << 16, /* of a file's beginning that can be examined */
@@ -20,22 +23,25 @@ enum {
 
 /* A place between two lines. */
 struct text_place {
-    uint64_t offset; /* of the file's bytes */
-    int64_t line;    /* number of the line before it */
+    uint64_t offset;          /* of the unpacked bytes */
+    struct byte_place before; /* of the byte before it, which shows whether a line begins here */
+    int64_t line;             /* number of the line before it */
 };
 
 struct text_reader {
     const char *path; /* borrowed */
-    int fd;           /* -1: not open */
+    struct byte_stream stream;
     bool replace_invalid_utf8;
-    uint64_t n_bytes;   /* of the file when it was opened */
-    uint64_t buffer_at; /* offset of the buffer in the file */
+    bool keeps_blanks;  /* at the ends of lines; false when it is opened */
+    uint64_t buffer_at; /* offset of the buffer in the unpacked bytes */
     char *buffer;       /* [capacity], the first n are filled */
     size_t capacity, n;
     size_t checked;   /* bytes checked to be UTF-8, or allowed not to be */
     size_t at;        /* next byte */
     int64_t line;     /* number of the line before it */
     bool inside_line; /* a part of this line was returned */
+    bool ended;       /* the stream has no more bytes, or has a gap here */
+    int64_t n_gaps;   /* that the lines returned so far have passed */
 };
 
 /* A reader that is not open; its buffer serves one file after the other. */
@@ -60,7 +66,10 @@ size_t text_reader_mark_bytes(const char *text, size_t n);
 struct status text_reader_seek(struct text_reader *r, struct text_place place);
 struct text_place text_reader_place(const struct text_reader *r);
 
-/* The next line, trimmed, borrowed until the next call; *end is true after the last.  STATUS_DATA: not UTF-8;
+/* Bytes of the file that were read: of a compressed one, including blocks whose lines are still to come. */
+uint64_t text_reader_done_bytes(const struct text_reader *r);
+
+/* The next line, trimmed unless `keeps_blanks`, borrowed until the next call; *end is true after the last.  STATUS_DATA: not UTF-8;
  * STATUS_IO: it cannot be read, or was truncated. */
 struct status text_reader_next(struct text_reader *r, struct text_line *line, bool *end);
 

@@ -142,9 +142,20 @@ struct status wiki_site_init(struct wiki_site *site)
 void wiki_site_fini(struct wiki_site *site)
 {
     buf_fini(&site->language);
+    buf_fini(&site->base);
     buf_fini(&site->names);
     free(site->namespaces);
     *site = (struct wiki_site){0};
+}
+
+void wiki_site_free_list(struct wiki_site *first)
+{
+    while (first != NULL) {
+        struct wiki_site *next = first->next;
+        wiki_site_fini(first);
+        free(first);
+        first = next;
+    }
 }
 
 struct status wiki_site_set_language(struct wiki_site *site, const char *language, size_t n)

@@ -32,12 +32,17 @@ struct wiki_site {
     struct buf names;    /* end to end, in lower case, with single spaces */
     struct wiki_site_name *namespaces;
     size_t n_namespaces, capacity;
-    bool has_variants; /* its language is written in several scripts: -{ }- is markup */
+    struct buf base;        /* address of the main page, from which those of others are made; may be empty */
+    struct wiki_site *next; /* of a list; NULL: none */
+    bool has_variants;      /* its language is written in several scripts: -{ }- is markup */
 };
 
 /* Knows MediaWiki's English names.  STATUS_MEMORY. */
 struct status wiki_site_init(struct wiki_site *site);
 void wiki_site_fini(struct wiki_site *site);
+
+/* Frees sites on the heap that `next` links; NULL: none. */
+void wiki_site_free_list(struct wiki_site *first);
 
 /* The attribute xml:lang of <mediawiki>.  STATUS_MEMORY. */
 struct status wiki_site_set_language(struct wiki_site *site, const char *language, size_t n);

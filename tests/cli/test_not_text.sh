@@ -33,8 +33,16 @@ make() # FILE NAME command...: a compressed or packed file, where there is such 
         made=$((made + 1))
     fi
 }
-make text.gz "a gzip file" gzip -c text
-make text.bz2 "a bzip2 file" bzip2 -c text
+unpacked() # FILE NAME command...: read as the text in it, except from standard input
+{
+    if command -v "$3" >/dev/null; then
+        "${@:3}" >"$1"
+        expect 0 "1 as lines" "$kiln" prepare --input "$1" --vocab_file vocab.txt --output_dir store --dry_run
+        expect 65 "standard input is $2, not plain text" "$kiln" tokenize --vocab_file vocab.txt <"$1"
+    fi
+}
+unpacked text.gz "a gzip file" gzip -c text
+unpacked text.bz2 "a bzip2 file" bzip2 -c text
 make text.xz "an xz file" xz -c text
 make text.zst "a zstd file" zstd -qc text
 make text.tar "a tar archive" tar cf - text
@@ -43,8 +51,10 @@ make text.utf16 "UTF-16" iconv -f UTF-8 -t UTF-16 text
 [ $made -gt 0 ] || fail "there is no tool that packs a file"
 head -c 5000 "$kiln" >program
 refused program "binary data"
-sed 's/.*/{"id": "1", "text": "&"}/' text >text.json
-refused text.json "JSON, whole or in lines"
+sed 's/.*/{"id": "1", "text": "&"}/' text >lines.json
+expect 0 "200 kept" "$kiln" prepare --input lines.json --vocab_file vocab.txt --output_dir store --dry_run
+(echo '['; cat lines.json; echo ']') >text.json
+refused text.json "JSON, but not in lines"
 expect 0 "1 as text" "$kiln" prepare --input text.json --input_format text --vocab_file vocab.txt --output_dir store --dry_run
 
 # lines that look like anything are lines to `kiln tokenize`, and a directory is as good as its files
@@ -54,13 +64,13 @@ expect 65 "folder/b is JSON" "$kiln" vocab --input folder --vocab_file new.txt -
 
 dump=$shared/data/enwiki-206-pages-truncated.xml.bz2
 if [ -e "$dump" ]; then
-    cp "$dump" dump.bz2
-    refused dump.bz2 "a bzip2 file"
-    bunzip2 -c dump.bz2 >dump.xml
-    refused dump.xml "a MediaWiki dump (XML)"
+    expect 0 "100 redirects" "$kiln" prepare --input "$dump" --vocab_file vocab.txt --output_dir store --dry_run
+    bunzip2 -c "$dump" >dump.xml
+    expect 65 "a MediaWiki dump (XML)" "$kiln" prepare --input dump.xml --input_format wiki --vocab_file vocab.txt \
+        --output_dir store
     tail -n +4000 dump.xml >piece
-    refused piece "a MediaWiki dump (XML)"
-    echo "test_not_text: $made packed files and a dump are refused"
+    expect 0 "1 as dump" "$kiln" prepare --input piece --vocab_file vocab.txt --output_dir store --dry_run
+    echo "test_not_text: $made packed files are refused, and a dump is read"
 else
     echo "test_not_text: $made packed files are refused; the shared data is not there (KILN_SHARED)"
 fi

@@ -105,7 +105,7 @@ static struct status run_pass(struct collected *k, const char *input, const stru
     struct corpus_sink sink = {k, collect};
     omp_set_num_threads(n_threads);
     EXPECT(parallel_n_parts() == n_threads, "threads");
-    EXPECT_OK(corpus_open(&c, &input, 1, (struct corpus_options){0}));
+    EXPECT_OK(corpus_open(&c, &input, 1, (struct source_options){0}));
     EXPECT_OK(corpus_seek(&c, from));
     struct status s = corpus_pass_run(&c, t, &sink);
     EXPECT(failed(s) || k->done_bytes <= c.files.total_bytes, "bytes done");
@@ -257,7 +257,7 @@ static void little_is_held(void)
     const char *path = fixture_path("big");
     omp_set_num_threads(1);
     size_t before = mallinfo2().uordblks + mallinfo2().hblkhd;
-    EXPECT_OK(corpus_open(&c, &path, 1, (struct corpus_options){.format = &lines_source}));
+    EXPECT_OK(corpus_open(&c, &path, 1, (struct source_options){.format = &lines_source}));
     EXPECT_OK(corpus_pass_run(&c, &backwards, &sink));
     EXPECT(c.counts.n_documents > N_LONG && most_bytes - before < BOUND, "%zu bytes at once",
            most_bytes - before);

@@ -201,7 +201,8 @@ struct status loop_take_best(struct loop *l)
         return status_ok();
     }
     TRY(checkpoint_dir_open_step(&c, l->directory, best));
-    struct status s = trainer_state_resume(l->trainer, &c);
+    struct training_state best_state = training_state_of(&c);
+    struct status s = trainer_state_resume(l->trainer, &best_state);
     checkpoint_close(&c);
     if (!failed(s)) {
         log_info("the best weights are those of step %lld, of a held-out loss of %.6g", (long long)best,

@@ -47,10 +47,10 @@ struct loop {
     const char *data_flag; /* the flag of the training data, for messages: "--input_dir" */
     const struct tokenizer *tokenizer;
     struct schedule schedule;
-    struct run_state state;            /* position and settings; the caller sets those of a fresh run */
-    int64_t last_step;                 /* in-phase step after which this run ends */
-    int64_t save_steps;                /* between checkpoints; 0: none between */
-    int64_t eval_steps;                /* between evaluations; 0: none between */
+    struct run_state state; /* position and settings; the caller sets those of a fresh run */
+    int64_t last_step;      /* in-phase step after which this run ends */
+    int64_t save_steps;     /* between checkpoints; 0: none between */
+    int64_t eval_steps;     /* between evaluations; 0: none between */
     struct early_stop_options early;
     int64_t keep_last;                 /* checkpoints; 0: all */
     struct training_state_place place; /* which checkpoint to resume from; its directory is set here */

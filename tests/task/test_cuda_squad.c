@@ -108,6 +108,7 @@ static struct status tune(struct trainer *t, const struct tuning_case *c, const 
     char path[SESSION_CASE_PATH];
     struct metrics log = {0};
     struct load_report report;
+    const struct finetune_data no_heldout = {0};
     struct finetune_options o = c->options;
     snprintf(path, sizeof path, "%s/%s", c->directory, name);
     EXPECT_OK(file_make_directories(path));
@@ -118,7 +119,7 @@ static struct status tune(struct trainer *t, const struct tuning_case *c, const 
     EXPECT_OK(trainer_init(t, &c->config));
     exec_keep_in(&t->net.x, c->directory);
     EXPECT_OK(network_files_load(&t->net, &c->model, BERT_TASK_QUESTION_ANSWERING, 0, &report));
-    struct status s = finetune_train(t, &c->data, &c->model.tokenizer, &o, &log, result);
+    struct status s = finetune_train(t, &c->data, &no_heldout, &c->model.tokenizer, &o, &log, result);
     metrics_close(&log);
     return s;
 }

@@ -10,6 +10,7 @@ stripped and titles of sections as in shared/spec/reference.md, section 4.2 (--a
 expressions are patched for Python 3.11; templates are not expanded, as their pages are not in the dump.
 
 usage: compare_wikitext.py DUMP.xml.bz2 build/tests/convert_wikitext [--worst 20] [--show TITLE] [--punctuation] [--as_published]
+       compare_wikitext.py DUMP.xml.bz2 build/tests/convert_wikitext --rate 10      (bench/wikitext.sh: MB/s of both, on one core)
 """
 import argparse
 import bz2
@@ -20,6 +21,7 @@ import re
 import statistics
 import subprocess
 import sys
+import time
 import types
 
 DISCARDED = """gallery timeline noinclude pre table tr td th caption div form input select option textarea ul li ol dl dt dd menu
@@ -61,25 +63,46 @@ def read_dump(path):
     return re.search(r'xml:lang="([^"]+)"', text)[1], namespaces, articles
 
 
-def convert(program, language, namespaces, articles):
-    """kiln's text of each article."""
-    out = ["language %s\n" % language] + ["namespace %s %s\n" % names for names in namespaces]
-    data = "".join(out).encode()
+def pages_of(language, namespaces, articles):
+    """What the program reads: the site, and each article with XML's entities decoded."""
+    pieces = [("language %s\n" % language).encode()] + [("namespace %s %s\n" % names).encode() for names in namespaces]
     for _, title, body in articles:
         markup = body
         for name, character in (("lt", "<"), ("gt", ">"), ("quot", '"'), ("apos", "'"), ("amp", "&")):
             markup = markup.replace("&%s;" % name, character)
         markup = markup.encode()
-        data += b"page %d %s\n" % (len(markup), title.encode()) + markup
-    result = subprocess.run([program], input=data, stdout=subprocess.PIPE, check=True).stdout
+        pieces += [b"page %d %s\n" % (len(markup), title.encode()), markup]
+    return b"".join(pieces)
+
+
+def convert(program, pages):
+    """kiln's text of each article."""
+    result = subprocess.run([program], input=pages, stdout=subprocess.PIPE, check=True).stdout
     texts, at = [], 0
     while at < len(result):
         end = result.index(b"\n", at)
         n = int(result[at:end])
         texts.append(result[end + 1:end + 1 + n].decode("utf-8"))
         at = end + 1 + n
-    assert len(texts) == len(articles)
     return texts
+
+
+def clean(module, article):
+    number, title, body = article
+    return html.unescape("\n".join(module.Extractor(number, "", "", title, [body]).clean_text(body)))
+
+
+def print_rates(program, pages, module, articles, rounds):
+    """The fastest of three runs of each, which take turns."""
+    ours, theirs = [], []
+    for _ in range(3):
+        result = subprocess.run([program, str(rounds)], input=pages, capture_output=True, check=True).stdout
+        ours.append(float(result.split()[0]))
+        begin = time.monotonic()
+        for article in articles:
+            clean(module, article)
+        theirs.append(len(pages) / 1e6 / (time.monotonic() - begin))
+    print("markup to text, one core, MB/s: kiln %.0f, WikiExtractor %.1f, ratio %.0f" % (max(ours), max(theirs), max(ours) / max(theirs)))
 
 
 def words_of(text, punctuation):
@@ -113,16 +136,21 @@ def main():
     parser.add_argument("--show")
     parser.add_argument("--punctuation", action="store_true")
     parser.add_argument("--as_published", action="store_true")
+    parser.add_argument("--rate", type=int)
     o = parser.parse_args()
     module = load_extractor(o.as_published)
     language, namespaces, articles = read_dump(o.dump)
-    ours = convert(o.program, language, namespaces, articles)
+    pages = pages_of(language, namespaces, articles)
+    if o.rate:
+        print_rates(o.program, pages, module, articles, o.rate)
+        return
+    ours = convert(o.program, pages)
+    assert len(ours) == len(articles)
     rows, residues = [], collections.Counter()
     for (number, title, body), text in zip(articles, ours):
         if o.show and title != o.show:
             continue
-        extractor = module.Extractor(number, "", "", title, [body])
-        theirs = html.unescape("\n".join(extractor.clean_text(body)))
+        theirs = clean(module, (number, title, body))
         a, b = words_of(theirs, o.punctuation), words_of(text, o.punctuation)
         if o.show:
             show_differences(a, b)

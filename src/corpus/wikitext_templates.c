@@ -1,6 +1,7 @@
 #include "corpus/wikitext_templates.h"
 
 #include "corpus/text_line.h"
+#include "corpus/wikitext_units.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -321,8 +322,8 @@ static bool write_words(struct wikitext_emit *e, const struct wikitext_frame *fr
     case WIKITEXT_DATE: wikitext_dates_date(e, row->number == 2); return true;
     case WIKITEXT_AS_OF: wikitext_dates_as_of(e); return true;
     case WIKITEXT_OLD_STYLE: wikitext_dates_old_style(e); return true;
-    case WIKITEXT_CONVERT: wikitext_units_convert(e, row->number == 1); return true;
-    case WIKITEXT_VALUE: wikitext_units_value(e); return true;
+    case WIKITEXT_CONVERT: wikitext_quantities_convert(e, row->number == 1); return true;
+    case WIKITEXT_VALUE: wikitext_quantities_value(e); return true;
     default: return false;
     }
 }

@@ -75,7 +75,7 @@ bool wikitext_templates_equals(struct wikitext_value value, const char *text);
 /* A whole number of at most 9 digits; -1 for anything else. */
 int64_t wikitext_templates_number(struct wikitext_value value);
 
-/* wikitext_words.c, wikitext_dates.c and wikitext_units.c: write to e->scratch. */
+/* wikitext_words.c, wikitext_dates.c and wikitext_quantities.c: write to e->scratch. */
 void wikitext_words_language(struct wikitext_emit *e, const char *code, size_t n, int first);
 void wikitext_words_nihongo(struct wikitext_emit *e, bool romaji_first);
 void wikitext_words_labels(struct wikitext_emit *e, bool korean);
@@ -85,8 +85,7 @@ void wikitext_words_music(struct wikitext_emit *e);
 void wikitext_dates_date(struct wikitext_emit *e, bool death);
 void wikitext_dates_as_of(struct wikitext_emit *e);
 void wikitext_dates_old_style(struct wikitext_emit *e);
-void wikitext_units_convert(struct wikitext_emit *e, bool symbols);
-void wikitext_units_group(struct buf *out, const char *digits, size_t n);
-void wikitext_units_value(struct wikitext_emit *e);
+void wikitext_quantities_convert(struct wikitext_emit *e, bool symbols);
+void wikitext_quantities_value(struct wikitext_emit *e);
 
 #endif

@@ -95,6 +95,16 @@ static const struct wikitext_case units[] = {
     {"{{convert|five|km}} {{convert|1.2.3|km}} {{convert|1|to|x|km}}", "five km 1.2.3 km 1 to x km"},
     {"{{convert|99999999999999999999999999|km}}", "99999999999999999999999999 km"},
     {"{{convert|5|km|kg}}", "5 kilometres (3.1 mi)"},
+    {"{{convert|5|mi|km|order=flip}}", "8.0 kilometres (5 mi)"},
+    {"{{convert|5.56|e6km2|sqmi}}", "5.56 million square kilometres (2.15 million sq mi)"},
+    {"{{convert|6|ft|2|in|m}}", "6 feet 2 inches (1.88 m)"},
+    {"{{convert|6|ft|2|in|cm|abbr=on}}", "6 ft 2 in (188 cm)"},
+    {"{{convert|7|lb|3|oz}}", "7 pounds 3 ounces (3.3 kg)"},
+    {"{{convert|3|x|4|x|5|m|ft}}", "3 by 4 by 5 metres (9.8 by 13.1 by 16.4 ft)"},
+    {"{{convert|12345|mi|km|-2}}", "12,345 miles (19,900 km)"},
+    {"{{convert|12345|mi|km|sigfig=2}}", "12,345 miles (20,000 km)"},
+    {"{{convert|20|\302\260C}}", "20 degrees Celsius (68 \302\260F)"},
+    {"{{convert|5|ft|m|adj=mid|-long}} boat", "5-foot-long (1.5 m) boat"},
 };
 
 /* Tables that are searched by halves. */

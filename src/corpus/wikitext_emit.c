@@ -377,7 +377,7 @@ struct status wikitext_emit_page(struct wikitext_emit *e, struct wikitext_counts
                              byte_kind[(unsigned char)e->markup[at]] > most)) {
             at++;
         }
-        buf_append(&e->text, e->markup + begin, at - begin);
+        wikitext_emit_append(&e->text, e->markup + begin, at - begin);
         e->at = at;
         if (at < e->n) {
             take_mark(e);

@@ -9,6 +9,8 @@
 
 #include "corpus/wikitext_spans.h"
 
+#include <string.h>
+
 /* In the text that is written. */
 enum wikitext_sign {
     WIKITEXT_SIGN_ITALIC = 1,  /* '' */
@@ -77,6 +79,18 @@ void wikitext_emit_replace(struct wikitext_emit *e);
 
 /* Whether it is no control character; those stand for signs. */
 bool wikitext_emit_is_text(char c);
+
+/* buf_append where there is room, which is nearly always. */
+static inline void wikitext_emit_append(struct buf *b, const char *text, size_t n)
+{
+    if (b->capacity - b->n > n && !b->failed) {
+        memcpy(b->data + b->n, text, n);
+        b->n += n;
+        b->data[b->n] = '\0';
+    } else {
+        buf_append(b, text, n);
+    }
+}
 
 /* wikitext_links.c */
 void wikitext_links_open(struct wikitext_emit *e, const struct wikitext_span *span);

@@ -9,22 +9,42 @@
 
 static const char NBSP[] = "\302\240"; /* U+00A0 */
 
-/* Bytes at which the pass looks. */
-static const bool is_special[256] = {
-    [WIKITEXT_SIGN_ITALIC] = true,
-    [WIKITEXT_SIGN_BOLD] = true,
-    [WIKITEXT_SIGN_BOTH] = true,
-    [WIKITEXT_SIGN_INDENT] = true,
-    [WIKITEXT_SIGN_LITERAL] = true,
-    [' '] = true,
-    ['.'] = true,
-    [','] = true,
-    ['('] = true,
-    [')'] = true,
-    ['<'] = true,
-    ['>'] = true,
-    [0xC2] = true,
+/* Bytes at which the pass looks.  A blank, a dot or a comma with nothing peculiar around it is plain. */
+enum { PLAIN, BLANK, POINT, SPECIAL };
+static const unsigned char byte_kind[256] = {
+    [WIKITEXT_SIGN_ITALIC] = SPECIAL,
+    [WIKITEXT_SIGN_BOLD] = SPECIAL,
+    [WIKITEXT_SIGN_BOTH] = SPECIAL,
+    [WIKITEXT_SIGN_INDENT] = SPECIAL,
+    [WIKITEXT_SIGN_LITERAL] = SPECIAL,
+    ['('] = SPECIAL,
+    [')'] = SPECIAL,
+    ['<'] = SPECIAL,
+    ['>'] = SPECIAL,
+    [0xC2] = SPECIAL,
+    [' '] = BLANK,
+    ['.'] = POINT,
+    [','] = POINT,
 };
+
+static const char *skip_plain(const char *begin, const char *end)
+{
+    for (const char *at = begin; at < end; at++) {
+        unsigned char kind = byte_kind[(unsigned char)*at];
+        if (kind == PLAIN) {
+            continue;
+        }
+        if (kind == SPECIAL || at == begin || at + 1 == end) {
+            return at;
+        }
+        unsigned char next = byte_kind[(unsigned char)at[1]], before = byte_kind[(unsigned char)at[-1]];
+        bool plain = kind == BLANK ? next == PLAIN : before == PLAIN && next <= BLANK;
+        if (!plain) {
+            return at;
+        }
+    }
+    return end;
+}
 
 /* A line on its way to a paragraph. */
 struct line {
@@ -270,10 +290,8 @@ static struct status add_line(struct document *out, const char *text, size_t n)
     }
     while (l.at < l.end) {
         const char *begin = l.at;
-        while (l.at < l.end && !is_special[(unsigned char)*l.at]) {
-            l.at++;
-        }
-        buf_append(l.out, begin, (size_t)(l.at - begin));
+        l.at = skip_plain(begin, l.end);
+        wikitext_emit_append(l.out, begin, (size_t)(l.at - begin));
         if (l.at < l.end) {
             take_special(&l);
         }

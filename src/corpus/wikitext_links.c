@@ -21,7 +21,10 @@ static const char *const accepted[] = {"w", "wiktionary", "wikt"};
 /* Whether text[0..n) begins with a protocol and something behind it. */
 static bool is_url(const char *text, size_t n)
 {
-    for (size_t i = 0; i < sizeof protocols / sizeof *protocols; i++) {
+    for (size_t i = 0; n > 0 && i < sizeof protocols / sizeof *protocols; i++) {
+        if ((text[0] | 0x20) != (protocols[i][0] | 0x20)) {
+            continue;
+        }
         size_t length = strlen(protocols[i]);
         if (n > length && strncasecmp(text, protocols[i], length) == 0) {
             return !text_line_is_one_of(text[length], " ]\n[");

@@ -166,8 +166,10 @@ static void write_name(struct buf *out, const struct conversion *c, const struct
 static void write_given(struct buf *out, const struct conversion *c, bool symbols)
 {
     for (int i = 0; i < c->n; i++) {
+        bool minus = c->written[i].n > 0 && c->written[i].text[0] == '-';
         buf_puts(out, c->between[i]);
-        wikitext_units_group(out, c->written[i].text, c->written[i].n);
+        buf_puts(out, minus ? "\342\210\222" : "");
+        wikitext_units_group(out, c->written[i].text + minus, c->written[i].n - minus);
     }
     bool one = c->adjective || (c->n == 1 && wikitext_templates_equals(c->written[0], "1"));
     write_name(out, c, c->from, symbols, one);
@@ -266,6 +268,7 @@ void wikitext_quantities_convert(struct wikitext_emit *e, bool symbols)
         write_as_it_is(e, &c, code);
         return;
     }
+    c.symbols = c.symbols || (c.from->dimension == WIKITEXT_TEMPERATURE && !c.spelled);
     read_target(e, &c, read_part(e, &c, at + 1));
     write_both(e, &c);
 }

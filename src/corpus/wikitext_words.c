@@ -170,7 +170,7 @@ static const struct {
     {"zu", "Zulu"},
 };
 
-static const char *language_name(const char *code, size_t n)
+static const char *find_language(const char *code, size_t n)
 {
     for (size_t i = 0; i < sizeof languages / sizeof *languages; i++) {
         if (strlen(languages[i].code) == n && memcmp(languages[i].code, code, n) == 0) {
@@ -178,6 +178,13 @@ static const char *language_name(const char *code, size_t n)
         }
     }
     return NULL;
+}
+
+/* The language of "sr-Cyrl" is that of "sr". */
+static const char *language_name(const char *code, size_t n)
+{
+    const char *name = find_language(code, n), *dash = n == 0 ? NULL : memchr(code, '-', n);
+    return name == NULL && dash != NULL ? find_language(code, (size_t)(dash - code)) : name;
 }
 
 static void put(struct wikitext_emit *e, const char *text)

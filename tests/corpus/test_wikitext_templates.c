@@ -15,6 +15,8 @@ static const struct wikitext_case words[] = {
     {"{{lang-ru|a|b|lit=c}} d", "Russian: a, romanized: b, lit. 'c' d"},
     {"{{langx|de|Wort}} a", "German: Wort a"},
     {"{{lang-xyz|a}} b", "a b"},
+    {"{{lang-sr-Latn|a}} {{lang-zh-Hans|b}}", "Serbian: a Chinese: b"},
+    {"{{gaps|1|234}} {{sqrt|2}}", "1234 \342\210\2322"},
     {"{{transl|ar|DIN|a}} {{transl|ar|b}}", "a b"},
     {"{{nowrap|a {{nowrap|b}}}} c", "a b c"},
     {"{{abbr|a|b c}} d", "a d"},

@@ -361,7 +361,7 @@ struct status wikitext_emit_page(struct wikitext_emit *e, struct wikitext_counts
     e->n_spans = spans->n_spans;
     e->n_parts = e->span = e->at = 0;
     e->n_frames = e->n_formulas = e->n_codes = 0;
-    e->external = e->too_much = e->too_deep = false;
+    e->external = e->too_much = e->too_deep = e->no_memory = false;
     buf_clear(&e->text);
     buf_clear(&e->scratch);
     if (buf_extend(&e->text, e->n) != NULL) { /* most pages need no more */

@@ -40,7 +40,7 @@ struct wikitext_open {
     char mark;      /* '{', '[', '|' for a table, '-' for a variant, '<' */
     int tag;        /* '<': the index of the element */
     uint32_t begin; /* where it begins */
-    uint32_t n;     /* '{': braces that are not closed yet */
+    uint32_t n;     /* '{': braces that are not closed yet; '<': 1 if it ends with its paragraph */
     bool external;  /* '[': a link of one bracket is open in it */
     size_t span;    /* its span; '{': of the braces closed last, which are the first */
 };

@@ -5,7 +5,7 @@
 /* clang-format off */
 const struct wikitext_template wikitext_template_rows[] = {
     {"!", WIKITEXT_TEXT, 0, "|"},
-    {"\"", WIKITEXT_TEXT, 0, "\""},
+    {"\"", WIKITEXT_ARGUMENT, 1, NULL},
     {"\" '", WIKITEXT_TEXT, 0, "\" '"},
     {"\"'", WIKITEXT_TEXT, 0, "\"'"},
     {"#if:", WIKITEXT_IF, 0, NULL},

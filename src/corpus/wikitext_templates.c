@@ -91,6 +91,12 @@ int64_t wikitext_templates_number(struct wikitext_value value)
 
 /* ---- which template it is ---- */
 
+bool wikitext_templates_are_english(const struct wikitext_emit *e)
+{
+    const char *language = buf_text(&e->site->language);
+    return language[0] == '\0' || strcmp(language, "en") == 0 || strcmp(language, "simple") == 0;
+}
+
 static const struct wikitext_template *find(const char *name)
 {
     int low = 0, high = wikitext_n_template_rows;
@@ -104,6 +110,22 @@ static const struct wikitext_template *find(const char *name)
         high = order < 0 ? high : middle;
     }
     return NULL;
+}
+
+/* Whether a row holds in other languages too: it writes no English words, and no sign that only English gives this name. */
+static bool is_of_any_language(const struct wikitext_template *row)
+{
+    switch (row->action) {
+    case WIKITEXT_TEXT: return !((row->text[0] | 0x20) >= 'a' && (row->text[0] | 0x20) <= 'z');
+    case WIKITEXT_PREFIX:
+    case WIKITEXT_LITERALLY:
+    case WIKITEXT_LABELS:
+    case WIKITEXT_SHIP_CLASS:
+    case WIKITEXT_DATE:
+    case WIKITEXT_AS_OF:
+    case WIKITEXT_OLD_STYLE: return false;
+    default: return true;
+    }
 }
 
 struct name {
@@ -158,6 +180,7 @@ void wikitext_templates_open(struct wikitext_emit *e, const struct wikitext_span
     static const struct wikitext_template language = {"lang-", WIKITEXT_LANGUAGE, 0, NULL};
     const struct wikitext_template *row = find(name.text);
     row = row == NULL && known_language ? &language : row;
+    row = row == NULL || wikitext_templates_are_english(e) || is_of_any_language(row) ? row : NULL;
     e->counts->n_work += (int64_t)(content - span->begin);
     if (row == NULL) {
         e->counts->n_templates_dropped++;
@@ -223,7 +246,7 @@ static void write_case(struct wikitext_emit *e, char how)
 static void write_number(struct wikitext_emit *e, int argument)
 {
     struct wikitext_value value = wikitext_templates_argument(e, argument);
-    if (buf_text(&e->site->language)[0] == '\0' || strcmp(buf_text(&e->site->language), "en") == 0) {
+    if (wikitext_templates_are_english(e)) {
         wikitext_units_group(&e->scratch, value.text, value.n);
     } else { /* other languages group digits in other ways */
         wikitext_templates_put(e, value);
@@ -322,7 +345,9 @@ static bool write_words(struct wikitext_emit *e, const struct wikitext_frame *fr
     case WIKITEXT_DATE: wikitext_dates_date(e, row->number == 2); return true;
     case WIKITEXT_AS_OF: wikitext_dates_as_of(e); return true;
     case WIKITEXT_OLD_STYLE: wikitext_dates_old_style(e); return true;
-    case WIKITEXT_CONVERT: wikitext_quantities_convert(e, row->number == 1); return true;
+    case WIKITEXT_CONVERT:
+        wikitext_quantities_convert(e, row->number == 1 || !wikitext_templates_are_english(e));
+        return true;
     case WIKITEXT_VALUE: wikitext_quantities_value(e); return true;
     default: return false;
     }

@@ -35,7 +35,6 @@ enum wikitext_action {
     WIKITEXT_AS_OF,      /* "As of March 2010" */
     WIKITEXT_OLD_STYLE,  /* a date in two calendars */
     WIKITEXT_CONVERT,    /* a quantity in two units; 1: in symbols */
-    WIKITEXT_N_ACTIONS,
 };
 
 /* A row of the table; names are in lower case, with a colon for functions of the parser. */
@@ -57,6 +56,9 @@ void wikitext_templates_open(struct wikitext_emit *e, const struct wikitext_span
 void wikitext_templates_expand(struct wikitext_emit *e);
 
 /* ---- for what expands them ---- */
+
+/* Whether the wiki is in English, or its language is not known; else no English words are written. */
+bool wikitext_templates_are_english(const struct wikitext_emit *e);
 
 struct wikitext_value {
     const char *text; /* [n] borrowed until the text grows; without spaces at its ends */

@@ -212,12 +212,15 @@ void wikitext_words_language(struct wikitext_emit *e, const char *code, size_t n
     const char *name = language_name(code, n);
     if (label.n > 0 && !wikitext_templates_equals(label, "none")) {
         put_after(e, "", label, ": ");
-    } else if (label.n == 0 && name != NULL) {
+    } else if (label.n == 0 && name != NULL && wikitext_templates_are_english(e)) {
         put(e, name);
         put(e, ": ");
     }
     struct wikitext_value text = wikitext_templates_argument(e, first);
     wikitext_templates_put(e, text.n > 0 ? text : wikitext_templates_value(e, "text"));
+    if (!wikitext_templates_are_english(e)) {
+        return;
+    }
     put_after(e, ", romanized: ", wikitext_templates_argument(e, first + 1), "");
     put_after(e, ", lit. '", wikitext_templates_value(e, "lit"), "'");
 }

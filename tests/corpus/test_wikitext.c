@@ -208,6 +208,9 @@ static void other_languages(void)
         {"[[Bundestag|Bundestags]]wahl", "Bundestagswahl"},
         {"{{formatnum:1234567}}", "1234567"},
         {"[[en:a]] b", "b"},
+        {"{{lang-fr|mot}} {{lang|fr|mot}} {{\"|a}}", "mot mot a"},
+        {"{{convert|5|km}}", "5 km (3.1 mi)"},
+        {"a{{ndash}}b {{as of|2010}}{{e|3}}{{USA}}{{birth date|1900|1|2}}", "a\342\200\223b"},
     };
     static const struct wikitext_case chinese[] = {
         {"[[\346\226\207\344\273\266:a.jpg|b]] c", "c"},

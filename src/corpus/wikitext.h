@@ -16,7 +16,8 @@ enum {
     WIKITEXT_PAGE_BYTES =
         1 << 23,         /* a longer page is dropped; MediaWiki's limit is 2 MiB ($wgMaxArticleSize) */
     WIKITEXT_DEPTH = 40, /* of templates, links and tables: as MediaWiki's for templates */
-    WIKITEXT_WORK_PER_BYTE = 64,  /* a page that takes more is dropped; the sample dump's take up to 6 */
+    WIKITEXT_WORK_PER_BYTE =
+        64, /* a page that takes more is dropped; those of the sample dump take up to 4 */
     WIKITEXT_WORK_FREE = 1 << 16, /* for pages of a few bytes */
 };
 

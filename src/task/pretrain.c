@@ -219,10 +219,27 @@ static struct status check_same_model(const struct run *r, const struct bert_con
     return pretrain_inputs_check_vocab(&r->in, vocab_hash, path);
 }
 
+/* A model without next sentences has other tensors, so neither kind of run goes on from the other. */
+static struct status check_task(const struct pretrain_options *o, const struct training_state *from)
+{
+    const json_t *classes = json_object_get(from->config, "architectures");
+    const char *class = json_string_value(json_array_get(classes, 0));
+    bool alone = class != NULL && strcmp(class, bert_task_class(BERT_TASK_MASKED_LM)) == 0;
+    if (class == NULL || alone == o->no_nsp) {
+        return status_ok();
+    }
+    return status_error(
+        STATUS_USAGE,
+        "%s is of a run %s --no_nsp: go on %s it, or start from its weights with --init_checkpoint in "
+        "another --output_dir",
+        from->path, alone ? "with" : "without", alone ? "with" : "without");
+}
+
 static struct status check_checkpoint(void *self, const struct training_state *from)
 {
     const struct run *r = self;
     struct bert_config saved = r->in.model;
+    TRY(check_task(r->options, from));
     TRY(from->config == NULL ? status_ok() : bert_config_parse(&saved, from->config, from->path));
     return check_same_model(r, &saved, from->vocab_hash, from->path);
 }

@@ -7,7 +7,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-static const struct byte_stream_kind *const kinds[] = {&bzip2_stream, &gzip_stream, &plain_stream};
+static const struct byte_stream_kind *const packed_kinds[] = {&bzip2_stream, &gzip_stream};
 
 void byte_stream_init(struct byte_stream *s)
 {
@@ -61,12 +61,12 @@ static struct status choose_kind(struct byte_stream *s, uint64_t wanted_bytes)
         return cut_short(s, n_bytes);
     }
     TRY(byte_stream_read_file(s, head, n, 0));
-    size_t i = 0;
-    while (kinds[i]->recognises != NULL && !kinds[i]->recognises(head, n)) {
-        i++;
+    const struct byte_stream_kind *kind = &plain_stream;
+    for (size_t i = 0; i < sizeof packed_kinds / sizeof packed_kinds[0]; i++) {
+        kind = packed_kinds[i]->recognises(head, n) ? packed_kinds[i] : kind;
     }
-    TRY(kinds[i]->open(s));
-    s->kind = kinds[i];
+    TRY(kind->open(s));
+    s->kind = kind;
     return status_ok();
 }
 

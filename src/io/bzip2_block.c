@@ -53,8 +53,8 @@ static struct status grow(struct bzip2_bytes *out)
     return status_ok();
 }
 
-/* Unpacks a whole stream; *good tells whether it was one. */
-static struct status unpack_stream(struct bzip2_bytes *out, unsigned char *stream, size_t n, bool *good)
+/* Unpacks a whole stream; *good tells whether it was one.  libbz2 does not say that it leaves `stream` as it is. */
+static struct status unpack_stream(struct bzip2_bytes *out, const char *stream, size_t n, bool *good)
 {
     bz_stream z = {.next_in = (char *)stream, .avail_in = (unsigned)n};
     if (BZ2_bzDecompressInit(&z, 0, 0) != BZ_OK) {
@@ -104,7 +104,7 @@ struct status bzip2_block_unpack(struct bzip2_bytes *out, const struct byte_stre
         put_bits(block, n_bits + BZIP2_MAGIC_BITS, *crc, 32);
         uint64_t n = n_bits + BZIP2_MAGIC_BITS + 32;
         put_bits(block, n, 0, (int)((8 - n % 8) % 8));
-        status = unpack_stream(out, stream, HEADER_BYTES + (size_t)((n + 7) / 8), good);
+        status = unpack_stream(out, (const char *)stream, HEADER_BYTES + (size_t)((n + 7) / 8), good);
     }
     free(stream);
     if (!*good) {

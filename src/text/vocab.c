@@ -7,16 +7,13 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* An edge of the trie: from `key` >> 8, a node, by `key` & 255, a byte; 0 is an empty slot (no edge leaves
- * node 0). */
-struct vocab_edge {
-    uint32_t key;
-    uint32_t to;
+/* A place of the hash table of pieces. */
+struct vocab_slot {
+    uint32_t tag; /* bits of the hash that do not choose the place */
+    int32_t id;   /* plus 1; 0: empty */
 };
 
-enum { ROOT_BEGINS = 1, ROOT_CONTINUES = 2, N_ROOTS = 3 };
-
-static const size_t MAX_FILE_BYTES = 8 << 20; /* so that nodes stay below 2^24, the limit of a key */
+static const size_t MAX_FILE_BYTES = 8 << 20; /* so that ids and offsets stay below 2^32 */
 
 static struct status out_of_memory(const char *source)
 {
@@ -33,18 +30,25 @@ static uint32_t round_up(size_t n)
     return power;
 }
 
-static uint32_t edge_slot(const struct vocab *v, uint32_t key)
+/* The hash of a piece, byte by byte: that of a prefix is on the way to that of the whole.  The same multiplicative
+ * hash as in word_cache.h; its highest bits are the best. */
+static uint64_t hash_begin(bool continues)
 {
-    uint32_t slot = (uint32_t)((key * 0x9E3779B97F4A7C15U) >> 32) & (v->n_edges - 1);
-    while (v->edges[slot].key != 0 && v->edges[slot].key != key) {
-        slot = (slot + 1) & (v->n_edges - 1);
-    }
-    return slot;
+    return continues ? UINT64_C(0xD6E8FEB86659FD93) : UINT64_C(0xBF58476D1CE4E5B9);
 }
 
-static uint32_t follow(const struct vocab *v, uint32_t node, unsigned char byte)
+static uint64_t hash_byte(uint64_t h, char byte)
 {
-    return v->edges[edge_slot(v, node << 8 | byte)].to;
+    return (h ^ (unsigned char)byte) * UINT64_C(0x9E3779B97F4A7C15);
+}
+
+static uint64_t hash_piece(bool continues, const char *text, size_t n)
+{
+    uint64_t h = hash_begin(continues);
+    for (size_t i = 0; i < n; i++) {
+        h = hash_byte(h, text[i]);
+    }
+    return h;
 }
 
 bool vocab_continues(const char *piece, size_t n)
@@ -52,53 +56,50 @@ bool vocab_continues(const char *piece, size_t n)
     return n > VOCAB_PREFIX_BYTES && piece[0] == '#' && piece[1] == '#';
 }
 
-/* The root under which a piece is kept, and the piece without its prefix. */
-static uint32_t take_root(const char **piece, size_t *n)
+/* Takes the prefix from a piece; whether it had one. */
+static bool take_prefix(const char **piece, size_t *n)
 {
-    if (vocab_continues(*piece, *n)) {
-        *piece += VOCAB_PREFIX_BYTES;
-        *n -= VOCAB_PREFIX_BYTES;
-        return ROOT_CONTINUES;
-    }
-    return ROOT_BEGINS;
+    bool continues = vocab_continues(*piece, *n);
+    *piece += continues ? VOCAB_PREFIX_BYTES : 0;
+    *n -= continues ? VOCAB_PREFIX_BYTES : 0;
+    return continues;
 }
 
-/* Adds a piece and returns -1, or returns the id that it already has. */
-static int32_t insert(struct vocab *v, int32_t *accepted, uint32_t *n_nodes, const char *piece, size_t n,
-                      int32_t id)
+/* The place of a piece without prefix, or the empty one where it would be. */
+static struct vocab_slot *find_slot(const struct vocab *v, uint64_t hash, bool continues, const char *text,
+                                    size_t n)
 {
-    uint32_t node = take_root(&piece, &n);
-    for (size_t i = 0; i < n; i++) {
-        uint32_t key = node << 8 | (unsigned char)piece[i];
-        struct vocab_edge *e = &v->edges[edge_slot(v, key)];
-        if (e->key == 0) {
-            e->key = key;
-            e->to = *n_nodes;
-            accepted[(*n_nodes)++] = -1;
+    uint32_t mask = v->n_slots - 1;
+    for (uint32_t at = (uint32_t)(hash >> 40) & mask;; at = (at + 1) & mask) {
+        struct vocab_slot *slot = &v->slots[at];
+        if (slot->id == 0) {
+            return slot;
         }
-        node = e->to;
+        if (slot->tag == (uint32_t)(hash >> 8)) {
+            const char *piece = v->text + v->starts[slot->id - 1];
+            size_t n_piece = v->lengths[slot->id - 1];
+            if (take_prefix(&piece, &n_piece) == continues && n_piece == n && memcmp(piece, text, n) == 0) {
+                return slot;
+            }
+        }
     }
-    if (accepted[node] >= 0) {
-        return accepted[node];
-    }
-    accepted[node] = id;
-    return -1;
 }
 
-/* The piece that ends at a node, or -1. */
-static int32_t piece_at(const struct vocab *v, uint32_t node)
+/* A bit for each piece, so that most of what is no piece is turned away in the cache (Bloom 1970, with one hash). */
+static uint64_t *filter_word(const struct vocab *v, uint64_t hash)
 {
-    uint32_t id = node - N_ROOTS;
-    return id < (uint32_t)v->n ? (int32_t)id : -1;
+    return &v->filter[hash >> (64 - VOCAB_FILTER_BITS) >> 6];
+}
+
+static uint64_t filter_bit(uint64_t hash)
+{
+    return UINT64_C(1) << (hash >> (64 - VOCAB_FILTER_BITS) & 63);
 }
 
 int32_t vocab_find(const struct vocab *v, const char *piece, size_t n)
 {
-    uint32_t node = take_root(&piece, &n);
-    for (size_t i = 0; i < n && node != 0; i++) {
-        node = follow(v, node, (unsigned char)piece[i]);
-    }
-    return piece_at(v, node);
+    bool continues = take_prefix(&piece, &n);
+    return find_slot(v, hash_piece(continues, piece, n), continues, piece, n)->id - 1;
 }
 
 const char *vocab_piece(const struct vocab *v, int32_t id, size_t *n)
@@ -110,19 +111,31 @@ const char *vocab_piece(const struct vocab *v, int32_t id, size_t *n)
 
 int32_t vocab_match(const struct vocab *v, bool continues, const char *text, size_t n, size_t *n_matched)
 {
-    int32_t best = -1;
-    uint32_t node = continues ? ROOT_CONTINUES : ROOT_BEGINS;
-    for (size_t i = 0; i < n; i++) {
-        node = follow(v, node, (unsigned char)text[i]);
-        if (node == 0) {
-            break;
-        }
-        if (piece_at(v, node) >= 0) {
-            best = piece_at(v, node);
-            *n_matched = i + 1;
+    struct prefix {
+        uint64_t hash;
+        size_t n;
+    } prefixes[VOCAB_PIECE_MAX_BYTES];
+    int n_prefixes = 0;
+    size_t longest = v->longest[continues];
+    uint64_t hash = hash_begin(continues);
+    for (size_t i = 0; i < n && i < longest; i++) {
+        hash = hash_byte(hash, text[i]);
+        if (i + 1 == n || (text[i + 1] & 0xC0) != 0x80) { /* a character ends here */
+            prefixes[n_prefixes++] = (struct prefix){hash, i + 1};
         }
     }
-    return best;
+    while (n_prefixes-- > 0) {
+        const struct prefix *p = &prefixes[n_prefixes];
+        if ((*filter_word(v, p->hash) & filter_bit(p->hash)) == 0) {
+            continue;
+        }
+        int32_t id = find_slot(v, p->hash, continues, text, p->n)->id - 1;
+        if (id >= 0) {
+            *n_matched = p->n;
+            return id;
+        }
+    }
+    return -1;
 }
 
 /* Finds the pieces: one a line.  Errors name the line, from 1. */
@@ -156,61 +169,31 @@ static struct status split_lines(struct vocab *v, const char *source)
     return v->n > 0 ? status_ok() : status_error(STATUS_DATA, "%s is empty: it holds no pieces", source);
 }
 
-static struct status insert_all(struct vocab *v, int32_t *accepted, uint32_t *n_nodes, const char *source)
+static struct status insert_all(struct vocab *v, const char *source)
 {
-    for (*n_nodes = 0; *n_nodes < N_ROOTS; (*n_nodes)++) {
-        accepted[*n_nodes] = -1;
-    }
     for (int32_t id = 0; id < v->n; id++) {
         const char *piece = v->text + v->starts[id];
-        int32_t earlier = insert(v, accepted, n_nodes, piece, v->lengths[id], id);
-        if (earlier >= 0) {
+        size_t n = v->lengths[id];
+        bool continues = take_prefix(&piece, &n);
+        uint64_t hash = hash_piece(continues, piece, n);
+        struct vocab_slot *slot = find_slot(v, hash, continues, piece, n);
+        if (slot->id > 0) {
             return status_error(STATUS_DATA, "%s: lines %d and %d hold the same piece '%.*s'; remove one",
-                                source, earlier + 1, id + 1, (int)v->lengths[id], piece);
+                                source, slot->id, id + 1, (int)v->lengths[id], v->text + v->starts[id]);
         }
+        *slot = (struct vocab_slot){(uint32_t)(hash >> 8), id + 1};
+        *filter_word(v, hash) |= filter_bit(hash);
+        v->longest[continues] = n > v->longest[continues] ? (uint16_t)n : v->longest[continues];
     }
     return status_ok();
 }
 
-/* Renumbers the nodes so that piece i ends at node N_ROOTS + i and a walk reads only edges, and packs the
- * edges into a table that fits the cache.  Until then `accepted` says which piece ends at a
- * node. */
-static bool pack(struct vocab *v, int32_t *accepted, uint32_t n_nodes)
+static struct status build_table(struct vocab *v, const char *source)
 {
-    uint32_t next = N_ROOTS + (uint32_t)v->n;
-    for (uint32_t node = N_ROOTS; node < n_nodes; node++) {
-        accepted[node] = accepted[node] >= 0 ? N_ROOTS + accepted[node] : (int32_t)next++;
-    }
-    for (uint32_t node = 0; node < N_ROOTS; node++) {
-        accepted[node] = (int32_t)node;
-    }
-    struct vocab_edge *old = v->edges;
-    uint32_t n_old = v->n_edges;
-    v->n_edges = round_up(2 * (size_t)n_nodes);
-    v->edges = calloc(v->n_edges, sizeof *v->edges);
-    for (uint32_t i = 0; i < n_old && v->edges != NULL; i++) {
-        if (old[i].key != 0) {
-            uint32_t key = (uint32_t)accepted[old[i].key >> 8] << 8 | (old[i].key & 0xFF);
-            v->edges[edge_slot(v, key)] = (struct vocab_edge){key, (uint32_t)accepted[old[i].to]};
-        }
-    }
-    free(old);
-    return v->edges != NULL;
-}
-
-static struct status build_trie(struct vocab *v, const char *source)
-{
-    uint32_t n_nodes = 0;
-    v->n_edges = round_up(2 * v->text_bytes); /* a byte makes at most one edge: half full at most */
-    v->edges = calloc(v->n_edges, sizeof *v->edges);
-    int32_t *accepted = malloc((v->text_bytes + N_ROOTS) * sizeof *accepted);
-    struct status s = v->edges != NULL && accepted != NULL ? insert_all(v, accepted, &n_nodes, source)
-                                                           : out_of_memory(source);
-    if (!failed(s) && !pack(v, accepted, n_nodes)) {
-        s = out_of_memory(source);
-    }
-    free(accepted);
-    return s;
+    v->n_slots = round_up(2 * (size_t)v->n); /* half full at most */
+    v->slots = calloc(v->n_slots, sizeof *v->slots);
+    v->filter = calloc((size_t)1 << VOCAB_FILTER_BITS >> 6, sizeof *v->filter);
+    return v->slots != NULL && v->filter != NULL ? insert_all(v, source) : out_of_memory(source);
 }
 
 static struct status find_special(struct vocab *v, const char *source)
@@ -262,7 +245,7 @@ static struct status build(struct vocab *v, const char *text, size_t n, const ch
     }
     v->hash = hash_fnv1a(text, n);
     TRY(split_lines(v, source));
-    TRY(build_trie(v, source));
+    TRY(build_table(v, source));
     return find_special(v, source);
 }
 
@@ -297,6 +280,7 @@ void vocab_fini(struct vocab *v)
     free(v->text);
     free(v->starts);
     free(v->lengths);
-    free(v->edges);
+    free(v->slots);
+    free(v->filter);
     *v = (struct vocab){0};
 }

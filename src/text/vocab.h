@@ -2,9 +2,9 @@
  * from 0.
  *
  * The rule: a file that another program could read as other ids is refused, with the line.  A carriage return
- * before the line feed is not part of the piece; the last line feed may be missing. Pieces are found through
- * a trie over bytes with two roots: pieces that begin a word and pieces that continue one (written with "##"
- * in front), so the longest match costs one step per byte. */
+ * before the line feed is not part of the piece; the last line feed may be missing.  Pieces that begin a word and pieces
+ * that continue one (written with "##" in front) are found by the hash of their bytes.  The longest match tries the
+ * prefixes of a text from the longest on: unlike the steps of a trie, these do not wait for each other. */
 #ifndef KILN_TEXT_VOCAB_H
 #define KILN_TEXT_VOCAB_H
 
@@ -14,6 +14,7 @@
 #include <stdint.h>
 
 enum { VOCAB_PREFIX_BYTES = 2 };      /* "##" */
+enum { VOCAB_FILTER_BITS = 19 };      /* 64 KiB: 30,522 pieces set 6 % of the bits */
 enum { VOCAB_PIECE_MAX_BYTES = 512 }; /* longer ones could never match: a word has at most 100 characters */
 
 struct vocab {
@@ -24,8 +25,10 @@ struct vocab {
     int32_t n;                        /* pieces */
     int32_t pad, unk, cls, sep, mask; /* ids of [PAD] [UNK] [CLS] [SEP] [MASK] */
     uint64_t hash;                    /* FNV-1a of the file's bytes: goes into every artefact made with it */
-    struct vocab_edge *edges;         /* [n_edges] the trie as a hash table */
-    uint32_t n_edges;                 /* a power of two */
+    struct vocab_slot *slots;         /* [n_slots] the hash table of pieces */
+    uint32_t n_slots;                 /* a power of two */
+    uint64_t *filter;                 /* [2^VOCAB_FILTER_BITS / 64] a bit for the hash of each piece */
+    uint16_t longest[2];              /* bytes of the longest piece that begins and that continues a word */
 };
 
 /* Reads vocab.txt.  STATUS_DATA, with the line numbers: no pieces, an empty or too long line, invalid UTF-8,

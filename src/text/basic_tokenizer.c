@@ -25,8 +25,19 @@ struct basic_mark {
 
 /* The high byte of a fold says what to do with a code point; the low 24 bits are the code point to
  * write. */
-enum { FOLD_LETTER = 1, FOLD_ALONE, FOLD_SPACE, FOLD_REMOVED, FOLD_GENERAL };
+enum { FOLD_LETTER = 1, FOLD_ALONE, FOLD_SPACE, FOLD_REMOVED, FOLD_HANGUL, FOLD_GENERAL };
 enum { N_FOLDS = 0x10000 };
+
+/* Hangul syllables and their parts, which are letters without marks: The Unicode Standard, chapter 3.12. */
+enum {
+    HANGUL_FIRST = 0xAC00,
+    HANGUL_LAST = 0xD7A3,
+    HANGUL_LEADING = 0x1100,
+    HANGUL_VOWEL = 0x1161,
+    HANGUL_BEFORE_TRAILING = 0x11A7,
+    HANGUL_N_TRAILING = 28, /* one of them: none */
+    HANGUL_N_VOWELS = 21,
+};
 
 struct status basic_tokenizer_init(struct basic_tokenizer *b, bool lower_case)
 {
@@ -179,8 +190,21 @@ static void add_starter(struct basic_tokenizer *b, struct basic_span span)
     b->last_source = span;
 }
 
+/* The canonical decomposition of a Hangul syllable: two or three letters. */
+static int decompose_hangul(uint32_t parts[3], uint32_t c)
+{
+    uint32_t index = c - HANGUL_FIRST;
+    parts[0] = HANGUL_LEADING + index / (HANGUL_N_VOWELS * HANGUL_N_TRAILING);
+    parts[1] = HANGUL_VOWEL + index / HANGUL_N_TRAILING % HANGUL_N_VOWELS;
+    parts[2] = HANGUL_BEFORE_TRAILING + index % HANGUL_N_TRAILING;
+    return parts[2] == HANGUL_BEFORE_TRAILING ? 2 : 3;
+}
+
 static uint32_t fold_case(uint32_t c, enum unicode_class class)
 {
+    if (c >= HANGUL_FIRST && c <= HANGUL_LAST) {
+        return (uint32_t)FOLD_HANGUL << 24 | c;
+    }
     uint32_t parts[UNICODE_DECOMPOSITION_MAX];
     int n = unicode_decompose(parts, c);
     bool simple = unicode_combining_class(parts[0]) == 0 && unicode_class(parts[0]) != UNICODE_MARK;
@@ -221,6 +245,52 @@ static uint32_t recall_fold(struct basic_tokenizer *b, uint32_t c)
     return b->folds[c];
 }
 
+static void add_hangul(struct basic_tokenizer *b, uint32_t c, struct basic_span span)
+{
+    uint32_t parts[3];
+    int n = decompose_hangul(parts, c);
+    for (int i = 0; i < n; i++) {
+        add_char(b, parts[i], span);
+    }
+}
+
+bool basic_tokenizer_fold(struct basic_tokenizer *b, char out[BASIC_FOLD_BYTES], size_t *n_out,
+                          const char *text, size_t n)
+{
+    *n_out = 0;
+    int n_chars = 0;
+    for (size_t at = 0; at < n;) {
+        uint32_t c;
+        at += (size_t)utf8_decode(&c, text + at, n - at);
+        uint32_t fold = recall_fold(b, c);
+        uint32_t parts[3] = {fold & 0xFFFFFF};
+        int n_parts = 1;
+        switch (fold >> 24) {
+        case FOLD_LETTER: break;
+        case FOLD_REMOVED: continue;
+        case FOLD_HANGUL: n_parts = decompose_hangul(parts, c); break;
+        default: return false;
+        }
+        n_chars += n_parts;
+        if (n_chars > BASIC_WORD_MAX_CHARS) {
+            return false;
+        }
+        for (int i = 0; i < n_parts; i++) {
+            *n_out += (size_t)utf8_write(out + *n_out, parts[i]);
+        }
+    }
+    return true;
+}
+
+enum basic_role basic_tokenizer_role(struct basic_tokenizer *b, uint32_t c)
+{
+    switch (recall_fold(b, c) >> 24) {
+    case FOLD_ALONE: return BASIC_ALONE;
+    case FOLD_SPACE: return BASIC_SEPARATES;
+    default: return BASIC_PART;
+    }
+}
+
 static void add_code_point(struct basic_tokenizer *b, uint32_t c, struct basic_span span)
 {
     uint32_t fold = recall_fold(b, c);
@@ -236,6 +306,10 @@ static void add_code_point(struct basic_tokenizer *b, uint32_t c, struct basic_s
     case FOLD_SPACE:
         add_starter(b, span);
         end_word(b);
+        break;
+    case FOLD_HANGUL:
+        add_starter(b, span);
+        add_hangul(b, c, span);
         break;
     case FOLD_GENERAL: add_decomposed(b, c, span); break;
     default: break; /* removed before anything is ordered, so it does not end the marks */

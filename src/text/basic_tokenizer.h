@@ -32,6 +32,13 @@ struct basic_word {
 enum basic_kind { BASIC_RUN, BASIC_SPACE, BASIC_PUNCTUATION };
 extern const uint8_t basic_kinds[256];
 
+/* What a code point does to the words around it. */
+enum basic_role {
+    BASIC_PART,      /* belongs to a word, or to none: what becomes of it may depend on what is around it */
+    BASIC_ALONE,     /* is a word of its own, whatever is around it */
+    BASIC_SEPARATES, /* is white space */
+};
+
 /* Scratch of one thread. */
 struct basic_tokenizer {
     bool lower_case; /* lower case, and strip accents */
@@ -56,5 +63,15 @@ void basic_tokenizer_fini(struct basic_tokenizer *b);
  * around it.  False if memory ran out for a sequence of marks. */
 bool basic_tokenizer_words(struct basic_tokenizer *b, const char *text, size_t n, size_t offset,
                            void (*on_word)(void *context, const struct basic_word *word), void *context);
+
+/* The word of text[0..n), for the common case: a run of letters of which none is to be ordered, so the result is one
+ * word, or none, of at most BASIC_WORD_MAX_CHARS characters.  False for all other text; basic_tokenizer_words is for
+ * that. */
+enum { BASIC_FOLD_BYTES = BASIC_WORD_MAX_CHARS * 4 };
+bool basic_tokenizer_fold(struct basic_tokenizer *b, char out[BASIC_FOLD_BYTES], size_t *n_out,
+                          const char *text, size_t n);
+
+/* Text may be cut on both sides of a code point that is not BASIC_PART: its words stay the same. */
+enum basic_role basic_tokenizer_role(struct basic_tokenizer *b, uint32_t c);
 
 #endif

@@ -1,24 +1,14 @@
 #include "text/wordpiece.h"
 
+#include "text/text_split.h"
+#include "text/utf8.h"
+
 #include <stdlib.h>
 #include <string.h>
 
-/* A cache from the bytes of a run to its ids.  A run is the text between ASCII white space and punctuation.
- * Its ids do not depend on what is around it, so on natural text the cache saves nearly all work (Zipf's
- * law). */
-enum {
-    MEMO_RUN_BYTES = 16,
-    MEMO_IDS = 3,
-    MEMO_WAYS = 2,  /* memos that share a slot: a cache line */
-    MEMO_BITS = 16, /* 2^16 slots, 4 MiB: English text runs 15 % faster than with a quarter of them */
-};
-
-struct wordpiece_memo {
-    uint64_t run[2]; /* the bytes, zeros behind them */
-    int32_t ids[MEMO_IDS];
-    uint8_t n_bytes; /* 0: empty */
-    uint8_t n_ids;
-};
+/* The roles of code points (enum basic_role) with the id of those that stand alone: ROLE_ALONE + id.  0: not met yet. */
+enum { ROLE_PART = 1, ROLE_SPACE, ROLE_ALONE };
+enum { N_ROLES = 0x10000 };
 
 static void append_id(struct wordpiece_scratch *t, int32_t id)
 {
@@ -71,26 +61,14 @@ static void encode_word(void *context, const struct basic_word *w)
     }
 }
 
-static int32_t find_alone(const struct vocab *v, char c)
-{
-    size_t n_matched;
-    int32_t id = vocab_match(v, false, &c, 1, &n_matched);
-    return id < 0 ? v->unk : id;
-}
-
 struct status wordpiece_scratch_init(struct wordpiece_scratch *t, const struct vocab *vocab, bool lower_case)
 {
     *t = (struct wordpiece_scratch){.vocab = vocab};
     TRY(basic_tokenizer_init(&t->basic, lower_case));
-    size_t memo_bytes = sizeof *t->memos * MEMO_WAYS << MEMO_BITS;
-    t->memos = aligned_alloc(sizeof *t->memos * MEMO_WAYS, memo_bytes); /* a pair is a cache line */
-    if (t->memos == NULL) {
+    t->roles = calloc(N_ROLES, sizeof *t->roles);
+    if (t->roles == NULL || !word_cache_init(&t->cache)) {
         wordpiece_scratch_fini(t);
         return status_error(STATUS_MEMORY, "out of memory for a tokenizer");
-    }
-    memset(t->memos, 0, memo_bytes);
-    for (int c = 0; c < 128; c++) {
-        t->punctuation_ids[c] = find_alone(vocab, (char)c);
     }
     return status_ok();
 }
@@ -98,7 +76,8 @@ struct status wordpiece_scratch_init(struct wordpiece_scratch *t, const struct v
 void wordpiece_scratch_fini(struct wordpiece_scratch *t)
 {
     basic_tokenizer_fini(&t->basic);
-    free(t->memos);
+    word_cache_fini(&t->cache);
+    free(t->roles);
     *t = (struct wordpiece_scratch){0};
 }
 
@@ -137,70 +116,167 @@ struct status wordpiece_encode(struct wordpiece_scratch *t, struct token_list *o
     return take_status(t, n);
 }
 
-static void remember(struct wordpiece_memo *m, const uint64_t run[2], size_t n, const int32_t *ids,
-                     size_t n_ids)
+/* ---- only ids: runs through the cache, which finds nearly all of them ---- */
+
+static void append_ids(struct wordpiece_scratch *t, const int32_t *ids, size_t n)
 {
-    *m = (struct wordpiece_memo){.run = {run[0], run[1]}, .n_bytes = (uint8_t)n, .n_ids = (uint8_t)n_ids};
-    for (size_t i = 0; i < n_ids; i++) {
-        m->ids[i] = ids[i];
+    for (size_t i = 0; i < n; i++) {
+        append_id(t, ids[i]);
     }
 }
 
-/* A mask of the first n bytes in memory, n < 8. */
-static uint64_t keep_bytes(size_t n)
+static bool append_found(struct wordpiece_scratch *t, const char *run, size_t n)
 {
-#if __BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__
-    return (UINT64_C(1) << (8 * n)) - 1;
-#else
-    return ~(UINT64_MAX >> (8 * n));
-#endif
+    size_t n_ids = 0;
+    const int32_t *ids = n <= WORD_CACHE_LONG_BYTES ? word_cache_find(&t->cache, run, n, &n_ids) : NULL;
+    if (ids != NULL) {
+        append_ids(t, ids, n_ids);
+    }
+    return ids != NULL;
 }
 
-/* Reads the n bytes of a run, at most MEMO_RUN_BYTES, with zeros behind them; `readable` bytes may be
- * read. */
-static void load_run(uint64_t run[2], const char *text, size_t n, size_t readable)
+/* As encode_word, without offsets. */
+static void encode_folded(struct wordpiece_scratch *t, const char *word, size_t n)
 {
-    if (readable < MEMO_RUN_BYTES) {
-        run[0] = 0;
-        run[1] = 0;
-        memcpy(run, text, n);
-        return;
-    }
-    memcpy(run, text, MEMO_RUN_BYTES);
-    if (n < 8) {
-        run[0] &= keep_bytes(n);
-        run[1] = 0;
-    } else if (n < MEMO_RUN_BYTES) {
-        run[1] &= keep_bytes(n - 8);
-    }
-}
-
-static void encode_run(struct wordpiece_scratch *t, const char *text, size_t n, size_t readable)
-{
-    if (n > MEMO_RUN_BYTES) {
-        encode(t, text, n);
-        return;
-    }
-    uint64_t run[2];
-    load_run(run, text, n, readable);
-    uint64_t h = (run[0] ^ (run[1] * 0x9E3779B97F4A7C15U)) * 0xD6E8FEB86659FD93U;
-    struct wordpiece_memo *pair = &t->memos[MEMO_WAYS * (h >> (64 - MEMO_BITS))];
-    for (int way = 0; way < MEMO_WAYS; way++) {
-        const struct wordpiece_memo *m = &pair[way];
-        if (m->n_bytes == n && m->run[0] == run[0] && m->run[1] == run[1]) {
-            for (int i = 0; i < m->n_ids; i++) {
-                append_id(t, m->ids[i]);
-            }
+    size_t before = t->ids_out->n;
+    size_t n_matched;
+    for (size_t at = 0; at < n; at += n_matched) {
+        int32_t id = vocab_match(t->vocab, at > 0, word + at, n - at, &n_matched);
+        if (id < 0) {
+            t->ids_out->n = before;
+            append_id(t, t->vocab->unk);
             return;
         }
+        append_id(t, id);
     }
+}
+
+/* Encodes a run, or a part of one, that the cache lacks. */
+static void encode_new(struct wordpiece_scratch *t, const char *run, size_t n)
+{
     size_t before = t->ids_out->n;
-    encode(t, text, n);
-    size_t n_ids = t->ids_out->n - before;
-    if (n_ids <= MEMO_IDS && !t->out_of_memory) {
-        pair[1] = pair[0]; /* the older one gives way */
-        remember(&pair[0], run, n, n_ids > 0 ? t->ids_out->ids + before : NULL, n_ids);
+    char word[BASIC_FOLD_BYTES];
+    size_t n_word;
+    if (basic_tokenizer_fold(&t->basic, word, &n_word, run, n)) {
+        encode_folded(t, word, n_word);
+    } else {
+        encode(t, run, n);
     }
+    if (n <= WORD_CACHE_LONG_BYTES && !t->out_of_memory) {
+        word_cache_add(&t->cache, run, n, t->ids_out->ids + before, t->ids_out->n - before);
+    }
+}
+
+/* The role of the code point c, which is text[0..n). */
+static int32_t find_role(struct wordpiece_scratch *t, uint32_t c, const char *text, size_t n)
+{
+    enum basic_role role = basic_tokenizer_role(&t->basic, c);
+    if (role != BASIC_ALONE) {
+        return role == BASIC_SEPARATES ? ROLE_SPACE : ROLE_PART;
+    }
+    encode(t, text, n); /* one id: the piece of the character, or [UNK] */
+    return t->out_of_memory ? ROLE_PART : ROLE_ALONE + t->ids_out->ids[--t->ids_out->n];
+}
+
+static int32_t recall_role(struct wordpiece_scratch *t, uint32_t c, const char *text, size_t n)
+{
+    if (c >= N_ROLES) {
+        return find_role(t, c, text, n);
+    }
+    if (t->roles[c] == 0) {
+        t->roles[c] = find_role(t, c, text, n);
+    }
+    return t->roles[c];
+}
+
+static void encode_part(struct wordpiece_scratch *t, const char *part, size_t n)
+{
+    if (n > 0 && !append_found(t, part, n)) {
+        encode_new(t, part, n);
+    }
+}
+
+/* Encodes a run of any length that the table of short runs lacks.  It is cut at code points above ASCII that are white
+ * space or stand alone: what is on either side of them does not depend on the other.  So text without white space,
+ * such as Chinese, costs a table's look-up a character, and the quotes of a word do not make it another word. */
+static __attribute__((noinline)) void encode_run(struct wordpiece_scratch *t, const char *run, size_t n)
+{
+    if (append_found(t, run, n)) {
+        return;
+    }
+    size_t start = 0;
+    for (size_t at = 0; at < n;) {
+        uint32_t c;
+        size_t n_bytes = (size_t)utf8_decode(&c, run + at, n - at);
+        int32_t role = c < 0x80 ? ROLE_PART : recall_role(t, c, run + at, n_bytes);
+        if (role != ROLE_PART) {
+            encode_part(t, run + start, at - start);
+            start = at + n_bytes;
+        }
+        if (role >= ROLE_ALONE) {
+            append_id(t, role - ROLE_ALONE);
+        }
+        at += n_bytes;
+    }
+    if (start == 0) {
+        encode_new(t, run, n);
+    } else {
+        encode_part(t, run + start, n - start);
+    }
+}
+
+/* Bytes that encode_block may read: those of the block, and a short run from its last byte on. */
+enum { BLOCK_READS = TEXT_SPLIT_BYTES + WORD_CACHE_SHORT_BYTES };
+
+/* Room for the ids of a block whose runs are all short ones. */
+static bool make_room(struct wordpiece_scratch *t)
+{
+    while (t->ids_out->capacity - t->ids_out->n < TEXT_SPLIT_BYTES * WORD_CACHE_SHORT_IDS) {
+        if (!id_list_grow(t->ids_out)) {
+            t->out_of_memory = true;
+            return false;
+        }
+    }
+    return true;
+}
+
+/* Encodes the tokens that end in the first 64 bytes of text[0..n), n >= BLOCK_READS, and returns how many bytes need not
+ * be read again, at least 1.  A run at the start that is longer than that is encoded whole. */
+static size_t encode_block(struct wordpiece_scratch *t, const char *text, size_t n)
+{
+    struct text_split split = text_split_block(text);
+    struct id_list *ids = t->ids_out;
+    if (!make_room(t)) {
+        return n;
+    }
+    int32_t *out = ids->ids + ids->n;
+    for (; split.ends != 0; split.ends &= split.ends - 1, split.starts &= split.starts - 1) {
+        unsigned start = text_split_lowest(split.starts);
+        size_t n_run = text_split_lowest(split.ends) - start;
+        const struct word_cache_short *e =
+            n_run <= WORD_CACHE_SHORT_BYTES ? word_cache_find_short(&t->cache, text + start, n_run) : NULL;
+        if (e != NULL && e->n_ids <= WORD_CACHE_SHORT_IDS) {
+            memcpy(out, e->ids, sizeof e->ids); /* all: no branch */
+            out += e->n_ids;
+            continue;
+        }
+        ids->n = (size_t)(out - ids->ids);
+        encode_run(t, text + start, n_run);
+        if (!make_room(t)) {
+            return n;
+        }
+        out = ids->ids + ids->n;
+    }
+    ids->n = (size_t)(out - ids->ids);
+    if (split.starts == 0) {
+        return TEXT_SPLIT_BYTES;
+    }
+    size_t start = text_split_lowest(split.starts);
+    if (start == 0) {
+        start = run_length(text, n);
+        encode_run(t, text, start);
+    }
+    return start;
 }
 
 struct status wordpiece_encode_ids(struct wordpiece_scratch *t, struct id_list *out, const char *text,
@@ -208,18 +284,18 @@ struct status wordpiece_encode_ids(struct wordpiece_scratch *t, struct id_list *
 {
     t->tokens_out = NULL;
     t->ids_out = out;
-    for (size_t at = 0; at < n;) {
-        unsigned char c = (unsigned char)text[at];
-        if (basic_kinds[c] == BASIC_RUN) {
-            size_t n_run = run_length(text + at, n - at);
-            encode_run(t, text + at, n_run, n - at);
-            at += n_run;
-            continue;
-        }
-        if (basic_kinds[c] == BASIC_PUNCTUATION) {
-            append_id(t, t->punctuation_ids[c]);
-        }
-        at++;
+    size_t at = 0;
+    while (n - at >= BLOCK_READS) {
+        at += encode_block(t, text + at, n - at);
+    }
+    char rest[2 * BLOCK_READS]; /* the end of the text with white space behind it */
+    size_t n_rest = n - at;
+    memset(rest, ' ', sizeof rest);
+    if (n_rest > 0) {
+        memcpy(rest, text + at, n_rest);
+    }
+    for (at = 0; at < n_rest;) {
+        at += encode_block(t, rest + at, sizeof rest - at);
     }
     return take_status(t, n);
 }

@@ -11,13 +11,14 @@
 #include "text/basic_tokenizer.h"
 #include "text/token_list.h"
 #include "text/vocab.h"
+#include "text/word_cache.h"
 
 /* The memory that encoding writes to.  Belongs to one thread; several may share a vocabulary. */
 struct wordpiece_scratch {
     const struct vocab *vocab;
     struct basic_tokenizer basic;
-    int32_t punctuation_ids[128];  /* of the ASCII characters that stand alone */
-    struct wordpiece_memo *memos;  /* cache of recent runs */
+    struct word_cache cache; /* of runs */
+    int32_t *roles;          /* [65536] what each code point does to a run, and its id if it stands alone */
     struct token_list *tokens_out; /* the output: one of the two */
     struct id_list *ids_out;
     bool out_of_memory;

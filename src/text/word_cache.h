@@ -1,0 +1,84 @@
+/* word_cache: from the bytes of a run of text to the ids of its tokens, for one thread.
+ *
+ * On natural text few words make most of the text (Zipf's law), so nearly all runs are found here.  The rule: what is
+ * found is what encoding the run gives, whatever was cached before: an entry holds the whole run and is compared with
+ * it.  The size is fixed; a new entry takes the place of an older one with the same hash.
+ *
+ * Two tables, both of pairs of entries: short ones for runs of up to 16 bytes and up to 3 ids, long ones for up to 32
+ * bytes and 7 ids.  A run is kept with zeros behind it.  A short entry with more ids than it
+ * holds says that they are in a long one.  Runs that differ only in NUL bytes at their end have the same
+ * ids, because the tokenizer drops NUL; so an empty entry, whose run is zeros, is right too: it has no ids. */
+#ifndef KILN_TEXT_WORD_CACHE_H
+#define KILN_TEXT_WORD_CACHE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+
+enum {
+    WORD_CACHE_SHORT_BYTES = 16,
+    WORD_CACHE_SHORT_IDS = 3,
+    WORD_CACHE_LONG_BYTES = 32,
+    WORD_CACHE_LONG_IDS = 7,
+};
+
+struct word_cache_short {
+    uint64_t run[2];
+    int32_t ids[WORD_CACHE_SHORT_IDS];
+    uint32_t n_ids;
+};
+
+struct word_cache_long {
+    uint64_t run[4];
+    int32_t ids[WORD_CACHE_LONG_IDS];
+    uint32_t n_ids;
+};
+
+struct word_cache {
+    struct word_cache_short *shorts; /* [2 << WORD_CACHE_SHORT_BITS] pairs; a pair is a cache line */
+    struct word_cache_long *longs;   /* [2 << WORD_CACHE_LONG_BITS] */
+};
+
+/* 2^16 pairs of 64 bytes, 4 MiB; 2^14 of 128, 2 MiB: docs/decisions/0052_word_cache.md. */
+enum { WORD_CACHE_SHORT_BITS = 16, WORD_CACHE_LONG_BITS = 14 };
+
+/* False if memory runs out.  Fini is safe on a zeroed struct. */
+bool word_cache_init(struct word_cache *c);
+void word_cache_fini(struct word_cache *c);
+
+/* Remembers a run of n bytes, at most WORD_CACHE_LONG_BYTES, and its ids, if they are not too many. */
+void word_cache_add(struct word_cache *c, const char *run, size_t n, const int32_t *ids, size_t n_ids);
+
+/* The ids of a run of n bytes, at most WORD_CACHE_LONG_BYTES, and their number; NULL if they are not known.  No byte
+ * behind the run is read. */
+const int32_t *word_cache_find(const struct word_cache *c, const char *run, size_t n, size_t *n_ids);
+
+/* The functions below are in the header because they run for each token. */
+
+/* [32] -1 in the first 16 bytes: 16 bytes from 16 - n on keep the first n bytes of a run. */
+extern const uint8_t word_cache_keep[2 * WORD_CACHE_SHORT_BYTES];
+
+/* The hash of a run, of which `part` are 16 bytes; its highest bits are the best (multiplicative hashing: Knuth, The
+ * Art of Computer Programming, vol. 3, section 6.4). */
+static inline uint64_t word_cache_hash(const uint64_t part[2])
+{
+    return part[0] * UINT64_C(0xD6E8FEB86659FD93) + (part[1] ^ part[1] >> 32) * UINT64_C(0x9E3779B97F4A7C15);
+}
+
+/* The entry of a run of n bytes, 1 to WORD_CACHE_SHORT_BYTES, or NULL; WORD_CACHE_SHORT_BYTES of text are read. */
+static inline const struct word_cache_short *word_cache_find_short(const struct word_cache *c,
+                                                                   const char *text, size_t n)
+{
+    uint64_t run[2];
+    uint64_t keep[2];
+    memcpy(run, text, sizeof run);
+    memcpy(keep, word_cache_keep + WORD_CACHE_SHORT_BYTES - n, sizeof keep);
+    run[0] &= keep[0];
+    run[1] &= keep[1];
+    const struct word_cache_short *e = c->shorts + 2 * (word_cache_hash(run) >> (64 - WORD_CACHE_SHORT_BITS));
+    e += ((e->run[0] ^ run[0]) | (e->run[1] ^ run[1])) != 0; /* a branch here would be guessed wrong often */
+    return ((e->run[0] ^ run[0]) | (e->run[1] ^ run[1])) == 0 ? e : NULL;
+}
+
+#endif

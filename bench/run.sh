@@ -3,8 +3,8 @@
 #
 # Peers: PyTorch with Hugging Face transformers, and Hugging Face tokenizers, from PyPI in a virtual environment under
 # build/ (PEERS_PYTHON names another interpreter that has them).  Text: that of `make demo`, which is made if
-# missing. BENCH="mini" measures one model only, BENCH=squad question answering only (bench/squad.sh);
-# LENGTHS="512" and DTYPES="bf16" select rows; REPEATS=1 is faster.
+# missing. BENCH="mini" measures one model only, BENCH=squad question answering only (bench/squad.sh), BENCH=text WordPiece
+# only; LENGTHS="512" and DTYPES="bf16" select rows; REPEATS=1 is faster; TEXTS="VOCAB,uncased,FILE ..." adds rows of WordPiece.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 . bench/common.sh
@@ -60,12 +60,32 @@ done
 [ -n "${BENCH:-}" ] && [ "$BENCH" != squad ] || { echo; bench/squad.sh; }
 
 echo
+# WordPiece, text in memory to ids in memory, in MB per second of processor time of one thread: name vocabulary letter_case text
+wordpiece_rows()
+{
+    : >"$work/kiln.txt"
+    : >"$work/hf.txt"
+    for _ in $(seq "${REPEATS:-3}"); do
+        build/tests/wordpiece_rate "$2" "$3" 1 "$4" 2>/dev/null >>"$work/kiln.txt"
+        "$python" bench/peers/hf_tokenizers.py "$2" "$3" "$4" >>"$work/hf.txt"
+    done
+    row "$1" "$(median <"$work/kiln.txt")" "$(median <"$work/hf.txt")"
+}
+
 row "WordPiece, one thread, MB/s" kiln tokenizers ratio
-for _ in 1 2 3; do
-    start=$(date +%s.%N)
-    $kiln tokenize --vocab_file "$work/vocab.txt" --do_lower_case <"$text" >/dev/null
-    end=$(date +%s.%N)
-    awk "BEGIN { print $(stat -c %s "$text") / 1e6 / ($end - $start) }"
-done | median >"$work/kiln.txt"
-for _ in 1 2 3; do "$python" bench/peers/hf_tokenizers.py "$work/vocab.txt" "$text"; done | median >"$work/hf.txt"
-row "King James Bible, to ids" "$(cat "$work/kiln.txt")" "$(cat "$work/hf.txt")"
+wordpiece_rows "King James Bible, uncased" "$work/vocab.txt" uncased "$text"
+for script in korean russian chinese mixed; do # made-up text: real letters, invented words
+    made=$work/$script.txt
+    [ -s "$made" ] || python3 tools/make_script_text.py $script 20 >"$made"
+    for case in uncased cased; do
+        lower=()
+        [ $case = cased ] || lower=(--do_lower_case)
+        [ -s "$work/vocab_${script}_$case.txt" ] || $kiln vocab --input "$made" --input_format lines --replace_invalid_utf8 \
+            --vocab_size 30522 --limit_alphabet 6000 "${lower[@]}" --vocab_file "$work/vocab_${script}_$case.txt" 2>/dev/null
+        wordpiece_rows "$script, $case" "$work/vocab_${script}_$case.txt" $case "$made"
+    done
+done
+for files in ${TEXTS:-}; do # real text that is at hand: VOCAB,cased|uncased,FILE
+    IFS=, read -r vocab_file case file <<<"$files"
+    wordpiece_rows "$(basename "$file"), $case" "$vocab_file" "$case" "$file"
+done

@@ -2,13 +2,17 @@
 #include "cmd/commands.h"
 #include "core/clock.h"
 #include "core/log.h"
+#include "core/parallel.h"
 #include "corpus/corpus_pass.h"
 #include "corpus/input_guard.h"
 #include "corpus/source_formats.h"
 #include "io/file.h"
 #include "text/vocab.h"
+#include "text/word_counter.h"
 #include "text/wordpiece_train.h"
 
+#include <pthread.h>
+#include <stdio.h>
 #include <stdlib.h>
 
 struct vocab_args {
@@ -45,35 +49,107 @@ static const struct option options[] = {
     {0},
 };
 
-/* The sink of documents: it counts their words. */
-struct word_sink {
-    struct wordpiece_train *train;
+/* The pass over documents.  Each thread counts words in tables of its own; sums do not depend on who counted what, so
+ * the tally is the same for any number of threads. */
+struct word_pass {
+    struct word_tally *tally;
+    bool lower_case;
     struct progress *progress;
     uint64_t total_bytes;
     int64_t start_ns;
+    pthread_mutex_t mutex;
+    struct status ended; /* of the threads' last counts, which they hand over when they end */
 };
 
-static struct status take(void *context, const struct corpus_item *item)
+struct word_worker {
+    struct word_counter counter;
+    struct word_pass *pass;
+};
+
+static struct status worker_create(void **worker, const void *context)
 {
-    struct word_sink *k = context;
-    for (int64_t i = 0; i < item->document.n_paragraphs; i++) {
-        struct paragraph p = document_paragraph(&item->document, i);
-        TRY(wordpiece_train_add(k->train, p.text, p.n));
+    struct word_pass *const *pass = context;
+    struct word_worker *w = malloc(sizeof *w);
+    if (w == NULL) {
+        return status_error(STATUS_MEMORY, "out of memory for the words of the text");
     }
-    if (progress_due(k->progress)) {
-        double done = (double)item->done_bytes;
-        double speed = done / (clock_since_s(k->start_ns) + 1e-9);
-        progress_show(k->progress, "counting words: %.0f of %.0f MB, %.0f MB/s", done / 1e6,
-                      (double)k->total_bytes / 1e6, speed / 1e6);
+    w->pass = *pass;
+    struct status s = word_counter_init(&w->counter, w->pass->tally, w->pass->lower_case, parallel_n_parts());
+    if (failed(s)) {
+        free(w);
+        return s;
+    }
+    *worker = w;
+    return s;
+}
+
+static void worker_destroy(void *worker)
+{
+    struct word_worker *w = worker;
+    struct word_pass *p = w->pass;
+    struct status s = word_counter_end(&w->counter);
+    pthread_mutex_lock(&p->mutex);
+    p->ended = failed(p->ended) ? p->ended : s;
+    pthread_mutex_unlock(&p->mutex);
+    word_counter_fini(&w->counter);
+    free(w);
+}
+
+static struct status count_document(void *worker, void *result, const struct document *d)
+{
+    struct word_worker *w = worker;
+    (void)result;
+    for (int64_t i = 0; i < d->n_paragraphs; i++) {
+        struct paragraph p = document_paragraph(d, i);
+        TRY(word_counter_add(&w->counter, p.text, p.n));
     }
     return status_ok();
 }
 
-static struct status count_words(struct wordpiece_train *t, struct corpus *c, struct progress *progress)
+static struct status take(void *context, const struct corpus_item *item)
 {
-    struct word_sink k = {t, progress, c->files.total_bytes, clock_ns()};
-    struct corpus_sink sink = {&k, take};
-    return corpus_pass_run(c, NULL, &sink);
+    struct word_pass *p = context;
+    if (progress_due(p->progress)) {
+        double done = (double)item->done_bytes;
+        double speed = done / (clock_since_s(p->start_ns) + 1e-9);
+        progress_show(p->progress, "counting words: %.0f of %.0f MB, %.0f MB/s", done / 1e6,
+                      (double)p->total_bytes / 1e6, speed / 1e6);
+    }
+    return status_ok();
+}
+
+static struct status count_words(struct word_tally *tally, const struct vocab_args *a, struct corpus *c,
+                                 struct progress *progress)
+{
+    struct word_pass p = {.tally = tally,
+                          .lower_case = a->do_lower_case,
+                          .progress = progress,
+                          .total_bytes = c->files.total_bytes,
+                          .start_ns = clock_ns(),
+                          .mutex = PTHREAD_MUTEX_INITIALIZER,
+                          .ended = status_ok()};
+    struct word_pass *context = &p;
+    struct corpus_transform transform = {.context = &context,
+                                         .worker_create = worker_create,
+                                         .worker_destroy = worker_destroy,
+                                         .result_bytes = 1, /* it has none */
+                                         .run = count_document};
+    struct corpus_sink sink = {&p, take};
+    struct status s = corpus_pass_run(c, &transform, &sink);
+    pthread_mutex_destroy(&p.mutex);
+    return failed(s) ? s : p.ended;
+}
+
+/* Where counted words go that memory has no room for: beside the vocabulary, which has room for files of the size of
+ * the text more likely than /tmp, unless it goes to a pipe or a device. */
+static struct status find_place(char path[FILE_PATH_BYTES], const char *vocab_file)
+{
+    bool in_place;
+    TRY(file_find_target(path, vocab_file, &in_place));
+    if (in_place) {
+        snprintf(path, FILE_PATH_BYTES, "/tmp/kiln-vocab");
+    }
+    return status_ok();
 }
 
 /* Reads the vocabulary back, so that none is written that kiln itself would refuse. */
@@ -92,21 +168,25 @@ static struct status write_vocab(const struct vocab_args *a, const struct buf *t
 static struct status make_vocab(const struct vocab_args *a, struct corpus *c)
 {
     int64_t start = clock_ns();
-    struct wordpiece_train t;
-    TRY(wordpiece_train_init(&t, a->do_lower_case));
+    char place[FILE_PATH_BYTES];
+    struct word_tally tally;
+    TRY(find_place(place, a->vocab_file));
+    TRY(word_tally_init(&tally, place, WORD_TALLY_MEMORY_WORDS));
     struct progress progress = progress_begin(true);
     struct buf text = {0};
-    int64_t n_pieces = 0;
+    struct wordpiece_train_result made;
     struct wordpiece_train_options o = {a->vocab_size, a->min_frequency, a->limit_alphabet};
-    struct status s = count_words(&t, c, &progress);
+    struct status s = count_words(&tally, a, c, &progress);
+    double counted_s = clock_since_s(start);
     if (!failed(s)) {
-        s = wordpiece_train_finish(&t, &text, &n_pieces, &o, &progress);
+        s = wordpiece_train(&text, &made, &tally, &o, &progress);
     }
     progress_end(&progress);
     if (!failed(s)) {
-        log_info("%lld documents, %.1f MB, %zu distinct words, %.1f s", (long long)corpus_n_documents(c),
-                 (double)c->files.total_bytes / 1e6, t.words.n, clock_since_s(start));
-        if (n_pieces < a->vocab_size) {
+        log_info("%lld documents, %.1f MB, %lld distinct words, %.1f s, %.1f of them counting",
+                 (long long)corpus_n_documents(c), (double)c->files.total_bytes / 1e6,
+                 (long long)made.n_words, clock_since_s(start), counted_s);
+        if (made.n_pieces < a->vocab_size) {
             log_info(
                 "no more pairs are as frequent as --min_frequency %lld, so there are fewer pieces than %lld",
                 (long long)a->min_frequency, (long long)a->vocab_size);
@@ -114,7 +194,7 @@ static struct status make_vocab(const struct vocab_args *a, struct corpus *c)
         s = write_vocab(a, &text);
     }
     buf_fini(&text);
-    wordpiece_train_fini(&t);
+    word_tally_fini(&tally);
     return s;
 }
 

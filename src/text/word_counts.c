@@ -11,6 +11,15 @@ void word_counts_fini(struct word_counts *w)
     *w = (struct word_counts){0};
 }
 
+void word_counts_clear(struct word_counts *w)
+{
+    w->n = 0;
+    w->text_bytes = 0;
+    if (w->slots != NULL) {
+        memset(w->slots, 0, w->n_slots * sizeof *w->slots);
+    }
+}
+
 /* Eight bytes a step; the multiplier is the one of splitmix64. */
 static uint32_t hash_bytes(const char *text, size_t n)
 {

@@ -27,6 +27,9 @@ struct word_counts {
 /* A zeroed struct is empty. */
 void word_counts_fini(struct word_counts *w);
 
+/* Forgets all strings and keeps the memory. */
+void word_counts_clear(struct word_counts *w);
+
 /* Adds `count` to a string and returns its index; false if memory runs out, and then nothing has changed. */
 bool word_counts_add(struct word_counts *w, size_t *index, const char *text, size_t n, int64_t count);
 

@@ -6,8 +6,8 @@
 struct merge_pair {
     uint64_t key; /* left id << 32 | right id */
     int64_t count;
-    uint32_t *words; /* [n_words] words that contain it, or did; some twice */
-    uint32_t n_words, words_capacity;
+    uint32_t *words;                  /* [n_words] words that contain it, or did; some twice */
+    uint32_t n_words, words_capacity; /* a capacity of 0: part of first_lists, which is full */
     bool touched;
 };
 
@@ -17,12 +17,27 @@ struct merge_entry {
     uint32_t pair;
 };
 
+static void free_list(struct merge_pair *p)
+{
+    if (p->words_capacity > 0) {
+        free(p->words);
+    }
+    p->words = NULL;
+    p->n_words = p->words_capacity = 0;
+}
+
+static size_t word_start(const struct merge_word *w)
+{
+    return (size_t)w->start_high << 32 | w->start_low;
+}
+
 void wordpiece_merge_fini(struct wordpiece_merge *m)
 {
     word_counts_fini(&m->pieces);
     for (size_t i = 0; i < m->n_pairs; i++) {
-        free(m->pairs[i].words);
+        free_list(&m->pairs[i]);
     }
+    free(m->first_lists);
     free(m->symbols);
     free(m->words);
     free(m->pairs);
@@ -73,13 +88,18 @@ void wordpiece_merge_end_word(struct wordpiece_merge *m, int64_t count)
     size_t start = 0;
     if (m->n_words > 0) {
         const struct merge_word *last = &m->words[m->n_words - 1];
-        start = last->start + (size_t)last->length;
+        start = word_start(last) + last->length;
     }
+    size_t length = m->n_symbols - start;
+    CHECK(length <= UINT16_MAX, "a word of %zu pieces", length);
     void *words = m->words;
-    if (m->n_words < UINT32_MAX && reserve(m, &words, m->n_words, &m->words_capacity, sizeof *m->words)) {
+    bool fits = m->n_words < UINT32_MAX && start >> 48 == 0;
+    if (fits && reserve(m, &words, m->n_words, &m->words_capacity, sizeof *m->words)) {
         m->words = words;
-        m->words[m->n_words++] = (struct merge_word){start, (int32_t)(m->n_symbols - start), count};
+        m->words[m->n_words++] =
+            (struct merge_word){count, (uint32_t)start, (uint16_t)(start >> 32), (uint16_t)length};
     }
+    m->out_of_memory |= !fits;
 }
 
 static size_t pair_slot(const struct wordpiece_merge *m, uint64_t key)
@@ -130,16 +150,30 @@ static struct merge_pair *find_pair(struct wordpiece_merge *m, int32_t left, int
     return &m->pairs[m->slots[slot] - 1];
 }
 
+/* Doubles the list of a pair; one that is a part of first_lists is copied. */
+static bool grow_list(struct wordpiece_merge *m, struct merge_pair *p)
+{
+    size_t wanted = p->n_words < 4 ? 4 : 2 * (size_t)p->n_words;
+    bool own = p->words_capacity > 0;
+    uint32_t *grown = wanted > UINT32_MAX ? NULL : realloc(own ? p->words : NULL, wanted * sizeof *grown);
+    if (grown == NULL) {
+        m->out_of_memory = true;
+        return false;
+    }
+    if (!own && p->n_words > 0) {
+        memcpy(grown, p->words, p->n_words * sizeof *grown);
+    }
+    p->words = grown;
+    p->words_capacity = (uint32_t)wanted;
+    return true;
+}
+
 static void note_word(struct wordpiece_merge *m, struct merge_pair *p, uint32_t word)
 {
     if (p->n_words > 0 && p->words[p->n_words - 1] == word) {
         return;
     }
-    void *words = p->words;
-    size_t capacity = p->words_capacity;
-    if (p->n_words < UINT32_MAX / 2 && reserve(m, &words, p->n_words, &capacity, sizeof *p->words)) {
-        p->words = words;
-        p->words_capacity = (uint32_t)capacity;
+    if (p->n_words < p->words_capacity || grow_list(m, p)) {
         p->words[p->n_words++] = word;
     }
 }
@@ -186,18 +220,55 @@ static struct merge_entry heap_pop(struct wordpiece_merge *m)
     return top;
 }
 
-void wordpiece_merge_begin(struct wordpiece_merge *m)
+/* Calls `note` for each pair of each word. */
+static void each_pair(struct wordpiece_merge *m,
+                      void (*note)(struct wordpiece_merge *m, struct merge_pair *p, uint32_t word))
 {
     for (size_t w = 0; w < m->n_words && !m->out_of_memory; w++) {
-        const int32_t *s = m->symbols + m->words[w].start;
+        const int32_t *s = m->symbols + word_start(&m->words[w]);
         for (int32_t i = 0; i + 1 < m->words[w].length; i++) {
             struct merge_pair *p = find_pair(m, s[i], s[i + 1]);
             if (p != NULL) {
-                p->count += m->words[w].count;
-                note_word(m, p, (uint32_t)w);
+                note(m, p, (uint32_t)w);
             }
         }
     }
+}
+
+/* For now the capacity is the number of words with the pair, and the only word of the list the last one. */
+static void count_first(struct wordpiece_merge *m, struct merge_pair *p, uint32_t word)
+{
+    p->count += m->words[word].count;
+    p->words_capacity += p->words_capacity == 0 || p->n_words != word;
+    p->n_words = word;
+}
+
+static void list_first(struct wordpiece_merge *m, struct merge_pair *p, uint32_t word)
+{
+    (void)m;
+    if (p->n_words == 0 || p->words[p->n_words - 1] != word) {
+        p->words[p->n_words++] = word;
+    }
+}
+
+/* Lists of single pairs would take more memory than the words: they have their exact lengths, in one array. */
+void wordpiece_merge_begin(struct wordpiece_merge *m)
+{
+    each_pair(m, count_first);
+    size_t n_listed = 0;
+    for (size_t i = 0; i < m->n_pairs; i++) {
+        n_listed += m->pairs[i].words_capacity;
+    }
+    m->first_lists = malloc((n_listed + 1) * sizeof *m->first_lists);
+    m->out_of_memory |= m->first_lists == NULL;
+    n_listed = 0;
+    for (size_t i = 0; i < m->n_pairs; i++) {
+        struct merge_pair *p = &m->pairs[i];
+        p->words = m->first_lists != NULL ? m->first_lists + n_listed : NULL;
+        n_listed += p->words_capacity;
+        p->n_words = p->words_capacity = 0;
+    }
+    each_pair(m, list_first);
     for (size_t i = 0; i < m->n_pairs; i++) {
         heap_push(m, (uint32_t)i);
     }
@@ -218,7 +289,7 @@ static void touch(struct wordpiece_merge *m, struct merge_pair *p)
 static void count_word(struct wordpiece_merge *m, uint32_t word, int sign, int32_t merged)
 {
     const struct merge_word *w = &m->words[word];
-    const int32_t *s = m->symbols + w->start;
+    const int32_t *s = m->symbols + word_start(w);
     for (int32_t i = 0; i + 1 < w->length; i++) {
         struct merge_pair *p = find_pair(m, s[i], s[i + 1]);
         if (p == NULL) {
@@ -234,7 +305,7 @@ static void count_word(struct wordpiece_merge *m, uint32_t word, int sign, int32
 
 static bool contains(const struct wordpiece_merge *m, const struct merge_word *w, int32_t left, int32_t right)
 {
-    const int32_t *s = m->symbols + w->start;
+    const int32_t *s = m->symbols + word_start(w);
     for (int32_t i = 0; i + 1 < w->length; i++) {
         if (s[i] == left && s[i + 1] == right) {
             return true;
@@ -251,14 +322,14 @@ static void merge_in_word(struct wordpiece_merge *m, uint32_t word, int32_t left
         return;
     }
     count_word(m, word, -1, merged);
-    int32_t *s = m->symbols + w->start;
+    int32_t *s = m->symbols + word_start(w);
     int32_t n = 0;
     for (int32_t i = 0; i < w->length; n++) {
         bool here = i + 1 < w->length && s[i] == left && s[i + 1] == right;
         s[n] = here ? merged : s[i];
         i += here ? 2 : 1;
     }
-    w->length = n;
+    w->length = (uint16_t)n;
     count_word(m, word, +1, merged);
 }
 
@@ -283,15 +354,13 @@ static void merge_pair(struct wordpiece_merge *m, uint32_t pair)
     if (merged < 0) {
         return;
     }
-    uint32_t *words = m->pairs[pair].words; /* take the list: the pair disappears from all these words */
-    uint32_t n_words = m->pairs[pair].n_words;
+    struct merge_pair list = m->pairs[pair]; /* taken: the pair disappears from all these words */
     m->pairs[pair].words = NULL;
-    m->pairs[pair].n_words = 0;
-    m->pairs[pair].words_capacity = 0;
-    for (uint32_t i = 0; i < n_words && !m->out_of_memory; i++) {
-        merge_in_word(m, words[i], left, right, merged);
+    m->pairs[pair].n_words = m->pairs[pair].words_capacity = 0;
+    for (uint32_t i = 0; i < list.n_words && !m->out_of_memory; i++) {
+        merge_in_word(m, list.words[i], left, right, merged);
     }
-    free(words);
+    free_list(&list);
     for (size_t i = 0; i < m->n_touched; i++) {
         m->pairs[m->touched[i]].touched = false;
         heap_push(m, m->touched[i]);

@@ -8,10 +8,12 @@
 
 #include "text/word_counts.h"
 
+/* 16 bytes: a large text has tens of millions of distinct words. */
 struct merge_word {
-    size_t start;   /* in symbols */
-    int32_t length; /* in pieces; shrinks */
     int64_t count;
+    uint32_t start_low; /* in symbols */
+    uint16_t start_high;
+    uint16_t length; /* in pieces; shrinks */
 };
 
 struct wordpiece_merge {
@@ -20,6 +22,7 @@ struct wordpiece_merge {
     size_t n_symbols, symbols_capacity;
     struct merge_word *words;
     size_t n_words, words_capacity;
+    uint32_t *first_lists; /* the words of the pairs at the beginning, end to end */
     struct merge_pair *pairs;
     size_t n_pairs, pairs_capacity;
     uint32_t *slots; /* [n_slots] hash table: index into pairs plus 1; 0: empty */

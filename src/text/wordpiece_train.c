@@ -8,105 +8,48 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Longer runs (text without spaces) hardly ever repeat: they are split into words at once. */
-static const size_t RUN_MAX_BYTES = 64;
-
 static const char *const specials[] = {"[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"};
 enum { N_SPECIALS = sizeof specials / sizeof specials[0] };
+
+enum { N_CODE_POINTS = UNICODE_MAX + 1 };
 
 struct alphabet_char {
     uint32_t c;
     int64_t count;
-    size_t index; /* in counts */
 };
 
+/* The arrays have an item for each code point; only pages with characters of the text take memory. */
 struct alphabet {
-    struct word_counts counts;   /* of every character of the words, as UTF-8 */
-    bool *kept;                  /* [counts.n] */
-    struct alphabet_char *chars; /* [n] those kept */
+    int64_t *counts; /* of every character of the words */
+    int32_t *ids[2]; /* of the piece that begins a word, and that continues one, plus 1; 0: none */
+    bool *kept;      /* whether the alphabet has the character */
+    struct alphabet_char *chars; /* [n] those kept, in the order of their code points */
     size_t n;
 };
 
-struct status wordpiece_train_init(struct wordpiece_train *t, bool lower_case)
+static struct status out_of_memory(void)
 {
-    *t = (struct wordpiece_train){0};
-    return basic_tokenizer_init(&t->basic, lower_case);
+    return status_error(STATUS_MEMORY, "out of memory for the words of the text");
 }
 
-void wordpiece_train_fini(struct wordpiece_train *t)
+static struct status alphabet_init(struct alphabet *a)
 {
-    basic_tokenizer_fini(&t->basic);
-    word_counts_fini(&t->runs);
-    word_counts_fini(&t->words);
+    *a = (struct alphabet){0};
+    a->counts = calloc(N_CODE_POINTS, sizeof *a->counts);
+    a->ids[0] = calloc(N_CODE_POINTS, sizeof *a->ids[0]);
+    a->ids[1] = calloc(N_CODE_POINTS, sizeof *a->ids[1]);
+    a->kept = calloc(N_CODE_POINTS, sizeof *a->kept);
+    bool ok = a->counts != NULL && a->ids[0] != NULL && a->ids[1] != NULL && a->kept != NULL;
+    return ok ? status_ok() : out_of_memory();
 }
 
-static struct status memory_status(bool out_of_memory)
+static void alphabet_fini(struct alphabet *a)
 {
-    return out_of_memory ? status_error(STATUS_MEMORY, "out of memory for the words of the text")
-                         : status_ok();
-}
-
-static void count_word(void *context, const struct basic_word *w)
-{
-    struct wordpiece_train *t = context;
-    size_t index;
-    if (w->n_chars <= BASIC_WORD_MAX_CHARS) { /* longer ones are unknown to the tokenizer anyhow */
-        t->out_of_memory |= !word_counts_add(&t->words, &index, w->text, w->n_bytes, t->multiplicity);
-    }
-}
-
-static struct status count_words(struct wordpiece_train *t, const char *text, size_t n, int64_t multiplicity)
-{
-    t->multiplicity = multiplicity;
-    t->out_of_memory |= !basic_tokenizer_words(&t->basic, text, n, 0, count_word, t);
-    return memory_status(t->out_of_memory);
-}
-
-static struct status count_run(struct wordpiece_train *t, const char *text, size_t n)
-{
-    if (n > RUN_MAX_BYTES) {
-        return count_words(t, text, n, 1);
-    }
-    size_t index;
-    return memory_status(!word_counts_add(&t->runs, &index, text, n, 1));
-}
-
-struct status wordpiece_train_add(struct wordpiece_train *t, const char *text, size_t n)
-{
-    for (size_t at = 0; at < n;) {
-        size_t start = at;
-        while (at < n && basic_kinds[(unsigned char)text[at]] == BASIC_RUN) {
-            at++;
-        }
-        if (at > start) {
-            TRY(count_run(t, text + start, at - start));
-            continue;
-        }
-        t->n_punctuation[(unsigned char)text[at]] +=
-            basic_kinds[(unsigned char)text[at]] == BASIC_PUNCTUATION;
-        at++;
-    }
-    return status_ok();
-}
-
-/* Counts words from runs, so that each distinct run is folded once. */
-static struct status count_runs(struct wordpiece_train *t)
-{
-    for (size_t i = 0; i < t->runs.n; i++) {
-        const struct word_count *r = &t->runs.words[i];
-        TRY(count_words(t, t->runs.text + r->start, r->n_bytes, r->count));
-    }
-    for (int c = 0; c < 128; c++) {
-        char text = (char)c;
-        if (t->n_punctuation[c] > 0) {
-            TRY(count_words(t, &text, 1, t->n_punctuation[c]));
-        }
-    }
-    word_counts_fini(&t->runs);
-    memset(t->n_punctuation, 0, sizeof t->n_punctuation);
-    return t->words.n > 0
-               ? status_ok()
-               : status_error(STATUS_DATA, "the text holds no words, so no vocabulary can be made");
+    free(a->counts);
+    free(a->ids[0]);
+    free(a->ids[1]);
+    free(a->kept);
+    free(a->chars);
 }
 
 static int by_count(const void *left, const void *right)
@@ -126,121 +69,121 @@ static int by_code_point(const void *left, const void *right)
     return a->c < b->c ? -1 : a->c > b->c;
 }
 
-/* The index in `counts` of the character at the start of text[0..n), whose bytes go to *n_bytes. */
-static bool count_char(struct word_counts *counts, size_t *index, int *n_bytes, const char *text, size_t n,
-                       int64_t count)
+static struct status count_chars(struct alphabet *a, int64_t *n_words, const struct word_tally *tally)
 {
-    uint32_t c;
-    *n_bytes = utf8_decode(&c, text, n);
-    return word_counts_add(counts, index, text, (size_t)*n_bytes, count);
-}
-
-static bool count_chars(struct word_counts *counts, const struct word_counts *words)
-{
-    for (size_t i = 0; i < words->n; i++) {
-        const struct word_count *w = &words->words[i];
-        int n_bytes;
-        for (size_t at = 0; at < w->n_bytes; at += (size_t)n_bytes) {
-            size_t index;
-            if (!count_char(counts, &index, &n_bytes, words->text + w->start + at, w->n_bytes - at,
-                            w->count)) {
-                return false;
-            }
+    struct word_tally_reader r;
+    bool end = false;
+    TRY(word_tally_open(&r, tally));
+    struct status s = word_tally_next(&r, &end);
+    for (*n_words = 0; !end && !failed(s); ++*n_words) {
+        for (size_t at = 0; at < r.n_bytes;) {
+            uint32_t c;
+            at += (size_t)utf8_decode(&c, r.word + at, r.n_bytes - at);
+            a->counts[c] += r.count;
         }
+        s = word_tally_next(&r, &end);
     }
-    return true;
+    word_tally_close(&r);
+    return s;
 }
 
 /* The characters to keep, in the order of their code points. */
-static struct status choose_alphabet(struct alphabet *a, const struct word_counts *words,
-                                     const struct wordpiece_train_options *o)
+static struct status choose_alphabet(struct alphabet *a, const struct wordpiece_train_options *o)
 {
-    if (!count_chars(&a->counts, words)) {
-        return memory_status(true);
+    size_t n_counted = 0;
+    for (uint32_t c = 0; c < N_CODE_POINTS; c++) {
+        n_counted += a->counts[c] > 0;
     }
-    a->kept = calloc(a->counts.n + 1, sizeof *a->kept);
-    a->chars = malloc((a->counts.n + 1) * sizeof *a->chars);
-    if (a->kept == NULL || a->chars == NULL) {
-        return memory_status(true);
+    a->chars = malloc((n_counted + 1) * sizeof *a->chars);
+    if (a->chars == NULL) {
+        return out_of_memory();
     }
-    for (size_t i = 0; i < a->counts.n; i++) {
-        const struct word_count *w = &a->counts.words[i];
-        uint32_t c;
-        utf8_decode(&c, a->counts.text + w->start, w->n_bytes);
-        if (w->count >= o->min_frequency) {
-            a->chars[a->n++] = (struct alphabet_char){c, w->count, i};
+    for (uint32_t c = 0; c < N_CODE_POINTS; c++) {
+        if (a->counts[c] > 0 && a->counts[c] >= o->min_frequency) {
+            a->chars[a->n++] = (struct alphabet_char){c, a->counts[c]};
         }
     }
     qsort(a->chars, a->n, sizeof *a->chars, by_count);
     a->n = (int64_t)a->n > o->limit_alphabet ? (size_t)o->limit_alphabet : a->n;
     qsort(a->chars, a->n, sizeof *a->chars, by_code_point);
     for (size_t i = 0; i < a->n; i++) {
-        a->kept[a->chars[i].index] = true;
+        a->kept[a->chars[i].c] = true;
     }
     return status_ok();
 }
 
-static void alphabet_fini(struct alphabet *a)
-{
-    word_counts_fini(&a->counts);
-    free(a->chars);
-    free(a->kept);
-}
-
-static int32_t add_char(struct wordpiece_merge *m, uint32_t c, bool continues)
+static int32_t add_char(struct wordpiece_merge *m, struct alphabet *a, uint32_t c, bool continues)
 {
     char text[2 + UTF8_MAX_BYTES] = "##";
     int n = continues ? 2 : 0;
     n += utf8_write(text + n, c);
-    return wordpiece_merge_piece(m, text, (size_t)n);
+    int32_t id = wordpiece_merge_piece(m, text, (size_t)n);
+    a->ids[continues][c] = id + 1;
+    return id;
 }
 
 /* Adds the special pieces, then every kept character in both forms, so that any word of kept characters can
  * be covered; characters that always stand alone need only one form. */
-static void add_first_pieces(struct wordpiece_merge *m, const struct alphabet *a)
+static void add_first_pieces(struct wordpiece_merge *m, struct alphabet *a)
 {
     for (int i = 0; i < N_SPECIALS; i++) {
         wordpiece_merge_piece(m, specials[i], strlen(specials[i]));
     }
     for (size_t i = 0; i < a->n; i++) {
-        add_char(m, a->chars[i].c, false);
+        add_char(m, a, a->chars[i].c, false);
     }
     for (size_t i = 0; i < a->n; i++) {
         enum unicode_class class = unicode_class(a->chars[i].c);
         if (class != UNICODE_PUNCTUATION && class != UNICODE_CJK) {
-            add_char(m, a->chars[i].c, true);
+            add_char(m, a, a->chars[i].c, true);
         }
     }
 }
 
-static bool is_covered(struct alphabet *a, const char *text, size_t n)
+/* A word with a character that the alphabet lacks is left out: the tokenizer makes it [UNK] as a whole. */
+static bool is_covered(const struct alphabet *a, const char *word, size_t n)
 {
-    int n_bytes;
-    for (size_t at = 0; at < n; at += (size_t)n_bytes) {
-        size_t index; /* every character was counted before, so a count of 0 adds nothing */
-        if (!count_char(&a->counts, &index, &n_bytes, text + at, n - at, 0) || !a->kept[index]) {
+    for (size_t at = 0; at < n;) {
+        uint32_t c;
+        at += (size_t)utf8_decode(&c, word + at, n - at);
+        if (!a->kept[c]) {
             return false;
         }
     }
     return true;
 }
 
-static void add_words(struct wordpiece_merge *m, struct alphabet *a, const struct word_counts *words)
+static void add_word(struct wordpiece_merge *m, struct alphabet *a, const char *word, size_t n, int64_t count)
 {
-    for (size_t i = 0; i < words->n; i++) {
-        const struct word_count *w = &words->words[i];
-        const char *text = words->text + w->start;
-        if (!is_covered(a, text, w->n_bytes)) {
-            continue; /* the tokenizer makes it [UNK] as a whole */
-        }
-        for (size_t at = 0; at < w->n_bytes;) {
-            uint32_t c;
-            int n_bytes = utf8_decode(&c, text + at, w->n_bytes - at);
-            wordpiece_merge_symbol(m, add_char(m, c, at > 0));
-            at += (size_t)n_bytes;
-        }
-        wordpiece_merge_end_word(m, w->count);
+    int n_symbols = 0;
+    if (!is_covered(a, word, n)) {
+        return;
     }
+    for (size_t at = 0; at < n; n_symbols++) {
+        uint32_t c;
+        int n_bytes = utf8_decode(&c, word + at, n - at);
+        if (n_symbols == 0 && (size_t)n_bytes == n) {
+            return; /* a word of one piece has no pairs */
+        }
+        int32_t id = a->ids[at > 0][c] - 1;
+        wordpiece_merge_symbol(m, id >= 0 ? id : add_char(m, a, c, at > 0));
+        at += (size_t)n_bytes;
+    }
+    wordpiece_merge_end_word(m, count);
+}
+
+static struct status add_words(struct wordpiece_merge *m, struct alphabet *a, const struct word_tally *tally)
+{
+    struct word_tally_reader r;
+    bool end = false;
+    TRY(word_tally_open(&r, tally));
+    struct status s = word_tally_next(&r, &end);
+    while (!end && !failed(s)) {
+        add_word(m, a, r.word, r.n_bytes, r.count);
+        s = word_tally_next(&r, &end);
+    }
+    word_tally_close(&r);
+    return s;
 }
 
 static struct status merge(struct wordpiece_merge *m, const struct wordpiece_train_options *o,
@@ -258,30 +201,43 @@ static struct status merge(struct wordpiece_merge *m, const struct wordpiece_tra
             progress_show(progress, "merging: %zu of %lld pieces", m->pieces.n, (long long)o->vocab_size);
         }
     }
-    return memory_status(m->out_of_memory);
+    return m->out_of_memory ? out_of_memory() : status_ok();
 }
 
-struct status wordpiece_train_finish(struct wordpiece_train *t, struct buf *out, int64_t *n_pieces,
-                                     const struct wordpiece_train_options *o, struct progress *progress)
+/* From the words to merges that can begin; the tally is not needed behind it. */
+static struct status take_words(struct wordpiece_merge *m, int64_t *n_words, struct word_tally *tally,
+                                const struct wordpiece_train_options *o)
 {
-    TRY(count_runs(t));
-    struct alphabet a = {0};
-    struct wordpiece_merge m = {0};
-    struct status s = choose_alphabet(&a, &t->words, o);
-    if (failed(s)) {
-        goto out;
+    struct alphabet a;
+    struct status s = alphabet_init(&a);
+    s = failed(s) ? s : count_chars(&a, n_words, tally);
+    if (!failed(s) && *n_words == 0) {
+        s = status_error(STATUS_DATA, "the text holds no words, so no vocabulary can be made");
     }
-    add_first_pieces(&m, &a);
-    add_words(&m, &a, &t->words);
-    s = merge(&m, o, progress);
+    s = failed(s) ? s : choose_alphabet(&a, o);
+    if (!failed(s)) {
+        add_first_pieces(m, &a);
+        s = add_words(m, &a, tally);
+    }
+    alphabet_fini(&a);
+    word_tally_empty(tally);
+    return s;
+}
+
+struct status wordpiece_train(struct buf *out, struct wordpiece_train_result *result,
+                              struct word_tally *tally, const struct wordpiece_train_options *o,
+                              struct progress *progress)
+{
+    struct wordpiece_merge m = {0};
+    *result = (struct wordpiece_train_result){0};
+    struct status s = take_words(&m, &result->n_words, tally, o);
+    s = failed(s) ? s : merge(&m, o, progress);
     for (size_t i = 0; i < m.pieces.n && !failed(s); i++) {
         buf_append(out, m.pieces.text + m.pieces.words[i].start, m.pieces.words[i].n_bytes);
         buf_putc(out, '\n');
     }
-    *n_pieces = (int64_t)m.pieces.n;
+    result->n_pieces = (int64_t)m.pieces.n;
     s = failed(s) ? s : buf_status(out);
-out:
     wordpiece_merge_fini(&m);
-    alphabet_fini(&a);
     return s;
 }

@@ -3,19 +3,44 @@
 #include "test.h"
 
 #include "text/vocab.h"
+#include "text/word_counter.h"
 #include "text/wordpiece_train.h"
+
+/* Trains on lines, each counted by one of n_counters in turn, with at most memory_words in memory. */
+static struct status train_lines(struct buf *out, int64_t *n_pieces, bool lower_case, const char *text,
+                                 const struct wordpiece_train_options *o, int n_counters, size_t memory_words)
+{
+    enum { MOST_COUNTERS = 3 };
+    struct word_counter counters[MOST_COUNTERS];
+    struct word_tally tally;
+    struct progress silent = progress_begin(false);
+    struct wordpiece_train_result made;
+    EXPECT_OK(word_tally_init(&tally, "/tmp/kiln-test-vocab", memory_words));
+    for (int i = 0; i < n_counters; i++) {
+        EXPECT_OK(word_counter_init(&counters[i], &tally, lower_case, n_counters));
+    }
+    size_t n;
+    for (int i = 0; *text != '\0'; i++, text += n + (text[n] != '\0')) {
+        n = strcspn(text, "\n");
+        EXPECT_OK(word_counter_add(&counters[i % n_counters], text, n));
+    }
+    for (int i = 0; i < n_counters; i++) {
+        EXPECT_OK(word_counter_end(&counters[i]));
+        word_counter_fini(&counters[i]);
+    }
+    EXPECT((tally.fd >= 0) == (tally.file_bytes > 0), "a file is made when it is needed");
+    EXPECT(memory_words == WORD_TALLY_MEMORY_WORDS || tally.file_bytes > 0, "the words go to the file");
+    struct status s = wordpiece_train(out, &made, &tally, o, &silent);
+    *n_pieces = made.n_pieces;
+    word_tally_fini(&tally);
+    return s;
+}
 
 static struct status train(struct buf *out, bool lower_case, const char *text,
                            const struct wordpiece_train_options *o)
 {
-    struct wordpiece_train t;
-    struct progress silent = progress_begin(false);
     int64_t n_pieces;
-    TRY(wordpiece_train_init(&t, lower_case));
-    struct status s = wordpiece_train_add(&t, text, strlen(text));
-    s = failed(s) ? s : wordpiece_train_finish(&t, out, &n_pieces, o, &silent);
-    wordpiece_train_fini(&t);
-    return s;
+    return train_lines(out, &n_pieces, lower_case, text, o, 1, WORD_TALLY_MEMORY_WORDS);
 }
 
 static void expect_vocab(bool lower_case, const char *text, struct wordpiece_train_options o,
@@ -79,12 +104,12 @@ static void impossible_wishes_are_refused(void)
     buf_fini(&out);
 }
 
-/* A text of made-up words, counted at once and line by line, gives the same valid vocabulary. */
-static void parts_of_the_text_can_come_one_by_one(void)
+/* A text of made-up words gives the same valid vocabulary from any number of threads, in memory or not. */
+static void counts_add_up_in_any_order(void)
 {
     enum { N_WORDS = 20000 };
     struct wordpiece_train_options o = {600, 2, 1000};
-    struct buf text = {0}, whole = {0}, parts = {0};
+    struct buf text = {0}, whole = {0};
     uint32_t state = 1;
     for (int i = 0; i < N_WORDS; i++) {
         for (state = state * 1664525U + 1013904223U; state >> 29 != 0;
@@ -94,24 +119,79 @@ static void parts_of_the_text_can_come_one_by_one(void)
         buf_putc(&text, i % 10 == 9 ? '\n' : ' ');
     }
     EXPECT_OK(train(&whole, false, buf_text(&text), &o));
-    struct wordpiece_train t;
-    struct progress silent = progress_begin(false);
-    int64_t n_pieces = 0;
-    EXPECT_OK(wordpiece_train_init(&t, false));
-    for (const char *line = text.data, *end = strchr(line, '\n'); end != NULL; end = strchr(line, '\n')) {
-        EXPECT_OK(wordpiece_train_add(&t, line, (size_t)(end - line)));
-        line = end + 1;
+    static const size_t memory_words[] = {WORD_TALLY_MEMORY_WORDS, 1000, 1};
+    for (size_t i = 0; i < 3; i++) {
+        for (int n_counters = 1; n_counters <= 3; n_counters++) {
+            struct buf parts = {0};
+            int64_t n_pieces = 0;
+            EXPECT_OK(
+                train_lines(&parts, &n_pieces, false, buf_text(&text), &o, n_counters, memory_words[i]));
+            EXPECT(n_pieces == 600 && strcmp(buf_text(&whole), buf_text(&parts)) == 0,
+                   "%lld pieces of %d counters with %zu words in memory", (long long)n_pieces, n_counters,
+                   memory_words[i]);
+            buf_fini(&parts);
+        }
     }
-    EXPECT_OK(wordpiece_train_finish(&t, &parts, &n_pieces, &o, &silent));
-    wordpiece_train_fini(&t);
-    EXPECT(n_pieces == 600 && strcmp(buf_text(&whole), buf_text(&parts)) == 0, "%lld pieces",
-           (long long)n_pieces);
     struct vocab v;
-    EXPECT_OK(vocab_init(&v, parts.data, parts.n, "trained"));
+    EXPECT_OK(vocab_init(&v, whole.data, whole.n, "trained"));
     vocab_fini(&v);
     buf_fini(&text);
     buf_fini(&whole);
-    buf_fini(&parts);
+}
+
+/* Words come sorted, once each, with their sums, from memory and the file together. */
+static void a_tally_is_read_in_order(void)
+{
+    struct word_tally tally;
+    struct word_tally_reader r;
+    bool end;
+    EXPECT_OK(word_tally_init(&tally, "/tmp/kiln-test-vocab", 2));
+    for (int i = 0; i < 3; i++) {
+        struct word_counts table = {0};
+        size_t index;
+        static const char *const words[] = {"b", "ab", "a", "\xC3\xA9", "abc"};
+        for (int j = 0; j < 2 + i; j++) {
+            EXPECT(word_counts_add(&table, &index, words[(i + j) % 5], strlen(words[(i + j) % 5]), 1 + j),
+                   "memory");
+        }
+        EXPECT_OK(word_tally_take(&tally, &table));
+        EXPECT(table.n == 0 && table.words == NULL, "a table that was taken is empty");
+    }
+    /* b ab; ab a e; a e abc b */
+    static const struct {
+        const char *word;
+        int64_t count;
+    } wanted[] = {{"a", 3}, {"ab", 3}, {"abc", 3}, {"b", 5}, {"\xC3\xA9", 5}};
+    EXPECT(tally.n_in_memory == 2 && tally.file_bytes > 0, "%zu words in memory", tally.n_in_memory);
+    for (int pass = 0; pass < 2; pass++) {
+        EXPECT_OK(word_tally_open(&r, &tally));
+        for (int i = 0; i < 5; i++) {
+            EXPECT_OK(word_tally_next(&r, &end));
+            EXPECT(!end && r.n_bytes == strlen(wanted[i].word) && r.count == wanted[i].count &&
+                       memcmp(r.word, wanted[i].word, r.n_bytes) == 0,
+                   "word %d: %.*s %lld", i, (int)r.n_bytes, r.word, (long long)r.count);
+        }
+        EXPECT_OK(word_tally_next(&r, &end));
+        EXPECT(end, "five words");
+        word_tally_close(&r);
+    }
+    word_tally_empty(&tally);
+    EXPECT_OK(word_tally_open(&r, &tally));
+    EXPECT_OK(word_tally_next(&r, &end));
+    EXPECT(end, "an empty tally has no words");
+    word_tally_close(&r);
+    word_tally_fini(&tally);
+}
+
+static void a_file_that_cannot_be_made_is_named(void)
+{
+    struct word_tally tally;
+    struct word_counts table = {0};
+    size_t index;
+    EXPECT_OK(word_tally_init(&tally, "/nonexistent/vocab.txt", 0));
+    EXPECT(word_counts_add(&table, &index, "a", 1, 1), "memory");
+    EXPECT_ERROR(word_tally_take(&tally, &table), STATUS_IO, "/nonexistent/");
+    word_tally_fini(&tally);
 }
 
 int main(void)
@@ -122,6 +202,8 @@ int main(void)
     text_is_seen_as_the_tokenizer_sees_it();
     the_alphabet_can_be_limited();
     impossible_wishes_are_refused();
-    parts_of_the_text_can_come_one_by_one();
+    counts_add_up_in_any_order();
+    a_tally_is_read_in_order();
+    a_file_that_cannot_be_made_is_named();
     return 0;
 }

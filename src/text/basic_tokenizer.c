@@ -260,8 +260,8 @@ bool basic_tokenizer_fold(struct basic_tokenizer *b, char out[BASIC_FOLD_BYTES],
     *n_out = 0;
     int n_chars = 0;
     for (size_t at = 0; at < n;) {
-        uint32_t c;
-        at += (size_t)utf8_decode(&c, text + at, n - at);
+        uint32_t c = (unsigned char)text[at];
+        at += c < 0x80 ? 1 : (size_t)utf8_decode(&c, text + at, n - at);
         uint32_t fold = recall_fold(b, c);
         uint32_t parts[3] = {fold & 0xFFFFFF};
         int n_parts = 1;

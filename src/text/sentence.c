@@ -48,7 +48,7 @@ static struct cursor look(const char *text, size_t n, size_t at)
 
 static bool is_space(uint32_t c)
 {
-    return c == ' ' || (c >= '\t' && c <= '\r') || (c >= 0x80 && unicode_class(c) == UNICODE_SPACE);
+    return c == ' ' || (c >= '\t' && c <= '\r') || (c >= 0x80 && unicode_is_space(c));
 }
 
 static bool is_one_of(uint32_t c, const uint32_t *list)
@@ -58,6 +58,12 @@ static bool is_one_of(uint32_t c, const uint32_t *list)
     }
     return *list != 0;
 }
+
+/* The first bytes of the characters that the two functions below know; a text is mostly other bytes. */
+static const bool may_terminate[256] = {
+    ['.'] = true,  ['!'] = true,  ['?'] = true,  [0xD6] = true, [0xD8] = true, [0xDB] = true,
+    [0xE0] = true, [0xE1] = true, [0xE2] = true, [0xE3] = true, [0xEF] = true,
+};
 
 /* Ends a sentence if white space follows. */
 static bool is_terminator(uint32_t c)
@@ -100,8 +106,8 @@ static bool is_digit(uint32_t c)
 
 static bool is_word(const char *word, size_t n, const char *const *list)
 {
-    for (; *list != NULL; list++) {
-        if (strlen(*list) == n && strncasecmp(*list, word, n) == 0) {
+    for (; *list != NULL && n > 0; list++) {
+        if ((*list)[0] == (word[0] | 0x20) && strlen(*list) == n && strncasecmp(*list, word, n) == 0) {
             return true;
         }
     }
@@ -215,6 +221,18 @@ static size_t skip_terminators(const char *text, size_t n, size_t at, bool *wide
     return at;
 }
 
+/* The end of text[0..n) without the white space at its end; there is none before `from`. */
+static size_t end_of_text(const char *text, size_t n, size_t from)
+{
+    size_t end = from;
+    for (size_t at = from; at < n;) {
+        struct cursor k = look(text, n, at);
+        at = k.next;
+        end = is_space(k.c) ? end : at;
+    }
+    return end;
+}
+
 bool sentence_next(struct sentence *s, size_t *at, const char *text, size_t n)
 {
     struct cursor k = look(text, n, *at);
@@ -226,23 +244,27 @@ bool sentence_next(struct sentence *s, size_t *at, const char *text, size_t n)
         return false;
     }
     s->start = *at;
-    s->end = *at;
+    size_t read = *at; /* the last place where white space was looked for */
     while (*at < n) {
+        if (!may_terminate[(unsigned char)text[*at]]) {
+            ++*at;
+            continue;
+        }
         k = look(text, n, *at);
         if (!is_terminator(k.c) && !is_wide_terminator(k.c)) {
             *at = k.next;
-            s->end = is_space(k.c) ? s->end : *at;
             continue;
         }
         bool wide = false;
         int n_terminators = 0;
         size_t last = *at;
         bool full_stop = k.c == '.';
-        *at = skip_terminators(text, n, *at, &wide, &n_terminators);
-        s->end = *at;
+        *at = read = skip_terminators(text, n, *at, &wide, &n_terminators);
         if (wide || ends_here(text, n, s->start, last, *at, full_stop && n_terminators == 1)) {
-            break;
+            s->end = *at;
+            return true;
         }
     }
+    s->end = end_of_text(text, n, read);
     return true;
 }

@@ -7,6 +7,7 @@
 #ifndef KILN_TEXT_UNICODE_H
 #define KILN_TEXT_UNICODE_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 enum { UNICODE_MAX = 0x10FFFF, UNICODE_REPLACEMENT = 0xFFFD };
@@ -21,6 +22,13 @@ enum unicode_class {
 };
 
 enum unicode_class unicode_class(uint32_t c);
+
+/* Whether the class is UNICODE_SPACE, without a search in nearly all cases. */
+static inline bool unicode_is_space(uint32_t c)
+{
+    bool possible = c < 0x80 || c == 0xA0 || c == 0x1680 || (c >= 0x2000 && c <= 0x3000);
+    return possible && unicode_class(c) == UNICODE_SPACE;
+}
 
 /* Canonical combining class, 0 to 254; 0 is a starter: marks are not reordered across it. */
 int unicode_combining_class(uint32_t c);

@@ -206,8 +206,8 @@ static __attribute__((noinline)) void encode_run(struct wordpiece_scratch *t, co
     }
     size_t start = 0;
     for (size_t at = 0; at < n;) {
-        uint32_t c;
-        size_t n_bytes = (size_t)utf8_decode(&c, run + at, n - at);
+        uint32_t c = (unsigned char)run[at];
+        size_t n_bytes = c < 0x80 ? 1 : (size_t)utf8_decode(&c, run + at, n - at);
         int32_t role = c < 0x80 ? ROLE_PART : recall_role(t, c, run + at, n_bytes);
         if (role != ROLE_PART) {
             encode_part(t, run + start, at - start);

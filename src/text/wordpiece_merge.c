@@ -284,53 +284,61 @@ static void touch(struct wordpiece_merge *m, struct merge_pair *p)
     }
 }
 
-/* Adds a word's pairs to the counts, or subtracts them.  Only pairs with the piece `merged` can be new in the
- * word. */
-static void count_word(struct wordpiece_merge *m, uint32_t word, int sign, int32_t merged)
+/* A pair of a word has gone.  One that is in no word needs its list no more: if it comes back, then in words that are
+ * noted again. */
+static void subtract_pair(struct wordpiece_merge *m, int32_t left, int32_t right, int64_t count)
 {
-    const struct merge_word *w = &m->words[word];
-    const int32_t *s = m->symbols + word_start(w);
-    for (int32_t i = 0; i + 1 < w->length; i++) {
-        struct merge_pair *p = find_pair(m, s[i], s[i + 1]);
-        if (p == NULL) {
-            return;
-        }
-        p->count += sign * w->count;
-        if (sign > 0 && (s[i] == merged || s[i + 1] == merged)) {
-            note_word(m, p, word);
-            touch(m, p);
+    struct merge_pair *p = find_pair(m, left, right);
+    if (p != NULL) {
+        p->count -= count;
+        if (p->count == 0) {
+            free_list(p);
         }
     }
 }
 
-static bool contains(const struct wordpiece_merge *m, const struct merge_word *w, int32_t left, int32_t right)
+static void add_pair(struct wordpiece_merge *m, int32_t left, int32_t right, uint32_t word)
 {
-    const int32_t *s = m->symbols + word_start(w);
-    for (int32_t i = 0; i + 1 < w->length; i++) {
-        if (s[i] == left && s[i + 1] == right) {
-            return true;
-        }
+    struct merge_pair *p = find_pair(m, left, right);
+    if (p != NULL) {
+        p->count += m->words[word].count;
+        note_word(m, p, word);
+        touch(m, p);
     }
-    return false;
 }
 
+/* Whether the pair to merge is at position i of n pieces. */
+static bool is_here(const int32_t *s, int32_t n, int32_t i, int32_t left, int32_t right)
+{
+    return i + 1 < n && s[i] == left && s[i + 1] == right;
+}
+
+/* Counts only pairs next to a place of the merge; the others of the word stay. */
 static void merge_in_word(struct wordpiece_merge *m, uint32_t word, int32_t left, int32_t right,
                           int32_t merged)
 {
     struct merge_word *w = &m->words[word];
-    if (!contains(m, w, left, right)) {
-        return;
-    }
-    count_word(m, word, -1, merged);
     int32_t *s = m->symbols + word_start(w);
-    int32_t n = 0;
-    for (int32_t i = 0; i < w->length; n++) {
-        bool here = i + 1 < w->length && s[i] == left && s[i + 1] == right;
-        s[n] = here ? merged : s[i];
-        i += here ? 2 : 1;
+    int32_t n = w->length;
+    int32_t n_out = 0;
+    bool after_merge = false; /* the piece before is new */
+    for (int32_t i = 0; i < n;) {
+        bool here = is_here(s, n, i, left, right);
+        int32_t next = i + (here ? 2 : 1);
+        if (here) {
+            subtract_pair(m, left, right, w->count);
+        }
+        if (next < n && (here || is_here(s, n, next, left, right))) {
+            subtract_pair(m, s[next - 1], s[next], w->count);
+        }
+        s[n_out++] = here ? merged : s[i];
+        if (n_out > 1 && (here || after_merge)) {
+            add_pair(m, s[n_out - 2], s[n_out - 1], word);
+        }
+        after_merge = here;
+        i = next;
     }
-    w->length = (uint16_t)n;
-    count_word(m, word, +1, merged);
+    w->length = (uint16_t)n_out;
 }
 
 /* The piece that two pieces make: the right one without its "##". */

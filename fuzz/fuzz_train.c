@@ -12,7 +12,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n)
     struct wordpiece_train_options o = {400, 1 + (n > 0 ? data[0] % 3 : 0), 200};
     struct progress silent = progress_begin(false);
     struct buf out = {0};
-    struct wordpiece_train_result made;
+    struct wordpiece_train_result made = {0};
     CHECK(!failed(word_tally_init(&tally, NULL, WORD_TALLY_MEMORY_WORDS)), "memory");
     CHECK(!failed(word_counter_init(&counter, &tally, n % 2 == 0, 1)), "memory");
     CHECK(!failed(word_counter_add(&counter, (const char *)data, n)), "memory");

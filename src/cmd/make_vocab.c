@@ -174,7 +174,7 @@ static struct status make_vocab(const struct vocab_args *a, struct corpus *c)
     TRY(word_tally_init(&tally, place, WORD_TALLY_MEMORY_WORDS));
     struct progress progress = progress_begin(true);
     struct buf text = {0};
-    struct wordpiece_train_result made;
+    struct wordpiece_train_result made = {0};
     struct wordpiece_train_options o = {a->vocab_size, a->min_frequency, a->limit_alphabet};
     struct status s = count_words(&tally, a, c, &progress);
     double counted_s = clock_since_s(start);

@@ -261,33 +261,34 @@ static struct status advance(const struct word_tally *t, struct tally_cursor *c,
     return status_ok();
 }
 
-static bool comes_first(const struct tally_cursor *a, const struct tally_cursor *b)
+static bool comes_first(const struct word_tally_reader *r, size_t left, size_t right)
 {
+    const struct tally_cursor *a = &r->cursors[left];
+    const struct tally_cursor *b = &r->cursors[right];
     return compare_bytes(a->text, a->n_bytes, b->text, b->n_bytes) < 0;
 }
 
 /* Puts the cursor at i in its place among those behind it. */
 static void sift(struct word_tally_reader *r, size_t i)
 {
-    struct tally_cursor moved = r->cursors[i];
+    size_t moved = r->heap[i];
     for (size_t child; (child = 2 * i + 1) < r->n; i = child) {
-        child += child + 1 < r->n && comes_first(&r->cursors[child + 1], &r->cursors[child]);
-        if (!comes_first(&r->cursors[child], &moved)) {
+        child += child + 1 < r->n && comes_first(r, r->heap[child + 1], r->heap[child]);
+        if (!comes_first(r, r->heap[child], moved)) {
             break;
         }
-        r->cursors[i] = r->cursors[child];
+        r->heap[i] = r->heap[child];
     }
-    r->cursors[i] = moved;
+    r->heap[i] = moved;
 }
 
 /* Moves the first cursor on; one that has ended leaves the heap. */
 static struct status advance_first(struct word_tally_reader *r)
 {
     bool end;
-    TRY(advance(r->tally, &r->cursors[0], &end));
+    TRY(advance(r->tally, &r->cursors[r->heap[0]], &end));
     if (end) {
-        free(r->cursors[0].block);
-        r->cursors[0] = r->cursors[--r->n];
+        r->heap[0] = r->heap[--r->n];
     }
     if (r->n > 0) {
         sift(r, 0);
@@ -295,31 +296,34 @@ static struct status advance_first(struct word_tally_reader *r)
     return status_ok();
 }
 
-static struct status add_cursor(struct word_tally_reader *r, const struct tally_part *part)
+/* A cursor at the beginning of a part of the tally. */
+static struct status add_cursor(struct word_tally_reader *r, size_t number)
 {
-    struct tally_cursor c = {.part = part, .offset = part->start};
-    bool in_file = part->start < part->end;
-    c.block = in_file ? malloc(BLOCK_BYTES) : NULL;
-    if (in_file && c.block == NULL) {
-        return out_of_memory();
+    struct tally_cursor *c = &r->cursors[number];
+    const struct tally_part *part = &r->tally->parts[number];
+    *c = (struct tally_cursor){.part = part, .offset = part->start, .text = ""};
+    if (part->start < part->end) {
+        c->block = malloc(BLOCK_BYTES);
+        if (c->block == NULL) {
+            return out_of_memory();
+        }
     }
-    bool end = true;
-    struct status s = advance(r->tally, &c, &end);
-    if (failed(s) || end) {
-        free(c.block);
-        return s;
+    bool end;
+    TRY(advance(r->tally, c, &end));
+    if (!end) {
+        r->heap[r->n++] = number;
     }
-    r->cursors[r->n++] = c;
-    return s;
+    return status_ok();
 }
 
 struct status word_tally_open(struct word_tally_reader *r, const struct word_tally *t)
 {
     *r = (struct word_tally_reader){.tally = t};
-    r->cursors = malloc((t->n_parts + 1) * sizeof *r->cursors);
-    struct status s = r->cursors != NULL ? status_ok() : out_of_memory();
+    r->cursors = calloc(t->n_parts + 1, sizeof *r->cursors);
+    r->heap = calloc(t->n_parts + 1, sizeof *r->heap);
+    struct status s = r->cursors != NULL && r->heap != NULL ? status_ok() : out_of_memory();
     for (size_t i = 0; i < t->n_parts && !failed(s); i++) {
-        s = add_cursor(r, &t->parts[i]);
+        s = add_cursor(r, i);
     }
     if (failed(s)) {
         word_tally_close(r);
@@ -337,12 +341,15 @@ struct status word_tally_next(struct word_tally_reader *r, bool *end)
     if (*end) {
         return status_ok();
     }
-    const struct tally_cursor *first = &r->cursors[0];
+    const struct tally_cursor *first = &r->cursors[r->heap[0]];
     CHECK(first->n_bytes <= sizeof r->word, "a word of %zu bytes", first->n_bytes);
     memcpy(r->word, first->text, first->n_bytes);
     r->n_bytes = first->n_bytes;
     r->count = 0;
-    while (r->n > 0 && compare_bytes(first->text, first->n_bytes, r->word, r->n_bytes) == 0) {
+    for (; r->n > 0; first = &r->cursors[r->heap[0]]) {
+        if (compare_bytes(first->text, first->n_bytes, r->word, r->n_bytes) != 0) {
+            break;
+        }
         r->count += first->count;
         TRY(advance_first(r));
     }
@@ -351,9 +358,10 @@ struct status word_tally_next(struct word_tally_reader *r, bool *end)
 
 void word_tally_close(struct word_tally_reader *r)
 {
-    for (size_t i = 0; i < r->n; i++) {
+    for (size_t i = 0; r->cursors != NULL && i < r->tally->n_parts; i++) {
         free(r->cursors[i].block);
     }
     free(r->cursors);
+    free(r->heap);
     *r = (struct word_tally_reader){0};
 }

@@ -42,7 +42,8 @@ struct status word_tally_take(struct word_tally *t, struct word_counts *table);
 /* Reads all words; nothing may be taken meanwhile, but it can be read more than once. */
 struct word_tally_reader {
     const struct word_tally *tally;
-    struct tally_cursor *cursors; /* [n] a heap: the first has the next word */
+    struct tally_cursor *cursors; /* [n_parts of the tally] */
+    size_t *heap;                 /* [n] the cursors that have not ended; the first has the next word */
     size_t n;
     char word[WORD_TALLY_MAX_BYTES];
     size_t n_bytes;

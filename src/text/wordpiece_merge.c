@@ -3,11 +3,18 @@
 #include <stdlib.h>
 #include <string.h>
 
+/* Most pairs are in one word or two, and a list on the heap would take more memory than all else of them. */
+enum { FEW_WORDS = 2 };
+
 struct merge_pair {
     uint64_t key; /* left id << 32 | right id */
     int64_t count;
-    uint32_t *words;                  /* [n_words] words that contain it, or did; some twice */
-    uint32_t n_words, words_capacity; /* a capacity of 0: part of first_lists, which is full */
+    union {
+        uint32_t *many;
+        uint32_t few[FEW_WORDS];
+    } words; /* [n_words] words that contain it, or did; some twice */
+    uint32_t n_words,
+        words_capacity; /* a capacity of 0: part of first_lists, which is full; FEW_WORDS: `few` */
     bool touched;
 };
 
@@ -17,12 +24,17 @@ struct merge_entry {
     uint32_t pair;
 };
 
+static uint32_t *words_of(struct merge_pair *p)
+{
+    return p->words_capacity == FEW_WORDS ? p->words.few : p->words.many;
+}
+
 static void free_list(struct merge_pair *p)
 {
-    if (p->words_capacity > 0) {
-        free(p->words);
+    if (p->words_capacity > FEW_WORDS) {
+        free(p->words.many);
     }
-    p->words = NULL;
+    p->words.many = NULL;
     p->n_words = p->words_capacity = 0;
 }
 
@@ -153,28 +165,33 @@ static struct merge_pair *find_pair(struct wordpiece_merge *m, int32_t left, int
 /* Doubles the list of a pair; one that is a part of first_lists is copied. */
 static bool grow_list(struct wordpiece_merge *m, struct merge_pair *p)
 {
-    size_t wanted = p->n_words < 4 ? 4 : 2 * (size_t)p->n_words;
-    bool own = p->words_capacity > 0;
-    uint32_t *grown = wanted > UINT32_MAX ? NULL : realloc(own ? p->words : NULL, wanted * sizeof *grown);
+    if (p->n_words == 0) {
+        p->words_capacity = FEW_WORDS;
+        return true;
+    }
+    size_t wanted = p->n_words < 4 ? 8 : 2 * (size_t)p->n_words;
+    bool own = p->words_capacity > FEW_WORDS;
+    uint32_t *grown =
+        wanted > UINT32_MAX ? NULL : realloc(own ? p->words.many : NULL, wanted * sizeof *grown);
     if (grown == NULL) {
         m->out_of_memory = true;
         return false;
     }
-    if (!own && p->n_words > 0) {
-        memcpy(grown, p->words, p->n_words * sizeof *grown);
+    if (!own) {
+        memcpy(grown, words_of(p), p->n_words * sizeof *grown);
     }
-    p->words = grown;
+    p->words.many = grown;
     p->words_capacity = (uint32_t)wanted;
     return true;
 }
 
 static void note_word(struct wordpiece_merge *m, struct merge_pair *p, uint32_t word)
 {
-    if (p->n_words > 0 && p->words[p->n_words - 1] == word) {
+    if (p->n_words > 0 && words_of(p)[p->n_words - 1] == word) {
         return;
     }
     if (p->n_words < p->words_capacity || grow_list(m, p)) {
-        p->words[p->n_words++] = word;
+        words_of(p)[p->n_words++] = word;
     }
 }
 
@@ -184,10 +201,12 @@ static bool comes_first(const struct merge_entry *a, const struct merge_entry *b
     return a->count != b->count ? a->count > b->count : a->key < b->key;
 }
 
+/* A pair that is too rare comes again if its count grows. */
 static void heap_push(struct wordpiece_merge *m, uint32_t pair)
 {
     void *heap = m->heap;
-    if (!reserve(m, &heap, m->heap_n, &m->heap_capacity, sizeof *m->heap)) {
+    if (m->pairs[pair].count < m->min_frequency ||
+        !reserve(m, &heap, m->heap_n, &m->heap_capacity, sizeof *m->heap)) {
         return;
     }
     m->heap = heap;
@@ -246,14 +265,15 @@ static void count_first(struct wordpiece_merge *m, struct merge_pair *p, uint32_
 static void list_first(struct wordpiece_merge *m, struct merge_pair *p, uint32_t word)
 {
     (void)m;
-    if (p->n_words == 0 || p->words[p->n_words - 1] != word) {
-        p->words[p->n_words++] = word;
+    if (p->n_words == 0 || p->words.many[p->n_words - 1] != word) {
+        p->words.many[p->n_words++] = word;
     }
 }
 
 /* Lists of single pairs would take more memory than the words: they have their exact lengths, in one array. */
-void wordpiece_merge_begin(struct wordpiece_merge *m)
+void wordpiece_merge_begin(struct wordpiece_merge *m, int64_t min_frequency)
 {
+    m->min_frequency = min_frequency;
     each_pair(m, count_first);
     size_t n_listed = 0;
     for (size_t i = 0; i < m->n_pairs; i++) {
@@ -264,7 +284,7 @@ void wordpiece_merge_begin(struct wordpiece_merge *m)
     n_listed = 0;
     for (size_t i = 0; i < m->n_pairs; i++) {
         struct merge_pair *p = &m->pairs[i];
-        p->words = m->first_lists != NULL ? m->first_lists + n_listed : NULL;
+        p->words.many = m->first_lists != NULL ? m->first_lists + n_listed : NULL;
         n_listed += p->words_capacity;
         p->n_words = p->words_capacity = 0;
     }
@@ -363,10 +383,10 @@ static void merge_pair(struct wordpiece_merge *m, uint32_t pair)
         return;
     }
     struct merge_pair list = m->pairs[pair]; /* taken: the pair disappears from all these words */
-    m->pairs[pair].words = NULL;
+    m->pairs[pair].words.many = NULL;
     m->pairs[pair].n_words = m->pairs[pair].words_capacity = 0;
     for (uint32_t i = 0; i < list.n_words && !m->out_of_memory; i++) {
-        merge_in_word(m, list.words[i], left, right, merged);
+        merge_in_word(m, words_of(&list)[i], left, right, merged);
     }
     free_list(&list);
     for (size_t i = 0; i < m->n_touched; i++) {
@@ -376,19 +396,16 @@ static void merge_pair(struct wordpiece_merge *m, uint32_t pair)
     m->n_touched = 0;
 }
 
-bool wordpiece_merge_next(struct wordpiece_merge *m, int64_t min_frequency)
+bool wordpiece_merge_next(struct wordpiece_merge *m)
 {
     while (m->heap_n > 0 && !m->out_of_memory) {
         struct merge_entry e = heap_pop(m);
         int64_t count = m->pairs[e.pair].count;
-        if (e.count < min_frequency) {
-            return false; /* counts in the heap are never too low where the pair's own is higher */
-        }
         if (e.count == count) {
             merge_pair(m, e.pair);
             return true;
         }
-        if (count < e.count && count >= min_frequency) {
+        if (count < e.count) {
             heap_push(m, e.pair); /* its count has dropped since: merges of other pairs took some */
         }
     }

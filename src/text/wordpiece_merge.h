@@ -31,6 +31,7 @@ struct wordpiece_merge {
     size_t heap_n, heap_capacity;
     uint32_t *touched; /* pairs with the newest piece, whose counts grew */
     size_t n_touched, touched_capacity;
+    int64_t min_frequency;
     bool out_of_memory; /* sticky: check it at the end */
 };
 
@@ -47,9 +48,9 @@ void wordpiece_merge_symbol(struct wordpiece_merge *m, int32_t id);
 void wordpiece_merge_end_word(struct wordpiece_merge *m, int64_t count);
 
 /* Counts the pairs of all words; call it once, after the last of them. */
-void wordpiece_merge_begin(struct wordpiece_merge *m);
+void wordpiece_merge_begin(struct wordpiece_merge *m, int64_t min_frequency);
 
 /* Merges the most frequent pair; false if no pair left occurs min_frequency times. */
-bool wordpiece_merge_next(struct wordpiece_merge *m, int64_t min_frequency);
+bool wordpiece_merge_next(struct wordpiece_merge *m);
 
 #endif

@@ -195,8 +195,8 @@ static struct status merge(struct wordpiece_merge *m, const struct wordpiece_tra
                             "ask for more pieces or limit the alphabet",
                             (long long)o->vocab_size, m->pieces.n);
     }
-    wordpiece_merge_begin(m);
-    while ((int64_t)m->pieces.n < o->vocab_size && wordpiece_merge_next(m, o->min_frequency)) {
+    wordpiece_merge_begin(m, o->min_frequency);
+    while ((int64_t)m->pieces.n < o->vocab_size && wordpiece_merge_next(m)) {
         if (progress_due(progress)) {
             progress_show(progress, "merging: %zu of %lld pieces", m->pieces.n, (long long)o->vocab_size);
         }

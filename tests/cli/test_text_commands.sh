@@ -40,6 +40,13 @@ grep -qx cat new.txt || fail "no piece for cat: $(tr '\n' ' ' <new.txt)"
 [ -n "$(echo 'the cats' | "$kiln" tokenize --vocab_file new.txt --do_lower_case)" ] || fail "the vocabulary is not usable"
 "$kiln" vocab --input b.txt corpus --vocab_file again.txt --vocab_size 60 --do_lower_case 2>err || fail "$(cat err)"
 cmp new.txt again.txt || fail "another order of the files gives another vocabulary"
+for threads in 1 2 3; do
+    OMP_NUM_THREADS=$threads "$kiln" vocab --input corpus b.txt --vocab_file again.txt --vocab_size 60 --do_lower_case 2>err ||
+        fail "$threads threads: $(cat err)"
+    cmp new.txt again.txt || fail "another vocabulary from $threads threads"
+done
+"$kiln" vocab --input corpus b.txt --vocab_file /dev/stdout --vocab_size 60 --do_lower_case 2>err | cmp - new.txt ||
+    fail "a vocabulary to standard output: $(cat err)"
 cp b.txt own.txt
 expect 64 'over the input' "$kiln" vocab --input corpus own.txt --vocab_file ./own.txt --vocab_size 60
 expect 64 'over the input' "$kiln" vocab --input own.txt --vocab_file own.txt --vocab_size 60 --dry_run

@@ -14,7 +14,7 @@ static struct status train_lines(struct buf *out, int64_t *n_pieces, bool lower_
     struct word_counter counters[MOST_COUNTERS];
     struct word_tally tally;
     struct progress silent = progress_begin(false);
-    struct wordpiece_train_result made;
+    struct wordpiece_train_result made = {0};
     EXPECT_OK(word_tally_init(&tally, "/tmp/kiln-test-vocab", memory_words));
     for (int i = 0; i < n_counters; i++) {
         EXPECT_OK(word_counter_init(&counters[i], &tally, lower_case, n_counters));

@@ -49,7 +49,6 @@ void wordpiece_merge_fini(struct wordpiece_merge *m)
     for (size_t i = 0; i < m->n_pairs; i++) {
         free_list(&m->pairs[i]);
     }
-    free(m->first_lists);
     free(m->symbols);
     free(m->words);
     free(m->pairs);
@@ -162,26 +161,25 @@ static struct merge_pair *find_pair(struct wordpiece_merge *m, int32_t left, int
     return &m->pairs[m->slots[slot] - 1];
 }
 
-/* Doubles the list of a pair; one that is a part of first_lists is copied. */
-static bool grow_list(struct wordpiece_merge *m, struct merge_pair *p)
+/* Makes room for n_wanted words in the list of a pair. */
+static bool grow_list(struct wordpiece_merge *m, struct merge_pair *p, size_t n_wanted)
 {
-    if (p->n_words == 0) {
+    if (n_wanted <= FEW_WORDS) {
         p->words_capacity = FEW_WORDS;
         return true;
     }
-    size_t wanted = p->n_words < 4 ? 8 : 2 * (size_t)p->n_words;
     bool own = p->words_capacity > FEW_WORDS;
     uint32_t *grown =
-        wanted > UINT32_MAX ? NULL : realloc(own ? p->words.many : NULL, wanted * sizeof *grown);
+        n_wanted > UINT32_MAX ? NULL : realloc(own ? p->words.many : NULL, n_wanted * sizeof *grown);
     if (grown == NULL) {
         m->out_of_memory = true;
         return false;
     }
     if (!own) {
-        memcpy(grown, words_of(p), p->n_words * sizeof *grown);
+        memcpy(grown, p->words.few, p->n_words * sizeof *grown);
     }
     p->words.many = grown;
-    p->words_capacity = (uint32_t)wanted;
+    p->words_capacity = (uint32_t)n_wanted;
     return true;
 }
 
@@ -190,7 +188,7 @@ static void note_word(struct wordpiece_merge *m, struct merge_pair *p, uint32_t 
     if (p->n_words > 0 && words_of(p)[p->n_words - 1] == word) {
         return;
     }
-    if (p->n_words < p->words_capacity || grow_list(m, p)) {
+    if (p->n_words < p->words_capacity || grow_list(m, p, 2 * (size_t)p->n_words)) {
         words_of(p)[p->n_words++] = word;
     }
 }
@@ -254,7 +252,7 @@ static void each_pair(struct wordpiece_merge *m,
     }
 }
 
-/* For now the capacity is the number of words with the pair, and the only word of the list the last one. */
+/* For now the capacity is the number of words with the pair, and n_words the last of them. */
 static void count_first(struct wordpiece_merge *m, struct merge_pair *p, uint32_t word)
 {
     p->count += m->words[word].count;
@@ -262,33 +260,19 @@ static void count_first(struct wordpiece_merge *m, struct merge_pair *p, uint32_
     p->n_words = word;
 }
 
-static void list_first(struct wordpiece_merge *m, struct merge_pair *p, uint32_t word)
-{
-    (void)m;
-    if (p->n_words == 0 || p->words.many[p->n_words - 1] != word) {
-        p->words.many[p->n_words++] = word;
-    }
-}
-
-/* Lists of single pairs would take more memory than the words: they have their exact lengths, in one array. */
+/* The lists of the first pairs have their exact lengths: together they are as long as the text's distinct words. */
 void wordpiece_merge_begin(struct wordpiece_merge *m, int64_t min_frequency)
 {
     m->min_frequency = min_frequency;
+    m->n_live = m->n_symbols;
     each_pair(m, count_first);
-    size_t n_listed = 0;
-    for (size_t i = 0; i < m->n_pairs; i++) {
-        n_listed += m->pairs[i].words_capacity;
-    }
-    m->first_lists = malloc((n_listed + 1) * sizeof *m->first_lists);
-    m->out_of_memory |= m->first_lists == NULL;
-    n_listed = 0;
-    for (size_t i = 0; i < m->n_pairs; i++) {
+    for (size_t i = 0; i < m->n_pairs && !m->out_of_memory; i++) {
         struct merge_pair *p = &m->pairs[i];
-        p->words.many = m->first_lists != NULL ? m->first_lists + n_listed : NULL;
-        n_listed += p->words_capacity;
+        size_t n_wanted = p->words_capacity;
         p->n_words = p->words_capacity = 0;
+        grow_list(m, p, n_wanted);
     }
-    each_pair(m, list_first);
+    each_pair(m, note_word);
     for (size_t i = 0; i < m->n_pairs; i++) {
         heap_push(m, (uint32_t)i);
     }
@@ -359,6 +343,27 @@ static void merge_in_word(struct wordpiece_merge *m, uint32_t word, int32_t left
         i = next;
     }
     w->length = (uint16_t)n_out;
+    m->n_live -= (size_t)(n - n_out);
+}
+
+/* Merges leave gaps behind words.  Gives them back when they are half of the memory. */
+static void close_gaps(struct wordpiece_merge *m)
+{
+    if (m->n_live > m->n_symbols / 2) {
+        return;
+    }
+    size_t n = 0;
+    for (size_t i = 0; i < m->n_words; i++) {
+        struct merge_word *w = &m->words[i];
+        memmove(m->symbols + n, m->symbols + word_start(w), w->length * sizeof *m->symbols);
+        w->start_low = (uint32_t)n;
+        w->start_high = (uint16_t)(n >> 32);
+        n += w->length;
+    }
+    m->n_symbols = n;
+    int32_t *fitting = realloc(m->symbols, (n + 1) * sizeof *fitting);
+    m->symbols = fitting != NULL ? fitting : m->symbols;
+    m->symbols_capacity = n + 1;
 }
 
 /* The piece that two pieces make: the right one without its "##". */
@@ -394,6 +399,7 @@ static void merge_pair(struct wordpiece_merge *m, uint32_t pair)
         heap_push(m, m->touched[i]);
     }
     m->n_touched = 0;
+    close_gaps(m);
 }
 
 bool wordpiece_merge_next(struct wordpiece_merge *m)

@@ -20,9 +20,9 @@ struct wordpiece_merge {
     struct word_counts pieces; /* the index of a piece is its id */
     int32_t *symbols;          /* ids of the pieces of all words, end to end */
     size_t n_symbols, symbols_capacity;
+    size_t n_live; /* symbols that belong to a word; merges leave gaps between words */
     struct merge_word *words;
     size_t n_words, words_capacity;
-    uint32_t *first_lists; /* the words of the pairs at the beginning, end to end */
     struct merge_pair *pairs;
     size_t n_pairs, pairs_capacity;
     uint32_t *slots; /* [n_slots] hash table: index into pairs plus 1; 0: empty */

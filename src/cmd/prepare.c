@@ -1,14 +1,9 @@
-/* prepare: `kiln prepare` turns text into token stores, or into HDF5 files for trainers that read those. */
+/* prepare: the flags of `kiln prepare` (task/prepare_run.h). */
 #include "cmd/commands.h"
-#include "core/clock.h"
-#include "core/log.h"
-#include "core/progress.h"
-#include "corpus/input_guard.h"
+#include "cmd/prepare_lists.h"
 #include "corpus/source_formats.h"
-#include "corpus/store_pass.h"
-#include "data/shard_set.h"
-#include "io/dir_lock.h"
-#include "text/tokenizer_files.h"
+#include "task/prepare_run.h"
+#include "text/script.h"
 #include "text/tokenizer_open.h"
 
 #include <inttypes.h>
@@ -16,303 +11,136 @@
 #include <string.h>
 
 struct prepare_args {
-    const char *input;
+    const char *input, *input_files;
     const char *vocab_file;
     const char *output_dir;
-    const char *input_format;
-    const char *format; /* "store" or "hdf5" */
+    const char *input_format, *text_field;
+    const char *format;                                   /* a list of "store", "hdf5", "packed", "text" */
+    const char *max_seq_length, *max_predictions_per_seq; /* lists */
+    const char *keep_script, *dataset;
     bool do_lower_case;
     bool one_sentence_per_line;
-    bool replace_invalid_utf8;
-    bool overwrite;
-    bool dry_run;
-    bool packed, whole_word_masks;
-    double holdout_fraction, masked_lm_prob, short_seq_prob;
-    int64_t seed, max_seq_length, max_predictions_per_seq, dupe_factor, n_shards;
+    bool replace_invalid_utf8, keep_gutenberg;
+    bool overwrite, resume;
+    bool dry_run, check;
+    bool packed, reference_names, whole_word_masks;
+    bool drop_duplicates;
+    double holdout_fraction, masked_lm_prob, short_seq_prob, save_seconds;
+    int64_t drop_repeated_lines, min_document_chars;
+    int64_t seed, dupe_factor, n_shards, n_test_shards;
 };
 
+#define AT(field) offsetof(struct prepare_args, field)
+
 static const struct option options[] = {
-    OPTION_REQUIRED_ROW("input", offsetof(struct prepare_args, input), "PATH...",
-                        "text files, or directories of them; more paths may follow"),
-    OPTION_REQUIRED_ROW("vocab_file", offsetof(struct prepare_args, vocab_file), "FILE",
-                        "vocab.txt, one piece per line"),
-    OPTION_REQUIRED_ROW("output_dir", offsetof(struct prepare_args, output_dir), "DIR",
+    OPTION_STRING_ROW("input", AT(input), NULL, "PATH...",
+                      "text files, or directories of them; more paths may follow"),
+    OPTION_STRING_ROW("vocab_file", AT(vocab_file), NULL, "FILE",
+                      "vocab.txt, one piece per line; not needed for --format text alone"),
+    OPTION_REQUIRED_ROW("output_dir", AT(output_dir), "DIR",
                         "directory for all output, vocab.txt included; made if missing"),
-    OPTION_FLAG_ROW("do_lower_case", offsetof(struct prepare_args, do_lower_case),
+    OPTION_BOOL_ROW("do_lower_case", AT(do_lower_case), NULL,
                     "lower case and strip accents: for the vocabulary of an uncased model"),
     OPTION_CHOICE_ROW(
-        "input_format", offsetof(struct prepare_args, input_format), "auto", SOURCE_FORMATS_NAMES,
-        "text: each file is a document, blank lines end paragraphs; lines: blank lines end documents, each "
-        "line is a "
-        "paragraph; wiki: the output of WikiExtractor; auto looks at each file, and refuses JSON, XML and "
-        "HTML"),
-    OPTION_FLAG_ROW("one_sentence_per_line", offsetof(struct prepare_args, one_sentence_per_line),
+        "input_format", AT(input_format), "auto", SOURCE_FORMATS_NAMES,
+        "text: each file is a document, blank lines end paragraphs; lines: blank lines end documents, "
+        "each line is a paragraph; wiki: the output of WikiExtractor; json: each line is an object; dump: "
+        "a MediaWiki export; auto looks at each file. All may be compressed with gzip or bzip2"),
+    OPTION_STRING_ROW("text_field", AT(text_field), "text", "NAME", "json: the field that has the text"),
+    OPTION_FLAG_ROW("one_sentence_per_line", AT(one_sentence_per_line),
                     "each line is a sentence: do not split lines"),
-    OPTION_REAL_ROW("holdout_fraction", offsetof(struct prepare_args, holdout_fraction), "0.02", 0, 0.9,
+    OPTION_REAL_ROW("holdout_fraction", AT(holdout_fraction), "0.02", 0, 0.9,
                     "fraction of the text held out from training, for evaluation; 0: none"),
-    OPTION_INT_ROW("seed", offsetof(struct prepare_args, seed), "12345", 0, 0,
+    OPTION_INT_ROW("seed", AT(seed), "12345", 0, 0,
                    "seed of the choice of held-out text, and of samples for --format hdf5"),
-    OPTION_FLAG_ROW("replace_invalid_utf8", offsetof(struct prepare_args, replace_invalid_utf8),
+    OPTION_FLAG_ROW("replace_invalid_utf8", AT(replace_invalid_utf8),
                     "read invalid UTF-8 as U+FFFD instead of ending with an error"),
-    OPTION_FLAG_ROW("overwrite", offsetof(struct prepare_args, overwrite),
+    OPTION_FLAG_ROW("keep_gutenberg", AT(keep_gutenberg),
+                    "text: keep what Project Gutenberg puts before and after a book"),
+    OPTION_FLAG_ROW("overwrite", AT(overwrite),
                     "replace the output of an earlier run in the output directory"),
-    OPTION_FLAG_ROW("dry-run", offsetof(struct prepare_args, dry_run),
-                    "read and check everything, say what would be written, and write nothing"),
+    OPTION_FLAG_ROW(
+        "resume", AT(resume),
+        "continue a run that was stopped, killed or could not write, with the same flags and inputs"),
+    OPTION_REAL_ROW("save_seconds", AT(save_seconds), "60", 0.001, 1e6,
+                    "time between two states that --resume can continue from"),
+    OPTION_FLAG_ROW(
+        "dry-run", AT(dry_run),
+        "say what would be read and written, and what that takes, from a sample of a second; write nothing"),
+    OPTION_FLAG_ROW("check", AT(check), "read and check all of the text, and write nothing"),
     OPTION_GROUP_ROW("output"),
-    OPTION_CHOICE_ROW("format", offsetof(struct prepare_args, format), "store", "store|hdf5",
-                      "store: tokens, from which `kiln pretrain` draws samples and masks anew in each epoch; "
-                      "hdf5: samples with masks drawn now, in the layout of create_pretraining_data"),
-    OPTION_INT_ROW("max_seq_length", offsetof(struct prepare_args, max_seq_length), "128", 5, 65536,
-                   "hdf5: longest sequence in tokens, [CLS] and [SEP] included"),
-    OPTION_INT_ROW("max_predictions_per_seq", offsetof(struct prepare_args, max_predictions_per_seq), "20", 1,
-                   65536, "hdf5: most masked positions of a sequence"),
-    OPTION_REAL_ROW("masked_lm_prob", offsetof(struct prepare_args, masked_lm_prob), "0.15", 0, 1,
+    OPTION_STRING_ROW(
+        "format", AT(format), "store", "LIST",
+        "one or more of these, with commas between them. store: tokens, from which `kiln pretrain` draws "
+        "samples and masks anew in each epoch; hdf5: samples with masks drawn now, in the layout of "
+        "create_pretraining_data; packed: the same, up to three sequences per row, in the layout of "
+        "pack_pretraining_data_pytorch; text: the cleaned documents as lines of JSON"),
+    OPTION_STRING_ROW(
+        "max_seq_length", AT(max_seq_length), "128", "LIST",
+        "hdf5: longest sequence in tokens, [CLS] and [SEP] included; a list, such as 128,512, makes one "
+        "directory each"),
+    OPTION_STRING_ROW("max_predictions_per_seq", AT(max_predictions_per_seq), "20", "LIST",
+                      "hdf5: most masked positions of a sequence; a number for each of --max_seq_length"),
+    OPTION_REAL_ROW("masked_lm_prob", AT(masked_lm_prob), "0.15", 0, 1,
                     "hdf5: fraction of the tokens that is masked"),
-    OPTION_FLAG_ROW("whole_word_masks", offsetof(struct prepare_args, whole_word_masks),
-                    "hdf5: mask all pieces of a word, or none"),
-    OPTION_REAL_ROW("short_seq_prob", offsetof(struct prepare_args, short_seq_prob), "0.1", 0, 1,
+    OPTION_FLAG_ROW("whole_word_masks", AT(whole_word_masks), "hdf5: mask all pieces of a word, or none"),
+    OPTION_REAL_ROW("short_seq_prob", AT(short_seq_prob), "0.1", 0, 1,
                     "hdf5: fraction of the sequences that is cut to a random length"),
-    OPTION_INT_ROW("dupe_factor", offsetof(struct prepare_args, dupe_factor), "5", 1, 1000,
+    OPTION_INT_ROW("dupe_factor", AT(dupe_factor), "5", 1, 1000,
                    "hdf5: times that each sample is written, each time with other masks"),
     OPTION_INT_ROW(
-        "n_shards", offsetof(struct prepare_args, n_shards), "0", 0, 100000,
+        "n_shards", AT(n_shards), "0", 0, 100000,
         "hdf5: number of files for training, and for testing; 0: files of about 64 MiB uncompressed"),
-    OPTION_FLAG_ROW("packed", offsetof(struct prepare_args, packed),
-                    "hdf5: up to three sequences per row, in the layout of pack_pretraining_data_pytorch"),
+    OPTION_INT_ROW("n_test_shards", AT(n_test_shards), "0", 0, 100000,
+                   "hdf5: number of files for testing; 0: --n_shards"),
+    OPTION_FLAG_ROW("packed", AT(packed), "hdf5: packed rows instead of padded ones"),
+    OPTION_FLAG_ROW("reference_names", AT(reference_names),
+                    "hdf5: directories and files named as by create_datasets_from_start.sh"),
+    OPTION_STRING_ROW("dataset", AT(dataset), "corpus", "NAME",
+                      "the name in --reference_names, such as wikicorpus_en"),
+    OPTION_GROUP_ROW("cleaning"),
+    OPTION_FLAG_ROW(
+        "drop_duplicates", AT(drop_duplicates),
+        "leave out documents whose text is that of an earlier one; 16,777,216 documents are remembered"),
+    OPTION_INT_ROW("drop_repeated_lines", AT(drop_repeated_lines), "0", 0, 1000000000,
+                   "leave out a line that has occurred this often; 0: none"),
+    OPTION_INT_ROW("min_document_chars", AT(min_document_chars), "0", 0, 1000000000,
+                   "leave out documents of fewer characters"),
+    OPTION_STRING_ROW(
+        "keep_script", AT(keep_script), "", "LIST",
+        "leave out documents of whose letters less than half are of these scripts: latin, cyrillic, han ..."),
+    OPTION_GROUP_ROW("flags of bertPrep.py and create_pretraining_data.py"),
+    OPTION_STRING_ROW("input_file", AT(input), NULL, "PATH", "--input"),
+    OPTION_STRING_ROW("input_files", AT(input_files), NULL, "LIST", "--input, with commas between the paths"),
+    {.name = "random_seed", .kind = OPTION_INT, .offset = AT(seed), .value_name = "N", .help = "--seed"},
+    {.name = "fraction_test_set",
+     .kind = OPTION_REAL,
+     .offset = AT(holdout_fraction),
+     .value_name = "X",
+     .help = "--holdout_fraction",
+     .min = 0,
+     .max = 0.9},
+    {.name = "n_training_shards",
+     .kind = OPTION_INT,
+     .offset = AT(n_shards),
+     .value_name = "N",
+     .help = "--n_shards",
+     .min = 1,
+     .max = 100000},
+    OPTION_REFUSED_ROW("output_file", "a directory of files is written: --output_dir DIR --format hdf5"),
+    OPTION_IGNORED_VALUE_ROW("action", "NAME", "all stages are one pass; --format says what is written"),
+    OPTION_IGNORED_VALUE_ROW("n_processes", "N", "all cores are used, or as many as OMP_NUM_THREADS says"),
+    OPTION_IGNORED_VALUE_ROW("segmentation_method", "NAME",
+                             "sentences are found by kiln's own rules, not NLTK's"),
+    OPTION_IGNORED_VALUE_ROW("skip_wikiextractor", "N", "a dump and WikiExtractor's output are told apart"),
+    OPTION_IGNORED_VALUE_ROW("bert_model", "NAME", "the vocabulary is --vocab_file"),
+    OPTION_IGNORED_ROW("interactive_json_config_generator", "it had no effect there either"),
     {0},
 };
 
-static double megabytes(uint64_t n)
+static struct status missing(const char *name, const char *value, const char *what)
 {
-    return (double)n / 1e6;
-}
-
-/* "3 as text, 0 as lines" */
-static void name_formats(char *text, size_t n, const struct source_counts *counts)
-{
-    size_t at = 0;
-    for (int i = 0; i < SOURCE_N_FORMATS && at < n; i++) {
-        at += (size_t)snprintf(text + at, n - at, "%s%" PRId64 " as %s", i == 0 ? "" : ", ",
-                               counts->n_by_format[i], source_formats[i]->name);
-    }
-}
-
-/* Pages and lines that became no text: "206 documents: 105 kept, 100 redirects, 1 cut ..." */
-static void tell_about_fates(const struct corpus *c)
-{
-    char text[512];
-    size_t at = 0;
-    int64_t n = 0;
-    for (int i = 0; i < DOCUMENT_N_FATES && at < sizeof text; i++) {
-        n += c->fates[i];
-        if (c->fates[i] > 0) {
-            at += (size_t)snprintf(text + at, sizeof text - at, "%s%" PRId64 " %s", at == 0 ? "" : ", ",
-                                   c->fates[i], document_fate_names[i]);
-        }
-    }
-    if (n > 0) {
-        log_info("pages, or lines of JSON: %" PRId64 ": %s", n, text);
-    }
-}
-
-static void tell_about_text(const struct corpus *c, double seconds)
-{
-    const struct source_counts *counts = &c->counts;
-    double size = megabytes(c->files.total_bytes);
-    char formats[256];
-    name_formats(formats, sizeof formats, counts);
-    log_info("read %" PRId64 " files (%s), %.1f MB, %" PRId64 " documents, in %s (%.1f MB/s)",
-             counts->n_files, formats, size, corpus_n_documents(c), progress_time(seconds).text,
-             size / (seconds > 0 ? seconds : 1));
-    tell_about_fates(c);
-    if (counts->n_damaged_parts + counts->n_cut_files > 0) {
-        log_warning("%" PRId64 " damaged parts were left out, and %" PRId64 " compressed files are cut",
-                    counts->n_damaged_parts, counts->n_cut_files);
-    }
-    if (counts->n_empty_documents > 0) {
-        log_warning("%" PRId64 " documents have no text and were left out", counts->n_empty_documents);
-    }
-    if (counts->n_replaced > 0) {
-        log_warning("%" PRId64 " ill-formed UTF-8 sequences were read as U+FFFD", counts->n_replaced);
-    }
-    if (counts->n_cut > 0) {
-        log_warning("paragraphs longer than %d MiB were cut, %" PRId64
-                    " times; do the files have ends of lines?",
-                    DOCUMENT_PARAGRAPH_BYTES >> 20, counts->n_cut);
-    }
-}
-
-/* Reads all text into the builder; for a dry run there is neither builder nor tokenizer. */
-static struct status read_text(const struct prepare_args *a, const struct tokenizer *t, struct corpus *c,
-                               struct store_builder *b)
-{
-    struct document_ids_config ids = {.tokenizer = t, .one_sentence_per_line = a->one_sentence_per_line};
-    return store_pass_run(c, b, &ids);
-}
-
-static void tell_about_stores(const struct store_builder *b)
-{
-    for (int k = 0; k < STORE_COUNT; k++) {
-        const struct token_store_info *i = &b->infos[k];
-        if (i->n_documents > 0) {
-            log_info("%s.{bin,idx,json}: %" PRId64 " parts of documents, %" PRId64 " sentences, %" PRId64
-                     " tokens",
-                     b->prefixes[k], i->n_documents, i->n_sentences, i->n_tokens);
-        }
-    }
-    if (b->infos[STORE_HELDOUT].n_documents == 0 && b->config.holdout_fraction > 0) {
-        log_warning("nothing is held out: there are fewer than %d sentences in one document",
-                    STORE_BUILDER_PART_SENTENCES + 1);
-    }
-}
-
-static struct status check_output(const struct prepare_args *a, const struct tokenizer *t,
-                                  enum tokenizer_copy *copy)
-{
-    const char *vocabulary = NULL, *existing = store_builder_find_existing(a->output_dir);
-    TRY(tokenizer_files_compare(copy, &vocabulary, t, a->output_dir));
-    existing = existing == NULL ? vocabulary : existing;
-    if (existing != NULL && !a->overwrite) {
-        return status_error(STATUS_USAGE, "%s already has %s; --overwrite replaces what is there",
-                            a->output_dir, existing);
-    }
-    return status_ok();
-}
-
-/* Moves the vocabulary and the stores into place: all of them, or none. */
-static struct status commit(struct store_builder *b, const char *output_dir, enum tokenizer_copy copy)
-{
-    const struct tokenizer *t = b->config.tokenizer;
-    struct status s = copy == TOKENIZER_COPY_SAME ? status_ok() : tokenizer_files_write(t, output_dir);
-    if (!failed(s)) {
-        s = store_builder_commit(b);
-    }
-    if (failed(s) && copy == TOKENIZER_COPY_ABSENT) {
-        tokenizer_files_remove(t, output_dir);
-    }
-    return s;
-}
-
-static struct store_builder_config builder_config(const struct prepare_args *a, const struct tokenizer *t,
-                                                  const char *directory)
-{
-    return (struct store_builder_config){.tokenizer = t,
-                                         .holdout_fraction = a->holdout_fraction,
-                                         .seed = (uint64_t)a->seed,
-                                         .directory = directory};
-}
-
-static struct status build_stores(const struct prepare_args *a, const struct tokenizer *t, struct corpus *c)
-{
-    enum tokenizer_copy copy;
-    TRY(check_output(a, t, &copy));
-    struct store_builder b;
-    TRY(store_builder_open(&b, builder_config(a, t, a->output_dir)));
-    int64_t start_ns = clock_ns();
-    struct status s = read_text(a, t, c, &b);
-    if (!failed(s)) {
-        s = commit(&b, a->output_dir, copy);
-    }
-    if (!failed(s)) {
-        tell_about_text(c, clock_since_s(start_ns));
-        tell_about_stores(&b);
-    }
-    store_builder_abandon(&b);
-    return s;
-}
-
-static struct shard_set_config shard_config(const struct prepare_args *a, const struct tokenizer *t,
-                                            struct temporary *work)
-{
-    return (struct shard_set_config){.output_dir = a->output_dir,
-                                     .tokenizer = t,
-                                     .overwrite = a->overwrite,
-                                     .packed = a->packed,
-                                     .max_seq_length = a->max_seq_length,
-                                     .max_predictions_per_seq = a->max_predictions_per_seq,
-                                     .dupe_factor = a->dupe_factor,
-                                     .n_shards = a->n_shards,
-                                     .masked_lm_prob = a->masked_lm_prob,
-                                     .short_seq_prob = a->short_seq_prob,
-                                     .whole_word_masks = a->whole_word_masks,
-                                     .seed = (uint64_t)a->seed,
-                                     .work = work};
-}
-
-static void tell_about_shards(const struct prepare_args *a, const struct shard_writer_report *r,
-                              const char *name)
-{
-    const struct shard_packing *p = &r->packing;
-    if (r->n_shards == 0) {
-        log_warning("nothing is held out, so there are no files for testing");
-        return;
-    }
-    log_info("%s/*.hdf5: %" PRId64 " files, %" PRId64 " sequences in %" PRId64 " %s of %" PRId64
-             " tokens, %.1f %% of them text",
-             name, r->n_shards, p->n_sequences, p->n_packs, a->packed ? "packs" : "rows", p->seq_length,
-             100 * (double)p->n_tokens / ((double)p->n_packs * (double)p->seq_length));
-}
-
-/* Writes samples, from stores that are made for that and removed. */
-static struct status build_shards(const struct prepare_args *a, const struct tokenizer *t, struct corpus *c)
-{
-    struct temporary work;
-    struct shard_set_config shards = shard_config(a, t, &work);
-    char directory[STORE_BUILDER_PATH_BYTES];
-    struct store_builder b;
-    struct shard_writer_report reports[STORE_COUNT];
-    int64_t start_ns = clock_ns();
-    TRY(shard_set_check(&shards));
-    TRY(shard_set_begin(&shards, directory));
-    struct status s = store_builder_open(&b, builder_config(a, t, directory));
-    if (!failed(s)) {
-        s = read_text(a, t, c, &b);
-        s = failed(s) ? s : store_builder_commit(&b);
-        store_builder_abandon(&b);
-    }
-    if (!failed(s)) {
-        tell_about_text(c, clock_since_s(start_ns));
-        s = shard_set_write(&shards, reports);
-    }
-    if (!failed(s)) {
-        tell_about_shards(a, &reports[STORE_TRAIN], "training");
-        tell_about_shards(a, &reports[STORE_HELDOUT], "test");
-    }
-    shard_set_abandon(&shards);
-    return s;
-}
-
-static bool wants_shards(const struct prepare_args *a)
-{
-    return strcmp(a->format, "hdf5") == 0;
-}
-
-static struct status build_locked(const struct prepare_args *a, const struct tokenizer *t, struct corpus *c)
-{
-    struct dir_lock lock;
-    TRY(file_make_directories(a->output_dir));
-    TRY(dir_lock_acquire(&lock, a->output_dir));
-    struct status s = wants_shards(a) ? build_shards(a, t, c) : build_stores(a, t, c);
-    dir_lock_release(&lock);
-    return s;
-}
-
-static struct status plan_stores(const struct prepare_args *a, const struct tokenizer *t, struct corpus *c)
-{
-    struct shard_set_config shards = shard_config(a, t, NULL);
-    const char *existing = wants_shards(a) ? NULL : store_builder_find_existing(a->output_dir);
-    if (existing != NULL && !a->overwrite) {
-        return status_error(STATUS_USAGE, "%s already has %s; --overwrite replaces what is there",
-                            a->output_dir, existing);
-    }
-    TRY(wants_shards(a) ? shard_set_check(&shards) : status_ok());
-    int64_t start_ns = clock_ns();
-    TRY(read_text(a, NULL, c, NULL));
-    tell_about_text(c, clock_since_s(start_ns));
-    log_info("would write %s with a vocabulary of %d pieces to %s and hold out %g of the text; nothing "
-             "was written",
-             wants_shards(a) ? "HDF5 files" : "token stores", t->n, a->output_dir, a->holdout_fraction);
-    return status_ok();
+    return status_error(STATUS_USAGE, "kiln prepare needs --%s %s: %s", name, value, what);
 }
 
 static struct status choose_format(const struct prepare_args *a, const struct source_format **format)
@@ -328,76 +156,181 @@ static struct status choose_format(const struct prepare_args *a, const struct so
     return status_ok();
 }
 
-static struct status check_written(const struct prepare_args *a, const struct input_files *f,
-                                   const char *name)
+static struct status choose_scripts(const struct prepare_args *a, uint64_t *scripts)
 {
-    char path[2 * FILE_PATH_BYTES];
-    snprintf(path, sizeof path, "%s/%s", a->output_dir, name);
-    return input_guard_check_file(f, "--output_dir", path);
+    struct prepare_word word;
+    *scripts = 0;
+    for (const char *rest = a->keep_script; prepare_word_next(&word, &rest);) {
+        int script = script_find(word.text, word.n);
+        if (script == SCRIPT_NONE) {
+            return status_error(
+                STATUS_USAGE,
+                "--keep_script has '%.*s', which is none of the scripts that kiln knows: "
+                "latin, greek, cyrillic, arabic, hebrew, devanagari, han, hiragana, katakana, "
+                "hangul, thai and others of src/text/script_table.c",
+                (int)word.n, word.text);
+        }
+        *scripts |= UINT64_C(1) << script;
+    }
+    return status_ok();
 }
 
-/* Checks that the output does not overwrite the text, and that it can be written. */
-static struct status check_place(const struct prepare_args *a, const struct tokenizer *t,
-                                 const struct input_files *f, int n_inputs, const char **inputs)
+static struct shard_set_config shard_config(const struct prepare_args *a, const struct tokenizer *t,
+                                            const struct prepare_phase *phase, bool packed)
 {
-    static const char *const names[] = {TOKENIZER_CONFIG_NAME, "train.bin",   "train.idx",   "train.json",
-                                        "heldout.bin",         "heldout.idx", "heldout.json"};
-    enum { LONGEST_SUFFIX = sizeof "/.prepare.kiln-0123456789abcdef.tmp/training/kiln_training_100000.hdf5" };
-    TRY(input_guard_check_directory(f, inputs, n_inputs, "--output_dir", a->output_dir));
-    for (int i = 0; i < t->n_files; i++) {
-        TRY(check_written(a, f, t->files[i].name));
-    }
-    for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
-        TRY(check_written(a, f, names[i]));
-    }
-    return a->dry_run ? file_check_directory_path(a->output_dir, LONGEST_SUFFIX)
-                      : file_check_output_directory(a->output_dir, LONGEST_SUFFIX, 0);
+    int64_t n_test = a->n_test_shards > 0 ? a->n_test_shards : a->n_shards;
+    return (struct shard_set_config){.dataset = a->reference_names ? a->dataset : NULL,
+                                     .tokenizer = t,
+                                     .packed = packed,
+                                     .max_seq_length = phase->max_seq_length,
+                                     .max_predictions_per_seq = phase->max_predictions_per_seq,
+                                     .dupe_factor = a->dupe_factor,
+                                     .n_shards = {[STORE_TRAIN] = a->n_shards, [STORE_HELDOUT] = n_test},
+                                     .masked_lm_prob = a->masked_lm_prob,
+                                     .short_seq_prob = a->short_seq_prob,
+                                     .whole_word_masks = a->whole_word_masks,
+                                     .seed = (uint64_t)a->seed};
 }
 
-static struct status prepare(const struct prepare_args *a, const struct tokenizer *t, int n_inputs,
-                             const char **inputs)
+/* Names the directory of a set, as create_datasets_from_start.sh does if asked to. */
+static struct status name_set(struct prepare_set *set, const struct prepare_args *a, bool is_only)
 {
-    struct source_options o = {.replace_invalid_utf8 = a->replace_invalid_utf8};
-    struct corpus c;
-    TRY(choose_format(a, &o.format));
-    TRY(corpus_open(&c, inputs, n_inputs, o));
-    struct status s = check_place(a, t, &c.files, n_inputs, inputs);
-    if (!failed(s)) {
-        s = a->dry_run ? plan_stores(a, t, &c) : build_locked(a, t, &c);
+    const struct shard_set_config *s = &set->shards;
+    int n;
+    if (a->reference_names) {
+        n = snprintf(set->name, sizeof set->name,
+                     "hdf5_lower_case_%d_seq_len_%" PRId64 "_max_pred_%" PRId64
+                     "_masked_lm_prob_%g_random_seed_%" PRId64 "_dupe_factor_%" PRId64 "%s/%s",
+                     a->do_lower_case, s->max_seq_length, s->max_predictions_per_seq, s->masked_lm_prob,
+                     a->seed, s->dupe_factor, s->packed ? "_packed" : "", a->dataset);
+    } else if (is_only) {
+        n = 0;
+        set->name[0] = '\0';
+    } else {
+        n = snprintf(set->name, sizeof set->name, "%s_seq_len_%" PRId64 "_max_pred_%" PRId64,
+                     s->packed ? "packed" : "hdf5", s->max_seq_length, s->max_predictions_per_seq);
     }
-    corpus_close(&c);
+    return n < (int)sizeof set->name && strchr(a->dataset, '/') == NULL
+               ? status_ok()
+               : status_error(STATUS_USAGE, "--dataset %.40s is no short name of a file", a->dataset);
+}
+
+/* The sets of HDF5 files that --format and the lists of lengths ask for. */
+static struct status make_sets(struct prepare_config *c, const struct prepare_args *a,
+                               const struct prepare_formats *f)
+{
+    struct prepare_phase phases[PREPARE_MOST_PHASES];
+    int n_phases = 0, n_kinds = f->hdf5 + f->packed;
+    if (n_kinds == 0) {
+        return status_ok();
+    }
+    TRY(prepare_phases_parse(phases, &n_phases, a->max_seq_length, a->max_predictions_per_seq));
+    for (int i = 0; i < n_phases; i++) {
+        for (int packed = 0; packed < 2; packed++) {
+            if (packed == 1 ? f->packed : f->hdf5) {
+                struct prepare_set *set = &c->sets[c->n_sets++];
+                set->shards = shard_config(a, c->pass.tokenizer, &phases[i], packed == 1);
+                TRY(name_set(set, a, n_phases * n_kinds == 1));
+            }
+        }
+    }
+    return status_ok();
+}
+
+/* What decides the bytes of the output: all flags but those that say how to get there. */
+static json_t *make_settings(const struct prepare_args *a, const struct tokenizer *t)
+{
+    static const char *const others[] = {"input",  "input_file",   "input_files", "output_dir", "overwrite",
+                                         "resume", "save_seconds", "dry_run",     "check",      "vocab_file"};
+    char hash[17];
+    json_t *settings = option_values(&command_prepare, a);
+    for (size_t i = 0; i < sizeof others / sizeof others[0]; i++) {
+        json_object_del(settings, others[i]);
+    }
+    if (t != NULL) {
+        snprintf(hash, sizeof hash, "%016" PRIx64, t->hash);
+        json_object_set_new(settings, "vocabulary", json_string(hash));
+    }
+    json_object_set_new(settings, "kiln_version", json_string(KILN_VERSION));
+    return settings;
+}
+
+static struct status run_with(const struct prepare_args *a, const struct prepare_formats *f,
+                              const struct tokenizer *t, int n_inputs, const char *const *inputs)
+{
+    struct prepare_set sets[2 * PREPARE_MOST_PHASES];
+    struct prepare_config c = {
+        .inputs = inputs,
+        .n_inputs = n_inputs,
+        .source = {.replace_invalid_utf8 = a->replace_invalid_utf8,
+                   .text_field = a->text_field,
+                   .keep_gutenberg = a->keep_gutenberg},
+        .output_dir = a->output_dir,
+        .pass = {.tokenizer = t,
+                 .one_sentence_per_line = a->one_sentence_per_line,
+                 .holdout_fraction = a->holdout_fraction,
+                 .seed = (uint64_t)a->seed,
+                 .writes_text = f->text,
+                 .cleaning = {.drop_duplicates = a->drop_duplicates,
+                              .drop_repeated_lines = a->drop_repeated_lines,
+                              .min_document_chars = a->min_document_chars},
+                 .save_seconds = a->save_seconds},
+        .wants_store = f->store,
+        .sets = sets,
+        .overwrite = a->overwrite,
+        .resume = a->resume,
+        .dry_run = a->dry_run,
+        .check = a->check,
+    };
+    TRY(choose_format(a, &c.source.format));
+    TRY(choose_scripts(a, &c.pass.cleaning.scripts));
+    TRY(make_sets(&c, a, f));
+    c.settings = make_settings(a, t);
+    struct status s = prepare_run(&c);
+    json_decref(c.settings);
+    return s;
+}
+
+static struct status run_on(const struct prepare_args *a, int n_inputs, const char *const *inputs)
+{
+    struct prepare_formats formats;
+    struct tokenizer t;
+    TRY(prepare_formats_parse(&formats, a->format, a->packed));
+    if (n_inputs == 0) {
+        return missing("input", "PATH...", "text files, or directories of them");
+    }
+    if (!formats.store && !formats.hdf5 && !formats.packed) {
+        return run_with(a, &formats, NULL, n_inputs, inputs);
+    }
+    if (a->vocab_file == NULL) {
+        return missing("vocab_file", "FILE", "vocab.txt, one piece per line; `kiln vocab` makes it");
+    }
+    TRY(tokenizer_open_vocabulary(&t, a->vocab_file, a->do_lower_case));
+    struct status s = run_with(a, &formats, &t, n_inputs, inputs);
+    tokenizer_fini(&t);
     return s;
 }
 
 static struct status run(const void *args, int n_positional, const char *const *positional)
 {
     const struct prepare_args *a = args;
-    const char **inputs = malloc(((size_t)n_positional + 1) * sizeof *inputs);
-    if (inputs == NULL) {
-        return status_error(STATUS_MEMORY, "out of memory for a list of inputs");
-    }
-    inputs[0] = a->input;
-    for (int i = 0; i < n_positional; i++) {
-        inputs[i + 1] = positional[i];
-    }
-    struct tokenizer t;
-    struct status s = tokenizer_open_vocabulary(&t, a->vocab_file, a->do_lower_case);
-    if (!failed(s)) {
-        s = prepare(a, &t, n_positional + 1, inputs);
-        tokenizer_fini(&t);
-    }
-    free(inputs);
+    struct prepare_inputs inputs;
+    TRY(prepare_inputs_collect(&inputs, a->input, a->input_files, n_positional, positional));
+    struct status s = run_on(a, inputs.n, inputs.paths);
+    prepare_inputs_fini(&inputs);
     return s;
 }
 
 const struct command command_prepare = {
     .name = "prepare",
     .summary = "turn text into the token stores or HDF5 files that training reads",
-    .details = "Splits text into documents and sentences, turns them into token ids once, and writes "
-               "DIR/train.* and "
-               "DIR/heldout.* with vocab.txt beside them. Long documents are cut into parts of 128 "
-               "sentences; a fraction "
-               "of the parts is held out. The same input gives the same bytes.",
+    .details =
+        "Splits text into documents and sentences, turns them into token ids once, and writes DIR/train.* "
+        "and "
+        "DIR/heldout.* with vocab.txt beside them. Long documents are cut into parts of 128 sentences; a "
+        "fraction "
+        "of the parts is held out. The same input gives the same bytes, on any number of cores and however "
+        "often the run was interrupted. docs/howto/prepare_text.md.",
     .positional_usage = "[PATH...]",
     .max_positional = 1 << 20,
     .options = options,

@@ -98,14 +98,23 @@ static bool takes_any(const struct option *o)
     return o->choices != NULL && strcmp(o->choices, OPTION_ANY_WORD) == 0;
 }
 
-static struct status parse_bool(const struct option *o, const char *text, bool *value)
+/* The value of a word that is one; false if it is none. */
+static bool find_bool(const char *text, bool *value)
 {
     static const char *const words[] = {"false", "true", "0", "1", "no", "yes"};
     for (size_t i = 0; i < sizeof words / sizeof words[0]; i++) {
         if (strcasecmp(text, words[i]) == 0) {
             *value = i % 2 == 1;
-            return status_ok();
+            return true;
         }
+    }
+    return false;
+}
+
+static struct status parse_bool(const struct option *o, const char *text, bool *value)
+{
+    if (find_bool(text, value)) {
+        return status_ok();
     }
     *value = true; /* a way in which it is */
     return takes_any(o) || (o->choices != NULL && is_choice(o->choices, text))
@@ -328,6 +337,11 @@ static struct status parse_flag(const struct command *c, const char *word, int a
     note_given(c, o, args);
     if (value != NULL && !takes_value(o)) {
         return status_error(STATUS_USAGE, "--%s takes no value, but '%s' was given", o->name, value + 1);
+    }
+    bool is_bool;
+    if (o->kind == OPTION_BOOL && o->choices == NULL && c->max_positional > 0 && next != NULL &&
+        !find_bool(next, &is_bool)) {
+        next = NULL; /* a positional argument */
     }
     bool needs_value = takes_value(o) && o->kind != OPTION_BOOL && o->kind != OPTION_IGNORED_VALUE;
     if (value != NULL && value[1] == '\0' && needs_value && next != NULL && c->max_positional == 0) {

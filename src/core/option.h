@@ -23,7 +23,7 @@
 enum option_kind {
     OPTION_FLAG,   /* bool; no value */
     OPTION_BOOL,   /* bool; true, yes, 1 or false, no, 0, upper or lower case; true if another flag or nothing
-                    * follows */
+                    * follows, or, where there are positional arguments, any other word */
     OPTION_INT,    /* int64_t; "1e3" is accepted where it is a whole number */
     OPTION_REAL,   /* double */
     OPTION_PAIR,   /* double [2]: two words, or one with commas between them */

@@ -69,6 +69,13 @@ struct corpus_place corpus_place(const struct corpus *c)
                              : (struct corpus_place){.file = c->n_opened};
 }
 
+struct source_counts corpus_counts(const struct corpus *c)
+{
+    struct source_counts counts = c->counts;
+    counts.n_damaged_parts += c->source_is_open ? c->source.reader.n_gaps : 0;
+    return counts;
+}
+
 struct status corpus_seek(struct corpus *c, struct corpus_place place)
 {
     if (place.file > c->files.n) {

@@ -38,6 +38,9 @@ struct status corpus_next(struct corpus *c, struct document *out, bool *end);
 /* The place after what corpus_next returned last. */
 struct corpus_place corpus_place(const struct corpus *c);
 
+/* The counts of what corpus_next returned so far, damaged parts of the current file included. */
+struct source_counts corpus_counts(const struct corpus *c);
+
 /* Continues at a place of the same inputs, from this run or an earlier one.  Counts are not reset. */
 struct status corpus_seek(struct corpus *c, struct corpus_place place);
 

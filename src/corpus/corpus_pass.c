@@ -74,6 +74,7 @@ static void read_batch(struct pass *p, struct batch *b, bool *end)
         if (!*end) {
             item->place = corpus_place(p->corpus);
             item->done_bytes = corpus_done_bytes(p->corpus);
+            item->counts = corpus_counts(p->corpus);
             n_bytes += item->document.text.n + item->document.raw.n;
             b->n++;
         }

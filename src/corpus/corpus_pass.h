@@ -35,9 +35,10 @@ struct corpus_transform {
 
 struct corpus_item {
     struct document document;
-    void *result;              /* NULL without a transform */
-    struct corpus_place place; /* after the document: where another pass can continue */
-    uint64_t done_bytes;       /* of the corpus, up to there */
+    void *result;                /* NULL without a transform */
+    struct corpus_place place;   /* after the document: where another pass can continue */
+    uint64_t done_bytes;         /* of the corpus, up to there */
+    struct source_counts counts; /* likewise */
 };
 
 /* Gets every item, in order, from one thread at a time, not always the same.  An error ends the pass. */

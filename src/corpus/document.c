@@ -14,12 +14,16 @@ const char *const document_fate_names[DOCUMENT_N_FATES] = {
     [DOCUMENT_TOO_DEEP] = "nested deeper than the limit",
     [DOCUMENT_TOO_MUCH_WORK] = "over the limit of work for their size",
     [DOCUMENT_CUT] = "cut by the end of a file or a damaged part",
+    [DOCUMENT_TOO_SHORT] = "shorter than --min_document_chars",
+    [DOCUMENT_OTHER_SCRIPT] = "in other scripts than --keep_script",
+    [DOCUMENT_DUPLICATE] = "equal to an earlier one",
 };
 
 void document_fini(struct document *d)
 {
     buf_fini(&d->id);
     buf_fini(&d->title);
+    buf_fini(&d->url);
     buf_fini(&d->text);
     buf_fini(&d->raw);
     free(d->ends);
@@ -30,6 +34,7 @@ void document_clear(struct document *d)
 {
     buf_clear(&d->id);
     buf_clear(&d->title);
+    buf_clear(&d->url);
     buf_clear(&d->text);
     buf_clear(&d->raw);
     d->begins = false;

@@ -31,7 +31,10 @@ enum document_fate {
     DOCUMENT_TOO_LARGE,
     DOCUMENT_TOO_DEEP, /* markup nested beyond the limit */
     DOCUMENT_TOO_MUCH_WORK,
-    DOCUMENT_CUT, /* by the end of the file or a damaged part */
+    DOCUMENT_CUT,       /* by the end of the file or a damaged part */
+    DOCUMENT_TOO_SHORT, /* these are left out by cleaning (corpus/cleaning.h), if asked for */
+    DOCUMENT_OTHER_SCRIPT,
+    DOCUMENT_DUPLICATE,
     DOCUMENT_N_FATES,
 };
 
@@ -44,11 +47,11 @@ struct paragraph {
 };
 
 struct document {
-    bool begins;            /* false: it continues the document of the piece before */
-    int64_t n_paragraphs;   /* at least 1 when a source returns it */
-    struct buf id, title;   /* if the format has them, and only in the first piece; else empty */
-    struct buf text;        /* the paragraphs end to end */
-    size_t *ends, capacity; /* [n_paragraphs] where they end in it */
+    bool begins;               /* false: it continues the document of the piece before */
+    int64_t n_paragraphs;      /* at least 1 when a source returns it */
+    struct buf id, title, url; /* if the format has them, and only in the first piece; else empty */
+    struct buf text;           /* the paragraphs end to end */
+    size_t *ends, capacity;    /* [n_paragraphs] where they end in it */
 
     /* of a raw document, which has no paragraphs before it is converted */
     const struct source_format *format; /* that converts it; NULL: it is not raw */

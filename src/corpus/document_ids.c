@@ -39,6 +39,7 @@ void document_ids_fini(struct document_ids *ids)
     id_list_fini(&ids->ids);
     free(ids->ends);
     free(ids->hashes);
+    free(ids->paragraph_ends);
     *ids = (struct document_ids){0};
 }
 
@@ -94,11 +95,17 @@ struct status document_ids_make(struct document_ids_worker *worker, struct docum
     void *hashes = ids->hashes;
     TRY(make_room(&hashes, &ids->hashes_capacity, (size_t)d->n_paragraphs, sizeof *ids->hashes));
     ids->hashes = hashes;
+    void *paragraph_ends = ids->paragraph_ends;
+    TRY(make_room(&paragraph_ends, &ids->paragraph_capacity, (size_t)d->n_paragraphs,
+                  sizeof *ids->paragraph_ends));
+    ids->paragraph_ends = paragraph_ends;
     for (int64_t i = 0; i < d->n_paragraphs; i++) {
         struct paragraph p = document_paragraph(d, i);
         ids->hashes[i] = repeats_hash(p.text, p.n);
         TRY(worker->config->tokenizer == NULL ? status_ok() : add_paragraph(worker, ids, p));
+        ids->paragraph_ends[i] = ids->n_sentences;
     }
+    document_facts_make(&ids->facts, &worker->config->facts, d);
     return status_ok();
 }
 

@@ -6,19 +6,23 @@
 #define KILN_CORPUS_DOCUMENT_IDS_H
 
 #include "corpus/corpus_pass.h"
+#include "corpus/document_facts.h"
 #include "text/tokenizer.h"
 
 struct document_ids {
     struct id_list ids; /* of the sentences, end to end; none is empty */
     size_t *ends;       /* [n_sentences] where they end in it */
     int64_t n_sentences;
-    uint64_t *hashes; /* [n_paragraphs of the document] for corpus/repeats.h */
-    size_t ends_capacity, hashes_capacity;
+    uint64_t *hashes;        /* [n_paragraphs of the document] for corpus/repeats.h */
+    int64_t *paragraph_ends; /* [n_paragraphs] sentences up to there */
+    size_t ends_capacity, hashes_capacity, paragraph_capacity;
+    struct document_facts facts;
 };
 
 struct document_ids_config {
     const struct tokenizer *tokenizer; /* borrowed; NULL: only hashes, no sentences */
     bool one_sentence_per_line;        /* each paragraph is one sentence */
+    struct document_facts_config facts;
 };
 
 /* The transform; its results are struct document_ids.  `config` is borrowed and must outlive it. */

@@ -211,6 +211,17 @@ static enum document_fate page_fate(const struct dump_page *p)
     return model->n == 0 || strcmp(buf_text(model), "wikitext") == 0 ? DOCUMENT_KEPT : DOCUMENT_OTHER_MODEL;
 }
 
+/* The address that WikiExtractor gives a page: the main page's without its name, and the number. */
+static void add_url(struct document *d)
+{
+    const struct buf *base = &d->site->base;
+    const char *slash = strrchr(buf_text(base), '/');
+    if (slash != NULL) {
+        buf_append(&d->url, base->data, (size_t)(slash - base->data));
+        buf_printf(&d->url, "?curid=%s", buf_text(&d->id));
+    }
+}
+
 /* Paragraphs of the page that was parsed. */
 static struct status convert_text(struct dump_page *p, struct document *d)
 {
@@ -226,6 +237,7 @@ static struct status convert_text(struct dump_page *p, struct document *d)
     }
     buf_append(&d->id, buf_text(&p->fields[FIELD_ID]), p->fields[FIELD_ID].n);
     buf_append(&d->title, buf_text(title), title->n);
+    add_url(d);
     struct wikitext_counts before = p->counts;
     TRY(wikitext_convert(p->wikitext, d, &p->counts, buf_text(title), title->n, buf_text(text), text->n));
     for (int i = 0; i < WIKITEXT_N_OUTCOMES; i++) {

@@ -1,3 +1,4 @@
+#define _GNU_SOURCE /* st_mtim */
 #include "corpus/input_files.h"
 
 #include <dirent.h>
@@ -7,7 +8,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
-static struct status add_file(struct input_files *f, const char *path, uint64_t n_bytes)
+static struct status add_file(struct input_files *f, const char *path, const struct stat *info)
 {
     if (f->n == f->capacity) {
         int64_t capacity = f->capacity == 0 ? 64 : 2 * f->capacity;
@@ -22,8 +23,9 @@ static struct status add_file(struct input_files *f, const char *path, uint64_t 
     if (copy == NULL) {
         return status_error(STATUS_MEMORY, "out of memory for the path %s", path);
     }
-    f->files[f->n++] = (struct input_file){copy, n_bytes};
-    f->total_bytes += n_bytes;
+    int64_t changed_ns = (int64_t)info->st_mtim.tv_sec * INT64_C(1000000000) + info->st_mtim.tv_nsec;
+    f->files[f->n++] = (struct input_file){copy, (uint64_t)info->st_size, changed_ns};
+    f->total_bytes += (uint64_t)info->st_size;
     return status_ok();
 }
 
@@ -53,7 +55,7 @@ static struct status add_entry(struct input_files *f, const char *directory, con
     if (S_ISDIR(info.st_mode)) {
         return add_tree(f, path, depth + 1);
     }
-    return S_ISREG(info.st_mode) ? add_file(f, path, (uint64_t)info.st_size) : status_ok();
+    return S_ISREG(info.st_mode) ? add_file(f, path, &info) : status_ok();
 }
 
 static struct status add_tree(struct input_files *f, const char *path, int depth)
@@ -97,7 +99,7 @@ static struct status add_input(struct input_files *f, const char *path)
     if (info.st_size == 0) {
         return status_error(STATUS_DATA, "the input %s is empty", path);
     }
-    return add_file(f, path, (uint64_t)info.st_size);
+    return add_file(f, path, &info);
 }
 
 struct status input_files_list(struct input_files *f, const char *const *inputs, int n_inputs)

@@ -12,6 +12,7 @@
 struct input_file {
     char *path;
     uint64_t n_bytes;
+    int64_t changed_ns; /* time of last modification */
 };
 
 struct input_files {

@@ -1,7 +1,7 @@
 /* json_source: JSON lines, as OSCAR and others publish text: each line is an object with the text in a field.
  *
- * The text is a string, or a list of strings as in OSCAR's newer form, and each line of it is a paragraph.  "id" and
- * "title" are used if they are there. */
+ * The text is a string, or a list of strings as in OSCAR's newer form, and each line of it is a paragraph.  "id",
+ * "title" and "url" are used if they are there. */
 #include "core/json.h"
 #include "corpus/source_formats.h"
 
@@ -92,6 +92,7 @@ static struct status convert(void **state, const struct source_options *o, struc
     }
     copy_name(&d->id, json_object_get(root, "id"));
     copy_name(&d->title, json_object_get(root, "title"));
+    copy_name(&d->url, json_object_get(root, "url"));
     s = add_field(d, json_object_get(root, o->text_field == NULL ? "text" : o->text_field));
     json_decref(root);
     return s;

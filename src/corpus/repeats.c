@@ -74,7 +74,7 @@ uint64_t repeats_hash(const char *line, size_t n)
     return hash != 0 ? hash : 1; /* 0 is an empty slot */
 }
 
-void repeats_add(struct repeats *r, uint64_t hash, const char *line, size_t n)
+uint32_t repeats_add(struct repeats *r, uint64_t hash, const char *line, size_t n)
 {
     struct repeats_slot *slot = slot_of(r, hash);
     r->n_bytes += n;
@@ -82,7 +82,7 @@ void repeats_add(struct repeats *r, uint64_t hash, const char *line, size_t n)
         *slot = (struct repeats_slot){.hash = hash, .count = 1};
         r->n_used++;
         make_room(r);
-        return;
+        return 1;
     }
     r->n_repeated += n;
     slot->count += slot->count < UINT32_MAX;
@@ -91,6 +91,45 @@ void repeats_add(struct repeats *r, uint64_t hash, const char *line, size_t n)
         r->most_count = slot->count;
         keep_example(r, line, n);
     }
+    return slot->count;
+}
+
+void repeats_save(const struct repeats *r, struct buf *out)
+{
+    uint64_t head[] = {(uint64_t)r->n_used, r->n_bytes, r->n_repeated, r->most, r->most_count};
+    buf_append(out, head, sizeof head);
+    buf_append(out, r->example, sizeof r->example);
+    for (size_t i = 0; i < REPEATS_SLOTS; i++) {
+        if (r->slots[i].hash != 0) {
+            buf_append(out, &r->slots[i].hash, sizeof r->slots[i].hash);
+            buf_append(out, &r->slots[i].count, sizeof r->slots[i].count);
+        }
+    }
+}
+
+struct status repeats_load(struct repeats *r, struct span *in)
+{
+    uint64_t n_used = bytes_read_u64(in);
+    r->n_bytes = bytes_read_u64(in);
+    r->n_repeated = bytes_read_u64(in);
+    r->most = bytes_read_u64(in);
+    r->most_count = (uint32_t)bytes_read_u64(in);
+    const unsigned char *example = bytes_take(in, sizeof r->example);
+    if (in->failed || n_used >= REPEATS_SLOTS) {
+        return status_error(STATUS_DATA, "the counts of repeated lines of an earlier run are damaged");
+    }
+    memcpy(r->example, example, sizeof r->example);
+    for (uint64_t i = 0; i < n_used && !in->failed; i++) {
+        struct repeats_slot slot = {.hash = bytes_read_u64(in)};
+        slot.count = bytes_read_u32(in);
+        if (slot.hash != 0) {
+            *slot_of(r, slot.hash) = slot;
+            r->n_used++;
+        }
+    }
+    return in->failed
+               ? status_error(STATUS_DATA, "the counts of repeated lines of an earlier run are damaged")
+               : status_ok();
 }
 
 void repeats_tell(const struct repeats *r)

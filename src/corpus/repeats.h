@@ -7,7 +7,8 @@
 #ifndef KILN_CORPUS_REPEATS_H
 #define KILN_CORPUS_REPEATS_H
 
-#include "core/status.h"
+#include "core/buf.h"
+#include "core/bytes.h"
 
 #include <stddef.h>
 #include <stdint.h>
@@ -36,8 +37,13 @@ void repeats_fini(struct repeats *r);
 /* The hash that identifies a line. */
 uint64_t repeats_hash(const char *line, size_t n);
 
-/* Counts a line of n bytes of UTF-8, by its hash. */
-void repeats_add(struct repeats *r, uint64_t hash, const char *line, size_t n);
+/* Counts a line of n bytes of UTF-8, by its hash; returns how often it occurred, this time included, as far as is
+ * remembered. */
+uint32_t repeats_add(struct repeats *r, uint64_t hash, const char *line, size_t n);
+
+/* Appends all that is remembered; and the way back, into an empty one.  STATUS_DATA: it is damaged. */
+void repeats_save(const struct repeats *r, struct buf *out);
+struct status repeats_load(struct repeats *r, struct span *in);
 
 /* Warns if repeats are at least a twentieth of the text. */
 void repeats_tell(const struct repeats *r);

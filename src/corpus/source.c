@@ -22,6 +22,7 @@ void source_close(struct source *s)
     text_reader_close(&s->reader);
     s->format = NULL;
     s->inside = s->has_text = s->title_next = false;
+    s->book_begin = s->book_end = 0;
 }
 
 static struct status choose_format(struct source *s, const struct source_format *wanted)
@@ -37,6 +38,7 @@ struct status source_open(struct source *s, const char *path, uint64_t n_bytes,
                           const struct source_options *o)
 {
     source_close(s);
+    s->keep_gutenberg = o->keep_gutenberg;
     TRY(text_reader_open(&s->reader, path, n_bytes, o->replace_invalid_utf8));
     struct status status = choose_format(s, o->format);
     if (failed(status)) {

@@ -16,6 +16,7 @@ struct source_options {
     const struct source_format *format; /* NULL: each file's format is recognised */
     bool replace_invalid_utf8;          /* by U+FFFD; else it is an error */
     const char *text_field;             /* of a line of JSON; NULL: "text" */
+    bool keep_gutenberg;                /* what Project Gutenberg puts around a book */
 };
 
 /* Counts of what was read so far. */
@@ -28,6 +29,7 @@ struct source_counts {
     int64_t n_cut;                         /* paragraphs that were cut because they were too long */
     int64_t n_damaged_parts;               /* of compressed files, left out */
     int64_t n_cut_files;                   /* compressed files that end in the middle of their data */
+    int64_t n_gutenberg;                   /* books whose Project Gutenberg header and footer were left out */
 };
 
 /* A place between two pieces of text that were returned; {0} is before the first. */
@@ -43,6 +45,8 @@ struct source {
     struct text_reader reader;
     bool inside, has_text;          /* as in source_place */
     bool title_next;                /* wiki: the next line is a title */
+    bool keep_gutenberg;            /* as in source_options */
+    uint64_t book_begin, book_end;  /* text: what is outside is left out; 0: all is used */
     struct wiki_site *site, *sites; /* dump: of this file; a list of those of all files, freed at the end */
 };
 

@@ -5,11 +5,12 @@
  * one of the stores would have no documents, the part goes there, so both have some whenever there are two
  * parts (and the fraction is above 0).
  *
- * The rule: the same text, vocabulary and settings give the same bytes; nothing exists under the final names
- * before the commit, or after a commit that failed. */
+ * The rule: the same text, vocabulary and settings give the same bytes, however often the builder was saved and
+ * continued.  The directory is the builder's own; without DIR/train.json what is in it is not finished. */
 #ifndef KILN_CORPUS_STORE_BUILDER_H
 #define KILN_CORPUS_STORE_BUILDER_H
 
+#include "core/bytes.h"
 #include "corpus/document_ids.h"
 #include "io/token_store.h"
 #include "text/tokenizer.h"
@@ -27,10 +28,16 @@ struct store_builder_config {
     const char *directory;             /* borrowed; exists */
 };
 
+/* How far the stores have come, without the sentences of the current part. {0} is the beginning. */
+struct store_builder_place {
+    struct indexed_place stores[STORE_COUNT];
+    int64_t n_parts;
+    bool part_ended;
+};
+
 struct store_builder {
     struct store_builder_config config;
     struct indexed_writer writers[STORE_COUNT];
-    struct token_store_sums sums[STORE_COUNT];
     char prefixes[STORE_COUNT][STORE_BUILDER_PATH_BYTES];
     struct buf ids;                             /* int32_t each: of the current part */
     size_t ends[STORE_BUILDER_PART_SENTENCES];  /* of its sentences, in tokens */
@@ -50,14 +57,29 @@ const char *store_builder_find_existing(const char *directory);
 /* `b` must not be moved while it is open. */
 struct status store_builder_open(struct store_builder *b, struct store_builder_config config);
 
+/* Continues where store_builder_save was called, in the same directory; `part` is what it appended.  STATUS_DATA if
+ * the files are others. */
+struct status store_builder_continue(struct store_builder *b, struct store_builder_config config,
+                                     const struct store_builder_place *from, struct span *part);
+
 /* Adds the sentences of a document or, unless `begins`, of the next piece of the previous document. */
 struct status store_builder_add(struct store_builder *b, const struct document_ids *d, bool begins);
 
-/* Renames the stores into place, replacing old ones; with holdout_fraction 0, or a single part, only the
- * train store.  STATUS_DATA if there was no sentence.  Frees everything except `infos` and `n_parts`. */
+/* The same in steps: what follows is of another document; and the sentences [first, end) of `d`. */
+void store_builder_begin_document(struct store_builder *b);
+struct status store_builder_add_sentences(struct store_builder *b, const struct document_ids *d,
+                                          int64_t first, int64_t end);
+
+/* Makes all durable, fills in *place, and appends the sentences of the current part to `part`. */
+struct status store_builder_save(struct store_builder *b, struct store_builder_place *place,
+                                 struct buf *part);
+
+/* Completes the stores; with holdout_fraction 0, or a single part, only the train store.  STATUS_DATA if there was
+ * no sentence.  After a failure the builder is still open, else all but `infos` and `n_parts` is freed. */
 struct status store_builder_commit(struct store_builder *b);
 
-/* Abandons the stores: removes what was written.  Safe after a commit. */
+/* Removes what was written; or leaves it for a later run.  Both are safe after a commit. */
 void store_builder_abandon(struct store_builder *b);
+void store_builder_close(struct store_builder *b);
 
 #endif

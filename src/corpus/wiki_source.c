@@ -1,4 +1,5 @@
 /* wiki_source: what WikiExtractor writes: <doc id= url= title=>, the title's line, paragraphs, </doc>. */
+#define _GNU_SOURCE /* memmem */
 #include "corpus/source_formats.h"
 
 #include <string.h>
@@ -14,13 +15,15 @@ static bool recognises(const char *text, size_t n)
     return text_line_starts_with(line, BEGIN);
 }
 
-/* The value of id="...", or "" if it is written in another way. */
-static void take_id(struct document *out, struct text_line line)
+/* Appends the value of an attribute, " id=" for example, which ends at the next quotation mark; nothing if it is
+ * written in another way. */
+static void take_attribute(struct buf *out, struct text_line line, const char *name)
 {
-    const char *begin = line.text + sizeof BEGIN - 1, *limit = line.text + line.n;
+    const char *limit = line.text + line.n, *begin = memmem(line.text, line.n, name, strlen(name));
+    begin = begin == NULL ? limit : begin + strlen(name);
     if (begin < limit && *begin == '"') {
         const char *end = memchr(begin + 1, '"', (size_t)(limit - begin) - 1);
-        text_reader_repair(&out->id, begin + 1, end == NULL ? 0 : (size_t)(end - begin) - 1);
+        text_reader_repair(out, begin + 1, end == NULL ? 0 : (size_t)(end - begin) - 1);
     }
 }
 
@@ -32,7 +35,8 @@ static struct status begin_article(struct source *s, struct document *out, struc
     }
     source_begin_document(s);
     document_clear(out);
-    take_id(out, line);
+    take_attribute(&out->id, line, " id=");
+    take_attribute(&out->url, line, " url=");
     s->title_next = true;
     return status_ok();
 }

@@ -1,43 +1,36 @@
-/* shard_set: the output directory of `kiln prepare --format hdf5`:
+/* shard_set: the HDF5 files of one phase, as `kiln prepare` writes them from token stores:
  *
  *   training/kiln_training_0.hdf5, ...   test/kiln_test_0.hdf5, ... from the held-out part, if there is any
  *   training_metadata.json, test_metadata.json   packed only: data/shard_directory.h
  *   vocab.txt (the files of the vocabulary), tokenizer_config.json
  *
- * The token store that the samples are drawn from, and the shards, are made in a temporary directory in DIR
- * (io/temporary.h).  The rule: nothing has its final name before all of it is written. */
+ * or, with the replaced scripts' names, DATASET_training_0.hdf5 and DATASET_test_0.hdf5 and so on: padded ones in the
+ * directory itself. */
 #ifndef KILN_DATA_SHARD_SET_H
 #define KILN_DATA_SHARD_SET_H
 
-#include "data/shard_writer.h"
 #include "corpus/store_builder.h"
-#include "io/temporary.h"
+#include "data/shard_writer.h"
 
 struct shard_set_config {
-    const char *output_dir;
+    const char *store_dir; /* holds the stores */
+    const char *directory; /* for the files; made if missing */
+    const char *dataset;   /* the replaced scripts' names, with this one; NULL: kiln's */
     const struct tokenizer *tokenizer;
-    bool overwrite, packed;
+    bool packed, keeps_existing; /* as in shard_writer_config */
     bool whole_word_masks;
-    int64_t max_seq_length, max_predictions_per_seq, dupe_factor, n_shards;
+    int64_t max_seq_length, max_predictions_per_seq, dupe_factor;
+    int64_t n_shards[STORE_COUNT]; /* 0: as many as make files of about 64 MiB */
     double masked_lm_prob, short_seq_prob;
     uint64_t seed;
-    struct temporary *work; /* the temporary directory: owned by the caller, set by shard_set_begin */
 };
 
-/* STATUS_USAGE if a flag is out of its range, or the directory already has shards and overwriting is not
- * allowed; STATUS_DATA if the tokenizer lacks a special token of samples. */
+/* STATUS_USAGE if a flag is out of its range; STATUS_DATA if the tokenizer lacks a special token of samples. */
 struct status shard_set_check(const struct shard_set_config *c);
 
-/* Makes the empty directory in which the caller builds the token stores (corpus/store_builder.h). */
-struct status shard_set_begin(const struct shard_set_config *c,
-                              char store_directory[STORE_BUILDER_PATH_BYTES]);
-
-/* Writes the shards of the stores and puts everything in place.  reports[STORE_HELDOUT].n_shards is 0 if
- * nothing was held out. */
+/* Writes the shards of the stores, and the vocabulary.  reports[STORE_HELDOUT].n_shards is 0 if nothing was held out.
+ * STATUS_PREEMPTED after a signal. */
 struct status shard_set_write(const struct shard_set_config *c,
                               struct shard_writer_report reports[STORE_COUNT]);
-
-/* Removes the temporary directory.  Call it after begin, even if that failed. */
-void shard_set_abandon(const struct shard_set_config *c);
 
 #endif

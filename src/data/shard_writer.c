@@ -1,6 +1,7 @@
 #include "data/shard_writer.h"
 
 #include "core/rng.h"
+#include "core/stop.h"
 #include "data/bert_records.h"
 #include "data/pack_strategies.h"
 #include "data/shard_rows.h"
@@ -39,12 +40,14 @@ static struct status write_file(const struct writer *w, int64_t shard, const str
 {
     char path[PATH_BYTES];
     struct hdf5_array arrays[SHARD_MAX_ARRAYS];
-    int n = snprintf(path, sizeof path, "%s/kiln_%s_%lld.hdf5", w->config->directory, w->config->word,
-                     (long long)shard);
+    int n = snprintf(path, sizeof path, "%s/%s_%s_%lld.hdf5", w->config->directory,
+                     w->config->name == NULL ? "kiln" : w->config->name, w->config->word, (long long)shard);
     if (n < 0 || (size_t)n >= sizeof path) {
         return status_error(STATUS_USAGE, "the path %.60s... is too long", w->config->directory);
     }
-    return hdf5_file_write(path, arrays, shard_format_arrays(arrays, shape, memory));
+    return w->config->keeps_existing && file_exists(path)
+               ? status_ok()
+               : hdf5_file_write(path, arrays, shard_format_arrays(arrays, shape, memory));
 }
 
 /* Where the n sequences of a file go, and the file's shape. */
@@ -188,6 +191,13 @@ static struct status write_all(struct writer *w, struct shard_writer_report *rep
     report->n_shards = count_shards(w);
     report->packing.seq_length = w->config->samples.max_seq_length;
     for (int64_t k = 0; k < report->n_shards; k++) {
+        if (stop_requested()) {
+            return status_error(
+                STATUS_PREEMPTED,
+                "stopped by a signal after %lld of %lld files of %s; the same command with --resume "
+                "continues there",
+                (long long)k, (long long)report->n_shards, w->config->directory);
+        }
         int64_t first = k * w->n_samples / report->n_shards;
         int64_t end = (k + 1) * w->n_samples / report->n_shards;
         TRY(write_shard(w, k, first, end - first, &report->packing));

@@ -12,10 +12,11 @@
 struct shard_writer_config {
     struct bert_loader_config samples; /* its batch is ignored */
     const char *directory;             /* where the files go; exists */
-    const char *word;                  /* of their names: kiln_WORD_0.hdf5 and so on */
+    const char *name, *word;           /* of the files: NAME_WORD_0.hdf5 and so on; NULL: "kiln" */
     int64_t dupe_factor;               /* epochs that are written */
     int64_t n_shards;                  /* 0: as many as make files of about 64 MiB, before compression */
     bool packed;
+    bool keeps_existing; /* a file that is there is this run's, of before it was interrupted */
 };
 
 /* What was written. */
@@ -24,6 +25,7 @@ struct shard_writer_report {
     struct shard_packing packing; /* if padded, each sequence counts as a pack */
 };
 
+/* STATUS_PREEMPTED after a signal: the files that are there are whole. */
 struct status shard_writer_run(struct shard_writer_report *report, const struct shard_writer_config *config);
 
 #endif

@@ -2,18 +2,12 @@
 
 #include "core/bytes.h"
 
-#include <stdlib.h>
-#include <unistd.h>
-
 _Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__,
                "stores are read and written in the machine's byte order");
 
-enum { MAGIC_BYTES = 9, PATH_BYTES = 1024 };
-enum { DTYPE_CODE_I32 = 4, DTYPE_CODE_U16 = 8 };
+enum { PATH_BYTES = 1024 };
 
-static const char MAGIC[MAGIC_BYTES] = "MMIDIDX\0";
-static const uint64_t VERSION = 1;
-static const int64_t U16_VOCAB_LIMIT = 65500; /* Megatron's best_fitting_dtype */
+const char indexed_magic[INDEXED_MAGIC_BYTES] = "MMIDIDX\0";
 
 static struct status make_path(char path[PATH_BYTES], const char *prefix, const char *suffix)
 {
@@ -28,20 +22,20 @@ static struct status make_path(char path[PATH_BYTES], const char *prefix, const 
 static struct status read_index(struct indexed *x, const char *path)
 {
     struct span s = bytes_span(x->idx.data, x->idx.n);
-    const unsigned char *magic = bytes_take(&s, MAGIC_BYTES);
+    const unsigned char *magic = bytes_take(&s, INDEXED_MAGIC_BYTES);
     uint64_t version = bytes_read_u64(&s);
     int dtype = bytes_read_u8(&s);
     uint64_t n_sequences = bytes_read_u64(&s);
     uint64_t n_bounds = bytes_read_u64(&s);
-    if (s.failed || memcmp(magic, MAGIC, MAGIC_BYTES) != 0) {
+    if (s.failed || memcmp(magic, indexed_magic, INDEXED_MAGIC_BYTES) != 0) {
         return status_error(STATUS_DATA, "%s is not the index of a token store: it lacks the MMIDIDX header",
                             path);
     }
-    if (version != VERSION) {
+    if (version != INDEXED_VERSION) {
         return status_error(STATUS_DATA, "%s has version %llu; only version 1 is known", path,
                             (unsigned long long)version);
     }
-    if (dtype != DTYPE_CODE_I32 && dtype != DTYPE_CODE_U16) {
+    if (dtype != INDEXED_CODE_I32 && dtype != INDEXED_CODE_U16) {
         return status_error(STATUS_DATA, "%s has element type %d; tokens are of type 4 (int32) or 8 (uint16)",
                             path, dtype);
     }
@@ -55,7 +49,7 @@ static struct status read_index(struct indexed *x, const char *path)
             "its header: it is cut short or damaged",
             path, x->idx.n, (unsigned long long)n_sequences, (unsigned long long)n_bounds);
     }
-    x->token_bytes = dtype == DTYPE_CODE_U16 ? 2 : 4;
+    x->token_bytes = dtype == INDEXED_CODE_U16 ? 2 : 4;
     x->n_sequences = (int64_t)n_sequences;
     x->n_documents = (int64_t)n_bounds - 1;
     return status_ok();
@@ -175,135 +169,4 @@ void indexed_copy(const struct indexed *x, int32_t *ids, int64_t begin, int64_t 
         memcpy(&id, p + 2 * i, 2);
         ids[i] = id;
     }
-}
-
-struct status indexed_writer_open(struct indexed_writer *w, const char *prefix, int64_t vocab_size)
-{
-    *w = (struct indexed_writer){
-        .bin.fd = -1, .idx.fd = -1, .token_bytes = vocab_size < U16_VOCAB_LIMIT ? 2 : 4};
-    char bin_path[PATH_BYTES], idx_path[PATH_BYTES];
-    TRY(make_path(bin_path, prefix, ".bin"));
-    TRY(make_path(idx_path, prefix, ".idx"));
-    buf_append(&w->bounds, &(int64_t){0}, sizeof(int64_t));
-    struct status s = buf_status(&w->bounds);
-    if (!failed(s)) {
-        s = file_writer_open(&w->bin, bin_path);
-    }
-    if (!failed(s)) {
-        s = file_writer_open(&w->idx, idx_path);
-    }
-    if (failed(s)) {
-        indexed_writer_abandon(w);
-    }
-    return s;
-}
-
-static void put(struct file_writer *w, struct block_sums *sums, const void *bytes, size_t n)
-{
-    if (sums != NULL) {
-        block_sums_add(sums, bytes, n);
-    }
-    file_writer_put(w, bytes, n);
-}
-
-void indexed_writer_add(struct indexed_writer *w, const int32_t *ids, int64_t n)
-{
-    CHECK(n >= 0 && n <= INT32_MAX, "a sequence of %lld tokens", (long long)n);
-    if (w->token_bytes == 4) {
-        put(&w->bin, w->bin_sums, ids, (size_t)n * 4);
-    } else {
-        enum { CHUNK = 1024 };
-        uint16_t chunk[CHUNK];
-        for (int64_t done = 0; done < n; done += CHUNK) {
-            int64_t m = n - done < CHUNK ? n - done : CHUNK;
-            for (int64_t i = 0; i < m; i++) {
-                CHECK(ids[done + i] >= 0 && ids[done + i] <= UINT16_MAX, "id %d", (int)ids[done + i]);
-                chunk[i] = (uint16_t)ids[done + i];
-            }
-            put(&w->bin, w->bin_sums, chunk, (size_t)m * 2);
-        }
-    }
-    buf_append(&w->sizes, &(int32_t){(int32_t)n}, sizeof(int32_t));
-    w->n_sequences++;
-    w->n_tokens += n;
-}
-
-void indexed_writer_end_document(struct indexed_writer *w)
-{
-    buf_append(&w->bounds, &w->n_sequences, sizeof w->n_sequences);
-}
-
-int64_t indexed_writer_n_documents(const struct indexed_writer *w)
-{
-    return (int64_t)(w->bounds.n / sizeof(int64_t)) - 1;
-}
-
-static void put_index(struct indexed_writer *w)
-{
-    unsigned char dtype = w->token_bytes == 2 ? DTYPE_CODE_U16 : DTYPE_CODE_I32;
-    uint64_t n_sequences = (uint64_t)w->n_sequences;
-    uint64_t n_bounds = w->bounds.n / sizeof(int64_t);
-    put(&w->idx, w->idx_sums, MAGIC, MAGIC_BYTES);
-    put(&w->idx, w->idx_sums, &VERSION, 8);
-    put(&w->idx, w->idx_sums, &dtype, 1);
-    put(&w->idx, w->idx_sums, &n_sequences, 8);
-    put(&w->idx, w->idx_sums, &n_bounds, 8);
-    put(&w->idx, w->idx_sums, w->sizes.data, w->sizes.n);
-    int64_t pointer = 0;
-    for (int64_t i = 0; i < w->n_sequences; i++) {
-        int32_t size;
-        memcpy(&size, w->sizes.data + 4 * i, 4);
-        put(&w->idx, w->idx_sums, &pointer, 8);
-        pointer += (int64_t)size * w->token_bytes;
-    }
-    put(&w->idx, w->idx_sums, w->bounds.data, w->bounds.n);
-}
-
-static struct status end_sums(struct indexed_writer *w)
-{
-    struct block_sums *sums[] = {w->bin_sums, w->idx_sums};
-    for (int i = 0; i < 2; i++) {
-        if (sums[i] != NULL) {
-            block_sums_end(sums[i]);
-            TRY(buf_status(&sums[i]->crcs));
-        }
-    }
-    return status_ok();
-}
-
-struct status indexed_writer_commit(struct indexed_writer *w)
-{
-    struct status s = buf_status(&w->sizes);
-    if (!failed(s)) {
-        s = buf_status(&w->bounds);
-    }
-    if (failed(s)) {
-        indexed_writer_abandon(w);
-        return s;
-    }
-    put_index(w);
-    s = end_sums(w);
-    if (!failed(s)) {
-        s = file_writer_commit(&w->bin);
-    }
-    if (!failed(s)) {
-        s = file_writer_commit(&w->idx);
-        if (failed(s)) {
-            unlink(w->bin.path);
-        }
-    }
-    if (failed(s)) {
-        indexed_writer_abandon(w);
-    }
-    buf_fini(&w->sizes);
-    buf_fini(&w->bounds);
-    return s;
-}
-
-void indexed_writer_abandon(struct indexed_writer *w)
-{
-    file_writer_abandon(&w->bin);
-    file_writer_abandon(&w->idx);
-    buf_fini(&w->sizes);
-    buf_fini(&w->bounds);
 }

@@ -14,9 +14,7 @@
 #ifndef KILN_IO_INDEXED_H
 #define KILN_IO_INDEXED_H
 
-#include "core/buf.h"
-#include "io/block_sums.h"
-#include "io/file.h"
+#include "io/append_file.h"
 
 #include <stdint.h>
 #include <string.h>
@@ -62,22 +60,45 @@ int64_t indexed_find_document(const struct indexed *x, int64_t sequence);
 /* Copies the tokens [begin, begin + n) of the whole store to ids[n]. */
 void indexed_copy(const struct indexed *x, int32_t *ids, int64_t begin, int64_t n);
 
-/* A store being written: tokens are written as they come, the index (12 bytes a sequence) is written at the
- * commit. */
+/* The head of an index. */
+enum { INDEXED_MAGIC_BYTES = 9, INDEXED_VERSION = 1, INDEXED_CODE_I32 = 4, INDEXED_CODE_U16 = 8 };
+extern const char indexed_magic[INDEXED_MAGIC_BYTES];
+
+/* ---- writing (indexed_writer.c) ---- */
+
+/* The files that a store grows in: PREFIX.bin, and PREFIX.sizes (i32 each) and PREFIX.bounds (i64 each, without the
+ * first, 0), of which the index is made.  The caller removes the latter two with their directory, once nothing can
+ * have to continue them. */
+enum indexed_part { INDEXED_BIN, INDEXED_SIZES, INDEXED_BOUNDS, INDEXED_N_PARTS };
+
+/* How far a store has come: writing can continue there, in another run too. {0} is the beginning. */
+struct indexed_place {
+    struct append_mark parts[INDEXED_N_PARTS];
+};
+
+/* The checksums of the blocks of a store's files; empty if an earlier version of kiln made it. */
+struct indexed_sums {
+    struct block_sums bin, idx;
+};
+
+/* A store being written, in memory that does not grow with it. */
 struct indexed_writer {
-    struct file_writer bin, idx;
-    struct block_sums *bin_sums,
-        *idx_sums; /* the caller's, set after opening and complete after the commit; or NULL */
+    struct append_file parts[INDEXED_N_PARTS];
+    struct file_writer idx;
+    struct block_sums idx_sums;
     int token_bytes;
     int64_t n_sequences;
     int64_t n_tokens;
-    struct buf sizes;  /* i32 each */
-    struct buf bounds; /* i64 each, the first one 0 */
+    int64_t n_documents;
 };
 
-/* Nothing exists under the final names until the commit.  A token takes 2 bytes if the vocabulary has fewer
- * than 65,500 pieces, else 4. */
+/* Writes in a directory that is the caller's own: what is there is not finished.  A token takes 2 bytes if the vocabulary has
+ * fewer than 65,500 pieces, else 4. */
 struct status indexed_writer_open(struct indexed_writer *w, const char *prefix, int64_t vocab_size);
+
+/* The same from a place that indexed_writer_save returned.  STATUS_DATA: the files are others. */
+struct status indexed_writer_continue(struct indexed_writer *w, const char *prefix, int64_t vocab_size,
+                                      const struct indexed_place *from);
 
 /* Appends one sequence; ids must be below the vocabulary's size.  Failure is sticky. */
 void indexed_writer_add(struct indexed_writer *w, const int32_t *ids, int64_t n);
@@ -85,12 +106,20 @@ void indexed_writer_add(struct indexed_writer *w, const int32_t *ids, int64_t n)
 /* Ends a document: the sequences added since the last call. */
 void indexed_writer_end_document(struct indexed_writer *w);
 
-int64_t indexed_writer_n_documents(const struct indexed_writer *w);
+/* The first failure so far, so that a full disk ends a long run soon. */
+struct status indexed_writer_status(const struct indexed_writer *w);
 
-/* Renames both files into place, or on failure neither.  The CRC-32C of each is in bin.crc and idx.crc. */
-struct status indexed_writer_commit(struct indexed_writer *w);
+/* Makes all durable that was added, and fills in its place. */
+struct status indexed_writer_save(struct indexed_writer *w, struct indexed_place *place);
 
-/* Abandons the store: removes what was written.  Safe after a commit and on a zeroed writer. */
+/* Completes PREFIX.bin and PREFIX.idx, and closes.  The CRC-32C of each is in parts[INDEXED_BIN].mark.crc and
+ * idx.crc; the caller frees *sums, which may be NULL.  After a failure the writer is still open. */
+struct status indexed_writer_commit(struct indexed_writer *w, struct indexed_sums *sums);
+
+/* Removes what was written.  Does nothing after a commit and on a zeroed writer. */
 void indexed_writer_abandon(struct indexed_writer *w);
+
+/* Leaves what was written for a later run.  Safe on a zeroed writer. */
+void indexed_writer_close(struct indexed_writer *w);
 
 #endif

@@ -67,7 +67,7 @@ static struct status read_sums(struct block_sums *b, const json_t *root, const c
     return buf_status(&b->crcs);
 }
 
-static struct status read_all_sums(struct token_store_sums *sums, const json_t *root, const char *path)
+static struct status read_all_sums(struct indexed_sums *sums, const json_t *root, const char *path)
 {
     int64_t block_bytes = BLOCK_SUMS_BYTES;
     TRY(json_get_int(root, path, "block_bytes", false, &block_bytes));
@@ -115,7 +115,7 @@ static struct status check_counts(const struct token_store *s, const char *prefi
 
 static struct status check_sums(const struct token_store *s, const char *prefix)
 {
-    const struct token_store_sums *b = &s->sums;
+    const struct indexed_sums *b = &s->sums;
     size_t n_bin = b->bin.crcs.n / sizeof(uint32_t), n_idx = b->idx.crcs.n / sizeof(uint32_t);
     if (n_bin + n_idx > 0 &&
         (n_bin != block_sums_count(s->index.bin.n) || n_idx != block_sums_count(s->index.idx.n))) {
@@ -218,7 +218,7 @@ static json_t *sums_to_json(const struct block_sums *b)
     return value;
 }
 
-static bool put_sums(json_t *root, const struct token_store_sums *sums)
+static bool put_sums(json_t *root, const struct indexed_sums *sums)
 {
     return sums == NULL || (json_object_set_new(root, "block_bytes", json_integer(BLOCK_SUMS_BYTES)) == 0 &&
                             json_object_set_new(root, "bin_blocks_crc32c", sums_to_json(&sums->bin)) == 0 &&
@@ -226,7 +226,7 @@ static bool put_sums(json_t *root, const struct token_store_sums *sums)
 }
 
 struct status token_store_write_info(const char *prefix, const struct token_store_info *info,
-                                     const struct token_store_sums *sums)
+                                     const struct indexed_sums *sums)
 {
     char path[PATH_BYTES], vocab_hash[17], bin_crc[9], idx_crc[9];
     TRY(info_path(path, prefix));

@@ -19,15 +19,10 @@ struct token_store_info {
     uint32_t bin_crc, idx_crc; /* CRC-32C of the files */
 };
 
-/* The checksums of the blocks of a store's files; empty if an earlier version of kiln made it. */
-struct token_store_sums {
-    struct block_sums bin, idx;
-};
-
 struct token_store {
     struct indexed index;
     struct token_store_info info;
-    struct token_store_sums sums;
+    struct indexed_sums sums;
 };
 
 /* Opens the three files and checks that they belong together (sizes and counts; checksums:
@@ -45,6 +40,6 @@ struct status token_store_check_vocab(const struct token_store *s, const char *p
 
 /* Writes PREFIX.json.  Without `sums`, damage cannot be located later. */
 struct status token_store_write_info(const char *prefix, const struct token_store_info *info,
-                                     const struct token_store_sums *sums);
+                                     const struct indexed_sums *sums);
 
 #endif

@@ -64,7 +64,7 @@ expect 65 "folder/b is JSON" "$kiln" vocab --input folder --vocab_file new.txt -
 
 dump=$shared/data/enwiki-206-pages-truncated.xml.bz2
 if [ -e "$dump" ]; then
-    expect 0 "100 redirects" "$kiln" prepare --input "$dump" --vocab_file vocab.txt --output_dir store --dry_run
+    expect 0 "100 redirects" "$kiln" prepare --input "$dump" --vocab_file vocab.txt --output_dir store --check
     bunzip2 -c "$dump" >dump.xml
     expect 65 "a MediaWiki dump (XML)" "$kiln" prepare --input dump.xml --input_format wiki --vocab_file vocab.txt \
         --output_dir store

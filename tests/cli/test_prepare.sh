@@ -52,10 +52,15 @@ $prepare --output_dir one --overwrite --holdout_fraction 0 2>log || fail "$(cat 
 [ -e one/heldout.bin ] && fail "--holdout_fraction 0 left the old held-out store"
 [ "$(sentences one/train.json)" = 900 ] || fail "--holdout_fraction 0 holds something out"
 
-# A dry run reads everything and writes nothing; lines can be sentences; several inputs are read in order.
+# A dry run reads a sample, which is all of a short text, and plans; --check reads everything; neither writes anything.
+# Lines can be sentences; several inputs are read in order.
+for flag in --dry-run --check; do
+    $prepare --output_dir three $flag 2>log || fail "$(cat log)"
+    [ -e three ] && fail "$flag made a directory"
+    grep -q '15 documents' log || fail "$flag: $(cat log)"
+done
 $prepare --output_dir three --dry-run 2>log || fail "$(cat log)"
-[ -e three ] && fail "--dry-run made a directory"
-grep -q '15 documents' log || fail "--dry-run: $(cat log)"
+grep -q 'plan: 1 files, 0.0 MB; 1 as lines, plain' log && grep -q 'plan: memory at most about' log || fail "no plan: $(cat log)"
 $prepare text --one_sentence_per_line --output_dir three --holdout_fraction 0 2>log || fail "$(cat log)"
 [ "$(sentences three/train.json)" = 600 ] || fail "--one_sentence_per_line: $(cat three/train.json)"
 

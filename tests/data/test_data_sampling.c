@@ -47,7 +47,7 @@ static void damaged_stores_have_no_map(void)
     struct indexed_writer w;
     struct sample_map m;
     EXPECT_OK(indexed_writer_open(&w, fixture_path("none"), 100));
-    EXPECT_OK(indexed_writer_commit(&w));
+    EXPECT_OK(indexed_writer_commit(&w, NULL));
     EXPECT_OK(indexed_open(&x, fixture_path("none")));
     EXPECT_ERROR(sample_map_build(&m, &x, 29), STATUS_DATA, "is empty");
     indexed_close(&x);
@@ -55,7 +55,7 @@ static void damaged_stores_have_no_map(void)
     indexed_writer_add(&w, (int32_t[]){5}, 1);
     indexed_writer_end_document(&w);
     indexed_writer_end_document(&w);
-    EXPECT_OK(indexed_writer_commit(&w));
+    EXPECT_OK(indexed_writer_commit(&w, NULL));
     EXPECT_OK(indexed_open(&x, fixture_path("hollow")));
     EXPECT_ERROR(sample_map_build(&m, &x, 29), STATUS_DATA, "document 1 of the token store has no sentences");
     indexed_close(&x);
@@ -63,7 +63,7 @@ static void damaged_stores_have_no_map(void)
     indexed_writer_add(&w, (int32_t[]){5}, 1);
     indexed_writer_add(&w, NULL, 0);
     indexed_writer_end_document(&w);
-    EXPECT_OK(indexed_writer_commit(&w));
+    EXPECT_OK(indexed_writer_commit(&w, NULL));
     EXPECT_OK(indexed_open(&x, fixture_path("silent")));
     EXPECT_ERROR(sample_map_build(&m, &x, 29), STATUS_DATA, "sentence 1 of the token store has no tokens");
     indexed_close(&x);
@@ -144,7 +144,7 @@ static void pairs_have_their_statistics(void)
             indexed_writer_end_document(&w);
         }
     }
-    EXPECT_OK(indexed_writer_commit(&w));
+    EXPECT_OK(indexed_writer_commit(&w, NULL));
     EXPECT_OK(indexed_open(&store, fixture_path("regular")));
 
     int64_t n_random = 0, n_short = 0, splits[N_SENTENCES] = {0}, starts[N_SENTENCES] = {0},

@@ -169,6 +169,7 @@ static void no_text_is_no_store(const char *directory)
     EXPECT(store_builder_find_existing(directory) == NULL, "an empty directory");
     EXPECT_OK(store_builder_open(&b, config_of(directory, 0.1)));
     EXPECT_ERROR(store_builder_commit(&b), STATUS_DATA, "no text");
+    store_builder_abandon(&b);
     EXPECT_OK(store_builder_open(&b, config_of(directory, 0.1)));
     add(&b, "A.", true);
     store_builder_abandon(&b);
@@ -264,7 +265,7 @@ static void damage_has_a_place(const char *directory)
     flip(prefix, "idx", BLOCK_SUMS_BYTES - 1);
     EXPECT_OK(token_store_verify(&s, prefix, NULL));
 
-    struct token_store_sums fewer = s.sums;
+    struct indexed_sums fewer = s.sums;
     fewer.bin.crcs.n -= 4;
     EXPECT_OK(token_store_write_info(prefix, &s.info, &fewer));
     token_store_close(&s);

@@ -37,8 +37,8 @@ static void write_example(const char *prefix, int64_t vocab_size)
     indexed_writer_end_document(&w);
     indexed_writer_add(&w, (int32_t[]){1, 2, 65535}, 3);
     indexed_writer_end_document(&w);
-    EXPECT(indexed_writer_n_documents(&w) == 2, "documents");
-    EXPECT_OK(indexed_writer_commit(&w));
+    EXPECT(w.n_documents == 2, "documents");
+    EXPECT_OK(indexed_writer_commit(&w, NULL));
 }
 
 static void expect_file(const char *path, const void *bytes, size_t n)
@@ -80,7 +80,7 @@ static void reads_what_it_wrote(void)
     indexed_close(&x);
     struct indexed_writer w;
     EXPECT_OK(indexed_writer_open(&w, fixture_path("empty"), 100));
-    EXPECT_OK(indexed_writer_commit(&w));
+    EXPECT_OK(indexed_writer_commit(&w, NULL));
     EXPECT_OK(indexed_open(&x, fixture_path("empty")));
     EXPECT(x.n_sequences == 0 && x.n_documents == 0 && x.n_tokens == 0, "an empty store");
     indexed_close(&x);
@@ -99,7 +99,8 @@ static void an_abandoned_store_leaves_nothing(void)
     /* The index cannot be put in place: the tokens must go as well. */
     EXPECT_OK(indexed_writer_open(&w, fixture_path("half"), 100));
     EXPECT(mkdir(fixture_path("half.idx"), 0777) == 0, "mkdir");
-    EXPECT_ERROR(indexed_writer_commit(&w), STATUS_IO, "half.idx");
+    EXPECT_ERROR(indexed_writer_commit(&w, NULL), STATUS_IO, "half.idx");
+    indexed_writer_abandon(&w);
     EXPECT(!file_exists(fixture_path("half.bin")), "half a store");
     EXPECT_ERROR(indexed_writer_open(&w, fixture_path("half"), 100), STATUS_USAGE, "half.idx is a directory");
 }

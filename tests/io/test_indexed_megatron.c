@@ -33,7 +33,7 @@ static void round_trip(const char *directory, const char *name, int64_t vocab_si
         indexed_writer_end_document(&w);
     }
     free(ids);
-    EXPECT_OK(indexed_writer_commit(&w));
+    EXPECT_OK(indexed_writer_commit(&w, NULL));
     indexed_close(&x);
     static const char *const suffixes[] = {".bin", ".idx"};
     for (int i = 0; i < 2; i++) {

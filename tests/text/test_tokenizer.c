@@ -133,7 +133,7 @@ static void stores_take_any_tokenizer(void)
            "%lld tokens", (long long)info->n_tokens);
     EXPECT(bytes_scratches == 0, "%d scratches are left", bytes_scratches);
 
-    struct shard_set_config shards = {.output_dir = directory, .tokenizer = &t};
+    struct shard_set_config shards = {.directory = directory, .tokenizer = &t};
     EXPECT_ERROR(shard_set_check(&shards), STATUS_DATA, "which predicting masked tokens needs");
     t.special[SPECIAL_PAD] = t.special[SPECIAL_BEGIN] = t.special[SPECIAL_SEPARATOR] = 0;
     EXPECT_ERROR(bert_loader_set_tokens(&samples, &t), STATUS_DATA,

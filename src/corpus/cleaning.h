@@ -1,0 +1,72 @@
+/* cleaning: which documents and lines are left out because the user asked for it; by default none.
+ *
+ * The rule: decisions are made in the order of the corpus, by one thread at a time, and what they depend on can be
+ * saved and loaded, so they are the same for any number of threads and however often a run was interrupted.
+ *
+ * Of a document that comes in pieces (of about DOCUMENT_BYTES), the first decides for all.  Memory is bounded: lines
+ * are counted by corpus/repeats.h, and CLEANING_MOST_DOCUMENTS documents are remembered; those behind them are still
+ * compared with these. */
+#ifndef KILN_CORPUS_CLEANING_H
+#define KILN_CORPUS_CLEANING_H
+
+#include "corpus/document_facts.h"
+#include "corpus/repeats.h"
+#include "io/append_file.h"
+
+/* Twice the articles of the largest Wikipedia; their hashes take 512 MiB. */
+enum { CLEANING_MOST_DOCUMENTS = 1 << 24 };
+
+struct cleaning_config {
+    bool drop_duplicates;
+    int64_t drop_repeated_lines; /* those that occurred more often than this are left out; 0: none */
+    int64_t min_document_chars;  /* code points */
+    uint64_t scripts;            /* at least half of a document's letters must be of these; 0: of any */
+};
+
+struct cleaning_counts {
+    int64_t documents[DOCUMENT_N_FATES]; /* left out, and why */
+    int64_t n_lines;                     /* left out */
+    int64_t n_unremembered;              /* documents behind CLEANING_MOST_DOCUMENTS */
+};
+
+struct cleaning {
+    struct cleaning_config config;
+    struct cleaning_counts counts;
+    struct repeats repeats;
+    bool drops;                                  /* the document whose pieces follow */
+    unsigned char (*known)[DOCUMENT_HASH_BYTES]; /* [capacity] open addressing; zeros: empty */
+    size_t n_known, capacity;
+    struct append_file file; /* the hashes in their order */
+    bool has_file;
+};
+
+/* What saving adds to a state. */
+struct cleaning_place {
+    struct append_mark documents;
+    struct cleaning_counts counts;
+    bool drops;
+};
+
+/* The facts that the decisions need. */
+struct document_facts_config cleaning_facts(const struct cleaning_config *config);
+
+/* `directory` is where the hashes of documents are kept between runs; NULL: nowhere.  `in` has what cleaning_save
+ * appended; NULL: the beginning.  STATUS_MEMORY, STATUS_IO, STATUS_DATA. */
+struct status cleaning_open(struct cleaning *c, struct cleaning_config config, const char *directory,
+                            const struct cleaning_place *from, struct span *in);
+void cleaning_close(struct cleaning *c);
+
+/* Decides on a document or piece: DOCUMENT_KEPT, or why it is left out.  STATUS_MEMORY. */
+struct status cleaning_judge(struct cleaning *c, enum document_fate *fate, const struct document_facts *facts,
+                             bool begins);
+
+/* Counts a line of a document that is kept, and decides on it. */
+bool cleaning_keeps_line(struct cleaning *c, uint64_t hash, const char *line, size_t n);
+
+/* Makes durable what is on disk, fills in *place and appends the rest. */
+struct status cleaning_save(struct cleaning *c, struct cleaning_place *place, struct buf *out);
+
+/* Whether anything is left out at all. */
+bool cleaning_is_on(const struct cleaning_config *config);
+
+#endif

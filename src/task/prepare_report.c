@@ -1,0 +1,136 @@
+#include "task/prepare_report.h"
+
+#include "core/log.h"
+#include "core/progress.h"
+#include "corpus/source_formats.h"
+
+#include <inttypes.h>
+#include <string.h>
+
+static double megabytes(uint64_t n)
+{
+    return (double)n / 1e6;
+}
+
+/* "3 as text, 0 as lines" */
+static void name_formats(struct buf *text, const struct source_counts *counts)
+{
+    for (int i = 0; i < SOURCE_N_FORMATS; i++) {
+        buf_printf(text, "%s%" PRId64 " as %s", i == 0 ? "" : ", ", counts->n_by_format[i],
+                   source_formats[i]->name);
+    }
+}
+
+/* "105 kept, 100 redirects"; returns their sum. */
+static int64_t name_fates(struct buf *text, const int64_t counts[DOCUMENT_N_FATES])
+{
+    int64_t n = 0;
+    for (int i = 0; i < DOCUMENT_N_FATES; i++) {
+        if (counts[i] > 0) {
+            buf_printf(text, "%s%" PRId64 " %s", n == 0 ? "" : ", ", counts[i], document_fate_names[i]);
+        }
+        n += counts[i];
+    }
+    return n;
+}
+
+static void tell_about_fates(const int64_t fates[DOCUMENT_N_FATES], const char *before)
+{
+    struct buf text = {0};
+    int64_t n = name_fates(&text, fates);
+    if (n > 0) {
+        log_info("%s %" PRId64 ": %s", before, n, buf_text(&text));
+    }
+    buf_fini(&text);
+}
+
+static void tell_about_cleaning(const struct cleaning_counts *c)
+{
+    tell_about_fates(c->documents, "documents left out by cleaning:");
+    if (c->n_lines > 0) {
+        log_info("repeated lines left out: %" PRId64, c->n_lines);
+    }
+    if (c->n_unremembered > 0) {
+        log_warning("%d documents are remembered to find duplicates; %" PRId64
+                    " later ones were compared with those only",
+                    CLEANING_MOST_DOCUMENTS, c->n_unremembered);
+    }
+}
+
+static void tell_about_faults(const struct source_counts *counts)
+{
+    if (counts->n_damaged_parts + counts->n_cut_files > 0) {
+        log_warning("%" PRId64 " damaged parts were left out, and %" PRId64 " compressed files are cut",
+                    counts->n_damaged_parts, counts->n_cut_files);
+    }
+    if (counts->n_empty_documents > 0) {
+        log_warning("%" PRId64 " documents have no text and were left out", counts->n_empty_documents);
+    }
+    if (counts->n_replaced > 0) {
+        log_warning("%" PRId64 " ill-formed UTF-8 sequences were read as U+FFFD", counts->n_replaced);
+    }
+    if (counts->n_cut > 0) {
+        log_warning("paragraphs longer than %d MiB were cut, %" PRId64
+                    " times; do the files have ends of lines?",
+                    DOCUMENT_PARAGRAPH_BYTES >> 20, counts->n_cut);
+    }
+}
+
+void prepare_report_text(const struct prepare_config *c, const struct pass_state *state, uint64_t total_bytes)
+{
+    const struct source_counts *counts = &state->counts;
+    struct buf formats = {0};
+    double size = megabytes(total_bytes), seconds = state->seconds;
+    name_formats(&formats, counts);
+    log_info("read %" PRId64 " files (%s), %.1f MB, %" PRId64 " documents, in %s (%.1f MB/s)",
+             counts->n_files, buf_text(&formats), size, counts->n_documents + state->fates[DOCUMENT_KEPT],
+             progress_time(seconds).text, size / (seconds > 0 ? seconds : 1));
+    buf_fini(&formats);
+    tell_about_fates(state->fates, "pages, or lines of JSON:");
+    if (counts->n_gutenberg > 0) {
+        log_info("Project Gutenberg's header and footer were left out of %" PRId64 " books",
+                 counts->n_gutenberg);
+    }
+    if (cleaning_is_on(&c->pass.cleaning)) {
+        tell_about_cleaning(&state->cleaning.counts);
+    }
+    tell_about_faults(counts);
+    if (c->pass.writes_text && state->stage >= PASS_READ) {
+        log_info("%s/" STORE_PASS_TEXT_NAME ": %" PRId64 " documents, %.1f MB", c->output_dir,
+                 state->text.n_documents, megabytes(state->text.file.n_bytes));
+    }
+}
+
+void prepare_report_stores(const struct prepare_config *c, const struct token_store_info infos[STORE_COUNT])
+{
+    for (int k = 0; k < STORE_COUNT; k++) {
+        const struct token_store_info *i = &infos[k];
+        if (i->n_documents > 0) {
+            log_info("%s/%s.{bin,idx,json}: %" PRId64 " parts of documents, %" PRId64 " sentences, %" PRId64
+                     " tokens",
+                     c->output_dir, k == STORE_TRAIN ? "train" : "heldout", i->n_documents, i->n_sentences,
+                     i->n_tokens);
+        }
+    }
+    if (infos[STORE_HELDOUT].n_documents == 0 && c->pass.holdout_fraction > 0) {
+        log_warning("nothing is held out: there are fewer than %d sentences in one document",
+                    STORE_BUILDER_PART_SENTENCES + 1);
+    }
+}
+
+void prepare_report_set(const struct prepare_set *set, const struct shard_writer_report reports[STORE_COUNT])
+{
+    static const char *const words[STORE_COUNT] = {"training", "test"};
+    for (int k = 0; k < STORE_COUNT; k++) {
+        const struct shard_packing *p = &reports[k].packing;
+        if (reports[k].n_shards == 0) {
+            log_warning("nothing is held out, so there are no files for testing");
+            continue;
+        }
+        log_info("%s%s%s/*.hdf5: %" PRId64 " files, %" PRId64 " sequences in %" PRId64 " %s of %" PRId64
+                 " tokens, %.1f %% of them text",
+                 set->name, set->name[0] == '\0' ? "" : "/", words[k], reports[k].n_shards, p->n_sequences,
+                 p->n_packs, set->shards.packed ? "packs" : "rows", p->seq_length,
+                 100 * (double)p->n_tokens / ((double)p->n_packs * (double)p->seq_length));
+    }
+}

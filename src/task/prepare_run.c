@@ -1,0 +1,280 @@
+#include "task/prepare_run.h"
+
+#include "core/log.h"
+#include "core/stop.h"
+#include "io/dir_lock.h"
+#include "task/prepare_outputs.h"
+#include "task/prepare_plan.h"
+#include "task/prepare_report.h"
+
+#include <string.h>
+
+enum { SAMPLE_FROM_BYTES = 64 << 20 /* less is read in seconds anyway */ };
+static const double SAMPLE_SECONDS = 1;
+
+struct run {
+    const struct prepare_config *config;
+    struct corpus *corpus;
+    char work[FILE_PATH_BYTES];  /* OUTPUT_DIR/.prepare */
+    char state[FILE_PATH_BYTES]; /* in it: state.json, */
+    char what[FILE_PATH_BYTES];  /* and run.json */
+    char done
+        [FILE_PATH_BYTES]; /* OUTPUT_DIR/.prepared.json: what run.json was of the outputs that are there */
+    struct pass_state at;
+};
+
+/* ---- .prepare ---- */
+
+static struct status remove_if_there(const char *path)
+{
+    return file_exists(path) ? file_remove_tree(path) : status_ok();
+}
+
+/* The state goes first: without it, what remains is nothing. */
+static struct status remove_work(const struct run *r)
+{
+    TRY(remove_if_there(r->state));
+    return remove_if_there(r->work);
+}
+
+static struct status begin_anew(struct run *r)
+{
+    r->at = (struct pass_state){0};
+    TRY(remove_work(r));
+    TRY(file_make_directories(r->work));
+    return pass_state_write_run(r->what, r->config->settings, &r->corpus->files);
+}
+
+static double percent_done(const struct run *r)
+{
+    return 100 * (double)r->at.done_bytes / (double)r->corpus->files.total_bytes;
+}
+
+/* Without a state: begins anew, unless the run to resume was killed when it was already done. */
+static struct status begin_without_state(struct run *r, bool *is_done)
+{
+    const struct prepare_config *c = r->config;
+    struct status s = prepare_outputs_check(c);
+    *is_done = failed(s) && c->resume && file_exists(r->done) &&
+               !failed(pass_state_check_run(r->done, c->settings, &r->corpus->files));
+    if (*is_done) {
+        log_info("%s already has all that these flags and inputs give", c->output_dir);
+        return remove_work(r);
+    }
+    TRY(s);
+    if (c->resume) {
+        log_info("there is nothing to resume in %s: it begins anew", c->output_dir);
+    }
+    return begin_anew(r);
+}
+
+/* Continues what an earlier run left in .prepare, or begins anew. */
+static struct status begin(struct run *r, bool *is_done)
+{
+    const struct prepare_config *c = r->config;
+    bool found;
+    *is_done = false;
+    if (c->overwrite && !c->resume) {
+        TRY(prepare_outputs_check(c));
+        return begin_anew(r);
+    }
+    TRY(pass_state_load(&r->at, r->work, &found));
+    if (found && !c->resume) {
+        return status_error(
+            STATUS_USAGE,
+            "%s is of a run that was not finished, after %.1f %% of the text: --resume continues it, "
+            "--overwrite begins anew",
+            r->work, percent_done(r));
+    }
+    if (!found) {
+        return begin_without_state(r, is_done);
+    }
+    TRY(pass_state_check_run(r->what, c->settings, &r->corpus->files));
+    TRY(r->at.stage >= PASS_MADE ? status_ok() : prepare_outputs_check(c));
+    log_info("resumed after %.1f %% of the text", percent_done(r));
+    return status_ok();
+}
+
+static struct status save_stage(struct run *r, enum pass_stage stage)
+{
+    struct buf nothing = {0};
+    r->at.stage = stage;
+    return pass_state_save(&r->at, r->work, &nothing);
+}
+
+/* ---- the stages ---- */
+
+static struct status read_text(struct run *r)
+{
+    struct store_pass_report report;
+    struct store_pass_config pass = r->config->pass;
+    if (r->at.stage >= PASS_READ) {
+        return status_ok();
+    }
+    pass.directory = r->work;
+    TRY(store_pass_run(&report, r->corpus, &pass, &r->at));
+    prepare_report_text(r->config, &r->at, r->corpus->files.total_bytes);
+    if (r->config->wants_store) {
+        prepare_report_stores(r->config, report.infos);
+    }
+    return status_ok();
+}
+
+static struct status write_set(struct run *r, const struct prepare_set *set)
+{
+    char directory[FILE_PATH_BYTES];
+    struct shard_writer_report reports[STORE_COUNT];
+    struct shard_set_config shards = set->shards;
+    TRY(prepare_outputs_set_path(directory, r->config, set));
+    shards.store_dir = r->work;
+    shards.directory = directory;
+    shards.keeps_existing = true;
+    TRY(shard_set_write(&shards, reports));
+    prepare_report_set(set, reports);
+    return status_ok();
+}
+
+static struct status write_sets(struct run *r)
+{
+    if (r->at.stage >= PASS_MADE) {
+        return status_ok();
+    }
+    for (int i = 0; i < r->config->n_sets; i++) {
+        TRY(write_set(r, &r->config->sets[i]));
+    }
+    return save_stage(r, PASS_MADE);
+}
+
+static struct status move_outputs(struct run *r)
+{
+    if (r->at.stage < PASS_MOVING) {
+        TRY(remove_if_there(r->done));
+        TRY(prepare_outputs_remove_old(r->config));
+        TRY(save_stage(r, PASS_MOVING));
+    }
+    TRY(prepare_outputs_move(r->config));
+    TRY(pass_state_write_run(r->done, r->config->settings, &r->corpus->files));
+    return remove_work(r);
+}
+
+/* Whether a later run can go on, from the state that is then in `r`. */
+static bool can_resume(struct run *r, struct status s)
+{
+    bool found = false;
+    bool may = s.code == STATUS_PREEMPTED || s.code == STATUS_IO || s.code == STATUS_MEMORY;
+    return may && !failed(pass_state_load(&r->at, r->work, &found)) && found;
+}
+
+static struct status run_stages(struct run *r)
+{
+    bool is_done;
+    TRY(begin(r, &is_done));
+    if (is_done) {
+        return status_ok();
+    }
+    prepare_outputs_clean(r->config);
+    struct status s = read_text(r);
+    s = failed(s) ? s : write_sets(r);
+    s = failed(s) ? s : move_outputs(r);
+    if (failed(s) && !can_resume(r, s)) {
+        struct status removed = remove_work(r);
+        if (failed(removed)) {
+            log_warning("%s", removed.message);
+        }
+    } else if (failed(s)) {
+        log_info("%s is kept: --resume goes on from %.1f %% of the text", r->work, percent_done(r));
+    }
+    return s;
+}
+
+static struct status run_locked(struct run *r)
+{
+    struct dir_lock lock;
+    TRY(file_make_directories(r->config->output_dir));
+    TRY(dir_lock_acquire(&lock, r->config->output_dir));
+    struct status s = run_stages(r);
+    dir_lock_release(&lock);
+    return s;
+}
+
+/* ---- what writes nothing ---- */
+
+static struct status check_text(const struct prepare_config *c, struct corpus *corpus)
+{
+    struct store_pass_report report;
+    struct pass_state state = {0};
+    TRY(store_pass_run(&report, corpus, &c->pass, &state));
+    prepare_report_text(c, &state, corpus->files.total_bytes);
+    log_info("all of the text was read; nothing was written");
+    return status_ok();
+}
+
+static struct status tell_plan(const struct prepare_config *c, const struct corpus *corpus)
+{
+    struct prepare_plan plan;
+    TRY(c->resume ? status_ok() : prepare_outputs_check(c));
+    TRY(prepare_plan_make(&plan, c, corpus, SAMPLE_SECONDS));
+    prepare_plan_tell(&plan, c, corpus);
+    if (!plan.sample_is_whole) {
+        log_info("plan: of the sample:");
+    }
+    prepare_report_text(c, &plan.sample, plan.sample.done_bytes);
+    log_info("would write to %s; nothing was written", c->output_dir);
+    return prepare_plan_check_disk(&plan, c);
+}
+
+static void make_paths(struct run *r)
+{
+    const char *d = r->config->output_dir;
+    snprintf(r->work, sizeof r->work, "%s/" PREPARE_WORK_NAME, d);
+    snprintf(r->state, sizeof r->state, "%s/" PREPARE_WORK_NAME "/state.json", d);
+    snprintf(r->what, sizeof r->what, "%s/" PREPARE_WORK_NAME "/run.json", d);
+    snprintf(r->done, sizeof r->done, "%s/.prepared.json", d);
+}
+
+static struct status plan_and_run(const struct prepare_config *c, struct corpus *corpus)
+{
+    struct prepare_plan plan;
+    struct run r = {.config = c, .corpus = corpus};
+    make_paths(&r); /* check_place has found them short enough */
+    if (!c->resume) {
+        TRY(c->overwrite ? status_ok() : prepare_outputs_check(c));
+        TRY(prepare_plan_make(&plan, c, corpus,
+                              corpus->files.total_bytes >= SAMPLE_FROM_BYTES ? SAMPLE_SECONDS : 0));
+        prepare_plan_tell(&plan, c, corpus);
+        TRY(prepare_plan_check_disk(&plan, c));
+    }
+    return run_locked(&r);
+}
+
+static struct status check_place(const struct prepare_config *c, const struct input_files *f)
+{
+    static const char longest[] =
+        "/" PREPARE_WORK_NAME "/sets//training/.kiln_training_100000.hdf5.kiln-0123456789abcdef.tmp";
+    size_t n = 0;
+    for (int i = 0; i < c->n_sets; i++) {
+        size_t name = strlen(c->sets[i].name);
+        n = name > n ? name : n;
+    }
+    n = sizeof longest + 2 * n; /* a data set's name is in those of its directory and of its files */
+    TRY(prepare_outputs_guard(c, f));
+    return c->dry_run || c->check ? file_check_directory_path(c->output_dir, n)
+                                  : file_check_output_directory(c->output_dir, n, 0);
+}
+
+struct status prepare_run(const struct prepare_config *c)
+{
+    struct corpus corpus;
+    for (int i = 0; i < c->n_sets; i++) {
+        TRY(shard_set_check(&c->sets[i].shards));
+    }
+    TRY(corpus_open(&corpus, c->inputs, c->n_inputs, c->source));
+    struct status s = check_place(c, &corpus.files);
+    stop_install();
+    stop_begin_work();
+    if (!failed(s)) {
+        s = c->dry_run ? tell_plan(c, &corpus) : c->check ? check_text(c, &corpus) : plan_and_run(c, &corpus);
+    }
+    corpus_close(&corpus);
+    return s;
+}

@@ -1,0 +1,37 @@
+/* prepare_run: text into everything that training reads, in one pass: token stores, HDF5 shards of one or more phases, and
+ * the cleaned text itself.
+ *
+ * All is made in OUTPUT_DIR/.prepare and moved from there when it is complete, so nothing has its final name before.
+ * A run that was stopped, killed or could not write goes on from its last state, which is in there too
+ * (corpus/pass_state.h).  docs/decisions/0051_prepare.md. */
+#ifndef KILN_TASK_PREPARE_RUN_H
+#define KILN_TASK_PREPARE_RUN_H
+
+#include "corpus/store_pass.h"
+#include "data/shard_set.h"
+
+enum { PREPARE_MOST_SETS = 16, PREPARE_NAME_BYTES = 256 };
+
+/* A phase of HDF5 files, padded or packed. */
+struct prepare_set {
+    char name[PREPARE_NAME_BYTES];  /* its directory in the output directory; "": it has none of its own */
+    struct shard_set_config shards; /* its store_dir and directory are set later */
+};
+
+struct prepare_config {
+    const char *const *inputs; /* [n_inputs] */
+    int n_inputs;
+    struct source_options source;
+    const char *output_dir;
+    struct store_pass_config pass; /* its directory is set later; with a tokenizer for stores and sets */
+    bool wants_store;
+    struct prepare_set *sets; /* [n_sets] */
+    int n_sets;
+    bool overwrite, resume;
+    bool dry_run, check; /* write nothing: say what would be done; read all of the text */
+    json_t *settings;    /* what decides the bytes of the output, for --resume; borrowed */
+};
+
+struct status prepare_run(const struct prepare_config *config);
+
+#endif

@@ -1,0 +1,146 @@
+#!/usr/bin/env bash
+# `kiln prepare` is killed at random moments and resumed until it is done: the bytes are those of an undisturbed run, for
+# text, bzip2 and a dump, on 1, 2 and 3 threads, with every kind of output and with cleaning.  A signal saves at once.  What
+# has changed meanwhile is refused by name.  SEED and ROUNDS in the environment try other moments, and more of them.
+set -euo pipefail
+kiln=$1
+dir=$(mktemp -d)
+trap 'rm -rf "$dir"' EXIT
+. "$(dirname "$0")/expect.sh"
+seed=${SEED:-$RANDOM} rounds=${ROUNDS:-10}
+echo "test_prepare_resume: seed $seed"
+RANDOM=$seed
+cd "$dir"
+
+# A corpus of a few MB: documents of random words, some of them twice, some with a line that all share.
+awk 'BEGIN {
+    n = split("the a king city river stone went came saw built gave and of in to over his her people house land water night day", w, " ")
+    s = 1
+    for (d = 0; d < 6000; d++) {
+        text = ""
+        for (l = 0; l < 3 + d % 7; l++) {
+            for (k = 0; k < 12; k++) { s = (s * 16807) % 2147483647; text = text w[1 + s % n] " " }
+            text = text "number " d ".\n"
+        }
+        if (d % 11 == 0) text = text "All rights are reserved here.\n"
+        printf "%s\n", text
+        if (d % 13 == 0) printf "%s\n", text
+    }
+}' >corpus.txt
+printf '%s\n' '[PAD]' '[UNK]' '[CLS]' '[SEP]' '[MASK]' the a king city river stone went came saw built gave and of in to \
+    over his her people house land water night day number all rights are reserved here . '##0' '##1' '##2' '##3' '##4' '##5' \
+    '##6' '##7' '##8' '##9' 0 1 2 3 4 5 6 7 8 9 >vocab.txt
+{
+    echo '<mediawiki xml:lang="en"><siteinfo><base>https://x.example/wiki/Main_Page</base></siteinfo>'
+    awk 'BEGIN { RS = ""; FS = "\n" } {
+        printf "<page>\n<title>T%d</title>\n<ns>0</ns>\n<id>%d</id>\n<revision>\n<model>wikitext</model>\n<text>%s</text>\n</revision>\n</page>\n",
+            NR, NR, $0 }' corpus.txt
+    echo '</mediawiki>'
+} >dump.xml
+cat corpus.txt corpus.txt corpus.txt >more.txt
+bzip2 -1 -k more.txt dump.xml # small blocks, so that there are places to continue from
+mkdir folder
+split -n l/40 corpus.txt folder/part.
+
+# prepare THREADS INPUT OUT FLAGS...: replaced by the program, so that its number is this shell's child
+prepare()
+{
+    local threads=$1 input=$2 out=$3
+    shift 3
+    OMP_NUM_THREADS=$threads exec "$kiln" prepare --input "$input" --vocab_file vocab.txt --do_lower_case --holdout_fraction \
+        0.1 --output_dir "$out" --save_seconds 0.05 "$@"
+}
+
+same() { diff -r -x .lock "$1" "$2" >diff || fail "$2 differs from $1 (seed $seed): $(head -3 diff)"; }
+
+# interrupted SIGNAL TIMES INPUT OUT FLAGS...: begins, is stopped and goes on, on 1 to 3 threads in turn; what ends before it
+# is stopped so often is compared, and begins anew
+interrupted()
+{
+    local signal=$1 times=$2 input=$3 out=$4 n=0 runs=0 status pid
+    shift 4
+    while [ $n -lt "$times" ] && [ $runs -lt $((10 * times)) ]; do
+        (prepare $((1 + runs % 3)) "$input" "$out" --resume "$@" 2>log) &
+        pid=$!
+        sleep "$(awk "BEGIN { print $RANDOM / 32768 * $longest }")"
+        kill "-$signal" $pid 2>/dev/null || true
+        wait $pid 2>/dev/null && status=0 || status=$?
+        runs=$((runs + 1))
+        case $status in
+        0) same whole "$out" && rm -rf "$out" ;;
+        137 | 143 | 75) # the third is SIGTERM that came before kiln could handle it
+            n=$((n + 1))
+            [ ! -e "$out/.prepare/state.json" ] || saved=$((saved + 1)) ;;
+        *) fail "$signal gave $status (seed $seed): $(cat log)" ;;
+        esac
+    done
+    stopped=$((stopped + n))
+    (prepare 2 "$input" "$out" --resume "$@" 2>log) || fail "the last run (seed $seed): $(cat log)"
+    same whole "$out"
+    [ ! -e "$out/.prepare" ] || fail ".prepare remains"
+    rm -rf "$out"
+}
+
+outputs=(--format store,text)
+"$kiln" doctor --dry_run | grep '^hdf5 *not built in' >/dev/null || outputs=(--format store,hdf5,packed,text \
+    --max_seq_length 32,64 --max_predictions_per_seq 5,10 --dupe_factor 1 --n_shards 3)
+cleaning=(--drop_duplicates --drop_repeated_lines 20 --min_document_chars 200 --keep_script latin)
+for input in folder more.txt.bz2 dump.xml dump.xml.bz2; do
+    flags=("${cleaning[@]}")
+    [ $input != folder ] || flags+=("${outputs[@]}" --input_format lines)
+    [ $input = folder ] || flags+=(--format store,text)
+    rm -rf whole
+    for threads in 1 2 3; do
+        start=$(date +%s%N)
+        (prepare $threads $input whole.$threads "${flags[@]}" 2>log) || fail "$(cat log)"
+        longest=$(awk "BEGIN { print ($(date +%s%N) - $start) / 1e9 }")
+    done
+    mv whole.1 whole
+    same whole whole.2
+    same whole whole.3
+    [ -s whole/documents.jsonl ] && [ -s whole/heldout.json ] || fail "$input: outputs are missing"
+    stopped=0 saved=0
+    interrupted KILL "$rounds" $input again "${flags[@]}"
+    interrupted TERM 3 $input again "${flags[@]}"
+    [ $saved -gt 0 ] || fail "$input: no state was ever saved (seed $seed)"
+    echo "$input: stopped $stopped times, with a state $saved times (a run takes $longest s)"
+    rm -rf whole.* whole
+done
+
+# a signal saves, and says how to go on; without --resume what is there is not touched
+hold() { while [ ! -e "$1/.prepare/state.json" ]; do sleep 0.01; kill -0 $pid 2>/dev/null || return 1; done; }
+cut() # makes the directory `cut`, with a state in it
+{
+    rm -rf cut
+    for _ in 1 2 3 4 5 6 7 8 9 10; do
+        (prepare 1 more.txt cut --save_seconds 0.001 --overwrite 2>log) &
+        pid=$!
+        hold cut || true
+        kill -TERM $pid 2>/dev/null || true
+        wait $pid && status=0 || status=$?
+        [ $status -ne 75 ] || return 0
+    done
+    fail "SIGTERM never came in time: $status, $(cat log)"
+}
+cut
+grep -q 'the same command with --resume continues there' log || fail "not told how to go on: $(cat log)"
+again=("$kiln" prepare --input more.txt --vocab_file vocab.txt --do_lower_case --output_dir cut)
+same_flags=(--holdout_fraction 0.1 --save_seconds 9)
+expect 64 "--resume continues it, --overwrite begins anew" "${again[@]}" "${same_flags[@]}"
+expect 64 "had another holdout_fraction: 0.1" "${again[@]}" --resume --holdout_fraction 0.2
+expect 64 "had another format: store, and now store,text" "${again[@]}" "${same_flags[@]}" --resume --format store,text
+expect 64 "had 1 input files, and now there are 2" "${again[@]}" "${same_flags[@]}" --resume corpus.txt
+sed 's/night/knight/' vocab.txt >other.txt
+expect 64 "had another vocabulary" "${again[@]}" "${same_flags[@]}" --resume --vocab_file other.txt
+touch -d '1 hour ago' more.txt
+expect 64 "more.txt has changed since the run to resume began" "${again[@]}" "${same_flags[@]}" --resume
+[ -e cut/.prepare/state.json ] || fail "a refused run removed the state"
+expect 0 "train.{bin,idx,json}" "${again[@]}" "${same_flags[@]}" --overwrite
+cp -r cut whole
+cut
+printf x | dd of=cut/.prepare/train.bin bs=1 conv=notrunc 2>/dev/null
+expect 65 "train.bin is not as an earlier run left it" "${again[@]}" "${same_flags[@]}" --resume
+rm -rf cut
+expect 0 "there is nothing to resume in cut: it begins anew" "${again[@]}" "${same_flags[@]}" --resume
+same whole cut
+echo "test_prepare_resume: done"

@@ -221,6 +221,7 @@ static struct status run_pass(struct store_sink *k)
     struct status s = corpus_pass_run(k->corpus, &transform, &sink);
     progress_end(&k->progress);
     if (k->has_enough) {
+        k->state->seconds = clock_since_s(k->start_ns);
         return status_ok();
     }
     TRY(s);

@@ -24,7 +24,7 @@ static const double INDEX_BYTES = 16;
 static const double DEFLATED_TOKEN_BYTES = 2.0, DEFLATED_PREDICTION_BYTES = 3.5;
 
 /* Peak memory as seen on text and on dumps, with one thread and with two, rounded up. */
-static const uint64_t BASE_BYTES = UINT64_C(80) << 20, THREAD_BYTES = UINT64_C(48) << 20;
+static const uint64_t BASE_BYTES = UINT64_C(64) << 20, THREAD_BYTES = UINT64_C(48) << 20;
 
 struct kinds {
     int64_t n_files[SOURCE_N_FORMATS][N_PACKINGS];
@@ -144,26 +144,33 @@ static uint64_t estimate_disk(const struct prepare_config *c, const struct amoun
     return (uint64_t)bytes;
 }
 
-static uint64_t estimate_memory(const struct prepare_config *c)
+/* Of the table of hashes, which is at least a quarter full, with an article of Wikipedia at the least. */
+static uint64_t hash_bytes(const struct amounts *a)
+{
+    enum { SHORT_DOCUMENT = 512 };
+    double most = 2.0 * CLEANING_MOST_DOCUMENTS * DOCUMENT_HASH_BYTES;
+    double wanted = a->text / SHORT_DOCUMENT * 4 * DOCUMENT_HASH_BYTES;
+    return (uint64_t)(wanted < most ? wanted : most);
+}
+
+static uint64_t estimate_memory(const struct prepare_config *c, const struct amounts *a)
 {
     enum { SHARD_BYTES = 160 << 20 }; /* a file of 64 MiB, once more as an image, and its compression */
     uint64_t bytes = BASE_BYTES + (uint64_t)parallel_n_parts() * THREAD_BYTES;
-    bytes += c->n_sets > 0 ? SHARD_BYTES : 0;
-    return bytes + (c->pass.cleaning.drop_duplicates
-                        ? UINT64_C(2) * CLEANING_MOST_DOCUMENTS * DOCUMENT_HASH_BYTES
-                        : 0);
+    return bytes + (c->n_sets > 0 ? SHARD_BYTES : 0) + (c->pass.cleaning.drop_duplicates ? hash_bytes(a) : 0);
 }
 
 struct status prepare_plan_make(struct prepare_plan *p, const struct prepare_config *c,
                                 const struct corpus *corpus, double sample_seconds)
 {
     struct kinds kinds = {0};
-    *p = (struct prepare_plan){.seconds = -1, .memory_bytes = estimate_memory(c)};
+    *p = (struct prepare_plan){.seconds = -1};
     TRY(look(&kinds, corpus));
     tell_kinds(&kinds, corpus);
     struct amounts a = guess(&kinds, corpus);
     TRY(sample_seconds > 0 ? take_sample(p, c, sample_seconds, &a) : status_ok());
     p->disk_bytes = estimate_disk(c, &a);
+    p->memory_bytes = estimate_memory(c, &a);
     return status_ok();
 }
 
@@ -185,11 +192,10 @@ void prepare_plan_tell(const struct prepare_plan *p, const struct prepare_config
     if (p->seconds >= 0) {
         snprintf(time, sizeof time, "about %s to read", progress_time(p->seconds).text);
     }
-    log_info("plan: memory at most about %.0f MB on %d threads%s; disk about %.1f MB, with what is needed "
+    log_info("plan: memory at most about %.0f MB on %d threads; disk about %.1f MB, with what is needed "
              "meanwhile "
              "(%.1f MB free); time %s%s",
-             (double)p->memory_bytes / 1e6, parallel_n_parts(),
-             c->pass.cleaning.drop_duplicates ? " (duplicates: up to 537)" : "", (double)p->disk_bytes / 1e6,
+             (double)p->memory_bytes / 1e6, parallel_n_parts(), (double)p->disk_bytes / 1e6,
              (double)free / 1e6, time, c->n_sets > 0 ? ", and more for HDF5 files" : "");
     if (p->has_sample && !p->sample_is_whole) {
         log_info("plan: estimated from the first %.1f MB of %.1f", (double)p->sample.done_bytes / 1e6,

@@ -143,4 +143,19 @@ expect 65 "train.bin is not as an earlier run left it" "${again[@]}" "${same_fla
 rm -rf cut
 expect 0 "there is nothing to resume in cut: it begins anew" "${again[@]}" "${same_flags[@]}" --resume
 same whole cut
+
+# a full disk: what was saved is kept, and completed when there is room
+rm -rf whole cut
+(prepare 2 more.txt whole --format store,text 2>log) || fail "$(cat log)"
+(
+    trap '' XFSZ
+    ulimit -f 4000
+    (prepare 2 more.txt cut --format store,text 2>log) && status=0 || status=$?
+    [ $status -eq 74 ] || fail "a full disk gave $status: $(cat log)"
+)
+grep -q 'cut/.prepare is kept: --resume goes on from' log || fail "not told how to go on: $(cat log)"
+[ "$(ls cut)" = "" ] || fail "a full disk left $(ls cut)"
+(prepare 1 more.txt cut --format store,text --resume 2>log) || fail "$(cat log)"
+grep -q 'resumed after' log || fail "it began anew: $(cat log)"
+same whole cut
 echo "test_prepare_resume: done"

@@ -272,6 +272,55 @@ static void damage_has_a_place(const char *directory)
     EXPECT_ERROR(token_store_open(&s, prefix), STATUS_DATA, "blocks of a MiB, which does not fit");
 }
 
+static void expect_same(const char *a, const char *b, const char *name)
+{
+    char paths[2][700];
+    struct file_map maps[2];
+    snprintf(paths[0], sizeof paths[0], "%s/%s", a, name);
+    snprintf(paths[1], sizeof paths[1], "%s/%s", b, name);
+    for (int i = 0; i < 2; i++) {
+        EXPECT_OK(file_map_open(&maps[i], paths[i]));
+    }
+    EXPECT(maps[0].n == maps[1].n && memcmp(maps[0].data, maps[1].data, maps[0].n) == 0, "%s differs from %s",
+           paths[0], paths[1]);
+    file_map_close(&maps[0]);
+    file_map_close(&maps[1]);
+}
+
+/* Saved and continued in the middle of parts, between them and at once again: the bytes are those of one run. */
+static void continuing_changes_nothing(const char *directory)
+{
+    static const char *const names[] = {"train.bin",   "train.idx",   "train.json",
+                                        "heldout.bin", "heldout.idx", "heldout.json"};
+    enum { N_SENTENCES = 2000 };
+    struct store_builder b;
+    struct store_builder_place place;
+    struct buf part = {0};
+    char other[600];
+    snprintf(other, sizeof other, "%s/continued", directory);
+    EXPECT_OK(file_make_directories(other));
+    build(&b, config_of(directory, 0.25), N_SENTENCES / 400, 400);
+    EXPECT_OK(store_builder_open(&b, config_of(other, 0.25)));
+    for (int i = 0; i < N_SENTENCES; i++) {
+        add(&b, i % 400 % 3 == 0 ? "A b c." : "B.", i % 400 == 0);
+        if (i % 67 == 0) {
+            buf_clear(&part);
+            EXPECT_OK(store_builder_save(&b, &place, &part));
+            add(&b, "C c c c c c.", true); /* is lost */
+            store_builder_close(&b);
+            struct span in = bytes_span(part.data, part.n);
+            EXPECT_OK(store_builder_continue(&b, config_of(other, 0.25), &place, &in));
+        }
+    }
+    EXPECT_OK(store_builder_commit(&b));
+    for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
+        expect_same(directory, other, names[i]);
+    }
+    struct span cut = bytes_span(part.data, part.n - 1);
+    EXPECT_ERROR(store_builder_continue(&b, config_of(other, 0.25), &place, &cut), STATUS_DATA, "damaged");
+    buf_fini(&part);
+}
+
 static struct status check_stores(const struct token_store *s, const char *prefix, const char *directory)
 {
     struct store_check c = {0};
@@ -322,6 +371,7 @@ int main(void)
     empty_sentences_change_nothing(directory);
     disagreeing_files_are_named(directory);
     damage_has_a_place(directory);
+    continuing_changes_nothing(directory);
     what_holds_is_kept(directory);
     tokenizer_fini(&tokenizer);
     fixture_remove();

@@ -11,7 +11,7 @@
 #   download/bookscorpus       *.txt, a book each: they can no longer be downloaded, so provide them
 #   download/google_pretrained_weights/uncased_L-24_H-1024_A-16/vocab.txt
 #   extracted/wikicorpus_en    the output of WikiExtractor, if you have it: then no dump is needed
-#   hdf5_lower_case_1_seq_len_128_..., hdf5_lower_case_1_seq_len_512_...
+#   hdf5_lower_case_1_seq_len_128_..., hdf5_lower_case_1_seq_len_512_...: in each, DATASET/DATASET_training_0.hdf5 and so on
 #
 # VOCAB_FILE names another vocabulary, which is made from the text if it does not exist; N_SHARDS (256) is the number of files.
 # Started again after an interruption, it continues.
@@ -46,13 +46,13 @@ fetch()
 }
 
 # The text of Wikipedia: the output of WikiExtractor, or the dump.
+wiki=$extracted
 if [ ! -d "$extracted" ]; then
-    dump=$download/wikicorpus_en/wikicorpus_en.xml.bz2
-    [ -e "$dump" ] || fetch wikipedia
-    [ -e "$dump" ] || miss "$dump: the dump, or $extracted: the output of WikiExtractor"
-    later "the reader of Wikipedia's dumps; \`python -m wikiextractor.WikiExtractor $dump -b 100M -o $extracted\` reads it for now"
+    wiki=$download/wikicorpus_en/wikicorpus_en.xml.bz2
+    [ -e "$wiki" ] || fetch wikipedia
+    [ -e "$wiki" ] || miss "$wiki: the dump, or $extracted: the output of WikiExtractor"
 fi
-input=("$extracted")
+input=("$wiki")
 if [ "$dataset" = books_wiki_en_corpus ]; then
     compgen -G "$books/*.txt" >/dev/null || miss "$books: BooksCorpus, a book in each .txt"
     input+=("$books")
@@ -67,18 +67,15 @@ if [ -n "${VOCAB_FILE:-}" ] && [ ! -e "$vocab" ]; then
     run "$kiln" vocab --input "${input[@]}" --vocab_file "$vocab" --do_lower_case
 fi
 
-# phase SEQ_LENGTH PREDICTIONS: the HDF5 files of a phase, all of them or none
-phase()
-{
-    local out=$data/hdf5_lower_case_1_seq_len_$1_max_pred_$2_masked_lm_prob_0.15_random_seed_12345_dupe_factor_5/$dataset
-    if [ -d "$out/training" ] && [ -d "$out/test" ]; then
-        echo "$out is there"
-        return
-    fi
-    run "$kiln" prepare --input "${input[@]}" --vocab_file "$vocab" --do_lower_case --output_dir "$out" --overwrite \
-        --format hdf5 --max_seq_length "$1" --max_predictions_per_seq "$2" --masked_lm_prob 0.15 --dupe_factor 5 \
-        --seed 12345 --holdout_fraction 0.1 --n_shards "${N_SHARDS:-256}"
-}
-phase 128 20
-phase 512 80
+# Both phases in one pass over the text, which goes on where it was interrupted.
+set_of() { echo "$data/hdf5_lower_case_1_seq_len_$1_max_pred_$2_masked_lm_prob_0.15_random_seed_12345_dupe_factor_5/$dataset"; }
+first=$(set_of 128 20) second=$(set_of 512 80)
+if [ -d "$first" ] && [ -d "$second" ] && [ ! -e "$data/.prepare" ]; then
+    echo "$first is there"
+    echo "$second is there"
+else
+    run "$kiln" prepare --input "${input[@]}" --vocab_file "$vocab" --do_lower_case --output_dir "$data" --resume --overwrite \
+        --format hdf5 --max_seq_length 128,512 --max_predictions_per_seq 20,80 --masked_lm_prob 0.15 --dupe_factor 5 \
+        --seed 12345 --holdout_fraction 0.1 --n_shards "${N_SHARDS:-256}" --reference_names --dataset "$dataset"
+fi
 tell

@@ -25,11 +25,10 @@ says()
 # every script, in an empty folder
 expect 0 "fetch squad --output_dir data --dry-run" "$scripts/squad_download.sh" --dry-run
 says "-> data/squad/v1.1/train-v1.1.json" "-> data/squad/v2.0/evaluate-v2.0.py"
-expect 69 "not there yet: the reader of Wikipedia's dumps" "$scripts/create_datasets_from_start.sh" --dry-run
-says "fetch wikipedia --output_dir data/download" "--max_seq_length 512 --max_predictions_per_seq 80" \
-    "missing: data/download/wikicorpus_en/wikicorpus_en.xml.bz2" "uncased_L-24_H-1024_A-16/vocab.txt: Google's vocabulary"
-expect 69 "missing: data/download/bookscorpus: BooksCorpus" "$scripts/create_datasets_from_start.sh" wiki_books --dry-run
-says dupe_factor_5/books_wiki_en_corpus
+expect 0 "missing: data/download/wikicorpus_en/wikicorpus_en.xml.bz2" "$scripts/create_datasets_from_start.sh" --dry-run
+says "fetch wikipedia --output_dir data/download" "--max_seq_length 128\\,512 --max_predictions_per_seq 20\\,80" "uncased_L-24_H-1024_A-16/vocab.txt: Google's vocabulary"
+expect 0 "missing: data/download/bookscorpus: BooksCorpus" "$scripts/create_datasets_from_start.sh" wiki_books --dry-run
+says "--reference_names --dataset books_wiki_en_corpus"
 expect 69 "not there yet: training with 1 x 8 devices" "$scripts/run_bert_1.5b_8x.sh" --dry-run
 says "--optimizer=lans" "--config_file=$scripts/bert_1.5b_config.json" "--max_steps=155000 --steps_this_run=-1" \
     "--num_steps_per_checkpoint=200" "--output_dir=./results/bert_1.5b/checkpoints" \
@@ -94,7 +93,7 @@ datasets()
     (cd data && VOCAB_FILE=../vocab.txt N_SHARDS=2 expect 0 "" bash "$scripts/create_datasets_from_start.sh" wiki_books)
     for phase in seq_len_128_max_pred_20 seq_len_512_max_pred_80; do
         data=data/hdf5_lower_case_1_${phase}_masked_lm_prob_0.15_random_seed_12345_dupe_factor_5/books_wiki_en_corpus
-        [ "$(ls $data/training/*.hdf5 | wc -l)" -eq 2 ] || fail "$phase has other files than two: $(find $data)"
+        [ "$(ls $data/books_wiki_en_corpus_training_[01].hdf5 | wc -l)" -eq 2 ] || fail "$phase has other files than two: $(find $data)"
         expect 0 "" "$kiln" pretrain --input_dir $data --config_file "$scripts/../configs/bert_tiny.json" --output_dir run --max_steps 1 --dry-run \
             --enable_packed_data_mode False --max_seq_length "$(cut -d _ -f 3 <<<"$phase")" --train_batch_size 1
     done

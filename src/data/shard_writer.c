@@ -1,5 +1,7 @@
 #include "data/shard_writer.h"
 
+#include "core/clock.h"
+#include "core/progress.h"
 #include "core/rng.h"
 #include "core/stop.h"
 #include "data/bert_records.h"
@@ -184,12 +186,20 @@ static int64_t count_shards(const struct writer *w)
     return n < w->n_samples ? n : w->n_samples;
 }
 
-static struct status write_all(struct writer *w, struct shard_writer_report *report)
+static void show_progress(const struct writer *w, struct progress *p, int64_t start_ns, int64_t done,
+                          int64_t n)
 {
-    TRY(bert_loader_init_step(&w->loader.config, &w->step));
-    w->n_samples = w->loader.map.n_samples * w->config->dupe_factor;
-    report->n_shards = count_shards(w);
-    report->packing.seq_length = w->config->samples.max_seq_length;
+    if (progress_due(p)) {
+        double left = clock_since_s(start_ns) / (double)(done > 0 ? done : 1) * (double)(n - done);
+        progress_show(p, "prepare: %s, %lld of %lld %s files, %s left", w->config->directory, (long long)done,
+                      (long long)n, w->config->word, progress_time(left).text);
+    }
+}
+
+static struct status write_each(struct writer *w, struct shard_writer_report *report,
+                                struct progress *progress)
+{
+    int64_t start_ns = clock_ns();
     for (int64_t k = 0; k < report->n_shards; k++) {
         if (stop_requested()) {
             return status_error(
@@ -198,10 +208,24 @@ static struct status write_all(struct writer *w, struct shard_writer_report *rep
                 "continues there",
                 (long long)k, (long long)report->n_shards, w->config->directory);
         }
+        show_progress(w, progress, start_ns, k, report->n_shards);
         int64_t first = k * w->n_samples / report->n_shards;
         int64_t end = (k + 1) * w->n_samples / report->n_shards;
         TRY(write_shard(w, k, first, end - first, &report->packing));
     }
+    return status_ok();
+}
+
+static struct status write_all(struct writer *w, struct shard_writer_report *report)
+{
+    TRY(bert_loader_init_step(&w->loader.config, &w->step));
+    w->n_samples = w->loader.map.n_samples * w->config->dupe_factor;
+    report->n_shards = count_shards(w);
+    report->packing.seq_length = w->config->samples.max_seq_length;
+    struct progress progress = progress_begin(true);
+    struct status s = write_each(w, report, &progress);
+    progress_end(&progress);
+    TRY(s);
     report->packing.n_strategies = w->strategies.n;
     pack_strategies_top(&w->strategies, report->packing.top_strategies);
     return status_ok();

@@ -168,9 +168,11 @@ static struct status move(const struct prepare_config *c, const struct unit *u, 
     }
     file_parent(parent, u->name);
     TRY(file_make_directories(parent));
-    TRY(file_is_directory(u->from) ? remove_if_there(u->name) : status_ok());
-    if (rename(u->from, u->name) != 0) {
-        return status_error(STATUS_IO, "cannot rename %s to %s: %s", u->from, u->name, strerror(errno));
+    char target[FILE_PATH_BYTES];
+    memcpy(target, u->name, sizeof target);
+    TRY(file_is_directory(u->from) ? remove_if_there(target) : file_follow_links(target));
+    if (rename(u->from, target) != 0) {
+        return status_error(STATUS_IO, "cannot rename %s to %s: %s", u->from, target, strerror(errno));
     }
     return file_sync_directory(parent);
 }

@@ -108,13 +108,11 @@ static struct status read_text(struct run *r)
 {
     struct store_pass_report report;
     struct store_pass_config pass = r->config->pass;
-    if (r->at.stage >= PASS_READ) {
-        return status_ok();
-    }
+    bool was_read = r->at.stage >= PASS_READ;
     pass.directory = r->work;
-    TRY(store_pass_run(&report, r->corpus, &pass, &r->at));
+    TRY(was_read ? status_ok() : store_pass_run(&report, r->corpus, &pass, &r->at));
     prepare_report_text(r->config, &r->at, r->corpus->files.total_bytes);
-    if (r->config->wants_store) {
+    if (r->config->wants_store && !was_read) {
         prepare_report_stores(r->config, report.infos);
     }
     return status_ok();
@@ -209,6 +207,22 @@ static struct status check_text(const struct prepare_config *c, struct corpus *c
     return status_ok();
 }
 
+/* Says what --resume would continue. */
+static struct status tell_unfinished(const struct prepare_config *c)
+{
+    struct pass_state state;
+    char work[FILE_PATH_BYTES];
+    bool found;
+    snprintf(work, sizeof work, "%s/" PREPARE_WORK_NAME, c->output_dir);
+    TRY(pass_state_load(&state, work, &found));
+    if (found) {
+        log_info(
+            "plan: %s has a run that was not finished, of which %.1f MB were read: --resume continues it",
+            work, (double)state.done_bytes / 1e6);
+    }
+    return status_ok();
+}
+
 static struct status tell_plan(const struct prepare_config *c, const struct corpus *corpus)
 {
     struct prepare_plan plan;
@@ -219,6 +233,7 @@ static struct status tell_plan(const struct prepare_config *c, const struct corp
         log_info("plan: of the sample:");
     }
     prepare_report_text(c, &plan.sample, plan.sample.done_bytes);
+    TRY(tell_unfinished(c));
     log_info("would write to %s; nothing was written", c->output_dir);
     return prepare_plan_check_disk(&plan, c);
 }

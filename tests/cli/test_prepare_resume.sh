@@ -51,6 +51,9 @@ prepare()
         0.1 --output_dir "$out" --save_seconds 0.05 "$@"
 }
 
+# what a run told of the text, without times
+told() { sed -n 's/, in [0-9].*//; /^read /p; /^pages/p; /left out/p; /^[^ ]*jsonl:/s/.*jsonl//p' "$1"; }
+
 same() { diff -r -x .lock "$1" "$2" >diff || fail "$2 differs from $1 (seed $seed): $(head -3 diff)"; }
 
 # interrupted SIGNAL TIMES INPUT OUT FLAGS...: begins, is stopped and goes on, on 1 to 3 threads in turn; what ends before it
@@ -77,6 +80,7 @@ interrupted()
     stopped=$((stopped + n))
     (prepare 2 "$input" "$out" --resume "$@" 2>log) || fail "the last run (seed $seed): $(cat log)"
     same whole "$out"
+    told log | diff wanted - >diff || grep -q 'already has all' log || fail "other counts (seed $seed): $(cat diff)"
     [ ! -e "$out/.prepare" ] || fail ".prepare remains"
     rm -rf "$out"
 }
@@ -93,6 +97,7 @@ for input in folder more.txt.bz2 dump.xml dump.xml.bz2; do
     for threads in 1 2 3; do
         start=$(date +%s%N)
         (prepare $threads $input whole.$threads "${flags[@]}" 2>log) || fail "$(cat log)"
+        told log >wanted
         longest=$(awk "BEGIN { print ($(date +%s%N) - $start) / 1e9 }")
     done
     mv whole.1 whole
@@ -132,6 +137,7 @@ expect 64 "had another format: store, and now store,text" "${again[@]}" "${same_
 expect 64 "had 1 input files, and now there are 2" "${again[@]}" "${same_flags[@]}" --resume corpus.txt
 sed 's/night/knight/' vocab.txt >other.txt
 expect 64 "had another vocabulary" "${again[@]}" "${same_flags[@]}" --resume --vocab_file other.txt
+expect 0 "cut/.prepare has a run that was not finished" "${again[@]}" "${same_flags[@]}" --dry_run
 touch -d '1 hour ago' more.txt
 expect 64 "more.txt has changed since the run to resume began" "${again[@]}" "${same_flags[@]}" --resume
 [ -e cut/.prepare/state.json ] || fail "a refused run removed the state"

@@ -89,7 +89,9 @@ outputs=(--format store,text)
 "$kiln" doctor --dry_run | grep '^hdf5 *not built in' >/dev/null || outputs=(--format store,hdf5,packed,text \
     --max_seq_length 32,64 --max_predictions_per_seq 5,10 --dupe_factor 1 --n_shards 3)
 cleaning=(--drop_duplicates --drop_repeated_lines 20 --min_document_chars 200 --keep_script latin)
-for input in folder more.txt.bz2 dump.xml dump.xml.bz2; do
+"$kiln" prepare --input more.txt --input_format lines --format text --output_dir json 2>log || fail "$(cat log)"
+gzip -c json/documents.jsonl >lines.json.gz
+for input in folder more.txt.bz2 dump.xml dump.xml.bz2 lines.json.gz; do
     flags=("${cleaning[@]}")
     [ $input != folder ] || flags+=("${outputs[@]}" --input_format lines)
     [ $input = folder ] || flags+=(--format store,text)

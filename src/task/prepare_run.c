@@ -8,6 +8,7 @@
 #include "task/prepare_report.h"
 
 #include <string.h>
+#include <unistd.h>
 
 enum { SAMPLE_FROM_BYTES = 64 << 20 /* less is read in seconds anyway */ };
 static const double SAMPLE_SECONDS = 1;
@@ -15,9 +16,8 @@ static const double SAMPLE_SECONDS = 1;
 struct run {
     const struct prepare_config *config;
     struct corpus *corpus;
-    char work[FILE_PATH_BYTES];  /* OUTPUT_DIR/.prepare */
-    char state[FILE_PATH_BYTES]; /* in it: state.json, */
-    char what[FILE_PATH_BYTES];  /* and run.json */
+    char work[FILE_PATH_BYTES]; /* OUTPUT_DIR/.prepare */
+    char what[FILE_PATH_BYTES]; /* in it: run.json */
     char done
         [FILE_PATH_BYTES]; /* OUTPUT_DIR/.prepared.json: what run.json was of the outputs that are there */
     struct pass_state at;
@@ -30,19 +30,36 @@ static struct status remove_if_there(const char *path)
     return file_exists(path) ? file_remove_tree(path) : status_ok();
 }
 
-/* The state goes first: without it, what remains is nothing. */
+/* Whoever is killed meanwhile leaves all of it or a temporary's name. */
 static struct status remove_work(const struct run *r)
 {
-    TRY(remove_if_there(r->state));
-    return remove_if_there(r->work);
+    return file_exists(r->work) ? temporary_remove_directory(r->work) : status_ok();
+}
+
+/* Replaces .prepare, if there is one, by one that has only run.json. */
+static struct status put_new(struct run *r)
+{
+    struct temporary t;
+    char what[TEMPORARY_PATH_BYTES + 16];
+    TRY(temporary_create_directory(&t, r->work));
+    snprintf(what, sizeof what, "%s/run.json", t.path);
+    struct status s = pass_state_write_run(what, r->config->settings, &r->corpus->files);
+    s = failed(s) ? s : temporary_put_directory(&t, r->work);
+    if (failed(s)) {
+        temporary_remove(&t);
+    }
+    return s;
 }
 
 static struct status begin_anew(struct run *r)
 {
     r->at = (struct pass_state){0};
-    TRY(remove_work(r));
-    TRY(file_make_directories(r->work));
-    return pass_state_write_run(r->what, r->config->settings, &r->corpus->files);
+    if (file_exists(r->work) && !file_exists(r->what) && rmdir(r->work) != 0) {
+        return status_error(STATUS_USAGE,
+                            "%s is there, and kiln has not made it: remove it, or choose another place",
+                            r->work);
+    }
+    return put_new(r);
 }
 
 static double percent_done(const struct run *r)
@@ -74,6 +91,7 @@ static struct status begin(struct run *r, bool *is_done)
     const struct prepare_config *c = r->config;
     bool found;
     *is_done = false;
+    temporary_clean(r->work);
     if (c->overwrite && !c->resume) {
         TRY(prepare_outputs_check(c));
         return begin_anew(r);
@@ -242,7 +260,6 @@ static void make_paths(struct run *r)
 {
     const char *d = r->config->output_dir;
     snprintf(r->work, sizeof r->work, "%s/" PREPARE_WORK_NAME, d);
-    snprintf(r->state, sizeof r->state, "%s/" PREPARE_WORK_NAME "/state.json", d);
     snprintf(r->what, sizeof r->what, "%s/" PREPARE_WORK_NAME "/run.json", d);
     snprintf(r->done, sizeof r->done, "%s/.prepared.json", d);
 }

@@ -152,6 +152,11 @@ rm -rf cut
 expect 0 "there is nothing to resume in cut: it begins anew" "${again[@]}" "${same_flags[@]}" --resume
 same whole cut
 
+# a directory of that name that is not kiln's stays
+mkdir -p other/.prepare && echo mine >other/.prepare/notes
+expect 64 "other/.prepare is there, and kiln has not made it" "${again[@]/cut/other}" --overwrite
+[ -s other/.prepare/notes ] || fail "a user's file is gone"
+
 # a full disk: what was saved is kept, and completed when there is room
 rm -rf whole cut
 (prepare 2 more.txt whole --format store,text 2>log) || fail "$(cat log)"

@@ -2,10 +2,17 @@
 
 #include <stdio.h>
 
+static struct status options_of(struct session_options *o, const struct session_flags *f)
+{
+    TRY(session_options_find(o, f->device, f->dtype));
+    o->one_mask_each = f->one_mask_each;
+    return status_ok();
+}
+
 struct status session_flags_open(struct session *s, const struct session_flags *f, enum bert_task task)
 {
     struct session_options o;
-    TRY(session_options_find(&o, f->device, f->dtype));
+    TRY(options_of(&o, f));
     return session_open(s, f->model, task, &o);
 }
 
@@ -42,7 +49,7 @@ struct status session_flags_plan(const struct session_flags *f, enum bert_task t
 {
     struct network_plan plan;
     struct session_options o;
-    TRY(session_options_find(&o, f->device, f->dtype));
+    TRY(options_of(&o, f));
     TRY(session_plan(&plan, f->model, task, &o));
     TRY(check_head(f->model, task));
     printf("%s: %.2f M parameters, %.1f MiB, at most %.3g GFLOP a batch\n", f->model,

@@ -7,6 +7,7 @@
 struct session_flags {
     const char *model, *device, *dtype;
     bool dry_run;
+    bool one_mask_each; /* no flag: the command's, of session_options */
 };
 
 /* `at` is the offset of the struct in the command's own struct. */

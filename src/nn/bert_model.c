@@ -414,11 +414,13 @@ static void visit_gradients(const struct model *m, const void *acts, int64_t lay
 static tensor head_output(const void *acts, int output)
 {
     const struct bert_acts *a = acts;
-    return output == BERT_MLM_LOGITS    ? a->heads.logits
-           : output == BERT_NSP_LOGITS  ? a->heads.nsp_logits
-           : output == BERT_SPAN_LOGITS ? a->qa.logits
-           : output == BERT_POOLED      ? a->heads.pooled
-                                        : a->classifier.logits;
+    return output == BERT_MLM_LOGITS       ? a->heads.logits
+           : output == BERT_NSP_LOGITS     ? a->heads.nsp_logits
+           : output == BERT_SPAN_LOGITS    ? a->qa.logits
+           : output == BERT_POOLED         ? a->heads.pooled
+           : output == BERT_MASKED_LOSSES  ? a->heads.mlm_loss
+           : output == BERT_MASKED_CORRECT ? a->heads.mlm_correct
+                                           : a->classifier.logits;
 }
 
 static const struct model_type bert_type = {

@@ -15,11 +15,13 @@ struct bert_model {
 
 /* The outputs of head_output; null tensors if the task has no such head. */
 enum bert_output {
-    BERT_MLM_LOGITS,   /* [M, V] */
-    BERT_NSP_LOGITS,   /* [B, 2] */
-    BERT_SPAN_LOGITS,  /* [T, 2] */
-    BERT_POOLED,       /* [B, H] */
-    BERT_CLASS_LOGITS, /* [B, C], or [T, C] for tokens */
+    BERT_MLM_LOGITS,    /* [M, V] */
+    BERT_NSP_LOGITS,    /* [B, 2] */
+    BERT_SPAN_LOGITS,   /* [T, 2] */
+    BERT_POOLED,        /* [B, H] */
+    BERT_CLASS_LOGITS,  /* [B, C], or [T, C] for tokens */
+    BERT_MASKED_LOSSES, /* [M] room for cross_entropy's loss and correct over the MLM logits */
+    BERT_MASKED_CORRECT,
 };
 
 /* The sums of BERT_TASK_PRETRAINING; a task with one loss has the loss as sum 0 and its correct answers as

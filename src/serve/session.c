@@ -37,14 +37,23 @@ static int64_t batch_tokens_on(const struct device *device)
     return device->is_host ? HOST_BATCH_TOKENS : DEVICE_BATCH_TOKENS;
 }
 
-/* A text has at least 2 tokens, [CLS] and [SEP]. */
-static struct batch_limits limits_of(int64_t length, enum bert_task task, int64_t batch_tokens)
+/* A text has at least 2 tokens, [CLS] and [SEP].  With a mask in each, logits are most of the memory: room for texts of
+ * MASKED_TEXT_TOKENS; a batch of shorter ones is smaller. */
+static struct batch_limits limits_of(int64_t length, enum bert_task task, int64_t batch_tokens,
+                                     bool one_mask_each)
 {
+    enum { MASKED_TEXT_TOKENS = 8 };
     bool masked = task == BERT_TASK_MASKED_LM || task == BERT_TASK_PRETRAINING;
     struct batch_limits limits = bert_batch_limits(1, length, masked ? length : 0);
-    if (!masked) {
-        limits.n_tokens = limits.n_tokens > batch_tokens ? limits.n_tokens : batch_tokens;
-        limits.n_sequences = limits.n_tokens / 2 + 1;
+    if (masked && !one_mask_each) {
+        return limits;
+    }
+    limits.n_tokens = limits.n_tokens > batch_tokens ? limits.n_tokens : batch_tokens;
+    limits.n_sequences = limits.n_tokens / 2 + 1;
+    if (masked) {
+        int64_t n = limits.n_tokens / MASKED_TEXT_TOKENS;
+        limits.n_labels = (n + BATCH_LABEL_BUCKET - 1) / BATCH_LABEL_BUCKET * BATCH_LABEL_BUCKET;
+        limits.n_sequences = limits.n_labels + 1;
     }
     return limits;
 }
@@ -59,7 +68,7 @@ static struct batch_limits limits_in(const struct model_dir *m, enum bert_task t
                                      const struct session_options *o)
 {
     return limits_of(length_for(task, bert_family_config(m), m->max_length), task,
-                     batch_tokens_on(o->backend.device));
+                     batch_tokens_on(o->backend.device), o->one_mask_each);
 }
 
 static struct network_config config_of(const struct bert_model *bert, struct batch_limits limits,
@@ -170,7 +179,7 @@ static struct status open_over(struct session *s, const struct session *model, e
     const struct network_config *owner = &model->model.config;
     struct session_options o = {.backend = {owner->device, owner->ops}, .dtype = owner->precision.dtype};
     struct batch_limits limits =
-        limits_of(length_for(task, &model->bert.config, model->max_length), task, model->batch_tokens);
+        limits_of(length_for(task, &model->bert.config, model->max_length), task, model->batch_tokens, false);
     if (task == BERT_TASK_ENCODER) {
         TRY(model->sentence_status);
     }

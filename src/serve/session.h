@@ -13,7 +13,8 @@
 /* The device and the dtype that a model computes with. */
 struct session_options {
     struct backend backend;
-    enum dtype dtype; /* of activations and of the matrices that products read */
+    enum dtype dtype;   /* of activations and of the matrices that products read */
+    bool one_mask_each; /* for BERT_TASK_MASKED_LM: as session_open says */
 };
 
 /* The cpu, fp32. */
@@ -42,7 +43,8 @@ struct session {
 
 /* Opens a checkpoint or any model directory (model/model_dir.h) for a task, whose head it must have; the
  * pooler of BERT_TASK_ENCODER may be missing, since nothing reads it.  A batch of BERT_TASK_MASKED_LM is one
- * text; of the other tasks, as many as fit batch_tokens.  For BERT_TASK_ENCODER the files of a sentence model
+ * text with any number of masks, or with one_mask_each many texts with one mask each; of the other tasks, as many texts as fit
+ * batch_tokens.  For BERT_TASK_ENCODER the files of a sentence model
  * are read too, and refused as sentence_model_open does. */
 struct status session_open(struct session *s, const char *path, enum bert_task task,
                            const struct session_options *o);

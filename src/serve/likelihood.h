@@ -1,0 +1,45 @@
+/* likelihood: how probable a model finds texts: the sum, over the tokens of a text, of the log-probability of each.
+ *
+ * A masked model predicts a token from those on both sides of it, so its sum is a pseudo-log-likelihood: each token in turn is
+ * replaced by [MASK] and predicted from all others (Salazar et al. 2020, arXiv:1910.14659, equation 1).  Special tokens are
+ * read, but not predicted. */
+#ifndef KILN_SERVE_LIKELIHOOD_H
+#define KILN_SERVE_LIKELIHOOD_H
+
+#include "serve/session.h"
+
+/* What is masked besides the token that is predicted. */
+enum likelihood_masking {
+    LIKELIHOOD_TOKEN,      /* nothing */
+    LIKELIHOOD_WITHIN_WORD /* the later tokens of its word, which would give it away (Kauf & Ivanova 2023, arXiv:2305.10588, PLL-word-l2r) */
+};
+
+/* Texts are added, then computed together, sorted by length, in batches without padding. */
+struct likelihood {
+    struct session *session; /* borrowed */
+    enum likelihood_masking masking;
+    struct id_list ids; /* of all texts, special tokens included */
+    struct buf texts;   /* struct likelihood_text */
+    int64_t n;          /* texts */
+};
+
+/* In a session of BERT_TASK_MASKED_LM; with session_options.one_mask_each a batch has many sequences.  STATUS_DATA: the
+ * tokenizer has no mask token. */
+struct status likelihood_init(struct likelihood *l, struct session *s, enum likelihood_masking masking);
+void likelihood_fini(struct likelihood *l);
+
+/* Adds text number l->n.  STATUS_DATA: it has no token, or more than the model reads. */
+struct status likelihood_add(struct likelihood *l, const char *text, size_t n);
+
+/* Computes all texts.  `done`, if not NULL, is called after each batch with the part of the work that is done.  A text does not
+ * depend on the others.  STATUS_NUMERIC if the model computes something that is not finite. */
+struct status likelihood_run(struct likelihood *l, void (*done)(void *self, double part), void *self);
+
+/* After likelihood_run: the natural logarithm for text i. */
+double likelihood_get(const struct likelihood *l, int64_t i);
+
+/* The number of tokens of text i that are predicted, and whether texts i and k have the same tokens. */
+int64_t likelihood_tokens(const struct likelihood *l, int64_t i);
+bool likelihood_same_tokens(const struct likelihood *l, int64_t i, int64_t k);
+
+#endif

@@ -1,5 +1,6 @@
 /* make_vocab: `kiln vocab` builds a WordPiece vocabulary from text. */
 #include "cmd/commands.h"
+#include "cmd/input_paths.h"
 #include "core/clock.h"
 #include "core/log.h"
 #include "core/parallel.h"
@@ -201,19 +202,13 @@ static struct status make_vocab(const struct vocab_args *a, struct corpus *c)
 static struct status run(const void *args, int n_positional, const char *const *positional)
 {
     const struct vocab_args *a = args;
-    const char **inputs = malloc(((size_t)n_positional + 1) * sizeof *inputs);
-    if (inputs == NULL) {
-        return status_error(STATUS_MEMORY, "out of memory for %d paths", n_positional + 1);
-    }
-    inputs[0] = a->input;
-    for (int i = 0; i < n_positional; i++) {
-        inputs[i + 1] = positional[i];
-    }
+    struct input_paths inputs;
+    TRY(input_paths_init(&inputs, a->input, NULL, n_positional, positional));
     struct source_options o = {.replace_invalid_utf8 = a->replace_invalid_utf8};
     CHECK(source_formats_find(&o.format, a->format), "no format %s", a->format);
     struct corpus c;
-    struct status s = corpus_open(&c, inputs, n_positional + 1, o);
-    free(inputs);
+    struct status s = corpus_open(&c, inputs.paths, inputs.n, o);
+    input_paths_fini(&inputs);
     if (failed(s)) {
         return s;
     }

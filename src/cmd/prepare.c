@@ -1,5 +1,6 @@
 /* prepare: the flags of `kiln prepare` (task/prepare_run.h). */
 #include "cmd/commands.h"
+#include "cmd/input_paths.h"
 #include "cmd/prepare_lists.h"
 #include "corpus/source_formats.h"
 #include "task/prepare_run.h"
@@ -314,10 +315,10 @@ static struct status run_on(const struct prepare_args *a, int n_inputs, const ch
 static struct status run(const void *args, int n_positional, const char *const *positional)
 {
     const struct prepare_args *a = args;
-    struct prepare_inputs inputs;
-    TRY(prepare_inputs_collect(&inputs, a->input, a->input_files, n_positional, positional));
+    struct input_paths inputs;
+    TRY(input_paths_init(&inputs, a->input, a->input_files, n_positional, positional));
     struct status s = run_on(a, inputs.n, inputs.paths);
-    prepare_inputs_fini(&inputs);
+    input_paths_fini(&inputs);
     return s;
 }
 

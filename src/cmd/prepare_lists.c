@@ -88,33 +88,3 @@ struct status prepare_phases_parse(struct prepare_phase phases[PREPARE_MOST_PHAS
                : status_error(STATUS_USAGE,
                               "--max_predictions_per_seq has more numbers than --max_seq_length");
 }
-
-struct status prepare_inputs_collect(struct prepare_inputs *inputs, const char *first, const char *list,
-                                     int n_more, const char *const *more)
-{
-    size_t n_list = list == NULL ? 0 : strlen(list) + 1;
-    *inputs = (struct prepare_inputs){.paths = malloc(((size_t)n_more + n_list + 1) * sizeof *inputs->paths),
-                                      .copy = strdup(list == NULL ? "" : list)};
-    if (inputs->paths == NULL || inputs->copy == NULL) {
-        prepare_inputs_fini(inputs);
-        return status_error(STATUS_MEMORY, "out of memory for a list of inputs");
-    }
-    if (first != NULL) {
-        inputs->paths[inputs->n++] = first;
-    }
-    for (int i = 0; i < n_more; i++) {
-        inputs->paths[inputs->n++] = more[i];
-    }
-    char *state = NULL;
-    for (char *p = strtok_r(inputs->copy, ",", &state); p != NULL; p = strtok_r(NULL, ",", &state)) {
-        inputs->paths[inputs->n++] = p;
-    }
-    return status_ok();
-}
-
-void prepare_inputs_fini(struct prepare_inputs *inputs)
-{
-    free(inputs->paths);
-    free(inputs->copy);
-    *inputs = (struct prepare_inputs){0};
-}

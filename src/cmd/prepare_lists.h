@@ -1,4 +1,4 @@
-/* prepare_lists: flags of `kiln prepare` that are lists, and its inputs. */
+/* prepare_lists: flags of `kiln prepare` that are lists. */
 #ifndef KILN_CMD_PREPARE_LISTS_H
 #define KILN_CMD_PREPARE_LISTS_H
 
@@ -31,16 +31,5 @@ struct prepare_phase {
 /* --max_seq_length and --max_predictions_per_seq, of as many numbers.  STATUS_USAGE. */
 struct status prepare_phases_parse(struct prepare_phase phases[PREPARE_MOST_PHASES], int *n,
                                    const char *lengths, const char *predictions);
-
-struct prepare_inputs {
-    const char **paths; /* [n] */
-    int n;
-    char *copy; /* of the list, which they point to */
-};
-
-/* --input and the words behind it, and a list of others; each may be NULL.  STATUS_MEMORY. */
-struct status prepare_inputs_collect(struct prepare_inputs *inputs, const char *first, const char *list,
-                                     int n_more, const char *const *more);
-void prepare_inputs_fini(struct prepare_inputs *inputs);
 
 #endif

@@ -6,6 +6,7 @@
 
 extern const struct command command_ask;
 extern const struct command command_bench;
+extern const struct command command_blimp;
 extern const struct command command_classify;
 extern const struct command command_convert;
 extern const struct command command_doctor;

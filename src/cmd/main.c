@@ -30,6 +30,7 @@ static const struct command *const commands[] = {
     &command_classify,
     &command_tag,
     &command_embed,
+    &command_blimp,
     &command_export,
     &command_convert,
     &command_inspect,

@@ -50,6 +50,7 @@ declare -A words=(
     [ask]="--model $model"
     [score]="$dir/squad.json $dir/predictions.json"
     [embed]="--model $model"
+    [blimp]="--model $model --input none"
     [export]="--model $model --output_dir new"
     [convert]="--model $model --output_dir new --format onnx --logits new.safetensors"
     [inspect]="$model"
@@ -70,7 +71,7 @@ for command in $("$kiln" help | awk '/^  [a-z]/ { print $1 }'); do
     ! grep -nE ' $|.{101}' "$dir/out" || fail "kiln $command --help is not laid out"
     n=$((n + 1))
 done
-[ $n -eq 19 ] || fail "$n commands"
+[ $n -eq 20 ] || fail "$n commands"
 # what is not there yet is listed, and the rest is planned; what is there is checked as ever
 expect 0 "missing: --train_file none.json" "$kiln" squad --init_checkpoint "$model" --output_dir new --max_seq_length 32 --do_train \
     --train_file none.json --dry_run

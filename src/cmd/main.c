@@ -1,5 +1,6 @@
 /* kiln: the table of commands, and the only place that ends the process. */
 #define _GNU_SOURCE
+#include "cmd/command_run.h"
 #include "cmd/commands.h"
 #include "cmd/standard_streams.h"
 #include "core/log.h"
@@ -60,20 +61,6 @@ static const struct command *find_command(const char *name)
     return NULL;
 }
 
-static struct status run_command(const struct command *c, int argc, const char **argv)
-{
-    _Alignas(16) char args[OPTION_ARGS_BYTES];
-    CHECK(c->args_bytes <= sizeof args, "the arguments of %s need %zu bytes", c->name, c->args_bytes);
-    int n_positional;
-    bool wants_help;
-    TRY(option_parse(c, argc, argv, args, &n_positional, &wants_help));
-    if (wants_help) {
-        option_print_help(c);
-        return status_ok();
-    }
-    return c->run(args, n_positional, argv);
-}
-
 static struct status run(int argc, char **argv)
 {
     if (argc < 2) {
@@ -92,7 +79,7 @@ static struct status run(int argc, char **argv)
     if (c == NULL) {
         return status_error(STATUS_USAGE, "unknown command '%s'; `kiln help` lists them", argv[1]);
     }
-    return run_command(c, argc - 2, (const char **)(argv + 2));
+    return command_run(c, argc - 2, (const char **)(argv + 2));
 }
 
 /* If another process truncates a mapped file, or the disk fails to read it, the program ends with the file's

@@ -1,0 +1,30 @@
+#include "cmd/command_run.h"
+
+struct parsed {
+    _Alignas(16) char args[OPTION_ARGS_BYTES];
+    int n_positional;
+    bool wants_help;
+};
+
+static struct status parse(struct parsed *p, const struct command *c, int argc, const char **argv)
+{
+    CHECK(c->args_bytes <= sizeof p->args, "the arguments of %s need %zu bytes", c->name, c->args_bytes);
+    return option_parse(c, argc, argv, p->args, &p->n_positional, &p->wants_help);
+}
+
+struct status command_run(const struct command *c, int argc, const char **argv)
+{
+    struct parsed p;
+    TRY(parse(&p, c, argc, argv));
+    if (p.wants_help) {
+        option_print_help(c);
+        return status_ok();
+    }
+    return c->run(p.args, p.n_positional, argv);
+}
+
+struct status command_check(const struct command *c, int argc, const char **argv)
+{
+    struct parsed p;
+    return parse(&p, c, argc, argv);
+}

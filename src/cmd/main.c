@@ -32,6 +32,7 @@ static const struct command *const commands[] = {
     &command_tag,
     &command_embed,
     &command_blimp,
+    &command_glue,
     &command_export,
     &command_convert,
     &command_inspect,

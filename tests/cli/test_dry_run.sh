@@ -17,6 +17,8 @@ cat >"$dir/squad.json" <<JSON
  "qas": [{"id": "a", "question": "the king went ?", "answers": [{"text": "city", "answer_start": 21}]}]}]}]}
 JSON
 echo '{"a": "city"}' >"$dir/predictions.json"
+mkdir -p "$dir/glue/SST-2"
+printf 'sentence\tlabel\nthe king went\t1\nthe river came\t0\n' | tee "$dir/glue/SST-2/train.tsv" >"$dir/glue/SST-2/dev.tsv"
 printf 'king B-PER\ncity O\n' >"$dir/names.conll"
 printf 'text,label\nthe king went,1\nthe river came,0\n' >"$dir/texts.csv"
 cd "$work"
@@ -51,6 +53,7 @@ declare -A words=(
     [score]="$dir/squad.json $dir/predictions.json"
     [embed]="--model $model"
     [blimp]="--model $model --input none"
+    [glue]="--model $model --data_dir $dir/glue --tasks sst-2 --output_dir new"
     [export]="--model $model --output_dir new"
     [convert]="--model $model --output_dir new --format onnx --logits new.safetensors"
     [inspect]="$model"
@@ -71,7 +74,7 @@ for command in $("$kiln" help | awk '/^  [a-z]/ { print $1 }'); do
     ! grep -nE ' $|.{101}' "$dir/out" || fail "kiln $command --help is not laid out"
     n=$((n + 1))
 done
-[ $n -eq 20 ] || fail "$n commands"
+[ $n -eq 21 ] || fail "$n commands"
 # what is not there yet is listed, and the rest is planned; what is there is checked as ever
 expect 0 "missing: --train_file none.json" "$kiln" squad --init_checkpoint "$model" --output_dir new --max_seq_length 32 --do_train \
     --train_file none.json --dry_run

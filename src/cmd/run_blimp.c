@@ -185,7 +185,7 @@ static struct status run(const void *args, int n_positional, const char *const *
         flags.one_mask_each = true;
         return session_flags_plan(&flags, BERT_TASK_MASKED_LM);
     }
-    TRY(input_paths_init(&inputs, a->input, n_positional, positional));
+    TRY(input_paths_init(&inputs, a->input, NULL, n_positional, positional));
     struct status s = input_files_list(&files, inputs.paths, inputs.n);
     if (!failed(s)) {
         s = score_files(a, &files);

@@ -33,7 +33,7 @@ static void check_sentences(const char *text, size_t n)
 {
     size_t at = 0, behind = 0;
     struct sentence s;
-    while (sentence_next(&s, &at, text, n)) {
+    while (sentence_next(&s, &at, NULL, text, n)) {
         CHECK(s.start >= behind && s.end > s.start && s.end <= n, "sentence %zu to %zu", s.start, s.end);
         behind = s.end;
     }

@@ -1,7 +1,6 @@
 #include "corpus/document_ids.h"
 
 #include "corpus/repeats.h"
-#include "text/sentence.h"
 
 #include <stdlib.h>
 
@@ -81,7 +80,7 @@ static struct status add_paragraph(struct document_ids_worker *w, struct documen
         return add_sentence(w, ids, p.text, p.n);
     }
     struct sentence s;
-    for (size_t at = 0; sentence_next(&s, &at, p.text, p.n);) {
+    for (size_t at = 0; sentence_next(&s, &at, w->config->punkt, p.text, p.n);) {
         TRY(add_sentence(w, ids, p.text + s.start, s.end - s.start));
     }
     return status_ok();

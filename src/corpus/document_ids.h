@@ -7,6 +7,7 @@
 
 #include "corpus/corpus_pass.h"
 #include "corpus/document_facts.h"
+#include "text/sentence.h"
 #include "text/tokenizer.h"
 
 struct document_ids {
@@ -23,6 +24,7 @@ struct document_ids_config {
     const struct tokenizer *tokenizer; /* borrowed; NULL: only hashes, no sentences */
     bool one_sentence_per_line;        /* each paragraph is one sentence */
     struct document_facts_config facts;
+    const struct punkt *punkt;         /* borrowed: what was learned of where sentences end; NULL: nothing */
 };
 
 /* The transform; its results are struct document_ids.  `config` is borrowed and must outlive it. */

@@ -1,36 +1,8 @@
 #include "text/sentence.h"
 
-#include "text/unicode.h"
 #include "text/utf8.h"
 
 #include <stdint.h>
-#include <string.h>
-#include <strings.h>
-#include <utf8proc.h>
-
-/* Never the end of a sentence: a name or a word follows. */
-static const char *const titles[] = {
-    "mr",  "mrs", "ms",  "dr",  "prof", "st",  "gen",  "col",    "capt", "lt",   "sgt",  "maj",  "rev",
-    "hon", "gov", "sen", "rep", "pres", "mme", "mlle", "messrs", "adm",  "supt", "fr",   "mt",   "ft",
-    "vs",  "cf",  "viz", "ca",  "esp",  "bzw", "sra",  "dra",    "herr", "rt",   "cmdr", "insp", NULL};
-
-/* The end of a sentence unless a number follows. */
-static const char *const numbered[] = {
-    "no", "nos", "nr",  "vol", "vols", "p",   "pp",  "fig", "figs", "ch",   "sec", "art", "op",  "ver",
-    "eq", "jan", "feb", "mar", "apr",  "jun", "jul", "aug", "sep",  "sept", "oct", "nov", "dec", NULL};
-
-/* The end of a sentence only if a word that often begins one follows; the same holds for words with stops
- * inside, such as
- * U.S. */
-static const char *const ambiguous[] = {"inc", "ltd", "co",     "corp", "bros", "jr",
-                                        "sr",  "ave", "blvd",   "rd",   "dept", "univ",
-                                        "al",  "est", "approx", "assn", NULL};
-
-static const char *const starters[] = {
-    "the",  "a",        "an",      "he",    "she",   "it",   "they", "we",    "i",     "you",
-    "in",   "on",       "at",      "but",   "and",   "this", "that", "these", "there", "his",
-    "her",  "its",      "their",   "when",  "after", "as",   "if",   "for",   "from",  "by",
-    "with", "although", "however", "while", "since", "then", "so",   "what",  NULL};
 
 struct cursor {
     uint32_t c;  /* code point; 0 at the end of the text */
@@ -46,11 +18,6 @@ static struct cursor look(const char *text, size_t n, size_t at)
     return k;
 }
 
-static bool is_space(uint32_t c)
-{
-    return c == ' ' || (c >= '\t' && c <= '\r') || (c >= 0x80 && unicode_is_space(c));
-}
-
 static bool is_one_of(uint32_t c, const uint32_t *list)
 {
     while (*list != 0 && *list != c) {
@@ -59,25 +26,29 @@ static bool is_one_of(uint32_t c, const uint32_t *list)
     return *list != 0;
 }
 
-/* The first bytes of the characters that the two functions below know; a text is mostly other bytes. */
-static const bool may_terminate[256] = {
-    ['.'] = true,  ['!'] = true,  ['?'] = true,  [0xD6] = true, [0xD8] = true, [0xDB] = true,
-    [0xE0] = true, [0xE1] = true, [0xE2] = true, [0xE3] = true, [0xEF] = true,
+enum mark {
+    MARK_NONE,
+    MARK_STOP,     /* a full stop or an ellipsis: the words decide */
+    MARK_TERMINAL, /* ends a sentence if white space follows */
+    MARK_FREE      /* ends a sentence whatever follows */
 };
 
-/* Ends a sentence if white space follows. */
-static bool is_terminator(uint32_t c)
+static enum mark find_mark(uint32_t c)
 {
-    static const uint32_t others[] = {0x2026, 0x203C, 0x2047, 0x2048, 0x2049, 0x0964, 0x0965,
-                                      0x061F, 0x06D4, 0x1362, 0x0589, 0x17D4, 0x104B, 0};
-    return c == '.' || c == '!' || c == '?' || (c >= 0x80 && is_one_of(c, others));
-}
-
-/* Ends a sentence whatever follows: ideographic and full-width forms. */
-static bool is_wide_terminator(uint32_t c)
-{
-    static const uint32_t wide[] = {0x3002, 0xFF01, 0xFF1F, 0xFF0E, 0xFF61, 0};
-    return c >= 0x3000 && is_one_of(c, wide);
+    static const uint32_t terminal[] = {0x203C, 0x2047, 0x2048, 0x2049, 0x061F,
+                                        0x06D4, 0x0589, 0x1362, 0x1367, 0};
+    static const uint32_t free_marks[] = {0x3002, 0xFF01, 0xFF1F, 0xFF0E, 0xFF61, 0x0964,
+                                          0x0965, 0x17D4, 0x17D5, 0x104B, 0};
+    if (c == '.' || c == 0x2026) {
+        return MARK_STOP;
+    }
+    if (c == '!' || c == '?') {
+        return MARK_TERMINAL;
+    }
+    if (c < 0x0589) {
+        return MARK_NONE;
+    }
+    return is_one_of(c, free_marks) ? MARK_FREE : is_one_of(c, terminal) ? MARK_TERMINAL : MARK_NONE;
 }
 
 static bool is_closer(uint32_t c)
@@ -87,184 +58,193 @@ static bool is_closer(uint32_t c)
     return is_one_of(c, closers);
 }
 
-static bool is_opener(uint32_t c)
-{
-    static const uint32_t openers[] = {'"',    '\'',   '(',    '[',    '{', 0x2018, 0x201C, 0x00AB, 0x2039,
-                                       0x201E, 0x201A, 0x00BF, 0x00A1, '-', 0x2013, 0x2014, 0};
-    return is_one_of(c, openers);
-}
-
-static bool is_small_letter(uint32_t c)
-{
-    return c < 0x80 ? c >= 'a' && c <= 'z' : utf8proc_category((utf8proc_int32_t)c) == UTF8PROC_CATEGORY_LL;
-}
-
-static bool is_digit(uint32_t c)
+static bool is_digit(char c)
 {
     return c >= '0' && c <= '9';
 }
 
-static bool is_word(const char *word, size_t n, const char *const *list)
+static bool is_blank(char c)
 {
-    for (; *list != NULL && n > 0; list++) {
-        if ((*list)[0] == (word[0] | 0x20) && strlen(*list) == n && strncasecmp(*list, word, n) == 0) {
+    return (unsigned char)c < 0x80 && punkt_word_is_space((uint32_t)c);
+}
+
+/* A text and what decides about its full stops. */
+struct splitter {
+    const struct punkt *punkt;
+    const char *text;
+    size_t n, start; /* `start`: of the sentence */
+};
+
+/* Marks and closers, as they follow one another. */
+struct marks {
+    size_t first, last, end; /* the first mark, the last mark, behind all */
+    enum mark kind;          /* the last; MARK_FREE if any is */
+    uint32_t c;              /* the last mark */
+};
+
+static struct marks read_marks(const struct splitter *r, size_t at)
+{
+    struct marks m = {.first = at, .last = at};
+    struct cursor k = look(r->text, r->n, at);
+    enum mark mark = find_mark(k.c);
+    while (at < r->n && (mark != MARK_NONE || is_closer(k.c))) {
+        if (mark != MARK_NONE) {
+            m.last = at;
+            m.c = k.c;
+            m.kind = m.kind == MARK_FREE ? MARK_FREE : mark;
+        }
+        at = k.next;
+        k = look(r->text, r->n, at);
+        mark = find_mark(k.c);
+    }
+    m.end = at;
+    return m;
+}
+
+/* Where the word that ends with the full stop at `stop` begins; the whole of a spaced ellipsis. */
+static size_t find_word(const struct splitter *r, size_t stop)
+{
+    size_t at = stop;
+    while (at > r->start && stop - at < PUNKT_WORD_BYTES && !is_blank(r->text[at - 1])) {
+        at--;
+    }
+    while (at >= r->start + 2 && stop - at < PUNKT_WORD_BYTES && r->text[at] == '.' &&
+           r->text[at - 1] == ' ' && r->text[at - 2] == '.') {
+        at -= 2;
+    }
+    return at;
+}
+
+/* Whether a sentence ends with the full stop at m->last; the next word begins at `next`. */
+static bool words_end(const struct splitter *r, const struct marks *m, size_t next)
+{
+    struct punkt_word word, after;
+    struct punkt_span span = {0, 0}, follows = {0, 0};
+    size_t end = m->last + 1, following = m->end > end ? end : next;
+    if (m->c != '.') { /* U+2026 */
+        punkt_word_describe(&word, "...", 3);
+        punkt_word_next(&follows, &next, r->text, r->n);
+        punkt_word_describe(&after, r->text + follows.start, follows.end - follows.start);
+        return punkt_ends_sentence(r->punkt, &word, &after);
+    }
+    size_t at = find_word(r, m->last);
+    bool has_word = punkt_word_next(&span, &at, r->text, end);
+    while (has_word) {
+        punkt_word_describe(&word, r->text + span.start, span.end - span.start);
+        has_word = punkt_word_next(&follows, &at, r->text, end);
+        span = follows;
+        if (!has_word) {
+            punkt_word_next(&follows, &following, r->text, r->n);
+        }
+        if (word.is_end) {
             return true;
+        }
+        if (word.ends_in_stop) {
+            punkt_word_describe(&after, r->text + follows.start, follows.end - follows.start);
+            if (punkt_ends_sentence(r->punkt, &word, &after)) {
+                return true;
+            }
         }
     }
     return false;
 }
 
-static bool is_ascii_boundary(char c)
+/* Whether the sentence so far is a number with a full stop, or a part of a spaced ellipsis. */
+static bool is_item_or_dots(const struct splitter *r, const struct marks *m, size_t next)
 {
-    return (unsigned char)c < 0x80 && (is_space((uint32_t)c) || is_opener((uint32_t)c));
+    size_t at = r->start;
+    while (at < m->last && is_digit(r->text[at])) {
+        at++;
+    }
+    bool is_item = at > r->start && at == m->last;
+    bool dot_follows = r->text[next] == '.' && (next + 1 >= r->n || is_blank(r->text[next + 1]));
+    return m->c == '.' && (is_item || dot_follows);
 }
 
-/* The word that ends at `end`, at most LONGEST bytes of it, without brackets and quotes before it. */
-static size_t word_start(const char *text, size_t start, size_t end)
+static bool ends_here(const struct splitter *r, const struct marks *m)
 {
-    enum { LONGEST = 16 };
-    size_t at = end;
-    while (at > start && end - at < LONGEST && !is_ascii_boundary(text[at - 1])) {
-        at--;
+    struct cursor k = look(r->text, r->n, m->end);
+    size_t next = m->end;
+    if (m->kind == MARK_FREE || next >= r->n) {
+        return true;
     }
-    return at;
-}
-
-/* Whether the word at `at` is one that often begins a sentence. */
-static bool begins_with_starter(const char *text, size_t n, size_t at)
-{
-    size_t end = at;
-    while (end < n && ((text[end] >= 'a' && text[end] <= 'z') || (text[end] >= 'A' && text[end] <= 'Z'))) {
-        end++;
-    }
-    bool is_initial = end - at == 1 && end < n && text[end] == '.';
-    return !is_initial && is_word(text + at, end - at, starters);
-}
-
-static bool is_number(const char *word, size_t n)
-{
-    size_t i = 0;
-    while (i < n && is_digit((unsigned char)word[i])) {
-        i++;
-    }
-    return n > 0 && i == n;
-}
-
-/* As U.S, p.m, Ph.D: parts of at most two bytes between stops. */
-static bool is_dotted(const char *word, size_t n)
-{
-    size_t part = 0;
-    bool has_stop = false;
-    for (size_t i = 0; i < n && part <= 2; i++) {
-        has_stop = has_stop || word[i] == '.';
-        part = word[i] == '.' ? 0 : part + 1;
-    }
-    return has_stop && part <= 2;
-}
-
-/* Whether the full stop at `stop` belongs to the word before it and ends no sentence; what follows begins at
- * `next`. */
-static bool is_abbreviation(const char *text, size_t n, size_t start, size_t stop, size_t next)
-{
-    size_t at = word_start(text, start, stop);
-    const char *word = text + at;
-    size_t n_word = stop - at;
-    if (is_number(word, n_word)) {
-        return at == start; /* the number of a list's item */
-    }
-    if (n_word == 1 && word[0] >= 'A' && word[0] <= 'Z') {
-        return true; /* an initial */
-    }
-    if (is_word(word, n_word, numbered)) {
-        return next < n && is_digit((unsigned char)text[next]);
-    }
-    if (is_dotted(word, n_word) || is_word(word, n_word, ambiguous)) {
-        return !begins_with_starter(text, n, next);
-    }
-    return is_word(word, n_word, titles);
-}
-
-/* Whether a sentence can begin after the terminators that end at `end`; the last of them is at
- * `last`. */
-static bool ends_here(const char *text, size_t n, size_t start, size_t last, size_t end, bool one_full_stop)
-{
-    struct cursor k = look(text, n, end);
-    if (end < n && !is_space(k.c)) {
+    if (!punkt_word_is_space(k.c)) {
         return false;
     }
-    while (end < n && is_space(k.c)) {
-        end = k.next;
-        k = look(text, n, end);
-    }
-    size_t next = end;
-    while (next < n && is_opener(k.c)) {
+    while (next < r->n && punkt_word_is_space(k.c)) {
         next = k.next;
-        k = look(text, n, next);
+        k = look(r->text, r->n, next);
     }
-    if (next < n && (is_small_letter(k.c) || is_terminator(k.c))) { /* a terminator: a spaced ellipsis */
+    if (next >= r->n || m->kind == MARK_TERMINAL) {
+        return true;
+    }
+    return !is_item_or_dots(r, m, next) && words_end(r, m, next);
+}
+
+static bool is_thai(uint32_t c)
+{
+    return c >= 0x0E00 && c < 0x0F00;
+}
+
+/* Counts letters of Thai, and says whether the sentence ends behind the one before `next`. */
+static bool thai_ends(const struct splitter *r, int *n_letters, struct cursor k)
+{
+    if (!is_thai(k.c)) {
         return false;
     }
-    return next >= n || !one_full_stop || !is_abbreviation(text, n, start, last, next);
+    ++*n_letters;
+    return *n_letters >= SENTENCE_THAI_LETTERS && k.next + 1 < r->n && r->text[k.next] == ' ' &&
+           is_thai(look(r->text, r->n, k.next + 1).c);
 }
 
-/* Skips terminators and closers from the terminator at `at`, and returns the end of the sentence if it is
- * one. */
-static size_t skip_terminators(const char *text, size_t n, size_t at, bool *wide, int *n_terminators)
+/* Behind the last character of text[0..end) that is not white space; there is one. */
+static size_t trim(const char *text, size_t end)
 {
-    struct cursor k = look(text, n, at);
-    while (at < n && (is_terminator(k.c) || is_wide_terminator(k.c) || is_closer(k.c))) {
-        *wide = *wide || is_wide_terminator(k.c);
-        *n_terminators += !is_closer(k.c);
-        at = k.next;
-        k = look(text, n, at);
+    for (;;) {
+        size_t at = end - 1;
+        while (at > 0 && end - at < UTF8_MAX_BYTES && ((unsigned char)text[at] & 0xC0) == 0x80) {
+            at--;
+        }
+        struct cursor k = look(text, end, at);
+        if (k.next != end || !punkt_word_is_space(k.c)) {
+            return end;
+        }
+        end = at;
     }
-    return at;
 }
 
-/* The end of text[0..n) without the white space at its end; there is none before `from`. */
-static size_t end_of_text(const char *text, size_t n, size_t from)
+bool sentence_next(struct sentence *s, size_t *at, const struct punkt *p, const char *text, size_t n)
 {
-    size_t end = from;
-    for (size_t at = from; at < n;) {
-        struct cursor k = look(text, n, at);
-        at = k.next;
-        end = is_space(k.c) ? end : at;
+    struct splitter r = {p, text, n, *at};
+    struct cursor k = look(text, n, r.start);
+    while (r.start < n && punkt_word_is_space(k.c)) {
+        r.start = k.next;
+        k = look(text, n, r.start);
     }
-    return end;
-}
-
-bool sentence_next(struct sentence *s, size_t *at, const char *text, size_t n)
-{
-    struct cursor k = look(text, n, *at);
-    while (*at < n && is_space(k.c)) {
-        *at = k.next;
-        k = look(text, n, *at);
-    }
-    if (*at >= n) {
-        return false;
-    }
-    s->start = *at;
-    size_t read = *at; /* the last place where white space was looked for */
+    *at = r.start;
+    int n_thai = 0;
     while (*at < n) {
-        if (!may_terminate[(unsigned char)text[*at]]) {
+        char c = text[*at];
+        if ((unsigned char)c < 0x80 && c != '.' && c != '!' && c != '?') {
             ++*at;
             continue;
         }
         k = look(text, n, *at);
-        if (!is_terminator(k.c) && !is_wide_terminator(k.c)) {
+        if (find_mark(k.c) == MARK_NONE) {
             *at = k.next;
+            if (thai_ends(&r, &n_thai, k)) {
+                *s = (struct sentence){r.start, *at};
+                return true;
+            }
             continue;
         }
-        bool wide = false;
-        int n_terminators = 0;
-        size_t last = *at;
-        bool full_stop = k.c == '.';
-        *at = read = skip_terminators(text, n, *at, &wide, &n_terminators);
-        if (wide || ends_here(text, n, s->start, last, *at, full_stop && n_terminators == 1)) {
-            s->end = *at;
+        struct marks m = read_marks(&r, *at);
+        *at = m.end;
+        if (ends_here(&r, &m)) {
+            *s = (struct sentence){r.start, m.end};
             return true;
         }
     }
-    s->end = end_of_text(text, n, read);
-    return true;
+    *s = (struct sentence){r.start, n > r.start ? trim(text, n) : n};
+    return n > r.start;
 }

@@ -1,21 +1,30 @@
-/* sentence: where sentences end, by rules.
+/* sentence: where sentences end.
  *
- * A full stop, question or exclamation mark ends a sentence if white space follows (after closing quotes and
- * brackets) and then something that can begin one: not a small letter.  A full stop after an initial, a title
- * or a common abbreviation does not, nor one within a number.  The full stops of Chinese and Japanese end a
- * sentence without white space.  The rule: linear time, any bytes, and only white space is lost. */
+ * A full stop, question or exclamation mark ends a sentence if white space follows, perhaps after closing
+ * quotes and brackets; for a full stop the words on its two sides decide (text/punkt.h).  So do ellipses.
+ * Marks of other scripts:
+ * - Chinese and Japanese full stops, also full-width ones, those of Hindi and its neighbours, Khmer and
+ *   Burmese: they end a sentence, with the closing quotes behind them, whatever follows;
+ * - Arabic, Urdu, Armenian and Ethiopic marks: if white space follows, whatever the words are;
+ * - Korean has the marks of English.  No word of a script without upper and lower case is taken for an
+ *   abbreviation, but one of single letters that each have a full stop is (the Thai for years and months);
+ * - Thai and Lao have no mark, and blanks between clauses: a blank between two letters of theirs ends a
+ *   sentence that has at least SENTENCE_THAI_LETTERS letters.
+ * A number with a full stop at the beginning of a sentence counts an item of a list, and ends none.
+ * The rule: linear time, any bytes, and only white space is lost. */
 #ifndef KILN_TEXT_SENTENCE_H
 #define KILN_TEXT_SENTENCE_H
 
-#include <stdbool.h>
-#include <stddef.h>
+#include "text/punkt.h"
+
+enum { SENTENCE_THAI_LETTERS = 60 }; /* about 15 words: the length of a sentence of English */
 
 struct sentence {
     size_t start, end; /* bytes of the text; no white space at either end, never empty */
 };
 
 /* Finds the next sentence of text[0..n), a paragraph, from *at (0 to begin) and moves *at behind it; false if
- * there is none left. */
-bool sentence_next(struct sentence *s, size_t *at, const char *text, size_t n);
+ * there is none left.  `p`: what was learned of the text's words; NULL: nothing. */
+bool sentence_next(struct sentence *s, size_t *at, const struct punkt *p, const char *text, size_t n);
 
 #endif

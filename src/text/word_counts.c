@@ -117,3 +117,12 @@ bool word_counts_add(struct word_counts *w, size_t *index, const char *text, siz
     w->words[*index].count += count;
     return true;
 }
+
+int64_t word_counts_find(const struct word_counts *w, const char *text, size_t n)
+{
+    if (w->n == 0) {
+        return 0;
+    }
+    uint32_t found = w->slots[find_slot(w, hash_bytes(text, n), text, n)];
+    return found == 0 ? 0 : w->words[found - 1].count;
+}

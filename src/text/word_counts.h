@@ -33,4 +33,7 @@ void word_counts_clear(struct word_counts *w);
 /* Adds `count` to a string and returns its index; false if memory runs out, and then nothing has changed. */
 bool word_counts_add(struct word_counts *w, size_t *index, const char *text, size_t n, int64_t count);
 
+/* The count of a string; 0 if it is not there. */
+int64_t word_counts_find(const struct word_counts *w, const char *text, size_t n);
+
 #endif

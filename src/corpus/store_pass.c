@@ -212,6 +212,7 @@ static struct status run_pass(struct store_sink *k)
     const struct store_pass_config *c = k->config;
     struct document_ids_config ids = {.tokenizer = c->tokenizer,
                                       .one_sentence_per_line = c->one_sentence_per_line,
+                                      .punkt = c->punkt,
                                       .facts = cleaning_facts(&c->cleaning)};
     struct corpus_transform transform = document_ids_transform(&ids);
     struct corpus_sink sink = {k, take};

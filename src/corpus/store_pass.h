@@ -12,6 +12,7 @@
 struct store_pass_config {
     const struct tokenizer *tokenizer; /* borrowed; NULL: no stores */
     bool one_sentence_per_line;
+    const struct punkt *punkt; /* borrowed, as in document_ids_config */
     double holdout_fraction;
     uint64_t seed;
     bool writes_text;

@@ -122,13 +122,25 @@ static struct status save_stage(struct run *r, enum pass_stage stage)
 
 /* ---- the stages ---- */
 
+/* A run that is resumed learns again, from the same text. */
+static struct status learn_and_read(struct run *r, struct store_pass_report *report)
+{
+    struct punkt punkt = {0};
+    struct store_pass_config pass = r->config->pass;
+    bool splits = pass.tokenizer != NULL && !pass.one_sentence_per_line;
+    pass.directory = r->work;
+    pass.punkt = &punkt;
+    struct status s = splits ? sentence_learning_run(r->corpus, &punkt) : status_ok();
+    s = failed(s) ? s : store_pass_run(report, r->corpus, &pass, &r->at);
+    punkt_fini(&punkt);
+    return s;
+}
+
 static struct status read_text(struct run *r)
 {
     struct store_pass_report report;
-    struct store_pass_config pass = r->config->pass;
     bool was_read = r->at.stage >= PASS_READ;
-    pass.directory = r->work;
-    TRY(was_read ? status_ok() : store_pass_run(&report, r->corpus, &pass, &r->at));
+    TRY(was_read ? status_ok() : learn_and_read(r, &report));
     prepare_report_text(r->config, &r->at, r->corpus->files.total_bytes);
     if (r->config->wants_store && !was_read) {
         prepare_report_stores(r->config, report.infos);

@@ -1,0 +1,50 @@
+#include "corpus/sentence_learning.h"
+
+#include "corpus/corpus_pass.h"
+#include "text/punkt_trainer.h"
+
+#include <string.h>
+
+struct learning {
+    struct punkt_trainer trainer;
+    size_t n_bytes;
+    bool is_full;
+};
+
+static struct status take(void *context, const struct corpus_item *item)
+{
+    struct learning *l = context;
+    for (int64_t i = 0; i < item->document.n_paragraphs; i++) {
+        struct paragraph p = document_paragraph(&item->document, i);
+        if (l->n_bytes + p.n > SENTENCE_LEARNING_BYTES) {
+            l->is_full = true; /* an error is how a sink ends a pass */
+            return status_error(STATUS_INTERNAL, "sentences have been learned");
+        }
+        TRY(punkt_trainer_add(&l->trainer, p.text, p.n));
+        l->n_bytes += p.n;
+    }
+    return status_ok();
+}
+
+struct status sentence_learning_run(struct corpus *c, struct punkt *p)
+{
+    struct learning l = {0};
+    struct corpus_sink sink = {&l, take};
+    struct corpus_place place = corpus_place(c);
+    struct source_counts counts = c->counts;
+    int64_t fates[DOCUMENT_N_FATES];
+    memcpy(fates, c->fates, sizeof fates);
+    TRY(corpus_seek(c, (struct corpus_place){0}));
+    struct status s = corpus_pass_run(c, NULL, &sink);
+    s = l.is_full ? status_ok() : s;
+    if (!failed(s)) {
+        s = corpus_seek(c, place);
+    }
+    if (!failed(s) && l.n_bytes >= SENTENCE_LEARNING_LEAST_BYTES) {
+        s = punkt_trainer_finish(&l.trainer, p);
+    }
+    punkt_trainer_fini(&l.trainer);
+    c->counts = counts;
+    memcpy(c->fates, fates, sizeof fates);
+    return s;
+}

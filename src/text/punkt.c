@@ -16,8 +16,9 @@ static unsigned find_bits(const struct punkt *p, const char *text, size_t n)
     return n == 0 ? 0 : (unsigned)word_counts_find(&p->words, text, n);
 }
 
-/* Whether the word, which ends in a full stop, or its part behind the last hyphen is one. */
-static bool is_abbreviation(const struct punkt *p, const struct punkt_word *word)
+/* Whether the word, which ends in a full stop, or its part behind the last hyphen is one; `next` may be NULL. */
+static bool is_abbreviation(const struct punkt *p, const struct punkt_word *word,
+                            const struct punkt_word *next)
 {
     if (word->is_number || word->n < 2) {
         return false;
@@ -28,7 +29,8 @@ static bool is_abbreviation(const struct punkt *p, const struct punkt_word *word
     }
     unsigned bits = find_bits(p, word->text, n);
     bits |= start > 0 ? find_bits(p, word->text + start, n - start) : 0;
-    return (bits & PUNKT_ABBREVIATION) != 0;
+    return (bits & PUNKT_ABBREVIATION) != 0 || punkt_english_knows(word->text, n) ||
+           (next != NULL && next->is_number && punkt_english_counts(word->text, n));
 }
 
 /* Letters of a script without case, each with a full stop: no words are known by their case there, but these
@@ -68,7 +70,7 @@ static enum answer begins_sentence(const struct punkt_word *w, unsigned bits)
 
 static bool are_pair(const struct punkt *p, const struct punkt_word *word, const char *next, size_t n_next)
 {
-    char text[4 * PUNKT_WORD_BYTES + 1];
+    char text[2 * PUNKT_LOWER_BYTES + 1];
     size_t n = word->n - !word->is_number;
     if ((!word->is_initial && !word->is_number) || n_next == 0 || p->pairs.n == 0) {
         return false;
@@ -83,16 +85,18 @@ static bool are_pair(const struct punkt *p, const struct punkt_word *word, const
 static bool decide(const struct punkt *p, const struct punkt_word *word, const struct punkt_word *next)
 {
     bool plain_stop = next->ends_in_stop && !next->is_ellipsis && !next->is_number && next->n > 1 &&
-                      !is_abbreviation(p, next);
+                      !is_abbreviation(p, next, NULL);
     size_t n_next = next->n - plain_stop;
     if (are_pair(p, word, next->text, n_next)) {
         return false;
     }
     unsigned bits = find_bits(p, next->text, n_next);
     enum answer begins = begins_sentence(next, bits);
-    bool abbreviated = !word->is_ellipsis && (is_abbreviation(p, word) || is_dotted_caseless(word));
+    bool abbreviated = !word->is_ellipsis && (is_abbreviation(p, word, next) || is_dotted_caseless(word));
     if ((abbreviated || word->is_ellipsis) && !word->is_initial) {
-        return begins == YES || (next->first_case == PUNKT_UPPER && (bits & PUNKT_STARTER) != 0);
+        bool is_title = word->n > 0 && punkt_english_is_title(word->text, word->n - 1);
+        return (begins == YES && !is_title) ||
+               (next->first_case == PUNKT_UPPER && (bits & PUNKT_STARTER) != 0);
     }
     if (word->is_initial || word->is_number) {
         bool is_name = word->is_initial && begins == UNKNOWN && next->first_case == PUNKT_UPPER &&

@@ -19,6 +19,10 @@ static const char *const ambiguous[] = {"inc", "ltd", "co",     "corp", "bros", 
                                         "sr",  "ave", "blvd",   "rd",   "dept", "univ",
                                         "al",  "est", "approx", "assn", NULL};
 
+/* Words with stops inside that are abbreviations in all English text; others are learned. */
+static const char *const dotted[] = {"u.s", "u.k", "u.n",  "u.s.a", "u.s.s.r", "d.c",
+                                     "a.m", "p.m", "ph.d", "i.e",   "e.g",     NULL};
+
 static const char *const starters[] = {
     "the",  "a",        "an",      "he",    "she",   "it",   "they", "we",    "i",     "you",
     "in",   "on",       "at",      "but",   "and",   "this", "that", "these", "there", "his",
@@ -64,4 +68,19 @@ bool punkt_english_ends(const struct punkt_word *word, const struct punkt_word *
         return next->first_case == PUNKT_UPPER && is_word(next->text, next->n, starters);
     }
     return !is_word(word->text, n, titles);
+}
+
+bool punkt_english_knows(const char *word, size_t n)
+{
+    return is_word(word, n, titles) || is_word(word, n, ambiguous) || is_word(word, n, dotted);
+}
+
+bool punkt_english_counts(const char *word, size_t n)
+{
+    return is_word(word, n, numbered);
+}
+
+bool punkt_english_is_title(const char *word, size_t n)
+{
+    return is_word(word, n, titles);
 }

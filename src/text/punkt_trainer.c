@@ -1,5 +1,7 @@
 #include "text/punkt_trainer.h"
 
+#include "text/punkt_english.h"
+
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -205,7 +207,7 @@ static struct status find_stems(struct punkt_trainer *t)
 {
     for (uint32_t i = 0, n = (uint32_t)t->words.n; i < n; i++) {
         if ((t->facts[i].form & FORM_HAS_STOP) != 0) {
-            char text[2 * PUNKT_WORD_BYTES];
+            char text[PUNKT_LOWER_BYTES];
             size_t n_stem = t->words.words[i].n_bytes - 1;
             uint32_t stem = 0;
             memcpy(text, text_of(t, i), n_stem); /* adding moves it */
@@ -245,6 +247,8 @@ static struct status find_abbreviations(struct punkt_trainer *t)
     }
     for (uint32_t i = 0; i < t->words.n && ok; i++) {
         if ((t->facts[i].form & FORM_HAS_STOP) != 0) {
+            bool known = punkt_english_knows(text_of(t, i), t->words.words[i].n_bytes - 1);
+            t->facts[i].form |= known ? FORM_ABBREVIATED : 0;
             mark_hyphenated(t, i, &found);
         }
     }
@@ -374,7 +378,7 @@ static bool belong_together(const struct punkt_trainer *t, uint32_t first, uint3
 
 static bool keep_pair(const struct punkt_trainer *t, struct punkt *p, uint32_t first, uint32_t second)
 {
-    char text[4 * PUNKT_WORD_BYTES + 1];
+    char text[2 * PUNKT_LOWER_BYTES + 1];
     size_t n_first = t->words.words[first].n_bytes, n_second = t->words.words[second].n_bytes, index = 0;
     memcpy(text, text_of(t, first), n_first);
     text[n_first] = ' ';

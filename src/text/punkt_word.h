@@ -11,8 +11,9 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* A longer word is known only as long: no language has an abbreviation of this length. */
-enum { PUNKT_WORD_BYTES = 64 };
+/* A longer word is known only as long: no language has an abbreviation of this length.  In lower case it may be
+ * longer: an ill-formed byte becomes U+FFFD, of three bytes. */
+enum { PUNKT_WORD_BYTES = 64, PUNKT_LOWER_BYTES = 3 * PUNKT_WORD_BYTES };
 
 /* What every number is counted as. */
 #define PUNKT_NUMBER "##number##"
@@ -27,11 +28,11 @@ bool punkt_word_next(struct punkt_span *word, size_t *at, const char *text, size
 enum punkt_case { PUNKT_NO_CASE, PUNKT_LOWER, PUNKT_UPPER };
 
 struct punkt_word {
-    char text[2 * PUNKT_WORD_BYTES]; /* [n] lower case, or PUNKT_NUMBER */
-    size_t n;                        /* 0: longer than PUNKT_WORD_BYTES */
-    enum punkt_case first_case;      /* of its first letter, if it begins with one */
-    bool ends_in_stop;               /* a full stop is its last character, perhaps its only one */
-    bool is_end;                     /* it is one full stop, question or exclamation mark */
+    char text[PUNKT_LOWER_BYTES]; /* [n] lower case, or PUNKT_NUMBER */
+    size_t n;                     /* 0: longer than PUNKT_WORD_BYTES */
+    enum punkt_case first_case;   /* of its first letter, if it begins with one */
+    bool ends_in_stop;            /* a full stop is its last character, perhaps its only one */
+    bool is_end;                  /* it is one full stop, question or exclamation mark */
     bool is_ellipsis;
     bool is_number;   /* digits, with points, commas, dashes and perhaps a full stop at its end */
     bool is_initial;  /* a letter and a full stop */

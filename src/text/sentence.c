@@ -161,12 +161,21 @@ static bool is_item_or_dots(const struct splitter *r, const struct marks *m, siz
     return m->c == '.' && (is_item || dot_follows);
 }
 
+/* The mark of a note, [1] or :23 (a page), which NLTK lets begin the next sentence. */
+static bool begins_note(const struct splitter *r, size_t at)
+{
+    return r->text[at] == '[' || (r->text[at] == ':' && at + 1 < r->n && is_digit(r->text[at + 1]));
+}
+
 static bool ends_here(const struct splitter *r, const struct marks *m)
 {
     struct cursor k = look(r->text, r->n, m->end);
     size_t next = m->end;
     if (m->kind == MARK_FREE || next >= r->n) {
         return true;
+    }
+    if (begins_note(r, next)) {
+        return m->kind == MARK_TERMINAL || words_end(r, m, next);
     }
     if (!punkt_word_is_space(k.c)) {
         return false;

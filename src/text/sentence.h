@@ -2,6 +2,7 @@
  *
  * A full stop, question or exclamation mark ends a sentence if white space follows, perhaps after closing
  * quotes and brackets; for a full stop the words on its two sides decide (text/punkt.h).  So do ellipses.
+ * The mark of a note, [1] or :23 for a page, may follow without white space, and begins the next sentence.
  * Marks of other scripts:
  * - Chinese and Japanese full stops, also full-width ones, those of Hindi and its neighbours, Khmer and
  *   Burmese: they end a sentence, with the closing quotes behind them, whatever follows;

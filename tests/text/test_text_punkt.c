@@ -178,6 +178,23 @@ static void words_without_case_are_no_abbreviations(void)
     punkt_fini(&p);
 }
 
+/* Text in which mr often has no full stop teaches that it is a word; English knows better.  A word that is one unless a
+ * number follows is learned as any other. */
+static void english_abbreviations_stay_known(void)
+{
+    struct punkt p = {0};
+    learn_text(
+        &p,
+        "Mr Bell met a Smith. Mr Smith left us and Mr Bell left. Mr. Smith said no. Nobody said no to Bell, "
+        "but grey he was.",
+        100);
+    EXPECT(p.has_learned && (word_counts_find(&p.words, "mr", 2) & PUNKT_ABBREVIATION) == 0,
+           "mr. was learned");
+    expect_boundaries(
+        &p, "There Mr. Smith and Mr. Grey left. |In the U.S. Smith said no. |Bell met No. 5 of them.");
+    punkt_fini(&p);
+}
+
 /* Nothing learned: the English list, as without any struct. */
 static void nothing_is_learned_from_nothing(void)
 {
@@ -216,6 +233,7 @@ int main(int argc, char **argv)
     }
     learns_what_nltk_learns();
     words_without_case_are_no_abbreviations();
+    english_abbreviations_stay_known();
     nothing_is_learned_from_nothing();
     memory_is_bounded();
     return 0;

@@ -2,6 +2,7 @@
 
 #include "core/log.h"
 #include "core/stop.h"
+#include "corpus/sentence_learning.h"
 #include "io/dir_lock.h"
 #include "task/prepare_outputs.h"
 #include "task/prepare_plan.h"

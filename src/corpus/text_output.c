@@ -13,18 +13,25 @@ void text_output_close(struct text_output *t)
     buf_fini(&t->line);
 }
 
+static bool is_plain(unsigned char c)
+{
+    return c >= 0x20 && c != '"' && c != '\\';
+}
+
 /* Valid UTF-8 stays as it is; RFC 8259 wants the rest escaped. */
 static void put_escaped(struct buf *out, const char *text, size_t n)
 {
-    for (size_t i = 0; i < n; i++) {
-        unsigned char c = (unsigned char)text[i];
-        if (c >= 0x20 && c != '"' && c != '\\') {
-            buf_putc(out, text[i]);
-        } else if (c >= 0x20) {
+    for (size_t i = 0; i < n;) {
+        size_t begin = i;
+        while (i < n && is_plain((unsigned char)text[i])) {
+            i++;
+        }
+        buf_append(out, text + begin, i - begin);
+        if (i < n && (unsigned char)text[i] >= 0x20) {
             buf_putc(out, '\\');
-            buf_putc(out, text[i]);
-        } else {
-            buf_printf(out, "\\u%04x", c);
+            buf_putc(out, text[i++]);
+        } else if (i < n) {
+            buf_printf(out, "\\u%04x", (unsigned char)text[i++]);
         }
     }
 }

@@ -97,7 +97,10 @@ static struct status begin(struct run *r, bool *is_done)
         TRY(prepare_outputs_check(c));
         return begin_anew(r);
     }
-    TRY(pass_state_load(&r->at, r->work, &found));
+    struct status s = pass_state_load(&r->at, r->work, &found);
+    if (failed(s)) {
+        return status_error(s.code, "%s; --overwrite begins anew", s.message);
+    }
     if (found && !c->resume) {
         return status_error(
             STATUS_USAGE,
@@ -202,10 +205,14 @@ static struct status run_stages(struct run *r)
         return status_ok();
     }
     prepare_outputs_clean(r->config);
+    bool was_resumed = r->at.n_saves > 0;
     struct status s = read_text(r);
     s = failed(s) ? s : write_sets(r);
     s = failed(s) ? s : move_outputs(r);
     if (failed(s) && !can_resume(r, s)) {
+        if (was_resumed) { /* the work of earlier runs is not ours to remove */
+            return s;
+        }
         struct status removed = remove_work(r);
         if (failed(removed)) {
             log_warning("%s", removed.message);

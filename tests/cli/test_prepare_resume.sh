@@ -120,7 +120,7 @@ cut() # makes the directory `cut`, with a state in it
 {
     rm -rf cut
     for _ in 1 2 3 4 5 6 7 8 9 10; do
-        (prepare 1 more.txt cut --save_seconds 0.001 --overwrite 2>log) &
+        (prepare 1 more.txt cut --save_seconds 0.01 --overwrite 2>log) &
         pid=$!
         hold cut || true
         kill -TERM $pid 2>/dev/null || true
@@ -148,6 +148,10 @@ cp -r cut whole
 cut
 printf x | dd of=cut/.prepare/train.bin bs=1 conv=notrunc 2>/dev/null
 expect 65 "train.bin is not as an earlier run left it" "${again[@]}" "${same_flags[@]}" --resume
+[ -e cut/.prepare/state.json ] || fail "the work of an earlier run was removed"
+echo '{' >cut/.prepare/state.json
+expect 65 "state.json is not valid JSON" "${again[@]}" "${same_flags[@]}" --resume
+grep -q -- '--overwrite begins anew' err || fail "not told what to do: $(cat err)"
 rm -rf cut
 expect 0 "there is nothing to resume in cut: it begins anew" "${again[@]}" "${same_flags[@]}" --resume
 same whole cut
@@ -163,7 +167,7 @@ rm -rf whole cut
 (
     trap '' XFSZ
     ulimit -f 4000
-    (prepare 2 more.txt cut --format store,text 2>log) && status=0 || status=$?
+    (prepare 2 more.txt cut --format store,text --save_seconds 0.01 2>log) && status=0 || status=$?
     [ $status -eq 74 ] || fail "a full disk gave $status: $(cat log)"
 )
 grep -q 'cut/.prepare is kept: --resume goes on from' log || fail "not told how to go on: $(cat log)"

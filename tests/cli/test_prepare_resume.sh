@@ -7,7 +7,7 @@ kiln=$1
 dir=$(mktemp -d)
 trap 'rm -rf "$dir"' EXIT
 . "$(dirname "$0")/expect.sh"
-seed=${SEED:-$RANDOM} rounds=${ROUNDS:-10}
+seed=${SEED:-$RANDOM} rounds=${ROUNDS:-4}
 echo "test_prepare_resume: seed $seed"
 RANDOM=$seed
 cd "$dir"

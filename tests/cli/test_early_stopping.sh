@@ -48,8 +48,9 @@ read_end()
     ended=$(sed 's/.*step \([0-9]*\): the held-out.*/\1/' "$dir/end")
     best=$(sed 's/.* at step \([0-9]*\)$/\1/' "$dir/end")
     [ "$ended" -lt 240 ] && [ "$best" -lt "$ended" ] || fail "ended at $ended, best $best"
-    # by the losses that were logged, the first of the lowest
+    # by the losses that were logged, the first of the lowest; the log of a resumed run lacks those of before
     local lowest
+    ! grep -q "resumed from" "$dir/log" || return 0
     lowest=$(sed -n 's/.*step \([0-9]*\) held-out: loss \([0-9.]*\),.*/\2 \1/p' "$dir/log" | sort -s -n -k1,1 | head -1)
     [ -z "$lowest" ] || [ "${lowest#* }" = "$best" ] || fail "step ${lowest#* } has the lowest loss, not $best"
 }

@@ -317,11 +317,11 @@ static struct status check_place(const struct prepare_config *c, const struct in
 struct status prepare_run(const struct prepare_config *c)
 {
     struct corpus corpus;
-    for (int i = 0; i < c->n_sets; i++) {
-        TRY(shard_set_check(&c->sets[i].shards));
-    }
     TRY(corpus_open(&corpus, c->inputs, c->n_inputs, c->source));
     struct status s = check_place(c, &corpus.files);
+    for (int i = 0; i < c->n_sets && !failed(s); i++) {
+        s = shard_set_check(&c->sets[i].shards);
+    }
     stop_install();
     stop_begin_work();
     if (!failed(s)) {

@@ -292,9 +292,11 @@ static struct status check_room(struct tensor_log *l)
     l->pass = (struct tensor_log_pass){&l->stage->slot->capacity, true, true, 1};
     declare(l);
     TRY(l->status);
+    TRY(file_check_directory_path(l->directory, LONGEST_FILE_NAME));
+    TRY(file_make_directories(
+        l->directory)); /* first: the check removes what it had to make, and ranks share it */
     TRY(file_check_output_directory(l->directory, LONGEST_FILE_NAME,
                                     l->bytes > UINT64_MAX / n ? UINT64_MAX : l->bytes * n));
-    TRY(file_make_directories(l->directory));
     log_info("tensors of %" PRIu64 " micro-batches from step %lld on go to %s, at most %.1f MiB each%s", n,
              (long long)l->options.start_step, l->directory, (double)l->bytes / 0x1p20,
              l->stage->x->device->graphs == NULL ? "" : "; their work is not replayed from a recording");

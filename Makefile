@@ -1,5 +1,6 @@
 # Verbs only: everything is built by CMake (CMakePresets.json).
 SECONDS := 60# of each fuzz target
+SEED := 0# of its inputs; 0: others in each run
 CTEST :=# more arguments for the ctest of `make test`
 
 .PHONY: all help deps demo demo-long test check test-slow bench asan tsan portable tidy format format-check fuzz doctor install clean
@@ -49,7 +50,7 @@ format-check: ## fail if a source file is not laid out by clang-format
 	@tools/install_deps.sh clang-format && tools/format.sh --dry-run --Werror
 
 fuzz: ## every fuzz target for SECONDS=60
-	@tools/install_deps.sh clang libclang-rt-dev libomp-dev && tools/fuzz.sh $(SECONDS)
+	@tools/install_deps.sh clang libclang-rt-dev libomp-dev && tools/fuzz.sh $(SECONDS) $(SEED)
 
 doctor: all ## what this machine and this build have
 	@build/kiln doctor

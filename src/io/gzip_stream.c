@@ -64,8 +64,8 @@ static struct status damaged(const struct byte_stream *s, const struct gzip *g)
         (unsigned long long)(s->file_at - g->z.avail_in), g->z.msg == NULL ? "invalid data" : g->z.msg);
 }
 
-/* One call of inflate.  After a member another may begin; anything else, such as padding, is ignored, as gunzip
- * does. */
+/* One call of inflate, which may have bytes to give when the file has ended: the end is where it has none left.  After a
+ * member another may begin; anything else, such as padding, is ignored, as gunzip does. */
 static struct status unpack(struct byte_stream *s, struct gzip *g)
 {
     if (!g->inside && (g->z.avail_in == 0 || *g->z.next_in != 0x1f)) {
@@ -81,7 +81,12 @@ static struct status unpack(struct byte_stream *s, struct gzip *g)
     if (result == Z_MEM_ERROR) {
         return status_error(STATUS_MEMORY, "out of memory to unpack %s", s->path);
     }
-    return result == Z_OK || result == Z_BUF_ERROR ? status_ok() : damaged(s, g);
+    if (result == Z_BUF_ERROR && g->z.avail_in == 0) {
+        warn_of_the_end(s);
+        g->ended = true;
+        return status_ok();
+    }
+    return result == Z_OK ? status_ok() : damaged(s, g);
 }
 
 static struct status read_gzip(struct byte_stream *s, void *to, size_t n, size_t *got)
@@ -94,12 +99,7 @@ static struct status read_gzip(struct byte_stream *s, void *to, size_t n, size_t
         if (g->z.avail_in == 0) {
             TRY(fill(s, g));
         }
-        if (g->z.avail_in == 0 && g->inside) {
-            warn_of_the_end(s);
-            g->ended = true;
-        } else {
-            TRY(unpack(s, g));
-        }
+        TRY(unpack(s, g));
     }
     *got = wanted - g->z.avail_out;
     return status_ok();

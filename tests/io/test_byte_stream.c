@@ -163,22 +163,27 @@ static void damage_leaves_a_gap(void)
 
 static void cut_files_are_read_up_to_there(const char *name)
 {
-    struct buf file = golden_file(name), out = {0};
+    struct buf file = golden_file(name), out = {0}, in_bytes = {0};
     size_t whole = file.n;
     struct byte_stream s;
     byte_stream_init(&s);
     for (size_t n = 14; n < whole; n += 1 + whole / 97) {
         file.n = n;
         buf_clear(&out);
+        buf_clear(&in_bytes);
         open_bytes(&s, &file);
         EXPECT_OK(read_rest(&out, &s, 5000));
         EXPECT(out.n <= lines.n && memcmp(buf_text(&out), lines.data, out.n) == 0, "%s cut to %zu", name, n);
         bool between_streams = s.offset == 100000 || s.offset == 237111 || s.offset == lines.n;
         EXPECT(s.ends_early || between_streams, "%s cut to %zu: nothing said", name, n);
+        open_bytes(&s, &file);
+        EXPECT_OK(read_rest(&in_bytes, &s, 1));
+        EXPECT(in_bytes.n == out.n, "%s cut to %zu: %zu bytes, one by one %zu", name, n, out.n, in_bytes.n);
     }
     byte_stream_fini(&s);
     buf_fini(&file);
     buf_fini(&out);
+    buf_fini(&in_bytes);
 }
 
 static void damaged_gzip_is_an_error(void)

@@ -36,7 +36,9 @@ ci)
     fi
     ;;
 asan) select=(-E '^test_memory$') ;; # the plan does not include a sanitizer's memory
-portable) select=(-E '^checkop_cpu-') ;; # the kernels of each instruction set are those of the build ci
+portable) # slow tests of what is not another here: the kernels of each instruction set, and the passes that use them
+    select=(-E '^(checkop_cpu-|test_bert_gradients$)')
+    ;;
 tsan) # what has threads: prefetch, the pass over text, the pool of the cpu table, sessions over one model
     target=(test_api test_corpus_pass test_data_prefetch test_gemm test_ops_cpu checkop)
     select=(-R '^(test_api|test_corpus_pass|test_data_prefetch|test_gemm|test_ops_cpu|checkop_cpu_(fp32|bf16))$')

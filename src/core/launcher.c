@@ -8,26 +8,81 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Variables that each launcher sets in every process it starts.  SLURM_NTASKS is not one of them: it is also
+/* Variables that each launcher sets in every process it starts, in the order in which they are believed: processes
+ * that mpirun starts in a job of Slurm have Slurm's too.  SLURM_NTASKS is not one of them: it is also
  * set in a batch script, which runs once.  Processes started by srun have the variables of its job step
  * (srun(1), OUTPUT ENVIRONMENT VARIABLES). */
+enum variable_kind { COUNT, RANK, LOCAL_RANK }; /* numbers of ranks, or this one's number, from 0 */
+
 static const struct variable {
     const char *name;
-    bool is_count; /* the number of ranks; else this rank's number, from 0 */
+    enum launcher_kind launcher;
+    enum variable_kind kind;
 } variables[] = {
-    {"WORLD_SIZE", true}, /* torchrun, deepspeed */
-    {"RANK", false},
-    {"LOCAL_RANK", false},
-    {"OMPI_COMM_WORLD_SIZE", true}, /* Open MPI */
-    {"OMPI_COMM_WORLD_RANK", false},
-    {"PMIX_RANK", false}, /* Open MPI 5, srun --mpi=pmix */
-    {"PMI_SIZE", true},   /* MPICH, Intel MPI, srun --mpi=pmi2 */
-    {"PMI_RANK", false},
-    {"MV2_COMM_WORLD_SIZE", true}, /* MVAPICH2 */
-    {"MV2_COMM_WORLD_RANK", false},
-    {"SLURM_STEP_NUM_TASKS", true}, /* srun */
-    {"SLURM_PROCID", false},        /* 0 in a batch script */
+    {"OMPI_COMM_WORLD_SIZE", LAUNCHER_OPEN_MPI, COUNT},
+    {"OMPI_COMM_WORLD_RANK", LAUNCHER_OPEN_MPI, RANK},
+    {"OMPI_COMM_WORLD_LOCAL_RANK", LAUNCHER_OPEN_MPI, LOCAL_RANK},
+    {"PMIX_RANK", LAUNCHER_PMIX, RANK},      /* srun --mpi=pmix, which does not say how many; Open MPI 5 */
+    {"PMI_SIZE", LAUNCHER_OTHER_MPI, COUNT}, /* MPICH, Intel MPI, srun --mpi=pmi2 */
+    {"PMI_RANK", LAUNCHER_OTHER_MPI, RANK},
+    {"MV2_COMM_WORLD_SIZE", LAUNCHER_OTHER_MPI, COUNT}, /* MVAPICH2 */
+    {"MV2_COMM_WORLD_RANK", LAUNCHER_OTHER_MPI, RANK},
+    {"WORLD_SIZE", LAUNCHER_TORCH, COUNT}, /* torchrun, deepspeed, Kubernetes' training operator */
+    {"RANK", LAUNCHER_TORCH, RANK},
+    {"LOCAL_RANK", LAUNCHER_TORCH, LOCAL_RANK},
+    {"SLURM_STEP_NUM_TASKS", LAUNCHER_SLURM, COUNT}, /* srun */
+    {"SLURM_PROCID", LAUNCHER_SLURM, RANK},          /* 0 in a batch script */
 };
+
+enum { N_VARIABLES = sizeof variables / sizeof variables[0] };
+
+/* The variable's number; *is_set is false if it is unset or empty. */
+static struct status read_variable(const struct variable *v, bool *is_set, int64_t *number)
+{
+    const char *value = getenv(v->name);
+    char *end;
+    *is_set = value != NULL && value[0] != '\0';
+    if (!*is_set) {
+        return status_ok();
+    }
+    errno = 0;
+    *number = strtoll(value, &end, 10);
+    if (end == value || *end != '\0' || errno != 0) {
+        return status_error(STATUS_USAGE,
+                            "environment variable %s is '%s', but must be a %s; unset it or correct it",
+                            v->name, value, v->kind == COUNT ? "number of ranks" : "rank");
+    }
+    return status_ok();
+}
+
+static bool means_several(const struct variable *v, int64_t number)
+{
+    return number > (v->kind == COUNT ? 1 : 0);
+}
+
+struct status launcher_find_ranks(struct launcher_ranks *ranks)
+{
+    *ranks = (struct launcher_ranks){.kind = LAUNCHER_NONE};
+    for (int i = 0; i < N_VARIABLES; i++) {
+        bool is_set;
+        int64_t number;
+        TRY(read_variable(&variables[i], &is_set, &number));
+        if (is_set && ranks->kind == LAUNCHER_NONE && means_several(&variables[i], number)) {
+            ranks->kind = variables[i].launcher;
+            ranks->variable = variables[i].name;
+            ranks->value = number;
+        }
+    }
+    for (int i = 0; i < N_VARIABLES; i++) {
+        bool is_set;
+        int64_t number;
+        TRY(read_variable(&variables[i], &is_set, &number));
+        if (is_set && variables[i].launcher == ranks->kind && variables[i].kind == COUNT) {
+            ranks->size = number;
+        }
+    }
+    return status_ok();
+}
 
 static struct status several(const char *name, const char *value)
 {
@@ -36,19 +91,6 @@ static struct status several(const char *name, const char *value)
         "%s is %s: this process is one of several, and each would train alone and write over the "
         "others' files; training with several ranks is not there yet, start kiln once without a launcher%s%s",
         name, value, name[0] == '-' ? "" : ", or unset ", name[0] == '-' ? "" : name);
-}
-
-static struct status check_variable(const struct variable *v, const char *value)
-{
-    char *end;
-    errno = 0;
-    long long number = strtoll(value, &end, 10);
-    if (end == value || *end != '\0' || errno != 0) {
-        return status_error(STATUS_USAGE,
-                            "environment variable %s is '%s', but must be a %s; unset it or correct it",
-                            v->name, value, v->is_count ? "number of ranks" : "rank");
-    }
-    return number > (v->is_count ? 1 : 0) ? several(v->name, value) : status_ok();
 }
 
 /* Decodes base64 of either alphabet (RFC 4648 sections 4 and 5); false at another character. */
@@ -108,10 +150,12 @@ static struct status check_count(const char *name, int64_t n)
 
 struct status launcher_check_alone(const struct launcher_flags *flags)
 {
-    for (size_t i = 0; i < sizeof variables / sizeof variables[0]; i++) {
-        const char *value = getenv(variables[i].name);
-        if (value != NULL && value[0] != '\0') {
-            TRY(check_variable(&variables[i], value));
+    for (int i = 0; i < N_VARIABLES; i++) {
+        bool is_set;
+        int64_t number;
+        TRY(read_variable(&variables[i], &is_set, &number));
+        if (is_set && means_several(&variables[i], number)) {
+            return several(variables[i].name, getenv(variables[i].name));
         }
     }
     if (flags->local_rank > 0) {

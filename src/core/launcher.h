@@ -14,6 +14,26 @@ struct launcher_flags {
     const char *world_info;      /* deepspeed's base64 of {"host": [slot, ...], ...}; NULL: not given */
 };
 
+enum launcher_kind {
+    LAUNCHER_NONE,      /* the only process */
+    LAUNCHER_OPEN_MPI,  /* mpirun, Kubeflow's MPIJob */
+    LAUNCHER_PMIX,      /* srun --mpi=pmix */
+    LAUNCHER_OTHER_MPI, /* MPICH, Intel MPI, MVAPICH2, srun --mpi=pmi2 */
+    LAUNCHER_TORCH,     /* torchrun, deepspeed, or RANK and WORLD_SIZE set by hand */
+    LAUNCHER_SLURM,     /* srun without --mpi */
+};
+
+/* What the variables say. */
+struct launcher_ranks {
+    enum launcher_kind kind;
+    const char *variable; /* the first that says that this process is one of several; NULL: none does */
+    int64_t value;        /* its value */
+    int64_t size;         /* the number of ranks; 0: not said */
+};
+
+/* STATUS_USAGE names a variable that is not a number. */
+struct status launcher_find_ranks(struct launcher_ranks *ranks);
+
 /* For commands that run in one process: several ranks would each do all the work and overwrite one another's
  * files.  STATUS_UNAVAILABLE names the variable or flag that says there are several ranks, STATUS_USAGE one whose
  * value is not a number of ranks. */

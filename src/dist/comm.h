@@ -41,6 +41,8 @@ struct comm_type {
 struct comm {
     const struct comm_type *type;
     int rank, size;
+    int local_rank,
+        n_local; /* this rank among those of its node, which share its processor's threads and its devices */
     void *state;
 };
 

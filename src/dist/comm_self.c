@@ -50,5 +50,5 @@ static const struct comm_type type = {
 
 struct comm comm_self(void)
 {
-    return (struct comm){.type = &type, .rank = 0, .size = 1};
+    return (struct comm){.type = &type, .rank = 0, .size = 1, .local_rank = 0, .n_local = 1};
 }

@@ -150,6 +150,8 @@ void comm_staged_destroy(struct comm_staged *staged)
 
 struct comm comm_staged_rank(struct comm_staged *staged)
 {
-    return (struct comm){
-        .type = &type, .rank = staged->inner.rank, .size = staged->inner.size, .state = staged};
+    struct comm c = staged->inner;
+    c.type = &type;
+    c.state = staged;
+    return c;
 }

@@ -525,5 +525,10 @@ void comm_threads_destroy(struct comm_threads *threads)
 struct comm comm_threads_rank(struct comm_threads *threads, int rank)
 {
     CHECK(rank >= 0 && rank < threads->size, "rank %d of %d", rank, threads->size);
-    return (struct comm){.type = &type, .rank = rank, .size = threads->size, .state = &threads->own[rank]};
+    return (struct comm){.type = &type,
+                         .rank = rank,
+                         .size = threads->size,
+                         .local_rank = rank,
+                         .n_local = threads->size,
+                         .state = &threads->own[rank]};
 }

@@ -38,15 +38,13 @@ static void check(const struct comm *c, tensor t, int rank)
 void comm_all_reduce_sum(const struct comm *c, struct exec *x, tensor t)
 {
     check(c, t, c->rank);
-    struct status s = comm_agree(c, x->status);
-    take(x, failed(s) ? s : c->type->all_reduce_sum(c->state, x, t));
+    take(x, c->type->all_reduce_sum(c->state, x, t));
 }
 
 void comm_all_reduce_max(const struct comm *c, struct exec *x, tensor t)
 {
     check(c, t, c->rank);
-    struct status s = comm_agree(c, x->status);
-    take(x, failed(s) ? s : c->type->all_reduce_max(c->state, x, t));
+    take(x, c->type->all_reduce_max(c->state, x, t));
 }
 
 void comm_all_gather(const struct comm *c, struct exec *x, tensor t, const int64_t *bounds)
@@ -54,15 +52,13 @@ void comm_all_gather(const struct comm *c, struct exec *x, tensor t, const int64
     check(c, t, c->rank);
     CHECK(bounds[0] == 0 && bounds[c->size] == t.dims[0], "parts of %lld rows, of %lld",
           (long long)bounds[c->size], (long long)t.dims[0]);
-    struct status s = comm_agree(c, x->status);
-    take(x, failed(s) ? s : c->type->all_gather(c->state, x, t, bounds));
+    take(x, c->type->all_gather(c->state, x, t, bounds));
 }
 
 void comm_broadcast(const struct comm *c, struct exec *x, tensor t, int root)
 {
     check(c, t, root);
-    struct status s = comm_agree(c, x->status);
-    take(x, failed(s) ? s : c->type->broadcast(c->state, x, t, root));
+    take(x, c->type->broadcast(c->state, x, t, root));
 }
 
 void comm_send(const struct comm *c, struct exec *x, tensor t, int to)

@@ -1,6 +1,6 @@
 /* comm: collectives and messages between ranks.  A communicator is a table of functions and this rank's
- * state. comm_self is a single rank, comm_threads are ranks in one process, for tests; MPI or NCCL would fill
- * the same table.
+ * state. comm_self is a single rank, comm_threads are ranks in one process, for tests; dist/world.h
+ * finds the ranks of a run.
  *
  * The rules, for every table (docs/decisions/0039_ranks.md):
  *   - All ranks make the same calls in the same order, whatever has happened to them.  A rank that has failed makes them
@@ -8,7 +8,8 @@
  *     failing rank's number in front.  So one rank's error ends all of them, and none waits for another for ever.
  *   - The first error that a rank has heard of stays: every later call returns it.
  *   - Every wait ends at a deadline, with an error that names the ranks that did not come.
- *   - A sum is ((r0 + r1) + r2) + ..., in the order of ranks: the same bits on all ranks, at any time. */
+ *   - A sum is a tree over the ranks in their order (dist/reduce.h): the same bits on all ranks, at any time, and whether a
+ *     rank adds up neighbouring leaves of the tree itself or several ranks have them. */
 #ifndef KILN_DIST_COMM_H
 #define KILN_DIST_COMM_H
 
@@ -22,8 +23,8 @@ struct comm_type {
     /* comm_agree. */
     struct status (*agree)(void *state, struct status mine);
 
-    /* On a dense tensor in the memory of the exec's device, after all ranks have agreed that none has
-     * failed. */
+    /* On a dense tensor in the memory of the exec's device.  The ranks first agree on the execs' statuses; no data moves if
+     * one has failed. */
     struct status (*all_reduce_sum)(void *state, struct exec *x, tensor t);
     struct status (*all_reduce_max)(void *state, struct exec *x, tensor t);
     struct status (*all_gather)(void *state, struct exec *x, tensor t, const int64_t *bounds);

@@ -8,8 +8,8 @@ static struct status agree(void *state, struct status mine)
 
 static struct status all_reduce_sum(void *state, struct exec *x, tensor t)
 {
-    (void)state, (void)x, (void)t;
-    return status_ok();
+    (void)state, (void)t;
+    return x->status;
 }
 
 static struct status all_gather(void *state, struct exec *x, tensor t, const int64_t *bounds)

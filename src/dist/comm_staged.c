@@ -86,6 +86,7 @@ static struct status broadcast(void *state, struct exec *x, tensor t, int root)
 static struct status all_gather(void *state, struct exec *x, tensor t, const int64_t *bounds)
 {
     const struct comm_staged *s = state;
+    TRY(comm_agree(&s->inner, x->status)); /* there may be nothing to gather */
     for (int r = 0; r < s->inner.size; r++) {
         if (bounds[r] < bounds[r + 1]) {
             TRY(broadcast(state, x, tensor_slice(t, bounds[r], bounds[r + 1] - bounds[r]), r));

@@ -5,25 +5,19 @@
 #include "dist/comm_threads.h"
 
 #include "core/clock.h"
+#include "dist/comm_call.h"
+#include "dist/reduce.h"
 
-#include <math.h>
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-enum call { CALL_AGREE, CALL_ALL_REDUCE_SUM, CALL_ALL_REDUCE_MAX, CALL_ALL_GATHER, CALL_BROADCAST };
-
-static const char *const call_names[] = {"an agreement", "a sum", "a maximum", "a gathering", "a broadcast"};
-
 /* The call that a rank has posted. */
 struct posted {
     bool is_here;
-    enum call call;
-    struct status status;
+    struct comm_call call;
     tensor t;
-    int root;
-    const int64_t *bounds; /* [size + 1] of a gathering */
 };
 
 struct message {
@@ -39,6 +33,7 @@ struct queue {
 struct rank_state {
     struct comm_threads *all;
     int rank;
+    const void **from; /* [size] the tensors of all ranks, of a sum or maximum */
 };
 
 struct comm_threads {
@@ -46,13 +41,15 @@ struct comm_threads {
     int64_t deadline_ns;
     pthread_mutex_t mutex;
     pthread_cond_t changed;
-    struct status failure;  /* the first failure of any rank; it stays */
-    int64_t round;          /* meetings that have ended */
-    int n_here;             /* ranks that have arrived and wait for the rest */
-    struct posted *posted;  /* [size] */
-    bool *left;             /* [size] */
-    struct queue *queues;   /* [size, size] from, to */
-    struct rank_state *own; /* [size] */
+    struct status failure;   /* the first failure of any rank; it stays */
+    int64_t round;           /* meetings that have ended */
+    int n_here;              /* ranks that have arrived and wait for the rest */
+    struct posted *posted;   /* [size] */
+    struct comm_call *calls; /* [size] those that are judged */
+    bool *left;              /* [size] */
+    struct queue *queues;    /* [size, size] from, to */
+    const void **from;       /* [size, size] */
+    struct rank_state *own;  /* [size] */
 };
 
 /* ---- meetings: the mutex is held ---- */
@@ -87,37 +84,13 @@ static void judge_left(struct comm_threads *a)
     }
 }
 
-static bool same_bounds(const struct comm_threads *a, const struct posted *p, const struct posted *q)
-{
-    return p->bounds == NULL || q->bounds == NULL ||
-           memcmp(p->bounds, q->bounds, ((size_t)a->size + 1) * sizeof *p->bounds) == 0;
-}
-
-/* Whether rank r calls what rank 0 does. */
-static struct status compare_calls(const struct comm_threads *a, int r)
-{
-    const struct posted *p = &a->posted[r], *first = &a->posted[0];
-    if (p->call != first->call || p->root != first->root || p->t.dtype != first->t.dtype ||
-        tensor_count(p->t) != tensor_count(first->t)) {
-        return status_error(STATUS_INTERNAL, "rank %d is in %s of %lld elements, rank 0 in %s of %lld", r,
-                            call_names[p->call], (long long)tensor_count(p->t), call_names[first->call],
-                            (long long)tensor_count(first->t));
-    }
-    return same_bounds(a, p, first)
-               ? status_ok()
-               : status_error(STATUS_INTERNAL, "rank %d gathers other parts than rank 0", r);
-}
-
 /* Once all are here: checks the calls against each other. */
 static void judge(struct comm_threads *a)
 {
-    struct status worst = status_ok();
     for (int r = 0; r < a->size; r++) {
-        worst = comm_worse(worst, comm_named(a->posted[r].status, r, a->size));
+        a->calls[r] = a->posted[r].call;
     }
-    for (int r = 1; r < a->size; r++) {
-        worst = comm_worse(worst, compare_calls(a, r));
-    }
+    struct status worst = comm_call_judge(a->calls, a->size);
     if (failed(worst)) {
         fail(a, worst);
     }
@@ -146,14 +119,16 @@ static struct timespec time_after(int64_t ns)
 }
 
 /* Posts a call, and waits until all ranks have, or one never will. */
-static struct status meet(struct comm_threads *a, int rank, struct posted p)
+static struct status meet(const struct rank_state *me, struct comm_call call, tensor t)
 {
+    struct comm_threads *a = me->all;
+    int rank = me->rank;
     struct timespec end = time_after(a->deadline_ns);
     pthread_mutex_lock(&a->mutex);
     judge_left(a);
     if (!failed(a->failure)) {
         int64_t round = a->round;
-        a->posted[rank] = p;
+        a->posted[rank] = (struct posted){.call = call, .t = t};
         if (a->n_here == a->size - 1) {
             judge(a);
         }
@@ -163,7 +138,8 @@ static struct status meet(struct comm_threads *a, int rank, struct posted p)
                 char missing[128];
                 put_missing(a, missing, sizeof missing);
                 fail(a, status_error(STATUS_INTERNAL, "rank %d of %d waited %.1f s in %s for ranks: %s", rank,
-                                     a->size, (double)a->deadline_ns * 1e-9, call_names[p.call], missing));
+                                     a->size, (double)a->deadline_ns * 1e-9, comm_call_name(call.kind),
+                                     missing));
             }
         }
     }
@@ -184,131 +160,50 @@ static void part(struct comm_threads *a, int rank)
     pthread_mutex_unlock(&a->mutex);
 }
 
-static struct status of_host(const struct exec *x)
-{
-    return x->device->is_host
-               ? status_ok()
-               : status_error(STATUS_USAGE, "ranks that are threads exchange host memory, not that of %s",
-                              x->device->name);
-}
-
 /* ---- collectives ---- */
 
 static struct status agree(void *state, struct status mine)
 {
-    const struct rank_state *r = state;
-    return meet(r->all, r->rank, (struct posted){.call = CALL_AGREE, .status = mine});
+    return meet(state, (struct comm_call){.kind = CALL_AGREE, .status = mine}, NULL_TENSOR);
 }
 
 enum { ELEMENTS_AT_ONCE = 1024 };
 
-static void add_f64(double *sum, tensor t, int64_t first, int64_t n)
+/* Each rank computes a part of the elements, for all ranks. */
+static void reduce_share(const struct rank_state *me, int64_t elements, enum dtype dtype,
+                         void (*reduce)(void *out, const void *const *from, int n_from, int64_t first,
+                                        int64_t n, enum dtype dtype))
 {
-    const double *in = (const double *)t.data + first;
-    for (int64_t i = 0; i < n; i++) {
-        sum[i] += in[i];
-    }
-}
-
-static void add_f32(float *sum, tensor t, int64_t first, int64_t n)
-{
-    const float *in = (const float *)t.data + first;
-    for (int64_t i = 0; i < n; i++) {
-        sum[i] += in[i];
-    }
-}
-
-static void add_bf16(float *sum, tensor t, int64_t first, int64_t n)
-{
-    const uint16_t *in = (const uint16_t *)t.data + first;
-    for (int64_t i = 0; i < n; i++) {
-        sum[i] += bf16_to_f32(in[i]);
-    }
-}
-
-/* Elements [first, first + n) of all ranks' tensors become their sum in the order of ranks.  The sum starts
- * with -0, so that a sum of -0 stays -0. */
-static void sum_piece(const struct comm_threads *a, int64_t first, int64_t n)
-{
-    float sum[ELEMENTS_AT_ONCE];
-    double sum_f64[ELEMENTS_AT_ONCE];
-    uint16_t rounded[ELEMENTS_AT_ONCE];
-    enum dtype dtype = a->posted[0].t.dtype;
-    const void *result = dtype == DTYPE_F64   ? (const void *)sum_f64
-                         : dtype == DTYPE_F32 ? (const void *)sum
-                                              : rounded;
-    for (int64_t i = 0; i < n; i++) {
-        sum[i] = -0.0f; /* -0 + z = z, whatever z is */
-        sum_f64[i] = -0.0;
-    }
-    for (int r = 0; r < a->size; r++) {
-        tensor t = a->posted[r].t;
-        if (dtype == DTYPE_F64) {
-            add_f64(sum_f64, t, first, n);
-        } else if (dtype == DTYPE_F32) {
-            add_f32(sum, t, first, n);
-        } else {
-            add_bf16(sum, t, first, n);
-        }
-    }
-    for (int64_t i = 0; i < n && dtype == DTYPE_BF16; i++) {
-        rounded[i] = bf16_from_f32(sum[i]);
-    }
+    const struct comm_threads *a = me->all;
+    double piece[ELEMENTS_AT_ONCE];
+    int64_t end = elements * (me->rank + 1) / a->size;
     size_t bytes = dtype_bytes(dtype);
     for (int r = 0; r < a->size; r++) {
-        memcpy((char *)a->posted[r].t.data + (size_t)first * bytes, result, (size_t)n * bytes);
+        me->from[r] = a->posted[r].t.data;
     }
-}
-
-/* Elements [first, first + n) of all ranks' tensors become the largest of theirs. */
-static void max_piece(const struct comm_threads *a, int64_t first, int64_t n)
-{
-    float *largest = (float *)a->posted[0].t.data + first;
-    for (int r = 1; r < a->size; r++) {
-        const float *in = (const float *)a->posted[r].t.data + first;
-        for (int64_t i = 0; i < n; i++) {
-            largest[i] = isnan(largest[i]) || largest[i] >= in[i] ? largest[i] : in[i];
+    for (int64_t i = elements * me->rank / a->size; i < end; i += ELEMENTS_AT_ONCE) {
+        int64_t n = end - i < ELEMENTS_AT_ONCE ? end - i : ELEMENTS_AT_ONCE;
+        reduce(piece, me->from, a->size, i, n, dtype);
+        for (int r = 0; r < a->size; r++) {
+            memcpy((char *)a->posted[r].t.data + (size_t)i * bytes, piece, (size_t)n * bytes);
         }
-    }
-    for (int r = 1; r < a->size; r++) {
-        memcpy((float *)a->posted[r].t.data + first, largest, (size_t)n * sizeof *largest);
-    }
-}
-
-/* Each rank computes a part of the elements, for all ranks. */
-static void reduce_share(const struct rank_state *r, int64_t elements,
-                         void (*piece)(const struct comm_threads *a, int64_t first, int64_t n))
-{
-    int64_t size = r->all->size, end = elements * (r->rank + 1) / size;
-    for (int64_t i = elements * r->rank / size; i < end; i += ELEMENTS_AT_ONCE) {
-        piece(r->all, i, end - i < ELEMENTS_AT_ONCE ? end - i : ELEMENTS_AT_ONCE);
     }
 }
 
 static struct status all_reduce_sum(void *state, struct exec *x, tensor t)
 {
     const struct rank_state *r = state;
-    struct comm_threads *a = r->all;
-    struct status s = of_host(x);
-    if (!failed(s) && t.dtype != DTYPE_F32 && t.dtype != DTYPE_F64 && t.dtype != DTYPE_BF16) {
-        s = status_error(STATUS_USAGE, "a sum over ranks is of fp32, fp64 or bf16, not %s",
-                         dtype_name(t.dtype));
-    }
-    TRY(meet(a, r->rank, (struct posted){.call = CALL_ALL_REDUCE_SUM, .status = s, .t = t}));
-    reduce_share(r, tensor_count(t), sum_piece);
-    part(a, r->rank);
+    TRY(meet(r, comm_call_of(CALL_ALL_REDUCE_SUM, x, t), t));
+    reduce_share(r, tensor_count(t), t.dtype, reduce_sum);
+    part(r->all, r->rank);
     return status_ok();
 }
 
 static struct status all_reduce_max(void *state, struct exec *x, tensor t)
 {
     const struct rank_state *r = state;
-    struct status s = of_host(x);
-    if (!failed(s) && t.dtype != DTYPE_F32) {
-        s = status_error(STATUS_USAGE, "a maximum over ranks is of fp32, not %s", dtype_name(t.dtype));
-    }
-    TRY(meet(r->all, r->rank, (struct posted){.call = CALL_ALL_REDUCE_MAX, .status = s, .t = t}));
-    reduce_share(r, tensor_count(t), max_piece);
+    TRY(meet(r, comm_call_of(CALL_ALL_REDUCE_MAX, x, t), t));
+    reduce_share(r, tensor_count(t), t.dtype, reduce_max);
     part(r->all, r->rank);
     return status_ok();
 }
@@ -318,8 +213,7 @@ static struct status all_gather(void *state, struct exec *x, tensor t, const int
 {
     const struct rank_state *r = state;
     struct comm_threads *a = r->all;
-    TRY(meet(a, r->rank,
-             (struct posted){.call = CALL_ALL_GATHER, .status = of_host(x), .t = t, .bounds = bounds}));
+    TRY(meet(r, comm_call_gather(x, t, bounds, a->size), t));
     for (int from = 0; from < a->size; from++) {
         tensor theirs = tensor_slice(a->posted[from].t, bounds[from], bounds[from + 1] - bounds[from]);
         if (from != r->rank) {
@@ -334,8 +228,7 @@ static struct status broadcast(void *state, struct exec *x, tensor t, int root)
 {
     const struct rank_state *r = state;
     struct comm_threads *a = r->all;
-    TRY(meet(a, r->rank,
-             (struct posted){.call = CALL_BROADCAST, .status = of_host(x), .t = t, .root = root}));
+    TRY(meet(r, comm_call_broadcast(x, t, root), t));
     if (r->rank != root) {
         memcpy(t.data, a->posted[root].t.data, tensor_bytes(t));
     }
@@ -370,7 +263,7 @@ static struct status send(void *state, struct exec *x, struct status mine, tenso
 {
     const struct rank_state *r = state;
     struct comm_threads *a = r->all;
-    mine = failed(mine) ? mine : of_host(x);
+    mine = failed(mine) ? mine : comm_call_host(x);
     struct message *m = message_of(t, &mine);
     pthread_mutex_lock(&a->mutex);
     if (m == NULL) {
@@ -411,7 +304,7 @@ static struct status receive(void *state, struct exec *x, struct status mine, te
 {
     const struct rank_state *r = state;
     struct comm_threads *a = r->all;
-    mine = failed(mine) ? mine : of_host(x);
+    mine = failed(mine) ? mine : comm_call_host(x);
     pthread_mutex_lock(&a->mutex);
     if (failed(mine)) {
         fail(a, comm_named(mine, r->rank, a->size));
@@ -480,18 +373,21 @@ struct status comm_threads_create(struct comm_threads **threads, int size, doubl
         *a = (struct comm_threads){.size = size,
                                    .deadline_ns = (int64_t)(deadline_s * 1e9),
                                    .posted = calloc(n, sizeof *a->posted),
+                                   .calls = calloc(n, sizeof *a->calls),
+                                   .from = calloc(n * n, sizeof *a->from),
                                    .left = calloc(n, sizeof *a->left),
                                    .queues = calloc(n * n, sizeof *a->queues),
                                    .own = calloc(n, sizeof *a->own)};
         open_lock(a);
     }
-    if (a == NULL || a->posted == NULL || a->left == NULL || a->queues == NULL || a->own == NULL) {
+    if (a == NULL || a->posted == NULL || a->calls == NULL || a->from == NULL || a->left == NULL ||
+        a->queues == NULL || a->own == NULL) {
         comm_threads_destroy(a);
         *threads = NULL;
         return status_error(STATUS_MEMORY, "out of memory for %d ranks", size);
     }
     for (int r = 0; r < size; r++) {
-        a->own[r] = (struct rank_state){a, r};
+        a->own[r] = (struct rank_state){a, r, a->from + r * size};
     }
     return status_ok();
 }
@@ -516,6 +412,8 @@ void comm_threads_destroy(struct comm_threads *threads)
     pthread_cond_destroy(&threads->changed);
     pthread_mutex_destroy(&threads->mutex);
     free(threads->posted);
+    free(threads->calls);
+    free(threads->from);
     free(threads->left);
     free(threads->queues);
     free(threads->own);

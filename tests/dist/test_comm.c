@@ -1,4 +1,4 @@
-/* Communicators: sums in the order of ranks, to the bit, whoever comes first; maxima, gathers, broadcasts; messages in order; and that one
+/* Communicators: sums of a fixed shape, to the bit, whoever comes first; maxima, gathers, broadcasts; messages in order; and that one
  * rank's error, or its absence, ends all of them with its name, and soon. */
 #include "dist/comm_self.h"
 #include "core/clock.h"
@@ -35,19 +35,27 @@ struct sum_case {
     enum dtype dtype;
 };
 
-/* ((r0 + r1) + r2) + ... in fp32 or fp64, of numbers as the dtype holds them. */
-static double sum_in_order(enum dtype dtype, int size, int round, int64_t i)
+/* The sum of ranks [first, first + n) in fp32 or fp64, of numbers as the dtype holds them: that of the first half, which is the
+ * largest power of two below n, plus that of the rest. */
+static double tree_sum(enum dtype dtype, int first, int n, int round, int64_t i)
 {
     char memory[8];
     tensor one = tensor_1d(memory, dtype, 1);
-    double f64 = 0;
-    float f32 = 0;
-    for (int r = 0; r < size; r++) {
-        tensor_set(one, 0, value_of(r, round, i));
-        f64 = r == 0 ? tensor_get(one, 0) : f64 + tensor_get(one, 0);
-        f32 = r == 0 ? (float)tensor_get(one, 0) : f32 + (float)tensor_get(one, 0);
+    int half = n > 4 ? 4 : n > 2 ? 2 : 1;
+    if (n == 1) {
+        tensor_set(one, 0, value_of(first, round, i));
+        return tensor_get(one, 0);
     }
-    tensor_set(one, 0, dtype == DTYPE_F64 ? f64 : (double)f32);
+    double a = tree_sum(dtype, first, half, round, i);
+    double b = tree_sum(dtype, first + half, n - half, round, i);
+    return dtype == DTYPE_F64 ? a + b : (double)((float)a + (float)b);
+}
+
+static double wanted_sum(enum dtype dtype, int size, int round, int64_t i)
+{
+    char memory[8];
+    tensor one = tensor_1d(memory, dtype, 1);
+    tensor_set(one, 0, tree_sum(dtype, 0, size, round, i));
     return tensor_get(one, 0);
 }
 
@@ -64,7 +72,7 @@ static void sum_body(const struct comm *c, void *context)
         comm_all_reduce_sum(c, &x, t);
         EXPECT_OK(x.status);
         for (int64_t i = 0; i < N; i += 7) {
-            double wanted = sum_in_order(k->dtype, c->size, round, i);
+            double wanted = wanted_sum(k->dtype, c->size, round, i);
             EXPECT(tensor_get(t, i) == wanted, "element %lld of rank %d: %g, not %g", (long long)i, c->rank,
                    tensor_get(t, i), wanted);
         }
@@ -72,12 +80,12 @@ static void sum_body(const struct comm *c, void *context)
     free(t.data);
 }
 
-static void sums_are_in_the_order_of_ranks(void)
+static void sums_are_trees(void)
 {
     static const enum dtype dtypes[] = {DTYPE_F32, DTYPE_F64, DTYPE_BF16};
     for (int d = 0; d < 3; d++) {
         struct sum_case k = {dtypes[d]};
-        for (int n = 1; n <= 5; n++) {
+        for (int n = 1; n <= RANKS_MOST; n++) {
             run_ranks(n, DEADLINE_S, sum_body, &k);
         }
     }
@@ -281,7 +289,7 @@ static void one_error_is_heard_by_all(void)
         {1, LEAVES, "rank 1 of 4: the disk is full", 30},
         {3, LEAVES_IN_PEACE, "rank 3 of 4 has left", 30},
         {2, HAS_LEFT, "rank 2 of 4 has left", 30},
-        {1, IS_LATE, "s in an agreement for ranks: 1", 0.1},
+        {1, IS_LATE, "s in a sum for ranks: 1", 0.1},
         {3, SUMS_ANOTHER_SIZE, "rank 3 is in a sum of 7 elements, rank 0 in a sum of 8", 30},
     };
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
@@ -330,7 +338,7 @@ static void device_body(const struct comm *c, void *context)
 int main(void)
 {
     one_rank_alone();
-    sums_are_in_the_order_of_ranks();
+    sums_are_trees();
     run_ranks(3, DEADLINE_S, zero_body, NULL);
     run_ranks(4, DEADLINE_S, broadcast_body, NULL);
     for (int n = 1; n <= 5; n++) {

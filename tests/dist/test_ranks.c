@@ -164,9 +164,35 @@ static void set_maxima(struct trainer *t, const double *largest)
     }
 }
 
-/* The same with each part of the micro-batches added up for itself, and then the parts in order: ((g0 + g1) + g2) + ...
+/* What parts of a step's micro-batches gave, each for itself. */
+struct part {
+    float *grad; /* [n] */
+    double sums[MODEL_MOST_SUMS];
+};
+
+static void add_part(struct part *to, const struct part *from, int64_t n)
+{
+    for (int64_t k = 0; k < n; k++) {
+        to->grad[k] += from->grad[k];
+    }
+    for (int k = 0; k < MODEL_MOST_SUMS; k++) {
+        to->sums[k] += from->sums[k];
+    }
+}
+
+/* All parts are added to the first: ((g0 + g1) + g2) + ..., or as ranks do, (g0 + g1) + (g2 + g3). */
+static void add_parts(struct part *parts, int n_parts, bool in_a_row, int64_t n)
+{
+    for (int apart = 1; apart < n_parts; apart = in_a_row ? apart + 1 : 2 * apart) {
+        for (int i = 0; i + apart < n_parts; i += in_a_row ? n_parts : 2 * apart) {
+            add_part(&parts[i], &parts[i + apart], n);
+        }
+    }
+}
+
+/* The same with each part of the micro-batches added up for itself, and then the parts, in a row or as ranks do.
  * Of factors in fp8 each part sees the largest magnitudes of the step before, and its own; the next step those of all. */
-static void run_alone_in_parts(struct run *r, int n_parts)
+static void run_alone_in_parts(struct run *r, int n_parts, bool in_a_row)
 {
     struct trainer t;
     EXPECT_OK(trainer_init(&t, &r->config));
@@ -176,24 +202,26 @@ static void run_alone_in_parts(struct run *r, int n_parts)
     for (int i = 0; i < STEPS; i++) {
         struct state *s = &r->states[i];
         struct stage_numbers numbers = trainer_numbers(&t, i + 1, i + 1, LR);
-        double sums[MODEL_MOST_SUMS], largest[MOST_FACTORS] = {0};
+        double largest[MOST_FACTORS] = {0};
+        struct part parts[N_MICRO];
         for (int part = 0; part < n_parts; part++) {
             struct batch_step mine = batch_step_part(&r->batch, part, n_parts);
             forget_maxima(&t);
             trainer_queue_gradients(&t, &mine, &numbers, r->of->mean_of_micro_batches);
             EXPECT_OK(t.net.x.status);
             raise_maxima(largest, &t);
-            s->grad = part == 0 ? copy_of(t.grad) : s->grad;
-            for (int64_t k = 0; k < n && part > 0; k++) {
-                s->grad[k] += ((const float *)t.grad.data)[k];
-            }
+            parts[part].grad = copy_of(t.grad);
             for (int k = 0; k < MODEL_MOST_SUMS; k++) {
-                double sum = tensor_get(t.sums, k);
-                sums[k] = part == 0 ? sum : sums[k] + sum;
+                parts[part].sums[k] = tensor_get(t.sums, k);
             }
         }
+        add_parts(parts, n_parts, in_a_row, n);
+        s->grad = parts[0].grad;
+        for (int part = 1; part < n_parts; part++) {
+            free(parts[part].grad);
+        }
         memcpy(t.grad.data, s->grad, (size_t)n * sizeof *s->grad);
-        memcpy(t.sums.data, sums, sizeof sums);
+        memcpy(t.sums.data, parts[0].sums, sizeof parts[0].sums);
         set_maxima(&t, largest);
         EXPECT_OK(trainer_update(&t, NULL, &r->batch, i + 1, &s->result));
         keep(s, &t);
@@ -331,7 +359,7 @@ static void gradients_are_finished_sums(struct run *r)
     float *together = copy_of(tensor_1d(r->states[0].grad, DTYPE_F32, r->params.n_elements));
     int n_same = 0;
     forget(r);
-    run_alone_in_parts(r, N_MICRO);
+    run_alone_in_parts(r, N_MICRO, true);
     for (int i = 0; i < r->params.n; i++) {
         const struct param *p = &r->params.params[i];
         size_t bytes = (size_t)param_count(p) * sizeof *together;
@@ -359,7 +387,7 @@ static void ranks_give_the_bits_of_one(const struct rank_case *k)
     for (int i = 0; i < 3; i++) {
         forget(&r);
         r.n_ranks = sizes[i];
-        run_alone_in_parts(&r, sizes[i]);
+        run_alone_in_parts(&r, sizes[i], false);
         run_ranks(sizes[i], DEADLINE_S, data_parallel_body, &r);
         run_ranks(sizes[i], DEADLINE_S, sharded_body, &r);
     }

@@ -1,0 +1,129 @@
+#include "dist/reduce.h"
+
+#include "core/status.h"
+
+#include <math.h>
+
+enum { AT_ONCE = 1024 }; /* elements, so that partial sums stay in the nearest cache */
+
+int reduce_tree_split(int n)
+{
+    int p = 1;
+    while (2 * p < n) {
+        p *= 2;
+    }
+    return p;
+}
+
+bool reduce_can_sum(enum dtype dtype)
+{
+    return dtype == DTYPE_F32 || dtype == DTYPE_F64 || dtype == DTYPE_BF16;
+}
+
+/* sum = sum + from, or from for the first; fp64 */
+static void add_f64(double *sum, const void *from, int64_t first, int64_t n, bool is_first)
+{
+    const double *in = (const double *)from + first;
+    for (int64_t i = 0; i < n; i++) {
+        sum[i] = is_first ? in[i] : sum[i] + in[i];
+    }
+}
+
+static void add_f32(float *sum, const void *from, int64_t first, int64_t n, bool is_first)
+{
+    const float *in = (const float *)from + first;
+    for (int64_t i = 0; i < n; i++) {
+        sum[i] = is_first ? in[i] : sum[i] + in[i];
+    }
+}
+
+static void add_bf16(float *sum, const void *from, int64_t first, int64_t n, bool is_first)
+{
+    const uint16_t *in = (const uint16_t *)from + first;
+    for (int64_t i = 0; i < n; i++) {
+        sum[i] = is_first ? bf16_to_f32(in[i]) : sum[i] + bf16_to_f32(in[i]);
+    }
+}
+
+/* Elements [first, first + n) of the tree of n_from: a rank is added to what is left of it at once, so only branches need room
+ * of their own. */
+static void tree_f64(double *sum, const void *const *from, int n_from, int64_t first, int64_t n)
+{
+    if (n_from == 1) {
+        add_f64(sum, from[0], first, n, true);
+        return;
+    }
+    int left = reduce_tree_split(n_from);
+    tree_f64(sum, from, left, first, n);
+    if (n_from - left == 1) {
+        add_f64(sum, from[left], first, n, false);
+        return;
+    }
+    double branch[AT_ONCE];
+    tree_f64(branch, from + left, n_from - left, first, n);
+    add_f64(sum, branch, 0, n, false);
+}
+
+/* The same of fp32, and of bf16 in fp32. */
+static void tree_f32(float *sum, const void *const *from, int n_from, int64_t first, int64_t n,
+                     enum dtype dtype)
+{
+    void (*add)(float *, const void *, int64_t, int64_t, bool) = dtype == DTYPE_F32 ? add_f32 : add_bf16;
+    if (n_from == 1) {
+        add(sum, from[0], first, n, true);
+        return;
+    }
+    int left = reduce_tree_split(n_from);
+    tree_f32(sum, from, left, first, n, dtype);
+    if (n_from - left == 1) {
+        add(sum, from[left], first, n, false);
+        return;
+    }
+    float branch[AT_ONCE];
+    tree_f32(branch, from + left, n_from - left, first, n, dtype);
+    add_f32(sum, branch, 0, n, false);
+}
+
+static void sum_some(void *out, const void *const *from, int n_from, int64_t first, int64_t n,
+                     enum dtype dtype)
+{
+    union {
+        float f32[AT_ONCE];
+        double f64[AT_ONCE];
+    } sum;
+    if (dtype == DTYPE_F64) {
+        tree_f64(sum.f64, from, n_from, first, n);
+    } else {
+        tree_f32(sum.f32, from, n_from, first, n, dtype);
+    }
+    if (dtype != DTYPE_BF16) {
+        memcpy(out, &sum, (size_t)n * dtype_bytes(dtype));
+        return;
+    }
+    for (int64_t i = 0; i < n; i++) {
+        ((uint16_t *)out)[i] = bf16_from_f32(sum.f32[i]);
+    }
+}
+
+void reduce_sum(void *out, const void *const *from, int n_from, int64_t first, int64_t n, enum dtype dtype)
+{
+    CHECK(reduce_can_sum(dtype), "a sum of %s", dtype_name(dtype));
+    for (int64_t i = 0; i < n; i += AT_ONCE) {
+        int64_t some = n - i < AT_ONCE ? n - i : AT_ONCE;
+        sum_some((char *)out + (size_t)i * dtype_bytes(dtype), from, n_from, first + i, some, dtype);
+    }
+}
+
+void reduce_max(void *out, const void *const *from, int n_from, int64_t first, int64_t n, enum dtype dtype)
+{
+    CHECK(dtype == DTYPE_F32, "a maximum of %s", dtype_name(dtype));
+    float *largest = out;
+    for (int64_t i = 0; i < n; i++) {
+        float most = ((const float *)from[0])[first + i];
+        for (int r = 1; r < n_from; r++) {
+            float in = ((const float *)from[r])[first + i];
+            most = isnan(most) || most >= in ? most : in;
+        }
+        largest[i] = most;
+    }
+}

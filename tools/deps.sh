@@ -61,6 +61,7 @@ zlib.h       src/io/gzip_stream.c
 bzlib.h      src/io/bzip2_block.c
 expat.h      src/corpus/dump_page.c
 utf8proc.h   src/text/
+mpi.h        src/dist/mpi/
 '
 
 check_arrows() {

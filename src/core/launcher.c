@@ -27,11 +27,11 @@ static const struct variable {
     {"PMI_RANK", LAUNCHER_OTHER_MPI, RANK},
     {"MV2_COMM_WORLD_SIZE", LAUNCHER_OTHER_MPI, COUNT}, /* MVAPICH2 */
     {"MV2_COMM_WORLD_RANK", LAUNCHER_OTHER_MPI, RANK},
-    {"WORLD_SIZE", LAUNCHER_TORCH, COUNT}, /* torchrun, deepspeed, Kubernetes' training operator */
-    {"RANK", LAUNCHER_TORCH, RANK},
-    {"LOCAL_RANK", LAUNCHER_TORCH, LOCAL_RANK},
     {"SLURM_STEP_NUM_TASKS", LAUNCHER_SLURM, COUNT}, /* srun */
     {"SLURM_PROCID", LAUNCHER_SLURM, RANK},          /* 0 in a batch script */
+    {"WORLD_SIZE", LAUNCHER_TORCH, COUNT},           /* torchrun, deepspeed, Kubernetes' training operator */
+    {"RANK", LAUNCHER_TORCH, RANK},
+    {"LOCAL_RANK", LAUNCHER_TORCH, LOCAL_RANK},
 };
 
 enum { N_VARIABLES = sizeof variables / sizeof variables[0] };
@@ -55,6 +55,30 @@ static struct status read_variable(const struct variable *v, bool *is_set, int64
     return status_ok();
 }
 
+bool launcher_serves_mpi(void)
+{
+    /* set by mpirun and srun, which serve PMIx (its standard, 5.3) */
+    return getenv("PMIX_NAMESPACE") != NULL;
+}
+
+struct status launcher_timeout(double *seconds)
+{
+    const char *value = getenv("KILN_COMM_TIMEOUT");
+    char *end;
+    *seconds = LAUNCHER_TIMEOUT_S;
+    if (value == NULL || value[0] == '\0') {
+        return status_ok();
+    }
+    *seconds = strtod(value, &end);
+    return *end == '\0' && *seconds > 0 && *seconds <= 1e6
+               ? status_ok()
+               : status_error(STATUS_USAGE,
+                              "environment variable KILN_COMM_TIMEOUT is '%s', but must be the seconds that "
+                              "ranks wait "
+                              "for each other, more than 0",
+                              value);
+}
+
 static bool means_several(const struct variable *v, int64_t number)
 {
     return number > (v->kind == COUNT ? 1 : 0);
@@ -62,24 +86,18 @@ static bool means_several(const struct variable *v, int64_t number)
 
 struct status launcher_find_ranks(struct launcher_ranks *ranks)
 {
+    bool is_set;
+    int64_t number = 0;
     *ranks = (struct launcher_ranks){.kind = LAUNCHER_NONE};
     for (int i = 0; i < N_VARIABLES; i++) {
-        bool is_set;
-        int64_t number;
         TRY(read_variable(&variables[i], &is_set, &number));
         if (is_set && ranks->kind == LAUNCHER_NONE && means_several(&variables[i], number)) {
-            ranks->kind = variables[i].launcher;
-            ranks->variable = variables[i].name;
-            ranks->value = number;
+            *ranks = (struct launcher_ranks){variables[i].launcher, variables[i].name, number,
+                                             variables[i].kind == COUNT ? number : 0};
         }
     }
-    for (int i = 0; i < N_VARIABLES; i++) {
-        bool is_set;
-        int64_t number;
-        TRY(read_variable(&variables[i], &is_set, &number));
-        if (is_set && variables[i].launcher == ranks->kind && variables[i].kind == COUNT) {
-            ranks->size = number;
-        }
+    if (ranks->kind == LAUNCHER_SLURM && launcher_serves_mpi()) {
+        ranks->kind = LAUNCHER_PMIX; /* of rank 0, whose PMIX_RANK does not say that there are others */
     }
     return status_ok();
 }

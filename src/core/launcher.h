@@ -34,6 +34,15 @@ struct launcher_ranks {
 /* STATUS_USAGE names a variable that is not a number. */
 struct status launcher_find_ranks(struct launcher_ranks *ranks);
 
+/* Whether the launcher's server is there, without which MPI cannot find the other ranks: it is not if somebody set the other
+ * variables. */
+bool launcher_serves_mpi(void);
+
+/* How long ranks wait for each other: KILN_COMM_TIMEOUT seconds, by default LAUNCHER_TIMEOUT_S.  STATUS_USAGE. */
+struct status launcher_timeout(double *seconds);
+
+enum { LAUNCHER_TIMEOUT_S = 600 }; /* PyTorch's for NCCL: torch/csrc/distributed/c10d/ProcessGroupNCCL.hpp */
+
 /* For commands that run in one process: several ranks would each do all the work and overwrite one another's
  * files.  STATUS_UNAVAILABLE names the variable or flag that says there are several ranks, STATUS_USAGE one whose
  * value is not a number of ranks. */

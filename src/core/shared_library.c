@@ -1,7 +1,32 @@
 #include "core/shared_library.h"
 
 #include <dlfcn.h>
-#include <stddef.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+/* The directory of the program, without the last slash; "" if unknown. */
+static void program_directory(char *path, size_t n)
+{
+    ssize_t length = readlink("/proc/self/exe", path, n - 1);
+    path[length < 0 ? 0 : length] = '\0';
+    char *slash = strrchr(path, '/');
+    path[slash == NULL ? 0 : slash - path] = '\0';
+}
+
+void shared_library_of_kiln(char *path, size_t n, const char *name)
+{
+    char directory[1024];
+    static const char *const places[] = {"", "/..", "/../lib"};
+    program_directory(directory, sizeof directory);
+    for (int i = 0; i < 3; i++) {
+        snprintf(path, n, "%s%s/%s", directory, places[i], name);
+        if (access(path, R_OK) == 0) {
+            return;
+        }
+    }
+    snprintf(path, n, "%s", name);
+}
 
 struct status shared_library_open(const char *name, const char *package, const struct shared_symbol *symbols)
 {

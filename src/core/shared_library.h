@@ -5,6 +5,8 @@
 
 #include "core/status.h"
 
+#include <stddef.h>
+
 struct shared_symbol {
     const char *name;
     void **address; /* of the pointer to the function */
@@ -13,5 +15,9 @@ struct shared_symbol {
 /* Loads the library by the name that it was built against and finds the symbols, of which a row without a name is the end.
  * STATUS_UNAVAILABLE if it, or one of them, is not on this machine; `package` says what to install. */
 struct status shared_library_open(const char *name, const char *package, const struct shared_symbol *symbols);
+
+/* Writes to `path` [n] where a library of kiln's is: in the program's directory, the one above it, or ../lib; else its bare name, for
+ * the system's paths. */
+void shared_library_of_kiln(char *path, size_t n, const char *name);
 
 #endif

@@ -1,25 +1,113 @@
 #include "dist/world.h"
 
 #include "core/launcher.h"
+#include "core/shared_library.h"
 #include "dist/comm_self.h"
+#include "dist/comm_wire.h"
 
+#include <dlfcn.h>
 #include <inttypes.h>
+#include <string.h>
+
+static const char LIBRARY[] = "libkiln_mpi.so";
+static const char INSTALL[] = "apt-get install libopenmpi-dev openmpi-bin, and build again";
+
+/* Why processes that were started like this cannot find each other by MPI, and what to do. */
+static struct status check_launcher(const struct launcher_ranks *told)
+{
+    static const char start[] = "start the ranks by `mpirun -n N kiln ...` or `srun --mpi=pmix kiln ...`";
+    switch (told->kind) {
+    case LAUNCHER_NONE:
+    case LAUNCHER_OPEN_MPI:
+    case LAUNCHER_PMIX:
+        return launcher_serves_mpi()
+                   ? status_ok()
+                   : status_error(
+                         STATUS_UNAVAILABLE,
+                         "%s is %" PRId64
+                         ", so this process is one of several, but no launcher serves it (PMIX_NAMESPACE "
+                         "is not set): %s, or unset %s",
+                         told->variable, told->value, start, told->variable);
+    case LAUNCHER_OTHER_MPI:
+    case LAUNCHER_TORCH:
+    case LAUNCHER_SLURM: break;
+    }
+    return status_error(
+        STATUS_UNAVAILABLE,
+        "%s is %" PRId64
+        ": this process is one of several, but the launcher that set it is not one under which MPI finds "
+        "the others: %s, or unset %s",
+        told->variable, told->value, start, told->variable);
+}
+
+static struct status load(const struct wire_entry **entry)
+{
+    char path[1100];
+    shared_library_of_kiln(path, sizeof path, LIBRARY);
+    /* MPI loads parts of its own that look for its symbols */
+    void *library = dlopen(path, RTLD_NOW | RTLD_GLOBAL);
+    if (library == NULL) {
+        return status_error(
+            STATUS_UNAVAILABLE,
+            "this process is one of several, which needs MPI: %.200s; this build has none, or this "
+            "machine lacks it: %s",
+            dlerror(), INSTALL);
+    }
+    const struct wire_entry *e = dlsym(library, "kiln_mpi_entry");
+    if (e == NULL || strcmp(e->version, KILN_VERSION) != 0 || e->entry_bytes != sizeof *e ||
+        e->wire_bytes != sizeof(struct wire) || e->op_bytes != sizeof(struct wire_op) ||
+        e->status_bytes != sizeof(struct status)) {
+        return status_error(STATUS_UNAVAILABLE, "%s belongs to another version of kiln; build both together",
+                            path);
+    }
+    *entry = e;
+    return status_ok();
+}
+
+/* Started by the launcher of another MPI, each process finds only itself. */
+static struct status check_size(const struct wire *w, const struct launcher_ranks *told)
+{
+    bool is_right = told->size == 0 ? w->size > 1 : w->size == told->size;
+    return is_right
+               ? status_ok()
+               : status_error(
+                     STATUS_UNAVAILABLE,
+                     "%s is %" PRId64
+                     ", but %s finds %d ranks: start them by the mpirun of the MPI that kiln was built with",
+                     told->variable, told->value, w->library, w->size);
+}
 
 struct status world_open(struct comm *world)
 {
     struct launcher_ranks told;
+    const struct wire_entry *entry = NULL;
+    struct wire wire;
+    double deadline_s;
     *world = comm_self();
     TRY(launcher_find_ranks(&told));
-    return told.kind == LAUNCHER_NONE
-               ? status_ok()
-               : status_error(STATUS_UNAVAILABLE,
-                              "%s is %" PRId64
-                              ": this process is one of several, and this build has no communicator for them",
-                              told.variable, told.value);
+    TRY(launcher_timeout(&deadline_s));
+    if (told.kind == LAUNCHER_NONE) {
+        return status_ok();
+    }
+    TRY(check_launcher(&told));
+    TRY(load(&entry));
+    TRY(entry->open(&wire));
+    struct status s = check_size(&wire, &told);
+    if (failed(s)) {
+        wire.type->close(wire.state, wire.size == 1);
+        return s;
+    }
+    struct comm several;
+    TRY(comm_wire_open(&several, &wire, deadline_s));
+    *world = several;
+    return status_ok();
 }
 
 void world_close(struct comm *world, struct status why)
 {
     comm_leave(world, why);
+    if (world->size > 1) {
+        comm_wire_close(world);
+    }
     *world = comm_self();
 }

@@ -1,7 +1,7 @@
-#define _GNU_SOURCE
 #include "ops/backend.h"
 
 #include "core/host.h"
+#include "core/shared_library.h"
 #include "ops/library_search.h"
 
 #include <dlfcn.h>
@@ -9,11 +9,10 @@
 #include <pthread.h>
 #include <stdio.h>
 #include <string.h>
-#include <unistd.h>
 
 static const char LIBRARY[] = "libkiln_cuda.so";
 
-enum { PATH_BYTES = 1024, GPU_BYTES = 200, WHY_BYTES = 400 };
+enum { PATH_BYTES = 1100, GPU_BYTES = 200, WHY_BYTES = 400 };
 
 /* The result of the one search for a GPU. */
 static struct {
@@ -23,29 +22,6 @@ static struct {
     char gpu[GPU_BYTES];
 } found;
 static pthread_once_t once = PTHREAD_ONCE_INIT;
-
-/* The directory of the program, without the last slash; "" if unknown. */
-static void program_directory(char path[PATH_BYTES])
-{
-    ssize_t n = readlink("/proc/self/exe", path, PATH_BYTES - 1);
-    path[n < 0 ? 0 : n] = '\0';
-    char *slash = strrchr(path, '/');
-    path[slash == NULL ? 0 : slash - path] = '\0';
-}
-
-static void *load(char why[WHY_BYTES])
-{
-    char directory[PATH_BYTES], path[PATH_BYTES + 64];
-    static const char *const places[] = {"", "/..", "/../lib"};
-    program_directory(directory);
-    for (int i = 0; i < 3; i++) {
-        snprintf(path, sizeof path, "%s%s/%s", directory, places[i], LIBRARY);
-        if (access(path, R_OK) == 0) {
-            return library_search_open(path, why, WHY_BYTES);
-        }
-    }
-    return library_search_open(LIBRARY, why, WHY_BYTES);
-}
 
 /* Sends the library's log lines to the program's log. */
 static void write_line(enum log_level level, const char *line)
@@ -59,8 +35,9 @@ static void write_line(enum log_level level, const char *line)
 
 static struct status open_library(void)
 {
-    char why[WHY_BYTES];
-    void *library = load(why);
+    char why[WHY_BYTES], path[PATH_BYTES];
+    shared_library_of_kiln(path, sizeof path, LIBRARY);
+    void *library = library_search_open(path, why, sizeof why);
     if (library == NULL) {
         return status_error(
             STATUS_USAGE, "no CUDA: %s%s", why,

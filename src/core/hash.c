@@ -21,7 +21,7 @@ static uint32_t crc32c_by_bits(uint32_t crc, const unsigned char *p, size_t n)
 }
 
 #if defined(__x86_64__)
-/* SSE 4.2 has an instruction for this polynomial: 8 bytes each. */
+/* SSE 4.2 has instructions for this polynomial. */
 __attribute__((target("sse4.2"))) static uint32_t crc32c_by_words(uint32_t crc, const unsigned char *p,
                                                                   size_t n)
 {
@@ -31,7 +31,11 @@ __attribute__((target("sse4.2"))) static uint32_t crc32c_by_words(uint32_t crc, 
         memcpy(&word, p, sizeof word);
         wide = _mm_crc32_u64(wide, word);
     }
-    return crc32c_by_bits((uint32_t)wide, p, n);
+    crc = (uint32_t)wide;
+    for (; n > 0; p++, n--) {
+        crc = _mm_crc32_u8(crc, *p);
+    }
+    return crc;
 }
 #endif
 
@@ -101,4 +105,33 @@ uint64_t hash_fnv1a(const void *bytes, size_t n)
         h = (h ^ p[i]) * 0x100000001B3U;
     }
     return h;
+}
+
+static uint64_t mix(uint64_t h, uint64_t word)
+{
+    h = (h ^ word) * UINT64_C(0xBF58476D1CE4E5B9);
+    return h ^ h >> 29; /* the product carries upwards only */
+}
+
+/* The last n bytes, fewer than 8, as a word; some of them twice, so that there is no loop. */
+static uint64_t load_rest(const unsigned char *p, size_t n)
+{
+    uint32_t first, last;
+    if (n < sizeof first) {
+        return (uint64_t)p[0] | (uint64_t)p[n / 2] << 8 | (uint64_t)p[n - 1] << 16;
+    }
+    memcpy(&first, p, sizeof first);
+    memcpy(&last, p + n - sizeof last, sizeof last);
+    return first | (uint64_t)last << 32;
+}
+
+uint64_t hash_bytes(const void *bytes, size_t n)
+{
+    const unsigned char *p = bytes;
+    uint64_t h = n * UINT64_C(0x9E3779B97F4A7C15), word;
+    for (; n >= sizeof word; p += sizeof word, n -= sizeof word) {
+        memcpy(&word, p, sizeof word);
+        h = mix(h, word);
+    }
+    return n > 0 ? mix(h, load_rest(p, n)) : h;
 }

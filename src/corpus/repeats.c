@@ -70,7 +70,7 @@ static void keep_example(struct repeats *r, const char *line, size_t n)
 
 uint64_t repeats_hash(const char *line, size_t n)
 {
-    uint64_t hash = hash_fnv1a(line, n);
+    uint64_t hash = hash_bytes(line, n);
     return hash != 0 ? hash : 1; /* 0 is an empty slot */
 }
 

@@ -1,5 +1,7 @@
 #include "text/word_counts.h"
 
+#include "core/hash.h"
+
 #include <stdlib.h>
 #include <string.h>
 
@@ -20,19 +22,9 @@ void word_counts_clear(struct word_counts *w)
     }
 }
 
-/* Eight bytes a step; the multiplier is the one of splitmix64. */
-static uint32_t hash_bytes(const char *text, size_t n)
+static uint32_t hash_text(const char *text, size_t n)
 {
-    uint64_t h = n * 0x9E3779B97F4A7C15U;
-    while (n > 0) {
-        uint64_t part = 0;
-        size_t taken = n < sizeof part ? n : sizeof part;
-        memcpy(&part, text, taken);
-        h = (h ^ part) * 0xBF58476D1CE4E5B9U;
-        h ^= h >> 29;
-        text += taken;
-        n -= taken;
-    }
+    uint64_t h = hash_bytes(text, n);
     return (uint32_t)(h >> 32 ^ h);
 }
 
@@ -102,7 +94,7 @@ bool word_counts_add(struct word_counts *w, size_t *index, const char *text, siz
     if (2 * (w->n + 1) > w->n_slots && !grow_slots(w)) {
         return false;
     }
-    uint32_t hash = hash_bytes(text, n);
+    uint32_t hash = hash_text(text, n);
     size_t slot = find_slot(w, hash, text, n);
     if (w->slots[slot] == 0) {
         if (n > UINT32_MAX || !make_room(w, n)) {
@@ -123,6 +115,6 @@ int64_t word_counts_find(const struct word_counts *w, const char *text, size_t n
     if (w->n == 0) {
         return 0;
     }
-    uint32_t found = w->slots[find_slot(w, hash_bytes(text, n), text, n)];
+    uint32_t found = w->slots[find_slot(w, hash_text(text, n), text, n)];
     return found == 0 ? 0 : w->words[found - 1].count;
 }

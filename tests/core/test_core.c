@@ -72,6 +72,21 @@ static void random_numbers_have_their_moments(void)
     }
 }
 
+/* Every byte counts, and so does the length, whatever is behind the text. */
+static void check_hash_bytes(void)
+{
+    char text[40] = {0};
+    for (size_t n = 0; n < 32; n++) {
+        uint64_t before = hash_bytes(text, n);
+        for (size_t i = 0; i < sizeof text; i++) {
+            text[i] = 1;
+            EXPECT((hash_bytes(text, n) == before) == (i >= n), "byte %zu of %zu", i, n);
+            text[i] = 0;
+        }
+        EXPECT(hash_bytes(text, n + 1) != before, "%zu zeros hash as %zu", n + 1, n);
+    }
+}
+
 static void checksums_match_their_standards(void)
 {
     EXPECT(hash_crc32c(0, "123456789", 9) == 0xE3069283U, "CRC-32C check value"); /* RFC 3720, B.4 */
@@ -80,6 +95,7 @@ static void checksums_match_their_standards(void)
     EXPECT(hash_mask_crc(0) == 0xA282EAD8U && hash_mask_crc(0xE3069283U) == 0xC78AB0E5U, "masked");
     EXPECT(hash_unmask_crc(hash_mask_crc(0xE3069283U)) == 0xE3069283U, "and back");
     EXPECT(hash_fnv1a("a", 1) == 0xAF63DC4C8601EC8CU, "FNV-1a of 'a'");
+    check_hash_bytes();
 }
 
 static void strided_views_address_elements(void)

@@ -89,6 +89,7 @@ struct status append_file_open(struct append_file *f, const char *path, struct a
 
 static void write_out(struct append_file *f, const unsigned char *p, size_t n)
 {
+    count(f, p, n); /* here, since checksums of a few bytes at a time would cost more than the copy */
     while (n > 0 && !failed(f->status)) {
         ssize_t written = write(f->fd, p, n);
         if (written < 0 && errno != EINTR) {
@@ -106,7 +107,6 @@ void append_file_put(struct append_file *f, const void *bytes, size_t n)
     if (failed(f->status) || n == 0) {
         return;
     }
-    count(f, bytes, n);
     if (n > BUFFER_BYTES - f->buffered) {
         write_out(f, f->buffer, f->buffered);
         f->buffered = 0;

@@ -19,7 +19,7 @@ struct append_file {
     int fd;
     unsigned char *buffer; /* NULL: not open */
     size_t buffered;
-    struct append_mark mark; /* of all bytes put, the buffered ones included */
+    struct append_mark mark; /* of the bytes that left the buffer: after append_file_sync, of all */
     struct block_sums sums;  /* likewise */
     struct status status;    /* the first failure */
 };

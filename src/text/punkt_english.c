@@ -29,9 +29,13 @@ static const char *const starters[] = {
     "her",  "its",      "their",   "when",  "after", "as",   "if",   "for",   "from",  "by",
     "with", "although", "however", "while", "since", "then", "so",   "what",  NULL};
 
+/* The first letters differ nearly always, so they are compared first. */
 static bool is_word(const char *word, size_t n, const char *const *list)
 {
-    while (*list != NULL && (strlen(*list) != n || memcmp(*list, word, n) != 0)) {
+    if (n == 0) {
+        return false;
+    }
+    while (*list != NULL && ((*list)[0] != word[0] || strlen(*list) != n || memcmp(*list, word, n) != 0)) {
         list++;
     }
     return *list != NULL;

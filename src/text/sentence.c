@@ -3,6 +3,7 @@
 #include "text/utf8.h"
 
 #include <stdint.h>
+#include <string.h>
 
 struct cursor {
     uint32_t c;  /* code point; 0 at the end of the text */
@@ -222,6 +223,28 @@ static size_t trim(const char *text, size_t end)
     }
 }
 
+#define EACH(byte) (UINT64_C(0x0101010101010101) * (byte))
+
+/* Behind the bytes at `at` that cannot end a sentence: neither a mark of ASCII nor above ASCII.  Eight at a time: a byte below
+ * 128 plus 127 has its highest bit set unless it is 0, so the flags of a word are set for those that are looked for. */
+static size_t skip_plain(const char *text, size_t n, size_t at)
+{
+    for (uint64_t w; n - at >= sizeof w; at += sizeof w) {
+        memcpy(&w, text + at, sizeof w);
+        uint64_t low = w & EACH(0x7F);
+        uint64_t others = ((low ^ EACH('.')) + EACH(0x7F)) & ((low ^ EACH('!')) + EACH(0x7F)) &
+                          ((low ^ EACH('?')) + EACH(0x7F));
+        if (((~others | w) & EACH(0x80)) != 0) {
+            break;
+        }
+    }
+    while (at < n && (unsigned char)text[at] < 0x80 && text[at] != '.' && text[at] != '!' &&
+           text[at] != '?') {
+        at++;
+    }
+    return at;
+}
+
 bool sentence_next(struct sentence *s, size_t *at, const struct punkt *p, const char *text, size_t n)
 {
     struct splitter r = {p, text, n, *at};
@@ -232,12 +255,7 @@ bool sentence_next(struct sentence *s, size_t *at, const struct punkt *p, const 
     }
     *at = r.start;
     int n_thai = 0;
-    while (*at < n) {
-        char c = text[*at];
-        if ((unsigned char)c < 0x80 && c != '.' && c != '!' && c != '?') {
-            ++*at;
-            continue;
-        }
+    while ((*at = skip_plain(text, n, *at)) < n) {
         k = look(text, n, *at);
         if (find_mark(k.c) == MARK_NONE) {
             *at = k.next;

@@ -66,6 +66,22 @@ static void sentences_end_where_readers_end_them(void)
     EXPECT(!sentence_next(&s, &at, NULL, "", at = 0), "nothing is no sentence");
 }
 
+/* Bytes are skipped in words of 8: each mark is found at each place of one, and none of the bytes that differ from it in a bit is. */
+static void marks_are_found_at_every_place(void)
+{
+    static const char *const marks[] = {".", "!", "?", "\xE3\x80\x82"};
+    static const char others[] = "/,*&>=;#\x01\x7F";
+    for (size_t i = 0; i < sizeof marks / sizeof marks[0]; i++) {
+        for (int before = 1; before < 20; before++) {
+            char text[80];
+            snprintf(text, sizeof text, "%.*s%s |ab", before, "abcdefghijklmnopqrst", marks[i]);
+            expect_sentences(text);
+            memset(text, others[before % (sizeof others - 1)], (size_t)before);
+            expect_sentences(text);
+        }
+    }
+}
+
 /* The rules of text/sentence.h for marks that English does not have. */
 static void marks_of_other_scripts_end_sentences(void)
 {
@@ -147,6 +163,7 @@ static void time_is_linear(void)
 int main(void)
 {
     sentences_end_where_readers_end_them();
+    marks_are_found_at_every_place();
     marks_of_other_scripts_end_sentences();
     thai_sentences_end_at_blanks();
     nothing_is_lost_from_any_bytes();

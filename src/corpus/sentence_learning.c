@@ -1,5 +1,6 @@
 #include "corpus/sentence_learning.h"
 
+#include "core/stop.h"
 #include "corpus/corpus_pass.h"
 #include "text/punkt_trainer.h"
 
@@ -14,6 +15,7 @@ struct learning {
 static struct status take(void *context, const struct corpus_item *item)
 {
     struct learning *l = context;
+    TRY(stop_before_work());
     for (int64_t i = 0; i < item->document.n_paragraphs; i++) {
         struct paragraph p = document_paragraph(&item->document, i);
         if (l->n_bytes + p.n > SENTENCE_LEARNING_BYTES) {

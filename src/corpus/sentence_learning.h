@@ -9,13 +9,13 @@
 #include "text/punkt.h"
 
 enum {
-    SENTENCE_LEARNING_BYTES = 32 << 20,
+    SENTENCE_LEARNING_BYTES = 4 << 20,
     SENTENCE_LEARNING_LEAST_BYTES = 1
                                     << 16 /* of less text nothing is learned: few abbreviations occur twice */
 };
 
 /* Sets `p`, zeroed, to what was learned, and leaves the corpus at the place and with the counts that it has.  Errors are those of
- * corpus_pass_run. */
+ * corpus_pass_run, and STATUS_PREEMPTED after a signal. */
 struct status sentence_learning_run(struct corpus *c, struct punkt *p);
 
 #endif

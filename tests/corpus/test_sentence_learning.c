@@ -3,10 +3,12 @@
 #include "fixture_store.h"
 
 #include "core/parallel.h"
+#include "core/stop.h"
 #include "corpus/corpus_pass.h"
 #include "corpus/sentence_learning.h"
 
 #include <omp.h>
+#include <signal.h>
 #include <sys/stat.h>
 
 enum { DOCUMENT_LINES = 400 };
@@ -121,12 +123,27 @@ static void raw_documents_are_counted_once(void)
     corpus_close(&c);
 }
 
+/* The last test, since a signal is not forgotten. */
+static void a_signal_ends_it(void)
+{
+    struct punkt p = {0};
+    struct corpus c;
+    write_text("text", "vx", 3 << 20, "");
+    open_corpus(&c, "text");
+    stop_install();
+    EXPECT(raise(SIGTERM) == 0, "raise");
+    EXPECT_ERROR(sentence_learning_run(&c, &p), STATUS_PREEMPTED, "signal");
+    EXPECT(!p.has_learned, "learned in spite of a signal");
+    corpus_close(&c);
+}
+
 int main(void)
 {
     the_place_and_the_threads_do_not_matter();
     only_the_beginning_is_read();
     little_text_teaches_nothing();
     raw_documents_are_counted_once();
+    a_signal_ends_it();
     fixture_remove();
     return 0;
 }

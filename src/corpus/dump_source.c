@@ -84,7 +84,7 @@ static struct status append_line(struct source *s, struct document *out, struct 
         out->fate = DOCUMENT_TOO_LARGE;
     }
     if (out->fate == DOCUMENT_KEPT) {
-        buf_append(&out->raw, line.text, n);
+        source_append(s, &out->raw, (struct text_line){.text = line.text, .n = n});
         buf_putc(&out->raw, '\n');
     }
     *ends = close != NULL;

@@ -36,7 +36,7 @@ static struct status read(struct source *s, struct document *out)
     }
     out->format = &json_source;
     out->fate = line.continues ? DOCUMENT_TOO_LARGE : DOCUMENT_KEPT;
-    text_reader_repair(&out->raw, line.text, line.n);
+    source_append(s, &out->raw, line);
     return buf_status(&out->raw);
 }
 

@@ -33,11 +33,14 @@ struct status sentence_learning_run(struct corpus *c, struct punkt *p)
     struct learning l = {0};
     struct corpus_sink sink = {&l, take};
     struct corpus_place place = corpus_place(c);
+    bool quiet = c->options.quiet;
     struct source_counts counts = c->counts;
     int64_t fates[DOCUMENT_N_FATES];
     memcpy(fates, c->fates, sizeof fates);
     TRY(corpus_seek(c, (struct corpus_place){0}));
+    c->options.quiet = true; /* the pass that follows warns */
     struct status s = corpus_pass_run(c, NULL, &sink);
+    c->options.quiet = quiet;
     s = l.is_full ? status_ok() : s;
     if (!failed(s)) {
         s = corpus_seek(c, place);

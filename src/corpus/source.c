@@ -39,6 +39,7 @@ struct status source_open(struct source *s, const char *path, uint64_t n_bytes,
 {
     source_close(s);
     s->keep_gutenberg = o->keep_gutenberg;
+    s->reader.stream.quiet = o->quiet;
     TRY(text_reader_open(&s->reader, path, n_bytes, o->replace_invalid_utf8));
     struct status status = choose_format(s, o->format);
     if (failed(status)) {
@@ -85,12 +86,12 @@ void source_end_document(struct source *s)
     s->has_text = false;
 }
 
-void source_append(struct source *s, struct document *out, struct text_line line)
+void source_append(struct source *s, struct buf *to, struct text_line line)
 {
     if (s->reader.replace_invalid_utf8) {
-        s->counts->n_replaced += text_reader_repair(&out->text, line.text, line.n);
+        s->counts->n_replaced += text_reader_repair(to, line.text, line.n);
     } else {
-        buf_append(&out->text, line.text, line.n);
+        buf_append(to, line.text, line.n);
     }
 }
 
@@ -110,7 +111,7 @@ struct status source_end_paragraph(struct source *s, struct document *out)
 struct status source_add_line(struct source *s, struct document *out, struct text_line line)
 {
     s->counts->n_cut += line.continues;
-    source_append(s, out, line);
+    source_append(s, &out->text, line);
     return source_end_paragraph(s, out);
 }
 

@@ -17,6 +17,7 @@ struct source_options {
     bool replace_invalid_utf8;          /* by U+FFFD; else it is an error */
     const char *text_field;             /* of a line of JSON; NULL: "text" */
     bool keep_gutenberg;                /* what Project Gutenberg puts around a book */
+    bool quiet;                         /* what is wrong with compressed files is only counted */
 };
 
 /* Counts of what was read so far. */
@@ -97,8 +98,8 @@ struct status source_seek(struct source *s, struct source_place place);
 void source_begin_document(struct source *s);
 void source_end_document(struct source *s); /* does nothing outside a document */
 
-/* Appends a line, or a part of one, to the paragraph being written; repairs its UTF-8 if asked to. */
-void source_append(struct source *s, struct document *out, struct text_line line);
+/* Appends a line, or a part of one, to a document's text or raw text; repairs its UTF-8 if asked to, and counts that. */
+void source_append(struct source *s, struct buf *to, struct text_line line);
 
 /* Ends the paragraph, if anything was appended to it. */
 struct status source_end_paragraph(struct source *s, struct document *out);

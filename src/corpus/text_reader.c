@@ -75,8 +75,9 @@ static struct status check_block(struct text_reader *r)
         return status_error(
             STATUS_DATA,
             "%s is not UTF-8: byte %llu is 0x%02x; convert it with iconv, or replace such bytes by "
-            "U+FFFD with --replace_invalid_utf8",
-            r->path, (unsigned long long)(r->buffer_at + bad), (unsigned char)r->buffer[bad]);
+            "U+FFFD with --replace_invalid_utf8%s",
+            r->path, (unsigned long long)(r->buffer_at + bad), (unsigned char)r->buffer[bad],
+            r->stream.kind == &gzip_stream ? "; `gzip -t` says whether the file is damaged" : "");
     }
     r->checked = bad;
     return status_ok();

@@ -67,7 +67,7 @@ static struct status join_line(struct source *s, struct document *out, struct te
     } else if (open_bytes > 0) {
         buf_putc(&out->text, ' ');
     }
-    source_append(s, out, line);
+    source_append(s, &out->text, line);
     return status_ok();
 }
 

@@ -1,8 +1,11 @@
 #include "io/byte_stream.h"
 
+#include "core/log.h"
 #include "core/regular_file.h"
 
 #include <errno.h>
+#include <stdarg.h>
+#include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -25,6 +28,18 @@ static struct status cut_short(const struct byte_stream *s, uint64_t n_bytes)
 {
     return status_error(STATUS_IO, "%s was cut from %llu to %llu bytes while it was read", s->path,
                         (unsigned long long)s->file_bytes, (unsigned long long)n_bytes);
+}
+
+void byte_stream_warn(const struct byte_stream *s, const char *format, ...)
+{
+    char text[512];
+    va_list values;
+    va_start(values, format);
+    vsnprintf(text, sizeof text, format, values);
+    va_end(values);
+    if (!s->quiet) {
+        log_warning("%s: %s", s->path, text);
+    }
 }
 
 struct status byte_stream_check_size(const struct byte_stream *s)
@@ -117,6 +132,19 @@ void byte_stream_close(struct byte_stream *s)
     }
 }
 
+/* No text is packed so well: prose comes to a third of its size, a dump of Wikipedia to a quarter. */
+static struct status check_ratio(const struct byte_stream *s)
+{
+    enum { MOST_TIMES = 100, FREE_BYTES = 64 << 20 /* a small file may be one sentence, over and over */ };
+    bool is_bomb = byte_stream_is_packed(s) && s->offset > FREE_BYTES && s->offset / MOST_TIMES > s->file_at;
+    return is_bomb ? status_error(
+                         STATUS_DATA,
+                         "%s: its first %llu bytes unpack to more than %d times their size, which no text "
+                         "does; if that is meant, unpack it first",
+                         s->path, (unsigned long long)s->file_at, MOST_TIMES)
+                   : status_ok();
+}
+
 struct status byte_stream_read(struct byte_stream *s, void *to, size_t n, size_t *got)
 {
     *got = 0;
@@ -125,7 +153,7 @@ struct status byte_stream_read(struct byte_stream *s, void *to, size_t n, size_t
     }
     TRY(s->kind->read(s, to, n, got));
     s->offset += *got;
-    return status_ok();
+    return check_ratio(s);
 }
 
 void byte_stream_pass_gap(struct byte_stream *s)

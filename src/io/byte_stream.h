@@ -31,6 +31,7 @@ struct byte_stream {
     bool at_gap;         /* the bytes that follow in the file were damaged, and are left out */
     bool ends_early;     /* the file ended where more had to follow; known at the end */
     int64_t n_damaged;   /* parts left out */
+    bool quiet;          /* what is wrong with files is only counted; the caller sets it */
     void *state;         /* the kind's own */
 
     pthread_mutex_t mutex; /* of all below */
@@ -63,7 +64,8 @@ struct status byte_stream_open(struct byte_stream *s, const char *path, uint64_t
 void byte_stream_close(struct byte_stream *s);
 
 /* Reads at most n > 0 bytes; *got is 0 only at the end and, with `at_gap` set, before a gap.  STATUS_IO: the file
- * cannot be read, or was truncated since it was opened; STATUS_DATA: a gzip file that is damaged. */
+ * cannot be read, or was truncated since it was opened; STATUS_DATA: a gzip file that is damaged, or a file that
+ * unpacks to 100 times its size, over 64 MiB. */
 struct status byte_stream_read(struct byte_stream *s, void *to, size_t n, size_t *got);
 
 /* Goes on behind a gap. */
@@ -89,6 +91,10 @@ struct status byte_stream_read_file(const struct byte_stream *s, void *to, size_
 
 /* STATUS_IO if the file is now shorter than when it was opened. */
 struct status byte_stream_check_size(const struct byte_stream *s);
+
+/* Logs what is wrong with the file, unless the stream is quiet. */
+void byte_stream_warn(const struct byte_stream *s, const char *format, ...)
+    __attribute__((format(printf, 2, 3)));
 
 /* Reads and drops bytes until the offset, or the end. */
 struct status byte_stream_skip(struct byte_stream *s, uint64_t offset);

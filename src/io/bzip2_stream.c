@@ -3,7 +3,6 @@
  * Marks in the file show where blocks begin (io/bzip2_scan.h).  Blocks found wait in a ring; any thread unpacks the
  * next that nobody has begun, and the reading thread takes them in order.  If the one it needs is not ready and
  * nobody has begun it, it unpacks that block itself, so it never depends on helpers. */
-#include "core/log.h"
 #include "core/parallel.h"
 #include "io/bzip2_block.h"
 #include "io/bzip2_scan.h"
@@ -232,10 +231,10 @@ static void report_damage(struct byte_stream *s, const char *what, uint64_t begi
 {
     s->n_damaged++;
     if (s->n_damaged <= NAMED_BLOCKS) {
-        log_warning("%s: %s at bytes %llu to %llu is damaged and was left out", s->path, what,
-                    (unsigned long long)(begin / 8), (unsigned long long)((end + 7) / 8));
+        byte_stream_warn(s, "%s at bytes %llu to %llu is damaged and was left out", what,
+                         (unsigned long long)(begin / 8), (unsigned long long)((end + 7) / 8));
     } else if (s->n_damaged == NAMED_BLOCKS + 1) {
-        log_warning("%s: more blocks are damaged; they are counted at the end", s->path);
+        byte_stream_warn(s, "more blocks are damaged; they are counted at the end");
     }
 }
 
@@ -243,10 +242,10 @@ static void report_block(struct byte_stream *s, struct bzip2 *z, const struct bl
 {
     z->stream_is_whole = false;
     if (b->after == BZIP2_FILE_END) {
-        log_warning(
-            "%s ends in the middle of its data, in the block at byte %llu: it was cut; what is there is "
-            "used",
-            s->path, (unsigned long long)(b->begin / 8));
+        byte_stream_warn(
+            s,
+            "it ends in the middle of its data, in the block at byte %llu: it was cut; what is there is used",
+            (unsigned long long)(b->begin / 8));
         s->ends_early = true;
     } else {
         report_damage(s, "the bzip2 block", b->begin, b->end);
@@ -259,16 +258,16 @@ static void check_stream(struct byte_stream *s, struct bzip2 *z, const struct bl
 {
     z->stream_crc = (z->stream_crc << 1 | z->stream_crc >> 31) ^ b->crc;
     if (b->after == BZIP2_FILE_END && b->good) {
-        log_warning("%s ends without the end of its bzip2 stream: it was cut; what is there is used",
-                    s->path);
+        byte_stream_warn(s, "it ends without the end of its bzip2 stream: it was cut; what is there is used");
         s->ends_early = true;
     }
     if (b->after == BZIP2_STREAM_END) {
         if (z->stream_is_whole && z->stream_crc != b->stream_crc) {
-            log_warning(
-                "%s: the check sum of the bzip2 stream that ends at byte %llu does not match its blocks; "
-                "blocks may be missing",
-                s->path, (unsigned long long)(b->end / 8));
+            byte_stream_warn(s,
+                             "the check sum of the bzip2 stream that ends at byte %llu does not match its "
+                             "blocks; blocks may be "
+                             "missing",
+                             (unsigned long long)(b->end / 8));
             s->n_damaged++;
         }
         z->stream_crc = 0;
@@ -310,9 +309,8 @@ static struct status begin_block(struct byte_stream *s, struct bzip2 *z, struct 
 static void end_of_file(struct byte_stream *s, const struct bzip2 *z)
 {
     if (z->tail_is_cut && !s->ends_early) {
-        log_warning(
-            "%s ends in the middle of its data, between two blocks: it was cut; what is there is used",
-            s->path);
+        byte_stream_warn(
+            s, "it ends in the middle of its data, between two blocks: it was cut; what is there is used");
         s->ends_early = true;
     }
     s->file_at = s->file_bytes;

@@ -1,7 +1,6 @@
 /* gzip_stream: a gzip file, or several end to end (RFC 1952), unpacked by zlib.
  *
  * A seek unpacks again from the beginning: deflate has no place where unpacking can begin. */
-#include "core/log.h"
 #include "io/byte_stream.h"
 
 #include <stdlib.h>
@@ -53,7 +52,7 @@ static struct status fill(struct byte_stream *s, struct gzip *g)
 
 static void warn_of_the_end(struct byte_stream *s)
 {
-    log_warning("%s ends in the middle of its data: it was cut; what is there is used", s->path);
+    byte_stream_warn(s, "it ends in the middle of its data: it was cut; what is there is used");
     s->ends_early = true;
 }
 

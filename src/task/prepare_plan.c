@@ -38,11 +38,13 @@ static struct status look(struct kinds *k, const struct corpus *corpus)
 {
     struct source_counts counts = {0};
     struct source source;
+    struct source_options options = corpus->options;
     struct status s = status_ok();
+    options.quiet = true; /* whoever reads all of it warns */
     source_init(&source, &counts);
     for (int64_t i = 0; i < corpus->files.n && i < MOST_FILES && !failed(s); i++) {
         const struct input_file *f = &corpus->files.files[i];
-        s = source_open(&source, f->path, f->n_bytes, &corpus->options);
+        s = source_open(&source, f->path, f->n_bytes, &options);
         if (!failed(s)) {
             int format = source_formats_index(source.format), packing = N_PACKINGS - 1;
             while (packing > 0 && packings[packing] != source.reader.stream.kind) {
@@ -103,10 +105,12 @@ static struct status take_sample(struct prepare_plan *p, const struct prepare_co
     struct corpus corpus;
     struct store_pass_report report;
     struct store_pass_config pass = c->pass;
+    struct source_options options = c->source;
+    options.quiet = !c->dry_run; /* else the pass that follows warns */
     pass.directory = NULL;
     pass.most_seconds = seconds;
     pass.quiet = true;
-    struct status s = corpus_open(&corpus, c->inputs, c->n_inputs, c->source);
+    struct status s = corpus_open(&corpus, c->inputs, c->n_inputs, options);
     s = failed(s) ? s : store_pass_run(&report, &corpus, &pass, &p->sample);
     uint64_t total = corpus.files.total_bytes, done = p->sample.done_bytes;
     corpus_close(&corpus);

@@ -256,6 +256,14 @@ static void invalid_utf8_is_named_or_replaced(void)
                          "e\xef\xbf\xbd|\xef\xbf\xbd\xef\xbf\xbd|") == 0 &&
                counts.n_replaced == 4,
            "'%s', %lld replaced", found, (long long)counts.n_replaced);
+    static const char *const raw[] = {HEAD PAGE("0", "", "d\xff."), "{\"text\": \"d\xff.\"}\n"};
+    static const char *const formats[] = {"dump", "json"};
+    for (size_t i = 0; i < sizeof raw / sizeof raw[0]; i++) {
+        write_text("one", raw[i]);
+        found = read_input(fixture_path("one"), formats[i], true, &counts);
+        EXPECT(strcmp(found, "<d\xef\xbf\xbd.|") == 0 && counts.n_replaced == 1, "'%s' gives '%s'", raw[i],
+               found);
+    }
 }
 
 static void directories_are_walked_in_order(void)

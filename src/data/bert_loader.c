@@ -55,6 +55,11 @@ struct status bert_loader_check(const struct bert_loader_config *c)
     if (!(c->masked_lm_prob > 0 && c->masked_lm_prob <= 1)) {
         return status_error(STATUS_USAGE, "masked_lm_prob %g is outside (0, 1]", c->masked_lm_prob);
     }
+    CHECK(c->part.before != NULL || !(ramp_is_given(&c->mask_rate) || ramp_is_given(&c->n_micro)),
+          "a ramp without the part of the run");
+    CHECK(!ramp_is_given(&c->n_micro) ||
+              (c->n_micro.from >= 1 && c->n_micro.to <= (double)c->gradient_accumulation_steps),
+          "a ramp from %g to %g micro-batches", c->n_micro.from, c->n_micro.to);
     if (!(c->short_seq_prob >= 0 && c->short_seq_prob <= 1)) {
         return status_error(STATUS_USAGE, "short_seq_prob %g is outside [0, 1]", c->short_seq_prob);
     }
@@ -192,11 +197,12 @@ static struct status add_window(const struct bert_loader *l, struct batch *b, st
 }
 
 /* Masks the batch's last sequence. */
-static void mask_last(const struct bert_loader *l, struct batch *b, struct draw draw)
+static void mask_last(const struct bert_loader *l, struct batch *b, struct draw draw, double mask_rate)
 {
     const struct bert_loader_config *c = &l->config;
     int64_t begin = b->fields[BERT_CLS_ROWS][b->n_sequences - 1], n = b->n_real_tokens - begin;
-    const struct masking_rules rules = {.masked_lm_prob = c->masked_lm_prob,
+    const struct masking_rules rules = {.masked_lm_prob = mask_rate,
+                                        .keep_rate = c->mask_keep_rate,
                                         .max_predictions = c->max_predictions_per_seq,
                                         .cls_id = c->cls_id,
                                         .sep_id = c->sep_id,
@@ -210,10 +216,10 @@ static void mask_last(const struct bert_loader *l, struct batch *b, struct draw 
 }
 
 static struct status add_sequence(const struct bert_loader *l, struct batch *b, struct draw draw,
-                                  int32_t sequence_key)
+                                  int32_t sequence_key, double mask_rate)
 {
     TRY((l->config.no_nsp ? add_window : add_pair)(l, b, draw, sequence_key));
-    mask_last(l, b, draw);
+    mask_last(l, b, draw, mask_rate);
     return status_ok();
 }
 
@@ -227,21 +233,44 @@ static struct draw draw_at(const struct bert_loader *l, uint64_t seed, uint64_t 
     return d;
 }
 
+/* What a step has of the numbers that change as the run goes on. */
+struct step_form {
+    int64_t n_micro;
+    double mask_rate;
+};
+
+static struct step_form form_of(const struct bert_loader_config *c, int64_t step)
+{
+    struct step_form f = {c->gradient_accumulation_steps, c->masked_lm_prob};
+    double part = c->part.before != NULL ? c->part.before(c->part.context, step) : 1;
+    if (ramp_is_given(&c->n_micro)) {
+        f.n_micro = (int64_t)ramp_at(&c->n_micro, part);
+    }
+    if (ramp_is_given(&c->mask_rate)) {
+        f.mask_rate = ramp_at(&c->mask_rate, part);
+    }
+    return f;
+}
+
 struct status bert_loader_step(const struct bert_loader *l, int64_t step, struct batch_step *out)
 {
     const struct bert_loader_config *c = &l->config;
     CHECK(step >= 1 && out->n_micro == c->gradient_accumulation_steps, "step %lld with %lld micro-batches",
           (long long)step, (long long)out->n_micro);
     uint64_t first = ((uint64_t)step - 1) * (uint64_t)c->train_batch_size;
+    struct step_form form = form_of(c, step);
     int64_t n = micro_size(c);
     for (int64_t k = 0; k < out->n_micro; k++) {
         struct batch *b = &out->micro[k];
         batch_clear(b);
-        for (int64_t i = k * n; i < (k + 1) * n; i++) {
-            TRY(add_sequence(l, b, draw_at(l, c->seed, first + (uint64_t)i, c->in_order), (int32_t)i));
+        int64_t begin = k * n, end = k < form.n_micro ? begin + n : begin;
+        for (int64_t i = begin; i < end; i++) {
+            TRY(add_sequence(l, b, draw_at(l, c->seed, first + (uint64_t)i, c->in_order), (int32_t)i,
+                             form.mask_rate));
         }
         batch_finish(b, c->pad_id);
     }
+    out->n_all_micro = form.n_micro;
     batch_step_count(out);
     return status_ok();
 }
@@ -267,7 +296,8 @@ struct status bert_loader_heldout(const struct bert_loader *l, int64_t n, int64_
     end = end - begin < size ? end : begin + size;
     batch_clear(out);
     for (int64_t i = begin; i < end; i++) {
-        TRY(add_sequence(l, out, draw_at(l, HELDOUT_SEED, (uint64_t)i, false), (int32_t)(i - begin)));
+        TRY(add_sequence(l, out, draw_at(l, HELDOUT_SEED, (uint64_t)i, false), (int32_t)(i - begin),
+                         l->config.masked_lm_prob));
     }
     batch_finish(out, l->config.pad_id);
     return status_ok();

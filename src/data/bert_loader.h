@@ -7,10 +7,14 @@
  * run sees what an uninterrupted one sees, and the number of micro-batches changes only how the sequences are
  * grouped.
  *
+ * Under a ramp of the batch a step fills only its first micro-batches; the places of the others stay empty, and their samples
+ * are not used in that epoch.  So numbers need no count of what earlier steps took.
+ *
  * Phase 2 is another loader with another length, whose steps count from 1 again. */
 #ifndef KILN_DATA_BERT_LOADER_H
 #define KILN_DATA_BERT_LOADER_H
 
+#include "core/ramp.h"
 #include "data/batch_source.h"
 #include "data/bert_batch.h"
 #include "data/sample_map.h"
@@ -25,13 +29,19 @@ struct bert_loader_config {
     int64_t max_predictions_per_seq;     /* P */
     int64_t train_batch_size;            /* sequences of an optimizer step */
     int64_t gradient_accumulation_steps; /* micro-batches of an optimizer step */
-    double masked_lm_prob;               /* of the reference: 0.15 */
-    double short_seq_prob;               /* of the reference: 0.1 */
+    double masked_lm_prob;        /* of the reference: 0.15; with `mask_rate` of held-out samples only */
+    const double *mask_keep_rate; /* masking_rules'; borrowed */
+    double short_seq_prob;        /* of the reference: 0.1 */
     bool
         no_nsp; /* one segment, [CLS] A [SEP], of consecutive sentences of a document, and no next-sentence label */
     const struct tokenizer
         *whole_words; /* whose words are masked as a whole; borrowed until it is open; NULL: none are */
     bool in_order;    /* samples of an epoch as they lie in the store, without the permutation */
+
+    /* What changes as the run goes on, and what it changes with, which must be set if one of them is. */
+    struct ramp mask_rate; /* in place of masked_lm_prob */
+    struct ramp n_micro; /* micro-batches of a step, rounded down; the last is gradient_accumulation_steps */
+    struct run_part part;
 };
 
 struct bert_loader {

@@ -21,11 +21,13 @@ static int64_t count_predictions(const struct masking_rules *rules, int64_t n, i
 
 static int32_t replacement(const struct masking_rules *rules, int32_t id, struct rng_stream *r)
 {
-    uint32_t tenth = rng_below(r, 10);
-    if (tenth < 8) {
+    enum { MASKED = 8, KEPT = 9 }; /* tenths: below this */
+    double tenth = rules->keep_rate == NULL ? rng_below(r, 10) : 10 * rng_uniform(r);
+    double masked = rules->keep_rate == NULL ? MASKED : KEPT - 10 * *rules->keep_rate;
+    if (tenth < masked) {
         return rules->mask_id;
     }
-    return tenth == 8 ? id : (int32_t)rng_below(r, (uint32_t)rules->vocab_size);
+    return tenth < KEPT ? id : (int32_t)rng_below(r, (uint32_t)rules->vocab_size);
 }
 
 static bool continues(const struct masking_rules *rules, const int32_t *ids, int64_t i)

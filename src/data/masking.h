@@ -2,7 +2,8 @@
  *
  * Of the n tokens, min(max_predictions, max(1, round(n * prob))) are chosen uniformly among those other than
  * [CLS] and [SEP] (fewer if there are fewer); of these 80 % become [MASK], 10 % stay, and 10 % become a token
- * drawn uniformly from the whole vocabulary, special tokens included.
+ * drawn uniformly from the whole vocabulary, special tokens included.  With another rate of those that stay, the others but that
+ * last tenth become [MASK].
  *
  * With whole words, words are drawn in place of tokens, in random order, and all tokens of a word are chosen or none: a word
  * that would be more than is left of that number is passed over, so there may be fewer.  Each token is replaced on its own.
@@ -20,6 +21,8 @@ enum { MASKING_MOST_TOKENS = 65536 }; /* of a sequence in whole words */
 
 struct masking_rules {
     double masked_lm_prob;
+    const double *
+        keep_rate; /* the part of the chosen tokens that stays, at most 0.9; NULL: a tenth, drawn as the reference's */
     int64_t max_predictions; /* per sequence, >= 1 */
     int32_t cls_id, sep_id, mask_id;
     int32_t vocab_size; /* real words: no padded rows */

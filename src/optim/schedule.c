@@ -26,10 +26,12 @@ static double poly_constant_rate(const struct schedule *s, double p)
 
 double schedule_rate(const struct schedule *s, int64_t k)
 {
-    if (s->kind == SCHEDULE_WARMUP) {
-        return warmup_rate(s, k);
-    }
-    double p = (double)k / (double)s->n_steps;
+    return s->kind == SCHEDULE_WARMUP ? warmup_rate(s, k)
+                                      : schedule_rate_at(s, (double)k / (double)s->n_steps);
+}
+
+double schedule_rate_at(const struct schedule *s, double p)
+{
     if (p < s->warmup) {
         return s->base * p / s->warmup;
     }

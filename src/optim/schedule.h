@@ -42,4 +42,7 @@ struct schedule {
  *     else:      min + (max - min) (D - i) / (D - W), at least min */
 double schedule_rate(const struct schedule *s, int64_t k);
 
+/* The rate after the part p of the run, in [0, 1]; for runs whose steps are not counted.  Not of SCHEDULE_WARMUP. */
+double schedule_rate_at(const struct schedule *s, double p);
+
 #endif

@@ -373,6 +373,68 @@ static void windows_are_one_segment(const struct indexed *store)
     bert_loader_close(&l);
 }
 
+/* A run of 100 steps. */
+static double hundredths(const void *context, int64_t step)
+{
+    (void)context;
+    return (double)(step - 1) / 100;
+}
+
+/* Sequences and share of masked tokens of a step. */
+static int64_t ramped_step(const struct bert_loader *l, struct batch_step *step, int64_t number, double *rate)
+{
+    EXPECT_OK(bert_loader_step(l, number, step));
+    EXPECT(step->n_all_micro == batch_step_n_filled(step), "a mean over %lld micro-batches",
+           (long long)step->n_all_micro);
+    *rate = (double)step->n_labels[BERT_MASKED_LABELS] / (double)step->n_tokens;
+    return step->n_sequences;
+}
+
+/* The batch grows by micro-batches and the masks fall, as functions of the step; what a step has of the whole batch is what it
+ * had without a ramp, and held-out samples have the last rate. */
+static void ramps_change_with_the_run(const struct indexed *store)
+{
+    struct bert_loader_config c = config_of(store);
+    struct bert_loader l, constant;
+    struct batch_step step, whole;
+    struct batch held[2];
+    double rate;
+    c.train_batch_size = 64;
+    c.gradient_accumulation_steps = 16;
+    c.max_predictions_per_seq = 24;
+    c.short_seq_prob = 0;
+    EXPECT_OK(bert_loader_open(&constant, c));
+    c.n_micro = (struct ramp){4, 16, 0.5};
+    c.mask_rate = (struct ramp){0.45, 0.15, 1};
+    c.part = (struct run_part){hundredths, NULL};
+    EXPECT_OK(bert_loader_open(&l, c));
+    EXPECT_OK(bert_loader_init_step(&c, &step));
+    EXPECT_OK(bert_loader_init_step(&c, &whole));
+    EXPECT(ramped_step(&l, &step, 1, &rate) == 16, "the first batch has %lld", (long long)step.n_sequences);
+    EXPECT_NEAR(rate, 0.45, 0.02);
+    EXPECT(ramped_step(&l, &step, 26, &rate) == 40, "half way it has %lld", (long long)step.n_sequences);
+    EXPECT_NEAR(rate, 0.375, 0.02);
+    EXPECT_OK(bert_loader_step(&constant, 26, &whole));
+    int32_t a[64], b[64];
+    for (int64_t k = 0; k < 40; k++) {
+        int64_t n = restore(&step.micro[k / 4], k % 4, a), n_whole = restore(&whole.micro[k / 4], k % 4, b);
+        EXPECT(n == n_whole && memcmp(a, b, (size_t)n * sizeof *a) == 0, "sequence %lld", (long long)k);
+    }
+    EXPECT(ramped_step(&l, &step, 51, &rate) == 64 && ramped_step(&l, &step, 101, &rate) == 64, "the last");
+    EXPECT_NEAR(rate, 0.15, 0.01);
+    for (int i = 0; i < 2; i++) {
+        EXPECT_OK(bert_batch_init(&held[i], bert_loader_limits(&c)));
+        EXPECT_OK(bert_loader_heldout(i == 0 ? &l : &constant, 4, 0, &held[i]));
+    }
+    same_batches(&held[0], &held[1]);
+    batch_fini(&held[0]);
+    batch_fini(&held[1]);
+    batch_step_fini(&step);
+    batch_step_fini(&whole);
+    bert_loader_close(&l);
+    bert_loader_close(&constant);
+}
+
 int main(void)
 {
     struct indexed store;
@@ -381,6 +443,7 @@ int main(void)
     EXPECT(store.n_tokens < VOCAB - FIXTURE_N_SPECIAL, "%lld tokens", (long long)store.n_tokens);
     batches_are_what_their_head_says(&store);
     windows_are_one_segment(&store);
+    ramps_change_with_the_run(&store);
     steps_are_a_pure_function(&store);
     samples_may_come_in_the_stores_order(&store);
     cuts_change_only_the_cut(&store);

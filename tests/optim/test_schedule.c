@@ -25,6 +25,22 @@ static void linear_schedule_is_continuous(void)
     EXPECT_NEAR(schedule_rate(&s, 100), 0.0, 1e-12);
 }
 
+/* By the part of the run, for runs that end by the clock: that of the steps, without counting them. */
+static void rates_of_parts_are_those_of_steps(void)
+{
+    const enum schedule_kind kinds[] = {SCHEDULE_POLY, SCHEDULE_LINEAR, SCHEDULE_CONSTANT,
+                                        SCHEDULE_POLY_CONSTANT};
+    for (size_t i = 0; i < sizeof kinds / sizeof kinds[0]; i++) {
+        struct schedule s = {
+            .kind = kinds[i], .base = 2.0, .warmup = 0.1, .constant = 0.2, .degree = 0.5, .n_steps = 64};
+        for (int64_t k = 1; k <= 64; k++) {
+            EXPECT_NEAR(schedule_rate_at(&s, (double)k / 64), schedule_rate(&s, k), 0);
+        }
+        s.n_steps = 0;
+        EXPECT_NEAR(schedule_rate_at(&s, 0.05), 1, 1e-15);
+    }
+}
+
 /* BERT-1.5B's: 7,750 steps of warm-up, constant to 46,500, then on a line to 0 at 155,000. */
 static void constant_part_has_its_published_rates(void)
 {
@@ -73,6 +89,7 @@ int main(void)
 {
     poly_schedule_has_its_published_rates();
     linear_schedule_is_continuous();
+    rates_of_parts_are_those_of_steps();
     constant_part_has_its_published_rates();
     warmup_counts_steps();
     return 0;

@@ -124,12 +124,12 @@ static struct status parse_bool(const struct option *o, const char *text, bool *
                               o->choices != NULL ? o->choices : "");
 }
 
-/* Two numbers with commas between them. */
-static struct status parse_pair(const struct option *o, const char *text, double *values)
+/* Two numbers with `between` between them. */
+static struct status parse_pair(const struct option *o, const char *text, const char *between, double *values)
 {
     char words[2][64] = {"", ""};
-    size_t n = strcspn(text, ",");
-    const char *second = text + n + strspn(text + n, ",");
+    size_t n = strcspn(text, between);
+    const char *second = text + n + strspn(text + n, between);
     if (n >= sizeof words[0] || strlen(second) >= sizeof words[1] || *second == '\0') {
         return status_error(STATUS_USAGE, "--%s wants two numbers, not '%s'", o->name, text);
     }
@@ -137,6 +137,16 @@ static struct status parse_pair(const struct option *o, const char *text, double
     memcpy(words[1], second, strlen(second));
     TRY(parse_number(o, words[0], &values[0]));
     return parse_number(o, words[1], &values[1]);
+}
+
+static struct status parse_range(const struct option *o, const char *text, double *values)
+{
+    if (strchr(text, ':') != NULL) {
+        return parse_pair(o, text, ":", values);
+    }
+    TRY(parse_number(o, text, &values[0]));
+    values[1] = values[0];
+    return status_ok();
 }
 
 static struct status store(const struct option *o, const char *text, void *args)
@@ -154,7 +164,8 @@ static struct status store(const struct option *o, const char *text, void *args)
         TRY(parse_number(o, text, &number));
         *(double *)field = number;
         break;
-    case OPTION_PAIR: return parse_pair(o, text, field);
+    case OPTION_PAIR: return parse_pair(o, text, ",", field);
+    case OPTION_RANGE: return parse_range(o, text, field);
     case OPTION_STRING:
         if (text[0] == '\0' && (o->default_text == NULL || o->default_text[0] != '\0')) {
             return status_error(STATUS_USAGE, "--%s is empty: %s", o->name, o->help);
@@ -189,6 +200,12 @@ static json_t *value_of(const struct option *o, const void *args)
         const char *text = *(const char *const *)field;
         json_t *value = text == NULL ? NULL : json_text(text);
         return value == NULL ? json_null() : value;
+    }
+    case OPTION_RANGE: {
+        const double *ends = field;
+        char text[64];
+        snprintf(text, sizeof text, "%.9g:%.9g", ends[0], ends[1]);
+        return ends[0] < ends[1] || ends[0] > ends[1] ? json_text(text) : json_real(ends[0]);
     }
     case OPTION_PAIR: /* its numbers have flags of their own */
     case OPTION_MEANS:
@@ -288,6 +305,14 @@ void option_set_default(const struct command *c, void *args, const char *name, c
         struct status s = store(row_of(c, name), text, args);
         CHECK(!failed(s), "default of --%s: %s", name, s.message);
     }
+}
+
+bool option_give(const struct command *c, void *args, const char *name, const char *text)
+{
+    bool given = option_was_given(c, args, name);
+    option_set_default(c, args, name, text);
+    note_given(c, row_of(c, name), args);
+    return !given;
 }
 
 /* What is left of a word without the blanks and backslashes before a flag, or of a word that has nothing else; NULL: the

@@ -21,12 +21,13 @@
 #include <stdint.h>
 
 enum option_kind {
-    OPTION_FLAG,   /* bool; no value */
-    OPTION_BOOL,   /* bool; true, yes, 1 or false, no, 0, upper or lower case; true if another flag or nothing
+    OPTION_FLAG,  /* bool; no value */
+    OPTION_BOOL,  /* bool; true, yes, 1 or false, no, 0, upper or lower case; true if another flag or nothing
                     * follows, or, where there are positional arguments, any other word */
-    OPTION_INT,    /* int64_t; "1e3" is accepted where it is a whole number */
-    OPTION_REAL,   /* double */
-    OPTION_PAIR,   /* double [2]: two words, or one with commas between them */
+    OPTION_INT,   /* int64_t; "1e3" is accepted where it is a whole number */
+    OPTION_REAL,  /* double */
+    OPTION_PAIR,  /* double [2]: two words, or one with commas between them */
+    OPTION_RANGE, /* double [2]: one number, which is both, or two with a colon between them */
     OPTION_STRING, /* const char *, borrowed from argv, environment or table; "" is NULL if the default is "" */
     OPTION_MEANS,         /* no value; stores `means` in the string of another flag */
     OPTION_IGNORED,       /* takes no value, has no meaning here; a log line says so */
@@ -92,6 +93,11 @@ struct option {
         .name = name_, .kind = OPTION_PAIR, .offset = at, .value_name = "X Y", .help = help_, .min = min_,   \
         .max = max_                                                                                          \
     }
+#define OPTION_RANGE_ROW(name_, at, default_, min_, max_, help_)                                             \
+    {                                                                                                        \
+        .name = name_, .kind = OPTION_RANGE, .offset = at, .default_text = default_, .value_name = "X[:Y]",  \
+        .help = help_, .min = min_, .max = max_                                                              \
+    }
 #define OPTION_INT_ROW(name_, at, default_, min_, max_, help_)                                               \
     {                                                                                                        \
         .name = name_, .kind = OPTION_INT, .offset = at, .default_text = default_, .value_name = "N",        \
@@ -148,6 +154,9 @@ bool option_was_given(const struct command *c, const void *args, const char *nam
 
 /* Sets the value of a flag that was not given, for a default that depends on other flags.  The text must be valid. */
 void option_set_default(const struct command *c, void *args, const char *name, const char *text);
+
+/* Gives a flag a value as if it were on the command line, unless it was.  True: it was not.  The text must be valid. */
+bool option_give(const struct command *c, void *args, const char *name, const char *text);
 
 /* An object from flag names, with '_' for '-', to the parsed values, in the order of the table; an absent
  * string is null.  The caller json_decref's it; NULL if memory runs out. */

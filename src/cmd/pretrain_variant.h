@@ -12,6 +12,7 @@ struct pretrain_args {
     struct launcher_flags launcher;
     struct option_given given;
     bool deepspeed;
+    const char *recipe; /* pretrain_recipe's; NULL: none */
 };
 
 /* Gives the flags that were not given the defaults of the variant that was asked for, reads --deepspeed_config, and

@@ -3,11 +3,13 @@
 #include "cmd/early_stopping_flags.h"
 #include "cmd/launcher_flags.h"
 #include "cmd/precision_flags.h"
+#include "cmd/pretrain_recipe.h"
 #include "cmd/pretrain_variant.h"
 #include "cmd/replaced_environment.h"
 #include "cmd/replaced_flags.h"
 #include "cmd/run_log_flags.h"
 #include "task/optimizer_names.h"
+#include "task/pretrain_ramps.h"
 
 #include <math.h>
 #include <stddef.h>
@@ -41,6 +43,9 @@ static const struct option options[] = {
      .value_name = "BOOL",
      .help = "whether .hdf5 files may be packed; whether they are is read from them"},
     OPTION_GROUP_ROW("training"),
+    OPTION_CHOICE_ROW("recipe", OWN(recipe), NULL, PRETRAIN_RECIPES,
+                      "give flags that go together, and print them; those on the command line stay: "
+                      "docs/howto/train_your_own.md"),
     OPTION_INT_ROW("max_seq_length", AT(max_seq_length), "128", 5, 65536,
                    "longest sequence in tokens, [CLS] and [SEP] included"),
     OPTION_INT_ROW("max_predictions_per_seq", AT(max_predictions_per_seq), "20", 1, 65536,
@@ -48,14 +53,28 @@ static const struct option options[] = {
     OPTION_INT_ROW("train_batch_size", AT(train_batch_size), "32", 1, 1e9, "sequences of an optimizer step"),
     OPTION_INT_ROW("gradient_accumulation_steps", AT(gradient_accumulation_steps), "1", 1, 1e6,
                    "micro-batches of an optimizer step; must divide --train_batch_size"),
+    OPTION_STRING_ROW("batch_ramp", AT(batch_ramp), NULL, "FROM:TO:SHARE",
+                      "batches of a token store grow from FROM to TO tokens in that part of the run, by "
+                      "micro-batches; TO is "
+                      "--train_batch_size times --max_seq_length, which need not be given (Charpentier & "
+                      "Samuel 2024, GPT-BERT, "
+                      "arXiv:2410.24159)"),
     OPTION_INT_ROW("max_steps", AT(max_steps), "1000", 1, 1e12,
                    "optimizer steps of this phase: the length of the schedule, and the last step"),
     OPTION_INT_ROW("steps_this_run", AT(steps_this_run), "-1", -1, 1e12,
                    "stop after step N of the phase; -1: after max_steps"),
+    OPTION_REAL_ROW(
+        "total_training_time", AT(total_training_time), "0", 0, 1e9,
+        "seconds of the whole run in place of --max_steps: schedules go by the clock, and the rate reaches 0 "
+        "as they "
+        "end; a resumed run goes on with what is left (Izsak et al. 2021, arXiv:2104.07705); 0: by steps"),
     OPTION_REAL_ROW("learning_rate", AT(learning_rate), "5e-5", 0, 100,
                     "learning rate at the end of the warm-up"),
     OPTION_REAL_ROW("warmup_proportion", AT(warmup_proportion), "0.01", 0, 1,
                     "fraction of max_steps in which the learning rate rises from 0"),
+    OPTION_INT_ROW(
+        "warmup_tokens", AT(warmup_tokens), "0", 0, 1e15,
+        "the rate rises from 0 over so many tokens, in place of --warmup_proportion; 0: it does not"),
     OPTION_CHOICE_ROW(
         "lr_schedule", AT(schedule), "poly", "poly|poly_constant|linear|constant",
         "after the warm-up: poly (1 - p)^degree, poly_constant with a constant part before that of "
@@ -79,9 +98,15 @@ static const struct option options[] = {
     OPTION_CHOICE_ROW(
         "loss_norm", AT(loss_norm), "global", "global|micro",
         "divide losses by the counts of the global batch, or take the mean of each micro-batch's mean"),
-    OPTION_REAL_ROW("mask_rate", AT(masked_lm_prob), "0.15", 0, 1,
-                    "fraction of the tokens that is predicted, of a token store"),
-    OPTION_REAL_ROW("masked_lm_prob", AT(masked_lm_prob), "0.15", 0, 1, "the same as --mask_rate"),
+    OPTION_RANGE_ROW("mask_rate", AT(mask_rate), "0.15", 0, 1,
+                     "fraction of the tokens that is predicted, of a token store; 0.3:0.15 goes on a line "
+                     "from one to the other over "
+                     "the run (Ankner et al. 2024, arXiv:2305.15096), and held-out text has the last"),
+    OPTION_RANGE_ROW("masked_lm_prob", AT(mask_rate), "0.15", 0, 1, "the same as --mask_rate"),
+    OPTION_REAL_ROW(
+        "mask_keep_rate", AT(mask_keep_rate), "0.1", 0, 0.9,
+        "part of the predicted tokens that stays as it is; a tenth becomes random ones, the rest [MASK] "
+        "(Devlin et al. 2018, arXiv:1810.04805; Wettig et al. 2023, arXiv:2202.08005, compare others)"),
     OPTION_FLAG_ROW("whole_word_masks", AT(whole_word_masks),
                     "of a token store: mask all pieces of a word, or none"),
     OPTION_FLAG_ROW(
@@ -165,17 +190,31 @@ static const struct option options[] = {
 /* Room for the predictions follows the rate, if only that was given. */
 static void find_mask_flags(struct pretrain_args *a)
 {
-    static const char *const names[] = {"mask_rate", "whole_word_masks", "no_nsp"};
-    for (int i = 2; i >= 0; i--) {
+    static const char *const names[] = {"mask_rate", "mask_keep_rate", "whole_word_masks", "no_nsp"};
+    for (int i = 3; i >= 0; i--) {
         if (option_was_given(&command_pretrain, a, names[i])) {
             a->run.mask_flag = names[i];
         }
     }
     if (option_was_given(&command_pretrain, a, "mask_rate") &&
         !option_was_given(&command_pretrain, a, "max_predictions_per_seq")) {
-        int64_t n = (int64_t)ceil((double)a->run.max_seq_length * a->run.masked_lm_prob);
+        double most = fmax(a->run.mask_rate[0], a->run.mask_rate[1]);
+        int64_t n = (int64_t)ceil((double)a->run.max_seq_length * most);
         a->run.max_predictions_per_seq = n > 0 ? n : 1;
     }
+}
+
+static struct status read_ramps(struct pretrain_args *a)
+{
+    const struct command *c = &command_pretrain;
+    struct pretrain_ramps_given given = {
+        .train_batch_size = a->deepspeed || option_was_given(c, a, "train_batch_size"),
+        .gradient_accumulation_steps = a->deepspeed || option_was_given(c, a, "gradient_accumulation_steps"),
+        .max_steps = option_was_given(c, a, "max_steps"),
+        .steps_this_run = option_was_given(c, a, "steps_this_run"),
+        .warmup_proportion = option_was_given(c, a, "warmup_proportion"),
+    };
+    return pretrain_ramps_read(&a->run, &given);
 }
 
 static struct status run(const void *args, int n_positional, const char *const *positional)
@@ -184,7 +223,9 @@ static struct status run(const void *args, int n_positional, const char *const *
     struct pretrain_args a = *(const struct pretrain_args *)args;
     replaced_environment_tell();
     TRY(launcher_check_alone(&a.launcher));
+    TRY(pretrain_recipe_apply(&command_pretrain, &a));
     TRY(pretrain_variant_apply(&command_pretrain, &a));
+    TRY(read_ramps(&a));
     find_mask_flags(&a);
     json_t *flags = option_values(&command_pretrain, &a);
     a.run.flags = flags;

@@ -69,6 +69,8 @@ void metrics_start(struct metrics *m, const struct metrics_start *s)
     m->step = s->step;
     m->phase_offset = s->global_step - s->step;
     m->steps_per_epoch = s->steps_per_epoch;
+    m->total_s = s->total_s;
+    m->left_s = s->total_s - s->elapsed_s;
     m->started = true;
     m->model = s->trainer->config.model;
     drop_in_logs_open(&m->drop_in, &o);
@@ -216,22 +218,41 @@ static void put_sums(char *text, size_t size, const struct model *model, const d
     }
 }
 
+/* The seconds until the run's end, as far as they can be known. */
+static double left_s(const struct metrics *m, int64_t step)
+{
+    double seconds = clock_since_s(m->start_ns);
+    if (m->total_s > 0) {
+        return seconds < m->left_s ? m->left_s - seconds : 0;
+    }
+    return seconds / (double)(step - m->first_step + 1) * (double)(m->last_step - step);
+}
+
+/* "120/1000" or, by the clock, "120, 40 %". */
+static void put_position(char *text, size_t size, const struct metrics *m, int64_t step)
+{
+    if (m->total_s > 0) {
+        snprintf(text, size, "%lld, %.0f %%", (long long)step, 100 * (1 - left_s(m, step) / m->total_s));
+    } else {
+        snprintf(text, size, "%lld/%lld", (long long)step, (long long)m->last_step);
+    }
+}
+
 /* The most important values come first: a terminal cuts the line. */
 static void format_line(const struct metrics *m, int64_t step, double lr, char *line, size_t n)
 {
     double steps = (double)m->window_steps;
     double seconds = clock_since_s(m->window_start_ns);
-    double run_s = clock_since_s(m->start_ns) / (double)(step - m->first_step + 1);
-    char heldout[64] = "", sums[160] = "";
+    char heldout[64] = "", sums[160] = "", position[64];
+    put_position(position, sizeof position, m, step);
     if (m->evaluated) {
         put_sums(heldout, sizeof heldout, m->model, m->heldout_means, 1, true);
     }
     put_sums(sums, sizeof sums, m->model, m->window_means, steps, false);
-    snprintf(line, n, "phase %d %lld/%lld loss %.3f %s seq/s %s tok/s lr %.2e %s left |%s%s%s norm %.2f",
-             m->phase, (long long)step, (long long)m->last_step, window_loss(m),
-             rate_text(m->window_sequences / seconds).text, rate_text(m->window_tokens / seconds).text, lr,
-             progress_time(run_s * (double)(m->last_step - step)).text, m->evaluated ? " held-out" : "",
-             heldout, sums, m->window_grad_norm / steps);
+    snprintf(line, n, "phase %d %s loss %.3f %s seq/s %s tok/s lr %.2e %s left |%s%s%s norm %.2f", m->phase,
+             position, window_loss(m), rate_text(m->window_sequences / seconds).text,
+             rate_text(m->window_tokens / seconds).text, lr, progress_time(left_s(m, step)).text,
+             m->evaluated ? " held-out" : "", heldout, sums, m->window_grad_norm / steps);
 }
 
 /* The losses, then what else the model adds up. */

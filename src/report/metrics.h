@@ -29,6 +29,7 @@ struct metrics_start {
     int phase;
     int64_t step, global_step;                     /* done before this run: in the phase, over both phases */
     int64_t last_step;                             /* in-phase step after which this run ends */
+    double total_s, elapsed_s;                     /* of a run that ends by the clock, else 0: seconds */
     double steps_per_epoch;                        /* 0: no epochs */
     const char *task;                              /* "pre-training" */
     enum drop_in_task drop_in;                     /* the replaced script whose logs to write */
@@ -49,6 +50,7 @@ struct metrics {
     int64_t first_step, last_step; /* in-phase steps of this run */
     int64_t step, phase_offset;    /* latest in-phase step; global step of the phase's step 0 */
     double steps_per_epoch;
+    double total_s, left_s; /* of a run by the clock; left_s: at its start */
     bool started;
     int64_t start_ns;
     int64_t next_report_ns;       /* report.html is not drawn before this */

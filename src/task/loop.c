@@ -1,5 +1,6 @@
 #include "task/loop.h"
 
+#include "core/clock.h"
 #include "core/log.h"
 #include "core/stop.h"
 #include "train/trainer_state.h"
@@ -18,6 +19,10 @@ static struct status take_position(struct loop *l, const struct run_state *saved
     l->state.global_step = saved->global_step;
     l->state.n_skipped = saved->n_skipped;
     l->state.early = saved->early;
+    l->state.n_tokens = saved->n_tokens;
+    if (l->clock != NULL) {
+        run_clock_resume(l->clock, saved->elapsed_seconds, saved->step_seconds);
+    }
     return status_ok();
 }
 
@@ -126,20 +131,47 @@ static struct status next_batch(struct loop *l, const struct batch_step **batch)
     return s;
 }
 
+/* The learning rate of the step that has begun. */
+static double rate(struct loop *l, const struct batch_step *batch)
+{
+    int64_t scheduled = l->state.step < l->schedule.n_steps ? l->state.step : l->schedule.n_steps;
+    double lr = l->clock != NULL ? schedule_rate_at(&l->schedule, run_clock_part_after_step(l->clock))
+                                 : schedule_rate(&l->schedule, scheduled);
+    if (l->warmup_tokens == 0) {
+        return lr;
+    }
+    l->state.n_tokens += batch->n_tokens;
+    return l->state.n_tokens < l->warmup_tokens ? lr * ((double)l->state.n_tokens / (double)l->warmup_tokens)
+                                                : lr;
+}
+
+/* The time of the step that ends, and all there is of it to resume from. */
+static void end_of_step_time(struct loop *l)
+{
+    if (l->clock != NULL) {
+        run_clock_end_step(l->clock, clock_ns());
+        l->state.elapsed_seconds = l->clock->elapsed_s;
+        l->state.step_seconds = l->clock->step_s;
+    }
+}
+
 static struct status one_step(struct loop *l)
 {
     const struct batch_step *batch;
     struct trainer_result result;
+    if (l->clock != NULL) {
+        run_clock_begin_step(l->clock, clock_ns());
+    }
     profile_micro_step(&l->profile);
     profile_phase(&l->profile, "batch");
     TRY(next_batch(l, &batch));
     l->state.step++;
     l->state.global_step++;
-    int64_t scheduled = l->state.step < l->schedule.n_steps ? l->state.step : l->schedule.n_steps;
-    double lr = schedule_rate(&l->schedule, scheduled);
+    double lr = rate(l, batch);
     TRY(trainer_step(l->trainer, batch, l->state.global_step, l->state.step - l->state.n_skipped, lr,
                      l->mean_of_micro_batches, &result));
     run_state_keep_scale(&l->state, &l->trainer->loss_scale, &result);
+    end_of_step_time(l);
     profile_phase(&l->profile, NULL);
     l->task->on_result(l->self, batch, lr, &result);
     save_run_tell(&l->save_run);
@@ -151,9 +183,14 @@ static bool is_every(int64_t step, int64_t interval)
     return interval > 0 && step % interval == 0;
 }
 
+static bool is_last_step(const struct loop *l)
+{
+    return l->state.step >= l->last_step || (l->clock != NULL && run_clock_is_over(l->clock));
+}
+
 bool loop_is_over(const struct loop *l)
 {
-    return l->state.step >= l->last_step || early_stop_is_over(&l->state.early, &l->early);
+    return is_last_step(l) || early_stop_is_over(&l->state.early, &l->early);
 }
 
 static struct status before_save(struct loop *l, bool due, bool stopping)
@@ -167,7 +204,7 @@ static struct status evaluate(struct loop *l, bool *best)
     double loss;
     TRY(l->task->evaluate(l->self, &loss));
     *best = early_stop_take(&l->state.early, &l->early, l->state.global_step, loss);
-    if (early_stop_is_over(&l->state.early, &l->early) && l->state.step < l->last_step) {
+    if (early_stop_is_over(&l->state.early, &l->early) && !is_last_step(l)) {
         log_info("step %lld: the held-out loss has not fallen for %lld evaluations, so the run ends: it was "
                  "%.6g at step %lld",
                  (long long)l->state.step, (long long)l->early.patience, l->state.early.best_loss,
@@ -179,7 +216,7 @@ static struct status evaluate(struct loop *l, bool *best)
 /* What is due after a step: evaluation, checkpoint.  The best checkpoint, and that of a run that ends early, are due too. */
 static struct status end_step(struct loop *l, bool stopping)
 {
-    bool last = l->state.step == l->last_step, best = false;
+    bool last = is_last_step(l), best = false;
     bool due = (last && l->saves_at_end) || is_every(l->state.step, l->save_steps);
     TRY(before_save(l, due, stopping));
     if (l->task->evaluate != NULL && (last || is_every(l->state.step, l->eval_steps))) {

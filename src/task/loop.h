@@ -8,6 +8,7 @@
 
 #include "optim/schedule.h"
 #include "task/early_stop.h"
+#include "task/run_clock.h"
 #include "watch/profile.h"
 #include "task/run_state.h"
 #include "model/training_state.h"
@@ -47,10 +48,13 @@ struct loop {
     const char *data_flag; /* the flag of the training data, for messages: "--input_dir" */
     const struct tokenizer *tokenizer;
     struct schedule schedule;
-    struct run_state state; /* position and settings; the caller sets those of a fresh run */
-    int64_t last_step;      /* in-phase step after which this run ends */
-    int64_t save_steps;     /* between checkpoints; 0: none between */
-    int64_t eval_steps;     /* between evaluations; 0: none between */
+    int64_t
+        warmup_tokens; /* the rate rises from 0 over so many tokens, besides what the schedule does; 0: it does not */
+    struct run_clock *clock; /* the run is planned and ends by the clock; NULL: by steps */
+    struct run_state state;  /* position and settings; the caller sets those of a fresh run */
+    int64_t last_step;       /* in-phase step after which this run ends */
+    int64_t save_steps;      /* between checkpoints; 0: none between */
+    int64_t eval_steps;      /* between evaluations; 0: none between */
     struct early_stop_options early;
     int64_t keep_last;                 /* checkpoints; 0: all */
     struct training_state_place place; /* which checkpoint to resume from; its directory is set here */
@@ -73,7 +77,7 @@ struct status loop_restore(struct loop *l, bool *found);
 /* Opens the output: checkpoints and the profile. */
 struct status loop_open(struct loop *l);
 
-/* Whether the run is at its end: at last_step, or before it, since the loss of held-out data no longer fell. */
+/* Whether the run is at its end: at last_step, out of time, or before it, since the loss of held-out data no longer fell. */
 bool loop_is_over(const struct loop *l);
 
 /* With early.patience, after the last step: gives the trainer the weights of the best checkpoint. */

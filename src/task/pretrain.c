@@ -13,6 +13,7 @@
 #include "report/metrics.h"
 #include "task/plateau.h"
 #include "task/pretrain_inputs.h"
+#include "task/pretrain_ramps.h"
 #include "task/run_outputs.h"
 #include "watch/run_watch.h"
 #include "core/stop.h"
@@ -26,6 +27,7 @@
 struct run {
     const struct pretrain_options *options;
     struct pretrain_inputs in;
+    struct pretrain_progress progress;
     struct bert_model bert;
     struct backend backend;
     struct precision precision;
@@ -139,6 +141,9 @@ static struct run_state state_of(const struct pretrain_options *o, struct precis
         .max_steps = o->max_steps,
         .learning_rate = o->learning_rate,
         .warmup_proportion = o->warmup_proportion,
+        .batch_ramp = o->batch_ramp,
+        .total_training_time = o->total_training_time,
+        .warmup_tokens = o->warmup_tokens,
     };
 }
 
@@ -169,9 +174,6 @@ static struct status check_options(const struct pretrain_options *o)
     }
     TRY(profile_check(&o->profile));
     TRY(plain_ops_check(o->watch.plain_ops));
-    if (o->masked_lm_prob <= 0) {
-        return status_error(STATUS_USAGE, "--mask_rate must be above 0, and at most 1");
-    }
     return o->dry_run ? status_ok() : run_outputs_check(o->output_dir);
 }
 
@@ -205,6 +207,11 @@ static void announce(const struct run *r, const struct trainer_plan *p)
         "%.1f + libraries %.1f = %.1f MiB",
         mib(p->weight_bytes), mib(p->gradient_bytes), mib(p->optimizer_bytes), mib(p->activation_bytes),
         mib(p->workspace_bytes), mib(p->saving_bytes), mib(p->library_bytes), mib(p->total_bytes));
+    if (o->total_training_time > 0) {
+        log_info("work: phase %lld, %g seconds, at most %.3g GFLOP a step", (long long)r->loop.state.phase,
+                 o->total_training_time, step_flops / 1e9);
+        return;
+    }
     log_info("work: phase %lld, %lld steps, at most %.3g GFLOP a step, %.3g TFLOP in all",
              (long long)r->loop.state.phase, (long long)o->max_steps, step_flops / 1e9,
              step_flops * (double)o->max_steps / 1e12);
@@ -392,6 +399,8 @@ static struct loop loop_of(struct run *r)
         .data_flag = "--input_dir",
         .tokenizer = &r->in.tokenizer,
         .schedule = schedule_of(o),
+        .warmup_tokens = o->warmup_tokens,
+        .clock = o->total_training_time > 0 ? &r->progress.clock : NULL,
         .state = state_of(o, r->precision),
         .last_step = last_step(o),
         .save_steps = o->num_steps_per_checkpoint,
@@ -474,6 +483,8 @@ static struct status open_logs(struct run *r, size_t free_before)
         .step = r->loop.state.step,
         .global_step = r->loop.state.global_step,
         .last_step = r->loop.last_step,
+        .total_s = r->progress.clock.total_s,
+        .elapsed_s = r->progress.clock.elapsed_s,
         .steps_per_epoch = pretrain_inputs_steps_per_epoch(&r->in, o),
         .trainer = &r->trainer,
         .flags = o->flags,
@@ -499,7 +510,7 @@ static struct status open_outputs(struct run *r, const struct trainer_plan *plan
 {
     const struct pretrain_options *o = r->options;
     int64_t last = last_step(o), interval = o->num_steps_per_checkpoint;
-    int64_t n_saves = interval == 0 ? 1 : (last + interval - 1) / interval;
+    int64_t n_saves = interval == 0 || r->loop.clock != NULL ? 1 : (last + interval - 1) / interval;
     n_saves = o->skip_checkpoint ? 0 : o->resume_from_checkpoint ? 1 : n_saves;
     int64_t best = o->early.patience > 0; /* one more, and the model of its weights */
     struct run_outputs outputs = {
@@ -521,7 +532,8 @@ static struct status export_best(struct run *r)
     const struct pretrain_options *o = r->options;
     struct loop *l = &r->loop;
     char path[CHECKPOINT_PATH_BYTES];
-    bool whole = l->state.step == o->max_steps || early_stop_is_over(&l->state.early, &l->early);
+    bool whole =
+        l->last_step == o->max_steps ? loop_is_over(l) : early_stop_is_over(&l->state.early, &l->early);
     if (l->state.early.best_step == 0 || o->early.patience == 0 || !whole) {
         return status_ok();
     }
@@ -532,6 +544,17 @@ static struct status export_best(struct run *r)
     TRY(network_files_export(&r->trainer.net, path, &contents));
     log_info("saved %s, of ckpt_%lld", path, (long long)l->state.early.best_step);
     return status_ok();
+}
+
+static void tell_complete(const struct loop *l)
+{
+    if (l->clock != NULL) {
+        log_info("phase %lld is complete: %lld steps in %.1f of %g seconds", (long long)l->state.phase,
+                 (long long)l->state.step, l->clock->elapsed_s, l->clock->total_s);
+        return;
+    }
+    log_info("phase %lld is complete: %lld of %lld steps done", (long long)l->state.phase,
+             (long long)l->state.step, (long long)l->last_step);
 }
 
 static struct status run_phase(struct run *r, const struct trainer_plan *plan)
@@ -547,8 +570,7 @@ static struct status run_phase(struct run *r, const struct trainer_plan *plan)
     exec_keep_in(&r->trainer.net.x, o->output_dir);
     TRY(restore(r));
     if (loop_is_over(&r->loop)) {
-        log_info("phase %lld is complete: %lld of %lld steps done", (long long)r->loop.state.phase,
-                 (long long)r->loop.state.step, (long long)r->loop.last_step);
+        tell_complete(&r->loop);
         return export_best(r);
     }
     TRY(pretrain_inputs_add_checks(&r->in, o, &r->check));
@@ -596,7 +618,7 @@ static struct status open_inputs(struct run *r, struct missing *missing)
 {
     const struct pretrain_options *o = r->options;
     if (!o->dry_run || !pretrain_inputs_find_missing(o, missing)) {
-        return stop_explain(pretrain_inputs_open(&r->in, o));
+        return stop_explain(pretrain_inputs_open(&r->in, o, pretrain_progress_part(&r->progress)));
     }
     if (o->phase2) {
         missing_path(missing, "output_dir", o->output_dir,
@@ -622,6 +644,7 @@ struct status pretrain_run(const struct pretrain_options *o)
     TRY(check_options(o));
     TRY(backend_find(&r.backend, o->device));
     TRY(precision_find(&r.precision, &o->precision, r.backend.device));
+    r.progress = (struct pretrain_progress){o->max_steps, {.total_s = o->total_training_time}};
     r.loop = loop_of(&r);
     TRY(open_inputs(&r, &missing));
     if (o->early.patience > 0 && !r.in.assumed && r.in.heldout.source.self == NULL) {

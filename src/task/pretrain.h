@@ -4,6 +4,7 @@
 #define KILN_TASK_PRETRAIN_H
 
 #include "core/json.h"
+#include "core/ramp.h"
 #include "dev/precision.h"
 #include "optim/schedule.h"
 #include "pass/tensor_log.h"
@@ -13,6 +14,8 @@
 #include "watch/run_watch.h"
 
 #include <stdint.h>
+
+#define PRETRAIN_MOST_STEPS ((int64_t)1000000000000) /* of a phase */
 
 /* The flags of the command, by the names of the script that it replaces. */
 struct pretrain_options {
@@ -44,7 +47,12 @@ struct pretrain_options {
         max_grad_norm;
     double beta1, beta2, eps;
     double min_ratio, max_ratio; /* of ds_fused_lamb; max_ratio 0: its own */
-    double masked_lm_prob, short_seq_prob;
+    double mask_rate[2];         /* at the beginning of the run, and at its end and of held-out samples */
+    double mask_keep_rate, short_seq_prob;
+    const char *batch_ramp;        /* the flag's words; NULL: none */
+    struct ramp n_micro;           /* of batch_ramp: pretrain_ramps_read */
+    int64_t warmup_tokens;         /* 0: warmup_proportion */
+    double total_training_time;    /* seconds; 0: max_steps */
     bool no_nsp, whole_word_masks; /* bert_loader_config's */
     const char *mask_flag; /* the flag given that says how samples of a store are drawn; NULL: none was */
     bool

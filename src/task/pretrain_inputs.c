@@ -10,8 +10,8 @@
 #include <math.h>
 #include <string.h>
 
-static const double USUAL_MASK_RATE =
-    0.15; /* Devlin et al. 2018, section 3.1: a run that has it says nothing of it */
+/* Devlin et al. 2018, section 3.1: a run that has them says nothing of them */
+static const double USUAL_MASK_RATE = 0.15, USUAL_KEEP_RATE = 0.1;
 
 /* The hash of an unknown vocabulary: that of an empty file, which is what checkpoints then
  * have. */
@@ -113,12 +113,20 @@ static struct status open_loader(struct pretrain_data *d, const struct pretrain_
                        : shards->n_predictions - (shards->packed ? BERT_RECORDS_MAX_PACKED : 0),
         .train_batch_size = o->train_batch_size,
         .gradient_accumulation_steps = o->gradient_accumulation_steps,
-        .masked_lm_prob = o->masked_lm_prob,
+        .masked_lm_prob = o->mask_rate[1],
+        .mask_keep_rate = o->mask_keep_rate != USUAL_KEEP_RATE ? &o->mask_keep_rate : NULL,
         .short_seq_prob = o->short_seq_prob,
         .no_nsp = o->no_nsp,
         .whole_words = o->whole_word_masks ? &in->tokenizer : NULL,
         .in_order = o->in_order && d == &in->train,
     };
+    if (d == &in->train) {
+        config.part = in->part;
+        config.n_micro = o->n_micro;
+        config.mask_rate = o->mask_rate[0] != o->mask_rate[1]
+                               ? (struct ramp){o->mask_rate[0], o->mask_rate[1], 1}
+                               : (struct ramp){0};
+    }
     TRY(bert_loader_set_tokens(&config, &in->tokenizer));
     TRY(bert_loader_open(&d->loader, config));
     d->source = bert_loader_source(&d->loader);
@@ -222,8 +230,14 @@ static struct status name_data(struct pretrain_inputs *in, const struct pretrain
         const struct token_store_info *info = &in->train.store.info;
         int n = snprintf(in->data_id, sizeof in->data_id, "store %08x-%08x%s%s", info->bin_crc, info->idx_crc,
                          o->no_nsp ? ", no pairs" : "", o->whole_word_masks ? ", whole words" : "");
-        if (o->masked_lm_prob != USUAL_MASK_RATE) {
-            snprintf(in->data_id + n, sizeof in->data_id - (size_t)n, ", masks %.9g", o->masked_lm_prob);
+        if (o->mask_rate[0] != o->mask_rate[1]) {
+            n += snprintf(in->data_id + n, sizeof in->data_id - (size_t)n, ", masks %.9g:%.9g",
+                          o->mask_rate[0], o->mask_rate[1]);
+        } else if (o->mask_rate[0] != USUAL_MASK_RATE) {
+            n += snprintf(in->data_id + n, sizeof in->data_id - (size_t)n, ", masks %.9g", o->mask_rate[0]);
+        }
+        if (o->mask_keep_rate != USUAL_KEEP_RATE) {
+            snprintf(in->data_id + n, sizeof in->data_id - (size_t)n, ", keep %.9g", o->mask_keep_rate);
         }
         return status_ok();
     }
@@ -241,6 +255,13 @@ static struct status name_data(struct pretrain_inputs *in, const struct pretrain
 /* The samples of files are drawn. */
 static struct status refuse_drawing(const struct pretrain_inputs *in, const struct pretrain_options *o)
 {
+    if (o->batch_ramp != NULL) {
+        return status_error(
+            STATUS_USAGE,
+            "--batch_ramp cannot be: the .hdf5 files of %s are read in whole batches; leave it out, "
+            "or train on a token store, which `kiln prepare` makes",
+            in->train_dir);
+    }
     return o->mask_flag == NULL
                ? status_ok()
                : status_error(
@@ -271,9 +292,10 @@ static struct status open_all(struct pretrain_inputs *in, const struct pretrain_
     return pretrain_inputs_check_length(in, o);
 }
 
-struct status pretrain_inputs_open(struct pretrain_inputs *in, const struct pretrain_options *o)
+struct status pretrain_inputs_open(struct pretrain_inputs *in, const struct pretrain_options *o,
+                                   struct run_part part)
 {
-    *in = (struct pretrain_inputs){0};
+    *in = (struct pretrain_inputs){.part = part};
     struct status s = open_all(in, o);
     if (failed(s)) {
         pretrain_inputs_close(in);
@@ -352,15 +374,25 @@ static void announce_shards(const struct shard_loader *l, const struct pretrain_
 /* How samples are drawn, where the flags say it; and the limit that cuts the masks of the longest. */
 static void announce_masks(const struct pretrain_inputs *in, const struct pretrain_options *o)
 {
-    int64_t wanted = (int64_t)nearbyint((double)o->max_seq_length * o->masked_lm_prob);
+    double most = fmax(o->mask_rate[0], o->mask_rate[1]);
+    int64_t wanted = (int64_t)nearbyint((double)o->max_seq_length * most);
+    char from[40] = "";
+    if (o->mask_rate[0] != o->mask_rate[1]) {
+        snprintf(from, sizeof from, "%g, and at the end ", o->mask_rate[0]);
+    }
     if (o->mask_flag != NULL) {
-        log_info("samples: %s, masks of %g of the %s",
-                 o->no_nsp ? "one segment each, without next sentences" : "pairs of segments",
-                 o->masked_lm_prob, o->whole_word_masks ? "tokens, in whole words" : "tokens");
+        log_info("samples: %s, masks of %s%g of the %s",
+                 o->no_nsp ? "one segment each, without next sentences" : "pairs of segments", from,
+                 o->mask_rate[1], o->whole_word_masks ? "tokens, in whole words" : "tokens");
+    }
+    if (ramp_is_given(&o->n_micro)) {
+        log_info("batch: from %.0f to %.0f micro-batches of %lld sequences in the first %g of the run",
+                 o->n_micro.from, o->n_micro.to,
+                 (long long)(o->train_batch_size / o->gradient_accumulation_steps), o->n_micro.share);
     }
     if (wanted > o->max_predictions_per_seq) {
         log_info("masks: %g of %lld tokens are %lld, but --max_predictions_per_seq allows %lld in a sequence",
-                 o->masked_lm_prob, (long long)in->train.loader.config.max_seq_length, (long long)wanted,
+                 most, (long long)in->train.loader.config.max_seq_length, (long long)wanted,
                  (long long)o->max_predictions_per_seq);
     }
 }

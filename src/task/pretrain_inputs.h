@@ -29,11 +29,13 @@ struct pretrain_inputs {
     char train_dir[SHARD_DIRECTORY_PATH_BYTES];   /* --input_dir, or the directory of training shards in it */
     char heldout_dir[SHARD_DIRECTORY_PATH_BYTES]; /* of held-out shards; a loader borrows it */
     bool assumed;                                 /* by pretrain_inputs_assume: there is no data */
-    char data_id[80];                             /* what the training data is: run_state's */
+    struct run_part part;                         /* of the run that is done */
+    char data_id[160];                            /* what the training data is: run_state's */
 };
 
-/* `in` must not be moved while it is open. */
-struct status pretrain_inputs_open(struct pretrain_inputs *in, const struct pretrain_options *o);
+/* `in` must not be moved while it is open.  part: of the run, which what is drawn may change with. */
+struct status pretrain_inputs_open(struct pretrain_inputs *in, const struct pretrain_options *o,
+                                   struct run_part part);
 
 /* For a dry run.  True if not all is there, and each that is not is named. */
 bool pretrain_inputs_find_missing(const struct pretrain_options *o, struct missing *m);

@@ -52,7 +52,7 @@ struct status pretrain_inputs_assume(struct pretrain_inputs *in, const struct pr
         .max_predictions_per_seq = o->max_predictions_per_seq,
         .train_batch_size = o->train_batch_size,
         .gradient_accumulation_steps = o->gradient_accumulation_steps,
-        .masked_lm_prob = o->masked_lm_prob,
+        .masked_lm_prob = o->mask_rate[1],
         .short_seq_prob = o->short_seq_prob,
         .no_nsp = o->no_nsp,
     };

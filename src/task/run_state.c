@@ -44,6 +44,12 @@ static const struct entry entries[] = {
     OPTIONAL_ENTRY(data, TEXT, false),
     OPTIONAL_ENTRY(freeze, TEXT, true),
     OPTIONAL_ENTRY(layerwise_lr_decay, REAL, true),
+    OPTIONAL_ENTRY(batch_ramp, TEXT, true),
+    OPTIONAL_ENTRY(total_training_time, REAL, true),
+    OPTIONAL_ENTRY(warmup_tokens, INTEGER, true),
+    OPTIONAL_ENTRY(elapsed_seconds, REAL, false),
+    OPTIONAL_ENTRY(step_seconds, REAL, false),
+    OPTIONAL_ENTRY(n_tokens, INTEGER, false),
     {"best_loss", REAL, offsetof(struct run_state, early.best_loss), false, true},
     {"best_step", INTEGER, offsetof(struct run_state, early.best_step), false, true},
     {"n_worse_evaluations", INTEGER, offsetof(struct run_state, early.n_worse), false, true},
@@ -124,6 +130,11 @@ struct status run_state_parse(struct run_state *s, const struct run_state *now, 
                             "%s: a loss scale of %g for %lld steps, %lld steps skipped of %lld, cannot be",
                             source, s->loss_scale, (long long)s->loss_scale_steps, (long long)s->n_skipped,
                             (long long)s->step);
+    }
+    if (!(s->elapsed_seconds >= 0 && s->step_seconds >= 0) ||
+        !isfinite(s->elapsed_seconds + s->step_seconds) || s->n_tokens < 0) {
+        return status_error(STATUS_DATA, "%s: %g seconds, %g of the last step, and %lld tokens cannot be",
+                            source, s->elapsed_seconds, s->step_seconds, (long long)s->n_tokens);
     }
     if (!isfinite(s->early.best_loss) || s->early.best_step < 0 || s->early.best_step > s->global_step ||
         s->early.n_worse < 0 || s->early.n_worse > s->step) {

@@ -1,0 +1,42 @@
+/* run_clock: a run that is planned, and ends, by seconds (--total_training_time) in place of steps.
+ *
+ * The seconds are those from the first step on, evaluations and saves between steps included; of a resumed run also those of
+ * the runs before it, but not the time between.  The part of the run that is done is their share of the total: schedules are
+ * functions of it, and the run ends before a step that is not expected to end in time, so the rate is close to 0 at the last.
+ *
+ * Times are of the monotonic clock, which nobody sets.  Where it jumps all the same - the machine slept, the process was
+ * stopped - the time does not count: a reading before the last counts as nothing, and one that is later than
+ * RUN_CLOCK_MOST_STEPS steps take, and than RUN_CLOCK_LONGEST_S, as one step.  Both are logged. */
+#ifndef KILN_TASK_RUN_CLOCK_H
+#define KILN_TASK_RUN_CLOCK_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+enum { RUN_CLOCK_LONGEST_S = 600, RUN_CLOCK_MOST_STEPS = 100 };
+
+struct run_clock {
+    double total_s;   /* of the whole run */
+    double elapsed_s; /* until the latest reading; of the interrupted runs before this one, too */
+    double step_s;    /* that the latest step took; 0: none yet */
+    int64_t last_ns;  /* the latest reading; 0: none yet */
+    _Atomic double part;
+};
+
+/* Before and after a step. */
+void run_clock_begin_step(struct run_clock *c, int64_t now_ns);
+void run_clock_end_step(struct run_clock *c, int64_t now_ns);
+
+/* Goes on after so many seconds of an interrupted run. */
+void run_clock_resume(struct run_clock *c, double elapsed_s, double step_s);
+
+/* Whether the next step is not expected to end in time. */
+bool run_clock_is_over(const struct run_clock *c);
+
+/* The part of the run that will be done after the step that has begun, in [0, 1]. */
+double run_clock_part_after_step(const struct run_clock *c);
+
+/* The part that was done at the latest reading.  Any thread may ask. */
+double run_clock_part(const struct run_clock *c);
+
+#endif

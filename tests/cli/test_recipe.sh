@@ -1,0 +1,122 @@
+#!/usr/bin/env bash
+# What changes while a run of `kiln pretrain` goes on: --batch_ramp, --mask_rate A:B, --mask_keep_rate, --warmup_tokens,
+# --total_training_time; and --recipe, which sets flags by a table.  Runs that were killed go on to the same bytes; a run by the
+# clock ends in time, and goes on with the seconds that are left; what cannot be is refused in a sentence.
+set -euo pipefail
+kiln=$1
+dir=$(mktemp -d)
+trap 'rm -rf "$dir"' EXIT
+. "$(dirname "$0")/corpus.sh"
+. "$(dirname "$0")/expect.sh"
+make_store
+export OMP_NUM_THREADS=1
+
+pretrain_command()
+{
+    local out=$1
+    shift
+    command=("$kiln" pretrain --input_dir "$dir/store" --config_file "$dir/config.json" --output_dir "$dir/$out"
+        --max_seq_length 32 --learning_rate 1e-3 --num_steps_per_checkpoint 10 --keep_checkpoints 0 --eval_steps 10
+        --log_freq 1 --disable_progress_bar "$@")
+}
+
+pretrain()
+{
+    pretrain_command "$@"
+    "${command[@]}"
+}
+
+# field NAME STEP RUN: a number of a step's line of log.jsonl
+field()
+{
+    grep '"event":"step"' "$dir/$3/log.jsonl" | grep "\"step\":$2," | tail -1 | sed "s/.*\"$1\":\([-0-9.e+]*\).*/\1/"
+}
+
+is() { awk -v a="$1" -v b="$2" 'BEGIN { d = a - b; exit !(d < 0 ? -d <= 1e-9 : d <= 1e-9) }' || fail "$3: $1, not $2"; }
+
+# a ramp is a function of the step: killed and gone on, it ends with the same bytes
+ramped=(--batch_ramp 128:512:0.5 --mask_rate 0.3:0.15 --mask_keep_rate 0.2 --warmup_tokens 2000 --max_steps 30 --no_nsp)
+pretrain ramped "${ramped[@]}" 2>"$dir/log"
+grep -q "batch: from 1 to 4 micro-batches of 4 sequences in the first 0.5 of the run" "$dir/log" || fail "$(cat "$dir/log")"
+grep -q "masks of 0.3, and at the end 0.15 of the tokens" "$dir/log" || fail "$(cat "$dir/log")"
+grep -q '"data": ".*, masks 0.3:0.15, keep 0.2"' "$dir/ramped/ckpt_30/trainer_state.json" || fail "the data does not say how it was drawn"
+for of in "1 128" "15 384" "16 512" "30 512"; do
+    tokens=$(awk -v a="$(field tokens_per_second "${of% *}" ramped)" -v s="$(field seconds_per_step "${of% *}" ramped)" 'BEGIN { printf "%.0f", a * s }')
+    [ "$tokens" -le "${of#* }" ] && [ "$tokens" -gt $((${of#* } / 2)) ] || fail "step ${of% *} has $tokens tokens, not about ${of#* }"
+done
+first=$(field learning_rate 1 ramped)
+awk -v a="$first" 'BEGIN { exit !(a > 1e-5 && a < 1e-4) }' || fail "the rate begins at $first"
+is "$(field learning_rate 29 ramped)" "$(awk 'BEGIN { print 1e-3 * sqrt(1 / 30) }')" "after the warm-up"
+pretrain_command killed "${ramped[@]}"
+start_held "${command[@]}"
+stop_held KILL "$dir/killed"
+[ "$status" -eq 137 ] || fail "kill -9 gave exit code $status"
+pretrain killed "${ramped[@]}" --resume_from_checkpoint 2>"$dir/log"
+grep -q "resumed from" "$dir/log" || fail "nothing was resumed"
+for file in model.safetensors optimizer.safetensors trainer_state.json; do
+    cmp "$dir/ramped/ckpt_30/$file" "$dir/killed/ckpt_30/$file" || fail "$file differs"
+done
+rm -r "$dir/killed/ckpt_30"
+expect 65 "other data" pretrain killed "${ramped[@]}" --mask_rate 0.3 --resume_from_checkpoint
+expect 0 "batch_ramp was 128:512:0.5 in the checkpoint and is 256:512:0.5 now" \
+    pretrain killed "${ramped[@]}" --batch_ramp 256:512:0.5 --gradient_accumulation_steps 4 --resume_from_checkpoint
+
+# a rate that stays is the same run, however it is written
+pretrain same --train_batch_size 8 --max_steps 3 --mask_rate 0.15:0.15 --mask_keep_rate 0.1 --max_predictions_per_seq 20 2>/dev/null
+pretrain plain --train_batch_size 8 --max_steps 3 2>/dev/null
+cmp "$dir/same/ckpt_3/model.safetensors" "$dir/plain/ckpt_3/model.safetensors" || fail "0.15:0.15 is not 0.15"
+pretrain kept --train_batch_size 8 --max_steps 3 --mask_keep_rate 0.5 2>/dev/null
+! cmp -s "$dir/kept/ckpt_3/model.safetensors" "$dir/plain/ckpt_3/model.safetensors" || fail "--mask_keep_rate does nothing"
+
+# by the clock: it ends in time, its rate near 0, and what was stopped has only the rest
+timed=(--train_batch_size 8 --total_training_time 2 --lr_schedule linear --num_steps_per_checkpoint 0 --eval_steps 0)
+pretrain timed "${timed[@]}" 2>"$dir/log"
+grep -q "work: phase 1, 2 seconds" "$dir/log" || fail "$(cat "$dir/log")"
+state=$dir/timed/ckpt_*/trainer_state.json
+elapsed=$(sed -n 's/.*"elapsed_seconds": \([0-9.]*\).*/\1/p' $state)
+awk -v a="$elapsed" 'BEGIN { exit !(a > 1 && a <= 3) }' || fail "it took $elapsed s in place of 2"
+last=$(sed -n 's/.*"step": \([0-9]*\),.*/\1/p' $state)
+awk -v a="$(field learning_rate "$last" timed)" 'BEGIN { exit !(a < 3e-4) }' || fail "the last rate is $(field learning_rate "$last" timed)"
+awk -v a="$(field learning_rate $((last / 4)) timed)" 'BEGIN { exit !(a > 3e-4) }' || fail "the rate falls at once"
+expect 0 "phase 1 is complete: $last steps in" pretrain timed "${timed[@]}" --resume_from_checkpoint
+pretrain_command stopped "${timed[@]}" --total_training_time 1e6 --num_steps_per_checkpoint 10
+start_held "${command[@]}"
+stop_held TERM "$dir/stopped"
+[ "$status" -eq 75 ] || fail "SIGTERM gave exit code $status"
+before=$(sed -n 's/.*"elapsed_seconds": \([0-9.]*\).*/\1/p' "$(ls -dv "$dir"/stopped/ckpt_* | tail -1)/trainer_state.json")
+total=$(awk -v a="$before" 'BEGIN { print a + 0.5 }')
+pretrain stopped "${timed[@]}" --total_training_time "$total" --resume_from_checkpoint 2>"$dir/log"
+grep -q "total_training_time was 1e+06 in the checkpoint and is" "$dir/log" || fail "$(cat "$dir/log")"
+after=$(sed -n 's/.*"elapsed_seconds": \([0-9.]*\).*/\1/p' "$(ls -dv "$dir"/stopped/ckpt_* | tail -1)/trainer_state.json")
+awk -v a="$after" -v b="$before" -v t="$total" 'BEGIN { exit !(a > b && a < t + 0.5) }' || fail "$before s, then $after, of $total"
+
+# recipes
+expect 0 "recipe modern: --optimizer adamw --adam_beta2 0.98" pretrain modern --recipe modern --max_steps 2
+grep -q "the command line has its own --learning_rate" "$dir/err" || fail "$(cat "$dir/err")"
+grep -q '"batch_ramp": "4096:16384:0.5"' "$dir/modern/ckpt_2/trainer_state.json" || fail "no ramp"
+grep -q '"learning_rate": 0.001,' "$dir/modern/ckpt_2/trainer_state.json" || fail "another rate"
+expect 0 "its own --learning_rate, --mask_rate, --train_batch_size" \
+    pretrain small --recipe modern --masked_lm_prob 0.2 --train_batch_size 8 --max_steps 2
+grep -q '"data": ".*, masks 0.2"' "$dir/small/ckpt_2/trainer_state.json" || fail "the flag did not win"
+! grep -q batch_ramp "$dir/small/ckpt_2/trainer_state.json" || fail "a ramp beside --train_batch_size"
+expect 0 "recipe reference: --optimizer lamb" pretrain reference --recipe reference --max_steps 2 --dry_run
+expect 64 "--deepspeed needs --deepspeed_config" pretrain ds --recipe deepspeed
+expect 64 "--recipe modern and --deepspeed are two recipes" pretrain ds --recipe modern --deepspeed --deepspeed_config x
+expect 64 "must be one of modern|reference|deepspeed" pretrain ds --recipe old
+
+# what cannot be
+expect 64 "wants FROM:TO:SHARE" pretrain no --batch_ramp 128:512
+expect 64 "the batch grows" pretrain no --batch_ramp 512:128:0.5
+expect 64 "above 0 and at most 1, not 1.5" pretrain no --batch_ramp 128:512:1.5
+expect 64 "not a whole number of sequences of --max_seq_length 32" pretrain no --batch_ramp 128:500:0.5
+expect 64 "but --train_batch_size 8 of --max_seq_length 32 are 256" pretrain no --batch_ramp 128:512:0.5 --train_batch_size 8
+expect 64 "which micro-batches of 4 sequences of 32 tokens cannot make: give a multiple of 128" \
+    pretrain no --batch_ramp 160:512:0.5 --gradient_accumulation_steps 4
+expect 64 "--warmup_tokens 10000 is longer than the run" pretrain no --warmup_tokens 10000 --max_steps 2 --train_batch_size 8
+expect 64 "leave one out" pretrain no --warmup_tokens 100 --warmup_proportion 0.1
+expect 64 "both say when the run ends" pretrain no --total_training_time 5 --max_steps 10
+expect 64 "--mask_rate" pretrain no --mask_rate 0.3:
+expect 64 "--mask_rate is 1.5" pretrain no --mask_rate 0.3:1.5
+expect 64 "--mask_rate must be above 0" pretrain no --mask_rate 0.3:0
+expect 64 "--mask_keep_rate is 0.95" pretrain no --mask_keep_rate 0.95
+echo "test_recipe: all as it should be"

@@ -1,0 +1,100 @@
+/* task/run_clock: the part of a run by the clock, its end, its resumption, and clocks that jump. */
+#include "task/run_clock.h"
+
+#include "test.h"
+
+#include <math.h>
+
+enum { SECOND = 1000000000 };
+
+/* Steps of this many seconds with this much between them until the run is over; returns the time at the end. */
+static int64_t run(struct run_clock *c, int64_t now, double step_s, double between_s, int *n_steps)
+{
+    *n_steps = 0;
+    while (!run_clock_is_over(c)) {
+        run_clock_begin_step(c, now);
+        now += (int64_t)(step_s * SECOND);
+        run_clock_end_step(c, now);
+        now += (int64_t)(between_s * SECOND);
+        (*n_steps)++;
+    }
+    return now;
+}
+
+static void runs_end_in_time(void)
+{
+    struct run_clock c = {.total_s = 100};
+    int n;
+    run(&c, 5 * (int64_t)SECOND, 1, 0, &n);
+    EXPECT(n == 100, "%d steps of a second", n);
+    EXPECT_NEAR(run_clock_part(&c), 1, 1e-9);
+    c = (struct run_clock){.total_s = 100};
+    run(&c, SECOND, 3, 0.5, &n);
+    EXPECT(n == 28 && c.elapsed_s <= 100 && c.elapsed_s > 96.4, "%d steps, %g s", n, c.elapsed_s);
+    c = (struct run_clock){.total_s = 0.5};
+    run(&c, SECOND, 3, 0, &n);
+    EXPECT(n == 1, "%d steps, where one takes longer than the run", n);
+}
+
+static void parts_rise_to_1(void)
+{
+    struct run_clock c = {.total_s = 10};
+    run_clock_begin_step(&c, SECOND);
+    EXPECT_NEAR(run_clock_part(&c), 0, 0);
+    EXPECT_NEAR(run_clock_part_after_step(&c), 0, 0); /* nobody knows how long the first one takes */
+    run_clock_end_step(&c, 3 * (int64_t)SECOND);
+    run_clock_begin_step(&c, 4 * (int64_t)SECOND);
+    EXPECT_NEAR(run_clock_part(&c), 0.3, 1e-12);
+    EXPECT_NEAR(run_clock_part_after_step(&c), 0.5, 1e-12);
+    run_clock_end_step(&c, 40 * (int64_t)SECOND);
+    EXPECT_NEAR(run_clock_part(&c), 1, 0);
+    EXPECT_NEAR(run_clock_part_after_step(&c), 1, 0);
+    EXPECT(run_clock_is_over(&c), "it goes on");
+}
+
+/* A resumed run has the seconds that are left, whatever time its clock shows. */
+static void resumed_runs_go_on(void)
+{
+    struct run_clock whole = {.total_s = 60}, first = {.total_s = 60}, second = {.total_s = 60};
+    int n, n_rest;
+    run(&whole, SECOND, 2, 0, &n);
+    for (int i = 0; i < 10; i++) {
+        run_clock_begin_step(&first, (int64_t)(1 + 2 * i) * SECOND);
+        run_clock_end_step(&first, (int64_t)(3 + 2 * i) * SECOND);
+    }
+    run_clock_resume(&second, first.elapsed_s, first.step_s);
+    EXPECT_NEAR(run_clock_part(&second), 20.0 / 60, 1e-12);
+    run(&second, 86400 * (int64_t)SECOND, 2, 0, &n_rest);
+    EXPECT(n == 30 && n_rest == 20, "%d steps, and %d after the tenth", n, n_rest);
+    struct run_clock over = {.total_s = 60};
+    run_clock_resume(&over, second.elapsed_s, second.step_s);
+    EXPECT(run_clock_is_over(&over), "it goes on behind its end");
+}
+
+static void jumps_do_not_count(void)
+{
+    struct run_clock c = {.total_s = 10000};
+    int64_t now = SECOND;
+    run_clock_begin_step(&c, now);
+    run_clock_end_step(&c, now += 2 * (int64_t)SECOND);
+    run_clock_begin_step(&c, now += 3600 * (int64_t)SECOND); /* the machine slept */
+    EXPECT_NEAR(c.elapsed_s, 4, 1e-9);
+    run_clock_end_step(&c, now - 50 * (int64_t)SECOND); /* back */
+    EXPECT_NEAR(c.elapsed_s, 4, 1e-9);
+    c.step_s = 7;
+    run_clock_begin_step(
+        &c, now += 650 * (int64_t)SECOND); /* 700 s: as long as a hundred steps, so it may be true */
+    EXPECT_NEAR(c.elapsed_s, 704, 1e-9);
+    c.step_s = 1;
+    run_clock_begin_step(&c, now += 599 * (int64_t)SECOND); /* an evaluation may take minutes */
+    EXPECT_NEAR(c.elapsed_s, 1303, 1e-9);
+}
+
+int main(void)
+{
+    runs_end_in_time();
+    parts_rise_to_1();
+    resumed_runs_go_on();
+    jumps_do_not_count();
+    return 0;
+}

@@ -173,6 +173,16 @@ struct status batch_step_init(struct batch_step *step, int64_t n_micro, const st
     return status_ok();
 }
 
+struct status batch_step_init_part(struct batch_step *step, int64_t n_all_micro, int part, int n_parts,
+                                   const struct batch_layout *layout, struct batch_limits limits)
+{
+    int64_t first, n = batch_part(n_all_micro, part, n_parts, &first);
+    TRY(batch_step_init(step, n, layout, limits));
+    step->n_all_micro = n_all_micro;
+    step->first_micro = first;
+    return status_ok();
+}
+
 void batch_step_fini(struct batch_step *step)
 {
     for (int64_t i = 0; i < step->n_micro; i++) {
@@ -196,12 +206,21 @@ void batch_step_count(struct batch_step *step)
     }
 }
 
+int64_t batch_part(int64_t n, int part, int n_parts, int64_t *first)
+{
+    *first = n * part / n_parts;
+    return n * (part + 1) / n_parts - *first;
+}
+
 struct batch_step batch_step_part(const struct batch_step *step, int part, int n_parts)
 {
     struct batch_step p = *step;
-    int64_t first = step->n_micro * part / n_parts;
-    p.n_micro = step->n_micro * (part + 1) / n_parts - first;
-    p.micro += first;
+    int64_t first, n = batch_part(step->n_all_micro, part, n_parts, &first);
+    CHECK(first >= step->first_micro && first + n <= step->first_micro + step->n_micro,
+          "micro-batches %lld to %lld are not here", (long long)first, (long long)(first + n));
+    p.micro += first - step->first_micro;
+    p.n_micro = n;
+    p.first_micro = first;
     return p;
 }
 

@@ -70,6 +70,7 @@ struct batch_step {
     struct batch *micro; /* [n_micro] */
     int64_t n_all_micro; /* of the whole global batch: more than n_micro where other ranks have some of
                           * them */
+    int64_t first_micro; /* the number, in the global batch, of the first that is here */
     int64_t n_tokens;    /* real tokens of the whole global batch */
     int64_t n_sequences;
     int64_t n_labels[BATCH_MOST_FIELDS]; /* labels in each field of the whole global batch */
@@ -106,11 +107,18 @@ struct status batch_step_init(struct batch_step *step, int64_t n_micro, const st
                               struct batch_limits limits);
 void batch_step_fini(struct batch_step *step);
 
-/* Sums the counts of the global batch over its finished micro-batches. */
+/* The same for part `part` of n_parts of a global batch of n_all_micro. */
+struct status batch_step_init_part(struct batch_step *step, int64_t n_all_micro, int part, int n_parts,
+                                   const struct batch_layout *layout, struct batch_limits limits);
+
+/* Sums the counts over the finished micro-batches that are here: those of the global batch, where all are. */
 void batch_step_count(struct batch_step *step);
 
-/* Part `part` of n_parts of a global batch: a view of consecutive micro-batches, with the counts of all. */
+/* Part `part` of n_parts of the global batch: a view of consecutive micro-batches, which must be here, with the counts of all. */
 struct batch_step batch_step_part(const struct batch_step *step, int part, int n_parts);
+
+/* The micro-batches of part `part` of n_parts of n: [first, first + returned count). */
+int64_t batch_part(int64_t n, int part, int n_parts, int64_t *first);
 
 /* The number of micro-batches that have sequences (at the end of an epoch some have none), and the k-th of
  * them. */

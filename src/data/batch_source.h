@@ -15,8 +15,8 @@ struct batch_source {
     struct batch_limits limits;        /* of every micro-batch and held-out batch */
     int64_t n_micro;                   /* micro-batches of a step */
 
-    /* Fills `out`, which has n_micro micro-batches of these limits, with step `step` (from 1).  One thread at a
-     * time. */
+    /* Fills `out`, whose micro-batches have these limits, with those of step `step` (from 1) from out->first_micro on: the
+     * whole step or, where ranks share it, a part.  Counts those.  One thread at a time. */
     struct status (*fill)(const void *self, int64_t step, struct batch_step *out);
 
     /* How many held-out batches the first min(n, all) samples make, in a fixed order that is the same in

@@ -255,15 +255,15 @@ static struct step_form form_of(const struct bert_loader_config *c, int64_t step
 struct status bert_loader_step(const struct bert_loader *l, int64_t step, struct batch_step *out)
 {
     const struct bert_loader_config *c = &l->config;
-    CHECK(step >= 1 && out->n_micro == c->gradient_accumulation_steps, "step %lld with %lld micro-batches",
-          (long long)step, (long long)out->n_micro);
+    CHECK(step >= 1 && out->first_micro + out->n_micro <= c->gradient_accumulation_steps,
+          "step %lld up to micro-batch %lld", (long long)step, (long long)(out->first_micro + out->n_micro));
     uint64_t first = ((uint64_t)step - 1) * (uint64_t)c->train_batch_size;
     struct step_form form = form_of(c, step);
     int64_t n = micro_size(c);
     for (int64_t k = 0; k < out->n_micro; k++) {
         struct batch *b = &out->micro[k];
         batch_clear(b);
-        int64_t begin = k * n, end = k < form.n_micro ? begin + n : begin;
+        int64_t m = out->first_micro + k, begin = m * n, end = m < form.n_micro ? begin + n : begin;
         for (int64_t i = begin; i < end; i++) {
             TRY(add_sequence(l, b, draw_at(l, c->seed, first + (uint64_t)i, c->in_order), (int32_t)i,
                              form.mask_rate));

@@ -41,7 +41,7 @@ int64_t example_batches_per_epoch(const struct example_batches *b);
 /* Upper bounds of every micro-batch; no position is masked. */
 struct batch_limits example_batches_limits(const struct example_batches *b);
 
-/* Fills `out` with optimizer step `step`, from 1. */
+/* Fills `out` with optimizer step `step`, from 1: as batch_source.fill does. */
 void example_batches_step(const struct example_batches *b, int64_t step, struct batch_step *out);
 
 /* Fills `out` with prediction batch `index`; indices[k] gets the example of sequence k. */

@@ -157,12 +157,13 @@ static struct status add_record(const struct shard_loader *l, struct batch *b, u
 static struct status fill(const void *self, int64_t step, struct batch_step *out)
 {
     const struct shard_loader *l = self;
-    CHECK(step >= 1 && out->n_micro == l->n_micro, "step %lld with %lld micro-batches", (long long)step,
-          (long long)out->n_micro);
+    CHECK(step >= 1 && out->first_micro + out->n_micro <= l->n_micro, "step %lld up to micro-batch %lld",
+          (long long)step, (long long)(out->first_micro + out->n_micro));
     uint64_t first = ((uint64_t)step - 1) * (uint64_t)(l->micro_size * l->n_micro);
-    for (int64_t k = 0; k < l->n_micro; k++) {
+    for (int64_t k = 0; k < out->n_micro; k++) {
+        int64_t begin = (out->first_micro + k) * l->micro_size;
         batch_clear(&out->micro[k]);
-        for (int64_t i = k * l->micro_size; i < (k + 1) * l->micro_size; i++) {
+        for (int64_t i = begin; i < begin + l->micro_size; i++) {
             TRY(add_record(l, &out->micro[k], l->config.seed, first + (uint64_t)i, i));
         }
         batch_finish(&out->micro[k], l->config.pad_id);

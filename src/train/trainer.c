@@ -47,6 +47,7 @@ static void carve_state(struct trainer *t, struct arena *a)
     if (c->training) {
         t->grad = arena_carve_1d(a, vector, n);
         carve_tied(t, a);
+        gradient_tree_carve(&t->tree, a, c->blocks, vector, n);
         t->plan.gradient_bytes = a->used - before;
         int64_t n_moments = t->update.shard.end - t->update.shard.begin;
         t->exp_avg = arena_carve_1d(a, vector, n_moments);
@@ -388,7 +389,7 @@ static void micro_step(struct trainer *t, const struct batch *micro, const struc
     enum stage_work work = first ? STAGE_TRAIN_FIRST : STAGE_TRAIN_NEXT;
     stage_begin(&t->net.stage, micro, n);
     tensor_log_begin(t->tensor_log, &(struct tensor_log_pass){micro, first, last, t->loss_scale.value});
-    t->net.stage.gradient_done = last ? t->gradient_done : NULL;
+    t->net.stage.gradient_done = last && t->tree.n_levels == 0 ? t->gradient_done : NULL;
     t->net.stage.gradient_done_context = t->gradient_done_context;
     if (stage_graph_begin(&t->net.stage, work)) {
         if (first) {
@@ -412,12 +413,12 @@ void trainer_clear(struct trainer *t)
     clear_added(t);
 }
 
-void trainer_queue_gradients(struct trainer *t, const struct batch_step *batch, struct stage_numbers *numbers,
-                             bool mean_of_micro_batches)
+/* The gradients of some micro-batches that are added to one another; `last`: none follow in this step. */
+static void queue_block(struct trainer *t, const struct batch_step *batch, struct stage_numbers *numbers,
+                        bool mean_of_micro_batches, bool last)
 {
     struct exec *x = &t->net.x;
     int64_t n = batch_step_n_filled(batch);
-    trainer_clear(t);
     for (int64_t i = 0; i < n; i++) {
         const struct batch *micro = batch_step_filled(batch, i);
         if (i > 0) {
@@ -425,11 +426,36 @@ void trainer_queue_gradients(struct trainer *t, const struct batch_step *batch, 
             profile_phase(t->net.profile, "forward");
         }
         trainer_scale_losses(t, numbers, batch, micro, mean_of_micro_batches);
-        micro_step(t, micro, numbers, i == 0, i == n - 1);
+        micro_step(t, micro, numbers, i == 0, last && i == n - 1);
     }
     if (n == 0) {
         x->ops->fill(x, t->grad, 0);
         stage_batch_send(&t->net.stage.slot->block, x, NULL, numbers);
+    }
+}
+
+static void queue_tree(struct trainer *t, const struct batch_step *batch, struct stage_numbers *numbers,
+                       bool mean_of_micro_batches)
+{
+    struct gradient_blocks blocks = t->config.blocks;
+    for (int i = 0; i < blocks.n; i++) {
+        struct batch_step block = batch_step_part(batch, blocks.first + i, blocks.n_all);
+        if (i > 0) {
+            clear_added(t);
+        }
+        queue_block(t, &block, numbers, mean_of_micro_batches, i == blocks.n - 1);
+        gradient_tree_add(&t->tree, &t->net.x, blocks, i, t->grad);
+    }
+}
+
+void trainer_queue_gradients(struct trainer *t, const struct batch_step *batch, struct stage_numbers *numbers,
+                             bool mean_of_micro_batches)
+{
+    trainer_clear(t);
+    if (t->tree.n_levels > 0) {
+        queue_tree(t, batch, numbers, mean_of_micro_batches);
+    } else {
+        queue_block(t, batch, numbers, mean_of_micro_batches, true);
     }
     profile_phase(t->net.profile, "optimizer");
 }

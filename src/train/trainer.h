@@ -7,6 +7,7 @@
 #include "optim/param_rates.h"
 #include "pass/network.h"
 #include "pass/tensor_log.h"
+#include "train/gradient_tree.h"
 #include "train/loss_scale.h"
 #include "train/update.h"
 
@@ -24,12 +25,13 @@ struct trainer_config {
     int64_t end_layer;
     int64_t n_slots;     /* micro-batches in flight; 0: one */
     int n_shards, shard; /* ranks that share the update, and this one's number (train/update.h); 0: none do */
-    bool shards_are_stages;  /* a shard is the layers of a pipeline's stage; shards are not equal */
-    int64_t bucket_elements; /* of a sum of gradients (core/param_buckets.h); 0: the default */
-    bool saving;             /* checkpoints will be written (task/save_run.h) */
-    uint64_t seed;           /* of the initial weights and of dropout */
-    double loss_scale;       /* fp16 only: the fixed loss scale; 0: dynamic */
-    double first_loss_scale; /* and begins at this; 0: LOSS_SCALE_FIRST */
+    bool shards_are_stages;        /* a shard is the layers of a pipeline's stage; shards are not equal */
+    struct gradient_blocks blocks; /* this rank's of a sum of gradients that does not depend on the ranks */
+    int64_t bucket_elements;       /* of a sum of gradients (core/param_buckets.h); 0: the default */
+    bool saving;                   /* checkpoints will be written (task/save_run.h) */
+    uint64_t seed;                 /* of the initial weights and of dropout */
+    double loss_scale;             /* fp16 only: the fixed loss scale; 0: dynamic */
+    double first_loss_scale;       /* and begins at this; 0: LOSS_SCALE_FIRST */
 };
 
 /* The memory and work of a trainer, known before anything is allocated. */
@@ -37,7 +39,7 @@ struct trainer_plan {
     int64_t n_params, n_frozen; /* n_frozen: of them that no update touches */
     size_t
         weight_bytes; /* fp32 master and, in bf16 or fp16, the working copy; in fp8 the layers' in fp8 too */
-    size_t gradient_bytes;
+    size_t gradient_bytes;                /* with the sums of blocks */
     size_t optimizer_bytes;               /* both moments, sums for norms, and histories of factors in fp8 */
     size_t activation_bytes;              /* of all micro-batches in flight */
     size_t workspace_bytes, beside_bytes; /* scratch of an op, and of one that runs beside it (dev/queue.h) */
@@ -54,9 +56,10 @@ struct trainer {
     struct network net;               /* weights, passes, and the memory of all of this */
     tensor grad, exp_avg, exp_avg_sq; /* flat buffers, as net.master */
     tensor
-        tied_part;  /* [n] the part of the gradient of model->tied from heads on another stage; null where the
+        tied_part; /* [n] the part of the gradient of model->tied from heads on another stage; null where the
                     * input layer and the heads are on one stage */
-    tensor results; /* f64 [1 + MODEL_MOST_SUMS] the numbers of a step's result: */
+    struct gradient_tree tree; /* sums of blocks of micro-batches */
+    tensor results;            /* f64 [1 + MODEL_MOST_SUMS] the numbers of a step's result: */
     tensor norm, sums; /* views of it: [1] the norm of the gradients, [MODEL_MOST_SUMS] the model's sums */
     struct loss_scale loss_scale;
     void *grads; /* the model's views */

@@ -226,6 +226,34 @@ static void cuts_change_only_the_cut(const struct indexed *store)
     bert_loader_close(&l_parts);
 }
 
+/* The micro-batches of a rank are those of the whole step. */
+static void ranks_make_their_part(const struct indexed *store)
+{
+    struct bert_loader_config c = config_of(store);
+    struct bert_loader l;
+    struct batch_step all, part;
+    c.gradient_accumulation_steps = 4;
+    EXPECT_OK(bert_loader_open(&l, c));
+    EXPECT_OK(bert_loader_init_step(&c, &all));
+    EXPECT_OK(bert_loader_step(&l, 7, &all));
+    int64_t n_tokens = 0;
+    for (int rank = 0; rank < 3; rank++) {
+        EXPECT_OK(batch_step_init_part(&part, 4, rank, 3, &bert_batch_layout, bert_loader_limits(&c)));
+        EXPECT_OK(bert_loader_step(&l, 7, &part));
+        struct batch_step wanted = batch_step_part(&all, rank, 3);
+        EXPECT(part.n_micro == wanted.n_micro && part.n_micro >= 1 && part.n_all_micro == 4, "%lld of %lld",
+               (long long)part.n_micro, (long long)part.n_all_micro);
+        for (int64_t k = 0; k < part.n_micro; k++) {
+            same_batches(&part.micro[k], &wanted.micro[k]);
+        }
+        n_tokens += part.n_tokens;
+        batch_step_fini(&part);
+    }
+    EXPECT(n_tokens == all.n_tokens, "%lld tokens", (long long)n_tokens);
+    batch_step_fini(&all);
+    bert_loader_close(&l);
+}
+
 /* Over one epoch every sample is used once: the pieces of A and B that begin a sample are all different. */
 static void epochs_differ_and_cover(const struct indexed *store)
 {
@@ -447,6 +475,7 @@ int main(void)
     steps_are_a_pure_function(&store);
     samples_may_come_in_the_stores_order(&store);
     cuts_change_only_the_cut(&store);
+    ranks_make_their_part(&store);
     epochs_differ_and_cover(&store);
     heldout_batches_are_fixed(&store);
     bad_configurations_are_named(&store);

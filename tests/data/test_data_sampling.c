@@ -283,9 +283,21 @@ static void masks_obey_their_rules(void)
     }
 }
 
+static struct masking_rules masking_of(double rate, int64_t most, int32_t vocab_size,
+                                       const uint8_t *continues)
+{
+    return (struct masking_rules){.masked_lm_prob = rate,
+                                  .max_predictions = most,
+                                  .cls_id = FIXTURE_CLS,
+                                  .sep_id = FIXTURE_SEP,
+                                  .mask_id = FIXTURE_MASK,
+                                  .vocab_size = vocab_size,
+                                  .continues = continues};
+}
+
 static void everything_can_be_masked(void)
 {
-    struct masking_rules rules = {1.0, 50, FIXTURE_CLS, FIXTURE_SEP, FIXTURE_MASK, 10, NULL};
+    struct masking_rules rules = masking_of(1.0, 50, 10, NULL);
     int32_t ids[] = {FIXTURE_CLS, 5, FIXTURE_SEP, 6, FIXTURE_SEP}, positions[50], labels[50];
     struct rng_stream r = rng_stream(1);
     EXPECT(masking_apply(&rules, ids, 5, positions, labels, &r) == 2, "two candidates");
@@ -373,8 +385,7 @@ static void words_are_masked_whole(void)
     const uint8_t *continues = continuing();
     for (int k = 0; k < 4; k++) {
         int64_t n_tokens = 0, n_chosen = 0, longest = 0;
-        const struct masking_rules rules = {rates[k],     60,    FIXTURE_CLS, FIXTURE_SEP,
-                                            FIXTURE_MASK, VOCAB, continues};
+        const struct masking_rules rules = masking_of(rates[k], 60, VOCAB, continues);
         for (uint64_t seed = 0; seed < TRIES; seed++) {
             int32_t ids[MOST], before[MOST], positions[60], labels[60];
             bool chosen[MOST] = {false};
@@ -409,8 +420,7 @@ static void words_are_masked_whole(void)
 static void words_have_their_statistics(void)
 {
     enum { N = 20000, LENGTH = 42, PAIRS = (LENGTH - 2) / 2 };
-    const struct masking_rules rules = {0.15,         20,    FIXTURE_CLS, FIXTURE_SEP,
-                                        FIXTURE_MASK, VOCAB, continuing()};
+    const struct masking_rules rules = masking_of(0.15, 20, VOCAB, continuing());
     int64_t at[PAIRS] = {0}, n_chosen = 0, n_mask = 0, n_kept = 0;
     for (uint64_t seed = 0; seed < N; seed++) {
         int32_t ids[LENGTH], positions[20], labels[20];

@@ -14,6 +14,7 @@ onnx          Python peers
 tensorflow    Python peers
 hdf5          HDF5
 curl          libcurl and libarchive
+mpi           MPI
 shared        data of the developers
 c++           tools
 git           tools

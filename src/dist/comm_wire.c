@@ -10,6 +10,9 @@
 #include <time.h>
 #include <unistd.h>
 
+/* Ranks may start at different times, however little they may wait for each other afterwards. */
+static const double OPENING_S = 60;
+
 /* What a rank tells the others when they meet. */
 struct hello {
     char version[32];
@@ -435,7 +438,9 @@ struct status comm_wire_open(struct comm *comm, const struct wire *wire, double 
     if (!failed(s) && (c->piece == NULL || c->from == NULL || c->hellos == NULL)) {
         s = status_error(STATUS_MEMORY, "out of memory for what ranks exchange");
     }
+    c->ranks.deadline_ns = (int64_t)((deadline_s > OPENING_S ? deadline_s : OPENING_S) * 1e9);
     s = failed(s) ? s : greet(c);
+    c->ranks.deadline_ns = (int64_t)(deadline_s * 1e9);
     if (failed(s)) {
         leave(c, s);
         comm_wire_close(comm);

@@ -17,6 +17,9 @@ static const int64_t SPIN_NS = 30000, YIELD_NS = 300000, SHORTEST_SLEEP_NS = 500
 /* What a rank sent before it left may still be on its way when its note is there. */
 static const int64_t LEFT_NS = 200000000;
 
+/* A rank that waits for rank 0's answer lets rank 0 find out first who did not come. */
+static const int64_t ANSWER_NS = 1000000000;
+
 /* How long a failing rank tries to tell those that do not listen. */
 static const double TELL_S = 1;
 
@@ -163,7 +166,7 @@ static void judge_left(struct wire_ranks *w)
 static void judge_time(struct wire_ranks *w, int64_t waited_ns, const char *doing)
 {
     char missing[160];
-    if (waited_ns > w->deadline_ns) {
+    if (waited_ns > w->deadline_ns + (w->is_asking ? ANSWER_NS : 0)) {
         put_missing(w, missing, sizeof missing);
         wire_ranks_fail(w, status_error(STATUS_IO, "rank %d of %d waited %.1f s in %s for ranks: %s",
                                         w->wire.rank, w->wire.size, (double)w->deadline_ns * 1e-9, doing,
@@ -212,7 +215,10 @@ static struct status ask(struct wire_ranks *w, const char *doing)
     w->verdict = status_ok();
     wire_ranks_send(w, 0, WIRE_CALL, &w->mine, call_bytes(&w->mine));
     wire_ranks_receive(w, 0, WIRE_VERDICT, &w->verdict, sizeof w->verdict);
-    return wire_ranks_wait(w, doing);
+    w->is_asking = true;
+    struct status s = wire_ranks_wait(w, doing);
+    w->is_asking = false;
+    return s;
 }
 
 static struct status answer(struct wire_ranks *w, const char *doing)

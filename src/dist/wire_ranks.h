@@ -16,6 +16,7 @@ struct wire_ranks {
     struct wire wire;
     int64_t deadline_ns;
     bool is_crowded;       /* more ranks than processors: a waiting rank must not keep one busy */
+    bool is_asking;        /* the wait is for rank 0's answer */
     struct status failure; /* the first; it stays */
     struct status note;    /* that is being received; OK: its sender has left */
     struct wire_op note_op;

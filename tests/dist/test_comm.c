@@ -1,4 +1,4 @@
-/* Communicators: sums of a fixed shape, to the bit, whoever comes first; maxima, gathers, broadcasts; messages in order; and that one
+/* Communicators, of threads, and of processes if a launcher starts this several times: sums of a fixed shape, to the bit, whoever comes first; maxima, gathers, broadcasts; messages in order; and that one
  * rank's error, or its absence, ends all of them with its name, and soon. */
 #include "dist/comm_self.h"
 #include "core/clock.h"
@@ -6,7 +6,9 @@
 
 #include "ranks.h"
 
+#include <signal.h>
 #include <time.h>
+#include <unistd.h>
 
 enum { N = 5000, ROUNDS = 20 };
 
@@ -30,10 +32,6 @@ static void dawdle(int rank, int round)
     struct timespec t = {.tv_nsec = rank == round % 3 ? 1000000 : 0};
     nanosleep(&t, NULL);
 }
-
-struct sum_case {
-    enum dtype dtype;
-};
 
 /* The sum of ranks [first, first + n) in fp32 or fp64, of numbers as the dtype holds them: that of the first half, which is the
  * largest power of two below n, plus that of the rest. */
@@ -59,11 +57,10 @@ static double wanted_sum(enum dtype dtype, int size, int round, int64_t i)
     return tensor_get(one, 0);
 }
 
-static void sum_body(const struct comm *c, void *context)
+static void sum_dtype(const struct comm *c, enum dtype dtype)
 {
-    const struct sum_case *k = context;
     struct exec x = host_exec();
-    tensor t = tensor_1d(malloc(N * sizeof(double)), k->dtype, N);
+    tensor t = tensor_1d(malloc(N * sizeof(double)), dtype, N);
     for (int round = 0; round < ROUNDS; round++) {
         for (int64_t i = 0; i < N; i++) {
             tensor_set(t, i, value_of(c->rank, round, i));
@@ -72,7 +69,7 @@ static void sum_body(const struct comm *c, void *context)
         comm_all_reduce_sum(c, &x, t);
         EXPECT_OK(x.status);
         for (int64_t i = 0; i < N; i += 7) {
-            double wanted = wanted_sum(k->dtype, c->size, round, i);
+            double wanted = wanted_sum(dtype, c->size, round, i);
             EXPECT(tensor_get(t, i) == wanted, "element %lld of rank %d: %g, not %g", (long long)i, c->rank,
                    tensor_get(t, i), wanted);
         }
@@ -80,15 +77,12 @@ static void sum_body(const struct comm *c, void *context)
     free(t.data);
 }
 
-static void sums_are_trees(void)
+static void sum_body(const struct comm *c, void *context)
 {
-    static const enum dtype dtypes[] = {DTYPE_F32, DTYPE_F64, DTYPE_BF16};
-    for (int d = 0; d < 3; d++) {
-        struct sum_case k = {dtypes[d]};
-        for (int n = 1; n <= RANKS_MOST; n++) {
-            run_ranks(n, DEADLINE_S, sum_body, &k);
-        }
-    }
+    (void)context;
+    sum_dtype(c, DTYPE_F32);
+    sum_dtype(c, DTYPE_F64);
+    sum_dtype(c, DTYPE_BF16);
 }
 
 /* -0 of all ranks stays -0, and of one rank with +0 of another it is +0. */
@@ -179,8 +173,51 @@ static void max_body(const struct comm *c, void *context)
                    (long long)i, c->rank, (double)v[i], (double)wanted);
         }
     }
-    comm_all_reduce_max(c, &x, tensor_1d(v, DTYPE_BF16, N));
+}
+
+static void max_dtype_body(const struct comm *c, void *context)
+{
+    (void)context;
+    struct exec x = host_exec();
+    float v[2] = {0};
+    comm_all_reduce_max(c, &x, tensor_1d(v, DTYPE_BF16, 2));
     EXPECT_ERROR(x.status, STATUS_USAGE, "a maximum over ranks is of fp32, not bf16");
+}
+
+/* Several pieces, the last of them short, and nothing at all. */
+static void large_body(const struct comm *c, void *context)
+{
+    (void)context;
+    enum { LARGE = (9 << 20) / 4 + 5 };
+    struct exec x = host_exec();
+    float *v = malloc(LARGE * sizeof *v);
+    EXPECT(v != NULL, "out of memory");
+    for (int64_t i = 0; i < LARGE; i++) {
+        v[i] = (float)(i % 1000 + c->rank);
+    }
+    comm_all_reduce_sum(c, &x, tensor_1d(v, DTYPE_F32, LARGE));
+    EXPECT_OK(x.status);
+    for (int64_t i = 0; i < LARGE; i++) {
+        float wanted = (float)(c->size * (i % 1000) + c->size * (c->size - 1) / 2);
+        EXPECT(v[i] == wanted, "element %lld: %g, not %g", (long long)i, (double)v[i], (double)wanted);
+        v[i] = (float)(i + c->rank);
+    }
+    comm_broadcast(c, &x, tensor_1d(v, DTYPE_F32, LARGE), c->size - 1);
+    EXPECT_OK(x.status);
+    for (int64_t i = 0; i < LARGE; i++) {
+        EXPECT(v[i] == (float)(i + c->size - 1), "element %lld: %g", (long long)i, (double)v[i]);
+    }
+    if (c->rank == 0) {
+        comm_send(c, &x, tensor_1d(v, DTYPE_F32, LARGE), 1);
+    } else if (c->rank == 1) {
+        memset(v, 0, LARGE * sizeof *v);
+        comm_receive(c, &x, tensor_1d(v, DTYPE_F32, LARGE), 0);
+    }
+    EXPECT_OK(x.status);
+    EXPECT(v[LARGE - 1] == (float)(LARGE - 1 + c->size - 1), "%g", (double)v[LARGE - 1]);
+    comm_all_reduce_sum(c, &x, tensor_1d(v, DTYPE_F32, 0));
+    EXPECT_OK(x.status);
+    free(v);
 }
 
 /* All send before anybody receives: a send does not wait, and messages keep their order. */
@@ -213,7 +250,9 @@ struct failing_case {
         LEAVES_IN_PEACE,
         HAS_LEFT,
         IS_LATE,
-        SUMS_ANOTHER_SIZE
+        SUMS_ANOTHER_SIZE,
+        IS_KILLED, /* these two only where ranks are processes */
+        IS_STOPPED
     } how;
     const char *wanted;
     double deadline_s;
@@ -244,6 +283,8 @@ static void fail_as(const struct comm *c, struct exec *x, const struct failing_c
         comm_all_reduce_sum(c, x, tensor_1d(v, DTYPE_F32, 8));
         break;
     case SUMS_ANOTHER_SIZE: comm_all_reduce_sum(c, x, tensor_1d(v, DTYPE_F32, 7)); break;
+    case IS_KILLED: raise(SIGKILL); break;
+    case IS_STOPPED: raise(SIGSTOP); break;
     }
 }
 
@@ -257,6 +298,7 @@ static void failing_body(const struct comm *c, void *context)
 {
     const struct failing_case *k = context;
     struct exec x = host_exec();
+    (void)comm_barrier(c); /* all are there; that it failed in the end may be heard already */
     int64_t start = clock_ns();
     float v[8] = {0};
     struct timespec pause = {.tv_nsec = k->how == HAS_LEFT ? 100000000 : 0};
@@ -277,23 +319,6 @@ static void failing_body(const struct comm *c, void *context)
         struct exec later = host_exec(); /* the error stays */
         comm_all_reduce_sum(c, &later, tensor_1d(v, DTYPE_F32, 8));
         EXPECT(failed(later.status), "a sum after an error");
-    }
-}
-
-static void one_error_is_heard_by_all(void)
-{
-    static const struct failing_case cases[] = {
-        {2, IN_A_SUM, "rank 2 of 4: embed in no layer on cpu: token id 99", 30},
-        {2, IN_A_GATHER, "rank 2 of 4: embed in no layer on cpu: token id 99", 30},
-        {2, IN_A_MESSAGE, "rank 2 of 4: embed in no layer on cpu: token id 99", 30},
-        {1, LEAVES, "rank 1 of 4: the disk is full", 30},
-        {3, LEAVES_IN_PEACE, "rank 3 of 4 has left", 30},
-        {2, HAS_LEFT, "rank 2 of 4 has left", 30},
-        {1, IS_LATE, "s in a sum for ranks: 1", 0.1},
-        {3, SUMS_ANOTHER_SIZE, "rank 3 is in a sum of 7 elements, rank 0 in a sum of 8", 30},
-    };
-    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
-        run_ranks(4, cases[i].deadline_s, failing_body, (void *)&cases[i]);
     }
 }
 
@@ -335,20 +360,128 @@ static void device_body(const struct comm *c, void *context)
     EXPECT_ERROR(x.status, STATUS_USAGE, "not that of gpu");
 }
 
-int main(void)
+/* A case that ends with an error, which stays: processes can run one of these only, and then no other. */
+struct comm_case {
+    const char *name;
+    int least, most; /* ranks */
+    rank_body *body;
+    struct failing_case how; /* for failing_body */
+};
+
+static const struct comm_case peaceful[] = {
+    {"sums", 1, RANKS_MOST, sum_body, {0}},    {"zeros", 3, 3, zero_body, {0}},
+    {"broadcasts", 4, 4, broadcast_body, {0}}, {"gathers", 1, 5, gather_body, {0}},
+    {"maxima", 1, 5, max_body, {0}},           {"messages", 2, 4, message_body, {0}},
+    {"pieces", 2, 4, large_body, {0}},
+};
+
+static const struct comm_case ending[] = {
+    {"other_bounds", 3, 3, other_bounds_body, {0}},
+    {"max_dtype", 2, 2, max_dtype_body, {0}},
+    {"worst", 4, 4, worst_body, {0}},
+    {"device", 2, 2, device_body, {0}},
+    {"in_a_sum", 4, 4, failing_body, {2, IN_A_SUM, "rank 2 of 4: embed in no layer on cpu: token id 99", 30}},
+    {"in_a_gather",
+     4,
+     4,
+     failing_body,
+     {2, IN_A_GATHER, "rank 2 of 4: embed in no layer on cpu: token id 99", 30}},
+    {"in_a_message",
+     4,
+     4,
+     failing_body,
+     {2, IN_A_MESSAGE, "rank 2 of 4: embed in no layer on cpu: token id 99", 30}},
+    {"leaves", 4, 4, failing_body, {1, LEAVES, "rank 1 of 4: the disk is full", 30}},
+    {"leaves_in_peace", 4, 4, failing_body, {3, LEAVES_IN_PEACE, "rank 3 of 4 has left", 30}},
+    {"has_left", 4, 4, failing_body, {2, HAS_LEFT, "rank 2 of 4 has left", 30}},
+    {"is_late", 4, 4, failing_body, {1, IS_LATE, "s in a sum for ranks: 1", 0.1}},
+    {"another_size",
+     4,
+     4,
+     failing_body,
+     {3, SUMS_ANOTHER_SIZE, "rank 3 is in a sum of 7 elements, rank 0 in a sum of 8", 30}},
+    {"killed", 4, 4, failing_body, {2, IS_KILLED, "rank 2 of 4 has ended", 30}},
+    {"stopped", 4, 4, failing_body, {1, IS_STOPPED, "s in a sum for ranks: 1", 1}},
+    {"first_stopped", 4, 4, failing_body, {0, IS_STOPPED, "s in a sum for ranks: 0", 1}},
+};
+
+enum { N_PEACEFUL = sizeof peaceful / sizeof peaceful[0], N_ENDING = sizeof ending / sizeof ending[0] };
+
+static void run_case(const struct comm *world, const struct comm_case *k)
 {
-    one_rank_alone();
-    sums_are_trees();
-    run_ranks(3, DEADLINE_S, zero_body, NULL);
-    run_ranks(4, DEADLINE_S, broadcast_body, NULL);
-    for (int n = 1; n <= 5; n++) {
-        run_ranks(n, DEADLINE_S, gather_body, NULL);
-        run_ranks(n, DEADLINE_S, max_body, NULL);
+    for (int n = k->least; n <= k->most; n++) {
+        run_ranks_of(world, n, k->how.deadline_s > 0 ? k->how.deadline_s : DEADLINE_S, k->body,
+                     (void *)&k->how);
     }
-    run_ranks(3, DEADLINE_S, other_bounds_body, NULL);
-    run_ranks(4, DEADLINE_S, message_body, NULL);
-    one_error_is_heard_by_all();
-    run_ranks(4, DEADLINE_S, worst_body, NULL);
-    run_ranks(2, DEADLINE_S, device_body, NULL);
+}
+
+static bool is_gone(const struct comm_case *k, int rank)
+{
+    return (k->how.how == IS_KILLED || k->how.how == IS_STOPPED) && k->how.failing == rank;
+}
+
+/* A process that ends without the others may end them too, so each waits until all have written their file. */
+static void await_all(const struct comm *world, const struct comm_case *k, const char *directory)
+{
+    char path[512];
+    struct timespec pause = {.tv_nsec = 5000000};
+    snprintf(path, sizeof path, "%s/%d", directory, world->rank);
+    fclose(fopen(path, "w"));
+    for (int r = 0, tries = 0; r < world->size && tries < 4000; tries++) {
+        snprintf(path, sizeof path, "%s/%d", directory, r);
+        if (is_gone(k, r) || access(path, F_OK) == 0) {
+            r++;
+        } else {
+            nanosleep(&pause, NULL);
+        }
+    }
+}
+
+/* The case of a launcher's processes, whose world ends with it. */
+static void end_world(struct comm *world, const char *name, const char *directory)
+{
+    for (int i = 0; i < N_ENDING; i++) {
+        if (strcmp(ending[i].name, name) == 0) {
+            EXPECT(world->size == ending[i].most, "%s in %d processes", name, world->size);
+            run_case(world, &ending[i]);
+            printf("as expected\n");
+            fflush(stdout);
+            await_all(world, &ending[i], directory);
+            world_close(world, status_ok());
+            return;
+        }
+    }
+    EXPECT(false, "there is no case %s", name);
+}
+
+/* usage: test_comm: all cases in threads, or if a launcher starts it several times, in processes all that end without an error.
+ * test_comm --list: the others, and what they need.  test_comm CASE DIRECTORY: one of them, with an empty directory. */
+int main(int argc, char **argv)
+{
+    struct comm world;
+    if (argc == 2) {
+        for (int i = 0; i < N_ENDING; i++) {
+            printf("%s %d %g\n", ending[i].name, ending[i].most, ending[i].how.deadline_s);
+        }
+        return 0;
+    }
+    EXPECT_OK(world_open(&world));
+    if (argc == 3) {
+        end_world(&world, argv[1], argv[2]);
+        return 0;
+    }
+    for (int i = 0; i < N_PEACEFUL; i++) {
+        run_case(&world, &peaceful[i]);
+    }
+    for (int i = 0; i < N_ENDING && world.size == 1; i++) {
+        if (!is_gone(&ending[i], ending[i].how.failing)) {
+            run_case(&world, &ending[i]);
+        }
+    }
+    if (world.size == 1) {
+        one_rank_alone();
+    }
+    printf("as expected\n");
+    world_close(&world, status_ok());
     return 0;
 }

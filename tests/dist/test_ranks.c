@@ -1,5 +1,5 @@
 /* Steps that ranks take together, each rank a thread, against one trainer alone, to the bit: 1F1B over 1, 2 and 4 stages,
- * and data parallel over 1, 2 and 4 ranks; gradients, sums, norms, weights and moments of several steps, with dropout.  And
+ * and data parallel over 1, 2 and 4 ranks, which are threads, or processes if a launcher starts them; gradients, sums, norms, weights and moments of several steps, with dropout.  And
  * that one rank's error ends them all. */
 #include "train/data_parallel_step.h"
 #include "train/pipeline_step.h"
@@ -371,7 +371,7 @@ static void gradients_are_finished_sums(struct run *r)
     free(together);
 }
 
-static void ranks_give_the_bits_of_one(const struct rank_case *k)
+static void ranks_give_the_bits_of_one(const struct comm *world, const struct rank_case *k)
 {
     static const int sizes[] = {1, 2, 4};
     struct run r;
@@ -379,17 +379,17 @@ static void ranks_give_the_bits_of_one(const struct rank_case *k)
     run_alone(&r);
     for (int i = 0; i < 3; i++) {
         r.n_ranks = sizes[i];
-        run_ranks(sizes[i], DEADLINE_S, pipeline_body, &r);
+        run_ranks_of(world, sizes[i], DEADLINE_S, pipeline_body, &r);
     }
     r.n_ranks = 1;
-    run_ranks(1, DEADLINE_S, data_parallel_body, &r);
+    run_ranks_of(world, 1, DEADLINE_S, data_parallel_body, &r);
     gradients_are_finished_sums(&r);
     for (int i = 0; i < 3; i++) {
         forget(&r);
         r.n_ranks = sizes[i];
         run_alone_in_parts(&r, sizes[i], false);
-        run_ranks(sizes[i], DEADLINE_S, data_parallel_body, &r);
-        run_ranks(sizes[i], DEADLINE_S, sharded_body, &r);
+        run_ranks_of(world, sizes[i], DEADLINE_S, data_parallel_body, &r);
+        run_ranks_of(world, sizes[i], DEADLINE_S, sharded_body, &r);
     }
     close_run(&r);
     printf("%s: the same bits\n", k->name);
@@ -583,8 +583,10 @@ static void plans_count_slots_and_layers(void)
     close_run(&r);
 }
 
-int main(void)
+/* Without an argument all cases; else the case of this name, in processes if a launcher starts several. */
+int main(int argc, char **argv)
 {
+    struct comm world;
     static const struct rank_case cases[] = {
         {.name = "fp32, lamb", .optimizer = &optimizer_lamb},
         {.name = "fp32, lans", .optimizer = &optimizer_lans},
@@ -614,8 +616,15 @@ int main(void)
         {.name = "wide, bf16, lamb", .precision = {.dtype = DTYPE_BF16}, .hidden_size = 48},
     };
     const size_t n_cases = sizeof cases / sizeof cases[0];
+    EXPECT_OK(world_open(&world));
     for (size_t i = 0; i < n_cases; i++) {
-        ranks_give_the_bits_of_one(&cases[i]);
+        if (argc == 1 || strcmp(argv[1], cases[i].name) == 0) {
+            ranks_give_the_bits_of_one(&world, &cases[i]);
+        }
+    }
+    world_close(&world, status_ok());
+    if (argc > 1) {
+        return 0;
     }
     shards_cut_parameters(&cases[n_cases - 1]);
     ranks_gather_what_they_need(&cases[n_cases - 1]);

@@ -1,6 +1,7 @@
 #include "data/shard_writer.h"
 
 #include "core/clock.h"
+#include "core/parallel.h"
 #include "core/progress.h"
 #include "core/rng.h"
 #include "core/stop.h"
@@ -16,11 +17,18 @@ static const int64_t SHARD_BYTES = INT64_C(64) << 20;
 
 enum { PURPOSE_ROWS = 0x726f7773, PATH_BYTES = 1024 };
 
+/* What a thread draws sequences with. */
+struct drawer {
+    struct batch_step step;
+    int64_t n_tokens; /* drawn */
+    struct status status;
+};
+
 struct writer {
     const struct shard_writer_config *config;
     struct bert_loader loader; /* of one sequence a step */
-    struct batch_step step;
-    int64_t n_samples; /* over all rounds */
+    struct drawer *drawers;    /* [parallel_n_parts()] */
+    int64_t n_samples;         /* over all rounds */
     struct pack_strategies strategies;
 };
 
@@ -30,10 +38,39 @@ static struct status out_of_memory(const struct writer *w)
                         w->config->directory);
 }
 
-static struct status draw_sequence(struct writer *w, int64_t g, const struct batch **b)
+/* Sequences [first, first + n), and what is done with number first + i, in any thread. */
+struct drawing {
+    struct writer *w;
+    int64_t first, n;
+    void (*take)(void *context, int64_t i, const struct batch *b);
+    void *context;
+};
+
+static void draw_part(void *context, int part, int n_parts)
 {
-    TRY(bert_loader_step(&w->loader, g + 1, &w->step));
-    *b = &w->step.micro[0];
+    const struct drawing *d = context;
+    struct drawer *own = &d->w->drawers[part];
+    own->n_tokens = 0;
+    own->status = status_ok();
+    for (int64_t i = d->n * part / n_parts; i < d->n * (part + 1) / n_parts; i++) {
+        own->status = bert_loader_step(&d->w->loader, d->first + i + 1, &own->step);
+        if (failed(own->status)) {
+            return;
+        }
+        d->take(d->context, i, &own->step.micro[0]);
+        own->n_tokens += own->step.micro[0].n_real_tokens;
+    }
+}
+
+/* Draws all in all threads; the first error is that of the first sequence that has one. */
+static struct status draw(struct drawing d, int64_t *n_tokens)
+{
+    parallel_run(draw_part, &d);
+    *n_tokens = 0;
+    for (int i = 0; i < parallel_n_parts(); i++) {
+        TRY(d.w->drawers[i].status);
+        *n_tokens += d.w->drawers[i].n_tokens;
+    }
     return status_ok();
 }
 
@@ -86,30 +123,33 @@ static struct status place_rows(struct writer *w, struct layout *out, const stru
     return status_ok();
 }
 
+struct sizes {
+    int32_t *lengths, *masked; /* [n] */
+};
+
+static void take_sizes(void *context, int64_t i, const struct batch *b)
+{
+    struct sizes *s = context;
+    s->lengths[i] = (int32_t)b->n_real_tokens;
+    s->masked[i] = (int32_t)b->n_real_labels;
+}
+
 static struct status lay_out_packed(struct writer *w, struct layout *out, int64_t first, int64_t n)
 {
     const struct bert_loader_config *c = &w->config->samples;
     struct pack_row *rows = NULL;
-    int64_t n_rows = 0;
-    int32_t *sizes = calloc(2 * (size_t)n, sizeof *sizes);
-    if (sizes == NULL) {
+    int64_t n_rows = 0, n_tokens;
+    int32_t *memory = calloc(2 * (size_t)n, sizeof *memory);
+    if (memory == NULL) {
         return out_of_memory(w);
     }
-    int32_t *masked = sizes + n;
-    struct status s = status_ok();
-    for (int64_t i = 0; i < n && !failed(s); i++) {
-        const struct batch *b;
-        s = draw_sequence(w, first + i, &b);
-        if (!failed(s)) {
-            sizes[i] = (int32_t)b->n_real_tokens;
-            masked[i] = (int32_t)b->n_real_labels;
-        }
-    }
+    struct sizes sizes = {memory, memory + n};
+    struct status s = draw((struct drawing){w, first, n, take_sizes, &sizes}, &n_tokens);
     if (!failed(s)) { /* a list of predictions must end with a zero */
         s = pack_sequences(&rows, &n_rows,
                            &(struct pack_problem){.n = n,
-                                                  .lengths = sizes,
-                                                  .masked = masked,
+                                                  .lengths = sizes.lengths,
+                                                  .masked = sizes.masked,
                                                   .row_length = c->max_seq_length,
                                                   .row_masked = c->max_predictions_per_seq + PACK_MOST - 1});
     }
@@ -118,11 +158,23 @@ static struct status lay_out_packed(struct writer *w, struct layout *out, int64_
                                           .seq_length = c->max_seq_length,
                                           .n_predictions = c->max_predictions_per_seq + PACK_MOST,
                                           .packed = true};
-        s = place_rows(w, out, rows, n_rows, sizes, masked);
+        s = place_rows(w, out, rows, n_rows, sizes.lengths, sizes.masked);
     }
     free(rows);
-    free(sizes);
+    free(memory);
     return s;
+}
+
+struct rows {
+    void *memory;
+    const struct layout *layout;
+};
+
+/* Sequences of one row have places of their own in it. */
+static void take_row(void *context, int64_t i, const struct batch *b)
+{
+    const struct rows *r = context;
+    shard_rows_put(r->memory, &r->layout->shape, &r->layout->targets[i], b);
 }
 
 static struct status fill_and_write(struct writer *w, const struct layout *layout, int64_t shard,
@@ -132,19 +184,14 @@ static struct status fill_and_write(struct writer *w, const struct layout *layou
     if (memory == NULL) {
         return out_of_memory(w);
     }
-    struct status s = status_ok();
-    for (int64_t i = 0; i < n && !failed(s); i++) {
-        const struct batch *b;
-        s = draw_sequence(w, first + i, &b);
-        if (!failed(s)) {
-            shard_rows_put(memory, &layout->shape, &layout->targets[i], b);
-            sum->n_tokens += b->n_real_tokens;
-        }
-    }
+    struct rows rows = {memory, layout};
+    int64_t n_tokens;
+    struct status s = draw((struct drawing){w, first, n, take_row, &rows}, &n_tokens);
     if (!failed(s)) {
         s = write_file(w, shard, &layout->shape, memory);
     }
     sum->n_sequences += n;
+    sum->n_tokens += n_tokens;
     sum->n_packs += layout->shape.n;
     free(memory);
     return s;
@@ -218,7 +265,13 @@ static struct status write_each(struct writer *w, struct shard_writer_report *re
 
 static struct status write_all(struct writer *w, struct shard_writer_report *report)
 {
-    TRY(bert_loader_init_step(&w->loader.config, &w->step));
+    w->drawers = calloc((size_t)parallel_n_parts(), sizeof *w->drawers);
+    if (w->drawers == NULL) {
+        return out_of_memory(w);
+    }
+    for (int i = 0; i < parallel_n_parts(); i++) {
+        TRY(bert_loader_init_step(&w->loader.config, &w->drawers[i].step));
+    }
     w->n_samples = w->loader.map.n_samples * w->config->dupe_factor;
     report->n_shards = count_shards(w);
     report->packing.seq_length = w->config->samples.max_seq_length;
@@ -239,7 +292,10 @@ struct status shard_writer_run(struct shard_writer_report *report, const struct 
     *report = (struct shard_writer_report){0};
     TRY(bert_loader_open(&w.loader, one));
     struct status s = write_all(&w, report);
-    batch_step_fini(&w.step);
+    for (int i = 0; w.drawers != NULL && i < parallel_n_parts(); i++) {
+        batch_step_fini(&w.drawers[i].step);
+    }
+    free(w.drawers);
     bert_loader_close(&w.loader);
     pack_strategies_fini(&w.strategies);
     return s;

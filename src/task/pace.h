@@ -1,0 +1,26 @@
+/* pace: tells once, when a run has trained for a while, how fast this machine is and what the run will therefore take. */
+#ifndef KILN_TASK_PACE_H
+#define KILN_TASK_PACE_H
+
+#include "core/batch.h"
+
+enum { PACE_SECONDS = 10 }; /* that are measured, after the first step */
+
+/* What a whole run has. */
+struct pace_run {
+    double n_sequences;           /* of a run by steps; 0: it ends by the clock */
+    double total_s;               /* of a run by the clock */
+    double sequences_of_an_epoch; /* 0: no epochs */
+};
+
+struct pace {
+    struct pace_run run;
+    int64_t since_ns; /* the end of the first step; 0: it has not ended */
+    double n_tokens, n_sequences;
+    bool told;
+};
+
+/* After each step.  True, once, with the text of the line: "12.3k tokens a second ..." */
+bool pace_step(struct pace *p, const struct batch_step *batch, int64_t now_ns, char *text, size_t size);
+
+#endif

@@ -155,6 +155,10 @@ static const struct option options[] = {
                    "steps between checkpoints; 0: only at the end"),
     OPTION_INT_ROW("keep_checkpoints", AT(keep_checkpoints), "3", 0, 1e6,
                    "keep the last N and every end of a phase; 0: all"),
+    OPTION_INT_ROW(
+        "average_last", AT(average_last), "0", 0, 1e6,
+        "beside each checkpoint, save the mean of the weights of the last N as the model average_STEP, which "
+        "every command takes, and evaluate the last (Kaddour 2022, arXiv:2209.14981); 0: none"),
     OPTION_FLAG_ROW("skip_checkpoint", AT(skip_checkpoint), "write none"),
     OPTION_GROUP_ROW("logs and evaluation"),
     OPTION_INT_ROW("eval_steps", AT(eval_steps), "500", 0, 1e12,

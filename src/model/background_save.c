@@ -2,6 +2,7 @@
 
 #include "core/clock.h"
 #include "core/signals.h"
+#include "model/weights_average.h"
 
 #include <stdlib.h>
 
@@ -47,6 +48,15 @@ static tensor copy_of(struct background_save *b, struct exec *x, tensor t, size_
     return copy;
 }
 
+/* The mean beside a checkpoint that was saved; it uses up the copy. */
+static struct status write_average(struct background_save *b)
+{
+    if (b->contents.average.n_last == 0) {
+        return status_ok();
+    }
+    return weights_average_save(b->directory, &b->contents, &b->result.n_averaged);
+}
+
 static void *write_copy(void *argument)
 {
     struct background_save *b = argument;
@@ -54,7 +64,11 @@ static void *write_copy(void *argument)
     r->from_ns = clock_ns();
     r->status = checkpoint_save(b->directory, &b->contents);
     if (!failed(r->status)) {
+        r->average = write_average(b);
         r->status = checkpoint_dir_prune(b->directory, b->contents.step, b->keep_last, b->contents.best_step);
+    }
+    if (!failed(r->status) && b->contents.average.n_last > 0) {
+        r->status = weights_average_prune(b->directory);
     }
     r->to_ns = clock_ns();
     atomic_store(&b->done, true);

@@ -27,6 +27,12 @@ struct checkpoint_extra {
     tensor data;
 };
 
+/* Which checkpoints' mean is saved beside each (weights_average.h). */
+struct checkpoint_average {
+    int64_t n_last;       /* the one just saved and those before it; 0: no mean is saved */
+    int64_t every, after; /* those of the steps after + every, after + 2 every, ... */
+};
+
 /* What a save writes; everything is borrowed for the call.  If several ranks save together, each has its own
  * slices, and only the first needs the fields after them. */
 struct checkpoint_contents {
@@ -49,7 +55,9 @@ struct checkpoint_contents {
     void *owned; /* malloc'ed bytes that an extra views; background_save_begin takes them; NULL: none */
     int64_t step;
     bool phase_end;
-    int64_t best_step; /* of another checkpoint, which pruning keeps; 0: there is none */
+    int64_t best_step;      /* of another checkpoint, which pruning keeps; 0: there is none */
+    const char *model_name; /* not NULL: the directory is this and the step, and holds the model alone */
+    struct checkpoint_average average; /* for the saver: checkpoint_save does not look at it */
 };
 
 /* Writes DIRECTORY/ckpt_STEP, replacing one that exists.  Whatever fails (STATUS_IO: the disk, whose free
@@ -144,6 +152,14 @@ void checkpoint_overlap(const struct param *p, int64_t begin, int64_t n, int64_t
  * *found is false if the directory has none at all; STATUS_NO_CHECKPOINT if it has some, but none is whole.
  */
 struct status checkpoint_dir_open_newest(struct checkpoint *c, const char *directory, bool *found);
+
+/* The steps of the directories PREFIX + STEP, highest first; free(list->steps), also after a failure. */
+struct checkpoint_steps {
+    int64_t *steps; /* [n] */
+    int n;
+};
+
+struct status checkpoint_dir_list(struct checkpoint_steps *list, const char *directory, const char *prefix);
 
 /* The highest step of the checkpoints ckpt_STEP.pt of the replaced scripts; -1 if there is none. */
 struct status checkpoint_dir_newest_file(int64_t *step, const char *directory);

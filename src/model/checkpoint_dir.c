@@ -49,16 +49,17 @@ static struct status for_each_name(const char *directory, struct status (*visit)
     return s;
 }
 
-struct step_list {
-    int64_t *steps; /* [n] */
-    int n;
+struct listing {
+    const char *prefix;
+    struct checkpoint_steps *list;
 };
 
 static struct status add_step(const char *name, void *context)
 {
-    struct step_list *list = context;
+    const struct listing *listing = context;
+    struct checkpoint_steps *list = listing->list;
     const char *rest;
-    int64_t step = step_of_name(name, "ckpt_", &rest);
+    int64_t step = step_of_name(name, listing->prefix, &rest);
     if (step < 0 || *rest != '\0') {
         return status_ok();
     }
@@ -71,11 +72,11 @@ static struct status add_step(const char *name, void *context)
     return status_ok();
 }
 
-/* The steps that have a checkpoint, newest first; free(list->steps), also after a failure. */
-static struct status list_steps(struct step_list *list, const char *directory)
+struct status checkpoint_dir_list(struct checkpoint_steps *list, const char *directory, const char *prefix)
 {
-    *list = (struct step_list){0};
-    TRY(for_each_name(directory, add_step, list));
+    struct listing listing = {prefix, list};
+    *list = (struct checkpoint_steps){0};
+    TRY(for_each_name(directory, add_step, &listing));
     if (list->n > 0) {
         qsort(list->steps, (size_t)list->n, sizeof *list->steps, descending);
     }
@@ -98,10 +99,10 @@ struct status checkpoint_dir_open_step(struct checkpoint *c, const char *directo
 
 struct status checkpoint_dir_open_newest(struct checkpoint *c, const char *directory, bool *found)
 {
-    struct step_list list;
+    struct checkpoint_steps list;
     *c = (struct checkpoint){0};
     *found = false;
-    struct status s = list_steps(&list, directory);
+    struct status s = checkpoint_dir_list(&list, directory, "ckpt_");
     for (int i = 0; i < list.n && !failed(s) && !*found; i++) {
         struct status opened = checkpoint_dir_open_step(c, directory, list.steps[i]);
         *found = !failed(opened);
@@ -129,7 +130,13 @@ static struct status clean_name(const char *name, void *context)
     const char *rest;
     char path[CHECKPOINT_PATH_BYTES];
     char final[CHECKPOINT_PATH_BYTES];
-    int64_t step = step_of_name(name, ".ckpt_", &rest);
+    int64_t step = step_of_name(name, ".average_", &rest);
+    if (step >= 0) {
+        TRY(checkpoint_path(final, "%s/average_%" PRId64, directory, step));
+        temporary_clean(final);
+        return status_ok();
+    }
+    step = step_of_name(name, ".ckpt_", &rest);
     if (step < 0) {
         return status_ok();
     }
@@ -189,9 +196,9 @@ static struct status prune_step(const char *directory, int64_t step)
 
 struct status checkpoint_dir_prune(const char *directory, int64_t step, int64_t keep_last, int64_t best_step)
 {
-    struct step_list list;
+    struct checkpoint_steps list;
     int64_t kept = 0;
-    struct status s = list_steps(&list, directory);
+    struct status s = checkpoint_dir_list(&list, directory, "ckpt_");
     for (int i = 0; i < list.n && !failed(s) && keep_last > 0; i++) {
         if (list.steps[i] <= step && kept++ >= keep_last && list.steps[i] != best_step) {
             s = prune_step(directory, list.steps[i]);

@@ -284,6 +284,9 @@ static struct status fill(struct filling *f, const struct checkpoint_contents *c
         TRY(add_bytes(f, c->vocabulary[i].name, c->vocabulary[i].bytes, c->vocabulary[i].n));
     }
     TRY(add_json(f, CHECKPOINT_TOKENIZER, c->tokenizer));
+    if (c->model_name != NULL) {
+        return status_ok();
+    }
     TRY(add_json(f, CHECKPOINT_STATE, c->state));
     for (int i = 0; i < c->n_extras; i++) {
         TRY(add_extra(f, &c->extras[i]));
@@ -299,7 +302,8 @@ struct status checkpoint_save_begin(struct checkpoint_save *s, const char *direc
                                     const struct checkpoint_contents *c)
 {
     *s = (struct checkpoint_save){.temporary = {.fd = -1}};
-    TRY(checkpoint_path(s->final, "%s/ckpt_%" PRId64, directory, c->step));
+    TRY(checkpoint_path(s->final, "%s/%s%" PRId64, directory, c->model_name != NULL ? c->model_name : "ckpt_",
+                        c->step));
     TRY(checkpoint_check_space(directory, c));
     return temporary_create_directory(&s->temporary, s->final);
 }

@@ -366,6 +366,18 @@ void metrics_evaluation(struct metrics *m, int64_t step, const struct trainer_re
     }
 }
 
+void metrics_average(struct metrics *m, const char *path, const struct trainer_result *r)
+{
+    json_t *event = json_pack("{s:I, s:o}", "global_step", (json_int_t)(m->phase_offset + m->step), "model",
+                              json_text(path));
+    for (int i = 0; i < r->n_sums; i++) {
+        json_object_set_new(event, r->sums[i].of->name, json_real(trainer_sum_mean(&r->sums[i])));
+    }
+    metrics_event(m, "average", event);
+    log_info("%s held-out: mlm loss %.4f, accuracy %.4f", path, trainer_result_mean(r, "mlm_loss"),
+             trainer_result_mean(r, "mlm_accuracy"));
+}
+
 void metrics_summary(struct metrics *m, int64_t step)
 {
     double seconds = clock_since_s(m->start_ns);

@@ -94,6 +94,9 @@ void metrics_skipped(struct metrics *m, int64_t step, const struct trainer_resul
 void metrics_evaluation(struct metrics *m, int64_t step, const struct trainer_result *r,
                         const struct unigram *u);
 
+/* After an evaluation of the weights of another model, at `path`: one line, and the event "average". */
+void metrics_average(struct metrics *m, const char *path, const struct trainer_result *r);
+
 /* At the end of a run: totals and rates. */
 void metrics_summary(struct metrics *m, int64_t step);
 

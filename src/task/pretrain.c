@@ -7,10 +7,12 @@
 #include "dist/comm_self.h"
 #include "ops/backend.h"
 #include "model/bert_family.h"
+#include "model/weights_average.h"
 #include "nn/bert_model.h"
 #include "task/loop.h"
 #include "train/memory_fit.h"
 #include "report/metrics.h"
+#include "task/pace.h"
 #include "task/plateau.h"
 #include "task/pretrain_inputs.h"
 #include "task/pretrain_ramps.h"
@@ -36,6 +38,7 @@ struct run {
     struct trainer trainer;
     struct evaluation evaluation;
     struct plateau plateau;
+    struct pace pace;
     struct prefetch prefetch;
     struct store_check check;
     struct metrics metrics;
@@ -171,6 +174,17 @@ static struct status check_options(const struct pretrain_options *o)
                                 ? "--early_stopping_patience counts evaluations: give --eval_steps above 0"
                                 : "--early_stopping_patience takes the weights of the best "
                                   "checkpoint: leave out --skip_checkpoint");
+    }
+    if (o->average_last > 0 && (o->skip_checkpoint || o->num_steps_per_checkpoint == 0)) {
+        return status_error(STATUS_USAGE,
+                            "--average_last is a mean of checkpoints: leave out --skip_checkpoint, and give "
+                            "--num_steps_per_checkpoint above 0");
+    }
+    if (o->keep_checkpoints > 0 && o->keep_checkpoints < o->average_last) {
+        return status_error(
+            STATUS_USAGE,
+            "--average_last %lld needs as many checkpoints, and --keep_checkpoints %lld keeps fewer",
+            (long long)o->average_last, (long long)o->keep_checkpoints);
     }
     TRY(profile_check(&o->profile));
     TRY(plain_ops_check(o->watch.plain_ops));
@@ -359,7 +373,24 @@ static void on_result(void *self, const struct batch_step *batch, double lr,
                       const struct trainer_result *result)
 {
     struct run *r = self;
+    char text[160];
     metrics_step(&r->metrics, r->loop.state.step, batch, lr, result);
+    if (pace_step(&r->pace, batch, clock_ns(), text, sizeof text)) {
+        log_info("%s", text);
+    }
+}
+
+static struct pace pace_of(const struct run *r)
+{
+    const struct pretrain_options *o = r->options;
+    const struct ramp *ramp = &o->n_micro;
+    double share =
+        ramp_is_given(ramp) ? 1 - ramp->share * (1 - ramp->from / ramp->to) / 2 : 1; /* of full batches */
+    double sequences = (double)o->train_batch_size * (double)o->max_steps * share;
+    double epoch = pretrain_inputs_steps_per_epoch(&r->in, o) * (double)o->train_batch_size;
+    return (struct pace){.run = {.n_sequences = r->loop.clock != NULL ? 0 : sequences,
+                                 .total_s = o->total_training_time,
+                                 .sequences_of_an_epoch = epoch}};
 }
 
 /* Weights trained on damaged data are not saved.  But a run that is asked to stop does not wait for the
@@ -407,6 +438,7 @@ static struct loop loop_of(struct run *r)
         .eval_steps = o->eval_steps,
         .early = o->early,
         .keep_last = o->keep_checkpoints,
+        .average_last = o->average_last,
         .resume = o->resume_from_checkpoint,
         .allow_other_data = o->allow_other_data,
         .saves = !o->skip_checkpoint,
@@ -422,6 +454,7 @@ static struct status train(struct run *r)
     struct loop *l = &r->loop;
     TRY(prefetch_open(&r->prefetch, &r->in.train.source, l->state.step + 1, l->last_step));
     r->prefetching = true;
+    r->pace = pace_of(r);
     struct status s = loop_run(l);
     if (!failed(s) || s.code == STATUS_PREEMPTED) {
         metrics_summary(&r->metrics, l->state.step);
@@ -526,6 +559,27 @@ static struct status open_outputs(struct run *r, const struct trainer_plan *plan
     return run_outputs_open(&outputs, &r->lock);
 }
 
+/* With --average_last, once the phase is over: the loss of the mean on held-out text.  The trainer has its weights then. */
+static struct status evaluate_average(struct run *r)
+{
+    const struct pretrain_options *o = r->options;
+    char path[CHECKPOINT_PATH_BYTES];
+    struct model_dir m;
+    struct load_report report;
+    struct trainer_result result;
+    if (o->average_last == 0 || r->evaluation.batches.n_micro == 0 || !loop_is_over(&r->loop)) {
+        return status_ok();
+    }
+    TRY(weights_average_path(path, o->output_dir, r->loop.state.global_step));
+    TRY(model_dir_open(&m, path));
+    struct status s = network_files_load(&r->trainer.net, &m, task_of(o), 0, &report);
+    model_dir_close(&m);
+    TRY(s);
+    TRY(evaluation_run(&r->evaluation, &r->trainer, &result));
+    metrics_average(&r->metrics, path, &result);
+    return status_ok();
+}
+
 /* With early stopping, the best weights become OUTPUT_DIR/best, once the phase is over. */
 static struct status export_best(struct run *r)
 {
@@ -587,7 +641,8 @@ static struct status run_phase(struct run *r, const struct trainer_plan *plan)
     TRY(stop_before_work());
     TRY(train(r));
     announce_peak(r, free_before);
-    return export_best(r);
+    TRY(export_best(r)); /* first: it takes the trainer's own weights */
+    return evaluate_average(r);
 }
 
 /* An error that damaged data has caused, such as an invalid token, is reported as damage of the data. */

@@ -37,7 +37,7 @@ struct pretrain_options {
     int64_t train_batch_size, gradient_accumulation_steps;
     int64_t max_steps, steps_this_run; /* steps_this_run -1: max_steps */
     int64_t phase1_end_step, resume_step;
-    int64_t num_steps_per_checkpoint, keep_checkpoints;
+    int64_t num_steps_per_checkpoint, keep_checkpoints, average_last;
     int64_t eval_steps, eval_samples;
     struct early_stop_options early;
     int64_t log_freq, seed;

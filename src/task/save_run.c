@@ -25,6 +25,12 @@ static void tell(struct save_run *s, const struct background_save_result *r)
     double write_s = (double)(r->to_ns - r->from_ns) * 1e-9;
     log_info("saved %s/ckpt_%lld: %.1f MiB, training paused for %.3f s, written in %.2f s", s->directory,
              (long long)r->step, (double)r->bytes / 0x1p20, r->stall_s, write_s);
+    if (failed(r->average)) {
+        log_warning("%s; the checkpoint itself is whole", r->average.message);
+    } else if (r->n_averaged > 0) {
+        log_info("saved %s/average_%lld: the mean of %lld checkpoints", s->directory, (long long)r->step,
+                 (long long)r->n_averaged);
+    }
     metrics_event(s->log, "saved",
                   json_pack("{s:I, s:f, s:f, s:f, s:I}", "global_step", (json_int_t)r->step, "stall_seconds",
                             r->stall_s, "wait_seconds", r->wait_s, "write_seconds", write_s, "bytes",
@@ -69,6 +75,7 @@ void save_run_begin(struct save_run *s, json_t *state, int64_t step, bool phase_
         .step = step,
         .phase_end = phase_end,
         .best_step = s->best_step,
+        .average = s->average,
     };
     struct background_save_result refused = {.step = step};
     refused.status = trainer_state_extras(t, &contents);

@@ -12,8 +12,9 @@ struct save_run {
     struct trainer *trainer;
     const char *directory;
     const struct tokenizer *tokenizer;
-    int64_t keep_last; /* checkpoints; 0: all */
-    int64_t best_step; /* of a checkpoint that is kept besides; 0: none */
+    int64_t keep_last;                 /* checkpoints; 0: all */
+    int64_t best_step;                 /* of a checkpoint that is kept besides; 0: none */
+    struct checkpoint_average average; /* whose mean is saved beside each */
     struct metrics *log;
     struct profile *profile; /* may be NULL */
 

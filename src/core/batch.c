@@ -169,7 +169,7 @@ struct status batch_step_init(struct batch_step *step, int64_t n_micro, const st
             return s;
         }
     }
-    step->n_all_micro = n_micro;
+    step->n_all_micro = step->n_to_fill = n_micro;
     return status_ok();
 }
 
@@ -178,7 +178,7 @@ struct status batch_step_init_part(struct batch_step *step, int64_t n_all_micro,
 {
     int64_t first, n = batch_part(n_all_micro, part, n_parts, &first);
     TRY(batch_step_init(step, n, layout, limits));
-    step->n_all_micro = n_all_micro;
+    step->n_all_micro = step->n_to_fill = n_all_micro;
     step->first_micro = first;
     return status_ok();
 }

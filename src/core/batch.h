@@ -71,6 +71,7 @@ struct batch_step {
     int64_t n_all_micro; /* of the whole global batch: more than n_micro where other ranks have some of
                           * them */
     int64_t first_micro; /* the number, in the global batch, of the first that is here */
+    int64_t n_to_fill;   /* of n_all_micro the first that are to have sequences: fewer while batches grow */
     int64_t n_tokens;    /* real tokens of the whole global batch */
     int64_t n_sequences;
     int64_t n_labels[BATCH_MOST_FIELDS]; /* labels in each field of the whole global batch */

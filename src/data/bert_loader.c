@@ -270,7 +270,7 @@ struct status bert_loader_step(const struct bert_loader *l, int64_t step, struct
         }
         batch_finish(b, c->pad_id);
     }
-    out->n_all_micro = form.n_micro;
+    out->n_to_fill = form.n_micro;
     batch_step_count(out);
     return status_ok();
 }

@@ -365,7 +365,7 @@ void trainer_scale_losses(const struct trainer *t, struct stage_numbers *n, cons
                           const struct batch *micro, bool mean_of_micro_batches)
 {
     const struct model *m = t->config.model;
-    double scale = t->loss_scale.value, share = reciprocal(batch->n_all_micro);
+    double scale = t->loss_scale.value, share = reciprocal(batch->n_to_fill);
     for (int i = 0, loss = 0; i < m->n_sums; i++) {
         int labels = m->sums[i].labels;
         if (!m->sums[i].is_loss) {

@@ -412,8 +412,8 @@ static double hundredths(const void *context, int64_t step)
 static int64_t ramped_step(const struct bert_loader *l, struct batch_step *step, int64_t number, double *rate)
 {
     EXPECT_OK(bert_loader_step(l, number, step));
-    EXPECT(step->n_all_micro == batch_step_n_filled(step), "a mean over %lld micro-batches",
-           (long long)step->n_all_micro);
+    EXPECT(step->n_to_fill == batch_step_n_filled(step), "a mean over %lld micro-batches",
+           (long long)step->n_to_fill);
     *rate = (double)step->n_labels[BERT_MASKED_LABELS] / (double)step->n_tokens;
     return step->n_sequences;
 }

@@ -170,9 +170,7 @@ static struct status agree(void *state, struct status mine)
 enum { ELEMENTS_AT_ONCE = 1024 };
 
 /* Each rank computes a part of the elements, for all ranks. */
-static void reduce_share(const struct rank_state *me, int64_t elements, enum dtype dtype,
-                         void (*reduce)(void *out, const void *const *from, int n_from, int64_t first,
-                                        int64_t n, enum dtype dtype))
+static void reduce_share(const struct rank_state *me, int64_t elements, enum dtype dtype, reduction *reduce)
 {
     const struct comm_threads *a = me->all;
     double piece[ELEMENTS_AT_ONCE];

@@ -1,6 +1,8 @@
 #include "dist/comm_wire.h"
 
 #include "core/clock.h"
+#include "core/log.h"
+#include "dist/node_calls.h"
 #include "dist/reduce.h"
 #include "dist/wire_ranks.h"
 
@@ -18,6 +20,7 @@ struct hello {
     char version[32];
     size_t call_bytes; /* of another build it may be another */
     char node[128];    /* the same for processes of one node */
+    uint64_t run;      /* of rank 0: no other run on these nodes has it */
 };
 
 /* A message that was sent, and may be under way. */
@@ -36,9 +39,6 @@ struct comm_wire {
     struct hello *hellos;   /* [size] */
     struct outgoing *first; /* messages under way */
 };
-
-typedef void reduction(void *out, const void *const *from, int n_from, int64_t first, int64_t n,
-                       enum dtype dtype);
 
 /* ---- pieces of a tensor ---- */
 
@@ -207,6 +207,9 @@ static struct status agree(void *state, struct status mine)
 static struct status reduce_all(struct comm_wire *c, struct comm_call call, tensor t, reduction *reduce)
 {
     TRY(meet(c, call));
+    if (c->ranks.is_one_node) {
+        return node_calls_reduce(&c->ranks, t, reduce, c->from, comm_call_name(call.kind));
+    }
     for (int64_t i = 0; i < tensor_count(t); i += piece_elements(c, t.dtype)) {
         struct piece p = piece_at(c, t, i);
         TRY(reduce_piece(c, &p, reduce, comm_call_name(call.kind)));
@@ -249,6 +252,9 @@ static struct status all_gather(void *state, struct exec *x, tensor t, const int
     int64_t most = 0;
     size_t row_bytes = t.dims[0] == 0 ? 0 : tensor_bytes(t) / (size_t)t.dims[0];
     TRY(meet(c, comm_call_gather(x, t, bounds, c->ranks.wire.size)));
+    if (c->ranks.is_one_node) {
+        return node_calls_gather(&c->ranks, t, bounds);
+    }
     for (int r = 0; r < c->ranks.wire.size; r++) {
         int64_t bytes = (bounds[r + 1] - bounds[r]) * (int64_t)row_bytes;
         most = bytes > most ? bytes : most;
@@ -266,6 +272,9 @@ static struct status broadcast(void *state, struct exec *x, tensor t, int root)
     struct wire_ranks *w = &c->ranks;
     const char *doing = comm_call_name(CALL_BROADCAST);
     TRY(meet(c, comm_call_broadcast(x, t, root)));
+    if (w->is_one_node) {
+        return node_calls_broadcast(w, t, root);
+    }
     for (int64_t i = 0; i < tensor_count(t); i += piece_elements(c, t.dtype)) {
         struct piece p = piece_at(c, t, i);
         int rank = w->wire.rank;
@@ -395,6 +404,7 @@ static struct status greet(struct comm_wire *c)
     size_t size = (size_t)w->wire.size;
     snprintf(mine->version, sizeof mine->version, "%s", KILN_VERSION);
     mine->call_bytes = sizeof(struct comm_call);
+    mine->run = (uint64_t)clock_ns() << 22 ^ (uint64_t)getpid();
     name_node(mine->node, sizeof mine->node);
     for (int r = 1; r < w->wire.size && w->wire.rank == 0; r++) {
         wire_ranks_receive(w, r, WIRE_HELLO, &c->hellos[r], sizeof *mine);
@@ -418,9 +428,53 @@ static void find_place(struct comm *comm, const struct comm_wire *c)
     comm->local_rank = comm->n_local = 0;
     for (int r = 0; r < comm->size; r++) {
         bool is_here = strcmp(c->hellos[r].node, c->hellos[comm->rank].node) == 0;
+        c->ranks.seats[r] = is_here ? comm->n_local : -1;
         comm->n_local += is_here;
         comm->local_rank += is_here && r < comm->rank;
     }
+}
+
+/* Sets *all to whether `mine` is true on all ranks. */
+static struct status all_can(struct comm_wire *c, bool mine, bool *all)
+{
+    struct wire_ranks *w = &c->ranks;
+    struct exec host = {.device = &device_cpu, .layer_index = -1};
+    float lacks = mine ? 0 : 1;
+    TRY(all_reduce_max(c, &host, tensor_1d(&lacks, DTYPE_F32, 1)));
+    *all = lacks == 0;
+    return w->failure;
+}
+
+/* Opens the memory of each node's ranks.  Without it they use messages, which take longer. */
+static struct status open_window(const struct comm *comm, struct comm_wire *c)
+{
+    struct wire_ranks *w = &c->ranks;
+    char name[96];
+    bool all_made, all_joined;
+    int first = 0;
+    while (w->seats[first] != 0) {
+        first++;
+    }
+    snprintf(name, sizeof name, "/kiln-%llx-%d", (unsigned long long)c->hellos[0].run, first);
+    struct status s =
+        comm->local_rank == 0 ? node_window_create(&w->window, name, comm->n_local) : status_ok();
+    TRY(all_can(c, !failed(s), &all_made));
+    if (comm->local_rank != 0 && all_made) {
+        s = node_window_join(&w->window, name, comm->local_rank, comm->n_local);
+    }
+    TRY(all_can(c, !failed(s), &all_joined));
+    if (comm->local_rank == 0) {
+        node_window_remove_name(name);
+    }
+    if (!all_joined) {
+        node_window_close(&w->window);
+    }
+    if (failed(s)) {
+        log_warning("rank %d of %d: %s; ranks of a node do without, and their sums take longer", comm->rank,
+                    comm->size, s.message);
+    }
+    w->is_one_node = all_joined && comm->n_local == comm->size;
+    return status_ok();
 }
 
 struct status comm_wire_open(struct comm *comm, const struct wire *wire, double deadline_s)
@@ -440,13 +494,16 @@ struct status comm_wire_open(struct comm *comm, const struct wire *wire, double 
     }
     c->ranks.deadline_ns = (int64_t)((deadline_s > OPENING_S ? deadline_s : OPENING_S) * 1e9);
     s = failed(s) ? s : greet(c);
+    if (!failed(s)) {
+        find_place(comm, c);
+        s = open_window(comm, c);
+    }
     c->ranks.deadline_ns = (int64_t)(deadline_s * 1e9);
     if (failed(s)) {
         leave(c, s);
         comm_wire_close(comm);
         return s;
     }
-    find_place(comm, c);
     return status_ok();
 }
 

@@ -16,6 +16,10 @@ int reduce_tree_split(int n);
 /* Whether there are sums of this dtype: fp32, fp64, and bf16, which is summed in fp32 and rounded once. */
 bool reduce_can_sum(enum dtype dtype);
 
+/* reduce_sum or reduce_max. */
+typedef void reduction(void *out, const void *const *from, int n_from, int64_t first, int64_t n,
+                       enum dtype dtype);
+
 /* out[i] = the sum of from[r][first + i] over r in [0, n_from), for i in [0, n).  `out` may be one of the from[r] + first. */
 void reduce_sum(void *out, const void *const *from, int n_from, int64_t first, int64_t n, enum dtype dtype);
 

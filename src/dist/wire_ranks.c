@@ -17,6 +17,9 @@ static const int64_t SPIN_NS = 30000, YIELD_NS = 300000, SHORTEST_SLEEP_NS = 500
 /* What a rank sent before it left may still be on its way when its note is there. */
 static const int64_t LEFT_NS = 200000000;
 
+/* How often a waiting rank looks whether the processes of its node are there: a few system calls. */
+static const int64_t LOOK_NS = 5000000;
+
 /* A rank that waits for rank 0's answer lets rank 0 find out first who did not come. */
 static const int64_t ANSWER_NS = 1000000000;
 
@@ -136,52 +139,88 @@ static int test_all(struct wire_ranks *w)
     return n;
 }
 
+/* A wait that has begun: for what, and for whom. */
+struct wait {
+    const char *doing;
+    bool (*awaits)(const struct wire_ranks *w, int rank);
+    int64_t start_ns, looked_ns; /* when it last looked whether all live */
+};
+
 /* "1, 3": whom the rank still waits for, each once, and at most what fits. */
-static void put_missing(const struct wire_ranks *w, char *text, size_t bytes)
+static void put_missing(const struct wire_ranks *w, const struct wait *t, char *text, size_t bytes)
 {
     size_t used = 0;
     text[0] = '\0';
     for (int r = 0; r < w->wire.size && used + 16 < bytes; r++) {
-        bool is_missing = false;
-        for (int i = 0; i < w->n_ops; i++) {
-            is_missing = is_missing || (w->ops[i].pending && w->whom[i] == r);
-        }
-        if (is_missing) {
+        if (t->awaits(w, r)) {
             used += (size_t)snprintf(text + used, bytes - used, "%s%d", used > 0 ? ", " : "", r);
         }
     }
 }
 
-static void judge_left(struct wire_ranks *w)
+static void look_who_lives(struct wire_ranks *w, struct wait *t, int64_t now)
 {
-    for (int i = 0; i < w->n_ops; i++) {
-        int64_t left = w->left_ns[w->whom[i]];
-        if (w->ops[i].pending && left > 0 && clock_ns() - left > LEFT_NS) {
-            wire_ranks_fail(w, status_error(STATUS_INTERNAL, "rank %d of %d has left, and others wait for it",
-                                            w->whom[i], w->wire.size));
+    if (w->window.memory == NULL || now - t->looked_ns < LOOK_NS) {
+        return;
+    }
+    t->looked_ns = now;
+    for (int r = 0; r < w->wire.size; r++) {
+        if (w->seats[r] >= 0 && w->left_ns[r] == 0 && !node_window_is_alive(&w->window, w->seats[r])) {
+            w->left_ns[r] = now;
+            w->is_gone[r] = true;
         }
     }
 }
 
-static void judge_time(struct wire_ranks *w, int64_t waited_ns, const char *doing)
+static void judge_left(struct wire_ranks *w, const struct wait *t, int64_t now)
+{
+    for (int r = 0; r < w->wire.size; r++) {
+        if (w->left_ns[r] > 0 && now - w->left_ns[r] > LEFT_NS && t->awaits(w, r)) {
+            wire_ranks_fail(w, status_error(STATUS_IO, "rank %d of %d has %s, and others wait for it in %s",
+                                            r, w->wire.size, w->is_gone[r] ? "ended" : "left", t->doing));
+        }
+    }
+}
+
+static void judge_time(struct wire_ranks *w, const struct wait *t, int64_t now)
 {
     char missing[160];
-    if (waited_ns > w->deadline_ns + (w->is_asking ? ANSWER_NS : 0)) {
-        put_missing(w, missing, sizeof missing);
+    if (now - t->start_ns > w->deadline_ns + (w->is_asking ? ANSWER_NS : 0)) {
+        put_missing(w, t, missing, sizeof missing);
         wire_ranks_fail(w, status_error(STATUS_IO, "rank %d of %d waited %.1f s in %s for ranks: %s",
-                                        w->wire.rank, w->wire.size, (double)w->deadline_ns * 1e-9, doing,
+                                        w->wire.rank, w->wire.size, (double)w->deadline_ns * 1e-9, t->doing,
                                         missing));
     }
 }
 
+/* Ends the wait by an error that was heard of, or that it finds. */
+static void judge(struct wire_ranks *w, struct wait *t)
+{
+    int64_t now = clock_ns();
+    look_who_lives(w, t, now);
+    hear_notes(w);
+    judge_left(w, t, now);
+    judge_time(w, t, now);
+}
+
+static bool awaits_message(const struct wire_ranks *w, int rank)
+{
+    for (int i = 0; i < w->n_ops; i++) {
+        if (w->ops[i].pending && w->whom[i] == rank) {
+            return true;
+        }
+    }
+    return false;
+}
+
 struct status wire_ranks_wait(struct wire_ranks *w, const char *doing)
 {
-    int64_t start = clock_ns(), moved = start;
+    struct wait t = {doing, awaits_message, clock_ns(), 0};
+    int64_t moved = t.start_ns;
     int n_before = test_all(w), n = n_before;
+    t.looked_ns = t.start_ns;
     while (n > 0 && !failed(w->failure)) {
-        hear_notes(w);
-        judge_left(w);
-        judge_time(w, clock_ns() - start, doing);
+        judge(w, &t);
         n = test_all(w);
         moved = n < n_before ? clock_ns() : moved;
         n_before = n;
@@ -193,6 +232,26 @@ struct status wire_ranks_wait(struct wire_ranks *w, const char *doing)
         w->wire.type->drop(w->wire.state, &w->ops[i]);
     }
     w->n_ops = 0;
+    return w->failure;
+}
+
+static bool awaits_coming(const struct wire_ranks *w, int rank)
+{
+    return !node_window_has_come(&w->window, w->seats[rank]);
+}
+
+struct status wire_ranks_come(struct wire_ranks *w, const char *doing)
+{
+    struct wait t = {doing, awaits_coming, clock_ns(), 0};
+    int64_t idle_ns = 0;
+    t.looked_ns = t.start_ns;
+    node_window_come(&w->window);
+    while (!failed(w->failure) && !node_window_wait(&w->window, idle_ns, w->is_crowded)) {
+        idle_ns = clock_ns() - t.start_ns;
+        if (idle_ns > YIELD_NS) {
+            judge(w, &t);
+        }
+    }
     return w->failure;
 }
 
@@ -236,6 +295,22 @@ static struct status answer(struct wire_ranks *w, const char *doing)
     return wire_ranks_wait(w, doing);
 }
 
+_Static_assert(sizeof(struct comm_call) <= NODE_WINDOW_CALL_BYTES, "a call fits into its place");
+
+/* All read what all say. */
+static struct status meet_here(struct wire_ranks *w, const char *doing)
+{
+    memcpy(node_window_next_call(&w->window), &w->mine, call_bytes(&w->mine));
+    TRY(wire_ranks_come(w, doing));
+    for (int r = 0; r < w->wire.size; r++) {
+        const struct comm_call *said = node_window_call(&w->window, w->seats[r]);
+        w->calls[r].status = status_ok();
+        memcpy(&w->calls[r], said, call_bytes(said));
+    }
+    w->verdict = comm_call_judge(w->calls, w->wire.size);
+    return status_ok();
+}
+
 struct status wire_ranks_meet(struct wire_ranks *w, const struct comm_call *call)
 {
     const char *doing = comm_call_name(call->kind);
@@ -244,7 +319,7 @@ struct status wire_ranks_meet(struct wire_ranks *w, const struct comm_call *call
         return w->failure;
     }
     w->mine = *call;
-    TRY(w->wire.rank == 0 ? answer(w, doing) : ask(w, doing));
+    TRY(w->is_one_node ? meet_here(w, doing) : w->wire.rank == 0 ? answer(w, doing) : ask(w, doing));
     store(w, w->verdict);
     return w->failure;
 }
@@ -259,10 +334,14 @@ struct status wire_ranks_init(struct wire_ranks *w, const struct wire *wire, dou
                              .is_crowded = wire->size > sysconf(_SC_NPROCESSORS_ONLN),
                              .told_ops = calloc(n, sizeof *w->told_ops),
                              .left_ns = calloc(n, sizeof *w->left_ns),
+                             .is_gone = calloc(n, sizeof *w->is_gone),
+                             .window = {.fd = -1},
+                             .seats = calloc(n, sizeof *w->seats),
                              .calls = calloc(n, sizeof *w->calls),
                              .ops = calloc(2 * n, sizeof *w->ops),
                              .whom = calloc(2 * n, sizeof *w->whom)};
-    if (w->told_ops == NULL || w->left_ns == NULL || w->calls == NULL || w->ops == NULL || w->whom == NULL) {
+    if (w->told_ops == NULL || w->left_ns == NULL || w->is_gone == NULL || w->seats == NULL ||
+        w->calls == NULL || w->ops == NULL || w->whom == NULL) {
         w->failure = status_error(STATUS_MEMORY, "out of memory for %d ranks", wire->size);
     }
     store(w, failed(w->failure) ? w->failure : listen(w));
@@ -283,8 +362,11 @@ void wire_ranks_fini(struct wire_ranks *w)
 {
     w->wire.type->drop(w->wire.state, &w->note_op);
     w->wire.type->close(w->wire.state, !failed(w->failure));
+    node_window_close(&w->window);
     free(w->told_ops);
     free(w->left_ns);
+    free(w->is_gone);
+    free(w->seats);
     free(w->calls);
     free(w->ops);
     free(w->whom);

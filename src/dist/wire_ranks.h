@@ -1,12 +1,13 @@
 /* wire_ranks: ranks that exchange messages by a wire, wait for each other with a deadline, and tell each other of errors.
  *
  * Every call between ranks begins with a meeting: each rank tells rank 0 which call it is in and whether it has failed, and
- * rank 0 answers all alike.  An error outside of a meeting (a rank that waited too long, or leaves) is sent to all as a
+ * rank 0 answers all alike; on one node, each writes it where all can read it.  An error outside of a meeting (a rank that waited too long, or leaves) is sent to all as a
  * note, which every wait looks for.  The first error that a rank has heard of stays. */
 #ifndef KILN_DIST_WIRE_RANKS_H
 #define KILN_DIST_WIRE_RANKS_H
 
 #include "dist/comm_call.h"
+#include "dist/node_window.h"
 #include "dist/wire.h"
 
 /* Tags of messages: each kind has its own, so that none takes another for its own. */
@@ -20,14 +21,18 @@ struct wire_ranks {
     struct status failure; /* the first; it stays */
     struct status note;    /* that is being received; OK: its sender has left */
     struct wire_op note_op;
-    struct status told;       /* the note that is being sent */
-    struct wire_op *told_ops; /* [size] */
-    int64_t *left_ns;         /* [size] when a rank was heard to leave; 0: it has not */
-    struct comm_call *calls;  /* [size] of a meeting, at rank 0 */
-    struct comm_call mine;    /* this rank's */
-    struct status verdict;    /* of a meeting */
-    struct wire_op *ops;      /* [2 size] what this rank waits for */
-    int *whom;                /* [2 size] the rank of each */
+    struct status told;        /* the note that is being sent */
+    struct wire_op *told_ops;  /* [size] */
+    int64_t *left_ns;          /* [size] when a rank was heard to leave, or seen to be gone; 0: neither */
+    bool *is_gone;             /* [size] its process has ended, and did not say so */
+    struct node_window window; /* of this node's ranks, if it is open */
+    int *seats;                /* [size] a rank's place there; -1: it is on another node */
+    bool is_one_node;          /* all ranks have a seat: they meet there */
+    struct comm_call *calls;   /* [size] of a meeting, at rank 0 */
+    struct comm_call mine;     /* this rank's */
+    struct status verdict;     /* of a meeting */
+    struct wire_op *ops;       /* [2 size] what this rank waits for */
+    int *whom;                 /* [2 size] the rank of each */
     int n_ops;
 };
 
@@ -41,6 +46,9 @@ void wire_ranks_receive(struct wire_ranks *w, int from, enum wire_tag tag, void 
 
 /* Waits for the messages that were begun; `doing` says what for, as in "a sum". */
 struct status wire_ranks_wait(struct wire_ranks *w, const char *doing);
+
+/* On one node: waits until all ranks have come here, as often as this one. */
+struct status wire_ranks_come(struct wire_ranks *w, const char *doing);
 
 /* Waits for all ranks, and returns the same on all (comm_call_judge). */
 struct status wire_ranks_meet(struct wire_ranks *w, const struct comm_call *call);

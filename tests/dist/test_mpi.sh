@@ -15,7 +15,8 @@ export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 OMPI_MCA_mpi_yi
 export ASAN_OPTIONS=${ASAN_OPTIONS:+$ASAN_OPTIONS:}detect_leaks=0 TMPDIR=$dir
 
 # run N command...: as N ranks.
-run() { timeout -k 5 60 mpirun --oversubscribe --mca orte_base_help_aggregate 0 -n "$@" </dev/null; }
+sigkill=0
+run() { timeout -k 5 60 mpirun --oversubscribe --mca orte_base_help_aggregate 0 --mca odls_base_sigkill_timeout "$sigkill" -n "$@" </dev/null; }
 
 # all_expected N command...: each of N ranks finds what it expects.
 all_expected()
@@ -29,15 +30,15 @@ for n in 2 3 4; do
     all_expected "$n" "$test_comm"
 done
 
-# each case that ends with an error is a world of its own
+# each case that ends with an error is a world of its own; a stopped rank is continued by mpirun in the end
 while read -r name n deadline; do
     start=$SECONDS left=$n
     mkdir "$dir/$name"
-    case $name in killed | *stopped) left=$((n - 1)) ;; esac
+    case $name in killed | *stopped) left=$((n - 1)) sigkill=1 ;; *) sigkill=0 ;; esac
     export KILN_COMM_TIMEOUT=$deadline
     [ "$deadline" != 0 ] || unset KILN_COMM_TIMEOUT
     run "$n" "$test_comm" "$name" "$dir/$name" >"$dir/out" 2>"$dir/err" || true
-    [ "$(grep -c '^as expected$' "$dir/out")" -eq "$left" ] || fail "$name: $(cat "$dir/out" "$dir/err")"
+    [ "$(grep -c '^as expected$' "$dir/out")" -ge "$left" ] || fail "$name: $(cat "$dir/out" "$dir/err")"
     [ $((SECONDS - start)) -lt 15 ] || fail "$name took $((SECONDS - start)) s"
 done < <("$test_comm" --list)
 unset KILN_COMM_TIMEOUT

@@ -1,0 +1,103 @@
+#include "dist/node_calls.h"
+
+#include <string.h>
+
+enum {
+    LINE_ELEMENTS = 32
+}; /* of which none is smaller than 2 bytes: ranks never write to the same cache line */
+
+static int64_t smaller(int64_t a, int64_t b)
+{
+    return a < b ? a : b;
+}
+
+/* The first of n elements that rank r adds up. */
+static int64_t share_begin(const struct wire_ranks *w, int64_t n, int r)
+{
+    int64_t lines = (n + LINE_ELEMENTS - 1) / LINE_ELEMENTS;
+    return smaller(lines * r / w->wire.size * LINE_ELEMENTS, n);
+}
+
+/* A slot is read until the meeting after the sums; results until the next meeting of any kind. */
+static struct status reduce_piece(struct wire_ranks *w, char *data, int64_t n, enum dtype dtype,
+                                  reduction *reduce, const void **from, const char *doing)
+{
+    size_t bytes = dtype_bytes(dtype);
+    char *result = node_window_result(&w->window, 0);
+    int64_t first = share_begin(w, n, w->wire.rank), end = share_begin(w, n, w->wire.rank + 1);
+    memcpy(node_window_slot(&w->window, w->seats[w->wire.rank]), data, (size_t)n * bytes);
+    TRY(wire_ranks_come(w, doing));
+    for (int r = 0; r < w->wire.size; r++) {
+        from[r] = node_window_slot(&w->window, w->seats[r]);
+    }
+    reduce(result + (size_t)first * bytes, from, w->wire.size, first, end - first, dtype);
+    TRY(wire_ranks_come(w, doing));
+    memcpy(data, result, (size_t)n * bytes);
+    return status_ok();
+}
+
+struct status node_calls_reduce(struct wire_ranks *w, tensor t, reduction *reduce, const void **from,
+                                const char *doing)
+{
+    int64_t bytes = (int64_t)dtype_bytes(t.dtype), most = NODE_WINDOW_PIECE_BYTES / bytes,
+            n = tensor_count(t);
+    for (int64_t i = 0; i < n; i += most) {
+        TRY(reduce_piece(w, (char *)t.data + i * bytes, smaller(n - i, most), t.dtype, reduce, from, doing));
+    }
+    return status_ok();
+}
+
+/* What is left of a rank's rows, at most half a slot, and where it belongs. */
+static size_t rows_at(const tensor *t, const int64_t *bounds, int rank, int64_t done, char **data)
+{
+    int64_t row_bytes = (int64_t)tensor_bytes(*t) / t->dims[0];
+    int64_t left = (bounds[rank + 1] - bounds[rank]) * row_bytes - done;
+    *data = (char *)t->data + bounds[rank] * row_bytes + done;
+    return left > 0 ? (size_t)smaller(left, NODE_WINDOW_PIECE_BYTES / 2) : 0;
+}
+
+/* One half of a slot is written while others still read the other.  The last meeting gives the slots back. */
+struct status node_calls_gather(struct wire_ranks *w, tensor t, const int64_t *bounds)
+{
+    const char *doing = comm_call_name(CALL_ALL_GATHER);
+    char *data;
+    int64_t half = 0, most = 0;
+    for (int r = 0; r < w->wire.size; r++) {
+        most = bounds[r + 1] - bounds[r] > most ? bounds[r + 1] - bounds[r] : most;
+    }
+    most = most == 0 ? 0 : most * (int64_t)tensor_bytes(t) / t.dims[0];
+    for (int64_t done = 0; done < most; done += NODE_WINDOW_PIECE_BYTES / 2) {
+        size_t bytes = rows_at(&t, bounds, w->wire.rank, done, &data);
+        if (bytes > 0) {
+            memcpy((char *)node_window_slot(&w->window, w->seats[w->wire.rank]) + half, data, bytes);
+        }
+        TRY(wire_ranks_come(w, doing));
+        for (int r = 0; r < w->wire.size; r++) {
+            bytes = rows_at(&t, bounds, r, done, &data);
+            if (bytes > 0 && r != w->wire.rank) {
+                memcpy(data, (char *)node_window_slot(&w->window, w->seats[r]) + half, bytes);
+            }
+        }
+        half = NODE_WINDOW_PIECE_BYTES / 2 - half;
+    }
+    return wire_ranks_come(w, doing);
+}
+
+/* The root writes one result while the others read the other one. */
+struct status node_calls_broadcast(struct wire_ranks *w, tensor t, int root)
+{
+    const char *doing = comm_call_name(CALL_BROADCAST);
+    int64_t bytes = (int64_t)tensor_bytes(t);
+    for (int64_t done = 0, i = 0; done < bytes; done += NODE_WINDOW_PIECE_BYTES, i = 1 - i) {
+        size_t some = (size_t)smaller(bytes - done, NODE_WINDOW_PIECE_BYTES);
+        void *result = node_window_result(&w->window, (int)i);
+        if (w->wire.rank == root) {
+            memcpy(result, (char *)t.data + done, some);
+        }
+        TRY(wire_ranks_come(w, doing));
+        if (w->wire.rank != root) {
+            memcpy((char *)t.data + done, result, some);
+        }
+    }
+    return status_ok();
+}

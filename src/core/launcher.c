@@ -61,6 +61,12 @@ bool launcher_serves_mpi(void)
     return getenv("PMIX_NAMESPACE") != NULL;
 }
 
+bool launcher_shares_memory(void)
+{
+    const char *value = getenv("KILN_COMM_WINDOW");
+    return value == NULL || strcmp(value, "0") != 0;
+}
+
 struct status launcher_timeout(double *seconds)
 {
     const char *value = getenv("KILN_COMM_TIMEOUT");

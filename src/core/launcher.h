@@ -41,6 +41,9 @@ bool launcher_serves_mpi(void);
 /* How long ranks wait for each other: KILN_COMM_TIMEOUT seconds, by default LAUNCHER_TIMEOUT_S.  STATUS_USAGE. */
 struct status launcher_timeout(double *seconds);
 
+/* False if KILN_COMM_WINDOW is 0: ranks of a node shall not share memory, but send messages, as those of several nodes do. */
+bool launcher_shares_memory(void);
+
 enum { LAUNCHER_TIMEOUT_S = 600 }; /* PyTorch's for NCCL: torch/csrc/distributed/c10d/ProcessGroupNCCL.hpp */
 
 /* For commands that run in one process: several ranks would each do all the work and overwrite one another's

@@ -6,6 +6,7 @@
 #include "dist/reduce.h"
 #include "dist/wire_ranks.h"
 
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -446,7 +447,7 @@ static struct status all_can(struct comm_wire *c, bool mine, bool *all)
 }
 
 /* Opens the memory of each node's ranks.  Without it they use messages, which take longer. */
-static struct status open_window(const struct comm *comm, struct comm_wire *c)
+static struct status open_window(const struct comm *comm, struct comm_wire *c, bool shares)
 {
     struct wire_ranks *w = &c->ranks;
     char name[96];
@@ -456,8 +457,10 @@ static struct status open_window(const struct comm *comm, struct comm_wire *c)
         first++;
     }
     snprintf(name, sizeof name, "/kiln-%llx-%d", (unsigned long long)c->hellos[0].run, first);
-    struct status s =
-        comm->local_rank == 0 ? node_window_create(&w->window, name, comm->n_local) : status_ok();
+    struct status s = shares ? status_ok() : status_error(STATUS_UNAVAILABLE, "KILN_COMM_WINDOW is 0");
+    if (comm->local_rank == 0 && shares) {
+        s = node_window_create(&w->window, name, comm->n_local);
+    }
     TRY(all_can(c, !failed(s), &all_made));
     if (comm->local_rank != 0 && all_made) {
         s = node_window_join(&w->window, name, comm->local_rank, comm->n_local);
@@ -477,7 +480,8 @@ static struct status open_window(const struct comm *comm, struct comm_wire *c)
     return status_ok();
 }
 
-struct status comm_wire_open(struct comm *comm, const struct wire *wire, double deadline_s)
+struct status comm_wire_open(struct comm *comm, const struct wire *wire,
+                             const struct comm_wire_options *options)
 {
     struct comm_wire *c = calloc(1, sizeof *c);
     if (c == NULL) {
@@ -485,20 +489,20 @@ struct status comm_wire_open(struct comm *comm, const struct wire *wire, double 
         return status_error(STATUS_MEMORY, "out of memory for %d ranks", wire->size);
     }
     *comm = (struct comm){.type = &type, .rank = wire->rank, .size = wire->size, .state = c};
-    struct status s = wire_ranks_init(&c->ranks, wire, deadline_s);
+    struct status s = wire_ranks_init(&c->ranks, wire, options->deadline_s);
     c->piece = malloc(COMM_WIRE_PIECE_BYTES);
     c->from = calloc((size_t)wire->size, sizeof *c->from);
     c->hellos = calloc((size_t)wire->size, sizeof *c->hellos);
     if (!failed(s) && (c->piece == NULL || c->from == NULL || c->hellos == NULL)) {
         s = status_error(STATUS_MEMORY, "out of memory for what ranks exchange");
     }
-    c->ranks.deadline_ns = (int64_t)((deadline_s > OPENING_S ? deadline_s : OPENING_S) * 1e9);
+    c->ranks.deadline_ns = (int64_t)(1e9 * fmax(options->deadline_s, OPENING_S));
     s = failed(s) ? s : greet(c);
     if (!failed(s)) {
         find_place(comm, c);
-        s = open_window(comm, c);
+        s = open_window(comm, c, options->shares_memory);
     }
-    c->ranks.deadline_ns = (int64_t)(deadline_s * 1e9);
+    c->ranks.deadline_ns = (int64_t)(1e9 * options->deadline_s);
     if (failed(s)) {
         leave(c, s);
         comm_wire_close(comm);

@@ -11,9 +11,15 @@
 
 enum { COMM_WIRE_PIECE_BYTES = 4 << 20 };
 
-/* The ranks of an open wire, which it takes over and closes, also if it fails; they wait for each other for at most
- * `deadline_s` seconds.  All ranks call it.  STATUS_UNAVAILABLE: they are not of the same build. */
-struct status comm_wire_open(struct comm *c, const struct wire *wire, double deadline_s);
+struct comm_wire_options {
+    double deadline_s;  /* how long ranks wait for each other */
+    bool shares_memory; /* the ranks of a node share memory, if they can (dist/node_window.h) */
+};
+
+/* The ranks of an open wire, which it takes over and closes, also if it fails.  All ranks call it.
+ * STATUS_UNAVAILABLE: they are not of the same build. */
+struct status comm_wire_open(struct comm *c, const struct wire *wire,
+                             const struct comm_wire_options *options);
 
 /* Call it after comm_leave. */
 void comm_wire_close(struct comm *c);

@@ -82,10 +82,10 @@ struct status world_open(struct comm *world)
     struct launcher_ranks told;
     const struct wire_entry *entry = NULL;
     struct wire wire;
-    double deadline_s;
+    struct comm_wire_options options = {.shares_memory = launcher_shares_memory()};
     *world = comm_self();
     TRY(launcher_find_ranks(&told));
-    TRY(launcher_timeout(&deadline_s));
+    TRY(launcher_timeout(&options.deadline_s));
     if (told.kind == LAUNCHER_NONE) {
         return status_ok();
     }
@@ -98,7 +98,7 @@ struct status world_open(struct comm *world)
         return s;
     }
     struct comm several;
-    TRY(comm_wire_open(&several, &wire, deadline_s));
+    TRY(comm_wire_open(&several, &wire, &options));
     *world = several;
     return status_ok();
 }

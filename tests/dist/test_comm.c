@@ -2,6 +2,7 @@
  * rank's error, or its absence, ends all of them with its name, and soon. */
 #include "dist/comm_self.h"
 #include "core/clock.h"
+#include "core/log.h"
 #include "core/rng.h"
 
 #include "ranks.h"
@@ -469,6 +470,7 @@ int main(int argc, char **argv)
         }
         return 0;
     }
+    log_set_level(LOG_WARNING);
     EXPECT_OK(world_open(&world));
     if (argc == 3) {
         end_world(&world, argv[1], argv[2]);

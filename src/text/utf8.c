@@ -5,7 +5,7 @@
 #include <stdbool.h>
 #include <string.h>
 
-/* As utf8_decode; *valid tells U+FFFD in the text from U+FFFD for an error. */
+/* As utf8_decode_any; *valid tells U+FFFD in the text from U+FFFD for an error. */
 static int decode(uint32_t *c, bool *valid, const char *text, size_t n)
 {
     const unsigned char *p = (const unsigned char *)text;
@@ -37,25 +37,10 @@ static int decode(uint32_t *c, bool *valid, const char *text, size_t n)
     return n_bytes;
 }
 
-int utf8_decode(uint32_t *c, const char *text, size_t n)
+int utf8_decode_any(uint32_t *c, const char *text, size_t n)
 {
     bool valid;
     return decode(c, &valid, text, n);
-}
-
-int utf8_write(char out[UTF8_MAX_BYTES], uint32_t c)
-{
-    if (c < 0x80) {
-        out[0] = (char)c;
-        return 1;
-    }
-    int n_bytes = c < 0x800 ? 2 : c < 0x10000 ? 3 : 4;
-    for (int i = n_bytes - 1; i > 0; i--) {
-        out[i] = (char)(0x80 | (c & 0x3F));
-        c >>= 6;
-    }
-    out[0] = (char)(0xF00U >> n_bytes | c);
-    return n_bytes;
 }
 
 size_t utf8_find_invalid(const char *text, size_t n)

@@ -13,12 +13,50 @@ enum { UTF8_MAX_BYTES = 4 };
 
 /* Decodes the first code point of text[0..n), n >= 1, and returns its bytes, at least 1: U+FFFD with the
  * bytes to skip where the text is ill-formed. */
-int utf8_decode(uint32_t *c, const char *text, size_t n);
+static inline int utf8_decode(uint32_t *c, const char *text, size_t n);
 
 /* Writes a code point other than a surrogate and returns its bytes. */
-int utf8_write(char out[UTF8_MAX_BYTES], uint32_t c);
+static inline int utf8_write(char out[UTF8_MAX_BYTES], uint32_t c);
 
 /* Offset of the first ill-formed byte sequence; n if there is none. */
 size_t utf8_find_invalid(const char *text, size_t n);
+
+/* The functions below are in the header because they run for each character. */
+
+/* As utf8_decode, for all characters. */
+int utf8_decode_any(uint32_t *c, const char *text, size_t n);
+
+static inline int utf8_decode(uint32_t *c, const char *text, size_t n)
+{
+    const unsigned char *p = (const unsigned char *)text;
+    if (p[0] < 0x80) {
+        *c = p[0];
+        return 1;
+    }
+    if (n >= 2 && p[0] >= 0xC2 && p[0] < 0xE0 && (p[1] & 0xC0) == 0x80) {
+        *c = (p[0] & 0x1FU) << 6 | (p[1] & 0x3FU);
+        return 2;
+    }
+    if (n >= 3 && p[0] > 0xE0 && p[0] < 0xED && (p[1] & 0xC0) == 0x80 && (p[2] & 0xC0) == 0x80) {
+        *c = (p[0] & 0xFU) << 12 | (p[1] & 0x3FU) << 6 | (p[2] & 0x3FU);
+        return 3;
+    }
+    return utf8_decode_any(c, text, n);
+}
+
+static inline int utf8_write(char out[UTF8_MAX_BYTES], uint32_t c)
+{
+    if (c < 0x80) {
+        out[0] = (char)c;
+        return 1;
+    }
+    int n_bytes = c < 0x800 ? 2 : c < 0x10000 ? 3 : 4;
+    for (int i = n_bytes - 1; i > 0; i--) {
+        out[i] = (char)(0x80 | (c & 0x3F));
+        c >>= 6;
+    }
+    out[0] = (char)(0xF00U >> n_bytes | c);
+    return n_bytes;
+}
 
 #endif

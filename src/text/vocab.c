@@ -9,8 +9,11 @@
 
 /* A place of the hash table of pieces. */
 struct vocab_slot {
-    uint32_t tag; /* bits of the hash that do not choose the place */
-    int32_t id;   /* plus 1; 0: empty */
+    uint32_t tag;   /* bits of the hash that do not choose the place */
+    int32_t id;     /* plus 1; 0: empty */
+    uint32_t start; /* of the piece without its prefix, in the text */
+    uint16_t n;     /* its bytes */
+    bool continues;
 };
 
 static const size_t MAX_FILE_BYTES = 8 << 20; /* so that ids and offsets stay below 2^32 */
@@ -75,12 +78,9 @@ static struct vocab_slot *find_slot(const struct vocab *v, uint64_t hash, bool c
         if (slot->id == 0) {
             return slot;
         }
-        if (slot->tag == (uint32_t)(hash >> 8)) {
-            const char *piece = v->text + v->starts[slot->id - 1];
-            size_t n_piece = v->lengths[slot->id - 1];
-            if (take_prefix(&piece, &n_piece) == continues && n_piece == n && memcmp(piece, text, n) == 0) {
-                return slot;
-            }
+        if (slot->tag == (uint32_t)(hash >> 8) && slot->continues == continues && slot->n == n &&
+            memcmp(v->text + slot->start, text, n) == 0) {
+            return slot;
         }
     }
 }
@@ -181,7 +181,8 @@ static struct status insert_all(struct vocab *v, const char *source)
             return status_error(STATUS_DATA, "%s: lines %d and %d hold the same piece '%.*s'; remove one",
                                 source, slot->id, id + 1, (int)v->lengths[id], v->text + v->starts[id]);
         }
-        *slot = (struct vocab_slot){(uint32_t)(hash >> 8), id + 1};
+        *slot = (struct vocab_slot){(uint32_t)(hash >> 8), id + 1, (uint32_t)(piece - v->text), (uint16_t)n,
+                                    continues};
         *filter_word(v, hash) |= filter_bit(hash);
         v->longest[continues] = n > v->longest[continues] ? (uint16_t)n : v->longest[continues];
     }

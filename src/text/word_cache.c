@@ -49,27 +49,42 @@ void word_cache_add(struct word_cache *c, const char *run, size_t n, const int32
         e.ids[i] = ids[i];
     }
     if (n > WORD_CACHE_SHORT_BYTES || n_ids > WORD_CACHE_SHORT_IDS) {
-        struct word_cache_long *pair = find_pair(c, e.run);
-        pair[1] = pair[0]; /* the older one gives way */
-        pair[0] = e;
+        find_pair(c, e.run)[1] = e;
     }
     if (n <= WORD_CACHE_SHORT_BYTES) {
         struct word_cache_short *pair =
             c->shorts + 2 * (word_cache_hash(e.run) >> (64 - WORD_CACHE_SHORT_BITS));
-        pair[1] = pair[0];
-        pair[0] = (struct word_cache_short){{e.run[0], e.run[1]}, {e.ids[0], e.ids[1], e.ids[2]}, e.n_ids};
+        pair[1] = (struct word_cache_short){{e.run[0], e.run[1]}, {e.ids[0], e.ids[1], e.ids[2]}, e.n_ids};
     }
 }
 
-static const int32_t *find_long(const struct word_cache *c, const uint64_t run[4], size_t *n_ids)
+const struct word_cache_short *word_cache_find_second(struct word_cache_short pair[2], const uint64_t run[2])
 {
-    const struct word_cache_long *e = find_pair(c, run);
-    e += memcmp(e->run, run, sizeof e->run) != 0;
-    *n_ids = e->n_ids;
-    return memcmp(e->run, run, sizeof e->run) == 0 ? e->ids : NULL;
+    struct word_cache_short found = pair[1];
+    if (!word_cache_is_short(&found, run)) {
+        return NULL;
+    }
+    pair[1] = pair[0];
+    pair[0] = found;
+    return pair;
 }
 
-const int32_t *word_cache_find(const struct word_cache *c, const char *run, size_t n, size_t *n_ids)
+static const int32_t *find_long(struct word_cache *c, const uint64_t run[4], size_t *n_ids)
+{
+    struct word_cache_long *pair = find_pair(c, run);
+    if (memcmp(pair[0].run, run, sizeof pair[0].run) != 0) {
+        if (memcmp(pair[1].run, run, sizeof pair[1].run) != 0) {
+            return NULL;
+        }
+        struct word_cache_long found = pair[1];
+        pair[1] = pair[0];
+        pair[0] = found;
+    }
+    *n_ids = pair[0].n_ids;
+    return pair[0].ids;
+}
+
+const int32_t *word_cache_find(struct word_cache *c, const char *run, size_t n, size_t *n_ids)
 {
     uint64_t whole[4] = {0};
     memcpy(whole, run, n);

@@ -2,7 +2,9 @@
  *
  * On natural text few words make most of the text (Zipf's law), so nearly all runs are found here.  The rule: what is
  * found is what encoding the run gives, whatever was cached before: an entry holds the whole run and is compared with
- * it.  The size is fixed; a new entry takes the place of an older one with the same hash.
+ * it.  The size is fixed; a new entry takes the place of an older one with the same hash.  Of a pair, the first entry was
+ * found last: a new one takes the place of the second, and one that is found there becomes the first.  So words that occur
+ * once do not drive out those that are found, and nearly all that is found is first.
  *
  * Two tables, both of pairs of entries: short ones for runs of up to 16 bytes and up to 3 ids, long ones for up to 32
  * bytes and 7 ids.  A run is kept with zeros behind it.  A short entry with more ids than it
@@ -52,7 +54,7 @@ void word_cache_add(struct word_cache *c, const char *run, size_t n, const int32
 
 /* The ids of a run of n bytes, at most WORD_CACHE_LONG_BYTES, and their number; NULL if they are not known.  No byte
  * behind the run is read. */
-const int32_t *word_cache_find(const struct word_cache *c, const char *run, size_t n, size_t *n_ids);
+const int32_t *word_cache_find(struct word_cache *c, const char *run, size_t n, size_t *n_ids);
 
 /* The functions below are in the header because they run for each token. */
 
@@ -66,9 +68,17 @@ static inline uint64_t word_cache_hash(const uint64_t part[2])
     return part[0] * UINT64_C(0xD6E8FEB86659FD93) + (part[1] ^ part[1] >> 32) * UINT64_C(0x9E3779B97F4A7C15);
 }
 
+static inline bool word_cache_is_short(const struct word_cache_short *e, const uint64_t run[2])
+{
+    return ((e->run[0] ^ run[0]) | (e->run[1] ^ run[1])) == 0;
+}
+
+/* The run's entry if it is the second of the pair, where the first one is then; else NULL. */
+const struct word_cache_short *word_cache_find_second(struct word_cache_short pair[2], const uint64_t run[2]);
+
 /* The entry of a run of n bytes, 1 to WORD_CACHE_SHORT_BYTES, or NULL; WORD_CACHE_SHORT_BYTES of text are read. */
-static inline const struct word_cache_short *word_cache_find_short(const struct word_cache *c,
-                                                                   const char *text, size_t n)
+static inline const struct word_cache_short *word_cache_find_short(struct word_cache *c, const char *text,
+                                                                   size_t n)
 {
     uint64_t run[2];
     uint64_t keep[2];
@@ -76,9 +86,8 @@ static inline const struct word_cache_short *word_cache_find_short(const struct 
     memcpy(keep, word_cache_keep + WORD_CACHE_SHORT_BYTES - n, sizeof keep);
     run[0] &= keep[0];
     run[1] &= keep[1];
-    const struct word_cache_short *e = c->shorts + 2 * (word_cache_hash(run) >> (64 - WORD_CACHE_SHORT_BITS));
-    e += ((e->run[0] ^ run[0]) | (e->run[1] ^ run[1])) != 0; /* a branch here would be guessed wrong often */
-    return ((e->run[0] ^ run[0]) | (e->run[1] ^ run[1])) == 0 ? e : NULL;
+    struct word_cache_short *pair = c->shorts + 2 * (word_cache_hash(run) >> (64 - WORD_CACHE_SHORT_BITS));
+    return word_cache_is_short(pair, run) ? pair : word_cache_find_second(pair, run);
 }
 
 #endif

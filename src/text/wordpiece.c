@@ -196,14 +196,11 @@ static void encode_part(struct wordpiece_scratch *t, const char *part, size_t n)
     }
 }
 
-/* Encodes a run of any length that the table of short runs lacks.  It is cut at code points above ASCII that are white
+/* Encodes a run that the cache lacks.  It is cut at code points above ASCII that are white
  * space or stand alone: what is on either side of them does not depend on the other.  So text without white space,
  * such as Chinese, costs a table's look-up a character, and the quotes of a word do not make it another word. */
-static __attribute__((noinline)) void encode_run(struct wordpiece_scratch *t, const char *run, size_t n)
+static __attribute__((noinline)) void encode_unknown(struct wordpiece_scratch *t, const char *run, size_t n)
 {
-    if (append_found(t, run, n)) {
-        return;
-    }
     size_t start = 0;
     for (size_t at = 0; at < n;) {
         uint32_t c = (unsigned char)run[at];
@@ -222,6 +219,13 @@ static __attribute__((noinline)) void encode_run(struct wordpiece_scratch *t, co
         encode_new(t, run, n);
     } else {
         encode_part(t, run + start, n - start);
+    }
+}
+
+static void encode_run(struct wordpiece_scratch *t, const char *run, size_t n)
+{
+    if (!append_found(t, run, n)) {
+        encode_unknown(t, run, n);
     }
 }
 
@@ -261,7 +265,11 @@ static size_t encode_block(struct wordpiece_scratch *t, const char *text, size_t
             continue;
         }
         ids->n = (size_t)(out - ids->ids);
-        encode_run(t, text + start, n_run);
+        if (e == NULL && n_run <= WORD_CACHE_SHORT_BYTES) {
+            encode_unknown(t, text + start, n_run);
+        } else {
+            encode_run(t, text + start, n_run);
+        }
         if (!make_room(t)) {
             return n;
         }

@@ -225,24 +225,39 @@ static size_t trim(const char *text, size_t end)
 
 #define EACH(byte) (UINT64_C(0x0101010101010101) * (byte))
 
-/* Behind the bytes at `at` that cannot end a sentence: neither a mark of ASCII nor above ASCII.  Eight at a time: a byte below
- * 128 plus 127 has its highest bit set unless it is 0, so the flags of a word are set for those that are looked for. */
+/* Bytes at which a mark or a letter of Thai or Lao may begin.  None is inside a character, ill-formed or not. */
+static const bool may_matter[256] = {
+    ['.'] = true,  ['!'] = true,  ['?'] = true,  [0xD6] = true, [0xD8] = true, [0xDB] = true,
+    [0xE0] = true, [0xE1] = true, [0xE2] = true, [0xE3] = true, [0xEF] = true,
+};
+
+/* Whether eight bytes of text are ASCII without marks.  A byte below 128 plus 127 has its highest bit set unless it is 0. */
+static bool is_plain(const char *text)
+{
+    uint64_t w;
+    memcpy(&w, text, sizeof w);
+    uint64_t low = w & EACH(0x7F);
+    uint64_t others = ((low ^ EACH('.')) + EACH(0x7F)) & ((low ^ EACH('!')) + EACH(0x7F)) &
+                      ((low ^ EACH('?')) + EACH(0x7F));
+    return ((~others | w) & EACH(0x80)) == 0;
+}
+
+/* The first byte that may matter, from `at` on. */
 static size_t skip_plain(const char *text, size_t n, size_t at)
 {
-    for (uint64_t w; n - at >= sizeof w; at += sizeof w) {
-        memcpy(&w, text + at, sizeof w);
-        uint64_t low = w & EACH(0x7F);
-        uint64_t others = ((low ^ EACH('.')) + EACH(0x7F)) & ((low ^ EACH('!')) + EACH(0x7F)) &
-                          ((low ^ EACH('?')) + EACH(0x7F));
-        if (((~others | w) & EACH(0x80)) != 0) {
-            break;
+    while (at < n) {
+        size_t end = n - at < sizeof(uint64_t) ? n : at + sizeof(uint64_t);
+        if (end - at == sizeof(uint64_t) && is_plain(text + at)) {
+            at = end;
+            continue;
+        }
+        for (; at < end; at++) {
+            if (may_matter[(unsigned char)text[at]]) {
+                return at;
+            }
         }
     }
-    while (at < n && (unsigned char)text[at] < 0x80 && text[at] != '.' && text[at] != '!' &&
-           text[at] != '?') {
-        at++;
-    }
-    return at;
+    return n;
 }
 
 bool sentence_next(struct sentence *s, size_t *at, const struct punkt *p, const char *text, size_t n)

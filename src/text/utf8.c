@@ -45,23 +45,28 @@ int utf8_decode_any(uint32_t *c, const char *text, size_t n)
 
 size_t utf8_find_invalid(const char *text, size_t n)
 {
-    size_t at = 0;
-    while (at < n) {
-        uint64_t block;
-        if (n - at >= sizeof block) { /* most text is ASCII: eight bytes at once */
+    for (size_t at = 0; at < n;) {
+        uint64_t block = UINT64_MAX;
+        size_t end = n - at < sizeof block ? n : at + sizeof block;
+        if (end - at == sizeof block) {
             memcpy(&block, text + at, sizeof block);
-            if ((block & 0x8080808080808080U) == 0) {
-                at += sizeof block;
-                continue;
+        }
+        if ((block & 0x8080808080808080U) == 0) { /* most text is ASCII */
+            at = end;
+            continue;
+        }
+        while (at < end) {
+            uint32_t c;
+            bool valid = true;
+            int n_bytes = utf8_decode(&c, text + at, n - at);
+            if (c == UNICODE_REPLACEMENT) {
+                decode(&c, &valid, text + at, n - at);
             }
+            if (!valid) {
+                return at;
+            }
+            at += (size_t)n_bytes;
         }
-        uint32_t c;
-        bool valid;
-        int n_bytes = decode(&c, &valid, text + at, n - at);
-        if (!valid) {
-            return at;
-        }
-        at += (size_t)n_bytes;
     }
     return n;
 }

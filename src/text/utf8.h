@@ -37,7 +37,8 @@ static inline int utf8_decode(uint32_t *c, const char *text, size_t n)
         *c = (p[0] & 0x1FU) << 6 | (p[1] & 0x3FU);
         return 2;
     }
-    if (n >= 3 && p[0] > 0xE0 && p[0] < 0xED && (p[1] & 0xC0) == 0x80 && (p[2] & 0xC0) == 0x80) {
+    if (n >= 3 && p[0] > 0xE0 && p[0] < 0xF0 && (p[0] != 0xED || p[1] < 0xA0) && (p[1] & 0xC0) == 0x80 &&
+        (p[2] & 0xC0) == 0x80) {
         *c = (p[0] & 0xFU) << 12 | (p[1] & 0x3FU) << 6 | (p[2] & 0x3FU);
         return 3;
     }

@@ -18,21 +18,31 @@ static int64_t share_begin(const struct wire_ranks *w, int64_t n, int r)
     return smaller(lines * r / w->wire.size * LINE_ELEMENTS, n);
 }
 
-/* A slot is read until the meeting after the sums; results until the next meeting of any kind. */
+/* Copies n elements but not [first, end). */
+static void copy_others(char *to, const char *from, int64_t n, int64_t first, int64_t end, size_t bytes)
+{
+    memcpy(to, from, (size_t)first * bytes);
+    memcpy(to + (size_t)end * bytes, from + (size_t)end * bytes, (size_t)(n - end) * bytes);
+}
+
+/* What this rank adds up itself, it reads and writes in place.  Others read its slot until the meeting after the sums, and its
+ * result until the next meeting of any kind. */
 static struct status reduce_piece(struct wire_ranks *w, char *data, int64_t n, enum dtype dtype,
                                   reduction *reduce, const void **from, const char *doing)
 {
     size_t bytes = dtype_bytes(dtype);
+    int rank = w->wire.rank;
     char *result = node_window_result(&w->window, 0);
-    int64_t first = share_begin(w, n, w->wire.rank), end = share_begin(w, n, w->wire.rank + 1);
-    memcpy(node_window_slot(&w->window, w->seats[w->wire.rank]), data, (size_t)n * bytes);
+    int64_t first = share_begin(w, n, rank), end = share_begin(w, n, rank + 1);
+    copy_others(node_window_slot(&w->window, w->seats[rank]), data, n, first, end, bytes);
     TRY(wire_ranks_come(w, doing));
     for (int r = 0; r < w->wire.size; r++) {
-        from[r] = node_window_slot(&w->window, w->seats[r]);
+        from[r] = r == rank ? data : node_window_slot(&w->window, w->seats[r]);
     }
-    reduce(result + (size_t)first * bytes, from, w->wire.size, first, end - first, dtype);
+    reduce(data + (size_t)first * bytes, from, w->wire.size, first, end - first, dtype);
+    memcpy(result + (size_t)first * bytes, data + (size_t)first * bytes, (size_t)(end - first) * bytes);
     TRY(wire_ranks_come(w, doing));
-    memcpy(data, result, (size_t)n * bytes);
+    copy_others(data, result, n, first, end, bytes);
     return status_ok();
 }
 

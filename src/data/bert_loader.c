@@ -26,6 +26,11 @@ static uint64_t draw_key(struct draw d, uint64_t purpose)
     return rng_key(rng_key(rng_key(d.seed, purpose), d.epoch), (uint64_t)d.sample);
 }
 
+static int64_t micro_size(const struct bert_loader_config *c)
+{
+    return c->train_batch_size / c->gradient_accumulation_steps;
+}
+
 static struct status check_sizes(const struct bert_loader_config *c)
 {
     if (c->max_seq_length < MIN_SEQ_LENGTH) {
@@ -55,8 +60,11 @@ struct status bert_loader_check(const struct bert_loader_config *c)
     if (!(c->masked_lm_prob > 0 && c->masked_lm_prob <= 1)) {
         return status_error(STATUS_USAGE, "masked_lm_prob %g is outside (0, 1]", c->masked_lm_prob);
     }
-    CHECK(c->part.before != NULL || !(ramp_is_given(&c->mask_rate) || ramp_is_given(&c->n_micro)),
-          "a ramp without the part of the run");
+    for (int i = 0; i < c->n_shorter; i++) {
+        int64_t n = c->shorter[i].max_seq_length;
+        CHECK(n >= MIN_SEQ_LENGTH && n < c->max_seq_length && micro_size(c) * c->max_seq_length % n == 0,
+              "micro-batches of sequences of %lld tokens", (long long)n);
+    }
     CHECK(!ramp_is_given(&c->n_micro) ||
               (c->n_micro.from >= 1 && c->n_micro.to <= (double)c->gradient_accumulation_steps),
           "a ramp from %g to %g micro-batches", c->n_micro.from, c->n_micro.to);
@@ -85,9 +93,19 @@ struct status bert_loader_set_tokens(struct bert_loader_config *c, const struct 
 }
 
 /* Tokens of a sequence without the special ones. */
-static int64_t most_tokens(const struct bert_loader_config *c)
+static int64_t most_tokens(const struct bert_loader_config *c, int64_t max_seq_length)
 {
-    return c->max_seq_length - (c->no_nsp ? WINDOW_SPECIAL_TOKENS : PAIR_SPECIAL_TOKENS);
+    return max_seq_length - (c->no_nsp ? WINDOW_SPECIAL_TOKENS : PAIR_SPECIAL_TOKENS);
+}
+
+static struct status build_maps(struct bert_loader *l)
+{
+    const struct bert_loader_config *c = &l->config;
+    TRY(sample_map_build(&l->map, c->store, most_tokens(c, c->max_seq_length)));
+    for (int i = 0; i < c->n_shorter; i++) {
+        TRY(sample_map_build(&l->shorter[i], c->store, most_tokens(c, c->shorter[i].max_seq_length)));
+    }
+    return status_ok();
 }
 
 static struct status find_continuing(struct bert_loader *l)
@@ -109,9 +127,12 @@ struct status bert_loader_open(struct bert_loader *l, struct bert_loader_config 
 {
     *l = (struct bert_loader){.config = config};
     TRY(bert_loader_check(&config));
+    CHECK(config.part.before != NULL ||
+              !(ramp_is_given(&config.mask_rate) || ramp_is_given(&config.n_micro) || config.n_shorter > 0),
+          "a ramp without the part of the run");
     struct status s = config.whole_words != NULL ? find_continuing(l) : status_ok();
     if (!failed(s)) {
-        s = sample_map_build(&l->map, config.store, most_tokens(&config));
+        s = build_maps(l);
     }
     if (failed(s)) {
         bert_loader_close(l);
@@ -122,18 +143,40 @@ struct status bert_loader_open(struct bert_loader *l, struct bert_loader_config 
 void bert_loader_close(struct bert_loader *l)
 {
     sample_map_fini(&l->map);
+    for (int i = 0; i < BERT_LOADER_MOST_SHORTER; i++) {
+        sample_map_fini(&l->shorter[i]);
+    }
     free(l->continues);
     *l = (struct bert_loader){0};
 }
 
-static int64_t micro_size(const struct bert_loader_config *c)
+/* As many tokens a micro-batch, and as many predictions but for rounding up, whatever the length. */
+static int64_t micro_size_at(const struct bert_loader_config *c, int64_t max_seq_length)
 {
-    return c->train_batch_size / c->gradient_accumulation_steps;
+    return micro_size(c) * c->max_seq_length / max_seq_length;
+}
+
+static int64_t predictions_at(const struct bert_loader_config *c, int64_t max_seq_length)
+{
+    return (c->max_predictions_per_seq * max_seq_length + c->max_seq_length - 1) / c->max_seq_length;
+}
+
+static int64_t larger(int64_t a, int64_t b)
+{
+    return a > b ? a : b;
 }
 
 struct batch_limits bert_loader_limits(const struct bert_loader_config *c)
 {
-    return bert_batch_limits(micro_size(c), c->max_seq_length, c->max_predictions_per_seq);
+    struct batch_limits most =
+        bert_batch_limits(micro_size(c), c->max_seq_length, c->max_predictions_per_seq);
+    for (int i = 0; i < c->n_shorter; i++) {
+        int64_t n = c->shorter[i].max_seq_length;
+        struct batch_limits at = bert_batch_limits(micro_size_at(c, n), n, predictions_at(c, n));
+        most.n_sequences = larger(most.n_sequences, at.n_sequences);
+        most.n_labels = larger(most.n_labels, at.n_labels);
+    }
+    return most;
 }
 
 struct status bert_loader_init_step(const struct bert_loader_config *c, struct batch_step *step)
@@ -162,14 +205,58 @@ static int64_t length(struct nsp_range range)
     return range.end - range.begin;
 }
 
+/* What the samples of a step, or of held-out text, are like. */
+struct form {
+    const struct sample_map *map;
+    int64_t max_seq_length, max_predictions;
+    int64_t n_micro, micro_size; /* micro-batches that are filled, and their sequences */
+    double mask_rate;
+};
+
+static struct form last_form(const struct bert_loader *l)
+{
+    const struct bert_loader_config *c = &l->config;
+    return (struct form){.map = &l->map,
+                         .max_seq_length = c->max_seq_length,
+                         .max_predictions = c->max_predictions_per_seq,
+                         .n_micro = c->gradient_accumulation_steps,
+                         .micro_size = micro_size(c),
+                         .mask_rate = c->masked_lm_prob};
+}
+
+/* The form of a step; the numbers that change are those of what is done before it. */
+static struct form form_of(const struct bert_loader *l, int64_t step)
+{
+    const struct bert_loader_config *c = &l->config;
+    struct form f = last_form(l);
+    double part = c->part.before != NULL ? c->part.before(c->part.context, step) : 1;
+    int i = 0;
+    while (i < c->n_shorter && part >= c->shorter[i].until) {
+        i++;
+    }
+    if (i < c->n_shorter) {
+        f.map = &l->shorter[i];
+        f.max_seq_length = c->shorter[i].max_seq_length;
+        f.max_predictions = predictions_at(c, f.max_seq_length);
+        f.micro_size = micro_size_at(c, f.max_seq_length);
+    }
+    if (ramp_is_given(&c->n_micro)) {
+        f.n_micro = (int64_t)ramp_at(&c->n_micro, part);
+    }
+    if (ramp_is_given(&c->mask_rate)) {
+        f.mask_rate = ramp_at(&c->mask_rate, part);
+    }
+    return f;
+}
+
 /* Appends [CLS] A [SEP] B [SEP] of one sample. */
-static struct status add_pair(const struct bert_loader *l, struct batch *b, struct draw draw,
-                              int32_t sequence_key)
+static struct status add_pair(const struct bert_loader *l, struct batch *b, const struct form *f,
+                              struct draw draw, int32_t sequence_key)
 {
     const struct bert_loader_config *c = &l->config;
     struct rng_stream stream = rng_stream(draw_key(draw, PURPOSE_PAIR));
-    struct nsp_pair pair =
-        nsp_draw(c->store, sample_map_at(&l->map, draw.sample), most_tokens(c), c->short_seq_prob, &stream);
+    struct nsp_pair pair = nsp_draw(c->store, sample_map_at(f->map, draw.sample),
+                                    most_tokens(c, f->max_seq_length), c->short_seq_prob, &stream);
     int64_t n_a = length(pair.a), n = n_a + length(pair.b) + PAIR_SPECIAL_TOKENS;
     int32_t *ids = bert_batch_add(b, n, n_a + 2, pair.label, sequence_key);
     ids[0] = c->cls_id;
@@ -181,13 +268,13 @@ static struct status add_pair(const struct bert_loader *l, struct batch *b, stru
 }
 
 /* Appends [CLS] A [SEP] of one sample. */
-static struct status add_window(const struct bert_loader *l, struct batch *b, struct draw draw,
-                                int32_t sequence_key)
+static struct status add_window(const struct bert_loader *l, struct batch *b, const struct form *f,
+                                struct draw draw, int32_t sequence_key)
 {
     const struct bert_loader_config *c = &l->config;
     struct rng_stream stream = rng_stream(draw_key(draw, PURPOSE_PAIR));
-    struct nsp_range window = nsp_draw_window(c->store, sample_map_at(&l->map, draw.sample), most_tokens(c),
-                                              c->short_seq_prob, &stream);
+    struct nsp_range window = nsp_draw_window(c->store, sample_map_at(f->map, draw.sample),
+                                              most_tokens(c, f->max_seq_length), c->short_seq_prob, &stream);
     int64_t n = length(window) + WINDOW_SPECIAL_TOKENS;
     int32_t *ids = bert_batch_add(b, n, n, NSP_NO_LABEL, sequence_key);
     ids[0] = c->cls_id;
@@ -197,13 +284,13 @@ static struct status add_window(const struct bert_loader *l, struct batch *b, st
 }
 
 /* Masks the batch's last sequence. */
-static void mask_last(const struct bert_loader *l, struct batch *b, struct draw draw, double mask_rate)
+static void mask_last(const struct bert_loader *l, struct batch *b, const struct form *f, struct draw draw)
 {
     const struct bert_loader_config *c = &l->config;
     int64_t begin = b->fields[BERT_CLS_ROWS][b->n_sequences - 1], n = b->n_real_tokens - begin;
-    const struct masking_rules rules = {.masked_lm_prob = mask_rate,
+    const struct masking_rules rules = {.masked_lm_prob = f->mask_rate,
                                         .keep_rate = c->mask_keep_rate,
-                                        .max_predictions = c->max_predictions_per_seq,
+                                        .max_predictions = f->max_predictions,
                                         .cls_id = c->cls_id,
                                         .sep_id = c->sep_id,
                                         .mask_id = c->mask_id,
@@ -215,41 +302,22 @@ static void mask_last(const struct bert_loader *l, struct batch *b, struct draw 
     bert_batch_take_masked(b, m);
 }
 
-static struct status add_sequence(const struct bert_loader *l, struct batch *b, struct draw draw,
-                                  int32_t sequence_key, double mask_rate)
+static struct status add_sequence(const struct bert_loader *l, struct batch *b, const struct form *f,
+                                  struct draw draw, int32_t sequence_key)
 {
-    TRY((l->config.no_nsp ? add_window : add_pair)(l, b, draw, sequence_key));
-    mask_last(l, b, draw, mask_rate);
+    TRY((l->config.no_nsp ? add_window : add_pair)(l, b, f, draw, sequence_key));
+    mask_last(l, b, f, draw);
     return status_ok();
 }
 
 /* Sequence number g of the run under `seed`. */
-static struct draw draw_at(const struct bert_loader *l, uint64_t seed, uint64_t g, bool in_order)
+static struct draw draw_at(const struct form *f, uint64_t seed, uint64_t g, bool in_order)
 {
-    uint64_t n = (uint64_t)l->map.n_samples;
+    uint64_t n = (uint64_t)f->map->n_samples;
     struct draw d = {.seed = seed, .epoch = g / n};
     uint64_t order = rng_key(rng_key(seed, PURPOSE_ORDER), d.epoch);
     d.sample = (int64_t)(in_order ? g % n : rng_permute(order, n, g % n));
     return d;
-}
-
-/* What a step has of the numbers that change as the run goes on. */
-struct step_form {
-    int64_t n_micro;
-    double mask_rate;
-};
-
-static struct step_form form_of(const struct bert_loader_config *c, int64_t step)
-{
-    struct step_form f = {c->gradient_accumulation_steps, c->masked_lm_prob};
-    double part = c->part.before != NULL ? c->part.before(c->part.context, step) : 1;
-    if (ramp_is_given(&c->n_micro)) {
-        f.n_micro = (int64_t)ramp_at(&c->n_micro, part);
-    }
-    if (ramp_is_given(&c->mask_rate)) {
-        f.mask_rate = ramp_at(&c->mask_rate, part);
-    }
-    return f;
 }
 
 struct status bert_loader_step(const struct bert_loader *l, int64_t step, struct batch_step *out)
@@ -257,16 +325,16 @@ struct status bert_loader_step(const struct bert_loader *l, int64_t step, struct
     const struct bert_loader_config *c = &l->config;
     CHECK(step >= 1 && out->first_micro + out->n_micro <= c->gradient_accumulation_steps,
           "step %lld up to micro-batch %lld", (long long)step, (long long)(out->first_micro + out->n_micro));
-    uint64_t first = ((uint64_t)step - 1) * (uint64_t)c->train_batch_size;
-    struct step_form form = form_of(c, step);
-    int64_t n = micro_size(c);
+    struct form form = form_of(l, step);
+    int64_t n = form.micro_size;
+    uint64_t first = ((uint64_t)step - 1) * (uint64_t)(n * c->gradient_accumulation_steps);
     for (int64_t k = 0; k < out->n_micro; k++) {
         struct batch *b = &out->micro[k];
         batch_clear(b);
         int64_t m = out->first_micro + k, begin = m * n, end = m < form.n_micro ? begin + n : begin;
         for (int64_t i = begin; i < end; i++) {
-            TRY(add_sequence(l, b, draw_at(l, c->seed, first + (uint64_t)i, c->in_order), (int32_t)i,
-                             form.mask_rate));
+            TRY(add_sequence(l, b, &form, draw_at(&form, c->seed, first + (uint64_t)i, c->in_order),
+                             (int32_t)i));
         }
         batch_finish(b, c->pad_id);
     }
@@ -294,10 +362,11 @@ struct status bert_loader_heldout(const struct bert_loader *l, int64_t n, int64_
     int64_t begin = index * size;
     int64_t end = heldout_samples(l, n);
     end = end - begin < size ? end : begin + size;
+    struct form form = last_form(l);
     batch_clear(out);
     for (int64_t i = begin; i < end; i++) {
-        TRY(add_sequence(l, out, draw_at(l, HELDOUT_SEED, (uint64_t)i, false), (int32_t)(i - begin),
-                         l->config.masked_lm_prob));
+        TRY(add_sequence(l, out, &form, draw_at(&form, HELDOUT_SEED, (uint64_t)i, false),
+                         (int32_t)(i - begin)));
     }
     batch_finish(out, l->config.pad_id);
     return status_ok();

@@ -10,6 +10,9 @@
  * Under a ramp of the batch a step fills only its first micro-batches; the places of the others stay empty, and their samples
  * are not used in that epoch.  So numbers need no count of what earlier steps took.
  *
+ * Shorter sequences are samples of another map of the same store, of which a micro-batch has as many more, with as many fewer
+ * predictions in each; numbers are counted as if the whole run had that length.
+ *
  * Phase 2 is another loader with another length, whose steps count from 1 again. */
 #ifndef KILN_DATA_BERT_LOADER_H
 #define KILN_DATA_BERT_LOADER_H
@@ -19,6 +22,14 @@
 #include "data/bert_batch.h"
 #include "data/sample_map.h"
 #include "text/tokenizer.h"
+
+enum { BERT_LOADER_MOST_SHORTER = 7 };
+
+/* A length of sequences while less than `until` of the run is done. */
+struct bert_loader_length {
+    int64_t max_seq_length; /* below the configuration's, and a divisor of the tokens of a micro-batch */
+    double until;
+};
 
 struct bert_loader_config {
     const struct indexed *store; /* borrowed; outlives the loader */
@@ -41,12 +52,15 @@ struct bert_loader_config {
     /* What changes as the run goes on, and what it changes with, which must be set if one of them is. */
     struct ramp mask_rate; /* in place of masked_lm_prob */
     struct ramp n_micro; /* micro-batches of a step, rounded down; the last is gradient_accumulation_steps */
+    struct bert_loader_length shorter[BERT_LOADER_MOST_SHORTER]; /* [n_shorter] until rises */
+    int n_shorter;
     struct run_part part;
 };
 
 struct bert_loader {
     struct bert_loader_config config;
-    struct sample_map map;
+    struct sample_map map; /* of max_seq_length */
+    struct sample_map shorter[BERT_LOADER_MOST_SHORTER];
     uint8_t *continues; /* masking_rules' */
 };
 

@@ -463,6 +463,48 @@ static void ramps_change_with_the_run(const struct indexed *store)
     bert_loader_close(&constant);
 }
 
+/* A schedule of lengths: the batch keeps its tokens, each length has the samples of a loader of that length, and held-out
+ * samples have the last. */
+static void lengths_change_with_the_run(const struct indexed *store)
+{
+    struct bert_loader_config c = config_of(store), alone = c;
+    struct bert_loader l, l_alone;
+    struct batch_step step, same;
+    struct batch held;
+    c.no_nsp = alone.no_nsp = true;
+    c.short_seq_prob = alone.short_seq_prob = 0;
+    c.shorter[0] = (struct bert_loader_length){16, 0.5};
+    c.n_shorter = 1;
+    c.part = (struct run_part){hundredths, NULL};
+    alone.max_seq_length = 16;
+    alone.max_predictions_per_seq = 3; /* a third of 7, rounded up */
+    alone.train_batch_size = 3 * c.train_batch_size;
+    EXPECT_OK(bert_loader_open(&l, c));
+    EXPECT_OK(bert_loader_open(&l_alone, alone));
+    EXPECT_OK(bert_loader_init_step(&c, &step));
+    EXPECT_OK(bert_loader_init_step(&alone, &same));
+    for (int64_t s = 1; s <= 50; s++) {
+        EXPECT_OK(bert_loader_step(&l, s, &step));
+        EXPECT_OK(bert_loader_step(&l_alone, s, &same));
+        EXPECT(step.n_sequences == 36 && step.micro[0].max_seqlen <= 63, "%lld sequences",
+               (long long)step.n_sequences);
+        for (int64_t k = 0; k < step.n_micro; k++) {
+            same_batches(&step.micro[k], &same.micro[k]);
+        }
+    }
+    EXPECT_OK(bert_loader_step(&l, 51, &step));
+    EXPECT(step.n_sequences == 12, "%lld sequences of the last length", (long long)step.n_sequences);
+    EXPECT_OK(bert_batch_init(&held, bert_loader_limits(&c)));
+    EXPECT_OK(bert_loader_heldout(&l, 4, 0, &held));
+    EXPECT(held.n_sequences == 4 && held.n_real_tokens > 4 * 16, "held-out samples of %lld tokens",
+           (long long)held.n_real_tokens);
+    batch_fini(&held);
+    batch_step_fini(&step);
+    batch_step_fini(&same);
+    bert_loader_close(&l);
+    bert_loader_close(&l_alone);
+}
+
 int main(void)
 {
     struct indexed store;
@@ -472,6 +514,7 @@ int main(void)
     batches_are_what_their_head_says(&store);
     windows_are_one_segment(&store);
     ramps_change_with_the_run(&store);
+    lengths_change_with_the_run(&store);
     steps_are_a_pure_function(&store);
     samples_may_come_in_the_stores_order(&store);
     cuts_change_only_the_cut(&store);

@@ -48,6 +48,12 @@ static const struct option options[] = {
                       "docs/howto/train_your_own.md"),
     OPTION_INT_ROW("max_seq_length", AT(max_seq_length), "128", 5, 65536,
                    "longest sequence in tokens, [CLS] and [SEP] included"),
+    OPTION_STRING_ROW(
+        "length_schedule", AT(length_schedule), NULL, "N:SHARE,...",
+        "sequences of a token store grow within the run, as 128:0.7,256:0.2,512:0.1 (Devlin et al. 2018, "
+        "arXiv:1810.04805, appendix A.2, train 0.9 of the steps on 128 tokens); batches keep their tokens, "
+        "and the last is "
+        "--max_seq_length"),
     OPTION_INT_ROW("max_predictions_per_seq", AT(max_predictions_per_seq), "20", 1, 65536,
                    "most masked positions of a sequence"),
     OPTION_INT_ROW("train_batch_size", AT(train_batch_size), "32", 1, 1e9, "sequences of an optimizer step"),
@@ -212,6 +218,7 @@ static struct status read_ramps(struct pretrain_args *a)
 {
     const struct command *c = &command_pretrain;
     struct pretrain_ramps_given given = {
+        .max_seq_length = option_was_given(c, a, "max_seq_length"),
         .train_batch_size = a->deepspeed || option_was_given(c, a, "train_batch_size"),
         .gradient_accumulation_steps = a->deepspeed || option_was_given(c, a, "gradient_accumulation_steps"),
         .max_steps = option_was_given(c, a, "max_steps"),

@@ -145,6 +145,7 @@ static struct run_state state_of(const struct pretrain_options *o, struct precis
         .learning_rate = o->learning_rate,
         .warmup_proportion = o->warmup_proportion,
         .batch_ramp = o->batch_ramp,
+        .length_schedule = o->length_schedule,
         .total_training_time = o->total_training_time,
         .warmup_tokens = o->warmup_tokens,
     };

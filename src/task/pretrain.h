@@ -5,6 +5,7 @@
 
 #include "core/json.h"
 #include "core/ramp.h"
+#include "data/bert_loader.h"
 #include "dev/precision.h"
 #include "optim/schedule.h"
 #include "pass/tensor_log.h"
@@ -49,8 +50,11 @@ struct pretrain_options {
     double min_ratio, max_ratio; /* of ds_fused_lamb; max_ratio 0: its own */
     double mask_rate[2];         /* at the beginning of the run, and at its end and of held-out samples */
     double mask_keep_rate, short_seq_prob;
-    const char *batch_ramp;        /* the flag's words; NULL: none */
-    struct ramp n_micro;           /* of batch_ramp: pretrain_ramps_read */
+    const char *batch_ramp;                                      /* the flag's words; NULL: none */
+    struct ramp n_micro;                                         /* of batch_ramp: pretrain_ramps_read */
+    const char *length_schedule;                                 /* the flag's words; NULL: none */
+    struct bert_loader_length shorter[BERT_LOADER_MOST_SHORTER]; /* of length_schedule; [n_shorter] */
+    int n_shorter;
     int64_t warmup_tokens;         /* 0: warmup_proportion */
     double total_training_time;    /* seconds; 0: max_steps */
     bool no_nsp, whole_word_masks; /* bert_loader_config's */

@@ -123,6 +123,8 @@ static struct status open_loader(struct pretrain_data *d, const struct pretrain_
     if (d == &in->train) {
         config.part = in->part;
         config.n_micro = o->n_micro;
+        config.n_shorter = o->n_shorter;
+        memcpy(config.shorter, o->shorter, sizeof config.shorter);
         config.mask_rate = o->mask_rate[0] != o->mask_rate[1]
                                ? (struct ramp){o->mask_rate[0], o->mask_rate[1], 1}
                                : (struct ramp){0};
@@ -255,12 +257,11 @@ static struct status name_data(struct pretrain_inputs *in, const struct pretrain
 /* The samples of files are drawn. */
 static struct status refuse_drawing(const struct pretrain_inputs *in, const struct pretrain_options *o)
 {
-    if (o->batch_ramp != NULL) {
-        return status_error(
-            STATUS_USAGE,
-            "--batch_ramp cannot be: the .hdf5 files of %s are read in whole batches; leave it out, "
-            "or train on a token store, which `kiln prepare` makes",
-            in->train_dir);
+    if (o->batch_ramp != NULL || o->length_schedule != NULL) {
+        return status_error(STATUS_USAGE,
+                            "--%s cannot be: the .hdf5 files of %s are read in whole batches; leave it out, "
+                            "or train on a token store, which `kiln prepare` makes",
+                            o->batch_ramp != NULL ? "batch_ramp" : "length_schedule", in->train_dir);
     }
     return o->mask_flag == NULL
                ? status_ok()
@@ -389,6 +390,10 @@ static void announce_masks(const struct pretrain_inputs *in, const struct pretra
         log_info("batch: from %.0f to %.0f micro-batches of %lld sequences in the first %g of the run",
                  o->n_micro.from, o->n_micro.to,
                  (long long)(o->train_batch_size / o->gradient_accumulation_steps), o->n_micro.share);
+    }
+    for (int i = 0; i < o->n_shorter; i++) {
+        log_info("length: up to %lld tokens until %.4g of the run", (long long)o->shorter[i].max_seq_length,
+                 o->shorter[i].until);
     }
     if (wanted > o->max_predictions_per_seq) {
         log_info("masks: %g of %lld tokens are %lld, but --max_predictions_per_seq allows %lld in a sequence",

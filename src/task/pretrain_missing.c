@@ -5,6 +5,8 @@
 #include "task/config_file.h"
 #include "text/tokenizer_open.h"
 
+#include <string.h>
+
 /* Google's uncased vocabulary, of the documents' models; and where its special tokens are. */
 enum { USUAL_WORDS = 30522, USUAL_PAD = 0, USUAL_CLS = 101, USUAL_SEP = 102, USUAL_MASK = 103 };
 
@@ -55,7 +57,9 @@ struct status pretrain_inputs_assume(struct pretrain_inputs *in, const struct pr
         .masked_lm_prob = o->mask_rate[1],
         .short_seq_prob = o->short_seq_prob,
         .no_nsp = o->no_nsp,
+        .n_shorter = o->n_shorter,
     };
+    memcpy(c.shorter, o->shorter, sizeof c.shorter);
     TRY(bert_loader_check(&c));
     in->limits = bert_loader_limits(&c);
     in->train.source.n_micro = o->gradient_accumulation_steps;

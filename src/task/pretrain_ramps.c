@@ -4,6 +4,86 @@
 #include <stdlib.h>
 #include <string.h>
 
+enum { MOST_LENGTHS = BERT_LOADER_MOST_SHORTER + 1, MOST_LENGTH = 65536 };
+
+/* ---- lengths ---- */
+
+/* LENGTH:SHARE,LENGTH:SHARE,...  into *n lengths and the shares before and with each. */
+static struct status read_lengths(const char *text, struct bert_loader_length *lengths, int *n)
+{
+    const char *at = text;
+    double until = 0;
+    for (*n = 0; *n == 0 || *at == ','; ++*n) {
+        char *end;
+        at += *n > 0;
+        double length = strtod(at, &end), share = 0;
+        bool whole = end != at && *end == ':' && length >= 1 && length <= MOST_LENGTH && fmod(length, 1) == 0;
+        if (whole) {
+            at = end + 1;
+            share = strtod(at, &end);
+        }
+        if (!whole || end == at || !(share > 0) || (*end != ',' && *end != '\0') || *n == MOST_LENGTHS) {
+            return status_error(STATUS_USAGE,
+                                "--length_schedule wants at most %d lengths, each with a part of the run, as "
+                                "128:0.7,256:0.2,512:0.1; not '%s'",
+                                MOST_LENGTHS, text);
+        }
+        at = end;
+        until += share;
+        lengths[*n] = (struct bert_loader_length){(int64_t)length, until};
+    }
+    return fabs(until - 1) < 1e-9
+               ? status_ok()
+               : status_error(STATUS_USAGE,
+                              "--length_schedule %s is %s than the run: its parts are %.9g, not 1", text,
+                              until > 1 ? "longer" : "shorter", until);
+}
+
+/* The last length is that of the run: all its sizes are for it. */
+static struct status read_length_schedule(struct pretrain_options *o,
+                                          const struct pretrain_ramps_given *given)
+{
+    struct bert_loader_length lengths[MOST_LENGTHS];
+    int n;
+    TRY(read_lengths(o->length_schedule, lengths, &n));
+    int64_t last = lengths[n - 1].max_seq_length;
+    for (int i = 0; i < n - 1; i++) {
+        if (lengths[i].max_seq_length >= lengths[i + 1].max_seq_length) {
+            return status_error(STATUS_USAGE, "--length_schedule %s: lengths rise, and %lld is before %lld",
+                                o->length_schedule, (long long)lengths[i].max_seq_length,
+                                (long long)lengths[i + 1].max_seq_length);
+        }
+        o->shorter[i] = lengths[i];
+    }
+    o->n_shorter = n - 1;
+    if (given->max_seq_length && o->max_seq_length != last) {
+        return status_error(
+            STATUS_USAGE,
+            "--length_schedule %s ends with sequences of %lld tokens, and --max_seq_length is %lld: "
+            "leave one of the two out",
+            o->length_schedule, (long long)last, (long long)o->max_seq_length);
+    }
+    o->max_seq_length = last;
+    return status_ok();
+}
+
+static struct status check_lengths(const struct pretrain_options *o)
+{
+    TRY(batch_check_cut(o->train_batch_size, o->gradient_accumulation_steps));
+    int64_t micro = o->train_batch_size / o->gradient_accumulation_steps * o->max_seq_length;
+    for (int i = 0; i < o->n_shorter; i++) {
+        int64_t length = o->shorter[i].max_seq_length;
+        if (length < 5 || micro % length != 0) {
+            return status_error(
+                STATUS_USAGE,
+                "--length_schedule %s: a micro-batch of %lld tokens is not a whole number of sequences "
+                "of %lld, at least 5",
+                o->length_schedule, (long long)micro, (long long)length);
+        }
+    }
+    return status_ok();
+}
+
 /* ---- the batch ---- */
 
 /* FROM:TO:SHARE. */
@@ -137,9 +217,13 @@ struct status pretrain_ramps_read(struct pretrain_options *o, const struct pretr
     if (!(o->mask_rate[0] > 0 && o->mask_rate[1] > 0)) {
         return status_error(STATUS_USAGE, "--mask_rate must be above 0, and at most 1");
     }
+    if (o->length_schedule != NULL) {
+        TRY(read_length_schedule(o, given));
+    }
     if (o->batch_ramp != NULL) {
         TRY(read_batch_ramp(o, given));
     }
+    TRY(o->n_shorter > 0 ? check_lengths(o) : status_ok());
     if (o->total_training_time > 0) {
         TRY(check_time(o, given));
     }

@@ -9,12 +9,13 @@
 
 /* Which flags were given, beside those that a ramp goes with. */
 struct pretrain_ramps_given {
+    bool max_seq_length;                                /* else that of length_schedule */
     bool train_batch_size, gradient_accumulation_steps; /* else a ramp sets them */
     bool max_steps, steps_this_run;                     /* which end a run by steps */
     bool warmup_proportion;
 };
 
-/* Reads o->batch_ramp into o->n_micro, sets the sizes of the batch that it asks for and that were not given, and checks what
+/* Reads o->length_schedule into o->shorter and o->batch_ramp into o->n_micro, sets the sizes of the batch that it asks for and that were not given, and checks what
  * changes against the run.  STATUS_USAGE names the flags. */
 struct status pretrain_ramps_read(struct pretrain_options *o, const struct pretrain_ramps_given *given);
 

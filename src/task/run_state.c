@@ -45,6 +45,7 @@ static const struct entry entries[] = {
     OPTIONAL_ENTRY(freeze, TEXT, true),
     OPTIONAL_ENTRY(layerwise_lr_decay, REAL, true),
     OPTIONAL_ENTRY(batch_ramp, TEXT, true),
+    OPTIONAL_ENTRY(length_schedule, TEXT, true),
     OPTIONAL_ENTRY(total_training_time, REAL, true),
     OPTIONAL_ENTRY(warmup_tokens, INTEGER, true),
     OPTIONAL_ENTRY(elapsed_seconds, REAL, false),

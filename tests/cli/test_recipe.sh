@@ -16,8 +16,9 @@ pretrain_command()
     local out=$1
     shift
     command=("$kiln" pretrain --input_dir "$dir/store" --config_file "$dir/config.json" --output_dir "$dir/$out"
-        --max_seq_length 32 --learning_rate 1e-3 --num_steps_per_checkpoint 10 --keep_checkpoints 0 --eval_steps 10
+        --learning_rate 1e-3 --num_steps_per_checkpoint 10 --keep_checkpoints 0 --eval_steps 10
         --log_freq 1 --disable_progress_bar "$@")
+    [[ " $* " = *" --length_schedule "* ]] || command+=(--max_seq_length 32)
 }
 
 pretrain()
@@ -60,6 +61,20 @@ rm -r "$dir/killed/ckpt_30"
 expect 65 "other data" pretrain killed "${ramped[@]}" --mask_rate 0.3 --resume_from_checkpoint
 expect 0 "batch_ramp was 128:512:0.5 in the checkpoint and is 256:512:0.5 now" \
     pretrain killed "${ramped[@]}" --batch_ramp 256:512:0.5 --gradient_accumulation_steps 4 --resume_from_checkpoint
+
+# so is a schedule of lengths, beside a ramp; batches keep their tokens
+lengths=(--length_schedule 16:0.5,64:0.5 --batch_ramp 256:512:0.5 --no_nsp --short_seq_prob 0 --max_steps 30)
+pretrain lengths "${lengths[@]}" 2>"$dir/log"
+grep -q "length: up to 16 tokens until 0.5 of the run" "$dir/log" || fail "$(cat "$dir/log")"
+grep -q '"max_seq_length": 64' "$dir/lengths/ckpt_30/trainer_state.json" || fail "another length"
+short=$(awk -v a="$(field sequences_per_second 15 lengths)" -v s="$(field seconds_per_step 15 lengths)" 'BEGIN { printf "%.0f", a * s }')
+long=$(awk -v a="$(field sequences_per_second 16 lengths)" -v s="$(field seconds_per_step 16 lengths)" 'BEGIN { printf "%.0f", a * s }')
+[ "$short" = 16 ] && [ "$long" = 8 ] || fail "$short sequences, then $long"
+pretrain_command lengths-killed "${lengths[@]}"
+start_held "${command[@]}"
+stop_held KILL "$dir/lengths-killed"
+pretrain lengths-killed "${lengths[@]}" --resume_from_checkpoint 2>/dev/null
+cmp "$dir/lengths/ckpt_30/model.safetensors" "$dir/lengths-killed/ckpt_30/model.safetensors" || fail "lengths by schedule differ"
 
 # a rate that stays is the same run, however it is written
 pretrain same --train_batch_size 8 --max_steps 3 --mask_rate 0.15:0.15 --mask_keep_rate 0.1 --max_predictions_per_seq 20 2>/dev/null
@@ -133,6 +148,13 @@ expect 64 "not a whole number of sequences of --max_seq_length 32" pretrain no -
 expect 64 "but --train_batch_size 8 of --max_seq_length 32 are 256" pretrain no --batch_ramp 128:512:0.5 --train_batch_size 8
 expect 64 "which micro-batches of 4 sequences of 32 tokens cannot make: give a multiple of 128" \
     pretrain no --batch_ramp 160:512:0.5 --gradient_accumulation_steps 4
+expect 64 "is longer than the run: its parts are 1.1, not 1" pretrain no --length_schedule 16:0.9,32:0.2
+expect 64 "is shorter than the run" pretrain no --length_schedule 16:0.5,32:0.2
+expect 64 "--length_schedule wants at most 8 lengths" pretrain no --length_schedule 16,32:0.2
+expect 64 "lengths rise, and 64 is before 32" pretrain no --length_schedule 64:0.5,32:0.5
+expect 64 "and --max_seq_length is 32: leave one of the two out" pretrain no --length_schedule 16:0.5,64:0.5 --max_seq_length 32
+expect 64 "a micro-batch of 256 tokens is not a whole number of sequences of 24" \
+    pretrain no --length_schedule 24:0.5,32:0.5 --train_batch_size 8
 expect 64 "--warmup_tokens 10000 is longer than the run" pretrain no --warmup_tokens 10000 --max_steps 2 --train_batch_size 8
 expect 64 "leave one out" pretrain no --warmup_tokens 100 --warmup_proportion 0.1
 expect 64 "both say when the run ends" pretrain no --total_training_time 5 --max_steps 10

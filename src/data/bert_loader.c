@@ -4,10 +4,16 @@
 #include "data/masking.h"
 #include "data/nsp.h"
 
+#include <math.h>
 #include <stdlib.h>
 
 /* Purposes of keys: any distinct numbers. */
-enum { PURPOSE_ORDER = 0x6f726472, PURPOSE_PAIR = 0x70616972, PURPOSE_MASK = 0x6d61736b };
+enum {
+    PURPOSE_ORDER = 0x6f726472,
+    PURPOSE_PAIR = 0x70616972,
+    PURPOSE_MASK = 0x6d61736b,
+    PURPOSE_TURN = 0x7475726e
+};
 
 /* Held-out draws are the same in every run, so that their losses can be compared between runs. */
 static const uint64_t HELDOUT_SEED = 0x68656c646f7574;
@@ -68,6 +74,10 @@ struct status bert_loader_check(const struct bert_loader_config *c)
     CHECK(!ramp_is_given(&c->n_micro) ||
               (c->n_micro.from >= 1 && c->n_micro.to <= (double)c->gradient_accumulation_steps),
           "a ramp from %g to %g micro-batches", c->n_micro.from, c->n_micro.to);
+    if (c->even_masks && c->max_seq_length > MASKING_MOST_TURNS) {
+        return status_error(STATUS_USAGE, "even_masks is for sequences of at most %d tokens, not %lld",
+                            MASKING_MOST_TURNS, (long long)c->max_seq_length);
+    }
     if (!(c->short_seq_prob >= 0 && c->short_seq_prob <= 1)) {
         return status_error(STATUS_USAGE, "short_seq_prob %g is outside [0, 1]", c->short_seq_prob);
     }
@@ -251,7 +261,7 @@ static struct form form_of(const struct bert_loader *l, int64_t step)
 
 /* Appends [CLS] A [SEP] B [SEP] of one sample. */
 static struct status add_pair(const struct bert_loader *l, struct batch *b, const struct form *f,
-                              struct draw draw, int32_t sequence_key)
+                              struct draw draw, int32_t sequence_key, struct nsp_range *parts)
 {
     const struct bert_loader_config *c = &l->config;
     struct rng_stream stream = rng_stream(draw_key(draw, PURPOSE_PAIR));
@@ -262,6 +272,8 @@ static struct status add_pair(const struct bert_loader *l, struct batch *b, cons
     ids[0] = c->cls_id;
     TRY(copy_tokens(l, ids + 1, pair.a));
     ids[n_a + 1] = c->sep_id;
+    parts[0] = pair.a;
+    parts[1] = pair.b;
     TRY(copy_tokens(l, ids + n_a + 2, pair.b));
     ids[n - 1] = c->sep_id;
     return status_ok();
@@ -269,7 +281,7 @@ static struct status add_pair(const struct bert_loader *l, struct batch *b, cons
 
 /* Appends [CLS] A [SEP] of one sample. */
 static struct status add_window(const struct bert_loader *l, struct batch *b, const struct form *f,
-                                struct draw draw, int32_t sequence_key)
+                                struct draw draw, int32_t sequence_key, struct nsp_range *parts)
 {
     const struct bert_loader_config *c = &l->config;
     struct rng_stream stream = rng_stream(draw_key(draw, PURPOSE_PAIR));
@@ -278,14 +290,29 @@ static struct status add_window(const struct bert_loader *l, struct batch *b, co
     int64_t n = length(window) + WINDOW_SPECIAL_TOKENS;
     int32_t *ids = bert_batch_add(b, n, n, NSP_NO_LABEL, sequence_key);
     ids[0] = c->cls_id;
+    parts[0] = window;
     TRY(copy_tokens(l, ids + 1, window));
     ids[n - 1] = c->sep_id;
     return status_ok();
 }
 
-/* Masks the batch's last sequence. */
-static void mask_last(const struct bert_loader *l, struct batch *b, const struct form *f, struct draw draw)
+/* The turns of a sequence of `epoch`: a cycle has as many epochs as the last rate needs to mask each token once, and each cycle
+ * draws an order of its own.  The first part begins behind [CLS], the second behind [SEP]. */
+static struct masking_turns turns_of(const struct bert_loader_config *c, struct draw draw,
+                                     struct nsp_range first, struct nsp_range second)
 {
+    uint64_t n = (uint64_t)fmax(nearbyint(1 / c->masked_lm_prob), 1);
+    return (struct masking_turns){.key = rng_key(rng_key(draw.seed, PURPOSE_TURN), draw.epoch / n),
+                                  .turn = (double)(draw.epoch % n) / (double)n,
+                                  .n_first = length(first),
+                                  .shift = {first.begin - 1, second.begin - length(first) - 2}};
+}
+
+/* Masks the batch's last sequence, of these parts of the store. */
+static void mask_last(const struct bert_loader *l, struct batch *b, const struct form *f, struct draw draw,
+                      const struct nsp_range *parts)
+{
+    struct masking_turns turns = turns_of(&l->config, draw, parts[0], parts[1]);
     const struct bert_loader_config *c = &l->config;
     int64_t begin = b->fields[BERT_CLS_ROWS][b->n_sequences - 1], n = b->n_real_tokens - begin;
     const struct masking_rules rules = {.masked_lm_prob = f->mask_rate,
@@ -295,6 +322,7 @@ static void mask_last(const struct bert_loader *l, struct batch *b, const struct
                                         .sep_id = c->sep_id,
                                         .mask_id = c->mask_id,
                                         .vocab_size = c->vocab_size,
+                                        .turns = c->even_masks ? &turns : NULL,
                                         .continues = l->continues};
     struct rng_stream mask_stream = rng_stream(draw_key(draw, PURPOSE_MASK));
     int64_t m = masking_apply(&rules, b->ids + begin, n, bert_batch_masked_positions(b),
@@ -305,8 +333,9 @@ static void mask_last(const struct bert_loader *l, struct batch *b, const struct
 static struct status add_sequence(const struct bert_loader *l, struct batch *b, const struct form *f,
                                   struct draw draw, int32_t sequence_key)
 {
-    TRY((l->config.no_nsp ? add_window : add_pair)(l, b, f, draw, sequence_key));
-    mask_last(l, b, f, draw);
+    struct nsp_range parts[2] = {{0, 0}, {0, 0}};
+    TRY((l->config.no_nsp ? add_window : add_pair)(l, b, f, draw, sequence_key, parts));
+    mask_last(l, b, f, draw, parts);
     return status_ok();
 }
 

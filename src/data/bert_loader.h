@@ -47,6 +47,7 @@ struct bert_loader_config {
         no_nsp; /* one segment, [CLS] A [SEP], of consecutive sentences of a document, and no next-sentence label */
     const struct tokenizer
         *whole_words; /* whose words are masked as a whole; borrowed until it is open; NULL: none are */
+    bool even_masks;  /* tokens take turns over the epochs in place of being drawn (masking_turns) */
     bool in_order;    /* samples of an epoch as they lie in the store, without the permutation */
 
     /* What changes as the run goes on, and what it changes with, which must be set if one of them is. */

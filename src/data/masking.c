@@ -5,6 +5,7 @@
 #include <math.h>
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdlib.h>
 
 static bool is_candidate(const struct masking_rules *rules, int32_t id)
 {
@@ -81,10 +82,55 @@ static int64_t choose_words(const struct masking_rules *rules, const int32_t *id
     return m;
 }
 
-static int64_t mask_words(const struct masking_rules *rules, int32_t *ids, int64_t n, int64_t wanted,
-                          int32_t *positions, int32_t *labels, struct rng_stream *r)
+/* ---- turns ---- */
+
+static uint32_t drawn_for(const struct masking_turns *t, int64_t i)
 {
-    int64_t m = choose_words(rules, ids, n, wanted, positions, r);
+    uint64_t place = (uint64_t)(i + t->shift[i > t->n_first]);
+    return rng_philox(t->key, (uint32_t)place, (uint32_t)(place >> 32), 0, 0).word[0];
+}
+
+static int compare_units(const void *a, const void *b)
+{
+    uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;
+    return (x > y) - (x < y);
+}
+
+/* Tokens or, with whole words, words, by their turns, as far as they fit. */
+static int64_t choose_by_turns(const struct masking_rules *rules, const int32_t *ids, int64_t n,
+                               int64_t wanted, int32_t *positions)
+{
+    uint64_t
+        units[MASKING_MOST_TURNS]; /* what is drawn for the first token, and its number in the lowest bits */
+    CHECK(n <= MASKING_MOST_TURNS, "turns of %lld tokens", (long long)n);
+    int64_t n_units = 0, m = 0;
+    for (int64_t i = 0; i < n; i++) {
+        bool goes_on =
+            rules->continues != NULL && i > 0 && is_candidate(rules, ids[i - 1]) && continues(rules, ids, i);
+        if (is_candidate(rules, ids[i]) && !goes_on) {
+            units[n_units++] = (uint64_t)drawn_for(rules->turns, i) << 16 | (uint64_t)i;
+        }
+    }
+    qsort(units, (size_t)n_units, sizeof *units, compare_units);
+    int64_t start = (int64_t)(rules->turns->turn * (double)n_units);
+    for (int64_t u = 0; u < n_units && m < wanted; u++) {
+        int64_t begin = (int64_t)(units[(start + u) % n_units] & 0xffff), end = begin + 1;
+        while (rules->continues != NULL && end < n && continues(rules, ids, end)) {
+            end++;
+        }
+        if (m + end - begin <= wanted) {
+            insert_places(positions, m, begin, end);
+            m += end - begin;
+        }
+    }
+    return m;
+}
+
+static int64_t mask_chosen(const struct masking_rules *rules, int32_t *ids, int64_t n, int64_t wanted,
+                           int32_t *positions, int32_t *labels, struct rng_stream *r)
+{
+    int64_t m = rules->turns != NULL ? choose_by_turns(rules, ids, n, wanted, positions)
+                                     : choose_words(rules, ids, n, wanted, positions, r);
     for (int64_t i = 0; i < m; i++) {
         labels[i] = ids[positions[i]];
         ids[positions[i]] = replacement(rules, labels[i], r);
@@ -101,8 +147,8 @@ int64_t masking_apply(const struct masking_rules *rules, int32_t *ids, int64_t n
     }
     int64_t n_predictions = count_predictions(rules, n, n_candidates);
     int64_t m = 0;
-    if (rules->continues != NULL) {
-        return mask_words(rules, ids, n, n_predictions, positions, labels, r);
+    if (rules->continues != NULL || rules->turns != NULL) {
+        return mask_chosen(rules, ids, n, n_predictions, positions, labels, r);
     }
     /* Selection sampling (Knuth, The Art of Computer Programming 2, 3.4.2, algorithm S): a uniform subset, in
      * order. */

@@ -8,6 +8,9 @@
  * With whole words, words are drawn in place of tokens, in random order, and all tokens of a word are chosen or none: a word
  * that would be more than is left of that number is passed over, so there may be fewer.  Each token is replaced on its own.
  *
+ * With turns, the tokens or words whose turn it is are chosen in place of drawn ones (Zheng et al. 2020, arXiv:2010.06040, mask
+ * parts of a sequence that do not overlap).
+ *
  * Source: Devlin et al. 2018 (arXiv:1810.04805) section 3.1; the count and its rounding (half to even) as in
  * the replaced create_pretraining_data; whole words as in that of google-research/bert. */
 #ifndef KILN_DATA_MASKING_H
@@ -17,7 +20,19 @@
 
 #include <stdint.h>
 
-enum { MASKING_MOST_TOKENS = 65536 }; /* of a sequence in whole words */
+enum {
+    MASKING_MOST_TOKENS = 65536, /* of a sequence in whole words */
+    MASKING_MOST_TURNS = 8192,   /* of a sequence whose tokens take turns */
+};
+
+/* Tokens take turns over a cycle of epochs: in an order drawn under `key`, the same for the whole cycle, those are chosen that
+ * come next from the part `turn` of the order on.  So in 1 / rate epochs each token is chosen about once.  The order is of places in
+ * the store, so sequences that overlap have it in common: token i of the sequence is at i + shift[i > n_first]. */
+struct masking_turns {
+    uint64_t key;
+    double turn; /* of the epoch, in [0, 1) */
+    int64_t n_first, shift[2];
+};
 
 struct masking_rules {
     double masked_lm_prob;
@@ -25,7 +40,8 @@ struct masking_rules {
         keep_rate; /* the part of the chosen tokens that stays, at most 0.9; NULL: a tenth, drawn as the reference's */
     int64_t max_predictions; /* per sequence, >= 1 */
     int32_t cls_id, sep_id, mask_id;
-    int32_t vocab_size; /* real words: no padded rows */
+    int32_t vocab_size;                /* real words: no padded rows */
+    const struct masking_turns *turns; /* NULL: a new draw each time */
     const uint8_t
         *continues; /* [vocab_size] whether a token goes on with the word before it; NULL: no whole words */
 };

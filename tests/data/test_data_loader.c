@@ -401,6 +401,60 @@ static void windows_are_one_segment(const struct indexed *store)
     bert_loader_close(&l);
 }
 
+/* Of the tokens that are in each of 7 epochs from `epoch` on, the part that is predicted once or twice; *first_two: how many of the
+ * first epoch are predicted in the eighth, too. */
+static double predicted_once_or_twice(struct bert_loader_config c, int64_t *first_two)
+{
+    enum { EPOCHS = 7 };
+    struct bert_loader l;
+    struct batch_step step;
+    uint8_t *seen = calloc(2 * VOCAB, 1), *predicted = seen + VOCAB;
+    int64_t n = 0, n_even = 0;
+    c.no_nsp = true;
+    c.short_seq_prob = 0;
+    c.train_batch_size = c.gradient_accumulation_steps = 1;
+    EXPECT_OK(bert_loader_open(&l, c));
+    EXPECT_OK(bert_loader_init_step(&c, &step));
+    for (int64_t s = 1; s <= (EPOCHS + 1) * l.map.n_samples; s++) {
+        int32_t ids[64];
+        EXPECT_OK(bert_loader_step(&l, s, &step));
+        const struct batch *b = &step.micro[0];
+        bool extra = s > EPOCHS * l.map.n_samples;
+        for (int64_t i = restore(b, 0, ids) - 2; i > 0 && !extra; i--) {
+            seen[ids[i]]++;
+        }
+        for (int64_t m = 0; m < b->n_real_labels; m++) {
+            int32_t id = b->fields[BERT_MASKED_LABELS][m];
+            *first_two += extra && (predicted[id] & 0x80) != 0;
+            predicted[id] = (uint8_t)(predicted[id] + !extra) | (s <= l.map.n_samples ? 0x80 : 0);
+        }
+    }
+    for (int32_t id = 0; id < VOCAB; id++) {
+        n += seen[id] == EPOCHS;
+        n_even += seen[id] == EPOCHS && (predicted[id] & 0x7f) >= 1 && (predicted[id] & 0x7f) <= 2;
+    }
+    EXPECT(n > 10000, "%lld tokens are in each epoch", (long long)n);
+    free(seen);
+    batch_step_fini(&step);
+    bert_loader_close(&l);
+    return (double)n_even / (double)n;
+}
+
+/* Drawn anew, a token is predicted once or twice in 7 epochs with a probability of 0.61; by turns, nearly always, and the next
+ * cycle has another order. */
+static void masks_take_turns(const struct indexed *store)
+{
+    struct bert_loader_config c = config_of(store);
+    int64_t repeated = 0, by_chance = 0;
+    c.masked_lm_prob = 1.0 / 7;
+    EXPECT_NEAR(predicted_once_or_twice(c, &by_chance), 0.61, 0.04);
+    c.even_masks = true;
+    double even = predicted_once_or_twice(c, &repeated);
+    EXPECT(even > 0.97, "%g of the tokens are predicted once or twice", even);
+    EXPECT(repeated < 2 * by_chance, "%lld tokens of the next cycle are those of the first, by chance %lld",
+           (long long)repeated, (long long)by_chance);
+}
+
 /* A run of 100 steps. */
 static double hundredths(const void *context, int64_t step)
 {
@@ -515,6 +569,7 @@ int main(void)
     windows_are_one_segment(&store);
     ramps_change_with_the_run(&store);
     lengths_change_with_the_run(&store);
+    masks_take_turns(&store);
     steps_are_a_pure_function(&store);
     samples_may_come_in_the_stores_order(&store);
     cuts_change_only_the_cut(&store);

@@ -113,6 +113,10 @@ static const struct option options[] = {
         "mask_keep_rate", AT(mask_keep_rate), "0.1", 0, 0.9,
         "part of the predicted tokens that stays as it is; a tenth becomes random ones, the rest [MASK] "
         "(Devlin et al. 2018, arXiv:1810.04805; Wettig et al. 2023, arXiv:2202.08005, compare others)"),
+    OPTION_FLAG_ROW("even_masks", AT(even_masks),
+                    "of a token store: tokens take turns over the epochs, so that each is predicted about "
+                    "once in 1 / rate "
+                    "of them, in place of new draws (after Zheng et al. 2020, arXiv:2010.06040)"),
     OPTION_FLAG_ROW("whole_word_masks", AT(whole_word_masks),
                     "of a token store: mask all pieces of a word, or none"),
     OPTION_FLAG_ROW(
@@ -200,8 +204,9 @@ static const struct option options[] = {
 /* Room for the predictions follows the rate, if only that was given. */
 static void find_mask_flags(struct pretrain_args *a)
 {
-    static const char *const names[] = {"mask_rate", "mask_keep_rate", "whole_word_masks", "no_nsp"};
-    for (int i = 3; i >= 0; i--) {
+    static const char *const names[] = {"mask_rate", "mask_keep_rate", "even_masks", "whole_word_masks",
+                                        "no_nsp"};
+    for (int i = 4; i >= 0; i--) {
         if (option_was_given(&command_pretrain, a, names[i])) {
             a->run.mask_flag = names[i];
         }

@@ -117,6 +117,7 @@ static struct status open_loader(struct pretrain_data *d, const struct pretrain_
         .mask_keep_rate = o->mask_keep_rate != USUAL_KEEP_RATE ? &o->mask_keep_rate : NULL,
         .short_seq_prob = o->short_seq_prob,
         .no_nsp = o->no_nsp,
+        .even_masks = o->even_masks,
         .whole_words = o->whole_word_masks ? &in->tokenizer : NULL,
         .in_order = o->in_order && d == &in->train,
     };
@@ -230,8 +231,9 @@ static struct status name_data(struct pretrain_inputs *in, const struct pretrain
     struct buf list = {0};
     if (shards->files.n == 0) {
         const struct token_store_info *info = &in->train.store.info;
-        int n = snprintf(in->data_id, sizeof in->data_id, "store %08x-%08x%s%s", info->bin_crc, info->idx_crc,
-                         o->no_nsp ? ", no pairs" : "", o->whole_word_masks ? ", whole words" : "");
+        int n = snprintf(in->data_id, sizeof in->data_id, "store %08x-%08x%s%s%s", info->bin_crc,
+                         info->idx_crc, o->no_nsp ? ", no pairs" : "",
+                         o->whole_word_masks ? ", whole words" : "", o->even_masks ? ", in turns" : "");
         if (o->mask_rate[0] != o->mask_rate[1]) {
             n += snprintf(in->data_id + n, sizeof in->data_id - (size_t)n, ", masks %.9g:%.9g",
                           o->mask_rate[0], o->mask_rate[1]);
@@ -382,9 +384,10 @@ static void announce_masks(const struct pretrain_inputs *in, const struct pretra
         snprintf(from, sizeof from, "%g, and at the end ", o->mask_rate[0]);
     }
     if (o->mask_flag != NULL) {
-        log_info("samples: %s, masks of %s%g of the %s",
+        log_info("samples: %s, masks of %s%g of the %s%s",
                  o->no_nsp ? "one segment each, without next sentences" : "pairs of segments", from,
-                 o->mask_rate[1], o->whole_word_masks ? "tokens, in whole words" : "tokens");
+                 o->mask_rate[1], o->whole_word_masks ? "tokens, in whole words" : "tokens",
+                 o->even_masks ? ", in turns" : "");
     }
     if (ramp_is_given(&o->n_micro)) {
         log_info("batch: from %.0f to %.0f micro-batches of %lld sequences in the first %g of the run",

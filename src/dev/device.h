@@ -62,6 +62,31 @@ struct device_beside {
 
 enum { DEVICE_MOST_BESIDE = 3 };
 
+enum { DEVICE_CHIP_BYTES = 64 };
+
+/* A stream beside the context's own, to which a library queues work itself: NCCL its sums.  The functions only queue what
+ * orders its work and the context's; the host does not wait.  Not while something is recorded. */
+struct device_streams {
+    /* Opens a stream with marks 0 to n_marks - 1.  It does not outlive the context.  Closing it does not wait. */
+    struct status (*open)(void **stream, void *context, int n_marks);
+    void (*close)(void *stream);
+
+    /* What the library calls it: a cudaStream_t. */
+    void *(*handle)(void *stream);
+
+    /* What the stream is given from here on runs after all that the context was given so far; and the other way round. */
+    struct status (*follow)(void *stream);
+    struct status (*lead)(void *stream);
+
+    /* Sets mark `i` behind the work that the stream was given so far; and whether it has been reached since it was last set,
+     * which any thread may ask. */
+    struct status (*mark)(void *stream, int i);
+    struct status (*reached)(void *stream, int i, bool *is_reached);
+
+    /* A name that no other chip of this machine has: its PCI bus id. */
+    struct status (*chip)(void *context, char name[DEVICE_CHIP_BYTES]);
+};
+
 struct device {
     const char *name;          /* "cpu" */
     bool is_host;              /* its memory is the host's: the host may read and write it */
@@ -104,8 +129,9 @@ struct device {
     /* Copies the buffer of the last `stage` to the device, after all work of the context; does not wait. */
     struct status (*send)(void *context, void *on_device, const void *on_host, size_t bytes);
 
-    const struct device_graphs *graphs; /* NULL: nothing is recorded */
-    const struct device_beside *beside; /* NULL: nothing runs concurrently */
+    const struct device_graphs *graphs;   /* NULL: nothing is recorded */
+    const struct device_beside *beside;   /* NULL: nothing runs concurrently */
+    const struct device_streams *streams; /* NULL: no library queues work on this device */
 
     /* Waits for all work of the context; returns its first failure since the last wait. */
     struct status (*synchronize)(void *context);

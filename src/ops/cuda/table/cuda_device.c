@@ -6,6 +6,7 @@
 #include "ops/cuda/table/cuda_context.h"
 #include "ops/cuda/table/cuda_events.h"
 #include "ops/cuda/table/cuda_products.h"
+#include "ops/cuda/table/cuda_streams.h"
 
 #include <cuda_runtime_api.h>
 #include <stdio.h>
@@ -169,9 +170,9 @@ static void cuda_take_choices(void *context, const void *text, size_t n, const c
         .allocate = cuda_allocate, .release = cuda_release, .copy_in = cuda_copy_in,                         \
         .copy_out = cuda_copy_out, .copy_within = cuda_queue_copy_within, .stage = cuda_queue_stage,         \
         .send = cuda_queue_send, .graphs = &cuda_queue_graphs, .beside = &cuda_queue_beside,                 \
-        .synchronize = cuda_synchronize, .clock = &cuda_events, .free_bytes = cuda_free_bytes,               \
-        .overhead_bytes = CUDA_OVERHEAD_BYTES, .keep_in = cuda_keep_in, .choices = cuda_choices_of_run,      \
-        .take_choices = cuda_take_choices,                                                                   \
+        .streams = &cuda_streams, .synchronize = cuda_synchronize, .clock = &cuda_events,                    \
+        .free_bytes = cuda_free_bytes, .overhead_bytes = CUDA_OVERHEAD_BYTES, .keep_in = cuda_keep_in,       \
+        .choices = cuda_choices_of_run, .take_choices = cuda_take_choices,                                   \
     }
 
 static const struct device with_fp8 = DEVICE(true), without_fp8 = DEVICE(false);

@@ -35,16 +35,35 @@ static void check(const struct comm *c, tensor t, int rank)
     CHECK(rank >= 0 && rank < c->size, "rank %d of %d", rank, c->size);
 }
 
-void comm_all_reduce_sum(const struct comm *c, struct exec *x, tensor t)
+void comm_queue_all_reduce_sum(const struct comm *c, struct exec *x, tensor t)
 {
     check(c, t, c->rank);
     take(x, c->type->all_reduce_sum(c->state, x, t));
+}
+
+void comm_join(const struct comm *c, struct exec *x)
+{
+    if (c->type->join != NULL && !failed(x->status)) {
+        take(x, c->type->join(c->state, x));
+    }
+}
+
+struct status comm_check(const struct comm *c)
+{
+    return c->type->check == NULL ? status_ok() : c->type->check(c->state);
+}
+
+void comm_all_reduce_sum(const struct comm *c, struct exec *x, tensor t)
+{
+    comm_queue_all_reduce_sum(c, x, t);
+    comm_join(c, x);
 }
 
 void comm_all_reduce_max(const struct comm *c, struct exec *x, tensor t)
 {
     check(c, t, c->rank);
     take(x, c->type->all_reduce_max(c->state, x, t));
+    comm_join(c, x);
 }
 
 void comm_all_gather(const struct comm *c, struct exec *x, tensor t, const int64_t *bounds)
@@ -53,12 +72,14 @@ void comm_all_gather(const struct comm *c, struct exec *x, tensor t, const int64
     CHECK(bounds[0] == 0 && bounds[c->size] == t.dims[0], "parts of %lld rows, of %lld",
           (long long)bounds[c->size], (long long)t.dims[0]);
     take(x, c->type->all_gather(c->state, x, t, bounds));
+    comm_join(c, x);
 }
 
 void comm_broadcast(const struct comm *c, struct exec *x, tensor t, int root)
 {
     check(c, t, root);
     take(x, c->type->broadcast(c->state, x, t, root));
+    comm_join(c, x);
 }
 
 void comm_send(const struct comm *c, struct exec *x, tensor t, int to)

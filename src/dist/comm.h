@@ -19,6 +19,8 @@
 /* The functions of a kind of communicator; `state` is this rank's. */
 struct comm_type {
     const char *name; /* "threads" */
+    bool
+        sums_in_another_order; /* than the rule says: the bits depend on the number of ranks and where they are */
 
     /* comm_agree. */
     struct status (*agree)(void *state, struct status mine);
@@ -29,6 +31,10 @@ struct comm_type {
     struct status (*all_reduce_max)(void *state, struct exec *x, tensor t);
     struct status (*all_gather)(void *state, struct exec *x, tensor t, const int64_t *bounds);
     struct status (*broadcast)(void *state, struct exec *x, tensor t, int root);
+
+    /* Of tables whose collectives return before they have ended (comm_join, comm_check); else NULL. */
+    struct status (*join)(void *state, struct exec *x);
+    struct status (*check)(void *state);
 
     /* The same between two ranks, without an agreement before: `mine` is sent along, and the worse of the two
      * ranks' statuses is returned.  A failed rank sends its error in place of the data. */
@@ -57,7 +63,18 @@ struct status comm_barrier(const struct comm *c);
 /* t = the sum of t over all ranks, in place.  Dense fp32, fp64, or bf16, which is summed in fp32 and rounded once. */
 void comm_all_reduce_sum(const struct comm *c, struct exec *x, tensor t);
 
-/* t = the largest of each element over all ranks, in place; a NaN is larger than all numbers.  Dense fp32. */
+/* The same, but t may be neither read nor written before comm_join: on a GPU the sum may run beside the ops after it. */
+void comm_queue_all_reduce_sum(const struct comm *c, struct exec *x, tensor t);
+
+/* The ops after it run after all collectives so far.  Every other collective does the same at its end. */
+void comm_join(const struct comm *c, struct exec *x);
+
+/* Call it after a wait for the exec, before anything is made of what was computed: an error if a collective so far was
+ * given up, so that tensors hold anything.  Of this rank; others hear of it in their next call. */
+struct status comm_check(const struct comm *c);
+
+/* t = the largest of each element over all ranks, in place; a NaN is larger than all numbers.  Dense fp32, of magnitudes:
+ * the sign is not set. */
 void comm_all_reduce_max(const struct comm *c, struct exec *x, tensor t);
 
 /* Rows [bounds[r], bounds[r + 1]) of the slowest dim of t = those of rank r, for all r.  bounds [size + 1], the same on all

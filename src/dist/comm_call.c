@@ -1,7 +1,10 @@
 #include "dist/comm_call.h"
 
 #include "core/hash.h"
+#include "dev/exec.h"
 #include "dist/reduce.h"
+
+#include <stdlib.h>
 
 static const char *const names[] = {"an agreement", "a sum", "a maximum", "a gathering", "a broadcast"};
 
@@ -75,4 +78,51 @@ struct status comm_call_judge(const struct comm_call *calls, int size)
         worst = comm_worse(worst, compare(calls, r));
     }
     return worst;
+}
+
+enum { HASH_BITS = 23, N_HASHES = 2 };
+
+/* Who calls something else than rank 0.  Each rank's call is a row of bytes. */
+static struct status find_other(const struct comm *control, const struct comm_call *mine)
+{
+    int64_t row = (int64_t)sizeof *mine;
+    struct exec x = {.device = &device_cpu, .layer_index = -1};
+    struct comm_call *calls = calloc((size_t)control->size, sizeof *calls);
+    int64_t *bounds = calloc((size_t)control->size + 1, sizeof *bounds);
+    struct status s =
+        comm_agree(control, calls != NULL && bounds != NULL
+                                ? status_ok()
+                                : status_error(STATUS_MEMORY, "out of memory for ranks' calls"));
+    if (!failed(s)) {
+        calls[control->rank] = *mine;
+        for (int r = 0; r <= control->size; r++) {
+            bounds[r] = r;
+        }
+        comm_all_gather(control, &x, tensor_2d(calls, DTYPE_U8, control->size, row), bounds);
+        s = failed(x.status) ? x.status : comm_call_judge(calls, control->size);
+    }
+    free(calls);
+    free(bounds);
+    return s;
+}
+
+/* Hashes of the calls, as numbers that fp32 holds, and what they lack of 2^23: the largest of both add up to it
+ * if all are the same.  One small collective, which tells of failures too. */
+struct status comm_call_agree(const struct comm *control, const struct comm_call *mine)
+{
+    int64_t what[] = {mine->kind, mine->root, mine->dtype, mine->count, (int64_t)mine->bounds_hash};
+    uint64_t hash = hash_fnv1a(what, sizeof what);
+    struct exec x = {.device = &device_cpu, .layer_index = -1, .status = mine->status};
+    float v[2 * N_HASHES];
+    bool same = true;
+    for (int i = 0; i < N_HASHES; i++) {
+        uint64_t piece = hash >> HASH_BITS * i & ((1u << HASH_BITS) - 1);
+        v[2 * i] = (float)piece;
+        v[2 * i + 1] = (float)((1u << HASH_BITS) - piece);
+    }
+    comm_all_reduce_max(control, &x, tensor_1d(v, DTYPE_F32, 2 * N_HASHES));
+    for (int i = 0; i < N_HASHES; i++) {
+        same = same && v[2 * i] + v[2 * i + 1] == (float)(1u << HASH_BITS);
+    }
+    return failed(x.status) || same ? x.status : find_other(control, mine);
 }

@@ -25,6 +25,10 @@ struct comm_call comm_call_of(enum comm_call_kind kind, const struct exec *x, te
 struct comm_call comm_call_gather(const struct exec *x, tensor t, const int64_t *bounds, int size);
 struct comm_call comm_call_broadcast(const struct exec *x, tensor t, int root);
 
+/* For tables that move data by other means than `control`, a communicator of the same ranks on the host: OK if all ranks are in
+ * the same call and none has failed; else all return the same error. */
+struct status comm_call_agree(const struct comm *control, const struct comm_call *mine);
+
 /* OK if tensors of the exec are in host memory. */
 struct status comm_call_host(const struct exec *x);
 

@@ -14,7 +14,7 @@ static void reduce_up_to(void *context, int bucket)
     struct network *n = &r->t->net;
     for (; r->n_done <= bucket; r->n_done++) {
         tensor grad = param_buckets_view(&n->stage.buckets, r->n_done, &n->params, r->t->grad);
-        comm_all_reduce_sum(r->c, &n->x, grad);
+        comm_queue_all_reduce_sum(r->c, &n->x, grad);
     }
 }
 
@@ -26,8 +26,8 @@ void data_parallel_gradients(struct trainer *t, const struct comm *c, const stru
     t->gradient_done_context = &r;
     trainer_queue_gradients(t, part, numbers, mean_of_micro_batches);
     t->gradient_done = NULL;
-    reduce_up_to(&r, t->net.stage.buckets.n - 1); /* without micro-batches, or after a failure */
-    comm_all_reduce_sum(c, &t->net.x, t->sums);
+    reduce_up_to(&r, t->net.stage.buckets.n - 1);  /* without micro-batches, or after a failure */
+    comm_all_reduce_sum(c, &t->net.x, t->sums);    /* what is given from here on waits for all sums */
     if (!tensor_is_null(t->net.stage.histories)) { /* all ranks use the same scales in the next step */
         comm_all_reduce_max(c, &t->net.x, t->net.stage.histories);
     }
@@ -39,5 +39,8 @@ struct status data_parallel_step(struct trainer *t, const struct comm *c, const 
 {
     struct stage_numbers numbers = trainer_numbers(t, step, update, lr);
     data_parallel_gradients(t, c, part, &numbers, mean_of_micro_batches);
-    return trainer_update(t, t->config.n_shards > 1 ? c : NULL, part, step, result);
+    struct status s = trainer_update(t, t->config.n_shards > 1 ? c : NULL, part, step, result);
+    struct status sums =
+        comm_check(c); /* of the step's sums: those of one that was given up are no reason for the rest */
+    return failed(sums) ? sums : s;
 }

@@ -1,0 +1,151 @@
+#include "dist/comm_device.h"
+
+#include "core/log.h"
+#include "dist/comm_self.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* What a rank tells the others: the chip, on which machine, and why it cannot use NCCL ("" if it can). */
+struct facts {
+    char machine[64], chip[DEVICE_CHIP_BYTES], why_not[256];
+    int32_t version;
+};
+
+/* The same for all that see the same chips, also from containers with other host names (proc_sys_kernel(5)). */
+static void put_machine(char text[64])
+{
+    FILE *f = fopen("/proc/sys/kernel/random/boot_id", "r");
+    if (f == NULL || fgets(text, 64, f) == NULL) {
+        text[0] = '\0';
+    }
+    text[strcspn(text, "\n")] = '\0';
+    if (f != NULL) {
+        fclose(f);
+    }
+}
+
+static void find_facts(struct facts *f, struct nccl_library *library, const struct exec *x)
+{
+    const struct device_streams *streams = x->device->streams;
+    struct status s = status_error(STATUS_UNAVAILABLE, "%s has no streams for libraries", x->device->name);
+    if (streams != NULL) {
+        s = streams->chip(x->context, f->chip);
+    }
+    s = failed(s) ? s : nccl_library_load(library);
+    put_machine(f->machine);
+    f->version = library->version;
+    snprintf(f->why_not, sizeof f->why_not, "%s", failed(s) ? s.message : "");
+}
+
+static struct status exchange(const struct comm *control, struct facts *all)
+{
+    struct exec x = {.device = &device_cpu, .layer_index = -1};
+    int64_t *bounds = calloc((size_t)control->size + 1, sizeof *bounds);
+    x.status = comm_agree(
+        control, bounds != NULL ? status_ok()
+                                : status_error(STATUS_MEMORY, "out of memory for %d ranks", control->size));
+    for (int r = 0; r <= control->size && !failed(x.status); r++) {
+        bounds[r] = r;
+    }
+    if (!failed(x.status)) {
+        comm_all_gather(control, &x, tensor_2d(all, DTYPE_U8, control->size, sizeof *all), bounds);
+    }
+    free(bounds);
+    return x.status;
+}
+
+/* NCCL refuses a chip that two ranks have.  Machines do not tell their chips apart from those of others. */
+static void compare(const struct facts *all, int q, int r, char why[400])
+{
+    char first[32], second[32];
+    nccl_library_put_version(first, all[q].version);
+    nccl_library_put_version(second, all[r].version);
+    if (strcmp(all[q].machine, all[r].machine) == 0 && strcmp(all[q].chip, all[r].chip) == 0) {
+        snprintf(why, 400, "ranks %d and %d have the same GPU, %s, which NCCL refuses", q, r, all[r].chip);
+    } else if (all[q].version != all[r].version) {
+        snprintf(why, 400, "rank %d has NCCL %s, and rank %d %s", q, first, r, second);
+    }
+}
+
+/* Why the ranks cannot use NCCL, or "". */
+static void put_why_not(const struct facts *all, int size, char why[400])
+{
+    why[0] = '\0';
+    for (int r = 0; r < size && why[0] == '\0'; r++) {
+        if (all[r].why_not[0] != '\0') {
+            snprintf(why, 400, "rank %d of %d: %s", r, size, all[r].why_not);
+        }
+        for (int q = 0; q < r && why[0] == '\0'; q++) {
+            compare(all, q, r, why);
+        }
+    }
+}
+
+static struct status open_nccl(struct comm_device *d, const struct comm *control,
+                               const struct nccl_library *l, const struct exec *x,
+                               const struct comm_nccl_config *config)
+{
+    char version[32];
+    nccl_library_put_version(version, l->version);
+    TRY(comm_nccl_create(&d->nccl, control, l, x, config));
+    d->comm = comm_nccl_rank(d->nccl);
+    if (control->rank == 0) {
+        log_info("%d ranks exchange the memory of %s by NCCL %s", control->size, x->device->name, version);
+    }
+    return status_ok();
+}
+
+static struct status open_staged(struct comm_device *d, const struct comm *control, const struct exec *x,
+                                 const char *why)
+{
+    TRY(comm_agree(control, comm_staged_create(&d->staged, control)));
+    d->comm = comm_staged_rank(d->staged);
+    if (control->rank == 0) {
+        log_warning("%d ranks exchange the memory of %s through the host's, which is slow: %s", control->size,
+                    x->device->name, why);
+    }
+    return status_ok();
+}
+
+static struct status choose(struct comm_device *d, const struct comm *control, const struct exec *x,
+                            const struct comm_nccl_config *config, struct facts *all)
+{
+    char why[400];
+    struct nccl_library library = {0};
+    find_facts(&all[control->rank], &library, x);
+    TRY(exchange(control, all));
+    put_why_not(all, control->size, why);
+    return why[0] == '\0' ? open_nccl(d, control, &library, x, config) : open_staged(d, control, x, why);
+}
+
+struct status comm_device_open(struct comm_device *d, const struct comm *control, const struct exec *x,
+                               const struct comm_nccl_config *config)
+{
+    *d = (struct comm_device){.comm = *control};
+    if (x->device->is_host) {
+        return status_ok();
+    }
+    if (control->size == 1) {
+        d->comm = comm_self();
+        return status_ok();
+    }
+    struct facts *all = calloc((size_t)control->size, sizeof *all);
+    struct status s = comm_agree(
+        control,
+        all != NULL ? status_ok() : status_error(STATUS_MEMORY, "out of memory for %d ranks", control->size));
+    s = failed(s) ? s : choose(d, control, x, config, all);
+    free(all);
+    if (failed(s)) {
+        comm_device_close(d);
+    }
+    return s;
+}
+
+void comm_device_close(struct comm_device *d)
+{
+    comm_nccl_destroy(d->nccl);
+    comm_staged_destroy(d->staged);
+    *d = (struct comm_device){0};
+}

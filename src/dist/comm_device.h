@@ -1,0 +1,23 @@
+/* comm_device: the communicator for an exec's tensors, wherever they are: the host's own, NCCL where each rank has a GPU of
+ * its own, else through the host's memory, and why. */
+#ifndef KILN_DIST_COMM_DEVICE_H
+#define KILN_DIST_COMM_DEVICE_H
+
+#include "dist/comm_nccl.h"
+#include "dist/comm_staged.h"
+
+struct comm_device {
+    struct comm comm;
+    struct comm_nccl *nccl;
+    struct comm_staged *staged;
+};
+
+/* Chooses and opens; `control` is a communicator of the ranks on the host, borrowed.  All ranks call it and choose alike; rank 0
+ * logs the choice.  It serves the exec `x` alone.  All ranks return the same error. */
+struct status comm_device_open(struct comm_device *d, const struct comm *control, const struct exec *x,
+                               const struct comm_nccl_config *config);
+
+/* Before the exec's context is closed.  Safe on a zeroed struct. */
+void comm_device_close(struct comm_device *d);
+
+#endif

@@ -1,0 +1,30 @@
+/* comm_nccl: ranks that each have a GPU, over NVIDIA's NCCL (docs/decisions/0061_nccl.md).  Tensors move by NCCL on a stream of its
+ * own, beside the exec's work; what ranks agree on, and messages between two of them, go over a communicator on the host.
+ * NCCL adds in its own order: the same ranks on the same machines get the same bits, others need not. */
+#ifndef KILN_DIST_COMM_NCCL_H
+#define KILN_DIST_COMM_NCCL_H
+
+#include "dist/comm.h"
+#include "dist/nccl_library.h"
+
+struct comm_nccl_config {
+    double deadline_s; /* for a collective, once it has begun on this rank's device */
+    const char *
+        record; /* the file of the last collectives after an error (dist/flight_recorder.h), or NULL; copied */
+};
+
+struct comm_nccl;
+
+/* A communicator of the ranks of `control`, which is borrowed: leaving one is leaving the other.  All ranks call it, each with
+ * its own chip.  It serves the exec `x` alone, whose device has streams (dev/device.h).  All ranks return the same error. */
+struct status comm_nccl_create(struct comm_nccl **nccl, const struct comm *control,
+                               const struct nccl_library *library, const struct exec *x,
+                               const struct comm_nccl_config *config);
+
+/* Before the exec's context is closed.  Waits for what was queued.  Safe on NULL. */
+void comm_nccl_destroy(struct comm_nccl *nccl);
+
+/* A view of `nccl`. */
+struct comm comm_nccl_rank(struct comm_nccl *nccl);
+
+#endif

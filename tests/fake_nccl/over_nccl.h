@@ -1,0 +1,134 @@
+/* over_nccl: ranks that are threads, each with a GPU of its own: thread_device, and the fake library of NCCL. */
+#ifndef KILN_TESTS_OVER_NCCL_H
+#define KILN_TESTS_OVER_NCCL_H
+
+#include "dist/comm_device.h"
+
+#include "ranks.h"
+#include "thread_device.h"
+
+/* The program's only argument, or the variable KILN_NCCL_LIBRARY, is the path of the library. */
+static inline void over_nccl_use(const char *library, const char *fate)
+{
+    setenv("KILN_NCCL_LIBRARY", library, 1);
+    setenv("FAKE_NCCL", fate, 1);
+}
+
+static inline const char *over_nccl_chip(int rank)
+{
+    static const char *const chips[] = {"0000:01:00.0", "0000:02:00.0", "0000:03:00.0", "0000:04:00.0",
+                                        "0000:05:00.0", "0000:06:00.0", "0000:07:00.0", "0000:08:00.0"};
+    return chips[rank];
+}
+
+/* A communicator for tensors of the host, as other tables are tested with: each call runs on the rank's device, and is waited
+ * for.  The device's memory is the host's. */
+struct over_nccl {
+    struct comm_device device;
+    struct exec x;
+};
+
+static inline struct status over_nccl_end(struct over_nccl *o, struct status s)
+{
+    comm_join(&o->device.comm, &o->x);
+    o->x.device->synchronize(o->x.context);
+    s = failed(s) ? s : o->x.status;
+    return failed(s) ? s : comm_check(&o->device.comm);
+}
+
+/* The device's exec with the status of the one that the caller has. */
+static inline struct exec *over_nccl_begin(struct over_nccl *o, const struct exec *x)
+{
+    o->x.status = x->status;
+    if (!failed(x->status) && !x->device->is_host) {
+        o->x.status =
+            status_error(STATUS_USAGE, "these ranks exchange host memory, not that of %s", x->device->name);
+    }
+    return &o->x;
+}
+
+static inline struct status over_nccl_agree(void *state, struct status mine)
+{
+    return comm_agree(&((struct over_nccl *)state)->device.comm, mine);
+}
+
+static inline struct status over_nccl_sum(void *state, struct exec *x, tensor t)
+{
+    struct over_nccl *o = state;
+    comm_queue_all_reduce_sum(&o->device.comm, over_nccl_begin(o, x), t);
+    return over_nccl_end(o, o->x.status);
+}
+
+static inline struct status over_nccl_max(void *state, struct exec *x, tensor t)
+{
+    struct over_nccl *o = state;
+    comm_all_reduce_max(&o->device.comm, over_nccl_begin(o, x), t);
+    return over_nccl_end(o, o->x.status);
+}
+
+static inline struct status over_nccl_gather(void *state, struct exec *x, tensor t, const int64_t *bounds)
+{
+    struct over_nccl *o = state;
+    comm_all_gather(&o->device.comm, over_nccl_begin(o, x), t, bounds);
+    return over_nccl_end(o, o->x.status);
+}
+
+static inline struct status over_nccl_broadcast(void *state, struct exec *x, tensor t, int root)
+{
+    struct over_nccl *o = state;
+    comm_broadcast(&o->device.comm, over_nccl_begin(o, x), t, root);
+    return over_nccl_end(o, o->x.status);
+}
+
+static inline struct status over_nccl_send(void *state, struct exec *x, struct status mine, tensor t, int to)
+{
+    struct over_nccl *o = state;
+    (void)mine;
+    comm_send(&o->device.comm, over_nccl_begin(o, x), t, to);
+    return o->x.status;
+}
+
+static inline struct status over_nccl_receive(void *state, struct exec *x, struct status mine, tensor t,
+                                              int from)
+{
+    struct over_nccl *o = state;
+    (void)mine;
+    comm_receive(&o->device.comm, over_nccl_begin(o, x), t, from);
+    return o->x.status;
+}
+
+static inline void over_nccl_leave(void *state, struct status why)
+{
+    comm_leave(&((struct over_nccl *)state)->device.comm, why);
+}
+
+static const struct comm_type over_nccl_type = {.name = "over nccl",
+                                                .agree = over_nccl_agree,
+                                                .all_reduce_sum = over_nccl_sum,
+                                                .all_reduce_max = over_nccl_max,
+                                                .all_gather = over_nccl_gather,
+                                                .broadcast = over_nccl_broadcast,
+                                                .send = over_nccl_send,
+                                                .receive = over_nccl_receive,
+                                                .leave = over_nccl_leave};
+
+/* A body of ranks over NCCL instead of over `control`; rank_wrapper of ranks.h. */
+static inline void over_nccl_run(const struct comm *control, rank_body *body, void *context)
+{
+    static const struct comm_nccl_config config = {.deadline_s = 30};
+    struct over_nccl o = {.x = thread_device_exec(over_nccl_chip(control->rank))};
+    if (control->size == 1) { /* which comm_device opens without NCCL */
+        body(control, context);
+    } else {
+        EXPECT_OK(comm_device_open(&o.device, control, &o.x, &config));
+        EXPECT(o.device.nccl != NULL, "ranks do not use NCCL");
+        struct comm c = *control;
+        c.type = &over_nccl_type;
+        c.state = &o;
+        body(&c, context);
+        comm_device_close(&o.device);
+    }
+    thread_device_close(&o.x);
+}
+
+#endif

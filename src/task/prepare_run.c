@@ -11,8 +11,10 @@
 #include <string.h>
 #include <unistd.h>
 
-enum { SAMPLE_FROM_BYTES = 64 << 20 /* less is read in seconds anyway */ };
 static const double SAMPLE_SECONDS = 1;
+
+/* Less is read in seconds anyway; from more on the sample takes as long as it may. */
+enum { SAMPLE_FROM_BYTES = 64 << 20, SAMPLE_WHOLE_FROM_BYTES = 1 << 30 };
 
 struct run {
     const struct prepare_config *config;
@@ -284,6 +286,13 @@ static void make_paths(struct run *r)
     snprintf(r->done, sizeof r->done, "%s/.prepared.json", d);
 }
 
+/* A small part of the time that the whole takes. */
+static double sample_seconds(uint64_t n_bytes)
+{
+    double part = (double)n_bytes / SAMPLE_WHOLE_FROM_BYTES;
+    return n_bytes < SAMPLE_FROM_BYTES ? 0 : part < 1 ? part * SAMPLE_SECONDS : SAMPLE_SECONDS;
+}
+
 static struct status plan_and_run(const struct prepare_config *c, struct corpus *corpus)
 {
     struct prepare_plan plan;
@@ -291,8 +300,7 @@ static struct status plan_and_run(const struct prepare_config *c, struct corpus 
     make_paths(&r); /* check_place has found them short enough */
     if (!c->resume) {
         TRY(c->overwrite ? status_ok() : prepare_outputs_check(c));
-        TRY(prepare_plan_make(&plan, c, corpus,
-                              corpus->files.total_bytes >= SAMPLE_FROM_BYTES ? SAMPLE_SECONDS : 0));
+        TRY(prepare_plan_make(&plan, c, corpus, sample_seconds(corpus->files.total_bytes)));
         prepare_plan_tell(&plan, c, corpus);
         TRY(prepare_plan_check_disk(&plan, c));
     }

@@ -424,7 +424,7 @@ static struct status greet(struct comm_wire *c)
     return compare_builds(c);
 }
 
-static void find_place(struct comm *comm, const struct comm_wire *c)
+static void find_place(struct comm *comm, struct comm_wire *c)
 {
     comm->local_rank = comm->n_local = 0;
     for (int r = 0; r < comm->size; r++) {
@@ -433,6 +433,7 @@ static void find_place(struct comm *comm, const struct comm_wire *c)
         comm->n_local += is_here;
         comm->local_rank += is_here && r < comm->rank;
     }
+    c->ranks.is_crowded = comm->n_local > sysconf(_SC_NPROCESSORS_ONLN);
 }
 
 /* Sets *all to whether `mine` is true on all ranks. */
@@ -476,6 +477,7 @@ static struct status open_window(const struct comm *comm, struct comm_wire *c, b
         log_warning("rank %d of %d: %s; ranks of a node do without, and their sums take longer", comm->rank,
                     comm->size, s.message);
     }
+    w->has_window = all_joined;
     w->is_one_node = all_joined && comm->n_local == comm->size;
     return status_ok();
 }

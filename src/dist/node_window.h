@@ -13,7 +13,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-enum { NODE_WINDOW_PIECE_BYTES = 256 << 10, NODE_WINDOW_CALL_BYTES = 1024 };
+enum { NODE_WINDOW_PIECE_BYTES = 1 << 20, NODE_WINDOW_CALL_BYTES = 1024 };
 
 struct node_window {
     int rank, size; /* within the node */

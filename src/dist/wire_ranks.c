@@ -7,7 +7,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
-#include <unistd.h>
 
 /* A rank that waits looks again at once, then lets others run first, and at last sleeps, an eighth of the time that it has waited
  * so far: short waits end soon, and long ones cost no processor. */
@@ -160,7 +159,7 @@ static void put_missing(const struct wire_ranks *w, const struct wait *t, char *
 
 static void look_who_lives(struct wire_ranks *w, struct wait *t, int64_t now)
 {
-    if (w->window.memory == NULL || now - t->looked_ns < LOOK_NS) {
+    if (!w->has_window || now - t->looked_ns < LOOK_NS) {
         return;
     }
     t->looked_ns = now;
@@ -331,7 +330,6 @@ struct status wire_ranks_init(struct wire_ranks *w, const struct wire *wire, dou
     size_t n = (size_t)wire->size;
     *w = (struct wire_ranks){.wire = *wire,
                              .deadline_ns = (int64_t)(deadline_s * 1e9),
-                             .is_crowded = wire->size > sysconf(_SC_NPROCESSORS_ONLN),
                              .told_ops = calloc(n, sizeof *w->told_ops),
                              .left_ns = calloc(n, sizeof *w->left_ns),
                              .is_gone = calloc(n, sizeof *w->is_gone),

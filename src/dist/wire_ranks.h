@@ -16,8 +16,8 @@ enum wire_tag { WIRE_HELLO, WIRE_CALL, WIRE_VERDICT, WIRE_DATA, WIRE_HEAD, WIRE_
 struct wire_ranks {
     struct wire wire;
     int64_t deadline_ns;
-    bool is_crowded;       /* more ranks than processors: a waiting rank must not keep one busy */
-    bool is_asking;        /* the wait is for rank 0's answer */
+    bool is_crowded; /* more ranks on this node than processors: a waiting rank must not keep one busy */
+    bool is_asking;  /* the wait is for rank 0's answer */
     struct status failure; /* the first; it stays */
     struct status note;    /* that is being received; OK: its sender has left */
     struct wire_op note_op;
@@ -27,6 +27,7 @@ struct wire_ranks {
     bool *is_gone;             /* [size] its process has ended, and did not say so */
     struct node_window window; /* of this node's ranks, if it is open */
     int *seats;                /* [size] a rank's place there; -1: it is on another node */
+    bool has_window;           /* the ranks of each node are all in their window */
     bool is_one_node;          /* all ranks have a seat: they meet there */
     struct comm_call *calls;   /* [size] of a meeting, at rank 0 */
     struct comm_call mine;     /* this rank's */

@@ -7,7 +7,13 @@
 #include <stdio.h>
 #include <string.h>
 
-_Static_assert(sizeof(MPI_Request) <= sizeof(void *), "a request fits into wire_op.request");
+/* A request is a pointer in Open MPI, and a number in MPICH. */
+union request {
+    MPI_Request mpi;
+    void *kept; /* in wire_op */
+};
+
+_Static_assert(sizeof(union request) == sizeof(void *), "a request fits into wire_op");
 
 static struct status check(int code, const char *what)
 {
@@ -20,48 +26,40 @@ static struct status check(int code, const char *what)
     return status_error(STATUS_IO, "MPI: %s: %.300s", what, text);
 }
 
-static MPI_Request request_of(const struct wire_op *op)
+static struct status begun(struct wire_op *op, union request request, int code, const char *what)
 {
-    MPI_Request request;
-    memcpy(&request, &op->request, sizeof request);
-    return request;
-}
-
-static struct status begun(struct wire_op *op, MPI_Request request, int code, const char *what)
-{
-    *op = (struct wire_op){.pending = code == MPI_SUCCESS};
-    memcpy(&op->request, &request, sizeof request);
+    *op = (struct wire_op){.request = request.kept, .pending = code == MPI_SUCCESS};
     return check(code, what);
 }
 
 static struct status send(void *state, struct wire_op *op, int to, int tag, const void *bytes, size_t n)
 {
-    MPI_Request request = MPI_REQUEST_NULL;
+    union request request = {.kept = NULL};
     (void)state;
-    int code = MPI_Isend(bytes, (int)n, MPI_BYTE, to, tag, MPI_COMM_WORLD, &request);
+    int code = MPI_Isend(bytes, (int)n, MPI_BYTE, to, tag, MPI_COMM_WORLD, &request.mpi);
     return begun(op, request, code, "a message to a rank");
 }
 
 static struct status receive(void *state, struct wire_op *op, int from, int tag, void *bytes, size_t n)
 {
-    MPI_Request request = MPI_REQUEST_NULL;
+    union request request = {.kept = NULL};
     (void)state;
     int code = MPI_Irecv(bytes, (int)n, MPI_BYTE, from == WIRE_ANY ? MPI_ANY_SOURCE : from, tag,
-                         MPI_COMM_WORLD, &request);
+                         MPI_COMM_WORLD, &request.mpi);
     return begun(op, request, code, "a message of a rank");
 }
 
 static struct status test(void *state, struct wire_op *op)
 {
-    MPI_Request request = request_of(op);
+    union request request = {.kept = op->request};
     MPI_Status status;
     int done = 0;
     (void)state;
     if (!op->pending) {
         return status_ok();
     }
-    int code = MPI_Test(&request, &done, &status);
-    memcpy(&op->request, &request, sizeof request);
+    int code = MPI_Test(&request.mpi, &done, &status);
+    op->request = request.kept;
     if (done || code != MPI_SUCCESS) {
         op->pending = false;
         op->from = status.MPI_SOURCE;
@@ -71,11 +69,11 @@ static struct status test(void *state, struct wire_op *op)
 
 static void drop(void *state, struct wire_op *op)
 {
-    MPI_Request request = request_of(op);
+    union request request = {.kept = op->request};
     (void)state;
     if (op->pending) {
-        MPI_Cancel(&request);
-        MPI_Request_free(&request);
+        MPI_Cancel(&request.mpi);
+        MPI_Request_free(&request.mpi);
         op->pending = false;
     }
 }

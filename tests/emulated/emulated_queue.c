@@ -2,8 +2,11 @@
 
 #include "emulated_graphs.h"
 #include "emulated_memory.h"
+#include "fake_stream.h"
 
+#include <stdio.h>
 #include <stdlib.h>
+#include <unistd.h>
 
 static struct status begin(void *self)
 {
@@ -111,3 +114,77 @@ static struct status join_beside(void *context, int n_left)
 }
 
 const struct device_beside emulated_queue_beside = {begin_beside, end_beside, join_beside};
+
+/* A stream of the fake NCCL library's: what it is given runs at once, and has ended when a mark is set. */
+struct stream {
+    struct fake_stream base;
+};
+
+static void run_now(struct fake_stream *stream, void (*work)(void *argument), void *argument)
+{
+    (void)stream;
+    CHECK(!emulated_is_recording(), "a collective in a recording");
+    emulated_memory_open();
+    work(argument);
+    emulated_memory_close();
+}
+
+static struct status open_stream(void **stream, void *context, int n_marks)
+{
+    struct stream *s = calloc(1, sizeof *s);
+    (void)context, (void)n_marks;
+    *stream = s;
+    if (s == NULL) {
+        return status_error(STATUS_MEMORY, "out of memory for a stream");
+    }
+    s->base.give = run_now;
+    return status_ok();
+}
+
+static void close_stream(void *stream)
+{
+    free(stream);
+}
+
+static void *handle_of_stream(void *stream)
+{
+    return &((struct stream *)stream)->base;
+}
+
+/* Nothing to order. */
+static struct status order(void *stream)
+{
+    (void)stream;
+    CHECK(!emulated_is_recording(), "a wait for a stream in a recording");
+    return status_ok();
+}
+
+static struct status mark(void *stream, int i)
+{
+    (void)i;
+    return order(stream);
+}
+
+static struct status reached(void *stream, int i, bool *is_reached)
+{
+    (void)stream, (void)i;
+    *is_reached = true;
+    return status_ok();
+}
+
+/* Each process has an emulator of its own. */
+static struct status chip(void *context, char name[DEVICE_CHIP_BYTES])
+{
+    (void)context;
+    snprintf(name, DEVICE_CHIP_BYTES, "emulator %d", (int)getpid());
+    return status_ok();
+}
+
+const struct device_streams emulated_queue_streams = {.open = open_stream,
+                                                      .close = close_stream,
+                                                      .handle = handle_of_stream,
+                                                      .follow = order,
+                                                      .lead = order,
+                                                      .mark = mark,
+                                                      .reached = reached,
+                                                      .chip = chip};

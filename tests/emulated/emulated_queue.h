@@ -11,5 +11,6 @@ struct status emulated_queue_stage(void *context, void **on_host, size_t bytes);
 struct status emulated_queue_send(void *context, void *on_device, const void *on_host, size_t bytes);
 extern const struct device_graphs emulated_queue_graphs;
 extern const struct device_beside emulated_queue_beside;
+extern const struct device_streams emulated_queue_streams;
 
 #endif

@@ -299,6 +299,7 @@ const struct device device_emulated = {
     .send = emulated_queue_send,
     .graphs = &emulated_queue_graphs,
     .beside = &emulated_queue_beside,
+    .streams = &emulated_queue_streams,
     .synchronize = emulated_synchronize,
     .clock = &emulated_clock,
     .free_bytes = emulated_free_bytes,

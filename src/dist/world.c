@@ -4,6 +4,7 @@
 #include "core/shared_library.h"
 #include "dist/comm_self.h"
 #include "dist/comm_wire.h"
+#include "dist/visible_devices.h"
 
 #include <dlfcn.h>
 #include <inttypes.h>
@@ -100,6 +101,7 @@ struct status world_open(struct comm *world)
     struct comm several;
     TRY(comm_wire_open(&several, &wire, &options));
     *world = several;
+    visible_devices_take(world->local_rank);
     return status_ok();
 }
 

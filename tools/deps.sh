@@ -153,7 +153,7 @@ check_words() {
     list '(\.([ch]|cu|cuh|cpp|hpp|sh|py|awk|cmake|md)|(^|/)(CMakeLists\.txt|Makefile|run))$' | search "\b($unfinished)\b"
     list '^src/' | grep -v '^src/cmd/main\.c$' | search '\b_?exit\('
     list '^src/' | grep -v '^src/core/status\.c$' | search '\babort\('
-    list '^src/' | grep -vE '^src/(core/(launcher|option|user_dir)|dist/(nccl_library|visible_devices)|ops/(cuda/choice/(attention_choice|product_forms)|cpu/gemm_blas|library_search))\.c$' | search '\bgetenv\('
+    list '^src/' | grep -vE '^src/(core/(launcher|option|parallel|user_dir)|dist/(nccl_library|visible_devices)|ops/(cuda/choice/(attention_choice|product_forms)|cpu/gemm_blas|library_search))\.c$' | search '\bgetenv\('
     list '^src/' | search '\balloca\('
 }
 

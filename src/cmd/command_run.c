@@ -1,5 +1,8 @@
 #include "cmd/command_run.h"
 
+#include "core/launcher.h"
+#include "core/log.h"
+
 struct parsed {
     _Alignas(16) char args[OPTION_ARGS_BYTES];
     int n_positional;
@@ -15,6 +18,9 @@ static struct status parse(struct parsed *p, const struct command *c, int argc, 
 struct status command_run(const struct command *c, int argc, const char **argv)
 {
     struct parsed p;
+    if (c->of_ranks && launcher_rank() > 0) { /* the first one says what they all have to say */
+        log_set_level(LOG_QUIET);
+    }
     TRY(parse(&p, c, argc, argv));
     if (p.wants_help) {
         option_print_help(c);

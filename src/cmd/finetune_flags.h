@@ -5,6 +5,7 @@
 
 #include "cmd/early_stopping_flags.h"
 #include "cmd/precision_flags.h"
+#include "cmd/rank_flags.h"
 #include "cmd/run_log_flags.h"
 
 #define FINETUNE_PLACE_ROWS(output_help)                                                                     \
@@ -33,9 +34,9 @@
 
 #define FINETUNE_TRAINING_ROWS                                                                               \
     OPTION_INT_ROW("train_batch_size", AT(train_batch_size), "32", 1, 1e6,                                   \
-                   "sequences of an optimizer step"),                                                        \
+                   "sequences of an optimizer step, of each rank"),                                          \
         OPTION_INT_ROW("gradient_accumulation_steps", AT(gradient_accumulation_steps), "1", 1, 1e6,          \
-                       "micro-batches of an optimizer step; must divide --train_batch_size"),                \
+                       "micro-batches of an optimizer step, of each rank; must divide --train_batch_size"),  \
         OPTION_REAL_ROW("learning_rate", AT(learning_rate), "5e-5", 0, 100,                                  \
                         "learning rate at the end of the warm-up; then it falls linearly to 0"),             \
         OPTION_REAL_ROW("warmup_proportion", AT(warmup_proportion), "0.1", 0, 1,                             \
@@ -73,7 +74,7 @@
                         "resume although --train_file is not what the checkpoint was trained on")
 
 #define FINETUNE_LOG_ROWS                                                                                    \
-    OPTION_GROUP_ROW("logs"),                                                                                \
+    RANK_ROWS(AT(ranks)), OPTION_GROUP_ROW("logs"),                                                          \
         OPTION_INT_ROW("log_freq", AT(log_freq), "50", 1, 1e9, "steps between log lines"),                   \
         OPTION_INT_ROW("throughput_warmup_steps", AT(throughput_warmup_steps), "0", 0, 1e9,                  \
                        "first steps that training_sequences_per_second does not count"),                     \

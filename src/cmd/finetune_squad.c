@@ -2,6 +2,7 @@
 #include "cmd/commands.h"
 #include "cmd/finetune_flags.h"
 #include "cmd/launcher_flags.h"
+#include "cmd/rank_run.h"
 #include "cmd/replaced_environment.h"
 #include "cmd/replaced_flags.h"
 #include "task/squad.h"
@@ -63,13 +64,15 @@ static struct status run(const void *args, int n_positional, const char *const *
     (void)n_positional, (void)positional;
     const struct squad_args *a = args;
     struct squad_options o = a->run;
+    struct comm world;
+    TRY(rank_run_begin(&world, &a->launcher));
+    o.run.ranks.world = &world;
     replaced_environment_tell();
-    TRY(launcher_check_alone(&a->launcher));
     json_t *flags = option_values(&command_squad, args);
     o.run.flags = flags;
     struct status s = squad_run(&o);
     json_decref(flags);
-    return s;
+    return rank_run_leave(&world, s);
 }
 
 const struct command command_squad = {
@@ -82,4 +85,5 @@ const struct command command_squad = {
     .options = options,
     .args_bytes = sizeof(struct squad_args),
     .run = run,
+    .of_ranks = true,
 };

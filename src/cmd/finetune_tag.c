@@ -2,6 +2,7 @@
 #include "cmd/commands.h"
 #include "cmd/finetune_flags.h"
 #include "cmd/launcher_flags.h"
+#include "cmd/rank_run.h"
 #include "task/tag.h"
 
 #include <stddef.h>
@@ -48,13 +49,15 @@ static struct status run(const void *args, int n_positional, const char *const *
     (void)n_positional, (void)positional;
     const struct tag_args *a = args;
     struct tag_options o = a->run;
-    TRY(launcher_check_alone(&a->launcher));
+    struct comm world;
+    TRY(rank_run_begin(&world, &a->launcher));
+    o.run.ranks.world = &world;
     json_t *flags = option_values(&command_tag, args);
     o.run.flags = flags;
     o.run.do_predict = o.run.do_predict || o.run.do_eval;
     struct status s = tag_run(&o);
     json_decref(flags);
-    return s;
+    return rank_run_leave(&world, s);
 }
 
 const struct command command_tag = {
@@ -68,4 +71,5 @@ const struct command command_tag = {
     .options = options,
     .args_bytes = sizeof(struct tag_args),
     .run = run,
+    .of_ranks = true,
 };

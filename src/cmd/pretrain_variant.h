@@ -11,7 +11,7 @@ struct pretrain_args {
     struct pretrain_options run;
     struct launcher_flags launcher;
     struct option_given given;
-    bool deepspeed;
+    bool deepspeed, use_zero_optimizer;
     const char *recipe; /* pretrain_recipe's; NULL: none */
 };
 

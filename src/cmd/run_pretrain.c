@@ -5,6 +5,8 @@
 #include "cmd/precision_flags.h"
 #include "cmd/pretrain_recipe.h"
 #include "cmd/pretrain_variant.h"
+#include "cmd/rank_flags.h"
+#include "cmd/rank_run.h"
 #include "cmd/replaced_environment.h"
 #include "cmd/replaced_flags.h"
 #include "cmd/run_log_flags.h"
@@ -56,9 +58,10 @@ static const struct option options[] = {
         "--max_seq_length"),
     OPTION_INT_ROW("max_predictions_per_seq", AT(max_predictions_per_seq), "20", 1, 65536,
                    "most masked positions of a sequence"),
-    OPTION_INT_ROW("train_batch_size", AT(train_batch_size), "32", 1, 1e9, "sequences of an optimizer step"),
+    OPTION_INT_ROW("train_batch_size", AT(train_batch_size), "32", 1, 1e9,
+                   "sequences of an optimizer step, of each rank"),
     OPTION_INT_ROW("gradient_accumulation_steps", AT(gradient_accumulation_steps), "1", 1, 1e6,
-                   "micro-batches of an optimizer step; must divide --train_batch_size"),
+                   "micro-batches of an optimizer step, of each rank; must divide --train_batch_size"),
     OPTION_STRING_ROW("batch_ramp", AT(batch_ramp), NULL, "FROM:TO:SHARE",
                       "batches of a token store grow from FROM to TO tokens in that part of the run, by "
                       "micro-batches; TO is "
@@ -181,6 +184,13 @@ static const struct option options[] = {
                     "do not show a live line on a terminal"),
     OPTION_FLAG_ROW("dry_run", AT(dry_run),
                     "check everything, print the planned work and memory, write nothing"),
+    RANK_ROWS(AT(ranks)),
+    {.name = "use_zero_optimizer",
+     .kind = OPTION_BOOL,
+     .offset = OWN(use_zero_optimizer),
+     .default_text = "False",
+     .value_name = "BOOL",
+     .help = "the same as --zero_stage 1"},
     REPLACED_FLAG_ROWS,
     OPTION_IGNORED_ROW("do_train", "training is what this command does"),
     OPTION_IGNORED_VALUE_ROW("bert_model", "NAME", "--config_file says what the model is"),
@@ -188,8 +198,6 @@ static const struct option options[] = {
     OPTION_IGNORED_ROW("allreduce_post_accumulation", "gradients are always reduced once a step"),
     OPTION_IGNORED_ROW("allreduce_post_accumulation_fp16", "gradients are always fp32"),
     OPTION_IGNORED_ROW("use_fused_lamb", "LAMB is always fused"),
-    OPTION_IGNORED_VALUE_ROW("use_zero_optimizer", "BOOL",
-                             "one process has no other ranks to divide its moments among"),
     OPTION_IGNORED_VALUE_ROW("use_hpu_graphs", "BOOL", "a GPU's work is always captured, the cpu's never"),
     OPTION_IGNORED_VALUE_ROW("avg_seq_per_pack", "X", "sequences are counted"),
     OPTION_IGNORED_ROW("use_jit_trace", "everything is compiled already"),
@@ -233,21 +241,31 @@ static struct status read_ramps(struct pretrain_args *a)
     return pretrain_ramps_read(&a->run, &given);
 }
 
+static struct status train(struct pretrain_args *a, const struct comm *world)
+{
+    a->run.ranks.world = world;
+    replaced_environment_tell();
+    TRY(pretrain_recipe_apply(&command_pretrain, a));
+    TRY(pretrain_variant_apply(&command_pretrain, a));
+    TRY(read_ramps(a));
+    find_mask_flags(a);
+    if (a->use_zero_optimizer && a->run.ranks.zero_stage == 0) {
+        a->run.ranks.zero_stage = 1;
+    }
+    json_t *flags = option_values(&command_pretrain, a);
+    a->run.flags = flags;
+    struct status s = pretrain_run(&a->run);
+    json_decref(flags);
+    return s;
+}
+
 static struct status run(const void *args, int n_positional, const char *const *positional)
 {
     (void)n_positional, (void)positional;
     struct pretrain_args a = *(const struct pretrain_args *)args;
-    replaced_environment_tell();
-    TRY(launcher_check_alone(&a.launcher));
-    TRY(pretrain_recipe_apply(&command_pretrain, &a));
-    TRY(pretrain_variant_apply(&command_pretrain, &a));
-    TRY(read_ramps(&a));
-    find_mask_flags(&a);
-    json_t *flags = option_values(&command_pretrain, &a);
-    a.run.flags = flags;
-    struct status s = pretrain_run(&a.run);
-    json_decref(flags);
-    return s;
+    struct comm world;
+    TRY(rank_run_begin(&world, &a.launcher));
+    return rank_run_end(&world, train(&a, &world));
 }
 
 const struct command command_pretrain = {
@@ -265,4 +283,5 @@ const struct command command_pretrain = {
     .args_bytes = sizeof(struct pretrain_args),
     .given = OWN(given),
     .run = run,
+    .of_ranks = true,
 };

@@ -108,13 +108,29 @@ struct status launcher_find_ranks(struct launcher_ranks *ranks)
     return status_ok();
 }
 
+int64_t launcher_rank(void)
+{
+    struct launcher_ranks ranks;
+    bool is_set = false;
+    int64_t number = 0;
+    if (failed(launcher_find_ranks(&ranks))) {
+        return 0;
+    }
+    for (int i = 0; i < N_VARIABLES && !is_set; i++) {
+        if (variables[i].launcher == ranks.kind && variables[i].kind == RANK) {
+            is_set = !failed(read_variable(&variables[i], &is_set, &number)) && is_set;
+        }
+    }
+    return is_set ? number : 0;
+}
+
 static struct status several(const char *name, const char *value)
 {
     return status_error(
         STATUS_UNAVAILABLE,
-        "%s is %s: this process is one of several, and each would train alone and write over the "
-        "others' files; training with several ranks is not there yet, start kiln once without a launcher%s%s",
-        name, value, name[0] == '-' ? "" : ", or unset ", name[0] == '-' ? "" : name);
+        "%s is %s, but no launcher has started this process as one of several: start the ranks by "
+        "`mpirun -n N kiln ...` or `srun --mpi=pmix kiln ...`, or leave %s out",
+        name, value, name);
 }
 
 /* Decodes base64 of either alphabet (RFC 4648 sections 4 and 5); false at another character. */
@@ -172,16 +188,8 @@ static struct status check_count(const char *name, int64_t n)
     return n > 1 ? several(name, text) : status_ok();
 }
 
-struct status launcher_check_alone(const struct launcher_flags *flags)
+struct status launcher_check_flags(const struct launcher_flags *flags)
 {
-    for (int i = 0; i < N_VARIABLES; i++) {
-        bool is_set;
-        int64_t number;
-        TRY(read_variable(&variables[i], &is_set, &number));
-        if (is_set && means_several(&variables[i], number)) {
-            return several(variables[i].name, getenv(variables[i].name));
-        }
-    }
     if (flags->local_rank > 0) {
         char rank[32];
         snprintf(rank, sizeof rank, "%" PRId64, flags->local_rank);

@@ -46,9 +46,11 @@ bool launcher_shares_memory(void);
 
 enum { LAUNCHER_TIMEOUT_S = 600 }; /* PyTorch's for NCCL: torch/csrc/distributed/c10d/ProcessGroupNCCL.hpp */
 
-/* For commands that run in one process: several ranks would each do all the work and overwrite one another's
- * files.  STATUS_UNAVAILABLE names the variable or flag that says there are several ranks, STATUS_USAGE one whose
- * value is not a number of ranks. */
-struct status launcher_check_alone(const struct launcher_flags *flags);
+/* This process's rank, as its launcher tells; 0 without one. */
+int64_t launcher_rank(void);
+
+/* For the only process of a command that may run on several ranks.  STATUS_UNAVAILABLE names the flag that says there should be
+ * more, STATUS_USAGE one that is not readable. */
+struct status launcher_check_flags(const struct launcher_flags *flags);
 
 #endif

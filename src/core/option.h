@@ -139,6 +139,7 @@ struct command {
     size_t given;      /* offset of a struct option_given in the argument struct; 0: the command has none */
     size_t args_bytes; /* size of the argument struct, at most OPTION_ARGS_BYTES */
     struct status (*run)(const void *args, int n_positional, const char *const *positional);
+    bool of_ranks; /* several processes that a launcher has started run it together */
 };
 
 enum { OPTION_ARGS_BYTES = 4096 };

@@ -5,6 +5,8 @@
 #include <omp.h>
 #include <pthread.h>
 #include <stdbool.h>
+#include <stdlib.h>
+#include <unistd.h>
 
 enum { MAX_PARTS = 256 };
 
@@ -27,6 +29,17 @@ int parallel_n_parts(void)
 {
     int n = omp_get_max_threads();
     return n > MAX_PARTS ? MAX_PARTS : n;
+}
+
+void parallel_share(int n_processes)
+{
+    const char *given = getenv("OMP_NUM_THREADS");
+    long online = sysconf(_SC_NPROCESSORS_ONLN);
+    int mine = (int)(online / n_processes), allowed = omp_get_num_procs();
+    if (given == NULL || *given == '\0') {
+        mine = mine < allowed ? mine : allowed;
+        omp_set_num_threads(mine > 1 ? mine : 1);
+    }
 }
 
 void parallel_run(parallel_body *body, void *context)

@@ -6,9 +6,9 @@
 
 #include <stdlib.h>
 
-size_t background_save_bytes(const struct param_table *params, enum dtype dtype)
+size_t background_save_bytes(int64_t n_elements, enum dtype dtype)
 {
-    return 3 * (size_t)params->n_elements * dtype_bytes(dtype);
+    return 3 * (size_t)n_elements * dtype_bytes(dtype);
 }
 
 struct status background_save_init(struct background_save *b, size_t bytes)
@@ -17,13 +17,13 @@ struct status background_save_init(struct background_save *b, size_t bytes)
     return device_cpu.allocate(&b->memory, bytes, "the copy that is saved");
 }
 
-static void release_contents(struct background_save *b)
+void background_save_release(struct checkpoint_contents *c)
 {
-    json_decref((json_t *)b->contents.config);
-    json_decref((json_t *)b->contents.tokenizer);
-    json_decref((json_t *)b->contents.state);
-    free(b->contents.owned);
-    b->contents = (struct checkpoint_contents){0};
+    json_decref((json_t *)c->config);
+    json_decref((json_t *)c->tokenizer);
+    json_decref((json_t *)c->state);
+    free(c->owned);
+    *c = (struct checkpoint_contents){0};
 }
 
 void background_save_fini(struct background_save *b)
@@ -39,6 +39,9 @@ void background_save_fini(struct background_save *b)
 /* Copies the tensor into the block, after its first `*used` bytes; from here on it is in host memory. */
 static tensor copy_of(struct background_save *b, struct exec *x, tensor t, size_t *used)
 {
+    if (tensor_is_null(t)) {
+        return t;
+    }
     tensor copy = t;
     size_t bytes = tensor_bytes(t);
     copy.data = (char *)b->memory + *used;
@@ -62,8 +65,9 @@ static void *write_copy(void *argument)
     struct background_save *b = argument;
     struct background_save_result *r = &b->result;
     r->from_ns = clock_ns();
-    r->status = checkpoint_save(b->directory, &b->contents);
-    if (!failed(r->status)) {
+    r->status = b->part_of != NULL ? checkpoint_save_part(&b->part, b->part_of, &b->contents)
+                                   : checkpoint_save(b->directory, &b->contents);
+    if (!failed(r->status) && b->part_of == NULL) {
         r->average = write_average(b);
         r->status = checkpoint_dir_prune(b->directory, b->contents.step, b->keep_last, b->contents.best_step);
     }
@@ -88,9 +92,8 @@ static void start(struct background_save *b)
     }
 }
 
-static struct status prepare(struct background_save *b, const char *directory, int64_t keep_last)
+static struct status prepare(struct background_save *b, const char *directory)
 {
-    b->keep_last = keep_last;
     TRY(checkpoint_path(b->directory, "%s", directory));
     if (b->contents.config == NULL || b->contents.tokenizer == NULL || b->contents.state == NULL) {
         return status_error(STATUS_MEMORY, "out of memory for a checkpoint");
@@ -98,16 +101,15 @@ static struct status prepare(struct background_save *b, const char *directory, i
     return checkpoint_check_space(directory, &b->contents);
 }
 
-struct status background_save_begin(struct background_save *b, const char *directory, struct exec *x,
-                                    const struct checkpoint_contents *c, int64_t keep_last, int64_t since_ns,
-                                    double wait_s)
+static struct status begin(struct background_save *b, const char *directory, struct exec *x,
+                           const struct checkpoint_contents *c, int64_t since_ns, double wait_s)
 {
     CHECK(!b->in_flight, "a second save in flight");
     size_t used = 0;
     b->contents = *c;
-    struct status s = prepare(b, directory, keep_last);
+    struct status s = prepare(b, directory);
     if (failed(s)) {
-        release_contents(b);
+        background_save_release(&b->contents);
         return s;
     }
     b->contents.master = copy_of(b, x, c->master, &used);
@@ -119,7 +121,7 @@ struct status background_save_begin(struct background_save *b, const char *direc
         }
     }
     if (failed(x->status)) {
-        release_contents(b);
+        background_save_release(&b->contents);
         return x->status;
     }
     b->result = (struct background_save_result){.step = c->step, .bytes = used, .wait_s = wait_s};
@@ -130,16 +132,43 @@ struct status background_save_begin(struct background_save *b, const char *direc
     return s;
 }
 
+struct status background_save_begin(struct background_save *b, const char *directory, struct exec *x,
+                                    const struct checkpoint_contents *c, int64_t keep_last, int64_t since_ns,
+                                    double wait_s)
+{
+    b->keep_last = keep_last;
+    b->part_of = NULL;
+    return begin(b, directory, x, c, since_ns, wait_s);
+}
+
+struct status background_save_begin_part(struct background_save *b, const char *path, struct exec *x,
+                                         const struct checkpoint_contents *c, int64_t since_ns, double wait_s)
+{
+    b->part_of = path;
+    return begin(b, path, x, c, since_ns, wait_s);
+}
+
+bool background_save_is_done(const struct background_save *b)
+{
+    return !b->in_flight || atomic_load(&b->done);
+}
+
+void background_save_wait(struct background_save *b)
+{
+    if (b->in_flight && b->threaded) {
+        pthread_join(b->thread, NULL);
+        b->threaded = false;
+    }
+}
+
 bool background_save_take(struct background_save *b, bool wait, struct background_save_result *result)
 {
     if (!b->in_flight || !(wait || atomic_load(&b->done))) {
         return false;
     }
-    if (b->threaded) {
-        pthread_join(b->thread, NULL);
-    }
+    background_save_wait(b);
     *result = b->result;
-    release_contents(b);
+    background_save_release(&b->contents);
     b->in_flight = false;
     return true;
 }

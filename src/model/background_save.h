@@ -32,6 +32,9 @@ struct background_save {
     char directory[CHECKPOINT_PATH_BYTES];
     int64_t keep_last;
     struct checkpoint_contents contents; /* of the copy */
+    const char
+        *part_of; /* one of several ranks: the directory that it writes its part into; else NULL.  Borrowed */
+    struct checkpoint_part part; /* what it wrote there */
     struct background_save_result result;
     pthread_t thread;
     bool in_flight;   /* begun, but its result is not taken yet */
@@ -39,8 +42,8 @@ struct background_save {
     atomic_bool done; /* the thread has nothing left to do */
 };
 
-/* Bytes of a copy of three flat buffers of this layout; the tensors of extras need more. */
-size_t background_save_bytes(const struct param_table *params, enum dtype dtype);
+/* Bytes of a copy of so many elements of three flat buffers; the tensors of extras need more. */
+size_t background_save_bytes(int64_t n_elements, enum dtype dtype);
 
 /* Allocates the copy's block, `bytes` from background_save_bytes. */
 struct status background_save_init(struct background_save *b, size_t bytes);
@@ -56,6 +59,19 @@ void background_save_fini(struct background_save *b);
 struct status background_save_begin(struct background_save *b, const char *directory, struct exec *x,
                                     const struct checkpoint_contents *c, int64_t keep_last, int64_t since_ns,
                                     double wait_s);
+
+/* The same for one of several ranks: writes only its part, c->part of c->n_parts, into the directory `path`, which is borrowed until
+ * the result is taken.  Pruning is the caller's. */
+struct status background_save_begin_part(struct background_save *b, const char *path, struct exec *x,
+                                         const struct checkpoint_contents *c, int64_t since_ns,
+                                         double wait_s);
+
+/* Whether the thread has nothing left to do; and waiting until then. */
+bool background_save_is_done(const struct background_save *b);
+void background_save_wait(struct background_save *b);
+
+/* Frees what the contents of a save own, where none is begun. */
+void background_save_release(struct checkpoint_contents *c);
 
 /* True, once, if a save was in flight and has ended; gives its result.  With `wait` it waits for the end. */
 bool background_save_take(struct background_save *b, bool wait, struct background_save_result *result);

@@ -25,6 +25,10 @@ struct status metrics_open(struct metrics *m, const struct metrics_options *o)
                             sizeof m->directory - 1);
     }
     snprintf(m->path, sizeof m->path, "%s/log.jsonl", m->directory);
+    if (o->silent) {
+        m->progress = progress_begin(false);
+        return status_ok();
+    }
     return file_lines_open(&m->file, m->path, true);
 }
 
@@ -73,7 +77,9 @@ void metrics_start(struct metrics *m, const struct metrics_start *s)
     m->left_s = s->total_s - s->elapsed_s;
     m->started = true;
     m->model = s->trainer->config.model;
-    drop_in_logs_open(&m->drop_in, &o);
+    if (!m->options.silent) {
+        drop_in_logs_open(&m->drop_in, &o);
+    }
     metrics_event(m, "start", start_fields(m, s));
     m->start_ns = m->window_start_ns = clock_ns();
 }

@@ -16,6 +16,7 @@
 
 struct metrics_options {
     const char *directory;     /* of log.jsonl, report.html and worker_0 */
+    bool silent;               /* none of them is written, since another rank does */
     const char *dllogger_file; /* --json-summary; NULL: none */
     bool tensorboard;          /* --enable-tensorboard-logging */
     bool progress;             /* a live line on a terminal */

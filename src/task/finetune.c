@@ -7,6 +7,7 @@
 #include "text/tokenizer_open.h"
 #include "train/memory_fit.h"
 #include "task/run_outputs.h"
+#include "task/together.h"
 #include "watch/run_watch.h"
 #include "core/stop.h"
 #include "ops/half_ops.h"
@@ -16,9 +17,10 @@
 
 /* The state of a running command. */
 struct job {
-    struct finetune open; /* the part that the task sees */
-    const struct finetune_options *options;
+    struct finetune open;                   /* the part that the task sees */
+    const struct finetune_options *options; /* of all ranks: the batch is the global one */
     const struct finetune_task *task;
+    struct comm world;
     struct backend backend;
     struct ops half; /* the backend's, where precision.rounds_to_f16 */
     struct precision precision;
@@ -27,6 +29,7 @@ struct job {
     struct trainer trainer;
     struct metrics log;
     struct dir_lock lock;
+    bool ready; /* the model is there */
 };
 
 static struct status check_evaluation(const struct finetune_options *o)
@@ -68,7 +71,8 @@ static struct status check_options(const struct finetune_options *o)
         return status_error(STATUS_USAGE, "--num_train_epochs %g is less than one whole epoch",
                             o->num_train_epochs);
     }
-    return o->dry_run ? status_ok() : run_outputs_check(o->output_dir);
+    return o->dry_run || rank_options_world(&o->ranks).rank > 0 ? status_ok()
+                                                                : run_outputs_check(o->output_dir);
 }
 
 /* Opens the model.  A configuration and vocabulary that were given too must be the model's own. */
@@ -158,6 +162,7 @@ static struct trainer_config trainer_config_of(struct job *j, const struct bert_
         .seed = (uint64_t)o->seed,
     };
     j->task->set_optimizer(j->open.self, &config.optimizer);
+    rank_options_configure(&o->ranks, &config);
     return config;
 }
 
@@ -240,7 +245,9 @@ static struct status train(struct job *j)
         .config = j->open.model.config,
         .tokenizer = &j->open.model.tokenizer,
     };
-    TRY(network_files_export(&j->trainer.net, path, &contents));
+    if (together_is_first(&j->world)) {
+        TRY(network_files_export(&j->trainer.net, path, &contents));
+    }
     log_info("saved %s", path);
     return status_ok();
 }
@@ -318,6 +325,7 @@ static struct status open_logs(struct job *j)
     const struct device *device = j->backend.device;
     struct metrics_options logs = {
         .directory = o->output_dir,
+        .silent = !together_is_first(&j->world),
         .dllogger_file = o->json_summary,
         .tensorboard = o->enable_tensorboard_logging,
         .progress = !o->disable_progress_bar,
@@ -340,7 +348,8 @@ static struct status open_outputs(struct job *j, const struct trainer_plan *plan
         n_saves += 2;
         kept++;
     }
-    uint64_t checkpoints = run_outputs_checkpoint_bytes(n_saves, kept, plan->saving_bytes);
+    uint64_t checkpoints =
+        run_outputs_checkpoint_bytes(n_saves, kept, (uint64_t)j->world.size * plan->saving_bytes);
     bool saves = o->do_train && !o->skip_checkpoint;
     struct run_outputs outputs = {
         .directory = o->output_dir,
@@ -349,7 +358,8 @@ static struct status open_outputs(struct job *j, const struct trainer_plan *plan
         .trace_dir = o->profile.enabled ? o->profile.directory : NULL,
         .bytes = saves ? checkpoints + (uint64_t)plan->n_params * sizeof(float) : 0,
     };
-    return run_outputs_open(&outputs, &j->lock);
+    return comm_agree(&j->world,
+                      together_is_first(&j->world) ? run_outputs_open(&outputs, &j->lock) : status_ok());
 }
 
 static struct status plan_job(const struct job *j, const struct trainer_config *config,
@@ -362,6 +372,7 @@ static struct status plan_job(const struct job *j, const struct trainer_config *
     if (plan->n_frozen > 0) {
         log_info("frozen: %.2f M parameters stay as they are", (double)plan->n_frozen / 1e6);
     }
+    rank_options_announce(&o->ranks, o->train_batch_size, o->gradient_accumulation_steps);
     return memory_fit_require(config, plan, memory_cut_of(o), o->dry_run);
 }
 
@@ -381,6 +392,7 @@ static struct status plan_without_inputs(struct job *j, const struct missing *mi
     return status_ok();
 }
 
+/* All that ranks do together: everything but predictions. */
 static struct status run_job(struct job *j)
 {
     const struct finetune_options *o = j->options;
@@ -402,42 +414,71 @@ static struct status run_job(struct job *j)
     TRY(open_outputs(j, &plan));
     TRY(stop_before_work());
     TRY(open_logs(j));
-    TRY(run_watch_open(&j->watch, &j->backend, j->task->command, &o->watch));
+    TRY(rank_options_open_watch(&o->ranks, &j->watch, &j->backend, j->task->command, &o->watch));
     config.ops = j->backend.ops;
     TRY(trainer_init(&j->trainer, &config));
-    exec_keep_in(&j->trainer.net.x, o->output_dir);
+    if (together_is_first(&j->world)) {
+        exec_keep_in(&j->trainer.net.x, o->output_dir);
+    }
     TRY(load_weights(j));
     TRY(stop_before_work());
+    j->ready = true;
     if (o->do_train) {
-        TRY(train(j));
-    } else {
-        metrics_start(&j->log, &(struct metrics_start){.task = j->open.predict.task,
-                                                       .drop_in = DROP_IN_FINETUNING,
-                                                       .phase = 1,
-                                                       .trainer = &j->trainer,
-                                                       .flags = o->flags});
+        return train(j);
     }
-    return o->do_predict ? predict(j) : status_ok();
+    metrics_start(&j->log, &(struct metrics_start){.task = j->open.predict.task,
+                                                   .drop_in = DROP_IN_FINETUNING,
+                                                   .phase = 1,
+                                                   .trainer = &j->trainer,
+                                                   .flags = o->flags});
+    return status_ok();
 }
 
-struct status finetune_run(const struct finetune_task *task, void *self, const struct finetune_options *o)
+/* Then the others end, and the first rank predicts: they would have to wait for it longer than ranks wait for each other. */
+static struct status run_all(struct job *j)
 {
-    struct job j = {.options = o, .task = task, .lock = {.fd = -1}, .open = {.self = self, .options = o}};
-    stop_install();
+    TRY(comm_agree(&j->world, stop_explain(run_job(j))));
+    bool predicts = j->ready && j->options->do_predict && together_is_first(&j->world);
+    return predicts ? stop_explain(predict(j)) : status_ok();
+}
+
+/* What a run computes with; nothing of it must be closed. */
+static struct status find_means(struct job *j)
+{
+    const struct finetune_options *o = j->options;
     TRY(check_options(o));
-    TRY(backend_find(&j.backend, o->device));
-    TRY((o->do_train ? precision_find : precision_find_prediction)(&j.precision, &o->precision,
-                                                                   j.backend.device));
-    if (j.precision.rounds_to_f16 && o->watch.plain_ops != NULL) {
+    TRY(backend_find(&j->backend, o->device));
+    TRY((o->do_train ? precision_find : precision_find_prediction)(&j->precision, &o->precision,
+                                                                   j->backend.device));
+    if (j->precision.rounds_to_f16 && o->watch.plain_ops != NULL) {
         return status_error(STATUS_USAGE,
                             "--plain_ops: the definitions of ops do not round to fp16 as --fp16 does on "
                             "the cpu; without --fp16 they can be used");
     }
-    if (j.precision.rounds_to_f16) {
-        j.half = half_ops();
-        j.backend.ops = &j.half;
+    if (j->precision.rounds_to_f16) {
+        j->half = half_ops();
+        j->backend.ops = &j->half;
     }
-    struct status s = stop_explain(run_job(&j));
+    return status_ok();
+}
+
+struct status finetune_run(const struct finetune_task *task, void *self,
+                           const struct finetune_options *of_one)
+{
+    struct finetune_options all = *of_one;
+    struct job j = {.options = &all,
+                    .task = task,
+                    .world = rank_options_world(&all.ranks),
+                    .lock = {.fd = -1},
+                    .open = {.self = self, .options = &all}};
+    stop_install();
+    struct status s = rank_options_take(&all.ranks, all.precision.fp8, &all.train_batch_size,
+                                        &all.gradient_accumulation_steps);
+    s = failed(s) ? s : find_means(&j);
+    if (failed(s)) {
+        return comm_agree(&j.world, s);
+    }
+    s = run_all(&j);
     metrics_close(&j.log);
     trainer_fini(&j.trainer);
     model_dir_close(&j.open.model);

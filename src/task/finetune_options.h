@@ -7,6 +7,7 @@
 #include "dev/precision.h"
 #include "pass/tensor_log.h"
 #include "task/early_stop.h"
+#include "task/rank_options.h"
 #include "watch/profile.h"
 #include "watch/run_watch.h"
 
@@ -22,7 +23,8 @@ struct finetune_options {
     struct score_list *scores; /* gets what the run scores; NULL: nobody asks */
     const char *device;
     int64_t max_seq_length;
-    int64_t train_batch_size, gradient_accumulation_steps, predict_batch_size;
+    int64_t train_batch_size, gradient_accumulation_steps, predict_batch_size; /* the first two of one rank */
+    struct rank_options ranks;
     int64_t log_freq, seed, throughput_warmup_steps, num_steps_per_checkpoint;
     double loss_scale;         /* fp16 only: trainer_config's */
     const char *freeze;        /* optim/param_rates.h */

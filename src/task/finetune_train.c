@@ -14,7 +14,8 @@ struct tuning {
     const struct finetune_options *options;
     const struct tokenizer *tokenizer;
     struct example_batches batches;
-    struct batch_step step;
+    struct batch_step step; /* this rank's part */
+    struct comm world;
     struct loop loop;
     struct finetune_heldout heldout;
     char data_id[80]; /* run_state's */
@@ -105,7 +106,7 @@ static struct status name_data(struct tuning *t)
     return status_ok();
 }
 
-static void log_step(struct tuning *t, double lr, const struct trainer_result *r)
+static void log_step(struct tuning *t, int64_t n_sequences, double lr, const struct trainer_result *r)
 {
     const struct finetune_options *o = t->options;
     struct progress *progress = &t->log->progress;
@@ -115,7 +116,7 @@ static void log_step(struct tuning *t, double lr, const struct trainer_result *r
     }
     t->window_loss += trainer_result_loss(r);
     t->window_steps++;
-    t->window_sequences += t->step.n_sequences;
+    t->window_sequences += n_sequences;
     bool at_line = t->loop.state.step % o->log_freq == 0 || t->loop.state.step == t->loop.last_step;
     if (!at_line && !(progress->terminal && progress_due(progress))) {
         return;
@@ -165,7 +166,7 @@ static void on_result(void *self, const struct batch_step *batch, double lr, con
     } else {
         t->measured_ns = clock_ns();
     }
-    log_step(t, lr, r);
+    log_step(t, batch->n_sequences, lr, r);
 }
 
 static struct status evaluate(void *self, double *loss)
@@ -225,6 +226,7 @@ static struct loop loop_of(struct tuning *t)
         .task = o->eval_file != NULL ? &fine_tuning_evaluated : &fine_tuning,
         .self = t,
         .trainer = t->trainer,
+        .world = &t->world,
         .log = t->log,
         .directory = o->output_dir,
         .data_flag = "--train_file",
@@ -279,12 +281,18 @@ struct status finetune_train(struct trainer *trainer, const struct finetune_data
                              struct finetune_trained *result)
 {
     *result = (struct finetune_trained){.heldout_loss = NAN};
-    struct tuning t = {
-        .trainer = trainer, .options = o, .tokenizer = tokenizer, .log = log, .result = result, .data = data};
+    struct tuning t = {.trainer = trainer,
+                       .world = rank_options_world(&o->ranks),
+                       .options = o,
+                       .tokenizer = tokenizer,
+                       .log = log,
+                       .result = result,
+                       .data = data};
     TRY(init_batches(&t.batches, data, o, tokenizer->special[SPECIAL_PAD]));
     t.loop = loop_of(&t);
-    struct status s = batch_step_init(&t.step, o->gradient_accumulation_steps, &trainer->config.model->layout,
-                                      example_batches_limits(&t.batches));
+    struct status s =
+        batch_step_init_part(&t.step, o->gradient_accumulation_steps, t.world.rank, t.world.size,
+                             &trainer->config.model->layout, example_batches_limits(&t.batches));
     if (!failed(s) && heldout->source.n > 0) {
         s = finetune_heldout_init(&t.heldout, &heldout->source, o->predict_batch_size,
                                   &trainer->config.model->layout, tokenizer->special[SPECIAL_PAD]);

@@ -3,6 +3,8 @@
 #include "core/clock.h"
 #include "core/log.h"
 #include "core/stop.h"
+#include "task/together.h"
+#include "train/data_parallel_step.h"
 #include "train/trainer_state.h"
 
 /* ---- resumption ---- */
@@ -63,15 +65,19 @@ struct status loop_restore(struct loop *l, bool *found)
     }
     training_state_close(&from);
     l->first_step = l->state.step;
-    return s;
+    return failed(s) ? s : together_same(l->world, l->state.global_step, "the step of the newest checkpoint");
 }
 
 /* ---- output ---- */
 
 struct status loop_open(struct loop *l)
 {
+    static const struct profile_options untimed;
+    struct tensor_log_options tensors = *l->tensor_log_options;
+    tensors.rank = l->world->rank;
     l->save_run = (struct save_run){
         .trainer = l->trainer,
+        .world = l->world,
         .directory = l->directory,
         .tokenizer = l->tokenizer,
         .keep_last = l->keep_last,
@@ -84,9 +90,10 @@ struct status loop_open(struct loop *l)
     if (l->saves) {
         TRY(save_run_init(&l->save_run));
     }
-    TRY(profile_open(&l->profile, l->profile_options, l->directory, &l->trainer->net.x));
+    TRY(profile_open(&l->profile, together_is_first(l->world) ? l->profile_options : &untimed, l->directory,
+                     &l->trainer->net.x));
     l->trainer->net.profile = &l->profile;
-    TRY(tensor_log_open(&l->tensor_log, l->tensor_log_options, l->directory, &l->trainer->net.stage,
+    TRY(tensor_log_open(&l->tensor_log, &tensors, l->directory, &l->trainer->net.stage,
                         &l->trainer->net.params, l->trainer->grad));
     l->trainer->tensor_log = &l->tensor_log;
     return status_ok();
@@ -120,18 +127,32 @@ static struct status save(struct loop *l, bool wait)
 
 /* ---- steps ---- */
 
-/* Data that cannot be read ends the run, but the weights are saved, if the task allows it. */
-static struct status next_batch(struct loop *l, const struct batch_step **batch)
+/* Data that some rank cannot read ends the run, but the weights are saved, if the task allows it. */
+static struct status next_batch(struct loop *l, struct batch_step *part)
 {
-    struct status s = l->task->next_batch(l->self, l->state.step + 1, batch);
-    if (failed(s) && l->task->before_save != NULL) {
+    const struct batch_step *made = NULL;
+    bool lacks;
+    struct status s = l->task->next_batch(l->self, l->state.step + 1, &made);
+    *part = failed(s) ? (struct batch_step){0} : *made;
+    TRY(together_count(l->world, part, failed(s), &lacks));
+    if (lacks && l->task->before_save != NULL) {
         TRY(l->task->before_save(l->self, true, false));
     }
-    if (failed(s) && l->state.step > l->first_step) {
+    if (lacks && l->state.step > l->first_step) {
         struct status saved = save(l, true);
         s = failed(saved) ? status_context(s, "%s; and then", saved.message) : s;
     }
-    return s;
+    return lacks ? comm_agree(l->world, s) : s;
+}
+
+static struct status step_of_ranks(struct loop *l, const struct batch_step *part, double lr,
+                                   struct trainer_result *result)
+{
+    int64_t step = l->state.global_step, update = l->state.step - l->state.n_skipped;
+    bool means = l->mean_of_micro_batches;
+    return l->world->size == 1
+               ? trainer_step(l->trainer, part, step, update, lr, means, result)
+               : data_parallel_step(l->trainer, l->world, part, step, update, lr, means, result);
 }
 
 /* The learning rate of the step that has begun. */
@@ -160,23 +181,22 @@ static void end_of_step_time(struct loop *l)
 
 static struct status one_step(struct loop *l)
 {
-    const struct batch_step *batch;
+    struct batch_step part;
     struct trainer_result result;
     if (l->clock != NULL) {
         run_clock_begin_step(l->clock, clock_ns());
     }
     profile_micro_step(&l->profile);
     profile_phase(&l->profile, "batch");
-    TRY(next_batch(l, &batch));
+    TRY(next_batch(l, &part));
     l->state.step++;
     l->state.global_step++;
-    double lr = rate(l, batch);
-    TRY(trainer_step(l->trainer, batch, l->state.global_step, l->state.step - l->state.n_skipped, lr,
-                     l->mean_of_micro_batches, &result));
+    double lr = rate(l, &part);
+    TRY(step_of_ranks(l, &part, lr, &result));
     run_state_keep_scale(&l->state, &l->trainer->loss_scale, &result);
     end_of_step_time(l);
     profile_phase(&l->profile, NULL);
-    l->task->on_result(l->self, batch, lr, &result);
+    l->task->on_result(l->self, &part, lr, &result);
     save_run_tell(&l->save_run);
     return status_ok();
 }
@@ -257,7 +277,7 @@ struct status loop_run(struct loop *l)
     stop_begin_work();
     while (!loop_is_over(l) && !stopping) {
         TRY(one_step(l));
-        stopping = stop_requested();
+        TRY(together_any(l->world, stop_requested(), &stopping));
         TRY(end_step(l, stopping));
     }
     save_run_finish(&l->save_run); /* its failure was logged; only a failed save at the end fails the run */

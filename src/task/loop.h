@@ -16,11 +16,11 @@
 
 /* Each function gets the loop's `self`.  Those that may be NULL say so. */
 struct loop_task {
-    /* The batch of in-phase step `step`, borrowed until the next call.  A failure ends the run, after its
-     * weights are saved. */
+    /* This rank's part of in-phase step `step`, with the counts of that part, borrowed until the next call.  A failure ends
+     * the run, after its weights are saved. */
     struct status (*next_batch)(void *self, int64_t step, const struct batch_step **batch);
 
-    /* After each step. */
+    /* After each step; the batch has the counts of all ranks. */
     void (*on_result)(void *self, const struct batch_step *batch, double lr,
                       const struct trainer_result *result);
 
@@ -43,6 +43,8 @@ struct loop {
     const struct loop_task *task;
     void *self;
     struct trainer *trainer;
+    const struct comm
+        *world; /* the ranks that run it together: each has the same loop, and its part of each batch */
     struct metrics *log;
     const char *directory;
     const char *data_flag; /* the flag of the training data, for messages: "--input_dir" */

@@ -4,7 +4,6 @@
 #include "core/log.h"
 #include "data/prefetch.h"
 #include "dev/host_memory.h"
-#include "dist/comm_self.h"
 #include "ops/backend.h"
 #include "model/bert_family.h"
 #include "model/weights_average.h"
@@ -17,6 +16,7 @@
 #include "task/pretrain_inputs.h"
 #include "task/pretrain_ramps.h"
 #include "task/run_outputs.h"
+#include "task/together.h"
 #include "watch/run_watch.h"
 #include "core/stop.h"
 #include "pass/network_files.h"
@@ -24,10 +24,12 @@
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
+#include <time.h>
 
 /* Everything a run owns, so that one function frees it all. */
 struct run {
-    const struct pretrain_options *options;
+    const struct pretrain_options *options; /* of all ranks: the batch is the global one */
+    struct comm world;
     struct pretrain_inputs in;
     struct pretrain_progress progress;
     struct bert_model bert;
@@ -113,7 +115,7 @@ static struct trainer_config trainer_config_of(struct run *r)
         optimizer.min_ratio = o->min_ratio;
         optimizer.max_ratio = o->max_ratio;
     }
-    return (struct trainer_config){
+    struct trainer_config config = {
         .model = &r->bert.model,
         .device = r->backend.device,
         .ops = r->backend.ops,
@@ -127,6 +129,8 @@ static struct trainer_config trainer_config_of(struct run *r)
         .recompute = o->checkpoint_activations ? recomputed_layers(o, &r->in.model) : 0,
         .seed = (uint64_t)o->seed,
     };
+    rank_options_configure(&o->ranks, &config);
+    return config;
 }
 
 static struct run_state state_of(const struct pretrain_options *o, struct precision precision)
@@ -189,7 +193,8 @@ static struct status check_options(const struct pretrain_options *o)
     }
     TRY(profile_check(&o->profile));
     TRY(plain_ops_check(o->watch.plain_ops));
-    return o->dry_run ? status_ok() : run_outputs_check(o->output_dir);
+    return o->dry_run || rank_options_world(&o->ranks).rank > 0 ? status_ok()
+                                                                : run_outputs_check(o->output_dir);
 }
 
 /* In-phase step after which this run ends. */
@@ -216,6 +221,7 @@ static void announce(const struct run *r, const struct trainer_plan *p)
              m->layer_norm_large_model ? ", pre-LN" : "", (long long)m->num_attention_heads,
              (long long)m->intermediate_size, (long long)m->vocab_size, (double)p->n_params / 1e6,
              r->loop.state.dtype, o->optimizer);
+    rank_options_announce(&o->ranks, o->train_batch_size, o->gradient_accumulation_steps);
     pretrain_inputs_announce(&r->in, o);
     log_info(
         "memory: weights %.1f + gradients %.1f + moments %.1f + activations %.1f + workspace %.1f + saving "
@@ -394,12 +400,20 @@ static struct pace pace_of(const struct run *r)
                                  .sequences_of_an_epoch = epoch}};
 }
 
+static const struct timespec between_looks = {.tv_nsec = 20000000};
+
 /* Weights trained on damaged data are not saved.  But a run that is asked to stop does not wait for the
  * check: if the data is damaged, the resumed run says so, and the older checkpoints are still there. */
 static struct status before_save(void *self, bool due, bool stopping)
 {
     struct run *r = self;
-    TRY(store_check_take(&r->check, due && !stopping));
+    bool wait = due && !stopping, others_wait = wait && r->world.size > 1;
+    while (
+        others_wait) { /* they may wait for this rank for a short time only, so they are told that it still reads */
+        TRY(together_any(&r->world, store_check_is_pending(&r->check), &others_wait));
+        nanosleep(others_wait ? &between_looks : &(struct timespec){0}, NULL);
+    }
+    TRY(store_check_take(&r->check, wait));
     bool pending = store_check_is_pending(&r->check),
          saves = (due || stopping) && !r->options->skip_checkpoint;
     r->loop.save_run.keep_last = pending ? 0 : r->options->keep_checkpoints;
@@ -426,6 +440,7 @@ static struct loop loop_of(struct run *r)
         .task = &pretraining,
         .self = r,
         .trainer = &r->trainer,
+        .world = &r->world,
         .log = &r->metrics,
         .directory = o->output_dir,
         .data_flag = "--input_dir",
@@ -453,7 +468,8 @@ static struct loop loop_of(struct run *r)
 static struct status train(struct run *r)
 {
     struct loop *l = &r->loop;
-    TRY(prefetch_open(&r->prefetch, &r->in.train.source, l->state.step + 1, l->last_step));
+    TRY(prefetch_open_part(&r->prefetch, &r->in.train.source, r->world.rank, r->world.size, l->state.step + 1,
+                           l->last_step));
     r->prefetching = true;
     r->pace = pace_of(r);
     struct status s = loop_run(l);
@@ -463,30 +479,31 @@ static struct status train(struct run *r)
     return s;
 }
 
-/* Logs the memory that the run has taken on its device, and the plan. */
-static void announce_peak(const struct run *r, size_t free_before)
+/* Logs the memory that the run has taken on its device, that of the rank which has taken the most, and the plan. */
+static struct status announce_peak(const struct run *r, size_t free_before)
 {
     const struct device *d = r->backend.device;
     const struct trainer_plan *p = &r->trainer.plan;
-    if (d->is_host) {
-        log_info("memory: peak %.1f MiB, planned %.1f MiB", mib(host_memory_peak()),
-                 mib(p->total_bytes + r->taken_bytes));
-        return;
-    }
     size_t left = d->free_bytes();
-    log_info("memory: %s took %.1f MiB, planned %.1f MiB", d->name,
-             mib(free_before > left ? free_before - left : 0), mib(memory_fit_device_bytes(p, d)));
+    size_t peak = d->is_host ? host_memory_peak() : free_before > left ? free_before - left : 0;
+    size_t planned = d->is_host ? p->total_bytes + r->taken_bytes : memory_fit_device_bytes(p, d);
+    double most, most_planned;
+    TRY(together_largest(&r->world, mib(peak), &most));
+    TRY(together_largest(&r->world, mib(planned), &most_planned));
+    log_info("memory: %s%s %.1f MiB, planned %.1f MiB%s", d->is_host ? "" : d->name,
+             d->is_host ? "peak" : " took", most, most_planned,
+             r->world.size > 1 ? ", of the rank with the most" : "");
+    return status_ok();
 }
 
 static struct deepspeed_log_options deepspeed_log_of(const struct run *r)
 {
     const struct pretrain_options *o = r->options;
     const struct trainer_config *c = &r->trainer.config;
-    struct comm alone = comm_self();
     return (struct deepspeed_log_options){
         .settings = o->deepspeed_log,
         .device = c->device->name,
-        .backend = alone.type->name,
+        .backend = r->world.type->name,
         .output_dir = o->output_dir,
         .optimizer = c->optimizer,
         .schedule = r->loop.schedule,
@@ -502,6 +519,7 @@ static struct status open_logs(struct run *r, size_t free_before)
     struct deepspeed_log_options deepspeed = deepspeed_log_of(r);
     struct metrics_options logs = {
         .directory = o->output_dir,
+        .silent = !together_is_first(&r->world),
         .dllogger_file = o->json_summary,
         .tensorboard = o->enable_tensorboard_logging,
         .progress = !o->disable_progress_bar,
@@ -554,10 +572,15 @@ static struct status open_outputs(struct run *r, const struct trainer_plan *plan
         .trace_dir = o->profile.enabled ? o->profile.directory : NULL,
         .bytes = run_outputs_checkpoint_bytes(n_saves + best,
                                               o->keep_checkpoints + (o->keep_checkpoints > 0 ? best : 0),
-                                              plan->saving_bytes) +
+                                              (uint64_t)r->world.size * plan->saving_bytes) +
                  (uint64_t)best * (uint64_t)plan->n_params * sizeof(float),
     };
-    return run_outputs_open(&outputs, &r->lock);
+    struct status s = status_ok();
+    if (together_is_first(&r->world)) { /* the others write into what it has made */
+        s = run_outputs_open(&outputs, &r->lock);
+        s = failed(s) ? s : checkpoint_dir_clean(o->output_dir);
+    }
+    return comm_agree(&r->world, s);
 }
 
 /* With --average_last, once the phase is over: the loss of the mean on held-out text.  The trainer has its weights then. */
@@ -596,7 +619,9 @@ static struct status export_best(struct run *r)
     TRY(loop_take_best(l));
     struct model_dir_contents contents = {
         .family = &bert_family, .task = task_of(o), .config = &r->bert.config, .tokenizer = &r->in.tokenizer};
-    TRY(network_files_export(&r->trainer.net, path, &contents));
+    TRY(comm_agree(&r->world, together_is_first(&r->world)
+                                  ? network_files_export(&r->trainer.net, path, &contents)
+                                  : status_ok()));
     log_info("saved %s, of ckpt_%lld", path, (long long)l->state.early.best_step);
     return status_ok();
 }
@@ -612,24 +637,34 @@ static void tell_complete(const struct loop *l)
              (long long)l->state.step, (long long)l->last_step);
 }
 
+/* One rank reads the data for all. */
+static struct status begin_check(struct run *r)
+{
+    if (!together_is_first(&r->world)) {
+        return status_ok();
+    }
+    TRY(pretrain_inputs_add_checks(&r->in, r->options, &r->check));
+    return store_check_begin(&r->check, r->options->output_dir);
+}
+
 static struct status run_phase(struct run *r, const struct trainer_plan *plan)
 {
     const struct pretrain_options *o = r->options;
     TRY(open_outputs(r, plan));
-    TRY(run_watch_open(&r->watch, &r->backend, "pretrain", &o->watch));
+    TRY(rank_options_open_watch(&o->ranks, &r->watch, &r->backend, "pretrain", &o->watch));
     struct trainer_config config = trainer_config_of(r);
-    TRY(checkpoint_dir_clean(o->output_dir));
     size_t free_before = config.device->free_bytes();
     r->taken_bytes = host_memory_taken();
     TRY(trainer_init(&r->trainer, &config));
-    exec_keep_in(&r->trainer.net.x, o->output_dir);
+    if (together_is_first(&r->world)) {
+        exec_keep_in(&r->trainer.net.x, o->output_dir);
+    }
     TRY(restore(r));
     if (loop_is_over(&r->loop)) {
         tell_complete(&r->loop);
         return export_best(r);
     }
-    TRY(pretrain_inputs_add_checks(&r->in, o, &r->check));
-    TRY(store_check_begin(&r->check, o->output_dir));
+    TRY(begin_check(r));
     if (r->in.heldout.source.self != NULL) {
         TRY(evaluation_init(&r->evaluation, &r->in.heldout.source, o->eval_samples, &r->in.train.source,
                             r->bert.model.sums[BERT_MLM_LOSS].labels, r->in.model.vocab_size));
@@ -641,7 +676,7 @@ static struct status run_phase(struct run *r, const struct trainer_plan *plan)
     host_memory_reset_peak(); /* so that it does not include the reading of a checkpoint */
     TRY(stop_before_work());
     TRY(train(r));
-    announce_peak(r, free_before);
+    TRY(announce_peak(r, free_before));
     TRY(export_best(r)); /* first: it takes the trainer's own weights */
     return evaluate_average(r);
 }
@@ -691,12 +726,33 @@ static struct status plan_run(struct run *r, struct trainer_plan *plan)
     return memory_fit_require(&config, plan, memory_cut_of(r), r->options->dry_run);
 }
 
-struct status pretrain_run(const struct pretrain_options *o)
+/* What only a single process can do so far: ranks would each go by their own clock; a batch of several ranks does not grow; and a mean
+ * of checkpoints in slices is not computed as they are written. */
+static struct status check_ranks(const struct pretrain_options *o, const struct comm *world)
 {
+    const char *flag = o->total_training_time > 0 ? "total_training_time"
+                       : o->batch_ramp != NULL    ? "batch_ramp"
+                       : o->average_last > 0      ? "average_last"
+                                                  : NULL;
+    bool several = world->size > 1 || (o->ranks.global_batch_size > 0 && o->batch_ramp != NULL);
+    return flag == NULL || !several
+               ? status_ok()
+               : status_error(STATUS_UNAVAILABLE, "--%s is not there yet for %s: leave it out", flag,
+                              world->size > 1 ? "several ranks" : "--global_batch_size");
+}
+
+struct status pretrain_run(const struct pretrain_options *of_one)
+{
+    struct pretrain_options all = *of_one;
+    const struct pretrain_options *o = &all;
     struct missing missing = {0};
     struct trainer_plan plan = {0};
-    struct run r = {.options = o, .lock = {.fd = -1}, .start_ns = clock_ns()};
+    struct run r = {
+        .options = o, .world = rank_options_world(&all.ranks), .lock = {.fd = -1}, .start_ns = clock_ns()};
     stop_install();
+    TRY(check_ranks(&all, &r.world));
+    TRY(rank_options_take(&all.ranks, all.precision.fp8, &all.train_batch_size,
+                          &all.gradient_accumulation_steps));
     TRY(check_options(o));
     TRY(backend_find(&r.backend, o->device));
     TRY(precision_find(&r.precision, &o->precision, r.backend.device));

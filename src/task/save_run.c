@@ -2,6 +2,7 @@
 
 #include "core/clock.h"
 #include "core/log.h"
+#include "task/together.h"
 #include "train/trainer_state.h"
 #include "watch/profile.h"
 
@@ -37,10 +38,37 @@ static void tell(struct save_run *s, const struct background_save_result *r)
                             (json_int_t)r->bytes));
 }
 
+/* Of several ranks: once all have written their parts, which is waited for with `wait`, they become a checkpoint, or none. */
+static void end_shared(struct save_run *s, bool wait)
+{
+    struct background_save *b = &s->saver;
+    bool pending = false;
+    if (!wait && failed(together_any(s->world, !background_save_is_done(b), &pending))) {
+        return; /* the next step says it, too */
+    }
+    if (pending) {
+        return;
+    }
+    background_save_wait(b);
+    struct status mine = failed(s->mine) ? s->mine : b->result.status;
+    struct status status = save_ranks_end(&s->ranks, s->world, mine, &b->part, &b->contents);
+    if (!failed(status) && together_is_first(s->world)) {
+        status = checkpoint_dir_prune(s->directory, b->contents.step, s->keep_last, b->contents.best_step);
+    }
+    s->shared = false;
+    b->result.status = status;
+    if (!b->in_flight) { /* this rank had no part in it */
+        tell(s, &(struct background_save_result){.status = status});
+    }
+}
+
 static void take(struct save_run *s, bool wait)
 {
     struct background_save_result result;
-    if (background_save_take(&s->saver, wait, &result)) {
+    if (s->shared) {
+        end_shared(s, wait);
+    }
+    if (!s->shared && background_save_take(&s->saver, wait, &result)) {
         profile_save_ended(s->profile, result.from_ns, result.to_ns);
         tell(s, &result);
     }
@@ -48,8 +76,37 @@ static void take(struct save_run *s, bool wait)
 
 void save_run_fini(struct save_run *s)
 {
-    take(s, true);
+    if (s->shared) { /* the run has failed: nobody may wait for the others */
+        save_ranks_abandon(&s->ranks);
+        s->shared = false;
+    } else {
+        take(s, true);
+    }
     background_save_fini(&s->saver);
+}
+
+/* The part of a flat buffer, which begins at element `begin` of the whole, that lies in a shard; it may be empty. */
+static tensor slice_of(tensor flat, int64_t begin, struct param_shard shard)
+{
+    return tensor_slice(flat, shard.begin - begin, shard.end - shard.begin);
+}
+
+/* Takes what the contents own.  `mine`: whether this rank can save at all. */
+static struct status begin(struct save_run *s, struct checkpoint_contents *c, struct status mine,
+                           int64_t since, double wait_s)
+{
+    struct exec *x = &s->trainer->net.x;
+    if (s->world->size == 1) {
+        return background_save_begin(&s->saver, s->directory, x, c, s->keep_last, since, wait_s);
+    }
+    struct status begun = save_ranks_begin(&s->ranks, s->world, s->directory, c, mine);
+    if (failed(begun)) {
+        background_save_release(c);
+        return begun;
+    }
+    s->shared = true;
+    s->mine = background_save_begin_part(&s->saver, s->ranks.path, x, c, since, wait_s);
+    return status_ok();
 }
 
 void save_run_begin(struct save_run *s, json_t *state, int64_t step, bool phase_end)
@@ -58,14 +115,19 @@ void save_run_begin(struct save_run *s, json_t *state, int64_t step, bool phase_
     const struct model *model = t->config.model;
     const struct tokenizer *tokenizer = s->tokenizer;
     int64_t since = clock_ns();
+    struct param_shard own = trainer_saved(t);
+    int64_t moments = t->update.shard.begin;
     take(s, true);
     double wait_s = clock_since_s(since);
     struct checkpoint_contents contents = {
         .params = &t->net.params,
-        .master = t->net.master,
-        .exp_avg = t->exp_avg,
-        .exp_avg_sq = t->exp_avg_sq,
-        .moments_begin = t->update.shard.begin,
+        .master = slice_of(t->net.master, 0, own),
+        .exp_avg = slice_of(t->exp_avg, moments, own),
+        .exp_avg_sq = slice_of(t->exp_avg_sq, moments, own),
+        .master_begin = own.begin,
+        .moments_begin = own.begin,
+        .part = s->world->rank,
+        .n_parts = s->world->size,
         .config = model->type->to_json(model),
         .tokenizer = tokenizer->kind->config(tokenizer, model->max_length),
         .state = state,
@@ -83,8 +145,7 @@ void save_run_begin(struct save_run *s, json_t *state, int64_t step, bool phase_
         json_decref(state);
         contents.state = NULL;
     }
-    struct status begun =
-        background_save_begin(&s->saver, s->directory, &t->net.x, &contents, s->keep_last, since, wait_s);
+    struct status begun = begin(s, &contents, refused.status, since, wait_s);
     refused.status = failed(refused.status) ? refused.status : begun;
     if (failed(refused.status)) {
         tell(s, &refused);

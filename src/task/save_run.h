@@ -1,15 +1,19 @@
 /* save_run: the checkpoints of a trainer, for any task: begun between two steps, written in the background,
- * and logged. */
+ * and logged.  Of several ranks each writes its slices, and between two later steps, once all have, the first one makes a
+ * checkpoint of them: so all ranks call these functions together. */
 #ifndef KILN_TASK_SAVE_RUN_H
 #define KILN_TASK_SAVE_RUN_H
 
+#include "dist/comm.h"
 #include "text/tokenizer.h"
 #include "model/background_save.h"
 #include "report/metrics.h"
+#include "train/save_ranks.h"
 
 struct save_run {
     /* set by the caller, all borrowed */
     struct trainer *trainer;
+    const struct comm *world; /* the ranks that save together, each its slices */
     const char *directory;
     const struct tokenizer *tokenizer;
     int64_t keep_last;                 /* checkpoints; 0: all */
@@ -19,13 +23,17 @@ struct save_run {
     struct profile *profile; /* may be NULL */
 
     struct background_save saver;
-    struct status latest; /* of the newest save that was logged */
+    struct save_ranks ranks; /* of several ranks: the save in flight */
+    struct status mine;      /* and why this one has no part in it */
+    bool shared;             /* there is one */
+    struct status latest;    /* of the newest save that was logged */
 };
 
 /* Allocates the copy of the state, trainer->plan.saving_bytes.  The caller's fields must be set. */
 struct status save_run_init(struct save_run *s);
 
-/* Waits for the save in flight and logs it; safe on a zeroed struct. */
+/* Waits for the save in flight and, of a single rank, logs it; safe on a zeroed struct.  Ranks that have not finished one together
+ * leave nothing of it. */
 void save_run_fini(struct save_run *s);
 
 /* Begins to save DIRECTORY/ckpt_STEP; takes `state`, for trainer_state.json, which is NULL if memory ran out.

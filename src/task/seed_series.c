@@ -265,6 +265,11 @@ static struct status run_all(const struct seed_series *s, const char *fingerprin
 
 struct status seed_series_run(const struct seed_series *s)
 {
+    if (rank_options_world(&s->options->ranks).size > 1) {
+        return status_error(
+            STATUS_UNAVAILABLE,
+            "--seeds does not run on several ranks: run it alone, or one seed at a time (--seed)");
+    }
     const struct finetune_options *o = s->options;
     char flags[24];
     TRY(check(o));

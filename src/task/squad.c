@@ -58,7 +58,7 @@ static struct status training_features(struct squad_task *q, struct squad_featur
         log_info("%s; the features are made again", s.message);
     }
     s = squad_features_build(&q->train.features, &q->train.examples, q->tokenizer, fo);
-    if (!failed(s) && !o->skip_cache && !o->run.dry_run) {
+    if (!failed(s) && !o->skip_cache && !o->run.dry_run && rank_options_world(&o->run.ranks).rank == 0) {
         struct status written = squad_cache_write(buf_text(&path), &q->train.features, &key);
         if (failed(written)) {
             log_warning("%s; going on without a cache of features", written.message);

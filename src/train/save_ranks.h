@@ -1,15 +1,36 @@
-/* save_ranks: a checkpoint that several ranks write together, each its own slices (model/checkpoint.h). */
+/* save_ranks: a checkpoint that several ranks write together, each its own slices (model/checkpoint.h).
+ *
+ * A rank that cannot write ends the save, not the ranks: what they tell each other here are data, so all hear of the failure and
+ * may go on with their work.  Only a failure of the communicator itself stays in it. */
 #ifndef KILN_TRAIN_SAVE_RANKS_H
 #define KILN_TRAIN_SAVE_RANKS_H
 
 #include "dist/comm.h"
+#include "io/temporary.h"
 #include "model/checkpoint.h"
 
-/* Writes DIRECTORY/ckpt_STEP as checkpoint_save does, from the slices of all ranks; part and n_parts are set
- * here.  All ranks call it, with the same directory, table and step, and see the same file system; only the first needs the
- * configuration, the vocabulary and the extras.  All return the same error, whichever rank failed, and nothing is left
- * behind.  The device of `x`, whose memory the ranks exchange, must use host memory. */
-struct status save_ranks(const struct comm *comm, struct exec *x, const char *directory,
+/* A save that has begun. */
+struct save_ranks {
+    struct checkpoint_save save;     /* the first rank's */
+    struct checkpoint_part *parts;   /* [size] the same; owned */
+    char path[TEMPORARY_PATH_BYTES]; /* of the directory that all fill, each by checkpoint_save_part */
+};
+
+/* Begins to write DIRECTORY/ckpt_STEP.  All ranks call it, with the same directory, table and step, and see the same file
+ * system; only the first needs the configuration, the vocabulary and the extras.  `mine`: whether this rank can save.  All return
+ * the same error, whichever rank failed, and nothing is left behind. */
+struct status save_ranks_begin(struct save_ranks *r, const struct comm *comm, const char *directory,
+                               const struct checkpoint_contents *c, struct status mine);
+
+/* Ends it, on all ranks, once each has written its part or failed to, as `mine` says.  The same error on all. */
+struct status save_ranks_end(struct save_ranks *r, const struct comm *comm, struct status mine,
+                             const struct checkpoint_part *part, const struct checkpoint_contents *c);
+
+/* Instead, without the others: removes what this rank began. */
+void save_ranks_abandon(struct save_ranks *r);
+
+/* All of it at once.  `mine` is the exec's status. */
+struct status save_ranks(const struct comm *comm, const struct exec *x, const char *directory,
                          const struct checkpoint_contents *contents);
 
 #endif

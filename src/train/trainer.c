@@ -120,6 +120,13 @@ static struct status share_update(struct trainer *t)
     return s;
 }
 
+/* Ranks that share the update in equal parts have the moments of just these. */
+struct param_shard trainer_saved(const struct trainer *t)
+{
+    const struct trainer_config *c = &t->config;
+    return param_shard_of(&t->net.params, c->saver, c->n_savers > 0 ? c->n_savers : 1);
+}
+
 struct network_config trainer_network(const struct trainer_config *c)
 {
     return (struct network_config){
@@ -236,9 +243,11 @@ static struct status measure(struct trainer *t, const struct trainer_config *con
     t->plan.workspace_bytes = t->net.plan.workspace_bytes;
     t->plan.beside_bytes = t->net.plan.beside_bytes;
     t->plan.library_bytes = t->net.plan.library_bytes;
-    t->plan.saving_bytes = config->saving ? background_save_bytes(&t->net.params, t->net.master.dtype) +
-                                                tensor_bytes(t->net.stage.histories)
-                                          : 0;
+    struct param_shard saved = trainer_saved(t);
+    t->plan.saving_bytes = config->saving
+                               ? background_save_bytes(saved.end - saved.begin, t->net.master.dtype) +
+                                     tensor_bytes(t->net.stage.histories)
+                               : 0;
     t->plan.total_bytes = t->net.plan.total_bytes + t->plan.saving_bytes;
     return status_ok();
 }

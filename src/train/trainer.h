@@ -29,9 +29,11 @@ struct trainer_config {
     struct gradient_blocks blocks; /* this rank's of a sum of gradients that does not depend on the ranks */
     int64_t bucket_elements;       /* of a sum of gradients (core/param_buckets.h); 0: the default */
     bool saving;                   /* checkpoints will be written (task/save_run.h) */
-    uint64_t seed;                 /* of the initial weights and of dropout */
-    double loss_scale;             /* fp16 only: the fixed loss scale; 0: dynamic */
-    double first_loss_scale;       /* and begins at this; 0: LOSS_SCALE_FIRST */
+    int n_savers,
+        saver; /* ranks that write them together, each a slice, and this one\'s number; 0: it writes all */
+    uint64_t seed;           /* of the initial weights and of dropout */
+    double loss_scale;       /* fp16 only: the fixed loss scale; 0: dynamic */
+    double first_loss_scale; /* and begins at this; 0: LOSS_SCALE_FIRST */
 };
 
 /* The memory and work of a trainer, known before anything is allocated. */
@@ -154,6 +156,9 @@ void trainer_scale_losses(const struct trainer *t, struct stage_numbers *n, cons
 /* Losses and accuracies without dropout and without learning. */
 struct status trainer_evaluate(struct trainer *t, const struct batch_step *batch,
                                struct trainer_result *result);
+
+/* The elements of the flat buffers that this rank writes into checkpoints. */
+struct param_shard trainer_saved(const struct trainer *t);
 
 /* The pieces of a step, for tests: gradients only, left in t->grad, times the loss scale. */
 struct status trainer_gradients(struct trainer *t, const struct batch_step *batch, int64_t step,

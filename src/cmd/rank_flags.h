@@ -1,0 +1,23 @@
+/* rank_flags: the flags of task/rank_options.h, for the option tables of the training commands; `at` is the offset of a struct
+ * rank_options in the command's own struct. */
+#ifndef KILN_CMD_RANK_FLAGS_H
+#define KILN_CMD_RANK_FLAGS_H
+
+#include "task/rank_options.h"
+
+#define RANK_ROWS(at)                                                                                        \
+    OPTION_GROUP_ROW("several ranks, started by mpirun or srun"),                                            \
+        OPTION_INT_ROW(                                                                                      \
+            "global_batch_size", (at) + offsetof(struct rank_options, global_batch_size), "0", 0, 1e9,       \
+            "sequences of an optimizer step of all ranks together, in "                                      \
+            "--gradient_accumulation_steps micro-batches of all ranks: the same work, however "              \
+            "many there are; 0: --train_batch_size is of each rank, and so are its micro-batches"),          \
+        OPTION_INT_ROW(                                                                                      \
+            "reproducible_ranks", (at) + offsetof(struct rank_options, reproducible_ranks), "0", 0, 1024,    \
+            "the same bits on 1, 2, 4 ... N ranks, for the same global batch and micro-batches; "            \
+            "N / ranks = 2, 4, 8 take 1, 2, 3 more buffers of gradients on each; 0: only the same "          \
+            "number of ranks gives the same bits"),                                                          \
+        OPTION_INT_ROW("zero_stage", (at) + offsetof(struct rank_options, zero_stage), "0", 0, 3,            \
+                       "1: ranks share the update, each with the moments of its part; the same bits")
+
+#endif

@@ -1,0 +1,109 @@
+#include "task/rank_options.h"
+
+#include "core/log.h"
+#include "dist/comm_self.h"
+
+struct comm rank_options_world(const struct rank_options *o)
+{
+    return o->world != NULL ? *o->world : comm_self();
+}
+
+static struct status check_batch(const struct rank_options *o, int n_ranks, int64_t n_micro)
+{
+    if (n_micro < n_ranks) {
+        return status_error(
+            STATUS_USAGE,
+            "--gradient_accumulation_steps %lld are all micro-batches of --global_batch_size %lld: %d "
+            "ranks need one each at least",
+            (long long)n_micro, (long long)o->global_batch_size, n_ranks);
+    }
+    return status_ok();
+}
+
+static struct status check_reproducible(const struct rank_options *o, int n_ranks, bool fp8)
+{
+    int64_t n = o->reproducible_ranks;
+    if (n == 0) {
+        return status_ok();
+    }
+    if ((n & (n - 1)) != 0 || n > GRADIENT_TREE_MOST_BLOCKS) {
+        return status_error(STATUS_USAGE, "--reproducible_ranks %lld must be a power of two, at most %d",
+                            (long long)n, GRADIENT_TREE_MOST_BLOCKS);
+    }
+    if (n % n_ranks != 0) {
+        return status_error(STATUS_USAGE,
+                            "--reproducible_ranks %lld is for numbers of ranks that divide it, not %d",
+                            (long long)n, n_ranks);
+    }
+    return fp8 ? status_error(
+                     STATUS_USAGE,
+                     "--reproducible_ranks cannot be with --fp8, whose factors a rank also finds from "
+                     "its own micro-batches: leave out one of the two")
+               : status_ok();
+}
+
+struct status rank_options_take(const struct rank_options *o, bool fp8, int64_t *train_batch_size,
+                                int64_t *gradient_accumulation_steps)
+{
+    int n = rank_options_world(o).size;
+    if (o->zero_stage > 1) {
+        return status_error(
+            STATUS_UNAVAILABLE,
+            "--zero_stage %lld is not there yet: every rank keeps all gradients; stage 1 shares out "
+            "the moments",
+            (long long)o->zero_stage);
+    }
+    TRY(check_reproducible(o, n, fp8));
+    if (o->global_batch_size > 0) {
+        *train_batch_size = o->global_batch_size;
+        return check_batch(o, n, *gradient_accumulation_steps);
+    }
+    *train_batch_size *= n;
+    *gradient_accumulation_steps *= n;
+    return status_ok();
+}
+
+void rank_options_configure(const struct rank_options *o, struct trainer_config *config)
+{
+    struct comm world = rank_options_world(o);
+    if (o->zero_stage > 0) {
+        config->n_shards = world.size;
+        config->shard = world.rank;
+    }
+    if (o->reproducible_ranks > 0) {
+        config->blocks = gradient_blocks_of((int)o->reproducible_ranks, world.rank, world.size);
+    }
+    config->n_savers = world.size;
+    config->saver = world.rank;
+}
+
+void rank_options_announce(const struct rank_options *o, int64_t train_batch_size,
+                           int64_t gradient_accumulation_steps)
+{
+    struct comm world = rank_options_world(o);
+    if (world.size > 1) {
+        log_info("ranks: %d over %s, %d on this node; a step has %lld sequences in %lld micro-batches, of "
+                 "all ranks "
+                 "together; %s",
+                 world.size, world.type->name, world.n_local, (long long)train_batch_size,
+                 (long long)gradient_accumulation_steps,
+                 o->zero_stage > 0 ? "each has a part of the moments (ZeRO stage 1)"
+                                   : "each has all moments");
+    }
+    if (o->reproducible_ranks > 0) {
+        int levels =
+            gradient_tree_levels(gradient_blocks_of((int)o->reproducible_ranks, world.rank, world.size));
+        log_info("sums: the same bits for up to %lld ranks; %d more buffers of gradients for it",
+                 (long long)o->reproducible_ranks, levels);
+    }
+}
+
+struct status rank_options_open_watch(const struct rank_options *o, struct run_watch *w, struct backend *b,
+                                      const char *command, const struct run_watch_options *watch)
+{
+    struct run_watch_options of_rank = *watch;
+    if (rank_options_world(o).rank > 0) {
+        of_rank.migration_log = of_rank.log_level = NULL;
+    }
+    return run_watch_open(w, b, command, &of_rank);
+}

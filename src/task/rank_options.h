@@ -1,0 +1,37 @@
+/* rank_options: how the ranks of a training run share its work, for any task. */
+#ifndef KILN_TASK_RANK_OPTIONS_H
+#define KILN_TASK_RANK_OPTIONS_H
+
+#include "dist/comm.h"
+#include "train/trainer.h"
+#include "watch/run_watch.h"
+
+/* The flags of a command; all ranks have the same. */
+struct rank_options {
+    const struct comm *world; /* the ranks that train together; NULL: this process alone.  Borrowed */
+    int64_t
+        global_batch_size; /* of all ranks, in gradient_accumulation_steps micro-batches of all; 0: not given, and both flags are
+                                 * of one rank */
+    int64_t reproducible_ranks; /* as many ranks or fewer give the same bits; 0: only the same number does */
+    int64_t zero_stage;         /* 0, or 1: ranks share the update and its moments */
+};
+
+/* The ranks; comm_self without any. */
+struct comm rank_options_world(const struct rank_options *o);
+
+/* Makes the batch of one rank that of all.  STATUS_USAGE or STATUS_UNAVAILABLE names a flag that cannot be. */
+struct status rank_options_take(const struct rank_options *o, bool fp8, int64_t *train_batch_size,
+                                int64_t *gradient_accumulation_steps);
+
+/* Sets the parts of this rank: of the update, of the sums of gradients, of checkpoints. */
+void rank_options_configure(const struct rank_options *o, struct trainer_config *config);
+
+/* run_watch_open for a rank: only the first one writes a log. */
+struct status rank_options_open_watch(const struct rank_options *o, struct run_watch *w, struct backend *b,
+                                      const char *command, const struct run_watch_options *watch);
+
+/* Says who trains, where there are several. */
+void rank_options_announce(const struct rank_options *o, int64_t train_batch_size,
+                           int64_t gradient_accumulation_steps);
+
+#endif

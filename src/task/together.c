@@ -1,0 +1,81 @@
+#include "task/together.h"
+
+#include <inttypes.h>
+
+/* Numbers between ranks are in the host's memory, whatever device trains. */
+static struct exec host_exec(void)
+{
+    return (struct exec){.device = &device_cpu, .layer_index = -1};
+}
+
+bool together_is_first(const struct comm *world)
+{
+    return world->rank == 0;
+}
+
+static struct status sum(const struct comm *world, double *numbers, int64_t n)
+{
+    struct exec x = host_exec();
+    if (world->size > 1) {
+        comm_all_reduce_sum(world, &x, tensor_1d(numbers, DTYPE_F64, n));
+    }
+    return x.status;
+}
+
+struct status together_any(const struct comm *world, bool mine, bool *any)
+{
+    double n = mine;
+    TRY(sum(world, &n, 1));
+    *any = n > 0;
+    return status_ok();
+}
+
+struct status together_largest(const struct comm *world, double mine, double *largest)
+{
+    struct exec x = host_exec();
+    float number = (float)mine;
+    *largest = mine;
+    if (world->size > 1) {
+        comm_all_reduce_max(world, &x, tensor_1d(&number, DTYPE_F32, 1));
+        *largest = number;
+    }
+    return x.status;
+}
+
+/* Counts are exact: far below 2^53. */
+struct status together_count(const struct comm *world, struct batch_step *part, bool lacks, bool *any_lacks)
+{
+    double numbers[3 + BATCH_MOST_FIELDS] = {lacks};
+    if (!lacks) {
+        numbers[1] = (double)part->n_tokens;
+        numbers[2] = (double)part->n_sequences;
+        for (int i = 0; i < BATCH_MOST_FIELDS; i++) {
+            numbers[3 + i] = (double)part->n_labels[i];
+        }
+    }
+    TRY(sum(world, numbers, 3 + BATCH_MOST_FIELDS));
+    *any_lacks = numbers[0] > 0;
+    part->n_tokens = (int64_t)numbers[1];
+    part->n_sequences = (int64_t)numbers[2];
+    for (int i = 0; i < BATCH_MOST_FIELDS; i++) {
+        part->n_labels[i] = (int64_t)numbers[3 + i];
+    }
+    return status_ok();
+}
+
+struct status together_same(const struct comm *world, int64_t mine, const char *what)
+{
+    struct exec x = host_exec();
+    double first = (double)mine;
+    if (world->size == 1) {
+        return status_ok();
+    }
+    comm_broadcast(world, &x, tensor_1d(&first, DTYPE_F64, 1), 0);
+    TRY(x.status);
+    return comm_agree(world, (int64_t)first == mine
+                                 ? status_ok()
+                                 : status_error(STATUS_DATA,
+                                                "%s is %" PRId64 " here, and %" PRId64
+                                                " on rank 0: ranks must see the same files",
+                                                what, mine, (int64_t)first));
+}

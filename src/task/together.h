@@ -1,0 +1,25 @@
+/* together: what the ranks of a run tell each other between its steps.  All make the same calls; with a single rank nothing is
+ * exchanged.  A rank that has given up agrees on its error (comm_agree) instead, and each call of the others returns it. */
+#ifndef KILN_TASK_TOGETHER_H
+#define KILN_TASK_TOGETHER_H
+
+#include "core/batch.h"
+#include "dist/comm.h"
+
+/* *any: it is so on some rank. */
+struct status together_any(const struct comm *world, bool mine, bool *any);
+
+/* The largest of all ranks' numbers, in fp32. */
+struct status together_largest(const struct comm *world, double mine, double *largest);
+
+/* The counts of a step's parts become those of the global batch.  `lacks`: this rank could not make its part. *any_lacks: some rank
+ * could not. */
+struct status together_count(const struct comm *world, struct batch_step *part, bool lacks, bool *any_lacks);
+
+/* STATUS_DATA unless all ranks have the same number, such as the step that they go on from; `what` names it. */
+struct status together_same(const struct comm *world, int64_t mine, const char *what);
+
+/* Whether this rank is the one that writes logs and reports, and checks and cleans what the run writes to. */
+bool together_is_first(const struct comm *world);
+
+#endif

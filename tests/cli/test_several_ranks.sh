@@ -1,0 +1,122 @@
+#!/usr/bin/env bash
+# `kiln pretrain` and `kiln squad` as several ranks of mpirun: 1, 2 and 4 of them, with and without shared moments, train the same
+# weights; what some save, others go on with; one rank's error ends all; SIGTERM to one saves all.
+set -euo pipefail
+kiln=$1
+dir=$(mktemp -d)
+trap 'rm -rf "$dir"' EXIT
+. "$(dirname "$0")/corpus.sh"
+. "$(dirname "$0")/expect.sh"
+[ -e "$(dirname "$kiln")/libkiln_mpi.so" ] || skip mpi "this build has no MPI; install libopenmpi-dev, and build without KILN_MPI=OFF"
+command -v mpirun >/dev/null || skip mpi "there is no mpirun; install openmpi-bin"
+export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 OMPI_MCA_mpi_yield_when_idle=1 OMP_NUM_THREADS=1
+export ASAN_OPTIONS=${ASAN_OPTIONS:+$ASAN_OPTIONS:}detect_leaks=0 # MPI leaks a little, which is not ours
+make_store
+
+mpi=(mpirun --oversubscribe --mca orte_base_help_aggregate 0)
+
+# pretrain N OUT flag...: as N ranks, into $dir/OUT; N 1: without a launcher.
+pretrain_command()
+{
+    local n=$1 out=$2
+    shift 2
+    command=("$kiln" pretrain --input_dir "$dir/store" --config_file "$dir/config.json" --output_dir "$dir/$out"
+        --max_seq_length 32 --max_predictions_per_seq 5 --max_steps 6 --learning_rate 1e-3
+        --num_steps_per_checkpoint 3 --keep_checkpoints 0 --eval_steps 6 --disable_progress_bar "$@")
+    [ "$n" -eq 1 ] || command=(timeout -k 5 60 "${mpi[@]}" -n "$n" "${command[@]}")
+}
+pretrain()
+{
+    pretrain_command "$@"
+    "${command[@]}" </dev/null >"$dir/out" 2>"$dir/err" || fail "exit code $?: ${command[*]} ($(cat "$dir/out" "$dir/err"))"
+}
+same_weights() { "$kiln" inspect --diff "$dir/$1" "$dir/$2" >"$dir/out" 2>&1 || fail "$1 and $2 differ: $(cat "$dir/out")"; }
+
+# the same global batch in the same micro-batches, in blocks for 4 ranks
+all=(--global_batch_size 16 --gradient_accumulation_steps 8 --reproducible_ranks 4)
+pretrain 1 one "${all[@]}"
+pretrain 2 two "${all[@]}"
+grep -q "^ranks: 2 over MPI" "$dir/err" || fail "the ranks are not announced: $(cat "$dir/err")"
+[ "$(grep -c '^phase 1 6/6' "$dir/err")" -eq 1 ] || fail "a line of each rank: $(cat "$dir/err")"
+grep -q "^memory: peak .* of the rank with the most" "$dir/err" || fail "no peak of all ranks: $(cat "$dir/err")"
+[ -e "$dir/two/ckpt_6/optimizer-00002-of-00002.safetensors" ] || fail "rank 1 has not saved its slices"
+pretrain 4 four "${all[@]}" --use_zero_optimizer True
+for out in two four; do
+    same_weights one/ckpt_6 $out/ckpt_6
+    for key in step_loss grad_norm; do
+        wanted=$(grep -o "\"$key\":[^,]*" "$dir/one/log.jsonl") got=$(grep -o "\"$key\":[^,]*" "$dir/$out/log.jsonl")
+        [ "$wanted" = "$got" ] || fail "$key of $out: $got, not $wanted"
+    done
+done
+
+# without blocks the sums are others: what was compared is not equal anyway
+pretrain 1 plain --global_batch_size 16 --gradient_accumulation_steps 8
+"$kiln" inspect --diff "$dir/one/ckpt_6" "$dir/plain/ckpt_6" >/dev/null 2>&1 && fail "blocks change nothing"
+
+# the batch of a rank: two ranks of 8 in 4 are 16 in 8; and bf16
+pretrain 2 each --train_batch_size 8 --gradient_accumulation_steps 4 --reproducible_ranks 4
+same_weights one/ckpt_6 each/ckpt_6
+pretrain 1 one-bf16 "${all[@]}" --autocast
+pretrain 2 two-bf16 "${all[@]}" --autocast --zero_stage 1
+same_weights one-bf16/ckpt_6 two-bf16/ckpt_6
+
+# what 2 and 4 ranks saved, 1 and 4 go on with, and a single process that read it has all moments
+while read -r from n stage; do
+    mkdir "$dir/on-$n"
+    cp -r "$dir/$from/ckpt_3" "$dir/on-$n"
+    pretrain "$n" "on-$n" "${all[@]}" --resume_from_checkpoint --zero_stage "$stage"
+    grep -q "^resumed from .*ckpt_3" "$dir/err" || fail "$n ranks did not resume: $(cat "$dir/err")"
+    same_weights one/ckpt_6 "on-$n/ckpt_6"
+done <<END
+four 1 0
+two 4 1
+END
+cmp "$dir/one/ckpt_6/optimizer.safetensors" "$dir/on-1/ckpt_6/optimizer.safetensors" || fail "the moments differ"
+
+# questions: the ranks train, and the first one answers
+make_questions
+for n in 1 2; do
+    command=("$kiln" squad --init_checkpoint "$dir/one/ckpt_6" --output_dir "$dir/qa-$n" --train_file "$dir/questions.json"
+        --predict_file "$dir/questions.json" --do_train --do_predict --do_eval --skip_cache --max_seq_length 48 --doc_stride 16
+        --max_query_length 16 --max_steps 14 --learning_rate 1e-3 --num_steps_per_checkpoint 5 "${all[@]}")
+    [ $n -eq 1 ] || command=(timeout -k 5 60 "${mpi[@]}" -n $n "${command[@]}" --zero_stage 1)
+    expect 0 "exact_match" "${command[@]}"
+done
+[ "$(grep -c exact_match "$dir/err")" -eq 1 ] || fail "each rank has scored: $(cat "$dir/err")"
+cmp "$dir/qa-1/nbest_predictions.json" "$dir/qa-2/nbest_predictions.json" || fail "2 ranks answer otherwise"
+same_weights qa-1/model qa-2/model
+same_weights qa-1/ckpt_10 qa-2/ckpt_10
+
+# one rank's error ends all, and is said once
+pretrain_command 1 broken "${all[@]}"
+expect 65 "kiln: error: rank 1 of 2: --input_dir wants a directory" timeout -k 5 60 "${mpi[@]}" -n 1 "${command[@]}" \
+    : -n 1 "${command[@]}" --input_dir "$dir/none"
+[ "$(grep -c 'kiln: error' "$dir/err")" -eq 1 ] || fail "the error of each rank: $(cat "$dir/err")"
+pretrain_command 2 refused --global_batch_size 16
+expect 64 "2 ranks need one each at least" "${command[@]}"
+pretrain_command 1 refused --reproducible_ranks 6
+expect 64 "must be a power of two" "${command[@]}"
+pretrain_command 1 refused --reproducible_ranks 2 --fp8
+expect 64 "cannot be with --fp8" "${command[@]}"
+pretrain_command 1 refused --zero_stage 2
+expect 69 "--zero_stage 2 is not there yet" "${command[@]}"
+[ ! -e "$dir/refused" ] || fail "a refused run wrote something"
+
+# SIGTERM to one rank: all save the same step, and the run goes on from it
+pretrain_command 1 stopped "${all[@]}" --num_steps_per_checkpoint 0 --max_steps 100000 --eval_steps 0
+timeout -k 5 60 "${mpi[@]}" -n 1 "${command[@]}" : -n 1 bash -c 'echo $$ >"$0"; exec "$@"' "$dir/pid" "${command[@]}" \
+    </dev/null >"$dir/out" 2>"$dir/err" &
+for ((i = 0; i < 300; i++)); do
+    ! grep -q "^phase 1 3/" "$dir/err" || break
+    sleep 0.05
+done
+kill -TERM "$(cat "$dir/pid")"
+status=0
+wait $! || status=$?
+[ $status -eq 75 ] || fail "SIGTERM gave exit code $status: $(cat "$dir/err")"
+step=$(sed -n 's/.*stopped by a signal after step \([0-9]*\);.*/\1/p' "$dir/err")
+[ -e "$dir/stopped/ckpt_$step/manifest.json" ] || fail "there is no ckpt_$step: $(ls "$dir/stopped")"
+pretrain 2 stopped "${all[@]}" --num_steps_per_checkpoint 0 --max_steps 100000 --eval_steps 0 --steps_this_run $((step + 2)) \
+    --resume_from_checkpoint
+grep -q "^resumed from .*ckpt_$step" "$dir/err" || fail "not resumed: $(cat "$dir/err")"
+echo "test_several_ranks: 1, 2 and 4 ranks are one run"

@@ -4,13 +4,13 @@
 #include "cmd/command_run.h"
 #include "cmd/commands.h"
 #include "core/log.h"
+#include "core/words.h"
 #include "data/glue_tables.h"
 #include "io/file.h"
 #include "io/json_file.h"
 #include "model/model_dir.h"
 
 #include <inttypes.h>
-#include <stdarg.h>
 #include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -41,13 +41,6 @@ static const struct option options[] = {
     OPTION_FLAG_ROW("dry_run", AT(dry_run),
                     "check model, tables and flags, print the command of each task, write nothing"),
     {0},
-};
-
-/* The words of a command line. */
-struct words {
-    const char **list; /* [n]; parsing moves them about */
-    char **owned;      /* the same, to be freed */
-    int n, capacity;
 };
 
 /* What a task scored. */
@@ -132,73 +125,33 @@ static struct status check_settings(const struct glue_run *g)
     return status_ok();
 }
 
-static struct status add_word(struct words *w, const char *format, ...) __attribute__((format(printf, 2, 3)));
-static struct status add_word(struct words *w, const char *format, ...)
-{
-    va_list list;
-    char *word = NULL;
-    va_start(list, format);
-    int n = vasprintf(&word, format, list);
-    va_end(list);
-    CHECK(w->n < w->capacity, "%d words", w->n);
-    if (n < 0) {
-        return status_error(STATUS_MEMORY, "out of memory for a command line");
-    }
-    w->list[w->n] = w->owned[w->n] = word;
-    w->n++;
-    return status_ok();
-}
-
-static void words_fini(struct words *w)
-{
-    for (int i = 0; i < w->n; i++) {
-        free(w->owned[i]);
-    }
-    free(w->list);
-    free(w->owned);
-    *w = (struct words){0};
-}
-
-static struct status words_init(struct words *w, int capacity)
-{
-    *w = (struct words){.list = calloc((size_t)capacity, sizeof(char *)),
-                        .owned = calloc((size_t)capacity, sizeof(char *)),
-                        .capacity = capacity};
-    if (w->list == NULL || w->owned == NULL) {
-        words_fini(w);
-        return status_error(STATUS_MEMORY, "out of memory for a command line");
-    }
-    return status_ok();
-}
-
 /* The flags of `kiln classify` for a task; the user's settings are last, so they win. */
 static struct status make_words(struct words *w, const struct glue_run *g, const struct glue_task *t)
 {
     const struct glue_args *a = g->args;
     const char *out = a->output_dir;
-    TRY(add_word(w, "--init_checkpoint=%s", a->model));
-    TRY(add_word(w, "--output_dir=%s/%s", out, t->directory));
-    TRY(add_word(w, "--train_file=%s/%s/train.jsonl", out, t->directory));
-    TRY(add_word(w, "--predict_file=%s/%s/dev.jsonl", out, t->directory));
-    TRY(add_word(w, "--problem_type=%s",
-                 t->labels[0] == NULL ? "regression" : "single_label_classification"));
-    TRY(add_word(w, "--do_train"));
-    TRY(add_word(w, "--do_eval"));
-    TRY(add_word(w, "--seed=%" PRId64, a->seed));
-    TRY(add_word(w, "--seeds=%" PRId64, a->seeds));
-    TRY(add_word(w, "--learning_rate=%s", t->learning_rate));
-    TRY(add_word(w, "--num_train_epochs=%s", t->epochs));
-    TRY(add_word(w, "--train_batch_size=%s", t->batch));
+    words_add(w, "--init_checkpoint=%s", a->model);
+    words_add(w, "--output_dir=%s/%s", out, t->directory);
+    words_add(w, "--train_file=%s/%s/train.jsonl", out, t->directory);
+    words_add(w, "--predict_file=%s/%s/dev.jsonl", out, t->directory);
+    words_add(w, "--problem_type=%s", t->labels[0] == NULL ? "regression" : "single_label_classification");
+    words_add(w, "--do_train");
+    words_add(w, "--do_eval");
+    words_add(w, "--seed=%" PRId64, a->seed);
+    words_add(w, "--seeds=%" PRId64, a->seeds);
+    words_add(w, "--learning_rate=%s", t->learning_rate);
+    words_add(w, "--num_train_epochs=%s", t->epochs);
+    words_add(w, "--train_batch_size=%s", t->batch);
     if (a->resume_from_checkpoint) {
-        TRY(add_word(w, "--resume_from_checkpoint"));
+        words_add(w, "--resume_from_checkpoint");
     }
     for (int i = 0; i < g->n_settings; i++) {
         const char *setting = g->settings[i], *dot = dot_of(setting);
         if (dot == NULL || find_task(setting, (size_t)(dot - setting)) == t) {
-            TRY(add_word(w, "--%s", dot == NULL ? setting : dot + 1));
+            words_add(w, "--%s", dot == NULL ? setting : dot + 1);
         }
     }
-    return status_ok();
+    return words_status(w);
 }
 
 /* Parses the flags of every task before the first begins. */
@@ -206,9 +159,8 @@ static struct status check_words(const struct glue_run *g)
 {
     struct status s = status_ok();
     for (int i = 0; i < g->n && !failed(s); i++) {
-        struct words w;
-        s = words_init(&w, g->n_settings + 16);
-        s = failed(s) ? s : make_words(&w, g, g->results[i].task);
+        struct words w = {0};
+        s = make_words(&w, g, g->results[i].task);
         s = failed(s) ? s : command_check(&command_classify, w.n, w.list);
         words_fini(&w);
     }
@@ -282,8 +234,7 @@ static struct status take_result(struct glue_result *r, const struct glue_args *
 
 static struct status run_task(struct glue_run *g, struct glue_result *r)
 {
-    struct words w;
-    TRY(words_init(&w, g->n_settings + 16));
+    struct words w = {0};
     struct status s = make_words(&w, g, r->task);
     if (!failed(s) && g->args->dry_run) {
         printf("kiln classify");

@@ -1,5 +1,6 @@
 #include "core/launcher.h"
 
+#include "core/base64.h"
 #include "core/buf.h"
 #include "core/json.h"
 
@@ -133,34 +134,13 @@ static struct status several(const char *name, const char *value)
         name, value, name);
 }
 
-/* Decodes base64 of either alphabet (RFC 4648 sections 4 and 5); false at another character. */
-static bool decode_base64(struct buf *out, const char *text)
-{
-    static const char digits[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
-    uint32_t bits = 0;
-    int n_bits = 0;
-    for (const char *p = text; *p != '\0' && *p != '='; p++) {
-        const char *digit = strchr(digits, *p == '-' ? '+' : *p == '_' ? '/' : *p);
-        if (digit == NULL) {
-            return false;
-        }
-        bits = bits << 6 | (uint32_t)(digit - digits);
-        n_bits += 6;
-        if (n_bits >= 8) {
-            n_bits -= 8;
-            buf_putc(out, (char)(bits >> n_bits & 0xff));
-        }
-    }
-    return true;
-}
-
 static struct status check_world_info(const char *text)
 {
     struct buf decoded = {0};
     json_t *hosts = NULL, *slots;
     const char *host;
     size_t n_ranks = 0;
-    if (!decode_base64(&decoded, text)) {
+    if (!base64_decode(&decoded, text)) {
         buf_clear(&decoded); /* the empty text is not JSON, so it is refused below */
     }
     struct status s = buf_status(&decoded);

@@ -3,7 +3,7 @@
 #include <signal.h>
 #include <stddef.h>
 
-static const int signals[] = {SIGTERM, SIGINT, SIGHUP};
+static const int signals[] = {SIGTERM, SIGINT, SIGHUP, SIGUSR1};
 enum { N_SIGNALS = sizeof signals / sizeof signals[0] };
 
 static volatile sig_atomic_t requested;
@@ -19,7 +19,8 @@ void stop_install(void)
 {
     for (int i = 0; i < N_SIGNALS; i++) {
         /* SA_RESETHAND: a second signal gets the default action */
-        struct sigaction action = {.sa_handler = on_signal, .sa_flags = (int)SA_RESETHAND}, before;
+        int flags = signals[i] == SIGUSR1 ? 0 : (int)SA_RESETHAND;
+        struct sigaction action = {.sa_handler = on_signal, .sa_flags = flags}, before;
         sigemptyset(&action.sa_mask);
         sigaction(signals[i], NULL, &before);
         if (signals[i] != SIGHUP || before.sa_handler != SIG_IGN) {

@@ -456,6 +456,7 @@ struct status option_parse(const struct command *c, int argc, const char **argv,
         }
         if (only_positional || (!is_flag(word) && strcmp(word, "-h") != 0)) {
             argv[(*n_positional)++] = word;
+            only_positional = only_positional || c->ends_at_word;
         } else if (strcmp(word, "--help") == 0 || strcmp(word, "-h") == 0) {
             *wants_help = true;
             return status_ok();

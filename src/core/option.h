@@ -3,6 +3,8 @@
  *
  * Accepted: `--name value`, `--name=value`, `-` and `_` alike.  Later flags win; `--` ends the flags.
  *
+ * A command that starts other programs (ends_at_word) leaves all words from the first positional one on as they are.
+ *
  * Two rules keep a flag from swallowing its neighbour.  A flag that takes a value takes the next word unless
  * that begins with `--` (`--name=--value` gives such a value; a negative number has one dash).  A prefix of a
  * name is accepted where it is unambiguous, and a log line says which flag it stands for; every flag of the
@@ -135,6 +137,7 @@ struct command {
     const char *details;          /* paragraphs for `kiln NAME --help`; may be NULL */
     const char *positional_usage; /* "FILE..." or "" */
     int min_positional, max_positional;
+    bool ends_at_word; /* the first positional argument ends the flags: what follows is another program's */
     const struct option *options;
     size_t given;      /* offset of a struct option_given in the argument struct; 0: the command has none */
     size_t args_bytes; /* size of the argument struct, at most OPTION_ARGS_BYTES */

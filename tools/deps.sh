@@ -33,6 +33,7 @@ io:     core
 text:   core io
 corpus: core io text
 fetch:  core io
+launch: core
 nn:     core dev ops
 data:   core io text corpus nn
 optim:  core dev ops
@@ -45,7 +46,7 @@ train:  core dev ops io text nn data optim dist model watch pass
 report: core dev ops io nn optim model watch pass train
 task:   core dev ops io text corpus nn data optim dist model watch pass serve train report
 api:    core dev ops io text nn data model watch pass serve
-cmd:    core dev ops io text fetch corpus nn data optim dist model watch pass serve train report task
+cmd:    core dev ops io text fetch launch corpus nn data optim dist model watch pass serve train report task
 '
 
 # Each library is used in one place: its headers, and the file or folder that may include them (zlib: one unpacks, one packs).
@@ -153,7 +154,7 @@ check_words() {
     list '(\.([ch]|cu|cuh|cpp|hpp|sh|py|awk|cmake|md)|(^|/)(CMakeLists\.txt|Makefile|run))$' | search "\b($unfinished)\b"
     list '^src/' | grep -v '^src/cmd/main\.c$' | search '\b_?exit\('
     list '^src/' | grep -v '^src/core/status\.c$' | search '\babort\('
-    list '^src/' | grep -vE '^src/(core/(launcher|option|parallel|user_dir)|dist/(nccl_library|visible_devices)|ops/(cuda/choice/(attention_choice|product_forms)|cpu/gemm_blas|library_search))\.c$' | search '\bgetenv\('
+    list '^src/' | grep -vE '^src/(core/(launcher|option|parallel|user_dir)|dist/(nccl_library|visible_devices)|launch/rank_environment|ops/(cuda/choice/(attention_choice|product_forms)|cpu/gemm_blas|library_search))\.c$' | search '\bgetenv\('
     list '^src/' | search '\balloca\('
 }
 

@@ -39,6 +39,7 @@ static const struct command *const commands[] = {
     &command_doctor,
     &command_bench,
     &command_plan,
+    &command_launch,
     NULL,
 };
 /* clang-format on */

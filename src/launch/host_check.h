@@ -1,0 +1,28 @@
+/* host_check: asks every host of a list, over ssh, how many cores it has: so that one that cannot be reached is named before
+ * anything starts. */
+#ifndef KILN_LAUNCH_HOST_CHECK_H
+#define KILN_LAUNCH_HOST_CHECK_H
+
+#include "launch/host_list.h"
+
+/* What ssh said when it failed, as a cause and the command that mends it. */
+struct ssh_cause {
+    const char *name; /* a word: "unknown host", "refused", "timeout", ... */
+    char cure[300];
+};
+struct ssh_cause host_check_explain(const char *ssh_output, const char *host, int64_t ssh_port);
+
+/* Whether the name is this machine's. */
+bool host_check_is_here(const char *name);
+
+struct host_answer {
+    bool reached;
+    int64_t cores;     /* processor cores that a process there may use; 0: it did not say */
+    char problem[400]; /* what to do if it was not reached */
+};
+
+/* Asks all hosts at once, for at most limit_s; `answers` is [l->n]. */
+struct status host_check_ask(struct host_answer *answers, const struct host_list *l, int64_t ssh_port,
+                             double limit_s);
+
+#endif

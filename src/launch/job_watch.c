@@ -1,0 +1,237 @@
+#define _GNU_SOURCE
+#include "launch/job_watch.h"
+
+#include "core/clock.h"
+#include "launch/rank_guard.h"
+
+#include <dirent.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+void job_watch_fini(struct job_watch *w)
+{
+    buf_fini(&w->line);
+    *w = (struct job_watch){.rank = -1};
+}
+
+static void note_failure(struct job_watch *w)
+{
+    w->failed_ns = w->failed_ns != 0 ? w->failed_ns : clock_ns();
+}
+
+/* The first error that a rank tells counts, and the launcher's own words only while no rank has told any. */
+static void note_cause(struct job_watch *w, const char *text, bool is_certain)
+{
+    note_failure(w);
+    if (w->cause[0] == '\0' || (is_certain && !w->is_certain)) {
+        snprintf(w->cause, sizeof w->cause, "%.300s", text);
+        w->is_certain = is_certain;
+    }
+}
+
+static void note_rank(struct job_watch *w, int64_t rank)
+{
+    note_failure(w);
+    w->rank = w->rank >= 0 || w->is_guarded ? w->rank : rank;
+}
+
+/* The word behind `after`; the first host that is told counts. */
+static void note_host(struct job_watch *w, const char *line, const char *after)
+{
+    const char *at = strstr(line, after);
+    if (at != NULL && w->host[0] == '\0') {
+        at += strlen(after);
+        snprintf(w->host, sizeof w->host, "%.*s", (int)strcspn(at, " \t\r:,"), at);
+    }
+}
+
+/* "Process name: [[28370,1],2]": the rank of the job, which is its second number. */
+static void read_process_name(struct job_watch *w, const char *line)
+{
+    const char *at = strstr(line, "Process name: [[");
+    long long family, job, rank;
+    if (at != NULL && sscanf(at, "Process name: [[%lld,%lld],%lld]", &family, &job, &rank) == 3) {
+        note_rank(w, rank);
+    }
+}
+
+static void read_open_mpi(struct job_watch *w, const char *line)
+{
+    static const char noticed[] = "noticed that process rank ";
+    const char *at = strstr(line, noticed);
+    if (at != NULL) {
+        const char *signal = strstr(line, " exited on ");
+        note_rank(w, strtoll(at + sizeof noticed - 1, NULL, 10));
+        note_host(w, line, " on node ");
+        note_cause(w, signal != NULL ? signal + 1 : "it ended", false);
+    }
+    read_process_name(w, line);
+    if (strstr(line, "lost communication with a remote daemon") != NULL) {
+        note_cause(w, "its host does not answer any more", false);
+    } else if (strstr(line, "Remote daemon:") != NULL) {
+        note_failure(w);
+        note_host(w, line, " on node ");
+    }
+}
+
+static void read_srun(struct job_watch *w, const char *line)
+{
+    char host[HOST_NAME_BYTES];
+    long long rank;
+    int at = 0;
+    if (sscanf(line, "srun: error: %253[^: ]: task %lld: %n", host, &rank, &at) == 2 && at > 0) {
+        note_rank(w, rank);
+        if (w->host[0] == '\0') {
+            snprintf(w->host, sizeof w->host, "%s", host);
+        }
+        note_cause(w, line + at, false);
+    } else if (strncmp(line, "srun: error: Node failure on ", 29) == 0) {
+        note_host(w, line, "Node failure on ");
+        note_cause(w, "its host does not answer any more", false);
+    }
+}
+
+/* What no new start mends. */
+static void read_hopeless(struct job_watch *w, const char *line)
+{
+    static const char *const signs[] = {
+        "unable to find the specified executable",
+        "could not find the executable",
+        "There are not enough slots available",
+        "unrecognized option",
+        "unrecognized argument",
+    };
+    for (size_t i = 0; i < sizeof signs / sizeof signs[0]; i++) {
+        if (strstr(line, signs[i]) != NULL) {
+            w->is_hopeless = true;
+            note_cause(w, line, false);
+        }
+    }
+}
+
+/* How a rank ended, as its guard says: "kiln: error: rank 1 on h2 ended by signal 9, Killed". */
+static bool read_guard(struct job_watch *w, const char *line)
+{
+    const char *at = strstr(line, RANK_GUARD_LINE), *how = at == NULL ? NULL : strstr(at, " ended ");
+    if (how == NULL) {
+        return false;
+    }
+    if (!w->is_guarded) {
+        w->is_guarded = true;
+        w->rank = strtoll(at + sizeof RANK_GUARD_LINE - 1, NULL, 10);
+        w->host[0] = '\0';
+        note_host(w, at, " on ");
+        snprintf(w->ending, sizeof w->ending, "%.80s", how + 1);
+    }
+    note_failure(w);
+    return true;
+}
+
+static void read_line(struct job_watch *w)
+{
+    static const char own[] = "kiln: error: ";
+    const char *line = buf_text(&w->line), *error = strstr(line, own);
+    if (read_guard(w, line)) {
+        return;
+    }
+    if (error != NULL) {
+        note_cause(w, error + sizeof own - 1, true);
+        return;
+    }
+    read_open_mpi(w, line);
+    read_srun(w, line);
+    read_hopeless(w, line);
+}
+
+void job_watch_take(struct job_watch *w, const char *bytes, size_t n)
+{
+    enum { LONGEST = 4096 };
+    for (size_t i = 0; i < n; i++) {
+        if (bytes[i] == '\n' || bytes[i] == '\r') { /* a live line ends with the latter */
+            read_line(w);
+            buf_clear(&w->line);
+        } else if (w->line.n < LONGEST) {
+            buf_putc(&w->line, bytes[i]);
+        }
+    }
+}
+
+void job_watch_find_host(struct job_watch *w, const struct host_list *hosts)
+{
+    int64_t first = 0;
+    for (int i = 0; i < hosts->n && w->host[0] == '\0'; i++) {
+        int64_t next = first + hosts->hosts[i].n_slots;
+        if (w->rank >= first && w->rank < next) {
+            snprintf(w->host, sizeof w->host, "%s", hosts->hosts[i].name);
+        }
+        first = next;
+    }
+}
+
+/* The number behind the last `"step":` of a text; -1: none. */
+static int64_t find_last_step(const char *text)
+{
+    static const char key[] = "\"step\":";
+    int64_t step = -1;
+    for (const char *at = strstr(text, key); at != NULL; at = strstr(at + 1, key)) {
+        char *end;
+        long long value = strtoll(at + sizeof key - 1, &end, 10);
+        step = end != at + sizeof key - 1 ? value : step;
+    }
+    return step;
+}
+
+int64_t job_watch_last_step(const char *output_dir)
+{
+    enum { TAIL = 1 << 16 };
+    struct buf path = {0}, text = {0};
+    int64_t step = -1;
+    buf_printf(&path, "%s/log.jsonl", output_dir == NULL ? "" : output_dir);
+    FILE *f = output_dir == NULL || path.failed ? NULL : fopen(buf_text(&path), "re");
+    if (f != NULL) {
+        if (fseek(f, -(long)TAIL, SEEK_END) != 0) { /* a shorter file */
+            rewind(f);
+        }
+        char *tail = buf_extend(&text, TAIL);
+        size_t n = tail == NULL ? 0 : fread(tail, 1, TAIL, f);
+        text.n = n;
+        buf_putc(&text, '\n');
+        step = text.failed ? -1 : find_last_step(text.data);
+        fclose(f);
+    }
+    buf_fini(&path);
+    buf_fini(&text);
+    return step;
+}
+
+int64_t job_watch_newest_checkpoint(const char *output_dir)
+{
+    int64_t newest = -1;
+    DIR *d = output_dir == NULL ? NULL : opendir(output_dir);
+    for (struct dirent *e = d == NULL ? NULL : readdir(d); e != NULL; e = readdir(d)) {
+        char *end;
+        long long n = strncmp(e->d_name, "ckpt_", 5) == 0 ? strtoll(e->d_name + 5, &end, 10) : -1;
+        newest = n > newest && *end == '\0' ? n : newest;
+    }
+    if (d != NULL) {
+        closedir(d);
+    }
+    return newest;
+}
+
+enum job_next job_watch_next(const struct job_watch *w, int code)
+{
+    enum { CODE_WATCHDOG = 97, CODE_PEER_LOST = 98, CODE_ABORTED = 128 + 6 };
+    if (code == 0) {
+        return JOB_DONE;
+    }
+    if (w->is_hopeless || code == CODE_ABORTED) { /* a bug of kiln itself comes again */
+        return JOB_NEVER;
+    }
+    return code == STATUS_IO || code == STATUS_PREEMPTED || code == CODE_WATCHDOG || code == CODE_PEER_LOST ||
+                   code > 128
+               ? JOB_AGAIN
+               : JOB_NEVER;
+}

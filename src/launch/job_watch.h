@@ -1,0 +1,45 @@
+/* job_watch: what a job of several ranks said before it ended: which rank failed, on which host, why.
+ *
+ * Read from standard error: kiln's own `kiln: error: ...`, the lines of launch/rank_guard.h, and the sentences of Open MPI 4.1 (orte/tools/orterun/help-orterun.txt,
+ * orte/mca/errmgr/base/help-errmgr-base.txt) and of srun (slurm's launch plug-in).  A rank tells its step by its log,
+ * OUTPUT_DIR/log.jsonl. */
+#ifndef KILN_LAUNCH_JOB_WATCH_H
+#define KILN_LAUNCH_JOB_WATCH_H
+
+#include "core/buf.h"
+#include "launch/host_list.h"
+
+#include <stdint.h>
+
+struct job_watch {
+    struct buf line;            /* the part of a line that has come so far */
+    int64_t rank;               /* the first that failed; -1: nobody said */
+    char host[HOST_NAME_BYTES]; /* its host, "" if nobody said */
+    char cause[320];            /* the first error that was told, or the launcher's own words; "" if none */
+    char ending[96];            /* how the rank ended, in its guard's words; "" if it could not say */
+    bool is_guarded;            /* rank and host are its guard's */
+    bool is_certain;            /* the cause is a rank's own */
+    bool
+        is_hopeless; /* the line cannot work, however often it is started: a program is missing, too few slots */
+    int64_t failed_ns; /* when the first sign of failure came; 0: none yet */
+};
+
+void job_watch_fini(struct job_watch *w);
+
+/* Takes more of the job's standard error. */
+void job_watch_take(struct job_watch *w, const char *bytes, size_t n);
+
+/* Fills in the host of a rank that only its number was told of, from the hosts in the order of their ranks. */
+void job_watch_find_host(struct job_watch *w, const struct host_list *hosts);
+
+/* The last step in OUTPUT_DIR/log.jsonl; -1: none. */
+int64_t job_watch_last_step(const char *output_dir);
+
+/* The highest N of OUTPUT_DIR/ckpt_N; -1: none. */
+int64_t job_watch_newest_checkpoint(const char *output_dir);
+
+/* What a supervisor does after this exit code (docs/exit_codes.md). */
+enum job_next { JOB_DONE, JOB_AGAIN, JOB_NEVER };
+enum job_next job_watch_next(const struct job_watch *w, int code);
+
+#endif

@@ -1,0 +1,77 @@
+#define _GNU_SOURCE
+#include "launch/rank_environment.h"
+
+#include "core/log.h"
+#include "launch/env_file.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+extern char **environ;
+
+/* As far as kiln and what it loads read them: NCCL, UCX and libfabric, OpenMP and BLAS, CUDA, kiln's own.  Which devices are
+ * visible is each host's own affair. */
+static const char *const prefixes[] = {"NCCL_",     "UCX_",  "FI_",   "OMP_",
+                                       "OPENBLAS_", "CUDA_", "KILN_", "LD_LIBRARY_PATH="};
+static const char *const left_out[] = {"CUDA_VISIBLE_DEVICES=", "CUDA_DEVICE_ORDER="};
+
+static bool begins_with_any(const char *entry, const char *const *list, size_t n)
+{
+    for (size_t i = 0; i < n; i++) {
+        if (strncmp(entry, list[i], strlen(list[i])) == 0) {
+            return true;
+        }
+    }
+    return false;
+}
+
+static struct status read_one(struct words *variables, const char *path)
+{
+    int before = variables->n;
+    TRY(env_file_read(variables, path));
+    log_info("%s: %d variables for all ranks", path, variables->n - before);
+    return status_ok();
+}
+
+struct status rank_environment_read(struct words *variables, const char *path)
+{
+    static const char name[] = ".deepspeed_env";
+    const char *home = getenv("HOME");
+    struct buf in_home = {0};
+    struct status s = status_ok();
+    if (home != NULL && home[0] == '/') {
+        buf_printf(&in_home, "%s/%s", home, name);
+        s = buf_status(&in_home);
+        s = failed(s) || access(buf_text(&in_home), F_OK) != 0 ? s : read_one(variables, buf_text(&in_home));
+    }
+    buf_fini(&in_home);
+    TRY(s);
+    if (access(name, F_OK) == 0) {
+        TRY(read_one(variables, name));
+    }
+    return path == NULL ? status_ok() : read_one(variables, path);
+}
+
+void rank_environment_export(struct words *names, const struct words *variables)
+{
+    for (char **e = environ; *e != NULL; e++) {
+        if (begins_with_any(*e, prefixes, sizeof prefixes / sizeof prefixes[0]) &&
+            !begins_with_any(*e, left_out, sizeof left_out / sizeof left_out[0]) &&
+            !words_set_variable(variables, *e)) {
+            words_add(names, "%.*s", (int)strcspn(*e, "="), *e);
+        }
+    }
+}
+
+int64_t rank_environment_number(void)
+{
+    static const char *const names[] = {"OMPI_COMM_WORLD_RANK", "PMIX_RANK", "SLURM_PROCID"};
+    for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
+        const char *value = getenv(names[i]);
+        if (value != NULL && value[0] != '\0') {
+            return strtoll(value, NULL, 10);
+        }
+    }
+    return -1;
+}

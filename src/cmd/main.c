@@ -40,6 +40,7 @@ static const struct command *const commands[] = {
     &command_bench,
     &command_plan,
     &command_launch,
+    &command_netcheck,
     NULL,
 };
 /* clang-format on */

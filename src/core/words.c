@@ -44,6 +44,7 @@ static void take(struct words *w, char *word)
     w->owned[w->n] = word;
     w->list[w->n++] = word;
     w->list[w->n] = NULL;
+    w->owned[w->n] = NULL;
 }
 
 void words_add(struct words *w, const char *format, ...)

@@ -8,7 +8,7 @@
 
 struct words {
     const char **list; /* [n] and a NULL, in any order: a parser may move them; NULL while empty */
-    char **owned;      /* [n]: the same words, in the order in which they were added */
+    char **owned;      /* [n] and a NULL: the same words, in the order in which they were added */
     int n, capacity;
     bool failed;
 };

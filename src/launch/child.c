@@ -101,7 +101,6 @@ static struct status explain(int error, const struct words *line)
 struct status child_start_rank(pid_t *pid, const struct words *line)
 {
     TRY(words_status(line));
-    line->owned[line->n] = NULL;
     return explain(spawn(pid, -1, -1, line, environ, false), line);
 }
 
@@ -111,15 +110,11 @@ struct status child_start(pid_t *pid, int *out, int *err, const struct words *li
     struct words environment = {0};
     int ends[2][2] = {{-1, -1}, {-1, -1}};
     make_environment(&environment, variables);
-    words_add(&environment, "%s", ""); /* so that `owned` has room for the NULL that ends it */
     struct status s = words_status(&environment);
     s = failed(s) ? s : words_status(line);
     s = failed(s) ? s : open_pipe(&ends[0][0], &ends[0][1], out != NULL);
     s = failed(s) ? s : open_pipe(&ends[1][0], &ends[1][1], err != NULL && err != out);
     if (!failed(s)) {
-        free(environment.owned[--environment.n]);
-        environment.owned[environment.n] = NULL;
-        line->owned[line->n] = NULL;
         int error =
             spawn(pid, ends[0][1], err == out ? ends[0][1] : ends[1][1], line, environment.owned, true);
         s = explain(error, line);

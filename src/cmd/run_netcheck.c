@@ -1,0 +1,133 @@
+/* kiln netcheck: whether all hosts of a job reach one another, and how fast. */
+#define _GNU_SOURCE
+#include "cmd/commands.h"
+#include "core/log.h"
+#include "launch/host_filter.h"
+#include "launch/net_server.h"
+#include "launch/netcheck.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+struct netcheck_args {
+    const char *hostfile, *interface, *peers;
+    struct host_filter filter;
+    int64_t ssh_port, port, clients;
+    double seconds;
+    bool serve, dry_run;
+};
+
+#define AT(field) offsetof(struct netcheck_args, field)
+
+static const struct option options[] = {
+    {.name = "hostfile",
+     .kind = OPTION_STRING,
+     .offset = AT(hostfile),
+     .value_name = "FILE",
+     .env = "OMPI_MCA_orte_default_hostfile",
+     .help = "lines \"HOST slots=N\", as for kiln launch"},
+    OPTION_STRING_ROW("include", AT(filter.include), NULL, "HOSTS", "only these hosts: host1@host2"),
+    OPTION_STRING_ROW("exclude", AT(filter.exclude), NULL, "HOSTS", "all but these hosts"),
+    OPTION_INT_ROW("num_nodes", AT(filter.num_nodes), NULL, -1, 1e6, "the first N hosts; -1: all"),
+    OPTION_INT_ROW("ssh_port", AT(ssh_port), NULL, 1, 65535, "of sshd on the hosts; the documents use 3022"),
+    OPTION_STRING_ROW("interface", AT(interface), NULL, "NAME",
+                      "a network interface that must be up on every host"),
+    OPTION_INT_ROW("port", AT(port), NULL, 1, 65535,
+                   "the port of the tests, where a firewall opens one only; else any"),
+    OPTION_FLAG_ROW("dry_run", AT(dry_run), "read the hosts, test nothing"),
+    OPTION_GROUP_ROW("used by kiln netcheck itself, on the hosts"),
+    OPTION_FLAG_ROW("serve", AT(serve), "answer tests"),
+    OPTION_INT_ROW("clients", AT(clients), "1", 0, 1e6, "with --serve: end after as many"),
+    OPTION_REAL_ROW("seconds", AT(seconds), "20", 0, 60, "with --serve: and after this time at the latest"),
+    OPTION_STRING_ROW("peers", AT(peers), NULL, "LIST", "test these servers"),
+    {0},
+};
+
+/* Says where it answers, and goes on in the background: the login that started it ends. */
+static struct status serve(const struct netcheck_args *a)
+{
+    struct net_server server;
+    if (a->interface != NULL) {
+        TRY(net_server_check_interface(a->interface));
+    }
+    TRY(net_server_open(&server, (int)a->port));
+    printf("serve\t%d\t%s\n", server.port, server.token);
+    fflush(stdout);
+    pid_t pid = fork();
+    if (pid < 0) {
+        close(server.fd);
+        return status_error(STATUS_INTERNAL, "cannot start a process: %s", strerror(errno));
+    }
+    if (pid > 0) {
+        close(server.fd);
+        return status_ok();
+    }
+    setsid();
+    int null = open("/dev/null", O_RDWR | O_CLOEXEC);
+    for (int fd = 0; null >= 0 && fd < 3; fd++) {
+        dup2(null, fd);
+    }
+    net_server_run(&server, (int)a->clients, a->seconds);
+    return status_ok();
+}
+
+static struct status check(const struct netcheck_args *a, const struct host_list *hosts)
+{
+    if (hosts->n < 2) {
+        return status_error(STATUS_USAGE, "--hostfile has one host, and there is no pair to test");
+    }
+    if (a->dry_run) {
+        log_info("%d hosts, %d pairs", hosts->n, hosts->n * (hosts->n - 1));
+        return status_ok();
+    }
+    char *program = realpath("/proc/self/exe", NULL);
+    struct netcheck n = {.hosts = hosts,
+                         .ssh_port = a->ssh_port,
+                         .interface = a->interface,
+                         .program = program,
+                         .port = a->port};
+    struct status s =
+        program == NULL ? status_error(STATUS_INTERNAL, "/proc/self/exe cannot be read") : netcheck_run(&n);
+    free(program);
+    return s;
+}
+
+static struct status run(const void *args, int n_positional, const char *const *positional)
+{
+    const struct netcheck_args *a = args;
+    (void)n_positional;
+    (void)positional;
+    if (a->serve) {
+        return serve(a);
+    }
+    if (a->peers != NULL) {
+        return netcheck_probe(a->peers, a->ssh_port);
+    }
+    if (a->hostfile == NULL) {
+        return status_error(STATUS_USAGE, "which hosts? --hostfile FILE with lines \"HOST slots=N\"");
+    }
+    struct host_list hosts = {0};
+    struct status s = host_list_read(&hosts, a->hostfile);
+    s = failed(s) ? s : host_filter_apply(&a->filter, &hosts);
+    s = failed(s) ? s : check(a, &hosts);
+    host_list_fini(&hosts);
+    return s;
+}
+
+const struct command command_netcheck = {
+    .name = "netcheck",
+    .summary = "test ssh, TCP, latency and bandwidth between all pairs of hosts",
+    .details = "Ends within 30 s, with a table of all pairs, and for each failure its cause and the command "
+               "that mends it.  kiln must "
+               "be at the same path on every host.",
+    .positional_usage = "",
+    .options = options,
+    .args_bytes = sizeof(struct netcheck_args),
+    .run = run,
+};

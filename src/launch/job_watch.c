@@ -34,7 +34,7 @@ static void note_cause(struct job_watch *w, const char *text, bool is_certain)
 static void note_rank(struct job_watch *w, int64_t rank)
 {
     note_failure(w);
-    w->rank = w->rank >= 0 || w->is_guarded ? w->rank : rank;
+    w->rank = w->rank >= 0 || w->is_settled ? w->rank : rank;
 }
 
 /* The word behind `after`; the first host that is told counts. */
@@ -69,10 +69,11 @@ static void read_open_mpi(struct job_watch *w, const char *line)
     }
     read_process_name(w, line);
     if (strstr(line, "lost communication with a remote daemon") != NULL) {
-        note_cause(w, "its host does not answer any more", false);
+        note_cause(w, "the host does not answer any more", false);
     } else if (strstr(line, "Remote daemon:") != NULL) {
         note_failure(w);
         note_host(w, line, " on node ");
+        w->is_settled = true; /* ranks that end now are ended by mpirun */
     }
 }
 
@@ -89,7 +90,7 @@ static void read_srun(struct job_watch *w, const char *line)
         note_cause(w, line + at, false);
     } else if (strncmp(line, "srun: error: Node failure on ", 29) == 0) {
         note_host(w, line, "Node failure on ");
-        note_cause(w, "its host does not answer any more", false);
+        note_cause(w, "the host does not answer any more", false);
     }
 }
 
@@ -118,8 +119,8 @@ static bool read_guard(struct job_watch *w, const char *line)
     if (how == NULL) {
         return false;
     }
-    if (!w->is_guarded) {
-        w->is_guarded = true;
+    if (!w->is_settled) {
+        w->is_settled = true;
         w->rank = strtoll(at + sizeof RANK_GUARD_LINE - 1, NULL, 10);
         w->host[0] = '\0';
         note_host(w, at, " on ");

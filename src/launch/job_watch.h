@@ -17,7 +17,7 @@ struct job_watch {
     char host[HOST_NAME_BYTES]; /* its host, "" if nobody said */
     char cause[320];            /* the first error that was told, or the launcher's own words; "" if none */
     char ending[96];            /* how the rank ended, in its guard's words; "" if it could not say */
-    bool is_guarded;            /* rank and host are its guard's */
+    bool is_settled;            /* rank and host are sure: its guard's, or those of a host that was lost */
     bool is_certain;            /* the cause is a rank's own */
     bool
         is_hopeless; /* the line cannot work, however often it is started: a program is missing, too few slots */

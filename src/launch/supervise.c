@@ -22,14 +22,20 @@
 /* After a request to end: until SIGKILL. */
 static const double kill_after_s = 3;
 
+/* mpirun dies of a SIGUSR1 that comes before all its hosts have answered, and ranks before they handle it; there is nothing to save
+ * so early. */
+static const double start_s = 1, remote_start_s = 5;
+
 /* One start of the job. */
 struct attempt {
     pid_t pid;
-    int err;         /* its standard error */
-    int signals;     /* a signalfd of what this process is told */
-    int n_told;      /* how often this process was told to leave */
-    int64_t term_ns; /* when the launcher was asked to end; 0: not yet */
-    int64_t kill_ns; /* when it was killed */
+    int err;     /* its standard error */
+    int signals; /* a signalfd of what this process is told */
+    int64_t begin_ns;
+    int n_told;         /* how often this process was told to leave */
+    bool has_passed_on; /* the ranks were told, too */
+    int64_t term_ns;    /* when the launcher was asked to end; 0: not yet */
+    int64_t kill_ns;    /* when it was killed */
     bool has_ended;
     int code;
     struct job_watch watch;
@@ -73,10 +79,18 @@ static void hear(struct attempt *a)
     if (a->n_told == 1) {
         log_info("%s: the ranks save and leave; a second signal ends them at once",
                  strsignal((int)info.ssi_signo));
-        kill(a->pid, SIGUSR1);
     } else if (info.ssi_signo != SIGUSR1 && a->term_ns == 0) {
         kill(a->pid, SIGTERM);
         a->term_ns = clock_ns();
+    }
+}
+
+static void tell_ranks(struct attempt *a, const struct launch_job *job)
+{
+    if (a->n_told > 0 && !a->has_passed_on && !a->has_ended &&
+        clock_since_s(a->begin_ns) > (job->is_remote ? remote_start_s : start_s)) {
+        kill(a->pid, SIGUSR1);
+        a->has_passed_on = true;
     }
 }
 
@@ -134,6 +148,7 @@ static void end_orphans(void)
 static struct status attempt_run(struct attempt *a, const struct words *line, const struct supervise *s)
 {
     TRY(child_start(&a->pid, NULL, &a->err, line, &s->job->variables));
+    a->begin_ns = clock_ns();
     int64_t ended_ns = 0;
     while (!a->has_ended || a->err >= 0) {
         struct pollfd polls[] = {{.fd = a->signals, .events = POLLIN}, {.fd = a->err, .events = POLLIN}};
@@ -145,6 +160,7 @@ static struct status attempt_run(struct attempt *a, const struct words *line, co
             pass_on(a);
         }
         reap(a);
+        tell_ranks(a, s->job);
         end_overdue(a, s->grace_s);
         ended_ns = a->has_ended && ended_ns == 0 ? clock_ns() : ended_ns;
         if (a->err >= 0 && ended_ns != 0 && polls[1].revents == 0 && clock_since_s(ended_ns) > 0.5) {
@@ -167,7 +183,7 @@ static struct status describe(const struct attempt *a, const struct supervise *s
     if (w->rank >= 0) {
         buf_printf(&text, "rank %" PRId64 "%s%s failed", w->rank, w->host[0] != '\0' ? " on " : "", w->host);
     } else if (w->host[0] != '\0') {
-        buf_printf(&text, "%s failed", w->host);
+        buf_printf(&text, "host %s failed", w->host);
     } else {
         buf_puts(&text, "the job failed");
     }

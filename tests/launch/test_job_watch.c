@@ -34,10 +34,10 @@ static void test_words(void)
          "mpirun noticed that process rank 0 with PID 0 on node h1 exited on signal 15\n",
          3, "node7", "exited on signal 15"},
         {"ORTE has lost communication with a remote daemon.\n\n  HNP daemon   : [[1,0],0] on node h1\n"
-         "  Remote daemon: [[1,0],1] on node h3\n",
-         -1, "h3", "its host does not answer any more"},
+         "  Remote daemon: [[1,0],1] on node h3\nkiln: error: rank 1 on h2 ended by signal 15, Terminated\n",
+         -1, "h3", "the host does not answer any more"},
         {"srun: error: h2: task 1: Killed\n", 1, "h2", "Killed"},
-        {"srun: error: Node failure on h2\n", -1, "h2", "its host does not answer any more"},
+        {"srun: error: Node failure on h2\n", -1, "h2", "the host does not answer any more"},
     };
     struct host_list hosts = {0};
     EXPECT_OK(host_list_add(&hosts, "h1", 2, "test"));

@@ -29,7 +29,8 @@ static struct status begin(struct background_save *b, struct checkpoint_case *k,
 
 static void init(struct background_save *b, struct checkpoint_case *k)
 {
-    EXPECT_OK(background_save_init(b, background_save_bytes(&k->params, DTYPE_F32) + sizeof case_histories));
+    EXPECT_OK(background_save_init(b, background_save_bytes(k->params.n_elements, DTYPE_F32) +
+                                          sizeof case_histories));
 }
 
 static void saves_the_state_of_the_beginning(struct checkpoint_case *k)

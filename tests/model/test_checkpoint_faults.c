@@ -32,7 +32,7 @@ static int save_in_background(void *context)
     json_incref(k->config);
     json_incref(k->tokenizer);
     json_incref(k->state);
-    EXPECT_OK(background_save_init(&b, background_save_bytes(&k->params, DTYPE_F32)));
+    EXPECT_OK(background_save_init(&b, background_save_bytes(k->params.n_elements, DTYPE_F32)));
     struct status s =
         background_save_begin(&b, k->directory, &(struct exec){.device = &device_cpu}, &c, 0, clock_ns(), 0);
     case_set_values(k, 7);

@@ -59,7 +59,7 @@ static void means_are_of_the_last_on_the_grid(struct checkpoint_case *k)
     struct background_save b;
     struct background_save_result r;
     const struct checkpoint_average a = {.n_last = 3, .every = 10, .after = 0};
-    EXPECT_OK(background_save_init(&b, background_save_bytes(&k->params, DTYPE_F32)));
+    EXPECT_OK(background_save_init(&b, background_save_bytes(k->params.n_elements, DTYPE_F32)));
     save(&b, k, 10, a, &r);
     EXPECT(r.n_averaged == 1, "%lld checkpoints", (long long)r.n_averaged);
     expect_mean(k, 10, (int64_t[]){10}, 1);
@@ -93,7 +93,7 @@ static void damage_is_told(struct checkpoint_case *k)
     FILE *file = fopen(path, "r+b");
     EXPECT(file != NULL && fseek(file, 600, SEEK_SET) == 0 && fputc('x', file) == 'x' && fclose(file) == 0,
            "%s", path);
-    EXPECT_OK(background_save_init(&b, background_save_bytes(&k->params, DTYPE_F32)));
+    EXPECT_OK(background_save_init(&b, background_save_bytes(k->params.n_elements, DTYPE_F32)));
     struct checkpoint_contents c = case_contents(k, 70);
     json_incref(k->config);
     json_incref(k->tokenizer);

@@ -13,6 +13,7 @@ struct reader {
     const char *path;
     const json_t *root;
     struct deepspeed_config *c;
+    int64_t n_ranks; /* that train together */
 };
 
 static const json_t *block(const json_t *object, const char *name)
@@ -42,10 +43,12 @@ static struct status get_count(const struct reader *r, const json_t *object, con
     return status_ok();
 }
 
-/* Any two of the three give the third, for one rank. */
+/* Any two of the three give the third; "train_batch_size" is of all ranks, the others of one. */
 static struct status read_batch(const struct reader *r)
 {
     int64_t train, micro, steps;
+    char ranks[40];
+    snprintf(ranks, sizeof ranks, "%lld ranks", (long long)r->n_ranks);
     TRY(get_count(r, r->root, "train_batch_size", &train));
     TRY(get_count(r, r->root, "train_micro_batch_size_per_gpu", &micro));
     TRY(get_count(r, r->root, "gradient_accumulation_steps", &steps));
@@ -55,17 +58,18 @@ static struct status read_batch(const struct reader *r)
             "%s has no batch size: give \"train_batch_size\" and \"train_micro_batch_size_per_gpu\"",
             r->path);
     }
-    micro = micro > 0 ? micro : train / (steps > 0 ? steps : 1);
-    steps = steps > 0 ? steps : train > 0 ? train / (micro > 0 ? micro : 1) : 1;
-    train = train > 0 ? train : micro * steps;
-    if (micro * steps != train) {
+    int64_t n = r->n_ranks;
+    micro = micro > 0 ? micro : train / n / (steps > 0 ? steps : 1);
+    steps = steps > 0 ? steps : train > 0 ? train / n / (micro > 0 ? micro : 1) : 1;
+    train = train > 0 ? train : micro * steps * n;
+    if (micro * steps * n != train) {
         return status_error(
             STATUS_DATA,
             "%s: \"train_batch_size\" %lld is not \"train_micro_batch_size_per_gpu\" %lld times "
-            "\"gradient_accumulation_steps\" %lld times one rank",
-            r->path, (long long)train, (long long)micro, (long long)steps);
+            "\"gradient_accumulation_steps\" %lld times %s",
+            r->path, (long long)train, (long long)micro, (long long)steps, n > 1 ? ranks : "one rank");
     }
-    r->c->train_batch_size = train;
+    r->c->train_batch_size = micro * steps;
     r->c->gradient_accumulation_steps = steps;
     return status_ok();
 }
@@ -106,7 +110,7 @@ static struct status read_zero(const struct reader *r)
                             r->path, (long long)stage);
     }
     r->c->log.zero_stage = stage;
-    if (stage > 0) {
+    if (stage > 0 && r->n_ranks == 1) {
         log_info("%s: ZeRO stage %lld with one rank, which owns everything", r->path, (long long)stage);
     }
     return status_ok();
@@ -288,12 +292,13 @@ static struct status read_all(const struct reader *r, bool own_optimizer)
     return read_scheduler(r);
 }
 
-struct status deepspeed_config_read(struct deepspeed_config *c, const char *path, bool own_optimizer)
+struct status deepspeed_config_read(struct deepspeed_config *c, const char *path, bool own_optimizer,
+                                    int n_ranks)
 {
     json_t *root;
     *c = (struct deepspeed_config){.learning_rate = 1e-3, .beta1 = 0.9, .beta2 = 0.999, .eps = 1e-8};
     TRY(json_read_object(&root, path));
-    struct reader r = {path, root, c};
+    struct reader r = {path, root, c, n_ranks};
     struct status s = read_all(&r, own_optimizer);
     json_decref(root);
     return s;

@@ -25,7 +25,8 @@ struct deepspeed_config {
 /* Reads the file, for --deepspeed_config.  With `own_optimizer` a flag chose the optimizer, and the file's
  * block is not read.  STATUS_DATA names a key that is unknown or contradicts another; STATUS_UNAVAILABLE
  * names what kiln does not support yet. */
-struct status deepspeed_config_read(struct deepspeed_config *c, const char *path, bool own_optimizer);
+struct status deepspeed_config_read(struct deepspeed_config *c, const char *path, bool own_optimizer,
+                                    int n_ranks);
 
 /* Logs each key that has no meaning here.  STATUS_DATA: a key is unknown; STATUS_UNAVAILABLE: a key asks for
  * something that is not supported yet. */

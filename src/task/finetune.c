@@ -169,10 +169,14 @@ static struct trainer_config trainer_config_of(struct job *j, const struct bert_
 static struct memory_cut memory_cut_of(const struct finetune_options *o)
 {
     if (!o->do_train) {
-        return (struct memory_cut){"--predict_batch_size", o->predict_batch_size, 1, false, 0};
+        return (struct memory_cut){"--predict_batch_size", o->predict_batch_size, 1, false, 0, 1};
     }
-    return (struct memory_cut){"--train_batch_size", o->train_batch_size, o->gradient_accumulation_steps,
-                               true, 0};
+    return (struct memory_cut){"--train_batch_size",
+                               o->train_batch_size,
+                               o->gradient_accumulation_steps,
+                               true,
+                               0,
+                               rank_options_world(&o->ranks).n_local};
 }
 
 /* As the working copy in fp16 has them; vectors are read in fp32 there too. */

@@ -553,6 +553,7 @@ static struct memory_cut memory_cut_of(const struct run *r)
                                .batch_size = o->train_batch_size,
                                .n_micro = o->gradient_accumulation_steps,
                                .can_cut = true,
+                               .n_processes = r->world.n_local,
                                .recompute =
                                    o->checkpoint_activations ? 0 : recomputed_layers(o, &r->in.model)};
 }

@@ -49,7 +49,7 @@ struct status rank_options_take(const struct rank_options *o, bool fp8, int64_t 
     if (o->zero_stage > 1) {
         return status_error(
             STATUS_UNAVAILABLE,
-            "--zero_stage %lld is not there yet: every rank keeps all gradients; stage 1 shares out "
+            "ZeRO stage %lld is not there yet: every rank keeps all gradients; stage 1 shares out "
             "the moments",
             (long long)o->zero_stage);
     }

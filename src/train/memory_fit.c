@@ -124,8 +124,11 @@ static void put_advice(struct buf *text, const struct trainer_config *config, co
 }
 
 /* Why there may be less than the machine has: empty where addresses are not limited. */
-static void put_limit(struct buf *text, const struct device *device)
+static void put_limit(struct buf *text, const struct device *device, int n_processes)
 {
+    if (device->is_host && n_processes > 1) {
+        buf_printf(text, " for each of the %d ranks of this node", n_processes);
+    }
     if (device->is_host && host_memory_addresses() != SIZE_MAX) {
         buf_printf(text, " (`ulimit -v` limits addresses; libraries and threads take %s of them)",
                    size_of(host_memory_library_addresses()).text);
@@ -136,10 +139,12 @@ struct status memory_fit_check(const struct trainer_config *config, const struct
                                struct memory_cut cut)
 {
     const struct device *device = config->device;
-    size_t needed = memory_fit_device_bytes(plan, device), available = device->free_bytes();
+    size_t needed = memory_fit_device_bytes(plan, device);
+    size_t n_sharing = cut.n_processes > 1 ? (size_t)cut.n_processes : 1;
+    size_t available = device->free_bytes() / (device->is_host ? n_sharing : 1);
     if (needed > available) {
         struct buf limit = {0}, advice = {0};
-        put_limit(&limit, device);
+        put_limit(&limit, device, cut.n_processes);
         put_advice(&advice, config, plan, &cut, available);
         struct status s = status_error(
             STATUS_MEMORY, "%s of %s memory are needed, but only %s are free%s; %s", size_of(needed).text,
@@ -148,7 +153,7 @@ struct status memory_fit_check(const struct trainer_config *config, const struct
         buf_fini(&limit);
         return s;
     }
-    if (!device->is_host && plan->saving_bytes > device_cpu.free_bytes()) {
+    if (!device->is_host && plan->saving_bytes > device_cpu.free_bytes() / n_sharing) {
         return status_error(STATUS_MEMORY,
                             "saving in the background needs %s of the host's memory, but only %s are free; "
                             "--skip_checkpoint does without",

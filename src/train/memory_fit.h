@@ -16,6 +16,7 @@ struct memory_cut {
     int64_t
         recompute; /* trainer_config.recompute with --checkpoint_activations; 0: it is on, or there is no such
                     * flag */
+    int n_processes; /* with the same plan that share the host's memory; 0: one */
 };
 
 /* Bytes of the device's memory that the plan needs. */

@@ -73,6 +73,13 @@ two 4 1
 END
 cmp "$dir/one/ckpt_6/optimizer.safetensors" "$dir/on-1/ckpt_6/optimizer.safetensors" || fail "the moments differ"
 
+# DeepSpeed's JSON: the batch is of all ranks, and the stage is taken
+echo '{"train_batch_size": 16, "train_micro_batch_size_per_gpu": 2, "zero_optimization": {"stage": 1}, "gradient_clipping": 1.0}' \
+    >"$dir/ds.json"
+pretrain 2 json --deepspeed --deepspeed_config "$dir/ds.json" --optimizer lamb --reproducible_ranks 4
+grep -q "a step has 16 sequences in 8 micro-batches, of all ranks together; each has a part of the moments" "$dir/err" ||
+    fail "the JSON says otherwise: $(cat "$dir/err")"
+
 # questions: the ranks train, and the first one answers
 make_questions
 for n in 1 2; do
@@ -99,7 +106,7 @@ expect 64 "must be a power of two" "${command[@]}"
 pretrain_command 1 refused --reproducible_ranks 2 --fp8
 expect 64 "cannot be with --fp8" "${command[@]}"
 pretrain_command 1 refused --zero_stage 2
-expect 69 "--zero_stage 2 is not there yet" "${command[@]}"
+expect 69 "ZeRO stage 2 is not there yet" "${command[@]}"
 [ ! -e "$dir/refused" ] || fail "a refused run wrote something"
 
 # SIGTERM to one rank: all save the same step, and the run goes on from it

@@ -96,9 +96,8 @@ static void append_memory(struct buf *b, const struct plan_report *r)
     buf_putc(b, '\n');
     if (r->stages[0].world > 1) {
         buf_printf(b,
-                   "No command starts ranks yet.  The engine's ranks share moments, and have all weights and "
-                   "gradients: "
-                   "%.2f %s at stages 1 and 2.\n",
+                   "Ranks of `kiln pretrain` share moments, and have all weights and gradients: "
+                   "%.2f %s with --zero_stage 1; stage 2 is not there yet.\n",
                    (double)zero_plan_today(&r->stages[1].zero) / u.bytes, u.name);
     }
 }

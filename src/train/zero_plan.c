@@ -94,9 +94,6 @@ static void take_plan(struct zero_plan *z, const struct shape *s, enum dtype dty
 static void share(struct zero_plan *z, const struct shape *s, size_t vector, int stage)
 {
     size_t of_shard = (size_t)s->shard * vector;
-    if (stage > 0) {
-        z->host_bytes = (size_t)((double)z->host_bytes * (double)s->shard / (double)s->n_elements);
-    }
     if (stage > 0 && z->working_bytes > 0) {
         z->master_bytes = smaller(z->master_bytes, of_shard + (size_t)s->n_vectors * vector);
     }
@@ -131,6 +128,8 @@ struct status zero_plan(struct zero_plan *z, const struct trainer_config *config
     bool shares = stage > 0 && world > 1;
     c.n_shards = shares ? (int)world : 0;
     c.shard = shares ? (int)s.rank : 0;
+    c.n_savers = (int)world; /* each writes its slice of a checkpoint, whatever it has */
+    c.saver = (int)s.rank;
     TRY(trainer_plan(&z->trainer, &c));
     enum dtype dtype = c.precision.dtype;
     take_plan(z, &s, dtype);

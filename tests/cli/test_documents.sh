@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Every command line of the five documents that kiln replaces, in kiln's form, as a dry run: in an empty folder, and in one
-# with the documents' configurations.  What needs several ranks is not there yet and says so; what is inside passes alone.
+# with the documents' configurations.  What asks for several ranks without a launcher that serves them says so; what is inside passes alone.
 # docs/migrating has each of them.
 set -euo pipefail
 shopt -s extglob

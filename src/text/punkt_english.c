@@ -13,6 +13,9 @@ static const char *const numbered[] = {
     "no", "nos", "nr",  "vol", "vols", "p",   "pp",  "fig", "figs", "ch",   "sec", "art", "op",  "ver",
     "eq", "jan", "feb", "mar", "apr",  "jun", "jul", "aug", "sep",  "sept", "oct", "nov", "dec", NULL};
 
+/* The same for small letters: circa, born, died, reigned, verso.  A capital may be the end (vitamin C). */
+static const char *const small_letters[] = {"b", "c", "d", "r", "v", NULL};
+
 /* The end of a sentence only if a word that often begins one follows; the same holds for words with stops
  * inside, such as U.S. */
 static const char *const ambiguous[] = {"inc", "ltd", "co",     "corp", "bros", "jr",
@@ -62,11 +65,11 @@ bool punkt_english_ends(const struct punkt_word *word, const struct punkt_word *
     if (word->is_ellipsis || word->is_number) {
         return true;
     }
+    if (punkt_english_expects(word, next)) {
+        return false;
+    }
     if (word->is_initial) {
         return word->first_case != PUNKT_UPPER;
-    }
-    if (is_word(word->text, n, numbered)) {
-        return !next->is_number;
     }
     if (is_dotted(word->text, n) || is_word(word->text, n, ambiguous)) {
         return next->first_case == PUNKT_UPPER && is_word(next->text, next->n, starters);
@@ -79,9 +82,19 @@ bool punkt_english_knows(const char *word, size_t n)
     return is_word(word, n, titles) || is_word(word, n, ambiguous) || is_word(word, n, dotted);
 }
 
-bool punkt_english_counts(const char *word, size_t n)
+bool punkt_english_expects(const struct punkt_word *word, const struct punkt_word *next)
 {
-    return is_word(word, n, numbered);
+    size_t n = word->n - (word->n > 0);
+    if (word->first_case == PUNKT_LOWER && is_word(word->text, n, small_letters)) {
+        bool is_versus = n == 1 && word->text[0] == 'v' && next->first_case == PUNKT_UPPER;
+        return next->is_number || is_versus;
+    }
+    return next->is_number && is_word(word->text, n, numbered);
+}
+
+bool punkt_english_starts(const char *word, size_t n)
+{
+    return is_word(word, n, starters);
 }
 
 bool punkt_english_is_title(const char *word, size_t n)

@@ -16,7 +16,10 @@ bool punkt_english_knows(const char *word, size_t n);
 /* Whether it is a title or the like, behind which a name follows: a capital says nothing there. */
 bool punkt_english_is_title(const char *word, size_t n);
 
-/* Whether it is one if a number follows. */
-bool punkt_english_counts(const char *word, size_t n);
+/* Whether a sentence often begins with this word, in lower case. */
+bool punkt_english_starts(const char *word, size_t n);
+
+/* Whether `word` is one because of what follows: a number behind No. or c., a name behind v. */
+bool punkt_english_expects(const struct punkt_word *word, const struct punkt_word *next);
 
 #endif

@@ -193,6 +193,16 @@ static void english_abbreviations_stay_known(void)
     expect_boundaries(
         &p, "There Mr. Smith and Mr. Grey left. |In the U.S. Smith said no. |Bell met No. 5 of them.");
     punkt_fini(&p);
+    learn_text(&p,
+               "they left early, slept late, left again and slept. Peter slept early, left late and slept or "
+               "left. Peter left, "
+               "slept and left again and they slept.",
+               100);
+    EXPECT((word_counts_find(&p.words, "peter", 5) & PUNKT_STARTER) != 0, "peter begins no sentences");
+    expect_boundaries(&p, "They left St. Peter, c. 5 miles off (b. 1820, d. 1901). |The case of Bell v. "
+                          "Young. |In group C. |5 of "
+                          "them ran. |Peter slept.");
+    punkt_fini(&p);
 }
 
 /* Nothing learned: the English list, as without any struct. */

@@ -38,6 +38,7 @@ static void sentences_end_where_readers_end_them(void)
         "See fig. 3, pp. 4 and Smith et al. 2016. |Good.",
         "\"Why?\" |he asked. |\"Go!\" |(She went.) |Then ... nothing... and so on... |The end",
         "He said \"No.\" |'Yes.' |\xE2\x80\x9CMaybe.\xE2\x80\x9D |\xC2\xBFQu\xC3\xA9? |\xC2\xA1No!",
+        "It was built c. 1820 by Roe (d. 1830). |Roe v. Wade it is.",
         "1. The first. |2. The second.",
         "So it is.|[1] It was.\"|:23 (So.) |a.:b (so).|[citation needed] Mr.[2] Who?|[3]",
         "www.example.com/a.b?c=d. |Next line.",

@@ -1,6 +1,12 @@
-/* deflate_blocks: equal blocks of an array, each compressed by itself (zlib's format, RFC 1950), on all cores.
+/* deflate_blocks: equal blocks of an array of integers, each compressed by itself on all cores, as HDF5's filters "shuffle" and "deflate"
+ * (zlib's format, RFC 1950) have it.
  *
- * The rule: what a block becomes depends on its bytes and on the level alone, not on the number of threads. */
+ * The rule: what a block becomes depends on the array alone, not on the number of threads.
+ *
+ * The first bytes of all integers come first, then the second ones, and so on: the high bytes are then long runs of zeros.  In samples
+ * of pre-training little but such runs repeats, so deflate looks for runs only (Z_RLE): that takes a quarter of the time of
+ * level 4 without either, and the result is a fifth smaller.  Positions, which count up again and again, are the exception: an array
+ * whose first block becomes much smaller if deflate looks for all that repeats is deflated so. */
 #ifndef KILN_IO_DEFLATE_BLOCKS_H
 #define KILN_IO_DEFLATE_BLOCKS_H
 
@@ -12,8 +18,8 @@
 struct deflate_blocks {
     const char *data; /* [n_bytes], borrowed */
     size_t n_bytes;
-    size_t block_bytes; /* the last block is filled up with zeros */
-    int level;          /* zlib's, 1 to 9 */
+    size_t block_bytes;   /* the last block is filled up with zeros */
+    size_t integer_bytes; /* of one integer; a block is a number of them */
 };
 
 /* Gets block `index`, compressed; `packed` is borrowed until it returns. */

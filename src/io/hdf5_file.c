@@ -12,7 +12,7 @@
 #    error "kiln needs libhdf5 1.10.3 or later, which has H5Dwrite_chunk; or configure with -DKILN_HDF5=OFF"
 #endif
 
-enum { DEFLATE_LEVEL = 4 }; /* h5py's for compression="gzip" */
+enum { DEFLATE_LEVEL = 1 }; /* as a note for readers, who do not need it */
 
 /* The size that the rows of a chunk come to: about what h5py guesses for files of this kind. */
 static const size_t CHUNK_BYTES = 1 << 16;
@@ -179,9 +179,14 @@ struct status hdf5_file_read(const char *path, const struct hdf5_array *arrays, 
     return s;
 }
 
+static size_t integer_bytes(const struct hdf5_array *a)
+{
+    return a->type == HDF5_I8 ? 1 : 4;
+}
+
 static size_t row_bytes(const struct hdf5_array *a)
 {
-    return (a->type == HDF5_I8 ? 1 : 4) * (a->n_dims == 2 ? (size_t)a->dims[1] : 1);
+    return integer_bytes(a) * (a->n_dims == 2 ? (size_t)a->dims[1] : 1);
 }
 
 /* The rows of a chunk: chunks are of whole rows. */
@@ -197,7 +202,7 @@ static hid_t make_layout(const struct hdf5_array *a)
     hsize_t chunk[2] = {chunk_rows(a), (hsize_t)a->dims[1]};
     hid_t layout = H5Pcreate(H5P_DATASET_CREATE);
     if (layout >= 0 && (H5Pset_chunk(layout, a->n_dims, chunk) < 0 || H5Pset_obj_track_times(layout, 0) < 0 ||
-                        H5Pset_deflate(layout, DEFLATE_LEVEL) < 0)) {
+                        H5Pset_shuffle(layout) < 0 || H5Pset_deflate(layout, DEFLATE_LEVEL) < 0)) {
         H5Pclose(layout);
         return -1;
     }
@@ -216,7 +221,7 @@ static struct status not_made(const char *path, const struct hdf5_array *a)
     return status_context(library_error(STATUS_INTERNAL, path, "make a dataset"), "%s", a->name);
 }
 
-/* Chunks come compressed as the library's own filter does it. */
+/* Chunks come as the filters of the layout have them. */
 static struct status take_chunk(void *context, int64_t index, const void *packed, size_t n)
 {
     const struct chunk_writer *w = context;
@@ -231,7 +236,7 @@ static struct status write_chunks(hid_t dataset, const char *path, const struct 
     struct deflate_blocks blocks = {.data = a->data,
                                     .n_bytes = (size_t)a->dims[0] * row_bytes(a),
                                     .block_bytes = (size_t)chunk_rows(a) * row_bytes(a),
-                                    .level = DEFLATE_LEVEL};
+                                    .integer_bytes = integer_bytes(a)};
     return deflate_blocks_run(&blocks, take_chunk, &w);
 }
 

@@ -21,7 +21,7 @@ static const double TOKENS_PER_TEXT = 1 / 4.2, SENTENCES_PER_TEXT = 1 / 110.0;
 static const double INDEX_BYTES = 16;
 
 /* Of a row's tokens and predictions, deflated; as seen on English text with 128 and 512 tokens. */
-static const double DEFLATED_TOKEN_BYTES = 2.0, DEFLATED_PREDICTION_BYTES = 3.5;
+static const double DEFLATED_TOKEN_BYTES = 1.6, DEFLATED_PREDICTION_BYTES = 2.7;
 
 /* Peak memory as seen on text and on dumps, with one thread and with two, rounded up. */
 static const uint64_t BASE_BYTES = UINT64_C(64) << 20, THREAD_BYTES = UINT64_C(48) << 20;

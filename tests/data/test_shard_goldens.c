@@ -63,6 +63,12 @@ struct dataset {
     long long *values;
 };
 
+static H5Z_filter_t filter_at(hid_t list, unsigned i)
+{
+    size_t n_flags = 0;
+    return H5Pget_filter2(list, i, NULL, &n_flags, NULL, 0, NULL, NULL);
+}
+
 static struct dataset read_dataset(hid_t file, const char *name)
 {
     struct dataset d = {.id = H5Dopen2(file, name, H5P_DEFAULT), .dims = {1, 1}};
@@ -72,10 +78,9 @@ static struct dataset read_dataset(hid_t file, const char *name)
     d.n_dims = H5Sget_simple_extent_ndims(space);
     EXPECT((d.n_dims == 1 || d.n_dims == 2) && H5Sget_simple_extent_dims(space, d.dims, NULL) == d.n_dims,
            "%s has %d dimensions", name, d.n_dims);
-    size_t n_flags = 0;
-    EXPECT(H5Pget_nfilters(list) == 1 &&
-               H5Pget_filter2(list, 0, NULL, &n_flags, NULL, 0, NULL, NULL) == H5Z_FILTER_DEFLATE,
-           "%s is not deflated", name);
+    EXPECT(H5Pget_nfilters(list) == 2 && filter_at(list, 0) == H5Z_FILTER_SHUFFLE &&
+               filter_at(list, 1) == H5Z_FILTER_DEFLATE,
+           "%s is not shuffled and deflated", name);
     H5Pclose(list);
     H5Sclose(space);
     d.n = (size_t)(d.dims[0] * d.dims[1]);

@@ -162,7 +162,7 @@ def check_goldens_of_kiln(tool, work, make):
     for form, wanted in (("padded", PADDED), ("packed", PACKED)):
         golden = f"{HERE}/kiln_{form}.hdf5"
         if make:
-            rewrite(f"{work}/{form}", f"{work}/h5py_{form}", wanted, compression="gzip")
+            rewrite(f"{work}/{form}", f"{work}/h5py_{form}", wanted, compression="gzip", shuffle=True)
             shutil.copy(f"{work}/h5py_{form}/kiln_training_0.hdf5", golden)
         assert same_files(golden, f"{work}/{form}/kiln_training_0.hdf5"), f"{golden} is not what kiln writes"
 

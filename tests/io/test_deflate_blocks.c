@@ -28,23 +28,26 @@ static struct status take(void *context, int64_t index, const void *packed, size
     return status_ok();
 }
 
-static void expect_unpacked(const struct taken *t, const char *data, size_t n)
+static void expect_unpacked(const struct taken *t, const char *data, size_t n, size_t integer_bytes)
 {
-    char wanted[BLOCK], found[BLOCK];
+    char wanted[BLOCK], moved[BLOCK], found[BLOCK];
     for (int64_t i = 0; i < t->n; i++) {
         size_t left = n - (size_t)i * BLOCK;
-        uLongf n_found = sizeof found;
+        uLongf n_found = sizeof moved;
         memset(wanted, 0, sizeof wanted);
         memcpy(wanted, data + i * BLOCK, left < BLOCK ? left : BLOCK);
-        EXPECT(uncompress((Bytef *)found, &n_found, t->packed[i], t->sizes[i]) == Z_OK && n_found == BLOCK,
+        EXPECT(uncompress((Bytef *)moved, &n_found, t->packed[i], t->sizes[i]) == Z_OK && n_found == BLOCK,
                "block %lld", (long long)i);
+        for (size_t k = 0; k < BLOCK; k++) {
+            found[k] = moved[k % integer_bytes * (BLOCK / integer_bytes) + k / integer_bytes];
+        }
         EXPECT(memcmp(found, wanted, BLOCK) == 0, "block %lld of %zu bytes", (long long)i, n);
     }
 }
 
 int main(void)
 {
-    static const size_t sizes[] = {0, 1, BLOCK - 1, BLOCK, BLOCK + 1, 97 * BLOCK + 13, MOST * BLOCK};
+    static const size_t sizes[] = {0, 4, BLOCK - 4, BLOCK, BLOCK + 4, 97 * BLOCK + 12, MOST * BLOCK};
     struct taken *one = calloc(1, sizeof *one), *t = calloc(1, sizeof *t);
     char *data = malloc(MOST * BLOCK);
     EXPECT(one != NULL && t != NULL && data != NULL, "memory");
@@ -54,7 +57,8 @@ int main(void)
         data[i] = (char)(i % (3 * BLOCK) < BLOCK ? x >> 24 : i / 7); /* a third cannot be packed */
     }
     for (size_t i = 0; i < sizeof sizes / sizeof sizes[0]; i++) {
-        struct deflate_blocks b = {.data = data, .n_bytes = sizes[i], .block_bytes = BLOCK, .level = 4};
+        struct deflate_blocks b = {
+            .data = data, .n_bytes = sizes[i], .block_bytes = BLOCK, .integer_bytes = i % 2 == 0 ? 4 : 1};
         for (int n_threads = 1; n_threads <= 3; n_threads++) {
             struct taken *now = n_threads == 1 ? one : t;
             omp_set_num_threads(n_threads);
@@ -62,11 +66,22 @@ int main(void)
             EXPECT_OK(deflate_blocks_run(&b, take, now));
             EXPECT(now->n == (int64_t)((sizes[i] + BLOCK - 1) / BLOCK), "%lld blocks of %zu bytes",
                    (long long)now->n, sizes[i]);
-            expect_unpacked(now, data, sizes[i]);
+            expect_unpacked(now, data, sizes[i], b.integer_bytes);
             EXPECT(memcmp(now, one, sizeof *one) == 0, "other bytes with %d threads", n_threads);
         }
     }
-    struct deflate_blocks b = {.data = data, .n_bytes = MOST * BLOCK, .block_bytes = BLOCK, .level = 4};
+    struct deflate_blocks b = {
+        .data = data, .n_bytes = MOST * BLOCK, .block_bytes = BLOCK, .integer_bytes = 4};
+    /* numbers that count up again and again are packed as what repeats, not as what runs */
+    int32_t *counting = (int32_t *)data;
+    for (int i = 0; i < MOST * BLOCK / 4; i++) {
+        counting[i] = i % 50;
+    }
+    *t = (struct taken){.fails_at = -1};
+    EXPECT_OK(deflate_blocks_run(&b, take, t));
+    EXPECT(t->n == MOST && t->sizes[MOST / 2] < BLOCK / 8, "%zu bytes for a block that repeats",
+           t->sizes[MOST / 2]);
+    expect_unpacked(t, data, MOST * BLOCK, 4);
     *t = (struct taken){.fails_at = 50};
     EXPECT_ERROR(deflate_blocks_run(&b, take, t), STATUS_IO, "no more");
     EXPECT(t->n == 50, "%lld blocks", (long long)t->n);

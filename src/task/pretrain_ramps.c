@@ -131,7 +131,7 @@ static struct status set_sizes(struct pretrain_options *o, const struct ramp *to
             return status_error(
                 STATUS_USAGE,
                 "--batch_ramp %s ends with batches of %.0f tokens, not a whole number of sequences of "
-                "--max_seq_length %lld",
+                "--max_seq_length %lld: give a multiple, or --train_batch_size without a ramp",
                 o->batch_ramp, tokens->to, (long long)o->max_seq_length);
         }
         o->train_batch_size = (int64_t)(tokens->to / length);

@@ -13,12 +13,12 @@ export OMP_NUM_THREADS=1
 
 pretrain_command()
 {
-    local out=$1
+    local out=$1 length=(--max_seq_length 32)
     shift
-    command=("$kiln" pretrain --input_dir "$dir/store" --config_file "$dir/config.json" --output_dir "$dir/$out"
+    [[ " $* " != *" --length_schedule "* ]] || length=() # which sets it
+    command=("$kiln" pretrain "${length[@]}" --input_dir "$dir/store" --config_file "$dir/config.json" --output_dir "$dir/$out"
         --learning_rate 1e-3 --num_steps_per_checkpoint 10 --keep_checkpoints 0 --eval_steps 10
         --log_freq 1 --disable_progress_bar "$@")
-    [[ " $* " = *" --length_schedule "* ]] || command+=(--max_seq_length 32)
 }
 
 pretrain()
@@ -146,6 +146,7 @@ expect 64 "wants FROM:TO:SHARE" pretrain no --batch_ramp 128:512
 expect 64 "the batch grows" pretrain no --batch_ramp 512:128:0.5
 expect 64 "above 0 and at most 1, not 1.5" pretrain no --batch_ramp 128:512:1.5
 expect 64 "not a whole number of sequences of --max_seq_length 32" pretrain no --batch_ramp 128:500:0.5
+expect 64 "give a multiple, or --train_batch_size without a ramp" pretrain no --recipe modern --max_seq_length 48
 expect 64 "but --train_batch_size 8 of --max_seq_length 32 are 256" pretrain no --batch_ramp 128:512:0.5 --train_batch_size 8
 expect 64 "which micro-batches of 4 sequences of 32 tokens cannot make: give a multiple of 128" \
     pretrain no --batch_ramp 160:512:0.5 --gradient_accumulation_steps 4

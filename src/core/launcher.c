@@ -6,6 +6,7 @@
 
 #include <errno.h>
 #include <inttypes.h>
+#include <limits.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -62,10 +63,23 @@ bool launcher_serves_mpi(void)
     return getenv("PMIX_NAMESPACE") != NULL;
 }
 
-bool launcher_shares_memory(void)
+struct status launcher_most_sharing(int *most)
 {
     const char *value = getenv("KILN_COMM_WINDOW");
-    return value == NULL || strcmp(value, "0") != 0;
+    char *end;
+    *most = INT_MAX;
+    if (value == NULL || value[0] == '\0') {
+        return status_ok();
+    }
+    long number = strtol(value, &end, 10);
+    *most = (int)number;
+    return *end == '\0' && number >= 0 && number <= INT_MAX
+               ? status_ok()
+               : status_error(
+                     STATUS_USAGE,
+                     "environment variable KILN_COMM_WINDOW is '%s', but must be how many ranks of a "
+                     "node share memory, or 0",
+                     value);
 }
 
 struct status launcher_timeout(double *seconds)

@@ -41,8 +41,9 @@ bool launcher_serves_mpi(void);
 /* How long ranks wait for each other: KILN_COMM_TIMEOUT seconds, by default LAUNCHER_TIMEOUT_S.  STATUS_USAGE. */
 struct status launcher_timeout(double *seconds);
 
-/* False if KILN_COMM_WINDOW is 0: ranks of a node shall not share memory, but send messages, as those of several nodes do. */
-bool launcher_shares_memory(void);
+/* How many ranks of a node may share memory: KILN_COMM_WINDOW, by default INT_MAX; with 0 they send messages, as those of several nodes do.
+ * STATUS_USAGE. */
+struct status launcher_most_sharing(int *most);
 
 enum { LAUNCHER_TIMEOUT_S = 600 }; /* PyTorch's for NCCL: torch/csrc/distributed/c10d/ProcessGroupNCCL.hpp */
 

@@ -3,9 +3,9 @@
 #include "core/clock.h"
 #include "core/log.h"
 #include "dist/node_calls.h"
-#include "dist/reduce.h"
-#include "dist/wire_ranks.h"
+#include "dist/wire_group.h"
 
+#include <limits.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -35,95 +35,14 @@ struct outgoing {
 
 struct comm_wire {
     struct wire_ranks ranks;
-    char *piece;            /* [COMM_WIRE_PIECE_BYTES] */
-    const void **from;      /* [size] */
-    struct hello *hellos;   /* [size] */
-    struct outgoing *first; /* messages under way */
+    struct wire_group all;    /* ranks */
+    struct wire_group column; /* one rank of each node, in the same place: in use if nodes are blocks */
+    bool are_blocks; /* each node has as many neighbouring ranks, a power of two, and shares memory */
+    struct wire_scratch scratch;
+    const void **local_from; /* [size] of sums within a node */
+    struct hello *hellos;    /* [size] */
+    struct outgoing *first;  /* messages under way */
 };
-
-/* ---- pieces of a tensor ---- */
-
-/* Elements of a tensor, of which each rank has a part: [begin(r), begin(r + 1)). */
-struct piece {
-    char *data;
-    int64_t n;
-    enum dtype dtype;
-};
-
-static int64_t part_begin(const struct wire_ranks *w, const struct piece *p, int r)
-{
-    return p->n * r / w->wire.size;
-}
-
-static char *part_data(const struct wire_ranks *w, const struct piece *p, int r)
-{
-    return p->data + (size_t)part_begin(w, p, r) * dtype_bytes(p->dtype);
-}
-
-static size_t part_bytes(const struct wire_ranks *w, const struct piece *p, int r)
-{
-    return (size_t)(part_begin(w, p, r + 1) - part_begin(w, p, r)) * dtype_bytes(p->dtype);
-}
-
-/* The k-th rank after and before this one: each rank begins with another. */
-static int after(const struct wire_ranks *w, int k)
-{
-    return (w->wire.rank + k) % w->wire.size;
-}
-
-static int before(const struct wire_ranks *w, int k)
-{
-    return (w->wire.rank + w->wire.size - k) % w->wire.size;
-}
-
-/* Each rank's part goes to all others, but not to `whole`, which has them all (-1: nobody has). */
-static struct status share_parts(struct wire_ranks *w, const struct piece *p, int whole, const char *doing)
-{
-    int rank = w->wire.rank;
-    for (int k = 1; k < w->wire.size; k++) {
-        int to = after(w, k), from = before(w, k);
-        if (rank != whole) {
-            wire_ranks_receive(w, from, WIRE_DATA, part_data(w, p, from), part_bytes(w, p, from));
-        }
-        if (to != whole) {
-            wire_ranks_send(w, to, WIRE_DATA, part_data(w, p, rank), part_bytes(w, p, rank));
-        }
-    }
-    return wire_ranks_wait(w, doing);
-}
-
-static struct status reduce_piece(struct comm_wire *c, const struct piece *p, reduction *reduce,
-                                  const char *doing)
-{
-    struct wire_ranks *w = &c->ranks;
-    int rank = w->wire.rank;
-    size_t bytes = part_bytes(w, p, rank);
-    for (int k = 1; k < w->wire.size; k++) {
-        int to = after(w, k), from = before(w, k);
-        c->from[from] = c->piece + (size_t)from * bytes;
-        wire_ranks_receive(w, from, WIRE_DATA, c->piece + (size_t)from * bytes, bytes);
-        wire_ranks_send(w, to, WIRE_DATA, part_data(w, p, to), part_bytes(w, p, to));
-    }
-    TRY(wire_ranks_wait(w, doing));
-    c->from[rank] = part_data(w, p, rank);
-    reduce(part_data(w, p, rank), c->from, w->wire.size, 0, (int64_t)(bytes / dtype_bytes(p->dtype)),
-           p->dtype);
-    return share_parts(w, p, -1, doing);
-}
-
-/* Elements of a piece: the parts of all ranks, the largest of which is rounded up, fit into the buffer. */
-static int64_t piece_elements(const struct comm_wire *c, enum dtype dtype)
-{
-    int64_t size = c->ranks.wire.size;
-    return COMM_WIRE_PIECE_BYTES / (int64_t)dtype_bytes(dtype) / size * size;
-}
-
-static struct piece piece_at(const struct comm_wire *c, tensor t, int64_t first)
-{
-    int64_t most = piece_elements(c, t.dtype), left = tensor_count(t) - first;
-    return (struct piece){(char *)t.data + (size_t)first * dtype_bytes(t.dtype), left < most ? left : most,
-                          t.dtype};
-}
 
 /* ---- messages under way ---- */
 
@@ -162,7 +81,7 @@ static void forget_arrived(struct comm_wire *c)
 static struct outgoing *outgoing_of(tensor t)
 {
     int64_t bytes = (int64_t)tensor_bytes(t);
-    int n_ops = 1 + (int)((bytes + COMM_WIRE_PIECE_BYTES - 1) / COMM_WIRE_PIECE_BYTES);
+    int n_ops = 1 + (int)((bytes + WIRE_GROUP_PIECE_BYTES - 1) / WIRE_GROUP_PIECE_BYTES);
     struct outgoing *m = malloc(sizeof *m + (size_t)bytes);
     struct wire_op *ops = calloc((size_t)n_ops, sizeof *ops);
     if (m == NULL || ops == NULL) {
@@ -185,9 +104,9 @@ static struct status begin_message(struct comm_wire *c, struct outgoing *m, int 
     const struct wire *wire = &c->ranks.wire;
     TRY(wire->type->send(wire->state, &m->ops[0], to, WIRE_HEAD, &m->bytes, sizeof m->bytes));
     for (int i = 1; i < m->n_ops; i++) {
-        int64_t first = (int64_t)(i - 1) * COMM_WIRE_PIECE_BYTES;
+        int64_t first = (int64_t)(i - 1) * WIRE_GROUP_PIECE_BYTES;
         TRY(wire->type->send(wire->state, &m->ops[i], to, WIRE_BODY, m->data + first,
-                             (size_t)smaller(m->bytes - first, COMM_WIRE_PIECE_BYTES)));
+                             (size_t)smaller(m->bytes - first, WIRE_GROUP_PIECE_BYTES)));
     }
     return status_ok();
 }
@@ -205,17 +124,24 @@ static struct status agree(void *state, struct status mine)
     return meet(state, (struct comm_call){.kind = CALL_AGREE, .status = mine});
 }
 
+/* What a rank has added up within its node, over all nodes.  For node_calls_reduce. */
+static struct status reduce_column(void *context, void *data, int64_t n, enum dtype dtype, reduction *reduce,
+                                   const char *doing)
+{
+    struct comm_wire *c = context;
+    return wire_group_reduce(&c->ranks, &c->column, &c->scratch, data, n, dtype, reduce, doing);
+}
+
+/* bf16 is rounded once, so sums of nodes are not added up. */
 static struct status reduce_all(struct comm_wire *c, struct comm_call call, tensor t, reduction *reduce)
 {
+    const char *doing = comm_call_name(call.kind);
+    struct node_between between = {c->are_blocks ? reduce_column : NULL, c};
     TRY(meet(c, call));
-    if (c->ranks.is_one_node) {
-        return node_calls_reduce(&c->ranks, t, reduce, c->from, comm_call_name(call.kind));
-    }
-    for (int64_t i = 0; i < tensor_count(t); i += piece_elements(c, t.dtype)) {
-        struct piece p = piece_at(c, t, i);
-        TRY(reduce_piece(c, &p, reduce, comm_call_name(call.kind)));
-    }
-    return status_ok();
+    return c->ranks.is_one_node || (c->are_blocks && t.dtype != DTYPE_BF16)
+               ? node_calls_reduce(&c->ranks, t, reduce, c->local_from, &between, doing)
+               : wire_group_reduce(&c->ranks, &c->all, &c->scratch, t.data, tensor_count(t), t.dtype, reduce,
+                                   doing);
 }
 
 static struct status all_reduce_sum(void *state, struct exec *x, tensor t)
@@ -228,68 +154,31 @@ static struct status all_reduce_max(void *state, struct exec *x, tensor t)
     return reduce_all(state, comm_call_of(CALL_ALL_REDUCE_MAX, x, t), t, reduce_max);
 }
 
-/* Of each rank's rows the bytes [done, done + COMM_WIRE_PIECE_BYTES), as far as it has so many. */
-static struct status gather_some(struct comm_wire *c, tensor t, const int64_t *bounds, size_t row_bytes,
-                                 int64_t done)
-{
-    struct wire_ranks *w = &c->ranks;
-    for (int r = 0; r < w->wire.size; r++) {
-        int64_t left = (bounds[r + 1] - bounds[r]) * (int64_t)row_bytes - done;
-        size_t bytes = left > 0 ? (size_t)smaller(left, COMM_WIRE_PIECE_BYTES) : 0;
-        char *data = (char *)t.data + (size_t)bounds[r] * row_bytes + done;
-        for (int k = 1; k < w->wire.size && r == w->wire.rank; k++) {
-            wire_ranks_send(w, after(w, k), WIRE_DATA, data, bytes);
-        }
-        if (r != w->wire.rank) {
-            wire_ranks_receive(w, r, WIRE_DATA, data, bytes);
-        }
-    }
-    return wire_ranks_wait(w, comm_call_name(CALL_ALL_GATHER));
-}
-
+/* Where nodes are blocks, first between nodes, so that each node has what one of its ranks got from all; and then within. */
 static struct status all_gather(void *state, struct exec *x, tensor t, const int64_t *bounds)
 {
     struct comm_wire *c = state;
-    int64_t most = 0;
-    size_t row_bytes = t.dims[0] == 0 ? 0 : tensor_bytes(t) / (size_t)t.dims[0];
-    TRY(meet(c, comm_call_gather(x, t, bounds, c->ranks.wire.size)));
-    if (c->ranks.is_one_node) {
-        return node_calls_gather(&c->ranks, t, bounds);
+    struct wire_ranks *w = &c->ranks;
+    TRY(meet(c, comm_call_gather(x, t, bounds, w->wire.size)));
+    if (!w->is_one_node && !c->are_blocks) {
+        return wire_group_gather(w, &c->all, t, bounds);
     }
-    for (int r = 0; r < c->ranks.wire.size; r++) {
-        int64_t bytes = (bounds[r + 1] - bounds[r]) * (int64_t)row_bytes;
-        most = bytes > most ? bytes : most;
+    if (c->are_blocks) {
+        TRY(wire_group_gather(w, &c->column, t, bounds));
     }
-    for (int64_t done = 0; done < most; done += COMM_WIRE_PIECE_BYTES) {
-        TRY(gather_some(c, t, bounds, row_bytes, done));
+    for (int r = 0; r < w->wire.size; r += w->window.size) {
+        TRY(node_calls_gather(w, t, bounds, r));
     }
     return status_ok();
 }
 
-/* The root gives each rank its part, and the parts go to all. */
 static struct status broadcast(void *state, struct exec *x, tensor t, int root)
 {
     struct comm_wire *c = state;
     struct wire_ranks *w = &c->ranks;
-    const char *doing = comm_call_name(CALL_BROADCAST);
     TRY(meet(c, comm_call_broadcast(x, t, root)));
-    if (w->is_one_node) {
-        return node_calls_broadcast(w, t, root);
-    }
-    for (int64_t i = 0; i < tensor_count(t); i += piece_elements(c, t.dtype)) {
-        struct piece p = piece_at(c, t, i);
-        int rank = w->wire.rank;
-        for (int k = 1; k < w->wire.size && rank == root; k++) {
-            wire_ranks_send(w, after(w, k), WIRE_DATA, part_data(w, &p, after(w, k)),
-                            part_bytes(w, &p, after(w, k)));
-        }
-        if (rank != root) {
-            wire_ranks_receive(w, root, WIRE_DATA, part_data(w, &p, rank), part_bytes(w, &p, rank));
-        }
-        TRY(wire_ranks_wait(w, doing));
-        TRY(share_parts(w, &p, root, doing));
-    }
-    return status_ok();
+    return w->is_one_node ? node_calls_broadcast(w, t, root)
+                          : wire_group_broadcast(w, &c->all, t.data, (int64_t)tensor_bytes(t), root);
 }
 
 /* This rank's error, told to all; or that of another, if one was heard of before. */
@@ -334,9 +223,9 @@ static struct status receive(void *state, struct exec *x, struct status mine, te
                                                "rank %d receives %lld bytes from rank %d, which sent %lld",
                                                w->wire.rank, (long long)bytes, from, (long long)theirs));
     }
-    for (int64_t done = 0; done < bytes; done += COMM_WIRE_PIECE_BYTES) {
+    for (int64_t done = 0; done < bytes; done += WIRE_GROUP_PIECE_BYTES) {
         wire_ranks_receive(w, from, WIRE_BODY, (char *)t.data + done,
-                           (size_t)smaller(bytes - done, COMM_WIRE_PIECE_BYTES));
+                           (size_t)smaller(bytes - done, WIRE_GROUP_PIECE_BYTES));
         TRY(wire_ranks_wait(w, "a message"));
     }
     return status_ok();
@@ -424,16 +313,50 @@ static struct status greet(struct comm_wire *c)
     return compare_builds(c);
 }
 
-static void find_place(struct comm *comm, struct comm_wire *c)
+static bool is_same_node(const struct comm_wire *c, int r, int q)
 {
-    comm->local_rank = comm->n_local = 0;
-    for (int r = 0; r < comm->size; r++) {
-        bool is_here = strcmp(c->hellos[r].node, c->hellos[comm->rank].node) == 0;
-        c->ranks.seats[r] = is_here ? comm->n_local : -1;
-        comm->n_local += is_here;
-        comm->local_rank += is_here && r < comm->rank;
+    return strcmp(c->hellos[r].node, c->hellos[q].node) == 0;
+}
+
+/* How many lower ranks are on the node of rank r. */
+static int place_on_node(const struct comm_wire *c, int r)
+{
+    int n = 0;
+    for (int q = 0; q < r; q++) {
+        n += is_same_node(c, q, r);
     }
-    c->ranks.is_crowded = comm->n_local > sysconf(_SC_NPROCESSORS_ONLN);
+    return n;
+}
+
+/* Ranks share memory with those of their node, or, as if a node had only so many, with the next `most` ones. */
+static void find_place(struct comm *comm, struct comm_wire *c, int most)
+{
+    struct wire_ranks *w = &c->ranks;
+    int place = place_on_node(c, comm->rank), n = 0;
+    comm->local_rank = place;
+    comm->n_local = w->n_seats = 0;
+    for (int r = 0; r < comm->size; r++) {
+        bool is_here = is_same_node(c, r, comm->rank), shares = is_here && n / most == place / most;
+        w->seats[r] = shares ? n % most : -1;
+        w->n_seats += shares;
+        n += is_here;
+    }
+    comm->n_local = n;
+    w->is_crowded = comm->n_local > sysconf(_SC_NPROCESSORS_ONLN);
+}
+
+/* Whether the memory of each node is that of n_seats neighbours, so that sums of nodes are subtrees of the sum of all. */
+static bool nodes_are_blocks(const struct comm_wire *c, int most)
+{
+    const struct wire_ranks *w = &c->ranks;
+    int n = w->n_seats, size = w->wire.size;
+    bool are = n > 1 && n < size && (n & (n - 1)) == 0 && size % n == 0;
+    for (int r = 0; r < size && are; r++) {
+        int first = r / n * n;
+        are = is_same_node(c, r, first) && place_on_node(c, r) % most == r % n &&
+              place_on_node(c, first) / most == place_on_node(c, r) / most;
+    }
+    return are;
 }
 
 /* Sets *all to whether `mine` is true on all ranks. */
@@ -448,26 +371,26 @@ static struct status all_can(struct comm_wire *c, bool mine, bool *all)
 }
 
 /* Opens the memory of each node's ranks.  Without it they use messages, which take longer. */
-static struct status open_window(const struct comm *comm, struct comm_wire *c, bool shares)
+static struct status open_window(const struct comm *comm, struct comm_wire *c, int most)
 {
     struct wire_ranks *w = &c->ranks;
     char name[96];
-    bool all_made, all_joined;
-    int first = 0;
+    bool all_made, all_joined, are_blocks;
+    int first = 0, seat = w->seats[comm->rank];
     while (w->seats[first] != 0) {
         first++;
     }
     snprintf(name, sizeof name, "/kiln-%llx-%d", (unsigned long long)c->hellos[0].run, first);
-    struct status s = shares ? status_ok() : status_error(STATUS_UNAVAILABLE, "KILN_COMM_WINDOW is 0");
-    if (comm->local_rank == 0 && shares) {
-        s = node_window_create(&w->window, name, comm->n_local);
+    struct status s = most > 0 ? status_ok() : status_error(STATUS_UNAVAILABLE, "KILN_COMM_WINDOW is 0");
+    if (seat == 0 && most > 0) {
+        s = node_window_create(&w->window, name, w->n_seats);
     }
     TRY(all_can(c, !failed(s), &all_made));
-    if (comm->local_rank != 0 && all_made) {
-        s = node_window_join(&w->window, name, comm->local_rank, comm->n_local);
+    if (seat != 0 && all_made) {
+        s = node_window_join(&w->window, name, seat, w->n_seats);
     }
     TRY(all_can(c, !failed(s), &all_joined));
-    if (comm->local_rank == 0) {
+    if (seat == 0) {
         node_window_remove_name(name);
     }
     if (!all_joined) {
@@ -478,7 +401,10 @@ static struct status open_window(const struct comm *comm, struct comm_wire *c, b
                     comm->size, s.message);
     }
     w->has_window = all_joined;
-    w->is_one_node = all_joined && comm->n_local == comm->size;
+    w->is_one_node = all_joined && w->n_seats == comm->size;
+    TRY(all_can(c, all_joined && nodes_are_blocks(c, most), &are_blocks));
+    c->are_blocks = are_blocks;
+    c->column = (struct wire_group){seat, w->n_seats, comm->size / w->n_seats, comm->rank / w->n_seats};
     return status_ok();
 }
 
@@ -492,17 +418,20 @@ struct status comm_wire_open(struct comm *comm, const struct wire *wire,
     }
     *comm = (struct comm){.type = &type, .rank = wire->rank, .size = wire->size, .state = c};
     struct status s = wire_ranks_init(&c->ranks, wire, options->deadline_s);
-    c->piece = malloc(COMM_WIRE_PIECE_BYTES);
-    c->from = calloc((size_t)wire->size, sizeof *c->from);
+    c->all = (struct wire_group){0, 1, wire->size, wire->rank};
+    c->scratch.piece = malloc(WIRE_GROUP_PIECE_BYTES);
+    c->scratch.from = calloc((size_t)wire->size, sizeof *c->scratch.from);
+    c->local_from = calloc((size_t)wire->size, sizeof *c->local_from);
     c->hellos = calloc((size_t)wire->size, sizeof *c->hellos);
-    if (!failed(s) && (c->piece == NULL || c->from == NULL || c->hellos == NULL)) {
+    if (!failed(s) &&
+        (c->scratch.piece == NULL || c->scratch.from == NULL || c->local_from == NULL || c->hellos == NULL)) {
         s = status_error(STATUS_MEMORY, "out of memory for what ranks exchange");
     }
     c->ranks.deadline_ns = (int64_t)(1e9 * fmax(options->deadline_s, OPENING_S));
     s = failed(s) ? s : greet(c);
     if (!failed(s)) {
-        find_place(comm, c);
-        s = open_window(comm, c, options->shares_memory);
+        find_place(comm, c, options->most_sharing > 0 ? options->most_sharing : INT_MAX);
+        s = open_window(comm, c, options->most_sharing);
     }
     c->ranks.deadline_ns = (int64_t)(1e9 * options->deadline_s);
     if (failed(s)) {
@@ -522,8 +451,9 @@ void comm_wire_close(struct comm *comm)
         c->first = m->next;
         forget(m);
     }
-    free(c->piece);
-    free(c->from);
+    free(c->scratch.piece);
+    free(c->scratch.from);
+    free(c->local_from);
     free(c->hellos);
     free(c);
 }

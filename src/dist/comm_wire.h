@@ -1,19 +1,16 @@
-/* comm_wire: the communicator of processes that exchange messages by a wire (dist/wire.h): tensors in host memory.
- *
- * A sum goes piece by piece.  Of each piece a rank gets its own part from all others, adds up by the tree of dist/reduce, and
- * sends the result to all: each rank sends 2 (n - 1) / n of the bytes, which is the least there is, in two rounds.  The memory
- * besides is a piece.  A broadcast is the same with a part for each rank in place of the sum. */
+/* comm_wire: the communicator of processes that exchange messages by a wire (dist/wire.h): tensors in host memory.  Ranks of one node
+ * share memory (dist/node_calls).  Of several nodes, if each has as many neighbouring ranks, a power of two, sums and gatherings go
+ * within the nodes by memory, and between them by messages of each rank to those in the same place of the other nodes; else all
+ * ranks send to all (dist/wire_group). */
 #ifndef KILN_DIST_COMM_WIRE_H
 #define KILN_DIST_COMM_WIRE_H
 
 #include "dist/comm.h"
 #include "dist/wire.h"
 
-enum { COMM_WIRE_PIECE_BYTES = 4 << 20 };
-
 struct comm_wire_options {
-    double deadline_s;  /* how long ranks wait for each other */
-    bool shares_memory; /* the ranks of a node share memory, if they can (dist/node_window.h) */
+    double deadline_s; /* how long ranks wait for each other */
+    int most_sharing; /* how many ranks of a node may share memory (dist/node_window.h): 0 none, INT_MAX all */
 };
 
 /* The ranks of an open wire, which it takes over and closes, also if it fails.  All ranks call it.

@@ -2,20 +2,19 @@
 
 #include <string.h>
 
-enum {
-    LINE_ELEMENTS = 32
-}; /* of which none is smaller than 2 bytes: ranks never write to the same cache line */
+/* Of which none is smaller than 2 bytes: ranks never write to the same cache line. */
+enum { LINE_ELEMENTS = 32 };
 
 static int64_t smaller(int64_t a, int64_t b)
 {
     return a < b ? a : b;
 }
 
-/* The first of n elements that rank r adds up. */
-static int64_t share_begin(const struct wire_ranks *w, int64_t n, int r)
+/* The first of n elements that the rank in a seat adds up. */
+static int64_t share_begin(const struct wire_ranks *w, int64_t n, int seat)
 {
     int64_t lines = (n + LINE_ELEMENTS - 1) / LINE_ELEMENTS;
-    return smaller(lines * r / w->wire.size * LINE_ELEMENTS, n);
+    return smaller(lines * seat / w->window.size * LINE_ELEMENTS, n);
 }
 
 /* Copies n elements but not [first, end). */
@@ -28,31 +27,37 @@ static void copy_others(char *to, const char *from, int64_t n, int64_t first, in
 /* What this rank adds up itself, it reads and writes in place.  Others read its slot until the meeting after the sums, and its
  * result until the next meeting of any kind. */
 static struct status reduce_piece(struct wire_ranks *w, char *data, int64_t n, enum dtype dtype,
-                                  reduction *reduce, const void **from, const char *doing)
+                                  reduction *reduce, const void **from, const struct node_between *between,
+                                  const char *doing)
 {
+    const struct node_window *window = &w->window;
     size_t bytes = dtype_bytes(dtype);
-    int rank = w->wire.rank;
-    char *result = node_window_result(&w->window, 0);
-    int64_t first = share_begin(w, n, rank), end = share_begin(w, n, rank + 1);
-    copy_others(node_window_slot(&w->window, w->seats[rank]), data, n, first, end, bytes);
+    char *result = node_window_result(window, 0);
+    int64_t first = share_begin(w, n, window->rank), end = share_begin(w, n, window->rank + 1);
+    char *mine = data + (size_t)first * bytes;
+    copy_others(node_window_slot(window, window->rank), data, n, first, end, bytes);
     TRY(wire_ranks_come(w, doing));
-    for (int r = 0; r < w->wire.size; r++) {
-        from[r] = r == rank ? data : node_window_slot(&w->window, w->seats[r]);
+    for (int i = 0; i < window->size; i++) {
+        from[i] = i == window->rank ? data : node_window_slot(window, i);
     }
-    reduce(data + (size_t)first * bytes, from, w->wire.size, first, end - first, dtype);
-    memcpy(result + (size_t)first * bytes, data + (size_t)first * bytes, (size_t)(end - first) * bytes);
+    reduce(mine, from, window->size, first, end - first, dtype);
+    if (between->reduce != NULL) {
+        TRY(between->reduce(between->context, mine, end - first, dtype, reduce, doing));
+    }
+    memcpy(result + (size_t)first * bytes, mine, (size_t)(end - first) * bytes);
     TRY(wire_ranks_come(w, doing));
     copy_others(data, result, n, first, end, bytes);
     return status_ok();
 }
 
 struct status node_calls_reduce(struct wire_ranks *w, tensor t, reduction *reduce, const void **from,
-                                const char *doing)
+                                const struct node_between *between, const char *doing)
 {
     int64_t bytes = (int64_t)dtype_bytes(t.dtype), most = NODE_WINDOW_PIECE_BYTES / bytes,
             n = tensor_count(t);
     for (int64_t i = 0; i < n; i += most) {
-        TRY(reduce_piece(w, (char *)t.data + i * bytes, smaller(n - i, most), t.dtype, reduce, from, doing));
+        TRY(reduce_piece(w, (char *)t.data + i * bytes, smaller(n - i, most), t.dtype, reduce, from, between,
+                         doing));
     }
     return status_ok();
 }
@@ -67,25 +72,26 @@ static size_t rows_at(const tensor *t, const int64_t *bounds, int rank, int64_t 
 }
 
 /* One half of a slot is written while others still read the other.  The last meeting gives the slots back. */
-struct status node_calls_gather(struct wire_ranks *w, tensor t, const int64_t *bounds)
+struct status node_calls_gather(struct wire_ranks *w, tensor t, const int64_t *bounds, int first)
 {
+    const struct node_window *window = &w->window;
     const char *doing = comm_call_name(CALL_ALL_GATHER);
     char *data;
     int64_t half = 0, most = 0;
-    for (int r = 0; r < w->wire.size; r++) {
+    for (int r = first; r < first + window->size; r++) {
         most = bounds[r + 1] - bounds[r] > most ? bounds[r + 1] - bounds[r] : most;
     }
     most = most == 0 ? 0 : most * (int64_t)tensor_bytes(t) / t.dims[0];
     for (int64_t done = 0; done < most; done += NODE_WINDOW_PIECE_BYTES / 2) {
-        size_t bytes = rows_at(&t, bounds, w->wire.rank, done, &data);
+        size_t bytes = rows_at(&t, bounds, first + window->rank, done, &data);
         if (bytes > 0) {
-            memcpy((char *)node_window_slot(&w->window, w->seats[w->wire.rank]) + half, data, bytes);
+            memcpy((char *)node_window_slot(window, window->rank) + half, data, bytes);
         }
         TRY(wire_ranks_come(w, doing));
-        for (int r = 0; r < w->wire.size; r++) {
-            bytes = rows_at(&t, bounds, r, done, &data);
-            if (bytes > 0 && r != w->wire.rank) {
-                memcpy(data, (char *)node_window_slot(&w->window, w->seats[r]) + half, bytes);
+        for (int i = 0; i < window->size; i++) {
+            bytes = rows_at(&t, bounds, first + i, done, &data);
+            if (bytes > 0 && i != window->rank) {
+                memcpy(data, (char *)node_window_slot(window, i) + half, bytes);
             }
         }
         half = NODE_WINDOW_PIECE_BYTES / 2 - half;

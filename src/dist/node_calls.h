@@ -6,12 +6,21 @@
 #include "dist/reduce.h"
 #include "dist/wire_ranks.h"
 
-/* reduce_sum or reduce_max of t over the ranks; `from` [size] is scratch. */
-struct status node_calls_reduce(struct wire_ranks *w, tensor t, reduction *reduce, const void **from,
-                                const char *doing);
+/* What is done with the sums of a node's ranks, by each with those that it has made. */
+struct node_between {
+    struct status (*reduce)(void *context, void *data, int64_t n, enum dtype dtype, reduction *reduce,
+                            const char *doing); /* NULL: nothing, there is one node */
+    void *context;
+};
 
-/* As comm_all_gather and comm_broadcast. */
-struct status node_calls_gather(struct wire_ranks *w, tensor t, const int64_t *bounds);
+/* reduce_sum or reduce_max of t over the ranks; `from` [n_seats] is scratch. */
+struct status node_calls_reduce(struct wire_ranks *w, tensor t, reduction *reduce, const void **from,
+                                const struct node_between *between, const char *doing);
+
+/* Rows of ranks [first, first + n_seats), of which the one in seat i has those of rank first + i. */
+struct status node_calls_gather(struct wire_ranks *w, tensor t, const int64_t *bounds, int first);
+
+/* As comm_broadcast, of one node. */
 struct status node_calls_broadcast(struct wire_ranks *w, tensor t, int root);
 
 #endif

@@ -22,8 +22,8 @@ static const int64_t LOOK_NS = 5000000;
 /* A rank that waits for rank 0's answer lets rank 0 find out first who did not come. */
 static const int64_t ANSWER_NS = 1000000000;
 
-/* How long a failing rank tries to tell those that do not listen. */
-static const double TELL_S = 1;
+/* How long a failing rank tries to tell those that do not listen; mpirun may end it a second after it has lost another. */
+static const double TELL_S = 0.3;
 
 static void pause_after(const struct wire_ranks *w, int64_t idle_ns)
 {
@@ -62,7 +62,7 @@ static void tell(struct wire_ranks *w, struct status told)
     w->told = told;
     for (int r = 0; r < w->wire.size; r++) {
         w->told_ops[r].pending = false;
-        if (r != w->wire.rank) {
+        if (r != w->wire.rank && !w->is_gone[r]) {
             w->wire.type->send(w->wire.state, &w->told_ops[r], r, WIRE_NOTE, &w->told, status_bytes(&told));
         }
     }
@@ -236,7 +236,7 @@ struct status wire_ranks_wait(struct wire_ranks *w, const char *doing)
 
 static bool awaits_coming(const struct wire_ranks *w, int rank)
 {
-    return !node_window_has_come(&w->window, w->seats[rank]);
+    return w->seats[rank] >= 0 && !node_window_has_come(&w->window, w->seats[rank]);
 }
 
 struct status wire_ranks_come(struct wire_ranks *w, const char *doing)

@@ -26,14 +26,15 @@ struct wire_ranks {
     int64_t *left_ns;          /* [size] when a rank was heard to leave, or seen to be gone; 0: neither */
     bool *is_gone;             /* [size] its process has ended, and did not say so */
     struct node_window window; /* of this node's ranks, if it is open */
-    int *seats;                /* [size] a rank's place there; -1: it is on another node */
-    bool has_window;           /* the ranks of each node are all in their window */
-    bool is_one_node;          /* all ranks have a seat: they meet there */
-    struct comm_call *calls;   /* [size] of a meeting, at rank 0 */
-    struct comm_call mine;     /* this rank's */
-    struct status verdict;     /* of a meeting */
-    struct wire_op *ops;       /* [2 size] what this rank waits for */
-    int *whom;                 /* [2 size] the rank of each */
+    int *seats;                /* [size] a rank's place there; -1: it is elsewhere */
+    int n_seats;
+    bool has_window;         /* the ranks of each node are all in their window */
+    bool is_one_node;        /* all ranks have a seat: they meet there */
+    struct comm_call *calls; /* [size] of a meeting, at rank 0 */
+    struct comm_call mine;   /* this rank's */
+    struct status verdict;   /* of a meeting */
+    struct wire_op *ops;     /* [2 size] what this rank waits for */
+    int *whom;               /* [2 size] the rank of each */
     int n_ops;
 };
 

@@ -83,10 +83,11 @@ struct status world_open(struct comm *world)
     struct launcher_ranks told;
     const struct wire_entry *entry = NULL;
     struct wire wire;
-    struct comm_wire_options options = {.shares_memory = launcher_shares_memory()};
+    struct comm_wire_options options;
     *world = comm_self();
     TRY(launcher_find_ranks(&told));
     TRY(launcher_timeout(&options.deadline_s));
+    TRY(launcher_most_sharing(&options.most_sharing));
     if (told.kind == LAUNCHER_NONE) {
         return status_ok();
     }

@@ -29,9 +29,11 @@ all_expected()
 for n in 3 4; do
     all_expected "$n" "$test_comm"
 done
-for n in 2 4; do
-    KILN_COMM_WINDOW=0 all_expected "$n" "$test_comm"
-done
+KILN_COMM_WINDOW=0 all_expected 4 "$test_comm"
+# as two nodes of two ranks each, and as one of three and one of one
+KILN_COMM_WINDOW=3 all_expected 4 "$test_comm"
+KILN_COMM_WINDOW=2 all_expected 4 "$test_comm"
+KILN_COMM_WINDOW=0 all_expected 2 "$test_comm"
 grep -q 'KILN_COMM_WINDOW is 0; ranks of a node do without' "$dir/err" || fail "nobody says that the memory is not shared"
 
 # try_case NAME N DEADLINE WINDOW: a case that ends with an error, which is a world of its own.
@@ -66,8 +68,8 @@ wait
 ! compgen -G "$dir/*.failed" >/dev/null || fail "$(tail -n +1 "$dir"/*.failed)"
 [ "$n_begun" -gt 20 ] || fail "only $n_begun cases"
 
-for n in 2 4; do
-    run "$n" "$test_ranks" "wide, bf16, lamb" >"$dir/out" 2>"$dir/err" || fail "steps of $n ranks: $(cat "$dir/out" "$dir/err")"
+for n in 2 4; do # the 4 as two nodes
+    KILN_COMM_WINDOW=2 run "$n" "$test_ranks" "wide, bf16, lamb" >"$dir/out" 2>"$dir/err" || fail "steps of $n ranks: $(cat "$dir/out" "$dir/err")"
     [ "$(grep -c 'the same bits' "$dir/out")" -eq "$n" ] || fail "steps of $n ranks: $(cat "$dir/out")"
 done
 echo "test_mpi: ranks that are processes give the bits of ranks that are threads, and no error leaves one waiting"

@@ -1,6 +1,7 @@
 #include "task/loop.h"
 
 #include "core/clock.h"
+#include "core/launcher.h"
 #include "core/log.h"
 #include "core/stop.h"
 #include "task/together.h"
@@ -70,11 +71,31 @@ struct status loop_restore(struct loop *l, bool *found)
 
 /* ---- output ---- */
 
+/* Ranks with a GPU each exchange gradients among these. */
+static struct status open_ranks(struct loop *l)
+{
+    struct comm_nccl_config config;
+    char record[CHECKPOINT_PATH_BYTES];
+    TRY(checkpoint_path(record, "%s/collectives_of_rank_%d.json", l->directory, l->world->rank));
+    TRY(launcher_timeout(&config.deadline_s));
+    config.deadline_s /= 2; /* before the others give this rank up */
+    config.record = record;
+    TRY(comm_device_open(&l->tensors, l->world, &l->trainer->net.x, &config));
+    return l->trainer->config.blocks.n_all > 0 && l->tensors.comm.type->sums_in_another_order
+               ? status_error(
+                     STATUS_UNAVAILABLE,
+                     "--reproducible_ranks: %s adds in an order of its own, so the bits depend on the ranks; "
+                     "leave it out",
+                     l->tensors.comm.type->name)
+               : status_ok();
+}
+
 struct status loop_open(struct loop *l)
 {
     static const struct profile_options untimed;
     struct tensor_log_options tensors = *l->tensor_log_options;
     tensors.rank = l->world->rank;
+    TRY(open_ranks(l));
     l->save_run = (struct save_run){
         .trainer = l->trainer,
         .world = l->world,
@@ -102,6 +123,7 @@ struct status loop_open(struct loop *l)
 void loop_close(struct loop *l)
 {
     save_run_fini(&l->save_run);
+    comm_device_close(&l->tensors);
     profile_close(&l->profile);
     tensor_log_close(&l->tensor_log);
     if (l->trainer != NULL) {
@@ -152,7 +174,7 @@ static struct status step_of_ranks(struct loop *l, const struct batch_step *part
     bool means = l->mean_of_micro_batches;
     return l->world->size == 1
                ? trainer_step(l->trainer, part, step, update, lr, means, result)
-               : data_parallel_step(l->trainer, l->world, part, step, update, lr, means, result);
+               : data_parallel_step(l->trainer, &l->tensors.comm, part, step, update, lr, means, result);
 }
 
 /* The learning rate of the step that has begun. */

@@ -6,6 +6,7 @@
 #ifndef KILN_TASK_LOOP_H
 #define KILN_TASK_LOOP_H
 
+#include "dist/comm_device.h"
 #include "optim/schedule.h"
 #include "task/early_stop.h"
 #include "task/run_clock.h"
@@ -67,7 +68,8 @@ struct loop {
     const struct profile_options *profile_options;
     const struct tensor_log_options *tensor_log_options;
 
-    int64_t first_step; /* done before this run */
+    int64_t first_step;         /* done before this run */
+    struct comm_device tensors; /* of the same ranks, for what the trainer's device holds */
     struct save_run save_run;
     struct profile profile;
     struct tensor_log tensor_log;

@@ -4,7 +4,6 @@
 
 #include <omp.h>
 #include <pthread.h>
-#include <stdbool.h>
 #include <stdlib.h>
 #include <unistd.h>
 
@@ -31,15 +30,16 @@ int parallel_n_parts(void)
     return n > MAX_PARTS ? MAX_PARTS : n;
 }
 
-void parallel_share(int n_processes)
+struct parallel_share parallel_share(int n_processes)
 {
     const char *given = getenv("OMP_NUM_THREADS");
-    long online = sysconf(_SC_NPROCESSORS_ONLN);
-    int mine = (int)(online / n_processes), allowed = omp_get_num_procs();
-    if (given == NULL || *given == '\0') {
-        mine = mine < allowed ? mine : allowed;
-        omp_set_num_threads(mine > 1 ? mine : 1);
+    int share = (int)(sysconf(_SC_NPROCESSORS_ONLN) / n_processes), allowed = omp_get_num_procs();
+    struct parallel_share s = {.share = share > 1 ? share : 1, .given = given != NULL && *given != '\0'};
+    if (!s.given) {
+        omp_set_num_threads(s.share < allowed ? s.share : allowed);
     }
+    s.threads = omp_get_max_threads();
+    return s;
 }
 
 void parallel_run(parallel_body *body, void *context)

@@ -4,15 +4,23 @@
 #ifndef KILN_CORE_PARALLEL_H
 #define KILN_CORE_PARALLEL_H
 
+#include <stdbool.h>
+
 /* Does `part` of `n_parts`. */
 typedef void parallel_body(void *context, int part, int n_parts);
 
 /* The number of threads OpenMP would use (OMP_NUM_THREADS, or the processors), 256 at most. */
 int parallel_n_parts(void);
 
-/* This process is one of n_processes on this machine: unless OMP_NUM_THREADS says how many threads, it uses its share of the
- * processors that the machine has, and not more than it may run on. */
-void parallel_share(int n_processes);
+/* The threads of one of several processes on a machine. */
+struct parallel_share {
+    int threads; /* that it uses */
+    int share;   /* its part of the machine's processors, 1 at least */
+    bool given;  /* OMP_NUM_THREADS says how many it uses; else its share, or as many as it may run on */
+};
+
+/* This process is one of n_processes on this machine: sets how many threads it uses. */
+struct parallel_share parallel_share(int n_processes);
 
 /* Runs the body for all parts. */
 void parallel_run(parallel_body *body, void *context);

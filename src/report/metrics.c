@@ -48,8 +48,13 @@ static json_t *start_fields(const struct metrics *m, const struct metrics_start 
                                omp_get_max_threads(), "dtype", precision_name(c->precision), "parameters",
                                (json_int_t)s->trainer->plan.n_params, "seed", (json_int_t)c->seed);
     json_int_t n_micro = flag_int(s->flags, "gradient_accumulation_steps");
+    json_int_t of_all = flag_int(s->flags, "global_batch_size"),
+               of_one = flag_int(s->flags, "train_batch_size");
     json_object_set_new(fields, "micro_batch_size",
-                        json_integer(flag_int(s->flags, "train_batch_size") / (n_micro < 1 ? 1 : n_micro)));
+                        json_integer((of_all > 0 ? of_all : of_one) / (n_micro < 1 ? 1 : n_micro)));
+    if (s->n_ranks > 1) {
+        json_object_set_new(fields, "ranks", json_integer(s->n_ranks));
+    }
     json_object_set(fields, "learning_rate", json_object_get(s->flags, "learning_rate"));
     json_object_set_new(fields, "tensorboard", json_boolean(m->options.tensorboard));
     json_object_set_new(fields, "model", c->model->type->to_json(c->model));

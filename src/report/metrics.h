@@ -36,6 +36,7 @@ struct metrics_start {
     enum drop_in_task drop_in;                     /* the replaced script whose logs to write */
     const struct deepspeed_log_options *deepspeed; /* of its variant with DeepSpeed; NULL: it is not that */
     const struct trainer *trainer;
+    int n_ranks;         /* that train together */
     const json_t *flags; /* as given, for the logs; may be NULL */
 };
 

@@ -208,6 +208,7 @@ static void start_log(struct tuning *t)
         .last_step = t->loop.last_step,
         .steps_per_epoch = (double)example_batches_per_epoch(&t->batches),
         .trainer = t->trainer,
+        .n_ranks = t->world.size,
         .flags = o->flags,
     };
     metrics_start(t->log, &start);

@@ -539,6 +539,7 @@ static struct status open_logs(struct run *r, size_t free_before)
         .elapsed_s = r->progress.clock.elapsed_s,
         .steps_per_epoch = pretrain_inputs_steps_per_epoch(&r->in, o),
         .trainer = &r->trainer,
+        .n_ranks = r->world.size,
         .flags = o->flags,
     };
     TRY(metrics_open(&r->metrics, &logs));

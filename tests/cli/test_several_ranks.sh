@@ -37,6 +37,9 @@ all=(--global_batch_size 16 --gradient_accumulation_steps 8 --reproducible_ranks
 pretrain 1 one "${all[@]}"
 pretrain 2 two "${all[@]}"
 grep -q "^ranks: 2 over MPI" "$dir/err" || fail "the ranks are not announced: $(cat "$dir/err")"
+grep -q "^threads: 1 of each rank" "$dir/err" || fail "the threads are not announced: $(cat "$dir/err")"
+grep -q '"micro_batch_size":2,.*"ranks":2' "$dir/two/log.jsonl" || grep -q '"ranks":2.*"micro_batch_size":2,' "$dir/two/log.jsonl" ||
+    fail "the log: $(head -1 "$dir/two/log.jsonl")"
 [ "$(grep -c '^phase 1 6/6' "$dir/err")" -eq 1 ] || fail "a line of each rank: $(cat "$dir/err")"
 grep -q "^memory: peak .* of the rank with the most" "$dir/err" || fail "no peak of all ranks: $(cat "$dir/err")"
 [ -e "$dir/two/ckpt_6/optimizer-00002-of-00002.safetensors" ] || fail "rank 1 has not saved its slices"

@@ -93,7 +93,7 @@ static struct status find_other(const struct comm *control, const struct comm_ca
         comm_agree(control, calls != NULL && bounds != NULL
                                 ? status_ok()
                                 : status_error(STATUS_MEMORY, "out of memory for ranks' calls"));
-    if (!failed(s)) {
+    if (!failed(s) && calls != NULL && bounds != NULL) {
         calls[control->rank] = *mine;
         for (int r = 0; r <= control->size; r++) {
             bounds[r] = r;

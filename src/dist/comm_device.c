@@ -46,7 +46,7 @@ static struct status exchange(const struct comm *control, struct facts *all)
     x.status = comm_agree(
         control, bounds != NULL ? status_ok()
                                 : status_error(STATUS_MEMORY, "out of memory for %d ranks", control->size));
-    for (int r = 0; r <= control->size && !failed(x.status); r++) {
+    for (int r = 0; r <= control->size && bounds != NULL; r++) {
         bounds[r] = r;
     }
     if (!failed(x.status)) {
@@ -135,7 +135,9 @@ struct status comm_device_open(struct comm_device *d, const struct comm *control
     struct status s = comm_agree(
         control,
         all != NULL ? status_ok() : status_error(STATUS_MEMORY, "out of memory for %d ranks", control->size));
-    s = failed(s) ? s : choose(d, control, x, config, all);
+    if (!failed(s) && all != NULL) {
+        s = choose(d, control, x, config, all);
+    }
     free(all);
     if (failed(s)) {
         comm_device_close(d);

@@ -229,7 +229,7 @@ struct status comm_nccl_create(struct comm_nccl **nccl, const struct comm *contr
     *nccl = NULL;
     struct status s = comm_agree(
         control, n != NULL ? status_ok() : status_error(STATUS_MEMORY, "out of memory for a communicator"));
-    if (failed(s)) {
+    if (failed(s) || n == NULL) {
         free(n);
         return s;
     }

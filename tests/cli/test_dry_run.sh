@@ -60,7 +60,10 @@ declare -A words=(
     [doctor]=""
     [bench]="--model tiny --migration_log new.log"
     [plan]="--config $dir/config.json --device cpu --max_seq_length 32"
+    [launch]="--num_ranks 2 -- pretrain --input_dir none --config_file none --output_dir new"
+    [netcheck]="--hostfile $dir/hosts"
 )
+echo "localhost slots=2" >"$dir/hosts"
 n=0
 for command in $("$kiln" help | awk '/^  [a-z]/ { print $1 }'); do
     [ -n "${words[$command]+known}" ] || fail "kiln $command is not tried here"

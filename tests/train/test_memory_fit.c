@@ -51,7 +51,8 @@ static struct status check(size_t available, int64_t recompute)
     struct trainer_plan plan;
     free_bytes = available;
     EXPECT_OK(trainer_plan(&plan, &c));
-    return memory_fit_check(&c, &plan, (struct memory_cut){"--train_batch_size", BATCH, 1, true, recompute});
+    return memory_fit_check(&c, &plan,
+                            (struct memory_cut){"--train_batch_size", BATCH, 1, true, recompute, 0});
 }
 
 /* The found size is the largest: one more does not fit. */
@@ -87,8 +88,9 @@ static void test_messages(void)
     struct trainer_plan plan;
     EXPECT_OK(trainer_plan(&plan, &c));
     free_bytes = bytes_of(7, 0);
-    EXPECT_ERROR(memory_fit_check(&c, &plan, (struct memory_cut){"--predict_batch_size", BATCH, 1, false, 0}),
-                 STATUS_MEMORY, "it fits with --predict_batch_size");
+    EXPECT_ERROR(
+        memory_fit_check(&c, &plan, (struct memory_cut){"--predict_batch_size", BATCH, 1, false, 0, 0}),
+        STATUS_MEMORY, "it fits with --predict_batch_size");
 }
 
 /* The copy that is being saved is the host's memory, not the device's. */
@@ -100,7 +102,7 @@ static void test_saving(void)
     free_bytes = bytes_of(BATCH, 0);
     EXPECT_OK(trainer_plan(&plan, &c));
     EXPECT(plan.saving_bytes > 0, "nothing to save");
-    EXPECT_OK(memory_fit_check(&c, &plan, (struct memory_cut){"--train_batch_size", BATCH, 1, true, 0}));
+    EXPECT_OK(memory_fit_check(&c, &plan, (struct memory_cut){"--train_batch_size", BATCH, 1, true, 0, 0}));
     c.device = &device_cpu;
     EXPECT(memory_fit_device_bytes(&plan, &device_cpu) == plan.total_bytes, "on the host all of it counts");
 }
@@ -111,7 +113,7 @@ static void test_saving_on_the_host(void)
     struct device host = device_small;
     struct trainer_config c = config_of(BATCH);
     struct trainer_plan plan;
-    struct memory_cut cut = {"--train_batch_size", BATCH, 1, true, 0};
+    struct memory_cut cut = {"--train_batch_size", BATCH, 1, true, 0, 0};
     host.is_host = true;
     c.device = &host;
     c.saving = true;

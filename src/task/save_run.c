@@ -16,6 +16,9 @@ struct status save_run_init(struct save_run *s)
 static void tell(struct save_run *s, const struct background_save_result *r)
 {
     s->latest = r->status;
+    if (failed(r->status) && !together_is_first(s->world)) {
+        return; /* the first rank says it */
+    }
     if (failed(r->status)) {
         log_warning("%s; training goes on, older checkpoints are intact", r->status.message);
         metrics_event(s->log, "save_failed",

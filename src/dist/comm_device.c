@@ -117,6 +117,9 @@ static struct status choose(struct comm_device *d, const struct comm *control, c
     find_facts(&all[control->rank], &library, x);
     TRY(exchange(control, all));
     put_why_not(all, control->size, why);
+    if (config->keeps_rule) {
+        snprintf(why, sizeof why, "NCCL adds in an order of its own, and these sums are to have one order");
+    }
     return why[0] == '\0' ? open_nccl(d, control, &library, x, config) : open_staged(d, control, x, why);
 }
 

@@ -8,9 +8,9 @@
 #include "dist/nccl_library.h"
 
 struct comm_nccl_config {
-    double deadline_s; /* for a collective, once it has begun on this rank's device */
-    const char *
-        record; /* the file of the last collectives after an error (dist/flight_recorder.h), or NULL; copied */
+    double deadline_s;  /* for a collective, once it has begun on this rank's device */
+    bool keeps_rule;    /* of sums, which NCCL does not: comm_device then takes another communicator */
+    const char *record; /* a file for the last collectives after an error (dist/flight_recorder.h), or NULL */
 };
 
 struct comm_nccl;

@@ -74,20 +74,13 @@ struct status loop_restore(struct loop *l, bool *found)
 /* Ranks with a GPU each exchange gradients among these. */
 static struct status open_ranks(struct loop *l)
 {
-    struct comm_nccl_config config;
+    struct comm_nccl_config config = {.keeps_rule = l->trainer->config.blocks.n_all > 0};
     char record[CHECKPOINT_PATH_BYTES];
     TRY(checkpoint_path(record, "%s/collectives_of_rank_%d.json", l->directory, l->world->rank));
     TRY(launcher_timeout(&config.deadline_s));
     config.deadline_s /= 2; /* before the others give this rank up */
     config.record = record;
-    TRY(comm_device_open(&l->tensors, l->world, &l->trainer->net.x, &config));
-    return l->trainer->config.blocks.n_all > 0 && l->tensors.comm.type->sums_in_another_order
-               ? status_error(
-                     STATUS_UNAVAILABLE,
-                     "--reproducible_ranks: %s adds in an order of its own, so the bits depend on the ranks; "
-                     "leave it out",
-                     l->tensors.comm.type->name)
-               : status_ok();
+    return comm_device_open(&l->tensors, l->world, &l->trainer->net.x, &config);
 }
 
 struct status loop_open(struct loop *l)

@@ -2,6 +2,7 @@
  * why, and the rate of matrix products, which limits training. */
 #include "cmd/commands.h"
 #include "core/host.h"
+#include "core/shared_library.h"
 #include "fetch/http.h"
 #include "fetch/unpack.h"
 #include "io/hdf5_file.h"
@@ -49,6 +50,10 @@ static void print_backends(void)
            http_version() != NULL ? http_version() : "not built in: kiln fetch needs libcurl");
     printf("archives   %s\n",
            unpack_version() != NULL ? unpack_version() : "not built in: unpacking needs libarchive");
+    char mpi[1100];
+    shared_library_of_kiln(mpi, sizeof mpi, "libkiln_mpi.so");
+    printf("mpi        %s\n",
+           access(mpi, R_OK) == 0 ? mpi : "not built in: several ranks need libopenmpi-dev and openmpi-bin");
     char gpu[200];
     struct status s = backend_describe_gpu(gpu, sizeof gpu);
     printf("cuda       %s\n", failed(s) ? s.message : gpu);

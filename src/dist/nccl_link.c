@@ -124,8 +124,9 @@ void nccl_link_end(struct nccl_link *link, struct status why)
 static struct status refuse(const struct nccl_link *l, const char *what, int result)
 {
     const char *last = l->library->last_error(l->comm);
-    return status_error(STATUS_INTERNAL, "%s failed: %s%s%.160s", what, l->library->error_string(result),
-                        last != NULL && last[0] != '\0' ? ": " : "", last != NULL ? last : "");
+    return status_error(STATUS_INTERNAL, "%s of NCCL failed: %s%s%.160s", what,
+                        l->library->error_string(result), last != NULL && last[0] != '\0' ? ": " : "",
+                        last != NULL ? last : "");
 }
 
 /* A communicator that does not block says that it is in progress, and is asked until it is not. */
@@ -211,7 +212,7 @@ static struct status look_at_errors(struct nccl_link *l)
         int asked = l->comm == NULL ? NCCL_SUCCESS : l->library->get_async_error(l->comm, &state);
         int result = asked == NCCL_SUCCESS ? state : asked;
         if (result != NCCL_SUCCESS && result != NCCL_IN_PROGRESS) {
-            s = refuse(l, "a collective over NCCL", result);
+            s = refuse(l, "a collective", result);
         }
         pthread_mutex_unlock(&l->calls);
     }

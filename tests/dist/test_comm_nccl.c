@@ -226,8 +226,8 @@ static void every_call_fails(void)
             }
             snprintf(text, sizeof text, "%d %d;fail:any:%d@%d", rank, n, n + (rank == 0), rank);
             snprintf(wanted, sizeof wanted,
-                     "rank %d of %d: %s failed: unhandled system error: as FAKE_NCCL asks", rank, RANKS,
-                     n == 1 ? "the start" : "a collective");
+                     "rank %d of %d: %s of NCCL failed: unhandled system error: as FAKE_NCCL asks", rank,
+                     RANKS, n == 1 ? "the start" : "a collective");
             expect_fate(&(struct fate){text, waits ? "rank 0 of 3: " : wanted, waits ? SHORT_S : DEADLINE_S});
         }
     }
@@ -243,7 +243,8 @@ static void hangs_end_at_the_deadline(void)
         {"h3;hang:AllGather:1@2", "of 3 waited 0.4 s in a gathering of 30 elements", SHORT_S},
         {"h4;hang:Broadcast:2@2", "of 3 waited 0.4 s in a gathering of 30 elements", SHORT_S},
         {"h5;hang:CommInitRankConfig:1@1", "waited 0.4 s in the start of NCCL for the other ranks", SHORT_S},
-        {"r1;remote:AllReduce:1@1", "rank 1 of 3: a collective", DEADLINE_S},
+        {"r1;remote:AllReduce:1@1", "rank 1 of 3: a collective of NCCL failed: remote process exited",
+         DEADLINE_S},
         {"d1;delay:AllReduce:1@1", NULL, DEADLINE_S},
         {"e1;hang:CommFinalize:1@1", NULL, SHORT_S}, /* it gives up */
         {"e2;fail:CommFinalize:1@1", NULL, DEADLINE_S},

@@ -3,7 +3,7 @@ SECONDS := 60# of each fuzz target
 SEED := 0# of its inputs; 0: others in each run
 CTEST :=# more arguments for the ctest of `make test`
 
-.PHONY: all help deps demo demo-long test check test-slow bench asan tsan portable tidy format format-check fuzz doctor install clean
+.PHONY: all help deps demo demo-long test check test-hosts test-slow bench asan tsan portable tidy format format-check fuzz doctor install clean
 
 all: deps ## build the program: build/kiln
 	@cmake --preset release >/dev/null && cmake --build build
@@ -25,6 +25,9 @@ test: deps ## build with warnings as errors and run the tests
 
 check: deps ## build and run the tests of one room: make check ROOM=nn
 	@tools/test.sh check "$(ROOM)"
+
+test-hosts: all ## kiln launch and netcheck over hosts that are namespaces of this machine: as root, 4 minutes
+	@tools/install_deps.sh openssh-server iproute2 openmpi-bin procps && tests/hosts/test_hosts.sh build/kiln
 
 test-slow: test asan portable tsan ## the tests, in every build that there is
 

@@ -11,10 +11,12 @@ fp8           GPU
 h5py          Python peers
 transformers  Python peers
 onnx          Python peers
+yaml          Python peers
 tensorflow    Python peers
 hdf5          HDF5
 curl          libcurl and libarchive
 mpi           MPI
+namespaces    tools
 shared        data of the developers
 c++           tools
 git           tools

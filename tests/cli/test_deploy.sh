@@ -1,0 +1,79 @@
+#!/usr/bin/env bash
+# deploy: every command of the manifests and of the Slurm script is one that kiln takes (a dry run), each edit point is in one place,
+# no host, user or home is inside; and with Python's yaml the manifests have the fields that Kubernetes and the MPIJob's CRD have.
+set -euo pipefail
+shopt -s extglob
+kiln=$(realpath "$1")
+tests=$(cd "$(dirname "$0")" && pwd)
+deploy=$tests/../../deploy
+dir=$(mktemp -d)
+trap 'rm -rf "$dir"' EXIT
+. "$tests/expect.sh"
+export OMP_NUM_THREADS=1
+unset "${!OMPI_@}" "${!SLURM_@}" WORLD_SIZE RANK LOCAL_RANK
+mkdir "$dir/bin" "$dir/run"
+cp "$tests/../../configs/bert_large.json" "$dir/run/bert_config.json"
+
+# kiln of the commands: the real one, as a dry run, of the launcher and of what it starts; bash and mkdir do nothing
+cat >"$dir/bin/kiln" <<SH
+#!/bin/bash
+echo "\$*" >>$dir/commands
+if [ "\$1" = launch ]; then
+    "$kiln" launch --dry-run --cores_per_host 95 "\${@:2}" || exit
+    shift
+    while [ "\$1" != kiln ]; do shift; done
+    shift
+fi
+exec "$kiln" "\$@" --dry-run
+SH
+printf '#!/bin/sh\necho "bash $*" >>%s/commands\n' "$dir" >"$dir/bin/bash"
+printf '#!/bin/sh\n' | tee "$dir/bin/mkdir" >"$dir/bin/scontrol"
+chmod +x "$dir"/bin/*
+
+# run_block FILE: the script behind "args: - |", with the variables of "env:", /data being a folder of this test
+run_block()
+{
+    awk -v data="$dir/data" '
+        /^ *- name: [A-Za-z_0-9]+$/ && in_env { name = $3; next }
+        /^ *value: / && in_env { value = $2; gsub(/"/, "", value); sub(/^\/data\/run$/, run, value); sub(/^\/data/, data, value)
+            print "export " name "=\"" value "\""; next }
+        /^ *env: # edit here$/ { in_env = 1; n_env++; next }
+        in_env { in_env = 0 }
+        /^ *- \|$/ { match($0, /^ */); inside = RLENGTH; next }
+        inside { match($0, /^ */); if (RLENGTH <= inside && $0 != "") inside = 0; else print }
+        END { if (n_env != 1) print "false # not one place to edit" }' run="$dir/run" "$1" >"$dir/block"
+    grep -q kiln "$dir/block" || fail "$1 has no command"
+    PATH=$dir/bin:$PATH OMPI_MCA_orte_default_hostfile=$dir/hosts /bin/bash "$dir/block"
+}
+
+n=0
+for file in "$deploy"/kubernetes/*.yaml; do
+    workers=$(awk '/^    Worker:/ { at = 1 } at && /replicas:/ { print $2; exit }' "$file")
+    for ((i = 0; i < ${workers:-1}; i++)); do echo "job-worker-$i.job.default.svc slots=8"; done >"$dir/hosts"
+    : >"$dir/commands"
+    run_block "$file" >"$dir/out" 2>"$dir/err" || fail "$file: $(cat "$dir/err")"
+    [ -s "$dir/commands" ] || fail "$file ran nothing"
+    if [ -n "$workers" ]; then
+        grep -q -- "-n $((8 * workers)) -H job-worker-0.job.default.svc:8" "$dir/out" || fail "$file: $(cat "$dir/out")"
+        grep -q "each rank is bound to 11 of its host's 95 cores" "$dir/err" || fail "$file: $(cat "$dir/err")"
+    fi
+    n=$((n + 1))
+done
+[ $n = 8 ] || fail "$n manifests"
+
+# both phases of the Slurm script
+for phase in 1 2; do
+    : >"$dir/commands"
+    expect 0 "srun --mpi=pmix --kill-on-bad-exit=1 --cpu-bind=cores" env PATH="$dir/bin:$PATH" SLURM_JOB_ID=1 RUN_PATH="$dir/run" dataset="$dir/d" \
+        output="$dir/o" dllog="$dir/l" phase=$phase /bin/bash "$deploy/slurm/pretrain.sbatch"
+    grep -q -- "--phase2" "$dir/commands" && [ $phase = 1 ] && fail "phase 1 is phase 2"
+done
+
+# nobody's own names
+if grep -rnE '@[a-z]|/home/|/root/[^.]|/users/|/ceph|([0-9]+\.){3}[0-9]+' "$deploy" >"$dir/own"; then
+    fail "names in deploy: $(cat "$dir/own")"
+fi
+for script in "$deploy"/slurm/*.sbatch; do bash -n "$script"; done
+need_python yaml yaml
+"$python" "$tests/../deploy/check_manifests.py" "$deploy"/kubernetes/*.yaml
+echo "test_deploy: $n manifests"

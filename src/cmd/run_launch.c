@@ -77,7 +77,7 @@ static const struct option options[] = {
         "seconds before the second restart in a row, then twice as long each time; the first is at once"),
     OPTION_INT_ROW("min_hosts", AT(min_hosts), NULL, 1, 1e6,
                    "go on without hosts that were lost while as many are left; else all are waited for"),
-    OPTION_REAL_ROW("grace", AT(grace), "10", 0, 3600, "seconds that ranks have to end after one has failed"),
+    OPTION_REAL_ROW("grace", AT(grace), "3", 0, 3600, "seconds that ranks have to end after one has failed"),
     OPTION_FLAG_ROW("dry_run", AT(dry_run),
                     "print the command line and the cores of each rank, start nothing"),
     OPTION_FLAG_ROW("as_rank", AT(as_rank),

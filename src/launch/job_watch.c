@@ -212,7 +212,7 @@ int64_t job_watch_newest_checkpoint(const char *output_dir)
     int64_t newest = -1;
     DIR *d = output_dir == NULL ? NULL : opendir(output_dir);
     for (struct dirent *e = d == NULL ? NULL : readdir(d); e != NULL; e = readdir(d)) {
-        char *end;
+        char *end = e->d_name;
         long long n = strncmp(e->d_name, "ckpt_", 5) == 0 ? strtoll(e->d_name + 5, &end, 10) : -1;
         newest = n > newest && *end == '\0' ? n : newest;
     }

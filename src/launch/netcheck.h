@@ -19,10 +19,10 @@ struct netcheck {
 
 /* Prints a table of the pairs to standard output, and each failure with what mends it to standard error.  STATUS_UNAVAILABLE says
  * how many pairs failed. */
-struct status netcheck_run(const struct netcheck *n);
+struct status netcheck_run(const struct netcheck *asked);
 
 /* The part that runs on a host: tests the peers, "HOST:PORT:TOKEN,..." (a port 0 means that the host was not reached: only ssh is
  * tested), and prints a line for each test. */
-struct status netcheck_probe(const char *peers, int64_t ssh_port);
+struct status netcheck_probe(const char *list, int64_t ssh_port);
 
 #endif

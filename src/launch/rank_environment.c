@@ -8,8 +8,6 @@
 #include <string.h>
 #include <unistd.h>
 
-extern char **environ;
-
 /* As far as kiln and what it loads read them: NCCL, UCX and libfabric, OpenMP and BLAS, CUDA, kiln's own.  Which devices are
  * visible is each host's own affair. */
 static const char *const prefixes[] = {"NCCL_",     "UCX_",  "FI_",   "OMP_",

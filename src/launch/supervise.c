@@ -20,7 +20,7 @@
 #include <unistd.h>
 
 /* After a request to end: until SIGKILL. */
-static const double kill_after_s = 3;
+static const double kill_after_s = 2;
 
 /* mpirun dies of a SIGUSR1 that comes before all its hosts have answered, and ranks before they handle it; there is nothing to save
  * so early. */
@@ -238,7 +238,7 @@ static struct status check_hosts(const struct supervise *s)
     if (answers == NULL) {
         return status_error(STATUS_MEMORY, "out of memory for %d hosts", hosts->n);
     }
-    struct status t = host_check_ask(answers, hosts, s->job->ssh_port, 6);
+    struct status t = host_check_ask(answers, hosts, s->job->ssh_port, 4);
     int n_reached = 0, n = hosts->n;
     for (int i = 0; i < n && !failed(t); i++) {
         n_reached += answers[i].reached;

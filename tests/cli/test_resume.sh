@@ -63,6 +63,13 @@ stop_held HUP "$dir/hung-up"
 [ "$status" -eq 75 ] || fail "SIGHUP gave exit code $status, wanted 75"
 pretrain hung-up --resume_from_checkpoint 2>/dev/null
 same run hung-up $last
+# SIGUSR1, which launchers pass on, may come twice
+pretrain_command told
+start_held "${command[@]}"
+await "$pid" compgen -G "$dir/told/ckpt_*" >/dev/null
+kill -USR1 "$pid"
+stop_held USR1 "$dir/told"
+[ "$status" -eq 75 ] || fail "SIGUSR1 gave exit code $status, wanted 75"
 pretrain_command nohup
 start_held bash -c 'trap "" HUP; exec "$@"' nohup "${command[@]}"
 stop_held HUP "$dir/nohup"

@@ -18,7 +18,7 @@ trap '"$hosts" down; rm -rf "$dir"' EXIT
 make_store
 "$hosts" up 4
 for i in 1 2 3 4; do echo "h$i slots=1"; done >"$dir/hostfile"
-export KILN_COMM_TIMEOUT=8 OMP_NUM_THREADS=1
+export KILN_COMM_TIMEOUT=4 OMP_NUM_THREADS=1
 
 n_ok=0 n_failed=0
 # verdict NAME command...: counts it
@@ -76,7 +76,7 @@ on_h1 "${check[@]}"
 verdict "netcheck: a pulled cable" wanted 69 30 "h4 does not answer"
 "$hosts" heal h4
 
-launch=("$kiln" launch --hostfile "$dir/hostfile" --ssh_port 3022 --interface eth0 --backoff 1)
+launch=("$kiln" launch --hostfile "$dir/hostfile" --ssh_port 3022 --interface eth0 --backoff 1 --grace 2)
 on_h1 "${launch[@]}" --env_file <(:) --dry-run hostname
 verdict "launch: the line" wanted 0 10 "-n 4 -H h1:1,h2:1,h3:1,h4:1"
 on_h1 "${launch[@]}" hostname

@@ -78,8 +78,9 @@ static const struct option options[] = {
     OPTION_INT_ROW("min_hosts", AT(min_hosts), NULL, 1, 1e6,
                    "go on without hosts that were lost while as many are left; else all are waited for"),
     OPTION_REAL_ROW("grace", AT(grace), "3", 0, 3600, "seconds that ranks have to end after one has failed"),
-    OPTION_FLAG_ROW("dry_run", AT(dry_run),
-                    "print the command line and the cores of each rank, start nothing"),
+    OPTION_FLAG_ROW(
+        "dry_run", AT(dry_run),
+        "print the command line and the cores of each rank, start nothing; also behind kiln's own command"),
     OPTION_FLAG_ROW("as_rank", AT(as_rank),
                     "run COMMAND as the one rank that this process is: what the line starts"),
     OPTION_IGNORED_ROW("no_python", "kiln is a program of its own"),
@@ -165,9 +166,10 @@ static struct status find_hosts(struct launch_job *job, const struct launch_args
 }
 
 /* Every host must answer before anything starts: an error of ssh inside mpirun names no host. */
-static struct status ask_hosts(struct launch_job *job, const struct launch_args *a)
+static struct status ask_hosts(struct launch_job *job, const struct program *p, const struct launch_args *a)
 {
-    if (job->hosts.n == 0 || (a->no_ssh_check && job->is_remote) || (a->dry_run && job->is_remote)) {
+    if (job->hosts.n == 0 || (a->no_ssh_check && job->is_remote) ||
+        ((a->dry_run || p->is_dry_run) && job->is_remote)) {
         return status_ok();
     }
     struct host_answer *answers = calloc((size_t)job->hosts.n, sizeof *answers);
@@ -264,7 +266,7 @@ static struct status plan_job(struct launch_job *job, struct program *p, const s
     }
     TRY(set_variables(job, a));
     if (job->kind == LAUNCH_MPIRUN && a->cores_per_host == 0) {
-        TRY(ask_hosts(job, a));
+        TRY(ask_hosts(job, p, a));
     }
     return status_ok();
 }
@@ -286,7 +288,7 @@ static struct status run(const void *args, int n_positional, const char *const *
         report_binding(&job);
         s = print_line(&job);
     }
-    if (!failed(s) && !a->dry_run) {
+    if (!failed(s) && !a->dry_run && !p.is_dry_run) {
         fflush(stdout);
         struct supervise how = {.job = &job,
                                 .output_dir = p.output_dir,

@@ -42,36 +42,60 @@ static void test_connection(const struct peer *p)
     fflush(stdout);
 }
 
-/* mpirun starts ranks on hosts from other hosts, too, so each must be able to log in to each. */
-static struct status test_logins(const struct peer *peers, int n, int64_t ssh_port)
+static void print_login(const struct peer *p, const struct child_job *job, int64_t ssh_port)
 {
-    enum { AT_ONCE = 32 };
-    struct child_job *jobs = calloc((size_t)n + 1, sizeof *jobs);
-    if (jobs == NULL) {
-        return status_error(STATUS_MEMORY, "out of memory for %d hosts", n);
+    struct ssh_cause c =
+        host_check_explain(job->timed_out ? "timed out" : buf_text(&job->output), p->host, ssh_port);
+    for (char *at = c.cure; *at != '\0'; at++) { /* a line is a test */
+        *at = *at == '\n' || *at == '\t' || *at == '\r' ? ' ' : *at;
     }
-    for (int i = 0; i < n; i++) {
+    if (job->code == 0) {
+        printf("ssh\t%s\tok\n", p->host);
+    } else {
+        printf("ssh\t%s\tfail\t%s: %s\n", p->host, c.name, c.cure);
+    }
+    fflush(stdout);
+}
+
+static bool was_slow(const struct child_job *job)
+{
+    return job->timed_out || strstr(buf_text(&job->output), "timed out") != NULL;
+}
+
+/* Logs in to n peers at once and prints what came of it; those that were slow stay in `peers`, *n of them, for a second
+ * time, since all hosts log in to all at the same moment. */
+static struct status log_in(struct peer *peers, int *n, int64_t ssh_port, int n_parallel, bool is_last)
+{
+    struct child_job *jobs = calloc((size_t)*n + 1, sizeof *jobs);
+    if (jobs == NULL) {
+        return status_error(STATUS_MEMORY, "out of memory for %d hosts", *n);
+    }
+    for (int i = 0; i < *n; i++) {
         words_add(&jobs[i].line, "ssh");
         mpi_command_add_ssh(&jobs[i].line, ssh_port);
         words_add(&jobs[i].line, "%s", peers[i].host);
         words_add(&jobs[i].line, "true");
     }
-    struct status s = child_jobs_run(jobs, n, AT_ONCE, 6, 9);
-    for (int i = 0; i < n; i++) {
-        struct ssh_cause c = host_check_explain(jobs[i].timed_out ? "timed out" : buf_text(&jobs[i].output),
-                                                peers[i].host, ssh_port);
-        for (char *p = c.cure; *p != '\0'; p++) { /* a line is a test */
-            *p = *p == '\n' || *p == '\t' || *p == '\r' ? ' ' : *p;
-        }
-        if (jobs[i].code == 0) {
-            printf("ssh\t%s\tok\n", peers[i].host);
+    struct status s = child_jobs_run(jobs, *n, n_parallel, 6, 8);
+    int n_slow = 0;
+    for (int i = 0; i < *n; i++) {
+        if (!is_last && jobs[i].code != 0 && was_slow(&jobs[i])) {
+            peers[n_slow++] = peers[i];
         } else {
-            printf("ssh\t%s\tfail\t%s: %s\n", peers[i].host, c.name, c.cure);
+            print_login(&peers[i], &jobs[i], ssh_port);
         }
     }
-    child_jobs_fini(jobs, n);
+    child_jobs_fini(jobs, *n);
     free(jobs);
+    *n = n_slow;
     return s;
+}
+
+/* mpirun starts ranks on hosts from other hosts, too, so each must be able to log in to each. */
+static struct status test_logins(struct peer *peers, int n, int64_t ssh_port)
+{
+    TRY(log_in(peers, &n, ssh_port, 32, false));
+    return n == 0 ? status_ok() : log_in(peers, &n, ssh_port, 8, true);
 }
 
 struct status netcheck_probe(const char *list, int64_t ssh_port)

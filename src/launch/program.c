@@ -100,24 +100,39 @@ static int find_flags(const struct words *w)
     return 0;
 }
 
+/* What follows the name of this flag in a word, in which '-' and '_' are alike: "", or "=" and a value; NULL: it is another word. */
+static const char *after_flag(const char *word, const char *name)
+{
+    while (*name != '\0' && (*word == *name || (*word == '-' && *name == '_'))) {
+        word++;
+        name++;
+    }
+    return *name == '\0' && (*word == '\0' || *word == '=') ? word : NULL;
+}
+
 /* The value of --output_dir; of several the last, as kiln takes it. */
 static const char *find_output_dir(const struct words *w, int first)
 {
-    static const char name[] = "--output_dir";
     const char *found = NULL;
     for (int i = first; i < w->n; i++) {
-        const char *word = w->owned[i];
-        bool same = true;
-        for (size_t k = 0; same && k < sizeof name - 1; k++) {
-            same = word[k] == name[k] || (word[k] == '-' && name[k] == '_');
-        }
-        if (same && word[sizeof name - 1] == '=') {
-            found = word + sizeof name;
-        } else if (same && word[sizeof name - 1] == '\0' && i + 1 < w->n) {
+        const char *rest = after_flag(w->owned[i], "--output_dir");
+        if (rest != NULL && *rest == '=') {
+            found = rest + 1;
+        } else if (rest != NULL && i + 1 < w->n) {
             found = w->owned[i + 1];
         }
     }
     return found;
+}
+
+static bool has_dry_run(const struct words *w, int first)
+{
+    for (int i = first; i < w->n; i++) {
+        if (after_flag(w->owned[i], "--dry_run") != NULL) {
+            return true;
+        }
+    }
+    return false;
 }
 
 struct status program_init(struct program *p, int n, const char *const *words)
@@ -136,5 +151,6 @@ struct status program_init(struct program *p, int n, const char *const *words)
     }
     p->first_flag = find_flags(&p->words);
     p->output_dir = p->first_flag > 0 ? find_output_dir(&p->words, p->first_flag) : NULL;
+    p->is_dry_run = p->first_flag > 0 && has_dry_run(&p->words, p->first_flag);
     return status_ok();
 }

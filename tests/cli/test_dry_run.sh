@@ -21,6 +21,7 @@ mkdir -p "$dir/glue/SST-2"
 printf 'sentence\tlabel\nthe king went\t1\nthe river came\t0\n' | tee "$dir/glue/SST-2/train.tsv" >"$dir/glue/SST-2/dev.tsv"
 printf 'king B-PER\ncity O\n' >"$dir/names.conll"
 printf 'text,label\nthe king went,1\nthe river came,0\n' >"$dir/texts.csv"
+printf 'h1 slots=2\nh2 slots=2\n' >"$dir/hosts"
 cd "$work"
 
 # silent COMMAND...: ends with 0, and neither the inputs nor the working directory change
@@ -59,6 +60,8 @@ declare -A words=(
     [inspect]="$model"
     [doctor]=""
     [bench]="--model tiny --migration_log new.log"
+    [launch]="--num_ranks 2 kiln pretrain --input_dir none --config_file none.json --output_dir new"
+    [netcheck]="--hostfile $dir/hosts"
     [plan]="--config $dir/config.json --device cpu --max_seq_length 32"
     [launch]="--num_ranks 2 -- pretrain --input_dir none --config_file none --output_dir new"
     [netcheck]="--hostfile $dir/hosts"

@@ -1,9 +1,14 @@
 #!/usr/bin/env bash
-# clang-tidy over every file of src/, each in its own process (version 14 mixes up va_lists between files).
+# clang-tidy over every file of src/, each in its own process (version 14 mixes up va_lists between files), and once, however
+# many programs and libraries it is compiled for.
 # usage: tools/tidy.sh [FILE...]
 set -euo pipefail
 cd "$(dirname "$0")/.."
 cmake --preset tidy >/dev/null
+mkdir -p build-tidy/once
+awk '/^{/ { entry = "" } { entry = entry (entry == "" ? "" : "\n") $0 } /^  "file"/ { file = $0 }
+    /^}/ { if (!seen[file]++) { sub(/,$/, "", entry); out = out (out == "" ? "" : ",\n") entry } }
+    END { print "[\n" out "\n]" }' build-tidy/compile_commands.json >build-tidy/once/compile_commands.json
 if [ $# -gt 0 ]; then
     files=("$@")
 else
@@ -14,7 +19,7 @@ fi
 check() {
     local model=(--extra-arg=-include --extra-arg="$PWD/tools/status_for_analyzer.h")
     [ "$1" = src/core/status.c ] && model=()
-    clang-tidy -p build-tidy --quiet --extra-arg=-Wno-unknown-warning-option --extra-arg=-Wno-unused "${model[@]}" "$1" 2>/dev/null
+    clang-tidy -p build-tidy/once --quiet --extra-arg=-Wno-unknown-warning-option --extra-arg=-Wno-unused "${model[@]}" "$1" 2>/dev/null
 }
 export -f check
 printf '%s\0' "${files[@]}" | xargs -0 -n 1 -P "$(nproc)" bash -c 'check "$0"'

@@ -1,6 +1,7 @@
 /* kiln pretrain: the command line of task/pretrain.h. */
 #include "cmd/commands.h"
 #include "cmd/early_stopping_flags.h"
+#include "cmd/health_flags.h"
 #include "cmd/launcher_flags.h"
 #include "cmd/precision_flags.h"
 #include "cmd/pretrain_recipe.h"
@@ -184,6 +185,7 @@ static const struct option options[] = {
                     "do not show a live line on a terminal"),
     OPTION_FLAG_ROW("dry_run", AT(dry_run),
                     "check everything, print the planned work and memory, write nothing"),
+    HEALTH_ROWS,
     RANK_ROWS(AT(ranks)),
     {.name = "use_zero_optimizer",
      .kind = OPTION_BOOL,

@@ -167,6 +167,9 @@ struct status checkpoint_dir_newest_file(int64_t *step, const char *directory);
 /* Removes what interrupted saves and prunes of earlier runs left; called at the start of a run. */
 struct status checkpoint_dir_clean(const char *directory);
 
+/* Removes the checkpoints of the steps above `after` up to `last`, from which a run has gone back. */
+struct status checkpoint_dir_remove_between(const char *directory, int64_t after, int64_t last);
+
 /* Opens DIRECTORY/ckpt_STEP. */
 struct status checkpoint_dir_open_step(struct checkpoint *c, const char *directory, int64_t step);
 

@@ -207,3 +207,18 @@ struct status checkpoint_dir_prune(const char *directory, int64_t step, int64_t 
     free(list.steps);
     return s;
 }
+
+struct status checkpoint_dir_remove_between(const char *directory, int64_t after, int64_t last)
+{
+    struct checkpoint_steps list;
+    char path[CHECKPOINT_PATH_BYTES];
+    struct status s = checkpoint_dir_list(&list, directory, "ckpt_");
+    for (int i = 0; i < list.n && !failed(s); i++) {
+        if (list.steps[i] > after && list.steps[i] <= last) {
+            s = checkpoint_path(path, "%s/ckpt_%" PRId64, directory, list.steps[i]);
+            s = failed(s) ? s : temporary_remove_directory(path);
+        }
+    }
+    free(list.steps);
+    return s;
+}

@@ -228,6 +228,7 @@ static struct loop loop_of(struct tuning *t)
         .self = t,
         .trainer = t->trainer,
         .world = &t->world,
+        .replica_check_steps = o->ranks.replica_check_steps,
         .log = t->log,
         .directory = o->output_dir,
         .data_flag = "--train_file",

@@ -8,6 +8,9 @@
 #include "train/data_parallel_step.h"
 #include "train/trainer_state.h"
 
+#include <stdlib.h>
+#include <string.h>
+
 /* ---- resumption ---- */
 
 /* Checks the saved position against the run that was asked for. */
@@ -23,6 +26,7 @@ static struct status take_position(struct loop *l, const struct run_state *saved
     l->state.n_skipped = saved->n_skipped;
     l->state.early = saved->early;
     l->state.n_tokens = saved->n_tokens;
+    l->state.health = saved->health;
     if (l->clock != NULL) {
         run_clock_resume(l->clock, saved->elapsed_seconds, saved->step_seconds);
     }
@@ -125,12 +129,23 @@ void loop_close(struct loop *l)
     }
 }
 
+/* Whatever the flag's interval, before a save too: a checkpoint is of weights that all ranks have. */
+static struct status compare_ranks(struct loop *l)
+{
+    if (l->replica_check_steps == 0 || l->compared_step == l->state.global_step) {
+        return status_ok();
+    }
+    l->compared_step = l->state.global_step;
+    return health_check_replicas(l->world, &l->trainer->net.x, l->trainer->net.master, l->state.global_step);
+}
+
 /* Saves in the background; with `wait` it waits and returns the failure. */
 static struct status save(struct loop *l, bool wait)
 {
     if (!l->saves) {
         return status_ok();
     }
+    TRY(compare_ranks(l));
     bool phase_end = l->saves_at_end && (l->state.step == l->state.max_steps || loop_is_over(l));
     l->save_run.best_step = l->state.early.best_step;
     profile_phase(&l->profile, "save");
@@ -194,10 +209,133 @@ static void end_of_step_time(struct loop *l)
     }
 }
 
-static struct status one_step(struct loop *l)
+/* ---- health ---- */
+
+/* A step without its batch and without an update, which the optimizer does not count. */
+static void leave_out_step(struct loop *l)
+{
+    l->state.step++;
+    l->state.global_step++;
+    l->state.n_skipped++;
+    save_run_tell(&l->save_run);
+}
+
+/* The newest whole checkpoint of steps of this phase before in-phase step `first`; *step is -1, and nothing open, without. */
+static struct status open_before(struct loop *l, struct checkpoint *c, int64_t first, int64_t *step)
+{
+    struct checkpoint_steps list;
+    int64_t began = l->state.global_step - l->state.step;
+    *step = -1;
+    struct status s = checkpoint_dir_list(&list, l->directory, "ckpt_");
+    for (int i = 0; i < list.n && !failed(s) && *step < 0; i++) {
+        if (list.steps[i] <= began || list.steps[i] >= began + first) {
+            continue;
+        }
+        struct status opened = checkpoint_dir_open_step(c, l->directory, list.steps[i]);
+        if (failed(opened)) {
+            log_warning("the checkpoint of step %lld is skipped: %s", (long long)list.steps[i],
+                        opened.message);
+        } else {
+            *step = list.steps[i];
+        }
+    }
+    free(list.steps);
+    return s;
+}
+
+/* Weights, moments and position are those of c again, but for what is left out from now on. */
+static struct status go_back(struct loop *l, const struct checkpoint *c, const struct health_state *known)
+{
+    struct training_state from = training_state_of(c);
+    int64_t spike = l->state.global_step;
+    TRY(resume_from(l, &from));
+    l->state.health.n_left_out = known->n_left_out;
+    memcpy(l->state.health.left_out, known->left_out, sizeof known->left_out);
+    return together_is_first(l->world)
+               ? checkpoint_dir_remove_between(l->directory, l->state.global_step, spike)
+               : status_ok();
+}
+
+static void tell_spike(const struct loop *l, struct health_score score, const struct health_range *left_out,
+                       int64_t to)
+{
+    if (together_is_first(l->world)) {
+        log_warning(
+            "step %lld: a spike: log(loss) is %.2f, the gradient's norm %.2f deviations above the last %lld "
+            "steps; steps %lld to %lld are left out, from ckpt_%lld on",
+            (long long)l->state.step, score.log_loss, score.grad_norm, (long long)l->health.spike_window,
+            (long long)left_out->first, (long long)left_out->last, (long long)to);
+    }
+    metrics_event(l->log, "spike",
+                  json_pack("{s:f, s:f, s:I, s:I, s:I}", "log_loss_z", score.log_loss, "grad_norm_z",
+                            score.grad_norm, "left_out_from", (json_int_t)left_out->first, "left_out_to",
+                            (json_int_t)left_out->last, "back_to_global_step", (json_int_t)to));
+}
+
+static struct status roll_back(struct loop *l, struct health_score score)
+{
+    struct health_state known = l->state.health;
+    struct checkpoint c;
+    int64_t to;
+    if (!health_leave_out(&known, &l->health, l->state.step)) {
+        return status_error(
+            STATUS_NUMERIC,
+            "step %lld is a spike (log(loss) %.2f, the gradient's norm %.2f deviations above the mean), "
+            "after %lld that were left out (--spike_rollbacks): lower the learning rate, look at the "
+            "data, or raise --spike_z %g",
+            (long long)l->state.step, score.log_loss, score.grad_norm, (long long)known.n_left_out,
+            l->health.spike_z);
+    }
+    const struct health_range *left_out = &known.left_out[known.n_left_out - 1];
+    save_run_finish(&l->save_run); /* the checkpoint in flight may be the one; a failure was logged */
+    TRY(comm_agree(l->world, open_before(l, &c, left_out->first, &to)));
+    struct status s = together_same(l->world, to, "the step of the checkpoint before a spike");
+    if (!failed(s) && to < 0) {
+        return status_error(
+            STATUS_NUMERIC,
+            "step %lld is a spike (log(loss) %.2f, the gradient's norm %.2f deviations above the mean), "
+            "and %s has no checkpoint of this phase from before step %lld to go back to: save more often "
+            "(--num_steps_per_checkpoint), or raise --spike_z %g",
+            (long long)l->state.step, score.log_loss, score.grad_norm, l->directory,
+            (long long)left_out->first, l->health.spike_z);
+    }
+    if (!failed(s)) {
+        tell_spike(l, score, left_out, to);
+        s = go_back(l, &c, &known);
+    }
+    if (to >= 0) {
+        checkpoint_close(&c);
+    }
+    return comm_agree(l->world, s);
+}
+
+/* *back: the step was a spike, and the run stands at a checkpoint from before. */
+static struct status look_for_spike(struct loop *l, const struct trainer_result *result, bool *back)
+{
+    double loss = trainer_result_loss(result);
+    *back = false;
+    if (!(l->health.spike_z > 0) || result->skipped > 0) {
+        return status_ok();
+    }
+    struct health_score score = health_score(&l->state.health, &l->health, loss, result->grad_norm);
+    TRY(together_any(l->world, health_is_spike(&l->health, score), back));
+    if (*back) {
+        return roll_back(l, score);
+    }
+    health_add(&l->state.health, &l->health, loss, result->grad_norm);
+    return status_ok();
+}
+
+/* *back: see look_for_spike. */
+static struct status one_step(struct loop *l, bool *back)
 {
     struct batch_step part;
     struct trainer_result result;
+    *back = false;
+    if (health_leaves_out(&l->state.health, l->state.step + 1)) {
+        leave_out_step(l);
+        return status_ok();
+    }
     if (l->clock != NULL) {
         run_clock_begin_step(l->clock, clock_ns());
     }
@@ -213,7 +351,7 @@ static struct status one_step(struct loop *l)
     profile_phase(&l->profile, NULL);
     l->task->on_result(l->self, &part, lr, &result);
     save_run_tell(&l->save_run);
-    return status_ok();
+    return look_for_spike(l, &result, back);
 }
 
 static bool is_every(int64_t step, int64_t interval)
@@ -255,6 +393,7 @@ static struct status evaluate(struct loop *l, bool *best)
 static struct status end_step(struct loop *l, bool stopping)
 {
     bool last = is_last_step(l), best = false;
+    TRY(is_every(l->state.step, l->replica_check_steps) ? compare_ranks(l) : status_ok());
     bool due = (last && l->saves_at_end) || is_every(l->state.step, l->save_steps);
     TRY(before_save(l, due, stopping));
     if (l->task->evaluate != NULL && (last || is_every(l->state.step, l->eval_steps))) {
@@ -288,12 +427,13 @@ struct status loop_take_best(struct loop *l)
 
 struct status loop_run(struct loop *l)
 {
-    bool stopping = false;
+    bool stopping = false, back;
     stop_begin_work();
     while (!loop_is_over(l) && !stopping) {
-        TRY(one_step(l));
+        TRY(one_step(l, &back));
         TRY(together_any(l->world, stop_requested(), &stopping));
-        TRY(end_step(l, stopping));
+        TRY(back && !stopping ? status_ok()
+                              : end_step(l, stopping)); /* what was due at a checkpoint was done */
     }
     save_run_finish(&l->save_run); /* its failure was logged; only a failed save at the end fails the run */
     profile_close(&l->profile);

@@ -9,6 +9,7 @@
 #include "dist/comm_device.h"
 #include "optim/schedule.h"
 #include "task/early_stop.h"
+#include "task/health.h"
 #include "task/run_clock.h"
 #include "watch/profile.h"
 #include "task/run_state.h"
@@ -17,8 +18,9 @@
 
 /* Each function gets the loop's `self`.  Those that may be NULL say so. */
 struct loop_task {
-    /* This rank's part of in-phase step `step`, with the counts of that part, borrowed until the next call.  A failure ends
-     * the run, after its weights are saved. */
+    /* This rank's part of in-phase step `step`, with the counts of that part, borrowed until the next call.  Steps come in
+     * order, but with `health` some are left out, and some come again.  A failure ends the run, after its weights are
+     * saved. */
     struct status (*next_batch)(void *self, int64_t step, const struct batch_step **batch);
 
     /* After each step; the batch has the counts of all ranks. */
@@ -59,6 +61,8 @@ struct loop {
     int64_t save_steps;      /* between checkpoints; 0: none between */
     int64_t eval_steps;      /* between evaluations; 0: none between */
     struct early_stop_options early;
+    struct health_options health;
+    int64_t replica_check_steps;       /* between comparisons of all ranks' weights; 0: none are compared */
     int64_t keep_last;                 /* checkpoints; 0: all */
     int64_t average_last;              /* checkpoints whose mean is saved beside each; 0: none is */
     struct training_state_place place; /* which checkpoint to resume from; its directory is set here */
@@ -69,6 +73,7 @@ struct loop {
     const struct tensor_log_options *tensor_log_options;
 
     int64_t first_step;         /* done before this run */
+    int64_t compared_step;      /* the last, over all phases, after which ranks compared their weights */
     struct comm_device tensors; /* of the same ranks, for what the trainer's device holds */
     struct save_run save_run;
     struct profile profile;

@@ -152,7 +152,36 @@ static struct run_state state_of(const struct pretrain_options *o, struct precis
         .length_schedule = o->length_schedule,
         .total_training_time = o->total_training_time,
         .warmup_tokens = o->warmup_tokens,
+        .spike_z = o->health.spike_z,
     };
+}
+
+/* A checkpoint that ends with its steps' batches and a run by the clock cannot be gone back to. */
+static struct status check_health(const struct pretrain_options *o)
+{
+    const struct health_options *h = &o->health;
+    if (!(h->spike_z > 0)) {
+        return status_ok();
+    }
+    if (o->skip_checkpoint || o->num_steps_per_checkpoint == 0) {
+        return status_error(STATUS_USAGE,
+                            "--spike_z goes back to checkpoints: leave out --skip_checkpoint, and give "
+                            "--num_steps_per_checkpoint above 0");
+    }
+    if (o->total_training_time > 0 || o->average_last > 0) {
+        return status_error(STATUS_USAGE, "--spike_z cannot be with --%s: leave out one of the two",
+                            o->average_last > 0 ? "average_last" : "total_training_time");
+    }
+    int64_t kept = (o->keep_checkpoints - 1) * o->num_steps_per_checkpoint;
+    if (o->keep_checkpoints > 0 && h->spike_skip > kept) {
+        return status_error(
+            STATUS_USAGE,
+            "--spike_skip %lld goes back further than --keep_checkpoints %lld keep: %lld steps, "
+            "with one every %lld",
+            (long long)h->spike_skip, (long long)o->keep_checkpoints, (long long)kept,
+            (long long)o->num_steps_per_checkpoint);
+    }
+    return status_ok();
 }
 
 static struct status check_options(const struct pretrain_options *o)
@@ -191,6 +220,7 @@ static struct status check_options(const struct pretrain_options *o)
             "--average_last %lld needs as many checkpoints, and --keep_checkpoints %lld keeps fewer",
             (long long)o->average_last, (long long)o->keep_checkpoints);
     }
+    TRY(check_health(o));
     TRY(profile_check(&o->profile));
     TRY(plain_ops_check(o->watch.plain_ops));
     return o->dry_run || rank_options_world(&o->ranks).rank > 0 ? status_ok()
@@ -370,10 +400,23 @@ static struct status evaluate(void *self, double *loss)
     return status_ok();
 }
 
+static struct status open_prefetch(struct run *r, int64_t first)
+{
+    TRY(prefetch_open_part(&r->prefetch, &r->in.train.source, r->world.rank, r->world.size, first,
+                           r->loop.last_step));
+    r->prefetching = true;
+    return status_ok();
+}
+
 static struct status next_batch(void *self, int64_t step, const struct batch_step **batch)
 {
-    (void)step; /* they come in order */
-    return prefetch_next(&((struct run *)self)->prefetch, batch);
+    struct run *r = self;
+    if (step != r->prefetch.next) { /* the loop has gone back, or left steps out */
+        prefetch_close(&r->prefetch);
+        r->prefetching = false;
+        TRY(open_prefetch(r, step));
+    }
+    return prefetch_next(&r->prefetch, batch);
 }
 
 static void on_result(void *self, const struct batch_step *batch, double lr,
@@ -453,6 +496,8 @@ static struct loop loop_of(struct run *r)
         .save_steps = o->num_steps_per_checkpoint,
         .eval_steps = o->eval_steps,
         .early = o->early,
+        .health = o->health,
+        .replica_check_steps = o->ranks.replica_check_steps,
         .keep_last = o->keep_checkpoints,
         .average_last = o->average_last,
         .resume = o->resume_from_checkpoint,
@@ -468,9 +513,7 @@ static struct loop loop_of(struct run *r)
 static struct status train(struct run *r)
 {
     struct loop *l = &r->loop;
-    TRY(prefetch_open_part(&r->prefetch, &r->in.train.source, r->world.rank, r->world.size, l->state.step + 1,
-                           l->last_step));
-    r->prefetching = true;
+    TRY(open_prefetch(r, l->state.step + 1));
     r->pace = pace_of(r);
     struct status s = loop_run(l);
     if (!failed(s) || s.code == STATUS_PREEMPTED) {

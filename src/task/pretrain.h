@@ -11,6 +11,7 @@
 #include "pass/tensor_log.h"
 #include "report/deepspeed_log.h"
 #include "task/early_stop.h"
+#include "task/health.h"
 #include "task/rank_options.h"
 #include "watch/profile.h"
 #include "watch/run_watch.h"
@@ -43,6 +44,7 @@ struct pretrain_options {
     int64_t num_steps_per_checkpoint, keep_checkpoints, average_last;
     int64_t eval_steps, eval_samples;
     struct early_stop_options early;
+    struct health_options health;
     int64_t log_freq, seed;
     int64_t checkpoint_activations_interval; /* layers in a chunk; 0: the square root of their number */
     double loss_scale, init_loss_scale;      /* fp16 only: trainer_config's */

@@ -48,6 +48,7 @@ static const struct entry entries[] = {
     OPTIONAL_ENTRY(length_schedule, TEXT, true),
     OPTIONAL_ENTRY(total_training_time, REAL, true),
     OPTIONAL_ENTRY(warmup_tokens, INTEGER, true),
+    OPTIONAL_ENTRY(spike_z, REAL, true),
     OPTIONAL_ENTRY(elapsed_seconds, REAL, false),
     OPTIONAL_ENTRY(step_seconds, REAL, false),
     OPTIONAL_ENTRY(n_tokens, INTEGER, false),
@@ -91,6 +92,11 @@ json_t *run_state_to_json(const struct run_state *s)
             json_decref(object);
             object = NULL;
         }
+    }
+    json_t *health = object == NULL ? NULL : health_to_json(&s->health);
+    if (health != NULL && json_object_set_new(object, "health", health) != 0) {
+        json_decref(object);
+        object = NULL;
     }
     return object;
 }
@@ -143,7 +149,7 @@ struct status run_state_parse(struct run_state *s, const struct run_state *now, 
                             "%s: a best loss of %g at step %lld, %lld evaluations before, cannot be", source,
                             s->early.best_loss, (long long)s->early.best_step, (long long)s->early.n_worse);
     }
-    return status_ok();
+    return health_parse(&s->health, json_object_get(object, "health"), s->step, source);
 }
 
 void run_state_keep_scale(struct run_state *s, const struct loss_scale *scale,

@@ -5,6 +5,7 @@
 
 #include "core/json.h"
 #include "task/early_stop.h"
+#include "task/health.h"
 #include "train/trainer.h"
 
 struct run_state {
@@ -31,10 +32,15 @@ struct run_state {
 
     struct early_stop_state early; /* 0, and not in the file, without --early_stopping_patience */
 
+    struct health_state health; /* "health" of the file; empty, and not in it, without --spike_z */
+    double spike_z;             /* the flag */
+
     /* For fp16 only; else 0 and not in the file. */
     double loss_scale;
     int64_t loss_scale_steps; /* since the last change of the scale */
-    int64_t n_skipped;        /* steps of this phase without an update: the optimizer does not count them */
+
+    /* Steps of this phase without an update, in fp16 or by `health`: the optimizer does not count them. */
+    int64_t n_skipped;
 };
 
 /* The caller json_decref's it; NULL if memory runs out. */

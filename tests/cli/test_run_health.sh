@@ -1,0 +1,63 @@
+#!/usr/bin/env bash
+# Spikes of the gradient's norm in a small model, by a low bound: `kiln pretrain` goes back and leaves their batches out; runs that
+# were interrupted before, between and behind them end with the same bits; too many end the run.  Ranks of mpirun whose weights are
+# the same go on, and those with one bit flipped end before anything is saved.
+set -euo pipefail
+kiln=$1
+dir=$(mktemp -d)
+trap 'rm -rf "$dir"' EXIT
+. "$(dirname "$0")/corpus.sh"
+. "$(dirname "$0")/expect.sh"
+make_store
+export OMP_NUM_THREADS=1
+
+pretrain_command()
+{
+    local out=$1
+    shift
+    command=("$kiln" pretrain --input_dir "$dir/store" --config_file "$dir/config.json" --output_dir "$dir/$out"
+        --max_seq_length 32 --max_predictions_per_seq 5 --train_batch_size 8 --max_steps 40 --learning_rate 1e-3
+        --num_steps_per_checkpoint 4 --eval_steps 0 --disable_progress_bar "$@")
+}
+pretrain()
+{
+    pretrain_command "$@"
+    "${command[@]}" </dev/null 2>"$dir/err" || fail "exit code $?: ${command[*]} ($(cat "$dir/err"))"
+}
+spikes=(--spike_z 3 --spike_window 8 --spike_skip 1)
+
+pretrain whole "${spikes[@]}"
+line=$(grep -m 1 "a spike: log(loss) is" "$dir/err") || fail "no spike: $(cat "$dir/err")"
+step=$(sed 's/.*step \([0-9]*\): a spike.*/\1/' <<<"$line") back=$(sed 's/.*from ckpt_\([0-9]*\) on/\1/' <<<"$line")
+[ "$step" -gt 8 ] && [ "$back" -lt $((step - 1)) ] && [ $((back % 4)) -eq 0 ] || fail "a spike at $step, back to $back"
+grep -q "steps $((step - 1)) to $step are left out" <<<"$line" || fail "$line"
+grep -q "^resumed from .*/ckpt_$back: phase 1, $back steps done" "$dir/err" || fail "it did not go back: $(cat "$dir/err")"
+n=$(grep -c "a spike: log(loss) is" "$dir/err")
+[ "$(grep -c '"event":"spike".*"left_out_from":' "$dir/whole/log.jsonl")" -eq "$n" ] || fail "the log has other spikes"
+grep -q "\"left_out_from\":$((step - 1)),\"left_out_to\":$step,\"back_to_global_step\":$back" "$dir/whole/log.jsonl" ||
+    fail "$(grep spike "$dir/whole/log.jsonl")"
+grep -q "\"n_skipped\": $((2 * n))" "$dir/whole/ckpt_40/trainer_state.json" || fail "$(cat "$dir/whole/ckpt_40/trainer_state.json")"
+# what is left out is met once, before the run goes back, and what comes before it twice, with the same loss
+of_step() { grep -o "\"step\":$1,.*\"step_loss\":[^,]*" "$dir/whole/log.jsonl" | sed 's/.*step_loss"://'; }
+[ "$(of_step "$step" | wc -l)" -eq 1 ] && [ "$(of_step $((step + 1)) | wc -l)" -ge 1 ] || fail "steps met: $(of_step "$step")"
+if [ "$back" -lt $((step - 2)) ]; then
+    [ "$(of_step $((back + 1)) | sort -u | wc -l)" -eq 1 ] || fail "another loss: $(of_step $((back + 1)))"
+fi
+
+pretrain plain
+"$kiln" inspect --diff "$dir/whole/ckpt_40" "$dir/plain/ckpt_40" >/dev/null 2>&1 && fail "leaving out changes nothing"
+
+# stopped one step before the spike, whose checkpoint is in the range left out, and three steps behind it
+for stop in $((step - 1)) $((step + 3)); do
+    pretrain "to-$stop" "${spikes[@]}" --steps_this_run "$stop"
+    pretrain "to-$stop" "${spikes[@]}" --resume_from_checkpoint
+    for file in model.safetensors optimizer.safetensors trainer_state.json; do
+        cmp "$dir/whole/ckpt_40/$file" "$dir/to-$stop/ckpt_40/$file" || fail "stopped after $stop: another $file"
+    done
+done
+
+pretrain_command none "${spikes[@]}" --spike_rollbacks 0
+expect 99 "after 0 that were left out (--spike_rollbacks)" "${command[@]}"
+grep -q "error: step $step is a spike" "$dir/err" || fail "another step: $(cat "$dir/err")"
+pretrain_command late "${spikes[@]}" --num_steps_per_checkpoint 39
+expect 99 "has no checkpoint of this phase from before step $((step - 1)) to go back to" "${command[@]}"

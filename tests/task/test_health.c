@@ -1,0 +1,164 @@
+/* Spikes in sequences of losses and norms with known deviations, ranges of steps that are left out, the state through JSON text,
+ * damaged states, and weights of ranks that differ by one bit. */
+#include "task/health.h"
+
+#include "ranks.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+static const struct health_options options = {
+    .spike_z = 3, .spike_window = 4, .spike_skip = 2, .spike_rollbacks = 2};
+
+/* log(loss) and the norm are 1, 3, 1, 3: a mean of 2, a deviation of 1. */
+static void fill(struct health_state *s)
+{
+    *s = (struct health_state){0};
+    for (int i = 0; i < 4; i++) {
+        double value = i % 2 == 0 ? 1 : 3;
+        EXPECT(!health_is_spike(&options, health_score(s, &options, 1e30, 1e30)), "a spike among %d", i);
+        health_add(s, &options, exp(value), value);
+    }
+}
+
+static void test_scores(void)
+{
+    struct health_state s;
+    fill(&s);
+    struct health_score score = health_score(&s, &options, exp(4.0), 1.0);
+    EXPECT(fabs(score.log_loss - 2) < 1e-5 && fabs(score.grad_norm + 1) < 1e-5, "%g and %g", score.log_loss,
+           score.grad_norm);
+    EXPECT(!health_is_spike(&options, health_score(&s, &options, exp(4.9), 4.9)), "2.9 deviations");
+    EXPECT(health_is_spike(&options, health_score(&s, &options, exp(5.1), 2)), "the loss, 3.1 deviations");
+    EXPECT(health_is_spike(&options, health_score(&s, &options, exp(2), 5.1)), "the norm, 3.1 deviations");
+    EXPECT(!health_is_spike(&options, health_score(&s, &options, exp(-9), 0)), "a fall");
+    struct health_options off = options;
+    off.spike_z = 0;
+    EXPECT(!health_is_spike(&off, health_score(&s, &off, 1e30, 1e30)), "nobody asked");
+
+    /* the oldest leave: 3, 1, 3, 9 */
+    health_add(&s, &options, exp(9), 9);
+    EXPECT(s.n == 4 && s.grad_norm[0] == 3 && s.grad_norm[3] == 9, "%lld values, from %g to %g",
+           (long long)s.n, (double)s.grad_norm[0], (double)s.grad_norm[3]);
+    for (int i = 0; i < 4; i++) {
+        health_add(&s, &options, 2, 2);
+    }
+    EXPECT(!health_is_spike(&options, health_score(&s, &options, 2.1, 2.1)), "a window without deviation");
+}
+
+static void test_left_out(void)
+{
+    struct health_state s = {0};
+    EXPECT(health_leave_out(&s, &options, 2) && health_leave_out(&s, &options, 10), "two are allowed");
+    EXPECT(!health_leave_out(&s, &options, 20) && s.n_left_out == 2, "a third");
+    for (int64_t step = 1; step < 25; step++) {
+        bool wanted = step <= 2 || (step >= 8 && step <= 10);
+        EXPECT(health_leaves_out(&s, step) == wanted, "step %lld", (long long)step);
+    }
+}
+
+static struct status parse_text(struct health_state *s, const char *text, int64_t step)
+{
+    json_t *root;
+    TRY(json_parse(&root, text, strlen(text), "state"));
+    struct status status = health_parse(s, root, step, "state");
+    json_decref(root);
+    return status;
+}
+
+static void test_json(void)
+{
+    struct health_state s, back;
+    fill(&s);
+    health_add(&s, &options, 1.0 / 3, 1.0 / 7);
+    EXPECT(health_leave_out(&s, &options, 10), "left out");
+    json_t *object = health_to_json(&s);
+    char *text = json_to_text(object);
+    EXPECT_OK(parse_text(&back, text, 12));
+    EXPECT(memcmp(&s.n, &back.n, sizeof s.n) == 0 && s.n_left_out == back.n_left_out, "counts");
+    EXPECT(memcmp(s.log_loss, back.log_loss, 4 * sizeof(float)) == 0, "other losses in %s", text);
+    EXPECT(memcmp(s.grad_norm, back.grad_norm, 4 * sizeof(float)) == 0, "other norms in %s", text);
+    EXPECT(back.left_out[0].first == 8 && back.left_out[0].last == 10, "another range in %s", text);
+    free(text);
+    json_decref(object);
+    EXPECT_OK(health_parse(&back, NULL, 0, "state"));
+    EXPECT(back.n == 0 && back.n_left_out == 0 && health_to_json(&back) == NULL, "health of nothing");
+
+    static const char *const damaged[] = {
+        "{}",
+        "{\"log_loss\": [1], \"grad_norm\": [], \"left_out\": []}",
+        "{\"log_loss\": [1,1,1,1], \"grad_norm\": [1,1,1,1], \"left_out\": []}",
+        "{\"log_loss\": [\"x\"], \"grad_norm\": [1], \"left_out\": []}",
+        "{\"log_loss\": [1e300], \"grad_norm\": [1], \"left_out\": []}",
+        "{\"log_loss\": [], \"grad_norm\": [], \"left_out\": [[3, 2]]}",
+        "{\"log_loss\": [], \"grad_norm\": [], \"left_out\": [[0, 2]]}",
+        "{\"log_loss\": [], \"grad_norm\": [], \"left_out\": [1]}",
+        "{\"log_loss\": [], \"grad_norm\": [], \"left_out\": {}}",
+    };
+    for (size_t i = 0; i < sizeof damaged / sizeof *damaged; i++) {
+        EXPECT(parse_text(&back, damaged[i], 3).code == STATUS_DATA, "taken: %s", damaged[i]);
+    }
+}
+
+enum { N_WEIGHTS = 1100003 }; /* several pieces, the last not whole */
+
+/* The ranks whose weights have one bit flipped, each at another place. */
+struct flips {
+    int n, ranks[RANKS_MOST];
+    const char *told; /* a part of the error; NULL: there is none */
+};
+
+static void compare_weights(const struct comm *c, void *context)
+{
+    const struct flips *flips = context;
+    struct exec x = {.device = &device_cpu, .layer_index = -1};
+    tensor weights = tensor_1d(calloc(N_WEIGHTS, sizeof(float)), DTYPE_F32, N_WEIGHTS);
+    for (int64_t i = 0; i < N_WEIGHTS; i++) {
+        tensor_set(weights, i, 1.0 / (double)(i + 1));
+    }
+    for (int i = 0; i < flips->n; i++) {
+        if (flips->ranks[i] == c->rank) {
+            ((unsigned char *)weights.data)[weights.dims[0] * 4 - 1 - i] ^= 1;
+        }
+    }
+    struct status s = health_check_replicas(c, &x, weights, 7);
+    if (flips->told == NULL) {
+        EXPECT_OK(s);
+    } else {
+        EXPECT(s.code == STATUS_IO && strstr(s.message, flips->told) != NULL, "rank %d: %s", c->rank,
+               s.message);
+    }
+    free(weights.data);
+}
+
+static void test_replicas(void)
+{
+    static const struct {
+        int size;
+        struct flips flips;
+    } cases[] = {
+        {1, {0}},
+        {2, {0}},
+        {4, {0}},
+        {3,
+         {1,
+          {1},
+          "after step 7 the weights of rank 1 differ from those of the other ranks (2 of 3 ranks alike)"}},
+        {5, {2, {4, 0}, "of rank 0, rank 4 differ from those of the other ranks (3 of 5"}},
+        {2, {1, {1}, "of rank 0, rank 1 differ from those of one another"}},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        struct flips flips = cases[i].flips;
+        run_ranks(cases[i].size, 30, compare_weights, &flips);
+    }
+}
+
+int main(void)
+{
+    test_scores();
+    test_left_out();
+    test_json();
+    test_replicas();
+    return 0;
+}

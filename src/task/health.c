@@ -220,11 +220,10 @@ static struct status compare(const uint64_t *hashes, int n, int64_t step)
     }
     return status_error(
         STATUS_IO,
-        "after step %" PRId64
-        " the weights of %s differ from those of %s (%d of %d ranks alike): memory or a "
-        "processor there may be bad; the newest checkpoint was written before, start again with "
-        "--resume_from_checkpoint",
-        step, text, majority ? "the other ranks" : "one another", n_usual, n);
+        "after step %" PRId64 " the weights of %s differ from %s: memory or a processor there may be "
+        "bad; nothing was saved since they were compared last, so --resume_from_checkpoint goes on "
+        "from weights that were alike",
+        step, text, majority ? "those of the other ranks" : "one another");
 }
 
 struct status health_check_replicas(const struct comm *world, struct exec *x, tensor weights, int64_t step)

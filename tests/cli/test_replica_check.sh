@@ -1,0 +1,53 @@
+#!/usr/bin/env bash
+# Two ranks of mpirun that begin with other weights, by one bit, in the files that each reads: with --replica_check_steps the run
+# ends at the first comparison, also one that is only due for a checkpoint, and nothing is saved; ranks that are alike go on.
+set -euo pipefail
+kiln=$1
+dir=$(mktemp -d)
+trap 'rm -rf "$dir"' EXIT
+. "$(dirname "$0")/corpus.sh"
+. "$(dirname "$0")/expect.sh"
+[ -e "$(dirname "$kiln")/libkiln_mpi.so" ] || skip mpi "this build has no MPI; install libopenmpi-dev, and build without KILN_MPI=OFF"
+command -v mpirun >/dev/null || skip mpi "there is no mpirun; install openmpi-bin"
+export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 OMPI_MCA_mpi_yield_when_idle=1 OMP_NUM_THREADS=1
+export ASAN_OPTIONS=${ASAN_OPTIONS:+$ASAN_OPTIONS:}detect_leaks=0 # MPI leaks a little, which is not ours
+make_store
+
+pretrain_command()
+{
+    local out=$1
+    shift
+    command=("$kiln" pretrain --input_dir "$dir/store" --config_file "$dir/config.json" --output_dir "$dir/$out"
+        --max_seq_length 32 --max_predictions_per_seq 5 --train_batch_size 8 --gradient_accumulation_steps 2 --max_steps 5
+        --learning_rate 1e-3 --num_steps_per_checkpoint 3 --eval_steps 0 --disable_progress_bar "$@")
+}
+# each rank reads the model of its own directory
+both() { timeout -k 5 60 mpirun --oversubscribe -n 1 -wdir "$dir/a" "${command[@]}" : -n 1 -wdir "$dir/$other" "${command[@]}"; }
+
+pretrain_command first --max_steps 1
+"${command[@]}" 2>"$dir/err" || fail "$(cat "$dir/err")"
+"$kiln" export --model "$dir/first/ckpt_1" --output_dir "$dir/a/model" >"$dir/out" 2>&1 || fail "$(cat "$dir/out")"
+cp -r "$dir/a" "$dir/b"
+file=$dir/b/model/model.safetensors
+at=$(($(stat -c %s "$file") / 8 * 4 + 2)) # in the fraction of a number
+byte=$(od -An -t u1 -j $at -N 1 "$file")
+printf '%b' "\\0$(printf %o $((byte ^ 1)))" | dd of="$file" bs=1 seek=$at conv=notrunc 2>/dev/null
+[ "$(cmp -l "$dir/a/model/model.safetensors" "$file" | wc -l)" -eq 1 ] || fail "more than a byte was flipped"
+
+model=(--init_checkpoint model)
+while read -r steps found zero; do
+    other=b
+    pretrain_command "differ-$steps" "${model[@]}" --replica_check_steps "$steps" --zero_stage "$zero"
+    expect 74 "after step $found the weights of rank 0, rank 1 differ from one another" both
+    [ -z "$(find "$dir/differ-$steps" -name 'ckpt_*')" ] || fail "a checkpoint was saved: $(ls "$dir/differ-$steps")"
+done <<END
+2 2 0
+4 3 0
+END
+
+other=a
+pretrain_command alike "${model[@]}" --replica_check_steps 1 --zero_stage 1
+both >"$dir/out" 2>"$dir/err" || fail "$(cat "$dir/err")"
+pretrain_command unasked "${model[@]}"
+both >"$dir/out" 2>"$dir/err" || fail "$(cat "$dir/err")"
+"$kiln" inspect --diff "$dir/alike/ckpt_5" "$dir/unasked/ckpt_5" >"$dir/out" 2>&1 || fail "comparing changes something: $(cat "$dir/out")"

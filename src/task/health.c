@@ -226,26 +226,32 @@ static struct status compare(const uint64_t *hashes, int n, int64_t step)
         step, text, majority ? "those of the other ranks" : "one another");
 }
 
-struct status health_check_replicas(const struct comm *world, struct exec *x, tensor weights, int64_t step)
+/* One hash of each rank, in their order. */
+static struct status gather(const struct comm *world, uint64_t *hashes, int64_t *bounds)
 {
     struct exec host = {.device = &device_cpu, .layer_index = -1};
+    for (int i = 0; i <= world->size; i++) {
+        bounds[i] = i;
+    }
+    comm_all_gather(world, &host, tensor_1d(hashes, DTYPE_F64, world->size), bounds); /* bits, not numbers */
+    return host.status;
+}
+
+struct status health_check_replicas(const struct comm *world, struct exec *x, tensor weights, int64_t step)
+{
     if (world->size == 1) {
         return status_ok();
     }
     uint64_t *hashes = calloc((size_t)world->size, sizeof *hashes);
     int64_t *bounds = calloc((size_t)world->size + 1, sizeof *bounds);
-    struct status s =
-        hashes == NULL || bounds == NULL
-            ? status_error(STATUS_MEMORY, "out of memory for the hashes of %d ranks", world->size)
-            : hash_weights(&hashes[world->rank], x, weights);
-    s = comm_agree(world, s);
-    if (!failed(s)) {
-        for (int i = 0; i <= world->size; i++) {
-            bounds[i] = i;
-        }
-        comm_all_gather(world, &host, tensor_1d(hashes, DTYPE_F64, world->size),
-                        bounds); /* bits, not numbers */
-        s = failed(host.status) ? host.status : compare(hashes, world->size, step);
+    bool allocated = hashes != NULL && bounds != NULL;
+    struct status mine =
+        allocated ? hash_weights(&hashes[world->rank], x, weights)
+                  : status_error(STATUS_MEMORY, "out of memory for the hashes of %d ranks", world->size);
+    struct status s = comm_agree(world, mine); /* a failure of any */
+    if (allocated && !failed(s)) {
+        s = gather(world, hashes, bounds);
+        s = failed(s) ? s : compare(hashes, world->size, step);
     }
     free(bounds);
     free(hashes);

@@ -251,6 +251,7 @@ static struct status go_back(struct loop *l, const struct checkpoint *c, const s
     TRY(resume_from(l, &from));
     l->state.health.n_left_out = known->n_left_out;
     memcpy(l->state.health.left_out, known->left_out, sizeof known->left_out);
+    l->compared_step = 0; /* the same steps come with other weights */
     return together_is_first(l->world)
                ? checkpoint_dir_remove_between(l->directory, l->state.global_step, spike)
                : status_ok();

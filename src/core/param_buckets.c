@@ -33,9 +33,15 @@ int param_buckets_find(const struct param_buckets *b, int64_t layer)
     return -1;
 }
 
+void param_buckets_range(const struct param_buckets *b, int i, const struct param_table *t, int64_t *from,
+                         int64_t *to)
+{
+    param_table_range(t, b->bounds[i + 1], b->bounds[i], from, to);
+}
+
 tensor param_buckets_view(const struct param_buckets *b, int i, const struct param_table *t, tensor flat)
 {
     int64_t from, to;
-    param_table_range(t, b->bounds[i + 1], b->bounds[i], &from, &to);
+    param_buckets_range(b, i, t, &from, &to);
     return tensor_slice(flat, from, to - from);
 }

@@ -22,7 +22,9 @@ struct param_buckets param_buckets_of(const struct param_table *t, int64_t first
 /* The bucket whose lowest layer this is; -1: none. */
 int param_buckets_find(const struct param_buckets *b, int64_t layer);
 
-/* The elements of a flat buffer that hold bucket i. */
+/* Bucket i has elements [*from, *to) of a flat buffer; and these. */
+void param_buckets_range(const struct param_buckets *b, int i, const struct param_table *t, int64_t *from,
+                         int64_t *to);
 tensor param_buckets_view(const struct param_buckets *b, int i, const struct param_table *t, tensor flat);
 
 #endif

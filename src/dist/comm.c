@@ -11,6 +11,14 @@ struct status comm_named(struct status s, int rank, int size)
     return status_context(s, "rank %d of %d", rank, size);
 }
 
+void comm_cut_bounds(int64_t *cut, const int64_t *bounds, int size, int64_t begin, int64_t end)
+{
+    for (int r = 0; r <= size; r++) {
+        int64_t at = bounds[r] < begin ? begin : bounds[r] > end ? end : bounds[r];
+        cut[r] = at - begin;
+    }
+}
+
 struct status comm_agree(const struct comm *c, struct status mine)
 {
     return c->type->agree(c->state, mine);
@@ -66,11 +74,23 @@ void comm_all_reduce_max(const struct comm *c, struct exec *x, tensor t)
     comm_join(c, x);
 }
 
-void comm_all_gather(const struct comm *c, struct exec *x, tensor t, const int64_t *bounds)
+static void check_parts(const struct comm *c, tensor t, const int64_t *bounds)
 {
     check(c, t, c->rank);
     CHECK(bounds[0] == 0 && bounds[c->size] == t.dims[0], "parts of %lld rows, of %lld",
           (long long)bounds[c->size], (long long)t.dims[0]);
+}
+
+void comm_queue_reduce_scatter_sum(const struct comm *c, struct exec *x, tensor t, const int64_t *bounds)
+{
+    check_parts(c, t, bounds);
+    CHECK(t.n_dims == 1, "a sum in parts of %d dims", t.n_dims);
+    take(x, c->type->reduce_scatter_sum(c->state, x, t, bounds));
+}
+
+void comm_all_gather(const struct comm *c, struct exec *x, tensor t, const int64_t *bounds)
+{
+    check_parts(c, t, bounds);
     take(x, c->type->all_gather(c->state, x, t, bounds));
     comm_join(c, x);
 }

@@ -30,6 +30,7 @@ struct comm_type {
     struct status (*all_reduce_sum)(void *state, struct exec *x, tensor t);
     struct status (*all_reduce_max)(void *state, struct exec *x, tensor t);
     struct status (*all_gather)(void *state, struct exec *x, tensor t, const int64_t *bounds);
+    struct status (*reduce_scatter_sum)(void *state, struct exec *x, tensor t, const int64_t *bounds);
     struct status (*broadcast)(void *state, struct exec *x, tensor t, int root);
 
     /* Of tables whose collectives return before they have ended (comm_join, comm_check); else NULL. */
@@ -66,6 +67,11 @@ void comm_all_reduce_sum(const struct comm *c, struct exec *x, tensor t);
 /* The same, but t may be neither read nor written before comm_join: on a GPU the sum may run beside the ops after it. */
 void comm_queue_all_reduce_sum(const struct comm *c, struct exec *x, tensor t);
 
+/* Elements [bounds[r], bounds[r + 1]) of t = their sum over all ranks, with the bits of comm_all_reduce_sum, on rank r only; its other
+ * elements are then anything.  bounds [size + 1] as of comm_all_gather, t [n].  Half the bytes of comm_all_reduce_sum.  Queued as
+ * that is: t may be neither read nor written before comm_join. */
+void comm_queue_reduce_scatter_sum(const struct comm *c, struct exec *x, tensor t, const int64_t *bounds);
+
 /* The ops after it run after all collectives so far.  Every other collective does the same at its end. */
 void comm_join(const struct comm *c, struct exec *x);
 
@@ -98,5 +104,8 @@ void comm_leave(const struct comm *c, struct status why);
  * number in front. */
 struct status comm_worse(struct status a, struct status b);
 struct status comm_named(struct status s, int rank, int size);
+
+/* cut [size + 1]: the bounds of the same parts within elements [begin, end), counted from `begin`. */
+void comm_cut_bounds(int64_t *cut, const int64_t *bounds, int size, int64_t begin, int64_t end);
 
 #endif

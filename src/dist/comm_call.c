@@ -6,7 +6,8 @@
 
 #include <stdlib.h>
 
-static const char *const names[] = {"an agreement", "a sum", "a maximum", "a gathering", "a broadcast"};
+static const char *const names[] = {"an agreement", "a sum",       "a maximum",
+                                    "a gathering",  "a broadcast", "a sum in parts"};
 
 const char *comm_call_name(enum comm_call_kind kind)
 {
@@ -22,7 +23,8 @@ struct status comm_call_host(const struct exec *x)
 
 static struct status check_dtype(enum comm_call_kind kind, enum dtype dtype)
 {
-    if (kind == CALL_ALL_REDUCE_SUM && !reduce_can_sum(dtype)) {
+    bool sums = kind == CALL_ALL_REDUCE_SUM || kind == CALL_REDUCE_SCATTER_SUM;
+    if (sums && !reduce_can_sum(dtype)) {
         return status_error(STATUS_USAGE, "a sum over ranks is of fp32, fp64 or bf16, not %s",
                             dtype_name(dtype));
     }
@@ -40,11 +42,22 @@ struct comm_call comm_call_of(enum comm_call_kind kind, const struct exec *x, te
     return (struct comm_call){.kind = kind, .dtype = t.dtype, .count = tensor_count(t), .status = s};
 }
 
-struct comm_call comm_call_gather(const struct exec *x, tensor t, const int64_t *bounds, int size)
+static struct comm_call in_parts(enum comm_call_kind kind, const struct exec *x, tensor t,
+                                 const int64_t *bounds, int size)
 {
-    struct comm_call c = comm_call_of(CALL_ALL_GATHER, x, t);
+    struct comm_call c = comm_call_of(kind, x, t);
     c.bounds_hash = hash_fnv1a(bounds, ((size_t)size + 1) * sizeof *bounds);
     return c;
+}
+
+struct comm_call comm_call_scatter(const struct exec *x, tensor t, const int64_t *bounds, int size)
+{
+    return in_parts(CALL_REDUCE_SCATTER_SUM, x, t, bounds, size);
+}
+
+struct comm_call comm_call_gather(const struct exec *x, tensor t, const int64_t *bounds, int size)
+{
+    return in_parts(CALL_ALL_GATHER, x, t, bounds, size);
 }
 
 struct comm_call comm_call_broadcast(const struct exec *x, tensor t, int root)
@@ -65,7 +78,8 @@ static struct status compare(const struct comm_call *calls, int r)
     }
     return p->bounds_hash == first->bounds_hash
                ? status_ok()
-               : status_error(STATUS_INTERNAL, "rank %d gathers other parts than rank 0", r);
+               : status_error(STATUS_INTERNAL, "rank %d %s other parts than rank 0", r,
+                              p->kind == CALL_ALL_GATHER ? "gathers" : "sums");
 }
 
 struct status comm_call_judge(const struct comm_call *calls, int size)

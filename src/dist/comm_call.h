@@ -6,7 +6,14 @@
 #include "core/tensor.h"
 #include "dist/comm.h"
 
-enum comm_call_kind { CALL_AGREE, CALL_ALL_REDUCE_SUM, CALL_ALL_REDUCE_MAX, CALL_ALL_GATHER, CALL_BROADCAST };
+enum comm_call_kind {
+    CALL_AGREE,
+    CALL_ALL_REDUCE_SUM,
+    CALL_ALL_REDUCE_MAX,
+    CALL_ALL_GATHER,
+    CALL_BROADCAST,
+    CALL_REDUCE_SCATTER_SUM
+};
 
 struct comm_call {
     enum comm_call_kind kind;
@@ -21,7 +28,8 @@ struct comm_call {
  * the exec has failed, its status is an error. */
 struct comm_call comm_call_of(enum comm_call_kind kind, const struct exec *x, tensor t);
 
-/* The same of a gathering by `bounds` [size + 1], and of a broadcast. */
+/* The same of a sum in parts by `bounds` [size + 1], a gathering by such, and a broadcast. */
+struct comm_call comm_call_scatter(const struct exec *x, tensor t, const int64_t *bounds, int size);
 struct comm_call comm_call_gather(const struct exec *x, tensor t, const int64_t *bounds, int size);
 struct comm_call comm_call_broadcast(const struct exec *x, tensor t, int root);
 

@@ -102,7 +102,40 @@ static bool parts_are_equal(const struct arguments *a)
     return r == a->size;
 }
 
-/* NCCL gathers only equal parts; others are broadcasts, of which a group runs as one. */
+typedef int part_call(const struct nccl_library *library, void *comm, void *stream, tensor part, int dtype,
+                      int rank);
+
+/* A call for each rank's part, if there is one, which run as one. */
+static int in_group(const struct nccl_library *library, void *comm, void *stream, const struct arguments *a,
+                    part_call *call)
+{
+    int first = library->group_start();
+    for (int r = 0; r < a->size && first == NCCL_SUCCESS; r++) {
+        tensor part = part_of(a, r);
+        if (tensor_bytes(part) > 0) {
+            int result = call(library, comm, stream, part, a->dtype, r);
+            first = result == NCCL_IN_PROGRESS ? NCCL_SUCCESS : result;
+        }
+    }
+    int last = library->group_end();
+    return first != NCCL_SUCCESS ? first : last;
+}
+
+static int cast_part(const struct nccl_library *library, void *comm, void *stream, tensor part, int dtype,
+                     int rank)
+{
+    (void)dtype;
+    return library->broadcast(part.data, part.data, tensor_bytes(part), NCCL_INT8, rank, comm, stream);
+}
+
+static int sum_part(const struct nccl_library *library, void *comm, void *stream, tensor part, int dtype,
+                    int rank)
+{
+    return library->reduce(part.data, part.data, (size_t)tensor_count(part), dtype, NCCL_SUM, rank, comm,
+                           stream);
+}
+
+/* NCCL gathers only equal parts; others are broadcasts. */
 static int gather(const struct nccl_library *library, void *comm, void *stream, const void *arguments)
 {
     const struct arguments *a = arguments;
@@ -110,17 +143,7 @@ static int gather(const struct nccl_library *library, void *comm, void *stream, 
         tensor mine = part_of(a, a->rank);
         return library->all_gather(mine.data, a->t.data, tensor_bytes(mine), NCCL_INT8, comm, stream);
     }
-    int first = library->group_start();
-    for (int r = 0; r < a->size && first == NCCL_SUCCESS; r++) {
-        tensor part = part_of(a, r);
-        if (tensor_bytes(part) > 0) {
-            int result =
-                library->broadcast(part.data, part.data, tensor_bytes(part), NCCL_INT8, r, comm, stream);
-            first = result == NCCL_IN_PROGRESS ? NCCL_SUCCESS : result;
-        }
-    }
-    int last = library->group_end();
-    return first != NCCL_SUCCESS ? first : last;
+    return in_group(library, comm, stream, a, cast_part);
 }
 
 static struct status all_gather(void *state, struct exec *x, tensor t, const int64_t *bounds)
@@ -129,6 +152,21 @@ static struct status all_gather(void *state, struct exec *x, tensor t, const int
     struct exec host = on_host(n, x);
     struct comm_call call = comm_call_gather(&host, t, bounds, n->control.size);
     return queue(n, x, &call, gather, (struct arguments){.t = t, .bounds = bounds});
+}
+
+/* NCCL's reduce-scatter has only equal parts, which shards of a bucket are not. */
+static int scatter(const struct nccl_library *library, void *comm, void *stream, const void *arguments)
+{
+    return in_group(library, comm, stream, arguments, sum_part);
+}
+
+static struct status reduce_scatter_sum(void *state, struct exec *x, tensor t, const int64_t *bounds)
+{
+    const struct comm_nccl *n = state;
+    struct exec host = on_host(n, x);
+    struct comm_call call = comm_call_scatter(&host, t, bounds, n->control.size);
+    return queue(n, x, &call, scatter,
+                 (struct arguments){.t = t, .dtype = dtype_of(t.dtype), .bounds = bounds});
 }
 
 static int cast(const struct nccl_library *library, void *comm, void *stream, const void *arguments)
@@ -189,6 +227,7 @@ static const struct comm_type type = {
     .all_reduce_sum = all_reduce_sum,
     .all_reduce_max = all_reduce_max,
     .all_gather = all_gather,
+    .reduce_scatter_sum = reduce_scatter_sum,
     .broadcast = broadcast,
     .join = join,
     .check = check,

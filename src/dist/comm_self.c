@@ -18,6 +18,11 @@ static struct status all_gather(void *state, struct exec *x, tensor t, const int
     return all_reduce_sum(state, x, t);
 }
 
+static struct status reduce_scatter_sum(void *state, struct exec *x, tensor t, const int64_t *bounds)
+{
+    return all_gather(state, x, t, bounds);
+}
+
 static struct status broadcast(void *state, struct exec *x, tensor t, int root)
 {
     (void)root;
@@ -42,6 +47,7 @@ static const struct comm_type type = {
     .all_reduce_sum = all_reduce_sum,
     .all_reduce_max = all_reduce_sum,
     .all_gather = all_gather,
+    .reduce_scatter_sum = reduce_scatter_sum,
     .broadcast = broadcast,
     .send = exchange,
     .receive = exchange,

@@ -4,7 +4,8 @@
 
 struct comm_staged {
     struct comm inner;
-    void *piece; /* [COMM_STAGED_PIECE_BYTES] */
+    void *piece;     /* [COMM_STAGED_PIECE_BYTES] */
+    int64_t *bounds; /* [size + 1] of the parts of a piece */
 };
 
 /* What is done with each piece of a tensor. */
@@ -82,6 +83,29 @@ static struct status broadcast(void *state, struct exec *x, tensor t, int root)
         (struct exchange){.with = comm_broadcast, .other = root, .gives = is_root, .takes = !is_root});
 }
 
+/* This rank takes its part of each piece. */
+static struct status reduce_scatter_sum(void *state, struct exec *x, tensor t, const int64_t *bounds)
+{
+    const struct comm_staged *s = state;
+    int64_t n = t.dims[0], most = COMM_STAGED_PIECE_BYTES / (int64_t)dtype_bytes(t.dtype), first = 0;
+    do {
+        tensor piece = tensor_slice(t, first, n - first < most ? n - first : most);
+        tensor copy = tensor_1d(s->piece, t.dtype, piece.dims[0]);
+        struct exec host = {.device = &device_cpu, .layer_index = -1};
+        exec_copy_out(x, copy.data, piece.data, tensor_bytes(piece));
+        host.status = x->status;
+        comm_cut_bounds(s->bounds, bounds, s->inner.size, first, first + piece.dims[0]);
+        comm_queue_reduce_scatter_sum(&s->inner, &host, copy, s->bounds);
+        comm_join(&s->inner, &host);
+        TRY(host.status);
+        int64_t begin = s->bounds[s->inner.rank], n_mine = s->bounds[s->inner.rank + 1] - begin;
+        exec_copy_in(x, tensor_slice(piece, begin, n_mine).data, tensor_slice(copy, begin, n_mine).data,
+                     (size_t)n_mine * dtype_bytes(t.dtype));
+        first += piece.dims[0];
+    } while (first < n);
+    return x->status;
+}
+
 /* Rank after rank, so that a piece is enough. */
 static struct status all_gather(void *state, struct exec *x, tensor t, const int64_t *bounds)
 {
@@ -120,6 +144,7 @@ static const struct comm_type type = {
     .all_reduce_sum = all_reduce_sum,
     .all_reduce_max = all_reduce_max,
     .all_gather = all_gather,
+    .reduce_scatter_sum = reduce_scatter_sum,
     .broadcast = broadcast,
     .send = send,
     .receive = receive,
@@ -131,9 +156,11 @@ struct status comm_staged_create(struct comm_staged **staged, const struct comm 
     struct comm_staged *s = calloc(1, sizeof *s);
     *staged = s;
     if (s != NULL) {
-        *s = (struct comm_staged){.inner = *inner, .piece = malloc(COMM_STAGED_PIECE_BYTES)};
+        *s = (struct comm_staged){.inner = *inner,
+                                  .piece = malloc(COMM_STAGED_PIECE_BYTES),
+                                  .bounds = calloc((size_t)inner->size + 1, sizeof *s->bounds)};
     }
-    if (s == NULL || s->piece == NULL) {
+    if (s == NULL || s->piece == NULL || s->bounds == NULL) {
         comm_staged_destroy(s);
         *staged = NULL;
         return status_error(STATUS_MEMORY, "out of memory to stage what ranks exchange");
@@ -145,6 +172,7 @@ void comm_staged_destroy(struct comm_staged *staged)
 {
     if (staged != NULL) {
         free(staged->piece);
+        free(staged->bounds);
         free(staged);
     }
 }

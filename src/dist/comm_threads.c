@@ -206,6 +206,21 @@ static struct status all_reduce_max(void *state, struct exec *x, tensor t)
     return status_ok();
 }
 
+/* A rank alone reads and writes its part, of all ranks' tensors. */
+static struct status reduce_scatter_sum(void *state, struct exec *x, tensor t, const int64_t *bounds)
+{
+    const struct rank_state *r = state;
+    struct comm_threads *a = r->all;
+    TRY(meet(r, comm_call_scatter(x, t, bounds, a->size), t));
+    int64_t first = bounds[r->rank], n = bounds[r->rank + 1] - first;
+    for (int i = 0; i < a->size; i++) {
+        r->from[i] = a->posted[i].t.data;
+    }
+    reduce_sum(tensor_slice(t, first, n).data, r->from, a->size, first, n, t.dtype);
+    part(a, r->rank);
+    return status_ok();
+}
+
 /* A rank writes where the others' parts are, and they read its own. */
 static struct status all_gather(void *state, struct exec *x, tensor t, const int64_t *bounds)
 {
@@ -342,6 +357,7 @@ static const struct comm_type type = {
     .all_reduce_sum = all_reduce_sum,
     .all_reduce_max = all_reduce_max,
     .all_gather = all_gather,
+    .reduce_scatter_sum = reduce_scatter_sum,
     .broadcast = broadcast,
     .send = send,
     .receive = receive,

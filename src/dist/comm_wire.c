@@ -172,6 +172,21 @@ static struct status all_gather(void *state, struct exec *x, tensor t, const int
     return status_ok();
 }
 
+/* The other way round: within nodes, each seat the parts of all ranks in it, and then between nodes. */
+static struct status reduce_scatter_sum(void *state, struct exec *x, tensor t, const int64_t *bounds)
+{
+    struct comm_wire *c = state;
+    struct wire_ranks *w = &c->ranks;
+    TRY(meet(c, comm_call_scatter(x, t, bounds, w->wire.size)));
+    if (!w->is_one_node && (!c->are_blocks || t.dtype == DTYPE_BF16)) {
+        return wire_group_scatter(w, &c->all, &c->scratch, t, bounds);
+    }
+    for (int r = 0; r < w->wire.size; r += w->window.size) {
+        TRY(node_calls_scatter(w, t, bounds, r, c->local_from));
+    }
+    return c->are_blocks ? wire_group_scatter(w, &c->column, &c->scratch, t, bounds) : status_ok();
+}
+
 static struct status broadcast(void *state, struct exec *x, tensor t, int root)
 {
     struct comm_wire *c = state;
@@ -250,6 +265,7 @@ static const struct comm_type type = {
     .all_reduce_sum = all_reduce_sum,
     .all_reduce_max = all_reduce_max,
     .all_gather = all_gather,
+    .reduce_scatter_sum = reduce_scatter_sum,
     .broadcast = broadcast,
     .send = send,
     .receive = receive,

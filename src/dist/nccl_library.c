@@ -48,6 +48,7 @@ static struct status load(struct nccl_library *l, const char *name)
         {"ncclGetErrorString", (void **)&l->error_string},
         {"ncclGetLastError", (void **)&l->last_error},
         {"ncclAllReduce", (void **)&l->all_reduce},
+        {"ncclReduce", (void **)&l->reduce},
         {"ncclBroadcast", (void **)&l->broadcast},
         {"ncclAllGather", (void **)&l->all_gather},
         {"ncclGroupStart", (void **)&l->group_start},

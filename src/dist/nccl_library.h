@@ -42,6 +42,7 @@ struct nccl_library {
     const char *(*error_string)(int result);
     const char *(*last_error)(void *comm);
     int (*all_reduce)(const void *in, void *out, size_t n, int dtype, int op, void *comm, void *stream);
+    int (*reduce)(const void *in, void *out, size_t n, int dtype, int op, int root, void *comm, void *stream);
     int (*broadcast)(const void *in, void *out, size_t n, int dtype, int root, void *comm, void *stream);
     int (*all_gather)(const void *in, void *out, size_t n_of_rank, int dtype, void *comm, void *stream);
     int (*group_start)(void);

@@ -62,13 +62,54 @@ struct status node_calls_reduce(struct wire_ranks *w, tensor t, reduction *reduc
     return status_ok();
 }
 
-/* What is left of a rank's rows, at most half a slot, and where it belongs. */
-static size_t rows_at(const tensor *t, const int64_t *bounds, int rank, int64_t done, char **data)
+/* What is left of a rank's rows, at most `most` bytes, and where it belongs. */
+static size_t rows_at(const tensor *t, const int64_t *bounds, int rank, int64_t done, int64_t most,
+                      char **data)
 {
     int64_t row_bytes = (int64_t)tensor_bytes(*t) / t->dims[0];
     int64_t left = (bounds[rank + 1] - bounds[rank]) * row_bytes - done;
     *data = (char *)t->data + bounds[rank] * row_bytes + done;
-    return left > 0 ? (size_t)smaller(left, NODE_WINDOW_PIECE_BYTES / 2) : 0;
+    return left > 0 ? (size_t)smaller(left, most) : 0;
+}
+
+/* Bytes of the largest part of those of a node's ranks. */
+static int64_t largest_part(const struct wire_ranks *w, const tensor *t, const int64_t *bounds, int first)
+{
+    int64_t most = 0;
+    for (int r = first; r < first + w->window.size; r++) {
+        most = bounds[r + 1] - bounds[r] > most ? bounds[r + 1] - bounds[r] : most;
+    }
+    return most == 0 ? 0 : most * (int64_t)tensor_bytes(*t) / t->dims[0];
+}
+
+/* Half a slot has a piece for each rank, of its part; the halves take turns as in a gathering. */
+struct status node_calls_scatter(struct wire_ranks *w, tensor t, const int64_t *bounds, int first,
+                                 const void **from)
+{
+    const struct node_window *window = &w->window;
+    const char *doing = comm_call_name(CALL_REDUCE_SCATTER_SUM);
+    int64_t element = (int64_t)dtype_bytes(t.dtype), half = 0, most = largest_part(w, &t, bounds, first);
+    int64_t piece =
+        NODE_WINDOW_PIECE_BYTES / 2 / window->size / LINE_ELEMENTS / element * LINE_ELEMENTS * element;
+    char *data;
+    CHECK(piece > 0, "%d ranks of a node", window->size);
+    for (int64_t done = 0; done < most; done += piece) {
+        for (int i = 0; i < window->size; i++) {
+            size_t bytes = rows_at(&t, bounds, first + i, done, piece, &data);
+            if (bytes > 0 && i != window->rank) {
+                memcpy((char *)node_window_slot(window, window->rank) + half + i * piece, data, bytes);
+            }
+        }
+        TRY(wire_ranks_come(w, doing));
+        int64_t bytes = (int64_t)rows_at(&t, bounds, first + window->rank, done, piece, &data);
+        for (int i = 0; i < window->size; i++) {
+            from[i] =
+                i == window->rank ? data : (char *)node_window_slot(window, i) + half + window->rank * piece;
+        }
+        reduce_sum(data, from, window->size, 0, bytes / element, t.dtype);
+        half = NODE_WINDOW_PIECE_BYTES / 2 - half;
+    }
+    return wire_ranks_come(w, doing);
 }
 
 /* One half of a slot is written while others still read the other.  The last meeting gives the slots back. */
@@ -77,19 +118,15 @@ struct status node_calls_gather(struct wire_ranks *w, tensor t, const int64_t *b
     const struct node_window *window = &w->window;
     const char *doing = comm_call_name(CALL_ALL_GATHER);
     char *data;
-    int64_t half = 0, most = 0;
-    for (int r = first; r < first + window->size; r++) {
-        most = bounds[r + 1] - bounds[r] > most ? bounds[r + 1] - bounds[r] : most;
-    }
-    most = most == 0 ? 0 : most * (int64_t)tensor_bytes(t) / t.dims[0];
+    int64_t half = 0, most = largest_part(w, &t, bounds, first);
     for (int64_t done = 0; done < most; done += NODE_WINDOW_PIECE_BYTES / 2) {
-        size_t bytes = rows_at(&t, bounds, first + window->rank, done, &data);
+        size_t bytes = rows_at(&t, bounds, first + window->rank, done, NODE_WINDOW_PIECE_BYTES / 2, &data);
         if (bytes > 0) {
             memcpy((char *)node_window_slot(window, window->rank) + half, data, bytes);
         }
         TRY(wire_ranks_come(w, doing));
         for (int i = 0; i < window->size; i++) {
-            bytes = rows_at(&t, bounds, first + i, done, &data);
+            bytes = rows_at(&t, bounds, first + i, done, NODE_WINDOW_PIECE_BYTES / 2, &data);
             if (bytes > 0 && i != window->rank) {
                 memcpy(data, (char *)node_window_slot(window, i) + half, bytes);
             }

@@ -17,6 +17,10 @@ struct node_between {
 struct status node_calls_reduce(struct wire_ranks *w, tensor t, reduction *reduce, const void **from,
                                 const struct node_between *between, const char *doing);
 
+/* The sums over the node's ranks of parts [first, first + n_seats) of t [n], of which the rank in seat i gets that of rank first + i. */
+struct status node_calls_scatter(struct wire_ranks *w, tensor t, const int64_t *bounds, int first,
+                                 const void **from);
+
 /* Rows of ranks [first, first + n_seats), of which the one in seat i has those of rank first + i. */
 struct status node_calls_gather(struct wire_ranks *w, tensor t, const int64_t *bounds, int first);
 

@@ -95,6 +95,55 @@ struct status wire_group_reduce(struct wire_ranks *w, const struct wire_group *g
     return status_ok();
 }
 
+/* The sum of this rank's elements [first, end), of which the others send theirs; they get the same of their parts. */
+static struct status scatter_some(struct wire_ranks *w, const struct wire_group *g,
+                                  const struct wire_scratch *scratch, tensor t, const int64_t *bounds,
+                                  int64_t done, int64_t most)
+{
+    size_t element = dtype_bytes(t.dtype);
+    char *mine = NULL;
+    int64_t n_mine = 0;
+    for (int k = 0; k < g->n; k++) {
+        int to = rank_of(g, after(g, k)), from = before(g, k);
+        int64_t left = bounds[to + 1] - bounds[to] - done, n = left > 0 ? smaller(left, most) : 0;
+        char *theirs = (char *)t.data + (size_t)(bounds[to] + done) * element;
+        if (k == 0) {
+            mine = theirs;
+            n_mine = n;
+            scratch->from[g->index] = mine;
+            continue;
+        }
+        scratch->from[from] = scratch->piece + (size_t)(from * most) * element;
+        wire_ranks_receive(w, rank_of(g, from), WIRE_DATA, scratch->piece + (size_t)(from * most) * element,
+                           (size_t)n_mine * element);
+        wire_ranks_send(w, to, WIRE_DATA, theirs, (size_t)n * element);
+    }
+    TRY(wire_ranks_wait(w, comm_call_name(CALL_REDUCE_SCATTER_SUM)));
+    reduce_sum(mine, scratch->from, g->n, 0, n_mine, t.dtype);
+    return status_ok();
+}
+
+/* The most elements that a rank of the group has. */
+static int64_t largest_part(const struct wire_group *g, const int64_t *bounds)
+{
+    int64_t most = 0;
+    for (int i = 0; i < g->n; i++) {
+        int64_t n = bounds[rank_of(g, i) + 1] - bounds[rank_of(g, i)];
+        most = n > most ? n : most;
+    }
+    return most;
+}
+
+struct status wire_group_scatter(struct wire_ranks *w, const struct wire_group *g,
+                                 const struct wire_scratch *scratch, tensor t, const int64_t *bounds)
+{
+    int64_t at_once = WIRE_GROUP_PIECE_BYTES / (int64_t)dtype_bytes(t.dtype) / g->n;
+    for (int64_t done = 0; done < largest_part(g, bounds); done += at_once) {
+        TRY(scatter_some(w, g, scratch, t, bounds, done, at_once));
+    }
+    return status_ok();
+}
+
 /* Of each one's rows the bytes [done, done + WIRE_GROUP_PIECE_BYTES), as far as it has so many. */
 static struct status gather_some(struct wire_ranks *w, const struct wire_group *g, tensor t,
                                  const int64_t *bounds, int64_t row_bytes, int64_t done)
@@ -117,11 +166,8 @@ static struct status gather_some(struct wire_ranks *w, const struct wire_group *
 struct status wire_group_gather(struct wire_ranks *w, const struct wire_group *g, tensor t,
                                 const int64_t *bounds)
 {
-    int64_t row_bytes = t.dims[0] == 0 ? 0 : (int64_t)tensor_bytes(t) / t.dims[0], most = 0;
-    for (int i = 0; i < g->n; i++) {
-        int64_t bytes = (bounds[rank_of(g, i) + 1] - bounds[rank_of(g, i)]) * row_bytes;
-        most = bytes > most ? bytes : most;
-    }
+    int64_t row_bytes = t.dims[0] == 0 ? 0 : (int64_t)tensor_bytes(t) / t.dims[0];
+    int64_t most = largest_part(g, bounds) * row_bytes;
     for (int64_t done = 0; done < most; done += WIRE_GROUP_PIECE_BYTES) {
         TRY(gather_some(w, g, t, bounds, row_bytes, done));
     }

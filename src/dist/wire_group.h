@@ -27,6 +27,10 @@ struct status wire_group_reduce(struct wire_ranks *w, const struct wire_group *g
                                 const struct wire_scratch *scratch, void *data, int64_t n, enum dtype dtype,
                                 reduction *reduce, const char *doing);
 
+/* Of t [n] each rank r of the group gets the sum of elements [bounds[r], bounds[r + 1]) over the group. */
+struct status wire_group_scatter(struct wire_ranks *w, const struct wire_group *g,
+                                 const struct wire_scratch *scratch, tensor t, const int64_t *bounds);
+
 /* Rows [bounds[r], bounds[r + 1]) of t, of all ranks r of the group, from each to all. */
 struct status wire_group_gather(struct wire_ranks *w, const struct wire_group *g, tensor t,
                                 const int64_t *bounds);

@@ -7,14 +7,28 @@ struct reduction {
     int n_done;
 };
 
+/* Ranks that share the update need the sums of their shards only. */
+static void reduce_bucket(const struct reduction *r, int bucket)
+{
+    struct network *n = &r->t->net;
+    struct update *u = &r->t->update;
+    tensor grad = param_buckets_view(&n->stage.buckets, bucket, &n->params, r->t->grad);
+    if (u->n_ranks > 1) {
+        int64_t from, to;
+        param_buckets_range(&n->stage.buckets, bucket, &n->params, &from, &to);
+        comm_cut_bounds(u->cut, u->bounds, u->n_ranks, from, to);
+        comm_queue_reduce_scatter_sum(r->c, &n->x, grad, u->cut);
+    } else {
+        comm_queue_all_reduce_sum(r->c, &n->x, grad);
+    }
+}
+
 /* Sums all buckets up to this one that are not summed yet. */
 static void reduce_up_to(void *context, int bucket)
 {
     struct reduction *r = context;
-    struct network *n = &r->t->net;
     for (; r->n_done <= bucket; r->n_done++) {
-        tensor grad = param_buckets_view(&n->stage.buckets, r->n_done, &n->params, r->t->grad);
-        comm_queue_all_reduce_sum(r->c, &n->x, grad);
+        reduce_bucket(r, r->n_done);
     }
 }
 

@@ -574,7 +574,14 @@ struct status trainer_update(struct trainer *t, const struct comm *c, const stru
         return status_ok();
     }
     result->skipped = 1;
-    return loss_scale_lower(&t->loss_scale) ? status_ok() : diagnose_nonfinite(t, step, result);
+    if (loss_scale_lower(&t->loss_scale)) {
+        return status_ok();
+    }
+    if (c != NULL && !t->config.shards_are_stages) { /* all ranks look at the same gradients */
+        comm_all_gather(c, &t->net.x, t->grad, t->update.bounds);
+        TRY(t->net.x.status);
+    }
+    return diagnose_nonfinite(t, step, result);
 }
 
 struct status trainer_evaluate(struct trainer *t, const struct batch_step *batch,

@@ -7,7 +7,8 @@ static struct status find_bounds(struct update *u, const struct param_table *par
     size_t n = (size_t)u->n_ranks + 1;
     u->bounds = malloc(n * sizeof *u->bounds);
     u->chunk_bounds = malloc(n * sizeof *u->chunk_bounds);
-    if (u->bounds == NULL || u->chunk_bounds == NULL) {
+    u->cut = malloc(n * sizeof *u->cut);
+    if (u->bounds == NULL || u->chunk_bounds == NULL || u->cut == NULL) {
         return status_error(STATUS_MEMORY, "out of memory for the shards of %d ranks", u->n_ranks);
     }
     for (size_t i = 0; i < n; i++) {
@@ -47,6 +48,7 @@ void update_fini(struct update *u)
 {
     free(u->bounds);
     free(u->chunk_bounds);
+    free(u->cut);
     free(u->spans);
     *u = (struct update){0};
 }

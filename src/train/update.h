@@ -18,6 +18,7 @@ struct update {
     int rank, n_ranks;        /* that share it */
     int64_t *bounds;          /* [n_ranks + 1] elements at which shards begin, and their number */
     int64_t *chunk_bounds;    /* the same, in chunks of all parameters */
+    int64_t *cut;             /* [n_ranks + 1] scratch: the bounds of the shards' parts of a bucket */
     struct param_shard shard; /* this rank's */
     bool cuts;                /* some parameter is in several shards; the same on all ranks */
     struct optim_span *spans; /* [n_spans] of the shard; offsets count from its beginning */

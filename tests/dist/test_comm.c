@@ -140,7 +140,84 @@ static void gather_body(const struct comm *c, void *context)
     }
 }
 
+/* Parts of unequal sizes, that of rank 1 empty where there is a rank 2. */
+static void cut_unequally(int64_t *bounds, int size, int64_t n)
+{
+    for (int64_t r = 0; r <= size; r++) {
+        bounds[r] = n * r * (r + 1) / ((int64_t)size * (size + 1));
+    }
+    bounds[size > 2 ? 2 : 0] = bounds[size > 2 ? 1 : 0];
+}
+
+static void scatter_dtype(const struct comm *c, enum dtype dtype)
+{
+    struct exec x = host_exec();
+    int64_t bounds[RANKS_MOST + 1];
+    tensor t = tensor_1d(malloc(N * sizeof(double)), dtype, N);
+    cut_unequally(bounds, c->size, N);
+    for (int round = 0; round < ROUNDS; round++) {
+        for (int64_t i = 0; i < N; i++) {
+            tensor_set(t, i, value_of(c->rank, round, i));
+        }
+        dawdle(c->rank, round);
+        comm_queue_reduce_scatter_sum(c, &x, t, bounds);
+        comm_join(c, &x);
+        EXPECT_OK(x.status);
+        for (int64_t i = bounds[c->rank]; i < bounds[c->rank + 1]; i += 3) {
+            double wanted = wanted_sum(dtype, c->size, round, i);
+            EXPECT(tensor_get(t, i) == wanted, "element %lld of rank %d: %g, not %g", (long long)i, c->rank,
+                   tensor_get(t, i), wanted);
+        }
+    }
+    free(t.data);
+}
+
+/* The bits of whole sums. */
+static void scatter_body(const struct comm *c, void *context)
+{
+    (void)context;
+    scatter_dtype(c, DTYPE_F32);
+    scatter_dtype(c, DTYPE_F64);
+    scatter_dtype(c, DTYPE_BF16);
+}
+
+/* A part that takes several pieces, another that is one element, and no elements at all. */
+static void large_parts_body(const struct comm *c, void *context)
+{
+    (void)context;
+    enum { LARGE = (9 << 20) / 4 + 5 };
+    struct exec x = host_exec();
+    int64_t bounds[RANKS_MOST + 1] = {0}, none[RANKS_MOST + 1] = {0};
+    float *v = malloc(LARGE * sizeof *v);
+    EXPECT(v != NULL, "out of memory");
+    for (int r = 1; r <= c->size; r++) {
+        bounds[r] = r < c->size ? r : LARGE;
+    }
+    for (int64_t i = 0; i < LARGE; i++) {
+        v[i] = (float)(i % 1000 + c->rank);
+    }
+    comm_queue_reduce_scatter_sum(c, &x, tensor_1d(v, DTYPE_F32, LARGE), bounds);
+    comm_queue_reduce_scatter_sum(c, &x, tensor_1d(v, DTYPE_F32, 0), none);
+    comm_join(c, &x);
+    EXPECT_OK(x.status);
+    for (int64_t i = bounds[c->rank]; i < bounds[c->rank + 1]; i++) {
+        float wanted = (float)(c->size * (i % 1000) + c->size * (c->size - 1) / 2);
+        EXPECT(v[i] == wanted, "element %lld: %g, not %g", (long long)i, (double)v[i], (double)wanted);
+    }
+    free(v);
+}
+
 /* Ranks that cut another way. */
+static void other_sums_body(const struct comm *c, void *context)
+{
+    (void)context;
+    struct exec x = host_exec();
+    float v[6] = {0};
+    int64_t bounds[] = {0, c->rank == 1 ? 3 : 2, 4, 6};
+    comm_queue_reduce_scatter_sum(c, &x, tensor_1d(v, DTYPE_F32, 6), bounds);
+    EXPECT_ERROR(x.status, STATUS_INTERNAL, "rank 1 sums other parts than rank 0");
+}
+
 static void other_bounds_body(const struct comm *c, void *context)
 {
     (void)context;
@@ -246,6 +323,7 @@ struct failing_case {
     enum {
         IN_A_SUM,
         IN_A_GATHER,
+        IN_A_SUM_IN_PARTS,
         IN_A_MESSAGE,
         LEAVES,
         LEAVES_IN_PEACE,
@@ -271,6 +349,10 @@ static void fail_as(const struct comm *c, struct exec *x, const struct failing_c
     case IN_A_GATHER:
         exec_fail(x, STATUS_DATA, "embed", "token id 99 is outside");
         comm_all_gather(c, x, tensor_1d(v, DTYPE_F32, 8), (const int64_t[]){0, 2, 4, 6, 8});
+        break;
+    case IN_A_SUM_IN_PARTS:
+        exec_fail(x, STATUS_DATA, "embed", "token id 99 is outside");
+        comm_queue_reduce_scatter_sum(c, x, tensor_1d(v, DTYPE_F32, 8), (const int64_t[]){0, 2, 4, 6, 8});
         break;
     case IN_A_MESSAGE:
         exec_fail(x, STATUS_DATA, "embed", "token id 99 is outside");
@@ -313,6 +395,9 @@ static void failing_body(const struct comm *c, void *context)
         comm_receive(c, &x, tensor_1d(v, DTYPE_F32, 8), k->failing);
     } else if (k->how == IN_A_GATHER) {
         comm_all_gather(c, &x, tensor_1d(v, DTYPE_F32, 8), (const int64_t[]){0, 2, 4, 6, 8});
+    } else if (k->how == IN_A_SUM_IN_PARTS) {
+        comm_queue_reduce_scatter_sum(c, &x, tensor_1d(v, DTYPE_F32, 8), (const int64_t[]){0, 2, 4, 6, 8});
+        comm_join(c, &x);
     } else {
         nanosleep(&pause, NULL);
         comm_all_reduce_sum(c, &x, tensor_1d(v, DTYPE_F32, 8));
@@ -346,6 +431,7 @@ static void one_rank_alone(void)
     comm_broadcast(&c, &x, tensor_1d(v, DTYPE_F32, 2), 0);
     comm_all_reduce_max(&c, &x, tensor_1d(v, DTYPE_F32, 2));
     comm_all_gather(&c, &x, tensor_1d(v, DTYPE_F32, 2), (const int64_t[]){0, 2});
+    comm_queue_reduce_scatter_sum(&c, &x, tensor_1d(v, DTYPE_F32, 2), (const int64_t[]){0, 2});
     EXPECT_OK(x.status);
     EXPECT_OK(comm_barrier(&c));
     EXPECT(v[0] == 3 && v[1] == 4, "%g %g", (double)v[0], (double)v[1]);
@@ -374,14 +460,20 @@ struct comm_case {
 };
 
 static const struct comm_case peaceful[] = {
-    {"sums", 1, RANKS_MOST, sum_body, {0}},    {"zeros", 3, 3, zero_body, {0}},
-    {"broadcasts", 4, 4, broadcast_body, {0}}, {"gathers", 1, 5, gather_body, {0}},
-    {"maxima", 1, 5, max_body, {0}},           {"messages", 2, 4, message_body, {0}},
+    {"sums", 1, RANKS_MOST, sum_body, {0}},
+    {"zeros", 3, 3, zero_body, {0}},
+    {"broadcasts", 4, 4, broadcast_body, {0}},
+    {"gathers", 1, 5, gather_body, {0}},
+    {"maxima", 1, 5, max_body, {0}},
+    {"messages", 2, 4, message_body, {0}},
     {"pieces", 2, 4, large_body, {0}},
+    {"sums_in_parts", 1, RANKS_MOST, scatter_body, {0}},
+    {"large_parts", 2, 4, large_parts_body, {0}},
 };
 
 static const struct comm_case ending[] = {
     {"other_bounds", 3, 3, other_bounds_body, {0}},
+    {"other_sums", 3, 3, other_sums_body, {0}},
     {"max_dtype", 2, 2, max_dtype_body, {0}},
     {"worst", 4, 4, worst_body, {0}},
     {"device", 2, 2, device_body, {0}},
@@ -391,6 +483,11 @@ static const struct comm_case ending[] = {
      4,
      failing_body,
      {2, IN_A_GATHER, "rank 2 of 4: embed in no layer on cpu: token id 99", 30}},
+    {"in_a_sum_in_parts",
+     4,
+     4,
+     failing_body,
+     {2, IN_A_SUM_IN_PARTS, "rank 2 of 4: embed in no layer on cpu: token id 99", 30}},
     {"in_a_message",
      4,
      4,

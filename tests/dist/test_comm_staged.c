@@ -103,6 +103,7 @@ static float gathered(int64_t i)
 
 static void collectives_body(const struct comm *c, void *context)
 {
+    static const int64_t parts[] = {0, 10, 10 + COMM_STAGED_PIECE_BYTES / 4, N};
     struct far_rank r;
     (void)context;
     open_rank(&r, c);
@@ -118,7 +119,17 @@ static void collectives_body(const struct comm *c, void *context)
     fill(&r);
     comm_all_gather(&r.comm, &r.x, r.t, (const int64_t[]){0, 10, 10, N});
     expect_all(&r, "a gather", gathered);
+    fill(&r);
+    comm_queue_reduce_scatter_sum(&r.comm, &r.x, r.t, parts);
+    EXPECT_OK(r.x.status);
+    for (int64_t i = 0; i < N; i++) { /* and nothing else is written */
+        bool mine = i >= parts[c->rank] && i < parts[c->rank + 1];
+        EXPECT(r.v[i] == (mine ? summed(i) : (float)(i % 1000 + 1000 * c->rank)), "element %lld of rank %d",
+               (long long)i, c->rank);
+    }
     comm_all_reduce_sum(&r.comm, &r.x, tensor_1d(NULL, DTYPE_F32, 0));
+    comm_queue_reduce_scatter_sum(&r.comm, &r.x, tensor_1d(NULL, DTYPE_F32, 0),
+                                  (const int64_t[]){0, 0, 0, 0});
     EXPECT_OK(r.x.status);
     close_rank(&r);
 }

@@ -3,6 +3,7 @@
  * that one rank's error ends them all. */
 #include "train/data_parallel_step.h"
 #include "train/pipeline_step.h"
+#include "train/zero_plan.h"
 
 #include "core/clock.h"
 
@@ -292,7 +293,8 @@ static void data_parallel_body(const struct comm *c, void *context)
         struct stage_numbers numbers = trainer_numbers(&t, i + 1, i + 1, LR);
         data_parallel_gradients(&t, c, &mine, &numbers, r->of->mean_of_micro_batches);
         EXPECT_OK(t.net.x.status);
-        expect_same(r, "gradient", i, c->rank, t.grad, r->states[i].grad);
+        expect_same_slice(r, "gradient", i, c->rank, slice_of(t.grad, t.update.shard), r->states[i].grad,
+                          t.update.shard); /* of all, where nobody shares */
         forget_maxima(&t);
         EXPECT_OK(data_parallel_step(&t, c, &mine, i + 1, i + 1, LR, r->of->mean_of_micro_batches, &result));
         expect_state(r, i, c->rank, &t, &result, all_of(r));
@@ -516,6 +518,107 @@ static void one_error_ends_all_ranks(enum together how)
     close_run(&f.run);
 }
 
+/* A gradient that is infinite in one rank's shard is named by all ranks, which have not summed it. */
+static void infinite_body(const struct comm *c, void *context)
+{
+    const struct run *r = context;
+    struct trainer t;
+    struct trainer_result result;
+    struct trainer_config config = r->config;
+    struct batch_step mine = batch_step_part(&r->batch, c->rank, c->size);
+    char wanted[128];
+    config.n_shards = c->size;
+    config.shard = c->rank;
+    EXPECT_OK(trainer_init(&t, &config));
+    struct stage_numbers numbers = trainer_numbers(&t, 1, 1, LR);
+    data_parallel_gradients(&t, c, &mine, &numbers, false);
+    int i = 0;
+    while (r->params.params[i].offset < t.update.bounds[c->size - 1]) {
+        i++;
+    }
+    if (c->rank == c->size - 1) {
+        tensor_set(t.grad, r->params.params[i].offset, INFINITY);
+    }
+    snprintf(wanted, sizeof wanted, "the gradient of %s (element 0)", r->params.params[i].name);
+    EXPECT_ERROR(trainer_update(&t, c, &mine, 1, &result), STATUS_NUMERIC, wanted);
+    trainer_fini(&t);
+}
+
+static void all_ranks_name_an_infinite_gradient(void)
+{
+    static const struct rank_case k = {.name = "an infinite gradient"};
+    struct run r;
+    open_run(&r, &k);
+    run_ranks(4, DEADLINE_S, infinite_body, &r);
+    close_run(&r);
+}
+
+/* What a rank's calls exchange in a step. */
+static _Thread_local struct exchanged {
+    const struct comm_type *inside;
+    int rank;
+    int64_t n_summed, n_scattered, n_kept, gathered_bytes;
+} exchanged;
+
+static struct status noted_sum(void *state, struct exec *x, tensor t)
+{
+    exchanged.n_summed += tensor_count(t);
+    return exchanged.inside->all_reduce_sum(state, x, t);
+}
+
+static struct status noted_scatter(void *state, struct exec *x, tensor t, const int64_t *bounds)
+{
+    exchanged.n_scattered += tensor_count(t);
+    exchanged.n_kept += bounds[exchanged.rank + 1] - bounds[exchanged.rank];
+    return exchanged.inside->reduce_scatter_sum(state, x, t, bounds);
+}
+
+static struct status noted_gather(void *state, struct exec *x, tensor t, const int64_t *bounds)
+{
+    exchanged.gathered_bytes += (int64_t)tensor_bytes(t);
+    return exchanged.inside->all_gather(state, x, t, bounds);
+}
+
+/* Ranks that share the update sum nothing whole but the losses, and exchange what the plan says. */
+static void count_bytes(const struct comm *c, void *context)
+{
+    const struct run *r = context;
+    struct comm noting = *c;
+    struct comm_type type = *c->type;
+    struct trainer t;
+    struct trainer_result result;
+    struct trainer_config config = r->config;
+    struct zero_plan plan;
+    struct batch_step mine = batch_step_part(&r->batch, c->rank, c->size);
+    type.all_reduce_sum = noted_sum;
+    type.reduce_scatter_sum = noted_scatter;
+    type.all_gather = noted_gather;
+    noting.type = &type;
+    EXPECT_OK(zero_plan(&plan, &config, c->size, 1, N_MICRO));
+    config.n_shards = c->size;
+    config.shard = c->rank;
+    EXPECT_OK(trainer_init(&t, &config));
+    exchanged = (struct exchanged){.inside = c->type, .rank = c->rank};
+    EXPECT_OK(data_parallel_step(&t, &noting, &mine, 1, 1, LR, false, &result));
+    EXPECT(exchanged.n_summed == MODEL_MOST_SUMS, "%lld elements in whole sums",
+           (long long)exchanged.n_summed);
+    EXPECT(exchanged.n_kept == t.update.shard.end - t.update.shard.begin, "%lld elements are kept",
+           (long long)exchanged.n_kept);
+    EXPECT((double)exchanged.n_scattered * sizeof(float) == plan.reduced_bytes && plan.n_reductions == 1,
+           "%lld elements, planned %g bytes", (long long)exchanged.n_scattered, plan.reduced_bytes);
+    EXPECT((double)exchanged.gathered_bytes == plan.gathered_bytes, "%lld bytes gathered, planned %g",
+           (long long)exchanged.gathered_bytes, plan.gathered_bytes);
+    trainer_fini(&t);
+}
+
+static void ranks_exchange_what_is_planned(const struct rank_case *k)
+{
+    struct run r;
+    open_run(&r, k);
+    run_ranks(4, DEADLINE_S, count_bytes, &r);
+    close_run(&r);
+}
+
 /* The plan of a rank that has a shard of the moments counts those alone; of one that has none, too. */
 static void plans_count_shards(void)
 {
@@ -628,6 +731,8 @@ int main(int argc, char **argv)
     }
     shards_cut_parameters(&cases[n_cases - 1]);
     ranks_gather_what_they_need(&cases[n_cases - 1]);
+    ranks_exchange_what_is_planned(&cases[n_cases - 2]);
+    all_ranks_name_an_infinite_gradient();
     one_error_ends_all_ranks(IN_A_PIPELINE);
     one_error_ends_all_ranks(IN_DATA_PARALLEL);
     one_error_ends_all_ranks(IN_SHARDS);

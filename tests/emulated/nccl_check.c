@@ -37,6 +37,13 @@ static struct status counting_sum(void *state, struct exec *x, tensor t)
     return counts.inner->all_reduce_sum(state, x, t);
 }
 
+static struct status counting_scatter(void *state, struct exec *x, tensor t, const int64_t *bounds)
+{
+    counts.n_sums++;
+    EXPECT(!x->recording, "a sum is recorded");
+    return counts.inner->reduce_scatter_sum(state, x, t, bounds);
+}
+
 static struct status counting_join(void *state, struct exec *x)
 {
     counts.n_sums_at_first_join = counts.n_joins++ == 0 ? counts.n_sums : counts.n_sums_at_first_join;
@@ -77,6 +84,7 @@ static void run_steps(const struct steps_case *k, struct trainer *t, const struc
     struct comm_type type = *c->type;
     struct host_view v;
     type.all_reduce_sum = counting_sum;
+    type.reduce_scatter_sum = counting_scatter;
     type.join = counting_join;
     counting.type = &type;
     for (int64_t i = 1; i <= STEPS; i++) {

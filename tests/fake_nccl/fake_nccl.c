@@ -40,6 +40,8 @@ EXPORTED int ncclCommAbort(void *comm);
 EXPORTED int ncclGroupStart(void);
 EXPORTED int ncclGroupEnd(void);
 EXPORTED int ncclAllReduce(const void *in, void *out, size_t n, int dtype, int op, void *comm, void *stream);
+EXPORTED int ncclReduce(const void *in, void *out, size_t n, int dtype, int op, int root, void *comm,
+                        void *stream);
 EXPORTED int ncclBroadcast(const void *in, void *out, size_t n, int dtype, int root, void *comm,
                            void *stream);
 EXPORTED int ncclAllGather(const void *in, void *out, size_t n_of_rank, int dtype, void *comm, void *stream);
@@ -64,7 +66,7 @@ struct work {
     const char *in;
     char *out;
     size_t n;
-    int dtype, op, root;
+    int dtype, op, root; /* root of a sum: -1, all get it */
     bool hangs, is_late;
 };
 
@@ -292,6 +294,9 @@ static void combine(const struct work *w, size_t first, size_t n)
     const void *from[MOST_RANKS];
     struct comm *c = w->comm;
     size_t bytes = bytes_of(w->dtype);
+    if (w->kind == WORK_REDUCE && w->root >= 0 && w->root != c->rank) {
+        return;
+    }
     for (int r = 0; r < c->size; r++) {
         from[r] = meeting_slot(c->shared, r);
     }
@@ -402,9 +407,29 @@ EXPORTED int ncclGroupEnd(void)
 
 EXPORTED int ncclAllReduce(const void *in, void *out, size_t n, int dtype, int op, void *comm, void *stream)
 {
-    struct work w = {
-        .comm = comm, .kind = WORK_REDUCE, .in = in, .out = out, .n = n, .dtype = dtype, .op = op};
+    struct work w = {.comm = comm,
+                     .kind = WORK_REDUCE,
+                     .in = in,
+                     .out = out,
+                     .n = n,
+                     .dtype = dtype,
+                     .op = op,
+                     .root = -1};
     return queue("AllReduce", w, stream);
+}
+
+EXPORTED int ncclReduce(const void *in, void *out, size_t n, int dtype, int op, int root, void *comm,
+                        void *stream)
+{
+    struct work w = {.comm = comm,
+                     .kind = WORK_REDUCE,
+                     .in = in,
+                     .out = out,
+                     .n = n,
+                     .dtype = dtype,
+                     .op = op,
+                     .root = root};
+    return queue("Reduce", w, stream);
 }
 
 EXPORTED int ncclBroadcast(const void *in, void *out, size_t n, int dtype, int root, void *comm, void *stream)

@@ -73,6 +73,13 @@ static inline struct status over_nccl_gather(void *state, struct exec *x, tensor
     return over_nccl_end(o, o->x.status);
 }
 
+static inline struct status over_nccl_scatter(void *state, struct exec *x, tensor t, const int64_t *bounds)
+{
+    struct over_nccl *o = state;
+    comm_queue_reduce_scatter_sum(&o->device.comm, over_nccl_begin(o, x), t, bounds);
+    return over_nccl_end(o, o->x.status);
+}
+
 static inline struct status over_nccl_broadcast(void *state, struct exec *x, tensor t, int root)
 {
     struct over_nccl *o = state;
@@ -107,6 +114,7 @@ static const struct comm_type over_nccl_type = {.name = "over nccl",
                                                 .all_reduce_sum = over_nccl_sum,
                                                 .all_reduce_max = over_nccl_max,
                                                 .all_gather = over_nccl_gather,
+                                                .reduce_scatter_sum = over_nccl_scatter,
                                                 .broadcast = over_nccl_broadcast,
                                                 .send = over_nccl_send,
                                                 .receive = over_nccl_receive,

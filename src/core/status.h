@@ -21,7 +21,7 @@ enum status_code {
     STATUS_MEMORY = 71,        /* not enough memory */
     STATUS_IO = 74,            /* reading or writing failed: disk full, I/O error, directory in use */
     STATUS_PREEMPTED = 75,     /* asked to stop; the state is saved, start again to continue */
-    STATUS_NUMERIC = 99,       /* a weight, the loss, a gradient or an answer is not finite, or spikes do not end */
+    STATUS_NUMERIC = 99, /* a weight, the loss, a gradient or an answer is not finite, or spikes do not end */
 };
 
 struct status {

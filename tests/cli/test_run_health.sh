@@ -48,12 +48,14 @@ pretrain plain
 
 # stopped one step before the spike, whose checkpoint is in the range left out, and three steps behind it
 for stop in $((step - 1)) $((step + 3)); do
-    pretrain "to-$stop" "${spikes[@]}" --steps_this_run "$stop"
-    pretrain "to-$stop" "${spikes[@]}" --resume_from_checkpoint
+    pretrain "to-$stop" "${spikes[@]}" --keep_checkpoints 0 --steps_this_run "$stop"
+    pretrain "to-$stop" "${spikes[@]}" --keep_checkpoints 0 --resume_from_checkpoint
     for file in model.safetensors optimizer.safetensors trainer_state.json; do
         cmp "$dir/whole/ckpt_28/$file" "$dir/to-$stop/ckpt_28/$file" || fail "stopped after $stop: another $file"
     done
 done
+
+[ $(((step - 1) % 4)) -eq 0 ] || [ ! -e "$dir/to-$((step - 1))/ckpt_$((step - 1))" ] || fail "a checkpoint of the range is still there"
 
 pretrain_command none "${spikes[@]}" --spike_rollbacks 0
 expect 99 "after 0 that were left out (--spike_rollbacks)" "${command[@]}"

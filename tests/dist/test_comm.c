@@ -144,9 +144,9 @@ static void gather_body(const struct comm *c, void *context)
 static void cut_unequally(int64_t *bounds, int size, int64_t n)
 {
     for (int64_t r = 0; r <= size; r++) {
-        bounds[r] = n * r * (r + 1) / ((int64_t)size * (size + 1));
+        int64_t k = size > 2 && r == 2 ? 1 : r;
+        bounds[r] = n * k * (k + 1) / ((int64_t)size * (size + 1));
     }
-    bounds[size > 2 ? 2 : 0] = bounds[size > 2 ? 1 : 0];
 }
 
 static void scatter_dtype(const struct comm *c, enum dtype dtype)
@@ -181,6 +181,13 @@ static void scatter_body(const struct comm *c, void *context)
     scatter_dtype(c, DTYPE_BF16);
 }
 
+/* Of i % 1000 + r over all ranks r. */
+static float sum_of_large(const struct comm *c, int64_t i)
+{
+    int64_t of_ranks = (int64_t)c->size * (c->size - 1) / 2;
+    return (float)(c->size * (i % 1000) + of_ranks);
+}
+
 /* A part that takes several pieces, another that is one element, and no elements at all. */
 static void large_parts_body(const struct comm *c, void *context)
 {
@@ -201,7 +208,7 @@ static void large_parts_body(const struct comm *c, void *context)
     comm_join(c, &x);
     EXPECT_OK(x.status);
     for (int64_t i = bounds[c->rank]; i < bounds[c->rank + 1]; i++) {
-        float wanted = (float)(c->size * (i % 1000) + c->size * (c->size - 1) / 2);
+        float wanted = sum_of_large(c, i);
         EXPECT(v[i] == wanted, "element %lld: %g, not %g", (long long)i, (double)v[i], (double)wanted);
     }
     free(v);
@@ -276,7 +283,7 @@ static void large_body(const struct comm *c, void *context)
     comm_all_reduce_sum(c, &x, tensor_1d(v, DTYPE_F32, LARGE));
     EXPECT_OK(x.status);
     for (int64_t i = 0; i < LARGE; i++) {
-        float wanted = (float)(c->size * (i % 1000) + c->size * (c->size - 1) / 2);
+        float wanted = sum_of_large(c, i);
         EXPECT(v[i] == wanted, "element %lld: %g, not %g", (long long)i, (double)v[i], (double)wanted);
         v[i] = (float)(i + c->rank);
     }

@@ -6,6 +6,7 @@
 
 #include <dirent.h>
 #include <inttypes.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -112,6 +113,16 @@ static void read_hopeless(struct job_watch *w, const char *line)
     }
 }
 
+/* As a shell has it; 0 if it is not told. */
+static int code_of_ending(const char *ending)
+{
+    int number;
+    if (sscanf(ending, "ended with exit code %d", &number) == 1) {
+        return number;
+    }
+    return sscanf(ending, "ended by signal %d", &number) == 1 ? 128 + number : 0;
+}
+
 /* How a rank ended, as its guard says: "kiln: error: rank 1 on h2 ended by signal 9, Killed". */
 static bool read_guard(struct job_watch *w, const char *line)
 {
@@ -125,6 +136,7 @@ static bool read_guard(struct job_watch *w, const char *line)
         w->host[0] = '\0';
         note_host(w, at, " on ");
         snprintf(w->ending, sizeof w->ending, "%.80s", how + 1);
+        w->code = code_of_ending(w->ending);
     }
     note_failure(w);
     return true;
@@ -220,6 +232,13 @@ int64_t job_watch_newest_checkpoint(const char *output_dir)
         closedir(d);
     }
     return newest;
+}
+
+/* srun ends with the highest code, which is that of the ranks that it ended itself. */
+int job_watch_code(const struct job_watch *w, int code)
+{
+    bool is_of_ended = code == 128 + SIGTERM || code == 128 + SIGKILL;
+    return is_of_ended && w->code != 0 ? w->code : code;
 }
 
 enum job_next job_watch_next(const struct job_watch *w, int code)

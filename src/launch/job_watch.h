@@ -17,6 +17,7 @@ struct job_watch {
     char host[HOST_NAME_BYTES]; /* its host, "" if nobody said */
     char cause[320];            /* the first error that was told, or the launcher's own words; "" if none */
     char ending[96];            /* how the rank ended, in its guard's words; "" if it could not say */
+    int code;                   /* the same as an exit code; 0: not told */
     bool is_settled;            /* rank and host are sure: its guard's, or those of a host that was lost */
     bool is_certain;            /* the cause is a rank's own */
     bool
@@ -37,6 +38,10 @@ int64_t job_watch_last_step(const char *output_dir);
 
 /* The highest N of OUTPUT_DIR/ckpt_N; -1: none. */
 int64_t job_watch_newest_checkpoint(const char *output_dir);
+
+/* The exit code to judge by, of a job that ended with `code`: that of the first rank that failed, if `code` is of ranks that were
+ * ended because of it. */
+int job_watch_code(const struct job_watch *w, int code);
 
 /* What a supervisor does after this exit code (docs/exit_codes.md). */
 enum job_next { JOB_DONE, JOB_AGAIN, JOB_NEVER };

@@ -171,6 +171,7 @@ static struct status attempt_run(struct attempt *a, const struct words *line, co
     end_orphans();
     job_watch_take(&a->watch, "\n", 1);
     job_watch_find_host(&a->watch, &s->job->hosts);
+    a->code = job_watch_code(&a->watch, a->code);
     return status_ok();
 }
 

@@ -54,6 +54,31 @@ static void test_words(void)
     host_list_fini(&hosts);
 }
 
+/* Ranks that srun ends after the first failure have higher codes than it. */
+static void test_code(void)
+{
+    static const struct {
+        const char *text;
+        int code, wanted;
+    } cases[] = {
+        {"kiln: error: rank 0 on h1 ended with exit code 75\n"
+         "kiln: error: rank 1 on h1 ended by signal 15, Terminated\n",
+         143, 75},
+        {"kiln: error: rank 2 on h2 ended with exit code 65\n", 137, 65},
+        {"kiln: error: rank 2 on h2 ended by signal 11, Segmentation fault\n", 143, 139},
+        {"kiln: error: rank 2 on h2 ended by signal 9, Killed\n", 74, 74},
+        {"kiln: error: rank 0 on h1 ended with exit code 75\n", 0, 0},
+        {"srun: error: h2: task 1: Killed\n", 143, 143},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        struct job_watch w;
+        take(&w, cases[i].text);
+        int code = job_watch_code(&w, cases[i].code);
+        EXPECT(code == cases[i].wanted, "case %zu: %d", i, code);
+        job_watch_fini(&w);
+    }
+}
+
 static void test_next(void)
 {
     static const int again[] = {74, 75, 97, 98, 129, 137, 139, 143, 205, 255},
@@ -167,6 +192,7 @@ static void test_ssh_causes(void)
 int main(void)
 {
     test_words();
+    test_code();
     test_next();
     test_output_dir();
     test_lines();

@@ -89,6 +89,10 @@ static void read_srun(struct job_watch *w, const char *line)
             snprintf(w->host, sizeof w->host, "%s", host);
         }
         note_cause(w, line + at, false);
+    } else if (sscanf(line, "srun: error: task %lld launch failed: %n", &rank, &at) == 1 && at > 0) {
+        w->has_not_begun = true;
+        note_rank(w, rank);
+        note_cause(w, line + sizeof "srun: error: " - 1, false);
     } else if (strncmp(line, "srun: error: Node failure on ", 29) == 0) {
         note_host(w, line, "Node failure on ");
         note_cause(w, "the host does not answer any more", false);
@@ -234,9 +238,12 @@ int64_t job_watch_newest_checkpoint(const char *output_dir)
     return newest;
 }
 
-/* srun ends with the highest code, which is that of the ranks that it ended itself. */
+/* srun ends with the highest code, which is that of the ranks that it ended itself; and with 0 if it could start none. */
 int job_watch_code(const struct job_watch *w, int code)
 {
+    if (code == 0 && w->has_not_begun) {
+        return STATUS_IO;
+    }
     bool is_of_ended = code == 128 + SIGTERM || code == 128 + SIGKILL;
     return is_of_ended && w->code != 0 ? w->code : code;
 }

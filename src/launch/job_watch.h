@@ -19,6 +19,7 @@ struct job_watch {
     char ending[96];            /* how the rank ended, in its guard's words; "" if it could not say */
     int code;                   /* the same as an exit code; 0: not told */
     bool is_settled;            /* rank and host are sure: its guard's, or those of a host that was lost */
+    bool has_not_begun;         /* srun could not start it */
     bool is_certain;            /* the cause is a rank's own */
     bool
         is_hopeless; /* the line cannot work, however often it is started: a program is missing, too few slots */
@@ -40,7 +41,7 @@ int64_t job_watch_last_step(const char *output_dir);
 int64_t job_watch_newest_checkpoint(const char *output_dir);
 
 /* The exit code to judge by, of a job that ended with `code`: that of the first rank that failed, if `code` is of ranks that were
- * ended because of it. */
+ * ended because of it; STATUS_IO if ranks could not be started, and the launcher ended with 0. */
 int job_watch_code(const struct job_watch *w, int code);
 
 /* What a supervisor does after this exit code (docs/exit_codes.md). */

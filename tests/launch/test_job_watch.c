@@ -37,6 +37,8 @@ static void test_words(void)
          "  Remote daemon: [[1,0],1] on node h3\nkiln: error: rank 1 on h2 ended by signal 15, Terminated\n",
          -1, "h3", "the host does not answer any more"},
         {"srun: error: h2: task 1: Killed\n", 1, "h2", "Killed"},
+        {"srun: error: task 2 launch failed: Unspecified error\n", 2, "h2",
+         "task 2 launch failed: Unspecified error"},
         {"srun: error: Node failure on h2\n", -1, "h2", "the host does not answer any more"},
     };
     struct host_list hosts = {0};
@@ -69,6 +71,8 @@ static void test_code(void)
         {"kiln: error: rank 2 on h2 ended by signal 9, Killed\n", 74, 74},
         {"kiln: error: rank 0 on h1 ended with exit code 75\n", 0, 0},
         {"srun: error: h2: task 1: Killed\n", 143, 143},
+        {"srun: error: task 2 launch failed: Unspecified error\n", 0, 74},
+        {"srun: error: task 2 launch failed: Unspecified error\n", 1, 1},
     };
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
         struct job_watch w;

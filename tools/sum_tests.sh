@@ -17,6 +17,7 @@ hdf5          HDF5
 curl          libcurl and libarchive
 mpi           MPI
 namespaces    tools
+slurm         tools
 shared        data of the developers
 c++           tools
 git           tools

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # kiln netcheck and kiln launch over four hosts that are namespaces of this machine (hosts.sh), with sshd on port 3022: faults of
 # hosts and networks, each with what netcheck says of it; and training that goes on after a killed rank, a stopped one, a pulled
-# cable, a lost host and a request to leave.  It takes minutes: `make test-hosts`.  usage: test_hosts.sh KILN
+# cable, a lost host and a request to leave; and in jobs of Slurm, if it is installed.  It takes minutes: `make test-hosts`.  usage: test_hosts.sh KILN
 set -euo pipefail
 kiln=$(realpath "$1")
 here=$(cd "$(dirname "$0")" && pwd)
@@ -14,7 +14,8 @@ for tool in sshd ip nsenter mpirun pgrep; do
     command -v $tool >/dev/null || skip namespaces "there is no $tool; install openssh-server iproute2 util-linux openmpi-bin procps"
 done
 hosts=$here/hosts.sh
-trap '"$hosts" down; rm -rf "$dir"' EXIT
+munged=
+trap '"$hosts" down; [ -z "$munged" ] || kill "$munged"; rm -rf "$dir"' EXIT
 make_store
 "$hosts" up 4
 for i in 1 2 3 4; do echo "h$i slots=1"; done >"$dir/hostfile"
@@ -91,6 +92,10 @@ if [ ! -e "$(dirname "$kiln")/libkiln_mpi.so" ]; then
     exit
 fi
 
+steps=${STEPS:-600}
+training=(--input_dir "$dir/store" --config_file "$dir/config.json" --max_seq_length 32 --max_predictions_per_seq 5
+    --global_batch_size 48 --gradient_accumulation_steps 12 --max_steps "$steps" --learning_rate 1e-3 --num_steps_per_checkpoint 20
+    --keep_checkpoints 2 --log_freq 1 --disable_progress_bar)
 # train OUT [flag...] -- [flag...]: flags of launch, then of pretrain
 train()
 {
@@ -101,9 +106,7 @@ train()
         shift
     done
     shift
-    on_h1 "${launch[@]}" "${own[@]}" kiln pretrain --input_dir "$dir/store" --config_file "$dir/config.json" --output_dir "$dir/$out" \
-        --max_seq_length 32 --max_predictions_per_seq 5 --global_batch_size 48 --gradient_accumulation_steps 12 --max_steps $steps \
-        --learning_rate 1e-3 --num_steps_per_checkpoint 20 --keep_checkpoints 2 --log_freq 1 --disable_progress_bar "$@"
+    on_h1 "${launch[@]}" "${own[@]}" kiln pretrain "${training[@]}" --output_dir "$dir/$out" "$@"
 }
 # Once a checkpoint is there: does the harm.
 harm_after()
@@ -127,11 +130,10 @@ recovery()
         /"event":"start"/ && time > harmed { restarted = 1 }
         /"event":"step"/ && restarted { printf "%.1f s to the next logged step", time - harmed; exit }' "$dir/$1/log.jsonl"
 }
-signal_rank() { "$hosts" exec "$1" pkill "-$2" -f '^[^ ]*kiln pretrain'; }
+signal_rank() { "$hosts" exec "$1" pkill "-$2" "${@:3}" -f '^[^ ]*kiln pretrain'; } # signal_rank HOST SIGNAL [flag of pkill...]
 same() { "$kiln" inspect --diff "$dir/whole/ckpt_$steps" "$dir/$1/ckpt_$steps" >>"$dir/err" 2>&1; }
 whole_again() { [ "$code" = 0 ] && grep -qF -- "$2" "$dir/err" && same "$1"; }
 at_end() { [ "$code" = 0 ] && grep -qF -- "$2" "$dir/err" && [ -e "$dir/$1/ckpt_$steps" ]; }
-steps=${STEPS:-600}
 fixed=(--reproducible_ranks 4)
 
 train whole -- "${fixed[@]}"
@@ -139,6 +141,15 @@ verdict "training: four hosts ($took s)" wanted 0 120 "ckpt_$steps"
 harm_after killed signal_rank h3 KILL &
 train killed -- "${fixed[@]}"
 verdict "training: a rank is killed; the same bits; $(recovery killed)" whole_again killed "rank 2 on h3 failed after step"
+printf 'h1 slots=2\nh2 slots=2\n' >"$dir/hosts_two_each"
+printf 'h1 slots=2\nh2 slots=1\nh3 slots=1\n' >"$dir/hosts_uneven"
+for layout in two_each uneven; do
+    train $layout --hostfile "$dir/hosts_$layout" --max_restarts 0 -- "${fixed[@]}"
+    verdict "training: hosts with several ranks, $layout; the same bits ($took s)" whole_again $layout "ranks: 4 over MPI, 2 on this node"
+done
+harm_after one_of_two signal_rank h2 KILL --newest &
+train one_of_two --hostfile "$dir/hosts_two_each" -- "${fixed[@]}"
+verdict "training: one of a host's two ranks is killed; the same bits; $(recovery one_of_two)" whole_again one_of_two "on h2 failed after step"
 harm_after stopped signal_rank h2 STOP &
 train stopped -- "${fixed[@]}"
 verdict "training: a rank is stopped; the same bits; $(recovery stopped)" whole_again stopped "restart 1"
@@ -147,6 +158,7 @@ train told -- "${fixed[@]}"
 verdict "training: SIGTERM saves on all ranks" wanted 75 60 "the state is saved"
 train told -- "${fixed[@]}" --resume_from_checkpoint
 verdict "training: and goes on to the same bits" same told
+. "$here/slurm_part.sh"
 harm_after cut "$hosts" cut h4 &
 train cut --min_hosts 2 --
 verdict "training: a pulled cable; three hosts go on; $(recovery cut)" at_end cut "h4 does not answer"

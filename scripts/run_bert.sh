@@ -6,7 +6,8 @@
 #   HL_RESULTS_DIR, HL_CHECKPOINTS_DIR, LOG_FILE
 #   HL_RUN_STEPS, HL_NUM_STEPS_PER_CP
 #
-# HL_NUM_NODES=1 HL_NGPU_PER_NODE=1 is one process, which runs today.  TOPOLOGY is printed at the end.
+# HL_NUM_NODES=1 HL_NGPU_PER_NODE=1 is one process; more are started, watched and started again by kiln launch.  TOPOLOGY is
+# printed at the end.
 . "$(dirname "${BASH_SOURCE[0]}")/document_script.sh"
 case ${1:-} in
 "") ;;
@@ -28,13 +29,20 @@ model_config=${HL_MODEL_CONFIG:-$model_config}
 ds_config=${HL_DS_CONFIG:-$ds_config}
 log_file=${LOG_FILE:-$results/deepspeed-$name-$((num_nodes * per_node))-p1-$(date +%Y-%m-%d_%H-%M).log}
 
-command=("$kiln" pretrain --disable_progress_bar --optimizer=lans --use_lr_scheduler --resume_from_checkpoint --do_train
+training=(pretrain --disable_progress_bar --optimizer=lans --use_lr_scheduler --resume_from_checkpoint --do_train
     --bert_model=bert-base-uncased "--config_file=$model_config" "--json-summary=$results/dllogger.json"
     "--output_dir=$checkpoints" --seed=12439 "--input_dir=$data" --max_seq_length=128 --max_predictions_per_seq=20
     "--max_steps=$max_steps" "--steps_this_run=${HL_RUN_STEPS:--1}"
     "--num_steps_per_checkpoint=${HL_NUM_STEPS_PER_CP:-$steps_per_checkpoint}" --learning_rate=0.0015
     --warmup_proportion=0.05 --constant_proportion=0.25 --scheduler_degree=1.0 "--log_freq=$log_freq" "${more_flags[@]}"
     --deepspeed "--deepspeed_config=$ds_config")
+
+command=("$kiln" "${training[@]}")
+if [ "$num_nodes" -gt 1 ]; then
+    command=("$kiln" launch "--hostfile=$hostsfile" "--num_nodes=$num_nodes" "--num_gpus=$per_node" kiln "${training[@]}")
+elif [ "$per_node" -gt 1 ]; then
+    command=("$kiln" launch "--num_ranks=$per_node" kiln "${training[@]}")
+fi
 
 need_kiln
 need "$data" "the HDF5 files of phase 1; $here/create_datasets_from_start.sh wiki_books makes them, and DATA_DIR names other ones"
@@ -44,11 +52,6 @@ if [ "$num_nodes" -gt 1 ]; then
     need "$hostsfile" "the hosts, by HL_HOSTSFILE"
     hosts=$(awk 'NF' "$hostsfile" 2>/dev/null | wc -l)
     [ "$hosts" -ge "$num_nodes" ] || miss "$hostsfile: it has $hosts hosts, and HL_NUM_NODES is $num_nodes"
-fi
-if [ $((num_nodes * per_node)) -gt 1 ]; then
-    later "training with $num_nodes x $per_node devices: kiln trains in one process; HL_NUM_NODES=1 HL_NGPU_PER_NODE=1 is one"
-    show "${command[@]}"
-    tell
 fi
 ! $dry_run || show "${command[@]}"
 tell
@@ -66,8 +69,8 @@ awk -v cards=$((num_nodes * per_node)) '
     END {
         if (n > 0) {
             print "Pretraining phase1 results"
-            printf "%d card(s) average sentences per second:%.4f\n", cards, cards * sum / n
-            printf "average dps: %.4f\n", sum / n
+            printf "%d card(s) average sentences per second:%.4f\n", cards, sum / n # the line is of the whole run
+            printf "average dps: %.4f\n", sum / n / cards
         }
     }' "$log_file"
 exit "$status"

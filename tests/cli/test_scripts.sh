@@ -29,13 +29,13 @@ expect 0 "missing: data/download/wikicorpus_en/wikicorpus_en.xml.bz2" "$scripts/
 says "fetch wikipedia --output_dir data/download" "--max_seq_length 128\\,512 --max_predictions_per_seq 20\\,80" "uncased_L-24_H-1024_A-16/vocab.txt: Google's vocabulary"
 expect 0 "missing: data/download/bookscorpus: BooksCorpus" "$scripts/create_datasets_from_start.sh" wiki_books --dry-run
 says "--reference_names --dataset books_wiki_en_corpus"
-expect 69 "not there yet: training with 1 x 8 devices" "$scripts/run_bert_1.5b_8x.sh" --dry-run
+expect 0 "kiln launch --num_ranks=8 kiln pretrain --disable_progress_bar" "$scripts/run_bert_1.5b_8x.sh" --dry-run
 says "--optimizer=lans" "--config_file=$scripts/bert_1.5b_config.json" "--max_steps=155000 --steps_this_run=-1" \
     "--num_steps_per_checkpoint=200" "--output_dir=./results/bert_1.5b/checkpoints" \
     "missing: /data/pytorch/bert_pretraining/hdf5_lower_case_1_seq_len_128_max_pred_20_masked_lm_prob_0.15_random_seed_12345_dupe_factor_5/books_wiki_en_corpus"
-expect 69 "not there yet: training with 4 x 8 devices" "$scripts/run_bert_1.5b_32x.sh" --dry-run
-! grep -F hostsfile "$dir/out" || fail "the hosts are four"
-expect 69 "it has 4 hosts, and HL_NUM_NODES is 16" "$scripts/run_bert_5b_128x.sh" --dry-run
+expect 0 "kiln launch --hostfile=$scripts/hostsfile --num_nodes=4 --num_gpus=8 kiln pretrain" "$scripts/run_bert_1.5b_32x.sh" --dry-run
+! grep -F "missing: $scripts/hostsfile" "$dir/out" || fail "the hosts are four"
+expect 0 "it has 4 hosts, and HL_NUM_NODES is 16" "$scripts/run_bert_5b_128x.sh" --dry-run
 says "--checkpoint_activations" "--max_steps=75000" "--deepspeed_config=$scripts/deepspeed_config_bert_5b.json"
 expect 69 "not there yet: GPT" "$scripts/run_bloom13b.sh" --dry-run
 says "--tensor-model-parallel-size 4 --pipeline-model-parallel-size 1" "missing: /data/bigscience/oscar-en/meg-gpt2_text_document.bin"
@@ -50,7 +50,7 @@ n=$(ls "$scripts"/{create,squad,run}_*.sh | grep -vc run_bert.sh)
 # the variables of the documents
 mkdir data
 export HL_DATA_DIR_ROOT=$dir/root HL_RESULTS_DIR=$dir/results HL_NUM_STEPS_PER_CP=7 HL_RUN_STEPS=3 HL_MODEL_CONFIG=m.json
-expect 69 "--input_dir=$dir/root/hdf5_lower" "$scripts/run_bert_1.5b_32x.sh" --dry-run
+expect 0 "--input_dir=$dir/root/hdf5_lower" "$scripts/run_bert_1.5b_32x.sh" --dry-run
 says "--output_dir=$dir/results/checkpoints" --num_steps_per_checkpoint=7 --steps_this_run=3 "missing: m.json: the model"
 DATA_DIR=data HL_CHECKPOINTS_DIR=c HL_NUM_NODES=1 HL_NGPU_PER_NODE=1 HL_DS_CONFIG=$scripts/hostsfile \
     expect 0 "--input_dir=data" "$scripts/run_bert_1.5b_32x.sh" --dry-run
@@ -67,6 +67,7 @@ rmdir data
 cat >kiln <<'SH'
 #!/bin/sh
 echo "$1 ran with $# words"
+echo "DLL 2026-01-01 00:00:00.000000 - Training Epoch: 0 Training Iteration: 10  average_loss : 9.5 average_perf_per_step : 100"
 exit 75
 SH
 chmod +x kiln
@@ -75,6 +76,14 @@ KILN=$PWD/kiln DATA_DIR=data HL_NUM_NODES=1 HL_NGPU_PER_NODE=1 LOG_FILE=logs/a.l
     expect 75 "TOPOLOGY   = mine" "$scripts/run_bert_1.5b_8x.sh"
 says "LOG_FILE   = logs/a.log" "pretrain ran with"
 grep "pretrain ran with" logs/a.log >/dev/null || fail "no log"
+# several: kiln launch runs it, and takes every word
+KILN=$PWD/kiln DATA_DIR=data HL_NUM_NODES=1 HL_NGPU_PER_NODE=2 LOG_FILE=logs/b.log \
+    expect 75 "launch ran with" "$scripts/run_bert_1.5b_8x.sh"
+says "2 card(s) average sentences per second:100.0000" "average dps: 50.0000"
+DATA_DIR=data HL_NUM_NODES=2 HL_NGPU_PER_NODE=2 "$scripts/run_bert_1.5b_32x.sh" --dry-run >line
+line=$(grep " launch " line)
+expect 0 "-n 4 -H 10.10.100.101:2,10.10.100.102:2" eval "${line/ launch / launch --dry-run --no_ssh_check --cores_per_host 8 }"
+rm line
 rm -r kiln logs results data
 
 # the data of both phases, of what WikiExtractor wrote and of books, with a vocabulary of their own

@@ -3,7 +3,7 @@ SECONDS := 60# of each fuzz target
 SEED := 0# of its inputs; 0: others in each run
 CTEST :=# more arguments for the ctest of `make test`
 
-.PHONY: all help deps demo demo-long test check test-hosts test-slow bench asan tsan portable tidy format format-check fuzz doctor install clean
+.PHONY: all help deps demo demo-long test check test-hosts test-kills test-slow bench asan tsan portable tidy format format-check fuzz doctor install clean
 
 all: deps ## build the program: build/kiln
 	@cmake --preset release >/dev/null && cmake --build build
@@ -26,10 +26,13 @@ test: deps ## build with warnings as errors and run the tests
 check: deps ## build and run the tests of one room: make check ROOM=nn
 	@tools/test.sh check "$(ROOM)"
 
-test-hosts: all ## kiln launch and netcheck over hosts that are namespaces of this machine: as root, 4 minutes
+test-hosts: all ## kiln launch and netcheck over hosts that are namespaces of this machine: as root, 6 minutes
 	@tools/install_deps.sh openssh-server iproute2 openmpi-bin procps && tests/hosts/test_hosts.sh build/kiln
 
-test-slow: test asan portable tsan ## the tests, in every build that there is
+test-kills: all ## 20 random ranks of one run are killed; ROUNDS=N for more or fewer
+	@ROUNDS=$${ROUNDS:-20} tests/hosts/test_kills.sh build/kiln
+
+test-slow: test test-kills asan portable tsan ## the tests, in every build that there is
 
 bench: all ## kiln beside PyTorch, transformers and tokenizers, in one run
 	@bench/run.sh

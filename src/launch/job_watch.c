@@ -244,7 +244,7 @@ int job_watch_code(const struct job_watch *w, int code)
     if (code == 0 && w->has_not_begun) {
         return STATUS_IO;
     }
-    bool is_of_ended = code == 128 + SIGTERM || code == 128 + SIGKILL;
+    bool is_of_ended = code == 128 + SIGTERM;
     return is_of_ended && w->code != 0 ? w->code : code;
 }
 

@@ -56,10 +56,11 @@ CONF
 job_shows() { "$hosts" exec h1 scontrol show job "$job" 2>/dev/null | grep -qE -- "$1"; }
 job_ends()
 {
-    for _ in {1..150}; do
-        job_shows "JobState=(RUNNING|PENDING|COMPLETING|CONFIGURING|REQUEUED)" || break
-        # a job that was queued again has to wait until its old credentials are invalid
-        ! job_shows "JobState=PENDING" || "$hosts" exec h1 scontrol update JobId="$job" StartTime=now 2>/dev/null || true
+    local i
+    for i in {1..300}; do
+        ! job_shows "JobState=(COMPLETED|FAILED|CANCELLED|TIMEOUT|NODE_FAIL)" || break
+        # a job that was queued again waits for two minutes; each update puts it off a little
+        [ $((i % 20)) != 0 ] || ! job_shows "JobState=PENDING" || "$hosts" exec h1 scontrol update JobId="$job" StartTime=now 2>/dev/null || true
         sleep 0.2
     done
     job_shows "JobState=COMPLETED"

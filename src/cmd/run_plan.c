@@ -8,7 +8,7 @@
 #include "ops/backend.h"
 #include "task/config_file.h"
 #include "task/optimizer_names.h"
-#include "task/pretrain.h"
+#include "task/pretrain_settings.h"
 #include "watch/ceilings.h"
 
 #include <stdio.h>

@@ -15,6 +15,7 @@
 #include "task/plateau.h"
 #include "task/pretrain_inputs.h"
 #include "task/pretrain_ramps.h"
+#include "task/pretrain_settings.h"
 #include "task/run_outputs.h"
 #include "task/together.h"
 #include "watch/run_watch.h"
@@ -50,71 +51,10 @@ struct run {
     bool prefetching;
 };
 
-static enum schedule_kind schedule_kind_of(const char *name)
-{
-    static const struct {
-        const char *name;
-        enum schedule_kind kind;
-    } kinds[] = {{"poly", SCHEDULE_POLY},
-                 {"poly_constant", SCHEDULE_POLY_CONSTANT},
-                 {"linear", SCHEDULE_LINEAR},
-                 {"constant", SCHEDULE_CONSTANT},
-                 {"warmup", SCHEDULE_WARMUP}};
-    size_t i = 0;
-    while (strcmp(kinds[i].name, name) != 0) {
-        i++;
-        CHECK(i < sizeof kinds / sizeof kinds[0], "schedule %s", name);
-    }
-    return kinds[i].kind;
-}
-
-static struct schedule schedule_of(const struct pretrain_options *o)
-{
-    struct schedule s = o->warmup;
-    s.kind = schedule_kind_of(o->schedule);
-    s.base = o->learning_rate;
-    s.warmup = o->warmup_proportion;
-    s.constant = o->constant_proportion;
-    s.degree = o->scheduler_degree;
-    s.n_steps = o->max_steps;
-    return s;
-}
-
-/* The default is the square root of the number of layers, rounded up, which keeps the fewest activations. */
-int64_t pretrain_recomputed_layers(int64_t interval, int64_t n_layers)
-{
-    int64_t n = 1;
-    while (n * n < n_layers) {
-        n++;
-    }
-    return interval > 0 ? interval : n;
-}
-
-static int64_t recomputed_layers(const struct pretrain_options *o, const struct bert_config *model)
-{
-    return pretrain_recomputed_layers(o->checkpoint_activations_interval, model->num_hidden_layers);
-}
-
-static enum bert_task task_of(const struct pretrain_options *o)
-{
-    return o->no_nsp ? BERT_TASK_MASKED_LM : BERT_TASK_PRETRAINING;
-}
-
 static struct trainer_config trainer_config_of(struct run *r)
 {
     const struct pretrain_options *o = r->options;
-    r->bert = bert_model(&r->in.model, task_of(o));
-    struct optimizer optimizer = optimizer_defaults(optimizer_find(o->optimizer));
-    optimizer.weight_decay = o->weight_decay;
-    optimizer.max_grad_norm = o->max_grad_norm;
-    optimizer.beta1 = o->beta1;
-    optimizer.beta2 = o->beta2;
-    optimizer.eps = o->eps;
-    optimizer.corrects_steps = optimizer.corrects_steps || o->use_ds_lamb_bias_correction;
-    if (o->max_ratio > 0) {
-        optimizer.min_ratio = o->min_ratio;
-        optimizer.max_ratio = o->max_ratio;
-    }
+    r->bert = bert_model(&r->in.model, pretrain_task(o));
     struct trainer_config config = {
         .model = &r->bert.model,
         .device = r->backend.device,
@@ -122,115 +62,15 @@ static struct trainer_config trainer_config_of(struct run *r)
         .precision = r->precision,
         .loss_scale = o->loss_scale,
         .first_loss_scale = o->init_loss_scale,
-        .optimizer = optimizer,
+        .optimizer = pretrain_optimizer(o),
         .limits = r->in.limits,
         .training = true,
         .saving = !o->skip_checkpoint,
-        .recompute = o->checkpoint_activations ? recomputed_layers(o, &r->in.model) : 0,
+        .recompute = o->checkpoint_activations ? pretrain_recompute(o, &r->in.model) : 0,
         .seed = (uint64_t)o->seed,
     };
     rank_options_configure(&o->ranks, &config);
     return config;
-}
-
-static struct run_state state_of(const struct pretrain_options *o, struct precision precision)
-{
-    return (struct run_state){
-        .phase = o->phase2 ? 2 : 1,
-        .global_step = o->phase2 ? o->phase1_end_step : 0,
-        .seed = o->seed,
-        .dtype = precision_name(precision),
-        .optimizer = o->optimizer,
-        .max_seq_length = o->max_seq_length,
-        .max_predictions_per_seq = o->max_predictions_per_seq,
-        .train_batch_size = o->train_batch_size,
-        .gradient_accumulation_steps = o->gradient_accumulation_steps,
-        .max_steps = o->max_steps,
-        .learning_rate = o->learning_rate,
-        .warmup_proportion = o->warmup_proportion,
-        .batch_ramp = o->batch_ramp,
-        .length_schedule = o->length_schedule,
-        .total_training_time = o->total_training_time,
-        .warmup_tokens = o->warmup_tokens,
-        .spike_z = o->health.spike_z,
-    };
-}
-
-/* A checkpoint that ends with its steps' batches and a run by the clock cannot be gone back to. */
-static struct status check_health(const struct pretrain_options *o)
-{
-    const struct health_options *h = &o->health;
-    if (!(h->spike_z > 0)) {
-        return status_ok();
-    }
-    if (o->skip_checkpoint || o->num_steps_per_checkpoint == 0) {
-        return status_error(STATUS_USAGE,
-                            "--spike_z goes back to checkpoints: leave out --skip_checkpoint, and give "
-                            "--num_steps_per_checkpoint above 0");
-    }
-    if (o->total_training_time > 0 || o->average_last > 0) {
-        return status_error(STATUS_USAGE, "--spike_z cannot be with --%s: leave out one of the two",
-                            o->average_last > 0 ? "average_last" : "total_training_time");
-    }
-    int64_t kept = (o->keep_checkpoints - 1) * o->num_steps_per_checkpoint;
-    if (o->keep_checkpoints > 0 && h->spike_skip > kept) {
-        return status_error(
-            STATUS_USAGE,
-            "--spike_skip %lld goes back further than --keep_checkpoints %lld keep: %lld steps, "
-            "with one every %lld",
-            (long long)h->spike_skip, (long long)o->keep_checkpoints, (long long)kept,
-            (long long)o->num_steps_per_checkpoint);
-    }
-    return status_ok();
-}
-
-static struct status check_options(const struct pretrain_options *o)
-{
-    if (o->phase2 && o->phase1_end_step < 1) {
-        return status_error(STATUS_USAGE,
-                            "--phase2 wants --phase1_end_step, the last step of phase 1, at least 1");
-    }
-    if (o->phase2 && !o->resume_from_checkpoint && o->init_checkpoint == NULL) {
-        return status_error(STATUS_USAGE, "--phase2 continues phase 1: add --resume_from_checkpoint, or "
-                                          "--init_checkpoint with the model to start from");
-    }
-    if (o->constant_proportion > 0 && strcmp(o->schedule, "poly_constant") != 0) {
-        return status_error(STATUS_USAGE, "--constant_proportion goes with --use_lr_scheduler");
-    }
-    if (o->warmup_proportion + o->constant_proportion > 1) {
-        return status_error(STATUS_USAGE,
-                            "--warmup_proportion %g and --constant_proportion %g are more than all steps",
-                            o->warmup_proportion, o->constant_proportion);
-    }
-    if (o->early.patience > 0 && (o->eval_steps == 0 || o->skip_checkpoint)) {
-        return status_error(STATUS_USAGE,
-                            o->eval_steps == 0
-                                ? "--early_stopping_patience counts evaluations: give --eval_steps above 0"
-                                : "--early_stopping_patience takes the weights of the best "
-                                  "checkpoint: leave out --skip_checkpoint");
-    }
-    if (o->average_last > 0 && (o->skip_checkpoint || o->num_steps_per_checkpoint == 0)) {
-        return status_error(STATUS_USAGE,
-                            "--average_last is a mean of checkpoints: leave out --skip_checkpoint, and give "
-                            "--num_steps_per_checkpoint above 0");
-    }
-    if (o->keep_checkpoints > 0 && o->keep_checkpoints < o->average_last) {
-        return status_error(
-            STATUS_USAGE,
-            "--average_last %lld needs as many checkpoints, and --keep_checkpoints %lld keeps fewer",
-            (long long)o->average_last, (long long)o->keep_checkpoints);
-    }
-    TRY(check_health(o));
-    TRY(profile_check(&o->profile));
-    TRY(plain_ops_check(o->watch.plain_ops));
-    return o->dry_run || rank_options_world(&o->ranks).rank > 0 ? status_ok()
-                                                                : run_outputs_check(o->output_dir);
-}
-
-/* In-phase step after which this run ends. */
-static int64_t last_step(const struct pretrain_options *o)
-{
-    return o->steps_this_run < 0 || o->steps_this_run > o->max_steps ? o->max_steps : o->steps_this_run;
 }
 
 static double mib(size_t bytes)
@@ -341,7 +181,7 @@ static struct status start_from_model(struct run *r, const char *path)
     struct status s = check_same_model(r, &config, m.tokenizer.hash, path);
     if (!failed(s)) {
         unsigned may_be_new = 1U << NAMES_POOLER | 1U << NAMES_MLM | 1U << NAMES_NSP;
-        s = network_files_load(&r->trainer.net, &m, task_of(r->options), may_be_new, &report);
+        s = network_files_load(&r->trainer.net, &m, pretrain_task(r->options), may_be_new, &report);
     }
     if (!failed(s)) {
         load_report_print(&report, path);
@@ -488,11 +328,11 @@ static struct loop loop_of(struct run *r)
         .directory = o->output_dir,
         .data_flag = "--input_dir",
         .tokenizer = &r->in.tokenizer,
-        .schedule = schedule_of(o),
+        .schedule = pretrain_schedule(o),
         .warmup_tokens = o->warmup_tokens,
         .clock = o->total_training_time > 0 ? &r->progress.clock : NULL,
-        .state = state_of(o, r->precision),
-        .last_step = last_step(o),
+        .state = pretrain_state(o, r->precision),
+        .last_step = pretrain_last_step(o),
         .save_steps = o->num_steps_per_checkpoint,
         .eval_steps = o->eval_steps,
         .early = o->early,
@@ -599,14 +439,14 @@ static struct memory_cut memory_cut_of(const struct run *r)
                                .can_cut = true,
                                .n_processes = r->world.n_local,
                                .recompute =
-                                   o->checkpoint_activations ? 0 : recomputed_layers(o, &r->in.model)};
+                                   o->checkpoint_activations ? 0 : pretrain_recompute(o, &r->in.model)};
 }
 
 /* A resumed run has checkpoints already, one of which is removed for each new one. */
 static struct status open_outputs(struct run *r, const struct trainer_plan *plan)
 {
     const struct pretrain_options *o = r->options;
-    int64_t last = last_step(o), interval = o->num_steps_per_checkpoint;
+    int64_t last = pretrain_last_step(o), interval = o->num_steps_per_checkpoint;
     int64_t n_saves = interval == 0 || r->loop.clock != NULL ? 1 : (last + interval - 1) / interval;
     n_saves = o->skip_checkpoint ? 0 : o->resume_from_checkpoint ? 1 : n_saves;
     int64_t best = o->early.patience > 0; /* one more, and the model of its weights */
@@ -641,7 +481,7 @@ static struct status evaluate_average(struct run *r)
     }
     TRY(weights_average_path(path, o->output_dir, r->loop.state.global_step));
     TRY(model_dir_open(&m, path));
-    struct status s = network_files_load(&r->trainer.net, &m, task_of(o), 0, &report);
+    struct status s = network_files_load(&r->trainer.net, &m, pretrain_task(o), 0, &report);
     model_dir_close(&m);
     TRY(s);
     TRY(evaluation_run(&r->evaluation, &r->trainer, &result));
@@ -662,8 +502,10 @@ static struct status export_best(struct run *r)
     }
     TRY(checkpoint_path(path, "%s/best", o->output_dir));
     TRY(loop_take_best(l));
-    struct model_dir_contents contents = {
-        .family = &bert_family, .task = task_of(o), .config = &r->bert.config, .tokenizer = &r->in.tokenizer};
+    struct model_dir_contents contents = {.family = &bert_family,
+                                          .task = pretrain_task(o),
+                                          .config = &r->bert.config,
+                                          .tokenizer = &r->in.tokenizer};
     TRY(comm_agree(&r->world, together_is_first(&r->world)
                                   ? network_files_export(&r->trainer.net, path, &contents)
                                   : status_ok()));
@@ -771,21 +613,6 @@ static struct status plan_run(struct run *r, struct trainer_plan *plan)
     return memory_fit_require(&config, plan, memory_cut_of(r), r->options->dry_run);
 }
 
-/* What only a single process can do so far: ranks would each go by their own clock; a batch of several ranks does not grow; and a mean
- * of checkpoints in slices is not computed as they are written. */
-static struct status check_ranks(const struct pretrain_options *o, const struct comm *world)
-{
-    const char *flag = o->total_training_time > 0 ? "total_training_time"
-                       : o->batch_ramp != NULL    ? "batch_ramp"
-                       : o->average_last > 0      ? "average_last"
-                                                  : NULL;
-    bool several = world->size > 1 || (o->ranks.global_batch_size > 0 && o->batch_ramp != NULL);
-    return flag == NULL || !several
-               ? status_ok()
-               : status_error(STATUS_UNAVAILABLE, "--%s is not there yet for %s: leave it out", flag,
-                              world->size > 1 ? "several ranks" : "--global_batch_size");
-}
-
 struct status pretrain_run(const struct pretrain_options *of_one)
 {
     struct pretrain_options all = *of_one;
@@ -795,10 +622,10 @@ struct status pretrain_run(const struct pretrain_options *of_one)
     struct run r = {
         .options = o, .world = rank_options_world(&all.ranks), .lock = {.fd = -1}, .start_ns = clock_ns()};
     stop_install();
-    TRY(check_ranks(&all, &r.world));
+    TRY(pretrain_check_ranks(&all));
     TRY(rank_options_take(&all.ranks, all.precision.fp8, &all.train_batch_size,
                           &all.gradient_accumulation_steps));
-    TRY(check_options(o));
+    TRY(pretrain_check(o));
     TRY(backend_find(&r.backend, o->device));
     TRY(precision_find(&r.precision, &o->precision, r.backend.device));
     r.progress = (struct pretrain_progress){o->max_steps, {.total_s = o->total_training_time}};

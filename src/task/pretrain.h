@@ -77,9 +77,6 @@ struct pretrain_options {
     const json_t *flags;      /* all of these by name, for the logs; may be NULL */
 };
 
-/* Layers that --checkpoint_activations recomputes together, at this --checkpoint_activations_interval. */
-int64_t pretrain_recomputed_layers(int64_t interval, int64_t n_layers);
-
 /* STATUS_OK at the end of the phase or of steps_this_run; STATUS_PREEMPTED after a signal, with the state
  * saved; STATUS_NUMERIC names the first tensor that is not finite. */
 struct status pretrain_run(const struct pretrain_options *o);

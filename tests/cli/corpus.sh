@@ -55,3 +55,20 @@ learns()
     awk -v name="$1" -v bound="$2" '{ for (i = 1; i < NF; i++) if ($i == name && $(i + 1) + 0 > bound) found = 1 }
         END { exit !found }' "$dir/log" || fail "$1 is not above $2: $(tail -1 "$dir/log")"
 }
+
+# resumes_to WHOLE FLAGS...: `pretrain` with these flags, killed at its first checkpoint and resumed as the run "killed", ends its 30
+# steps with the bytes of the run WHOLE.  Wants expect.sh, pretrain, and pretrain_command, which sets the array `command`.
+resumes_to()
+{
+    local whole=$1 file
+    shift
+    pretrain_command killed "$@"
+    start_held "${command[@]}"
+    stop_held KILL "$dir/killed"
+    [ "$status" -eq 137 ] || fail "kill -9 gave exit code $status"
+    pretrain killed "$@" --resume_from_checkpoint 2>"$dir/log"
+    grep -q "resumed from" "$dir/log" || fail "nothing was resumed"
+    for file in model.safetensors optimizer.safetensors trainer_state.json; do
+        cmp "$dir/$whole/ckpt_30/$file" "$dir/killed/ckpt_30/$file" || fail "$file differs"
+    done
+}

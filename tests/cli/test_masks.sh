@@ -45,15 +45,7 @@ expect 0 "cls.predictions" "$kiln" inspect "$dir/whole/ckpt_30"
 ! grep -q "seq_relationship\|pooler" "$dir/out" || fail "a head of next sentences"
 
 # killed, and gone on
-pretrain_command killed "${drawn[@]}"
-start_held "${command[@]}"
-stop_held KILL "$dir/killed"
-[ "$status" -eq 137 ] || fail "kill -9 gave exit code $status"
-pretrain killed "${drawn[@]}" --resume_from_checkpoint 2>"$dir/log"
-grep -q "resumed from" "$dir/log" || fail "nothing was resumed"
-for file in model.safetensors optimizer.safetensors trainer_state.json; do
-    cmp "$dir/whole/ckpt_30/$file" "$dir/killed/ckpt_30/$file" || fail "$file differs"
-done
+resumes_to whole "${drawn[@]}"
 
 # a run goes on only with the samples that it had
 rm -r "$dir/whole/ckpt_30"

@@ -48,15 +48,7 @@ done
 first=$(field learning_rate 1 ramped)
 awk -v a="$first" 'BEGIN { exit !(a > 1e-5 && a < 1e-4) }' || fail "the rate begins at $first"
 is "$(field learning_rate 29 ramped)" "$(awk 'BEGIN { print 1e-3 * sqrt(1 / 30) }')" "after the warm-up"
-pretrain_command killed "${ramped[@]}"
-start_held "${command[@]}"
-stop_held KILL "$dir/killed"
-[ "$status" -eq 137 ] || fail "kill -9 gave exit code $status"
-pretrain killed "${ramped[@]}" --resume_from_checkpoint 2>"$dir/log"
-grep -q "resumed from" "$dir/log" || fail "nothing was resumed"
-for file in model.safetensors optimizer.safetensors trainer_state.json; do
-    cmp "$dir/ramped/ckpt_30/$file" "$dir/killed/ckpt_30/$file" || fail "$file differs"
-done
+resumes_to ramped "${ramped[@]}"
 rm -r "$dir/killed/ckpt_30"
 expect 65 "other data" pretrain killed "${ramped[@]}" --mask_rate 0.3 --resume_from_checkpoint
 expect 0 "batch_ramp was 128:512:0.5 in the checkpoint and is 256:512:0.5 now" \

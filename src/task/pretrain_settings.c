@@ -1,0 +1,191 @@
+#include "task/pretrain_settings.h"
+
+#include "ops/plain_ops.h"
+#include "task/run_outputs.h"
+
+#include <string.h>
+
+/* ---- what flags mean ---- */
+
+static enum schedule_kind schedule_kind_of(const char *name)
+{
+    static const struct {
+        const char *name;
+        enum schedule_kind kind;
+    } kinds[] = {{"poly", SCHEDULE_POLY},
+                 {"poly_constant", SCHEDULE_POLY_CONSTANT},
+                 {"linear", SCHEDULE_LINEAR},
+                 {"constant", SCHEDULE_CONSTANT},
+                 {"warmup", SCHEDULE_WARMUP}};
+    size_t i = 0;
+    while (strcmp(kinds[i].name, name) != 0) {
+        i++;
+        CHECK(i < sizeof kinds / sizeof kinds[0], "schedule %s", name);
+    }
+    return kinds[i].kind;
+}
+
+struct schedule pretrain_schedule(const struct pretrain_options *o)
+{
+    struct schedule s = o->warmup;
+    s.kind = schedule_kind_of(o->schedule);
+    s.base = o->learning_rate;
+    s.warmup = o->warmup_proportion;
+    s.constant = o->constant_proportion;
+    s.degree = o->scheduler_degree;
+    s.n_steps = o->max_steps;
+    return s;
+}
+
+struct optimizer pretrain_optimizer(const struct pretrain_options *o)
+{
+    struct optimizer optimizer = optimizer_defaults(optimizer_find(o->optimizer));
+    optimizer.weight_decay = o->weight_decay;
+    optimizer.max_grad_norm = o->max_grad_norm;
+    optimizer.beta1 = o->beta1;
+    optimizer.beta2 = o->beta2;
+    optimizer.eps = o->eps;
+    optimizer.corrects_steps = optimizer.corrects_steps || o->use_ds_lamb_bias_correction;
+    if (o->max_ratio > 0) {
+        optimizer.min_ratio = o->min_ratio;
+        optimizer.max_ratio = o->max_ratio;
+    }
+    return optimizer;
+}
+
+enum bert_task pretrain_task(const struct pretrain_options *o)
+{
+    return o->no_nsp ? BERT_TASK_MASKED_LM : BERT_TASK_PRETRAINING;
+}
+
+/* The default is the square root of the number of layers, rounded up, which keeps the fewest activations. */
+int64_t pretrain_recomputed_layers(int64_t interval, int64_t n_layers)
+{
+    int64_t n = 1;
+    while (n * n < n_layers) {
+        n++;
+    }
+    return interval > 0 ? interval : n;
+}
+
+int64_t pretrain_recompute(const struct pretrain_options *o, const struct bert_config *model)
+{
+    return pretrain_recomputed_layers(o->checkpoint_activations_interval, model->num_hidden_layers);
+}
+
+struct run_state pretrain_state(const struct pretrain_options *o, struct precision precision)
+{
+    return (struct run_state){
+        .phase = o->phase2 ? 2 : 1,
+        .global_step = o->phase2 ? o->phase1_end_step : 0,
+        .seed = o->seed,
+        .dtype = precision_name(precision),
+        .optimizer = o->optimizer,
+        .max_seq_length = o->max_seq_length,
+        .max_predictions_per_seq = o->max_predictions_per_seq,
+        .train_batch_size = o->train_batch_size,
+        .gradient_accumulation_steps = o->gradient_accumulation_steps,
+        .max_steps = o->max_steps,
+        .learning_rate = o->learning_rate,
+        .warmup_proportion = o->warmup_proportion,
+        .batch_ramp = o->batch_ramp,
+        .length_schedule = o->length_schedule,
+        .total_training_time = o->total_training_time,
+        .warmup_tokens = o->warmup_tokens,
+        .spike_z = o->health.spike_z,
+    };
+}
+
+int64_t pretrain_last_step(const struct pretrain_options *o)
+{
+    return o->steps_this_run < 0 || o->steps_this_run > o->max_steps ? o->max_steps : o->steps_this_run;
+}
+
+/* ---- what cannot be ---- */
+
+/* A checkpoint that ends with its steps' batches and a run by the clock cannot be gone back to. */
+static struct status check_health(const struct pretrain_options *o)
+{
+    const struct health_options *h = &o->health;
+    if (!(h->spike_z > 0)) {
+        return status_ok();
+    }
+    if (o->skip_checkpoint || o->num_steps_per_checkpoint == 0) {
+        return status_error(STATUS_USAGE,
+                            "--spike_z goes back to checkpoints: leave out --skip_checkpoint, and give "
+                            "--num_steps_per_checkpoint above 0");
+    }
+    if (o->total_training_time > 0 || o->average_last > 0) {
+        return status_error(STATUS_USAGE, "--spike_z cannot be with --%s: leave out one of the two",
+                            o->average_last > 0 ? "average_last" : "total_training_time");
+    }
+    int64_t kept = (o->keep_checkpoints - 1) * o->num_steps_per_checkpoint;
+    if (o->keep_checkpoints > 0 && h->spike_skip > kept) {
+        return status_error(
+            STATUS_USAGE,
+            "--spike_skip %lld goes back further than --keep_checkpoints %lld keep: %lld steps, "
+            "with one every %lld",
+            (long long)h->spike_skip, (long long)o->keep_checkpoints, (long long)kept,
+            (long long)o->num_steps_per_checkpoint);
+    }
+    return status_ok();
+}
+
+struct status pretrain_check(const struct pretrain_options *o)
+{
+    if (o->phase2 && o->phase1_end_step < 1) {
+        return status_error(STATUS_USAGE,
+                            "--phase2 wants --phase1_end_step, the last step of phase 1, at least 1");
+    }
+    if (o->phase2 && !o->resume_from_checkpoint && o->init_checkpoint == NULL) {
+        return status_error(STATUS_USAGE, "--phase2 continues phase 1: add --resume_from_checkpoint, or "
+                                          "--init_checkpoint with the model to start from");
+    }
+    if (o->constant_proportion > 0 && strcmp(o->schedule, "poly_constant") != 0) {
+        return status_error(STATUS_USAGE, "--constant_proportion goes with --use_lr_scheduler");
+    }
+    if (o->warmup_proportion + o->constant_proportion > 1) {
+        return status_error(STATUS_USAGE,
+                            "--warmup_proportion %g and --constant_proportion %g are more than all steps",
+                            o->warmup_proportion, o->constant_proportion);
+    }
+    if (o->early.patience > 0 && (o->eval_steps == 0 || o->skip_checkpoint)) {
+        return status_error(STATUS_USAGE,
+                            o->eval_steps == 0
+                                ? "--early_stopping_patience counts evaluations: give --eval_steps above 0"
+                                : "--early_stopping_patience takes the weights of the best "
+                                  "checkpoint: leave out --skip_checkpoint");
+    }
+    if (o->average_last > 0 && (o->skip_checkpoint || o->num_steps_per_checkpoint == 0)) {
+        return status_error(STATUS_USAGE,
+                            "--average_last is a mean of checkpoints: leave out --skip_checkpoint, and give "
+                            "--num_steps_per_checkpoint above 0");
+    }
+    if (o->keep_checkpoints > 0 && o->keep_checkpoints < o->average_last) {
+        return status_error(
+            STATUS_USAGE,
+            "--average_last %lld needs as many checkpoints, and --keep_checkpoints %lld keeps fewer",
+            (long long)o->average_last, (long long)o->keep_checkpoints);
+    }
+    TRY(check_health(o));
+    TRY(profile_check(&o->profile));
+    TRY(plain_ops_check(o->watch.plain_ops));
+    return o->dry_run || rank_options_world(&o->ranks).rank > 0 ? status_ok()
+                                                                : run_outputs_check(o->output_dir);
+}
+
+/* What only a single process can do so far: ranks would each go by their own clock; a batch of several ranks does not grow; and a mean
+ * of checkpoints in slices is not computed as they are written. */
+struct status pretrain_check_ranks(const struct pretrain_options *o)
+{
+    int n_ranks = rank_options_world(&o->ranks).size;
+    const char *flag = o->total_training_time > 0 ? "total_training_time"
+                       : o->batch_ramp != NULL    ? "batch_ramp"
+                       : o->average_last > 0      ? "average_last"
+                                                  : NULL;
+    bool several = n_ranks > 1 || (o->ranks.global_batch_size > 0 && o->batch_ramp != NULL);
+    return flag == NULL || !several
+               ? status_ok()
+               : status_error(STATUS_UNAVAILABLE, "--%s is not there yet for %s: leave it out", flag,
+                              n_ranks > 1 ? "several ranks" : "--global_batch_size");
+}

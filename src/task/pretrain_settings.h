@@ -1,0 +1,31 @@
+/* pretrain_settings: what the flags of a pre-training run mean to its loop and its trainer, and which of them cannot go together. */
+#ifndef KILN_TASK_PRETRAIN_SETTINGS_H
+#define KILN_TASK_PRETRAIN_SETTINGS_H
+
+#include "nn/bert_model.h"
+#include "optim/optimizer.h"
+#include "optim/schedule.h"
+#include "task/pretrain.h"
+#include "task/run_state.h"
+
+struct schedule pretrain_schedule(const struct pretrain_options *o);
+struct optimizer pretrain_optimizer(const struct pretrain_options *o);
+enum bert_task pretrain_task(const struct pretrain_options *o);
+
+/* Layers that --checkpoint_activations recomputes together, at this --checkpoint_activations_interval. */
+int64_t pretrain_recomputed_layers(int64_t interval, int64_t n_layers);
+int64_t pretrain_recompute(const struct pretrain_options *o, const struct bert_config *model);
+
+/* Of a fresh run, without its data. */
+struct run_state pretrain_state(const struct pretrain_options *o, struct precision precision);
+
+/* In-phase step after which this run ends. */
+int64_t pretrain_last_step(const struct pretrain_options *o);
+
+/* STATUS_USAGE names flags that contradict each other; and, of the first rank, the status of the output directory. */
+struct status pretrain_check(const struct pretrain_options *o);
+
+/* STATUS_UNAVAILABLE names a flag that only a single process takes so far.  The batch is still that of one rank. */
+struct status pretrain_check_ranks(const struct pretrain_options *o);
+
+#endif

@@ -13,8 +13,11 @@
 
 static const double SAMPLE_SECONDS = 1;
 
-/* Less is read in seconds anyway; from more on the sample takes as long as it may. */
-enum { SAMPLE_FROM_BYTES = 64 << 20, SAMPLE_WHOLE_FROM_BYTES = 1 << 30 };
+/* Less is read in seconds anyway. */
+enum { SAMPLE_FROM_BYTES = 256 << 20 };
+
+/* More than any machine reads in a second, so that the sample takes a small part of the time. */
+static const double SAMPLED_BYTES_PER_SECOND = 10e9;
 
 struct run {
     const struct prepare_config *config;
@@ -286,11 +289,10 @@ static void make_paths(struct run *r)
     snprintf(r->done, sizeof r->done, "%s/.prepared.json", d);
 }
 
-/* A small part of the time that the whole takes. */
 static double sample_seconds(uint64_t n_bytes)
 {
-    double part = (double)n_bytes / SAMPLE_WHOLE_FROM_BYTES;
-    return n_bytes < SAMPLE_FROM_BYTES ? 0 : part < 1 ? part * SAMPLE_SECONDS : SAMPLE_SECONDS;
+    double seconds = (double)n_bytes / SAMPLED_BYTES_PER_SECOND;
+    return n_bytes < SAMPLE_FROM_BYTES ? 0 : seconds < SAMPLE_SECONDS ? seconds : SAMPLE_SECONDS;
 }
 
 static struct status plan_and_run(const struct prepare_config *c, struct corpus *corpus)

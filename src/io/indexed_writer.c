@@ -105,14 +105,22 @@ struct pointers {
     uint64_t next;
 };
 
+/* In blocks: a call of put for each pointer takes twice the time. */
 static void put_pointers(void *context, const unsigned char *sizes, size_t n)
 {
+    enum { BLOCK = 1024 };
     struct pointers *p = context;
-    for (size_t i = 0; i < n; i += sizeof(int32_t)) {
-        int32_t size;
-        memcpy(&size, sizes + i, sizeof size);
-        put_u64(p->writer, p->next);
-        p->next += (uint64_t)size * (uint64_t)p->writer->token_bytes;
+    uint64_t block[BLOCK];
+    size_t n_sizes = n / sizeof(int32_t);
+    for (size_t begin = 0; begin < n_sizes; begin += BLOCK) {
+        size_t n_block = n_sizes - begin < BLOCK ? n_sizes - begin : BLOCK;
+        for (size_t i = 0; i < n_block; i++) {
+            int32_t size;
+            memcpy(&size, sizes + (begin + i) * sizeof size, sizeof size);
+            block[i] = p->next;
+            p->next += (uint64_t)size * (uint64_t)p->writer->token_bytes;
+        }
+        put(p->writer, (const unsigned char *)block, n_block * sizeof *block);
     }
 }
 

@@ -127,6 +127,10 @@ static const struct option options[] = {
         "no_nsp", AT(no_nsp),
         "of a token store: no next sentences; a sequence is one segment of a document, and the model has "
         "neither pooler nor their head"),
+    OPTION_FLAG_ROW("sinusoidal_positions", AT(sinusoidal_positions),
+                    "a new model's position embeddings begin as sinusoids (Vaswani et al. 2017, "
+                    "arXiv:1706.03762), not as random "
+                    "numbers, and are trained as always: short runs learn to use positions sooner"),
     OPTION_REAL_ROW("short_seq_prob", AT(short_seq_prob), "0.1", 0, 1,
                     "fraction of the sequences that is cut to a random length"),
     OPTION_FLAG_ROW("disable_random_sampler", AT(in_order),

@@ -4,6 +4,7 @@
 #include "core/hash.h"
 #include "core/rng.h"
 
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -96,11 +97,19 @@ tensor param_view(const struct param *p, tensor flat)
     return p->n_dims == 1 ? t : tensor_2d(t.data, t.dtype, p->dims[0], p->dims[1]);
 }
 
+static double sinusoid(const struct param *p, uint64_t index)
+{
+    uint64_t n_cols = (uint64_t)p->dims[1], row = index / n_cols, col = index % n_cols;
+    double angle = (double)row * pow(10000.0, -(double)(col - col % 2) / (double)n_cols);
+    return col % 2 == 0 ? sin(angle) : cos(angle);
+}
+
 static double initial_value(const struct param *p, uint64_t key, uint64_t index)
 {
     switch (p->init) {
     case PARAM_INIT_NORMAL: return p->init_scale * rng_normal(key, index);
     case PARAM_INIT_UNIFORM: return p->init_scale * (2.0 * rng_uniform_at(key, index) - 1.0);
+    case PARAM_INIT_SINUSOIDS: return p->init_scale * sinusoid(p, index);
     case PARAM_INIT_ONE: return 1.0;
     case PARAM_INIT_ZERO: break;
     }

@@ -19,6 +19,10 @@ enum param_init {
     PARAM_INIT_ZERO,
     PARAM_INIT_ONE,
     PARAM_INIT_UNIFORM, /* U(-scale, scale) */
+
+    /* Of a matrix of n columns: scale * sin(row / 10000^(2i / n)) in column 2i, and the cosine in column 2i + 1 (Vaswani et al. 2017,
+     * section 3.5). */
+    PARAM_INIT_SINUSOIDS,
 };
 
 /* How a tensor-parallel group of n ranks would split the tensor. */

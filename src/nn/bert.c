@@ -21,6 +21,7 @@ static struct weight_sizes sizes_of(const struct bert_config *c)
                 [DIM_LABELS] = c->num_labels,
             },
         .initializer_range = c->initializer_range,
+        .sinusoidal_positions = c->sinusoidal_positions,
     };
     for (int d = 0; d < DIM_COUNT; d++) {
         s.padded[d] = s.real[d];

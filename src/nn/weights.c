@@ -24,6 +24,21 @@ static bool is_table(const struct weight_row *row)
     return row->rows == DIM_VOCAB || row->rows == DIM_POSITIONS || row->rows == DIM_TYPES;
 }
 
+static enum param_init init_of(const struct weight_row *row, const struct weight_sizes *sizes)
+{
+    return row->rows == DIM_POSITIONS && sizes->sinusoidal_positions ? PARAM_INIT_SINUSOIDS : row->init;
+}
+
+static double init_scale(enum param_init init, const struct weight_sizes *sizes)
+{
+    switch (init) {
+    case PARAM_INIT_UNIFORM:
+        return 1.0 / sqrt((double)sizes->real[DIM_HIDDEN]); /* all such layers read the hidden state */
+    case PARAM_INIT_SINUSOIDS: return sqrt(2.0) * WEIGHT_SINUSOIDS_OF_RANGE * sizes->initializer_range;
+    default: return sizes->initializer_range;
+    }
+}
+
 static void full_name(char name[PARAM_NAME_BYTES], const char *prefix, const char *rest)
 {
     int n = snprintf(name, PARAM_NAME_BYTES, "%s%s", prefix, rest);
@@ -37,20 +52,19 @@ void weights_declare(struct param_table *table, const char *prefix, int64_t laye
         int n_parts = count_parts(row);
         int64_t part_elements = sizes->padded[row->rows] * sizes->padded[row->cols];
         int64_t offset = param_table_slab(table, n_parts * part_elements);
+        enum param_init init = init_of(row, sizes);
         for (int i = 0; i < n_parts; i++) {
             struct param p = {
                 .n_dims = is_vector(row) ? 1 : 2,
                 .dims = {sizes->real[row->rows], sizes->real[row->cols]},
-                .init = row->init,
+                .init = init,
+                .init_scale = init_scale(init, sizes),
                 .decay = row->decay,
                 .split = row->split,
                 .by_product = !is_vector(row) && !is_table(row),
                 .layer = layer,
                 .offset = offset + i * part_elements,
             };
-            /* every uniformly initialised layer reads the hidden state */
-            p.init_scale = row->init == PARAM_INIT_UNIFORM ? 1.0 / sqrt((double)sizes->real[DIM_HIDDEN])
-                                                           : sizes->initializer_range;
             full_name(p.name, prefix, row->names[i]);
             param_table_add(table, p);
         }

@@ -28,9 +28,14 @@ struct weight_sizes {
     int64_t real[DIM_COUNT];   /* as in files */
     int64_t padded[DIM_COUNT]; /* as in memory: only the vocabulary differs */
     double initializer_range;  /* standard deviation of PARAM_INIT_NORMAL */
+    bool sinusoidal_positions; /* rows of DIM_POSITIONS begin as PARAM_INIT_SINUSOIDS */
 };
 
 enum { WEIGHT_MAX_PARTS = 3 };
+
+/* Root mean square of sinusoids over initializer_range, so over that of the words that they are added to.  With 1 a BERT-mini needs a
+ * sixth more steps to leave the plateau of word frequencies, with 4 as many (docs/numbers.md). */
+enum { WEIGHT_SINUSOIDS_OF_RANGE = 2 };
 
 /* One field.  A matrix is [rows, cols].  A vector has cols DIM_ONE, or DIM_BIAS if a product adds it to a
  * result that has the dtype of activations.  A slab of several parts (query, key,

@@ -53,6 +53,7 @@ static struct status check_model(struct pretrain_inputs *in, const struct pretra
 static struct status read_model(struct pretrain_inputs *in, const struct pretrain_options *o)
 {
     TRY(config_file_read(&in->model, o->config_file));
+    in->model.sinusoidal_positions = o->sinusoidal_positions;
     return check_model(in, o);
 }
 

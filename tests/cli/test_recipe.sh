@@ -76,6 +76,13 @@ cmp "$dir/same/ckpt_3/model.safetensors" "$dir/plain/ckpt_3/model.safetensors" |
 pretrain kept --train_batch_size 8 --max_steps 3 --mask_keep_rate 0.5 2>/dev/null
 ! cmp -s "$dir/kept/ckpt_3/model.safetensors" "$dir/plain/ckpt_3/model.safetensors" || fail "--mask_keep_rate does nothing"
 
+# how positions begin is all that --sinusoidal_positions changes
+begin=(--train_batch_size 8 --max_steps 1 --learning_rate 1e-12)
+pretrain random "${begin[@]}" 2>/dev/null
+pretrain sinusoids "${begin[@]}" --sinusoidal_positions 2>/dev/null
+expect 1 "they differ, first in bert.embeddings.position_embeddings.weight" \
+    "$kiln" inspect --diff --atol 1e-6 "$dir/random/ckpt_1/model.safetensors" "$dir/sinusoids/ckpt_1/model.safetensors"
+
 # by the clock: it ends in time, its rate near 0, and what was stopped has only the rest
 timed=(--train_batch_size 8 --total_training_time 2 --lr_schedule linear --num_steps_per_checkpoint 0 --eval_steps 0)
 pretrain timed "${timed[@]}" 2>"$dir/log"

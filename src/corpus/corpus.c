@@ -29,6 +29,7 @@ static void close_file(struct corpus *c)
     const struct byte_stream *stream = &c->source.reader.stream;
     c->counts.n_damaged_parts += stream->n_damaged;
     c->counts.n_cut_files += stream->ends_early;
+    c->old_unpacked_bytes += text_reader_offset(&c->source.reader);
     source_close(&c->source);
     c->source_is_open = false;
     c->old_bytes += c->files.files[c->n_opened - 1].n_bytes;
@@ -44,8 +45,11 @@ static void count_file(struct corpus *c)
 
 struct status corpus_next(struct corpus *c, struct document *out, bool *end)
 {
-    *end = false;
     for (;;) {
+        *end = c->most_unpacked_bytes > 0 && corpus_unpacked_bytes(c) >= c->most_unpacked_bytes;
+        if (*end) {
+            return status_ok();
+        }
         if (c->source_is_open) {
             bool file_ended;
             TRY(source_next(&c->source, out, &file_ended));
@@ -85,7 +89,7 @@ struct status corpus_seek(struct corpus *c, struct corpus_place place)
     }
     source_close(&c->source);
     c->source_is_open = false;
-    c->old_bytes = 0;
+    c->old_bytes = c->old_unpacked_bytes = 0;
     for (c->n_opened = 0; c->n_opened < place.file; c->n_opened++) {
         c->old_bytes += c->files.files[c->n_opened].n_bytes;
     }
@@ -99,6 +103,11 @@ struct status corpus_seek(struct corpus *c, struct corpus_place place)
 uint64_t corpus_done_bytes(const struct corpus *c)
 {
     return c->old_bytes + (c->source_is_open ? text_reader_done_bytes(&c->source.reader) : 0);
+}
+
+uint64_t corpus_unpacked_bytes(const struct corpus *c)
+{
+    return c->old_unpacked_bytes + (c->source_is_open ? text_reader_offset(&c->source.reader) : 0);
 }
 
 int64_t corpus_n_documents(const struct corpus *c)

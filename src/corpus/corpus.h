@@ -17,8 +17,11 @@ struct corpus_place {
 struct corpus {
     struct source_options options;
     struct input_files files;
-    int64_t n_opened;   /* files opened so far, or skipped by a seek; the last of them is current */
-    uint64_t old_bytes; /* of the files before it */
+    int64_t n_opened;            /* files opened so far, or skipped by a seek; the last of them is current */
+    uint64_t old_bytes;          /* of the files before it */
+    uint64_t old_unpacked_bytes; /* that were read of files since closed */
+    uint64_t
+        most_unpacked_bytes; /* the corpus ends before the document behind so many; 0: with its last file */
     struct source source;
     bool source_is_open;
     struct source_counts counts;     /* since the corpus was opened */
@@ -46,6 +49,9 @@ struct status corpus_seek(struct corpus *c, struct corpus_place place);
 
 /* Bytes read so far, of files.total_bytes. */
 uint64_t corpus_done_bytes(const struct corpus *c);
+
+/* Unpacked bytes read since the corpus was opened, or went back to its beginning. */
+uint64_t corpus_unpacked_bytes(const struct corpus *c);
 
 /* Documents with text so far. */
 int64_t corpus_n_documents(const struct corpus *c);

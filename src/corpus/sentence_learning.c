@@ -1,5 +1,6 @@
 #include "corpus/sentence_learning.h"
 
+#include "core/log.h"
 #include "core/stop.h"
 #include "corpus/corpus_pass.h"
 #include "text/punkt_trainer.h"
@@ -28,20 +29,34 @@ static struct status take(void *context, const struct corpus_item *item)
     return status_ok();
 }
 
-struct status sentence_learning_run(struct corpus *c, struct punkt *p)
+/* The pass that learns, from the beginning; quiet, since the pass that follows warns. */
+static struct status read_beginning(struct learning *l, struct corpus *c, uint64_t input_bytes)
+{
+    struct corpus_sink sink = {l, take};
+    bool quiet = c->options.quiet;
+    TRY(corpus_seek(c, (struct corpus_place){0}));
+    c->options.quiet = true;
+    c->most_unpacked_bytes = input_bytes;
+    struct status s = corpus_pass_run(c, NULL, &sink);
+    c->most_unpacked_bytes = 0;
+    c->options.quiet = quiet;
+    if (!failed(s) && !quiet && corpus_unpacked_bytes(c) >= input_bytes &&
+        l->n_bytes < SENTENCE_LEARNING_LEAST_BYTES) {
+        log_warning("the first %.1f MB of the input have only %.1f kB of text: where sentences end is not "
+                    "learned from them, and English abbreviations decide",
+                    (double)input_bytes / 1e6, (double)l->n_bytes / 1e3);
+    }
+    return l->is_full ? status_ok() : s;
+}
+
+struct status sentence_learning_run(struct corpus *c, struct punkt *p, uint64_t input_bytes)
 {
     struct learning l = {0};
-    struct corpus_sink sink = {&l, take};
     struct corpus_place place = corpus_place(c);
-    bool quiet = c->options.quiet;
     struct source_counts counts = c->counts;
     int64_t fates[DOCUMENT_N_FATES];
     memcpy(fates, c->fates, sizeof fates);
-    TRY(corpus_seek(c, (struct corpus_place){0}));
-    c->options.quiet = true; /* the pass that follows warns */
-    struct status s = corpus_pass_run(c, NULL, &sink);
-    c->options.quiet = quiet;
-    s = l.is_full ? status_ok() : s;
+    struct status s = read_beginning(&l, c, input_bytes);
     if (!failed(s)) {
         s = corpus_seek(c, place);
     }

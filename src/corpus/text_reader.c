@@ -109,15 +109,20 @@ size_t text_reader_mark_bytes(const char *text, size_t n)
     return n >= 3 && memcmp(text, "\xef\xbb\xbf", 3) == 0 ? 3 : 0;
 }
 
+uint64_t text_reader_offset(const struct text_reader *r)
+{
+    return r->buffer_at + r->at;
+}
+
 struct text_place text_reader_place(const struct text_reader *r)
 {
-    uint64_t offset = r->buffer_at + r->at;
+    uint64_t offset = text_reader_offset(r);
     return (struct text_place){offset, byte_stream_place(&r->stream, offset > 0 ? offset - 1 : 0), r->line};
 }
 
 uint64_t text_reader_done_bytes(const struct text_reader *r)
 {
-    return byte_stream_is_packed(&r->stream) ? r->stream.file_at : r->buffer_at + r->at;
+    return byte_stream_is_packed(&r->stream) ? r->stream.file_at : text_reader_offset(r);
 }
 
 struct status text_reader_seek(struct text_reader *r, struct text_place place)

@@ -66,6 +66,9 @@ size_t text_reader_mark_bytes(const char *text, size_t n);
 struct status text_reader_seek(struct text_reader *r, struct text_place place);
 struct text_place text_reader_place(const struct text_reader *r);
 
+/* The unpacked byte that comes next. */
+uint64_t text_reader_offset(const struct text_reader *r);
+
 /* Bytes of the file that were read: of a compressed one, including blocks whose lines are still to come. */
 uint64_t text_reader_done_bytes(const struct text_reader *r);
 

@@ -139,7 +139,10 @@ static struct status learn_and_read(struct run *r, struct store_pass_report *rep
     bool splits = pass.tokenizer != NULL && !pass.one_sentence_per_line;
     pass.directory = r->work;
     pass.punkt = &punkt;
-    struct status s = splits ? sentence_learning_run(r->corpus, &punkt) : status_ok();
+    struct status s = status_ok();
+    if (splits) {
+        s = sentence_learning_run(r->corpus, &punkt, SENTENCE_LEARNING_INPUT_BYTES);
+    }
     s = failed(s) ? s : store_pass_run(report, r->corpus, &pass, &r->at);
     punkt_fini(&punkt);
     return s;

@@ -56,7 +56,8 @@ static void the_place_and_the_threads_do_not_matter(void)
         }
         struct corpus_place place = corpus_place(&c);
         int64_t n_documents = c.counts.n_documents, n_files = c.counts.n_files;
-        EXPECT_OK(sentence_learning_run(&c, n_threads == 1 ? &wanted : &found));
+        EXPECT_OK(
+            sentence_learning_run(&c, n_threads == 1 ? &wanted : &found, SENTENCE_LEARNING_INPUT_BYTES));
         EXPECT(c.counts.n_documents == n_documents && c.counts.n_files == n_files, "counts");
         EXPECT(corpus_place(&c).file == place.file &&
                    corpus_place(&c).in_file.text.offset == place.in_file.text.offset,
@@ -81,13 +82,13 @@ static void only_the_beginning_is_read(void)
     write_text("long/1", "vx", SENTENCE_LEARNING_BYTES + (1 << 20), "");
     write_text("long/2", "wz", 1 << 20, "\n\xFF is no UTF-8\n");
     open_corpus(&c, "long");
-    EXPECT_OK(sentence_learning_run(&c, &p));
+    EXPECT_OK(sentence_learning_run(&c, &p, SENTENCE_LEARNING_INPUT_BYTES));
     EXPECT(knows(&p, "vx") && !knows(&p, "wz"), "what was learned is not that of the beginning");
     EXPECT(corpus_done_bytes(&c) == 0, "it does not begin again");
     punkt_fini(&p);
     corpus_close(&c);
     open_corpus(&c, "long/2");
-    EXPECT_ERROR(sentence_learning_run(&c, &p), STATUS_DATA, "UTF-8");
+    EXPECT_ERROR(sentence_learning_run(&c, &p, SENTENCE_LEARNING_INPUT_BYTES), STATUS_DATA, "UTF-8");
     EXPECT(!p.has_learned, "learned in spite of an error");
     corpus_close(&c);
 }
@@ -98,9 +99,21 @@ static void little_text_teaches_nothing(void)
     struct corpus c;
     write_text("short", "vx", SENTENCE_LEARNING_LEAST_BYTES / 2, "");
     open_corpus(&c, "short");
-    EXPECT_OK(sentence_learning_run(&c, &p));
+    EXPECT_OK(sentence_learning_run(&c, &p, SENTENCE_LEARNING_INPUT_BYTES));
     EXPECT(!p.has_learned && p.words.n == 0, "learned");
     corpus_close(&c);
+}
+
+/* A file of lines of JSON, n_bytes of them: with the text that is learned from, or without any. */
+static void write_json(const char *name, const char *field, size_t n_bytes)
+{
+    struct buf text = {0};
+    while (text.n < n_bytes) {
+        buf_printf(&text, "{\"%s\": \"They met the vx. people, and vx. Smith said that he was. He left.\"}\n",
+                   field);
+    }
+    fixture_write(name, text.data, text.n);
+    buf_fini(&text);
 }
 
 /* Raw documents, which a pass converts and counts, are not counted twice. */
@@ -108,19 +121,48 @@ static void raw_documents_are_counted_once(void)
 {
     struct punkt p = {0};
     struct corpus c;
-    struct buf text = {0};
-    while (text.n < 2 * SENTENCE_LEARNING_LEAST_BYTES) {
-        buf_puts(&text,
-                 "{\"text\": \"They met the vx. people, and vx. Smith said that he was. He left.\"}\n");
-    }
-    fixture_write("lines.jsonl", text.data, text.n);
-    buf_fini(&text);
+    write_json("lines.jsonl", "text", 2 * SENTENCE_LEARNING_LEAST_BYTES);
     open_corpus(&c, "lines.jsonl");
-    EXPECT_OK(sentence_learning_run(&c, &p));
+    EXPECT_OK(sentence_learning_run(&c, &p, SENTENCE_LEARNING_INPUT_BYTES));
     EXPECT(knows(&p, "vx") && corpus_n_documents(&c) == 0, "%lld documents",
            (long long)corpus_n_documents(&c));
     punkt_fini(&p);
     corpus_close(&c);
+}
+
+/* Reading ends at the limit, which counts files that were read and closed, on any number of threads. */
+static void what_becomes_no_text_is_not_read_forever(void)
+{
+    enum { FILE_BYTES = 1 << 20 };
+    EXPECT(mkdir(fixture_path("dropped"), 0777) == 0, "mkdir");
+    write_json("dropped/1.jsonl", "other", FILE_BYTES);
+    write_json("dropped/2.jsonl", "other", FILE_BYTES);
+    write_json("dropped/3.jsonl", "text", FILE_BYTES);
+    for (int n_threads = 1; n_threads < 4; n_threads++) {
+        static const uint64_t limits[] = {2 * FILE_BYTES, 3 * FILE_BYTES, SENTENCE_LEARNING_INPUT_BYTES};
+        omp_set_num_threads(n_threads);
+        for (int i = 0; i < 3; i++) {
+            struct punkt p = {0};
+            struct corpus c;
+            open_corpus(&c, "dropped");
+            EXPECT_OK(sentence_learning_run(&c, &p, limits[i]));
+            EXPECT(p.has_learned == (i > 0), "limit %d, learned: %d", i, p.has_learned);
+            EXPECT(corpus_done_bytes(&c) == 0 && c.fates[DOCUMENT_WITHOUT_FIELD] == 0,
+                   "it does not begin again");
+            struct document d = {0};
+            bool end = false;
+            int64_t n_documents = 0;
+            while (!end) {
+                EXPECT_OK(corpus_next(&c, &d, &end));
+                n_documents += !end;
+            }
+            EXPECT(n_documents > 3 * FILE_BYTES / 100, "the pass behind it has the limit: %lld",
+                   (long long)n_documents);
+            document_fini(&d);
+            punkt_fini(&p);
+            corpus_close(&c);
+        }
+    }
 }
 
 /* The last test, since a signal is not forgotten. */
@@ -132,7 +174,7 @@ static void a_signal_ends_it(void)
     open_corpus(&c, "text");
     stop_install();
     EXPECT(raise(SIGTERM) == 0, "raise");
-    EXPECT_ERROR(sentence_learning_run(&c, &p), STATUS_PREEMPTED, "signal");
+    EXPECT_ERROR(sentence_learning_run(&c, &p, SENTENCE_LEARNING_INPUT_BYTES), STATUS_PREEMPTED, "signal");
     EXPECT(!p.has_learned, "learned in spite of a signal");
     corpus_close(&c);
 }
@@ -143,6 +185,7 @@ int main(void)
     only_the_beginning_is_read();
     little_text_teaches_nothing();
     raw_documents_are_counted_once();
+    what_becomes_no_text_is_not_read_forever();
     a_signal_ends_it();
     fixture_remove();
     return 0;

@@ -45,7 +45,7 @@ serve:  core dev ops io text nn data model watch pass
 train:  core dev ops io text nn data optim dist model watch pass
 report: core dev ops io nn optim model watch pass train
 task:   core dev ops io text corpus nn data optim dist model watch pass serve train report
-api:    core dev ops io text nn data model watch pass serve
+api:    core dev ops io text nn data optim dist model watch pass serve train report task
 cmd:    core dev ops io text fetch launch corpus nn data optim dist model watch pass serve train report task
 '
 

@@ -15,6 +15,8 @@
  * number of threads, a session by one at a time, except for kiln_session_cancel.  The same call on the same
  * model gives the same bits in every session.
  *
+ * A network of your own is trained by engine.h, beside this.
+ *
  * Compiles alone as C17 and as C++17. */
 #ifndef KILN_KILN_H
 #define KILN_KILN_H
@@ -33,13 +35,15 @@ const char *kiln_version(void);
 /* The kinds of errors; the numbers are the exit codes of the program `kiln`. */
 enum kiln_code {
     KILN_OK = 0,
-    KILN_USAGE = 64,     /* an argument is out of range, or the session is not for this task */
-    KILN_DATA = 65,      /* a file is missing, damaged or not a model for this task; a text cannot be used */
-    KILN_INTERNAL = 70,  /* a library that kiln uses failed */
-    KILN_MEMORY = 71,    /* not enough memory */
-    KILN_IO = 74,        /* reading failed */
-    KILN_CANCELLED = 75, /* kiln_session_cancel */
-    KILN_NUMERIC = 99,   /* a weight or a computed number is not finite: the message names the tensor */
+    KILN_USAGE = 64, /* an argument is out of range, or the session is not for this task */
+    KILN_DATA = 65,  /* a file is missing, damaged or not a model for this task; a text cannot be used */
+    KILN_NO_CHECKPOINT = 66, /* engine.h: checkpoints, but none that is whole */
+    KILN_UNAVAILABLE = 69,   /* engine.h: a setting that kiln does not have, or ranks without MPI */
+    KILN_INTERNAL = 70,      /* a library that kiln uses failed */
+    KILN_MEMORY = 71,        /* not enough memory */
+    KILN_IO = 74,            /* reading or writing failed */
+    KILN_CANCELLED = 75,     /* kiln_session_cancel */
+    KILN_NUMERIC = 99,       /* a weight or a computed number is not finite: the message names the tensor */
 };
 
 struct kiln_status {

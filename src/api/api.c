@@ -4,9 +4,10 @@
 #include <string.h>
 
 _Static_assert((int)KILN_USAGE == STATUS_USAGE && (int)KILN_DATA == STATUS_DATA &&
-                   (int)KILN_INTERNAL == STATUS_INTERNAL && (int)KILN_MEMORY == STATUS_MEMORY &&
-                   (int)KILN_IO == STATUS_IO && (int)KILN_CANCELLED == STATUS_PREEMPTED &&
-                   (int)KILN_NUMERIC == STATUS_NUMERIC,
+                   (int)KILN_NO_CHECKPOINT == STATUS_NO_CHECKPOINT &&
+                   (int)KILN_UNAVAILABLE == STATUS_UNAVAILABLE && (int)KILN_INTERNAL == STATUS_INTERNAL &&
+                   (int)KILN_MEMORY == STATUS_MEMORY && (int)KILN_IO == STATUS_IO &&
+                   (int)KILN_CANCELLED == STATUS_PREEMPTED && (int)KILN_NUMERIC == STATUS_NUMERIC,
                "public codes are those of core/status.h");
 
 _Static_assert(ATOMIC_BOOL_LOCK_FREE == 2, "kiln_session_cancel is for signal handlers");

@@ -207,6 +207,7 @@ static struct status read_optimizer(const struct reader *r)
     TRY(get_bool(r, params, "bias_correction", &corrected));
     TRY(get_real(r, params, "lr", &c->learning_rate));
     TRY(get_real(r, params, "eps", &c->eps));
+    TRY(get_real(r, params, "weight_decay", &c->weight_decay));
     TRY(params == NULL ? status_ok() : read_betas(r, params));
     if (!corrected) {
         return status_error(STATUS_UNAVAILABLE,
@@ -216,6 +217,10 @@ static struct status read_optimizer(const struct reader *r)
     if (c->learning_rate < 0 || c->learning_rate > 100 || c->eps < 1e-30 || c->eps > 1) {
         return status_error(STATUS_DATA, "%s: \"lr\" must be between 0 and 100, \"eps\" between 1e-30 and 1",
                             r->path);
+    }
+    if (c->weight_decay < 0 || c->weight_decay > 100) {
+        return status_error(STATUS_DATA, "%s: \"weight_decay\" is %g, but must be between 0 and 100", r->path,
+                            c->weight_decay);
     }
     snprintf(where, sizeof where, "%.1000s: optimizer", r->path);
     struct status s = optimizer_names_find(&c->optimizer, optimizer_of(type, decoupled), where);

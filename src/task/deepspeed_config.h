@@ -17,6 +17,7 @@ struct deepspeed_config {
     const char *optimizer;       /* kiln's name; NULL: the file has no such block */
     double learning_rate;        /* of the block, or DeepSpeed's default */
     double beta1, beta2, eps;    /* likewise */
+    double weight_decay;         /* likewise: 0; commands have a flag for it (deepspeed_keys.c) */
     double min_ratio, max_ratio; /* of Lamb: "min_coeff" and "max_coeff"; 0: the optimizer's */
     bool has_scheduler;
     struct schedule scheduler; /* SCHEDULE_WARMUP; its base is not set */

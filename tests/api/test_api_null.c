@@ -1,10 +1,10 @@
-/* NULL for each pointer of each function of include/kiln/kiln.h: an error, 0, NULL or nothing, as the
+/* NULL for each pointer of each function of include/kiln/kiln.h and engine.h: an error, 0, NULL or nothing, as the
  * header's rule has it, and a result that was passed is empty afterwards.  A function that the table below
  * lacks fails the test. */
 #define _GNU_SOURCE
 #include "session_case.h"
 
-#include <kiln/kiln.h>
+#include <kiln/engine.h>
 
 #include <ctype.h>
 
@@ -179,24 +179,90 @@ static void null_tag(void)
     kiln_tags_free(NULL);
 }
 
+static void null_engine_open(void)
+{
+    static const char config[] =
+        "{\"train_batch_size\": 2, \"optimizer\": {\"type\": \"Adam\", \"params\": {\"lr\": 0.1}}}";
+    struct kiln_parameter p = {.name = "w", .n_dims = 1, .dims = {3}}, nameless = {.n_dims = 1, .dims = {3}};
+    char path[160];
+    struct kiln_engine *e = (struct kiln_engine *)path;
+    snprintf(path, sizeof path, "%s/ds.json", directory);
+    EXPECT_OK(file_write_atomic(path, config, sizeof config - 1));
+    expect_usage(kiln_engine_open(NULL, path, &p, 1, NULL), "engine");
+    expect_usage(kiln_engine_open(&e, NULL, &p, 1, NULL), "deepspeed_config");
+    EXPECT(e == NULL, "an engine");
+    expect_usage(kiln_engine_open(&e, path, NULL, 1, NULL), "parameters");
+    expect_usage(kiln_engine_open(&e, path, &nameless, 1, NULL), "name");
+    EXPECT(e == NULL, "an engine");
+    EXPECT(kiln_engine_open(&e, path, &p, 1, NULL).code == KILN_OK, "values are not needed");
+    EXPECT(kiln_engine_weights_bf16(e, 0) == NULL, "there is no copy");
+    EXPECT(kiln_engine_backward(e, 1).code == KILN_OK && kiln_engine_step(e, NULL).code == KILN_OK, "a step");
+    expect_usage(kiln_engine_save(e, NULL), "directory");
+    bool found = true;
+    expect_usage(kiln_engine_load(e, NULL, &found), "directory");
+    expect_usage(kiln_engine_load(e, path, NULL), "found");
+    EXPECT(!found, "found in nothing");
+    kiln_engine_close(e);
+}
+
+static void null_engine(void)
+{
+    bool is = true;
+    EXPECT(kiln_engine_weights(NULL, 0) == NULL && kiln_engine_weights_bf16(NULL, 0) == NULL &&
+               kiln_engine_gradient(NULL, 0) == NULL && kiln_engine_info(NULL).n_ranks == 0,
+           "of no engine");
+    expect_usage(kiln_engine_backward(NULL, 0), "engine");
+    expect_usage(kiln_engine_step(NULL, &is), "engine");
+    EXPECT(!is, "no engine has updated");
+    is = true;
+    expect_usage(kiln_engine_save(NULL, "x"), "engine");
+    expect_usage(kiln_engine_load(NULL, "x", &is), "engine");
+    EXPECT(!is, "found in nothing");
+    kiln_engine_close(NULL);
+}
+
 static const struct {
     const char *name;
     void (*test)(void);
 } functions[] = {
-    {"kiln_version", null_nothing},        {"kiln_model_defaults", null_nothing},
-    {"kiln_ask_defaults", null_nothing},   {"kiln_embed_defaults", null_nothing},
-    {"kiln_model_open", null_model_open},  {"kiln_model_open_on", null_model_open_on},
-    {"kiln_model_close", null_model},      {"kiln_model_width", null_model},
-    {"kiln_model_max_tokens", null_model}, {"kiln_model_vocab_size", null_model},
-    {"kiln_model_piece", null_model},      {"kiln_session_open", null_session_open},
-    {"kiln_session_close", null_session},  {"kiln_session_cancel", null_session},
-    {"kiln_session_resume", null_session}, {"kiln_tokenize", null_tokenize},
-    {"kiln_tokens_free", null_tokenize},   {"kiln_fill", null_fill},
-    {"kiln_words_free", null_fill},        {"kiln_ask", null_ask},
-    {"kiln_answers_free", null_ask},       {"kiln_embed", null_embed},
-    {"kiln_vectors_free", null_embed},     {"kiln_classify", null_classify},
-    {"kiln_labels_free", null_classify},   {"kiln_tag", null_tag},
+    {"kiln_version", null_nothing},
+    {"kiln_model_defaults", null_nothing},
+    {"kiln_ask_defaults", null_nothing},
+    {"kiln_embed_defaults", null_nothing},
+    {"kiln_model_open", null_model_open},
+    {"kiln_model_open_on", null_model_open_on},
+    {"kiln_model_close", null_model},
+    {"kiln_model_width", null_model},
+    {"kiln_model_max_tokens", null_model},
+    {"kiln_model_vocab_size", null_model},
+    {"kiln_model_piece", null_model},
+    {"kiln_session_open", null_session_open},
+    {"kiln_session_close", null_session},
+    {"kiln_session_cancel", null_session},
+    {"kiln_session_resume", null_session},
+    {"kiln_tokenize", null_tokenize},
+    {"kiln_tokens_free", null_tokenize},
+    {"kiln_fill", null_fill},
+    {"kiln_words_free", null_fill},
+    {"kiln_ask", null_ask},
+    {"kiln_answers_free", null_ask},
+    {"kiln_embed", null_embed},
+    {"kiln_vectors_free", null_embed},
+    {"kiln_classify", null_classify},
+    {"kiln_labels_free", null_classify},
+    {"kiln_tag", null_tag},
     {"kiln_tags_free", null_tag},
+    {"kiln_engine_defaults", null_nothing},
+    {"kiln_engine_open", null_engine_open},
+    {"kiln_engine_close", null_engine},
+    {"kiln_engine_info", null_engine},
+    {"kiln_engine_weights", null_engine},
+    {"kiln_engine_weights_bf16", null_engine},
+    {"kiln_engine_gradient", null_engine},
+    {"kiln_engine_backward", null_engine},
+    {"kiln_engine_step", null_engine},
+    {"kiln_engine_save", null_engine},
+    {"kiln_engine_load", null_engine},
 };
 enum { N_FUNCTIONS = sizeof functions / sizeof functions[0] };
 
@@ -206,7 +272,7 @@ static void run(const char *name)
     while (i < N_FUNCTIONS && strcmp(functions[i].name, name) != 0) {
         i++;
     }
-    EXPECT(i < N_FUNCTIONS, "kiln.h has %s, which this test does not know", name);
+    EXPECT(i < N_FUNCTIONS, "the header has %s, which this test does not know", name);
     function = name;
     functions[i].test();
 }
@@ -219,11 +285,11 @@ static const char *skip(const char *p)
 }
 
 /* Every name in front of a "(" in the header, outside comments. */
-static void run_header(void)
+static int run_header(const char *path)
 {
     struct file_map map;
     int n = 0;
-    EXPECT_OK(file_map_open(&map, KILN_SOURCE_DIR "/include/kiln/kiln.h"));
+    EXPECT_OK(file_map_open(&map, path));
     char *text = strndup((const char *)map.data, map.n);
     for (const char *p = text; *p != '\0'; p = skip(p)) {
         char name[64];
@@ -238,9 +304,9 @@ static void run_header(void)
         }
         p += length > 0 ? length - 1 : 0;
     }
-    EXPECT(n == N_FUNCTIONS, "%d functions in the header, %d here", n, N_FUNCTIONS);
     free(text);
     file_map_close(&map);
+    return n;
 }
 
 static struct kiln_model *open_model(const char *name)
@@ -274,7 +340,9 @@ int main(void)
     EXPECT(kiln_session_open(&ask, asker, KILN_ASK).code == KILN_OK, "ask");
     classify = open_classifier("single", KILN_CLASSIFY);
     tag = open_classifier("tokens", KILN_TAG);
-    run_header();
+    int n = run_header(KILN_SOURCE_DIR "/include/kiln/kiln.h") +
+            run_header(KILN_SOURCE_DIR "/include/kiln/engine.h");
+    EXPECT(n == N_FUNCTIONS, "%d functions in the headers, %d here", n, N_FUNCTIONS);
     kiln_session_close(classify);
     kiln_session_close(tag);
     kiln_session_close(fill);

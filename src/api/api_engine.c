@@ -7,6 +7,7 @@
 
 #include <kiln/engine.h>
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -60,7 +61,7 @@ static struct status declare(struct param_table *t, const struct kiln_parameter 
         TRY(check_shape(p));
         struct param own = {
             .n_dims = p->n_dims, .dims = {p->dims[0], p->n_dims == 2 ? p->dims[1] : 0}, .decay = p->decay};
-        strcpy(own.name, p->name);
+        snprintf(own.name, sizeof own.name, "%s", p->name);
         own.offset = param_table_slab(t, param_count(&own));
         param_table_add(t, own);
         TRY(param_table_status(t));

@@ -12,13 +12,25 @@ struct param_buckets param_buckets_of(const struct param_table *t, int64_t first
 {
     struct param_buckets b = {.bounds = {end}};
     int64_t least = elements > 0 ? elements : PARAM_BUCKET_ELEMENTS;
-    int64_t fewest = (elements_of(t, first, end) + PARAM_MOST_BUCKETS - 2) / (PARAM_MOST_BUCKETS - 1);
+    int64_t fewest = (elements_of(t, first, end) + PARAM_MOST_SIZED - 2) / (PARAM_MOST_SIZED - 1);
     CHECK(end > first, "layers %lld to %lld", (long long)first, (long long)end);
     least = least > fewest ? least : fewest;
     for (int64_t layer = end - 1; layer >= first; layer--) {
         if (layer == first || elements_of(t, layer, b.bounds[b.n]) >= least) {
             b.bounds[++b.n] = layer;
         }
+    }
+    return b;
+}
+
+struct param_buckets param_buckets_of_layers(int64_t first, int64_t end)
+{
+    struct param_buckets b = {.bounds = {end}};
+    int64_t layers = (end - first + PARAM_MOST_BUCKETS - 1) / PARAM_MOST_BUCKETS;
+    CHECK(end > first, "layers %lld to %lld", (long long)first, (long long)end);
+    for (int64_t layer = end; layer > first;) {
+        layer = layer - layers > first ? layer - layers : first;
+        b.bounds[++b.n] = layer;
     }
     return b;
 }

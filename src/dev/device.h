@@ -47,7 +47,7 @@ struct device_graphs {
     struct status (*end)(void *context, bool abandon);
 };
 
-enum { DEVICE_MOST_SEGMENTS = 32 };
+enum { DEVICE_MOST_SEGMENTS = 96 }; /* a bucket for each layer of BERT-5B (core/param_buckets.h) */
 
 /* Work beside: pieces of a recording that may run concurrently with what is given after them (dev/queue.h).
  * All three functions only queue ordering marks; the host does not wait. */

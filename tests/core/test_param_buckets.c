@@ -67,8 +67,13 @@ static void there_are_never_too_many(void)
         struct param_table t = make_table(0, n, false);
         struct param_buckets b = param_buckets_of(&t, 0, n, 1);
         cover_the_buffer(&t, &b, 0, n);
-        EXPECT(b.n == n || n > PARAM_MOST_BUCKETS - 1, "%d buckets of %lld layers", b.n, (long long)n);
-        EXPECT(n < PARAM_MOST_BUCKETS || b.n >= PARAM_MOST_BUCKETS / 2, "only %d buckets", b.n);
+        EXPECT(b.n == n || n > PARAM_MOST_SIZED - 1, "%d buckets of %lld layers", b.n, (long long)n);
+        EXPECT(b.n <= PARAM_MOST_SIZED, "%d buckets", b.n);
+        EXPECT(n < PARAM_MOST_SIZED || b.n >= PARAM_MOST_SIZED / 2, "only %d buckets", b.n);
+        b = param_buckets_of_layers(0, n);
+        cover_the_buffer(&t, &b, 0, n);
+        EXPECT(b.n == n || n > PARAM_MOST_BUCKETS, "%d buckets for %lld layers", b.n, (long long)n);
+        EXPECT(n <= PARAM_MOST_BUCKETS || b.n >= PARAM_MOST_BUCKETS / 2, "only %d buckets", b.n);
         param_table_fini(&t);
     }
 }

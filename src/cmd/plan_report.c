@@ -96,9 +96,10 @@ static void append_memory(struct buf *b, const struct plan_report *r)
     buf_putc(b, '\n');
     if (r->stages[0].world > 1) {
         buf_printf(b,
-                   "Ranks of `kiln pretrain` share moments, and have all weights and gradients: "
-                   "%.2f %s with --zero_stage 1; stage 2 is not there yet.\n",
-                   (double)zero_plan_today(&r->stages[1].zero) / u.bytes, u.name);
+                   "Ranks of `kiln pretrain` have all weights: %.2f %s with --zero_stage 1, %.2f with "
+                   "--zero_stage 2.\n",
+                   (double)zero_plan_today(&r->stages[1].zero) / u.bytes, u.name,
+                   (double)zero_plan_today(&r->stages[2].zero) / u.bytes);
     }
 }
 

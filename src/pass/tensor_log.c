@@ -317,6 +317,12 @@ struct status tensor_log_open(struct tensor_log *l, const struct tensor_log_opti
                             "what it only multiplies; log the run without --fp8",
                             stage->x->device->name);
     }
+    if (o->gradients && tensor_is_null(grad)) {
+        return status_error(
+            STATUS_USAGE,
+            "--log_bwd_grads with --zero_stage 2: no rank has all gradients of parameters; log the "
+            "run with --zero_stage 1");
+    }
     l->stage = stage;
     l->params = params;
     l->grad = grad;

@@ -37,7 +37,7 @@ struct tensor_log {
     char directory[FILE_PATH_BYTES];
     struct stage *stage; /* NULL: nothing is logged */
     const struct param_table *params;
-    tensor grad; /* flat, of their layout */
+    tensor grad; /* flat, of their layout; null: this rank has not all */
     int64_t step, micro;
     int64_t n_files;
     struct tensor_log_pass pass;
@@ -56,7 +56,7 @@ struct tensor_log {
 
 /* Prepares a log of what `stage` computes; off if the options ask for nothing.  Carves the stage's slot for the
  * largest batch, to learn sizes.  STATUS_USAGE or STATUS_IO if the directory cannot be written or its disk lacks
- * room for all files; STATUS_USAGE if the device does not store what is asked for. */
+ * room for all files; STATUS_USAGE if the device does not store what is asked for, or `grad` is null and gradients are. */
 struct status tensor_log_open(struct tensor_log *l, const struct tensor_log_options *o,
                               const char *output_dir, struct stage *stage, const struct param_table *params,
                               tensor grad);

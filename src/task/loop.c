@@ -112,7 +112,8 @@ struct status loop_open(struct loop *l)
                      &l->trainer->net.x));
     l->trainer->net.profile = &l->profile;
     TRY(tensor_log_open(&l->tensor_log, &tensors, l->directory, &l->trainer->net.stage,
-                        &l->trainer->net.params, l->trainer->grad));
+                        &l->trainer->net.params,
+                        l->trainer->config.shares_gradients ? NULL_TENSOR : l->trainer->grad));
     l->trainer->tensor_log = &l->tensor_log;
     return status_ok();
 }

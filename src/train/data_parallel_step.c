@@ -1,35 +1,76 @@
 #include "train/data_parallel_step.h"
 
+#include "watch/profile.h"
+
 /* Sums of gradients, a bucket at a time. */
 struct reduction {
     struct trainer *t;
     const struct comm *c;
     int n_done;
+    int64_t round; /* where ranks share gradients: of micro-batches, one on each rank */
+    bool is_empty; /* this rank has none in it */
 };
 
 /* Ranks that share the update need the sums of their shards only. */
 static void reduce_bucket(const struct reduction *r, int bucket)
 {
     struct network *n = &r->t->net;
-    struct update *u = &r->t->update;
+    const struct update *u = &r->t->update;
     tensor grad = param_buckets_view(&n->stage.buckets, bucket, &n->params, r->t->grad);
     if (u->n_ranks > 1) {
-        int64_t from, to;
-        param_buckets_range(&n->stage.buckets, bucket, &n->params, &from, &to);
-        comm_cut_bounds(u->cut, u->bounds, u->n_ranks, from, to);
+        trainer_cut_bucket(r->t, bucket, NULL, NULL);
         comm_queue_reduce_scatter_sum(r->c, &n->x, grad, u->cut);
     } else {
         comm_queue_all_reduce_sum(r->c, &n->x, grad);
     }
 }
 
-/* Sums all buckets up to this one that are not summed yet. */
+/* The same of one micro-batch of each rank.  The rank's part is taken out of the room, which is then the next bucket's. */
+static void reduce_room(const struct reduction *r, int bucket)
+{
+    struct trainer *t = r->t;
+    struct exec *x = &t->net.x;
+    tensor room = gradient_rooms_view(&t->rooms, bucket), kept, passing;
+    bool has_part = trainer_cut_bucket(t, bucket, &kept, &passing);
+    if (r->is_empty) {
+        x->ops->fill(x, room, 0);
+    }
+    comm_queue_reduce_scatter_sum(r->c, x, room, t->update.cut);
+    comm_join(r->c, x);
+    if (has_part) {
+        (r->round == 0 ? x->ops->cast : x->ops->add)(x, kept, passing);
+    }
+    gradient_rooms_leave(&t->rooms, x, bucket);
+}
+
+/* Those up to this one that have not been summed yet. */
 static void reduce_up_to(void *context, int bucket)
 {
     struct reduction *r = context;
     for (; r->n_done <= bucket; r->n_done++) {
-        reduce_bucket(r, r->n_done);
+        (r->t->config.shares_gradients ? reduce_room : reduce_bucket)(r, r->n_done);
     }
+}
+
+/* No rank has more micro-batches than n_all_micro over ranks, rounded up (batch_part); so all know of as many rounds. */
+static void sum_in_rounds(struct reduction *r, const struct batch_step *part, struct stage_numbers *numbers,
+                          bool mean_of_micro_batches)
+{
+    struct trainer *t = r->t;
+    int64_t n_rounds = (part->n_all_micro + r->c->size - 1) / r->c->size;
+    trainer_clear(t);
+    if (batch_step_n_filled(part) > n_rounds) {
+        exec_fail(&t->net.x, STATUS_INTERNAL, "gradients",
+                  "%lld micro-batches, where ranks have %lld at most", (long long)batch_step_n_filled(part),
+                  (long long)n_rounds);
+    }
+    for (r->round = 0; r->round < n_rounds; r->round++) {
+        r->n_done = 0;
+        r->is_empty = r->round >= batch_step_n_filled(part);
+        trainer_queue_micro(t, part, r->round, numbers, mean_of_micro_batches);
+        reduce_up_to(r, t->net.stage.buckets.n - 1); /* without a micro-batch, or after a failure */
+    }
+    profile_phase(t->net.profile, "optimizer");
 }
 
 void data_parallel_gradients(struct trainer *t, const struct comm *c, const struct batch_step *part,
@@ -38,7 +79,11 @@ void data_parallel_gradients(struct trainer *t, const struct comm *c, const stru
     struct reduction r = {.t = t, .c = c};
     t->gradient_done = reduce_up_to;
     t->gradient_done_context = &r;
-    trainer_queue_gradients(t, part, numbers, mean_of_micro_batches);
+    if (t->config.shares_gradients) {
+        sum_in_rounds(&r, part, numbers, mean_of_micro_batches);
+    } else {
+        trainer_queue_gradients(t, part, numbers, mean_of_micro_batches);
+    }
     t->gradient_done = NULL;
     reduce_up_to(&r, t->net.stage.buckets.n - 1);  /* without micro-batches, or after a failure */
     comm_all_reduce_sum(c, &t->net.x, t->sums);    /* what is given from here on waits for all sums */

@@ -4,6 +4,8 @@
  * The gradients of a bucket of layers (core/param_buckets.h) are summed over ranks, in rank order, as soon as
  * this rank's last micro-batch has queued them, from the heads to the input; so its recording has a segment
  * for each bucket.  Every rank makes the same list of sums, even after a failure.
+ * Where ranks share gradients (config.shares_gradients) that is so in every micro-batch: the sum is over ranks first, and over
+ * rounds of one micro-batch each second.
  * In fp8 the ranks also take the maximum of their largest magnitudes, for the scales of the next step.
  *
  * Each rank does the whole update, or the ranks share it (train/update.h): config.n_shards of the trainer

@@ -4,12 +4,35 @@
 
 #include <stdio.h>
 
-struct status diagnose_nonfinite(struct trainer *t, int64_t step, const struct trainer_result *r)
+/* The gradients of all shards, a bucket at a time, through the bucket's room: from the input layer up, as they are in one buffer. */
+static void look_at_shards(struct culprit *culprit, struct trainer *t, const struct comm *c)
 {
-    struct culprit c = culprit_find(&t->net, t->config.training);
+    struct update *u = &t->update;
+    for (int i = t->rooms.n_rooms - 1; i >= 0; i--) {
+        const struct gradient_room *room = &t->rooms.rooms[i];
+        struct param_table params = {.params = t->rooms.places.params + room->first_param,
+                                     .n = (int)room->n_params};
+        tensor all = gradient_rooms_view(&t->rooms, i), own, part;
+        if (trainer_cut_bucket(t, i, &own, &part)) {
+            t->net.x.ops->cast(&t->net.x, part, own); /* a copy */
+        }
+        comm_all_gather(c, &t->net.x, all, u->cut);
+        culprit_look_at_params(culprit, &params, t->rooms.flat, "gradient of");
+    }
+}
+
+struct status diagnose_nonfinite(struct trainer *t, const struct comm *c, int64_t step,
+                                 const struct trainer_result *r)
+{
+    struct culprit culprit = culprit_find(&t->net, t->config.training);
     char losses[200] = "";
     size_t used = 0;
-    culprit_look_at_params(&c, &t->net.params, t->grad, "gradient of");
+    if (t->config.shares_gradients) {
+        look_at_shards(&culprit, t, c);
+        TRY(t->net.x.status);
+    } else {
+        culprit_look_at_params(&culprit, &t->net.params, t->grad, "gradient of");
+    }
     for (int i = 0; i < r->n_sums && used < sizeof losses; i++) {
         if (r->sums[i].of->is_loss) {
             used += (size_t)snprintf(losses + used, sizeof losses - used, "%s %g, ", r->sums[i].of->text,
@@ -21,5 +44,6 @@ struct status diagnose_nonfinite(struct trainer *t, int64_t step, const struct t
         "step %lld: %sgradient norm %g; the first tensor that is not "
         "finite is the %s (element %lld); the last checkpoint is intact: lower the learning rate or lengthen "
         "the warm-up",
-        (long long)step, losses, r->grad_norm, c.index < 0 ? "loss alone" : c.name, (long long)c.index);
+        (long long)step, losses, r->grad_norm, culprit.index < 0 ? "loss alone" : culprit.name,
+        (long long)culprit.index);
 }

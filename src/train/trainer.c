@@ -36,20 +36,31 @@ void trainer_add_tied(struct trainer *t)
     t->net.x.ops->add(&t->net.x, trainer_tied(t, t->grad), t->tied_part);
 }
 
+static void carve_gradients(struct trainer *t, struct arena *a)
+{
+    enum dtype vector = dtype_of_vectors(t->config.precision.dtype);
+    int64_t n = t->net.params.n_elements;
+    if (t->config.shares_gradients) {
+        t->grad = arena_carve_1d(a, vector, t->update.shard.end - t->update.shard.begin);
+        gradient_rooms_carve(&t->rooms, a, vector);
+        return;
+    }
+    t->grad = arena_carve_1d(a, vector, n);
+    carve_tied(t, a);
+    gradient_tree_carve(&t->tree, a, t->config.blocks, vector, n);
+}
+
 /* Carves what a trainer has besides its network's weights, in the order of the plan's table. */
 static void carve_state(struct trainer *t, struct arena *a)
 {
     const struct trainer_config *c = &t->config;
     enum dtype vector = dtype_of_vectors(c->precision.dtype);
-    int64_t n = t->net.params.n_elements;
     size_t before = a->used;
     t->plan.weight_bytes = t->net.plan.weight_bytes;
     if (c->training) {
-        t->grad = arena_carve_1d(a, vector, n);
-        carve_tied(t, a);
-        gradient_tree_carve(&t->tree, a, c->blocks, vector, n);
-        t->plan.gradient_bytes = a->used - before;
         int64_t n_moments = t->update.shard.end - t->update.shard.begin;
+        carve_gradients(t, a);
+        t->plan.gradient_bytes = a->used - before;
         t->exp_avg = arena_carve_1d(a, vector, n_moments);
         t->exp_avg_sq = arena_carve_1d(a, vector, n_moments);
         update_carve(&t->update, a);
@@ -61,9 +72,15 @@ static void carve_state(struct trainer *t, struct arena *a)
     t->sums = tensor_slice(t->results, 1, MODEL_MOST_SUMS);
 }
 
+/* The gradients that this rank updates by. */
+static tensor own_gradients(const struct trainer *t)
+{
+    return t->config.shares_gradients ? t->grad : update_own(&t->update, t->grad);
+}
+
 static struct optim_buffers buffers_of(const struct trainer *t)
 {
-    return (struct optim_buffers){t->net.master, t->net.working, t->grad, t->exp_avg, t->exp_avg_sq};
+    return (struct optim_buffers){t->net.master, t->net.working, own_gradients(t), t->exp_avg, t->exp_avg_sq};
 }
 
 static struct loss_scale loss_scale_of_config(const struct trainer_config *c)
@@ -149,8 +166,21 @@ static struct param_buckets buckets_of(const struct trainer *t)
     const struct stage *s = &t->net.stage;
     int64_t n = t->config.model->n_layers, lowest = s->n_frozen + MODEL_INPUT_LAYER;
     int64_t first = s->first == 0 ? MODEL_INPUT_LAYER : s->first, end = s->end == n ? n + 1 : s->end;
-    return param_buckets_of(&t->net.params, lowest > first && lowest < end ? lowest : first, end,
-                            t->config.bucket_elements);
+    first = lowest > first && lowest < end ? lowest : first;
+    return t->config.shares_gradients
+               ? param_buckets_of_layers(first, end) /* the room of the largest is memory */
+               : param_buckets_of(&t->net.params, first, end, t->config.bucket_elements);
+}
+
+static struct status find_rooms(struct trainer *t)
+{
+    const struct trainer_config *c = &t->config;
+    if (!c->shares_gradients) {
+        return status_ok();
+    }
+    CHECK(c->n_shards > 1 && !c->shards_are_stages && c->blocks.n <= 1, "gradients of %d blocks in %d shards",
+          c->blocks.n, c->n_shards);
+    return gradient_rooms_init(&t->rooms, &t->net.params, &t->net.stage.buckets, c->model->tied);
 }
 
 /* The set-up that planning and running share, once the network has its parameters. */
@@ -161,6 +191,7 @@ static struct status declare(struct trainer *t)
     t->net.stage.buckets = buckets_of(t);
     TRY(share_update(t));
     TRY(find_added(t));
+    TRY(find_rooms(t));
     t->plan.n_params = t->net.plan.n_params;
     t->plan.n_frozen = param_rates_count_frozen(&t->net.params);
     t->loss_scale = loss_scale_of_config(&t->config);
@@ -170,8 +201,11 @@ static struct status declare(struct trainer *t)
 static struct status view_gradients(struct trainer *t)
 {
     const struct model *m = t->config.model;
+    bool shares = t->config.shares_gradients;
+    const struct param_table *layout = shares ? &t->rooms.places : &t->net.params;
+    tensor flat = shares ? t->rooms.flat : t->grad;
     if (t->config.training) {
-        TRY(m->type->create_weights(m, &t->grads, &t->net.params, t->grad, t->grad, t->grad));
+        TRY(m->type->create_weights(m, &t->grads, layout, flat, flat, flat));
     }
     t->net.stage.grads = t->grads;
     return status_ok();
@@ -180,7 +214,24 @@ static struct status view_gradients(struct trainer *t)
 /* Zeroes the gradients that the first micro-batch adds to; products assign the others. */
 static void clear_added(struct trainer *t)
 {
-    t->net.x.ops->clear(&t->net.x, t->grad, t->added, t->n_added);
+    if (!t->config.shares_gradients) {
+        t->net.x.ops->clear(&t->net.x, t->grad, t->added, t->n_added);
+    }
+}
+
+bool trainer_cut_bucket(const struct trainer *t, int bucket, tensor *kept, tensor *passing)
+{
+    const struct update *u = &t->update;
+    int64_t from, to;
+    param_buckets_range(&t->net.stage.buckets, bucket, &t->net.params, &from, &to);
+    comm_cut_bounds(u->cut, u->bounds, u->n_ranks, from, to);
+    int64_t begin = u->cut[u->rank], n = u->cut[u->rank + 1] - begin;
+    if (!t->config.shares_gradients || n == 0) {
+        return false;
+    }
+    *kept = tensor_slice(t->grad, from + begin - u->shard.begin, n);
+    *passing = tensor_slice(gradient_rooms_view(&t->rooms, bucket), begin, n);
+    return true;
 }
 
 void trainer_gather_weights(struct trainer *t, const struct comm *c)
@@ -192,7 +243,7 @@ void trainer_gather_weights(struct trainer *t, const struct comm *c)
 static void update(struct trainer *t, const struct comm *c)
 {
     exec_enter(&t->net.x, "optimizer", -1);
-    update_norm(&t->update, c, &t->net.x, t->grad, t->norm);
+    update_norm(&t->update, c, &t->net.x, own_gradients(t), t->norm);
     update_shard(&t->update, c, &t->net.x, buffers_of(t), t->results, t->net.stage.slot->block.scalars);
     if (!t->config.shards_are_stages) {
         trainer_gather_weights(t, c);
@@ -360,6 +411,7 @@ void trainer_fini(struct trainer *t)
         t->config.model->type->destroy_weights(t->grads);
     }
     update_fini(&t->update);
+    gradient_rooms_fini(&t->rooms);
     free(t->added);
     network_fini(&t->net);
     *t = (struct trainer){0};
@@ -398,7 +450,8 @@ static void micro_step(struct trainer *t, const struct batch *micro, const struc
     enum stage_work work = first ? STAGE_TRAIN_FIRST : STAGE_TRAIN_NEXT;
     stage_begin(&t->net.stage, micro, n);
     tensor_log_begin(t->tensor_log, &(struct tensor_log_pass){micro, first, last, t->loss_scale.value});
-    t->net.stage.gradient_done = last && t->tree.n_levels == 0 ? t->gradient_done : NULL;
+    bool in_rooms = t->config.shares_gradients;
+    t->net.stage.gradient_done = (last || in_rooms) && t->tree.n_levels == 0 ? t->gradient_done : NULL;
     t->net.stage.gradient_done_context = t->gradient_done_context;
     if (stage_graph_begin(&t->net.stage, work)) {
         if (first) {
@@ -407,7 +460,7 @@ static void micro_step(struct trainer *t, const struct batch *micro, const struc
         stage_forward(&t->net.stage, true);
         stage_loss(&t->net.stage, t->sums);
         profile_phase(t->net.profile, "backward");
-        stage_backward(&t->net.stage, true, !first);
+        stage_backward(&t->net.stage, true, !first && !in_rooms);
         stage_graph_end(&t->net.stage, work);
     }
     t->net.stage.gradient_done = NULL;
@@ -460,6 +513,7 @@ static void queue_tree(struct trainer *t, const struct batch_step *batch, struct
 void trainer_queue_gradients(struct trainer *t, const struct batch_step *batch, struct stage_numbers *numbers,
                              bool mean_of_micro_batches)
 {
+    CHECK(!t->config.shares_gradients, "nobody sums the gradients of micro-batches");
     trainer_clear(t);
     if (t->tree.n_levels > 0) {
         queue_tree(t, batch, numbers, mean_of_micro_batches);
@@ -467,6 +521,26 @@ void trainer_queue_gradients(struct trainer *t, const struct batch_step *batch, 
         queue_block(t, batch, numbers, mean_of_micro_batches, true);
     }
     profile_phase(t->net.profile, "optimizer");
+}
+
+void trainer_queue_micro(struct trainer *t, const struct batch_step *batch, int64_t k,
+                         struct stage_numbers *numbers, bool mean_of_micro_batches)
+{
+    int64_t n = batch_step_n_filled(batch);
+    if (k >= n) {
+        if (k == 0) { /* the update reads its numbers there */
+            stage_batch_send(&t->net.stage.slot->block, &t->net.x, NULL, numbers);
+        }
+        return;
+    }
+    const struct batch *micro = batch_step_filled(batch, k);
+    if (k > 0) {
+        profile_micro_step(t->net.profile);
+    }
+    profile_phase(t->net.profile, "forward");
+    gradient_rooms_begin(&t->rooms, &t->net.x);
+    trainer_scale_losses(t, numbers, batch, micro, mean_of_micro_batches);
+    micro_step(t, micro, numbers, k == 0, k == n - 1);
 }
 
 struct status trainer_passes(struct trainer *t, const struct batch_step *batch, int64_t step)
@@ -534,7 +608,7 @@ struct status trainer_gradients(struct trainer *t, const struct batch_step *batc
     struct stage_numbers n = numbers_of(t, step);
     trainer_queue_gradients(t, batch, &n, mean_of_micro_batches);
     CHECK(t->update.n_ranks == 1, "the norm of a shard's gradients");
-    update_norm(&t->update, NULL, &t->net.x, t->grad, t->norm);
+    update_norm(&t->update, NULL, &t->net.x, own_gradients(t), t->norm);
     return read_results(t, batch, result);
 }
 
@@ -577,11 +651,12 @@ struct status trainer_update(struct trainer *t, const struct comm *c, const stru
     if (loss_scale_lower(&t->loss_scale)) {
         return status_ok();
     }
-    if (c != NULL && !t->config.shards_are_stages) { /* all ranks look at the same gradients */
+    if (c != NULL && !t->config.shards_are_stages &&
+        !t->config.shares_gradients) { /* all ranks look at the same gradients */
         comm_all_gather(c, &t->net.x, t->grad, t->update.bounds);
         TRY(t->net.x.status);
     }
-    return diagnose_nonfinite(t, step, result);
+    return diagnose_nonfinite(t, c, step, result);
 }
 
 struct status trainer_evaluate(struct trainer *t, const struct batch_step *batch,

@@ -7,6 +7,7 @@
 #include "optim/param_rates.h"
 #include "pass/network.h"
 #include "pass/tensor_log.h"
+#include "train/gradient_rooms.h"
 #include "train/gradient_tree.h"
 #include "train/loss_scale.h"
 #include "train/update.h"
@@ -25,6 +26,9 @@ struct trainer_config {
     int64_t end_layer;
     int64_t n_slots;     /* micro-batches in flight; 0: one */
     int n_shards, shard; /* ranks that share the update, and this one's number (train/update.h); 0: none do */
+    bool
+        shares_gradients; /* ranks that share the update have only the gradients of their shards; with several of them, not in
+                            * stages or blocks */
     bool shards_are_stages;        /* a shard is the layers of a pipeline's stage; shards are not equal */
     struct gradient_blocks blocks; /* this rank's of a sum of gradients that does not depend on the ranks */
     int64_t bucket_elements;       /* of a sum of gradients (core/param_buckets.h); 0: the default */
@@ -55,8 +59,11 @@ struct trainer_plan {
 struct trainer {
     struct trainer_config config;
     struct trainer_plan plan;
-    struct network net;               /* weights, passes, and the memory of all of this */
-    tensor grad, exp_avg, exp_avg_sq; /* flat buffers, as net.master */
+    struct network net; /* weights, passes, and the memory of all of this */
+    tensor grad, exp_avg,
+        exp_avg_sq; /* flat buffers, as net.master; the moments are of the shard, and so are the gradients where
+                                       * ranks share them */
+    struct gradient_rooms rooms; /* then those of a micro-batch are here, a bucket at a time */
     tensor
         tied_part; /* [n] the part of the gradient of model->tied from heads on another stage; null where the
                     * input layer and the heads are on one stage */
@@ -72,7 +79,7 @@ struct trainer {
     int64_t n_added;
 
     /* Called when the gradients of a bucket of net.stage.buckets are those of the whole step, like
-     * stage.gradient_done in its last micro-batch. */
+     * stage.gradient_done in its last micro-batch; where ranks share gradients, in each micro-batch. */
     void (*gradient_done)(void *context, int bucket);
     void *gradient_done_context;
 
@@ -140,6 +147,15 @@ void trainer_queue_gradients(struct trainer *t, const struct batch_step *batch, 
 struct status trainer_update(struct trainer *t, const struct comm *c, const struct batch_step *batch,
                              int64_t step, struct trainer_result *result);
 
+/* The same where ranks share gradients: the gradients of the part's micro-batch with number k of those with sequences, which pass
+ * through t->rooms; nothing if there is none.  trainer_clear comes before the first. */
+void trainer_queue_micro(struct trainer *t, const struct batch_step *batch, int64_t k,
+                         struct stage_numbers *numbers, bool mean_of_micro_batches);
+
+/* Sets t->update.cut to the bounds of the shards within a bucket.  Where ranks share gradients: false if this rank's shard has none of
+ * it; else *kept is the rank's part in t->grad, and *passing the same elements in the bucket's room. */
+bool trainer_cut_bucket(const struct trainer *t, int bucket, tensor *kept, tensor *passing);
+
 /* Gathers the weights of all shards on every rank that shares the update. */
 void trainer_gather_weights(struct trainer *t, const struct comm *c);
 
@@ -147,8 +163,8 @@ void trainer_gather_weights(struct trainer *t, const struct comm *c);
 tensor trainer_tied(const struct trainer *t, tensor flat);
 void trainer_add_tied(struct trainer *t);
 
-/* The parts of trainer_queue_gradients: zeroes sums and gradients before the first micro-batch; the factors
- * of one micro-batch's losses. */
+/* The parts of trainer_queue_gradients: zeroes sums and gradients before the first micro-batch, but for those that pass through rooms;
+ * the factors of one micro-batch's losses. */
 void trainer_clear(struct trainer *t);
 void trainer_scale_losses(const struct trainer *t, struct stage_numbers *n, const struct batch_step *batch,
                           const struct batch *micro, bool mean_of_micro_batches);

@@ -60,12 +60,12 @@ void update_carve(struct update *u, struct arena *a)
     u->sums = n_sums > 0 ? arena_carve_2d(a, DTYPE_F64, chunks, n_sums) : NULL_TENSOR;
 }
 
-/* The part of a flat buffer, or of sums of all chunks. */
-static tensor own_elements(const struct update *u, tensor flat)
+tensor update_own(const struct update *u, tensor flat)
 {
     return tensor_is_null(flat) ? flat : tensor_slice(flat, u->shard.begin, u->shard.end - u->shard.begin);
 }
 
+/* The same of sums of all chunks. */
 static tensor own_chunks(const struct update *u, tensor sums)
 {
     int64_t begin = u->chunk_bounds[u->rank], end = u->chunk_bounds[u->rank + 1];
@@ -81,7 +81,7 @@ static void gather(const struct comm *c, struct exec *x, tensor t, const int64_t
 
 void update_norm(const struct update *u, const struct comm *c, struct exec *x, tensor grad, tensor norm)
 {
-    x->ops->squares(x, own_chunks(u, u->squares), own_elements(u, grad), u->spans, u->n_spans);
+    x->ops->squares(x, own_chunks(u, u->squares), grad, u->spans, u->n_spans);
     gather(c, x, u->squares, u->chunk_bounds);
     x->ops->norm_of(x, norm, u->squares);
 }
@@ -89,9 +89,9 @@ void update_norm(const struct update *u, const struct comm *c, struct exec *x, t
 void update_shard(const struct update *u, const struct comm *c, struct exec *x, struct optim_buffers flat,
                   tensor norm, tensor scalars)
 {
-    struct optimizer_step s = {.buffers = {.master = own_elements(u, flat.master),
-                                           .working = own_elements(u, flat.working),
-                                           .grad = own_elements(u, flat.grad),
+    struct optimizer_step s = {.buffers = {.master = update_own(u, flat.master),
+                                           .working = update_own(u, flat.working),
+                                           .grad = flat.grad,
                                            .exp_avg = flat.exp_avg,
                                            .exp_avg_sq = flat.exp_avg_sq},
                                .spans = u->spans,

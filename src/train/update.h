@@ -34,10 +34,13 @@ void update_fini(struct update *u);
 
 void update_carve(struct update *u, struct arena *a);
 
-/* In the following `flat` has the moments of the shard and everything else whole.  c NULL: the ranks exchange
+/* The part of a flat buffer that is this rank's shard. */
+tensor update_own(const struct update *u, tensor flat);
+
+/* In the following `flat` has gradients and moments of the shard, and weights whole.  c NULL: the ranks exchange
  * nothing, as for a single rank or a plan. */
 
-/* norm[0] = the norm of all gradients; this rank needs only the gradients of its shard. */
+/* norm[0] = the norm of all gradients; `grad` has those of the shard. */
 void update_norm(const struct update *u, const struct comm *c, struct exec *x, tensor grad, tensor norm);
 
 /* Updates the shard, after update_norm.  `norm` and `scalars` are those of struct optimizer_step. */

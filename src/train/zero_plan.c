@@ -4,44 +4,18 @@
 struct shape {
     int64_t n_elements; /* of a flat buffer */
     int64_t n_vectors;  /* elements of LayerNorms and biases */
-    int64_t n_unsummed; /* the most elements of layers whose gradients may not be summed yet */
     int64_t n_chunks;
     int64_t shard, rank; /* the largest shard, and whose it is */
 };
-
-static int64_t larger(int64_t a, int64_t b)
-{
-    return a > b ? a : b;
-}
 
 static size_t smaller(size_t a, size_t b)
 {
     return a < b ? a : b;
 }
 
-static int64_t elements_of_layer(const struct param_table *t, int64_t layer)
+static struct shape shape_of(const struct param_table *t, int64_t world)
 {
-    int64_t begin, end;
-    param_table_range(t, layer, layer + 1, &begin, &end);
-    return end - begin;
-}
-
-/* Heads add to a tied parameter of the input layer first, and the input layer last: it waits for the whole
- * backward. */
-static int64_t unsummed(const struct param_table *t, const struct model *m)
-{
-    int64_t most = 0, input = elements_of_layer(t, MODEL_INPUT_LAYER);
-    for (int64_t layer = 0; layer <= m->n_layers; layer++) {
-        most = larger(most, elements_of_layer(t, layer));
-    }
-    return m->tied != NULL ? input + most : larger(input, most);
-}
-
-static struct shape shape_of(const struct param_table *t, const struct model *m, int64_t world)
-{
-    struct shape s = {.n_elements = t->n_elements,
-                      .n_unsummed = unsummed(t, m),
-                      .n_chunks = param_chunks_before(t, t->n_elements)};
+    struct shape s = {.n_elements = t->n_elements, .n_chunks = param_chunks_before(t, t->n_elements)};
     for (int i = 0; i < t->n; i++) {
         s.n_vectors += t->params[i].n_dims == 1 ? param_count(&t->params[i]) : 0;
     }
@@ -60,7 +34,7 @@ static struct status find_shape(struct shape *s, const struct trainer_config *c,
     struct param_table t = {0};
     struct status status = c->model->type->declare(c->model, &t);
     if (!failed(status)) {
-        *s = shape_of(&t, c->model, world);
+        *s = shape_of(&t, world);
     }
     param_table_fini(&t);
     return status;
@@ -91,14 +65,10 @@ static void take_plan(struct zero_plan *z, const struct shape *s, enum dtype dty
 }
 
 /* Leaves out what the stage leaves to other devices. */
-static void share(struct zero_plan *z, const struct shape *s, size_t vector, int stage)
+static void share(struct zero_plan *z, const struct shape *s, size_t vector)
 {
-    size_t of_shard = (size_t)s->shard * vector;
-    if (stage > 0 && z->working_bytes > 0) {
-        z->master_bytes = smaller(z->master_bytes, of_shard + (size_t)s->n_vectors * vector);
-    }
-    if (stage > 1) {
-        z->gradient_bytes = smaller(z->gradient_bytes, of_shard + (size_t)s->n_unsummed * vector);
+    if (z->working_bytes > 0) {
+        z->master_bytes = smaller(z->master_bytes, ((size_t)s->shard + (size_t)s->n_vectors) * vector);
     }
 }
 
@@ -128,13 +98,14 @@ struct status zero_plan(struct zero_plan *z, const struct trainer_config *config
     bool shares = stage > 0 && world > 1;
     c.n_shards = shares ? (int)world : 0;
     c.shard = shares ? (int)s.rank : 0;
+    c.shares_gradients = shares && stage > 1;
     c.n_savers = (int)world; /* each writes its slice of a checkpoint, whatever it has */
     c.saver = (int)s.rank;
     TRY(trainer_plan(&z->trainer, &c));
     enum dtype dtype = c.precision.dtype;
     take_plan(z, &s, dtype);
     if (shares) {
-        share(z, &s, dtype_bytes(dtype_of_vectors(dtype)), stage);
+        share(z, &s, dtype_bytes(dtype_of_vectors(dtype)));
     }
     z->device_bytes = sum_of_kinds(z) + z->rest_bytes;
     count_traffic(z, &s, &c, stage, n_micro);

@@ -17,12 +17,12 @@ enum { ZERO_STAGES = 3 };
 /* Of the device that has the largest shard. */
 struct zero_plan {
     struct trainer_plan
-        trainer; /* as ranks run today: they share moments from stage 1 on, and nothing else */
+        trainer; /* as ranks run today: they share moments from stage 1 on, gradients at stage 2, and no weights */
     int64_t shard_elements, all_elements; /* of flat buffers */
     size_t
         master_bytes; /* fp32; at stages 1 and 2 of the shard, and of the vectors that passes read in fp32 */
     size_t working_bytes;  /* the copy that products read; 0: they read the master, which is then whole */
-    size_t gradient_bytes; /* at stage 2 of the shard, and of the layers that are not summed yet */
+    size_t gradient_bytes; /* at stage 2 of the shard, and rooms for the layers that are not summed yet */
     size_t optimizer_bytes, activation_bytes, scratch_bytes, library_bytes; /* scratch: of ops */
     size_t rest_bytes;   /* results, and the ends of buffers */
     size_t device_bytes; /* all of the above */

@@ -191,9 +191,55 @@ static void add_parts(struct part *parts, int n_parts, bool in_a_row, int64_t n)
     }
 }
 
-/* The same with each part of the micro-batches added up for itself, and then the parts, in a row or as ranks do.
- * Of factors in fp8 each part sees the largest magnitudes of the step before, and its own; the next step those of all. */
-static void run_alone_in_parts(struct run *r, int n_parts, bool in_a_row)
+/* As ranks that share gradients add up those of single micro-batches: in each round those of one of each rank, and then the
+ * rounds in a row.  Sums of losses are as of other ranks. */
+static void add_rounds(struct part *parts, const struct batch_step *batch, int n_ranks, int64_t n)
+{
+    struct part rounds[N_MICRO] = {0}, of_ranks[N_MICRO] = {0};
+    int n_rounds = ((int)batch->n_micro + n_ranks - 1) / n_ranks;
+    for (int round = 0; round < n_rounds; round++) {
+        struct part row[N_MICRO];
+        for (int rank = 0; rank < n_ranks; rank++) {
+            struct batch_step mine = batch_step_part(batch, rank, n_ranks);
+            bool has = round < batch_step_n_filled(&mine);
+            const struct part *from = has ? &parts[batch_step_filled(&mine, round) - batch->micro] : NULL;
+            row[rank] = (struct part){.grad = calloc((size_t)n, sizeof *row[rank].grad)};
+            EXPECT(row[rank].grad != NULL, "out of memory");
+            if (from != NULL) {
+                memcpy(row[rank].grad, from->grad, (size_t)n * sizeof *row[rank].grad);
+                add_part(&of_ranks[rank], from, 0);
+            }
+        }
+        add_parts(row, n_ranks, false, n);
+        rounds[round] = row[0];
+        for (int rank = 1; rank < n_ranks; rank++) {
+            free(row[rank].grad);
+        }
+    }
+    add_parts(rounds, n_rounds, true, n);
+    memcpy(parts[0].grad, rounds[0].grad, (size_t)n * sizeof *parts[0].grad);
+    for (int round = 0; round < n_rounds; round++) {
+        free(rounds[round].grad);
+    }
+    add_parts(of_ranks, n_ranks, false, 0);
+    memcpy(parts[0].sums, of_ranks[0].sums, sizeof parts[0].sums);
+}
+
+/* Whether a rank's micro-batches begin with this one. */
+static bool begins_rank(const struct batch_step *batch, int micro, int n_ranks)
+{
+    int rank = 0;
+    while (rank < n_ranks && batch_step_part(batch, rank, n_ranks).first_micro != micro) {
+        rank++;
+    }
+    return rank < n_ranks;
+}
+
+/* The same with each part of the micro-batches added up for itself, and then the parts: in a row, as ranks do, or as so many ranks do
+ * that share gradients.
+ * Of factors in fp8 each rank sees the largest magnitudes of the step before, and its own; the next step those of all. */
+enum { AS_RANKS = 0, IN_A_ROW = -1 };
+static void run_alone_in_parts(struct run *r, int n_parts, int how)
 {
     struct trainer t;
     EXPECT_OK(trainer_init(&t, &r->config));
@@ -207,7 +253,9 @@ static void run_alone_in_parts(struct run *r, int n_parts, bool in_a_row)
         struct part parts[N_MICRO];
         for (int part = 0; part < n_parts; part++) {
             struct batch_step mine = batch_step_part(&r->batch, part, n_parts);
-            forget_maxima(&t);
+            if (how <= 0 || begins_rank(&r->batch, part, how)) {
+                forget_maxima(&t);
+            }
             trainer_queue_gradients(&t, &mine, &numbers, r->of->mean_of_micro_batches);
             EXPECT_OK(t.net.x.status);
             raise_maxima(largest, &t);
@@ -216,7 +264,11 @@ static void run_alone_in_parts(struct run *r, int n_parts, bool in_a_row)
                 parts[part].sums[k] = tensor_get(t.sums, k);
             }
         }
-        add_parts(parts, n_parts, in_a_row, n);
+        if (how > 0) {
+            add_rounds(parts, &r->batch, how, n);
+        } else {
+            add_parts(parts, n_parts, how == IN_A_ROW, n);
+        }
         s->grad = parts[0].grad;
         for (int part = 1; part < n_parts; part++) {
             free(parts[part].grad);
@@ -293,8 +345,9 @@ static void data_parallel_body(const struct comm *c, void *context)
         struct stage_numbers numbers = trainer_numbers(&t, i + 1, i + 1, LR);
         data_parallel_gradients(&t, c, &mine, &numbers, r->of->mean_of_micro_batches);
         EXPECT_OK(t.net.x.status);
-        expect_same_slice(r, "gradient", i, c->rank, slice_of(t.grad, t.update.shard), r->states[i].grad,
-                          t.update.shard); /* of all, where nobody shares */
+        expect_same_slice(r, "gradient", i, c->rank,
+                          r->config.shares_gradients ? t.grad : slice_of(t.grad, t.update.shard),
+                          r->states[i].grad, t.update.shard); /* of all, where nobody shares */
         forget_maxima(&t);
         EXPECT_OK(data_parallel_step(&t, c, &mine, i + 1, i + 1, LR, r->of->mean_of_micro_batches, &result));
         expect_state(r, i, c->rank, &t, &result, all_of(r));
@@ -310,6 +363,14 @@ static void sharded_body(const struct comm *c, void *context)
     sharded.config.n_shards = c->size;
     sharded.config.shard = c->rank;
     data_parallel_body(c, &sharded);
+}
+
+/* And the gradients of its shard only. */
+static void sharing_body(const struct comm *c, void *context)
+{
+    struct run sharing = *(const struct run *)context;
+    sharing.config.shares_gradients = c->size > 1;
+    sharded_body(c, &sharing);
 }
 
 static void open_run(struct run *r, const struct rank_case *k)
@@ -361,7 +422,7 @@ static void gradients_are_finished_sums(struct run *r)
     float *together = copy_of(tensor_1d(r->states[0].grad, DTYPE_F32, r->params.n_elements));
     int n_same = 0;
     forget(r);
-    run_alone_in_parts(r, N_MICRO, true);
+    run_alone_in_parts(r, N_MICRO, IN_A_ROW);
     for (int i = 0; i < r->params.n; i++) {
         const struct param *p = &r->params.params[i];
         size_t bytes = (size_t)param_count(p) * sizeof *together;
@@ -371,6 +432,22 @@ static void gradients_are_finished_sums(struct run *r)
     }
     EXPECT(n_same >= r->params.n - 3, "%d of %d", n_same, r->params.n);
     free(together);
+}
+
+/* Ranks that share gradients, too, in the order of theirs; with one micro-batch each that is the order of all ranks. */
+static void shared_gradients_give_the_same_bits(const struct comm *world, struct run *r, int size)
+{
+    forget(r);
+    run_alone_in_parts(r, N_MICRO, size);
+    run_ranks_of(world, size, DEADLINE_S, sharing_body, r);
+    struct batch_step all = r->batch;
+    r->batch.micro++; /* the first may have no sequences */
+    r->batch.n_micro = r->batch.n_all_micro = r->batch.n_to_fill = size;
+    batch_step_count(&r->batch);
+    forget(r);
+    run_alone_in_parts(r, size, AS_RANKS);
+    run_ranks_of(world, size, DEADLINE_S, sharing_body, r);
+    r->batch = all;
 }
 
 static void ranks_give_the_bits_of_one(const struct comm *world, const struct rank_case *k)
@@ -389,9 +466,12 @@ static void ranks_give_the_bits_of_one(const struct comm *world, const struct ra
     for (int i = 0; i < 3; i++) {
         forget(&r);
         r.n_ranks = sizes[i];
-        run_alone_in_parts(&r, sizes[i], false);
+        run_alone_in_parts(&r, sizes[i], AS_RANKS);
         run_ranks_of(world, sizes[i], DEADLINE_S, data_parallel_body, &r);
         run_ranks_of(world, sizes[i], DEADLINE_S, sharded_body, &r);
+        if (sizes[i] > 1) {
+            shared_gradients_give_the_same_bits(world, &r, sizes[i]);
+        }
     }
     close_run(&r);
     printf("%s: the same bits\n", k->name);
@@ -464,7 +544,7 @@ static void ranks_gather_what_they_need(const struct rank_case *k)
 }
 
 /* What one rank finds wrong, and what all return. */
-enum together { IN_A_PIPELINE, IN_DATA_PARALLEL, IN_SHARDS };
+enum together { IN_A_PIPELINE, IN_DATA_PARALLEL, IN_SHARDS, IN_SHARED_GRADIENTS };
 
 struct failing {
     struct run run;
@@ -484,9 +564,10 @@ static void failing_body(const struct comm *c, void *context)
     if (in_pipeline) {
         EXPECT_OK(pipeline_configure(&config, c->rank, c->size, batch.n_micro));
     }
-    if (f->how == IN_SHARDS) {
+    if (f->how == IN_SHARDS || f->how == IN_SHARED_GRADIENTS) {
         config.n_shards = c->size;
         config.shard = c->rank;
+        config.shares_gradients = f->how == IN_SHARED_GRADIENTS;
     }
     EXPECT_OK(trainer_init(&t, &config));
     int64_t start = clock_ns();
@@ -537,7 +618,8 @@ static void infinite_body(const struct comm *c, void *context)
         i++;
     }
     if (c->rank == c->size - 1) {
-        tensor_set(t.grad, r->params.params[i].offset, INFINITY);
+        tensor_set(t.grad, r->params.params[i].offset - (config.shares_gradients ? t.update.shard.begin : 0),
+                   INFINITY);
     }
     snprintf(wanted, sizeof wanted, "the gradient of %s (element 0)", r->params.params[i].name);
     EXPECT_ERROR(trainer_update(&t, c, &mine, 1, &result), STATUS_NUMERIC, wanted);
@@ -549,6 +631,8 @@ static void all_ranks_name_an_infinite_gradient(void)
     static const struct rank_case k = {.name = "an infinite gradient"};
     struct run r;
     open_run(&r, &k);
+    run_ranks(4, DEADLINE_S, infinite_body, &r);
+    r.config.shares_gradients = true;
     run_ranks(4, DEADLINE_S, infinite_body, &r);
     close_run(&r);
 }
@@ -579,10 +663,9 @@ static struct status noted_gather(void *state, struct exec *x, tensor t, const i
     return exchanged.inside->all_gather(state, x, t, bounds);
 }
 
-/* Ranks that share the update sum nothing whole but the losses, and exchange what the plan says. */
-static void count_bytes(const struct comm *c, void *context)
+/* What ranks exchange is what the plan says; those that share the update sum nothing whole but the losses. */
+static void count_bytes(const struct comm *c, int stage, const struct run *r)
 {
-    const struct run *r = context;
     struct comm noting = *c;
     struct comm_type type = *c->type;
     struct trainer t;
@@ -594,28 +677,41 @@ static void count_bytes(const struct comm *c, void *context)
     type.reduce_scatter_sum = noted_scatter;
     type.all_gather = noted_gather;
     noting.type = &type;
-    EXPECT_OK(zero_plan(&plan, &config, c->size, 1, N_MICRO));
-    config.n_shards = c->size;
-    config.shard = c->rank;
+    int64_t most = (N_MICRO + c->size - 1) / c->size, rounds = stage == 2 ? most : 1;
+    bool shares = stage > 0;
+    EXPECT_OK(zero_plan(&plan, &config, c->size, stage, most));
+    config.n_shards = shares ? c->size : 0;
+    config.shard = shares ? c->rank : 0;
+    config.shares_gradients = stage == 2;
     EXPECT_OK(trainer_init(&t, &config));
     exchanged = (struct exchanged){.inside = c->type, .rank = c->rank};
     EXPECT_OK(data_parallel_step(&t, &noting, &mine, 1, 1, LR, false, &result));
-    EXPECT(exchanged.n_summed == MODEL_MOST_SUMS, "%lld elements in whole sums",
-           (long long)exchanged.n_summed);
-    EXPECT(exchanged.n_kept == t.update.shard.end - t.update.shard.begin, "%lld elements are kept",
-           (long long)exchanged.n_kept);
-    EXPECT((double)exchanged.n_scattered * sizeof(float) == plan.reduced_bytes && plan.n_reductions == 1,
-           "%lld elements, planned %g bytes", (long long)exchanged.n_scattered, plan.reduced_bytes);
-    EXPECT((double)exchanged.gathered_bytes == plan.gathered_bytes, "%lld bytes gathered, planned %g",
-           (long long)exchanged.gathered_bytes, plan.gathered_bytes);
+    int64_t whole = exchanged.n_summed - MODEL_MOST_SUMS, sums = shares ? exchanged.n_scattered : whole;
+    EXPECT(shares ? whole == 0 : exchanged.n_scattered == 0, "stage %d: %lld elements whole, %lld in parts",
+           stage, (long long)whole, (long long)exchanged.n_scattered);
+    EXPECT(!shares || exchanged.n_kept == rounds * (t.update.shard.end - t.update.shard.begin),
+           "stage %d: %lld elements are kept", stage, (long long)exchanged.n_kept);
+    EXPECT((double)sums * sizeof(float) == plan.reduced_bytes * (double)rounds && plan.n_reductions == rounds,
+           "stage %d: %lld elements, planned %lld times %g bytes", stage, (long long)sums,
+           (long long)plan.n_reductions, plan.reduced_bytes);
+    EXPECT((double)exchanged.gathered_bytes == plan.gathered_bytes,
+           "stage %d: %lld bytes gathered, planned %g", stage, (long long)exchanged.gathered_bytes,
+           plan.gathered_bytes);
     trainer_fini(&t);
+}
+
+static void count_bytes_of_stages(const struct comm *c, void *context)
+{
+    for (int stage = 0; stage < ZERO_STAGES; stage++) {
+        count_bytes(c, stage, context);
+    }
 }
 
 static void ranks_exchange_what_is_planned(const struct rank_case *k)
 {
     struct run r;
     open_run(&r, k);
-    run_ranks(4, DEADLINE_S, count_bytes, &r);
+    run_ranks(4, DEADLINE_S, count_bytes_of_stages, &r);
     close_run(&r);
 }
 
@@ -736,6 +832,7 @@ int main(int argc, char **argv)
     one_error_ends_all_ranks(IN_A_PIPELINE);
     one_error_ends_all_ranks(IN_DATA_PARALLEL);
     one_error_ends_all_ranks(IN_SHARDS);
+    one_error_ends_all_ranks(IN_SHARED_GRADIENTS);
     plans_count_slots_and_layers();
     plans_count_shards();
     return 0;

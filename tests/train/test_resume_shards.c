@@ -15,7 +15,7 @@ static const double DEADLINE_S = 60;
 
 struct way {
     int n_ranks;
-    bool in_stages;
+    bool in_stages, shares_gradients;
 };
 
 struct run {
@@ -37,6 +37,7 @@ static struct trainer_config config_of(const struct run *r, const struct comm *c
     } else {
         config.n_shards = c->size;
         config.shard = c->rank;
+        config.shares_gradients = r->way.shares_gradients;
     }
     return config;
 }
@@ -104,7 +105,13 @@ static void resume(const struct comm *c, void *context)
 
 int main(void)
 {
-    static const struct way ways[] = {{1, false}, {2, false}, {4, false}, {2, true}, {4, true}};
+    static const struct way ways[] = {{.n_ranks = 1},
+                                      {.n_ranks = 2},
+                                      {.n_ranks = 4},
+                                      {.n_ranks = 2, .in_stages = true},
+                                      {.n_ranks = 4, .in_stages = true},
+                                      {.n_ranks = 2, .shares_gradients = true},
+                                      {.n_ranks = 4, .shares_gradients = true}};
     struct run r = {0};
     case_init(&r.k);
     fixture_step(&r.batch, N_MICRO, SEQUENCES, LONGEST);

@@ -98,16 +98,21 @@ static void test_shared(void)
     }
 }
 
-/* Ranks of today share the moments, and what trainer_plan says of such a rank is what they take. */
-static void test_today(void)
+/* Ranks of today share moments and gradients, and what trainer_plan says of such a rank is what they take: in fp32, where the scheme
+ * shares out no weights either, to the byte what is announced. */
+static void test_today(enum dtype dtype)
 {
-    struct trainer_config c = config_of(DTYPE_BF16);
-    struct trainer_plan p;
-    struct zero_plan z = plan_of(DTYPE_BF16, 2, 2);
-    c.n_shards = 2;
-    EXPECT_OK(trainer_plan(&p, &c));
-    expect_bytes("today", zero_plan_today(&z), p.total_bytes - p.saving_bytes);
-    EXPECT(zero_plan_today(&z) > z.device_bytes, "the scheme shares out no more than today");
+    for (int stage = 1; stage < ZERO_STAGES; stage++) {
+        struct trainer_config c = config_of(dtype);
+        struct trainer_plan p;
+        struct zero_plan z = plan_of(dtype, 2, stage);
+        c.n_shards = 2;
+        c.shares_gradients = stage == 2;
+        EXPECT_OK(trainer_plan(&p, &c));
+        expect_bytes("today", zero_plan_today(&z), p.total_bytes - p.saving_bytes);
+        expect_bytes("gradients", p.gradient_bytes, stage == 2 ? 4 * (20 * SLAB + UNSUMMED) : 4 * ALL);
+        EXPECT((zero_plan_today(&z) > z.device_bytes) == (dtype == DTYPE_BF16), "the scheme and today");
+    }
 }
 
 static void test_traffic(void)
@@ -163,7 +168,8 @@ int main(void)
     test_alone(DTYPE_F32);
     test_alone(DTYPE_BF16);
     test_shared();
-    test_today();
+    test_today(DTYPE_F32);
+    test_today(DTYPE_BF16);
     test_traffic();
     test_fp32();
     test_smallest();

@@ -17,8 +17,10 @@
             "the same bits on 1, 2, 4 ... N ranks, for the same global batch and micro-batches; "            \
             "N / ranks = 2, 4, 8 take 1, 2, 3 more buffers of gradients on each; 0: only the same "          \
             "number of ranks gives the same bits"),                                                          \
-        OPTION_INT_ROW("zero_stage", (at) + offsetof(struct rank_options, zero_stage), "0", 0, 3,            \
-                       "1: ranks share the update, each with the moments of its part; the same bits"),       \
+        OPTION_INT_ROW(                                                                                      \
+            "zero_stage", (at) + offsetof(struct rank_options, zero_stage), "0", 0, 3,                       \
+            "1: ranks share the update, each with the moments of its part; the same bits; 2: and with the "  \
+            "gradients of its part only, which are then summed after each micro-batch"),                     \
         OPTION_INT_ROW(                                                                                      \
             "replica_check_steps", (at) + offsetof(struct rank_options, replica_check_steps), "0", 0, 1e12,  \
             "every N steps, and before each checkpoint, all ranks compare a hash of their weights, and end " \

@@ -42,25 +42,56 @@ static struct status check_reproducible(const struct rank_options *o, int n_rank
                : status_ok();
 }
 
+/* A rank alone shares nothing. */
+static bool shares_gradients(const struct rank_options *o, int n_ranks)
+{
+    return o->zero_stage > 1 && n_ranks > 1;
+}
+
+/* Stage 2 sums over ranks after each micro-batch, and not over a rank's micro-batches first. */
+static struct status check_order(const struct rank_options *o, int n_ranks, int64_t n_micro)
+{
+    bool one_each = n_micro == n_ranks && o->reproducible_ranks == n_ranks;
+    if (o->reproducible_ranks == 0 || !shares_gradients(o, n_ranks) || one_each) {
+        return status_ok();
+    }
+    return status_error(
+        STATUS_USAGE,
+        "--reproducible_ranks %lld with --zero_stage 2 and %lld micro-batches on %d ranks: stage 2 sums "
+        "after each micro-batch, in another order; give each rank one micro-batch and one block (%d of "
+        "both in all), or --zero_stage 1",
+        (long long)o->reproducible_ranks, (long long)n_micro, n_ranks, n_ranks);
+}
+
+/* What each rank has, for the log. */
+static const char *shared_by(const struct rank_options *o)
+{
+    static const char *const by_stage[] = {"each has all moments",
+                                           "each has a part of the moments (ZeRO stage 1)",
+                                           "each has a part of moments and gradients (ZeRO stage 2)"};
+    return by_stage[o->zero_stage];
+}
+
 struct status rank_options_take(const struct rank_options *o, bool fp8, int64_t *train_batch_size,
                                 int64_t *gradient_accumulation_steps)
 {
     int n = rank_options_world(o).size;
-    if (o->zero_stage > 1) {
+    if (o->zero_stage > 2) {
         return status_error(
             STATUS_UNAVAILABLE,
-            "ZeRO stage %lld is not there yet: every rank keeps all gradients; stage 1 shares out "
-            "the moments",
+            "ZeRO stage %lld is not offered: every rank keeps all weights; stage 2 shares out moments and "
+            "gradients",
             (long long)o->zero_stage);
     }
     TRY(check_reproducible(o, n, fp8));
     if (o->global_batch_size > 0) {
         *train_batch_size = o->global_batch_size;
-        return check_batch(o, n, *gradient_accumulation_steps);
+        TRY(check_batch(o, n, *gradient_accumulation_steps));
+    } else {
+        *train_batch_size *= n;
+        *gradient_accumulation_steps *= n;
     }
-    *train_batch_size *= n;
-    *gradient_accumulation_steps *= n;
-    return status_ok();
+    return check_order(o, n, *gradient_accumulation_steps);
 }
 
 void rank_options_configure(const struct rank_options *o, struct trainer_config *config)
@@ -69,6 +100,7 @@ void rank_options_configure(const struct rank_options *o, struct trainer_config 
     if (o->zero_stage > 0) {
         config->n_shards = world.size;
         config->shard = world.rank;
+        config->shares_gradients = shares_gradients(o, world.size);
     }
     if (o->reproducible_ranks > 0) {
         config->blocks = gradient_blocks_of((int)o->reproducible_ranks, world.rank, world.size);
@@ -86,9 +118,7 @@ void rank_options_announce(const struct rank_options *o, int64_t train_batch_siz
                  "all ranks "
                  "together; %s",
                  world.size, world.type->name, world.n_local, (long long)train_batch_size,
-                 (long long)gradient_accumulation_steps,
-                 o->zero_stage > 0 ? "each has a part of the moments (ZeRO stage 1)"
-                                   : "each has all moments");
+                 (long long)gradient_accumulation_steps, shared_by(o));
     }
     if (o->reproducible_ranks > 0) {
         int levels =

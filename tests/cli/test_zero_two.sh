@@ -1,0 +1,69 @@
+#!/usr/bin/env bash
+# ZeRO's second stage over ranks of mpirun: with one micro-batch a rank the weights of one process, of stages 0 and 1; with several, the
+# same in every run; what it saves, others go on with, and back; and what it refuses.
+set -euo pipefail
+kiln=$1
+dir=$(mktemp -d)
+trap 'rm -rf "$dir"' EXIT
+. "$(dirname "$0")/corpus.sh"
+. "$(dirname "$0")/expect.sh"
+. "$(dirname "$0")/mpi.sh"
+make_store
+
+# one micro-batch of each of 4 ranks, in one block each: the order of sums of all stages
+each=(--global_batch_size 8 --gradient_accumulation_steps 4 --reproducible_ranks 4)
+pretrain 1 one "${each[@]}"
+pretrain 1 alone "${each[@]}" --zero_stage 2
+pretrain 4 four "${each[@]}" --zero_stage 2 --replica_check_steps 3
+grep -q "each has a part of moments and gradients (ZeRO stage 2)" "$dir/err" || fail "not announced: $(cat "$dir/err")"
+for out in alone four; do
+    same_weights one/ckpt_6 $out/ckpt_6
+done
+for key in step_loss grad_norm; do
+    wanted=$(grep -o "\"$key\":[^,]*" "$dir/one/log.jsonl") got=$(grep -o "\"$key\":[^,]*" "$dir/four/log.jsonl")
+    [ "$wanted" = "$got" ] || fail "$key of 4 ranks: $got, not $wanted"
+done
+
+# from stage 2 on 4 ranks to one process and to stage 1 on 2, and back from one process
+while read -r from n stage; do
+    mkdir "$dir/on-$n"
+    cp -r "$dir/$from/ckpt_3" "$dir/on-$n"
+    pretrain "$n" "on-$n" "${each[@]}" --resume_from_checkpoint --zero_stage "$stage"
+    grep -q "^resumed from .*ckpt_3" "$dir/err" || fail "$n ranks did not resume: $(cat "$dir/err")"
+    same_weights one/ckpt_6 "on-$n/ckpt_6"
+done <<END
+four 1 0
+four 2 1
+one 4 2
+END
+cmp "$dir/one/ckpt_6/optimizer.safetensors" "$dir/on-1/ckpt_6/optimizer.safetensors" || fail "the moments differ"
+
+# several micro-batches a rank, in bf16, by DeepSpeed's JSON: the same bits in each run
+echo '{"train_batch_size": 16, "train_micro_batch_size_per_gpu": 2, "zero_optimization": {"stage": 2}, "gradient_clipping": 1.0,
+    "bf16": {"enabled": true}}' >"$dir/ds.json"
+split=(--deepspeed --deepspeed_config "$dir/ds.json" --optimizer lans)
+pretrain 2 split "${split[@]}"
+grep -q "each has a part of moments and gradients (ZeRO stage 2)" "$dir/err" || fail "the JSON's stage: $(cat "$dir/err")"
+pretrain 2 again "${split[@]}"
+same_weights split/ckpt_6 again/ckpt_6
+
+# questions
+make_questions
+for n in 1 2; do
+    command=("$kiln" squad --init_checkpoint "$dir/one/ckpt_6" --output_dir "$dir/qa-$n" --train_file "$dir/questions.json"
+        --do_train --skip_cache --max_seq_length 48 --doc_stride 16 --max_query_length 16 --max_steps 4 --learning_rate 1e-3
+        --global_batch_size 8 --gradient_accumulation_steps 2 --reproducible_ranks 2 --zero_stage 2)
+    [ $n -eq 1 ] || command=(timeout -k 5 60 "${mpi[@]}" -n $n "${command[@]}")
+    expect 0 "" "${command[@]}"
+done
+same_weights qa-1/model qa-2/model
+
+# what it refuses
+pretrain_command 2 refused "${each[@]}" --zero_stage 2
+expect 64 "--reproducible_ranks 4 with --zero_stage 2 and 4 micro-batches on 2 ranks" "${command[@]}"
+pretrain_command 1 refused --zero_stage 3
+expect 69 "ZeRO stage 3 is not offered" "${command[@]}"
+pretrain_command 2 logged --zero_stage 2 --log_bwd_grads --tensor_logger_max_iterations 1
+expect 64 "--log_bwd_grads with --zero_stage 2" "${command[@]}"
+[ ! -e "$dir/refused" ] || fail "a refused run wrote something"
+echo "test_zero_two: shared gradients have the weights of one process"

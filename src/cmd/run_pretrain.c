@@ -191,6 +191,14 @@ static const struct option options[] = {
                     "check everything, print the planned work and memory, write nothing"),
     HEALTH_ROWS,
     RANK_ROWS(AT(ranks)),
+    OPTION_GROUP_ROW("one rank of many, without the others"),
+    OPTION_INT_ROW(
+        "emulate_world", AT(emulation.world), "0", 0, 4096,
+        "take the memory and do the work of one rank of so many, at the --zero_stage asked for, on samples "
+        "of its own; "
+        "nothing is exchanged or saved, and what it would exchange is counted; not under mpirun; 0: not"),
+    OPTION_INT_ROW("distributed_emulation_rank", AT(emulation.rank), "-1", -1, 4095,
+                   "which of them it is; -1: the first"),
     {.name = "use_zero_optimizer",
      .kind = OPTION_BOOL,
      .offset = OWN(use_zero_optimizer),
@@ -210,7 +218,6 @@ static const struct option options[] = {
     OPTION_IGNORED_ROW("run_loss_in_fp32", "losses are always computed in fp32"),
     OPTION_IGNORED_ROW("allow_loss_in_bit16", "losses are always computed in fp32"),
     OPTION_IGNORED_ROW("deepspeed_mpi", "there is one process"),
-    OPTION_NOT_YET_ROW("distributed_emulation_rank", "one rank that stands for many"),
     LAUNCHER_FLAG_ROWS(offsetof(struct pretrain_args, launcher)),
     {0},
 };
@@ -269,9 +276,12 @@ static struct status run(const void *args, int n_positional, const char *const *
 {
     (void)n_positional, (void)positional;
     struct pretrain_args a = *(const struct pretrain_args *)args;
-    struct comm world;
+    struct comm world, of_run;
+    struct comm_emulated emulated;
     TRY(rank_run_begin(&world, &a.launcher));
-    return rank_run_end(&world, train(&a, &world));
+    of_run = world;
+    struct status s = emulation_open(&emulated, &of_run, &a.run.emulation, &world);
+    return rank_run_end(&world, failed(s) ? s : train(&a, &of_run));
 }
 
 const struct command command_pretrain = {

@@ -1,6 +1,6 @@
 /* comm: collectives and messages between ranks.  A communicator is a table of functions and this rank's
- * state. comm_self is a single rank, comm_threads are ranks in one process, for tests; dist/world.h
- * finds the ranks of a run.
+ * state. comm_self is a single rank, comm_threads are ranks in one process, for tests, and comm_emulated is one rank that
+ * stands for many; dist/world.h finds the ranks of a run.
  *
  * The rules, for every table (docs/decisions/0039_ranks.md):
  *   - All ranks make the same calls in the same order, whatever has happened to them.  A rank that has failed makes them
@@ -51,6 +51,8 @@ struct comm {
     int rank, size;
     int local_rank,
         n_local; /* this rank among those of its node, which share its processor's threads and its devices */
+    struct comm_emulated
+        *emulated; /* not NULL: this rank is the only one that is there (comm_emulated.h).  Borrowed */
     void *state;
 };
 

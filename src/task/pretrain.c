@@ -48,6 +48,8 @@ struct run {
     struct dir_lock lock;
     int64_t start_ns;
     size_t taken_bytes; /* of host memory, before the model's is allocated */
+    int64_t first_step_ns,
+        last_step_ns; /* when the first step of this run ended, and the last so far; 0: none has */
     bool prefetching;
 };
 
@@ -264,8 +266,10 @@ static void on_result(void *self, const struct batch_step *batch, double lr,
 {
     struct run *r = self;
     char text[160];
+    r->last_step_ns = clock_ns();
+    r->first_step_ns = r->first_step_ns == 0 ? r->last_step_ns : r->first_step_ns;
     metrics_step(&r->metrics, r->loop.state.step, batch, lr, result);
-    if (pace_step(&r->pace, batch, clock_ns(), text, sizeof text)) {
+    if (pace_step(&r->pace, batch, r->last_step_ns, text, sizeof text)) {
         log_info("%s", text);
     }
 }
@@ -362,8 +366,28 @@ static struct status train(struct run *r)
     return s;
 }
 
+/* One rank of many, without the others. */
+static struct status announce_emulation(struct run *r, size_t peak, size_t planned)
+{
+    const struct pretrain_options *o = r->options;
+    int64_t n = r->loop.state.step - r->loop.first_step;
+    double between_s = (double)(r->last_step_ns - r->first_step_ns) * 1e-9;
+    struct emulation_result result = {.n_steps = n,
+                                      .step_s = n > 1 ? between_s / (double)(n - 1) : 0,
+                                      .peak = peak,
+                                      .planned = planned,
+                                      .base = r->backend.device->is_host ? r->taken_bytes : 0,
+                                      .traffic = r->world.emulated->tensors,
+                                      .zero_stage = (int)o->ranks.zero_stage,
+                                      .n_micro = o->gradient_accumulation_steps / r->world.size};
+    json_t *event;
+    TRY(emulation_tell(&result, &r->trainer.config, &r->world, &event));
+    metrics_event(&r->metrics, "emulation", event);
+    return status_ok();
+}
+
 /* Logs the memory that the run has taken on its device, that of the rank which has taken the most, and the plan. */
-static struct status announce_peak(const struct run *r, size_t free_before)
+static struct status announce_peak(struct run *r, size_t free_before)
 {
     const struct device *d = r->backend.device;
     const struct trainer_plan *p = &r->trainer.plan;
@@ -375,8 +399,8 @@ static struct status announce_peak(const struct run *r, size_t free_before)
     TRY(together_largest(&r->world, mib(planned), &most_planned));
     log_info("memory: %s%s %.1f MiB, planned %.1f MiB%s", d->is_host ? "" : d->name,
              d->is_host ? "peak" : " took", most, most_planned,
-             r->world.size > 1 ? ", of the rank with the most" : "");
-    return status_ok();
+             r->world.size > 1 && r->world.emulated == NULL ? ", of the rank with the most" : "");
+    return r->world.emulated != NULL ? announce_emulation(r, peak, planned) : status_ok();
 }
 
 static struct deepspeed_log_options deepspeed_log_of(const struct run *r)
@@ -625,6 +649,7 @@ struct status pretrain_run(const struct pretrain_options *of_one)
     TRY(pretrain_check_ranks(&all));
     TRY(rank_options_take(&all.ranks, all.precision.fp8, &all.train_batch_size,
                           &all.gradient_accumulation_steps));
+    TRY(emulation_take(&all, &r.world));
     TRY(pretrain_check(o));
     TRY(backend_find(&r.backend, o->device));
     TRY(precision_find(&r.precision, &o->precision, r.backend.device));

@@ -11,6 +11,7 @@
 #include "pass/tensor_log.h"
 #include "report/deepspeed_log.h"
 #include "task/early_stop.h"
+#include "task/emulation.h"
 #include "task/health.h"
 #include "task/rank_options.h"
 #include "watch/profile.h"
@@ -39,7 +40,8 @@ struct pretrain_options {
     int64_t max_seq_length, max_predictions_per_seq;
     int64_t train_batch_size, gradient_accumulation_steps; /* of one rank */
     struct rank_options ranks;
-    int64_t max_steps, steps_this_run; /* steps_this_run -1: max_steps */
+    struct emulation_options emulation; /* read by the command, which makes ranks.world of it */
+    int64_t max_steps, steps_this_run;  /* steps_this_run -1: max_steps */
     int64_t phase1_end_step, resume_step;
     int64_t num_steps_per_checkpoint, keep_checkpoints, average_last;
     int64_t eval_steps, eval_samples;

@@ -2,6 +2,7 @@
 
 #include "ops/plain_ops.h"
 #include "task/run_outputs.h"
+#include "task/together.h"
 
 #include <string.h>
 
@@ -170,8 +171,8 @@ struct status pretrain_check(const struct pretrain_options *o)
     TRY(check_health(o));
     TRY(profile_check(&o->profile));
     TRY(plain_ops_check(o->watch.plain_ops));
-    return o->dry_run || rank_options_world(&o->ranks).rank > 0 ? status_ok()
-                                                                : run_outputs_check(o->output_dir);
+    struct comm world = rank_options_world(&o->ranks);
+    return o->dry_run || !together_is_first(&world) ? status_ok() : run_outputs_check(o->output_dir);
 }
 
 /* What only a single process can do so far: ranks would each go by their own clock; a batch of several ranks does not grow; and a mean

@@ -132,7 +132,8 @@ struct status rank_options_open_watch(const struct rank_options *o, struct run_w
                                       const char *command, const struct run_watch_options *watch)
 {
     struct run_watch_options of_rank = *watch;
-    if (rank_options_world(o).rank > 0) {
+    struct comm world = rank_options_world(o);
+    if (world.rank > 0 && world.emulated == NULL) {
         of_rank.migration_log = of_rank.log_level = NULL;
     }
     return run_watch_open(w, b, command, &of_rank);

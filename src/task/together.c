@@ -10,7 +10,7 @@ static struct exec host_exec(void)
 
 bool together_is_first(const struct comm *world)
 {
-    return world->rank == 0;
+    return world->rank == 0 || world->emulated != NULL;
 }
 
 static struct status sum(const struct comm *world, double *numbers, int64_t n)

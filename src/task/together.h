@@ -19,7 +19,7 @@ struct status together_count(const struct comm *world, struct batch_step *part, 
 /* STATUS_DATA unless all ranks have the same number, such as the step that they go on from; `what` names it. */
 struct status together_same(const struct comm *world, int64_t mine, const char *what);
 
-/* Whether this rank is the one that writes logs and reports, and checks and cleans what the run writes to. */
+/* Whether this rank, the first one or an emulated one, is the one that writes logs and reports, and checks and cleans what the run writes to. */
 bool together_is_first(const struct comm *world);
 
 #endif

@@ -1,0 +1,89 @@
+#include "dist/comm_emulated.h"
+
+/* `bytes` are those of the counter that the call belongs to. */
+static struct status count(struct comm_traffic *t, const struct exec *x, double *bytes, tensor of)
+{
+    if (!failed(x->status)) {
+        t->n_calls++;
+        *bytes += (double)tensor_bytes(of);
+    }
+    return x->status;
+}
+
+static struct status agree(void *state, struct status mine)
+{
+    (void)state;
+    return mine;
+}
+
+static struct status all_reduce_sum(void *state, struct exec *x, tensor t)
+{
+    struct comm_traffic *c = state;
+    return count(c, x, t.dtype == DTYPE_F64 ? &c->number_bytes : &c->reduced_bytes, t);
+}
+
+static struct status all_reduce_max(void *state, struct exec *x, tensor t)
+{
+    struct comm_traffic *c = state;
+    return count(c, x, &c->number_bytes, t);
+}
+
+static struct status all_gather(void *state, struct exec *x, tensor t, const int64_t *bounds)
+{
+    struct comm_traffic *c = state;
+    (void)bounds;
+    return count(c, x, &c->gathered_bytes, t);
+}
+
+static struct status reduce_scatter_sum(void *state, struct exec *x, tensor t, const int64_t *bounds)
+{
+    (void)bounds;
+    return all_reduce_sum(state, x, t);
+}
+
+static struct status broadcast(void *state, struct exec *x, tensor t, int root)
+{
+    (void)root;
+    return all_reduce_max(state, x, t);
+}
+
+static struct status exchange(void *state, struct exec *x, struct status mine, tensor t, int other)
+{
+    (void)state, (void)x, (void)t;
+    return failed(mine) ? mine
+                        : status_error(STATUS_UNAVAILABLE,
+                                       "a message to or from rank %d, which is emulated and has none", other);
+}
+
+static void leave(void *state, struct status why)
+{
+    (void)state, (void)why;
+}
+
+static const struct comm_type type = {
+    .name = "emulation",
+    .agree = agree,
+    .all_reduce_sum = all_reduce_sum,
+    .all_reduce_max = all_reduce_max,
+    .all_gather = all_gather,
+    .reduce_scatter_sum = reduce_scatter_sum,
+    .broadcast = broadcast,
+    .send = exchange,
+    .receive = exchange,
+    .leave = leave,
+};
+
+struct comm comm_emulated_rank(struct comm_emulated *e)
+{
+    CHECK(e->rank >= 0 && e->rank < e->size, "rank %d of %d", e->rank, e->size);
+    return (struct comm){
+        .type = &type, .rank = e->rank, .size = e->size, .n_local = 1, .emulated = e, .state = &e->numbers};
+}
+
+struct comm comm_emulated_tensors(const struct comm *control)
+{
+    struct comm c = *control;
+    CHECK(c.emulated != NULL, "ranks that are there");
+    c.state = &c.emulated->tensors;
+    return c;
+}

@@ -1,0 +1,118 @@
+#include "task/emulation.h"
+
+#include "core/log.h"
+#include "model/checkpoint.h"
+#include "task/pretrain.h"
+#include "train/zero_plan.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+
+struct status emulation_open(struct comm_emulated *e, struct comm *world, const struct emulation_options *o,
+                             const struct comm *started)
+{
+    int64_t rank = o->rank < 0 ? 0 : o->rank;
+    if (o->world == 0) {
+        return o->rank < 0
+                   ? status_ok()
+                   : status_error(
+                         STATUS_USAGE,
+                         "--distributed_emulation_rank %" PRId64
+                         " is a rank of how many? No launcher is needed here: give --emulate_world N too",
+                         o->rank);
+    }
+    if (started->size > 1) {
+        return status_error(STATUS_USAGE,
+                            "--emulate_world %" PRId64
+                            " is one process that stands for many, but %d were started: leave out "
+                            "mpirun or srun, or the flag",
+                            o->world, started->size);
+    }
+    if (rank >= o->world) {
+        return status_error(STATUS_USAGE,
+                            "--distributed_emulation_rank %" PRId64 " is not one of the ranks 0 to %" PRId64
+                            " of --emulate_world",
+                            rank, o->world - 1);
+    }
+    *e = (struct comm_emulated){.rank = (int)rank, .size = (int)o->world};
+    *world = comm_emulated_rank(e);
+    return status_ok();
+}
+
+static struct status check_directory(const char *directory)
+{
+    struct checkpoint_steps list;
+    TRY(checkpoint_dir_list(&list, directory, "ckpt_"));
+    int n = list.n;
+    free(list.steps);
+    return n == 0 ? status_ok()
+                  : status_error(STATUS_USAGE,
+                                 "--emulate_world: %s has checkpoints of a real run, whose logs this one "
+                                 "would go on: give "
+                                 "another --output_dir",
+                                 directory);
+}
+
+struct status emulation_take(struct pretrain_options *o, const struct comm *world)
+{
+    const struct {
+        bool given;
+        const char *flag;
+    } needs[] = {{o->early.patience > 0, "early_stopping_patience"},
+                 {o->average_last > 0, "average_last"},
+                 {o->health.spike_z > 0, "spike_z"},
+                 {o->ranks.replica_check_steps > 0, "replica_check_steps"}};
+    if (world->emulated == NULL) {
+        return status_ok();
+    }
+    for (size_t i = 0; i < sizeof needs / sizeof needs[0]; i++) {
+        if (needs[i].given) {
+            return status_error(STATUS_USAGE,
+                                "--%s needs %s, and --emulate_world has none: leave out one of the two",
+                                needs[i].flag, i < 3 ? "checkpoints" : "other ranks");
+        }
+    }
+    o->skip_checkpoint = true;
+    log_warning("emulation: this is rank %d of %d, and the others are not there: what it learns is "
+                "meaningless, and no checkpoint "
+                "is written",
+                world->rank, world->size);
+    return check_directory(o->output_dir);
+}
+
+static double mib(double bytes)
+{
+    return bytes / 0x1p20;
+}
+
+struct status emulation_tell(const struct emulation_result *r, const struct trainer_config *config,
+                             const struct comm *world, json_t **event)
+{
+    struct trainer_config alone = *config;
+    struct zero_plan z;
+    double n = r->n_steps > 0 ? (double)r->n_steps : 1, reduced = r->traffic.reduced_bytes / n,
+           gathered = r->traffic.gathered_bytes / n;
+    alone.n_shards = alone.shard = 0; /* zero_plan shares */
+    TRY(zero_plan(&z, &alone, world->size, r->zero_stage, r->n_micro));
+    double plan_reduced = z.reduced_bytes * (double)z.n_reductions,
+           largest = (double)(zero_plan_today(&z) + r->base);
+    log_info("emulation: memory of rank %d of %d, ZeRO stage %d: %.1f MiB; planned %.1f, and %.1f of the "
+             "rank with the most "
+             "(`kiln plan --world %d`)",
+             world->rank, world->size, r->zero_stage, mib((double)r->peak), mib((double)r->planned),
+             mib(largest), world->size);
+    log_info("emulation: exchanged a step, whole: gradients %.3f MiB, weights and sums for norms %.3f MiB; "
+             "`kiln plan`: %.3f "
+             "and %.3f",
+             mib(reduced), mib(gathered), mib(plan_reduced), mib(z.gathered_bytes));
+    log_info("emulation: %.4f s a step of %" PRId64
+             " micro-batches on this rank, without what the exchange would take; nothing "
+             "was saved",
+             r->step_s, r->n_micro);
+    *event = json_pack("{s:i, s:i, s:i, s:I, s:I, s:f, s:f, s:f, s:f, s:f, s:f}", "rank", world->rank,
+                       "world", world->size, "zero_stage", r->zero_stage, "peak_bytes", (json_int_t)r->peak,
+                       "planned_bytes", (json_int_t)r->planned, "plan_bytes_of_largest", largest,
+                       "step_seconds", r->step_s, "reduced_bytes_a_step", reduced, "gathered_bytes_a_step",
+                       gathered, "plan_reduced_bytes", plan_reduced, "plan_gathered_bytes", z.gathered_bytes);
+    return status_ok();
+}

@@ -1,0 +1,59 @@
+#!/usr/bin/env bash
+# `kiln pretrain --emulate_world`: one process takes the memory of one rank of many, to the planned byte, and counts the bytes that the plan announces; it
+# saves nothing and says so; and what it is not for is refused.
+set -euo pipefail
+kiln=$1
+dir=$(mktemp -d)
+trap 'rm -rf "$dir"' EXIT
+. "$(dirname "$0")/corpus.sh"
+. "$(dirname "$0")/expect.sh"
+export OMP_NUM_THREADS=1 OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 OMPI_MCA_mpi_yield_when_idle=1
+export ASAN_OPTIONS=${ASAN_OPTIONS:+$ASAN_OPTIONS:}detect_leaks=0 # MPI leaks a little, which is not ours
+make_store
+
+flags=(--input_dir "$dir/store" --config_file "$dir/config.json" --max_seq_length 32 --max_predictions_per_seq 5 --max_steps 4
+    --learning_rate 1e-3 --eval_steps 0 --disable_progress_bar --train_batch_size 8 --gradient_accumulation_steps 2 --optimizer adamw)
+# emulate OUT FLAG...: into $dir/OUT; its log is $dir/OUT.err
+emulate() { "$kiln" pretrain "${flags[@]}" --output_dir "$dir/$1" "${@:2}" 2>"$dir/$1.err" || fail "exit code $?: $(cat "$dir/$1.err")"; }
+# number KEY OUT: of the event at the end
+number() { grep '"event":"emulation"' "$dir/$2/log.jsonl" | grep -o "\"$1\":[0-9.]*" | cut -d: -f2; }
+
+for stage in 0 1; do
+    for rank in 0 3; do
+        out=stage$stage.$rank
+        emulate $out --emulate_world 4 --distributed_emulation_rank $rank --zero_stage $stage
+        [ "$(number rank $out)" = "$rank" ] && [ "$(number world $out)" = 4 ] || fail "the event: $(tail -n 1 "$dir/$out/log.jsonl")"
+        for what in reduced gathered; do
+            [ -n "$(number plan_${what}_bytes $out)" ] && [ "$(number ${what}_bytes_a_step $out)" = "$(number plan_${what}_bytes $out)" ] ||
+                fail "stage $stage: $what: $(cat "$dir/$out.err")"
+        done
+        grep -q "^warning: emulation: this is rank $rank of 4, .*meaningless, and no checkpoint is written" "$dir/$out.err" || fail "no warning: $(cat "$dir/$out.err")"
+        grep -q "^emulation: memory of rank $rank of 4, ZeRO stage $stage: .*kiln plan --world 4" "$dir/$out.err" || fail "no memory: $(cat "$dir/$out.err")"
+        grep -q '^emulation: [0-9.]* s a step of 2 micro-batches' "$dir/$out.err" || fail "no time: $(cat "$dir/$out.err")"
+        ! compgen -G "$dir/$out/*ckpt*" >/dev/null || fail "a checkpoint was written: $(ls "$dir/$out")"
+    done
+done
+[ "$(number gathered_bytes_a_step stage0.0)" = 0.0 ] || fail "stage 0 gathers"
+# what the others have, this one has not
+[ "$(number planned_bytes stage1.0)" -lt "$(number planned_bytes stage0.0)" ] || fail "stage 1 takes as much as stage 0"
+
+# refused, by name: what needs checkpoints or others, a run that is there, ranks that are none
+refuse() { expect 64 "$1" "$kiln" pretrain "${flags[@]}" --output_dir "$dir/refused" "${@:2}"; }
+refuse 'early_stopping_patience needs checkpoints' --emulate_world 4 --eval_steps 1 --early_stopping_patience 1
+refuse 'replica_check_steps needs other ranks' --emulate_world 4 --replica_check_steps 1
+refuse 'give --emulate_world N too' --distributed_emulation_rank 0
+refuse 'is not one of the ranks 0 to 3' --emulate_world 4 --distributed_emulation_rank 4
+"$kiln" pretrain "${flags[@]}" --output_dir "$dir/whole" 2>/dev/null || fail "a run alone"
+expect 64 'has checkpoints of a real run' "$kiln" pretrain "${flags[@]}" --output_dir "$dir/whole" --resume_from_checkpoint --emulate_world 4
+
+[ -e "$(dirname "$kiln")/libkiln_mpi.so" ] || skip mpi "this build has no MPI; install libopenmpi-dev, and build without KILN_MPI=OFF"
+command -v mpirun >/dev/null || skip mpi "there is no mpirun; install openmpi-bin"
+mpi=(timeout -k 5 60 mpirun --oversubscribe)
+code=0
+"${mpi[@]}" -n 2 "$kiln" pretrain "${flags[@]}" --output_dir "$dir/refused" --emulate_world 4 >"$dir/out" 2>&1 </dev/null || code=$?
+[ "$code" -ne 0 ] && grep -q 'is one process that stands for many, but 2 were started' "$dir/out" || fail "under mpirun: exit code $code: $(cat "$dir/out")"
+
+# the memory that 4 real ranks plan, kind by kind
+"${mpi[@]}" -n 4 "$kiln" pretrain "${flags[@]}" --output_dir "$dir/real" --zero_stage 1 --skip_checkpoint >"$dir/out" 2>&1 </dev/null || fail "4 ranks: $(cat "$dir/out")"
+wanted=$(grep '^memory: weights' "$dir/out") got=$(grep '^memory: weights' "$dir/stage1.0.err")
+[ -n "$wanted" ] && [ "$wanted" = "$got" ] || fail "planned: $got, and of 4 real ranks: $wanted"

@@ -100,6 +100,24 @@ struct status launcher_timeout(double *seconds)
                               value);
 }
 
+struct status launcher_silence(double *seconds)
+{
+    const char *value = getenv("KILN_COMM_SILENCE");
+    char *end;
+    *seconds = LAUNCHER_SILENCE_S;
+    if (value == NULL || value[0] == '\0') {
+        return status_ok();
+    }
+    *seconds = strtod(value, &end);
+    return *end == '\0' && (*seconds == 0 || (*seconds >= 1 && *seconds <= 1e6))
+               ? status_ok()
+               : status_error(
+                     STATUS_USAGE,
+                     "environment variable KILN_COMM_SILENCE is '%s', but must be the seconds without a "
+                     "heartbeat after which a rank is lost, from 1 to 1000000, or 0 for no heartbeat",
+                     value);
+}
+
 static bool means_several(const struct variable *v, int64_t number)
 {
     return number > (v->kind == COUNT ? 1 : 0);

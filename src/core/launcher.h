@@ -41,10 +41,15 @@ bool launcher_serves_mpi(void);
 /* How long ranks wait for each other: KILN_COMM_TIMEOUT seconds, by default LAUNCHER_TIMEOUT_S.  STATUS_USAGE. */
 struct status launcher_timeout(double *seconds);
 
+/* After how many seconds without a heartbeat a rank is lost: KILN_COMM_SILENCE, by default LAUNCHER_SILENCE_S; 0: they do not beat.
+ * STATUS_USAGE. */
+struct status launcher_silence(double *seconds);
+
 /* How many ranks of a node may share memory: KILN_COMM_WINDOW, by default INT_MAX; with 0 they send messages, as those of several nodes do.
  * STATUS_USAGE. */
 struct status launcher_most_sharing(int *most);
 
+enum { LAUNCHER_SILENCE_S = 10 };
 enum { LAUNCHER_TIMEOUT_S = 600 }; /* PyTorch's for NCCL: torch/csrc/distributed/c10d/ProcessGroupNCCL.hpp */
 
 /* This process's rank, as its launcher tells; 0 without one. */

@@ -22,6 +22,7 @@ struct hello {
     size_t call_bytes; /* of another build it may be another */
     char node[128];    /* the same for processes of one node */
     uint64_t run;      /* of rank 0: no other run on these nodes has it */
+    struct heartbeat_place heartbeat;
 };
 
 /* A message that was sent, and may be under way. */
@@ -35,6 +36,7 @@ struct outgoing {
 
 struct comm_wire {
     struct wire_ranks ranks;
+    struct heartbeat heartbeat;
     struct wire_group all;    /* ranks */
     struct wire_group column; /* one rank of each node, in the same place: in use if nodes are blocks */
     bool are_blocks; /* each node has as many neighbouring ranks, a power of two, and shares memory */
@@ -312,6 +314,7 @@ static struct status greet(struct comm_wire *c)
     mine->call_bytes = sizeof(struct comm_call);
     mine->run = (uint64_t)clock_ns() << 22 ^ (uint64_t)getpid();
     name_node(mine->node, sizeof mine->node);
+    mine->heartbeat = c->heartbeat.places[w->wire.rank];
     for (int r = 1; r < w->wire.size && w->wire.rank == 0; r++) {
         wire_ranks_receive(w, r, WIRE_HELLO, &c->hellos[r], sizeof *mine);
     }
@@ -327,6 +330,15 @@ static struct status greet(struct comm_wire *c)
     }
     TRY(wire_ranks_wait(w, "the beginning"));
     return compare_builds(c);
+}
+
+static void begin_heartbeat(struct comm_wire *c)
+{
+    for (int r = 0; r < c->ranks.wire.size; r++) {
+        c->heartbeat.places[r] = c->hellos[r].heartbeat;
+    }
+    heartbeat_start(&c->heartbeat, c->hellos[0].run);
+    c->ranks.heartbeat = &c->heartbeat;
 }
 
 static bool is_same_node(const struct comm_wire *c, int r, int q)
@@ -434,6 +446,8 @@ struct status comm_wire_open(struct comm *comm, const struct wire *wire,
     }
     *comm = (struct comm){.type = &type, .rank = wire->rank, .size = wire->size, .state = c};
     struct status s = wire_ranks_init(&c->ranks, wire, options->deadline_s);
+    struct status t = heartbeat_open(&c->heartbeat, wire->rank, wire->size, options->silence_s);
+    s = failed(s) ? s : t;
     c->all = (struct wire_group){0, 1, wire->size, wire->rank};
     c->scratch.piece = malloc(WIRE_GROUP_PIECE_BYTES);
     c->scratch.from = calloc((size_t)wire->size, sizeof *c->scratch.from);
@@ -446,6 +460,7 @@ struct status comm_wire_open(struct comm *comm, const struct wire *wire,
     c->ranks.deadline_ns = (int64_t)(1e9 * fmax(options->deadline_s, OPENING_S));
     s = failed(s) ? s : greet(c);
     if (!failed(s)) {
+        begin_heartbeat(c);
         find_place(comm, c, options->most_sharing > 0 ? options->most_sharing : INT_MAX);
         s = open_window(comm, c, options->most_sharing);
     }
@@ -461,7 +476,8 @@ struct status comm_wire_open(struct comm *comm, const struct wire *wire,
 void comm_wire_close(struct comm *comm)
 {
     struct comm_wire *c = comm->state;
-    wire_ranks_fini(&c->ranks);
+    wire_ranks_fini(&c->ranks); /* may wait for the others, and still beats */
+    heartbeat_close(&c->heartbeat);
     while (c->first != NULL) {
         struct outgoing *m = c->first;
         c->first = m->next;

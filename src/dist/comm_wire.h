@@ -10,6 +10,8 @@
 
 struct comm_wire_options {
     double deadline_s; /* how long ranks wait for each other */
+    double
+        silence_s; /* after which a rank that does not beat is lost (dist/heartbeat.h); 0: they do not beat */
     int most_sharing; /* how many ranks of a node may share memory (dist/node_window.h): 0 none, INT_MAX all */
 };
 

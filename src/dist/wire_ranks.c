@@ -192,6 +192,16 @@ static void judge_time(struct wire_ranks *w, const struct wait *t, int64_t now)
     }
 }
 
+/* A rank that is silent is of no use to anybody, whoever waits for it; who has left may be. */
+static void judge_silence(struct wire_ranks *w)
+{
+    int r = w->heartbeat == NULL ? -1 : heartbeat_silent(w->heartbeat);
+    if (r >= 0 && w->left_ns[r] == 0 && !failed(w->failure)) {
+        w->is_gone[r] = true;
+        wire_ranks_fail(w, heartbeat_loss(w->heartbeat, r));
+    }
+}
+
 /* Ends the wait by an error that was heard of, or that it finds. */
 static void judge(struct wire_ranks *w, struct wait *t)
 {
@@ -199,6 +209,7 @@ static void judge(struct wire_ranks *w, struct wait *t)
     look_who_lives(w, t, now);
     hear_notes(w);
     judge_left(w, t, now);
+    judge_silence(w);
     judge_time(w, t, now);
 }
 
@@ -257,6 +268,7 @@ struct status wire_ranks_come(struct wire_ranks *w, const char *doing)
 bool wire_ranks_is_late(struct wire_ranks *w, int64_t start_ns)
 {
     hear_notes(w);
+    judge_silence(w);
     return failed(w->failure) || clock_ns() - start_ns > w->deadline_ns;
 }
 

@@ -2,11 +2,12 @@
  *
  * Every call between ranks begins with a meeting: each rank tells rank 0 which call it is in and whether it has failed, and
  * rank 0 answers all alike; on one node, each writes it where all can read it.  An error outside of a meeting (a rank that waited too long, or leaves) is sent to all as a
- * note, which every wait looks for.  The first error that a rank has heard of stays. */
+ * note, which every wait looks for; so does it for ranks whose heartbeat has stopped.  The first error that a rank has heard of stays. */
 #ifndef KILN_DIST_WIRE_RANKS_H
 #define KILN_DIST_WIRE_RANKS_H
 
 #include "dist/comm_call.h"
+#include "dist/heartbeat.h"
 #include "dist/node_window.h"
 #include "dist/wire.h"
 
@@ -21,12 +22,13 @@ struct wire_ranks {
     struct status failure; /* the first; it stays */
     struct status note;    /* that is being received; OK: its sender has left */
     struct wire_op note_op;
-    struct status told;        /* the note that is being sent */
-    struct wire_op *told_ops;  /* [size] */
-    int64_t *left_ns;          /* [size] when a rank was heard to leave, or seen to be gone; 0: neither */
-    bool *is_gone;             /* [size] its process has ended, and did not say so */
-    struct node_window window; /* of this node's ranks, if it is open */
-    int *seats;                /* [size] a rank's place there; -1: it is elsewhere */
+    struct status told;          /* the note that is being sent */
+    struct wire_op *told_ops;    /* [size] */
+    int64_t *left_ns;            /* [size] when a rank was heard to leave, or seen to be gone; 0: neither */
+    bool *is_gone;               /* [size] its process has ended, and did not say so */
+    struct heartbeat *heartbeat; /* borrowed; NULL: not yet */
+    struct node_window window;   /* of this node's ranks, if it is open */
+    int *seats;                  /* [size] a rank's place there; -1: it is elsewhere */
     int n_seats;
     bool has_window;         /* the ranks of each node are all in their window */
     bool is_one_node;        /* all ranks have a seat: they meet there */

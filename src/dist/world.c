@@ -87,6 +87,7 @@ struct status world_open(struct comm *world)
     *world = comm_self();
     TRY(launcher_find_ranks(&told));
     TRY(launcher_timeout(&options.deadline_s));
+    TRY(launcher_silence(&options.silence_s));
     TRY(launcher_most_sharing(&options.most_sharing));
     if (told.kind == LAUNCHER_NONE) {
         return status_ok();

@@ -146,6 +146,20 @@ static bool read_guard(struct job_watch *w, const char *line)
     return true;
 }
 
+/* "kiln: error: rank 2 of 4 on h3 has been silent for 10.0 s": the one that was lost, and not the one that says so and then ends. */
+static void read_silence(struct job_watch *w, const char *cause)
+{
+    char host[HOST_NAME_BYTES];
+    long long rank;
+    int at = 0;
+    if (!w->is_settled &&
+        sscanf(cause, "rank %lld of %*d on %253s has been silent %n", &rank, host, &at) == 2 && at > 0) {
+        w->rank = rank;
+        snprintf(w->host, sizeof w->host, "%s", host);
+        w->is_settled = true;
+    }
+}
+
 static void read_line(struct job_watch *w)
 {
     static const char own[] = "kiln: error: ";
@@ -154,6 +168,7 @@ static void read_line(struct job_watch *w)
         return;
     }
     if (error != NULL) {
+        read_silence(w, error + sizeof own - 1);
         note_cause(w, error + sizeof own - 1, true);
         return;
     }

@@ -14,6 +14,7 @@
 enum { N = 5000, ROUNDS = 20 };
 
 static const double DEADLINE_S = 30; /* never reached where all come */
+static const double BUSY_S = 3.5;    /* longer than the silence that test_mpi.sh sets */
 
 static struct exec host_exec(void)
 {
@@ -337,8 +338,9 @@ struct failing_case {
         HAS_LEFT,
         IS_LATE,
         SUMS_ANOTHER_SIZE,
-        IS_KILLED, /* these two only where ranks are processes */
-        IS_STOPPED
+        IS_KILLED, /* these only where ranks are processes */
+        IS_STOPPED,
+        IS_BUSY,
     } how;
     const char *wanted;
     double deadline_s;
@@ -375,6 +377,7 @@ static void fail_as(const struct comm *c, struct exec *x, const struct failing_c
     case SUMS_ANOTHER_SIZE: comm_all_reduce_sum(c, x, tensor_1d(v, DTYPE_F32, 7)); break;
     case IS_KILLED: raise(SIGKILL); break;
     case IS_STOPPED: raise(SIGSTOP); break;
+    case IS_BUSY: break; /* busy_body */
     }
 }
 
@@ -417,6 +420,20 @@ static void failing_body(const struct comm *c, void *context)
         comm_all_reduce_sum(c, &later, tensor_1d(v, DTYPE_F32, 8));
         EXPECT(failed(later.status), "a sum after an error");
     }
+}
+
+/* A rank that computes for longer than a lost one may be silent is waited for. */
+static void busy_body(const struct comm *c, void *context)
+{
+    const struct failing_case *k = context;
+    struct exec x = host_exec();
+    float v = 1;
+    EXPECT_OK(comm_barrier(c));
+    for (int64_t start = clock_ns(); c->rank == k->failing && clock_since_s(start) < BUSY_S;) {
+    }
+    comm_all_reduce_sum(c, &x, tensor_1d(&v, DTYPE_F32, 1));
+    EXPECT_OK(x.status);
+    EXPECT(v == (float)c->size, "%g", (double)v);
 }
 
 /* Of several errors the one that is not only a stop; else that of the lowest rank. */
@@ -512,6 +529,10 @@ static const struct comm_case ending[] = {
     {"killed", 4, 4, failing_body, {2, IS_KILLED, "rank 2 of 4 has ended", 30}},
     {"stopped", 4, 4, failing_body, {1, IS_STOPPED, "s in a sum for ranks: 1", 1}},
     {"first_stopped", 4, 4, failing_body, {0, IS_STOPPED, "s in a sum for ranks: 0", 1}},
+    /* of these the others have heard, and the deadline is far away; test_mpi.sh sets the silence */
+    {"silent", 4, 4, failing_body, {2, IS_STOPPED, "has been silent for 2.0 s", 600}},
+    {"first_silent", 4, 4, failing_body, {0, IS_STOPPED, "rank 0 of 4 on ", 600}},
+    {"busy", 4, 4, busy_body, {1, IS_BUSY, "", 600}},
 };
 
 enum { N_PEACEFUL = sizeof peaceful / sizeof peaceful[0], N_ENDING = sizeof ending / sizeof ending[0] };
@@ -527,6 +548,11 @@ static void run_case(const struct comm *world, const struct comm_case *k)
 static bool is_gone(const struct comm_case *k, int rank)
 {
     return (k->how.how == IS_KILLED || k->how.how == IS_STOPPED) && k->how.failing == rank;
+}
+
+static bool needs_processes(const struct comm_case *k)
+{
+    return is_gone(k, k->how.failing) || k->how.how == IS_BUSY;
 }
 
 /* A process that ends without the others may end them too, so each waits until all have written their file. */
@@ -575,7 +601,7 @@ static void run_cases_over_nccl(void)
         run_case(&one, &peaceful[i]);
     }
     for (int i = 0; i < N_ENDING; i++) {
-        if (!is_gone(&ending[i], ending[i].how.failing) && ending[i].how.how != IS_LATE) {
+        if (!needs_processes(&ending[i]) && ending[i].how.how != IS_LATE) {
             run_case(&one, &ending[i]);
         }
     }
@@ -604,7 +630,7 @@ int main(int argc, char **argv)
         run_case(&world, &peaceful[i]);
     }
     for (int i = 0; i < N_ENDING && world.size == 1; i++) {
-        if (!is_gone(&ending[i], ending[i].how.failing)) {
+        if (!needs_processes(&ending[i])) {
             run_case(&world, &ending[i]);
         }
     }

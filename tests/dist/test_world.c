@@ -22,6 +22,7 @@ static const char *const variables[] = {
     "SLURM_PROCID",
     "MV2_COMM_WORLD_SIZE",
     "KILN_COMM_TIMEOUT",
+    "KILN_COMM_SILENCE",
 };
 
 /* Variables as "NAME=VALUE NAME=VALUE", and no others that launchers set. */
@@ -44,7 +45,7 @@ static void the_only_process_is_alone(void)
 {
     static const char *const told[] = {
         "", "WORLD_SIZE=1 RANK=0 LOCAL_RANK=0", "OMPI_COMM_WORLD_SIZE=1 OMPI_COMM_WORLD_RANK=0 PMIX_RANK=0",
-        "SLURM_STEP_NUM_TASKS=1 SLURM_PROCID=0", "RANK= KILN_COMM_TIMEOUT=2.5"};
+        "SLURM_STEP_NUM_TASKS=1 SLURM_PROCID=0", "RANK= KILN_COMM_TIMEOUT=2.5 KILN_COMM_SILENCE=0"};
     for (size_t i = 0; i < sizeof told / sizeof told[0]; i++) {
         struct comm world;
         EXPECT_OK(open_with(told[i], &world));
@@ -70,6 +71,8 @@ static void others_are_refused_with_a_way_out(void)
         {"PMIX_RANK=1", STATUS_UNAVAILABLE, "or unset PMIX_RANK"},
         {"WORLD_SIZE=many", STATUS_USAGE, "WORLD_SIZE is 'many', but must be a number of ranks"},
         {"KILN_COMM_TIMEOUT=0", STATUS_USAGE, "KILN_COMM_TIMEOUT is '0', but must be"},
+        {"KILN_COMM_SILENCE=0.5", STATUS_USAGE, "KILN_COMM_SILENCE is '0.5', but must be"},
+        {"KILN_COMM_SILENCE=never", STATUS_USAGE, "KILN_COMM_SILENCE is 'never', but must be"},
         {"KILN_COMM_TIMEOUT=soon", STATUS_USAGE, "KILN_COMM_TIMEOUT is 'soon', but must be"},
     };
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {

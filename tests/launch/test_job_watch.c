@@ -36,6 +36,9 @@ static void test_words(void)
         {"ORTE has lost communication with a remote daemon.\n\n  HNP daemon   : [[1,0],0] on node h1\n"
          "  Remote daemon: [[1,0],1] on node h3\nkiln: error: rank 1 on h2 ended by signal 15, Terminated\n",
          -1, "h3", "the host does not answer any more"},
+        {"kiln: error: rank 2 of 4 on h3 has been silent for 10.0 s: it is stopped\n"
+         "kiln: error: rank 0 on h1 ended with exit code 74\n",
+         2, "h3", "rank 2 of 4 on h3 has been silent for 10.0 s: it is stopped"},
         {"srun: error: h2: task 1: Killed\n", 1, "h2", "Killed"},
         {"srun: error: task 2 launch failed: Unspecified error\n", 2, "h2",
          "task 2 launch failed: Unspecified error"},

@@ -1,0 +1,251 @@
+#define _GNU_SOURCE
+#include "dist/heartbeat.h"
+
+#include "core/clock.h"
+#include "core/log.h"
+#include "core/signals.h"
+
+#include <errno.h>
+#include <ifaddrs.h>
+#include <net/if.h>
+#include <netinet/in.h>
+#include <poll.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/eventfd.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+/* So many beats may be lost on the way before a rank counts as silent; and no rank needs to beat more often than once a second. */
+enum { BEATS_OF_SILENCE = 5 };
+static const int64_t LONGEST_BEAT_NS = 1000000000;
+
+struct packet {
+    char magic[8];
+    uint64_t run;
+    int64_t rank;
+};
+
+static const char MAGIC[8] = "kilnbeat";
+
+/* ---- packets ---- */
+
+static void send_to(const struct heartbeat *h, uint32_t address, uint16_t port)
+{
+    struct packet p = {.run = h->run, .rank = h->rank};
+    struct sockaddr_in to = {.sin_family = AF_INET, .sin_addr.s_addr = address, .sin_port = port};
+    memcpy(p.magic, MAGIC, sizeof MAGIC);
+    /* what does not leave is silence, as what does not arrive */
+    (void)sendto(h->socket, &p, sizeof p, MSG_DONTWAIT | MSG_NOSIGNAL, (const struct sockaddr *)&to,
+                 sizeof to);
+}
+
+/* To the address that has answered; to all of rank 0's before one has, and again while it does not. */
+static void beat(const struct heartbeat *h, int64_t now)
+{
+    const struct heartbeat_place *place = &h->places[0];
+    if (h->rank == 0) {
+        return; /* it answers */
+    }
+    if (h->heard_ns[0] > 0 && now - h->heard_ns[0] < 2 * h->beat_ns) {
+        send_to(h, h->first, place->port);
+        return;
+    }
+    for (int i = 0; i < place->n_addresses; i++) {
+        send_to(h, place->addresses[i], place->port);
+    }
+}
+
+static void hear(struct heartbeat *h)
+{
+    struct packet p;
+    struct sockaddr_in from;
+    socklen_t n_from = sizeof from;
+    ssize_t n;
+    while ((n = recvfrom(h->socket, &p, sizeof p, MSG_DONTWAIT, (struct sockaddr *)&from, &n_from)) >= 0) {
+        bool is_ours = n == (ssize_t)sizeof p && memcmp(p.magic, MAGIC, sizeof MAGIC) == 0 &&
+                       p.run == h->run && p.rank >= 0 && p.rank < h->size && p.rank != h->rank;
+        if (is_ours) {
+            h->heard_ns[p.rank] = clock_ns();
+            h->first = from.sin_addr.s_addr;
+        }
+        if (is_ours && h->rank == 0) {
+            send_to(h, from.sin_addr.s_addr, from.sin_port);
+        }
+        n_from = sizeof from;
+    }
+}
+
+/* ---- who is silent ---- */
+
+/* Once, after the time in which a stopped rank would be found: whose silence would not be. */
+static void warn_of_unheard(struct heartbeat *h, int64_t now)
+{
+    int n = 0, first = -1;
+    if (h->rank != 0 || h->has_warned || now - h->begin_ns < h->silence_ns) {
+        return;
+    }
+    h->has_warned = true;
+    for (int r = h->size - 1; r > 0; r--) {
+        if (h->heard_ns[r] == 0) {
+            first = r;
+            n++;
+        }
+    }
+    if (n > 0) {
+        log_warning("no heartbeat of %d ranks, as of rank %d on %s, has arrived at UDP port %d of this host: "
+                    "if "
+                    "one is stopped or its host is lost, only KILN_COMM_TIMEOUT finds it",
+                    n, first, h->places[first].host, (int)ntohs(h->places[0].port));
+    }
+}
+
+static void judge(struct heartbeat *h, int64_t now)
+{
+    int end = h->rank == 0 ? h->size : 1;
+    for (int r = h->rank == 0 ? 1 : 0; r < end && atomic_load(&h->silent) < 0; r++) {
+        if (h->heard_ns[r] > 0 && now - h->heard_ns[r] > h->silence_ns) {
+            atomic_store(&h->silent, r);
+        }
+    }
+    warn_of_unheard(h, now);
+}
+
+/* A process that was itself stopped has heard nobody meanwhile, and must not blame them. */
+static void forgive(struct heartbeat *h, int64_t now)
+{
+    for (int r = 0; r < h->size; r++) {
+        h->heard_ns[r] = h->heard_ns[r] > 0 ? now : 0;
+    }
+}
+
+static void *run(void *heartbeat)
+{
+    struct heartbeat *h = heartbeat;
+    struct pollfd polls[] = {{.fd = h->socket, .events = POLLIN}, {.fd = h->wake, .events = POLLIN}};
+    int64_t now = clock_ns(), looked_ns = now, next_ns = now;
+    while (polls[1].revents == 0) {
+        if (now >= next_ns) {
+            beat(h, now);
+            next_ns = now + h->beat_ns;
+        }
+        poll(polls, 2, (int)((next_ns - now) / 1000000) + 1);
+        hear(h);
+        now = clock_ns();
+        if (now - looked_ns > h->silence_ns / 2) {
+            forgive(h, now);
+        }
+        looked_ns = now;
+        judge(h, now);
+    }
+    return NULL;
+}
+
+int heartbeat_silent(struct heartbeat *h)
+{
+    return atomic_load(&h->silent);
+}
+
+struct status heartbeat_loss(const struct heartbeat *h, int rank)
+{
+    return status_error(STATUS_IO,
+                        "rank %d of %d on %s has been silent for %.1f s (KILN_COMM_SILENCE): its process is "
+                        "stopped, or its host or its network is lost",
+                        rank, h->size, h->places[rank].host, (double)h->silence_ns * 1e-9);
+}
+
+/* ---- begin and end ---- */
+
+static void list_addresses(struct heartbeat_place *place)
+{
+    struct ifaddrs *all = NULL;
+    if (getifaddrs(&all) != 0) {
+        return;
+    }
+    for (const struct ifaddrs *i = all; i != NULL && place->n_addresses < HEARTBEAT_ADDRESSES;
+         i = i->ifa_next) {
+        if (i->ifa_addr != NULL && i->ifa_addr->sa_family == AF_INET && (i->ifa_flags & IFF_UP) != 0) {
+            struct sockaddr_in address;
+            memcpy(&address, i->ifa_addr, sizeof address);
+            place->addresses[place->n_addresses++] = address.sin_addr.s_addr;
+        }
+    }
+    freeifaddrs(all);
+}
+
+/* A port that the system chooses, of all networks of this host. */
+static bool bind_port(struct heartbeat *h, struct heartbeat_place *place)
+{
+    struct sockaddr_in any = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_ANY)};
+    socklen_t n = sizeof any;
+    h->socket = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+    h->wake = eventfd(0, EFD_CLOEXEC);
+    if (h->socket < 0 || h->wake < 0 || bind(h->socket, (const struct sockaddr *)&any, sizeof any) != 0 ||
+        getsockname(h->socket, (struct sockaddr *)&any, &n) != 0) {
+        return false;
+    }
+    place->port = any.sin_port;
+    return true;
+}
+
+struct status heartbeat_open(struct heartbeat *h, int rank, int size, double silence_s)
+{
+    int64_t silence_ns = (int64_t)(silence_s * 1e9), beat_ns = silence_ns / BEATS_OF_SILENCE;
+    *h = (struct heartbeat){.rank = rank,
+                            .size = size,
+                            .silence_ns = silence_ns,
+                            .beat_ns = beat_ns < LONGEST_BEAT_NS ? beat_ns : LONGEST_BEAT_NS,
+                            .socket = -1,
+                            .wake = -1,
+                            .silent = -1,
+                            .places = calloc((size_t)size, sizeof *h->places),
+                            .heard_ns = calloc((size_t)size, sizeof *h->heard_ns)};
+    if (h->places == NULL || h->heard_ns == NULL) {
+        return status_error(STATUS_MEMORY, "out of memory for the heartbeats of %d ranks", size);
+    }
+    struct heartbeat_place *mine = &h->places[rank];
+    gethostname(mine->host, sizeof mine->host - 1);
+    list_addresses(mine);
+    if (silence_s > 0 && !bind_port(h, mine)) {
+        log_warning("rank %d of %d has no heartbeat: %s; if it is stopped or its host is lost, only "
+                    "KILN_COMM_TIMEOUT finds it",
+                    rank, size, strerror(errno));
+    }
+    return status_ok();
+}
+
+void heartbeat_start(struct heartbeat *h, uint64_t run_id)
+{
+    sigset_t before;
+    if (h->places[h->rank].port == 0 || h->places[0].port == 0) {
+        return;
+    }
+    h->run = run_id;
+    h->begin_ns = clock_ns();
+    signals_block(&before);
+    h->has_thread = pthread_create(&h->thread, NULL, run, h) == 0;
+    signals_restore(&before);
+    if (!h->has_thread) {
+        log_warning("rank %d of %d has no heartbeat: no thread for it; if it is stopped or its host is lost, "
+                    "only KILN_COMM_TIMEOUT finds it",
+                    h->rank, h->size);
+    }
+}
+
+void heartbeat_close(struct heartbeat *h)
+{
+    if (h->has_thread) {
+        eventfd_write(h->wake, 1);
+        pthread_join(h->thread, NULL);
+    }
+    if (h->socket >= 0) {
+        close(h->socket);
+    }
+    if (h->wake >= 0) {
+        close(h->wake);
+    }
+    free(h->places);
+    free(h->heard_ns);
+    *h = (struct heartbeat){.socket = -1, .wake = -1, .silent = -1};
+}

@@ -1,0 +1,54 @@
+/* heartbeat: each rank's process says every second that it lives, whatever its training does, so that one that is stopped, or whose
+ * host or cable is gone, is told from one that is only slow.
+ *
+ * A thread of each rank sends small UDP packets to rank 0, which answers them.  Rank 0 watches all others, and they watch rank 0; who was
+ * never heard is not watched, so a network without UDP ends no run.  The thread calls no collective and nothing of MPI; waits of
+ * dist/wire_ranks ask what it found.  Why: docs/decisions/0067_heartbeat.md. */
+#ifndef KILN_DIST_HEARTBEAT_H
+#define KILN_DIST_HEARTBEAT_H
+
+#include "core/status.h"
+
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+enum { HEARTBEAT_ADDRESSES = 12 };
+
+/* Where a rank listens. */
+struct heartbeat_place {
+    char host[64];
+    uint16_t port; /* in the network's order, as the addresses; 0: it has no heartbeat */
+    uint16_t n_addresses;
+    uint32_t addresses[HEARTBEAT_ADDRESSES]; /* IPv4, of all its networks */
+};
+
+struct heartbeat {
+    int rank, size;
+    int64_t silence_ns, beat_ns;
+    int socket, wake;               /* -1: off */
+    uint64_t run;                   /* in each packet: those of other runs do not count */
+    struct heartbeat_place *places; /* [size] */
+    int64_t *heard_ns;              /* [size] the thread's: when a rank was heard last; 0: never */
+    uint32_t first;                 /* by which rank 0 answered */
+    int64_t begin_ns;
+    bool has_warned;
+    bool has_thread;
+    pthread_t thread;
+    atomic_int silent; /* the first rank that was silent for too long; -1: none */
+};
+
+/* Opens the socket.  With silence_s 0 there is no heartbeat; where there is no network for it a warning says so.  STATUS_MEMORY. */
+struct status heartbeat_open(struct heartbeat *h, int rank, int size, double silence_s);
+
+/* Begins to beat, once places[] has those of all ranks; `run` is the same on all, and on no other run. */
+void heartbeat_start(struct heartbeat *h, uint64_t run);
+
+/* A rank that was heard and then was silent for too long; -1: none.  And what to say of it. */
+int heartbeat_silent(struct heartbeat *h);
+struct status heartbeat_loss(const struct heartbeat *h, int rank);
+
+void heartbeat_close(struct heartbeat *h);
+
+#endif

@@ -23,6 +23,7 @@ c++           tools
 git           tools
 chromium      tools
 chroot        tools
+bzip2         tools
 cc            tools
 nvcc          tools
 addresses     build

@@ -5,6 +5,7 @@
 #include "core/log.h"
 #include "core/parallel.h"
 #include "corpus/corpus_pass.h"
+#include "corpus/dump_index.h"
 #include "corpus/input_guard.h"
 #include "corpus/source_formats.h"
 #include "io/file.h"
@@ -171,6 +172,7 @@ static struct status make_vocab(const struct vocab_args *a, struct corpus *c)
     int64_t start = clock_ns();
     char place[FILE_PATH_BYTES];
     struct word_tally tally;
+    TRY(dump_index_read(&c->files));
     TRY(find_place(place, a->vocab_file));
     TRY(word_tally_init(&tally, place, WORD_TALLY_MEMORY_WORDS));
     struct progress progress = progress_begin(true);
@@ -218,8 +220,8 @@ static struct status run(const void *args, int n_positional, const char *const *
     }
     if (a->dry_run && !failed(s)) {
         log_info("would make a vocabulary of at most %lld pieces from %lld files, %.1f MB, and write %s",
-                 (long long)a->vocab_size, (long long)c.files.n, (double)c.files.total_bytes / 1e6,
-                 a->vocab_file);
+                 (long long)a->vocab_size, (long long)(c.files.n - c.files.n_indexes),
+                 (double)c.files.total_bytes / 1e6, a->vocab_file);
     } else if (!failed(s)) {
         s = make_vocab(a, &c);
     }

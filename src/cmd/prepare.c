@@ -46,7 +46,9 @@ static const struct option options[] = {
         "input_format", AT(input_format), "auto", SOURCE_FORMATS_NAMES,
         "text: each file is a document, blank lines end paragraphs; lines: blank lines end documents, "
         "each line is a paragraph; wiki: the output of WikiExtractor; json: each line is an object; dump: "
-        "a MediaWiki export; auto looks at each file. All may be compressed with gzip or bzip2"),
+        "a MediaWiki export; auto looks at each file. All may be compressed with gzip or bzip2. The index of "
+        "a "
+        "multistream dump among the inputs is no text: it shows whether the dump is whole"),
     OPTION_STRING_ROW("text_field", AT(text_field), "text", "NAME", "json: the field that has the text"),
     OPTION_FLAG_ROW("one_sentence_per_line", AT(one_sentence_per_line),
                     "each line is a sentence: do not split lines"),

@@ -1,5 +1,7 @@
 #include "corpus/corpus.h"
 
+#include "core/log.h"
+#include "corpus/dump_index.h"
 #include "corpus/source_formats.h"
 
 struct status corpus_open(struct corpus *c, const char *const *inputs, int n_inputs,
@@ -7,7 +9,11 @@ struct status corpus_open(struct corpus *c, const char *const *inputs, int n_inp
 {
     *c = (struct corpus){.options = options};
     source_init(&c->source, &c->counts);
-    return input_files_list(&c->files, inputs, n_inputs);
+    TRY(input_files_list(&c->files, inputs, n_inputs));
+    if (options.format == NULL || options.format == &dump_source) {
+        dump_index_find(&c->files);
+    }
+    return status_ok();
 }
 
 void corpus_close(struct corpus *c)
@@ -24,9 +30,28 @@ static struct status open_file(struct corpus *c)
     return status_ok();
 }
 
+/* What the dump's index says of the pages that were read. */
+static void compare_pages(struct corpus *c)
+{
+    const struct byte_stream *stream = &c->source.reader.stream;
+    int64_t listed = c->files.files[c->n_opened - 1].n_listed, n = c->source.n_pages;
+    if (listed == 0 || n == listed) {
+        return;
+    }
+    c->counts.n_missing_pages += listed > n ? listed - n : 0;
+    if (!c->options.quiet) {
+        log_warning("the index lists %lld pages of %s, and %lld were read whole: %s", (long long)listed,
+                    stream->path, (long long)n,
+                    n > listed           ? "the index was cut, or is of another dump; all pages are used"
+                    : stream->ends_early ? "the dump was cut; download the rest"
+                                         : "the dump has lost pages; download it again");
+    }
+}
+
 static void close_file(struct corpus *c)
 {
     const struct byte_stream *stream = &c->source.reader.stream;
+    compare_pages(c);
     c->counts.n_damaged_parts += stream->n_damaged;
     c->counts.n_cut_files += stream->ends_early;
     c->old_unpacked_bytes += text_reader_offset(&c->source.reader);
@@ -62,6 +87,10 @@ struct status corpus_next(struct corpus *c, struct document *out, bool *end)
             *end = true;
             return status_ok();
         }
+        if (c->files.files[c->n_opened].is_index) {
+            c->n_opened++;
+            continue;
+        }
         TRY(open_file(c));
         count_file(c);
     }
@@ -91,7 +120,8 @@ struct status corpus_seek(struct corpus *c, struct corpus_place place)
     c->source_is_open = false;
     c->old_bytes = c->old_unpacked_bytes = 0;
     for (c->n_opened = 0; c->n_opened < place.file; c->n_opened++) {
-        c->old_bytes += c->files.files[c->n_opened].n_bytes;
+        const struct input_file *f = &c->files.files[c->n_opened];
+        c->old_bytes += f->is_index ? 0 : f->n_bytes;
     }
     if (place.in_file.text.offset == 0) {
         return status_ok();

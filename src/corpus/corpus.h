@@ -17,18 +17,18 @@ struct corpus_place {
 struct corpus {
     struct source_options options;
     struct input_files files;
-    int64_t n_opened;            /* files opened so far, or skipped by a seek; the last of them is current */
-    uint64_t old_bytes;          /* of the files before it */
-    uint64_t old_unpacked_bytes; /* that were read of files since closed */
-    uint64_t
-        most_unpacked_bytes; /* the corpus ends before the document behind so many; 0: with its last file */
+    int64_t n_opened;             /* files opened so far, or skipped; the last of them is current */
+    uint64_t old_bytes;           /* of the files before it */
+    uint64_t old_unpacked_bytes;  /* that were read of files since closed */
+    uint64_t most_unpacked_bytes; /* behind which it ends; 0: with its last file */
     struct source source;
     bool source_is_open;
     struct source_counts counts;     /* since the corpus was opened */
     int64_t fates[DOCUMENT_N_FATES]; /* of raw documents, as corpus_pass counts them */
 };
 
-/* Lists the files of `inputs`.  `c` must not be moved while it is open.  STATUS_DATA: input_files_list. */
+/* Lists the files of `inputs`, and finds the indexes of dumps among them, which are not read (corpus/dump_index.h).
+ * `c` must not be moved while it is open.  STATUS_DATA: input_files_list. */
 struct status corpus_open(struct corpus *c, const char *const *inputs, int n_inputs,
                           struct source_options options);
 void corpus_close(struct corpus *c);

@@ -118,6 +118,7 @@ static struct status read(struct source *s, struct document *out)
             }
         }
     }
+    s->n_pages += out->fate != DOCUMENT_CUT;
     return status_ok();
 }
 

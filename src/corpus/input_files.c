@@ -24,7 +24,8 @@ static struct status add_file(struct input_files *f, const char *path, const str
         return status_error(STATUS_MEMORY, "out of memory for the path %s", path);
     }
     int64_t changed_ns = (int64_t)info->st_mtim.tv_sec * INT64_C(1000000000) + info->st_mtim.tv_nsec;
-    f->files[f->n++] = (struct input_file){copy, (uint64_t)info->st_size, changed_ns};
+    f->files[f->n++] =
+        (struct input_file){.path = copy, .n_bytes = (uint64_t)info->st_size, .changed_ns = changed_ns};
     f->total_bytes += (uint64_t)info->st_size;
     return status_ok();
 }

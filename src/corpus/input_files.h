@@ -13,12 +13,15 @@ struct input_file {
     char *path;
     uint64_t n_bytes;
     int64_t changed_ns; /* time of last modification */
+    bool is_index;      /* of a dump, and no text (corpus/dump_index.h) */
+    int64_t n_listed;   /* pages that the index of this dump lists; 0: it has none */
 };
 
 struct input_files {
     struct input_file *files; /* [n] */
     int64_t n, capacity;
-    uint64_t total_bytes;
+    int64_t n_indexes;    /* of dumps, among the n */
+    uint64_t total_bytes; /* of text */
 };
 
 /* STATUS_DATA: an input that is missing, empty or neither file nor directory, or a directory without files. */

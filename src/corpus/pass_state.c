@@ -77,6 +77,7 @@ static void fields_of_place(struct fields *f, struct pass_state *s)
     field(f, "line", &text->line);
     field_bool(f, "inside", &s->place.in_file.inside);
     field_bool(f, "has_text", &s->place.in_file.has_text);
+    field(f, "pages", &s->place.in_file.n_pages);
     field_u64(f, "done_bytes", &s->done_bytes);
 }
 
@@ -91,6 +92,7 @@ static void fields_of_counts(struct fields *f, struct pass_state *s)
     field(f, "cut", &c->n_cut);
     field(f, "damaged_parts", &c->n_damaged_parts);
     field(f, "cut_files", &c->n_cut_files);
+    field(f, "missing_pages", &c->n_missing_pages);
     field(f, "gutenberg", &c->n_gutenberg);
     fields_of_array(f, "fate", s->fates, DOCUMENT_N_FATES);
     fields_of_array(f, "dropped", s->cleaning.counts.documents, DOCUMENT_N_FATES);

@@ -23,6 +23,7 @@ void source_close(struct source *s)
     s->format = NULL;
     s->inside = s->has_text = s->title_next = false;
     s->book_begin = s->book_end = 0;
+    s->n_pages = 0;
 }
 
 static struct status choose_format(struct source *s, const struct source_format *wanted)
@@ -62,7 +63,7 @@ struct status source_next(struct source *s, struct document *out, bool *end)
 
 struct source_place source_place(const struct source *s)
 {
-    return (struct source_place){text_reader_place(&s->reader), s->inside, s->has_text};
+    return (struct source_place){text_reader_place(&s->reader), s->inside, s->has_text, s->n_pages};
 }
 
 struct status source_seek(struct source *s, struct source_place place)
@@ -70,6 +71,7 @@ struct status source_seek(struct source *s, struct source_place place)
     TRY(text_reader_seek(&s->reader, place.text));
     s->inside = place.inside;
     s->has_text = place.has_text;
+    s->n_pages = place.n_pages;
     return status_ok();
 }
 

@@ -30,14 +30,16 @@ struct source_counts {
     int64_t n_cut;                         /* paragraphs that were cut because they were too long */
     int64_t n_damaged_parts;               /* of compressed files, left out */
     int64_t n_cut_files;                   /* compressed files that end in the middle of their data */
+    int64_t n_missing_pages;               /* that the indexes of dumps list, and that were not read */
     int64_t n_gutenberg;                   /* books whose Project Gutenberg header and footer were left out */
 };
 
 /* A place between two pieces of text that were returned; {0} is before the first. */
 struct source_place {
     struct text_place text;
-    bool inside;   /* a document */
-    bool has_text; /* it has returned some text already */
+    bool inside;     /* a document */
+    bool has_text;   /* it has returned some text already */
+    int64_t n_pages; /* of a dump, before it */
 };
 
 struct source {
@@ -45,6 +47,7 @@ struct source {
     struct source_counts *counts; /* borrowed */
     struct text_reader reader;
     bool inside, has_text;          /* as in source_place */
+    int64_t n_pages;                /* dump: returned, and not cut */
     bool title_next;                /* wiki: the next line is a title */
     bool keep_gutenberg;            /* as in source_options */
     uint64_t book_begin, book_end;  /* text: what is outside is left out; 0: all is used */

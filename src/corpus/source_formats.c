@@ -1,5 +1,6 @@
 #include "corpus/source_formats.h"
 
+#include "corpus/dump_index.h"
 #include "corpus/not_text.h"
 
 #include <string.h>
@@ -27,11 +28,16 @@ int source_formats_index(const struct source_format *format)
     return i;
 }
 
+/* One that corpus_open has not looked for. */
+static const struct not_text index_of_dump = {
+    "the index of a multistream dump", "leave it out, or put \"index\" into its name to have it used", true};
+
 /* The user may choose to read a file that consists of characters as prose. */
 static struct status check_text(const struct source_format *wanted, const char *path, const char *head,
                                 size_t n)
 {
     const struct not_text *found = not_text_find(head, n);
+    found = found == NULL && dump_index_recognises(head, n) ? &index_of_dump : found;
     if (found == NULL || (found->is_readable && wanted != NULL && wanted->is_prose)) {
         found = not_text_find_binary(head, n);
     }

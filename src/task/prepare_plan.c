@@ -44,6 +44,9 @@ static struct status look(struct kinds *k, const struct corpus *corpus)
     source_init(&source, &counts);
     for (int64_t i = 0; i < corpus->files.n && i < MOST_FILES && !failed(s); i++) {
         const struct input_file *f = &corpus->files.files[i];
+        if (f->is_index) {
+            continue;
+        }
         s = source_open(&source, f->path, f->n_bytes, &options);
         if (!failed(s)) {
             int format = source_formats_index(source.format), packing = N_PACKINGS - 1;
@@ -70,11 +73,14 @@ static void tell_kinds(const struct kinds *k, const struct corpus *corpus)
             }
         }
     }
+    if (corpus->files.n_indexes > 0) {
+        buf_printf(&text, "; %" PRId64 " more as the index of a dump", corpus->files.n_indexes);
+    }
     if (corpus->files.n > MOST_FILES) {
         buf_printf(&text, "; the others were not looked at");
     }
-    log_info("plan: %" PRId64 " files, %.1f MB%s", corpus->files.n, (double)corpus->files.total_bytes / 1e6,
-             buf_text(&text));
+    log_info("plan: %" PRId64 " files, %.1f MB%s", corpus->files.n - corpus->files.n_indexes,
+             (double)corpus->files.total_bytes / 1e6, buf_text(&text));
     buf_fini(&text);
 }
 

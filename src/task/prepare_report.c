@@ -63,6 +63,10 @@ static void tell_about_faults(const struct source_counts *counts)
         log_warning("%" PRId64 " damaged parts were left out, and %" PRId64 " compressed files are cut",
                     counts->n_damaged_parts, counts->n_cut_files);
     }
+    if (counts->n_missing_pages > 0) {
+        log_warning("%" PRId64 " pages that the indexes of dumps list were not read",
+                    counts->n_missing_pages);
+    }
     if (counts->n_empty_documents > 0) {
         log_warning("%" PRId64 " documents have no text and were left out", counts->n_empty_documents);
     }

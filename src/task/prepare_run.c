@@ -2,6 +2,7 @@
 
 #include "core/log.h"
 #include "core/stop.h"
+#include "corpus/dump_index.h"
 #include "corpus/sentence_learning.h"
 #include "io/dir_lock.h"
 #include "task/prepare_outputs.h"
@@ -337,6 +338,7 @@ struct status prepare_run(const struct prepare_config *c)
     }
     stop_install();
     stop_begin_work();
+    s = failed(s) ? s : dump_index_read(&corpus.files);
     if (!failed(s)) {
         s = c->dry_run ? tell_plan(c, &corpus) : c->check ? check_text(c, &corpus) : plan_and_run(c, &corpus);
     }

@@ -59,8 +59,8 @@ static void beat(const struct heartbeat *h, int64_t now)
 
 static void hear(struct heartbeat *h)
 {
-    struct packet p;
-    struct sockaddr_in from;
+    struct packet p = {0};
+    struct sockaddr_in from = {0};
     socklen_t n_from = sizeof from;
     ssize_t n;
     while ((n = recvfrom(h->socket, &p, sizeof p, MSG_DONTWAIT, (struct sockaddr *)&from, &n_from)) >= 0) {

@@ -63,9 +63,9 @@ static void add_network(struct words *line, const struct launch_job *job)
     }
     if (job->is_remote) {
         add_ssh_arguments(line, job->ssh_port);
-        /* 4 s without traffic, then 3 probes 2 s apart (Open MPI's defaults: 300 s, 9 and 20 s) */
+        /* 4 s without traffic, then 3 probes 1 s apart (Open MPI's defaults: 300 s, 9 and 20 s) */
         add_mca(line, "oob_tcp_keepalive_time", "4");
-        add_mca(line, "oob_tcp_keepalive_intvl", "2");
+        add_mca(line, "oob_tcp_keepalive_intvl", "1");
         add_mca(line, "oob_tcp_keepalive_probes", "3");
     }
     add_mca(line, "odls_base_sigkill_timeout", "0");

@@ -23,7 +23,7 @@ pretrain_command()
         --learning_rate 1e-3 --num_steps_per_checkpoint 3 --eval_steps 0 --disable_progress_bar "$@")
 }
 # each rank reads the model of its own directory
-both() { timeout -k 5 60 mpirun --oversubscribe -n 1 -wdir "$dir/a" "${command[@]}" : -n 1 -wdir "$dir/$other" "${command[@]}"; }
+both() { timeout -k 5 60 mpirun --oversubscribe -n 1 -wdir "$dir/a" "${command[@]}" : -n 1 -wdir "$dir/$other" "${command[@]}" </dev/null; }
 
 pretrain_command first --max_steps 1
 "${command[@]}" 2>"$dir/err" || fail "$(cat "$dir/err")"

@@ -191,6 +191,9 @@ static const struct option options[] = {
                     "check everything, print the planned work and memory, write nothing"),
     HEALTH_ROWS,
     RANK_ROWS(AT(ranks)),
+    OPTION_FLAG_ROW("balance_tokens", AT(balance_tokens),
+                    "of a token store: deal the sequences of a step out by length, so that each rank has as "
+                    "many with nearly equal tokens; the same sequences, sums in another order"),
     OPTION_GROUP_ROW("one rank of many, without the others"),
     OPTION_INT_ROW(
         "emulate_world", AT(emulation.world), "0", 0, 4096,

@@ -74,6 +74,10 @@ struct status bert_loader_check(const struct bert_loader_config *c)
     CHECK(!ramp_is_given(&c->n_micro) ||
               (c->n_micro.from >= 1 && c->n_micro.to <= (double)c->gradient_accumulation_steps),
           "a ramp from %g to %g micro-batches", c->n_micro.from, c->n_micro.to);
+    CHECK(c->n_groups <= 1 || (c->gradient_accumulation_steps % c->n_groups == 0 &&
+                               fmod(c->n_micro.from, (double)c->n_groups) == 0),
+          "%lld groups of %lld micro-batches, at first of %g", (long long)c->n_groups,
+          (long long)c->gradient_accumulation_steps, c->n_micro.from);
     if (c->even_masks && c->max_seq_length > MASKING_MOST_TURNS) {
         return status_error(STATUS_USAGE, "even_masks is for sequences of at most %d tokens, not %lld",
                             MASKING_MOST_TURNS, (long long)c->max_seq_length);
@@ -106,6 +110,28 @@ struct status bert_loader_set_tokens(struct bert_loader_config *c, const struct 
 static int64_t most_tokens(const struct bert_loader_config *c, int64_t max_seq_length)
 {
     return max_seq_length - (c->no_nsp ? WINDOW_SPECIAL_TOKENS : PAIR_SPECIAL_TOKENS);
+}
+
+/* As many tokens a micro-batch, whatever the length. */
+static int64_t micro_size_at(const struct bert_loader_config *c, int64_t max_seq_length)
+{
+    return micro_size(c) * c->max_seq_length / max_seq_length;
+}
+
+/* Sequences of a step, of the shortest length. */
+static int64_t most_sequences(const struct bert_loader_config *c)
+{
+    int64_t n = micro_size(c);
+    for (int i = 0; i < c->n_shorter; i++) {
+        int64_t at = micro_size_at(c, c->shorter[i].max_seq_length);
+        n = at > n ? at : n;
+    }
+    return n * c->gradient_accumulation_steps;
+}
+
+static int64_t n_groups(const struct bert_loader_config *c)
+{
+    return c->n_groups > 1 ? c->n_groups : 1;
 }
 
 static struct status build_maps(struct bert_loader *l)
@@ -144,6 +170,10 @@ struct status bert_loader_open(struct bert_loader *l, struct bert_loader_config 
     if (!failed(s)) {
         s = build_maps(l);
     }
+    if (!failed(s) && config.balance_tokens && n_groups(&config) > 1) {
+        s = token_balance_create(&l->balance, most_sequences(&config), config.max_seq_length,
+                                 (int)config.n_groups);
+    }
     if (failed(s)) {
         bert_loader_close(l);
     }
@@ -152,6 +182,7 @@ struct status bert_loader_open(struct bert_loader *l, struct bert_loader_config 
 
 void bert_loader_close(struct bert_loader *l)
 {
+    token_balance_destroy(l->balance);
     sample_map_fini(&l->map);
     for (int i = 0; i < BERT_LOADER_MOST_SHORTER; i++) {
         sample_map_fini(&l->shorter[i]);
@@ -160,12 +191,7 @@ void bert_loader_close(struct bert_loader *l)
     *l = (struct bert_loader){0};
 }
 
-/* As many tokens a micro-batch, and as many predictions but for rounding up, whatever the length. */
-static int64_t micro_size_at(const struct bert_loader_config *c, int64_t max_seq_length)
-{
-    return micro_size(c) * c->max_seq_length / max_seq_length;
-}
-
+/* As many predictions a micro-batch, but for rounding up, whatever the length. */
 static int64_t predictions_at(const struct bert_loader_config *c, int64_t max_seq_length)
 {
     return (c->max_predictions_per_seq * max_seq_length + c->max_seq_length - 1) / c->max_seq_length;
@@ -251,7 +277,8 @@ static struct form form_of(const struct bert_loader *l, int64_t step)
         f.micro_size = micro_size_at(c, f.max_seq_length);
     }
     if (ramp_is_given(&c->n_micro)) {
-        f.n_micro = (int64_t)ramp_at(&c->n_micro, part);
+        int64_t n = (int64_t)ramp_at(&c->n_micro, part);
+        f.n_micro = n - n % n_groups(c);
     }
     if (ramp_is_given(&c->mask_rate)) {
         f.mask_rate = ramp_at(&c->mask_rate, part);
@@ -259,14 +286,38 @@ static struct form form_of(const struct bert_loader *l, int64_t step)
     return f;
 }
 
+static struct nsp_pair draw_pair(const struct bert_loader *l, const struct form *f, struct draw draw)
+{
+    const struct bert_loader_config *c = &l->config;
+    struct rng_stream stream = rng_stream(draw_key(draw, PURPOSE_PAIR));
+    return nsp_draw(c->store, sample_map_at(f->map, draw.sample), most_tokens(c, f->max_seq_length),
+                    c->short_seq_prob, &stream);
+}
+
+static struct nsp_range draw_window(const struct bert_loader *l, const struct form *f, struct draw draw)
+{
+    const struct bert_loader_config *c = &l->config;
+    struct rng_stream stream = rng_stream(draw_key(draw, PURPOSE_PAIR));
+    return nsp_draw_window(c->store, sample_map_at(f->map, draw.sample), most_tokens(c, f->max_seq_length),
+                           c->short_seq_prob, &stream);
+}
+
+/* Tokens of the sequence of this draw: its bounds are drawn, and nothing is read. */
+static int64_t sequence_length(const struct bert_loader *l, const struct form *f, struct draw draw)
+{
+    if (l->config.no_nsp) {
+        return length(draw_window(l, f, draw)) + WINDOW_SPECIAL_TOKENS;
+    }
+    struct nsp_pair pair = draw_pair(l, f, draw);
+    return length(pair.a) + length(pair.b) + PAIR_SPECIAL_TOKENS;
+}
+
 /* Appends [CLS] A [SEP] B [SEP] of one sample. */
 static struct status add_pair(const struct bert_loader *l, struct batch *b, const struct form *f,
                               struct draw draw, int32_t sequence_key, struct nsp_range *parts)
 {
     const struct bert_loader_config *c = &l->config;
-    struct rng_stream stream = rng_stream(draw_key(draw, PURPOSE_PAIR));
-    struct nsp_pair pair = nsp_draw(c->store, sample_map_at(f->map, draw.sample),
-                                    most_tokens(c, f->max_seq_length), c->short_seq_prob, &stream);
+    struct nsp_pair pair = draw_pair(l, f, draw);
     int64_t n_a = length(pair.a), n = n_a + length(pair.b) + PAIR_SPECIAL_TOKENS;
     int32_t *ids = bert_batch_add(b, n, n_a + 2, pair.label, sequence_key);
     ids[0] = c->cls_id;
@@ -284,9 +335,7 @@ static struct status add_window(const struct bert_loader *l, struct batch *b, co
                                 struct draw draw, int32_t sequence_key, struct nsp_range *parts)
 {
     const struct bert_loader_config *c = &l->config;
-    struct rng_stream stream = rng_stream(draw_key(draw, PURPOSE_PAIR));
-    struct nsp_range window = nsp_draw_window(c->store, sample_map_at(f->map, draw.sample),
-                                              most_tokens(c, f->max_seq_length), c->short_seq_prob, &stream);
+    struct nsp_range window = draw_window(l, f, draw);
     int64_t n = length(window) + WINDOW_SPECIAL_TOKENS;
     int32_t *ids = bert_batch_add(b, n, n, NSP_NO_LABEL, sequence_key);
     ids[0] = c->cls_id;
@@ -349,6 +398,28 @@ static struct draw draw_at(const struct form *f, uint64_t seed, uint64_t g, bool
     return d;
 }
 
+/* Number `i` of the sequences of a step, which begin with number `first` of the run. */
+static struct draw draw_of_step(const struct bert_loader *l, const struct form *f, uint64_t first, int64_t i)
+{
+    return draw_at(f, l->config.seed, first + (uint64_t)i, l->config.in_order);
+}
+
+static void deal(const struct bert_loader *l, const struct form *f, uint64_t first)
+{
+    int64_t n = f->n_micro * f->micro_size;
+    for (int64_t i = 0; i < n; i++) {
+        l->balance->lengths[i] = (int32_t)sequence_length(l, f, draw_of_step(l, f, first, i));
+    }
+    token_balance_deal(l->balance, n);
+}
+
+/* Which of the step's micro-batches with sequences is number m of all; -1: it has none. */
+static int64_t filled_number(const struct bert_loader_config *c, const struct form *f, int64_t m)
+{
+    int64_t n = n_groups(c), each = c->gradient_accumulation_steps / n, filled = f->n_micro / n;
+    return m % each < filled ? m / each * filled + m % each : -1;
+}
+
 struct status bert_loader_step(const struct bert_loader *l, int64_t step, struct batch_step *out)
 {
     const struct bert_loader_config *c = &l->config;
@@ -357,13 +428,16 @@ struct status bert_loader_step(const struct bert_loader *l, int64_t step, struct
     struct form form = form_of(l, step);
     int64_t n = form.micro_size;
     uint64_t first = ((uint64_t)step - 1) * (uint64_t)(n * c->gradient_accumulation_steps);
+    if (l->balance != NULL) {
+        deal(l, &form, first);
+    }
     for (int64_t k = 0; k < out->n_micro; k++) {
         struct batch *b = &out->micro[k];
+        int64_t filled = filled_number(c, &form, out->first_micro + k);
         batch_clear(b);
-        int64_t m = out->first_micro + k, begin = m * n, end = m < form.n_micro ? begin + n : begin;
-        for (int64_t i = begin; i < end; i++) {
-            TRY(add_sequence(l, b, &form, draw_at(&form, c->seed, first + (uint64_t)i, c->in_order),
-                             (int32_t)i));
+        for (int64_t at = filled * n; filled >= 0 && at < (filled + 1) * n; at++) {
+            int64_t i = l->balance != NULL ? l->balance->dealt[at] : at;
+            TRY(add_sequence(l, b, &form, draw_of_step(l, &form, first, i), (int32_t)i));
         }
         batch_finish(b, c->pad_id);
     }

@@ -13,6 +13,10 @@
  * Shorter sequences are samples of another map of the same store, of which a micro-batch has as many more, with as many fewer
  * predictions in each; numbers are counted as if the whole run had that length.
  *
+ * Where several ranks share a step, the micro-batches of each may be a group.  Under a ramp each group fills its first ones, equally
+ * many; with `balance_tokens` the sequences of a step are dealt out to the groups by length (data/token_balance), and keep the
+ * numbers that their masks and dropout are drawn by.
+ *
  * Phase 2 is another loader with another length, whose steps count from 1 again. */
 #ifndef KILN_DATA_BERT_LOADER_H
 #define KILN_DATA_BERT_LOADER_H
@@ -21,6 +25,7 @@
 #include "data/batch_source.h"
 #include "data/bert_batch.h"
 #include "data/sample_map.h"
+#include "data/token_balance.h"
 #include "text/tokenizer.h"
 
 enum { BERT_LOADER_MOST_SHORTER = 7 };
@@ -56,13 +61,17 @@ struct bert_loader_config {
     struct bert_loader_length shorter[BERT_LOADER_MOST_SHORTER]; /* [n_shorter] until rises */
     int n_shorter;
     struct run_part part;
+
+    int64_t n_groups;    /* of micro-batches, which have equally many; 0 and 1: one */
+    bool balance_tokens; /* between groups */
 };
 
 struct bert_loader {
     struct bert_loader_config config;
     struct sample_map map; /* of max_seq_length */
     struct sample_map shorter[BERT_LOADER_MOST_SHORTER];
-    uint8_t *continues; /* masking_rules' */
+    uint8_t *continues;            /* masking_rules' */
+    struct token_balance *balance; /* owned; NULL: sequences stay in their order */
 };
 
 /* Checks the configuration (STATUS_USAGE names the flag) and builds the sample map (STATUS_DATA). */
@@ -81,8 +90,8 @@ struct status bert_loader_check(const struct bert_loader_config *config);
 /* Allocates a step with the micro-batches of this configuration; batch_step_fini frees it. */
 struct status bert_loader_init_step(const struct bert_loader_config *config, struct batch_step *step);
 
-/* Fills `out` with step `step` (from 1).  Allocates nothing; threads may share a loader.  STATUS_DATA if the
- * store has a token outside the vocabulary. */
+/* Fills `out` with step `step` (from 1).  Allocates nothing; threads may share a loader that does not balance tokens.
+ * STATUS_DATA if the store has a token outside the vocabulary. */
 struct status bert_loader_step(const struct bert_loader *l, int64_t step, struct batch_step *out);
 
 /* Evaluation on a held-out store: its first min(n, n_samples) samples in a fixed order with fixed draws,

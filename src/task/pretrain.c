@@ -354,12 +354,32 @@ static struct loop loop_of(struct run *r)
     };
 }
 
+/* What dealing by length has gained: with ranks, the step takes as long as the one with the most tokens. */
+static void tell_balance(struct run *r)
+{
+    const struct token_balance *b = r->in.train.loader.balance;
+    prefetch_close(&r->prefetch); /* whose thread counts */
+    r->prefetching = false;
+    if (b == NULL || b->n_batches == 0) {
+        return;
+    }
+    double with = b->fullest / b->mean, without = b->fullest_in_order / b->mean;
+    log_info(
+        "balance: the fullest rank of a step had %.4f times the mean tokens, and would have %.4f without "
+        "--balance_tokens (%lld steps)",
+        with, without, (long long)b->n_batches);
+    metrics_event(&r->metrics, "balance",
+                  json_pack("{s:f, s:f, s:I}", "fullest_over_mean", with, "without", without, "steps",
+                            (json_int_t)b->n_batches));
+}
+
 static struct status train(struct run *r)
 {
     struct loop *l = &r->loop;
     TRY(open_prefetch(r, l->state.step + 1));
     r->pace = pace_of(r);
     struct status s = loop_run(l);
+    tell_balance(r);
     if (!failed(s) || s.code == STATUS_PREEMPTED) {
         metrics_summary(&r->metrics, l->state.step);
     }

@@ -4,6 +4,7 @@
 #include "core/log.h"
 #include "data/bert_records.h"
 #include "task/config_file.h"
+#include "task/pretrain_settings.h"
 #include "text/tokenizer_open.h"
 #include "model/checkpoint.h"
 
@@ -124,6 +125,8 @@ static struct status open_loader(struct pretrain_data *d, const struct pretrain_
     };
     if (d == &in->train) {
         config.part = in->part;
+        config.n_groups = pretrain_groups(o);
+        config.balance_tokens = o->balance_tokens;
         config.n_micro = o->n_micro;
         config.n_shorter = o->n_shorter;
         memcpy(config.shorter, o->shorter, sizeof config.shorter);
@@ -265,6 +268,13 @@ static struct status refuse_drawing(const struct pretrain_inputs *in, const stru
                             "--%s cannot be: the .hdf5 files of %s are read in whole batches; leave it out, "
                             "or train on a token store, which `kiln prepare` makes",
                             o->batch_ramp != NULL ? "batch_ramp" : "length_schedule", in->train_dir);
+    }
+    if (o->balance_tokens && rank_options_world(&o->ranks).size > 1) {
+        return status_error(
+            STATUS_USAGE,
+            "--balance_tokens cannot be: the .hdf5 files of %s are read in whole micro-batches; "
+            "leave it out, or train on a token store, which `kiln prepare` makes",
+            in->train_dir);
     }
     return o->mask_flag == NULL
                ? status_ok()

@@ -175,6 +175,32 @@ struct status pretrain_check(const struct pretrain_options *o)
     return o->dry_run || !together_is_first(&world) ? status_ok() : run_outputs_check(o->output_dir);
 }
 
+int64_t pretrain_groups(const struct pretrain_options *o)
+{
+    return o->balance_tokens ? rank_options_world(&o->ranks).size : 1;
+}
+
+/* Ranks are dealt as many sequences each. */
+static struct status check_balance(const struct pretrain_options *o)
+{
+    int n_ranks = rank_options_world(&o->ranks).size;
+    if (o->balance_tokens && o->ranks.reproducible_ranks > 0) {
+        return status_error(STATUS_USAGE,
+                            "--balance_tokens deals sequences out by the number of ranks, and "
+                            "--reproducible_ranks wants the same sums on any: leave out one of the two");
+    }
+    if (o->balance_tokens && o->ranks.global_batch_size > 0 &&
+        o->gradient_accumulation_steps % n_ranks != 0) {
+        return status_error(
+            STATUS_USAGE,
+            "--balance_tokens gives %d ranks as many sequences each, and "
+            "--gradient_accumulation_steps %lld of --global_batch_size %lld are not a multiple of %d",
+            n_ranks, (long long)o->gradient_accumulation_steps, (long long)o->ranks.global_batch_size,
+            n_ranks);
+    }
+    return status_ok();
+}
+
 /* What only a single process can do so far: ranks would each go by their own clock; a batch of several ranks does not grow; and a mean
  * of checkpoints in slices is not computed as they are written. */
 struct status pretrain_check_ranks(const struct pretrain_options *o)
@@ -184,6 +210,7 @@ struct status pretrain_check_ranks(const struct pretrain_options *o)
                        : o->batch_ramp != NULL    ? "batch_ramp"
                        : o->average_last > 0      ? "average_last"
                                                   : NULL;
+    TRY(check_balance(o));
     bool several = n_ranks > 1 || (o->ranks.global_batch_size > 0 && o->batch_ramp != NULL);
     return flag == NULL || !several
                ? status_ok()

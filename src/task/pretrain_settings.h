@@ -22,10 +22,13 @@ struct run_state pretrain_state(const struct pretrain_options *o, struct precisi
 /* In-phase step after which this run ends. */
 int64_t pretrain_last_step(const struct pretrain_options *o);
 
+/* bert_loader_config's n_groups. */
+int64_t pretrain_groups(const struct pretrain_options *o);
+
 /* STATUS_USAGE names flags that contradict each other; and, of the first rank, the status of the output directory. */
 struct status pretrain_check(const struct pretrain_options *o);
 
-/* STATUS_UNAVAILABLE names a flag that only a single process takes so far.  The batch is still that of one rank. */
+/* STATUS_USAGE or STATUS_UNAVAILABLE names a flag that cannot be with these ranks.  The batch is still that of one rank. */
 struct status pretrain_check_ranks(const struct pretrain_options *o);
 
 #endif

@@ -7,7 +7,8 @@ dir=$(mktemp -d)
 trap 'rm -rf "$dir"' EXIT
 . "$(dirname "$0")/corpus.sh"
 . "$(dirname "$0")/expect.sh"
-. "$(dirname "$0")/mpi.sh"
+. "$(dirname "$0")/ranks.sh"
+need_mpirun
 make_store
 
 # the same global batch in the same micro-batches, in blocks for 4 ranks

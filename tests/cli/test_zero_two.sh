@@ -7,7 +7,8 @@ dir=$(mktemp -d)
 trap 'rm -rf "$dir"' EXIT
 . "$(dirname "$0")/corpus.sh"
 . "$(dirname "$0")/expect.sh"
-. "$(dirname "$0")/mpi.sh"
+. "$(dirname "$0")/ranks.sh"
+need_mpirun
 make_store
 
 # one micro-batch of each of 4 ranks, in one block each: the order of sums of all stages

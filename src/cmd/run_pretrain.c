@@ -63,12 +63,13 @@ static const struct option options[] = {
                    "sequences of an optimizer step, of each rank"),
     OPTION_INT_ROW("gradient_accumulation_steps", AT(gradient_accumulation_steps), "1", 1, 1e6,
                    "micro-batches of an optimizer step, of each rank; must divide --train_batch_size"),
-    OPTION_STRING_ROW("batch_ramp", AT(batch_ramp), NULL, "FROM:TO:SHARE",
-                      "batches of a token store grow from FROM to TO tokens in that part of the run, by "
-                      "micro-batches; TO is "
-                      "--train_batch_size times --max_seq_length, which need not be given (Charpentier & "
-                      "Samuel 2024, GPT-BERT, "
-                      "arXiv:2410.24159)"),
+    OPTION_STRING_ROW(
+        "batch_ramp", AT(batch_ramp), NULL, "FROM:TO:SHARE",
+        "batches of a token store grow from FROM to TO tokens in that part of the run, by "
+        "micro-batches; TO is "
+        "--train_batch_size of all ranks times --max_seq_length, which need not be given (Charpentier & "
+        "Samuel 2024, GPT-BERT, "
+        "arXiv:2410.24159)"),
     OPTION_INT_ROW("max_steps", AT(max_steps), "1000", 1, 1e12,
                    "optimizer steps of this phase: the length of the schedule, and the last step"),
     OPTION_INT_ROW("steps_this_run", AT(steps_this_run), "-1", -1, 1e12,

@@ -1,10 +1,26 @@
 #include "task/pretrain_ramps.h"
 
+#include "task/pretrain_settings.h"
+
 #include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 enum { MOST_LENGTHS = BERT_LOADER_MOST_SHORTER + 1, MOST_LENGTH = 65536 };
+
+/* The batch of all ranks, as --global_batch_size or what is of each of them says. */
+struct whole {
+    int64_t n_ranks; /* that the flags are multiplied by */
+    int64_t batch, n_micro;
+};
+
+static struct whole whole_of(const struct pretrain_options *o)
+{
+    int64_t of_all = o->ranks.global_batch_size, n = of_all > 0 ? 1 : rank_options_world(&o->ranks).size;
+    return (struct whole){n, of_all > 0 ? of_all : n * o->train_batch_size,
+                          n * o->gradient_accumulation_steps};
+}
 
 /* ---- lengths ---- */
 
@@ -69,8 +85,9 @@ static struct status read_length_schedule(struct pretrain_options *o,
 
 static struct status check_lengths(const struct pretrain_options *o)
 {
-    TRY(batch_check_cut(o->train_batch_size, o->gradient_accumulation_steps));
-    int64_t micro = o->train_batch_size / o->gradient_accumulation_steps * o->max_seq_length;
+    struct whole all = whole_of(o);
+    TRY(batch_check_cut(all.batch, all.n_micro));
+    int64_t micro = all.batch / all.n_micro * o->max_seq_length;
     for (int i = 0; i < o->n_shorter; i++) {
         int64_t length = o->shorter[i].max_seq_length;
         if (length < 5 || micro % length != 0) {
@@ -121,33 +138,77 @@ static bool is_multiple(double n, double of)
     return fmod(n, of) == 0;
 }
 
-/* The sizes that were not given: TO is the batch, and FROM one micro-batch. */
+/* A size that was not given: TO is the batch of all ranks. */
+static struct status set_batch(struct pretrain_options *o, const struct ramp *tokens)
+{
+    if (!is_multiple(tokens->to, (double)o->max_seq_length)) {
+        return status_error(
+            STATUS_USAGE,
+            "--batch_ramp %s ends with batches of %.0f tokens, not a whole number of sequences of "
+            "--max_seq_length %lld: give a multiple, or --train_batch_size without a ramp",
+            o->batch_ramp, tokens->to, (long long)o->max_seq_length);
+    }
+    int64_t batch = (int64_t)(tokens->to / (double)o->max_seq_length);
+    if (rank_options_world(&o->ranks).size > 1) {
+        o->ranks.global_batch_size = batch;
+    } else {
+        o->train_batch_size = batch;
+    }
+    return status_ok();
+}
+
+static struct status check_end(const struct pretrain_options *o, const struct ramp *tokens)
+{
+    struct whole all = whole_of(o);
+    double length = (double)o->max_seq_length;
+    char of_ranks[40] = "";
+    if ((double)all.batch * length == tokens->to) {
+        return batch_check_cut(all.batch, all.n_micro);
+    }
+    if (all.n_ranks > 1) {
+        snprintf(of_ranks, sizeof of_ranks, " on %lld ranks", (long long)all.n_ranks);
+    }
+    return status_error(STATUS_USAGE,
+                        "--batch_ramp %s ends with batches of %.0f tokens, but --%s %lld%s "
+                        "of --max_seq_length %lld "
+                        "are %.0f; leave one of the two out",
+                        o->batch_ramp, tokens->to,
+                        o->ranks.global_batch_size > 0 ? "global_batch_size" : "train_batch_size",
+                        (long long)(all.batch / all.n_ranks), of_ranks, (long long)o->max_seq_length,
+                        (double)all.batch * length);
+}
+
+/* The sizes that were not given: TO is the batch, and FROM one micro-batch of each that shares it. */
 static struct status set_sizes(struct pretrain_options *o, const struct ramp *tokens,
                                const struct pretrain_ramps_given *given)
 {
-    double length = (double)o->max_seq_length;
-    if (!given->train_batch_size) {
-        if (!is_multiple(tokens->to, length)) {
-            return status_error(
-                STATUS_USAGE,
-                "--batch_ramp %s ends with batches of %.0f tokens, not a whole number of sequences of "
-                "--max_seq_length %lld: give a multiple, or --train_batch_size without a ramp",
-                o->batch_ramp, tokens->to, (long long)o->max_seq_length);
+    if (!given->train_batch_size && o->ranks.global_batch_size == 0) {
+        TRY(set_batch(o, tokens));
+    }
+    double n = tokens->to / tokens->from * (double)pretrain_groups(o) / (double)whole_of(o).n_ranks;
+    if (!given->gradient_accumulation_steps && is_multiple(n, 1) && n <= 1e9) {
+        o->gradient_accumulation_steps = (int64_t)n;
+    }
+    return check_end(o, tokens);
+}
+
+/* Ranks have equal parts of the first and of the last batch; those between are rounded down to such. */
+static struct status check_shares(const struct pretrain_options *o, double micro)
+{
+    int64_t n = pretrain_groups(o);
+    const double sizes[] = {o->n_micro.from, o->n_micro.to};
+    for (int i = 0; i < 2; i++) {
+        if (!is_multiple(sizes[i], (double)n)) {
+            return status_error(STATUS_USAGE,
+                                "--batch_ramp %s: a batch of %.0f tokens is %.0f micro-batches, which %lld "
+                                "ranks%s cannot share: "
+                                "give a multiple of %.0f, or other --gradient_accumulation_steps",
+                                o->batch_ramp, sizes[i] * micro, sizes[i], (long long)n,
+                                o->ranks.reproducible_ranks > 0 ? " (--reproducible_ranks)" : "",
+                                (double)n * micro);
         }
-        o->train_batch_size = (int64_t)(tokens->to / length);
     }
-    if (!given->gradient_accumulation_steps && is_multiple(tokens->to, tokens->from)) {
-        o->gradient_accumulation_steps = (int64_t)(tokens->to / tokens->from);
-    }
-    if ((double)o->train_batch_size * length != tokens->to) {
-        return status_error(STATUS_USAGE,
-                            "--batch_ramp %s ends with batches of %.0f tokens, but --train_batch_size %lld "
-                            "of --max_seq_length %lld "
-                            "are %.0f; leave one of the two out",
-                            o->batch_ramp, tokens->to, (long long)o->train_batch_size,
-                            (long long)o->max_seq_length, (double)o->train_batch_size * length);
-    }
-    return batch_check_cut(o->train_batch_size, o->gradient_accumulation_steps);
+    return status_ok();
 }
 
 static struct status read_batch_ramp(struct pretrain_options *o, const struct pretrain_ramps_given *given)
@@ -155,18 +216,18 @@ static struct status read_batch_ramp(struct pretrain_options *o, const struct pr
     struct ramp tokens;
     TRY(read_words(o->batch_ramp, &tokens));
     TRY(set_sizes(o, &tokens, given));
-    double micro = tokens.to / (double)o->gradient_accumulation_steps;
+    struct whole all = whole_of(o);
+    double micro = tokens.to / (double)all.n_micro;
     if (!is_multiple(tokens.from, micro)) {
         return status_error(STATUS_USAGE,
                             "--batch_ramp %s begins with batches of %.0f tokens, which micro-batches of %lld "
                             "sequences of %lld tokens "
                             "cannot make: give a multiple of %.0f, or other --gradient_accumulation_steps",
-                            o->batch_ramp, tokens.from,
-                            (long long)(o->train_batch_size / o->gradient_accumulation_steps),
+                            o->batch_ramp, tokens.from, (long long)(all.batch / all.n_micro),
                             (long long)o->max_seq_length, micro);
     }
     o->n_micro = (struct ramp){tokens.from / micro, tokens.to / micro, tokens.share};
-    return status_ok();
+    return check_shares(o, micro);
 }
 
 /* ---- the end of the run ---- */
@@ -191,7 +252,8 @@ static struct status check_time(struct pretrain_options *o, const struct pretrai
 
 static struct status check_warmup(const struct pretrain_options *o, const struct pretrain_ramps_given *given)
 {
-    double all = (double)o->max_steps * (double)o->train_batch_size * (double)o->max_seq_length;
+    int64_t batch = whole_of(o).batch;
+    double all = (double)o->max_steps * (double)batch * (double)o->max_seq_length;
     if (given->warmup_proportion) {
         return status_error(
             STATUS_USAGE,
@@ -206,7 +268,7 @@ static struct status check_warmup(const struct pretrain_options *o, const struct
             STATUS_USAGE,
             "--warmup_tokens %lld is longer than the run: %lld steps of %lld sequences of up to %lld "
             "tokens are %.0f",
-            (long long)o->warmup_tokens, (long long)o->max_steps, (long long)o->train_batch_size,
+            (long long)o->warmup_tokens, (long long)o->max_steps, (long long)batch,
             (long long)o->max_seq_length, all);
     }
     return status_ok();

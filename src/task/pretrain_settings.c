@@ -177,7 +177,9 @@ struct status pretrain_check(const struct pretrain_options *o)
 
 int64_t pretrain_groups(const struct pretrain_options *o)
 {
-    return o->balance_tokens ? rank_options_world(&o->ranks).size : 1;
+    int64_t n = o->ranks.reproducible_ranks;
+    bool shares = o->balance_tokens || o->batch_ramp != NULL;
+    return !shares ? 1 : n > 0 ? n : rank_options_world(&o->ranks).size;
 }
 
 /* Ranks are dealt as many sequences each. */
@@ -201,19 +203,17 @@ static struct status check_balance(const struct pretrain_options *o)
     return status_ok();
 }
 
-/* What only a single process can do so far: ranks would each go by their own clock; a batch of several ranks does not grow; and a mean
+/* What only a single process can do so far: ranks would each go by their own clock; and a mean
  * of checkpoints in slices is not computed as they are written. */
 struct status pretrain_check_ranks(const struct pretrain_options *o)
 {
     int n_ranks = rank_options_world(&o->ranks).size;
     const char *flag = o->total_training_time > 0 ? "total_training_time"
-                       : o->batch_ramp != NULL    ? "batch_ramp"
                        : o->average_last > 0      ? "average_last"
                                                   : NULL;
     TRY(check_balance(o));
-    bool several = n_ranks > 1 || (o->ranks.global_batch_size > 0 && o->batch_ramp != NULL);
-    return flag == NULL || !several
+    return flag == NULL || n_ranks == 1
                ? status_ok()
-               : status_error(STATUS_UNAVAILABLE, "--%s is not there yet for %s: leave it out", flag,
-                              n_ranks > 1 ? "several ranks" : "--global_batch_size");
+               : status_error(STATUS_UNAVAILABLE, "--%s is not there yet for several ranks: leave it out",
+                              flag);
 }

@@ -152,8 +152,7 @@ static void batches_have_the_same_sequences(const struct indexed *store)
         in_order += llabs(tokens[0] - tokens[1]);
         dealt += llabs(tokens_too[0] - tokens_too[1]);
     }
-    EXPECT(8 * dealt < in_order, "%lld tokens too many, %lld without", (long long)dealt,
-           (long long)in_order);
+    EXPECT(8 * dealt < in_order, "%lld tokens too many, %lld without", (long long)dealt, (long long)in_order);
 }
 
 static double half_at_once(const void *context, int64_t step)

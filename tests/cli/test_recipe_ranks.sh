@@ -1,0 +1,63 @@
+#!/usr/bin/env bash
+# What changes while a run of several ranks goes on: a ramp of the batch has the bits of one rank, with --reproducible_ranks, and goes on
+# from a checkpoint to the same; sizes that ranks cannot share are refused by name.
+set -euo pipefail
+kiln=$1
+dir=$(mktemp -d)
+trap 'rm -rf "$dir"' EXIT
+. "$(dirname "$0")/corpus.sh"
+. "$(dirname "$0")/expect.sh"
+. "$(dirname "$0")/ranks.sh"
+need_mpirun
+make_store
+
+pretrain_command()
+{
+    local n=$1 out=$2
+    shift 2
+    as_ranks "$n" "$kiln" pretrain --input_dir "$dir/store" --config_file "$dir/config.json" --output_dir "$dir/$out" \
+        --max_seq_length 32 --max_predictions_per_seq 5 --max_steps 8 --learning_rate 1e-3 --num_steps_per_checkpoint 2 \
+        --keep_checkpoints 0 --eval_steps 0 --disable_progress_bar "$@"
+}
+pretrain()
+{
+    pretrain_command "$@"
+    runs
+}
+# resumes N OUT STEP flag...: N ranks go on from ckpt_STEP of OUT, as after a kill, and end as it did
+resumes()
+{
+    local n=$1 out=$2 step=$3
+    shift 3
+    rm -rf "$dir/on"
+    mkdir "$dir/on"
+    for ((at = 2; at <= step; at += 2)); do cp -r "$dir/$out/ckpt_$at" "$dir/on"; done
+    pretrain "$n" on "$@" --resume_from_checkpoint
+    grep -q "^resumed from .*ckpt_$step" "$dir/err" || fail "not resumed: $(cat "$dir/err")"
+    same_weights "$out/ckpt_8" on/ckpt_8
+}
+
+# from 2 to 8 micro-batches of 2 sequences, which all ranks have equally many of
+ramp=(--batch_ramp 128:512:0.6 --length_schedule 16:0.4,32:0.6 --mask_rate 0.3:0.15 --warmup_tokens 1000 --reproducible_ranks 2)
+schedule=("${ramp[@]}" --no_nsp)
+pretrain 1 one "${schedule[@]}"
+grep -q "batch: from 2 to 8 micro-batches of 2 sequences" "$dir/err" || fail "$(cat "$dir/err")"
+pretrain 2 two "${schedule[@]}" --zero_stage 1
+same_weights one/ckpt_8 two/ckpt_8
+for key in step_loss learning_rate; do
+    [ "$(grep -o "\"$key\":[^,]*" "$dir/one/log.jsonl")" = "$(grep -o "\"$key\":[^,]*" "$dir/two/log.jsonl")" ] || fail "$key differs"
+done
+resumes 2 two 4 "${schedule[@]}"
+
+# without blocks, beside equal tokens; the sizes of each rank
+pretrain 2 dealt --batch_ramp 128:512:0.6 --balance_tokens --train_batch_size 8 --gradient_accumulation_steps 4
+resumes 2 dealt 4 --batch_ramp 128:512:0.6 --balance_tokens --train_batch_size 8 --gradient_accumulation_steps 4
+
+pretrain_command 2 refused --batch_ramp 128:512:0.6 --global_batch_size 16 --gradient_accumulation_steps 4
+expect 64 "a batch of 128 tokens is 1 micro-batches, which 2 ranks cannot share: give a multiple of 256" "${command[@]}"
+pretrain_command 1 refused --batch_ramp 128:512:0.6 --train_batch_size 16 --gradient_accumulation_steps 4 --reproducible_ranks 4
+expect 64 "which 4 ranks (--reproducible_ranks) cannot share" "${command[@]}"
+pretrain_command 2 refused --batch_ramp 128:512:0.6 --train_batch_size 16
+expect 64 "but --train_batch_size 16 on 2 ranks of --max_seq_length 32 are 1024" "${command[@]}"
+[ ! -e "$dir/refused" ] || fail "a refused run wrote something"
+echo "test_recipe_ranks: all as it should be"

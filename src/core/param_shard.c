@@ -50,6 +50,17 @@ struct param_shard param_shard_of(const struct param_table *t, int rank, int n_r
                                 next_cut(t, t->n_elements * (rank + 1) / n_ranks)};
 }
 
+bool param_is_cut_at(const struct param_table *t, int64_t element)
+{
+    for (int i = 0; i < t->n; i++) {
+        int64_t within = element - t->params[i].offset;
+        if (within > 0 && within < param_count(&t->params[i])) {
+            return true;
+        }
+    }
+    return false;
+}
+
 struct param_shard param_shard_cut(const struct param *p, struct param_shard shard)
 {
     int64_t begin = larger(p->offset, shard.begin), end = smaller(p->offset + param_count(p), shard.end);

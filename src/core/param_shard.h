@@ -19,6 +19,9 @@ struct param_shard param_shard_of(const struct param_table *t, int rank, int n_r
 /* The part of a parameter that lies in a shard, as elements of the flat buffer; empty: begin == end. */
 struct param_shard param_shard_cut(const struct param *p, struct param_shard shard);
 
+/* Whether some parameter has elements on both sides of this one's beginning, so that a shard that begins there cuts it. */
+bool param_is_cut_at(const struct param_table *t, int64_t element);
+
 /* Chunks of a parameter of so many elements. */
 int64_t param_chunks(int64_t elements);
 

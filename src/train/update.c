@@ -20,15 +20,11 @@ static struct status find_bounds(struct update *u, const struct param_table *par
 
 static bool cuts_parameters(const struct update *u, const struct param_table *params)
 {
+    bool cuts = false;
     for (int r = 1; r < u->n_ranks; r++) {
-        for (int i = 0; i < params->n; i++) {
-            int64_t within = u->bounds[r] - params->params[i].offset;
-            if (within > 0 && within < param_count(&params->params[i])) {
-                return true;
-            }
-        }
+        cuts = cuts || param_is_cut_at(params, u->bounds[r]);
     }
-    return false;
+    return cuts;
 }
 
 struct status update_init(struct update *u, const struct optimizer *o, const struct param_table *params,

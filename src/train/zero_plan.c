@@ -6,6 +6,7 @@ struct shape {
     int64_t n_vectors;  /* elements of LayerNorms and biases */
     int64_t n_chunks;
     int64_t shard, rank; /* the largest shard, and whose it is */
+    bool cuts;           /* some parameter is in several shards */
 };
 
 static size_t smaller(size_t a, size_t b)
@@ -21,6 +22,7 @@ static struct shape shape_of(const struct param_table *t, int64_t world)
     }
     for (int rank = 0; rank < world; rank++) {
         struct param_shard shard = param_shard_of(t, rank, (int)world);
+        s.cuts = s.cuts || param_is_cut_at(t, shard.begin);
         if (shard.end - shard.begin > s.shard) {
             s.shard = shard.end - shard.begin;
             s.rank = rank;
@@ -73,14 +75,15 @@ static void share(struct zero_plan *z, const struct shape *s, size_t vector)
 }
 
 /* Weights are gathered in the dtype that products read, and vectors in fp32 as well; norms need sums of chunks in
- * fp64 (train/update.h). */
+ * fp64: of squares always, and the optimizer's where ranks have parts of a parameter (train/update.h). */
 static void count_traffic(struct zero_plan *z, const struct shape *s, const struct trainer_config *c,
                           int stage, int64_t n_micro)
 {
     size_t vector = dtype_bytes(dtype_of_vectors(c->precision.dtype)),
            matrix = dtype_bytes(c->precision.dtype);
     double n = (double)s->n_elements, vectors = matrix < vector ? (double)s->n_vectors : 0;
-    double sums = (double)(1 + c->optimizer.kind->n_sums) * (double)s->n_chunks * sizeof(double);
+    double sums =
+        (double)(1 + (s->cuts ? c->optimizer.kind->n_sums : 0)) * (double)s->n_chunks * sizeof(double);
     z->reduced_bytes = n * (double)vector;
     z->n_reductions = stage > 1 ? n_micro : 1;
     z->gathered_bytes = stage > 0 ? n * (double)matrix + vectors * (double)vector + sums : 0;

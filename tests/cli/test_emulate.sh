@@ -12,13 +12,13 @@ export ASAN_OPTIONS=${ASAN_OPTIONS:+$ASAN_OPTIONS:}detect_leaks=0 # MPI leaks a 
 make_store
 
 flags=(--input_dir "$dir/store" --config_file "$dir/config.json" --max_seq_length 32 --max_predictions_per_seq 5 --max_steps 4
-    --learning_rate 1e-3 --eval_steps 0 --disable_progress_bar --train_batch_size 8 --gradient_accumulation_steps 2 --optimizer adamw)
+    --learning_rate 1e-3 --eval_steps 0 --disable_progress_bar --train_batch_size 8 --gradient_accumulation_steps 2)
 # emulate OUT FLAG...: into $dir/OUT; its log is $dir/OUT.err
 emulate() { "$kiln" pretrain "${flags[@]}" --output_dir "$dir/$1" "${@:2}" 2>"$dir/$1.err" || fail "exit code $?: $(cat "$dir/$1.err")"; }
 # number KEY OUT: of the event at the end
 number() { grep '"event":"emulation"' "$dir/$2/log.jsonl" | grep -o "\"$1\":[0-9.]*" | cut -d: -f2; }
 
-for stage in 0 1; do
+for stage in 0 1 2; do
     for rank in 0 3; do
         out=stage$stage.$rank
         emulate $out --emulate_world 4 --distributed_emulation_rank $rank --zero_stage $stage
@@ -36,6 +36,7 @@ done
 [ "$(number gathered_bytes_a_step stage0.0)" = 0.0 ] || fail "stage 0 gathers"
 # what the others have, this one has not
 [ "$(number planned_bytes stage1.0)" -lt "$(number planned_bytes stage0.0)" ] || fail "stage 1 takes as much as stage 0"
+[ "$(number planned_bytes stage2.0)" -lt "$(number planned_bytes stage1.0)" ] || fail "stage 2 takes as much as stage 1"
 
 # refused, by name: what needs checkpoints or others, a run that is there, ranks that are none
 refuse() { expect 64 "$1" "$kiln" pretrain "${flags[@]}" --output_dir "$dir/refused" "${@:2}"; }

@@ -55,7 +55,7 @@ static void forward(const struct kiln_engine *e, const float *x, float *h, doubl
         for (int i = 0; i < N_HIDDEN; i++) {
             z += w2[c * N_HIDDEN + i] * h[i];
         }
-        p[c] = exp(z);
+        p[c] = exp((double)z);
         sum += p[c];
     }
     for (int c = 0; c < N_CLASSES; c++) {

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # `make install` and the examples as a user meets them: under a prefix that was moved, with nothing else of kiln in
-# sight, they build and say what `kiln ask`, `kiln classify` and `kiln tag` say; the header compiles alone, as C17 and as C++17; the library
+# sight, they build and say what `kiln ask`, `kiln classify` and `kiln tag` say; the headers compile alone, as C17 and as C++17; the library
 # shows no name but kiln_....
 set -euo pipefail
 kiln=$1
@@ -19,12 +19,12 @@ mv "$dir/first" "$dir/prefix"
 strangers=$(nm -g --defined-only "$dir/prefix/lib/libkiln.a" | awk 'NF == 3 && $3 !~ /^kiln_/ { print $3 }')
 [ -z "$strangers" ] || fail "the library also shows $strangers"
 
-# the header alone
-echo '#include <kiln/kiln.h>' >"$dir/alone.c"
-echo 'int main() { kiln_session_close(nullptr); return kiln_version()[0] == 0; }' | cat "$dir/alone.c" - >"$dir/alone.cc"
+# the headers alone; engine.h includes kiln.h
+echo '#include <kiln/engine.h>' >"$dir/alone.c"
+echo 'int main() { kiln_session_close(nullptr); kiln_engine_close(nullptr); return kiln_version()[0] == 0; }' | cat "$dir/alone.c" - >"$dir/alone.cc"
 read -ra cflags <<<"$(pkg-config --cflags kiln)"
 read -ra libs <<<"$(pkg-config --static --libs kiln)"
-${CC:-cc} -std=c17 -pedantic -Wall -Wextra -Werror "${cflags[@]}" -fsyntax-only "$dir/alone.c" || fail "header in C17"
+${CC:-cc} -std=c17 -pedantic -Wall -Wextra -Werror "${cflags[@]}" -fsyntax-only "$dir/alone.c" || fail "headers in C17"
 cxx=
 for candidate in ${CXX:-} c++ g++ clang++; do
     if [ -z "$cxx" ] && echo '#include <stdint.h>' | "$candidate" -x c++ -fsyntax-only - 2>/dev/null; then
@@ -33,11 +33,11 @@ for candidate in ${CXX:-} c++ g++ clang++; do
 done
 if [ -n "$cxx" ]; then
     "$cxx" -std=c++17 -pedantic -Wall -Wextra -Werror "${cflags[@]}" -c -o "$dir/alone.o" "$dir/alone.cc" ||
-        fail "header in C++17"
+        fail "headers in C++17"
     "$cxx" -o "$dir/alone" "$dir/alone.o" "${libs[@]}" || fail "a C++ program does not link"
     "$dir/alone" || fail "a C++ program does not run"
 else
-    lack c++ "the header was tried in C only, for there is no C++ compiler; install g++"
+    lack c++ "the headers were tried in C only, for there is no C++ compiler; install g++"
 fi
 
 # the example

@@ -170,16 +170,23 @@ struct status batch_step_init(struct batch_step *step, int64_t n_micro, const st
         }
     }
     step->n_all_micro = step->n_to_fill = n_micro;
+    step->apart = 1;
     return status_ok();
 }
 
 struct status batch_step_init_part(struct batch_step *step, int64_t n_all_micro, int part, int n_parts,
-                                   const struct batch_layout *layout, struct batch_limits limits)
+                                   bool in_turn, const struct batch_layout *layout,
+                                   struct batch_limits limits)
 {
     int64_t first, n = batch_part(n_all_micro, part, n_parts, &first);
+    if (in_turn) {
+        first = part;
+        n = (n_all_micro - part + n_parts - 1) / n_parts;
+    }
     TRY(batch_step_init(step, n, layout, limits));
     step->n_all_micro = step->n_to_fill = n_all_micro;
     step->first_micro = first;
+    step->apart = in_turn ? n_parts : 1;
     return status_ok();
 }
 
@@ -212,10 +219,16 @@ int64_t batch_part(int64_t n, int part, int n_parts, int64_t *first)
     return n * (part + 1) / n_parts - *first;
 }
 
+int64_t batch_step_number(const struct batch_step *step, int64_t k)
+{
+    return step->first_micro + k * step->apart;
+}
+
 struct batch_step batch_step_part(const struct batch_step *step, int part, int n_parts)
 {
     struct batch_step p = *step;
     int64_t first, n = batch_part(step->n_all_micro, part, n_parts, &first);
+    CHECK(step->apart == 1, "a part of micro-batches that are dealt out in turn");
     CHECK(first >= step->first_micro && first + n <= step->first_micro + step->n_micro,
           "micro-batches %lld to %lld are not here", (long long)first, (long long)(first + n));
     p.micro += first - step->first_micro;

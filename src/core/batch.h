@@ -71,6 +71,7 @@ struct batch_step {
     int64_t n_all_micro; /* of the whole global batch: more than n_micro where other ranks have some of
                           * them */
     int64_t first_micro; /* the number, in the global batch, of the first that is here */
+    int64_t apart;       /* how much larger the number of the next is: 1, or ranks take turns */
     int64_t n_to_fill;   /* of n_all_micro the first that are to have sequences: fewer while batches grow */
     int64_t n_tokens;    /* real tokens of the whole global batch */
     int64_t n_sequences;
@@ -108,12 +109,17 @@ struct status batch_step_init(struct batch_step *step, int64_t n_micro, const st
                               struct batch_limits limits);
 void batch_step_fini(struct batch_step *step);
 
-/* The same for part `part` of n_parts of a global batch of n_all_micro. */
+/* The same for part `part` of n_parts of a global batch of n_all_micro: consecutive ones, or with `in_turn` numbers part, part + n_parts,
+ * ... */
 struct status batch_step_init_part(struct batch_step *step, int64_t n_all_micro, int part, int n_parts,
-                                   const struct batch_layout *layout, struct batch_limits limits);
+                                   bool in_turn, const struct batch_layout *layout,
+                                   struct batch_limits limits);
 
 /* Sums the counts over the finished micro-batches that are here: those of the global batch, where all are. */
 void batch_step_count(struct batch_step *step);
+
+/* The number, in the global batch, of the k-th micro-batch that is here. */
+int64_t batch_step_number(const struct batch_step *step, int64_t k);
 
 /* Part `part` of n_parts of the global batch: a view of consecutive micro-batches, which must be here, with the counts of all. */
 struct batch_step batch_step_part(const struct batch_step *step, int part, int n_parts);

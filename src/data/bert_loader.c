@@ -413,18 +413,27 @@ static void deal(const struct bert_loader *l, const struct form *f, uint64_t fir
     token_balance_deal(l->balance, n);
 }
 
-/* Which of the step's micro-batches with sequences is number m of all; -1: it has none. */
-static int64_t filled_number(const struct bert_loader_config *c, const struct form *f, int64_t m)
+/* Which of the step's micro-batches with sequences is the k-th of those here; -1: it has none.  Balanced ones are numbered rank by rank. */
+static int64_t filled_number(const struct bert_loader *l, const struct form *f, const struct batch_step *out,
+                             int64_t k)
 {
-    int64_t n = n_groups(c), each = c->gradient_accumulation_steps / n, filled = f->n_micro / n;
+    int64_t m = batch_step_number(out, k);
+    if (out->apart > 1) { /* ranks take turns */
+        int64_t of_rank =
+            l->balance != NULL ? m % out->apart * (f->n_micro / out->apart) + m / out->apart : m;
+        return m < f->n_micro ? of_rank : -1;
+    }
+    int64_t n = n_groups(&l->config), each = l->config.gradient_accumulation_steps / n,
+            filled = f->n_micro / n;
     return m % each < filled ? m / each * filled + m % each : -1;
 }
 
 struct status bert_loader_step(const struct bert_loader *l, int64_t step, struct batch_step *out)
 {
     const struct bert_loader_config *c = &l->config;
-    CHECK(step >= 1 && out->first_micro + out->n_micro <= c->gradient_accumulation_steps,
-          "step %lld up to micro-batch %lld", (long long)step, (long long)(out->first_micro + out->n_micro));
+    int64_t last = batch_step_number(out, out->n_micro - 1);
+    CHECK(step >= 1 && last < c->gradient_accumulation_steps, "step %lld up to micro-batch %lld",
+          (long long)step, (long long)last);
     struct form form = form_of(l, step);
     int64_t n = form.micro_size;
     uint64_t first = ((uint64_t)step - 1) * (uint64_t)(n * c->gradient_accumulation_steps);
@@ -433,7 +442,7 @@ struct status bert_loader_step(const struct bert_loader *l, int64_t step, struct
     }
     for (int64_t k = 0; k < out->n_micro; k++) {
         struct batch *b = &out->micro[k];
-        int64_t filled = filled_number(c, &form, out->first_micro + k);
+        int64_t filled = filled_number(l, &form, out, k);
         batch_clear(b);
         for (int64_t at = filled * n; filled >= 0 && at < (filled + 1) * n; at++) {
             int64_t i = l->balance != NULL ? l->balance->dealt[at] : at;

@@ -83,7 +83,7 @@ void example_batches_step(const struct example_batches *b, int64_t step, struct 
     uint64_t key = rng_key(rng_key(b->seed, PURPOSE_ORDER), (uint64_t)((step - 1) / per_epoch));
     int64_t first = (step - 1) % per_epoch * b->batch_size;
     for (int64_t k = 0; k < out->n_micro; k++) {
-        int64_t begin = (out->first_micro + k) * size;
+        int64_t begin = batch_step_number(out, k) * size;
         batch_clear(&out->micro[k]);
         for (int64_t i = begin; i < begin + size && first + i < n; i++) {
             add(b, (int64_t)rng_permute(key, (uint64_t)n, (uint64_t)(first + i)), i, &out->micro[k]);

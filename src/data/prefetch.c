@@ -47,17 +47,17 @@ static int start_thread(struct prefetch *p)
 struct status prefetch_open(struct prefetch *p, const struct batch_source *source, int64_t first,
                             int64_t last)
 {
-    return prefetch_open_part(p, source, 0, 1, first, last);
+    return prefetch_open_part(p, source, 0, 1, false, first, last);
 }
 
 struct status prefetch_open_part(struct prefetch *p, const struct batch_source *source, int part, int n_parts,
-                                 int64_t first, int64_t last)
+                                 bool in_turn, int64_t first, int64_t last)
 {
     CHECK(first >= 1, "step %lld", (long long)first);
     *p = (struct prefetch){.source = *source, .next = first, .last = last};
     struct status s = status_ok();
     for (int i = 0; i < 2 && !failed(s); i++) {
-        s = batch_step_init_part(&p->slots[i].step, source->n_micro, part, n_parts, source->layout,
+        s = batch_step_init_part(&p->slots[i].step, source->n_micro, part, n_parts, in_turn, source->layout,
                                  source->limits);
     }
     if (!failed(s)) {

@@ -31,9 +31,9 @@ struct prefetch {
 struct status prefetch_open(struct prefetch *p, const struct batch_source *source, int64_t first,
                             int64_t last);
 
-/* The same of part `part` of n_parts of each step (batch_step_part). */
+/* The same of part `part` of n_parts of each step (batch_step_init_part). */
 struct status prefetch_open_part(struct prefetch *p, const struct batch_source *source, int part, int n_parts,
-                                 int64_t first, int64_t last);
+                                 bool in_turn, int64_t first, int64_t last);
 
 /* Stops the thread, which first finishes its current step, and frees everything. */
 void prefetch_close(struct prefetch *p);

@@ -157,11 +157,12 @@ static struct status add_record(const struct shard_loader *l, struct batch *b, u
 static struct status fill(const void *self, int64_t step, struct batch_step *out)
 {
     const struct shard_loader *l = self;
-    CHECK(step >= 1 && out->first_micro + out->n_micro <= l->n_micro, "step %lld up to micro-batch %lld",
-          (long long)step, (long long)(out->first_micro + out->n_micro));
+    int64_t last = batch_step_number(out, out->n_micro - 1);
+    CHECK(step >= 1 && last < l->n_micro, "step %lld up to micro-batch %lld", (long long)step,
+          (long long)last);
     uint64_t first = ((uint64_t)step - 1) * (uint64_t)(l->micro_size * l->n_micro);
     for (int64_t k = 0; k < out->n_micro; k++) {
-        int64_t begin = (out->first_micro + k) * l->micro_size;
+        int64_t begin = batch_step_number(out, k) * l->micro_size;
         batch_clear(&out->micro[k]);
         for (int64_t i = begin; i < begin + l->micro_size; i++) {
             TRY(add_record(l, &out->micro[k], l->config.seed, first + (uint64_t)i, i));

@@ -48,19 +48,23 @@ static bool shares_gradients(const struct rank_options *o, int n_ranks)
     return o->zero_stage > 1 && n_ranks > 1;
 }
 
-/* Stage 2 sums over ranks after each micro-batch, and not over a rank's micro-batches first. */
+bool rank_options_in_turn(const struct rank_options *o)
+{
+    return shares_gradients(o, rank_options_world(o).size) && o->reproducible_ranks > 0;
+}
+
+/* Stage 2 sums over ranks after each micro-batch, so that is what a block must be. */
 static struct status check_order(const struct rank_options *o, int n_ranks, int64_t n_micro)
 {
-    bool one_each = n_micro == n_ranks && o->reproducible_ranks == n_ranks;
-    if (o->reproducible_ranks == 0 || !shares_gradients(o, n_ranks) || one_each) {
+    if (o->reproducible_ranks == 0 || !shares_gradients(o, n_ranks) || n_micro == o->reproducible_ranks) {
         return status_ok();
     }
     return status_error(
         STATUS_USAGE,
-        "--reproducible_ranks %lld with --zero_stage 2 and %lld micro-batches on %d ranks: stage 2 sums "
-        "after each micro-batch, in another order; give each rank one micro-batch and one block (%d of "
-        "both in all), or --zero_stage 1",
-        (long long)o->reproducible_ranks, (long long)n_micro, n_ranks, n_ranks);
+        "--reproducible_ranks %lld with --zero_stage 2 is for as many micro-batches of all ranks, not %lld: "
+        "stage 2 sums after each of them; give --reproducible_ranks %lld if that is a power of two, or "
+        "--zero_stage 1",
+        (long long)o->reproducible_ranks, (long long)n_micro, (long long)n_micro);
 }
 
 /* What each rank has, for the log. */
@@ -123,8 +127,9 @@ void rank_options_announce(const struct rank_options *o, int64_t train_batch_siz
     if (o->reproducible_ranks > 0) {
         int levels =
             gradient_tree_levels(gradient_blocks_of((int)o->reproducible_ranks, world.rank, world.size));
-        log_info("sums: the same bits for up to %lld ranks; %d more buffers of gradients for it",
-                 (long long)o->reproducible_ranks, levels);
+        log_info("sums: the same bits for up to %lld ranks; %d more buffers of %sgradients for it",
+                 (long long)o->reproducible_ranks, levels,
+                 shares_gradients(o, world.size) ? "this rank's part of " : "");
     }
 }
 

@@ -24,6 +24,9 @@ struct comm rank_options_world(const struct rank_options *o);
 struct status rank_options_take(const struct rank_options *o, bool fp8, int64_t *train_batch_size,
                                 int64_t *gradient_accumulation_steps);
 
+/* Whether ranks take turns at the micro-batches of a step (batch_step_init_part): a round of them is then a part of the tree of sums. */
+bool rank_options_in_turn(const struct rank_options *o);
+
 /* Sets the parts of this rank: of the update, of the sums of gradients, of checkpoints. */
 void rank_options_configure(const struct rank_options *o, struct trainer_config *config);
 

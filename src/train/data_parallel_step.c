@@ -38,7 +38,7 @@ static void reduce_room(const struct reduction *r, int bucket)
     comm_queue_reduce_scatter_sum(r->c, x, room, t->update.cut);
     comm_join(r->c, x);
     if (has_part) {
-        (r->round == 0 ? x->ops->cast : x->ops->add)(x, kept, passing);
+        (r->round == 0 || t->tree.n_levels > 0 ? x->ops->cast : x->ops->add)(x, kept, passing);
     }
     gradient_rooms_leave(&t->rooms, x, bucket);
 }
@@ -52,23 +52,38 @@ static void reduce_up_to(void *context, int bucket)
     }
 }
 
-/* No rank has more micro-batches than n_all_micro over ranks, rounded up (batch_part); so all know of as many rounds. */
+/* A round is a block of the canonical sum if ranks take turns, and blocks are single micro-batches. */
+static void check_rounds(const struct reduction *r, const struct batch_step *part, int64_t n_rounds)
+{
+    const struct gradient_blocks *b = &r->t->config.blocks;
+    if (part->n_micro > n_rounds) {
+        exec_fail(&r->t->net.x, STATUS_INTERNAL, "gradients",
+                  "%lld micro-batches, where ranks have %lld at most", (long long)part->n_micro,
+                  (long long)n_rounds);
+    }
+    if (b->n_all > 0 && (b->n_all != part->n_all_micro || (b->n > 1 && part->apart != r->c->size))) {
+        exec_fail(&r->t->net.x, STATUS_INTERNAL, "gradients",
+                  "%lld micro-batches, %lld apart, in %d blocks of ranks that take turns",
+                  (long long)part->n_all_micro, (long long)part->apart, b->n_all);
+    }
+}
+
+/* No rank has more micro-batches than n_all_micro over ranks, rounded up (batch_step_init_part); so all know of as many rounds. */
 static void sum_in_rounds(struct reduction *r, const struct batch_step *part, struct stage_numbers *numbers,
                           bool mean_of_micro_batches)
 {
     struct trainer *t = r->t;
     int64_t n_rounds = (part->n_all_micro + r->c->size - 1) / r->c->size;
     trainer_clear(t);
-    if (batch_step_n_filled(part) > n_rounds) {
-        exec_fail(&t->net.x, STATUS_INTERNAL, "gradients",
-                  "%lld micro-batches, where ranks have %lld at most", (long long)batch_step_n_filled(part),
-                  (long long)n_rounds);
-    }
+    check_rounds(r, part, n_rounds);
     for (r->round = 0; r->round < n_rounds; r->round++) {
         r->n_done = 0;
-        r->is_empty = r->round >= batch_step_n_filled(part);
+        r->is_empty = r->round >= part->n_micro || part->micro[r->round].n_sequences == 0;
         trainer_queue_micro(t, part, r->round, numbers, mean_of_micro_batches);
         reduce_up_to(r, t->net.stage.buckets.n - 1); /* without a micro-batch, or after a failure */
+        if (t->tree.n_levels > 0 && r->round < t->config.blocks.n) {
+            gradient_tree_add(&t->tree, &t->net.x, t->config.blocks, (int)r->round, t->grad);
+        }
     }
     profile_phase(t->net.profile, "optimizer");
 }

@@ -41,8 +41,10 @@ static void carve_gradients(struct trainer *t, struct arena *a)
     enum dtype vector = dtype_of_vectors(t->config.precision.dtype);
     int64_t n = t->net.params.n_elements;
     if (t->config.shares_gradients) {
-        t->grad = arena_carve_1d(a, vector, t->update.shard.end - t->update.shard.begin);
+        n = t->update.shard.end - t->update.shard.begin;
+        t->grad = arena_carve_1d(a, vector, n);
         gradient_rooms_carve(&t->rooms, a, vector);
+        gradient_tree_carve(&t->tree, a, t->config.blocks, vector, n);
         return;
     }
     t->grad = arena_carve_1d(a, vector, n);
@@ -178,8 +180,7 @@ static struct status find_rooms(struct trainer *t)
     if (!c->shares_gradients) {
         return status_ok();
     }
-    CHECK(c->n_shards > 1 && !c->shards_are_stages && c->blocks.n <= 1, "gradients of %d blocks in %d shards",
-          c->blocks.n, c->n_shards);
+    CHECK(c->n_shards > 1 && !c->shards_are_stages, "gradients in %d shards", c->n_shards);
     return gradient_rooms_init(&t->rooms, &t->net.params, &t->net.stage.buckets, c->model->tied);
 }
 
@@ -451,7 +452,7 @@ static void micro_step(struct trainer *t, const struct batch *micro, const struc
     stage_begin(&t->net.stage, micro, n);
     tensor_log_begin(t->tensor_log, &(struct tensor_log_pass){micro, first, last, t->loss_scale.value});
     bool in_rooms = t->config.shares_gradients;
-    t->net.stage.gradient_done = (last || in_rooms) && t->tree.n_levels == 0 ? t->gradient_done : NULL;
+    t->net.stage.gradient_done = in_rooms || (last && t->tree.n_levels == 0) ? t->gradient_done : NULL;
     t->net.stage.gradient_done_context = t->gradient_done_context;
     if (stage_graph_begin(&t->net.stage, work)) {
         if (first) {
@@ -526,21 +527,22 @@ void trainer_queue_gradients(struct trainer *t, const struct batch_step *batch, 
 void trainer_queue_micro(struct trainer *t, const struct batch_step *batch, int64_t k,
                          struct stage_numbers *numbers, bool mean_of_micro_batches)
 {
-    int64_t n = batch_step_n_filled(batch);
-    if (k >= n) {
-        if (k == 0) { /* the update reads its numbers there */
-            stage_batch_send(&t->net.stage.slot->block, &t->net.x, NULL, numbers);
-        }
+    struct batch_step before = *batch;
+    before.n_micro = k < batch->n_micro ? k : batch->n_micro;
+    int64_t n = batch_step_n_filled(batch), n_before = batch_step_n_filled(&before);
+    if (k == 0 && n == 0) { /* the update reads its numbers there */
+        stage_batch_send(&t->net.stage.slot->block, &t->net.x, NULL, numbers);
+    }
+    if (k >= batch->n_micro || batch->micro[k].n_sequences == 0) {
         return;
     }
-    const struct batch *micro = batch_step_filled(batch, k);
-    if (k > 0) {
+    if (n_before > 0) {
         profile_micro_step(t->net.profile);
     }
     profile_phase(t->net.profile, "forward");
     gradient_rooms_begin(&t->rooms, &t->net.x);
-    trainer_scale_losses(t, numbers, batch, micro, mean_of_micro_batches);
-    micro_step(t, micro, numbers, k == 0, k == n - 1);
+    trainer_scale_losses(t, numbers, batch, &batch->micro[k], mean_of_micro_batches);
+    micro_step(t, &batch->micro[k], numbers, n_before == 0, n_before == n - 1);
 }
 
 struct status trainer_passes(struct trainer *t, const struct batch_step *batch, int64_t step)

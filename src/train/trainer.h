@@ -147,8 +147,8 @@ void trainer_queue_gradients(struct trainer *t, const struct batch_step *batch, 
 struct status trainer_update(struct trainer *t, const struct comm *c, const struct batch_step *batch,
                              int64_t step, struct trainer_result *result);
 
-/* The same where ranks share gradients: the gradients of the part's micro-batch with number k of those with sequences, which pass
- * through t->rooms; nothing if there is none.  trainer_clear comes before the first. */
+/* The same where ranks share gradients: the gradients of the part's micro-batch k, which pass through t->rooms; nothing if there is none
+ * or it has no sequences.  trainer_clear comes before the first. */
 void trainer_queue_micro(struct trainer *t, const struct batch_step *batch, int64_t k,
                          struct stage_numbers *numbers, bool mean_of_micro_batches);
 

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# ZeRO's second stage over ranks of mpirun: with one micro-batch a rank the weights of one process, of stages 0 and 1; with several, the
+# ZeRO's second stage over ranks of mpirun: in blocks of one micro-batch the weights of one process, of stages 0 and 1; without blocks, the
 # same in every run; what it saves, others go on with, and back; and what it refuses.
 set -euo pipefail
 kiln=$1
@@ -11,7 +11,7 @@ trap 'rm -rf "$dir"' EXIT
 need_mpirun
 make_store
 
-# one micro-batch of each of 4 ranks, in one block each: the order of sums of all stages
+# blocks of one micro-batch, one or two of each rank: the order of sums of all stages
 each=(--global_batch_size 8 --gradient_accumulation_steps 4 --reproducible_ranks 4)
 pretrain 1 one "${each[@]}"
 pretrain 1 alone "${each[@]}" --zero_stage 2
@@ -25,7 +25,7 @@ for key in step_loss grad_norm; do
     [ "$wanted" = "$got" ] || fail "$key of 4 ranks: $got, not $wanted"
 done
 
-# from stage 2 on 4 ranks to one process and to stage 1 on 2, and back from one process
+# from stage 2 on 4 ranks to one process and to 2 ranks, and back from one process
 while read -r from n stage; do
     mkdir "$dir/on-$n"
     cp -r "$dir/$from/ckpt_3" "$dir/on-$n"
@@ -34,7 +34,7 @@ while read -r from n stage; do
     same_weights one/ckpt_6 "on-$n/ckpt_6"
 done <<END
 four 1 0
-four 2 1
+four 2 2
 one 4 2
 END
 cmp "$dir/one/ckpt_6/optimizer.safetensors" "$dir/on-1/ckpt_6/optimizer.safetensors" || fail "the moments differ"
@@ -53,15 +53,15 @@ make_questions
 for n in 1 2; do
     command=("$kiln" squad --init_checkpoint "$dir/one/ckpt_6" --output_dir "$dir/qa-$n" --train_file "$dir/questions.json"
         --do_train --skip_cache --max_seq_length 48 --doc_stride 16 --max_query_length 16 --max_steps 4 --learning_rate 1e-3
-        --global_batch_size 8 --gradient_accumulation_steps 2 --reproducible_ranks 2 --zero_stage 2)
+        "${each[@]}" --zero_stage 2)
     [ $n -eq 1 ] || command=(timeout -k 5 60 "${mpi[@]}" -n $n "${command[@]}")
     expect 0 "" "${command[@]}"
 done
 same_weights qa-1/model qa-2/model
 
 # what it refuses
-pretrain_command 2 refused "${each[@]}" --zero_stage 2
-expect 64 "--reproducible_ranks 4 with --zero_stage 2 and 4 micro-batches on 2 ranks" "${command[@]}"
+pretrain_command 2 refused "${each[@]}" --gradient_accumulation_steps 8 --zero_stage 2
+expect 64 "--reproducible_ranks 4 with --zero_stage 2 is for as many micro-batches of all ranks, not 8" "${command[@]}"
 pretrain_command 1 refused --zero_stage 3
 expect 69 "ZeRO stage 3 is not offered" "${command[@]}"
 pretrain_command 2 logged --zero_stage 2 --log_bwd_grads --tensor_logger_max_iterations 1

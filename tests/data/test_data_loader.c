@@ -238,7 +238,7 @@ static void ranks_make_their_part(const struct indexed *store)
     EXPECT_OK(bert_loader_step(&l, 7, &all));
     int64_t n_tokens = 0;
     for (int rank = 0; rank < 3; rank++) {
-        EXPECT_OK(batch_step_init_part(&part, 4, rank, 3, &bert_batch_layout, bert_loader_limits(&c)));
+        EXPECT_OK(batch_step_init_part(&part, 4, rank, 3, false, &bert_batch_layout, bert_loader_limits(&c)));
         EXPECT_OK(bert_loader_step(&l, 7, &part));
         struct batch_step wanted = batch_step_part(&all, rank, 3);
         EXPECT(part.n_micro == wanted.n_micro && part.n_micro >= 1 && part.n_all_micro == 4, "%lld of %lld",
@@ -247,6 +247,13 @@ static void ranks_make_their_part(const struct indexed *store)
             same_batches(&part.micro[k], &wanted.micro[k]);
         }
         n_tokens += part.n_tokens;
+        batch_step_fini(&part);
+        EXPECT_OK(batch_step_init_part(&part, 4, rank, 3, true, &bert_batch_layout, bert_loader_limits(&c)));
+        EXPECT_OK(bert_loader_step(&l, 7, &part));
+        EXPECT(part.n_micro == (rank == 0 ? 2 : 1), "%lld in turn", (long long)part.n_micro);
+        for (int64_t k = 0; k < part.n_micro; k++) {
+            same_batches(&part.micro[k], &all.micro[rank + 3 * k]);
+        }
         batch_step_fini(&part);
     }
     EXPECT(n_tokens == all.n_tokens, "%lld tokens", (long long)n_tokens);

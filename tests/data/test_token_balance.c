@@ -112,7 +112,7 @@ static void add_places(const struct batch_step *step, uint64_t sums[BATCH], int 
 }
 
 /* All parts of a step, each from a loader of its own, as ranks have. */
-static void fill_parts(const struct bert_loader_config *c, int64_t step, uint64_t sums[BATCH],
+static void fill_parts(const struct bert_loader_config *c, bool in_turn, int64_t step, uint64_t sums[BATCH],
                        int seen[BATCH], int64_t tokens[GROUPS], int64_t filled[GROUPS])
 {
     for (int rank = 0; rank < GROUPS; rank++) {
@@ -120,7 +120,8 @@ static void fill_parts(const struct bert_loader_config *c, int64_t step, uint64_
         struct batch_step part;
         EXPECT_OK(bert_loader_open(&l, *c));
         struct batch_source source = bert_loader_source(&l);
-        EXPECT_OK(batch_step_init_part(&part, source.n_micro, rank, GROUPS, source.layout, source.limits));
+        EXPECT_OK(
+            batch_step_init_part(&part, source.n_micro, rank, GROUPS, in_turn, source.layout, source.limits));
         EXPECT_OK(bert_loader_step(&l, step, &part));
         add_places(&part, sums, seen);
         tokens[rank] = part.n_tokens;
@@ -130,7 +131,7 @@ static void fill_parts(const struct bert_loader_config *c, int64_t step, uint64_
     }
 }
 
-static void batches_have_the_same_sequences(const struct indexed *store)
+static void batches_have_the_same_sequences(const struct indexed *store, bool in_turn)
 {
     struct bert_loader_config plain = config_of(store), balanced = config_of(store);
     balanced.n_groups = GROUPS;
@@ -140,8 +141,8 @@ static void batches_have_the_same_sequences(const struct indexed *store)
         uint64_t wanted[BATCH] = {0}, got[BATCH] = {0};
         int seen[BATCH] = {0}, seen_too[BATCH] = {0};
         int64_t tokens[GROUPS], tokens_too[GROUPS], filled[GROUPS];
-        fill_parts(&plain, step, wanted, seen, tokens, filled);
-        fill_parts(&balanced, step, got, seen_too, tokens_too, filled);
+        fill_parts(&plain, false, step, wanted, seen, tokens, filled);
+        fill_parts(&balanced, in_turn, step, got, seen_too, tokens_too, filled);
         EXPECT(memcmp(wanted, got, sizeof got) == 0, "step %lld has other sequences", (long long)step);
         for (int i = 0; i < BATCH; i++) {
             EXPECT(seen[i] == 1 && seen_too[i] == 1, "place %d is there %d times", i, seen_too[i]);
@@ -162,7 +163,7 @@ static double half_at_once(const void *context, int64_t step)
 }
 
 /* A ramp fills as many micro-batches of each group, with the samples that one group would have. */
-static void groups_share_a_ramp(const struct indexed *store)
+static void groups_share_a_ramp(const struct indexed *store, bool in_turn)
 {
     struct bert_loader_config one = config_of(store), two = config_of(store);
     one.part = two.part = (struct run_part){half_at_once, NULL};
@@ -172,9 +173,9 @@ static void groups_share_a_ramp(const struct indexed *store)
         uint64_t wanted[BATCH] = {0}, got[BATCH] = {0};
         int seen[BATCH] = {0}, seen_too[BATCH] = {0};
         int64_t tokens[GROUPS], filled[GROUPS];
-        fill_parts(&one, step, wanted, seen, tokens, filled);
+        fill_parts(&one, false, step, wanted, seen, tokens, filled);
         EXPECT(filled[0] == (step == 1 ? 2 : 4) && filled[1] == step - 1, "one group fills its first");
-        fill_parts(&two, step, got, seen_too, tokens, filled);
+        fill_parts(&two, in_turn, step, got, seen_too, tokens, filled);
         EXPECT(filled[0] == step && filled[1] == step, "%lld and %lld", (long long)filled[0],
                (long long)filled[1]);
         int n = (int)(2 * step * GROUPS / 2) * BATCH / MICRO;
@@ -190,8 +191,10 @@ int main(void)
     ranks_have_equal_tokens();
     equal_lengths_stay_in_turn();
     fixture_store(&store, "train", 300, 20, 16, VOCAB);
-    batches_have_the_same_sequences(&store);
-    groups_share_a_ramp(&store);
+    for (int in_turn = 0; in_turn < 2; in_turn++) { /* or consecutive micro-batches of a rank */
+        batches_have_the_same_sequences(&store, in_turn);
+        groups_share_a_ramp(&store, in_turn);
+    }
     indexed_close(&store);
     fixture_remove();
     return 0;

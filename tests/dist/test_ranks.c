@@ -201,8 +201,7 @@ static void add_rounds(struct part *parts, const struct batch_step *batch, int n
         struct part row[N_MICRO];
         for (int rank = 0; rank < n_ranks; rank++) {
             struct batch_step mine = batch_step_part(batch, rank, n_ranks);
-            bool has = round < batch_step_n_filled(&mine);
-            const struct part *from = has ? &parts[batch_step_filled(&mine, round) - batch->micro] : NULL;
+            const struct part *from = round < mine.n_micro ? &parts[mine.micro - batch->micro + round] : NULL;
             row[rank] = (struct part){.grad = calloc((size_t)n, sizeof *row[rank].grad)};
             EXPECT(row[rank].grad != NULL, "out of memory");
             if (from != NULL) {

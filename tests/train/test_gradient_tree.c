@@ -1,5 +1,5 @@
-/* Gradients in blocks: one trainer, and 2 and 4 ranks with and without shared updates, take the same steps to the bit; and the plan
- * counts the sums that one of them keeps. */
+/* Gradients in blocks: one trainer, and 2 and 4 ranks with and without shared updates, take the same steps to the bit; so do ranks that
+ * share gradients and take turns at blocks of one micro-batch; and the plan counts the sums that one of them keeps. */
 #include "train/data_parallel_step.h"
 
 #include "bert_fixture.h"
@@ -15,8 +15,23 @@ struct run {
     float *wanted; /* weights of one trainer after the last step */
     int64_t n;
     struct trainer_result result;
-    bool shared; /* the update */
+    bool shared, in_turn; /* the update; and the gradients, of ranks that take turns */
 };
+
+/* As batch_step_init_part. */
+static struct batch_step in_turn(const struct batch_step *all, const struct comm *c,
+                                 struct batch micro[N_MICRO])
+{
+    struct batch_step mine = *all;
+    mine.micro = micro;
+    mine.first_micro = c->rank;
+    mine.apart = c->size;
+    mine.n_micro = 0;
+    for (int64_t i = c->rank; i < all->n_micro; i += c->size) {
+        micro[mine.n_micro++] = all->micro[i];
+    }
+    return mine;
+}
 
 static void body(const struct comm *c, void *context)
 {
@@ -24,10 +39,15 @@ static void body(const struct comm *c, void *context)
     struct trainer t;
     struct trainer_result result;
     struct trainer_config config = r->config;
+    struct batch micro[N_MICRO];
     struct batch_step mine = batch_step_part(&r->batch, c->rank, c->size);
+    if (r->in_turn) {
+        mine = in_turn(&r->batch, c, micro);
+    }
     config.blocks = gradient_blocks_of(BLOCKS, c->rank, c->size);
     config.n_shards = r->shared ? c->size : 1;
     config.shard = r->shared ? c->rank : 0;
+    config.shares_gradients = r->in_turn && c->size > 1;
     EXPECT_OK(trainer_init(&t, &config));
     for (int64_t i = 1; i <= STEPS; i++) {
         EXPECT_OK(data_parallel_step(&t, c, &mine, i, i, LR, false, &result));
@@ -82,7 +102,16 @@ static void ranks_give_the_same_bits(enum dtype dtype, bool has_empty)
         }
     }
     free(r.wanted);
-    batch_step_fini(&r.batch);
+    struct batch_step all = r.batch;
+    r.batch.n_micro = r.batch.n_all_micro = r.batch.n_to_fill = BLOCKS;
+    batch_step_count(&r.batch);
+    r.wanted = alone(&r, BLOCKS);
+    r.in_turn = true;
+    for (int size = 1; size <= BLOCKS; size *= 2) {
+        run_ranks(size, DEADLINE_S, body, &r);
+    }
+    free(r.wanted);
+    batch_step_fini(&all);
 }
 
 /* One block is the sum that there was before; four are another, or this test would compare nothing. */

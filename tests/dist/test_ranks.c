@@ -195,33 +195,34 @@ static void add_parts(struct part *parts, int n_parts, bool in_a_row, int64_t n)
  * rounds in a row.  Sums of losses are as of other ranks. */
 static void add_rounds(struct part *parts, const struct batch_step *batch, int n_ranks, int64_t n)
 {
-    struct part rounds[N_MICRO] = {0}, of_ranks[N_MICRO] = {0};
-    int n_rounds = ((int)batch->n_micro + n_ranks - 1) / n_ranks;
-    for (int round = 0; round < n_rounds; round++) {
-        struct part row[N_MICRO];
+    size_t bytes = (size_t)n * sizeof(float);
+    struct part row[N_MICRO] = {0}, total = {.grad = calloc(1, bytes)}, of_ranks[N_MICRO] = {0};
+    float *memory = malloc((size_t)n_ranks * bytes);
+    EXPECT(memory != NULL && total.grad != NULL, "out of memory");
+    for (int64_t round = 0; round * n_ranks < batch->n_micro; round++) {
         for (int rank = 0; rank < n_ranks; rank++) {
             struct batch_step mine = batch_step_part(batch, rank, n_ranks);
             const struct part *from = round < mine.n_micro ? &parts[mine.micro - batch->micro + round] : NULL;
-            row[rank] = (struct part){.grad = calloc((size_t)n, sizeof *row[rank].grad)};
-            EXPECT(row[rank].grad != NULL, "out of memory");
+            row[rank].grad = memory + rank * n;
             if (from != NULL) {
-                memcpy(row[rank].grad, from->grad, (size_t)n * sizeof *row[rank].grad);
+                memcpy(row[rank].grad, from->grad, bytes);
                 add_part(&of_ranks[rank], from, 0);
+            } else {
+                memset(row[rank].grad, 0, bytes);
             }
         }
         add_parts(row, n_ranks, false, n);
-        rounds[round] = row[0];
-        for (int rank = 1; rank < n_ranks; rank++) {
-            free(row[rank].grad);
+        if (round == 0) {
+            memcpy(total.grad, row[0].grad, bytes);
+        } else {
+            add_part(&total, &row[0], n);
         }
     }
-    add_parts(rounds, n_rounds, true, n);
-    memcpy(parts[0].grad, rounds[0].grad, (size_t)n * sizeof *parts[0].grad);
-    for (int round = 0; round < n_rounds; round++) {
-        free(rounds[round].grad);
-    }
+    memcpy(parts[0].grad, total.grad, bytes);
     add_parts(of_ranks, n_ranks, false, 0);
     memcpy(parts[0].sums, of_ranks[0].sums, sizeof parts[0].sums);
+    free(memory);
+    free(total.grad);
 }
 
 /* Whether a rank's micro-batches begin with this one. */

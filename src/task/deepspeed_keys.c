@@ -71,7 +71,7 @@ static const struct key {
     {"zero_optimization.overlap_comm", NEUTRAL, ONE_RANK},
     {"zero_optimization.reduce_scatter", NEUTRAL, ONE_RANK},
     {"zero_optimization.reduce_bucket_size", NEUTRAL, ONE_RANK},
-    {"zero_optimization.contiguous_gradients", NEUTRAL, "gradients are in one buffer"},
+    {"zero_optimization.contiguous_gradients", NEUTRAL, "gradients of layers are adjacent"},
     {"zero_optimization.max_group_size", NEUTRAL, "norms are those of whole parameters"},
     {"zero_optimization.sub_group_size", NEUTRAL, ONE_RANK},
     {"zero_optimization.round_robin_gradients", NEUTRAL, ONE_RANK},

@@ -7,8 +7,7 @@ dir=$(mktemp -d)
 trap 'rm -rf "$dir"' EXIT
 . "$(dirname "$0")/corpus.sh"
 . "$(dirname "$0")/expect.sh"
-export OMP_NUM_THREADS=1 OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 OMPI_MCA_mpi_yield_when_idle=1
-export ASAN_OPTIONS=${ASAN_OPTIONS:+$ASAN_OPTIONS:}detect_leaks=0 # MPI leaks a little, which is not ours
+export OMP_NUM_THREADS=1
 make_store
 
 flags=(--input_dir "$dir/store" --config_file "$dir/config.json" --max_seq_length 32 --max_predictions_per_seq 5 --max_steps 4
@@ -47,14 +46,13 @@ refuse 'is not one of the ranks 0 to 3' --emulate_world 4 --distributed_emulatio
 "$kiln" pretrain "${flags[@]}" --output_dir "$dir/whole" 2>/dev/null || fail "a run alone"
 expect 64 'has checkpoints of a real run' "$kiln" pretrain "${flags[@]}" --output_dir "$dir/whole" --resume_from_checkpoint --emulate_world 4
 
-[ -e "$(dirname "$kiln")/libkiln_mpi.so" ] || skip mpi "this build has no MPI; install libopenmpi-dev, and build without KILN_MPI=OFF"
-command -v mpirun >/dev/null || skip mpi "there is no mpirun; install openmpi-bin"
-mpi=(timeout -k 5 60 mpirun --oversubscribe)
+. "$(dirname "$0")/ranks.sh"
+need_mpirun
 code=0
-"${mpi[@]}" -n 2 "$kiln" pretrain "${flags[@]}" --output_dir "$dir/refused" --emulate_world 4 >"$dir/out" 2>&1 </dev/null || code=$?
+timeout -k 5 60 "${mpi[@]}" -n 2 "$kiln" pretrain "${flags[@]}" --output_dir "$dir/refused" --emulate_world 4 >"$dir/out" 2>&1 </dev/null || code=$?
 [ "$code" -ne 0 ] && grep -q 'is one process that stands for many, but 2 were started' "$dir/out" || fail "under mpirun: exit code $code: $(cat "$dir/out")"
 
 # the memory that 4 real ranks plan, kind by kind
-"${mpi[@]}" -n 4 "$kiln" pretrain "${flags[@]}" --output_dir "$dir/real" --zero_stage 1 --skip_checkpoint >"$dir/out" 2>&1 </dev/null || fail "4 ranks: $(cat "$dir/out")"
+timeout -k 5 60 "${mpi[@]}" -n 4 "$kiln" pretrain "${flags[@]}" --output_dir "$dir/real" --zero_stage 1 --skip_checkpoint >"$dir/out" 2>&1 </dev/null || fail "4 ranks: $(cat "$dir/out")"
 wanted=$(grep '^memory: weights' "$dir/out") got=$(grep '^memory: weights' "$dir/stage1.0.err")
 [ -n "$wanted" ] && [ "$wanted" = "$got" ] || fail "planned: $got, and of 4 real ranks: $wanted"

@@ -8,8 +8,6 @@ source=$(cd "$(dirname "$0")/../.." && pwd)
 dir=$(mktemp -d)
 trap 'rm -rf "$dir"' EXIT
 export OMP_NUM_THREADS=1 PKG_CONFIG_PATH=$dir/prefix/lib/pkgconfig
-export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 OMPI_MCA_mpi_yield_when_idle=1
-export ASAN_OPTIONS=${ASAN_OPTIONS:+$ASAN_OPTIONS:}detect_leaks=0 # MPI's
 unset MAKEFLAGS CPATH C_INCLUDE_PATH LIBRARY_PATH
 . "$(dirname "$0")/expect.sh"
 
@@ -22,7 +20,7 @@ cd "$dir"
 
 # own [ARGUMENT...]: alone; ranks N [ARGUMENT...]: N ranks
 own() { "$dir/example/train_own" --deepspeed_config "$dir/example/ds.json" "$@"; }
-ranks() { TMPDIR=$(mktemp -d -p "$dir") timeout -k 5 60 mpirun --oversubscribe -n "$1" "$dir/example/train_own" --deepspeed_config "$dir/example/ds.json" "${@:2}" </dev/null; }
+ranks() { TMPDIR=$(mktemp -d -p "$dir") timeout -k 5 60 "${mpi[@]}" -n "$1" "$dir/example/train_own" --deepspeed_config "$dir/example/ds.json" "${@:2}" </dev/null; }
 
 own --reproducible_ranks 4 --weights alone >alone.log 2>err || fail "alone: $(cat err)"
 [ ! -s err ] || fail "the library talks: $(cat err)"
@@ -46,8 +44,8 @@ code=0
 "$kiln" export --model engine/ckpt_20 --output_dir exported 2>err || code=$?
 [ "$code" = 65 ] && grep -q '"model_type" is "kiln_engine"' err || fail "kiln export of an engine's checkpoint: exit code $code: $(cat err)"
 
-[ -e "$build/libkiln_mpi.so" ] || skip mpi "this build has no MPI; install libopenmpi-dev, and build without KILN_MPI=OFF"
-command -v mpirun >/dev/null || skip mpi "there is no mpirun; install openmpi-bin"
+. "$source/tests/cli/ranks.sh"
+need_mpirun
 
 ranks 2 --reproducible_ranks 4 --weights two >two.log 2>err || fail "2 ranks: $(cat two.log err)"
 cmp alone two || fail "2 ranks end with other weights than one"
@@ -65,6 +63,6 @@ cmp alone resumed || fail "what 2 ranks saved goes on otherwise"
 
 # one rank cannot read its file: all say so
 code=0
-TMPDIR=$dir timeout -k 5 60 mpirun --oversubscribe -n 1 "$dir/example/train_own" --deepspeed_config example/ds.json : \
+TMPDIR=$dir timeout -k 5 60 "${mpi[@]}" -n 1 "$dir/example/train_own" --deepspeed_config example/ds.json : \
     -n 1 "$dir/example/train_own" --deepspeed_config none.json >/dev/null 2>err </dev/null || code=$?
 [ "$code" -ne 0 ] && [ "$(grep -c '^train_own: rank 1 of 2: cannot open none.json' err)" -eq 2 ] || fail "one rank without a file: exit code $code: $(cat err)"

@@ -29,8 +29,9 @@ check: deps ## build and run the tests of one room: make check ROOM=nn
 test-hosts: all ## kiln launch and netcheck over hosts that are namespaces of this machine: as root, 6 minutes
 	@tools/install_deps.sh openssh-server iproute2 openmpi-bin procps && tests/hosts/test_hosts.sh build/kiln
 
-test-kills: all ## 20 random ranks of one run are killed; ROUNDS=N for more or fewer
+test-kills: all ## 20 random ranks of one run are killed (ROUNDS=N), and each system call of a save over ranks fails (EVERY=N): 30 minutes
 	@ROUNDS=$${ROUNDS:-20} tests/hosts/test_kills.sh build/kiln
+	@tests/hosts/test_save_faults.sh build/kiln build/tests/libsave_faults.so
 
 test-slow: test asan portable tsan ## the tests, in every build that there is
 

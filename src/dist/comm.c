@@ -56,6 +56,11 @@ void comm_join(const struct comm *c, struct exec *x)
     }
 }
 
+struct status comm_lost(const struct comm *c)
+{
+    return c->type->lost != NULL ? c->type->lost(c->state) : status_ok();
+}
+
 struct status comm_check(const struct comm *c)
 {
     return c->type->check == NULL ? status_ok() : c->type->check(c->state);

@@ -42,6 +42,9 @@ struct comm_type {
     struct status (*send)(void *state, struct exec *x, struct status mine, tensor t, int to);
     struct status (*receive)(void *state, struct exec *x, struct status mine, tensor t, int from);
 
+    /* comm_lost; NULL: nobody looks. */
+    struct status (*lost)(void *state);
+
     /* comm_leave. */
     void (*leave)(void *state, struct status why);
 };
@@ -97,6 +100,9 @@ void comm_broadcast(const struct comm *c, struct exec *x, tensor t, int root);
  * size. */
 void comm_send(const struct comm *c, struct exec *x, tensor t, int to);
 void comm_receive(const struct comm *c, struct exec *x, tensor t, int from);
+
+/* An error that names a rank which was found to be lost, although no call has noticed.  Any thread may ask. */
+struct status comm_lost(const struct comm *c);
 
 /* Says that this rank makes no more calls; `why` is OK at the end of its work.  Ranks that wait for it now or
  * later fail. */

@@ -253,8 +253,11 @@ static struct status share_id(struct comm_nccl *n, struct nccl_id *id)
 static struct status open_parts(struct comm_nccl *n, const struct exec *x, const struct comm_nccl_config *c)
 {
     struct nccl_id id = {{0}};
-    struct nccl_link_config link = {
-        .rank = n->control.rank, .size = n->control.size, .deadline_s = c->deadline_s, .record = c->record};
+    struct nccl_link_config link = {.rank = n->control.rank,
+                                    .size = n->control.size,
+                                    .control = &n->control,
+                                    .deadline_s = c->deadline_s,
+                                    .record = c->record};
     TRY(comm_agree(&n->control, comm_staged_create(&n->messages, &n->control)));
     TRY(share_id(n, &id));
     return comm_agree(&n->control, nccl_link_open(&n->link, &n->library, id, x, &link));

@@ -261,6 +261,13 @@ static void leave(void *state, struct status why)
     wire_ranks_leave(&c->ranks, why);
 }
 
+static struct status lost(void *state)
+{
+    struct comm_wire *c = state;
+    int r = heartbeat_silent(&c->heartbeat);
+    return r < 0 ? status_ok() : heartbeat_loss(&c->heartbeat, r);
+}
+
 static const struct comm_type type = {
     .name = "MPI",
     .agree = agree,
@@ -271,6 +278,7 @@ static const struct comm_type type = {
     .broadcast = broadcast,
     .send = send,
     .receive = receive,
+    .lost = lost,
     .leave = leave,
 };
 

@@ -232,6 +232,7 @@ static void *watch(void *link)
         pthread_cond_timedwait(&l->changed, &l->mutex, &end);
         struct status s = look(l);
         pthread_mutex_unlock(&l->mutex);
+        s = failed(s) ? s : comm_lost(l->config.control);
         s = failed(s) ? s : look_at_errors(l);
         if (failed(s)) {
             nccl_link_end(l, s);

@@ -1,5 +1,5 @@
 /* nccl_link: a communicator of NCCL's with the stream that its collectives run on, and a thread that watches them.  A collective
- * that has begun and does not end by the deadline, or an error that NCCL finds by itself, ends the communicator: then
+ * that has begun and does not end by the deadline, a rank that is lost, or an error that NCCL finds by itself, ends the communicator: then
  * what waits for its stream goes on, and the error stays.  All collectives of a link are given by one thread. */
 #ifndef KILN_DIST_NCCL_LINK_H
 #define KILN_DIST_NCCL_LINK_H
@@ -9,6 +9,7 @@
 
 struct nccl_link_config {
     int rank, size;
+    const struct comm *control; /* of the same ranks; one that it knows to be lost ends the communicator */
     double deadline_s;
     const char *record; /* the file for the flight recorder after an error, or NULL; copied */
 };

@@ -233,6 +233,29 @@ static void every_call_fails(void)
     }
 }
 
+static struct status lost(void *state)
+{
+    (void)state;
+    return status_error(STATUS_IO, "rank 1 of 3 on h2 has been silent for 10.0 s");
+}
+
+/* A communicator on the host that knows of a lost rank: the wait for a collective ends long before its deadline. */
+static void lost_body(const struct comm *control, void *context)
+{
+    struct comm_type type = *control->type;
+    struct comm c = *control;
+    type.lost = lost;
+    c.type = &type;
+    fated_body(&c, context);
+}
+
+static void a_lost_rank_ends_the_wait(void)
+{
+    struct fate f = {"l1;hang:AllReduce:1@1", "rank 1 of 3 on h2 has been silent", DEADLINE_S};
+    over_nccl_use(library, f.text);
+    run_ranks(RANKS, DEADLINE_S, lost_body, &f);
+}
+
 /* Calls that hang: those that were queued, the start; or that tell of another rank. */
 static void hangs_end_at_the_deadline(void)
 {
@@ -364,6 +387,7 @@ int main(void)
     ranks_choose();
     every_call_fails();
     hangs_end_at_the_deadline();
+    a_lost_rank_ends_the_wait();
     over_nccl_use(library, "recorded;hang:AllReduce:2@1");
     snprintf(record, sizeof record, "/tmp/kiln_test_comm_nccl_%d", (int)getpid());
     run_ranks(2, DEADLINE_S, recorded_body, record);

@@ -94,10 +94,9 @@ static void warn_of_unheard(struct heartbeat *h, int64_t now)
         }
     }
     if (n > 0) {
-        log_warning("no heartbeat of %d ranks, as of rank %d on %s, has arrived at UDP port %d of this host: "
-                    "if "
-                    "one is stopped or its host is lost, only KILN_COMM_TIMEOUT finds it",
-                    n, first, h->places[first].host, (int)ntohs(h->places[0].port));
+        log_warning("heartbeats of %d of %d ranks, as of rank %d on %s, do not arrive at UDP port %d of this "
+                    "host: if one is stopped or its host is lost, only KILN_COMM_TIMEOUT finds it",
+                    n, h->size, first, h->places[first].host, (int)ntohs(h->places[0].port));
     }
 }
 

@@ -53,6 +53,18 @@ try_case()
     fi
 }
 
+# a rank that is not heard from the beginning, as behind a firewall, is not lost: the first one says that nobody would find it
+try_unheard()
+{
+    mkdir "$dir/unheard"
+    KILN_COMM_SILENCE=2 run 1 "$test_comm" busy "$dir/unheard" : -n 1 env KILN_COMM_SILENCE=0 "$test_comm" busy "$dir/unheard" : \
+        -n 2 "$test_comm" busy "$dir/unheard" >"$dir/unheard.out" 2>"$dir/unheard.err" || true
+    if [ "$(grep -c '^as expected$' "$dir/unheard.out")" != 4 ] || ! grep -q "heartbeats of 1 of 4 ranks, as of rank 1 on " "$dir/unheard.err"; then
+        cat "$dir/unheard.out" "$dir/unheard.err" >"$dir/unheard.failed"
+    fi
+}
+try_unheard &
+
 # they mostly wait, so three at a time
 n_begun=0
 while read -r name n deadline; do

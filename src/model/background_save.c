@@ -54,10 +54,14 @@ static tensor copy_of(struct background_save *b, struct exec *x, tensor t, size_
 /* The mean beside a checkpoint that was saved; it uses up the copy. */
 static struct status write_average(struct background_save *b)
 {
-    if (b->contents.average.n_last == 0) {
-        return status_ok();
+    int64_t *n = &b->result.n_averaged;
+    if (b->part_of != NULL) {
+        return b->average_of == NULL ? status_ok()
+                                     : weights_average_save_part(&b->average_part, b->average_of,
+                                                                 b->directory, &b->contents, n);
     }
-    return weights_average_save(b->directory, &b->contents, &b->result.n_averaged);
+    return b->contents.average.n_last == 0 ? status_ok()
+                                           : weights_average_save(b->directory, &b->contents, n);
 }
 
 static void *write_copy(void *argument)
@@ -67,11 +71,11 @@ static void *write_copy(void *argument)
     r->from_ns = clock_ns();
     r->status = b->part_of != NULL ? checkpoint_save_part(&b->part, b->part_of, &b->contents)
                                    : checkpoint_save(b->directory, &b->contents);
+    r->average = failed(r->status) ? r->status : write_average(b);
     if (!failed(r->status) && b->part_of == NULL) {
-        r->average = write_average(b);
         r->status = checkpoint_dir_prune(b->directory, b->contents.step, b->keep_last, b->contents.best_step);
     }
-    if (!failed(r->status) && b->contents.average.n_last > 0) {
+    if (!failed(r->status) && b->part_of == NULL && b->contents.average.n_last > 0) {
         r->status = weights_average_prune(b->directory);
     }
     r->to_ns = clock_ns();
@@ -98,7 +102,7 @@ static struct status prepare(struct background_save *b, const char *directory)
     if (b->contents.config == NULL || b->contents.tokenizer == NULL || b->contents.state == NULL) {
         return status_error(STATUS_MEMORY, "out of memory for a checkpoint");
     }
-    return checkpoint_check_space(directory, &b->contents);
+    return checkpoint_check_space(b->part_of != NULL ? b->part_of : directory, &b->contents);
 }
 
 static struct status begin(struct background_save *b, const char *directory, struct exec *x,
@@ -141,11 +145,14 @@ struct status background_save_begin(struct background_save *b, const char *direc
     return begin(b, directory, x, c, since_ns, wait_s);
 }
 
-struct status background_save_begin_part(struct background_save *b, const char *path, struct exec *x,
+struct status background_save_begin_part(struct background_save *b, const char *directory, const char *path,
+                                         const char *average, struct exec *x,
                                          const struct checkpoint_contents *c, int64_t since_ns, double wait_s)
 {
     b->part_of = path;
-    return begin(b, path, x, c, since_ns, wait_s);
+    b->average_of = average;
+    b->average_part = (struct checkpoint_part){0};
+    return begin(b, directory, x, c, since_ns, wait_s);
 }
 
 bool background_save_is_done(const struct background_save *b)

@@ -35,6 +35,9 @@ struct background_save {
     const char
         *part_of; /* one of several ranks: the directory that it writes its part into; else NULL.  Borrowed */
     struct checkpoint_part part; /* what it wrote there */
+    const char
+        *average_of; /* of several ranks: the directory of its part of the mean; NULL: none.  Borrowed */
+    struct checkpoint_part average_part;
     struct background_save_result result;
     pthread_t thread;
     bool in_flight;   /* begun, but its result is not taken yet */
@@ -60,9 +63,11 @@ struct status background_save_begin(struct background_save *b, const char *direc
                                     const struct checkpoint_contents *c, int64_t keep_last, int64_t since_ns,
                                     double wait_s);
 
-/* The same for one of several ranks: writes only its part, c->part of c->n_parts, into the directory `path`, which is borrowed until
- * the result is taken.  Pruning is the caller's. */
-struct status background_save_begin_part(struct background_save *b, const char *path, struct exec *x,
+/* The same for one of several ranks: writes only its part, c->part of c->n_parts, into the directory `path`, and unless `average` is
+ * NULL its part of the mean with DIRECTORY's earlier checkpoints into that one; both are borrowed until the result is taken.
+ * Pruning is the caller's. */
+struct status background_save_begin_part(struct background_save *b, const char *directory, const char *path,
+                                         const char *average, struct exec *x,
                                          const struct checkpoint_contents *c, int64_t since_ns,
                                          double wait_s);
 

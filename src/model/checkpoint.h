@@ -55,8 +55,9 @@ struct checkpoint_contents {
     void *owned; /* malloc'ed bytes that an extra views; background_save_begin takes them; NULL: none */
     int64_t step;
     bool phase_end;
-    int64_t best_step;      /* of another checkpoint, which pruning keeps; 0: there is none */
-    const char *model_name; /* not NULL: the directory is this and the step, and holds the model alone */
+    int64_t best_step; /* of another checkpoint, which pruning keeps; 0: there is none */
+    const char *
+        model_name; /* not NULL: the directory is this and the step, and holds the model alone, with a manifest if it is in slices */
     struct checkpoint_average average; /* for the saver: checkpoint_save does not look at it */
 };
 

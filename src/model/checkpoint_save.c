@@ -267,8 +267,18 @@ static struct status add_extra(struct filling *f, const struct checkpoint_extra 
     return checkpoint_manifest_add(&f->manifest, &file);
 }
 
+/* What a run goes on with, and a model has not. */
+static struct status add_progress(struct filling *f, const struct checkpoint_contents *c)
+{
+    TRY(add_json(f, CHECKPOINT_STATE, c->state));
+    for (int i = 0; i < c->n_extras; i++) {
+        TRY(add_extra(f, &c->extras[i]));
+    }
+    return write_run(f->directory);
+}
+
 /* The manifest comes last, but no reader relies on that: the directory still has a name that no reader looks
- * for. */
+ * for.  A model has one if it is in slices, which it lists. */
 static struct status fill(struct filling *f, const struct checkpoint_contents *c,
                           const struct checkpoint_part *parts, int n_parts)
 {
@@ -284,14 +294,11 @@ static struct status fill(struct filling *f, const struct checkpoint_contents *c
         TRY(add_bytes(f, c->vocabulary[i].name, c->vocabulary[i].bytes, c->vocabulary[i].n));
     }
     TRY(add_json(f, CHECKPOINT_TOKENIZER, c->tokenizer));
-    if (c->model_name != NULL) {
+    if (c->model_name == NULL) {
+        TRY(add_progress(f, c));
+    } else if (n_parts == 1) {
         return status_ok();
     }
-    TRY(add_json(f, CHECKPOINT_STATE, c->state));
-    for (int i = 0; i < c->n_extras; i++) {
-        TRY(add_extra(f, &c->extras[i]));
-    }
-    TRY(write_run(f->directory));
     TRY(checkpoint_path(path, "%s/manifest.json", f->directory));
     return checkpoint_manifest_write(&f->manifest, path);
 }
@@ -311,9 +318,11 @@ struct status checkpoint_save_begin(struct checkpoint_save *s, const char *direc
 struct status checkpoint_save_commit(struct checkpoint_save *s, const struct checkpoint_contents *c,
                                      const struct checkpoint_part *parts, int n_parts)
 {
-    struct filling f = {
-        .directory = s->temporary.path,
-        .manifest = {.step = c->step, .phase_end = c->phase_end, .vocab_hash = c->vocab_hash}};
+    struct filling f = {.directory = s->temporary.path,
+                        .manifest = {.step = c->step,
+                                     .phase_end = c->phase_end,
+                                     .model_only = c->model_name != NULL,
+                                     .vocab_hash = c->vocab_hash}};
     struct status status = fill(&f, c, parts, n_parts);
     checkpoint_manifest_fini(&f.manifest);
     return failed(status) ? status : temporary_put_directory(&s->temporary, s->final);

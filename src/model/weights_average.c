@@ -13,7 +13,7 @@ struct status weights_average_path(char path[CHECKPOINT_PATH_BYTES], const char 
     return checkpoint_path(path, "%s/%s%" PRId64, directory, NAME, step);
 }
 
-/* sum += scale * (weights of the checkpoint), which are read into `room`. */
+/* master += the weights of the checkpoint, which are read into exp_avg. */
 static struct status add_weights(const char *directory, const struct checkpoint_contents *c, int64_t step)
 {
     char path[CHECKPOINT_PATH_BYTES];
@@ -22,7 +22,7 @@ static struct status add_weights(const char *directory, const struct checkpoint_
     const float *read = c->exp_avg.data;
     TRY(checkpoint_path(path, "%s/%s%" PRId64, directory, CHECKPOINT, step));
     TRY(checkpoint_open_model(&from, path));
-    struct status s = checkpoint_read_weights(&from, c->params, 0, c->exp_avg);
+    struct status s = checkpoint_read_weights(&from, c->params, c->master_begin, c->exp_avg);
     checkpoint_close(&from);
     for (int64_t i = 0; i < tensor_count(c->master) && !failed(s); i++) {
         sum[i] += read[i];
@@ -60,22 +60,43 @@ static void clear(tensor t)
     }
 }
 
-struct status weights_average_save(const char *directory, const struct checkpoint_contents *c, int64_t *n)
+struct checkpoint_contents weights_average_contents(const struct checkpoint_contents *c)
+{
+    struct checkpoint_contents mean = *c;
+    mean.model_name = NAME;
+    mean.exp_avg = mean.exp_avg_sq = NULL_TENSOR;
+    mean.n_extras = 0;
+    return mean;
+}
+
+/* c->master becomes the mean. */
+static struct status compute(const char *directory, const struct checkpoint_contents *c, int64_t *n)
 {
     float *sum = c->master.data;
     int64_t all = tensor_count(c->master);
     CHECK(c->master.dtype == DTYPE_F32 && c->exp_avg.dtype == DTYPE_F32 && tensor_count(c->exp_avg) == all,
-          "an average of slices");
+          "an average of other slices");
     clear(c->exp_avg);
     TRY(status_context(add_earlier(directory, c, n), "cannot average the weights of step %" PRId64, c->step));
     for (int64_t i = 0; i < all; i++) {
         sum[i] /= (float)*n;
     }
-    struct checkpoint_contents mean = *c;
-    mean.model_name = NAME;
-    mean.exp_avg = mean.exp_avg_sq = NULL_TENSOR;
-    mean.n_extras = 0;
+    return status_ok();
+}
+
+struct status weights_average_save(const char *directory, const struct checkpoint_contents *c, int64_t *n)
+{
+    TRY(compute(directory, c, n));
+    struct checkpoint_contents mean = weights_average_contents(c);
     return checkpoint_save(directory, &mean);
+}
+
+struct status weights_average_save_part(struct checkpoint_part *part, const char *path, const char *directory,
+                                        const struct checkpoint_contents *c, int64_t *n)
+{
+    TRY(compute(directory, c, n));
+    struct checkpoint_contents mean = weights_average_contents(c);
+    return checkpoint_save_part(part, path, &mean);
 }
 
 struct status weights_average_prune(const char *directory)

@@ -16,6 +16,14 @@
  * many checkpoints there were. */
 struct status weights_average_save(const char *directory, const struct checkpoint_contents *c, int64_t *n);
 
+/* The same of one of several ranks, whose c->master and c->exp_avg are the same slice: writes its part of the mean into the directory
+ * `path`, which all ranks' parts become a model in (weights_average_contents says how). */
+struct status weights_average_save_part(struct checkpoint_part *part, const char *path, const char *directory,
+                                        const struct checkpoint_contents *c, int64_t *n);
+
+/* What is saved of the mean, beside a checkpoint of these contents. */
+struct checkpoint_contents weights_average_contents(const struct checkpoint_contents *c);
+
 /* Removes the averages whose checkpoint is gone. */
 struct status weights_average_prune(const char *directory);
 

@@ -208,9 +208,7 @@ static struct status check_balance(const struct pretrain_options *o)
 struct status pretrain_check_ranks(const struct pretrain_options *o)
 {
     int n_ranks = rank_options_world(&o->ranks).size;
-    const char *flag = o->total_training_time > 0 ? "total_training_time"
-                       : o->average_last > 0      ? "average_last"
-                                                  : NULL;
+    const char *flag = o->total_training_time > 0 ? "total_training_time" : NULL;
     TRY(check_balance(o));
     return flag == NULL || n_ranks == 1
                ? status_ok()

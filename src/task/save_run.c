@@ -2,6 +2,7 @@
 
 #include "core/clock.h"
 #include "core/log.h"
+#include "model/weights_average.h"
 #include "task/together.h"
 #include "train/trainer_state.h"
 #include "watch/profile.h"
@@ -16,7 +17,7 @@ struct status save_run_init(struct save_run *s)
 static void tell(struct save_run *s, const struct background_save_result *r)
 {
     s->latest = r->status;
-    if (failed(r->status) && !together_is_first(s->world)) {
+    if ((failed(r->status) || failed(r->average)) && !together_is_first(s->world)) {
         return; /* the first rank says it */
     }
     if (failed(r->status)) {
@@ -41,6 +42,20 @@ static void tell(struct save_run *s, const struct background_save_result *r)
                             (json_int_t)r->bytes));
 }
 
+/* Once the checkpoint of this status is there, the parts of the mean become the model beside it, or none. */
+static void end_average(struct save_run *s, struct status saved)
+{
+    struct background_save *b = &s->saver;
+    if (!s->averages) {
+        b->result.average = s->no_average;
+        return;
+    }
+    struct checkpoint_contents mean = weights_average_contents(&b->contents);
+    struct status mine = failed(saved) ? saved : b->result.average;
+    b->result.average = save_ranks_end(&s->average, s->world, mine, &b->average_part, &mean);
+    s->averages = false;
+}
+
 /* Of several ranks: once all have written their parts, which is waited for with `wait`, they become a checkpoint, or none. */
 static void end_shared(struct save_run *s, bool wait)
 {
@@ -55,8 +70,12 @@ static void end_shared(struct save_run *s, bool wait)
     background_save_wait(b);
     struct status mine = failed(s->mine) ? s->mine : b->result.status;
     struct status status = save_ranks_end(&s->ranks, s->world, mine, &b->part, &b->contents);
+    end_average(s, status);
     if (!failed(status) && together_is_first(s->world)) {
         status = checkpoint_dir_prune(s->directory, b->contents.step, s->keep_last, b->contents.best_step);
+    }
+    if (!failed(status) && together_is_first(s->world) && s->average_of.n_last > 0) {
+        status = weights_average_prune(s->directory);
     }
     s->shared = false;
     b->result.status = status;
@@ -81,7 +100,10 @@ void save_run_fini(struct save_run *s)
 {
     if (s->shared) { /* the run has failed: nobody may wait for the others */
         save_ranks_abandon(&s->ranks);
-        s->shared = false;
+        if (s->averages) {
+            save_ranks_abandon(&s->average);
+        }
+        s->shared = s->averages = false;
     } else {
         take(s, true);
     }
@@ -92,6 +114,18 @@ void save_run_fini(struct save_run *s)
 static tensor slice_of(tensor flat, int64_t begin, struct param_shard shard)
 {
     return tensor_slice(flat, shard.begin - begin, shard.end - shard.begin);
+}
+
+/* A directory for the mean; without it there is a checkpoint alone. */
+static void begin_average(struct save_run *s, const struct checkpoint_contents *c)
+{
+    struct checkpoint_contents mean = weights_average_contents(c);
+    s->averages = false;
+    s->no_average = status_ok();
+    if (s->average_of.n_last > 0) {
+        s->no_average = save_ranks_begin(&s->average, s->world, s->directory, &mean, status_ok());
+        s->averages = !failed(s->no_average);
+    }
 }
 
 /* Takes what the contents own.  `mine`: whether this rank can save at all. */
@@ -108,7 +142,9 @@ static struct status begin(struct save_run *s, struct checkpoint_contents *c, st
         return begun;
     }
     s->shared = true;
-    s->mine = background_save_begin_part(&s->saver, s->ranks.path, x, c, since, wait_s);
+    begin_average(s, c);
+    s->mine = background_save_begin_part(&s->saver, s->directory, s->ranks.path,
+                                         s->averages ? s->average.path : NULL, x, c, since, wait_s);
     return status_ok();
 }
 
@@ -140,7 +176,7 @@ void save_run_begin(struct save_run *s, json_t *state, int64_t step, bool phase_
         .step = step,
         .phase_end = phase_end,
         .best_step = s->best_step,
-        .average = s->average,
+        .average = s->average_of,
     };
     struct background_save_result refused = {.step = step};
     refused.status = trainer_state_extras(t, &contents);

@@ -165,7 +165,11 @@ static struct status next_batch(struct loop *l, struct batch_step *part)
     bool lacks;
     struct status s = l->task->next_batch(l->self, l->state.step + 1, &made);
     *part = failed(s) ? (struct batch_step){0} : *made;
-    TRY(together_count(l->world, part, failed(s), &lacks));
+    double elapsed_s = l->clock != NULL ? l->clock->elapsed_s : 0;
+    TRY(together_count(l->world, part, failed(s), &lacks, &elapsed_s));
+    if (l->clock != NULL) {
+        run_clock_hear(l->clock, elapsed_s, l->clock->step_s); /* all ranks have the same rate */
+    }
     if (lacks && l->task->before_save != NULL) {
         TRY(l->task->before_save(l->self, true, false));
     }
@@ -200,14 +204,27 @@ static double rate(struct loop *l, const struct batch_step *batch)
                                                 : lr;
 }
 
-/* The time of the step that ends, and all there is of it to resume from. */
+/* The time of the step that ends. */
 static void end_of_step_time(struct loop *l)
 {
     if (l->clock != NULL) {
         run_clock_end_step(l->clock, clock_ns());
-        l->state.elapsed_seconds = l->clock->elapsed_s;
-        l->state.step_seconds = l->clock->step_s;
     }
+}
+
+/* *stopping: some rank was asked to stop.  Beside that all ranks take the first one's time, of which the run ends, and all there is of
+ * it to resume from. */
+static struct status agree_on_end(struct loop *l, bool *stopping)
+{
+    if (l->clock == NULL) {
+        return together_any(l->world, stop_requested(), stopping);
+    }
+    double times[] = {l->clock->elapsed_s, l->clock->step_s};
+    TRY(together_any_beside(l->world, stop_requested(), stopping, times, 2));
+    run_clock_hear(l->clock, times[0], times[1]);
+    l->state.elapsed_seconds = times[0];
+    l->state.step_seconds = times[1];
+    return status_ok();
 }
 
 /* ---- health ---- */
@@ -339,7 +356,7 @@ static struct status one_step(struct loop *l, bool *back)
         return status_ok();
     }
     if (l->clock != NULL) {
-        run_clock_begin_step(l->clock, clock_ns());
+        run_clock_begin_step(l->clock, l->state.step + 1, clock_ns());
     }
     profile_micro_step(&l->profile);
     profile_phase(&l->profile, "batch");
@@ -433,7 +450,7 @@ struct status loop_run(struct loop *l)
     stop_begin_work();
     while (!loop_is_over(l) && !stopping) {
         TRY(one_step(l, &back));
-        TRY(together_any(l->world, stop_requested(), &stopping));
+        TRY(agree_on_end(l, &stopping));
         TRY(back && !stopping ? status_ok()
                               : end_step(l, stopping)); /* what was due at a checkpoint was done */
     }

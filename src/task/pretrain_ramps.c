@@ -301,7 +301,8 @@ struct status pretrain_ramps_read(struct pretrain_options *o, const struct pretr
 static double part_before(const void *context, int64_t step)
 {
     const struct pretrain_progress *p = context;
-    double part = p->clock.total_s > 0 ? run_clock_part(&p->clock) : (double)(step - 1) / (double)p->n_steps;
+    double part =
+        p->clock.total_s > 0 ? run_clock_part(&p->clock, step) : (double)(step - 1) / (double)p->n_steps;
     return part < 1 ? part : 1;
 }
 

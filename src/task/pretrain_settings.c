@@ -183,7 +183,7 @@ int64_t pretrain_groups(const struct pretrain_options *o)
 }
 
 /* Ranks are dealt as many sequences each. */
-static struct status check_balance(const struct pretrain_options *o)
+struct status pretrain_check_ranks(const struct pretrain_options *o)
 {
     int n_ranks = rank_options_world(&o->ranks).size;
     if (o->balance_tokens && o->ranks.reproducible_ranks > 0) {
@@ -201,17 +201,4 @@ static struct status check_balance(const struct pretrain_options *o)
             n_ranks);
     }
     return status_ok();
-}
-
-/* What only a single process can do so far: ranks would each go by their own clock; and a mean
- * of checkpoints in slices is not computed as they are written. */
-struct status pretrain_check_ranks(const struct pretrain_options *o)
-{
-    int n_ranks = rank_options_world(&o->ranks).size;
-    const char *flag = o->total_training_time > 0 ? "total_training_time" : NULL;
-    TRY(check_balance(o));
-    return flag == NULL || n_ranks == 1
-               ? status_ok()
-               : status_error(STATUS_UNAVAILABLE, "--%s is not there yet for several ranks: leave it out",
-                              flag);
 }

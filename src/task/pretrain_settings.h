@@ -28,7 +28,7 @@ int64_t pretrain_groups(const struct pretrain_options *o);
 /* STATUS_USAGE names flags that contradict each other; and, of the first rank, the status of the output directory. */
 struct status pretrain_check(const struct pretrain_options *o);
 
-/* STATUS_USAGE or STATUS_UNAVAILABLE names a flag that cannot be with these ranks.  The batch is still that of one rank. */
+/* STATUS_USAGE names a flag that cannot be with these ranks.  The batch is still that of one rank. */
 struct status pretrain_check_ranks(const struct pretrain_options *o);
 
 #endif

@@ -35,8 +35,10 @@ static double read(struct run_clock *c, int64_t now_ns)
     return added;
 }
 
-void run_clock_begin_step(struct run_clock *c, int64_t now_ns)
+/* The next step's batch may be made from here on, so its part is what all ranks know by now. */
+void run_clock_begin_step(struct run_clock *c, int64_t step, int64_t now_ns)
 {
+    c->part_of[(step + 1) % 2] = c->part;
     read(c, now_ns);
 }
 
@@ -45,11 +47,17 @@ void run_clock_end_step(struct run_clock *c, int64_t now_ns)
     c->step_s = read(c, now_ns);
 }
 
-void run_clock_resume(struct run_clock *c, double elapsed_s, double step_s)
+void run_clock_hear(struct run_clock *c, double elapsed_s, double step_s)
 {
     c->elapsed_s = elapsed_s;
     c->step_s = step_s;
     c->part = at_most_1(elapsed_s / c->total_s);
+}
+
+void run_clock_resume(struct run_clock *c, double elapsed_s, double step_s)
+{
+    run_clock_hear(c, elapsed_s, step_s);
+    c->part_of[0] = c->part_of[1] = c->part;
 }
 
 bool run_clock_is_over(const struct run_clock *c)
@@ -62,7 +70,7 @@ double run_clock_part_after_step(const struct run_clock *c)
     return at_most_1((c->elapsed_s + c->step_s) / c->total_s);
 }
 
-double run_clock_part(const struct run_clock *c)
+double run_clock_part(const struct run_clock *c, int64_t step)
 {
-    return c->part;
+    return c->part_of[step % 2];
 }

@@ -4,6 +4,8 @@
  * the runs before it, but not the time between.  The part of the run that is done is their share of the total: schedules are
  * functions of it, and the run ends before a step that is not expected to end in time, so the rate is close to 0 at the last.
  *
+ * Several ranks go by the first one's clock: after each reading that something hangs on, the others hear it (run_clock_hear).
+ *
  * Times are of the monotonic clock, which nobody sets.  Where it jumps all the same - the machine slept, the process was
  * stopped - the time does not count: a reading before the last counts as nothing, and one that is later than
  * RUN_CLOCK_MOST_STEPS steps take, and than RUN_CLOCK_LONGEST_S, as one step.  Both are logged. */
@@ -16,16 +18,20 @@
 enum { RUN_CLOCK_LONGEST_S = 600, RUN_CLOCK_MOST_STEPS = 100 };
 
 struct run_clock {
-    double total_s;   /* of the whole run */
-    double elapsed_s; /* until the latest reading; of the interrupted runs before this one, too */
-    double step_s;    /* that the latest step took; 0: none yet */
-    int64_t last_ns;  /* the latest reading; 0: none yet */
-    _Atomic double part;
+    double total_s;            /* of the whole run */
+    double elapsed_s;          /* until the latest reading; of the interrupted runs before this one, too */
+    double step_s;             /* that the latest step took; 0: none yet */
+    int64_t last_ns;           /* the latest reading; 0: none yet */
+    double part;               /* that was done at the latest reading */
+    _Atomic double part_of[2]; /* step s has that of s % 2 */
 };
 
-/* Before and after a step. */
-void run_clock_begin_step(struct run_clock *c, int64_t now_ns);
+/* Before and after step `step`, from 1. */
+void run_clock_begin_step(struct run_clock *c, int64_t step, int64_t now_ns);
 void run_clock_end_step(struct run_clock *c, int64_t now_ns);
+
+/* The first rank's elapsed_s and step_s in place of this one's. */
+void run_clock_hear(struct run_clock *c, double elapsed_s, double step_s);
 
 /* Goes on after so many seconds of an interrupted run. */
 void run_clock_resume(struct run_clock *c, double elapsed_s, double step_s);
@@ -36,7 +42,8 @@ bool run_clock_is_over(const struct run_clock *c);
 /* The part of the run that will be done after the step that has begun, in [0, 1]. */
 double run_clock_part_after_step(const struct run_clock *c);
 
-/* The part that was done at the latest reading.  Any thread may ask. */
-double run_clock_part(const struct run_clock *c);
+/* The part of the run that the batch of step `step` is for: what was done when the step before it began, but for the time since that
+ * one's predecessor.  Known, and the same on all ranks, from then on until the step ends.  Any thread may ask. */
+double run_clock_part(const struct run_clock *c, int64_t step);
 
 #endif

@@ -2,6 +2,8 @@
 
 #include <inttypes.h>
 
+enum { MOST_BESIDE = 2 };
+
 /* Numbers between ranks are in the host's memory, whatever device trains. */
 static struct exec host_exec(void)
 {
@@ -24,9 +26,22 @@ static struct status sum(const struct comm *world, double *numbers, int64_t n)
 
 struct status together_any(const struct comm *world, bool mine, bool *any)
 {
-    double n = mine;
-    TRY(sum(world, &n, 1));
-    *any = n > 0;
+    return together_any_beside(world, mine, any, NULL, 0);
+}
+
+/* The sum with zeros is exact. */
+struct status together_any_beside(const struct comm *world, bool mine, bool *any, double *of_first, int n)
+{
+    double numbers[1 + MOST_BESIDE] = {mine};
+    CHECK(n <= MOST_BESIDE, "%d numbers", n);
+    for (int i = 0; i < n; i++) {
+        numbers[1 + i] = together_is_first(world) ? of_first[i] : 0;
+    }
+    TRY(sum(world, numbers, 1 + n));
+    for (int i = 0; i < n; i++) {
+        of_first[i] = numbers[1 + i];
+    }
+    *any = numbers[0] > 0;
     return status_ok();
 }
 
@@ -43,9 +58,11 @@ struct status together_largest(const struct comm *world, double mine, double *la
 }
 
 /* Counts are exact: far below 2^53. */
-struct status together_count(const struct comm *world, struct batch_step *part, bool lacks, bool *any_lacks)
+struct status together_count(const struct comm *world, struct batch_step *part, bool lacks, bool *any_lacks,
+                             double *of_first)
 {
-    double numbers[3 + BATCH_MOST_FIELDS] = {lacks};
+    enum { FIRST = 3 + BATCH_MOST_FIELDS };
+    double numbers[FIRST + 1] = {lacks};
     if (!lacks) {
         numbers[1] = (double)part->n_tokens;
         numbers[2] = (double)part->n_sequences;
@@ -53,13 +70,15 @@ struct status together_count(const struct comm *world, struct batch_step *part, 
             numbers[3 + i] = (double)part->n_labels[i];
         }
     }
-    TRY(sum(world, numbers, 3 + BATCH_MOST_FIELDS));
+    numbers[FIRST] = together_is_first(world) ? *of_first : 0;
+    TRY(sum(world, numbers, FIRST + 1));
     *any_lacks = numbers[0] > 0;
     part->n_tokens = (int64_t)numbers[1];
     part->n_sequences = (int64_t)numbers[2];
     for (int i = 0; i < BATCH_MOST_FIELDS; i++) {
         part->n_labels[i] = (int64_t)numbers[3 + i];
     }
+    *of_first = numbers[FIRST];
     return status_ok();
 }
 

@@ -9,12 +9,16 @@
 /* *any: it is so on some rank. */
 struct status together_any(const struct comm *world, bool mine, bool *any);
 
+/* The same with numbers of the first rank, which the others get beside it. */
+struct status together_any_beside(const struct comm *world, bool mine, bool *any, double *of_first, int n);
+
 /* The largest of all ranks' numbers, in fp32. */
 struct status together_largest(const struct comm *world, double mine, double *largest);
 
 /* The counts of a step's parts become those of the global batch.  `lacks`: this rank could not make its part. *any_lacks: some rank
- * could not. */
-struct status together_count(const struct comm *world, struct batch_step *part, bool lacks, bool *any_lacks);
+ * could not.  *of_first becomes the first rank's. */
+struct status together_count(const struct comm *world, struct batch_step *part, bool lacks, bool *any_lacks,
+                             double *of_first);
 
 /* STATUS_DATA unless all ranks have the same number, such as the step that they go on from; `what` names it. */
 struct status together_same(const struct comm *world, int64_t mine, const char *what);

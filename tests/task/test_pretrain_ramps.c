@@ -12,9 +12,10 @@ static void parts_are_of_steps_or_seconds(void)
     EXPECT_NEAR(part.before(part.context, 100), 1, 0);
     p.clock.total_s = 40;
     EXPECT_NEAR(part.before(part.context, 7), 0, 0);
-    run_clock_begin_step(&p.clock, 1000000000);
+    run_clock_begin_step(&p.clock, 1, 1000000000);
     run_clock_end_step(&p.clock, INT64_C(11000000000));
-    EXPECT_NEAR(part.before(part.context, 2), 0.25, 1e-12);
+    run_clock_begin_step(&p.clock, 2, INT64_C(11000000000));
+    EXPECT_NEAR(part.before(part.context, 3), 0.25, 1e-12);
 }
 
 static struct pretrain_options options(void)

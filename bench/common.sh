@@ -1,12 +1,12 @@
 # Shared by the benchmarks: paths, the peers' interpreter, the text and its vocabulary, medians and ratios.
-# Sourced from the root of the tree.
-kiln=build/kiln
+# Sourced from the root of the tree.  needs_peers=no: no interpreter.  KILN names a build to measure in place of the tree's.
+kiln=${KILN:-build/kiln}
 work=build/bench
-make --no-print-directory all >/dev/null # so that figures are never those of an older build
+[ -n "${KILN:-}" ] || make --no-print-directory all >/dev/null # so that figures are never those of an older build
 mkdir -p "$work"
 
 python=${PEERS_PYTHON:-build/peers/bin/python}
-if ! "$python" -c 'import torch, transformers, tokenizers' 2>/dev/null; then
+if [ "${needs_peers:-yes}" = yes ] && ! "$python" -c 'import torch, transformers, tokenizers' 2>/dev/null; then
     tools/install_deps.sh python3-venv
     python3 -m venv build/peers
     python=build/peers/bin/python

@@ -4,11 +4,12 @@
 # Peers: PyTorch with Hugging Face transformers, and Hugging Face tokenizers, from PyPI in a virtual environment under
 # build/ (PEERS_PYTHON names another interpreter that has them).  Text: that of `make demo`, which is made if
 # missing. BENCH="mini" measures one model only, BENCH=squad question answering only (bench/squad.sh), BENCH=reference the
-# way from a dump to HDF5 files only (bench/reference.sh), BENCH=load the making of batches only (bench/load.sh), BENCH=text
-# WordPiece only; LENGTHS="512" and DTYPES="bf16" select rows; REPEATS=1 is faster; TEXTS="VOCAB,uncased,FILE ..." adds rows of
-# WordPiece.
+# way from a dump to HDF5 files only (bench/reference.sh), BENCH=load the making of batches only (bench/load.sh),
+# BENCH=weak_scaling ranks only (bench/weak_scaling.sh, which needs no peers), BENCH=text WordPiece only; LENGTHS="512" and
+# DTYPES="bf16" select rows; REPEATS=1 is faster; TEXTS="VOCAB,uncased,FILE ..." adds rows of WordPiece.
 set -euo pipefail
 cd "$(dirname "$0")/.."
+[ "${BENCH:-}" != weak_scaling ] || exec bench/weak_scaling.sh
 . bench/common.sh
 
 [ -s "$work/store/train.json" ] ||
@@ -62,6 +63,7 @@ done
 [ -n "${BENCH:-}" ] && [ "$BENCH" != squad ] || { echo; bench/squad.sh; }
 [ -n "${BENCH:-}" ] && [ "$BENCH" != reference ] || { echo; bench/reference.sh; }
 [ -n "${BENCH:-}" ] && [ "$BENCH" != load ] || { echo; bench/load.sh; }
+[ -n "${BENCH:-}" ] || { echo; bench/weak_scaling.sh; }
 
 echo
 # WordPiece, text in memory to ids in memory, in MB per second of processor time of one thread: name vocabulary letter_case text

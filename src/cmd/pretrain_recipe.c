@@ -19,7 +19,8 @@ static const struct recipe recipes[] = {
     {"modern",
      "Izsak et al. 2021 (arXiv:2104.07705): optimizer and schedule, no pairs; Ankner et al. 2024 "
      "(arXiv:2305.15096): "
-     "masks; GPT-BERT (arXiv:2410.24159): growing batches",
+     "masks; GPT-BERT (arXiv:2410.24159): growing batches; docs/numbers.md: growing sequences, positions "
+     "that begin as sinusoids",
      {{"optimizer", "adamw", NULL},
       {"learning_rate", "1e-3", NULL},
       {"adam_beta2", "0.98", "betas"},
@@ -29,7 +30,9 @@ static const struct recipe recipes[] = {
       {"no_nsp", "", NULL},
       {"short_seq_prob", "0", NULL},
       {"mask_rate", "0.3:0.15", NULL},
-      {"batch_ramp", "4096:16384:0.5", "train_batch_size"}}},
+      {"sinusoidal_positions", "", NULL},
+      {"length_schedule", "32:0.3,64:0.3,128:0.4", "max_seq_length"},
+      {"batch_ramp", "2048:16384:0.5", "train_batch_size"}}},
     {"reference",
      "phase 1 of BERT-large in the replaced script: You et al. 2020 (arXiv:1904.00962), Devlin et al. 2018 "
      "(arXiv:1810.04805)",

@@ -129,9 +129,12 @@ expect 64 "--average_last is a mean of checkpoints" pretrain no --average_last 2
 # recipes
 expect 0 "recipe modern: --optimizer adamw --adam_beta2 0.98" pretrain modern --recipe modern --max_steps 2
 grep -q "the command line has its own --learning_rate" "$dir/err" || fail "$(cat "$dir/err")"
-grep -q '"batch_ramp": "4096:16384:0.5"' "$dir/modern/ckpt_2/trainer_state.json" || fail "no ramp"
+grep -q '"batch_ramp": "2048:16384:0.5"' "$dir/modern/ckpt_2/trainer_state.json" || fail "no ramp"
 grep -q '"learning_rate": 0.001,' "$dir/modern/ckpt_2/trainer_state.json" || fail "another rate"
-expect 0 "its own --learning_rate, --mask_rate, --train_batch_size" \
+sed 's/"max_position_embeddings": *[0-9]*/"max_position_embeddings": 128/' "$dir/config.json" >"$dir/long.json"
+expect 0 "length: up to 32 tokens until 0.3 of the run" "$kiln" pretrain --recipe modern --input_dir "$dir/store" \
+    --config_file "$dir/long.json" --output_dir "$dir/grows" --max_steps 10 --dry_run
+expect 0 "its own --learning_rate, --mask_rate, --max_seq_length, --train_batch_size" \
     pretrain small --recipe modern --masked_lm_prob 0.2 --train_batch_size 8 --max_steps 2
 grep -q '"data": ".*, masks 0.2"' "$dir/small/ckpt_2/trainer_state.json" || fail "the flag did not win"
 ! grep -q batch_ramp "$dir/small/ckpt_2/trainer_state.json" || fail "a ramp beside --train_batch_size"

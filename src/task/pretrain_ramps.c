@@ -185,7 +185,14 @@ static struct status set_sizes(struct pretrain_options *o, const struct ramp *to
     if (!given->train_batch_size && o->ranks.global_batch_size == 0) {
         TRY(set_batch(o, tokens));
     }
-    double n = tokens->to / tokens->from * (double)pretrain_groups(o) / (double)whole_of(o).n_ranks;
+    double groups = (double)pretrain_groups(o), of_all = groups * (double)o->max_seq_length;
+    if (groups > 1 && !given->gradient_accumulation_steps && !is_multiple(tokens->from, of_all)) {
+        return status_error(STATUS_USAGE,
+                            "--batch_ramp %s begins with batches of %.0f tokens, which %.0f ranks cannot "
+                            "share in whole sequences of %lld tokens: give a multiple of %.0f",
+                            o->batch_ramp, tokens->from, groups, (long long)o->max_seq_length, of_all);
+    }
+    double n = tokens->to / tokens->from * groups / (double)whole_of(o).n_ranks;
     if (!given->gradient_accumulation_steps && is_multiple(n, 1) && n <= 1e9) {
         o->gradient_accumulation_steps = (int64_t)n;
     }

@@ -59,5 +59,7 @@ pretrain_command 1 refused --batch_ramp 128:512:0.6 --train_batch_size 16 --grad
 expect 64 "which 4 ranks (--reproducible_ranks) cannot share" "${command[@]}"
 pretrain_command 2 refused --batch_ramp 128:512:0.6 --train_batch_size 16
 expect 64 "but --train_batch_size 16 on 2 ranks of --max_seq_length 32 are 1024" "${command[@]}"
+pretrain_command 2 refused --batch_ramp 96:384:0.6
+expect 64 "batches of 96 tokens, which 2 ranks cannot share in whole sequences of 32 tokens: give a multiple of 64" "${command[@]}"
 [ ! -e "$dir/refused" ] || fail "a refused run wrote something"
 echo "test_recipe_ranks: all as it should be"

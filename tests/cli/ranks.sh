@@ -27,13 +27,15 @@ runs()
 
 same_weights() { "$kiln" inspect --diff "$dir/$1" "$dir/$2" >"$dir/out" 2>&1 || fail "$1 and $2 differ: $(cat "$dir/out")"; }
 
+steps=(--max_steps 6) # of all runs
+
 # pretrain_command N OUT flag...: sets the array `command`, a run as N ranks into $dir/OUT; N 1: without a launcher.  pretrain runs it.
 pretrain_command()
 {
     local n=$1 out=$2
     shift 2
     as_ranks "$n" "$kiln" pretrain --input_dir "$dir/store" --config_file "$dir/config.json" --output_dir "$dir/$out" \
-        --max_seq_length 32 --max_predictions_per_seq 5 --max_steps 6 --learning_rate 1e-3 \
+        --max_seq_length 32 --max_predictions_per_seq 5 "${steps[@]}" --learning_rate 1e-3 \
         --num_steps_per_checkpoint 3 --keep_checkpoints 0 --eval_steps 6 --disable_progress_bar "$@"
 }
 pretrain()

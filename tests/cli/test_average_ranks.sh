@@ -7,8 +7,9 @@ dir=$(mktemp -d)
 trap 'rm -rf "$dir"' EXIT
 . "$(dirname "$0")/corpus.sh"
 . "$(dirname "$0")/expect.sh"
+. "$(dirname "$0")/ranks.sh"
+need_mpirun
 make_store
-. "$(dirname "$0")/mpi.sh"
 steps=(--max_steps 8)
 
 # the mean of checkpoints: each rank that of its slices, and all of them a model; the same after a kill

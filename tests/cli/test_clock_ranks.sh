@@ -6,8 +6,9 @@ dir=$(mktemp -d)
 trap 'rm -rf "$dir"' EXIT
 . "$(dirname "$0")/corpus.sh"
 . "$(dirname "$0")/expect.sh"
+. "$(dirname "$0")/ranks.sh"
+need_mpirun
 make_store
-. "$(dirname "$0")/mpi.sh"
 
 # by the clock of the first rank: all end at the same step and rate, beside a ramp; what was stopped has the rest
 steps=()

@@ -44,7 +44,8 @@ if [ ! -e "$(dirname "$kiln")/libkiln_mpi.so" ] || ! command -v mpirun >/dev/nul
     lack mpi "memory of ranks: this build has no MPI, or there is no mpirun; install libopenmpi-dev and openmpi-bin"
     exit
 fi
-. "$(dirname "$0")/mpi.sh"
+. "$(dirname "$0")/ranks.sh"
+need_mpirun
 configs=$(dirname "$0")/../../configs
 for ranks in 2 4; do
     launch=(timeout -k 5 60 "${mpi[@]}" -n $ranks)

@@ -222,6 +222,7 @@ void heartbeat_start(struct heartbeat *h, uint64_t run_id)
     }
     h->run = run_id;
     h->begin_ns = clock_ns();
+    beat(h, h->begin_ns); /* so that rank 0 knows of it, whenever the thread runs first */
     signals_block(&before);
     h->has_thread = pthread_create(&h->thread, NULL, run, h) == 0;
     signals_restore(&before);

@@ -171,10 +171,11 @@ static void look_who_lives(struct wire_ranks *w, struct wait *t, int64_t now)
     }
 }
 
+/* One that has ended without a word ends the wait for any other too, which may be gone as well, on a node where nobody sees it. */
 static void judge_left(struct wire_ranks *w, const struct wait *t, int64_t now)
 {
     for (int r = 0; r < w->wire.size; r++) {
-        if (w->left_ns[r] > 0 && now - w->left_ns[r] > LEFT_NS && t->awaits(w, r)) {
+        if (w->left_ns[r] > 0 && now - w->left_ns[r] > LEFT_NS && (w->is_gone[r] || t->awaits(w, r))) {
             wire_ranks_fail(w, status_error(STATUS_IO, "rank %d of %d has %s, and others wait for it in %s",
                                             r, w->wire.size, w->is_gone[r] ? "ended" : "left", t->doing));
         }
@@ -196,7 +197,7 @@ static void judge_time(struct wire_ranks *w, const struct wait *t, int64_t now)
 static void judge_silence(struct wire_ranks *w)
 {
     int r = w->heartbeat == NULL ? -1 : heartbeat_silent(w->heartbeat);
-    if (r >= 0 && w->left_ns[r] == 0 && !failed(w->failure)) {
+    if (r >= 0 && (w->left_ns[r] == 0 || w->is_gone[r]) && !failed(w->failure)) {
         w->is_gone[r] = true;
         wire_ranks_fail(w, heartbeat_loss(w->heartbeat, r));
     }

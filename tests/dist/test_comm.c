@@ -376,7 +376,10 @@ static void fail_as(const struct comm *c, struct exec *x, const struct failing_c
         break;
     case SUMS_ANOTHER_SIZE: comm_all_reduce_sum(c, x, tensor_1d(v, DTYPE_F32, 7)); break;
     case IS_KILLED: raise(SIGKILL); break;
-    case IS_STOPPED: raise(SIGSTOP); break;
+    case IS_STOPPED:
+        nanosleep(&long_time, NULL); /* until it was heard */
+        raise(SIGSTOP);
+        break;
     case IS_BUSY: break; /* busy_body */
     }
 }

@@ -43,3 +43,15 @@ pretrain()
     pretrain_command "$@"
     runs
 }
+
+# goes_on FROM N STAGE flag...: N ranks, at that stage of ZeRO, go on from ckpt_3 of the run FROM and end with the weights of the run "one".
+goes_on()
+{
+    local from=$1 n=$2 stage=$3
+    shift 3
+    mkdir "$dir/on-$n"
+    cp -r "$dir/$from/ckpt_3" "$dir/on-$n"
+    pretrain "$n" "on-$n" "$@" --resume_from_checkpoint --zero_stage "$stage"
+    grep -q "^resumed from .*ckpt_3" "$dir/err" || fail "$n ranks did not resume: $(cat "$dir/err")"
+    same_weights one/ckpt_6 "on-$n/ckpt_6"
+}

@@ -19,11 +19,6 @@ pretrain_command()
         --max_seq_length 32 --max_predictions_per_seq 5 --max_steps 8 --learning_rate 1e-3 --num_steps_per_checkpoint 2 \
         --keep_checkpoints 0 --eval_steps 0 --disable_progress_bar "$@"
 }
-pretrain()
-{
-    pretrain_command "$@"
-    runs
-}
 # resumes N OUT STEP flag...: N ranks go on from ckpt_STEP of OUT, as after a kill, and end as it did
 resumes()
 {

@@ -26,17 +26,9 @@ for key in step_loss grad_norm; do
 done
 
 # from stage 2 on 4 ranks to one process and to 2 ranks, and back from one process
-while read -r from n stage; do
-    mkdir "$dir/on-$n"
-    cp -r "$dir/$from/ckpt_3" "$dir/on-$n"
-    pretrain "$n" "on-$n" "${each[@]}" --resume_from_checkpoint --zero_stage "$stage"
-    grep -q "^resumed from .*ckpt_3" "$dir/err" || fail "$n ranks did not resume: $(cat "$dir/err")"
-    same_weights one/ckpt_6 "on-$n/ckpt_6"
-done <<END
-four 1 0
-four 2 2
-one 4 2
-END
+goes_on four 1 0 "${each[@]}"
+goes_on four 2 2 "${each[@]}"
+goes_on one 4 2 "${each[@]}"
 cmp "$dir/one/ckpt_6/optimizer.safetensors" "$dir/on-1/ckpt_6/optimizer.safetensors" || fail "the moments differ"
 
 # several micro-batches a rank, in bf16, by DeepSpeed's JSON: the same bits in each run

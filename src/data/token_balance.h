@@ -27,7 +27,7 @@ struct token_balance {
     int64_t n_batches;
 };
 
-struct status token_balance_create(struct token_balance **b, int64_t n_most, int64_t longest, int n_ranks);
+struct status token_balance_create(struct token_balance **out, int64_t n_most, int64_t longest, int n_ranks);
 void token_balance_destroy(struct token_balance *b); /* NULL is allowed */
 
 /* Deals n sequences of b->lengths, a multiple of the ranks.  Allocates nothing. */

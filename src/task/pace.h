@@ -6,17 +6,17 @@
 
 enum { PACE_SECONDS = 10 }; /* that are measured, after the first step */
 
-/* What a whole run has. */
+/* What a whole run has, in micro-batches of all ranks: they keep their tokens while sequences and batches grow. */
 struct pace_run {
-    double n_sequences;           /* of a run by steps; 0: it ends by the clock */
-    double total_s;               /* of a run by the clock */
-    double sequences_of_an_epoch; /* 0: no epochs */
+    double n_micro;           /* of a run by steps; 0: it ends by the clock */
+    double total_s;           /* of a run by the clock */
+    double micro_of_an_epoch; /* 0: no epochs */
 };
 
 struct pace {
     struct pace_run run;
     int64_t since_ns; /* the end of the first step; 0: it has not ended */
-    double n_tokens, n_sequences;
+    double n_tokens, n_micro;
     bool told;
 };
 

@@ -280,11 +280,12 @@ static struct pace pace_of(const struct run *r)
     const struct ramp *ramp = &o->n_micro;
     double share =
         ramp_is_given(ramp) ? 1 - ramp->share * (1 - ramp->from / ramp->to) / 2 : 1; /* of full batches */
-    double sequences = (double)o->train_batch_size * (double)o->max_steps * share;
-    double epoch = pretrain_inputs_steps_per_epoch(&r->in, o) * (double)o->train_batch_size;
-    return (struct pace){.run = {.n_sequences = r->loop.clock != NULL ? 0 : sequences,
-                                 .total_s = o->total_training_time,
-                                 .sequences_of_an_epoch = epoch}};
+    double n_micro = (double)o->gradient_accumulation_steps;
+    double epoch = pretrain_inputs_steps_per_epoch(&r->in, o) * n_micro;
+    return (struct pace){
+        .run = {.n_micro = r->loop.clock != NULL ? 0 : n_micro * (double)o->max_steps * share,
+                .total_s = o->total_training_time,
+                .micro_of_an_epoch = epoch}};
 }
 
 static const struct timespec between_looks = {.tv_nsec = 20000000};

@@ -146,13 +146,6 @@ static struct status find_rates(struct world_setup *s, const struct plan_args *a
     return ceiling_copy(&here, size, &r->copy);
 }
 
-static struct ring_links links_of(const struct machine *m, double given_gb_s)
-{
-    double within = given_gb_s > 0 ? 1e9 * given_gb_s : m->within;
-    double between = given_gb_s > 0 ? 1e9 * given_gb_s : m->between;
-    return (struct ring_links){m->per_node, MACHINE_LINK_SHARE * within, MACHINE_LINK_SHARE * between};
-}
-
 /* `device` is filled, and must live as long as the set-up. */
 static struct status set_up(struct world_setup *s, struct device *device, const struct plan_args *a)
 {
@@ -163,7 +156,7 @@ static struct status set_up(struct world_setup *s, struct device *device, const 
     TRY(optimizer_names_find(&optimizer, a->optimizer, "--optimizer"));
     TRY(read_config(&config, a));
     *device = machine_device(s->machine);
-    s->links = links_of(s->machine, a->link_gb_s);
+    s->links = world_links(s->machine, 1e9 * a->link_gb_s);
     *b = (struct step_bench){
         .bert = bert_model(&config, BERT_TASK_PRETRAINING),
         .config = {.device = device,

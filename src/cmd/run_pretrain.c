@@ -203,6 +203,9 @@ static const struct option options[] = {
         "nothing is exchanged or saved, and what it would exchange is counted; not under mpirun; 0: not"),
     OPTION_INT_ROW("distributed_emulation_rank", AT(emulation.rank), "-1", -1, 4095,
                    "which of them it is; -1: the first"),
+    OPTION_STRING_ROW("emulate_links", AT(emulation.links), "cpu", "NAME",
+                      "the machine whose links join the ranks, for the predicted time of the exchange: h200, "
+                      "h100, a100, gaudi1, or cpu: 10 Gb/s"),
     {.name = "use_zero_optimizer",
      .kind = OPTION_BOOL,
      .offset = OWN(use_zero_optimizer),

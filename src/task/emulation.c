@@ -3,7 +3,7 @@
 #include "core/log.h"
 #include "model/checkpoint.h"
 #include "task/pretrain.h"
-#include "train/zero_plan.h"
+#include "task/world_plan.h"
 
 #include <inttypes.h>
 #include <stdlib.h>
@@ -72,6 +72,8 @@ struct status emulation_take(struct pretrain_options *o, const struct comm *worl
                                 needs[i].flag, i < 3 ? "checkpoints" : "other ranks");
         }
     }
+    const struct machine *links;
+    TRY(status_context(machine_find(&links, o->emulation.links), "--emulate_links"));
     o->skip_checkpoint = true;
     log_warning("emulation: this is rank %d of %d, and the others are not there: what it learns is "
                 "meaningless, and no checkpoint "
@@ -85,17 +87,28 @@ static double mib(double bytes)
     return bytes / 0x1p20;
 }
 
+/* Of the world that this rank is one of: bytes, and the time of the exchange. */
+static struct status plan_of(struct world_plan *p, const struct emulation_result *r,
+                             const struct trainer_config *config, const struct comm *world)
+{
+    struct world_setup setup = {.bench.config = *config};
+    setup.bench.config.n_shards = setup.bench.config.shard = 0; /* the plan shares */
+    TRY(machine_find(&setup.machine, r->links));
+    setup.links = world_links(setup.machine, 0);
+    return world_plan_bytes(p, &setup, world->size, r->zero_stage, r->n_micro);
+}
+
 struct status emulation_tell(const struct emulation_result *r, const struct trainer_config *config,
                              const struct comm *world, json_t **event)
 {
-    struct trainer_config alone = *config;
-    struct zero_plan z;
+    struct world_plan p;
+    TRY(plan_of(&p, r, config, world));
     double n = r->n_steps > 0 ? (double)r->n_steps : 1, reduced = r->traffic.reduced_bytes / n,
            gathered = r->traffic.gathered_bytes / n;
-    alone.n_shards = alone.shard = 0; /* zero_plan shares */
-    TRY(zero_plan(&z, &alone, world->size, r->zero_stage, r->n_micro));
-    double plan_reduced = z.reduced_bytes * (double)z.n_reductions,
-           largest = (double)(zero_plan_today(&z) + r->base);
+    double plan_reduced = p.zero.reduced_bytes * (double)p.zero.n_reductions,
+           largest = (double)(zero_plan_today(&p.zero) + r->base);
+    double whole_s = p.reduce.seconds + p.gather.seconds,
+           left_s = world_plan_left_s(&p, r->step_s / (double)r->n_micro) + p.gather.seconds;
     log_info("emulation: memory of rank %d of %d, ZeRO stage %d: %.1f MiB; planned %.1f, and %.1f of the "
              "rank with the most "
              "(`kiln plan --world %d`)",
@@ -104,15 +117,18 @@ struct status emulation_tell(const struct emulation_result *r, const struct trai
     log_info("emulation: exchanged a step, whole: gradients %.3f MiB, weights and sums for norms %.3f MiB; "
              "`kiln plan`: %.3f "
              "and %.3f",
-             mib(reduced), mib(gathered), mib(plan_reduced), mib(z.gathered_bytes));
+             mib(reduced), mib(gathered), mib(plan_reduced), mib(p.zero.gathered_bytes));
     log_info("emulation: %.4f s a step of %" PRId64
-             " micro-batches on this rank, without what the exchange would take; nothing "
-             "was saved",
-             r->step_s, r->n_micro);
-    *event = json_pack("{s:i, s:i, s:i, s:I, s:I, s:f, s:f, s:f, s:f, s:f, s:f}", "rank", world->rank,
-                       "world", world->size, "zero_stage", r->zero_stage, "peak_bytes", (json_int_t)r->peak,
-                       "planned_bytes", (json_int_t)r->planned, "plan_bytes_of_largest", largest,
-                       "step_seconds", r->step_s, "reduced_bytes_a_step", reduced, "gathered_bytes_a_step",
-                       gathered, "plan_reduced_bytes", plan_reduced, "plan_gathered_bytes", z.gathered_bytes);
+             " micro-batches on this rank, and %.4f to %.4f s with what the exchange between %d would take, "
+             "predicted for the "
+             "links of %s (--emulate_links), behind the backward and not; nothing was saved",
+             r->step_s, r->n_micro, r->step_s + left_s, r->step_s + whole_s, world->size, r->links);
+    *event =
+        json_pack("{s:i, s:i, s:i, s:I, s:I, s:f, s:f, s:f, s:f, s:f, s:f, s:f, s:f}", "rank", world->rank,
+                  "world", world->size, "zero_stage", r->zero_stage, "peak_bytes", (json_int_t)r->peak,
+                  "planned_bytes", (json_int_t)r->planned, "plan_bytes_of_largest", largest, "step_seconds",
+                  r->step_s, "reduced_bytes_a_step", reduced, "gathered_bytes_a_step", gathered,
+                  "plan_reduced_bytes", plan_reduced, "plan_gathered_bytes", p.zero.gathered_bytes,
+                  "exchange_seconds", whole_s, "exchange_seconds_left", left_s);
     return status_ok();
 }

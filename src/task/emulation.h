@@ -9,8 +9,9 @@
 #include "train/trainer.h"
 
 struct emulation_options {
-    int64_t world; /* ranks; 0: none are emulated */
-    int64_t rank;  /* the one that runs; -1: not given, so the first */
+    int64_t world;     /* ranks; 0: none are emulated */
+    int64_t rank;      /* the one that runs; -1: not given, so the first */
+    const char *links; /* the machine of ops/machines.h whose links join the ranks */
 };
 
 struct pretrain_options;
@@ -20,8 +21,8 @@ struct pretrain_options;
 struct status emulation_open(struct comm_emulated *e, struct comm *world, const struct emulation_options *o,
                              const struct comm *started);
 
-/* Turns off the saving of an emulated run.  STATUS_USAGE names a flag that needs checkpoints or other ranks, or a directory that has
- * some of a real run. */
+/* Turns off the saving of an emulated run.  STATUS_USAGE names a flag that needs checkpoints or other ranks, a machine without a row,
+ * or a directory that has some of a real run. */
 struct status emulation_take(struct pretrain_options *o, const struct comm *world);
 
 /* What a run has taken. */
@@ -33,9 +34,10 @@ struct emulation_result {
     struct comm_traffic traffic; /* of all steps */
     int zero_stage;
     int64_t n_micro; /* micro-batches of this rank in a step */
+    const char *links;
 };
 
-/* Logs it, beside what `kiln plan` says of the rank with the largest shard, and that the weights mean nothing.  `config`: this rank's.
+/* Logs it, beside what `kiln plan` says of the rank with the largest shard, and the time of a step with what the exchange would take.  `config`: this rank's.
  * *event: the same as JSON, for log.jsonl. */
 struct status emulation_tell(const struct emulation_result *r, const struct trainer_config *config,
                              const struct comm *world, json_t **event);

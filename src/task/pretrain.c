@@ -400,7 +400,8 @@ static struct status announce_emulation(struct run *r, size_t peak, size_t plann
                                       .base = r->backend.device->is_host ? r->taken_bytes : 0,
                                       .traffic = r->world.emulated->tensors,
                                       .zero_stage = (int)o->ranks.zero_stage,
-                                      .n_micro = o->gradient_accumulation_steps / r->world.size};
+                                      .n_micro = o->gradient_accumulation_steps / r->world.size,
+                                      .links = o->emulation.links};
     json_t *event;
     TRY(emulation_tell(&result, &r->trainer.config, &r->world, &event));
     metrics_event(&r->metrics, "emulation", event);

@@ -4,6 +4,12 @@
 
 #include <math.h>
 
+struct ring_links world_links(const struct machine *machine, double given)
+{
+    double within = given > 0 ? given : machine->within, between = given > 0 ? given : machine->between;
+    return (struct ring_links){machine->per_node, MACHINE_LINK_SHARE * within, MACHINE_LINK_SHARE * between};
+}
+
 struct status world_plan_bytes(struct world_plan *p, const struct world_setup *s, int64_t world, int stage,
                                int64_t n_micro)
 {
@@ -71,11 +77,16 @@ static struct status predict_by_kernels(struct world_plan *p, const struct step_
     return status_ok();
 }
 
+double world_plan_left_s(const struct world_plan *p, double passes_s)
+{
+    double times = (double)p->zero.n_reductions, backward_s = 2.0 / 3 * passes_s;
+    return fmax(0, p->reduce.seconds / times - backward_s) * times;
+}
+
 static void sum_up(struct world_plan *p, int64_t n_sequences)
 {
     double n = (double)p->n_micro, all = (double)(n_sequences * p->n_micro * p->world);
-    double times = (double)p->zero.n_reductions, backward = 2.0 / 3 * p->passes.cool;
-    p->left_s = fmax(0, p->reduce.seconds / times - backward) * times;
+    p->left_s = world_plan_left_s(p, p->passes.cool);
     double others = p->gather.seconds + p->between_s;
     p->step.cool = n * p->passes.cool + p->update.cool + p->left_s + others;
     p->step.hot = n * p->passes.hot + p->update.hot + p->reduce.seconds + others;

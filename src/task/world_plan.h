@@ -33,9 +33,15 @@ struct world_plan {
     struct step_range sequences;      /* a second, of all devices; the same */
 };
 
+/* Of the machine's devices, at the share of their rate that collectives reach.  `given`: bytes a second of all of them; 0: the machine's. */
+struct ring_links world_links(const struct machine *machine, double given);
+
 /* Memory and traffic. */
 struct status world_plan_bytes(struct world_plan *p, const struct world_setup *s, int64_t world, int stage,
                                int64_t n_micro);
+
+/* Seconds of the step's sums of gradients that are left when those of a micro-batch, whose passes take so long, are behind its backward. */
+double world_plan_left_s(const struct world_plan *p, double passes_s);
 
 /* Then the times.  STATUS_USAGE: the rate of such products is not known. */
 struct status world_plan_times(struct world_plan *p, const struct world_setup *s);

@@ -28,11 +28,14 @@ for stage in 0 1 2; do
         done
         grep -q "^warning: emulation: this is rank $rank of 4, .*meaningless, and no checkpoint is written" "$dir/$out.err" || fail "no warning: $(cat "$dir/$out.err")"
         grep -q "^emulation: memory of rank $rank of 4, ZeRO stage $stage: .*kiln plan --world 4" "$dir/$out.err" || fail "no memory: $(cat "$dir/$out.err")"
-        grep -q '^emulation: [0-9.]* s a step of 2 micro-batches' "$dir/$out.err" || fail "no time: $(cat "$dir/$out.err")"
+        grep -q '^emulation: [0-9.]* s a step of 2 micro-batches on this rank, and [0-9.]* to [0-9.]* s with what the exchange between 4 ' "$dir/$out.err" || fail "no time: $(cat "$dir/$out.err")"
         ! compgen -G "$dir/$out/*ckpt*" >/dev/null || fail "a checkpoint was written: $(ls "$dir/$out")"
     done
 done
 [ "$(number gathered_bytes_a_step stage0.0)" = 0.0 ] || fail "stage 0 gathers"
+# a sum of n bytes that 4 ranks all have sends 3/4 of them twice, at 0.8 of 10 Gb/s
+awk "BEGIN { e = $(number plan_reduced_bytes stage0.0) * 1.5 / 1e9; d = $(number exchange_seconds stage0.0) / e; exit !(d > 0.999 && d < 1.001) }" ||
+    fail "the exchange: $(cat "$dir/stage0.0.err")"
 # what the others have, this one has not
 [ "$(number planned_bytes stage1.0)" -lt "$(number planned_bytes stage0.0)" ] || fail "stage 1 takes as much as stage 0"
 [ "$(number planned_bytes stage2.0)" -lt "$(number planned_bytes stage1.0)" ] || fail "stage 2 takes as much as stage 1"
@@ -41,6 +44,7 @@ done
 refuse() { expect 64 "$1" "$kiln" pretrain "${flags[@]}" --output_dir "$dir/refused" "${@:2}"; }
 refuse 'early_stopping_patience needs checkpoints' --emulate_world 4 --eval_steps 1 --early_stopping_patience 1
 refuse 'replica_check_steps needs other ranks' --emulate_world 4 --replica_check_steps 1
+refuse 'emulate_links: nothing is known of a device "abacus"' --emulate_world 4 --emulate_links abacus
 refuse 'give --emulate_world N too' --distributed_emulation_rank 0
 refuse 'is not one of the ranks 0 to 3' --emulate_world 4 --distributed_emulation_rank 4
 "$kiln" pretrain "${flags[@]}" --output_dir "$dir/whole" 2>/dev/null || fail "a run alone"

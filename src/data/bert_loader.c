@@ -1,6 +1,7 @@
 #include "data/bert_loader.h"
 
 #include "core/rng.h"
+#include "data/bert_form.h"
 #include "data/masking.h"
 #include "data/nsp.h"
 
@@ -18,10 +19,6 @@ enum {
 /* Held-out draws are the same in every run, so that their losses can be compared between runs. */
 static const uint64_t HELDOUT_SEED = 0x68656c646f7574;
 
-enum { PAIR_SPECIAL_TOKENS = 3, WINDOW_SPECIAL_TOKENS = 2 }; /* [CLS] A [SEP] B [SEP]; [CLS] A [SEP] */
-
-enum { MIN_SEQ_LENGTH = PAIR_SPECIAL_TOKENS + 2 }; /* one token in each segment */
-
 struct draw {
     uint64_t seed, epoch;
     int64_t sample;
@@ -30,67 +27,6 @@ struct draw {
 static uint64_t draw_key(struct draw d, uint64_t purpose)
 {
     return rng_key(rng_key(rng_key(d.seed, purpose), d.epoch), (uint64_t)d.sample);
-}
-
-static int64_t micro_size(const struct bert_loader_config *c)
-{
-    return c->train_batch_size / c->gradient_accumulation_steps;
-}
-
-static struct status check_sizes(const struct bert_loader_config *c)
-{
-    if (c->max_seq_length < MIN_SEQ_LENGTH) {
-        return status_error(STATUS_USAGE, "max_seq_length %lld is below %d: [CLS] A [SEP] B [SEP]",
-                            (long long)c->max_seq_length, MIN_SEQ_LENGTH);
-    }
-    if (c->max_predictions_per_seq < 1 || c->max_predictions_per_seq > c->max_seq_length) {
-        return status_error(STATUS_USAGE, "max_predictions_per_seq %lld is outside 1..%lld (max_seq_length)",
-                            (long long)c->max_predictions_per_seq, (long long)c->max_seq_length);
-    }
-    TRY(batch_check_cut(c->train_batch_size, c->gradient_accumulation_steps));
-    int64_t n = c->train_batch_size / c->gradient_accumulation_steps;
-    int64_t most = (INT32_MAX - BATCH_TOKEN_BUCKET) / c->max_seq_length;
-    if (n > most || c->train_batch_size > INT32_MAX) {
-        return status_error(
-            STATUS_USAGE,
-            "a micro-batch of %lld sequences of %lld tokens is too large (at most %lld); raise "
-            "gradient_accumulation_steps",
-            (long long)n, (long long)c->max_seq_length, (long long)most);
-    }
-    return status_ok();
-}
-
-struct status bert_loader_check(const struct bert_loader_config *c)
-{
-    TRY(check_sizes(c));
-    if (!(c->masked_lm_prob > 0 && c->masked_lm_prob <= 1)) {
-        return status_error(STATUS_USAGE, "masked_lm_prob %g is outside (0, 1]", c->masked_lm_prob);
-    }
-    for (int i = 0; i < c->n_shorter; i++) {
-        int64_t n = c->shorter[i].max_seq_length;
-        CHECK(n >= MIN_SEQ_LENGTH && n < c->max_seq_length && micro_size(c) * c->max_seq_length % n == 0,
-              "micro-batches of sequences of %lld tokens", (long long)n);
-    }
-    CHECK(!ramp_is_given(&c->n_micro) ||
-              (c->n_micro.from >= 1 && c->n_micro.to <= (double)c->gradient_accumulation_steps),
-          "a ramp from %g to %g micro-batches", c->n_micro.from, c->n_micro.to);
-    CHECK(c->n_groups <= 1 || (c->gradient_accumulation_steps % c->n_groups == 0 &&
-                               fmod(c->n_micro.from, (double)c->n_groups) == 0),
-          "%lld groups of %lld micro-batches, at first of %g", (long long)c->n_groups,
-          (long long)c->gradient_accumulation_steps, c->n_micro.from);
-    if (c->even_masks && c->max_seq_length > MASKING_MOST_TURNS) {
-        return status_error(STATUS_USAGE, "even_masks is for sequences of at most %d tokens, not %lld",
-                            MASKING_MOST_TURNS, (long long)c->max_seq_length);
-    }
-    if (!(c->short_seq_prob >= 0 && c->short_seq_prob <= 1)) {
-        return status_error(STATUS_USAGE, "short_seq_prob %g is outside [0, 1]", c->short_seq_prob);
-    }
-    const int32_t special[] = {c->pad_id, c->cls_id, c->sep_id, c->mask_id};
-    for (int i = 0; i < 4; i++) {
-        CHECK(special[i] >= 0 && special[i] < c->vocab_size, "special token %d of %d", (int)special[i],
-              (int)c->vocab_size);
-    }
-    return status_ok();
 }
 
 struct status bert_loader_set_tokens(struct bert_loader_config *c, const struct tokenizer *t)
@@ -106,40 +42,13 @@ struct status bert_loader_set_tokens(struct bert_loader_config *c, const struct 
     return status_ok();
 }
 
-/* Tokens of a sequence without the special ones. */
-static int64_t most_tokens(const struct bert_loader_config *c, int64_t max_seq_length)
-{
-    return max_seq_length - (c->no_nsp ? WINDOW_SPECIAL_TOKENS : PAIR_SPECIAL_TOKENS);
-}
-
-/* As many tokens a micro-batch, whatever the length. */
-static int64_t micro_size_at(const struct bert_loader_config *c, int64_t max_seq_length)
-{
-    return micro_size(c) * c->max_seq_length / max_seq_length;
-}
-
-/* Sequences of a step, of the shortest length. */
-static int64_t most_sequences(const struct bert_loader_config *c)
-{
-    int64_t n = micro_size(c);
-    for (int i = 0; i < c->n_shorter; i++) {
-        int64_t at = micro_size_at(c, c->shorter[i].max_seq_length);
-        n = at > n ? at : n;
-    }
-    return n * c->gradient_accumulation_steps;
-}
-
-static int64_t n_groups(const struct bert_loader_config *c)
-{
-    return c->n_groups > 1 ? c->n_groups : 1;
-}
-
 static struct status build_maps(struct bert_loader *l)
 {
     const struct bert_loader_config *c = &l->config;
-    TRY(sample_map_build(&l->map, c->store, most_tokens(c, c->max_seq_length)));
+    TRY(sample_map_build(&l->map, c->store, bert_form_most_tokens(c, c->max_seq_length)));
     for (int i = 0; i < c->n_shorter; i++) {
-        TRY(sample_map_build(&l->shorter[i], c->store, most_tokens(c, c->shorter[i].max_seq_length)));
+        TRY(sample_map_build(&l->shorter[i], c->store,
+                             bert_form_most_tokens(c, c->shorter[i].max_seq_length)));
     }
     return status_ok();
 }
@@ -162,7 +71,7 @@ static struct status find_continuing(struct bert_loader *l)
 struct status bert_loader_open(struct bert_loader *l, struct bert_loader_config config)
 {
     *l = (struct bert_loader){.config = config};
-    TRY(bert_loader_check(&config));
+    TRY(bert_form_check(&config));
     CHECK(config.part.before != NULL ||
               !(ramp_is_given(&config.mask_rate) || ramp_is_given(&config.n_micro) || config.n_shorter > 0),
           "a ramp without the part of the run");
@@ -170,8 +79,8 @@ struct status bert_loader_open(struct bert_loader *l, struct bert_loader_config 
     if (!failed(s)) {
         s = build_maps(l);
     }
-    if (!failed(s) && config.balance_tokens && n_groups(&config) > 1) {
-        s = token_balance_create(&l->balance, most_sequences(&config), config.max_seq_length,
+    if (!failed(s) && config.balance_tokens && bert_form_groups(&config) > 1) {
+        s = token_balance_create(&l->balance, bert_form_most_sequences(&config), config.max_seq_length,
                                  (int)config.n_groups);
     }
     if (failed(s)) {
@@ -191,33 +100,9 @@ void bert_loader_close(struct bert_loader *l)
     *l = (struct bert_loader){0};
 }
 
-/* As many predictions a micro-batch, but for rounding up, whatever the length. */
-static int64_t predictions_at(const struct bert_loader_config *c, int64_t max_seq_length)
-{
-    return (c->max_predictions_per_seq * max_seq_length + c->max_seq_length - 1) / c->max_seq_length;
-}
-
-static int64_t larger(int64_t a, int64_t b)
-{
-    return a > b ? a : b;
-}
-
-struct batch_limits bert_loader_limits(const struct bert_loader_config *c)
-{
-    struct batch_limits most =
-        bert_batch_limits(micro_size(c), c->max_seq_length, c->max_predictions_per_seq);
-    for (int i = 0; i < c->n_shorter; i++) {
-        int64_t n = c->shorter[i].max_seq_length;
-        struct batch_limits at = bert_batch_limits(micro_size_at(c, n), n, predictions_at(c, n));
-        most.n_sequences = larger(most.n_sequences, at.n_sequences);
-        most.n_labels = larger(most.n_labels, at.n_labels);
-    }
-    return most;
-}
-
 struct status bert_loader_init_step(const struct bert_loader_config *c, struct batch_step *step)
 {
-    return batch_step_init(step, c->gradient_accumulation_steps, &bert_batch_layout, bert_loader_limits(c));
+    return batch_step_init(step, c->gradient_accumulation_steps, &bert_batch_layout, bert_form_limits(c));
 }
 
 static struct status copy_tokens(const struct bert_loader *l, int32_t *ids, struct nsp_range range)
@@ -241,84 +126,39 @@ static int64_t length(struct nsp_range range)
     return range.end - range.begin;
 }
 
-/* What the samples of a step, or of held-out text, are like. */
-struct form {
-    const struct sample_map *map;
-    int64_t max_seq_length, max_predictions;
-    int64_t n_micro, micro_size; /* micro-batches that are filled, and their sequences */
-    double mask_rate;
-};
-
-static struct form last_form(const struct bert_loader *l)
-{
-    const struct bert_loader_config *c = &l->config;
-    return (struct form){.map = &l->map,
-                         .max_seq_length = c->max_seq_length,
-                         .max_predictions = c->max_predictions_per_seq,
-                         .n_micro = c->gradient_accumulation_steps,
-                         .micro_size = micro_size(c),
-                         .mask_rate = c->masked_lm_prob};
-}
-
-/* The form of a step; the numbers that change are those of what is done before it. */
-static struct form form_of(const struct bert_loader *l, int64_t step)
-{
-    const struct bert_loader_config *c = &l->config;
-    struct form f = last_form(l);
-    double part = c->part.before != NULL ? c->part.before(c->part.context, step) : 1;
-    int i = 0;
-    while (i < c->n_shorter && part >= c->shorter[i].until) {
-        i++;
-    }
-    if (i < c->n_shorter) {
-        f.map = &l->shorter[i];
-        f.max_seq_length = c->shorter[i].max_seq_length;
-        f.max_predictions = predictions_at(c, f.max_seq_length);
-        f.micro_size = micro_size_at(c, f.max_seq_length);
-    }
-    if (ramp_is_given(&c->n_micro)) {
-        int64_t n = (int64_t)ramp_at(&c->n_micro, part);
-        f.n_micro = n - n % n_groups(c);
-    }
-    if (ramp_is_given(&c->mask_rate)) {
-        f.mask_rate = ramp_at(&c->mask_rate, part);
-    }
-    return f;
-}
-
-static struct nsp_pair draw_pair(const struct bert_loader *l, const struct form *f, struct draw draw)
+static struct nsp_pair draw_pair(const struct bert_loader *l, const struct bert_form *f, struct draw draw)
 {
     const struct bert_loader_config *c = &l->config;
     struct rng_stream stream = rng_stream(draw_key(draw, PURPOSE_PAIR));
-    return nsp_draw(c->store, sample_map_at(f->map, draw.sample), most_tokens(c, f->max_seq_length),
+    return nsp_draw(c->store, sample_map_at(f->map, draw.sample), bert_form_most_tokens(c, f->max_seq_length),
                     c->short_seq_prob, &stream);
 }
 
-static struct nsp_range draw_window(const struct bert_loader *l, const struct form *f, struct draw draw)
+static struct nsp_range draw_window(const struct bert_loader *l, const struct bert_form *f, struct draw draw)
 {
     const struct bert_loader_config *c = &l->config;
     struct rng_stream stream = rng_stream(draw_key(draw, PURPOSE_PAIR));
-    return nsp_draw_window(c->store, sample_map_at(f->map, draw.sample), most_tokens(c, f->max_seq_length),
-                           c->short_seq_prob, &stream);
+    return nsp_draw_window(c->store, sample_map_at(f->map, draw.sample),
+                           bert_form_most_tokens(c, f->max_seq_length), c->short_seq_prob, &stream);
 }
 
 /* Tokens of the sequence of this draw: its bounds are drawn, and nothing is read. */
-static int64_t sequence_length(const struct bert_loader *l, const struct form *f, struct draw draw)
+static int64_t sequence_length(const struct bert_loader *l, const struct bert_form *f, struct draw draw)
 {
     if (l->config.no_nsp) {
-        return length(draw_window(l, f, draw)) + WINDOW_SPECIAL_TOKENS;
+        return length(draw_window(l, f, draw)) + BERT_WINDOW_SPECIAL_TOKENS;
     }
     struct nsp_pair pair = draw_pair(l, f, draw);
-    return length(pair.a) + length(pair.b) + PAIR_SPECIAL_TOKENS;
+    return length(pair.a) + length(pair.b) + BERT_PAIR_SPECIAL_TOKENS;
 }
 
 /* Appends [CLS] A [SEP] B [SEP] of one sample. */
-static struct status add_pair(const struct bert_loader *l, struct batch *b, const struct form *f,
+static struct status add_pair(const struct bert_loader *l, struct batch *b, const struct bert_form *f,
                               struct draw draw, int32_t sequence_key, struct nsp_range *parts)
 {
     const struct bert_loader_config *c = &l->config;
     struct nsp_pair pair = draw_pair(l, f, draw);
-    int64_t n_a = length(pair.a), n = n_a + length(pair.b) + PAIR_SPECIAL_TOKENS;
+    int64_t n_a = length(pair.a), n = n_a + length(pair.b) + BERT_PAIR_SPECIAL_TOKENS;
     int32_t *ids = bert_batch_add(b, n, n_a + 2, pair.label, sequence_key);
     ids[0] = c->cls_id;
     TRY(copy_tokens(l, ids + 1, pair.a));
@@ -331,12 +171,12 @@ static struct status add_pair(const struct bert_loader *l, struct batch *b, cons
 }
 
 /* Appends [CLS] A [SEP] of one sample. */
-static struct status add_window(const struct bert_loader *l, struct batch *b, const struct form *f,
+static struct status add_window(const struct bert_loader *l, struct batch *b, const struct bert_form *f,
                                 struct draw draw, int32_t sequence_key, struct nsp_range *parts)
 {
     const struct bert_loader_config *c = &l->config;
     struct nsp_range window = draw_window(l, f, draw);
-    int64_t n = length(window) + WINDOW_SPECIAL_TOKENS;
+    int64_t n = length(window) + BERT_WINDOW_SPECIAL_TOKENS;
     int32_t *ids = bert_batch_add(b, n, n, NSP_NO_LABEL, sequence_key);
     ids[0] = c->cls_id;
     parts[0] = window;
@@ -358,8 +198,8 @@ static struct masking_turns turns_of(const struct bert_loader_config *c, struct 
 }
 
 /* Masks the batch's last sequence, of these parts of the store. */
-static void mask_last(const struct bert_loader *l, struct batch *b, const struct form *f, struct draw draw,
-                      const struct nsp_range *parts)
+static void mask_last(const struct bert_loader *l, struct batch *b, const struct bert_form *f,
+                      struct draw draw, const struct nsp_range *parts)
 {
     struct masking_turns turns = turns_of(&l->config, draw, parts[0], parts[1]);
     const struct bert_loader_config *c = &l->config;
@@ -379,7 +219,7 @@ static void mask_last(const struct bert_loader *l, struct batch *b, const struct
     bert_batch_take_masked(b, m);
 }
 
-static struct status add_sequence(const struct bert_loader *l, struct batch *b, const struct form *f,
+static struct status add_sequence(const struct bert_loader *l, struct batch *b, const struct bert_form *f,
                                   struct draw draw, int32_t sequence_key)
 {
     struct nsp_range parts[2] = {{0, 0}, {0, 0}};
@@ -389,7 +229,7 @@ static struct status add_sequence(const struct bert_loader *l, struct batch *b, 
 }
 
 /* Sequence number g of the run under `seed`. */
-static struct draw draw_at(const struct form *f, uint64_t seed, uint64_t g, bool in_order)
+static struct draw draw_at(const struct bert_form *f, uint64_t seed, uint64_t g, bool in_order)
 {
     uint64_t n = (uint64_t)f->map->n_samples;
     struct draw d = {.seed = seed, .epoch = g / n};
@@ -399,12 +239,13 @@ static struct draw draw_at(const struct form *f, uint64_t seed, uint64_t g, bool
 }
 
 /* Number `i` of the sequences of a step, which begin with number `first` of the run. */
-static struct draw draw_of_step(const struct bert_loader *l, const struct form *f, uint64_t first, int64_t i)
+static struct draw draw_of_step(const struct bert_loader *l, const struct bert_form *f, uint64_t first,
+                                int64_t i)
 {
     return draw_at(f, l->config.seed, first + (uint64_t)i, l->config.in_order);
 }
 
-static void deal(const struct bert_loader *l, const struct form *f, uint64_t first)
+static void deal(const struct bert_loader *l, const struct bert_form *f, uint64_t first)
 {
     int64_t n = f->n_micro * f->micro_size;
     for (int64_t i = 0; i < n; i++) {
@@ -414,8 +255,8 @@ static void deal(const struct bert_loader *l, const struct form *f, uint64_t fir
 }
 
 /* Which of the step's micro-batches with sequences is the k-th of those here; -1: it has none.  Balanced ones are numbered rank by rank. */
-static int64_t filled_number(const struct bert_loader *l, const struct form *f, const struct batch_step *out,
-                             int64_t k)
+static int64_t filled_number(const struct bert_loader *l, const struct bert_form *f,
+                             const struct batch_step *out, int64_t k)
 {
     int64_t m = batch_step_number(out, k);
     if (out->apart > 1) { /* ranks take turns */
@@ -423,7 +264,7 @@ static int64_t filled_number(const struct bert_loader *l, const struct form *f, 
             l->balance != NULL ? m % out->apart * (f->n_micro / out->apart) + m / out->apart : m;
         return m < f->n_micro ? of_rank : -1;
     }
-    int64_t n = n_groups(&l->config), each = l->config.gradient_accumulation_steps / n,
+    int64_t n = bert_form_groups(&l->config), each = l->config.gradient_accumulation_steps / n,
             filled = f->n_micro / n;
     return m % each < filled ? m / each * filled + m % each : -1;
 }
@@ -434,7 +275,7 @@ struct status bert_loader_step(const struct bert_loader *l, int64_t step, struct
     int64_t last = batch_step_number(out, out->n_micro - 1);
     CHECK(step >= 1 && last < c->gradient_accumulation_steps, "step %lld up to micro-batch %lld",
           (long long)step, (long long)last);
-    struct form form = form_of(l, step);
+    struct bert_form form = bert_form_of(l, step);
     int64_t n = form.micro_size;
     uint64_t first = ((uint64_t)step - 1) * (uint64_t)(n * c->gradient_accumulation_steps);
     if (l->balance != NULL) {
@@ -462,7 +303,7 @@ static int64_t heldout_samples(const struct bert_loader *l, int64_t n)
 
 int64_t bert_loader_heldout_batches(const struct bert_loader *l, int64_t n)
 {
-    int64_t size = micro_size(&l->config);
+    int64_t size = bert_form_last(l).micro_size;
     return (heldout_samples(l, n) + size - 1) / size;
 }
 
@@ -470,11 +311,11 @@ struct status bert_loader_heldout(const struct bert_loader *l, int64_t n, int64_
 {
     CHECK(index >= 0 && index < bert_loader_heldout_batches(l, n), "held-out batch %lld of %lld",
           (long long)index, (long long)bert_loader_heldout_batches(l, n));
-    int64_t size = micro_size(&l->config);
+    int64_t size = bert_form_last(l).micro_size;
     int64_t begin = index * size;
     int64_t end = heldout_samples(l, n);
     end = end - begin < size ? end : begin + size;
-    struct form form = last_form(l);
+    struct bert_form form = bert_form_last(l);
     batch_clear(out);
     for (int64_t i = begin; i < end; i++) {
         TRY(add_sequence(l, out, &form, draw_at(&form, HELDOUT_SEED, (uint64_t)i, false),
@@ -524,7 +365,7 @@ struct batch_source bert_loader_source(const struct bert_loader *l)
 {
     return (struct batch_source){.self = l,
                                  .layout = &bert_batch_layout,
-                                 .limits = bert_loader_limits(&l->config),
+                                 .limits = bert_form_limits(&l->config),
                                  .n_micro = l->config.gradient_accumulation_steps,
                                  .fill = source_fill,
                                  .heldout_batches = source_heldout_batches,

@@ -81,12 +81,6 @@ void bert_loader_close(struct bert_loader *l);
 /* Sets vocab_size and the special tokens of a configuration.  STATUS_DATA if the tokenizer lacks one of them. */
 struct status bert_loader_set_tokens(struct bert_loader_config *config, const struct tokenizer *t);
 
-/* Upper bounds of every micro-batch, from the configuration alone; it must have passed bert_loader_check. */
-struct batch_limits bert_loader_limits(const struct bert_loader_config *config);
-
-/* Checks the configuration without a store, for --dry-run. */
-struct status bert_loader_check(const struct bert_loader_config *config);
-
 /* Allocates a step with the micro-batches of this configuration; batch_step_fini frees it. */
 struct status bert_loader_init_step(const struct bert_loader_config *config, struct batch_step *step);
 
@@ -98,7 +92,7 @@ struct status bert_loader_step(const struct bert_loader *l, int64_t step, struct
  * whatever the seed.  Batches have a micro-batch's size; the last one may be smaller. */
 int64_t bert_loader_heldout_batches(const struct bert_loader *l, int64_t n);
 
-/* Fills `out`, a batch with room for bert_loader_limits, with held-out batch `index` of
+/* Fills `out`, a batch with room for bert_form_limits, with held-out batch `index` of
  * [0, bert_loader_heldout_batches(l, n)). */
 struct status bert_loader_heldout(const struct bert_loader *l, int64_t n, int64_t index, struct batch *out);
 

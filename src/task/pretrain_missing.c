@@ -2,6 +2,7 @@
 #include "task/pretrain_inputs.h"
 
 #include "core/log.h"
+#include "data/bert_form.h"
 #include "task/config_file.h"
 #include "text/tokenizer_open.h"
 
@@ -60,8 +61,8 @@ struct status pretrain_inputs_assume(struct pretrain_inputs *in, const struct pr
         .n_shorter = o->n_shorter,
     };
     memcpy(c.shorter, o->shorter, sizeof c.shorter);
-    TRY(bert_loader_check(&c));
-    in->limits = bert_loader_limits(&c);
+    TRY(bert_form_check(&c));
+    in->limits = bert_form_limits(&c);
     in->train.source.n_micro = o->gradient_accumulation_steps;
     in->train.loader.config.max_seq_length = o->max_seq_length;
     if (missing_is(o->config_file)) {

@@ -1,5 +1,6 @@
 /* Tests of data/bert_loader and data/bert_batch: steps are a pure function, cuts into micro-batches change
  * only the cut, an epoch visits every sample once, and every field of a batch is what its head says. */
+#include "data/bert_form.h"
 #include "fixture_loader.h"
 
 enum { VOCAB = 60000 };
@@ -238,7 +239,7 @@ static void ranks_make_their_part(const struct indexed *store)
     EXPECT_OK(bert_loader_step(&l, 7, &all));
     int64_t n_tokens = 0;
     for (int rank = 0; rank < 3; rank++) {
-        EXPECT_OK(batch_step_init_part(&part, 4, rank, 3, false, &bert_batch_layout, bert_loader_limits(&c)));
+        EXPECT_OK(batch_step_init_part(&part, 4, rank, 3, false, &bert_batch_layout, bert_form_limits(&c)));
         EXPECT_OK(bert_loader_step(&l, 7, &part));
         struct batch_step wanted = batch_step_part(&all, rank, 3);
         EXPECT(part.n_micro == wanted.n_micro && part.n_micro >= 1 && part.n_all_micro == 4, "%lld of %lld",
@@ -248,7 +249,7 @@ static void ranks_make_their_part(const struct indexed *store)
         }
         n_tokens += part.n_tokens;
         batch_step_fini(&part);
-        EXPECT_OK(batch_step_init_part(&part, 4, rank, 3, true, &bert_batch_layout, bert_loader_limits(&c)));
+        EXPECT_OK(batch_step_init_part(&part, 4, rank, 3, true, &bert_batch_layout, bert_form_limits(&c)));
         EXPECT_OK(bert_loader_step(&l, 7, &part));
         EXPECT(part.n_micro == (rank == 0 ? 2 : 1), "%lld in turn", (long long)part.n_micro);
         for (int64_t k = 0; k < part.n_micro; k++) {
@@ -306,8 +307,8 @@ static void heldout_batches_are_fixed(const struct indexed *store)
     c.seed = 43;
     EXPECT_OK(bert_loader_open(&b, c));
     struct batch x, y;
-    EXPECT_OK(bert_batch_init(&x, bert_loader_limits(&c)));
-    EXPECT_OK(bert_batch_init(&y, bert_loader_limits(&c)));
+    EXPECT_OK(bert_batch_init(&x, bert_form_limits(&c)));
+    EXPECT_OK(bert_batch_init(&y, bert_form_limits(&c)));
     EXPECT(bert_loader_heldout_batches(&a, 10) == 3 && bert_loader_heldout_batches(&a, 8) == 2,
            "10 samples by 4");
     EXPECT(bert_loader_heldout_batches(&a, INT64_MAX) == (a.map.n_samples + 3) / 4, "no more than there are");
@@ -512,7 +513,7 @@ static void ramps_change_with_the_run(const struct indexed *store)
     EXPECT(ramped_step(&l, &step, 51, &rate) == 64 && ramped_step(&l, &step, 101, &rate) == 64, "the last");
     EXPECT_NEAR(rate, 0.15, 0.01);
     for (int i = 0; i < 2; i++) {
-        EXPECT_OK(bert_batch_init(&held[i], bert_loader_limits(&c)));
+        EXPECT_OK(bert_batch_init(&held[i], bert_form_limits(&c)));
         EXPECT_OK(bert_loader_heldout(i == 0 ? &l : &constant, 4, 0, &held[i]));
     }
     same_batches(&held[0], &held[1]);
@@ -555,7 +556,7 @@ static void lengths_change_with_the_run(const struct indexed *store)
     }
     EXPECT_OK(bert_loader_step(&l, 51, &step));
     EXPECT(step.n_sequences == 12, "%lld sequences of the last length", (long long)step.n_sequences);
-    EXPECT_OK(bert_batch_init(&held, bert_loader_limits(&c)));
+    EXPECT_OK(bert_batch_init(&held, bert_form_limits(&c)));
     EXPECT_OK(bert_loader_heldout(&l, 4, 0, &held));
     EXPECT(held.n_sequences == 4 && held.n_real_tokens > 4 * 16, "held-out samples of %lld tokens",
            (long long)held.n_real_tokens);

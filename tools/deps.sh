@@ -174,8 +174,16 @@ check_links() {
         done
 }
 
+# ARCHITECTURE.md lists every decision.
+check_decisions() {
+    local page
+    for page in $(list '^docs/decisions/[0-9].*\.md$'); do
+        grep -qF "($page)" ARCHITECTURE.md || echo "$page: ARCHITECTURE.md does not list it"
+    done
+}
+
 left_out=
-for check in check_arrows check_libraries check_names check_lengths check_headers check_words check_models check_links; do
+for check in check_arrows check_libraries check_names check_lengths check_headers check_words check_models check_links check_decisions; do
     "$check" >>"$breaches" || echo "$check itself failed" >>"$breaches"
 done
 if [ -s "$breaches" ]; then

@@ -2,58 +2,23 @@
 
 #include "core/clock.h"
 #include "core/log.h"
-#include "data/prefetch.h"
+#include "core/stop.h"
 #include "dev/host_memory.h"
-#include "ops/backend.h"
 #include "model/bert_family.h"
 #include "model/weights_average.h"
-#include "nn/bert_model.h"
-#include "task/loop.h"
-#include "train/memory_fit.h"
-#include "report/metrics.h"
-#include "task/pace.h"
-#include "task/plateau.h"
-#include "task/pretrain_inputs.h"
-#include "task/pretrain_ramps.h"
+#include "pass/network_files.h"
+#include "task/pretrain_run.h"
 #include "task/pretrain_settings.h"
 #include "task/run_outputs.h"
 #include "task/together.h"
-#include "watch/run_watch.h"
-#include "core/stop.h"
-#include "pass/network_files.h"
+#include "train/memory_fit.h"
 
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
 #include <time.h>
 
-/* Everything a run owns, so that one function frees it all. */
-struct run {
-    const struct pretrain_options *options; /* of all ranks: the batch is the global one */
-    struct comm world;
-    struct pretrain_inputs in;
-    struct pretrain_progress progress;
-    struct bert_model bert;
-    struct backend backend;
-    struct precision precision;
-    struct run_watch watch;
-    struct loop loop;
-    struct trainer trainer;
-    struct evaluation evaluation;
-    struct plateau plateau;
-    struct pace pace;
-    struct prefetch prefetch;
-    struct store_check check;
-    struct metrics metrics;
-    struct dir_lock lock;
-    int64_t start_ns;
-    size_t taken_bytes; /* of host memory, before the model's is allocated */
-    int64_t first_step_ns,
-        last_step_ns; /* when the first step of this run ended, and the last so far; 0: none has */
-    bool prefetching;
-};
-
-static struct trainer_config trainer_config_of(struct run *r)
+static struct trainer_config trainer_config_of(struct pretrain_run *r)
 {
     const struct pretrain_options *o = r->options;
     r->bert = bert_model(&r->in.model, pretrain_task(o));
@@ -75,159 +40,9 @@ static struct trainer_config trainer_config_of(struct run *r)
     return config;
 }
 
-static double mib(size_t bytes)
-{
-    return (double)bytes / 0x1p20;
-}
-
-/* Logs what is going to happen. */
-static void announce(const struct run *r, const struct trainer_plan *p)
-{
-    const struct pretrain_options *o = r->options;
-    const struct bert_config *m = &r->in.model;
-    double step_flops = p->micro_flops * (double)r->in.train.source.n_micro;
-    const char *slash = strrchr(o->config_file, '/'), *name = slash != NULL ? slash + 1 : o->config_file;
-    log_info("model: %s: %lld layers x %lld%s, %lld heads, feed-forward %lld, vocabulary %lld: %.2f M "
-             "parameters, %s, %s",
-             name, (long long)m->num_hidden_layers, (long long)m->hidden_size,
-             m->layer_norm_large_model ? ", pre-LN" : "", (long long)m->num_attention_heads,
-             (long long)m->intermediate_size, (long long)m->vocab_size, (double)p->n_params / 1e6,
-             r->loop.state.dtype, o->optimizer);
-    rank_options_announce(&o->ranks, o->train_batch_size, o->gradient_accumulation_steps);
-    pretrain_inputs_announce(&r->in, o);
-    log_info(
-        "memory: weights %.1f + gradients %.1f + moments %.1f + activations %.1f + workspace %.1f + saving "
-        "%.1f + libraries %.1f = %.1f MiB",
-        mib(p->weight_bytes), mib(p->gradient_bytes), mib(p->optimizer_bytes), mib(p->activation_bytes),
-        mib(p->workspace_bytes), mib(p->saving_bytes), mib(p->library_bytes), mib(p->total_bytes));
-    if (o->total_training_time > 0) {
-        log_info("work: phase %lld, %g seconds, at most %.3g GFLOP a step", (long long)r->loop.state.phase,
-                 o->total_training_time, step_flops / 1e9);
-        return;
-    }
-    log_info("work: phase %lld, %lld steps, at most %.3g GFLOP a step, %.3g TFLOP in all",
-             (long long)r->loop.state.phase, (long long)o->max_steps, step_flops / 1e9,
-             step_flops * (double)o->max_steps / 1e12);
-}
-
-/* A run accepts weights only of the same architecture and vocabulary. */
-static struct status check_same_model(const struct run *r, const struct bert_config *config,
-                                      uint64_t vocab_hash, const char *path)
-{
-    TRY(status_context(bert_config_same_architecture(config, &r->in.model),
-                       "%s has another architecture than --config_file", path));
-    return pretrain_inputs_check_vocab(&r->in, vocab_hash, path);
-}
-
-/* A model without next sentences has other tensors, so neither kind of run goes on from the other. */
-static struct status check_task(const struct pretrain_options *o, const struct training_state *from)
-{
-    const json_t *classes = json_object_get(from->config, "architectures");
-    const char *class = json_string_value(json_array_get(classes, 0));
-    bool alone = class != NULL && strcmp(class, bert_task_class(BERT_TASK_MASKED_LM)) == 0;
-    if (class == NULL || alone == o->no_nsp) {
-        return status_ok();
-    }
-    return status_error(
-        STATUS_USAGE,
-        "%s is of a run %s --no_nsp: go on %s it, or start from its weights with --init_checkpoint in "
-        "another --output_dir",
-        from->path, alone ? "with" : "without", alone ? "with" : "without");
-}
-
-static struct status check_checkpoint(void *self, const struct training_state *from)
-{
-    const struct run *r = self;
-    struct bert_config saved = r->in.model;
-    TRY(check_task(r->options, from));
-    TRY(from->config == NULL ? status_ok() : bert_config_parse(&saved, from->config, from->path));
-    return check_same_model(r, &saved, from->vocab_hash, from->path);
-}
-
-/* Phase 2 begins where phase 1 ended, with its own step 0. */
-static struct status begin_phase(void *self, const struct run_state *saved, const char *path)
-{
-    const struct pretrain_options *o = ((const struct run *)self)->options;
-    if (saved->phase > 1) {
-        return status_error(STATUS_USAGE, "%s is a checkpoint of phase 2; add --phase2 to continue from it",
-                            path);
-    }
-    if (saved->global_step != o->phase1_end_step) {
-        return status_error(
-            STATUS_USAGE,
-            "%s is at step %lld of phase 1, but --phase1_end_step is %lld; finish phase 1 first, or "
-            "pass --phase1_end_step=%lld",
-            path, (long long)saved->global_step, (long long)o->phase1_end_step,
-            (long long)saved->global_step);
-    }
-    return status_ok();
-}
-
-/* What the run's own files are, where a model has none beside it. */
-static struct model_dir_given given_of(const struct run *r)
-{
-    const char *vocabulary = r->in.vocab_path[0] == '\0' ? NULL : r->in.vocab_path;
-    return (struct model_dir_given){r->options->config_file, vocabulary};
-}
-
-/* Loads the weights of any model directory; heads that it lacks are new. */
-static struct status start_from_model(struct run *r, const char *path)
-{
-    struct model_dir m;
-    struct load_report report;
-    TRY(model_dir_open_given(&m, path, given_of(r)));
-    struct bert_config config = *bert_family_config(&m);
-    if (r->in.model.vocab_size >= m.tokenizer.n) {
-        config.vocab_size = r->in.model.vocab_size; /* the number of padding rows may differ */
-    }
-    struct status s = check_same_model(r, &config, m.tokenizer.hash, path);
-    if (!failed(s)) {
-        unsigned may_be_new = 1U << NAMES_POOLER | 1U << NAMES_MLM | 1U << NAMES_NSP;
-        s = network_files_load(&r->trainer.net, &m, pretrain_task(r->options), may_be_new, &report);
-    }
-    if (!failed(s)) {
-        load_report_print(&report, path);
-    }
-    model_dir_close(&m);
-    return s;
-}
-
-/* --init_checkpoint asks for its weights, not for what another program left in --output_dir. */
-static struct training_state_place place_of(const struct run *r)
-{
-    const struct pretrain_options *o = r->options;
-    return (struct training_state_place){.step = o->resume_step,
-                                         .others = o->resume_from_checkpoint && o->init_checkpoint == NULL,
-                                         .given = given_of(r),
-                                         .task = BERT_TASK_PRETRAINING};
-}
-
-/* Loads the weights and position to start from: the newest checkpoint, a given model, or nothing. */
-static struct status restore(struct run *r)
-{
-    const struct pretrain_options *o = r->options;
-    bool found;
-    r->loop.place = place_of(r);
-    TRY(loop_restore(&r->loop, &found));
-    if (found) {
-        return status_ok();
-    }
-    if (o->init_checkpoint != NULL) {
-        return start_from_model(r, o->init_checkpoint);
-    }
-    if (o->phase2) {
-        return status_error(STATUS_NO_CHECKPOINT, "--phase2 continues phase 1, but %s has no checkpoint",
-                            o->output_dir);
-    }
-    if (o->resume_from_checkpoint) {
-        log_info("%s has no checkpoint yet: starting from the beginning", o->output_dir);
-    }
-    return status_ok();
-}
-
 static struct status evaluate(void *self, double *loss)
 {
-    struct run *r = self;
+    struct pretrain_run *r = self;
     struct trainer_result result;
     *loss = NAN;
     if (r->evaluation.batches.n_micro == 0) {
@@ -242,7 +57,7 @@ static struct status evaluate(void *self, double *loss)
     return status_ok();
 }
 
-static struct status open_prefetch(struct run *r, int64_t first)
+static struct status open_prefetch(struct pretrain_run *r, int64_t first)
 {
     TRY(prefetch_open_part(&r->prefetch, &r->in.train.source, r->world.rank, r->world.size,
                            rank_options_in_turn(&r->options->ranks), first, r->loop.last_step));
@@ -252,7 +67,7 @@ static struct status open_prefetch(struct run *r, int64_t first)
 
 static struct status next_batch(void *self, int64_t step, const struct batch_step **batch)
 {
-    struct run *r = self;
+    struct pretrain_run *r = self;
     if (step != r->prefetch.next) { /* the loop has gone back, or left steps out */
         prefetch_close(&r->prefetch);
         r->prefetching = false;
@@ -264,7 +79,7 @@ static struct status next_batch(void *self, int64_t step, const struct batch_ste
 static void on_result(void *self, const struct batch_step *batch, double lr,
                       const struct trainer_result *result)
 {
-    struct run *r = self;
+    struct pretrain_run *r = self;
     char text[160];
     r->last_step_ns = clock_ns();
     r->first_step_ns = r->first_step_ns == 0 ? r->last_step_ns : r->first_step_ns;
@@ -274,7 +89,7 @@ static void on_result(void *self, const struct batch_step *batch, double lr,
     }
 }
 
-static struct pace pace_of(const struct run *r)
+static struct pace pace_of(const struct pretrain_run *r)
 {
     const struct pretrain_options *o = r->options;
     const struct ramp *ramp = &o->n_micro;
@@ -294,7 +109,7 @@ static const struct timespec between_looks = {.tv_nsec = 20000000};
  * check: if the data is damaged, the resumed run says so, and the older checkpoints are still there. */
 static struct status before_save(void *self, bool due, bool stopping)
 {
-    struct run *r = self;
+    struct pretrain_run *r = self;
     bool wait = due && !stopping, others_wait = wait && r->world.size > 1;
     while (
         others_wait) { /* they may wait for this rank for a short time only, so they are told that it still reads */
@@ -317,11 +132,11 @@ static const struct loop_task pretraining = {.next_batch = next_batch,
                                              .on_result = on_result,
                                              .evaluate = evaluate,
                                              .before_save = before_save,
-                                             .check_checkpoint = check_checkpoint,
-                                             .begin_phase = begin_phase};
+                                             .check_checkpoint = pretrain_check_checkpoint,
+                                             .begin_phase = pretrain_begin_phase};
 
 /* `data` is set once the inputs are open. */
-static struct loop loop_of(struct run *r)
+static struct loop loop_of(struct pretrain_run *r)
 {
     const struct pretrain_options *o = r->options;
     return (struct loop){
@@ -355,128 +170,22 @@ static struct loop loop_of(struct run *r)
     };
 }
 
-/* What dealing by length has gained: with ranks, the step takes as long as the one with the most tokens. */
-static void tell_balance(struct run *r)
-{
-    const struct token_balance *b = r->in.train.loader.balance;
-    prefetch_close(&r->prefetch); /* whose thread counts */
-    r->prefetching = false;
-    if (b == NULL || b->n_batches == 0) {
-        return;
-    }
-    double with = b->fullest / b->mean, without = b->fullest_in_order / b->mean;
-    log_info(
-        "balance: the fullest rank of a step had %.4f times the mean tokens, and would have %.4f without "
-        "--balance_tokens (%lld steps)",
-        with, without, (long long)b->n_batches);
-    metrics_event(&r->metrics, "balance",
-                  json_pack("{s:f, s:f, s:I}", "fullest_over_mean", with, "without", without, "steps",
-                            (json_int_t)b->n_batches));
-}
-
-static struct status train(struct run *r)
+static struct status train(struct pretrain_run *r)
 {
     struct loop *l = &r->loop;
     TRY(open_prefetch(r, l->state.step + 1));
     r->pace = pace_of(r);
     struct status s = loop_run(l);
-    tell_balance(r);
+    prefetch_close(&r->prefetch); /* whose thread counts what dealing gained */
+    r->prefetching = false;
+    pretrain_tell_balance(r);
     if (!failed(s) || s.code == STATUS_PREEMPTED) {
         metrics_summary(&r->metrics, l->state.step);
     }
     return s;
 }
 
-/* One rank of many, without the others. */
-static struct status announce_emulation(struct run *r, size_t peak, size_t planned)
-{
-    const struct pretrain_options *o = r->options;
-    int64_t n = r->loop.state.step - r->loop.first_step;
-    double between_s = (double)(r->last_step_ns - r->first_step_ns) * 1e-9;
-    struct emulation_result result = {.n_steps = n,
-                                      .step_s = n > 1 ? between_s / (double)(n - 1) : 0,
-                                      .peak = peak,
-                                      .planned = planned,
-                                      .base = r->backend.device->is_host ? r->taken_bytes : 0,
-                                      .traffic = r->world.emulated->tensors,
-                                      .zero_stage = (int)o->ranks.zero_stage,
-                                      .n_micro = o->gradient_accumulation_steps / r->world.size,
-                                      .links = o->emulation.links};
-    json_t *event;
-    TRY(emulation_tell(&result, &r->trainer.config, &r->world, &event));
-    metrics_event(&r->metrics, "emulation", event);
-    return status_ok();
-}
-
-/* Logs the memory that the run has taken on its device, that of the rank which has taken the most, and the plan. */
-static struct status announce_peak(struct run *r, size_t free_before)
-{
-    const struct device *d = r->backend.device;
-    const struct trainer_plan *p = &r->trainer.plan;
-    size_t left = d->free_bytes();
-    size_t peak = d->is_host ? host_memory_peak() : free_before > left ? free_before - left : 0;
-    size_t planned = d->is_host ? p->total_bytes + r->taken_bytes : memory_fit_device_bytes(p, d);
-    double most, most_planned;
-    TRY(together_largest(&r->world, mib(peak), &most));
-    TRY(together_largest(&r->world, mib(planned), &most_planned));
-    log_info("memory: %s%s %.1f MiB, planned %.1f MiB%s", d->is_host ? "" : d->name,
-             d->is_host ? "peak" : " took", most, most_planned,
-             r->world.size > 1 && r->world.emulated == NULL ? ", of the rank with the most" : "");
-    return r->world.emulated != NULL ? announce_emulation(r, peak, planned) : status_ok();
-}
-
-static struct deepspeed_log_options deepspeed_log_of(const struct run *r)
-{
-    const struct pretrain_options *o = r->options;
-    const struct trainer_config *c = &r->trainer.config;
-    return (struct deepspeed_log_options){
-        .settings = o->deepspeed_log,
-        .device = c->device->name,
-        .backend = r->world.type->name,
-        .output_dir = o->output_dir,
-        .optimizer = c->optimizer,
-        .schedule = r->loop.schedule,
-        .batch_size = o->train_batch_size,
-        .n_micro = o->gradient_accumulation_steps,
-        .has_loss_scale = c->precision.dtype == DTYPE_F16,
-    };
-}
-
-static struct status open_logs(struct run *r, size_t free_before)
-{
-    const struct pretrain_options *o = r->options;
-    struct deepspeed_log_options deepspeed = deepspeed_log_of(r);
-    struct metrics_options logs = {
-        .directory = o->output_dir,
-        .silent = !together_is_first(&r->world),
-        .dllogger_file = o->json_summary,
-        .tensorboard = o->enable_tensorboard_logging,
-        .progress = !o->disable_progress_bar,
-        .log_every = o->log_freq,
-        .memory = {o->log_memory_usage ? r->backend.device : NULL, free_before, {0}, {0}},
-        .process_start_ns = r->start_ns,
-    };
-    struct metrics_start start = {
-        .task = "pre-training",
-        .drop_in = DROP_IN_PRETRAINING,
-        .deepspeed = deepspeed.settings.on ? &deepspeed : NULL,
-        .phase = (int)r->loop.state.phase,
-        .step = r->loop.state.step,
-        .global_step = r->loop.state.global_step,
-        .last_step = r->loop.last_step,
-        .total_s = r->progress.clock.total_s,
-        .elapsed_s = r->progress.clock.elapsed_s,
-        .steps_per_epoch = pretrain_inputs_steps_per_epoch(&r->in, o),
-        .trainer = &r->trainer,
-        .n_ranks = r->world.size,
-        .flags = o->flags,
-    };
-    TRY(metrics_open(&r->metrics, &logs));
-    metrics_start(&r->metrics, &start);
-    return status_ok();
-}
-
-static struct memory_cut memory_cut_of(const struct run *r)
+static struct memory_cut memory_cut_of(const struct pretrain_run *r)
 {
     const struct pretrain_options *o = r->options;
     return (struct memory_cut){.flag = "--train_batch_size",
@@ -489,7 +198,7 @@ static struct memory_cut memory_cut_of(const struct run *r)
 }
 
 /* A resumed run has checkpoints already, one of which is removed for each new one. */
-static struct status open_outputs(struct run *r, const struct trainer_plan *plan)
+static struct status open_outputs(struct pretrain_run *r, const struct trainer_plan *plan)
 {
     const struct pretrain_options *o = r->options;
     int64_t last = pretrain_last_step(o), interval = o->num_steps_per_checkpoint;
@@ -515,7 +224,7 @@ static struct status open_outputs(struct run *r, const struct trainer_plan *plan
 }
 
 /* With --average_last, once the phase is over: the loss of the mean on held-out text.  The trainer has its weights then. */
-static struct status evaluate_average(struct run *r)
+static struct status evaluate_average(struct pretrain_run *r)
 {
     const struct pretrain_options *o = r->options;
     char path[CHECKPOINT_PATH_BYTES];
@@ -536,7 +245,7 @@ static struct status evaluate_average(struct run *r)
 }
 
 /* With early stopping, the best weights become OUTPUT_DIR/best, once the phase is over. */
-static struct status export_best(struct run *r)
+static struct status export_best(struct pretrain_run *r)
 {
     const struct pretrain_options *o = r->options;
     struct loop *l = &r->loop;
@@ -559,19 +268,8 @@ static struct status export_best(struct run *r)
     return status_ok();
 }
 
-static void tell_complete(const struct loop *l)
-{
-    if (l->clock != NULL) {
-        log_info("phase %lld is complete: %lld steps in %.1f of %g seconds", (long long)l->state.phase,
-                 (long long)l->state.step, l->clock->elapsed_s, l->clock->total_s);
-        return;
-    }
-    log_info("phase %lld is complete: %lld of %lld steps done", (long long)l->state.phase,
-             (long long)l->state.step, (long long)l->last_step);
-}
-
 /* One rank reads the data for all. */
-static struct status begin_check(struct run *r)
+static struct status begin_check(struct pretrain_run *r)
 {
     if (!together_is_first(&r->world)) {
         return status_ok();
@@ -580,7 +278,7 @@ static struct status begin_check(struct run *r)
     return store_check_begin(&r->check, r->options->output_dir);
 }
 
-static struct status run_phase(struct run *r, const struct trainer_plan *plan)
+static struct status run_phase(struct pretrain_run *r, const struct trainer_plan *plan)
 {
     const struct pretrain_options *o = r->options;
     TRY(open_outputs(r, plan));
@@ -592,9 +290,9 @@ static struct status run_phase(struct run *r, const struct trainer_plan *plan)
     if (together_is_first(&r->world)) {
         exec_keep_in(&r->trainer.net.x, o->output_dir);
     }
-    TRY(restore(r));
+    TRY(pretrain_restore(r));
     if (loop_is_over(&r->loop)) {
-        tell_complete(&r->loop);
+        pretrain_tell_complete(&r->loop);
         return export_best(r);
     }
     TRY(begin_check(r));
@@ -604,18 +302,18 @@ static struct status run_phase(struct run *r, const struct trainer_plan *plan)
         pretrain_inputs_close_heldout(&r->in);
     }
     TRY(stop_before_work());
-    TRY(open_logs(r, free_before));
+    TRY(pretrain_open_logs(r, free_before));
     TRY(loop_open(&r->loop));
     host_memory_reset_peak(); /* so that it does not include the reading of a checkpoint */
     TRY(stop_before_work());
     TRY(train(r));
-    TRY(announce_peak(r, free_before));
+    TRY(pretrain_announce_peak(r, free_before));
     TRY(export_best(r)); /* first: it takes the trainer's own weights */
     return evaluate_average(r);
 }
 
 /* An error that damaged data has caused, such as an invalid token, is reported as damage of the data. */
-static struct status find_cause(struct run *r, struct status s)
+static struct status find_cause(struct pretrain_run *r, struct status s)
 {
     if (s.code == STATUS_DATA || s.code == STATUS_NUMERIC) {
         TRY(store_check_take(&r->check, true));
@@ -623,7 +321,7 @@ static struct status find_cause(struct run *r, struct status s)
     return s;
 }
 
-static void close_run(struct run *r)
+static void close_run(struct pretrain_run *r)
 {
     if (r->prefetching) {
         prefetch_close(&r->prefetch);
@@ -638,7 +336,7 @@ static void close_run(struct run *r)
 }
 
 /* A dry run goes on without what is not there yet. */
-static struct status open_inputs(struct run *r, struct missing *missing)
+static struct status open_inputs(struct pretrain_run *r, struct missing *missing)
 {
     const struct pretrain_options *o = r->options;
     if (!o->dry_run || !pretrain_inputs_find_missing(o, missing)) {
@@ -651,11 +349,11 @@ static struct status open_inputs(struct run *r, struct missing *missing)
     return pretrain_inputs_assume(&r->in, o);
 }
 
-static struct status plan_run(struct run *r, struct trainer_plan *plan)
+static struct status plan_run(struct pretrain_run *r, struct trainer_plan *plan)
 {
     struct trainer_config config = trainer_config_of(r);
     TRY(trainer_plan(plan, &config));
-    announce(r, plan);
+    pretrain_announce(r, plan);
     return memory_fit_require(&config, plan, memory_cut_of(r), r->options->dry_run);
 }
 
@@ -665,7 +363,7 @@ struct status pretrain_run(const struct pretrain_options *of_one)
     const struct pretrain_options *o = &all;
     struct missing missing = {0};
     struct trainer_plan plan = {0};
-    struct run r = {
+    struct pretrain_run r = {
         .options = o, .world = rank_options_world(&all.ranks), .lock = {.fd = -1}, .start_ns = clock_ns()};
     stop_install();
     TRY(pretrain_check_ranks(&all));

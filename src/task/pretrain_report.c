@@ -1,0 +1,162 @@
+/* What a run of pre-training says. */
+#include "task/pretrain_run.h"
+
+#include "core/log.h"
+#include "dev/host_memory.h"
+#include "task/pretrain_settings.h"
+#include "task/together.h"
+#include "train/memory_fit.h"
+
+#include <string.h>
+
+static double mib(size_t bytes)
+{
+    return (double)bytes / 0x1p20;
+}
+
+/* Logs what is going to happen. */
+void pretrain_announce(const struct pretrain_run *r, const struct trainer_plan *p)
+{
+    const struct pretrain_options *o = r->options;
+    const struct bert_config *m = &r->in.model;
+    double step_flops = p->micro_flops * (double)r->in.train.source.n_micro;
+    const char *slash = strrchr(o->config_file, '/'), *name = slash != NULL ? slash + 1 : o->config_file;
+    log_info("model: %s: %lld layers x %lld%s, %lld heads, feed-forward %lld, vocabulary %lld: %.2f M "
+             "parameters, %s, %s",
+             name, (long long)m->num_hidden_layers, (long long)m->hidden_size,
+             m->layer_norm_large_model ? ", pre-LN" : "", (long long)m->num_attention_heads,
+             (long long)m->intermediate_size, (long long)m->vocab_size, (double)p->n_params / 1e6,
+             r->loop.state.dtype, o->optimizer);
+    rank_options_announce(&o->ranks, o->train_batch_size, o->gradient_accumulation_steps);
+    pretrain_inputs_announce(&r->in, o);
+    log_info(
+        "memory: weights %.1f + gradients %.1f + moments %.1f + activations %.1f + workspace %.1f + saving "
+        "%.1f + libraries %.1f = %.1f MiB",
+        mib(p->weight_bytes), mib(p->gradient_bytes), mib(p->optimizer_bytes), mib(p->activation_bytes),
+        mib(p->workspace_bytes), mib(p->saving_bytes), mib(p->library_bytes), mib(p->total_bytes));
+    if (o->total_training_time > 0) {
+        log_info("work: phase %lld, %g seconds, at most %.3g GFLOP a step", (long long)r->loop.state.phase,
+                 o->total_training_time, step_flops / 1e9);
+        return;
+    }
+    log_info("work: phase %lld, %lld steps, at most %.3g GFLOP a step, %.3g TFLOP in all",
+             (long long)r->loop.state.phase, (long long)o->max_steps, step_flops / 1e9,
+             step_flops * (double)o->max_steps / 1e12);
+}
+
+/* What dealing by length has gained: with ranks, the step takes as long as the one with the most tokens. */
+void pretrain_tell_balance(struct pretrain_run *r)
+{
+    const struct token_balance *b = r->in.train.loader.balance;
+    if (b == NULL || b->n_batches == 0) {
+        return;
+    }
+    double with = b->fullest / b->mean, without = b->fullest_in_order / b->mean;
+    log_info(
+        "balance: the fullest rank of a step had %.4f times the mean tokens, and would have %.4f without "
+        "--balance_tokens (%lld steps)",
+        with, without, (long long)b->n_batches);
+    metrics_event(&r->metrics, "balance",
+                  json_pack("{s:f, s:f, s:I}", "fullest_over_mean", with, "without", without, "steps",
+                            (json_int_t)b->n_batches));
+}
+
+/* One rank of many, without the others. */
+static struct status announce_emulation(struct pretrain_run *r, size_t peak, size_t planned)
+{
+    const struct pretrain_options *o = r->options;
+    int64_t n = r->loop.state.step - r->loop.first_step;
+    double between_s = (double)(r->last_step_ns - r->first_step_ns) * 1e-9;
+    struct emulation_result result = {.n_steps = n,
+                                      .step_s = n > 1 ? between_s / (double)(n - 1) : 0,
+                                      .peak = peak,
+                                      .planned = planned,
+                                      .base = r->backend.device->is_host ? r->taken_bytes : 0,
+                                      .traffic = r->world.emulated->tensors,
+                                      .zero_stage = (int)o->ranks.zero_stage,
+                                      .n_micro = o->gradient_accumulation_steps / r->world.size,
+                                      .links = o->emulation.links};
+    json_t *event;
+    TRY(emulation_tell(&result, &r->trainer.config, &r->world, &event));
+    metrics_event(&r->metrics, "emulation", event);
+    return status_ok();
+}
+
+/* Logs the memory that the run has taken on its device, that of the rank which has taken the most, and the plan. */
+struct status pretrain_announce_peak(struct pretrain_run *r, size_t free_before)
+{
+    const struct device *d = r->backend.device;
+    const struct trainer_plan *p = &r->trainer.plan;
+    size_t left = d->free_bytes();
+    size_t peak = d->is_host ? host_memory_peak() : free_before > left ? free_before - left : 0;
+    size_t planned = d->is_host ? p->total_bytes + r->taken_bytes : memory_fit_device_bytes(p, d);
+    double most, most_planned;
+    TRY(together_largest(&r->world, mib(peak), &most));
+    TRY(together_largest(&r->world, mib(planned), &most_planned));
+    log_info("memory: %s%s %.1f MiB, planned %.1f MiB%s", d->is_host ? "" : d->name,
+             d->is_host ? "peak" : " took", most, most_planned,
+             r->world.size > 1 && r->world.emulated == NULL ? ", of the rank with the most" : "");
+    return r->world.emulated != NULL ? announce_emulation(r, peak, planned) : status_ok();
+}
+
+static struct deepspeed_log_options deepspeed_log_of(const struct pretrain_run *r)
+{
+    const struct pretrain_options *o = r->options;
+    const struct trainer_config *c = &r->trainer.config;
+    return (struct deepspeed_log_options){
+        .settings = o->deepspeed_log,
+        .device = c->device->name,
+        .backend = r->world.type->name,
+        .output_dir = o->output_dir,
+        .optimizer = c->optimizer,
+        .schedule = r->loop.schedule,
+        .batch_size = o->train_batch_size,
+        .n_micro = o->gradient_accumulation_steps,
+        .has_loss_scale = c->precision.dtype == DTYPE_F16,
+    };
+}
+
+struct status pretrain_open_logs(struct pretrain_run *r, size_t free_before)
+{
+    const struct pretrain_options *o = r->options;
+    struct deepspeed_log_options deepspeed = deepspeed_log_of(r);
+    struct metrics_options logs = {
+        .directory = o->output_dir,
+        .silent = !together_is_first(&r->world),
+        .dllogger_file = o->json_summary,
+        .tensorboard = o->enable_tensorboard_logging,
+        .progress = !o->disable_progress_bar,
+        .log_every = o->log_freq,
+        .memory = {o->log_memory_usage ? r->backend.device : NULL, free_before, {0}, {0}},
+        .process_start_ns = r->start_ns,
+    };
+    struct metrics_start start = {
+        .task = "pre-training",
+        .drop_in = DROP_IN_PRETRAINING,
+        .deepspeed = deepspeed.settings.on ? &deepspeed : NULL,
+        .phase = (int)r->loop.state.phase,
+        .step = r->loop.state.step,
+        .global_step = r->loop.state.global_step,
+        .last_step = r->loop.last_step,
+        .total_s = r->progress.clock.total_s,
+        .elapsed_s = r->progress.clock.elapsed_s,
+        .steps_per_epoch = pretrain_inputs_steps_per_epoch(&r->in, o),
+        .trainer = &r->trainer,
+        .n_ranks = r->world.size,
+        .flags = o->flags,
+    };
+    TRY(metrics_open(&r->metrics, &logs));
+    metrics_start(&r->metrics, &start);
+    return status_ok();
+}
+
+void pretrain_tell_complete(const struct loop *l)
+{
+    if (l->clock != NULL) {
+        log_info("phase %lld is complete: %lld steps in %.1f of %g seconds", (long long)l->state.phase,
+                 (long long)l->state.step, l->clock->elapsed_s, l->clock->total_s);
+        return;
+    }
+    log_info("phase %lld is complete: %lld of %lld steps done", (long long)l->state.phase,
+             (long long)l->state.step, (long long)l->last_step);
+}

@@ -1,0 +1,124 @@
+/* Where a run of pre-training starts from. */
+#include "task/pretrain_run.h"
+
+#include "core/log.h"
+#include "model/bert_family.h"
+#include "pass/network_files.h"
+#include "task/pretrain_settings.h"
+
+#include <string.h>
+
+/* A run accepts weights only of the same architecture and vocabulary. */
+static struct status check_same_model(const struct pretrain_run *r, const struct bert_config *config,
+                                      uint64_t vocab_hash, const char *path)
+{
+    TRY(status_context(bert_config_same_architecture(config, &r->in.model),
+                       "%s has another architecture than --config_file", path));
+    return pretrain_inputs_check_vocab(&r->in, vocab_hash, path);
+}
+
+/* A model without next sentences has other tensors, so neither kind of run goes on from the other. */
+static struct status check_task(const struct pretrain_options *o, const struct training_state *from)
+{
+    const json_t *classes = json_object_get(from->config, "architectures");
+    const char *class = json_string_value(json_array_get(classes, 0));
+    bool alone = class != NULL && strcmp(class, bert_task_class(BERT_TASK_MASKED_LM)) == 0;
+    if (class == NULL || alone == o->no_nsp) {
+        return status_ok();
+    }
+    return status_error(
+        STATUS_USAGE,
+        "%s is of a run %s --no_nsp: go on %s it, or start from its weights with --init_checkpoint in "
+        "another --output_dir",
+        from->path, alone ? "with" : "without", alone ? "with" : "without");
+}
+
+struct status pretrain_check_checkpoint(void *self, const struct training_state *from)
+{
+    const struct pretrain_run *r = self;
+    struct bert_config saved = r->in.model;
+    TRY(check_task(r->options, from));
+    TRY(from->config == NULL ? status_ok() : bert_config_parse(&saved, from->config, from->path));
+    return check_same_model(r, &saved, from->vocab_hash, from->path);
+}
+
+/* Phase 2 begins where phase 1 ended, with its own step 0. */
+struct status pretrain_begin_phase(void *self, const struct run_state *saved, const char *path)
+{
+    const struct pretrain_options *o = ((const struct pretrain_run *)self)->options;
+    if (saved->phase > 1) {
+        return status_error(STATUS_USAGE, "%s is a checkpoint of phase 2; add --phase2 to continue from it",
+                            path);
+    }
+    if (saved->global_step != o->phase1_end_step) {
+        return status_error(
+            STATUS_USAGE,
+            "%s is at step %lld of phase 1, but --phase1_end_step is %lld; finish phase 1 first, or "
+            "pass --phase1_end_step=%lld",
+            path, (long long)saved->global_step, (long long)o->phase1_end_step,
+            (long long)saved->global_step);
+    }
+    return status_ok();
+}
+
+/* What the run's own files are, where a model has none beside it. */
+static struct model_dir_given given_of(const struct pretrain_run *r)
+{
+    const char *vocabulary = r->in.vocab_path[0] == '\0' ? NULL : r->in.vocab_path;
+    return (struct model_dir_given){r->options->config_file, vocabulary};
+}
+
+/* Loads the weights of any model directory; heads that it lacks are new. */
+static struct status start_from_model(struct pretrain_run *r, const char *path)
+{
+    struct model_dir m;
+    struct load_report report;
+    TRY(model_dir_open_given(&m, path, given_of(r)));
+    struct bert_config config = *bert_family_config(&m);
+    if (r->in.model.vocab_size >= m.tokenizer.n) {
+        config.vocab_size = r->in.model.vocab_size; /* the number of padding rows may differ */
+    }
+    struct status s = check_same_model(r, &config, m.tokenizer.hash, path);
+    if (!failed(s)) {
+        unsigned may_be_new = 1U << NAMES_POOLER | 1U << NAMES_MLM | 1U << NAMES_NSP;
+        s = network_files_load(&r->trainer.net, &m, pretrain_task(r->options), may_be_new, &report);
+    }
+    if (!failed(s)) {
+        load_report_print(&report, path);
+    }
+    model_dir_close(&m);
+    return s;
+}
+
+/* --init_checkpoint asks for its weights, not for what another program left in --output_dir. */
+static struct training_state_place place_of(const struct pretrain_run *r)
+{
+    const struct pretrain_options *o = r->options;
+    return (struct training_state_place){.step = o->resume_step,
+                                         .others = o->resume_from_checkpoint && o->init_checkpoint == NULL,
+                                         .given = given_of(r),
+                                         .task = BERT_TASK_PRETRAINING};
+}
+
+/* Loads the weights and position to start from: the newest checkpoint, a given model, or nothing. */
+struct status pretrain_restore(struct pretrain_run *r)
+{
+    const struct pretrain_options *o = r->options;
+    bool found;
+    r->loop.place = place_of(r);
+    TRY(loop_restore(&r->loop, &found));
+    if (found) {
+        return status_ok();
+    }
+    if (o->init_checkpoint != NULL) {
+        return start_from_model(r, o->init_checkpoint);
+    }
+    if (o->phase2) {
+        return status_error(STATUS_NO_CHECKPOINT, "--phase2 continues phase 1, but %s has no checkpoint",
+                            o->output_dir);
+    }
+    if (o->resume_from_checkpoint) {
+        log_info("%s has no checkpoint yet: starting from the beginning", o->output_dir);
+    }
+    return status_ok();
+}

@@ -5,11 +5,13 @@
 # build/ (PEERS_PYTHON names another interpreter that has them).  Text: that of `make demo`, which is made if
 # missing. BENCH="mini" measures one model only, BENCH=squad question answering only (bench/squad.sh), BENCH=reference the
 # way from a dump to HDF5 files only (bench/reference.sh), BENCH=load the making of batches only (bench/load.sh),
-# BENCH=weak_scaling ranks only (bench/weak_scaling.sh, which needs no peers), BENCH=text WordPiece only; LENGTHS="512" and
+# BENCH=weak_scaling ranks only (bench/weak_scaling.sh, which needs no peers), BENCH=text WordPiece only, BENCH=learn what hours of training
+# teach, which nothing else includes (bench/learn.sh); LENGTHS="512" and
 # DTYPES="bf16" select rows; REPEATS=1 is faster; TEXTS="VOCAB,uncased,FILE ..." adds rows of WordPiece.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 [ "${BENCH:-}" != weak_scaling ] || exec bench/weak_scaling.sh
+[ "${BENCH:-}" != learn ] || exec bench/learn.sh
 . bench/common.sh
 
 [ -s "$work/store/train.json" ] ||

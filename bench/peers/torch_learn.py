@@ -4,7 +4,7 @@
 usage: torch_learn.py STORE CONFIG.json OUT SECONDS [fp32|bf16] [SEED] [RATE]
 
 STORE is a token store of `kiln prepare`.  Pairs of segments with a next-sentence label, 15 % of the tokens masked (80 / 10 / 10), batches of
-128 sequences of 128 tokens in micro-batches of 16, padded to the longest, AdamW with weight decay 0.01, clipping at 1, a linear schedule by the
+32 sequences of 128 tokens, padded to the longest, AdamW with weight decay 0.01, clipping at 1, a linear schedule by the
 clock whose first hundredth is the warm-up (Devlin et al. 2018, arXiv:1810.04805; RATE 1e-3 suits small models).  OUT gets the
 model as a directory of transformers, and log.jsonl: seconds, steps, tokens and loss.
 """
@@ -18,7 +18,7 @@ import numpy as np
 import torch
 from transformers import BertConfig, BertForPreTraining
 
-BATCH, MICRO, LENGTH, MASKED, SHORT = 128, 16, 128, 0.15, 0.1
+BATCH, LENGTH, MASKED, SHORT = 32, 128, 0.15, 0.1
 
 
 class Store:
@@ -103,19 +103,16 @@ def main():
         part = elapsed / seconds
         for group in optimizer.param_groups:
             group["lr"] = rate * min(1.0, (part + 1e-6) / 0.01, 1 - part)
-        total = 0.0
-        for _ in range(BATCH // MICRO):
-            fields, n = store.batch(rng, MICRO)
-            with torch.autocast("cpu", dtype=torch.bfloat16, enabled=bf16):
-                loss = model(**fields).loss * (MICRO / BATCH)
-            loss.backward()
-            total += loss.item()
-            n_tokens += n
+        fields, n = store.batch(rng, BATCH)
+        with torch.autocast("cpu", dtype=torch.bfloat16, enabled=bf16):
+            loss = model(**fields).loss
+        loss.backward()
+        n_tokens += n
         torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)
         optimizer.step()
         optimizer.zero_grad(set_to_none=True)
         step += 1
-        print(json.dumps({"seconds": round(time.monotonic() - start, 1), "step": step, "tokens": n_tokens, "loss": round(total, 4)}),
+        print(json.dumps({"seconds": round(time.monotonic() - start, 1), "step": step, "tokens": n_tokens, "loss": round(loss.item(), 4)}),
               file=log, flush=True)
     model.save_pretrained(out)
     shutil.copy(f"{directory}/vocab.txt", out)

@@ -1,12 +1,9 @@
 #include "core/batch.h"
 
+#include "core/integers.h"
+
 #include <stdlib.h>
 #include <string.h>
-
-static int64_t round_up(int64_t n, int64_t bucket)
-{
-    return (n + bucket - 1) / bucket * bucket;
-}
 
 struct status batch_check_cut(int64_t train_batch_size, int64_t gradient_accumulation_steps)
 {
@@ -140,8 +137,8 @@ static void fill_up(struct batch *b, int field)
 
 void batch_finish(struct batch *b, int32_t pad_id)
 {
-    b->n_tokens = round_up(b->n_real_tokens, BATCH_TOKEN_BUCKET);
-    b->n_labels = round_up(b->n_real_labels, BATCH_LABEL_BUCKET);
+    b->n_tokens = int_round_up(b->n_real_tokens, BATCH_TOKEN_BUCKET);
+    b->n_labels = int_round_up(b->n_real_labels, BATCH_LABEL_BUCKET);
     for (int64_t i = b->n_real_tokens; i < b->n_tokens; i++) {
         b->ids[i] = pad_id;
         b->positions[i] = b->row_keys[2 * i] = b->row_keys[2 * i + 1] = 0;

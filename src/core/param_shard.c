@@ -1,14 +1,6 @@
 #include "core/param_shard.h"
 
-static int64_t smaller(int64_t a, int64_t b)
-{
-    return a < b ? a : b;
-}
-
-static int64_t larger(int64_t a, int64_t b)
-{
-    return a > b ? a : b;
-}
+#include "core/integers.h"
 
 int64_t param_chunks(int64_t elements)
 {
@@ -40,7 +32,7 @@ static int64_t next_cut(const struct param_table *t, int64_t element)
     for (const struct param *p; (p = cut_by(t, at)) != NULL;) {
         at = rounded_up(p->offset + param_count(p));
     }
-    return smaller(at, t->n_elements);
+    return int_smaller(at, t->n_elements);
 }
 
 struct param_shard param_shard_of(const struct param_table *t, int rank, int n_ranks)
@@ -63,8 +55,9 @@ bool param_is_cut_at(const struct param_table *t, int64_t element)
 
 struct param_shard param_shard_cut(const struct param *p, struct param_shard shard)
 {
-    int64_t begin = larger(p->offset, shard.begin), end = smaller(p->offset + param_count(p), shard.end);
-    return (struct param_shard){begin, larger(begin, end)};
+    int64_t begin = int_larger(p->offset, shard.begin),
+            end = int_smaller(p->offset + param_count(p), shard.end);
+    return (struct param_shard){begin, int_larger(begin, end)};
 }
 
 int64_t param_chunks_before(const struct param_table *t, int64_t element)

@@ -1,17 +1,14 @@
 #include "data/bert_batch.h"
 
-static int64_t round_up(int64_t n, int64_t bucket)
-{
-    return (n + bucket - 1) / bucket * bucket;
-}
+#include "core/integers.h"
 
 struct batch_limits bert_batch_limits(int64_t n_sequences, int64_t max_seq_length, int64_t max_masked)
 {
     int64_t longest_tail = BATCH_TOKEN_BUCKET - 1;
     return (struct batch_limits){
-        .n_tokens = round_up(n_sequences * max_seq_length, BATCH_TOKEN_BUCKET),
+        .n_tokens = int_round_up(n_sequences * max_seq_length, BATCH_TOKEN_BUCKET),
         .n_sequences = n_sequences + 1,
-        .n_labels = round_up(n_sequences * max_masked, BATCH_LABEL_BUCKET),
+        .n_labels = int_round_up(n_sequences * max_masked, BATCH_LABEL_BUCKET),
         .max_seqlen = max_seq_length > longest_tail ? max_seq_length : longest_tail,
     };
 }

@@ -1,5 +1,6 @@
 #include "data/bert_form.h"
 
+#include "core/integers.h"
 #include "data/masking.h"
 
 #include <math.h>
@@ -99,11 +100,6 @@ static int64_t predictions_at(const struct bert_loader_config *c, int64_t max_se
     return (c->max_predictions_per_seq * max_seq_length + c->max_seq_length - 1) / c->max_seq_length;
 }
 
-static int64_t larger(int64_t a, int64_t b)
-{
-    return a > b ? a : b;
-}
-
 struct batch_limits bert_form_limits(const struct bert_loader_config *c)
 {
     struct batch_limits most =
@@ -111,8 +107,8 @@ struct batch_limits bert_form_limits(const struct bert_loader_config *c)
     for (int i = 0; i < c->n_shorter; i++) {
         int64_t n = c->shorter[i].max_seq_length;
         struct batch_limits at = bert_batch_limits(micro_size_at(c, n), n, predictions_at(c, n));
-        most.n_sequences = larger(most.n_sequences, at.n_sequences);
-        most.n_labels = larger(most.n_labels, at.n_labels);
+        most.n_sequences = int_larger(most.n_sequences, at.n_sequences);
+        most.n_labels = int_larger(most.n_labels, at.n_labels);
     }
     return most;
 }

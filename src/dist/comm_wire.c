@@ -1,6 +1,7 @@
 #include "dist/comm_wire.h"
 
 #include "core/clock.h"
+#include "core/integers.h"
 #include "core/log.h"
 #include "dist/node_calls.h"
 #include "dist/wire_group.h"
@@ -96,11 +97,6 @@ static struct outgoing *outgoing_of(tensor t)
     return m;
 }
 
-static int64_t smaller(int64_t a, int64_t b)
-{
-    return a < b ? a : b;
-}
-
 static struct status begin_message(struct comm_wire *c, struct outgoing *m, int to)
 {
     const struct wire *wire = &c->ranks.wire;
@@ -108,7 +104,7 @@ static struct status begin_message(struct comm_wire *c, struct outgoing *m, int 
     for (int i = 1; i < m->n_ops; i++) {
         int64_t first = (int64_t)(i - 1) * WIRE_GROUP_PIECE_BYTES;
         TRY(wire->type->send(wire->state, &m->ops[i], to, WIRE_BODY, m->data + first,
-                             (size_t)smaller(m->bytes - first, WIRE_GROUP_PIECE_BYTES)));
+                             (size_t)int_smaller(m->bytes - first, WIRE_GROUP_PIECE_BYTES)));
     }
     return status_ok();
 }
@@ -242,7 +238,7 @@ static struct status receive(void *state, struct exec *x, struct status mine, te
     }
     for (int64_t done = 0; done < bytes; done += WIRE_GROUP_PIECE_BYTES) {
         wire_ranks_receive(w, from, WIRE_BODY, (char *)t.data + done,
-                           (size_t)smaller(bytes - done, WIRE_GROUP_PIECE_BYTES));
+                           (size_t)int_smaller(bytes - done, WIRE_GROUP_PIECE_BYTES));
         TRY(wire_ranks_wait(w, "a message"));
     }
     return status_ok();

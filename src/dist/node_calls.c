@@ -1,20 +1,17 @@
 #include "dist/node_calls.h"
 
+#include "core/integers.h"
+
 #include <string.h>
 
 /* Of which none is smaller than 2 bytes: ranks never write to the same cache line. */
 enum { LINE_ELEMENTS = 32 };
 
-static int64_t smaller(int64_t a, int64_t b)
-{
-    return a < b ? a : b;
-}
-
 /* The first of n elements that the rank in a seat adds up. */
 static int64_t share_begin(const struct wire_ranks *w, int64_t n, int seat)
 {
     int64_t lines = (n + LINE_ELEMENTS - 1) / LINE_ELEMENTS;
-    return smaller(lines * seat / w->window.size * LINE_ELEMENTS, n);
+    return int_smaller(lines * seat / w->window.size * LINE_ELEMENTS, n);
 }
 
 /* Copies n elements but not [first, end). */
@@ -56,8 +53,8 @@ struct status node_calls_reduce(struct wire_ranks *w, tensor t, reduction *reduc
     int64_t bytes = (int64_t)dtype_bytes(t.dtype), most = NODE_WINDOW_PIECE_BYTES / bytes,
             n = tensor_count(t);
     for (int64_t i = 0; i < n; i += most) {
-        TRY(reduce_piece(w, (char *)t.data + i * bytes, smaller(n - i, most), t.dtype, reduce, from, between,
-                         doing));
+        TRY(reduce_piece(w, (char *)t.data + i * bytes, int_smaller(n - i, most), t.dtype, reduce, from,
+                         between, doing));
     }
     return status_ok();
 }
@@ -69,7 +66,7 @@ static size_t rows_at(const tensor *t, const int64_t *bounds, int rank, int64_t 
     int64_t row_bytes = (int64_t)tensor_bytes(*t) / t->dims[0];
     int64_t left = (bounds[rank + 1] - bounds[rank]) * row_bytes - done;
     *data = (char *)t->data + bounds[rank] * row_bytes + done;
-    return left > 0 ? (size_t)smaller(left, most) : 0;
+    return left > 0 ? (size_t)int_smaller(left, most) : 0;
 }
 
 /* Bytes of the largest part of those of a node's ranks. */
@@ -142,7 +139,7 @@ struct status node_calls_broadcast(struct wire_ranks *w, tensor t, int root)
     const char *doing = comm_call_name(CALL_BROADCAST);
     int64_t bytes = (int64_t)tensor_bytes(t);
     for (int64_t done = 0, i = 0; done < bytes; done += NODE_WINDOW_PIECE_BYTES, i = 1 - i) {
-        size_t some = (size_t)smaller(bytes - done, NODE_WINDOW_PIECE_BYTES);
+        size_t some = (size_t)int_smaller(bytes - done, NODE_WINDOW_PIECE_BYTES);
         void *result = node_window_result(&w->window, (int)i);
         if (w->wire.rank == root) {
             memcpy(result, (char *)t.data + done, some);

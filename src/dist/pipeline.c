@@ -1,18 +1,15 @@
 #include "dist/pipeline.h"
 
-static int64_t smaller(int64_t a, int64_t b)
-{
-    return a < b ? a : b;
-}
+#include "core/integers.h"
 
 int64_t pipeline_in_flight(int stage, int n_stages, int64_t n_micro)
 {
-    return smaller(n_stages - stage, n_micro);
+    return int_smaller(n_stages - stage, n_micro);
 }
 
 struct pipeline_action pipeline_action(int64_t i, int stage, int n_stages, int64_t n_micro)
 {
-    int64_t warm_up = smaller(n_stages - stage - 1, n_micro);
+    int64_t warm_up = int_smaller(n_stages - stage - 1, n_micro);
     if (i < warm_up) {
         return (struct pipeline_action){PIPELINE_FORWARD, i};
     }

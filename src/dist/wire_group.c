@@ -1,16 +1,13 @@
 #include "dist/wire_group.h"
 
+#include "core/integers.h"
+
 /* Elements, of which each rank of a group has a part. */
 struct piece {
     char *data;
     int64_t n;
     size_t element_bytes;
 };
-
-static int64_t smaller(int64_t a, int64_t b)
-{
-    return a < b ? a : b;
-}
 
 static int rank_of(const struct wire_group *g, int i)
 {
@@ -79,7 +76,7 @@ static struct piece piece_at(const struct wire_group *g, void *data, int64_t n, 
                              size_t element_bytes)
 {
     int64_t most = WIRE_GROUP_PIECE_BYTES / (int64_t)element_bytes / g->n * g->n;
-    return (struct piece){(char *)data + (size_t)first * element_bytes, smaller(n - first, most),
+    return (struct piece){(char *)data + (size_t)first * element_bytes, int_smaller(n - first, most),
                           element_bytes};
 }
 
@@ -105,7 +102,7 @@ static struct status scatter_some(struct wire_ranks *w, const struct wire_group 
     int64_t n_mine = 0;
     for (int k = 0; k < g->n; k++) {
         int to = rank_of(g, after(g, k)), from = before(g, k);
-        int64_t left = bounds[to + 1] - bounds[to] - done, n = left > 0 ? smaller(left, most) : 0;
+        int64_t left = bounds[to + 1] - bounds[to] - done, n = left > 0 ? int_smaller(left, most) : 0;
         char *theirs = (char *)t.data + (size_t)(bounds[to] + done) * element;
         if (k == 0) {
             mine = theirs;
@@ -151,7 +148,7 @@ static struct status gather_some(struct wire_ranks *w, const struct wire_group *
     for (int i = 0; i < g->n; i++) {
         int r = rank_of(g, i);
         int64_t left = (bounds[r + 1] - bounds[r]) * row_bytes - done;
-        size_t bytes = left > 0 ? (size_t)smaller(left, WIRE_GROUP_PIECE_BYTES) : 0;
+        size_t bytes = left > 0 ? (size_t)int_smaller(left, WIRE_GROUP_PIECE_BYTES) : 0;
         char *data = (char *)t.data + bounds[r] * row_bytes + done;
         for (int k = 1; k < g->n && i == g->index; k++) {
             wire_ranks_send(w, rank_of(g, after(g, k)), WIRE_DATA, data, bytes);

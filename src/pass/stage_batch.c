@@ -1,5 +1,6 @@
 #include "pass/stage_batch.h"
 
+#include "core/integers.h"
 #include "dev/queue.h"
 
 #include <string.h>
@@ -9,20 +10,10 @@
  * little. */
 enum { TOKEN_SIZES = 64, LABEL_SIZES = 8, SEQUENCE_SIZES = 8, TAIL_PIECE = BATCH_TOKEN_BUCKET };
 
-static int64_t round_up(int64_t n, int64_t bucket)
-{
-    return (n + bucket - 1) / bucket * bucket;
-}
-
-static int64_t smaller(int64_t a, int64_t b)
-{
-    return a < b ? a : b;
-}
-
 /* The distance of sizes: a multiple of `least`, so that there are about `n` up to the limit. */
 static int64_t bucket_of(int64_t limit, int64_t n, int64_t least)
 {
-    return limit > 0 ? round_up((limit + n - 1) / n, least) : least;
+    return limit > 0 ? int_round_up((limit + n - 1) / n, least) : least;
 }
 
 /* The longest length, doubled from that of a piece of the tail to the limit: it only bounds the number of
@@ -33,7 +24,7 @@ static int64_t longest_of(int64_t limit, int64_t longest)
     while (doubled < longest) {
         doubled *= 2;
     }
-    return smaller(doubled, round_up(limit, BATCH_TOKEN_BUCKET));
+    return int_smaller(doubled, int_round_up(limit, BATCH_TOKEN_BUCKET));
 }
 
 struct batch stage_batch_capacity(const struct device *device, struct batch_limits limits,
@@ -54,12 +45,12 @@ struct batch stage_batch_capacity(const struct device *device, struct batch_limi
     int64_t tokens = bucket_of(limits.n_tokens, TOKEN_SIZES, BATCH_TOKEN_BUCKET);
     int64_t labels = bucket_of(limits.n_labels, LABEL_SIZES, BATCH_LABEL_BUCKET);
     int64_t sequences = bucket_of(limits.n_sequences, SEQUENCE_SIZES, 1);
-    sequences = smaller(round_up(batch->n_sequences, sequences), limits.n_sequences);
+    sequences = int_smaller(int_round_up(batch->n_sequences, sequences), limits.n_sequences);
     return (struct batch){
-        .n_tokens = smaller(round_up(batch->n_tokens, tokens), limits.n_tokens),
+        .n_tokens = int_smaller(int_round_up(batch->n_tokens, tokens), limits.n_tokens),
         .n_sequences = sequences,
         .n_streams = sequences + tokens / TAIL_PIECE, /* the tail is shorter than the bucket */
-        .n_labels = smaller(round_up(batch->n_labels, labels), limits.n_labels),
+        .n_labels = int_smaller(int_round_up(batch->n_labels, labels), limits.n_labels),
         .max_seqlen = longest_of(limits.max_seqlen, batch->max_seqlen),
     };
 }

@@ -1,17 +1,18 @@
 #include "task/finetune.h"
 
 #include "core/clock.h"
+#include "core/integers.h"
 #include "core/log.h"
-#include "task/config_file.h"
-#include "task/finetune_missing.h"
-#include "text/tokenizer_open.h"
-#include "train/memory_fit.h"
-#include "task/run_outputs.h"
-#include "task/together.h"
-#include "watch/run_watch.h"
 #include "core/stop.h"
 #include "ops/half_ops.h"
 #include "pass/network_files.h"
+#include "task/config_file.h"
+#include "task/finetune_missing.h"
+#include "task/run_outputs.h"
+#include "task/together.h"
+#include "text/tokenizer_open.h"
+#include "train/memory_fit.h"
+#include "watch/run_watch.h"
 
 #include <stdio.h>
 
@@ -116,15 +117,10 @@ static struct status open_model(struct job *j)
     return tokenizer_set_lower_case(&j->open.model.tokenizer, true);
 }
 
-static int64_t larger(int64_t a, int64_t b)
-{
-    return a > b ? a : b;
-}
-
 static struct batch_limits both_of(struct batch_limits a, struct batch_limits b)
 {
-    return (struct batch_limits){larger(a.n_tokens, b.n_tokens), larger(a.n_sequences, b.n_sequences),
-                                 larger(a.n_labels, b.n_labels), larger(a.max_seqlen, b.max_seqlen)};
+    return (struct batch_limits){int_larger(a.n_tokens, b.n_tokens), int_larger(a.n_sequences, b.n_sequences),
+                                 int_larger(a.n_labels, b.n_labels), int_larger(a.max_seqlen, b.max_seqlen)};
 }
 
 static struct status limits_of(const struct job *j, struct batch_limits *train, struct batch_limits *predict)

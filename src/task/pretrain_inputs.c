@@ -1,12 +1,13 @@
 #include "task/pretrain_inputs.h"
 
 #include "core/hash.h"
+#include "core/integers.h"
 #include "core/log.h"
 #include "data/bert_records.h"
+#include "model/checkpoint.h"
 #include "task/config_file.h"
 #include "task/pretrain_settings.h"
 #include "text/tokenizer_open.h"
-#include "model/checkpoint.h"
 
 #include <math.h>
 #include <string.h>
@@ -209,15 +210,10 @@ static struct status open_heldout(struct pretrain_inputs *in, const struct pretr
     return file_exists(path) ? open_store(&in->heldout, o->input_dir, "heldout", in, o) : status_ok();
 }
 
-static int64_t larger(int64_t a, int64_t b)
-{
-    return a > b ? a : b;
-}
-
 struct status pretrain_inputs_check_length(const struct pretrain_inputs *in, const struct pretrain_options *o)
 {
-    int64_t shards = larger(in->train.shards.shape.seq_length, in->heldout.shards.shape.seq_length);
-    int64_t longest = larger(shards, in->train.loader.config.max_seq_length);
+    int64_t shards = int_larger(in->train.shards.shape.seq_length, in->heldout.shards.shape.seq_length);
+    int64_t longest = int_larger(shards, in->train.loader.config.max_seq_length);
     if (in->model.max_position_embeddings < longest) {
         return status_error(STATUS_DATA, "%s has \"max_position_embeddings\" %lld, fewer than %s %lld",
                             o->config_file, (long long)in->model.max_position_embeddings,
@@ -300,9 +296,9 @@ static struct status open_all(struct pretrain_inputs *in, const struct pretrain_
     TRY(open_heldout(in, o));
     TRY(name_data(in, o));
     const struct batch_limits *a = &in->train.source.limits, *b = &in->heldout.source.limits;
-    in->limits =
-        (struct batch_limits){larger(a->n_tokens, b->n_tokens), larger(a->n_sequences, b->n_sequences),
-                              larger(a->n_labels, b->n_labels), larger(a->max_seqlen, b->max_seqlen)};
+    in->limits = (struct batch_limits){
+        int_larger(a->n_tokens, b->n_tokens), int_larger(a->n_sequences, b->n_sequences),
+        int_larger(a->n_labels, b->n_labels), int_larger(a->max_seqlen, b->max_seqlen)};
     return pretrain_inputs_check_length(in, o);
 }
 

@@ -1,14 +1,10 @@
 #include "train/gradient_rooms.h"
 
+#include "core/integers.h"
 #include "nn/model.h"
 
 #include <stdlib.h>
 #include <string.h>
-
-static int64_t larger(int64_t a, int64_t b)
-{
-    return a > b ? a : b;
-}
 
 /* Whether the last bucket has the layer that heads add to. */
 static bool is_apart(const struct param_buckets *b, const char *tied)
@@ -27,8 +23,8 @@ static int64_t find_rooms(struct gradient_rooms *r, const struct param_table *pa
         bool apart = r->last_is_apart && i == b->n - 1;
         r->rooms[i].at = apart ? shared : 0;
         r->rooms[i].n = to - from;
-        shared = larger(shared, to - from);
-        end = larger(end, r->rooms[i].at + r->rooms[i].n);
+        shared = int_larger(shared, to - from);
+        end = int_larger(end, r->rooms[i].at + r->rooms[i].n);
     }
     return end;
 }
@@ -44,7 +40,7 @@ static void place_frozen(struct gradient_rooms *r, const struct param_table *par
         param_table_range(params, layer, layer + 1, &from, &to);
         int64_t at = tied != NULL && layer == MODEL_INPUT_LAYER ? end : 0;
         r->places.params[i].offset = at + params->params[i].offset - from;
-        r->places.n_elements = larger(r->places.n_elements, at + to - from);
+        r->places.n_elements = int_larger(r->places.n_elements, at + to - from);
     }
 }
 

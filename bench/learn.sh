@@ -50,7 +50,7 @@ train()
     modern) pretrain "$out" "$config" --recipe modern --seed "$2" ;;
     reference) pretrain "$out" configs/bert_mini.json --recipe reference --seed "$2" ;;
     random) $kiln pretrain --recipe modern --input_dir "$proof/store" --output_dir "$out" --config_file "$config" --seed "$2" --max_steps 1 \
-        --learning_rate 1e-30 --batch_ramp 2048:2048:0.5 --eval_steps 0 --disable_progress_bar ;;
+        --learning_rate 1e-30 --eval_steps 0 --disable_progress_bar ;;
     torch) "$python" bench/peers/torch_learn.py "$proof/store" configs/bert_mini.json "$out/torch" "$seconds" bf16 "$2" ;;
     *) echo "RECIPES: modern, reference, torch, random, not $1" >&2 && return 64 ;;
     esac

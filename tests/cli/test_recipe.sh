@@ -129,7 +129,7 @@ expect 64 "--average_last is a mean of checkpoints" pretrain no --average_last 2
 # recipes
 expect 0 "recipe modern: --optimizer adamw --adam_beta2 0.98" pretrain modern --recipe modern --max_steps 2
 grep -q "the command line has its own --learning_rate" "$dir/err" || fail "$(cat "$dir/err")"
-grep -q '"batch_ramp": "2048:16384:0.5"' "$dir/modern/ckpt_2/trainer_state.json" || fail "no ramp"
+grep -q ' --train_batch_size 16$' "$dir/err" || fail "another batch: $(cat "$dir/err")"
 grep -q '"learning_rate": 0.001,' "$dir/modern/ckpt_2/trainer_state.json" || fail "another rate"
 sed 's/"max_position_embeddings": *[0-9]*/"max_position_embeddings": 128/' "$dir/config.json" >"$dir/long.json"
 expect 0 "length: up to 32 tokens until 0.3 of the run" "$kiln" pretrain --recipe modern --input_dir "$dir/store" \
@@ -137,7 +137,8 @@ expect 0 "length: up to 32 tokens until 0.3 of the run" "$kiln" pretrain --recip
 expect 0 "its own --learning_rate, --mask_rate, --max_seq_length, --train_batch_size" \
     pretrain small --recipe modern --masked_lm_prob 0.2 --train_batch_size 8 --max_steps 2
 grep -q '"data": ".*, masks 0.2"' "$dir/small/ckpt_2/trainer_state.json" || fail "the flag did not win"
-! grep -q batch_ramp "$dir/small/ckpt_2/trainer_state.json" || fail "a ramp beside --train_batch_size"
+expect 0 "its own --learning_rate, --max_seq_length, --batch_ramp" pretrain grown --recipe modern --batch_ramp 256:512:0.5 --max_steps 2
+grep -q '"batch_ramp": "256:512:0.5"' "$dir/grown/ckpt_2/trainer_state.json" || fail "no ramp"
 expect 0 "recipe reference: --optimizer lamb" pretrain reference --recipe reference --max_steps 2 --dry_run
 expect 64 "--deepspeed needs --deepspeed_config" pretrain ds --recipe deepspeed
 expect 64 "--recipe modern and --deepspeed are two recipes" pretrain ds --recipe modern --deepspeed --deepspeed_config x
@@ -148,7 +149,7 @@ expect 64 "wants FROM:TO:SHARE" pretrain no --batch_ramp 128:512
 expect 64 "the batch grows" pretrain no --batch_ramp 512:128:0.5
 expect 64 "above 0 and at most 1, not 1.5" pretrain no --batch_ramp 128:512:1.5
 expect 64 "not a whole number of sequences of --max_seq_length 32" pretrain no --batch_ramp 128:500:0.5
-expect 64 "give a multiple, or --train_batch_size without a ramp" pretrain no --recipe modern --max_seq_length 48
+expect 64 "give a multiple, or --train_batch_size without a ramp" pretrain no --recipe modern --batch_ramp 2048:16384:0.5 --max_seq_length 48
 expect 64 "but --train_batch_size 8 of --max_seq_length 32 are 256" pretrain no --batch_ramp 128:512:0.5 --train_batch_size 8
 expect 64 "which micro-batches of 4 sequences of 32 tokens cannot make: give a multiple of 128" \
     pretrain no --batch_ramp 160:512:0.5 --gradient_accumulation_steps 4

@@ -36,7 +36,7 @@ class Store:
         self.ends = np.concatenate([[0], np.cumsum(sizes, dtype=np.int64)])
         self.tokens = np.memmap(f"{directory}/train.bin", "<u2" if index[17] == 8 else "<i4", "r")
 
-    def segment(self, rng, first, last, most):
+    def segment(self, first, last, most):
         """Whole sentences from `first` on, at least one and at most `most` tokens; and the sentence after them."""
         end = first + 1
         while end < last and self.ends[end + 1] - self.ends[first] <= most:
@@ -53,12 +53,12 @@ class Store:
     def pair(self, rng):
         most = LENGTH - 3 if rng.random() >= SHORT else int(rng.integers(2, LENGTH - 3))
         first, last = self.document(rng)
-        a, after = self.segment(rng, int(rng.integers(first, last)), last, int(rng.integers(1, most)))
+        a, after = self.segment(int(rng.integers(first, last)), last, int(rng.integers(1, most)))
         is_random = after >= last or rng.random() < 0.5
         if is_random:
             first, last = self.document(rng)
             after = int(rng.integers(first, last))
-        b, _ = self.segment(rng, after, last, most - len(a))
+        b, _ = self.segment(after, last, most - len(a))
         return a, b, int(is_random)
 
     def batch(self, rng, n):

@@ -1,15 +1,7 @@
 #!/usr/bin/env bash
 # --average_last on several ranks: the mean of checkpoints is that of one rank, is a model for every command, and is the same after a
 # kill.
-set -euo pipefail
-kiln=$1
-dir=$(mktemp -d)
-trap 'rm -rf "$dir"' EXIT
-. "$(dirname "$0")/corpus.sh"
-. "$(dirname "$0")/expect.sh"
-. "$(dirname "$0")/ranks.sh"
-need_mpirun
-make_store
+. "$(dirname "$0")/begin_ranks.sh"
 steps=(--max_steps 8)
 
 # the mean of checkpoints: each rank that of its slices, and all of them a model; the same after a kill

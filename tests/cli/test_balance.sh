@@ -1,15 +1,7 @@
 #!/usr/bin/env bash
 # `kiln pretrain --balance_tokens`: two ranks with nearly equal tokens of the same sequences train almost the same weights as without,
 # and a run that goes on from a checkpoint the same bits; one rank is as it was; what cannot be is refused.
-set -euo pipefail
-kiln=$1
-dir=$(mktemp -d)
-trap 'rm -rf "$dir"' EXIT
-. "$(dirname "$0")/corpus.sh"
-. "$(dirname "$0")/expect.sh"
-. "$(dirname "$0")/ranks.sh"
-need_mpirun
-make_store
+. "$(dirname "$0")/begin_ranks.sh"
 
 pretrain_command()
 {

@@ -1,14 +1,6 @@
 #!/usr/bin/env bash
 # --total_training_time on several ranks: all end after the same step, with the same rates on the way, and go on with the rest.
-set -euo pipefail
-kiln=$1
-dir=$(mktemp -d)
-trap 'rm -rf "$dir"' EXIT
-. "$(dirname "$0")/corpus.sh"
-. "$(dirname "$0")/expect.sh"
-. "$(dirname "$0")/ranks.sh"
-need_mpirun
-make_store
+. "$(dirname "$0")/begin_ranks.sh"
 
 # by the clock of the first rank: all end at the same step and rate, beside a ramp; what was stopped has the rest
 steps=()

@@ -1,15 +1,7 @@
 #!/usr/bin/env bash
 # What changes while a run of several ranks goes on: a ramp of the batch has the bits of one rank, with --reproducible_ranks, and goes on
 # from a checkpoint to the same; sizes that ranks cannot share are refused by name.
-set -euo pipefail
-kiln=$1
-dir=$(mktemp -d)
-trap 'rm -rf "$dir"' EXIT
-. "$(dirname "$0")/corpus.sh"
-. "$(dirname "$0")/expect.sh"
-. "$(dirname "$0")/ranks.sh"
-need_mpirun
-make_store
+. "$(dirname "$0")/begin_ranks.sh"
 
 pretrain_command()
 {

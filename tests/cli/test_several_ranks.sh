@@ -1,15 +1,7 @@
 #!/usr/bin/env bash
 # `kiln pretrain` and `kiln squad` as several ranks of mpirun: 1, 2 and 4 of them, with and without shared moments, train the same
 # weights; what some save, others go on with; one rank's error ends all; SIGTERM to one saves all.
-set -euo pipefail
-kiln=$1
-dir=$(mktemp -d)
-trap 'rm -rf "$dir"' EXIT
-. "$(dirname "$0")/corpus.sh"
-. "$(dirname "$0")/expect.sh"
-. "$(dirname "$0")/ranks.sh"
-need_mpirun
-make_store
+. "$(dirname "$0")/begin_ranks.sh"
 
 # the same global batch in the same micro-batches, in blocks for 4 ranks
 all=(--global_batch_size 16 --gradient_accumulation_steps 8 --reproducible_ranks 4)

@@ -1,15 +1,7 @@
 #!/usr/bin/env bash
 # ZeRO's second stage over ranks of mpirun: in blocks of one micro-batch the weights of one process, of stages 0 and 1; without blocks, the
 # same in every run; what it saves, others go on with, and back; and what it refuses.
-set -euo pipefail
-kiln=$1
-dir=$(mktemp -d)
-trap 'rm -rf "$dir"' EXIT
-. "$(dirname "$0")/corpus.sh"
-. "$(dirname "$0")/expect.sh"
-. "$(dirname "$0")/ranks.sh"
-need_mpirun
-make_store
+. "$(dirname "$0")/begin_ranks.sh"
 
 # blocks of one micro-batch, one or two of each rank: the order of sums of all stages
 each=(--global_batch_size 8 --gradient_accumulation_steps 4 --reproducible_ranks 4)

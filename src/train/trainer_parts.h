@@ -1,0 +1,13 @@
+/* trainer_parts: what setting a trainer up (trainer_setup.c) and its steps (trainer.c) share; for these two alone. */
+#ifndef KILN_TRAIN_TRAINER_PARTS_H
+#define KILN_TRAIN_TRAINER_PARTS_H
+
+#include "train/trainer.h"
+
+/* Zeroes the gradients that the first micro-batch adds to; products assign the others. */
+void trainer_clear_added(struct trainer *t);
+
+/* Norm and update.  c: NULL, or of the ranks that share it. */
+void trainer_run_update(struct trainer *t, const struct comm *c);
+
+#endif

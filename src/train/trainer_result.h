@@ -1,0 +1,27 @@
+/* trainer_result: the numbers that a step or an evaluation leaves: the model's sums over labels, and the norm of the gradients. */
+#ifndef KILN_TRAIN_TRAINER_RESULT_H
+#define KILN_TRAIN_TRAINER_RESULT_H
+
+#include "nn/model.h"
+
+struct trainer_result {
+    int n_sums;
+    struct trainer_sum {
+        const struct model_sum *of;
+        double sum;
+        int64_t count;       /* of labels */
+    } sums[MODEL_MOST_SUMS]; /* [n_sums] in the order of the model's */
+    double grad_norm;        /* before clipping, without the loss scale; steps only */
+    double loss_scale;       /* used in this step; 1 except in fp16 */
+    int64_t skipped;         /* 1: something was not finite at this scale, so nothing was updated */
+};
+
+/* The mean of a sum over its labels, 0 without labels; `name` must be one of the model's sums. */
+double trainer_sum_mean(const struct trainer_sum *sum);
+double trainer_result_mean(const struct trainer_result *r, const char *name);
+bool trainer_result_has(const struct trainer_result *r, const char *name);
+
+/* What is minimised: the sum of the means of all losses. */
+double trainer_result_loss(const struct trainer_result *r);
+
+#endif

@@ -1,0 +1,348 @@
+#include "dev/host_view.h"
+#include "dev/queue.h"
+#include "dist/pipeline.h"
+#include "model/background_save.h"
+#include "train/trainer_parts.h"
+
+#include <stdlib.h>
+
+/* On the first stage of a pipeline, if the last stage reads the parameter too. */
+static void carve_tied(struct trainer *t, struct arena *a)
+{
+    const struct model *m = t->config.model;
+    if (m->tied != NULL && t->net.stage.first == 0 && t->net.stage.end < m->n_layers) {
+        t->tied_part =
+            arena_carve_1d(a, t->grad.dtype, param_count(param_table_find(&t->net.params, m->tied)));
+    }
+}
+
+static void carve_gradients(struct trainer *t, struct arena *a)
+{
+    enum dtype vector = dtype_of_vectors(t->config.precision.dtype);
+    int64_t n = t->net.params.n_elements;
+    if (t->config.shares_gradients) {
+        n = t->update.shard.end - t->update.shard.begin;
+        t->grad = arena_carve_1d(a, vector, n);
+        gradient_rooms_carve(&t->rooms, a, vector);
+        gradient_tree_carve(&t->tree, a, t->config.blocks, vector, n);
+        return;
+    }
+    t->grad = arena_carve_1d(a, vector, n);
+    carve_tied(t, a);
+    gradient_tree_carve(&t->tree, a, t->config.blocks, vector, n);
+}
+
+/* Carves what a trainer has besides its network's weights, in the order of the plan's table. */
+static void carve_state(struct trainer *t, struct arena *a)
+{
+    const struct trainer_config *c = &t->config;
+    enum dtype vector = dtype_of_vectors(c->precision.dtype);
+    size_t before = a->used;
+    t->plan.weight_bytes = t->net.plan.weight_bytes;
+    if (c->training) {
+        int64_t n_moments = t->update.shard.end - t->update.shard.begin;
+        carve_gradients(t, a);
+        t->plan.gradient_bytes = a->used - before;
+        t->exp_avg = arena_carve_1d(a, vector, n_moments);
+        t->exp_avg_sq = arena_carve_1d(a, vector, n_moments);
+        update_carve(&t->update, a);
+        stage_carve_histories(&t->net.stage, a);
+        t->plan.optimizer_bytes = a->used - before - t->plan.gradient_bytes;
+    }
+    t->results = arena_carve_1d(a, DTYPE_F64, 1 + MODEL_MOST_SUMS);
+    t->norm = tensor_slice(t->results, 0, 1);
+    t->sums = tensor_slice(t->results, 1, MODEL_MOST_SUMS);
+}
+
+static struct loss_scale loss_scale_of_config(const struct trainer_config *c)
+{
+    if (c->precision.dtype != DTYPE_F16) {
+        return loss_scale_of(1, 1);
+    }
+    return loss_scale_of(c->loss_scale, c->first_loss_scale > 0 ? c->first_loss_scale : LOSS_SCALE_FIRST);
+}
+
+static struct status find_added(struct trainer *t)
+{
+    t->added = calloc((size_t)t->net.params.n, sizeof *t->added);
+    if (t->added == NULL) {
+        return status_error(STATUS_MEMORY, "out of memory for the spans of %d parameters", t->net.params.n);
+    }
+    for (int i = 0; i < t->net.params.n; i++) {
+        const struct param *p = &t->net.params.params[i];
+        if (!p->by_product || p->rate == 0) { /* a diagnosis reads those of frozen ones, too */
+            t->added[t->n_added++] = (struct optim_span){.offset = p->offset, .n = param_count(p)};
+        }
+    }
+    return status_ok();
+}
+
+/* The input layer is on the first stage, the heads on the last. */
+static struct param_shard layers_of_stage(const struct trainer *t, int stage, int n_stages)
+{
+    int64_t n = t->config.model->n_layers;
+    int64_t first = stage == 0 ? MODEL_INPUT_LAYER : pipeline_first_layer(n, stage, n_stages);
+    int64_t end = stage == n_stages - 1 ? n + 1 : pipeline_first_layer(n, stage + 1, n_stages);
+    struct param_shard s;
+    param_table_range(&t->net.params, first, end, &s.begin, &s.end);
+    return s;
+}
+
+/* Which elements this rank updates. */
+static struct status share_update(struct trainer *t)
+{
+    const struct trainer_config *c = &t->config;
+    int n = c->n_shards > 0 ? c->n_shards : 1;
+    int64_t *bounds = malloc(((size_t)n + 1) * sizeof *bounds);
+    if (bounds == NULL) {
+        return status_error(STATUS_MEMORY, "out of memory for the shards of %d ranks", n);
+    }
+    for (int r = 0; r < n; r++) {
+        struct param_shard s =
+            c->shards_are_stages ? layers_of_stage(t, r, n) : param_shard_of(&t->net.params, r, n);
+        bounds[r] = s.begin;
+        bounds[r + 1] = s.end;
+    }
+    struct status s = update_init(&t->update, &c->optimizer, &t->net.params, bounds, c->shard, n);
+    free(bounds);
+    return s;
+}
+
+/* Ranks that share the update in equal parts have the moments of just these. */
+struct param_shard trainer_saved(const struct trainer *t)
+{
+    const struct trainer_config *c = &t->config;
+    return param_shard_of(&t->net.params, c->saver, c->n_savers > 0 ? c->n_savers : 1);
+}
+
+struct network_config trainer_network(const struct trainer_config *c)
+{
+    return (struct network_config){
+        .model = c->model,
+        .device = c->device,
+        .ops = c->ops,
+        .precision = c->precision,
+        .limits = c->limits,
+        .learns = c->training,
+        .recompute = c->recompute,
+        .first_layer = c->first_layer,
+        .end_layer = c->end_layer,
+        .n_slots = c->n_slots,
+    };
+}
+
+/* The input layer is run with the first layer, the heads with the last.  Layers without a backward are in no bucket. */
+static struct param_buckets buckets_of(const struct trainer *t)
+{
+    const struct stage *s = &t->net.stage;
+    int64_t n = t->config.model->n_layers, lowest = s->n_frozen + MODEL_INPUT_LAYER;
+    int64_t first = s->first == 0 ? MODEL_INPUT_LAYER : s->first, end = s->end == n ? n + 1 : s->end;
+    first = lowest > first && lowest < end ? lowest : first;
+    return t->config.shares_gradients
+               ? param_buckets_of_layers(first, end) /* the room of the largest is memory */
+               : param_buckets_of(&t->net.params, first, end, t->config.bucket_elements);
+}
+
+static struct status find_rooms(struct trainer *t)
+{
+    const struct trainer_config *c = &t->config;
+    if (!c->shares_gradients) {
+        return status_ok();
+    }
+    CHECK(c->n_shards > 1 && !c->shards_are_stages, "gradients in %d shards", c->n_shards);
+    return gradient_rooms_init(&t->rooms, &t->net.params, &t->net.stage.buckets, c->model->tied);
+}
+
+/* The set-up that planning and running share, once the network has its parameters. */
+static struct status declare(struct trainer *t)
+{
+    TRY(param_rates_apply(&t->net.params, t->config.model->n_layers, &t->config.rates));
+    t->net.stage.n_frozen = param_rates_lowest(&t->net.params) - MODEL_INPUT_LAYER;
+    t->net.stage.buckets = buckets_of(t);
+    TRY(share_update(t));
+    TRY(find_added(t));
+    TRY(find_rooms(t));
+    t->plan.n_params = t->net.plan.n_params;
+    t->plan.n_frozen = param_rates_count_frozen(&t->net.params);
+    t->loss_scale = loss_scale_of_config(&t->config);
+    return status_ok();
+}
+
+static struct status view_gradients(struct trainer *t)
+{
+    const struct model *m = t->config.model;
+    bool shares = t->config.shares_gradients;
+    const struct param_table *layout = shares ? &t->rooms.places : &t->net.params;
+    tensor flat = shares ? t->rooms.flat : t->grad;
+    if (t->config.training) {
+        TRY(m->type->create_weights(m, &t->grads, layout, flat, flat, flat));
+    }
+    t->net.stage.grads = t->grads;
+    return status_ok();
+}
+
+/* Runs a whole step of one micro-batch of the largest size on the plan table, which checks and counts it. */
+static void plan_micro_step(struct trainer *t)
+{
+    stage_carve_largest(&t->net.stage);
+    stage_round_weights(&t->net.stage);
+    stage_forward(&t->net.stage, t->config.training);
+    stage_loss(&t->net.stage, t->sums);
+    if (t->config.training) {
+        stage_backward(&t->net.stage, true, false);
+    }
+    if (!tensor_is_null(t->tied_part)) {
+        trainer_add_tied(t);
+    }
+    t->plan.micro_flops = t->net.x.totals.flops;
+    t->plan.micro_bytes = t->net.x.totals.bytes;
+    if (t->config.training) {
+        trainer_run_update(t, NULL);
+    }
+}
+
+/* A trainer whose tensors have shapes but no memory; `ops` computes nothing. */
+static struct status declare_planned(struct trainer *t, struct arena *block,
+                                     const struct trainer_config *config, const struct ops *ops)
+{
+    struct network_config net = trainer_network(config);
+    *t = (struct trainer){.config = *config};
+    TRY(network_declare_planned(&t->net, block, &net, ops, NULL));
+    TRY(declare(t));
+    carve_state(t, block);
+    return view_gradients(t);
+}
+
+static struct status measure(struct trainer *t, const struct trainer_config *config)
+{
+    struct arena block;
+    TRY(declare_planned(t, &block, config, &ops_plan));
+    plan_micro_step(t);
+    TRY(t->net.x.status);
+    network_plan_end(&t->net, &block);
+    t->plan.activation_bytes = t->net.plan.activation_bytes;
+    t->plan.workspace_bytes = t->net.plan.workspace_bytes;
+    t->plan.beside_bytes = t->net.plan.beside_bytes;
+    t->plan.library_bytes = t->net.plan.library_bytes;
+    struct param_shard saved = trainer_saved(t);
+    t->plan.saving_bytes = config->saving
+                               ? background_save_bytes(saved.end - saved.begin, t->net.master.dtype) +
+                                     tensor_bytes(t->net.stage.histories)
+                               : 0;
+    t->plan.total_bytes = t->net.plan.total_bytes + t->plan.saving_bytes;
+    return status_ok();
+}
+
+/* The ops of trainer_step, or of stage_infer. */
+static struct status count_over(struct trainer *t, const struct trainer_config *config, void *context,
+                                const struct ops *ops, const struct batch *batch, bool whole_step)
+{
+    static const char key[] = "a count";
+    struct arena block;
+    TRY(declare_planned(t, &block, config, ops));
+    struct exec *x = &t->net.x;
+    x->context = context;
+    stage_begin(&t->net.stage, batch, &(struct stage_numbers){0});
+    if (whole_step) {
+        x->ops->fill(x, t->results, 0);
+        trainer_clear_added(t);
+    }
+    queue_graph_begin(x, key, sizeof key);
+    if (config->training) { /* else they are rounded once for all batches */
+        stage_round_weights(&t->net.stage);
+    }
+    stage_forward(&t->net.stage, config->training);
+    if (config->training) {
+        stage_loss(&t->net.stage, t->sums);
+        stage_backward(&t->net.stage, true, false);
+    }
+    queue_graph_end(x);
+    if (whole_step) {
+        trainer_run_update(t, NULL);
+    }
+    t->net.x.context = NULL; /* the caller's */
+    return x->status;
+}
+
+struct status trainer_count(const struct trainer_config *config, void *context, const struct ops *ops,
+                            const struct batch *batch, bool whole_step)
+{
+    struct trainer t;
+    CHECK(config->training || !whole_step, "a training step with a trainer that does not learn");
+    struct status s = count_over(&t, config, context, ops, batch, whole_step);
+    trainer_fini(&t);
+    return s;
+}
+
+static struct status plan_both(struct trainer_plan *plan, struct network_plan *net,
+                               const struct trainer_config *config)
+{
+    struct trainer t;
+    struct status s = measure(&t, config);
+    *plan = t.plan;
+    *net = t.net.plan;
+    trainer_fini(&t);
+    return s;
+}
+
+struct status trainer_plan(struct trainer_plan *plan, const struct trainer_config *config)
+{
+    struct network_plan net;
+    return plan_both(plan, &net, config);
+}
+
+static struct status init_planned(struct trainer *t, const struct trainer_plan *plan,
+                                  const struct network_plan *net_plan)
+{
+    struct network_config net = trainer_network(&t->config);
+    struct arena block;
+    TRY(network_declare(&t->net, &net, NULL));
+    t->net.plan = *net_plan;
+    TRY(declare(t));
+    TRY(network_allocate(&t->net, &block));
+    network_carve(&t->net, &block);
+    carve_state(t, &block);
+    t->plan = *plan;
+    TRY(network_carve_end(&t->net, &block));
+    return view_gradients(t);
+}
+
+struct status trainer_init(struct trainer *t, const struct trainer_config *config)
+{
+    struct trainer_plan plan;
+    struct network_plan net;
+    *t = (struct trainer){0};
+    TRY(plan_both(&plan, &net, config));
+    t->config = *config;
+    struct status s = init_planned(t, &plan, &net);
+    if (!failed(s) && config->training) {
+        s = trainer_initialize(t); /* elsewhere they are read from files */
+    }
+    if (failed(s)) {
+        trainer_fini(t);
+    }
+    return s;
+}
+
+struct status trainer_initialize(struct trainer *t)
+{
+    struct host_view master;
+    TRY(host_view_open_blank(&master, &t->net.x, t->net.master));
+    param_table_initialize(master.host, &t->net.params, t->config.seed);
+    host_view_commit(&master, &t->net.x, t->net.master);
+    host_view_close(&master);
+    network_weights_changed(&t->net);
+    return t->net.x.status;
+}
+
+void trainer_fini(struct trainer *t)
+{
+    if (t->config.model != NULL) {
+        t->config.model->type->destroy_weights(t->grads);
+    }
+    update_fini(&t->update);
+    gradient_rooms_fini(&t->rooms);
+    free(t->added);
+    network_fini(&t->net);
+    *t = (struct trainer){0};
+}

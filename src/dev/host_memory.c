@@ -106,21 +106,6 @@ size_t host_memory_library_addresses(void)
     return LIBRARY_ADDRESSES + (size_t)(omp_get_max_threads() + OWN_THREADS) * (stack + MORE_OF_A_THREAD);
 }
 
-size_t host_memory_library_bytes(int64_t hidden_size, int64_t intermediate_size, bool in_fp32)
-{
-    /* Measured: resident memory of training steps beyond the plan, for 1, 2 and 8 threads, BERT-tiny and
-     * BERT-mini, in fp32 and bf16.  The part that grows with the model is panels of its largest matrix, up to
-     * the size of a cache. */
-    const size_t lane = (size_t)512 << 10, most_panels = (size_t)1536 << 10;
-    const size_t plain_lane = (size_t)4224 << 10; /* of plain products, whatever the model */
-    if (!KILN_HAVE_ONEDNN) {
-        return (size_t)omp_get_max_threads() * plain_lane;
-    }
-    size_t panels = 5 * (size_t)hidden_size * (size_t)intermediate_size;
-    size_t fixed = (size_t)(in_fp32 ? 5632 : 3072) << 10;
-    return fixed + (size_t)omp_get_max_threads() * (lane + (panels < most_panels ? panels : most_panels));
-}
-
 size_t host_memory_taken(void)
 {
     return (size_t)read_value("/proc/self/status", "RssAnon:") * 1024;

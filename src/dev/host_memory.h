@@ -19,10 +19,6 @@ size_t host_memory_addresses(void);
 /* Bytes of addresses that the libraries of the cpu's operations and kiln's threads will take: code, stacks, files. */
 size_t host_memory_library_addresses(void);
 
-/* Memory that libraries and threads of the cpu's operations take while they train a model with these sizes: code, tables,
- * panels of matrices, scratch of each thread. */
-size_t host_memory_library_bytes(int64_t hidden_size, int64_t intermediate_size, bool in_fp32);
-
 /* Memory that the process holds now, without mapped files. */
 size_t host_memory_taken(void);
 

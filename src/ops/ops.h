@@ -327,4 +327,8 @@ const char *ops_cpu_isa(void);
 /* A line for each library of matrix products, "oneDNN 2.6.3: on"; NULL after the last. */
 const char *ops_cpu_library(int i);
 
+/* Memory that these libraries and the pool of threads take while they train a model with these sizes, beside
+ * its tensors: code, tables, panels of matrices, scratch of each thread. */
+size_t ops_cpu_library_bytes(int64_t hidden_size, int64_t feed_forward_size, bool in_fp32);
+
 #endif

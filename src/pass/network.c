@@ -1,7 +1,5 @@
 #include "pass/network.h"
 
-#include "dev/host_memory.h"
-
 static enum fp8_factors fp8_factors_of(const struct network_config *c)
 {
     if (!c->precision.fp8) {
@@ -107,10 +105,10 @@ void network_plan_end(struct network *n, struct arena *block)
     n->plan.beside_bytes = n->x.totals.beside_bytes;
     n->plan.activation_bytes = stage_bytes(&n->stage);
     carve_end(n, block, parts);
-    n->plan.library_bytes =
-        c->device->is_host ? host_memory_library_bytes(c->model->hidden_size, c->model->feed_forward_size,
-                                                       c->precision.dtype == DTYPE_F32)
-                           : c->device->overhead_bytes;
+    n->plan.library_bytes = c->device->is_host
+                                ? ops_cpu_library_bytes(c->model->hidden_size, c->model->feed_forward_size,
+                                                        c->precision.dtype == DTYPE_F32)
+                                : c->device->overhead_bytes;
     n->plan.total_bytes = block->used + n->plan.library_bytes;
 }
 

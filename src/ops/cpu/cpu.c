@@ -19,10 +19,12 @@
 #define CPU_ISA(isa)                                                                                         \
     CPU_FILES(CPU_DECLARE, isa)                                                                              \
     void gemm_plain_kernels_fill_##isa(struct gemm_backend *t);                                              \
-    static void fill_##isa(struct ops *t, struct gemm_backend *plain)                                        \
+    void gemm_convert_kernels_fill_##isa(struct gemm_convert *t);                                            \
+    static void fill_##isa(struct ops *t, struct gemm_backend *plain, struct gemm_convert *convert)          \
     {                                                                                                        \
         CPU_FILES(CPU_FILL, isa)                                                                             \
         gemm_plain_kernels_fill_##isa(plain);                                                                \
+        gemm_convert_kernels_fill_##isa(convert);                                                            \
     }
 
 static bool has_baseline(void)
@@ -58,7 +60,7 @@ static bool has_avx512bf16(void)
 static const struct isa {
     const char *name;
     bool (*has)(void);
-    void (*fill)(struct ops *t, struct gemm_backend *plain);
+    void (*fill)(struct ops *t, struct gemm_backend *plain, struct gemm_convert *convert);
 } isas[] = {
     {"baseline", has_baseline, fill_baseline},
 #if defined(__x86_64__)
@@ -72,6 +74,7 @@ enum { N_ISAS = sizeof isas / sizeof isas[0] };
 
 static struct ops tables[N_ISAS];
 static struct gemm_backend plain;
+static struct gemm_convert convert;
 static int best;
 static pthread_once_t once = PTHREAD_ONCE_INIT;
 
@@ -80,7 +83,7 @@ static void fill_tables(void)
     for (int i = 0; i < N_ISAS; i++) {
         if (isas[i].has()) {
             tables[i].name = "cpu";
-            isas[i].fill(&tables[i], &plain);
+            isas[i].fill(&tables[i], &plain, &convert);
             best = i;
         }
     }
@@ -98,6 +101,11 @@ const char *ops_cpu_isa(void)
     return isas[best].name;
 }
 
+bool cpu_isa_has_avx512(void)
+{
+    return strncmp(ops_cpu_isa(), "avx512", strlen("avx512")) == 0;
+}
+
 const char *ops_cpu_library(int i)
 {
     return gemm_backend_line(i);
@@ -107,6 +115,12 @@ const struct gemm_backend *gemm_plain(void)
 {
     pthread_once(&once, fill_tables);
     return &plain;
+}
+
+const struct gemm_convert *gemm_convert(void)
+{
+    pthread_once(&once, fill_tables);
+    return &convert;
 }
 
 const struct ops *cpu_isa_table(const char *isa)

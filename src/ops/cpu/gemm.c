@@ -38,7 +38,11 @@ static void consider(int line, const char *name, const struct gemm_backend *b)
                         : b->open() ? "on"
                                     : "off: it does not work on this machine";
     if (b != NULL && state[1] == 'n') {
-        backends.on[backends.n_on++] = b;
+        int at = b->goes_first != NULL && b->goes_first() ? 0 : backends.n_on;
+        for (int i = backends.n_on++; i > at; i--) {
+            backends.on[i] = backends.on[i - 1];
+        }
+        backends.on[at] = b;
     }
     const char *version = b == NULL || b->version == NULL ? NULL : b->version();
     snprintf(backends.lines[line], sizeof backends.lines[line], "%s%s%.100s: %s", b == NULL ? name : b->name,

@@ -28,11 +28,21 @@ struct gemm_backend {
 
     /* Computes one tile; false if the library failed. */
     bool (*tile)(const void *handle, const struct gemm *tile, void *lane);
+
+    /* Whether it is faster on this processor than those that are listed before it; NULL: never. */
+    bool (*goes_first)(void);
 };
 
-/* The backends that are compiled in; cpu.c fills in the plain one for the processor. */
+/* Blocks of bf16, whose rows are `stride` apart, to dense fp32 and back. */
+struct gemm_convert {
+    void (*from_bf16)(float *out, const uint16_t *in, int64_t stride, int64_t rows, int64_t cols);
+    void (*to_bf16)(uint16_t *out, const float *in, int64_t stride, int64_t rows, int64_t cols);
+};
+
+/* The backends that are compiled in.  cpu.c fills in the plain one, and conversions, for the processor. */
 extern const struct gemm_backend gemm_onednn;
 extern const struct gemm_backend gemm_blas;
 const struct gemm_backend *gemm_plain(void);
+const struct gemm_convert *gemm_convert(void);
 
 #endif

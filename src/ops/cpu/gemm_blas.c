@@ -5,8 +5,8 @@
  * threads.  Tiles already keep every thread busy; and if OpenBLAS, loaded with the program, cannot start a
  * thread or allocate its buffer of many MiB, it ends the process (blas_thread_init, blas_thread_server). */
 #include "dev/host_memory.h"
+#include "ops/cpu/cpu_isa.h"
 #include "ops/cpu/gemm_backend.h"
-#include "ops/cpu/rows.h"
 
 #include <cblas.h>
 #include <dlfcn.h>
@@ -64,8 +64,7 @@ static const char *blas_version(void)
 
 static bool blas_can(enum dtype ab_dtype, enum dtype c_dtype)
 {
-    (void)c_dtype;
-    return ab_dtype == DTYPE_F32 || ab_dtype == DTYPE_BF16;
+    return ab_dtype == DTYPE_BF16 || (ab_dtype == DTYPE_F32 && c_dtype == DTYPE_F32);
 }
 
 static bool is_f32(const struct gemm *t)
@@ -73,7 +72,13 @@ static bool is_f32(const struct gemm *t)
     return t->ab_dtype == DTYPE_F32 && t->c_dtype == DTYPE_F32;
 }
 
-/* Layout of the lane for a converted tile: a panel of A, a panel of B, C. */
+/* On Zen 3 OpenBLAS takes 0.88 of oneDNN's time for a step of BERT-mini in fp32. */
+static bool blas_goes_first(void)
+{
+    return lib.config != NULL && !cpu_isa_has_avx512();
+}
+
+/* Layout of the lane for a converted tile: a panel of A, a panel of B, and C, if it is not fp32. */
 static const void *blas_prepare(const struct gemm *t, size_t *lane_bytes)
 {
     int threads = omp_get_max_threads();
@@ -81,7 +86,8 @@ static const void *blas_prepare(const struct gemm *t, size_t *lane_bytes)
         return gemm_no_memory;
     }
     lib.n_buffers = lib.n_buffers < threads ? threads : lib.n_buffers;
-    int64_t floats = is_f32(t) ? 0 : (t->m + t->n) * PANEL_K + t->m * t->n;
+    int64_t floats = is_f32(t) ? 0 : (t->m + t->n) * PANEL_K;
+    floats += t->c_dtype == DTYPE_BF16 ? t->m * t->n : 0;
     *lane_bytes = (size_t)floats * sizeof(float);
     return "BLAS";
 }
@@ -93,61 +99,45 @@ static void multiply(const struct gemm *t, float beta)
               (int)t->a_stride, t->b, (int)t->b_stride, beta, t->c, (int)t->c_stride);
 }
 
-static void add_bias(const struct gemm *t)
+/* What C is before the sum over k: the bias or, with a beta of 0, nothing. */
+static float begin(const struct gemm *t)
 {
-    for (int64_t i = 0; i < t->m; i++) {
-        float *row = (float *)t->c + i * t->c_stride;
-        for (int64_t j = 0; j < t->n; j++) {
-            row[j] += t->bias[j];
-        }
+    for (int64_t i = 0; t->bias != NULL && i < t->m; i++) {
+        memcpy((float *)t->c + i * t->c_stride, t->bias, (size_t)t->n * sizeof(float));
     }
+    return t->bias != NULL || t->accumulate ? 1.0f : 0.0f;
 }
 
-/* A [rows, cols] block of bf16 or fp32 as dense fp32. */
-static void convert(float *out, const void *in, enum dtype dtype, int64_t first, int64_t stride, int64_t rows,
-                    int64_t cols)
-{
-    for (int64_t i = 0; i < rows; i++) {
-        if (dtype == DTYPE_BF16) {
-            rows_from_bf16(out + i * cols, (const uint16_t *)in + first + i * stride, cols);
-        } else {
-            memcpy(out + i * cols, (const float *)in + first + i * stride, (size_t)cols * sizeof(float));
-        }
-    }
-}
-
+/* A and B, in bf16, become fp32 panel by panel; so does C, if it is not fp32. */
 static void converted_tile(const struct gemm *t, float *lane)
 {
+    const struct gemm_convert *convert = gemm_convert();
+    const uint16_t *t_a = t->a, *t_b = t->b;
     struct gemm s = *t;
-    float *a = lane, *b = a + t->m * PANEL_K, *c = b + t->n * PANEL_K;
+    float *a = lane, *b = a + t->m * PANEL_K;
+    bool rounds = t->c_dtype == DTYPE_BF16;
     s.a = a;
     s.b = b;
-    s.c = c;
-    s.c_stride = t->n;
-    s.c_dtype = DTYPE_F32;
-    if (t->accumulate) {
-        convert(c, t->c, t->c_dtype, 0, t->c_stride, t->m, t->n);
+    if (rounds) {
+        s.c = b + t->n * PANEL_K;
+        s.c_stride = t->n;
     }
+    if (rounds && t->accumulate) {
+        convert->from_bf16(s.c, t->c, t->c_stride, t->m, t->n);
+    }
+    float beta = begin(&s);
     for (int64_t l = 0; l < t->k; l += PANEL_K) {
         s.k = t->k - l < PANEL_K ? t->k - l : PANEL_K;
         s.a_stride = t->a_transposed ? t->m : s.k;
         s.b_stride = t->b_transposed ? s.k : t->n;
-        convert(a, t->a, t->ab_dtype, t->a_transposed ? l * t->a_stride : l, t->a_stride,
-                t->a_transposed ? s.k : t->m, s.a_stride);
-        convert(b, t->b, t->ab_dtype, t->b_transposed ? l : l * t->b_stride, t->b_stride,
-                t->b_transposed ? t->n : s.k, s.b_stride);
-        multiply(&s, t->accumulate || l > 0 ? 1.0f : 0.0f);
+        convert->from_bf16(a, t_a + l * (t->a_transposed ? t->a_stride : 1), t->a_stride,
+                           t->a_transposed ? s.k : t->m, s.a_stride);
+        convert->from_bf16(b, t_b + l * (t->b_transposed ? 1 : t->b_stride), t->b_stride,
+                           t->b_transposed ? t->n : s.k, s.b_stride);
+        multiply(&s, l > 0 ? 1.0f : beta);
     }
-    if (t->bias != NULL) {
-        add_bias(&s);
-    }
-    for (int64_t i = 0; i < t->m; i++) {
-        const float *from = c + i * t->n;
-        if (t->c_dtype == DTYPE_BF16) {
-            rows_to_bf16((uint16_t *)t->c + i * t->c_stride, from, t->n);
-        } else {
-            memcpy((float *)t->c + i * t->c_stride, from, (size_t)t->n * sizeof(float));
-        }
+    if (rounds) {
+        convert->to_bf16(t->c, s.c, t->c_stride, t->m, t->n);
     }
 }
 
@@ -158,10 +148,7 @@ static bool blas_tile(const void *handle, const struct gemm *t, void *lane)
         converted_tile(t, lane);
         return true;
     }
-    multiply(t, t->accumulate ? 1.0f : 0.0f);
-    if (t->bias != NULL) {
-        add_bias(t);
-    }
+    multiply(t, begin(t));
     return true;
 }
 
@@ -172,4 +159,5 @@ const struct gemm_backend gemm_blas = {
     .can = blas_can,
     .prepare = blas_prepare,
     .tile = blas_tile,
+    .goes_first = blas_goes_first,
 };

@@ -1,0 +1,141 @@
+/* What ranks exchange in a step: the gathers that they need and no others, and the bytes of the plan. */
+#include "rank_steps.h"
+#include "train/data_parallel_step.h"
+#include "train/pipeline_step.h"
+#include "train/zero_plan.h"
+
+/* Gathers of this rank. */
+static _Thread_local int n_gathers;
+static _Thread_local struct status (*gather_inside)(void *state, struct exec *x, tensor t,
+                                                    const int64_t *bounds);
+
+static struct status counting_gather(void *state, struct exec *x, tensor t, const int64_t *bounds)
+{
+    n_gathers++;
+    return gather_inside(state, x, t, bounds);
+}
+
+/* One step: those of the gradients' squares, of the sums of directions if shards cut parameters, and of weights that other
+ * ranks need. */
+static void count_gathers(const struct comm *c, void *context)
+{
+    const struct run *r = context;
+    struct comm counting = *c;
+    struct comm_type type = *c->type;
+    struct trainer_result result;
+    gather_inside = type.all_gather;
+    type.all_gather = counting_gather;
+    counting.type = &type;
+    for (int in_pipeline = 0; in_pipeline < 2; in_pipeline++) {
+        struct trainer t;
+        struct trainer_config config = r->config;
+        struct batch_step mine = in_pipeline ? r->batch : batch_step_part(&r->batch, c->rank, c->size);
+        config.n_shards = c->size;
+        config.shard = c->rank;
+        if (in_pipeline) {
+            EXPECT_OK(pipeline_configure(&config, c->rank, c->size, r->batch.n_micro));
+        }
+        EXPECT_OK(trainer_init(&t, &config));
+        n_gathers = 0;
+        EXPECT_OK(in_pipeline ? pipeline_step(&t, &counting, &mine, 1, 1, LR, false, &result)
+                              : data_parallel_step(&t, &counting, &mine, 1, 1, LR, false, &result));
+        EXPECT(n_gathers == (in_pipeline ? 1 : 3), "%d gathers, %s", n_gathers,
+               in_pipeline ? "in a pipeline" : "in shards");
+        trainer_fini(&t);
+    }
+}
+
+static void ranks_gather_what_they_need(const struct rank_case *k)
+{
+    struct run r;
+    open_run(&r, k);
+    run_ranks(4, DEADLINE_S, count_gathers, &r);
+    close_run(&r);
+}
+
+/* What a rank's calls exchange in a step. */
+static _Thread_local struct exchanged {
+    const struct comm_type *inside;
+    int rank;
+    int64_t n_summed, n_scattered, n_kept, gathered_bytes;
+} exchanged;
+
+static struct status noted_sum(void *state, struct exec *x, tensor t)
+{
+    exchanged.n_summed += tensor_count(t);
+    return exchanged.inside->all_reduce_sum(state, x, t);
+}
+
+static struct status noted_scatter(void *state, struct exec *x, tensor t, const int64_t *bounds)
+{
+    exchanged.n_scattered += tensor_count(t);
+    exchanged.n_kept += bounds[exchanged.rank + 1] - bounds[exchanged.rank];
+    return exchanged.inside->reduce_scatter_sum(state, x, t, bounds);
+}
+
+static struct status noted_gather(void *state, struct exec *x, tensor t, const int64_t *bounds)
+{
+    exchanged.gathered_bytes += (int64_t)tensor_bytes(t);
+    return exchanged.inside->all_gather(state, x, t, bounds);
+}
+
+/* What ranks exchange is what the plan says; those that share the update sum nothing whole but the losses. */
+static void count_bytes(const struct comm *c, int stage, const struct run *r)
+{
+    struct comm noting = *c;
+    struct comm_type type = *c->type;
+    struct trainer t;
+    struct trainer_result result;
+    struct trainer_config config = r->config;
+    struct zero_plan plan;
+    struct batch_step mine = batch_step_part(&r->batch, c->rank, c->size);
+    type.all_reduce_sum = noted_sum;
+    type.reduce_scatter_sum = noted_scatter;
+    type.all_gather = noted_gather;
+    noting.type = &type;
+    int64_t most = (N_MICRO + c->size - 1) / c->size, rounds = stage == 2 ? most : 1;
+    bool shares = stage > 0;
+    EXPECT_OK(zero_plan(&plan, &config, c->size, stage, most));
+    config.n_shards = shares ? c->size : 0;
+    config.shard = shares ? c->rank : 0;
+    config.shares_gradients = stage == 2;
+    EXPECT_OK(trainer_init(&t, &config));
+    exchanged = (struct exchanged){.inside = c->type, .rank = c->rank};
+    EXPECT_OK(data_parallel_step(&t, &noting, &mine, 1, 1, LR, false, &result));
+    int64_t whole = exchanged.n_summed - MODEL_MOST_SUMS, sums = shares ? exchanged.n_scattered : whole;
+    EXPECT(shares ? whole == 0 : exchanged.n_scattered == 0, "stage %d: %lld elements whole, %lld in parts",
+           stage, (long long)whole, (long long)exchanged.n_scattered);
+    EXPECT(!shares || exchanged.n_kept == rounds * (t.update.shard.end - t.update.shard.begin),
+           "stage %d: %lld elements are kept", stage, (long long)exchanged.n_kept);
+    EXPECT((double)sums * sizeof(float) == plan.reduced_bytes * (double)rounds && plan.n_reductions == rounds,
+           "stage %d: %lld elements, planned %lld times %g bytes", stage, (long long)sums,
+           (long long)plan.n_reductions, plan.reduced_bytes);
+    EXPECT((double)exchanged.gathered_bytes == plan.gathered_bytes,
+           "stage %d: %lld bytes gathered, planned %g", stage, (long long)exchanged.gathered_bytes,
+           plan.gathered_bytes);
+    trainer_fini(&t);
+}
+
+static void count_bytes_of_stages(const struct comm *c, void *context)
+{
+    for (int stage = 0; stage < ZERO_STAGES; stage++) {
+        count_bytes(c, stage, context);
+    }
+}
+
+static void ranks_exchange_what_is_planned(const struct rank_case *k)
+{
+    struct run r;
+    open_run(&r, k);
+    run_ranks(4, DEADLINE_S, count_bytes_of_stages, &r);
+    close_run(&r);
+}
+
+int main(void)
+{
+    ranks_gather_what_they_need(
+        &(struct rank_case){.name = "wide, lamb", .hidden_size = 48}); /* shards cut parameters */
+    ranks_exchange_what_is_planned(
+        &(struct rank_case){.name = "wide, lans", .optimizer = &optimizer_lans, .hidden_size = 48});
+    return 0;
+}

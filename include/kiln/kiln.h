@@ -13,7 +13,8 @@
  * where n is 0.  Positions in them are byte ranges [start, end).  Results belong to the
  * caller until their kiln_..._free; freeing an empty or zeroed one does nothing.  A model may be used by any
  * number of threads, a session by one at a time, except for kiln_session_cancel.  The same call on the same
- * model gives the same bits in every session.
+ * model gives the same bits in every session.  What a text gets does not depend on the other texts of the call, but for
+ * rounding: the order of sums within a matrix product depends on its size.
  *
  * A network of your own is trained by engine.h, beside this.
  *
@@ -231,7 +232,7 @@ struct kiln_vectors {
     int64_t n_cut; /* texts with too many tokens, of which only the beginning was read */
 };
 
-/* A vector for each text, which does not depend on the other texts.  NULL options are the defaults.
+/* A vector for each text.  NULL options are the defaults.
  * KILN_USAGE: the model has no such prompt, fewer positions than max_tokens, or a Dense module that the
  * pooling does not fit. */
 struct kiln_status kiln_embed(struct kiln_session *session, struct kiln_vectors *vectors,
@@ -263,7 +264,7 @@ struct kiln_labels {
 };
 
 /* Classifies texts, or pairs of them: `pairs` is NULL, or has n_texts too, and pairs[i] is read after
- * texts[i].  A result does not depend on the other texts. */
+ * texts[i]. */
 struct kiln_status kiln_classify(struct kiln_session *session, struct kiln_labels *labels,
                                  const struct kiln_text *texts, const struct kiln_text *pairs,
                                  size_t n_texts);
@@ -297,8 +298,7 @@ struct kiln_tags {
         n_cut; /* sentences with too many tokens, which were read in parts: none of their words is left out */
 };
 
-/* Labels each word of the sentences by the label of its first token.  A result does not depend on the other
- * sentences. */
+/* Labels each word of the sentences by the label of its first token. */
 struct kiln_status kiln_tag(struct kiln_session *session, struct kiln_tags *tags,
                             const struct kiln_sentence *sentences, size_t n_sentences);
 void kiln_tags_free(struct kiln_tags *tags);

@@ -32,7 +32,7 @@ void likelihood_fini(struct likelihood *l);
 struct status likelihood_add(struct likelihood *l, const char *text, size_t n);
 
 /* Computes all texts.  `done`, if not NULL, is called after each batch with the part of the work that is done.  A text does not
- * depend on the others.  STATUS_NUMERIC if the model computes something that is not finite. */
+ * depend on the others but for rounding.  STATUS_NUMERIC if the model computes something that is not finite. */
 struct status likelihood_run(struct likelihood *l, void (*done)(void *self, double part), void *self);
 
 /* After likelihood_run: the natural logarithm for text i. */

@@ -48,6 +48,19 @@ expect()
     grep -qF -- "$text" "$dir/out" "$dir/err" || fail "'$text' is not in what was printed: $* ($(cat "$dir/err"))"
 }
 
+# same_numbers A B: the files, or pipes, are equal but for rounding of the numbers in them.
+same_numbers()
+{
+    local number='-?[0-9]+([.][0-9]+)?(e[-+]?[0-9]+)?' part
+    cat "$1" >"$dir/same_a" && cat "$2" >"$dir/same_b"
+    for part in a b; do
+        sed -E "s/$number/#/g" "$dir/same_$part" >"$dir/same_text_$part"
+        grep -oE -e "$number" "$dir/same_$part" >"$dir/same_numbers_$part"
+    done
+    cmp "$dir/same_text_a" "$dir/same_text_b" && paste "$dir/same_numbers_a" "$dir/same_numbers_b" |
+        awk '{ d = $1 - $2; bound = 1e-5 * ($1 < -1 ? -$1 : $1 > 1 ? $1 : 1); if (d > bound || -d > bound) exit 1 }'
+}
+
 # unpack_golden NAME: the tensors of tests/golden/NAME.safetensors, in the order of its table.  DIR/FILE, of bytes, becomes that
 # file in $dir; NAME, of numbers, becomes lines of numbers/NAME.
 unpack_golden()

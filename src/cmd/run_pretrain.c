@@ -132,6 +132,11 @@ static const struct option options[] = {
                     "a new model's position embeddings begin as sinusoids (Vaswani et al. 2017, "
                     "arXiv:1706.03762), not as random "
                     "numbers, and are trained as always: short runs learn to use positions sooner"),
+    OPTION_FLAG_ROW("positional_heads", AT(positional_heads),
+                    "a new model's attention heads begin by looking at the tokens at distance -1, 1, -2, 2 "
+                    "and so on (positional heads, "
+                    "Voita et al. 2019, arXiv:1905.09418), not anywhere, and are trained as always; with "
+                    "--sinusoidal_positions"),
     OPTION_REAL_ROW("short_seq_prob", AT(short_seq_prob), "0.1", 0, 1,
                     "fraction of the sequences that is cut to a random length"),
     OPTION_FLAG_ROW("disable_random_sampler", AT(in_order),

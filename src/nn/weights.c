@@ -24,9 +24,17 @@ static bool is_table(const struct weight_row *row)
     return row->rows == DIM_VOCAB || row->rows == DIM_POSITIONS || row->rows == DIM_TYPES;
 }
 
-static enum param_init init_of(const struct weight_row *row, const struct weight_sizes *sizes)
+/* Of a part of a slab; that of heads is query, key, value. */
+static enum param_init init_of(const struct weight_row *row, int part, const struct weight_sizes *sizes)
 {
-    return row->rows == DIM_POSITIONS && sizes->sinusoidal_positions ? PARAM_INIT_SINUSOIDS : row->init;
+    static const enum param_init of_heads[] = {PARAM_INIT_NEIGHBOUR_QUERY, PARAM_INIT_NEIGHBOUR_KEY};
+    if (row->rows == DIM_POSITIONS && sizes->sinusoidal_positions) {
+        return PARAM_INIT_SINUSOIDS;
+    }
+    if (row->split == PARAM_BY_HEAD && !is_vector(row) && part < 2 && sizes->positional_heads > 0) {
+        return of_heads[part];
+    }
+    return row->init;
 }
 
 static double init_scale(enum param_init init, const struct weight_sizes *sizes)
@@ -52,13 +60,14 @@ void weights_declare(struct param_table *table, const char *prefix, int64_t laye
         int n_parts = count_parts(row);
         int64_t part_elements = sizes->padded[row->rows] * sizes->padded[row->cols];
         int64_t offset = param_table_slab(table, n_parts * part_elements);
-        enum param_init init = init_of(row, sizes);
         for (int i = 0; i < n_parts; i++) {
+            enum param_init init = init_of(row, i, sizes);
             struct param p = {
                 .n_dims = is_vector(row) ? 1 : 2,
                 .dims = {sizes->real[row->rows], sizes->real[row->cols]},
                 .init = init,
                 .init_scale = init_scale(init, sizes),
+                .n_heads = sizes->positional_heads,
                 .decay = row->decay,
                 .split = row->split,
                 .by_product = !is_vector(row) && !is_table(row),

@@ -29,6 +29,8 @@ struct weight_sizes {
     int64_t padded[DIM_COUNT]; /* as in memory: only the vocabulary differs */
     double initializer_range;  /* standard deviation of PARAM_INIT_NORMAL */
     bool sinusoidal_positions; /* rows of DIM_POSITIONS begin as PARAM_INIT_SINUSOIDS */
+    int64_t
+        positional_heads; /* heads that begin as PARAM_INIT_NEIGHBOUR_QUERY and _KEY: all of a layer, or 0 */
 };
 
 enum { WEIGHT_MAX_PARTS = 3 };

@@ -32,8 +32,9 @@ void plateau_watch(struct plateau *p, int64_t step, const struct trainer_result 
                  "which words are "
                  "frequent, not yet what surrounds them. This is normal at first and ends suddenly, for "
                  "small models after "
-                 "%d to %d steps; shorter sequences, more steps of smaller batches and a higher rate end it "
-                 "sooner",
+                 "%d to %d steps; a new model with --sinusoidal_positions and --positional_heads leaves it "
+                 "sooner, and so do "
+                 "shorter sequences, more steps of smaller batches and a higher rate",
                  loss, floor, USUAL_FROM, USUAL_TO);
         break;
     case PLATEAU_LONG:

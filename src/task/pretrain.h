@@ -62,10 +62,10 @@ struct pretrain_options {
     const char *length_schedule;                                 /* the flag's words; NULL: none */
     struct bert_loader_length shorter[BERT_LOADER_MOST_SHORTER]; /* of length_schedule; [n_shorter] */
     int n_shorter;
-    int64_t warmup_tokens;                     /* 0: warmup_proportion */
-    double total_training_time;                /* seconds; 0: max_steps */
-    bool no_nsp, whole_word_masks, even_masks; /* bert_loader_config's */
-    bool sinusoidal_positions;                 /* bert_config's */
+    int64_t warmup_tokens;                       /* 0: warmup_proportion */
+    double total_training_time;                  /* seconds; 0: max_steps */
+    bool no_nsp, whole_word_masks, even_masks;   /* bert_loader_config's */
+    bool sinusoidal_positions, positional_heads; /* bert_config's */
     const char *mask_flag; /* the flag given that says how samples of a store are drawn; NULL: none was */
     bool
         use_ds_lamb_bias_correction; /* of nvlamb_exp: the correction multiplies whole steps, not the moments */

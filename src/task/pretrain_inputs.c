@@ -56,6 +56,7 @@ static struct status read_model(struct pretrain_inputs *in, const struct pretrai
 {
     TRY(config_file_read(&in->model, o->config_file));
     in->model.sinusoidal_positions = o->sinusoidal_positions;
+    in->model.positional_heads = o->positional_heads;
     return check_model(in, o);
 }
 

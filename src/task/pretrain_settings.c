@@ -134,6 +134,10 @@ static struct status check_health(const struct pretrain_options *o)
 
 struct status pretrain_check(const struct pretrain_options *o)
 {
+    if (o->positional_heads && !o->sinusoidal_positions) {
+        return status_error(STATUS_USAGE,
+                            "--positional_heads turn sinusoids: add --sinusoidal_positions, or leave it out");
+    }
     if (o->phase2 && o->phase1_end_step < 1) {
         return status_error(STATUS_USAGE,
                             "--phase2 wants --phase1_end_step, the last step of phase 1, at least 1");

@@ -83,6 +83,12 @@ pretrain sinusoids "${begin[@]}" --sinusoidal_positions 2>/dev/null
 expect 1 "they differ, first in bert.embeddings.position_embeddings.weight" \
     "$kiln" inspect --diff --atol 1e-6 "$dir/random/ckpt_1/model.safetensors" "$dir/sinusoids/ckpt_1/model.safetensors"
 
+# how attention begins is all that --positional_heads changes
+pretrain heads "${begin[@]}" --sinusoidal_positions --positional_heads 2>/dev/null
+expect 1 "they differ, first in bert.encoder.layer.0.attention.self.query.weight" \
+    "$kiln" inspect --diff --atol 1e-6 "$dir/sinusoids/ckpt_1/model.safetensors" "$dir/heads/ckpt_1/model.safetensors"
+expect 64 "add --sinusoidal_positions" pretrain none "${begin[@]}" --positional_heads
+
 # by the clock: it ends in time, its rate near 0, and what was stopped has only the rest
 timed=(--train_batch_size 8 --total_training_time 2 --lr_schedule linear --num_steps_per_checkpoint 0 --eval_steps 0)
 pretrain timed "${timed[@]}" 2>"$dir/log"
@@ -131,13 +137,11 @@ expect 0 "recipe modern: --optimizer adamw --adam_beta2 0.98" pretrain modern --
 grep -q "the command line has its own --learning_rate" "$dir/err" || fail "$(cat "$dir/err")"
 grep -q ' --train_batch_size 16$' "$dir/err" || fail "another batch: $(cat "$dir/err")"
 grep -q '"learning_rate": 0.001,' "$dir/modern/ckpt_2/trainer_state.json" || fail "another rate"
-sed 's/"max_position_embeddings": *[0-9]*/"max_position_embeddings": 128/' "$dir/config.json" >"$dir/long.json"
-expect 0 "length: up to 32 tokens until 0.3 of the run" "$kiln" pretrain --recipe modern --input_dir "$dir/store" \
-    --config_file "$dir/long.json" --output_dir "$dir/grows" --max_steps 10 --dry_run
-expect 0 "its own --learning_rate, --mask_rate, --max_seq_length, --train_batch_size" \
+grep -q ' --sinusoidal_positions --positional_heads ' "$dir/err" || fail "another beginning: $(cat "$dir/err")"
+expect 0 "its own --learning_rate, --mask_rate, --train_batch_size" \
     pretrain small --recipe modern --masked_lm_prob 0.2 --train_batch_size 8 --max_steps 2
 grep -q '"data": ".*, masks 0.2"' "$dir/small/ckpt_2/trainer_state.json" || fail "the flag did not win"
-expect 0 "its own --learning_rate, --max_seq_length, --batch_ramp" pretrain grown --recipe modern --batch_ramp 256:512:0.5 --max_steps 2
+expect 0 "its own --learning_rate, --batch_ramp" pretrain grown --recipe modern --batch_ramp 256:512:0.5 --max_steps 2
 grep -q '"batch_ramp": "256:512:0.5"' "$dir/grown/ckpt_2/trainer_state.json" || fail "no ramp"
 expect 0 "recipe reference: --optimizer lamb" pretrain reference --recipe reference --max_steps 2 --dry_run
 expect 64 "--deepspeed needs --deepspeed_config" pretrain ds --recipe deepspeed

@@ -1,9 +1,12 @@
-/* checkop_args: the words in which checkop_cases.c and checkop_optim.c describe the arguments of an op. */
+/* checkop_args: the words in which checkop_*.c describe the arguments of an op, and the list of ops. */
 #ifndef KILN_TESTS_CHECKOP_ARGS_H
 #define KILN_TESTS_CHECKOP_ARGS_H
 
 #include "checkop_cases.h"
 #include "test.h"
+
+/* fp32 sums over a whole inner dimension. */
+#define PRODUCT_BOUND 2e-6
 
 #define RUN(name)                                                                                            \
     static void run_##name(const struct checkop_case *c, const struct ops *o, struct exec *x, const tensor *t)
@@ -68,14 +71,33 @@ static inline struct checkop_arg row_keys(int64_t t)
     return filled(matrix("row_keys", ROLE_IN, KIND_I32, t, 2), FILL_ROW_KEYS, 0);
 }
 
-/* checkop_optim.c. */
-void checkop_make_clear(struct checkop_case *c, const struct checkop_shape *s);
-void checkop_make_squares(struct checkop_case *c, const struct checkop_shape *s);
-void checkop_make_norm_of(struct checkop_case *c, const struct checkop_shape *s);
-void checkop_make_lamb_direction(struct checkop_case *c, const struct checkop_shape *s);
-void checkop_make_lamb_apply(struct checkop_case *c, const struct checkop_shape *s);
-void checkop_make_lans_direction(struct checkop_case *c, const struct checkop_shape *s);
-void checkop_make_lans_apply(struct checkop_case *c, const struct checkop_shape *s);
-void checkop_make_adamw(struct checkop_case *c, const struct checkop_shape *s);
+static inline int64_t total(const int64_t *lens, int n, int64_t *max)
+{
+    int64_t sum = 0;
+    *max = 0;
+    for (int i = 0; i < n; i++) {
+        sum += lens[i];
+        *max = lens[i] > *max ? lens[i] : *max;
+    }
+    return sum;
+}
+
+/* clang-format off: a line for each file */
+#define CHECKOP_OPS(OP)                                                                                      \
+    OP(fill)                                                                                                 \
+    OP(cast) OP(quantize) OP(add) OP(sum) OP(find_nonfinite) OP(dropout) OP(gather_rows)                     \
+        OP(scatter_add_rows) OP(linear) OP(linear_gelu) OP(linear_backward_input) OP(linear_backward_weight) \
+            OP(gelu_backward) OP(tanh) OP(tanh_backward) OP(embed) OP(embed_backward) OP(layernorm)          \
+                OP(layernorm_backward) OP(bias_dropout_add_layernorm)                                        \
+                    OP(bias_dropout_add_layernorm_backward) OP(attention) OP(attention_backward)             \
+                        OP(cross_entropy) OP(span_cross_entropy) OP(pointwise) OP(clear) OP(squares)         \
+                            OP(norm_of) OP(lamb_direction) OP(lamb_apply) OP(lans_direction) OP(lans_apply)  \
+                                OP(adamw)
+/* clang-format on */
+
+/* Fills a case of the op from a row of the table of shapes. */
+#define CHECKOP_DECLARE(name) void checkop_make_##name(struct checkop_case *c, const struct checkop_shape *s);
+
+CHECKOP_OPS(CHECKOP_DECLARE)
 
 #endif

@@ -1,0 +1,104 @@
+/* Attention. */
+#include "checkop_args.h"
+
+#include "ops/attention_bits.h"
+
+/* Its tensors are the last four arguments, and the one before where there are bits. */
+static struct attention attention_of(const struct checkop_case *c, const tensor *t)
+{
+    const tensor *p = t + c->n_args - 4;
+    struct attention a = {.cu_seqlens_q = p[0], .cu_seqlens_kv = p[1], .row_keys = p[3], .dropout = c->drop};
+    total(c->lens_q, c->n_sequences, &a.max_seqlen_q);
+    total(c->lens_kv, c->n_sequences, &a.max_seqlen_kv);
+    for (int i = 0; i < c->n_sequences; i++) {
+        a.n_pairs += (double)c->lens_q[i] * (double)c->lens_kv[i];
+    }
+    a.scale = 1.0 / sqrt((double)(c->shape.h / c->shape.heads));
+    a.causal = c->shape.causal;
+    a.alibi_slopes = c->shape.alibi ? p[2] : NULL_TENSOR;
+    a.bits = c->shape.bits ? p[-1] : NULL_TENSOR;
+    return a;
+}
+
+static void add_attention_inputs(struct checkop_case *c, const struct checkop_shape *s, int64_t rows,
+                                 enum checkop_role of_bits)
+{
+    int64_t max;
+    total(c->lens_kv, c->n_sequences, &max);
+    if (s->bits) {
+        add(c, matrix("bits", of_bits, KIND_I32, attention_bits_rows(s->heads, max),
+                      attention_bits_cols(rows, c->n_sequences)));
+    }
+    add(c, indices("cu_seqlens_q", c->n_sequences + 1, FILL_BOUNDS_Q, 0));
+    add(c, indices("cu_seqlens_kv", c->n_sequences + 1, FILL_BOUNDS_KV, 0));
+    add(c, filled(vector("slopes", ROLE_IN, KIND_W, s->heads), FILL_SLOPES, 0));
+    add(c, row_keys(rows));
+}
+
+static struct checkop_arg heads(const char *name, enum checkop_role role, const struct checkop_shape *s,
+                                int64_t rows)
+{
+    struct checkop_arg a = {
+        .name = name, .role = role, .n_dims = 3, .dims = {rows, s->heads, s->h / s->heads}};
+    a.amount = 1;
+    a.gap = s->strided ? 2 * s->h + s->f : 0; /* a view of one product, or of nothing known */
+    return a;
+}
+
+RUN(attention)
+{
+    o->attention(x, t[0], t[1], t[2], t[3], t[4], attention_of(c, t));
+}
+
+void checkop_make_attention(struct checkop_case *c, const struct checkop_shape *s)
+{
+    int64_t max, rows_q = total(c->lens_q, c->n_sequences, &max),
+                 rows_kv = total(c->lens_kv, c->n_sequences, &max);
+    rows_q += s->rest, rows_kv += s->rest;
+    add(c, heads("out", ROLE_OUT, s, rows_q));
+    c->args[0].gap = 0;
+    add(c, matrix("lse", ROLE_OUT, KIND_W, rows_q, s->heads));
+    add(c, heads("q", ROLE_IN, s, rows_q));
+    add(c, heads("k", ROLE_IN, s, rows_kv));
+    add(c, heads("v", ROLE_IN, s, rows_kv));
+    add_attention_inputs(c, s, rows_q, ROLE_SCRATCH);
+    c->run = run_attention;
+    c->bound_fp32 = c->bound_bf16_w = 4e-6; /* exponentials of scores that were rounded to fp32 */
+}
+
+RUN(attention_backward)
+{
+    o->attention_backward(x, t[0], t[1], t[2], c->shape.plain ? NULL_TENSOR : t[3], t[4], t[5], t[6], t[7],
+                          t[8], t[9], attention_of(c, t));
+}
+
+static void forward_attention(const struct checkop_case *c, const struct ops *o, struct exec *x,
+                              const tensor *t)
+{
+    o->attention(x, t[5], t[6], t[7], t[8], t[9], attention_of(c, t));
+}
+
+void checkop_make_attention_backward(struct checkop_case *c, const struct checkop_shape *s)
+{
+    int64_t max, rows_q = total(c->lens_q, c->n_sequences, &max),
+                 rows_kv = total(c->lens_kv, c->n_sequences, &max);
+    rows_q += s->rest, rows_kv += s->rest;
+    add(c, gradient(heads("dq", ROLE_OUT, s, rows_q), 7));
+    add(c, gradient(heads("dk", ROLE_OUT, s, rows_kv), 8));
+    add(c, gradient(heads("dv", ROLE_OUT, s, rows_kv), 9));
+    add(c, vector("dbias", ROLE_INOUT, KIND_W, 3 * s->h));
+    c->seed = add(c, heads("dout", ROLE_IN, s, rows_q));
+    c->args[c->seed].gap = 0;
+    c->value = add(c, heads("out", ROLE_IN, s, rows_q));
+    c->args[c->value].gap = 0;
+    add(c, matrix("lse", ROLE_IN, KIND_W, rows_q, s->heads));
+    add(c, heads("q", ROLE_IN, s, rows_q));
+    add(c, heads("k", ROLE_IN, s, rows_kv));
+    add(c, heads("v", ROLE_IN, s, rows_kv));
+    add_attention_inputs(c, s, rows_q, ROLE_IN);
+    c->run = run_attention_backward;
+    c->forward = forward_attention;
+    c->bound_fp32 = 1e-5; /* lse is rounded to fp32, and enters an exponential */
+    c->bound_bf16_a = c->bound_bf16_w =
+        6e-3; /* probabilities and gradients of scores are rounded too; the terms cancel */
+}

@@ -1,0 +1,96 @@
+/* Losses. */
+#include "checkop_args.h"
+
+static const double loss_scale = 0.37;
+
+RUN(cross_entropy)
+{
+    o->cross_entropy(x, t[0], t[1], c->shape.plain ? NULL_TENSOR : t[2], t[3], t[4], c->shape.f, t[7]);
+}
+
+/* The loss alone, for central differences. */
+static void forward_cross_entropy(const struct checkop_case *c, const struct ops *o, struct exec *x,
+                                  const tensor *t)
+{
+    o->cross_entropy(x, t[5], t[6], NULL_TENSOR, t[3], t[4], c->shape.f, t[7]);
+}
+
+void checkop_make_cross_entropy(struct checkop_case *c, const struct checkop_shape *s)
+{
+    add(c, vector("loss", ROLE_OUT, KIND_W, s->t));
+    add(c, vector("correct", ROLE_OUT, KIND_I32, s->t));
+    add(c, gradient(
+               matrix("dlogits", s->plain ? ROLE_SCRATCH : ROLE_OUT, s->shared ? KIND_W : KIND_A, s->t, s->h),
+               3));
+    add(c, filled(matrix("logits", ROLE_IN, KIND_W, s->t, s->h), FILL_NORMAL, 3));
+    c->args[2].shares = s->shared ? 1 + 3 : 0;
+    add(c, indices("labels", s->t, FILL_LABEL, s->f));
+    c->value = add(c, vector("loss2", ROLE_IN, KIND_W, s->t));
+    add(c, vector("correct2", ROLE_IN, KIND_I32, s->t));
+    add(c, filled(vector("scale", ROLE_IN, KIND_F64, 1), FILL_CONSTANT, loss_scale));
+    c->seed_value = loss_scale;
+    c->run = run_cross_entropy;
+    c->forward = forward_cross_entropy;
+}
+
+RUN(span_cross_entropy)
+{
+    o->span_cross_entropy(x, t[0], t[1], c->shape.plain ? NULL_TENSOR : t[2], t[3], t[4], t[5], t[8]);
+}
+
+static void forward_span_cross_entropy(const struct checkop_case *c, const struct ops *o, struct exec *x,
+                                       const tensor *t)
+{
+    (void)c;
+    o->span_cross_entropy(x, t[6], t[7], NULL_TENSOR, t[3], t[4], t[5], t[8]);
+}
+
+/* Labels are below f, which no sequence is shorter than. */
+void checkop_make_span_cross_entropy(struct checkop_case *c, const struct checkop_shape *s)
+{
+    int64_t max, rows = total(c->lens_q, c->n_sequences, &max), n = c->n_sequences;
+    add(c, matrix("loss", ROLE_OUT, KIND_W, n, 2));
+    add(c, matrix("correct", ROLE_OUT, KIND_I32, n, 2));
+    add(c, gradient(matrix("dlogits", s->plain ? ROLE_SCRATCH : ROLE_OUT, KIND_A, rows, 2), 3));
+    add(c, filled(matrix("logits", ROLE_IN, KIND_W, rows, 2), FILL_NORMAL, 3));
+    add(c, indices("cu_seqlens", n + 1, FILL_BOUNDS_Q, 0));
+    add(c, filled(matrix("labels", ROLE_IN, KIND_I32, n, 2), FILL_LABEL, (double)s->f));
+    c->value = add(c, matrix("loss2", ROLE_IN, KIND_W, n, 2));
+    add(c, matrix("correct2", ROLE_IN, KIND_I32, n, 2));
+    add(c, filled(vector("scale", ROLE_IN, KIND_F64, 1), FILL_CONSTANT, loss_scale));
+    c->seed_value = loss_scale;
+    c->run = run_span_cross_entropy;
+    c->forward = forward_span_cross_entropy;
+}
+
+static enum pointwise_loss pointwise_kind(const struct checkop_case *c)
+{
+    return c->shape.causal ? POINTWISE_SIGMOID : POINTWISE_SQUARED;
+}
+
+RUN(pointwise)
+{
+    o->pointwise(x, t[0], t[1], c->shape.plain ? NULL_TENSOR : t[2], t[3], t[4], pointwise_kind(c), t[7]);
+}
+
+static void forward_pointwise(const struct checkop_case *c, const struct ops *o, struct exec *x,
+                              const tensor *t)
+{
+    o->pointwise(x, t[5], t[6], NULL_TENSOR, t[3], t[4], pointwise_kind(c), t[7]);
+}
+
+/* `causal` stands for sigmoid here. */
+void checkop_make_pointwise(struct checkop_case *c, const struct checkop_shape *s)
+{
+    add(c, matrix("loss", ROLE_OUT, KIND_W, s->t, s->h));
+    add(c, matrix("correct", ROLE_OUT, KIND_I32, s->t, s->h));
+    add(c, gradient(matrix("dlogits", s->plain ? ROLE_SCRATCH : ROLE_OUT, KIND_A, s->t, s->h), 3));
+    add(c, filled(matrix("logits", ROLE_IN, KIND_W, s->t, s->h), FILL_NORMAL, 3));
+    add(c, filled(matrix("targets", ROLE_IN, KIND_F32, s->t, s->h), FILL_TARGET, 1));
+    c->value = add(c, matrix("loss2", ROLE_IN, KIND_W, s->t, s->h));
+    add(c, matrix("correct2", ROLE_IN, KIND_I32, s->t, s->h));
+    add(c, filled(vector("scale", ROLE_IN, KIND_F64, 1), FILL_CONSTANT, loss_scale));
+    c->seed_value = loss_scale;
+    c->run = run_pointwise;
+    c->forward = forward_pointwise;
+}
